@@ -1,0 +1,20 @@
+// Package validity holds the one formula that says how long a holder may trust
+// a lease. It is Redlock's: TTL - (time since just before the request was
+// sent) - drift.
+package validity
+
+import (
+	"time"
+
+	"github.com/leasehold-dev/leasehold/internal/clock"
+)
+
+// Drift is what is set aside for clocks that run at different speeds: 1 % of
+// the TTL, and 2 ms for the precision with which a store expires keys.
+func Drift(ttl time.Duration) time.Duration { return ttl/100 + 2*time.Millisecond }
+
+// Until is the end of the validity of a lease whose request left at start, a
+// clock reading taken before the first byte was sent.
+func Until(start clock.Instant, ttl time.Duration) clock.Instant {
+	return start.Add(ttl - Drift(ttl))
+}

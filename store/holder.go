@@ -1,0 +1,88 @@
+package store
+
+import (
+	"encoding/json"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+)
+
+// Holder says who has a lock, for people who ask. Nothing is decided by it but
+// by Owner.
+type Holder struct {
+	Owner   string
+	Host    string
+	PID     int
+	Purpose string
+	// Since is when the attempt that got the lock began, by the holder's wall
+	// clock, to the second.
+	Since time.Time
+}
+
+type holderJSON struct {
+	Host    string `json:"host,omitempty"`
+	PID     int    `json:"pid,omitempty"`
+	Purpose string `json:"purpose,omitempty"`
+	Since   int64  `json:"since,omitempty"` // Unix seconds
+}
+
+// Encode returns h without its Owner as compact JSON, for Request.Meta.
+func (h Holder) Encode() string {
+	j := holderJSON{Host: h.Host, PID: h.PID, Purpose: strings.ToValidUTF8(h.Purpose, "?")}
+	if !h.Since.IsZero() {
+		j.Since = h.Since.Unix()
+	}
+	b, err := json.Marshal(j)
+	if err != nil {
+		panic("leasehold: encoding strings and numbers failed: " + err.Error())
+	}
+	return string(b)
+}
+
+// DecodeHolder is the inverse of Encode, with the owner it was stored beside.
+// It takes any bytes: what is not ours gives a Holder with only its Owner.
+func DecodeHolder(owner, meta string) Holder {
+	h := Holder{Owner: owner}
+	var j holderJSON
+	if json.Unmarshal([]byte(meta), &j) != nil {
+		return h
+	}
+	h.Host, h.PID, h.Purpose = j.Host, j.PID, j.Purpose
+	if j.Since != 0 {
+		h.Since = time.Unix(j.Since, 0)
+	}
+	return h
+}
+
+// String names the holder in one short line that is safe on a terminal,
+// whatever bytes a stranger wrote into the lock.
+func (h Holder) String() string {
+	var b strings.Builder
+	if h.Host == "" && h.PID == 0 {
+		b.WriteString(printable(h.Owner))
+	} else {
+		b.WriteString(printable(h.Host))
+		b.WriteString(" pid ")
+		b.WriteString(strconv.Itoa(h.PID))
+	}
+	if h.Purpose != "" {
+		b.WriteString(" (")
+		b.WriteString(printable(h.Purpose))
+		b.WriteString(")")
+	}
+	return b.String()
+}
+
+// printable quotes s where it holds anything a terminal could act on, and cuts
+// it to a readable length.
+func printable(s string) string {
+	const most = 80
+	if len(s) > most {
+		s = s[:most] + "..."
+	}
+	if q := strconv.QuoteToGraphic(s); !utf8.ValidString(s) || len(q) != len(s)+2 {
+		return q
+	}
+	return s
+}

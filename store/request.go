@@ -1,0 +1,71 @@
+package store
+
+import (
+	"crypto/rand"
+	"encoding/base64"
+	"fmt"
+	"time"
+)
+
+// Limits of a Request, the same for every store.
+const (
+	MaxName  = 1024 // bytes
+	MaxOwner = 256  // bytes
+	MaxMeta  = 4096 // bytes
+	MinTTL   = time.Millisecond
+)
+
+// NewOwner returns a fresh owner value: 20 random bytes, base64url, which is
+// what the Redlock specification asks for. Every attempt to acquire needs a
+// new one; a value used for two attempts breaks mutual exclusion when the
+// first attempt's clean-up arrives late.
+func NewOwner() string {
+	var b [20]byte
+	rand.Read(b[:]) // never fails (crypto/rand, Go 1.24)
+	return base64.RawURLEncoding.EncodeToString(b[:])
+}
+
+// Check says what is wrong with r, as an error matching ErrInvalid, or nil.
+// maxTTL is the store's longest TTL, zero for none. Stores call it before they
+// send anything.
+func (r Request) Check(maxTTL time.Duration) error {
+	if err := CheckName(r.Name); err != nil {
+		return err
+	}
+	if err := CheckOwner(r.Owner); err != nil {
+		return err
+	}
+	switch {
+	case len(r.Meta) > MaxMeta:
+		return fmt.Errorf("%w: the description of the holder has %d bytes, the most is %d: shorten the purpose", ErrInvalid, len(r.Meta), MaxMeta)
+	case r.TTL < MinTTL:
+		return fmt.Errorf("%w: TTL %v is too short: the least is %v", ErrInvalid, r.TTL, MinTTL)
+	case maxTTL > 0 && r.TTL > maxTTL:
+		return fmt.Errorf("%w: TTL %v is longer than the store's maximum of %v: ask for less, or raise the maximum for every client of this store", ErrInvalid, r.TTL, maxTTL)
+	}
+	return nil
+}
+
+// CheckName says whether name can name a lock.
+func CheckName(name string) error {
+	if name == "" {
+		return fmt.Errorf("%w: the lock's name is empty: give it one", ErrInvalid)
+	}
+	if len(name) > MaxName {
+		return fmt.Errorf("%w: the lock's name has %d bytes, the most is %d: shorten or hash it", ErrInvalid, len(name), MaxName)
+	}
+	return nil
+}
+
+// CheckOwner says whether owner can name an owner.
+func CheckOwner(owner string) error {
+	if owner == "" || len(owner) > MaxOwner {
+		return fmt.Errorf("%w: the owner has %d bytes: it needs 1 to %d", ErrInvalid, len(owner), MaxOwner)
+	}
+	for i := range len(owner) {
+		if owner[i] <= ' ' || owner[i] > '~' {
+			return fmt.Errorf("%w: the owner %q has a space or a character that is not printable ASCII", ErrInvalid, owner)
+		}
+	}
+	return nil
+}
