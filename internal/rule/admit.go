@@ -1,0 +1,166 @@
+package rule
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"github.com/leasehold-dev/leasehold/fence"
+	"github.com/leasehold-dev/leasehold/internal/clock"
+)
+
+// Ask is one attempt to be admitted. Callers have checked that Owner is not
+// empty and TTL positive.
+type Ask struct {
+	// Spec is the lock's kind as this owner understands it.
+	Spec  Spec
+	Owner string
+	Meta  string
+	// Weight is how much of the limit is wanted; zero means 1.
+	Weight int64
+	TTL    time.Duration
+	// Reenter makes another ask of an owner that is inside already count: it
+	// is released as often as it was admitted. Without it the ask is taken for
+	// the same request sent again, and one release ends it.
+	Reenter bool
+	// Fair has the owner wait for everybody who stands before it in the line.
+	// Without it the owner barges: it takes what is free at this moment.
+	Fair bool
+	// Wait, when positive, leaves a place in the line if the lock is busy, or
+	// keeps the one the owner has, for at least this long. Order is that of
+	// arrival; a refreshed place stays where it is.
+	Wait time.Duration
+	// Floor is the least token a grant may draw. A store that can forget a
+	// record, and with it the last token, gives something that never goes
+	// back, such as its clock in microseconds.
+	Floor fence.Token
+}
+
+// Admit decides whether a.Owner gets the lock.
+func Admit(r Record, a Ask, now clock.Instant) (Record, Answer) {
+	r = Expire(r, now)
+	if a.Weight == 0 {
+		a.Weight = 1
+	}
+	switch {
+	case r.buried(a.Owner):
+		return r, Answer{Verdict: Buried}
+	case !r.unused() && r.Spec != a.Spec:
+		return r, r.mismatch(a.Owner, now)
+	case a.Weight < 1 || a.Weight > a.Spec.Limit:
+		return r, Answer{Verdict: Mismatch}
+	}
+	if i := r.hold(a.Owner); i >= 0 {
+		return r.again(i, a, now)
+	}
+	r.Spec = a.Spec
+	if ahead := r.ahead(a); !fits(a.Weight, r.room(), ahead) {
+		if a.Wait > 0 {
+			r = r.wait(a, now)
+		}
+		return r, r.busy(a, ahead, now)
+	}
+	return r.grant(a, now)
+}
+
+// grant makes a new lease.
+func (r Record) grant(a Ask, now clock.Instant) (Record, Answer) {
+	r.Token = r.draw(a)
+	r.Line = without(r.Line, r.place(a.Owner))
+	h := Hold{Owner: a.Owner, Meta: a.Meta, Weight: a.Weight, Count: 1, Token: r.Token, Expiry: after(now, a.TTL)}
+	r.Holds = with(r.Holds, h)
+	return r, Answer{Verdict: Granted, Token: h.Token, Count: h.Count, ExpiresIn: h.Expiry.Sub(now)}
+}
+
+// draw is the token of the next grant. A shared one leaves the token alone
+// even when the floor has risen: two readers are inside together, and neither
+// may look stale beside the other.
+func (r Record) draw(a Ask) fence.Token {
+	if r.Spec.Shared && a.Weight < r.Spec.Limit && r.Token > 0 {
+		return r.Token
+	}
+	return max(r.Token+1, a.Floor)
+}
+
+// again answers an owner that is inside already. Its token stays, its expiry
+// never shrinks.
+func (r Record) again(i int, a Ask, now clock.Instant) (Record, Answer) {
+	h := r.Holds[i]
+	if a.Weight > h.Weight {
+		return r, Answer{Verdict: Mismatch, Blocker: h.blocker(), ExpiresIn: h.Expiry.Sub(now)}
+	}
+	if a.Reenter {
+		h.Count++
+	}
+	h.Expiry = max(h.Expiry, after(now, a.TTL))
+	r.Holds = replaced(r.Holds, i, h)
+	return r, Answer{Verdict: Granted, Again: true, Token: h.Token, Count: h.Count, ExpiresIn: h.Expiry.Sub(now)}
+}
+
+// room is what the leases leave of the limit.
+func (r Record) room() int64 {
+	room := r.Spec.Limit
+	for _, h := range r.Holds {
+		room -= h.Weight
+	}
+	return room
+}
+
+// ahead are the waiters that a fair ask has to leave room for: all who came
+// before it. For a mutex that means only the head is admitted; of a semaphore
+// or a line of readers, as many from the head as fit together.
+func (r Record) ahead(a Ask) []Place {
+	if !a.Fair {
+		return nil
+	}
+	if i := r.place(a.Owner); i >= 0 {
+		return r.Line[:i]
+	}
+	return r.Line
+}
+
+// fits says whether weight fits into room once everybody ahead has been let in.
+// It counts down, so that weights near the end of int64 do not overflow.
+func fits(weight, room int64, ahead []Place) bool {
+	for _, p := range ahead {
+		if p.Weight > room {
+			return false
+		}
+		room -= p.Weight
+	}
+	return weight <= room
+}
+
+// busy names the blocker: a holder, if the leases alone leave no room, else
+// somebody ahead in the line.
+func (r Record) busy(a Ask, ahead []Place, now clock.Instant) Answer {
+	holds := r.Holds
+	if a.Weight <= r.room() {
+		holds = nil
+	}
+	ans := blocked(holds, ahead, now)
+	ans.Verdict = Busy
+	ans.Position = r.place(a.Owner) + 1
+	return ans
+}
+
+// mismatch names who uses the lock as something else.
+func (r Record) mismatch(owner string, now clock.Instant) Answer {
+	ans := blocked(r.Holds, r.Line, now)
+	ans.Verdict = Mismatch
+	ans.Position = r.place(owner) + 1
+	return ans
+}
+
+// blocked is the evidence of the lease that ends first, or, when no lease is
+// in the way, of the place that does. One of the two slices is not empty.
+func blocked(holds []Hold, line []Place, now clock.Instant) Answer {
+	if len(holds) > 0 {
+		h := slices.MinFunc(holds, func(a, b Hold) int { return cmp.Compare(a.Expiry, b.Expiry) })
+		return Answer{Blocker: h.blocker(), ExpiresIn: h.Expiry.Sub(now)}
+	}
+	p := slices.MinFunc(line, func(a, b Place) int { return cmp.Compare(a.Expiry, b.Expiry) })
+	return Answer{Blocker: Blocker{Owner: p.Owner, Meta: p.Meta, Waiting: true}, ExpiresIn: p.Expiry.Sub(now)}
+}
+
+func (h Hold) blocker() Blocker { return Blocker{Owner: h.Owner, Meta: h.Meta} }
