@@ -1,0 +1,39 @@
+package redistest
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// Log is what the server has written, over all restarts; the end of it, when
+// it is long.
+func (s *Server) Log() string {
+	b, err := os.ReadFile(s.logPath())
+	if err != nil {
+		return err.Error()
+	}
+	const most = 16 << 10
+	if len(b) > most {
+		b = append([]byte("..."), b[len(b)-most:]...)
+	}
+	return strings.TrimSpace(string(b))
+}
+
+func (s *Server) logPath() string { return filepath.Join(s.dir, "redis-server.log") }
+
+func (s *Server) logSize() int64 {
+	fi, err := os.Stat(s.logPath())
+	if err != nil {
+		return 0
+	}
+	return fi.Size()
+}
+
+func (s *Server) logFrom(offset int64) string {
+	b, err := os.ReadFile(s.logPath())
+	if err != nil {
+		return err.Error()
+	}
+	return strings.TrimSpace(string(b[min(int(offset), len(b)):]))
+}

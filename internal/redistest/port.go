@@ -1,0 +1,53 @@
+package redistest
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"strconv"
+	"sync"
+)
+
+// Ports come from below the range out of which systems number outgoing
+// connections. A port of that range could be taken by any client while a
+// killed server is down; worse, a client that keeps dialling the dead server
+// could be given the server's own port and end up connected to itself.
+const firstPort, lastPort = 10000, 32000
+
+var errPortTaken = errors.New("redistest: the port is taken")
+
+// taken are the ports of this process's servers, including those that are down.
+var taken = struct {
+	sync.Mutex
+	ports map[int]bool
+}{ports: map[int]bool{}}
+
+// pickPort finds a port nobody listens on. Another process may still be
+// quicker; that shows when the server starts, and another port is tried then.
+func pickPort() (int, error) {
+	var last error
+	for range 200 {
+		port := firstPort + rand.IntN(lastPort-firstPort)
+		l, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
+		if err != nil {
+			last = err
+			continue
+		}
+		l.Close()
+		taken.Lock()
+		free := !taken.ports[port]
+		taken.ports[port] = true
+		taken.Unlock()
+		if free {
+			return port, nil
+		}
+	}
+	return 0, fmt.Errorf("redistest: found no free port on 127.0.0.1 between %d and %d: %w", firstPort, lastPort, last)
+}
+
+func releasePort(port int) {
+	taken.Lock()
+	defer taken.Unlock()
+	delete(taken.ports, port)
+}

@@ -1,0 +1,284 @@
+package redistest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+)
+
+func TestMain(m *testing.M) {
+	if os.Getenv(orphanEnv) != "" {
+		launchAndWaitForDeath()
+	}
+	goleak.VerifyTestMain(m)
+}
+
+func TestStartAnswersAtItsAddress(t *testing.T) {
+	s := Start(t)
+	if got := s.Text(t, "PING"); got != "PONG" {
+		t.Errorf("PING = %q", got)
+	}
+	if got := s.Text(t, "CONFIG", "GET", "bind"); got != "bind\n127.0.0.1" {
+		t.Errorf("bind = %q, want loopback only", got)
+	}
+	if want := "redis://" + s.Addr(); s.URL() != want {
+		t.Errorf("URL = %q, want %q", s.URL(), want)
+	}
+}
+
+func TestStartNServersAreIndependent(t *testing.T) {
+	servers := StartN(t, 3)
+	for i, s := range servers {
+		s.Text(t, "SET", "who", fmt.Sprint(i))
+	}
+	for i, s := range servers {
+		if got := s.Text(t, "GET", "who"); got != fmt.Sprint(i) {
+			t.Errorf("server %d says %q", i, got)
+		}
+	}
+}
+
+func TestPassword(t *testing.T) {
+	s := Start(t, "--requirepass", "s p:a@c/e")
+	if got := s.Text(t, "PING"); got != "PONG" {
+		t.Errorf("PING = %q", got)
+	}
+	if want := "redis://:s%20p%3Aa%40c%2Fe@" + s.Addr(); s.URL() != want {
+		t.Errorf("URL = %q, want %q", s.URL(), want)
+	}
+	s.password = ""
+	_, err := s.Do(t.Context(), "PING")
+	if re, ok := errors.AsType[ReplyError](err); !ok || !strings.HasPrefix(string(re), "NOAUTH") {
+		t.Errorf("PING without the password: %v, want NOAUTH", err)
+	}
+}
+
+func TestServerThatRefusesToBeAsked(t *testing.T) {
+	s := Start(t, "--user", "default", "off")
+	_, err := s.Do(t.Context(), "PING")
+	if _, ok := errors.AsType[ReplyError](err); !ok {
+		t.Errorf("PING: %v, want a refusal", err)
+	}
+}
+
+func TestAnswersOfEveryShape(t *testing.T) {
+	s := Start(t)
+	s.Text(t, "RPUSH", "list", "a", "b")
+	for _, c := range []struct{ args, want string }{
+		{"INCR n", "1"},
+		{"GET nothing", "(nil)"},
+		{"LRANGE list 0 -1", "a\nb"},
+		{"LRANGE none 0 -1", ""},
+		{"EVAL return{1,{2,'x'},false,redis.error_reply('E1')} 0", "1\n2\nx\n(nil)\nERR E1"},
+	} {
+		if got := s.Text(t, strings.Fields(c.args)...); got != c.want {
+			t.Errorf("%s = %q, want %q", c.args, got, c.want)
+		}
+	}
+	if got := strings.Join(s.Keys(t), " "); got != "list n" {
+		t.Errorf("keys = %q", got)
+	}
+	_, err := s.Do(t.Context(), "GET", "list")
+	if re, ok := errors.AsType[ReplyError](err); !ok || !strings.HasPrefix(string(re), "WRONGTYPE") {
+		t.Errorf("GET of a list: %v, want WRONGTYPE", err)
+	}
+}
+
+func TestKillRefusesConnectionsAndRestartComesBackEmpty(t *testing.T) {
+	s := Start(t)
+	s.Text(t, "SET", "k", "v")
+	pid := s.PID()
+	s.Kill()
+	s.Kill()
+	if conn, err := net.Dial("tcp", s.Addr()); err == nil {
+		conn.Close()
+		t.Error("the port of a killed server accepts connections")
+	}
+	if s.PID() != 0 {
+		t.Errorf("PID of a killed server = %d", s.PID())
+	}
+	addr := s.Addr()
+	if s.Restart() != nil {
+		return // reported
+	}
+	if s.Addr() != addr {
+		t.Errorf("address changed from %s to %s", addr, s.Addr())
+	}
+	if s.PID() == pid {
+		t.Errorf("still process %d", pid)
+	}
+	if got := s.Keys(t); len(got) != 0 {
+		t.Errorf("keys after the restart: %q", got)
+	}
+}
+
+func TestRestartKeepsDataThatIsSynced(t *testing.T) {
+	s := Start(t, "--appendonly", "yes", "--appendfsync", "always")
+	s.Text(t, "SET", "k", "v")
+	if s.Restart() != nil {
+		return
+	}
+	if got := s.Text(t, "GET", "k"); got != "v" {
+		t.Errorf("GET = %q, want the value from before the restart", got)
+	}
+}
+
+func TestStopLetsTheServerSave(t *testing.T) {
+	s := Start(t, "--save", "3600 1")
+	s.Text(t, "SET", "k", "v")
+	if s.Freeze() != nil { // Stop has to wake it
+		return
+	}
+	if s.Stop() != nil || s.Stop() != nil || s.Restart() != nil {
+		return
+	}
+	if got := s.Text(t, "GET", "k"); got != "v" {
+		t.Errorf("GET = %q, want the saved value", got)
+	}
+}
+
+func TestFreezeAcceptsButDoesNotAnswer(t *testing.T) {
+	s := Start(t)
+	if s.Freeze() != nil {
+		return
+	}
+	conn, err := net.Dial("tcp", s.Addr())
+	if err != nil {
+		t.Fatalf("a frozen server's kernel does not accept: %v", err)
+	}
+	conn.Close()
+	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+	defer cancel()
+	if v, err := s.Do(ctx, "PING"); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("PING of a frozen server: %v, %v", v, err)
+	}
+	if s.Thaw() != nil {
+		return
+	}
+	if got := s.Text(t, "PING"); got != "PONG" {
+		t.Errorf("PING after Thaw = %q", got)
+	}
+}
+
+func TestRestartLoadingReturnsWhileLoading(t *testing.T) {
+	s := Start(t, "--save", "3600 1", "--rdbcompression", "no", "--key-load-delay", "20000", "--loading-process-events-interval-bytes", "1024")
+	s.Text(t, "EVAL", "for i=1,300 do redis.call('SET','k'..i,string.rep('x',100)) end", "0")
+	if s.Stop() != nil || s.RestartLoading() != nil {
+		return
+	}
+	_, err := s.Do(t.Context(), "GET", "k1")
+	if re, ok := errors.AsType[ReplyError](err); !ok || !strings.HasPrefix(string(re), "LOADING") {
+		t.Errorf("GET right after: %v, want LOADING", err)
+	}
+	s.Kill()
+}
+
+// A port that is taken must never look like a server of ours that is up, even
+// when what has it is a Redis server too.
+func TestPortTakenIsNoticed(t *testing.T) {
+	other := Start(t)
+	binary, err := findBinary()
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &Server{binary: binary, port: other.port, dir: t.TempDir()}
+	if err := s.start(false); !errors.Is(err, errPortTaken) {
+		s.Kill()
+		t.Fatalf("start on the port of %s: %v, want %v", other.Addr(), err, errPortTaken)
+	}
+}
+
+func TestRestartWaitsForItsPort(t *testing.T) {
+	s := Start(t)
+	s.Kill()
+	l, err := net.Listen("tcp", s.Addr())
+	if err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan error, 1)
+	go func() { done <- s.Restart() }()
+	for !strings.Contains(s.Log(), "Address already in use") {
+		if t.Context().Err() != nil {
+			t.Fatal("the server never tried")
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+	l.Close()
+	if err := <-done; err != nil {
+		t.Fatal(err)
+	}
+	s.Text(t, "PING")
+}
+
+func TestBadSettingShowsTheLog(t *testing.T) {
+	s, err := Launch(Options{Args: []string{"--no-such-setting", "1"}})
+	if err == nil {
+		s.Close()
+		t.Fatal("launched with a setting that does not exist")
+	}
+	if !strings.Contains(err.Error(), "no-such-setting") {
+		t.Errorf("the error does not show the log: %v", err)
+	}
+}
+
+func TestMissingProgramSaysWhatToInstall(t *testing.T) {
+	t.Setenv("PATH", t.TempDir())
+	_, err := Launch(Options{})
+	if err == nil {
+		t.Fatal("launched without a program")
+	}
+	for _, want := range []string{"apt-get install -y redis-server", "dnf install -y redis", "brew install redis"} {
+		if !strings.Contains(err.Error(), want) {
+			t.Errorf("the error does not say %q: %v", want, err)
+		}
+	}
+}
+
+func TestCloseLeavesNothing(t *testing.T) {
+	s, err := Launch(Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	// Nothing but the goroutine that Goroutine names.
+	goleak.VerifyNone(t, goleak.IgnoreAnyFunction(Goroutine))
+	dir := s.dir
+	s.Close()
+	s.Close()
+	if _, err := os.Stat(dir); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("directory %s: %v, want it gone", dir, err)
+	}
+	if err := s.Restart(); err == nil {
+		t.Error("a closed server restarts")
+	}
+}
+
+// recorder stands in for the test that started a server.
+type recorder struct {
+	testing.TB
+	errs []any
+}
+
+func (r *recorder) Error(args ...any) { r.errs = append(r.errs, args...) }
+
+func TestTroubleFailsTheTest(t *testing.T) {
+	s := Start(t)
+	r := &recorder{TB: t}
+	s.report = r
+	s.Kill()
+	if err := s.Freeze(); !errors.Is(err, errDown) {
+		t.Errorf("Freeze while down: %v", err)
+	}
+	if err := s.Thaw(); !errors.Is(err, errDown) {
+		t.Errorf("Thaw while down: %v", err)
+	}
+	if len(r.errs) != 2 {
+		t.Errorf("the test was told %d errors, want 2: %v", len(r.errs), r.errs)
+	}
+}

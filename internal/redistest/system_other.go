@@ -1,0 +1,10 @@
+//go:build !linux
+
+package redistest
+
+import "syscall"
+
+func sysProcAttr() *syscall.SysProcAttr { return nil }
+
+// standsStill can not be asked here in a portable way.
+func standsStill(int) bool { return true }
