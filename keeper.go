@@ -1,0 +1,289 @@
+package leasehold
+
+import (
+	"container/heap"
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/leasehold-dev/leasehold/internal/clock"
+	"github.com/leasehold-dev/leasehold/internal/leasefsm"
+	"github.com/leasehold-dev/leasehold/store"
+)
+
+// keeper drives the lives of all leases a client holds: it tells holders of
+// loss in time, and has leases renewed. One goroutine watches the deadlines and
+// never does I/O; a few others renew, many leases at a time. All of them end
+// when no lease is held.
+type keeper struct {
+	c *Client
+
+	mu      sync.Mutex // guards everything below, and every hold and lease
+	holds   byNext
+	due     []*hold // renewals to send
+	workers int
+	running bool
+	wakeAt  clock.Instant // when the watching goroutine looks again by itself
+	wake    chan struct{} // makes it look earlier
+}
+
+const (
+	// maxNap bounds how long the watching goroutine sleeps: Go's timers stand
+	// still while the machine is suspended, so the clock is looked at again
+	// this often, and a lease that ended meanwhile is told so.
+	maxNap = 250 * time.Millisecond
+	// maxWorkers renewals are under way at once, of maxBatch leases each.
+	maxWorkers = 4
+	maxBatch   = 512
+)
+
+func (k *keeper) init(c *Client) { k.c, k.wake = c, make(chan struct{}, 1) }
+
+func (k *keeper) now() clock.Instant { return k.c.clock.Now() }
+
+// start keeps h from now on and returns the first lease of it.
+func (k *keeper) start(h *hold, base context.Context) *Lease {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	l := h.enter(base)
+	heap.Push(&k.holds, h)
+	if !k.running {
+		k.running = true
+		k.wakeAt = k.now()
+		go k.watch()
+	}
+	k.nudge()
+	return l
+}
+
+// enter makes one more lease of h. The keeper's mutex is held.
+func (h *hold) enter(base context.Context) *Lease {
+	l := &Lease{h: h, base: base, done: make(chan struct{})}
+	h.leases = append(h.leases, l)
+	return l
+}
+
+// reenter makes another lease of the grant that outer has.
+func (l *Lease) reenter(base context.Context) (*Lease, error) {
+	k := &l.h.c.keep
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.step(l.h, leasefsm.Tick, 0); l.err != nil {
+		return nil, l.err
+	}
+	return l.h.enter(base), nil
+}
+
+// leave ends l. It says whether l was the last lease of its hold, and why it
+// had been lost, if it had.
+func (k *keeper) leave(l *Lease) (last bool, lost error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.step(l.h, leasefsm.Tick, 0)
+	lost = l.err
+	l.end(ErrReleased)
+	l.h.leases = slices.DeleteFunc(l.h.leases, func(o *Lease) bool { return o == l })
+	if len(l.h.leases) > 0 {
+		return false, lost
+	}
+	k.step(l.h, leasefsm.Release, 0)
+	return true, lost
+}
+
+// alone says whether l is the only lease of its hold.
+func (k *keeper) alone(l *Lease) bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return len(l.h.leases) == 1
+}
+
+// end makes err l's fate, unless it already has one. The keeper's mutex is held.
+func (l *Lease) end(err error) {
+	if l.err != nil {
+		return
+	}
+	l.err = err
+	close(l.done)
+	if l.cancel != nil {
+		l.cancel(err)
+	}
+}
+
+// step applies an event to h, keeps its place among the deadlines, and tells
+// its holders when it is lost. The keeper's mutex is held.
+func (k *keeper) step(h *hold, e leasefsm.Event, start clock.Instant) {
+	before := h.fsm.State()
+	h.fsm = h.fsm.Step(e, start, k.now())
+	if h.at >= 0 {
+		if h.fsm.Live() {
+			heap.Fix(&k.holds, h.at)
+		} else {
+			heap.Remove(&k.holds, h.at)
+		}
+		k.nudge()
+	}
+	after := h.fsm.State()
+	if after == before {
+		return
+	}
+	switch after {
+	case leasefsm.Lost:
+		err := &LostError{Name: h.req.Name, Reason: h.fsm.Cause().String(), Err: h.lastErr}
+		k.c.log.Error("lease lost", "lock", h.req.Name, "owner", h.req.Owner, "token", h.token, "err", err)
+		for _, l := range h.leases {
+			l.end(err)
+		}
+	case leasefsm.Jeopardy:
+		k.c.log.Warn("renewal failed, validity remains", "lock", h.req.Name, "left", h.fsm.Until().Sub(k.now()), "err", h.lastErr)
+	}
+}
+
+// nudge wakes the watching goroutine if the earliest deadline comes before it
+// would look by itself. The keeper's mutex is held.
+func (k *keeper) nudge() {
+	if len(k.holds) == 0 {
+		return
+	}
+	if next, _ := k.holds[0].fsm.Next(); next >= k.wakeAt {
+		return
+	}
+	select {
+	case k.wake <- struct{}{}:
+	default:
+	}
+}
+
+// watch sleeps until the earliest deadline of any lease and lets its time
+// pass. It ends when no lease is left.
+func (k *keeper) watch() {
+	timer := time.NewTimer(maxNap)
+	defer timer.Stop()
+	for {
+		nap, ok := k.sweep()
+		if !ok {
+			return
+		}
+		timer.Reset(nap)
+		select {
+		case <-timer.C:
+		case <-k.wake:
+		}
+	}
+}
+
+// sweep deals with every hold whose time has come, sees to it that somebody
+// renews what is due, and says how long to sleep.
+func (k *keeper) sweep() (nap time.Duration, ok bool) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	now := k.now()
+	k.wakeAt = now // while awake, nothing needs to nudge it
+	for len(k.holds) > 0 {
+		h := k.holds[0]
+		next, _ := h.fsm.Next()
+		if next > now {
+			nap = min(next.Sub(now), maxNap)
+			break
+		}
+		if h.fsm.Due(now) {
+			k.due = append(k.due, h)
+			k.step(h, leasefsm.RenewalSent, 0)
+		} else {
+			k.step(h, leasefsm.Tick, 0)
+		}
+	}
+	if len(k.due) > 0 && k.workers < maxWorkers {
+		k.workers++
+		go k.work()
+	}
+	k.running = len(k.holds) > 0
+	k.wakeAt = now.Add(nap)
+	return nap, k.running
+}
+
+// work renews what is due until nothing is.
+func (k *keeper) work() {
+	for {
+		k.mu.Lock()
+		n := min(len(k.due), maxBatch)
+		if n == 0 {
+			k.workers--
+			k.mu.Unlock()
+			return
+		}
+		batch := slices.Clone(k.due[:n])
+		k.due = slices.Delete(k.due, 0, n)
+		k.mu.Unlock()
+		k.renew(context.Background(), batch)
+	}
+}
+
+// renew asks the store to renew batch, and waits for the answers for no longer
+// than until the next renewal of any of them would be due.
+func (k *keeper) renew(ctx context.Context, batch []*hold) []error {
+	reqs := make([]store.Request, len(batch))
+	bound := batch[0].req.TTL
+	for i, h := range batch {
+		reqs[i] = h.req
+		bound = min(bound, h.req.TTL/3)
+	}
+	ctx, cancel := context.WithTimeout(ctx, bound)
+	defer cancel()
+	start := k.now()
+	errs := k.c.store.Renew(ctx, reqs)
+
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for i, h := range batch {
+		h.lastErr = errs[i]
+		switch {
+		case errs[i] == nil:
+			k.step(h, leasefsm.Renewed, start)
+		case errors.Is(errs[i], store.ErrNotHeld):
+			k.step(h, leasefsm.RenewalDenied, 0)
+		default:
+			k.step(h, leasefsm.RenewalUnknown, 0)
+		}
+	}
+	return errs
+}
+
+// renewNow is Extend.
+func (k *keeper) renewNow(ctx context.Context, l *Lease) error {
+	k.mu.Lock()
+	k.step(l.h, leasefsm.RenewalSent, 0)
+	k.mu.Unlock()
+	err := k.renew(ctx, []*hold{l.h})[0]
+	if over := l.Err(); over != nil {
+		return over
+	}
+	return err
+}
+
+// byNext is a heap of holds, the one that wants attention first on top.
+type byNext []*hold
+
+func (b byNext) Len() int { return len(b) }
+func (b byNext) Less(i, j int) bool {
+	x, _ := b[i].fsm.Next()
+	y, _ := b[j].fsm.Next()
+	return x < y
+}
+func (b byNext) Swap(i, j int) {
+	b[i], b[j] = b[j], b[i]
+	b[i].at, b[j].at = i, j
+}
+func (b *byNext) Push(x any) {
+	h := x.(*hold)
+	h.at = len(*b)
+	*b = append(*b, h)
+}
+func (b *byNext) Pop() any {
+	old := *b
+	h := old[len(old)-1]
+	old[len(old)-1] = nil
+	*b, h.at = old[:len(old)-1], -1
+	return h
+}

@@ -1,0 +1,200 @@
+package leasehold
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/leasehold-dev/leasehold/fence"
+	"github.com/leasehold-dev/leasehold/internal/clock"
+	"github.com/leasehold-dev/leasehold/internal/leasefsm"
+	"github.com/leasehold-dev/leasehold/store"
+)
+
+// Lease is one grant of a lock. It is safe for concurrent use. It is never
+// used again: locking again gives a new one.
+type Lease struct {
+	h    *hold
+	base context.Context // what Context derives from
+
+	// Guarded by the keeper's mutex, like everything about the hold.
+	done   chan struct{}
+	err    error // nil while held, then why not; sticky
+	ctx    context.Context
+	cancel context.CancelCauseFunc
+
+	releasing sync.Mutex // serialises Release, and guards what follows
+	left      bool       // no longer among the hold's leases
+	last      bool       // it was the last of them, and gives the lock back
+	lost      error      // why it was lost before it was released
+	released  bool       // outcome is final
+	outcome   error
+}
+
+// hold is what the leases that entered one grant share.
+type hold struct {
+	c     *Client
+	req   store.Request
+	token fence.Token
+	least clock.Instant // held until here at least, where MinHold asks for it
+
+	// Guarded by the keeper's mutex.
+	fsm     leasefsm.Lease
+	leases  []*Lease
+	lastErr error // of the last renewal
+	at      int   // index in the keeper's heap, -1 when not there
+}
+
+// leaseKey finds in a context the lease it carries, for re-entry.
+type leaseKey struct {
+	c    *Client
+	name string
+}
+
+// Name of the lock.
+func (l *Lease) Name() string { return l.h.req.Name }
+
+// Token is the fencing token: larger for every later grant of this lock. Give
+// it to the resource that the lock protects, which refuses smaller ones.
+func (l *Lease) Token() fence.Token { return l.h.token }
+
+// Owner is the owner value of this grant, as the store has it.
+func (l *Lease) Owner() string { return l.h.req.Owner }
+
+// Deadline is the end of validity as it is known now: each renewal moves it
+// forward, nothing moves it back. It is worked out for the moment of the call;
+// compare it with time.Now at once, or better watch Done.
+func (l *Lease) Deadline() time.Time {
+	k := &l.h.c.keep
+	k.mu.Lock()
+	left := l.h.fsm.Until().Sub(k.now())
+	k.mu.Unlock()
+	return time.Now().Add(left)
+}
+
+// Done is closed when the lease is over: lost or released.
+func (l *Lease) Done() <-chan struct{} { return l.done }
+
+// Err is nil while the lease can be trusted. Afterwards it is a *LostError or
+// ErrReleased, and stays so. It reads the clock: it says lost as soon as the
+// time has come, even if the process was stopped and no timer has fired yet.
+func (l *Lease) Err() error {
+	k := &l.h.c.keep
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.step(l.h, leasefsm.Tick, 0)
+	return l.err
+}
+
+// Context ends when the lease does: context.Cause is then Err's error. Its
+// values are those of the context the lock was acquired with; under Do it also
+// ends when that context does. It carries the lease: see Acquire on re-entry.
+func (l *Lease) Context() context.Context {
+	k := &l.h.c.keep
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if l.ctx == nil {
+		base := context.WithValue(l.base, leaseKey{l.h.c, l.h.req.Name}, l)
+		l.ctx, l.cancel = context.WithCancelCause(base)
+		if l.err != nil {
+			l.cancel(l.err)
+		}
+	}
+	return l.ctx
+}
+
+// Extend renews the lease now, for its TTL, besides any renewal that goes on
+// by itself. It blocks for the store's answer. The error matches ErrLost or
+// ErrReleased when the lease is over; any other means that it is unknown
+// whether it was extended: it is still held until the Deadline known before.
+func (l *Lease) Extend(ctx context.Context) error {
+	if err := l.Err(); err != nil {
+		return err
+	}
+	return l.h.c.keep.renewNow(ctx, l)
+}
+
+// Release gives the lock back, after waiting out LockOptions.MinHold. It always
+// tries, on a context of its own that takes ctx's values but not its end, and
+// for a bounded time; ctx bounds the wait for MinHold only, and when it ends
+// there, the lock is left to end by its TTL.
+//
+// The error matches ErrLost when the lease had been lost before, and otherwise
+// says that it is unknown whether the lock is free yet; it will be when its
+// TTL is over. Calling Release again returns the same, or tries again where
+// the outcome was unknown.
+func (l *Lease) Release(ctx context.Context) error {
+	l.releasing.Lock()
+	defer l.releasing.Unlock()
+	if l.released {
+		return l.outcome
+	}
+	if !l.left {
+		least := l.h.waitLeast(ctx, l)
+		l.last, l.lost = l.h.c.keep.leave(l)
+		l.left = true
+		if !l.last || least != nil {
+			l.released, l.outcome = true, errors.Join(l.lost, least)
+			return l.outcome
+		}
+	}
+	err := l.h.giveBack(ctx)
+	switch {
+	case l.lost != nil: // before: say so, whatever the store still had
+		l.released, l.outcome = true, l.lost
+		if err != nil && !errors.Is(err, store.ErrNotHeld) {
+			l.outcome = errors.Join(l.lost, err)
+		}
+	case errors.Is(err, store.ErrNotHeld):
+		l.released, l.outcome = true, &LostError{Name: l.h.req.Name, Reason: "the store had already given it up when it was released"}
+	case err != nil:
+		return err // unknown: the next call tries again
+	default:
+		l.released = true
+	}
+	return l.outcome
+}
+
+// waitLeast waits until the lock was held for its least time, unless it is
+// lost or l is not the last lease of it.
+func (h *hold) waitLeast(ctx context.Context, l *Lease) error {
+	rest := h.least.Sub(h.c.clock.Now())
+	if rest <= 0 || !h.c.keep.alone(l) {
+		return nil
+	}
+	t := time.NewTimer(rest)
+	defer t.Stop()
+	select {
+	case <-t.C:
+	case <-l.done:
+	case <-ctx.Done():
+		return errors.Join(errors.New("not released before its least hold: it ends by its TTL"), ctx.Err())
+	}
+	return nil
+}
+
+// giveBack releases in the store, on a context of its own, and tries again
+// while the outcome is unknown.
+func (h *hold) giveBack(ctx context.Context) error {
+	// After a TTL the store has dropped the lease by itself, and nobody wants
+	// to wait longer than some seconds to be told so.
+	bound := min(max(h.req.TTL, time.Second), 5*time.Second)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), bound)
+	defer cancel()
+	sent := false // an earlier try of ours may have done it
+	for try := 1; ; try++ {
+		err := h.c.store.Release(ctx, h.req)
+		switch {
+		case err == nil, sent && errors.Is(err, store.ErrNotHeld):
+			return nil
+		case errors.Is(err, store.ErrNotHeld), errors.Is(err, store.ErrClosed), errors.Is(err, ErrInvalid):
+			return err
+		}
+		sent = true
+		if pause(ctx, defaultRetryDelay(try)); ctx.Err() != nil {
+			h.c.log.Warn("release: outcome unknown, the lock ends by its TTL", "lock", h.req.Name, "err", err)
+			return err
+		}
+	}
+}

@@ -1,0 +1,103 @@
+package leasehold
+
+import (
+	"context"
+	"log/slog"
+	"os"
+	"time"
+
+	"github.com/leasehold-dev/leasehold/internal/clock"
+	"github.com/leasehold-dev/leasehold/internal/leasefsm"
+	"github.com/leasehold-dev/leasehold/store"
+)
+
+// Client asks one store for locks and keeps the leases it is granted. It is
+// safe for concurrent use; make one and share it. It has no Close: it runs
+// goroutines only while leases are held (a fixed few, however many leases),
+// and the store belongs to whoever opened it.
+type Client struct {
+	store store.Store
+	clock clock.Clock
+	log   *slog.Logger
+	host  string
+	pid   int
+	keep  keeper
+}
+
+// New returns a Client of s. A nil o means the defaults.
+func New(s store.Store, o *Options) *Client {
+	c := &Client{store: s, clock: clock.System(), log: slog.New(slog.DiscardHandler), pid: os.Getpid()}
+	c.host, _ = os.Hostname() // shown to people only; empty where unknown
+	if o != nil && o.Logger != nil {
+		c.log = o.Logger
+	}
+	if o != nil && o.Clock != nil {
+		c.clock = o.Clock
+	}
+	c.keep.init(c)
+	return c
+}
+
+// Mutex returns the lock of that name, which one holder at a time can have.
+// Nothing is sent; a bad name is reported when the lock is asked for.
+func (c *Client) Mutex(name string) *Lock { return &Lock{c: c, name: name} }
+
+// Lock is a recipe: a name, a kind and options. It is immutable, cheap and
+// safe for concurrent use; every time it is locked it gives a new Lease.
+type Lock struct {
+	c    *Client
+	name string
+	o    LockOptions
+}
+
+// Name of the lock.
+func (l *Lock) Name() string { return l.name }
+
+// With returns a copy of l with those options changed that are set in o.
+func (l *Lock) With(o LockOptions) *Lock {
+	return &Lock{c: l.c, name: l.name, o: l.o.merge(o)}
+}
+
+// Acquire waits for the lock until ctx ends (or LockOptions.Tries attempts are
+// used up) and returns a lease of it, which lives on when ctx ends. Release it.
+//
+// When ctx ends first the error matches ctx.Err(), and ErrBusy too if somebody
+// held the lock; nothing is left in the store (the clean-up may still be under
+// way, in the background). While nodes are merely unreachable it goes on trying
+// for as long as one TTL; what waiting can not mend is returned at once.
+//
+// A ctx made by Do, or by Lease.Context, carries its lease: acquiring the same
+// lock of the same Client with it re-enters at once, without asking the store.
+// The lock stays held until every lease so obtained is released.
+func (l *Lock) Acquire(ctx context.Context) (*Lease, error) {
+	return l.wait(ctx, context.WithoutCancel(ctx), l.o.Tries)
+}
+
+// Try makes one attempt and does not wait for the lock to become free: it
+// blocks for the store's answer only. Otherwise it is like Acquire.
+func (l *Lock) Try(ctx context.Context) (*Lease, error) {
+	return l.wait(ctx, context.WithoutCancel(ctx), 1)
+}
+
+// attempt asks the store once.
+func (l *Lock) attempt(ctx, base context.Context, life leasefsm.Config) (*Lease, error) {
+	req := store.Request{Name: l.name, Owner: l.o.Owner, TTL: life.TTL}
+	if req.Owner == "" {
+		req.Owner = store.NewOwner()
+		req.Meta = store.Holder{Host: l.c.host, PID: l.c.pid, Purpose: l.o.Purpose, Since: time.Now()}.Encode()
+	}
+	fsm := leasefsm.New(life)
+	start := l.c.clock.Now() // before the first byte leaves: validity counts from here
+	grant, err := l.c.store.Acquire(ctx, req)
+	if err != nil {
+		return nil, err
+	}
+	now := l.c.clock.Now()
+	fsm = fsm.Step(leasefsm.Granted, start, now)
+	h := &hold{c: l.c, req: req, token: grant.Token, least: start.Add(l.o.MinHold), fsm: fsm, at: -1}
+	if !fsm.Live() {
+		err := h.giveBack(ctx)
+		return nil, &LostError{Name: l.name, Reason: "the grant took " + store.Round(now.Sub(start)).String() + " to arrive, and its validity was over", Err: err}
+	}
+	return l.c.keep.start(h, base), nil
+}

@@ -1,0 +1,171 @@
+package leasehold
+
+import (
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"time"
+
+	"github.com/leasehold-dev/leasehold/internal/clock"
+	"github.com/leasehold-dev/leasehold/internal/leasefsm"
+	"github.com/leasehold-dev/leasehold/internal/validity"
+	"github.com/leasehold-dev/leasehold/store"
+)
+
+// DefaultTTL is the TTL of a lock that names none.
+const DefaultTTL = 30 * time.Second
+
+// Options configure a Client. The zero value, and nil, are good defaults.
+type Options struct {
+	// Logger is told of renewals that fail, leases that are lost and clean-up
+	// that did not succeed. Nil: nothing is logged. No secrets are logged.
+	Logger *slog.Logger
+	// Clock counts validity. Nil: the machine's own, which on Linux counts
+	// while the machine is suspended. It is there for simulations.
+	Clock Clock
+}
+
+// Clock tells how much time has passed; see Options.Clock.
+type Clock = clock.Clock
+
+// LockOptions say how a lock is asked for and kept. Each zero value is the
+// default that its line names.
+type LockOptions struct {
+	// TTL is how long the store keeps the lock when its holder dies. Default
+	// DefaultTTL. It is no limit on the work (renewal extends it) nor on the
+	// wait (the context does). It must leave some validity: more than 1 % of
+	// itself + 2 ms.
+	TTL time.Duration
+	// RenewEvery is the time between renewals. Default TTL/3.
+	RenewEvery time.Duration
+	// NoRenew switches renewal off: the lease ends after its TTL, unless
+	// Extend is called.
+	NoRenew bool
+	// Notice is how long before the end of validity the holder is told that
+	// the lease is lost, so that it has stopped when validity ends. Default
+	// TTL/20.
+	Notice time.Duration
+	// MaxHold bounds the whole hold: after it the lease is lost, however
+	// healthy. Default: no bound.
+	MaxHold time.Duration
+	// MinHold is the least time the lock stays taken, counted from the attempt
+	// that got it: Release waits out the rest. For jobs started by many
+	// machines' clocks at "the same" time, where a quick run on one machine
+	// must still exclude a late start on another. Default 0.
+	MinHold time.Duration
+	// Purpose is shown to whoever asks who has the lock.
+	Purpose string
+	// Owner fixes the owner value, for a holder that another process must be
+	// able to name. Default: 20 random bytes made anew for every attempt,
+	// which is what safety rests on. A fixed owner therefore goes with one
+	// attempt only (Try, or Tries: 1), and never twice with the same value
+	// unless the first lease is known to be over or both are to be the same
+	// holder. Stored without a description of the holder.
+	Owner string
+	// Tries bounds the attempts of Acquire and Do. Default 0: until the
+	// context ends.
+	Tries int
+	// RetryDelay is the pause after the try-th attempt, from 1. It is cut
+	// short when the holder's lease ends earlier. Default
+	// Backoff(10*time.Millisecond, 250*time.Millisecond).
+	RetryDelay func(try int) time.Duration
+	// OnWait is called before each pause with the reason, a *BusyError or a
+	// *QuorumError. It runs on the waiting goroutine and must not block.
+	OnWait func(reason error)
+}
+
+// Backoff returns delays that double from least to most, each drawn at random
+// from the upper half of its size, so that waiters do not move in step.
+func Backoff(least, most time.Duration) func(try int) time.Duration {
+	return func(try int) time.Duration {
+		d := most
+		if shift := max(try-1, 0); shift < 30 && least<<shift < most {
+			d = least << shift
+		}
+		return d/2 + rand.N(d/2+1)
+	}
+}
+
+var defaultRetryDelay = Backoff(10*time.Millisecond, 250*time.Millisecond)
+
+// merge returns o with the fields that are set in over.
+func (o LockOptions) merge(over LockOptions) LockOptions {
+	set(&o.TTL, over.TTL)
+	set(&o.RenewEvery, over.RenewEvery)
+	set(&o.NoRenew, over.NoRenew)
+	set(&o.Notice, over.Notice)
+	set(&o.MaxHold, over.MaxHold)
+	set(&o.MinHold, over.MinHold)
+	set(&o.Purpose, over.Purpose)
+	set(&o.Owner, over.Owner)
+	set(&o.Tries, over.Tries)
+	if over.RetryDelay != nil {
+		o.RetryDelay = over.RetryDelay
+	}
+	if over.OnWait != nil {
+		o.OnWait = over.OnWait
+	}
+	return o
+}
+
+func set[T comparable](field *T, v T) {
+	var zero T
+	if v != zero {
+		*field = v
+	}
+}
+
+// life fills in the defaults and says what is wrong, before anything is sent.
+func (o LockOptions) life() (leasefsm.Config, error) {
+	for _, d := range []struct {
+		name string
+		v    time.Duration
+	}{{"TTL", o.TTL}, {"RenewEvery", o.RenewEvery}, {"Notice", o.Notice}, {"MaxHold", o.MaxHold}, {"MinHold", o.MinHold}} {
+		if d.v < 0 {
+			return leasefsm.Config{}, invalid("%s is %v: it can not be negative", d.name, d.v)
+		}
+	}
+	if o.Tries < 0 {
+		return leasefsm.Config{}, invalid("Tries is %d: it can not be negative", o.Tries)
+	}
+	if o.Owner != "" {
+		if err := store.CheckOwner(o.Owner); err != nil {
+			return leasefsm.Config{}, err
+		}
+	}
+	c := leasefsm.Config{TTL: o.TTL, Notice: o.Notice, Renew: o.RenewEvery, MaxHold: o.MaxHold}
+	c.TTL = orElse(c.TTL, DefaultTTL)
+	valid := c.TTL - validity.Drift(c.TTL)
+	if valid <= 0 {
+		return c, invalid("TTL %v leaves no validity after the drift allowance of %v: ask for at least 3ms", c.TTL, validity.Drift(c.TTL))
+	}
+	c.Renew = orElse(c.Renew, c.TTL/3)
+	c.Notice = orElse(c.Notice, min(c.TTL/20, valid/2))
+	if o.NoRenew {
+		c.Renew = 0
+	}
+	switch {
+	case c.Notice >= valid:
+		return c, invalid("Notice %v does not fit into the validity of %v that a TTL of %v gives", c.Notice, valid, c.TTL)
+	case c.Renew >= valid-c.Notice:
+		return c, invalid("RenewEvery %v is too long: the holder of a lease of TTL %v is told after %v that it is lost", c.Renew, c.TTL, valid-c.Notice)
+	case c.MaxHold > 0 && c.MaxHold <= c.Notice:
+		return c, invalid("MaxHold %v is not longer than Notice %v", c.MaxHold, c.Notice)
+	case c.MaxHold > 0 && o.MinHold > c.MaxHold:
+		return c, invalid("MinHold %v is longer than MaxHold %v", o.MinHold, c.MaxHold)
+	case o.NoRenew && o.MinHold > valid:
+		return c, invalid("MinHold %v is longer than the validity of %v, and NoRenew is set", o.MinHold, valid)
+	}
+	return c, nil
+}
+
+func orElse(d, otherwise time.Duration) time.Duration {
+	if d == 0 {
+		return otherwise
+	}
+	return d
+}
+
+func invalid(format string, args ...any) error {
+	return fmt.Errorf("%w: %s", ErrInvalid, fmt.Sprintf(format, args...))
+}
