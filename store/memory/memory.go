@@ -1,0 +1,213 @@
+// Package memory keeps locks in the memory of one process. It is the rule
+// under a mutex: exact, with nothing that can fail, for tests and for programs
+// whose only contenders are their own goroutines.
+package memory
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/leasehold-dev/leasehold/fence"
+	"github.com/leasehold-dev/leasehold/internal/clock"
+	"github.com/leasehold-dev/leasehold/internal/rule"
+	"github.com/leasehold-dev/leasehold/store"
+)
+
+// Options change how a Store works. The zero value is right for all but tests.
+type Options struct {
+	// Clock counts the TTLs; nil means clock.System().
+	Clock clock.Clock
+}
+
+// Store is a store.Store in memory. Two Stores know nothing of each other.
+// Its methods never block for longer than other calls compute.
+type Store struct {
+	clock clock.Clock
+
+	mu      sync.Mutex
+	closed  bool
+	records map[string]rule.Record
+	// forgotten is the highest token of all records that were dropped. Every
+	// grant draws a higher one, so a lock that comes back after it was
+	// dropped goes on above its last token, and a name nobody uses any more
+	// costs no memory. Tokens of one lock may thereby skip numbers; they only
+	// have to rise.
+	forgotten fence.Token
+	// untilSweep counts down the acquires to the next sweep.
+	untilSweep int
+}
+
+var _ store.Store = (*Store)(nil)
+
+// New makes an empty store. o may be nil.
+func New(o *Options) *Store {
+	s := &Store{clock: clock.System(), records: make(map[string]rule.Record)}
+	if o != nil && o.Clock != nil {
+		s.clock = o.Clock
+	}
+	return s
+}
+
+// Acquire implements store.Store. Its errors are *store.BusyError,
+// store.ErrInvalid, store.ErrClosed and that of ctx.
+func (s *Store) Acquire(ctx context.Context, r store.Request) (store.Grant, error) {
+	if err := r.Check(0); err != nil {
+		return store.Grant{}, err
+	}
+	if err := s.enter(ctx); err != nil {
+		return store.Grant{}, err
+	}
+	defer s.mu.Unlock()
+	now := s.clock.Now()
+	s.sweepSometimes(now)
+	rec, ans := rule.Admit(s.records[r.Name], rule.Ask{
+		Spec:  rule.Mutex,
+		Owner: r.Owner,
+		Meta:  r.Meta,
+		TTL:   r.TTL,
+		Floor: s.forgotten + 1,
+	}, now)
+	s.keep(r.Name, rec)
+	switch ans.Verdict {
+	case rule.Granted:
+		return store.Grant{Token: ans.Token}, nil
+	case rule.Busy:
+		return store.Grant{}, &store.BusyError{
+			Name:      r.Name,
+			Holder:    store.DecodeHolder(ans.Blocker.Owner, ans.Blocker.Meta),
+			ExpiresIn: ans.ExpiresIn,
+		}
+	}
+	// The other verdicts need another kind or a tombstone, and this store
+	// makes neither.
+	return store.Grant{}, fmt.Errorf("acquire %q: unexpected verdict: %v", r.Name, ans.Verdict)
+}
+
+// Renew implements store.Store.
+func (s *Store) Renew(ctx context.Context, leases []store.Request) []error {
+	errs := make([]error, len(leases))
+	if err := s.enter(ctx); err != nil {
+		for i := range errs {
+			errs[i] = err
+		}
+		return errs
+	}
+	defer s.mu.Unlock()
+	now := s.clock.Now()
+	for i, r := range leases {
+		if errs[i] = r.Check(0); errs[i] != nil {
+			continue
+		}
+		rec, ans := rule.Renew(s.records[r.Name], r.Owner, r.TTL, now)
+		s.keep(r.Name, rec)
+		if ans.Verdict != rule.Done {
+			errs[i] = store.ErrNotHeld
+		}
+	}
+	return errs
+}
+
+// Release implements store.Store.
+func (s *Store) Release(ctx context.Context, r store.Request) error {
+	if err := cmp.Or(store.CheckName(r.Name), store.CheckOwner(r.Owner)); err != nil {
+		return err
+	}
+	if err := s.enter(ctx); err != nil {
+		return err
+	}
+	defer s.mu.Unlock()
+	// No tombstone: an acquire here has either happened or never will.
+	rec, ans := rule.Release(s.records[r.Name], r.Owner, 0, s.clock.Now())
+	s.keep(r.Name, rec)
+	if ans.Verdict != rule.Done {
+		return store.ErrNotHeld
+	}
+	return nil
+}
+
+// Inspect implements store.Store.
+func (s *Store) Inspect(ctx context.Context, name string) (store.State, error) {
+	if err := store.CheckName(name); err != nil {
+		return store.State{}, err
+	}
+	if err := s.enter(ctx); err != nil {
+		return store.State{}, err
+	}
+	defer s.mu.Unlock()
+	return state(name, s.records[name], s.clock.Now()), nil
+}
+
+// List implements store.Store. Its result is exact.
+func (s *Store) List(ctx context.Context, prefix string) ([]store.State, error) {
+	if err := s.enter(ctx); err != nil {
+		return nil, err
+	}
+	defer s.mu.Unlock()
+	now := s.clock.Now()
+	held := []store.State{}
+	for _, name := range slices.Sorted(maps.Keys(s.records)) {
+		if !strings.HasPrefix(name, prefix) {
+			continue
+		}
+		if st := state(name, s.records[name], now); st.Held {
+			held = append(held, st)
+		}
+	}
+	return held, nil
+}
+
+// Caps implements store.Store.
+func (s *Store) Caps() store.Caps {
+	return store.Caps{
+		Engine: "memory",
+		Nodes:  1,
+		Quorum: 1,
+		Reach:  "process",
+		Clock:  "this process's own clock",
+	}
+}
+
+// Close implements store.Store. It never fails.
+func (s *Store) Close() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.closed = true
+	s.records = nil // all that could reach the leases was this Store
+	return nil
+}
+
+// enter locks the store for one step, unless the caller has given up or the
+// store was closed.
+func (s *Store) enter(ctx context.Context) error {
+	s.mu.Lock()
+	// After the lock: ctx may have ended while others were in here.
+	err := ctx.Err()
+	if s.closed {
+		err = store.ErrClosed
+	}
+	if err != nil {
+		s.mu.Unlock()
+	}
+	return err
+}
+
+// state is what r says of the lock called name.
+func state(name string, r rule.Record, now clock.Instant) store.State {
+	r = rule.Expire(r, now)
+	if len(r.Holds) == 0 {
+		return store.State{Name: name}
+	}
+	h := r.Holds[0]
+	return store.State{
+		Name:      name,
+		Held:      true,
+		Holder:    store.DecodeHolder(h.Owner, h.Meta),
+		Token:     h.Token,
+		ExpiresIn: h.Expiry.Sub(now),
+	}
+}
