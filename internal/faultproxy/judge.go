@@ -1,0 +1,93 @@
+package faultproxy
+
+import (
+	"bytes"
+	"time"
+)
+
+type verdict uint8
+
+const (
+	deliver verdict = iota
+	deliverAndCut
+	drop
+	hold
+)
+
+// ruling is what to do with one item now.
+type ruling struct {
+	verdict verdict
+	limit   int             // deliverAndCut: how many bytes to deliver
+	wait    time.Duration   // hold: for how long at most; 0: until changed
+	changed <-chan struct{} // hold: closed when to ask again
+}
+
+// judge decides about one item. What it decides and what it notes down is one
+// step with respect to changes of the mode.
+func (p *Proxy) judge(l *link, dir direction, it item) ruling {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	r := p.state.judge(dir, it, time.Now())
+	switch r.verdict {
+	case drop:
+		l.holed = true
+	case hold:
+		r.changed = p.changed
+	case deliver:
+		if limit, cut := p.cutting(l, dir, it); cut {
+			r.verdict, r.limit = deliverAndCut, limit
+		}
+	}
+	return r
+}
+
+// cutting says whether an item about to be delivered is where a reply is cut,
+// and after how many of its bytes.
+func (p *Proxy) cutting(l *link, dir direction, it item) (limit int, cut bool) {
+	if it.end {
+		return 0, false
+	}
+	c := p.state.cut
+	// An order with a match waits for a request, one without for any reply.
+	if c != nil && l.cutAfter < 0 && (dir == toServer) == (len(c.match) > 0) && bytes.Contains(it.data, c.match) {
+		l.cutAfter, p.state.cut = c.after, nil
+	}
+	if dir == toServer || l.cutAfter < 0 {
+		return 0, false
+	}
+	if len(it.data) < l.cutAfter {
+		l.cutAfter -= len(it.data)
+		return 0, false
+	}
+	return l.cutAfter, true
+}
+
+// judge is the meaning of the modes.
+func (s state) judge(dir direction, it item, now time.Time) ruling {
+	if it.seq <= s.released {
+		return ruling{verdict: deliver}
+	}
+	held := false
+	switch s.mode {
+	case blackhole:
+		return ruling{verdict: drop}
+	case dropReplies:
+		if dir == toClient {
+			return ruling{verdict: drop}
+		}
+	case holdAll:
+		held = true
+	case holdRequests:
+		held = dir == toServer
+	case holdReplies:
+		held = dir == toClient
+	case delay:
+		if wait := it.received.Add(s.delay).Sub(now); wait > 0 {
+			return ruling{verdict: hold, wait: wait}
+		}
+	}
+	if held {
+		return ruling{verdict: hold}
+	}
+	return ruling{verdict: deliver}
+}

@@ -1,0 +1,71 @@
+package faultproxy
+
+import (
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+// Stats say what went through the proxy so far. Bytes count as passed once they
+// are with the kernel on their way, so the other side may see them a moment
+// before Stats does, or after.
+type Stats struct {
+	Accepted int64 // connections
+	Refused  int64 // connections, by RefuseNew
+	Open     int64 // connections now
+	Cut      int64 // replies, by CutReplyAfter and CutReplyTo
+	Requests Flow  // from clients to the server
+	Replies  Flow  // from the server to clients
+}
+
+// Flow counts the bytes of one direction.
+type Flow struct {
+	Received int64 // by the proxy
+	Passed   int64 // on to the other side
+	Lost     int64 // swallowed, cut off, or left when the connection ended
+}
+
+// Held is what the proxy has received and not yet passed on or lost.
+func (f Flow) Held() int64 { return f.Received - f.Passed - f.Lost }
+
+type counters struct {
+	accepted, refused, cut atomic.Int64
+	received, passed, lost [2]atomic.Int64 // by direction
+}
+
+// Stats reads the counters.
+func (p *Proxy) Stats() Stats {
+	p.mu.Lock()
+	open := len(p.links)
+	p.mu.Unlock()
+	c := &p.count
+	flow := func(d direction) Flow {
+		// Received last: nothing may look passed on before it came.
+		f := Flow{Passed: c.passed[d].Load(), Lost: c.lost[d].Load()}
+		f.Received = c.received[d].Load()
+		return f
+	}
+	return Stats{
+		Accepted: c.accepted.Load(),
+		Refused:  c.refused.Load(),
+		Open:     int64(open),
+		Cut:      c.cut.Load(),
+		Requests: flow(toServer),
+		Replies:  flow(toClient),
+	}
+}
+
+// Await waits until the counters are as ok wants them, and fails the test at
+// once, saying what was waited for, when that takes half a minute.
+func (p *Proxy) Await(t testing.TB, what string, ok func(Stats) bool) {
+	t.Helper()
+	for end := time.Now().Add(30 * time.Second); ; time.Sleep(time.Millisecond) {
+		s := p.Stats()
+		if ok(s) {
+			return
+		}
+		if time.Now().After(end) {
+			t.Fatalf("faultproxy: waited in vain for %s: %+v", what, s)
+		}
+	}
+}
