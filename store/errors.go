@@ -36,8 +36,10 @@ type BusyError struct {
 	// ExpiresIn is the time until the holder's lease ends unless it is
 	// renewed; negative when it never ends by itself.
 	ExpiresIn time.Duration
-	// Err is further evidence, or nil: the nodes' answers, or the end of the
-	// caller's context.
+	// Nodes has what each node of a quorum store said, nil elsewhere.
+	Nodes []NodeOutcome
+	// Err is why the wait ended, nil if there was none: it wraps the error of
+	// the caller's context.
 	Err error
 }
 

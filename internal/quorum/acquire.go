@@ -1,0 +1,188 @@
+package quorum
+
+import (
+	"time"
+
+	"github.com/leasehold-dev/leasehold/internal/clock"
+	"github.com/leasehold-dev/leasehold/internal/validity"
+)
+
+// Attempt is one attempt to acquire one lock for one owner, made for it and
+// never used again.
+//
+// It is won when a majority of nodes hold the lock for us and stand at the same
+// token, and validity remains. The token is the largest answer; nodes that
+// answered less are asked to confirm it. Only nodes where the lock is still
+// ours can: of two grants' confirmed majorities one node is in both, the later
+// grant's answer from it is larger than the earlier token, and it is part of
+// the later maximum. So tokens increase whatever the clocks do.
+//
+// Once lost, every node that granted or may have granted is told to release:
+// at once, or when its answer comes in. A node that never had the message, or
+// said no, needs nothing.
+type Attempt struct {
+	Config
+	start, until clock.Instant
+	confirmBy    clock.Instant // node timeout of the second round; 0 before it
+	verdict      Verdict
+	cancelled    bool
+	token        uint64
+	nodes        [MaxNodes]candidate
+}
+
+type candidate struct {
+	phase Phase
+	late  bool   // past its node timeout: not waited for, but still welcome
+	at    uint64 // where its counter stands, if Held
+	asked uint64 // the token it was asked to confirm, if larger than at
+}
+
+// NewAttempt begins an attempt whose requests leave after start. The driver
+// sends Acquire to every node.
+func NewAttempt(c Config, ttl time.Duration, start clock.Instant) Attempt {
+	return Attempt{Config: c, start: start, until: validity.Until(start, ttl)}
+}
+
+// Step applies one event and appends to out the messages to send.
+func (a *Attempt) Step(e Event, now clock.Instant, out []Send) []Send {
+	switch e.Kind {
+	case Tick:
+		a.timeOut(now)
+	case Cancel:
+		a.cancelled = a.cancelled || a.verdict == Open
+	default:
+		a.hear(e)
+	}
+	if a.verdict == Open {
+		out = a.decide(now, out)
+	}
+	if a.verdict == Lost {
+		out = a.cleanUp(out)
+	}
+	return out
+}
+
+// hear takes in one node's answer.
+func (a *Attempt) hear(e Event) {
+	n := &a.nodes[e.Node]
+	if e.Op == Acquire && n.phase == Asked {
+		switch e.Kind {
+		case Yes:
+			n.phase, n.late, n.at = Held, false, e.Token
+		case No:
+			n.phase = Refused
+		case Unsent:
+			n.phase = Missing
+		case Unknown:
+			n.phase = Doubtful
+		}
+	}
+	if e.Op == Confirm && n.phase == Held {
+		switch e.Kind {
+		case Yes:
+			n.at, n.late = max(n.at, e.Token), false
+		case No: // the lock is not ours there any more
+			n.phase = Refused
+		default: // ours, but not to be confirmed: no use, and to be released
+			n.phase = Doubtful
+		}
+	}
+}
+
+// timeOut stops waiting for nodes whose time is over.
+func (a *Attempt) timeOut(now clock.Instant) {
+	for i := range a.Nodes {
+		n := &a.nodes[i]
+		switch {
+		case n.phase == Asked && now >= a.start.Add(a.NodeTimeout):
+			n.late = true
+		case n.phase == Held && n.asked > n.at && now >= a.confirmBy:
+			n.late = true
+		}
+	}
+}
+
+// decide looks whether the attempt is won or lost, or needs confirmations.
+func (a *Attempt) decide(now clock.Instant, out []Send) []Send {
+	var held, hoped, confirmed int
+	var token uint64
+	for _, n := range a.nodes[:a.Nodes] {
+		switch {
+		case n.phase == Held && !n.late:
+			held++
+			token = max(token, n.at)
+		case n.phase == Asked && !n.late:
+			hoped++
+		}
+	}
+	need := Majority(a.Nodes)
+	if held+hoped < need || now >= a.until || a.cancelled {
+		a.verdict = Lost
+		return out
+	}
+	if held < need {
+		return out
+	}
+	for _, n := range a.nodes[:a.Nodes] {
+		if n.phase == Held && !n.late && n.at == token {
+			confirmed++
+		}
+	}
+	if confirmed >= need {
+		a.verdict, a.token = Won, token
+		return out
+	}
+	if a.confirmBy == 0 {
+		a.confirmBy = now.Add(a.NodeTimeout)
+	}
+	for i := range a.Nodes {
+		if n := &a.nodes[i]; n.phase == Held && max(n.at, n.asked) < token {
+			n.asked = token
+			out = append(out, Send{Node: i, Op: Confirm, Token: token})
+		}
+	}
+	return out
+}
+
+// cleanUp releases where the lock is ours or may be. A tombstone goes where
+// the acquire may still be on its way.
+func (a *Attempt) cleanUp(out []Send) []Send {
+	for i := range a.Nodes {
+		n := &a.nodes[i]
+		if n.phase == Held || n.phase == Doubtful {
+			out = append(out, Send{Node: i, Op: Release, Tomb: n.phase == Doubtful})
+			n.phase = Relinquish
+		}
+	}
+	return out
+}
+
+// Verdict is how the attempt stands.
+func (a *Attempt) Verdict() Verdict { return a.verdict }
+
+// Token of the grant, once won.
+func (a *Attempt) Token() uint64 { return a.token }
+
+// Late says whether node's answer had not come within the node timeout.
+func (a *Attempt) Late(node int) bool { return a.nodes[node].late }
+
+// Agreed says whether node granted the lock, even if it was given back since.
+func (a *Attempt) Agreed(node int) bool { return a.nodes[node].at > 0 }
+
+// Next is when a Tick can change something; false when none can.
+func (a *Attempt) Next() (clock.Instant, bool) {
+	if a.verdict != Open {
+		return 0, false
+	}
+	next := a.until
+	for _, n := range a.nodes[:a.Nodes] {
+		switch {
+		case n.late:
+		case n.phase == Asked:
+			next = min(next, a.start.Add(a.NodeTimeout))
+		case n.phase == Held && n.asked > n.at:
+			next = min(next, a.confirmBy)
+		}
+	}
+	return next, true
+}

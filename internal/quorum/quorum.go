@@ -1,0 +1,111 @@
+// Package quorum is the protocol over N independent nodes: one attempt to
+// acquire, and one vote to renew or to release, as pure state machines.
+//
+// A machine is a plain value: it is told events and the present instant, and
+// answers with messages to send. It has no goroutines, no clock and no network,
+// so the store that ships and the checker that searches all its interleavings
+// drive the same code. One node is the case N = 1.
+//
+// Whoever drives a machine sees to two things: messages to one node are sent
+// in the order given, and every Send is answered by exactly one event for that
+// node, however late.
+package quorum
+
+import "time"
+
+// MaxNodes is the largest number of nodes. More than nine only costs.
+const MaxNodes = 16
+
+// Config is what does not change during an attempt or a vote.
+type Config struct {
+	// Nodes is N, 1 to MaxNodes.
+	Nodes int
+	// NodeTimeout is how long a node's answer is waited for. It is far below
+	// the TTL, so that a dead node costs little of the validity.
+	NodeTimeout time.Duration
+}
+
+// Majority of n nodes: any two majorities share a node.
+func Majority(n int) int { return n/2 + 1 }
+
+// Op is what a node is asked to do.
+type Op uint8
+
+// The operations.
+const (
+	// Acquire: take the lock if it is free.
+	Acquire Op = iota
+	// Confirm: raise the token counter to at least Token, if the lock is ours.
+	Confirm
+	// Extend: make the lease last at least its TTL from now, if it is ours.
+	Extend
+	// Release: remove the lease if it is ours; with Tomb, and if it is not
+	// there, keep it from arriving later.
+	Release
+)
+
+var opNames = [...]string{"acquire", "confirm", "renew", "release"}
+
+func (o Op) String() string { return opNames[o] }
+
+// Send is a message to one node.
+type Send struct {
+	Node  int
+	Op    Op
+	Token uint64 // of Confirm
+	Tomb  bool   // of Release
+}
+
+// Kind is what an event reports.
+type Kind uint8
+
+// The kinds of event. The first four are a node's; Op says which message they
+// answer.
+const (
+	// Yes: the node did it. For Acquire, Token is the node's answer; for
+	// Confirm, the value confirmed.
+	Yes Kind = iota
+	// No: the node certainly did not do it, and said why.
+	No
+	// Unsent: the message never left.
+	Unsent
+	// Unknown: it left, and may have been applied.
+	Unknown
+	// Tick: time has passed.
+	Tick
+	// Cancel: the caller gave up.
+	Cancel
+)
+
+// Event is what happened.
+type Event struct {
+	Kind  Kind
+	Node  int
+	Op    Op
+	Token uint64
+}
+
+// Verdict is how an attempt or a vote stands.
+type Verdict uint8
+
+// The verdicts. All but Open are final.
+const (
+	Open Verdict = iota
+	// Won: a majority did it, in time.
+	Won
+	// Lost: a majority did not, or can not any more.
+	Lost
+)
+
+// Phase is how one node stands in one attempt or vote.
+type Phase uint8
+
+// The phases.
+const (
+	Asked      Phase = iota // no answer yet
+	Held                    // it granted, or voted yes
+	Refused                 // it certainly did not do it
+	Missing                 // never sent
+	Doubtful                // may have done it
+	Relinquish              // told to release
+)

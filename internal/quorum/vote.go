@@ -1,0 +1,86 @@
+package quorum
+
+import "github.com/leasehold-dev/leasehold/internal/clock"
+
+// Vote asks all nodes to extend or to release one lease. What a yes means is
+// the same for both: the node did it; a no: the lease is not there. It is over
+// as soon as a majority said yes (extending), or a majority answered at all
+// (releasing: the lease then is on no majority any more).
+type Vote struct {
+	Config
+	op      Op
+	by      clock.Instant
+	verdict Verdict
+	late    bool
+	nodes   [MaxNodes]Phase
+}
+
+// NewVote begins a vote whose requests leave after start. op is Extend or
+// Release. The driver sends it to every node.
+func NewVote(c Config, op Op, start clock.Instant) Vote {
+	return Vote{Config: c, op: op, by: start.Add(c.NodeTimeout)}
+}
+
+// Step applies one event. A vote never sends anything more.
+func (v *Vote) Step(e Event, now clock.Instant) {
+	switch e.Kind {
+	case Tick:
+	case Cancel:
+		v.late = true
+	case Yes:
+		v.nodes[e.Node] = Held
+	case No:
+		v.nodes[e.Node] = Refused
+	case Unsent:
+		v.nodes[e.Node] = Missing
+	case Unknown:
+		v.nodes[e.Node] = Doubtful
+	}
+	v.late = v.late || now >= v.by
+	if v.verdict == Open {
+		v.decide()
+	}
+}
+
+func (v *Vote) decide() {
+	good := v.count(Held)
+	if v.op == Release {
+		good += v.count(Refused)
+	}
+	hoped := 0
+	if !v.late {
+		hoped = v.count(Asked)
+	}
+	switch need := Majority(v.Nodes); {
+	case good >= need:
+		v.verdict = Won
+	case good+hoped < need:
+		v.verdict = Lost
+	}
+}
+
+func (v *Vote) count(p Phase) int {
+	c := 0
+	for _, q := range v.nodes[:v.Nodes] {
+		if q == p {
+			c++
+		}
+	}
+	return c
+}
+
+// Verdict is how the vote stands.
+func (v *Vote) Verdict() Verdict { return v.verdict }
+
+// Gone says whether the lease is certainly not ours any more: so many nodes do
+// not have it that a majority can not.
+func (v *Vote) Gone() bool { return v.count(Refused) > v.Nodes-Majority(v.Nodes) }
+
+// Late says whether node's answer had not come within the node timeout.
+func (v *Vote) Late(node int) bool { return v.late && v.nodes[node] == Asked }
+
+// Agreed says whether node did what was asked.
+func (v *Vote) Agreed(node int) bool { return v.nodes[node] == Held }
+
+// Next is when a Tick can change something; false when none can.
+func (v *Vote) Next() (clock.Instant, bool) { return v.by, v.verdict == Open && !v.late }

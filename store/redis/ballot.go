@@ -1,0 +1,169 @@
+package redis
+
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	"github.com/leasehold-dev/leasehold/internal/clock"
+	"github.com/leasehold-dev/leasehold/internal/quorum"
+	"github.com/leasehold-dev/leasehold/store"
+)
+
+// ballot drives one quorum.Vote for each of some leases, all at once. Answers
+// that come in after the verdicts are welcome and change nothing.
+type ballot struct {
+	s      *Store
+	op     quorum.Op
+	leases []store.Request
+	over   chan struct{} // closed when every vote has its verdict
+
+	mu    sync.Mutex
+	votes []quorum.Vote
+	open  int
+	said  [][]store.NodeOutcome // per lease, made for the first that is no plain yes
+}
+
+// Renew implements store.Store.
+func (s *Store) Renew(ctx context.Context, leases []store.Request) []error {
+	return s.vote(ctx, quorum.Extend, leases)
+}
+
+// Release implements store.Store.
+func (s *Store) Release(ctx context.Context, r store.Request) error {
+	return s.vote(ctx, quorum.Release, []store.Request{r})[0]
+}
+
+func (s *Store) vote(ctx context.Context, op quorum.Op, leases []store.Request) []error {
+	errs := make([]error, len(leases))
+	var valid []int // where in leases those stand that can be sent
+	b := &ballot{s: s, op: op, over: make(chan struct{})}
+	for i, r := range leases {
+		if errs[i] = s.check(ctx, r); errs[i] == nil {
+			valid = append(valid, i)
+			b.leases = append(b.leases, r)
+		}
+	}
+	if len(valid) == 0 {
+		return errs
+	}
+	b.run(ctx)
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for j, i := range valid {
+		errs[i] = b.result(ctx, j)
+	}
+	return errs
+}
+
+// run asks every node about every lease and returns when all have a verdict.
+func (b *ballot) run(ctx context.Context) {
+	b.mu.Lock()
+	b.open = len(b.leases)
+	b.votes = make([]quorum.Vote, b.open)
+	b.said = make([][]store.NodeOutcome, b.open)
+	start := b.s.o.Clock.Now()
+	for i, r := range b.leases {
+		b.votes[i] = quorum.NewVote(quorum.Config{Nodes: len(b.s.nodes), NodeTimeout: b.s.o.nodeTimeout(r.TTL)}, b.op, start)
+	}
+	for i, r := range b.leases {
+		b.ask(i, r)
+	}
+	b.mu.Unlock()
+	await(ctx, b.s.o.Clock, b.over, b.next, b.stepAll)
+}
+
+// ask puts one lease's question in line at every node. The mutex is held.
+func (b *ballot) ask(i int, r store.Request) {
+	var command []string
+	if value := encodeValue(r); b.op == quorum.Extend {
+		command = extendCall(r, value)
+	} else {
+		// Where the acquire has not been answered it may still arrive. A single
+		// node has answered, or there would be no lease.
+		command = releaseCall(r, value, len(b.s.nodes) > 1)
+	}
+	for n := range b.s.nodes {
+		if err := b.s.put(n, call{command: command, timeout: b.votes[i].NodeTimeout, to: b, tag: i}); err != nil {
+			b.note(i, n, store.NodeOutcome{Outcome: store.Unreachable, Err: err})
+			b.step(i, quorum.Event{Kind: quorum.Unsent, Node: n})
+		}
+	}
+}
+
+// step applies an event to one vote. The mutex is held.
+func (b *ballot) step(i int, e quorum.Event) {
+	before := b.votes[i].Verdict()
+	b.votes[i].Step(e, b.s.o.Clock.Now())
+	if before == quorum.Open && b.votes[i].Verdict() != quorum.Open {
+		if b.open--; b.open == 0 {
+			close(b.over)
+		}
+	}
+}
+
+// stepAll applies an event to all votes that are open.
+func (b *ballot) stepAll(e quorum.Event) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for i := range b.votes {
+		if b.votes[i].Verdict() == quorum.Open {
+			b.step(i, e)
+		}
+	}
+}
+
+func (b *ballot) next() (first clock.Instant, ok bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for i := range b.votes {
+		if at, open := b.votes[i].Next(); open && (!ok || at < first) {
+			first, ok = at, true
+		}
+	}
+	return first, ok
+}
+
+// answer implements receiver.
+func (b *ballot) answer(node, tag int, ans answer) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	v, said := ans.verdict()
+	b.note(tag, node, said)
+	b.step(tag, quorum.Event{Kind: v.kind, Node: node})
+}
+
+// note keeps what a node said. The mutex is held.
+func (b *ballot) note(i, node int, said store.NodeOutcome) {
+	if b.said[i] == nil {
+		if said.Outcome == store.Granted {
+			return
+		}
+		b.said[i] = make([]store.NodeOutcome, len(b.s.nodes))
+	}
+	b.said[i][node] = said
+}
+
+// result is what became of one lease. The mutex is held.
+func (b *ballot) result(ctx context.Context, i int) error {
+	v, r := &b.votes[i], b.leases[i]
+	if v.Gone() {
+		return fmt.Errorf("%s %q: %w", b.op, r.Name, b.notHeld(i))
+	}
+	if v.Verdict() == quorum.Won {
+		return nil
+	}
+	err := &store.QuorumError{Op: b.op.String(), Name: r.Name, Need: quorum.Majority(len(b.s.nodes)), Nodes: b.s.evidence(b.said[i], v)}
+	if ctx.Err() != nil {
+		return fmt.Errorf("%w (%w)", ctx.Err(), err)
+	}
+	return err
+}
+
+// notHeld says that the lease is gone, and who has the lock now if anybody.
+func (b *ballot) notHeld(i int) error {
+	if busy := busyError(b.leases[i].Name, b.said[i], quorum.Majority(len(b.s.nodes))); busy != nil {
+		return fmt.Errorf("%w: now held by %s", store.ErrNotHeld, busy.Holder)
+	}
+	return store.ErrNotHeld
+}

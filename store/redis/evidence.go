@@ -1,0 +1,72 @@
+package redis
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/leasehold-dev/leasehold/store"
+)
+
+// machine is what evidence asks a quorum machine.
+type machine interface {
+	Late(node int) bool
+	Agreed(node int) bool
+}
+
+// evidence completes what the nodes said by what the machine knows of them:
+// plain agreement is not written down, and silence can not be.
+func (s *Store) evidence(said []store.NodeOutcome, m machine) []store.NodeOutcome {
+	nodes := make([]store.NodeOutcome, len(s.nodes))
+	copy(nodes, said)
+	for i := range nodes {
+		n := &nodes[i]
+		n.Node = s.nodes[i].addr
+		switch {
+		case n.Outcome != store.Pending:
+		case m.Agreed(i):
+			n.Outcome = store.Granted
+		case m.Late(i):
+			n.Outcome, n.Err = store.TimedOut, fmt.Errorf("no answer in time")
+		}
+	}
+	return nodes
+}
+
+// busyError says who keeps us from a majority, nil if nobody does. ExpiresIn
+// is when a majority of the nodes can be free, if nobody renews.
+func busyError(name string, nodes []store.NodeOutcome, need int) *store.BusyError {
+	var free []time.Duration
+	var holder store.Holder
+	most := 0
+	for i, n := range nodes {
+		switch n.Outcome {
+		case store.Granted:
+			free = append(free, 0)
+		case store.Taken:
+			if n.ExpiresIn >= 0 {
+				free = append(free, n.ExpiresIn)
+			}
+			count := 0
+			for _, m := range nodes[i:] {
+				if m.Outcome == store.Taken && m.Holder.Owner == n.Holder.Owner {
+					count++
+				}
+			}
+			if count > most {
+				most, holder = count, n.Holder
+			}
+		}
+	}
+	if most == 0 {
+		return nil
+	}
+	e := &store.BusyError{Name: name, Holder: holder, ExpiresIn: -1}
+	if slices.Sort(free); len(free) >= need {
+		e.ExpiresIn = free[need-1]
+	}
+	if len(nodes) > 1 {
+		e.Nodes = nodes
+	}
+	return e
+}

@@ -1,0 +1,250 @@
+package redis
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/leasehold-dev/leasehold/fence"
+	"github.com/leasehold-dev/leasehold/internal/quorum"
+	"github.com/leasehold-dev/leasehold/store"
+)
+
+// poll asks every node the same question and gathers all answers: it is for
+// looking, where a slow node's answer is worth waiting for.
+type poll chan polled
+
+type polled struct {
+	node int
+	answer
+}
+
+func (p poll) answer(node, _ int, a answer) { p <- polled{node, a} }
+
+// ask sends command to the nodes and calls each for every answer, until all
+// are in or ctx ends.
+func (s *Store) ask(ctx context.Context, command []string, timeout time.Duration, each func(polled)) error {
+	p := make(poll, len(s.nodes)) // room for all: a late answer blocks nobody
+	for i := range s.nodes {
+		if err := s.put(i, call{command: command, timeout: timeout, to: p}); err != nil {
+			p <- polled{i, answer{outcome: store.Unreachable, err: err}}
+		}
+	}
+	for range s.nodes {
+		select {
+		case a := <-p:
+			each(a)
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	return nil
+}
+
+// greet looks that enough nodes are there and are different servers.
+func (s *Store) greet(ctx context.Context) error {
+	nodes := make([]store.NodeOutcome, len(s.nodes))
+	for i, n := range s.nodes {
+		nodes[i].Node = n.addr
+	}
+	// With a majority there, the others get a moment more: one that is down
+	// must not cost every start of a program a whole connect timeout.
+	settle, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	up := 0
+	err := s.ask(settle, []string{"PING"}, s.o.ConnectTimeout, func(a polled) {
+		nodes[a.node].Outcome, nodes[a.node].Err = a.outcome, a.err
+		if a.outcome == store.Granted || a.err != nil && isDenied(a.err.Error()) {
+			nodes[a.node].Outcome, nodes[a.node].Err = store.Granted, nil
+			if up++; up == quorum.Majority(len(s.nodes)) {
+				time.AfterFunc(100*time.Millisecond, func() { cancel(nil) })
+			}
+		}
+	})
+	e := &store.QuorumError{Op: "open", Need: quorum.Majority(len(s.nodes)), Nodes: nodes}
+	switch {
+	case slices.ContainsFunc(nodes, func(n store.NodeOutcome) bool { return errors.Is(n.Err, errSameServer) }):
+		return e
+	case up >= e.Need:
+		return nil
+	case err != nil && ctx.Err() != nil:
+		return fmt.Errorf("%w (%w)", ctx.Err(), e)
+	}
+	return e
+}
+
+// Inspect implements store.Store. A lock is held if one owner has it on a
+// majority of the nodes.
+func (s *Store) Inspect(ctx context.Context, name string) (store.State, error) {
+	state := store.State{Name: name}
+	if err := cmp.Or(store.CheckName(name), ctx.Err()); err != nil {
+		return state, err
+	}
+	if s.closed.Load() {
+		return state, store.ErrClosed
+	}
+	need := quorum.Majority(len(s.nodes))
+	nodes := make([]store.NodeOutcome, len(s.nodes))
+	tokens := make([]fence.Token, len(s.nodes))
+	for i, n := range s.nodes {
+		nodes[i].Node = n.addr
+	}
+	err := s.ask(ctx, inspectCall(name), s.o.nodeTimeout(s.o.MaxTTL), func(a polled) {
+		said, token := a.look()
+		said.Node = nodes[a.node].Node
+		nodes[a.node], tokens[a.node] = said, token
+	})
+	if err != nil {
+		return state, err
+	}
+	answered := 0
+	for _, n := range nodes {
+		if n.Outcome == store.Taken || n.Outcome == store.Absent {
+			answered++
+		}
+	}
+	if answered < need {
+		return state, &store.QuorumError{Op: "inspect", Name: name, Need: need, Nodes: nodes}
+	}
+	if len(nodes) > 1 {
+		state.Nodes = nodes
+	}
+	for i, n := range nodes {
+		if n.Outcome == store.Taken && ownedBy(n.Holder.Owner, nodes) >= need {
+			state.Held, state.Holder = true, n.Holder
+			state.Token = max(state.Token, tokens[i])
+			state.ExpiresIn = heldFor(n.Holder.Owner, nodes, need)
+		}
+	}
+	return state, nil
+}
+
+// look reads the answer of the inspect script.
+func (a answer) look() (store.NodeOutcome, fence.Token) {
+	if a.outcome != store.Granted {
+		return store.NodeOutcome{Outcome: a.outcome, Err: a.err}, 0
+	}
+	words, err := a.words()
+	if err == nil && len(words) == 2 {
+		return store.NodeOutcome{Outcome: store.Absent}, 0
+	}
+	if err == nil && len(words) == 4 {
+		token, err := strconv.ParseUint(words[3], 10, 64)
+		if said := takenBy(words[1], words[2]); err == nil {
+			return said, fence.Token(token)
+		}
+	}
+	return store.NodeOutcome{Outcome: store.Refused, Err: fmt.Errorf("answer not understood: %.80q", words)}, 0
+}
+
+func ownedBy(owner string, nodes []store.NodeOutcome) int {
+	c := 0
+	for _, n := range nodes {
+		if n.Outcome == store.Taken && n.Holder.Owner == owner {
+			c++
+		}
+	}
+	return c
+}
+
+// heldFor is how long owner keeps a majority if nobody renews: it is lost when
+// so many of its nodes have expired that fewer than need are left. Negative if
+// never.
+func heldFor(owner string, nodes []store.NodeOutcome, need int) time.Duration {
+	var left []time.Duration
+	for _, n := range nodes {
+		if n.Outcome == store.Taken && n.Holder.Owner == owner {
+			left = append(left, n.ExpiresIn)
+		}
+	}
+	// Longest first, those that never expire before all.
+	slices.SortFunc(left, func(a, b time.Duration) int { return cmp.Compare(uint64(b), uint64(a)) })
+	return left[need-1]
+}
+
+// List implements store.Store. It knows the locks by their token counters, so
+// locks that other clients made by themselves are not listed.
+func (s *Store) List(ctx context.Context, prefix string) ([]store.State, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	if s.closed.Load() {
+		return nil, store.ErrClosed
+	}
+	names, err := s.names(ctx, prefix)
+	if err != nil {
+		return nil, err
+	}
+	var held []store.State
+	for _, name := range names {
+		state, err := s.Inspect(ctx, name)
+		if err != nil {
+			return nil, err
+		}
+		if state.Held {
+			held = append(held, state)
+		}
+	}
+	return held, nil
+}
+
+// names are those locks with the prefix that a counter is kept for on any node.
+func (s *Store) names(ctx context.Context, prefix string) ([]string, error) {
+	pattern := counterKey(globEscape.Replace(prefix) + "*")
+	seen := map[string]bool{}
+	nodes := make([]store.NodeOutcome, len(s.nodes))
+	for i, n := range s.nodes {
+		nodes[i].Node = n.addr
+		nodes[i].Outcome, nodes[i].Err = s.scan(ctx, i, pattern, seen)
+	}
+	e := &store.QuorumError{Op: "list", Need: quorum.Majority(len(nodes)), Nodes: nodes}
+	if e.Count(store.Granted) < e.Need {
+		return nil, e
+	}
+	names := make([]string, 0, len(seen))
+	for key := range seen {
+		name := strings.TrimSuffix(strings.TrimPrefix(key, "{"), counterKey("")[1:])
+		if store.CheckName(name) == nil {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return names, nil
+}
+
+var globEscape = strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`, `]`, `\]`)
+
+// scan gathers into seen the keys of one node that match.
+func (s *Store) scan(ctx context.Context, node int, pattern string, seen map[string]bool) (store.Outcome, error) {
+	for cursor := uint64(0); ; {
+		p := make(poll, 1)
+		command := []string{"SCAN", strconv.FormatUint(cursor, 10), "MATCH", pattern, "COUNT", "1000"}
+		if err := s.put(node, call{command: command, timeout: s.o.ConnectTimeout, to: p}); err != nil {
+			return store.Unreachable, err
+		}
+		var a polled
+		select {
+		case a = <-p:
+		case <-ctx.Done():
+			return store.Pending, ctx.Err()
+		}
+		if a.outcome != store.Granted {
+			return a.outcome, a.err
+		}
+		entry, err := a.msg.AsScanEntry()
+		if err != nil {
+			return store.Refused, err
+		}
+		for _, key := range entry.Elements {
+			seen[key] = true
+		}
+		if cursor = entry.Cursor; cursor == 0 {
+			return store.Granted, nil
+		}
+	}
+}

@@ -1,0 +1,107 @@
+// Package redis keeps locks on one Redis server, or on a majority of several
+// independent ones: Redlock, with a fencing token that comes with the lock.
+//
+// The lock L is the key L with the value "owner {...}" and a TTL, so that every
+// other client that locks with SET L value NX PX excludes us and is excluded.
+// What else belongs to L is at {L}:... .
+//
+// The servers must be independent masters. A replica that is promoted may not
+// know of a lock its master granted, which no client can notice.
+package redis
+
+import (
+	"context"
+	"sync/atomic"
+	"time"
+
+	"github.com/leasehold-dev/leasehold/internal/quorum"
+	"github.com/leasehold-dev/leasehold/store"
+)
+
+// Store keeps locks on Redis. It is safe for concurrent use.
+type Store struct {
+	o        Options
+	nodes    []*node
+	servers  registry
+	closed   atomic.Bool
+	inFlight atomic.Int64 // calls put in line and not answered yet
+}
+
+var _ store.Store = (*Store)(nil)
+
+// Open connects to the nodes that urls name:
+//
+//	redis://user:password@a:6379,b:6379,c:6379/0?max_ttl=60s&node_timeout=50ms
+//
+// and rediss:// for TLS. It blocks until a majority answered or can not, for
+// Options.ConnectTimeout at most. Nodes that are down are tried again when
+// they are needed. It fails with a *store.QuorumError if too few are up, and
+// always if one server is listed under two addresses. A nil o means the
+// defaults.
+func Open(ctx context.Context, urls []string, o *Options) (*Store, error) {
+	if o == nil {
+		o = &Options{}
+	}
+	addrs, opts, err := parseURLs(urls, *o)
+	if err != nil {
+		return nil, err
+	}
+	if opts, err = opts.settle(); err != nil {
+		return nil, err
+	}
+	s := &Store{o: opts, servers: registry{ids: map[int]identity{}}}
+	if n := len(addrs); n%2 == 0 {
+		opts.Logger.Warn("an even number of nodes survives no more failures than one node less", "nodes", n, "failures", n-quorum.Majority(n))
+	}
+	s.nodes = make([]*node, len(addrs))
+	for i, a := range addrs {
+		s.nodes[i] = newNode(i, a, s)
+	}
+	if err := s.greet(ctx); err != nil {
+		s.Close()
+		return nil, err
+	}
+	return s, nil
+}
+
+// Caps implements store.Store.
+func (s *Store) Caps() store.Caps {
+	return store.Caps{
+		Engine: "redis", Nodes: len(s.nodes), Quorum: quorum.Majority(len(s.nodes)),
+		MaxTTL: s.o.MaxTTL, Reach: "network", Clock: "each server's own",
+	}
+}
+
+// Close implements store.Store. What is still under way, such as the release
+// of nodes that answer late, is waited for as long as a node may take.
+func (s *Store) Close() error {
+	if s.closed.Swap(true) {
+		return nil
+	}
+	patience := time.NewTimer(s.o.nodeTimeout(s.o.MaxTTL) + 100*time.Millisecond)
+	defer patience.Stop()
+	look := time.NewTicker(time.Millisecond)
+	defer look.Stop()
+	for waiting := true; waiting && s.inFlight.Load() > 0; {
+		select {
+		case <-look.C:
+		case <-patience.C:
+			waiting = false
+		}
+	}
+	for _, n := range s.nodes {
+		n.close()
+	}
+	return nil
+}
+
+// put sends c to a node, behind all that was put before. An error means that
+// it will not be sent, and that the receiver hears nothing of it.
+func (s *Store) put(node int, c call) error {
+	s.inFlight.Add(1)
+	err := s.nodes[node].line.put(c)
+	if err != nil {
+		s.inFlight.Add(-1)
+	}
+	return err
+}

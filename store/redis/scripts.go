@@ -1,0 +1,115 @@
+package redis
+
+import (
+	"crypto/sha1"
+	_ "embed"
+	"encoding/hex"
+	"strconv"
+	"time"
+
+	"github.com/leasehold-dev/leasehold/store"
+)
+
+// script is the hash of a Lua script that runs as one atomic step on a node.
+type script string
+
+var textOf = map[string]string{}
+
+func newScript(text string) script {
+	sum := sha1.Sum([]byte(text)) // how Redis names scripts
+	sha := hex.EncodeToString(sum[:])
+	textOf[sha] = text
+	return script(sha)
+}
+
+var (
+	//go:embed scripts/acquire.lua
+	acquireLua string
+	//go:embed scripts/confirm.lua
+	confirmLua string
+	//go:embed scripts/extend.lua
+	extendLua string
+	//go:embed scripts/release.lua
+	releaseLua string
+	//go:embed scripts/inspect.lua
+	inspectLua string
+
+	acquireScript = newScript(acquireLua)
+	confirmScript = newScript(confirmLua)
+	extendScript  = newScript(extendLua)
+	releaseScript = newScript(releaseLua)
+	inspectScript = newScript(inspectLua)
+)
+
+const (
+	// maxLead is how far a proposed token may lead a node's clock. It bounds by
+	// how much a token can be ahead of the clock that is its floor after a loss
+	// of data.
+	maxLead = time.Second
+	// proposalLead makes the proposal larger than the clocks of the nodes that
+	// will see it a little later, so that usually all of them take it.
+	proposalLead = 20 * time.Millisecond
+	// counterLife is how long a counter outlives the last grant or renewal.
+	// Afterwards the node's clock is the floor: it has moved on by a day, and
+	// no token leads it by more than maxLead and the error of that clock.
+	counterLife = 24 * time.Hour
+)
+
+// call is the command line that runs s. Its second word is the hash, which
+// byText replaces where the node does not know the script yet.
+func (s script) call(keys, argv []string) []string {
+	command := make([]string, 0, 3+len(keys)+len(argv))
+	command = append(command, "EVALSHA", string(s), strconv.Itoa(len(keys)))
+	command = append(command, keys...)
+	return append(command, argv...)
+}
+
+// byText is the same call with the script's text, which the node then knows.
+func byText(command []string) []string {
+	return append([]string{"EVAL", textOf[command[1]]}, command[2:]...)
+}
+
+// Keys of lock L. The lock itself is at its own name, where every other client
+// that uses SET NX PX looks for it; all else is at {L}:..., in the same slot.
+func counterKey(name string) string     { return "{" + name + "}:token" }
+func tombKey(name, owner string) string { return "{" + name + "}:gone:" + owner }
+
+// millis rounds up: a store may keep a lease longer than asked, never shorter.
+func millis(d time.Duration) string {
+	return strconv.FormatInt(int64((d+time.Millisecond-1)/time.Millisecond), 10)
+}
+
+func micros(d time.Duration) string { return strconv.FormatInt(d.Microseconds(), 10) }
+
+var (
+	maxLeadArg     = micros(maxLead)
+	counterLifeArg = millis(counterLife)
+)
+
+func acquireCall(r store.Request, value string, wall time.Time) []string {
+	propose := strconv.FormatInt(wall.Add(proposalLead).UnixMicro(), 10)
+	return acquireScript.call([]string{r.Name, counterKey(r.Name), tombKey(r.Name, r.Owner)},
+		[]string{value, millis(r.TTL), propose, maxLeadArg, counterLifeArg})
+}
+
+func confirmCall(r store.Request, value string, token uint64) []string {
+	return confirmScript.call([]string{r.Name, counterKey(r.Name)},
+		[]string{value, strconv.FormatUint(token, 10), counterLifeArg})
+}
+
+func extendCall(r store.Request, value string) []string {
+	return extendScript.call([]string{r.Name, counterKey(r.Name)},
+		[]string{value, millis(r.TTL), counterLifeArg})
+}
+
+func releaseCall(r store.Request, value string, tomb bool) []string {
+	life := "0"
+	if tomb {
+		life = millis(r.TTL)
+	}
+	return releaseScript.call([]string{r.Name, tombKey(r.Name, r.Owner)}, []string{value, life})
+}
+
+func inspectCall(name string) []string {
+	return inspectScript.call([]string{name, counterKey(name)}, nil)
+}

@@ -1,0 +1,14 @@
+-- Remove the lock if it is ours. If it is not, and its acquire may still be on
+-- the way, leave a tombstone that keeps it from taking the lock after all.
+-- KEYS: the lock, this owner's tombstone
+-- ARGV: value, how long the tombstone is kept (ms), 0 for none
+-- Returns {1} or {0, value of the holder, its PTTL}.
+local held = redis.call('GET', KEYS[1])
+if held == ARGV[1] then
+  redis.call('DEL', KEYS[1])
+  return {1}
+end
+if ARGV[2] ~= '0' then
+  redis.call('SET', KEYS[2], '', 'PX', ARGV[2])
+end
+return {0, held or '', redis.call('PTTL', KEYS[1])}

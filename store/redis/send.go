@@ -1,0 +1,173 @@
+package redis
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"runtime"
+	"strings"
+	"time"
+
+	"github.com/redis/rueidis"
+
+	"github.com/leasehold-dev/leasehold/store"
+)
+
+// call is one command for one node, and who wants the answer.
+type call struct {
+	command []string
+	timeout time.Duration
+	to      receiver
+	tag     int // which of the receiver's questions this answers
+}
+
+// receiver is told the answer to a call, exactly once, on the node's sending
+// goroutine. It must not block.
+type receiver interface {
+	answer(node, tag int, a answer)
+}
+
+// answer is what became of a call.
+type answer struct {
+	// outcome is Granted when the node ran the command: see msg.
+	outcome store.Outcome
+	// sent says whether the command may have been applied although outcome is
+	// not Granted.
+	sent bool
+	err  error
+	msg  rueidis.RedisMessage
+}
+
+// maxBatch commands are written to a node at once.
+const maxBatch = 512
+
+// send is the node's goroutine: it takes whatever is in line, writes it in one
+// go and hands the answers out.
+func (n *node) send() {
+	defer close(n.done)
+	var batch []call
+	var commands []rueidis.Completed
+	for open := true; open; {
+		<-n.line.ready
+		runtime.Gosched() // let those who are about to put something get on board
+		batch, open = n.line.take(batch, maxBatch)
+		if len(batch) > 0 {
+			commands = n.exchange(batch, commands[:0])
+			clear(batch)
+		}
+	}
+}
+
+// exchange writes batch to the server and tells each receiver its answer.
+func (n *node) exchange(batch []call, commands []rueidis.Completed) []rueidis.Completed {
+	if err := n.connect(); err != nil {
+		outcome, err := classify(err, n.opt.Dialer.Timeout)
+		for _, c := range batch {
+			n.settle(c, answer{outcome: outcome, err: err})
+		}
+		return commands
+	}
+	var timeout time.Duration
+	for _, c := range batch {
+		timeout = max(timeout, c.timeout)
+		commands = append(commands, n.build(c.command))
+	}
+	ctx, cancel := context.WithTimeout(n.ctx, timeout)
+	defer cancel()
+	results := n.client.DoMulti(ctx, commands...)
+	n.teach(ctx, batch, results)
+	for i, c := range batch {
+		a := answer{outcome: store.Granted}
+		var err error
+		if a.msg, err = results[i].ToMessage(); err != nil && !rueidis.IsRedisNil(err) {
+			a.outcome, a.err = classify(err, timeout)
+			_, answered := rueidis.IsRedisErr(err)
+			a.sent = !answered
+			n.suspect = n.suspect || !answered
+		}
+		n.settle(c, a)
+	}
+	if !n.suspect {
+		n.used = time.Now()
+	}
+	return commands
+}
+
+// settle hands an answer out. What that leads to is put in line before the call
+// counts as no longer in flight.
+func (n *node) settle(c call, a answer) {
+	c.to.answer(n.index, c.tag, a)
+	n.s.inFlight.Add(-1)
+}
+
+func (n *node) build(command []string) rueidis.Completed {
+	return n.client.B().Arbitrary(command[0]).Args(command[1:]...).Build()
+}
+
+// teach sends those scripts by text which the server did not know by hash, in
+// the same order. A server forgets them when it restarts.
+func (n *node) teach(ctx context.Context, batch []call, results []rueidis.RedisResult) {
+	var which []int
+	var again []rueidis.Completed
+	for i, r := range results {
+		if e, ok := rueidis.IsRedisErr(r.Error()); ok && e.IsNoScript() {
+			which = append(which, i)
+			again = append(again, n.build(byText(batch[i].command)))
+		}
+	}
+	if len(again) == 0 {
+		return
+	}
+	for i, r := range n.client.DoMulti(ctx, again...) {
+		results[which[i]] = r
+	}
+}
+
+// classify says what a failed command means, in words that name no secret.
+// timeout is how long it was waited.
+func classify(err error, timeout time.Duration) (store.Outcome, error) {
+	if e, ok := rueidis.IsRedisErr(err); ok {
+		return classifyReply(e.Error())
+	}
+	switch {
+	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, os.ErrDeadlineExceeded):
+		// Not wrapped: it is not the caller's deadline that passed.
+		return store.TimedOut, fmt.Errorf("no answer within %v", timeout)
+	case errors.Is(err, context.Canceled), errors.Is(err, rueidis.ErrClosing):
+		return store.Unreachable, store.ErrClosed
+	case errors.Is(err, errSameServer):
+		return store.Refused, err
+	}
+	return store.Unreachable, err
+}
+
+// classifyReply says what an error reply means and what to do about it. Older
+// servers put the code of an error inside a script behind other words, so it
+// is looked for anywhere.
+func classifyReply(reply string) (store.Outcome, error) {
+	for _, k := range []struct {
+		code, advice string
+		outcome      store.Outcome
+	}{
+		{"WRONGTYPE", "the key holds something that is not a lock: choose another name, or delete the key", store.WrongType},
+		{"LOADING", "the server is still reading its data: wait until it is up", store.Loading},
+		{"WRONGPASS", "check the user name and the password", store.Refused},
+		{"NOAUTH", "the server asks for a password: put it into the URL, as in redis://:password@host", store.Refused},
+		{"NOPERM", "the user lacks a permission: see the ACL rule in the documentation", store.Refused},
+		{"OOM", "the server is out of memory (maxmemory)", store.Refused},
+		{"READONLY", "the server is a replica: use its master, and independent masters for a quorum", store.Refused},
+		{"MISCONF", "the server refuses writes because it can not save its data", store.Refused},
+		{"MASTERDOWN", "the server is a replica that lost its master", store.Refused},
+		{"CLUSTERDOWN", "the server's cluster is down", store.Refused},
+		{"MOVED", "the server is part of a cluster, which does not work as a node: use independent servers", store.Refused},
+		{"BUSY", "the server is busy running somebody's script", store.Refused},
+	} {
+		if strings.Contains(reply, k.code) {
+			return k.outcome, fmt.Errorf("%s (%s)", reply, k.advice)
+		}
+	}
+	return store.Refused, errors.New(reply)
+}
+
+func isDenied(reply string) bool { return strings.Contains(reply, "NOPERM") }

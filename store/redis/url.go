@@ -1,0 +1,189 @@
+package redis
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/leasehold-dev/leasehold/internal/quorum"
+)
+
+// address is one node as the URLs name it.
+type address struct {
+	host     string // host:port
+	username string
+	password string
+	db       int
+	tls      bool
+}
+
+// parseURLs reads
+//
+//	redis://user:password@host:port,host:port,.../db?setting=value
+//	rediss://...                                       (TLS)
+//
+// into addresses, and lays the settings over o. Several URLs give one set of
+// nodes. No error shows a password.
+func parseURLs(urls []string, o Options) ([]address, Options, error) {
+	settings := url.Values{}
+	var addrs []address
+	for _, raw := range urls {
+		more, query, err := parseURL(raw)
+		if err != nil {
+			return nil, o, err
+		}
+		addrs = append(addrs, more...)
+		for k, v := range query {
+			if old, ok := settings[k]; ok && !slices.Equal(old, v) || len(v) != 1 {
+				return nil, o, fmt.Errorf("redis: setting %q is given twice with different values: give it once", k)
+			}
+			settings[k] = v
+		}
+	}
+	switch {
+	case len(addrs) == 0:
+		return nil, o, errors.New("redis: no nodes: give at least one address, as in redis://127.0.0.1:6379")
+	case len(addrs) > quorum.MaxNodes:
+		return nil, o, fmt.Errorf("redis: %d nodes are more than the %d that make sense: five survive the loss of two", len(addrs), quorum.MaxNodes)
+	}
+	for i, a := range addrs {
+		if slices.ContainsFunc(addrs[:i], func(b address) bool { return a.host == b.host }) {
+			return nil, o, fmt.Errorf("redis: node %s is listed twice: its vote would count double; list each server once", a.host)
+		}
+		if o.Username != "" && a.username == "" && a.password == "" {
+			addrs[i].username = o.Username
+		}
+		if o.Password != "" && a.password == "" {
+			addrs[i].password = o.Password
+		}
+	}
+	o, err := applySettings(settings, o)
+	return addrs, o, err
+}
+
+func parseURL(raw string) ([]address, url.Values, error) {
+	scheme, rest, ok := strings.Cut(raw, "://")
+	if !ok || scheme != "redis" && scheme != "rediss" {
+		// Not echoed: what is not a URL may be a mistyped secret.
+		return nil, nil, errors.New("redis: an address starts with redis:// or rediss://, as in redis://127.0.0.1:6379")
+	}
+	authority, tail := rest, ""
+	if i := strings.IndexAny(rest, "/?#"); i >= 0 {
+		authority, tail = rest[:i], rest[i:]
+	}
+	user, hosts := "", authority
+	if i := strings.LastIndex(authority, "@"); i >= 0 {
+		user, hosts = authority[:i+1], authority[i+1:]
+	}
+	// A list of hosts is not a URL's host, so the rest is parsed without it.
+	u, err := url.Parse(scheme + "://" + user + "host" + tail)
+	if err != nil {
+		return nil, nil, fmt.Errorf("redis: the URL of %s can not be read: escape special characters in the user name and the password (@ is %%40, / is %%2F, : is %%3A)", hosts)
+	}
+	if u.Fragment != "" {
+		return nil, nil, fmt.Errorf("redis: the URL of %s has a # in it: escape it as %%23", hosts)
+	}
+	query, err := url.ParseQuery(u.RawQuery)
+	if err != nil {
+		return nil, nil, fmt.Errorf("redis: the settings in the URL of %s can not be read: they look like ?max_ttl=60s&node_timeout=50ms", hosts)
+	}
+	base := address{username: u.User.Username(), tls: scheme == "rediss"}
+	base.password, _ = u.User.Password()
+	if path := strings.Trim(u.Path, "/"); path != "" {
+		if base.db, err = strconv.Atoi(path); err != nil || base.db < 0 {
+			return nil, nil, fmt.Errorf("redis: %q in the URL of %s is not the number of a database", path, hosts)
+		}
+	}
+	var addrs []address
+	for host := range strings.SplitSeq(hosts, ",") {
+		a := base
+		if a.host, err = hostPort(host); err != nil {
+			return nil, nil, err
+		}
+		addrs = append(addrs, a)
+	}
+	return addrs, query, nil
+}
+
+// hostPort completes host to host:port.
+func hostPort(host string) (string, error) {
+	const defaultPort = "6379"
+	if host == "" {
+		return "", errors.New("redis: an address has no host: they look like redis://a:6379,b:6379")
+	}
+	if !strings.Contains(host, ":") || strings.HasPrefix(host, "[") && strings.HasSuffix(host, "]") {
+		return net.JoinHostPort(strings.Trim(host, "[]"), defaultPort), nil
+	}
+	name, port, err := net.SplitHostPort(host)
+	if n, bad := strconv.Atoi(port); err != nil || bad != nil || n < 1 || n > 65535 || name == "" {
+		return "", fmt.Errorf("redis: %q is not host:port (an IPv6 address is written [::1]:6379)", host)
+	}
+	return net.JoinHostPort(name, port), nil
+}
+
+// applySettings lays the settings of the URLs over o.
+func applySettings(settings url.Values, o Options) (Options, error) {
+	durations := map[string]*time.Duration{
+		"max_ttl": &o.MaxTTL, "node_timeout": &o.NodeTimeout, "connect_timeout": &o.ConnectTimeout,
+	}
+	files := map[string]*string{"tls_ca": new(string), "tls_cert": new(string), "tls_key": new(string), "tls_server_name": new(string)}
+	for k, v := range settings {
+		if d, ok := durations[k]; ok {
+			value, err := time.ParseDuration(v[0])
+			if err != nil || value <= 0 {
+				return o, fmt.Errorf("redis: setting %s=%q is not a duration such as 60s or 50ms", k, v[0])
+			}
+			if *d != 0 && *d != value {
+				return o, fmt.Errorf("redis: %s is %v in the URL and %v in the options", k, value, *d)
+			}
+			*d = value
+		} else if f, ok := files[k]; ok {
+			*f = v[0]
+		} else {
+			return o, fmt.Errorf("redis: unknown setting %q in the URL: there are connect_timeout, max_ttl, node_timeout, tls_ca, tls_cert, tls_key and tls_server_name", k)
+		}
+	}
+	tlsConfig, err := readTLS(*files["tls_ca"], *files["tls_cert"], *files["tls_key"], *files["tls_server_name"], o.TLS)
+	o.TLS = tlsConfig
+	return o, err
+}
+
+// readTLS makes the configuration that the files describe, on top of base.
+func readTLS(ca, cert, key, name string, base *tls.Config) (*tls.Config, error) {
+	c := &tls.Config{MinVersion: tls.VersionTLS12}
+	if base != nil {
+		c = base.Clone()
+	}
+	if ca != "" {
+		pem, err := os.ReadFile(ca)
+		if err != nil {
+			return nil, fmt.Errorf("redis: tls_ca: %w", err)
+		}
+		c.RootCAs = x509.NewCertPool()
+		if !c.RootCAs.AppendCertsFromPEM(pem) {
+			return nil, fmt.Errorf("redis: tls_ca: no certificate in %s", ca)
+		}
+	}
+	if (cert == "") != (key == "") {
+		return nil, errors.New("redis: tls_cert and tls_key go together")
+	}
+	if cert != "" {
+		pair, err := tls.LoadX509KeyPair(cert, key)
+		if err != nil {
+			return nil, fmt.Errorf("redis: tls_cert: %w", err)
+		}
+		c.Certificates = []tls.Certificate{pair}
+	}
+	if name != "" {
+		c.ServerName = name
+	}
+	return c, nil
+}
