@@ -1,0 +1,134 @@
+package storetest
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"github.com/leasehold-dev/leasehold/internal/clock"
+	"github.com/leasehold-dev/leasehold/store"
+)
+
+// checkEndedContext: who has given up gets nothing.
+func checkEndedContext(t *trial) {
+	for _, s := range t.handles() {
+		for want, ctx := range t.ended() {
+			r := t.request(t.name(), t.long)
+			_, err := s.Acquire(ctx, r)
+			if !errors.Is(err, want) {
+				t.Errorf("acquire on an ended context: got error %v, want %v", err, want)
+			}
+			if err == nil {
+				t.track(r)
+			}
+			t.eventually("nothing is left of an acquire on an ended context", func() bool { return !t.inspect(s, r.Name).Held })
+			t.takeAndKeep(r.Name)
+		}
+	}
+}
+
+// checkEndedContextIsNoLoss: with a context that has ended, no answer may say
+// that a lease is gone: its holder would stop for nothing.
+func checkEndedContextIsNoLoss(t *trial) {
+	for want, ctx := range t.ended() {
+		start := clock.System().Now()
+		r := t.request(t.name(), t.long)
+		t.acquire(t.first, r)
+		errs := t.first.Renew(ctx, []store.Request{r, r})
+		if len(errs) != 2 {
+			t.Fatalf("renew of two leases on an ended context: %d results", len(errs))
+		}
+		for _, err := range errs {
+			if err != nil && !errors.Is(err, want) {
+				t.Errorf("renew on an ended context: got error %v, want %v", err, want)
+			}
+		}
+		t.lasts("renewed on an ended context", r, t.long, start)
+		if st, err := t.first.Inspect(ctx, r.Name); err == nil && st.Holder.Owner != r.Owner || err != nil && !errors.Is(err, want) {
+			t.Errorf("inspect on an ended context: %+v, error %v, want %v", st, err, want)
+		}
+		if list, err := t.first.List(ctx, r.Name); err == nil && len(list) != 1 || err != nil && !errors.Is(err, want) {
+			t.Errorf("list on an ended context: %+v, error %v, want %v", list, err, want)
+		}
+		if err := t.first.Release(ctx, r); err != nil && !errors.Is(err, want) {
+			t.Errorf("release on an ended context: got error %v, want %v", err, want)
+		}
+		// Calling again is safe, whatever became of the first call.
+		if err := t.first.Release(t.Context(), r); err != nil && !errors.Is(err, store.ErrNotHeld) {
+			t.Errorf("release again: %v", err)
+		}
+		t.free(r.Name)
+	}
+}
+
+// checkCancelledMidway: contenders who give up in the middle of an attempt
+// leave nothing, not even later.
+func checkCancelledMidway(t *trial) {
+	const workers, rounds = 4, 15
+	name := t.name()
+	var wg sync.WaitGroup
+	for w := range workers {
+		s := t.handles()[w%len(t.handles())]
+		wg.Go(func() {
+			for range rounds {
+				ctx, cancel := context.WithCancel(t.Context())
+				stop := time.AfterFunc(rand.N(4*time.Millisecond), cancel)
+				r := t.request(name, t.long)
+				_, err := s.Acquire(ctx, r)
+				switch {
+				case err == nil:
+					t.pause()
+					if err := s.Release(t.Context(), r); err != nil {
+						t.Errorf("release of what was granted: %v", err)
+					}
+				case !errors.Is(err, context.Canceled) && !refused(err):
+					t.Errorf("acquire, given up: got error %v, want context.Canceled or a refusal", err)
+				default:
+					t.pause()
+				}
+				stop.Stop()
+				cancel()
+			}
+		})
+	}
+	wg.Wait()
+	t.eventually("nothing is left of attempts that were given up", func() bool { return !t.inspect(t.first, name).Held })
+	t.takeAndKeep(name)
+}
+
+// takeAndKeep gets the lock, soon, and sees that no late request takes it away.
+func (t *trial) takeAndKeep(name string) {
+	t.Helper()
+	var r store.Request
+	t.eventually("the lock can be had", func() bool {
+		r = t.request(name, t.long)
+		_, err := t.other().Acquire(t.Context(), r)
+		if err != nil && !refused(err) {
+			t.Fatalf("acquire: %v", err)
+		}
+		return err == nil
+	})
+	t.track(r)
+	for range 10 {
+		t.heldBy(r)
+		t.pause()
+	}
+	t.release(t.other(), r)
+}
+
+// ended are contexts that have, and what their error is.
+func (t *trial) ended() map[error]context.Context {
+	cancelled, cancel := context.WithCancel(t.Context())
+	cancel()
+	late, cancel := context.WithDeadline(t.Context(), time.Unix(1, 0))
+	t.Cleanup(cancel)
+	return map[error]context.Context{context.Canceled: cancelled, context.DeadlineExceeded: late}
+}
+
+// refused says whether a contest was lost: to one holder, or, where nodes have
+// votes, to several who each got some of them.
+func refused(err error) bool {
+	return errors.Is(err, store.ErrBusy) || errors.Is(err, store.ErrQuorum)
+}

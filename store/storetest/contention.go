@@ -1,0 +1,96 @@
+package storetest
+
+import (
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/leasehold-dev/leasehold/fence"
+	"github.com/leasehold-dev/leasehold/internal/clock"
+)
+
+// checkOneWinner: of many who ask at the same moment, one gets it. Where nodes
+// have votes it may be none.
+func checkOneWinner(t *trial) {
+	const contenders, rounds = 8, 10
+	for range rounds {
+		name := t.name()
+		var won atomic.Int32
+		var wg sync.WaitGroup
+		start := make(chan struct{})
+		for i := range contenders {
+			s := t.handles()[i%len(t.handles())]
+			r := t.request(name, t.long)
+			wg.Go(func() {
+				<-start
+				switch _, err := s.Acquire(t.Context(), r); {
+				case err == nil:
+					t.track(r)
+					won.Add(1)
+				case !refused(err):
+					t.Errorf("acquire with others: %v", err)
+				}
+			})
+		}
+		close(start)
+		wg.Wait()
+		if n := won.Load(); n > 1 || n == 0 && t.first.Caps().Nodes == 1 {
+			t.Fatalf("%d of %d contenders got the lock", n, contenders)
+		}
+	}
+}
+
+// checkMutualExclusion: what is done under the lock is done alone, and in the
+// order of the tokens.
+func checkMutualExclusion(t *trial) {
+	const workers, rounds = 6, 15
+	name := t.name()
+	// Loads and stores are atomic so that nothing but the lock keeps two
+	// increments apart; a race detector does not see the order that a lock on
+	// a server makes.
+	var inside, counter atomic.Int64
+	var last atomic.Uint64
+	deadline := clock.System().Now().Add(max(4*t.patience, time.Second))
+	var wg sync.WaitGroup
+	for w := range workers {
+		s := t.handles()[w%len(t.handles())]
+		wg.Go(func() {
+			for done := 0; done < rounds; {
+				if clock.System().Now() > deadline {
+					t.Errorf("a contender got the lock only %d of %d times", done, rounds)
+					return
+				}
+				r := t.request(name, t.long)
+				g, err := s.Acquire(t.Context(), r)
+				if err != nil {
+					if !refused(err) {
+						t.Errorf("acquire with others: %v", err)
+						return
+					}
+					t.pause()
+					continue
+				}
+				if n := inside.Add(1); n != 1 {
+					t.Errorf("%d holders at once", n)
+				}
+				v := counter.Load()
+				if before := fence.Token(last.Swap(uint64(g.Token))); g.Token <= before {
+					t.Errorf("token %v was granted after %v", g.Token, before)
+				}
+				runtime.Gosched()
+				counter.Store(v + 1)
+				inside.Add(-1)
+				if err := s.Release(t.Context(), r); err != nil {
+					t.Errorf("release of what was granted: %v", err)
+				}
+				done++
+			}
+		})
+	}
+	wg.Wait()
+	if n := counter.Load(); n != workers*rounds {
+		t.Errorf("counted to %d under the lock, want %d", n, workers*rounds)
+	}
+	t.free(name)
+}

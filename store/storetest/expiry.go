@@ -1,0 +1,78 @@
+package storetest
+
+import (
+	"errors"
+
+	"github.com/leasehold-dev/leasehold/internal/clock"
+	"github.com/leasehold-dev/leasehold/internal/validity"
+	"github.com/leasehold-dev/leasehold/store"
+)
+
+// checkExpiry: a lease nobody renews ends by itself, and not before its holder
+// has stopped to trust it.
+func checkExpiry(t *trial) {
+	l := t.acquireShort(t.first)
+	next := t.request(l.Name, t.long)
+	t.eventually("a lock whose lease expired is granted", func() bool {
+		_, err := t.other().Acquire(t.Context(), next)
+		switch {
+		case err == nil:
+			return true
+		case !errors.Is(err, store.ErrBusy):
+			t.Fatalf("acquire until the lease before it expires: %v", err)
+		}
+		return false
+	})
+	t.track(next)
+	if now, until := clock.System().Now(), validity.Until(l.start, l.TTL); now < until {
+		t.Fatalf("granted to somebody else %v before the end of the validity of a lease of %v", until.Sub(now), l.TTL)
+	}
+	t.heldBy(next)
+}
+
+// checkExpiryCountsDown: what Inspect says of the remaining time goes down, and
+// then there is no holder left to be seen anywhere.
+func checkExpiryCountsDown(t *trial) {
+	l := t.acquireShort(t.first)
+	left := l.TTL + t.options.Resolution
+	t.eventually("the time left counts down to the end", func() bool {
+		st := t.inspect(t.other(), l.Name)
+		if !st.Held {
+			return true
+		}
+		if st.ExpiresIn <= 0 || st.ExpiresIn > left {
+			t.Fatalf("inspect: held, expires in %v; the look before said %v", st.ExpiresIn, left)
+		}
+		left = st.ExpiresIn
+		return false
+	})
+	t.free(l.Name)
+	for _, s := range t.handles() {
+		if list := t.list(s, l.Name); len(list) != 0 {
+			t.Fatalf("list shows a lease that is over: %+v", list)
+		}
+	}
+}
+
+// checkExpiredHolder: who comes back after its lease has expired can do nothing
+// to the one who has the lock now.
+func checkExpiredHolder(t *trial) {
+	l := t.acquireShort(t.first)
+	t.eventually("a lease ends by itself", func() bool { return !t.inspect(t.first, l.Name).Held })
+	t.notHeld("release after the expiry", t.first.Release(t.Context(), l.Request))
+
+	l = t.acquireShort(t.first)
+	t.eventually("a lease ends by itself", func() bool { return !t.inspect(t.first, l.Name).Held })
+	start := clock.System().Now()
+	next := t.request(l.Name, t.long)
+	g := t.acquire(t.other(), next)
+	for _, s := range t.handles() {
+		t.notHeld("renew by the holder before", t.renew(s, l.Request))
+		t.notHeld("release by the holder before", s.Release(t.Context(), l.Request))
+		t.refuse(s, t.request(l.Name, t.long))
+	}
+	if st := t.heldBy(next); st.Token != g.Token {
+		t.Errorf("token went from %v to %v", g.Token, st.Token)
+	}
+	t.lasts("after the holder before came back", next, t.long, start)
+}

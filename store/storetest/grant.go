@@ -1,0 +1,149 @@
+package storetest
+
+import (
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/leasehold-dev/leasehold/fence"
+	"github.com/leasehold-dev/leasehold/internal/clock"
+	"github.com/leasehold-dev/leasehold/store"
+)
+
+func checkCaps(t *trial) {
+	for _, s := range t.handles() {
+		c := s.Caps()
+		if c.Engine == "" || c.Clock == "" {
+			t.Errorf("caps: engine %q, clock %q: neither may be empty", c.Engine, c.Clock)
+		}
+		if !slices.Contains([]string{"process", "machine", "network"}, c.Reach) {
+			t.Errorf("caps: reach %q is none of process, machine, network", c.Reach)
+		}
+		if c.Nodes < 1 || c.Quorum <= c.Nodes/2 || c.Quorum > c.Nodes {
+			t.Errorf("caps: a quorum of %d of %d nodes is not a majority", c.Quorum, c.Nodes)
+		}
+		if c.MaxTTL < 0 {
+			t.Errorf("caps: negative MaxTTL %v", c.MaxTTL)
+		}
+	}
+}
+
+// checkGrant: a free lock is granted, and everybody can see to whom.
+func checkGrant(t *trial) {
+	r := t.request(t.name(), t.long)
+	g := t.acquire(t.first, r)
+	if g.Token >= 1<<53 {
+		t.Errorf("token %v does not survive JSON: it is 2^53 or more", g.Token)
+	}
+	st := t.heldBy(r)
+	if st.Token != g.Token {
+		t.Errorf("inspect: token %v, granted was %v", st.Token, g.Token)
+	}
+	t.sameHolder("inspect", st.Holder, r)
+	t.within("inspect", st.ExpiresIn, r.TTL)
+
+	// A lock is only its own.
+	t.acquire(t.other(), t.request(t.name(), t.long))
+	t.heldBy(r)
+}
+
+// checkBusy: a refusal says who is in the way and for how long, and changes
+// nothing.
+func checkBusy(t *trial) {
+	r := t.request(t.name(), t.long)
+	g := t.acquire(t.first, r)
+	for _, s := range t.handles() {
+		busy := t.refuse(s, t.request(r.Name, t.long))
+		if busy.Name != r.Name {
+			t.Errorf("busy: names the lock %q, want %q", busy.Name, r.Name)
+		}
+		t.sameHolder("busy", busy.Holder, r)
+		t.within("busy", busy.ExpiresIn, r.TTL)
+	}
+	if st := t.heldBy(r); st.Token != g.Token {
+		t.Errorf("token %v after two refusals, granted was %v", st.Token, g.Token)
+	}
+	t.release(t.first, r)
+	t.free(r.Name) // no refused attempt was left to take it
+}
+
+// checkRepeat: the same attempt asked again is the same lease: a lost answer is
+// not a lost lock.
+func checkRepeat(t *trial) {
+	start := clock.System().Now()
+	r := t.request(t.name(), t.long)
+	g := t.acquire(t.first, r)
+	for _, s := range t.handles() {
+		for _, ttl := range []time.Duration{t.long, t.options.MinTTL} {
+			r.TTL = ttl
+			again, err := s.Acquire(t.Context(), r)
+			if err != nil {
+				t.Fatalf("acquire by the owner again: %v", err)
+			}
+			if again.Token != g.Token {
+				t.Fatalf("acquire by the owner again: token %v, want %v as before", again.Token, g.Token)
+			}
+		}
+	}
+	t.lasts("asked again with a shorter TTL", r, t.long, start)
+	if st := t.heldBy(r); st.Token != g.Token {
+		t.Errorf("inspect after asking again: token %v, want %v", st.Token, g.Token)
+	}
+	// It was one lease all the time: one release ends it.
+	t.release(t.first, r)
+	t.free(r.Name)
+
+	// A longer TTL asked again counts.
+	l := t.acquireShort(t.first)
+	l.Request.TTL = t.long
+	start = clock.System().Now()
+	if _, err := t.first.Acquire(t.Context(), l.Request); err != nil {
+		t.Fatalf("acquire by the owner again with a longer TTL: %v", err)
+	}
+	t.lasts("asked again with a longer TTL", l.Request, t.long, start)
+}
+
+// checkTokensRise: every later grant of a lock has a larger token, whichever
+// way the earlier lease ended.
+func checkTokensRise(t *trial) {
+	names := []string{t.name(), t.name(), t.name()}
+	last := make(map[string]fence.Token)
+	for range 4 {
+		for _, s := range t.handles() {
+			for _, name := range names {
+				r := t.request(name, t.long)
+				g := t.acquire(s, r)
+				if g.Token <= last[name] {
+					t.Fatalf("token %v after a release, the one before was %v", g.Token, last[name])
+				}
+				last[name] = g.Token
+				t.release(s, r)
+			}
+		}
+	}
+	l := t.acquireShort(t.first)
+	t.eventually("a lock left to expire is granted again", func() bool {
+		r := t.request(l.Name, t.long)
+		g, err := t.other().Acquire(t.Context(), r)
+		if err != nil {
+			if !errors.Is(err, store.ErrBusy) {
+				t.Fatalf("acquire until the lease before it expires: %v", err)
+			}
+			return false
+		}
+		t.track(r)
+		if g.Token <= l.Token {
+			t.Fatalf("token %v after an expiry, the one before was %v", g.Token, l.Token)
+		}
+		return true
+	})
+}
+
+// sameHolder requires h to be what r said of its owner.
+func (t *trial) sameHolder(what string, h store.Holder, r store.Request) {
+	t.Helper()
+	want := store.DecodeHolder(r.Owner, r.Meta)
+	if h.Owner != want.Owner || h.Host != want.Host || h.PID != want.PID || h.Purpose != want.Purpose || !h.Since.Equal(want.Since) {
+		t.Errorf("%s: holder %+v, want %+v", what, h, want)
+	}
+}

@@ -1,0 +1,133 @@
+package storetest
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/leasehold-dev/leasehold/store"
+)
+
+// checkInspect: looking says what is, and changes nothing.
+func checkInspect(t *trial) {
+	name := t.name()
+	for range 2 {
+		for _, s := range t.handles() {
+			if st := t.inspect(s, name); st.Held || st.Holder != (store.Holder{}) || st.ExpiresIn != 0 {
+				t.Fatalf("inspect of a free lock: %+v", st)
+			}
+		}
+	}
+	r := t.request(name, t.long)
+	g := t.acquire(t.first, r)
+	for range 2 {
+		st := t.heldBy(r)
+		t.sameHolder("inspect", st.Holder, r)
+		t.within("inspect", st.ExpiresIn, r.TTL)
+		if st.Token != g.Token {
+			t.Errorf("inspect: token %v, granted was %v", st.Token, g.Token)
+		}
+	}
+	t.release(t.first, r)
+	t.free(name)
+}
+
+// checkList: what is held is listed, sorted; what is not is not.
+func checkList(t *trial) {
+	prefix := t.name() + "/"
+	if list := t.list(t.first, prefix); len(list) != 0 {
+		t.Fatalf("list of names nobody used: %+v", list)
+	}
+	held := make(map[string]store.Request)
+	tokens := make(map[string]store.Grant)
+	for _, n := range []string{"b", "a", "B", "ä", "a/b", "c", "10", "9", "a b"} {
+		r := t.request(prefix+n, t.long)
+		tokens[r.Name] = t.acquire(t.first, r)
+		held[r.Name] = r
+	}
+	t.release(t.first, held[prefix+"c"])
+	delete(held, prefix+"c")
+	for _, s := range t.handles() {
+		t.listed(s, prefix, held)
+		for _, st := range t.list(s, prefix) {
+			t.sameHolder("list", st.Holder, held[st.Name])
+			t.within("list", st.ExpiresIn, t.long)
+			if st.Token != tokens[st.Name].Token {
+				t.Errorf("list: token %v of %q, granted was %v", st.Token, st.Name, tokens[st.Name].Token)
+			}
+		}
+		all := make(map[string]bool)
+		for _, st := range t.list(s, "") {
+			all[st.Name] = true
+		}
+		for name := range held {
+			if !all[name] {
+				t.Errorf("list of everything: %q is missing", name)
+			}
+		}
+	}
+}
+
+// checkListPrefix: a prefix is compared byte by byte, whatever it means as a
+// pattern in the engine's own language.
+func checkListPrefix(t *trial) {
+	prefix := t.name() + "/"
+	held := make(map[string]store.Request)
+	for _, n := range []string{
+		"a*1", "aX1", "a?1", "a%1", "a_1", "a[X]1", "a\\1", "a\\\\1", "A*1", "a{1}", "a'1", "a\"1", "a 1", "a\n1", "é1", "e1", "a:1", "a-1", "a^1",
+	} {
+		r := t.request(prefix+n, t.long)
+		t.acquire(t.first, r)
+		held[r.Name] = r
+	}
+	for _, s := range t.handles() {
+		for _, p := range []string{"", "a", "A", "a*", "a?", "a%", "a_", "a[X]", "a[", "a\\", "a\\\\", "a{", "a'", "a\"", "a ", "a\n", "é", "\xc3", "e", "a:", "a-", "a^", "none"} {
+			want := make(map[string]store.Request)
+			for name, r := range held {
+				if strings.HasPrefix(name, prefix+p) {
+					want[name] = r
+				}
+			}
+			t.listed(s, prefix+p, want)
+		}
+	}
+}
+
+// list is what s lists under prefix; it has to be sorted, and held.
+func (t *trial) list(s store.Store, prefix string) []store.State {
+	t.Helper()
+	list, err := s.List(t.Context(), prefix)
+	if err != nil {
+		t.Fatalf("list %q: %v", prefix, err)
+	}
+	for i, st := range list {
+		if !st.Held || st.Holder.Owner == "" {
+			t.Fatalf("list %q: %q has no holder: %+v", prefix, st.Name, st)
+		}
+		if i > 0 && st.Name <= list[i-1].Name {
+			t.Fatalf("list %q: %q comes after %q", prefix, st.Name, list[i-1].Name)
+		}
+	}
+	return list
+}
+
+// listed requires s to list exactly the locks in want under prefix.
+func (t *trial) listed(s store.Store, prefix string, want map[string]store.Request) {
+	t.Helper()
+	var got, missing []string
+	for _, st := range t.list(s, prefix) {
+		got = append(got, st.Name)
+		if r, ok := want[st.Name]; !ok {
+			t.Errorf("list %q: shows %q", prefix, st.Name)
+		} else if st.Holder.Owner != r.Owner {
+			t.Errorf("list %q: %q is held by %q, want %q", prefix, st.Name, st.Holder.Owner, r.Owner)
+		}
+	}
+	for name := range want {
+		if !slices.Contains(got, name) {
+			missing = append(missing, name)
+		}
+	}
+	if len(missing) > 0 {
+		t.Errorf("list %q: misses %q", prefix, missing)
+	}
+}

@@ -1,0 +1,118 @@
+package storetest
+
+import (
+	"errors"
+	"math"
+	"strings"
+	"time"
+
+	"github.com/leasehold-dev/leasehold/internal/clock"
+	"github.com/leasehold-dev/leasehold/store"
+)
+
+// checkInvalidAcquire: nonsense is refused as such, and leaves nothing.
+func checkInvalidAcquire(t *trial) {
+	type spoil func(r *store.Request)
+	bad := map[string]spoil{
+		"empty name":        func(r *store.Request) { r.Name = "" },
+		"name too long":     func(r *store.Request) { r.Name += strings.Repeat("x", store.MaxName-len(r.Name)+1) },
+		"empty owner":       func(r *store.Request) { r.Owner = "" },
+		"owner too long":    func(r *store.Request) { r.Owner = strings.Repeat("x", store.MaxOwner+1) },
+		"owner with space":  func(r *store.Request) { r.Owner = "a b" },
+		"owner with break":  func(r *store.Request) { r.Owner = "a\nb" },
+		"owner with NUL":    func(r *store.Request) { r.Owner = "a\x00" },
+		"owner not ASCII":   func(r *store.Request) { r.Owner = "ä" },
+		"meta too long":     func(r *store.Request) { r.Meta = strings.Repeat("x", store.MaxMeta+1) },
+		"no TTL":            func(r *store.Request) { r.TTL = 0 },
+		"negative TTL":      func(r *store.Request) { r.TTL = -time.Second },
+		"most negative TTL": func(r *store.Request) { r.TTL = math.MinInt64 },
+		"TTL too short":     func(r *store.Request) { r.TTL = store.MinTTL - 1 },
+	}
+	if most := t.first.Caps().MaxTTL; most > 0 {
+		bad["TTL over the maximum"] = func(r *store.Request) { r.TTL = most + 1 }
+		bad["longest TTL there is"] = func(r *store.Request) { r.TTL = math.MaxInt64 }
+	}
+	for what, spoil := range bad {
+		good := t.request(t.name(), t.long)
+		r := good
+		spoil(&r)
+		_, err := t.first.Acquire(t.Context(), r)
+		if err == nil {
+			t.track(r)
+		}
+		t.invalid("acquire: "+what, err)
+		t.free(good.Name)
+		if len(t.list(t.first, good.Name)) != 0 {
+			t.Errorf("acquire: %s: left something behind", what)
+		}
+		// The lock is none the worse.
+		t.acquire(t.other(), good)
+		t.release(t.other(), good)
+	}
+}
+
+// checkInvalidOthers: so it is by the other methods.
+func checkInvalidOthers(t *trial) {
+	start := clock.System().Now()
+	r := t.request(t.name(), t.long)
+	t.acquire(t.first, r)
+	for _, s := range t.handles() {
+		for _, name := range []string{"", strings.Repeat("x", store.MaxName+1)} {
+			_, err := s.Inspect(t.Context(), name)
+			t.invalid("inspect", err)
+			bad := r
+			bad.Name = name
+			t.invalid("release", s.Release(t.Context(), bad))
+			t.invalid("renew", t.renew(s, bad))
+		}
+		for _, owner := range []string{"", "a b", strings.Repeat("x", store.MaxOwner+1)} {
+			bad := r
+			bad.Owner = owner
+			t.invalid("release", s.Release(t.Context(), bad))
+			t.invalid("renew", t.renew(s, bad))
+		}
+		for _, ttl := range []time.Duration{0, -1, store.MinTTL - 1} {
+			bad := r
+			bad.TTL = ttl
+			t.invalid("renew", t.renew(s, bad))
+		}
+		if most := s.Caps().MaxTTL; most > 0 {
+			bad := r
+			bad.TTL = most + 1
+			t.invalid("renew", t.renew(s, bad))
+		}
+	}
+	t.lasts("after refused requests", r, t.long, start)
+}
+
+// checkLongestTTL: the maximum the store names is accepted; where it names
+// none, the longest there is.
+func checkLongestTTL(t *trial) {
+	longest := t.first.Caps().MaxTTL
+	if longest == 0 {
+		longest = math.MaxInt64
+	}
+	start := clock.System().Now()
+	r := t.request(t.name(), longest)
+	t.acquire(t.first, r)
+	if st := t.heldBy(r); st.ExpiresIn < longest/2 {
+		t.Fatalf("granted for %v, expires in %v", longest, st.ExpiresIn)
+	}
+	if err := t.renew(t.first, r); err != nil {
+		t.Fatalf("renew for %v: %v", longest, err)
+	}
+	if st := t.heldBy(r); st.ExpiresIn < longest/2 {
+		t.Fatalf("renewed for %v, expires in %v", longest, st.ExpiresIn)
+	}
+	t.lasts("granted for the longest TTL", r, t.long, start)
+	t.refuse(t.other(), t.request(r.Name, t.long))
+	t.release(t.first, r)
+}
+
+// invalid requires err to refuse a request as nonsense.
+func (t *trial) invalid(what string, err error) {
+	t.Helper()
+	if !errors.Is(err, store.ErrInvalid) {
+		t.Errorf("%s: got error %v, want one that matches store.ErrInvalid", what, err)
+	}
+}

@@ -1,0 +1,37 @@
+package storetest
+
+// checkReleaseByOwnerOnly: nobody releases what is somebody else's.
+func checkReleaseByOwnerOnly(t *trial) {
+	r := t.request(t.name(), t.long)
+	g := t.acquire(t.first, r)
+	for _, s := range t.handles() {
+		stranger := t.request(r.Name, t.long)
+		t.notHeld("release by somebody else", s.Release(t.Context(), stranger))
+		if st := t.heldBy(r); st.Token != g.Token {
+			t.Fatalf("release by somebody else: token went from %v to %v", g.Token, st.Token)
+		}
+		t.refuse(s, t.request(r.Name, t.long))
+	}
+	// Another handle may release for its owner.
+	t.release(t.other(), r)
+	t.free(r.Name)
+}
+
+// checkReleaseTwice: a release says whether there was something to release.
+func checkReleaseTwice(t *trial) {
+	never := t.request(t.name(), t.long)
+	t.notHeld("release of a lock nobody ever had", t.first.Release(t.Context(), never))
+	t.free(never.Name)
+
+	r := t.request(t.name(), t.long)
+	t.acquire(t.first, r)
+	t.release(t.first, r)
+	for _, s := range t.handles() {
+		t.notHeld("release again", s.Release(t.Context(), r))
+	}
+	next := t.request(r.Name, t.long)
+	t.acquire(t.other(), next)
+	t.notHeld("release again, after somebody else got the lock", t.first.Release(t.Context(), r))
+	t.heldBy(next)
+	t.release(t.other(), next)
+}

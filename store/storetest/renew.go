@@ -1,0 +1,147 @@
+package storetest
+
+import (
+	"errors"
+	"time"
+
+	"github.com/leasehold-dev/leasehold/internal/clock"
+	"github.com/leasehold-dev/leasehold/store"
+)
+
+// checkRenewExtends: a renewed lease is there after its first TTL is over, with
+// the same token.
+func checkRenewExtends(t *trial) {
+	l := t.acquireShort(t.first)
+	ttl := l.TTL
+	renewed := l.Request
+	renewed.TTL = t.long
+	start := clock.System().Now()
+	for try := 1; ; try++ {
+		err := t.renew(t.first, renewed)
+		if err == nil {
+			break
+		}
+		if !errors.Is(err, store.ErrNotHeld) || !l.overdue() || try == 6 {
+			t.Fatalf("renew: %v", err)
+		}
+		// The machine was too busy to renew in time: a longer lease.
+		t.options.MinTTL *= 2
+		l = t.acquireShort(t.first)
+		ttl, renewed = l.TTL, l.Request
+		renewed.TTL = t.long
+		start = clock.System().Now()
+	}
+	t.lasts("after the renewal", renewed, t.long, start)
+	if st := t.heldBy(renewed); st.ExpiresIn <= ttl && t.long > 3*ttl {
+		t.Fatalf("after the renewal: expires in %v, still within the first TTL of %v", st.ExpiresIn, ttl)
+	}
+	for clock.System().Now() < l.back.Add(2*ttl) {
+		if st := t.heldBy(renewed); st.Token != l.Token {
+			t.Fatalf("the renewal changed the token from %v to %v", l.Token, st.Token)
+		}
+		t.refuse(t.other(), t.request(l.Name, t.long))
+		t.pause()
+	}
+	t.heldBy(renewed)
+	t.release(t.first, renewed)
+}
+
+// checkRenewNeverShrinks: a renewal with a shorter TTL, or a late one, takes no
+// time away from the holder.
+func checkRenewNeverShrinks(t *trial) {
+	start := clock.System().Now()
+	r := t.request(t.name(), t.long)
+	t.acquire(t.first, r)
+	less := r
+	less.TTL = t.options.MinTTL
+	for _, s := range t.handles() {
+		if err := t.renew(s, less); err != nil {
+			t.Fatalf("renew with a shorter TTL: %v", err)
+		}
+		t.lasts("renewed with a shorter TTL", r, t.long, start)
+	}
+}
+
+// checkRenewNeverCreates: what is gone stays gone. A lease brought back would
+// stand beside whoever had the lock meanwhile.
+func checkRenewNeverCreates(t *trial) {
+	never := t.request(t.name(), t.long)
+	t.notHeld("renew of a lock nobody ever had", t.renew(t.first, never))
+	t.free(never.Name)
+
+	r := t.request(t.name(), t.long)
+	t.acquire(t.first, r)
+	t.release(t.first, r)
+	for _, s := range t.handles() {
+		t.notHeld("renew after the release", t.renew(s, r))
+		t.free(r.Name)
+	}
+
+	l := t.acquireShort(t.first)
+	t.eventually("a lease ends by itself", func() bool { return !t.inspect(t.first, l.Name).Held })
+	late := l.Request
+	late.TTL = t.long
+	for _, s := range t.handles() {
+		t.notHeld("renew after the expiry", t.renew(s, late))
+		t.free(l.Name)
+	}
+}
+
+// checkRenewByOwnerOnly: nobody keeps alive what is somebody else's.
+func checkRenewByOwnerOnly(t *trial) {
+	l := t.acquireShort(t.first)
+	for _, s := range t.handles() {
+		t.notHeld("renew by somebody else", t.renew(s, t.request(l.Name, t.long)))
+	}
+	if st := t.inspect(t.first, l.Name); st.Held {
+		if st.Holder.Owner != l.Owner {
+			t.Fatalf("renew by somebody else made it the holder")
+		}
+		t.within("after a renewal by somebody else", st.ExpiresIn, l.TTL)
+	}
+}
+
+// checkRenewBatch: each lease of a batch gets its own answer, in its place.
+func checkRenewBatch(t *trial) {
+	if errs := t.first.Renew(t.Context(), nil); len(errs) != 0 {
+		t.Fatalf("renew of no leases: %d results", len(errs))
+	}
+	const n = 60 // more than a store is likely to handle in one go by accident
+	start := clock.System().Now()
+	var batch []store.Request
+	var want []error // nil: renewed
+	add := func(r store.Request, err error) {
+		batch = append(batch, r)
+		want = append(want, err)
+	}
+	for i := range n {
+		r := t.request(t.name(), t.long/2)
+		switch i % 5 {
+		case 0, 3: // ours
+			t.acquire(t.first, r)
+			r.TTL = t.long
+			add(r, nil)
+		case 1: // never there
+			add(r, store.ErrNotHeld)
+		case 2: // somebody else's
+			t.acquire(t.other(), r)
+			add(t.request(r.Name, t.long), store.ErrNotHeld)
+		case 4: // nonsense
+			r.TTL = -time.Second
+			add(r, store.ErrInvalid)
+		}
+	}
+	errs := t.first.Renew(t.Context(), batch)
+	if len(errs) != len(batch) {
+		t.Fatalf("renew of %d leases gave %d results", len(batch), len(errs))
+	}
+	for i, r := range batch {
+		if !errors.Is(errs[i], want[i]) {
+			t.Errorf("renew: lease %d of %d: got %v, want %v", i, n, errs[i], want[i])
+			continue
+		}
+		if want[i] == nil {
+			t.lasts("renewed in a batch", r, t.long, start)
+		}
+	}
+}

@@ -1,0 +1,272 @@
+package storetest
+
+import (
+	"cmp"
+	"context"
+	crand "crypto/rand"
+	"errors"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"github.com/leasehold-dev/leasehold/internal/clock"
+	"github.com/leasehold-dev/leasehold/internal/validity"
+	"github.com/leasehold-dev/leasehold/store"
+)
+
+// reporter is what a check needs of *testing.T. It is an interface so that the
+// suite itself can be tested: a check run against a broken store has to fail.
+type reporter interface {
+	Helper()
+	Errorf(format string, args ...any)
+	Fatalf(format string, args ...any)
+	Context() context.Context
+	Cleanup(func())
+}
+
+// subject is the store that is on trial.
+type subject struct {
+	// first and second are handles to the same locks; second is nil where
+	// there is only one.
+	first, second store.Store
+	// reopen opens another pair, for checks that end it.
+	reopen  func() (first, second store.Store)
+	options Options
+	// patience bounds the wait for something that has to come.
+	patience time.Duration
+}
+
+// trial is one check at work on one store.
+type trial struct {
+	reporter
+	subject
+	// long is a TTL that does not end during a check: leases that go earlier
+	// were released.
+	long time.Duration
+
+	mu   sync.Mutex
+	held map[string]store.Request // by owner, to be cleaned up
+}
+
+func newTrial(r reporter, s subject) *trial {
+	t := &trial{reporter: r, subject: s, long: time.Minute, held: make(map[string]store.Request)}
+	t.options.MinTTL = cmp.Or(t.options.MinTTL, 150*time.Millisecond)
+	t.options.Resolution = cmp.Or(t.options.Resolution, time.Millisecond)
+	if most := t.first.Caps().MaxTTL; most > 0 {
+		t.long = min(t.long, most)
+	}
+	// What has to come must come by itself, not by the end of a long lease.
+	t.patience = min(t.patience, t.long/2)
+	r.Cleanup(t.cleanUp)
+	return t
+}
+
+// other is the handle of a contender: the second where there is one.
+func (t *trial) other() store.Store {
+	if t.second != nil {
+		return t.second
+	}
+	return t.first
+}
+
+// handles are all there are.
+func (t *trial) handles() []store.Store {
+	if t.second != nil {
+		return []store.Store{t.first, t.second}
+	}
+	return []store.Store{t.first}
+}
+
+// name is a lock's name nobody has used.
+func (t *trial) name() string { return "storetest/" + crand.Text() }
+
+// request is what a new attempt asks for.
+func (t *trial) request(name string, ttl time.Duration) store.Request {
+	h := store.Holder{Host: "host-of-the-holder", PID: 4711, Purpose: "nightly invoices", Since: time.Now()}
+	return store.Request{Name: name, Owner: store.NewOwner(), Meta: h.Encode(), TTL: ttl}
+}
+
+// acquire takes a lock that has to be free. It is released at the end of the
+// check at the latest.
+func (t *trial) acquire(s store.Store, r store.Request) store.Grant {
+	t.Helper()
+	g, err := s.Acquire(t.Context(), r)
+	if err != nil {
+		t.Fatalf("acquire the free lock %q: %v", r.Name, err)
+	}
+	t.track(r)
+	if g.Token == 0 {
+		t.Fatalf("acquire %q: granted without a token", r.Name)
+	}
+	return g
+}
+
+// short is a lease whose end can be waited for.
+type short struct {
+	store.Request
+	store.Grant
+	// start is when the request was sent, back when it was answered.
+	start, back clock.Instant
+}
+
+// acquireShort takes a new lock for about MinTTL. A machine so busy that this
+// TTL is over before the answer arrives gets a longer one.
+func (t *trial) acquireShort(s store.Store) short {
+	t.Helper()
+	var err error
+	for try := range 6 {
+		l := short{Request: t.request(t.name(), t.options.MinTTL<<try), start: clock.System().Now()}
+		if l.Grant, err = s.Acquire(t.Context(), l.Request); err == nil {
+			l.back = clock.System().Now()
+			t.track(l.Request)
+			return l
+		}
+		if errors.Is(err, store.ErrInvalid) || errors.Is(err, store.ErrBusy) {
+			break
+		}
+	}
+	t.Fatalf("acquire a free lock for a short time: %v", err)
+	return short{}
+}
+
+// overdue says whether the holder of l may no longer trust its lease: from
+// here on, the store may have let it expire.
+func (l short) overdue() bool { return clock.System().Now() >= validity.Until(l.start, l.TTL) }
+
+// refuse asks for a lock that somebody else has.
+func (t *trial) refuse(s store.Store, r store.Request) *store.BusyError {
+	t.Helper()
+	g, err := s.Acquire(t.Context(), r)
+	if err == nil {
+		t.Fatalf("acquire %q: granted (token %v) while somebody else holds it", r.Name, g.Token)
+	}
+	var busy *store.BusyError
+	if !errors.Is(err, store.ErrBusy) || !errors.As(err, &busy) {
+		t.Fatalf("acquire %q while somebody else holds it: got %v (%T), want a *store.BusyError", r.Name, err, err)
+	}
+	return busy
+}
+
+// release ends a lease that has to be there.
+func (t *trial) release(s store.Store, r store.Request) {
+	t.Helper()
+	if err := s.Release(t.Context(), r); err != nil {
+		t.Fatalf("release %q by its owner: %v", r.Name, err)
+	}
+	t.mu.Lock()
+	delete(t.held, r.Owner)
+	t.mu.Unlock()
+}
+
+// renew renews one lease.
+func (t *trial) renew(s store.Store, r store.Request) error {
+	t.Helper()
+	errs := s.Renew(t.Context(), []store.Request{r})
+	if len(errs) != 1 {
+		t.Fatalf("renew of one lease gave %d results", len(errs))
+	}
+	return errs[0]
+}
+
+// notHeld requires err to say that a lease is certainly not there.
+func (t *trial) notHeld(what string, err error) {
+	t.Helper()
+	if !errors.Is(err, store.ErrNotHeld) {
+		t.Fatalf("%s: got error %v, want one that matches store.ErrNotHeld", what, err)
+	}
+}
+
+// inspect looks at a lock.
+func (t *trial) inspect(s store.Store, name string) store.State {
+	t.Helper()
+	st, err := s.Inspect(t.Context(), name)
+	if err != nil {
+		t.Fatalf("inspect %q: %v", name, err)
+	}
+	if st.Name != name {
+		t.Fatalf("inspect %q: answered for %q", name, st.Name)
+	}
+	return st
+}
+
+// free requires every handle to see nobody on the lock.
+func (t *trial) free(name string) {
+	t.Helper()
+	for _, s := range t.handles() {
+		if st := t.inspect(s, name); st.Held {
+			t.Fatalf("inspect %q: held by %v, want it free", name, st.Holder)
+		}
+	}
+}
+
+// heldBy requires every handle to see r's owner on the lock, and gives what the
+// last one saw.
+func (t *trial) heldBy(r store.Request) (st store.State) {
+	t.Helper()
+	for _, s := range t.handles() {
+		st = t.inspect(s, r.Name)
+		if !st.Held {
+			t.Fatalf("inspect %q: free, want it held by %s", r.Name, r.Owner)
+		}
+		if st.Holder.Owner != r.Owner {
+			t.Fatalf("inspect %q: held by %q, want %q", r.Name, st.Holder.Owner, r.Owner)
+		}
+	}
+	return st
+}
+
+// within requires what a store says of a lease's remaining time to be positive
+// and no more than ttl.
+func (t *trial) within(what string, expiresIn, ttl time.Duration) {
+	t.Helper()
+	if expiresIn <= 0 || expiresIn > ttl+t.options.Resolution {
+		t.Fatalf("%s: expires in %v, want more than 0 and at most the TTL of %v", what, expiresIn, ttl)
+	}
+}
+
+// lasts requires the lease of r to have what is left of a TTL that was given to
+// it after start, as far as its holder may count on it.
+func (t *trial) lasts(what string, r store.Request, ttl time.Duration, start clock.Instant) {
+	t.Helper()
+	st := t.heldBy(r)
+	if least := validity.Until(start, ttl).Sub(clock.System().Now()); st.ExpiresIn < least {
+		t.Fatalf("%s: expires in %v, want at least %v", what, st.ExpiresIn, least)
+	}
+}
+
+// eventually waits for something that has to come.
+func (t *trial) eventually(what string, ok func() bool) {
+	t.Helper()
+	for start := clock.System().Now(); !ok(); t.pause() {
+		if clock.System().Now().Sub(start) > t.patience {
+			t.Fatalf("waited %v in vain: %s", t.patience, what)
+		}
+	}
+}
+
+// pause is the time between two looks, uneven so that contenders get out of
+// step.
+func (t *trial) pause() {
+	select {
+	case <-t.Context().Done():
+	case <-time.After(time.Millisecond + rand.N(6*time.Millisecond)):
+	}
+}
+
+func (t *trial) track(r store.Request) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.held[r.Owner] = r
+}
+
+// cleanUp releases what a check left, so that servers others use are not
+// littered.
+func (t *trial) cleanUp() {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), 5*time.Second)
+	defer cancel()
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, r := range t.held {
+		_ = t.first.Release(ctx, r) // gone already, or gone with its TTL
+	}
+}
