@@ -4,8 +4,10 @@ import "github.com/leasehold-dev/leasehold/internal/clock"
 
 // Vote asks all nodes to extend or to release one lease. What a yes means is
 // the same for both: the node did it; a no: the lease is not there. It is over
-// as soon as a majority said yes (extending), or a majority answered at all
-// (releasing: the lease then is on no majority any more).
+// as soon as a majority said yes, or so many said no that the lease can not
+// have been on a majority. Releasing is content with less when no more answers
+// are to be hoped for: once a majority is without the lease, others can have
+// the lock, whoever removed it.
 type Vote struct {
 	Config
 	op      Op
@@ -43,18 +45,15 @@ func (v *Vote) Step(e Event, now clock.Instant) {
 }
 
 func (v *Vote) decide() {
-	good := v.count(Held)
-	if v.op == Release {
-		good += v.count(Refused)
-	}
-	hoped := 0
+	yes, no, hoped := v.count(Held), v.count(Refused), 0
 	if !v.late {
 		hoped = v.count(Asked)
 	}
+	releasing := v.op == Release
 	switch need := Majority(v.Nodes); {
-	case good >= need:
+	case yes >= need, releasing && v.Gone(), releasing && hoped == 0 && yes+no >= need:
 		v.verdict = Won
-	case good+hoped < need:
+	case yes+hoped < need && (!releasing || yes+no+hoped < need):
 		v.verdict = Lost
 	}
 }
