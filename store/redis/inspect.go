@@ -15,30 +15,28 @@ import (
 	"github.com/leasehold-dev/leasehold/store"
 )
 
-// poll asks every node the same question and gathers all answers: it is for
-// looking, where a slow node's answer is worth waiting for.
-type poll chan polled
+// poll gathers the answers of nodes that are merely looked at, where a slow
+// node's answer is worth waiting for.
+type poll chan looked
 
-type polled struct {
+type looked struct {
 	node int
-	answer
+	reply
 }
-
-func (p poll) answer(node, _ int, a answer) { p <- polled{node, a} }
 
 // ask sends command to the nodes and calls each for every answer, until all
 // are in or ctx ends.
-func (s *Store) ask(ctx context.Context, command []string, timeout time.Duration, each func(polled)) error {
+func (s *Store) ask(ctx context.Context, command []string, timeout time.Duration, each func(looked)) error {
 	p := make(poll, len(s.nodes)) // room for all: a late answer blocks nobody
-	for i := range s.nodes {
-		if err := s.put(i, call{command: command, timeout: timeout, to: p}); err != nil {
-			p <- polled{i, answer{outcome: store.Unreachable, err: err}}
+	for i, n := range s.nodes {
+		if err := n.put(call{command: command, timeout: timeout, look: p}); err != nil {
+			p <- looked{i, reply{outcome: store.Unreachable, err: err}}
 		}
 	}
 	for range s.nodes {
 		select {
-		case a := <-p:
-			each(a)
+		case l := <-p:
+			each(l)
 		case <-ctx.Done():
 			return ctx.Err()
 		}
@@ -57,7 +55,7 @@ func (s *Store) greet(ctx context.Context) error {
 	settle, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	up := 0
-	err := s.ask(settle, []string{"PING"}, s.o.ConnectTimeout, func(a polled) {
+	err := s.ask(settle, []string{"PING"}, s.o.ConnectTimeout, func(a looked) {
 		nodes[a.node].Outcome, nodes[a.node].Err = a.outcome, a.err
 		if a.outcome == store.Granted || a.err != nil && isDenied(a.err.Error()) {
 			nodes[a.node].Outcome, nodes[a.node].Err = store.Granted, nil
@@ -82,11 +80,8 @@ func (s *Store) greet(ctx context.Context) error {
 // majority of the nodes.
 func (s *Store) Inspect(ctx context.Context, name string) (store.State, error) {
 	state := store.State{Name: name}
-	if err := cmp.Or(store.CheckName(name), ctx.Err()); err != nil {
+	if err := cmp.Or(s.usable(ctx), store.CheckName(name)); err != nil {
 		return state, err
-	}
-	if s.closed.Load() {
-		return state, store.ErrClosed
 	}
 	need := quorum.Majority(len(s.nodes))
 	nodes := make([]store.NodeOutcome, len(s.nodes))
@@ -94,7 +89,7 @@ func (s *Store) Inspect(ctx context.Context, name string) (store.State, error) {
 	for i, n := range s.nodes {
 		nodes[i].Node = n.addr
 	}
-	err := s.ask(ctx, inspectCall(name), s.o.nodeTimeout(s.o.MaxTTL), func(a polled) {
+	err := s.ask(ctx, inspectCall(name), s.o.nodeTimeout(s.o.MaxTTL), func(a looked) {
 		said, token := a.look()
 		said.Node = nodes[a.node].Node
 		nodes[a.node], tokens[a.node] = said, token
@@ -125,7 +120,7 @@ func (s *Store) Inspect(ctx context.Context, name string) (store.State, error) {
 }
 
 // look reads the answer of the inspect script.
-func (a answer) look() (store.NodeOutcome, fence.Token) {
+func (a reply) look() (store.NodeOutcome, fence.Token) {
 	if a.outcome != store.Granted {
 		return store.NodeOutcome{Outcome: a.outcome, Err: a.err}, 0
 	}
@@ -139,7 +134,7 @@ func (a answer) look() (store.NodeOutcome, fence.Token) {
 			return said, fence.Token(token)
 		}
 	}
-	return store.NodeOutcome{Outcome: store.Refused, Err: fmt.Errorf("answer not understood: %.80q", words)}, 0
+	return store.NodeOutcome{Outcome: store.Refused, Err: notUnderstood(words)}, 0
 }
 
 func ownedBy(owner string, nodes []store.NodeOutcome) int {
@@ -170,11 +165,8 @@ func heldFor(owner string, nodes []store.NodeOutcome, need int) time.Duration {
 // List implements store.Store. It knows the locks by their token counters, so
 // locks that other clients made by themselves are not listed.
 func (s *Store) List(ctx context.Context, prefix string) ([]store.State, error) {
-	if err := ctx.Err(); err != nil {
+	if err := s.usable(ctx); err != nil {
 		return nil, err
-	}
-	if s.closed.Load() {
-		return nil, store.ErrClosed
 	}
 	names, err := s.names(ctx, prefix)
 	if err != nil {
@@ -224,10 +216,10 @@ func (s *Store) scan(ctx context.Context, node int, pattern string, seen map[str
 	for cursor := uint64(0); ; {
 		p := make(poll, 1)
 		command := []string{"SCAN", strconv.FormatUint(cursor, 10), "MATCH", pattern, "COUNT", "1000"}
-		if err := s.put(node, call{command: command, timeout: s.o.ConnectTimeout, to: p}); err != nil {
+		if err := s.nodes[node].put(call{command: command, timeout: s.o.ConnectTimeout, look: p}); err != nil {
 			return store.Unreachable, err
 		}
-		var a polled
+		var a looked
 		select {
 		case a = <-p:
 		case <-ctx.Done():

@@ -14,6 +14,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/leasehold-dev/leasehold/internal/majority"
 	"github.com/leasehold-dev/leasehold/internal/quorum"
 	"github.com/leasehold-dev/leasehold/store"
 )
@@ -22,6 +23,7 @@ import (
 type Store struct {
 	o        Options
 	nodes    []*node
+	keeper   majority.Keeper
 	servers  registry
 	closed   atomic.Bool
 	inFlight atomic.Int64 // calls put in line and not answered yet
@@ -50,12 +52,14 @@ func Open(ctx context.Context, urls []string, o *Options) (*Store, error) {
 		return nil, err
 	}
 	s := &Store{o: opts, servers: registry{ids: map[int]identity{}}}
+	s.keeper = majority.Keeper{Encode: encode, NodeTimeout: opts.nodeTimeout, Clock: opts.Clock, Logger: opts.Logger}
 	if n := len(addrs); n%2 == 0 {
 		opts.Logger.Warn("an even number of nodes survives no more failures than one node less", "nodes", n, "failures", n-quorum.Majority(n))
 	}
 	s.nodes = make([]*node, len(addrs))
 	for i, a := range addrs {
 		s.nodes[i] = newNode(i, a, s)
+		s.keeper.Nodes = append(s.keeper.Nodes, s.nodes[i])
 	}
 	if err := s.greet(ctx); err != nil {
 		s.Close()
@@ -95,13 +99,52 @@ func (s *Store) Close() error {
 	return nil
 }
 
-// put sends c to a node, behind all that was put before. An error means that
-// it will not be sent, and that the receiver hears nothing of it.
-func (s *Store) put(node int, c call) error {
-	s.inFlight.Add(1)
-	err := s.nodes[node].line.put(c)
-	if err != nil {
-		s.inFlight.Add(-1)
+// Acquire implements store.Store.
+func (s *Store) Acquire(ctx context.Context, r store.Request) (store.Grant, error) {
+	if err := s.check(ctx, r); err != nil {
+		return store.Grant{}, err
 	}
-	return err
+	return s.keeper.Acquire(ctx, r)
+}
+
+// Renew implements store.Store. All leases are asked for at once, and the
+// results are there when each has its majority or can not get it.
+func (s *Store) Renew(ctx context.Context, leases []store.Request) []error {
+	errs := make([]error, len(leases))
+	valid := make([]store.Request, 0, len(leases))
+	for i, r := range leases {
+		if errs[i] = s.check(ctx, r); errs[i] == nil {
+			valid = append(valid, r)
+		}
+	}
+	results := s.keeper.Renew(ctx, valid)
+	for i := range errs {
+		if errs[i] == nil {
+			errs[i], results = results[0], results[1:]
+		}
+	}
+	return errs
+}
+
+// Release implements store.Store.
+func (s *Store) Release(ctx context.Context, r store.Request) error {
+	if err := s.check(ctx, r); err != nil {
+		return err
+	}
+	return s.keeper.Release(ctx, r)
+}
+
+// check refuses what is not to be sent.
+func (s *Store) check(ctx context.Context, r store.Request) error {
+	if err := s.usable(ctx); err != nil {
+		return err
+	}
+	return r.Check(s.o.MaxTTL)
+}
+
+func (s *Store) usable(ctx context.Context) error {
+	if s.closed.Load() {
+		return store.ErrClosed
+	}
+	return ctx.Err()
 }

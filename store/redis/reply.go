@@ -6,50 +6,47 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/leasehold-dev/leasehold/internal/majority"
 	"github.com/leasehold-dev/leasehold/internal/quorum"
 	"github.com/leasehold-dev/leasehold/store"
 )
 
-// verdict is what an answer means to a machine.
-type verdict struct {
-	kind  quorum.Kind
-	token uint64
-}
-
-// verdict reads the answer to one of the scripts.
-func (a answer) verdict() (verdict, store.NodeOutcome) {
-	if a.outcome != store.Granted {
+// answer reads the reply to one of the scripts that change something.
+func (r reply) answer() majority.Answer {
+	if r.outcome != store.Granted {
 		kind := quorum.Unsent
 		switch {
-		case a.sent:
+		case r.sent:
 			kind = quorum.Unknown
-		case a.outcome != store.Unreachable && a.outcome != store.TimedOut:
+		case r.outcome != store.Unreachable && r.outcome != store.TimedOut:
 			kind = quorum.No // the server answered, and did not do it
 		}
-		return verdict{kind: kind}, store.NodeOutcome{Outcome: a.outcome, Err: a.err}
+		return majority.Answer{Kind: kind, Said: store.NodeOutcome{Outcome: r.outcome, Err: r.err}}
 	}
-	words, err := a.words()
+	words, err := r.words()
 	if err == nil {
 		switch words[0] {
 		case "1":
-			v := verdict{kind: quorum.Yes}
+			a := majority.Answer{Kind: quorum.Yes, Said: store.NodeOutcome{Outcome: store.Granted}}
 			if len(words) > 1 {
-				v.token, err = strconv.ParseUint(words[1], 10, 64)
+				a.Token, err = strconv.ParseUint(words[1], 10, 64)
 			}
 			if err == nil {
-				return v, store.NodeOutcome{Outcome: store.Granted}
+				return a
 			}
 		case "2":
-			return verdict{kind: quorum.No}, store.NodeOutcome{Outcome: store.Refused, Err: errReleasedOwner}
+			return majority.Answer{Kind: quorum.No, Said: store.NodeOutcome{Outcome: store.Refused, Err: errReleasedOwner}}
 		case "0":
 			if len(words) >= 3 {
-				return verdict{kind: quorum.No}, takenBy(words[1], words[2])
+				return majority.Answer{Kind: quorum.No, Said: takenBy(words[1], words[2])}
 			}
 		}
 	}
 	// It ran, so whatever it says, it may have done what was asked.
-	return verdict{kind: quorum.Unknown}, store.NodeOutcome{Outcome: store.Refused, Err: fmt.Errorf("answer not understood: %.80q", words)}
+	return majority.Answer{Kind: quorum.Unknown, Said: store.NodeOutcome{Outcome: store.Refused, Err: notUnderstood(words)}}
 }
+
+func notUnderstood(words []string) error { return fmt.Errorf("answer not understood: %.80q", words) }
 
 // takenBy reads the value of a lock's key and what PTTL said of it.
 func takenBy(value, pttl string) store.NodeOutcome {
@@ -64,8 +61,8 @@ func takenBy(value, pttl string) store.NodeOutcome {
 }
 
 // words are the elements of a script's answer, at least one.
-func (a answer) words() ([]string, error) {
-	list, err := a.msg.ToArray()
+func (r reply) words() ([]string, error) {
+	list, err := r.msg.ToArray()
 	if err == nil && len(list) == 0 {
 		err = errors.New("empty answer")
 	}

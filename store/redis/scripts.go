@@ -7,7 +7,8 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/leasehold-dev/leasehold/store"
+	"github.com/leasehold-dev/leasehold/internal/majority"
+	"github.com/leasehold-dev/leasehold/internal/quorum"
 )
 
 // script is the hash of a Lua script that runs as one atomic step on a node.
@@ -86,28 +87,27 @@ var (
 	counterLifeArg = millis(counterLife)
 )
 
-func acquireCall(r store.Request, value string, wall time.Time) []string {
-	propose := strconv.FormatInt(wall.Add(proposalLead).UnixMicro(), 10)
-	return acquireScript.call([]string{r.Name, counterKey(r.Name), tombKey(r.Name, r.Owner)},
-		[]string{value, millis(r.TTL), propose, maxLeadArg, counterLifeArg})
-}
-
-func confirmCall(r store.Request, value string, token uint64) []string {
-	return confirmScript.call([]string{r.Name, counterKey(r.Name)},
-		[]string{value, strconv.FormatUint(token, 10), counterLifeArg})
-}
-
-func extendCall(r store.Request, value string) []string {
-	return extendScript.call([]string{r.Name, counterKey(r.Name)},
-		[]string{value, millis(r.TTL), counterLifeArg})
-}
-
-func releaseCall(r store.Request, value string, tomb bool) []string {
-	life := "0"
-	if tomb {
-		life = millis(r.TTL)
+// encode turns a question into the command that asks it.
+func encode(q majority.Question) any {
+	r, value := q.Lease, encodeValue(q.Lease)
+	lock, counter := r.Name, counterKey(r.Name)
+	switch q.Op {
+	case quorum.Acquire:
+		propose := strconv.FormatInt(time.Now().Add(proposalLead).UnixMicro(), 10)
+		return acquireScript.call([]string{lock, counter, tombKey(lock, r.Owner)},
+			[]string{value, millis(r.TTL), propose, maxLeadArg, counterLifeArg})
+	case quorum.Confirm:
+		return confirmScript.call([]string{lock, counter},
+			[]string{value, strconv.FormatUint(q.Token, 10), counterLifeArg})
+	case quorum.Extend:
+		return extendScript.call([]string{lock, counter}, []string{value, millis(r.TTL), counterLifeArg})
+	default: // quorum.Release
+		life := "0"
+		if q.Tomb {
+			life = millis(r.TTL)
+		}
+		return releaseScript.call([]string{lock, tombKey(lock, r.Owner)}, []string{value, life})
 	}
-	return releaseScript.call([]string{r.Name, tombKey(r.Name, r.Owner)}, []string{value, life})
 }
 
 func inspectCall(name string) []string {

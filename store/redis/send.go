@@ -11,25 +11,22 @@ import (
 
 	"github.com/redis/rueidis"
 
+	"github.com/leasehold-dev/leasehold/internal/majority"
 	"github.com/leasehold-dev/leasehold/store"
 )
 
-// call is one command for one node, and who wants the answer.
+// call is one command for one node, and who wants the answer: a vote, or
+// somebody who looks at the whole of it.
 type call struct {
 	command []string
 	timeout time.Duration
-	to      receiver
-	tag     int // which of the receiver's questions this answers
+	to      majority.Receiver
+	tag     int
+	look    poll
 }
 
-// receiver is told the answer to a call, exactly once, on the node's sending
-// goroutine. It must not block.
-type receiver interface {
-	answer(node, tag int, a answer)
-}
-
-// answer is what became of a call.
-type answer struct {
+// reply is what the node made of a call.
+type reply struct {
 	// outcome is Granted when the node ran the command: see msg.
 	outcome store.Outcome
 	// sent says whether the command may have been applied although outcome is
@@ -37,6 +34,34 @@ type answer struct {
 	sent bool
 	err  error
 	msg  rueidis.RedisMessage
+}
+
+// Addr implements majority.Node.
+func (n *node) Addr() string { return n.addr }
+
+// Put implements majority.Node.
+func (n *node) Put(c majority.Call) error {
+	return n.put(call{command: c.Payload.([]string), timeout: c.Timeout, to: c.To, tag: c.Tag})
+}
+
+func (n *node) put(c call) error {
+	n.s.inFlight.Add(1)
+	err := n.line.put(c)
+	if err != nil {
+		n.s.inFlight.Add(-1)
+	}
+	return err
+}
+
+// settle hands a reply out. What that leads to is put in line before the call
+// counts as no longer in flight.
+func (n *node) settle(c call, r reply) {
+	if c.look != nil {
+		c.look <- looked{n.index, r}
+	} else {
+		c.to.Answer(n.index, c.tag, r.answer())
+	}
+	n.s.inFlight.Add(-1)
 }
 
 // maxBatch commands are written to a node at once.
@@ -64,7 +89,7 @@ func (n *node) exchange(batch []call, commands []rueidis.Completed) []rueidis.Co
 	if err := n.connect(); err != nil {
 		outcome, err := classify(err, n.opt.Dialer.Timeout)
 		for _, c := range batch {
-			n.settle(c, answer{outcome: outcome, err: err})
+			n.settle(c, reply{outcome: outcome, err: err})
 		}
 		return commands
 	}
@@ -78,27 +103,20 @@ func (n *node) exchange(batch []call, commands []rueidis.Completed) []rueidis.Co
 	results := n.client.DoMulti(ctx, commands...)
 	n.teach(ctx, batch, results)
 	for i, c := range batch {
-		a := answer{outcome: store.Granted}
+		r := reply{outcome: store.Granted}
 		var err error
-		if a.msg, err = results[i].ToMessage(); err != nil && !rueidis.IsRedisNil(err) {
-			a.outcome, a.err = classify(err, timeout)
+		if r.msg, err = results[i].ToMessage(); err != nil && !rueidis.IsRedisNil(err) {
+			r.outcome, r.err = classify(err, timeout)
 			_, answered := rueidis.IsRedisErr(err)
-			a.sent = !answered
+			r.sent = !answered
 			n.suspect = n.suspect || !answered
 		}
-		n.settle(c, a)
+		n.settle(c, r)
 	}
 	if !n.suspect {
 		n.used = time.Now()
 	}
 	return commands
-}
-
-// settle hands an answer out. What that leads to is put in line before the call
-// counts as no longer in flight.
-func (n *node) settle(c call, a answer) {
-	c.to.answer(n.index, c.tag, a)
-	n.s.inFlight.Add(-1)
 }
 
 func (n *node) build(command []string) rueidis.Completed {

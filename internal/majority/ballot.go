@@ -1,4 +1,4 @@
-package redis
+package majority
 
 import (
 	"context"
@@ -13,7 +13,7 @@ import (
 // ballot drives one quorum.Vote for each of some leases, all at once. Answers
 // that come in after the verdicts are welcome and change nothing.
 type ballot struct {
-	s      *Store
+	k      *Keeper
 	op     quorum.Op
 	leases []store.Request
 	over   chan struct{} // closed when every vote has its verdict
@@ -24,34 +24,27 @@ type ballot struct {
 	said  [][]store.NodeOutcome // per lease, made for the first that is no plain yes
 }
 
-// Renew implements store.Store.
-func (s *Store) Renew(ctx context.Context, leases []store.Request) []error {
-	return s.vote(ctx, quorum.Extend, leases)
+// Renew extends leases that have been checked; see store.Store.
+func (k *Keeper) Renew(ctx context.Context, leases []store.Request) []error {
+	return k.vote(ctx, quorum.Extend, leases)
 }
 
-// Release implements store.Store.
-func (s *Store) Release(ctx context.Context, r store.Request) error {
-	return s.vote(ctx, quorum.Release, []store.Request{r})[0]
+// Release ends a lease that has been checked; see store.Store.
+func (k *Keeper) Release(ctx context.Context, r store.Request) error {
+	return k.vote(ctx, quorum.Release, []store.Request{r})[0]
 }
 
-func (s *Store) vote(ctx context.Context, op quorum.Op, leases []store.Request) []error {
+func (k *Keeper) vote(ctx context.Context, op quorum.Op, leases []store.Request) []error {
 	errs := make([]error, len(leases))
-	var valid []int // where in leases those stand that can be sent
-	b := &ballot{s: s, op: op, over: make(chan struct{})}
-	for i, r := range leases {
-		if errs[i] = s.check(ctx, r); errs[i] == nil {
-			valid = append(valid, i)
-			b.leases = append(b.leases, r)
-		}
-	}
-	if len(valid) == 0 {
+	if len(leases) == 0 {
 		return errs
 	}
+	b := &ballot{k: k, op: op, leases: leases, over: make(chan struct{})}
 	b.run(ctx)
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	for j, i := range valid {
-		errs[i] = b.result(ctx, j)
+	for i := range leases {
+		errs[i] = b.result(ctx, i)
 	}
 	return errs
 }
@@ -62,29 +55,25 @@ func (b *ballot) run(ctx context.Context) {
 	b.open = len(b.leases)
 	b.votes = make([]quorum.Vote, b.open)
 	b.said = make([][]store.NodeOutcome, b.open)
-	start := b.s.o.Clock.Now()
+	start := b.k.Clock.Now()
 	for i, r := range b.leases {
-		b.votes[i] = quorum.NewVote(quorum.Config{Nodes: len(b.s.nodes), NodeTimeout: b.s.o.nodeTimeout(r.TTL)}, b.op, start)
+		b.votes[i] = quorum.NewVote(b.k.config(r), b.op, start)
 	}
 	for i, r := range b.leases {
 		b.ask(i, r)
 	}
 	b.mu.Unlock()
-	await(ctx, b.s.o.Clock, b.over, b.next, b.stepAll)
+	await(ctx, b.k.Clock, b.over, b.next, b.stepAll)
 }
 
 // ask puts one lease's question in line at every node. The mutex is held.
 func (b *ballot) ask(i int, r store.Request) {
-	var command []string
-	if value := encodeValue(r); b.op == quorum.Extend {
-		command = extendCall(r, value)
-	} else {
-		// Where the acquire has not been answered it may still arrive. A single
-		// node has answered, or there would be no lease.
-		command = releaseCall(r, value, len(b.s.nodes) > 1)
-	}
-	for n := range b.s.nodes {
-		if err := b.s.put(n, call{command: command, timeout: b.votes[i].NodeTimeout, to: b, tag: i}); err != nil {
+	// Where the acquire has not been answered it may still arrive. A single node
+	// has answered, or there would be no lease.
+	tomb := b.op == quorum.Release && len(b.k.Nodes) > 1
+	payload := b.k.Encode(Question{Op: b.op, Lease: r, Tomb: tomb})
+	for n, node := range b.k.Nodes {
+		if err := node.Put(Call{Payload: payload, Timeout: b.votes[i].NodeTimeout, To: b, Tag: i}); err != nil {
 			b.note(i, n, store.NodeOutcome{Outcome: store.Unreachable, Err: err})
 			b.step(i, quorum.Event{Kind: quorum.Unsent, Node: n})
 		}
@@ -94,7 +83,7 @@ func (b *ballot) ask(i int, r store.Request) {
 // step applies an event to one vote. The mutex is held.
 func (b *ballot) step(i int, e quorum.Event) {
 	before := b.votes[i].Verdict()
-	b.votes[i].Step(e, b.s.o.Clock.Now())
+	b.votes[i].Step(e, b.k.Clock.Now())
 	if before == quorum.Open && b.votes[i].Verdict() != quorum.Open {
 		if b.open--; b.open == 0 {
 			close(b.over)
@@ -124,13 +113,12 @@ func (b *ballot) next() (first clock.Instant, ok bool) {
 	return first, ok
 }
 
-// answer implements receiver.
-func (b *ballot) answer(node, tag int, ans answer) {
+// Answer implements Receiver.
+func (b *ballot) Answer(node, tag int, ans Answer) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	v, said := ans.verdict()
-	b.note(tag, node, said)
-	b.step(tag, quorum.Event{Kind: v.kind, Node: node})
+	b.note(tag, node, ans.Said)
+	b.step(tag, quorum.Event{Kind: ans.Kind, Node: node})
 }
 
 // note keeps what a node said. The mutex is held.
@@ -139,7 +127,7 @@ func (b *ballot) note(i, node int, said store.NodeOutcome) {
 		if said.Outcome == store.Granted {
 			return
 		}
-		b.said[i] = make([]store.NodeOutcome, len(b.s.nodes))
+		b.said[i] = make([]store.NodeOutcome, len(b.k.Nodes))
 	}
 	b.said[i][node] = said
 }
@@ -153,7 +141,7 @@ func (b *ballot) result(ctx context.Context, i int) error {
 	if v.Verdict() == quorum.Won {
 		return nil
 	}
-	err := &store.QuorumError{Op: b.op.String(), Name: r.Name, Need: quorum.Majority(len(b.s.nodes)), Nodes: b.s.evidence(b.said[i], v)}
+	err := &store.QuorumError{Op: b.op.String(), Name: r.Name, Need: quorum.Majority(len(b.k.Nodes)), Nodes: b.k.evidence(b.said[i], v)}
 	if ctx.Err() != nil {
 		return fmt.Errorf("%w (%w)", ctx.Err(), err)
 	}
@@ -162,7 +150,7 @@ func (b *ballot) result(ctx context.Context, i int) error {
 
 // notHeld says that the lease is gone, and who has the lock now if anybody.
 func (b *ballot) notHeld(i int) error {
-	if busy := busyError(b.leases[i].Name, b.said[i], quorum.Majority(len(b.s.nodes))); busy != nil {
+	if busy := BusyError(b.leases[i].Name, b.said[i], quorum.Majority(len(b.k.Nodes))); busy != nil {
 		return fmt.Errorf("%w: now held by %s", store.ErrNotHeld, busy.Holder)
 	}
 	return store.ErrNotHeld

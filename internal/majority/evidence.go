@@ -1,4 +1,4 @@
-package redis
+package majority
 
 import (
 	"fmt"
@@ -16,12 +16,12 @@ type machine interface {
 
 // evidence completes what the nodes said by what the machine knows of them:
 // plain agreement is not written down, and silence can not be.
-func (s *Store) evidence(said []store.NodeOutcome, m machine) []store.NodeOutcome {
-	nodes := make([]store.NodeOutcome, len(s.nodes))
+func (k *Keeper) evidence(said []store.NodeOutcome, m machine) []store.NodeOutcome {
+	nodes := make([]store.NodeOutcome, len(k.Nodes))
 	copy(nodes, said)
 	for i := range nodes {
 		n := &nodes[i]
-		n.Node = s.nodes[i].addr
+		n.Node = k.Nodes[i].Addr()
 		switch {
 		case n.Outcome != store.Pending:
 		case m.Agreed(i):
@@ -33,9 +33,9 @@ func (s *Store) evidence(said []store.NodeOutcome, m machine) []store.NodeOutcom
 	return nodes
 }
 
-// busyError says who keeps us from a majority, nil if nobody does. ExpiresIn
+// BusyError says who keeps us from a majority, nil if nobody does. ExpiresIn
 // is when a majority of the nodes can be free, if nobody renews.
-func busyError(name string, nodes []store.NodeOutcome, need int) *store.BusyError {
+func BusyError(name string, nodes []store.NodeOutcome, need int) *store.BusyError {
 	var free []time.Duration
 	var holder store.Holder
 	most := 0
