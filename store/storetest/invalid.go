@@ -12,38 +12,44 @@ import (
 
 // checkInvalidAcquire: nonsense is refused as such, and leaves nothing.
 func checkInvalidAcquire(t *trial) {
-	type spoil func(r *store.Request)
-	bad := map[string]spoil{
-		"empty name":        func(r *store.Request) { r.Name = "" },
-		"name too long":     func(r *store.Request) { r.Name += strings.Repeat("x", store.MaxName-len(r.Name)+1) },
-		"empty owner":       func(r *store.Request) { r.Owner = "" },
-		"owner too long":    func(r *store.Request) { r.Owner = strings.Repeat("x", store.MaxOwner+1) },
-		"owner with space":  func(r *store.Request) { r.Owner = "a b" },
-		"owner with break":  func(r *store.Request) { r.Owner = "a\nb" },
-		"owner with NUL":    func(r *store.Request) { r.Owner = "a\x00" },
-		"owner not ASCII":   func(r *store.Request) { r.Owner = "ä" },
-		"meta too long":     func(r *store.Request) { r.Meta = strings.Repeat("x", store.MaxMeta+1) },
-		"no TTL":            func(r *store.Request) { r.TTL = 0 },
-		"negative TTL":      func(r *store.Request) { r.TTL = -time.Second },
-		"most negative TTL": func(r *store.Request) { r.TTL = math.MinInt64 },
-		"TTL too short":     func(r *store.Request) { r.TTL = store.MinTTL - 1 },
+	type fault struct {
+		what  string
+		spoil func(r *store.Request)
+	}
+	bad := []fault{
+		{"empty name", func(r *store.Request) { r.Name = "" }},
+		{"name too long", func(r *store.Request) { r.Name += strings.Repeat("x", store.MaxName-len(r.Name)+1) }},
+		{"empty owner", func(r *store.Request) { r.Owner = "" }},
+		{"owner too long", func(r *store.Request) { r.Owner = strings.Repeat("x", store.MaxOwner+1) }},
+		{"owner with space", func(r *store.Request) { r.Owner = "a b" }},
+		{"owner with break", func(r *store.Request) { r.Owner = "a\nb" }},
+		{"owner with NUL", func(r *store.Request) { r.Owner = "a\x00" }},
+		{"owner not ASCII", func(r *store.Request) { r.Owner = "ä" }},
+		{"meta too long", func(r *store.Request) { r.Meta = strings.Repeat("x", store.MaxMeta+1) }},
+		{"no TTL", func(r *store.Request) { r.TTL = 0 }},
+		{"negative TTL", func(r *store.Request) { r.TTL = -time.Second }},
+		{"most negative TTL", func(r *store.Request) { r.TTL = math.MinInt64 }},
+		{"TTL too short", func(r *store.Request) { r.TTL = store.MinTTL - 1 }},
 	}
 	if most := t.first.Caps().MaxTTL; most > 0 {
-		bad["TTL over the maximum"] = func(r *store.Request) { r.TTL = most + 1 }
-		bad["longest TTL there is"] = func(r *store.Request) { r.TTL = math.MaxInt64 }
+		bad = append(bad,
+			fault{"TTL over the maximum", func(r *store.Request) { r.TTL = most + 1 }},
+			fault{"longest TTL there is", func(r *store.Request) { r.TTL = math.MaxInt64 }},
+		)
 	}
-	for what, spoil := range bad {
+	for _, f := range bad {
 		good := t.request(t.name(), t.long)
 		r := good
-		spoil(&r)
+		f.spoil(&r)
 		_, err := t.first.Acquire(t.Context(), r)
+		t.invalid("acquire: "+f.what, err)
 		if err == nil {
 			t.track(r)
+			continue
 		}
-		t.invalid("acquire: "+what, err)
 		t.free(good.Name)
 		if len(t.list(t.first, good.Name)) != 0 {
-			t.Errorf("acquire: %s: left something behind", what)
+			t.Errorf("acquire: %s: refused, and left something behind", f.what)
 		}
 		// The lock is none the worse.
 		t.acquire(t.other(), good)

@@ -1,0 +1,425 @@
+package storetest
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"math"
+	"path"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/leasehold-dev/leasehold/fence"
+	"github.com/leasehold-dev/leasehold/internal/clock"
+	"github.com/leasehold-dev/leasehold/store"
+)
+
+// flaw is one thing a store can get wrong. The empty flaw is none.
+type flaw string
+
+// flawed is a plain store in memory, written without the rule, that does one
+// thing wrong on request. Handles that share a core share its locks.
+type flawed struct {
+	*core
+	flaw   flaw
+	closed atomic.Bool
+}
+
+type core struct {
+	mu    sync.Mutex
+	locks map[string]*lock
+}
+
+type lock struct {
+	owner, meta string // no owner: free
+	last        string // whose lease expired
+	count       int
+	token       fence.Token
+	expiry      clock.Instant
+	queue       []store.Request // of refused requests; only a flaw grants them
+}
+
+func newCore() *core { return &core{locks: make(map[string]*lock)} }
+
+func (s *flawed) is(f flaw) bool { return s.flaw == f }
+
+// look is the lock called name as it is now.
+func (s *flawed) look(name string) *lock {
+	l := s.locks[name]
+	if l == nil {
+		l = &lock{}
+		s.locks[name] = l
+	}
+	expiry := l.expiry
+	if s.is("leases end early") {
+		expiry = expiry.Add(-20 * time.Millisecond)
+	}
+	if l.owner != "" && clock.System().Now() >= expiry && !s.is("leases never end") {
+		l.owner, l.last = "", l.owner
+		if s.is("tokens start again after an expiry") {
+			l.token = 0
+		}
+	}
+	return l
+}
+
+func (s *flawed) expiry(ttl time.Duration) clock.Instant {
+	now := clock.System().Now()
+	if t := now.Add(ttl); t >= now || s.is("long TTLs wrap round") {
+		return t
+	}
+	return math.MaxInt64
+}
+
+// key is the name the engine knows the lock by.
+func (s *flawed) key(name string) string {
+	switch {
+	case s.is("names end at a NUL"):
+		name, _, _ = strings.Cut(name, "\x00")
+	case s.is("names are text"):
+		name = strings.ToValidUTF8(name, "?")
+	case s.is("names are cut"):
+		name = name[:min(len(name), 255)]
+	case s.is("names ignore case"):
+		name = strings.ToLower(name)
+	case s.is("names ignore trailing space"):
+		name = strings.TrimRight(name, " ")
+	}
+	return name
+}
+
+func (s *flawed) same(a, b string) bool {
+	switch {
+	case s.is("owners ignore case"):
+		return strings.EqualFold(a, b)
+	case s.is("owners are patterns"):
+		ok, _ := path.Match(b, a)
+		return ok || a == b
+	case s.is("owners are cut"):
+		return a[:min(len(a), 64)] == b[:min(len(b), 64)]
+	}
+	return a == b
+}
+
+func (s *flawed) Acquire(ctx context.Context, r store.Request) (store.Grant, error) {
+	if err := s.check(r); err != nil {
+		if s.is("a refused request is done all the same") {
+			s.grant(r)
+		}
+		return store.Grant{}, err
+	}
+	if s.closed.Load() {
+		return store.Grant{}, store.ErrClosed
+	}
+	if err := ctx.Err(); err != nil && !s.is("an ended context is not looked at") {
+		if s.is("an ended context leaves the lease") {
+			s.grant(r)
+		}
+		return store.Grant{}, err
+	}
+	if s.is("a context that ends midway leaves the lease") {
+		g, err := s.grant(r)
+		time.Sleep(2 * time.Millisecond) // the way back
+		return g, cmp.Or(ctx.Err(), err)
+	}
+	return s.grant(r)
+}
+
+func (s *flawed) grant(r store.Request) (store.Grant, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	l := s.look(s.key(r.Name))
+	if l.owner != "" && s.same(l.owner, r.Owner) && !s.is("asking again is refused") {
+		return s.repeat(l, r), nil
+	}
+	if l.owner != "" && !s.is("two are granted") {
+		l.queue = append(l.queue, r)
+		return store.Grant{}, s.busy(l, r)
+	}
+	if s.is("looks, then takes") {
+		s.mu.Unlock()
+		time.Sleep(time.Millisecond)
+		s.mu.Lock()
+	}
+	if s.is("meta has to be JSON") && !strings.HasPrefix(r.Meta, "{") {
+		return store.Grant{}, errors.New("meta is not JSON")
+	}
+	*l = lock{owner: r.Owner, meta: r.Meta, count: 1, token: l.token + 1, expiry: s.expiry(r.TTL)}
+	switch {
+	case s.is("tokens repeat"):
+		l.token = 7
+	case s.is("no tokens"):
+		l.token = 0
+	case s.is("tokens are too large"):
+		l.token += 1 << 53
+	case s.is("holders are forgotten"):
+		l.meta = ""
+	case s.is("holders are cut"):
+		l.meta = l.meta[:min(len(l.meta), 255)]
+	}
+	return store.Grant{Token: l.token}, nil
+}
+
+func (s *flawed) repeat(l *lock, r store.Request) store.Grant {
+	l.count++
+	expiry := s.expiry(r.TTL)
+	if !s.is("asking again shrinks") {
+		expiry = max(expiry, l.expiry)
+	}
+	if !s.is("asking again does not extend") {
+		l.expiry = expiry
+	}
+	if s.is("asking again draws a token") {
+		l.token++
+	}
+	return store.Grant{Token: l.token}
+}
+
+func (s *flawed) busy(l *lock, r store.Request) error {
+	e := &store.BusyError{Name: r.Name, Holder: store.DecodeHolder(l.owner, l.meta), ExpiresIn: s.left(l)}
+	switch {
+	case s.is("busy says nothing"):
+		return store.ErrBusy
+	case s.is("busy names nobody"):
+		e.Holder = store.Holder{}
+	case s.is("busy names the asker"):
+		e.Holder = store.DecodeHolder(r.Owner, r.Meta)
+	case s.is("busy for no time"):
+		e.ExpiresIn = 0
+	}
+	return e
+}
+
+func (s *flawed) left(l *lock) time.Duration {
+	if s.is("time stands still") {
+		return time.Second
+	}
+	return l.expiry.Sub(clock.System().Now())
+}
+
+func (s *flawed) Renew(ctx context.Context, leases []store.Request) []error {
+	if s.is("a batch has one answer") {
+		return []error{nil}
+	}
+	errs := make([]error, len(leases))
+	for i, r := range leases {
+		errs[i] = s.renew(ctx, r)
+		if errs[i] != nil && s.is("a batch stops at an error") {
+			break
+		}
+	}
+	if s.is("a batch is out of order") {
+		slices.Reverse(errs)
+	}
+	return errs
+}
+
+func (s *flawed) renew(ctx context.Context, r store.Request) error {
+	if err := s.check(r); err != nil && !s.is("renewals are not checked") {
+		return err
+	}
+	if s.closed.Load() {
+		return store.ErrClosed
+	}
+	if err := ctx.Err(); err != nil {
+		if s.is("an ended context is a loss") {
+			return store.ErrNotHeld
+		}
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	l := s.look(s.key(r.Name))
+	if l.owner == "" && l.last == r.Owner && s.is("renewals revive") {
+		l.owner, l.count = r.Owner, 1
+	}
+	switch {
+	case l.owner != "" && s.same(l.owner, r.Owner):
+	case l.owner == "" && s.is("renewals create"):
+		l.owner, l.meta, l.count = r.Owner, r.Meta, 1
+	case l.owner != "" && s.is("anybody renews"):
+	default:
+		return store.ErrNotHeld
+	}
+	expiry := s.expiry(r.TTL)
+	if !s.is("renewals shrink") {
+		expiry = max(expiry, l.expiry)
+	}
+	if !s.is("renewals do nothing") {
+		l.expiry = expiry
+	}
+	if s.is("renewals draw a token") {
+		l.token++
+	}
+	return nil
+}
+
+func (s *flawed) Release(ctx context.Context, r store.Request) error {
+	if err := cmp.Or(store.CheckName(r.Name), store.CheckOwner(r.Owner)); err != nil {
+		return err
+	}
+	if s.closed.Load() {
+		return store.ErrClosed
+	}
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	l := s.look(s.key(r.Name))
+	switch {
+	case l.owner != "" && s.same(l.owner, r.Owner):
+	case l.owner != "" && s.is("anybody releases"):
+	case s.is("every release succeeds"):
+		return nil
+	case l.owner == "" && s.is("a release of nothing succeeds"):
+		return nil
+	default:
+		return store.ErrNotHeld
+	}
+	if l.count--; l.count > 0 && s.is("releases count") {
+		return nil
+	}
+	l.owner = ""
+	if s.is("tokens start again after a release") {
+		l.token = 0
+	}
+	if s.is("refused attempts get it later") && len(l.queue) > 0 {
+		next := l.queue[0]
+		*l = lock{owner: next.Owner, meta: next.Meta, count: 1, token: l.token + 1, expiry: s.expiry(next.TTL)}
+	}
+	return nil
+}
+
+func (s *flawed) Inspect(ctx context.Context, name string) (store.State, error) {
+	if err := store.CheckName(name); err != nil {
+		return store.State{}, err
+	}
+	if s.closed.Load() {
+		return store.State{}, store.ErrClosed
+	}
+	if err := ctx.Err(); err != nil {
+		return store.State{}, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	l := s.look(s.key(name))
+	st := s.state(name, l)
+	if l.owner != "" && s.is("looking releases") {
+		l.owner = ""
+	}
+	if l.owner == "" && s.is("a free lock has a holder") {
+		st.Holder.Owner = "somebody"
+	}
+	return st, nil
+}
+
+func (s *flawed) state(name string, l *lock) store.State {
+	if l.owner == "" {
+		return store.State{Name: name}
+	}
+	st := store.State{Name: name, Held: true, Holder: store.DecodeHolder(l.owner, l.meta), Token: l.token, ExpiresIn: s.left(l)}
+	if s.is("tokens are not shown") {
+		st.Token = 0
+	}
+	return st
+}
+
+func (s *flawed) List(ctx context.Context, prefix string) ([]store.State, error) {
+	if s.closed.Load() {
+		return nil, store.ErrClosed
+	}
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var list []store.State
+	for name := range s.locks {
+		matches := strings.HasPrefix(name, s.key(prefix))
+		switch {
+		case s.is("prefixes are patterns"):
+			matches = glob(prefix, name)
+		case s.is("prefixes ignore case"):
+			matches = strings.HasPrefix(strings.ToLower(name), strings.ToLower(prefix))
+		}
+		if !matches {
+			continue
+		}
+		l := s.locks[name]
+		if s.is("lists show what is over") {
+			list = append(list, store.State{Name: name, Held: true, Holder: store.Holder{Owner: cmp.Or(l.owner, "gone")}, Token: l.token, ExpiresIn: time.Second})
+			continue
+		}
+		if st := s.state(name, s.look(name)); st.Held {
+			list = append(list, st)
+		}
+	}
+	slices.SortFunc(list, func(a, b store.State) int { return cmp.Compare(a.Name, b.Name) })
+	if s.is("lists are not sorted") {
+		slices.Reverse(list)
+	}
+	if s.is("lists are cut") && len(list) > 5 {
+		list = list[:5]
+	}
+	return list, nil
+}
+
+// glob says whether pattern matches the start of name, with * and ? for any.
+func glob(pattern, name string) bool {
+	for ; pattern != ""; pattern, name = pattern[1:], name[1:] {
+		if pattern[0] == '*' {
+			for i := range len(name) + 1 {
+				if glob(pattern[1:], name[i:]) {
+					return true
+				}
+			}
+			return false
+		}
+		if name == "" || pattern[0] != '?' && pattern[0] != name[0] {
+			return false
+		}
+	}
+	return true
+}
+
+func (s *flawed) Caps() store.Caps {
+	c := store.Caps{Engine: "flawed", Nodes: 1, Quorum: 1, Reach: "process", Clock: "this process's own clock"}
+	switch {
+	case s.is("less than a quorum"):
+		c.Nodes, c.Quorum = 5, 2
+	case s.is("no reach"):
+		c.Reach = ""
+	case s.is("the maximum TTL is not enforced"), s.is("has a maximum TTL"):
+		c.MaxTTL = 40 * time.Second
+	}
+	return c
+}
+
+func (s *flawed) check(r store.Request) error {
+	switch {
+	case s.is("nothing is checked"):
+		return nil
+	case s.is("the maximum TTL is not enforced"):
+		return r.Check(0)
+	}
+	return r.Check(s.Caps().MaxTTL)
+}
+
+func (s *flawed) Close() error {
+	if s.is("close does nothing") {
+		return nil
+	}
+	if s.closed.Swap(true) && s.is("closing twice fails") {
+		return errors.New("closed already")
+	}
+	if s.is("close takes the leases along") {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		clear(s.locks)
+	}
+	return nil
+}

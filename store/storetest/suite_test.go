@@ -1,0 +1,204 @@
+package storetest
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/leasehold-dev/leasehold/store"
+)
+
+// caught says which check has to notice a flaw, and with which words: a check
+// that fails for another reason has not noticed it.
+var caught = []struct {
+	flaw  flaw
+	check string
+	says  string
+}{
+	{"less than a quorum", "Caps", "not a majority"},
+	{"no reach", "Caps", "is none of"},
+	{"no tokens", "Grant", "without a token"},
+	{"tokens are too large", "Grant", "2^53"},
+	{"tokens are not shown", "Grant", "inspect: token 0"},
+	{"holders are forgotten", "Grant", "inspect: holder"},
+	{"handles are apart", "Grant", "free, want it held"},
+	{"two are granted", "Busy", "while somebody else holds it"},
+	{"busy says nothing", "Busy", "want a *store.BusyError"},
+	{"busy names nobody", "Busy", "busy: holder"},
+	{"busy names the asker", "Busy", "busy: holder"},
+	{"busy for no time", "Busy", "busy: expires in 0s"},
+	{"refused attempts get it later", "Busy", "want it free"},
+	{"asking again is refused", "Repeat", "by the owner again"},
+	{"asking again draws a token", "Repeat", "as before"},
+	{"asking again shrinks", "Repeat", "with a shorter TTL: expires in"},
+	{"asking again does not extend", "Repeat", "with a longer TTL: expires in"},
+	{"releases count", "Repeat", "want it free"},
+	{"tokens repeat", "TokensRise", "after a release"},
+	{"tokens start again after a release", "TokensRise", "after a release"},
+	{"tokens start again after an expiry", "TokensRise", "after an expiry"},
+	{"anybody releases", "ReleaseByOwnerOnly", "release by somebody else"},
+	{"every release succeeds", "ReleaseByOwnerOnly", "release by somebody else"},
+	{"a release of nothing succeeds", "ReleaseTwice", "nobody ever had"},
+	{"every release succeeds", "ReleaseTwice", "nobody ever had"},
+	{"renewals do nothing", "RenewExtends", "after the renewal: expires in"},
+	{"renewals draw a token", "RenewExtends", "changed the token"},
+	{"renewals shrink", "RenewNeverShrinks", "with a shorter TTL: expires in"},
+	{"renewals create", "RenewNeverCreates", "renew of a lock nobody ever had"},
+	{"renewals revive", "RenewNeverCreates", "renew after the expiry"},
+	{"anybody renews", "RenewByOwnerOnly", "renew by somebody else"},
+	{"a batch has one answer", "RenewBatch", "renew of no leases"},
+	{"a batch is out of order", "RenewBatch", "lease 1 of"},
+	{"a batch stops at an error", "RenewBatch", "lease 2 of"},
+	{"leases end early", "Expiry", "before the end of the validity"},
+	{"leases never end", "Expiry", "in vain"},
+	{"time stands still", "ExpiryCountsDown", "the look before said"},
+	{"lists show what is over", "ExpiryCountsDown", "a lease that is over"},
+	{"anybody renews", "ExpiredHolder", "renew by the holder before"},
+	{"anybody releases", "ExpiredHolder", "release by the holder before"},
+	{"a release of nothing succeeds", "ExpiredHolder", "release after the expiry"},
+	{"looking releases", "Inspect", "free, want it held"},
+	{"a free lock has a holder", "Inspect", "inspect of a free lock"},
+	{"lists are not sorted", "List", "comes after"},
+	{"lists are cut", "List", "misses"},
+	{"lists show what is over", "List", "shows"},
+	{"prefixes are patterns", "ListPrefix", "shows"},
+	{"prefixes ignore case", "ListPrefix", "shows"},
+	{"names end at a NUL", "NamesOfAnyBytes", "misses"},
+	{"names are text", "NamesOfAnyBytes", "misses"},
+	{"names are cut", "NamesOfAnyBytes", "misses"},
+	{"names ignore case", "NamesAlike", "is held by"},
+	{"names ignore trailing space", "NamesAlike", "is held by"},
+	{"owners ignore case", "OwnersAlike", "while somebody else holds it"},
+	{"owners are patterns", "OwnersAlike", "while somebody else holds it"},
+	{"owners are cut", "OwnersAlike", "while somebody else holds it"},
+	{"holders are cut", "Meta", "inspect: holder"},
+	{"meta has to be JSON", "Meta", "meta is not JSON"},
+	{"nothing is checked", "InvalidAcquire", "acquire: no TTL"},
+	{"nothing is checked", "InvalidAcquire", "acquire: meta too long"},
+	{"nothing is checked", "InvalidAcquire", "acquire: owner with break"},
+	{"a refused request is done all the same", "InvalidAcquire", "want it free"},
+	{"the maximum TTL is not enforced", "InvalidAcquire", "acquire: TTL over the maximum"},
+	{"renewals are not checked", "InvalidOthers", "renew: got error"},
+	{"long TTLs wrap round", "LongestTTL", "free, want it held"},
+	{"an ended context is not looked at", "EndedContext", "got error <nil>"},
+	{"an ended context leaves the lease", "EndedContext", "in vain: nothing is left"},
+	{"an ended context is a loss", "EndedContextIsNoLoss", "renew on an ended context"},
+	{"a context that ends midway leaves the lease", "CancelledMidway", "in vain: nothing is left"},
+	{"looks, then takes", "OneWinner", "contenders got the lock"},
+	{"looks, then takes", "MutualExclusion", "holders at once"},
+	{"tokens repeat", "MutualExclusion", "was granted after"},
+	{"closing twice fails", "Close", "closed already"},
+	{"close does nothing", "Close", "acquire after close"},
+	{"close takes the leases along", "CloseKeepsLeases", "want it held"},
+	{"close does nothing", "CloseDuringCalls", "calls go on after close"},
+}
+
+func TestSuiteCatchesBrokenStores(t *testing.T) {
+	for _, c := range caught {
+		t.Run(c.check+"/"+string(c.flaw), func(t *testing.T) {
+			t.Parallel() // most of the time is spent on waiting in vain
+			i := slices.IndexFunc(checks, func(k check) bool { return k.name == c.check })
+			if i < 0 {
+				t.Fatalf("there is no check %s", c.check)
+			}
+			failures := try(t.Context(), checks[i], c.flaw, 2, time.Second)
+			if !slices.ContainsFunc(failures, func(f string) bool { return strings.Contains(f, c.says) }) {
+				t.Errorf("%s did not notice that %s (%q); it said %q", c.check, c.flaw, c.says, failures)
+			}
+		})
+	}
+}
+
+// TestSuiteHasNoIdleCheck: a check that never fails proves nothing, so each has
+// to be shown to.
+func TestSuiteHasNoIdleCheck(t *testing.T) {
+	for _, k := range checks {
+		if !slices.ContainsFunc(caught, func(c struct {
+			flaw        flaw
+			check, says string
+		}) bool {
+			return c.check == k.name
+		}) {
+			t.Errorf("no broken store is known that %s notices", k.name)
+		}
+	}
+}
+
+// TestSuitePassesSoundStores: the same store without a flaw passes; so it is the
+// flaws that are noticed.
+func TestSuitePassesSoundStores(t *testing.T) {
+	for _, f := range []flaw{"", "has a maximum TTL"} {
+		for _, handles := range []int{1, 2} {
+			for _, k := range checks {
+				t.Run(fmt.Sprintf("%s/%d/%s", k.name, handles, f), func(t *testing.T) {
+					for _, failure := range try(t.Context(), k, f, handles, 20*time.Second) {
+						t.Error(failure)
+					}
+				})
+			}
+		}
+	}
+}
+
+// try runs one check against a store with a flaw, and gives its complaints.
+func try(ctx context.Context, k check, f flaw, handles int, patience time.Duration) []string {
+	pair := func() (first, second store.Store) {
+		c := newCore()
+		first = &flawed{core: c, flaw: f}
+		if f == "handles are apart" {
+			c = newCore()
+		}
+		if handles == 2 {
+			second = &flawed{core: c, flaw: f}
+		}
+		return first, second
+	}
+	s := subject{reopen: pair, patience: patience, options: Options{MinTTL: 50 * time.Millisecond}}
+	s.first, s.second = pair()
+
+	rec := &recorder{ctx: ctx}
+	done := make(chan struct{})
+	go func() { // of its own, for Fatalf to end
+		defer close(done)
+		defer rec.cleanUp()
+		k.run(newTrial(rec, s))
+	}()
+	<-done
+	return rec.failures
+}
+
+// recorder is a reporter that fails nobody.
+type recorder struct {
+	ctx      context.Context
+	mu       sync.Mutex
+	failures []string
+	cleanups []func()
+}
+
+func (r *recorder) Helper() {}
+
+func (r *recorder) Context() context.Context { return r.ctx }
+
+func (r *recorder) Cleanup(f func()) { r.cleanups = append(r.cleanups, f) }
+
+func (r *recorder) cleanUp() {
+	for _, f := range slices.Backward(r.cleanups) {
+		f()
+	}
+}
+
+func (r *recorder) Errorf(format string, args ...any) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.failures = append(r.failures, fmt.Sprintf(format, args...))
+}
+
+func (r *recorder) Fatalf(format string, args ...any) {
+	r.Errorf(format, args...)
+	runtime.Goexit()
+}
