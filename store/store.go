@@ -27,8 +27,8 @@ type Store interface {
 	//
 	// Granted: the returned Grant, nil error. The caller counts the lease's
 	// validity from just before it called. If r.Owner already holds the lock,
-	// the same grant is confirmed: same token, the TTL at least as long as
-	// before.
+	// the same grant is confirmed: the TTL at least as long as before, and the
+	// same token (a larger one where a quorum gained a node by it).
 	//
 	// Otherwise the error matches
 	//   - ErrBusy (as *BusyError): somebody else holds it;

@@ -1,6 +1,7 @@
 package quorum
 
 import (
+	"slices"
 	"time"
 
 	"github.com/leasehold-dev/leasehold/internal/clock"
@@ -11,11 +12,11 @@ import (
 // never used again.
 //
 // It is won when a majority of nodes hold the lock for us and stand at the same
-// token, and validity remains. The token is the largest answer; nodes that
-// answered less are asked to confirm it. Only nodes where the lock is still
-// ours can: of two grants' confirmed majorities one node is in both, the later
-// grant's answer from it is larger than the earlier token, and it is part of
-// the later maximum. So tokens increase whatever the clocks do.
+// token, and validity remains. The token is the largest answer of a majority;
+// nodes of it that answered less are asked to confirm it. Only nodes where the
+// lock is still ours can: of two grants' confirmed majorities one node is in
+// both, the later grant's answer from it is larger than the earlier token, and
+// the later token is no smaller. So tokens increase whatever the clocks do.
 //
 // Once lost, every node that granted or may have granted is told to release:
 // at once, or when its answer comes in. A node that never had the message, or
@@ -104,13 +105,13 @@ func (a *Attempt) timeOut(now clock.Instant) {
 
 // decide looks whether the attempt is won or lost, or needs confirmations.
 func (a *Attempt) decide(now clock.Instant, out []Send) []Send {
+	var answers [MaxNodes]uint64
 	var held, hoped, confirmed int
-	var token uint64
 	for _, n := range a.nodes[:a.Nodes] {
 		switch {
 		case n.phase == Held && !n.late:
+			answers[held] = n.at
 			held++
-			token = max(token, n.at)
 		case n.phase == Asked && !n.late:
 			hoped++
 		}
@@ -123,6 +124,11 @@ func (a *Attempt) decide(now clock.Instant, out []Send) []Send {
 	if held < need {
 		return out
 	}
+	// The largest answer of a majority: of the one with the smallest answers,
+	// so that no node is asked to confirm needlessly. Where a node outside it
+	// stands is of no concern.
+	slices.Sort(answers[:held])
+	token := answers[need-1]
 	for _, n := range a.nodes[:a.Nodes] {
 		if n.phase == Held && !n.late && n.at == token {
 			confirmed++

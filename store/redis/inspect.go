@@ -109,14 +109,26 @@ func (s *Store) Inspect(ctx context.Context, name string) (store.State, error) {
 	if len(nodes) > 1 {
 		state.Nodes = nodes
 	}
-	for i, n := range nodes {
-		if n.Outcome == store.Taken && ownedBy(n.Holder.Owner, nodes) >= need {
+	for _, n := range nodes {
+		if owned := ownedBy(n.Holder, nodes); n.Outcome == store.Taken && len(owned) >= need {
 			state.Held, state.Holder = true, n.Holder
-			state.Token = max(state.Token, tokens[i])
-			state.ExpiresIn = heldFor(n.Holder.Owner, nodes, need)
+			state.Token = agreed(owned, tokens, need)
+			state.ExpiresIn = heldFor(owned, nodes, need)
+			break
 		}
 	}
 	return state, nil
+}
+
+// agreed is the token that a majority of the owned nodes stands at. A node that
+// joined after the grant may stand higher or lower.
+func agreed(owned []int, tokens []fence.Token, need int) fence.Token {
+	at := make([]fence.Token, len(owned))
+	for i, n := range owned {
+		at[i] = tokens[n]
+	}
+	slices.Sort(at)
+	return at[need-1]
 }
 
 // look reads the answer of the inspect script.
@@ -137,27 +149,25 @@ func (a reply) look() (store.NodeOutcome, fence.Token) {
 	return store.NodeOutcome{Outcome: store.Refused, Err: notUnderstood(words)}, 0
 }
 
-func ownedBy(owner string, nodes []store.NodeOutcome) int {
-	c := 0
-	for _, n := range nodes {
-		if n.Outcome == store.Taken && n.Holder.Owner == owner {
-			c++
+// ownedBy are the nodes that holder has.
+func ownedBy(holder store.Holder, nodes []store.NodeOutcome) (owned []int) {
+	for i, n := range nodes {
+		if n.Outcome == store.Taken && n.Holder.Owner == holder.Owner {
+			owned = append(owned, i)
 		}
 	}
-	return c
+	return owned
 }
 
-// heldFor is how long owner keeps a majority if nobody renews: it is lost when
-// so many of its nodes have expired that fewer than need are left. Negative if
+// heldFor is how long the holder keeps a majority if nobody renews: until so
+// many of its nodes have expired that fewer than need are left. Negative if
 // never.
-func heldFor(owner string, nodes []store.NodeOutcome, need int) time.Duration {
-	var left []time.Duration
-	for _, n := range nodes {
-		if n.Outcome == store.Taken && n.Holder.Owner == owner {
-			left = append(left, n.ExpiresIn)
-		}
+func heldFor(owned []int, nodes []store.NodeOutcome, need int) time.Duration {
+	left := make([]time.Duration, len(owned))
+	for i, n := range owned {
+		left[i] = nodes[n].ExpiresIn
 	}
-	// Longest first, those that never expire before all.
+	// Longest first, those that never expire (negative) before all.
 	slices.SortFunc(left, func(a, b time.Duration) int { return cmp.Compare(uint64(b), uint64(a)) })
 	return left[need-1]
 }

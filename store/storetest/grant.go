@@ -80,15 +80,11 @@ func checkRepeat(t *trial) {
 			if err != nil {
 				t.Fatalf("acquire by the owner again: %v", err)
 			}
-			if again.Token != g.Token {
-				t.Fatalf("acquire by the owner again: token %v, want %v as before", again.Token, g.Token)
-			}
+			t.sameToken("acquire by the owner again", again.Token, g.Token)
 		}
 	}
 	t.lasts("asked again with a shorter TTL", r, t.long, start)
-	if st := t.heldBy(r); st.Token != g.Token {
-		t.Errorf("inspect after asking again: token %v, want %v", st.Token, g.Token)
-	}
+	t.sameToken("inspect after asking again", t.heldBy(r).Token, g.Token)
 	// It was one lease all the time: one release ends it.
 	t.release(t.first, r)
 	t.free(r.Name)
@@ -101,6 +97,17 @@ func checkRepeat(t *trial) {
 		t.Fatalf("acquire by the owner again with a longer TTL: %v", err)
 	}
 	t.lasts("asked again with a longer TTL", l.Request, t.long, start)
+}
+
+// sameToken wants the token a lease was granted with. A quorum store may raise
+// it when the owner asks again and gains a node by it; it never sinks.
+func (t *trial) sameToken(what string, got, want fence.Token) {
+	if t.first.Caps().Nodes > 1 && got > want {
+		return
+	}
+	if got != want {
+		t.Errorf("%s: token %v, want %v as before", what, got, want)
+	}
 }
 
 // checkTokensRise: every later grant of a lock has a larger token, whichever
