@@ -136,7 +136,11 @@ func TestStopLetsTheServerSave(t *testing.T) {
 	if s.Freeze() != nil { // Stop has to wake it
 		return
 	}
-	if s.Stop() != nil || s.Stop() != nil || s.Restart() != nil {
+	if s.Stop() != nil {
+		return
+	}
+	s.Stop() // harmless
+	if s.Restart() != nil {
 		return
 	}
 	if got := s.Text(t, "GET", "k"); got != "v" {

@@ -1,0 +1,57 @@
+# Versions of the tools that "make lint" runs; the Go command fetches them.
+STATICCHECK = v0.8.2
+GOVULNCHECK = v1.8.0
+
+# What may be changed on the command line: make fuzz FUZZTIME=1m
+PKG       = ./...
+TIMEOUT   = 10m
+COUNT     = 10
+BENCH     = .
+BENCHTIME = 1s
+FUZZTIME  = 10s
+PLATFORMS = darwin/arm64 darwin/amd64 windows/amd64 linux/arm64 linux/386
+
+GO = go
+
+.DEFAULT_GOAL = help
+.PHONY: help test race lint fmt vuln bench fuzz cross redis
+
+help: ## show this list
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@echo
+	@echo '  Settings, with their defaults: PKG=$(PKG) TIMEOUT=$(TIMEOUT) COUNT=$(COUNT) BENCH=$(BENCH) BENCHTIME=$(BENCHTIME) FUZZTIME=$(FUZZTIME)'
+
+test: redis ## run all tests with the race detector, against real Redis servers
+	@scripts/need-race.sh
+	$(GO) test -race -timeout $(TIMEOUT) $(PKG)
+
+race: redis ## run the tests COUNT times, to find what fails only now and then
+	@scripts/need-race.sh
+	$(GO) test -race -timeout 60m -count $(COUNT) $(PKG)
+
+lint: ## check formatting, go vet, staticcheck, known vulnerabilities
+	@unformatted=$$(gofmt -l .); if [ -n "$$unformatted" ]; then \
+		echo "not formatted (make fmt does it):"; echo "$$unformatted"; exit 1; fi
+	$(GO) vet ./...
+	$(GO) run honnef.co/go/tools/cmd/staticcheck@$(STATICCHECK) ./...
+	@scripts/govulncheck.sh $(GOVULNCHECK)
+
+fmt: ## format the code
+	gofmt -w .
+
+bench: redis ## run the benchmarks (quick look: BENCHTIME=10ms)
+	$(GO) test -run '^$$' -bench '$(BENCH)' -benchtime $(BENCHTIME) -benchmem -timeout 30m $(PKG)
+
+fuzz: redis ## run every fuzz target for FUZZTIME
+	@scripts/fuzz.sh $(FUZZTIME)
+
+cross: ## build and vet the library and the command for other systems
+	@set -e; for p in $(PLATFORMS); do \
+		echo "cross $$p"; \
+		export GOOS=$${p%/*} GOARCH=$${p#*/} CGO_ENABLED=0; \
+		$(GO) build ./...; \
+		$(GO) vet ./...; \
+	done
+
+redis:
+	@scripts/ensure-redis.sh

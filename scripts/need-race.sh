@@ -1,0 +1,20 @@
+#!/bin/sh
+# The race detector needs a C compiler; says so before the Go command does it
+# in its own words.
+set -eu
+
+if [ "$(go env CGO_ENABLED)" = 1 ] && command -v "$(go env CC | cut -d ' ' -f 1)" >/dev/null 2>&1; then
+	exit 0
+fi
+cat >&2 <<END
+The tests run with Go's race detector, which needs cgo and a C compiler
+(CGO_ENABLED=$(go env CGO_ENABLED), CC=$(go env CC)). Install one, then run this again:
+
+  Debian, Ubuntu   sudo apt-get install -y gcc libc6-dev
+  Fedora           sudo dnf install -y gcc
+  Alpine           sudo apk add gcc musl-dev
+  macOS            xcode-select --install
+
+Without it: go test ./...
+END
+exit 1
