@@ -1,0 +1,156 @@
+package sqlstore
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+
+	"modernc.org/sqlite"
+)
+
+// OpenFile makes a store in the SQLite file at path, for all processes of this
+// machine that open the same file. It blocks until the file is ready, ctx has
+// ended or Options.Timeout has passed.
+//
+// A file that is not there is created, readable and writable by its owner
+// only, and so are missing directories above it. A file that is somebody
+// else's, or that others can write, is refused: they could take and end every
+// lock. So is one in a directory in which anybody can replace it, and one that
+// has the tables of something else. See Options.Shared for files that several
+// users share on purpose. SQLite keeps two more files beside it while it is in
+// use, with -wal and -shm added to the name.
+//
+// path may hold any bytes but NUL. It must not be on a network file system;
+// see the package documentation. o may be nil.
+func OpenFile(ctx context.Context, path string, o *Options) (*Store, error) {
+	return openFile(ctx, path, o, SQLite())
+}
+
+const (
+	// maxReads are the looks that may be under way at once. They do not keep
+	// each other or the one writer waiting.
+	maxReads = 3
+	maxConns = maxReads + 1
+)
+
+func openFile(ctx context.Context, path string, o *Options, d Dialect) (*Store, error) {
+	if o == nil {
+		o = &Options{}
+	}
+	f, err := prepareFile(path, o.Shared)
+	if err != nil {
+		return nil, err
+	}
+	connector, err := sqlite.NewConnector(dsn(f.path))
+	if err != nil {
+		return nil, fmt.Errorf("lock file %s: %w", f.path, err)
+	}
+	db := sql.OpenDB(connector)
+	db.SetMaxOpenConns(maxConns)
+	// Connections stay: opening one costs more than a step.
+	db.SetMaxIdleConns(maxConns)
+	s, err := newStore(db, d, o)
+	if err != nil {
+		return nil, errors.Join(err, db.Close())
+	}
+	s.own = true
+	s.node = f.path
+	s.intact = f.intact
+	s.readers = make(chan struct{}, maxReads)
+	err = s.useLog(ctx)
+	if err == nil {
+		err = s.open(ctx)
+	}
+	if err != nil {
+		_ = s.Close() // of no use to anybody
+		return nil, fmt.Errorf("lock file %s: %w", f.path, err)
+	}
+	return s, nil
+}
+
+// dsn is the data source name for the file at path.
+//
+// mode=rw: SQLite never creates the file, so that it never has other rights
+// than prepareFile gave it. busy_timeout(0): waiting for other processes is run's
+// business, which knows the caller's context. synchronous(NORMAL): with a
+// write-ahead log that keeps the file in order through a power failure and
+// only loses the last commits, see the package documentation; what must not be
+// lost is committed by sqliteDurably. fullfsync: macOS needs to be told that a
+// sync is one.
+func dsn(path string) string {
+	return "file://" + escapePath(path) + "?mode=rw&_txlock=immediate&_error_rc=1&_dqs=0" +
+		"&_pragma=busy_timeout(0)&_pragma=synchronous(NORMAL)&_pragma=fullfsync(1)"
+}
+
+// escapePath writes path as a URI needs it.
+func escapePath(path string) string {
+	const plain = "/._-~abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
+	var b strings.Builder
+	path = slashed(path)
+	for i := range len(path) {
+		if c := path[i]; strings.IndexByte(plain, c) >= 0 {
+			b.WriteByte(c)
+		} else {
+			fmt.Fprintf(&b, "%%%02X", c)
+		}
+	}
+	return b.String()
+}
+
+// useLog sees to it that the file has a write-ahead log. With one, readers and
+// the writer do not wait for each other, a commit is one write, and no commit
+// waits for the disk; with SQLite's other journals each does, twice. The
+// setting stays with the file.
+func (s *Store) useLog(ctx context.Context) error {
+	_, err := s.run(ctx, s.writers, func(ctx context.Context) (bool, error) {
+		if err := s.inTx(ctx, onlyOurs); err != nil {
+			return false, err
+		}
+		var mode string
+		if err := s.db.QueryRowContext(ctx, "PRAGMA journal_mode = WAL").Scan(&mode); err != nil {
+			return false, err
+		}
+		if mode != "wal" {
+			return false, fmt.Errorf("its file system can not share memory between processes (journal mode %q): use a local disk", mode)
+		}
+		return false, nil
+	})
+	return s.opening(err)
+}
+
+// onlyOurs looks for tables of something else, which would not be glad of ours
+// or of another journal mode.
+func onlyOurs(ctx context.Context, tx *sql.Tx) error {
+	var other string
+	err := tx.QueryRowContext(ctx, `SELECT name FROM sqlite_schema
+		WHERE name NOT GLOB 'leasehold_*' AND name NOT GLOB 'sqlite_*' LIMIT 1`).Scan(&other)
+	switch {
+	case errors.Is(err, sql.ErrNoRows):
+		return nil
+	case err != nil:
+		return err
+	}
+	return fmt.Errorf("it is the database of something else (it has a table %q): give the locks a file of their own", other)
+}
+
+// file is a file on disk that is used for locks.
+type file struct {
+	path string
+	info os.FileInfo
+}
+
+// intact says whether path is still this file. Two processes with two files of
+// the same name would hold the same locks.
+func (f file) intact() error {
+	info, err := os.Stat(f.path)
+	if err != nil {
+		return fmt.Errorf("it is gone from under this process: %w", err)
+	}
+	if !os.SameFile(f.info, info) {
+		return errors.New("it was replaced by another file while in use: open it again")
+	}
+	return nil
+}

@@ -1,0 +1,93 @@
+package sqlstore
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+
+	"github.com/leasehold-dev/leasehold/store"
+)
+
+// creating keeps those who create the file apart from those who open it in this
+// process: closing any descriptor of a file drops all locks that the process
+// has on it by other descriptors, and SQLite's are of that sort.
+var creating sync.Mutex
+
+// prepareFile sees to it that there is a file at path that SQLite can be given:
+// with rights for its owner only if it had to be created, and with rights that
+// are not too wide if it was there.
+func prepareFile(path string, shared bool) (file, error) {
+	if path == "" || strings.IndexByte(path, 0) >= 0 {
+		return file{}, fmt.Errorf("%w: lock file %q: the path is empty or has a NUL byte in it", store.ErrInvalid, path)
+	}
+	abs, err := filepath.Abs(path) // the process may change its directory later
+	if err != nil {
+		return file{}, fmt.Errorf("lock file %s: %w", path, err)
+	}
+	creating.Lock()
+	defer creating.Unlock()
+	info, err := create(abs)
+	if err == nil && !shared {
+		err = private(abs, info)
+	}
+	if err != nil {
+		return file{}, fmt.Errorf("lock file %s: %w", abs, err)
+	}
+	return file{path: abs, info: info}, nil
+}
+
+func create(path string) (os.FileInfo, error) {
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return nil, err
+	}
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_RDWR, 0o600)
+	switch {
+	case err == nil:
+		if err := f.Close(); err != nil {
+			return nil, err
+		}
+	case !errors.Is(err, fs.ErrExist):
+		return nil, err
+	}
+	// Where it exists it is not opened, see creating.
+	info, err := os.Stat(path)
+	switch {
+	case err != nil:
+		return nil, err
+	case info.IsDir():
+		return nil, errors.New("it is a directory: name a file in it")
+	case !info.Mode().IsRegular():
+		return nil, fmt.Errorf("it is not a regular file (%v)", info.Mode().Type())
+	}
+	return info, nil
+}
+
+// private refuses what others could have tampered with.
+func private(path string, info os.FileInfo) error {
+	const advice = "; if it is shared on purpose, say so (Options.Shared)"
+	if why := exposed(info); why != "" {
+		return errors.New(why + ": whoever can write it can take and end every lock" + advice)
+	}
+	for _, beside := range []string{"-wal", "-shm", "-journal"} {
+		info, err := os.Lstat(path + beside)
+		if err != nil {
+			continue // usually it is not there
+		}
+		if why := exposed(info); why != "" || !info.Mode().IsRegular() {
+			return fmt.Errorf("%s beside it is not the work of its owner (%v, %s): delete it", filepath.Base(path)+beside, info.Mode(), why)
+		}
+	}
+	dir := filepath.Dir(path)
+	info, err := os.Stat(dir)
+	if err != nil {
+		return err
+	}
+	if open(info) {
+		return fmt.Errorf("anybody can replace files in the directory %s (%v): take the right to write it away from others%s", dir, info.Mode(), advice)
+	}
+	return nil
+}

@@ -1,0 +1,105 @@
+package sqlstore
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+)
+
+// schemaVersion is written into the database and goes up with every change to
+// what is in the tables, the records included.
+const schemaVersion = 1
+
+// tokenRange is how many tokens are granted between two writes that wait for
+// the disk, and the most that a reboot skips.
+const tokenRange = 10_000
+
+// open makes the tables what this version and this boot need, and prepares the
+// statements.
+func (s *Store) open(ctx context.Context) (err error) {
+	if s.epoch, err = s.d.epoch(); err != nil {
+		return err
+	}
+	_, err = s.run(ctx, s.writers, func(ctx context.Context) (bool, error) {
+		// Usually all is well, and finding out writes nothing to disk.
+		err := s.inTx(ctx, s.inOrder)
+		if errors.Is(err, errNewer) {
+			return false, err
+		}
+		if err != nil {
+			err = s.d.durably(ctx, s.db, func(tx *sql.Tx) error { return s.setUp(ctx, tx) })
+		}
+		if err == nil {
+			err = s.prepare(ctx)
+		}
+		return false, err
+	})
+	return s.opening(err)
+}
+
+// opening puts an error of run in words, for those who open the store.
+func (s *Store) opening(err error) error {
+	var over *endedError
+	switch {
+	case err == nil:
+		return nil
+	case !errors.As(err, &over):
+	case over.cause == errLimit && over.last != nil:
+		err = over.last
+	default:
+		return err
+	}
+	_, err = s.d.explain(err)
+	return err
+}
+
+// inTx runs fn in a writing transaction, which shows whether this process may
+// write at all.
+func (s *Store) inTx(ctx context.Context, fn func(context.Context, *sql.Tx) error) error {
+	tx, err := s.db.BeginTx(ctx, nil)
+	if err != nil {
+		return err
+	}
+	defer tx.Rollback()
+	return fn(ctx, tx)
+}
+
+// inOrder says what is not.
+func (s *Store) inOrder(ctx context.Context, tx *sql.Tx) error {
+	var schema int
+	var epoch string
+	err := tx.QueryRowContext(ctx, s.d.sql.meta).Scan(&schema, &epoch)
+	switch {
+	case err != nil:
+		return err
+	case schema > schemaVersion:
+		return errNewer
+	case schema < schemaVersion: // no such version was ever released
+		return fmt.Errorf("its schema version %d is not known", schema)
+	case epoch != s.epoch:
+		return errOtherEpoch
+	}
+	return nil
+}
+
+// setUp makes the tables if need be. If the clock has begun anew since they were
+// last used, no holder is left: every lease is void. Tokens go on above all that
+// can have been granted, whether or not those grants reached the disk.
+func (s *Store) setUp(ctx context.Context, tx *sql.Tx) error {
+	for _, q := range s.d.sql.create {
+		if _, err := tx.ExecContext(ctx, q); err != nil {
+			return err
+		}
+	}
+	err := s.inOrder(ctx, tx)
+	switch {
+	case errors.Is(err, sql.ErrNoRows):
+		_, err = tx.ExecContext(ctx, s.d.sql.found, schemaVersion, s.epoch, tokenRange)
+	case errors.Is(err, errOtherEpoch):
+		if _, err = tx.ExecContext(ctx, s.d.sql.clear); err == nil {
+			_, err = tx.ExecContext(ctx, s.d.sql.epoch, s.epoch, tokenRange)
+		}
+	}
+	return err
+}

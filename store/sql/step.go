@@ -1,0 +1,190 @@
+package sqlstore
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/leasehold-dev/leasehold/fence"
+	"github.com/leasehold-dev/leasehold/internal/clock"
+	"github.com/leasehold-dev/leasehold/internal/rule"
+)
+
+// What a step can find instead of its tables as it expects them.
+var (
+	errTokensUsedUp = errors.New("the range of tokens is used up")
+	errOtherEpoch   = errors.New("it was taken over under another boot id: it is shared with another machine, or with a container that has a boot id of its own, and locks in a file do not reach that far")
+	errEmptied      = errors.New("its lock tables were emptied while it was in use")
+	errNewer        = errors.New("it was made by a newer version of this program: use that version, or another database")
+)
+
+// step is one transaction at work.
+type step struct {
+	ctx   context.Context
+	tx    *sql.Tx
+	s     *Store
+	now   clock.Instant
+	wrote bool
+}
+
+// once runs fn in one transaction. maybe is set when it failed in the attempt
+// to commit: then it may have taken effect.
+func (s *Store) once(ctx context.Context, readOnly bool, fn func(*step) error) (maybe bool, err error) {
+	tx, err := s.db.BeginTx(ctx, &sql.TxOptions{ReadOnly: readOnly})
+	if err != nil {
+		return false, err
+	}
+	defer tx.Rollback() // nothing, once committed
+	t := &step{ctx: ctx, tx: tx, s: s}
+	if err := t.check(); err != nil {
+		return false, err
+	}
+	if t.now, err = s.d.now(ctx, tx); err != nil {
+		return false, err
+	}
+	if err := fn(t); err != nil || !t.wrote {
+		return false, err
+	}
+	return true, tx.Commit()
+}
+
+// check looks whether the tables still mean what they meant when the store was
+// opened.
+func (t *step) check() error {
+	var schema int
+	var epoch string
+	err := t.stmt(qMeta).QueryRowContext(t.ctx).Scan(&schema, &epoch)
+	switch {
+	case errors.Is(err, sql.ErrNoRows):
+		return errEmptied
+	case err != nil:
+		return err
+	case schema != schemaVersion:
+		return errNewer
+	case epoch != t.s.epoch:
+		return errOtherEpoch
+	}
+	return t.s.intact()
+}
+
+func (t *step) stmt(which int) *sql.Stmt { return t.tx.StmtContext(t.ctx, t.s.stmts[which]) }
+
+// read is the record of a lock. A lock without a row is a free one.
+func (t *step) read(name string) (r rule.Record, err error) {
+	var text []byte
+	err = t.stmt(qGet).QueryRowContext(t.ctx, []byte(name)).Scan(&text)
+	if errors.Is(err, sql.ErrNoRows) {
+		return rule.Record{}, nil
+	}
+	if err != nil {
+		return rule.Record{}, err
+	}
+	if err := json.Unmarshal(text, &r); err != nil {
+		return rule.Record{}, fmt.Errorf("the record of lock %q can not be read: %w", name, err)
+	}
+	return r, nil
+}
+
+// write keeps what is left of a record. When nothing is, the row goes: the next
+// grant draws a token above all that any lock here has had, so a free lock
+// needs no row to keep its tokens rising, and names that are used once do not
+// pile up.
+func (t *step) write(name string, r rule.Record) error {
+	t.wrote = true
+	if r.Idle() {
+		_, err := t.stmt(qDrop).ExecContext(t.ctx, []byte(name))
+		return err
+	}
+	text, err := json.Marshal(r)
+	if err != nil {
+		return err
+	}
+	_, err = t.stmt(qPut).ExecContext(t.ctx, []byte(name), string(text), int64(ends(r)))
+	return err
+}
+
+// ends is when nothing of r will be left.
+func ends(r rule.Record) (end clock.Instant) {
+	for _, h := range r.Holds {
+		end = max(end, h.Expiry)
+	}
+	for _, p := range r.Line {
+		end = max(end, p.Expiry)
+	}
+	for _, b := range r.Tombs {
+		end = max(end, b.Expiry)
+	}
+	return end
+}
+
+// sweepEvery is how many grants there are between two sweeps of the rows whose
+// holders died and that nobody asked for again. A sweep reads all rows.
+const sweepEvery = 1024
+
+// draw takes the next token. It is above every earlier token of any lock in
+// the database.
+func (t *step) draw() (fence.Token, error) {
+	t.wrote = true
+	var token int64
+	err := t.stmt(qDraw).QueryRowContext(t.ctx).Scan(&token)
+	switch {
+	case errors.Is(err, sql.ErrNoRows):
+		return 0, errTokensUsedUp
+	case err != nil:
+		return 0, err
+	}
+	if token%sweepEvery == 0 {
+		if _, err := t.stmt(qSweep).ExecContext(t.ctx, int64(t.now)); err != nil {
+			return 0, err
+		}
+	}
+	return fence.Token(token), nil
+}
+
+// lasting is the TTL that keeps a lease for at least ttl, whatever now rounds off.
+func (t *step) lasting(ttl time.Duration) time.Duration {
+	if longer := ttl + t.s.d.resolution; longer > ttl {
+		return longer
+	}
+	return ttl
+}
+
+// stmts are the statements of the steps, prepared once.
+type stmts [8]*sql.Stmt
+
+const (
+	qMeta = iota
+	qGet
+	qPut
+	qDrop
+	qDraw
+	qReserve
+	qSweep
+	qList
+)
+
+func (s *Store) prepare(ctx context.Context) (err error) {
+	q := s.d.sql
+	for i, text := range []string{qMeta: q.meta, qGet: q.get, qPut: q.put, qDrop: q.drop, qDraw: q.draw, qReserve: q.reserve, qSweep: q.sweep, qList: q.list} {
+		if s.stmts[i] != nil {
+			continue
+		}
+		if s.stmts[i], err = s.db.PrepareContext(ctx, text); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (p *stmts) close() error {
+	var errs []error
+	for _, s := range p {
+		if s != nil {
+			errs = append(errs, s.Close())
+		}
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,181 @@
+package sqlstore
+
+import (
+	"cmp"
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/leasehold-dev/leasehold/store"
+)
+
+// Options change how a Store works. The zero value, and nil, are good defaults.
+type Options struct {
+	// MaxTTL is the longest TTL that is accepted. Zero: any.
+	MaxTTL time.Duration
+	// Timeout bounds every call, the wait for other processes that are writing
+	// included. Zero: 5 s.
+	Timeout time.Duration
+	// Shared lets OpenFile accept a file that is somebody else's, or that
+	// others can write, or that lies in a directory anybody can write. Who
+	// can write the file can take and end every lock in it.
+	Shared bool
+	// Logger is told of clean-up that did not succeed. Nil: nothing is logged.
+	Logger *slog.Logger
+}
+
+// Store is a store.Store in an SQL database.
+//
+// Errors that are neither of the lock nor of the caller's context are
+// *store.QuorumError with the one node there is. It counts as timed out when
+// other processes kept the database busy for Options.Timeout, which waiting can
+// mend, and as refused when a person has to mend it.
+type Store struct {
+	db    *sql.DB
+	d     Dialect
+	node  string // the database, in errors
+	epoch string
+	log   *slog.Logger
+	stmts stmts
+
+	maxTTL, limit time.Duration
+	// writers and readers are as many as may be at work at once; nil: any.
+	writers, readers chan struct{}
+
+	// own is set when the handle was opened here, and is closed here. Nothing
+	// in it blocks for long then, and transactions are not interrupted: ctx
+	// counts while they wait for their turn.
+	own bool
+	// intact says whether the database is still the one that was opened.
+	intact func() error
+
+	gate gate
+}
+
+var _ store.Store = (*Store)(nil)
+
+// New makes a store of a database handle, and the tables it needs unless they
+// are there. It blocks until that is done, ctx has ended or Options.Timeout has
+// passed. The handle stays the caller's, who closes it after the store. o may
+// be nil.
+func New(ctx context.Context, db *sql.DB, d Dialect, o *Options) (*Store, error) {
+	if db == nil || d.again == nil {
+		return nil, fmt.Errorf("%w: a database handle and a dialect are needed, such as SQLite()", store.ErrInvalid)
+	}
+	s, err := newStore(db, d, o)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.open(ctx); err != nil {
+		return nil, fmt.Errorf("open lock tables in %s: %w", s.node, err)
+	}
+	return s, nil
+}
+
+func newStore(db *sql.DB, d Dialect, o *Options) (*Store, error) {
+	o = cmp.Or(o, &Options{})
+	if o.MaxTTL < 0 || o.Timeout < 0 {
+		return nil, fmt.Errorf("%w: MaxTTL %v, Timeout %v: neither can be negative", store.ErrInvalid, o.MaxTTL, o.Timeout)
+	}
+	s := &Store{
+		db:     db,
+		d:      d,
+		node:   d.engine,
+		log:    cmp.Or(o.Logger, slog.New(slog.DiscardHandler)),
+		maxTTL: o.MaxTTL,
+		limit:  cmp.Or(o.Timeout, 5*time.Second),
+		intact: func() error { return nil },
+	}
+	if d.oneWriter {
+		s.writers = make(chan struct{}, 1)
+	}
+	return s, nil
+}
+
+// Caps implements store.Store.
+func (s *Store) Caps() store.Caps {
+	return store.Caps{
+		Engine: s.d.engine,
+		Nodes:  1,
+		Quorum: 1,
+		MaxTTL: s.maxTTL,
+		Reach:  s.d.reach,
+		Clock:  s.d.clock,
+	}
+}
+
+// Close implements store.Store. It waits for calls and clean-up under way, for
+// Options.Timeout at most.
+func (s *Store) Close() error {
+	idle, first := s.gate.close()
+	if !first {
+		return nil
+	}
+	timer := time.NewTimer(s.limit)
+	defer timer.Stop()
+	select {
+	case <-idle:
+	case <-timer.C:
+	}
+	err := s.stmts.close()
+	if s.own {
+		err = errors.Join(err, s.db.Close())
+	}
+	if err != nil {
+		return fmt.Errorf("close %s: %w", s.node, err)
+	}
+	return nil
+}
+
+// gate counts the calls under way and lets none in after it was closed.
+type gate struct {
+	mu     sync.Mutex
+	calls  int
+	closed bool
+	idle   chan struct{} // closed when closed and no call is left
+}
+
+func (g *gate) enter() error {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.closed {
+		return store.ErrClosed
+	}
+	g.calls++
+	return nil
+}
+
+// stay counts one more call, on behalf of one that is under way.
+func (g *gate) stay() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.calls++
+}
+
+func (g *gate) leave() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.calls--
+	if g.closed && g.calls == 0 {
+		close(g.idle)
+	}
+}
+
+// close returns what ends when the last call has; first is false if the gate
+// was closed already.
+func (g *gate) close() (idle <-chan struct{}, first bool) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.closed {
+		return g.idle, false
+	}
+	g.closed, g.idle = true, make(chan struct{})
+	if g.calls == 0 {
+		close(g.idle)
+	}
+	return g.idle, true
+}
