@@ -14,9 +14,9 @@ import (
 )
 
 // keeper drives the lives of all leases a client holds: it tells holders of
-// loss in time, and has leases renewed. One goroutine watches the deadlines and
-// never does I/O; a few others renew, many leases at a time. All of them end
-// when no lease is held.
+// loss in time, and has leases renewed. One timer serves all deadlines, and
+// what it runs does no I/O; a few goroutines renew, many leases at a time.
+// Neither is there while nothing is held or due.
 type keeper struct {
 	c *Client
 
@@ -24,22 +24,26 @@ type keeper struct {
 	holds   byNext
 	due     []*hold // renewals to send
 	workers int
-	running bool
-	wakeAt  clock.Instant // when the watching goroutine looks again by itself
-	wake    chan struct{} // makes it look earlier
+	timer   *time.Timer // runs sweep
+	armed   bool        // the timer runs
+	sweepAt clock.Instant
 }
 
 const (
-	// maxNap bounds how long the watching goroutine sleeps: Go's timers stand
-	// still while the machine is suspended, so the clock is looked at again
-	// this often, and a lease that ended meanwhile is told so.
+	// maxNap bounds how long the timer runs: Go's timers stand still while the
+	// machine is suspended, so the clock is looked at again this often, and a
+	// lease that ended meanwhile is told so.
 	maxNap = 250 * time.Millisecond
 	// maxWorkers renewals are under way at once, of maxBatch leases each.
 	maxWorkers = 4
 	maxBatch   = 512
 )
 
-func (k *keeper) init(c *Client) { k.c, k.wake = c, make(chan struct{}, 1) }
+func (k *keeper) init(c *Client) {
+	k.c = c
+	k.timer = time.AfterFunc(maxNap, k.sweep)
+	k.timer.Stop()
+}
 
 func (k *keeper) now() clock.Instant { return k.c.clock.Now() }
 
@@ -49,12 +53,7 @@ func (k *keeper) start(h *hold, base context.Context) *Lease {
 	defer k.mu.Unlock()
 	l := h.enter(base)
 	heap.Push(&k.holds, h)
-	if !k.running {
-		k.running = true
-		k.wakeAt = k.now()
-		go k.watch()
-	}
-	k.nudge()
+	k.arm()
 	return l
 }
 
@@ -122,7 +121,7 @@ func (k *keeper) step(h *hold, e leasefsm.Event, start clock.Instant) {
 		} else {
 			heap.Remove(&k.holds, h.at)
 		}
-		k.nudge()
+		k.arm()
 	}
 	after := h.fsm.State()
 	if after == before {
@@ -140,51 +139,33 @@ func (k *keeper) step(h *hold, e leasefsm.Event, start clock.Instant) {
 	}
 }
 
-// nudge wakes the watching goroutine if the earliest deadline comes before it
-// would look by itself. The keeper's mutex is held.
-func (k *keeper) nudge() {
+// arm sets the timer for the earliest deadline, unless it fires before that
+// anyway, and stops it when there is none. The keeper's mutex is held.
+func (k *keeper) arm() {
 	if len(k.holds) == 0 {
+		k.armed = false
+		k.timer.Stop()
 		return
 	}
-	if next, _ := k.holds[0].fsm.Next(); next >= k.wakeAt {
+	next, _ := k.holds[0].fsm.Next()
+	if k.armed && k.sweepAt <= next {
 		return
 	}
-	select {
-	case k.wake <- struct{}{}:
-	default:
-	}
+	now := k.now()
+	k.armed, k.sweepAt = true, min(next, now.Add(maxNap))
+	k.timer.Reset(max(k.sweepAt.Sub(now), 0))
 }
 
-// watch sleeps until the earliest deadline of any lease and lets its time
-// pass. It ends when no lease is left.
-func (k *keeper) watch() {
-	timer := time.NewTimer(maxNap)
-	defer timer.Stop()
-	for {
-		nap, ok := k.sweep()
-		if !ok {
-			return
-		}
-		timer.Reset(nap)
-		select {
-		case <-timer.C:
-		case <-k.wake:
-		}
-	}
-}
-
-// sweep deals with every hold whose time has come, sees to it that somebody
-// renews what is due, and says how long to sleep.
-func (k *keeper) sweep() (nap time.Duration, ok bool) {
+// sweep deals with every hold whose time has come, and sees to it that
+// somebody renews what is due.
+func (k *keeper) sweep() {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	now := k.now()
-	k.wakeAt = now // while awake, nothing needs to nudge it
+	k.armed, k.sweepAt = true, now // what follows needs no timer set
 	for len(k.holds) > 0 {
 		h := k.holds[0]
-		next, _ := h.fsm.Next()
-		if next > now {
-			nap = min(next.Sub(now), maxNap)
+		if next, _ := h.fsm.Next(); next > now {
 			break
 		}
 		if h.fsm.Due(now) {
@@ -198,9 +179,8 @@ func (k *keeper) sweep() (nap time.Duration, ok bool) {
 		k.workers++
 		go k.work()
 	}
-	k.running = len(k.holds) > 0
-	k.wakeAt = now.Add(nap)
-	return nap, k.running
+	k.armed = false
+	k.arm()
 }
 
 // work renews what is due until nothing is.

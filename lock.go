@@ -13,7 +13,7 @@ import (
 
 // Client asks one store for locks and keeps the leases it is granted. It is
 // safe for concurrent use; make one and share it. It has no Close: it runs
-// goroutines only while leases are held (a fixed few, however many leases),
+// goroutines only while leases are renewed (a fixed few, however many leases),
 // and the store belongs to whoever opened it.
 type Client struct {
 	store store.Store

@@ -1,0 +1,158 @@
+package leasehold_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/store"
+)
+
+var errWork = errors.New("the work failed")
+
+func TestDoHoldsWhileTheFunctionRuns(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t)
+		err := b.c.Mutex("a").Do(t.Context(), func(ctx context.Context, l *leasehold.Lease) error {
+			if !b.held("a") {
+				t.Error("not held in the store while fn runs")
+			}
+			if l.Token() == 0 || l.Owner() == "" || l.Name() != "a" {
+				t.Errorf("lease of %q: token %v, owner %q", l.Name(), l.Token(), l.Owner())
+			}
+			_, err := b.other().Mutex("a").Try(ctx)
+			var busy *leasehold.BusyError
+			if !errors.As(err, &busy) || busy.Holder.Owner != l.Owner() {
+				t.Errorf("another client: %v, want busy with holder %s", err, l.Owner())
+			}
+			return errWork
+		})
+		if !errors.Is(err, errWork) {
+			t.Errorf("Do: %v, want fn's error", err)
+		}
+		if b.held("a") {
+			t.Error("still held after Do")
+		}
+	})
+}
+
+func TestDoReleasesOnPanic(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t)
+		func() {
+			defer func() {
+				if r := recover(); r != "boom" {
+					t.Errorf("recovered %v, want the panic of fn", r)
+				}
+			}()
+			b.c.Mutex("a").Do(t.Context(), func(context.Context, *leasehold.Lease) error { panic("boom") })
+		}()
+		if b.held("a") {
+			t.Error("still held after a panic")
+		}
+	})
+}
+
+func TestDoReleasesWhenItsContextIsCancelled(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t)
+		ctx, cancel := context.WithCancel(t.Context())
+		err := b.c.Mutex("a").Do(ctx, func(ctx context.Context, l *leasehold.Lease) error {
+			cancel()
+			<-ctx.Done()
+			return ctx.Err()
+		})
+		if !errors.Is(err, context.Canceled) || errors.Is(err, leasehold.ErrLost) {
+			t.Errorf("Do: %v, want cancelled and not lost", err)
+		}
+		if b.held("a") {
+			t.Error("still held: the release died with the caller's context")
+		}
+	})
+}
+
+func TestDoReportsLossThoughTheFunctionDidNot(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t)
+		b.store.onRenew(all(store.ErrNotHeld))
+		err := b.c.Mutex("a").Do(t.Context(), func(ctx context.Context, l *leasehold.Lease) error {
+			<-ctx.Done()
+			if cause := context.Cause(ctx); !errors.Is(cause, leasehold.ErrLost) {
+				t.Errorf("cause %v, want ErrLost", cause)
+			}
+			return nil
+		})
+		var lost *leasehold.LostError
+		if !errors.As(err, &lost) || lost.Name != "a" {
+			t.Errorf("Do: %v, want a LostError for a", err)
+		}
+	})
+}
+
+func TestDoReportsTheReleaseError(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t)
+		down := errors.New("store is down")
+		b.store.onRelease(func(context.Context, store.Request) error { return down })
+		err := b.c.Mutex("a").Do(t.Context(), func(context.Context, *leasehold.Lease) error { return errWork })
+		if !errors.Is(err, errWork) || !errors.Is(err, down) {
+			t.Errorf("Do: %v, want both fn's error and the release's", err)
+		}
+	})
+}
+
+func TestReentryThroughTheContext(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t)
+		lock := b.c.Mutex("a")
+		err := lock.Do(t.Context(), func(ctx context.Context, outer *leasehold.Lease) error {
+			err := lock.Do(ctx, func(ctx context.Context, inner *leasehold.Lease) error {
+				if inner.Token() != outer.Token() {
+					t.Errorf("token %v inside %v: re-entry changes no token", inner.Token(), outer.Token())
+				}
+				again, err := lock.Try(ctx)
+				if err != nil {
+					return err
+				}
+				if err := again.Release(ctx); err != nil {
+					return err
+				}
+				if !errors.Is(again.Err(), leasehold.ErrReleased) || inner.Err() != nil {
+					t.Errorf("after the innermost release: it %v, the one around it %v", again.Err(), inner.Err())
+				}
+				return nil
+			})
+			if err != nil || outer.Err() != nil || !b.held("a") {
+				t.Errorf("after the inner Do: %v, outer %v, held %v", err, outer.Err(), b.held("a"))
+			}
+			if n := b.store.called("acquire"); n != 1 {
+				t.Errorf("%d requests to the store, want 1", n)
+			}
+			// Another lock, and another client's, are not entered by it.
+			if _, err := b.other().Mutex("a").Try(ctx); !errors.Is(err, leasehold.ErrBusy) {
+				t.Errorf("another client with this context: %v, want busy", err)
+			}
+			return nil
+		})
+		if err != nil || b.held("a") {
+			t.Errorf("Do: %v, held %v", err, b.held("a"))
+		}
+	})
+}
+
+func TestReentryIntoALostLeaseFails(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t)
+		lock := b.c.Mutex("a").With(leasehold.LockOptions{TTL: time.Second, NoRenew: true})
+		lock.Do(t.Context(), func(ctx context.Context, l *leasehold.Lease) error {
+			<-ctx.Done()
+			if _, err := lock.Try(ctx); !errors.Is(err, leasehold.ErrLost) {
+				t.Errorf("re-entry into a lost lease: %v, want ErrLost, not a new lease under old work", err)
+			}
+			return nil
+		})
+	})
+}

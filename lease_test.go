@@ -1,0 +1,324 @@
+package leasehold_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/store"
+)
+
+var short = leasehold.LockOptions{TTL: 3 * time.Second}
+
+func TestRenewalKeepsALease(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t)
+		l := b.acquire(b.c.Mutex("a").With(short))
+		token := l.Token()
+		for range 100 {
+			time.Sleep(time.Second)
+			if err := l.Err(); err != nil || !b.held("a") {
+				t.Fatalf("lost while renewed: %v", err)
+			}
+			if left := time.Until(l.Deadline()); left <= 0 || left > short.TTL {
+				t.Fatalf("deadline in %v", left)
+			}
+		}
+		if l.Token() != token {
+			t.Error("renewal changed the token")
+		}
+		if n := b.store.called("renew"); n < 99 || n > 101 {
+			t.Errorf("%d renewals in 100 s of a lease of 3 s, want one a second", n)
+		}
+		b.release(l)
+	})
+}
+
+func TestNoRenewLetsItEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t)
+		o := short
+		o.NoRenew = true
+		l := b.acquire(b.c.Mutex("a").With(o))
+		<-l.Done()
+		if !errors.Is(l.Err(), leasehold.ErrLost) || b.store.called("renew") != 0 {
+			t.Errorf("err %v after %d renewals", l.Err(), b.store.called("renew"))
+		}
+		if err := l.Release(t.Context()); !errors.Is(err, leasehold.ErrLost) {
+			t.Errorf("release of a lost lease: %v, want ErrLost", err)
+		}
+		if b.held("a") {
+			t.Error("release of a lost lease left it in the store")
+		}
+	})
+}
+
+// The holder is told while validity remains and while the store still excludes
+// everybody else: by Notice before the end of validity.
+func TestLossIsToldBeforeAnybodyElseCanHold(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t)
+		o := short
+		o.Notice = 400 * time.Millisecond
+		l := b.acquire(b.c.Mutex("a").With(o))
+		unreachable := &store.QuorumError{Op: "renew", Need: 1, Nodes: []store.NodeOutcome{{Outcome: store.Unreachable}}}
+		b.store.onRenew(all(unreachable))
+		<-l.Context().Done()
+		if cause := context.Cause(l.Context()); !errors.Is(cause, leasehold.ErrLost) || !errors.Is(cause, leasehold.ErrQuorum) {
+			t.Errorf("cause %v, want ErrLost with the store's last answer", cause)
+		}
+		if left := time.Until(l.Deadline()); left != o.Notice {
+			t.Errorf("told %v before the end of validity, want %v", left, o.Notice)
+		}
+		if !b.held("a") {
+			t.Error("the store had already let it go when the holder was told")
+		}
+		if n := b.store.called("renew"); n < 3 {
+			t.Errorf("%d renewals tried before giving up", n)
+		}
+	})
+}
+
+func TestJeopardyHeals(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t)
+		l := b.acquire(b.c.Mutex("a").With(short))
+		b.store.onRenew(all(errors.New("no answer")))
+		time.Sleep(1800 * time.Millisecond)
+		if err := l.Err(); err != nil {
+			t.Fatalf("lost although validity remains: %v", err)
+		}
+		b.store.onRenew(nil)
+		time.Sleep(10 * time.Second)
+		if err := l.Err(); err != nil {
+			t.Fatalf("lost although the store is back: %v", err)
+		}
+		b.release(l)
+	})
+}
+
+// A renewal that is answered after the old validity has ended counts for
+// nothing, even though the store said yes.
+func TestLateRenewalDoesNotResurrect(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t)
+		l := b.acquire(b.c.Mutex("a").With(short))
+		b.store.onRenew(func(ctx context.Context, rs []store.Request) []error {
+			time.Sleep(2 * short.TTL)
+			return make([]error, len(rs))
+		})
+		<-l.Done()
+		time.Sleep(10 * time.Second)
+		if err := l.Err(); !errors.Is(err, leasehold.ErrLost) {
+			t.Errorf("err %v, want lost for good", err)
+		}
+	})
+}
+
+// A suspended machine's timers stand still, its boot-time clock does not: the
+// lease is over by Err at once, and by Done within moments.
+func TestSuspendIsCounted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t)
+		l := b.acquire(b.c.Mutex("a").With(leasehold.LockOptions{TTL: time.Minute, NoRenew: true}))
+		b.clock.suspend(2 * time.Minute)
+		resumed := time.Now()
+		if err := l.Err(); !errors.Is(err, leasehold.ErrLost) {
+			t.Errorf("err %v right after resume, want lost", err)
+		}
+		l = b.acquire(b.c.Mutex("b").With(leasehold.LockOptions{TTL: time.Minute, NoRenew: true}))
+		b.clock.suspend(2 * time.Minute)
+		resumed = time.Now()
+		<-l.Done()
+		if took := time.Since(resumed); took > 250*time.Millisecond {
+			t.Errorf("told %v after resume", took)
+		}
+	})
+}
+
+func TestReleaseTwiceAndWithEndedContext(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t)
+		l := b.acquire(b.c.Mutex("a"))
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		for range 2 {
+			if err := l.Release(ctx); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if n := b.store.called("release"); n != 1 || b.held("a") {
+			t.Errorf("%d releases, held %v", n, b.held("a"))
+		}
+		if err := l.Extend(t.Context()); !errors.Is(err, leasehold.ErrReleased) {
+			t.Errorf("extend after release: %v", err)
+		}
+		if cause := context.Cause(l.Context()); !errors.Is(cause, leasehold.ErrReleased) {
+			t.Errorf("context after release: cause %v", cause)
+		}
+	})
+}
+
+// A release whose answer was lost is asked again; that the lease is gone then
+// is our own doing, and no error.
+func TestLostReleaseReplyIsNoError(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t)
+		l := b.acquire(b.c.Mutex("a"))
+		b.store.onRelease(func(ctx context.Context, r store.Request) error {
+			err := b.store.Store.Release(ctx, r)
+			if b.store.called("release") == 1 {
+				return store.ErrAmbiguous
+			}
+			return err
+		})
+		b.release(l)
+	})
+}
+
+func TestReleaseOfWhatTheStoreGaveUpIsLoss(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t)
+		l := b.acquire(b.c.Mutex("a"))
+		b.store.onRelease(func(context.Context, store.Request) error { return store.ErrNotHeld })
+		if err := l.Release(t.Context()); !errors.Is(err, leasehold.ErrLost) {
+			t.Errorf("release: %v, want ErrLost", err)
+		}
+	})
+}
+
+func TestReleaseIsBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t)
+		l := b.acquire(b.c.Mutex("a"))
+		b.store.onRelease(func(ctx context.Context, r store.Request) error {
+			<-ctx.Done()
+			return ctx.Err()
+		})
+		start := time.Now()
+		if err := l.Release(t.Context()); err == nil {
+			t.Error("release of unknown outcome gave no error")
+		}
+		if took := time.Since(start); took > 5*time.Second {
+			t.Errorf("release took %v", took)
+		}
+		b.store.onRelease(nil)
+		b.release(l) // and can be tried again
+		if b.held("a") {
+			t.Error("still held")
+		}
+	})
+}
+
+func TestMaxHold(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t)
+		o := short
+		o.MaxHold = 20 * time.Second
+		start := time.Now()
+		l := b.acquire(b.c.Mutex("a").With(o))
+		<-l.Done()
+		if held := time.Since(start); held > o.MaxHold || held < o.MaxHold-time.Second {
+			t.Errorf("held for %v, want just under %v", held, o.MaxHold)
+		}
+		if err := l.Err(); !errors.Is(err, leasehold.ErrLost) {
+			t.Errorf("err %v", err)
+		}
+	})
+}
+
+func TestMinHold(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t)
+		o := short
+		o.MinHold = 20 * time.Second
+		start := time.Now()
+		b.release(b.acquire(b.c.Mutex("a").With(o)))
+		if held := time.Since(start); held < o.MinHold {
+			t.Errorf("released after %v, want %v at least", held, o.MinHold)
+		}
+		// Cut short, it stays taken until its TTL is over.
+		l := b.acquire(b.c.Mutex("a").With(o))
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		if err := l.Release(ctx); !errors.Is(err, context.Canceled) {
+			t.Errorf("release cut short: %v", err)
+		}
+		if !b.held("a") {
+			t.Error("given back before its least hold")
+		}
+		time.Sleep(short.TTL)
+		if b.held("a") {
+			t.Error("held for longer than its TTL by nobody")
+		}
+	})
+}
+
+func TestExtend(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t)
+		o := short
+		o.NoRenew = true
+		l := b.acquire(b.c.Mutex("a").With(o))
+		for range 10 {
+			time.Sleep(2 * time.Second)
+			before := l.Deadline()
+			if err := l.Extend(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			if !l.Deadline().After(before) {
+				t.Fatal("the deadline did not move")
+			}
+		}
+		b.store.onRenew(all(store.ErrAmbiguous))
+		before := l.Deadline()
+		if err := l.Extend(t.Context()); !errors.Is(err, leasehold.ErrAmbiguous) || l.Err() != nil {
+			t.Errorf("extend of unknown outcome: %v, lease %v", err, l.Err())
+		}
+		if l.Deadline().After(before) {
+			t.Error("an unproven renewal moved the deadline")
+		}
+		b.store.onRenew(all(store.ErrNotHeld))
+		if err := l.Extend(t.Context()); !errors.Is(err, leasehold.ErrLost) {
+			t.Errorf("extend of a lease that is gone: %v", err)
+		}
+	})
+}
+
+func TestAcquiredLeaseOutlivesItsContext(t *testing.T) {
+	type key struct{}
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t)
+		ctx, cancel := context.WithCancel(context.WithValue(t.Context(), key{}, "value"))
+		l, err := b.c.Mutex("a").Acquire(ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		cancel()
+		if l.Context().Err() != nil || l.Context().Value(key{}) != "value" {
+			t.Errorf("context of the lease: %v, value %v", l.Context().Err(), l.Context().Value(key{}))
+		}
+		b.release(l)
+	})
+}
+
+// A grant that took as long as its validity is given back, not handed out.
+func TestGrantThatCameTooLate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t)
+		b.store.onAcquire(func(ctx context.Context, r store.Request) (store.Grant, error) {
+			g, err := b.store.Store.Acquire(ctx, r)
+			time.Sleep(r.TTL - time.Millisecond)
+			return g, err
+		})
+		if _, err := b.c.Mutex("a").With(short).Try(t.Context()); !errors.Is(err, leasehold.ErrLost) {
+			t.Errorf("try: %v, want ErrLost", err)
+		}
+		if b.held("a") {
+			t.Error("left in the store")
+		}
+	})
+}
