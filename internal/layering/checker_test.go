@@ -1,0 +1,154 @@
+package layering
+
+import (
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+func mustGetwd(t *testing.T) string {
+	t.Helper()
+	dir, err := os.Getwd()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+// sound is a small module that breaks no rule.
+var sound = map[string]string{
+	"go.mod":                      "module example.org/m\n\ngo 1.26\n",
+	"client.go":                   `package m; import ("context"; _ "example.org/m/store"; _ "example.org/m/internal/leasefsm")`,
+	"client_test.go":              `package m_test; import (_ "example.org/m/store/redis"; _ "example.org/m/internal/redistest"; _ "go.uber.org/goleak")`,
+	"store/store.go":              `package store; import _ "example.org/m/fence"`,
+	"store/redis/redis.go":        `package redis; import (_ "example.org/m/store"; _ "example.org/m/internal/quorum"; _ "github.com/redis/rueidis/internal/cmds")`,
+	"store/memory/memory.go":      `package memory; import _ "example.org/m/store"`,
+	"internal/leasefsm/fsm.go":    `package leasefsm; import ("time"; "example.org/m/internal/clock"); func f(n clock.Instant) time.Duration { return time.Second }`,
+	"internal/leasefsm/f_test.go": `package leasefsm; import "time"; var now = time.Now`,
+	"internal/quorum/quorum.go":   `package quorum`,
+	"internal/runner/runner.go":   `package runner; import _ "golang.org/x/sys/unix"`,
+	"internal/clock/clock.go":     `package clock; type Instant int; func System() {}`,
+	"internal/redistest/r.go":     `package redistest; import _ "os"`,
+	"internal/sim/sim.go":         `package sim; import (_ "example.org/m"; _ "example.org/m/internal/redistest"; _ "example.org/m/internal/quorum")`,
+	"guard/sqlguard/guard.go":     `package sqlguard; import _ "example.org/m/fence"`,
+	"fence/fence.go":              `package fence`,
+	"fence/testdata/x.go":         `package nonsense; import _ "example.org/m"`,
+	"bench/go.mod":                "module example.org/m/bench\n",
+	"bench/util/util.go":          `package util; import _ "example.com/anything"`,
+}
+
+// checkWith checks the sound module with some files changed or added.
+func checkWith(t *testing.T, r rules, changes map[string]string) []string {
+	t.Helper()
+	files := maps.Clone(sound)
+	maps.Copy(files, changes)
+	root := t.TempDir()
+	for name, source := range files {
+		path := filepath.Join(root, filepath.FromSlash(name))
+		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(source), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	tree, err := readTree(root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r.check(tree)
+}
+
+func TestSoundModulePasses(t *testing.T) {
+	if wrong := checkWith(t, project, nil); len(wrong) != 0 {
+		t.Errorf("found:\n%s", strings.Join(wrong, "\n"))
+	}
+}
+
+// Each change breaks one rule, and the checker has to say so, and nothing else.
+func TestEveryRuleCanFail(t *testing.T) {
+	const pure = "internal/quorum/x.go"
+	for _, c := range []struct{ name, file, source, want string }{
+		{"unknown package", "internal/novel/n.go", `package novel`, "internal/novel: belongs to no layer: register it in " + register},
+		{"import points up", "store/x.go", `package store; import _ "example.org/m/store/memory"`, "point down only"},
+		{"import on another system only", "store/x_windows.go", `package store; import _ "example.org/m/store/memory"`, "point down only"},
+		{"import behind a build tag", "store/x.go", "//go:build never\n\npackage store; import _ \"example.org/m/internal/leasefsm\"", "point down only"},
+		{"stores know each other", "store/redis/x.go", `package redis; import _ "example.org/m/store/memory"`, "point down only"},
+		{"store knows the client", "store/memory/x.go", `package memory; import _ "example.org/m"`, "point down only"},
+		{"guard knows the client", "guard/sqlguard/x.go", `package sqlguard; import _ "example.org/m"`, "point down only"},
+		{"guard knows a clock", "guard/sqlguard/x.go", `package sqlguard; import _ "example.org/m/internal/clock"`, "may know fence only"},
+		{"client knows a store", "x.go", `package m; import _ "example.org/m/store/memory"`, "may know store, "},
+		{"runner knows the seam", "internal/runner/x.go", `package runner; import _ "example.org/m/store"`, "may know internal/clock only"},
+		{"quorum used by another store", "store/memory/x.go", `package memory; import _ "example.org/m/internal/quorum"`, "it is there for internal/majority, store/redis only"},
+		{"test equipment in a product", "internal/cli/x.go", `package cli; import _ "example.org/m/internal/redistest"`, "only test files may import"},
+		{"foreign module in the seam", "store/x.go", `package store; import _ "github.com/redis/rueidis"`, "may not depend on"},
+		{"another store's module", "store/memory/x.go", `package memory; import _ "github.com/redis/rueidis"`, "may not depend on"},
+		{"a module with a similar name", "store/redis/x.go", `package redis; import _ "github.com/redis/rueidis2"`, "may not depend on"},
+		{"too long", "store/x.go", "package store\n" + strings.Repeat("\n", longest), "has 401 lines"},
+		{"empty package name", "store/memory/x.go", `package helpers`, `"helpers" says nothing`},
+		{"empty file name", "store/memory/util_test.go", `package memory`, `"util" says nothing`},
+
+		{"pure package with a context", pure, `package quorum; import _ "context"`, "imports context"},
+		{"pure package with a part of net", pure, `package quorum; import _ "net/url"`, "imports net/url"},
+		{"pure package with locks", pure, `package quorum; import _ "sync"`, "imports sync"},
+		{"pure package with chance", pure, `package quorum; import _ "math/rand/v2"`, "imports math/rand/v2"},
+		{"pure package asks the time", pure, `package quorum; import "time"; var x = time.Now`, "uses time.Now"},
+		{"by another name", pure, `package quorum; import t "time"; func f() { t.Sleep(1) }`, "uses t.Sleep"},
+		{"by no name", pure, `package quorum; import . "time"; func f() { Sleep(1) }`, "a dot import"},
+		{"pure package reads the clock", pure, `package quorum; import "example.org/m/internal/clock"; func f() { clock.System() }`, "uses clock.System"},
+		{"pure package starts a goroutine", pure, `package quorum; func f() { go f() }`, "starts a goroutine"},
+		{"pure package has a channel", pure, `package quorum; func f(chan int) {}`, "has a channel"},
+		{"pure package sends", pure, `package quorum; func f[C ~[]int](c C) { x <- 1 }`, "sends on a channel"},
+		{"pure package receives", pure, `package quorum; var y = <-x`, "receives from a channel"},
+		{"pure package waits", pure, `package quorum; func f() { select {} }`, "waits in a select"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			wrong := checkWith(t, project, map[string]string{c.file: c.source})
+			if len(wrong) != 1 || !strings.Contains(wrong[0], c.want) {
+				t.Errorf("found %q, want one line with %q", wrong, c.want)
+			}
+		})
+	}
+}
+
+// The client gets a foreign module by way of a package that may have it.
+func TestClientNeedsOnlyTheStandardLibrary(t *testing.T) {
+	r := project
+	r.modules = maps.Clone(project.modules)
+	r.modules["internal/leasefsm"] = []string{"example.com/fsm"}
+	wrong := checkWith(t, r, map[string]string{"internal/leasefsm/x.go": `package leasefsm; import _ "example.com/fsm"`})
+	const way = "the root package -> internal/leasefsm"
+	if len(wrong) != 1 || !strings.Contains(wrong[0], way) {
+		t.Errorf("found %q, want one line with %q", wrong, way)
+	}
+}
+
+// What is registered has to make sense by itself.
+func TestRegistryIsConsistent(t *testing.T) {
+	seen := map[string]bool{}
+	for _, l := range project.layers {
+		for _, pkg := range l {
+			if seen[pkg] {
+				t.Errorf("%s is in two layers", pkg)
+			}
+			seen[pkg] = true
+		}
+	}
+	named := slices.Concat(project.equipment, project.pure)
+	for _, m := range []map[string][]string{project.only, project.usedBy, project.modules} {
+		named = slices.AppendSeq(named, maps.Keys(m))
+	}
+	for _, m := range []map[string][]string{project.only, project.usedBy} {
+		for _, v := range m {
+			named = append(named, v...)
+		}
+	}
+	for _, pkg := range named {
+		if !seen[pkg] {
+			t.Errorf("%s has rules but no layer", pkg)
+		}
+	}
+}

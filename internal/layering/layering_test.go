@@ -1,0 +1,26 @@
+// Package layering checks the shape of the module: imports point down only,
+// pure packages are pure, a backend's dependencies stay in its package, files
+// stay small. What belongs where is in registry_test.go.
+package layering
+
+import (
+	"testing"
+)
+
+func TestTheProjectKeepsItsLayers(t *testing.T) {
+	root, err := moduleRoot(mustGetwd(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	tree, err := readTree(root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	// So that reading nothing can not pass for finding nothing.
+	if n := len(tree.packages()); n < 10 {
+		t.Fatalf("found %d packages in %s", n, root)
+	}
+	for _, w := range project.check(tree) {
+		t.Error(w)
+	}
+}

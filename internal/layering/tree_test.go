@@ -1,0 +1,151 @@
+package layering
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// tree is the source of one module. It is read file by file, for all systems
+// and build tags at once: what is imported only on another system counts too.
+type tree struct {
+	module string
+	fset   *token.FileSet
+	files  []file
+}
+
+type file struct {
+	pkg    string // directory relative to the module, "." for the root
+	path   string // relative to the module
+	test   bool
+	lines  int
+	syntax *ast.File
+}
+
+// imports are the paths the file imports.
+func (f file) imports() []string {
+	var paths []string
+	for _, spec := range f.syntax.Imports {
+		p, err := strconv.Unquote(spec.Path.Value)
+		if err != nil {
+			panic(err) // the parser has accepted it
+		}
+		paths = append(paths, p)
+	}
+	return paths
+}
+
+// packages are the directories that hold Go files, sorted.
+func (t tree) packages() []string {
+	var all []string
+	for _, f := range t.files {
+		all = append(all, f.pkg)
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
+}
+
+// own is the package's path relative to the module, if it is one of ours.
+func (t tree) own(importPath string) (string, bool) {
+	if importPath == t.module {
+		return ".", true
+	}
+	return strings.CutPrefix(importPath, t.module+"/")
+}
+
+// foreign says whether an import is neither ours nor of the standard library.
+func (t tree) foreign(importPath string) bool {
+	first, _, _ := strings.Cut(importPath, "/")
+	_, own := t.own(importPath)
+	return !own && strings.Contains(first, ".")
+}
+
+// readTree reads the module at root, without modules nested in it.
+func readTree(root string) (tree, error) {
+	t := tree{fset: token.NewFileSet()}
+	mod, err := os.ReadFile(filepath.Join(root, "go.mod"))
+	if err != nil {
+		return t, err
+	}
+	for line := range strings.Lines(string(mod)) {
+		if m, ok := strings.CutPrefix(line, "module "); ok {
+			t.module = strings.TrimSpace(m)
+		}
+	}
+	if t.module == "" {
+		return t, fmt.Errorf("no module line in %s/go.mod", root)
+	}
+	err = filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case d.IsDir():
+			if path != root && (ignored(d.Name()) || isModule(path)) {
+				return filepath.SkipDir
+			}
+			return nil
+		case !strings.HasSuffix(path, ".go") || ignored(d.Name()):
+			return nil
+		}
+		rel, err := filepath.Rel(root, path)
+		if err != nil {
+			return err
+		}
+		return t.add(path, filepath.ToSlash(rel))
+	})
+	return t, err
+}
+
+func (t *tree) add(path, rel string) error {
+	source, err := os.ReadFile(path)
+	if err != nil {
+		return err
+	}
+	syntax, err := parser.ParseFile(t.fset, rel, source, parser.SkipObjectResolution)
+	if err != nil {
+		return err
+	}
+	pkg := "."
+	if i := strings.LastIndexByte(rel, '/'); i >= 0 {
+		pkg = rel[:i]
+	}
+	t.files = append(t.files, file{
+		pkg:    pkg,
+		path:   rel,
+		test:   strings.HasSuffix(rel, "_test.go"),
+		lines:  bytes.Count(source, []byte("\n")),
+		syntax: syntax,
+	})
+	return nil
+}
+
+// ignored is what the Go command ignores too.
+func ignored(name string) bool {
+	return name == "testdata" || name == "vendor" || strings.HasPrefix(name, ".") || strings.HasPrefix(name, "_")
+}
+
+func isModule(dir string) bool {
+	_, err := os.Stat(filepath.Join(dir, "go.mod"))
+	return !errors.Is(err, fs.ErrNotExist)
+}
+
+// moduleRoot is the directory of the module that dir is in.
+func moduleRoot(dir string) (string, error) {
+	for !isModule(dir) {
+		up := filepath.Dir(dir)
+		if up == dir {
+			return "", errors.New("not inside a module")
+		}
+		dir = up
+	}
+	return dir, nil
+}
