@@ -14,9 +14,6 @@ func without[E any](s []E, i int) []E {
 	if i < 0 {
 		return s
 	}
-	if len(s) == 1 {
-		return nil
-	}
 	return slices.Concat(s[:i], s[i+1:])
 }
 

@@ -1,0 +1,344 @@
+package rule
+
+import (
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/leasehold-dev/leasehold/fence"
+	"github.com/leasehold-dev/leasehold/internal/clock"
+)
+
+func fenceToken(n int) fence.Token { return fence.Token(n) }
+
+// owners names who is in r: holders, line, tombs.
+func owners(r Record) string {
+	var h, l, t []string
+	for _, v := range r.Holds {
+		h = append(h, v.Owner)
+	}
+	for _, v := range r.Line {
+		l = append(l, v.Owner)
+	}
+	for _, v := range r.Tombs {
+		t = append(t, v.Owner)
+	}
+	return strings.Join(h, " ") + " | " + strings.Join(l, " ") + " | " + strings.Join(t, " ")
+}
+
+// history is a lock with steps at random, and what was seen of it.
+type history struct {
+	now    clock.Instant
+	record Record
+	// tokens are those of the leases held at present, last the largest one of
+	// all grants that had to draw one.
+	tokens map[string]fence.Token
+	last   fence.Token
+}
+
+// TestRuleKeepsItsPromises takes every step in any order at any time and holds
+// the rule to what makes a lock a lock.
+func TestRuleKeepsItsPromises(t *testing.T) {
+	specs := []Spec{Mutex, Semaphore(3), {Limit: 3, Shared: true}}
+	ttl := rapid.Custom(func(t *rapid.T) time.Duration { return time.Duration(rapid.IntRange(1, 20).Draw(t, "ttl")) })
+	owner := rapid.SampledFrom([]string{"a", "b", "c", "d", "e"})
+	rapid.Check(t, func(t *rapid.T) {
+		h := &history{now: 1, tokens: make(map[string]fence.Token)}
+		// Mostly one kind, so that there is something to contend for.
+		usual := rapid.SampledFrom(specs).Draw(t, "spec")
+		t.Repeat(map[string]func(*rapid.T){
+			"": h.check,
+			"pass": func(t *rapid.T) {
+				h.now = h.now.Add(time.Duration(rapid.IntRange(1, 8).Draw(t, "time")))
+			},
+			"admit": func(t *rapid.T) {
+				a := Ask{
+					Spec:    usual,
+					Owner:   owner.Draw(t, "owner"),
+					Weight:  rapid.Int64Range(0, usual.Limit).Draw(t, "weight"),
+					TTL:     ttl.Draw(t, "ttl"),
+					Reenter: rapid.Bool().Draw(t, "reenter"),
+					Fair:    rapid.Bool().Draw(t, "fair"),
+					Wait:    time.Duration(rapid.IntRange(0, 15).Draw(t, "wait")),
+					Floor:   fence.Token(rapid.IntRange(0, 40).Draw(t, "floor")),
+				}
+				if rapid.IntRange(0, 9).Draw(t, "odd") == 0 {
+					a.Spec = rapid.SampledFrom(specs).Draw(t, "other spec")
+				}
+				h.admit(t, a)
+			},
+			"renew": func(t *rapid.T) {
+				h.renew(t, owner.Draw(t, "owner"), ttl.Draw(t, "ttl"))
+			},
+			"release": func(t *rapid.T) {
+				h.release(t, owner.Draw(t, "owner"), time.Duration(rapid.IntRange(0, 15).Draw(t, "tomb")))
+			},
+			"leave": func(t *rapid.T) {
+				h.leave(t, owner.Draw(t, "owner"))
+			},
+		})
+	})
+}
+
+// step takes one, and requires it to leave its input alone.
+func (h *history) step(t *rapid.T, f func(Record) (Record, Answer)) (before Record, ans Answer) {
+	in := h.record
+	copied := deepCopy(in)
+	out, ans := f(in)
+	if !reflect.DeepEqual(in, copied) {
+		t.Fatalf("the step changed its input: %+v, was %+v", in, copied)
+	}
+	// What lies beyond the ends of the input's slices is another record's.
+	if !sameBeyond(in.Holds, copied.Holds) || !sameBeyond(in.Line, copied.Line) || !sameBeyond(in.Tombs, copied.Tombs) {
+		t.Fatalf("the step wrote beyond its input: %+v", in)
+	}
+	h.record = out
+	return Expire(in, h.now), ans
+}
+
+func sameBeyond[E comparable](a, copied []E) bool {
+	return slices.Equal(a[:cap(a)], copied[:cap(a)])
+}
+
+func (h *history) admit(t *rapid.T, a Ask) {
+	before, ans := h.step(t, func(r Record) (Record, Answer) { return Admit(r, a, h.now) })
+	weight := max(a.Weight, 1)
+	room, ahead := spare(before), before.Line
+	if i := before.place(a.Owner); i >= 0 {
+		ahead = before.Line[:i]
+	}
+	had := before.hold(a.Owner)
+	switch ans.Verdict {
+	case Granted:
+		if before.buried(a.Owner) {
+			t.Fatalf("a buried owner was admitted")
+		}
+		now := h.held(t, a.Owner)
+		if ans.Token != now.Token || ans.Count != now.Count || ans.ExpiresIn != now.Expiry.Sub(h.now) {
+			t.Fatalf("answer %+v, lease %+v", ans, now)
+		}
+		if ans.Again != (had >= 0) {
+			t.Fatalf("again %v, had %v", ans.Again, had)
+		}
+		if now.Expiry < h.now.Add(a.TTL) {
+			t.Fatalf("granted for %v, got %v", a.TTL, ans.ExpiresIn)
+		}
+		if had >= 0 {
+			h.confirmed(t, before.Holds[had], now, a)
+			return
+		}
+		if now.Count != 1 || now.Weight != weight {
+			t.Fatalf("a new lease of weight %d: %+v", weight, now)
+		}
+		h.fresh(t, a, weight, now.Token)
+		h.tokens[a.Owner] = now.Token
+		if a.Fair {
+			notOvertaken(t, room-weight, ahead)
+		}
+		if h.record.place(a.Owner) >= 0 {
+			t.Fatalf("admitted, and still in line")
+		}
+	case Busy:
+		fits := weight <= room
+		if fits && !a.Fair {
+			t.Fatalf("busy with room for it")
+		}
+		if fits && len(ahead) == 0 {
+			t.Fatalf("busy with room for it and nobody ahead")
+		}
+		h.blocker(t, ans, fits, ahead)
+		if ans.Position != h.record.place(a.Owner)+1 {
+			t.Fatalf("position %d, line %+v", ans.Position, h.record.Line)
+		}
+		if a.Wait > 0 && ans.Position == 0 {
+			t.Fatalf("no place was left")
+		}
+		if i := before.place(a.Owner); i >= 0 && (ans.Position != i+1 || h.record.Line[i].Expiry < before.Line[i].Expiry) {
+			t.Fatalf("place %d of %+v became worse: %d of %+v", i+1, before.Line, ans.Position, h.record.Line)
+		}
+		if a.Wait > 0 && h.record.Line[ans.Position-1].Expiry < h.now.Add(a.Wait) {
+			t.Fatalf("a place for %v ends too soon", a.Wait)
+		}
+		h.untouched(t, before)
+	case Buried:
+		if !before.buried(a.Owner) {
+			t.Fatalf("nobody buried %s", a.Owner)
+		}
+		h.untouched(t, before)
+	case Mismatch:
+		if a.Spec == before.Spec && weight <= a.Spec.Limit && (had < 0 || weight <= before.Holds[had].Weight) {
+			t.Fatalf("no mismatch: %+v in %+v", a, before)
+		}
+		h.untouched(t, before)
+	default:
+		t.Fatalf("verdict %v", ans.Verdict)
+	}
+}
+
+// confirmed: nothing changes about a lease but its expiry, and the count where
+// it was meant to.
+func (h *history) confirmed(t *rapid.T, was, now Hold, a Ask) {
+	if a.Reenter {
+		was.Count++
+	}
+	if now.Expiry < was.Expiry {
+		t.Fatalf("asking again shrank %+v to %+v", was, now)
+	}
+	if was.Expiry = now.Expiry; was != now {
+		t.Fatalf("asking again made %+v of %+v", now, was)
+	}
+}
+
+// fresh: a grant that has to be told from those before it can be.
+func (h *history) fresh(t *rapid.T, a Ask, weight int64, token fence.Token) {
+	shared := a.Spec.Shared && weight < a.Spec.Limit
+	switch {
+	case token == 0, token < h.last:
+		t.Fatalf("token %v after %v", token, h.last)
+	case !shared && (token == h.last || token < a.Floor):
+		t.Fatalf("token %v after %v, floor %v", token, h.last, a.Floor)
+	case shared && h.last > 0 && token != h.last:
+		t.Fatalf("a shared grant moved the token from %v to %v", h.last, token)
+	}
+	h.last = token
+}
+
+// notOvertaken: all who stood ahead of the one just admitted still fit in
+// together, as far as they did before: nobody was put back.
+func notOvertaken(t *rapid.T, room int64, ahead []Place) {
+	for _, p := range ahead {
+		if room -= p.Weight; room < 0 {
+			t.Fatalf("%s, ahead in the line, was overtaken", p.Owner)
+		}
+	}
+}
+
+// blocker: the evidence is a living holder when it is full, else a waiter, and
+// none of them goes sooner.
+func (h *history) blocker(t *rapid.T, ans Answer, fits bool, ahead []Place) {
+	ok := false
+	if ans.Blocker.Waiting {
+		i := slices.IndexFunc(ahead, func(p Place) bool { return p.Owner == ans.Blocker.Owner })
+		ok = fits && i >= 0 && ahead[i].Expiry.Sub(h.now) == ans.ExpiresIn &&
+			!slices.ContainsFunc(ahead, func(p Place) bool { return p.Expiry.Sub(h.now) < ans.ExpiresIn })
+	} else {
+		i := h.record.hold(ans.Blocker.Owner)
+		ok = !fits && i >= 0 && h.record.Holds[i].Expiry.Sub(h.now) == ans.ExpiresIn &&
+			!slices.ContainsFunc(h.record.Holds, func(o Hold) bool { return o.Expiry.Sub(h.now) < ans.ExpiresIn })
+	}
+	if !ok || ans.ExpiresIn <= 0 {
+		t.Fatalf("evidence %+v in %+v", ans, h.record)
+	}
+}
+
+// untouched: a refusal changes neither leases nor the token.
+func (h *history) untouched(t *rapid.T, before Record) {
+	if !reflect.DeepEqual(h.record.Holds, before.Holds) || h.record.Token != before.Token {
+		t.Fatalf("a refusal made %+v of %+v", h.record, before)
+	}
+}
+
+func (h *history) renew(t *rapid.T, owner string, ttl time.Duration) {
+	before, ans := h.step(t, func(r Record) (Record, Answer) { return Renew(r, owner, ttl, h.now) })
+	i := before.hold(owner)
+	if i < 0 {
+		if ans != (Answer{Verdict: NotHeld}) || !reflect.DeepEqual(h.record, before) {
+			t.Fatalf("renewed what is not there: %+v, %+v", ans, h.record)
+		}
+		return
+	}
+	want := deepCopy(before)
+	want.Holds[i].Expiry = max(want.Holds[i].Expiry, h.now.Add(ttl))
+	if !reflect.DeepEqual(h.record, want) || ans.Verdict != Done || ans.Token != want.Holds[i].Token || ans.ExpiresIn != want.Holds[i].Expiry.Sub(h.now) {
+		t.Fatalf("renewed to %+v, %+v, want %+v", ans, h.record, want)
+	}
+}
+
+func (h *history) release(t *rapid.T, owner string, tomb time.Duration) {
+	before, ans := h.step(t, func(r Record) (Record, Answer) { return Release(r, owner, tomb, h.now) })
+	i := before.hold(owner)
+	if i < 0 {
+		h.untouched(t, before)
+		if ans != (Answer{Verdict: NotHeld}) {
+			t.Fatalf("released what is not there: %+v", ans)
+		}
+		if tomb > 0 && (!Expire(h.record, h.now.Add(tomb-1)).buried(owner) || h.record.place(owner) >= 0) {
+			t.Fatalf("not buried for %v: %+v", tomb, h.record)
+		}
+		return
+	}
+	was := before.Holds[i]
+	if ans.Verdict != Done || ans.Token != was.Token || ans.Count != was.Count-1 {
+		t.Fatalf("release of %+v: %+v", was, ans)
+	}
+	if inside := h.record.hold(owner) >= 0; inside != (ans.Count > 0) {
+		t.Fatalf("released, count %d, inside %v", ans.Count, inside)
+	}
+	if len(h.record.Holds) < len(before.Holds)-1 || !reflect.DeepEqual(h.record.Line, before.Line) || !reflect.DeepEqual(h.record.Tombs, before.Tombs) {
+		t.Fatalf("release of %s made %+v of %+v", owner, h.record, before)
+	}
+}
+
+func (h *history) leave(t *rapid.T, owner string) {
+	before, ans := h.step(t, func(r Record) (Record, Answer) { return Leave(r, owner, h.now) })
+	h.untouched(t, before)
+	want := NotHeld
+	if before.place(owner) >= 0 {
+		want = Done
+	}
+	if ans.Verdict != want || h.record.place(owner) >= 0 || len(h.record.Line) < len(before.Line)-1 {
+		t.Fatalf("leave: %+v, line %+v", ans, h.record.Line)
+	}
+}
+
+// check holds at any time.
+func (h *history) check(t *rapid.T) {
+	r := Expire(h.record, h.now)
+	if twice := Expire(r, h.now); !reflect.DeepEqual(r, twice) {
+		t.Fatalf("expired twice: %+v, once: %+v", twice, r)
+	}
+	if left := spare(r); left < 0 {
+		t.Fatalf("%d more than the limit of %d is held: %+v", -left, r.Spec.Limit, r.Holds)
+	}
+	seen := make(map[string]bool)
+	for _, v := range r.Holds {
+		if seen[v.Owner] || v.Expiry <= h.now || v.Count < 1 || v.Weight < 1 {
+			t.Fatalf("lease %+v in %+v", v, r)
+		}
+		if v.Token != h.tokens[v.Owner] {
+			t.Fatalf("the token of %s went from %v to %v", v.Owner, h.tokens[v.Owner], v.Token)
+		}
+		seen[v.Owner] = true
+	}
+	for _, p := range r.Line {
+		if seen[p.Owner] || p.Expiry <= h.now || r.buried(p.Owner) {
+			t.Fatalf("place %+v in %+v", p, r)
+		}
+		seen[p.Owner] = true
+	}
+	if r.Token != h.last {
+		t.Fatalf("the record's token is %v, the last grant's was %v", r.Token, h.last)
+	}
+}
+
+func (h *history) held(t *rapid.T, owner string) Hold {
+	i := h.record.hold(owner)
+	if i < 0 {
+		t.Fatalf("%s is not inside: %s", owner, fmt.Sprint(h.record))
+	}
+	return h.record.Holds[i]
+}
+
+// spare is what is left of the limit, counted apart from the rule.
+func spare(r Record) int64 {
+	left := r.Spec.Limit
+	for _, h := range r.Holds {
+		left -= max(h.Weight, 1)
+	}
+	return left
+}
