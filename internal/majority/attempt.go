@@ -108,14 +108,8 @@ func (a *attempt) note(node int, said store.NodeOutcome) {
 // failure is the error of a lost attempt. The mutex is held.
 func (a *attempt) failure(ctx context.Context) error {
 	nodes := a.k.evidence(a.said, &a.core)
-	healthy := 0
-	for _, n := range nodes {
-		if n.Outcome == store.Granted || n.Outcome == store.Taken {
-			healthy++
-		}
-	}
 	need := quorum.Majority(len(nodes))
-	if busy := BusyError(a.r.Name, nodes, need); busy != nil && healthy >= need {
+	if busy := BusyError(a.r.Name, nodes, need); busy != nil {
 		return busy
 	}
 	err := &store.QuorumError{Op: "acquire", Name: a.r.Name, Need: need, Nodes: nodes}

@@ -33,12 +33,14 @@ func (k *Keeper) evidence(said []store.NodeOutcome, m machine) []store.NodeOutco
 	return nodes
 }
 
-// BusyError says who keeps us from a majority, nil if nobody does. ExpiresIn
-// is when a majority of the nodes can be free, if nobody renews.
+// BusyError says who keeps us from a majority, nil if nobody does: when so many
+// nodes are away that there is none to be had, being held is not the reason.
+// ExpiresIn is when a majority of the nodes can be free, if nobody renews, as
+// far as their answers were waited for.
 func BusyError(name string, nodes []store.NodeOutcome, need int) *store.BusyError {
 	var free []time.Duration
 	var holder store.Holder
-	most := 0
+	most, away := 0, 0
 	for i, n := range nodes {
 		switch n.Outcome {
 		case store.Granted:
@@ -56,14 +58,17 @@ func BusyError(name string, nodes []store.NodeOutcome, need int) *store.BusyErro
 			if count > most {
 				most, holder = count, n.Holder
 			}
+		case store.Pending, store.Absent:
+		default:
+			away++
 		}
 	}
-	if most == 0 {
+	if most == 0 || len(nodes)-away < need {
 		return nil
 	}
 	e := &store.BusyError{Name: name, Holder: holder, ExpiresIn: -1}
-	if slices.Sort(free); len(free) >= need {
-		e.ExpiresIn = free[need-1]
+	if slices.Sort(free); len(free) > 0 {
+		e.ExpiresIn = free[min(need, len(free))-1]
 	}
 	if len(nodes) > 1 {
 		e.Nodes = nodes

@@ -25,6 +25,7 @@ type Store struct {
 	nodes    []*node
 	keeper   majority.Keeper
 	servers  registry
+	wall     func() time.Time // time of day
 	closed   atomic.Bool
 	inFlight atomic.Int64 // calls put in line and not answered yet
 }
@@ -51,8 +52,8 @@ func Open(ctx context.Context, urls []string, o *Options) (*Store, error) {
 	if opts, err = opts.settle(); err != nil {
 		return nil, err
 	}
-	s := &Store{o: opts, servers: registry{ids: map[int]identity{}}}
-	s.keeper = majority.Keeper{Encode: encode, NodeTimeout: opts.nodeTimeout, Clock: opts.Clock, Logger: opts.Logger}
+	s := &Store{o: opts, wall: time.Now, servers: registry{ids: map[int]identity{}}}
+	s.keeper = majority.Keeper{Encode: s.encode, NodeTimeout: opts.nodeTimeout, Clock: opts.Clock, Logger: opts.Logger}
 	if n := len(addrs); n%2 == 0 {
 		opts.Logger.Warn("an even number of nodes survives no more failures than one node less", "nodes", n, "failures", n-quorum.Majority(n))
 	}

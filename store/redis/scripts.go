@@ -87,13 +87,15 @@ var (
 	counterLifeArg = millis(counterLife)
 )
 
-// encode turns a question into the command that asks it.
-func encode(q majority.Question) any {
+// encode turns a question into the command that asks it. The wall clock serves
+// for the token's proposal only, which each node keeps near its own clock: a
+// wrong one costs a round trip, and changes nothing else.
+func (s *Store) encode(q majority.Question) any {
 	r, value := q.Lease, encodeValue(q.Lease)
 	lock, counter := r.Name, counterKey(r.Name)
 	switch q.Op {
 	case quorum.Acquire:
-		propose := strconv.FormatInt(time.Now().Add(proposalLead).UnixMicro(), 10)
+		propose := strconv.FormatInt(s.wall().Add(proposalLead).UnixMicro(), 10)
 		return acquireScript.call([]string{lock, counter, tombKey(lock, r.Owner)},
 			[]string{value, millis(r.TTL), propose, maxLeadArg, counterLifeArg})
 	case quorum.Confirm:

@@ -1,0 +1,23 @@
+package redis
+
+import "time"
+
+// StepWall makes the store see another time of day than the machine's.
+func (s *Store) StepWall(by time.Duration) {
+	s.wall = func() time.Time { return time.Now().Add(by) }
+}
+
+// Classify exposes what a reply of the server is taken for.
+var Classify = classifyReply
+
+// ParseURLs exposes the reading of URLs: the nodes and the settings.
+func ParseURLs(urls []string, o Options) (hosts []string, _ Options, _ error) {
+	addrs, o, err := parseURLs(urls, o)
+	for _, a := range addrs {
+		hosts = append(hosts, a.host)
+	}
+	return hosts, o, err
+}
+
+// DecodeValue exposes the reading of a key's value.
+var DecodeValue = decodeValue
