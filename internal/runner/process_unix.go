@@ -1,0 +1,109 @@
+//go:build unix
+
+package runner
+
+import (
+	"errors"
+	"os"
+	"runtime"
+	"syscall"
+)
+
+// process is the command and the group it leads.
+type process struct {
+	pid     int // also the number of its group
+	changes <-chan change
+}
+
+func isFormat(err error) bool { return errors.Is(err, syscall.ENOEXEC) }
+
+// start starts cmd as the leader of a group of its own.
+func start(cmd Command, tty *terminal) (*process, *StartError) {
+	attr := &syscall.SysProcAttr{Setpgid: true}
+	if tty.ours() && tty.stdin {
+		// In the same breath as the start: a command in the background would
+		// be stopped when it reads from the terminal.
+		attr.Foreground, attr.Ctty = true, tty.fd
+		tty.given = true
+	}
+	dieWithParent(attr)
+
+	type result struct {
+		pid int
+		err error
+	}
+	started := make(chan result)
+	changes := make(chan change, 1)
+	go func() {
+		// The kernel ties the command's life to that of the thread that starts
+		// it, not to that of the process: this thread has to stay.
+		runtime.LockOSThread()
+		defer runtime.UnlockOSThread()
+		files := []*os.File{cmd.Stdin, cmd.Stdout, cmd.Stderr}
+		fds := make([]uintptr, len(files))
+		for i, f := range files {
+			fds[i] = f.Fd()
+		}
+		pid, _, err := syscall.StartProcess(cmd.Path, cmd.Args, &syscall.ProcAttr{Env: cmd.Env, Files: fds, Sys: attr})
+		runtime.KeepAlive(files)
+		started <- result{pid, err}
+		if err == nil {
+			await(pid, changes)
+		}
+	}()
+	r := <-started
+	if r.err != nil {
+		return nil, startError(cmd.Args[0], r.err)
+	}
+	return &process{pid: r.pid, changes: changes}, nil
+}
+
+// await reports stops of the process, and its end, which it is the one to reap.
+func await(pid int, changes chan<- change) {
+	for {
+		var ws syscall.WaitStatus
+		_, err := syscall.Wait4(pid, &ws, syscall.WUNTRACED, nil)
+		switch {
+		case err == syscall.EINTR:
+		case err != nil:
+			// Only if somebody else reaps our children; its code is unknown then.
+			changes <- change{exit: &exit{code: CodeTrouble}}
+			return
+		case ws.Stopped():
+			changes <- change{stop: ws.StopSignal()}
+		case ws.Signaled():
+			changes <- change{exit: &exit{signal: ws.Signal()}}
+			return
+		case ws.Exited():
+			changes <- change{exit: &exit{code: ws.ExitStatus()}}
+			return
+		}
+	}
+}
+
+// signal goes to the whole group. That the group is gone is no news.
+func (p *process) signal(sig syscall.Signal) { syscall.Kill(-p.pid, sig) }
+
+// terminate asks the group to stop. It also wakes processes that are stopped,
+// which would not see it.
+func (p *process) terminate() bool {
+	p.signal(syscall.SIGTERM)
+	p.signal(syscall.SIGCONT)
+	return true
+}
+
+func (p *process) kill() { p.signal(syscall.SIGKILL) }
+
+// groupAlive says whether anything is left in the group, once its leader was
+// reaped: its number stays taken for as long as the group has a member. Where
+// we are the parent of orphans, as the first process of a container is, they
+// are reaped here.
+func (p *process) groupAlive() bool {
+	for {
+		var ws syscall.WaitStatus
+		if pid, err := syscall.Wait4(-p.pid, &ws, syscall.WNOHANG, nil); err != syscall.EINTR && (pid <= 0 || err != nil) {
+			break
+		}
+	}
+	return syscall.Kill(-p.pid, 0) != syscall.ESRCH
+}

@@ -1,0 +1,224 @@
+// Package runner runs a command for as long as a lease allows, and not longer.
+// It passes signals and the terminal through as if it were not there, tells the
+// command when the lease is lost, and has ended it when validity ends. What a
+// lock is, and where it is kept, it does not know.
+package runner
+
+import (
+	"fmt"
+	"os"
+	"syscall"
+	"time"
+)
+
+// Exit codes that are not the command's own. That of a command ended by signal
+// n is SignalCode + n.
+const (
+	CodeLost          = 123 // the lease was lost; the command was stopped
+	CodeTrouble       = 125 // nothing is known of the command
+	CodeNotExecutable = 126 // the command was found and can not be run
+	CodeNotFound      = 127 // there is no such command
+	SignalCode        = 128
+)
+
+// Lease is what a runner needs to know of a lease.
+type Lease interface {
+	// Done is closed when the lease is over.
+	Done() <-chan struct{}
+	// Err says why it is over, nil while it can be trusted. It reads the clock.
+	Err() error
+	// Deadline is the end of validity as it is known now. It is asked for anew
+	// whenever it matters, because a machine may have been suspended since.
+	Deadline() time.Time
+}
+
+// Command is what to run. Resolve finds its Path.
+type Command struct {
+	Path string   // of the executable
+	Args []string // with the command's own name first
+	Env  []string // "KEY=value", complete
+	// The command gets these very files; nothing is copied.
+	Stdin, Stdout, Stderr *os.File
+}
+
+// Config is how to run it.
+type Config struct {
+	Lease  Lease
+	Budget Budget
+	// Signals are passed on to the command. See Signals for which to ask for.
+	Signals <-chan os.Signal
+	// Report is told what happens, for people. It must not block: a pipe that
+	// nobody reads must not keep a command alive. May be nil.
+	Report func(msg string)
+}
+
+// Outcome is how it went.
+type Outcome struct {
+	// Code to exit with.
+	Code int
+	// Err is why Code is not the command's own, nil when it is: a *StartError,
+	// or the lease's error when that was lost, even if the command ended by
+	// itself in the same moment.
+	Err error
+	// Signal is what ended the command, or kept it from being started.
+	Signal syscall.Signal
+}
+
+// Run starts cmd and returns when it has ended, and, if the lease was lost, when
+// every process of its group has. It is to be called once in a process: signal
+// handling and the terminal belong to the whole process.
+//
+// As long as the lease holds, only the command itself is waited for: what it
+// left running in the background goes on, without the lease.
+func Run(cmd Command, c Config) Outcome {
+	if sig := endBeforeStart(c.Signals); sig != 0 {
+		return Outcome{Code: SignalCode + int(sig), Signal: sig}
+	}
+	if c.Report == nil {
+		c.Report = func(string) {}
+	}
+	tty := openTerminal(cmd.Stdin)
+	defer tty.close()
+	if err := c.Lease.Err(); err != nil {
+		c.Report(fmt.Sprintf("%v: the command was not started", err))
+		return Outcome{Code: CodeLost, Err: err}
+	}
+	proc, err := start(cmd, tty)
+	if err != nil {
+		return Outcome{Code: err.Code, Err: err}
+	}
+	tty.watch(proc.pid)
+	r := run{Config: c, proc: proc, tty: tty}
+	return r.loop()
+}
+
+// endBeforeStart is the signal that came in after the lease was granted and
+// asks to end what has not begun yet, or zero.
+func endBeforeStart(signals <-chan os.Signal) syscall.Signal {
+	for {
+		select {
+		case s := <-signals:
+			if sig, ok := s.(syscall.Signal); ok && Ends(sig) {
+				return sig
+			}
+		default:
+			return 0
+		}
+	}
+}
+
+// run is one command that runs.
+type run struct {
+	Config
+	proc *process
+	tty  *terminal
+
+	phase   phase
+	entered time.Time // the phase
+	lost    error
+	exit    *exit // nil while the command runs
+}
+
+func (r *run) loop() Outcome {
+	over := r.Lease.Done()
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for {
+		v := r.look()
+		was := r.phase
+		if r.phase = r.phase.next(v, r.Budget); r.phase != was {
+			r.entered = time.Now()
+			r.enter(was, v)
+		}
+		if r.phase == done {
+			return r.outcome()
+		}
+		// A lost lease is dealt with before a stopped command may go on.
+		nap := min(r.phase.nap(v, r.Budget), r.tty.resume(r.lost == nil))
+		timer.Reset(nap)
+		select {
+		case c := <-r.proc.changes:
+			if c.exit != nil {
+				r.exit = c.exit
+			} else {
+				r.tty.stopped(c.stop)
+			}
+		case s := <-r.Signals:
+			r.pass(s)
+		case s := <-r.tty.signals():
+			r.tty.told(s)
+		case <-over:
+			over = nil
+		case <-timer.C:
+		}
+	}
+}
+
+// look is what can be seen now.
+func (r *run) look() view {
+	if r.lost == nil {
+		r.lost = r.Lease.Err()
+	}
+	v := view{exited: r.exit != nil, lost: r.lost != nil, since: time.Since(r.entered)}
+	if v.lost {
+		v.left = time.Until(r.Lease.Deadline())
+		v.alone = v.exited && !r.proc.groupAlive()
+	}
+	return v
+}
+
+// enter does what the new phase asks for. Signals leave first, words later.
+func (r *run) enter(was phase, v view) {
+	switch {
+	case r.phase == told:
+		how := "was told to stop"
+		if !r.proc.terminate() {
+			how = "can not be told to stop on this system"
+		}
+		rest := min(r.Budget.Grace, v.left-r.Budget.Slack).Round(time.Millisecond)
+		r.Report(fmt.Sprintf("%v: the command %s, and will be killed in %v", r.lost, how, rest))
+	case r.phase == killing:
+		r.proc.kill()
+		r.tty.killed()
+		if was == told {
+			r.Report("the command did not stop in time: killed")
+		} else {
+			r.Report(fmt.Sprintf("%v: the command was killed", r.lost))
+		}
+	case r.phase == done && was == running && v.lost:
+		r.Report(fmt.Sprintf("%v: the command had just ended", r.lost))
+	case r.phase == done && was == killing && !v.alone:
+		r.Report("processes that the command started were killed, and are not gone yet")
+	}
+}
+
+// pass gives a signal that was meant for the command to its whole group, as a
+// terminal would.
+func (r *run) pass(s os.Signal) {
+	if sig, ok := s.(syscall.Signal); ok && r.exit == nil {
+		r.proc.signal(sig)
+	}
+}
+
+func (r *run) outcome() Outcome {
+	o := Outcome{Code: r.exit.code, Signal: r.exit.signal}
+	if r.exit.signal != 0 {
+		o.Code = SignalCode + int(r.exit.signal)
+	}
+	if r.lost != nil {
+		o.Code, o.Err = CodeLost, r.lost
+	}
+	return o
+}
+
+// exit is how a command ended: by itself with a code, or by a signal.
+type exit struct {
+	code   int
+	signal syscall.Signal
+}
+
+// change is news of the command: it ended, or a signal stopped it.
+type change struct {
+	exit *exit
+	stop syscall.Signal
+}

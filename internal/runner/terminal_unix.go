@@ -1,0 +1,181 @@
+//go:build unix
+
+package runner
+
+import (
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+	"golang.org/x/term"
+)
+
+// terminal is the terminal that controls our session. A command that runs in a
+// group of its own is, to the shell that started us, no part of the job; this
+// makes it behave like one. The group that may read from the terminal, and that
+// Ctrl-C and Ctrl-Z reach, is the command's; when it stops we stop, so that the
+// shell sees its job stopped, and when we go on it does.
+//
+// A nil *terminal is no terminal, and all its methods do nothing.
+type terminal struct {
+	fd    int
+	own   int  // our group
+	stdin bool // the command's input is a terminal too
+	state *term.State
+	sigs  chan os.Signal
+
+	child    int  // the command's group, 0 before it runs
+	given    bool // the terminal was given to it
+	paused   bool // it is stopped, and so are we, or will be
+	resumeAt time.Time
+	restore  bool // it was killed, and could not tidy up
+}
+
+// openTerminal finds out whether there is one.
+func openTerminal(stdin *os.File) *terminal {
+	fd, err := unix.Open("/dev/tty", unix.O_RDWR|unix.O_CLOEXEC|unix.O_NOCTTY, 0)
+	if err != nil {
+		return nil
+	}
+	t := &terminal{fd: fd, own: unix.Getpgrp(), stdin: term.IsTerminal(int(stdin.Fd())), sigs: make(chan os.Signal, 4)}
+	t.state, _ = term.GetState(fd) // nil: nothing to restore
+	// From before the command starts: a Ctrl-Z that stopped only us would let
+	// it run on with nobody to renew the lease.
+	signal.Notify(t.sigs, syscall.SIGTSTP, syscall.SIGCONT)
+	return t
+}
+
+// watch begins to take part in job control for the command, which runs. Only
+// now, because it would have inherited that we ignore a signal.
+func (t *terminal) watch(child int) {
+	if t == nil {
+		return
+	}
+	t.child = child
+	signal.Ignore(syscall.SIGTTOU) // or taking the terminal back would stop us
+}
+
+// close takes the terminal back for whatever runs after us.
+func (t *terminal) close() {
+	if t == nil {
+		return
+	}
+	signal.Ignore(syscall.SIGTTOU)
+	t.take()
+	if t.restore && t.state != nil && t.ours() {
+		term.Restore(t.fd, t.state)
+	}
+	signal.Reset(syscall.SIGTTOU, syscall.SIGTSTP, syscall.SIGCONT)
+	unix.Close(t.fd)
+}
+
+func (t *terminal) signals() <-chan os.Signal {
+	if t == nil {
+		return nil
+	}
+	return t.sigs
+}
+
+// ours says whether the terminal is in our group's hands.
+func (t *terminal) ours() bool { return t != nil && t.holder() == t.own }
+
+// holder is the group in the foreground, 0 when that can not be found out.
+func (t *terminal) holder() int {
+	group, err := unix.IoctlGetInt(t.fd, unix.TIOCGPGRP)
+	if err != nil {
+		return 0
+	}
+	return group
+}
+
+func (t *terminal) give() {
+	t.given = unix.IoctlSetPointerInt(t.fd, unix.TIOCSPGRP, t.child) == nil
+}
+
+// take takes the terminal back from the command or from a group that is gone,
+// and from nobody else: by now it may be the shell's.
+func (t *terminal) take() {
+	if !t.given {
+		return
+	}
+	h := t.holder()
+	if h != 0 && (h == t.child || syscall.Kill(-h, 0) == syscall.ESRCH) {
+		unix.IoctlSetPointerInt(t.fd, unix.TIOCSPGRP, t.own)
+	}
+	t.given = false
+}
+
+// stopped deals with a stop of the command.
+func (t *terminal) stopped(sig syscall.Signal) {
+	if t == nil {
+		return
+	}
+	switch sig {
+	case syscall.SIGTSTP:
+		t.pause()
+	case syscall.SIGTTIN, syscall.SIGTTOU:
+		// It wanted the terminal. If that is ours, it can have it; this is how
+		// a command whose input is a pipe asks the user something.
+		t.stdin = true
+		if h := t.holder(); h == t.own || h == t.child {
+			t.resumeNow()
+			return
+		}
+		t.pause()
+	}
+	// SIGSTOP was meant for the command alone.
+}
+
+// pause stops our own group, us included, as the terminal would have, had it
+// known the command to be part of it. Where nobody could continue us the
+// system does not stop us, and the command goes on shortly.
+//
+// It is SIGTTIN that does it, whatever stopped the command: SIGTSTP is caught,
+// and the language's runtime has no way back from that to being stopped by it.
+func (t *terminal) pause() {
+	t.take()
+	t.paused, t.resumeAt = true, time.Now().Add(200*time.Millisecond)
+	syscall.Kill(0, syscall.SIGTTIN)
+}
+
+// told deals with a signal that job control sent to us.
+func (t *terminal) told(s os.Signal) {
+	switch s {
+	case syscall.SIGTSTP:
+		syscall.Kill(-t.child, syscall.SIGTSTP)
+	case syscall.SIGCONT:
+		t.resumeNow()
+	}
+}
+
+// resumeNow has resume go on with the command at once.
+func (t *terminal) resumeNow() { t.paused, t.resumeAt = true, time.Now() }
+
+// resume lets the command go on when its time has come, unless that may not be:
+// the lease may have been lost while we were stopped. It says how long to wait
+// before asking again.
+func (t *terminal) resume(may bool) time.Duration {
+	if t == nil || !t.paused {
+		return time.Hour
+	}
+	if wait := time.Until(t.resumeAt); wait > 0 {
+		return wait
+	}
+	t.paused = false
+	if may {
+		if t.stdin && t.ours() {
+			t.give()
+		}
+		syscall.Kill(-t.child, syscall.SIGCONT)
+	}
+	return time.Hour
+}
+
+// killed notes that the command can not have left the terminal as it found it.
+func (t *terminal) killed() {
+	if t != nil {
+		t.restore = true
+	}
+}
