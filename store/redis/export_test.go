@@ -21,3 +21,6 @@ func ParseURLs(urls []string, o Options) (hosts []string, _ Options, _ error) {
 
 // DecodeValue exposes the reading of a key's value.
 var DecodeValue = decodeValue
+
+// Settle exposes the check of options.
+var Settle = Options.settle

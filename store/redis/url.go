@@ -66,7 +66,10 @@ func parseURLs(urls []string, o Options) ([]address, Options, error) {
 		}
 	}
 	o, err := applySettings(settings, o)
-	return addrs, o, err
+	if err != nil {
+		return nil, o, err
+	}
+	return addrs, o, nil
 }
 
 func parseURL(raw string) ([]address, url.Values, error) {
@@ -79,17 +82,18 @@ func parseURL(raw string) ([]address, url.Values, error) {
 	if i := strings.IndexAny(rest, "/?#"); i >= 0 {
 		authority, tail = rest[:i], rest[i:]
 	}
+	if path, _, _ := strings.Cut(tail, "?"); strings.Contains(path, "@") {
+		// Nothing is echoed: what looks like a host here is half a password.
+		return nil, nil, errors.New("redis: the URL has a / or # before its @: escape special characters in the user name and the password (@ is %40, / is %2F, : is %3A, # is %23)")
+	}
 	user, hosts := "", authority
 	if i := strings.LastIndex(authority, "@"); i >= 0 {
 		user, hosts = authority[:i+1], authority[i+1:]
 	}
 	// A list of hosts is not a URL's host, so the rest is parsed without it.
 	u, err := url.Parse(scheme + "://" + user + "host" + tail)
-	if err != nil {
-		return nil, nil, fmt.Errorf("redis: the URL of %s can not be read: escape special characters in the user name and the password (@ is %%40, / is %%2F, : is %%3A)", hosts)
-	}
-	if u.Fragment != "" {
-		return nil, nil, fmt.Errorf("redis: the URL of %s has a # in it: escape it as %%23", hosts)
+	if err != nil || u.Fragment != "" {
+		return nil, nil, fmt.Errorf("redis: the URL of %s can not be read: escape special characters in the user name and the password (@ is %%40, / is %%2F, : is %%3A, # is %%23)", hosts)
 	}
 	query, err := url.ParseQuery(u.RawQuery)
 	if err != nil {
@@ -124,7 +128,10 @@ func hostPort(host string) (string, error) {
 	}
 	name, port, err := net.SplitHostPort(host)
 	if n, bad := strconv.Atoi(port); err != nil || bad != nil || n < 1 || n > 65535 || name == "" {
-		return "", fmt.Errorf("redis: %q is not host:port (an IPv6 address is written [::1]:6379)", host)
+		// What stands after the colon is not echoed: where the @ was forgotten
+		// it is a password.
+		name, _, _ := strings.Cut(host, ":")
+		return "", fmt.Errorf("redis: the address that begins with %q is not host:port (an IPv6 address is written [::1]:6379)", name)
 	}
 	return net.JoinHostPort(name, port), nil
 }
