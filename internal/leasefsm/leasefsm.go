@@ -113,7 +113,9 @@ func New(c Config) Lease { return Lease{Config: c} }
 // step first lets time pass: an event that arrives after the holder had to be
 // told finds the lease lost, however late a timer may be.
 func (l Lease) Step(e Event, start, now clock.Instant) Lease {
-	l = l.pass(now)
+	if renewInTime || e != Renewed {
+		l = l.pass(now)
+	}
 	switch e {
 	case Granted:
 		if l.state == Waiting {
@@ -155,6 +157,9 @@ func (l Lease) Step(e Event, start, now clock.Instant) Lease {
 }
 
 func (l Lease) granted(start, now clock.Instant) Lease {
+	if !fromStart {
+		start = now
+	}
 	l.since = start
 	l.until = l.bound(validity.Until(start, l.TTL))
 	l.renewAt = start.Add(l.Renew)

@@ -38,6 +38,9 @@ type candidate struct {
 	asked uint64 // the token it was asked to confirm, if larger than at
 }
 
+// counts says whether the token can be confirmed there.
+func (n *candidate) counts() bool { return n.phase == Held || !confirmOwned }
+
 // NewAttempt begins an attempt whose requests leave after start. The driver
 // sends Acquire to every node.
 func NewAttempt(c Config, ttl time.Duration, start clock.Instant) Attempt {
@@ -78,7 +81,7 @@ func (a *Attempt) hear(e Event) {
 			n.phase = Doubtful
 		}
 	}
-	if e.Op == Confirm && n.phase == Held {
+	if e.Op == Confirm && n.counts() {
 		switch e.Kind {
 		case Yes:
 			n.at, n.late = max(n.at, e.Token), false
@@ -130,11 +133,11 @@ func (a *Attempt) decide(now clock.Instant, out []Send) []Send {
 	slices.Sort(answers[:held])
 	token := answers[need-1]
 	for _, n := range a.nodes[:a.Nodes] {
-		if n.phase == Held && !n.late && n.at == token {
+		if n.counts() && !n.late && n.at == token {
 			confirmed++
 		}
 	}
-	if confirmed >= need {
+	if confirmed >= need || !confirmToken {
 		a.verdict, a.token = Won, token
 		return out
 	}
@@ -142,7 +145,7 @@ func (a *Attempt) decide(now clock.Instant, out []Send) []Send {
 		a.confirmBy = now.Add(a.NodeTimeout)
 	}
 	for i := range a.Nodes {
-		if n := &a.nodes[i]; n.phase == Held && max(n.at, n.asked) < token {
+		if n := &a.nodes[i]; n.counts() && max(n.at, n.asked) < token {
 			n.asked = token
 			out = append(out, Send{Node: i, Op: Confirm, Token: token})
 		}
@@ -156,7 +159,7 @@ func (a *Attempt) cleanUp(out []Send) []Send {
 	for i := range a.Nodes {
 		n := &a.nodes[i]
 		if n.phase == Held || n.phase == Doubtful {
-			out = append(out, Send{Node: i, Op: Release, Tomb: n.phase == Doubtful})
+			out = append(out, Send{Node: i, Op: Release, Tomb: n.phase == Doubtful && buryDoubtful})
 			n.phase = Relinquish
 		}
 	}

@@ -1,0 +1,100 @@
+package modelnode
+
+import (
+	"slices"
+	"time"
+
+	"github.com/leasehold-dev/leasehold/internal/clock"
+)
+
+// Acquire takes the lock if it is free, and draws its token. An owner that has
+// it already is answered the same again.
+func (l Lock[O]) Acquire(r Rules, a Ask[O], now clock.Instant) (Lock[O], Answer[O]) {
+	if now < l.ShutUntil {
+		return l, Answer[O]{Verdict: Shut}
+	}
+	held, last := l.holder(now), l.last(now)
+	nobody := *new(O)
+	if held != nobody && held != a.Owner {
+		return l, l.taken(now)
+	}
+	if held == a.Owner && last != 0 {
+		return l.lasting(r, a.TTL, now), Answer[O]{Token: last}
+	}
+	if !r.NoTombs && l.buried(a.Owner, now) {
+		return l, Answer[O]{Verdict: Buried}
+	}
+	token := max(l.draw(r, a.Propose, now), last+1)
+	l = l.count(r, token, now)
+	l.Owner, l.Expiry = a.Owner, now.Add(a.TTL)
+	return l, Answer[O]{Token: token}
+}
+
+// draw is the token that clock and proposal ask for.
+func (l Lock[O]) draw(r Rules, propose uint64, now clock.Instant) uint64 {
+	if r.NoClock {
+		return propose
+	}
+	micros := uint64(max(0, now) / 1000)
+	return max(micros, min(propose, micros+uint64(r.MaxLead.Microseconds())))
+}
+
+// Confirm raises the counter to at least token, if o has the lock.
+func (l Lock[O]) Confirm(r Rules, o O, token uint64, now clock.Instant) (Lock[O], Answer[O]) {
+	if l.holder(now) != o && !r.ConfirmAnywhere {
+		return l, l.taken(now)
+	}
+	if last := l.last(now); last >= token {
+		return l, Answer[O]{Token: last}
+	}
+	return l.count(r, token, now), Answer[O]{Token: token}
+}
+
+// Extend makes o's lease last at least ttl from now, if o has it.
+func (l Lock[O]) Extend(r Rules, o O, ttl time.Duration, now clock.Instant) (Lock[O], Answer[O]) {
+	held := l.holder(now)
+	if r.ExtendCreates && held == *new(O) {
+		held, l.Owner, l.Expiry = o, o, now.Add(ttl)
+	}
+	if held != o {
+		return l, l.taken(now)
+	}
+	if l.CounterExpiry != 0 && now < l.CounterExpiry {
+		l.CounterExpiry = now.Add(r.CounterLife)
+	}
+	return l.lasting(r, ttl, now), Answer[O]{}
+}
+
+// lasting has the present lease last for ttl from now.
+func (l Lock[O]) lasting(r Rules, ttl time.Duration, now clock.Instant) Lock[O] {
+	if end := now.Add(ttl); end > l.Expiry || r.ExpiryShrinks {
+		l.Expiry = end
+	}
+	return l
+}
+
+// Release ends o's lease. If o does not have the lock, and tomb is positive, o
+// can not acquire it for that long.
+func (l Lock[O]) Release(r Rules, o O, tomb time.Duration, now clock.Instant) (Lock[O], Answer[O]) {
+	if l.holder(now) == o {
+		l.Owner, l.Expiry = *new(O), 0
+		return l, Answer[O]{}
+	}
+	a := l.taken(now)
+	if tomb > 0 && !r.NoTombs {
+		alive := slices.DeleteFunc(slices.Clone(l.Tombs), func(t Tomb[O]) bool { return t.Owner == o || now >= t.Expiry })
+		l.Tombs = append(alive, Tomb[O]{Owner: o, Expiry: now.Add(tomb)})
+	}
+	return l, a
+}
+
+// Crash is a restart without the lost memory: the lock, the tombstones and,
+// unless it is kept durably, the counter. The node grants nothing for the
+// quarantine that follows.
+func (l Lock[O]) Crash(keepCounter bool, quarantine time.Duration, now clock.Instant) Lock[O] {
+	after := Lock[O]{ShutUntil: now.Add(quarantine)}
+	if keepCounter {
+		after.Counter, after.CounterExpiry = l.Counter, l.CounterExpiry
+	}
+	return after
+}

@@ -1,0 +1,29 @@
+package modelnode
+
+import "time"
+
+// Rules say how a node behaves. Each switch takes one mechanism away; with
+// none set, a node does what the scripts do.
+type Rules struct {
+	// NoClock: the node's clock is no floor for tokens, and does not bound
+	// what a client proposes. Tokens then count from 1.
+	NoClock bool
+	// NoTombs: a release that finds nothing leaves nothing behind.
+	NoTombs bool
+	// ConfirmAnywhere: a token is confirmed even where the lock is not ours.
+	ConfirmAnywhere bool
+	// ExpiryShrinks: a lease ends when the last extension said, even if an
+	// earlier one said later.
+	ExpiryShrinks bool
+	// ExtendCreates: extending takes the lock if nobody has it.
+	ExtendCreates bool
+
+	// MaxLead is how far a proposed token may lead the node's clock.
+	MaxLead time.Duration
+	// CounterLife is how long the counter outlives the last grant or renewal;
+	// zero: for ever.
+	CounterLife time.Duration
+}
+
+// Shipped are the rules the scripts are given.
+func Shipped() Rules { return Rules{MaxLead: time.Second, CounterLife: 24 * time.Hour} }

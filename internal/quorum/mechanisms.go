@@ -1,0 +1,15 @@
+//go:build !mutants
+
+package quorum
+
+// The mechanisms that safety rests on. The checker's build makes them
+// variables, to show that each is needed; here they are constants.
+const (
+	// confirmToken: a token counts only when a majority stands at it.
+	confirmToken = true
+	// confirmOwned: only nodes where the lock is ours can confirm.
+	confirmOwned = true
+	// buryDoubtful: where an acquire may still arrive, its release leaves a
+	// tombstone.
+	buryDoubtful = true
+)

@@ -1,0 +1,17 @@
+//go:build mutants
+
+package quorum
+
+var (
+	confirmToken = true
+	confirmOwned = true
+	buryDoubtful = true
+)
+
+// Mechanisms are the switches of this build, by name. All are on at first.
+// Nobody may be stepping a machine while one is changed.
+var Mechanisms = map[string]*bool{
+	"confirm-token": &confirmToken,
+	"confirm-owned": &confirmOwned,
+	"bury-doubtful": &buryDoubtful,
+}
