@@ -37,7 +37,8 @@ type hold struct {
 	c     *Client
 	req   store.Request
 	token fence.Token
-	least clock.Instant // held until here at least, where MinHold asks for it
+	least clock.Instant               // held until here at least, where MinHold asks for it
+	delay func(try int) time.Duration // pauses between releases of unknown outcome
 
 	// Guarded by the keeper's mutex.
 	fsm     leasefsm.Lease
@@ -192,7 +193,7 @@ func (h *hold) giveBack(ctx context.Context) error {
 			return err
 		}
 		sent = true
-		if pause(ctx, defaultRetryDelay(try)); ctx.Err() != nil {
+		if pause(ctx, min(max(h.delay(try), time.Millisecond), bound/10)); ctx.Err() != nil {
 			h.c.log.Warn("release: outcome unknown, the lock ends by its TTL", "lock", h.req.Name, "err", err)
 			return err
 		}

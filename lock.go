@@ -94,7 +94,7 @@ func (l *Lock) attempt(ctx, base context.Context, life leasefsm.Config) (*Lease,
 	}
 	now := l.c.clock.Now()
 	fsm = fsm.Step(leasefsm.Granted, start, now)
-	h := &hold{c: l.c, req: req, token: grant.Token, least: start.Add(l.o.MinHold), fsm: fsm, at: -1}
+	h := &hold{c: l.c, req: req, token: grant.Token, least: start.Add(l.o.MinHold), delay: l.o.delay(), fsm: fsm, at: -1}
 	if !fsm.Live() {
 		err := h.giveBack(ctx)
 		return nil, &LostError{Name: l.name, Reason: "the grant took " + store.Round(now.Sub(start)).String() + " to arrive, and its validity was over", Err: err}

@@ -66,7 +66,8 @@ type LockOptions struct {
 	// context ends.
 	Tries int
 	// RetryDelay is the pause after the try-th attempt, from 1. It is cut
-	// short when the holder's lease ends earlier. Default
+	// short when the holder's lease ends earlier. A release of unknown outcome
+	// is tried again after such pauses too, of half a second at most. Default
 	// Backoff(10*time.Millisecond, 250*time.Millisecond).
 	RetryDelay func(try int) time.Duration
 	// OnWait is called before each pause with the reason, a *BusyError or a
@@ -87,6 +88,13 @@ func Backoff(least, most time.Duration) func(try int) time.Duration {
 }
 
 var defaultRetryDelay = Backoff(10*time.Millisecond, 250*time.Millisecond)
+
+func (o LockOptions) delay() func(try int) time.Duration {
+	if o.RetryDelay != nil {
+		return o.RetryDelay
+	}
+	return defaultRetryDelay
+}
 
 // merge returns o with the fields that are set in over.
 func (o LockOptions) merge(over LockOptions) LockOptions {

@@ -26,10 +26,7 @@ func (l *Lock) wait(ctx, base context.Context, tries int) (*Lease, error) {
 	if l.o.Owner != "" && tries != 1 {
 		return nil, invalid("a fixed Owner goes with one attempt: use Try, or set Tries to 1")
 	}
-	delay := l.o.RetryDelay
-	if delay == nil {
-		delay = defaultRetryDelay
-	}
+	delay := l.o.delay()
 	var last error            // why the lock was not granted so far
 	var trouble clock.Instant // since when the store gave no answer at all
 	for try := 1; ; try++ {
