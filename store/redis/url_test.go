@@ -73,7 +73,7 @@ func TestBadURLs(t *testing.T) {
 }
 
 func FuzzURLs(f *testing.F) {
-	for _, s := range []string{"redis://a", "redis://u:p@a:1,b/0?max_ttl=1s", "rediss://[::1]:7", "redis://@,:?#"} {
+	for _, s := range []string{"redis://a", "redis://u:p@a:1,b/0?max_ttl=1s", "rediss://[::1]:7", "redis://@,:?#", "redis://0?0"} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, s string) {
