@@ -1,0 +1,104 @@
+package leasehold_test
+
+import (
+	"fmt"
+	"runtime"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/internal/redistest"
+	"github.com/leasehold-dev/leasehold/store"
+	"github.com/leasehold-dev/leasehold/store/redis"
+)
+
+const many = 10_000
+
+// hold acquires many leases of c, checks that they all stay held while wait
+// runs, with a bounded number of goroutines, and gives them back.
+func hold(t *testing.T, c *leasehold.Client, o leasehold.LockOptions, wait func()) {
+	before := runtime.NumGoroutine()
+	leases := make([]*leasehold.Lease, many)
+	spread(t, func(i int) (err error) {
+		leases[i], err = c.Mutex(fmt.Sprint("many/", i)).With(o).Acquire(t.Context())
+		return err
+	})
+	wait()
+	if after := runtime.NumGoroutine(); after > before+20 {
+		t.Errorf("%d goroutines before, %d with %d leases held", before, after, many)
+	}
+	lost := 0
+	for _, l := range leases {
+		if err := l.Err(); err != nil {
+			if lost++; lost == 1 {
+				t.Error(err)
+			}
+		}
+	}
+	if lost > 0 {
+		t.Errorf("%d of %d leases were lost", lost, many)
+	}
+	spread(t, func(i int) error { return leases[i].Release(t.Context()) })
+}
+
+// spread calls f for each lease from a few goroutines.
+func spread(t *testing.T, f func(i int) error) {
+	t.Helper()
+	const hands = 32
+	var wg sync.WaitGroup
+	for h := range hands {
+		wg.Go(func() {
+			for i := h; i < many; i += hands {
+				if err := f(i); err != nil {
+					t.Error(err)
+					return
+				}
+			}
+		})
+	}
+	wg.Wait()
+	if t.Failed() {
+		t.FailNow()
+	}
+}
+
+func TestManyLeasesInVirtualTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t)
+		hold(t, b.c, leasehold.LockOptions{TTL: 30 * time.Second}, func() { time.Sleep(5 * time.Minute) })
+		if n := b.store.called("renew"); n > 5*60/10*many/10 {
+			t.Errorf("%d requests to renew %d leases 30 times: they are not batched", n, many)
+		}
+	})
+}
+
+func TestManyLeasesOnARealServer(t *testing.T) {
+	server := redistest.Start(t)
+	st, err := redis.Open(t.Context(), []string{server.URL()}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer st.Close()
+	const ttl = 6 * time.Second
+	hold(t, leasehold.New(st, nil), leasehold.LockOptions{TTL: ttl}, func() {
+		// Until a lock that nobody renews has expired three times, by the
+		// server's own clock.
+		for i := range 3 {
+			r := store.Request{Name: fmt.Sprint("hourglass/", i), Owner: store.NewOwner(), TTL: ttl}
+			if _, err := st.Acquire(t.Context(), r); err != nil {
+				t.Fatal(err)
+			}
+			for held := true; held; {
+				s, err := st.Inspect(t.Context(), r.Name)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if held = s.Held; held {
+					time.Sleep(s.ExpiresIn)
+				}
+			}
+		}
+	})
+}
