@@ -1,0 +1,52 @@
+package redis_test
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"testing"
+
+	"github.com/leasehold-dev/leasehold/internal/redistest"
+	"github.com/leasehold-dev/leasehold/store"
+	"github.com/leasehold-dev/leasehold/store/redis"
+)
+
+// BenchmarkLockUnlock is one acquire and one release of a lock of its own for
+// each goroutine, on one and on five nodes.
+func BenchmarkLockUnlock(b *testing.B) {
+	for _, nodes := range []int{1, 5} {
+		servers := redistest.StartN(b, nodes)
+		var urls []string
+		for _, s := range servers {
+			urls = append(urls, s.URL())
+		}
+		s, err := redis.Open(context.Background(), urls, nil)
+		if err != nil {
+			b.Fatal(err)
+		}
+		b.Cleanup(func() { s.Close() })
+		for _, goroutines := range []int{1, 16, 256} {
+			b.Run(fmt.Sprintf("nodes=%d/goroutines=%d", nodes, goroutines), func(b *testing.B) {
+				b.ReportAllocs()
+				var wg sync.WaitGroup
+				for g := range goroutines {
+					wg.Go(func() {
+						name := fmt.Sprint("bench/", g)
+						for i := g; i < b.N; i += goroutines {
+							r := store.Request{Name: name, Owner: store.NewOwner(), Meta: `{"host":"h","pid":1}`, TTL: redis.DefaultMaxTTL / 2}
+							if _, err := s.Acquire(context.Background(), r); err != nil {
+								b.Error(err)
+								return
+							}
+							if err := s.Release(context.Background(), r); err != nil {
+								b.Error(err)
+								return
+							}
+						}
+					})
+				}
+				wg.Wait()
+			})
+		}
+	}
+}
