@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/leasehold-dev/leasehold/fence"
 	"github.com/leasehold-dev/leasehold/store"
 )
 
@@ -36,6 +37,9 @@ type BusyError = store.BusyError
 
 // QuorumError has what each node said. It matches ErrQuorum.
 type QuorumError = store.QuorumError
+
+// Token is a fencing token: see package fence for what a resource does with it.
+type Token = fence.Token
 
 // Holder says who has a lock.
 type Holder = store.Holder

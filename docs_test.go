@@ -1,0 +1,123 @@
+package leasehold_test
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/leasehold-dev/leasehold/internal/redistest"
+)
+
+// What the documents name as proof must exist.
+func TestGuaranteesNameTestsThatExist(t *testing.T) {
+	exists := map[string]bool{}
+	err := filepath.WalkDir(".", func(path string, d fs.DirEntry, err error) error {
+		if err != nil || !strings.HasSuffix(path, "_test.go") {
+			return err
+		}
+		text, err := os.ReadFile(path)
+		for _, m := range regexp.MustCompile(`(?m)^func ((?:Test|Fuzz)\w+)`).FindAllSubmatch(text, -1) {
+			exists[string(m[1])] = true
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile("docs/guarantees.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	named := regexp.MustCompile("`((?:Test|Fuzz)\\w+)`").FindAllSubmatch(text, -1)
+	if len(named) < 20 {
+		t.Errorf("only %d tests named in docs/guarantees.md", len(named))
+	}
+	for _, m := range named {
+		if !exists[string(m[1])] {
+			t.Errorf("docs/guarantees.md names %s, which is no test", m[1])
+		}
+	}
+}
+
+// The commands of the README work as they stand there. Blocks marked for it are
+// run in the order of the document, by a user without any state.
+func TestReadmeCommands(t *testing.T) {
+	text, err := os.ReadFile("README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat("leasehold"); os.IsNotExist(err) {
+		t.Cleanup(func() { os.Remove("leasehold") }) // README builds it here
+	}
+	env := append(os.Environ(), "XDG_STATE_HOME="+t.TempDir())
+	for i, s := range redistest.StartN(t, 5) {
+		env = append(env, string(rune('A'+i))+"="+s.Addr())
+		if i >= 3 {
+			s.Kill() // any two may be dead
+		}
+	}
+	blocks := regexp.MustCompile("(?s)<!-- run(?:: redis)? -->\n```sh\n(.*?)```").FindAllSubmatch(text, -1)
+	if len(blocks) != 3 {
+		t.Errorf("%d blocks to run in the README, want 3", len(blocks))
+	}
+	for _, b := range blocks {
+		c := exec.Command("sh", "-eu", "-c", string(b[1]))
+		c.Env = env
+		out, err := c.CombinedOutput()
+		if err != nil {
+			t.Fatalf("%s\nfailed: %v\n%s", b[1], err, out)
+		}
+		t.Logf("%s\n%s", b[1], out)
+		for _, say := range regexp.MustCompile(`echo "([\w ]+)`).FindAllSubmatch(b[1], -1) {
+			if !strings.Contains(string(out), strings.TrimSpace(string(say[1]))) {
+				t.Errorf("%s\ndid not print %q", b[1], say[1])
+			}
+		}
+	}
+}
+
+// The time of day is for people: what the client decides, it decides by the
+// clock that counts elapsed time. Only where it is shown may it be read.
+func TestWallClockIsNotRead(t *testing.T) {
+	allowed := map[string]string{
+		"attempt":  "tells others since when the lock is held",
+		"Deadline": "tells the holder the end of validity as a time",
+	}
+	files, err := filepath.Glob("*.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range files {
+		if strings.HasSuffix(name, "_test.go") {
+			continue
+		}
+		set := token.NewFileSet()
+		file, err := parser.ParseFile(set, name, nil, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, d := range file.Decls {
+			f, ok := d.(*ast.FuncDecl)
+			if !ok {
+				continue
+			}
+			ast.Inspect(f, func(n ast.Node) bool {
+				s, ok := n.(*ast.SelectorExpr)
+				if !ok {
+					return true
+				}
+				if x, ok := s.X.(*ast.Ident); ok && x.Name == "time" && (s.Sel.Name == "Now" || s.Sel.Name == "Since" || s.Sel.Name == "Until") && allowed[f.Name.Name] == "" {
+					t.Errorf("%v: %s reads the time of day", set.Position(s.Pos()), f.Name.Name)
+				}
+				return true
+			})
+		}
+	}
+}

@@ -1,0 +1,99 @@
+package leasehold_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/store/memory"
+)
+
+// The store says between whom the lock holds; in earnest it is store/redis or
+// store/sql.
+func ExampleLock_Do() {
+	locks := leasehold.New(memory.New(nil), nil)
+
+	err := locks.Mutex("invoices/42").Do(context.Background(), func(ctx context.Context, l *leasehold.Lease) error {
+		// ctx ends, with cause ErrLost, before anybody else can hold the lock.
+		fmt.Println("charging the card")
+		return ctx.Err()
+	})
+	fmt.Println(err)
+	// Output:
+	// charging the card
+	// <nil>
+}
+
+func ExampleLock_Try() {
+	locks := leasehold.New(memory.New(nil), nil)
+	ctx := context.Background()
+	report := locks.Mutex("report").With(leasehold.LockOptions{TTL: time.Minute, Purpose: "monthly figures", Owner: "worker-1"})
+
+	lease, err := report.Try(ctx)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer lease.Release(ctx)
+
+	_, err = locks.Mutex("report").Try(ctx)
+	var busy *leasehold.BusyError
+	if errors.As(err, &busy) {
+		fmt.Println("held by", busy.Holder)
+	}
+	// Output: held by worker-1
+}
+
+// A wait is bounded by its context; the lease lives on after it.
+func ExampleLock_Acquire() {
+	locks := leasehold.New(memory.New(nil), nil)
+
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	lease, err := locks.Mutex("leader").Acquire(ctx)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	select {
+	case <-lease.Done():
+		fmt.Println("lost:", lease.Err())
+	default:
+		fmt.Println("leading")
+	}
+	fmt.Println(lease.Release(context.Background()))
+	// Output:
+	// leading
+	// <nil>
+}
+
+// table stands for a resource that remembers the largest token it has seen.
+type table struct{ highest leasehold.Token }
+
+func (t *table) write(token leasehold.Token) error {
+	if token.Stale(t.highest) {
+		return fmt.Errorf("refused: token %s is older than one already seen", "of the late writer")
+	}
+	t.highest = token
+	return nil
+}
+
+// A holder that was paused may write after its lease is over. The resource can
+// tell by the token.
+func ExampleLease_Token() {
+	locks := leasehold.New(memory.New(nil), nil)
+	ctx := context.Background()
+	var rows table
+
+	late, _ := locks.Mutex("rows").Acquire(ctx)
+	late.Release(ctx) // as if it had been paused until its lease ended
+	next, _ := locks.Mutex("rows").Acquire(ctx)
+
+	fmt.Println(rows.write(next.Token()))
+	fmt.Println(rows.write(late.Token()))
+	// Output:
+	// <nil>
+	// refused: token of the late writer is older than one already seen
+}
