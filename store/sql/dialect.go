@@ -45,8 +45,8 @@ type Dialect struct {
 // text has collations, and forbids some bytes.
 type statements struct {
 	create  []string // makes the tables, unless they are there
-	found   string   // (schema, epoch, ceiling): the first row of the meta table
-	meta    string   // -> schema, epoch
+	found   string   // (schema, origin, epoch, ceiling): the one row of the meta table
+	meta    string   // -> schema, origin, epoch
 	epoch   string   // (epoch, step): a new epoch: tokens go on at the ceiling
 	clear   string   // forgets all locks
 	draw    string   // -> the next token; no row when the range is used up

@@ -36,10 +36,11 @@
 // # What survives
 //
 // A process that is killed leaves its leases to their TTL and the file in
-// order. After a power failure the leases are void anyway, so no lock operation
-// waits for the disk. Only the tokens must never go back: they are taken from a
-// range whose end is on disk before the first of it is granted, and after a
-// reboot they go on at that end.
+// order. After a power failure the leases are void anyway, so lock operations do
+// not wait for the disk, but for one in several hundred that moves SQLite's log
+// into the file. Only the tokens must never go back: they are taken from a range
+// whose end is on disk before the first of it is granted, and after a reboot
+// they go on at that end.
 //
 // Deleting the file forgets the tokens. So does putting back an older copy. A
 // store that has the file open notices that it is gone, or is another, and

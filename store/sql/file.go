@@ -150,7 +150,7 @@ func (f file) intact() error {
 		return fmt.Errorf("it is gone from under this process: %w", err)
 	}
 	if !os.SameFile(f.info, info) {
-		return errors.New("it was replaced by another file while in use: open it again")
+		return errReplaced
 	}
 	return nil
 }

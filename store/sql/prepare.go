@@ -40,6 +40,10 @@ func prepareFile(path string, shared bool) (file, error) {
 	return file{path: abs, info: info}, nil
 }
 
+// leastDatabase is the size of the smallest page SQLite can have. It takes any
+// smaller file for an empty one and writes over it.
+const leastDatabase = 512
+
 func create(path string) (os.FileInfo, error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return nil, err
@@ -62,6 +66,8 @@ func create(path string) (os.FileInfo, error) {
 		return nil, errors.New("it is a directory: name a file in it")
 	case !info.Mode().IsRegular():
 		return nil, fmt.Errorf("it is not a regular file (%v)", info.Mode().Type())
+	case info.Size() > 0 && info.Size() < leastDatabase:
+		return nil, errors.New("it is not an SQLite database: name another file, or move this one away")
 	}
 	return info, nil
 }

@@ -2,6 +2,7 @@ package sqlstore
 
 import (
 	"context"
+	"crypto/rand"
 	"database/sql"
 	"errors"
 	"fmt"
@@ -15,10 +16,22 @@ const schemaVersion = 1
 // the disk, and the most that a reboot skips.
 const tokenRange = 10_000
 
+// metaRow is what the tables say of themselves.
+type metaRow struct {
+	schema int
+	origin string // made up for these tables when they were made
+	epoch  string // of the clock, see Dialect
+}
+
+func scanMeta(row *sql.Row) (m metaRow, err error) {
+	err = row.Scan(&m.schema, &m.origin, &m.epoch)
+	return m, err
+}
+
 // open makes the tables what this version and this boot need, and prepares the
 // statements.
 func (s *Store) open(ctx context.Context) (err error) {
-	if s.epoch, err = s.d.epoch(); err != nil {
+	if s.meta.epoch, err = s.d.epoch(); err != nil {
 		return err
 	}
 	_, err = s.run(ctx, s.writers, func(ctx context.Context) (bool, error) {
@@ -54,8 +67,7 @@ func (s *Store) opening(err error) error {
 	return err
 }
 
-// inTx runs fn in a writing transaction, which shows whether this process may
-// write at all.
+// inTx runs fn in a writing transaction that it takes back.
 func (s *Store) inTx(ctx context.Context, fn func(context.Context, *sql.Tx) error) error {
 	tx, err := s.db.BeginTx(ctx, nil)
 	if err != nil {
@@ -65,22 +77,24 @@ func (s *Store) inTx(ctx context.Context, fn func(context.Context, *sql.Tx) erro
 	return fn(ctx, tx)
 }
 
-// inOrder says what is not.
+// inOrder says what is not. What it finds it keeps for later comparison.
 func (s *Store) inOrder(ctx context.Context, tx *sql.Tx) error {
-	var schema int
-	var epoch string
-	err := tx.QueryRowContext(ctx, s.d.sql.meta).Scan(&schema, &epoch)
+	is, err := scanMeta(tx.QueryRowContext(ctx, s.d.sql.meta))
 	switch {
 	case err != nil:
 		return err
-	case schema > schemaVersion:
+	case is.schema > schemaVersion:
 		return errNewer
-	case schema < schemaVersion: // no such version was ever released
-		return fmt.Errorf("its schema version %d is not known", schema)
-	case epoch != s.epoch:
+	case is.schema < schemaVersion: // no such version was ever released
+		return fmt.Errorf("its schema version %d is not known", is.schema)
+	case is.epoch != s.meta.epoch:
 		return errOtherEpoch
 	}
-	return nil
+	s.meta = is
+	// Rarely has this something to do. It shows whether this process may write
+	// at all: of a file it may not write, SQLite lets it begin all the same.
+	_, err = tx.ExecContext(ctx, s.d.sql.reserve, tokenRange)
+	return err
 }
 
 // setUp makes the tables if need be. If the clock has begun anew since they were
@@ -95,11 +109,16 @@ func (s *Store) setUp(ctx context.Context, tx *sql.Tx) error {
 	err := s.inOrder(ctx, tx)
 	switch {
 	case errors.Is(err, sql.ErrNoRows):
-		_, err = tx.ExecContext(ctx, s.d.sql.found, schemaVersion, s.epoch, tokenRange)
+		_, err = tx.ExecContext(ctx, s.d.sql.found, schemaVersion, rand.Text(), s.meta.epoch, tokenRange)
 	case errors.Is(err, errOtherEpoch):
 		if _, err = tx.ExecContext(ctx, s.d.sql.clear); err == nil {
-			_, err = tx.ExecContext(ctx, s.d.sql.epoch, s.epoch, tokenRange)
+			_, err = tx.ExecContext(ctx, s.d.sql.epoch, s.meta.epoch, tokenRange)
 		}
+	default:
+		return err
+	}
+	if err == nil {
+		err = s.inOrder(ctx, tx)
 	}
 	return err
 }

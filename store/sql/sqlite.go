@@ -46,6 +46,7 @@ var sqliteStatements = statements{
 		`CREATE TABLE IF NOT EXISTS leasehold_meta (
 			id      INTEGER PRIMARY KEY CHECK (id = 1),
 			schema  INTEGER NOT NULL,
+			origin  TEXT NOT NULL,
 			epoch   TEXT NOT NULL,
 			token   INTEGER NOT NULL,
 			ceiling INTEGER NOT NULL)`,
@@ -54,8 +55,8 @@ var sqliteStatements = statements{
 			record TEXT NOT NULL,
 			ends   INTEGER NOT NULL) WITHOUT ROWID`,
 	},
-	found:   `INSERT INTO leasehold_meta (id, schema, epoch, token, ceiling) VALUES (1, ?, ?, 0, ?)`,
-	meta:    `SELECT schema, epoch FROM leasehold_meta WHERE id = 1`,
+	found:   `INSERT INTO leasehold_meta (id, schema, origin, epoch, token, ceiling) VALUES (1, ?, ?, ?, 0, ?)`,
+	meta:    `SELECT schema, origin, epoch FROM leasehold_meta WHERE id = 1`,
 	epoch:   `UPDATE leasehold_meta SET epoch = ?, token = ceiling, ceiling = ceiling + ? WHERE id = 1`,
 	clear:   `DELETE FROM leasehold_locks`,
 	draw:    `UPDATE leasehold_meta SET token = token + 1 WHERE id = 1 AND token < ceiling RETURNING token`,
@@ -134,9 +135,9 @@ func sqliteExplain(err error) (store.Outcome, error) {
 	case lib.SQLITE_CORRUPT:
 		what = "it is damaged: end everything that uses it and delete it; that voids all its leases, and fencing tokens start again"
 	case lib.SQLITE_READONLY:
-		what = "it can not be written: check the rights to the file and whether its file system is read-only"
+		what = "it can not be written: check the rights to the file and its directory, and whether its file system is read-only"
 	case lib.SQLITE_CANTOPEN:
-		what = "it, or the -wal and -shm files beside it, can not be opened: check the rights to the directory"
+		what = "it, or the -wal and -shm files beside it, can not be opened: check the rights to them and to the directory"
 	case lib.SQLITE_PERM, lib.SQLITE_AUTH:
 		what = "access to it is denied: check the rights to the file"
 	case lib.SQLITE_FULL:

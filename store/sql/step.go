@@ -18,6 +18,7 @@ var (
 	errTokensUsedUp = errors.New("the range of tokens is used up")
 	errOtherEpoch   = errors.New("it was taken over under another boot id: it is shared with another machine, or with a container that has a boot id of its own, and locks in a file do not reach that far")
 	errEmptied      = errors.New("its lock tables were emptied while it was in use")
+	errReplaced     = errors.New("it was replaced by another while in use: open it again")
 	errNewer        = errors.New("it was made by a newer version of this program: use that version, or another database")
 )
 
@@ -51,20 +52,20 @@ func (s *Store) once(ctx context.Context, readOnly bool, fn func(*step) error) (
 	return true, tx.Commit()
 }
 
-// check looks whether the tables still mean what they meant when the store was
-// opened.
+// check looks whether the tables are still those that the store was opened on,
+// and mean what they meant then.
 func (t *step) check() error {
-	var schema int
-	var epoch string
-	err := t.stmt(qMeta).QueryRowContext(t.ctx).Scan(&schema, &epoch)
+	is, err := scanMeta(t.stmt(qMeta).QueryRowContext(t.ctx))
 	switch {
 	case errors.Is(err, sql.ErrNoRows):
 		return errEmptied
 	case err != nil:
 		return err
-	case schema != schemaVersion:
+	case is.schema != t.s.meta.schema:
 		return errNewer
-	case epoch != t.s.epoch:
+	case is.origin != t.s.meta.origin:
+		return errReplaced
+	case is.epoch != t.s.meta.epoch:
 		return errOtherEpoch
 	}
 	return t.s.intact()

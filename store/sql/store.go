@@ -38,7 +38,7 @@ type Store struct {
 	db    *sql.DB
 	d     Dialect
 	node  string // the database, in errors
-	epoch string
+	meta  metaRow
 	log   *slog.Logger
 	stmts stmts
 
