@@ -23,6 +23,9 @@ import (
 // users share on purpose. SQLite keeps two more files beside it while it is in
 // use, with -wal and -shm added to the name.
 //
+// Nothing else in this process may open the file, not even to copy it: on most
+// systems, closing it again takes away the locks that SQLite has on it.
+//
 // path may hold any bytes but NUL. It must not be on a network file system;
 // see the package documentation. o may be nil.
 func OpenFile(ctx context.Context, path string, o *Options) (*Store, error) {

@@ -74,7 +74,7 @@ func create(path string) (os.FileInfo, error) {
 
 // private refuses what others could have tampered with.
 func private(path string, info os.FileInfo) error {
-	const advice = "; if it is shared on purpose, say so (Options.Shared)"
+	const advice = "; if it is shared on purpose, say so (Options.Shared, or shared=true in its URL)"
 	if why := exposed(info); why != "" {
 		return errors.New(why + ": whoever can write it can take and end every lock" + advice)
 	}

@@ -22,7 +22,9 @@ type Options struct {
 	Timeout time.Duration
 	// Shared lets OpenFile accept a file that is somebody else's, or that
 	// others can write, or that lies in a directory anybody can write. Who
-	// can write the file can take and end every lock in it.
+	// can write the file can take and end every lock in it. To share one, make
+	// an empty file with the rights it is to have, in a directory where the
+	// same users may create files: the two files beside it get the same rights.
 	Shared bool
 	// Logger is told of clean-up that did not succeed. Nil: nothing is logged.
 	Logger *slog.Logger
