@@ -68,10 +68,11 @@ func (l *Lease) Owner() string { return l.h.req.Owner }
 // compare it with time.Now at once, or better watch Done.
 func (l *Lease) Deadline() time.Time {
 	k := &l.h.c.keep
+	now := time.Now() // first: a pause between the two readings may only shorten it
 	k.mu.Lock()
 	left := l.h.fsm.Until().Sub(k.now())
 	k.mu.Unlock()
-	return time.Now().Add(left)
+	return now.Add(left)
 }
 
 // Done is closed when the lease is over: lost or released.

@@ -8,7 +8,9 @@ import (
 	"time"
 
 	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/internal/clock"
 	"github.com/leasehold-dev/leasehold/store"
+	"github.com/leasehold-dev/leasehold/store/memory"
 )
 
 var short = leasehold.LockOptions{TTL: 3 * time.Second}
@@ -319,6 +321,32 @@ func TestGrantThatCameTooLate(t *testing.T) {
 		}
 		if b.held("a") {
 			t.Error("left in the store")
+		}
+	})
+}
+
+// The deadline is worked out from two clocks. A process that is stopped between
+// reading the one and the other must not come out with a later deadline.
+func TestDeadlineIsNotLateAfterAPause(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		v, paused := newVirtual(), time.Duration(0)
+		c := leasehold.New(memory.New(&memory.Options{Clock: v}), &leasehold.Options{Clock: clock.Func(func() clock.Instant {
+			now := v.Now()
+			time.Sleep(paused)
+			return now
+		})})
+		l, err := c.Mutex("a").With(leasehold.LockOptions{TTL: time.Hour, NoRenew: true}).Try(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		before := l.Deadline()
+		paused = 10 * time.Millisecond // short of the client's own next look
+		if after := l.Deadline(); after.After(before) {
+			t.Errorf("a pause of %v made the deadline %v later", paused, after.Sub(before))
+		}
+		paused = 0
+		if err := l.Release(t.Context()); err != nil {
+			t.Error(err)
 		}
 	})
 }
