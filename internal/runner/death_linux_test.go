@@ -3,6 +3,8 @@ package runner
 import (
 	"bufio"
 	"io"
+	"strings"
+	"syscall"
 	"testing"
 	"time"
 )
@@ -25,5 +27,18 @@ func TestCommandDiesWithUs(t *testing.T) {
 	h.Wait()
 	if rest, err := io.ReadAll(r); err != nil {
 		t.Errorf("the command runs on without us: %v (%q)", err, rest)
+	}
+}
+
+// Whoever would be the parent of orphans otherwise may take its time.
+func TestOrphansOfAKilledCommandAreReaped(t *testing.T) {
+	j := sh(t, Budget{Slack: time.Second}, "(echo ready; while :; do sleep 1; done) & wait")
+	j.expect("ready")
+	j.lease.lose(errLost, time.Hour)
+	if o := j.end(); o.Code != CodeLost || o.Signal != syscall.SIGKILL {
+		t.Errorf("%+v", o)
+	}
+	if said := j.said(); strings.Contains(said, "not gone yet") {
+		t.Errorf("reported: %s", said)
 	}
 }

@@ -71,7 +71,7 @@ func (p phase) next(v view, b Budget) phase {
 // killed process runs no more code of its own, but its entry remains until its
 // parent takes note, and there are parents that never do.
 func (b Budget) enough(v view) bool {
-	return v.since >= time.Second || v.left <= 0 && v.since >= 100*time.Millisecond
+	return v.since >= time.Second || v.left <= 0 && v.since >= 20*time.Millisecond
 }
 
 // nap is how long to wait before looking again by oneself.

@@ -33,8 +33,8 @@ func TestPhases(t *testing.T) {
 		{"told, all gone", told, view{lost: true, exited: true, alone: true, left: s}, b, done},
 		{"killed, not gone yet: there is nothing else to wait for", killing, view{lost: true, left: -s, since: time.Hour}, b, killing},
 		{"killed, all gone", killing, view{lost: true, exited: true, alone: true}, b, done},
-		{"killed, and the rest of the group lingers a little", killing, view{lost: true, exited: true, left: -s, since: 99 * ms}, b, killing},
-		{"killed, the rest lingers past the end of validity", killing, view{lost: true, exited: true, left: 0, since: 100 * ms}, b, done},
+		{"killed, and the rest of the group lingers a little", killing, view{lost: true, exited: true, left: -s, since: 19 * ms}, b, killing},
+		{"killed, the rest lingers past the end of validity", killing, view{lost: true, exited: true, left: 0, since: 20 * ms}, b, done},
 		{"killed, the rest lingers for long", killing, view{lost: true, exited: true, left: s, since: s}, b, done},
 	} {
 		if got := c.from.next(c.see, c.b); got != c.want {

@@ -87,17 +87,20 @@ func (p *process) signal(sig syscall.Signal) { syscall.Kill(-p.pid, sig) }
 // terminate asks the group to stop. It also wakes processes that are stopped,
 // which would not see it.
 func (p *process) terminate() bool {
+	adoptOrphans()
 	p.signal(syscall.SIGTERM)
 	p.signal(syscall.SIGCONT)
 	return true
 }
 
-func (p *process) kill() { p.signal(syscall.SIGKILL) }
+func (p *process) kill() {
+	adoptOrphans()
+	p.signal(syscall.SIGKILL)
+}
 
 // groupAlive says whether anything is left in the group, once its leader was
-// reaped: its number stays taken for as long as the group has a member. Where
-// we are the parent of orphans, as the first process of a container is, they
-// are reaped here.
+// reaped: its number stays taken for as long as the group has a member. Those
+// that have become our children are reaped here.
 func (p *process) groupAlive() bool {
 	for {
 		var ws syscall.WaitStatus
