@@ -1,0 +1,110 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/internal/runner"
+	"github.com/leasehold-dev/leasehold/store"
+)
+
+// acquire opens the store and waits for the lock, as the flags and signals
+// want. On every error the store is closed again.
+func (p *program) acquire(c *cobra.Command, o runFlags, sigs *signals, name string, options leasehold.LockOptions) (store.Store, *leasehold.Lease, error) {
+	ctx, stop := sigs.during(context.Background())
+	st, err := p.openStore(ctx, c)
+	if err != nil {
+		if sig := stop(); sig != 0 {
+			err = &exitError{code: runner.SignalCode + int(sig)}
+		}
+		return nil, nil, err
+	}
+	lease, err := p.wait(ctx, o, st, name, options)
+	sig := stop()
+	if err == nil && sig != 0 { // granted in the very moment we were asked to go
+		if released := lease.Release(context.Background()); released != nil {
+			p.voice.note("warning: %v", released)
+		}
+	}
+	if err == nil && sig == 0 {
+		return st, lease, nil
+	}
+	if closed := st.Close(); closed != nil {
+		p.voice.note("warning: %v", closed)
+	}
+	var busy *leasehold.BusyError
+	switch {
+	case sig != 0:
+		err = &exitError{code: runner.SignalCode + int(sig)}
+	case errors.As(err, &busy):
+		after := ""
+		if o.wait > 0 {
+			after = fmt.Sprintf(": gave up after %v", o.wait)
+		}
+		p.voice.note("%v", busyError(busy, after))
+		err = &exitError{code: o.busyCode}
+	}
+	return nil, nil, err
+}
+
+// wait waits for the lock and says so.
+func (p *program) wait(ctx context.Context, o runFlags, st store.Store, name string, options leasehold.LockOptions) (*leasehold.Lease, error) {
+	var until time.Time
+	if o.wait > 0 {
+		until = time.Now().Add(o.wait)
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithDeadline(ctx, until)
+		defer cancel()
+	}
+	w := newWaiting(p.voice, name, until)
+	defer w.end()
+	options.OnWait = w.because
+	lock := leasehold.New(st, &leasehold.Options{Logger: p.voice.logger()}).Mutex(name).With(options)
+	if o.try {
+		return lock.Try(ctx)
+	}
+	return lock.Acquire(ctx)
+}
+
+// giveBack releases the lock, closes the store and returns the code to exit
+// with, given that of the command.
+func (p *program) giveBack(sigs *signals, st store.Store, lease *leasehold.Lease, o runFlags, code int) int {
+	if lease.Err() != nil {
+		// It ends by itself. Giving it back may make that sooner, but waiting
+		// for servers that are out of reach must not outlast the lease.
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			lease.Release(context.Background())
+			st.Close()
+		}()
+		select {
+		case <-done:
+		case <-time.After(min(time.Until(lease.Deadline()), time.Second)):
+		}
+		return code
+	}
+	ctx, stop := sigs.during(context.Background())
+	if o.minHold > 0 {
+		p.voice.status(fmt.Sprintf("the command has ended; holding lock %q for as long as --min-hold says", lease.Name()))
+	}
+	err := lease.Release(ctx)
+	p.voice.status("")
+	stop()
+	switch {
+	case errors.Is(err, leasehold.ErrLost):
+		p.voice.error("%v", err)
+		code = runner.CodeLost
+	case err != nil:
+		p.voice.note("warning: the lock may stay taken for its TTL: %v", err)
+	}
+	if err := st.Close(); err != nil {
+		p.voice.note("warning: %v", err)
+	}
+	return code
+}

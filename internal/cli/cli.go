@@ -1,0 +1,137 @@
+// Package cli is the leasehold command: its flags, what it prints, and its exit
+// codes. What the command prints about itself goes to standard error; standard
+// output is for what was asked for, and under "run" it is the child's alone.
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/leasehold-dev/leasehold/internal/runner"
+)
+
+// Exit codes besides those of package runner.
+const (
+	codeBusy    = 124 // somebody else has the lock
+	codeTrouble = runner.CodeTrouble
+)
+
+// exitError ends the program with a code. With a nil err there is nothing to
+// say: whoever made it has said it.
+type exitError struct {
+	code int
+	err  error
+}
+
+func (e *exitError) Error() string {
+	if e.err == nil {
+		return fmt.Sprintf("exit code %d", e.code)
+	}
+	return e.err.Error()
+}
+
+func (e *exitError) Unwrap() error { return e.err }
+
+// program is one run of the command.
+type program struct {
+	stdin, stdout, stderr *os.File
+
+	voice *voice
+	where storeFlags
+}
+
+// Main runs the command with args, less the program's own name, and returns the
+// code to exit with. It is to be called once in a process.
+func Main(args []string, stdin, stdout, stderr *os.File) int {
+	p := &program{stdin: stdin, stdout: stdout, stderr: stderr}
+	p.voice = newVoice(stderr)
+	defer p.voice.flush(time.Second)
+	root := p.root()
+	root.SetArgs(args)
+	err := root.Execute()
+	var exit *exitError
+	switch {
+	case err == nil:
+		return 0
+	case errors.As(err, &exit):
+		if exit.err != nil {
+			p.voice.error("%v", exit.err)
+		}
+		return exit.code
+	}
+	p.voice.error("%v", err)
+	return codeTrouble
+}
+
+func (p *program) root() *cobra.Command {
+	root := &cobra.Command{
+		Use:   "leasehold",
+		Short: "Run commands under distributed locks",
+		Long: `Leasehold runs a command while it holds a lock, so that of all the processes
+that ask for the same name, on this machine or on many, one runs at a time.
+
+Where the locks are kept is said by --store, or the variable LEASEHOLD_STORE:
+
+` + schemeHelp() + `
+Exit codes of all subcommands: 0 for success and 125 for trouble of leasehold's
+own (wrong usage, a store that can not be reached). "leasehold run --help" lists
+those of run.`,
+		Example: `  leasehold run nightly-backup -- ./backup.sh /srv
+  leasehold run deploy --try --store redis://a,b,c -- make deploy
+  leasehold ls`,
+		SilenceErrors: true,
+		SilenceUsage:  true,
+	}
+	root.SetOut(p.stdout)
+	root.SetErr(p.stderr)
+	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error { return usage(c, "%w", err) })
+	f := root.PersistentFlags()
+	p.where.add(f)
+	f.BoolVarP(&p.voice.quiet, "quiet", "q", false, "print errors only")
+	f.BoolVarP(&p.voice.verbose, "verbose", "v", false, "print what goes on inside, too")
+	root.AddCommand(p.runCommand(), p.lsCommand(), p.showCommand(), p.versionCommand())
+	strict(root)
+	return root
+}
+
+// strict makes errors of what cobra's own commands take for a wish to be helped.
+func strict(root *cobra.Command) {
+	root.SetHelpCommand(&cobra.Command{
+		Use:   "help [command]",
+		Short: "Help about a command",
+		RunE: func(c *cobra.Command, args []string) error {
+			about, rest, err := root.Find(args)
+			if err != nil || len(rest) > 0 {
+				return usage(root, "there is no command %q", strings.Join(args, " "))
+			}
+			return about.Help()
+		},
+	})
+	root.InitDefaultCompletionCmd()
+	for _, c := range root.Commands() {
+		if c.Name() == "completion" {
+			c.Short = "Write a completion script for a shell"
+			c.RunE = func(c *cobra.Command, args []string) error {
+				return usage(c, "name a shell: bash, zsh, fish or powershell")
+			}
+		}
+	}
+}
+
+// usage is an error in how c was called.
+func usage(c *cobra.Command, format string, args ...any) error {
+	return fmt.Errorf(format+" (see %q)", append(args, c.CommandPath()+" --help")...)
+}
+
+// oneName is the args check of commands that take one lock's name.
+func oneName(c *cobra.Command, args []string) error {
+	if len(args) != 1 {
+		return usage(c, "give the name of one lock, not %d", len(args))
+	}
+	return nil
+}

@@ -1,0 +1,68 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"slices"
+	"time"
+
+	"github.com/spf13/cobra"
+)
+
+// completeOneName completes the name of a lock as the only argument.
+func (p *program) completeOneName(c *cobra.Command, args []string, toComplete string) ([]string, cobra.ShellCompDirective) {
+	if len(args) > 0 {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	return p.completeName(c, toComplete)
+}
+
+// completeName offers the locks that are held, if the store says so at once. It
+// says nothing about trouble: somebody is typing.
+func (p *program) completeName(c *cobra.Command, toComplete string) ([]string, cobra.ShellCompDirective) {
+	const nothing = cobra.ShellCompDirectiveNoFileComp
+	p.voice.quiet = true
+	if p.wouldCreate(c) {
+		return nil, nothing
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	st, err := p.openStore(ctx, c)
+	if err != nil {
+		return nil, nothing
+	}
+	defer st.Close()
+	states, err := st.List(ctx, toComplete)
+	if err != nil {
+		return nil, nothing
+	}
+	var names []string
+	for _, s := range states {
+		if shown(s.Name) == s.Name { // others a shell could misread
+			names = append(names, s.Name)
+		}
+	}
+	return names, nothing
+}
+
+// wouldCreate says whether opening the store would make a file.
+func (p *program) wouldCreate(c *cobra.Command) bool {
+	urls, err := p.where.urls(c)
+	if err != nil {
+		return true
+	}
+	if s, err := schemeOf(urls); err != nil || !slices.Equal(s.names, fileScheme.names) {
+		return err != nil
+	}
+	path, _, err := parseFileURL(urls[0])
+	if err == nil && path == "" {
+		path, err = defaultFile()
+	}
+	if err != nil {
+		return true
+	}
+	_, err = os.Stat(path)
+	return errors.Is(err, fs.ErrNotExist)
+}

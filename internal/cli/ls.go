@@ -1,0 +1,108 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/leasehold-dev/leasehold/store"
+)
+
+func (p *program) lsCommand() *cobra.Command {
+	asJSON := false
+	c := &cobra.Command{
+		Use:   "ls [PREFIX]",
+		Short: "List the locks that are held",
+		Long: `Lists the locks that are held at present and whose names begin with PREFIX, by
+name, one a line: the name, who has it, for how long already, when the lease ends
+unless it is renewed, and its fencing token. Names with unusual characters are
+shown quoted.
+
+With --json it prints an array of objects.
+` + jsonHelp,
+		Example: `  leasehold ls
+  leasehold ls deploy/ --json | jq -r '.[].name'`,
+		Args: func(c *cobra.Command, args []string) error {
+			if len(args) > 1 {
+				return usage(c, "give one prefix, not %d", len(args))
+			}
+			return nil
+		},
+		ValidArgsFunction: p.completeOneName,
+		RunE: func(c *cobra.Command, args []string) error {
+			prefix := ""
+			if len(args) > 0 {
+				prefix = args[0]
+			}
+			return p.ask(c, func(ctx context.Context, st store.Store) error {
+				states, err := st.List(ctx, prefix)
+				if err != nil {
+					return err
+				}
+				if asJSON {
+					list := make([]stateJSON, len(states))
+					for i, s := range states {
+						list[i] = toJSON(s)
+					}
+					return writeJSON(p.stdout, list)
+				}
+				if len(states) == 0 {
+					p.voice.note("no lock is held")
+					return nil
+				}
+				return writeTable(p.stdout, states, time.Now())
+			})
+		},
+	}
+	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	return c
+}
+
+// ask opens the store for fn and closes it.
+func (p *program) ask(c *cobra.Command, fn func(context.Context, store.Store) error) error {
+	ctx := context.Background() // a signal just ends us: nothing is left behind
+	st, err := p.openStore(ctx, c)
+	if err != nil {
+		return err
+	}
+	err = fn(ctx, st)
+	if closed := st.Close(); err == nil {
+		err = closed
+	}
+	return err
+}
+
+func writeTable(w io.Writer, states []store.State, now time.Time) error {
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(t, "NAME\tHOLDER\tHELD FOR\tEXPIRES IN\tTOKEN")
+	for _, s := range states {
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\n", shown(s.Name), s.Holder, heldFor(s, now), expiresIn(s.ExpiresIn), tokenOf(s))
+	}
+	return t.Flush()
+}
+
+// heldFor is by two clocks, the holder's and ours, that may differ.
+func heldFor(s store.State, now time.Time) string {
+	if s.Holder.Since.IsZero() {
+		return "-"
+	}
+	return brief(max(0, now.Sub(s.Holder.Since)).Truncate(time.Second))
+}
+
+func expiresIn(d time.Duration) string {
+	if d < 0 {
+		return "never"
+	}
+	return brief(d)
+}
+
+func tokenOf(s store.State) string {
+	if s.Token == 0 {
+		return "-"
+	}
+	return s.Token.String()
+}

@@ -1,0 +1,105 @@
+//go:build unix
+
+package cli
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/leasehold-dev/leasehold/internal/redistest"
+)
+
+func addresses(servers []*redistest.Server) string {
+	var addrs []string
+	for _, s := range servers {
+		addrs = append(addrs, s.Addr())
+	}
+	return strings.Join(addrs, ",")
+}
+
+func TestRedisOneNode(t *testing.T) {
+	servers := redistest.StartN(t, 1)
+	s := newSite(t, storeVar+"=redis://"+addresses(servers))
+	h := s.hold("x")
+	s.run(124, "run", "x", "--try", "--", "true")
+	if out := s.run(0, "ls", "--json").out.String(); !strings.Contains(out, `"name": "x"`) || strings.Contains(out, "nodes") {
+		t.Error(out)
+	}
+	h.let()
+	s.run(0, "run", "x", "--try", "--", "true")
+	if p := s.run(125, "run", "x", "--ttl", "2m", "--", "true"); !strings.Contains(p.err.String(), "1m0s") {
+		t.Errorf("the store's maximum is not named: %s", p.err.String())
+	}
+}
+
+func TestRedisThreeNodes(t *testing.T) {
+	servers := redistest.StartN(t, 3)
+	s := newSite(t, storeVar+"=redis://"+addresses(servers))
+	h := s.hold("x")
+	s.run(124, "run", "x", "--try", "--", "true")
+	one := stateJSON{heldJSON: &heldJSON{}}
+	if err := json.Unmarshal([]byte(s.run(0, "show", "x", "--json").out.String()), &one); err != nil || !one.Held || len(one.Nodes) != 3 || one.Nodes[2].Outcome != "taken" || one.Nodes[2].Owner != one.Owner {
+		t.Errorf("%+v, %v", one, err)
+	}
+	servers[0].Kill()
+	out := s.run(0, "show", "x").out.String()
+	if !strings.Contains(out, servers[0].Addr()+": unreachable") || !strings.Contains(out, servers[1].Addr()+": taken") {
+		t.Error(out)
+	}
+	h.let()
+	s.run(0, "run", "x", "--try", "--", "true")
+	servers[1].Kill()
+	if p := s.run(125, "run", "x", "--", "true"); !strings.Contains(p.err.String(), "2 of 3 nodes") {
+		t.Errorf("%s", p.err.String())
+	}
+}
+
+func TestRedisWarnings(t *testing.T) {
+	servers := redistest.StartN(t, 2)
+	s := newSite(t, storeVar+"=redis://"+addresses(servers))
+	if p := s.run(0, "run", "x", "--", "echo", "out"); !strings.Contains(p.err.String(), "leasehold: warning: an even number") || p.out.String() != "out\n" {
+		t.Errorf("stdout %q, stderr %q", p.out.String(), p.err.String())
+	}
+	if p := s.run(0, "run", "x", "--quiet", "--", "true"); p.err.String() != "" {
+		t.Errorf("stderr %q", p.err.String())
+	}
+}
+
+func TestNoMessageShowsAPassword(t *testing.T) {
+	server := redistest.Start(t, "--requirepass", "right-secret").Addr()
+	s := newSite(t)
+	for _, c := range []struct{ url, says string }{
+		{"redis://:wrong-secret@" + server, server},
+		{"redis://" + server, server},
+		{"redis://:wrong-secret@127.0.0.1:1", "127.0.0.1:1"},
+		{"redis://:wrong-secret@" + server + "?bogus=1", "bogus"},
+		{"redis://:wrong-secret@" + server + "/nodb", "nodb"},
+		{"redis://:wrong-secret@a:b:c", "host:port"},
+		{"redis://:wrong/secret@" + server, "%2F"},
+		{"nope://:wrong-secret@" + server, "nope"},
+		{"redis//:wrong-secret@" + server, "begins with"},
+	} {
+		for _, how := range [][]string{{"run", "x", "--", "true"}, {"run", "x", "--verbose", "--", "true"}, {"ls"}, {"show", "x"}} {
+			for _, inArgs := range []bool{false, true} {
+				at, args := s, how
+				if inArgs {
+					args = append([]string{"--store", c.url}, how...)
+				} else {
+					at = &site{t: t, env: append(s.env[:len(s.env):len(s.env)], storeVar+"="+c.url)}
+				}
+				p := at.run(125, args...)
+				if said := p.out.String() + p.err.String(); strings.Contains(said, "secret") || !strings.Contains(said, c.says) {
+					t.Errorf("%s %q: %s", c.url, how, said)
+				}
+			}
+		}
+	}
+	at := &site{t: t, env: append(s.env, storeVar+"=redis://:right-secret@"+server)}
+	if p := at.run(0, "run", "x", "--verbose", "--", "true"); strings.Contains(p.err.String(), "secret") {
+		t.Error(p.err.String())
+	}
+	if p := s.run(0, "--store", "redis://:right-secret@"+server, "run", "x", "--", "true"); !strings.Contains(p.err.String(), "everybody on this machine") || strings.Contains(p.err.String(), "right") {
+		t.Errorf("a password among the arguments is not warned of: %s", p.err.String())
+	}
+}

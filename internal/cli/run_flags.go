@@ -1,0 +1,78 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/internal/runner"
+)
+
+// runFlags are the flags of "leasehold run".
+type runFlags struct {
+	ttl, wait, grace, minHold, maxHold time.Duration
+	try                                bool
+	purpose                            string
+	busyCode                           int
+}
+
+func (o *runFlags) add(f *pflag.FlagSet) {
+	f.DurationVar(&o.ttl, "ttl", o.ttl, "how long the lock stays taken when this machine dies: a `TIME` such\nas 30s. It does not limit the command")
+	f.DurationVar(&o.wait, "wait", 0, "give up when the lock was not to be had for that `TIME` (default: wait\nuntil it is)")
+	f.BoolVar(&o.try, "try", false, "do not wait for the lock at all")
+	f.DurationVar(&o.grace, "grace", 0, "`TIME` for the command to end after SIGTERM when the lock is lost; with\n0 it is killed at once (default a tenth of the TTL, at most 10s)")
+	f.DurationVar(&o.minHold, "min-hold", 0, "keep the lock for that `TIME` even if the command ends earlier, so that\nmachines whose clocks differ do not run one job after the other")
+	f.DurationVar(&o.maxHold, "max-hold", 0, "stop the command, as if the lock were lost, so that it has ended after\nthat `TIME`")
+	f.StringVar(&o.purpose, "purpose", "", "`TEXT` shown to others who ask for the lock (default the command's name)")
+	f.IntVarP(&o.busyCode, "conflict-exit-code", "E", o.busyCode, "exit with code `N` when somebody else has the lock")
+}
+
+// leastTTL is what a process can be stopped in.
+const leastTTL = 100 * time.Millisecond
+
+// settle says what is wrong with the flags, or turns them into the options of a
+// lock and the time there is to stop the command.
+func (o runFlags) settle(c *cobra.Command, command string) (leasehold.LockOptions, runner.Budget, error) {
+	limit := o.ttl // within which the command must be stopped
+	if o.maxHold > 0 {
+		limit = min(limit, o.maxHold)
+	}
+	grace := o.grace
+	if !c.Flags().Changed("grace") {
+		grace = runner.DefaultGrace(limit)
+	}
+	purpose := o.purpose
+	if !c.Flags().Changed("purpose") {
+		purpose = purposeOf(command)
+	}
+	var err error
+	switch {
+	case o.try && c.Flags().Changed("wait"):
+		err = errors.New("--try and --wait exclude each other: --try does not wait")
+	case o.ttl < leastTTL:
+		err = fmt.Errorf("--ttl %v is too short to stop a command in: the least is %v", o.ttl, leastTTL)
+	case o.wait < 0, grace < 0, o.minHold < 0, o.maxHold < 0:
+		err = errors.New("a time can not be negative")
+	case c.Flags().Changed("max-hold") && o.maxHold < leastTTL:
+		err = fmt.Errorf("--max-hold %v is too short to stop a command in: the least is %v", o.maxHold, leastTTL)
+	case grace > o.ttl/2:
+		err = fmt.Errorf("--grace %v is more than half of --ttl %v: a lost lock would be noticed too late to give the command that long", grace, o.ttl)
+	case o.maxHold > 0 && grace > o.maxHold/2:
+		err = fmt.Errorf("--grace %v is more than half of --max-hold %v", grace, o.maxHold)
+	case o.maxHold > 0 && o.minHold > o.maxHold:
+		err = fmt.Errorf("--min-hold %v is longer than --max-hold %v", o.minHold, o.maxHold)
+	case o.busyCode < 0 || o.busyCode > 255:
+		err = fmt.Errorf("--conflict-exit-code %d is no exit code: they go from 0 to 255", o.busyCode)
+	}
+	if err != nil {
+		return leasehold.LockOptions{}, runner.Budget{}, usage(c, "%w", err)
+	}
+	budget := runner.NewBudget(limit, grace)
+	return leasehold.LockOptions{
+		TTL: o.ttl, Notice: budget.Notice(), MinHold: o.minHold, MaxHold: o.maxHold, Purpose: purpose,
+	}, budget, nil
+}

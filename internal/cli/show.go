@@ -1,0 +1,92 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/leasehold-dev/leasehold/store"
+)
+
+func (p *program) showCommand() *cobra.Command {
+	asJSON, exitCode := false, false
+	c := &cobra.Command{
+		Use:   "show NAME",
+		Short: "Show who has a lock",
+		Long: `Shows who has the lock NAME, why, since when, when the lease ends unless it is
+renewed, and its fencing token; with a store of several nodes also what each of
+them says.
+
+A lock that is free is no error: the exit code is 0. With --exit-code it is 124
+when somebody has the lock. By the time you act on it, either may have changed:
+to do something only if nobody else does, use "leasehold run --try".
+
+With --json it prints one object.
+` + jsonHelp,
+		Example: `  leasehold show deploy
+  leasehold show deploy --exit-code --quiet || echo "somebody deploys"`,
+		Args:              oneName,
+		ValidArgsFunction: p.completeOneName,
+		RunE: func(c *cobra.Command, args []string) error {
+			if err := store.CheckName(args[0]); err != nil {
+				return err
+			}
+			held := false
+			err := p.ask(c, func(ctx context.Context, st store.Store) error {
+				s, err := st.Inspect(ctx, args[0])
+				if err != nil {
+					return err
+				}
+				held = s.Held
+				switch {
+				case asJSON:
+					return writeJSON(p.stdout, toJSON(s))
+				case p.voice.quiet:
+					return nil
+				}
+				return writeState(p.stdout, s, time.Now())
+			})
+			if err == nil && exitCode && held {
+				err = &exitError{code: codeBusy}
+			}
+			return err
+		},
+	}
+	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	c.Flags().BoolVar(&exitCode, "exit-code", false, "exit with 124 when somebody has the lock")
+	return c
+}
+
+func writeState(w io.Writer, s store.State, now time.Time) error {
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	row := func(key, value string) { fmt.Fprintf(t, "%s\t%s\n", key, value) }
+	row("lock", shown(s.Name))
+	if s.Held {
+		row("held by", s.Holder.String())
+		row("owner", shown(s.Holder.Owner))
+		if !s.Holder.Since.IsZero() {
+			row("since", fmt.Sprintf("%s (%s ago)", s.Holder.Since.Local().Format(time.RFC3339), heldFor(s, now)))
+		}
+		if s.ExpiresIn < 0 {
+			row("expires", "never: it was not made by a lock client that bounds its leases")
+		} else {
+			row("expires", "in "+brief(s.ExpiresIn)+" unless renewed")
+		}
+		row("token", tokenOf(s))
+	} else {
+		row("held by", "nobody")
+	}
+	for i, n := range s.Nodes {
+		key := ""
+		if i == 0 {
+			key = "nodes"
+		}
+		row(key, strings.ReplaceAll(safe(n.String()), "\n", " "))
+	}
+	return t.Flush()
+}

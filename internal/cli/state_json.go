@@ -1,0 +1,100 @@
+package cli
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"io"
+	"time"
+	"unicode/utf8"
+
+	"github.com/leasehold-dev/leasehold/fence"
+	"github.com/leasehold-dev/leasehold/store"
+)
+
+// jsonHelp is the contract about --json of ls and show.
+const jsonHelp = `With --json, which programs can rely on, a lock is an object with
+  name           the lock's name; one that is not UTF-8 also has name_base64
+  held           whether anybody has it; what follows is there only if so
+  owner          the owner value of the lease
+  host, pid, purpose, since
+                 what the holder said of itself, each only if it did; since
+                 is when it asked for the lock, RFC 3339, by its own clock
+  expires_in_ms  milliseconds until the lease ends unless it is renewed;
+                 null if it never ends by itself
+  token          the fencing token; absent where the store has none
+  nodes          with stores of several nodes, what each of them says: an
+                 array of objects with node, outcome ("taken", "absent",
+                 "unreachable", ...), if taken owner and expires_in_ms, and
+                 error if there was one
+Fields may be added; none is renamed or removed.`
+
+// stateJSON is a lock as jsonHelp describes it.
+type stateJSON struct {
+	Name       string `json:"name"`
+	NameBase64 string `json:"name_base64,omitempty"`
+	Held       bool   `json:"held"`
+	*heldJSON
+	Nodes []nodeJSON `json:"nodes,omitempty"`
+}
+
+type heldJSON struct {
+	Owner   string       `json:"owner"`
+	Host    string       `json:"host,omitempty"`
+	PID     int          `json:"pid,omitempty"`
+	Purpose string       `json:"purpose,omitempty"`
+	Since   *time.Time   `json:"since,omitempty"`
+	Expires milliseconds `json:"expires_in_ms"`
+	Token   fence.Token  `json:"token,omitempty"`
+}
+
+type nodeJSON struct {
+	Node    string        `json:"node"`
+	Outcome string        `json:"outcome"`
+	Owner   string        `json:"owner,omitempty"`
+	Expires *milliseconds `json:"expires_in_ms,omitempty"`
+	Error   string        `json:"error,omitempty"`
+}
+
+// milliseconds until something expires; negative is never.
+type milliseconds time.Duration
+
+func (m milliseconds) MarshalJSON() ([]byte, error) {
+	if m < 0 {
+		return []byte("null"), nil
+	}
+	return json.Marshal(time.Duration(m).Milliseconds())
+}
+
+func toJSON(st store.State) stateJSON {
+	j := stateJSON{Name: st.Name, Held: st.Held}
+	if !utf8.ValidString(st.Name) {
+		j.NameBase64 = base64.StdEncoding.EncodeToString([]byte(st.Name))
+	}
+	if st.Held {
+		h := st.Holder
+		j.heldJSON = &heldJSON{Owner: h.Owner, Host: h.Host, PID: h.PID, Purpose: h.Purpose, Expires: milliseconds(st.ExpiresIn), Token: st.Token}
+		if !h.Since.IsZero() {
+			since := h.Since.UTC()
+			j.Since = &since
+		}
+	}
+	for _, n := range st.Nodes {
+		node := nodeJSON{Node: n.Node, Outcome: n.Outcome.String()}
+		if n.Outcome == store.Taken {
+			expires := milliseconds(n.ExpiresIn)
+			node.Owner, node.Expires = n.Holder.Owner, &expires
+		}
+		if n.Err != nil {
+			node.Error = safe(n.Err.Error())
+		}
+		j.Nodes = append(j.Nodes, node)
+	}
+	return j
+}
+
+func writeJSON(w io.Writer, v any) error {
+	e := json.NewEncoder(w)
+	e.SetIndent("", "  ")
+	e.SetEscapeHTML(false)
+	return e.Encode(v)
+}

@@ -1,0 +1,154 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/leasehold-dev/leasehold/store"
+)
+
+// Variables that say where the locks are.
+const (
+	storeVar     = "LEASEHOLD_STORE"
+	storeFileVar = "LEASEHOLD_STORE_FILE"
+)
+
+// scheme is one kind of store that a URL can name.
+type scheme struct {
+	names []string
+	usage string // how to write it, in the help
+	help  string
+	// open gets at least one URL of the scheme.
+	open func(ctx context.Context, urls []string, log *slog.Logger) (store.Store, error)
+}
+
+// schemes are all the stores there are. Adding a store to the command is adding
+// an entry here.
+var schemes = []scheme{fileScheme, redisScheme, memoryScheme}
+
+// schemeHelp describes the schemes, a paragraph each.
+func schemeHelp() string {
+	var b strings.Builder
+	for _, s := range schemes {
+		fmt.Fprintf(&b, "  %s\n", s.usage)
+		for line := range strings.SplitSeq(s.help, "\n") {
+			fmt.Fprintf(&b, "      %s\n", line)
+		}
+	}
+	return b.String()
+}
+
+// storeFlags say where the locks are kept.
+type storeFlags struct {
+	url, file string
+}
+
+func (s *storeFlags) add(f *pflag.FlagSet) {
+	f.StringVar(&s.url, "store", "", "where the locks are: `URL` as listed in \"leasehold --help\"\n"+
+		"(default $LEASEHOLD_STORE, else \"file\"; arguments can be seen by\neverybody on a machine, so a password goes into the variable or\n--store-file)")
+	f.StringVar(&s.file, "store-file", "", "read the URL from `FILE`, or several, one a line, for nodes of one\nstore (default $LEASEHOLD_STORE_FILE)")
+}
+
+// urls are the URLs asked for, on the command line or in the environment.
+func (s storeFlags) urls(c *cobra.Command) ([]string, error) {
+	url, file := s.url, s.file
+	switch {
+	case c.Flags().Changed("store") && c.Flags().Changed("store-file"):
+		return nil, usage(c, "--store and --store-file exclude each other")
+	case c.Flags().Changed("store"), c.Flags().Changed("store-file"):
+	default:
+		url, file = os.Getenv(storeVar), os.Getenv(storeFileVar)
+		if url != "" && file != "" {
+			return nil, fmt.Errorf("%s and %s are both set: unset one", storeVar, storeFileVar)
+		}
+	}
+	switch {
+	case file != "":
+		return readURLs(file)
+	case url != "":
+		return []string{url}, nil
+	}
+	return []string{"file"}, nil
+}
+
+// readURLs reads a file of one URL a line. Empty lines and those that begin
+// with # are passed over.
+func readURLs(path string) ([]string, error) {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return nil, fmt.Errorf("store file: %w", err)
+	}
+	var urls []string
+	for line := range strings.Lines(string(text)) {
+		if line = strings.TrimSpace(line); line != "" && line[0] != '#' {
+			urls = append(urls, line)
+		}
+	}
+	if len(urls) == 0 {
+		return nil, fmt.Errorf("store file %s has no URL in it: it takes one a line", path)
+	}
+	return urls, nil
+}
+
+var password = regexp.MustCompile(`://[^:\s]*:\S+@`)
+
+// openStore opens the store asked for. Errors do not show credentials.
+func (p *program) openStore(ctx context.Context, c *cobra.Command) (store.Store, error) {
+	if password.MatchString(p.where.url) {
+		p.voice.note("warning: everybody on this machine can see the password given with --store: put it into %s or a --store-file", storeVar)
+	}
+	urls, err := p.where.urls(c)
+	if err != nil {
+		return nil, err
+	}
+	s, err := schemeOf(urls)
+	if err != nil {
+		return nil, err
+	}
+	log, settle := p.voice.storeLogger()
+	st, err := s.open(ctx, urls, log)
+	settle(err == nil)
+	return st, err
+}
+
+// schemeOf is the scheme that all the urls have.
+func schemeOf(urls []string) (scheme, error) {
+	var found scheme
+	for i, url := range urls {
+		name, _, _ := strings.Cut(url, ":")
+		at := slices.IndexFunc(schemes, func(s scheme) bool { return slices.Contains(s.names, name) })
+		if at < 0 {
+			return scheme{}, unknownScheme(url)
+		}
+		if i > 0 && schemes[at].usage != found.usage {
+			return scheme{}, errors.New("the store's URLs are of different kinds: they have to name nodes of one store")
+		}
+		found = schemes[at]
+	}
+	return found, nil
+}
+
+// unknownScheme names what could not be understood only if it is surely a
+// scheme: it might be a mistyped secret.
+func unknownScheme(url string) error {
+	what := "the store is no URL that is known"
+	if name, _, ok := strings.Cut(url, "://"); ok && !strings.ContainsAny(name, ":@/ ") {
+		what = fmt.Sprintf("there is no store %q", name+"://")
+	}
+	var forms []string
+	for _, s := range schemes {
+		for _, n := range s.names {
+			forms = append(forms, n+":")
+		}
+	}
+	return fmt.Errorf("%s: a store's URL begins with %s", what, strings.Join(forms, ", "))
+}

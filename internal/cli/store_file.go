@@ -1,0 +1,106 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/url"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+
+	"github.com/leasehold-dev/leasehold/store"
+	sqlstore "github.com/leasehold-dev/leasehold/store/sql"
+)
+
+var fileScheme = scheme{
+	names: []string{"file"},
+	usage: "file, file:PATH, file:PATH?shared=true",
+	help: `An SQLite file: locks between the processes of this machine. Without a
+PATH it is the user's own, so other users' locks are others. A file that
+several users share has to be writable by them, and named with shared=true.
+In PATH, % and ? are written %25 and %3F.`,
+	open: openFile,
+}
+
+func openFile(ctx context.Context, urls []string, log *slog.Logger) (store.Store, error) {
+	if len(urls) != 1 {
+		return nil, errors.New("a store is one file, or several servers: give one file: URL")
+	}
+	path, shared, err := parseFileURL(urls[0])
+	if err != nil {
+		return nil, err
+	}
+	if path == "" {
+		if path, err = defaultFile(); err != nil {
+			return nil, err
+		}
+	}
+	return sqlstore.OpenFile(ctx, path, &sqlstore.Options{Shared: shared, Logger: log})
+}
+
+// parseFileURL takes a file: URL apart. An empty path means the default one.
+func parseFileURL(raw string) (path string, shared bool, err error) {
+	rest := strings.TrimPrefix(strings.TrimPrefix(raw, "file"), ":")
+	rest, query, _ := strings.Cut(rest, "?")
+	path, full := strings.CutPrefix(rest, "//")
+	if full && !strings.HasPrefix(path, "/") {
+		return "", false, fmt.Errorf("%q names a file of another machine: a path follows file:, or three slashes, as in file:///var/lib/locks.db", raw)
+	}
+	if path, err = url.PathUnescape(path); err != nil {
+		return "", false, fmt.Errorf("%q: %w: in a path, %% is written %%25", raw, err)
+	}
+	if runtime.GOOS == "windows" && len(path) > 2 && path[0] == '/' && path[2] == ':' {
+		path = path[1:] // file:///C:/...
+	}
+	settings, err := url.ParseQuery(query)
+	if err != nil {
+		return "", false, fmt.Errorf("%q: %w: settings look like ?shared=true", raw, err)
+	}
+	for k, v := range settings {
+		if k != "shared" {
+			return "", false, fmt.Errorf("unknown setting %q of a file: there is shared", k)
+		}
+		if shared, err = strconv.ParseBool(v[len(v)-1]); err != nil {
+			return "", false, fmt.Errorf("setting shared=%q of a file: it is true or false", v[len(v)-1])
+		}
+	}
+	return path, shared, nil
+}
+
+// defaultFile is where the user's own locks are.
+func defaultFile() (string, error) {
+	dir, err := stateDir(runtime.GOOS, os.Getenv)
+	if err != nil {
+		return "", err
+	}
+	return filepath.Join(dir, "leasehold", "locks.db"), nil
+}
+
+// stateDir is where a system wants programs to keep what is to survive the
+// program but is no document of the user's.
+func stateDir(goos string, getenv func(string) string) (string, error) {
+	if dir := getenv("XDG_STATE_HOME"); filepath.IsAbs(dir) {
+		return dir, nil
+	}
+	var dir string
+	switch goos {
+	case "windows":
+		dir = getenv("LocalAppData")
+	case "darwin":
+		if home := getenv("HOME"); home != "" {
+			dir = filepath.Join(home, "Library", "Application Support")
+		}
+	default:
+		if home := getenv("HOME"); home != "" {
+			dir = filepath.Join(home, ".local", "state")
+		}
+	}
+	if !filepath.IsAbs(dir) {
+		return "", errors.New("there is no place for the default lock file, because no home directory is known: set XDG_STATE_HOME, or name a file with --store file:/path/to/locks.db")
+	}
+	return dir, nil
+}

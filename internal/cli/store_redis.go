@@ -1,0 +1,20 @@
+package cli
+
+import (
+	"context"
+	"log/slog"
+
+	"github.com/leasehold-dev/leasehold/store"
+	"github.com/leasehold-dev/leasehold/store/redis"
+)
+
+var redisScheme = scheme{
+	names: []string{"redis", "rediss"},
+	usage: "redis://USER:PASSWORD@HOST:PORT,HOST:PORT.../DB?max_ttl=60s&node_timeout=50ms",
+	help: `Redis: locks between machines. With several independent servers the
+majority decides (Redlock), and fewer than half of them may fail.
+rediss:// is the same over TLS.`,
+	open: func(ctx context.Context, urls []string, log *slog.Logger) (store.Store, error) {
+		return redis.Open(ctx, urls, &redis.Options{Logger: log})
+	},
+}

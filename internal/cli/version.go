@@ -1,0 +1,79 @@
+package cli
+
+import (
+	"fmt"
+	"runtime"
+	"runtime/debug"
+
+	"github.com/spf13/cobra"
+)
+
+// build says what this program was built from.
+type build struct {
+	Version  string `json:"version"`            // of the module; "(devel)" when built from a work tree
+	Revision string `json:"revision,omitempty"` // of the repository, if the build knew it
+	Time     string `json:"time,omitempty"`     // of that revision, RFC 3339
+	Modified bool   `json:"modified"`           // the work tree differed from it
+	Go       string `json:"go"`
+	OS       string `json:"os"`
+	Arch     string `json:"arch"`
+}
+
+func thisBuild() build {
+	b := build{Version: "(unknown)", Go: runtime.Version(), OS: runtime.GOOS, Arch: runtime.GOARCH}
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return b
+	}
+	if info.Main.Version != "" {
+		b.Version = info.Main.Version
+	}
+	for _, s := range info.Settings {
+		switch s.Key {
+		case "vcs.revision":
+			b.Revision = s.Value
+		case "vcs.time":
+			b.Time = s.Value
+		case "vcs.modified":
+			b.Modified = s.Value == "true"
+		}
+	}
+	return b
+}
+
+func (p *program) versionCommand() *cobra.Command {
+	asJSON := false
+	c := &cobra.Command{
+		Use:   "version",
+		Short: "Show the version of this program",
+		Long: `Shows the version of this program, the revision it was built from where that is
+known, and the version of Go.
+
+With --json it prints an object with version, revision, time, modified (whether
+the sources differed from the revision), go, os and arch.`,
+		Example: "  leasehold version --json",
+		Args: func(c *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				return usage(c, "it takes no arguments")
+			}
+			return nil
+		},
+		RunE: func(*cobra.Command, []string) error {
+			b := thisBuild()
+			if asJSON {
+				return writeJSON(p.stdout, b)
+			}
+			revision := ""
+			if b.Revision != "" {
+				revision = ", revision " + b.Revision
+				if b.Modified {
+					revision += " (modified)"
+				}
+			}
+			_, err := fmt.Fprintf(p.stdout, "leasehold %s%s, %s %s/%s\n", b.Version, revision, b.Go, b.OS, b.Arch)
+			return err
+		},
+	}
+	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	return c
+}
