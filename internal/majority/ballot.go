@@ -135,7 +135,9 @@ func (b *ballot) note(i, node int, said store.NodeOutcome) {
 // result is what became of one lease. The mutex is held.
 func (b *ballot) result(ctx context.Context, i int) error {
 	v, r := &b.votes[i], b.leases[i]
-	if v.Gone() {
+	// Of an even number, half without the lease are enough to say that it is
+	// gone, and not enough for others to have the lock: not released yet.
+	if v.Gone() && (b.op != quorum.Release || v.Verdict() == quorum.Won) {
 		return fmt.Errorf("%s %q: %w", b.op, r.Name, b.notHeld(i))
 	}
 	if v.Verdict() == quorum.Won {

@@ -5,9 +5,9 @@ import "github.com/leasehold-dev/leasehold/internal/clock"
 // Vote asks all nodes to extend or to release one lease. What a yes means is
 // the same for both: the node did it; a no: the lease is not there. It is over
 // as soon as a majority said yes, or so many said no that the lease can not
-// have been on a majority. Releasing is content with less when no more answers
-// are to be hoped for: once a majority is without the lease, others can have
-// the lock, whoever removed it.
+// have been on a majority. Releasing is content with a majority that is without
+// the lease, whoever removed it: others can have the lock then. (Of an even
+// number, half that said no are enough for the one and not for the other.)
 type Vote struct {
 	Config
 	op      Op
@@ -51,7 +51,7 @@ func (v *Vote) decide() {
 	}
 	releasing := v.op == Release
 	switch need := Majority(v.Nodes); {
-	case yes >= need, releasing && v.Gone(), releasing && hoped == 0 && yes+no >= need:
+	case yes >= need, releasing && yes+no >= need && (v.Gone() || hoped == 0):
 		v.verdict = Won
 	case yes+hoped < need && (!releasing || yes+no+hoped < need):
 		v.verdict = Lost
