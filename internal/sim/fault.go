@@ -1,0 +1,135 @@
+package sim
+
+import (
+	"time"
+)
+
+// What is assumed of clocks and of nodes that lose data, for as long as no
+// fault breaks it.
+const (
+	// clockError is how far a node's time of day may be off at first.
+	clockError = 200 * time.Millisecond
+	// clockRate is by how many parts in a million a node's clock may be fast or
+	// slow, compared with a client's. The protocol allows for 1 % of the TTL.
+	clockRate = 3000
+	// most and often: how far and how often a node's clock is set back.
+	backMost, backOften = 250, 2
+)
+
+// quarantine is for how long a node that lost data takes part in nothing,
+// counted from the crash: the longest TTL, by any clock, so that what it forgot
+// has ended; and longer than a token can be ahead of the time of day that the
+// node counts tokens from, which is a second, and the error of two clocks.
+func (w *world) quarantine() time.Duration {
+	longest := w.script.longest()
+	switch {
+	case w.switches.NoQuarantine:
+		return 0
+	case w.switches.ShortQuarantine:
+		return longest / 2
+	}
+	return max(longest+longest/50, 4*time.Second)
+}
+
+// overAt is when nothing is left of a fault.
+func (w *world) overAt(f Fault) time.Duration {
+	end := f.at() + f.last()
+	if f.Kind == Crash && f.Size > 0 {
+		end = max(end, f.at()+w.quarantine())
+	}
+	if f.Kind == Cut || f.Kind == Delay || f.Kind == Slow {
+		end += 2 * time.Duration(f.Size) * time.Millisecond
+	}
+	return end
+}
+
+// fault begins one, and plans its end.
+func (w *world) fault(f Fault) {
+	w.hist.fault(f)
+	size := time.Duration(f.Size) * time.Millisecond
+	switch f.Kind {
+	case Delay:
+		w.forLinks(f, func(l *link) { l.extra += size }, func(l *link) { l.extra -= size })
+	case Hold:
+		w.forLinks(f, func(l *link) { l.held++ }, func(l *link) { l.held--; l.heal() })
+	case Deaf:
+		w.forLinks(f, func(l *link) { l.deaf++ }, func(l *link) { l.deaf--; l.heal() })
+	case Full:
+		w.forLinks(f, func(l *link) { l.noSpace++; l.fill() }, func(l *link) { l.noSpace--; l.fill() })
+	case Cut:
+		w.forLinks(f, func(l *link) { l.cut(size) }, nil)
+	case Replay:
+		w.forLinks(f, func(l *link) { l.replay(f.Size) }, nil)
+	case Slow:
+		w.forNodes(f, func(n *node) { n.slow += size }, func(n *node) { n.slow -= size })
+	case Crash:
+		w.forNodes(f, func(n *node) { n.crash(f.last(), size) }, nil)
+	case StepBack:
+		w.forNodes(f, func(n *node) {
+			if n.backs++; n.backs <= backOften {
+				n.steps -= min(size, backMost*time.Millisecond)
+			}
+		}, nil)
+	case StepAhead:
+		w.forNodes(f, func(n *node) { n.steps += size }, nil)
+	case Forget:
+		w.forNodes(f, func(n *node) { n.forget() }, nil)
+	case WallClock:
+		w.forClients(f, func(c *client) { c.wall.Store(int64(f.Size) * int64(time.Second)) })
+	case Pause:
+		w.forClients(f, func(c *client) { c.pause(f.last(), f.Size == 1) })
+	case Kill:
+		w.forClients(f, func(c *client) { c.kill() })
+	case Doze:
+		w.sleep(f.last())
+	}
+}
+
+func (w *world) forNodes(f Fault, begin, end func(*node)) {
+	for _, n := range w.nodes {
+		if f.Node != 0 && f.Node != n.index+1 {
+			continue
+		}
+		begin(n)
+		if end != nil {
+			w.after(f.last(), outside, func() { end(n) })
+		}
+	}
+}
+
+func (w *world) forClients(f Fault, begin func(*client)) {
+	for _, c := range w.clients {
+		if f.Client == 0 || f.Client == c.index+1 {
+			begin(c)
+		}
+	}
+}
+
+func (w *world) forLinks(f Fault, begin, end func(*link)) {
+	w.forClients(f, func(c *client) {
+		w.forNodes(f, func(n *node) { begin(c.links[n.index]) }, nil)
+		if end != nil {
+			w.forNodes(f, func(n *node) {
+				l := c.links[n.index]
+				w.after(f.last(), outside, func() { end(l) })
+			}, nil)
+		}
+	})
+}
+
+// sleep suspends all client machines.
+func (w *world) sleep(d time.Duration) {
+	if w.dozing || d < grain {
+		return
+	}
+	w.dozing = true
+	w.doze(d)
+	w.dozing = false
+	for _, c := range w.clients {
+		c.wokeAt = w.now()
+		if c.paused() {
+			c.woken.Add(int64(d.Truncate(grain)))
+		}
+	}
+	w.hist.say("the clients' machines wake up after %v", d)
+}

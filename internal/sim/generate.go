@@ -1,0 +1,82 @@
+package sim
+
+import "math/rand/v2"
+
+// source draws the numbers a script is made of: rapid, which can then shrink a
+// script that fails, or a seed.
+type source interface {
+	// draw is from low to high, both included.
+	draw(what string, low, high int) int
+}
+
+// OfSeed is the script of a seed.
+func OfSeed(seed uint64) Script {
+	src := seeded{rand.New(rand.NewPCG(seed, 0x5eed))}
+	s := setting(src)
+	s.Seed = seed
+	for range src.draw("faults", 0, 14) {
+		s.Faults = append(s.Faults, s.drawFault(src))
+	}
+	return s
+}
+
+type seeded struct{ *rand.Rand }
+
+func (s seeded) draw(_ string, low, high int) int { return low + s.IntN(high-low+1) }
+
+// pick draws one of the choices; what stands there twice comes twice as often.
+func pick[T any](src source, what string, of ...T) T { return of[src.draw(what, 0, len(of)-1)] }
+
+// setting draws a script without faults.
+func setting(src source) Script {
+	s := Script{
+		Seed:    uint64(src.draw("seed", 0, 1<<30)),
+		Nodes:   pick(src, "nodes", 3, 3, 3, 5, 5, 1, 2, 4, 7),
+		Clients: src.draw("clients", 2, 4),
+		Workers: pick(src, "workers", 1, 1, 2, 3),
+		Locks:   pick(src, "locks", 1, 1, 2),
+		TTL:     pick(src, "ttl", 1, 2, 2, 5, 15),
+	}
+	s.Span = s.TTL * src.draw("span", 4, 20)
+	return s
+}
+
+// drawFault draws one fault that the protocol has to stand.
+func (s *Script) drawFault(src source) Fault {
+	ttl := int(s.longest().Milliseconds())
+	f := Fault{
+		Kind: pick(src, "kind",
+			Hold, Hold, Deaf, Deaf, Delay, Delay, Cut, Cut, Cut, Pause, Pause, Pause, Crash, Crash, Crash,
+			Slow, Doze, StepBack, WallClock, Full, Kill),
+		At:  src.draw("at", 0, s.Span*1000),
+		For: src.draw("for", 1, pick(src, "long", ttl/20, ttl, 2*ttl)),
+	}
+	switch f.Kind {
+	case Hold, Deaf, Full:
+		f.Client, f.Node = src.draw("client", 0, s.Clients), src.draw("node", 0, s.Nodes)
+	case Delay:
+		f.Client, f.Node = src.draw("client", 0, s.Clients), src.draw("node", 0, s.Nodes)
+		f.Size = src.draw("size", 1, pick(src, "much", 10, 100, ttl))
+	case Cut:
+		f.For = 0
+		f.Client, f.Node = src.draw("client", 0, s.Clients), src.draw("node", 0, s.Nodes)
+		f.Size = src.draw("size", 0, pick(src, "much", 10, 100, ttl))
+	case Slow:
+		f.Node, f.Size = src.draw("node", 0, s.Nodes), src.draw("size", 1, 50)
+	case Crash:
+		f.Node = src.draw("node", 1, s.Nodes)
+		f.Size = pick(src, "loss", 0, 0, src.draw("size", 1, 1000), 2000)
+	case StepBack:
+		f.For = 0
+		f.Node, f.Size = src.draw("node", 0, s.Nodes), src.draw("size", 1, backMost)
+	case WallClock:
+		f.For = 0
+		f.Client, f.Size = src.draw("client", 0, s.Clients), src.draw("size", -100_000, 100_000)
+	case Pause:
+		f.Client, f.Size = src.draw("client", 0, s.Clients), src.draw("size", 0, 1)
+	case Kill:
+		f.For = 0
+		f.Client = src.draw("client", 1, s.Clients)
+	}
+	return f
+}

@@ -1,0 +1,198 @@
+package sim
+
+import (
+	"errors"
+	"time"
+
+	"github.com/leasehold-dev/leasehold/internal/clock"
+	"github.com/leasehold-dev/leasehold/internal/majority"
+	"github.com/leasehold-dev/leasehold/internal/modelnode"
+	"github.com/leasehold-dev/leasehold/internal/quorum"
+	"github.com/leasehold-dev/leasehold/store"
+)
+
+// node is one server: the model of one, with a clock of its own, that can be
+// slow, down, or forgetful. It does one command at a time.
+type node struct {
+	w     *world
+	index int
+	locks []modelnode.Lock[int]
+
+	// Its clock: what it showed when the run began, and how many parts in a
+	// million it is fast. steps are what it was set ahead or back since.
+	epoch clock.Instant
+	ppm   int64
+	steps time.Duration
+	backs int
+
+	up       bool
+	life     int           // counts its starts
+	outUntil time.Duration // it stays out of everything until then
+	slow     time.Duration
+	slows    int
+	line     []served // commands that wait, in order
+	busy     bool     // with the first of them
+
+	writes []write // of the last second, the oldest first
+	// When each owner was last released here, by the node's clock, as far as
+	// the node can know.
+	releasedAt map[int]clock.Instant
+}
+
+type served struct {
+	k *call
+	c *conn
+}
+
+// write is what a lock was before it was written.
+type write struct {
+	at   time.Duration
+	lock int
+	was  modelnode.Lock[int]
+}
+
+// midnight of the first of January 2000, when bubbles begin.
+const midnight = clock.Instant(946684800 * time.Second)
+
+// clock is the node's own time. Tokens count its microseconds.
+func (n *node) clock() clock.Instant {
+	t := n.w.now()
+	return n.epoch.Add(t + t/1_000_000*time.Duration(n.ppm) + n.steps)
+}
+
+// trueLength is how long d of the node's clock lasts.
+func (n *node) trueLength(d time.Duration) time.Duration {
+	return d - d/1_000_000*time.Duration(n.ppm)
+}
+
+func (n *node) reachable() bool { return n.up && n.w.now() >= n.outUntil }
+
+// serve does a command, after those that came before.
+func (n *node) serve(k *call, c *conn) {
+	n.line = append(n.line, served{k, c})
+	if !n.busy {
+		n.work()
+	}
+}
+
+// work does what waits, each command in its time.
+func (n *node) work() {
+	for n.busy = false; len(n.line) > 0; n.line = n.line[1:] {
+		if n.slow > 0 {
+			n.busy = true
+			life := n.life
+			n.w.after(n.slow, outside, func() {
+				if n.life == life {
+					n.finish()
+					n.line = n.line[1:]
+					n.work()
+				}
+			})
+			return
+		}
+		n.finish()
+	}
+}
+
+// finish does the first command in line.
+func (n *node) finish() { n.line[0].c.reply(n.line[0].k, n.apply(n.line[0].k)) }
+
+// apply is one command's atomic step.
+func (n *node) apply(k *call) majority.Answer {
+	q, rules, now := k.q, n.w.switches.Rules, n.clock()
+	was := n.locks[q.lock]
+	l, a := was, modelnode.Answer[int]{}
+	switch q.Op {
+	case quorum.Acquire:
+		l, a = was.Acquire(rules, modelnode.Ask[int]{Owner: q.owner, TTL: q.Lease.TTL, Propose: q.propose}, now)
+	case quorum.Confirm:
+		l, a = was.Confirm(rules, q.owner, q.Token, now)
+	case quorum.Extend:
+		l, a = was.Extend(rules, q.owner, q.Lease.TTL, now)
+	case quorum.Release:
+		var tomb time.Duration
+		if q.Tomb {
+			tomb = q.Lease.TTL
+		}
+		l, a = was.Release(rules, q.owner, tomb, now)
+	}
+	n.record(q.lock, was)
+	n.locks[q.lock] = l
+	n.w.hist.apply(k, a)
+	n.w.judge.applied(n, k, a)
+	return n.say(a)
+}
+
+// record keeps what the last second of writes overwrote.
+func (n *node) record(lock int, was modelnode.Lock[int]) {
+	t := n.w.now()
+	old := 0
+	for old < len(n.writes) && n.writes[old].at < t-time.Second {
+		old++
+	}
+	n.writes = append(n.writes[old:], write{t, lock, was})
+}
+
+// say is a as the Redis store would understand it.
+func (n *node) say(a modelnode.Answer[int]) majority.Answer {
+	switch a.Verdict {
+	case modelnode.Done:
+		return majority.Answer{Kind: quorum.Yes, Token: a.Token, Said: store.NodeOutcome{Outcome: store.Granted}}
+	case modelnode.Taken:
+		if a.Holder == 0 {
+			return majority.Answer{Kind: quorum.No, Said: store.NodeOutcome{Outcome: store.Absent}}
+		}
+		left := (a.ExpiresIn + time.Millisecond - 1).Truncate(time.Millisecond)
+		return majority.Answer{Kind: quorum.No, Said: store.NodeOutcome{
+			Outcome: store.Taken, Holder: store.Holder{Owner: n.w.hist.owner(a.Holder)}, ExpiresIn: left,
+		}}
+	case modelnode.Buried:
+		return majority.Answer{Kind: quorum.No, Said: store.NodeOutcome{Outcome: store.Refused, Err: errBuried}}
+	}
+	return majority.Answer{Kind: quorum.No, Said: store.NodeOutcome{Outcome: store.Quarantined}}
+}
+
+// forget loses the locks and nothing else.
+func (n *node) forget() {
+	for i, l := range n.locks {
+		n.locks[i] = modelnode.Lock[int]{Counter: l.Counter, CounterExpiry: l.CounterExpiry}
+	}
+	clear(n.releasedAt)
+}
+
+// crash takes the node down for a while; what it loses is as Crash says.
+func (n *node) crash(down, loss time.Duration) {
+	w := n.w
+	n.up = false
+	n.life++
+	for _, c := range w.clients {
+		if conn := c.links[n.index].conn; conn != nil {
+			conn.reset()
+		}
+	}
+	n.line, n.busy = nil, false
+	lost := false
+	switch {
+	case loss > time.Second:
+		lost = true
+		clear(n.locks)
+	case loss > 0:
+		for i := len(n.writes) - 1; i >= 0 && n.writes[i].at > w.now()-loss; i-- {
+			n.locks[n.writes[i].lock], lost = n.writes[i].was, true
+		}
+	}
+	n.writes = nil
+	if lost {
+		clear(n.releasedAt)
+		n.outUntil = max(n.outUntil, w.now()+w.quarantine())
+	}
+	life := n.life
+	w.after(down, outside, func() {
+		if n.life == life {
+			n.up = true
+			w.hist.node("is up", n, 0)
+		}
+	})
+}
+
+var errBuried = errors.New("this owner was already released")

@@ -1,0 +1,112 @@
+package sim
+
+import (
+	"log/slog"
+	"runtime"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/leasehold-dev/leasehold/internal/modelnode"
+)
+
+// Switches take mechanisms away that are not in the production code: those of
+// the nodes, and of whoever operates them.
+type Switches struct {
+	Rules modelnode.Rules
+	// NoQuarantine: a node that lost data takes part at once.
+	NoQuarantine bool
+	// ShortQuarantine: it stays out for half the longest TTL.
+	ShortQuarantine bool
+	// NoBootClock: the clients' clock stands still while they are suspended.
+	NoBootClock bool
+}
+
+// Shipped has every mechanism in place.
+func Shipped() Switches { return Switches{Rules: modelnode.Shipped()} }
+
+// Result is what came of a run.
+type Result struct {
+	// Violations, at most one unless several show at the same instant.
+	Violations []Violation
+	// Digest of the whole history.
+	Digest uint64
+	// History in lines for people, if it was asked for.
+	History []string
+	// Simulated is how long the run lasted, in simulated time.
+	Simulated time.Duration
+	Tally     Tally
+}
+
+// Tally counts what happened, to see that a run reaches what it should.
+type Tally struct {
+	Events, Grants, Refusals, Losses, Told, Writes, Releases, Extensions int
+	Renewals, Confirms, Buried                                           int
+}
+
+func add(t *Tally, u Tally) {
+	t.Events += u.Events
+	t.Grants += u.Grants
+	t.Refusals += u.Refusals
+	t.Losses += u.Losses
+	t.Told += u.Told
+	t.Writes += u.Writes
+	t.Releases += u.Releases
+	t.Extensions += u.Extensions
+	t.Renewals += u.Renewals
+	t.Confirms += u.Confirms
+	t.Buried += u.Buried
+}
+
+// Run plays a script. It blocks until the run is over, which takes some
+// milliseconds of real time, and may be called concurrently.
+func Run(t *testing.T, s Script, sw Switches, keepHistory bool) (r Result) {
+	t.Helper()
+	if err := s.check(); err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if e := recover(); e != nil {
+			if err, ok := e.(error); !ok || !strings.Contains(err.Error(), "deadlock") {
+				panic(e)
+			}
+			r.Violations = append(r.Violations, Violation{Rule: Orphan, Text: "goroutines were left behind:\n" + bubbled()})
+		}
+	}()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(s, sw, slog.New(slog.DiscardHandler))
+		w.hist.keep = keepHistory
+		w.drive()
+		if !w.gaveUp {
+			w.judge.atTheEnd()
+		}
+		w.leave()
+		w.judge.tally.Events = w.events
+		r = Result{Violations: w.judge.wrongs, Digest: w.hist.digest, History: w.hist.lines, Simulated: w.now(), Tally: w.judge.tally}
+	})
+	return r
+}
+
+// leave lets everything end that ends by itself. Goroutines that do not are
+// found by the bubble.
+func (w *world) leave() {
+	for _, c := range w.clients {
+		c.end()
+	}
+	time.Sleep(10 * time.Second)
+	synctest.Wait()
+}
+
+// bubbled are the stacks of goroutines in bubbles.
+func bubbled() string {
+	buf := make([]byte, 1<<20)
+	buf = buf[:runtime.Stack(buf, true)]
+	var s []string
+	for _, g := range strings.Split(string(buf), "\n\n") {
+		if head, _, _ := strings.Cut(g, "\n"); strings.Contains(head, "synctest bubble") {
+			s = append(s, g)
+		}
+	}
+	return strings.Join(s, "\n\n")
+}

@@ -1,0 +1,150 @@
+package sim
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+)
+
+// Script is one run, whole: the same script gives the same history, event by
+// event, whatever machine, scheduler or random source runs it.
+type Script struct {
+	// Seed draws all that is small: how long each message takes, what each
+	// worker does next and for how long.
+	Seed    uint64 `json:"seed"`
+	Nodes   int    `json:"nodes"`
+	Clients int    `json:"clients"` // processes
+	Workers int    `json:"workers"` // goroutines of each that want locks
+	Locks   int    `json:"locks"`
+	// TTL of the longest leases, in units of 1.8 s; others last half as long.
+	TTL int `json:"ttl"`
+	// Span is for how long workers come and go and faults begin, in seconds.
+	// Afterwards everything heals, and everybody must get the lock once more.
+	Span   int     `json:"span"`
+	Faults []Fault `json:"faults"`
+}
+
+// Fault is one thing that goes wrong.
+type Fault struct {
+	Kind Kind `json:"kind"`
+	// At is when it begins and For how long it lasts, in milliseconds.
+	At  int `json:"at"`
+	For int `json:"for,omitempty"`
+	// Client and Node are whom it hits, counted from 1; 0 is everybody.
+	Client int `json:"client,omitempty"`
+	Node   int `json:"node,omitempty"`
+	// Size is how much, in what the kind measures.
+	Size int `json:"size,omitempty"`
+}
+
+// Kind of a Fault.
+type Kind string
+
+// The faults that the protocol is made for: none of them may break a promise.
+const (
+	// Delay: messages between client and node take Size milliseconds longer.
+	Delay Kind = "delay"
+	// Hold: nothing passes between client and node, in either direction; no
+	// connection breaks by it. What was under way is delivered when it ends,
+	// or never (connection by connection).
+	Hold Kind = "hold"
+	// Deaf: requests pass, replies are held as by Hold.
+	Deaf Kind = "deaf"
+	// Cut: the connection breaks now. What the client had sent may still
+	// arrive, up to Size milliseconds later: after what it sends on its next
+	// connection.
+	Cut Kind = "cut"
+	// Full: the line to the node is full; nothing more is taken.
+	Full Kind = "full"
+	// Slow: the node needs Size milliseconds more for every command, one after
+	// the other.
+	Slow Kind = "slow"
+	// Crash: the node is down. It comes back with everything (Size 0), without
+	// the last Size milliseconds of its writes (up to 1000), or empty (Size
+	// larger). If it lost anything it stays out for the quarantine.
+	Crash Kind = "crash"
+	// StepBack: the node's clock is set back Size milliseconds (at most 250,
+	// and twice).
+	StepBack Kind = "stepback"
+	// WallClock: the client's idea of the time of day is wrong by Size seconds.
+	WallClock Kind = "wallclock"
+	// Pause: the client's process is stopped. With Size 1, what arrives
+	// meanwhile is seen only when it goes on; with 0, it is seen first.
+	Pause Kind = "pause"
+	// Doze: all client machines are suspended: their timers stand still.
+	Doze Kind = "doze"
+	// Kill: the client's process dies, and is not started again.
+	Kill Kind = "kill"
+)
+
+// The faults that the protocol does not claim to survive. Only runs that
+// expect a violation have them.
+const (
+	// StepAhead: the node's clock jumps ahead Size milliseconds.
+	StepAhead Kind = "stepahead"
+	// Forget: the node loses its locks (not its counters) and goes on as if
+	// nothing had happened.
+	Forget Kind = "forget"
+	// Replay: somebody between client and node sends the last Size commands of
+	// their connection once more, on a connection of his own. Harmless but for
+	// locks that are left behind until their TTL is over.
+	Replay Kind = "replay"
+)
+
+const (
+	ttlUnit     = 1800 * time.Millisecond
+	millisecond = int(time.Millisecond)
+)
+
+// longest is the longest TTL of the run, and the store's maximum.
+func (s *Script) longest() time.Duration { return time.Duration(s.TTL) * ttlUnit }
+
+func (s *Script) span() time.Duration { return time.Duration(s.Span) * time.Second }
+
+func (f *Fault) at() time.Duration   { return time.Duration(f.At * millisecond) }
+func (f *Fault) last() time.Duration { return time.Duration(f.For * millisecond) }
+
+// check says what is wrong with a script that somebody wrote.
+func (s *Script) check() error {
+	for _, c := range []struct {
+		name         string
+		v, low, high int
+	}{
+		{"nodes", s.Nodes, 1, maxNodes}, {"clients", s.Clients, 1, maxClients}, {"workers", s.Workers, 1, maxWorkers},
+		{"locks", s.Locks, 1, maxLocks}, {"ttl", s.TTL, 1, 100}, {"span", s.Span, 0, 100_000},
+	} {
+		if c.v < c.low || c.v > c.high {
+			return fmt.Errorf("%s is %d: it goes from %d to %d", c.name, c.v, c.low, c.high)
+		}
+	}
+	for i, f := range s.Faults {
+		if f.Client < 0 || f.Client > s.Clients || f.Node < 0 || f.Node > s.Nodes || f.At < 0 || f.For < 0 || f.Size < 0 && f.Kind != WallClock {
+			return fmt.Errorf("fault %d (%s) names a client, a node or a time that is not there", i, f.Kind)
+		}
+	}
+	return nil
+}
+
+// Parse reads a script as String writes it.
+func Parse(text string) (Script, error) {
+	var s Script
+	d := json.NewDecoder(strings.NewReader(text))
+	d.DisallowUnknownFields()
+	if err := d.Decode(&s); err != nil {
+		return s, fmt.Errorf("script: %w", err)
+	}
+	if err := s.check(); err != nil {
+		return s, fmt.Errorf("script: %w", err)
+	}
+	return s, nil
+}
+
+// String is the script on one line.
+func (s Script) String() string {
+	b, err := json.Marshal(s)
+	if err != nil {
+		panic("sim: encoding numbers and strings failed: " + err.Error())
+	}
+	return string(b)
+}

@@ -1,0 +1,111 @@
+package sim
+
+import (
+	"container/heap"
+	"time"
+)
+
+// True time is counted from the beginning of the run. It is the bubble's time
+// plus all that was slept through: while the clients' machines are suspended
+// their timers stand still, which are the bubble's, and the rest of the world
+// goes on.
+
+// What the run does happens at instants that nothing else in the run shares:
+// goroutines woken at the same nanosecond would run in an order that nobody can
+// repeat. All that production code does with durations keeps whole
+// milliseconds (TTLs are chosen so), so instants are told apart by what they
+// are beyond whole milliseconds: the driver's events take one part of them in
+// turn, each worker has its own small part of the rest.
+const (
+	grain       = time.Millisecond
+	eventLanes  = 500_000
+	eventStride = 7919 // coprime with eventLanes: each lane comes once in a turn
+	workerLanes = 20_000
+)
+
+// event is something that happens outside of the clients' code.
+type event struct {
+	due  time.Duration
+	kind eventKind
+	do   func()
+}
+
+type eventKind uint8
+
+const (
+	// outside happens in the world: a message reaches a node, a node restarts.
+	outside eventKind = iota
+	// arrival happens at a client, for reasons outside of it.
+	arrival
+	// timer is one of a client: it stands still with the machine.
+	timer
+)
+
+// agenda is a heap of events, the earliest on top.
+type agenda []event
+
+func (a agenda) Len() int           { return len(a) }
+func (a agenda) Less(i, j int) bool { return a[i].due < a[j].due }
+func (a agenda) Swap(i, j int)      { a[i], a[j] = a[j], a[i] }
+func (a *agenda) Push(x any)        { *a = append(*a, x.(event)) }
+func (a *agenda) Pop() any {
+	old := *a
+	e := old[len(old)-1]
+	old[len(old)-1] = event{}
+	*a = old[:len(old)-1]
+	return e
+}
+
+// now is the true time.
+func (w *world) now() time.Duration { return time.Since(w.began) + time.Duration(w.slept.Load()) }
+
+// at has do happen at t, or up to a millisecond later, at an instant of its
+// own, which it returns.
+func (w *world) at(t time.Duration, k eventKind, do func()) time.Duration {
+	w.lane = (w.lane + eventStride) % eventLanes
+	due := t - t%grain + time.Duration(w.lane)
+	if due < t {
+		due += grain
+	}
+	heap.Push(&w.agenda, event{due: due, kind: k, do: do})
+	return due
+}
+
+// after is at, d from now.
+func (w *world) after(d time.Duration, k eventKind, do func()) time.Duration {
+	return w.at(w.now()+d, k, do)
+}
+
+// doze suspends all client machines for d. What happens outside meanwhile
+// happens now, in its order; what reaches clients waits for their waking up,
+// and so do their timers, with as much left as they had.
+func (w *world) doze(d time.Duration) {
+	end := w.now() + d.Truncate(grain)
+	var timers, arrivals []event
+	for len(w.agenda) > 0 && w.agenda[0].due <= end {
+		e := heap.Pop(&w.agenda).(event)
+		switch e.kind {
+		case outside:
+			w.slept.Add(int64(e.due - w.now()))
+			e.do()
+		case arrival:
+			arrivals = append(arrivals, e)
+		case timer:
+			timers = append(timers, e)
+		}
+	}
+	w.slept.Add(int64(end - w.now()))
+	for i := range w.agenda {
+		if w.agenda[i].kind == timer {
+			w.agenda[i].due += d.Truncate(grain)
+		}
+	}
+	heap.Init(&w.agenda)
+	for _, e := range timers {
+		e.due += d.Truncate(grain)
+		heap.Push(&w.agenda, e)
+	}
+	for _, e := range arrivals {
+		end = w.at(end, arrival, e.do)
+	}
+}

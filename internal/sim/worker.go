@@ -1,0 +1,263 @@
+package sim
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"github.com/leasehold-dev/leasehold"
+)
+
+// worker is a goroutine of a client that wants locks, in one way after the
+// other. It draws from a source of its own: what it does depends on nothing but
+// the script and what it is answered.
+type worker struct {
+	w      *world
+	c      *client
+	index  int // in the client, from 1
+	rng    *rand.Rand
+	lane   int // its part of the instants
+	turn   int
+	notes  []note // what the driver has not seen yet; with the world's mutex
+	doing  string // in words, for one that does not get on
+	since  time.Duration
+	leases int
+}
+
+func newWorker(c *client, i int) *worker {
+	number := c.index*maxWorkers + i
+	return &worker{
+		w: c.w, c: c, index: i + 1, lane: eventLanes + number*workerLanes,
+		rng: rand.New(rand.NewPCG(c.w.script.Seed, uint64(number)+1)),
+	}
+}
+
+// lanes shifts d a little, so that waiting for it from now ends at an instant
+// that nothing else has.
+func (k *worker) lanes(d time.Duration) time.Duration {
+	k.turn = (k.turn + 1) % workerLanes
+	now := k.w.timerNow()
+	end := now + max(d, 0)
+	end = end - end%grain + time.Duration(k.lane+k.turn)
+	if end <= now+max(d, 0) {
+		end += grain
+	}
+	return end - now
+}
+
+// upTo draws a duration, the short ones more often.
+func (k *worker) upTo(most time.Duration) time.Duration {
+	f := k.rng.Float64()
+	return time.Duration(f * f * float64(most))
+}
+
+func (k *worker) sleep(ctx context.Context, d time.Duration) {
+	t := time.NewTimer(k.lanes(d))
+	defer t.Stop()
+	select {
+	case <-t.C:
+	case <-ctx.Done():
+	}
+}
+
+func (k *worker) run() {
+	defer func() {
+		k.does("is done")
+		k.w.working.Add(-1)
+		k.w.wake()
+	}()
+	for !k.w.stop() && k.c.ctx.Err() == nil {
+		k.does("thinks")
+		k.sleep(k.c.ctx, k.upTo(k.w.script.longest()/2))
+		k.round()
+	}
+	k.does("waits for calm")
+	<-k.w.calm
+	if k.c.ctx.Err() != nil {
+		return
+	}
+	k.sleep(k.c.ctx, k.upTo(time.Second))
+	k.lastRound()
+}
+
+func (k *worker) does(what string) { k.doing, k.since = what, k.w.timerNow() }
+
+// lock is one of the locks, asked for in this worker's name. Half the time it
+// is the first one, so that there is something to wait for.
+func (k *worker) lock() (*leasehold.Lock, leasehold.LockOptions) {
+	i := 0
+	if k.rng.IntN(2) == 0 {
+		i = k.rng.IntN(k.w.script.Locks)
+	}
+	o := leasehold.LockOptions{
+		TTL:     k.w.script.longest() / time.Duration(1+k.rng.IntN(2)),
+		Purpose: fmt.Sprintf("w%d", k.index),
+	}
+	most := o.TTL / time.Duration(2+k.rng.IntN(10))
+	o.RetryDelay = func(try int) time.Duration { return k.lanes(5*time.Millisecond + k.upTo(most)) }
+	return k.c.c.Mutex(lockName(i)), o
+}
+
+// round locks once, in one of the ways there are.
+func (k *worker) round() {
+	l, o := k.lock()
+	ctx := k.c.ctx
+	if k.rng.IntN(3) == 0 { // patience has an end, maybe in the middle of things
+		var stop context.CancelFunc
+		ctx, stop = context.WithTimeout(ctx, k.lanes(k.upTo(k.w.script.longest())))
+		defer stop()
+	}
+	switch k.rng.IntN(10) {
+	case 0:
+		k.does("tries once")
+		k.keep(ctx, o, func() (*leasehold.Lease, error) { return l.With(o).Try(ctx) })
+	case 1, 2:
+		k.does("acquires")
+		k.keep(ctx, o, func() (*leasehold.Lease, error) { return l.With(o).Acquire(ctx) })
+	case 3:
+		o.NoRenew = true
+		k.does("acquires without renewal")
+		k.keep(ctx, o, func() (*leasehold.Lease, error) { return l.With(o).Acquire(ctx) })
+	case 4:
+		o.MaxHold = (o.TTL/8 + k.upTo(2*o.TTL)).Truncate(grain)
+		k.does("does, with a longest hold")
+		k.do(ctx, l.With(o), o)
+	case 5:
+		o.MinHold = k.upTo(o.TTL).Truncate(grain)
+		k.does("does, with a least hold")
+		k.do(ctx, l.With(o), o)
+	default:
+		k.does("does")
+		k.do(ctx, l.With(o), o)
+	}
+}
+
+// keep holds a lease that no function bounds: now and then it extends it, and
+// now and then it releases it twice.
+func (k *worker) keep(ctx context.Context, o leasehold.LockOptions, acquire func() (*leasehold.Lease, error)) {
+	lease, err := acquire()
+	if err != nil {
+		k.note(note{kind: refused, err: err})
+		return
+	}
+	c := k.grant(lease, o)
+	for range 1 + k.rng.IntN(3) {
+		k.hold(c, lease.Context(), k.upTo(o.TTL))
+		if k.rng.IntN(2) == 0 {
+			err := lease.Extend(ctx)
+			k.note(note{kind: extended, claim: c, err: err})
+		}
+	}
+	k.release(c, ctx)
+	if k.rng.IntN(4) == 0 {
+		k.release(c, ctx)
+	}
+}
+
+func (k *worker) release(c *claim, ctx context.Context) {
+	k.note(note{kind: releasing, claim: c})
+	err := c.lease.Release(ctx)
+	k.note(note{kind: released, claim: c, err: err})
+}
+
+// do holds a lease within a function, and checks what Do makes of its end.
+func (k *worker) do(ctx context.Context, l *leasehold.Lock, o leasehold.LockOptions) {
+	var c *claim
+	var lost error // the loss that fn has seen
+	err := l.Do(ctx, func(ctx context.Context, lease *leasehold.Lease) error {
+		c = k.grant(lease, o)
+		d := k.upTo(o.TTL)
+		if k.rng.IntN(4) == 0 {
+			d = k.upTo(3 * o.TTL)
+		}
+		k.hold(c, ctx, d)
+		if k.rng.IntN(4) == 0 { // the same lock again, by what the context carries
+			err := l.Do(ctx, func(ctx context.Context, inner *leasehold.Lease) error {
+				if inner.Token() != lease.Token() {
+					k.note(note{kind: wrong, claim: c, text: "re-entry gave another token"})
+				}
+				k.hold(c, ctx, k.upTo(o.TTL/4))
+				return nil
+			})
+			if err != nil && lease.Err() == nil && ctx.Err() == nil {
+				k.note(note{kind: wrong, claim: c, text: "re-entry failed under a valid lease: " + class(err)})
+			}
+		}
+		k.note(note{kind: releasing, claim: c})
+		lost = lease.Err()
+		return nil
+	})
+	if c == nil {
+		k.note(note{kind: refused, err: err})
+		return
+	}
+	if lost != nil && !errors.Is(err, leasehold.ErrLost) {
+		k.note(note{kind: wrong, claim: c, text: "Do did not say that the lease was lost, but: " + class(err)})
+	}
+	k.note(note{kind: released, claim: c, err: err})
+}
+
+// hold works under a lease for d, or until ctx ends. Some workers are deaf to
+// that; none writes to the resource without looking whether it still may.
+func (k *worker) hold(c *claim, ctx context.Context, d time.Duration) {
+	ended := ctx
+	if k.rng.IntN(4) == 0 {
+		ended = k.c.ctx
+	}
+	end := k.w.timerNow() + d
+	for ended.Err() == nil {
+		rest := end - k.w.timerNow()
+		if rest <= 0 {
+			return
+		}
+		k.sleep(ended, min(rest, k.upTo(c.ttl)))
+		if c.lease.Err() == nil {
+			k.note(note{kind: wrote, claim: c})
+		}
+	}
+}
+
+// lastRound is after all faults: everybody gets the lock, keeps it as long as
+// wanted and gives it back.
+func (k *worker) lastRound() {
+	l, o := k.lock()
+	o.TTL = k.w.script.longest()
+	d := k.upTo(time.Second)
+	if k.index == 1 && k.c.index == 0 {
+		d = o.TTL + o.TTL/4 // long enough to need renewals
+	}
+	k.does("wants the lock once more")
+	var c *claim
+	err := l.With(o).Do(k.c.ctx, func(ctx context.Context, lease *leasehold.Lease) error {
+		c = k.grant(lease, o)
+		c.last = true
+		k.hold(c, ctx, d)
+		k.note(note{kind: releasing, claim: c})
+		return lease.Err()
+	})
+	if c == nil {
+		k.note(note{kind: refused, err: err, text: "last"})
+		return
+	}
+	k.note(note{kind: released, claim: c, err: err})
+}
+
+func (k *worker) note(n note) {
+	k.w.mu.Lock()
+	k.notes = append(k.notes, n)
+	k.w.mu.Unlock()
+	k.w.wake()
+}
+
+// grant notes a new lease, and has the driver look when it ends.
+func (k *worker) grant(l *leasehold.Lease, o leasehold.LockOptions) *claim {
+	c := &claim{k: k, lock: lockIndex(l.Name()), lease: l, ttl: o.TTL, notice: o.TTL / 20, maxHold: o.MaxHold}
+	k.note(note{kind: granted, claim: c})
+	go func() {
+		<-l.Done()
+		k.w.wake()
+	}()
+	return c
+}
