@@ -25,13 +25,13 @@ var project = rules{
 		{"internal/validity"},
 		{"internal/clock"},
 		{"fence"},
-		{"internal/faultproxy", "internal/redistest", "internal/layering"},
+		{"internal/faultproxy", "internal/redistest", "internal/layering", "internal/endtoend"},
 	},
 
 	// Test equipment: only test files, and other test equipment, import it.
 	equipment: []string{
 		"internal/sim", "internal/chaos", "internal/explore",
-		"store/storetest", "internal/faultproxy", "internal/redistest", "internal/layering",
+		"store/storetest", "internal/faultproxy", "internal/redistest", "internal/layering", "internal/endtoend",
 	},
 
 	// What a package may know of ours, where "everything below" is too much.
