@@ -7,7 +7,7 @@ var project = rules{
 	// From top to bottom. A package may import packages of lower layers only,
 	// so packages of one layer, such as the stores, do not know each other.
 	layers: [][]string{
-		{"internal/sim", "internal/chaos", "internal/explore"},
+		{"internal/sim", "internal/chaos", "internal/explore", "internal/endtoend"},
 		{"cmd/leasehold"},
 		{"internal/cli"},
 		{"internal/runner"},
@@ -16,12 +16,13 @@ var project = rules{
 		{"."},
 		{"internal/leasefsm"},
 		{"store/memory", "store/redis", "store/sql"},
-		{"store/storetest"},
+		{"store/storetest", "internal/differential"},
 		{"internal/majority"},
 		{"store"},
 		{"internal/quorum"},
 		{"internal/rule"},
 		{"guard/*"},
+		{"internal/history", "internal/modelnode"},
 		{"internal/validity"},
 		{"internal/clock"},
 		{"fence"},
@@ -30,7 +31,8 @@ var project = rules{
 
 	// Test equipment: only test files, and other test equipment, import it.
 	equipment: []string{
-		"internal/sim", "internal/chaos", "internal/explore",
+		"internal/sim", "internal/chaos", "internal/explore", "internal/endtoend",
+		"internal/differential", "internal/history", "internal/modelnode",
 		"store/storetest", "internal/faultproxy", "internal/redistest", "internal/layering", "internal/endtoend",
 	},
 
@@ -54,7 +56,7 @@ var project = rules{
 	// The modules a package may use besides the standard library. Users of the
 	// client alone get none of them, and those of a store only that store's.
 	modules: map[string][]string{
-		"internal/cli":    {"github.com/spf13/cobra", "golang.org/x/term"},
+		"internal/cli":    {"github.com/spf13/cobra", "github.com/spf13/pflag", "golang.org/x/term"},
 		"internal/runner": {"golang.org/x/sys", "golang.org/x/term"},
 		"store/redis":     {"github.com/redis/rueidis"},
 		"store/sql":       {"modernc.org/sqlite", "golang.org/x/sys"},
@@ -62,5 +64,5 @@ var project = rules{
 
 	// Functions of their arguments: a checker that drives one of these with
 	// made-up time and made-up messages sees all there is to see.
-	pure: []string{"fence", "internal/leasefsm", "internal/quorum", "internal/rule", "internal/validity"},
+	pure: []string{"fence", "internal/leasefsm", "internal/modelnode", "internal/quorum", "internal/rule", "internal/validity"},
 }
