@@ -7,7 +7,7 @@ var project = rules{
 	// From top to bottom. A package may import packages of lower layers only,
 	// so packages of one layer, such as the stores, do not know each other.
 	layers: [][]string{
-		{"internal/sim", "internal/chaos", "internal/explore", "internal/endtoend"},
+		{"internal/sim", "internal/chaos", "internal/explore"},
 		{"cmd/leasehold"},
 		{"internal/cli"},
 		{"internal/runner"},
@@ -31,7 +31,7 @@ var project = rules{
 
 	// Test equipment: only test files, and other test equipment, import it.
 	equipment: []string{
-		"internal/sim", "internal/chaos", "internal/explore", "internal/endtoend",
+		"internal/sim", "internal/chaos", "internal/explore",
 		"internal/differential", "internal/history", "internal/modelnode",
 		"store/storetest", "internal/faultproxy", "internal/redistest", "internal/layering", "internal/endtoend",
 	},
