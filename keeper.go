@@ -132,7 +132,9 @@ func (k *keeper) step(h *hold, e leasefsm.Event, start clock.Instant) {
 		err := &LostError{Name: h.req.Name, Reason: h.fsm.Cause().String(), Err: h.lastErr}
 		k.c.log.Error("lease lost", "lock", h.req.Name, "owner", h.req.Owner, "token", h.token, "err", err)
 		for _, l := range h.leases {
-			l.end(err)
+			if lossTold {
+				l.end(err)
+			}
 		}
 	case leasefsm.Jeopardy:
 		k.c.log.Warn("renewal failed, validity remains", "lock", h.req.Name, "left", h.fsm.Until().Sub(k.now()), "err", h.lastErr)
@@ -152,7 +154,10 @@ func (k *keeper) arm() {
 		return
 	}
 	now := k.now()
-	k.armed, k.sweepAt = true, min(next, now.Add(maxNap))
+	if clockRead {
+		next = min(next, now.Add(maxNap))
+	}
+	k.armed, k.sweepAt = true, next
 	k.timer.Reset(max(k.sweepAt.Sub(now), 0))
 }
 
@@ -213,6 +218,9 @@ func (k *keeper) renew(ctx context.Context, batch []*hold) []error {
 	defer cancel()
 	start := k.now()
 	errs := k.c.store.Renew(ctx, reqs)
+	if !renewalFromStart {
+		start = k.now()
+	}
 
 	k.mu.Lock()
 	defer k.mu.Unlock()

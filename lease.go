@@ -85,7 +85,9 @@ func (l *Lease) Err() error {
 	k := &l.h.c.keep
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	k.step(l.h, leasefsm.Tick, 0)
+	if errLooks {
+		k.step(l.h, leasefsm.Tick, 0)
+	}
 	return l.err
 }
 
@@ -182,7 +184,10 @@ func (h *hold) giveBack(ctx context.Context) error {
 	// After a TTL the store has dropped the lease by itself, and nobody wants
 	// to wait longer than some seconds to be told so.
 	bound := min(max(h.req.TTL, time.Second), 5*time.Second)
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), bound)
+	if releaseDetached {
+		ctx = context.WithoutCancel(ctx)
+	}
+	ctx, cancel := context.WithTimeout(ctx, bound)
 	defer cancel()
 	sent := false // an earlier try of ours may have done it
 	for try := 1; ; try++ {

@@ -149,7 +149,7 @@ func (o LockOptions) life() (leasefsm.Config, error) {
 	}
 	c.Renew = orElse(c.Renew, c.TTL/3)
 	c.Notice = orElse(c.Notice, min(c.TTL/20, valid/2))
-	if o.NoRenew {
+	if o.NoRenew || !renewing {
 		c.Renew = 0
 	}
 	switch {
@@ -163,6 +163,9 @@ func (o LockOptions) life() (leasefsm.Config, error) {
 		return c, invalid("MinHold %v is longer than MaxHold %v", o.MinHold, c.MaxHold)
 	case o.NoRenew && o.MinHold > valid:
 		return c, invalid("MinHold %v is longer than the validity of %v, and NoRenew is set", o.MinHold, valid)
+	}
+	if !noticeGiven {
+		c.Notice = 0
 	}
 	return c, nil
 }

@@ -26,6 +26,9 @@ func (l *Lock) wait(ctx, base context.Context, tries int) (*Lease, error) {
 	if l.o.Owner != "" && tries != 1 {
 		return nil, invalid("a fixed Owner goes with one attempt: use Try, or set Tries to 1")
 	}
+	if !ownerPerAttempt && l.o.Owner == "" {
+		l = l.With(LockOptions{Owner: store.NewOwner()})
+	}
 	delay := l.o.delay()
 	var last error            // why the lock was not granted so far
 	var trouble clock.Instant // since when the store gave no answer at all

@@ -1,0 +1,24 @@
+//go:build !mutants
+
+package leasehold
+
+// Mechanisms that the promises rest on. The checkers' build makes them
+// variables, to show that each is needed; here they are constants.
+const (
+	// ownerPerAttempt: every attempt has an owner value of its own.
+	ownerPerAttempt = true
+	// renewalFromStart: a renewal counts from before its request left.
+	renewalFromStart = true
+	// noticeGiven: holders are told before validity ends.
+	noticeGiven = true
+	// lossTold: and they are told by their context, not only when they ask.
+	lossTold = true
+	// clockRead: the clock is read again before long, whatever timers say.
+	clockRead = true
+	// errLooks: Lease.Err reads the clock as well.
+	errLooks = true
+	// renewing: leases are renewed.
+	renewing = true
+	// releaseDetached: the caller's context does not cut a release off.
+	releaseDetached = true
+)

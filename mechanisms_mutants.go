@@ -1,0 +1,27 @@
+//go:build mutants
+
+package leasehold
+
+var (
+	ownerPerAttempt  = true
+	renewalFromStart = true
+	noticeGiven      = true
+	lossTold         = true
+	clockRead        = true
+	errLooks         = true
+	renewing         = true
+	releaseDetached  = true
+)
+
+// Mechanisms are the switches of this build, by name. All are on at first.
+// Nobody may be using a Client while one is changed.
+var Mechanisms = map[string]*bool{
+	"owner-per-attempt":  &ownerPerAttempt,
+	"renewal-from-start": &renewalFromStart,
+	"notice":             &noticeGiven,
+	"loss-told":          &lossTold,
+	"clock-read":         &clockRead,
+	"err-looks":          &errLooks,
+	"renewing":           &renewing,
+	"release-detached":   &releaseDetached,
+}
