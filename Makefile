@@ -9,7 +9,7 @@ COUNT     = 10
 BENCH     = .
 BENCHTIME = 1s
 FUZZTIME  = 10s
-PLATFORMS = darwin/arm64 darwin/amd64 windows/amd64 linux/arm64 linux/386
+PLATFORMS = darwin/arm64 windows/amd64 linux/386
 
 GO = go
 

@@ -127,13 +127,12 @@ func TestSuspendIsCounted(t *testing.T) {
 		b := newBench(t)
 		l := b.acquire(b.c.Mutex("a").With(leasehold.LockOptions{TTL: time.Minute, NoRenew: true}))
 		b.clock.suspend(2 * time.Minute)
-		resumed := time.Now()
 		if err := l.Err(); !errors.Is(err, leasehold.ErrLost) {
 			t.Errorf("err %v right after resume, want lost", err)
 		}
 		l = b.acquire(b.c.Mutex("b").With(leasehold.LockOptions{TTL: time.Minute, NoRenew: true}))
 		b.clock.suspend(2 * time.Minute)
-		resumed = time.Now()
+		resumed := time.Now()
 		<-l.Done()
 		if took := time.Since(resumed); took > 250*time.Millisecond {
 			t.Errorf("told %v after resume", took)
