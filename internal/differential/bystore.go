@@ -1,0 +1,44 @@
+package differential
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/leasehold-dev/leasehold/store"
+)
+
+// ByStore carries out those commands that every store knows.
+func ByStore(s store.Store, c Command) (Answer, error) {
+	ctx := context.Background()
+	r := store.Request{Name: c.Lock, Owner: c.Owner.ID, Meta: c.Owner.Meta, TTL: c.TTL}
+	var busy *store.BusyError
+	switch c.Op {
+	case Acquire:
+		g, err := s.Acquire(ctx, r)
+		switch {
+		case err == nil:
+			return Answer{Verdict: Done, Token: uint64(g.Token)}, nil
+		case errors.As(err, &busy):
+			return Answer{Verdict: Taken, Holder: busy.Holder.Owner, Left: busy.ExpiresIn}, nil
+		case errors.Is(err, store.ErrNotHeld):
+			return Answer{Verdict: Buried}, nil
+		}
+		return Answer{}, err
+	case Extend:
+		return answerOf(s.Renew(ctx, []store.Request{r})[0])
+	case Release:
+		return answerOf(s.Release(ctx, r))
+	}
+	return Answer{}, fmt.Errorf("a store is not asked to %v", c.Op)
+}
+
+func answerOf(err error) (Answer, error) {
+	switch {
+	case err == nil:
+		return Answer{Verdict: Done}, nil
+	case errors.Is(err, store.ErrNotHeld):
+		return Answer{Verdict: NotHeld}, nil
+	}
+	return Answer{}, err
+}

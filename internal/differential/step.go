@@ -1,0 +1,178 @@
+package differential
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"pgregory.net/rapid"
+)
+
+// Op is what a step does.
+type Op uint8
+
+// The operations.
+const (
+	// Acquire: an owner asks for the lock, or asks again.
+	Acquire Op = iota
+	// Confirm: an owner raises the token counter. Nodes only.
+	Confirm
+	// Extend: an owner prolongs its lease.
+	Extend
+	// Release: an owner gives up its lease.
+	Release
+	// Bury: the same, and leaves a tombstone if it has none.
+	Bury
+	// Pass: time goes by.
+	Pass
+	// StrangerSets: another program takes the lock with a plain SET NX. Nodes only.
+	StrangerSets
+	// StrangerDeletes: another program deletes the lock, whoever has it. Nodes only.
+	StrangerDeletes
+	// LoseCounter: the lock's token counter is lost. Nodes only.
+	LoseCounter
+	// LoseAll: everything is lost. Nodes only.
+	LoseAll
+)
+
+// node says whether only nodes know the operation.
+func (o Op) node() bool {
+	return o == Confirm || o >= StrangerSets
+}
+
+// Step is one command or event. It speaks of clocks and counters relative to
+// where they stand, so that any part of a list of steps makes sense by itself.
+type Step struct {
+	Op Op
+	// Lock and Owner are indices into Locks and Owners.
+	Lock, Owner int
+	// TTL of Acquire, Extend and StrangerSets, where zero is a key for ever;
+	// how much time passes.
+	TTL time.Duration
+	// Ahead is by how much the token that Acquire proposes leads the clock, in
+	// microseconds, or the counter if Onward; and Confirm's token the counter.
+	Ahead  int64
+	Onward bool
+}
+
+// Locks and Owners that steps are about. One name has bytes that need care, one
+// owner is how another's value begins, and one has nothing to say of itself.
+var (
+	Locks  = []string{"stock", "a {b}:\x00\xff*"}
+	Owners = []Owner{
+		{ID: "ann", Meta: `{"host":"h","pid":1}`},
+		{ID: "an"},
+		{ID: "bob", Meta: `{"purpose":"a \"b\" {c}"}`},
+	}
+)
+
+// Owner is one attempt to acquire.
+type Owner struct{ ID, Meta string }
+
+// Stranger is the value that other programs write.
+const Stranger = "c3RyYW5nZXI="
+
+const (
+	unit = 10 * time.Minute
+	day  = 24 * time.Hour
+)
+
+// tombLife is how long owner's tombstones are kept. All releases of one owner
+// come with the TTL of its one request, so a later tombstone never ends before
+// an earlier one, and there is no telling who would be right if it did.
+func tombLife(owner int) time.Duration { return time.Duration(owner+1) * unit }
+
+// steps makes lists of steps. Times are multiples of a large unit, which lets an
+// engine live by a clock that cannot be stepped; with exact, some are a little
+// less, or more.
+func steps(exact bool) *rapid.Generator[[]Step] {
+	one := rapid.Custom(func(t *rapid.T) Step { return step(t, exact) })
+	return rapid.Custom(func(t *rapid.T) (list []Step) {
+		t.Repeat(map[string]func(*rapid.T){
+			"step": func(t *rapid.T) { list = append(list, one.Draw(t, "step")) },
+		})
+		return list
+	})
+}
+
+// often has each operation as often as it is to be drawn.
+var often = slices.Concat(
+	slices.Repeat([]Op{Acquire}, 9),
+	slices.Repeat([]Op{Extend, Pass}, 4),
+	slices.Repeat([]Op{Confirm, Release, Bury}, 3),
+	slices.Repeat([]Op{StrangerSets}, 3),
+	[]Op{StrangerDeletes, LoseCounter, LoseAll},
+)
+
+func step(t *rapid.T, exact bool) Step {
+	s := Step{Op: rapid.SampledFrom(often).Draw(t, "op")}
+	if s.Op != LoseAll && s.Op != Pass {
+		s.Lock = rapid.SampledFrom([]int{0, 0, 0, 1}).Draw(t, "lock")
+	}
+	if s.Op <= Bury {
+		s.Owner = rapid.IntRange(0, len(Owners)-1).Draw(t, "owner")
+	}
+	switch s.Op {
+	case Acquire:
+		s.TTL = rapid.SampledFrom([]time.Duration{unit, 2 * unit, 3 * unit, 30 * unit}).Draw(t, "ttl")
+		if s.Onward = rapid.SampledFrom([]bool{false, false, true}).Draw(t, "onward"); s.Onward {
+			s.Ahead = rapid.SampledFrom([]int64{1, 0, -1, 1000}).Draw(t, "ahead")
+		} else {
+			s.Ahead = rapid.SampledFrom([]int64{500_000, 0, -5_000_000, 999_999, 2_000_000, -farBack}).Draw(t, "ahead")
+		}
+	case Confirm:
+		s.Ahead = rapid.SampledFrom([]int64{1, 0, -1, 1000, 700_000, -700_000}).Draw(t, "ahead")
+	case Extend:
+		s.TTL = rapid.SampledFrom([]time.Duration{unit, 2 * unit, 4 * unit, 30 * unit}).Draw(t, "ttl")
+	case Pass:
+		s.TTL = rapid.SampledFrom([]time.Duration{unit, unit, 2 * unit, 3 * unit, 6 * unit, day}).Draw(t, "time")
+	case StrangerSets:
+		s.TTL = rapid.SampledFrom([]time.Duration{unit, 2 * unit, 0}).Draw(t, "ttl")
+	}
+	if exact && s.TTL > 0 {
+		odd := []time.Duration{0, 0, -time.Millisecond, time.Millisecond, 1 - time.Millisecond}
+		if s.Op == Pass { // a clock that counts in milliseconds
+			odd = odd[:4]
+		}
+		s.TTL += rapid.SampledFrom(odd).Draw(t, "odd")
+	}
+	return s
+}
+
+// farBack makes any proposal zero or less.
+const farBack = 1 << 60
+
+var opNames = [...]string{
+	"acquire", "confirm", "extend", "release", "bury", "pass",
+	"a stranger sets", "a stranger deletes", "lose the counter of", "lose everything",
+}
+
+func (o Op) String() string { return opNames[o] }
+
+func (s Step) String() string {
+	lock := fmt.Sprintf("%q", Locks[s.Lock])
+	owner := Owners[s.Owner].ID
+	switch s.Op {
+	case Acquire:
+		base := "clock"
+		if s.Onward {
+			base = "counter"
+		}
+		return fmt.Sprintf("%v %s for %s, TTL %v, proposing the %s %+d", s.Op, lock, owner, s.TTL, base, s.Ahead)
+	case Confirm:
+		return fmt.Sprintf("%v %s for %s, at the counter %+d", s.Op, lock, owner, s.Ahead)
+	case Extend:
+		return fmt.Sprintf("%v %s for %s, TTL %v", s.Op, lock, owner, s.TTL)
+	case Release:
+		return fmt.Sprintf("%v %s for %s", s.Op, lock, owner)
+	case Bury:
+		return fmt.Sprintf("release %s for %s, else a tombstone for %v", lock, owner, tombLife(s.Owner))
+	case Pass:
+		return fmt.Sprintf("%v passes", s.TTL)
+	case StrangerSets:
+		return fmt.Sprintf("%v %s, TTL %v", s.Op, lock, s.TTL)
+	case LoseAll:
+		return s.Op.String()
+	}
+	return fmt.Sprintf("%v %s", s.Op, lock)
+}

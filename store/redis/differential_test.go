@@ -1,0 +1,415 @@
+package redis
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/alicebob/miniredis/v2"
+	"github.com/redis/rueidis"
+
+	"github.com/leasehold-dev/leasehold/internal/clock"
+	"github.com/leasehold-dev/leasehold/internal/differential"
+	"github.com/leasehold-dev/leasehold/internal/majority"
+	"github.com/leasehold-dev/leasehold/internal/quorum"
+	"github.com/leasehold-dev/leasehold/internal/redistest"
+	"github.com/leasehold-dev/leasehold/store"
+)
+
+// The scripts do what the rule says, and what the model node does that checkers
+// and simulators take for them.
+
+// Every script, with one thing in it changed, is found to differ. The real
+// server shows all changes; miniredis prints numbers whole where Redis does
+// not, which is why there are both.
+func TestScriptsChanged(t *testing.T) {
+	mini, real := onMiniredis(t), onRedis(t)
+	for _, c := range changes {
+		t.Run(c.name, func(t *testing.T) {
+			script := textOf[string(c.script)]
+			changed := strings.Replace(script, c.old, c.new, 1)
+			if strings.Count(script, c.old) != 1 {
+				t.Fatalf("%q is not once in the script", c.old)
+			}
+			for name, n := range map[string]*scripted{"Redis": real, "miniredis": mini} {
+				n.change = func(text string) string {
+					if text == script {
+						return changed
+					}
+					return text
+				}
+				if n == mini && c.hidden {
+					continue
+				}
+				if err := differential.Find(n, 100); err == nil {
+					t.Errorf("not noticed on %s", name)
+				} else {
+					t.Logf("on %s:\n%v", name, err)
+				}
+			}
+		})
+	}
+}
+
+// change is a mistake in a script.
+type change struct {
+	name     string
+	script   script
+	old, new string
+	hidden   bool // on miniredis
+}
+
+var changes = []change{
+	{name: "acquire takes what others hold", script: acquireScript,
+		old: "if held and held ~= ARGV[1] then", new: "if false then"},
+	{name: "acquire again draws a new token", script: acquireScript,
+		old: "if held and last then", new: "if false then"},
+	{name: "acquire again shortens", script: acquireScript,
+		old: "if redis.call('PTTL', KEYS[1]) < tonumber(ARGV[2]) then", new: "if true then"},
+	{name: "acquire again does not prolong", script: acquireScript,
+		old: "redis.call('PEXPIRE', KEYS[1], ARGV[2])", new: ""},
+	{name: "acquire sees no tombstone", script: acquireScript,
+		old: "redis.call('EXISTS', KEYS[3]) == 1", new: "false"},
+	{name: "acquire looks at the wrong tombstone", script: acquireScript,
+		old: "redis.call('EXISTS', KEYS[3])", new: "redis.call('EXISTS', KEYS[2])"},
+	{name: "token not above the last", script: acquireScript,
+		old: "token = tonumber(last) + 1", new: "token = tonumber(last)"},
+	{name: "token equal to the last", script: acquireScript,
+		old: "token <= tonumber(last)", new: "token < tonumber(last)"},
+	{name: "token below the clock", script: acquireScript,
+		old: "math.max(now, math.min(tonumber(ARGV[3]), now + tonumber(ARGV[4])))", new: "math.min(tonumber(ARGV[3]), now + tonumber(ARGV[4]))"},
+	{name: "proposal without a limit", script: acquireScript,
+		old: "math.min(tonumber(ARGV[3]), now + tonumber(ARGV[4]))", new: "tonumber(ARGV[3])"},
+	{name: "proposal not taken", script: acquireScript,
+		old: "math.max(now, math.min(tonumber(ARGV[3]), now + tonumber(ARGV[4])))", new: "now"},
+	{name: "token rounded", script: acquireScript,
+		old: "string.format('%.0f', token)", new: "tostring(token)", hidden: true},
+	{name: "clock without its microseconds", script: acquireScript,
+		old: "time[1] * 1000000 + time[2]", new: "time[1] * 1000000"},
+	{name: "counter not written", script: acquireScript,
+		old: "redis.call('SET', KEYS[2], token, 'PX', ARGV[5])", new: ""},
+	{name: "counter kept for ever", script: acquireScript,
+		old: "redis.call('SET', KEYS[2], token, 'PX', ARGV[5])", new: "redis.call('SET', KEYS[2], token)"},
+	{name: "lock without a TTL", script: acquireScript,
+		old: "redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2])", new: "redis.call('SET', KEYS[1], ARGV[1])"},
+	{name: "confirm of what is not ours", script: confirmScript,
+		old: "if held ~= ARGV[1] then", new: "if false then"},
+	{name: "confirm lowers", script: confirmScript,
+		old: "tonumber(last) >= tonumber(ARGV[2])", new: "false"},
+	{name: "confirm does not write", script: confirmScript,
+		old: "redis.call('SET', KEYS[2], ARGV[2], 'PX', ARGV[3])", new: ""},
+	{name: "extend of what is not ours", script: extendScript,
+		old: "if held ~= ARGV[1] then", new: "if not held then"},
+	{name: "extend creates", script: extendScript,
+		old: "local held = redis.call('GET', KEYS[1])", new: "redis.call('SET', KEYS[1], ARGV[1], 'NX', 'PX', ARGV[2])\nlocal held = redis.call('GET', KEYS[1])"},
+	{name: "extend shortens", script: extendScript,
+		old: "if redis.call('PTTL', KEYS[1]) < tonumber(ARGV[2]) then", new: "if true then"},
+	{name: "extend does not prolong", script: extendScript,
+		old: "redis.call('PEXPIRE', KEYS[1], ARGV[2])", new: ""},
+	{name: "extend lets the counter go", script: extendScript,
+		old: "redis.call('PEXPIRE', KEYS[2], ARGV[3])", new: ""},
+	{name: "release of what is not ours", script: releaseScript,
+		old: "if held == ARGV[1] then", new: "if held then"},
+	{name: "release does not delete", script: releaseScript,
+		old: "redis.call('DEL', KEYS[1])", new: ""},
+	{name: "release leaves no tombstone", script: releaseScript,
+		old: "if ARGV[2] ~= '0' then", new: "if false then"},
+	{name: "release leaves a tombstone for ever", script: releaseScript,
+		old: "redis.call('SET', KEYS[2], '', 'PX', ARGV[2])", new: "redis.call('SET', KEYS[2], '')"},
+	{name: "release deletes, and says it did not", script: releaseScript,
+		old: "return {1}", new: ""},
+	{name: "inspect misses the token", script: inspectScript,
+		old: "redis.call('PTTL', KEYS[1]), last", new: "redis.call('PTTL', KEYS[1]), '0'", hidden: true},
+}
+
+func TestScriptsOnMiniredis(t *testing.T) { differential.Check(t, onMiniredis(t)) }
+
+func TestScriptsOnRedis(t *testing.T) { differential.Check(t, onRedis(t)) }
+
+// scripted is one server that is given the store's commands, exactly as the
+// store makes them, and whose replies are read as the store reads them. What is
+// left out is all that lies between: the quorum and the connection.
+type scripted struct {
+	s      *Store // only to make commands
+	client rueidis.Client
+	// mini is set where the server's clock can be, and reads it.
+	mini *miniredis.Miniredis
+	now  clock.Instant
+	// change, if there is one, makes another text of a script's.
+	change func(text string) string
+}
+
+// onMiniredis runs the scripts under a clock that is set, to the millisecond
+// and the microsecond.
+func onMiniredis(t *testing.T) *scripted {
+	mini := miniredis.NewMiniRedis()
+	mini.ClockTTL(true)
+	if err := mini.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(mini.Close)
+	n := dialScripted(t, mini.Addr())
+	n.mini = mini
+	return n
+}
+
+// onRedis runs them on the real thing, whose clock can only be watched.
+func onRedis(t *testing.T) *scripted { return dialScripted(t, redistest.Start(t).Addr()) }
+
+func dialScripted(t *testing.T, addr string) *scripted {
+	t.Helper()
+	client, err := rueidis.NewClient(rueidis.ClientOption{
+		InitAddress: []string{addr}, ForceSingleClient: true, DisableRetry: true, DisableCache: true,
+		PipelineMultiplex: -1, Dialer: net.Dialer{KeepAlive: -1},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(client.Close)
+	return &scripted{s: &Store{}, client: client}
+}
+
+func (n *scripted) Traits() differential.Traits {
+	return differential.Traits{Node: true, Tombs: true, Resolution: time.Millisecond, Live: n.mini == nil}
+}
+
+func (n *scripted) Begin(now clock.Instant) error {
+	if n.mini != nil {
+		n.setTime(now)
+	}
+	_, err := n.run([]string{"FLUSHALL"})
+	return err
+}
+
+func (n *scripted) setTime(now clock.Instant) {
+	n.now = now
+	n.mini.SetTime(time.Unix(0, int64(now)))
+}
+
+// age takes time away from what is left of every key.
+const age = `
+for _, key in ipairs(redis.call('KEYS', '*')) do
+  local left = redis.call('PTTL', key)
+  if left >= 0 then
+    redis.call('PEXPIRE', key, left - ARGV[1])
+  end
+end`
+
+func (n *scripted) Pass(d time.Duration) error {
+	if n.mini != nil {
+		n.setTime(n.now.Add(d))
+		return nil
+	}
+	_, err := n.run([]string{"EVAL", age, "0", millis(d)})
+	return err
+}
+
+func (n *scripted) Clock() (clock.Instant, error) {
+	replies, err := n.run([]string{"TIME"})
+	if err != nil {
+		return 0, err
+	}
+	return timeOf(replies[0])
+}
+
+func timeOf(m rueidis.RedisMessage) (clock.Instant, error) {
+	words, err := m.AsStrSlice()
+	if err != nil || len(words) != 2 {
+		return 0, fmt.Errorf("TIME: %q, %v", words, err)
+	}
+	s, err1 := strconv.ParseInt(words[0], 10, 64)
+	us, err2 := strconv.ParseInt(words[1], 10, 64)
+	return clock.Instant(s*1e9 + us*1e3), errors.Join(err1, err2)
+}
+
+// run sends commands in one go. Nil is no error, and neither is what a script
+// answers.
+func (n *scripted) run(commands ...[]string) ([]rueidis.RedisMessage, error) {
+	var built []rueidis.Completed
+	for _, c := range commands {
+		built = append(built, n.client.B().Arbitrary(c[0]).Args(c[1:]...).Build())
+	}
+	var replies []rueidis.RedisMessage
+	for i, r := range n.client.DoMulti(context.Background(), built...) {
+		m, err := r.ToMessage()
+		if err != nil && !rueidis.IsRedisNil(err) {
+			return nil, fmt.Errorf("%.60q: %w", commands[i], err)
+		}
+		replies = append(replies, m)
+	}
+	return replies, nil
+}
+
+// byText is the call with the script's text, or what a test has made of it.
+func (n *scripted) byText(command []string) []string {
+	command = byText(command)
+	if n.change != nil {
+		command[1] = n.change(command[1])
+	}
+	return command
+}
+
+var opOf = map[differential.Op]quorum.Op{
+	differential.Acquire: quorum.Acquire, differential.Confirm: quorum.Confirm, differential.Extend: quorum.Extend,
+	differential.Release: quorum.Release, differential.Bury: quorum.Release,
+}
+
+func (n *scripted) Do(c differential.Command) (differential.Answer, error) {
+	op, ours := opOf[c.Op]
+	if !ours {
+		return n.stranger(c)
+	}
+	n.s.wall = func() time.Time { return time.UnixMicro(int64(c.Token)).Add(-proposalLead) }
+	r := store.Request{Name: c.Lock, Owner: c.Owner.ID, Meta: c.Owner.Meta, TTL: c.TTL}
+	call := n.s.encode(majority.Question{Op: op, Lease: r, Token: c.Token, Tomb: c.Op == differential.Bury}).([]string)
+	replies, err := n.run([]string{"TIME"}, n.byText(call), []string{"TIME"})
+	if err != nil {
+		return differential.Answer{}, err
+	}
+	before, err1 := timeOf(replies[0])
+	after, err2 := timeOf(replies[2])
+	ans, err := answerOf(reply{outcome: store.Granted, msg: replies[1]}.answer())
+	ans.Before, ans.After = before, after
+	return ans, errors.Join(err, err1, err2)
+}
+
+// answerOf is the answer as the quorum hears it.
+func answerOf(a majority.Answer) (ans differential.Answer, err error) {
+	switch {
+	case a.Kind == quorum.Yes:
+		ans = differential.Answer{Verdict: differential.Done, Token: a.Token}
+	case a.Kind == quorum.No && a.Said.Outcome == store.Taken:
+		ans = differential.Answer{Verdict: differential.Taken, Holder: a.Said.Holder.Owner, Left: remaining(a.Said.ExpiresIn)}
+	case a.Kind == quorum.No && a.Said.Outcome == store.Absent:
+		ans.Verdict = differential.Nobody
+	case a.Kind == quorum.No && errors.Is(a.Said.Err, errReleasedOwner):
+		ans.Verdict = differential.Buried
+	default:
+		err = fmt.Errorf("unexpected answer: kind %d, %v", a.Kind, a.Said)
+	}
+	return ans, err
+}
+
+func remaining(d time.Duration) time.Duration {
+	if d < 0 {
+		return differential.Never
+	}
+	return d
+}
+
+// stranger does what other programs do to a lock, or what befalls it.
+func (n *scripted) stranger(c differential.Command) (differential.Answer, error) {
+	command := map[differential.Op][]string{
+		differential.StrangerSets:    {"SET", c.Lock, differential.Stranger, "NX"},
+		differential.StrangerDeletes: {"DEL", c.Lock},
+		differential.LoseCounter:     {"DEL", counterKey(c.Lock)},
+		differential.LoseAll:         {"FLUSHALL"},
+	}[c.Op]
+	if c.Op == differential.StrangerSets && c.TTL > 0 {
+		command = append(command, "PX", millis(c.TTL))
+	}
+	replies, err := n.run(command)
+	if err != nil {
+		return differential.Answer{}, err
+	}
+	if replies[0].IsNil() {
+		return differential.Answer{Verdict: differential.Taken}, nil
+	}
+	return differential.Answer{Verdict: differential.Done}, nil
+}
+
+// Look reads the keys themselves, and on the real server, where that costs
+// little, what the inspect script makes of them. It fails if there is any key
+// that no lock has.
+func (n *scripted) Look(lock string) (differential.State, error) {
+	commands := [][]string{{"KEYS", "*"}}
+	for _, key := range keysOf(lock) {
+		commands = append(commands, []string{"GET", key}, []string{"PTTL", key})
+	}
+	if n.mini == nil {
+		commands = append(commands, n.byText(inspectCall(lock)))
+	}
+	replies, err := n.run(commands...)
+	if err != nil {
+		return differential.State{}, err
+	}
+	keys, err := replies[0].AsStrSlice()
+	if err != nil {
+		return differential.State{}, err
+	}
+	for _, key := range keys {
+		if !slices.ContainsFunc(differential.Locks, func(l string) bool { return slices.Contains(keysOf(l), key) }) {
+			return differential.State{}, fmt.Errorf("there is a key %q that no lock has", key)
+		}
+	}
+	state := differential.State{Tombs: map[string]time.Duration{}}
+	for i := range keysOf(lock) {
+		value, left := replies[1+2*i], replies[2+2*i]
+		if value.IsNil() {
+			continue
+		}
+		text, err1 := value.ToString()
+		ms, err2 := left.ToInt64()
+		if err := errors.Join(err1, err2); err != nil {
+			return state, err
+		}
+		life := remaining(time.Duration(ms) * time.Millisecond)
+		switch i {
+		case 0:
+			state.Holder, state.Left = holderOf(text), life
+		case 1:
+			state.TokenLeft = life
+			if state.Token, err = strconv.ParseUint(text, 10, 64); err != nil {
+				return state, err
+			}
+		default:
+			state.Tombs[differential.Owners[i-2].ID] = life
+		}
+	}
+	if n.mini == nil {
+		err = n.inspected(reply{outcome: store.Granted, msg: replies[len(replies)-1]}, state)
+	}
+	return state, err
+}
+
+// keysOf are all keys of a lock: its own, its counter's and its tombstones'.
+func keysOf(lock string) []string {
+	keys := []string{lock, counterKey(lock)}
+	for _, o := range differential.Owners {
+		keys = append(keys, tombKey(lock, o.ID))
+	}
+	return keys
+}
+
+// holderOf is whose value it is, if it is exactly that.
+func holderOf(value string) string {
+	for _, o := range differential.Owners {
+		if value == strings.TrimSuffix(o.ID+" "+o.Meta, " ") {
+			return o.ID
+		}
+	}
+	if value == differential.Stranger {
+		return value
+	}
+	return fmt.Sprintf("somebody unknown (%q)", value)
+}
+
+// inspected demands that the inspect script has seen the same.
+func (n *scripted) inspected(r reply, want differential.State) error {
+	said, token := r.look()
+	outcome := store.Taken
+	if want.Holder == "" {
+		outcome, want.Token = store.Absent, 0
+	}
+	off := (remaining(said.ExpiresIn) - want.Left).Round(time.Minute) // the clock runs
+	if said.Outcome != outcome || said.Holder.Owner != want.Holder || uint64(token) != want.Token || off != 0 {
+		return fmt.Errorf("inspect says %v for %v, token %d, while there is: %v", said, said.ExpiresIn, token, want)
+	}
+	return nil
+}
