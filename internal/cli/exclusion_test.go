@@ -76,6 +76,7 @@ func lines(t *testing.T, path string) []string {
 }
 
 func TestTwoProcessesNeverOverlap(t *testing.T) {
+	t.Parallel()
 	s := newSite(t, roleVar+"=section")
 	marker, log := filepath.Join(s.home, "marker"), filepath.Join(s.home, "log")
 	self, err := os.Executable()
@@ -126,6 +127,7 @@ func drawers(t *testing.T, seconds int, command string) (drawn []string, double 
 }
 
 func TestNumbersDrawnUnderTheLockAreUnique(t *testing.T) {
+	t.Parallel()
 	drawn, double := drawers(t, 5, `"$1" run ids --quiet -- "$2" "$3" "$4"`)
 	if double > 0 {
 		t.Errorf("%d of %d numbers were drawn twice", double, len(drawn))

@@ -196,13 +196,14 @@ func TestRunKeepsAnIgnoredHangup(t *testing.T) {
 }
 
 func TestRunMinHold(t *testing.T) {
+	t.Parallel()
 	s := newSite(t)
 	began := time.Now()
-	p := s.start("run", "x", "--min-hold", "2s", "--", "/bin/sh", "-c", "echo done; exit 4")
+	p := s.start("run", "x", "--min-hold", "4s", "--", "/bin/sh", "-c", "echo done; exit 4")
 	p.says(&p.out, "done")
 	s.run(124, "run", "x", "--try", "--", "true")
 	p.wants(4)
-	if took := time.Since(began); took < 2*time.Second {
+	if took := time.Since(began); took < 4*time.Second {
 		t.Errorf("released after %v", took)
 	}
 	s.run(0, "run", "x", "--try", "--", "true")
@@ -227,13 +228,14 @@ func TestRunMinHoldIsCutShortByASignal(t *testing.T) {
 }
 
 func TestRunMaxHold(t *testing.T) {
+	t.Parallel()
 	s := newSite(t)
-	p := s.start("run", "x", "--max-hold", "1s", "--", "/bin/sh", "-c", "trap 'echo told; exit 0' TERM; echo held; read x")
+	p := s.start("run", "x", "--max-hold", "3s", "--", "/bin/sh", "-c", "trap 'echo told; exit 0' TERM; echo held; read x")
 	p.wants(123)
 	if !strings.Contains(p.out.String(), "told") || !strings.Contains(p.err.String(), "longest hold") {
 		t.Errorf("stdout %q, stderr %q", p.out.String(), p.err.String())
 	}
-	p = s.start("run", "x", "--max-hold", "1s", "--quiet", "--", "/bin/sh", "-c", "trap '' TERM; echo held; while :; do sleep 1; done")
+	p = s.start("run", "x", "--max-hold", "3s", "--quiet", "--", "/bin/sh", "-c", "trap '' TERM; echo held; while :; do sleep 1; done")
 	p.wants(123)
 	if !strings.Contains(p.err.String(), "killed") {
 		t.Errorf("a lost lock is an error, and said in any case: %q", p.err.String())
@@ -243,8 +245,9 @@ func TestRunMaxHold(t *testing.T) {
 // The lock goes to somebody else while the command runs, because a person has
 // deleted the lock file: that is a loss, and told from a release.
 func TestRunNoticesThatTheFileIsGone(t *testing.T) {
+	t.Parallel()
 	s := newSite(t)
-	p := s.start("run", "x", "--ttl", "2s", "--", "/bin/sh", "-c", "trap 'exit 0' TERM; echo held; read x")
+	p := s.start("run", "x", "--ttl", "4s", "--", "/bin/sh", "-c", "trap 'exit 0' TERM; echo held; read x")
 	p.says(&p.out, "held")
 	dir := filepath.Join(s.home, ".local", "state", "leasehold")
 	if err := os.Rename(dir, dir+".gone"); err != nil {
