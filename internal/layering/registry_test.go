@@ -10,7 +10,7 @@ var project = rules{
 		{"internal/sim", "internal/chaos", "internal/explore"},
 		{"cmd/leasehold"},
 		{"internal/cli"},
-		{"internal/runner"},
+		{"internal/runner", "internal/torture"},
 		{"server"},
 		{"server/web", "internal/wire"},
 		{"."},
@@ -32,7 +32,7 @@ var project = rules{
 	// Test equipment: only test files, and other test equipment, import it.
 	equipment: []string{
 		"internal/sim", "internal/chaos", "internal/explore",
-		"internal/differential", "internal/history", "internal/modelnode",
+		"internal/differential", "internal/modelnode",
 		"store/storetest", "internal/faultproxy", "internal/redistest", "internal/layering", "internal/endtoend",
 	},
 
@@ -41,6 +41,8 @@ var project = rules{
 		"cmd/leasehold":     {"internal/cli"},
 		"internal/runner":   {"internal/clock"}, // runs a command; what a lock or a store is, it does not know
 		".":                 {"store", "internal/leasefsm", "internal/validity", "internal/clock", "fence"},
+		"internal/torture":  {".", "store", "internal/history", "internal/clock"},
+		"internal/history":  {"internal/clock", "fence"},
 		"internal/leasefsm": {"internal/validity", "internal/clock"},
 		"internal/majority": {"store", "internal/quorum", "internal/validity", "internal/clock", "fence"},
 		"store":             {"fence"},
@@ -56,10 +58,11 @@ var project = rules{
 	// The modules a package may use besides the standard library. Users of the
 	// client alone get none of them, and those of a store only that store's.
 	modules: map[string][]string{
-		"internal/cli":    {"github.com/spf13/cobra", "github.com/spf13/pflag", "golang.org/x/term"},
-		"internal/runner": {"golang.org/x/sys", "golang.org/x/term"},
-		"store/redis":     {"github.com/redis/rueidis"},
-		"store/sql":       {"modernc.org/sqlite", "golang.org/x/sys"},
+		"internal/cli":     {"github.com/spf13/cobra", "github.com/spf13/pflag", "golang.org/x/term"},
+		"internal/history": {"github.com/anishathalye/porcupine"},
+		"internal/runner":  {"golang.org/x/sys", "golang.org/x/term"},
+		"store/redis":      {"github.com/redis/rueidis"},
+		"store/sql":        {"modernc.org/sqlite", "golang.org/x/sys"},
 	},
 
 	// Functions of their arguments: a checker that drives one of these with

@@ -1,0 +1,82 @@
+package history
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/leasehold-dev/leasehold/internal/clock"
+)
+
+// Limits of a check.
+type Limits struct {
+	// Calm is how long it may take until every lock is granted again after the
+	// last fault.
+	Calm time.Duration
+	// Patience is how long porcupine may think about one part of the history
+	// of one lock.
+	Patience time.Duration
+}
+
+// Findings are what Check has found.
+type Findings struct {
+	Violations []Violation
+	// Undecided are checks that came to no end, in words.
+	Undecided []string
+	// LateWrites came to the resource after a later holder's, from holders that
+	// had been stopped between looking at their lease and writing. No lock can
+	// prevent them; a resource that checks tokens refuses them.
+	LateWrites int
+	// Counts of attempts, by what became of them.
+	Granted, Failed, Unknown, Lost, Killed int
+	// Recovered is how long after the last fault the last lock was granted again.
+	Recovered time.Duration
+}
+
+// Check looks for violations in the whole of h, to which nothing may be added
+// meanwhile.
+func (h *History) Check(l Limits) Findings {
+	var f Findings
+	for _, a := range h.Attempts {
+		switch a.Outcome {
+		case Granted:
+			f.Granted++
+		case Failed:
+			f.Failed++
+		default:
+			f.Unknown++
+		}
+		if a.Lost != 0 {
+			f.Lost++
+		}
+		if a.Killed != 0 {
+			f.Killed++
+		}
+	}
+	for lock := range h.Locks {
+		f.Violations = append(f.Violations, h.exclusion(lock)...)
+		f.Violations = append(f.Violations, h.tokens(lock)...)
+	}
+	found, late := h.writes()
+	f.Violations, f.LateWrites = append(f.Violations, found...), late
+	for _, m := range h.models() {
+		for lock, name := range h.Locks {
+			refused, decided := h.refused(m, lock, l.Patience)
+			if !decided {
+				f.Undecided = append(f.Undecided, fmt.Sprintf("the %s was still looking for an order of the operations on lock %q after %v", m.name, name, l.Patience))
+			}
+			if refused != nil {
+				f.Violations = append(f.Violations, Violation{
+					Check: m.name, Lock: lock, refused: refused, Attempts: refused[max(0, len(refused)-3):],
+					What: "there is no order of the operations that explains the answers; it can not be continued with the last of these",
+				})
+			}
+		}
+	}
+	f.Violations = append(f.Violations, h.liveness(l.Calm)...)
+	var last clock.Instant
+	for _, at := range h.Again() {
+		last = max(last, at)
+	}
+	f.Recovered = max(last.Sub(h.Calm), 0)
+	return f
+}

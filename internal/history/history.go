@@ -1,0 +1,106 @@
+package history
+
+import (
+	"fmt"
+	"sync"
+
+	"github.com/leasehold-dev/leasehold/internal/clock"
+)
+
+// Fault is something that was done to disturb, or to a process.
+type Fault struct {
+	At, End clock.Instant // End is zero while it lasts, or for what has no duration
+	On      string        // "worker 2", "node 127.0.0.1:7001"
+	What    string
+}
+
+// History is everything that is known of one run. Its methods are safe for
+// concurrent use; its fields are to be read when nothing is added any more.
+type History struct {
+	Locks    []string
+	Attempts []*Attempt // in the order in which they became known
+	Writes   []Write    // in the order in which the resource took them
+	Faults   []*Fault
+	Start    clock.Instant
+	Calm     clock.Instant // no faults from here on; zero: not so far
+	End      clock.Instant
+
+	mu   sync.Mutex
+	open map[ID]*Attempt
+}
+
+// New is the history of locks of these names, from now on.
+func New(locks []string) *History {
+	now := Now()
+	return &History{Locks: locks, Start: now, End: now, open: map[ID]*Attempt{}}
+}
+
+// Add adds what a process wrote, in the order in which it wrote it.
+func (h *History) Add(proc, life int, e Event) error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.End = max(h.End, e.At, e.Done)
+	id := ID{Proc: proc, Life: life, G: e.G, N: e.N}
+	switch e.Op {
+	case Up, Down, Trouble, Extended:
+		return nil
+	case Ask:
+		a := &Attempt{ID: id, Lock: e.Lock, Asked: e.At, From: e.At, Outcome: Unknown}
+		if e.Lock < 0 || e.Lock >= len(h.Locks) {
+			return fmt.Errorf("attempt %v is of lock %d of %d", id, e.Lock, len(h.Locks))
+		}
+		if h.open[id] != nil {
+			return fmt.Errorf("attempt %v begins twice", id)
+		}
+		h.open[id] = a
+		h.Attempts = append(h.Attempts, a)
+		return nil
+	}
+	a := h.open[id]
+	if a == nil {
+		return fmt.Errorf("%q of attempt %v, which never began", e.Op, id)
+	}
+	a.add(e)
+	return nil
+}
+
+// Kill notes that a process was sent the signal that ends it, at that time.
+// Everything it wrote is to be added before.
+func (h *History) Kill(proc, life int, at clock.Instant) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.End = max(h.End, at)
+	for _, a := range h.Attempts {
+		if a.Proc == proc && a.Life == life && !a.Over && (a.Outcome == Granted || a.Answered == 0) {
+			a.Killed = at
+		}
+	}
+}
+
+// Begin notes that a fault has begun; what it returns, that it is over.
+func (h *History) Begin(on, what string) *Fault {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	f := &Fault{At: Now(), On: on, What: what}
+	h.Faults = append(h.Faults, f)
+	return f
+}
+
+// Over notes that f is over.
+func (h *History) Over(f *Fault) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	f.End = Now()
+	h.End = max(h.End, f.End)
+}
+
+// granted are the grants of one lock.
+func (h *History) granted(lock int) []*Attempt {
+	var all []*Attempt
+	for _, a := range h.Attempts {
+		if a.Lock == lock && a.Outcome == Granted {
+			all = append(all, a)
+		}
+	}
+	return all
+}
