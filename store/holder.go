@@ -40,6 +40,10 @@ func (h Holder) Encode() string {
 	return string(b)
 }
 
+// lastSince is a day before the year 10000, which RFC 3339, and so JSON, can not
+// write in any time zone.
+const lastSince = 253402214400
+
 // DecodeHolder is the inverse of Encode, with the owner it was stored beside.
 // It takes any bytes: what is not ours gives a Holder with only its Owner.
 func DecodeHolder(owner, meta string) Holder {
@@ -49,7 +53,7 @@ func DecodeHolder(owner, meta string) Holder {
 		return h
 	}
 	h.Host, h.PID, h.Purpose = j.Host, j.PID, j.Purpose
-	if j.Since != 0 {
+	if 0 < j.Since && j.Since < lastSince {
 		h.Since = time.Unix(j.Since, 0)
 	}
 	return h

@@ -1,0 +1,78 @@
+package store_test
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/leasehold-dev/leasehold/store"
+)
+
+// Whatever bytes stand in a lock that somebody else made, they give a holder
+// that can be shown: on a terminal, and as JSON.
+func FuzzDecodeHolder(f *testing.F) {
+	for _, meta := range []string{
+		"", "{}", "null", "[]", "{", `{"host":"h","pid":1,"purpose":"p","since":1790000000}`,
+		`{"host":"\u001b[2J","pid":-9223372036854775808,"purpose":"\n\u202e\u009b","since":-1}`,
+		`{"since":9223372036854775807}`, `{"since":253402300800}`, `{"since":-62135596801}`, `{"since":1e400}`,
+		"{\"host\":\"\xff\xfe\"}", `{"HOST":"h","Pid":7}`,
+	} {
+		f.Add("owner", meta)
+	}
+	f.Add("\x00\x1b]0;x\x07", "")
+	f.Fuzz(func(t *testing.T, owner, meta string) {
+		h := store.DecodeHolder(owner, meta)
+		if h.Owner != owner {
+			t.Errorf("owner %q became %q", owner, h.Owner)
+		}
+		showable(t, h)
+		if again := store.DecodeHolder(owner, h.Encode()); !same(again, h) {
+			t.Errorf("%+v, written and read again: %+v", h, again)
+		}
+	})
+}
+
+// What a holder says of itself comes back as it was, as far as it is text.
+func FuzzEncodeHolder(f *testing.F) {
+	f.Add("host", 1, "purpose", int64(1790000000))
+	f.Add("", 0, "", int64(0))
+	f.Add("h\xff\x00\x7f", -1, "a \"b\" <c>\u2028\\", int64(253402300799))
+	f.Add("h", 1, "p", int64(-62135596800))
+	f.Add("h", 1, "p", int64(1)<<62)
+	f.Fuzz(func(t *testing.T, host string, pid int, purpose string, since int64) {
+		h := store.Holder{Owner: "o", Host: host, PID: pid, Purpose: purpose, Since: time.Unix(since, 999)}
+		text := h.Encode()
+		if !utf8.ValidString(text) || !json.Valid([]byte(text)) {
+			t.Errorf("%+v is written as %q", h, text)
+		}
+		got := store.DecodeHolder("o", text)
+		showable(t, got)
+		if got.PID != pid || utf8.ValidString(host) && got.Host != host || utf8.ValidString(purpose) && got.Purpose != purpose {
+			t.Errorf("%+v came back as %+v", h, got)
+		}
+		if year := h.Since.UTC().Year(); since > 0 && year < 9999 && got.Since.Unix() != since {
+			t.Errorf("since %v came back as %v", h.Since, got.Since)
+		}
+	})
+}
+
+func same(a, b store.Holder) bool {
+	return a.Owner == b.Owner && a.Host == b.Host && a.PID == b.PID && a.Purpose == b.Purpose && a.Since.Equal(b.Since)
+}
+
+func showable(t *testing.T, h store.Holder) {
+	t.Helper()
+	text := h.String()
+	if !utf8.ValidString(text) || strings.ContainsFunc(text, func(r rune) bool { return !unicode.IsGraphic(r) }) {
+		t.Errorf("%+v prints as %q", h, text)
+	}
+	if len(text) > 2000 {
+		t.Errorf("it takes %d bytes to print a holder: %s", len(text), text)
+	}
+	if _, err := json.Marshal(h.Since); err != nil {
+		t.Errorf("since %v can not be shown: %v", h.Since, err)
+	}
+}
