@@ -274,7 +274,7 @@ func (n *scripted) Do(c differential.Command) (differential.Answer, error) {
 	}
 	before, err1 := timeOf(replies[0])
 	after, err2 := timeOf(replies[2])
-	ans, err := answerOf(reply{outcome: store.Granted, msg: replies[1]}.answer())
+	ans, err := answerOf(reply{outcome: store.Granted, msg: replies[1]}.answer(draws(call)))
 	ans.Before, ans.After = before, after
 	return ans, errors.Join(err, err1, err2)
 }

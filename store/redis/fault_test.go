@@ -14,9 +14,9 @@ import (
 	"github.com/leasehold-dev/leasehold/store/redis"
 )
 
-// learn has the servers learn the scripts, so that what follows is one message
-// to each.
-func learn(t *testing.T, s store.Store) {
+// settled has every node done with all that was sent to it, so that what
+// follows is one message to each.
+func settled(t *testing.T, s store.Store) {
 	t.Helper()
 	r := request("warm-up")
 	acquire(t, s, r)
@@ -36,11 +36,7 @@ func TestTwoOfFiveBlackholed(t *testing.T) {
 	proxies := behind(t, servers)
 	const nodeTimeout = 20 * time.Second
 	s := open(t, addrs(proxies), &redis.Options{NodeTimeout: nodeTimeout})
-	r := request("a")
-	acquire(t, s, r)
-	if err := s.Release(t.Context(), r); err != nil {
-		t.Fatal(err)
-	}
+	settled(t, s)
 	proxies[0].Blackhole()
 	proxies[3].Blackhole()
 	before := runtime.NumGoroutine()
@@ -167,7 +163,7 @@ func TestLateAcquireFindsATombstone(t *testing.T) {
 	servers := redistest.StartN(t, 1)
 	proxies := behind(t, servers)
 	s := open(t, addrs(proxies), &redis.Options{NodeTimeout: 50 * time.Millisecond})
-	learn(t, s)
+	settled(t, s)
 	proxies[0].HoldRequests()
 	r := request("a")
 	if _, err := s.Acquire(t.Context(), r); !errors.Is(err, store.ErrAmbiguous) {
@@ -188,7 +184,7 @@ func TestCancelInTheMiddle(t *testing.T) {
 	servers := redistest.StartN(t, 5)
 	proxies := behind(t, servers)
 	s := open(t, addrs(proxies), &redis.Options{NodeTimeout: 20 * time.Second})
-	learn(t, s)
+	settled(t, s)
 	for _, p := range proxies {
 		p.HoldReplies()
 	}
@@ -276,4 +272,25 @@ func TestManyLeasesOneClosedStore(t *testing.T) {
 	}
 	s.Close()
 	wg.Wait()
+}
+
+// A release and the acquire behind it may travel together to a slow node. Their
+// order holds there, whatever the server has yet to learn.
+func TestOrderHoldsOnASlowNode(t *testing.T) {
+	servers := redistest.StartN(t, 3)
+	proxies := behind(t, servers)
+	s := open(t, addrs(proxies), &redis.Options{NodeTimeout: 20 * time.Second})
+	proxies[2].HoldRequests()
+	first, second := request("a"), request("a")
+	acquire(t, s, first)
+	if err := s.Release(t.Context(), first); err != nil {
+		t.Fatal(err)
+	}
+	acquire(t, s, second)
+	proxies[2].Release()
+	proxies[2].Pass()
+	state, err := s.Inspect(t.Context(), "a")
+	if err != nil || state.Nodes[2].Holder.Owner != second.Owner {
+		t.Errorf("the slow node: %v (%v), want it to hold the second lease", state.Nodes[2], err)
+	}
 }

@@ -26,7 +26,7 @@ type node struct {
 	client   rueidis.Client
 	suspect  bool      // the connection may be broken
 	used     time.Time // when it last worked
-	identity uint64    // the dial whose server has been identified
+	identity uint64    // the dial whose server is identified and knows the scripts
 	failures int
 	retryAt  time.Time
 	lastErr  error
@@ -145,7 +145,7 @@ func (n *node) reach() (err error) {
 	return err
 }
 
-// identify asks who answers on the new connection.
+// identify asks who answers on the new connection, and prepares the server.
 func (n *node) identify() error {
 	dials := n.dials.Load()
 	ctx, cancel := context.WithTimeout(n.ctx, n.opt.Dialer.Timeout)
@@ -159,9 +159,29 @@ func (n *node) identify() error {
 		err = n.s.servers.vet(n, parseIdentity(info), n.s.nodes)
 	}
 	if err == nil {
+		err = n.learn(ctx)
+	}
+	if err == nil {
 		n.identity = dials
 	}
 	return err
+}
+
+// learn has the server know all scripts before the first is called by its
+// hash. A script that had to be sent again by its text would run after those
+// behind it in line: a release after the acquire that waits for it. An error
+// reply is no matter here, whoever calls a script will get it too.
+func (n *node) learn(ctx context.Context) error {
+	lessons := make([]rueidis.Completed, len(allScripts))
+	for i, s := range allScripts {
+		lessons[i] = n.build([]string{"EVAL", textOf[string(s)], "0"})
+	}
+	for _, r := range n.client.DoMulti(ctx, lessons...) {
+		if err := r.NonRedisError(); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // close ends the node: what is still in line is answered as not sent.

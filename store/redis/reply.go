@@ -3,6 +3,7 @@ package redis
 import (
 	"errors"
 	"fmt"
+	"math"
 	"strconv"
 	"time"
 
@@ -11,8 +12,10 @@ import (
 	"github.com/leasehold-dev/leasehold/store"
 )
 
-// answer reads the reply to one of the scripts that change something.
-func (r reply) answer() majority.Answer {
+// answer reads the reply to one of the scripts that change something. With
+// draws, a yes without a token is none: a grant of token 0 would pass for older
+// than all others.
+func (r reply) answer(draws bool) majority.Answer {
 	if r.outcome != store.Granted {
 		kind := quorum.Unsent
 		switch {
@@ -28,10 +31,10 @@ func (r reply) answer() majority.Answer {
 		switch words[0] {
 		case "1":
 			a := majority.Answer{Kind: quorum.Yes, Said: store.NodeOutcome{Outcome: store.Granted}}
-			if len(words) > 1 {
+			if draws && len(words) > 1 {
 				a.Token, err = strconv.ParseUint(words[1], 10, 64)
 			}
-			if err == nil {
+			if err == nil && (a.Token > 0 || !draws) {
 				return a
 			}
 		case "2":
@@ -57,6 +60,7 @@ func takenBy(value, pttl string) store.NodeOutcome {
 	if ms == 0 { // less than a millisecond is left, not nothing
 		ms = 1
 	}
+	ms = min(ms, math.MaxInt64/int64(time.Millisecond)) // a stranger's key can last for longer
 	return store.NodeOutcome{Outcome: store.Taken, Holder: decodeValue(value), ExpiresIn: time.Duration(ms) * time.Millisecond}
 }
 

@@ -40,6 +40,8 @@ var (
 	extendScript  = newScript(extendLua)
 	releaseScript = newScript(releaseLua)
 	inspectScript = newScript(inspectLua)
+
+	allScripts = []script{acquireScript, confirmScript, extendScript, releaseScript, inspectScript}
 )
 
 const (
@@ -63,6 +65,12 @@ func (s script) call(keys, argv []string) []string {
 	command = append(command, "EVALSHA", string(s), strconv.Itoa(len(keys)))
 	command = append(command, keys...)
 	return append(command, argv...)
+}
+
+// draws says whether the script that command runs answers with a token.
+func draws(command []string) bool {
+	s := script(command[1])
+	return s == acquireScript || s == confirmScript
 }
 
 // byText is the same call with the script's text, which the node then knows.

@@ -59,7 +59,7 @@ func (n *node) settle(c call, r reply) {
 	if c.look != nil {
 		c.look <- looked{n.index, r}
 	} else {
-		c.to.Answer(n.index, c.tag, r.answer())
+		c.to.Answer(n.index, c.tag, r.answer(draws(c.command)))
 	}
 	n.s.inFlight.Add(-1)
 }
@@ -124,7 +124,7 @@ func (n *node) build(command []string) rueidis.Completed {
 }
 
 // teach sends those scripts by text which the server did not know by hash, in
-// the same order. A server forgets them when it restarts.
+// the same order: somebody flushed its scripts since learn.
 func (n *node) teach(ctx context.Context, batch []call, results []rueidis.RedisResult) {
 	var which []int
 	var again []rueidis.Completed

@@ -4,6 +4,7 @@
 --       (us), how long the counter is kept (ms)
 -- Returns {1, token}, {0, value of the holder, its PTTL}, or {2} for an owner
 -- that was already released.
+if #KEYS == 0 then return 0 end -- called to be learned, see learn
 local held = redis.call('GET', KEYS[1])
 local last = redis.call('GET', KEYS[2])
 if held and held ~= ARGV[1] then

@@ -3,6 +3,7 @@
 -- KEYS: the lock, its token counter
 -- ARGV: value, TTL (ms), how long the counter is kept (ms)
 -- Returns {1} or {0, value of the holder, its PTTL}.
+if #KEYS == 0 then return 0 end -- called to be learned, see learn
 local held = redis.call('GET', KEYS[1])
 if held ~= ARGV[1] then
   return {0, held or '', redis.call('PTTL', KEYS[1])}
