@@ -85,7 +85,7 @@ func (p *program) giveBack(sigs *signals, st store.Store, lease *leasehold.Lease
 		}()
 		select {
 		case <-done:
-		case <-time.After(min(time.Until(lease.Deadline()), time.Second)):
+		case <-time.After(min(time.Until(lease.Deadline())/2, time.Second)):
 		}
 		return code
 	}

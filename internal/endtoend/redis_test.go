@@ -151,8 +151,8 @@ func TestMajorityFrozenUnderAHolder(t *testing.T) {
 	env := []string{"DIR=" + dir, "LEASEHOLD_STORE=" + storeURL(servers, "")}
 	// It notes that it was told, and does not go.
 	const stubborn = `trap 'touch "$DIR/told"' TERM; touch "$DIR/up"; while :; do sleep 0.05; done`
-	const ttl = 6 * time.Second
-	holder := command(t, env, "run", "held", "--ttl", ttl.String(), "--grace", "1500ms", "--", "sh", "-c", stubborn).start(t)
+	const ttl = 12 * time.Second
+	holder := command(t, env, "run", "held", "--ttl", ttl.String(), "--grace", "2s", "--", "sh", "-c", stubborn).start(t)
 	eventually(t, "the command runs", func() bool { return exists(filepath.Join(dir, "up")) })
 	for _, s := range servers[1:4] {
 		if err := s.Freeze(); err != nil {
