@@ -14,6 +14,7 @@ import (
 	"time"
 	"unicode"
 
+	"github.com/leasehold-dev/leasehold/internal/redistest"
 	"github.com/leasehold-dev/leasehold/store"
 	"github.com/leasehold-dev/leasehold/store/redis"
 )
@@ -83,6 +84,24 @@ func FuzzReply(f *testing.F) {
 			printable(t, reply, err)
 		}
 	})
+}
+
+// A stranger's key may last for longer than a Duration can say. It still has an
+// end, and not one that is near.
+func TestLongestTTL(t *testing.T) {
+	const px = "18446744073710" // milliseconds; in nanoseconds, more than 2^64
+	server := redistest.Start(t)
+	server.Text(t, "SET", "stock", "x", "PX", px)
+	s := open(t, []string{server.Addr()}, nil)
+	_, err := s.Acquire(t.Context(), store.Request{Name: "stock", Owner: store.NewOwner(), TTL: time.Second})
+	var busy *store.BusyError
+	if !errors.As(err, &busy) || busy.ExpiresIn < 100*365*24*time.Hour {
+		t.Errorf("busy: %+v, %v", busy, err)
+	}
+	st, err := s.Inspect(t.Context(), "stock")
+	if err != nil || st.ExpiresIn < 100*365*24*time.Hour {
+		t.Errorf("%+v, %v", st, err)
+	}
 }
 
 // printable is asked of errors that name a holder or a reply. What a server
