@@ -42,6 +42,7 @@ type client struct {
 	patient bool // what arrives is not seen before it goes on
 	unseen  []func()
 	unsent  []unsent
+	ambush  *Fault // a pause that begins when the client next sends something, see Pause
 
 	wokeAt time.Duration // when it last woke up from a doze
 	goneOn time.Duration // when it last went on after a pause
@@ -75,11 +76,15 @@ func (c *client) boot() clock.Instant {
 	if woken := c.woken.Load(); woken != 0 {
 		return clock.Instant(woken)
 	}
-	now := c.w.now()
+	return c.reads()
+}
+
+// reads is what the clock reads, whether or not anybody can look.
+func (c *client) reads() clock.Instant {
 	if c.w.switches.NoBootClock {
-		now = c.w.timerNow()
+		return c.epoch.Add(c.w.timerNow())
 	}
-	return c.epoch.Add(now)
+	return c.epoch.Add(c.w.now())
 }
 
 // encode makes the payload of a question. The proposal is the time of day the

@@ -37,6 +37,9 @@ func (w *world) overAt(f Fault) time.Duration {
 	if f.Kind == Crash && f.Size > 0 {
 		end = max(end, f.at()+w.quarantine())
 	}
+	if f.Kind == Pause && f.Size >= 2 {
+		end += f.last()
+	}
 	if f.Kind == Cut || f.Kind == Delay || f.Kind == Slow {
 		end += 2 * time.Duration(f.Size) * time.Millisecond
 	}
@@ -77,7 +80,18 @@ func (w *world) fault(f Fault) {
 	case WallClock:
 		w.forClients(f, func(c *client) { c.wall.Store(int64(f.Size) * int64(time.Second)) })
 	case Pause:
-		w.forClients(f, func(c *client) { c.pause(f.last(), f.Size == 1) })
+		w.forClients(f, func(c *client) {
+			if f.Size < 2 {
+				c.pause(f.last(), f.Size&1 != 0)
+			} else {
+				c.ambush = &f
+				w.after(f.last(), outside, func() {
+					if c.ambush == &f {
+						c.ambush = nil
+					}
+				})
+			}
+		})
 	case Kill:
 		w.forClients(f, func(c *client) { c.kill() })
 	case Doze:
@@ -127,8 +141,8 @@ func (w *world) sleep(d time.Duration) {
 	w.dozing = false
 	for _, c := range w.clients {
 		c.wokeAt = w.now()
-		if c.paused() {
-			c.woken.Add(int64(d.Truncate(grain)))
+		if c.paused() { // and stays so until now at least
+			c.woken.Store(max(c.woken.Load(), int64(c.reads())))
 		}
 	}
 	w.hist.say("the clients' machines wake up after %v", d)

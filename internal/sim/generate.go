@@ -15,7 +15,7 @@ func OfSeed(seed uint64) Script {
 	s := setting(src)
 	s.Seed = seed
 	for range src.draw("faults", 0, 14) {
-		s.Faults = append(s.Faults, s.drawFault(src))
+		s.Faults = append(s.Faults, s.drawFault(src, s.Faults))
 	}
 	return s
 }
@@ -41,42 +41,53 @@ func setting(src source) Script {
 	return s
 }
 
-// drawFault draws one fault that the protocol has to stand.
-func (s *Script) drawFault(src source) Fault {
+// drawFault draws one fault that the protocol has to stand. Half of them come
+// soon after the one before, and hit the same client: it takes several in a row
+// to get anywhere.
+func (s *Script) drawFault(src source, before []Fault) Fault {
 	ttl := int(s.longest().Milliseconds())
 	f := Fault{
 		Kind: pick(src, "kind",
 			Hold, Hold, Deaf, Deaf, Delay, Delay, Cut, Cut, Cut, Pause, Pause, Pause, Crash, Crash, Crash,
-			Slow, Doze, StepBack, WallClock, Full, Kill),
-		At:  src.draw("at", 0, s.Span*1000),
-		For: src.draw("for", 1, pick(src, "long", ttl/20, ttl, 2*ttl)),
+			Slow, Doze, StepBack, WallClock, Full, Kill, Replay),
+		At:     src.draw("at", 0, s.Span*1000),
+		For:    src.draw("for", 1, pick(src, "long", ttl/20, ttl, 2*ttl)),
+		Client: src.draw("client", 0, s.Clients),
+		Node:   src.draw("node", 0, s.Nodes),
+	}
+	if len(before) > 0 && src.draw("chained", 0, 1) == 1 {
+		last := before[len(before)-1]
+		f.At = min(last.At+f.At%ttl, s.Span*1000)
+		f.Client = last.Client
 	}
 	switch f.Kind {
-	case Hold, Deaf, Full:
-		f.Client, f.Node = src.draw("client", 0, s.Clients), src.draw("node", 0, s.Nodes)
 	case Delay:
-		f.Client, f.Node = src.draw("client", 0, s.Clients), src.draw("node", 0, s.Nodes)
 		f.Size = src.draw("size", 1, pick(src, "much", 10, 100, ttl))
 	case Cut:
 		f.For = 0
-		f.Client, f.Node = src.draw("client", 0, s.Clients), src.draw("node", 0, s.Nodes)
 		f.Size = src.draw("size", 0, pick(src, "much", 10, 100, ttl))
+	case Replay:
+		f.For = 0
+		f.Size = src.draw("size", 1, 4)
 	case Slow:
-		f.Node, f.Size = src.draw("node", 0, s.Nodes), src.draw("size", 1, 50)
+		f.Client = 0
+		f.Size = src.draw("size", 1, 50)
 	case Crash:
-		f.Node = src.draw("node", 1, s.Nodes)
+		f.Client, f.Node = 0, max(f.Node, 1)
 		f.Size = pick(src, "loss", 0, 0, src.draw("size", 1, 1000), 2000)
 	case StepBack:
-		f.For = 0
-		f.Node, f.Size = src.draw("node", 0, s.Nodes), src.draw("size", 1, backMost)
+		f.For, f.Client = 0, 0
+		f.Size = src.draw("size", 1, backMost)
 	case WallClock:
-		f.For = 0
-		f.Client, f.Size = src.draw("client", 0, s.Clients), src.draw("size", -100_000, 100_000)
+		f.For, f.Node = 0, 0
+		f.Size = src.draw("size", -100_000, 100_000)
 	case Pause:
-		f.Client, f.Size = src.draw("client", 0, s.Clients), src.draw("size", 0, 1)
+		f.Node = 0
+		f.Size = src.draw("size", 0, 5)
+	case Doze:
+		f.Client, f.Node = 0, 0
 	case Kill:
-		f.For = 0
-		f.Client = src.draw("client", 1, s.Clients)
+		f.For, f.Node, f.Client = 0, 0, max(f.Client, 1)
 	}
 	return f
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/leasehold-dev/leasehold"
@@ -32,7 +31,7 @@ type claim struct {
 	owner        int
 	lease        *leasehold.Lease
 	ttl, notice  time.Duration
-	maxHold      time.Duration
+	minHold      time.Duration
 	at           time.Duration
 	last         bool // of the rounds after all faults
 	giving, over bool // the holder has begun to release; it has ended
@@ -245,8 +244,7 @@ func (j *judge) ends(c *claim) {
 	if c.last {
 		j.wrong(Waiting, "%s was lost though nothing was wrong: %v", j.name(c), lost.Reason)
 	}
-	asleep := j.drowsy(c) || j.w.now() < c.k.c.goneOn+time.Millisecond
-	if asleep || strings.Contains(lost.Reason, "no longer has it") || c.giving {
+	if asleep := j.drowsy(c) || j.w.now() < c.k.c.goneOn+time.Millisecond; asleep || c.giving {
 		return
 	}
 	j.tally.Told++
@@ -269,8 +267,11 @@ func (j *judge) freeIn(c *claim) time.Duration {
 		in = append(in, d)
 	}
 	slices.Sort(in)
-	return in[quorum.Majority(len(in))-1]
+	return in[moreThanHalf(len(in))-1]
 }
+
+// moreThanHalf is the judge's own idea of a majority.
+func moreThanHalf(nodes int) int { return nodes/2 + 1 }
 
 // writes has the resource judge a holder that believes in its lease.
 func (j *judge) writes(c *claim) {
@@ -289,8 +290,8 @@ func (j *judge) releases(c *claim, err error) {
 		if c.last && !errors.Is(err, leasehold.ErrLost) {
 			j.wrong(Answers, "%s could not be released though nothing was wrong: %s", j.name(c), class(err))
 		}
-		if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
-			j.w.owners[c.owner].told = everywhere // MinHold was cut off: it ends by its TTL, as documented
+		if c.minHold > 0 && (errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)) {
+			j.w.owners[c.owner].told = everywhere // the least hold was cut off: the lock ends by its TTL, as documented
 		}
 		return
 	}
@@ -301,7 +302,7 @@ func (j *judge) releases(c *claim, err error) {
 			still++
 		}
 	}
-	if still > len(j.w.nodes)-quorum.Majority(len(j.w.nodes)) {
+	if still > len(j.w.nodes)-moreThanHalf(len(j.w.nodes)) {
 		j.wrong(Answers, "%s was released, and is still on %d nodes", j.name(c), still)
 	}
 }
@@ -326,7 +327,7 @@ func (j *judge) applied(n *node, k *call, a modelnode.Answer[int]) {
 	done := a.Verdict == modelnode.Done
 	switch {
 	case q.Op == quorum.Acquire && done:
-		j.w.owners[q.owner].asked[n.index] = true
+		j.w.owners[q.owner].asked[n.index] = j.w.owners[q.owner].asked[n.index] || !k.replayed
 		if at, ok := n.releasedAt[q.owner]; ok && n.clock().Sub(at) < q.Lease.TTL && !k.replayed {
 			j.wrong(Orphan, "node n%d gives the lock to o%d, which it was told to release before", n.index+1, q.owner)
 		}

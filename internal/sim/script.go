@@ -69,13 +69,19 @@ const (
 	StepBack Kind = "stepback"
 	// WallClock: the client's idea of the time of day is wrong by Size seconds.
 	WallClock Kind = "wallclock"
-	// Pause: the client's process is stopped. With Size 1, what arrives
-	// meanwhile is seen only when it goes on; with 0, it is seen first.
+	// Pause: the client's process is stopped. What arrives meanwhile is seen
+	// before its timers when it goes on, or after them with Size 1. With 2
+	// added to Size it is stopped just after it has next asked for a lock, with
+	// 4 when it has next renewed one, if it does so within the same time.
 	Pause Kind = "pause"
 	// Doze: all client machines are suspended: their timers stand still.
 	Doze Kind = "doze"
 	// Kill: the client's process dies, and is not started again.
 	Kill Kind = "kill"
+	// Replay: somebody between client and node sends the last Size commands of
+	// their connection once more, on a connection of his own. Harmless but for
+	// locks that are left behind until their TTL is over.
+	Replay Kind = "replay"
 )
 
 // The faults that the protocol does not claim to survive. Only runs that
@@ -86,10 +92,6 @@ const (
 	// Forget: the node loses its locks (not its counters) and goes on as if
 	// nothing had happened.
 	Forget Kind = "forget"
-	// Replay: somebody between client and node sends the last Size commands of
-	// their connection once more, on a connection of his own. Harmless but for
-	// locks that are left behind until their TTL is over.
-	Replay Kind = "replay"
 )
 
 const (

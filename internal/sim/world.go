@@ -130,6 +130,9 @@ func (w *world) enough() time.Duration {
 }
 
 func (w *world) becalm() {
+	if w.gaveUp {
+		return
+	}
 	w.hist.say("calm: every fault is over, everybody wants the lock once more")
 	w.stirred = true
 	close(w.calm)
@@ -232,8 +235,14 @@ func (w *world) collect() {
 			p.l.send(k)
 		}
 	}
-	clear(puts)
 	w.judge.look()
+	for _, c := range w.clients {
+		if f := c.ambush; f != nil && slices.ContainsFunc(puts, func(p put) bool { return p.l.c == c && f.lurksFor(p) }) {
+			c.ambush = nil
+			c.pause(f.last(), f.Size&1 != 0)
+		}
+	}
+	clear(puts)
 }
 
 func comparePuts(a, b put) int {
@@ -243,6 +252,15 @@ func comparePuts(a, b put) int {
 		cmp.Compare(a.l.n.index, b.l.n.index),
 		cmp.Compare(x.from(), y.from()),
 	)
+}
+
+// lurksFor says whether a pause is to begin with p.
+func (f *Fault) lurksFor(p put) bool {
+	op := quorum.Acquire
+	if f.Size >= 4 {
+		op = quorum.Extend
+	}
+	return p.mc.Payload.(*question).Op == op
 }
 
 // from is the worker a question is about, told by the purpose in the holder's

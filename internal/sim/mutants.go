@@ -1,0 +1,65 @@
+//go:build mutants
+
+package sim
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/internal/leasefsm"
+	"github.com/leasehold-dev/leasehold/internal/quorum"
+)
+
+// Mutant is the project with one mechanism taken out.
+type Mutant struct {
+	Name     string
+	mech     *bool // in the production code
+	switches func(*Switches)
+}
+
+// Mutants are those that this build can make, sorted by name. What is wrong
+// with each is said where its mechanism is defined.
+func Mutants() []Mutant {
+	all := []Mutant{
+		{Name: "boot-clock", switches: func(s *Switches) { s.NoBootClock = true }},
+		{Name: "quarantine", switches: func(s *Switches) { s.NoQuarantine = true }},
+		{Name: "quarantine-long-enough", switches: func(s *Switches) { s.ShortQuarantine = true }},
+		{Name: "node-clock-floor", switches: func(s *Switches) { s.Rules.NoClock = true }},
+		{Name: "node-tombstones", switches: func(s *Switches) { s.Rules.NoTombs = true }},
+		{Name: "node-confirms-owner-only", switches: func(s *Switches) { s.Rules.ConfirmAnywhere = true }},
+		{Name: "node-never-shortens", switches: func(s *Switches) { s.Rules.ExpiryShrinks = true }},
+		{Name: "node-never-creates", switches: func(s *Switches) { s.Rules.ExtendCreates = true }},
+	}
+	for _, from := range []struct {
+		where string
+		of    map[string]*bool
+	}{{"client", leasehold.Mechanisms}, {"lease", leasefsm.Mechanisms}, {"quorum", quorum.Mechanisms}} {
+		for name, on := range from.of {
+			all = append(all, Mutant{Name: from.where + "-" + name, mech: on})
+		}
+	}
+	slices.SortFunc(all, func(a, b Mutant) int { return cmp.Compare(a.Name, b.Name) })
+	return all
+}
+
+// Catch runs the scripts of seeds 1 to most with m's mechanism taken out, and
+// says how that was noticed, if it was. No other run may be under way.
+func (m Mutant) Catch(t *testing.T, most int) (how string, caught bool) {
+	sw := Shipped()
+	if m.switches != nil {
+		m.switches(&sw)
+	}
+	if m.mech != nil {
+		*m.mech = false
+		defer func() { *m.mech = true }()
+	}
+	for seed := range uint64(most) {
+		if r := Run(t, OfSeed(seed+1), sw, false); len(r.Violations) > 0 {
+			return fmt.Sprintf("seed %d: %s", seed+1, r.Violations[0]), true
+		}
+	}
+	return "", false
+}
