@@ -96,9 +96,11 @@ func (h *History) lockOperations(attempts []*Attempt) []porcupine.Operation {
 			}
 			add(a, giveBack, ended, a.Released)
 		case Unknown:
-			// Its effect may come later than its answer. That need not be
-			// said: that it had none explains whatever its having one would.
-			add(a, mayTake, a.Asked, cmp.Or(a.Answered, a.Killed))
+			// Its effect may come at any time from now on, or never. When is
+			// not left to the search: that it had none, right away, explains
+			// whatever its having one later would, and a choice that changes
+			// nothing would double the work with every such attempt.
+			add(a, mayTake, a.Asked, a.Asked)
 		}
 	}
 	return ops

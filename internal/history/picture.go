@@ -33,6 +33,12 @@ func (h *History) picture(w io.Writer, m model, attempts []*Attempt) error {
 		for _, f := range h.around(part) {
 			notes = append(notes, porcupine.Annotation{Tag: f.On, Start: int64(f.At), End: int64(f.End), Description: f.What})
 		}
+		lane := h.lanes()
+		for _, a := range part {
+			if a.Outcome == Unknown { // the model shows when it began only
+				notes = append(notes, porcupine.Annotation{ClientId: lane(a.ID), Start: int64(a.Asked), End: int64(max(a.Answered, a.Killed)), Description: "unknown", Details: h.Tell(a)})
+			}
+		}
 		info.AddAnnotations(notes)
 		return porcupine.Visualize(m.Model, info, w)
 	}

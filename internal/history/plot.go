@@ -202,5 +202,7 @@ func (p *plot) bar(a *Attempt, y int, from, to clock.Instant, style string) {
 		p.x(from), y+2, max(p.x(to)-p.x(from), 1), laneHeight-4, colour(a.Lock), style)
 }
 
-// colour tells locks apart, by steps of the golden angle.
-func colour(lock int) string { return fmt.Sprintf("hsl(%d,70%%,45%%)", lock*137%360+200) }
+// colours tell locks apart, for as many as a person can.
+var colours = []string{"#1f77b4", "#ff7f0e", "#2ca02c", "#9467bd", "#8c564b", "#e377c2", "#17becf", "#bcbd22"}
+
+func colour(lock int) string { return colours[lock%len(colours)] }

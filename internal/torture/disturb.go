@@ -16,7 +16,7 @@ func (r *run) disturb(ctx context.Context, slot int) {
 	between := func(least, most time.Duration) time.Duration {
 		return least + time.Duration(rng.Int64N(int64(most-least)))
 	}
-	for pause(ctx, between(r.TTL/2, 4*r.TTL)) {
+	for pause(ctx, between(r.TTL/2, 6*r.TTL)) {
 		if w := r.current(slot); canStop && rng.Float64() < 0.6 {
 			r.stops.Add(1)
 			f := r.h.Begin(history.Worker(w.Proc), "stopped")
