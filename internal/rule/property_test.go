@@ -298,6 +298,9 @@ func (h *history) leave(t *rapid.T, owner string) {
 
 // check holds at any time.
 func (h *history) check(t *rapid.T) {
+	if err := h.record.Check(); err != nil {
+		t.Fatalf("%v: %+v", err, h.record)
+	}
 	r := Expire(h.record, h.now)
 	if twice := Expire(r, h.now); !reflect.DeepEqual(r, twice) {
 		t.Fatalf("expired twice: %+v, once: %+v", twice, r)

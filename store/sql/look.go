@@ -2,8 +2,6 @@ package sqlstore
 
 import (
 	"context"
-	"encoding/json"
-	"fmt"
 	"strings"
 
 	"github.com/leasehold-dev/leasehold/internal/clock"
@@ -64,9 +62,9 @@ func (t *step) list(prefix string) ([]store.State, error) {
 		if err := rows.Scan(&name, &text); err != nil {
 			return nil, err
 		}
-		var r rule.Record
-		if err := json.Unmarshal(text, &r); err != nil {
-			return nil, fmt.Errorf("the record of lock %q can not be read: %w", name, err)
+		r, err := decode(string(name), text)
+		if err != nil {
+			return nil, err
 		}
 		if st := state(string(name), r, t.now); st.Held {
 			held = append(held, st)

@@ -83,8 +83,20 @@ func (t *step) read(name string) (r rule.Record, err error) {
 	if err != nil {
 		return rule.Record{}, err
 	}
-	if err := json.Unmarshal(text, &r); err != nil {
-		return rule.Record{}, fmt.Errorf("the record of lock %q can not be read: %w", name, err)
+	return decode(name, text)
+}
+
+// decode reads what write has written. Anything else is an error: taken for a
+// free lock, it could be one that somebody holds.
+func decode(name string, text []byte) (r rule.Record, err error) {
+	if err = json.Unmarshal(text, &r); err == nil {
+		err = r.Check()
+	}
+	if err == nil && r.Idle() {
+		err = errors.New("there is nothing in it")
+	}
+	if err != nil {
+		return rule.Record{}, fmt.Errorf("the record of lock %q can not be read: %w: once nobody holds the lock, delete its row from leasehold_locks", name, err)
 	}
 	return r, nil
 }

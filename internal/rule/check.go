@@ -1,0 +1,41 @@
+package rule
+
+import (
+	"errors"
+	"fmt"
+	"math"
+)
+
+// Check says what is wrong with a record that was kept somewhere else, or nil.
+// No steps lead to a record that it finds fault with; to take a step from one
+// could let a second owner in.
+func (r Record) Check() error {
+	if r.Token == math.MaxUint64 {
+		return errors.New("no token is left after the last")
+	}
+	room := r.Spec.Limit
+	for _, h := range r.Holds {
+		switch {
+		case h.Owner == "":
+			return errors.New("a lease has no owner")
+		case h.Weight < 1 || h.Weight > room:
+			return fmt.Errorf("the leases do not fit into the limit of %d", r.Spec.Limit)
+		case h.Count < 1:
+			return fmt.Errorf("the lease of %q is entered %d times", h.Owner, h.Count)
+		case h.Token < 1 || h.Token > r.Token:
+			return fmt.Errorf("the lease of %q has token %v, the last one is %v", h.Owner, h.Token, r.Token)
+		}
+		room -= h.Weight
+	}
+	for _, p := range r.Line {
+		if p.Owner == "" || p.Weight < 1 || p.Weight > r.Spec.Limit {
+			return fmt.Errorf("a place of weight %d is of owner %q", p.Weight, p.Owner)
+		}
+	}
+	for _, t := range r.Tombs {
+		if t.Owner == "" {
+			return errors.New("a tombstone has no owner")
+		}
+	}
+	return nil
+}
