@@ -16,7 +16,8 @@ func (r *run) disturb(ctx context.Context, slot int) {
 	between := func(least, most time.Duration) time.Duration {
 		return least + time.Duration(rng.Int64N(int64(most-least)))
 	}
-	for pause(ctx, between(r.TTL/2, 6*r.TTL)) {
+	calmest := min(6*r.TTL, r.For/3) // so that a short run has its share
+	for pause(ctx, between(min(r.TTL/2, calmest/4), calmest)) {
 		if w := r.current(slot); canStop && rng.Float64() < 0.6 {
 			r.stops.Add(1)
 			f := r.h.Begin(history.Worker(w.Proc), "stopped")

@@ -52,15 +52,15 @@ func calm(ttl time.Duration) time.Duration { return 5*ttl + 10*time.Second }
 func (c Config) Check(caps store.Caps) error {
 	switch {
 	case c.Procs < 2 || c.Procs > MaxProcs:
-		return fmt.Errorf("%d processes: give 2 to %d, for one has nobody to compete with", c.Procs, MaxProcs)
+		return fmt.Errorf("the number of processes is %d: it has to be 2 to %d, because one has nobody to compete with", c.Procs, MaxProcs)
 	case len(c.Locks) < 1 || len(c.Locks) > MaxLocks:
-		return fmt.Errorf("%d locks: give 1 to %d", len(c.Locks), MaxLocks)
+		return fmt.Errorf("the number of locks is %d: it has to be 1 to %d", len(c.Locks), MaxLocks)
 	case c.For < MinFor || c.For > MaxFor:
-		return fmt.Errorf("a duration of %v: give %v to %v", c.For, MinFor, MaxFor)
+		return fmt.Errorf("the duration is %v: it has to be %v to %v", c.For, MinFor, MaxFor)
 	case c.TTL < MinTTL || c.TTL > MaxTTL:
-		return fmt.Errorf("a TTL of %v: give %v to %v", c.TTL, MinTTL, MaxTTL)
+		return fmt.Errorf("the TTL is %v: it has to be %v to %v", c.TTL, MinTTL, MaxTTL)
 	case caps.MaxTTL > 0 && c.TTL > caps.MaxTTL:
-		return fmt.Errorf("a TTL of %v is longer than the store's maximum of %v: give less", c.TTL, caps.MaxTTL)
+		return fmt.Errorf("the TTL is %v, and the store's maximum is %v: ask for less", c.TTL, caps.MaxTTL)
 	case caps.Reach == "process":
 		return fmt.Errorf("the locks of this store (%s) hold within one process only, and this is about several", caps.Engine)
 	}

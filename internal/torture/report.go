@@ -134,18 +134,22 @@ func (r *Report) Print(w io.Writer) {
 	fmt.Fprintln(w, r.Verdict())
 }
 
-// Verdict is the report in one line. It begins with PASS, FAIL, or, where
-// nothing was ever granted because the run was cut short, NONE.
-func (r *Report) Verdict() string {
-	word := "PASS"
+// Word is the report in one word: "pass", "fail", or, where nothing was ever
+// granted because the run was cut short, "none".
+func (r *Report) Word() string {
 	switch {
 	case !r.OK():
-		word = "FAIL"
+		return "fail"
 	case r.Granted == 0:
-		word = "NONE"
+		return "none"
 	}
+	return "pass"
+}
+
+// Verdict is the report in one line, which begins with the word in capitals.
+func (r *Report) Verdict() string {
 	s := fmt.Sprintf("%s: %s in %v: %s of %s to %s, %s lost, %s of unknown outcome, %s; processes stopped %s, killed %s",
-		word, count(len(r.Violations)+len(r.Hung), "violation"), r.Took.Round(100*time.Millisecond),
+		strings.ToUpper(r.Word()), count(len(r.Violations)+len(r.Hung), "violation"), r.Took.Round(100*time.Millisecond),
 		count(r.Granted, "grant"), count(len(r.Locks), "lock"), plural(r.Procs, "process", "processes"),
 		count(r.Lost, "lease"), count(r.Unknown, "attempt"), count(r.LateWrites, "late write"), count(r.Stops, "time"), count(r.Kills, "time"))
 	if r.Faults > 0 {

@@ -201,12 +201,12 @@ func TestConfigIsChecked(t *testing.T) {
 		t.Error(err)
 	}
 	for want, change := range map[string]func(*Config, *store.Caps){
-		"processes":        func(c *Config, _ *store.Caps) { c.Procs = 1 },
-		"65 processes":     func(c *Config, _ *store.Caps) { c.Procs = 65 },
-		"locks":            func(c *Config, _ *store.Caps) { c.Locks = nil },
-		"duration":         func(c *Config, _ *store.Caps) { c.For = 0 },
-		"a TTL of 1ms":     func(c *Config, _ *store.Caps) { c.TTL = time.Millisecond },
-		"store's maximum":  func(c *Config, _ *store.Caps) { c.TTL = 11 * time.Second },
+		"processes is 1":   func(c *Config, _ *store.Caps) { c.Procs = 1 },
+		"processes is 65":  func(c *Config, _ *store.Caps) { c.Procs = 65 },
+		"locks is 0":       func(c *Config, _ *store.Caps) { c.Locks = nil },
+		"duration is 0s":   func(c *Config, _ *store.Caps) { c.For = 0 },
+		"TTL is 1ms":       func(c *Config, _ *store.Caps) { c.TTL = time.Millisecond },
+		"maximum is 10s":   func(c *Config, _ *store.Caps) { c.TTL = 11 * time.Second },
 		"one process only": func(_ *Config, c *store.Caps) { c.Reach = "process" },
 	} {
 		c, caps := good, caps
