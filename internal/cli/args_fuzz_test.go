@@ -1,0 +1,166 @@
+package cli
+
+import (
+	"os"
+	"runtime"
+	"strings"
+	"testing"
+
+	"github.com/spf13/cobra"
+
+	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/store"
+)
+
+// FuzzArgs gives the command any arguments, one a line, up to where it would
+// begin to do something. Whatever it accepts is within the limits it states.
+func FuzzArgs(f *testing.F) {
+	for _, args := range []string{
+		"run\nbackup\n--\ntar\nczf",
+		"run\nbackup\n--ttl\n30s\n--grace=3s\n--wait\n1m\n--purpose\n\x1b[2J\n--\nx",
+		"run\n--try\n-E\n0\n-qv\nname\n--\n--\n--ttl",
+		"run\nn\n--ttl=2562047h\n--max-hold=2562047h47m16.854775807s\n--min-hold=-1ns\n--\nx",
+		"run\nn\n--ttl=100ms\n--grace=50ms\n--\nx", "run\nn\n--max-hold=0\n--\nx", "run\nn\n-E256\n--\nx", "run\nn\n--ttl=9223372036854775808ns\n--\nx",
+		"ls\n--json\npre", "ls\na\nb", "show\nx\n--exit-code", "show", "version\n--json", "help\nrun", "help\nno", "--help", "-h", "",
+		"--store\nredis://u:pw@h\nls", "--store=file:/x?shared=true\nls", "--store=hunter2\nls", "--store=reddis://:pw@h\nls", "--store=file:%zz\nls", "--store=\nls",
+		"completion\nbash", "completion\nno", "lab", "no-such-command\n-x", "run\n\n--\nx", "--\nrun", "run\n--purpose\n--\nx\n--\ny", "-\x00", "--store-file\n/dev/zero\nls",
+	} {
+		f.Add(args)
+	}
+	f.Setenv(storeVar, "")
+	f.Setenv(storeFileVar, "")
+	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Cleanup(func() { null.Close() })
+
+	f.Fuzz(func(t *testing.T, lines string) {
+		args := strings.Split(lines, "\n")
+		if strings.HasPrefix(args[0], "__complete") { // looks at stores
+			return
+		}
+		p := &program{stdin: null, stdout: null, stderr: null, voice: &voice{w: null, queue: make(chan utterance, 1)}}
+		root := p.root()
+		var asked *cobra.Command
+		only(root, func(c *cobra.Command) { asked = c })
+		root.SetArgs(args)
+		if err := root.Execute(); err != nil {
+			if err.Error() == "" {
+				t.Errorf("%q: an error that says nothing", args)
+			}
+			return
+		}
+		if asked == nil {
+			return
+		}
+		if !asked.Flags().Changed("store-file") { // files are not read here
+			where(t, p, asked)
+		}
+		if asked.Name() == "run" {
+			accepted(t, args)
+		}
+	})
+}
+
+// only has the commands that are ours tell that they were asked for, and do
+// nothing else.
+func only(root *cobra.Command, told func(*cobra.Command)) {
+	for _, c := range root.Commands() {
+		if c.Name() != "completion" && c.Name() != "help" {
+			c.ValidArgsFunction = nil
+			if c.RunE != nil {
+				c.RunE = func(c *cobra.Command, _ []string) error {
+					told(c)
+					return nil
+				}
+			}
+			only(c, told)
+		}
+	}
+}
+
+// where finds out which store is meant. What it does not understand it does not
+// show: it could be a secret.
+func where(t *testing.T, p *program, c *cobra.Command) {
+	t.Helper()
+	urls, err := p.where.urls(c)
+	if err != nil || len(urls) != 1 {
+		t.Errorf("urls %q, %v", urls, err)
+		return
+	}
+	s, err := schemeOf(urls)
+	if err != nil {
+		if _, secret, ok := strings.Cut(urls[0], ":"); ok && len(secret) > 20 && strings.Contains(err.Error(), secret) {
+			t.Errorf("%q is shown: %v", urls[0], err)
+		}
+		return
+	}
+	if s.usage == fileScheme.usage {
+		if path, _, err := parseFileURL(urls[0]); err != nil && path != "" {
+			t.Errorf("%q: path %q and %v", urls[0], path, err)
+		}
+	}
+}
+
+// accepted parses the arguments of run once more, with the flags in hand.
+func accepted(t *testing.T, args []string) {
+	t.Helper()
+	p := &program{voice: &voice{}}
+	o := runFlags{ttl: leasehold.DefaultTTL, busyCode: codeBusy}
+	root := p.root()
+	c := &cobra.Command{Use: "run", RunE: func(c *cobra.Command, args []string) error {
+		name, command, err := splitArgs(c, args)
+		if err != nil {
+			return err
+		}
+		if store.CheckName(name) != nil || len(command) == 0 {
+			t.Errorf("accepted name %q, command %q", name, command)
+		}
+		lock, budget, err := o.settle(c, command[0])
+		if err != nil {
+			return err
+		}
+		if lock.TTL < leastTTL || lock.MaxHold < 0 || lock.MaxHold > 0 && lock.MaxHold < leastTTL || lock.MinHold < 0 || o.wait < 0 {
+			t.Errorf("accepted times %+v", lock)
+		}
+		if lock.Notice <= 0 || lock.Notice >= lock.TTL || budget.Grace < 0 || budget.Slack <= 0 {
+			t.Errorf("accepted %+v with budget %+v", lock, budget)
+		}
+		if o.try && o.wait != 0 || o.busyCode < 0 || o.busyCode > 255 {
+			t.Errorf("accepted %+v", o)
+		}
+		return nil
+	}}
+	o.add(c.Flags())
+	for _, old := range root.Commands() {
+		if old.Name() == "run" {
+			root.RemoveCommand(old)
+		}
+	}
+	root.AddCommand(c)
+	root.SetArgs(args)
+	_ = root.Execute() // what is not accepted need not be
+}
+
+// FuzzFileURL: any path can be written as a URL.
+func FuzzFileURL(f *testing.F) {
+	for _, path := range []string{"", "/var/lib/locks.db", "a b", "100%", "what?", "/x%2Fy", "C:\\x", "\xff\xfe", "a#b&c=d+e", "/C:/x"} {
+		f.Add(path, true)
+	}
+	escape := strings.NewReplacer("%", "%25", "?", "%3F")
+	f.Fuzz(func(t *testing.T, path string, shared bool) {
+		if strings.HasPrefix(path, "//") || runtime.GOOS == "windows" {
+			return // names another machine; has drives
+		}
+		raw := "file:" + escape.Replace(path)
+		if shared {
+			raw += "?shared=true"
+		}
+		got, gotShared, err := parseFileURL(raw)
+		if err != nil || got != path || gotShared != shared {
+			t.Errorf("%q: %q, shared %v, %v, want path %q", raw, got, gotShared, err, path)
+		}
+		_, _, _ = parseFileURL(path) // may fail, and nothing more
+	})
+}
