@@ -3,15 +3,24 @@
 // one Clock, so a stepped wall clock changes none of them.
 package clock
 
-import "time"
+import (
+	"math"
+	"time"
+)
 
 // Instant is a moment on one Clock, in nanoseconds since that clock's own
 // epoch. Only differences of Instants of the same clock mean anything. The
 // zero Instant is used as "never set".
 type Instant int64
 
-// Add returns the instant d later.
-func (i Instant) Add(d time.Duration) Instant { return i + Instant(d) }
+// Add returns the instant d later, or the last one there is: centuries, which
+// is how some people write "for ever", must not come out as long ago.
+func (i Instant) Add(d time.Duration) Instant {
+	if t := i + Instant(d); d < 0 || t >= i {
+		return t
+	}
+	return math.MaxInt64
+}
 
 // Sub returns the time from j to i.
 func (i Instant) Sub(j Instant) time.Duration { return time.Duration(i - j) }
