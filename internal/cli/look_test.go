@@ -23,7 +23,7 @@ func TestListAndShow(t *testing.T) {
 	b, a := s.hold("b/x", "--purpose", "some \x1b[31m reason"), s.hold("a x")
 
 	p := s.run(0, "ls")
-	if out := p.out.String(); strings.Index(out, `"a x"`) < 0 || strings.Index(out, `"a x"`) > strings.Index(out, "b/x") || strings.Contains(out, "\x1b") {
+	if out := p.out.String(); !strings.Contains(out, `"a x"`) || strings.Index(out, `"a x"`) > strings.Index(out, "b/x") || strings.Contains(out, "\x1b") {
 		t.Errorf("%q", out)
 	}
 	var list []map[string]any
