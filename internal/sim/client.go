@@ -42,7 +42,7 @@ type client struct {
 	patient bool // what arrives is not seen before it goes on
 	unseen  []func()
 	unsent  []unsent
-	ambush  *Fault // a pause that begins when the client next sends something, see Pause
+	moving  *Fault // begins when the client next sends what it waits for
 
 	wokeAt time.Duration // when it last woke up from a doze
 	goneOn time.Duration // when it last went on after a pause
@@ -57,7 +57,7 @@ func newClient(w *world, index int) *client {
 	c := &client{w: w, index: index, full: make([]atomic.Bool, w.script.Nodes), wokeAt: -time.Hour, goneOn: -time.Hour}
 	c.epoch = clock.Instant(time.Duration(index+1) * time.Hour)
 	c.ctx, c.end = context.WithCancel(context.Background())
-	k := majority.Keeper{Encode: c.encode, NodeTimeout: nodeTimeout, Clock: clock.Func(c.boot), Logger: w.log}
+	k := majority.Keeper{Encode: c.encode, NodeTimeout: w.script.nodeTimeout, Clock: clock.Func(c.boot), Logger: w.log}
 	for _, n := range w.nodes {
 		l := &link{w: w, c: c, n: n}
 		c.links = append(c.links, l)
@@ -98,8 +98,11 @@ func (c *client) encode(q majority.Question) any {
 	return s
 }
 
-// nodeTimeout is the Redis store's default.
-func nodeTimeout(ttl time.Duration) time.Duration {
+// nodeTimeout is as the Redis store works it out.
+func (s *Script) nodeTimeout(ttl time.Duration) time.Duration {
+	if s.NodeTimeout > 0 {
+		return time.Duration(s.NodeTimeout) * time.Millisecond
+	}
 	return min(max(ttl/100, 20*time.Millisecond), 500*time.Millisecond)
 }
 
@@ -127,6 +130,16 @@ func (c *client) pause(d time.Duration, patient bool) {
 	c.woken.Store(int64(c.boot().Add(d)))
 	c.w.hist.client("is paused", c, d)
 	c.w.after(d, arrival, c.goOn)
+}
+
+// move stops the machine, and its network after that.
+func (c *client) move(d time.Duration) {
+	c.moving = nil
+	c.pause(d, false)
+	for _, l := range c.links {
+		c.w.after(d, outside, func() { l.held++ })
+		c.w.after(3*d, outside, func() { l.held--; l.heal() })
+	}
 }
 
 // goOn ends the pause: what waited is sent, and then seen.

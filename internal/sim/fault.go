@@ -11,7 +11,7 @@ const (
 	clockError = 200 * time.Millisecond
 	// clockRate is by how many parts in a million a node's clock may be fast or
 	// slow, compared with a client's. The protocol allows for 1 % of the TTL.
-	clockRate = 3000
+	clockRate = 9500
 	// most and often: how far and how often a node's clock is set back.
 	backMost, backOften = 250, 2
 )
@@ -37,10 +37,13 @@ func (w *world) overAt(f Fault) time.Duration {
 	if f.Kind == Crash && f.Size > 0 {
 		end = max(end, f.at()+w.quarantine())
 	}
-	if f.Kind == Pause && f.Size >= 2 {
+	if f.Kind == Move {
+		end += 3 * f.last()
+	}
+	if f.Kind == Fade {
 		end += f.last()
 	}
-	if f.Kind == Cut || f.Kind == Delay || f.Kind == Slow {
+	if f.Kind == Cut || f.Kind == Fade || f.Kind == Delay || f.Kind == Slow {
 		end += 2 * time.Duration(f.Size) * time.Millisecond
 	}
 	return end
@@ -53,6 +56,10 @@ func (w *world) fault(f Fault) {
 	switch f.Kind {
 	case Delay:
 		w.forLinks(f, func(l *link) { l.extra += size }, func(l *link) { l.extra -= size })
+	case Fade:
+		w.forLinks(f, func(l *link) { l.extra += size }, func(l *link) { l.extra -= size; l.held++ })
+		f.For *= 2
+		w.forLinks(f, func(*link) {}, func(l *link) { l.held--; l.heal() })
 	case Hold:
 		w.forLinks(f, func(l *link) { l.held++ }, func(l *link) { l.held--; l.heal() })
 	case Deaf:
@@ -80,17 +87,15 @@ func (w *world) fault(f Fault) {
 	case WallClock:
 		w.forClients(f, func(c *client) { c.wall.Store(int64(f.Size) * int64(time.Second)) })
 	case Pause:
+		w.forClients(f, func(c *client) { c.pause(f.last(), f.Size == 1) })
+	case Move:
 		w.forClients(f, func(c *client) {
-			if f.Size < 2 {
-				c.pause(f.last(), f.Size&1 != 0)
-			} else {
-				c.ambush = &f
-				w.after(f.last(), outside, func() {
-					if c.ambush == &f {
-						c.ambush = nil
-					}
-				})
-			}
+			c.moving = &f
+			w.after(f.last(), outside, func() {
+				if c.moving == &f {
+					c.moving = nil
+				}
+			})
 		})
 	case Kill:
 		w.forClients(f, func(c *client) { c.kill() })

@@ -37,6 +37,7 @@ func setting(src source) Script {
 		Locks:   pick(src, "locks", 1, 1, 2),
 		TTL:     pick(src, "ttl", 1, 2, 2, 5, 15),
 	}
+	s.NodeTimeout = pick(src, "nodetimeout", 0, 0, 0, 5, 20) * s.TTL * 18 // up to a fifth of the TTL
 	s.Span = s.TTL * src.draw("span", 4, 20)
 	return s
 }
@@ -48,7 +49,7 @@ func (s *Script) drawFault(src source, before []Fault) Fault {
 	ttl := int(s.longest().Milliseconds())
 	f := Fault{
 		Kind: pick(src, "kind",
-			Hold, Hold, Deaf, Deaf, Delay, Delay, Cut, Cut, Cut, Pause, Pause, Pause, Crash, Crash, Crash,
+			Hold, Hold, Fade, Fade, Deaf, Deaf, Delay, Delay, Cut, Cut, Cut, Pause, Pause, Move, Move, Move, Crash, Crash, Crash,
 			Slow, Doze, StepBack, WallClock, Full, Kill, Replay),
 		At:     src.draw("at", 0, s.Span*1000),
 		For:    src.draw("for", 1, pick(src, "long", ttl/20, ttl, 2*ttl)),
@@ -63,6 +64,9 @@ func (s *Script) drawFault(src source, before []Fault) Fault {
 	switch f.Kind {
 	case Delay:
 		f.Size = src.draw("size", 1, pick(src, "much", 10, 100, ttl))
+	case Fade:
+		f.Node = src.draw("all", 0, 1) * f.Node
+		f.Size = src.draw("size", 1, max(1, int(s.nodeTimeout(s.longest()).Milliseconds()/2)))
 	case Cut:
 		f.For = 0
 		f.Size = src.draw("size", 0, pick(src, "much", 10, 100, ttl))
@@ -83,7 +87,10 @@ func (s *Script) drawFault(src source, before []Fault) Fault {
 		f.Size = src.draw("size", -100_000, 100_000)
 	case Pause:
 		f.Node = 0
-		f.Size = src.draw("size", 0, 5)
+		f.Size = src.draw("size", 0, 1)
+	case Move:
+		f.Node = 0
+		f.Size = src.draw("size", 0, 1)
 	case Doze:
 		f.Client, f.Node = 0, 0
 	case Kill:

@@ -248,10 +248,7 @@ func (j *judge) ends(c *claim) {
 		return
 	}
 	j.tally.Told++
-	// What the nodes' clocks may be wrong by in that time, and a millisecond
-	// for what the run's instants are rounded up by.
-	slack := c.notice/100 + 2*time.Millisecond
-	if free := j.freeIn(c); free < c.notice-slack {
+	if free := j.freeIn(c); free < c.notice {
 		j.wrong(ToldLate, "%s was told %v before others can have a majority, not %v", j.name(c), free, c.notice)
 	}
 }
@@ -335,6 +332,8 @@ func (j *judge) applied(n *node, k *call, a modelnode.Answer[int]) {
 		j.tally.Buried++
 	case q.Op == quorum.Confirm && done:
 		j.tally.Confirms++
+	case q.Op == quorum.Confirm:
+		j.w.owners[q.owner].asked[n.index] = false // it is gone there, and its owner hears so
 	case q.Op == quorum.Extend && done:
 		j.tally.Renewals++
 	case q.Op == quorum.Release:

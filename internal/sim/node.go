@@ -62,7 +62,7 @@ func (n *node) clock() clock.Instant {
 
 // trueLength is how long d of the node's clock lasts.
 func (n *node) trueLength(d time.Duration) time.Duration {
-	return d - d/1_000_000*time.Duration(n.ppm)
+	return time.Duration(float64(d) * 1e6 / float64(1_000_000+n.ppm))
 }
 
 func (n *node) reachable() bool { return n.up && n.w.now() >= n.outUntil }

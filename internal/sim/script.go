@@ -19,6 +19,8 @@ type Script struct {
 	Locks   int    `json:"locks"`
 	// TTL of the longest leases, in units of 1.8 s; others last half as long.
 	TTL int `json:"ttl"`
+	// NodeTimeout in milliseconds; 0 is the Redis store's default.
+	NodeTimeout int `json:"nodetimeout,omitempty"`
 	// Span is for how long workers come and go and faults begin, in seconds.
 	// Afterwards everything heals, and everybody must get the lock once more.
 	Span   int     `json:"span"`
@@ -45,6 +47,8 @@ type Kind string
 const (
 	// Delay: messages between client and node take Size milliseconds longer.
 	Delay Kind = "delay"
+	// Fade: the same, and afterwards, for as long again, nothing passes at all.
+	Fade Kind = "fade"
 	// Hold: nothing passes between client and node, in either direction; no
 	// connection breaks by it. What was under way is delivered when it ends,
 	// or never (connection by connection).
@@ -70,10 +74,12 @@ const (
 	// WallClock: the client's idea of the time of day is wrong by Size seconds.
 	WallClock Kind = "wallclock"
 	// Pause: the client's process is stopped. What arrives meanwhile is seen
-	// before its timers when it goes on, or after them with Size 1. With 2
-	// added to Size it is stopped just after it has next asked for a lock, with
-	// 4 when it has next renewed one, if it does so within the same time.
+	// before its timers when it goes on, or after them with Size 1.
 	Pause Kind = "pause"
+	// Move: the client's machine is moved to another host just after it has next
+	// asked for a lock (Size 0) or renewed one (1), if it does so within For. It
+	// stops for as long, and its network is dead for twice as long after that.
+	Move Kind = "move"
 	// Doze: all client machines are suspended: their timers stand still.
 	Doze Kind = "doze"
 	// Kill: the client's process dies, and is not started again.
@@ -114,7 +120,7 @@ func (s *Script) check() error {
 		v, low, high int
 	}{
 		{"nodes", s.Nodes, 1, maxNodes}, {"clients", s.Clients, 1, maxClients}, {"workers", s.Workers, 1, maxWorkers},
-		{"locks", s.Locks, 1, maxLocks}, {"ttl", s.TTL, 1, 100}, {"span", s.Span, 0, 100_000},
+		{"locks", s.Locks, 1, maxLocks}, {"ttl", s.TTL, 1, 100}, {"nodetimeout", s.NodeTimeout, 0, 60_000}, {"span", s.Span, 0, 100_000},
 	} {
 		if c.v < c.low || c.v > c.high {
 			return fmt.Errorf("%s is %d: it goes from %d to %d", c.name, c.v, c.low, c.high)

@@ -237,9 +237,8 @@ func (w *world) collect() {
 	}
 	w.judge.look()
 	for _, c := range w.clients {
-		if f := c.ambush; f != nil && slices.ContainsFunc(puts, func(p put) bool { return p.l.c == c && f.lurksFor(p) }) {
-			c.ambush = nil
-			c.pause(f.last(), f.Size&1 != 0)
+		if f := c.moving; f != nil && slices.ContainsFunc(puts, func(p put) bool { return p.l.c == c && f.waitsFor(p) }) {
+			c.move(f.last())
 		}
 	}
 	clear(puts)
@@ -254,13 +253,9 @@ func comparePuts(a, b put) int {
 	)
 }
 
-// lurksFor says whether a pause is to begin with p.
-func (f *Fault) lurksFor(p put) bool {
-	op := quorum.Acquire
-	if f.Size >= 4 {
-		op = quorum.Extend
-	}
-	return p.mc.Payload.(*question).Op == op
+// waitsFor says whether a move is to begin with p.
+func (f *Fault) waitsFor(p put) bool {
+	return p.mc.Payload.(*question).Op == [...]quorum.Op{quorum.Acquire, quorum.Extend}[f.Size%2]
 }
 
 // from is the worker a question is about, told by the purpose in the holder's
