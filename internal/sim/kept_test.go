@@ -1,7 +1,7 @@
 package sim
 
 import (
-	"os"
+	"fmt"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -16,21 +16,10 @@ func TestKept(t *testing.T) {
 	}
 	for _, f := range files {
 		t.Run(strings.TrimSuffix(filepath.Base(f), ".json"), func(t *testing.T) {
-			text, err := os.ReadFile(f)
-			if err != nil {
-				t.Fatal(err)
+			s := read(t, f)
+			if r := Run(t, s, Shipped(), false); len(r.Violations) > 0 {
+				report(t, fmt.Sprintf("-script=%s", f), s, r)
 			}
-			s, err := Parse(string(text))
-			if err != nil {
-				t.Fatal(err)
-			}
-			report(t, s, Run(t, s, Shipped(), false))
 		})
-	}
-}
-
-func report(t *testing.T, s Script, r Result) {
-	for _, v := range r.Violations {
-		t.Error(v)
 	}
 }

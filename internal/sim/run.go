@@ -41,27 +41,43 @@ type Result struct {
 
 // Tally counts what happened, to see that a run reaches what it should.
 type Tally struct {
-	Events, Grants, Refusals, Losses, Told, Writes, Releases, Extensions int
-	Renewals, Confirms, Buried                                           int
+	Events     int // outside of the clients' code
+	Grants     int // leases that workers got
+	Refusals   int // attempts, or waits, that ended without one
+	Losses     int // leases that ended before they were released
+	Told       int // of these, by a holder that ran all the time
+	Writes     int // to the resource, under a lease believed in
+	Releases   int // that were said to have worked
+	Extensions int // asked for by holders
+	Renewals   int // done by nodes
+	Confirms   int // done by nodes
+	Buried     int // acquires that came after their release
 }
 
-func add(t *Tally, u Tally) {
-	t.Events += u.Events
-	t.Grants += u.Grants
-	t.Refusals += u.Refusals
-	t.Losses += u.Losses
-	t.Told += u.Told
-	t.Writes += u.Writes
-	t.Releases += u.Releases
-	t.Extensions += u.Extensions
-	t.Renewals += u.Renewals
-	t.Confirms += u.Confirms
-	t.Buried += u.Buried
+// Add takes in what happened in another run.
+func (t *Tally) Add(u Tally) {
+	for i, n := range u.fields() {
+		*t.fields()[i] += *n
+	}
+}
+
+func (t *Tally) fields() [11]*int {
+	return [...]*int{
+		&t.Events, &t.Grants, &t.Refusals, &t.Losses, &t.Told, &t.Writes, &t.Releases, &t.Extensions,
+		&t.Renewals, &t.Confirms, &t.Buried,
+	}
 }
 
 // Run plays a script. It blocks until the run is over, which takes some
 // milliseconds of real time, and may be called concurrently.
 func Run(t *testing.T, s Script, sw Switches, keepHistory bool) (r Result) {
+	t.Helper()
+	return run(t, s, sw, keepHistory, nil)
+}
+
+// run plays a script in a world that was tampered with: a judge that nothing
+// can be hidden from has to be shown something hidden.
+func run(t *testing.T, s Script, sw Switches, keepHistory bool, tamper func(*world)) (r Result) {
 	t.Helper()
 	if err := s.check(); err != nil {
 		t.Fatal(err)
@@ -77,6 +93,9 @@ func Run(t *testing.T, s Script, sw Switches, keepHistory bool) (r Result) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(s, sw, slog.New(slog.DiscardHandler))
 		w.hist.keep = keepHistory
+		if tamper != nil {
+			tamper(w)
+		}
 		w.drive()
 		if !w.gaveUp {
 			w.judge.atTheEnd()

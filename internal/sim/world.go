@@ -60,6 +60,8 @@ type world struct {
 	gaveUp   bool
 	patience time.Duration // when the driver stops waiting for workers
 	events   int
+
+	lastEvent time.Duration
 }
 
 // put is a call on its way from a client's goroutine to the driver.
@@ -171,8 +173,13 @@ func (w *world) drive() {
 			return
 		}
 		if len(w.agenda) > 0 && w.agenda[0].due <= now {
+			e := heap.Pop(&w.agenda).(event)
+			if e.due == w.lastEvent {
+				panic("sim: two events share an instant, so their order is chance")
+			}
+			w.lastEvent = e.due
 			w.events++
-			heap.Pop(&w.agenda).(event).do()
+			e.do()
 			continue
 		}
 		next := 10 * time.Second
@@ -197,10 +204,10 @@ const settle = 500 * time.Millisecond
 
 // giveUp ends a run that has failed: everybody is told to stop.
 func (w *world) giveUp() {
-	w.gaveUp = true
 	if !w.judge.failed() {
 		w.judge.starved()
 	}
+	w.gaveUp = true
 	for _, c := range w.clients {
 		c.end()
 	}
