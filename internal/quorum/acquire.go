@@ -60,7 +60,7 @@ func (a *Attempt) Step(e Event, now clock.Instant, out []Send) []Send {
 	if a.verdict == Open {
 		out = a.decide(now, out)
 	}
-	if a.verdict == Lost {
+	if a.verdict == Lost && cleanUpLost {
 		out = a.cleanUp(out)
 	}
 	return out
@@ -78,7 +78,9 @@ func (a *Attempt) hear(e Event) {
 		case Unsent:
 			n.phase = Missing
 		case Unknown:
-			n.phase = Doubtful
+			if n.phase = Doubtful; !doubtUnknown {
+				n.phase = Refused
+			}
 		}
 	}
 	if e.Op == Confirm && n.counts() {

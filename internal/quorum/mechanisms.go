@@ -12,4 +12,10 @@ const (
 	// buryDoubtful: where an acquire may still arrive, its release leaves a
 	// tombstone.
 	buryDoubtful = true
+	// overHalf: a majority is more than half.
+	overHalf = true
+	// cleanUpLost: what a lost attempt got is given back.
+	cleanUpLost = true
+	// doubtUnknown: what is not known to have failed may have happened.
+	doubtUnknown = true
 )

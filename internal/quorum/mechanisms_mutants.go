@@ -6,6 +6,9 @@ var (
 	confirmToken = true
 	confirmOwned = true
 	buryDoubtful = true
+	overHalf     = true
+	cleanUpLost  = true
+	doubtUnknown = true
 )
 
 // Mechanisms are the switches of this build, by name. All are on at first.
@@ -14,4 +17,7 @@ var Mechanisms = map[string]*bool{
 	"confirm-token": &confirmToken,
 	"confirm-owned": &confirmOwned,
 	"bury-doubtful": &buryDoubtful,
+	"over-half":     &overHalf,
+	"clean-up-lost": &cleanUpLost,
+	"doubt-unknown": &doubtUnknown,
 }

