@@ -164,7 +164,7 @@ func (l *Lease) Release(ctx context.Context) error {
 // lost or l is not the last lease of it.
 func (h *hold) waitLeast(ctx context.Context, l *Lease) error {
 	rest := h.least.Sub(h.c.clock.Now())
-	if rest <= 0 || !h.c.keep.alone(l) {
+	if rest <= 0 || !h.c.keep.alone(l) || !leastHold {
 		return nil
 	}
 	t := time.NewTimer(rest)

@@ -21,4 +21,7 @@ const (
 	renewing = true
 	// releaseDetached: the caller's context does not cut a release off.
 	releaseDetached = true
+	// leastHold, longestHold: MinHold and MaxHold are kept.
+	leastHold   = true
+	longestHold = true
 )

@@ -11,6 +11,8 @@ var (
 	errLooks         = true
 	renewing         = true
 	releaseDetached  = true
+	leastHold        = true
+	longestHold      = true
 )
 
 // Mechanisms are the switches of this build, by name. All are on at first.
@@ -24,4 +26,6 @@ var Mechanisms = map[string]*bool{
 	"err-looks":          &errLooks,
 	"renewing":           &renewing,
 	"release-detached":   &releaseDetached,
+	"least-hold":         &leastHold,
+	"longest-hold":       &longestHold,
 }

@@ -167,6 +167,9 @@ func (o LockOptions) life() (leasefsm.Config, error) {
 	if !noticeGiven {
 		c.Notice = 0
 	}
+	if !longestHold {
+		c.MaxHold = 0
+	}
 	return c, nil
 }
 

@@ -129,6 +129,7 @@ func (c *client) pause(d time.Duration, patient bool) {
 	c.patient = patient
 	c.woken.Store(int64(c.boot().Add(d)))
 	c.w.hist.client("is paused", c, d)
+	c.w.judge.pauses(c)
 	c.w.after(d, arrival, c.goOn)
 }
 

@@ -32,6 +32,7 @@ type claim struct {
 	lease        *leasehold.Lease
 	ttl, notice  time.Duration
 	minHold      time.Duration
+	maxHold      time.Duration
 	at           time.Duration
 	last         bool // of the rounds after all faults
 	giving, over bool // the holder has begun to release; it has ended
@@ -172,6 +173,9 @@ func (j *judge) grants(c *claim) {
 	c.at = j.w.now()
 	c.owner = j.w.hist.number(c.lease.Owner())
 	j.claims = append(j.claims, c)
+	if o := &j.w.owners[c.owner]; c.minHold > 0 && c.k.c.goneOn < o.born {
+		o.least = o.born + c.minHold
+	}
 	j.tally.Grants++
 	if c.ended() || c.lease.Err() != nil {
 		return // over before anybody could act on it
@@ -220,6 +224,16 @@ func (j *judge) goesOn(cl *client) {
 	}
 }
 
+// pauses notes that a client is paused. Its timers then fire earlier than its
+// clock says, so that its least holds can not be judged.
+func (j *judge) pauses(cl *client) {
+	for _, c := range j.claims {
+		if c.k.c == cl {
+			j.w.owners[c.owner].least = 0
+		}
+	}
+}
+
 // died forgets what a dead process had.
 func (j *judge) died(cl *client) {
 	for _, c := range j.claims {
@@ -241,11 +255,15 @@ func (j *judge) ends(c *claim) {
 		return
 	}
 	j.tally.Losses++
+	j.w.owners[c.owner].least = 0
 	if c.last {
 		j.wrong(Waiting, "%s was lost though nothing was wrong: %v", j.name(c), lost.Reason)
 	}
 	if asleep := j.drowsy(c) || j.w.now() < c.k.c.goneOn+time.Millisecond; asleep || c.giving {
 		return
+	}
+	if held := j.w.now() - c.at; c.maxHold > 0 && held > c.maxHold {
+		j.wrong(Answers, "%s was held for %v, longer than it was to be", j.name(c), held)
 	}
 	j.tally.Told++
 	if free := j.freeIn(c); free < c.notice {

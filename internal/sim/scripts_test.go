@@ -30,7 +30,7 @@ func scripts() *rapid.Generator[Script] {
 
 // Scripts that rapid makes up: other than the seeds', it goes for the extremes.
 func TestScripts(t *testing.T) {
-	for name, value := range map[string]string{"rapid.checks": "25", "rapid.nofailfile": "true"} {
+	for name, value := range map[string]string{"rapid.checks": "12", "rapid.nofailfile": "true"} {
 		if !given(name) {
 			if err := flag.Set(name, value); err != nil {
 				t.Fatal(err)

@@ -44,7 +44,7 @@ func TestMain(m *testing.M) {
 func TestSeeds(t *testing.T) {
 	n := *seeds
 	if n == 0 {
-		n = 40
+		n = 24
 	}
 	t.Run("shards", func(t *testing.T) {
 		shards := min(n, runtime.GOMAXPROCS(0))

@@ -253,7 +253,7 @@ func (k *worker) note(n note) {
 
 // grant notes a new lease, and has the driver look when it ends.
 func (k *worker) grant(l *leasehold.Lease, o leasehold.LockOptions) *claim {
-	c := &claim{k: k, lock: lockIndex(l.Name()), lease: l, ttl: o.TTL, notice: o.TTL / 20, minHold: o.MinHold}
+	c := &claim{k: k, lock: lockIndex(l.Name()), lease: l, ttl: o.TTL, notice: o.TTL / 20, minHold: o.MinHold, maxHold: o.MaxHold}
 	k.note(note{kind: granted, claim: c})
 	go func() {
 		<-l.Done()

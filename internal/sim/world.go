@@ -75,6 +75,7 @@ type put struct {
 type owner struct {
 	client, worker, lock int
 	born                 time.Duration
+	least                time.Duration  // it is not to be released before, unless it is lost
 	asked                [maxNodes]bool // an acquire was applied there
 	told                 [maxNodes]bool // a release was sent there
 }
@@ -231,7 +232,12 @@ func (w *world) collect() {
 		k := &call{l: p.l, mc: p.mc, q: w.address(p)}
 		w.hist.send(k, p.refused)
 		if k.q.Op == quorum.Release {
-			w.owners[k.q.owner].told[p.l.n.index] = true
+			o := &w.owners[k.q.owner]
+			o.told[p.l.n.index] = true
+			if w.now() < o.least && p.l.c.running() {
+				w.judge.wrong(Answers, "o%d is released %v before its least hold is over", k.q.owner, o.least-w.now())
+				o.least = 0
+			}
 		}
 		if p.refused {
 			continue
