@@ -245,8 +245,12 @@ func (s *Store) scan(ctx context.Context, node int, pattern string, seen map[str
 		for _, key := range entry.Elements {
 			seen[key] = true
 		}
-		if cursor = entry.Cursor; cursor == 0 {
+		switch entry.Cursor {
+		case 0:
 			return store.Granted, nil
+		case cursor: // for ever, if we let it
+			return store.Refused, fmt.Errorf("SCAN does not get beyond %d", cursor)
 		}
+		cursor = entry.Cursor
 	}
 }
