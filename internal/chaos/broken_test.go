@@ -70,6 +70,7 @@ func (n *naive) Close() error {
 // deletes the lock of whoever has it now, and a third one takes it. That must
 // be found out.
 func TestNaiveLockIsFoundOut(t *testing.T) {
+	t.Parallel()
 	c := Start(t, 1)
 	mustFail(t, torture.Config{
 		Procs: 2, Goroutines: 6, Locks: torture.Names(3), TTL: 200 * time.Millisecond, For: 4 * time.Second,
@@ -80,6 +81,7 @@ func TestNaiveLockIsFoundOut(t *testing.T) {
 // Clients that disagree on which servers keep the locks exclude nobody. That
 // must be found out, too.
 func TestDifferentServersAreFoundOut(t *testing.T) {
+	t.Parallel()
 	c := Start(t, 4)
 	const ttl = 500 * time.Millisecond
 	mine, yours := workers(t, "shipped"), 0
