@@ -37,7 +37,7 @@ const (
 	MinTTL   = 200 * time.Millisecond
 	MaxTTL   = time.Minute
 	MinFor   = time.Second
-	MaxFor   = 24 * time.Hour
+	MaxFor   = 2 * time.Hour // all of its history is kept in memory
 )
 
 // Goroutines of each process, if the Config says nothing else.

@@ -1,6 +1,7 @@
 package torture
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -34,6 +35,8 @@ type Config struct {
 	// Progress, if not nil, is called several times a second, by one goroutine
 	// at a time. It must not block for long.
 	Progress func(Progress)
+
+	patience time.Duration // with workers that are to end; zero: as with calm
 }
 
 // Progress is how far a run has come.
@@ -165,7 +168,7 @@ func (r *run) startAll(ctx context.Context) bool {
 
 // stopAll asks the processes to end, and forces those that do not.
 func (r *run) stopAll() (hung []string) {
-	patience := calm(r.TTL)
+	patience := cmp.Or(r.patience, calm(r.TTL))
 	end := time.After(patience)
 	for slot := range r.Procs {
 		r.current(slot).stdin.Close()

@@ -40,6 +40,10 @@ var opens = map[string]Open{
 		st, err := openFile(ctx, urls)
 		return &liar{Store: st}, err
 	},
+	"stuck": func(ctx context.Context, urls []string) (store.Store, error) {
+		st, err := openFile(ctx, urls)
+		return &stuck{Store: st}, err
+	},
 	"broken": func(context.Context, []string) (store.Store, error) { return nil, errors.New("no such store") },
 	"crash": func(context.Context, []string) (store.Store, error) {
 		fmt.Fprintln(os.Stderr, "cannot go on like this")
@@ -66,6 +70,21 @@ func (l *liar) Acquire(ctx context.Context, r store.Request) (store.Grant, error
 		}
 	}
 	return g, err
+}
+
+// stuck never comes back from a release, once a few seconds have passed.
+type stuck struct {
+	store.Store
+	first atomic.Pointer[time.Time]
+}
+
+func (s *stuck) Release(ctx context.Context, r store.Request) error {
+	now := time.Now()
+	s.first.CompareAndSwap(nil, &now)
+	if now.Sub(*s.first.Load()) > time.Second {
+		select {}
+	}
+	return s.Store.Release(ctx, r)
 }
 
 func config(t *testing.T, kind string) Config {
@@ -169,6 +188,24 @@ func TestTroubleIsNoVerdict(t *testing.T) {
 	c.Command = func() *exec.Cmd { return exec.Command(filepath.Join(t.TempDir(), "nothing")) }
 	if _, err := Run(t.Context(), c); err == nil {
 		t.Error("a program that is not there: no error")
+	}
+}
+
+// A worker that does not come to an end is a violation, and says where it is.
+func TestHungWorkerFails(t *testing.T) {
+	c := config(t, "stuck")
+	c.TTL, c.patience = 2*time.Second, 500*time.Millisecond
+	rep, printed := run1(t, t.Context(), c)
+	if rep.OK() || len(rep.Hung) == 0 || !strings.Contains(printed, "VIOLATION: worker ") || !strings.HasPrefix(lastLine(printed), "FAIL: ") {
+		t.Errorf("hung: %q", rep.Hung)
+	}
+	logs, _ := filepath.Glob(filepath.Join(c.Dir, "*.log"))
+	dumped := slices.ContainsFunc(logs, func(path string) bool {
+		said, _ := os.ReadFile(path)
+		return bytes.Contains(said, []byte("(*stuck).Release"))
+	})
+	if canStop && !dumped { // elsewhere they can not be made to
+		t.Error("no worker says where it hangs")
 	}
 }
 
