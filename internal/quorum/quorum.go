@@ -70,9 +70,11 @@ const (
 	// Yes: the node did it. For Acquire, Token is the node's answer; for
 	// Confirm, the value confirmed.
 	Yes Kind = iota
-	// No: the node certainly did not do it, and said why.
+	// No: the node looked and did not do it: somebody else has the lock, or, for
+	// Extend and Release, this lease is not there.
 	No
-	// Unsent: the message never left.
+	// Unsent: the message never left, or the node would not look at the lock:
+	// nothing was done, and nothing is known.
 	Unsent
 	// Unknown: it left, and may have been applied.
 	Unknown
@@ -110,7 +112,7 @@ const (
 	Asked      Phase = iota // no answer yet
 	Held                    // it granted, or voted yes
 	Refused                 // it certainly did not do it
-	Missing                 // never sent
+	Missing                 // not reached: it did nothing and said nothing
 	Doubtful                // may have done it
 	Relinquish              // told to release
 )

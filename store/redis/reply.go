@@ -17,12 +17,14 @@ import (
 // than all others.
 func (r reply) answer(draws bool) majority.Answer {
 	if r.outcome != store.Granted {
+		// An error reply did nothing and says nothing of the lease, which may be
+		// there all the same: no more than if the command had never left.
 		kind := quorum.Unsent
 		switch {
 		case r.sent:
 			kind = quorum.Unknown
-		case r.outcome != store.Unreachable && r.outcome != store.TimedOut:
-			kind = quorum.No // the server answered, and did not do it
+		case r.outcome == store.WrongType:
+			kind = quorum.No
 		}
 		return majority.Answer{Kind: kind, Said: store.NodeOutcome{Outcome: r.outcome, Err: r.err}}
 	}
