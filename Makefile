@@ -9,12 +9,14 @@ COUNT     = 10
 BENCH     = .
 BENCHTIME = 1s
 FUZZTIME  = 10s
+SEEDS     = 1000
+TORTURE   = 60s
 PLATFORMS = darwin/arm64 windows/amd64 linux/386
 
 GO = go
 
 .DEFAULT_GOAL = help
-.PHONY: help test race lint fmt vuln bench fuzz cross redis
+.PHONY: help test race lint fmt vuln bench fuzz cross explore sim torture redis
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -52,6 +54,16 @@ cross: ## build and vet the library and the command for other systems
 		$(GO) build ./...; \
 		$(GO) vet ./...; \
 	done
+
+explore: ## search every interleaving of the protocol in small worlds (long)
+	$(GO) run -tags mutants ./internal/explore/cmd/explore
+
+sim: ## run SEEDS seeds of the simulator
+	@dir=$$(mktemp -d); trap 'rm -rf "$$dir"' EXIT; $(GO) test -c -o "$$dir/sim" ./internal/sim && \
+		cd internal/sim && "$$dir/sim" -test.run '^TestSeeds$$' -test.timeout 12h -seeds=$(SEEDS)
+
+torture: redis ## hammer locks on real servers with real faults for TORTURE
+	$(GO) test ./internal/chaos -run '^TestTorture$$' -count 1 -timeout 60m -v -for $(TORTURE)
 
 redis:
 	@scripts/ensure-redis.sh

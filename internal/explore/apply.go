@@ -1,0 +1,318 @@
+package explore
+
+import (
+	"github.com/leasehold-dev/leasehold/internal/leasefsm"
+	"github.com/leasehold-dev/leasehold/internal/modelnode"
+	"github.com/leasehold-dev/leasehold/internal/quorum"
+)
+
+// apply takes one step: st becomes what follows. What the step broke is then in
+// w.broken.
+func (w *walker) apply(st *state, mv move) {
+	w.broken = 0
+	if mv.twice {
+		st.twice--
+	}
+	s := &st.slots[mv.slot]
+	c := &s.cells[mv.node]
+	switch mv.kind {
+	case begin:
+		w.begin(st, s, mv.arg)
+	case deliverAcquire, deliverAgain, deliverConfirm, deliverExtend, deliverStray, deliverRelease, deliverBury:
+		w.deliver(st, mv)
+	case hearAcquire:
+		w.hear(st, s, quorum.Acquire, mv.node, &c.acquire)
+	case hearConfirm:
+		w.hear(st, s, quorum.Confirm, mv.node, &c.confirm[mv.arg])
+	case doubtAcquire, unsentAcquire, doubtConfirm:
+		w.doubt(st, s, mv)
+	case hearExtend:
+		e := answerEvent(quorum.Extend, mv.node, c.extend, 0)
+		c.extend = message{}
+		w.stepRenewal(st, s, e)
+	case doubtExtend:
+		c.stray(s.short)
+		w.stepRenewal(st, s, quorum.Event{Kind: quorum.Unknown, Node: int(mv.node), Op: quorum.Extend})
+	case tickAttempt:
+		w.stepAsking(st, s, quorum.Event{Kind: quorum.Tick})
+	case cancelAttempt:
+		w.stepAsking(st, s, quorum.Event{Kind: quorum.Cancel})
+	case tickVote:
+		w.stepRenewal(st, s, quorum.Event{Kind: quorum.Tick})
+	case cancelVote:
+		w.stepRenewal(st, s, quorum.Event{Kind: quorum.Cancel})
+	case renew:
+		w.renew(s, mv.arg == 1)
+	case release:
+		w.giveBack(s)
+	case pass:
+		w.pass(st)
+	case crash, lose, jump, reread:
+		w.fault(st, mv)
+	}
+	w.settle(st)
+	if w.m.Check&Mutex != 0 {
+		w.checkMutex(st)
+	}
+}
+
+func (w *walker) begin(st *state, s *slot, proposal uint8) {
+	*s = slot{life: asking, machine: fresh, cells: s.cells} // the cells may hold a shared owner's key
+	if proposal > 0 {
+		s.propose = token(w.m.Proposals[proposal-1])
+	}
+	if w.m.NoTime {
+		s.floor = st.top
+	}
+	for n := range w.m.Nodes {
+		s.cells[n].acquire = message{stage: asked}
+	}
+}
+
+// hear tells an attempt what a node answered.
+func (w *walker) hear(st *state, s *slot, op quorum.Op, n uint8, msg *message) {
+	e := answerEvent(op, n, *msg, w.m.number(msg.token))
+	*msg = message{}
+	w.stepAsking(st, s, e)
+}
+
+// doubt tells an attempt that an answer will not come.
+func (w *walker) doubt(st *state, s *slot, mv move) {
+	e := quorum.Event{Kind: quorum.Unknown, Node: int(mv.node), Op: quorum.Acquire}
+	msg := &s.cells[mv.node].acquire
+	if mv.kind == doubtConfirm {
+		e.Op, msg = quorum.Confirm, &s.cells[mv.node].confirm[mv.arg]
+	}
+	*msg = msg.abandon()
+	if mv.kind == unsentAcquire {
+		e.Kind, *msg = quorum.Unsent, message{}
+	}
+	w.stepAsking(st, s, e)
+}
+
+// stepAsking steps an attempt that is open, or lost and cleaning up.
+func (w *walker) stepAsking(st *state, s *slot, e quorum.Event) {
+	step := w.stepAttempt(s.machine, e, s.age)
+	w.send(s, step)
+	switch step.verdict {
+	case quorum.Won:
+		w.won(st, s, w.m.packed(step.token))
+	case quorum.Lost:
+		w.lostAttempt(s)
+	}
+}
+
+// send makes what a step led to so.
+func (w *walker) send(s *slot, step *attemptStep) {
+	s.machine = step.next
+	for _, send := range step.sends {
+		c := &s.cells[send.Node]
+		switch {
+		case send.Op == quorum.Confirm:
+			c.ask(w.m.packed(send.Token), asked)
+		case send.Tomb:
+			c.bury = true
+		default:
+			c.release = true
+		}
+	}
+}
+
+// won makes the attempt a lease.
+func (w *walker) won(st *state, s *slot, t token) {
+	w.checkToken(st, s, t)
+	for n := range w.m.Nodes {
+		c := &s.cells[n]
+		c.acquire = c.acquire.abandon()
+		c.abandonConfirms()
+	}
+	s.token, s.floor = t, 0
+	s.machine = w.stepLease(fresh, leasefsm.Granted, epoch, at(s.age))
+	s.life = holding
+	if !w.lease(s.machine).Live() || w.m.NoTime && !w.m.EveryEvent {
+		w.end(s)
+	}
+}
+
+// lostAttempt sees to what a lost attempt still has to do.
+func (w *walker) lostAttempt(s *slot) {
+	s.life, s.floor = lost, 0
+	for n := range w.m.Nodes {
+		s.cells[n].abandonConfirms()
+	}
+	if !w.m.EveryEvent {
+		w.writeOff(s)
+	}
+	var waiting uint8
+	for n := range w.m.Nodes {
+		if s.cells[n].acquire.awaited() {
+			waiting |= 1 << n
+		}
+	}
+	if waiting == 0 {
+		s.life, s.machine, s.released = over, 0, true
+		w.checkGivenBack(s)
+		return
+	}
+	s.machine = w.asLost(s.machine, s.age, waiting)
+}
+
+func (c *cell) abandonConfirms() {
+	for i := range c.confirm {
+		c.confirm[i] = c.confirm[i].abandon()
+	}
+}
+
+// stray has nobody wait for the extend any more.
+func (c *cell) stray(short bool) {
+	if c.extend.sent() {
+		kind := 0
+		if short {
+			kind = 1
+		}
+		c.strays[kind] = min(c.strays[kind]+1, 3)
+	}
+	c.extend = message{}
+}
+
+// renew begins a renewal.
+func (w *walker) renew(s *slot, short bool) {
+	s.machine = w.stepLease(s.machine, leasefsm.RenewalSent, 0, at(s.age))
+	s.vote, s.voteAt, s.short = fresh, s.age, short
+	s.renewals++
+	for n := range w.m.Nodes {
+		s.cells[n].extend = message{stage: asked}
+	}
+}
+
+// stepRenewal steps the vote of a renewal, and the lease by its verdict.
+func (w *walker) stepRenewal(st *state, s *slot, e quorum.Event) {
+	s.vote = w.stepVote(s.vote, e, s.age-s.voteAt)
+	v := w.vote(s.vote)
+	if v.Verdict() == quorum.Open {
+		return
+	}
+	event, start := leasefsm.RenewalUnknown, at(s.voteAt)
+	switch {
+	case v.Gone():
+		event = leasefsm.RenewalDenied
+	case v.Verdict() == quorum.Won:
+		event = leasefsm.Renewed
+	}
+	if s.short { // as if all that the lease is shorter were drift
+		start = start.Add(-ticks(w.m.TTL - 1))
+	}
+	before := s.machine
+	s.machine = w.stepLease(s.machine, event, start, at(s.age))
+	w.endVote(s)
+	l := w.lease(s.machine)
+	if event == leasefsm.Renewed && l.Until() > w.lease(before).Until() && w.valid(s) {
+		w.checkRenewal(st, s)
+	}
+	if !l.Live() {
+		w.end(s)
+		return
+	}
+	if !w.m.EveryEvent {
+		w.rebase(s)
+	}
+}
+
+func (w *walker) endVote(s *slot) {
+	for n := range w.m.Nodes {
+		s.cells[n].stray(s.short)
+	}
+	s.vote, s.voteAt, s.short = 0, 0, false
+}
+
+// end makes nothing of the lease but its messages and keys. Its holder may
+// still give it back.
+func (w *walker) end(s *slot) {
+	w.endVote(s)
+	s.life, s.machine, s.token, s.renewals = over, 0, 0, 0
+	if !w.m.EveryEvent {
+		w.giveBack(s)
+	}
+}
+
+// giveBack has the holder release. As in production every node is left a
+// tombstone if the key is not there: the acquire may not have arrived yet.
+func (w *walker) giveBack(s *slot) {
+	s.released = true
+	if s.life == holding {
+		w.end(s)
+	}
+	for n := range w.m.Nodes {
+		s.cells[n].bury = true
+	}
+}
+
+// deliver has a node execute a request.
+func (w *walker) deliver(st *state, mv move) {
+	s := &st.slots[mv.slot]
+	c := &s.cells[mv.node]
+	owner := w.m.keeper(mv.slot) + 1
+	now := nodeNow(st, mv.node)
+	before := w.lock(st, mv.node)
+	after, r := before, w.m.Rules
+	ttl := ticks(w.m.TTL)
+	var a modelnode.Answer[uint8]
+	switch mv.kind {
+	case deliverAcquire, deliverAgain:
+		ask := modelnode.Ask[uint8]{Owner: owner, TTL: ttl, Propose: w.m.number(w.m.older(s.propose, s.age))}
+		after, a = before.Acquire(r, ask, now)
+	case deliverConfirm:
+		after, a = before.Confirm(r, owner, w.m.number(w.m.older(c.confirm[mv.arg].token, s.age)), now)
+	case deliverExtend:
+		if s.short {
+			ttl = tick
+		}
+		after, a = before.Extend(r, owner, ttl, now)
+	case deliverStray:
+		if mv.arg == 1 {
+			ttl = tick
+		}
+		after, a = before.Extend(r, owner, ttl, now)
+	case deliverRelease:
+		after, a = before.Release(r, owner, 0, now)
+	case deliverBury:
+		after, a = before.Release(r, owner, ttl, now)
+	}
+	w.answer = a
+	if c.freed && after.Owner == owner && (before.Owner != owner || before.Expiry <= now) {
+		w.broke(Orphans)
+	}
+	w.keep(st, mv.node, after)
+	said := w.m.younger(w.m.packed(a.Token), s.age)
+	c.delivered(mv, a.Verdict == modelnode.Done, said, s.short, w.m.Check&Orphans != 0)
+}
+
+// delivered takes the executed request off the wire and puts the answer on it.
+func (c *cell) delivered(mv move, yes bool, said token, short, orphans bool) {
+	switch mv.kind {
+	case deliverAcquire:
+		c.acquire = c.acquire.answered(yes, said)
+		c.again = c.again || mv.twice
+	case deliverAgain:
+		c.again = mv.twice
+	case deliverConfirm:
+		msg := c.confirm[mv.arg]
+		if c.confirm[mv.arg] = msg.answered(yes, said); mv.twice {
+			c.ask(msg.token, stray)
+		}
+	case deliverExtend:
+		msg := c.extend
+		if mv.twice {
+			c.stray(short)
+		}
+		c.extend = msg.answered(yes, 0)
+	case deliverStray:
+		if !mv.twice {
+			c.strays[mv.arg]--
+		}
+	case deliverRelease:
+		c.release, c.freed = mv.twice, orphans
+	case deliverBury:
+		c.bury, c.freed = mv.twice, orphans
+	}
+}

@@ -1,0 +1,162 @@
+package explore
+
+import (
+	"cmp"
+	"math/bits"
+	"slices"
+)
+
+// canon has the room that finding a canonical state takes.
+type canon struct {
+	st    state
+	marks [maxNodes]uint64
+	cells [maxSlots][maxNodes]uint64
+	order [maxNodes]uint8
+	slots []slotOrder
+}
+
+type slotOrder struct {
+	key [3 + maxNodes]uint64
+	at  int
+}
+
+// canonical turns st into the one state that stands for all that differ from it
+// only in which node, and which attempt, is called what. States that it does not
+// recognise as such stay apart, which costs time and nothing else.
+func (w *walker) canonical(st *state) {
+	if w.m.Plain {
+		return
+	}
+	if w.spent(st) {
+		*st = ended()
+		return
+	}
+	w.orderNodes(st)
+	w.turn(st)
+	if !w.m.ReuseOwner { // or the attempts of one client are not interchangeable
+		w.orderSlots(st)
+	}
+}
+
+// mix is a hash of two numbers.
+func mix(a, b uint64) uint64 {
+	hi, lo := bits.Mul64(a^0x9e3779b97f4a7c15, b^0xd1b54a32d192ed03)
+	return hi ^ lo
+}
+
+// orderNodes finds an order of the nodes that depends only on what is at them.
+func (w *walker) orderNodes(st *state) {
+	c := &w.sorted
+	nodes := w.m.Nodes
+	for n := range nodes {
+		nd := st.nodes[n]
+		nd.unread = uint8(bits.OnesCount8(nd.unread)) // which they are depends on the order
+		c.marks[n] = mix(nd.pack(), 1)
+	}
+	for i := range w.m.Attempts {
+		s := &st.slots[i]
+		attempt, vote := &noMarks, &noMarks
+		lease := machine(0)
+		switch s.life {
+		case asking, lost:
+			attempt = w.markAttempt(s.machine)
+		case holding:
+			vote, lease = w.markVote(s.vote), s.machine
+		}
+		all := mix(s.pack(), uint64(attempt.orbit)<<32|uint64(vote.orbit)) ^ mix(uint64(lease), 2)
+		if w.m.ReuseOwner {
+			all ^= mix(uint64(i), 4)
+		}
+		var around uint64
+		for n := range nodes {
+			c.cells[i][n] = mix(s.cells[n].pack(), uint64(attempt.node[n])<<32|uint64(vote.node[n]))
+			around += mix(c.cells[i][n], 3)
+		}
+		for n := range nodes {
+			c.marks[n] += mix(mix(all, around), c.cells[i][n])
+		}
+	}
+	for n := range nodes {
+		c.order[n] = uint8(n)
+		for j := n; j > 0 && c.marks[c.order[j]] < c.marks[c.order[j-1]]; j-- {
+			c.order[j], c.order[j-1] = c.order[j-1], c.order[j]
+		}
+	}
+}
+
+// turn puts the nodes into that order.
+func (w *walker) turn(st *state) {
+	c := &w.sorted
+	var t turning
+	same := true
+	for i := range t {
+		t[i] = uint8(i)
+	}
+	for to, from := range c.order[:w.m.Nodes] {
+		t[from] = uint8(to)
+		same = same && int(from) == to
+	}
+	if same {
+		return
+	}
+	c.st = *st
+	for from := range w.m.Nodes {
+		nd := c.st.nodes[from]
+		unread := uint8(0)
+		for n := range w.m.Nodes {
+			if nd.unread&(1<<n) != 0 {
+				unread |= 1 << t[n]
+			}
+		}
+		nd.unread = unread
+		st.nodes[t[from]] = nd
+		for i := range w.m.Attempts {
+			st.slots[i].cells[t[from]] = c.st.slots[i].cells[from]
+		}
+	}
+	for i := range w.m.Attempts {
+		switch s := &st.slots[i]; s.life {
+		case asking, lost:
+			s.machine = w.turnAttempt(s.machine, t)
+		case holding:
+			s.vote = w.turnVote(s.vote, t)
+		}
+	}
+}
+
+// orderSlots puts the attempts into an order that depends only on what they are.
+func (w *walker) orderSlots(st *state) {
+	c := &w.sorted
+	c.slots = c.slots[:0]
+	sorted := true
+	for i := range w.m.Attempts {
+		s := &st.slots[i]
+		o := slotOrder{at: i}
+		o.key[0], o.key[1], o.key[2] = s.pack(), uint64(s.machine), uint64(s.vote)
+		for n := range w.m.Nodes {
+			o.key[3+n] = s.cells[n].pack()
+		}
+		if s.life == unused { // these come last
+			o.key[0] = ^uint64(0)
+		}
+		c.slots = append(c.slots, o)
+		sorted = sorted && (i == 0 || bySlotKey(c.slots[i-1], o) <= 0)
+	}
+	if sorted {
+		return
+	}
+	slices.SortStableFunc(c.slots, bySlotKey)
+	c.st.slots = st.slots
+	for i, o := range c.slots {
+		st.slots[i] = c.st.slots[o.at]
+	}
+}
+
+func bySlotKey(a, b slotOrder) int {
+	for i := range a.key {
+		if d := cmp.Compare(a.key[i], b.key[i]); d != 0 {
+			return d
+		}
+	}
+	return 0
+}

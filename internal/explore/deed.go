@@ -1,0 +1,141 @@
+package explore
+
+import (
+	"fmt"
+
+	"github.com/leasehold-dev/leasehold/internal/modelnode"
+)
+
+// deed says what was done in a step.
+func (t *tale) deed(mv move) string {
+	who, node := t.names[mv.slot], mv.node+1
+	s := &t.before.slots[mv.slot]
+	c := &s.cells[mv.node]
+	switch mv.kind {
+	case begin:
+		line := fmt.Sprintf("client %c begins attempt %s and sends ACQUIRE to all nodes", who[0], who)
+		if mv.arg > 0 {
+			line += ", proposing token " + t.token(token(t.m.Proposals[mv.arg-1]))
+		}
+		return line
+	case deliverAcquire, deliverAgain, deliverConfirm, deliverExtend, deliverStray, deliverRelease, deliverBury:
+		return fmt.Sprintf("node %d executes %s: %s", node, t.request(mv), t.reply(mv))
+	case hearAcquire, hearConfirm, hearExtend:
+		return fmt.Sprintf("%s hears from node %d: %s", who, node, t.heard(mv, c))
+	case doubtAcquire, doubtConfirm, doubtExtend:
+		return fmt.Sprintf("%s stops waiting for node %d's answer", who, node)
+	case unsentAcquire:
+		return fmt.Sprintf("%s learns that its ACQUIRE to node %d never left", who, node)
+	case tickAttempt, tickVote:
+		return fmt.Sprintf("a timer of %s fires", who)
+	case cancelAttempt:
+		return fmt.Sprintf("client %c gives attempt %s up and sends RELEASE", who[0], who)
+	case cancelVote:
+		return fmt.Sprintf("%s gives its renewal up", who)
+	case renew:
+		line := fmt.Sprintf("client %c begins to renew %s and sends EXTEND to all nodes", who[0], who)
+		if mv.arg == 1 {
+			line += ", for 1 tick only"
+		}
+		return line
+	case release:
+		return fmt.Sprintf("client %c releases %s and sends RELEASE to all nodes", who[0], who)
+	case pass:
+		return "a tick passes"
+	case crash:
+		return fmt.Sprintf("node %d crashes and forgets the lock%s", node, t.crashed())
+	case lose:
+		return fmt.Sprintf("node %d loses the lock's key", node)
+	case jump:
+		return fmt.Sprintf("node %d's clock jumps ahead by %s", node, span(t.m.TTL))
+	case reread:
+		return fmt.Sprintf("node %d asks node %d for its counter: %s", node, mv.arg+1, t.token(t.before.nodes[mv.arg].counter))
+	}
+	panic("explore: a step without words")
+}
+
+func (t *tale) crashed() string {
+	line := ""
+	if !t.m.KeepCounter {
+		line += " and its counter"
+	}
+	if t.m.Quarantine > 0 {
+		line += ", and stays out for " + span(t.m.Quarantine)
+	}
+	return line
+}
+
+// request names the message that a node executes.
+func (t *tale) request(mv move) string {
+	who := t.names[mv.slot] + "'s "
+	s := &t.before.slots[mv.slot]
+	c := &s.cells[mv.node]
+	late := ""
+	if s.life == over || s.life == lost {
+		late = "late "
+	}
+	if mv.twice {
+		who = "one of two copies of " + who
+	}
+	switch mv.kind {
+	case deliverAcquire:
+		if c.acquire.stage == stray {
+			late = "late "
+		}
+		return who + late + "ACQUIRE"
+	case deliverAgain:
+		return who + "ACQUIRE once more"
+	case deliverConfirm:
+		return who + late + "CONFIRM " + t.token(t.m.older(c.confirm[mv.arg].token, s.age))
+	case deliverExtend:
+		return who + "EXTEND"
+	case deliverStray:
+		return who + "late EXTEND"
+	}
+	return who + "RELEASE"
+}
+
+// reply says what a node made of it.
+func (t *tale) reply(mv move) string {
+	a := t.answer
+	switch a.Verdict {
+	case modelnode.Buried:
+		return "refused, this owner was released"
+	case modelnode.Shut:
+		return "refused, it is in quarantine"
+	case modelnode.Taken:
+		if a.Holder == 0 {
+			return "refused, the key is not there"
+		}
+		return fmt.Sprintf("refused, %s has it for another %s", t.names[a.Holder-1], span(int(a.ExpiresIn/tick)))
+	}
+	switch mv.kind {
+	case deliverAcquire, deliverAgain:
+		return "granted, counter " + t.token(t.m.packed(a.Token))
+	case deliverConfirm:
+		return "counter " + t.token(t.m.packed(a.Token))
+	case deliverExtend, deliverStray:
+		return "extended"
+	}
+	return "the key is deleted"
+}
+
+// heard says what an answer is.
+func (t *tale) heard(mv move, c *cell) string {
+	msg, age := c.extend, t.before.slots[mv.slot].age
+	switch mv.kind {
+	case hearAcquire:
+		msg = c.acquire
+	case hearConfirm:
+		msg = c.confirm[mv.arg]
+	}
+	switch {
+	case msg.stage == saidNo:
+		return "refused"
+	case mv.kind == hearAcquire:
+		return "granted, counter " + t.token(t.m.older(msg.token, age))
+	case mv.kind == hearConfirm:
+		return "confirmed, counter " + t.token(t.m.older(msg.token, age))
+	}
+	return "extended"
+}

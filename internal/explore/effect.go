@@ -1,0 +1,105 @@
+package explore
+
+import "fmt"
+
+// effects says what followed from a step besides what was done in it.
+func (t *tale) effects(mv move) []string {
+	var lines []string
+	add := func(format string, args ...any) { lines = append(lines, fmt.Sprintf(format, args...)) }
+	for i := range t.m.Attempts {
+		was, is, who := &t.before.slots[i], &t.after.slots[i], t.names[i]
+		if who == "" {
+			continue
+		}
+		here := int(mv.slot) == i && mv.kind != pass
+		if here && t.granted != 0 {
+			add("%s has the lease with token %s, valid for another %s", who, t.token(t.granted), span(t.left(is)))
+		}
+		if asks := t.confirms(was, is); len(asks) > 0 {
+			add("%s asks %s to CONFIRM", who, list(asks))
+		}
+		if was.life == asking && is.life == over && mv.kind == pass {
+			add("the attempt %s has taken too long and is given up", who)
+		} else if was.life == asking && is.life == over && t.granted == 0 && mv.kind != cancelAttempt {
+			add("the attempt %s is lost", who)
+		}
+		if mv.kind == hearExtend && here {
+			if left := t.left(is); is.life == holding && is.vote == 0 && left > 0 {
+				add("the renewal of %s, with token %s, succeeds: it is valid for another %s", who, t.token(t.tokens[i]), span(left))
+			}
+		}
+		if was.life == holding && t.valid(was) && !(is.life == holding && t.valid(is)) && mv.kind != release {
+			add("the lease %s is not valid any more", who)
+		}
+		if gone := t.gone(was, is); len(gone) > 0 && !(here && mv.kind == deliverRelease) && mv.kind != crash && mv.kind != lose {
+			add("%s's key at %s is gone", who, list(gone))
+		}
+		if n := mv.node; here && mv.kind == deliverAcquire && t.answer.Verdict == 0 && t.owner(&t.after, n) < 0 {
+			add("the release behind it frees the lock again")
+		}
+	}
+	return lines
+}
+
+// left is for how many ticks a lease is still valid.
+func (t *tale) left(s *slot) (n int) {
+	if s.life != holding {
+		return 0
+	}
+	for t.lease(s.machine).Valid(at(s.age + uint8(n))) {
+		n++
+	}
+	return n
+}
+
+// confirms are the nodes that were newly asked to confirm.
+func (t *tale) confirms(was, is *slot) (nodes []int) {
+	for n := range t.m.Nodes {
+		if count(is.cells[n].confirm) > count(was.cells[n].confirm) {
+			nodes = append(nodes, n)
+		}
+	}
+	return nodes
+}
+
+func count(confirms [3]message) (n int) {
+	for _, msg := range confirms {
+		if msg.stage != idle {
+			n++
+		}
+	}
+	return n
+}
+
+// gone are the nodes where a key ended.
+func (t *tale) gone(was, is *slot) (nodes []int) {
+	for n := range t.m.Nodes {
+		if was.cells[n].key > 0 && is.cells[n].key == 0 {
+			nodes = append(nodes, n)
+		}
+	}
+	return nodes
+}
+
+// verdict says in words what the last step broke.
+func (t *tale) verdict(mv move) string {
+	who := t.names[mv.slot]
+	switch {
+	case t.broken&Mutex != 0:
+		var both []string
+		for i := range t.m.Attempts {
+			if s := &t.after.slots[i]; s.life == holding && t.valid(s) {
+				both = append(both, t.names[i])
+			}
+		}
+		return fmt.Sprintf("%s: %s and %s are valid at the same time", Mutex, both[0], both[1])
+	case t.broken&Tokens != 0:
+		return fmt.Sprintf("%s: %s was granted with token %s, which is not larger than %s, granted before", Tokens, who, t.token(t.granted), t.token(t.before.top))
+	case t.broken&Renewals != 0:
+		return fmt.Sprintf("%s: %s was renewed with token %s, and %s was granted meanwhile", Renewals, who, t.token(t.tokens[mv.slot]), t.token(t.before.top))
+	}
+	if mv.kind == deliverAcquire || mv.kind == deliverAgain || mv.kind == deliverExtend || mv.kind == deliverStray {
+		return fmt.Sprintf("%s: %s was released at node %d, and has its key there", Orphans, who, mv.node+1)
+	}
+	return fmt.Sprintf("%s: %s may have the lock at a node, and does not give it back", Orphans, who)
+}

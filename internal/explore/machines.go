@@ -1,0 +1,255 @@
+package explore
+
+import (
+	"sync"
+
+	"github.com/leasehold-dev/leasehold/internal/clock"
+	"github.com/leasehold-dev/leasehold/internal/leasefsm"
+	"github.com/leasehold-dev/leasehold/internal/quorum"
+)
+
+// machine is a number for one value of a production machine. The machines are
+// opaque to the checker: it knows them only by equality and by stepping them,
+// and keeps numbers because the same few thousand values come back in millions
+// of states.
+type machine uint32
+
+// The first value of each kind: one that has not been told anything yet.
+const fresh machine = 1
+
+// machines are all values met so far. It is shared by the workers of a search.
+//
+// The time axis of an attempt and its lease begins at epoch when the attempt
+// does, that of a vote when the vote does; production code only ever looks at
+// differences.
+type machines struct {
+	m        *Model
+	mu       sync.Mutex
+	attempts interned[quorum.Attempt]
+	votes    interned[quorum.Vote]
+	leases   interned[leasefsm.Lease]
+}
+
+// interned numbers values from 1.
+type interned[T comparable] struct {
+	ids    map[T]machine
+	values []T
+	births []birth
+}
+
+// birth is the step that first led to a value.
+type birth struct {
+	parent machine // 0: none
+	event  quorum.Event
+	age    uint8
+}
+
+func newMachines(m *Model) *machines {
+	ms := &machines{m: m}
+	ms.attempts.add(quorum.NewAttempt(m.quorum(), ticks(m.TTL), epoch), birth{})
+	ms.votes.add(quorum.NewVote(m.quorum(), quorum.Extend, epoch), birth{})
+	ms.leases.add(leasefsm.New(m.lease()), birth{})
+	return ms
+}
+
+// add returns v's number. The mutex is held, or nobody else is there yet.
+func (in *interned[T]) add(v T, b birth) machine {
+	if id, ok := in.ids[v]; ok {
+		return id
+	}
+	if in.ids == nil {
+		in.ids = map[T]machine{}
+		in.values = make([]T, 1)
+		in.births = make([]birth, 1)
+	}
+	id := machine(len(in.values))
+	in.ids[v] = id
+	in.values = append(in.values, v)
+	in.births = append(in.births, b)
+	return id
+}
+
+// driver steps machines for one worker, and remembers what came of it: a step
+// is a function of its arguments, so the production code runs once for each.
+type driver struct {
+	*machines
+	seenAttempts view[quorum.Attempt]
+	seenVotes    view[quorum.Vote]
+	seenLeases   view[leasefsm.Lease]
+
+	attemptSteps map[stepKey]*attemptStep
+	voteSteps    map[stepKey]machine
+	leaseSteps   map[leaseKey]machine
+	losts        map[machine]bool    // whether attempts are as the lost one that stands for them
+	lostBy       map[uint8]machine   // the lost attempt that waits for these nodes
+	turned       map[uint64]machine  // machines with their nodes permuted
+	marks        map[machine]*marked // attempts
+	voteMarks    map[machine]*marked // votes
+}
+
+func (ms *machines) driver() *driver {
+	return &driver{
+		machines:     ms,
+		attemptSteps: map[stepKey]*attemptStep{},
+		voteSteps:    map[stepKey]machine{},
+		leaseSteps:   map[leaseKey]machine{},
+		losts:        map[machine]bool{},
+		lostBy:       map[uint8]machine{},
+		turned:       map[uint64]machine{},
+		marks:        map[machine]*marked{},
+		voteMarks:    map[machine]*marked{},
+	}
+}
+
+// view is what a worker has seen of the values, which are only ever added to.
+type view[T comparable] struct{ values []T }
+
+func (v *view[T]) at(id machine, ms *machines, in *interned[T]) *T {
+	if int(id) >= len(v.values) {
+		ms.mu.Lock()
+		v.values = in.values
+		ms.mu.Unlock()
+	}
+	return &v.values[id]
+}
+
+func (d *driver) attempt(id machine) *quorum.Attempt {
+	return d.seenAttempts.at(id, d.machines, &d.attempts)
+}
+
+func (d *driver) vote(id machine) *quorum.Vote {
+	return d.seenVotes.at(id, d.machines, &d.votes)
+}
+
+func (d *driver) lease(id machine) *leasefsm.Lease {
+	return d.seenLeases.at(id, d.machines, &d.leases)
+}
+
+func at(age uint8) clock.Instant { return epoch.Add(ticks(int(age))) }
+
+type stepKey struct {
+	id    machine
+	event quorum.Event
+	age   uint8
+}
+
+// attemptStep is what a step of an attempt led to.
+type attemptStep struct {
+	next    machine
+	verdict quorum.Verdict
+	token   uint64
+	sends   []quorum.Send
+}
+
+func (d *driver) stepAttempt(id machine, e quorum.Event, age uint8) *attemptStep {
+	key := stepKey{id, e, age}
+	if s := d.attemptSteps[key]; s != nil {
+		return s
+	}
+	a := *d.attempt(id)
+	sends := a.Step(e, at(age), nil)
+	d.mu.Lock()
+	next := d.attempts.add(a, birth{id, e, age})
+	d.mu.Unlock()
+	s := &attemptStep{next: next, verdict: a.Verdict(), token: a.Token(), sends: sends}
+	d.attemptSteps[key] = s
+	return s
+}
+
+func (d *driver) stepVote(id machine, e quorum.Event, age uint8) machine {
+	key := stepKey{id, e, age}
+	if next, ok := d.voteSteps[key]; ok {
+		return next
+	}
+	v := *d.vote(id)
+	v.Step(e, at(age))
+	d.mu.Lock()
+	next := d.votes.add(v, birth{id, e, age})
+	d.mu.Unlock()
+	d.voteSteps[key] = next
+	return next
+}
+
+type leaseKey struct {
+	id         machine
+	event      leasefsm.Event
+	start, now clock.Instant
+}
+
+func (d *driver) stepLease(id machine, e leasefsm.Event, start, now clock.Instant) machine {
+	key := leaseKey{id, e, start, now}
+	if next, ok := d.leaseSteps[key]; ok {
+		return next
+	}
+	l := d.lease(id).Step(e, start, now)
+	d.mu.Lock()
+	next := d.leases.add(l, birth{})
+	d.mu.Unlock()
+	d.leaseSteps[key] = next
+	return next
+}
+
+// everyAnswer is all a node can say, or not say, to an acquire.
+var everyAnswer = []quorum.Event{
+	{Kind: quorum.Yes, Token: 1}, {Kind: quorum.No}, {Kind: quorum.Unsent}, {Kind: quorum.Unknown},
+}
+
+// asLost returns the one lost attempt that stands for all that still wait for
+// the acquires of those nodes, if what this one heard before makes no difference
+// any more. Whether it does is tried out on the production code, for every
+// attempt and every answer.
+func (d *driver) asLost(id machine, age, waiting uint8) machine {
+	canon, ok := d.lostBy[waiting]
+	if !ok {
+		canon = fresh
+		for n := range d.m.Nodes {
+			if waiting&(1<<n) == 0 {
+				canon = d.stepAttempt(canon, quorum.Event{Kind: quorum.No, Node: n}, 0).next
+			}
+		}
+		canon = d.stepAttempt(canon, quorum.Event{Kind: quorum.Cancel}, 0).next
+		d.lostBy[waiting] = canon
+	}
+	if id == canon {
+		return canon
+	}
+	same, known := d.losts[id]
+	if !known {
+		same = d.sameLost(id, canon, age, waiting)
+		d.losts[id] = same
+	}
+	if !same {
+		return id
+	}
+	return canon
+}
+
+// sameLost says whether two lost attempts send the same, whatever they hear.
+func (d *driver) sameLost(id, canon machine, age, waiting uint8) bool {
+	for n := range d.m.Nodes {
+		for _, e := range everyAnswer {
+			e.Node = n
+			if waiting&(1<<n) != 0 && !sameSends(d.stepAttempt(id, e, age).sends, d.stepAttempt(canon, e, age).sends) {
+				return false
+			}
+		}
+	}
+	for _, e := range []quorum.Event{{Kind: quorum.Tick}, {Kind: quorum.Cancel}} {
+		if len(d.stepAttempt(id, e, age).sends) > 0 {
+			return false
+		}
+	}
+	return true
+}
+
+func sameSends(a, b []quorum.Send) bool {
+	if len(a) != len(b) {
+		return false
+	}
+	for i := range a {
+		if a[i] != b[i] {
+			return false
+		}
+	}
+	return true
+}

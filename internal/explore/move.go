@@ -1,0 +1,210 @@
+package explore
+
+import "github.com/leasehold-dev/leasehold/internal/quorum"
+
+// move is one step the world can take.
+type move struct {
+	kind moveKind
+	slot uint8
+	node uint8
+	arg  uint8 // which message of several, which proposal, which peer
+	// twice: the request is delivered, and stays under way all the same.
+	twice bool
+}
+
+type moveKind uint8
+
+const (
+	begin          moveKind = iota // a client begins an attempt
+	deliverAcquire                 // a node executes a request
+	deliverAgain
+	deliverConfirm
+	deliverExtend
+	deliverStray
+	deliverRelease
+	deliverBury
+	hearAcquire // a client hears an answer
+	hearConfirm
+	hearExtend
+	doubtAcquire // a client is told that no answer will come
+	doubtConfirm
+	doubtExtend
+	unsentAcquire // a client is told that a request never left
+	tickAttempt   // a client's timer fires
+	tickVote
+	cancelAttempt // a client gives up
+	cancelVote
+	renew
+	release
+	pass // time passes
+	crash
+	lose
+	jump
+	reread
+)
+
+// moves appends to out every step the world can take from st.
+func (w *walker) moves(st *state, out []move) []move {
+	m := w.m
+	active, free := 0, -1
+	for i := range m.Attempts {
+		s := &st.slots[i]
+		switch {
+		case s.life == unused && free < 0:
+			free = i
+		case s.life == asking, s.life == holding && w.valid(s):
+			active++
+		}
+	}
+	if m.ReuseOwner && free >= 0 { // a client's attempts follow each other
+		for i := free; i < m.Attempts; i++ {
+			if st.slots[i].life == unused && (i < m.Clients || !w.busy(&st.slots[i-m.Clients])) {
+				out = append(out, move{kind: begin, slot: uint8(i)})
+			}
+		}
+	} else if free >= 0 && active < m.Clients {
+		for p := range len(m.Proposals) + 1 {
+			out = append(out, move{kind: begin, slot: uint8(free), arg: uint8(p)})
+		}
+	}
+	for i := range m.Attempts {
+		out = w.slotMoves(st, uint8(i), out)
+	}
+	if !m.NoTime {
+		out = append(out, move{kind: pass})
+	}
+	return w.faults(st, out)
+}
+
+// busy says whether a client can not make another attempt beside this one.
+func (w *walker) busy(s *slot) bool {
+	return s.life == unused || s.life == asking || s.life == holding && w.valid(s)
+}
+
+// slotMoves are those of one attempt, its lease and its messages.
+func (w *walker) slotMoves(st *state, i uint8, out []move) []move {
+	s := &st.slots[i]
+	if s.life == unused {
+		return out
+	}
+	for n := range w.m.Nodes {
+		out = w.cellMoves(st, i, uint8(n), out)
+	}
+	switch s.life {
+	case asking:
+		if next, ok := w.attempt(s.machine).Next(); ok && next <= at(s.age) && w.tells(tickAttempt, s, nil) {
+			out = append(out, move{kind: tickAttempt, slot: i})
+		}
+		out = append(out, move{kind: cancelAttempt, slot: i})
+	case holding:
+		if s.vote != 0 {
+			if next, ok := w.vote(s.vote).Next(); ok && next <= at(s.age-s.voteAt) && w.tells(tickVote, s, nil) {
+				out = append(out, move{kind: tickVote, slot: i})
+			}
+			out = append(out, move{kind: cancelVote, slot: i})
+		} else if int(s.renewals) < w.m.Renewals && w.valid(s) {
+			out = append(out, move{kind: renew, slot: i})
+			if w.m.ShortRenewals {
+				out = append(out, move{kind: renew, slot: i, arg: 1})
+			}
+		}
+		out = append(out, move{kind: release, slot: i})
+	case over:
+		if !s.released {
+			out = append(out, move{kind: release, slot: i})
+		}
+	}
+	return out
+}
+
+// cellMoves are those of the messages between one attempt and one node.
+func (w *walker) cellMoves(st *state, i, n uint8, out []move) []move {
+	s := &st.slots[i]
+	c := &s.cells[n]
+	request := func(kind moveKind, arg uint8) {
+		out = append(out, move{kind: kind, slot: i, node: n, arg: arg})
+		if st.twice > 0 {
+			out = append(out, move{kind: kind, slot: i, node: n, arg: arg, twice: true})
+		}
+	}
+	hear := func(msg message, kind, doubt moveKind, arg uint8) {
+		if msg.stage >= saidNo {
+			out = append(out, move{kind: kind, slot: i, node: n, arg: arg})
+		}
+		if msg.awaited() && w.tells(doubt, s, c) {
+			out = append(out, move{kind: doubt, slot: i, node: n, arg: arg})
+		}
+	}
+	before := c.acquire.sent() // an earlier message that has not arrived
+	if c.acquire.sent() {
+		request(deliverAcquire, 0)
+	}
+	if c.again {
+		request(deliverAgain, 0)
+	}
+	hear(c.acquire, hearAcquire, doubtAcquire, 0)
+	if c.acquire.stage == asked && s.life == asking && w.tells(unsentAcquire, s, c) {
+		out = append(out, move{kind: unsentAcquire, slot: i, node: n})
+	}
+	for k := range c.confirm {
+		if c.confirm[k].sent() && !(w.m.InOrder && before) {
+			request(deliverConfirm, uint8(k))
+		}
+		before = before || c.confirm[k].sent()
+		hear(c.confirm[k], hearConfirm, doubtConfirm, uint8(k))
+	}
+	late := w.m.InOrder && before
+	if c.extend.sent() && !late {
+		request(deliverExtend, 0)
+	}
+	hear(c.extend, hearExtend, doubtExtend, 0)
+	for k, count := range c.strays {
+		if count > 0 && !late {
+			request(deliverStray, uint8(k))
+		}
+	}
+	late = late || w.m.InOrder && (c.extend.sent() || c.strays != [2]uint8{})
+	if c.release && !late && (c.key > 0 || !w.lessens()) {
+		request(deliverRelease, 0)
+	}
+	if c.bury && !late {
+		request(deliverBury, 0)
+	}
+	return out
+}
+
+// faults are what can go wrong with nodes.
+func (w *walker) faults(st *state, out []move) []move {
+	for i := range w.m.Nodes {
+		n := uint8(i)
+		if st.crashes > 0 {
+			out = append(out, move{kind: crash, node: n})
+		}
+		if (st.losses > 0 || w.m.NoTime) && w.owner(st, n) >= 0 {
+			out = append(out, move{kind: lose, node: n})
+		}
+		if st.jumps > 0 {
+			out = append(out, move{kind: jump, node: n})
+		}
+		nd := &st.nodes[n]
+		if nd.unread == 0 || w.m.Reread == RereadAfter && nd.shut > 0 {
+			continue
+		}
+		for p := range w.m.Nodes {
+			// A peer that is itself without its counter has nothing to tell.
+			if nd.unread&(1<<p) != 0 && st.nodes[p].unread == 0 {
+				out = append(out, move{kind: reread, node: n, arg: uint8(p)})
+			}
+		}
+	}
+	return out
+}
+
+// event of an answer that a client hears.
+func answerEvent(op quorum.Op, n uint8, msg message, number uint64) quorum.Event {
+	e := quorum.Event{Kind: quorum.No, Node: int(n), Op: op}
+	if msg.stage == saidYes {
+		e.Kind, e.Token = quorum.Yes, number
+	}
+	return e
+}

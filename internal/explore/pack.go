@@ -1,0 +1,195 @@
+package explore
+
+import "encoding/binary"
+
+// fields puts small numbers into one, and takes them out again.
+type fields struct {
+	word uint64
+	at   uint
+}
+
+func (b *fields) put(v uint64, width uint) {
+	if v>>width != 0 {
+		panic("explore: a number too large for the room it has in a state")
+	}
+	b.word |= v << b.at
+	b.at += width
+}
+
+func (b *fields) get(width uint) uint64 {
+	v := b.word >> b.at & (1<<width - 1)
+	b.at += width
+	return v
+}
+
+func bit(v bool) uint64 {
+	if v {
+		return 1
+	}
+	return 0
+}
+
+func (c *cell) pack() uint64 {
+	if *c == (cell{}) {
+		return 0
+	}
+	var b fields
+	b.put(uint64(c.key), 4)
+	b.put(uint64(c.tomb), 4)
+	b.put(uint64(c.acquire.stage), 3)
+	b.put(uint64(c.acquire.token), 8)
+	for _, msg := range c.confirm {
+		b.put(uint64(msg.stage), 3)
+		b.put(uint64(msg.token), 8)
+	}
+	b.put(uint64(c.extend.stage), 3)
+	b.put(uint64(c.strays[0]), 2)
+	b.put(uint64(c.strays[1]), 2)
+	b.put(bit(c.again)|bit(c.freed)<<1|bit(c.release)<<2|bit(c.bury)<<3, 4)
+	return b.word
+}
+
+func unpackCell(word uint64) cell {
+	if word == 0 {
+		return cell{}
+	}
+	b := fields{word: word}
+	c := cell{key: uint8(b.get(4)), tomb: uint8(b.get(4))}
+	c.acquire = message{stage(b.get(3)), token(b.get(8))}
+	for i := range c.confirm {
+		c.confirm[i] = message{stage(b.get(3)), token(b.get(8))}
+	}
+	c.extend.stage = stage(b.get(3))
+	c.strays = [2]uint8{uint8(b.get(2)), uint8(b.get(2))}
+	flags := b.get(4)
+	c.again, c.freed, c.release, c.bury = flags&1 != 0, flags&2 != 0, flags&4 != 0, flags&8 != 0
+	return c
+}
+
+func (n *node) pack() uint64 {
+	var b fields
+	b.put(uint64(n.counter), 8)
+	b.put(uint64(n.shut), 4)
+	b.put(uint64(n.ahead), 4)
+	b.put(uint64(n.unread), maxNodes)
+	b.put(uint64(n.read), 8)
+	return b.word
+}
+
+func unpackNode(word uint64) node {
+	b := fields{word: word}
+	return node{token(b.get(8)), uint8(b.get(4)), uint8(b.get(4)), uint8(b.get(maxNodes)), token(b.get(8))}
+}
+
+// pack is all of the slot but its machines and cells.
+func (s *slot) pack() uint64 {
+	var b fields
+	b.put(uint64(s.life), 3)
+	b.put(bit(s.released)|bit(s.short)<<1, 2)
+	b.put(uint64(s.age), 6)
+	b.put(uint64(s.voteAt), 6)
+	b.put(uint64(s.renewals), 3)
+	b.put(uint64(s.token), 8)
+	b.put(uint64(s.floor), 8)
+	b.put(uint64(s.propose), 8)
+	return b.word
+}
+
+func (s *slot) unpack(word uint64) {
+	b := fields{word: word}
+	s.life = life(b.get(3))
+	flags := b.get(2)
+	s.released, s.short = flags&1 != 0, flags&2 != 0
+	s.age, s.voteAt, s.renewals = uint8(b.get(6)), uint8(b.get(6)), uint8(b.get(3))
+	s.token, s.floor, s.propose = token(b.get(8)), token(b.get(8)), token(b.get(8))
+}
+
+// rest is what belongs to no node and no slot.
+func (st *state) rest() uint64 {
+	var b fields
+	b.put(uint64(st.top), 8)
+	b.put(uint64(st.used), 32)
+	b.put(uint64(st.crashes), 4)
+	b.put(uint64(st.losses), 4)
+	b.put(uint64(st.jumps), 4)
+	b.put(uint64(st.twice), 4)
+	return b.word
+}
+
+// What follows in an encoded slot.
+const (
+	hasMachine = 1 << (7 - iota)
+	hasVote
+)
+
+// encode appends the state of m's world to out. Two states are the same if and
+// only if their encodings are.
+func (m *Model) encode(st *state, out []byte) []byte {
+	le := binary.LittleEndian
+	out = le.AppendUint64(out, st.rest())
+	for n := range m.Nodes {
+		out = le.AppendUint32(out, uint32(st.nodes[n].pack()))
+	}
+	for i := range m.Attempts {
+		s := &st.slots[i]
+		var cells [maxNodes]uint64
+		var mask uint8
+		for n := range m.Nodes {
+			if cells[n] = s.cells[n].pack(); cells[n] != 0 {
+				mask |= 1 << n
+			}
+		}
+		if s.machine != 0 {
+			mask |= hasMachine
+		}
+		if s.vote != 0 {
+			mask |= hasVote
+		}
+		out = append(out, mask)
+		out = le.AppendUint64(out, s.pack())[:len(out)+6] // its upper bytes are zero
+		if s.machine != 0 {
+			out = le.AppendUint32(out, uint32(s.machine))
+		}
+		if s.vote != 0 {
+			out = le.AppendUint32(out, uint32(s.vote))
+		}
+		for n := range m.Nodes {
+			if cells[n] != 0 {
+				out = le.AppendUint64(out, cells[n])
+			}
+		}
+	}
+	return out
+}
+
+// decode takes a state off the front of in.
+func (m *Model) decode(in []byte, st *state) []byte {
+	le := binary.LittleEndian
+	*st = state{}
+	b := fields{word: le.Uint64(in)}
+	st.top, st.used = token(b.get(8)), uint32(b.get(32))
+	st.crashes, st.losses, st.jumps, st.twice = uint8(b.get(4)), uint8(b.get(4)), uint8(b.get(4)), uint8(b.get(4))
+	in = in[8:]
+	for n := range m.Nodes {
+		st.nodes[n] = unpackNode(uint64(le.Uint32(in)))
+		in = in[4:]
+	}
+	for i := range m.Attempts {
+		s := &st.slots[i]
+		mask := in[0]
+		s.unpack(uint64(le.Uint32(in[1:])) | uint64(le.Uint16(in[5:]))<<32)
+		in = in[7:]
+		if mask&hasMachine != 0 {
+			s.machine, in = machine(le.Uint32(in)), in[4:]
+		}
+		if mask&hasVote != 0 {
+			s.vote, in = machine(le.Uint32(in)), in[4:]
+		}
+		for n := range m.Nodes {
+			if mask&(1<<n) != 0 {
+				s.cells[n], in = unpackCell(le.Uint64(in)), in[8:]
+			}
+		}
+	}
+	return in
+}

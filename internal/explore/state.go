@@ -1,0 +1,138 @@
+package explore
+
+// state is one moment of the world. It is a plain value: copying it forks the
+// world. All times are ticks from the present moment, so what differs only in
+// when it happens is one state.
+//
+// Everything about one attempt, its messages and what nodes keep for its owner
+// is in its slot: slots and nodes can be permuted without changing what can
+// happen.
+type state struct {
+	nodes [maxNodes]node
+	slots [maxSlots]slot
+	// top is the largest token granted so far; used, in a world without time,
+	// are all of them.
+	top  token
+	used uint32
+	// What may still go wrong.
+	crashes, losses, jumps, twice uint8
+}
+
+// node is what a node keeps besides what is in the slots' cells.
+type node struct {
+	counter token
+	shut    uint8 // ticks of quarantine left
+	ahead   uint8 // ticks its clock is ahead
+	// While it reads its counter back: which nodes it still has to ask, and
+	// the largest answer so far.
+	unread uint8
+	read   token
+}
+
+// life is where an attempt and its lease stand.
+type life uint8
+
+const (
+	unused  life = iota
+	asking       // the attempt is open
+	lost         // it is lost, and still waits for answers to clean up after
+	holding      // it was won, and the lease may be valid
+	over         // nothing will come of it any more, except its messages
+)
+
+// slot is one attempt, and the lease it may lead to.
+type slot struct {
+	life     life
+	released bool    // over, and has been given back
+	machine  machine // the attempt, or the lease
+	vote     machine // of a renewal under way; 0: none
+	age      uint8   // ticks since the attempt began, while that matters
+	voteAt   uint8   // age at which the renewal began
+	short    bool    // the renewal asks for one tick
+	renewals uint8   // begun so far
+	token    token   // of the grant
+	floor    token   // without time: the largest token granted before it began
+	propose  token
+	cells    [maxNodes]cell
+}
+
+// cell is one attempt at one node: what the node keeps for its owner, and the
+// messages under way between the two.
+type cell struct {
+	key, tomb uint8 // ticks left; 0: none
+	freed     bool  // a release of this owner was executed here
+
+	acquire message
+	again   bool // another copy of the acquire is under way
+	confirm [3]message
+	extend  message
+	strays  [2]uint8 // extends that nobody waits for: whole ones, short ones
+	release bool     // under way, without and with a tombstone
+	bury    bool
+}
+
+// message is a request and its answer.
+type message struct {
+	stage stage
+	token token // what is to be confirmed; or the answer
+}
+
+// stage is where a message stands.
+type stage uint8
+
+const (
+	idle   stage = iota // there is none
+	asked               // the request is under way, its sender waits
+	stray               // the request is under way, nobody waits for the answer
+	saidNo              // the answer is under way
+	saidYes
+)
+
+// awaited says whether the sender has still to hear of it.
+func (m message) awaited() bool { return m.stage == asked || m.stage >= saidNo }
+
+// sent says whether the request is under way.
+func (m message) sent() bool { return m.stage == asked || m.stage == stray }
+
+// abandon is the message when nobody waits for its answer any more.
+func (m message) abandon() message {
+	if m.sent() {
+		return message{stage: stray, token: m.token}
+	}
+	return message{}
+}
+
+// answered is the message after its request was executed.
+func (m message) answered(yes bool, t token) message {
+	switch {
+	case m.stage != asked:
+		return message{}
+	case yes:
+		return message{stage: saidYes, token: t}
+	}
+	return message{stage: saidNo}
+}
+
+// ask adds a confirmation to those under way.
+func (c *cell) ask(t token, s stage) {
+	for i := range c.confirm {
+		if c.confirm[i].stage == idle {
+			c.confirm[i] = message{stage: s, token: t}
+			return
+		}
+	}
+	panic("explore: more confirmations under way than a cell has room for")
+}
+
+// acquiring says whether an acquire can still reach the node.
+func (c *cell) acquiring() bool { return c.acquire.sent() || c.again }
+
+// confirming says whether a confirmation or its answer is under way.
+func (c *cell) confirming() bool {
+	for _, msg := range c.confirm {
+		if msg.stage != idle {
+			return true
+		}
+	}
+	return false
+}
