@@ -1,3 +1,68 @@
-// Package sim runs the production client against a simulated world, in virtual
-// time, and judges what it sees.
+// Package sim runs the production client, its goroutines, timers and all, over
+// the production quorum, in a world that is made up: nodes, network, clocks,
+// pauses and crashes. Time is virtual (testing/synctest), so a minute of it
+// takes some milliseconds. A judge watches what holders of leases see.
+//
+// # One script, one history
+//
+// A run is decided by its Script, to the last event: by no scheduler, no number
+// of processors, no race detector, no random source of the production code. One
+// goroutine, the driver, does everything that happens outside of the clients.
+// It waits until all others are blocked, takes what they have sent, in an order
+// that does not depend on who ran first, and lets exactly one thing happen. No
+// two things that could disturb each other share a nanosecond. Retry delays come
+// from the script's seed; owners, which are random, are numbered as they appear.
+//
+// OfSeed makes the script of a seed. Scripts also come from rapid, and from
+// files in testdata/kept, where those stay that found something.
+//
+// # What is assumed
+//
+// No fault of a script may break a promise as long as this holds; what Kind says
+// of each fault keeps within it:
+//
+//   - A connection delivers what was sent on it in order, once, or not at all;
+//     of one that breaks, a first part, which may arrive after what the next one
+//     carries. Somebody on the way may send commands twice (Replay): locks can
+//     then stay behind until their TTL is over, and nothing worse.
+//   - A node does one command at a time, each as one step, and what it answers
+//     is so. It may be slow, down, out of reach, or answer errors, for any time.
+//   - A node that comes back with less than it had (nothing, or all but the last
+//     second of its writes) takes part in nothing until the longest TTL is over,
+//     counted from the crash, and until its clock is ahead of every token it can
+//     have given: by a second, and what two clocks differ by. Any number of
+//     nodes may lose data, at once or in turn.
+//   - A node's clock is as fast as a client's to within 1 % (0.95 % here). Its
+//     time of day may be wrong and may be set back, by less than the quarantine
+//     in all; it is not set ahead.
+//   - A client's clock goes on while its machine is suspended, and is as fast as
+//     its timers. Its time of day may be anything.
+//   - A client may be stopped at any point, for any time, or die.
+//
+// TestAssumptionsAreNeeded takes each away and sees that a promise breaks.
+//
+// # What is checked
+//
+// Two leases of one lock are never valid at once, neither by Lease.Err nor by
+// the context, judged whenever a lease begins and whenever a stopped process
+// goes on. A holder that runs is told, by its context, LockOptions.Notice before
+// a majority of nodes can be had by others. (After its machine was suspended the
+// context may end a quarter of a second late; Err is right at once.) Tokens
+// increase from grant to grant, and no holder that believes in its lease comes
+// to the resource with a smaller token than was seen there. A lock that was
+// released is free on a majority; one that was called gone is gone. No node is
+// left without a release of what it granted, gives a lock after its release, or
+// keeps one after the end; no goroutine stays. When all faults are over,
+// everybody who wants the lock gets it, keeps it as long as wanted and gives it
+// back.
+//
+// # How a process that is stopped is simulated
+//
+// Goroutines can not be stopped from outside. Those of a paused client run on,
+// but read on their clock the instant at which the process will go on, and
+// nobody sees anything they do before that instant. So they do what a process
+// does that wakes up and finds all its timers fired and, as the script wants
+// it, its sockets full. While all client machines are suspended (Doze) it is the
+// other way round: no bubble time passes, the nodes live through it alone, and
+// the clients' clocks jump while their timers have as long to go as before.
 package sim

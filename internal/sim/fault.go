@@ -72,6 +72,8 @@ func (w *world) fault(f Fault) {
 		w.forLinks(f, func(l *link) { l.replay(f.Size) }, nil)
 	case Slow:
 		w.forNodes(f, func(n *node) { n.slow += size }, func(n *node) { n.slow -= size })
+	case Ail:
+		w.forNodes(f, func(n *node) { n.ails++ }, func(n *node) { n.ails-- })
 	case Crash:
 		w.forNodes(f, func(n *node) { n.crash(f.last(), size) }, nil)
 	case StepBack:

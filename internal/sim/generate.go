@@ -50,7 +50,7 @@ func (s *Script) drawFault(src source, before []Fault) Fault {
 	f := Fault{
 		Kind: pick(src, "kind",
 			Hold, Hold, Fade, Fade, Deaf, Deaf, Delay, Delay, Cut, Cut, Cut, Pause, Pause, Move, Move, Move, Crash, Crash, Crash,
-			Slow, Doze, StepBack, WallClock, Full, Kill, Replay),
+			Ail, Slow, Doze, StepBack, WallClock, Full, Kill, Replay),
 		At:     src.draw("at", 0, s.Span*1000),
 		For:    src.draw("for", 1, pick(src, "long", ttl/20, ttl, 2*ttl)),
 		Client: src.draw("client", 0, s.Clients),
@@ -73,6 +73,8 @@ func (s *Script) drawFault(src source, before []Fault) Fault {
 	case Replay:
 		f.For = 0
 		f.Size = src.draw("size", 1, 4)
+	case Ail:
+		f.Client = 0
 	case Slow:
 		f.Client = 0
 		f.Size = src.draw("size", 1, 50)

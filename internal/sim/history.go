@@ -74,6 +74,7 @@ const (
 	factAnswer
 	factNote
 	factEnd
+	factRefuse
 	factSay
 )
 
@@ -120,6 +121,13 @@ func (h *history) apply(k *call, a modelnode.Answer[int]) {
 		s += " (replayed)"
 	}
 	h.write(fmt.Sprintf("n%d", k.l.n.index+1), "%s: %s", q, s)
+}
+
+func (h *history) refuses(k *call) {
+	h.mix(factRefuse, uint64(k.l.n.index), uint64(k.q.Op), uint64(k.q.owner))
+	if h.keep {
+		h.write(fmt.Sprintf("n%d", k.l.n.index+1), "%s: an error", k.q)
+	}
 }
 
 var kinds = [...]string{"yes", "no", "unsent", "unknown"}

@@ -27,6 +27,7 @@ func Mutants() []Mutant {
 		{Name: "boot-clock", switches: func(s *Switches) { s.NoBootClock = true }},
 		{Name: "quarantine", switches: func(s *Switches) { s.NoQuarantine = true }},
 		{Name: "quarantine-long-enough", switches: func(s *Switches) { s.ShortQuarantine = true }},
+		{Name: "error-is-no-no", switches: func(s *Switches) { s.ErrorIsNo = true }},
 		{Name: "node-clock-floor", switches: func(s *Switches) { s.Rules.NoClock = true }},
 		{Name: "node-tombstones", switches: func(s *Switches) { s.Rules.NoTombs = true }},
 		{Name: "node-confirms-owner-only", switches: func(s *Switches) { s.Rules.ConfirmAnywhere = true }},

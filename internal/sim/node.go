@@ -29,7 +29,7 @@ type node struct {
 	life     int           // counts its starts
 	outUntil time.Duration // it stays out of everything until then
 	slow     time.Duration
-	slows    int
+	ails     int      // faults by which it only answers errors
 	line     []served // commands that wait, in order
 	busy     bool     // with the first of them
 
@@ -99,6 +99,14 @@ func (n *node) finish() { n.line[0].c.reply(n.line[0].k, n.apply(n.line[0].k)) }
 
 // apply is one command's atomic step.
 func (n *node) apply(k *call) majority.Answer {
+	if n.ails > 0 {
+		n.w.hist.refuses(k)
+		a := majority.Answer{Kind: quorum.Unsent, Said: store.NodeOutcome{Outcome: store.Refused, Err: errAiling}}
+		if n.w.switches.ErrorIsNo {
+			a.Kind = quorum.No
+		}
+		return a
+	}
 	q, rules, now := k.q, n.w.switches.Rules, n.clock()
 	was := n.locks[q.lock]
 	l, a := was, modelnode.Answer[int]{}
@@ -194,5 +202,7 @@ func (n *node) crash(down, loss time.Duration) {
 		}
 	})
 }
+
+var errAiling = errors.New("can not write now")
 
 var errBuried = errors.New("this owner was already released")

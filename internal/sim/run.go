@@ -19,6 +19,8 @@ type Switches struct {
 	NoQuarantine bool
 	// ShortQuarantine: it stays out for half the longest TTL.
 	ShortQuarantine bool
+	// ErrorIsNo: a node's error counts as its saying that the lease is gone.
+	ErrorIsNo bool
 	// NoBootClock: the clients' clock stands still while they are suspended.
 	NoBootClock bool
 }

@@ -64,6 +64,8 @@ const (
 	// Slow: the node needs Size milliseconds more for every command, one after
 	// the other.
 	Slow Kind = "slow"
+	// Ail: the node answers everything with an error, and does nothing.
+	Ail Kind = "ail"
 	// Crash: the node is down. It comes back with everything (Size 0), without
 	// the last Size milliseconds of its writes (up to 1000), or empty (Size
 	// larger). If it lost anything it stays out for the quarantine.

@@ -1,0 +1,184 @@
+package sim
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/leasehold-dev/leasehold"
+)
+
+// grants judges a new lease. Of two that overlap the later one begins while
+// the earlier one is still believed in, so this is when to look.
+func (j *judge) grants(c *claim) {
+	c.at = j.w.now()
+	c.owner = j.w.hist.number(c.lease.Owner())
+	j.claims = append(j.claims, c)
+	if o := &j.w.owners[c.owner]; c.minHold > 0 && c.k.c.goneOn < o.born {
+		o.least = o.born + c.minHold
+	}
+	j.tally.Grants++
+	if c.ended() || c.lease.Err() != nil {
+		return // over before anybody could act on it
+	}
+	r := &j.locks[c.lock]
+	if t := uint64(c.lease.Token()); t <= r.token {
+		j.wrong(Token, "%s after token %d", j.name(c), r.token)
+	} else {
+		r.token = t
+	}
+	j.compare(c)
+}
+
+// compare looks for another holder beside c, which is valid now.
+func (j *judge) compare(c *claim) {
+	for _, o := range j.claims {
+		if o == c || o.lock != c.lock || o.over || !o.k.c.running() || o.ended() {
+			continue
+		}
+		if o.lease.Err() == nil {
+			j.wrong(Exclusion, "%s and %s", j.name(o), j.name(c))
+		} else if !j.drowsy(o) {
+			j.wrong(ToldLate, "%s still trusts its context while %s has the lock", j.name(o), j.name(c))
+		}
+	}
+}
+
+// drowsy says whether a lease's holder may not have been told yet, because its
+// machine has only just woken up: timers stood still, and the clock is looked
+// at four times a second. Err is right at once, the context a little later.
+func (j *judge) drowsy(c *claim) bool { return j.w.now() < c.k.c.wokeAt+260*time.Millisecond }
+
+// goesOn judges the leases of a client that was paused: what it believes now,
+// where somebody else believes the same.
+func (j *judge) goesOn(cl *client) {
+	for _, c := range j.claims {
+		if c.k.c == cl {
+			continue
+		}
+		for _, o := range j.claims {
+			if o.k.c == cl && o.lock == c.lock && c.k.c.running() && !c.over && !c.ended() && c.lease.Err() == nil {
+				j.compare(c)
+				break
+			}
+		}
+	}
+}
+
+// pauses notes that a client is paused. Its timers then fire earlier than its
+// clock says, so that its least holds can not be judged.
+func (j *judge) pauses(cl *client) {
+	for _, c := range j.claims {
+		if c.k.c == cl {
+			j.w.owners[c.owner].least = 0
+		}
+	}
+}
+
+// died forgets what a dead process had.
+func (j *judge) died(cl *client) {
+	for _, c := range j.claims {
+		c.over = c.over || c.k.c == cl
+	}
+}
+
+// ends judges the end of a lease: nobody else can have the lock yet, and not
+// for as long as the holder was promised to be told before.
+func (j *judge) ends(c *claim) {
+	c.over = true
+	err := c.lease.Err()
+	j.w.hist.ends(c, err)
+	if context.Cause(c.lease.Context()) == nil {
+		j.wrong(ToldLate, "%s is over, its context is not", j.name(c))
+	}
+	var lost *leasehold.LostError
+	if !errors.As(err, &lost) {
+		return
+	}
+	j.tally.Losses++
+	j.w.owners[c.owner].least = 0
+	if c.last {
+		j.wrong(Waiting, "%s was lost though nothing was wrong: %v", j.name(c), lost.Reason)
+	}
+	if asleep := j.drowsy(c) || j.w.now() < c.k.c.goneOn+time.Millisecond; asleep || c.giving {
+		return
+	}
+	if held := j.w.now() - c.at; c.maxHold > 0 && held > c.maxHold {
+		j.wrong(Answers, "%s was held for %v, longer than it was to be", j.name(c), held)
+	}
+	if on := j.on(c); strings.Contains(lost.Reason, "no longer has it") && on >= moreThanHalf(len(j.w.nodes)) {
+		j.wrong(Answers, "%s was said to be gone, and is on %d nodes", j.name(c), on)
+	}
+	j.tally.Told++
+	if free := j.freeIn(c); free < c.notice {
+		j.wrong(ToldLate, "%s was told %v before others can have a majority, not %v", j.name(c), free, c.notice)
+	}
+}
+
+// freeIn is when others can have a majority of nodes, if c is not renewed.
+func (j *judge) freeIn(c *claim) time.Duration {
+	var in []time.Duration
+	for _, n := range j.w.nodes {
+		d := max(0, n.outUntil-j.w.now())
+		if o, left, held := n.locks[c.lock].Holder(n.clock()); held && o == c.owner {
+			d = max(d, n.trueLength(left))
+		}
+		in = append(in, d)
+	}
+	slices.Sort(in)
+	return in[moreThanHalf(len(in))-1]
+}
+
+// on is how many nodes have c.
+func (j *judge) on(c *claim) (nodes int) {
+	for _, n := range j.w.nodes {
+		if o, _, held := n.locks[c.lock].Holder(n.clock()); held && o == c.owner && n.outUntil <= j.w.now() {
+			nodes++
+		}
+	}
+	return nodes
+}
+
+// moreThanHalf is the judge's own idea of a majority.
+func moreThanHalf(nodes int) int { return nodes/2 + 1 }
+
+// writes has the resource judge a holder that believes in its lease.
+func (j *judge) writes(c *claim) {
+	j.tally.Writes++
+	r := &j.locks[c.lock]
+	if t := uint64(c.lease.Token()); t < r.written {
+		j.wrong(Stale, "%s writes after token %d", j.name(c), r.written)
+	} else {
+		r.written = t
+	}
+}
+
+// releases judges what a holder was told of its release.
+func (j *judge) releases(c *claim, err error) {
+	still := j.on(c)
+	if err != nil {
+		if errors.Is(err, leasehold.ErrLost) && c.lease.Err() == leasehold.ErrReleased && still >= moreThanHalf(len(j.w.nodes)) {
+			j.wrong(Answers, "%s was said to be given up before its release, and is on %d nodes", j.name(c), still)
+		}
+		if c.last && !errors.Is(err, leasehold.ErrLost) {
+			j.wrong(Answers, "%s could not be released though nothing was wrong: %s", j.name(c), class(err))
+		}
+		if c.minHold > 0 && (errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)) {
+			j.w.owners[c.owner].told = everywhere // the least hold was cut off: the lock ends by its TTL, as documented
+		}
+		return
+	}
+	j.tally.Releases++
+	if still > len(j.w.nodes)-moreThanHalf(len(j.w.nodes)) {
+		j.wrong(Answers, "%s was released, and is still on %d nodes", j.name(c), still)
+	}
+}
+
+var everywhere = func() (a [maxNodes]bool) {
+	for i := range a {
+		a[i] = true
+	}
+	return a
+}()
