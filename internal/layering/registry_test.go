@@ -7,6 +7,7 @@ var project = rules{
 	// From top to bottom. A package may import packages of lower layers only,
 	// so packages of one layer, such as the stores, do not know each other.
 	layers: [][]string{
+		{"internal/explore/cmd/explore"},
 		{"internal/sim", "internal/chaos", "internal/explore"},
 		{"cmd/leasehold"},
 		{"internal/cli"},
@@ -31,7 +32,7 @@ var project = rules{
 
 	// Test equipment: only test files, and other test equipment, import it.
 	equipment: []string{
-		"internal/sim", "internal/chaos", "internal/explore",
+		"internal/sim", "internal/chaos", "internal/explore", "internal/explore/cmd/explore",
 		"internal/differential", "internal/modelnode",
 		"store/storetest", "internal/faultproxy", "internal/redistest", "internal/layering", "internal/endtoend",
 	},
