@@ -20,13 +20,6 @@ type Row struct {
 // without a clock as floor does not rest on clocks.
 var plain = modelnode.Rules{NoClock: true}
 
-// without changes the nodes' rules.
-func without(change func(*modelnode.Rules)) modelnode.Rules {
-	r := plain
-	change(&r)
-	return r
-}
-
 // world is three nodes, two clients, and leases of two ticks, changed.
 func world(attempts int, change func(*Model)) Model {
 	m := Model{Nodes: 3, Clients: 2, Attempts: attempts, TTL: 2, Rules: plain, Check: Safety}

@@ -8,8 +8,7 @@ import (
 // walker takes steps in the world of one Model. Each worker has its own.
 type walker struct {
 	*driver
-	m     *Model
-	turns []turning
+	m *Model
 	// broken is what the last step broke; answer, what a node said in it;
 	// granted, the token of the lease it led to.
 	broken  Property

@@ -14,16 +14,15 @@ import (
 // other. It draws from a source of its own: what it does depends on nothing but
 // the script and what it is answered.
 type worker struct {
-	w      *world
-	c      *client
-	index  int // in the client, from 1
-	rng    *rand.Rand
-	lane   int // its part of the instants
-	turn   int
-	notes  []note // what the driver has not seen yet; with the world's mutex
-	doing  string // in words, for one that does not get on
-	since  time.Duration
-	leases int
+	w     *world
+	c     *client
+	index int // in the client, from 1
+	rng   *rand.Rand
+	lane  int // its part of the instants
+	turn  int
+	notes []note // what the driver has not seen yet; with the world's mutex
+	doing string // in words, for one that does not get on
+	since time.Duration
 }
 
 func newWorker(c *client, i int) *worker {
