@@ -3,8 +3,6 @@ package history
 import (
 	"fmt"
 	"time"
-
-	"github.com/leasehold-dev/leasehold/internal/clock"
 )
 
 // Limits of a check.
@@ -28,7 +26,8 @@ type Findings struct {
 	LateWrites int
 	// Counts of attempts, by what became of them.
 	Granted, Failed, Unknown, Lost, Killed int
-	// Recovered is how long after the last fault the last lock was granted again.
+	// Recovered is how long after the last fault the last lock was granted
+	// again; zero if one was not, or if there was no calm to see it in.
 	Recovered time.Duration
 }
 
@@ -73,10 +72,10 @@ func (h *History) Check(l Limits) Findings {
 		}
 	}
 	f.Violations = append(f.Violations, h.liveness(l.Calm)...)
-	var last clock.Instant
-	for _, at := range h.Again() {
-		last = max(last, at)
+	if again := h.Again(); len(again) == len(h.Locks) {
+		for _, at := range again {
+			f.Recovered = max(f.Recovered, at.Sub(h.Calm))
+		}
 	}
-	f.Recovered = max(last.Sub(h.Calm), 0)
 	return f
 }

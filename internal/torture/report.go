@@ -155,6 +155,9 @@ func (r *Report) Verdict() string {
 	if r.Faults > 0 {
 		s += fmt.Sprintf(", %s", count(r.Faults, "other fault"))
 	}
+	if r.Recovered > 0 {
+		s += fmt.Sprintf("; after the last, every lock was granted again within %v", r.Recovered.Round(time.Millisecond))
+	}
 	if r.CutShort {
 		s += "; cut short"
 	}
