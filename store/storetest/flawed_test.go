@@ -67,7 +67,7 @@ func (s *flawed) expiry(ttl time.Duration) clock.Instant {
 	if s.is("leases end early") {
 		ttl /= 10
 	}
-	if t := now.Add(ttl); t >= now || s.is("long TTLs wrap round") {
+	if t := now + clock.Instant(ttl); t >= now || s.is("long TTLs wrap round") { // Add saturates
 		return t
 	}
 	return math.MaxInt64
