@@ -1,6 +1,7 @@
 // Package faultproxy is a TCP proxy in front of one server that misbehaves on
 // demand: it swallows, delays, holds and cuts what passes, in the middle of a
-// reply if need be. It is test equipment: only test files import it.
+// reply if need be. It is there for tests, and for the stories that show what a
+// network does to locks.
 //
 // The mode can be changed at any time; it then applies to connections that
 // exist and to those to come, and to every byte the proxy receives after the
@@ -11,7 +12,6 @@ import (
 	"context"
 	"net"
 	"sync"
-	"testing"
 	"time"
 )
 
@@ -31,9 +31,18 @@ type Proxy struct {
 	links   map[*link]struct{}
 }
 
+// TB is what a proxy wants of a testing.TB. The proxy is part of the command,
+// which package testing should not be.
+type TB interface {
+	Helper()
+	Cleanup(func())
+	Fatal(args ...any)
+	Fatalf(format string, args ...any)
+}
+
 // New starts a proxy in front of target ("host:port") that ends with the test.
 // The target need not be up.
-func New(t testing.TB, target string) *Proxy {
+func New(t TB, target string) *Proxy {
 	t.Helper()
 	p, err := Listen(target)
 	if err != nil {

@@ -2,7 +2,6 @@ package faultproxy
 
 import (
 	"sync/atomic"
-	"testing"
 	"time"
 )
 
@@ -57,7 +56,7 @@ func (p *Proxy) Stats() Stats {
 
 // Await waits until the counters are as ok wants them, and fails the test at
 // once, saying what was waited for, when that takes half a minute.
-func (p *Proxy) Await(t testing.TB, what string, ok func(Stats) bool) {
+func (p *Proxy) Await(t TB, what string, ok func(Stats) bool) {
 	t.Helper()
 	for end := time.Now().Add(30 * time.Second); ; time.Sleep(time.Millisecond) {
 		s := p.Stats()

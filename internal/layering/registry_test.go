@@ -7,11 +7,11 @@ var project = rules{
 	// From top to bottom. A package may import packages of lower layers only,
 	// so packages of one layer, such as the stores, do not know each other.
 	layers: [][]string{
-		{"internal/explore/cmd/explore"},
+		{"internal/explore/cmd/explore", "internal/mutants"},
 		{"internal/sim", "internal/chaos", "internal/explore"},
 		{"cmd/leasehold"},
 		{"internal/cli"},
-		{"internal/runner", "internal/torture"},
+		{"internal/runner", "internal/torture", "internal/stories", "internal/load"},
 		{"server"},
 		{"server/web", "internal/wire"},
 		{"."},
@@ -28,13 +28,15 @@ var project = rules{
 		{"internal/clock"},
 		{"fence"},
 		{"internal/faultproxy", "internal/redistest", "internal/layering", "internal/endtoend"},
+		{"internal/localredis"},
+		{"internal/child"},
 	},
 
 	// Test equipment: only test files, and other test equipment, import it.
 	equipment: []string{
-		"internal/sim", "internal/chaos", "internal/explore", "internal/explore/cmd/explore",
-		"internal/differential", "internal/modelnode",
-		"store/storetest", "internal/faultproxy", "internal/redistest", "internal/layering", "internal/endtoend",
+		"internal/sim", "internal/chaos", "internal/explore", "internal/explore/cmd/explore", "internal/mutants",
+		"internal/differential",
+		"store/storetest", "internal/redistest", "internal/layering", "internal/endtoend",
 	},
 
 	// What a package may know of ours, where "everything below" is too much.
@@ -43,6 +45,7 @@ var project = rules{
 		"internal/runner":   {"internal/clock"}, // runs a command; what a lock or a store is, it does not know
 		".":                 {"store", "internal/leasefsm", "internal/validity", "internal/clock", "fence"},
 		"internal/torture":  {".", "store", "internal/history", "internal/clock"},
+		"internal/load":     {"."},
 		"internal/history":  {"internal/clock", "fence"},
 		"internal/leasefsm": {"internal/validity", "internal/clock"},
 		"internal/majority": {"store", "internal/quorum", "internal/validity", "internal/clock", "fence"},
@@ -52,8 +55,8 @@ var project = rules{
 
 	// Who may import a package, where it is not for everybody above it.
 	usedBy: map[string][]string{
-		"internal/majority": {"store/redis"},
-		"internal/quorum":   {"internal/majority", "store/redis"},
+		"internal/majority": {"store/redis", "internal/stories"},
+		"internal/quorum":   {"internal/majority", "store/redis", "internal/stories"},
 	},
 
 	// The modules a package may use besides the standard library. Users of the

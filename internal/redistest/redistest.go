@@ -1,10 +1,8 @@
-// Package redistest starts real redis-server processes for tests, each on a
-// free loopback port and in a directory of its own, and ends them. It is test
-// equipment: only test files import it.
+// Package redistest gives tests real redis-server processes that end with the
+// test. It is test equipment: only test files import it.
 //
-// In a test, Start and StartN are all there is to call; the servers end with
-// the test. TestMain and helper processes, which have no testing.TB, use
-// Launch and Close.
+// In a test, Start and StartN are all there is to call. TestMain and helper
+// processes, which have no testing.TB, use Launch and Close.
 //
 // On Linux the kernel kills a server when the process that started it dies, in
 // whatever way. Elsewhere a test binary that is killed, rather than failing,
@@ -12,15 +10,49 @@
 package redistest
 
 import (
+	"context"
 	"errors"
+	"fmt"
+	"slices"
+	"strings"
 	"sync"
 	"testing"
+	"time"
+
+	"github.com/leasehold-dev/leasehold/internal/child"
+	"github.com/leasehold-dev/leasehold/internal/localredis"
 )
 
 // Goroutine is the function that waits for a running server. A goleak check
 // that runs while a server is still up excludes it with
 // goleak.IgnoreAnyFunction(redistest.Goroutine). It is gone when the server is.
-const Goroutine = "github.com/leasehold-dev/leasehold/internal/redistest.(*process).run"
+const Goroutine = child.Goroutine
+
+// patience bounds everything a server is waited for. It is only ever used up
+// when something is broken.
+const patience = 30 * time.Second
+
+// Server is a server, with what a test wants of it besides.
+type Server struct{ *localredis.Server }
+
+// The rest is as localredis has it.
+type (
+	Options    = localredis.Options
+	ReplyError = localredis.ReplyError
+	None       = localredis.None
+)
+
+// Launch starts a server and waits until it answers. The caller owes a Close.
+func Launch(o Options) (*Server, error) {
+	s, err := localredis.Launch(o)
+	if errors.Is(err, localredis.ErrNotInstalled) {
+		err = fmt.Errorf("%w\nor run \"make test\", which does this where it can", err)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return &Server{s}, nil
+}
 
 // Start launches one server, waits until it answers, and ends it with the
 // test. The args are server settings, such as "--requirepass", "x"; later ones
@@ -41,15 +73,14 @@ func StartN(t testing.TB, n int, args ...string) []*Server {
 	var wg sync.WaitGroup
 	for i := range n {
 		// TempDir before Cleanup: the directory must outlive the server.
-		dir := t.TempDir()
-		wg.Go(func() { servers[i], errs[i] = Launch(Options{Dir: dir, Args: args}) })
+		o := Options{Dir: t.TempDir(), Args: args, Trouble: func(err error) { t.Error(err) }}
+		wg.Go(func() { servers[i], errs[i] = Launch(o) })
 	}
 	wg.Wait()
 	for _, s := range servers {
 		if s == nil {
 			continue
 		}
-		s.report = t
 		t.Cleanup(func() {
 			s.Close()
 			if t.Failed() {
@@ -61,4 +92,30 @@ func StartN(t testing.TB, n int, args ...string) []*Server {
 		t.Fatal(err)
 	}
 	return servers
+}
+
+// Text is Do for a server that is up: the answer as text (numbers in decimal,
+// "(nil)" for None, one line per element of an array). An error fails the test
+// at once.
+func (s *Server) Text(t testing.TB, args ...string) string {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	v, err := s.Do(ctx, args...)
+	if err != nil {
+		t.Fatalf("redistest: %s at %s: %v", strings.Join(args, " "), s.Addr(), err)
+	}
+	return localredis.Text(v)
+}
+
+// Keys returns all keys of the server, sorted.
+func (s *Server) Keys(t testing.TB) []string {
+	t.Helper()
+	all := s.Text(t, "KEYS", "*")
+	if all == "" {
+		return nil
+	}
+	keys := strings.Split(all, "\n")
+	slices.Sort(keys)
+	return keys
 }

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"go.uber.org/goleak"
+
+	"github.com/leasehold-dev/leasehold/internal/localredis"
 )
 
 func TestMain(m *testing.M) {
@@ -53,8 +55,7 @@ func TestPassword(t *testing.T) {
 	if want := "redis://:s%20p%3Aa%40c%2Fe@" + s.Addr(); s.URL() != want {
 		t.Errorf("URL = %q, want %q", s.URL(), want)
 	}
-	s.password = ""
-	_, err := s.Do(t.Context(), "PING")
+	_, err := localredis.Do(t.Context(), s.Addr(), "PING")
 	if re, ok := errors.AsType[ReplyError](err); !ok || !strings.HasPrefix(string(re), "NOAUTH") {
 		t.Errorf("PING without the password: %v, want NOAUTH", err)
 	}
@@ -184,21 +185,6 @@ func TestRestartLoadingReturnsWhileLoading(t *testing.T) {
 	s.Kill()
 }
 
-// A port that is taken must never look like a server of ours that is up, even
-// when what has it is a Redis server too.
-func TestPortTakenIsNoticed(t *testing.T) {
-	other := Start(t)
-	binary, err := findBinary()
-	if err != nil {
-		t.Fatal(err)
-	}
-	s := &Server{binary: binary, port: other.port, dir: t.TempDir()}
-	if err := s.start(false); !errors.Is(err, errPortTaken) {
-		s.Kill()
-		t.Fatalf("start on the port of %s: %v, want %v", other.Addr(), err, errPortTaken)
-	}
-}
-
 func TestRestartWaitsForItsPort(t *testing.T) {
 	s := Start(t)
 	s.Kill()
@@ -221,48 +207,6 @@ func TestRestartWaitsForItsPort(t *testing.T) {
 	s.Text(t, "PING")
 }
 
-func TestBadSettingShowsTheLog(t *testing.T) {
-	s, err := Launch(Options{Args: []string{"--no-such-setting", "1"}})
-	if err == nil {
-		s.Close()
-		t.Fatal("launched with a setting that does not exist")
-	}
-	if !strings.Contains(err.Error(), "no-such-setting") {
-		t.Errorf("the error does not show the log: %v", err)
-	}
-}
-
-func TestMissingProgramSaysWhatToInstall(t *testing.T) {
-	t.Setenv("PATH", t.TempDir())
-	_, err := Launch(Options{})
-	if err == nil {
-		t.Fatal("launched without a program")
-	}
-	for _, want := range []string{"apt-get install -y redis-server", "dnf install -y redis", "brew install redis"} {
-		if !strings.Contains(err.Error(), want) {
-			t.Errorf("the error does not say %q: %v", want, err)
-		}
-	}
-}
-
-func TestCloseLeavesNothing(t *testing.T) {
-	s, err := Launch(Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	// Nothing but the goroutine that Goroutine names.
-	goleak.VerifyNone(t, goleak.IgnoreAnyFunction(Goroutine))
-	dir := s.dir
-	s.Close()
-	s.Close()
-	if _, err := os.Stat(dir); !errors.Is(err, os.ErrNotExist) {
-		t.Errorf("directory %s: %v, want it gone", dir, err)
-	}
-	if err := s.Restart(); err == nil {
-		t.Error("a closed server restarts")
-	}
-}
-
 // recorder stands in for the test that started a server.
 type recorder struct {
 	testing.TB
@@ -272,17 +216,10 @@ type recorder struct {
 func (r *recorder) Error(args ...any) { r.errs = append(r.errs, args...) }
 
 func TestTroubleFailsTheTest(t *testing.T) {
-	s := Start(t)
 	r := &recorder{TB: t}
-	s.report = r
+	s := Start(r)
 	s.Kill()
-	if err := s.Freeze(); !errors.Is(err, errDown) {
-		t.Errorf("Freeze while down: %v", err)
-	}
-	if err := s.Thaw(); !errors.Is(err, errDown) {
-		t.Errorf("Thaw while down: %v", err)
-	}
-	if len(r.errs) != 2 {
-		t.Errorf("the test was told %d errors, want 2: %v", len(r.errs), r.errs)
+	if err := s.Freeze(); !errors.Is(err, localredis.ErrDown) || len(r.errs) != 1 {
+		t.Errorf("Freeze while down: %v; the test was told %v", err, r.errs)
 	}
 }

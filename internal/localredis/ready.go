@@ -1,12 +1,16 @@
-package redistest
+package localredis
 
 import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
+	"os/exec"
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/leasehold-dev/leasehold/internal/child"
 )
 
 func (s *Server) start(loading bool) error {
@@ -19,34 +23,46 @@ func (s *Server) start(loading bool) error {
 // server on the same port, answers.
 func (s *Server) startLocked(loading bool) error {
 	before := s.logSize()
-	p, err := startProcess(s.binary, s.commandLine(), s.dir, s.logPath())
+	p, err := s.run()
 	if err != nil {
-		return err
+		return fmt.Errorf("localredis: starting %s: %w", s.binary, err)
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	poll := time.NewTicker(5 * time.Millisecond)
 	defer poll.Stop()
 	for {
-		answer := s.ready(ctx, p.cmd.Process.Pid, before, loading)
+		answer := s.ready(ctx, p.PID(), before, loading)
 		if answer == nil {
 			s.proc = p
 			return nil
 		}
 		select {
-		case <-p.done:
+		case <-p.Done():
 			log := s.logFrom(before)
 			if strings.Contains(log, "Address already in use") {
 				return errPortTaken
 			}
-			return fmt.Errorf("redistest: %s ended at once (%v); its log:\n%s", s.binary, p.err, log)
+			return fmt.Errorf("localredis: %s ended at once (%v); its log:\n%s", s.binary, p.Err(), log)
 		case <-ctx.Done():
-			p.kill()
-			return fmt.Errorf("redistest: %s does not answer at %s after %v (%v); its log:\n%s",
+			p.Kill()
+			return fmt.Errorf("localredis: %s does not answer at %s after %v (%v); its log:\n%s",
 				s.binary, s.Addr(), patience, answer, s.logFrom(before))
 		case <-poll.C:
 		}
 	}
+}
+
+// run starts the process, which writes to the log.
+func (s *Server) run() (*child.Process, error) {
+	log, err := os.OpenFile(s.logPath(), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	defer log.Close() // the process has its own copy
+	cmd := exec.Command(s.binary, s.commandLine()...)
+	cmd.Dir, cmd.Stdout, cmd.Stderr = s.dir, log, log
+	return child.Start(cmd)
 }
 
 func (s *Server) commandLine() []string {

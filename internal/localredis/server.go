@@ -1,4 +1,8 @@
-package redistest
+// Package localredis starts real redis-server processes, each on a free loopback
+// port and in a directory of its own, does to them what happens to servers, and
+// ends them. On Linux the kernel kills a server when the process that started it
+// dies, in whatever way.
+package localredis
 
 import (
 	"errors"
@@ -8,8 +12,9 @@ import (
 	"os"
 	"strconv"
 	"sync"
-	"testing"
 	"time"
+
+	"github.com/leasehold-dev/leasehold/internal/child"
 )
 
 // patience bounds everything a server is waited for. It is only ever used up
@@ -21,14 +26,17 @@ type Options struct {
 	// Dir is the server's working directory; it must exist. Empty: one is
 	// made, and removed by Close.
 	Dir string
-	// Args are server settings, such as "--requirepass", "x".
+	// Args are server settings, such as "--requirepass", "x"; later ones win
+	// over the defaults (loopback only, no persistence).
 	Args []string
+	// Trouble, if not nil, is told every error that a method returns, but not
+	// those of Do.
+	Trouble func(error)
 }
 
 // Server is one redis-server process, or the place of one that was killed: its
 // address and its directory stay the same over restarts. All methods are safe
-// for concurrent use. Methods that return an error also fail the test, when
-// the server was started by one.
+// for concurrent use.
 type Server struct {
 	binary   string
 	port     int
@@ -36,10 +44,10 @@ type Server struct {
 	ownDir   bool
 	args     []string
 	password string
-	report   testing.TB // nil when launched without a test
+	trouble  func(error) // may be nil
 
 	mu     sync.Mutex
-	proc   *process // nil while down
+	proc   *child.Process // nil while down
 	closed bool
 }
 
@@ -49,9 +57,9 @@ func Launch(o Options) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Server{binary: binary, dir: o.Dir, args: o.Args, password: setting(o.Args, "--requirepass")}
+	s := &Server{binary: binary, dir: o.Dir, args: o.Args, password: setting(o.Args, "--requirepass"), trouble: o.Trouble}
 	if s.dir == "" {
-		if s.dir, err = os.MkdirTemp("", "redistest-"); err != nil {
+		if s.dir, err = os.MkdirTemp("", "leasehold-redis-"); err != nil {
 			return nil, err
 		}
 		s.ownDir = true
@@ -102,7 +110,7 @@ func (s *Server) PID() int {
 	if s.proc == nil {
 		return 0
 	}
-	return s.proc.cmd.Process.Pid
+	return s.proc.PID()
 }
 
 // Kill ends the server with SIGKILL and returns when it is gone and its port
@@ -115,7 +123,7 @@ func (s *Server) Kill() {
 
 func (s *Server) killLocked() {
 	if s.proc != nil {
-		s.proc.kill()
+		s.proc.Kill()
 		s.proc = nil
 	}
 }
@@ -128,7 +136,7 @@ func (s *Server) Stop() error {
 	if s.proc == nil {
 		return nil
 	}
-	err := s.proc.stop()
+	err := s.proc.End()
 	s.proc = nil
 	return s.failed("stop", err)
 }
@@ -168,9 +176,9 @@ func (s *Server) Freeze() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.proc == nil {
-		return s.failed("freeze", errDown)
+		return s.failed("freeze", ErrDown)
 	}
-	return s.failed("freeze", s.proc.freeze())
+	return s.failed("freeze", s.proc.Freeze())
 }
 
 // Thaw lets a frozen server go on (SIGCONT).
@@ -178,9 +186,9 @@ func (s *Server) Thaw() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.proc == nil {
-		return s.failed("thaw", errDown)
+		return s.failed("thaw", ErrDown)
 	}
-	return s.failed("thaw", s.proc.thaw())
+	return s.failed("thaw", s.proc.Thaw())
 }
 
 // Close kills the server for good and gives back what it used. Calling it
@@ -199,16 +207,17 @@ func (s *Server) Close() {
 	}
 }
 
-var errDown = errors.New("it is not running")
+// ErrDown: the server is not running.
+var ErrDown = errors.New("it is not running")
 
-// failed adds which server it was, and tells the test.
+// failed adds which server it was, and tells whoever wants to know.
 func (s *Server) failed(what string, err error) error {
 	if err == nil {
 		return nil
 	}
-	err = fmt.Errorf("redistest: %s the server at %s: %w", what, s.Addr(), err)
-	if s.report != nil {
-		s.report.Error(err)
+	err = fmt.Errorf("localredis: %s the server at %s: %w", what, s.Addr(), err)
+	if s.trouble != nil {
+		s.trouble(err)
 	}
 	return err
 }

@@ -1,4 +1,4 @@
-package redistest
+package localredis
 
 import (
 	"errors"
@@ -15,7 +15,7 @@ import (
 // could be given the server's own port and end up connected to itself.
 const firstPort, lastPort = 10000, 32000
 
-var errPortTaken = errors.New("redistest: the port is taken")
+var errPortTaken = errors.New("localredis: the port is taken")
 
 // taken are the ports of this process's servers, including those that are down.
 var taken = struct {
@@ -43,7 +43,7 @@ func pickPort() (int, error) {
 			return port, nil
 		}
 	}
-	return 0, fmt.Errorf("redistest: found no free port on 127.0.0.1 between %d and %d: %w", firstPort, lastPort, last)
+	return 0, fmt.Errorf("localredis: found no free port on 127.0.0.1 between %d and %d: %w", firstPort, lastPort, last)
 }
 
 func releasePort(port int) {

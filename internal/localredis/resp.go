@@ -1,4 +1,4 @@
-package redistest
+package localredis
 
 import (
 	"bufio"
@@ -7,10 +7,8 @@ import (
 	"fmt"
 	"io"
 	"net"
-	"slices"
 	"strconv"
 	"strings"
-	"testing"
 )
 
 // ReplyError is an error the server answered with.
@@ -29,7 +27,18 @@ func (None) String() string { return "(nil)" }
 // so what it sees is what is there. It blocks until the answer or the end of
 // ctx.
 func (s *Server) Do(ctx context.Context, args ...string) (any, error) {
-	conn, err := new(net.Dialer).DialContext(ctx, "tcp", s.Addr())
+	if s.password != "" {
+		return do(ctx, s.Addr(), []string{"AUTH", s.password}, args)
+	}
+	return do(ctx, s.Addr(), args)
+}
+
+// Do is Server.Do for any server without a password, at addr ("host:port").
+func Do(ctx context.Context, addr string, args ...string) (any, error) { return do(ctx, addr, args) }
+
+// do sends commands one after the other, and returns the last answer.
+func do(ctx context.Context, addr string, commands ...[]string) (v any, err error) {
+	conn, err := new(net.Dialer).DialContext(ctx, "tcp", addr)
 	if err != nil {
 		return nil, err
 	}
@@ -37,58 +46,27 @@ func (s *Server) Do(ctx context.Context, args ...string) (any, error) {
 	stop := context.AfterFunc(ctx, func() { conn.Close() })
 	defer stop()
 	r := bufio.NewReader(conn)
-	if s.password != "" {
-		if err := send(conn, "AUTH", s.password); err != nil {
+	for _, args := range commands {
+		if err = send(conn, args...); err == nil {
+			v, err = readReply(r)
+		}
+		if err != nil {
 			return nil, errors.Join(ctx.Err(), err)
 		}
-		if _, err := readReply(r); err != nil {
-			return nil, errors.Join(ctx.Err(), err)
-		}
-	}
-	if err := send(conn, args...); err != nil {
-		return nil, errors.Join(ctx.Err(), err)
-	}
-	v, err := readReply(r)
-	if err != nil {
-		return nil, errors.Join(ctx.Err(), err)
 	}
 	return v, nil
 }
 
-// Text is Do for a server that is up: the answer as text (numbers in decimal,
-// "(nil)" for None, one line per element of an array). An error fails the test
-// at once.
-func (s *Server) Text(t testing.TB, args ...string) string {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
-	defer cancel()
-	v, err := s.Do(ctx, args...)
-	if err != nil {
-		t.Fatalf("redistest: %s at %s: %v", strings.Join(args, " "), s.Addr(), err)
-	}
-	return text(v)
-}
-
-// Keys returns all keys of the server, sorted.
-func (s *Server) Keys(t testing.TB) []string {
-	t.Helper()
-	all := s.Text(t, "KEYS", "*")
-	if all == "" {
-		return nil
-	}
-	keys := strings.Split(all, "\n")
-	slices.Sort(keys)
-	return keys
-}
-
-func text(v any) string {
+// Text is an answer as text: numbers in decimal, "(nil)" for None, one line per
+// element of an array.
+func Text(v any) string {
 	all, ok := v.([]any)
 	if !ok {
 		return fmt.Sprint(v)
 	}
 	lines := make([]string, len(all))
 	for i := range all {
-		lines[i] = text(all[i])
+		lines[i] = Text(all[i])
 	}
 	return strings.Join(lines, "\n")
 }
@@ -110,7 +88,7 @@ func readReply(r *bufio.Reader) (any, error) {
 	}
 	line = strings.TrimRight(line, "\r\n")
 	if line == "" {
-		return nil, errors.New("redistest: the server answered with an empty line")
+		return nil, errors.New("localredis: the server answered with an empty line")
 	}
 	kind, rest := line[0], line[1:]
 	switch kind {
@@ -121,7 +99,7 @@ func readReply(r *bufio.Reader) (any, error) {
 	}
 	n, err := strconv.ParseInt(rest, 10, 64)
 	if err != nil {
-		return nil, fmt.Errorf("redistest: unreadable answer %q", line)
+		return nil, fmt.Errorf("localredis: unreadable answer %q", line)
 	}
 	switch kind {
 	case ':':
@@ -154,5 +132,5 @@ func readReply(r *bufio.Reader) (any, error) {
 		}
 		return all, nil
 	}
-	return nil, fmt.Errorf("redistest: unreadable answer %q", line)
+	return nil, fmt.Errorf("localredis: unreadable answer %q", line)
 }

@@ -1,4 +1,4 @@
-package redistest
+package localredis
 
 import (
 	"errors"
@@ -8,12 +8,12 @@ import (
 // binaries are the servers that will do, in order of preference.
 var binaries = []string{"redis-server", "valkey-server"}
 
-var errNoBinary = errors.New(`redistest: neither redis-server nor valkey-server is installed (or not in PATH), and these tests need a real one. Install it and run again:
+// ErrNotInstalled: there is no server to start. It says what to install.
+var ErrNotInstalled = errors.New(`neither redis-server nor valkey-server is installed (or not in PATH), and a real one is needed. Install it and run again:
 	Debian, Ubuntu   sudo apt-get install -y redis-server
 	Fedora           sudo dnf install -y redis    (or valkey)
 	Alpine           sudo apk add redis
-	macOS            brew install redis
-or run "make test", which does this where it can`)
+	macOS            brew install redis`)
 
 func findBinary() (string, error) {
 	for _, name := range binaries {
@@ -21,5 +21,5 @@ func findBinary() (string, error) {
 			return path, nil
 		}
 	}
-	return "", errNoBinary
+	return "", ErrNotInstalled
 }

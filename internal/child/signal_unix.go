@@ -1,6 +1,6 @@
 //go:build unix
 
-package redistest
+package child
 
 import (
 	"fmt"
@@ -9,14 +9,14 @@ import (
 )
 
 // terminate also wakes a frozen process, which would not see the signal.
-func (p *process) terminate() error {
+func (p *Process) terminate() error {
 	if err := p.cmd.Process.Signal(syscall.SIGTERM); err != nil {
 		return err
 	}
 	return p.cmd.Process.Signal(syscall.SIGCONT)
 }
 
-func (p *process) freeze() error {
+func (p *Process) freeze() error {
 	if err := p.cmd.Process.Signal(syscall.SIGSTOP); err != nil {
 		return err
 	}
@@ -29,4 +29,4 @@ func (p *process) freeze() error {
 	return nil
 }
 
-func (p *process) thaw() error { return p.cmd.Process.Signal(syscall.SIGCONT) }
+func (p *Process) thaw() error { return p.cmd.Process.Signal(syscall.SIGCONT) }

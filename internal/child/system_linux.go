@@ -1,4 +1,4 @@
-package redistest
+package child
 
 import (
 	"bytes"
@@ -7,8 +7,8 @@ import (
 	"syscall"
 )
 
-// sysProcAttr makes the kernel end the server when we die, and keeps it out of
-// our process group, so that a test may signal that group.
+// sysProcAttr makes the kernel end the process when we die, and keeps it out of
+// our process group, so that Ctrl-C is ours to handle.
 func sysProcAttr() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Setpgid: true}
 }
