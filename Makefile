@@ -11,12 +11,13 @@ BENCHTIME = 1s
 FUZZTIME  = 10s
 SEEDS     = 1000
 TORTURE   = 60s
+SEED      = 0
 PLATFORMS = darwin/arm64 windows/amd64 linux/386
 
 GO = go
 
 .DEFAULT_GOAL = help
-.PHONY: help test race lint fmt vuln bench fuzz cross explore sim torture redis
+.PHONY: help test race lint fmt vuln bench fuzz cross explore sim mutants torture redis
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -62,8 +63,14 @@ sim: ## run SEEDS seeds of the simulator
 	@dir=$$(mktemp -d); trap 'rm -rf "$$dir"' EXIT; $(GO) test -c -o "$$dir/sim" ./internal/sim && \
 		cd internal/sim && "$$dir/sim" -test.run '^TestSeeds$$' -test.timeout 12h -seeds=$(SEEDS)
 
-torture: redis ## hammer locks on real servers with real faults for TORTURE
-	$(GO) test ./internal/chaos -run '^TestTorture$$' -count 1 -timeout 60m -v -for $(TORTURE)
+mutants: ## take out one mechanism after the other: a checker must notice each
+	@dir=$$(mktemp -d); trap 'rm -rf "$$dir"' EXIT; $(GO) vet -tags mutants ./... && \
+		$(GO) test -tags mutants -c -o "$$dir/explore" ./internal/explore && (cd internal/explore && "$$dir/explore") && \
+		$(GO) test -tags mutants -c -o "$$dir/mutants" ./internal/mutants && cd internal/mutants && "$$dir/mutants"
+
+torture: redis ## hammer locks on real servers with real faults for TORTURE (SEED says which)
+	@dir=$$(mktemp -d); trap 'rm -rf "$$dir"' EXIT; $(GO) test -race -c -o "$$dir/chaos" ./internal/chaos && \
+		cd internal/chaos && "$$dir/chaos" -test.run '^TestTorture$$' -test.v -test.timeout 3h -for $(TORTURE) -seed $(SEED)
 
 redis:
 	@scripts/ensure-redis.sh

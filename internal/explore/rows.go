@@ -14,6 +14,10 @@ type Row struct {
 	Model Model
 	// Want is the property that must be found broken, 0 if all must hold.
 	Want Property
+	// Mutant is the mechanism whose absence breaks it, by the name that the
+	// simulator has for it too; empty where it is an assumption that does not
+	// hold, or nothing.
+	Mutant string
 }
 
 // plain nodes do what the scripts do, but draw tokens from 1: what holds
@@ -34,12 +38,17 @@ func Rows() []Row {
 	return []Row{
 		// How a token is agreed on.
 		{Name: "A1", What: "the token is the largest answer, and not written back", Off: []string{"confirm-token"},
-			Model: world(3, nil), Want: Tokens},
+			Model: world(3, nil), Want: Tokens, Mutant: "quorum-confirm-token"},
 		{Name: "A2", What: "the token is written back to any majority", Off: []string{"confirm-owned"},
 			Model: world(2, func(m *Model) {
 				m.Spread = 1
 				m.Rules.ConfirmAnywhere = true
-			}), Want: Tokens},
+			}), Want: Tokens, Mutant: "quorum-confirm-owned"},
+		{Name: "A2-node", What: "no clock at all; a node confirms though its lock has gone to another since",
+			Model: world(2, func(m *Model) {
+				m.NoTime, m.Check, m.Spread = true, Tokens, 1
+				m.Rules.ConfirmAnywhere = true
+			}), Want: Tokens, Mutant: "node-confirms-owner-only"},
 		{Name: "A3", What: "the token is written back to owned nodes: as shipped",
 			Model: world(3, func(m *Model) { m.Spread = 1 })},
 		{Name: "A3-every", What: "the same, smaller, with every event the machines can be told of",
@@ -57,13 +66,13 @@ func Rows() []Row {
 
 		// What a restart may forget.
 		{Name: "B1", What: "a node crashes without memory, no quarantine",
-			Model: world(2, func(m *Model) { m.Crashes, m.Check = 1, Mutex }), Want: Mutex},
+			Model: world(2, func(m *Model) { m.Crashes, m.Check = 1, Mutex }), Want: Mutex, Mutant: "quarantine"},
 		{Name: "B2", What: "quarantine as long as the TTL, two crashes, counters lost too",
 			Model: world(3, func(m *Model) { m.Crashes, m.Quarantine, m.Check = 2, 2, Mutex })},
 		{Name: "B2''", What: "quarantine one tick short",
-			Model: world(2, func(m *Model) { m.Crashes, m.Quarantine, m.Check = 1, 1, Mutex }), Want: Mutex},
+			Model: world(2, func(m *Model) { m.Crashes, m.Quarantine, m.Check = 1, 1, Mutex }), Want: Mutex, Mutant: "quarantine-long-enough"},
 		{Name: "B3", What: "quarantine as long as the TTL, the counter is lost",
-			Model: world(3, func(m *Model) { m.Crashes, m.Quarantine, m.Check = 1, 2, Tokens }), Want: Tokens},
+			Model: world(3, func(m *Model) { m.Crashes, m.Quarantine, m.Check = 1, 2, Tokens }), Want: Tokens, Mutant: "node-clock-floor"},
 		{Name: "R5", What: "quarantine, and counters that survive; renewals",
 			Model: world(3, func(m *Model) { m.Crashes, m.Quarantine, m.KeepCounter, m.Renewals = 2, 2, true, 1 })},
 		{Name: "B4", What: "lost counters are read back from peers during quarantine",
@@ -85,24 +94,24 @@ func Rows() []Row {
 		{Name: "C2", What: "a node loses a key and nobody notices",
 			Model: world(2, func(m *Model) { m.Losses, m.Check = 1, Mutex }), Want: Mutex},
 		{Name: "C3", What: "validity counts from the answer", Off: []string{"from-start"},
-			Model: world(2, func(m *Model) { m.Check = Mutex }), Want: Mutex},
+			Model: world(2, func(m *Model) { m.Check = Mutex }), Want: Mutex, Mutant: "lease-from-start"},
 
 		{Name: "C4", What: "half of the nodes count as a majority", Off: []string{"over-half"},
-			Model: world(2, func(m *Model) { m.Check = Mutex }), Want: Mutex},
+			Model: world(2, func(m *Model) { m.Check = Mutex }), Want: Mutex, Mutant: "quorum-over-half"},
 
 		// Owners and releases.
 		{Name: "D1", What: "a client uses one owner value for all its attempts",
-			Model: world(3, func(m *Model) { m.ReuseOwner, m.TTL, m.Check = true, 1, Mutex }), Want: Mutex},
+			Model: world(3, func(m *Model) { m.ReuseOwner, m.TTL, m.Check = true, 1, Mutex }), Want: Mutex, Mutant: "client-owner-per-attempt"},
 		{Name: "D2", What: "a new owner value for every attempt",
 			Model: world(4, nil)},
 		{Name: "Z1", What: "an acquire arrives after its release, no tombstones",
-			Model: world(2, func(m *Model) { m.Check, m.MaxDelay, m.Rules.NoTombs = Orphans, 1, true }), Want: Orphans},
+			Model: world(2, func(m *Model) { m.Check, m.MaxDelay, m.Rules.NoTombs = Orphans, 1, true }), Want: Orphans, Mutant: "node-tombstones"},
 		{Name: "Z1-node", What: "a release does not ask for a tombstone where the acquire may be under way", Off: []string{"bury-doubtful"},
-			Model: world(2, func(m *Model) { m.Check, m.MaxDelay = Orphans, 1 }), Want: Orphans},
+			Model: world(2, func(m *Model) { m.Check, m.MaxDelay = Orphans, 1 }), Want: Orphans, Mutant: "quorum-bury-doubtful"},
 		{Name: "Z1-doubt", What: "an acquire of unknown outcome is taken for failed", Off: []string{"doubt-unknown"},
-			Model: world(2, func(m *Model) { m.Check, m.MaxDelay = Orphans, 1 }), Want: Orphans},
+			Model: world(2, func(m *Model) { m.Check, m.MaxDelay = Orphans, 1 }), Want: Orphans, Mutant: "quorum-doubt-unknown"},
 		{Name: "Z1-lost", What: "what a lost attempt got is kept", Off: []string{"clean-up-lost"},
-			Model: world(2, func(m *Model) { m.Check, m.MaxDelay = Orphans, 1 }), Want: Orphans},
+			Model: world(2, func(m *Model) { m.Check, m.MaxDelay = Orphans, 1 }), Want: Orphans, Mutant: "quorum-clean-up-lost"},
 		{Name: "Z2", What: "with tombstones, and no request longer under way than they last",
 			Model: world(2, func(m *Model) { m.Check, m.MaxDelay = Orphans, 1 })},
 		{Name: "Z3", What: "a request is under way for longer than a tombstone lasts",
@@ -110,7 +119,7 @@ func Rows() []Row {
 
 		// Renewals.
 		{Name: "E1", What: "a renewal counts even if the old validity has ended", Off: []string{"renew-in-time"},
-			Model: world(2, func(m *Model) { m.Renewals = 1 }), Want: Renewals},
+			Model: world(2, func(m *Model) { m.Renewals = 1 }), Want: Renewals, Mutant: "lease-renew-in-time"},
 		{Name: "E1-order", What: "the same on connections that keep the order of messages", Off: []string{"renew-in-time"},
 			Model: world(2, func(m *Model) { m.Renewals, m.InOrder = 1, true }), Want: Renewals},
 		{Name: "E4", What: "the same, and extending takes the lock if it is free", Off: []string{"renew-in-time"},
@@ -126,9 +135,9 @@ func Rows() []Row {
 		{Name: "E5-orphan", What: "extending takes the lock if it is free: after its release, too",
 			Model: world(2, func(m *Model) {
 				m.Renewals, m.Check, m.MaxDelay, m.Rules.ExtendCreates = 1, Orphans, 1, true
-			}), Want: Orphans},
+			}), Want: Orphans, Mutant: "node-never-creates"},
 		{Name: "E2", What: "the last extension says when a lease ends, and may ask for less",
-			Model: world(2, func(m *Model) { m.Renewals, m.ShortRenewals, m.Check, m.Rules.ExpiryShrinks = 1, true, Mutex, true }), Want: Mutex},
+			Model: world(2, func(m *Model) { m.Renewals, m.ShortRenewals, m.Check, m.Rules.ExpiryShrinks = 1, true, Mutex, true }), Want: Mutex, Mutant: "node-never-shortens"},
 		{Name: "E3", What: "extending takes the larger end",
 			Model: world(3, func(m *Model) { m.Renewals, m.ShortRenewals = 2, true })},
 	}

@@ -24,6 +24,9 @@ type Result struct {
 type Limits struct {
 	States  int // it is given up at the end of the level that reaches so many
 	Workers int
+	// Level is called after each step away from the beginning, with the states
+	// known so far and those from which it goes on.
+	Level func(depth, states, frontier int)
 }
 
 // chunk is some encoded states, each behind its ref.
@@ -84,6 +87,9 @@ func Search(m Model, lim Limits) Result {
 		}
 		wg.Wait()
 		r.Depth++
+		if lim.Level != nil {
+			lim.Level(r.Depth, s.seen.len(), s.goOn())
+		}
 	}
 	r.Found, r.States = s.found, s.seen.len()
 	r.Complete = s.found == 0 && len(s.frontier) == 0
@@ -93,6 +99,14 @@ func Search(m Model, lim Limits) Result {
 	}
 	r.Took = time.Since(began)
 	return r
+}
+
+// goOn is how many states have not been expanded yet.
+func (s *search) goOn() (states int) {
+	for _, c := range s.frontier {
+		states += len(c.refs)
+	}
+	return states
 }
 
 // worker expands states, one chunk after the other.

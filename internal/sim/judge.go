@@ -118,8 +118,12 @@ func (j *judge) look() {
 	}
 	j.goneOn = j.goneOn[:0]
 	for _, c := range j.claims {
-		if c.k.c.running() && !c.over && c.ended() {
+		switch {
+		case !c.k.c.running() || c.over:
+		case c.ended():
 			j.ends(c)
+		case c.maxHold > 0 && j.w.now()-c.at > c.maxHold && !j.drowsy(c) && j.w.now() >= c.k.c.goneOn+time.Millisecond:
+			j.wrong(Answers, "%s is held for %v, longer than the %v it was to be", j.name(c), j.w.now()-c.at, c.maxHold)
 		}
 	}
 	j.claims = slices.DeleteFunc(j.claims, func(c *claim) bool { return c.over })

@@ -10,6 +10,7 @@ import (
 	"os"
 	"runtime"
 	"slices"
+	"time"
 
 	"github.com/leasehold-dev/leasehold/internal/explore"
 )
@@ -27,7 +28,7 @@ func main() {
 			fmt.Fprintf(os.Stderr, "explore: %s needs %q switched off: build with -tags mutants\n", row.Name, row.Off)
 			os.Exit(2)
 		}
-		r := explore.Search(row.Model, explore.Limits{Workers: runtime.GOMAXPROCS(0), States: *states})
+		r := explore.Search(row.Model, explore.Limits{Workers: runtime.GOMAXPROCS(0), States: *states, Level: progress(row.Name)})
 		explore.Switch()
 		verdict := "as expected"
 		switch {
@@ -49,5 +50,16 @@ func main() {
 	fmt.Printf("%d runs, %d as expected\n", runs, expected)
 	if expected != runs {
 		os.Exit(1)
+	}
+}
+
+// progress tells on stderr, now and then, how far a long search is.
+func progress(name string) func(depth, states, frontier int) {
+	last := time.Now()
+	return func(depth, states, frontier int) {
+		if time.Since(last) > 20*time.Second {
+			last = time.Now()
+			fmt.Fprintf(os.Stderr, "%s: %d states, depth %d, %d to go on from\n", name, states, depth, frontier)
+		}
 	}
 }

@@ -1,0 +1,92 @@
+package explore
+
+import (
+	"slices"
+	"strings"
+	"testing"
+)
+
+// fewer makes a world small enough for the test suite.
+func fewer(m *Model) {
+	m.Attempts, m.Spread, m.Renewals, m.Crashes = 2, 0, min(m.Renewals, 1), min(m.Crashes, 1)
+}
+
+func asIs(*Model) {}
+
+// suite are the rows that the test suite runs, and how it makes them smaller.
+// The whole set is run by cmd/explore. Rows that switch off a mechanism of the
+// production code are run in the checkers' build only.
+var suite = map[string]func(*Model){
+	"A1": asIs,
+	"A2": asIs,
+	"A3": func(m *Model) {
+		fewer(m)
+		m.Spread = 1
+	},
+	"A3-twice":   func(m *Model) { m.Twice = 1 },
+	"A3-propose": fewer,
+	"R2":         fewer,
+	"B1":         asIs,
+	"B2":         fewer,
+	"B2''":       asIs,
+	"R5":         fewer,
+	"B5":         fewer,
+	"C1":         asIs,
+	"C2":         asIs,
+	"C3":         asIs,
+	"C4":         asIs,
+	"D2":         fewer,
+	"Z1":         asIs,
+	"Z1-node":    asIs,
+	"Z1-doubt":   asIs,
+	"Z1-lost":    asIs,
+	"Z2":         asIs,
+	"Z3":         asIs,
+	"E1":         asIs,
+	"E1-order":   asIs,
+	"M3":         fewer,
+	"M3-twice":   func(m *Model) { m.Renewals, m.Twice = 1, 1 },
+	"E5":         func(m *Model) { m.Renewals = 1 },
+	"E5-orphan":  asIs,
+	"E2":         asIs,
+	"E3":         fewer,
+}
+
+// Every world comes to its verdict: what holds, holds in every state there is,
+// and what must break is found broken.
+func TestVerdicts(t *testing.T) {
+	for _, row := range Rows() {
+		shrink := suite[row.Name]
+		if shrink == nil {
+			continue
+		}
+		if len(row.Off) > 0 && !Switch(row.Off...) {
+			continue // another build runs it
+		}
+		t.Run(row.Name, func(t *testing.T) {
+			defer Switch()
+			m := row.Model
+			shrink(&m)
+			r := Search(m, Limits{Workers: 2})
+			t.Logf("%v: %d states, depth %d, %v", r.Found, r.States, r.Depth, r.Took)
+			if r.Found != row.Want {
+				t.Errorf("%s: found %v, want %v\n%s", row.What, r.Found, row.Want, strings.Join(r.Trace, "\n"))
+			}
+			if r.Found == 0 && !r.Complete {
+				t.Error("not every state was visited")
+			}
+			if r.Found != 0 && (len(r.Trace) < 2 || !strings.Contains(r.Trace[len(r.Trace)-1], r.Found.String())) {
+				t.Errorf("the trace does not end in %v:\n%s", r.Found, strings.Join(r.Trace, "\n"))
+			}
+		})
+	}
+}
+
+// The list above names rows that exist.
+func TestSuiteNamesRows(t *testing.T) {
+	for name := range suite {
+		if !slices.ContainsFunc(Rows(), func(r Row) bool { return r.Name == name }) {
+			t.Errorf("there is no row %q", name)
+		}
+	}
+}

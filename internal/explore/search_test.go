@@ -1,0 +1,153 @@
+package explore
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/leasehold-dev/leasehold/internal/quorum"
+)
+
+// exact visits the same states as Search, one after the other and by their
+// encodings instead of fingerprints of them.
+func exact(t *testing.T, m Model) (states map[string]bool, depth int, w *walker) {
+	t.Helper()
+	w = newWalker(&m, newMachines(&m))
+	states = map[string]bool{}
+	var level []string
+	visit := func(st state) {
+		w.canonical(&st)
+		code := string(m.encode(&st, nil))
+		if !states[code] {
+			states[code] = true
+			level = append(level, code)
+		}
+	}
+	for _, st := range m.initial() {
+		visit(st)
+	}
+	for len(level) > 0 {
+		now := level
+		level = nil
+		depth++
+		for _, code := range now {
+			var st state
+			if rest := m.decode([]byte(code), &st); len(rest) != 0 {
+				t.Fatalf("%d bytes of a state were not decoded", len(rest))
+			}
+			if again := string(m.encode(&st, nil)); again != code {
+				t.Fatalf("a state is not itself after decoding:\n%x\n%x", code, again)
+			}
+			for _, mv := range w.moves(&st, nil) {
+				next := st
+				if w.apply(&next, mv); w.broken != 0 {
+					t.Fatalf("%v", w.broken)
+				}
+				visit(next)
+			}
+		}
+	}
+	return states, depth, w
+}
+
+// Small worlds with much in them, of which nothing breaks.
+var sound = map[string]Model{
+	"renewals":  world(2, func(m *Model) { m.Renewals = 1 }),
+	"no time":   world(2, func(m *Model) { m.NoTime, m.Nodes, m.Check = true, 2, Tokens }),
+	"orphans":   world(1, func(m *Model) { m.Check, m.MaxDelay = Orphans, 1 }),
+	"crash":     world(2, func(m *Model) { m.Crashes, m.Quarantine, m.Reread, m.Nodes, m.Check = 1, 2, RereadAfter, 2, Mutex }),
+	"one owner": world(2, func(m *Model) { m.ReuseOwner, m.TTL = true, 1 }),
+	"every":     world(2, func(m *Model) { m.EveryEvent, m.TTL, m.Nodes = true, 1, 2 }),
+	"five":      world(1, func(m *Model) { m.Nodes, m.Twice = 5, 1 }),
+	"clocks":    func() Model { m := floor(1, 1, 1); m.Nodes = 2; return m }(),
+}
+
+// Fingerprints, workers and numbered machines lose no state and add none.
+func TestSearchVisitsEveryState(t *testing.T) {
+	for name, m := range sound {
+		t.Run(name, func(t *testing.T) {
+			states, depth, _ := exact(t, m)
+			r := Search(m, Limits{Workers: 2})
+			if !r.Complete || r.States != len(states) || r.Depth != depth {
+				t.Errorf("complete is %v, %d states, depth %d; there are %d, depth %d", r.Complete, r.States, r.Depth, len(states), depth)
+			}
+			t.Logf("%d states", r.States)
+		})
+	}
+}
+
+// Renaming the nodes and the attempts of a state leads to the same canonical
+// state, up to what canonical does not recognise; and permuting what led to a
+// machine gives one that sends the same to the permuted nodes.
+func TestNodesAreAlike(t *testing.T) {
+	m := sound["renewals"]
+	m.Spread = 1
+	_, _, w := exact(t, m)
+	turns := turnings(m.Nodes)
+	if len(turns) != 6 {
+		t.Fatalf("%d permutations of three nodes", len(turns))
+	}
+	checked := 0
+	for key, step := range w.attemptSteps {
+		if key.event.Kind == quorum.Tick || key.event.Kind == quorum.Cancel {
+			continue
+		}
+		checked++
+		for _, to := range turns {
+			e := key.event
+			e.Node = turned(e, to)
+			other := w.stepAttempt(w.turnAttempt(key.id, to), e, key.age)
+			if other.next != w.turnAttempt(step.next, to) {
+				t.Fatalf("%v: an attempt is not the same with its nodes permuted", key.event)
+			}
+			sends := slices.Clone(step.sends)
+			for i := range sends {
+				sends[i].Node = int(to[sends[i].Node])
+			}
+			byNode := func(a, b quorum.Send) int { return a.Node - b.Node }
+			slices.SortFunc(sends, byNode)
+			theirs := slices.Clone(other.sends)
+			slices.SortFunc(theirs, byNode)
+			if !slices.Equal(sends, theirs) {
+				t.Fatalf("%v: sends %v, and permuted %v", key.event, sends, theirs)
+			}
+		}
+	}
+	if checked < 100 {
+		t.Errorf("only %d steps were looked at", checked)
+	}
+}
+
+// Leaving out events, forgetting and renaming change no verdict, and find a
+// violation after as many steps as the search that does none of it.
+func TestShortcutsChangeNoVerdict(t *testing.T) {
+	two := func(change func(*Model)) Model {
+		m := world(2, change)
+		m.Nodes, m.TTL = 2, 1
+		return m
+	}
+	for _, c := range []struct {
+		name string
+		m    Model
+		want Property
+	}{
+		{"what holds", two(func(m *Model) {}), 0},
+		{"what breaks", two(func(m *Model) { m.Crashes, m.Check = 2, Mutex }), Mutex},
+		{"what leaves orphans", two(func(m *Model) { m.Check, m.Rules.NoTombs = Orphans, true }), Orphans},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			m := c.m
+			with := Search(m, Limits{Workers: 2})
+			for _, do := range []struct{ plain, every bool }{{true, false}, {false, true}, {true, true}} {
+				m.Plain, m.EveryEvent = do.plain, do.every
+				r := Search(m, Limits{Workers: 2})
+				t.Logf("plain %v, every event %v: %v, %d states, depth %d, %v", do.plain, do.every, r.Found, r.States, r.Depth, r.Took)
+				if r.Found != c.want || with.Found != c.want || r.Complete != with.Complete {
+					t.Errorf("plain %v, every event %v: found %v, with shortcuts %v, want %v", do.plain, do.every, r.Found, with.Found, c.want)
+				}
+				if c.want != 0 && r.Depth > with.Depth+2 { // a step that shortcuts take along
+					t.Errorf("plain %v, every event %v: depth %d, with shortcuts %d", do.plain, do.every, r.Depth, with.Depth)
+				}
+			}
+		})
+	}
+}

@@ -1,0 +1,40 @@
+//go:build mutants
+
+package explore
+
+import (
+	"flag"
+	"os"
+	"strings"
+	"testing"
+)
+
+var rewrite = flag.Bool("rewrite", false, "write what TestTrace is told to its file")
+
+// A violation is told so that a person can follow it: the renewal that is too
+// late, step by step.
+func TestTrace(t *testing.T) {
+	for _, row := range Rows() {
+		if row.Name != "E1" {
+			continue
+		}
+		if !Switch(row.Off...) {
+			t.Fatalf("can not switch %q off", row.Off)
+		}
+		defer Switch()
+		told := strings.Join(Search(row.Model, Limits{Workers: 1}).Trace, "\n") + "\n"
+		const file = "testdata/E1.txt"
+		if *rewrite {
+			if err := os.WriteFile(file, []byte(told), 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+		want, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if told != string(want) {
+			t.Errorf("told is\n%s\nand %s has\n%s", told, file, want)
+		}
+	}
+}
