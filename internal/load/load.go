@@ -1,0 +1,142 @@
+// Package load locks and unlocks as fast as it can, and measures it: how many
+// times a second, how long each took, what it cost this process. What a lock is
+// it knows from a two-method interface, so that locks of any kind are measured
+// by the same code.
+package load
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// Pair is one goroutine's own lock, which nobody else asks for. Its methods are
+// called in turn, from one goroutine at a time.
+type Pair interface {
+	// Lock blocks until it holds the lock, or fails.
+	Lock(ctx context.Context) error
+	// Unlock is called after each Lock that did not fail.
+	Unlock(ctx context.Context) error
+}
+
+// Result is what one Run has measured. One operation is a lock and an unlock.
+type Result struct {
+	Goroutines int
+	Elapsed    time.Duration // until the last goroutine had finished its operation
+	Operations uint64        // those that did not fail
+	Errors     uint64        // operations that failed
+	Err        error         // the first of them
+	Lock       Histogram
+	Unlock     Histogram
+	// What this process used meanwhile, everything in it together.
+	CPU    time.Duration // user and system
+	Allocs uint64
+	Bytes  uint64 // allocated, not held
+}
+
+// errorPause keeps locks that fail at once from being asked for in a busy loop.
+const errorPause = time.Millisecond
+
+// Run has every pair locked and unlocked over and over for d, each by a
+// goroutine of its own, and blocks until all of them have finished the
+// operation they are at. When ctx ends earlier, so does Run; an operation that
+// fails because of it is not counted.
+//
+// Garbage of the time before is collected first, so that a run does not pay for
+// the one before it.
+func Run(ctx context.Context, pairs []Pair, d time.Duration) Result {
+	workers := make([]worker, len(pairs))
+	var over atomic.Bool
+	ready, done := sync.WaitGroup{}, sync.WaitGroup{}
+	start := make(chan struct{})
+	ready.Add(len(pairs))
+	for i, p := range pairs {
+		done.Go(func() {
+			ready.Done()
+			<-start
+			workers[i].run(ctx, p, &over)
+		})
+	}
+	ready.Wait()
+	runtime.GC()
+	before := usageNow()
+	began := time.Now()
+	timer := time.AfterFunc(d, func() { over.Store(true) })
+	close(start)
+	done.Wait()
+	timer.Stop()
+	elapsed := time.Since(began)
+	r := Result{Goroutines: len(pairs), Elapsed: elapsed}
+	r.CPU, r.Allocs, r.Bytes = usageNow().since(before)
+	for i := range workers {
+		r.add(&workers[i])
+	}
+	return r
+}
+
+// worker is one goroutine's part of a run.
+type worker struct {
+	operations, errors uint64
+	err                error
+	lock, unlock       Histogram
+	_                  [64]byte // what two workers write shares no cache line
+}
+
+func (w *worker) run(ctx context.Context, p Pair, over *atomic.Bool) {
+	for !over.Load() && ctx.Err() == nil {
+		start := time.Now()
+		if err := p.Lock(ctx); err != nil {
+			w.failed(ctx, fmt.Errorf("lock: %w", err))
+			continue
+		}
+		locked := time.Now()
+		if err := p.Unlock(ctx); err != nil {
+			w.failed(ctx, fmt.Errorf("unlock: %w", err))
+			continue
+		}
+		w.lock.add(locked.Sub(start))
+		w.unlock.add(time.Since(locked))
+		w.operations++
+	}
+}
+
+func (w *worker) failed(ctx context.Context, err error) {
+	if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
+		return
+	}
+	w.errors++
+	if w.err == nil {
+		w.err = err
+	}
+	time.Sleep(errorPause)
+}
+
+func (r *Result) add(w *worker) {
+	r.Operations += w.operations
+	r.Errors += w.errors
+	if r.Err == nil {
+		r.Err = w.err
+	}
+	r.Lock.merge(&w.lock)
+	r.Unlock.merge(&w.unlock)
+}
+
+// PerSecond is the throughput.
+func (r Result) PerSecond() float64 {
+	if r.Elapsed <= 0 {
+		return 0
+	}
+	return float64(r.Operations) / r.Elapsed.Seconds()
+}
+
+// PerOperation divides by the operations; 0 when there were none.
+func (r Result) PerOperation(x float64) float64 {
+	if r.Operations == 0 {
+		return 0
+	}
+	return x / float64(r.Operations)
+}
