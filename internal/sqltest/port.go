@@ -1,0 +1,27 @@
+package sqltest
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"net"
+)
+
+// freePort finds a port nobody listens on, below the range out of which systems
+// number outgoing connections: out of it, any client could take the port before
+// the server does. Another server may still be quicker; that shows when ours
+// starts.
+func freePort() (int, error) {
+	const first, last = 10000, 32000
+	var taken error
+	for range 200 {
+		port := first + rand.IntN(last-first)
+		l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port))
+		if err != nil {
+			taken = err
+			continue
+		}
+		l.Close()
+		return port, nil
+	}
+	return 0, fmt.Errorf("no free port on 127.0.0.1 between %d and %d: %w", first, last, taken)
+}

@@ -1,0 +1,149 @@
+// Package sqltest starts real PostgreSQL and MariaDB servers for tests, each on
+// a free loopback port, with an empty database in a directory of its own, and
+// ends them. It is test equipment: only test files import it. It brings no
+// driver.
+//
+// Starting one takes seconds, so a test binary starts one of each at most, in
+// TestMain. On Linux the kernel ends a server when the process that started it
+// dies, in whatever way.
+package sqltest
+
+import (
+	"crypto/rand"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+)
+
+// patience bounds everything a server is waited for. It is only ever used up
+// when something is broken.
+const patience = 60 * time.Second
+
+// Server is a running database server.
+type Server struct {
+	// Addr is "127.0.0.1:port".
+	Addr string
+	// User may do everything; it needs the Password.
+	User, Password string
+	// Database is empty.
+	Database string
+
+	dir  string
+	proc *process
+}
+
+// engine is how to run one kind of server.
+type engine struct {
+	name    string
+	install string   // what to install, for people
+	account []string // whom it may run as where we are root, first choice first
+	// prepare makes the files of a database in s.dir.
+	prepare func(s *Server, run func(program string, args ...string) error) error
+	// command is the program and its arguments, to listen on that port.
+	command func(s *Server, port int) (string, []string, error)
+	ready   string // what it prints when it listens
+	taken   string // what it prints when the port is in use
+	end     os.Signal
+}
+
+// launch starts a server and waits until it listens.
+func (e engine) launch() (*Server, error) {
+	dir, err := os.MkdirTemp("", "sqltest-")
+	if err != nil {
+		return nil, err
+	}
+	s := &Server{User: "tester", Password: rand.Text(), Database: "guarded", dir: dir}
+	if err := e.start(s); err != nil {
+		s.Close()
+		return nil, fmt.Errorf("sqltest: %s: %w", e.name, err)
+	}
+	return s, nil
+}
+
+func (e engine) start(s *Server) error {
+	as, err := account(e.account)
+	if err != nil {
+		return err
+	}
+	if err := as.own(s.dir); err != nil {
+		return err
+	}
+	err = e.prepare(s, func(program string, args ...string) error {
+		p, err := as.run(program, args, s.dir, filepath.Join(s.dir, "prepare.log"))
+		if err != nil {
+			return err
+		}
+		select {
+		case <-p.done:
+		case <-time.After(patience):
+			p.end(os.Kill)
+			return fmt.Errorf("%s took more than %v:\n%s", program, patience, p.log())
+		}
+		if p.err != nil {
+			return fmt.Errorf("%s: %w\n%s", program, p.err, p.log())
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	for try := range 20 {
+		port, err := freePort()
+		if err != nil {
+			return err
+		}
+		program, args, err := e.command(s, port)
+		if err != nil {
+			return err
+		}
+		p, err := as.run(program, args, s.dir, filepath.Join(s.dir, fmt.Sprintf("server-%d.log", try)))
+		if err != nil {
+			return err
+		}
+		p.stop = e.end
+		s.proc, s.Addr = p, fmt.Sprintf("127.0.0.1:%d", port)
+		err = e.await(p)
+		if err == nil || !strings.Contains(p.log(), e.taken) {
+			return err
+		}
+	}
+	return fmt.Errorf("found no port that stayed free")
+}
+
+// await waits until the server says that it listens. What it says is read from
+// a file that nobody else writes: somebody else's server on the port can not
+// pass for it.
+func (e engine) await(p *process) error {
+	poll := time.NewTicker(5 * time.Millisecond)
+	defer poll.Stop()
+	for end := time.Now().Add(patience); time.Now().Before(end); {
+		if strings.Contains(p.log(), e.ready) {
+			return nil
+		}
+		select {
+		case <-p.done:
+			return fmt.Errorf("it ended at once (%v):\n%s", p.err, p.log())
+		case <-poll.C:
+		}
+	}
+	p.end(os.Kill)
+	return fmt.Errorf("it does not listen after %v:\n%s", patience, p.log())
+}
+
+// Log is what the server has written.
+func (s *Server) Log() string {
+	if s.proc == nil {
+		return ""
+	}
+	return s.proc.log()
+}
+
+// Close ends the server and removes its files. A second call does nothing.
+func (s *Server) Close() {
+	if s.proc != nil {
+		s.proc.end(s.proc.stop)
+	}
+	os.RemoveAll(s.dir)
+}

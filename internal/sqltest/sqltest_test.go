@@ -1,0 +1,52 @@
+package sqltest
+
+import (
+	"io"
+	"net"
+	"os"
+	"strings"
+	"testing"
+	"time"
+)
+
+// Both say something to whoever connects (PostgreSQL when asked), and are
+// gone, with all their files, after Close.
+func TestServersComeAndGo(t *testing.T) {
+	for name, launch := range map[string]func() (*Server, error){"PostgreSQL": LaunchPostgreSQL, "MariaDB": LaunchMariaDB} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s, err := launch()
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer s.Close()
+			conn, err := net.Dial("tcp", s.Addr)
+			if err != nil {
+				t.Fatalf("%v\n%s", err, s.Log())
+			}
+			defer conn.Close()
+			conn.SetDeadline(time.Now().Add(patience))
+			if name == "PostgreSQL" {
+				conn.Write([]byte{0, 0, 0, 8, 4, 210, 22, 47}) // SSLRequest
+			}
+			if _, err := io.ReadFull(conn, make([]byte, 1)); err != nil {
+				t.Errorf("it does not answer: %v\n%s", err, s.Log())
+			}
+			s.Close()
+			s.Close()
+			if _, err := net.Dial("tcp", s.Addr); err == nil {
+				t.Error("it still listens after Close")
+			}
+			if _, err := os.Stat(s.dir); !os.IsNotExist(err) {
+				t.Errorf("its files: %v, want them gone", err)
+			}
+		})
+	}
+}
+
+func TestMissingProgramSaysWhatToInstall(t *testing.T) {
+	_, err := engine{install: "apt-get install x"}.find([]string{"no-such-program"}, t.TempDir())
+	if err == nil || !strings.Contains(err.Error(), "apt-get install x") || !strings.Contains(err.Error(), "no-such-program") {
+		t.Errorf("%v", err)
+	}
+}

@@ -1,0 +1,51 @@
+package sqltest
+
+import (
+	"fmt"
+	"os"
+	osuser "os/user"
+	"strconv"
+	"strings"
+	"syscall"
+)
+
+// user is whom a server runs as: nil is whoever we are.
+type user struct{ cred *syscall.Credential }
+
+// account finds whom to run as. Database servers refuse to run as root.
+func account(names []string) (user, error) {
+	if os.Getuid() != 0 {
+		return user{}, nil
+	}
+	for _, name := range names {
+		u, err := osuser.Lookup(name)
+		if err != nil {
+			continue
+		}
+		uid, err := strconv.ParseUint(u.Uid, 10, 32)
+		if err != nil {
+			return user{}, err
+		}
+		gid, err := strconv.ParseUint(u.Gid, 10, 32)
+		if err != nil {
+			return user{}, err
+		}
+		return user{&syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}}, nil
+	}
+	return user{}, fmt.Errorf("it does not run as root, and there is no user %s: run the tests as another user", strings.Join(names, " or "))
+}
+
+// own gives a file to the user.
+func (u user) own(path string) error {
+	if u.cred == nil {
+		return nil
+	}
+	return os.Chown(path, int(u.cred.Uid), int(u.cred.Gid))
+}
+
+// attr makes the kernel end the process when we die, and keeps it out of our
+// process group, so that a test may signal that group. SIGQUIT, because a
+// PostgreSQL that is killed leaves shared memory behind.
+func (u user) attr() *syscall.SysProcAttr {
+	return &syscall.SysProcAttr{Credential: u.cred, Pdeathsig: syscall.SIGQUIT, Setpgid: true}
+}

@@ -1,0 +1,23 @@
+//go:build !linux
+
+package sqltest
+
+import (
+	"errors"
+	"os"
+	"syscall"
+)
+
+// user is whom a server runs as: whoever we are.
+type user struct{}
+
+func account([]string) (user, error) {
+	if os.Getuid() == 0 {
+		return user{}, errors.New("it does not run as root: run the tests as another user")
+	}
+	return user{}, nil
+}
+
+func (user) own(string) error { return nil }
+
+func (user) attr() *syscall.SysProcAttr { return nil }
