@@ -27,7 +27,7 @@ var project = rules{
 		{"internal/validity"},
 		{"internal/clock"},
 		{"fence"},
-		{"internal/faultproxy", "internal/redistest", "internal/layering", "internal/endtoend"},
+		{"internal/faultproxy", "internal/redistest", "internal/sqltest", "internal/layering", "internal/endtoend"},
 		{"internal/localredis"},
 		{"internal/child"},
 	},
@@ -36,7 +36,7 @@ var project = rules{
 	equipment: []string{
 		"internal/sim", "internal/chaos", "internal/explore", "internal/explore/cmd/explore", "internal/mutants",
 		"internal/differential",
-		"store/storetest", "internal/redistest", "internal/layering", "internal/endtoend",
+		"store/storetest", "internal/redistest", "internal/sqltest", "internal/layering", "internal/endtoend",
 	},
 
 	// What a package may know of ours, where "everything below" is too much.
