@@ -64,8 +64,8 @@ func TestReadmeCommands(t *testing.T) {
 		}
 	}
 	blocks := regexp.MustCompile("(?s)<!-- run(?:: redis)? -->\n```sh\n(.*?)```").FindAllSubmatch(text, -1)
-	if len(blocks) != 3 {
-		t.Errorf("%d blocks to run in the README, want 3", len(blocks))
+	if len(blocks) != 4 {
+		t.Errorf("%d blocks to run in the README, want 4", len(blocks))
 	}
 	for _, b := range blocks {
 		c := exec.Command("sh", "-eu", "-c", string(b[1]))

@@ -23,7 +23,7 @@ func FuzzArgs(f *testing.F) {
 		"run\nn\n--ttl=100ms\n--grace=50ms\n--\nx", "run\nn\n--max-hold=0\n--\nx", "run\nn\n-E256\n--\nx", "run\nn\n--ttl=9223372036854775808ns\n--\nx",
 		"ls\n--json\npre", "ls\na\nb", "show\nx\n--exit-code", "show", "version\n--json", "help\nrun", "help\nno", "--help", "-h", "",
 		"--store\nredis://u:pw@h\nls", "--store=file:/x?shared=true\nls", "--store=hunter2\nls", "--store=reddis://:pw@h\nls", "--store=file:%zz\nls", "--store=\nls",
-		"completion\nbash", "completion\nno", "lab", "no-such-command\n-x", "run\n\n--\nx", "--\nrun", "run\n--purpose\n--\nx\n--\ny", "-\x00", "--store-file\n/dev/zero\nls",
+		"completion\nbash", "completion\nno", "lab", "lab\nrun\nall", "lab\nrun\nx", "no-such-command\n-x", "run\n\n--\nx", "--\nrun", "run\n--purpose\n--\nx\n--\ny", "-\x00", "--store-file\n/dev/zero\nls",
 	} {
 		f.Add(args)
 	}
@@ -57,7 +57,7 @@ func FuzzArgs(f *testing.F) {
 		if !asked.Flags().Changed("store-file") { // files are not read here
 			where(t, p, asked)
 		}
-		if asked.Name() == "run" {
+		if asked.CommandPath() == "leasehold run" {
 			accepted(t, args)
 		}
 	})

@@ -20,21 +20,6 @@ import (
 // codeViolation: a promise was seen broken.
 const codeViolation = 1
 
-// labCommand is the parent of what tries things out.
-func (p *program) labCommand() *cobra.Command {
-	c := &cobra.Command{
-		Use:     "lab",
-		Short:   "Put a store to the test",
-		Long:    `Puts a store to the test, and leasehold with it.`,
-		Example: `  leasehold lab torture --store redis://a,b,c --for 1m`,
-		RunE: func(c *cobra.Command, args []string) error {
-			return usage(c, "say what to do: torture")
-		},
-	}
-	c.AddCommand(p.tortureCommand(), p.tortureWorkerCommand())
-	return c
-}
-
 // tortureFlags are those of "lab torture".
 type tortureFlags struct {
 	dur    time.Duration

@@ -28,7 +28,7 @@ type resource struct {
 func (s *stage) resource(guarded bool) *resource {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	s.check(err)
-	r := &resource{s: s, addr: l.Addr().String(), guarded: guarded, heard: map[fence.Token]bool{}}
+	r := &resource{s: s, addr: l.Addr().String(), guarded: guarded && !s.config.unguarded, heard: map[fence.Token]bool{}}
 	r.url = "http://" + r.addr
 	server := &http.Server{Handler: r}
 	var done sync.WaitGroup
@@ -61,11 +61,12 @@ func (r *resource) write(value string, token fence.Token) bool {
 		r.s.does("resource", "is %s", value)
 		return true
 	}
-	if token.Stale(r.highest) {
+	highest, err := fence.Admit("resource", r.highest, token)
+	if err != nil {
 		r.s.does("resource", "refuses what was %s: token %v is older than %v", value, token, r.highest)
 		return false
 	}
-	r.highest, r.value = token, value
+	r.highest, r.value = highest, value
 	r.s.does("resource", "is %s, token %v", value, token)
 	return true
 }

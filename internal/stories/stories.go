@@ -59,6 +59,8 @@ type Config struct {
 	Command func() *exec.Cmd
 	// Tell is told every event as it happens, one at a time. Nil: nobody is.
 	Tell func(Event)
+
+	unguarded bool // for tests: resources do not look at tokens
 }
 
 // All are the stories, from the simplest to the subtlest.
