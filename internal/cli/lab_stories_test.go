@@ -75,21 +75,9 @@ func TestStoryCommands(t *testing.T) {
 			t.Errorf("%s%v, %+v", line, err, v)
 		}
 	}
-	if left := clientsLeft(); len(left) > 0 {
+	if left := processesLeft("story-client"); len(left) > 0 {
 		t.Errorf("processes are left: %q", left)
 	}
-}
-
-// clientsLeft are the client processes that run, as far as the system says.
-func clientsLeft() (left []string) {
-	all, _ := filepath.Glob("/proc/[0-9]*/cmdline")
-	for _, path := range all {
-		line, _ := os.ReadFile(path)
-		if strings.HasPrefix(string(line), binary+"\x00lab\x00story-client") {
-			left = append(left, path)
-		}
-	}
-	return left
 }
 
 func TestLabRunTellsTheStory(t *testing.T) {
@@ -145,7 +133,7 @@ func TestLabRunCutShort(t *testing.T) {
 	p.says(&p.out, "SETNX lock A")
 	p.signal(syscall.SIGINT)
 	p.wants(128 + int(syscall.SIGINT))
-	if left := clientsLeft(); len(left) > 0 {
+	if left := processesLeft("story-client"); len(left) > 0 {
 		t.Errorf("processes are left: %q", left)
 	}
 }

@@ -22,12 +22,14 @@ func lastLineOf(s string) string {
 	return lines[len(lines)-1]
 }
 
-// workersLeft are the worker processes that run, as far as the system says.
-func workersLeft() (left []string) {
+func workersLeft() []string { return processesLeft("torture-worker") }
+
+// processesLeft are the processes of "lab" that run, as far as the system says.
+func processesLeft(command string) (left []string) {
 	all, _ := filepath.Glob("/proc/[0-9]*/cmdline")
 	for _, path := range all {
 		line, _ := os.ReadFile(path)
-		if strings.HasPrefix(string(line), binary+"\x00lab\x00torture-worker") {
+		if strings.HasPrefix(string(line), binary+"\x00lab\x00"+command) {
 			left = append(left, path)
 		}
 	}

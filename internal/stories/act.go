@@ -73,12 +73,22 @@ func Act(in io.Reader, out io.Writer) error {
 		r, err := p.do(o)
 		r.Took = time.Since(began)
 		if err != nil {
-			r.Err, r.Busy = err.Error(), errors.Is(err, leasehold.ErrBusy)
+			r.Err, r.Busy = words(err), errors.Is(err, leasehold.ErrBusy)
 		}
 		if err := reports.Encode(r); err != nil {
 			return err
 		}
 	}
+}
+
+// words is what a client says of an error: why a lease was lost, without what
+// each node said.
+func words(err error) string {
+	var lost *leasehold.LostError
+	if errors.As(err, &lost) {
+		return "the lease is lost: " + lost.Reason
+	}
+	return err.Error()
 }
 
 // player is the client process's side of an actor.

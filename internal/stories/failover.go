@@ -35,23 +35,7 @@ client B gets it too.`,
 			a.gets(terms{})
 			nodes[0].Kill()
 			s.happens("node 1", "dies (SIGKILL), and stays dead")
-			for range 4 {
-				s.pause(s.ttl/2, "renewals")
-				_, in := b.tries(terms{})
-				if still, why := a.holds(); !still {
-					a.says("has lost it: %s", why)
-					s.quickly(false)
-				}
-				if in {
-					return ending{Broken, "B got the lock while A could trust its lease."}
-				}
-			}
-			if why := a.releases(); why != "" {
-				s.fail("A can not give the lock back: %s", why)
-			}
-			a.says("was not disturbed, and gives the lock back")
-			b.gets(terms{})
-			return ending{Held, "A kept the lock for two TTLs with one server dead, and B got it from the others when A was done."}
+			return s.keeps(a, b, 2*s.ttl, "A kept the lock for two TTLs with one server dead, and B got it from the others when A was done.")
 		},
 	}, {
 		Design: "Leasehold over a master with a replica, against advice: no client can know that the replica forgot. The resource looks at tokens.",

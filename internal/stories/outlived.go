@@ -30,22 +30,28 @@ lock is free, finished or not, and another client starts.`,
 			a, b := s.enter("A").open(url), s.enter("B").open(url)
 			a.gets(terms{})
 			a.says("works, for three times the TTL of %v", s.ttl)
-			for end := time.Now().Add(3 * s.ttl); time.Now().Before(end); s.pause(s.ttl*2/5, "A's work") {
-				_, in := b.tries(terms{})
-				if still, why := a.holds(); !still {
-					a.says("has lost it: %s", why)
-					s.quickly(false) // it could not renew in time
-				}
-				if in {
-					return ending{Broken, "B got the lock while A could trust its lease."}
-				}
-			}
-			if why := a.releases(); why != "" {
-				s.fail("A can not give the lock back: %s", why)
-			}
-			a.says("is done, and gives the lock back")
-			b.gets(terms{})
-			return ending{Held, "A had the lock for as long as it worked, and B when A was done."}
+			return s.keeps(a, b, 3*s.ttl, "A had the lock for as long as it worked, and B when A was done.")
 		},
 	}},
+}
+
+// keeps is the end of a play in which a is to keep the lock for d although b
+// asks for it all the time, and b is to get it then.
+func (s *stage) keeps(a, b *actor, d time.Duration, words string) ending {
+	for end := time.Now().Add(d); time.Now().Before(end); s.pause(s.ttl*2/5, "A's work") {
+		_, in := b.tries(terms{})
+		if still, why := a.holds(); !still {
+			a.says("has lost it: %s", why)
+			s.quickly(false) // it could not renew in time
+		}
+		if in {
+			return ending{Broken, "B got the lock while A could trust its lease."}
+		}
+	}
+	if why := a.releases(); why != "" {
+		s.fail("A can not give the lock back: %s", why)
+	}
+	a.says("is done, and gives the lock back")
+	b.gets(terms{})
+	return ending{Held, words}
 }

@@ -1,7 +1,5 @@
 package stories
 
-import "github.com/leasehold-dev/leasehold/internal/localredis"
-
 var setnx = Story{
 	Name:  "setnx",
 	Title: "SETNX without a TTL: a dead holder keeps the lock for ever",
@@ -9,13 +7,7 @@ var setnx = Story{
 before it deletes the key, nobody else ever gets the lock.`,
 	Weak: Part{
 		Design: "SETNX to lock, DEL to unlock.",
-		play: func(s *stage) ending {
-			server := s.server()
-			a, b := s.enter("A"), s.enter("B")
-			a.redis(server.Addr(), "SETNX", lock, "A")
-			a.dies(" at work")
-			return neverFree(s, server, b)
-		},
+		play:   deadlock(" at work"),
 	},
 	Ours: []Part{{
 		Design: "Leasehold: the lock comes with a TTL, which the living renew.",
@@ -34,16 +26,23 @@ before it deletes the key, nobody else ever gets the lock.`,
 	}},
 }
 
-// neverFree has b ask for a lock whose holder is dead.
-func neverFree(s *stage, server *localredis.Server, b *actor) ending {
-	for range 3 {
-		if b.redis(server.Addr(), "SETNX", lock, "B") == "1" {
-			return ending{Held, "B got the lock."}
+// deadlock is a play in which the holder of SETNX dies, and another client asks
+// for the lock.
+func deadlock(when string) func(*stage) ending {
+	return func(s *stage) ending {
+		server := s.server()
+		a, b := s.enter("A"), s.enter("B")
+		a.redis(server.Addr(), "SETNX", lock, "A")
+		a.dies(when)
+		for range 3 {
+			if b.redis(server.Addr(), "SETNX", lock, "B") == "1" {
+				return ending{Held, "B got the lock."}
+			}
+			s.pause(s.ttl/4, "the next attempt")
 		}
-		s.pause(s.ttl/4, "the next attempt")
+		if left := b.redis(server.Addr(), "PTTL", lock); left != "-1" {
+			return ending{Held, "the lock will be free in " + left + " ms."}
+		}
+		return ending{Failed, "a deadlock. Its holder is dead, and -1 means that the key has no TTL: it stays for ever."}
 	}
-	if left := b.redis(server.Addr(), "PTTL", lock); left != "-1" {
-		return ending{Held, "the lock will be free in " + left + " ms."}
-	}
-	return ending{Failed, "a deadlock. Its holder is dead, and -1 means that the key has no TTL: it stays for ever."}
 }

@@ -9,13 +9,7 @@ var setnxExpire = Story{
 server fails between the two, the key is there without one.`,
 	Weak: Part{
 		Design: "SETNX to lock, then EXPIRE, so that the lock ends if its holder does.",
-		play: func(s *stage) ending {
-			server := s.server()
-			a, b := s.enter("A"), s.enter("B")
-			a.redis(server.Addr(), "SETNX", lock, "A")
-			a.dies(" before it sends EXPIRE lock 10")
-			return neverFree(s, server, b)
-		},
+		play:   deadlock(" before it sends EXPIRE lock 10"),
 	},
 	Ours: []Part{{
 		Design: "Leasehold: key, TTL and token are one atomic step on the server. The client is killed before it even hears the answer.",
