@@ -1,0 +1,134 @@
+package sqlguard
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/leasehold-dev/leasehold/fence"
+)
+
+// update is a compare-and-set on one row, and how to look why it did nothing.
+type update struct {
+	row      Row
+	sql      string
+	args     []any
+	look     string
+	lookArgs []any
+}
+
+// update puts the statements together. The column is set to value; condition,
+// if there is one, is a format for what has to be true of the column (first) and
+// the value (second).
+func (d Dialect) update(row Row, set string, args []any, value any, condition string) (update, error) {
+	err := errors.Join(d.check(), identifier(row.Table), identifier(row.Column))
+	for name := range row.Key {
+		err = errors.Join(err, identifier(name))
+	}
+	if len(row.Key) == 0 {
+		err = errors.Join(err, fmt.Errorf("%w: %s: no key: it would match every row", ErrInvalid, row))
+	}
+	if err != nil {
+		return update{}, err
+	}
+	u := update{row: row, args: slices.Clone(args)}
+	bind := func(to *[]any, v any) string {
+		*to = append(*to, v)
+		return d.mark(len(*to))
+	}
+	var b strings.Builder
+	b.WriteString("UPDATE " + row.Table + " SET ")
+	if set != "" {
+		b.WriteString(set + ", ")
+	}
+	// Set in every case: it is at once the new value, or already there.
+	b.WriteString(row.Column + " = " + bind(&u.args, value) + " WHERE ")
+	where := make([]string, 0, len(row.Key))
+	whereLook := make([]string, 0, len(row.Key))
+	for _, name := range slices.Sorted(maps.Keys(row.Key)) {
+		where = append(where, name+" = "+bind(&u.args, row.Key[name]))
+		whereLook = append(whereLook, name+" = "+bind(&u.lookArgs, row.Key[name]))
+	}
+	if condition != "" {
+		where = append(where, fmt.Sprintf(condition, row.Column, bind(&u.args, value)))
+	}
+	b.WriteString(strings.Join(where, " AND "))
+	u.sql = b.String()
+	u.look = "SELECT " + row.Column + " FROM " + row.Table + " WHERE " + strings.Join(whereLook, " AND ")
+	if d == MySQL {
+		u.look += " FOR UPDATE" // else a transaction reads its snapshot, not what stopped it
+	}
+	return u, nil
+}
+
+// run does the update. Where it changed no row, judge says of what stands in the
+// column whether it is what the update would leave there, or why it was refused.
+func (u update) run(ctx context.Context, db Execer, judge func(found any) (same bool, err error)) error {
+	seen := 0 // how often in a row the value was found there
+	for range 100 {
+		result, err := db.ExecContext(ctx, u.sql, u.args...)
+		if err != nil {
+			return fmt.Errorf("sqlguard: %s: %w", u.row, err)
+		}
+		switch n, err := result.RowsAffected(); {
+		case err != nil:
+			return fmt.Errorf("sqlguard: %s: the driver does not say how many rows an update changed, which is all it goes by: %w", u.row, err)
+		case n > 1:
+			return fmt.Errorf("sqlguard: the key of %s matches %d rows, and all were changed: it must match one", u.row, n)
+		case n == 1:
+			return nil
+		}
+		var found any
+		if err := db.QueryRowContext(ctx, u.look, u.lookArgs...).Scan(&found); err != nil {
+			return fmt.Errorf("sqlguard: %s: %w", u.row, err)
+		}
+		same, err := judge(found)
+		switch {
+		case err != nil:
+			return err
+		case !same:
+			seen = 0 // changed between the two statements; it may work now
+		case seen == 1:
+			// MySQL counts rows that an update matched and left as they were
+			// as none. Twice the same: it was there all the time.
+			return nil
+		default:
+			seen++
+		}
+	}
+	return fmt.Errorf("sqlguard: %s changes so fast that it is impossible to say what kept the update from it; nothing was written", u.row)
+}
+
+// asToken reads what a driver gives for a whole number.
+func asToken(v any) (fence.Token, error) {
+	switch v := v.(type) {
+	case nil:
+		return 0, nil
+	case int64:
+		if v >= 0 {
+			return fence.Token(v), nil
+		}
+	case uint64:
+		return fence.Token(v), nil
+	case []byte, string:
+		if text := asText(v); text != "0" {
+			return fence.Parse(text)
+		}
+		return 0, nil
+	}
+	return 0, fmt.Errorf("%w: %.40v (%T)", fence.ErrInvalid, v, v)
+}
+
+// asText reads what a driver gives for text.
+func asText(v any) string {
+	switch v := v.(type) {
+	case nil:
+		return ""
+	case []byte:
+		return string(v)
+	}
+	return fmt.Sprint(v)
+}

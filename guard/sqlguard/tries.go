@@ -1,0 +1,102 @@
+package sqlguard
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"strings"
+	"time"
+
+	"github.com/leasehold-dev/leasehold/fence"
+)
+
+// patience bounds how long conflicts are tried again, when the context does not.
+const patience = 10 * time.Second
+
+// tries says whether something is worth trying again.
+type tries struct {
+	end time.Time
+	n   int
+}
+
+func newTries() *tries { return &tries{end: time.Now().Add(patience)} }
+
+// worth waits a little and says true, if err is a conflict with somebody else
+// that may be gone by then.
+func (t *tries) worth(ctx context.Context, err error) bool {
+	if !conflict(err) || time.Now().After(t.end) {
+		return false
+	}
+	// Uneven, so that those who met once do not meet again.
+	const least, most = time.Millisecond, 50 * time.Millisecond
+	d := min(least<<min(t.n, 10), most)
+	t.n++
+	timer := time.NewTimer(d/2 + rand.N(d))
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// conflict says whether a database reports, by err, that somebody else was in
+// the way, and that nothing was done. We import no driver, so we ask errors for
+// what drivers have in common; where a driver gives nothing but text, we look
+// into that. An error we fail to recognise is returned instead of tried again.
+func conflict(err error) bool {
+	if errors.Is(err, fence.ErrStale) {
+		return false
+	}
+	// PostgreSQL: pgx and pq both have SQLState.
+	if e, ok := errors.AsType[interface {
+		error
+		SQLState() string
+	}](err); ok {
+		switch e.SQLState() {
+		case "40001", "40P01": // serialization failure, deadlock
+			return true
+		}
+		return false
+	}
+	// SQLite: modernc.org/sqlite has Code, the extended result code.
+	if e, ok := errors.AsType[interface {
+		error
+		Code() int
+	}](err); ok {
+		switch e.Code() & 0xff {
+		case 5, 6: // SQLITE_BUSY, SQLITE_LOCKED
+			return true
+		}
+		return false
+	}
+	for inner := err; inner != nil; inner = errors.Unwrap(inner) {
+		err = inner // without the names that we put around it
+	}
+	text := err.Error()
+	for _, known := range []string{
+		"Error 1213", // MySQL: deadlock
+		"Error 1205", // MySQL: lock wait timeout
+		"Error 1020", // MariaDB: record has changed since last read, its snapshot isolation
+		"database is locked",
+		"database table is locked",
+	} {
+		if strings.Contains(text, known) {
+			return true
+		}
+	}
+	return false
+}
+
+// refused says whether a failed commit is known to have done nothing.
+func refused(err error) bool {
+	if e, ok := errors.AsType[interface {
+		error
+		SQLState() string
+	}](err); ok {
+		// Transaction rollback, and constraints that are checked at the end.
+		return strings.HasPrefix(e.SQLState(), "40") && e.SQLState() != "40003" || strings.HasPrefix(e.SQLState(), "23")
+	}
+	return conflict(err)
+}
