@@ -9,6 +9,9 @@ COUNT     = 10
 BENCH     = .
 BENCHTIME = 1s
 FUZZTIME  = 10s
+# Set when the benchmarks are only looked at: the comparison with others is then
+# run only to see that it runs.
+SHORT     = $(if $(filter %ms,$(BENCHTIME)),-short)
 SEEDS     = 1000
 TORTURE   = 60s
 SEED      = 0
@@ -17,7 +20,7 @@ PLATFORMS = darwin/arm64 windows/amd64 linux/386
 GO = go
 
 .DEFAULT_GOAL = help
-.PHONY: help test race lint fmt vuln bench fuzz cross explore sim mutants torture redis
+.PHONY: help test race lint fmt vuln bench figures peers fuzz cross explore sim mutants torture redis
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -37,13 +40,21 @@ lint: ## check formatting, go vet, staticcheck, known vulnerabilities
 		echo "not formatted (make fmt does it):"; echo "$$unformatted"; exit 1; fi
 	$(GO) vet ./...
 	$(GO) run honnef.co/go/tools/cmd/staticcheck@$(STATICCHECK) ./...
+	cd bench && $(GO) vet ./... && $(GO) run honnef.co/go/tools/cmd/staticcheck@$(STATICCHECK) ./...
 	@scripts/govulncheck.sh $(GOVULNCHECK)
 
 fmt: ## format the code
 	gofmt -w .
 
-bench: redis ## run the benchmarks (quick look: BENCHTIME=10ms)
+bench: redis ## run the benchmarks, and others' locks beside ours (quick look: BENCHTIME=10ms)
 	$(GO) test -run '^$$' -bench '$(BENCH)' -benchtime $(BENCHTIME) -benchmem -timeout 30m $(PKG)
+ifeq ($(PKG),./...)
+	@$(if $(SHORT),,$(MAKE) --no-print-directory peers)
+	cd bench && $(GO) test ./... && $(GO) run . $(SHORT)
+endif
+
+figures: redis peers ## measure everything beside others again, for docs/performance.md
+	cd bench && $(GO) run . -out ../docs/performance -doc ../docs/performance.md
 
 fuzz: redis ## run every fuzz target for FUZZTIME
 	@scripts/fuzz.sh $(FUZZTIME)
@@ -74,3 +85,7 @@ torture: redis ## hammer locks on real servers with real faults for TORTURE (SEE
 
 redis:
 	@scripts/ensure-redis.sh
+
+peers:
+	@scripts/ensure-etcd.sh
+	@scripts/ensure-zookeeper.sh

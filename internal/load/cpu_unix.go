@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// cpuTime is the processor time of this process, user and system.
-func cpuTime() time.Duration {
+// CPUTime is the processor time of this process, user and system.
+func CPUTime() time.Duration {
 	var r syscall.Rusage
 	if syscall.Getrusage(syscall.RUSAGE_SELF, &r) != nil {
 		return 0

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// cpuTime is the processor time of this process, user and system.
-func cpuTime() time.Duration {
+// CPUTime is the processor time of this process, user and system.
+func CPUTime() time.Duration {
 	self, err := syscall.GetCurrentProcess()
 	if err != nil {
 		return 0

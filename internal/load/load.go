@@ -6,7 +6,6 @@ package load
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"runtime"
 	"sync"
@@ -26,10 +25,11 @@ type Pair interface {
 // Result is what one Run has measured. One operation is a lock and an unlock.
 type Result struct {
 	Goroutines int
-	Elapsed    time.Duration // until the last goroutine had finished its operation
+	Elapsed    time.Duration // until the last operation was finished
 	Operations uint64        // those that did not fail
 	Errors     uint64        // operations that failed
 	Err        error         // the first of them
+	Cut        int           // operations that only the end of the context has ended
 	Lock       Histogram
 	Unlock     Histogram
 	// What this process used meanwhile, everything in it together.
@@ -44,7 +44,7 @@ const errorPause = time.Millisecond
 // Run has every pair locked and unlocked over and over for d, each by a
 // goroutine of its own, and blocks until all of them have finished the
 // operation they are at. When ctx ends earlier, so does Run; an operation that
-// fails because of it is not counted.
+// fails because of it counts as cut, and nowhere else.
 //
 // Garbage of the time before is collected first, so that a run does not pay for
 // the one before it.
@@ -65,15 +65,18 @@ func Run(ctx context.Context, pairs []Pair, d time.Duration) Result {
 	runtime.GC()
 	before := usageNow()
 	began := time.Now()
+	for i := range workers {
+		workers[i].last = began
+	}
 	timer := time.AfterFunc(d, func() { over.Store(true) })
 	close(start)
 	done.Wait()
 	timer.Stop()
-	elapsed := time.Since(began)
-	r := Result{Goroutines: len(pairs), Elapsed: elapsed}
+	r := Result{Goroutines: len(pairs), Elapsed: min(time.Since(began), d)}
 	r.CPU, r.Allocs, r.Bytes = usageNow().since(before)
 	for i := range workers {
 		r.add(&workers[i])
+		r.Elapsed = max(r.Elapsed, workers[i].last.Sub(began))
 	}
 	return r
 }
@@ -82,6 +85,8 @@ func Run(ctx context.Context, pairs []Pair, d time.Duration) Result {
 type worker struct {
 	operations, errors uint64
 	err                error
+	cut                int
+	last               time.Time // when it finished an operation
 	lock, unlock       Histogram
 	_                  [64]byte // what two workers write shares no cache line
 }
@@ -98,17 +103,20 @@ func (w *worker) run(ctx context.Context, p Pair, over *atomic.Bool) {
 			w.failed(ctx, fmt.Errorf("unlock: %w", err))
 			continue
 		}
+		w.last = time.Now()
 		w.lock.add(locked.Sub(start))
-		w.unlock.add(time.Since(locked))
+		w.unlock.add(w.last.Sub(locked))
 		w.operations++
 	}
 }
 
 func (w *worker) failed(ctx context.Context, err error) {
-	if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
+	if ctx.Err() != nil {
+		w.cut++
 		return
 	}
 	w.errors++
+	w.last = time.Now()
 	if w.err == nil {
 		w.err = err
 	}
@@ -118,6 +126,7 @@ func (w *worker) failed(ctx context.Context, err error) {
 func (r *Result) add(w *worker) {
 	r.Operations += w.operations
 	r.Errors += w.errors
+	r.Cut += w.cut
 	if r.Err == nil {
 		r.Err = w.err
 	}

@@ -133,10 +133,11 @@ func TestRunTellsErrors(t *testing.T) {
 	}
 }
 
-// blocked waits for the end of its context.
-type blocked struct{}
+// blocked waits for the end of its context, after calling asked.
+type blocked struct{ asked func() }
 
-func (blocked) Lock(ctx context.Context) error {
+func (b blocked) Lock(ctx context.Context) error {
+	b.asked()
 	<-ctx.Done()
 	return ctx.Err()
 }
@@ -145,11 +146,18 @@ func (blocked) Unlock(context.Context) error { return nil }
 
 func TestRunEndsWithItsContext(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
-	var running, atOnce atomic.Int32
-	go cancel()
-	r := Run(ctx, []Pair{blocked{}, &counted{t: t, running: &running, atOnce: &atOnce}}, time.Hour)
-	if r.Errors != 0 || r.Elapsed > time.Minute {
-		t.Errorf("%d errors (%v) after %v", r.Errors, r.Err, r.Elapsed)
+	r := Run(ctx, []Pair{blocked{cancel}, &counted{t: t}}, time.Hour)
+	if r.Errors != 0 || r.Cut != 1 || r.Elapsed > time.Minute {
+		t.Errorf("%d errors (%v), %d cut, after %v", r.Errors, r.Err, r.Cut, r.Elapsed)
+	}
+}
+
+// One that hangs does not make the others look slow.
+func TestElapsedIsUntilTheLastOperation(t *testing.T) {
+	ctx, cancel := context.WithTimeout(t.Context(), 20*short)
+	defer cancel()
+	if r := Run(ctx, []Pair{blocked{func() {}}, &counted{t: t}}, short); r.Elapsed >= 20*short || r.Elapsed < short || r.Cut != 1 {
+		t.Errorf("elapsed %v, %d cut", r.Elapsed, r.Cut)
 	}
 }
 

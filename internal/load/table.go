@@ -25,7 +25,12 @@ type column struct {
 
 var columns = []column{
 	{"", func(r Row) string { return r.Name }},
-	{"GOROUTINES", func(r Row) string { return fmt.Sprint(r.Goroutines) }},
+	{"GOROUTINES", func(r Row) string {
+		if r.Goroutines == 0 {
+			return ""
+		}
+		return fmt.Sprint(r.Goroutines)
+	}},
 	{"LOCK+UNLOCK/S", func(r Row) string { return Thousands(r.PerSecond) }},
 	{"LOCK P50", func(r Row) string { return Micros(r.LockP50) }},
 	{"P99", func(r Row) string { return Micros(r.LockP99) }},

@@ -14,7 +14,7 @@ type usage struct {
 func usageNow() usage {
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
-	return usage{cpuTime(), m.Mallocs, m.TotalAlloc}
+	return usage{CPUTime(), m.Mallocs, m.TotalAlloc}
 }
 
 func (u usage) since(before usage) (cpu time.Duration, allocs, bytes uint64) {

@@ -1,0 +1,175 @@
+package cell
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"io"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/leasehold-dev/leasehold/bench/locks"
+	"github.com/leasehold-dev/leasehold/internal/load"
+	"github.com/leasehold-dev/leasehold/internal/redistest"
+)
+
+func addrs(servers []*redistest.Server) []string {
+	var all []string
+	for _, s := range servers {
+		all = append(all, s.Addr())
+	}
+	return all
+}
+
+// talk is a cell's life as its parent sees it.
+func talk(t *testing.T, s Spec) Outcome {
+	t.Helper()
+	inR, inW := io.Pipe()
+	outR, outW := io.Pipe()
+	ended := make(chan error, 1)
+	go func() {
+		ended <- Main(inR, outW)
+		outW.Close()
+	}()
+	if err := json.NewEncoder(inW).Encode(s); err != nil {
+		t.Fatal(err)
+	}
+	r := bufio.NewReader(outR)
+	line, err := r.ReadString('\n')
+	if err != nil {
+		t.Fatal(err)
+	}
+	if strings.TrimSpace(line) == Ready {
+		io.WriteString(inW, "go\n")
+		if line, err = r.ReadString('\n'); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var o Outcome
+	if err := json.Unmarshal([]byte(line), &o); err != nil {
+		t.Fatalf("%v: %s", err, line)
+	}
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+	return o
+}
+
+// What Redis implementations are said to have done, the servers have done.
+func TestMeasure(t *testing.T) {
+	servers := redistest.StartN(t, 5)
+	for _, k := range locks.All {
+		if k.Engine != locks.Redis {
+			continue
+		}
+		t.Run(k.Name, func(t *testing.T) {
+			a := addrs(servers)[:k.Nodes]
+			o := talk(t, Spec{Do: Measure, Kind: k.Name, Addrs: a, Probe: a, Goroutines: []int{2, 1}, Warm: 20 * time.Millisecond, For: 100 * time.Millisecond})
+			if o.Error != "" || len(o.Figures) != 2 {
+				t.Fatalf("%+v", o)
+			}
+			for i, f := range o.Figures {
+				if f.Goroutines != 2-i || f.Operations == 0 || f.Lock.P50 <= 0 || f.Unlock.P99 < f.Unlock.P50 || f.ClientCPU <= 0 || f.Allocs == 0 && k.Role != locks.Floor {
+					t.Errorf("%+v", f)
+				}
+				// At the very least one command to take and one to give back, on
+				// a majority of the servers.
+				if least := f.Operations * uint64(k.Nodes/2+1) * 2; f.Commands < least {
+					t.Errorf("%d commands for %d operations, the least is %d", f.Commands, f.Operations, least)
+				}
+			}
+		})
+	}
+}
+
+func TestCheckEveryRedisImplementation(t *testing.T) {
+	servers := redistest.StartN(t, 5)
+	for _, k := range locks.All {
+		if k.Engine == locks.Redis {
+			if o := talk(t, Spec{Do: Check, Kind: k.Name, Addrs: addrs(servers)[:k.Nodes]}); o.Error != "" {
+				t.Errorf("%s: %s", k.Name, o.Error)
+			}
+		}
+	}
+}
+
+func TestHeld(t *testing.T) {
+	servers := redistest.StartN(t, 3)
+	a := addrs(servers)
+	o := talk(t, Spec{Do: Held, Kind: "leasehold-5", Addrs: a, Probe: a, Leases: 500, TTL: 3 * time.Second, For: 2 * time.Second})
+	h := o.Held
+	if o.Error != "" || h == nil || h.Leases != 500 || h.Lost != 0 || h.Heap < 500*100 || h.ClientCPU <= 0 || h.Window < 2*time.Second {
+		t.Fatalf("%+v %+v", o, h)
+	}
+	// Each is renewed after a third of its TTL.
+	if h.Commands < 500*3 {
+		t.Errorf("%d commands renew %d leases on three servers", h.Commands, h.Leases)
+	}
+	if keys := servers[0].Keys(t); len(keys) < 500 {
+		t.Errorf("%d keys on a server", len(keys))
+	}
+}
+
+func TestTrouble(t *testing.T) {
+	for _, s := range []Spec{
+		{Do: Measure, Kind: "nothing"},
+		{Do: Measure, Kind: "leasehold-1", Addrs: []string{"127.0.0.1:1"}},
+		{Do: Measure, Kind: "floor-1", Addrs: []string{"127.0.0.1:1"}},
+		{Do: Held, Kind: "leasehold-1", Addrs: []string{"127.0.0.1:1"}},
+	} {
+		if o := talk(t, s); o.Error == "" {
+			t.Errorf("%+v: no error", s)
+		}
+	}
+}
+
+// everybody is a lock that anybody gets; nobody is one that nobody gets twice.
+type everybody struct{}
+
+func (everybody) Pair(string) load.Pair        { return everybody{} }
+func (everybody) Close()                       {}
+func (everybody) Lock(context.Context) error   { return nil }
+func (everybody) Unlock(context.Context) error { return nil }
+
+// waiting is a good lock that waits for longer than it is asked to.
+type waiting struct{ mu *sync.Mutex }
+
+func (w waiting) Pair(string) load.Pair        { return w }
+func (waiting) Close()                         {}
+func (w waiting) Lock(context.Context) error   { w.mu.Lock(); return nil }
+func (w waiting) Unlock(context.Context) error { w.mu.Unlock(); return nil }
+
+func TestExclusionIsSeen(t *testing.T) {
+	if err := exclusion(t.Context(), "a", everybody{}, everybody{}); err == nil {
+		t.Error("what anybody gets passes for a lock")
+	}
+	w := waiting{new(sync.Mutex)}
+	if err := exclusion(t.Context(), "a", w, w); err != nil {
+		t.Errorf("a mutex: %v", err)
+	}
+}
+
+func TestProbe(t *testing.T) {
+	s := redistest.Start(t)
+	spec := Spec{Probe: []string{s.Addr()}}
+	before, err := spec.probe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 7 {
+		s.Text(t, "PING")
+	}
+	after, err := spec.probe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if used := after.since(before); used.commands != 7 || used.cpu <= 0 {
+		t.Errorf("%+v, want 7 commands", used)
+	}
+	var u serverUse
+	if err := u.add("used_cpu_user:1.5\r\n"); err == nil {
+		t.Error("figures are missing, and it is not said")
+	}
+}

@@ -1,0 +1,91 @@
+package floor
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/sha1"
+	"encoding/hex"
+	"errors"
+	"strconv"
+
+	"github.com/leasehold-dev/leasehold/bench/resp"
+	"github.com/leasehold-dev/leasehold/internal/load"
+)
+
+const (
+	releaseScript = `if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('DEL', KEYS[1]) end return 0`
+	tokenScript   = `if redis.call('SET', KEYS[1], ARGV[1], 'NX', 'PX', ARGV[2]) then return redis.call('INCR', KEYS[2]) end return 0`
+	ttl           = "30000"
+)
+
+// Client locks on one or on a majority of several servers.
+type Client struct {
+	g      *group
+	tokens bool
+}
+
+// Open connects to the servers. With tokens, the acquiring script draws a number
+// from a counter, too.
+func Open(addrs []string, tokens bool) (*Client, error) {
+	g, err := dial(addrs, releaseScript, tokenScript)
+	if err != nil {
+		return nil, err
+	}
+	return &Client{g, tokens}, nil
+}
+
+// Close ends the connections.
+func (c *Client) Close() { c.g.close() }
+
+// Pair is a lock of that name.
+func (c *Client) Pair(name string) load.Pair {
+	return &pair{c: c, name: name, counter: "{" + name + "}:token", prefix: rand.Text()[:16], slot: newSlot()}
+}
+
+type pair struct {
+	c             *Client
+	name, counter string
+	prefix        string // with count, a value nobody else uses
+	count         uint64
+	value         []byte
+	command       []byte
+	slot          *slot
+}
+
+var errTaken = errors.New("taken")
+
+var releaseHash, tokenHash = hash(releaseScript), hash(tokenScript)
+
+func hash(script string) string {
+	h := sha1.Sum([]byte(script))
+	return hex.EncodeToString(h[:])
+}
+
+func (p *pair) Lock(context.Context) error {
+	p.count++
+	p.value = strconv.AppendUint(append(p.value[:0], p.prefix...), p.count, 36)
+	if p.c.tokens {
+		p.command = resp.AppendCommand(p.command[:0], "EVALSHA", tokenHash, "2", p.name, p.counter, string(p.value), ttl)
+	} else {
+		p.command = resp.AppendCommand(p.command[:0], "SET", p.name, string(p.value), "NX", "PX", ttl)
+	}
+	return p.do()
+}
+
+func (p *pair) Unlock(context.Context) error {
+	p.command = resp.AppendCommand(p.command[:0], "EVALSHA", releaseHash, "1", p.name, string(p.value))
+	return p.do()
+}
+
+func (p *pair) do() error {
+	p.c.g.do(p.command, p.slot.ask())
+	select {
+	case ok := <-p.slot.done:
+		if !ok {
+			return errTaken
+		}
+		return nil
+	case <-p.c.g.broken:
+		return p.c.g.err
+	}
+}

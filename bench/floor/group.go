@@ -1,0 +1,176 @@
+// Package floor is what locks on Redis cost when nothing is done but sending
+// the commands and counting the answers: written by hand, on one connection
+// for each server, without clean-up, time limits, renewal or anything else that
+// makes a lock safe to use. It is the measure for what does more.
+package floor
+
+import (
+	"bufio"
+	"errors"
+	"net"
+	"runtime"
+	"sync"
+
+	"github.com/leasehold-dev/leasehold/bench/resp"
+)
+
+// group is a connection to each of some servers, which are all sent the same.
+type group struct {
+	need  int // answers that decide
+	conns []*conn
+
+	mu       sync.Mutex
+	batch    []byte // what is to be sent next
+	calls    []call // who waits for the answers
+	spare    []byte
+	spares   []call
+	flushing bool          // somebody is sending
+	handed   chan struct{} // the sender is to go on
+	closed   bool
+
+	broken chan struct{} // closed when a connection has failed
+	once   sync.Once
+	err    error
+	ended  sync.WaitGroup
+}
+
+// conn is a connection and who waits for its answers, in order.
+type conn struct {
+	net.Conn
+	r *bufio.Reader
+
+	mu      sync.Mutex
+	waiting []call
+}
+
+var errClosed = errors.New("floor: closed")
+
+const bufferSize = 64 << 10
+
+// dial connects to the servers and has them learn the scripts.
+func dial(addrs []string, scripts ...string) (*group, error) {
+	g := &group{need: len(addrs)/2 + 1, handed: make(chan struct{}, 1), broken: make(chan struct{})}
+	for _, addr := range addrs {
+		c, err := net.Dial("tcp", addr)
+		if err != nil {
+			g.close()
+			return nil, err
+		}
+		g.conns = append(g.conns, &conn{Conn: c, r: bufio.NewReaderSize(c, bufferSize)})
+		for _, s := range scripts {
+			if _, err := resp.Ask(addr, "SCRIPT", "LOAD", s); err != nil {
+				g.close()
+				return nil, err
+			}
+		}
+	}
+	for _, c := range g.conns {
+		g.ended.Go(func() { g.read(c) })
+	}
+	g.ended.Go(g.send)
+	return g, nil
+}
+
+// do sends a command to all servers. The caller sends it by itself when nobody
+// is sending, which saves a wake-up; whatever has come together meanwhile is
+// left to the sender.
+func (g *group) do(command []byte, c call) {
+	g.mu.Lock()
+	g.batch = append(g.batch, command...)
+	g.calls = append(g.calls, c)
+	if g.flushing {
+		g.mu.Unlock()
+		return
+	}
+	g.flushing = true
+	g.mu.Unlock()
+	g.flush()
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if len(g.calls) > 0 {
+		g.handed <- struct{}{}
+		return
+	}
+	g.flushing = false
+}
+
+// send goes on sending where a caller has left off.
+func (g *group) send() {
+	for {
+		select {
+		case <-g.handed:
+		case <-g.broken:
+			return
+		}
+		for {
+			g.flush()
+			g.mu.Lock()
+			if len(g.calls) == 0 {
+				g.flushing = false
+				g.mu.Unlock()
+				break
+			}
+			g.mu.Unlock()
+		}
+	}
+}
+
+// flush sends what is there, after others that could run have put in theirs.
+func (g *group) flush() {
+	runtime.Gosched()
+	g.mu.Lock()
+	batch, calls := g.batch, g.calls
+	g.batch, g.calls = g.spare[:0], g.spares[:0]
+	g.mu.Unlock()
+	for _, c := range g.conns {
+		c.mu.Lock()
+		c.waiting = append(c.waiting, calls...)
+		c.mu.Unlock()
+		if _, err := c.Write(batch); err != nil {
+			g.fail(err)
+		}
+	}
+	g.mu.Lock()
+	g.spare, g.spares = batch, calls
+	g.mu.Unlock()
+}
+
+// read counts the answers of one server.
+func (g *group) read(c *conn) {
+	var mine []call
+	next := 0
+	for {
+		reply, err := resp.Read(c.r)
+		if err != nil {
+			g.fail(err)
+			return
+		}
+		if next == len(mine) {
+			c.mu.Lock()
+			mine, c.waiting = c.waiting, mine[:0]
+			c.mu.Unlock()
+			next = 0
+		}
+		if next == len(mine) {
+			g.fail(errors.New("floor: an answer that nobody waits for"))
+			return
+		}
+		mine[next].answer(reply, g.need, len(g.conns))
+		next++
+	}
+}
+
+func (g *group) fail(err error) {
+	g.once.Do(func() {
+		g.err = err
+		close(g.broken)
+	})
+}
+
+func (g *group) close() {
+	g.fail(errClosed)
+	for _, c := range g.conns {
+		c.Close()
+	}
+	g.ended.Wait()
+}

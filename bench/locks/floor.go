@@ -1,0 +1,19 @@
+package locks
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/leasehold-dev/leasehold/bench/floor"
+)
+
+// floorOf is SET NX PX and compare-and-delete by hand; with a token, the
+// acquiring script counts, too.
+func floorOf(n int, token bool) Kind {
+	k := Kind{Name: fmt.Sprintf("floor-%d", n), Label: "by hand, " + nodes(n), Role: Floor, Engine: Redis, Nodes: n}
+	if token {
+		k.Name, k.Label = fmt.Sprintf("floor-token-%d", n), "by hand with a counter, "+nodes(n)
+	}
+	k.Open = func(_ context.Context, addrs []string) (Client, error) { return floor.Open(addrs, token) }
+	return k
+}

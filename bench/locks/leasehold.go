@@ -1,0 +1,35 @@
+package locks
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	lh "github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/internal/load"
+	"github.com/leasehold-dev/leasehold/store/redis"
+)
+
+// leasehold is this library as it comes: tokens, renewal, deadlines.
+func leasehold(n int) Kind {
+	return Kind{
+		Name: fmt.Sprintf("leasehold-%d", n), Label: "Leasehold, " + nodes(n), Role: Ours, Engine: Redis, Nodes: n,
+		Open: func(ctx context.Context, addrs []string) (Client, error) {
+			st, locks, err := Leasehold(ctx, addrs)
+			if err != nil {
+				return nil, err
+			}
+			pair := func(name string) load.Pair { return load.OfLock(locks.Mutex(name).With(lh.LockOptions{TTL: TTL})) }
+			return client{pair, func() { st.Close() }}, nil
+		},
+	}
+}
+
+// Leasehold opens the store over those servers, and a client of it.
+func Leasehold(ctx context.Context, addrs []string) (*redis.Store, *lh.Client, error) {
+	st, err := redis.Open(ctx, []string{"redis://" + strings.Join(addrs, ",")}, nil)
+	if err != nil {
+		return nil, nil, err
+	}
+	return st, lh.New(st, nil), nil
+}

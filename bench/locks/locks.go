@@ -1,0 +1,87 @@
+// Package locks has every implementation that is measured, each in a file of
+// its own and used as its documentation says, with the settings it comes with.
+package locks
+
+import (
+	"context"
+	"time"
+
+	"github.com/leasehold-dev/leasehold/internal/load"
+)
+
+// TTL of all locks, so that what depends on it is the same for all.
+const TTL = 30 * time.Second
+
+// Engine is the kind of server a lock needs.
+type Engine string
+
+// The engines.
+const (
+	Redis     Engine = "redis"
+	Etcd      Engine = "etcd"
+	ZooKeeper Engine = "zookeeper"
+)
+
+// Role is what a measurement is compared as.
+type Role string
+
+// The roles.
+const (
+	Ours  Role = "ours"
+	Peer  Role = "peer"
+	Floor Role = "floor" // the same commands, and nothing else
+)
+
+// Kind is one implementation with its settings.
+type Kind struct {
+	Name   string // for flags and files
+	Label  string // for people
+	Role   Role
+	Engine Engine
+	Nodes  int    // servers it uses
+	Module string // whose version counts; empty for our own
+	Open   func(ctx context.Context, addrs []string) (Client, error)
+}
+
+// Client is what one process uses for all its locks.
+type Client interface {
+	// Pair is the lock of that name, for one goroutine.
+	Pair(name string) load.Pair
+	Close()
+}
+
+// All are the implementations, in the order they are shown.
+var All = []Kind{
+	leasehold(5), floorOf(5, true), floorOf(5, false),
+	redsyncRueidis(5, false), redsyncRueidis(5, true), redsyncGoredis(5, false), redsyncGoredis(5, true),
+	leasehold(1), floorOf(1, true), floorOf(1, false),
+	redsyncRueidis(1, false), redsyncGoredis(1, false), redislock,
+	rueidislockOf(1, false), rueidislockOf(1, true), rueidislockOf(2, false), rueidislockOf(2, true),
+	etcdMutex, zookeeperLock,
+}
+
+// Named finds a kind.
+func Named(name string) (Kind, bool) {
+	for _, k := range All {
+		if k.Name == name {
+			return k, true
+		}
+	}
+	return Kind{}, false
+}
+
+// client is a Client of two functions.
+type client struct {
+	pair  func(name string) load.Pair
+	close func()
+}
+
+func (c client) Pair(name string) load.Pair { return c.pair(name) }
+func (c client) Close()                     { c.close() }
+
+func nodes(n int) string {
+	if n == 1 {
+		return "1 node"
+	}
+	return string(rune('0'+n)) + " nodes"
+}

@@ -1,0 +1,43 @@
+package locks
+
+import (
+	"context"
+
+	"github.com/go-redsync/redsync/v4/redis"
+	pool "github.com/go-redsync/redsync/v4/redis/goredis/v9"
+	goredis "github.com/redis/go-redis/v9"
+)
+
+func redsyncGoredis(n int, failFast bool) Kind {
+	k := redsyncKind(n, failFast, "goredis")
+	k.Open = func(ctx context.Context, addrs []string) (Client, error) {
+		var clients []*goredis.Client
+		var pools []redis.Pool
+		closeAll := func() {
+			for _, c := range clients {
+				c.Close()
+			}
+		}
+		for _, addr := range addrs {
+			c, err := dialGoredis(ctx, addr)
+			if err != nil {
+				closeAll()
+				return nil, err
+			}
+			clients = append(clients, c)
+			pools = append(pools, pool.NewPool(c))
+		}
+		return redsyncClient(pools, failFast, closeAll), nil
+	}
+	return k
+}
+
+// dialGoredis connects at once: the driver would do it with the first command.
+func dialGoredis(ctx context.Context, addr string) (*goredis.Client, error) {
+	c := goredis.NewClient(&goredis.Options{Addr: addr})
+	if err := c.Ping(ctx).Err(); err != nil {
+		c.Close()
+		return nil, err
+	}
+	return c, nil
+}

@@ -1,0 +1,170 @@
+// Command bench measures Leasehold and its peers side by side: it starts
+// servers of its own, lets every implementation do the same, one after the
+// other and round by round, and compares the medians.
+//
+//	go run .                         everything, a quarter of an hour
+//	go run . -short                  half a minute, to see that it runs
+//	go run . -only 'leasehold|floor' what its name says
+//	go run . -read results/raw.json -doc ../docs/performance.md
+//	                                 show again what was measured before
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/leasehold-dev/leasehold/bench/cell"
+	"github.com/leasehold-dev/leasehold/bench/report"
+	"github.com/leasehold-dev/leasehold/bench/servers"
+)
+
+// settings are what the flags say.
+type settings struct {
+	only       *regexp.Regexp // names of implementations
+	scenarios  map[string]bool
+	goroutines []int
+	rounds     int
+	dur, warm  time.Duration
+	leases     int
+	spin       bool
+	short      bool
+	out, doc   string
+}
+
+func main() {
+	if len(os.Args) == 2 {
+		switch os.Args[1] {
+		case cell.Arg:
+			end(cell.Main(os.Stdin, os.Stdout))
+			return
+		case servers.SpinArg:
+			end(servers.Spin())
+			return
+		}
+	}
+	end(run())
+}
+
+func end(err error) {
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "bench:", err)
+		os.Exit(1)
+	}
+}
+
+func run() error {
+	s := settings{scenarios: map[string]bool{}}
+	only := flag.String("only", "", "measure the implementations whose names match this regular `expression`")
+	scenarios := flag.String("scenarios", "", "a `list` of healthy, awake, frozen, dead and held (default all; with -short healthy and held)")
+	goroutines := flag.String("goroutines", "1,16,256", "how many goroutines at once, a `list`")
+	flag.IntVar(&s.rounds, "rounds", 5, "how often each measurement is made")
+	flag.DurationVar(&s.dur, "for", time.Second, "how long each measurement takes")
+	flag.IntVar(&s.leases, "leases", 100_000, "how many leases to hold, to see what that costs")
+	flag.BoolVar(&s.spin, "spin", false, "keep the processors awake all the time, with spinners of idle priority")
+	flag.BoolVar(&s.short, "short", false, "only see that it runs: one short round, and no server that is not installed")
+	flag.StringVar(&s.out, "out", "", "write raw.json, figures.txt and throughput.svg into this `directory`")
+	flag.StringVar(&s.doc, "doc", "", "put the figures into this `document`")
+	read := flag.String("read", "", "measure nothing, show what is in this raw.json `file`")
+	flag.Parse()
+	if flag.NArg() > 0 {
+		return fmt.Errorf("unknown argument %q", flag.Arg(0))
+	}
+	if *read != "" {
+		r, err := report.Read(*read)
+		if err != nil {
+			return err
+		}
+		return s.show(r)
+	}
+	var err error
+	if s.only, err = regexp.Compile(*only); err != nil {
+		return err
+	}
+	if s.goroutines, err = numbers(*goroutines); err != nil {
+		return err
+	}
+	s.warm = s.dur / 4
+	if s.short {
+		s.rounds, s.dur, s.warm, s.leases = 1, 100*time.Millisecond, 30*time.Millisecond, min(s.leases, 3000)
+		if *scenarios == "" {
+			*scenarios = report.Healthy + "," + heldScenario
+		}
+	}
+	if *scenarios == "" {
+		*scenarios = strings.Join(allScenarios, ",")
+	}
+	for name := range strings.SplitSeq(*scenarios, ",") {
+		if !known(name) {
+			return fmt.Errorf("there is no scenario %q, only %s", name, strings.Join(allScenarios, ", "))
+		}
+		s.scenarios[name] = true
+	}
+	if s.rounds < 1 || s.dur < 10*time.Millisecond || s.leases < 1 {
+		return fmt.Errorf("%d rounds of %v with %d leases measure nothing", s.rounds, s.dur, s.leases)
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	r, err := measureAll(ctx, s)
+	if err != nil {
+		return err
+	}
+	return s.show(r)
+}
+
+func numbers(list string) ([]int, error) {
+	var all []int
+	for text := range strings.SplitSeq(list, ",") {
+		n, err := strconv.Atoi(text)
+		if err != nil || n < 1 {
+			return nil, fmt.Errorf("%q is no number of goroutines", text)
+		}
+		all = append(all, n)
+	}
+	return all, nil
+}
+
+// show prints the run and writes it where it was asked for.
+func (s settings) show(r *report.Run) error {
+	if err := report.Print(os.Stdout, r); err != nil {
+		return err
+	}
+	if s.out != "" {
+		if err := s.keep(r); err != nil {
+			return err
+		}
+	}
+	if s.doc != "" {
+		return report.Document(s.doc, r)
+	}
+	return nil
+}
+
+func (s settings) keep(r *report.Run) error {
+	if err := os.MkdirAll(s.out, 0o755); err != nil {
+		return err
+	}
+	if err := r.Write(filepath.Join(s.out, "raw.json")); err != nil {
+		return err
+	}
+	if err := os.WriteFile(filepath.Join(s.out, "throughput.svg"), []byte(report.Plot(r)), 0o644); err != nil {
+		return err
+	}
+	f, err := os.Create(filepath.Join(s.out, "figures.txt"))
+	if err != nil {
+		return err
+	}
+	if err := report.Print(f, r); err != nil {
+		f.Close()
+		return err
+	}
+	return f.Close()
+}

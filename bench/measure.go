@@ -1,0 +1,264 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/leasehold-dev/leasehold/bench/cell"
+	"github.com/leasehold-dev/leasehold/bench/locks"
+	"github.com/leasehold-dev/leasehold/bench/report"
+	"github.com/leasehold-dev/leasehold/bench/servers"
+	"github.com/leasehold-dev/leasehold/internal/load"
+)
+
+// bench is a run under way.
+type bench struct {
+	settings
+	kinds []locks.Kind
+	redis servers.Redis
+	etcd  *servers.Server
+	zoo   *servers.Server
+	run   *report.Run
+}
+
+// redisServers is how many there are: the most that any implementation uses.
+const redisServers = 5
+
+// measureAll starts the servers and measures all that was asked for.
+func measureAll(ctx context.Context, s settings) (*report.Run, error) {
+	b := &bench{settings: s, run: &report.Run{
+		Machine: report.ThisMachine(), Started: time.Now().UTC().Truncate(time.Second), Rounds: s.rounds, For: s.dur,
+		Spinning: s.spin, Short: s.short, LoadOff: report.LoadAverage(),
+	}}
+	b.kinds = filter(locks.All, func(k locks.Kind) bool { return s.only.MatchString(k.Name) })
+	if len(b.kinds) == 0 {
+		return nil, fmt.Errorf("no implementation has a name that matches %q", s.only)
+	}
+	defer b.stop()
+	if err := b.start(ctx); err != nil {
+		return nil, err
+	}
+	if s.spin {
+		spinners, err := servers.StartSpinners()
+		if err != nil {
+			return nil, err
+		}
+		defer spinners.Stop()
+	}
+	for _, k := range b.kinds {
+		if err := b.check(ctx, k); err != nil {
+			return nil, err
+		}
+	}
+	say("every implementation excludes")
+	for _, st := range b.plan(b.kinds) {
+		if err := b.step(ctx, st); err != nil {
+			return nil, err
+		}
+	}
+	if s.scenarios[heldScenario] {
+		if err := b.held(ctx); err != nil {
+			return nil, err
+		}
+	}
+	b.run.Took = time.Since(b.run.Started).Round(time.Second)
+	return b.run, nil
+}
+
+func say(format string, args ...any) { fmt.Fprintf(os.Stderr, format+"\n", args...) }
+
+// start starts the servers that are needed. In a short run, what is not
+// installed is left out, and said so.
+func (b *bench) start(ctx context.Context) (err error) {
+	b.run.Versions = moduleVersions(b.kinds)
+	if b.redis, err = servers.StartRedis(redisServers); err != nil {
+		return err
+	}
+	if b.run.Versions["redis-server"], err = b.redis.Version(); err != nil {
+		return err
+	}
+	for _, other := range []struct {
+		engine locks.Engine
+		at     **servers.Server
+		start  func(context.Context) (*servers.Server, error)
+	}{{locks.Etcd, &b.etcd, servers.StartEtcd}, {locks.ZooKeeper, &b.zoo, servers.StartZooKeeper}} {
+		if len(filter(b.kinds, func(k locks.Kind) bool { return k.Engine == other.engine })) == 0 {
+			continue
+		}
+		server, err := other.start(ctx)
+		var missing *servers.MissingError
+		switch {
+		case b.short && errors.As(err, &missing):
+			say("LEFT OUT: %v", err)
+			b.kinds = filter(b.kinds, func(k locks.Kind) bool { return k.Engine != other.engine })
+			continue
+		case err != nil:
+			return err
+		}
+		*other.at = server
+		b.run.Versions[string(other.engine)+" (server)"] = server.Version
+	}
+	return nil
+}
+
+func (b *bench) stop() {
+	b.redis.Close()
+	for _, s := range []*servers.Server{b.etcd, b.zoo} {
+		if s != nil {
+			s.Close()
+		}
+	}
+}
+
+// spec is what a cell has to know of the servers.
+func (b *bench) spec(do string, k locks.Kind) cell.Spec {
+	s := cell.Spec{Do: do, Kind: k.Name, Goroutines: b.goroutines, Warm: b.warm, For: b.dur, TTL: locks.TTL}
+	switch k.Engine {
+	case locks.Redis:
+		s.Addrs = b.redis.Addrs()[:k.Nodes]
+		s.Probe = s.Addrs
+	case locks.Etcd:
+		s.Addrs, s.PID = []string{b.etcd.Addr}, b.etcd.PID
+	case locks.ZooKeeper:
+		s.Addrs, s.PID = []string{b.zoo.Addr}, b.zoo.PID
+	}
+	return s
+}
+
+// check sees that what is to be measured is a lock.
+func (b *bench) check(ctx context.Context, k locks.Kind) error {
+	if err := b.redis.Empty(); err != nil {
+		return err
+	}
+	p, err := spawn(ctx, b.spec(cell.Check, k))
+	if err != nil {
+		return err
+	}
+	o, err := p.finish()
+	if err == nil && o.Error != "" {
+		err = errors.New(o.Error)
+	}
+	if err != nil {
+		return fmt.Errorf("%s: %w", k.Name, err)
+	}
+	return nil
+}
+
+// step makes all rounds of a scenario: in each, every implementation has its
+// turn, so that whatever disturbs the machine for a while disturbs them all.
+func (b *bench) step(ctx context.Context, st step) error {
+	if st.awake && !b.spin {
+		spinners, err := servers.StartSpinners()
+		if err != nil {
+			return err
+		}
+		defer spinners.Stop()
+	}
+	for round := range st.rounds {
+		for _, k := range st.kinds {
+			if err := b.turn(ctx, st, round, k); err != nil {
+				return err
+			}
+			if st.beside != nil && has(st.beside.kinds, k.Name) {
+				if err := b.turn(ctx, *st.beside, round, k); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// turn is one implementation's in one round.
+func (b *bench) turn(ctx context.Context, st step, round int, k locks.Kind) error {
+	if err := b.redis.Empty(); err != nil {
+		return err
+	}
+	s := b.spec(cell.Measure, k)
+	s.Goroutines = st.goroutines
+	if st.servers > 0 {
+		s.Addrs = s.Addrs[:st.servers]
+	}
+	s.Probe = nil
+	if k.Engine == locks.Redis {
+		s.Probe = s.Addrs[:len(s.Addrs)-st.faults.down()]
+	}
+	if st.faults == freezeOne {
+		s.For *= 3 // some make an operation in seconds only
+	}
+	p, err := spawn(ctx, s)
+	if err != nil {
+		return err
+	}
+	mended, err := b.befall(st.faults)
+	if err != nil {
+		p.end()
+		return err
+	}
+	o, err := p.finish()
+	if err := mended(); err != nil {
+		return err
+	}
+	if err := errors.Join(err, ctx.Err()); err != nil {
+		if ctx.Err() != nil || st.strict {
+			return fmt.Errorf("%s: %w", k.Name, err)
+		}
+		o.Error = err.Error()
+	}
+	if o.Error != "" && st.strict {
+		return fmt.Errorf("%s, %s: %s", st.scenario, k.Name, o.Error)
+	}
+	b.note(st, round, k, s, o)
+	return nil
+}
+
+// note keeps what was found and says it. Where nothing was, that is a result:
+// no operation within the time.
+func (b *bench) note(st step, round int, k locks.Kind, s cell.Spec, o cell.Outcome) {
+	for _, n := range s.Goroutines[len(o.Figures):] {
+		o.Figures = append(o.Figures, cell.Figures{Goroutines: n, Elapsed: s.For, Errors: 1, FirstError: o.Error})
+	}
+	var parts []string
+	for _, f := range o.Figures {
+		b.run.Cells = append(b.run.Cells, report.Cell{Scenario: st.scenario, Kind: k.Name, Round: round, Figures: f})
+		part := fmt.Sprintf("%d: %s/s", f.Goroutines, load.Thousands(float64(f.Operations)/f.Elapsed.Seconds()))
+		if f.Errors > 0 {
+			part += fmt.Sprintf(" (%d errors: %.60s)", f.Errors, f.FirstError)
+		}
+		parts = append(parts, part)
+	}
+	say("%s, round %d: %-28s %s", st.scenario, round+1, k.Name, strings.Join(parts, "  "))
+}
+
+// held measures what many leases cost that are just held. It takes one renewal
+// of each, at least, to see it.
+func (b *bench) held(ctx context.Context) error {
+	for _, k := range filter(b.kinds, func(k locks.Kind) bool { return k.Role == locks.Ours }) {
+		if err := b.redis.Empty(); err != nil {
+			return err
+		}
+		s := b.spec(cell.Held, k)
+		s.Leases, s.For = b.leases, s.TTL
+		if b.short {
+			s.TTL, s.For = 3*time.Second, 2*time.Second
+		}
+		p, err := spawn(ctx, s)
+		if err != nil {
+			return err
+		}
+		o, err := p.finish()
+		if err == nil && o.Error != "" {
+			err = errors.New(o.Error)
+		}
+		if err != nil {
+			return fmt.Errorf("%s leases of %s: %w", load.Thousands(float64(b.leases)), k.Name, err)
+		}
+		b.run.Held = append(b.run.Held, report.Held{Kind: k.Name, HeldFigures: *o.Held})
+		say("held by %s: %d leases", k.Name, o.Held.Leases)
+	}
+	return nil
+}

@@ -1,0 +1,88 @@
+package report
+
+import (
+	"bytes"
+	"fmt"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/leasehold-dev/leasehold/bench/locks"
+	"github.com/leasehold-dev/leasehold/internal/load"
+)
+
+// What is between these lines of the document is made anew by every run.
+const (
+	begin = "<!-- figures: made by \"make figures\", not by hand -->"
+	end   = "<!-- end of figures -->"
+)
+
+// Document puts the run into the document at path, whose other text stays.
+func Document(path string, r *Run) error {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return err
+	}
+	before, rest, ok := bytes.Cut(text, []byte(begin))
+	_, after, ended := bytes.Cut(rest, []byte(end))
+	if !ok || !ended {
+		return fmt.Errorf("%s has no place for figures: it needs a line %q and a line %q", path, begin, end)
+	}
+	var b bytes.Buffer
+	b.Write(before)
+	b.WriteString(begin + "\n\n")
+	b.WriteString(figures(r))
+	b.WriteString(end)
+	b.Write(after)
+	return os.WriteFile(path, b.Bytes(), 0o644)
+}
+
+func figures(r *Run) string {
+	m := mediansOf(r)
+	var b strings.Builder
+	fmt.Fprintf(&b, "Measured on %s, in %d rounds of %v for each measurement: %s. Load average before anything was started: %s (a machine of its own would have 0).\n\n",
+		r.Started.Format("2 January 2006"), r.Rounds, r.For, r.Machine, r.LoadOff)
+	b.WriteString("Versions: " + versions(r) + ".\n")
+	for _, t := range titles[:2] {
+		if table := ratioTable(m, t.scenario); len(table) > 1 {
+			fmt.Fprintf(&b, "\n### Ratios: %s\n\nIn brackets what is aimed at.\n\n%s", lower(t.title), markdownOf(table))
+		}
+	}
+	for _, t := range titles {
+		numbers := m.goroutines(t.scenario)
+		if len(numbers) == 0 {
+			continue
+		}
+		fmt.Fprintf(&b, "\n### %s\n", t.title)
+		for _, n := range numbers {
+			fmt.Fprintf(&b, "\n%s:\n\n", plural(n))
+			load.Markdown(&b, m.table(t.scenario, n, anyKind))
+		}
+	}
+	if len(r.Held) > 0 {
+		b.WriteString("\n### Leases that are just held\n\n")
+		for _, h := range r.Held {
+			fmt.Fprintf(&b, "- %s\n", heldLine(h))
+		}
+	}
+	b.WriteString("\n")
+	return b.String()
+}
+
+func lower(s string) string { return strings.ToLower(s[:1]) + s[1:] }
+
+func kindLabel(name string) string {
+	if k, ok := locks.Named(name); ok {
+		return k.Label
+	}
+	return name
+}
+
+func versions(r *Run) string {
+	var all []string
+	for _, name := range slices.Sorted(maps.Keys(r.Versions)) {
+		all = append(all, name+" "+r.Versions[name])
+	}
+	return strings.Join(all, ", ")
+}

@@ -1,0 +1,153 @@
+package report
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/leasehold-dev/leasehold/bench/locks"
+	"github.com/leasehold-dev/leasehold/internal/load"
+)
+
+// ratio is a figure that tells how we compare; it travels from one machine to
+// another where operations per second do not.
+type ratio struct {
+	what string
+	aim  map[int]float64 // by number of goroutines
+	most bool            // the aim is not to be exceeded; else it is to be reached
+	of   func(m medians, scenario string, goroutines int) (float64, bool)
+}
+
+// perSecond compares throughput with the best of others.
+func perSecond(ours string, others func(locks.Kind) bool) func(medians, string, int) (float64, bool) {
+	return func(m medians, scenario string, n int) (float64, bool) {
+		us, ok := m.rows[key{scenario, ours, n}]
+		best := best(m, scenario, n, others, func(r load.Row) float64 { return r.PerSecond })
+		return us.PerSecond / best, ok && best > 0
+	}
+}
+
+// cost compares what an operation costs the cheapest of others with what it
+// costs us.
+func cost(ours string, others func(locks.Kind) bool, of func(load.Row) float64) func(medians, string, int) (float64, bool) {
+	return func(m medians, scenario string, n int) (float64, bool) {
+		us, ok := m.rows[key{scenario, ours, n}]
+		inverse := best(m, scenario, n, others, func(r load.Row) float64 {
+			if of(r) <= 0 {
+				return 0
+			}
+			return 1 / of(r)
+		})
+		return 1 / inverse / of(us), ok && inverse > 0 && of(us) > 0
+	}
+}
+
+// best is the largest figure of those kinds.
+func best(m medians, scenario string, n int, which func(locks.Kind) bool, figure func(load.Row) float64) float64 {
+	most := 0.0
+	for _, k := range locks.All {
+		if r, ok := m.rows[key{scenario, k.Name, n}]; ok && which(k) {
+			most = max(most, figure(r))
+		}
+	}
+	return most
+}
+
+func peers(nodes int) func(locks.Kind) bool {
+	return func(k locks.Kind) bool { return k.Role == locks.Peer && k.Engine == locks.Redis && k.Nodes == nodes }
+}
+
+func named(name string) func(locks.Kind) bool {
+	return func(k locks.Kind) bool { return k.Name == name }
+}
+
+func clientCPU(r load.Row) float64 { return float64(r.CPU) }
+func serverCPU(r load.Row) float64 { return float64(r.ServerCPU) }
+
+func by(one, sixteen, many float64) map[int]float64 {
+	return map[int]float64{1: one, 16: sixteen, 256: many}
+}
+
+// ratios are what is aimed at, all with ours as it comes.
+var ratios = []ratio{
+	{what: "5 nodes: operations per second, Leasehold / best redsync", aim: by(1.6, 4, 6), of: perSecond("leasehold-5", peers(5))},
+	{what: "5 nodes: operations per second, Leasehold / by hand with a counter", aim: by(0.9, 0.85, 0.85), of: perSecond("leasehold-5", named("floor-token-5"))},
+	{what: "1 node: operations per second, Leasehold / best peer", aim: by(0.95, 1.1, 2), of: perSecond("leasehold-1", peers(1))},
+	{what: "1 node: operations per second, Leasehold / by hand with a counter", of: perSecond("leasehold-1", named("floor-token-1"))},
+	{what: "1 node: p50 of lock, Leasehold / best peer", aim: map[int]float64{1: 1.1}, most: true, of: func(m medians, scenario string, n int) (float64, bool) {
+		x, ok := cost("leasehold-1", peers(1), func(r load.Row) float64 { return float64(r.LockP50) })(m, scenario, n)
+		return 1 / x, ok
+	}},
+	{what: "5 nodes: client CPU per operation, best redsync / Leasehold", aim: by(1.8, 5, 10), of: cost("leasehold-5", peers(5), clientCPU)},
+	{what: "5 nodes: server CPU per operation, best redsync / Leasehold", aim: by(1.1, 2.5, 3), of: cost("leasehold-5", peers(5), serverCPU)},
+	{what: "5 nodes: allocations per operation, Leasehold", aim: by(12, 12, 12), most: true, of: func(m medians, scenario string, n int) (float64, bool) {
+		r, ok := m.rows[key{scenario, "leasehold-5", n}]
+		return r.Allocs, ok
+	}},
+	{what: "two of 5 nodes dead: operations per second / those with the other three alone", aim: by(0.85, 0.85, 0.85), of: func(m medians, scenario string, n int) (float64, bool) {
+		dead, ok := m.rows[key{Dead, "leasehold-5", n}]
+		three, too := m.rows[key{Three, "leasehold-5", n}]
+		return dead.PerSecond / three.PerSecond, ok && too && three.PerSecond > 0 && scenario == Healthy
+	}},
+}
+
+// ratioTable has a line for each ratio: its name and, for each number of
+// goroutines, the ratio, the aim, and whether it is reached.
+func ratioTable(m medians, scenario string) [][]string {
+	numbers := m.goroutines(scenario)
+	head := []string{"ratio"}
+	for _, n := range numbers {
+		head = append(head, plural(n))
+	}
+	table := [][]string{head}
+	for _, r := range ratios {
+		line := []string{r.what}
+		found := false
+		for _, n := range numbers {
+			x, ok := r.of(m, scenario, n)
+			text := "-"
+			if ok {
+				found = true
+				text = fmt.Sprintf("%.2f%s", x, r.verdict(x, n))
+			}
+			line = append(line, text)
+		}
+		if found {
+			table = append(table, line)
+		}
+	}
+	return table
+}
+
+func (r ratio) verdict(x float64, goroutines int) string {
+	aim, ok := r.aim[goroutines]
+	switch {
+	case !ok:
+		return ""
+	case r.most && x > aim:
+		return fmt.Sprintf(" (missed: at most %g)", aim)
+	case r.most:
+		return fmt.Sprintf(" (at most %g)", aim)
+	case x < aim:
+		return fmt.Sprintf(" (missed: %g)", aim)
+	}
+	return fmt.Sprintf(" (%g)", aim)
+}
+
+func plural(n int) string {
+	if n == 1 {
+		return "1 goroutine"
+	}
+	return fmt.Sprintf("%d goroutines", n)
+}
+
+// markdownOf is a table of a document.
+func markdownOf(table [][]string) string {
+	var b strings.Builder
+	for i, line := range table {
+		fmt.Fprintf(&b, "| %s |\n", strings.Join(line, " | "))
+		if i == 0 {
+			b.WriteString("| --- |" + strings.Repeat(" ---: |", len(line)-1) + "\n")
+		}
+	}
+	return b.String()
+}

@@ -1,0 +1,69 @@
+package servers
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"os"
+	"os/exec"
+)
+
+// StartEtcd starts one etcd as it comes: it writes every change to disk.
+func StartEtcd(ctx context.Context) (*Server, error) {
+	program, err := exec.LookPath("etcd")
+	if err != nil {
+		return nil, &MissingError{"etcd", `run scripts/ensure-etcd.sh, or on Debian and Ubuntu "sudo apt-get install -y etcd-server"`}
+	}
+	client, err := freePort()
+	if err != nil {
+		return nil, err
+	}
+	peer, err := freePort()
+	if err != nil {
+		return nil, err
+	}
+	dir, err := os.MkdirTemp("", "bench-etcd-")
+	if err != nil {
+		return nil, err
+	}
+	url, peers := fmt.Sprintf("http://127.0.0.1:%d", client), fmt.Sprintf("http://127.0.0.1:%d", peer)
+	var version struct {
+		Server string `json:"etcdserver"`
+	}
+	s, err := start(ctx, dir, []string{program,
+		"--data-dir", dir + "/data", "--name", "bench",
+		"--listen-client-urls", url, "--advertise-client-urls", url,
+		"--listen-peer-urls", peers, "--initial-advertise-peer-urls", peers, "--initial-cluster", "bench=" + peers,
+	}, func(ctx context.Context) error {
+		var health struct {
+			Health string `json:"health"`
+		}
+		if err := get(ctx, url+"/health", &health); err != nil {
+			return err
+		}
+		if health.Health != "true" {
+			return fmt.Errorf("it says of its health: %q", health.Health)
+		}
+		return get(ctx, url+"/version", &version)
+	})
+	if err != nil {
+		os.RemoveAll(dir)
+		return nil, err
+	}
+	s.Addr, s.Version = fmt.Sprintf("127.0.0.1:%d", client), version.Server
+	return s, nil
+}
+
+func get(ctx context.Context, url string, into any) error {
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return err
+	}
+	answer, err := http.DefaultClient.Do(r)
+	if err != nil {
+		return err
+	}
+	defer answer.Body.Close()
+	return json.NewDecoder(answer.Body).Decode(into)
+}

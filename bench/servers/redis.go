@@ -1,0 +1,72 @@
+package servers
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+
+	"github.com/leasehold-dev/leasehold/bench/resp"
+	"github.com/leasehold-dev/leasehold/internal/redistest"
+)
+
+// Redis is a number of Redis servers, without persistence.
+type Redis []*redistest.Server
+
+// StartRedis starts n servers.
+func StartRedis(n int) (Redis, error) {
+	all := make(Redis, n)
+	errs := make([]error, n)
+	var wg sync.WaitGroup
+	for i := range n {
+		wg.Go(func() { all[i], errs[i] = redistest.Launch(redistest.Options{}) })
+	}
+	wg.Wait()
+	if err := errors.Join(errs...); err != nil {
+		all.Close()
+		return nil, err
+	}
+	return all, nil
+}
+
+// Close ends the servers.
+func (r Redis) Close() {
+	for _, s := range r {
+		if s != nil {
+			s.Close()
+		}
+	}
+}
+
+// Addrs are the servers' addresses.
+func (r Redis) Addrs() []string {
+	addrs := make([]string, len(r))
+	for i, s := range r {
+		addrs[i] = s.Addr()
+	}
+	return addrs
+}
+
+// Empty makes the servers forget everything, scripts included, so that each
+// measurement finds them alike. All of them have to be up.
+func (r Redis) Empty() error {
+	for _, s := range r {
+		for _, command := range [][]string{{"FLUSHALL"}, {"SCRIPT", "FLUSH"}} {
+			if _, err := resp.Ask(s.Addr(), command...); err != nil {
+				return fmt.Errorf("%s at %s: %w", command, s.Addr(), err)
+			}
+		}
+	}
+	return nil
+}
+
+// Version is what the first server says it is.
+func (r Redis) Version() (string, error) {
+	info, err := resp.Ask(r[0].Addr(), "INFO", "server")
+	for line := range strings.Lines(info) {
+		if v, ok := strings.CutPrefix(line, "redis_version:"); ok {
+			return strings.TrimSpace(v), nil
+		}
+	}
+	return "", errors.Join(errors.New("no version"), err)
+}

@@ -1,0 +1,28 @@
+package servers
+
+import (
+	"fmt"
+	"os"
+	"runtime"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// Spin keeps the calling thread's processor from going to sleep, and never in
+// the way of anything else: it counts at the lowest priority there is, for ever
+// or until our parent is gone.
+func Spin() error {
+	runtime.LockOSThread()
+	const schedIdle = 5
+	var priority int32
+	if _, _, errno := unix.RawSyscall(unix.SYS_SCHED_SETSCHEDULER, 0, schedIdle, uintptr(unsafe.Pointer(&priority))); errno != 0 {
+		return fmt.Errorf("no idle priority: %w", errno)
+	}
+	parent := os.Getppid()
+	for i := 0; ; i++ {
+		if i&0xffffff == 0 && os.Getppid() != parent {
+			return nil
+		}
+	}
+}

@@ -1,0 +1,90 @@
+package servers
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"time"
+)
+
+// zookeeperJars are where packages put the program.
+var zookeeperJars = []string{
+	"/usr/share/java/zookeeper.jar", // Debian, Ubuntu; it names the others it needs
+}
+
+var errNoZooKeeper = &MissingError{"ZooKeeper", `run scripts/ensure-zookeeper.sh, or on Debian and Ubuntu "sudo apt-get install -y zookeeper default-jre-headless"`}
+
+// StartZooKeeper starts one ZooKeeper as it comes: it writes every change to
+// disk.
+func StartZooKeeper(ctx context.Context) (*Server, error) {
+	java, err := exec.LookPath("java")
+	if err != nil {
+		return nil, errNoZooKeeper
+	}
+	jar := ""
+	for _, j := range zookeeperJars {
+		if _, err := os.Stat(j); err == nil {
+			jar = j
+		}
+	}
+	if jar == "" {
+		return nil, errNoZooKeeper
+	}
+	port, err := freePort()
+	if err != nil {
+		return nil, err
+	}
+	dir, err := os.MkdirTemp("", "bench-zookeeper-")
+	if err != nil {
+		return nil, err
+	}
+	config := filepath.Join(dir, "zoo.cfg")
+	settings := fmt.Sprintf("tickTime=2000\ndataDir=%s/data\nclientPort=%d\nclientPortAddress=127.0.0.1\nmaxClientCnxns=0\nadmin.enableServer=false\n4lw.commands.whitelist=srvr\n", dir, port)
+	if err := os.WriteFile(config, []byte(settings), 0o600); err != nil {
+		os.RemoveAll(dir)
+		return nil, err
+	}
+	addr := fmt.Sprintf("127.0.0.1:%d", port)
+	version := ""
+	s, err := start(ctx, dir, []string{java, "-cp", jar, "org.apache.zookeeper.server.quorum.QuorumPeerMain", config}, func(context.Context) (err error) {
+		version, err = zookeeperVersion(addr)
+		return err
+	})
+	if err != nil {
+		os.RemoveAll(dir)
+		return nil, err
+	}
+	s.Addr, s.Version = addr, version
+	return s, nil
+}
+
+// zookeeperVersion asks the server, which answers when it is ready.
+func zookeeperVersion(addr string) (string, error) {
+	c, err := net.DialTimeout("tcp", addr, time.Second)
+	if err != nil {
+		return "", err
+	}
+	defer c.Close()
+	if err := c.SetDeadline(time.Now().Add(5 * time.Second)); err != nil {
+		return "", err
+	}
+	if _, err := io.WriteString(c, "srvr"); err != nil {
+		return "", err
+	}
+	text, err := io.ReadAll(c)
+	if err != nil {
+		return "", err
+	}
+	_, after, ok := strings.Cut(string(text), "Zookeeper version: ")
+	if !ok {
+		return "", errors.New("it does not serve yet: " + string(text))
+	}
+	version, _, _ := strings.Cut(after, "-")
+	return version, nil
+}
