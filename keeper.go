@@ -113,6 +113,9 @@ func (l *Lease) end(err error) {
 // step applies an event to h, keeps its place among the deadlines, and tells
 // its holders when it is lost. The keeper's mutex is held.
 func (k *keeper) step(h *hold, e leasefsm.Event, start clock.Instant) {
+	if e == leasefsm.RenewalSent {
+		h.renewed.Store(true)
+	}
 	before := h.fsm.State()
 	h.fsm = h.fsm.Step(e, start, k.now())
 	if h.at >= 0 {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/leasehold-dev/leasehold/fence"
@@ -39,6 +40,8 @@ type hold struct {
 	token fence.Token
 	least clock.Instant               // held until here at least, where MinHold asks for it
 	delay func(try int) time.Duration // pauses between releases of unknown outcome
+
+	renewed atomic.Bool // or is being renewed
 
 	// Guarded by the keeper's mutex.
 	fsm     leasefsm.Lease
@@ -191,7 +194,9 @@ func (h *hold) giveBack(ctx context.Context) error {
 	defer cancel()
 	sent := false // an earlier try of ours may have done it
 	for try := 1; ; try++ {
-		err := h.c.store.Release(ctx, h.req)
+		r := h.req
+		r.Renewed = h.renewed.Load()
+		err := h.c.store.Release(ctx, r)
 		switch {
 		case err == nil, sent && errors.Is(err, store.ErrNotHeld):
 			return nil

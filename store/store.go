@@ -87,6 +87,10 @@ type Request struct {
 	// least one millisecond. Stores may round up to their own resolution,
 	// never down.
 	TTL time.Duration
+	// Renewed says, when the lease is released, that it was renewed before, or
+	// is being renewed. Over several nodes a renewal may then still be under way
+	// that would give the lease to a node which had lost it.
+	Renewed bool
 }
 
 // Grant is a store's yes.

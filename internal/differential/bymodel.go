@@ -30,9 +30,13 @@ func (m *byModel) do(c Command, floor *uint64, now clock.Instant) Answer {
 	case Extend:
 		m.lock, ans = m.lock.Extend(m.rules, owner, c.TTL, now)
 	case Release:
-		m.lock, ans = m.lock.Release(m.rules, owner, 0, now)
+		m.lock, ans = m.lock.Release(m.rules, owner, 0, false, now)
 	case Bury:
-		m.lock, ans = m.lock.Release(m.rules, owner, c.TTL, now)
+		m.lock, ans = m.lock.Release(m.rules, owner, c.TTL, false, now)
+	case BuryRenewed:
+		m.lock, ans = m.lock.Release(m.rules, owner, c.TTL, true, now)
+	case Heal:
+		m.lock, ans = m.lock.Heal(m.rules, owner, c.TTL, now)
 	case StrangerSets:
 		if _, _, held := m.lock.Holder(now); held {
 			return Answer{Verdict: Taken}

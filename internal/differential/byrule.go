@@ -60,6 +60,12 @@ func (b *byRule) do(c Command, floor uint64, now clock.Instant) Answer {
 		record, ans := rule.Release(b.record, owner, tomb, now)
 		b.record = record
 		return b.verdict(ans, now)
+	case BuryRenewed:
+		record, ans := rule.Release(b.record, owner, 0, now)
+		b.record, _ = rule.Release(record, owner, c.TTL, now)
+		return b.verdict(ans, now)
+	case Heal:
+		return b.heal(c, now)
 	case StrangerSets:
 		if len(b.record.Holds) > 0 {
 			return Answer{Verdict: Taken}
@@ -93,6 +99,25 @@ func (b *byRule) acquire(c Command, floor uint64, now clock.Instant) Answer {
 		return Answer{Verdict: Buried}
 	}
 	return b.taken(now)
+}
+
+// heal gives the owner a lock that nobody has, with the token that is there.
+func (b *byRule) heal(c Command, now clock.Instant) Answer {
+	owner := c.Owner.ID
+	switch h := b.holder(); {
+	case h != nil && h.Owner != owner:
+		return b.taken(now)
+	case h != nil:
+		b.record, _ = rule.Renew(b.record, owner, c.TTL, now)
+		return Answer{Verdict: Done}
+	}
+	_, ans := rule.Admit(b.record, rule.Ask{Spec: rule.Mutex, Owner: owner, TTL: c.TTL}, now)
+	if ans.Verdict == rule.Buried {
+		return Answer{Verdict: Buried}
+	}
+	b.record.Spec = rule.Mutex
+	b.record.Holds = []rule.Hold{{Owner: owner, Meta: c.Owner.Meta, Weight: 1, Count: 1, Expiry: expiry(c.TTL, now), Token: b.record.Token}}
+	return Answer{Verdict: Done}
 }
 
 func (b *byRule) confirm(owner string, token uint64, now clock.Instant) Answer {

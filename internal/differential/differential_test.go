@@ -88,18 +88,20 @@ func TestStepsReachEverything(t *testing.T) {
 		seen[what]++
 	}}
 	list := steps(true)
-	for seed := range 300 {
+	for seed := range 500 {
 		if err := Run(s, list.Example(seed)); err != nil {
 			t.Fatal(err)
 		}
 	}
-	for _, op := range []Op{Confirm, Extend, Release, Bury} {
+	for _, op := range []Op{Confirm, Extend, Release, Bury, BuryRenewed} {
 		for _, v := range []string{"done", "taken", "taken by a stranger", "nobody has it"} {
 			atLeast(t, seen, fmt.Sprint(op, ": ", v))
 		}
 	}
-	for _, v := range []string{"done", "taken", "taken by a stranger", "buried"} {
-		atLeast(t, seen, fmt.Sprint(Acquire, ": ", v))
+	for _, op := range []Op{Acquire, Heal} {
+		for _, v := range []string{"done", "taken", "taken by a stranger", "buried"} {
+			atLeast(t, seen, fmt.Sprint(op, ": ", v))
+		}
 	}
 	for _, v := range []string{"done", "taken"} {
 		atLeast(t, seen, fmt.Sprint(StrangerSets, ": ", v))

@@ -163,7 +163,7 @@ func (r *run) command(st Step) (Command, error) {
 		c.Token = uint64(max(0, base+st.Ahead))
 	case Confirm:
 		c.Token = uint64(max(1, r.counter(c.Lock)+st.Ahead))
-	case Bury:
+	case Bury, BuryRenewed:
 		c.TTL = tombLife(st.Owner)
 	}
 	return c, nil

@@ -33,6 +33,10 @@ const (
 	LoseCounter
 	// LoseAll: everything is lost. Nodes only.
 	LoseAll
+	// BuryRenewed: as Bury, and leaves the tombstone in any case. Nodes only.
+	BuryRenewed
+	// Heal: an owner is given the lock if nobody has it. Nodes only.
+	Heal
 )
 
 // node says whether only nodes know the operation.
@@ -99,7 +103,8 @@ func steps(exact bool) *rapid.Generator[[]Step] {
 var often = slices.Concat(
 	slices.Repeat([]Op{Acquire}, 9),
 	slices.Repeat([]Op{Extend, Pass}, 4),
-	slices.Repeat([]Op{Confirm, Release, Bury}, 3),
+	slices.Repeat([]Op{Confirm, Release, Bury, Heal}, 3),
+	slices.Repeat([]Op{BuryRenewed}, 2),
 	slices.Repeat([]Op{StrangerSets}, 3),
 	[]Op{StrangerDeletes, LoseCounter, LoseAll},
 )
@@ -109,7 +114,7 @@ func step(t *rapid.T, exact bool) Step {
 	if s.Op != LoseAll && s.Op != Pass {
 		s.Lock = rapid.SampledFrom([]int{0, 0, 0, 1}).Draw(t, "lock")
 	}
-	if s.Op <= Bury {
+	if s.Op <= Bury || s.Op >= BuryRenewed {
 		s.Owner = rapid.IntRange(0, len(Owners)-1).Draw(t, "owner")
 	}
 	switch s.Op {
@@ -122,7 +127,7 @@ func step(t *rapid.T, exact bool) Step {
 		}
 	case Confirm:
 		s.Ahead = rapid.SampledFrom([]int64{1, 0, -1, 1000, 700_000, -700_000}).Draw(t, "ahead")
-	case Extend:
+	case Extend, Heal:
 		s.TTL = rapid.SampledFrom([]time.Duration{unit, 2 * unit, 4 * unit, 30 * unit}).Draw(t, "ttl")
 	case Pass:
 		s.TTL = rapid.SampledFrom([]time.Duration{unit, unit, 2 * unit, 3 * unit, 6 * unit, day}).Draw(t, "time")
@@ -145,6 +150,7 @@ const farBack = 1 << 60
 var opNames = [...]string{
 	"acquire", "confirm", "extend", "release", "bury", "pass",
 	"a stranger sets", "a stranger deletes", "lose the counter of", "lose everything",
+	"bury in any case", "heal",
 }
 
 func (o Op) String() string { return opNames[o] }
@@ -161,10 +167,12 @@ func (s Step) String() string {
 		return fmt.Sprintf("%v %s for %s, TTL %v, proposing the %s %+d", s.Op, lock, owner, s.TTL, base, s.Ahead)
 	case Confirm:
 		return fmt.Sprintf("%v %s for %s, at the counter %+d", s.Op, lock, owner, s.Ahead)
-	case Extend:
+	case Extend, Heal:
 		return fmt.Sprintf("%v %s for %s, TTL %v", s.Op, lock, owner, s.TTL)
 	case Release:
 		return fmt.Sprintf("%v %s for %s", s.Op, lock, owner)
+	case BuryRenewed:
+		return fmt.Sprintf("release %s for %s, and leave a tombstone for %v", lock, owner, tombLife(s.Owner))
 	case Bury:
 		return fmt.Sprintf("release %s for %s, else a tombstone for %v", lock, owner, tombLife(s.Owner))
 	case Pass:

@@ -61,7 +61,7 @@ type Command struct {
 	Op    Op
 	Lock  string
 	Owner Owner
-	// TTL is that of Acquire, Extend and StrangerSets (zero: for ever), or how
+	// TTL is that of Acquire, Extend, Heal and StrangerSets (zero: for ever), or how
 	// long Bury's tombstone is kept.
 	TTL time.Duration
 	// Token is what Acquire proposes and Confirm confirms.

@@ -18,7 +18,7 @@ func (w *walker) apply(st *state, mv move) {
 	switch mv.kind {
 	case begin:
 		w.begin(st, s, mv.arg)
-	case deliverAcquire, deliverAgain, deliverConfirm, deliverExtend, deliverStray, deliverRelease, deliverBury:
+	case deliverAcquire, deliverAgain, deliverConfirm, deliverExtend, deliverStray, deliverRelease, deliverBury, deliverHeal:
 		w.deliver(st, mv)
 	case hearAcquire:
 		w.hear(st, s, quorum.Acquire, mv.node, &c.acquire)
@@ -187,7 +187,11 @@ func (w *walker) renew(s *slot, short bool) {
 
 // stepRenewal steps the vote of a renewal, and the lease by its verdict.
 func (w *walker) stepRenewal(st *state, s *slot, e quorum.Event) {
-	s.vote = w.stepVote(s.vote, e, s.age-s.voteAt)
+	step := w.stepVote(s.vote, e, s.age-s.voteAt)
+	for _, send := range step.sends {
+		s.cells[send.Node].heal()
+	}
+	s.vote = step.next
 	v := w.vote(s.vote)
 	if v.Verdict() == quorum.Open {
 		return
@@ -204,6 +208,16 @@ func (w *walker) stepRenewal(st *state, s *slot, e quorum.Event) {
 	}
 	before := s.machine
 	s.machine = w.stepLease(s.machine, event, start, at(s.age))
+	if v.Verdict() == quorum.Won && w.heals() {
+		// What is still to be answered is heard by the vote even now, and may
+		// have it heal. Taking that for granted leaves nothing out: at a node
+		// that has the lease already, or another's, it does nothing.
+		for n := range w.m.Nodes {
+			if c := &s.cells[n]; c.extend.sent() || c.extend.stage == saidAbsent {
+				c.heal()
+			}
+		}
+	}
 	w.endVote(s)
 	l := w.lease(s.machine)
 	if event == leasefsm.Renewed && l.Until() > w.lease(before).Until() && w.valid(s) {
@@ -217,6 +231,9 @@ func (w *walker) stepRenewal(st *state, s *slot, e quorum.Event) {
 		w.rebase(s)
 	}
 }
+
+// heal has one more message to give the node the lease under way.
+func (c *cell) heal() { c.heals = min(c.heals+1, 3) }
 
 func (w *walker) endVote(s *slot) {
 	for n := range w.m.Nodes {
@@ -273,10 +290,12 @@ func (w *walker) deliver(st *state, mv move) {
 			ttl = tick
 		}
 		after, a = before.Extend(r, owner, ttl, now)
+	case deliverHeal:
+		after, a = before.Heal(r, owner, ttl, now)
 	case deliverRelease:
-		after, a = before.Release(r, owner, 0, now)
+		after, a = before.Release(r, owner, 0, false, now)
 	case deliverBury:
-		after, a = before.Release(r, owner, ttl, now)
+		after, a = before.Release(r, owner, ttl, w.heals(), now)
 	}
 	w.answer = a
 	if c.freed && after.Owner == owner && (before.Owner != owner || before.Expiry <= now) {
@@ -284,20 +303,20 @@ func (w *walker) deliver(st *state, mv move) {
 	}
 	w.keep(st, mv.node, after)
 	said := w.m.younger(w.m.packed(a.Token), s.age)
-	c.delivered(mv, a.Verdict == modelnode.Done, said, s.short, w.m.Check&Orphans != 0)
+	c.delivered(mv, saying(a), said, s.short, w.m.Check&Orphans != 0)
 }
 
 // delivered takes the executed request off the wire and puts the answer on it.
-func (c *cell) delivered(mv move, yes bool, said token, short, orphans bool) {
+func (c *cell) delivered(mv move, how stage, said token, short, orphans bool) {
 	switch mv.kind {
 	case deliverAcquire:
-		c.acquire = c.acquire.answered(yes, said)
+		c.acquire = c.acquire.answered(how, said)
 		c.again = c.again || mv.twice
 	case deliverAgain:
 		c.again = mv.twice
 	case deliverConfirm:
 		msg := c.confirm[mv.arg]
-		if c.confirm[mv.arg] = msg.answered(yes, said); mv.twice {
+		if c.confirm[mv.arg] = msg.answered(how, said); mv.twice {
 			c.ask(msg.token, stray)
 		}
 	case deliverExtend:
@@ -305,14 +324,29 @@ func (c *cell) delivered(mv move, yes bool, said token, short, orphans bool) {
 		if mv.twice {
 			c.stray(short)
 		}
-		c.extend = msg.answered(yes, 0)
+		c.extend = msg.answered(how, 0)
 	case deliverStray:
 		if !mv.twice {
 			c.strays[mv.arg]--
+		}
+	case deliverHeal:
+		if !mv.twice {
+			c.heals--
 		}
 	case deliverRelease:
 		c.release, c.freed = mv.twice, orphans
 	case deliverBury:
 		c.bury, c.freed = mv.twice, orphans
 	}
+}
+
+// saying is the kind of answer that a is.
+func saying(a modelnode.Answer[uint8]) stage {
+	switch {
+	case a.Verdict == modelnode.Done:
+		return saidYes
+	case a.Verdict == modelnode.Taken && a.Holder == 0:
+		return saidAbsent
+	}
+	return saidNo
 }

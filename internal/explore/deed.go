@@ -18,7 +18,7 @@ func (t *tale) deed(mv move) string {
 			line += ", proposing token " + t.token(token(t.m.Proposals[mv.arg-1]))
 		}
 		return line
-	case deliverAcquire, deliverAgain, deliverConfirm, deliverExtend, deliverStray, deliverRelease, deliverBury:
+	case deliverAcquire, deliverAgain, deliverConfirm, deliverExtend, deliverStray, deliverRelease, deliverBury, deliverHeal:
 		return fmt.Sprintf("node %d executes %s: %s", node, t.request(mv), t.reply(mv))
 	case hearAcquire, hearConfirm, hearExtend:
 		return fmt.Sprintf("%s hears from node %d: %s", who, node, t.heard(mv, c))
@@ -91,6 +91,8 @@ func (t *tale) request(mv move) string {
 		return who + "EXTEND"
 	case deliverStray:
 		return who + "late EXTEND"
+	case deliverHeal:
+		return who + late + "HEAL"
 	}
 	return who + "RELEASE"
 }
@@ -116,6 +118,8 @@ func (t *tale) reply(mv move) string {
 		return "counter " + t.token(t.m.packed(a.Token))
 	case deliverExtend, deliverStray:
 		return "extended"
+	case deliverHeal:
+		return "the key is there again"
 	}
 	return "the key is deleted"
 }
@@ -132,6 +136,8 @@ func (t *tale) heard(mv move, c *cell) string {
 	switch {
 	case msg.stage == saidNo:
 		return "refused"
+	case msg.stage == saidAbsent:
+		return "refused, the key is not there"
 	case mv.kind == hearAcquire:
 		return "granted, counter " + t.token(t.m.older(msg.token, age))
 	case mv.kind == hearConfirm:

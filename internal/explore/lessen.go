@@ -55,6 +55,9 @@ func (w *walker) lessens() bool {
 	return !w.m.EveryEvent && !w.m.Plain && !w.m.ReuseOwner && w.m.Check&Orphans == 0
 }
 
+// heals says whether renewals give the lease to nodes that are without it.
+func (w *walker) heals() bool { return w.m.Renewals > 0 && w.healing }
+
 // dropRefusals takes refusals off the wire.
 func (c *cell) dropRefusals() {
 	if c.acquire.stage == saidNo {

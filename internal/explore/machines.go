@@ -28,6 +28,7 @@ type machines struct {
 	attempts interned[quorum.Attempt]
 	votes    interned[quorum.Vote]
 	leases   interned[leasefsm.Lease]
+	healing  bool // see probeHeal
 }
 
 // interned numbers values from 1.
@@ -49,7 +50,18 @@ func newMachines(m *Model) *machines {
 	ms.attempts.add(quorum.NewAttempt(m.quorum(), ticks(m.TTL), epoch), birth{})
 	ms.votes.add(quorum.NewVote(m.quorum(), quorum.Extend, epoch), birth{})
 	ms.leases.add(leasefsm.New(m.lease()), birth{})
+	ms.healing = m.probeHeal()
 	return ms
+}
+
+// probeHeal asks the production code whether a renewal that all nodes but one
+// agreed to has the last one given the lease.
+func (m *Model) probeHeal() bool {
+	v := quorum.NewVote(m.quorum(), quorum.Extend, epoch)
+	for n := 1; n < m.Nodes; n++ {
+		v.Step(quorum.Event{Kind: quorum.Yes, Node: n}, epoch, nil)
+	}
+	return len(v.Step(quorum.Event{Kind: quorum.Absent}, epoch, nil)) > 0
 }
 
 // add returns v's number. The mutex is held, or nobody else is there yet.
@@ -78,7 +90,7 @@ type driver struct {
 	seenLeases   view[leasefsm.Lease]
 
 	attemptSteps map[stepKey]*attemptStep
-	voteSteps    map[stepKey]machine
+	voteSteps    map[stepKey]*voteStep
 	leaseSteps   map[leaseKey]machine
 	losts        map[machine]bool    // whether attempts are as the lost one that stands for them
 	lostBy       map[uint8]machine   // the lost attempt that waits for these nodes
@@ -91,7 +103,7 @@ func (ms *machines) driver() *driver {
 	return &driver{
 		machines:     ms,
 		attemptSteps: map[stepKey]*attemptStep{},
-		voteSteps:    map[stepKey]machine{},
+		voteSteps:    map[stepKey]*voteStep{},
 		leaseSteps:   map[leaseKey]machine{},
 		losts:        map[machine]bool{},
 		lostBy:       map[uint8]machine{},
@@ -156,18 +168,25 @@ func (d *driver) stepAttempt(id machine, e quorum.Event, age uint8) *attemptStep
 	return s
 }
 
-func (d *driver) stepVote(id machine, e quorum.Event, age uint8) machine {
+// voteStep is what a step of a vote led to.
+type voteStep struct {
+	next  machine
+	sends []quorum.Send
+}
+
+func (d *driver) stepVote(id machine, e quorum.Event, age uint8) *voteStep {
 	key := stepKey{id, e, age}
-	if next, ok := d.voteSteps[key]; ok {
-		return next
+	if s := d.voteSteps[key]; s != nil {
+		return s
 	}
 	v := *d.vote(id)
-	v.Step(e, at(age))
+	sends := v.Step(e, at(age), nil)
 	d.mu.Lock()
 	next := d.votes.add(v, birth{id, e, age})
 	d.mu.Unlock()
-	d.voteSteps[key] = next
-	return next
+	s := &voteStep{next, sends}
+	d.voteSteps[key] = s
+	return s
 }
 
 type leaseKey struct {
@@ -191,7 +210,7 @@ func (d *driver) stepLease(id machine, e leasefsm.Event, start, now clock.Instan
 
 // everyAnswer is all a node can say, or not say, to an acquire.
 var everyAnswer = []quorum.Event{
-	{Kind: quorum.Yes, Token: 1}, {Kind: quorum.No}, {Kind: quorum.Unsent}, {Kind: quorum.Unknown},
+	{Kind: quorum.Yes, Token: 1}, {Kind: quorum.No}, {Kind: quorum.Absent}, {Kind: quorum.Unsent}, {Kind: quorum.Unknown},
 }
 
 // asLost returns the one lost attempt that stands for all that still wait for

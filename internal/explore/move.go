@@ -23,6 +23,7 @@ const (
 	deliverStray
 	deliverRelease
 	deliverBury
+	deliverHeal
 	hearAcquire // a client hears an answer
 	hearConfirm
 	hearExtend
@@ -163,7 +164,10 @@ func (w *walker) cellMoves(st *state, i, n uint8, out []move) []move {
 			request(deliverStray, uint8(k))
 		}
 	}
-	late = late || w.m.InOrder && (c.extend.sent() || c.strays != [2]uint8{})
+	if c.heals > 0 && !late {
+		request(deliverHeal, 0)
+	}
+	late = late || w.m.InOrder && (c.extend.sent() || c.strays != [2]uint8{} || c.heals > 0)
 	if c.release && !late && (c.key > 0 || !w.lessens()) {
 		request(deliverRelease, 0)
 	}
@@ -203,8 +207,11 @@ func (w *walker) faults(st *state, out []move) []move {
 // event of an answer that a client hears.
 func answerEvent(op quorum.Op, n uint8, msg message, number uint64) quorum.Event {
 	e := quorum.Event{Kind: quorum.No, Node: int(n), Op: op}
-	if msg.stage == saidYes {
+	switch msg.stage {
+	case saidYes:
 		e.Kind, e.Token = quorum.Yes, number
+	case saidAbsent:
+		e.Kind = quorum.Absent
 	}
 	return e
 }

@@ -34,8 +34,8 @@ func (c *cell) pack() uint64 {
 		return 0
 	}
 	var b fields
-	b.put(uint64(c.key), 4)
-	b.put(uint64(c.tomb), 4)
+	b.put(uint64(c.key), 3)
+	b.put(uint64(c.tomb), 3)
 	b.put(uint64(c.acquire.stage), 3)
 	b.put(uint64(c.acquire.token), 8)
 	for _, msg := range c.confirm {
@@ -46,6 +46,7 @@ func (c *cell) pack() uint64 {
 	b.put(uint64(c.strays[0]), 2)
 	b.put(uint64(c.strays[1]), 2)
 	b.put(bit(c.again)|bit(c.freed)<<1|bit(c.release)<<2|bit(c.bury)<<3, 4)
+	b.put(uint64(c.heals), 2)
 	return b.word
 }
 
@@ -54,7 +55,7 @@ func unpackCell(word uint64) cell {
 		return cell{}
 	}
 	b := fields{word: word}
-	c := cell{key: uint8(b.get(4)), tomb: uint8(b.get(4))}
+	c := cell{key: uint8(b.get(3)), tomb: uint8(b.get(3))}
 	c.acquire = message{stage(b.get(3)), token(b.get(8))}
 	for i := range c.confirm {
 		c.confirm[i] = message{stage(b.get(3)), token(b.get(8))}
@@ -63,6 +64,7 @@ func unpackCell(word uint64) cell {
 	c.strays = [2]uint8{uint8(b.get(2)), uint8(b.get(2))}
 	flags := b.get(4)
 	c.again, c.freed, c.release, c.bury = flags&1 != 0, flags&2 != 0, flags&4 != 0, flags&8 != 0
+	c.heals = uint8(b.get(2))
 	return c
 }
 

@@ -75,6 +75,14 @@ func Rows() []Row {
 			Model: world(3, func(m *Model) { m.Crashes, m.Quarantine, m.Check = 1, 2, Tokens }), Want: Tokens, Mutant: "node-clock-floor"},
 		{Name: "R5", What: "quarantine, and counters that survive; renewals",
 			Model: world(3, func(m *Model) { m.Crashes, m.Quarantine, m.KeepCounter, m.Renewals = 2, 2, true, 1 })},
+		{Name: "G1-shut", What: "nodes that forgot a lease are given it again, even in quarantine",
+			Model: world(2, func(m *Model) {
+				m.Crashes, m.Quarantine, m.KeepCounter, m.Renewals, m.Rules.HealsShut = 1, 2, true, 2, true
+			}), Want: Mutex, Mutant: "node-heals-after-quarantine"},
+		{Name: "G1", What: "nodes that forgot a lease are given it again, after their quarantine: as shipped",
+			Model: world(2, func(m *Model) { m.Crashes, m.Quarantine, m.KeepCounter, m.Renewals = 2, 2, true, 2 })},
+		{Name: "G2", What: "the same, and two requests arrive twice",
+			Model: world(2, func(m *Model) { m.Crashes, m.Quarantine, m.KeepCounter, m.Renewals, m.Twice = 1, 2, true, 1, 2 })},
 		{Name: "B4", What: "lost counters are read back from peers during quarantine",
 			Model: world(3, func(m *Model) { m.Crashes, m.Quarantine, m.Reread = 1, 2, RereadDuring }), Want: Tokens},
 		{Name: "B5", What: "lost counters are read back from peers after quarantine",

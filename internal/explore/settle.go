@@ -157,6 +157,9 @@ func (w *walker) settleCell(st *state, i, n int) {
 	if w.lessens() {
 		// A tombstone makes an acquire fail, and it may as well never arrive.
 		c.tomb, c.release, c.bury = 0, c.release || c.bury, false
+		if s.life == over { // a key that only has others refused may as well never come
+			c.heals = 0
+		}
 		if s.life == over && c.key > 0 && c.release && !r.ExtendCreates {
 			// The key ends at any moment. Until then it only has others refused,
 			// whose requests may as well not arrive; so it may end at once,
@@ -168,7 +171,7 @@ func (w *walker) settleCell(st *state, i, n int) {
 			}
 		}
 	}
-	creating := r.ExtendCreates && (c.extend.sent() || c.strays != [2]uint8{})
+	creating := c.heals > 0 || c.extend.stage == asked && w.heals() || r.ExtendCreates && (c.extend.sent() || c.strays != [2]uint8{})
 	if !own.acquiring && !creating {
 		c.tomb, c.freed = 0, false
 		c.release, c.bury = c.release || c.bury, false // there is nothing to bury

@@ -67,6 +67,7 @@ type cell struct {
 	confirm [3]message
 	extend  message
 	strays  [2]uint8 // extends that nobody waits for: whole ones, short ones
+	heals   uint8    // under way
 	release bool     // under way, without and with a tombstone
 	bury    bool
 }
@@ -85,6 +86,7 @@ const (
 	asked               // the request is under way, its sender waits
 	stray               // the request is under way, nobody waits for the answer
 	saidNo              // the answer is under way
+	saidAbsent
 	saidYes
 )
 
@@ -103,14 +105,14 @@ func (m message) abandon() message {
 }
 
 // answered is the message after its request was executed.
-func (m message) answered(yes bool, t token) message {
+func (m message) answered(how stage, t token) message {
 	switch {
 	case m.stage != asked:
 		return message{}
-	case yes:
+	case how == saidYes:
 		return message{stage: saidYes, token: t}
 	}
-	return message{stage: saidNo}
+	return message{stage: how}
 }
 
 // ask adds a confirmation to those under way.

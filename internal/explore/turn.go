@@ -45,7 +45,7 @@ func (d *driver) turnVote(id machine, t turning) machine {
 	b := d.votes.births[id]
 	d.mu.Unlock()
 	b.event.Node = turned(b.event, t)
-	next := d.stepVote(d.turnVote(b.parent, t), b.event, b.age)
+	next := d.stepVote(d.turnVote(b.parent, t), b.event, b.age).next
 	d.turned[key] = next
 	return next
 }
@@ -63,8 +63,7 @@ type marked struct {
 	node  [maxNodes]machine
 }
 
-// markAttempt marks an attempt. Beyond three nodes there are too many
-// permutations to try them all, and nodes are told apart by their cells only.
+// markAttempt marks an attempt.
 func (d *driver) markAttempt(id machine) *marked {
 	return d.mark(id, d.marks, d.turnAttempt)
 }
@@ -76,7 +75,7 @@ func (d *driver) markVote(id machine) *marked {
 var noMarks marked
 
 func (d *driver) mark(id machine, known map[machine]*marked, turn func(machine, turning) machine) *marked {
-	if d.m.Nodes > 3 || id <= fresh {
+	if id <= fresh {
 		return &noMarks
 	}
 	if mk := known[id]; mk != nil {

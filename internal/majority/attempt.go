@@ -85,7 +85,7 @@ func (a *attempt) Answer(node, tag int, ans Answer) {
 	defer a.mu.Unlock()
 	op := quorum.Op(tag)
 	if op == quorum.Release {
-		if ans.Kind != quorum.Yes && ans.Kind != quorum.No {
+		if ans.Kind == quorum.Unsent || ans.Kind == quorum.Unknown {
 			a.k.Logger.Debug("a node may keep part of a lock that was not got: it ends there by its TTL", "lock", a.r.Name, "node", a.k.Nodes[node].Addr(), "err", ans.Said.Err)
 		}
 		return

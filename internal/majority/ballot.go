@@ -83,13 +83,24 @@ func (b *ballot) ask(i int, r store.Request) {
 // step applies an event to one vote. The mutex is held.
 func (b *ballot) step(i int, e quorum.Event) {
 	before := b.votes[i].Verdict()
-	b.votes[i].Step(e, b.k.Clock.Now())
+	sends := b.votes[i].Step(e, b.k.Clock.Now(), nil)
 	if before == quorum.Open && b.votes[i].Verdict() != quorum.Open {
 		if b.open--; b.open == 0 {
 			close(b.over)
 		}
 	}
+	for _, send := range sends { // nobody waits for what becomes of these
+		c := Call{Payload: b.k.Encode(Question{Op: send.Op, Lease: b.leases[i]}), Timeout: b.votes[i].NodeTimeout, To: healed{}}
+		if err := b.k.Nodes[send.Node].Put(c); err == nil {
+			b.k.Logger.Debug("a node that was without a lease is given it", "lock", b.leases[i].Name, "node", b.k.Nodes[send.Node].Addr())
+		}
+	}
 }
+
+// healed takes answers that change nothing: the next renewal will see.
+type healed struct{}
+
+func (healed) Answer(int, int, Answer) {}
 
 // stepAll applies an event to all votes that are open.
 func (b *ballot) stepAll(e quorum.Event) {

@@ -59,7 +59,8 @@ type Answer[O comparable] struct {
 	Verdict Verdict
 	// Token is where the counter stands, after an Acquire or Confirm was done.
 	Token uint64
-	// Holder has the lock, for another ExpiresIn, if Verdict is Taken.
+	// Holder has the lock, for another ExpiresIn, if Verdict is Taken; if it is
+	// Shut, the quarantine lasts for as long.
 	Holder    O
 	ExpiresIn time.Duration
 }
@@ -105,6 +106,10 @@ func (l Lock[O]) taken(now clock.Instant) Answer[O] {
 		a.ExpiresIn = l.Expiry.Sub(now)
 	}
 	return a
+}
+
+func (l Lock[O]) shut(now clock.Instant) Answer[O] {
+	return Answer[O]{Verdict: Shut, ExpiresIn: l.ShutUntil.Sub(now)}
 }
 
 func (l Lock[O]) buried(o O, now clock.Instant) bool {

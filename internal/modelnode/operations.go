@@ -10,13 +10,13 @@ import (
 // Acquire takes the lock if it is free, and draws its token. An owner that has
 // it already is answered the same again.
 func (l Lock[O]) Acquire(r Rules, a Ask[O], now clock.Instant) (Lock[O], Answer[O]) {
-	if now < l.ShutUntil {
-		return l, Answer[O]{Verdict: Shut}
-	}
 	held, last := l.holder(now), l.last(now)
 	nobody := *new(O)
 	if held != nobody && held != a.Owner {
 		return l, l.taken(now)
+	}
+	if now < l.ShutUntil {
+		return l, l.shut(now)
 	}
 	if held == a.Owner && last != 0 {
 		return l.lasting(r, a.TTL, now), Answer[O]{Token: last}
@@ -65,6 +65,25 @@ func (l Lock[O]) Extend(r Rules, o O, ttl time.Duration, now clock.Instant) (Loc
 	return l.lasting(r, ttl, now), Answer[O]{}
 }
 
+// Heal gives o the lock for ttl, if nobody has it and o was not released. It
+// draws no token. A node in quarantine does not do it: somebody whose attempt is
+// still open may count a grant that the node has forgotten.
+func (l Lock[O]) Heal(r Rules, o O, ttl time.Duration, now clock.Instant) (Lock[O], Answer[O]) {
+	if held := l.holder(now); held != *new(O) && held != o {
+		return l, l.taken(now)
+	} else if held == o {
+		return l.lasting(r, ttl, now), Answer[O]{}
+	}
+	if now < l.ShutUntil && !r.HealsShut {
+		return l, l.shut(now)
+	}
+	if !r.NoTombs && l.buried(o, now) {
+		return l, Answer[O]{Verdict: Buried}
+	}
+	l.Owner, l.Expiry = o, now.Add(ttl)
+	return l, Answer[O]{}
+}
+
 // lasting has the present lease last for ttl from now.
 func (l Lock[O]) lasting(r Rules, ttl time.Duration, now clock.Instant) Lock[O] {
 	if end := now.Add(ttl); end > l.Expiry || r.ExpiryShrinks {
@@ -73,15 +92,14 @@ func (l Lock[O]) lasting(r Rules, ttl time.Duration, now clock.Instant) Lock[O] 
 	return l
 }
 
-// Release ends o's lease. If o does not have the lock, and tomb is positive, o
-// can not acquire it for that long.
-func (l Lock[O]) Release(r Rules, o O, tomb time.Duration, now clock.Instant) (Lock[O], Answer[O]) {
-	if l.holder(now) == o {
-		l.Owner, l.Expiry = *new(O), 0
-		return l, Answer[O]{}
+// Release ends o's lease. If o does not have the lock, or renewed it, and tomb is
+// positive, o can not get it again for that long.
+func (l Lock[O]) Release(r Rules, o O, tomb time.Duration, renewed bool, now clock.Instant) (Lock[O], Answer[O]) {
+	a, ours := l.taken(now), l.holder(now) == o
+	if ours {
+		a, l.Owner, l.Expiry = Answer[O]{}, *new(O), 0
 	}
-	a := l.taken(now)
-	if tomb > 0 && !r.NoTombs {
+	if tomb > 0 && (!ours || renewed) && !r.NoTombs {
 		alive := slices.DeleteFunc(slices.Clone(l.Tombs), func(t Tomb[O]) bool { return t.Owner == o || now >= t.Expiry })
 		l.Tombs = append(alive, Tomb[O]{Owner: o, Expiry: now.Add(tomb)})
 	}

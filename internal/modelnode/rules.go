@@ -17,6 +17,9 @@ type Rules struct {
 	ExpiryShrinks bool
 	// ExtendCreates: extending takes the lock if nobody has it.
 	ExtendCreates bool
+	// HealsShut: a node gives a lock to a holder that says it has a majority,
+	// even in quarantine.
+	HealsShut bool
 
 	// MaxLead is how far a proposed token may lead the node's clock.
 	MaxLead time.Duration

@@ -73,7 +73,7 @@ func (a *Attempt) hear(e Event) {
 		switch e.Kind {
 		case Yes:
 			n.phase, n.late, n.at = Held, false, e.Token
-		case No:
+		case No, Absent:
 			n.phase = Refused
 		case Unsent:
 			n.phase = Missing
@@ -87,7 +87,7 @@ func (a *Attempt) hear(e Event) {
 		switch e.Kind {
 		case Yes:
 			n.at, n.late = max(n.at, e.Token), false
-		case No: // the lock is not ours there any more
+		case No, Absent: // the lock is not ours there any more
 			n.phase = Refused
 		default: // ours, but not to be confirmed: no use, and to be released
 			n.phase = Doubtful

@@ -18,4 +18,6 @@ const (
 	cleanUpLost = true
 	// doubtUnknown: what is not known to have failed may have happened.
 	doubtUnknown = true
+	// heal: a majority that has the lease gives it to nodes that lost it.
+	heal = true
 )

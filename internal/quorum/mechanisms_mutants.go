@@ -9,6 +9,7 @@ var (
 	overHalf     = true
 	cleanUpLost  = true
 	doubtUnknown = true
+	heal         = true
 )
 
 // Mechanisms are the switches of this build, by name. All are on at first.
@@ -20,4 +21,5 @@ var Mechanisms = map[string]*bool{
 	"over-half":     &overHalf,
 	"clean-up-lost": &cleanUpLost,
 	"doubt-unknown": &doubtUnknown,
+	"heal":          &heal,
 }

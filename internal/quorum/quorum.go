@@ -47,9 +47,12 @@ const (
 	// Release: remove the lease if it is ours; with Tomb, and if it is not
 	// there, keep it from arriving later.
 	Release
+	// Heal: give the node our lease, if nobody has the lock there. Nobody waits
+	// for the answer.
+	Heal
 )
 
-var opNames = [...]string{"acquire", "confirm", "renew", "release"}
+var opNames = [...]string{"acquire", "confirm", "renew", "release", "heal"}
 
 func (o Op) String() string { return opNames[o] }
 
@@ -64,15 +67,18 @@ type Send struct {
 // Kind is what an event reports.
 type Kind uint8
 
-// The kinds of event. The first four are a node's; Op says which message they
+// The kinds of event. The first five are a node's; Op says which message they
 // answer.
 const (
 	// Yes: the node did it. For Acquire, Token is the node's answer; for
 	// Confirm, the value confirmed.
 	Yes Kind = iota
 	// No: the node looked and did not do it: somebody else has the lock, or, for
-	// Extend and Release, this lease is not there.
+	// Release, this lease is not there.
 	No
+	// Absent: it did not do it, because nobody has the lock there. Only for
+	// Extend is that more than a No.
+	Absent
 	// Unsent: the message never left, or the node would not look at the lock:
 	// nothing was done, and nothing is known.
 	Unsent

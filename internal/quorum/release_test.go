@@ -15,12 +15,12 @@ func TestReleaseIsWonWhenAMajorityIsWithoutTheLease(t *testing.T) {
 	}{{1, 1, true}, {2, 1, false}, {2, 2, true}, {3, 1, false}, {3, 2, true}, {4, 2, false}, {4, 3, true}, {5, 3, true}} {
 		v := NewVote(Config{Nodes: c.nodes, NodeTimeout: time.Second}, Release, 1)
 		for n := range c.no {
-			v.Step(Event{Kind: No, Node: n}, 2)
+			v.Step(Event{Kind: No, Node: n}, 2, nil)
 		}
 		if won := v.Verdict() == Won; won != c.won {
 			t.Errorf("%d of %d nodes are without the lease: released is %v, want %v", c.no, c.nodes, won, c.won)
 		}
-		v.Step(Event{Kind: Tick}, 2+clockSecond)
+		v.Step(Event{Kind: Tick}, 2+clockSecond, nil)
 		if want := map[bool]Verdict{true: Won, false: Lost}[c.won]; v.Verdict() != want {
 			t.Errorf("%d of %d nodes are without the lease, and no more answers come: verdict %v, want %v", c.no, c.nodes, v.Verdict(), want)
 		}

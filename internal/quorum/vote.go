@@ -8,6 +8,11 @@ import "github.com/leasehold-dev/leasehold/internal/clock"
 // have been on a majority. Releasing is content with a majority that is without
 // the lease, whoever removed it: others can have the lock then. (Of an even
 // number, half that said no are enough for the one and not for the other.)
+//
+// Once a majority has extended the lease, nodes that have lost it, or never had
+// it, are given it: while it is valid nobody else can have a majority, and so
+// long holds outlive the restarts of nodes, one after the other. What a node is
+// given counts from the next renewal on, when it says itself that it has it.
 type Vote struct {
 	Config
 	op      Op
@@ -15,16 +20,17 @@ type Vote struct {
 	verdict Verdict
 	late    bool
 	nodes   [MaxNodes]Phase
+	bare    uint16 // nodes where nobody has the lock, and that were not given it yet
 }
 
 // NewVote begins a vote whose requests leave after start. op is Extend or
-// Release. The driver sends it to every node.
+// Release. The driver sends it to every node, and then what Step says.
 func NewVote(c Config, op Op, start clock.Instant) Vote {
 	return Vote{Config: c, op: op, by: start.Add(c.NodeTimeout)}
 }
 
-// Step applies one event. A vote never sends anything more.
-func (v *Vote) Step(e Event, now clock.Instant) {
+// Step applies one event and appends to out the messages to send.
+func (v *Vote) Step(e Event, now clock.Instant, out []Send) []Send {
 	switch e.Kind {
 	case Tick:
 	case Cancel:
@@ -33,6 +39,9 @@ func (v *Vote) Step(e Event, now clock.Instant) {
 		v.nodes[e.Node] = Held
 	case No:
 		v.nodes[e.Node] = Refused
+	case Absent:
+		v.nodes[e.Node] = Refused
+		v.bare |= 1 << e.Node
 	case Unsent:
 		v.nodes[e.Node] = Missing
 	case Unknown:
@@ -42,6 +51,21 @@ func (v *Vote) Step(e Event, now clock.Instant) {
 	if v.verdict == Open {
 		v.decide()
 	}
+	if v.op == Extend && v.verdict == Won && v.bare != 0 && heal {
+		out = v.give(out)
+	}
+	return out
+}
+
+// give sends the lease to the nodes that are without it.
+func (v *Vote) give(out []Send) []Send {
+	for i := range v.Nodes {
+		if v.bare&(1<<i) != 0 {
+			out = append(out, Send{Node: i, Op: Heal})
+		}
+	}
+	v.bare = 0
+	return out
 }
 
 func (v *Vote) decide() {

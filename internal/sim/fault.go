@@ -16,8 +16,8 @@ const (
 	backMost, backOften = 250, 2
 )
 
-// quarantine is for how long a node that lost data takes part in nothing,
-// counted from the crash: the longest TTL, by any clock, so that what it forgot
+// quarantine is for how long a node that lost data grants nothing,
+// counted from its start: the longest TTL, by any clock, so that what it forgot
 // has ended; and longer than a token can be ahead of the time of day that the
 // node counts tokens from, which is a second, and the error of two clocks.
 func (w *world) quarantine() time.Duration {
@@ -34,8 +34,9 @@ func (w *world) quarantine() time.Duration {
 // overAt is when nothing is left of a fault.
 func (w *world) overAt(f Fault) time.Duration {
 	end := f.at() + f.last()
-	if f.Kind == Crash && f.Size > 0 {
-		end = max(end, f.at()+w.quarantine())
+	if f.Kind == Crash && f.Size > 0 || f.Kind == Wipe {
+		end += w.quarantine() * 102 / 100 // by the slowest clock, set back
+		end += backOften * backMost * time.Millisecond
 	}
 	if f.Kind == Move {
 		end += 3 * f.last()
@@ -76,6 +77,8 @@ func (w *world) fault(f Fault) {
 		w.forNodes(f, func(n *node) { n.ails++ }, func(n *node) { n.ails-- })
 	case Crash:
 		w.forNodes(f, func(n *node) { n.crash(f.last(), size) }, nil)
+	case Wipe:
+		w.forNodes(f, func(n *node) { n.wipe() }, nil)
 	case StepBack:
 		w.forNodes(f, func(n *node) {
 			if n.backs++; n.backs <= backOften {

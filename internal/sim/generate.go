@@ -49,7 +49,7 @@ func (s *Script) drawFault(src source, before []Fault) Fault {
 	ttl := int(s.longest().Milliseconds())
 	f := Fault{
 		Kind: pick(src, "kind",
-			Hold, Hold, Fade, Fade, Deaf, Deaf, Delay, Delay, Cut, Cut, Cut, Pause, Pause, Move, Move, Move, Crash, Crash, Crash,
+			Hold, Hold, Fade, Fade, Deaf, Deaf, Delay, Delay, Cut, Cut, Cut, Pause, Pause, Move, Move, Move, Crash, Crash, Crash, Wipe,
 			Ail, Slow, Doze, StepBack, WallClock, Full, Kill, Replay),
 		At:     src.draw("at", 0, s.Span*1000),
 		For:    src.draw("for", 1, pick(src, "long", ttl/20, ttl, 2*ttl)),
@@ -81,6 +81,8 @@ func (s *Script) drawFault(src source, before []Fault) Fault {
 	case Crash:
 		f.Client, f.Node = 0, max(f.Node, 1)
 		f.Size = pick(src, "loss", 0, 0, src.draw("size", 1, 1000), 2000)
+	case Wipe:
+		f.For, f.Client = 0, 0
 	case StepBack:
 		f.For, f.Client = 0, 0
 		f.Size = src.draw("size", 1, backMost)

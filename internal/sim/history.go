@@ -130,7 +130,7 @@ func (h *history) refuses(k *call) {
 	}
 }
 
-var kinds = [...]string{"yes", "no", "unsent", "unknown"}
+var kinds = [...]string{"yes", "no", "absent", "unsent", "unknown"}
 
 func (h *history) answer(k *call, a majority.Answer) {
 	h.mix(factAnswer, uint64(k.l.c.index), uint64(k.l.n.index), uint64(k.q.Op), uint64(k.q.owner), uint64(a.Kind), a.Token)

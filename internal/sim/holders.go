@@ -118,7 +118,7 @@ func (j *judge) ends(c *claim) {
 func (j *judge) freeIn(c *claim) time.Duration {
 	var in []time.Duration
 	for _, n := range j.w.nodes {
-		d := max(0, n.outUntil-j.w.now())
+		d := n.shut()
 		if o, left, held := n.locks[c.lock].Holder(n.clock()); held && o == c.owner {
 			d = max(d, n.trueLength(left))
 		}
@@ -131,7 +131,7 @@ func (j *judge) freeIn(c *claim) time.Duration {
 // on is how many nodes have c.
 func (j *judge) on(c *claim) (nodes int) {
 	for _, n := range j.w.nodes {
-		if o, _, held := n.locks[c.lock].Holder(n.clock()); held && o == c.owner && n.outUntil <= j.w.now() {
+		if o, _, held := n.locks[c.lock].Holder(n.clock()); held && o == c.owner {
 			nodes++
 		}
 	}

@@ -23,6 +23,11 @@ func (j *judge) applied(n *node, k *call, a modelnode.Answer[int]) {
 		j.w.owners[q.owner].asked[n.index] = false // it is gone there, and its owner hears so
 	case q.Op == quorum.Extend && done:
 		j.tally.Renewals++
+	case q.Op == quorum.Heal && done:
+		j.tally.Heals++
+		if at, ok := n.releasedAt[q.owner]; ok && n.clock().Sub(at) < q.Lease.TTL && !k.replayed {
+			j.wrong(Orphan, "node n%d gives the lock back to o%d, which it was told to release before", n.index+1, q.owner)
+		}
 	case q.Op == quorum.Release:
 		n.releasedAt[q.owner] = n.clock()
 	}

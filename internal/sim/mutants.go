@@ -32,6 +32,7 @@ func Mutants() []Mutant {
 		{Name: "node-tombstones", switches: func(s *Switches) { s.Rules.NoTombs = true }},
 		{Name: "node-confirms-owner-only", switches: func(s *Switches) { s.Rules.ConfirmAnywhere = true }},
 		{Name: "node-never-shortens", switches: func(s *Switches) { s.Rules.ExpiryShrinks = true }},
+		{Name: "node-heals-after-quarantine", switches: func(s *Switches) { s.Rules.HealsShut = true }},
 		{Name: "node-never-creates", switches: func(s *Switches) { s.Rules.ExtendCreates = true }},
 	}
 	for _, from := range []struct {
@@ -46,8 +47,8 @@ func Mutants() []Mutant {
 	return all
 }
 
-// Catch runs the scripts of seeds 1 to most with m's mechanism taken out, and
-// says how that was noticed, if it was. No other run may be under way.
+// Catch runs the scripts of seeds 1 to most, and one of rolling restarts, with
+// m's mechanism taken out, and says how that was noticed, if it was. No other run may be under way.
 func (m Mutant) Catch(t *testing.T, most int) (how string, caught bool) {
 	sw := Shipped()
 	if m.switches != nil {
@@ -61,6 +62,9 @@ func (m Mutant) Catch(t *testing.T, most int) (how string, caught bool) {
 		if r := Run(t, OfSeed(seed+1), sw, false); len(r.Violations) > 0 {
 			return fmt.Sprintf("seed %d: %s", seed+1, r.Violations[0]), true
 		}
+	}
+	if r := Run(t, rolling(), sw, false); len(r.Violations) > 0 {
+		return fmt.Sprintf("rolling restarts: %s", r.Violations[0]), true
 	}
 	return "", false
 }

@@ -25,13 +25,13 @@ type node struct {
 	steps time.Duration
 	backs int
 
-	up       bool
-	life     int           // counts its starts
-	outUntil time.Duration // it stays out of everything until then
-	slow     time.Duration
-	ails     int      // faults by which it only answers errors
-	line     []served // commands that wait, in order
-	busy     bool     // with the first of them
+	up    bool
+	life  int           // counts its starts
+	opens clock.Instant // by its own clock: until then it is in quarantine
+	slow  time.Duration
+	ails  int      // faults by which it only answers errors
+	line  []served // commands that wait, in order
+	busy  bool     // with the first of them
 
 	writes []write // of the last second, the oldest first
 	// When each owner was last released here, by the node's clock, as far as
@@ -65,7 +65,16 @@ func (n *node) trueLength(d time.Duration) time.Duration {
 	return time.Duration(float64(d) * 1e6 / float64(1_000_000+n.ppm))
 }
 
-func (n *node) reachable() bool { return n.up && n.w.now() >= n.outUntil }
+func (n *node) reachable() bool { return n.up }
+
+// shut is for how long the node is still in quarantine.
+func (n *node) shut() time.Duration { return n.trueLength(max(0, n.opens.Sub(n.clock()))) }
+
+// mayHaveForgotten begins a quarantine.
+func (n *node) mayHaveForgotten() {
+	clear(n.releasedAt)
+	n.opens = max(n.opens, n.clock().Add(n.w.quarantine()))
+}
 
 // serve does a command, after those that came before.
 func (n *node) serve(k *call, c *conn) {
@@ -109,6 +118,7 @@ func (n *node) apply(k *call) majority.Answer {
 	}
 	q, rules, now := k.q, n.w.switches.Rules, n.clock()
 	was := n.locks[q.lock]
+	was.ShutUntil = n.opens
 	l, a := was, modelnode.Answer[int]{}
 	switch q.Op {
 	case quorum.Acquire:
@@ -117,12 +127,14 @@ func (n *node) apply(k *call) majority.Answer {
 		l, a = was.Confirm(rules, q.owner, q.Token, now)
 	case quorum.Extend:
 		l, a = was.Extend(rules, q.owner, q.Lease.TTL, now)
+	case quorum.Heal:
+		l, a = was.Heal(rules, q.owner, q.Lease.TTL, now)
 	case quorum.Release:
 		var tomb time.Duration
 		if q.Tomb {
 			tomb = q.Lease.TTL
 		}
-		l, a = was.Release(rules, q.owner, tomb, now)
+		l, a = was.Release(rules, q.owner, tomb, q.Lease.Renewed, now)
 	}
 	n.record(q.lock, was)
 	n.locks[q.lock] = l
@@ -148,7 +160,7 @@ func (n *node) say(a modelnode.Answer[int]) majority.Answer {
 		return majority.Answer{Kind: quorum.Yes, Token: a.Token, Said: store.NodeOutcome{Outcome: store.Granted}}
 	case modelnode.Taken:
 		if a.Holder == 0 {
-			return majority.Answer{Kind: quorum.No, Said: store.NodeOutcome{Outcome: store.Absent}}
+			return majority.Answer{Kind: quorum.Absent, Said: store.NodeOutcome{Outcome: store.Absent}}
 		}
 		left := (a.ExpiresIn + time.Millisecond - 1).Truncate(time.Millisecond)
 		return majority.Answer{Kind: quorum.No, Said: store.NodeOutcome{
@@ -157,7 +169,7 @@ func (n *node) say(a modelnode.Answer[int]) majority.Answer {
 	case modelnode.Buried:
 		return majority.Answer{Kind: quorum.No, Said: store.NodeOutcome{Outcome: store.Refused, Err: errBuried}}
 	}
-	return majority.Answer{Kind: quorum.No, Said: store.NodeOutcome{Outcome: store.Quarantined}}
+	return majority.Answer{Kind: quorum.Unsent, Said: store.NodeOutcome{Outcome: store.Quarantined, ExpiresIn: a.ExpiresIn, Err: errShut}}
 }
 
 // forget loses the locks and nothing else.
@@ -166,6 +178,14 @@ func (n *node) forget() {
 		n.locks[i] = modelnode.Lock[int]{Counter: l.Counter, CounterExpiry: l.CounterExpiry}
 	}
 	clear(n.releasedAt)
+}
+
+// wipe is forget, noticed: the counters are gone too, and so is the mark by
+// which the node's scripts know that it may grant.
+func (n *node) wipe() {
+	clear(n.locks)
+	n.writes = nil
+	n.mayHaveForgotten()
 }
 
 // crash takes the node down for a while; what it loses is as Crash says.
@@ -191,18 +211,22 @@ func (n *node) crash(down, loss time.Duration) {
 	}
 	n.writes = nil
 	if lost {
-		clear(n.releasedAt)
-		n.outUntil = max(n.outUntil, w.now()+w.quarantine())
+		n.mayHaveForgotten()
 	}
 	life := n.life
 	w.after(down, outside, func() {
 		if n.life == life {
 			n.up = true
+			if lost { // clients can tell only when it started
+				n.mayHaveForgotten()
+			}
 			w.hist.node("is up", n, 0)
 		}
 	})
 }
 
 var errAiling = errors.New("can not write now")
+
+var errShut = errors.New("in quarantine")
 
 var errBuried = errors.New("this owner was already released")

@@ -54,6 +54,7 @@ type Tally struct {
 	Renewals   int // done by nodes
 	Confirms   int // done by nodes
 	Buried     int // acquires that came after their release
+	Heals      int // nodes that were given a lease again
 }
 
 // Add takes in what happened in another run.
@@ -63,10 +64,10 @@ func (t *Tally) Add(u Tally) {
 	}
 }
 
-func (t *Tally) fields() [11]*int {
+func (t *Tally) fields() [12]*int {
 	return [...]*int{
 		&t.Events, &t.Grants, &t.Refusals, &t.Losses, &t.Told, &t.Writes, &t.Releases, &t.Extensions,
-		&t.Renewals, &t.Confirms, &t.Buried,
+		&t.Renewals, &t.Confirms, &t.Buried, &t.Heals,
 	}
 }
 

@@ -23,7 +23,10 @@ type Script struct {
 	NodeTimeout int `json:"nodetimeout,omitempty"`
 	// Span is for how long workers come and go and faults begin, in seconds.
 	// Afterwards everything heals, and everybody must get the lock once more.
-	Span   int     `json:"span"`
+	Span int `json:"span"`
+	// Steady: the first worker holds the first lock all that time, and must not
+	// lose it.
+	Steady bool    `json:"steady,omitempty"`
 	Faults []Fault `json:"faults"`
 }
 
@@ -70,6 +73,8 @@ const (
 	// the last Size milliseconds of its writes (up to 1000), or empty (Size
 	// larger). If it lost anything it stays out for the quarantine.
 	Crash Kind = "crash"
+	// Wipe: the node loses everything, and goes on; as with FLUSHALL.
+	Wipe Kind = "wipe"
 	// StepBack: the node's clock is set back Size milliseconds (at most 250,
 	// and twice).
 	StepBack Kind = "stepback"

@@ -67,6 +67,9 @@ func (k *worker) run() {
 		k.w.working.Add(-1)
 		k.w.wake()
 	}()
+	if k.w.script.Steady && k.c.index == 0 && k.index == 1 {
+		k.steady()
+	}
 	for !k.w.stop() && k.c.ctx.Err() == nil {
 		k.does("thinks")
 		k.sleep(k.c.ctx, k.upTo(k.w.script.longest()/2))
@@ -216,6 +219,25 @@ func (k *worker) hold(c *claim, ctx context.Context, d time.Duration) {
 			k.note(note{kind: wrote, claim: c})
 		}
 	}
+}
+
+// steady is one round that lasts until the end.
+func (k *worker) steady() {
+	o := leasehold.LockOptions{TTL: k.w.script.longest(), Purpose: "steady"}
+	k.does("holds on")
+	var c *claim
+	err := k.c.c.Mutex(lockName(0)).With(o).Do(k.c.ctx, func(ctx context.Context, lease *leasehold.Lease) error {
+		c = k.grant(lease, o)
+		c.last = true // nothing is wrong that it does not have to bear
+		k.hold(c, ctx, k.w.script.span()-k.w.timerNow())
+		k.note(note{kind: releasing, claim: c})
+		return lease.Err()
+	})
+	if c == nil {
+		k.note(note{kind: refused, err: err, text: "last"})
+		return
+	}
+	k.note(note{kind: released, claim: c, err: err})
 }
 
 // lastRound is after all faults: everybody gets the lock, keeps it as long as

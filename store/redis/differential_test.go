@@ -115,15 +115,31 @@ var changes = []change{
 	{name: "extend lets the counter go", script: extendScript,
 		old: "redis.call('PEXPIRE', KEYS[2], ARGV[3])", new: ""},
 	{name: "release of what is not ours", script: releaseScript,
-		old: "if held == ARGV[1] then", new: "if held then"},
+		old: "local ours = held == ARGV[1]", new: "local ours = held"},
 	{name: "release does not delete", script: releaseScript,
 		old: "redis.call('DEL', KEYS[1])", new: ""},
 	{name: "release leaves no tombstone", script: releaseScript,
-		old: "if ARGV[2] ~= '0' then", new: "if false then"},
+		old: "(not ours or ARGV[3] == '1')", new: "(ours and ARGV[3] == '1')"},
+	{name: "release of what was renewed leaves no tombstone", script: releaseScript,
+		old: "(not ours or ARGV[3] == '1')", new: "not ours"},
+	{name: "release always leaves a tombstone", script: releaseScript,
+		old: "(not ours or ARGV[3] == '1')", new: "true"},
 	{name: "release leaves a tombstone for ever", script: releaseScript,
 		old: "redis.call('SET', KEYS[2], '', 'PX', ARGV[2])", new: "redis.call('SET', KEYS[2], '')"},
 	{name: "release deletes, and says it did not", script: releaseScript,
 		old: "return {1}", new: ""},
+	{name: "heal takes what others hold", script: healScript,
+		old: "if held and held ~= ARGV[1] then", new: "if false then"},
+	{name: "heal sees no tombstone", script: healScript,
+		old: "redis.call('EXISTS', KEYS[2]) == 1", new: "false"},
+	{name: "heal shortens", script: healScript,
+		old: "if redis.call('PTTL', KEYS[1]) < tonumber(ARGV[2]) then", new: "if true then"},
+	{name: "heal does not prolong", script: healScript,
+		old: "redis.call('PEXPIRE', KEYS[1], ARGV[2])", new: ""},
+	{name: "heal does nothing", script: healScript,
+		old: "redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2])", new: ""},
+	{name: "heal without a TTL", script: healScript,
+		old: "redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2])", new: "redis.call('SET', KEYS[1], ARGV[1])"},
 	{name: "inspect misses the token", script: inspectScript,
 		old: "redis.call('PTTL', KEYS[1]), last", new: "redis.call('PTTL', KEYS[1]), '0'", hidden: true},
 }
@@ -258,6 +274,7 @@ func (n *scripted) byText(command []string) []string {
 var opOf = map[differential.Op]quorum.Op{
 	differential.Acquire: quorum.Acquire, differential.Confirm: quorum.Confirm, differential.Extend: quorum.Extend,
 	differential.Release: quorum.Release, differential.Bury: quorum.Release,
+	differential.BuryRenewed: quorum.Release, differential.Heal: quorum.Heal,
 }
 
 func (n *scripted) Do(c differential.Command) (differential.Answer, error) {
@@ -266,8 +283,9 @@ func (n *scripted) Do(c differential.Command) (differential.Answer, error) {
 		return n.stranger(c)
 	}
 	n.s.wall = func() time.Time { return time.UnixMicro(int64(c.Token)).Add(-proposalLead) }
-	r := store.Request{Name: c.Lock, Owner: c.Owner.ID, Meta: c.Owner.Meta, TTL: c.TTL}
-	call := n.s.encode(majority.Question{Op: op, Lease: r, Token: c.Token, Tomb: c.Op == differential.Bury}).([]string)
+	buries := c.Op == differential.Bury || c.Op == differential.BuryRenewed
+	r := store.Request{Name: c.Lock, Owner: c.Owner.ID, Meta: c.Owner.Meta, TTL: c.TTL, Renewed: c.Op == differential.BuryRenewed}
+	call := n.s.encode(majority.Question{Op: op, Lease: r, Token: c.Token, Tomb: buries}).([]string)
 	replies, err := n.run([]string{"TIME"}, n.byText(call), []string{"TIME"})
 	if err != nil {
 		return differential.Answer{}, err
@@ -286,7 +304,7 @@ func answerOf(a majority.Answer) (ans differential.Answer, err error) {
 		ans = differential.Answer{Verdict: differential.Done, Token: a.Token}
 	case a.Kind == quorum.No && a.Said.Outcome == store.Taken:
 		ans = differential.Answer{Verdict: differential.Taken, Holder: a.Said.Holder.Owner, Left: remaining(a.Said.ExpiresIn)}
-	case a.Kind == quorum.No && a.Said.Outcome == store.Absent:
+	case a.Kind == quorum.Absent && a.Said.Outcome == store.Absent:
 		ans.Verdict = differential.Nobody
 	case a.Kind == quorum.No && errors.Is(a.Said.Err, errReleasedOwner):
 		ans.Verdict = differential.Buried

@@ -43,7 +43,11 @@ func (r reply) answer(draws bool) majority.Answer {
 			return majority.Answer{Kind: quorum.No, Said: store.NodeOutcome{Outcome: store.Refused, Err: errReleasedOwner}}
 		case "0":
 			if len(words) >= 3 {
-				return majority.Answer{Kind: quorum.No, Said: takenBy(words[1], words[2])}
+				a := majority.Answer{Kind: quorum.No, Said: takenBy(words[1], words[2])}
+				if a.Said.Outcome == store.Absent {
+					a.Kind = quorum.Absent
+				}
+				return a
 			}
 		}
 	}

@@ -32,6 +32,8 @@ var (
 	extendLua string
 	//go:embed scripts/release.lua
 	releaseLua string
+	//go:embed scripts/heal.lua
+	healLua string
 	//go:embed scripts/inspect.lua
 	inspectLua string
 
@@ -39,9 +41,10 @@ var (
 	confirmScript = newScript(confirmLua)
 	extendScript  = newScript(extendLua)
 	releaseScript = newScript(releaseLua)
+	healScript    = newScript(healLua)
 	inspectScript = newScript(inspectLua)
 
-	allScripts = []script{acquireScript, confirmScript, extendScript, releaseScript, inspectScript}
+	allScripts = []script{acquireScript, confirmScript, extendScript, releaseScript, healScript, inspectScript}
 )
 
 const (
@@ -111,12 +114,17 @@ func (s *Store) encode(q majority.Question) any {
 			[]string{value, strconv.FormatUint(q.Token, 10), counterLifeArg})
 	case quorum.Extend:
 		return extendScript.call([]string{lock, counter}, []string{value, millis(r.TTL), counterLifeArg})
+	case quorum.Heal:
+		return healScript.call([]string{lock, tombKey(lock, r.Owner)}, []string{value, millis(r.TTL)})
 	default: // quorum.Release
-		life := "0"
+		life, always := "0", "0"
 		if q.Tomb {
 			life = millis(r.TTL)
 		}
-		return releaseScript.call([]string{lock, tombKey(lock, r.Owner)}, []string{value, life})
+		if r.Renewed {
+			always = "1"
+		}
+		return releaseScript.call([]string{lock, tombKey(lock, r.Owner)}, []string{value, life, always})
 	}
 }
 
