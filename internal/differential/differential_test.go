@@ -88,7 +88,7 @@ func TestStepsReachEverything(t *testing.T) {
 		seen[what]++
 	}}
 	list := steps(true)
-	for seed := range 500 {
+	for seed := range 800 {
 		if err := Run(s, list.Example(seed)); err != nil {
 			t.Fatal(err)
 		}
