@@ -1,6 +1,6 @@
-// Package child runs processes that are ours alone: they are out of the way of
-// Ctrl-C, can be made to stand still and to go on, and on Linux the kernel ends
-// them when we die, in whatever way.
+// Package child runs processes that are ours to kill, to make stand still and to
+// let go on. On Linux they are out of the way of Ctrl-C, and the kernel ends them
+// when we die, in whatever way.
 package child
 
 import (

@@ -3,11 +3,13 @@ package stories
 import (
 	"encoding/json"
 	"io"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/leasehold-dev/leasehold/fence"
 	"github.com/leasehold-dev/leasehold/internal/child"
+	"github.com/leasehold-dev/leasehold/internal/localredis"
 )
 
 // actor is a client: a process of its own, which does as the play says.
@@ -144,6 +146,23 @@ func (a *actor) gets(t terms) fence.Token {
 	r := a.must(a.do(a.asking(t)))
 	a.asked(r)
 	return r.Token
+}
+
+// getsOnAll is gets for a lock that all these nodes are to have. A majority may
+// grant it while another, just started, does not yet.
+func (a *actor) getsOnAll(nodes []*localredis.Server, t terms) fence.Token {
+	t.wait = long
+	for {
+		r := a.must(a.do(a.asking(t)))
+		missing := func(n *localredis.Server) bool { return a.s.asks(n, "EXISTS", lock) != "1" }
+		for end := time.Now().Add(a.s.ttl / 4); time.Now().Before(end); a.s.pause(5*time.Millisecond, "the lock on all nodes") {
+			if !slices.ContainsFunc(nodes, missing) {
+				a.asked(r)
+				return r.Token
+			}
+		}
+		a.releases()
+	}
 }
 
 // holds says whether the client may trust its lease, and why not.

@@ -32,7 +32,7 @@ client B gets it too.`,
 			nodes := s.servers(3)
 			url := s.url(nodes[0].Addr(), nodes[1].Addr(), nodes[2].Addr())
 			a, b := s.enter("A").open(url), s.enter("B").open(url)
-			a.gets(terms{})
+			a.getsOnAll(nodes, terms{})
 			nodes[0].Kill()
 			s.happens("node 1", "dies (SIGKILL), and stays dead")
 			return s.keeps(a, b, 2*s.ttl, "A kept the lock for two TTLs with one server dead, and B got it from the others when A was done.")
