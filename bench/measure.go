@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"strings"
 	"time"
 
 	"github.com/leasehold-dev/leasehold/bench/cell"
@@ -150,6 +149,8 @@ func (b *bench) check(ctx context.Context, k locks.Kind) error {
 
 // step makes all rounds of a scenario: in each, every implementation has its
 // turn, so that whatever disturbs the machine for a while disturbs them all.
+// Those that are compared, with the same number of goroutines, follow each
+// other closely.
 func (b *bench) step(ctx context.Context, st step) error {
 	if st.awake && !b.spin {
 		spinners, err := servers.StartSpinners()
@@ -159,13 +160,15 @@ func (b *bench) step(ctx context.Context, st step) error {
 		defer spinners.Stop()
 	}
 	for round := range st.rounds {
-		for _, k := range st.kinds {
-			if err := b.turn(ctx, st, round, k); err != nil {
-				return err
-			}
-			if st.beside != nil && has(st.beside.kinds, k.Name) {
-				if err := b.turn(ctx, *st.beside, round, k); err != nil {
+		for _, n := range st.goroutines {
+			for _, k := range st.kinds {
+				if err := b.turn(ctx, st, round, n, k); err != nil {
 					return err
+				}
+				if st.beside != nil && has(st.beside.kinds, k.Name) {
+					if err := b.turn(ctx, *st.beside, round, n, k); err != nil {
+						return err
+					}
 				}
 			}
 		}
@@ -174,12 +177,12 @@ func (b *bench) step(ctx context.Context, st step) error {
 }
 
 // turn is one implementation's in one round.
-func (b *bench) turn(ctx context.Context, st step, round int, k locks.Kind) error {
+func (b *bench) turn(ctx context.Context, st step, round, goroutines int, k locks.Kind) error {
 	if err := b.redis.Empty(); err != nil {
 		return err
 	}
 	s := b.spec(cell.Measure, k)
-	s.Goroutines = st.goroutines
+	s.Goroutines = []int{goroutines}
 	if st.servers > 0 {
 		s.Addrs = s.Addrs[:st.servers]
 	}
@@ -222,16 +225,15 @@ func (b *bench) note(st step, round int, k locks.Kind, s cell.Spec, o cell.Outco
 	for _, n := range s.Goroutines[len(o.Figures):] {
 		o.Figures = append(o.Figures, cell.Figures{Goroutines: n, Elapsed: s.For, Errors: 1, FirstError: o.Error})
 	}
-	var parts []string
 	for _, f := range o.Figures {
 		b.run.Cells = append(b.run.Cells, report.Cell{Scenario: st.scenario, Kind: k.Name, Round: round, Figures: f})
-		part := fmt.Sprintf("%d: %s/s", f.Goroutines, load.Thousands(float64(f.Operations)/f.Elapsed.Seconds()))
+		failed := ""
 		if f.Errors > 0 {
-			part += fmt.Sprintf(" (%d errors: %.60s)", f.Errors, f.FirstError)
+			failed = fmt.Sprintf("  (%d failed: %.60s)", f.Errors, f.FirstError)
 		}
-		parts = append(parts, part)
+		say("%s, round %d of %d, %3d: %-28s %9s/s%s", st.scenario, round+1, b.rounds, f.Goroutines, k.Name,
+			load.Thousands(float64(f.Operations)/f.Elapsed.Seconds()), failed)
 	}
-	say("%s, round %d: %-28s %s", st.scenario, round+1, k.Name, strings.Join(parts, "  "))
 }
 
 // held measures what many leases cost that are just held. It takes one renewal

@@ -114,19 +114,19 @@ func (s Spec) measure(ctx context.Context, client locks.Client, begin func() err
 		pairs[i] = client.Pair(fmt.Sprintf("bench/%s/%d", s.Kind, i))
 	}
 	// Connections, scripts and parents of nodes are made while all is well.
-	if r := run(ctx, pairs, s.Warm); r.Operations == 0 {
+	if r := run(ctx, pairs, s.Warm, warmGrace); r.Operations == 0 {
 		return o, fmt.Errorf("not a single lock: %w", orNothing(r.Err))
 	}
 	if err := begin(); err != nil {
 		return o, err
 	}
 	for _, n := range s.Goroutines {
-		run(ctx, pairs[:n], s.Warm)
+		run(ctx, pairs[:n], s.Warm, warmGrace)
 		before, err := s.probe()
 		if err != nil {
 			return o, err
 		}
-		r := run(ctx, pairs[:n], s.For)
+		r := run(ctx, pairs[:n], s.For, grace)
 		after, err := s.probe()
 		if err != nil {
 			return o, err
@@ -136,11 +136,14 @@ func (s Spec) measure(ctx context.Context, client locks.Client, begin func() err
 	return o, nil
 }
 
-// grace is how much longer than it was to take an operation may take.
-const grace = 5 * time.Second
+// How much longer than it was to take an operation may take.
+const (
+	grace     = 5 * time.Second
+	warmGrace = time.Second // when it is not measured
+)
 
 // run bounds what hangs: such an operation is an error.
-func run(ctx context.Context, pairs []load.Pair, d time.Duration) load.Result {
+func run(ctx context.Context, pairs []load.Pair, d, grace time.Duration) load.Result {
 	ctx, cancel := context.WithTimeout(ctx, d+grace)
 	defer cancel()
 	r := load.Run(ctx, pairs, d)

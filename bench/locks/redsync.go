@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/go-redsync/redsync/v4"
 	"github.com/go-redsync/redsync/v4/redis"
@@ -15,7 +16,7 @@ const redsyncModule = "github.com/go-redsync/redsync/v4"
 
 func redsyncKind(n int, failFast bool, driver string) Kind {
 	k := Kind{
-		Name:  fmt.Sprintf("redsync-%s-%d", driver, n),
+		Name:  fmt.Sprintf("redsync-%s-%d", strings.ReplaceAll(driver, "-", ""), n),
 		Label: fmt.Sprintf("redsync on %s, %s", driver, nodes(n)),
 		Role:  Peer, Engine: Redis, Nodes: n, Module: redsyncModule,
 	}

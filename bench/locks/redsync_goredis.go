@@ -9,7 +9,7 @@ import (
 )
 
 func redsyncGoredis(n int, failFast bool) Kind {
-	k := redsyncKind(n, failFast, "goredis")
+	k := redsyncKind(n, failFast, "go-redis")
 	k.Open = func(ctx context.Context, addrs []string) (Client, error) {
 		var clients []*goredis.Client
 		var pools []redis.Pool
@@ -32,8 +32,14 @@ func redsyncGoredis(n int, failFast bool) Kind {
 	return k
 }
 
+// quiet is for servers that are gone on purpose.
+type quiet struct{}
+
+func (quiet) Printf(context.Context, string, ...any) {}
+
 // dialGoredis connects at once: the driver would do it with the first command.
 func dialGoredis(ctx context.Context, addr string) (*goredis.Client, error) {
+	goredis.SetLogger(quiet{})
 	c := goredis.NewClient(&goredis.Options{Addr: addr})
 	if err := c.Ping(ctx).Err(); err != nil {
 		c.Close()
