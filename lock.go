@@ -64,7 +64,8 @@ func (l *Lock) With(o LockOptions) *Lock {
 // When ctx ends first the error matches ctx.Err(), and ErrBusy too if somebody
 // held the lock; nothing is left in the store (the clean-up may still be under
 // way, in the background). While nodes are merely unreachable it goes on trying
-// for as long as one TTL; what waiting can not mend is returned at once.
+// for as long as one TTL, and while they are in quarantine for as long as that
+// lasts; what waiting can not mend is returned at once.
 //
 // A ctx made by Do, or by Lease.Context, carries its lease: acquiring the same
 // lock of the same Client with it re-enters at once, without asking the store.
@@ -81,7 +82,7 @@ func (l *Lock) Try(ctx context.Context) (*Lease, error) {
 
 // attempt asks the store once.
 func (l *Lock) attempt(ctx, base context.Context, life leasefsm.Config) (*Lease, error) {
-	req := store.Request{Name: l.name, Owner: l.o.Owner, TTL: life.TTL}
+	req := store.Request{Name: l.name, Owner: l.o.Owner, TTL: life.TTL, Require: l.o.Require}
 	if req.Owner == "" {
 		req.Owner = store.NewOwner()
 		req.Meta = store.Holder{Host: l.c.host, PID: l.c.pid, Purpose: l.o.Purpose, Since: time.Now()}.Encode()

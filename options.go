@@ -70,6 +70,11 @@ type LockOptions struct {
 	// is tried again after such pauses too, of half a second at most. Default
 	// Backoff(10*time.Millisecond, 250*time.Millisecond).
 	RetryDelay func(try int) time.Duration
+	// Require is the least that the store has to promise. A store that gives
+	// less refuses the lock with ErrUnsupported, before anything is sent; one
+	// Redis server then keeps quarantine after a restart. Default
+	// store.Efficiency: what the store gives by itself.
+	Require store.Class
 	// OnWait is called before each pause with the reason, a *BusyError or a
 	// *QuorumError. It runs on the waiting goroutine and must not block.
 	OnWait func(reason error)
@@ -107,6 +112,7 @@ func (o LockOptions) merge(over LockOptions) LockOptions {
 	set(&o.Purpose, over.Purpose)
 	set(&o.Owner, over.Owner)
 	set(&o.Tries, over.Tries)
+	set(&o.Require, over.Require)
 	if over.RetryDelay != nil {
 		o.RetryDelay = over.RetryDelay
 	}

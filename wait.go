@@ -3,6 +3,7 @@ package leasehold
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/leasehold-dev/leasehold/internal/clock"
@@ -22,6 +23,9 @@ func (l *Lock) wait(ctx, base context.Context, tries int) (*Lease, error) {
 	}
 	if outer, ok := ctx.Value(leaseKey{l.c, l.name}).(*Lease); ok {
 		return outer.reenter(base)
+	}
+	if caps := l.c.store.Caps(); l.o.Require > caps.Class {
+		return nil, fmt.Errorf("%w: lock %q requires %v, and this store (%s, %d nodes) gives %v at most", ErrUnsupported, l.name, l.o.Require, caps.Engine, caps.Nodes, caps.Class)
 	}
 	if l.o.Owner != "" && tries != 1 {
 		return nil, invalid("a fixed Owner goes with one attempt: use Try, or set Tries to 1")
@@ -48,7 +52,7 @@ func (l *Lock) wait(ctx, base context.Context, tries int) (*Lease, error) {
 		switch now := l.c.clock.Now(); {
 		case !retry:
 			return nil, err
-		case busy != nil:
+		case busy != nil || opens(err):
 			trouble = 0
 		case trouble == 0:
 			trouble = now
@@ -76,6 +80,17 @@ func canWait(err error) (busy *BusyError, retry bool) {
 		return nil, quorum.Transient()
 	}
 	return nil, errors.Is(err, ErrLost) // granted, but too late to be of use
+}
+
+// opens says whether the lock can not be had because nodes are in quarantine,
+// which has an end.
+func opens(err error) bool {
+	var quorum *QuorumError
+	if !errors.As(err, &quorum) {
+		return false
+	}
+	_, ok := quorum.OpensIn()
+	return ok
 }
 
 // untilFree cuts a pause short to when the holder's lease ends, plus a little

@@ -183,6 +183,64 @@ func TestTroubleWithTheStore(t *testing.T) {
 	})
 }
 
+// Nodes in quarantine are waited for as long as it lasts, which is longer than
+// a TTL; a minority of them keeps nobody waiting.
+func TestWaitsOutAQuarantine(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t)
+		opens := time.Now().Add(time.Minute)
+		shut := func(outcomes ...store.Outcome) {
+			b.store.onAcquire(func(ctx context.Context, r store.Request) (store.Grant, error) {
+				left := time.Until(opens)
+				if left <= 0 {
+					return b.store.Store.Acquire(ctx, r)
+				}
+				nodes := make([]store.NodeOutcome, len(outcomes))
+				for i, o := range outcomes {
+					nodes[i] = store.NodeOutcome{Outcome: o, ExpiresIn: left}
+				}
+				return store.Grant{}, &store.QuorumError{Op: "acquire", Need: 2, Nodes: nodes}
+			})
+		}
+		shut(store.Quarantined, store.Quarantined, store.Unreachable)
+		start := time.Now()
+		b.release(b.acquire(b.c.Mutex("a").With(short)))
+		if waited := time.Since(start); waited < time.Minute || waited > time.Minute+time.Second {
+			t.Errorf("waited for %v, want a minute", waited)
+		}
+		opens = time.Now().Add(time.Minute)
+		shut(store.Quarantined, store.Unreachable, store.Unreachable)
+		start = time.Now()
+		if _, err := b.c.Mutex("a").With(short).Acquire(t.Context()); !errors.Is(err, leasehold.ErrQuorum) || time.Since(start) > 2*short.TTL {
+			t.Errorf("most nodes are away, one is in quarantine: %v after %v", err, time.Since(start))
+		}
+	})
+}
+
+// A lock may demand more than the store gives, and is then refused.
+func TestRequire(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t)
+		var asked store.Request
+		b.store.onAcquire(func(ctx context.Context, r store.Request) (store.Grant, error) {
+			asked = r
+			return b.store.Store.Acquire(ctx, r)
+		})
+		b.release(b.acquire(b.c.Mutex("a").With(leasehold.LockOptions{Require: store.CrashSafe})))
+		if asked.Require != store.CrashSafe {
+			t.Errorf("the store was asked for %v", asked.Require)
+		}
+		n := b.store.called("acquire")
+		_, err := b.c.Mutex("a").With(leasehold.LockOptions{Require: store.Consensus}).Acquire(t.Context())
+		if !errors.Is(err, leasehold.ErrUnsupported) || !strings.Contains(err.Error(), "crash-safe at most") {
+			t.Errorf("more than the store gives: %v", err)
+		}
+		if b.store.called("acquire") != n {
+			t.Error("a request was sent")
+		}
+	})
+}
+
 func TestBadInputIsRefusedBeforeAnythingIsSent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t)

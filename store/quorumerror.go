@@ -2,6 +2,7 @@ package store
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 )
@@ -52,7 +53,8 @@ type NodeOutcome struct {
 	// Node is its address, without credentials.
 	Node    string
 	Outcome Outcome
-	// Holder and ExpiresIn are set when Taken.
+	// Holder and ExpiresIn are set when Taken. When Quarantined, ExpiresIn is
+	// how long the node stays out.
 	Holder    Holder
 	ExpiresIn time.Duration
 	// Err is what went wrong, nil for Granted, Taken and Absent.
@@ -132,6 +134,26 @@ func (e *QuorumError) Count(o Outcome) int {
 		}
 	}
 	return c
+}
+
+// OpensIn is after what time enough nodes for a majority are out of quarantine,
+// if that is what keeps them from answering; otherwise false.
+func (e *QuorumError) OpensIn() (time.Duration, bool) {
+	var waits []time.Duration // of the nodes that answer, or will
+	for _, n := range e.Nodes {
+		switch n.Outcome {
+		case Quarantined:
+			waits = append(waits, n.ExpiresIn)
+		case Granted, Taken, Absent, Pending:
+			waits = append(waits, 0)
+		}
+	}
+	if e.Count(Quarantined) == 0 || len(waits) < e.Need {
+		return 0, false
+	}
+	slices.Sort(waits)
+	d := waits[e.Need-1]
+	return d, d > 0
 }
 
 // Transient says whether waiting can help: enough nodes for a majority were

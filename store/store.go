@@ -87,6 +87,9 @@ type Request struct {
 	// least one millisecond. Stores may round up to their own resolution,
 	// never down.
 	TTL time.Duration
+	// Require is the least that the grant has to stand. Stores that can not
+	// give it refuse, with ErrUnsupported; those that can at a price pay it.
+	Require Class
 	// Renewed says, when the lease is released, that it was renewed before, or
 	// is being renewed. Over several nodes a renewal may then still be under way
 	// that would give the lease to a node which had lost it.
@@ -128,4 +131,6 @@ type Caps struct {
 	Reach string
 	// Clock says whose clock counts TTLs, in words for people.
 	Clock string
+	// Class is the most that a lock can require; see Request.Require.
+	Class Class
 }

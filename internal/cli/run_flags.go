@@ -10,13 +10,14 @@ import (
 
 	"github.com/leasehold-dev/leasehold"
 	"github.com/leasehold-dev/leasehold/internal/runner"
+	"github.com/leasehold-dev/leasehold/store"
 )
 
 // runFlags are the flags of "leasehold run".
 type runFlags struct {
 	ttl, wait, grace, minHold, maxHold time.Duration
 	try                                bool
-	purpose                            string
+	purpose, require                   string
 	busyCode                           int
 }
 
@@ -28,6 +29,7 @@ func (o *runFlags) add(f *pflag.FlagSet) {
 	f.DurationVar(&o.minHold, "min-hold", 0, "keep the lock for that `TIME` even if the command ends earlier, so that\nmachines whose clocks differ do not run one job after the other")
 	f.DurationVar(&o.maxHold, "max-hold", 0, "stop the command, as if the lock were lost, so that it has ended after\nthat `TIME`")
 	f.StringVar(&o.purpose, "purpose", "", "`TEXT` shown to others who ask for the lock (default the command's name)")
+	f.StringVar(&o.require, "require", "", "refuse a store whose locks stand less: `WHAT` is crash-safe or consensus")
 	f.IntVarP(&o.busyCode, "conflict-exit-code", "E", o.busyCode, "exit with code `N` when somebody else has the lock")
 }
 
@@ -49,8 +51,12 @@ func (o runFlags) settle(c *cobra.Command, command string) (leasehold.LockOption
 	if !c.Flags().Changed("purpose") {
 		purpose = purposeOf(command)
 	}
-	var err error
+	require, err := store.Efficiency, error(nil)
+	if o.require != "" {
+		require, err = store.ParseClass(o.require)
+	}
 	switch {
+	case err != nil:
 	case o.try && c.Flags().Changed("wait"):
 		err = errors.New("--try and --wait exclude each other: --try does not wait")
 	case o.ttl < leastTTL:
@@ -73,6 +79,6 @@ func (o runFlags) settle(c *cobra.Command, command string) (leasehold.LockOption
 	}
 	budget := runner.NewBudget(limit, grace)
 	return leasehold.LockOptions{
-		TTL: o.ttl, Notice: budget.Notice(), MinHold: o.minHold, MaxHold: o.maxHold, Purpose: purpose,
+		TTL: o.ttl, Notice: budget.Notice(), MinHold: o.minHold, MaxHold: o.maxHold, Purpose: purpose, Require: require,
 	}, budget, nil
 }

@@ -95,12 +95,13 @@ type reason struct {
 	since  time.Time // of the holder; zero when unknown
 	ends   time.Time // when its lease does; zero when unknown
 	always bool      // it never does
+	opens  time.Time // when enough nodes are out of quarantine
 }
 
 func reasonOf(err error, now time.Time) reason {
 	var busy *leasehold.BusyError
 	if !errors.As(err, &busy) {
-		return reason{key: "trouble", text: err.Error()}
+		return troubleOf(err, now)
 	}
 	r := reason{key: "held by " + busy.Holder.Owner, text: "held by " + busy.Holder.String(), since: busy.Holder.Since}
 	switch {
@@ -112,6 +113,19 @@ func reasonOf(err error, now time.Time) reason {
 	return r
 }
 
+// troubleOf is why no majority of nodes could say who has the lock.
+func troubleOf(err error, now time.Time) reason {
+	var quorum *leasehold.QuorumError
+	if errors.As(err, &quorum) {
+		if d, ok := quorum.OpensIn(); ok {
+			n := quorum.Count(store.Quarantined)
+			text := fmt.Sprintf("%d of %d nodes may have forgotten who has it", n, len(quorum.Nodes))
+			return reason{key: "quarantine", text: text, opens: now.Add(d)}
+		}
+	}
+	return reason{key: "trouble", text: err.Error()}
+}
+
 // words is the reason as of now.
 func (r reason) words(now time.Time) string {
 	s := r.text
@@ -119,6 +133,8 @@ func (r reason) words(now time.Time) string {
 		s += " for " + brief(now.Sub(r.since).Truncate(time.Second))
 	}
 	switch {
+	case !r.opens.IsZero():
+		s += ", and take part again in " + brief(max(0, r.opens.Sub(now))) + " (leasehold bootstrap says that nobody has it)"
 	case r.always:
 		s += ", without an expiry"
 	case !r.ends.IsZero():

@@ -169,6 +169,7 @@ func (s *Store) Caps() store.Caps {
 		Quorum: 1,
 		Reach:  "process",
 		Clock:  "this process's own clock",
+		Class:  store.CrashSafe, // who crashes takes all holders along
 	}
 }
 

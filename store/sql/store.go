@@ -107,6 +107,7 @@ func (s *Store) Caps() store.Caps {
 		MaxTTL: s.maxTTL,
 		Reach:  s.d.reach,
 		Clock:  s.d.clock,
+		Class:  store.CrashSafe,
 	}
 }
 
