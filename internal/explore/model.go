@@ -65,7 +65,8 @@ type Model struct {
 	Quarantine  int
 	// Reread: after a crash the counter is read back from the other nodes.
 	Reread Reread
-	// Losses: so often a node loses the lock, and nobody notices.
+	// Losses: so often a node loses the lock, and nobody notices. With NoTime
+	// zero is: as often as it likes.
 	Losses int
 	// Jumps: so often a node's clock jumps ahead by the TTL.
 	Jumps int

@@ -184,7 +184,7 @@ func (w *walker) faults(st *state, out []move) []move {
 		if st.crashes > 0 {
 			out = append(out, move{kind: crash, node: n})
 		}
-		if (st.losses > 0 || w.m.NoTime) && w.owner(st, n) >= 0 {
+		if (st.losses > 0 || w.m.NoTime && w.m.Losses == 0) && w.owner(st, n) >= 0 {
 			out = append(out, move{kind: lose, node: n})
 		}
 		if st.jumps > 0 {

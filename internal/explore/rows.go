@@ -59,8 +59,8 @@ func Rows() []Row {
 			Model: world(3, func(m *Model) { m.Proposals = []int{2, 5} })},
 		{Name: "R2", What: "no clock at all, keys lost at any time, counters kept",
 			Model: world(3, func(m *Model) { m.NoTime, m.Check = true, Tokens })},
-		{Name: "R2-five", What: "the same with five nodes",
-			Model: world(2, func(m *Model) { m.NoTime, m.Check, m.Nodes = true, Tokens, 5 })},
+		{Name: "R2-five", What: "the same with five nodes and three lost keys",
+			Model: world(2, func(m *Model) { m.NoTime, m.Check, m.Nodes, m.Losses = true, Tokens, 5, 3 })},
 		{Name: "R3", What: "three clients, no clock at all",
 			Model: world(3, func(m *Model) { m.NoTime, m.Check, m.Clients = true, Tokens, 3 })},
 

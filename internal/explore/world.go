@@ -40,9 +40,7 @@ func (w *walker) fault(st *state, mv move) {
 			nd.unread, nd.read = (1<<w.m.Nodes-1)&^(1<<n), 0
 		}
 	case lose:
-		if !w.m.NoTime {
-			st.losses--
-		}
+		st.losses -= min(st.losses, 1)
 		l := w.lock(st, n)
 		l.Owner, l.Expiry = 0, 0
 		w.keep(st, n, l)
