@@ -51,16 +51,16 @@ func (g *Guard) Schema() string { return g.sql.create }
 // CreateTable makes the table unless it is there, and may be called at every
 // start, by many processes at once.
 func (g *Guard) CreateTable(ctx context.Context, db Execer) error {
-	var err error
 	for again := newTries(); ; {
-		if _, err = db.ExecContext(ctx, g.sql.create); err == nil {
+		_, err := db.ExecContext(ctx, g.sql.create)
+		if err == nil {
 			return nil
 		}
 		// PostgreSQL reports one of two that create it at the same time.
 		if _, there := db.ExecContext(ctx, g.sql.probe); there == nil {
 			return nil
 		}
-		if !again.worth(ctx, err) {
+		if err := again.after(ctx, err); err != nil {
 			return fmt.Errorf("sqlguard: creating the table: %w", err)
 		}
 	}
@@ -88,7 +88,10 @@ func (g *Guard) Tx(ctx context.Context, db Beginner, resource string, token fenc
 	}
 	for again := newTries(); ; {
 		began, err := g.once(ctx, db, resource, token, fn)
-		if err == nil || began || !again.worth(ctx, err) {
+		if err == nil || began {
+			return err
+		}
+		if err := again.after(ctx, err); err != nil {
 			return err
 		}
 	}

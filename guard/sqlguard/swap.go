@@ -2,6 +2,7 @@ package sqlguard
 
 import (
 	"context"
+	"database/sql"
 	"errors"
 	"fmt"
 	"maps"
@@ -67,11 +68,20 @@ func (d Dialect) update(row Row, set string, args []any, value any, condition st
 // run does the update. Where it changed no row, judge says of what stands in the
 // column whether it is what the update would leave there, or why it was refused.
 func (u update) run(ctx context.Context, db Execer, judge func(found any) (same bool, err error)) error {
+	again := newTries()
 	seen := 0 // how often in a row the value was found there
-	for range 100 {
+	for range 1000 {
 		result, err := db.ExecContext(ctx, u.sql, u.args...)
 		if err != nil {
-			return fmt.Errorf("sqlguard: %s: %w", u.row, err)
+			// Alone, a statement that met another can be tried again; within
+			// a transaction, only all of it can.
+			if _, alone := db.(*sql.DB); alone {
+				err = again.after(ctx, err)
+			}
+			if err != nil {
+				return fmt.Errorf("sqlguard: %s: %w", u.row, err)
+			}
+			continue
 		}
 		switch n, err := result.RowsAffected(); {
 		case err != nil:

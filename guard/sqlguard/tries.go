@@ -3,6 +3,7 @@ package sqlguard
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math/rand/v2"
 	"strings"
 	"time"
@@ -13,7 +14,7 @@ import (
 // patience bounds how long conflicts are tried again, when the context does not.
 const patience = 10 * time.Second
 
-// tries says whether something is worth trying again.
+// tries is a run of attempts at the same thing.
 type tries struct {
 	end time.Time
 	n   int
@@ -21,11 +22,14 @@ type tries struct {
 
 func newTries() *tries { return &tries{end: time.Now().Add(patience)} }
 
-// worth waits a little and says true, if err is a conflict with somebody else
-// that may be gone by then.
-func (t *tries) worth(ctx context.Context, err error) bool {
-	if !conflict(err) || time.Now().After(t.end) {
-		return false
+// after waits a little and returns nil, if err is a conflict with somebody else
+// that may be gone by then. Otherwise it returns the error to give up with.
+func (t *tries) after(ctx context.Context, err error) error {
+	if err == nil || !conflict(err) {
+		return err
+	}
+	if time.Now().After(t.end) {
+		return fmt.Errorf("others were in the way for %v, and nothing was done: %w", patience, err)
 	}
 	// Uneven, so that those who met once do not meet again.
 	const least, most = time.Millisecond, 50 * time.Millisecond
@@ -35,9 +39,9 @@ func (t *tries) worth(ctx context.Context, err error) bool {
 	defer timer.Stop()
 	select {
 	case <-timer.C:
-		return true
+		return nil
 	case <-ctx.Done():
-		return false
+		return fmt.Errorf("%w, while others were in the way: %w", context.Cause(ctx), err)
 	}
 }
 

@@ -1,0 +1,5 @@
+package guardtest
+
+const holderEnv = "GUARDTEST_HOLDER"
+
+func beHolder() {}

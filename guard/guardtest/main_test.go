@@ -1,0 +1,53 @@
+package guardtest
+
+import (
+	"fmt"
+	"os"
+	"sync"
+	"testing"
+
+	"github.com/leasehold-dev/leasehold/internal/redistest"
+	"github.com/leasehold-dev/leasehold/internal/sqltest"
+)
+
+// The servers of all tests of this binary. Each test uses names of its own.
+var (
+	postgres, mariadb *sqltest.Server
+	redisServer       *redistest.Server
+)
+
+func TestMain(m *testing.M) {
+	if os.Getenv(holderEnv) != "" {
+		beHolder()
+	}
+	os.Exit(withServers(m))
+}
+
+func withServers(m *testing.M) int {
+	var starting sync.WaitGroup
+	var errs [3]error
+	starting.Go(func() { postgres, errs[0] = sqltest.LaunchPostgreSQL() })
+	starting.Go(func() { mariadb, errs[1] = sqltest.LaunchMariaDB() })
+	starting.Go(func() { redisServer, errs[2] = redistest.Launch(redistest.Options{}) })
+	starting.Wait()
+	code := 0
+	for _, err := range errs {
+		if err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			code = 1
+		}
+	}
+	if code == 0 {
+		code = m.Run()
+	}
+	if postgres != nil {
+		postgres.Close()
+	}
+	if mariadb != nil {
+		mariadb.Close()
+	}
+	if redisServer != nil {
+		redisServer.Close()
+	}
+	return code
+}
