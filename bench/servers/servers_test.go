@@ -1,0 +1,137 @@
+package servers
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestMain(m *testing.M) {
+	if len(os.Args) == 2 && os.Args[1] == SpinArg {
+		if err := Spin(); err != nil {
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
+	os.Exit(m.Run())
+}
+
+func TestRedis(t *testing.T) {
+	r, err := StartRedis(2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	if v, err := r.Version(); err != nil || !strings.Contains(v, ".") {
+		t.Errorf("version %q, %v", v, err)
+	}
+	if a := r.Addrs(); len(a) != 2 || a[0] == a[1] {
+		t.Errorf("%q", a)
+	}
+	r[1].Text(t, "SET", "a", "b")
+	if err := r.Empty(); err != nil {
+		t.Fatal(err)
+	}
+	if keys := r[1].Keys(t); len(keys) != 0 {
+		t.Errorf("%q is left", keys)
+	}
+	if used, err := CPU(r[0].PID()); err != nil || used < 0 {
+		t.Errorf("%v, %v", used, err)
+	}
+	r[1].Kill()
+	if r.Empty() == nil {
+		t.Error("a server that is gone was emptied")
+	}
+}
+
+func TestCPU(t *testing.T) {
+	before, err := CPU(os.Getpid())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for end := time.Now().Add(time.Minute); ; {
+		now, err := CPU(os.Getpid())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if now > before {
+			break
+		}
+		if time.Now().After(end) {
+			t.Fatal("busy for a minute, and it does not show")
+		}
+	}
+	if _, err := CPU(-1); err == nil {
+		t.Error("a process that is not there")
+	}
+}
+
+// A server that is not installed is named with what to install.
+func TestMissing(t *testing.T) {
+	t.Setenv("PATH", t.TempDir())
+	var missing *MissingError
+	if s, err := StartEtcd(t.Context()); !errors.As(err, &missing) || !strings.Contains(err.Error(), "apt-get install") {
+		t.Errorf("%v, %v", s, err)
+	}
+	if s, err := StartZooKeeper(t.Context()); !errors.As(err, &missing) || !strings.Contains(err.Error(), "apt-get install") {
+		t.Errorf("%v, %v", s, err)
+	}
+}
+
+// One that does not start is not waited for, and its log is shown.
+func TestBroken(t *testing.T) {
+	dir := t.TempDir()
+	for _, name := range []string{"etcd", "java"} {
+		script := "#!/bin/sh\necho the reason >&2\nexit 3\n"
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(script), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Setenv("PATH", dir+":"+os.Getenv("PATH"))
+	if s, err := StartEtcd(t.Context()); err == nil || !strings.Contains(err.Error(), "the reason") {
+		t.Errorf("%v, %v", s, err)
+	}
+}
+
+func TestSpinners(t *testing.T) {
+	s, err := StartSpinners()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Stop()
+	if len(s) == 0 {
+		t.Fatal("none")
+	}
+	for _, c := range s {
+		for end := time.Now().Add(time.Minute); policy(t, c.Process.Pid) != "5"; time.Sleep(time.Millisecond) {
+			if time.Now().After(end) {
+				t.Fatal("it does not get to idle priority")
+			}
+		}
+	}
+}
+
+// policy is the scheduling policy of a process's first thread or of any other
+// that has another one than usual: the 41st field of its description.
+func policy(t *testing.T, pid int) string {
+	t.Helper()
+	tasks, err := filepath.Glob("/proc/" + strconv.Itoa(pid) + "/task/*/stat")
+	if err != nil || len(tasks) == 0 {
+		t.Fatalf("the spinner is gone (%v)", err)
+	}
+	for _, path := range tasks {
+		stat, err := os.ReadFile(path)
+		if err != nil {
+			continue
+		}
+		f := strings.Fields(string(stat[strings.LastIndexByte(string(stat), ')')+1:]))
+		if len(f) > 38 && f[38] != "0" {
+			return f[38]
+		}
+	}
+	return "0"
+}
