@@ -26,7 +26,6 @@ type group struct {
 	spares   []call
 	flushing bool          // somebody is sending
 	handed   chan struct{} // the sender is to go on
-	closed   bool
 
 	broken chan struct{} // closed when a connection has failed
 	once   sync.Once
