@@ -24,7 +24,7 @@ var project = rules{
 		{"internal/rule"},
 		{"guard/*"},
 		{"internal/history", "internal/modelnode"},
-		{"internal/validity"},
+		{"internal/validity", "internal/nodeclock"},
 		{"internal/clock"},
 		{"fence"},
 		{"internal/faultproxy", "internal/redistest", "internal/sqltest", "internal/layering", "internal/endtoend"},

@@ -110,36 +110,29 @@ func (a *Attempt) timeOut(now clock.Instant) {
 
 // decide looks whether the attempt is won or lost, or needs confirmations.
 func (a *Attempt) decide(now clock.Instant, out []Send) []Send {
-	var answers [MaxNodes]uint64
-	var held, hoped, confirmed int
-	for _, n := range a.nodes[:a.Nodes] {
-		switch {
+	var held, hoped, confirmed Set
+	for i := range a.Nodes {
+		switch n := &a.nodes[i]; {
 		case n.phase == Held && !n.late:
-			answers[held] = n.at
-			held++
+			held = held.with(i)
 		case n.phase == Asked && !n.late:
-			hoped++
+			hoped = hoped.with(i)
 		}
 	}
-	need := Majority(a.Nodes)
-	if held+hoped < need || now >= a.until || a.cancelled {
+	if !a.enough(held|hoped) || now >= a.until || a.cancelled {
 		a.verdict = Lost
 		return out
 	}
-	if held < need {
+	if !a.enough(held) {
 		return out
 	}
-	// The largest answer of a majority: of the one with the smallest answers,
-	// so that no node is asked to confirm needlessly. Where a node outside it
-	// stands is of no concern.
-	slices.Sort(answers[:held])
-	token := answers[need-1]
-	for _, n := range a.nodes[:a.Nodes] {
-		if n.counts() && !n.late && n.at == token {
-			confirmed++
+	token := a.highest(held)
+	for i := range a.Nodes {
+		if n := &a.nodes[i]; n.counts() && !n.late && n.at == token {
+			confirmed = confirmed.with(i)
 		}
 	}
-	if confirmed >= need || !confirmToken {
+	if a.enough(confirmed) || !confirmToken {
 		a.verdict, a.token = Won, token
 		return out
 	}
@@ -153,6 +146,27 @@ func (a *Attempt) decide(now clock.Instant, out []Send) []Send {
 		}
 	}
 	return out
+}
+
+// highest is the largest answer of a majority: of the one with the smallest
+// answers, so that no node is asked to confirm needlessly. Where a node outside
+// it stands is of no concern. Of two sets it is the larger one of both.
+func (a *Attempt) highest(held Set) (token uint64) {
+	for _, set := range a.sets() {
+		var answers [MaxNodes]uint64
+		n := 0
+		for i := range a.Nodes {
+			if (held & set).has(i) {
+				answers[n] = a.nodes[i].at
+				n++
+			}
+		}
+		if set != 0 {
+			slices.Sort(answers[:n])
+			token = max(token, answers[Majority(set.size())-1])
+		}
+	}
+	return token
 }
 
 // cleanUp releases where the lock is ours or may be. A tombstone goes where

@@ -11,7 +11,10 @@
 // node, however late.
 package quorum
 
-import "time"
+import (
+	"math/bits"
+	"time"
+)
 
 // MaxNodes is the largest number of nodes. More than nine only costs.
 const MaxNodes = 16
@@ -23,6 +26,49 @@ type Config struct {
 	// NodeTimeout is how long a node's answer is waited for. It is far below
 	// the TTL, so that a dead node costs little of the validity.
 	NodeTimeout time.Duration
+	// Sets of nodes of each of which a majority is needed, while one list of
+	// nodes is being replaced by another. Empty: all nodes are one set.
+	Sets [2]Set
+}
+
+// Set is a set of nodes.
+type Set uint16
+
+func (s Set) with(node int) Set { return s | 1<<node }
+
+func (s Set) has(node int) bool { return s&(1<<node) != 0 }
+
+func (s Set) size() int { return bits.OnesCount16(uint16(s)) }
+
+// SetOf these nodes.
+func SetOf(nodes ...int) (s Set) {
+	for _, n := range nodes {
+		s = s.with(n)
+	}
+	return s
+}
+
+// all nodes there are.
+func (c *Config) all() Set { return 1<<c.Nodes - 1 }
+
+// sets are those of which majorities are needed; the second may be empty.
+func (c *Config) sets() [2]Set {
+	if c.Sets[0] == 0 {
+		return [2]Set{c.all()}
+	}
+	return c.Sets
+}
+
+// enough says whether s has a majority of every set: then it shares a node with
+// everything else that is enough, for this client or for one that asks only one
+// of the sets.
+func (c *Config) enough(s Set) bool {
+	for _, set := range c.sets() {
+		if set != 0 && (s&set).size() < Majority(set.size()) {
+			return false
+		}
+	}
+	return true
 }
 
 // Majority of n nodes: any two majorities share a node.

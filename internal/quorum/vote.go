@@ -20,7 +20,7 @@ type Vote struct {
 	verdict Verdict
 	late    bool
 	nodes   [MaxNodes]Phase
-	bare    uint16 // nodes where nobody has the lock, and that were not given it yet
+	bare    Set // nodes where nobody has the lock, and that were not given it yet
 }
 
 // NewVote begins a vote whose requests leave after start. op is Extend or
@@ -41,7 +41,7 @@ func (v *Vote) Step(e Event, now clock.Instant, out []Send) []Send {
 		v.nodes[e.Node] = Refused
 	case Absent:
 		v.nodes[e.Node] = Refused
-		v.bare |= 1 << e.Node
+		v.bare = v.bare.with(e.Node)
 	case Unsent:
 		v.nodes[e.Node] = Missing
 	case Unknown:
@@ -60,7 +60,7 @@ func (v *Vote) Step(e Event, now clock.Instant, out []Send) []Send {
 // give sends the lease to the nodes that are without it.
 func (v *Vote) give(out []Send) []Send {
 	for i := range v.Nodes {
-		if v.bare&(1<<i) != 0 {
+		if v.bare.has(i) {
 			out = append(out, Send{Node: i, Op: Heal})
 		}
 	}
@@ -69,27 +69,27 @@ func (v *Vote) give(out []Send) []Send {
 }
 
 func (v *Vote) decide() {
-	yes, no, hoped := v.count(Held), v.count(Refused), 0
+	yes, no, hoped := v.in(Held), v.in(Refused), Set(0)
 	if !v.late {
-		hoped = v.count(Asked)
+		hoped = v.in(Asked)
 	}
 	releasing := v.op == Release
-	switch need := Majority(v.Nodes); {
-	case yes >= need, releasing && yes+no >= need && (v.Gone() || hoped == 0):
+	switch {
+	case v.enough(yes), releasing && v.enough(yes|no) && (v.Gone() || hoped == 0):
 		v.verdict = Won
-	case yes+hoped < need && (!releasing || yes+no+hoped < need):
+	case !v.enough(yes|hoped) && (!releasing || !v.enough(yes|no|hoped)):
 		v.verdict = Lost
 	}
 }
 
-func (v *Vote) count(p Phase) int {
-	c := 0
-	for _, q := range v.nodes[:v.Nodes] {
+// in are the nodes in a phase.
+func (v *Vote) in(p Phase) (s Set) {
+	for i, q := range v.nodes[:v.Nodes] {
 		if q == p {
-			c++
+			s = s.with(i)
 		}
 	}
-	return c
+	return s
 }
 
 // Verdict is how the vote stands.
@@ -97,7 +97,7 @@ func (v *Vote) Verdict() Verdict { return v.verdict }
 
 // Gone says whether the lease is certainly not ours any more: so many nodes do
 // not have it that a majority can not.
-func (v *Vote) Gone() bool { return v.count(Refused) > v.Nodes-Majority(v.Nodes) }
+func (v *Vote) Gone() bool { return !v.enough(v.all() &^ v.in(Refused)) }
 
 // Late says whether node's answer had not come within the node timeout.
 func (v *Vote) Late(node int) bool { return v.late && v.nodes[node] == Asked }
