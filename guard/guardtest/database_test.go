@@ -48,9 +48,16 @@ func mariadbAt(level string) flavour {
 	}}
 }
 
+// sqliteWith is an SQLite file. With its classic journal, whoever is reading can
+// keep a writer from committing, so there the driver has to wait a little; with
+// wal, waiting is up to the guard.
 func sqliteWith(journal string) flavour {
 	return flavour{"SQLite " + journal, sqlguard.SQLite, "sqlite", func(dir string) string {
-		return "file:" + filepath.Join(dir, "guarded.db") + "?_pragma=journal_mode(" + journal + ")"
+		dsn := "file:" + filepath.Join(dir, "guarded.db") + "?_pragma=journal_mode(" + journal + ")"
+		if journal != "wal" {
+			dsn += "&_pragma=busy_timeout(10000)"
+		}
+		return dsn
 	}}
 }
 

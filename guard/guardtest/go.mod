@@ -10,6 +10,7 @@ require (
 	github.com/go-sql-driver/mysql v1.10.1
 	github.com/jackc/pgx/v5 v5.12.0
 	github.com/leasehold-dev/leasehold v0.0.0
+	github.com/redis/rueidis v1.0.79
 	modernc.org/sqlite v1.61.1
 )
 

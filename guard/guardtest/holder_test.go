@@ -1,5 +1,112 @@
 package guardtest
 
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/fence"
+	"github.com/leasehold-dev/leasehold/guard/sqlguard"
+	"github.com/leasehold-dev/leasehold/store/redis"
+)
+
+// holderEnv makes a process of this test binary the holder of a lock. It has the
+// task.
 const holderEnv = "GUARDTEST_HOLDER"
 
-func beHolder() {}
+// task is what a holder does.
+type task struct {
+	Goods   goods
+	Redis   string // where the lock is
+	Lock    string
+	Guarded bool
+	Inside  bool // stop to think within the transaction, not before it
+}
+
+// report is how a holder says what became of it.
+type report struct {
+	Token  fence.Token
+	Wrote  bool
+	Stale  *fence.StaleError // refused for
+	Owned  string            // refused by this owner
+	Failed string            // by anything else
+}
+
+// lockTTL is how long a holder that stands still keeps its lock.
+const lockTTL = 300 * time.Millisecond
+
+// acquire waits for the lock.
+func acquire(ctx context.Context, url, name string) (*leasehold.Lease, func(), error) {
+	// Waiting longer for an answer than a lease lasts is for busy machines: what
+	// came too late is given back.
+	st, err := redis.Open(ctx, []string{url}, &redis.Options{NodeTimeout: 10 * time.Second})
+	if err != nil {
+		return nil, nil, err
+	}
+	lease, err := leasehold.New(st, nil).Mutex(name).With(leasehold.LockOptions{TTL: lockTTL}).Acquire(ctx)
+	if err != nil {
+		st.Close()
+		return nil, nil, err
+	}
+	return lease, func() { lease.Release(context.WithoutCancel(ctx)); st.Close() }, nil
+}
+
+// beHolder takes the lock, reads, says that it holds it, waits for a line, and
+// writes; and never looks at its lease.
+func beHolder() {
+	say := json.NewEncoder(os.Stdout)
+	in := bufio.NewReader(os.Stdin)
+	fail := func(err error) {
+		say.Encode(report{Failed: err.Error()})
+		os.Exit(1)
+	}
+	var job task
+	if err := json.Unmarshal([]byte(os.Getenv(holderEnv)), &job); err != nil {
+		fail(err)
+	}
+	ctx := context.Background()
+	data, err := job.Goods.open()
+	if err != nil {
+		fail(err)
+	}
+	lease, _, err := acquire(ctx, job.Redis, job.Lock)
+	if err != nil {
+		fail(err)
+	}
+	think := func() {
+		say.Encode(report{Token: lease.Token()})
+		if _, err := in.ReadString('\n'); err != nil {
+			fail(err)
+		}
+	}
+	w := writer{token: lease.Token(), owner: lease.Owner(), guarded: job.Guarded, name: "A"}
+	if job.Inside {
+		err = data.(*sqlGoods).change(ctx, w, think)
+	} else {
+		var before string
+		if before, err = data.begin(ctx, w); err != nil {
+			fail(err)
+		}
+		think()
+		err = data.write(ctx, w, before)
+	}
+	r := report{Token: lease.Token(), Wrote: err == nil}
+	var owned *sqlguard.OwnerError
+	switch {
+	case err == nil:
+	case errors.As(err, &r.Stale):
+	case errors.As(err, &owned):
+		r.Owned = owned.Found
+	default:
+		r.Failed = err.Error()
+	}
+	if err := say.Encode(r); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+	}
+	os.Exit(0)
+}

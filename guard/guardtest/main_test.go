@@ -1,6 +1,7 @@
 package guardtest
 
 import (
+	"flag"
 	"fmt"
 	"os"
 	"sync"
@@ -24,6 +25,7 @@ func TestMain(m *testing.M) {
 }
 
 func withServers(m *testing.M) int {
+	flag.Parse()
 	var starting sync.WaitGroup
 	var errs [3]error
 	starting.Go(func() { postgres, errs[0] = sqltest.LaunchPostgreSQL() })
@@ -38,6 +40,10 @@ func withServers(m *testing.M) int {
 		}
 	}
 	if code == 0 {
+		// The tests wait for leases to end more than they compute.
+		if err := flag.Set("test.parallel", "8"); err != nil {
+			panic(err)
+		}
 		code = m.Run()
 	}
 	if postgres != nil {

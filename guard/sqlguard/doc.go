@@ -42,7 +42,9 @@
 // writers wait for each other, the first two of a resource included, and nothing
 // needs to be tried again. At the stricter levels, and in SQLite, a database may
 // refuse one of two writers just because they met; Tx then tries again by itself, as long as
-// your function has not run. What comes after, it reports.
+// your function has not run. What comes after, it reports. Give SQLite a busy
+// timeout: without, and without its write-ahead log, a mere reader can make a
+// commit fail.
 //
 // A holder that is paused within its transaction keeps others waiting, not
 // writing: end such sessions in the server (idle_in_transaction_session_timeout
