@@ -41,6 +41,10 @@ const (
 
 func (k *keeper) init(c *Client) {
 	k.c = c
+	// On a machine that is slow enough the timer fires before it is stopped, and
+	// even before it is kept.
+	k.mu.Lock()
+	defer k.mu.Unlock()
 	k.timer = time.AfterFunc(maxNap, k.sweep)
 	k.timer.Stop()
 }
