@@ -11,7 +11,7 @@ import (
 
 // Sizes of the plot, in pixels.
 const (
-	labels    = 270 // width of the names
+	labels    = 300 // width of the names
 	panel     = 250 // width of a column
 	valueRoom = 62  // right of the longest bar
 	barHeight = 13
@@ -34,8 +34,8 @@ var groups = []group{
 }
 
 // Plot draws throughput with all servers up as an SVG image: a bar for each
-// implementation and number of goroutines, each number with a scale of its own,
-// and how far the rounds were apart.
+// implementation and number of goroutines, and how far the rounds were apart.
+// Those on five servers share a scale, and so do those on one, for each number.
 func Plot(r *Run) string {
 	m := mediansOf(r)
 	numbers := m.goroutines(Healthy)
@@ -74,7 +74,7 @@ func Plot(r *Run) string {
 		fmt.Fprintf(&b, `<text x="%d" y="52" class="g">%s</text>`+"\n", labels+i*panel, plural(n))
 	}
 	b.WriteString(body.String())
-	fmt.Fprintf(&b, `<text x="12" y="%d" class="s">Medians of %d rounds, the line from the slowest to the fastest round. Each column has its own scale. %s</text>`+"\n",
+	fmt.Fprintf(&b, `<text x="12" y="%d" class="s">Medians of %d rounds, the line from the slowest to the fastest round. Scales differ by column, and between five servers and one. %s</text>`+"\n",
 		y+20, r.Rounds, html.EscapeString(r.Machine.String()))
 	b.WriteString("</svg>\n")
 	return b.String()
@@ -88,9 +88,9 @@ func (m medians) bar(b *strings.Builder, k locks.Kind, n, x, y int) {
 		return
 	}
 	most := 0.0
-	for other, s := range m.spread {
-		if other.scenario == Healthy && other.goroutines == n {
-			most = max(most, s[1])
+	for _, other := range locks.All {
+		if other.Nodes == k.Nodes {
+			most = max(most, m.spread[key{Healthy, other.Name, n}][1])
 		}
 	}
 	scale := (panel - valueRoom) / max(most, 1)
