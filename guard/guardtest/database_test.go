@@ -157,9 +157,11 @@ func eventually(t *testing.T, what string, ok func() bool) {
 }
 
 // onEach runs a test on all flavours.
-func onEach(t *testing.T, test func(t *testing.T, d *database)) {
+func onEach(t *testing.T, test func(t *testing.T, d *database)) { on(t, flavours, test) }
+
+func on(t *testing.T, these []flavour, test func(t *testing.T, d *database)) {
 	t.Parallel()
-	for _, f := range flavours {
+	for _, f := range these {
 		t.Run(f.name, func(t *testing.T) {
 			t.Parallel()
 			test(t, f.open(t))

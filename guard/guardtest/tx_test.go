@@ -141,46 +141,41 @@ func TestFirstWritersOfAResourceAtOnce(t *testing.T) {
 // What the guard does is needed: looking first and writing then, in one
 // transaction, lets a stale write through at the levels databases start from.
 func TestLookingBeforeWritingIsNotEnough(t *testing.T) {
-	t.Parallel()
-	for _, f := range flavours[:2] {
-		t.Run(f.name, func(t *testing.T) {
-			t.Parallel()
-			d := f.open(t)
-			j := d.journal(t)
-			ctx := t.Context()
-			begin := func(token fence.Token) *sql.Tx {
-				tx, err := d.BeginTx(ctx, nil)
-				if err != nil {
-					t.Fatal(err)
-				}
-				t.Cleanup(func() { tx.Rollback() })
-				highest, err := d.guard.Highest(ctx, tx, "r")
-				if err == nil {
-					_, err = fence.Admit("r", highest, token)
-				}
-				if err != nil {
-					t.Fatal(err)
-				}
-				return tx
-			}
-			old := begin(1)
-			for token, tx := range map[fence.Token]*sql.Tx{2: begin(2)} {
-				if err := errors.Join(j.add(ctx, tx, "r", token), d.guard.AdmitTx(ctx, tx, "r", token), tx.Commit()); err != nil {
-					t.Fatal(err)
-				}
-			}
-			// In line after 2, by whatever means: the look was too early.
-			if _, err := old.ExecContext(ctx, d.rebind(`INSERT INTO `+j.name+` (resource, seq, token) VALUES (?, ?, ?)`), "r", 2, 1); err != nil {
+	on(t, flavours[:2], func(t *testing.T, d *database) {
+		j := d.journal(t)
+		ctx := t.Context()
+		begin := func(token fence.Token) *sql.Tx {
+			tx, err := d.BeginTx(ctx, nil)
+			if err != nil {
 				t.Fatal(err)
 			}
-			if err := old.Commit(); err != nil {
+			t.Cleanup(func() { tx.Rollback() })
+			highest, err := d.guard.Highest(ctx, tx, "r")
+			if err == nil {
+				_, err = fence.Admit("r", highest, token)
+			}
+			if err != nil {
 				t.Fatal(err)
 			}
-			if err := risen(j.read(t, "r")); err == nil {
-				t.Error("nothing was lost; so what is the guard good for?")
+			return tx
+		}
+		old := begin(1)
+		for token, tx := range map[fence.Token]*sql.Tx{2: begin(2)} {
+			if err := errors.Join(j.add(ctx, tx, "r", token), d.guard.AdmitTx(ctx, tx, "r", token), tx.Commit()); err != nil {
+				t.Fatal(err)
 			}
-		})
-	}
+		}
+		// In line after 2, by whatever means: the look was too early.
+		if _, err := old.ExecContext(ctx, d.rebind(`INSERT INTO `+j.name+` (resource, seq, token) VALUES (?, ?, ?)`), "r", 2, 1); err != nil {
+			t.Fatal(err)
+		}
+		if err := old.Commit(); err != nil {
+			t.Fatal(err)
+		}
+		if err := risen(j.read(t, "r")); err == nil {
+			t.Error("nothing was lost; so what is the guard good for?")
+		}
+	})
 }
 
 // Transactions of one resource follow each other: a larger token waits, and a

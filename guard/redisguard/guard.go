@@ -137,7 +137,7 @@ func (g *Guard) run(ctx context.Context, script, resource string, token fence.To
 			}
 		}
 	}
-	return nil, fmt.Errorf("redisguard: %q: the script's answer came as %.80v (%T), which is none of its answers: check the Eval", resource, answer, answer)
+	return nil, fmt.Errorf("redisguard: %q: the script's answer came as %.80s (%T), which is none of its answers: check the Eval", resource, fmt.Sprint(answer), answer)
 }
 
 // refusal is the error for what the script has refused; nil if that makes no

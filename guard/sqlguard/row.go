@@ -27,7 +27,7 @@ type Row struct {
 func (r Row) String() string {
 	var parts []string
 	for _, name := range slices.Sorted(maps.Keys(r.Key)) {
-		parts = append(parts, fmt.Sprintf("%s=%.40v", name, r.Key[name]))
+		parts = append(parts, fmt.Sprintf("%s=%.40s", name, fmt.Sprint(r.Key[name])))
 	}
 	return fmt.Sprintf("%s[%s]", r.Table, strings.Join(parts, " "))
 }

@@ -129,7 +129,7 @@ func asToken(v any) (fence.Token, error) {
 		}
 		return 0, nil
 	}
-	return 0, fmt.Errorf("%w: %.40v (%T)", fence.ErrInvalid, v, v)
+	return 0, fmt.Errorf("%w: %.40s (%T)", fence.ErrInvalid, fmt.Sprint(v), v)
 }
 
 // asText reads what a driver gives for text.
