@@ -20,20 +20,26 @@ PLATFORMS = darwin/arm64 windows/amd64 linux/386
 GO = go
 
 .DEFAULT_GOAL = help
-.PHONY: help test race lint fmt vuln bench figures peers fuzz cross explore sim mutants torture redis
+.PHONY: help test race lint fmt vuln bench figures peers fuzz cross explore sim mutants torture redis databases
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 	@echo
 	@echo '  Settings, with their defaults: PKG=$(PKG) TIMEOUT=$(TIMEOUT) COUNT=$(COUNT) BENCH=$(BENCH) BENCHTIME=$(BENCHTIME) FUZZTIME=$(FUZZTIME)'
 
-test: redis ## run all tests with the race detector, against real Redis servers
+test: redis databases ## run all tests with the race detector, against real servers
 	@scripts/need-race.sh
 	$(GO) test -race -timeout $(TIMEOUT) $(PKG)
+ifeq ($(PKG),./...)
+	cd guard/guardtest && $(GO) test -race -timeout $(TIMEOUT) ./...
+endif
 
-race: redis ## run the tests COUNT times, to find what fails only now and then
+race: redis databases ## run the tests COUNT times, to find what fails only now and then
 	@scripts/need-race.sh
 	$(GO) test -race -timeout 60m -count $(COUNT) $(PKG)
+ifeq ($(PKG),./...)
+	cd guard/guardtest && $(GO) test -race -timeout 60m -count $(COUNT) ./...
+endif
 
 lint: ## check formatting, go vet, staticcheck, known vulnerabilities
 	@unformatted=$$(gofmt -l .); if [ -n "$$unformatted" ]; then \
@@ -41,6 +47,7 @@ lint: ## check formatting, go vet, staticcheck, known vulnerabilities
 	$(GO) vet ./...
 	$(GO) run honnef.co/go/tools/cmd/staticcheck@$(STATICCHECK) ./...
 	cd bench && $(GO) vet ./... && $(GO) run honnef.co/go/tools/cmd/staticcheck@$(STATICCHECK) ./...
+	cd guard/guardtest && $(GO) vet ./... && $(GO) run honnef.co/go/tools/cmd/staticcheck@$(STATICCHECK) ./...
 	@scripts/govulncheck.sh $(GOVULNCHECK)
 
 fmt: ## format the code
@@ -85,6 +92,10 @@ torture: redis ## hammer locks on real servers with real faults for TORTURE (SEE
 
 redis:
 	@scripts/ensure-redis.sh
+
+databases:
+	@scripts/ensure-postgres.sh
+	@scripts/ensure-mariadb.sh
 
 peers:
 	@scripts/ensure-etcd.sh
