@@ -65,7 +65,6 @@ var project = rules{
 		"internal/cli":     {"github.com/spf13/cobra", "github.com/spf13/pflag", "golang.org/x/term"},
 		"internal/history": {"github.com/anishathalye/porcupine"},
 		"internal/runner":  {"golang.org/x/sys", "golang.org/x/term"},
-		"store/redis":      {"github.com/redis/rueidis"},
 		"store/sql":        {"modernc.org/sqlite", "golang.org/x/sys"},
 	},
 

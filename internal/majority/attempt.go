@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/leasehold-dev/leasehold/fence"
 	"github.com/leasehold-dev/leasehold/internal/clock"
@@ -14,36 +15,55 @@ import (
 
 // attempt drives one quorum.Attempt: it carries the messages, and keeps what
 // the nodes said for the error. It goes on living after the caller has its
-// verdict, until every node has answered and what has to be is released.
+// verdict, until every node has answered and what has to be is released. Then
+// its memory serves another one.
 type attempt struct {
-	k    *Keeper
-	r    store.Request
-	over chan struct{} // closed with the verdict
+	k       *Keeper
+	over    chan struct{} // gets one with the verdict
+	timer   *time.Timer
+	payload any // of the acquire
 
 	mu    sync.Mutex
+	users int // the caller, and every call under way
+	r     store.Request
 	core  quorum.Attempt
 	sends []quorum.Send
-	said  []store.NodeOutcome // as far as they did not simply grant
+	said  []store.NodeOutcome // as far as they did not simply grant; empty if all did
 }
 
 // Acquire is one attempt; see store.Store. The request has been checked.
 func (k *Keeper) Acquire(ctx context.Context, r store.Request) (store.Grant, error) {
 	start := k.Clock.Now() // before anything is sent: validity counts from here
-	a := &attempt{k: k, r: r, over: make(chan struct{}), core: quorum.NewAttempt(k.config(r), r.TTL, start)}
-	payload := k.Encode(Question{Op: quorum.Acquire, Lease: r}) // the same for all nodes
+	a, ok := k.attempts.Get().(*attempt)
+	if !ok {
+		a = &attempt{k: k, over: make(chan struct{}, 1), timer: stopped()}
+	}
 	a.mu.Lock()
+	a.r, a.core, a.said = r, quorum.NewAttempt(k.config(r), r.TTL, start), a.said[:0]
+	a.payload = k.Encode(Question{Op: quorum.Acquire, Lease: r}, a.payload) // the same for all nodes
+	a.users = 1
 	for i := range k.Nodes {
-		a.put(i, quorum.Acquire, payload)
+		a.put(i, quorum.Acquire, a.payload)
 	}
 	a.mu.Unlock()
 
-	await(ctx, k.Clock, a.over, a.next, a.step)
+	await(ctx, k.Clock, start, a.over, a.timer, a)
 	a.mu.Lock()
-	defer a.mu.Unlock()
+	defer a.leave()
 	if a.core.Verdict() == quorum.Won {
 		return store.Grant{Token: fence.Token(a.core.Token())}, nil
 	}
 	return store.Grant{}, a.failure(ctx)
+}
+
+// leave unlocks, and is the last thing that a user of a does.
+func (a *attempt) leave() {
+	a.users--
+	last := a.users == 0
+	a.mu.Unlock()
+	if last {
+		a.k.attempts.Put(a)
+	}
 }
 
 func (a *attempt) next() (clock.Instant, bool) {
@@ -55,34 +75,39 @@ func (a *attempt) next() (clock.Instant, bool) {
 func (a *attempt) step(e quorum.Event) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.apply(e)
+	a.apply(e, a.k.Clock.Now())
 }
 
 // apply steps the machine and puts in line what it wants sent. The mutex is
 // held.
-func (a *attempt) apply(e quorum.Event) {
+func (a *attempt) apply(e quorum.Event, now clock.Instant) {
 	before := a.core.Verdict()
-	a.sends = a.core.Step(e, a.k.Clock.Now(), a.sends[:0])
+	a.sends = a.core.Step(e, now, a.sends[:0])
 	if before == quorum.Open && a.core.Verdict() != quorum.Open {
-		close(a.over)
+		a.over <- struct{}{}
+	}
+	if len(a.sends) == 0 {
+		return
 	}
 	for _, send := range slices.Clone(a.sends) { // put may step the machine again
-		a.put(send.Node, send.Op, a.k.Encode(Question{Op: send.Op, Lease: a.r, Token: send.Token, Tomb: send.Tomb}))
+		a.put(send.Node, send.Op, a.k.Encode(Question{Op: send.Op, Lease: a.r, Token: send.Token, Tomb: send.Tomb}, nil))
 	}
 }
 
 func (a *attempt) put(node int, op quorum.Op, payload any) {
 	c := Call{Payload: payload, Timeout: a.core.NodeTimeout, To: a, Tag: int(op)}
 	if err := a.k.Nodes[node].Put(c); err != nil {
-		a.note(node, store.NodeOutcome{Outcome: store.Unreachable, Err: err})
-		a.apply(quorum.Event{Kind: quorum.Unsent, Node: node, Op: op})
+		a.note(node, Unsent(err))
+		a.apply(quorum.Event{Kind: quorum.Unsent, Node: node, Op: op}, a.k.Clock.Now())
+		return
 	}
+	a.users++
 }
 
 // Answer implements Receiver.
 func (a *attempt) Answer(node, tag int, ans Answer) {
 	a.mu.Lock()
-	defer a.mu.Unlock()
+	defer a.leave()
 	op := quorum.Op(tag)
 	if op == quorum.Release {
 		if ans.Kind == quorum.Unsent || ans.Kind == quorum.Unknown {
@@ -91,16 +116,16 @@ func (a *attempt) Answer(node, tag int, ans Answer) {
 		return
 	}
 	a.note(node, ans.Said)
-	a.apply(quorum.Event{Kind: ans.Kind, Node: node, Op: op, Token: ans.Token})
+	a.apply(quorum.Event{Kind: ans.Kind, Node: node, Op: op, Token: ans.Token}, a.k.at(ans))
 }
 
 // note keeps what a node said.
 func (a *attempt) note(node int, said store.NodeOutcome) {
-	if a.said == nil {
+	if len(a.said) == 0 {
 		if said.Outcome == store.Granted {
 			return
 		}
-		a.said = make([]store.NodeOutcome, len(a.k.Nodes))
+		a.said = blank(a.said, len(a.k.Nodes))
 	}
 	a.said[node] = said
 }

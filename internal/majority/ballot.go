@@ -3,7 +3,9 @@ package majority
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
+	"time"
 
 	"github.com/leasehold-dev/leasehold/internal/clock"
 	"github.com/leasehold-dev/leasehold/internal/quorum"
@@ -11,86 +13,115 @@ import (
 )
 
 // ballot drives one quorum.Vote for each of some leases, all at once. Answers
-// that come in after the verdicts are welcome and change nothing.
+// that come in after the verdicts are welcome and change nothing; with the last
+// of them its memory serves another one.
 type ballot struct {
-	k      *Keeper
+	k        *Keeper
+	over     chan struct{} // gets one when every vote has its verdict
+	timer    *time.Timer
+	payloads []any // per lease
+
+	mu     sync.Mutex
+	users  int // the caller, and every call under way
 	op     quorum.Op
 	leases []store.Request
-	over   chan struct{} // closed when every vote has its verdict
-
-	mu    sync.Mutex
-	votes []quorum.Vote
-	open  int
-	said  [][]store.NodeOutcome // per lease, made for the first that is no plain yes
+	votes  []quorum.Vote
+	open   int
+	said   []store.NodeOutcome // per lease and node; empty while all is plain yes
 }
 
 // Renew extends leases that have been checked; see store.Store.
 func (k *Keeper) Renew(ctx context.Context, leases []store.Request) []error {
-	return k.vote(ctx, quorum.Extend, leases)
-}
-
-// Release ends a lease that has been checked; see store.Store.
-func (k *Keeper) Release(ctx context.Context, r store.Request) error {
-	return k.vote(ctx, quorum.Release, []store.Request{r})[0]
-}
-
-func (k *Keeper) vote(ctx context.Context, op quorum.Op, leases []store.Request) []error {
 	errs := make([]error, len(leases))
 	if len(leases) == 0 {
 		return errs
 	}
-	b := &ballot{k: k, op: op, leases: leases, over: make(chan struct{})}
+	b := k.ballot(quorum.Extend)
+	b.leases = append(b.leases, leases...)
 	b.run(ctx)
 	b.mu.Lock()
-	defer b.mu.Unlock()
-	for i := range leases {
+	defer b.leave()
+	for i := range errs {
 		errs[i] = b.result(ctx, i)
 	}
 	return errs
+}
+
+// Release ends a lease that has been checked; see store.Store.
+func (k *Keeper) Release(ctx context.Context, r store.Request) error {
+	b := k.ballot(quorum.Release)
+	b.leases = append(b.leases, r)
+	b.run(ctx)
+	b.mu.Lock()
+	defer b.leave()
+	return b.result(ctx, 0)
+}
+
+// ballot is one without leases, which is the caller's alone.
+func (k *Keeper) ballot(op quorum.Op) *ballot {
+	b, ok := k.ballots.Get().(*ballot)
+	if !ok {
+		b = &ballot{k: k, over: make(chan struct{}, 1), timer: stopped()}
+	}
+	b.op, b.users, b.leases, b.said = op, 1, b.leases[:0], b.said[:0]
+	return b
+}
+
+// leave unlocks, and is the last thing that a user of b does.
+func (b *ballot) leave() {
+	b.users--
+	last := b.users == 0
+	b.mu.Unlock()
+	if last {
+		b.k.ballots.Put(b)
+	}
 }
 
 // run asks every node about every lease and returns when all have a verdict.
 func (b *ballot) run(ctx context.Context) {
 	b.mu.Lock()
 	b.open = len(b.leases)
-	b.votes = make([]quorum.Vote, b.open)
-	b.said = make([][]store.NodeOutcome, b.open)
+	b.votes = slices.Grow(b.votes[:0], b.open)
+	b.payloads = slices.Grow(b.payloads, b.open)[:max(b.open, len(b.payloads))]
 	start := b.k.Clock.Now()
 	for i, r := range b.leases {
-		b.votes[i] = quorum.NewVote(b.k.config(r), b.op, start)
+		b.votes = append(b.votes, quorum.NewVote(b.k.config(r), b.op, start))
+		// Where the acquire has not been answered it may still arrive. A single
+		// node has answered, or there would be no lease.
+		tomb := b.op == quorum.Release && len(b.k.Nodes) > 1
+		b.payloads[i] = b.k.Encode(Question{Op: b.op, Lease: r, Tomb: tomb}, b.payloads[i])
 	}
-	for i, r := range b.leases {
-		b.ask(i, r)
+	for n := range b.k.Nodes {
+		b.ask(n)
 	}
 	b.mu.Unlock()
-	await(ctx, b.k.Clock, b.over, b.next, b.stepAll)
+	await(ctx, b.k.Clock, start, b.over, b.timer, b)
 }
 
-// ask puts one lease's question in line at every node. The mutex is held.
-func (b *ballot) ask(i int, r store.Request) {
-	// Where the acquire has not been answered it may still arrive. A single node
-	// has answered, or there would be no lease.
-	tomb := b.op == quorum.Release && len(b.k.Nodes) > 1
-	payload := b.k.Encode(Question{Op: b.op, Lease: r, Tomb: tomb})
-	for n, node := range b.k.Nodes {
-		if err := node.Put(Call{Payload: payload, Timeout: b.votes[i].NodeTimeout, To: b, Tag: i}); err != nil {
-			b.note(i, n, store.NodeOutcome{Outcome: store.Unreachable, Err: err})
-			b.step(i, quorum.Event{Kind: quorum.Unsent, Node: n})
+// ask puts all questions in line at one node. The mutex is held.
+func (b *ballot) ask(node int) {
+	for i := range b.leases {
+		c := Call{Payload: b.payloads[i], Timeout: b.votes[i].NodeTimeout, To: b, Tag: i, More: i < len(b.leases)-1}
+		if err := b.k.Nodes[node].Put(c); err != nil {
+			b.note(i, node, Unsent(err))
+			b.apply(i, quorum.Event{Kind: quorum.Unsent, Node: node}, b.k.Clock.Now())
+			continue
 		}
+		b.users++
 	}
 }
 
-// step applies an event to one vote. The mutex is held.
-func (b *ballot) step(i int, e quorum.Event) {
+// apply steps one vote. The mutex is held.
+func (b *ballot) apply(i int, e quorum.Event, now clock.Instant) {
 	before := b.votes[i].Verdict()
-	sends := b.votes[i].Step(e, b.k.Clock.Now(), nil)
+	sends := b.votes[i].Step(e, now, nil)
 	if before == quorum.Open && b.votes[i].Verdict() != quorum.Open {
 		if b.open--; b.open == 0 {
-			close(b.over)
+			b.over <- struct{}{}
 		}
 	}
 	for _, send := range sends { // nobody waits for what becomes of these
-		c := Call{Payload: b.k.Encode(Question{Op: send.Op, Lease: b.leases[i]}), Timeout: b.votes[i].NodeTimeout, To: healed{}}
+		c := Call{Payload: b.k.Encode(Question{Op: send.Op, Lease: b.leases[i]}, nil), Timeout: b.votes[i].NodeTimeout, To: healed{}}
 		if err := b.k.Nodes[send.Node].Put(c); err == nil {
 			b.k.Logger.Debug("a node that was without a lease is given it", "lock", b.leases[i].Name, "node", b.k.Nodes[send.Node].Addr())
 		}
@@ -102,13 +133,14 @@ type healed struct{}
 
 func (healed) Answer(int, int, Answer) {}
 
-// stepAll applies an event to all votes that are open.
-func (b *ballot) stepAll(e quorum.Event) {
+// step applies an event to all votes that are open.
+func (b *ballot) step(e quorum.Event) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	now := b.k.Clock.Now()
 	for i := range b.votes {
 		if b.votes[i].Verdict() == quorum.Open {
-			b.step(i, e)
+			b.apply(i, e, now)
 		}
 	}
 }
@@ -127,20 +159,29 @@ func (b *ballot) next() (first clock.Instant, ok bool) {
 // Answer implements Receiver.
 func (b *ballot) Answer(node, tag int, ans Answer) {
 	b.mu.Lock()
-	defer b.mu.Unlock()
+	defer b.leave()
 	b.note(tag, node, ans.Said)
-	b.step(tag, quorum.Event{Kind: ans.Kind, Node: node})
+	b.apply(tag, quorum.Event{Kind: ans.Kind, Node: node}, b.k.at(ans))
 }
 
 // note keeps what a node said. The mutex is held.
 func (b *ballot) note(i, node int, said store.NodeOutcome) {
-	if b.said[i] == nil {
+	if len(b.said) == 0 {
 		if said.Outcome == store.Granted {
 			return
 		}
-		b.said[i] = make([]store.NodeOutcome, len(b.k.Nodes))
+		b.said = blank(b.said, len(b.leases)*len(b.k.Nodes))
 	}
-	b.said[i][node] = said
+	b.about(i)[node] = said
+}
+
+// about is what the nodes said of one lease.
+func (b *ballot) about(i int) []store.NodeOutcome {
+	if len(b.said) == 0 {
+		return nil
+	}
+	n := len(b.k.Nodes)
+	return b.said[i*n : (i+1)*n]
 }
 
 // result is what became of one lease. The mutex is held.
@@ -154,7 +195,7 @@ func (b *ballot) result(ctx context.Context, i int) error {
 	if v.Verdict() == quorum.Won {
 		return nil
 	}
-	err := &store.QuorumError{Op: b.op.String(), Name: r.Name, Need: quorum.Majority(len(b.k.Nodes)), Nodes: b.k.evidence(b.said[i], v)}
+	err := &store.QuorumError{Op: b.op.String(), Name: r.Name, Need: quorum.Majority(len(b.k.Nodes)), Nodes: b.k.evidence(b.about(i), v)}
 	if ctx.Err() != nil {
 		return fmt.Errorf("%w (%w)", ctx.Err(), err)
 	}
@@ -163,7 +204,7 @@ func (b *ballot) result(ctx context.Context, i int) error {
 
 // notHeld says that the lease is gone, and who has the lock now if anybody.
 func (b *ballot) notHeld(i int) error {
-	if busy := BusyError(b.leases[i].Name, b.said[i], quorum.Majority(len(b.k.Nodes))); busy != nil {
+	if busy := BusyError(b.leases[i].Name, b.about(i), quorum.Majority(len(b.k.Nodes))); busy != nil {
 		return fmt.Errorf("%w: now held by %s", store.ErrNotHeld, busy.Holder)
 	}
 	return store.ErrNotHeld

@@ -8,15 +8,15 @@ import (
 	"github.com/leasehold-dev/leasehold/store"
 )
 
-// machine is what evidence asks a quorum machine.
-type machine interface {
+// witness is what evidence asks a quorum machine.
+type witness interface {
 	Late(node int) bool
 	Agreed(node int) bool
 }
 
 // evidence completes what the nodes said by what the machine knows of them:
 // plain agreement is not written down, and silence can not be.
-func (k *Keeper) evidence(said []store.NodeOutcome, m machine) []store.NodeOutcome {
+func (k *Keeper) evidence(said []store.NodeOutcome, m witness) []store.NodeOutcome {
 	nodes := make([]store.NodeOutcome, len(k.Nodes))
 	copy(nodes, said)
 	for i := range nodes {

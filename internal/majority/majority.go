@@ -11,6 +11,8 @@ package majority
 import (
 	"context"
 	"log/slog"
+	"slices"
+	"sync"
 	"time"
 
 	"github.com/leasehold-dev/leasehold/internal/clock"
@@ -24,8 +26,8 @@ type Node interface {
 	Addr() string
 	// Put sends a call behind all that was put before, and never blocks. An
 	// error means that it will never be sent, and that its receiver hears
-	// nothing of it; otherwise the receiver gets exactly one answer, however
-	// late, and not before Put has returned.
+	// nothing of it; a *Refusal says more of the reason. Otherwise the receiver
+	// gets exactly one answer, however late, and not before Put has returned.
 	Put(Call) error
 }
 
@@ -39,12 +41,34 @@ type Question struct {
 
 // Call is a question on its way to one node.
 type Call struct {
-	// Payload is the question as Keeper.Encode made it: once for all nodes.
+	// Payload is the question as Keeper.Encode made it: once for all nodes. It
+	// stays as it is until all of them have answered.
 	Payload any
 	// Timeout after which the answer is of no use to whoever asked.
 	Timeout time.Duration
 	To      Receiver
 	Tag     int // the receiver's own
+	// More says that another call to the same node follows at once: there is no
+	// use in sending this one alone.
+	More bool
+}
+
+// Refusal is why a node takes no calls.
+type Refusal struct {
+	Outcome store.Outcome
+	Err     error
+}
+
+func (r *Refusal) Error() string { return r.Err.Error() }
+
+func (r *Refusal) Unwrap() error { return r.Err }
+
+// Unsent is what an error of Put says of the node.
+func Unsent(err error) store.NodeOutcome {
+	if r, ok := err.(*Refusal); ok {
+		return store.NodeOutcome{Outcome: r.Outcome, Err: r.Err}
+	}
+	return store.NodeOutcome{Outcome: store.Unreachable, Err: err}
 }
 
 // Receiver is told what became of a call. It must not block.
@@ -60,42 +84,77 @@ type Answer struct {
 	Token uint64
 	// Said is the same for people.
 	Said store.NodeOutcome
+	// At is when it came in, where the node knows; zero: now.
+	At clock.Instant
 }
 
 // Keeper asks a majority of nodes for locks. It is safe for concurrent use;
 // its fields are set once, before.
 type Keeper struct {
 	Nodes []Node
-	// Encode turns a question into what the nodes understand.
-	Encode func(Question) any
+	// Encode turns a question into what the nodes understand. It may do so in
+	// the memory of old, a payload that nobody needs any more, or nil.
+	Encode func(q Question, old any) any
 	// NodeTimeout for a request of that TTL.
 	NodeTimeout func(ttl time.Duration) time.Duration
 	Clock       clock.Clock
 	Logger      *slog.Logger
+
+	// What was used and can be used again. Much of the cost of a lock would
+	// otherwise be memory.
+	attempts, ballots sync.Pool
 }
 
 func (k *Keeper) config(r store.Request) quorum.Config {
 	return quorum.Config{Nodes: len(k.Nodes), NodeTimeout: k.NodeTimeout(r.TTL)}
 }
 
-// await returns when over is closed, and steps a machine meanwhile: it is told
-// that time has passed when next says so, and that ctx has ended.
-func await(ctx context.Context, c clock.Clock, over <-chan struct{}, next func() (clock.Instant, bool), step func(quorum.Event)) {
-	timer := time.NewTimer(time.Hour)
+// at is the instant of an answer.
+func (k *Keeper) at(a Answer) clock.Instant {
+	if a.At == 0 {
+		return k.Clock.Now()
+	}
+	return a.At
+}
+
+// machine is what await steps.
+type machine interface {
+	next() (clock.Instant, bool)
+	step(quorum.Event)
+}
+
+// await returns when m is over, and steps it meanwhile: m is told that time has
+// passed when it has asked for that, and that ctx has ended. now is the present,
+// or a moment ago.
+func await(ctx context.Context, c clock.Clock, now clock.Instant, over <-chan struct{}, timer *time.Timer, m machine) {
 	defer timer.Stop()
 	for {
-		if at, ok := next(); ok {
-			timer.Reset(max(at.Sub(c.Now()), 0))
+		if at, ok := m.next(); ok {
+			timer.Reset(max(at.Sub(now), 0))
 		}
 		select {
 		case <-over:
 			return
 		case <-ctx.Done():
-			step(quorum.Event{Kind: quorum.Cancel})
+			m.step(quorum.Event{Kind: quorum.Cancel})
 			<-over // a cancelled machine has a verdict
 			return
 		case <-timer.C:
-			step(quorum.Event{Kind: quorum.Tick})
+			m.step(quorum.Event{Kind: quorum.Tick})
+			now = c.Now()
 		}
 	}
+}
+
+func stopped() *time.Timer {
+	t := time.NewTimer(time.Hour)
+	t.Stop()
+	return t
+}
+
+// blank is n outcomes of which nothing is known yet, in the memory of old.
+func blank(old []store.NodeOutcome, n int) []store.NodeOutcome {
+	blank := slices.Grow(old[:0], n)[:n]
+	clear(blank)
+	return blank
 }

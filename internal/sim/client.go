@@ -57,13 +57,15 @@ func newClient(w *world, index int) *client {
 	c := &client{w: w, index: index, full: make([]atomic.Bool, w.script.Nodes), wokeAt: -time.Hour, goneOn: -time.Hour}
 	c.epoch = clock.Instant(time.Duration(index+1) * time.Hour)
 	c.ctx, c.end = context.WithCancel(context.Background())
-	k := majority.Keeper{Encode: c.encode, NodeTimeout: w.script.nodeTimeout, Clock: clock.Func(c.boot), Logger: w.log}
+	s := &quorumStore{
+		k:      majority.Keeper{Encode: c.encode, NodeTimeout: w.script.nodeTimeout, Clock: clock.Func(c.boot), Logger: w.log},
+		maxTTL: w.script.longest(),
+	}
 	for _, n := range w.nodes {
 		l := &link{w: w, c: c, n: n}
 		c.links = append(c.links, l)
-		k.Nodes = append(k.Nodes, l)
+		s.k.Nodes = append(s.k.Nodes, l)
 	}
-	s := &quorumStore{k: k, maxTTL: w.script.longest()}
 	c.c = leasehold.New(s, &leasehold.Options{Clock: clock.Func(c.boot), Logger: w.log})
 	for i := range w.script.Workers {
 		c.workers = append(c.workers, newWorker(c, i))
@@ -89,7 +91,7 @@ func (c *client) reads() clock.Instant {
 
 // encode makes the payload of a question. The proposal is the time of day the
 // client believes in, as the Redis store's is.
-func (c *client) encode(q majority.Question) any {
+func (c *client) encode(q majority.Question, _ any) any {
 	s := &question{Question: q}
 	if q.Op == quorum.Acquire {
 		day := midnight.Add(c.w.now() + time.Duration(c.wall.Load()) + 20*time.Millisecond)

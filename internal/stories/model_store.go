@@ -28,7 +28,7 @@ var _ store.Store = (*modelStore)(nil)
 // numbers only.
 func newModelStore(nodes []*modelNode, reachable []int) *modelStore {
 	s := &modelStore{quit: make(chan struct{}), keeper: majority.Keeper{
-		Encode:      func(q majority.Question) any { return q },
+		Encode:      func(q majority.Question, _ any) any { return q },
 		NodeTimeout: func(ttl time.Duration) time.Duration { return ttl / 10 },
 		Clock:       clock.System(),
 		Logger:      slog.New(slog.DiscardHandler),

@@ -1,7 +1,6 @@
 package redis
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"net"
@@ -12,8 +11,6 @@ import (
 	"time"
 
 	"github.com/alicebob/miniredis/v2"
-	"github.com/redis/rueidis"
-
 	"github.com/leasehold-dev/leasehold/internal/clock"
 	"github.com/leasehold-dev/leasehold/internal/differential"
 	"github.com/leasehold-dev/leasehold/internal/majority"
@@ -32,7 +29,7 @@ func TestScriptsChanged(t *testing.T) {
 	mini, real := onMiniredis(t), onRedis(t)
 	for _, c := range changes {
 		t.Run(c.name, func(t *testing.T) {
-			script := textOf[string(c.script)]
+			script := c.script.text
 			changed := strings.Replace(script, c.old, c.new, 1)
 			if strings.Count(script, c.old) != 1 {
 				t.Fatalf("%q is not once in the script", c.old)
@@ -60,7 +57,7 @@ func TestScriptsChanged(t *testing.T) {
 // change is a mistake in a script.
 type change struct {
 	name     string
-	script   script
+	script   *script
 	old, new string
 	hidden   bool // on miniredis
 }
@@ -152,8 +149,8 @@ func TestScriptsOnRedis(t *testing.T) { differential.Check(t, onRedis(t)) }
 // store makes them, and whose replies are read as the store reads them. What is
 // left out is all that lies between: the quorum and the connection.
 type scripted struct {
-	s      *Store // only to make commands
-	client rueidis.Client
+	s    *Store // only to make commands
+	wire *wire
 	// mini is set where the server's clock can be, and reads it.
 	mini *miniredis.Miniredis
 	now  clock.Instant
@@ -180,15 +177,15 @@ func onRedis(t *testing.T) *scripted { return dialScripted(t, redistest.Start(t)
 
 func dialScripted(t *testing.T, addr string) *scripted {
 	t.Helper()
-	client, err := rueidis.NewClient(rueidis.ClientOption{
-		InitAddress: []string{addr}, ForceSingleClient: true, DisableRetry: true, DisableCache: true,
-		PipelineMultiplex: -1, Dialer: net.Dialer{KeepAlive: -1},
-	})
+	conn, err := net.Dial("tcp", addr)
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(client.Close)
-	return &scripted{s: &Store{}, client: client}
+	t.Cleanup(func() { conn.Close() })
+	s := &Store{o: Options{Clock: clock.System()}}
+	w := &wire{n: &node{s: s}, conn: conn}
+	w.in = newReplies(w)
+	return &scripted{s: s, wire: w}
 }
 
 func (n *scripted) Traits() differential.Traits {
@@ -199,7 +196,7 @@ func (n *scripted) Begin(now clock.Instant) error {
 	if n.mini != nil {
 		n.setTime(now)
 	}
-	_, err := n.run([]string{"FLUSHALL"})
+	_, err := n.run(newCommand("FLUSHALL"))
 	return err
 }
 
@@ -222,53 +219,59 @@ func (n *scripted) Pass(d time.Duration) error {
 		n.setTime(n.now.Add(d))
 		return nil
 	}
-	_, err := n.run([]string{"EVAL", age, "0", millis(d)})
+	_, err := n.run(newCommand("EVAL", age, "0", millis(d)))
 	return err
 }
 
 func (n *scripted) Clock() (clock.Instant, error) {
-	replies, err := n.run([]string{"TIME"})
+	replies, err := n.run(timeCommand)
 	if err != nil {
 		return 0, err
 	}
 	return timeOf(replies[0])
 }
 
-func timeOf(m rueidis.RedisMessage) (clock.Instant, error) {
-	words, err := m.AsStrSlice()
-	if err != nil || len(words) != 2 {
-		return 0, fmt.Errorf("TIME: %q, %v", words, err)
+var timeCommand = newCommand("TIME")
+
+func millis(d time.Duration) string {
+	return strconv.FormatInt(int64((d+time.Millisecond-1)/time.Millisecond), 10)
+}
+
+func timeOf(v value) (clock.Instant, error) {
+	if len(v.list) != 2 {
+		return 0, fmt.Errorf("TIME: %v", v)
 	}
-	s, err1 := strconv.ParseInt(words[0], 10, 64)
-	us, err2 := strconv.ParseInt(words[1], 10, 64)
-	return clock.Instant(s*1e9 + us*1e3), errors.Join(err1, err2)
+	s, ok1 := v.list[0].number()
+	us, ok2 := v.list[1].number()
+	if !ok1 || !ok2 {
+		return 0, fmt.Errorf("TIME: %v", v)
+	}
+	return clock.Instant(s*1e9 + us*1e3), nil
 }
 
 // run sends commands in one go. Nil is no error, and neither is what a script
 // answers.
-func (n *scripted) run(commands ...[]string) ([]rueidis.RedisMessage, error) {
-	var built []rueidis.Completed
-	for _, c := range commands {
-		built = append(built, n.client.B().Arbitrary(c[0]).Args(c[1:]...).Build())
+func (n *scripted) run(commands ...*command) ([]value, error) {
+	replies, err := n.wire.exchange(commands)
+	if err != nil {
+		return nil, err
 	}
-	var replies []rueidis.RedisMessage
-	for i, r := range n.client.DoMulti(context.Background(), built...) {
-		m, err := r.ToMessage()
-		if err != nil && !rueidis.IsRedisNil(err) {
-			return nil, fmt.Errorf("%.60q: %w", commands[i], err)
+	for i, v := range replies {
+		if v.kind == '-' {
+			return nil, fmt.Errorf("%.60q: %s", commands[i].bytes, v.text)
 		}
-		replies = append(replies, m)
 	}
 	return replies, nil
 }
 
 // byText is the call with the script's text, or what a test has made of it.
-func (n *scripted) byText(command []string) []string {
-	command = byText(command)
+func (n *scripted) byText(c *command) *command {
+	s := c.script
 	if n.change != nil {
-		command[1] = n.change(command[1])
+		s = newScript(n.change(s.text), s.keys, s.args, s.draws)
 	}
-	return command
+	again := &command{script: s, bytes: append(slices.Clone(s.byHash), c.bytes[len(s.byHash):]...)}
+	return &command{bytes: again.byText(nil)}
 }
 
 var opOf = map[differential.Op]quorum.Op{
@@ -285,14 +288,14 @@ func (n *scripted) Do(c differential.Command) (differential.Answer, error) {
 	n.s.wall = func() time.Time { return time.UnixMicro(int64(c.Token)).Add(-proposalLead) }
 	buries := c.Op == differential.Bury || c.Op == differential.BuryRenewed
 	r := store.Request{Name: c.Lock, Owner: c.Owner.ID, Meta: c.Owner.Meta, TTL: c.TTL, Renewed: c.Op == differential.BuryRenewed}
-	call := n.s.encode(majority.Question{Op: op, Lease: r, Token: c.Token, Tomb: buries}).([]string)
-	replies, err := n.run([]string{"TIME"}, n.byText(call), []string{"TIME"})
+	call := n.s.encode(majority.Question{Op: op, Lease: r, Token: c.Token, Tomb: buries}, nil).(*command)
+	replies, err := n.run(timeCommand, n.byText(call), timeCommand)
 	if err != nil {
 		return differential.Answer{}, err
 	}
 	before, err1 := timeOf(replies[0])
 	after, err2 := timeOf(replies[2])
-	ans, err := answerOf(reply{outcome: store.Granted, msg: replies[1]}.answer(draws(call)))
+	ans, err := answerOf(hearing(replies[1]).answer(call.script.draws))
 	ans.Before, ans.After = before, after
 	return ans, errors.Join(err, err1, err2)
 }
@@ -323,20 +326,20 @@ func remaining(d time.Duration) time.Duration {
 
 // stranger does what other programs do to a lock, or what befalls it.
 func (n *scripted) stranger(c differential.Command) (differential.Answer, error) {
-	command := map[differential.Op][]string{
+	words := map[differential.Op][]string{
 		differential.StrangerSets:    {"SET", c.Lock, differential.Stranger, "NX"},
 		differential.StrangerDeletes: {"DEL", c.Lock},
-		differential.LoseCounter:     {"DEL", counterKey(c.Lock)},
+		differential.LoseCounter:     {"DEL", keysOf(c.Lock)[1]},
 		differential.LoseAll:         {"FLUSHALL"},
 	}[c.Op]
 	if c.Op == differential.StrangerSets && c.TTL > 0 {
-		command = append(command, "PX", millis(c.TTL))
+		words = append(words, "PX", millis(c.TTL))
 	}
-	replies, err := n.run(command)
+	replies, err := n.run(newCommand(words...))
 	if err != nil {
 		return differential.Answer{}, err
 	}
-	if replies[0].IsNil() {
+	if replies[0].null {
 		return differential.Answer{Verdict: differential.Taken}, nil
 	}
 	return differential.Answer{Verdict: differential.Done}, nil
@@ -346,9 +349,9 @@ func (n *scripted) stranger(c differential.Command) (differential.Answer, error)
 // little, what the inspect script makes of them. It fails if there is any key
 // that no lock has.
 func (n *scripted) Look(lock string) (differential.State, error) {
-	commands := [][]string{{"KEYS", "*"}}
+	commands := []*command{newCommand("KEYS", "*")}
 	for _, key := range keysOf(lock) {
-		commands = append(commands, []string{"GET", key}, []string{"PTTL", key})
+		commands = append(commands, newCommand("GET", key), newCommand("PTTL", key))
 	}
 	if n.mini == nil {
 		commands = append(commands, n.byText(inspectCall(lock)))
@@ -357,11 +360,8 @@ func (n *scripted) Look(lock string) (differential.State, error) {
 	if err != nil {
 		return differential.State{}, err
 	}
-	keys, err := replies[0].AsStrSlice()
-	if err != nil {
-		return differential.State{}, err
-	}
-	for _, key := range keys {
+	for _, v := range replies[0].list {
+		key := string(v.text)
 		if !slices.ContainsFunc(differential.Locks, func(l string) bool { return slices.Contains(keysOf(l), key) }) {
 			return differential.State{}, fmt.Errorf("there is a key %q that no lock has", key)
 		}
@@ -369,15 +369,11 @@ func (n *scripted) Look(lock string) (differential.State, error) {
 	state := differential.State{Tombs: map[string]time.Duration{}}
 	for i := range keysOf(lock) {
 		value, left := replies[1+2*i], replies[2+2*i]
-		if value.IsNil() {
+		if value.null {
 			continue
 		}
-		text, err1 := value.ToString()
-		ms, err2 := left.ToInt64()
-		if err := errors.Join(err1, err2); err != nil {
-			return state, err
-		}
-		life := remaining(time.Duration(ms) * time.Millisecond)
+		text := string(value.text)
+		life := remaining(time.Duration(left.num) * time.Millisecond)
 		switch i {
 		case 0:
 			state.Holder, state.Left = holderOf(text), life
@@ -391,16 +387,16 @@ func (n *scripted) Look(lock string) (differential.State, error) {
 		}
 	}
 	if n.mini == nil {
-		err = n.inspected(reply{outcome: store.Granted, msg: replies[len(replies)-1]}, state)
+		err = n.inspected(hearing(replies[len(replies)-1]), state)
 	}
 	return state, err
 }
 
 // keysOf are all keys of a lock: its own, its counter's and its tombstones'.
 func keysOf(lock string) []string {
-	keys := []string{lock, counterKey(lock)}
+	keys := []string{lock, "{" + lock + "}:token"}
 	for _, o := range differential.Owners {
-		keys = append(keys, tombKey(lock, o.ID))
+		keys = append(keys, "{"+lock+"}:gone:"+o.ID)
 	}
 	return keys
 }

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/leasehold-dev/leasehold/fence"
+	"github.com/leasehold-dev/leasehold/internal/majority"
 	"github.com/leasehold-dev/leasehold/internal/quorum"
 	"github.com/leasehold-dev/leasehold/store"
 )
@@ -26,11 +27,12 @@ type looked struct {
 
 // ask sends command to the nodes and calls each for every answer, until all
 // are in or ctx ends.
-func (s *Store) ask(ctx context.Context, command []string, timeout time.Duration, each func(looked)) error {
+func (s *Store) ask(ctx context.Context, command *command, timeout time.Duration, each func(looked)) error {
 	p := make(poll, len(s.nodes)) // room for all: a late answer blocks nobody
 	for i, n := range s.nodes {
-		if err := n.put(call{command: command, timeout: timeout, look: p}); err != nil {
-			p <- looked{i, reply{outcome: store.Unreachable, err: err}}
+		if err := n.put(call{command: command, timeout: timeout, look: p}, false); err != nil {
+			said := majority.Unsent(err)
+			p <- looked{i, reply{outcome: said.Outcome, err: said.Err}}
 		}
 	}
 	for range s.nodes {
@@ -44,18 +46,18 @@ func (s *Store) ask(ctx context.Context, command []string, timeout time.Duration
 	return nil
 }
 
-// greet looks that enough nodes are there and are different servers.
-func (s *Store) greet(ctx context.Context) error {
+// muster looks that enough nodes are there and are different servers.
+func (s *Store) muster(ctx context.Context) error {
 	nodes := make([]store.NodeOutcome, len(s.nodes))
 	for i, n := range s.nodes {
-		nodes[i].Node = n.addr
+		nodes[i].Node = n.addr.host
 	}
 	// With a majority there, the others get a moment more: one that is down
 	// must not cost every start of a program a whole connect timeout.
 	settle, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	up := 0
-	err := s.ask(settle, []string{"PING"}, s.o.ConnectTimeout, func(a looked) {
+	err := s.ask(settle, pingCommand, s.o.ConnectTimeout, func(a looked) {
 		nodes[a.node].Outcome, nodes[a.node].Err = a.outcome, a.err
 		if a.outcome == store.Granted || a.err != nil && isDenied(a.err.Error()) {
 			nodes[a.node].Outcome, nodes[a.node].Err = store.Granted, nil
@@ -87,7 +89,7 @@ func (s *Store) Inspect(ctx context.Context, name string) (store.State, error) {
 	nodes := make([]store.NodeOutcome, len(s.nodes))
 	tokens := make([]fence.Token, len(s.nodes))
 	for i, n := range s.nodes {
-		nodes[i].Node = n.addr
+		nodes[i].Node = n.addr.host
 	}
 	err := s.ask(ctx, inspectCall(name), s.o.nodeTimeout(s.o.MaxTTL), func(a looked) {
 		said, token := a.look()
@@ -136,17 +138,16 @@ func (a reply) look() (store.NodeOutcome, fence.Token) {
 	if a.outcome != store.Granted {
 		return store.NodeOutcome{Outcome: a.outcome, Err: a.err}, 0
 	}
-	words, err := a.words()
-	if err == nil && len(words) == 2 {
+	said := a.value.list
+	if len(said) == 2 {
 		return store.NodeOutcome{Outcome: store.Absent}, 0
 	}
-	if err == nil && len(words) == 4 {
-		token, err := strconv.ParseUint(words[3], 10, 64)
-		if said := takenBy(words[1], words[2]); err == nil {
-			return said, fence.Token(token)
+	if len(said) == 4 && said[1].kind == '$' && said[2].kind == ':' {
+		if token, ok := said[3].number(); ok {
+			return takenBy(said[1], said[2]), fence.Token(token)
 		}
 	}
-	return store.NodeOutcome{Outcome: store.Refused, Err: notUnderstood(words)}, 0
+	return store.NodeOutcome{Outcome: store.Refused, Err: notUnderstood(a.value)}, 0
 }
 
 // ownedBy are the nodes that holder has.
@@ -197,11 +198,11 @@ func (s *Store) List(ctx context.Context, prefix string) ([]store.State, error) 
 
 // names are those locks with the prefix that a counter is kept for on any node.
 func (s *Store) names(ctx context.Context, prefix string) ([]string, error) {
-	pattern := counterKey(globEscape.Replace(prefix) + "*")
+	pattern := keyBegin + globEscape.Replace(prefix) + "*" + counterEnd
 	seen := map[string]bool{}
 	nodes := make([]store.NodeOutcome, len(s.nodes))
 	for i, n := range s.nodes {
-		nodes[i].Node = n.addr
+		nodes[i].Node = n.addr.host
 		nodes[i].Outcome, nodes[i].Err = s.scan(ctx, i, pattern, seen)
 	}
 	e := &store.QuorumError{Op: "list", Need: quorum.Majority(len(nodes)), Nodes: nodes}
@@ -210,7 +211,7 @@ func (s *Store) names(ctx context.Context, prefix string) ([]string, error) {
 	}
 	names := make([]string, 0, len(seen))
 	for key := range seen {
-		name := strings.TrimSuffix(strings.TrimPrefix(key, "{"), counterKey("")[1:])
+		name := strings.TrimSuffix(strings.TrimPrefix(key, keyBegin), counterEnd)
 		if store.CheckName(name) == nil {
 			names = append(names, name)
 		}
@@ -225,9 +226,10 @@ var globEscape = strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`,
 func (s *Store) scan(ctx context.Context, node int, pattern string, seen map[string]bool) (store.Outcome, error) {
 	for cursor := uint64(0); ; {
 		p := make(poll, 1)
-		command := []string{"SCAN", strconv.FormatUint(cursor, 10), "MATCH", pattern, "COUNT", "1000"}
-		if err := s.nodes[node].put(call{command: command, timeout: s.o.ConnectTimeout, look: p}); err != nil {
-			return store.Unreachable, err
+		command := newCommand("SCAN", strconv.FormatUint(cursor, 10), "MATCH", pattern, "COUNT", "1000")
+		if err := s.nodes[node].put(call{command: command, timeout: s.o.ConnectTimeout, look: p}, false); err != nil {
+			said := majority.Unsent(err)
+			return said.Outcome, said.Err
 		}
 		var a looked
 		select {
@@ -238,19 +240,22 @@ func (s *Store) scan(ctx context.Context, node int, pattern string, seen map[str
 		if a.outcome != store.Granted {
 			return a.outcome, a.err
 		}
-		entry, err := a.msg.AsScanEntry()
-		if err != nil {
-			return store.Refused, err
+		said := a.value.list
+		if len(said) != 2 {
+			return store.Refused, notUnderstood(a.value)
 		}
-		for _, key := range entry.Elements {
-			seen[key] = true
+		next, ok := said[0].number()
+		for _, key := range said[1].list {
+			seen[string(key.text)] = true
 		}
-		switch entry.Cursor {
-		case 0:
+		switch {
+		case !ok:
+			return store.Refused, notUnderstood(said[0])
+		case next == 0:
 			return store.Granted, nil
-		case cursor: // for ever, if we let it
+		case next == cursor: // for ever, if we let it
 			return store.Refused, fmt.Errorf("SCAN does not get beyond %d", cursor)
 		}
-		cursor = entry.Cursor
+		cursor = next
 	}
 }

@@ -1,198 +1,239 @@
 package redis
 
 import (
+	"bytes"
 	"context"
-	"crypto/tls"
 	"log/slog"
-	"net"
-	"sync/atomic"
+	"runtime"
+	"sync"
 	"time"
 
-	"github.com/redis/rueidis"
+	"github.com/leasehold-dev/leasehold/internal/majority"
+	"github.com/leasehold-dev/leasehold/store"
 )
 
-// node is one Redis server: one connection, and one goroutine that writes to
-// it what waits in line. Nothing else talks to the server, so everything
-// reaches it in the order it was put.
+// node is one Redis server: one connection, one goroutine that writes to it
+// what waits in line, and one that reads its answers. Nothing else talks to the
+// server, so everything reaches it in the order it was put.
 type node struct {
 	s     *Store
 	index int
-	addr  string
-	opt   rueidis.ClientOption
+	addr  address
 	log   *slog.Logger
-	line  line
 
-	// Of the sending goroutine alone.
-	client   rueidis.Client
-	suspect  bool      // the connection may be broken
-	used     time.Time // when it last worked
-	identity uint64    // the dial whose server is identified and knows the scripts
-	failures int
-	retryAt  time.Time
-	lastErr  error
+	mu      sync.Mutex
+	waiting queue[call]
+	wire    *wire             // nil: there is no connection
+	down    *majority.Refusal // why it is not to be used before retryAt; nil: it is
+	retryAt time.Time
+	dialing bool
+	closed  bool
 
-	dials  atomic.Uint64 // connections made so far
-	conn   atomic.Pointer[net.Conn]
+	failures int    // in a row, to connect
+	out      []byte // of the sending goroutine
+
+	ready  chan struct{}   // there may be something to send
 	ctx    context.Context // ends when the store is closed for good
 	cancel context.CancelFunc
-	done   chan struct{} // closed when the sending goroutine has ended
+	all    sync.WaitGroup // its goroutines
 }
 
-// maxIdle is how long a connection may be unused before it is tried first: a
-// server or a firewall may have dropped it meanwhile.
-const maxIdle = time.Second
+// call is one command for one node, and who wants the answer: a vote, or
+// somebody who looks at the whole of it.
+type call struct {
+	command *command
+	timeout time.Duration
+	to      majority.Receiver
+	tag     int
+	look    poll
+	sent    time.Time
+	again   bool // by its text, since the server did not know the script
+	repeat  bool // a release that was sent before, see requeue
+}
+
+const (
+	// maxLine bounds what waits for one node; a full line counts as a node that
+	// can not be reached.
+	maxLine = 16384
+	// maxFlight commands at most are sent and not answered. What waits longer
+	// has not been sent, which is better to know than that it may have been.
+	maxFlight = 1024
+	// maxWrite is about how much is written in one go.
+	maxWrite = 256 << 10
+	// maxIdle is how long a connection may be unused before it is tried first: a
+	// server or a firewall may have dropped it meanwhile.
+	maxIdle = time.Second
+)
 
 func newNode(index int, a address, s *Store) *node {
-	n := &node{s: s, index: index, addr: a.host, log: s.o.Logger.With("node", a.host), done: make(chan struct{})}
+	n := &node{s: s, index: index, addr: a, log: s.o.Logger.With("node", a.host), ready: make(chan struct{}, 1)}
 	n.ctx, n.cancel = context.WithCancel(context.Background())
-	n.line.init()
-	n.opt = rueidis.ClientOption{
-		InitAddress: []string{a.host}, Username: a.username, Password: a.password, SelectDB: a.db,
-		ClientName:        "leasehold",
-		ForceSingleClient: true,
-		// A retried SET is a second SET: what may have been applied is not
-		// sent again behind our back.
-		DisableRetry: true,
-		DisableCache: true,
-		// One connection: a release that overtakes its acquire on another one
-		// would leave the lock behind.
-		PipelineMultiplex: -1,
-		// No pings of its own: they would share the connection with the one
-		// goroutine that uses it. connect tries an idle one instead.
-		Dialer:    net.Dialer{Timeout: s.o.ConnectTimeout, KeepAlive: -1},
-		DialCtxFn: n.dial,
-	}
-	if a.tls {
-		n.opt.TLSConfig = s.o.TLS
-	}
-	go n.send()
+	n.all.Go(n.send)
 	return n
 }
 
-// dial is called by rueidis whenever it needs a connection.
-func (n *node) dial(ctx context.Context, dst string, d *net.Dialer, t *tls.Config) (net.Conn, error) {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	defer context.AfterFunc(n.ctx, cancel)()
-	dialer := net.Dialer{Timeout: d.Timeout, KeepAlive: 15 * time.Second}
-	var c net.Conn
-	var err error
-	if t != nil {
-		c, err = (&tls.Dialer{NetDialer: &dialer, Config: t}).DialContext(ctx, "tcp", dst)
-	} else {
-		c, err = dialer.DialContext(ctx, "tcp", dst)
-	}
-	if err != nil {
-		return nil, err
-	}
-	n.conn.Store(&c)
-	n.dials.Add(1)
-	return c, nil
+// Addr implements majority.Node.
+func (n *node) Addr() string { return n.addr.host }
+
+// Put implements majority.Node.
+func (n *node) Put(c majority.Call) error {
+	return n.put(call{command: c.Payload.(*command), timeout: c.Timeout, to: c.To, tag: c.Tag}, c.More)
 }
 
-// connect makes sure of a working connection to an identified server. It is
-// cheap while the connection is in use. An error means that nothing was sent.
-func (n *node) connect() error {
-	if n.client != nil && !n.suspect && time.Since(n.used) < maxIdle {
-		return nil
+// put never blocks. A node that is down costs its callers a look at the clock;
+// the first one after a while has it tried again.
+func (n *node) put(c call, more bool) error {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	err := n.refuses(c.command)
+	if err == nil {
+		n.s.inFlight.Add(1)
+		n.waiting.push(c)
 	}
-	if time.Now().Before(n.retryAt) {
-		return n.lastErr
+	if !more {
+		n.wake()
 	}
-	err := n.reach()
-	if err == nil && n.identity != n.dials.Load() {
-		err = n.identify()
+	return err
+}
+
+// refuses says why c can not be put in line. The mutex is held.
+func (n *node) refuses(c *command) error {
+	switch {
+	case n.closed:
+		return store.ErrClosed
+	case n.down != nil && time.Now().Before(n.retryAt):
+		return n.down
+	case n.down != nil && n.dialing && (c.script != releaseScript || n.failures > 0):
+		// Nobody waits for a node of which there is little hope. Where it has
+		// only just fallen silent, what may be left there is to be released.
+		return n.down
+	case n.waiting.n >= maxLine:
+		return errLineFull
 	}
-	if err != nil {
-		n.failures++
-		if n.failures == 1 {
-			n.log.Warn("node can not be used", "err", err)
-		}
-		// A node that is down costs its callers nothing but this look at the
-		// clock, and is tried again soon.
-		n.retryAt = time.Now().Add(min(time.Second, 25*time.Millisecond<<min(n.failures, 6)))
-		n.lastErr, n.suspect = err, true
-		return err
-	}
-	if n.failures > 0 {
-		n.log.Info("node can be used again")
-	}
-	n.failures, n.suspect, n.used = 0, false, time.Now()
 	return nil
 }
 
-// reach tries the connection, and a new one where the first turns out broken.
-func (n *node) reach() (err error) {
-	if n.client == nil {
-		n.client, err = rueidis.NewClient(n.opt)
-		return err // the client is there even if it could not connect
+// wake has the sending goroutine look.
+func (n *node) wake() {
+	select {
+	case n.ready <- struct{}{}:
+	default:
 	}
-	for range 2 {
-		ctx, cancel := context.WithTimeout(n.ctx, n.opt.Dialer.Timeout)
-		before := n.dials.Load()
-		err = n.client.Do(ctx, n.client.B().Ping().Build()).Error()
-		cancel()
-		if err == nil || before != n.dials.Load() || n.ctx.Err() != nil {
-			return err
+}
+
+// send is the node's goroutine: it writes whatever is in line in one go.
+func (n *node) send() {
+	for range n.ready {
+		runtime.Gosched() // let those who are about to put something get on board
+		for n.flush() {
 		}
-		if e, answered := rueidis.IsRedisErr(err); answered {
-			if isDenied(e.Error()) { // it works, and what is needed may be permitted
-				return nil
+		if n.isClosed() {
+			n.fail()
+			return
+		}
+	}
+}
+
+// flush sends some of what waits, and says whether to go on at once.
+func (n *node) flush() bool {
+	n.mu.Lock()
+	idle, w := n.waiting.n == 0, n.wire
+	n.mu.Unlock()
+	if w == nil {
+		if idle {
+			return false
+		}
+		if !n.connect() {
+			n.fail()
+			return false
+		}
+		return true
+	}
+	if !idle && !w.proven() {
+		return true // it was not: see what there is now
+	}
+	out, more := w.take(n.out[:0])
+	if n.out = out; len(out) > 0 {
+		w.write(out)
+	}
+	return more
+}
+
+// fail answers what waits for a node that can not be used: nothing of it was
+// sent.
+func (n *node) fail() {
+	for {
+		n.mu.Lock()
+		c, ok := n.waiting.pop()
+		r := reply{outcome: store.Unreachable, err: store.ErrClosed}
+		if !n.closed {
+			r.outcome, r.err = n.down.Outcome, n.down.Err
+		}
+		n.mu.Unlock()
+		if !ok {
+			return
+		}
+		n.settle(c, r)
+	}
+}
+
+// requeue puts the releases that w takes with it in front of the line, to be
+// sent once more: one that was lost would leave its lock behind until the TTL is
+// over, since nobody else repeats it where a majority has answered. Twice does
+// no harm: what its owner did next comes after it. The mutex is held.
+func (n *node) requeue(w *wire) {
+	if n.closed {
+		return
+	}
+	var line queue[call]
+	for _, q := range []*queue[call]{&w.again, &w.flight} {
+		for c := range q.all {
+			if c.command.script == releaseScript && !c.repeat {
+				command := &command{script: releaseScript, bytes: bytes.Clone(c.command.bytes)}
+				line.push(call{command: command, timeout: c.timeout, to: nobody{}, repeat: true})
+				n.s.inFlight.Add(1)
 			}
-			return err
 		}
 	}
-	return err
+	if line.n == 0 {
+		return
+	}
+	for c, ok := n.waiting.pop(); ok; c, ok = n.waiting.pop() {
+		line.push(c)
+	}
+	n.waiting = line
+	n.wake()
 }
 
-// identify asks who answers on the new connection, and prepares the server.
-func (n *node) identify() error {
-	dials := n.dials.Load()
-	ctx, cancel := context.WithTimeout(n.ctx, n.opt.Dialer.Timeout)
-	defer cancel()
-	info, err := n.client.Do(ctx, n.client.B().Info().Section("server").Build()).ToString()
-	if e, ok := rueidis.IsRedisErr(err); ok && isDenied(e.Error()) {
-		n.log.Warn("INFO is not permitted: the node can not be told apart from the others", "err", err)
-		info, err = "", nil
+// nobody wants the answer.
+type nobody struct{}
+
+func (nobody) Answer(int, int, majority.Answer) {}
+
+// settle hands a reply out. What that leads to is put in line before the call
+// counts as no longer in flight.
+func (n *node) settle(c call, r reply) {
+	if c.look != nil {
+		r.value = r.value.clone()
+		c.look <- looked{n.index, r}
+	} else {
+		c.to.Answer(n.index, c.tag, r.answer(c.command.script.draws))
 	}
-	if err == nil {
-		err = n.s.servers.vet(n, parseIdentity(info), n.s.nodes)
-	}
-	if err == nil {
-		err = n.learn(ctx)
-	}
-	if err == nil {
-		n.identity = dials
-	}
-	return err
+	n.s.inFlight.Add(-1)
 }
 
-// learn has the server know all scripts before the first is called by its
-// hash. A script that had to be sent again by its text would run after those
-// behind it in line: a release after the acquire that waits for it. An error
-// reply is no matter here, whoever calls a script will get it too.
-func (n *node) learn(ctx context.Context) error {
-	lessons := make([]rueidis.Completed, len(allScripts))
-	for i, s := range allScripts {
-		lessons[i] = n.build([]string{"EVAL", textOf[string(s)], "0"})
-	}
-	for _, r := range n.client.DoMulti(ctx, lessons...) {
-		if err := r.NonRedisError(); err != nil {
-			return err
-		}
-	}
-	return nil
+func (n *node) isClosed() bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.closed
 }
 
 // close ends the node: what is still in line is answered as not sent.
 func (n *node) close() {
-	n.cancel()
-	n.line.close()
-	if c := n.conn.Load(); c != nil {
-		(*c).Close() // a read that waits for a dead node ends now
-	}
-	<-n.done
-	if n.client != nil {
-		n.client.Close()
-	}
+	n.mu.Lock()
+	n.closed = true
+	n.wake()
+	n.mu.Unlock()
+	n.cancel() // what waits for a dead server ends now
+	n.all.Wait()
 }

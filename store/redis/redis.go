@@ -62,7 +62,7 @@ func Open(ctx context.Context, urls []string, o *Options) (*Store, error) {
 		s.nodes[i] = newNode(i, a, s)
 		s.keeper.Nodes = append(s.keeper.Nodes, s.nodes[i])
 	}
-	if err := s.greet(ctx); err != nil {
+	if err := s.muster(ctx); err != nil {
 		s.Close()
 		return nil, err
 	}

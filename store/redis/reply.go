@@ -7,10 +7,32 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/leasehold-dev/leasehold/internal/clock"
 	"github.com/leasehold-dev/leasehold/internal/majority"
 	"github.com/leasehold-dev/leasehold/internal/quorum"
 	"github.com/leasehold-dev/leasehold/store"
 )
+
+// reply is what the node made of a call.
+type reply struct {
+	// outcome is Granted when the node ran the command: see value.
+	outcome store.Outcome
+	// sent says whether the command may have been applied although outcome is
+	// not Granted.
+	sent  bool
+	err   error
+	value value
+	at    clock.Instant // when it came in; zero where nothing did
+}
+
+// hearing is what the server said, as a reply.
+func hearing(v value) reply {
+	if v.kind == '-' {
+		outcome, err := classifyReply(string(v.text))
+		return reply{outcome: outcome, err: err}
+	}
+	return reply{outcome: store.Granted, value: v}
+}
 
 // answer reads the reply to one of the scripts that change something. With
 // draws, a yes without a token is none: a grant of token 0 would pass for older
@@ -26,24 +48,23 @@ func (r reply) answer(draws bool) majority.Answer {
 		case r.outcome == store.WrongType:
 			kind = quorum.No
 		}
-		return majority.Answer{Kind: kind, Said: store.NodeOutcome{Outcome: r.outcome, Err: r.err}}
+		return majority.Answer{Kind: kind, Said: store.NodeOutcome{Outcome: r.outcome, Err: r.err}, At: r.at}
 	}
-	words, err := r.words()
-	if err == nil {
-		switch words[0] {
-		case "1":
-			a := majority.Answer{Kind: quorum.Yes, Said: store.NodeOutcome{Outcome: store.Granted}}
-			if draws && len(words) > 1 {
-				a.Token, err = strconv.ParseUint(words[1], 10, 64)
+	if said := r.value.list; len(said) > 0 && said[0].kind == ':' {
+		switch said[0].num {
+		case 1:
+			token, drew := uint64(0), !draws
+			if draws && len(said) > 1 {
+				token, drew = said[1].number()
 			}
-			if err == nil && (a.Token > 0 || !draws) {
-				return a
+			if drew && (token > 0 || !draws) {
+				return majority.Answer{Kind: quorum.Yes, Token: token, Said: store.NodeOutcome{Outcome: store.Granted}, At: r.at}
 			}
-		case "2":
-			return majority.Answer{Kind: quorum.No, Said: store.NodeOutcome{Outcome: store.Refused, Err: errReleasedOwner}}
-		case "0":
-			if len(words) >= 3 {
-				a := majority.Answer{Kind: quorum.No, Said: takenBy(words[1], words[2])}
+		case 2:
+			return majority.Answer{Kind: quorum.No, Said: store.NodeOutcome{Outcome: store.Refused, Err: errReleasedOwner}, At: r.at}
+		case 0:
+			if len(said) >= 3 && said[1].kind == '$' && said[2].kind == ':' {
+				a := majority.Answer{Kind: quorum.No, Said: takenBy(said[1], said[2]), At: r.at}
 				if a.Said.Outcome == store.Absent {
 					a.Kind = quorum.Absent
 				}
@@ -52,39 +73,31 @@ func (r reply) answer(draws bool) majority.Answer {
 		}
 	}
 	// It ran, so whatever it says, it may have done what was asked.
-	return majority.Answer{Kind: quorum.Unknown, Said: store.NodeOutcome{Outcome: store.Refused, Err: notUnderstood(words)}}
+	return majority.Answer{Kind: quorum.Unknown, Said: store.NodeOutcome{Outcome: store.Refused, Err: notUnderstood(r.value)}, At: r.at}
 }
 
-func notUnderstood(words []string) error { return fmt.Errorf("answer not understood: %.80q", words) }
+func notUnderstood(v value) error { return fmt.Errorf("answer not understood: %.80s", v) }
+
+// number reads one that came as a string: a token, a cursor.
+func (v value) number() (uint64, bool) {
+	if v.kind != '$' {
+		return 0, false
+	}
+	t, err := strconv.ParseUint(string(v.text), 10, 64)
+	return t, err == nil
+}
 
 // takenBy reads the value of a lock's key and what PTTL said of it.
-func takenBy(value, pttl string) store.NodeOutcome {
-	ms, err := strconv.ParseInt(pttl, 10, 64)
-	if value == "" || err != nil || ms == -2 {
+func takenBy(value, pttl value) store.NodeOutcome {
+	ms := pttl.num
+	if len(value.text) == 0 || ms == -2 {
 		return store.NodeOutcome{Outcome: store.Absent}
 	}
 	if ms == 0 { // less than a millisecond is left, not nothing
 		ms = 1
 	}
 	ms = min(ms, math.MaxInt64/int64(time.Millisecond)) // a stranger's key can last for longer
-	return store.NodeOutcome{Outcome: store.Taken, Holder: decodeValue(value), ExpiresIn: time.Duration(ms) * time.Millisecond}
-}
-
-// words are the elements of a script's answer, at least one.
-func (r reply) words() ([]string, error) {
-	list, err := r.msg.ToArray()
-	if err == nil && len(list) == 0 {
-		err = errors.New("empty answer")
-	}
-	words := make([]string, len(list))
-	for i := range list {
-		if n, e := list[i].AsInt64(); e == nil && list[i].IsInt64() {
-			words[i] = strconv.FormatInt(n, 10)
-		} else if words[i], e = list[i].ToString(); e != nil {
-			err = e
-		}
-	}
-	return words, err
+	return store.NodeOutcome{Outcome: store.Taken, Holder: decodeValue(string(value.text)), ExpiresIn: time.Duration(ms) * time.Millisecond}
 }
 
 var errReleasedOwner = errors.New("this owner was already released")

@@ -104,6 +104,36 @@ func TestLongestTTL(t *testing.T) {
 	}
 }
 
+// FuzzRawReply is FuzzReply with whatever bytes, be they a reply or not.
+func FuzzRawReply(f *testing.F) {
+	for _, reply := range []string{
+		"$-2\r\n", "*-5\r\n", "%-1\r\n", "$99999999999999\r\n", "*100000000000\r\n", "_ab$-2\r\n", "$12\n:", "#xyz*-2\r\n",
+		"*2\r\n:1\r\n$3\r\n123\r\n*2\r\n:1\r\n$3\r\n124\r\n", "+OK\r\n+OK\r\n", "HTTP/1.1 400 Bad\r\n\r\n",
+		">2\r\n+a\r\n+b\r\n", ">0\r\n+OK\r\n", "$?\r\n;-4\r\n", "*?\r\n:1\r\n.\r\n", "|1\r\n+a\r\n+b\r\n",
+		strings.Repeat("*1\r\n", 100) + ":1\r\n", "\n", "\x00",
+	} {
+		f.Add(reply)
+	}
+	server := &parrot{reply: "+OK\r\n"}
+	addr := server.listen(f)
+	f.Fuzz(func(t *testing.T, reply string) {
+		server.say("+OK\r\n")
+		ctx := context.Background()
+		s, err := redis.Open(ctx, []string{"redis://" + addr + "?node_timeout=5ms"}, nil)
+		if err != nil {
+			t.Skip(err)
+		}
+		defer s.Close()
+		server.say(reply)
+		r := store.Request{Name: "stock", Owner: store.NewOwner(), Meta: "{}", TTL: 30 * time.Second}
+		if grant, err := s.Acquire(ctx, r); err == nil && grant.Token == 0 {
+			t.Errorf("%q is a grant with token 0", reply)
+		}
+		s.Renew(ctx, []store.Request{r})
+		s.Release(ctx, r)
+	})
+}
+
 // printable is asked of errors that name a holder or a reply. What a server
 // says in an error of its own is passed on as it is.
 func printable(t *testing.T, reply string, err error) {

@@ -4,23 +4,36 @@ import (
 	"crypto/sha1"
 	_ "embed"
 	"encoding/hex"
-	"strconv"
 	"time"
 
 	"github.com/leasehold-dev/leasehold/internal/majority"
 	"github.com/leasehold-dev/leasehold/internal/quorum"
+	"github.com/leasehold-dev/leasehold/store"
 )
 
-// script is the hash of a Lua script that runs as one atomic step on a node.
-type script string
+// script is a Lua script that runs as one atomic step on a node.
+type script struct {
+	text  string
+	keys  int  // how many it is called with
+	args  int  // and arguments
+	draws bool // it answers with a token
 
-var textOf = map[string]string{}
+	byHash []byte // how a command that calls it begins
+	byText []byte // the same for a node that does not know the script yet
+	lesson []byte // a command that makes it known and does nothing
+}
 
-func newScript(text string) script {
+func newScript(text string, keys, args int, draws bool) *script {
+	s := &script{text: text, keys: keys, args: args, draws: draws}
 	sum := sha1.Sum([]byte(text)) // how Redis names scripts
-	sha := hex.EncodeToString(sum[:])
-	textOf[sha] = text
-	return script(sha)
+	begin := func(verb, name string, keys, args int) []byte {
+		b := appendCount(nil, 3+keys+args)
+		return appendNumber(appendWord(appendWord(b, verb), name), uint64(keys))
+	}
+	s.byHash = begin("EVALSHA", hex.EncodeToString(sum[:]), keys, args)
+	s.byText = begin("EVAL", text, keys, args)
+	s.lesson = begin("EVAL", text, 0, 0)
+	return s
 }
 
 var (
@@ -37,14 +50,14 @@ var (
 	//go:embed scripts/inspect.lua
 	inspectLua string
 
-	acquireScript = newScript(acquireLua)
-	confirmScript = newScript(confirmLua)
-	extendScript  = newScript(extendLua)
-	releaseScript = newScript(releaseLua)
-	healScript    = newScript(healLua)
-	inspectScript = newScript(inspectLua)
+	acquireScript = newScript(acquireLua, 3, 5, true)
+	confirmScript = newScript(confirmLua, 2, 3, true)
+	extendScript  = newScript(extendLua, 2, 3, false)
+	releaseScript = newScript(releaseLua, 2, 3, false)
+	healScript    = newScript(healLua, 2, 2, false)
+	inspectScript = newScript(inspectLua, 2, 0, false)
 
-	allScripts = []script{acquireScript, confirmScript, extendScript, releaseScript, healScript, inspectScript}
+	allScripts = []*script{acquireScript, confirmScript, extendScript, releaseScript, healScript, inspectScript}
 )
 
 const (
@@ -61,73 +74,67 @@ const (
 	counterLife = 24 * time.Hour
 )
 
-// call is the command line that runs s. Its second word is the hash, which
-// byText replaces where the node does not know the script yet.
-func (s script) call(keys, argv []string) []string {
-	command := make([]string, 0, 3+len(keys)+len(argv))
-	command = append(command, "EVALSHA", string(s), strconv.Itoa(len(keys)))
-	command = append(command, keys...)
-	return append(command, argv...)
-}
-
-// draws says whether the script that command runs answers with a token.
-func draws(command []string) bool {
-	s := script(command[1])
-	return s == acquireScript || s == confirmScript
-}
-
-// byText is the same call with the script's text, which the node then knows.
-func byText(command []string) []string {
-	return append([]string{"EVAL", textOf[command[1]]}, command[2:]...)
-}
-
 // Keys of lock L. The lock itself is at its own name, where every other client
 // that uses SET NX PX looks for it; all else is at {L}:..., in the same slot.
-func counterKey(name string) string     { return "{" + name + "}:token" }
-func tombKey(name, owner string) string { return "{" + name + "}:gone:" + owner }
-
-// millis rounds up: a store may keep a lease longer than asked, never shorter.
-func millis(d time.Duration) string {
-	return strconv.FormatInt(int64((d+time.Millisecond-1)/time.Millisecond), 10)
-}
-
-func micros(d time.Duration) string { return strconv.FormatInt(d.Microseconds(), 10) }
-
-var (
-	maxLeadArg     = micros(maxLead)
-	counterLifeArg = millis(counterLife)
+const (
+	keyBegin   = "{"
+	counterEnd = "}:token"
+	tombMiddle = "}:gone:"
 )
 
-// encode turns a question into the command that asks it. The wall clock serves
-// for the token's proposal only, which each node keeps near its own clock: a
-// wrong one costs a round trip, and changes nothing else.
-func (s *Store) encode(q majority.Question) any {
-	r, value := q.Lease, encodeValue(q.Lease)
-	lock, counter := r.Name, counterKey(r.Name)
+func appendCounterKey(b []byte, name string) []byte {
+	return appendWord(b, keyBegin, name, counterEnd)
+}
+
+func appendTombKey(b []byte, r store.Request) []byte {
+	return appendWord(b, keyBegin, r.Name, tombMiddle, r.Owner)
+}
+
+// encode turns a question into the command that asks it, in the memory of an
+// old one where there is one. The wall clock serves for the token's proposal
+// only, which each node keeps near its own clock: a wrong one costs a round
+// trip, and changes nothing else.
+func (s *Store) encode(q majority.Question, old any) any {
+	c, _ := old.(*command)
+	if c == nil {
+		c = new(command)
+	}
+	r := q.Lease
 	switch q.Op {
 	case quorum.Acquire:
-		propose := strconv.FormatInt(s.wall().Add(proposalLead).UnixMicro(), 10)
-		return acquireScript.call([]string{lock, counter, tombKey(lock, r.Owner)},
-			[]string{value, millis(r.TTL), propose, maxLeadArg, counterLifeArg})
+		b := appendWord(c.begin(acquireScript), r.Name)
+		b = appendTombKey(appendCounterKey(b, r.Name), r)
+		b = appendMillis(appendValue(b, r), r.TTL)
+		b = appendNumber(b, uint64(max(0, s.wall().Add(proposalLead).UnixMicro())))
+		b = appendNumber(b, uint64(maxLead.Microseconds()))
+		c.bytes = appendMillis(b, counterLife)
 	case quorum.Confirm:
-		return confirmScript.call([]string{lock, counter},
-			[]string{value, strconv.FormatUint(q.Token, 10), counterLifeArg})
+		b := appendCounterKey(appendWord(c.begin(confirmScript), r.Name), r.Name)
+		b = appendNumber(appendValue(b, r), q.Token)
+		c.bytes = appendMillis(b, counterLife)
 	case quorum.Extend:
-		return extendScript.call([]string{lock, counter}, []string{value, millis(r.TTL), counterLifeArg})
+		b := appendCounterKey(appendWord(c.begin(extendScript), r.Name), r.Name)
+		b = appendMillis(appendValue(b, r), r.TTL)
+		c.bytes = appendMillis(b, counterLife)
 	case quorum.Heal:
-		return healScript.call([]string{lock, tombKey(lock, r.Owner)}, []string{value, millis(r.TTL)})
+		b := appendTombKey(appendWord(c.begin(healScript), r.Name), r)
+		c.bytes = appendMillis(appendValue(b, r), r.TTL)
 	default: // quorum.Release
-		life, always := "0", "0"
+		life, always := time.Duration(0), "0"
 		if q.Tomb {
-			life = millis(r.TTL)
+			life = r.TTL
 		}
 		if r.Renewed {
 			always = "1"
 		}
-		return releaseScript.call([]string{lock, tombKey(lock, r.Owner)}, []string{value, life, always})
+		b := appendTombKey(appendWord(c.begin(releaseScript), r.Name), r)
+		c.bytes = appendWord(appendMillis(appendValue(b, r), life), always)
 	}
+	return c
 }
 
-func inspectCall(name string) []string {
-	return inspectScript.call([]string{name, counterKey(name)}, nil)
+func inspectCall(name string) *command {
+	c := new(command)
+	c.bytes = appendCounterKey(appendWord(c.begin(inspectScript), name), name)
+	return c
 }

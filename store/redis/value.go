@@ -10,11 +10,11 @@ import (
 // as compact JSON. It is compared whole. An owner without a description stands
 // alone, which is how most other clients write theirs.
 
-func encodeValue(r store.Request) string {
+func appendValue(b []byte, r store.Request) []byte {
 	if r.Meta == "" {
-		return r.Owner
+		return appendWord(b, r.Owner)
 	}
-	return r.Owner + " " + r.Meta
+	return appendWord(b, r.Owner, " ", r.Meta)
 }
 
 // decodeValue takes any bytes: the key may be a stranger's.

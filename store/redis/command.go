@@ -1,0 +1,68 @@
+package redis
+
+import (
+	"strconv"
+	"time"
+)
+
+// command is what a node is sent, written as the protocol wants it: once, and
+// the same bytes go to every node.
+type command struct {
+	script *script // that it runs, if any
+	bytes  []byte
+}
+
+// newCommand is one without a script.
+func newCommand(words ...string) *command {
+	c := &command{bytes: appendCount(nil, len(words))}
+	for _, w := range words {
+		c.bytes = appendWord(c.bytes, w)
+	}
+	return c
+}
+
+// begin starts the call of s in c, whose memory is used again. The keys and
+// arguments of the script follow, all of them.
+func (c *command) begin(s *script) []byte {
+	c.script = s
+	return append(c.bytes[:0], s.byHash...)
+}
+
+// byText appends the same call with the script's text, which the node then
+// knows.
+func (c *command) byText(b []byte) []byte {
+	b = append(b, c.script.byText...)
+	return append(b, c.bytes[len(c.script.byHash):]...)
+}
+
+func appendCount(b []byte, words int) []byte {
+	b = append(b, '*')
+	b = strconv.AppendInt(b, int64(words), 10)
+	return append(b, '\r', '\n')
+}
+
+// appendWord appends one word, which is given in parts.
+func appendWord(b []byte, parts ...string) []byte {
+	n := 0
+	for _, p := range parts {
+		n += len(p)
+	}
+	b = append(b, '$')
+	b = strconv.AppendInt(b, int64(n), 10)
+	b = append(b, '\r', '\n')
+	for _, p := range parts {
+		b = append(b, p...)
+	}
+	return append(b, '\r', '\n')
+}
+
+func appendNumber(b []byte, n uint64) []byte {
+	var digits [20]byte
+	return appendWord(b, string(strconv.AppendUint(digits[:0], n, 10)))
+}
+
+// appendMillis rounds up: a store may keep a lease longer than asked, never
+// shorter.
+func appendMillis(b []byte, d time.Duration) []byte {
+	return appendNumber(b, uint64((d+time.Millisecond-1)/time.Millisecond))
+}

@@ -1,0 +1,73 @@
+package redis
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/leasehold-dev/leasehold/internal/majority"
+	"github.com/leasehold-dev/leasehold/internal/quorum"
+	"github.com/leasehold-dev/leasehold/store"
+)
+
+// words reads a command as a server does.
+func words(t *testing.T, b []byte) []string {
+	t.Helper()
+	r := newReplies(strings.NewReader(string(b)))
+	v, err := r.next()
+	if err != nil || r.in.Buffered() > 0 {
+		t.Fatalf("%q is no command: %v, %d bytes left", b, err, r.in.Buffered())
+	}
+	var w []string
+	for _, e := range v.list {
+		w = append(w, string(e.text))
+	}
+	return w
+}
+
+// Every question becomes a whole command, whose script gets the keys and
+// arguments it says it wants, whatever command used the memory before.
+func TestCommandsAreWhole(t *testing.T) {
+	s := &Store{wall: time.Now}
+	requests := []store.Request{
+		{Name: "a", Owner: "o", TTL: time.Millisecond},
+		{Name: strings.Repeat("n\r\n", 300), Owner: strings.Repeat("o", 200), Meta: `{"host":"h"}`, TTL: 1500 * time.Microsecond},
+	}
+	var old any
+	for _, r := range requests {
+		for op := quorum.Acquire; op <= quorum.Heal; op++ {
+			for _, tomb := range []bool{false, true} {
+				old = s.encode(majority.Question{Op: op, Lease: r, Token: 1790000000123456, Tomb: tomb}, old)
+				c := old.(*command)
+				byHash, byText := words(t, c.bytes), words(t, c.byText(nil))
+				if len(byHash) != 3+c.script.keys+c.script.args || byHash[0] != "EVALSHA" || byHash[2] != fmt.Sprint(c.script.keys) {
+					t.Errorf("%v: %q", op, byHash)
+				}
+				if byHash[3] != r.Name || !strings.Contains(strings.Join(byHash, "|"), "|"+strings.TrimSuffix(r.Owner+" "+r.Meta, " ")+"|") {
+					t.Errorf("%v: %q names neither lock nor value", op, byHash)
+				}
+				if byText[0] != "EVAL" || byText[1] != c.script.text || strings.Join(byText[2:], "|") != strings.Join(byHash[2:], "|") {
+					t.Errorf("%v: by text %q, by hash %q", op, byText, byHash)
+				}
+			}
+		}
+	}
+	if w := words(t, newCommand("SCAN", "0", "").bytes); len(w) != 3 || w[0] != "SCAN" || w[2] != "" {
+		t.Errorf("%q", w)
+	}
+}
+
+// A command made in the memory of an old one takes none.
+func TestCommandsAllocateNothing(t *testing.T) {
+	s := &Store{wall: time.Now}
+	r := store.Request{Name: "jobs/nightly", Owner: store.NewOwner(), Meta: `{"host":"h","pid":1}`, TTL: 30 * time.Second}
+	old := s.encode(majority.Question{Op: quorum.Acquire, Lease: r}, nil)
+	if n := testing.AllocsPerRun(100, func() {
+		for op := quorum.Acquire; op <= quorum.Heal; op++ {
+			old = s.encode(majority.Question{Op: op, Lease: r, Token: 1790000000123456, Tomb: true}, old)
+		}
+	}); n > 0 {
+		t.Errorf("%v allocations for five commands", n)
+	}
+}

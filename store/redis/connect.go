@@ -1,0 +1,173 @@
+package redis
+
+import (
+	"context"
+	"crypto/tls"
+	"net"
+	"strconv"
+	"time"
+
+	"github.com/leasehold-dev/leasehold/internal/majority"
+)
+
+// firstRetry is the pause before a node that could not be used is tried again;
+// it doubles up to a second.
+const firstRetry = 50 * time.Millisecond
+
+// connect makes a connection, and says whether there is one.
+func (n *node) connect() bool {
+	n.mu.Lock()
+	n.dialing = true
+	n.mu.Unlock()
+	w, err := n.reach()
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.dialing = false
+	if err == nil {
+		if n.down != nil {
+			n.log.Info("node can be used again")
+		}
+		n.failures, n.down, n.wire = 0, nil, w
+		w.start()
+		return true
+	}
+	n.isDown(err, n.s.o.ConnectTimeout, firstRetry<<min(n.failures, 5))
+	n.failures++
+	return false
+}
+
+// isDown keeps everybody from using the node for a while. waited is how long
+// its answer was waited for, if it was. The mutex is held.
+func (n *node) isDown(err error, waited, pause time.Duration) {
+	if n.down == nil {
+		n.log.Warn("node can not be used", "err", err)
+	}
+	outcome, err := classify(err, waited)
+	n.down = &majority.Refusal{Outcome: outcome, Err: err}
+	n.retryAt = time.Now().Add(min(pause, time.Second))
+}
+
+// reach connects to the server, makes sure that it is the one that is meant,
+// and prepares it. ConnectTimeout bounds it all.
+func (n *node) reach() (*wire, error) {
+	ctx, cancel := context.WithTimeout(n.ctx, n.s.o.ConnectTimeout)
+	defer cancel()
+	conn, err := n.dial(ctx)
+	if err != nil {
+		return nil, err
+	}
+	w := &wire{n: n, conn: conn}
+	w.in = newReplies(w)
+	w.forget = context.AfterFunc(n.ctx, func() { conn.Close() })
+	deadline, _ := ctx.Deadline()
+	conn.SetDeadline(deadline)
+	if err = n.greet(w); err == nil {
+		err = conn.SetDeadline(time.Time{})
+	}
+	if err != nil {
+		w.forget()
+		conn.Close()
+		if n.ctx.Err() != nil {
+			err = n.ctx.Err()
+		}
+		return nil, err
+	}
+	return w, nil
+}
+
+func (n *node) dial(ctx context.Context) (net.Conn, error) {
+	dialer := &net.Dialer{KeepAlive: 15 * time.Second}
+	if n.addr.tls {
+		return (&tls.Dialer{NetDialer: dialer, Config: n.s.o.TLS}).DialContext(ctx, "tcp", n.addr.host)
+	}
+	return dialer.DialContext(ctx, "tcp", n.addr.host)
+}
+
+// greet is what is said on a new connection before anything else.
+func (n *node) greet(w *wire) error {
+	var hello []*command
+	if n.addr.username != "" {
+		hello = append(hello, newCommand("AUTH", n.addr.username, n.addr.password))
+	} else if n.addr.password != "" {
+		hello = append(hello, newCommand("AUTH", n.addr.password))
+	}
+	if n.addr.db != 0 {
+		hello = append(hello, newCommand("SELECT", strconv.Itoa(n.addr.db)))
+	}
+	must := len(hello)
+	hello = append(hello, newCommand("CLIENT", "SETNAME", "leasehold"), newCommand("INFO"))
+	said, err := w.exchange(hello)
+	if err != nil {
+		return err
+	}
+	for _, v := range said[:must] {
+		if v.kind == '-' {
+			return newRefused(v)
+		}
+	}
+	// That the connection has no name is nobody's loss.
+	if err := n.identify(said[must+1]); err != nil {
+		return err
+	}
+	return n.learn(w)
+}
+
+// identify looks who answers on a new connection. It is called on every one,
+// before the first request is sent; info is what the server says of itself.
+func (n *node) identify(info value) error {
+	if info.isError("NOPERM") {
+		n.log.Warn("INFO is not permitted: the node can not be told apart from the others", "err", string(info.text))
+		info = value{}
+	}
+	if info.kind == '-' {
+		return newRefused(info)
+	}
+	return n.s.servers.vet(n, parseIdentity(string(info.text)), n.s.nodes)
+}
+
+// learn has the server know all scripts before the first is called by its
+// hash. A script that had to be sent again by its text would hold up all that
+// is behind it in line. An error reply is no matter here, whoever calls a
+// script will get it too.
+func (n *node) learn(w *wire) error {
+	lessons := make([]*command, len(allScripts))
+	for i, s := range allScripts {
+		lessons[i] = &command{bytes: s.lesson}
+	}
+	_, err := w.exchange(lessons)
+	return err
+}
+
+// exchange sends commands and waits for their replies, on a connection that is
+// not used for anything else yet.
+func (w *wire) exchange(commands []*command) ([]value, error) {
+	var out []byte
+	for _, c := range commands {
+		out = append(out, c.bytes...)
+	}
+	if _, err := w.conn.Write(out); err != nil {
+		return nil, err
+	}
+	said := make([]value, len(commands))
+	for i := range said {
+		v, err := w.in.next()
+		if err != nil {
+			return nil, err
+		}
+		said[i] = v.clone()
+	}
+	if w.in.in.Buffered() > 0 {
+		return nil, errUnasked
+	}
+	return said, nil
+}
+
+// refused is an error reply.
+type refused string
+
+func newRefused(v value) error {
+	r := refused(v.text)
+	return &r
+}
+
+func (r *refused) Error() string { return string(*r) }

@@ -1,0 +1,65 @@
+package redis
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"strings"
+	"time"
+
+	"github.com/leasehold-dev/leasehold/store"
+)
+
+// classify says what a connection that failed means, in words that name no
+// secret. timeout is how long it was waited.
+func classify(err error, timeout time.Duration) (store.Outcome, error) {
+	var said *refused
+	switch {
+	case errors.As(err, &said):
+		return classifyReply(string(*said))
+	case errors.Is(err, context.Canceled), errors.Is(err, store.ErrClosed):
+		return store.Unreachable, store.ErrClosed
+	case errors.Is(err, errSilent), isTimeout(err):
+		// Not wrapped: it is not the caller's deadline that passed.
+		return store.TimedOut, fmt.Errorf("no answer within %v", timeout)
+	case errors.Is(err, errSameServer):
+		return store.Refused, err
+	}
+	return store.Unreachable, err
+}
+
+func isTimeout(err error) bool {
+	var t net.Error
+	return errors.As(err, &t) && t.Timeout()
+}
+
+// classifyReply says what an error reply means and what to do about it. Older
+// servers put the code of an error inside a script behind other words, so it
+// is looked for anywhere.
+func classifyReply(reply string) (store.Outcome, error) {
+	for _, k := range []struct {
+		code, advice string
+		outcome      store.Outcome
+	}{
+		{"WRONGTYPE", "the key holds something that is not a lock: choose another name, or delete the key", store.WrongType},
+		{"LOADING", "the server is still reading its data: wait until it is up", store.Loading},
+		{"WRONGPASS", "check the user name and the password", store.Refused},
+		{"NOAUTH", "the server asks for a password: put it into the URL, as in redis://:password@host", store.Refused},
+		{"NOPERM", "the user lacks a permission: see the ACL rule in the documentation", store.Refused},
+		{"OOM", "the server is out of memory (maxmemory)", store.Refused},
+		{"READONLY", "the server is a replica: use its master, and independent masters for a quorum", store.Refused},
+		{"MISCONF", "the server refuses writes because it can not save its data", store.Refused},
+		{"MASTERDOWN", "the server is a replica that lost its master", store.Refused},
+		{"CLUSTERDOWN", "the server's cluster is down", store.Refused},
+		{"MOVED", "the server is part of a cluster, which does not work as a node: use independent servers", store.Refused},
+		{"BUSY", "the server is busy running somebody's script", store.Refused},
+	} {
+		if strings.Contains(reply, k.code) {
+			return k.outcome, fmt.Errorf("%s (%s)", reply, k.advice)
+		}
+	}
+	return store.Refused, errors.New(reply)
+}
+
+func isDenied(reply string) bool { return strings.Contains(reply, "NOPERM") }

@@ -1,0 +1,228 @@
+package redis
+
+import (
+	"errors"
+	"net"
+	"time"
+
+	"github.com/leasehold-dev/leasehold/internal/clock"
+	"github.com/leasehold-dev/leasehold/store"
+)
+
+// wire is one connection to a server that has been greeted. Commands are
+// written without waiting for the answers to those before; a goroutine reads
+// the answers, which come in the same order, and hands them out.
+type wire struct {
+	n    *node
+	conn net.Conn
+	in   replies
+	at   clock.Instant // when what is being read came in; of the reader
+
+	// Guarded by the node's mutex until the connection is broken, and of the
+	// reader then.
+	flight   queue[call]   // sent and not answered
+	again    queue[call]   // to be sent again, by their text
+	full     bool          // the sender waits for room in flight
+	patience time.Duration // how long the oldest in flight may take
+	lookAt   time.Time     // when watch has look called; zero: it has not
+	used     time.Time     // when the server last answered
+	broken   error         // why it is not to be used any more
+
+	watch  *time.Timer
+	forget func() bool // takes back that it ends with the node
+}
+
+var (
+	errLineFull = errors.New("too many requests wait for it")
+	errUnasked  = errors.New("the server answers what it was not asked")
+	errSilent   = errors.New("no answer in time")
+)
+
+// start begins to use the connection. Whatever was read of it so far was by
+// the same replies.
+func (w *wire) start() {
+	w.used = time.Now()
+	w.watch = time.AfterFunc(time.Hour, w.look)
+	w.watch.Stop()
+	w.n.all.Go(w.read)
+}
+
+// take moves what waits into flight, as much as may be, and appends it to out;
+// more says whether there is more that can be sent at once.
+func (w *wire) take(out []byte) (_ []byte, more bool) {
+	n := w.n
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if w.broken != nil {
+		return out, true
+	}
+	now := time.Now()
+	if w.again.n > 0 {
+		// First all answers, then those that have to be sent again, and then
+		// the others: nothing overtakes what was put before it.
+		if w.flight.n > 0 {
+			return out, false
+		}
+		for c, ok := w.again.pop(); ok; c, ok = w.again.pop() {
+			out = c.command.byText(out)
+			w.launch(c, now)
+		}
+		return out, n.waiting.n > 0
+	}
+	for n.waiting.n > 0 && w.flight.n < maxFlight && len(out) < maxWrite {
+		c, _ := n.waiting.pop()
+		// Copied while the mutex is held: once in flight the call may be
+		// answered, and the command's memory used for another.
+		out = append(out, c.command.bytes...)
+		w.launch(c, now)
+	}
+	w.full = n.waiting.n > 0 && w.flight.n >= maxFlight
+	return out, n.waiting.n > 0 && !w.full
+}
+
+// launch counts a call as sent. The mutex is held.
+func (w *wire) launch(c call, now time.Time) {
+	if w.flight.n == 0 {
+		w.patience = 0
+	}
+	w.patience = max(w.patience, c.timeout)
+	c.sent = now
+	w.flight.push(c)
+	if late := now.Add(w.patience); w.lookAt.IsZero() || late.Before(w.lookAt) {
+		w.lookAt = late
+		w.watch.Reset(w.patience)
+	}
+}
+
+// write sends; whether anything gets through will be seen by the answers.
+func (w *wire) write(out []byte) {
+	if _, err := w.conn.Write(out); err != nil {
+		w.abandon(err)
+	}
+}
+
+// look gives the connection up when the oldest in flight has waited too long.
+// While answers come in it is called once in a while only.
+func (w *wire) look() {
+	w.n.mu.Lock()
+	late := false
+	w.lookAt = time.Time{}
+	if oldest := w.flight.front(); oldest != nil {
+		now := time.Now()
+		if at := oldest.sent.Add(w.patience); now.Before(at) {
+			w.lookAt = at
+			w.watch.Reset(at.Sub(now))
+		} else {
+			late = true
+		}
+	}
+	w.n.mu.Unlock()
+	if late {
+		w.abandon(errSilent)
+	}
+}
+
+// abandon ends the connection. Its reader answers what was in flight.
+func (w *wire) abandon(err error) {
+	n := w.n
+	n.mu.Lock()
+	if w.broken == nil {
+		w.broken, n.wire = err, nil
+		switch {
+		case n.closed:
+			w.broken = store.ErrClosed
+		case err == errSilent: // and so it is for everybody else at once
+			n.isDown(err, w.patience, 0)
+		}
+		n.requeue(w)
+	}
+	n.mu.Unlock()
+	w.conn.Close()
+}
+
+// Read is where the replies come from.
+func (w *wire) Read(b []byte) (int, error) {
+	n, err := w.conn.Read(b)
+	w.at = w.n.s.o.Clock.Now() // one reading for all that came at once
+	return n, err
+}
+
+// read is the connection's goroutine.
+func (w *wire) read() {
+	for {
+		v, err := w.in.next()
+		if err == nil && !w.hear(v) {
+			err = errUnasked
+		}
+		if err != nil {
+			w.abandon(err)
+			w.end()
+			return
+		}
+	}
+}
+
+// hear hands out one reply, and says whether anybody had asked for it.
+func (w *wire) hear(v value) bool {
+	n := w.n
+	n.mu.Lock()
+	if w.broken != nil {
+		n.mu.Unlock()
+		return true // what is in flight is settled otherwise
+	}
+	c, asked := w.flight.pop()
+	forgot := asked && c.command.script != nil && !c.again && v.isError("NOSCRIPT")
+	if forgot { // somebody flushed the server's scripts
+		c.again = true
+		w.again.push(c)
+	}
+	if w.full && w.flight.n <= maxFlight/2 || w.again.n > 0 && w.flight.n == 0 {
+		w.full = false
+		n.wake()
+	}
+	if w.flight.n == 0 {
+		w.used = time.Now()
+	}
+	n.mu.Unlock()
+	if asked && !forgot {
+		r := hearing(v)
+		r.at = w.at
+		n.settle(c, r)
+	}
+	return asked
+}
+
+// end answers all that was in flight: it may have been applied.
+func (w *wire) end() {
+	w.forget()
+	w.watch.Stop()
+	outcome, err := classify(w.broken, w.patience)
+	// The server has answered those that were to be sent again, before any that
+	// is in flight: they were not applied.
+	for c, ok := w.again.pop(); ok; c, ok = w.again.pop() {
+		w.n.settle(c, reply{outcome: outcome, err: err})
+	}
+	for c, ok := w.flight.pop(); ok; c, ok = w.flight.pop() {
+		w.n.settle(c, reply{outcome: outcome, err: err, sent: true})
+	}
+}
+
+// proven says whether the connection can be used: where it was idle, its
+// server is asked first.
+func (w *wire) proven() bool {
+	n := w.n
+	n.mu.Lock()
+	sure := w.broken != nil || w.flight.n > 0 || w.again.n > 0 || time.Since(w.used) < maxIdle
+	if sure {
+		defer n.mu.Unlock()
+		return w.broken == nil
+	}
+	n.s.inFlight.Add(1)
+	p := make(poll, 1)
+	w.launch(call{command: pingCommand, timeout: n.s.o.ConnectTimeout, look: p}, time.Now())
+	n.mu.Unlock()
+	w.write(pingCommand.bytes)
+	return !(<-p).sent // answered, whatever it said
+}
+
+var pingCommand = newCommand("PING")
