@@ -50,7 +50,7 @@ func (s settings) plan(kinds []locks.Kind) []step {
 	add(step{scenario: report.Awake, kinds: kinds, goroutines: s.goroutines[:1], rounds: s.rounds, strict: true, awake: true})
 	add(step{scenario: report.Frozen, kinds: five, goroutines: s.goroutines[:min(2, len(s.goroutines))], rounds: min(s.rounds, 3), faults: freezeOne})
 	add(step{scenario: report.Dead, kinds: five, goroutines: s.goroutines, rounds: s.rounds, faults: killTwo,
-		beside: &step{scenario: report.Three, kinds: ours, servers: 3, strict: true}})
+		beside: &step{scenario: report.Three, kinds: ours, rounds: s.rounds, servers: 3, strict: true}})
 	return steps
 }
 

@@ -56,8 +56,10 @@ func figures(r *Run) string {
 		}
 		fmt.Fprintf(&b, "\n### %s\n", t.title)
 		for _, n := range numbers {
-			fmt.Fprintf(&b, "\n%s:\n\n", plural(n))
-			load.Markdown(&b, m.table(t.scenario, n, anyKind))
+			if rows := m.table(t.scenario, n, anyKind); len(rows) > 0 {
+				fmt.Fprintf(&b, "\n%s, %d rounds:\n\n", plural(n), rows[0].Rounds)
+				load.Markdown(&b, rows)
+			}
 		}
 	}
 	if len(r.Held) > 0 {

@@ -23,8 +23,12 @@ func Print(w io.Writer, r *Run) error {
 	m := mediansOf(r)
 	for _, t := range titles {
 		for _, n := range m.goroutines(t.scenario) {
-			fmt.Fprintf(w, "%s; %s; medians of %d rounds; CPU, commands and allocations per lock and unlock\n", t.title, plural(n), r.Rounds)
-			if err := load.Print(w, m.table(t.scenario, n, anyKind)); err != nil {
+			rows := m.table(t.scenario, n, anyKind)
+			if len(rows) == 0 {
+				continue
+			}
+			fmt.Fprintf(w, "%s; %s; medians of %d rounds; CPU, commands and allocations per lock and unlock\n", t.title, plural(n), rows[0].Rounds)
+			if err := load.Print(w, rows); err != nil {
 				return err
 			}
 			fmt.Fprintln(w)
