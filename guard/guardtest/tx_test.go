@@ -220,6 +220,44 @@ func TestSQLWritersWaitForEachOther(t *testing.T) {
 	})
 }
 
+// The check in a transaction of the user's own should come first; where it does
+// not, the database may show what was there when the transaction began, but the
+// guard must not go by that. (Not in a file, where a transaction that has read
+// keeps others from writing.)
+func TestSQLCheckInATransactionThatBeganEarlier(t *testing.T) {
+	on(t, slices.DeleteFunc(slices.Clone(flavours), flavour.file), func(t *testing.T, d *database) {
+		j := d.journal(t)
+		ctx := t.Context()
+		write := func(token fence.Token) error {
+			return d.guard.Tx(ctx, d, "r", token, func(tx *sql.Tx) error { return j.add(ctx, tx, "r", token) })
+		}
+		if err := write(5); err != nil {
+			t.Fatal(err)
+		}
+		err := d.inTx(ctx, func(tx *sql.Tx) error {
+			if _, err := d.guard.Highest(ctx, tx, "another"); err != nil {
+				return err
+			}
+			if err := write(7); err != nil {
+				t.Fatal(err)
+			}
+			if err := d.guard.AdmitTx(ctx, tx, "r", 6); err != nil {
+				return err
+			}
+			return j.add(ctx, tx, "r", 6)
+		})
+		if err == nil {
+			t.Error("the older token was let in")
+		}
+		if d.name == flavours[0].name || d.name == flavours[1].name {
+			refused(t, err, "r", 6, 7)
+		}
+		if err := risen(j.read(t, "r")); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
 func TestSQLWaitEndsWithItsContext(t *testing.T) {
 	onEach(t, func(t *testing.T, d *database) {
 		ctx, cancel := context.WithCancelCause(t.Context())
