@@ -115,7 +115,7 @@ func kinds() map[string]func(t *testing.T, guarded bool) goods {
 	}
 	for _, how := range []string{"set", "delete", "script"} {
 		all["redis "+how] = func(t *testing.T, _ bool) goods {
-			return goods{Kind: "redis " + how, Source: redisServer.Addr(), Name: t.Name()}
+			return goods{Kind: "redis " + how, Source: redisServer.Addr(), Name: fmt.Sprint("goods:", tests.Add(1))}
 		}
 	}
 	all["http"] = func(t *testing.T, guarded bool) goods { return httpGoodsWith(t, guarded, nil) }

@@ -58,7 +58,7 @@ func TestRowRefusesOlderTokens(t *testing.T) {
 		row := d.rows(t, "token")
 		ctx := t.Context()
 		set := d.rebind("content = ?")
-		const first, second = 1_795_275_000_000_001, 1_795_275_000_000_002
+		const first, second fence.Token = 1_795_275_000_000_001, 1_795_275_000_000_002
 		// The same twice: MySQL says of the second that it changed no row.
 		for _, token := range []fence.Token{first, first, second, second} {
 			if err := d.dialect.UpdateRow(ctx, d.DB, row, token, set, token.String()); err != nil {
@@ -73,7 +73,7 @@ func TestRowRefusesOlderTokens(t *testing.T) {
 		refused(t, d.inTx(ctx, func(tx *sql.Tx) error {
 			return d.dialect.UpdateRow(ctx, tx, row, first, set, "old")
 		}), row.String(), first, second)
-		if got := d.content(t, row); got != fmt.Sprint(second) {
+		if got := d.content(t, row); got != second.String() {
 			t.Errorf("%q is there", got)
 		}
 
