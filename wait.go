@@ -24,7 +24,8 @@ func (l *Lock) wait(ctx, base context.Context, tries int) (*Lease, error) {
 	if outer, ok := ctx.Value(leaseKey{l.c, l.name}).(*Lease); ok {
 		return outer.reenter(base)
 	}
-	if caps := l.c.store.Caps(); l.o.Require > caps.Class {
+	if l.o.Require > store.Efficiency && l.o.Require > l.c.store.Caps().Class {
+		caps := l.c.store.Caps()
 		return nil, fmt.Errorf("%w: lock %q requires %v, and this store (%s, %d nodes) gives %v at most", ErrUnsupported, l.name, l.o.Require, caps.Engine, caps.Nodes, caps.Class)
 	}
 	if l.o.Owner != "" && tries != 1 {

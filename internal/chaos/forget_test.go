@@ -14,18 +14,18 @@ import (
 )
 
 // One restart within a lease, of a node that is in its majority. With its data
-// the node goes on excluding others. Without them it is part of the next
-// majority: what is not promised, and why (see the package's documentation).
-// The second case is an expectation. If it fails because the store has learned
-// to keep such a node out, it has become a promise.
+// the node goes on excluding others. Without them it is in quarantine. Were it
+// not, it would be part of the next majority.
 func TestRestartWithinALease(t *testing.T) {
 	for _, c := range []struct {
 		name     string
 		settings []string
+		declared bool // to have forgotten nothing
 		excluded bool
 	}{
-		{"with its data", Durable, true},
-		{"without", nil, false},
+		{"with its data", Durable, false, true},
+		{"without", nil, false, true},
+		{"without, and trusted", nil, true, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			cluster := Start(t, nodes, c.settings...)
@@ -45,18 +45,21 @@ func TestRestartWithinALease(t *testing.T) {
 			if err := cluster.Nodes[2].Server.Restart(); err != nil {
 				t.Fatal(err)
 			}
+			if c.declared {
+				cluster.Nodes[2].Server.Declare()
+			}
 			second := lock(t, "redis://"+strings.Join(direct, ",")+"?"+patient.Encode())
 			ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 			defer cancel()
 			also, err := second.Try(ctx)
-			for err != nil && taken(err) <= nodes/2 && ctx.Err() == nil { // a majority has not decided
+			for err != nil && answered(err) <= nodes/2 && ctx.Err() == nil { // a majority has not decided
 				pause(ctx, 10*time.Millisecond)
 				also, err = second.Try(ctx)
 			}
 			if held.Err() != nil {
 				t.Fatalf("the first lease is over: %v", held.Err())
 			}
-			if c.excluded != errors.Is(err, leasehold.ErrBusy) || c.excluded != (err != nil) {
+			if excluded := errors.Is(err, leasehold.ErrBusy) || errors.Is(err, leasehold.ErrQuorum); excluded != c.excluded || excluded != (err != nil) {
 				t.Errorf("the second client: %v; want it to be excluded: %v", err, c.excluded)
 			}
 			for _, n := range cluster.Nodes {
@@ -84,15 +87,22 @@ func lock(t *testing.T, where string) *leasehold.Lock {
 	return leasehold.New(st, nil).Mutex("a").With(leasehold.LockOptions{TTL: time.Minute, NoRenew: true})
 }
 
-// taken is how many nodes said that somebody else has the lock.
-func taken(err error) int {
+// answered is how many nodes said that somebody else has the lock, or that they
+// can not know.
+func answered(err error) int {
 	var busy *leasehold.BusyError
+	var quorum *leasehold.QuorumError
+	nodes := []store.NodeOutcome(nil)
+	switch {
+	case errors.As(err, &busy):
+		nodes = busy.Nodes
+	case errors.As(err, &quorum):
+		nodes = quorum.Nodes
+	}
 	n := 0
-	if errors.As(err, &busy) {
-		for _, o := range busy.Nodes {
-			if o.Outcome == store.Taken {
-				n++
-			}
+	for _, o := range nodes {
+		if o.Outcome == store.Taken || o.Outcome == store.Quarantined {
+			n++
 		}
 	}
 	return n

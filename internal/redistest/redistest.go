@@ -91,7 +91,32 @@ func StartN(t testing.TB, n int, args ...string) []*Server {
 	if err := errors.Join(errs...); err != nil {
 		t.Fatal(err)
 	}
+	if n > 1 {
+		for _, s := range servers {
+			s.Declare()
+		}
+	}
 	return servers
+}
+
+// Mark is the key by which clients of several servers know that a server has
+// forgotten nothing.
+const Mark = "leasehold:node"
+
+// Declare has clients trust that the server, as it runs now, has forgotten
+// nothing; StartN does. A server that can not be written to stays as it is.
+func (s *Server) Declare() {
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	v, err := s.Do(ctx, "INFO", "server")
+	if err != nil {
+		return
+	}
+	for l := range strings.Lines(localredis.Text(v)) {
+		if run, ok := strings.CutPrefix(strings.TrimSpace(l), "run_id:"); ok {
+			s.Do(ctx, "SET", Mark, "0 "+run+" declared")
+		}
+	}
 }
 
 // Text is Do for a server that is up: the answer as text (numbers in decimal,
@@ -108,14 +133,14 @@ func (s *Server) Text(t testing.TB, args ...string) string {
 	return localredis.Text(v)
 }
 
-// Keys returns all keys of the server, sorted.
+// Keys returns all keys of the server but Mark, sorted.
 func (s *Server) Keys(t testing.TB) []string {
 	t.Helper()
 	all := s.Text(t, "KEYS", "*")
 	if all == "" {
 		return nil
 	}
-	keys := strings.Split(all, "\n")
+	keys := slices.DeleteFunc(strings.Split(all, "\n"), func(k string) bool { return k == Mark })
 	slices.Sort(keys)
 	return keys
 }

@@ -83,9 +83,8 @@ func (n *node) dial(ctx context.Context) (net.Conn, error) {
 	return dialer.DialContext(ctx, "tcp", n.addr.host)
 }
 
-// greet is what is said on a new connection before anything else.
-func (n *node) greet(w *wire) error {
-	var hello []*command
+// login is what is said on a new connection first, and has to succeed.
+func (n *node) login() (hello []*command) {
 	if n.addr.username != "" {
 		hello = append(hello, newCommand("AUTH", n.addr.username, n.addr.password))
 	} else if n.addr.password != "" {
@@ -94,8 +93,14 @@ func (n *node) greet(w *wire) error {
 	if n.addr.db != 0 {
 		hello = append(hello, newCommand("SELECT", strconv.Itoa(n.addr.db)))
 	}
+	return hello
+}
+
+// greet is what is said on a new connection before it is used.
+func (n *node) greet(w *wire) error {
+	hello := n.login()
 	must := len(hello)
-	hello = append(hello, newCommand("CLIENT", "SETNAME", "leasehold"), newCommand("INFO"))
+	hello = append(hello, newCommand("CLIENT", "SETNAME", "leasehold"), newCommand("INFO"), newCommand("CONFIG", "GET", "appendfsync"))
 	said, err := w.exchange(hello)
 	if err != nil {
 		return err
@@ -106,15 +111,19 @@ func (n *node) greet(w *wire) error {
 		}
 	}
 	// That the connection has no name is nobody's loss.
-	if err := n.identify(said[must+1]); err != nil {
+	if err := n.identify(said[must+1], said[must+2]); err != nil {
 		return err
 	}
-	return n.learn(w)
+	if err := n.learn(w); err != nil || !n.s.guarded.Load() {
+		return err
+	}
+	return n.arrive(w)
 }
 
 // identify looks who answers on a new connection. It is called on every one,
-// before the first request is sent; info is what the server says of itself.
-func (n *node) identify(info value) error {
+// before the first request is sent; info and fsync are what the server says of
+// itself.
+func (n *node) identify(info, fsync value) error {
 	if info.isError("NOPERM") {
 		n.log.Warn("INFO is not permitted: the node can not be told apart from the others", "err", string(info.text))
 		info = value{}
@@ -122,7 +131,11 @@ func (n *node) identify(info value) error {
 	if info.kind == '-' {
 		return newRefused(info)
 	}
-	return n.s.servers.vet(n, parseIdentity(string(info.text)), n.s.nodes)
+	id := parseIdentity(info, fsync)
+	n.mu.Lock()
+	n.server, n.since = id, time.Now()
+	n.mu.Unlock()
+	return n.s.servers.vet(n, id, n.s.nodes)
 }
 
 // learn has the server know all scripts before the first is called by its

@@ -83,6 +83,7 @@ func TestTwoOfFiveDead(t *testing.T) {
 	if err := servers[1].Restart(); err != nil {
 		t.Fatal(err)
 	}
+	servers[1].Declare() // it had no lock yet
 	eventually(t, "locks are granted again", func() bool {
 		_, err := s.Acquire(t.Context(), request("b"))
 		return err == nil

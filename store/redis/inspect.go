@@ -91,7 +91,7 @@ func (s *Store) Inspect(ctx context.Context, name string) (store.State, error) {
 	for i, n := range s.nodes {
 		nodes[i].Node = n.addr.host
 	}
-	err := s.ask(ctx, inspectCall(name), s.o.nodeTimeout(s.o.MaxTTL), func(a looked) {
+	err := s.ask(ctx, s.inspectCall(name), s.o.nodeTimeout(s.o.MaxTTL), func(a looked) {
 		said, token := a.look()
 		said.Node = nodes[a.node].Node
 		nodes[a.node], tokens[a.node] = said, token
@@ -101,7 +101,7 @@ func (s *Store) Inspect(ctx context.Context, name string) (store.State, error) {
 	}
 	answered := 0
 	for _, n := range nodes {
-		if n.Outcome == store.Taken || n.Outcome == store.Absent {
+		if n.Outcome == store.Taken || n.Outcome == store.Absent || n.Outcome == store.Quarantined {
 			answered++
 		}
 	}
@@ -139,10 +139,10 @@ func (a reply) look() (store.NodeOutcome, fence.Token) {
 		return store.NodeOutcome{Outcome: a.outcome, Err: a.err}, 0
 	}
 	said := a.value.list
-	if len(said) == 2 {
-		return store.NodeOutcome{Outcome: store.Absent}, 0
+	if len(said) == 4 {
+		return shutFor(said[2], said[3], store.NodeOutcome{Outcome: store.Absent}), 0
 	}
-	if len(said) == 4 && said[1].kind == '$' && said[2].kind == ':' {
+	if len(said) == 6 && said[1].kind == '$' && said[2].kind == ':' {
 		if token, ok := said[3].number(); ok {
 			return takenBy(said[1], said[2]), fence.Token(token)
 		}
@@ -225,18 +225,7 @@ var globEscape = strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`,
 // scan gathers into seen the keys of one node that match.
 func (s *Store) scan(ctx context.Context, node int, pattern string, seen map[string]bool) (store.Outcome, error) {
 	for cursor := uint64(0); ; {
-		p := make(poll, 1)
-		command := newCommand("SCAN", strconv.FormatUint(cursor, 10), "MATCH", pattern, "COUNT", "1000")
-		if err := s.nodes[node].put(call{command: command, timeout: s.o.ConnectTimeout, look: p}, false); err != nil {
-			said := majority.Unsent(err)
-			return said.Outcome, said.Err
-		}
-		var a looked
-		select {
-		case a = <-p:
-		case <-ctx.Done():
-			return store.Pending, ctx.Err()
-		}
+		a := s.askOne(ctx, node, newCommand("SCAN", strconv.FormatUint(cursor, 10), "MATCH", pattern, "COUNT", "1000"))
 		if a.outcome != store.Granted {
 			return a.outcome, a.err
 		}

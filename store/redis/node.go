@@ -28,6 +28,8 @@ type node struct {
 	retryAt time.Time
 	dialing bool
 	closed  bool
+	server  identity  // that answers there
+	since   time.Time // when it said so
 
 	failures int    // in a row, to connect
 	out      []byte // of the sending goroutine

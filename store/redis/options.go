@@ -28,6 +28,11 @@ type Options struct {
 	// ConnectTimeout bounds connecting, the handshake and TLS included.
 	// Default DefaultConnectTimeout.
 	ConnectTimeout time.Duration
+	// FsyncAlways asserts that the servers append every write to a file before
+	// they answer it (appendonly yes, appendfsync always), so that a restart
+	// forgets nothing and calls for no quarantine. It is only needed where the
+	// user may not read that with CONFIG GET; what is read counts for more.
+	FsyncAlways bool
 	// Username and Password for nodes whose URL has none.
 	Username, Password string
 	// TLS for rediss:// URLs. Default: the system's roots, TLS 1.2 or newer.
@@ -66,6 +71,17 @@ func (o Options) settle() (Options, error) {
 	}
 	return o, nil
 }
+
+// quarantine is how long a server that may have forgotten leases grants
+// nothing: the longest TTL, by any clock; and longer than a token can be ahead
+// of the clock that is the floor of the next one, which is maxLead and what the
+// clocks of the servers differ by.
+func (o Options) quarantine() time.Duration {
+	return max(o.MaxTTL+o.MaxTTL/50, leastQuarantine)
+}
+
+// leastQuarantine allows for clocks that are some seconds apart.
+const leastQuarantine = 5 * time.Second
 
 // nodeTimeout for a request with that TTL.
 func (o Options) nodeTimeout(ttl time.Duration) time.Duration {

@@ -11,6 +11,7 @@ package redis
 
 import (
 	"context"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -28,6 +29,10 @@ type Store struct {
 	wall     func() time.Time // time of day
 	closed   atomic.Bool
 	inFlight atomic.Int64 // calls put in line and not answered yet
+
+	// Servers that may have forgotten leases abstain; see guard.
+	guarded, armed atomic.Bool
+	arming         sync.Mutex
 }
 
 var _ store.Store = (*Store)(nil)
@@ -54,6 +59,8 @@ func Open(ctx context.Context, urls []string, o *Options) (*Store, error) {
 	}
 	s := &Store{o: opts, wall: time.Now, servers: registry{ids: map[int]identity{}}}
 	s.keeper = majority.Keeper{Encode: s.encode, NodeTimeout: opts.nodeTimeout, Clock: opts.Clock, Logger: opts.Logger}
+	s.guarded.Store(len(addrs) > 1)
+	s.armed.Store(len(addrs) > 1)
 	if n := len(addrs); n%2 == 0 {
 		opts.Logger.Warn("an even number of nodes survives no more failures than one node less", "nodes", n, "failures", n-quorum.Majority(n))
 	}
@@ -74,6 +81,7 @@ func (s *Store) Caps() store.Caps {
 	return store.Caps{
 		Engine: "redis", Nodes: len(s.nodes), Quorum: quorum.Majority(len(s.nodes)),
 		MaxTTL: s.o.MaxTTL, Reach: "network", Clock: "each server's own",
+		Class: store.CrashSafe,
 	}
 }
 
@@ -104,6 +112,11 @@ func (s *Store) Close() error {
 func (s *Store) Acquire(ctx context.Context, r store.Request) (store.Grant, error) {
 	if err := s.check(ctx, r); err != nil {
 		return store.Grant{}, err
+	}
+	if r.Require >= store.CrashSafe {
+		if err := s.guard(); err != nil {
+			return store.Grant{}, err
+		}
 	}
 	return s.keeper.Acquire(ctx, r)
 }

@@ -207,6 +207,7 @@ func TestTokensSurviveLostCounters(t *testing.T) {
 		})
 		for _, server := range servers {
 			server.Text(t, "FLUSHALL")
+			server.Declare()
 		}
 	}
 }

@@ -60,6 +60,10 @@ func (r reply) answer(draws bool) majority.Answer {
 			if drew && (token > 0 || !draws) {
 				return majority.Answer{Kind: quorum.Yes, Token: token, Said: store.NodeOutcome{Outcome: store.Granted}, At: r.at}
 			}
+		case 3:
+			if len(said) >= 3 {
+				return majority.Answer{Kind: quorum.Unsent, Said: shutFor(said[1], said[2], store.NodeOutcome{Outcome: store.Quarantined}), At: r.at}
+			}
 		case 2:
 			return majority.Answer{Kind: quorum.No, Said: store.NodeOutcome{Outcome: store.Refused, Err: errReleasedOwner}, At: r.at}
 		case 0:

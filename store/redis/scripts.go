@@ -49,15 +49,20 @@ var (
 	healLua string
 	//go:embed scripts/inspect.lua
 	inspectLua string
+	//go:embed scripts/arrive.lua
+	arriveLua string
 
 	acquireScript = newScript(acquireLua, 3, 5, true)
+	guardedScript = newScript(acquireLua, 4, 6, true) // the same, with the mark
 	confirmScript = newScript(confirmLua, 2, 3, true)
 	extendScript  = newScript(extendLua, 2, 3, false)
 	releaseScript = newScript(releaseLua, 2, 3, false)
-	healScript    = newScript(healLua, 2, 2, false)
+	healScript    = newScript(healLua, 3, 3, false)
 	inspectScript = newScript(inspectLua, 2, 0, false)
+	regardScript  = newScript(inspectLua, 3, 0, false) // the same, with the mark
+	arriveScript  = newScript(arriveLua, 1, 5, false)
 
-	allScripts = []*script{acquireScript, confirmScript, extendScript, releaseScript, healScript, inspectScript}
+	allScripts = []*script{acquireScript, confirmScript, extendScript, releaseScript, healScript, inspectScript, arriveScript}
 )
 
 const (
@@ -102,12 +107,23 @@ func (s *Store) encode(q majority.Question, old any) any {
 	r := q.Lease
 	switch q.Op {
 	case quorum.Acquire:
-		b := appendWord(c.begin(acquireScript), r.Name)
+		script, guarded := acquireScript, s.guards(r)
+		if guarded {
+			script = guardedScript
+		}
+		b := appendWord(c.begin(script), r.Name)
 		b = appendTombKey(appendCounterKey(b, r.Name), r)
+		if guarded {
+			b = appendWord(b, markKey)
+		}
 		b = appendMillis(appendValue(b, r), r.TTL)
 		b = appendNumber(b, uint64(max(0, s.wall().Add(proposalLead).UnixMicro())))
 		b = appendNumber(b, uint64(maxLead.Microseconds()))
-		c.bytes = appendMillis(b, counterLife)
+		b = appendMillis(b, counterLife)
+		if guarded {
+			b = appendNumber(b, uint64(s.o.quarantine().Microseconds()))
+		}
+		c.bytes = b
 	case quorum.Confirm:
 		b := appendCounterKey(appendWord(c.begin(confirmScript), r.Name), r.Name)
 		b = appendNumber(appendValue(b, r), q.Token)
@@ -118,7 +134,8 @@ func (s *Store) encode(q majority.Question, old any) any {
 		c.bytes = appendMillis(b, counterLife)
 	case quorum.Heal:
 		b := appendTombKey(appendWord(c.begin(healScript), r.Name), r)
-		c.bytes = appendMillis(appendValue(b, r), r.TTL)
+		b = appendMillis(appendValue(appendWord(b, markKey), r), r.TTL)
+		c.bytes = appendNumber(b, uint64(s.o.quarantine().Microseconds()))
 	default: // quorum.Release
 		life, always := time.Duration(0), "0"
 		if q.Tomb {
@@ -133,8 +150,12 @@ func (s *Store) encode(q majority.Question, old any) any {
 	return c
 }
 
-func inspectCall(name string) *command {
+func (s *Store) inspectCall(name string) *command {
 	c := new(command)
-	c.bytes = appendCounterKey(appendWord(c.begin(inspectScript), name), name)
+	if !s.guarded.Load() {
+		c.bytes = appendCounterKey(appendWord(c.begin(inspectScript), name), name)
+		return c
+	}
+	c.bytes = appendWord(appendCounterKey(appendWord(c.begin(regardScript), name), name), markKey)
 	return c
 }

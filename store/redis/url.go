@@ -154,8 +154,13 @@ func applySettings(settings url.Values, o Options) (Options, error) {
 			*d = value
 		} else if f, ok := files[k]; ok {
 			*f = v[0]
+		} else if k == "fsync" {
+			if v[0] != "always" {
+				return o, fmt.Errorf("redis: setting fsync=%q: the only value is always, for servers that append every write before they answer it", v[0])
+			}
+			o.FsyncAlways = true
 		} else {
-			return o, fmt.Errorf("redis: unknown setting %q in the URL: there are connect_timeout, max_ttl, node_timeout, tls_ca, tls_cert, tls_key and tls_server_name", k)
+			return o, fmt.Errorf("redis: unknown setting %q in the URL: there are connect_timeout, fsync, max_ttl, node_timeout, tls_ca, tls_cert, tls_key and tls_server_name", k)
 		}
 	}
 	tlsConfig, err := readTLS(*files["tls_ca"], *files["tls_cert"], *files["tls_key"], *files["tls_server_name"], o.TLS)

@@ -1,14 +1,28 @@
 -- Take the lock if it is free, and draw its token.
--- KEYS: the lock, its token counter, this owner's tombstone
+-- KEYS: the lock, its token counter, this owner's tombstone, and the mark where
+--       the server must not have forgotten anything (see arrive)
 -- ARGV: value, TTL (ms), proposed token, how far it may lead this node's clock
---       (us), how long the counter is kept (ms)
--- Returns {1, token}, {0, value of the holder, its PTTL}, or {2} for an owner
--- that was already released.
+--       (us), how long the counter is kept (ms), quarantine (us)
+-- Returns {1, token}, {0, value of the holder, its PTTL}, {2} for an owner that
+-- was already released, or {3, how long the quarantine still lasts (us), why}.
 if #KEYS == 0 then return 0 end -- called to be learned, see learn
 local held = redis.call('GET', KEYS[1])
 local last = redis.call('GET', KEYS[2])
 if held and held ~= ARGV[1] then
   return {0, held, redis.call('PTTL', KEYS[1])}
+end
+local time = redis.call('TIME')
+local now = time[1] * 1000000 + time[2]
+if KEYS[4] then
+  local mark = redis.call('GET', KEYS[4])
+  local opens, why = string.match(mark or '', '^(%d+) %S+ (%S+)$')
+  if not opens then -- somebody has emptied it while we were here
+    opens, why = now + ARGV[6], 'emptied'
+    redis.call('SET', KEYS[4], string.format('%.0f - emptied', opens))
+  end
+  if now < tonumber(opens) then
+    return {3, string.format('%.0f', opens - now), why}
+  end
 end
 if held and last then -- the same request again: same grant, never shortened
   if redis.call('PTTL', KEYS[1]) < tonumber(ARGV[2]) then
@@ -22,8 +36,6 @@ end
 -- All nodes usually take the same proposal, and no confirmation is needed. The
 -- clock is the floor below which no token falls, even after the counter is
 -- lost. Numbers go out through format: tostring would round microseconds.
-local time = redis.call('TIME')
-local now = time[1] * 1000000 + time[2]
 local token = math.max(now, math.min(tonumber(ARGV[3]), now + tonumber(ARGV[4])))
 if last and token <= tonumber(last) then
   token = tonumber(last) + 1

@@ -1,9 +1,11 @@
 -- Give the lock to us if nobody has it: a majority of nodes has just said that it
 -- is ours, and this one has lost it or never had it. No token is drawn.
--- KEYS: the lock, this owner's tombstone
--- ARGV: value, TTL (ms)
--- Returns {1}, {0, value of the holder, its PTTL}, or {2} for an owner that was
--- already released.
+-- Not in quarantine: an attempt that is still open may count a grant which the
+-- server has forgotten.
+-- KEYS: the lock, this owner's tombstone, the mark (see arrive)
+-- ARGV: value, TTL (ms), quarantine (us)
+-- Returns {1}, {0, value of the holder, its PTTL}, {2} for an owner that was
+-- already released, or {3, how long the quarantine still lasts (us), why}.
 if #KEYS == 0 then return 0 end -- called to be learned, see learn
 local held = redis.call('GET', KEYS[1])
 if held and held ~= ARGV[1] then
@@ -14,6 +16,17 @@ if held then
     redis.call('PEXPIRE', KEYS[1], ARGV[2])
   end
   return {1}
+end
+local time = redis.call('TIME')
+local now = time[1] * 1000000 + time[2]
+local mark = redis.call('GET', KEYS[3])
+local opens, why = string.match(mark or '', '^(%d+) %S+ (%S+)$')
+if not opens then -- somebody has emptied it while we were here
+  opens, why = now + ARGV[3], 'emptied'
+  redis.call('SET', KEYS[3], string.format('%.0f - emptied', opens))
+end
+if now < tonumber(opens) then
+  return {3, string.format('%.0f', opens - now), why}
 end
 if redis.call('EXISTS', KEYS[2]) == 1 then
   return {2}

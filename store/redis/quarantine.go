@@ -1,0 +1,152 @@
+package redis
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/leasehold-dev/leasehold/store"
+)
+
+// A server that restarts without its data, is emptied, or is replaced by
+// another that does not have all of it, would grant locks that are held. So it
+// grants nothing until every lease it may have forgotten has ended: Redlock's
+// "delayed restarts", seen to by the clients.
+//
+// The mark is a key on the server which says from when on it may grant, and
+// which run of the server that was said of. The scripts that grant look at it,
+// in the same step and without another round trip: a server that was emptied
+// has lost it. And because a restart breaks every connection, each new one
+// begins with a look whether the mark is of this run; see scripts/arrive.lua.
+const markKey = "leasehold:node"
+
+// guards says whether a request is only for servers that have forgotten nothing.
+func (s *Store) guards(r store.Request) bool {
+	return len(s.nodes) > 1 || r.Require >= store.CrashSafe
+}
+
+// guard sees to the mark of a single server, the first time that a lock requires
+// it: connections to come begin with it, and on the one that is there it goes
+// before the request that follows.
+func (s *Store) guard() error {
+	if s.armed.Load() {
+		return nil
+	}
+	s.arming.Lock()
+	defer s.arming.Unlock()
+	for _, n := range s.nodes {
+		n.mu.Lock()
+		c, known := n.arrival(), n.wire == nil || n.server.runID != "" || n.remembers()
+		n.mu.Unlock()
+		if !known {
+			said := store.NodeOutcome{Node: n.Addr(), Outcome: store.Refused, Err: errUnidentified}
+			return &store.QuorumError{Op: "acquire", Need: 1, Nodes: []store.NodeOutcome{said}}
+		}
+		s.guarded.Store(true)
+		if c != nil {
+			n.put(call{command: c, timeout: s.o.ConnectTimeout, to: nobody{}}, true)
+		}
+	}
+	s.armed.Store(true)
+	return nil
+}
+
+// arrival is the command that sees to the mark, nil if nothing is known of the
+// server. The mutex is held.
+func (n *node) arrival() *command {
+	id := n.server
+	if id.runID == "" {
+		return nil
+	}
+	up := id.uptime + time.Since(n.since)
+	why, remembers := "restarted", "0"
+	if id.promoted { // since when it lacks something can not be told
+		up, why = 0, "replaced"
+	}
+	if n.remembers() {
+		remembers = "1"
+	}
+	c := new(command)
+	b := appendWord(appendWord(c.begin(arriveScript), markKey), id.runID)
+	b = appendNumber(b, uint64(n.s.o.quarantine().Microseconds()))
+	b = appendNumber(b, uint64(up.Microseconds()))
+	c.bytes = appendWord(appendWord(b, remembers), why)
+	return c
+}
+
+// remembers says whether a restart of the server forgets nothing.
+func (n *node) remembers() bool {
+	id := n.server
+	if id.readable {
+		return id.appends && id.always && !id.promoted
+	}
+	return n.s.o.FsyncAlways
+}
+
+var errUnidentified = errors.New("the server does not say whether it was restarted, and might have forgotten leases: permit the user INFO, or set fsync=always in the URL if the server appends every write before it answers")
+
+// arrive sees to the mark on a new connection.
+func (n *node) arrive(w *wire) error {
+	n.mu.Lock()
+	c, trusted := n.arrival(), n.remembers()
+	n.mu.Unlock()
+	if c == nil && !trusted {
+		return errUnidentified
+	} else if c == nil {
+		c = new(command)
+		b := appendWord(appendWord(c.begin(arriveScript), markKey), "-")
+		b = appendNumber(appendNumber(b, uint64(n.s.o.quarantine().Microseconds())), 0)
+		c.bytes = appendWord(appendWord(b, "1"), "restarted")
+	}
+	said, err := w.exchange([]*command{c})
+	if err != nil {
+		return err
+	}
+	if said[0].kind == '-' {
+		return newRefused(said[0])
+	}
+	if list := said[0].list; len(list) == 2 {
+		if shut := shutFor(list[0], list[1], store.NodeOutcome{}); shut.Outcome == store.Quarantined {
+			n.log.Warn("node is in quarantine", "why", shut.Err, "left", shut.ExpiresIn)
+		}
+		return nil
+	}
+	return notUnderstood(said[0])
+}
+
+// shutFor is the outcome of a node whose quarantine lasts for that many
+// microseconds more, or otherwise if it is over.
+func shutFor(left, why value, otherwise store.NodeOutcome) store.NodeOutcome {
+	us, ok := left.number()
+	if !ok || us == 0 {
+		return otherwise
+	}
+	d := time.Duration(min(us, 1<<50)) * time.Microsecond
+	return store.NodeOutcome{Outcome: store.Quarantined, ExpiresIn: d, Err: &quarantineError{reasonOf(string(why.text)), d}}
+}
+
+// quarantineError says why a node grants nothing for now.
+type quarantineError struct {
+	reason string
+	left   time.Duration
+}
+
+func (e *quarantineError) Error() string {
+	return fmt.Sprintf("%s; it takes part again in %v", e.reason, store.Round(e.left))
+}
+
+// reasonOf puts the mark's last word into more of them.
+func reasonOf(why string) string {
+	switch why {
+	case "empty":
+		return "it is new or was emptied, and may have forgotten leases"
+	case "emptied":
+		return "it was emptied or has evicted keys, and may have forgotten leases"
+	case "restarted":
+		return "it was restarted, and may have forgotten leases"
+	case "replaced":
+		return "it took the place of another server, and may not know all leases"
+	}
+	return "it may have forgotten leases (" + strconv.Quote(why) + ")"
+}
