@@ -103,3 +103,39 @@ func TestNoMessageShowsAPassword(t *testing.T) {
 		t.Errorf("a password among the arguments is not warned of: %s", p.err.String())
 	}
 }
+
+// Servers that are new keep quarantine until somebody says that they are, or
+// the longest TTL is over; who waits meanwhile is told for how long.
+func TestRedisBootstrap(t *testing.T) {
+	servers := redistest.StartN(t, 3)
+	for _, s := range servers {
+		s.Text(t, "DEL", redistest.Mark)
+	}
+	s := newSite(t, storeVar+"=redis://"+addresses(servers))
+	p := s.run(125, "run", "x", "--try", "--", "true")
+	if !strings.Contains(p.err.String(), "quarantined") || !strings.Contains(p.err.String(), "takes part again in") {
+		t.Errorf("not waiting: %s", p.err.String())
+	}
+	p = s.run(125, "run", "x", "--wait", "100ms", "--", "true")
+	if !strings.Contains(p.err.String(), "may have forgotten who has it, and take part again in") || !strings.Contains(p.err.String(), "leasehold bootstrap") {
+		t.Errorf("waiting: %s", p.err.String())
+	}
+	if out := s.run(0, "show", "x").out.String(); strings.Count(out, ": quarantined") != 3 {
+		t.Errorf("show: %s", out)
+	}
+	var declared []declaredJSON
+	if err := json.Unmarshal([]byte(s.run(0, "bootstrap", "--json").out.String()), &declared); err != nil || len(declared) != 3 || declared[0].RunID == "" {
+		t.Errorf("%v, %v", declared, err)
+	}
+	s.run(0, "run", "x", "--try", "--", "true")
+	h := s.hold("x")
+	if p := s.run(125, "bootstrap"); !strings.Contains(p.err.String(), "--force") || !strings.Contains(p.err.String(), `"x"`) {
+		t.Errorf("while a lock is held: %s", p.err.String())
+	}
+	if out := s.run(0, "bootstrap", "--force").out.String(); strings.Count(out, "\n") != 3 {
+		t.Errorf("by force: %s", out)
+	}
+	h.let()
+	s = newSite(t)
+	s.run(125, "bootstrap")
+}
