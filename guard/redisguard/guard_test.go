@@ -5,33 +5,45 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
-
-	"github.com/redis/rueidis"
 
 	"github.com/leasehold-dev/leasehold/fence"
 	"github.com/leasehold-dev/leasehold/guard/redisguard"
 	"github.com/leasehold-dev/leasehold/internal/redistest"
 )
 
-// evalOf is what the package's documentation says to write.
-func evalOf(client rueidis.Client) redisguard.Eval {
+// evalOf runs scripts without any client library. Those of the package's
+// documentation are tried in the module guard/guardtest.
+func evalOf(s *redistest.Server) redisguard.Eval {
 	return func(ctx context.Context, script string, keys, args []string) (any, error) {
-		return rueidis.NewLuaScript(script).Exec(ctx, client, keys, args).ToAny()
+		command := append([]string{"EVAL", script, strconv.Itoa(len(keys))}, keys...)
+		answer, err := s.Do(ctx, append(command, args...)...)
+		return plain(answer), err
 	}
+}
+
+// plain is an answer of the server in the types that an Eval gives.
+func plain(answer any) any {
+	switch answer := answer.(type) {
+	case redistest.None:
+		return nil
+	case []any:
+		all := make([]any, len(answer))
+		for i := range answer {
+			all[i] = plain(answer[i])
+		}
+		return all
+	}
+	return answer
 }
 
 func open(t *testing.T, args ...string) (*redistest.Server, redisguard.Eval) {
 	t.Helper()
 	s := redistest.Start(t, args...)
-	client, err := rueidis.NewClient(rueidis.ClientOption{InitAddress: []string{s.Addr()}, DisableCache: true, ForceSingleClient: true})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(client.Close)
-	return s, evalOf(client)
+	return s, evalOf(s)
 }
 
 func newGuard(t *testing.T, eval redisguard.Eval, o *redisguard.Options) *redisguard.Guard {
@@ -222,16 +234,9 @@ func Example() {
 		return
 	}
 	defer server.Close()
-	client, err := rueidis.NewClient(rueidis.ClientOption{InitAddress: []string{server.Addr()}})
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return
-	}
-	defer client.Close()
 
-	guard, err := redisguard.New(func(ctx context.Context, script string, keys, args []string) (any, error) {
-		return rueidis.NewLuaScript(script).Exec(ctx, client, keys, args).ToAny()
-	}, nil)
+	// An Eval for your client: the documentation of the package has some.
+	guard, err := redisguard.New(evalOf(server), nil)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return

@@ -45,8 +45,9 @@ func (r Row) String() string {
 // It blocks while another transaction has the row. Errors: a *fence.StaleError
 // when the row has seen a larger token; one that matches sql.ErrNoRows when there
 // is no such row; ErrInvalid or fence.ErrInvalid before anything is sent; else
-// what the database said. It sends at most a few statements, and calling it
-// again with the same token is fine.
+// what the database said. Given a *sql.DB it tries conflicts again, for some
+// seconds; within a transaction, only the whole of it can be. Calling it again
+// with the same token is fine.
 func (d Dialect) UpdateRow(ctx context.Context, db Execer, row Row, token fence.Token, set string, args ...any) error {
 	if err := token.Check(); err != nil {
 		return fmt.Errorf("%w: %s: %w", ErrInvalid, row, err)
