@@ -232,7 +232,7 @@ func (b *bench) note(st step, round int, k locks.Kind, s cell.Spec, o cell.Outco
 			failed = fmt.Sprintf("  (%d failed: %.60s)", f.Errors, f.FirstError)
 		}
 		say("%s, round %d of %d, %3d: %-28s %9s/s%s", st.scenario, round+1, st.rounds, f.Goroutines, k.Name,
-			load.Thousands(float64(f.Operations)/f.Elapsed.Seconds()), failed)
+			load.Thousands(f.PerSecond), failed)
 	}
 }
 

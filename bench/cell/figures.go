@@ -12,6 +12,7 @@ type Figures struct {
 	Goroutines int
 	Elapsed    time.Duration
 	Operations uint64
+	PerSecond  float64
 	Errors     uint64
 	FirstError string `json:",omitempty"`
 	Lock       Quantiles
@@ -34,7 +35,7 @@ func quantilesOf(h *load.Histogram) Quantiles {
 
 func figuresOf(r load.Result, s serverUse) Figures {
 	f := Figures{
-		Goroutines: r.Goroutines, Elapsed: r.Elapsed, Operations: r.Operations, Errors: r.Errors,
+		Goroutines: r.Goroutines, Elapsed: r.Elapsed, Operations: r.Operations, PerSecond: r.PerSecond, Errors: r.Errors,
 		Lock: quantilesOf(&r.Lock), Unlock: quantilesOf(&r.Unlock),
 		ClientCPU: r.CPU, ServerCPU: s.cpu, Commands: s.commands, Allocs: r.Allocs, Bytes: r.Bytes,
 	}

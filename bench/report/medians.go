@@ -36,7 +36,7 @@ func mediansOf(r *Run) medians {
 		for _, c := range cells {
 			row.Operations += c.Operations
 			row.Errors += c.Errors
-			perSecond = append(perSecond, float64(c.Operations)/max(c.Elapsed.Seconds(), 1e-9))
+			perSecond = append(perSecond, c.PerSecond)
 		}
 		row.PerSecond = load.Median(perSecond)
 		m.spread[k] = [2]float64{slices.Min(perSecond), slices.Max(perSecond)}

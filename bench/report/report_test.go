@@ -18,7 +18,7 @@ import (
 func figuresOf(goroutines int, operations uint64) cell.Figures {
 	q := cell.Quantiles{P50: time.Second / time.Duration(operations+1), P99: 3 * time.Millisecond}
 	return cell.Figures{
-		Goroutines: goroutines, Elapsed: time.Second, Operations: operations, Lock: q, Unlock: q,
+		Goroutines: goroutines, Elapsed: time.Second, Operations: operations, PerSecond: float64(operations), Lock: q, Unlock: q,
 		ClientCPU: 300 * time.Millisecond, ServerCPU: 500 * time.Millisecond, Commands: 10 * operations, Allocs: 11 * operations,
 	}
 }

@@ -186,7 +186,7 @@ func (p *program) measure(ctx context.Context, locks *leasehold.Client, o benchF
 func (p *program) benchProgress(numbers int) func(round, i int, r load.Result) {
 	var parts []string
 	return func(round, i int, r load.Result) {
-		parts = append(parts[:i:i], fmt.Sprintf("%s %s/s", goroutines(r.Goroutines), load.Thousands(r.PerSecond())))
+		parts = append(parts[:i:i], fmt.Sprintf("%s %s/s", goroutines(r.Goroutines), load.Thousands(r.PerSecond)))
 		line := fmt.Sprintf("round %d of %d: %s", round+1, benchRounds, strings.Join(parts, ", "))
 		switch {
 		case p.voice.screen:

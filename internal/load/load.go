@@ -26,6 +26,7 @@ type Pair interface {
 type Result struct {
 	Goroutines int
 	Elapsed    time.Duration // until the last operation was finished
+	PerSecond  float64       // operations of all goroutines, each by its own time
 	Operations uint64        // those that did not fail
 	Errors     uint64        // operations that failed
 	Err        error         // the first of them
@@ -72,11 +73,11 @@ func Run(ctx context.Context, pairs []Pair, d time.Duration) Result {
 	close(start)
 	done.Wait()
 	timer.Stop()
-	r := Result{Goroutines: len(pairs), Elapsed: min(time.Since(began), d)}
+	least := min(time.Since(began), d)
+	r := Result{Goroutines: len(pairs), Elapsed: least}
 	r.CPU, r.Allocs, r.Bytes = usageNow().since(before)
 	for i := range workers {
-		r.add(&workers[i])
-		r.Elapsed = max(r.Elapsed, workers[i].last.Sub(began))
+		r.add(&workers[i], max(least, workers[i].last.Sub(began)))
 	}
 	return r
 }
@@ -123,7 +124,13 @@ func (w *worker) failed(ctx context.Context, err error) {
 	time.Sleep(errorPause)
 }
 
-func (r *Result) add(w *worker) {
+// add adds a worker, which took that long. Each has its own time: one that
+// finishes late must not make those look slow who had nothing to do meanwhile.
+func (r *Result) add(w *worker, took time.Duration) {
+	if took > 0 {
+		r.PerSecond += float64(w.operations) / took.Seconds()
+	}
+	r.Elapsed = max(r.Elapsed, took)
 	r.Operations += w.operations
 	r.Errors += w.errors
 	r.Cut += w.cut
@@ -132,14 +139,6 @@ func (r *Result) add(w *worker) {
 	}
 	r.Lock.merge(&w.lock)
 	r.Unlock.merge(&w.unlock)
-}
-
-// PerSecond is the throughput.
-func (r Result) PerSecond() float64 {
-	if r.Elapsed <= 0 {
-		return 0
-	}
-	return float64(r.Operations) / r.Elapsed.Seconds()
 }
 
 // PerOperation divides by the operations; 0 when there were none.

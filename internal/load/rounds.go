@@ -34,7 +34,7 @@ func Summarize(runs []Result) Summary {
 			some = append(some, r)
 		}
 	}
-	s.PerSecond = medianOf(runs, Result.PerSecond)
+	s.PerSecond = medianOf(runs, func(r Result) float64 { return r.PerSecond })
 	quantile := func(of func(*Result) *Histogram, q float64) time.Duration {
 		return medianOf(some, func(r Result) time.Duration { return of(&r).Quantile(q) })
 	}

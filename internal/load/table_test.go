@@ -8,7 +8,7 @@ import (
 )
 
 func result(operations uint64, lock time.Duration) Result {
-	r := Result{Goroutines: 16, Elapsed: time.Second, Operations: operations, CPU: time.Duration(operations) * 3000, Allocs: 12 * operations}
+	r := Result{Goroutines: 16, Elapsed: time.Second, Operations: operations, PerSecond: float64(operations), CPU: time.Duration(operations) * 3000, Allocs: 12 * operations}
 	for range operations {
 		r.Lock.add(lock)
 		r.Unlock.add(lock / 2)
