@@ -59,9 +59,7 @@ func (g goods) open() (data, error) {
 		if err != nil {
 			return nil, err
 		}
-		guard, err := redisguard.New(func(ctx context.Context, script string, keys, args []string) (any, error) {
-			return rueidis.NewLuaScript(script).Exec(ctx, client, keys, args).ToAny()
-		}, nil)
+		guard, err := redisguard.New(rueidisEval(client), nil)
 		return &redisGoods{goods: g, how: how, client: client, guard: guard}, err
 	case "http":
 		return &httpGoods{g}, nil
