@@ -130,7 +130,7 @@ func (b *bench) spec(do string, k locks.Kind) cell.Spec {
 
 // check sees that what is to be measured is a lock.
 func (b *bench) check(ctx context.Context, k locks.Kind) error {
-	if err := b.redis.Empty(); err != nil {
+	if err := b.redis.Empty(ctx); err != nil {
 		return err
 	}
 	p, err := spawn(ctx, b.spec(cell.Check, k))
@@ -178,7 +178,7 @@ func (b *bench) step(ctx context.Context, st step) error {
 
 // turn is one implementation's in one round.
 func (b *bench) turn(ctx context.Context, st step, round, goroutines int, k locks.Kind) error {
-	if err := b.redis.Empty(); err != nil {
+	if err := b.redis.Empty(ctx); err != nil {
 		return err
 	}
 	s := b.spec(cell.Measure, k)
@@ -240,7 +240,7 @@ func (b *bench) note(st step, round int, k locks.Kind, s cell.Spec, o cell.Outco
 // of each, at least, to see it.
 func (b *bench) held(ctx context.Context) error {
 	for _, k := range filter(b.kinds, func(k locks.Kind) bool { return k.Role == locks.Ours }) {
-		if err := b.redis.Empty(); err != nil {
+		if err := b.redis.Empty(ctx); err != nil {
 			return err
 		}
 		s := b.spec(cell.Held, k)

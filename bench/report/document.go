@@ -6,7 +6,9 @@ import (
 	"maps"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
+	"time"
 
 	"github.com/leasehold-dev/leasehold/bench/locks"
 	"github.com/leasehold-dev/leasehold/internal/load"
@@ -41,8 +43,7 @@ func Document(path string, r *Run) error {
 func figures(r *Run) string {
 	m := mediansOf(r)
 	var b strings.Builder
-	fmt.Fprintf(&b, "Measured on %s, in %d rounds of %v for each measurement: %s. Load average before anything was started: %s (a machine of its own would have 0).\n\n",
-		r.Started.Format("2 January 2006"), r.Rounds, r.For, r.Machine, r.LoadOff)
+	fmt.Fprintf(&b, "Measured on %s within %v, %v for each measurement, on %s.%s\n\n", r.Started.Format("2 January 2006"), r.Took.Round(time.Minute), r.For, r.Machine, shared(r))
 	b.WriteString("Versions: " + versions(r) + ".\n")
 	for _, t := range titles[:2] {
 		if table := ratioTable(m, t.scenario); len(table) > 1 {
@@ -70,6 +71,20 @@ func figures(r *Run) string {
 	}
 	b.WriteString("\n")
 	return b.String()
+}
+
+// quietLoad is a load average that a machine has which nobody else uses.
+const quietLoad = 0.5
+
+// shared warns of figures from a machine that others used, too.
+func shared(r *Run) string {
+	first, _, _ := strings.Cut(r.LoadOff, " ")
+	load, err := strconv.ParseFloat(first, 64)
+	if err != nil || load < quietLoad {
+		return ""
+	}
+	return fmt.Sprintf(" **Others used the machine at the same time:** its load average was %s before anything was started, where that of a quiet one is near 0. "+
+		"Figures are lower than they could be, and rounds far apart; ratios are to be trusted more, and not to the second digit.", first)
 }
 
 func lower(s string) string { return strings.ToLower(s[:1]) + s[1:] }

@@ -168,6 +168,14 @@ func TestDocument(t *testing.T) {
 	}
 }
 
+func TestSharedMachineIsTold(t *testing.T) {
+	for load, told := range map[string]bool{"0.07 3.00 4.00": false, "": false, "0.90 0.10 0.00": true, "12.34 1 1": true} {
+		if text := figures(&Run{LoadOff: load}); strings.Contains(text, "Others used the machine") != told {
+			t.Errorf("load %q: %s", load, text)
+		}
+	}
+}
+
 func TestPrint(t *testing.T) {
 	var b strings.Builder
 	if err := Print(&b, sample()); err != nil {

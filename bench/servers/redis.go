@@ -1,17 +1,19 @@
 package servers
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strings"
 	"sync"
 
 	"github.com/leasehold-dev/leasehold/bench/resp"
-	"github.com/leasehold-dev/leasehold/internal/redistest"
+	"github.com/leasehold-dev/leasehold/internal/localredis"
+	"github.com/leasehold-dev/leasehold/store/redis"
 )
 
 // Redis is a number of Redis servers, without persistence.
-type Redis []*redistest.Server
+type Redis []*localredis.Server
 
 // StartRedis starts n servers.
 func StartRedis(n int) (Redis, error) {
@@ -19,7 +21,7 @@ func StartRedis(n int) (Redis, error) {
 	errs := make([]error, n)
 	var wg sync.WaitGroup
 	for i := range n {
-		wg.Go(func() { all[i], errs[i] = redistest.Launch(redistest.Options{}) })
+		wg.Go(func() { all[i], errs[i] = localredis.Launch(localredis.Options{}) })
 	}
 	wg.Wait()
 	if err := errors.Join(errs...); err != nil {
@@ -48,14 +50,18 @@ func (r Redis) Addrs() []string {
 }
 
 // Empty makes the servers forget everything, scripts included, so that each
-// measurement finds them alike. All of them have to be up.
-func (r Redis) Empty() error {
+// measurement finds them alike; and declares that nobody has locks there, as an
+// operator does with servers that are new. All of them have to be up.
+func (r Redis) Empty(ctx context.Context) error {
 	for _, s := range r {
 		for _, command := range [][]string{{"FLUSHALL"}, {"SCRIPT", "FLUSH"}} {
 			if _, err := resp.Ask(s.Addr(), command...); err != nil {
 				return fmt.Errorf("%s at %s: %w", command, s.Addr(), err)
 			}
 		}
+	}
+	if _, err := redis.Bootstrap(ctx, []string{"redis://" + strings.Join(r.Addrs(), ",")}, nil, true); err != nil {
+		return fmt.Errorf("declaring the servers new: %w", err)
 	}
 	return nil
 }

@@ -8,6 +8,10 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/bench/resp"
+	"github.com/leasehold-dev/leasehold/store/redis"
 )
 
 func TestMain(m *testing.M) {
@@ -21,7 +25,7 @@ func TestMain(m *testing.M) {
 }
 
 func TestRedis(t *testing.T) {
-	r, err := StartRedis(2)
+	r, err := StartRedis(3)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -29,21 +33,32 @@ func TestRedis(t *testing.T) {
 	if v, err := r.Version(); err != nil || !strings.Contains(v, ".") {
 		t.Errorf("version %q, %v", v, err)
 	}
-	if a := r.Addrs(); len(a) != 2 || a[0] == a[1] {
+	if a := r.Addrs(); len(a) != 3 || a[0] == a[1] {
 		t.Errorf("%q", a)
 	}
-	r[1].Text(t, "SET", "a", "b")
-	if err := r.Empty(); err != nil {
+	if _, err := resp.Ask(r[1].Addr(), "SET", "a", "b"); err != nil {
 		t.Fatal(err)
 	}
-	if keys := r[1].Keys(t); len(keys) != 0 {
-		t.Errorf("%q is left", keys)
+	if err := r.Empty(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if left, err := resp.Ask(r[1].Addr(), "EXISTS", "a"); err != nil || left != "0" {
+		t.Errorf("%s keys are left, %v", left, err)
+	}
+	// New servers grant at once.
+	st, err := redis.Open(t.Context(), []string{"redis://" + strings.Join(r.Addrs(), ",")}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer st.Close()
+	if _, err := leasehold.New(st, nil).Mutex("a").Try(t.Context()); err != nil {
+		t.Error(err)
 	}
 	if used, err := CPU(r[0].PID()); err != nil || used < 0 {
 		t.Errorf("%v, %v", used, err)
 	}
 	r[1].Kill()
-	if r.Empty() == nil {
+	if r.Empty(t.Context()) == nil {
 		t.Error("a server that is gone was emptied")
 	}
 }
