@@ -123,6 +123,16 @@ func kinds() map[string]func(t *testing.T, guarded bool) goods {
 		d := flavours[0].open(t)
 		return httpGoodsWith(t, guarded, &httpguard.Options{Memory: d.guard.Memory(d)})
 	}
+	all["http with a memory in Redis"] = func(t *testing.T, guarded bool) goods {
+		made, err := goods{Kind: "redis set", Source: redisServer.Addr()}.open()
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(made.close)
+		g := httpGoodsWith(t, guarded, &httpguard.Options{Memory: made.(*redisGoods).guard})
+		g.Source += fmt.Sprint(tests.Add(1)) // its own resource in a Redis that all tests share
+		return g
+	}
 	return all
 }
 
