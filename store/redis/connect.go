@@ -132,6 +132,11 @@ func (n *node) identify(info, fsync value) error {
 		return newRefused(info)
 	}
 	id := parseIdentity(info, fsync)
+	if err := id.unfit(); err != nil && len(n.s.nodes) > 1 {
+		return err
+	} else if err != nil {
+		n.log.Warn("the server can lose locks", "err", err)
+	}
 	n.mu.Lock()
 	n.server, n.since = id, time.Now()
 	n.mu.Unlock()

@@ -19,7 +19,26 @@ type identity struct {
 	appends  bool // every write goes to a file; see also always
 	always   bool // before it is answered
 	readable bool // whether the configuration says so
+
+	mode, role, eviction string // empty where unknown
+	bounded              bool   // it has a memory limit
 }
+
+// unfit says why the server can not be one of several nodes that decide by
+// majority, nil if it can as far as it says.
+func (id identity) unfit() error {
+	switch {
+	case id.role != "" && id.role != "master":
+		return fmt.Errorf("%w: it is a replica or replicates in both directions (role %s): list independent masters only", errUnfit, id.role)
+	case id.mode != "" && id.mode != "standalone":
+		return fmt.Errorf("%w: it runs as a %s, whose failovers lose locks: list independent servers", errUnfit, id.mode)
+	case id.bounded && id.eviction != "" && id.eviction != "noeviction":
+		return fmt.Errorf("%w: it may evict locks (maxmemory-policy %s): set it to noeviction", errUnfit, id.eviction)
+	}
+	return nil
+}
+
+var errUnfit = errors.New("the server is not fit to be a node")
 
 // parseIdentity reads what INFO and CONFIG GET appendfsync say.
 func parseIdentity(info, fsync value) identity {
@@ -38,6 +57,14 @@ func parseIdentity(info, fsync value) identity {
 			id.promoted = strings.Trim(v, "0") != ""
 		case "aof_enabled":
 			id.appends = v == "1"
+		case "redis_mode":
+			id.mode = v
+		case "role":
+			id.role = v
+		case "maxmemory":
+			id.bounded = v != "0"
+		case "maxmemory_policy":
+			id.eviction = v
 		}
 	}
 	if len(fsync.list) == 2 {

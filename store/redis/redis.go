@@ -64,6 +64,9 @@ func Open(ctx context.Context, urls []string, o *Options) (*Store, error) {
 	if n := len(addrs); n%2 == 0 {
 		opts.Logger.Warn("an even number of nodes survives no more failures than one node less", "nodes", n, "failures", n-quorum.Majority(n))
 	}
+	if host := sharedHost(addrs); host != "" {
+		opts.Logger.Info("nodes share a host, and fail together with it", "host", host)
+	}
 	s.nodes = make([]*node, len(addrs))
 	for i, a := range addrs {
 		s.nodes[i] = newNode(i, a, s)

@@ -23,7 +23,7 @@ func classify(err error, timeout time.Duration) (store.Outcome, error) {
 	case errors.Is(err, errSilent), isTimeout(err):
 		// Not wrapped: it is not the caller's deadline that passed.
 		return store.TimedOut, fmt.Errorf("no answer within %v", timeout)
-	case errors.Is(err, errSameServer):
+	case errors.Is(err, errSameServer), errors.Is(err, errUnfit), errors.Is(err, errUnidentified):
 		return store.Refused, err
 	}
 	return store.Unreachable, err

@@ -117,6 +117,19 @@ func parseURL(raw string) ([]address, url.Values, error) {
 	return addrs, query, nil
 }
 
+// sharedHost is one that two of the addresses have, or empty.
+func sharedHost(addrs []address) string {
+	seen := map[string]bool{}
+	for _, a := range addrs {
+		host, _, _ := net.SplitHostPort(a.host)
+		if seen[host] {
+			return host
+		}
+		seen[host] = true
+	}
+	return ""
+}
+
 // hostPort completes host to host:port.
 func hostPort(host string) (string, error) {
 	const defaultPort = "6379"
