@@ -81,7 +81,7 @@ func TestRedisRefusesOlderTokens(t *testing.T) {
 		"admit": func(key string, token fence.Token) error { return g.Admit(ctx, key, token) },
 	} {
 		t.Run(name, func(t *testing.T) {
-			for _, first := range []fence.Token{early, late, late} {
+			for _, first := range []fence.Token{9, 10, early, late, late} { // as numbers, not as text
 				if err := write(name, first); err != nil {
 					t.Fatalf("token %v: %v", first, err)
 				}

@@ -1,0 +1,38 @@
+package httpguard
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	"github.com/leasehold-dev/leasehold/fence"
+)
+
+// Where somebody else remembers tokens, nothing is kept of a resource that
+// nobody uses; where nobody else does, everything is.
+func TestGateGrowsOnlyAsLongAsItMust(t *testing.T) {
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	for _, forget := range []bool{true, false} {
+		g := gate{forget: forget, resources: map[string]*entrance{}}
+		for _, resource := range []string{"a", "b", "c"} {
+			if err := g.enter(t.Context(), resource, 5); err != nil {
+				t.Fatal(err)
+			}
+			if err := g.enter(ended, resource, 4); !errors.Is(err, fence.ErrStale) {
+				t.Errorf("token 4 after 5: %v", err)
+			}
+			if err := g.enter(ended, resource, 6); !errors.Is(err, context.Canceled) {
+				t.Errorf("token 6 beside 5: %v", err)
+			}
+			if len(g.resources) == 0 {
+				t.Error("a resource was forgotten while a handler was inside")
+			}
+			g.leave(resource)
+		}
+		want := map[bool]int{true: 0, false: 3}[forget]
+		if len(g.resources) != want {
+			t.Errorf("forget=%v: %d resources are kept, want %d", forget, len(g.resources), want)
+		}
+	}
+}
