@@ -13,7 +13,6 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -174,70 +173,6 @@ func TestTTLOutOfBounds(t *testing.T) {
 	}
 	if keys := server.Keys(t); len(keys) != 0 {
 		t.Errorf("keys %q after refusals", keys)
-	}
-}
-
-// The documented rule is enough to lock, and each of its commands is needed.
-func TestLeastPrivilege(t *testing.T) {
-	server := redistest.Start(t)
-	readme, err := os.ReadFile("../../README.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, rule, _ := strings.Cut(string(readme), "ACL SETUSER locker on >password ")
-	rule, _, _ = strings.Cut(rule, "\n")
-	keys, commands := strings.Fields(rule)[:3], strings.Fields(rule)[3:]
-	setUser := func(commands []string) {
-		args := append([]string{"ACL", "SETUSER", "locker", "reset", "on", ">pw"}, keys...)
-		server.Text(t, append(args, commands...)...)
-	}
-	lock := func() error {
-		s, err := redis.Open(t.Context(), []string{"redis://locker:pw@" + server.Addr()}, nil)
-		if err != nil {
-			return err
-		}
-		defer s.Close()
-		r := request("jobs/1")
-		if _, err := s.Acquire(t.Context(), r); err != nil {
-			return err
-		}
-		if err := s.Renew(t.Context(), []store.Request{r})[0]; err != nil {
-			return err
-		}
-		r.TTL *= 2 // so that the renewal has to write
-		if err := s.Renew(t.Context(), []store.Request{r})[0]; err != nil {
-			return err
-		}
-		if _, err := s.Inspect(t.Context(), r.Name); err != nil {
-			return err
-		}
-		return s.Release(t.Context(), r)
-	}
-	setUser(commands)
-	if err := lock(); err != nil {
-		t.Fatalf("with the documented rule: %v", err)
-	}
-	for i, c := range commands {
-		server.Text(t, "DEL", "jobs/1")
-		server.Text(t, "SCRIPT", "FLUSH")
-		setUser(slices.Delete(slices.Clone(commands), i, i+1))
-		err := lock()
-		if c == "+info" { // said to be needed for something else
-			if err != nil {
-				t.Errorf("without %s: %v", c, err)
-			}
-		} else if err == nil {
-			t.Errorf("%s can be dropped from the documented rule", c)
-		}
-	}
-	setUser(append(commands, "+scan"))
-	s, err := redis.Open(t.Context(), []string{"redis://locker:pw@" + server.Addr()}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer s.Close()
-	if _, err := s.List(t.Context(), "jobs/"); err != nil {
-		t.Errorf("list, with +scan: %v", err)
 	}
 }
 

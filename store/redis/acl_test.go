@@ -1,0 +1,301 @@
+package redis_test
+
+import (
+	"bufio"
+	"cmp"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/leasehold-dev/leasehold/internal/redistest"
+	"github.com/leasehold-dev/leasehold/store"
+	"github.com/leasehold-dev/leasehold/store/redis"
+)
+
+// ruled are three servers with a user who can do everything, until a rule says
+// otherwise.
+type ruled struct {
+	t       *testing.T
+	servers []*redistest.Server
+	path    string // of the URL
+}
+
+// apply sets the user's rule.
+func (r ruled) apply(rule []string) {
+	r.t.Helper()
+	for _, s := range r.servers {
+		s.Text(r.t, "ACL", "SETUSER", "locker", "reset", "on", ">other", "~other", "+@all")
+		args := []string{"ACL", "SETUSER"}
+		for _, word := range rule {
+			args = append(args, strings.Replace(word, redis.Password, "pw", 1))
+		}
+		s.Text(r.t, args...)
+		s.Text(r.t, "SCRIPT", "FLUSH")
+		for _, key := range s.Keys(r.t) {
+			s.Text(r.t, "DEL", key)
+		}
+		if r.path != "" { // who only looks can not make the mark
+			s.Text(r.t, "COPY", redistest.Mark, redistest.Mark, "DB", strings.Trim(r.path, "/"), "REPLACE")
+		}
+	}
+}
+
+func (r ruled) url() string {
+	return "redis://locker:pw@" + strings.Join(addrs(r.servers), ",") + r.path
+}
+
+func (r ruled) open() (*redis.Store, error) {
+	return redis.Open(r.t.Context(), []string{r.url()}, nil)
+}
+
+// locks does all that a client does, and says what does not work.
+func (r ruled) locks(name string) error {
+	s, err := r.open()
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	ctx := r.t.Context()
+	r.servers[0].Text(r.t, "SET", "{"+name+"}:token", "9000000000000000") // so that the others have to be told
+	l := request(name)
+	if _, err := s.Acquire(ctx, l); err != nil {
+		return err
+	}
+	if err := s.Renew(ctx, []store.Request{l})[0]; err != nil {
+		return err
+	}
+	l.TTL, l.Renewed = l.TTL*2, true // so that the renewal has to write
+	if err := s.Renew(ctx, []store.Request{l})[0]; err != nil {
+		return err
+	}
+	r.servers[2].Text(r.t, "DEL", name) // and be given back
+	if err := s.Renew(ctx, []store.Request{l})[0]; err != nil {
+		return err
+	}
+	eventually(r.t, "the lock is on the node that lost it", func() bool { return r.servers[2].Text(r.t, "EXISTS", name) == "1" })
+	if st, err := s.Inspect(ctx, name); err != nil || !st.Held {
+		return errors.Join(err, errors.New("not shown"))
+	}
+	if err := s.Release(ctx, l); err != nil {
+		return err
+	}
+	if err := s.Release(ctx, l); !errors.Is(err, store.ErrNotHeld) { // which leaves a tombstone
+		return err
+	}
+	return r.excess()
+}
+
+// shows looks at a lock; lists finds it.
+func (r ruled) shows() error {
+	s, err := r.open()
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	r.hold("jobs/1")
+	if st, err := s.Inspect(r.t.Context(), "jobs/1"); err != nil || !st.Held {
+		return errors.Join(err, errors.New("it is not shown as it is"))
+	}
+	return r.excess()
+}
+
+// hold makes it look as if somebody had a lock.
+func (r ruled) hold(name string) {
+	for _, server := range r.servers {
+		server.Text(r.t, "EVAL", `redis.call('SELECT', ARGV[1])
+			redis.call('SET', KEYS[1], '7')
+			redis.call('SET', KEYS[2], 'owner')`, "2", "{"+name+"}:token", name, cmp.Or(strings.Trim(r.path, "/"), "0"))
+	}
+}
+
+func (r ruled) lists() error {
+	s, err := r.open()
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	r.hold("jobs/1")
+	all, err := s.List(r.t.Context(), "jobs/")
+	if err == nil && len(all) != 1 {
+		err = errors.New("it is not listed")
+	}
+	return errors.Join(err, r.excess())
+}
+
+// examines is told everything there is.
+func (r ruled) examines() error {
+	for _, server := range r.servers {
+		server.Text(r.t, "HSET", "jobs/r", "0b16b1f0-5a25-4b5c-a22b-3f5b0b1c8f6e:1", "1")
+		server.Text(r.t, "RPUSH", "jobs/l", "x")
+	}
+	e, err := redis.Examine(r.t.Context(), []string{r.url()}, nil, redis.Scope{TTL: 30 * time.Second, Prefix: "jobs/"})
+	if err != nil {
+		return err
+	}
+	for _, n := range e.Nodes {
+		if n.Outcome != store.Granted || n.ServerErr != nil || n.Server.SettingsErr != nil || n.Mark.Err != nil || n.Keys.Err != nil || len(n.Lacking)+len(n.Failing) > 0 {
+			return errors.Join(errors.New("not all is told"), n.Err, n.ServerErr, n.Server.SettingsErr, n.Mark.Err, n.Keys.Err)
+		}
+		if !n.Mark.Found || n.AheadError == 0 {
+			return errors.New("no mark, or no time")
+		}
+		kind := map[redis.Oddity]string{}
+		for _, o := range n.Keys.Odd {
+			kind[o.Oddity] = o.Examples[0].Key + o.Examples[0].Says
+		}
+		if kind[redis.Redisson] != "jobs/r" || kind[redis.WrongType] != "jobs/la list" {
+			return errors.New("keys are taken for others")
+		}
+	}
+	return r.excess()
+}
+
+// excess says what the user may do and should not.
+func (r ruled) excess() error {
+	for _, words := range []string{"LASTSAVE", "SET other x", "GET other"} {
+		said, err := asLocker(r.servers[0].Addr(), words)
+		if err != nil || !strings.HasPrefix(said, "-NOPERM") {
+			return fmt.Errorf("the user may %s: %s, %w", words, said, err)
+		}
+	}
+	return nil
+}
+
+// asLocker has the server run one command for the user, and is the first line of
+// what it says.
+func asLocker(addr, words string) (string, error) {
+	conn, err := net.Dial("tcp", addr)
+	if err != nil {
+		return "", err
+	}
+	defer conn.Close()
+	if _, err := fmt.Fprintf(conn, "AUTH locker pw\r\n%s\r\n", words); err != nil {
+		return "", err
+	}
+	in := bufio.NewReader(conn)
+	if said, err := in.ReadString('\n'); err != nil || said != "+OK\r\n" {
+		return said, err
+	}
+	return in.ReadString('\n')
+}
+
+// The rule that is printed is enough, and nothing in it can be dropped.
+func TestLeastPrivilege(t *testing.T) {
+	r := ruled{t: t, servers: redistest.StartN(t, 3)}
+	for name, c := range map[string]struct {
+		acl  redis.ACL
+		path string
+		work func(ruled) error
+	}{
+		"lock":     {redis.ACL{Uses: redis.ToLock}, "", func(r ruled) error { return r.locks("jobs/1") }},
+		"show":     {redis.ACL{Uses: redis.ToShow}, "", ruled.shows},
+		"list":     {redis.ACL{Uses: redis.ToList}, "", ruled.lists},
+		"examine":  {redis.ACL{Uses: redis.ToExamine}, "", ruled.examines},
+		"database": {redis.ACL{Uses: redis.ToShow, DB: true}, "/2", ruled.shows},
+		"both":     {redis.ACL{Uses: redis.ToLock | redis.ToList}, "", func(r ruled) error { return errors.Join(r.locks("jobs/2"), r.lists()) }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := ruled{t, r.servers, c.path}
+			c.acl.User, c.acl.Prefix = "locker", "jobs/"
+			rule, err := c.acl.Rule()
+			if err != nil {
+				t.Fatal(err)
+			}
+			r.apply(rule)
+			if err := c.work(r); err != nil {
+				t.Fatalf("with the whole rule: %v", err)
+			}
+			for i := 1; i < len(rule); i++ {
+				r.apply(slices.Delete(slices.Clone(rule), i, i+1))
+				if err := c.work(r); err == nil {
+					t.Errorf("%s can be dropped", rule[i])
+				}
+			}
+		})
+	}
+}
+
+// Who may only look takes no lock.
+func TestLookersTakeNoLock(t *testing.T) {
+	r := ruled{t: t, servers: redistest.StartN(t, 3)}
+	rule, err := redis.ACL{User: "locker", Uses: redis.ToShow | redis.ToList}.Rule()
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.apply(rule)
+	s, err := r.open()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	if _, err := s.Acquire(t.Context(), request("a")); err == nil || !strings.Contains(err.Error(), "permission") {
+		t.Errorf("acquire: %v", err)
+	}
+	if !noLock(t, r.servers, "a")() {
+		t.Error("the lock was taken")
+	}
+}
+
+// What is printed for redis-cli is the rule, whatever the prefix; and a name that
+// is none is refused.
+func TestACLLine(t *testing.T) {
+	for _, c := range []struct{ prefix, keys string }{
+		{"", `~*`},
+		{"jobs/", `~jobs/* ~{jobs/*}:* ~leasehold:node`},
+		{"a b", `~a?b* ~{a?b*}:* ~leasehold:node`},
+		{"a*b", `"~a\x5c*b*" "~{a\x5c*b*}:*" ~leasehold:node`},
+		{"grün", `"~gr\xc3\xbcn*" "~{gr\xc3\xbcn*}:*" ~leasehold:node`},
+		{"\"\n", `"~\x22\x0a*" "~{\x22\x0a*}:*" ~leasehold:node`},
+	} {
+		line, err := redis.ACL{User: "u", Prefix: c.prefix, Uses: redis.ToShow}.Line()
+		want := "ACL SETUSER u reset on >PASSWORD " + c.keys + " +evalsha +eval +get +pttl +time +info"
+		if err != nil || line != want {
+			t.Errorf("%q: %s, %v\nwant %s", c.prefix, line, err, want)
+		}
+	}
+	for _, user := range []string{"", "a b", "a\x00"} {
+		if _, err := (redis.ACL{User: user}).Rule(); err == nil {
+			t.Errorf("user %q is taken", user)
+		}
+	}
+}
+
+// Locks whose names have characters that mean something to an ACL.
+func TestACLOfOddPrefixes(t *testing.T) {
+	r := ruled{t: t, servers: redistest.StartN(t, 3)}
+	for _, prefix := range []string{"a b/", "a*[x]/", "grün/", `a\`, "", "{x}"} {
+		rule, err := redis.ACL{User: "locker", Prefix: prefix, Uses: redis.ToLock}.Rule()
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.apply(rule)
+		s, err := r.open()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := s.Acquire(t.Context(), request(prefix+"1")); err != nil {
+			t.Errorf("%q: %v", prefix, err)
+		}
+		if _, err := s.Acquire(t.Context(), request("aax/1")); prefix != "" && err == nil {
+			t.Errorf("%q: another name is permitted too", prefix)
+		}
+		s.Close()
+	}
+}
+
+// The rule in the README is the one that the command prints.
+func TestTheDocumentedRule(t *testing.T) {
+	text, err := os.ReadFile("../../README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	line, err := redis.ACL{User: "locker", Prefix: "jobs/", Uses: redis.ToLock}.Line()
+	if err != nil || !strings.Contains(string(text), "\n"+line+"\n") {
+		t.Errorf("README.md does not have the rule (%v):\n%s", err, line)
+	}
+}

@@ -1,0 +1,127 @@
+package redis
+
+import (
+	"bytes"
+	"slices"
+	"time"
+
+	"github.com/leasehold-dev/leasehold/internal/majority"
+	"github.com/leasehold-dev/leasehold/internal/quorum"
+	"github.com/leasehold-dev/leasehold/store"
+)
+
+// trials are the commands that locks need, as they are tried on the key of a
+// lock that nobody uses. INFO is tried anyway.
+var trials = map[string]func(key string) []string{
+	"evalsha": func(string) []string { return []string{"EVALSHA", "0000000000000000000000000000000000000000", "0"} },
+	"eval":    func(string) []string { return []string{"EVAL", "return 0", "0"} },
+	"get":     func(key string) []string { return []string{"GET", key} },
+	"set":     func(key string) []string { return []string{"SET", key, "doctor", "PX", "1000", "NX"} },
+	"exists":  func(key string) []string { return []string{"EXISTS", key} },
+	"pttl":    func(key string) []string { return []string{"PTTL", key} },
+	"pexpire": func(key string) []string { return []string{"PEXPIRE", key, "1000"} },
+	"del":     func(key string) []string { return []string{"DEL", key} },
+	"time":    func(string) []string { return []string{"TIME"} },
+}
+
+// rights tries every command and every pattern of keys that locks need.
+func (d *examiner) rights() error {
+	if d.found.Server.Mode == "sentinel" {
+		return nil
+	}
+	key := d.probeName() + "/" + store.NewOwner()
+	var names []string
+	var commands []*command
+	for _, r := range rights {
+		if try := trials[r.command]; try != nil {
+			names = append(names, r.command)
+			commands = append(commands, newCommand(try(key)...))
+		}
+	}
+	said, err := d.ask(append(commands, newCommand("DEL", key))...)
+	if err != nil {
+		return err
+	}
+	for i, name := range names {
+		if v := said[i]; v.kind == '-' && (deniesCommand(v) || v.isError("ERR unknown command")) {
+			d.lacks(Lack{Command: name, Says: string(v.text)})
+		}
+	}
+	return d.keyRights(key)
+}
+
+// keyRights tries the patterns of keys by a script that does nothing with them.
+func (d *examiner) keyRights(key string) error {
+	keys := []string{key, keyBegin + key + counterEnd, markKey}
+	if len(d.n.s.nodes) == 1 {
+		keys = keys[:2]
+	}
+	patterns := ACL{Prefix: d.scope.Prefix}.patterns()
+	for i, k := range keys {
+		v, err := d.askFor("EVAL", "return 0", "1", k)
+		if err != nil {
+			return err
+		}
+		if v.isError("NOPERM") && !deniesCommand(v) {
+			d.lacks(Lack{Key: patterns[i], Says: string(v.text)})
+		}
+	}
+	return nil
+}
+
+func (d *examiner) lacks(l Lack) { d.found.Lacking = append(d.found.Lacking, l) }
+
+// deniesCommand tells a refusal to run a command from that of a key.
+func deniesCommand(v value) bool {
+	return v.isError("NOPERM") && bytes.Contains(v.text, []byte("to run"))
+}
+
+// scripts runs every script on a lock that nobody uses.
+func (d *examiner) scripts() error {
+	s := d.found.Server
+	if len(d.found.Lacking) > 0 || s.Mode == "sentinel" || s.Replica || s.Loading {
+		return nil
+	}
+	r := store.Request{Name: d.probeName() + "/" + store.NewOwner(), Owner: store.NewOwner(), TTL: min(10*time.Second, d.n.s.o.MaxTTL), Renewed: true}
+	guarded := r
+	guarded.Owner, guarded.Require = store.NewOwner(), store.CrashSafe
+	// Of a node alone, so that a lock is granted without a look at the mark:
+	// where there is none, looking would make one.
+	alone := &Store{o: d.n.s.o, wall: d.n.s.wall, nodes: d.n.s.nodes[:1]}
+	type trial struct {
+		name string
+		c    *command
+	}
+	var all []trial
+	try := func(name string, q majority.Question) {
+		all = append(all, trial{name, alone.encode(q, nil).(*command)})
+	}
+	try("acquire", majority.Question{Op: quorum.Acquire, Lease: r})
+	try("confirm", majority.Question{Op: quorum.Confirm, Lease: r, Token: 1})
+	try("extend", majority.Question{Op: quorum.Extend, Lease: r})
+	try("release", majority.Question{Op: quorum.Release, Lease: r, Tomb: true})
+	if d.found.Mark.Found {
+		try("acquire", majority.Question{Op: quorum.Acquire, Lease: guarded})
+		try("heal", majority.Question{Op: quorum.Heal, Lease: guarded})
+	}
+	all = append(all, trial{"inspect", alone.inspectCall(r.Name)})
+	var commands []*command
+	for _, t := range all { // by its text, which the server may not know yet
+		commands = append(commands, &command{bytes: t.c.byText(nil)})
+	}
+	name := keyBegin + r.Name
+	commands = append(commands, newCommand("DEL", r.Name, name+counterEnd, name+tombMiddle+r.Owner, name+tombMiddle+guarded.Owner))
+	said, err := d.ask(commands...)
+	if err != nil {
+		return err
+	}
+	var told []string
+	for i, t := range all {
+		if v := said[i]; v.kind == '-' && !slices.Contains(told, string(v.text)) {
+			told = append(told, string(v.text))
+			_, err := classifyReply(string(v.text))
+			d.found.Failing = append(d.found.Failing, Failure{Script: t.name, Err: err})
+		}
+	}
+	return nil
+}

@@ -1,0 +1,106 @@
+package redis
+
+import (
+	"net"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// server asks what the server says of itself, and how it is configured.
+func (d *examiner) server() error {
+	info, err := d.askFor("INFO")
+	if err != nil {
+		return err
+	}
+	if info.kind == '-' {
+		d.found.ServerErr = newRefused(info)
+		return nil
+	}
+	s := parseServer(string(info.text))
+	said, err := d.ask(newCommand("CONFIG", "GET", "appendfsync"), newCommand("CONFIG", "GET", "save"))
+	if err != nil {
+		return err
+	}
+	fsync, err := setting(said[0])
+	if err == nil {
+		s.Fsync = fsync
+		fsync, err = setting(said[1])
+		s.Snapshots = fsync != ""
+	}
+	s.SettingsErr = err
+	d.found.Server = s
+	return nil
+}
+
+// setting reads the answer to CONFIG GET of one setting.
+func setting(v value) (string, error) {
+	switch {
+	case v.kind == '-':
+		return "", newRefused(v)
+	case len(v.list) != 2:
+		return "", notUnderstood(v)
+	}
+	return string(v.list[1].text), nil
+}
+
+// parseServer reads the answer to INFO. Servers of all versions leave out some
+// of it.
+func parseServer(info string) Server {
+	is := map[string]string{}
+	for l := range strings.Lines(info) {
+		if k, v, ok := strings.Cut(strings.TrimSpace(l), ":"); ok {
+			is[k] = v
+		}
+	}
+	number := func(key string) uint64 {
+		n, err := strconv.ParseUint(is[key], 10, 64)
+		if err != nil {
+			return 0
+		}
+		return n
+	}
+	s := Server{
+		Product: "redis", Version: is["redis_version"], RunID: is["run_id"], Mode: is["redis_mode"],
+		Uptime: time.Duration(number("uptime_in_seconds")) * time.Second, Loading: is["loading"] == "1",
+		Replica: is["role"] != "" && is["role"] != "master", Replicas: int(number("connected_slaves")),
+		Memory: number("used_memory"), MaxMemory: number("maxmemory"), SystemMemory: number("total_system_memory"),
+		Eviction: is["maxmemory_policy"], Evicted: number("evicted_keys"),
+		AppendOnly: is["aof_enabled"] == "1",
+		SaveFails:  is["rdb_last_bgsave_status"] == "err" || is["aof_last_write_status"] == "err",
+	}
+	if is["server_name"] != "" {
+		s.Product = is["server_name"]
+	}
+	if s.Replica {
+		s.Master = net.JoinHostPort(is["master_host"], is["master_port"])
+	}
+	return s
+}
+
+// mark reads the note that says from when on the node takes part.
+func (d *examiner) mark() error {
+	said, err := d.ask(newCommand("GET", markKey), newCommand("TIME"))
+	if err != nil {
+		return err
+	}
+	now, _ := readTime(said[1])
+	d.found.Mark = parseMark(said[0], now)
+	return nil
+}
+
+// parseMark reads what scripts/arrive.lua writes.
+func parseMark(v value, now time.Time) Mark {
+	switch {
+	case v.kind == '-':
+		return Mark{Err: newRefused(v)}
+	case v.null:
+		return Mark{}
+	}
+	parts := strings.Split(string(v.text), " ")
+	opens, err := strconv.ParseInt(parts[0], 10, 64)
+	if err != nil || len(parts) != 3 {
+		return Mark{Err: notUnderstood(v)}
+	}
+	return Mark{Found: true, RunID: parts[1], Why: reasonOf(parts[2]), OpensIn: time.UnixMicro(opens).Sub(now)}
+}

@@ -1,0 +1,132 @@
+package redis
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Use is what a user of the servers is there for: any of these together.
+type Use uint8
+
+// The uses.
+const (
+	ToLock    Use = 1 << iota // acquire, renew, release and inspect: what locks need
+	ToShow                    // look at locks, and never take one
+	ToList                    // find the names of locks as well
+	ToExamine                 // be given all that Examine can find out
+)
+
+// ACL is the rule of a user with the least rights.
+type ACL struct {
+	User string
+	// Prefix is what the names of its locks begin with; empty for all locks.
+	Prefix string
+	Uses   Use
+	// DB says that the URLs name another database than 0.
+	DB bool
+}
+
+const (
+	anyUse   = ToLock | ToShow | ToList | ToExamine
+	toChange = ToLock | ToExamine
+)
+
+// rights are the commands of an ACL rule, in the order in which it names them,
+// and what they are for. Commands that every user may run are not among them.
+var rights = []struct {
+	command string
+	uses    Use
+}{
+	{"evalsha", anyUse},
+	{"eval", anyUse},
+	{"get", anyUse},
+	{"set", toChange},
+	{"del", toChange},
+	{"exists", toChange},
+	{"pttl", anyUse},
+	{"pexpire", toChange},
+	{"time", anyUse},
+	{"info", anyUse},
+	{"scan", ToList | ToExamine},
+	{"type", ToExamine},
+	{"hscan", ToExamine},
+	{"config|get", ToExamine},
+}
+
+// Password is what stands for the password in a rule, to be replaced.
+const Password = "PASSWORD"
+
+// Rule is the rule as arguments of ACL SETUSER: the user, then what it may do.
+// Everything that the user could do before is taken away. ACL patterns can not
+// have spaces; a ? stands for each, which matches any one byte.
+func (a ACL) Rule() ([]string, error) {
+	if a.User == "" || strings.ContainsAny(a.User, " \x00") {
+		return nil, fmt.Errorf("redis: %q can not be the name of a user: it must not be empty or have spaces", a.User)
+	}
+	rule := append([]string{a.User, "reset", "on", ">" + Password}, a.keys()...)
+	for _, c := range a.commands() {
+		rule = append(rule, "+"+c)
+	}
+	return rule, nil
+}
+
+// Line is the rule as it is typed into redis-cli.
+func (a ACL) Line() (string, error) {
+	rule, err := a.Rule()
+	if err != nil {
+		return "", err
+	}
+	for i := range rule {
+		rule[i] = cliWord(rule[i])
+	}
+	return "ACL SETUSER " + strings.Join(rule, " "), nil
+}
+
+// patterns are those of the keys: of locks, of what belongs to them, and of what
+// belongs to a node.
+func (a ACL) patterns() []string {
+	prefix := spaceless.Replace(globEscape.Replace(a.Prefix))
+	return []string{prefix + "*", keyBegin + prefix + "*}:*", markKey}
+}
+
+func (a ACL) keys() (all []string) {
+	if a.Prefix == "" {
+		return []string{"~*"} // which the others would add nothing to
+	}
+	for _, p := range a.patterns() {
+		all = append(all, "~"+p)
+	}
+	return all
+}
+
+func (a ACL) commands() (names []string) {
+	for _, r := range rights {
+		if r.uses&a.Uses != 0 {
+			names = append(names, r.command)
+		}
+	}
+	if a.DB {
+		names = append(names, "select")
+	}
+	return names
+}
+
+var spaceless = strings.NewReplacer(" ", "?", "\x00", "?")
+
+// cliWord quotes a word for redis-cli if it needs that.
+func cliWord(w string) string {
+	plain := func(r rune) bool { return r > ' ' && r < 0x7f && r != '"' && r != '\'' && r != '\\' }
+	if !slices.ContainsFunc([]rune(w), func(r rune) bool { return !plain(r) }) {
+		return w
+	}
+	var b strings.Builder
+	for i := range len(w) {
+		if c := w[i]; plain(rune(c)) {
+			b.WriteByte(c)
+		} else {
+			fmt.Fprintf(&b, `\x%02x`, c)
+		}
+	}
+	return `"` + b.String() + `"`
+}
