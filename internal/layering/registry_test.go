@@ -11,7 +11,7 @@ var project = rules{
 		{"internal/sim", "internal/chaos", "internal/explore"},
 		{"cmd/leasehold"},
 		{"internal/cli"},
-		{"internal/runner", "internal/torture", "internal/stories", "internal/load"},
+		{"internal/runner", "internal/torture", "internal/stories", "internal/load", "internal/doctor"},
 		{"server"},
 		{"server/web", "internal/wire"},
 		{"."},
@@ -46,6 +46,7 @@ var project = rules{
 		".":                 {"store", "internal/leasefsm", "internal/validity", "internal/clock", "fence"},
 		"internal/torture":  {".", "store", "internal/history", "internal/clock"},
 		"internal/load":     {"."},
+		"internal/doctor":   {"store", "store/redis", "store/sql", "internal/validity"},
 		"internal/history":  {"internal/clock", "fence"},
 		"internal/leasefsm": {"internal/validity", "internal/clock"},
 		"internal/majority": {"store", "internal/quorum", "internal/validity", "internal/clock", "fence"},
@@ -70,5 +71,5 @@ var project = rules{
 
 	// Functions of their arguments: a checker that drives one of these with
 	// made-up time and made-up messages sees all there is to see.
-	pure: []string{"fence", "internal/leasefsm", "internal/modelnode", "internal/quorum", "internal/rule", "internal/validity"},
+	pure: []string{"fence", "internal/doctor", "internal/leasefsm", "internal/modelnode", "internal/quorum", "internal/rule", "internal/validity"},
 }

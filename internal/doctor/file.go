@@ -1,0 +1,32 @@
+package doctor
+
+import sqlstore "github.com/leasehold-dev/leasehold/store/sql"
+
+// leastFree is how many bytes should be left for a lock file and its log.
+const leastFree = 16 << 20
+
+// File is what the examination of a lock file leads to.
+func File(e sqlstore.FileExamination) []Finding {
+	r := &report{}
+	if e.Network != "" {
+		r.add(Error, FileOnNetwork, e.Path, "The file is on a network file system (%s), whose locks do not reach from machine to machine: two machines can hold one lock, and the file can be damaged.", e.Network)
+	}
+	if e.Exposed != nil && e.Shared {
+		r.add(Info, FileShared, e.Path, "Others than this user can write the file, or replace it, which shared=true allows: they can take and end every lock.")
+	} else if e.Exposed != nil {
+		r.add(Error, FileExposed, e.Path, "The file is refused: %v.", e.Exposed)
+	}
+	if e.Unusable != nil {
+		r.add(Error, FileUnusable, e.Path, "No lock can be taken there: %v.", e.Unusable)
+	}
+	if e.FreeKnown && e.Free < leastFree {
+		r.add(Warning, FileDiskLow, e.Path, "Only %s are left on its disk.", size(e.Free))
+	}
+	if e.Journal != "" && e.Journal != "wal" {
+		r.add(Info, FileNotLogged, e.Path, "The file was last used with another journal than ours (journal mode %s).", e.Journal)
+	}
+	if e.Missing && e.Unusable == nil {
+		r.add(Info, FileMissing, e.Path, "There is no such file yet: the first use makes it.")
+	}
+	return r.sorted()
+}

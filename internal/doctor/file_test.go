@@ -1,0 +1,38 @@
+package doctor
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	sqlstore "github.com/leasehold-dev/leasehold/store/sql"
+)
+
+var fileCases = []struct {
+	e        sqlstore.FileExamination
+	severity Severity
+	code     Code
+	says     string
+}{
+	{sqlstore.FileExamination{Network: "NFS"}, Error, FileOnNetwork, "NFS"},
+	{sqlstore.FileExamination{Exposed: errors.New("others can write it")}, Error, FileExposed, "others can write it"},
+	{sqlstore.FileExamination{Exposed: errors.New("others can write it"), Shared: true}, Info, FileShared, "shared=true"},
+	{sqlstore.FileExamination{Unusable: errors.New("the disk is full")}, Error, FileUnusable, "the disk is full"},
+	{sqlstore.FileExamination{Free: 1 << 20, FreeKnown: true}, Warning, FileDiskLow, "1 MiB"},
+	{sqlstore.FileExamination{Journal: "delete"}, Info, FileNotLogged, "delete"},
+	{sqlstore.FileExamination{Missing: true}, Info, FileMissing, "no such file"},
+	{sqlstore.FileExamination{Missing: true, Unusable: errors.New("denied")}, Error, FileUnusable, "denied"},
+}
+
+func TestFileFindings(t *testing.T) {
+	for _, c := range fileCases {
+		c.e.Path = "/x"
+		got := File(c.e)
+		if len(got) != 1 || got[0].Severity != c.severity || got[0].Code != c.code || got[0].Node != "/x" || !strings.Contains(got[0].Message, c.says) || got[0].Advice == "" {
+			t.Errorf("%+v: %+v, want one %v %s with %q", c.e, got, c.severity, c.code, c.says)
+		}
+	}
+	if got := File(sqlstore.FileExamination{Path: "/x", Journal: "wal", FreeKnown: true, Free: 1 << 40}); got == nil || len(got) != 0 {
+		t.Errorf("a sound file: %+v", got)
+	}
+}

@@ -1,0 +1,66 @@
+package doctor
+
+import (
+	"github.com/leasehold-dev/leasehold/store"
+	"github.com/leasehold-dev/leasehold/store/redis"
+)
+
+// Redis is what the examination of Redis servers leads to.
+func Redis(e redis.Examination) []Finding {
+	r := &report{}
+	reachable(r, e)
+	identity(r, e)
+	roles(r, e)
+	memory(r, e)
+	rights(r, e)
+	times(r, e)
+	clocks(r, e)
+	restarts(r, e)
+	persistence(r, e)
+	keys(r, e)
+	return r.sorted()
+}
+
+// each calls fn for every node that let us in.
+func each(e redis.Examination, fn func(redis.Examined)) {
+	for _, n := range e.Nodes {
+		if n.Outcome == store.Granted {
+			fn(n)
+		}
+	}
+}
+
+// several says whether the majority of several nodes decides.
+func several(e redis.Examination) bool { return len(e.Nodes) > 1 }
+
+// votes says whether a node can take part in granting a lock now.
+func votes(e redis.Examination, n redis.Examined) bool {
+	s := n.Server
+	fit := !several(e) || !shut(n) && !evicts(s) && (n.ServerErr == nil || e.FsyncAlways)
+	plain := s.Mode == "" || s.Mode == "standalone"
+	if !several(e) {
+		plain = plain || s.Mode == "cluster"
+	}
+	return n.Outcome == store.Granted && fit && plain && !tooOld(s) && !s.Loading && !s.Replica && !full(s) &&
+		n.Trip <= e.NodeTimeout && len(n.Lacking) == 0 && len(n.Failing) == 0
+}
+
+// voters are how many nodes can.
+func voters(e redis.Examination) int {
+	count := 0
+	for _, n := range e.Nodes {
+		if votes(e, n) {
+			count++
+		}
+	}
+	return count
+}
+
+// bearable is how bad it is that one node does not take part: less so while
+// there are enough others.
+func bearable(e redis.Examination) Severity {
+	if voters(e) >= e.Quorum {
+		return Warning
+	}
+	return Error
+}

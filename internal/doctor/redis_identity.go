@@ -1,0 +1,66 @@
+package doctor
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/leasehold-dev/leasehold/store/redis"
+)
+
+// oldest is the oldest version of Redis that runs the scripts: those before do
+// not let a script write after it has asked for the time.
+const oldest = 5
+
+// identity is about which servers they are.
+func identity(r *report, e redis.Examination) {
+	same(e, func(n redis.Examined) string { return n.Server.RunID }, func(nodes []string) {
+		r.add(Error, SameServer, "", "%s are one server (run_id): its vote counts %s, so two clients can both have a majority.", list(nodes), manifold(len(nodes)))
+	})
+	if several(e) {
+		same(e, func(n redis.Examined) string { return n.Host }, func(nodes []string) {
+			r.add(Warning, SameHost, "", "%s are on one machine: when it fails, %d of %d nodes do.", list(nodes), len(nodes), len(e.Nodes))
+		})
+	}
+	if n := len(e.Nodes); n%2 == 0 {
+		r.add(Warning, EvenNodes, "", "%d nodes are no safer than %d: both survive the loss of %d, and one more can fail.", n, n-1, n-e.Quorum)
+	}
+	each(e, func(n redis.Examined) {
+		if n.ServerErr != nil {
+			bad, but := Info, ""
+			if several(e) && !e.FsyncAlways {
+				bad, but = Error, " Without knowing whether it was restarted, it is not used."
+			}
+			r.add(bad, InfoForbidden, n.Node, "INFO can not be read (%v): whether it is a server of its own, a master, of what version, with what memory, persistence and eviction is not known.%s", n.ServerErr, but)
+			return
+		}
+		if tooOld(n.Server) {
+			r.add(Error, ServerTooOld, n.Node, "Version %s is too old: it can not run the scripts that lock.", n.Server.Version)
+		}
+	})
+}
+
+// same calls fn with the nodes that have a value in common, for each such value.
+func same(e redis.Examination, value func(redis.Examined) string, fn func(nodes []string)) {
+	by := map[string][]string{}
+	var order []string
+	each(e, func(n redis.Examined) {
+		if v := value(n); v != "" {
+			if by[v] == nil {
+				order = append(order, v)
+			}
+			by[v] = append(by[v], n.Node)
+		}
+	})
+	for _, v := range order {
+		if nodes := slices.Compact(by[v]); len(nodes) > 1 {
+			fn(nodes)
+		}
+	}
+}
+
+func tooOld(s redis.Server) bool {
+	major, _, _ := strings.Cut(s.Version, ".")
+	n, err := strconv.Atoi(major)
+	return err == nil && n < oldest
+}

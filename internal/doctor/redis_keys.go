@@ -1,0 +1,54 @@
+package doctor
+
+import (
+	"strings"
+
+	"github.com/leasehold-dev/leasehold/store/redis"
+)
+
+// oddities say what each is, with %s for how many keys.
+var oddities = map[redis.Oddity]struct {
+	severity Severity
+	code     Code
+	says     string
+}{
+	redis.Endless:          {Error, LockWithoutTTL, "%s never expires: it was not made by a client that bounds its leases, and the lock of that name stays taken until somebody deletes it."},
+	redis.WrongType:        {Error, LockOfWrongType, "%s holds something that is not a lock: who tries to take the lock of that name gets an error."},
+	redis.Redisson:         {Error, RedissonLock, "%s is a lock of Redisson, which keeps locks in another form: who tries to take the lock of that name gets an error."},
+	redis.Foreign:          {Info, ForeignLock, "%s is held by another kind of client."},
+	redis.ForeignCounter:   {Warning, ForeignCounter, "%s is no number where the tokens of a lock are counted: a lock of the name in braces can not be taken."},
+	redis.EndlessCounter:   {Warning, CounterWithoutTTL, "%s, where the tokens of a lock are counted, never expires; ours do after a day."},
+	redis.EndlessTombstone: {Warning, TombstoneWithoutTTL, "%s, left behind by a lease that was given back, never expires; ours do after the lease's TTL."},
+}
+
+// keys is about what was found at the names of locks.
+func keys(r *report, e redis.Examination) {
+	each(e, func(n redis.Examined) {
+		switch {
+		case n.Keys.Err != nil:
+			r.add(Info, KeysNotSeen, n.Node, "The keys of locks could not be looked at (%v).", n.Keys.Err)
+		case n.Keys.Partial:
+			r.add(Info, KeysPartlySeen, n.Node, "There are too many keys to look at: it was stopped after %s.", count(n.Keys.Locks, "lock"))
+		}
+		for _, odd := range n.Keys.Odd {
+			o := oddities[odd.Oddity]
+			r.add(o.severity, o.code, n.Node, strings.Replace(o.says, "%s", "%[1]s", 1), examples(odd))
+		}
+	})
+}
+
+// examples names the keys, or some and how many there are.
+func examples(odd redis.OddKeys) string {
+	var names []string
+	for _, k := range odd.Examples {
+		name := "key " + quoted(k.Key)
+		if k.Says != "" {
+			name += " (" + k.Says + ")"
+		}
+		names = append(names, name)
+	}
+	if odd.Count == 1 {
+		return names[0]
+	}
+	return "each of " + count(odd.Count, "key") + ", such as " + strings.Join(names, ", ") + ","
+}

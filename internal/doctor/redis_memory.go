@@ -1,0 +1,35 @@
+package doctor
+
+import "github.com/leasehold-dev/leasehold/store/redis"
+
+// memory is about what happens when it runs out.
+func memory(r *report, e redis.Examination) {
+	each(e, func(n redis.Examined) {
+		s := n.Server
+		switch {
+		case evicts(s):
+			already := ""
+			if s.Evicted > 0 {
+				already = " It has evicted " + count(int(s.Evicted), "key") + " since it started."
+			}
+			r.add(Error, Eviction, n.Node, "When its memory is full it removes keys, locks that are held and token counters among them (maxmemory-policy %s at %s of %s).%s", s.Eviction, size(s.Memory), size(s.MaxMemory), already)
+		case full(s):
+			r.add(Error, MemoryFull, n.Node, "Its memory is full (%s of %s): it takes no lock.", size(s.Memory), size(s.MaxMemory))
+		case s.MaxMemory > 0 && low(s.Memory, s.MaxMemory):
+			r.add(Warning, MemoryLow, n.Node, "Its memory is almost full (%s of %s): when it is, it takes no more locks.", size(s.Memory), size(s.MaxMemory))
+		case s.MaxMemory == 0 && low(s.Memory, s.SystemMemory):
+			r.add(Warning, MemoryLow, n.Node, "It uses %s of the machine's %s, without a limit: the system may end it.", size(s.Memory), size(s.SystemMemory))
+		}
+	})
+}
+
+func evicts(s redis.Server) bool {
+	return s.MaxMemory > 0 && s.Eviction != "" && s.Eviction != "noeviction"
+}
+
+func full(s redis.Server) bool {
+	return s.MaxMemory > 0 && s.Memory >= s.MaxMemory && !evicts(s)
+}
+
+// low says whether less than a tenth is left.
+func low(used, most uint64) bool { return most > 0 && used > most-most/10 }

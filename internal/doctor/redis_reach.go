@@ -1,0 +1,39 @@
+package doctor
+
+import (
+	"github.com/leasehold-dev/leasehold/store"
+	"github.com/leasehold-dev/leasehold/store/redis"
+)
+
+// reachable is about nodes that are there, and whether they are enough.
+func reachable(r *report, e redis.Examination) {
+	if can := voters(e); several(e) && can < e.Quorum {
+		r.add(Error, NoQuorum, "", "Of %d nodes %s, and %d are needed: no lock can be taken now.", len(e.Nodes), takePart(can), e.Quorum)
+	}
+	for _, n := range e.Nodes {
+		switch n.Outcome {
+		case store.Granted:
+			if n.Server.Loading {
+				r.add(bearable(e), NodeLoading, n.Node, "The server is still reading its data.")
+			}
+		case store.Loading:
+			r.add(bearable(e), NodeLoading, n.Node, "The server is still reading its data.")
+		case store.Refused:
+			r.add(Error, LoginRefused, n.Node, "The server does not let us in: %v.", n.Err)
+		case store.TimedOut:
+			r.add(bearable(e), NodeSilent, n.Node, "The server does not answer: %v.", n.Err)
+		default:
+			r.add(bearable(e), NodeUnreachable, n.Node, "The server can not be reached: %v.", n.Err)
+		}
+	}
+}
+
+func takePart(n int) string {
+	switch n {
+	case 0:
+		return "none can take part"
+	case 1:
+		return "one can take part"
+	}
+	return count(n, "") + " can take part"
+}

@@ -1,0 +1,30 @@
+package doctor
+
+import "github.com/leasehold-dev/leasehold/store/redis"
+
+// shut says whether a node stays out for now.
+func shut(n redis.Examined) bool { return n.Mark.Found && n.Mark.OpensIn > 0 }
+
+// restarts is about servers that may have forgotten leases.
+func restarts(r *report, e redis.Examination) {
+	each(e, func(n redis.Examined) {
+		s := n.Server
+		if n.ServerErr != nil {
+			return
+		}
+		switch {
+		case !several(e):
+			if s.Uptime < e.MaxTTL && !keepsAll(s) {
+				r.add(Warning, RestartedRecently, n.Node, "The server was started %s ago and may have forgotten leases that were granted before: for %s more two can hold one lock.", span(s.Uptime), span(e.MaxTTL-s.Uptime))
+			}
+		case n.Mark.Err != nil:
+		case shut(n):
+			r.add(bearable(e), Quarantined, n.Node, "The server is in quarantine, because %s: it takes no part for %s more.", n.Mark.Why, span(n.Mark.OpensIn))
+		case !n.Mark.Found || n.Mark.RunID != s.RunID && n.Mark.RunID != "-" && !keepsAll(s):
+			r.add(Info, RestartUnseen, n.Node, "Nobody has locked here since the server was started or emptied (it was started %s ago). The first who does keeps it out for up to %s, in case it has forgotten leases.", span(s.Uptime), span(e.Quarantine))
+		}
+	})
+}
+
+// keepsAll says whether the server is known to lose nothing.
+func keepsAll(s redis.Server) bool { return s.AppendOnly && s.Fsync == "always" }

@@ -1,0 +1,22 @@
+package doctor
+
+import "github.com/leasehold-dev/leasehold/store/redis"
+
+// rights is about what the user of the URL may do, as far as it was tried.
+func rights(r *report, e redis.Examination) {
+	each(e, func(n redis.Examined) {
+		for _, l := range n.Lacking {
+			if l.Key != "" {
+				r.add(Error, KeyForbidden, n.Node, "The user may not use keys like %s, without which it can not lock (%s).", l.Key, l.Says)
+			} else {
+				r.add(Error, RightMissing, n.Node, "The user lacks +%s, without which it can not lock (%s).", l.Command, l.Says)
+			}
+		}
+		if s := n.Server; s.Replica || s.Loading || s.Mode == "cluster" || s.Mode == "sentinel" || full(s) {
+			return // reason enough
+		}
+		for _, f := range n.Failing {
+			r.add(Error, ScriptFails, n.Node, "The script %q fails on a lock that nobody uses: %v.", f.Script, f.Err)
+		}
+	})
+}

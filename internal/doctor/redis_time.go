@@ -1,0 +1,33 @@
+package doctor
+
+import (
+	"time"
+
+	"github.com/leasehold-dev/leasehold/internal/validity"
+	"github.com/leasehold-dev/leasehold/store/redis"
+)
+
+// times is about how long nodes take to answer, against how long they may.
+func times(r *report, e redis.Examination) {
+	if e.TTL > e.MaxTTL {
+		r.add(Error, TTLOverMaximum, "", "A TTL of %s is over the maximum of %s (max_ttl): locks with it are refused.", span(e.TTL), span(e.MaxTTL))
+	}
+	each(e, func(n redis.Examined) {
+		switch {
+		case n.Trip > e.NodeTimeout:
+			r.add(bearable(e), RoundTripOver, n.Node, "A round trip takes %s, and its answer is waited for for only %s at a TTL of %s: its vote comes too late.", span(n.Trip), span(e.NodeTimeout), span(e.TTL))
+		case n.Slowest > e.NodeTimeout/2:
+			r.add(Warning, RoundTripNear, n.Node, "A round trip takes up to %s, and its answer is waited for for only %s at a TTL of %s.", span(n.Slowest), span(e.NodeTimeout), span(e.TTL))
+		}
+	})
+	// The majority decides, so what counts is the slowest of the quickest.
+	var trips []time.Duration
+	each(e, func(n redis.Examined) { trips = append(trips, n.Trip) })
+	if len(trips) < e.Quorum {
+		return
+	}
+	trip := nth(trips, e.Quorum)
+	if lost := trip + validity.Drift(e.TTL); lost > e.TTL/10 {
+		r.add(Warning, TTLTooShort, "", "With a TTL of %s, a grant has lost %s of its validity when it arrives (a round trip of %s, and the drift).", span(e.TTL), span(lost), span(trip))
+	}
+}
