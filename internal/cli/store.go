@@ -101,16 +101,22 @@ func readURLs(path string) ([]string, error) {
 
 var password = regexp.MustCompile(`://[^:\s]*:\S+@`)
 
-// openStore opens the store asked for. Errors do not show credentials.
-func (p *program) openStore(ctx context.Context, c *cobra.Command) (store.Store, error) {
+// storeAsked is the store asked for: its URLs and their scheme.
+func (p *program) storeAsked(c *cobra.Command) ([]string, scheme, error) {
 	if password.MatchString(p.where.url) {
 		p.voice.note("warning: everybody on this machine can see the password given with --store: put it into %s or a --store-file", storeVar)
 	}
 	urls, err := p.where.urls(c)
 	if err != nil {
-		return nil, err
+		return nil, scheme{}, err
 	}
 	s, err := schemeOf(urls)
+	return urls, s, err
+}
+
+// openStore opens the store asked for. Errors do not show credentials.
+func (p *program) openStore(ctx context.Context, c *cobra.Command) (store.Store, error) {
+	urls, s, err := p.storeAsked(c)
 	if err != nil {
 		return nil, err
 	}

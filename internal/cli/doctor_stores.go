@@ -1,0 +1,43 @@
+package cli
+
+import (
+	"context"
+	"errors"
+
+	"github.com/leasehold-dev/leasehold/internal/doctor"
+	"github.com/leasehold-dev/leasehold/store/redis"
+	sqlstore "github.com/leasehold-dev/leasehold/store/sql"
+)
+
+// examiners look at the stores of one scheme each, by its first name.
+var examiners = map[string]func(ctx context.Context, urls []string, o doctorFlags) ([]doctor.Finding, error){
+	"file":   examineFile,
+	"redis":  examineRedis,
+	"memory": func(context.Context, []string, doctorFlags) ([]doctor.Finding, error) { return doctor.Memory(), nil },
+}
+
+func examineFile(ctx context.Context, urls []string, _ doctorFlags) ([]doctor.Finding, error) {
+	if len(urls) != 1 {
+		return nil, errors.New("a store is one file, or several servers: give one file: URL")
+	}
+	path, shared, err := parseFileURL(urls[0])
+	if err == nil && path == "" {
+		path, err = defaultFile()
+	}
+	if err != nil {
+		return nil, err
+	}
+	e, err := sqlstore.ExamineFile(ctx, path, &sqlstore.Options{Shared: shared})
+	if err != nil {
+		return nil, err
+	}
+	return doctor.File(e), nil
+}
+
+func examineRedis(ctx context.Context, urls []string, o doctorFlags) ([]doctor.Finding, error) {
+	e, err := redis.Examine(ctx, urls, nil, redis.Scope{TTL: o.ttl, Prefix: o.prefix})
+	if err != nil {
+		return nil, err
+	}
+	return doctor.Redis(e), nil
+}
