@@ -26,6 +26,7 @@ type attempt struct {
 	mu    sync.Mutex
 	users int // the caller, and every call under way
 	r     store.Request
+	start clock.Instant // before anything was sent
 	core  quorum.Attempt
 	sends []quorum.Send
 	said  []store.NodeOutcome // as far as they did not simply grant; empty if all did
@@ -39,7 +40,7 @@ func (k *Keeper) Acquire(ctx context.Context, r store.Request) (store.Grant, err
 		a = &attempt{k: k, over: make(chan struct{}, 1), timer: stopped()}
 	}
 	a.mu.Lock()
-	a.r, a.core, a.said = r, quorum.NewAttempt(k.config(r), r.TTL, start), a.said[:0]
+	a.r, a.start, a.core, a.said = r, start, quorum.NewAttempt(k.config(r), r.TTL, start), a.said[:0]
 	a.payload = k.Encode(Question{Op: quorum.Acquire, Lease: r}, a.payload) // the same for all nodes
 	a.users = 1
 	for i := range k.Nodes {
@@ -115,8 +116,14 @@ func (a *attempt) Answer(node, tag int, ans Answer) {
 		}
 		return
 	}
+	at := a.k.at(ans)
+	if err := a.k.trusts(node, ans, a.start, at); err != nil && ans.Kind == quorum.Yes && op == quorum.Acquire {
+		// It is to be released there, as if nobody knew whether it was granted.
+		ans.Kind = quorum.Unknown
+		ans.Said = store.NodeOutcome{Outcome: store.Quarantined, ExpiresIn: err.left, Err: err}
+	}
 	a.note(node, ans.Said)
-	a.apply(quorum.Event{Kind: ans.Kind, Node: node, Op: op, Token: ans.Token}, a.k.at(ans))
+	a.apply(quorum.Event{Kind: ans.Kind, Node: node, Op: op, Token: ans.Token}, at)
 }
 
 // note keeps what a node said.

@@ -24,6 +24,7 @@ type ballot struct {
 	mu     sync.Mutex
 	users  int // the caller, and every call under way
 	op     quorum.Op
+	start  clock.Instant // before anything was sent
 	leases []store.Request
 	votes  []quorum.Vote
 	open   int
@@ -83,9 +84,9 @@ func (b *ballot) run(ctx context.Context) {
 	b.open = len(b.leases)
 	b.votes = slices.Grow(b.votes[:0], b.open)
 	b.payloads = slices.Grow(b.payloads, b.open)[:max(b.open, len(b.payloads))]
-	start := b.k.Clock.Now()
+	b.start = b.k.Clock.Now()
 	for i, r := range b.leases {
-		b.votes = append(b.votes, quorum.NewVote(b.k.config(r), b.op, start))
+		b.votes = append(b.votes, quorum.NewVote(b.k.config(r), b.op, b.start))
 		// Where the acquire has not been answered it may still arrive. A single
 		// node has answered, or there would be no lease.
 		tomb := b.op == quorum.Release && len(b.k.Nodes) > 1
@@ -95,7 +96,7 @@ func (b *ballot) run(ctx context.Context) {
 		b.ask(n)
 	}
 	b.mu.Unlock()
-	await(ctx, b.k.Clock, start, b.over, b.timer, b)
+	await(ctx, b.k.Clock, b.start, b.over, b.timer, b)
 }
 
 // ask puts all questions in line at one node. The mutex is held.
@@ -160,8 +161,10 @@ func (b *ballot) next() (first clock.Instant, ok bool) {
 func (b *ballot) Answer(node, tag int, ans Answer) {
 	b.mu.Lock()
 	defer b.leave()
+	at := b.k.at(ans)
+	b.k.trusts(node, ans, b.start, at) // who has the lease already says so, whatever the time
 	b.note(tag, node, ans.Said)
-	b.apply(tag, quorum.Event{Kind: ans.Kind, Node: node}, b.k.at(ans))
+	b.apply(tag, quorum.Event{Kind: ans.Kind, Node: node}, at)
 }
 
 // note keeps what a node said. The mutex is held.

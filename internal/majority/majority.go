@@ -86,6 +86,8 @@ type Answer struct {
 	Said store.NodeOutcome
 	// At is when it came in, where the node knows; zero: now.
 	At clock.Instant
+	// Clock is what the node's own clock said, if the node told.
+	Clock clock.Instant
 }
 
 // Keeper asks a majority of nodes for locks. It is safe for concurrent use;
@@ -99,6 +101,8 @@ type Keeper struct {
 	NodeTimeout func(ttl time.Duration) time.Duration
 	Clock       clock.Clock
 	Logger      *slog.Logger
+	// Clocks of the nodes are watched; nil: they are not.
+	Clocks *Clocks
 
 	// What was used and can be used again. Much of the cost of a lock would
 	// otherwise be memory.
@@ -115,6 +119,15 @@ func (k *Keeper) at(a Answer) clock.Instant {
 		return k.Clock.Now()
 	}
 	return a.At
+}
+
+// trusts looks at the clock of the node that gave an answer to what left after
+// sent, and says why the node is not to be counted, if so.
+func (k *Keeper) trusts(node int, a Answer, sent, received clock.Instant) *jumpError {
+	if a.Clock == 0 || k.Clocks == nil {
+		return nil
+	}
+	return k.Clocks.Observe(node, k.Nodes[node].Addr(), sent, received, a.Clock)
 }
 
 // machine is what await steps.

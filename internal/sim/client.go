@@ -61,6 +61,9 @@ func newClient(w *world, index int) *client {
 		k:      majority.Keeper{Encode: c.encode, NodeTimeout: w.script.nodeTimeout, Clock: clock.Func(c.boot), Logger: w.log},
 		maxTTL: w.script.longest(),
 	}
+	if len(w.nodes) > 1 && !w.switches.NoClockWatch {
+		s.k.Clocks = majority.NewClocks(len(w.nodes), w.quarantine(), w.log)
+	}
 	for _, n := range w.nodes {
 		l := &link{w: w, c: c, n: n}
 		c.links = append(c.links, l)

@@ -27,6 +27,7 @@ func Mutants() []Mutant {
 		{Name: "boot-clock", switches: func(s *Switches) { s.NoBootClock = true }},
 		{Name: "quarantine", switches: func(s *Switches) { s.NoQuarantine = true }},
 		{Name: "quarantine-long-enough", switches: func(s *Switches) { s.ShortQuarantine = true }},
+		{Name: "clock-watch", switches: func(s *Switches) { s.NoClockWatch = true }},
 		{Name: "error-is-no-no", switches: func(s *Switches) { s.ErrorIsNo = true }},
 		{Name: "node-clock-floor", switches: func(s *Switches) { s.Rules.NoClock = true }},
 		{Name: "node-tombstones", switches: func(s *Switches) { s.Rules.NoTombs = true }},
@@ -47,8 +48,9 @@ func Mutants() []Mutant {
 	return all
 }
 
-// Catch runs the scripts of seeds 1 to most, and one of rolling restarts, with
-// m's mechanism taken out, and says how that was noticed, if it was. No other run may be under way.
+// Catch runs the scripts of seeds 1 to most with m's mechanism taken out, and
+// beside the first of them the hard ones, and says how that was noticed, if it
+// was. No other run may be under way.
 func (m Mutant) Catch(t *testing.T, most int) (how string, caught bool) {
 	sw := Shipped()
 	if m.switches != nil {
@@ -58,13 +60,18 @@ func (m Mutant) Catch(t *testing.T, most int) (how string, caught bool) {
 		*m.mech = false
 		defer func() { *m.mech = true }()
 	}
+	noticed := func(what string, s Script) bool {
+		if r := Run(t, s, sw, false); len(r.Violations) > 0 {
+			how, caught = fmt.Sprintf("%s: %s", what, r.Violations[0]), true
+		}
+		return caught
+	}
 	for seed := range uint64(most) {
-		if r := Run(t, OfSeed(seed+1), sw, false); len(r.Violations) > 0 {
-			return fmt.Sprintf("seed %d: %s", seed+1, r.Violations[0]), true
+		if noticed(fmt.Sprintf("seed %d", seed+1), OfSeed(seed+1)) ||
+			seed < 40 && noticed(fmt.Sprintf("jumping clocks, seed %d", seed), jumping(seed)) ||
+			seed == 0 && noticed("rolling restarts", rolling()) {
+			break
 		}
 	}
-	if r := Run(t, rolling(), sw, false); len(r.Violations) > 0 {
-		return fmt.Sprintf("rolling restarts: %s", r.Violations[0]), true
-	}
-	return "", false
+	return how, caught
 }

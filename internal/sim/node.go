@@ -157,7 +157,7 @@ func (n *node) record(lock int, was modelnode.Lock[int]) {
 func (n *node) say(a modelnode.Answer[int]) majority.Answer {
 	switch a.Verdict {
 	case modelnode.Done:
-		return majority.Answer{Kind: quorum.Yes, Token: a.Token, Said: store.NodeOutcome{Outcome: store.Granted}}
+		return majority.Answer{Kind: quorum.Yes, Token: a.Token, Clock: n.clock(), Said: store.NodeOutcome{Outcome: store.Granted}}
 	case modelnode.Taken:
 		if a.Holder == 0 {
 			return majority.Answer{Kind: quorum.Absent, Said: store.NodeOutcome{Outcome: store.Absent}}

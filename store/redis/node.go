@@ -30,6 +30,9 @@ type node struct {
 	closed  bool
 	server  identity  // that answers there
 	since   time.Time // when it said so
+	// unmarked is why the user can not see to its mark, which who only looks at
+	// locks does not have to.
+	unmarked *majority.Refusal
 
 	failures int    // in a row, to connect
 	out      []byte // of the sending goroutine
@@ -109,6 +112,8 @@ func (n *node) refuses(c *command) error {
 		// Nobody waits for a node of which there is little hope. Where it has
 		// only just fallen silent, what may be left there is to be released.
 		return n.down
+	case n.unmarked != nil && (c.script == guardedScript || c.script == healScript):
+		return n.unmarked
 	case n.waiting.n >= maxLine:
 		return errLineFull
 	}

@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/leasehold-dev/leasehold/internal/majority"
 	"github.com/leasehold-dev/leasehold/store"
 )
 
@@ -103,8 +104,20 @@ func (n *node) arrive(w *wire) error {
 	if err != nil {
 		return err
 	}
+	var unmarked *majority.Refusal
 	if said[0].kind == '-' {
-		return newRefused(said[0])
+		err := newRefused(said[0])
+		if !isDenied(err.Error()) {
+			return err
+		}
+		outcome, err := classifyReply(err.Error())
+		unmarked = &majority.Refusal{Outcome: outcome, Err: err}
+	}
+	n.mu.Lock()
+	n.unmarked = unmarked
+	n.mu.Unlock()
+	if unmarked != nil {
+		return nil
 	}
 	if list := said[0].list; len(list) == 2 {
 		if shut := shutFor(list[0], list[1], store.NodeOutcome{}); shut.Outcome == store.Quarantined {

@@ -230,3 +230,24 @@ func TestOneServerInQuarantine(t *testing.T) {
 		t.Errorf("a server that does not say whether it was restarted: %v", err)
 	}
 }
+
+// Who may only look at locks is let in, also where nobody has seen to the mark
+// yet; granting takes the right to.
+func TestLookingNeedsNoMark(t *testing.T) {
+	servers := redistest.StartN(t, 3)
+	for _, s := range servers {
+		s.Text(t, "DEL", redistest.Mark)
+		s.Text(t, "ACL", "SETUSER", "looks", "on", ">x", "~*", "+@read", "+@scripting", "+@connection", "+info", "+time")
+	}
+	s, err := redis.Open(t.Context(), []string{"redis://looks:x@" + strings.Join(addrs(servers), ",")}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	if st, err := s.Inspect(t.Context(), "a"); err != nil || st.Held {
+		t.Errorf("%+v, %v", st, err)
+	}
+	if _, err := s.Acquire(t.Context(), request("a")); !errors.Is(err, store.ErrQuorum) || !strings.Contains(err.Error(), "lacks a permission") {
+		t.Errorf("acquire: %v", err)
+	}
+}

@@ -59,6 +59,9 @@ func Open(ctx context.Context, urls []string, o *Options) (*Store, error) {
 	}
 	s := &Store{o: opts, wall: time.Now, servers: registry{ids: map[int]identity{}}}
 	s.keeper = majority.Keeper{Encode: s.encode, NodeTimeout: opts.nodeTimeout, Clock: opts.Clock, Logger: opts.Logger}
+	if len(addrs) > 1 {
+		s.keeper.Clocks = majority.NewClocks(len(addrs), opts.quarantine(), opts.Logger)
+	}
 	s.guarded.Store(len(addrs) > 1)
 	s.armed.Store(len(addrs) > 1)
 	if n := len(addrs); n%2 == 0 {

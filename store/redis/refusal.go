@@ -47,7 +47,7 @@ func classifyReply(reply string) (store.Outcome, error) {
 		{"WRONGPASS", "check the user name and the password", store.Refused},
 		{"NOAUTH", "the server asks for a password: put it into the URL, as in redis://:password@host", store.Refused},
 		{"NOPERM", "the user lacks a permission: see the ACL rule in the documentation", store.Refused},
-		{"The user executing the script can't", "the user lacks a permission: see the ACL rule in the documentation", store.Refused},
+		{deniedInScript, "the user lacks a permission: see the ACL rule in the documentation", store.Refused},
 		{"OOM", "the server is out of memory (maxmemory)", store.Refused},
 		{"READONLY", "the server is a replica: use its master, and independent masters for a quorum", store.Refused},
 		{"MISCONF", "the server refuses writes because it can not save its data", store.Refused},
@@ -63,4 +63,10 @@ func classifyReply(reply string) (store.Outcome, error) {
 	return store.Refused, errors.New(reply)
 }
 
-func isDenied(reply string) bool { return strings.Contains(reply, "NOPERM") }
+const deniedInScript = "The user executing the script can't"
+
+// isDenied says whether an error reply is about rights that the user lacks.
+// Inside of scripts older servers say it in words of their own.
+func isDenied(reply string) bool {
+	return strings.Contains(reply, "NOPERM") || strings.Contains(reply, deniedInScript)
+}

@@ -53,12 +53,15 @@ func (r reply) answer(draws bool) majority.Answer {
 	if said := r.value.list; len(said) > 0 && said[0].kind == ':' {
 		switch said[0].num {
 		case 1:
-			token, drew := uint64(0), !draws
-			if draws && len(said) > 1 {
-				token, drew = said[1].number()
+			a := majority.Answer{Kind: quorum.Yes, Said: store.NodeOutcome{Outcome: store.Granted}, At: r.at}
+			rest, drew := said[1:], !draws
+			if draws && len(rest) > 0 {
+				a.Token, drew = rest[0].number()
+				rest = rest[1:]
 			}
-			if drew && (token > 0 || !draws) {
-				return majority.Answer{Kind: quorum.Yes, Token: token, Said: store.NodeOutcome{Outcome: store.Granted}, At: r.at}
+			if drew && (a.Token > 0 || !draws) {
+				a.Clock = clockOf(rest)
+				return a
 			}
 		case 3:
 			if len(said) >= 3 {
@@ -78,6 +81,19 @@ func (r reply) answer(draws bool) majority.Answer {
 	}
 	// It ran, so whatever it says, it may have done what was asked.
 	return majority.Answer{Kind: quorum.Unknown, Said: store.NodeOutcome{Outcome: store.Refused, Err: notUnderstood(r.value)}, At: r.at}
+}
+
+// clockOf reads what TIME said; zero: nothing.
+func clockOf(time []value) clock.Instant {
+	if len(time) != 2 {
+		return 0
+	}
+	s, ok1 := time[0].number()
+	us, ok2 := time[1].number()
+	if !ok1 || !ok2 || s > 1<<32 || us >= 1e6 {
+		return 0
+	}
+	return clock.Instant(s*1e9 + us*1e3)
 }
 
 func notUnderstood(v value) error { return fmt.Errorf("answer not understood: %.80s", v) }

@@ -3,8 +3,9 @@
 --       the server must not have forgotten anything (see arrive)
 -- ARGV: value, TTL (ms), proposed token, how far it may lead this node's clock
 --       (us), how long the counter is kept (ms), quarantine (us)
--- Returns {1, token}, {0, value of the holder, its PTTL}, {2} for an owner that
--- was already released, or {3, how long the quarantine still lasts (us), why}.
+-- Returns {1, token, the clock (s, us)}, {0, value of the holder, its PTTL}, {2}
+-- for an owner that was already released, or {3, how long the quarantine still
+-- lasts (us), why}.
 if #KEYS == 0 then return 0 end -- called to be learned, see learn
 local held = redis.call('GET', KEYS[1])
 local last = redis.call('GET', KEYS[2])
@@ -28,7 +29,7 @@ if held and last then -- the same request again: same grant, never shortened
   if redis.call('PTTL', KEYS[1]) < tonumber(ARGV[2]) then
     redis.call('PEXPIRE', KEYS[1], ARGV[2])
   end
-  return {1, last}
+  return {1, last, time[1], time[2]}
 end
 if redis.call('EXISTS', KEYS[3]) == 1 then
   return {2}
@@ -44,4 +45,4 @@ token = string.format('%.0f', token)
 -- The counter first: should the second write fail, no lock is left behind.
 redis.call('SET', KEYS[2], token, 'PX', ARGV[5])
 redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2])
-return {1, token}
+return {1, token, time[1], time[2]}

@@ -2,7 +2,7 @@
 -- never create it.
 -- KEYS: the lock, its token counter
 -- ARGV: value, TTL (ms), how long the counter is kept (ms)
--- Returns {1} or {0, value of the holder, its PTTL}.
+-- Returns {1, the clock (s, us)} or {0, value of the holder, its PTTL}.
 if #KEYS == 0 then return 0 end -- called to be learned, see learn
 local held = redis.call('GET', KEYS[1])
 if held ~= ARGV[1] then
@@ -12,4 +12,5 @@ if redis.call('PTTL', KEYS[1]) < tonumber(ARGV[2]) then
   redis.call('PEXPIRE', KEYS[1], ARGV[2])
 end
 redis.call('PEXPIRE', KEYS[2], ARGV[3])
-return {1}
+local time = redis.call('TIME')
+return {1, time[1], time[2]}

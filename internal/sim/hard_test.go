@@ -1,0 +1,34 @@
+package sim
+
+import "testing"
+
+// A lease held for 100 TTLs through rolling restarts is not lost.
+func TestRollingRestarts(t *testing.T) {
+	s := rolling()
+	r := Run(t, s, Shipped(), false)
+	if len(r.Violations) > 0 {
+		report(t, "-script='"+s.String()+"'", s, r)
+	}
+	if r.Tally.Heals < 20 {
+		t.Errorf("only %d nodes were healed", r.Tally.Heals)
+	}
+}
+
+// A node whose clock jumps does not count for who has seen it jump: runs in
+// which two would have the lock otherwise are in order.
+func TestJumpingClocksAreDiscounted(t *testing.T) {
+	blind := Shipped()
+	blind.NoClockWatch = true
+	for seed := range uint64(200) {
+		s := jumping(seed)
+		if r := Run(t, s, Shipped(), false); len(r.Violations) > 0 {
+			report(t, "-script='"+s.String()+"'", s, r)
+			return
+		}
+		if r := Run(t, s, blind, false); len(r.Violations) > 0 {
+			t.Logf("seed %d: without looking at the clocks: %v", seed, r.Violations[0])
+			return
+		}
+	}
+	t.Error("clocks that jump did no harm: this test proves nothing")
+}
