@@ -26,7 +26,8 @@ type Clocks struct {
 
 type watched struct {
 	nodeclock.Watch
-	jumped time.Duration // the last time it jumped; zero: never
+	jumped time.Duration // ahead, the last time; zero: never
+	when   clock.Instant
 	until  clock.Instant // what it grants does not count before
 }
 
@@ -48,7 +49,7 @@ func (c *Clocks) Observe(node int, addr string, sent, received, at clock.Instant
 	jumped := n.Observe(sent, received, at)
 	switch {
 	case jumped > tolerable:
-		n.jumped, n.until = jumped, received.Add(c.hold)
+		n.jumped, n.when, n.until = jumped, received, received.Add(c.hold)
 		if c.ours(jumped, received) {
 			c.log.Warn("this machine's clock has stood still, or was set: most nodes seem to have jumped ahead", "by", store.Round(jumped))
 			for i := range c.nodes {
@@ -71,7 +72,7 @@ func (c *Clocks) Observe(node int, addr string, sent, received, at clock.Instant
 func (c *Clocks) ours(jumped time.Duration, now clock.Instant) bool {
 	alike := 0
 	for _, n := range c.nodes {
-		if off := (n.jumped - jumped).Abs(); n.until > now && off <= jumped/4+100*time.Millisecond {
+		if off := (n.jumped - jumped).Abs(); n.jumped > 0 && now.Sub(n.when) < c.hold && off <= jumped/4+100*time.Millisecond {
 			alike++
 		}
 	}
