@@ -169,8 +169,9 @@ func TestMajorityFrozenUnderAHolder(t *testing.T) {
 	if !exists(filepath.Join(dir, "told")) {
 		t.Error("the command was not told before it was gone")
 	}
-	// The last renewal that can have succeeded left before the freeze.
-	if took >= ttl {
+	// The last renewal that can have succeeded left before the freeze. The
+	// command is gone by then; run itself waits a little for silent servers.
+	if took >= ttl+5*time.Second {
 		t.Errorf("run ended %v after the freeze, with a TTL of %v", took, ttl)
 	}
 	if !strings.Contains(holder.err.String(), "lost") {

@@ -49,7 +49,7 @@ var project = rules{
 		"internal/doctor":   {"store", "store/redis", "store/sql", "internal/validity"},
 		"internal/history":  {"internal/clock", "fence"},
 		"internal/leasefsm": {"internal/validity", "internal/clock"},
-		"internal/majority": {"store", "internal/quorum", "internal/validity", "internal/clock", "fence"},
+		"internal/majority": {"store", "internal/quorum", "internal/validity", "internal/nodeclock", "internal/clock", "fence"},
 		"store":             {"fence"},
 		"guard/*":           {"fence"},
 	},
