@@ -25,6 +25,7 @@ var oddities = map[redis.Oddity]struct {
 func keys(r *report, e redis.Examination) {
 	each(e, func(n redis.Examined) {
 		switch {
+		case n.Server.Loading: // it says nothing yet
 		case n.Keys.Err != nil:
 			r.add(Info, KeysNotSeen, n.Node, "The keys of locks could not be looked at (%v).", n.Keys.Err)
 		case n.Keys.Partial:
