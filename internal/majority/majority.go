@@ -94,6 +94,8 @@ type Answer struct {
 // its fields are set once, before.
 type Keeper struct {
 	Nodes []Node
+	// Sets of nodes of each of which a majority is needed; see quorum.Config.
+	Sets [2]quorum.Set
 	// Encode turns a question into what the nodes understand. It may do so in
 	// the memory of old, a payload that nobody needs any more, or nil.
 	Encode func(q Question, old any) any
@@ -110,7 +112,7 @@ type Keeper struct {
 }
 
 func (k *Keeper) config(r store.Request) quorum.Config {
-	return quorum.Config{Nodes: len(k.Nodes), NodeTimeout: k.NodeTimeout(r.TTL)}
+	return quorum.Config{Nodes: len(k.Nodes), NodeTimeout: k.NodeTimeout(r.TTL), Sets: k.Sets}
 }
 
 // at is the instant of an answer.

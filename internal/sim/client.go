@@ -28,6 +28,7 @@ type client struct {
 	index   int
 	c       *leasehold.Client
 	links   []*link
+	list    list // of nodes that it asks, in scripts that Roll
 	workers []*worker
 	full    []atomic.Bool // per node: nothing more can be put in line
 
@@ -65,9 +66,13 @@ func newClient(w *world, index int) *client {
 		s.k.Clocks = majority.NewClocks(len(w.nodes), w.quarantine(), w.log)
 	}
 	for _, n := range w.nodes {
-		l := &link{w: w, c: c, n: n}
+		l := &link{w: w, c: c, n: n, at: n.index}
 		c.links = append(c.links, l)
 		s.k.Nodes = append(s.k.Nodes, l)
+	}
+	if w.script.Roll {
+		c.list = lists[index%len(lists)]
+		c.list.join(&s.k)
 	}
 	c.c = leasehold.New(s, &leasehold.Options{Clock: clock.Func(c.boot), Logger: w.log})
 	for i := range w.script.Workers {

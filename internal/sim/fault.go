@@ -38,6 +38,9 @@ func (w *world) overAt(f Fault) time.Duration {
 		end += w.quarantine() * 102 / 100 // by the slowest clock, set back
 		end += backOften * backMost * time.Millisecond
 	}
+	if f.Kind == Switch {
+		end += 2 * w.quarantine()
+	}
 	if f.Kind == Move {
 		end += 3 * f.last()
 	}
@@ -77,6 +80,8 @@ func (w *world) fault(f Fault) {
 		w.forNodes(f, func(n *node) { n.ails++ }, func(n *node) { n.ails-- })
 	case Crash:
 		w.forNodes(f, func(n *node) { n.crash(f.last(), size) }, nil)
+	case Switch:
+		w.switchLists()
 	case Wipe:
 		w.forNodes(f, func(n *node) { n.wipe() }, nil)
 	case StepBack:

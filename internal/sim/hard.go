@@ -1,5 +1,7 @@
 package sim
 
+import "math/rand/v2"
+
 // Scripts that are hard in a way that seeds hardly ever are.
 
 // rolling has all nodes restarted without their data, one after the other and
@@ -13,6 +15,21 @@ func rolling() Script {
 	for at, n := 1000, 0; at < s.Span*1000; at, n = at+pause, n+1 {
 		s.Faults = append(s.Faults, Fault{Kind: Crash, At: at, For: 300, Size: 2000, Node: n%s.Nodes + 1})
 	}
+	return s
+}
+
+// rollingList has one list of nodes replaced by another, under clients that know
+// the old one, both, or the new one, and some trouble besides.
+func rollingList(seed uint64) Script {
+	s := Script{Seed: seed, Nodes: 4, Clients: 4, Workers: 1, Locks: 1, TTL: 1, Span: 40, Roll: true}
+	src := seeded{rand.New(rand.NewPCG(seed, 7))}
+	for range src.draw("faults", 0, 8) {
+		// A node that lost its data believes the first client that comes.
+		if f := s.drawFault(src, s.Faults); f.Kind != Crash && f.Kind != Wipe {
+			s.Faults = append(s.Faults, f)
+		}
+	}
+	s.Faults = append(s.Faults, Fault{Kind: Switch, At: src.draw("at", 10_000, 20_000)})
 	return s
 }
 

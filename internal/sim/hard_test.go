@@ -32,3 +32,33 @@ func TestJumpingClocksAreDiscounted(t *testing.T) {
 	}
 	t.Error("clocks that jump did no harm: this test proves nothing")
 }
+
+// While one list of nodes is replaced by another, clients with the old list,
+// the new one and both exclude each other, because nodes refuse those whose
+// majority may have nothing in common with others'. Before and after, the lock
+// is to be had.
+func TestOneListReplacesAnother(t *testing.T) {
+	blind := Shipped()
+	blind.AnyList = true
+	found := 0
+	for seed := range uint64(40) {
+		s := rollingList(seed)
+		r := Run(t, s, Shipped(), false)
+		if len(r.Violations) > 0 {
+			report(t, "-script='"+s.String()+"'", s, r)
+			return
+		}
+		if r.Tally.Grants < 10 {
+			t.Errorf("seed %d: only %d grants", seed, r.Tally.Grants)
+		}
+		if found == 0 {
+			if r := Run(t, s, blind, false); len(r.Violations) > 0 {
+				found++
+				t.Logf("seed %d: if nodes do not look at lists: %v", seed, r.Violations[0])
+			}
+		}
+	}
+	if found == 0 {
+		t.Error("lists that differ did no harm: this test proves nothing")
+	}
+}

@@ -21,6 +21,8 @@ type link struct {
 	w *world
 	c *client
 	n *node
+	// at is the node's place in the client's list.
+	at int
 
 	conn     *conn   // nil: none
 	conns    []*conn // it, and those closed that have something under way
@@ -107,7 +109,7 @@ func (l *link) answer(k *call, a majority.Answer) {
 	k.done = true
 	l.w.hist.answer(k, a)
 	l.w.stirred = true
-	k.mc.To.Answer(l.n.index, k.mc.Tag, a)
+	k.mc.To.Answer(l.at, k.mc.Tag, a)
 }
 
 func (l *link) dial() {

@@ -28,6 +28,7 @@ func Mutants() []Mutant {
 		{Name: "quarantine", switches: func(s *Switches) { s.NoQuarantine = true }},
 		{Name: "quarantine-long-enough", switches: func(s *Switches) { s.ShortQuarantine = true }},
 		{Name: "clock-watch", switches: func(s *Switches) { s.NoClockWatch = true }},
+		{Name: "node-looks-at-lists", switches: func(s *Switches) { s.AnyList = true }},
 		{Name: "error-is-no-no", switches: func(s *Switches) { s.ErrorIsNo = true }},
 		{Name: "node-clock-floor", switches: func(s *Switches) { s.Rules.NoClock = true }},
 		{Name: "node-tombstones", switches: func(s *Switches) { s.Rules.NoTombs = true }},
@@ -69,6 +70,7 @@ func (m Mutant) Catch(t *testing.T, most int) (how string, caught bool) {
 	for seed := range uint64(most) {
 		if noticed(fmt.Sprintf("seed %d", seed+1), OfSeed(seed+1)) ||
 			seed < 40 && noticed(fmt.Sprintf("jumping clocks, seed %d", seed), jumping(seed)) ||
+			seed < 40 && noticed(fmt.Sprintf("lists, seed %d", seed), rollingList(seed)) ||
 			seed == 0 && noticed("rolling restarts", rolling()) {
 			break
 		}

@@ -25,6 +25,7 @@ type node struct {
 	steps time.Duration
 	backs int
 
+	list  list // that it was told it is part of
 	up    bool
 	life  int           // counts its starts
 	opens clock.Instant // by its own clock: until then it is in quarantine
@@ -108,6 +109,10 @@ func (n *node) finish() { n.line[0].c.reply(n.line[0].k, n.apply(n.line[0].k)) }
 
 // apply is one command's atomic step.
 func (n *node) apply(k *call) majority.Answer {
+	if !n.serves(k) {
+		n.w.hist.refuses(k)
+		return majority.Answer{Kind: quorum.Unsent, Said: store.NodeOutcome{Outcome: store.Refused, Err: errList}}
+	}
 	if n.ails > 0 {
 		n.w.hist.refuses(k)
 		a := majority.Answer{Kind: quorum.Unsent, Said: store.NodeOutcome{Outcome: store.Refused, Err: errAiling}}
@@ -141,6 +146,19 @@ func (n *node) apply(k *call) majority.Answer {
 	n.w.hist.apply(k, a)
 	n.w.judge.applied(n, k, a)
 	return n.say(a)
+}
+
+// serves looks at the list that the client has, where that matters: when a lease
+// begins or goes on.
+func (n *node) serves(k *call) bool {
+	if !n.w.script.Roll || k.q.Op == quorum.Confirm || k.q.Op == quorum.Release {
+		return true
+	}
+	by := k.l.c.list
+	if n.list == anyList {
+		n.list = by
+	}
+	return n.w.switches.AnyList || n.list.admits(by)
 }
 
 // record keeps what the last second of writes overwrote.
@@ -226,6 +244,8 @@ func (n *node) crash(down, loss time.Duration) {
 }
 
 var errAiling = errors.New("can not write now")
+
+var errList = errors.New("the client has another list of nodes")
 
 var errShut = errors.New("in quarantine")
 

@@ -21,6 +21,8 @@ type Switches struct {
 	ShortQuarantine bool
 	// ErrorIsNo: a node's error counts as its saying that the lease is gone.
 	ErrorIsNo bool
+	// AnyList: nodes do not look which list of nodes a client has.
+	AnyList bool
 	// NoClockWatch: clients do not look whether nodes' clocks jump.
 	NoClockWatch bool
 	// NoBootClock: the clients' clock stands still while they are suspended.

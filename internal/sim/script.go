@@ -28,6 +28,9 @@ type Script struct {
 	// lose it.
 	Steady bool    `json:"steady,omitempty"`
 	Faults []Fault `json:"faults"`
+	// Roll: of four nodes, the list 1,2,3 is replaced by 1,2,4 while clients
+	// with the old list, with both and with the new one are at work, in turn.
+	Roll bool `json:"roll,omitempty"`
 }
 
 // Fault is one thing that goes wrong.
@@ -75,6 +78,9 @@ const (
 	Crash Kind = "crash"
 	// Wipe: the node loses everything, and goes on; as with FLUSHALL.
 	Wipe Kind = "wipe"
+	// Switch: the operator switches from the old list to the new one; in
+	// scripts that Roll.
+	Switch Kind = "switch"
 	// StepBack: the node's clock is set back Size milliseconds (at most 250,
 	// and twice).
 	StepBack Kind = "stepback"

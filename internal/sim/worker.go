@@ -81,6 +81,9 @@ func (k *worker) run() {
 		return
 	}
 	k.sleep(k.c.ctx, k.upTo(time.Second))
+	if k.c.list == oldList {
+		return // nobody serves it any more
+	}
 	k.lastRound()
 }
 

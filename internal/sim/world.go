@@ -82,6 +82,9 @@ func newWorld(s Script, sw Switches, log *slog.Logger) *world {
 		n := &node{w: w, index: i, up: true, locks: make([]modelnode.Lock[int], s.Locks), releasedAt: map[int]clock.Instant{}}
 		n.epoch = midnight.Add(time.Duration(w.rng.Int64N(int64(2*clockError))) - clockError)
 		n.ppm = w.rng.Int64N(2*clockRate+1) - clockRate
+		if i < 3 {
+			n.list = oldList // only looked at in scripts that Roll
+		}
 		w.nodes = append(w.nodes, n)
 	}
 	for i := range s.Clients {
