@@ -11,11 +11,14 @@ import (
 
 // aclUses are what a Redis user can be for.
 var aclUses = map[string]redis.Use{
-	"lock":   redis.ToLock,
-	"show":   redis.ToShow,
-	"ls":     redis.ToList,
-	"doctor": redis.ToExamine,
+	"lock":      redis.ToLock,
+	"show":      redis.ToShow,
+	"ls":        redis.ToList,
+	"doctor":    redis.ToExamine,
+	"bootstrap": redis.ToDeclare,
 }
+
+const aclUsesHelp = "lock, show, ls, doctor, bootstrap"
 
 func (p *program) aclCommand() *cobra.Command {
 	rule := redis.ACL{}
@@ -33,11 +36,15 @@ With --prefix it is for locks whose names begin so. A space in it becomes a ?,
 because ACL patterns have none, and so stands for any one character.
 
 What the user is for, several separated by commas:
-  lock    everything but the following: take locks, keep them, give them back,
-          look at them (run, bench, the library)
-  show    look at locks, and never take one
-  ls      list and show locks; completion of names, too
-  doctor  be told everything that "leasehold doctor" can find out
+  lock       everything but the following: take locks, keep them, give them back,
+             look at them (run, bench, the library)
+  show       look at locks, and never take one
+  ls         list and show locks; completion of names, too
+  doctor     be told everything that "leasehold doctor" can find out. This has
+             +config|get, which also shows passwords in a server's configuration
+  bootstrap  declare new servers to be new
+Of several servers, those that nobody has locked on since they were started can
+not be looked at by those who only look.
 
 The rule goes to standard output, a reminder to standard error (not with -q).`,
 		Example: `  leasehold acl --user locker --prefix jobs/
@@ -53,12 +60,12 @@ The rule goes to standard output, a reminder to standard error (not with -q).`,
 			for _, u := range uses {
 				use, ok := aclUses[u]
 				if !ok {
-					return usage(c, "--for %s: there are lock, show, ls and doctor", shown(u))
+					return usage(c, "--for %s: there are %s", shown(u), aclUsesHelp)
 				}
 				rule.Uses |= use
 			}
 			if rule.Uses == 0 {
-				return usage(c, "--for is empty: there are lock, show, ls and doctor")
+				return usage(c, "--for is empty: there are %s", aclUsesHelp)
 			}
 			if db < 0 {
 				return usage(c, "--db %d is not the number of a database", db)
@@ -76,7 +83,7 @@ The rule goes to standard output, a reminder to standard error (not with -q).`,
 	f := c.Flags()
 	f.StringVar(&rule.User, "user", "locker", "the user's name")
 	f.StringVar(&rule.Prefix, "prefix", "", "what the names of the locks begin with")
-	f.StringSliceVar(&uses, "for", []string{"lock"}, "what the user is for: a `LIST` of lock, show, ls, doctor")
+	f.StringSliceVar(&uses, "for", []string{"lock"}, "what the user is for: a `LIST` of "+aclUsesHelp)
 	f.IntVar(&db, "db", 0, "the number of the database in the store's URL")
 	return c
 }

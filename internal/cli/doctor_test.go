@@ -181,7 +181,7 @@ func TestDoctorUsage(t *testing.T) {
 		"doctor --ttl 1us":  "too short",
 		"doctor --ttl soon": "--ttl",
 		"acl x":             "no arguments",
-		"acl --for sleep":   "lock, show, ls and doctor",
+		"acl --for sleep":   "lock, show, ls, doctor",
 		"acl --for=":        "empty",
 		"acl --db -1":       "database",
 		"acl --user=":       "name of a user",

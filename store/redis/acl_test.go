@@ -127,6 +127,19 @@ func (r ruled) lists() error {
 	return errors.Join(err, r.excess())
 }
 
+// declares the servers to be new, unless locks are held.
+func (r ruled) declares() error {
+	_, err := redis.Bootstrap(r.t.Context(), []string{r.url()}, nil, false)
+	if err != nil {
+		return err
+	}
+	r.hold("jobs/1")
+	if _, err = redis.Bootstrap(r.t.Context(), []string{r.url()}, nil, false); errors.Is(err, store.ErrBusy) {
+		return r.excess()
+	}
+	return fmt.Errorf("a lock that is held is not noticed: %w", err)
+}
+
 // examines is told everything there is.
 func (r ruled) examines() error {
 	for _, server := range r.servers {
@@ -197,6 +210,7 @@ func TestLeastPrivilege(t *testing.T) {
 		"list":     {redis.ACL{Uses: redis.ToList}, "", ruled.lists},
 		"examine":  {redis.ACL{Uses: redis.ToExamine}, "", ruled.examines},
 		"database": {redis.ACL{Uses: redis.ToShow, DB: true}, "/2", ruled.shows},
+		"declare":  {redis.ACL{Uses: redis.ToDeclare}, "", ruled.declares},
 		"both":     {redis.ACL{Uses: redis.ToLock | redis.ToList}, "", func(r ruled) error { return errors.Join(r.locks("jobs/2"), r.lists()) }},
 	} {
 		t.Run(name, func(t *testing.T) {

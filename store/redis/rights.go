@@ -15,6 +15,7 @@ const (
 	ToShow                    // look at locks, and never take one
 	ToList                    // find the names of locks as well
 	ToExamine                 // be given all that Examine can find out
+	ToDeclare                 // call Bootstrap
 )
 
 // ACL is the rule of a user with the least rights.
@@ -28,7 +29,7 @@ type ACL struct {
 }
 
 const (
-	anyUse   = ToLock | ToShow | ToList | ToExamine
+	anyUse   = ToLock | ToShow | ToList | ToExamine | ToDeclare
 	toChange = ToLock | ToExamine
 )
 
@@ -41,14 +42,15 @@ var rights = []struct {
 	{"evalsha", anyUse},
 	{"eval", anyUse},
 	{"get", anyUse},
-	{"set", toChange},
+	{"set", toChange | ToDeclare},
 	{"del", toChange},
 	{"exists", toChange},
 	{"pttl", anyUse},
 	{"pexpire", toChange},
 	{"time", anyUse},
 	{"info", anyUse},
-	{"scan", ToList | ToExamine},
+	{"ping", ToDeclare},
+	{"scan", ToList | ToExamine | ToDeclare},
 	{"type", ToExamine},
 	{"hscan", ToExamine},
 	{"config|get", ToExamine},
