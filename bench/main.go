@@ -2,7 +2,7 @@
 // servers of its own, lets every implementation do the same, one after the
 // other and round by round, and compares the medians.
 //
-//	go run .                         everything, a quarter of an hour
+//	go run .                         everything, some twenty minutes
 //	go run . -short                  half a minute, to see that it runs
 //	go run . -only 'leasehold|floor' what its name says
 //	go run . -read results/raw.json -doc ../docs/performance.md
@@ -157,6 +157,9 @@ func (s settings) keep(r *report.Run) error {
 	}
 	if err := os.WriteFile(filepath.Join(s.out, "throughput.svg"), []byte(report.Plot(r)), 0o644); err != nil {
 		return err
+	}
+	if s.doc != "" {
+		return nil // it has the figures
 	}
 	f, err := os.Create(filepath.Join(s.out, "figures.txt"))
 	if err != nil {
