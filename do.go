@@ -17,7 +17,7 @@ import (
 // released on the way out. Within fn the same lock can be locked again with its
 // ctx: see Acquire.
 func (l *Lock) Do(ctx context.Context, fn func(ctx context.Context, l *Lease) error) (err error) {
-	lease, err := l.wait(ctx, ctx, l.o.Tries)
+	lease, err := l.wait(ctx, l.o.Tries, true)
 	if err != nil {
 		return err
 	}

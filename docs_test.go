@@ -87,7 +87,7 @@ func TestReadmeCommands(t *testing.T) {
 // clock that counts elapsed time. Only where it is shown may it be read.
 func TestWallClockIsNotRead(t *testing.T) {
 	allowed := map[string]string{
-		"attempt":  "tells others since when the lock is held",
+		"describe": "tells others since when the lock is held",
 		"Deadline": "tells the holder the end of validity as a time",
 	}
 	files, err := filepath.Glob("*.go")

@@ -37,6 +37,9 @@ const (
 	// maxWorkers renewals are under way at once, of maxBatch leases each.
 	maxWorkers = 4
 	maxBatch   = 512
+	// early: a renewal may be sent that part of its interval before its time, so
+	// that leases are renewed together instead of one after the other.
+	early = 32
 )
 
 func (k *keeper) init(c *Client) {
@@ -52,31 +55,32 @@ func (k *keeper) init(c *Client) {
 func (k *keeper) now() clock.Instant { return k.c.clock.Now() }
 
 // start keeps h from now on and returns the first lease of it.
-func (k *keeper) start(h *hold, base context.Context) *Lease {
+func (k *keeper) start(h *hold, base context.Context, bound bool) *Lease {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	l := h.enter(base)
-	heap.Push(&k.holds, h)
+	h.leases = h.only[:0]
+	l := h.enter(&h.first, base, bound)
+	k.holds.add(h)
 	k.arm()
 	return l
 }
 
-// enter makes one more lease of h. The keeper's mutex is held.
-func (h *hold) enter(base context.Context) *Lease {
-	l := &Lease{h: h, base: base, done: make(chan struct{})}
+// enter makes l one more lease of h. The keeper's mutex is held.
+func (h *hold) enter(l *Lease, base context.Context, bound bool) *Lease {
+	l.h, l.base, l.bound = h, base, bound
 	h.leases = append(h.leases, l)
 	return l
 }
 
 // reenter makes another lease of the grant that outer has.
-func (l *Lease) reenter(base context.Context) (*Lease, error) {
+func (l *Lease) reenter(base context.Context, bound bool) (*Lease, error) {
 	k := &l.h.c.keep
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if k.step(l.h, leasefsm.Tick, 0); l.err != nil {
+	if k.step(l.h, leasefsm.Tick, 0, k.now()); l.err != nil {
 		return nil, l.err
 	}
-	return l.h.enter(base), nil
+	return l.h.enter(new(Lease), base, bound), nil
 }
 
 // leave ends l. It says whether l was the last lease of its hold, and why it
@@ -84,14 +88,15 @@ func (l *Lease) reenter(base context.Context) (*Lease, error) {
 func (k *keeper) leave(l *Lease) (last bool, lost error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	k.step(l.h, leasefsm.Tick, 0)
+	now := k.now()
+	k.step(l.h, leasefsm.Tick, 0, now)
 	lost = l.err
 	l.end(ErrReleased)
 	l.h.leases = slices.DeleteFunc(l.h.leases, func(o *Lease) bool { return o == l })
 	if len(l.h.leases) > 0 {
 		return false, lost
 	}
-	k.step(l.h, leasefsm.Release, 0)
+	k.step(l.h, leasefsm.Release, 0, now)
 	return true, lost
 }
 
@@ -108,7 +113,9 @@ func (l *Lease) end(err error) {
 		return
 	}
 	l.err = err
-	close(l.done)
+	if l.done != nil {
+		close(l.done)
+	}
 	if l.cancel != nil {
 		l.cancel(err)
 	}
@@ -116,14 +123,15 @@ func (l *Lease) end(err error) {
 
 // step applies an event to h, keeps its place among the deadlines, and tells
 // its holders when it is lost. The keeper's mutex is held.
-func (k *keeper) step(h *hold, e leasefsm.Event, start clock.Instant) {
+func (k *keeper) step(h *hold, e leasefsm.Event, start, now clock.Instant) {
 	if e == leasefsm.RenewalSent {
 		h.renewed.Store(true)
 	}
 	before := h.fsm.State()
-	h.fsm = h.fsm.Step(e, start, k.now())
+	h.fsm = h.fsm.Step(e, start, now)
 	if h.at >= 0 {
-		if h.fsm.Live() {
+		if next, live := h.fsm.Next(); live {
+			k.holds[h.at].at = next
 			heap.Fix(&k.holds, h.at)
 		} else {
 			heap.Remove(&k.holds, h.at)
@@ -144,7 +152,7 @@ func (k *keeper) step(h *hold, e leasefsm.Event, start clock.Instant) {
 			}
 		}
 	case leasefsm.Jeopardy:
-		k.c.log.Warn("renewal failed, validity remains", "lock", h.req.Name, "left", h.fsm.Until().Sub(k.now()), "err", h.lastErr)
+		k.c.log.Warn("renewal failed, validity remains", "lock", h.req.Name, "left", h.fsm.Until().Sub(now), "err", h.lastErr)
 	}
 }
 
@@ -156,7 +164,7 @@ func (k *keeper) arm() {
 		k.timer.Stop()
 		return
 	}
-	next, _ := k.holds[0].fsm.Next()
+	next := k.holds[0].at
 	if k.armed && k.sweepAt <= next {
 		return
 	}
@@ -176,15 +184,14 @@ func (k *keeper) sweep() {
 	now := k.now()
 	k.armed, k.sweepAt = true, now // what follows needs no timer set
 	for len(k.holds) > 0 {
-		h := k.holds[0]
-		if next, _ := h.fsm.Next(); next > now {
-			break
-		}
-		if h.fsm.Due(now) {
+		h := k.holds[0].h
+		if h.fsm.Due(now) || h.fsm.Due(now.Add(h.fsm.Renew/early)) {
 			k.due = append(k.due, h)
-			k.step(h, leasefsm.RenewalSent, 0)
+			k.step(h, leasefsm.RenewalSent, 0, now)
+		} else if k.holds[0].at <= now {
+			k.step(h, leasefsm.Tick, 0, now)
 		} else {
-			k.step(h, leasefsm.Tick, 0)
+			break
 		}
 	}
 	if len(k.due) > 0 && k.workers < maxWorkers {
@@ -231,15 +238,16 @@ func (k *keeper) renew(ctx context.Context, batch []*hold) []error {
 
 	k.mu.Lock()
 	defer k.mu.Unlock()
+	now := k.now()
 	for i, h := range batch {
 		h.lastErr = errs[i]
 		switch {
 		case errs[i] == nil:
-			k.step(h, leasefsm.Renewed, start)
+			k.step(h, leasefsm.Renewed, start, now)
 		case errors.Is(errs[i], store.ErrNotHeld):
-			k.step(h, leasefsm.RenewalDenied, 0)
+			k.step(h, leasefsm.RenewalDenied, 0, now)
 		default:
-			k.step(h, leasefsm.RenewalUnknown, 0)
+			k.step(h, leasefsm.RenewalUnknown, 0, now)
 		}
 	}
 	return errs
@@ -248,7 +256,7 @@ func (k *keeper) renew(ctx context.Context, batch []*hold) []error {
 // renewNow is Extend.
 func (k *keeper) renewNow(ctx context.Context, l *Lease) error {
 	k.mu.Lock()
-	k.step(l.h, leasefsm.RenewalSent, 0)
+	k.step(l.h, leasefsm.RenewalSent, 0, k.now())
 	k.mu.Unlock()
 	err := k.renew(ctx, []*hold{l.h})[0]
 	if over := l.Err(); over != nil {
@@ -257,28 +265,39 @@ func (k *keeper) renewNow(ctx context.Context, l *Lease) error {
 	return err
 }
 
-// byNext is a heap of holds, the one that wants attention first on top.
-type byNext []*hold
-
-func (b byNext) Len() int { return len(b) }
-func (b byNext) Less(i, j int) bool {
-	x, _ := b[i].fsm.Next()
-	y, _ := b[j].fsm.Next()
-	return x < y
+// wanting is a hold that wants attention then.
+type wanting struct {
+	at clock.Instant
+	h  *hold
 }
+
+// byNext is a heap of holds, the one that wants attention first on top.
+type byNext []wanting
+
+func (b byNext) Len() int           { return len(b) }
+func (b byNext) Less(i, j int) bool { return b[i].at < b[j].at }
 func (b byNext) Swap(i, j int) {
 	b[i], b[j] = b[j], b[i]
-	b[i].at, b[j].at = i, j
+	b[i].h.at, b[j].h.at = i, j
 }
-func (b *byNext) Push(x any) {
-	h := x.(*hold)
+
+// add is heap.Push without the memory that takes.
+func (b *byNext) add(h *hold) {
+	at, _ := h.fsm.Next()
 	h.at = len(*b)
-	*b = append(*b, h)
+	*b = append(*b, wanting{at, h})
+	heap.Fix(b, h.at)
 }
+
+// Push is not used, see add.
+func (b *byNext) Push(any) { panic("leasehold: holds are added by add") }
+
+// Pop drops the last; nobody needs it.
 func (b *byNext) Pop() any {
 	old := *b
-	h := old[len(old)-1]
-	old[len(old)-1] = nil
-	*b, h.at = old[:len(old)-1], -1
-	return h
+	last := len(old) - 1
+	old[last].h.at = -1
+	old[last] = wanting{}
+	*b = old[:last]
+	return nil
 }

@@ -16,12 +16,13 @@ import (
 // Lease is one grant of a lock. It is safe for concurrent use. It is never
 // used again: locking again gives a new one.
 type Lease struct {
-	h    *hold
-	base context.Context // what Context derives from
+	h     *hold
+	base  context.Context // what Context derives from,
+	bound bool            // and ends with
 
 	// Guarded by the keeper's mutex, like everything about the hold.
-	done   chan struct{}
-	err    error // nil while held, then why not; sticky
+	done   chan struct{} // made when somebody asks for it
+	err    error         // nil while held, then why not; sticky
 	ctx    context.Context
 	cancel context.CancelCauseFunc
 
@@ -46,8 +47,10 @@ type hold struct {
 	// Guarded by the keeper's mutex.
 	fsm     leasefsm.Lease
 	leases  []*Lease
-	lastErr error // of the last renewal
-	at      int   // index in the keeper's heap, -1 when not there
+	first   Lease     // most holds have no other
+	only    [1]*Lease // room for it
+	lastErr error     // of the last renewal
+	at      int       // index in the keeper's heap, -1 when not there
 }
 
 // leaseKey finds in a context the lease it carries, for re-entry.
@@ -79,7 +82,18 @@ func (l *Lease) Deadline() time.Time {
 }
 
 // Done is closed when the lease is over: lost or released.
-func (l *Lease) Done() <-chan struct{} { return l.done }
+func (l *Lease) Done() <-chan struct{} {
+	k := &l.h.c.keep
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if l.done == nil {
+		l.done = make(chan struct{})
+		if l.err != nil {
+			close(l.done)
+		}
+	}
+	return l.done
+}
 
 // Err is nil while the lease can be trusted. Afterwards it is a *LostError or
 // ErrReleased, and stays so. It reads the clock: it says lost as soon as the
@@ -89,7 +103,7 @@ func (l *Lease) Err() error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if errLooks {
-		k.step(l.h, leasefsm.Tick, 0)
+		k.step(l.h, leasefsm.Tick, 0, k.now())
 	}
 	return l.err
 }
@@ -102,7 +116,11 @@ func (l *Lease) Context() context.Context {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if l.ctx == nil {
-		base := context.WithValue(l.base, leaseKey{l.h.c, l.h.req.Name}, l)
+		base := l.base
+		if !l.bound {
+			base = context.WithoutCancel(base)
+		}
+		base = context.WithValue(base, leaseKey{l.h.c, l.h.req.Name}, l)
 		l.ctx, l.cancel = context.WithCancelCause(base)
 		if l.err != nil {
 			l.cancel(l.err)
@@ -174,7 +192,7 @@ func (h *hold) waitLeast(ctx context.Context, l *Lease) error {
 	defer t.Stop()
 	select {
 	case <-t.C:
-	case <-l.done:
+	case <-l.Done():
 	case <-ctx.Done():
 		return errors.Join(errors.New("not released before its least hold: it ends by its TTL"), ctx.Err())
 	}

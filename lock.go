@@ -4,6 +4,7 @@ import (
 	"context"
 	"log/slog"
 	"os"
+	"sync/atomic"
 	"time"
 
 	"github.com/leasehold-dev/leasehold/internal/clock"
@@ -22,6 +23,27 @@ type Client struct {
 	host  string
 	pid   int
 	keep  keeper
+
+	described atomic.Pointer[description]
+}
+
+// description is what a client last said of itself. It is the same for all
+// attempts within a second.
+type description struct {
+	purpose string
+	since   int64
+	text    string
+}
+
+// describe says who asks for a lock, and what for.
+func (c *Client) describe(purpose string) string {
+	now := time.Now()
+	if d := c.described.Load(); d != nil && d.since == now.Unix() && d.purpose == purpose {
+		return d.text
+	}
+	text := store.Holder{Host: c.host, PID: c.pid, Purpose: purpose, Since: now}.Encode()
+	c.described.Store(&description{purpose: purpose, since: now.Unix(), text: text})
+	return text
 }
 
 // New returns a Client of s. A nil o means the defaults.
@@ -71,21 +93,21 @@ func (l *Lock) With(o LockOptions) *Lock {
 // lock of the same Client with it re-enters at once, without asking the store.
 // The lock stays held until every lease so obtained is released.
 func (l *Lock) Acquire(ctx context.Context) (*Lease, error) {
-	return l.wait(ctx, context.WithoutCancel(ctx), l.o.Tries)
+	return l.wait(ctx, l.o.Tries, false)
 }
 
 // Try makes one attempt and does not wait for the lock to become free: it
 // blocks for the store's answer only. Otherwise it is like Acquire.
 func (l *Lock) Try(ctx context.Context) (*Lease, error) {
-	return l.wait(ctx, context.WithoutCancel(ctx), 1)
+	return l.wait(ctx, 1, false)
 }
 
 // attempt asks the store once.
-func (l *Lock) attempt(ctx, base context.Context, life leasefsm.Config) (*Lease, error) {
+func (l *Lock) attempt(ctx context.Context, life leasefsm.Config, bound bool) (*Lease, error) {
 	req := store.Request{Name: l.name, Owner: l.o.Owner, TTL: life.TTL, Require: l.o.Require}
 	if req.Owner == "" {
 		req.Owner = store.NewOwner()
-		req.Meta = store.Holder{Host: l.c.host, PID: l.c.pid, Purpose: l.o.Purpose, Since: time.Now()}.Encode()
+		req.Meta = l.c.describe(l.o.Purpose)
 	}
 	fsm := leasefsm.New(life)
 	start := l.c.clock.Now() // before the first byte leaves: validity counts from here
@@ -100,5 +122,5 @@ func (l *Lock) attempt(ctx, base context.Context, life leasefsm.Config) (*Lease,
 		err := h.giveBack(ctx)
 		return nil, &LostError{Name: l.name, Reason: "the grant took " + store.Round(now.Sub(start)).String() + " to arrive, and its validity was over", Err: err}
 	}
-	return l.c.keep.start(h, base), nil
+	return l.c.keep.start(h, ctx, bound), nil
 }

@@ -36,7 +36,8 @@ type LockOptions struct {
 	// wait (the context does). It must leave some validity: more than 1 % of
 	// itself + 2 ms.
 	TTL time.Duration
-	// RenewEvery is the time between renewals. Default TTL/3.
+	// RenewEvery is the time between renewals, which may be sent a little early
+	// (3 %) so that many go together. Default TTL/3.
 	RenewEvery time.Duration
 	// NoRenew switches renewal off: the lease ends after its TTL, unless
 	// Extend is called.

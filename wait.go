@@ -12,8 +12,8 @@ import (
 
 // wait asks for the lock until it is granted, tries are used up, ctx ends, or
 // the answer is one that waiting can not change. It is the one place that
-// waits.
-func (l *Lock) wait(ctx, base context.Context, tries int) (*Lease, error) {
+// waits. With bound, what is derived from the lease's context ends with ctx.
+func (l *Lock) wait(ctx context.Context, tries int, bound bool) (*Lease, error) {
 	if err := store.CheckName(l.name); err != nil {
 		return nil, err
 	}
@@ -22,7 +22,7 @@ func (l *Lock) wait(ctx, base context.Context, tries int) (*Lease, error) {
 		return nil, err
 	}
 	if outer, ok := ctx.Value(leaseKey{l.c, l.name}).(*Lease); ok {
-		return outer.reenter(base)
+		return outer.reenter(ctx, bound)
 	}
 	if l.o.Require > store.Efficiency && l.o.Require > l.c.store.Caps().Class {
 		caps := l.c.store.Caps()
@@ -41,7 +41,7 @@ func (l *Lock) wait(ctx, base context.Context, tries int) (*Lease, error) {
 		if ctx.Err() != nil {
 			return nil, gaveUp(ctx, last)
 		}
-		lease, err := l.attempt(ctx, base, life)
+		lease, err := l.attempt(ctx, life, bound)
 		if err == nil {
 			return lease, nil
 		}

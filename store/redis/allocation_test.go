@@ -12,7 +12,8 @@ import (
 
 // A lock taken and given back on five nodes takes next to no memory, in the
 // store and in all of it. All goroutines are counted. The race detector throws
-// away some of what could be used again.
+// away some of what could be used again, and so does a node that lags behind:
+// what it has not answered yet is in use. The least of some rounds counts.
 func TestAllocations(t *testing.T) {
 	s := open(t, addrs(redistest.StartN(t, 5)), nil)
 	ctx := context.Background()
@@ -30,7 +31,7 @@ func TestAllocations(t *testing.T) {
 			}
 			return s.Release(ctx, r)
 		}},
-		{"client", 16, func() error {
+		{"client", 10, func() error {
 			l, err := c.Mutex("stock").Try(ctx)
 			if err != nil {
 				return err
@@ -42,14 +43,17 @@ func TestAllocations(t *testing.T) {
 		if raceDetector {
 			most *= 8
 		}
-		// On a busy machine answers come late, and find the memory in use.
 		n := math.Inf(1)
-		for try := 0; try < 5 && n > most; try++ {
-			n = min(n, testing.AllocsPerRun(500, func() {
+		for try := 0; try < 20 && n > most; try++ {
+			n = min(n, testing.AllocsPerRun(200, func() {
 				if err := of.lock(); err != nil {
 					t.Fatal(err)
 				}
 			}))
+			// This hears every node, after all that was sent before.
+			if _, err := s.Inspect(ctx, "stock"); err != nil {
+				t.Fatal(err)
+			}
 		}
 		if t.Logf("%s: %v allocations", of.name, n); n > most {
 			t.Errorf("%s: %v allocations to lock and unlock, want at most %v", of.name, n, most)
