@@ -19,7 +19,7 @@ func restarts(r *report, e redis.Examination) {
 			}
 		case n.Mark.Err != nil:
 		case shut(n):
-			r.add(bearable(e), Quarantined, n.Node, "The server is in quarantine, because %s: it takes no part for %s more.", n.Mark.Why, span(n.Mark.OpensIn))
+			r.add(bearable(e), Quarantined, n.Node, "The server, which was started %s ago, is in quarantine, because %s: it takes no part for %s more.", span(s.Uptime), n.Mark.Why, span(n.Mark.OpensIn))
 		case !n.Mark.Found || n.Mark.RunID != s.RunID && n.Mark.RunID != "-" && !keepsAll(s):
 			r.add(Info, RestartUnseen, n.Node, "Nobody has locked here since the server was started or emptied (it was started %s ago). The first who does keeps it out for up to %s, in case it has forgotten leases.", span(s.Uptime), span(e.Quarantine))
 		}

@@ -29,7 +29,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 const secret = "s3cr3t-word"
 
 // patient is for servers that are only slow because this machine is busy.
-const patient = "&node_timeout=5s&max_ttl=60s"
+const patient = "connect_timeout=10s&node_timeout=5s&max_ttl=60s"
 
 // real is what makes findings on servers that run.
 type real struct {
@@ -69,7 +69,7 @@ func user(rights string, args ...string) func(t *testing.T) string {
 // three starts three servers that have been declared sound.
 func three(t *testing.T, args ...string) ([]*redistest.Server, string) {
 	servers := redistest.StartN(t, 3, args...)
-	return servers, servers[0].Addr() + "," + servers[1].Addr() + "," + servers[2].Addr() + "?connect_timeout=2s" + patient
+	return servers, servers[0].Addr() + "," + servers[1].Addr() + "," + servers[2].Addr() + "?" + patient
 }
 
 const locker = "+evalsha +eval +get +set +del +exists +pttl +pexpire +time +info "
@@ -95,7 +95,7 @@ var reals = []real{
 		if err := servers[1].Freeze(); err != nil {
 			t.Fatal(err)
 		}
-		return url
+		return strings.Replace(url, "connect_timeout=10s", "connect_timeout=3s", 1)
 	}, want: "warning:node-silent", not: "no-quorum"},
 	{name: "no password", prepare: one("--requirepass", secret), want: "error:login-refused"},
 	{name: "a wrong password", prepare: func(t *testing.T) string {
@@ -122,7 +122,7 @@ var reals = []real{
 		return servers[0].Addr() + "," + servers[1].Addr() + "?" + patient
 	}, want: "warning:even-nodes"},
 	{name: "master and replica", prepare: func(t *testing.T) string {
-		master := redistest.Start(t)
+		master := redistest.Start(t, "--repl-diskless-sync-delay", "0")
 		host, port, _ := strings.Cut(master.Addr(), ":")
 		replica := redistest.Start(t, "--replicaof", host+" "+port)
 		until(t, "the replica follows", func() bool {
@@ -180,12 +180,12 @@ var reals = []real{
 	{name: "far away", prepare: func(t *testing.T) string {
 		p := faultproxy.New(t, redistest.Start(t).Addr())
 		p.Delay(20 * time.Millisecond)
-		return p.Addr() + "?node_timeout=30ms"
+		return p.Addr() + "?connect_timeout=10s&node_timeout=30ms"
 	}, want: "error:round-trip-over-timeout"},
 	{name: "rather far away", prepare: func(t *testing.T) string {
 		p := faultproxy.New(t, redistest.Start(t).Addr())
 		p.Delay(100 * time.Millisecond)
-		return p.Addr() + "?node_timeout=390ms"
+		return p.Addr() + "?connect_timeout=10s&node_timeout=390ms"
 	}, want: "warning:round-trip-near-timeout"},
 	{name: "in quarantine", prepare: func(t *testing.T) string {
 		servers, url := three(t)
@@ -196,7 +196,10 @@ var reals = []real{
 		if err != nil {
 			t.Fatal(err)
 		}
-		s.Close()
+		defer s.Close()
+		until(t, "both are marked", func() bool {
+			return servers[0].Text(t, "EXISTS", redistest.Mark)+servers[1].Text(t, "EXISTS", redistest.Mark) == "11"
+		})
 		return url
 	}, want: "error:no-quorum error:quarantined"},
 	{name: "restarted, and nobody was there", prepare: func(t *testing.T) string {
@@ -238,6 +241,7 @@ func TestRealServers(t *testing.T) {
 	t.Run("all", func(t *testing.T) {
 		for _, c := range reals {
 			t.Run(c.name, func(t *testing.T) {
+				t.Parallel()
 				url := "redis://" + c.prepare(t)
 				if c.scope.TTL == 0 {
 					c.scope.TTL = 30 * time.Second

@@ -99,7 +99,7 @@ func parseMark(v value, now time.Time) Mark {
 	}
 	parts := strings.Split(string(v.text), " ")
 	opens, err := strconv.ParseInt(parts[0], 10, 64)
-	if err != nil || len(parts) != 3 {
+	if err != nil || len(parts) < 3 {
 		return Mark{Err: notUnderstood(v)}
 	}
 	return Mark{Found: true, RunID: parts[1], Why: reasonOf(parts[2]), OpensIn: time.UnixMicro(opens).Sub(now)}

@@ -110,6 +110,7 @@ func TestParseMark(t *testing.T) {
 	}{
 		{value{kind: '$', null: true}, Mark{}},
 		{text("7000000 ab restarted"), Mark{Found: true, RunID: "ab", Why: "it was restarted, and may have forgotten leases", OpensIn: 2 * time.Second}},
+		{text("0 ab declared d061ae3a340a a:1,b:1,c:1"), Mark{Found: true, RunID: "ab", Why: `it may have forgotten leases ("declared")`, OpensIn: -5 * time.Second}},
 		{text("0 ab declared"), Mark{Found: true, RunID: "ab", Why: `it may have forgotten leases ("declared")`, OpensIn: -5 * time.Second}},
 	} {
 		if got := parseMark(c.v, now); got != c.want {

@@ -192,6 +192,10 @@ func TestTLS(t *testing.T) {
 	}
 	defer s.Close()
 	acquire(t, s, request("a"))
+	e, err := redis.Examine(t.Context(), []string{address + "?" + q.Encode()}, nil, redis.Scope{TTL: time.Second})
+	if err != nil || e.Nodes[0].Outcome != store.Granted || len(e.Nodes[0].Lacking)+len(e.Nodes[0].Failing) > 0 {
+		t.Errorf("examined over TLS: %+v, %v", e, err)
+	}
 	if _, err := redis.Open(t.Context(), []string{address}, nil); err == nil || !strings.Contains(err.Error(), "certificate") {
 		t.Errorf("without the CA: %v, want a refusal of the certificate", err)
 	}
