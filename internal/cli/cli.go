@@ -94,7 +94,7 @@ those of run.`,
 	p.where.add(f)
 	f.BoolVarP(&p.voice.quiet, "quiet", "q", false, "print errors only")
 	f.BoolVarP(&p.voice.verbose, "verbose", "v", false, "print what goes on inside, too")
-	root.AddCommand(p.runCommand(), p.lsCommand(), p.showCommand(), p.bootstrapCommand(), p.doctorCommand(), p.aclCommand(), p.labCommand(), p.benchCommand(), p.versionCommand())
+	root.AddCommand(p.runCommand(), p.lsCommand(), p.showCommand(), p.bootstrapCommand(), p.replaceCommand(), p.doctorCommand(), p.aclCommand(), p.labCommand(), p.benchCommand(), p.versionCommand())
 	strict(root)
 	return root
 }

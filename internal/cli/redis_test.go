@@ -139,3 +139,29 @@ func TestRedisBootstrap(t *testing.T) {
 	s = newSite(t)
 	s.run(125, "bootstrap")
 }
+
+// A list of servers is replaced by another, step by step as the help says.
+func TestRedisReplace(t *testing.T) {
+	servers := redistest.StartN(t, 4)
+	before, after := addresses(servers[:3]), addresses([]*redistest.Server{servers[0], servers[1], servers[3]})
+	const settings = "?max_ttl=2s"
+	site := func(url string) *site { return newSite(t, storeVar+"=redis://"+url) }
+	old, both, next := site(before+settings), site(before+settings+"&next="+after), site(after+settings)
+	run := []string{"run", "x", "--ttl", "2s", "--try", "--", "true"}
+	old.run(0, run...)
+	both.run(0, run...)
+	if p := next.run(125, run...); !strings.Contains(p.err.String(), "another list of nodes") {
+		t.Errorf("before: %s", p.err.String())
+	}
+	if p := both.run(0, "replace"); strings.Count(p.err.String(), "\n") != 3 || !strings.Contains(p.err.String(), "waiting 5s") {
+		t.Errorf("%s", p.err.String())
+	}
+	next.run(0, run...)
+	both.run(0, run...)
+	if p := old.run(125, run...); !strings.Contains(p.err.String(), "another list of nodes") {
+		t.Errorf("after: %s", p.err.String())
+	}
+	if p := next.run(125, "replace"); !strings.Contains(p.err.String(), "next=") {
+		t.Errorf("with one list: %s", p.err.String())
+	}
+}

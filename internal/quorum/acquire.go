@@ -119,11 +119,11 @@ func (a *Attempt) decide(now clock.Instant, out []Send) []Send {
 			hoped = hoped.with(i)
 		}
 	}
-	if !a.enough(held|hoped) || now >= a.until || a.cancelled {
+	if !a.Enough(held|hoped) || now >= a.until || a.cancelled {
 		a.verdict = Lost
 		return out
 	}
-	if !a.enough(held) {
+	if !a.Enough(held) {
 		return out
 	}
 	token := a.highest(held)
@@ -132,7 +132,7 @@ func (a *Attempt) decide(now clock.Instant, out []Send) []Send {
 			confirmed = confirmed.with(i)
 		}
 	}
-	if a.enough(confirmed) || !confirmToken {
+	if a.Enough(confirmed) || !confirmToken {
 		a.verdict, a.token = Won, token
 		return out
 	}
@@ -152,19 +152,17 @@ func (a *Attempt) decide(now clock.Instant, out []Send) []Send {
 // answers, so that no node is asked to confirm needlessly. Where a node outside
 // it stands is of no concern. Of two sets it is the larger one of both.
 func (a *Attempt) highest(held Set) (token uint64) {
-	for _, set := range a.sets() {
+	for _, set := range a.Lists() {
 		var answers [MaxNodes]uint64
 		n := 0
 		for i := range a.Nodes {
-			if (held & set).has(i) {
+			if (held & set).Has(i) {
 				answers[n] = a.nodes[i].at
 				n++
 			}
 		}
-		if set != 0 {
-			slices.Sort(answers[:n])
-			token = max(token, answers[Majority(set.size())-1])
-		}
+		slices.Sort(answers[:n])
+		token = max(token, answers[Majority(set.Size())-1])
 	}
 	return token
 }

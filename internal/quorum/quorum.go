@@ -36,9 +36,11 @@ type Set uint16
 
 func (s Set) with(node int) Set { return s | 1<<node }
 
-func (s Set) has(node int) bool { return s&(1<<node) != 0 }
+// Has says whether node is in the set.
+func (s Set) Has(node int) bool { return s&(1<<node) != 0 }
 
-func (s Set) size() int { return bits.OnesCount16(uint16(s)) }
+// Size is how many nodes are.
+func (s Set) Size() int { return bits.OnesCount16(uint16(s)) }
 
 // SetOf these nodes.
 func SetOf(nodes ...int) (s Set) {
@@ -51,20 +53,23 @@ func SetOf(nodes ...int) (s Set) {
 // all nodes there are.
 func (c *Config) all() Set { return 1<<c.Nodes - 1 }
 
-// sets are those of which majorities are needed; the second may be empty.
-func (c *Config) sets() [2]Set {
-	if c.Sets[0] == 0 {
-		return [2]Set{c.all()}
+// Lists are the sets of which majorities are needed, one or two.
+func (c *Config) Lists() []Set {
+	switch {
+	case c.Sets[0] == 0:
+		return []Set{c.all()}
+	case c.Sets[1] == 0:
+		return []Set{c.Sets[0]}
 	}
-	return c.Sets
+	return []Set{c.Sets[0], c.Sets[1]}
 }
 
-// enough says whether s has a majority of every set: then it shares a node with
+// Enough says whether s has a majority of every set: then it shares a node with
 // everything else that is enough, for this client or for one that asks only one
 // of the sets.
-func (c *Config) enough(s Set) bool {
-	for _, set := range c.sets() {
-		if set != 0 && (s&set).size() < Majority(set.size()) {
+func (c *Config) Enough(s Set) bool {
+	for _, set := range c.Lists() {
+		if (s & set).Size() < Majority(set.Size()) {
 			return false
 		}
 	}

@@ -60,7 +60,7 @@ func (v *Vote) Step(e Event, now clock.Instant, out []Send) []Send {
 // give sends the lease to the nodes that are without it.
 func (v *Vote) give(out []Send) []Send {
 	for i := range v.Nodes {
-		if v.bare.has(i) {
+		if v.bare.Has(i) {
 			out = append(out, Send{Node: i, Op: Heal})
 		}
 	}
@@ -75,9 +75,9 @@ func (v *Vote) decide() {
 	}
 	releasing := v.op == Release
 	switch {
-	case v.enough(yes), releasing && v.enough(yes|no) && (v.Gone() || hoped == 0):
+	case v.Enough(yes), releasing && v.Enough(yes|no) && (v.Gone() || hoped == 0):
 		v.verdict = Won
-	case !v.enough(yes|hoped) && (!releasing || !v.enough(yes|no|hoped)):
+	case !v.Enough(yes|hoped) && (!releasing || !v.Enough(yes|no|hoped)):
 		v.verdict = Lost
 	}
 }
@@ -97,7 +97,7 @@ func (v *Vote) Verdict() Verdict { return v.verdict }
 
 // Gone says whether the lease is certainly not ours any more: so many nodes do
 // not have it that a majority can not.
-func (v *Vote) Gone() bool { return !v.enough(v.all() &^ v.in(Refused)) }
+func (v *Vote) Gone() bool { return !v.Enough(v.all() &^ v.in(Refused)) }
 
 // Late says whether node's answer had not come within the node timeout.
 func (v *Vote) Late(node int) bool { return v.late && v.nodes[node] == Asked }

@@ -49,6 +49,10 @@ func examine(ctx context.Context, urls []string, o *Options, scope Scope, wall f
 	if err != nil {
 		return Examination{}, err
 	}
+	addrs, lists, err := newLists(addrs, opts.Next)
+	if err != nil {
+		return Examination{}, err
+	}
 	if opts, err = opts.settle(); err != nil {
 		return Examination{}, err
 	}
@@ -63,7 +67,7 @@ func examine(ctx context.Context, urls []string, o *Options, scope Scope, wall f
 		TTL: scope.TTL, MaxTTL: opts.MaxTTL, NodeTimeout: opts.nodeTimeout(scope.TTL),
 		Quarantine: opts.quarantine(), FsyncAlways: opts.FsyncAlways,
 	}
-	s := &Store{o: opts, wall: wall, nodes: make([]*node, len(addrs))} // never opened
+	s := &Store{o: opts, lists: lists, wall: wall, nodes: make([]*node, len(addrs))} // never opened
 	s.guarded.Store(len(addrs) > 1)
 	for i, a := range addrs {
 		s.nodes[i] = &node{s: s, index: i, addr: a, log: opts.Logger}

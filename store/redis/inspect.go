@@ -85,7 +85,6 @@ func (s *Store) Inspect(ctx context.Context, name string) (store.State, error) {
 	if err := cmp.Or(s.usable(ctx), store.CheckName(name)); err != nil {
 		return state, err
 	}
-	need := quorum.Majority(len(s.nodes))
 	nodes := make([]store.NodeOutcome, len(s.nodes))
 	tokens := make([]fence.Token, len(s.nodes))
 	for i, n := range s.nodes {
@@ -99,24 +98,30 @@ func (s *Store) Inspect(ctx context.Context, name string) (store.State, error) {
 	if err != nil {
 		return state, err
 	}
-	answered := 0
-	for _, n := range nodes {
+	var answered quorum.Set
+	for i, n := range nodes {
 		if n.Outcome == store.Taken || n.Outcome == store.Absent || n.Outcome == store.Quarantined {
-			answered++
+			answered |= quorum.SetOf(i)
 		}
 	}
-	if answered < need {
-		return state, &store.QuorumError{Op: "inspect", Name: name, Need: need, Nodes: nodes}
+	cfg := quorum.Config{Nodes: len(nodes), Sets: s.lists.sets}
+	if !cfg.Enough(answered) {
+		return state, &store.QuorumError{Op: "inspect", Name: name, Need: quorum.Majority(len(nodes)), Nodes: nodes}
 	}
 	if len(nodes) > 1 {
 		state.Nodes = nodes
 	}
-	for _, n := range nodes {
-		if owned := ownedBy(n.Holder, nodes); n.Outcome == store.Taken && len(owned) >= need {
-			state.Held, state.Holder = true, n.Holder
-			state.Token = agreed(owned, tokens, need)
-			state.ExpiresIn = heldFor(owned, nodes, need)
-			break
+	// While one list replaces another, a majority of either will do: its client
+	// may know no other.
+	for _, set := range cfg.Lists() {
+		need := quorum.Majority(set.Size())
+		for _, n := range nodes {
+			if owned := ownedBy(n.Holder, set, nodes); n.Outcome == store.Taken && len(owned) >= need {
+				state.Held, state.Holder = true, n.Holder
+				state.Token = agreed(owned, tokens, need)
+				state.ExpiresIn = heldFor(owned, nodes, need)
+				return state, nil
+			}
 		}
 	}
 	return state, nil
@@ -150,10 +155,10 @@ func (a reply) look() (store.NodeOutcome, fence.Token) {
 	return store.NodeOutcome{Outcome: store.Refused, Err: notUnderstood(a.value)}, 0
 }
 
-// ownedBy are the nodes that holder has.
-func ownedBy(holder store.Holder, nodes []store.NodeOutcome) (owned []int) {
+// ownedBy are the nodes of a set that holder has.
+func ownedBy(holder store.Holder, set quorum.Set, nodes []store.NodeOutcome) (owned []int) {
 	for i, n := range nodes {
-		if n.Outcome == store.Taken && n.Holder.Owner == holder.Owner {
+		if set.Has(i) && n.Outcome == store.Taken && n.Holder.Owner == holder.Owner {
 			owned = append(owned, i)
 		}
 	}

@@ -28,6 +28,11 @@ type Options struct {
 	// ConnectTimeout bounds connecting, the handshake and TLS included.
 	// Default DefaultConnectTimeout.
 	ConnectTimeout time.Duration
+	// Next are the nodes that are to replace those of the URLs: both lists
+	// decide then, each by its majority, until Replace has shut out clients that
+	// know only the first. Addresses as in a URL; user, password and database
+	// are those of the first node.
+	Next []string
 	// FsyncAlways asserts that the servers append every write to a file before
 	// they answer it (appendonly yes, appendfsync always), so that a restart
 	// forgets nothing and calls for no quarantine. It is only needed where the

@@ -72,7 +72,7 @@ func (n *node) arrival() *command {
 	b := appendWord(appendWord(c.begin(arriveScript), markKey), id.runID)
 	b = appendNumber(b, uint64(n.s.o.quarantine().Microseconds()))
 	b = appendNumber(b, uint64(up.Microseconds()))
-	c.bytes = appendWord(appendWord(b, remembers), why)
+	c.bytes = n.s.lists.append(appendWord(appendWord(b, remembers), why))
 	return c
 }
 
@@ -98,7 +98,7 @@ func (n *node) arrive(w *wire) error {
 		c = new(command)
 		b := appendWord(appendWord(c.begin(arriveScript), markKey), "-")
 		b = appendNumber(appendNumber(b, uint64(n.s.o.quarantine().Microseconds())), 0)
-		c.bytes = appendWord(appendWord(b, "1"), "restarted")
+		c.bytes = n.s.lists.append(appendWord(appendWord(b, "1"), "restarted"))
 	}
 	said, err := w.exchange([]*command{c})
 	if err != nil {

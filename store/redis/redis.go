@@ -32,6 +32,7 @@ type Store struct {
 
 	// Servers that may have forgotten leases abstain; see guard.
 	guarded, armed atomic.Bool
+	lists          lists
 	arming         sync.Mutex
 }
 
@@ -54,17 +55,26 @@ func Open(ctx context.Context, urls []string, o *Options) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
+	addrs, lists, err := newLists(addrs, opts.Next)
+	if err != nil {
+		return nil, err
+	}
 	if opts, err = opts.settle(); err != nil {
 		return nil, err
 	}
-	s := &Store{o: opts, wall: time.Now, servers: registry{ids: map[int]identity{}}}
-	s.keeper = majority.Keeper{Encode: s.encode, NodeTimeout: opts.nodeTimeout, Clock: opts.Clock, Logger: opts.Logger}
+	s := &Store{o: opts, lists: lists, wall: time.Now, servers: registry{ids: map[int]identity{}}}
+	s.keeper = majority.Keeper{Sets: lists.sets, Encode: s.encode, NodeTimeout: opts.nodeTimeout, Clock: opts.Clock, Logger: opts.Logger}
 	if len(addrs) > 1 {
 		s.keeper.Clocks = majority.NewClocks(len(addrs), opts.quarantine(), opts.Logger)
 	}
 	s.guarded.Store(len(addrs) > 1)
 	s.armed.Store(len(addrs) > 1)
-	if n := len(addrs); n%2 == 0 {
+	cfg := quorum.Config{Nodes: len(addrs), Sets: lists.sets}
+	for _, list := range cfg.Lists() {
+		n := list.Size()
+		if n%2 != 0 {
+			continue
+		}
 		opts.Logger.Warn("an even number of nodes survives no more failures than one node less", "nodes", n, "failures", n-quorum.Majority(n))
 	}
 	if host := sharedHost(addrs); host != "" {

@@ -63,6 +63,10 @@ func (r reply) answer(draws bool) majority.Answer {
 				a.Clock = clockOf(rest)
 				return a
 			}
+		case 4:
+			if len(said) >= 2 {
+				return majority.Answer{Kind: quorum.Unsent, Said: otherList(said[1]), At: r.at}
+			}
 		case 3:
 			if len(said) >= 3 {
 				return majority.Answer{Kind: quorum.Unsent, Said: shutFor(said[1], said[2], store.NodeOutcome{Outcome: store.Quarantined}), At: r.at}

@@ -51,18 +51,22 @@ var (
 	inspectLua string
 	//go:embed scripts/arrive.lua
 	arriveLua string
+	//go:embed scripts/relist.lua
+	relistLua string
 
 	acquireScript = newScript(acquireLua, 3, 5, true)
-	guardedScript = newScript(acquireLua, 4, 6, true) // the same, with the mark
+	guardedScript = newScript(acquireLua, 4, 7, true) // the same, with the mark
 	confirmScript = newScript(confirmLua, 2, 3, true)
 	extendScript  = newScript(extendLua, 2, 3, false)
+	prolongScript = newScript(extendLua, 3, 4, false) // the same, with the mark
 	releaseScript = newScript(releaseLua, 2, 3, false)
-	healScript    = newScript(healLua, 3, 3, false)
+	healScript    = newScript(healLua, 3, 4, false)
 	inspectScript = newScript(inspectLua, 2, 0, false)
 	regardScript  = newScript(inspectLua, 3, 0, false) // the same, with the mark
-	arriveScript  = newScript(arriveLua, 1, 5, false)
+	arriveScript  = newScript(arriveLua, 1, 7, false)
+	relistScript  = newScript(relistLua, 1, 3, false)
 
-	allScripts = []*script{acquireScript, confirmScript, extendScript, releaseScript, healScript, inspectScript, arriveScript}
+	allScripts = []*script{acquireScript, confirmScript, extendScript, releaseScript, healScript, inspectScript, arriveScript, relistScript}
 )
 
 const (
@@ -122,6 +126,7 @@ func (s *Store) encode(q majority.Question, old any) any {
 		b = appendMillis(b, counterLife)
 		if guarded {
 			b = appendNumber(b, uint64(s.o.quarantine().Microseconds()))
+			b = appendWord(b, s.lists.print)
 		}
 		c.bytes = b
 	case quorum.Confirm:
@@ -129,13 +134,25 @@ func (s *Store) encode(q majority.Question, old any) any {
 		b = appendNumber(appendValue(b, r), q.Token)
 		c.bytes = appendMillis(b, counterLife)
 	case quorum.Extend:
-		b := appendCounterKey(appendWord(c.begin(extendScript), r.Name), r.Name)
+		script, guarded := extendScript, s.guards(r)
+		if guarded {
+			script = prolongScript
+		}
+		b := appendCounterKey(appendWord(c.begin(script), r.Name), r.Name)
+		if guarded {
+			b = appendWord(b, markKey)
+		}
 		b = appendMillis(appendValue(b, r), r.TTL)
-		c.bytes = appendMillis(b, counterLife)
+		b = appendMillis(b, counterLife)
+		if guarded {
+			b = appendWord(b, s.lists.print)
+		}
+		c.bytes = b
 	case quorum.Heal:
 		b := appendTombKey(appendWord(c.begin(healScript), r.Name), r)
 		b = appendMillis(appendValue(appendWord(b, markKey), r), r.TTL)
-		c.bytes = appendNumber(b, uint64(s.o.quarantine().Microseconds()))
+		b = appendNumber(b, uint64(s.o.quarantine().Microseconds()))
+		c.bytes = appendWord(b, s.lists.print)
 	default: // quorum.Release
 		life, always := time.Duration(0), "0"
 		if q.Tomb {

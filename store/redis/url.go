@@ -172,8 +172,14 @@ func applySettings(settings url.Values, o Options) (Options, error) {
 				return o, fmt.Errorf("redis: setting fsync=%q: the only value is always, for servers that append every write before they answer it", v[0])
 			}
 			o.FsyncAlways = true
+		} else if k == "next" {
+			next := strings.Split(v[0], ",")
+			if o.Next != nil && !slices.Equal(o.Next, next) {
+				return o, fmt.Errorf("redis: next is %s in the URL and %s in the options", v[0], strings.Join(o.Next, ","))
+			}
+			o.Next = next
 		} else {
-			return o, fmt.Errorf("redis: unknown setting %q in the URL: there are connect_timeout, fsync, max_ttl, node_timeout, tls_ca, tls_cert, tls_key and tls_server_name", k)
+			return o, fmt.Errorf("redis: unknown setting %q in the URL: there are connect_timeout, fsync, max_ttl, next, node_timeout, tls_ca, tls_cert, tls_key and tls_server_name", k)
 		}
 	}
 	tlsConfig, err := readTLS(*files["tls_ca"], *files["tls_cert"], *files["tls_key"], *files["tls_server_name"], o.TLS)

@@ -1,17 +1,18 @@
 -- A client has a new connection to this server, which may have forgotten leases
 -- since anybody was here last: then it grants nothing until those have ended.
--- KEYS: the mark, which says when it grants again (us), the run id, and why
+-- KEYS: the mark, which says when it grants again (us), the run id, why, and of
+--       which list of nodes the server is one: its fingerprint, and all of it
 -- ARGV: the server's run id, quarantine (us), how long ago it began to run at
 --       least (us), '1' if it remembers what it was told whatever happens, why
---       it may have forgotten
+--       it may have forgotten, the client's list in the same way
 -- Returns {how long it still grants nothing (us), why}.
 if #KEYS == 0 then return 0 end -- called to be learned, see learn
 local time = redis.call('TIME')
 local now = time[1] * 1000000 + time[2]
-local opens, run, why
 local mark = redis.call('GET', KEYS[1])
-if mark then
-  opens, run, why = string.match(mark, '^(%d+) (%S+) (%S+)$')
+local opens, run, why, print, list = string.match(mark or '', '^(%d+) (%S+) (%S+) ?(%S*) ?(%S*)$')
+if not print or print == '' or print == ARGV[6] then
+  print, list = ARGV[6], ARGV[7]
 end
 if run ~= ARGV[1] then
   if not opens then -- nothing is known: it may have been emptied just now
@@ -23,6 +24,9 @@ if run ~= ARGV[1] then
     end
   end
   opens = string.format('%.0f', opens)
-  redis.call('SET', KEYS[1], opens .. ' ' .. ARGV[1] .. ' ' .. why)
+end
+local now_is = table.concat({opens, ARGV[1], why, print, list}, ' ')
+if now_is ~= mark then
+  redis.call('SET', KEYS[1], now_is)
 end
 return {string.format('%.0f', math.max(0, opens - now)), why}

@@ -3,9 +3,10 @@
 -- Not in quarantine: an attempt that is still open may count a grant which the
 -- server has forgotten.
 -- KEYS: the lock, this owner's tombstone, the mark (see arrive)
--- ARGV: value, TTL (ms), quarantine (us)
+-- ARGV: value, TTL (ms), quarantine (us), fingerprint of the list of nodes
 -- Returns {1}, {0, value of the holder, its PTTL}, {2} for an owner that was
--- already released, or {3, how long the quarantine still lasts (us), why}.
+-- already released, {3, how long the quarantine still lasts (us), why}, or {4,
+-- the list that the server is one of}.
 if #KEYS == 0 then return 0 end -- called to be learned, see learn
 local held = redis.call('GET', KEYS[1])
 if held and held ~= ARGV[1] then
@@ -20,10 +21,14 @@ end
 local time = redis.call('TIME')
 local now = time[1] * 1000000 + time[2]
 local mark = redis.call('GET', KEYS[3])
-local opens, why = string.match(mark or '', '^(%d+) %S+ (%S+)$')
+local opens, why, print, list = string.match(mark or '', '^(%d+) %S+ (%S+) ?(%S*) ?(%S*)$')
 if not opens then -- somebody has emptied it while we were here
-  opens, why = now + ARGV[3], 'emptied'
-  redis.call('SET', KEYS[3], string.format('%.0f - emptied', opens))
+  opens, why, print = now + ARGV[3], 'emptied', ARGV[4]
+  redis.call('SET', KEYS[3], string.format('%.0f - emptied %s', opens, print))
+end
+local one, other = string.sub(ARGV[4], 1, 12), string.sub(ARGV[4], 14)
+if print ~= '' and print ~= ARGV[4] and print ~= one and print ~= other then
+  return {4, list}
 end
 if now < tonumber(opens) then
   return {3, string.format('%.0f', opens - now), why}

@@ -1,0 +1,103 @@
+package redis
+
+import (
+	"crypto/sha1"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/leasehold-dev/leasehold/internal/quorum"
+	"github.com/leasehold-dev/leasehold/store"
+)
+
+// Two clients exclude each other if their majorities share a node. Those of the
+// lists A,B,C and D,E,F share none, nor do A,C and B,D of A,B,C and A,B,D. So
+// every node keeps, in its mark, which list it is one of, and refuses clients
+// that have another.
+//
+// To replace a list, clients are given both, one after the other: they ask for a
+// majority of each, and so exclude clients with either. When all have them,
+// Replace tells the nodes to refuse clients that know the old list only, waits
+// until none of those can have a lease, and then has the nodes of the new list
+// serve clients that know just that.
+
+// lists are the nodes that decide.
+type lists struct {
+	next []string // replacing the others; empty: nothing is replaced
+	sets [2]quorum.Set
+	// text is the list as people read it: sorted, and while one list replaces
+	// another both, with > between them. print is its fingerprint, which takes
+	// less room in every request.
+	text, print string
+}
+
+// fingerprint is as long as the scripts take it to be.
+const fingerprint = 12
+
+// newLists adds the nodes of next to addrs.
+func newLists(addrs []address, next []string) ([]address, lists, error) {
+	var l lists
+	var now []string
+	for i, a := range addrs {
+		now = append(now, a.host)
+		l.sets[0] |= quorum.SetOf(i)
+	}
+	l.text, l.print = describe(now)
+	if len(next) == 0 {
+		l.sets[0] = 0
+		return addrs, l, nil
+	}
+	for _, host := range next {
+		host, err := hostPort(strings.TrimSpace(host))
+		if err != nil {
+			return nil, l, err
+		}
+		if slices.Contains(l.next, host) {
+			return nil, l, fmt.Errorf("redis: node %s is listed twice in next: list each server once", host)
+		}
+		l.next = append(l.next, host)
+		at := slices.IndexFunc(addrs, func(a address) bool { return a.host == host })
+		if at < 0 {
+			a := addrs[0]
+			a.host = host
+			at, addrs = len(addrs), append(slices.Clip(addrs), a)
+		}
+		l.sets[1] |= quorum.SetOf(at)
+	}
+	if len(addrs) > quorum.MaxNodes {
+		return nil, l, fmt.Errorf("redis: %d nodes in both lists are more than the %d that make sense", len(addrs), quorum.MaxNodes)
+	}
+	text, print := describe(l.next)
+	if print == l.print {
+		return nil, l, errors.New("redis: next lists the same nodes: there is nothing to replace")
+	}
+	l.text, l.print = l.text+">"+text, l.print+">"+print
+	return addrs, l, nil
+}
+
+// describe returns a list as text and its fingerprint.
+func describe(hosts []string) (text, print string) {
+	text = strings.Join(slices.Sorted(slices.Values(hosts)), ",")
+	sum := sha1.Sum([]byte(text))
+	return text, hex.EncodeToString(sum[:])[:fingerprint]
+}
+
+// append writes what the arrive script wants to know of the lists.
+func (l lists) append(b []byte) []byte { return appendWord(appendWord(b, l.print), l.text) }
+
+// otherList is the outcome of a node that is one of another list.
+func otherList(list value) store.NodeOutcome {
+	theirs := string(list.text)
+	if theirs == "" {
+		theirs = "others"
+	}
+	now, next, both := strings.Cut(theirs, ">")
+	if both {
+		theirs = now + ", which are being replaced by " + next
+	}
+	return store.NodeOutcome{Outcome: store.Refused, Err: fmt.Errorf("%w: it decides together with %s: give all clients one list, or both while one replaces the other", errOtherList, theirs)}
+}
+
+var errOtherList = errors.New("this client has another list of nodes")
