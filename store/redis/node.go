@@ -95,7 +95,7 @@ func (n *node) put(c call, more bool) error {
 		n.s.inFlight.Add(1)
 		n.waiting.push(c)
 	}
-	if !more {
+	if !more && n.waiting.n > 0 {
 		n.wake()
 	}
 	return err
