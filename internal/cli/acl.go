@@ -42,7 +42,7 @@ What the user is for, several separated by commas:
   ls         list and show locks; completion of names, too
   doctor     be told everything that "leasehold doctor" can find out. This has
              +config|get, which also shows passwords in a server's configuration
-  bootstrap  declare new servers to be new
+  bootstrap  declare new servers to be new, and replace them (replace)
 Of several servers, those that nobody has locked on since they were started can
 not be looked at by those who only look.
 

@@ -33,6 +33,8 @@ const (
 	RoundTripNear       Code = "round-trip-near-timeout"
 	ClocksDiffer        Code = "clocks-differ"
 	ClockHere           Code = "clock-here"
+	OtherList           Code = "other-list"
+	ListsReplaced       Code = "list-being-replaced"
 	Quarantined         Code = "quarantined"
 	RestartedRecently   Code = "restarted-recently"
 	RestartUnseen       Code = "restart-unseen"
@@ -98,6 +100,8 @@ var advice = map[Code]string{
 	RoundTripNear:       "Raise node_timeout in the URL, for all clients, or find out what slows the server down.",
 	ClocksDiffer:        "Let NTP run on all servers, slewing the clock and not stepping it.",
 	ClockHere:           "Let NTP run here and on the servers.",
+	OtherList:           "Give all clients the same list. To replace one list by another see \"leasehold replace --help\".",
+	ListsReplaced:       "When all clients have both lists, run \"leasehold replace\".",
 	Quarantined:         "Wait. If it is certain that nobody holds a lock, \"leasehold bootstrap\" ends it at once.",
 	RestartedRecently:   "Wait for the time said before trusting that nobody else holds a lock.",
 	RestartUnseen:       "Nothing has to be done. If it is certain that nobody holds a lock, \"leasehold bootstrap\" lets the node take part at once.",
@@ -136,11 +140,11 @@ var codes = []Code{
 	NoQuorum, NodeUnreachable, NodeSilent, LoginRefused, NodeLoading, SameServer, Replica, Sentinel, Cluster,
 	ServerTooOld, Eviction, MemoryFull, RightMissing, KeyForbidden, ScriptFails, TTLOverMaximum, RoundTripOver,
 	LockWithoutTTL, LockOfWrongType, RedissonLock,
-	FileOnNetwork, FileExposed, FileUnusable,
+	OtherList, FileOnNetwork, FileExposed, FileUnusable,
 	FsyncNotAlways, Quarantined, RestartedRecently, Replicated, SameHost, EvenNodes, MemoryLow, PersistenceFailing,
 	TTLTooShort, RoundTripNear, ClocksDiffer, ClockHere,
 	PersistenceNone, PersistenceSnapshot, PersistenceEverySec, PersistenceUnknown,
 	ForeignCounter, CounterWithoutTTL, TombstoneWithoutTTL, FileDiskLow,
-	RestartUnseen, ForeignLock, InfoForbidden, ConfigForbidden, KeysNotSeen, KeysPartlySeen,
+	ListsReplaced, RestartUnseen, ForeignLock, InfoForbidden, ConfigForbidden, KeysNotSeen, KeysPartlySeen,
 	FileShared, FileNotLogged, FileMissing, MemoryOnly,
 }

@@ -15,6 +15,7 @@ func Redis(e redis.Examination) []Finding {
 	rights(r, e)
 	times(r, e)
 	clocks(r, e)
+	lists(r, e)
 	restarts(r, e)
 	persistence(r, e)
 	keys(r, e)
@@ -36,7 +37,7 @@ func several(e redis.Examination) bool { return len(e.Nodes) > 1 }
 // votes says whether a node can take part in granting a lock now.
 func votes(e redis.Examination, n redis.Examined) bool {
 	s := n.Server
-	fit := !several(e) || !shut(n) && !evicts(s) && (n.ServerErr == nil || e.FsyncAlways)
+	fit := !several(e) || !shut(n) && n.Mark.Others == "" && !evicts(s) && (n.ServerErr == nil || e.FsyncAlways)
 	plain := s.Mode == "" || s.Mode == "standalone"
 	if !several(e) {
 		plain = plain || s.Mode == "cluster"
@@ -45,21 +46,28 @@ func votes(e redis.Examination, n redis.Examined) bool {
 		n.Trip <= e.NodeTimeout && len(n.Lacking) == 0 && len(n.Failing) == 0
 }
 
-// voters are how many nodes can.
-func voters(e redis.Examination) int {
-	count := 0
-	for _, n := range e.Nodes {
-		if votes(e, n) {
-			count++
+// lacking are the lists without a majority of nodes for which ok.
+func lacking(e redis.Examination, ok func(redis.Examined) bool) (lists [][]int) {
+	for _, list := range e.Lists {
+		count := 0
+		for _, i := range list {
+			if ok(e.Nodes[i]) {
+				count++
+			}
+		}
+		if count < majority(list) {
+			lists = append(lists, list)
 		}
 	}
-	return count
+	return lists
 }
+
+func majority(list []int) int { return len(list)/2 + 1 }
 
 // bearable is how bad it is that one node does not take part: less so while
 // there are enough others.
 func bearable(e redis.Examination) Severity {
-	if voters(e) >= e.Quorum {
+	if len(lacking(e, func(n redis.Examined) bool { return votes(e, n) })) == 0 {
 		return Warning
 	}
 	return Error

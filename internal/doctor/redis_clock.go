@@ -14,8 +14,7 @@ const apart = time.Second
 // they follow the clock of a node.
 func clocks(r *report, e redis.Examination) {
 	var first, last redis.Examined // the furthest behind and ahead
-	here := false                  // a majority agrees, and not with us
-	off := 0
+	off, all := 0, 0               // how many agree with each other and not with us
 	each(e, func(n redis.Examined) {
 		if first.Node == "" || n.Ahead < first.Ahead {
 			first = n
@@ -23,14 +22,13 @@ func clocks(r *report, e redis.Examination) {
 		if last.Node == "" || n.Ahead > last.Ahead {
 			last = n
 		}
-		if n.Ahead.Abs()-n.AheadError > apart {
+		if all++; n.Ahead.Abs()-n.AheadError > apart {
 			off++
 		}
-		here = off >= e.Quorum
 	})
 	if d := last.Ahead - first.Ahead; d-last.AheadError-first.AheadError > apart {
 		r.add(Warning, ClocksDiffer, "", "The clock of %s is ahead of that of %s by %s. Leases do not depend on it, but grants need a second round trip to agree on a token; and if the counters of a lock are lost, its tokens may go back.", last.Node, first.Node, span(d))
-	} else if here {
+	} else if off > all/2 {
 		way := "behind"
 		if last.Ahead < 0 {
 			way = "ahead of"

@@ -22,8 +22,10 @@ func identity(r *report, e redis.Examination) {
 			r.add(Warning, SameHost, "", "%s are on one machine: when it fails, %d of %d nodes do.", list(nodes), len(nodes), len(e.Nodes))
 		})
 	}
-	if n := len(e.Nodes); n%2 == 0 {
-		r.add(Warning, EvenNodes, "", "%d nodes are no safer than %d: both survive the loss of %d, and one more can fail.", n, n-1, n-e.Quorum)
+	for _, l := range e.Lists {
+		if n := len(l); n%2 == 0 {
+			r.add(Warning, EvenNodes, "", "%d nodes%s are no safer than %d: both survive the loss of %d, and one more can fail.", n, which(e, l), n-1, n-majority(l))
+		}
 	}
 	each(e, func(n redis.Examined) {
 		if n.ServerErr != nil {

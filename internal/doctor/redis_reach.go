@@ -1,14 +1,24 @@
 package doctor
 
 import (
+	"strings"
+
 	"github.com/leasehold-dev/leasehold/store"
 	"github.com/leasehold-dev/leasehold/store/redis"
 )
 
 // reachable is about nodes that are there, and whether they are enough.
 func reachable(r *report, e redis.Examination) {
-	if can := voters(e); several(e) && can < e.Quorum {
-		r.add(Error, NoQuorum, "", "Of %d nodes %s, and %d are needed: no lock can be taken now.", len(e.Nodes), takePart(can), e.Quorum)
+	for _, l := range lacking(e, func(n redis.Examined) bool { return votes(e, n) }) {
+		can := 0
+		for _, i := range l {
+			if votes(e, e.Nodes[i]) {
+				can++
+			}
+		}
+		if several(e) {
+			r.add(Error, NoQuorum, "", "Of %s%s %s, and %d are needed: no lock can be taken now.", count(len(l), "node"), which(e, l), takePart(can), majority(l))
+		}
 	}
 	for _, n := range e.Nodes {
 		switch n.Outcome {
@@ -36,4 +46,16 @@ func takePart(n int) string {
 		return "one can take part"
 	}
 	return count(n, "") + " can take part"
+}
+
+// which says which of two lists it is.
+func which(e redis.Examination, l []int) string {
+	if len(e.Lists) < 2 {
+		return ""
+	}
+	var names []string
+	for _, i := range l {
+		names = append(names, e.Nodes[i].Node)
+	}
+	return " (" + strings.Join(names, ", ") + ")"
 }

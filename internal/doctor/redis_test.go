@@ -16,10 +16,11 @@ var errDenied = errors.New("NOPERM not for you")
 // sound are n servers about which there is nothing to say.
 func sound(n int) redis.Examination {
 	e := redis.Examination{
-		Quorum: n/2 + 1, TTL: 30 * time.Second, MaxTTL: time.Minute, NodeTimeout: 300 * time.Millisecond, Quarantine: 61 * time.Second,
+		Lists: make([][]int, 1), TTL: 30 * time.Second, MaxTTL: time.Minute, NodeTimeout: 300 * time.Millisecond, Quarantine: 61 * time.Second,
 	}
 	for i := range n {
 		letter := string(rune('a' + i))
+		e.Lists[0] = append(e.Lists[0], i)
 		e.Nodes = append(e.Nodes, redis.Examined{
 			Node: letter + ":6379", Host: "10.0.0." + letter, Outcome: store.Granted,
 			Trip: time.Millisecond, Slowest: 2 * time.Millisecond, AheadError: time.Millisecond,
@@ -61,6 +62,26 @@ var redisCases = []redisCase{
 			e.Nodes[i].Server.Replica = true
 		}
 	}, Error, NoQuorum, "", "2 can take part, and 3"},
+	{"one of two lists lacks its majority", 5, func(e *redis.Examination, n *redis.Examined) {
+		e.Lists = [][]int{{0, 1, 2}, {0, 3, 4}}
+		n.Outcome, e.Nodes[4].Server.Replica = store.Unreachable, true
+	}, Error, NoQuorum, "", "Of 3 nodes (a:6379, d:6379, e:6379) one can take part, and 2 are needed"},
+	{"each of two lists has its majority", 5, func(e *redis.Examination, n *redis.Examined) {
+		e.Lists = [][]int{{0, 1, 2}, {0, 3, 4}}
+		n.Outcome = store.Unreachable
+	}, Warning, NodeUnreachable, first, "reached"},
+	{"two lists", 4, func(e *redis.Examination, n *redis.Examined) {
+		e.Lists = [][]int{{0, 1, 2}, {0, 1, 3}}
+	}, Info, ListsReplaced, "", "majority of each"},
+	{"one of two lists is even", 4, func(e *redis.Examination, n *redis.Examined) {
+		e.Lists = [][]int{{0, 1, 2}, {0, 3}}
+	}, Warning, EvenNodes, "", "2 nodes (a:6379, d:6379)"},
+	{"with others", 3, func(e *redis.Examination, n *redis.Examined) { n.Mark.Others = "a:1,x:1" }, Warning, OtherList, first, "together with a:1,x:1, and"},
+	{"all with others", 3, func(e *redis.Examination, n *redis.Examined) {
+		for i := range e.Nodes {
+			e.Nodes[i].Mark.Others = "a:1>x:1"
+		}
+	}, Error, OtherList, first, "together with a:1, which are being replaced by x:1, and"},
 	{"one of three is down", 3, func(e *redis.Examination, n *redis.Examined) {
 		*n = redis.Examined{Node: first, Outcome: store.Unreachable, Err: errors.New("refused")}
 	}, Warning, NodeUnreachable, first, "refused"},

@@ -1,9 +1,11 @@
 package doctor
 
 import (
+	"slices"
 	"time"
 
 	"github.com/leasehold-dev/leasehold/internal/validity"
+	"github.com/leasehold-dev/leasehold/store"
 	"github.com/leasehold-dev/leasehold/store/redis"
 )
 
@@ -21,12 +23,20 @@ func times(r *report, e redis.Examination) {
 		}
 	})
 	// The majority decides, so what counts is the slowest of the quickest.
-	var trips []time.Duration
-	each(e, func(n redis.Examined) { trips = append(trips, n.Trip) })
-	if len(trips) < e.Quorum {
-		return
+	trip := time.Duration(0)
+	for _, l := range e.Lists {
+		var trips []time.Duration
+		for _, i := range l {
+			if n := e.Nodes[i]; n.Outcome == store.Granted {
+				trips = append(trips, n.Trip)
+			}
+		}
+		if len(trips) < majority(l) {
+			return
+		}
+		slices.Sort(trips)
+		trip = max(trip, trips[majority(l)-1])
 	}
-	trip := nth(trips, e.Quorum)
 	if lost := trip + validity.Drift(e.TTL); lost > e.TTL/10 {
 		r.add(Warning, TTLTooShort, "", "With a TTL of %s, a grant has lost %s of its validity when it arrives (a round trip of %s, and the drift).", span(e.TTL), span(lost), span(trip))
 	}

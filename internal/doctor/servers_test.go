@@ -209,6 +209,27 @@ var reals = []real{
 		}
 		return url
 	}, want: "info:restart-unseen"},
+	{name: "with others", prepare: func(t *testing.T) string {
+		servers, url := three(t)
+		s, err := redis.Open(t.Context(), []string{"redis://" + url}, nil) // which tells them that they are a list
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer s.Close()
+		until(t, "they know", func() bool {
+			for _, s := range servers {
+				if !strings.Contains(s.Text(t, "GET", redistest.Mark), servers[0].Addr()) {
+					return false
+				}
+			}
+			return true
+		})
+		return strings.Replace(url, servers[2].Addr(), redistest.Start(t).Addr(), 1)
+	}, want: "error:other-list error:no-quorum"},
+	{name: "two lists", prepare: func(t *testing.T) string {
+		servers, url := three(t)
+		return url + "&next=" + servers[0].Addr() + "," + servers[1].Addr() + "," + redistest.Start(t).Addr()
+	}, want: "info:list-being-replaced", not: "other-list no-quorum even-nodes"},
 	{name: "one, just started", prepare: one(), want: "warning:restarted-recently warning:persistence-none", not: "even-nodes same-host restart-unseen"},
 	{name: "one that keeps all", prepare: one("--appendonly", "yes", "--appendfsync", "always"), not: "persistence restart"},
 	{name: "one that keeps nearly all", prepare: one("--appendonly", "yes"), want: "warning:persistence-everysec"},

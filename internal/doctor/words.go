@@ -2,7 +2,6 @@ package doctor
 
 import (
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -57,10 +56,4 @@ func quoted(key string) string {
 		key = key[:most] + "..."
 	}
 	return strconv.QuoteToGraphic(key)
-}
-
-// nth is the nth smallest, from 1.
-func nth(all []time.Duration, n int) time.Duration {
-	slices.Sort(all)
-	return all[n-1]
 }

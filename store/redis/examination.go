@@ -11,8 +11,9 @@ import (
 type Examination struct {
 	// Nodes has one entry per server, in the order of the URLs.
 	Nodes []Examined
-	// Quorum is how many of them have to agree.
-	Quorum int
+	// Lists are the lists of nodes that decide, by index: one, or two while one
+	// replaces the other. A majority of each has to agree.
+	Lists [][]int
 	// TTL is the one that was asked about, MaxTTL the longest that the store
 	// accepts, and NodeTimeout how long a node is waited for at that TTL.
 	TTL, MaxTTL, NodeTimeout time.Duration
@@ -89,6 +90,9 @@ type Mark struct {
 	RunID string
 	// Why it was made, in words.
 	Why string
+	// Others is set if the server decides together with others than those of the
+	// URLs, and so refuses this list: which, for people.
+	Others string
 	// OpensIn is how long the server still stays out; zero or less: it is in.
 	OpensIn time.Duration
 	// Err is why it could not be read.

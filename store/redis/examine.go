@@ -8,7 +8,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/leasehold-dev/leasehold/internal/quorum"
 	"github.com/leasehold-dev/leasehold/store"
 )
 
@@ -63,7 +62,7 @@ func examine(ctx context.Context, urls []string, o *Options, scope Scope, wall f
 		scope.MaxLocks = defaultMaxLocks
 	}
 	e := Examination{
-		Nodes: make([]Examined, len(addrs)), Quorum: quorum.Majority(len(addrs)),
+		Nodes: make([]Examined, len(addrs)), Lists: lists.indexes(len(addrs)),
 		TTL: scope.TTL, MaxTTL: opts.MaxTTL, NodeTimeout: opts.nodeTimeout(scope.TTL),
 		Quarantine: opts.quarantine(), FsyncAlways: opts.FsyncAlways,
 	}

@@ -87,7 +87,7 @@ func (d *examiner) scripts() error {
 	guarded.Owner, guarded.Require = store.NewOwner(), store.CrashSafe
 	// Of a node alone, so that a lock is granted without a look at the mark:
 	// where there is none, looking would make one.
-	alone := &Store{o: d.n.s.o, wall: d.n.s.wall, nodes: d.n.s.nodes[:1]}
+	alone := &Store{o: d.n.s.o, wall: d.n.s.wall, nodes: d.n.s.nodes[:1], lists: d.n.s.lists}
 	type trial struct {
 		name string
 		c    *command

@@ -5,6 +5,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/leasehold-dev/leasehold/internal/quorum"
 )
 
 // server asks what the server says of itself, and how it is configured.
@@ -86,6 +88,9 @@ func (d *examiner) mark() error {
 	}
 	now, _ := readTime(said[1])
 	d.found.Mark = parseMark(said[0], now)
+	if words := strings.Split(string(said[0].text), " "); d.found.Mark.Found && len(words) > 4 && d.n.s.lists.excluded(words[3]) {
+		d.found.Mark.Others = words[4]
+	}
 	return nil
 }
 
@@ -103,4 +108,32 @@ func parseMark(v value, now time.Time) Mark {
 		return Mark{Err: notUnderstood(v)}
 	}
 	return Mark{Found: true, RunID: parts[1], Why: reasonOf(parts[2]), OpensIn: time.UnixMicro(opens).Sub(now)}
+}
+
+// excluded says whether a server of that list refuses clients that have these, as
+// the scripts decide it.
+func (l lists) excluded(print string) bool {
+	now, next, _ := strings.Cut(l.print, ">")
+	return print != "" && print != l.print && print != now && print != next
+}
+
+// indexes are the nodes of each list.
+func (l lists) indexes(nodes int) [][]int {
+	sets := l.sets[:]
+	if len(l.next) == 0 {
+		var all quorum.Set
+		for i := range nodes {
+			all |= quorum.SetOf(i)
+		}
+		sets = []quorum.Set{all}
+	}
+	lists := make([][]int, len(sets))
+	for k, set := range sets {
+		for i := range nodes {
+			if set.Has(i) {
+				lists[k] = append(lists[k], i)
+			}
+		}
+	}
+	return lists
 }

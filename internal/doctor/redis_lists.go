@@ -1,0 +1,23 @@
+package doctor
+
+import (
+	"strings"
+
+	"github.com/leasehold-dev/leasehold/store/redis"
+)
+
+// lists is about nodes that decide together with others.
+func lists(r *report, e redis.Examination) {
+	each(e, func(n redis.Examined) {
+		if several(e) && n.Mark.Others != "" {
+			now, next, both := strings.Cut(n.Mark.Others, ">")
+			if both {
+				now += ", which are being replaced by " + next
+			}
+			r.add(bearable(e), OtherList, n.Node, "The server decides together with %s, and refuses clients that have another list: they would not exclude each other.", now)
+		}
+	})
+	if len(e.Lists) > 1 {
+		r.add(Info, ListsReplaced, "", "One list of nodes is being replaced by another: a majority of each has to grant a lock.")
+	}
+}
