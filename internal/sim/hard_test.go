@@ -62,3 +62,32 @@ func TestOneListReplacesAnother(t *testing.T) {
 		t.Error("lists that differ did no harm: this test proves nothing")
 	}
 }
+
+// Counters of tokens need not be kept for ever: where one has expired, the
+// node's clock is the floor, and has long passed it. Without that floor tokens
+// go back.
+func TestCountersMayExpire(t *testing.T) {
+	short := Shipped()
+	short.Rules.CounterLife = 2 * short.Rules.MaxLead // and not a day
+	bare := short
+	bare.Rules.NoClock = true
+	found := false
+	for seed := range uint64(60) {
+		s := busy(seed, nil)
+		s.Locks, s.Workers = 3, 2 // so that now and then nobody wants one of them
+		if r := Run(t, s, short, false); len(r.Violations) > 0 {
+			t.Fatalf("seed %d: %v", seed, r.Violations)
+		}
+		if !found {
+			r := run(t, s, bare, false, func(w *world) {
+				for _, c := range w.clients {
+					c.wall.Store(-int64(1e18)) // nor do clients propose the time of day
+				}
+			})
+			found = len(r.Violations) > 0
+		}
+	}
+	if !found {
+		t.Error("without the clocks as their floor tokens increased all the same: no counter expired")
+	}
+}

@@ -42,8 +42,8 @@ func main() {
 		runs++
 		fmt.Printf("%-10s %-24v %s; %d states, depth %d, %.1f s (%s)\n", row.Name, r.Found, verdict, r.States, r.Depth, r.Took.Seconds(), row.What)
 		if *trace || r.Found != row.Want {
-			for _, line := range r.Trace {
-				fmt.Println("    " + line)
+			for i, line := range r.Trace {
+				fmt.Printf("  %3d. %s\n", i+1, line)
 			}
 		}
 	}
