@@ -37,6 +37,8 @@ func newScript(text string, keys, args int, draws bool) *script {
 }
 
 var (
+	//go:embed scripts/gate.lua
+	gateLua string
 	//go:embed scripts/acquire.lua
 	acquireLua string
 	//go:embed scripts/confirm.lua
@@ -54,13 +56,13 @@ var (
 	//go:embed scripts/relist.lua
 	relistLua string
 
-	acquireScript = newScript(acquireLua, 3, 5, true)
-	guardedScript = newScript(acquireLua, 4, 7, true) // the same, with the mark
+	acquireScript = newScript(gateLua+acquireLua, 3, 5, true)
+	guardedScript = newScript(gateLua+acquireLua, 4, 7, true) // the same, with the mark
 	confirmScript = newScript(confirmLua, 2, 3, true)
 	extendScript  = newScript(extendLua, 2, 3, false)
 	prolongScript = newScript(extendLua, 3, 4, false) // the same, with the mark
 	releaseScript = newScript(releaseLua, 2, 3, false)
-	healScript    = newScript(healLua, 3, 4, false)
+	healScript    = newScript(gateLua+healLua, 3, 4, false)
 	inspectScript = newScript(inspectLua, 2, 0, false)
 	regardScript  = newScript(inspectLua, 3, 0, false) // the same, with the mark
 	arriveScript  = newScript(arriveLua, 1, 7, false)

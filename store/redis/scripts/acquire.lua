@@ -5,8 +5,7 @@
 --       (us), how long the counter is kept (ms), quarantine (us), fingerprint of the
 --       list of nodes, or of both while one replaces the other
 -- Returns {1, token, the clock (s, us)}, {0, value of the holder, its PTTL}, {2}
--- for an owner that was already released, or {3, how long the quarantine still
--- lasts (us), why}, or {4, the list that the server is one of}.
+-- for an owner that was already released, or what gate does.
 if #KEYS == 0 then return 0 end -- called to be learned, see learn
 local held = redis.call('GET', KEYS[1])
 local last = redis.call('GET', KEYS[2])
@@ -15,20 +14,9 @@ if held and held ~= ARGV[1] then
 end
 local time = redis.call('TIME')
 local now = time[1] * 1000000 + time[2]
-if KEYS[4] then
-  local mark = redis.call('GET', KEYS[4])
-  local opens, why, print, list = string.match(mark or '', '^(%d+) %S+ (%S+) ?(%S*) ?(%S*)$')
-  if not opens then -- somebody has emptied it while we were here
-    opens, why, print = now + ARGV[6], 'emptied', ARGV[7]
-    redis.call('SET', KEYS[4], string.format('%.0f - emptied %s', opens, print))
-  end
-  local one, other = string.sub(ARGV[7], 1, 12), string.sub(ARGV[7], 14)
-  if print ~= '' and print ~= ARGV[7] and print ~= one and print ~= other then
-    return {4, list}
-  end
-  if now < tonumber(opens) then
-    return {3, string.format('%.0f', opens - now), why}
-  end
+local refusal = KEYS[4] and gate(KEYS[4], ARGV[6], ARGV[7], now)
+if refusal then
+  return refusal
 end
 if held and last then -- the same request again: same grant, never shortened
   if redis.call('PTTL', KEYS[1]) < tonumber(ARGV[2]) then

@@ -5,8 +5,7 @@
 -- KEYS: the lock, this owner's tombstone, the mark (see arrive)
 -- ARGV: value, TTL (ms), quarantine (us), fingerprint of the list of nodes
 -- Returns {1}, {0, value of the holder, its PTTL}, {2} for an owner that was
--- already released, {3, how long the quarantine still lasts (us), why}, or {4,
--- the list that the server is one of}.
+-- already released, or what gate does.
 if #KEYS == 0 then return 0 end -- called to be learned, see learn
 local held = redis.call('GET', KEYS[1])
 if held and held ~= ARGV[1] then
@@ -19,19 +18,9 @@ if held then
   return {1}
 end
 local time = redis.call('TIME')
-local now = time[1] * 1000000 + time[2]
-local mark = redis.call('GET', KEYS[3])
-local opens, why, print, list = string.match(mark or '', '^(%d+) %S+ (%S+) ?(%S*) ?(%S*)$')
-if not opens then -- somebody has emptied it while we were here
-  opens, why, print = now + ARGV[3], 'emptied', ARGV[4]
-  redis.call('SET', KEYS[3], string.format('%.0f - emptied %s', opens, print))
-end
-local one, other = string.sub(ARGV[4], 1, 12), string.sub(ARGV[4], 14)
-if print ~= '' and print ~= ARGV[4] and print ~= one and print ~= other then
-  return {4, list}
-end
-if now < tonumber(opens) then
-  return {3, string.format('%.0f', opens - now), why}
+local refusal = gate(KEYS[3], ARGV[3], ARGV[4], time[1] * 1000000 + time[2])
+if refusal then
+  return refusal
 end
 if redis.call('EXISTS', KEYS[2]) == 1 then
   return {2}
