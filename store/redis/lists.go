@@ -12,6 +12,8 @@ import (
 	"github.com/leasehold-dev/leasehold/store"
 )
 
+// A list is the addresses as clients write them: all clients write the same.
+//
 // Two clients exclude each other if their majorities share a node. Those of the
 // lists A,B,C and D,E,F share none, nor do A,C and B,D of A,B,C and A,B,D. So
 // every node keeps, in its mark, which list it is one of, and refuses clients
@@ -79,7 +81,7 @@ func newLists(addrs []address, next []string) ([]address, lists, error) {
 
 // describe returns a list as text and its fingerprint.
 func describe(hosts []string) (text, print string) {
-	text = strings.Join(slices.Sorted(slices.Values(hosts)), ",")
+	text = strings.ToLower(strings.Join(slices.Sorted(slices.Values(hosts)), ","))
 	sum := sha1.Sum([]byte(text))
 	return text, hex.EncodeToString(sum[:])[:fingerprint]
 }
