@@ -72,7 +72,7 @@ func three(t *testing.T, args ...string) ([]*redistest.Server, string) {
 	return servers, servers[0].Addr() + "," + servers[1].Addr() + "," + servers[2].Addr() + "?" + patient
 }
 
-const locker = "+evalsha +eval +get +set +del +exists +pttl +pexpire +time +info "
+const locker = "+evalsha +eval +get +mget +set +del +pttl +pexpire +time +info "
 
 var reals = []real{
 	{name: "sound", prepare: func(t *testing.T) string {

@@ -114,7 +114,7 @@ func (s *Server) Declare() {
 	}
 	for l := range strings.Lines(localredis.Text(v)) {
 		if run, ok := strings.CutPrefix(strings.TrimSpace(l), "run_id:"); ok {
-			s.Do(ctx, "SET", Mark, "0 "+run+" declared")
+			s.Do(ctx, "SET", Mark, "0000000000000000 - "+run+" declared -")
 		}
 	}
 }

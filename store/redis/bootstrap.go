@@ -43,7 +43,7 @@ func Bootstrap(ctx context.Context, urls []string, o *Options, force bool) ([]De
 	}
 	nodes := make([]store.NodeOutcome, len(servers))
 	for i, server := range servers {
-		mark := strings.Join([]string{"0", server.RunID, "declared", s.lists.print, s.lists.text}, " ")
+		mark := strings.Join([]string{"0000000000000000", s.lists.print, server.RunID, "declared", s.lists.text}, " ")
 		r := s.askOne(ctx, i, newCommand("SET", markKey, mark))
 		nodes[i] = store.NodeOutcome{Node: server.Node, Outcome: r.outcome, Err: r.err}
 	}

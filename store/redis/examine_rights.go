@@ -17,7 +17,7 @@ var trials = map[string]func(key string) []string{
 	"eval":    func(string) []string { return []string{"EVAL", "return 0", "0"} },
 	"get":     func(key string) []string { return []string{"GET", key} },
 	"set":     func(key string) []string { return []string{"SET", key, "doctor", "PX", "1000", "NX"} },
-	"exists":  func(key string) []string { return []string{"EXISTS", key} },
+	"mget":    func(key string) []string { return []string{"MGET", key} },
 	"pttl":    func(key string) []string { return []string{"PTTL", key} },
 	"pexpire": func(key string) []string { return []string{"PEXPIRE", key, "1000"} },
 	"del":     func(key string) []string { return []string{"DEL", key} },

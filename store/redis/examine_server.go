@@ -88,7 +88,7 @@ func (d *examiner) mark() error {
 	}
 	now, _ := readTime(said[1])
 	d.found.Mark = parseMark(said[0], now)
-	if words := strings.Split(string(said[0].text), " "); d.found.Mark.Found && len(words) > 4 && d.n.s.lists.excluded(words[3]) {
+	if words := strings.Split(string(said[0].text), " "); d.found.Mark.Found && len(words) > 4 && d.n.s.lists.excluded(words[1]) {
 		d.found.Mark.Others = words[4]
 	}
 	return nil
@@ -104,17 +104,17 @@ func parseMark(v value, now time.Time) Mark {
 	}
 	parts := strings.Split(string(v.text), " ")
 	opens, err := strconv.ParseInt(parts[0], 10, 64)
-	if err != nil || len(parts) < 3 {
+	if err != nil || len(parts) != 5 {
 		return Mark{Err: notUnderstood(v)}
 	}
-	return Mark{Found: true, RunID: parts[1], Why: reasonOf(parts[2]), OpensIn: time.UnixMicro(opens).Sub(now)}
+	return Mark{Found: true, RunID: parts[2], Why: reasonOf(parts[3]), OpensIn: time.UnixMicro(opens).Sub(now)}
 }
 
 // excluded says whether a server of that list refuses clients that have these, as
 // the scripts decide it.
 func (l lists) excluded(print string) bool {
 	now, next, _ := strings.Cut(l.print, ">")
-	return print != "" && print != l.print && print != now && print != next
+	return print != "-" && print != l.print && print != now && print != next
 }
 
 // indexes are the nodes of each list.

@@ -109,15 +109,15 @@ func TestParseMark(t *testing.T) {
 		want Mark
 	}{
 		{value{kind: '$', null: true}, Mark{}},
-		{text("7000000 ab restarted"), Mark{Found: true, RunID: "ab", Why: "it was restarted, and may have forgotten leases", OpensIn: 2 * time.Second}},
-		{text("0 ab declared d061ae3a340a a:1,b:1,c:1"), Mark{Found: true, RunID: "ab", Why: `it may have forgotten leases ("declared")`, OpensIn: -5 * time.Second}},
-		{text("0 ab declared"), Mark{Found: true, RunID: "ab", Why: `it may have forgotten leases ("declared")`, OpensIn: -5 * time.Second}},
+		{text("0000000007000000 - ab restarted -"), Mark{Found: true, RunID: "ab", Why: "it was restarted, and may have forgotten leases", OpensIn: 2 * time.Second}},
+		{text("0000000000000000 d061ae3a340a ab declared a:1,b:1,c:1"), Mark{Found: true, RunID: "ab", Why: `it may have forgotten leases ("declared")`, OpensIn: -5 * time.Second}},
+		{text("0000000000000000 - ab declared -"), Mark{Found: true, RunID: "ab", Why: `it may have forgotten leases ("declared")`, OpensIn: -5 * time.Second}},
 	} {
 		if got := parseMark(c.v, now); got != c.want {
 			t.Errorf("%v: %+v, want %+v", c.v, got, c.want)
 		}
 	}
-	for _, v := range []value{{kind: '-', text: []byte("NOPERM")}, text(""), text("soon ab restarted"), text("7000000")} {
+	for _, v := range []value{{kind: '-', text: []byte("NOPERM")}, text(""), text("soon - ab restarted -"), text("7000000")} {
 		if got := parseMark(v, now); got.Err == nil || got.Found {
 			t.Errorf("%v: %+v, want an error", v, got)
 		}

@@ -1,7 +1,8 @@
 -- A client has a new connection to this server, which may have forgotten leases
 -- since anybody was here last: then it grants nothing until those have ended.
--- KEYS: the mark, which says when it grants again (us), the run id, why, and of
---       which list of nodes the server is one: its fingerprint, and all of it
+-- KEYS: the mark, which says when it grants again (us, 16 digits), of which list of
+--       nodes the server is one (its fingerprint), the run id, why, and the list;
+--       - is nothing
 -- ARGV: the server's run id, quarantine (us), how long ago it began to run at
 --       least (us), '1' if it remembers what it was told whatever happens, why
 --       it may have forgotten, the client's list in the same way
@@ -10,8 +11,8 @@ if #KEYS == 0 then return 0 end -- called to be learned, see learn
 local time = redis.call('TIME')
 local now = time[1] * 1000000 + time[2]
 local mark = redis.call('GET', KEYS[1])
-local opens, run, why, print, list = string.match(mark or '', '^(%d+) (%S+) (%S+) ?(%S*) ?(%S*)$')
-if not print or print == '' or print == ARGV[6] then
+local opens, print, run, why, list = string.match(mark or '', '^(%d+) (%S+) (%S+) (%S+) (%S+)$')
+if not print or print == '-' or print == ARGV[6] then
   print, list = ARGV[6], ARGV[7]
 end
 if run ~= ARGV[1] then
@@ -23,9 +24,9 @@ if run ~= ARGV[1] then
       opens, why = over, ARGV[5]
     end
   end
-  opens = string.format('%.0f', opens)
+  opens = string.format('%016.0f', opens)
 end
-local now_is = table.concat({opens, ARGV[1], why, print, list}, ' ')
+local now_is = table.concat({opens, print, ARGV[1], why, list}, ' ')
 if now_is ~= mark then
   redis.call('SET', KEYS[1], now_is)
 end

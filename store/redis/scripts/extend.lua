@@ -13,9 +13,9 @@ if held ~= ARGV[1] then
 end
 if KEYS[3] then
   local mark = redis.call('GET', KEYS[3])
-  local print, list = string.match(mark or '', '^%d+ %S+ %S+ (%S+) ?(%S*)$')
+  local print, list = string.match(mark or '', '^%d+ (%S+) %S+ %S+ (%S+)$')
   local one, other = string.sub(ARGV[4], 1, 12), string.sub(ARGV[4], 14)
-  if print and print ~= ARGV[4] and print ~= one and print ~= other then
+  if print and print ~= '-' and print ~= ARGV[4] and print ~= one and print ~= other then
     return {4, list}
   end
 end

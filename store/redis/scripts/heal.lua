@@ -7,7 +7,8 @@
 -- Returns {1}, {0, value of the holder, its PTTL}, {2} for an owner that was
 -- already released, or what gate does.
 if #KEYS == 0 then return 0 end -- called to be learned, see learn
-local held = redis.call('GET', KEYS[1])
+local got = redis.call('MGET', KEYS[1], KEYS[2])
+local held = got[1]
 if held and held ~= ARGV[1] then
   return {0, held, redis.call('PTTL', KEYS[1])}
 end
@@ -22,8 +23,10 @@ local refusal = gate(KEYS[3], ARGV[3], ARGV[4], time[1] * 1000000 + time[2])
 if refusal then
   return refusal
 end
-if redis.call('EXISTS', KEYS[2]) == 1 then
+if got[2] then
   return {2}
 end
-redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2])
+if not redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2], 'NX') then
+  return redis.call('GET', KEYS[1]) -- MGET does not see what is no string
+end
 return {1}

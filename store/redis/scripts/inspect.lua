@@ -9,7 +9,7 @@ local left, why = '0', ''
 if KEYS[3] then
   local time = redis.call('TIME')
   local opens
-  opens, why = string.match(redis.call('GET', KEYS[3]) or '', '^(%d+) %S+ (%S+)')
+  opens, why = string.match(redis.call('GET', KEYS[3]) or '', '^(%d+) %S+ %S+ (%S+)')
   if opens then
     left = string.format('%.0f', math.max(0, opens - (time[1] * 1000000 + time[2])))
   end

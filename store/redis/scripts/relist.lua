@@ -5,12 +5,12 @@
 -- Returns the fingerprint that stands there now, or nothing if there is no mark.
 if #KEYS == 0 then return 0 end -- called to be learned, see learn
 local mark = redis.call('GET', KEYS[1])
-local opens, run, why, print = string.match(mark or '', '^(%d+) (%S+) (%S+) ?(%S*)')
+local opens, print, run, why = string.match(mark or '', '^(%d+) (%S+) (%S+) (%S+)')
 if not opens then
   return false
 end
 if print == ARGV[3] then
   return print
 end
-redis.call('SET', KEYS[1], table.concat({opens, run, why, ARGV[1], ARGV[2]}, ' '))
+redis.call('SET', KEYS[1], table.concat({opens, ARGV[1], run, why, ARGV[2]}, ' '))
 return ARGV[1]
