@@ -178,7 +178,11 @@ func (b *bench) step(ctx context.Context, st step) error {
 
 // turn is one implementation's in one round.
 func (b *bench) turn(ctx context.Context, st step, round, goroutines int, k locks.Kind) error {
-	if err := b.redis.Empty(ctx); err != nil {
+	used := b.redis
+	if st.servers > 0 {
+		used = used[:st.servers] // who decides together is a part of what they keep
+	}
+	if err := used.Empty(ctx); err != nil {
 		return err
 	}
 	s := b.spec(cell.Measure, k)

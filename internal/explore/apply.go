@@ -49,6 +49,8 @@ func (w *walker) apply(st *state, mv move) {
 		w.pass(st)
 	case crash, lose, jump, reread:
 		w.fault(st, mv)
+	case tellBoth, tellNew:
+		w.tell(st, mv)
 	}
 	w.settle(st)
 	if w.m.Check&Mutex != 0 {
@@ -58,6 +60,10 @@ func (w *walker) apply(st *state, mv move) {
 
 func (w *walker) begin(st *state, s *slot, proposal uint8) {
 	*s = slot{life: asking, machine: fresh, cells: s.cells} // the cells may hold a shared owner's key
+	if w.m.Lists {
+		s.role, proposal = role(proposal), 0
+		s.machine = freshFor(s.role)
+	}
 	if proposal > 0 {
 		s.propose = token(w.m.Proposals[proposal-1])
 	}
@@ -65,7 +71,9 @@ func (w *walker) begin(st *state, s *slot, proposal uint8) {
 		s.floor = st.top
 	}
 	for n := range w.m.Nodes {
-		s.cells[n].acquire = message{stage: asked}
+		if s.role.asks(n) {
+			s.cells[n].acquire = message{stage: asked}
+		}
 	}
 }
 
@@ -178,10 +186,12 @@ func (c *cell) stray(short bool) {
 // renew begins a renewal.
 func (w *walker) renew(s *slot, short bool) {
 	s.machine = w.stepLease(s.machine, leasefsm.RenewalSent, 0, at(s.age))
-	s.vote, s.voteAt, s.short = fresh, s.age, short
+	s.vote, s.voteAt, s.short = freshFor(s.role), s.age, short
 	s.renewals++
 	for n := range w.m.Nodes {
-		s.cells[n].extend = message{stage: asked}
+		if s.role.asks(n) {
+			s.cells[n].extend = message{stage: asked}
+		}
 	}
 }
 
@@ -260,7 +270,7 @@ func (w *walker) giveBack(s *slot) {
 		w.end(s)
 	}
 	for n := range w.m.Nodes {
-		s.cells[n].bury = true
+		s.cells[n].bury = s.role.asks(n)
 	}
 }
 
@@ -274,6 +284,9 @@ func (w *walker) deliver(st *state, mv move) {
 	after, r := before, w.m.Rules
 	ttl := ticks(w.m.TTL)
 	var a modelnode.Answer[uint8]
+	if nd := &st.nodes[mv.node]; w.m.Lists && nd.list == nobodySaid && mv.kind == deliverAcquire {
+		nd.list = s.role
+	}
 	switch mv.kind {
 	case deliverAcquire, deliverAgain:
 		ask := modelnode.Ask[uint8]{Owner: owner, TTL: ttl, Propose: w.m.number(w.m.older(s.propose, s.age))}

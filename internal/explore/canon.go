@@ -31,8 +31,10 @@ func (w *walker) canonical(st *state) {
 		*st = ended()
 		return
 	}
-	w.orderNodes(st)
-	w.turn(st)
+	if !w.m.Lists { // or nodes are not alike
+		w.orderNodes(st)
+		w.turn(st)
+	}
 	if !w.m.ReuseOwner { // or the attempts of one client are not interchangeable
 		w.orderSlots(st)
 	}

@@ -14,6 +14,9 @@ func (t *tale) deed(mv move) string {
 	switch mv.kind {
 	case begin:
 		line := fmt.Sprintf("client %c begins attempt %s and sends ACQUIRE to all nodes", who[0], who)
+		if t.m.Lists {
+			return line + " of " + map[role]string{knowsOld: "the old list", knowsBoth: "both lists", knowsNew: "the new list"}[role(mv.arg)]
+		}
 		if mv.arg > 0 {
 			line += ", proposing token " + t.token(token(t.m.Proposals[mv.arg-1]))
 		}
@@ -48,6 +51,10 @@ func (t *tale) deed(mv move) string {
 		return fmt.Sprintf("node %d loses the lock's key", node)
 	case jump:
 		return fmt.Sprintf("node %d's clock jumps ahead by %s", node, span(t.m.TTL))
+	case tellBoth:
+		return fmt.Sprintf("node %d is told that its list is being replaced", node)
+	case tellNew:
+		return fmt.Sprintf("node %d is told of the new list", node)
 	case reread:
 		return fmt.Sprintf("node %d asks node %d for its counter: %s", node, mv.arg+1, t.token(t.before.nodes[mv.arg].counter))
 	}

@@ -17,6 +17,9 @@ type machine uint32
 // The first value of each kind: one that has not been told anything yet.
 const fresh machine = 1
 
+// freshFor is the same for an attempt or vote of a client in that role.
+func freshFor(r role) machine { return fresh + machine(max(r, knowsOld)-knowsOld) }
+
 // machines are all values met so far. It is shared by the workers of a search.
 //
 // The time axis of an attempt and its lease begins at epoch when the attempt
@@ -47,8 +50,16 @@ type birth struct {
 
 func newMachines(m *Model) *machines {
 	ms := &machines{m: m}
-	ms.attempts.add(quorum.NewAttempt(m.quorum(), ticks(m.TTL), epoch), birth{})
-	ms.votes.add(quorum.NewVote(m.quorum(), quorum.Extend, epoch), birth{})
+	roles := []role{nobodySaid}
+	if m.Lists {
+		roles = []role{knowsOld, knowsBoth, knowsNew}
+	}
+	for _, r := range roles { // numbered as freshFor says
+		cfg := m.quorum()
+		cfg.Sets = r.sets()
+		ms.attempts.add(quorum.NewAttempt(cfg, ticks(m.TTL), epoch), birth{})
+		ms.votes.add(quorum.NewVote(cfg, quorum.Extend, epoch), birth{})
+	}
 	ms.leases.add(leasefsm.New(m.lease()), birth{})
 	ms.healing = m.probeHeal()
 	return ms
@@ -218,7 +229,7 @@ var everyAnswer = []quorum.Event{
 // any more. Whether it does is tried out on the production code, for every
 // attempt and every answer.
 func (d *driver) asLost(id machine, age, waiting uint8) machine {
-	canon, ok := d.lostBy[waiting]
+	canon, ok := d.lostBy[waiting] // which list does not matter any more
 	if !ok {
 		canon = fresh
 		for n := range d.m.Nodes {

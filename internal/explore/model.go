@@ -85,6 +85,13 @@ type Model struct {
 	// sent in, as on one connection.
 	InOrder bool
 
+	// Lists: one list of nodes is replaced by another; see role. SwitchWait is
+	// how many ticks the operator waits in between; with AnyList nodes do not
+	// look at the list of a client.
+	Lists      bool
+	SwitchWait int
+	AnyList    bool
+
 	// EveryEvent: machines are told all that can be told to them. Otherwise
 	// those events are left out that lead to nothing new: see lessen.go.
 	EveryEvent bool

@@ -42,6 +42,8 @@ const (
 	lose
 	jump
 	reread
+	tellBoth // the operator tells a node which list it is of
+	tellNew
 )
 
 // moves appends to out every step the world can take from st.
@@ -63,6 +65,10 @@ func (w *walker) moves(st *state, out []move) []move {
 				out = append(out, move{kind: begin, slot: uint8(i)})
 			}
 		}
+	} else if free >= 0 && active < m.Clients && m.Lists {
+		for r := knowsOld; r <= knowsNew; r++ {
+			out = append(out, move{kind: begin, slot: uint8(free), arg: uint8(r)})
+		}
 	} else if free >= 0 && active < m.Clients {
 		for p := range len(m.Proposals) + 1 {
 			out = append(out, move{kind: begin, slot: uint8(free), arg: uint8(p)})
@@ -73,6 +79,9 @@ func (w *walker) moves(st *state, out []move) []move {
 	}
 	if !m.NoTime {
 		out = append(out, move{kind: pass})
+	}
+	if m.Lists {
+		out = w.operator(st, out)
 	}
 	return w.faults(st, out)
 }
@@ -137,10 +146,11 @@ func (w *walker) cellMoves(st *state, i, n uint8, out []move) []move {
 		}
 	}
 	before := c.acquire.sent() // an earlier message that has not arrived
-	if c.acquire.sent() {
+	served := w.serves(st, s, n)
+	if c.acquire.sent() && served {
 		request(deliverAcquire, 0)
 	}
-	if c.again {
+	if c.again && served {
 		request(deliverAgain, 0)
 	}
 	hear(c.acquire, hearAcquire, doubtAcquire, 0)
@@ -155,16 +165,16 @@ func (w *walker) cellMoves(st *state, i, n uint8, out []move) []move {
 		hear(c.confirm[k], hearConfirm, doubtConfirm, uint8(k))
 	}
 	late := w.m.InOrder && before
-	if c.extend.sent() && !late {
+	if c.extend.sent() && !late && served {
 		request(deliverExtend, 0)
 	}
 	hear(c.extend, hearExtend, doubtExtend, 0)
 	for k, count := range c.strays {
-		if count > 0 && !late {
+		if count > 0 && !late && served {
 			request(deliverStray, uint8(k))
 		}
 	}
-	if c.heals > 0 && !late {
+	if c.heals > 0 && !late && served {
 		request(deliverHeal, 0)
 	}
 	late = late || w.m.InOrder && (c.extend.sent() || c.strays != [2]uint8{} || c.heals > 0)

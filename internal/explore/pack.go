@@ -75,12 +75,13 @@ func (n *node) pack() uint64 {
 	b.put(uint64(n.ahead), 4)
 	b.put(uint64(n.unread), maxNodes)
 	b.put(uint64(n.read), 8)
+	b.put(uint64(n.list), 2)
 	return b.word
 }
 
 func unpackNode(word uint64) node {
 	b := fields{word: word}
-	return node{token(b.get(8)), uint8(b.get(4)), uint8(b.get(4)), uint8(b.get(maxNodes)), token(b.get(8))}
+	return node{token(b.get(8)), uint8(b.get(4)), uint8(b.get(4)), uint8(b.get(maxNodes)), token(b.get(8)), role(b.get(2))}
 }
 
 // pack is all of the slot but its machines and cells.
@@ -94,6 +95,7 @@ func (s *slot) pack() uint64 {
 	b.put(uint64(s.token), 8)
 	b.put(uint64(s.floor), 8)
 	b.put(uint64(s.propose), 8)
+	b.put(uint64(s.role), 2)
 	return b.word
 }
 
@@ -104,6 +106,7 @@ func (s *slot) unpack(word uint64) {
 	s.released, s.short = flags&1 != 0, flags&2 != 0
 	s.age, s.voteAt, s.renewals = uint8(b.get(6)), uint8(b.get(6)), uint8(b.get(3))
 	s.token, s.floor, s.propose = token(b.get(8)), token(b.get(8)), token(b.get(8))
+	s.role = role(b.get(2))
 }
 
 // rest is what belongs to no node and no slot.
@@ -115,6 +118,8 @@ func (st *state) rest() uint64 {
 	b.put(uint64(st.losses), 4)
 	b.put(uint64(st.jumps), 4)
 	b.put(uint64(st.twice), 4)
+	b.put(bit(st.switching), 1)
+	b.put(uint64(st.wait), 3)
 	return b.word
 }
 
@@ -171,6 +176,7 @@ func (m *Model) decode(in []byte, st *state) []byte {
 	b := fields{word: le.Uint64(in)}
 	st.top, st.used = token(b.get(8)), uint32(b.get(32))
 	st.crashes, st.losses, st.jumps, st.twice = uint8(b.get(4)), uint8(b.get(4)), uint8(b.get(4)), uint8(b.get(4))
+	st.switching, st.wait = b.get(1) == 1, uint8(b.get(3))
 	in = in[8:]
 	for n := range m.Nodes {
 		st.nodes[n] = unpackNode(uint64(le.Uint32(in)))

@@ -96,6 +96,14 @@ func Rows() []Row {
 		{Name: "K2", What: "the clock is the floor, its error is longer than the quarantine",
 			Model: floor(3, 1, 2), Want: Tokens},
 
+		// One list of nodes is replaced by another.
+		{Name: "L1", What: "of four nodes, the list 1,2,3 is replaced by 1,2,4: as shipped",
+			Model: lists(2, nil)},
+		{Name: "L2", What: "nodes do not look at the lists of clients",
+			Model: lists(2, func(m *Model) { m.AnyList = true }), Want: Mutex, Mutant: "node-looks-at-lists"},
+		{Name: "L3", What: "the operator does not wait until leases of the old list are over",
+			Model: lists(2, func(m *Model) { m.SwitchWait = 1 }), Want: Mutex, Mutant: "replace-waits"},
+
 		// What the protocol assumes of time and of nodes.
 		{Name: "C1", What: "a node's clock jumps ahead",
 			Model: world(2, func(m *Model) { m.Jumps, m.Check = 1, Mutex }), Want: Mutex},
@@ -149,6 +157,16 @@ func Rows() []Row {
 		{Name: "E3", What: "extending takes the larger end",
 			Model: world(3, func(m *Model) { m.Renewals, m.ShortRenewals = 2, true })},
 	}
+}
+
+// lists is a world in which one list of nodes is replaced by another.
+func lists(attempts int, change func(*Model)) Model {
+	return world(attempts, func(m *Model) {
+		m.Lists, m.Nodes, m.SwitchWait, m.Check = true, 4, 2, Mutex
+		if change != nil {
+			change(m)
+		}
+	})
 }
 
 // floor is a world in which crashes forget counters, and clocks that are up to

@@ -16,6 +16,10 @@ type state struct {
 	used uint32
 	// What may still go wrong.
 	crashes, losses, jumps, twice uint8
+	// With Lists: whether nodes are being told of the new one, and how long the
+	// operator still waits with that.
+	switching bool
+	wait      uint8
 }
 
 // node is what a node keeps besides what is in the slots' cells.
@@ -27,6 +31,7 @@ type node struct {
 	// the largest answer so far.
 	unread uint8
 	read   token
+	list   role // that it was told
 }
 
 // life is where an attempt and its lease stand.
@@ -53,6 +58,7 @@ type slot struct {
 	token    token   // of the grant
 	floor    token   // without time: the largest token granted before it began
 	propose  token
+	role     role // of the client, with Lists
 	cells    [maxNodes]cell
 }
 

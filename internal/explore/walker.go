@@ -26,6 +26,13 @@ func newWalker(m *Model, ms *machines) *walker {
 // can be spread, up to a permutation of the nodes.
 func (m *Model) initial() []state {
 	first := state{crashes: uint8(m.Crashes), losses: uint8(m.Losses), jumps: uint8(m.Jumps), twice: uint8(m.Twice)}
+	if m.Lists {
+		for n := range m.Nodes {
+			if oldNodes.Has(n) {
+				first.nodes[n].list = knowsOld
+			}
+		}
+	}
 	states := []state{first}
 	for n := range m.Nodes {
 		var more []state

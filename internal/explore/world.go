@@ -11,6 +11,7 @@ func (w *walker) pass(st *state) {
 		w.expire(st, n, 1)
 	}
 	st.top = w.m.older(st.top, 1)
+	st.wait -= min(st.wait, 1)
 	for i := range w.m.Attempts {
 		if st.slots[i].life != unused {
 			st.slots[i].age++

@@ -30,6 +30,10 @@ type node struct {
 	closed  bool
 	server  identity  // that answers there
 	since   time.Time // when it said so
+	// shutUntil is the end of the server's quarantine, as far as it said; and
+	// shutBy why.
+	shutUntil time.Time
+	shutBy    error
 	// unmarked is why the user can not see to its mark, which who only looks at
 	// locks does not have to.
 	unmarked *majority.Refusal
@@ -224,9 +228,20 @@ func (n *node) settle(c call, r reply) {
 		r.value = r.value.clone()
 		c.look <- looked{n.index, r}
 	} else {
-		c.to.Answer(n.index, c.tag, r.answer(c.command.script.draws))
+		a := r.answer(c.command.script.draws)
+		if a.Said.Outcome == store.Quarantined {
+			n.isShut(a.Said)
+		}
+		c.to.Answer(n.index, c.tag, a)
 	}
 	n.s.inFlight.Add(-1)
+}
+
+// isShut keeps what the server said of its quarantine.
+func (n *node) isShut(said store.NodeOutcome) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.shutUntil, n.shutBy = time.Now().Add(said.ExpiresIn), said.Err
 }
 
 func (n *node) isClosed() bool {

@@ -100,6 +100,10 @@ func TestQuarantine(t *testing.T) {
 		if count != 2 {
 			t.Errorf("Inspect shows %d nodes in quarantine: %v", count, st.Nodes)
 		}
+		stats := s.Stats()
+		if n := stats.Nodes[0]; len(stats.Nodes) != 3 || n.Node != servers[0].Addr() || n.QuarantinedFor <= 0 || n.Why == nil || stats.Nodes[2].QuarantinedFor != 0 {
+			t.Errorf("%+v", stats)
+		}
 	})
 	t.Run("Without its data", func(t *testing.T) {
 		servers := redistest.StartN(t, 3)

@@ -1,0 +1,44 @@
+package redis
+
+import "time"
+
+// Stats are what an operator may want to see of a Store in use, for metrics.
+type Stats struct {
+	Nodes []NodeStats
+}
+
+// NodeStats are about one node, as this client knows it: nothing is asked.
+type NodeStats struct {
+	// Node is its address.
+	Node string
+	// Err is why it can not be used, nil if it can or was not tried yet.
+	Err error
+	// QuarantinedFor is how long it still grants nothing, because it may have
+	// forgotten leases; Why says what happened to it. Zero and nil otherwise.
+	QuarantinedFor time.Duration
+	Why            error
+	// Waiting requests have not been sent, those in flight not been answered.
+	Waiting, InFlight int
+}
+
+// Stats returns the present state. It does not block, and is safe for
+// concurrent use, after Close too.
+func (s *Store) Stats() Stats {
+	st := Stats{Nodes: make([]NodeStats, len(s.nodes))}
+	for i, n := range s.nodes {
+		n.mu.Lock()
+		ns := NodeStats{Node: n.Addr(), Waiting: n.waiting.n}
+		if n.down != nil {
+			ns.Err = n.down.Err
+		}
+		if n.wire != nil {
+			ns.InFlight = n.wire.flight.n
+		}
+		if left := time.Until(n.shutUntil); left > 0 {
+			ns.QuarantinedFor, ns.Why = left, n.shutBy
+		}
+		n.mu.Unlock()
+		st.Nodes[i] = ns
+	}
+	return st
+}
