@@ -107,6 +107,10 @@ func (w *wire) look() {
 	w.n.mu.Lock()
 	late := false
 	w.lookAt = time.Time{}
+	if w.broken != nil {
+		w.n.mu.Unlock()
+		return // what is in flight is the reader's
+	}
 	if oldest := w.flight.front(); oldest != nil {
 		now := time.Now()
 		if at := oldest.sent.Add(w.patience); now.Before(at) {
