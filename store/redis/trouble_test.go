@@ -240,3 +240,17 @@ func selfSigned(t *testing.T, dir string) (certFile, keyFile string) {
 	}
 	return write("cert.pem", "CERTIFICATE", der), write("key.pem", "PRIVATE KEY", keyDER)
 }
+
+// Where the counter's name is in use for something else, no lock is left that
+// has no token.
+func TestCounterOfAnotherType(t *testing.T) {
+	server := redistest.Start(t)
+	s := open(t, []string{server.Addr()}, nil)
+	server.Text(t, "RPUSH", "{a}:token", "x")
+	if _, err := s.Acquire(t.Context(), request("a")); !errors.Is(err, store.ErrKindMismatch) {
+		t.Errorf("acquire: %v", err)
+	}
+	if keys := server.Keys(t); len(keys) != 1 {
+		t.Errorf("keys %q", keys)
+	}
+}

@@ -43,16 +43,20 @@ if token < now or token > now + ARGV[4] or last and token <= tonumber(last) then
   end
   text = string.format('%.0f', token)
 end
--- The counter first: should the second write fail, no lock is left behind. What
--- was not there must not be there: MGET does not see what is no string.
-if last then
-  call('SET', KEYS[2], text, 'PX', ARGV[5])
-elseif not call('SET', KEYS[2], text, 'PX', ARGV[5], 'NX') then
-  return call('GET', KEYS[2])
-end
+-- MGET does not see what is no string: what was not there must not be there.
 if held then
   call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2])
 elseif not call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2], 'NX') then
   return call('GET', KEYS[1])
+end
+local counted
+if last then
+  counted = redis.pcall('SET', KEYS[2], text, 'PX', ARGV[5])
+else
+  counted = redis.pcall('SET', KEYS[2], text, 'PX', ARGV[5], 'NX')
+end
+if not counted or counted.err then -- no lock without a token
+  call('DEL', KEYS[1])
+  return counted or call('GET', KEYS[2])
 end
 return {1, text, time[1], time[2]}
