@@ -121,7 +121,7 @@ func (n *node) arrive(w *wire) error {
 	}
 	if list := said[0].list; len(list) == 2 {
 		if shut := shutFor(list[0], list[1], store.NodeOutcome{}); shut.Outcome == store.Quarantined {
-			n.log.Warn("node is in quarantine", "why", shut.Err, "left", shut.ExpiresIn)
+			n.log.Warn("node is in quarantine", "why", shut.Err)
 			n.isShut(shut)
 		}
 		return nil
