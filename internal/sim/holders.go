@@ -158,8 +158,8 @@ func (j *judge) writes(c *claim) {
 // releases judges what a holder was told of its release.
 func (j *judge) releases(c *claim, err error) {
 	still := j.on(c)
-	if j.w.script.Roll {
-		still = 0 // how many are too many depends on the list
+	if j.w.script.Roll || j.w.owners[c.owner].revived {
+		still = 0 // how many are too many depends on the list; or it came back by a Replay
 	}
 	if err != nil {
 		if errors.Is(err, leasehold.ErrLost) && c.lease.Err() == leasehold.ErrReleased && still >= moreThanHalf(len(j.w.nodes)) {

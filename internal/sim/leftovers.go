@@ -11,6 +11,7 @@ func (j *judge) applied(n *node, k *call, a modelnode.Answer[int]) {
 	done := a.Verdict == modelnode.Done
 	switch {
 	case q.Op == quorum.Acquire && done:
+		j.w.owners[q.owner].revived = j.w.owners[q.owner].revived || k.replayed
 		j.w.owners[q.owner].asked[n.index] = j.w.owners[q.owner].asked[n.index] || !k.replayed
 		if at, ok := n.releasedAt[q.owner]; ok && n.clock().Sub(at) < q.Lease.TTL && !k.replayed {
 			j.wrong(Orphan, "node n%d gives the lock to o%d, which it was told to release before", n.index+1, q.owner)

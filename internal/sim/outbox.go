@@ -26,6 +26,7 @@ type owner struct {
 	least                time.Duration  // it is not to be released before, unless it is lost
 	asked                [maxNodes]bool // an acquire was applied there
 	told                 [maxNodes]bool // a release was sent there
+	revived              bool           // an acquire of it was replayed, and done
 }
 
 func (w *world) put(l *link, mc majority.Call, refused bool) {
