@@ -7,6 +7,7 @@ import (
 	"io"
 	"reflect"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 	"testing/iotest"
@@ -198,11 +199,17 @@ func FuzzReplies(f *testing.F) {
 				return
 			}
 			again := newReplies(bytes.NewReader(write(nil, v)))
-			if w, err := again.next(); err != nil || !reflect.DeepEqual(v.clone(), w.clone()) {
+			if w, err := again.next(); err != nil || !same(v, w) {
 				t.Fatalf("%v written again reads %v, %v", v, w, err)
 			}
 		}
 	})
+}
+
+// same also where one has no text and the other an empty one.
+func same(v, w value) bool {
+	return v.kind == w.kind && v.null == w.null && v.num == w.num && bytes.Equal(v.text, w.text) &&
+		slices.EqualFunc(v.list, w.list, same)
 }
 
 // write is the inverse of reading.
