@@ -36,6 +36,9 @@ type BusyError struct {
 	// ExpiresIn is the time until the holder's lease ends unless it is
 	// renewed; negative when it never ends by itself.
 	ExpiresIn time.Duration
+	// Position is our own in the line, 1 the next to come; 0: we do not stand in
+	// it. It is that of the last time we asked, and can only have become better.
+	Position int
 	// Nodes has what each node of a quorum store said, nil elsewhere.
 	Nodes []NodeOutcome
 	// Err is why the wait ended, nil if there was none: it wraps the error of
@@ -51,6 +54,12 @@ func (e *BusyError) Error() string {
 		b.WriteString(", without an expiry: it was not made by a lock client that bounds its leases, and stays until somebody deletes it")
 	case e.ExpiresIn > 0:
 		fmt.Fprintf(&b, ", expires in %v unless renewed", Round(e.ExpiresIn))
+	}
+	switch {
+	case e.Position == 1:
+		b.WriteString("; we are next")
+	case e.Position > 1:
+		fmt.Fprintf(&b, "; %d wait before us", e.Position-1)
 	}
 	if e.Err != nil {
 		fmt.Fprintf(&b, " (%v)", e.Err)

@@ -13,6 +13,8 @@ const (
 	MaxOwner = 256  // bytes
 	MaxMeta  = 4096 // bytes
 	MinTTL   = time.Millisecond
+	MaxSpare = 1 << 16 // tokens
+	MaxLine  = 100     // places that State.Line shows
 )
 
 // NewOwner returns a fresh owner value: 20 random bytes, base64url, which is
@@ -38,6 +40,8 @@ func (r Request) Check(maxTTL time.Duration) error {
 	switch {
 	case len(r.Meta) > MaxMeta:
 		return fmt.Errorf("%w: the description of the holder has %d bytes, the most is %d: shorten the purpose", ErrInvalid, len(r.Meta), MaxMeta)
+	case r.Spare < 0 || r.Spare > MaxSpare:
+		return fmt.Errorf("%w: %d spare tokens: it can be 0 to %d", ErrInvalid, r.Spare, MaxSpare)
 	case r.TTL < MinTTL:
 		return fmt.Errorf("%w: TTL %v is too short: the least is %v", ErrInvalid, r.TTL, MinTTL)
 	case maxTTL > 0 && r.TTL > maxTTL:

@@ -94,12 +94,28 @@ type Request struct {
 	// is being renewed. Over several nodes a renewal may then still be under way
 	// that would give the lease to a node which had lost it.
 	Renewed bool
+	// Spare is how many tokens are to be reserved besides the one of the grant,
+	// for a lease that its process may pass on from one goroutine to the next. At
+	// most MaxSpare.
+	Spare int
+	// Barge is for Wait: take the lock whenever it is free, whoever has waited for
+	// longer, and be told when it is instead of being handed it. Without it the
+	// lock goes to the longest waiting.
+	Barge bool
 }
 
 // Grant is a store's yes.
 type Grant struct {
-	// Token is larger than that of every earlier grant of the same lock.
+	// Token is larger than that of every earlier grant of the same lock. The
+	// Request.Spare tokens that follow it belong to this grant as well: the next
+	// one's is larger than them all.
 	Token fence.Token
+	// Since is when the request that was granted left, counted from just before
+	// the call: validity counts from then. Zero for Acquire, which sends once.
+	Since time.Duration
+	// Repeated says that the lock was asked for more than once, and a request may
+	// still be on the way: Renewed is to be set when the lease is released.
+	Repeated bool
 }
 
 // State is what a store knows of one lock.
@@ -115,6 +131,9 @@ type State struct {
 	// ExpiresIn is the time until the lease ends by itself, by the store's
 	// clock; negative when it never does (a foreign key without a TTL).
 	ExpiresIn time.Duration
+	// Line are those who wait for it, first come first, as far as the store keeps
+	// a line; of a long one the first MaxLine. Set by Inspect only.
+	Line []Place
 	// Nodes has one outcome per node of a quorum store, nil elsewhere.
 	Nodes []NodeOutcome
 }
