@@ -30,11 +30,11 @@ func (m *byModel) do(c Command, floor *uint64, now clock.Instant) Answer {
 	case Extend:
 		m.lock, ans = m.lock.Extend(m.rules, owner, c.TTL, now)
 	case Release:
-		m.lock, ans = m.lock.Release(m.rules, owner, 0, false, now)
+		m.lock, ans = m.lock.Release(m.rules, modelnode.Ending[string]{Owner: owner}, now)
 	case Bury:
-		m.lock, ans = m.lock.Release(m.rules, owner, c.TTL, false, now)
+		m.lock, ans = m.lock.Release(m.rules, modelnode.Ending[string]{Owner: owner, Tomb: c.TTL}, now)
 	case BuryRenewed:
-		m.lock, ans = m.lock.Release(m.rules, owner, c.TTL, true, now)
+		m.lock, ans = m.lock.Release(m.rules, modelnode.Ending[string]{Owner: owner, Tomb: c.TTL, Renewed: true}, now)
 	case Heal:
 		m.lock, ans = m.lock.Heal(m.rules, owner, c.TTL, now)
 	case StrangerSets:

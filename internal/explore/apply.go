@@ -306,9 +306,9 @@ func (w *walker) deliver(st *state, mv move) {
 	case deliverHeal:
 		after, a = before.Heal(r, owner, ttl, now)
 	case deliverRelease:
-		after, a = before.Release(r, owner, 0, false, now)
+		after, a = before.Release(r, modelnode.Ending[uint8]{Owner: owner}, now)
 	case deliverBury:
-		after, a = before.Release(r, owner, ttl, w.heals(), now)
+		after, a = before.Release(r, modelnode.Ending[uint8]{Owner: owner, Tomb: ttl, Renewed: w.heals()}, now)
 	}
 	w.answer = a
 	if c.freed && after.Owner == owner && (before.Owner != owner || before.Expiry <= now) {

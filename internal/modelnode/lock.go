@@ -31,6 +31,8 @@ type Lock[O comparable] struct {
 	Tombs []Tomb[O]
 	// ShutUntil is the end of a quarantine: nothing is granted before it.
 	ShutUntil clock.Instant
+	// Line are those who wait, the next to come first.
+	Line []Place[O]
 }
 
 // Tomb keeps an owner from acquiring before Expiry.
@@ -52,6 +54,8 @@ const (
 	Buried
 	// Shut: the node is in quarantine.
 	Shut
+	// Stays: of Yield, nobody of that name waits, so the lock stays where it is.
+	Stays
 )
 
 // Answer is what a node says.
@@ -63,6 +67,10 @@ type Answer[O comparable] struct {
 	// Shut, the quarantine lasts for as long.
 	Holder    O
 	ExpiresIn time.Duration
+	// Position in the line, of an Acquire that waits; 1 is the next to come.
+	Position int
+	// Told are those who hear of the step besides who asked for it.
+	Told []Told[O]
 }
 
 // Ask is what an Acquire brings along.
@@ -71,6 +79,13 @@ type Ask[O comparable] struct {
 	TTL   time.Duration
 	// Propose is the token the client would like; usually all nodes take it.
 	Propose uint64
+	// Spare is how many tokens below the one that is answered are the grant's, too.
+	Spare uint64
+
+	// Wait leaves a place in the line if the lock is taken, or refreshes it. The
+	// rest is about that place; Again: this owner has asked here before.
+	Wait, Again, Barge bool
+	Ticket, Stamp      uint64
 }
 
 // holder is who has the lock at now.

@@ -13,7 +13,13 @@ func (l Lock[O]) Acquire(r Rules, a Ask[O], now clock.Instant) (Lock[O], Answer[
 	held, last := l.holder(now), l.last(now)
 	nobody := *new(O)
 	if held != nobody && held != a.Owner {
-		return l, l.taken(now)
+		ans := l.taken(now)
+		if a.Wait && l.buried(a.Owner, now) && !r.NoTombs {
+			return l, Answer[O]{Verdict: Buried}
+		} else if a.Wait {
+			l, ans.Position = l.wait(r, a, now)
+		}
+		return l, ans
 	}
 	if now < l.ShutUntil {
 		return l, l.shut(now)
@@ -24,8 +30,8 @@ func (l Lock[O]) Acquire(r Rules, a Ask[O], now clock.Instant) (Lock[O], Answer[
 	if !r.NoTombs && l.buried(a.Owner, now) {
 		return l, Answer[O]{Verdict: Buried}
 	}
-	token := max(l.draw(r, a.Propose, now), last+1)
-	l = l.count(r, token, now)
+	token := max(l.draw(r, a.Propose, now), last+1+a.Spare)
+	l = l.leave(a.Owner).count(r, token, now)
 	l.Owner, l.Expiry = a.Owner, now.Add(a.TTL)
 	return l, Answer[O]{Token: token}
 }
@@ -80,6 +86,7 @@ func (l Lock[O]) Heal(r Rules, o O, ttl time.Duration, now clock.Instant) (Lock[
 	if !r.NoTombs && l.buried(o, now) {
 		return l, Answer[O]{Verdict: Buried}
 	}
+	l = l.leave(o)
 	l.Owner, l.Expiry = o, now.Add(ttl)
 	return l, Answer[O]{}
 }
@@ -92,17 +99,32 @@ func (l Lock[O]) lasting(r Rules, ttl time.Duration, now clock.Instant) Lock[O] 
 	return l
 }
 
-// Release ends o's lease. If o does not have the lock, or renewed it, and tomb is
-// positive, o can not get it again for that long.
-func (l Lock[O]) Release(r Rules, o O, tomb time.Duration, renewed bool, now clock.Instant) (Lock[O], Answer[O]) {
+// Ending is what a Release brings along.
+type Ending[O comparable] struct {
+	Owner O
+	// Tomb, when positive, is for how long the owner can not get the lock again,
+	// if it does not have it, or if Renewed.
+	Tomb    time.Duration
+	Renewed bool
+	// Propose a token for the next in line.
+	Propose uint64
+	Reach   Reach[O]
+}
+
+// Release ends the owner's lease and takes it out of the line. A lock that is free
+// then goes to the next in line.
+func (l Lock[O]) Release(r Rules, e Ending[O], now clock.Instant) (Lock[O], Answer[O]) {
+	o, tomb := e.Owner, e.Tomb
 	a, ours := l.taken(now), l.holder(now) == o
 	if ours {
 		a, l.Owner, l.Expiry = Answer[O]{}, *new(O), 0
 	}
-	if tomb > 0 && (!ours || renewed) && !r.NoTombs {
+	l = l.leave(o)
+	if tomb > 0 && (!ours || e.Renewed) && !r.NoTombs {
 		alive := slices.DeleteFunc(slices.Clone(l.Tombs), func(t Tomb[O]) bool { return t.Owner == o || now >= t.Expiry })
 		l.Tombs = append(alive, Tomb[O]{Owner: o, Expiry: now.Add(tomb)})
 	}
+	l, a.Told = l.hand(r, e.Propose, e.Reach, now)
 	return l, a
 }
 

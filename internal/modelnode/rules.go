@@ -20,6 +20,8 @@ type Rules struct {
 	// HealsShut: a node gives a lock to a holder that says it has a majority,
 	// even in quarantine.
 	HealsShut bool
+	// HandsShut: a node in quarantine hands the lock to those who wait.
+	HandsShut bool
 
 	// MaxLead is how far a proposed token may lead the node's clock.
 	MaxLead time.Duration

@@ -21,21 +21,28 @@ import (
 // Once lost, every node that granted or may have granted is told to release:
 // at once, or when its answer comes in. A node that never had the message, or
 // said no, needs nothing.
+//
+// An attempt that waits is not lost while others have the lock: see line.
 type Attempt struct {
 	Config
-	start, until clock.Instant
-	confirmBy    clock.Instant // node timeout of the second round; 0 before it
-	verdict      Verdict
-	cancelled    bool
-	token        uint64
-	nodes        [MaxNodes]candidate
+	ttl       time.Duration
+	start     clock.Instant
+	from      clock.Instant // once won: what validity counts from
+	confirmBy clock.Instant // node timeout of the second round; 0 before it
+	verdict   Verdict
+	cancelled bool
+	token     uint64
+	nodes     [MaxNodes]candidate
+	line      line
 }
 
 type candidate struct {
 	phase Phase
-	late  bool   // past its node timeout: not waited for, but still welcome
-	at    uint64 // where its counter stands, if Held
-	asked uint64 // the token it was asked to confirm, if larger than at
+	late  bool          // past its node timeout: not waited for, but still welcome
+	at    uint64        // where its counter stands, if Held
+	asked uint64        // the token it was asked to confirm, if larger than at
+	from  clock.Instant // when the request left that it granted, if Held
+	place place         // where the attempt waits
 }
 
 // counts says whether the token can be confirmed there.
@@ -44,7 +51,7 @@ func (n *candidate) counts() bool { return n.phase == Held || !confirmOwned }
 // NewAttempt begins an attempt whose requests leave after start. The driver
 // sends Acquire to every node.
 func NewAttempt(c Config, ttl time.Duration, start clock.Instant) Attempt {
-	return Attempt{Config: c, start: start, until: validity.Until(start, ttl)}
+	return Attempt{Config: c, ttl: ttl, start: start}
 }
 
 // Step applies one event and appends to out the messages to send.
@@ -55,10 +62,17 @@ func (a *Attempt) Step(e Event, now clock.Instant, out []Send) []Send {
 	case Cancel:
 		a.cancelled = a.cancelled || a.verdict == Open
 	default:
-		a.hear(e)
+		if a.line.waits {
+			a.hearInLine(e, now)
+		} else {
+			a.hear(e)
+		}
 	}
 	if a.verdict == Open {
 		out = a.decide(now, out)
+	}
+	if a.verdict == Open && a.line.waits {
+		out = a.wait(now, out)
 	}
 	if a.verdict == Lost && cleanUpLost {
 		out = a.cleanUp(out)
@@ -72,7 +86,7 @@ func (a *Attempt) hear(e Event) {
 	if e.Op == Acquire && n.phase == Asked {
 		switch e.Kind {
 		case Yes:
-			n.phase, n.late, n.at = Held, false, e.Token
+			n.phase, n.late, n.at, n.from = Held, false, e.Token, a.start
 		case No, Absent:
 			n.phase = Refused
 		case Unsent:
@@ -84,14 +98,19 @@ func (a *Attempt) hear(e Event) {
 		}
 	}
 	if e.Op == Confirm && n.counts() {
-		switch e.Kind {
-		case Yes:
-			n.at, n.late = max(n.at, e.Token), false
-		case No, Absent: // the lock is not ours there any more
-			n.phase = Refused
-		default: // ours, but not to be confirmed: no use, and to be released
-			n.phase = Doubtful
-		}
+		a.confirmed(n, e)
+	}
+}
+
+// confirmed takes in what a node said to a confirmation.
+func (a *Attempt) confirmed(n *candidate, e Event) {
+	switch e.Kind {
+	case Yes:
+		n.at, n.late = max(n.at, e.Token), false
+	case No, Absent: // the lock is not ours there any more
+		n.phase = Refused
+	default: // ours, but not to be confirmed: no use, and to be released
+		n.phase = Doubtful
 	}
 }
 
@@ -100,10 +119,11 @@ func (a *Attempt) timeOut(now clock.Instant) {
 	for i := range a.Nodes {
 		n := &a.nodes[i]
 		switch {
-		case n.phase == Asked && now >= a.start.Add(a.NodeTimeout):
+		case n.phase == Asked && !a.line.waits && now >= a.start.Add(a.NodeTimeout):
 			n.late = true
 		case n.phase == Held && n.asked > n.at && now >= a.confirmBy:
 			n.late = true
+			n.place.again = now
 		}
 	}
 }
@@ -113,30 +133,30 @@ func (a *Attempt) decide(now clock.Instant, out []Send) []Send {
 	var held, hoped, confirmed Set
 	for i := range a.Nodes {
 		switch n := &a.nodes[i]; {
-		case n.phase == Held && !n.late:
+		case a.holds(n, now) && !n.late:
 			held = held.with(i)
 		case n.phase == Asked && !n.late:
 			hoped = hoped.with(i)
 		}
 	}
-	if !a.Enough(held|hoped) || now >= a.until || a.cancelled {
+	switch {
+	case a.cancelled, !a.line.waits && (!a.Enough(held|hoped) || now >= validity.Until(a.start, a.ttl)):
 		a.verdict = Lost
 		return out
-	}
-	if !a.Enough(held) {
+	case !a.Enough(held):
 		return out
 	}
 	token := a.highest(held)
 	for i := range a.Nodes {
-		if n := &a.nodes[i]; n.counts() && !n.late && n.at == token {
+		if n := &a.nodes[i]; n.counts() && !n.late && n.at == token && (held.Has(i) || !confirmOwned) {
 			confirmed = confirmed.with(i)
 		}
 	}
 	if a.Enough(confirmed) || !confirmToken {
-		a.verdict, a.token = Won, token
+		a.verdict, a.token, a.from = Won, token, a.since(held, confirmed)
 		return out
 	}
-	if a.confirmBy == 0 {
+	if a.confirmBy == 0 || a.line.waits && now >= a.confirmBy {
 		a.confirmBy = now.Add(a.NodeTimeout)
 	}
 	for i := range a.Nodes {
@@ -146,6 +166,38 @@ func (a *Attempt) decide(now clock.Instant, out []Send) []Send {
 		}
 	}
 	return out
+}
+
+// holds says whether the node certainly has the lock for us at now.
+func (a *Attempt) holds(n *candidate, now clock.Instant) bool {
+	return n.phase == Held && (!placeInTime || now < validity.Until(n.from, a.ttl))
+}
+
+// since is when the latest requests left that a majority granted. All leave at
+// once where nobody waits.
+func (a *Attempt) since(held, confirmed Set) clock.Instant {
+	if !a.line.waits {
+		return a.start
+	}
+	if !a.Enough(confirmed) { // only where confirming is switched off
+		confirmed = held
+	}
+	var since clock.Instant
+	for i := range a.Nodes {
+		if !confirmed.Has(i) {
+			continue
+		}
+		var enough Set
+		for j := range a.Nodes {
+			if confirmed.Has(j) && a.nodes[j].from >= a.nodes[i].from {
+				enough = enough.with(j)
+			}
+		}
+		if a.Enough(enough) {
+			since = max(since, a.nodes[i].from)
+		}
+	}
+	return since
 }
 
 // highest is the largest answer of a majority: of the one with the smallest
@@ -172,8 +224,9 @@ func (a *Attempt) highest(held Set) (token uint64) {
 func (a *Attempt) cleanUp(out []Send) []Send {
 	for i := range a.Nodes {
 		n := &a.nodes[i]
-		if n.phase == Held || n.phase == Doubtful {
-			out = append(out, Send{Node: i, Op: Release, Tomb: n.phase == Doubtful && buryDoubtful})
+		if n.phase == Held || n.phase == Doubtful || a.line.waits && n.place.left() {
+			doubt := n.phase == Doubtful || n.place.under != 0
+			out = append(out, Send{Node: i, Op: Release, Tomb: doubt && buryDoubtful})
 			n.phase = Relinquish
 		}
 	}
@@ -186,6 +239,10 @@ func (a *Attempt) Verdict() Verdict { return a.verdict }
 // Token of the grant, once won.
 func (a *Attempt) Token() uint64 { return a.token }
 
+// From is when the requests left that were granted, once won: validity counts
+// from then.
+func (a *Attempt) From() clock.Instant { return a.from }
+
 // Late says whether node's answer had not come within the node timeout.
 func (a *Attempt) Late(node int) bool { return a.nodes[node].late }
 
@@ -197,7 +254,10 @@ func (a *Attempt) Next() (clock.Instant, bool) {
 	if a.verdict != Open {
 		return 0, false
 	}
-	next := a.until
+	if a.line.waits {
+		return a.nextInLine()
+	}
+	next := validity.Until(a.start, a.ttl)
 	for _, n := range a.nodes[:a.Nodes] {
 		switch {
 		case n.late:

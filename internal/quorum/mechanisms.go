@@ -20,4 +20,9 @@ const (
 	doubtUnknown = true
 	// heal: a majority that has the lease gives it to nodes that lost it.
 	heal = true
+	// placeInTime: what a node granted counts while it certainly lasts, from when
+	// the request left that it answers.
+	placeInTime = true
+	// givenIsGiven: a grant that was given up counts no more.
+	givenIsGiven = true
 )

@@ -14,6 +14,8 @@ package quorum
 import (
 	"math/bits"
 	"time"
+
+	"github.com/leasehold-dev/leasehold/internal/clock"
 )
 
 // MaxNodes is the largest number of nodes. More than nine only costs.
@@ -101,9 +103,11 @@ const (
 	// Heal: give the node our lease, if nobody has the lock there. Nobody waits
 	// for the answer.
 	Heal
+	// Yield: give the lock, which is ours there, to a waiter that comes before us.
+	Yield
 )
 
-var opNames = [...]string{"acquire", "confirm", "renew", "release", "heal"}
+var opNames = [...]string{"acquire", "confirm", "renew", "release", "heal", "yield"}
 
 func (o Op) String() string { return opNames[o] }
 
@@ -111,8 +115,9 @@ func (o Op) String() string { return opNames[o] }
 type Send struct {
 	Node  int
 	Op    Op
-	Token uint64 // of Confirm
+	Token uint64 // of Confirm; of Yield, the largest granted that is given up
 	Tomb  bool   // of Release
+	Again bool   // of Acquire: the node was asked before
 }
 
 // Kind is what an event reports.
@@ -139,6 +144,10 @@ const (
 	Tick
 	// Cancel: the caller gave up.
 	Cancel
+	// Handed: a node says, unasked, that it has granted the lock to us.
+	Handed
+	// Poll: what the node says unasked may have been missed.
+	Poll
 )
 
 // Event is what happened.
@@ -147,6 +156,12 @@ type Event struct {
 	Node  int
 	Op    Op
 	Token uint64
+	// From is when the request left that Handed grants.
+	From clock.Instant
+	// Of an answer to Acquire that left us in line: whether whoever has the lock
+	// there comes before us, and how soon it is of use to ask again.
+	Senior bool
+	Pause  time.Duration
 }
 
 // Verdict is how an attempt or a vote stands.
@@ -172,4 +187,5 @@ const (
 	Missing                 // not reached: it did nothing and said nothing
 	Doubtful                // may have done it
 	Relinquish              // told to release
+	Yielding                // told to give it to somebody else
 )

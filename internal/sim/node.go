@@ -139,7 +139,7 @@ func (n *node) apply(k *call) majority.Answer {
 		if q.Tomb {
 			tomb = q.Lease.TTL
 		}
-		l, a = was.Release(rules, q.owner, tomb, q.Lease.Renewed, now)
+		l, a = was.Release(rules, modelnode.Ending[int]{Owner: q.owner, Tomb: tomb, Renewed: q.Lease.Renewed}, now)
 	}
 	n.record(q.lock, was)
 	n.locks[q.lock] = l

@@ -1,0 +1,129 @@
+package modelnode
+
+import (
+	"slices"
+
+	"github.com/leasehold-dev/leasehold/internal/clock"
+)
+
+// Place is a waiter's in the line for the lock: its Acquire, kept until there is
+// something to grant. A place is leased like the lock, so that of a dead waiter
+// disappears.
+type Place[O comparable] struct {
+	Owner O
+	// Ticket orders the line; of equal ones the earlier to come is first.
+	Ticket uint64
+	Expiry clock.Instant
+	// Stamp is the waiter's own mark of the last request that came for it. It is
+	// told when it is handed the lock, and knows from it how long that is good.
+	Stamp uint64
+	Spare uint64
+	// Barge: it wants to be told when the lock is free, not to be handed it.
+	Barge bool
+}
+
+// Told is what the node says, unasked, to a waiter.
+type Told[O comparable] struct {
+	Owner O
+	// Granted: the lock is its, with that token, since the request of that stamp.
+	// Otherwise the lock is free at this moment, and the place is gone.
+	Granted bool
+	Token   uint64
+	Stamp   uint64
+}
+
+// Reach says whether a waiter can be told anything: whether its connection is
+// still there. Nil: all can.
+type Reach[O comparable] func(O) bool
+
+// place is the index of the owner's, or -1.
+func (l Lock[O]) place(o O) int {
+	return slices.IndexFunc(l.Line, func(p Place[O]) bool { return p.Owner == o })
+}
+
+// leave takes the owner out of the line.
+func (l Lock[O]) leave(o O) Lock[O] {
+	if i := l.place(o); i >= 0 {
+		l.Line = slices.Delete(slices.Clone(l.Line), i, i+1)
+	}
+	return l
+}
+
+// wait gives a a place, or refreshes the one it has, and says which it is.
+func (l Lock[O]) wait(r Rules, a Ask[O], now clock.Instant) (Lock[O], int) {
+	p := Place[O]{Owner: a.Owner, Ticket: l.ticket(r, a, now), Expiry: now.Add(a.TTL), Stamp: a.Stamp, Spare: a.Spare, Barge: a.Barge}
+	l.Line = slices.DeleteFunc(slices.Clone(l.Line), func(q Place[O]) bool { return now >= q.Expiry })
+	if i := l.place(a.Owner); i >= 0 {
+		p.Ticket, p.Expiry = l.Line[i].Ticket, max(p.Expiry, l.Line[i].Expiry)
+		l.Line[i] = p
+		return l, i + 1
+	}
+	i := slices.IndexFunc(l.Line, func(q Place[O]) bool { return q.Ticket > p.Ticket })
+	if i < 0 {
+		i = len(l.Line)
+	}
+	l.Line = slices.Insert(l.Line, i, p)
+	return l, i + 1
+}
+
+// ticket is the place's in the order. What a newcomer says of the time is believed
+// near this node's own only; who asks again keeps its ticket, wherever it stood
+// before the node lost it.
+func (l Lock[O]) ticket(r Rules, a Ask[O], now clock.Instant) uint64 {
+	if r.NoClock || a.Again {
+		return a.Ticket
+	}
+	micros, lead := uint64(max(0, now)/1000), uint64(r.MaxLead.Microseconds())
+	return max(micros-min(micros, lead), min(a.Ticket, micros+lead))
+}
+
+// hand gives a free lock to the first in line who is still there. Like every
+// grant it waits for the end of a quarantine.
+func (l Lock[O]) hand(r Rules, propose uint64, reach Reach[O], now clock.Instant) (Lock[O], []Told[O]) {
+	if l.holder(now) != *new(O) || now < l.ShutUntil && !r.HandsShut {
+		return l, nil
+	}
+	for len(l.Line) > 0 {
+		p := l.Line[0]
+		l.Line = l.Line[1:]
+		if now >= p.Expiry || reach != nil && !reach(p.Owner) {
+			continue
+		}
+		if p.Barge {
+			return l, []Told[O]{{Owner: p.Owner, Stamp: p.Stamp}}
+		}
+		token := max(l.draw(r, propose, now), l.last(now)+1+p.Spare)
+		l = l.count(r, token, now)
+		l.Owner, l.Expiry = p.Owner, p.Expiry
+		return l, []Told[O]{{Owner: p.Owner, Granted: true, Token: token, Stamp: p.Stamp}}
+	}
+	l.Line = nil
+	return l, nil
+}
+
+// Yield gives o's lock, granted with no larger a token than given, to a waiter who
+// comes before it: both got a part of the nodes, and neither a majority. Where
+// that one does not wait, nothing happens, and the answer has no Holder.
+func (l Lock[O]) Yield(r Rules, o O, given uint64, to O, propose uint64, reach Reach[O], now clock.Instant) (Lock[O], Answer[O]) {
+	if l.holder(now) != o || l.last(now) > given {
+		return l, l.taken(now)
+	}
+	i := l.place(to)
+	if i < 0 || now >= l.Line[i].Expiry {
+		return l, Answer[O]{Verdict: Stays}
+	}
+	l.Line = slices.Insert(slices.Delete(slices.Clone(l.Line), i, i+1), 0, l.Line[i])
+	l.Owner, l.Expiry = *new(O), 0
+	l, told := l.hand(r, propose, reach, now)
+	return l, Answer[O]{Told: told}
+}
+
+// Waiting says how many wait at now.
+func (l Lock[O]) Waiting(now clock.Instant) (n int) {
+	for _, p := range l.Line {
+		if now < p.Expiry {
+			n++
+		}
+	}
+	return n
+}
