@@ -28,8 +28,12 @@ type Ask struct {
 	Fair bool
 	// Wait, when positive, leaves a place in the line if the lock is busy, or
 	// keeps the one the owner has, for at least this long. Order is that of
-	// arrival; a refreshed place stays where it is.
+	// arrival; a refreshed place stays where it is. See Advance.
 	Wait time.Duration
+	// Spare is how many tokens to reserve besides that of the grant, 0 to
+	// MaxSpare. They follow it without a gap, and no other grant has them.
+	// Grants that share their token reserve none.
+	Spare int
 	// Floor is the least token a grant may draw. A store that can forget a
 	// record, and with it the last token, gives something that never goes
 	// back, such as its clock in microseconds.
@@ -65,21 +69,18 @@ func Admit(r Record, a Ask, now clock.Instant) (Record, Answer) {
 
 // grant makes a new lease.
 func (r Record) grant(a Ask, now clock.Instant) (Record, Answer) {
-	r.Token = r.draw(a)
-	r.Line = without(r.Line, r.place(a.Owner))
-	h := Hold{Owner: a.Owner, Meta: a.Meta, Weight: a.Weight, Count: 1, Token: r.Token, Expiry: after(now, a.TTL)}
-	r.Holds = with(r.Holds, h)
+	h := Hold{Owner: a.Owner, Meta: a.Meta, Weight: a.Weight, Expiry: after(now, a.TTL)}
+	r, h = r.enter(h, a.Spare, a.Floor)
 	return r, Answer{Verdict: Granted, Token: h.Token, Count: h.Count, ExpiresIn: h.Expiry.Sub(now)}
 }
 
-// draw is the token of the next grant. A shared one leaves the token alone
-// even when the floor has risen: two readers are inside together, and neither
-// may look stale beside the other.
-func (r Record) draw(a Ask) fence.Token {
-	if r.Spec.Shared && a.Weight < r.Spec.Limit && r.Token > 0 {
-		return r.Token
-	}
-	return max(r.Token+1, a.Floor)
+// enter lets h in, with a token of its own. Its place is no longer needed.
+func (r Record) enter(h Hold, spare int, floor fence.Token) (Record, Hold) {
+	h.Count = 1
+	r, h.Token = r.draw(h.Weight, spare, floor)
+	r.Line = without(r.Line, r.place(h.Owner))
+	r.Holds = with(r.Holds, h)
+	return r, h
 }
 
 // again answers an owner that is inside already. Its token stays, its expiry

@@ -25,9 +25,10 @@ const (
 	Mismatch
 	// Buried: this owner was released before it asked; see Release.
 	Buried
-	// Done: the lease was renewed or released, or the place given up.
+	// Done: the lease was renewed or released, the place given up, or tokens
+	// were drawn.
 	Done
-	// NotHeld: there is no lease (for Leave: no place) of this owner.
+	// NotHeld: there is no lease (for Leave: no place either) of this owner.
 	NotHeld
 )
 
@@ -46,7 +47,8 @@ type Answer struct {
 	// Again is set when Granted confirmed or re-entered a lease that was
 	// already there.
 	Again bool
-	// Token is that of the owner's lease, for Granted and Done.
+	// Token is that of the owner's lease, for Granted and Done; for Draw it is
+	// the first one drawn.
 	Token fence.Token
 	// Count is how often the owner is inside after this step, for Granted and
 	// Done; zero after the last release.

@@ -10,7 +10,7 @@ import (
 // No steps lead to a record that it finds fault with; to take a step from one
 // could let a second owner in.
 func (r Record) Check() error {
-	if r.Token == math.MaxUint64 {
+	if r.Token > math.MaxInt64 { // so many follow that no step can use them up
 		return errors.New("no token is left after the last")
 	}
 	room := r.Spec.Limit
@@ -30,6 +30,9 @@ func (r Record) Check() error {
 	for _, p := range r.Line {
 		if p.Owner == "" || p.Weight < 1 || p.Weight > r.Spec.Limit {
 			return fmt.Errorf("a place of weight %d is of owner %q", p.Weight, p.Owner)
+		}
+		if p.Spare < 0 || p.Spare > MaxSpare {
+			return fmt.Errorf("the place of %q is to reserve %d tokens", p.Owner, p.Spare)
 		}
 	}
 	for _, t := range r.Tombs {

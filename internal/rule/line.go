@@ -6,10 +6,16 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/clock"
 )
 
-// Leave gives up the owner's place in the line. An owner without one is
-// NotHeld. A lease the owner may have is not touched.
+// Leave ends the owner's wait: it gives up the place in the line, or, if the
+// owner was let in before it could know, the lease, however often entered. An
+// owner that has neither is NotHeld.
 func Leave(r Record, owner string, now clock.Instant) (Record, Answer) {
 	r = Expire(r, now)
+	if i := r.hold(owner); i >= 0 {
+		ans := Answer{Verdict: Done, Token: r.Holds[i].Token}
+		r.Holds = without(r.Holds, i)
+		return r, ans
+	}
 	i := r.place(owner)
 	if i < 0 {
 		return r, Answer{Verdict: NotHeld}
@@ -20,7 +26,7 @@ func Leave(r Record, owner string, now clock.Instant) (Record, Answer) {
 
 // wait leaves a place at the end of the line, or refreshes the one there is.
 func (r Record) wait(a Ask, now clock.Instant) Record {
-	p := Place{Owner: a.Owner, Meta: a.Meta, Weight: a.Weight, Expiry: after(now, a.Wait)}
+	p := Place{Owner: a.Owner, Meta: a.Meta, Weight: a.Weight, Expiry: after(now, a.Wait), Spare: a.Spare, Barge: !a.Fair}
 	i := r.place(a.Owner)
 	if i < 0 {
 		r.Line = with(r.Line, p)

@@ -35,10 +35,12 @@ func owners(r Record) string {
 type history struct {
 	now    clock.Instant
 	record Record
-	// tokens are those of the leases held at present, last the largest one of
-	// all grants that had to draw one.
+	// tokens are those of the leases held at present, last the largest one that
+	// was granted or reserved.
 	tokens map[string]fence.Token
 	last   fence.Token
+	// arrived are the places as they came, the earliest first.
+	arrived []Place
 }
 
 // TestRuleKeepsItsPromises takes every step in any order at any time and holds
@@ -65,6 +67,7 @@ func TestRuleKeepsItsPromises(t *testing.T) {
 					Reenter: rapid.Bool().Draw(t, "reenter"),
 					Fair:    rapid.Bool().Draw(t, "fair"),
 					Wait:    time.Duration(rapid.IntRange(0, 15).Draw(t, "wait")),
+					Spare:   rapid.SampledFrom([]int{0, 0, 1, 7}).Draw(t, "spare"),
 					Floor:   fence.Token(rapid.IntRange(0, 40).Draw(t, "floor")),
 				}
 				if rapid.IntRange(0, 9).Draw(t, "odd") == 0 {
@@ -80,6 +83,12 @@ func TestRuleKeepsItsPromises(t *testing.T) {
 			},
 			"leave": func(t *rapid.T) {
 				h.leave(t, owner.Draw(t, "owner"))
+			},
+			"advance": func(t *rapid.T) {
+				h.advance(t, fence.Token(rapid.IntRange(0, 40).Draw(t, "floor")))
+			},
+			"draw": func(t *rapid.T) {
+				h.draw(t, owner.Draw(t, "owner"), rapid.IntRange(0, 7).Draw(t, "spare"), fence.Token(rapid.IntRange(0, 40).Draw(t, "floor")))
 			},
 		})
 	})
@@ -135,8 +144,8 @@ func (h *history) admit(t *rapid.T, a Ask) {
 		if now.Count != 1 || now.Weight != weight {
 			t.Fatalf("a new lease of weight %d: %+v", weight, now)
 		}
-		h.fresh(t, a, weight, now.Token)
-		h.tokens[a.Owner] = now.Token
+		h.fresh(t, a.Owner, weight, a.Spare, a.Floor, now.Token)
+		h.leaves(a.Owner)
 		if a.Fair {
 			notOvertaken(t, room-weight, ahead)
 		}
@@ -161,8 +170,8 @@ func (h *history) admit(t *rapid.T, a Ask) {
 		if i := before.place(a.Owner); i >= 0 && (ans.Position != i+1 || h.record.Line[i].Expiry < before.Line[i].Expiry) {
 			t.Fatalf("place %d of %+v became worse: %d of %+v", i+1, before.Line, ans.Position, h.record.Line)
 		}
-		if a.Wait > 0 && h.record.Line[ans.Position-1].Expiry < h.now.Add(a.Wait) {
-			t.Fatalf("a place for %v ends too soon", a.Wait)
+		if a.Wait > 0 {
+			h.stands(t, h.record.Line[ans.Position-1], a, weight)
 		}
 		h.untouched(t, before)
 	case Buried:
@@ -194,18 +203,58 @@ func (h *history) confirmed(t *rapid.T, was, now Hold, a Ask) {
 	}
 }
 
-// fresh: a grant that has to be told from those before it can be.
-func (h *history) fresh(t *rapid.T, a Ask, weight int64, token fence.Token) {
-	shared := a.Spec.Shared && weight < a.Spec.Limit
+// fresh: a grant that has to be told from those before it can be, and what it
+// reserves is nobody else's.
+func (h *history) fresh(t *rapid.T, owner string, weight int64, spare int, floor, token fence.Token) {
+	h.tokens[owner] = token
+	h.drawn(t, weight, spare, floor, token)
+}
+
+func (h *history) drawn(t *rapid.T, weight int64, spare int, floor, token fence.Token) {
+	shared := h.record.Spec.Shared && weight < h.record.Spec.Limit
 	switch {
 	case token == 0, token < h.last:
 		t.Fatalf("token %v after %v", token, h.last)
-	case !shared && (token == h.last || token < a.Floor):
-		t.Fatalf("token %v after %v, floor %v", token, h.last, a.Floor)
+	case !shared && (token == h.last || token < floor):
+		t.Fatalf("token %v after %v, floor %v", token, h.last, floor)
 	case shared && h.last > 0 && token != h.last:
 		t.Fatalf("a shared grant moved the token from %v to %v", h.last, token)
 	}
-	h.last = token
+	if h.last = token; !shared {
+		h.last += fence.Token(spare)
+	}
+}
+
+// stands: the place is what was asked for, and at least as long.
+func (h *history) stands(t *rapid.T, p Place, a Ask, weight int64) {
+	if p.Expiry < h.now.Add(a.Wait) {
+		t.Fatalf("a place for %v ends too soon", a.Wait)
+	}
+	if p.Owner != a.Owner || p.Weight != weight || p.Spare != a.Spare || p.Barge == a.Fair {
+		t.Fatalf("asked %+v, stands as %+v", a, p)
+	}
+	i := slices.IndexFunc(h.arrived, func(q Place) bool { return q.Owner == p.Owner && h.now < q.Expiry })
+	if i < 0 {
+		h.leaves(p.Owner) // an earlier place of it, which has expired
+		h.arrived = append(h.arrived, p)
+		return
+	}
+	h.arrived[i] = p
+}
+
+// leaves: the owner is in the line no more.
+func (h *history) leaves(owner string) {
+	h.arrived = slices.DeleteFunc(h.arrived, func(p Place) bool { return p.Owner == owner })
+}
+
+// alive are the places of those who are, in the order in which they came.
+func (h *history) alive() (line []Place) {
+	for _, p := range h.arrived {
+		if h.now < p.Expiry {
+			line = append(line, p)
+		}
+	}
+	return line
 }
 
 // notOvertaken: all who stood ahead of the one just admitted still fit in
@@ -267,9 +316,10 @@ func (h *history) release(t *rapid.T, owner string, tomb time.Duration) {
 		if ans != (Answer{Verdict: NotHeld}) {
 			t.Fatalf("released what is not there: %+v", ans)
 		}
-		if tomb > 0 && (!Expire(h.record, h.now.Add(tomb-1)).buried(owner) || h.record.place(owner) >= 0) {
+		if tomb > 0 && !Expire(h.record, h.now.Add(tomb-1)).buried(owner) {
 			t.Fatalf("not buried for %v: %+v", tomb, h.record)
 		}
+		h.leaves(owner)
 		return
 	}
 	was := before.Holds[i]
@@ -286,13 +336,79 @@ func (h *history) release(t *rapid.T, owner string, tomb time.Duration) {
 
 func (h *history) leave(t *rapid.T, owner string) {
 	before, ans := h.step(t, func(r Record) (Record, Answer) { return Leave(r, owner, h.now) })
-	h.untouched(t, before)
-	want := NotHeld
+	want := Answer{Verdict: NotHeld}
 	if before.place(owner) >= 0 {
-		want = Done
+		want.Verdict = Done
 	}
-	if ans.Verdict != want || h.record.place(owner) >= 0 || len(h.record.Line) < len(before.Line)-1 {
-		t.Fatalf("leave: %+v, line %+v", ans, h.record.Line)
+	if i := before.hold(owner); i >= 0 {
+		want = Answer{Verdict: Done, Token: before.Holds[i].Token}
+		before.Holds = without(before.Holds, i)
+	}
+	h.untouched(t, before)
+	h.leaves(owner)
+	if ans != want {
+		t.Fatalf("leave: %+v, want %+v", ans, want)
+	}
+}
+
+// advance: the first in line, and as many as there is room for with it, are let
+// in as they asked, or told; all others stay as they were.
+func (h *history) advance(t *rapid.T, floor fence.Token) {
+	var turns []Turn
+	before, _ := h.step(t, func(r Record) (Record, Answer) {
+		r, turns = Advance(r, floor, h.now)
+		return r, Answer{}
+	})
+	room := spare(before)
+	inside := len(before.Holds)
+	for _, turn := range turns {
+		p := h.alive()[0]
+		if turn.Owner != p.Owner {
+			t.Fatalf("it was the turn of %s, not of %s", p.Owner, turn.Owner)
+		}
+		if room -= p.Weight; room < 0 {
+			t.Fatalf("no room for %s", p.Owner)
+		}
+		h.leaves(p.Owner)
+		if p.Barge != (turn.Token == 0) {
+			t.Fatalf("a place %+v has turn %+v", p, turn)
+		}
+		if p.Barge {
+			continue
+		}
+		got := h.record.Holds[inside]
+		if want := (Hold{Owner: p.Owner, Meta: p.Meta, Weight: p.Weight, Count: 1, Token: turn.Token, Expiry: p.Expiry}); got != want || turn.ExpiresIn != p.Expiry.Sub(h.now) {
+			t.Fatalf("handed on as %+v, %+v, want %+v", got, turn, want)
+		}
+		h.fresh(t, p.Owner, p.Weight, p.Spare, floor, turn.Token)
+		inside++
+	}
+	if len(h.record.Holds) != inside || !slices.Equal(h.record.Holds[:len(before.Holds)], before.Holds) {
+		t.Fatalf("advance made %+v of %+v", h.record, before)
+	}
+	if line := h.alive(); len(line) > 0 && line[0].Weight <= room {
+		t.Fatalf("%s was not let in with room of %d", line[0].Owner, room)
+	}
+}
+
+func (h *history) draw(t *rapid.T, owner string, spare int, floor fence.Token) {
+	before, ans := h.step(t, func(r Record) (Record, Answer) { return Draw(r, owner, spare, floor, h.now) })
+	want := before
+	want.Token = h.record.Token
+	i := before.hold(owner)
+	if i < 0 {
+		want.Token = before.Token
+		if ans != (Answer{Verdict: NotHeld}) {
+			t.Fatalf("drew for one who is not inside: %+v", ans)
+		}
+	} else {
+		if l := before.Holds[i]; ans != (Answer{Verdict: Done, Token: ans.Token, Count: l.Count, ExpiresIn: l.Expiry.Sub(h.now)}) {
+			t.Fatalf("drew %+v for %+v", ans, l)
+		}
+		h.drawn(t, before.Holds[i].Weight, spare, floor, ans.Token)
+	}
+	if !reflect.DeepEqual(h.record, want) {
+		t.Fatalf("drawing made %+v of %+v", h.record, before)
 	}
 }
 
@@ -324,8 +440,11 @@ func (h *history) check(t *rapid.T) {
 		}
 		seen[p.Owner] = true
 	}
+	if line := h.alive(); !slices.Equal(r.Line, line) {
+		t.Fatalf("the line is %+v, by arrival it is %+v", r.Line, line)
+	}
 	if r.Token != h.last {
-		t.Fatalf("the record's token is %v, the last grant's was %v", r.Token, h.last)
+		t.Fatalf("the record's token is %v, the last one drawn was %v", r.Token, h.last)
 	}
 }
 

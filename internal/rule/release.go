@@ -10,13 +10,16 @@ import (
 // Release ends the owner's lease, or, if it was entered several times, counts
 // one down (Answer.Count is what remains).
 //
-// An owner that has none is NotHeld. With tomb > 0 it is then kept from being
-// admitted for that long, and loses its place in the line: this is how a client
-// takes back an ask whose outcome it does not know and that may yet arrive.
+// An owner that has none is NotHeld, and loses its place in the line: nobody
+// stands in it any more, and it would be handed the lock for nothing. With
+// tomb > 0 the owner is then kept from being admitted for that long: this is how
+// a client takes back an ask whose outcome it does not know and that may yet
+// arrive.
 func Release(r Record, owner string, tomb time.Duration, now clock.Instant) (Record, Answer) {
 	r = Expire(r, now)
 	i := r.hold(owner)
 	if i < 0 {
+		r.Line = without(r.Line, r.place(owner))
 		if tomb > 0 {
 			r = r.bury(owner, tomb, now)
 		}
@@ -32,10 +35,8 @@ func Release(r Record, owner string, tomb time.Duration, now clock.Instant) (Rec
 	return r, Answer{Verdict: Done, Token: h.Token}
 }
 
-// bury leaves a tombstone. The place goes too: nobody stands in it any more,
-// and as the head of a fair line it would hold up everybody else.
+// bury leaves a tombstone.
 func (r Record) bury(owner string, tomb time.Duration, now clock.Instant) Record {
-	r.Line = without(r.Line, r.place(owner))
 	t := Tomb{Owner: owner, Expiry: after(now, tomb)}
 	i := slices.IndexFunc(r.Tombs, func(t Tomb) bool { return t.Owner == owner })
 	if i < 0 {

@@ -1,6 +1,7 @@
 // Package rule is the meaning of a lock: one pure function for each step a
 // lock can take. A lock kind is an admission rule, not an implementation:
-// mutex, semaphore, read-write, re-entry, the line and fairness are all Admit.
+// mutex, semaphore, read-write, re-entry, the line and fairness are all Admit,
+// and Advance, which is Admit for those who asked before.
 //
 // The rule does no I/O and never asks what time it is. Stores that can run it
 // do (memory, SQL); the others are checked against it, command by command.
@@ -48,9 +49,12 @@ type Record struct {
 	Line []Place `json:"line,omitempty"`
 	// Tombs are owners that were released before their acquire arrived.
 	Tombs []Tomb `json:"tombs,omitempty"`
-	// Token is that of the last grant.
+	// Token is the largest that was ever granted or reserved.
 	Token fence.Token `json:"token"`
 }
+
+// MaxSpare is the most tokens that can be reserved at once.
+const MaxSpare = 1 << 16
 
 // Hold is one lease of the lock.
 type Hold struct {
@@ -62,12 +66,16 @@ type Hold struct {
 	Expiry clock.Instant `json:"expiry"` // held while now < Expiry
 }
 
-// Place is one waiter's position in the line; it is itself leased.
+// Place is one waiter's position in the line; it is itself leased. It is the
+// waiter's ask, kept until there is room for it.
 type Place struct {
 	Owner  string        `json:"owner"`
 	Meta   string        `json:"meta,omitempty"`
 	Weight int64         `json:"weight"`
 	Expiry clock.Instant `json:"expiry"`
+	Spare  int           `json:"spare,omitempty"` // tokens to reserve
+	// Barge: it is told that there is room for it instead of being let in.
+	Barge bool `json:"barge,omitempty"`
 }
 
 // Tomb keeps an owner from being admitted.

@@ -119,7 +119,6 @@ func TestMutex(t *testing.T) {
 		// Not the holder.
 		{10 * ms, release("b"), notHeld},
 		{10 * ms, renew("b", 100*ms), notHeld},
-		{10 * ms, leave("a"), notHeld},
 		// The same request again: the token stays, the expiry never shrinks.
 		{20 * ms, m("a", 10*ms), again(1, 1, 80*ms)},
 		{20 * ms, m("a", 100*ms), again(1, 1, 100*ms)},
@@ -357,7 +356,6 @@ func TestLine(t *testing.T) {
 	}
 	play(t, []step{
 		{0, m("a", 100*ms), granted(1, 1, 500*ms)}, // a free lock leaves no place
-		{0, leave("a"), notHeld},
 		{0, m("b", 100*ms), busy("a", 500*ms, 1)},
 		{10 * ms, m("c", 100*ms), busy("a", 490*ms, 2)},
 		{20 * ms, m("d", 100*ms), busy("a", 480*ms, 3)},
@@ -365,9 +363,6 @@ func TestLine(t *testing.T) {
 		// Refreshed, a place stays where it is, and its time never shrinks.
 		{50 * ms, m("b", 100*ms), busy("a", 450*ms, 1)},
 		{60 * ms, m("d", ms), busy("a", 440*ms, 3)},
-		{61 * ms, m("d", 0), busy("a", 439*ms, 3)},
-		// A release by one who only waits is not a step out of the line.
-		{61 * ms, release("d"), notHeld},
 		{61 * ms, m("d", 0), busy("a", 439*ms, 3)},
 		// c, who was not heard of again, is gone at 110; d moves up.
 		{110 * ms, m("d", 100*ms), busy("a", 390*ms, 2)},
@@ -379,14 +374,24 @@ func TestLine(t *testing.T) {
 		// The place becomes the lease.
 		{120 * ms, release("a"), released(1)},
 		{120 * ms, m("d", 100*ms), granted(2, 1, 500*ms)},
-		{120 * ms, leave("d"), notHeld},
 		{120 * ms, m("b", 100*ms), busy("d", 500*ms, 1)},
 		// The holder asking again does not stand in line for its own lock.
 		{120 * ms, m("d", 100*ms), again(2, 1, 500*ms)},
-		{120 * ms, leave("d"), notHeld},
+		{120 * ms, m("g", 100*ms), busy("d", 500*ms, 2)},
 		// Without anybody alive in the line the next one to come gets it.
 		{120 * ms, release("d"), released(2)},
 		{220 * ms, m("f", 100*ms), granted(3, 1, 500*ms)},
+		// A release by one who waits is a step out of the line.
+		{220 * ms, m("b", 100*ms), busy("f", 500*ms, 1)},
+		{220 * ms, m("c", 100*ms), busy("f", 500*ms, 2)},
+		{220 * ms, release("b"), notHeld},
+		{220 * ms, m("c", 100*ms), busy("f", 500*ms, 1)},
+		// Who leaves and was let in before it knew gives the lock back, all of it.
+		{220 * ms, ask(Ask{Spec: Mutex, Owner: "f", TTL: ms, Reenter: true}), again(3, 2, 500*ms)},
+		{220 * ms, leave("f"), released(3)},
+		{220 * ms, leave("f"), notHeld},
+		{220 * ms, renew("f", 100*ms), notHeld},
+		{220 * ms, m("c", 100*ms), granted(4, 1, 500*ms)},
 	})
 }
 
@@ -411,7 +416,6 @@ func TestFair(t *testing.T) {
 		{10 * ms, release("b"), released(2)},
 		// Who barges takes what is free, and keeps no place.
 		{20 * ms, barge("d"), granted(3, 1, 500*ms)},
-		{20 * ms, leave("d"), notHeld},
 		{20 * ms, barge("e"), busy("d", 500*ms, 2)},
 		{20 * ms, release("d"), released(3)},
 		// A dead head holds nobody up for longer than its place lasts.

@@ -1,0 +1,215 @@
+package rule
+
+import (
+	"reflect"
+	"testing"
+	"time"
+
+	"github.com/leasehold-dev/leasehold/internal/clock"
+)
+
+// advance is the step with the turns it is to come to.
+func advance(t *testing.T, floor int, want ...Turn) action {
+	return action{"advance", func(r Record, now clock.Instant) (Record, Answer) {
+		t.Helper()
+		next, got := Advance(r, fenceToken(floor), now)
+		if !reflect.DeepEqual(got, want) {
+			t.Errorf("at %v: turns %+v, want %+v\nrecord %+v", now, got, want, r)
+		}
+		if again, more := Advance(next, fenceToken(floor), now); len(more) > 0 && !told(want) || !told(want) && !reflect.DeepEqual(again, next) {
+			t.Errorf("advanced twice: %+v in %+v", more, again)
+		}
+		return next, Answer{}
+	}}
+}
+
+// told says whether the room was left to somebody who barges.
+func told(turns []Turn) bool { return len(turns) > 0 && turns[len(turns)-1].Token == 0 }
+
+func handed(owner string, token int, left time.Duration) Turn {
+	return Turn{Owner: owner, Token: fenceToken(token), ExpiresIn: left}
+}
+
+func TestAdvance(t *testing.T) {
+	m := func(owner string, wait time.Duration) action {
+		return ask(Ask{Spec: Mutex, Owner: owner, Meta: "says " + owner, TTL: 500 * ms, Wait: wait, Fair: true})
+	}
+	says := func(a Answer) Answer {
+		a.Blocker.Meta = "says " + a.Blocker.Owner
+		return a
+	}
+	r := play(t, []step{
+		{0, advance(t, 0), Answer{}}, // of a lock nobody ever asked for
+		{0, m("a", 100*ms), granted(1, 1, 500*ms)},
+		{0, m("b", 200*ms), says(busy("a", 500*ms, 1))},
+		{0, m("c", 50*ms), says(busy("a", 500*ms, 2))},
+		{0, m("d", 300*ms), says(busy("a", 500*ms, 3))},
+		{0, m("e", 900*ms), says(busy("a", 500*ms, 4))},
+		{10 * ms, advance(t, 0), Answer{}}, // held
+		// The first in line gets it, for as long as its place would have been.
+		{20 * ms, release("a"), released(1)},
+		{20 * ms, advance(t, 0, handed("b", 2, 180*ms)), Answer{}},
+		{20 * ms, m("x", 0), says(busy("b", 180*ms, 0))},
+		// It asks and is told so, and this refreshes the lease.
+		{30 * ms, m("b", 200*ms), again(2, 1, 500*ms)},
+		// A dead place is passed over.
+		{60 * ms, release("b"), released(2)},
+		{60 * ms, advance(t, 0, handed("d", 3, 240*ms)), Answer{}},
+		{60 * ms, m("c", 0), says(busy("d", 240*ms, 0))},
+		// One who leaves and has been handed it gives it to the next.
+		{70 * ms, leave("d"), released(3)},
+		{70 * ms, advance(t, 40, handed("e", 40, 830*ms)), Answer{}}, // not below the floor
+		{70 * ms, m("f", 900*ms), says(busy("e", 830*ms, 1))},
+		{70 * ms, m("g", 900*ms), says(busy("e", 830*ms, 2))},
+		{70 * ms, m("h", 900*ms), says(busy("e", 830*ms, 3))},
+		// A lease that has expired is handed on by whatever step finds it so.
+		{900 * ms, advance(t, 0, handed("f", 41, 70*ms)), Answer{}},
+		{900 * ms, release("g"), notHeld}, // and is out of the line
+		{910 * ms, bury("h", 900*ms), notHeld},
+		{910 * ms, release("f"), released(41)},
+		{910 * ms, advance(t, 0), Answer{}},
+		{910 * ms, m("i", 0), granted(42, 1, 500*ms)},
+	})
+	if r.Holds[0].Meta != "says i" {
+		t.Errorf("what the holder says of itself was lost: %+v", r)
+	}
+}
+
+func TestAdvanceKeepsMeta(t *testing.T) {
+	r := play(t, []step{
+		{0, ask(Ask{Spec: Semaphore(3), Owner: "a", Weight: 3, TTL: 100 * ms}), granted(1, 1, 100*ms)},
+		{0, ask(Ask{Spec: Semaphore(3), Owner: "b", Meta: "says b", Weight: 2, TTL: 100 * ms, Wait: 90 * ms, Fair: true}), busy("a", 100*ms, 1)},
+		{0, leave("a"), released(1)},
+		{0, advance(t, 0, handed("b", 2, 90*ms)), Answer{}},
+	})
+	want := Hold{Owner: "b", Meta: "says b", Weight: 2, Count: 1, Token: 2, Expiry: clock.Instant(time.Hour + 90*ms)}
+	if len(r.Holds) != 1 || r.Holds[0] != want {
+		t.Errorf("handed on as %+v, want %+v", r.Holds, want)
+	}
+}
+
+func TestAdvanceSeveral(t *testing.T) {
+	// Of a semaphore, as many from the head as there is room for together.
+	s := func(owner string, weight int64) action {
+		return ask(Ask{Spec: Semaphore(4), Owner: owner, Weight: weight, TTL: 500 * ms, Wait: 400 * ms, Fair: true})
+	}
+	play(t, []step{
+		{0, s("a", 3), granted(1, 1, 500*ms)},
+		{0, s("b", 1), granted(2, 1, 500*ms)},
+		{0, s("c", 2), busy("a", 500*ms, 1)},
+		{0, s("d", 1), busy("a", 500*ms, 2)},
+		{0, s("large", 3), busy("a", 500*ms, 3)},
+		{0, s("e", 1), busy("a", 500*ms, 4)},
+		{1 * ms, release("b"), released(2)},
+		{1 * ms, advance(t, 0), Answer{}}, // one is free, the head needs two
+		{2 * ms, release("a"), released(1)},
+		{2 * ms, advance(t, 0, handed("c", 3, 398*ms), handed("d", 4, 398*ms)), Answer{}},
+		{3 * ms, release("c"), released(3)},
+		{3 * ms, advance(t, 0, handed("large", 5, 397*ms)), Answer{}},
+		{4 * ms, release("d"), released(4)},
+		{4 * ms, advance(t, 90, handed("e", 90, 396*ms)), Answer{}},
+	})
+	// Readers go in together, up to the first writer, and share their token.
+	rw := func(owner string, weight int64) action {
+		return ask(Ask{Spec: ReadWrite, Owner: owner, Weight: weight, TTL: 500 * ms, Wait: 400 * ms, Fair: true, Spare: 3})
+	}
+	play(t, []step{
+		{0, rw("w1", ReadWriteLimit), granted(1, 1, 500*ms)}, // to 4
+		{0, rw("r1", 1), busy("w1", 500*ms, 1)},
+		{0, rw("r2", 1), busy("w1", 500*ms, 2)},
+		{0, rw("w2", ReadWriteLimit), busy("w1", 500*ms, 3)},
+		{0, rw("r3", 1), busy("w1", 500*ms, 4)},
+		{1 * ms, release("w1"), released(1)},
+		{1 * ms, advance(t, 70, handed("r1", 4, 399*ms), handed("r2", 4, 399*ms)), Answer{}},
+		{1 * ms, draw("r1", 5, 80), renewed(4, 1, 399*ms)},
+		{2 * ms, release("r1"), released(4)},
+		{2 * ms, advance(t, 0), Answer{}},
+		{2 * ms, release("r2"), released(4)},
+		{2 * ms, advance(t, 0, handed("w2", 5, 398*ms)), Answer{}}, // to 8
+		{3 * ms, release("w2"), released(5)},
+		{3 * ms, advance(t, 0, handed("r3", 8, 397*ms)), Answer{}},
+	})
+}
+
+// A place that barges is told, and has to come itself; the room is left to it
+// until somebody else looks.
+func TestAdvanceTellsWhoBarges(t *testing.T) {
+	queue := func(owner string) action {
+		return ask(Ask{Spec: Mutex, Owner: owner, TTL: 500 * ms, Wait: 100 * ms, Fair: true})
+	}
+	barge := func(owner string) action {
+		return ask(Ask{Spec: Mutex, Owner: owner, TTL: 500 * ms, Wait: 100 * ms})
+	}
+	play(t, []step{
+		{0, queue("a"), granted(1, 1, 500*ms)},
+		{0, barge("b"), busy("a", 500*ms, 1)},
+		{0, barge("c"), busy("a", 500*ms, 2)},
+		{0, queue("d"), busy("a", 500*ms, 3)},
+		{0, queue("e"), busy("a", 500*ms, 4)},
+		{1 * ms, release("a"), released(1)},
+		{1 * ms, advance(t, 0, Turn{Owner: "b"}), Answer{}},
+		{1 * ms, barge("b"), granted(2, 1, 500*ms)},
+		{2 * ms, release("b"), released(2)},
+		{2 * ms, advance(t, 0, Turn{Owner: "c"}), Answer{}},
+		{2 * ms, leave("c"), notHeld}, // and comes no more
+		{2 * ms, advance(t, 0, handed("d", 3, 98*ms)), Answer{}},
+		{2 * ms, barge("c"), busy("d", 98*ms, 2)}, // too late
+		// Asking again, a place becomes what the last ask said.
+		{3 * ms, barge("e"), busy("d", 97*ms, 1)},
+		{3 * ms, release("d"), released(3)},
+		{3 * ms, advance(t, 0, Turn{Owner: "e"}), Answer{}},
+	})
+	// What is left to one who barges is not handed to those behind.
+	s := func(owner string, weight int64, fair bool) action {
+		return ask(Ask{Spec: Semaphore(3), Owner: owner, Weight: weight, TTL: 500 * ms, Wait: 100 * ms, Fair: fair})
+	}
+	play(t, []step{
+		{0, s("a", 3, true), granted(1, 1, 500*ms)},
+		{0, s("b", 2, false), busy("a", 500*ms, 1)},
+		{0, s("c", 1, true), busy("a", 500*ms, 2)},
+		{0, s("d", 1, true), busy("a", 500*ms, 3)},
+		{1 * ms, release("a"), released(1)},
+		{1 * ms, action{"advance", func(r Record, now clock.Instant) (Record, Answer) {
+			r, turns := Advance(r, 0, now)
+			if want := []Turn{{Owner: "b"}, handed("c", 2, 99*ms)}; !reflect.DeepEqual(turns, want) {
+				t.Errorf("turns %+v, want %+v", turns, want)
+			}
+			return r, Answer{}
+		}}, Answer{}},
+		{1 * ms, s("b", 2, false), granted(3, 1, 500*ms)},
+	})
+}
+
+func draw(owner string, spare, floor int) action {
+	return action{"draw", func(r Record, now clock.Instant) (Record, Answer) {
+		return Draw(r, owner, spare, fenceToken(floor), now)
+	}}
+}
+
+// Tokens that are reserved are nobody else's.
+func TestSpareTokens(t *testing.T) {
+	m := func(owner string, spare, floor int) action {
+		return ask(Ask{Spec: Mutex, Owner: owner, TTL: 100 * ms, Wait: 100 * ms, Fair: true, Spare: spare, Floor: fenceToken(floor)})
+	}
+	r := play(t, []step{
+		{0, draw("a", 1, 0), notHeld},
+		{0, m("a", 9, 0), granted(1, 1, 100*ms)}, // to 10
+		{0, m("a", 9, 0), again(1, 1, 100*ms)},   // a repeat draws none
+		{0, draw("b", 1, 0), notHeld},
+		{0, m("b", 2, 0), busy("a", 100*ms, 1)},
+		{0, draw("b", 1, 0), notHeld},
+		{0, draw("a", 0, 0), renewed(11, 1, 100*ms)},
+		{0, draw("a", 3, 20), renewed(20, 1, 100*ms)}, // to 23
+		{0, renew("a", 100*ms), renewed(1, 1, 100*ms)},
+		{0, release("a"), released(1)},
+		{0, advance(t, 0, handed("b", 24, 100*ms)), Answer{}}, // to 26
+		{0, draw("a", 1, 0), notHeld},
+		{0, release("b"), released(24)},
+		{0, m("c", MaxSpare, 1000), granted(1000, 1, 100*ms)},
+		{100 * ms, draw("c", 0, 0), notHeld},
+		{100 * ms, m("d", 0, 0), granted(1000+MaxSpare+1, 1, 100*ms)},
+	})
+	if r.Token != 1000+MaxSpare+1 {
+		t.Errorf("the last token is %v", r.Token)
+	}
+}
