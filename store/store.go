@@ -98,6 +98,8 @@ type Request struct {
 	// for a lease that its process may pass on from one goroutine to the next. At
 	// most MaxSpare.
 	Spare int
+	// Above is for Draw: the largest token of the lease so far.
+	Above fence.Token
 	// Barge is for Wait: take the lock whenever it is free, whoever has waited for
 	// longer, and be told when it is instead of being handed it. Without it the
 	// lock goes to the longest waiting.

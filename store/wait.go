@@ -29,14 +29,16 @@ type Waiter interface {
 	// reason, if not nil, is told why the lock was not granted yet, at least once
 	// before the first pause and whenever something new is known: a *BusyError, or
 	// a *QuorumError while too few nodes answer, which Wait rides out. It is called
-	// on whatever goroutine brought the news and must not block.
+	// on whatever goroutine brought the news, at times when Wait has just returned,
+	// and must not block.
 	//
 	// Errors are those of Acquire but for ErrBusy, and a QuorumError only where
 	// waiting can not mend it. On every error the place is given up, and nothing
 	// is left of the attempt, as with Acquire.
 	Wait(ctx context.Context, r Request, reason func(error)) (Grant, error)
 
-	// Draw reserves r.Spare+1 further tokens for a lease that r.Owner holds, as
+	// Draw reserves r.Spare+1 further tokens, larger than r.Above and than those of
+	// all grants before, for a lease that r.Owner holds, as
 	// Wait and Acquire reserve the first ones, and says whether anybody waits for
 	// the lock. ErrNotHeld: the lock is certainly no longer held by that owner;
 	// any other error: no token may be used.

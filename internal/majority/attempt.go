@@ -30,31 +30,52 @@ type attempt struct {
 	core  quorum.Attempt
 	sends []quorum.Send
 	said  []store.NodeOutcome // as far as they did not simply grant; empty if all did
+	queue queued              // of one that waits
 }
 
 // Acquire is one attempt; see store.Store. The request has been checked.
 func (k *Keeper) Acquire(ctx context.Context, r store.Request) (store.Grant, error) {
 	start := k.Clock.Now() // before anything is sent: validity counts from here
+	a := k.begin(r, start, quorum.NewAttempt(k.config(r), r.TTL, start))
+	a.ask(Question{Op: quorum.Acquire, Lease: r})
+	await(ctx, k.Clock, start, a.over, a.timer, a)
+	a.mu.Lock()
+	defer a.leave()
+	if a.core.Verdict() == quorum.Won {
+		return a.grant(), nil
+	}
+	return store.Grant{}, a.failure(ctx)
+}
+
+// begin makes an attempt whose only user is the caller.
+func (k *Keeper) begin(r store.Request, start clock.Instant, core quorum.Attempt) *attempt {
 	a, ok := k.attempts.Get().(*attempt)
 	if !ok {
 		a = &attempt{k: k, over: make(chan struct{}, 1), timer: stopped()}
 	}
 	a.mu.Lock()
-	a.r, a.start, a.core, a.said = r, start, quorum.NewAttempt(k.config(r), r.TTL, start), a.said[:0]
-	a.payload = k.Encode(Question{Op: quorum.Acquire, Lease: r}, a.payload) // the same for all nodes
-	a.users = 1
-	for i := range k.Nodes {
+	defer a.mu.Unlock()
+	a.r, a.start, a.core, a.said, a.users, a.queue = r, start, core, a.said[:0], 1, queued{}
+	return a
+}
+
+// ask puts the first question to all nodes, which is the same for all of them.
+func (a *attempt) ask(q Question) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.payload = a.k.Encode(q, a.payload)
+	for i := range a.k.Nodes {
 		a.put(i, quorum.Acquire, a.payload)
 	}
-	a.mu.Unlock()
+}
 
-	await(ctx, k.Clock, start, a.over, a.timer, a)
-	a.mu.Lock()
-	defer a.leave()
-	if a.core.Verdict() == quorum.Won {
-		return store.Grant{Token: fence.Token(a.core.Token())}, nil
+// grant is what was won. The nodes count up to the largest token of it.
+func (a *attempt) grant() store.Grant {
+	return store.Grant{
+		Token:    fence.Token(a.core.Token() - uint64(a.r.Spare)),
+		Since:    a.core.From().Sub(a.start),
+		Repeated: a.core.Repeated(),
 	}
-	return store.Grant{}, a.failure(ctx)
 }
 
 // leave unlocks, and is the last thing that a user of a does.
@@ -70,6 +91,11 @@ func (a *attempt) leave() {
 func (a *attempt) next() (clock.Instant, bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	if a.queue.waits { // what nodes say may want it earlier at any time
+		a.queue.armed = 0
+		a.arm(a.k.Clock.Now())
+		return 0, false
+	}
 	return a.core.Next()
 }
 
@@ -87,11 +113,35 @@ func (a *attempt) apply(e quorum.Event, now clock.Instant) {
 	if before == quorum.Open && a.core.Verdict() != quorum.Open {
 		a.over <- struct{}{}
 	}
-	if len(a.sends) == 0 {
-		return
+	if len(a.sends) > 0 {
+		a.send(slices.Clone(a.sends), now) // put may step the machine again
 	}
-	for _, send := range slices.Clone(a.sends) { // put may step the machine again
-		a.put(send.Node, send.Op, a.k.Encode(Question{Op: send.Op, Lease: a.r, Token: send.Token, Tomb: send.Tomb}, nil))
+	if a.queue.waits {
+		a.arm(now)
+	}
+}
+
+// send puts in line what the machine wants sent. The mutex is held.
+func (a *attempt) send(sends []quorum.Send, now clock.Instant) {
+	var asking [2]any // the same question, for those asked before, and for others
+	for _, send := range sends {
+		q := Question{Op: send.Op, Lease: a.r, Token: send.Token, Tomb: send.Tomb}
+		switch send.Op {
+		case quorum.Acquire:
+			q.Waits, q.Again, q.Stamp = true, send.Again, now
+			payload := &asking[0]
+			if send.Again {
+				payload = &asking[1]
+			}
+			if *payload == nil {
+				*payload = a.k.Encode(q, nil)
+			}
+			a.put(send.Node, send.Op, *payload)
+			continue
+		case quorum.Yield:
+			q.To = a.senior()
+		}
+		a.put(send.Node, send.Op, a.k.Encode(q, nil))
 	}
 }
 
@@ -99,7 +149,7 @@ func (a *attempt) put(node int, op quorum.Op, payload any) {
 	c := Call{Payload: payload, Timeout: a.core.NodeTimeout, To: a, Tag: int(op)}
 	if err := a.k.Nodes[node].Put(c); err != nil {
 		a.note(node, Unsent(err))
-		a.apply(quorum.Event{Kind: quorum.Unsent, Node: node, Op: op}, a.k.Clock.Now())
+		a.apply(a.inLine(quorum.Event{Kind: quorum.Unsent, Node: node, Op: op}, Answer{Said: Unsent(err)}), a.k.Clock.Now())
 		return
 	}
 	a.users++
@@ -108,7 +158,16 @@ func (a *attempt) put(node int, op quorum.Op, payload any) {
 // Answer implements Receiver.
 func (a *attempt) Answer(node, tag int, ans Answer) {
 	a.mu.Lock()
-	defer a.leave()
+	a.hear(node, tag, ans)
+	tell, why := a.news()
+	a.leave()
+	if why != nil {
+		tell(why)
+	}
+}
+
+// hear takes in an answer. The mutex is held.
+func (a *attempt) hear(node, tag int, ans Answer) {
 	op := quorum.Op(tag)
 	if op == quorum.Release {
 		if ans.Kind == quorum.Unsent || ans.Kind == quorum.Unknown {
@@ -117,13 +176,13 @@ func (a *attempt) Answer(node, tag int, ans Answer) {
 		return
 	}
 	at := a.k.at(ans)
-	if err := a.k.trusts(node, ans, a.start, at); err != nil && ans.Kind == quorum.Yes && op == quorum.Acquire {
+	if err := a.k.trusts(node, ans, a.core.AskedAt(node), at); err != nil && ans.Kind == quorum.Yes && op == quorum.Acquire {
 		// It is to be released there, as if nobody knew whether it was granted.
 		ans.Kind = quorum.Unknown
 		ans.Said = store.NodeOutcome{Outcome: store.Quarantined, ExpiresIn: err.left, Err: err}
 	}
 	a.note(node, ans.Said)
-	a.apply(quorum.Event{Kind: ans.Kind, Node: node, Op: op, Token: ans.Token}, at)
+	a.apply(a.inLine(quorum.Event{Kind: ans.Kind, Node: node, Op: op, Token: ans.Token}, ans), at)
 }
 
 // note keeps what a node said.

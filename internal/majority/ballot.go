@@ -29,6 +29,7 @@ type ballot struct {
 	votes  []quorum.Vote
 	open   int
 	said   []store.NodeOutcome // per lease and node; empty while all is plain yes
+	line   bool                // a node says that somebody waits
 }
 
 // Renew extends leases that have been checked; see store.Store.
@@ -58,13 +59,28 @@ func (k *Keeper) Release(ctx context.Context, r store.Request) error {
 	return b.result(ctx, 0)
 }
 
+// Draw reserves more tokens for a lease that has been checked; see store.Waiter.
+// They are raised on a majority where the lock is ours, as the token of a grant
+// is confirmed.
+func (k *Keeper) Draw(ctx context.Context, r store.Request) (store.Drawn, error) {
+	b := k.ballot(quorum.Confirm)
+	b.leases = append(b.leases, r)
+	b.run(ctx)
+	b.mu.Lock()
+	defer b.leave()
+	if err := b.result(ctx, 0); err != nil {
+		return store.Drawn{}, err
+	}
+	return store.Drawn{Token: r.Above + 1, Spare: r.Spare, Waiting: b.line}, nil
+}
+
 // ballot is one without leases, which is the caller's alone.
 func (k *Keeper) ballot(op quorum.Op) *ballot {
 	b, ok := k.ballots.Get().(*ballot)
 	if !ok {
 		b = &ballot{k: k, over: make(chan struct{}, 1), timer: stopped()}
 	}
-	b.op, b.users, b.leases, b.said = op, 1, b.leases[:0], b.said[:0]
+	b.op, b.users, b.leases, b.said, b.line = op, 1, b.leases[:0], b.said[:0], false
 	return b
 }
 
@@ -88,9 +104,9 @@ func (b *ballot) run(ctx context.Context) {
 	for i, r := range b.leases {
 		b.votes = append(b.votes, quorum.NewVote(b.k.config(r), b.op, b.start))
 		// Where the acquire has not been answered it may still arrive. A single
-		// node has answered, or there would be no lease.
-		tomb := b.op == quorum.Release && len(b.k.Nodes) > 1
-		b.payloads[i] = b.k.Encode(Question{Op: b.op, Lease: r, Tomb: tomb}, b.payloads[i])
+		// node has answered, or there would be no lease, unless it was asked again.
+		tomb := b.op == quorum.Release && (len(b.k.Nodes) > 1 || r.Renewed)
+		b.payloads[i] = b.k.Encode(Question{Op: b.op, Lease: r, Token: uint64(r.Above) + uint64(r.Spare) + 1, Tomb: tomb}, b.payloads[i])
 	}
 	for n := range b.k.Nodes {
 		b.ask(n)
@@ -164,6 +180,7 @@ func (b *ballot) Answer(node, tag int, ans Answer) {
 	at := b.k.at(ans)
 	b.k.trusts(node, ans, b.start, at) // who has the lease already says so, whatever the time
 	b.note(tag, node, ans.Said)
+	b.line = b.line || ans.Waiting
 	b.apply(tag, quorum.Event{Kind: ans.Kind, Node: node}, at)
 }
 

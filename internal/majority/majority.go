@@ -35,8 +35,15 @@ type Node interface {
 type Question struct {
 	Op    quorum.Op
 	Lease store.Request
-	Token uint64 // of Confirm
+	Token uint64 // of Confirm; of Yield, the largest that is given up
 	Tomb  bool   // of Release
+
+	// Waits: an Acquire of one who waits in line, and has asked before if Again.
+	// Stamp means nothing to the node, which gives it back with what it says
+	// unasked.
+	Waits, Again bool
+	Stamp        clock.Instant
+	To           string // of Yield: the owner it goes to
 }
 
 // Call is a question on its way to one node.
@@ -88,6 +95,16 @@ type Answer struct {
 	At clock.Instant
 	// Clock is what the node's own clock said, if the node told.
 	Clock clock.Instant
+
+	// Position in line, where an Acquire was given a place; 1 is the next to come.
+	Position int
+	// Deaf: with that place, but the node has no way to tell us when it is our turn.
+	Deaf bool
+	// Waiting says, after a Confirm, that somebody stands in line.
+	Waiting bool
+	// From is the stamp of the request that was granted, where the node says so
+	// unasked.
+	From clock.Instant
 }
 
 // Keeper asks a majority of nodes for locks. It is safe for concurrent use;
@@ -105,6 +122,11 @@ type Keeper struct {
 	Logger      *slog.Logger
 	// Clocks of the nodes are watched; nil: they are not.
 	Clocks *Clocks
+	// Jitter is a pause of d at most, and not much less, at random; nil: it is
+	// drawn here. For simulations.
+	Jitter func(d time.Duration) time.Duration
+
+	waiting waiting
 
 	// What was used and can be used again. Much of the cost of a lock would
 	// otherwise be memory.

@@ -243,6 +243,14 @@ func (a *Attempt) Token() uint64 { return a.token }
 // from then.
 func (a *Attempt) From() clock.Instant { return a.from }
 
+// AskedAt is when the request left that node answers, or answered last.
+func (a *Attempt) AskedAt(node int) clock.Instant {
+	if under := a.nodes[node].place.under; under != 0 {
+		return under
+	}
+	return a.start
+}
+
 // Late says whether node's answer had not come within the node timeout.
 func (a *Attempt) Late(node int) bool { return a.nodes[node].late }
 

@@ -1,0 +1,276 @@
+package majority
+
+import (
+	"cmp"
+	"context"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/leasehold-dev/leasehold/internal/clock"
+	"github.com/leasehold-dev/leasehold/internal/quorum"
+	"github.com/leasehold-dev/leasehold/store"
+)
+
+// waiting are the attempts that stand in line, by owner, so that what nodes say
+// unasked finds them.
+type waiting struct {
+	mu      sync.Mutex
+	byOwner map[string]*attempt
+	last    uint64
+}
+
+// queued is what an attempt that waits knows besides.
+type queued struct {
+	waits  bool
+	number uint64 // in the order they came
+	reason func(error)
+	armed  clock.Instant // when the timer fires; 0: it was not set
+	nodes  [quorum.MaxNodes]standing
+	told   told
+}
+
+// standing is what a node said of our place.
+type standing struct {
+	answered bool
+	position int
+}
+
+// told is what was last said to whoever waits.
+type told struct {
+	holder   string
+	position int
+	trouble  bool
+	said     bool
+}
+
+const (
+	// pollEvery is the longest pause between two looks at a lock whose release
+	// nobody would tell us of.
+	pollEvery = time.Second
+	// polledAtOnce is how many attempts may do so at full pace; more of them take
+	// their time.
+	polledAtOnce = 64
+	// troubled is the pause before a node that could not be asked is asked again.
+	troubled = 100 * time.Millisecond
+	// heirs are as many from the head of the line as come for a lock whose holder
+	// does not renew it any more, one heirPause after the other.
+	heirs     = 3
+	heirPause = 20 * time.Millisecond
+	// expired is how long after its end a lease is certainly gone.
+	expired = time.Millisecond
+)
+
+// Wait stands in line; see store.Waiter. The request has been checked.
+func (k *Keeper) Wait(ctx context.Context, r store.Request, reason func(error)) (store.Grant, error) {
+	start := k.Clock.Now()
+	a := k.begin(r, start, quorum.NewWait(k.config(r), r.TTL, start))
+	k.enter(a, reason)
+	a.ask(Question{Op: quorum.Acquire, Lease: r, Waits: true, Stamp: start})
+	await(ctx, k.Clock, start, a.over, a.timer, a)
+	k.depart(r.Owner)
+	a.mu.Lock()
+	defer a.leave()
+	if a.core.Verdict() == quorum.Won {
+		return a.grant(), nil
+	}
+	if ctx.Err() != nil {
+		return store.Grant{}, ctx.Err()
+	}
+	return store.Grant{}, a.failure(ctx)
+}
+
+func (k *Keeper) enter(a *attempt, reason func(error)) {
+	w := &k.waiting
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.byOwner == nil {
+		w.byOwner = map[string]*attempt{}
+	}
+	w.last++
+	a.queue = queued{waits: true, number: w.last, reason: reason}
+	w.byOwner[a.r.Owner] = a
+}
+
+func (k *Keeper) depart(owner string) {
+	w := &k.waiting
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	delete(w.byOwner, owner)
+}
+
+// load is how many wait.
+func (k *Keeper) load() int {
+	w := &k.waiting
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return len(w.byOwner)
+}
+
+// Handed takes in what a node says unasked: that it has granted the lock to
+// owner. It does not block, and makes nothing of what concerns nobody any more.
+func (k *Keeper) Handed(node int, owner string, ans Answer) {
+	k.tell(owner, func(a *attempt) {
+		at := k.at(ans)
+		if k.trusts(node, ans, ans.From, at) != nil {
+			return // it is released there in the end, like all that was asked
+		}
+		a.note(node, store.NodeOutcome{Outcome: store.Granted})
+		a.apply(quorum.Event{Kind: quorum.Handed, Node: node, Op: quorum.Acquire, Token: ans.Token, From: ans.From}, at)
+	})
+}
+
+// Freed takes in what a node says unasked: that the lock is free, for whoever
+// barges to come and try.
+func (k *Keeper) Freed(node int, owner string) {
+	k.tell(owner, func(a *attempt) {
+		a.apply(quorum.Event{Kind: quorum.Poll, Node: node}, k.Clock.Now())
+	})
+}
+
+// Poll has everybody who waits ask the node again: what it said unasked may have
+// been missed.
+func (k *Keeper) Poll(node int) {
+	w := &k.waiting
+	w.mu.Lock()
+	owners := make([]string, 0, len(w.byOwner))
+	for owner := range w.byOwner {
+		owners = append(owners, owner)
+	}
+	slices.SortFunc(owners, func(x, y string) int { return cmp.Compare(w.byOwner[x].queue.number, w.byOwner[y].queue.number) })
+	w.mu.Unlock()
+	for _, owner := range owners {
+		k.Freed(node, owner)
+	}
+}
+
+// tell does something with the attempt of owner, if it is still open.
+func (k *Keeper) tell(owner string, do func(*attempt)) {
+	w := &k.waiting
+	w.mu.Lock()
+	a := w.byOwner[owner]
+	w.mu.Unlock()
+	if a == nil {
+		return
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	// Its memory may serve another attempt by now.
+	if a.users > 0 && a.queue.waits && a.r.Owner == owner && a.core.Verdict() == quorum.Open {
+		do(a)
+	}
+}
+
+// arm sets the timer earlier if the machine wants it. The mutex is held.
+func (a *attempt) arm(now clock.Instant) {
+	if at, ok := a.core.Next(); ok && (a.queue.armed == 0 || at < a.queue.armed) {
+		a.queue.armed = at
+		a.timer.Reset(max(at.Sub(now), 0))
+	}
+}
+
+// inLine completes the event that an answer is, for an attempt that waits. The
+// mutex is held.
+func (a *attempt) inLine(e quorum.Event, ans Answer) quorum.Event {
+	if !a.queue.waits {
+		return e
+	}
+	s := &a.queue.nodes[e.Node]
+	s.answered = true
+	if e.Op == quorum.Acquire {
+		s.position = ans.Position
+	}
+	e.Senior = ans.Said.Outcome == store.Taken && store.Before(ans.Said.Holder.Owner, a.r.Owner)
+	e.Pause = a.pause(ans)
+	return e
+}
+
+// pause is how long to wait before the node is asked again, if nothing is heard.
+// The machine sees to it that it is never longer than a place may go without
+// being refreshed.
+func (a *attempt) pause(ans Answer) time.Duration {
+	d := a.r.TTL
+	switch said := ans.Said; said.Outcome {
+	case store.Taken:
+		if said.ExpiresIn > 0 && ans.Position <= heirs {
+			d = min(d, said.ExpiresIn+expired+time.Duration(max(0, ans.Position-1))*heirPause)
+		}
+		if stranger(said.Holder) || ans.Deaf {
+			d = min(d, a.poll())
+		}
+	case store.Quarantined:
+		d = min(d, said.ExpiresIn+expired, pollEvery)
+	case store.Granted:
+	default:
+		d = a.k.jitter(troubled)
+	}
+	return max(d, expired)
+}
+
+// stranger says whether a holder releases without telling anybody: it is not one
+// of ours, who all say where they are.
+func stranger(h store.Holder) bool { return h.Host == "" && h.PID == 0 }
+
+// poll is the pause between looks at a lock whose release we are not told of.
+func (a *attempt) poll() time.Duration {
+	return a.k.jitter(pollEvery * time.Duration(1+a.k.load()/polledAtOnce))
+}
+
+func (k *Keeper) jitter(d time.Duration) time.Duration {
+	if k.Jitter != nil {
+		return k.Jitter(d)
+	}
+	return d/2 + rand.N(d/2+1)
+}
+
+// senior is whoever comes first of those before us who have a part of the nodes.
+// The mutex is held.
+func (a *attempt) senior() (owner string) {
+	for _, said := range a.said {
+		if o := said.Holder.Owner; said.Outcome == store.Taken && store.Before(o, a.r.Owner) && (owner == "" || store.Before(o, owner)) {
+			owner = o
+		}
+	}
+	return owner
+}
+
+// news is why the lock was not granted yet, and whom to tell, if there is
+// anything that was not told before. What waiting can not mend ends the attempt.
+// The mutex is held.
+func (a *attempt) news() (tell func(error), why error) {
+	q := &a.queue
+	if !q.waits || a.core.Verdict() != quorum.Open {
+		return nil, nil
+	}
+	now, position := told{said: true}, 0
+	for i := range a.k.Nodes {
+		if !q.nodes[i].answered {
+			return nil, nil
+		}
+		position = max(position, q.nodes[i].position)
+	}
+	if len(a.said) == 0 {
+		return nil, nil
+	}
+	nodes := a.k.evidence(a.said, &a.core)
+	need := quorum.Majority(len(nodes))
+	if busy := BusyError(a.r.Name, nodes, need); busy != nil {
+		busy.Position = position
+		now.holder, now.position = busy.Holder.Owner, position
+		why = busy
+	} else {
+		trouble := &store.QuorumError{Op: "acquire", Name: a.r.Name, Need: need, Nodes: nodes}
+		if trouble.Count(store.WrongType)+trouble.Count(store.Refused) > 0 && !trouble.Transient() {
+			a.apply(quorum.Event{Kind: quorum.Cancel}, a.k.Clock.Now())
+			return nil, nil
+		}
+		now.trouble = true
+		why = trouble
+	}
+	if q.reason == nil || now == q.told && !now.trouble {
+		return nil, nil
+	}
+	q.told = now
+	return q.reason, why
+}
