@@ -123,23 +123,29 @@ func (a *attempt) apply(e quorum.Event, now clock.Instant) {
 
 // send puts in line what the machine wants sent. The mutex is held.
 func (a *attempt) send(sends []quorum.Send, now clock.Instant) {
-	var asking [2]any // the same question, for those asked before, and for others
+	var asking [4]any // the same question to several nodes
 	for _, send := range sends {
 		q := Question{Op: send.Op, Lease: a.r, Token: send.Token, Tomb: send.Tomb}
 		switch send.Op {
 		case quorum.Acquire:
-			q.Waits, q.Again, q.Stamp = true, send.Again, now
-			payload := &asking[0]
+			q.Waits, q.Again, q.Stand, q.Stamp = true, send.Again, send.Stand, now
+			which := 0
 			if send.Again {
-				payload = &asking[1]
+				which |= 1
 			}
+			if send.Stand {
+				which |= 2
+			}
+			payload := &asking[which]
 			if *payload == nil {
 				*payload = a.k.Encode(q, nil)
 			}
 			a.put(send.Node, send.Op, *payload)
 			continue
 		case quorum.Yield:
-			q.To = a.senior()
+			if q.To = send.To; q.To == "" {
+				q.To = a.senior()
+			}
 		}
 		a.put(send.Node, send.Op, a.k.Encode(q, nil))
 	}

@@ -38,12 +38,12 @@ type Question struct {
 	Token uint64 // of Confirm; of Yield, the largest that is given up
 	Tomb  bool   // of Release
 
-	// Waits: an Acquire of one who waits in line, and has asked before if Again.
-	// Stamp means nothing to the node, which gives it back with what it says
+	// Waits: an Acquire of one who waits in line, has asked before if Again, and
+	// does not take a lock that nobody has if Stand. Stamp means nothing to the node, which gives it back with what it says
 	// unasked.
-	Waits, Again bool
-	Stamp        clock.Instant
-	To           string // of Yield: the owner it goes to
+	Waits, Again, Stand bool
+	Stamp               clock.Instant
+	To                  string // of Yield: the owner it goes to
 }
 
 // Call is a question on its way to one node.

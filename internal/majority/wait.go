@@ -125,7 +125,7 @@ func (k *Keeper) Handed(node int, owner string, ans Answer) {
 // barges to come and try.
 func (k *Keeper) Freed(node int, owner string) {
 	k.tell(owner, func(a *attempt) {
-		a.apply(quorum.Event{Kind: quorum.Poll, Node: node}, k.Clock.Now())
+		a.apply(quorum.Event{Kind: quorum.Freed, Node: node}, k.Clock.Now())
 	})
 }
 
@@ -141,7 +141,9 @@ func (k *Keeper) Poll(node int) {
 	slices.SortFunc(owners, func(x, y string) int { return cmp.Compare(w.byOwner[x].queue.number, w.byOwner[y].queue.number) })
 	w.mu.Unlock()
 	for _, owner := range owners {
-		k.Freed(node, owner)
+		k.tell(owner, func(a *attempt) {
+			a.apply(quorum.Event{Kind: quorum.Poll, Node: node}, k.Clock.Now())
+		})
 	}
 }
 
@@ -181,7 +183,10 @@ func (a *attempt) inLine(e quorum.Event, ans Answer) quorum.Event {
 	if e.Op == quorum.Acquire {
 		s.position = ans.Position
 	}
-	e.Senior = ans.Said.Outcome == store.Taken && store.Before(ans.Said.Holder.Owner, a.r.Owner)
+	if ans.Said.Outcome == store.Taken {
+		e.Holder, e.Lasts = ans.Said.Holder.Owner, ans.Said.ExpiresIn
+		e.Senior = store.Before(e.Holder, a.r.Owner)
+	}
 	e.Pause = a.pause(ans)
 	return e
 }

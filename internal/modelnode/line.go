@@ -101,19 +101,19 @@ func (l Lock[O]) hand(r Rules, propose uint64, reach Reach[O], now clock.Instant
 	return l, nil
 }
 
-// Yield gives o's lock, granted with no larger a token than given, to a waiter who
-// comes before it: both got a part of the nodes, and neither a majority. Where
-// that one does not wait, nothing happens, and the answer has no Holder.
+// Yield takes the lock from o, who has it here and no majority, if it was granted
+// with no larger a token than given. Who it is for gets it, if that one waits
+// here, and is left to come for it otherwise: nobody else is handed it.
 func (l Lock[O]) Yield(r Rules, o O, given uint64, to O, propose uint64, reach Reach[O], now clock.Instant) (Lock[O], Answer[O]) {
-	if l.holder(now) != o || l.last(now) > given {
+	if l.holder(now) != o || l.last(now) > given && !r.YieldsNewer {
 		return l, l.taken(now)
 	}
+	l.Owner, l.Expiry = *new(O), 0
 	i := l.place(to)
 	if i < 0 || now >= l.Line[i].Expiry {
-		return l, Answer[O]{Verdict: Stays}
+		return l, Answer[O]{}
 	}
 	l.Line = slices.Insert(slices.Delete(slices.Clone(l.Line), i, i+1), 0, l.Line[i])
-	l.Owner, l.Expiry = *new(O), 0
 	l, told := l.hand(r, propose, reach, now)
 	return l, Answer[O]{Told: told}
 }

@@ -54,8 +54,6 @@ const (
 	Buried
 	// Shut: the node is in quarantine.
 	Shut
-	// Stays: of Yield, nobody of that name waits, so the lock stays where it is.
-	Stays
 )
 
 // Answer is what a node says.
@@ -83,9 +81,10 @@ type Ask[O comparable] struct {
 	Spare uint64
 
 	// Wait leaves a place in the line if the lock is taken, or refreshes it. The
-	// rest is about that place; Again: this owner has asked here before.
-	Wait, Again, Barge bool
-	Ticket, Stamp      uint64
+	// rest is about that place; Again: this owner has asked here before; Stand: it
+	// wants its place only, and does not take the lock even if nobody has it.
+	Wait, Again, Stand, Barge bool
+	Ticket, Stamp             uint64
 }
 
 // holder is who has the lock at now.

@@ -12,7 +12,7 @@ import (
 func (l Lock[O]) Acquire(r Rules, a Ask[O], now clock.Instant) (Lock[O], Answer[O]) {
 	held, last := l.holder(now), l.last(now)
 	nobody := *new(O)
-	if held != nobody && held != a.Owner {
+	if held != a.Owner && (held != nobody || a.Stand) {
 		ans := l.taken(now)
 		if a.Wait && l.buried(a.Owner, now) && !r.NoTombs {
 			return l, Answer[O]{Verdict: Buried}

@@ -224,7 +224,7 @@ func (a *Attempt) highest(held Set) (token uint64) {
 func (a *Attempt) cleanUp(out []Send) []Send {
 	for i := range a.Nodes {
 		n := &a.nodes[i]
-		if n.phase == Held || n.phase == Doubtful || a.line.waits && n.place.left() {
+		if n.phase == Held || n.phase == Doubtful || a.line.waits && n.phase != Relinquish && n.place.left() {
 			doubt := n.phase == Doubtful || n.place.under != 0
 			out = append(out, Send{Node: i, Op: Release, Tomb: doubt && buryDoubtful})
 			n.phase = Relinquish

@@ -1,6 +1,7 @@
 package quorum
 
 import (
+	"math"
 	"time"
 
 	"github.com/leasehold-dev/leasehold/internal/clock"
@@ -18,6 +19,9 @@ import (
 //   - Several who wait may get a part of the nodes each. Whoever sees somebody
 //     senior in the way gives what it has to that one. A grant that was given up
 //     never counts again, whatever comes in late: only one with a larger token.
+//   - While somebody else has a majority, what can be had is what the holder has
+//     lost, by a restart, and is to be healed: it is given back, and then only
+//     stood in line for.
 type line struct {
 	waits bool
 	// While some nodes have the lock for us, and not enough: when to look again
@@ -36,7 +40,12 @@ type place struct {
 	poll    bool          // at once, when the one under way is answered
 	tried   bool          // a request has reached it, or may have
 	doubted bool          // of one it is not known what became of it
-	senior  bool          // whoever has the lock there comes before us
+	holder  string        // who has the lock there,
+	until   clock.Instant // until then unless it is renewed,
+	senior  bool          // and comes before us
+	stood   bool          // the acquire under way does not take a free lock
+	free    bool          // nobody has it, and we stand in line
+	yielded bool          // the next acquire must not take it back
 	given   uint64        // grants up to this token were given up
 }
 
@@ -85,6 +94,8 @@ func (a *Attempt) hearInLine(e Event, now clock.Instant) {
 		p.poll = true
 	case e.Kind == Poll:
 		p.again = now
+	case e.Kind == Freed:
+		p.free, p.holder = true, ""
 	case e.Op == Acquire:
 		a.placed(n, e, now)
 	case e.Op == Confirm && n.counts():
@@ -92,15 +103,13 @@ func (a *Attempt) hearInLine(e Event, now clock.Instant) {
 			p.again = now.Add(e.Pause)
 		}
 	case e.Op == Yield && n.phase == Yielding:
-		p.again = now
 		switch e.Kind {
-		case Yes, No:
-			n.phase = Refused
-		case Absent, Unsent: // whoever it was for does not wait there: it is still ours
+		case Yes, No, Absent:
+			n.phase, p.again, p.yielded = Refused, now, true
+		case Unsent: // it is still ours
 			n.phase, p.given = Held, n.at-1
 		default:
-			n.phase, p.doubted = Doubtful, true
-			p.again = now.Add(e.Pause)
+			n.phase, p.doubted, p.again = Doubtful, true, now.Add(e.Pause)
 		}
 	}
 }
@@ -109,7 +118,7 @@ func (a *Attempt) hearInLine(e Event, now clock.Instant) {
 func (a *Attempt) placed(n *candidate, e Event, now clock.Instant) {
 	p := &n.place
 	sent := p.under
-	p.under, p.slow, p.again = 0, false, sent.Add(a.ttl/refreshes)
+	p.under, p.slow, p.free, p.again = 0, false, false, sent.Add(a.ttl/refreshes)
 	if e.Kind != Unsent {
 		p.tried = true
 	}
@@ -120,7 +129,11 @@ func (a *Attempt) placed(n *candidate, e Event, now clock.Instant) {
 		// What it has granted since is for this very request, and was told on
 		// another way, which may be the shorter one.
 		if n.phase != Held || n.from < sent {
-			n.phase, p.senior = Refused, e.Senior
+			n.phase, p.holder, p.senior, p.until = Refused, e.Holder, e.Senior, now.Add(e.Lasts)
+			if e.Lasts < 0 {
+				p.until = math.MaxInt64
+			}
+			p.free = e.Kind == Absent && p.stood
 			p.again = min(p.again, now.Add(e.Pause))
 		}
 	case Unsent:
@@ -153,6 +166,7 @@ func (n *candidate) granted(token uint64, from clock.Instant) {
 // wait says what a waiting attempt does next.
 func (a *Attempt) wait(now clock.Instant, out []Send) []Send {
 	l := &a.line
+	leader := a.leader(now)
 	part, pending, senior := false, false, false
 	for i := range a.Nodes {
 		n := &a.nodes[i]
@@ -160,7 +174,7 @@ func (a *Attempt) wait(now clock.Instant, out []Send) []Send {
 		p.slow = p.under != 0 && now >= p.under.Add(a.NodeTimeout)
 		part = part || a.holds(n, now)
 		pending = pending || p.under != 0 && !p.slow
-		senior = senior || n.phase == Refused && p.senior
+		senior = senior || n.phase == Refused && p.senior && now < p.until
 	}
 	switch {
 	case !part:
@@ -170,8 +184,8 @@ func (a *Attempt) wait(now clock.Instant, out []Send) []Send {
 	}
 	if part && !pending && !l.viewed {
 		l.viewed = true
-		if senior {
-			out = a.yield(now, out)
+		if leader != "" || senior {
+			out = a.yield(leader, now, out)
 		}
 	}
 	look := l.lookAt != 0 && now >= l.lookAt
@@ -182,22 +196,47 @@ func (a *Attempt) wait(now clock.Instant, out []Send) []Send {
 	for i := range a.Nodes {
 		n := &a.nodes[i]
 		p := &n.place
-		due := now >= p.again || look && !a.holds(n, now)
+		due := now >= p.again || look && !a.holds(n, now) || p.free && leader == "" && !senior
 		if p.under == 0 && due && n.phase != Yielding {
-			out = append(out, Send{Node: i, Op: Acquire, Again: p.tried})
+			p.stood = leader != "" || p.yielded
+			out = append(out, Send{Node: i, Op: Acquire, Again: p.tried, Stand: p.stood})
 			l.again = l.again || p.tried
-			p.under, l.viewed = now, false
+			p.under, p.yielded, l.viewed = now, false, false
 		}
 	}
 	return out
 }
 
-// yield gives what we have to whoever comes before us.
-func (a *Attempt) yield(now clock.Instant, out []Send) []Send {
+// leader is who has a majority, as far as its nodes have said: none of a single
+// node, which its holder can not lose to anybody.
+func (a *Attempt) leader(now clock.Instant) string {
+	if a.Nodes == 1 {
+		return ""
+	}
+	for i := range a.Nodes {
+		holder := a.nodes[i].place.holder
+		if holder == "" {
+			continue
+		}
+		var has Set
+		for j := range a.Nodes {
+			if n := &a.nodes[j]; n.phase == Refused && n.place.holder == holder && now < n.place.until {
+				has = has.with(j)
+			}
+		}
+		if a.Enough(has) {
+			return holder
+		}
+	}
+	return ""
+}
+
+// yield gives what we have to whoever comes before us, or has a majority.
+func (a *Attempt) yield(to string, now clock.Instant, out []Send) []Send {
 	for i := range a.Nodes {
 		if n := &a.nodes[i]; a.holds(n, now) {
 			n.phase, n.place.given = Yielding, n.at
-			out = append(out, Send{Node: i, Op: Yield, Token: n.at})
+			out = append(out, Send{Node: i, Op: Yield, Token: n.at, To: to})
 		}
 	}
 	return out

@@ -118,6 +118,9 @@ type Send struct {
 	Token uint64 // of Confirm; of Yield, the largest granted that is given up
 	Tomb  bool   // of Release
 	Again bool   // of Acquire: the node was asked before
+	Stand bool   // of Acquire: refresh the place, and do not take a free lock
+	// To is who a Yield is for; empty: whoever comes first of those before us.
+	To string
 }
 
 // Kind is what an event reports.
@@ -148,6 +151,8 @@ const (
 	Handed
 	// Poll: what the node says unasked may have been missed.
 	Poll
+	// Freed: a node says, unasked, that the lock is free there.
+	Freed
 )
 
 // Event is what happened.
@@ -158,10 +163,13 @@ type Event struct {
 	Token uint64
 	// From is when the request left that Handed grants.
 	From clock.Instant
-	// Of an answer to Acquire that left us in line: whether whoever has the lock
-	// there comes before us, and how soon it is of use to ask again.
+	// Of an answer to Acquire that left us in line: who has the lock there, for how
+	// long (negative: for ever), and whether that one comes before us.
+	Holder string
+	Lasts  time.Duration
 	Senior bool
-	Pause  time.Duration
+	// Pause is how soon it is of use to ask again.
+	Pause time.Duration
 }
 
 // Verdict is how an attempt or a vote stands.

@@ -27,6 +27,7 @@ type client struct {
 	w       *world
 	index   int
 	c       *leasehold.Client
+	keeper  *majority.Keeper
 	links   []*link
 	list    list // of nodes that it asks, in scripts that Roll
 	workers []*worker
@@ -65,8 +66,11 @@ func newClient(w *world, index int) *client {
 	if len(w.nodes) > 1 && !w.switches.NoClockWatch {
 		s.k.Clocks = majority.NewClocks(len(w.nodes), w.quarantine(), w.log)
 	}
+	c.keeper = &s.k
+	s.k.Jitter = func(d time.Duration) time.Duration { return c.jitter(d) }
 	for _, n := range w.nodes {
 		l := &link{w: w, c: c, n: n, at: n.index}
+		l.ear.l = l
 		c.links = append(c.links, l)
 		s.k.Nodes = append(s.k.Nodes, l)
 	}
@@ -101,11 +105,17 @@ func (c *client) reads() clock.Instant {
 // client believes in, as the Redis store's is.
 func (c *client) encode(q majority.Question, _ any) any {
 	s := &question{Question: q}
-	if q.Op == quorum.Acquire {
+	if q.Op == quorum.Acquire || q.Op == quorum.Release || q.Op == quorum.Yield {
 		day := midnight.Add(c.w.now() + time.Duration(c.wall.Load()) + 20*time.Millisecond)
 		s.propose = uint64(max(0, day) / 1000)
 	}
 	return s
+}
+
+// jitter is the same for all: what two clients do at the same time differs by
+// when they began.
+func (c *client) jitter(d time.Duration) time.Duration {
+	return (d*3/4 + time.Duration(c.index)*7*grain).Truncate(grain)
 }
 
 // nodeTimeout is as the Redis store works it out.
@@ -184,6 +194,7 @@ func (c *client) kill() {
 		if l.conn != nil {
 			l.conn.giveUp(store.Unreachable, errKilled)
 		}
+		l.ear.cut()
 	}
 	c.w.judge.died(c)
 	c.w.stirred = true
@@ -196,7 +207,21 @@ type quorumStore struct {
 	maxTTL time.Duration
 }
 
-var _ store.Store = (*quorumStore)(nil)
+var _ store.Waiter = (*quorumStore)(nil)
+
+func (s *quorumStore) Wait(ctx context.Context, r store.Request, reason func(error)) (store.Grant, error) {
+	if err := errors.Join(ctx.Err(), r.Check(s.maxTTL)); err != nil {
+		return store.Grant{}, err
+	}
+	return s.k.Wait(ctx, r, reason)
+}
+
+func (s *quorumStore) Draw(ctx context.Context, r store.Request) (store.Drawn, error) {
+	if err := errors.Join(ctx.Err(), r.Check(s.maxTTL)); err != nil {
+		return store.Drawn{}, err
+	}
+	return s.k.Draw(ctx, r)
+}
 
 func (s *quorumStore) Acquire(ctx context.Context, r store.Request) (store.Grant, error) {
 	if err := errors.Join(ctx.Err(), r.Check(s.maxTTL)); err != nil {

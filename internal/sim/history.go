@@ -76,6 +76,8 @@ const (
 	factEnd
 	factRefuse
 	factSay
+	factTold
+	factHears
 )
 
 func (h *history) send(k *call, refused bool) {
@@ -93,6 +95,17 @@ func (q *question) String() string {
 		s += fmt.Sprintf(" for %v", q.Lease.TTL)
 	case quorum.Confirm:
 		s += fmt.Sprintf(" token %d", q.Token)
+	case quorum.Yield:
+		s += fmt.Sprintf(", up to token %d, to o%d", q.Token, q.to)
+	}
+	if q.Waits {
+		s += ", or wait"
+	}
+	if q.Again {
+		s += ", again"
+	}
+	if q.Stand {
+		s += ", only to wait"
 	}
 	if q.Tomb {
 		s += ", for ever"
@@ -101,6 +114,29 @@ func (q *question) String() string {
 }
 
 var verdicts = [...]string{"done", "taken", "buried", "shut"}
+
+// told is what a node says unasked.
+func (h *history) told(n *node, t modelnode.Told[int]) {
+	h.mix(factTold, uint64(n.index), uint64(t.Owner), t.Token, t.Stamp)
+	if h.keep {
+		h.write(fmt.Sprintf("n%d", n.index+1), "hands it on: %s", tellings(t))
+	}
+}
+
+// hears is that it arrives.
+func (h *history) hears(l *link, t modelnode.Told[int]) {
+	h.mix(factHears, uint64(l.c.index), uint64(l.n.index), uint64(t.Owner), t.Token)
+	if h.keep {
+		h.write(fmt.Sprintf("c%d", l.c.index+1), "<~ n%d  %s", l.n.index+1, tellings(t))
+	}
+}
+
+func tellings(t modelnode.Told[int]) string {
+	if !t.Granted {
+		return fmt.Sprintf("free, for o%d to try", t.Owner)
+	}
+	return fmt.Sprintf("o%d has it now, token %d", t.Owner, t.Token)
+}
 
 func (h *history) apply(k *call, a modelnode.Answer[int]) {
 	q := k.q
@@ -113,7 +149,9 @@ func (h *history) apply(k *call, a modelnode.Answer[int]) {
 	case a.Token != 0:
 		s += fmt.Sprintf(", token %d", a.Token)
 	case a.Holder != 0:
-		s += fmt.Sprintf(" by o%d for another %v", a.Holder, a.ExpiresIn)
+		if s += fmt.Sprintf(" by o%d for another %v", a.Holder, a.ExpiresIn); a.Position > 0 {
+			s += fmt.Sprintf(", place %d", a.Position)
+		}
 	case a.Verdict == modelnode.Taken:
 		s = "not there"
 	}

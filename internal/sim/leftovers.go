@@ -9,9 +9,16 @@ import (
 func (j *judge) applied(n *node, k *call, a modelnode.Answer[int]) {
 	q := k.q
 	done := a.Verdict == modelnode.Done
+	if k.replayed && q.Op == quorum.Acquire && (done || a.Position > 0) {
+		j.w.owners[q.owner].revived = true
+	}
+	for _, t := range a.Told {
+		if t.Granted {
+			j.handed(n, t.Owner)
+		}
+	}
 	switch {
 	case q.Op == quorum.Acquire && done:
-		j.w.owners[q.owner].revived = j.w.owners[q.owner].revived || k.replayed
 		j.w.owners[q.owner].asked[n.index] = j.w.owners[q.owner].asked[n.index] || !k.replayed
 		if at, ok := n.releasedAt[q.owner]; ok && n.clock().Sub(at) < q.Lease.TTL && !k.replayed {
 			j.wrong(Orphan, "node n%d gives the lock to o%d, which it was told to release before", n.index+1, q.owner)
@@ -32,6 +39,16 @@ func (j *judge) applied(n *node, k *call, a modelnode.Answer[int]) {
 	case q.Op == quorum.Release:
 		n.releasedAt[q.owner] = n.clock()
 	}
+}
+
+// handed judges that a node gives the lock to one who waits.
+func (j *judge) handed(n *node, number int) {
+	o := &j.w.owners[number]
+	o.asked[n.index] = o.asked[n.index] || !o.revived
+	if at, ok := n.releasedAt[number]; ok && n.clock().Sub(at) < o.ttl && !o.revived {
+		j.wrong(Orphan, "node n%d hands the lock to o%d, which it was told to release before", n.index+1, number)
+	}
+	j.tally.Handed++
 }
 
 // sends judges what leaves a client: no release before its time.
@@ -74,6 +91,12 @@ func (j *judge) atTheEnd() {
 			if o, left, held := l.Holder(n.clock()); held && j.w.owners[o].born > j.w.calmAt {
 				j.wrong(Orphan, "node n%d keeps lock %d for o%d for another %v", n.index+1, i+1, o, left)
 				return
+			}
+			for _, p := range l.Line {
+				if left := p.Expiry.Sub(n.clock()); left > 0 && j.w.owners[p.Owner].born > j.w.calmAt {
+					j.wrong(Orphan, "node n%d keeps a place in the line for lock %d for o%d for another %v", n.index+1, i+1, p.Owner, left)
+					return
+				}
 			}
 		}
 	}

@@ -24,6 +24,7 @@ type link struct {
 	// at is the node's place in the client's list.
 	at int
 
+	ear      ear
 	conn     *conn   // nil: none
 	conns    []*conn // it, and those closed that have something under way
 	waiting  []*call
@@ -51,6 +52,7 @@ type question struct {
 	majority.Question
 	propose uint64
 	owner   int // as the history names it
+	to      int // of a Yield
 	worker  int
 	lock    int
 }
@@ -81,6 +83,9 @@ func (l *link) Put(mc majority.Call) error {
 // send is the driver's: the call leaves the client, as soon as there is a
 // connection.
 func (l *link) send(k *call) {
+	if k.q.Waits {
+		l.ear.listen()
+	}
 	switch now := l.w.timerNow(); {
 	case l.c.dead:
 		l.fail(k, quorum.Unsent, store.Unreachable, errKilled)
@@ -107,6 +112,7 @@ func (l *link) answer(k *call, a majority.Answer) {
 		return
 	}
 	k.done = true
+	a.Deaf = k.q.Waits && !l.ear.up
 	l.w.hist.answer(k, a)
 	l.w.stirred = true
 	k.mc.To.Answer(l.at, k.mc.Tag, a)
@@ -165,12 +171,16 @@ func (l *link) heal() {
 	for _, c := range l.conns {
 		c.heal()
 	}
+	l.ear.heal()
 }
 
 // cut breaks the connection, if there is one.
 func (l *link) cut(late time.Duration) {
 	if l.conn != nil {
 		l.conn.cut(late)
+	}
+	if l.ear.up && l.w.rng.IntN(2) == 0 {
+		l.ear.cut()
 	}
 }
 

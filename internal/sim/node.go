@@ -127,7 +127,10 @@ func (n *node) apply(k *call) majority.Answer {
 	l, a := was, modelnode.Answer[int]{}
 	switch q.Op {
 	case quorum.Acquire:
-		l, a = was.Acquire(rules, modelnode.Ask[int]{Owner: q.owner, TTL: q.Lease.TTL, Propose: q.propose}, now)
+		l, a = was.Acquire(rules, modelnode.Ask[int]{
+			Owner: q.owner, TTL: q.Lease.TTL, Propose: q.propose, Spare: uint64(q.Lease.Spare),
+			Wait: q.Waits, Again: q.Again, Stand: q.Stand, Barge: q.Lease.Barge, Ticket: store.Rank(q.Lease.Owner), Stamp: uint64(q.Stamp),
+		}, now)
 	case quorum.Confirm:
 		l, a = was.Confirm(rules, q.owner, q.Token, now)
 	case quorum.Extend:
@@ -139,13 +142,18 @@ func (n *node) apply(k *call) majority.Answer {
 		if q.Tomb {
 			tomb = q.Lease.TTL
 		}
-		l, a = was.Release(rules, modelnode.Ending[int]{Owner: q.owner, Tomb: tomb, Renewed: q.Lease.Renewed}, now)
+		l, a = was.Release(rules, modelnode.Ending[int]{Owner: q.owner, Tomb: tomb, Renewed: q.Lease.Renewed, Propose: q.propose, Reach: n.reaches}, now)
+	case quorum.Yield:
+		l, a = was.Yield(rules, q.owner, q.Token, q.to, q.propose, n.reaches, now)
 	}
 	n.record(q.lock, was)
 	n.locks[q.lock] = l
 	n.w.hist.apply(k, a)
 	n.w.judge.applied(n, k, a)
-	return n.say(a)
+	n.tell(a.Told)
+	said := n.say(a)
+	said.Waiting = l.Waiting(now) > 0
+	return said
 }
 
 // serves looks at the list that the client has, where that matters: when a lease
@@ -177,13 +185,14 @@ func (n *node) say(a modelnode.Answer[int]) majority.Answer {
 	case modelnode.Done:
 		return majority.Answer{Kind: quorum.Yes, Token: a.Token, Clock: n.clock(), Said: store.NodeOutcome{Outcome: store.Granted}}
 	case modelnode.Taken:
-		if a.Holder == 0 {
-			return majority.Answer{Kind: quorum.Absent, Said: store.NodeOutcome{Outcome: store.Absent}}
+		if a.Holder == 0 { // or, of a Yield, it is not ours
+			return majority.Answer{Kind: quorum.Absent, Said: store.NodeOutcome{Outcome: store.Absent}, Position: a.Position}
 		}
 		left := (a.ExpiresIn + time.Millisecond - 1).Truncate(time.Millisecond)
 		return majority.Answer{Kind: quorum.No, Said: store.NodeOutcome{
-			Outcome: store.Taken, Holder: store.Holder{Owner: n.w.hist.owner(a.Holder)}, ExpiresIn: left,
-		}}
+			Outcome: store.Taken, Holder: store.Holder{Owner: n.w.hist.owner(a.Holder), Host: "simulated"}, ExpiresIn: left,
+		}, Position: a.Position}
+
 	case modelnode.Buried:
 		return majority.Answer{Kind: quorum.No, Said: store.NodeOutcome{Outcome: store.Refused, Err: errBuried}}
 	}
@@ -215,6 +224,7 @@ func (n *node) crash(down, loss time.Duration) {
 		if conn := c.links[n.index].conn; conn != nil {
 			conn.reset()
 		}
+		c.links[n.index].ear.cut()
 	}
 	n.line, n.busy = nil, false
 	lost := false

@@ -22,6 +22,7 @@ type put struct {
 // owner is one attempt to acquire.
 type owner struct {
 	client, worker, lock int
+	ttl                  time.Duration
 	born                 time.Duration
 	least                time.Duration  // it is not to be released before, unless it is lost
 	asked                [maxNodes]bool // an acquire was applied there
@@ -100,8 +101,11 @@ func (w *world) address(p put) *question {
 		q.lock = lockIndex(q.Lease.Name)
 		q.owner = w.hist.number(q.Lease.Owner)
 		if q.owner == len(w.owners) {
-			w.owners = append(w.owners, owner{client: p.l.c.index, worker: q.from(), lock: q.lock, born: w.now()})
+			w.owners = append(w.owners, owner{ttl: q.Lease.TTL, client: p.l.c.index, worker: q.from(), lock: q.lock, born: w.now()})
 		}
+	}
+	if q.To != "" {
+		q.to = w.hist.number(q.To)
 	}
 	return q
 }

@@ -25,6 +25,8 @@ type Switches struct {
 	AnyList bool
 	// NoClockWatch: clients do not look whether nodes' clocks jump.
 	NoClockWatch bool
+	// CountFromPush: a lock that was handed over counts from when that is heard.
+	CountFromPush bool
 	// NoBootClock: the clients' clock stands still while they are suspended.
 	NoBootClock bool
 }
@@ -59,6 +61,7 @@ type Tally struct {
 	Confirms   int // done by nodes
 	Buried     int // acquires that came after their release
 	Heals      int // nodes that were given a lease again
+	Handed     int // locks that nodes gave to the next in line
 }
 
 // Add takes in what happened in another run.
@@ -68,10 +71,10 @@ func (t *Tally) Add(u Tally) {
 	}
 }
 
-func (t *Tally) fields() [12]*int {
+func (t *Tally) fields() [13]*int {
 	return [...]*int{
 		&t.Events, &t.Grants, &t.Refusals, &t.Losses, &t.Told, &t.Writes, &t.Releases, &t.Extensions,
-		&t.Renewals, &t.Confirms, &t.Buried, &t.Heals,
+		&t.Renewals, &t.Confirms, &t.Buried, &t.Heals, &t.Handed,
 	}
 }
 
