@@ -3,6 +3,9 @@
 //	waiting -> held <-> jeopardy -> lost
 //	              \________________-> released
 //
+// A held lease may pass from one holder to the next within its process, which
+// begins a hold of its own on what the store was asked for once.
+//
 // It is a pure value: Step takes a state, an event and the present instant and
 // returns the next state. It starts no timer and sends nothing; whoever drives
 // it asks Next when to come back. All timing of leases is decided here, so a
@@ -55,10 +58,13 @@ type Lease struct {
 	Config
 	state State
 	cause Cause
-	// since is the start of the attempt that was granted.
+	// since is the start of the attempt that was granted, or of the hold that it
+	// was passed on to.
 	since clock.Instant
-	// until is the end of validity. It moves forward only when a renewal is
-	// proven, and never back.
+	// proven is the end of validity that the store has agreed to. It moves
+	// forward only when a renewal is proven, and never back.
+	proven clock.Instant
+	// until is the end of validity for this holder: proven, within MaxHold.
 	until clock.Instant
 	// renewAt is when the next renewal is due; meaningless while renewing.
 	renewAt  clock.Instant
@@ -102,6 +108,8 @@ const (
 	RenewalDenied
 	// Tick: time has passed.
 	Tick
+	// Passed: the holder has let go, and another one of its process goes on.
+	Passed
 	// Release: the holder gives it back.
 	Release
 )
@@ -132,7 +140,8 @@ func (l Lease) Step(e Event, start, now clock.Instant) Lease {
 			// has just found the old validity unexpired: Redlock's own text
 			// lacks that condition, and without it a renewal can be "granted"
 			// by nodes that meanwhile granted the lock to others and lost it.
-			l.until = max(l.until, l.bound(validity.Until(start, l.TTL)))
+			l.proven = max(l.proven, validity.Until(start, l.TTL))
+			l.until = l.bound(l.proven)
 			l.state, l.failures = Held, 0
 			l.renewAt = start.Add(l.Renew)
 		}
@@ -148,6 +157,11 @@ func (l Lease) Step(e Event, start, now clock.Instant) Lease {
 		if l.Live() {
 			l.state, l.cause = Lost, Denied
 		}
+	case Passed:
+		if l.Live() {
+			l.since = now
+			l.until = l.bound(l.proven)
+		}
 	case Release:
 		if l.Live() {
 			l.state = Released
@@ -161,7 +175,8 @@ func (l Lease) granted(start, now clock.Instant) Lease {
 		start = now
 	}
 	l.since = start
-	l.until = l.bound(validity.Until(start, l.TTL))
+	l.proven = validity.Until(start, l.TTL)
+	l.until = l.bound(l.proven)
 	l.renewAt = start.Add(l.Renew)
 	l.state = Held
 	return l.pass(now) // a grant that took too long is lost at once
@@ -204,6 +219,17 @@ func (l Lease) Live() bool { return l.state == Held || l.state == Jeopardy }
 // lost or released, and its holder need not be told yet.
 func (l Lease) Valid(now clock.Instant) bool { return l.pass(now).Live() }
 
+// Passable says whether what is left at now is worth passing on: the next
+// holder is not lost, will not be within a third of a TTL even if nothing is
+// proven any more, and has renewals to come. Without any it would get less of a
+// lease than it asked for.
+func (l Lease) Passable(now clock.Instant) bool {
+	if !passWhileValid {
+		return true
+	}
+	return l.Valid(now) && l.Renew > 0 && l.proven.Add(-l.Notice).Sub(now) >= l.TTL/3
+}
+
 // Due says whether a renewal should be sent at now.
 func (l Lease) Due(now clock.Instant) bool {
 	return l.Valid(now) && !l.renewing && l.renews() && now >= l.renewAt
@@ -232,7 +258,7 @@ func (l Lease) State() State { return l.state }
 // Cause says why it was lost.
 func (l Lease) Cause() Cause { return l.cause }
 
-// Since is the start of the attempt that was granted.
+// Since is the start of the attempt that was granted, or of the present hold.
 func (l Lease) Since() clock.Instant { return l.since }
 
 // Until is the end of validity; it does not move once the lease is lost.

@@ -9,4 +9,6 @@ const (
 	renewInTime = true
 	// fromStart: validity counts from before the request left.
 	fromStart = true
+	// passWhileValid: a lease is passed on only while enough of it is left.
+	passWhileValid = true
 )

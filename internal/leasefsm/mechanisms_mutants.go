@@ -3,8 +3,9 @@
 package leasefsm
 
 var (
-	renewInTime = true
-	fromStart   = true
+	renewInTime    = true
+	fromStart      = true
+	passWhileValid = true
 )
 
 // Mechanisms are the switches of this build, by name. All are on at first.
@@ -12,4 +13,9 @@ var (
 var Mechanisms = map[string]*bool{
 	"renew-in-time": &renewInTime,
 	"from-start":    &fromStart,
+}
+
+// WaitMechanisms are those of passing a lease on, which not every checker does.
+var WaitMechanisms = map[string]*bool{
+	"pass-while-valid": &passWhileValid,
 }
