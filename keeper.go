@@ -4,6 +4,7 @@ import (
 	"container/heap"
 	"context"
 	"errors"
+	"hash/maphash"
 	"slices"
 	"sync"
 	"time"
@@ -27,6 +28,10 @@ type keeper struct {
 	timer   *time.Timer // runs sweep
 	armed   bool        // the timer runs
 	sweepAt clock.Instant
+
+	queues map[terms]*queue
+	crowds crowds
+	seen   []seen // to tell the observer of
 }
 
 const (
@@ -44,6 +49,8 @@ const (
 
 func (k *keeper) init(c *Client) {
 	k.c = c
+	k.queues = make(map[terms]*queue)
+	k.crowds.seed = maphash.MakeSeed()
 	// On a machine that is slow enough the timer fires before it is stopped, and
 	// even before it is kept.
 	k.mu.Lock()
@@ -54,20 +61,38 @@ func (k *keeper) init(c *Client) {
 
 func (k *keeper) now() clock.Instant { return k.c.clock.Now() }
 
-// start keeps h from now on and returns the first lease of it.
-func (k *keeper) start(h *hold, base context.Context, bound bool) *Lease {
-	k.mu.Lock()
-	defer k.mu.Unlock()
+// unlock gives the mutex back and tells the observer what happened under it.
+func (k *keeper) unlock() {
+	events := k.seen
+	k.seen = nil
+	k.mu.Unlock()
+	for _, s := range events {
+		k.c.observe(s.ctx, s.e)
+	}
+}
+
+// begin keeps h from now on and returns the first lease of it, which l asked
+// for at start. The keeper's mutex is held.
+func (k *keeper) begin(h *hold, start clock.Instant, l *Lock, base context.Context, bound bool) *Lease {
+	h.suit(start, l)
 	h.leases = h.only[:0]
-	l := h.enter(&h.first, base, bound)
+	lease := h.enter(&h.first, base, bound)
 	k.holds.add(h)
 	k.arm()
-	return l
+	return lease
+}
+
+// suit notes what l wants of a hold that begins at start.
+func (h *hold) suit(start clock.Instant, l *Lock) {
+	h.delay, h.least = l.o.delay(), 0
+	if l.o.MinHold > 0 {
+		h.least = start.Add(l.o.MinHold)
+	}
 }
 
 // enter makes l one more lease of h. The keeper's mutex is held.
 func (h *hold) enter(l *Lease, base context.Context, bound bool) *Lease {
-	l.h, l.base, l.bound = h, base, bound
+	l.h, l.base, l.bound, l.token = h, base, bound, h.token
 	h.leases = append(h.leases, l)
 	return l
 }
@@ -76,28 +101,40 @@ func (h *hold) enter(l *Lease, base context.Context, bound bool) *Lease {
 func (l *Lease) reenter(base context.Context, bound bool) (*Lease, error) {
 	k := &l.h.c.keep
 	k.mu.Lock()
-	defer k.mu.Unlock()
+	defer k.unlock()
 	if k.step(l.h, leasefsm.Tick, 0, k.now()); l.err != nil {
 		return nil, l.err
 	}
 	return l.h.enter(new(Lease), base, bound), nil
 }
 
-// leave ends l. It says whether l was the last lease of its hold, and why it
-// had been lost, if it had.
-func (k *keeper) leave(l *Lease) (last bool, lost error) {
+// leave ends l. It says what has become of its hold, and why l had been lost, if
+// it had. With kept the lock is to stay taken until its TTL is over.
+func (k *keeper) leave(l *Lease, kept bool) (t turn, lost error) {
 	k.mu.Lock()
-	defer k.mu.Unlock()
-	now := k.now()
-	k.step(l.h, leasefsm.Tick, 0, now)
+	defer k.unlock()
+	h, now := l.h, k.now()
+	k.step(h, leasefsm.Tick, 0, now)
 	lost = l.err
 	l.end(ErrReleased)
-	l.h.leases = slices.DeleteFunc(l.h.leases, func(o *Lease) bool { return o == l })
-	if len(l.h.leases) > 0 {
-		return false, lost
+	l.until = h.fsm.Until()
+	h.leases = slices.DeleteFunc(h.leases, func(o *Lease) bool { return o == l })
+	if len(h.leases) > 0 {
+		return stays, lost
 	}
-	k.step(l.h, leasefsm.Release, 0, now)
-	return true, lost
+	l.held = now.Sub(h.fsm.Since())
+	t, next := h.turn(now)
+	switch {
+	case kept, t == giveItBack:
+		t = giveItBack
+		k.step(h, leasefsm.Release, 0, now)
+		if kept || h.q != nil && h.q.first == nil {
+			h.detach(now)
+		}
+	case t == passItOn:
+		k.pass(h, next, now)
+	}
+	return t, lost
 }
 
 // alone says whether l is the only lease of its hold.
@@ -151,6 +188,11 @@ func (k *keeper) step(h *hold, e leasefsm.Event, start, now clock.Instant) {
 				l.end(err)
 			}
 		}
+		if k.c.observe != nil && len(h.leases) > 0 {
+			l := h.leases[0]
+			k.seen = append(k.seen, seen{l.base, l.ended(Lost, now.Sub(h.fsm.Since()), err)})
+		}
+		h.detach(now)
 	case leasefsm.Jeopardy:
 		k.c.log.Warn("renewal failed, validity remains", "lock", h.req.Name, "left", h.fsm.Until().Sub(now), "err", h.lastErr)
 	}
@@ -180,7 +222,7 @@ func (k *keeper) arm() {
 // somebody renews what is due.
 func (k *keeper) sweep() {
 	k.mu.Lock()
-	defer k.mu.Unlock()
+	defer k.unlock()
 	now := k.now()
 	k.armed, k.sweepAt = true, now // what follows needs no timer set
 	for len(k.holds) > 0 {
@@ -237,7 +279,7 @@ func (k *keeper) renew(ctx context.Context, batch []*hold) []error {
 	}
 
 	k.mu.Lock()
-	defer k.mu.Unlock()
+	defer k.unlock()
 	now := k.now()
 	for i, h := range batch {
 		h.lastErr = errs[i]
@@ -257,7 +299,7 @@ func (k *keeper) renew(ctx context.Context, batch []*hold) []error {
 func (k *keeper) renewNow(ctx context.Context, l *Lease) error {
 	k.mu.Lock()
 	k.step(l.h, leasefsm.RenewalSent, 0, k.now())
-	k.mu.Unlock()
+	k.unlock()
 	err := k.renew(ctx, []*hold{l.h})[0]
 	if over := l.Err(); over != nil {
 		return over

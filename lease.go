@@ -17,6 +17,7 @@ import (
 // used again: locking again gives a new one.
 type Lease struct {
 	h     *hold
+	token fence.Token
 	base  context.Context // what Context derives from,
 	bound bool            // and ends with
 
@@ -25,10 +26,11 @@ type Lease struct {
 	err    error         // nil while held, then why not; sticky
 	ctx    context.Context
 	cancel context.CancelCauseFunc
+	until  clock.Instant // end of validity when it was left; 0 before
+	held   time.Duration // for how long, if it was the last lease of its hold
 
 	releasing sync.Mutex // serialises Release, and guards what follows
 	left      bool       // no longer among the hold's leases
-	last      bool       // it was the last of them, and gives the lock back
 	lost      error      // why it was lost before it was released
 	released  bool       // outcome is final
 	outcome   error
@@ -38,7 +40,7 @@ type Lease struct {
 type hold struct {
 	c     *Client
 	req   store.Request
-	token fence.Token
+	token fence.Token                 // of the present holder
 	least clock.Instant               // held until here at least, where MinHold asks for it
 	delay func(try int) time.Duration // pauses between releases of unknown outcome
 
@@ -51,6 +53,14 @@ type hold struct {
 	only    [1]*Lease // room for it
 	lastErr error     // of the last renewal
 	at      int       // index in the keeper's heap, -1 when not there
+
+	// Where the lease may be passed on, to whom and what for.
+	q     *queue
+	next  fence.Token   // to be used next,
+	spare int           // of so many
+	mark  clock.Instant // from when the cohort's bound counts
+
+	holder *Holder // what others are told of it, once somebody was
 }
 
 // leaseKey finds in a context the lease it carries, for re-entry.
@@ -64,7 +74,7 @@ func (l *Lease) Name() string { return l.h.req.Name }
 
 // Token is the fencing token: larger for every later grant of this lock. Give
 // it to the resource that the lock protects, which refuses smaller ones.
-func (l *Lease) Token() fence.Token { return l.h.token }
+func (l *Lease) Token() fence.Token { return l.token }
 
 // Owner is the owner value of this grant, as the store has it.
 func (l *Lease) Owner() string { return l.h.req.Owner }
@@ -76,7 +86,11 @@ func (l *Lease) Deadline() time.Time {
 	k := &l.h.c.keep
 	now := time.Now() // first: a pause between the two readings may only shorten it
 	k.mu.Lock()
-	left := l.h.fsm.Until().Sub(k.now())
+	until := l.until
+	if until == 0 {
+		until = l.h.fsm.Until()
+	}
+	left := until.Sub(k.now())
 	k.mu.Unlock()
 	return now.Add(left)
 }
@@ -101,7 +115,7 @@ func (l *Lease) Done() <-chan struct{} {
 func (l *Lease) Err() error {
 	k := &l.h.c.keep
 	k.mu.Lock()
-	defer k.mu.Unlock()
+	defer k.unlock()
 	if errLooks {
 		k.step(l.h, leasefsm.Tick, 0, k.now())
 	}
@@ -140,7 +154,8 @@ func (l *Lease) Extend(ctx context.Context) error {
 	return l.h.c.keep.renewNow(ctx, l)
 }
 
-// Release gives the lock back, after waiting out LockOptions.MinHold. It always
+// Release gives the lock back, after waiting out LockOptions.MinHold, or passes
+// it on: see Options.Cohort. Where it is not passed on, it always
 // tries, on a context of its own that takes ctx's values but not its end, and
 // for a bounded time; ctx bounds the wait for MinHold only, and when it ends
 // there, the lock is left to end by its TTL.
@@ -150,20 +165,40 @@ func (l *Lease) Extend(ctx context.Context) error {
 // TTL is over. Calling Release again returns the same, or tries again where
 // the outcome was unknown.
 func (l *Lease) Release(ctx context.Context) error {
+	err, over := l.release(ctx)
+	if over && l.h.c.observe != nil {
+		l.h.c.observe(l.base, l.ended(Released, l.held, err))
+	}
+	return err
+}
+
+// release is Release, and says whether the hold has ended by it for the first
+// time.
+func (l *Lease) release(ctx context.Context) (err error, over bool) {
 	l.releasing.Lock()
 	defer l.releasing.Unlock()
 	if l.released {
-		return l.outcome
+		return l.outcome, false
 	}
 	if !l.left {
 		least := l.h.waitLeast(ctx, l)
-		l.last, l.lost = l.h.c.keep.leave(l)
-		l.left = true
-		if !l.last || least != nil {
+		var t turn
+		t, l.lost = l.h.c.keep.leave(l, least != nil)
+		l.left, over = true, t != stays
+		if t == askAround && l.h.askAround(ctx) {
+			t = passItOn
+		}
+		if t == stays || t == passItOn || least != nil {
 			l.released, l.outcome = true, errors.Join(l.lost, least)
-			return l.outcome
+			return l.outcome, over
 		}
 	}
+	return l.giveBack(ctx), over
+}
+
+// giveBack gives the lock back, and settles what Release returns. l.releasing is
+// held.
+func (l *Lease) giveBack(ctx context.Context) error {
 	err := l.h.giveBack(ctx)
 	switch {
 	case l.lost != nil: // before: say so, whatever the store still had
@@ -184,6 +219,9 @@ func (l *Lease) Release(ctx context.Context) error {
 // waitLeast waits until the lock was held for its least time, unless it is
 // lost or l is not the last lease of it.
 func (h *hold) waitLeast(ctx context.Context, l *Lease) error {
+	if h.least == 0 {
+		return nil
+	}
 	rest := h.least.Sub(h.c.clock.Now())
 	if rest <= 0 || !h.c.keep.alone(l) || !leastHold {
 		return nil
@@ -215,6 +253,9 @@ func (h *hold) giveBack(ctx context.Context) error {
 		r := h.req
 		r.Renewed = h.renewed.Load()
 		err := h.c.store.Release(ctx, r)
+		if try == 1 {
+			h.c.keep.letGo(h)
+		}
 		switch {
 		case err == nil, sent && errors.Is(err, store.ErrNotHeld):
 			return nil

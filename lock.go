@@ -24,6 +24,10 @@ type Client struct {
 	pid   int
 	keep  keeper
 
+	waiter  store.Waiter // store, when it keeps a line; otherwise nil
+	cohort  Cohort
+	observe func(context.Context, Event)
+
 	described atomic.Pointer[description]
 }
 
@@ -48,14 +52,22 @@ func (c *Client) describe(purpose string) string {
 
 // New returns a Client of s. A nil o means the defaults.
 func New(s store.Store, o *Options) *Client {
-	c := &Client{store: s, clock: clock.System(), log: slog.New(slog.DiscardHandler), pid: os.Getpid()}
+	c := &Client{store: s, clock: clock.System(), log: slog.New(slog.DiscardHandler), pid: os.Getpid(), cohort: defaultCohort}
 	c.host, _ = os.Hostname() // shown to people only; empty where unknown
-	if o != nil && o.Logger != nil {
+	c.waiter, _ = s.(store.Waiter)
+	if o == nil {
+		o = &Options{}
+	}
+	if o.Logger != nil {
 		c.log = o.Logger
 	}
-	if o != nil && o.Clock != nil {
+	if o.Clock != nil {
 		c.clock = o.Clock
 	}
+	if o.Cohort != nil {
+		c.cohort = *o.Cohort
+	}
+	c.observe = o.Observer
 	c.keep.init(c)
 	return c
 }
@@ -102,10 +114,14 @@ func (l *Lock) Try(ctx context.Context) (*Lease, error) {
 	return l.wait(ctx, 1, false)
 }
 
-// attempt asks the store once.
-func (l *Lock) attempt(ctx context.Context, life leasefsm.Config, bound bool) (*Lease, error) {
+// attempt asks the store once, for itself or for those in q as well.
+func (l *Lock) attempt(ctx context.Context, life leasefsm.Config, bound bool, q *queue) (*Lease, error) {
 	req := store.Request{Name: l.name, Owner: l.o.Owner, TTL: life.TTL, Require: l.o.Require}
-	if req.Owner == "" {
+	switch {
+	case q != nil:
+		req = q.request()
+		req.Owner = store.NewOwner()
+	case req.Owner == "":
 		req.Owner = store.NewOwner()
 		req.Meta = l.c.describe(l.o.Purpose)
 	}
@@ -117,10 +133,28 @@ func (l *Lock) attempt(ctx context.Context, life leasefsm.Config, bound bool) (*
 	}
 	now := l.c.clock.Now()
 	fsm = fsm.Step(leasefsm.Granted, start, now)
-	h := &hold{c: l.c, req: req, token: grant.Token, least: start.Add(l.o.MinHold), delay: l.o.delay(), fsm: fsm, at: -1}
+	h := l.c.newHold(req, grant, fsm)
 	if !fsm.Live() {
-		err := h.giveBack(ctx)
-		return nil, &LostError{Name: l.name, Reason: "the grant took " + store.Round(now.Sub(start)).String() + " to arrive, and its validity was over", Err: err}
+		return nil, h.late(ctx, now.Sub(start))
 	}
-	return l.c.keep.start(h, ctx, bound), nil
+	k := &l.c.keep
+	k.mu.Lock()
+	defer k.unlock()
+	lease := k.begin(h, start, l, ctx, bound)
+	if q != nil {
+		q.attach(h, now)
+	}
+	return lease, nil
+}
+
+func (c *Client) newHold(req store.Request, grant store.Grant, fsm leasefsm.Lease) *hold {
+	h := &hold{c: c, req: req, token: grant.Token, delay: defaultRetryDelay, fsm: fsm, at: -1}
+	h.renewed.Store(grant.Repeated)
+	return h
+}
+
+// late gives back what was granted too late to be of use.
+func (h *hold) late(ctx context.Context, took time.Duration) error {
+	err := h.giveBack(ctx)
+	return &LostError{Name: h.req.Name, Reason: "the grant took " + store.Round(took).String() + " to arrive, and its validity was over", Err: err}
 }

@@ -13,6 +13,11 @@ var (
 	releaseDetached  = true
 	leastHold        = true
 	longestHold      = true
+	passesDraw       = true
+	passesBounded    = true
+	grantFromSince   = true
+	unwantedReleased = true
+	placeKept        = true
 )
 
 // Mechanisms are the switches of this build, by name. All are on at first.
@@ -28,4 +33,14 @@ var Mechanisms = map[string]*bool{
 	"release-detached":   &releaseDetached,
 	"least-hold":         &leastHold,
 	"longest-hold":       &longestHold,
+}
+
+// WaitMechanisms are the switches of what waiting adds: of no account to a
+// checker whose store keeps no line.
+var WaitMechanisms = map[string]*bool{
+	"pass-draws":        &passesDraw,
+	"pass-bound":        &passesBounded,
+	"grant-from-since":  &grantFromSince,
+	"unwanted-released": &unwantedReleased,
+	"place-kept":        &placeKept,
 }

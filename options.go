@@ -1,6 +1,7 @@
 package leasehold
 
 import (
+	"context"
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
@@ -23,6 +24,18 @@ type Options struct {
 	// Clock counts validity. Nil: the machine's own, which on Linux counts
 	// while the machine is suspended. It is there for simulations.
 	Clock Clock
+	// Cohort bounds how often a lease is passed on inside the process while
+	// others wait elsewhere. Nil: 64 times, for 100 ms. &Cohort{}: never. Stores
+	// that keep no line (see store.Waiter) do not pass on either.
+	Cohort *Cohort
+	// Observer is told of every event, with the context that Acquire, Try or Do
+	// was called with, for metrics and traces. It is called on the goroutine the
+	// event concerns, for Lost on whichever found it out; from many at once,
+	// never under a lock of the package's own, so that it may use the Client.
+	// It holds up who calls it, so it should not block. Events of one lease come
+	// in order, but for Lost and Released when both happen at once. Nil costs
+	// nothing.
+	Observer func(ctx context.Context, e Event)
 }
 
 // Clock tells how much time has passed; see Options.Clock.
@@ -76,8 +89,14 @@ type LockOptions struct {
 	// Redis server then keeps quarantine after a restart. Default
 	// store.Efficiency: what the store gives by itself.
 	Require store.Class
-	// OnWait is called before each pause with the reason, a *BusyError or a
-	// *QuorumError. It runs on the waiting goroutine and must not block.
+	// Barge prefers throughput to order: the lock is taken whenever it is free,
+	// even if others have waited for longer, instead of being handed to the first
+	// in line. Who waits may then do so for long. Goroutines of one Client are
+	// served in order all the same. Stores that keep no line have no order.
+	Barge bool
+	// OnWait is called with the reason, a *BusyError or a *QuorumError, when a
+	// wait begins and when there is news of it; where the store keeps no line,
+	// before each pause. It runs on the waiting goroutine and must not block.
 	OnWait func(reason error)
 }
 
@@ -114,6 +133,7 @@ func (o LockOptions) merge(over LockOptions) LockOptions {
 	set(&o.Owner, over.Owner)
 	set(&o.Tries, over.Tries)
 	set(&o.Require, over.Require)
+	set(&o.Barge, over.Barge)
 	if over.RetryDelay != nil {
 		o.RetryDelay = over.RetryDelay
 	}

@@ -7,33 +7,52 @@ import (
 	"time"
 
 	"github.com/leasehold-dev/leasehold/internal/clock"
+	"github.com/leasehold-dev/leasehold/internal/leasefsm"
 	"github.com/leasehold-dev/leasehold/store"
 )
 
 // wait asks for the lock until it is granted, tries are used up, ctx ends, or
-// the answer is one that waiting can not change. It is the one place that
-// waits. With bound, what is derived from the lease's context ends with ctx.
+// the answer is one that waiting can not change. Goroutines of the package wait
+// here, and on behalf of others in place.go, and nowhere else. With bound, what is derived from the lease's context ends with ctx.
 func (l *Lock) wait(ctx context.Context, tries int, bound bool) (*Lease, error) {
+	began := l.c.started()
+	lease, how, err := l.get(ctx, tries, bound, began)
+	l.seeOutcome(ctx, began, lease, how, err)
+	return lease, err
+}
+
+// get is wait, and says how the lease was obtained: 0 by re-entry.
+func (l *Lock) get(ctx context.Context, tries int, bound bool, began clock.Instant) (*Lease, EventKind, error) {
 	if err := store.CheckName(l.name); err != nil {
-		return nil, err
+		return nil, 0, err
 	}
 	life, err := l.o.life()
 	if err != nil {
-		return nil, err
+		return nil, 0, err
 	}
 	if outer, ok := ctx.Value(leaseKey{l.c, l.name}).(*Lease); ok {
-		return outer.reenter(ctx, bound)
+		lease, err := outer.reenter(ctx, bound)
+		return lease, 0, err
 	}
 	if l.o.Require > store.Efficiency && l.o.Require > l.c.store.Caps().Class {
 		caps := l.c.store.Caps()
-		return nil, fmt.Errorf("%w: lock %q requires %v, and this store (%s, %d nodes) gives %v at most", ErrUnsupported, l.name, l.o.Require, caps.Engine, caps.Nodes, caps.Class)
+		return nil, 0, fmt.Errorf("%w: lock %q requires %v, and this store (%s, %d nodes) gives %v at most", ErrUnsupported, l.name, l.o.Require, caps.Engine, caps.Nodes, caps.Class)
 	}
 	if l.o.Owner != "" && tries != 1 {
-		return nil, invalid("a fixed Owner goes with one attempt: use Try, or set Tries to 1")
+		return nil, 0, invalid("a fixed Owner goes with one attempt: use Try, or set Tries to 1")
 	}
 	if !ownerPerAttempt && l.o.Owner == "" {
 		l = l.With(LockOptions{Owner: store.NewOwner()})
 	}
+	if l.c.waiter != nil && tries == 0 && l.o.Owner == "" {
+		return l.inLine(ctx, life, bound, began)
+	}
+	lease, err := l.poll(ctx, life, tries, bound, began)
+	return lease, Acquired, err
+}
+
+// poll asks again and again, with pauses.
+func (l *Lock) poll(ctx context.Context, life leasefsm.Config, tries int, bound bool, began clock.Instant) (*Lease, error) {
 	delay := l.o.delay()
 	var last error            // why the lock was not granted so far
 	var trouble clock.Instant // since when the store gave no answer at all
@@ -41,7 +60,7 @@ func (l *Lock) wait(ctx context.Context, tries int, bound bool) (*Lease, error) 
 		if ctx.Err() != nil {
 			return nil, gaveUp(ctx, last)
 		}
-		lease, err := l.attempt(ctx, life, bound)
+		lease, err := l.attempt(ctx, life, bound, nil)
 		if err == nil {
 			return lease, nil
 		}
@@ -63,10 +82,92 @@ func (l *Lock) wait(ctx context.Context, tries int, bound bool) (*Lease, error) 
 		if tries > 0 && try >= tries {
 			return nil, err
 		}
-		if l.o.OnWait != nil {
-			l.o.OnWait(err)
-		}
+		l.seeWaiting(ctx, began, err)
 		pause(ctx, untilFree(delay(try), busy))
+	}
+}
+
+// inLine asks once, and stands in line when that does not give the lock; or
+// behind those of this client who already do.
+func (l *Lock) inLine(ctx context.Context, life leasefsm.Config, bound bool, began clock.Instant) (*Lease, EventKind, error) {
+	if ctx.Err() != nil {
+		return nil, 0, gaveUp(ctx, nil)
+	}
+	k := &l.c.keep
+	k.mu.Lock()
+	q, known := k.queueFor(terms{l.name, l.o.Purpose, life, l.o.Require, l.o.Barge})
+	if known || *k.crowds.of(l.name) {
+		w := q.join(l, ctx, bound, false)
+		q.settle()
+		k.unlock()
+		return w.wait(began)
+	}
+	q.asking = true
+	k.unlock()
+	lease, err := l.attempt(ctx, life, bound, q)
+	if err == nil {
+		return lease, Acquired, nil
+	}
+	k.mu.Lock()
+	busy, retry := canWait(err)
+	if ctx.Err() != nil || !retry {
+		q.asking = false
+		q.settle()
+		k.unlock()
+		if ctx.Err() != nil && (retry || errors.Is(err, ctx.Err())) {
+			err = gaveUp(ctx, err)
+		}
+		return nil, 0, err
+	}
+	if busy != nil {
+		*k.crowds.of(l.name) = true
+	}
+	w := q.join(l, ctx, bound, true)
+	q.because(err)
+	go q.stand() // it goes on asking in our place, which it can keep when we leave
+	k.unlock()
+	return w.wait(began)
+}
+
+// wait waits in the queue, and tells of the reasons.
+func (w *waiter) wait(began clock.Instant) (*Lease, EventKind, error) {
+	k := &w.q.c.keep
+	limit := w.q.life.TTL
+	patience := time.NewTimer(0) // with a store that gives no answer
+	patience.Stop()
+	defer patience.Stop()
+	for {
+		select {
+		case <-w.ctx.Done():
+			return w.leave()
+		case a := <-w.answer:
+			if a.lease != nil || a.err != nil {
+				return a.lease, a.how, a.err
+			}
+		case <-patience.C:
+		}
+		k.mu.Lock()
+		if w.done {
+			k.unlock()
+			continue
+		}
+		var why error
+		if w.l.listens() {
+			why = w.why()
+		}
+		trouble, now := w.troubled(), k.now()
+		k.unlock()
+		patience.Stop()
+		if trouble != 0 {
+			left := trouble.Add(limit).Sub(now)
+			if left < 0 {
+				return w.leave()
+			}
+			patience.Reset(left + time.Millisecond)
+		}
+		if why != nil {
+			w.l.seeWaiting(w.ctx, began, why)
+		}
 	}
 }
 

@@ -1,0 +1,63 @@
+package leasehold_test
+
+import (
+	"fmt"
+	"sync"
+	"testing"
+
+	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/store/memory"
+)
+
+// BenchmarkUncontended is one Acquire and one Release of a lock that nobody
+// else wants: what the client itself costs, over the cheapest store there is.
+func BenchmarkUncontended(b *testing.B) {
+	lock := leasehold.New(memory.New(nil), nil).Mutex("bench")
+	ctx := b.Context()
+	b.ReportAllocs()
+	for b.Loop() {
+		l, err := lock.Acquire(ctx)
+		if err != nil {
+			b.Fatal(err)
+		}
+		if err := l.Release(ctx); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+// BenchmarkPass is a lock that some goroutines of one process want all the time:
+// from one holder to the next, with a token of its own each time.
+func BenchmarkPass(b *testing.B) {
+	for _, goroutines := range []int{2, 16, 256} {
+		b.Run(fmt.Sprint("goroutines=", goroutines), func(b *testing.B) {
+			lock := leasehold.New(memory.New(nil), nil).Mutex("bench")
+			ctx := b.Context()
+			var wg sync.WaitGroup
+			var last leasehold.Token
+			b.ReportAllocs()
+			b.ResetTimer()
+			for g := range goroutines {
+				wg.Go(func() {
+					for i := g; i < b.N; i += goroutines {
+						l, err := lock.Acquire(ctx)
+						if err != nil {
+							b.Error(err)
+							return
+						}
+						if l.Token() <= last {
+							b.Errorf("token %v after %v", l.Token(), last)
+						}
+						last = l.Token()
+						if err := l.Release(ctx); err != nil {
+							b.Error(err)
+							return
+						}
+					}
+				})
+			}
+			wg.Wait()
+			b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "turns/s")
+		})
+	}
+}

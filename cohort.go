@@ -1,0 +1,111 @@
+package leasehold
+
+import (
+	"context"
+	"time"
+
+	"github.com/leasehold-dev/leasehold/fence"
+	"github.com/leasehold-dev/leasehold/internal/clock"
+	"github.com/leasehold-dev/leasehold/internal/leasefsm"
+	"github.com/leasehold-dev/leasehold/store"
+)
+
+// Cohort bounds how a lease is passed on from one goroutine of a process to the
+// next that waits for the same lock, without asking the store: with a larger
+// token and a Lease of its own, which costs a microsecond instead of round
+// trips. Waiting goroutines are served in the order they came, those of other
+// processes when a bound is reached.
+//
+// At a bound the store is asked, in one round trip, whether anybody waits
+// elsewhere. If so the lock is released, and this process stands in line again;
+// if not, the bounds count from there. Zero in either field allows no pass:
+// &Cohort{} switches passing off.
+type Cohort struct {
+	// Passes is the most passes in a row.
+	Passes int
+	// For is how long after the process got the lock a pass may begin. It does
+	// not cut anybody's hold short: LockOptions.MaxHold does.
+	For time.Duration
+}
+
+// defaultCohort is what a nil Options.Cohort means.
+var defaultCohort = Cohort{Passes: 64, For: 100 * time.Millisecond}
+
+// passes is how many tokens a lease is asked for besides its own.
+func (c Cohort) passes() int {
+	if c.Passes <= 0 || c.For <= 0 {
+		return 0
+	}
+	return min(c.Passes, store.MaxSpare)
+}
+
+// reserve notes the tokens that h may use, and that its bounds count from now.
+// The keeper's mutex is held.
+func (h *hold) reserve(first fence.Token, n int, now clock.Instant) {
+	h.next, h.spare, h.mark = first, n, now
+}
+
+// turn is what becomes of a hold that its last lease leaves.
+type turn uint8
+
+const (
+	stays turn = iota // other leases of it are left
+	giveItBack
+	passItOn
+	askAround // whether others wait: a bound is reached
+)
+
+// turn says what becomes of h at now, and who is next. A lost lease has no queue.
+// The keeper's mutex is held.
+func (h *hold) turn(now clock.Instant) (turn, *waiter) {
+	if h.q == nil {
+		return giveItBack, nil
+	}
+	w := h.q.foremost()
+	switch {
+	case w == nil, !h.fsm.Passable(now):
+		return giveItBack, nil
+	case h.spare == 0, now.Sub(h.mark) >= h.c.cohort.For && passesBounded:
+		return askAround, w
+	}
+	return passItOn, w
+}
+
+// pass makes w, of its queue, the holder of h, whose leases have all left. The
+// keeper's mutex is held.
+func (k *keeper) pass(h *hold, w *waiter, now clock.Instant) {
+	h.q.remove(w)
+	h.spare--
+	if passesDraw {
+		h.token = h.next
+	}
+	h.next++
+	k.step(h, leasefsm.Passed, 0, now)
+	h.suit(now, w.l)
+	w.tell(answer{lease: h.enter(new(Lease), w.ctx, w.bound), how: Passed})
+}
+
+// askAround asks the store for more tokens, and passes h on unless it says that
+// somebody waits elsewhere. It is on a context of its own, as a release is.
+func (h *hold) askAround(ctx context.Context) (passed bool) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), h.req.TTL/3)
+	defer cancel()
+	r := h.req
+	r.Spare-- // as many as at first: here the first is there for a pass, too
+	d, err := h.c.waiter.Draw(ctx, r)
+
+	k := &h.c.keep
+	k.mu.Lock()
+	defer k.unlock()
+	now := k.now()
+	k.step(h, leasefsm.Tick, 0, now)
+	if err == nil && d.Token > h.token && (!d.Waiting || !passesBounded) {
+		h.reserve(d.Token, d.Spare+1, now)
+		if t, w := h.turn(now); t == passItOn {
+			k.pass(h, w, now)
+			return true
+		}
+	}
+	k.step(h, leasefsm.Release, 0, now)
+	return false
+}

@@ -1,0 +1,117 @@
+package leasehold
+
+import (
+	"context"
+	"time"
+
+	"github.com/leasehold-dev/leasehold/internal/clock"
+)
+
+// Event is something that happened to a lock of a Client: see Options.Observer.
+//
+// Every Acquire, Try and Do makes exactly one of Acquired, Handed, Passed and
+// Failed, unless it re-enters a lease, and before it any number of Waiting. A lease makes one Lost if it is lost before it is released,
+// and one Released when it is.
+type Event struct {
+	Kind EventKind
+	// Name of the lock.
+	Name string
+	// Owner and Token of the lease; empty and 0 for Waiting and Failed.
+	Owner string
+	Token Token
+	// Position in the line, as BusyError has it: for Waiting.
+	Position int
+	// Waited is how long the goroutine has waited: for all but Lost and Released.
+	Waited time.Duration
+	// Held is how long the lease was held: for Lost and Released.
+	Held time.Duration
+	// Err is the reason to wait, what Acquire failed with, the loss, or what
+	// Release returned; nil when all is well.
+	Err error
+}
+
+// EventKind says what an Event is about.
+type EventKind uint8
+
+// The kinds of events. More may be added.
+const (
+	// Waiting: a goroutine has to wait for the lock, or there is news of why.
+	Waiting EventKind = iota + 1
+	// Acquired: the store granted the lock when it was asked for it.
+	Acquired
+	// Handed: the store handed the lock over to us, who stood in line for it.
+	Handed
+	// Passed: another goroutine of this process passed its lease on.
+	Passed
+	// Failed: no lease was obtained; Err says why.
+	Failed
+	// Lost: the lease ended before it was released.
+	Lost
+	// Released: the lease was released, by the last who had entered it.
+	Released
+)
+
+var eventNames = [...]string{"unknown", "waiting", "acquired", "handed", "passed", "failed", "lost", "released"}
+
+// String is the kind in one lower-case word, fit for a label.
+func (k EventKind) String() string {
+	if int(k) < len(eventNames) {
+		return eventNames[k]
+	}
+	return eventNames[0]
+}
+
+// started is when a wait began, as far as somebody observes it.
+func (c *Client) started() clock.Instant {
+	if c.observe == nil {
+		return 0
+	}
+	return c.clock.Now()
+}
+
+// listens says whether anybody wants to know why the lock is waited for.
+func (l *Lock) listens() bool { return l.o.OnWait != nil || l.c.observe != nil }
+
+// seeWaiting tells the observer and the lock's own listener why we wait.
+func (l *Lock) seeWaiting(ctx context.Context, began clock.Instant, reason error) {
+	if l.o.OnWait != nil {
+		l.o.OnWait(reason)
+	}
+	if l.c.observe == nil {
+		return
+	}
+	e := Event{Kind: Waiting, Name: l.name, Waited: l.c.clock.Now().Sub(began), Err: reason}
+	if busy, _ := canWait(reason); busy != nil {
+		e.Position = busy.Position
+	}
+	l.c.observe(ctx, e)
+}
+
+// seeOutcome tells the observer how a wait has ended; how is 0 for a re-entry.
+func (l *Lock) seeOutcome(ctx context.Context, began clock.Instant, lease *Lease, how EventKind, err error) {
+	if l.c.observe == nil {
+		return
+	}
+	e := Event{Kind: how, Name: l.name, Waited: l.c.clock.Now().Sub(began), Err: err}
+	switch {
+	case err != nil:
+		e.Kind = Failed
+	case how == 0:
+		return
+	default:
+		e.Owner, e.Token = lease.Owner(), lease.Token()
+	}
+	l.c.observe(ctx, e)
+}
+
+// ended is what the observer is told of the end of a hold.
+func (l *Lease) ended(kind EventKind, held time.Duration, err error) Event {
+	r := &l.h.req
+	return Event{Kind: kind, Name: r.Name, Owner: r.Owner, Token: l.token, Held: held, Err: err}
+}
+
+// seen is an event to tell of when no mutex is held.
+type seen struct {
+	ctx context.Context
+	e   Event
+}

@@ -1,0 +1,125 @@
+package leasehold
+
+import (
+	"context"
+	"time"
+
+	"github.com/leasehold-dev/leasehold/internal/clock"
+	"github.com/leasehold-dev/leasehold/internal/leasefsm"
+	"github.com/leasehold-dev/leasehold/store"
+)
+
+// place is one in the store's line, for whoever is the first in the queue when
+// it comes up.
+type place struct {
+	ctx    context.Context
+	cancel context.CancelFunc
+	since  time.Time     // its rank
+	told   bool          // that the lock was busy
+	left   chan struct{} // closed when nothing is left of it
+}
+
+// stand waits in the store's line for as long as anybody is in the queue.
+// Whoever calls it has set asking.
+func (q *queue) stand() {
+	for {
+		p := q.newPlace()
+		if p == nil {
+			return
+		}
+		given := q.waitAt(p)
+		p.cancel()
+		close(p.left)
+		if given {
+			return // and the queue is somebody else's business
+		}
+	}
+}
+
+// newPlace is the next place to wait at; nil: nobody needs one.
+func (q *queue) newPlace() *place {
+	k := &q.c.keep
+	k.mu.Lock()
+	defer k.unlock()
+	w := q.foremost()
+	if w == nil {
+		q.asking, q.place = false, nil
+		q.settle()
+		return nil
+	}
+	p := &place{since: time.Now(), left: make(chan struct{})}
+	p.ctx, p.cancel = context.WithCancel(context.WithoutCancel(w.ctx))
+	q.place = p
+	return p
+}
+
+// waitAt waits until the lock was granted and given to somebody, or nobody wants
+// it any more, or everybody was told that waiting is of no use.
+func (q *queue) waitAt(p *place) (given bool) {
+	k := &q.c.keep
+	for try := 1; p.ctx.Err() == nil; try++ {
+		req := q.request()
+		req.Owner = store.NewOwnerAt(p.since)
+		start := k.now() // before the first byte leaves
+		grant, err := q.c.waiter.Wait(p.ctx, req, func(reason error) {
+			k.mu.Lock()
+			defer k.unlock()
+			if q.place == p {
+				p.told = true
+				q.because(reason)
+			}
+		})
+		if err == nil {
+			if given, err = q.give(p, req, grant, start); err == nil {
+				return given
+			}
+		} else if p.ctx.Err() != nil {
+			return false
+		}
+		k.mu.Lock()
+		if _, retry := canWait(err); !retry {
+			q.refuse(err)
+			k.unlock()
+			return false
+		}
+		q.because(err)
+		k.unlock()
+		pause(p.ctx, defaultRetryDelay(try))
+	}
+	return false
+}
+
+// give makes the first in the queue the holder of what was granted, or gives it
+// back if there is none.
+func (q *queue) give(p *place, req store.Request, grant store.Grant, start clock.Instant) (given bool, err error) {
+	k := &q.c.keep
+	now := k.now()
+	if !grantFromSince {
+		start = now
+	} else {
+		start = min(start.Add(grant.Since), now)
+	}
+	h := q.c.newHold(req, grant, leasefsm.New(q.life).Step(leasefsm.Granted, start, now))
+	if !h.fsm.Live() {
+		return false, h.late(p.ctx, now.Sub(start))
+	}
+	k.mu.Lock()
+	w := q.foremost()
+	if w == nil {
+		k.unlock()
+		if unwantedReleased {
+			h.giveBack(p.ctx)
+		}
+		return false, nil
+	}
+	q.remove(w)
+	*k.crowds.of(q.name) = p.told
+	how := Acquired
+	if p.told {
+		how = Handed
+	}
+	w.tell(answer{lease: k.begin(h, start, w.l, w.ctx, w.bound), how: how})
+	q.attach(h, now)
+	k.unlock()
+	return true, nil
+}

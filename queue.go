@@ -1,0 +1,300 @@
+package leasehold
+
+import (
+	"context"
+	"hash/maphash"
+	"time"
+
+	"github.com/leasehold-dev/leasehold/internal/clock"
+	"github.com/leasehold-dev/leasehold/internal/leasefsm"
+	"github.com/leasehold-dev/leasehold/store"
+)
+
+// terms are what a goroutine wants of a lock. Who wants the same can share a
+// place in the store's line, and a lease one after the other.
+type terms struct {
+	name, purpose string
+	life          leasefsm.Config
+	require       store.Class
+	barge         bool
+}
+
+// queue is the goroutines of one client that want the same, first come first
+// served. For all of them at most one asks the store or stands in its line, and
+// none does while one of them has a lease that may be passed on.
+//
+// It is there only while somebody asks, holds or waits. The keeper's mutex
+// guards it.
+type queue struct {
+	terms
+	c           *Client
+	asking      bool   // somebody asks the store
+	place       *place // in the store's line; nil when there is none
+	h           *hold  // has a lease, and passes it on
+	first, last *waiter
+	reason      error // why the lock was not granted so far
+	reasonAt    clock.Instant
+	trouble     clock.Instant // since when the store has given no answer at all
+}
+
+// waiter is one goroutine in a queue.
+type waiter struct {
+	q          *queue
+	l          *Lock
+	ctx        context.Context
+	bound      bool
+	prev, next *waiter
+	done       bool          // answered, and no longer in the queue
+	answer     chan answer   // holds one
+	from       clock.Instant // when it first looked into trouble
+}
+
+// answer ends a wait, unless it is the zero one, which says that there is a new
+// reason for it.
+type answer struct {
+	lease *Lease
+	how   EventKind
+	err   error
+}
+
+// request is what the queue asks the store for, but for the owner.
+func (q *queue) request() store.Request {
+	return store.Request{
+		Name: q.name, Meta: q.c.describe(q.purpose), TTL: q.life.TTL,
+		Require: q.require, Spare: q.c.cohort.passes(), Barge: q.barge,
+	}
+}
+
+// queueFor returns the queue for t, and whether it was there before. The
+// keeper's mutex is held.
+func (k *keeper) queueFor(t terms) (q *queue, known bool) {
+	if q = k.queues[t]; q != nil {
+		return q, true
+	}
+	q = &queue{terms: t, c: k.c}
+	k.queues[t] = q
+	return q, false
+}
+
+// settle sees to it that somebody asks the store if anybody waits, and that a
+// queue nobody needs is forgotten. The keeper's mutex is held.
+func (q *queue) settle() {
+	switch {
+	case q.asking || q.h != nil:
+	case q.foremost() != nil:
+		q.asking = true
+		go q.stand()
+	case q.first == nil:
+		delete(q.c.keep.queues, q.terms)
+	}
+}
+
+// join puts a goroutine at the end of the queue, or before all others. The
+// keeper's mutex is held.
+func (q *queue) join(l *Lock, ctx context.Context, bound, ahead bool) *waiter {
+	w := &waiter{q: q, l: l, ctx: ctx, bound: bound, answer: make(chan answer, 1)}
+	switch {
+	case q.first == nil:
+		q.first, q.last = w, w
+	case ahead:
+		w.next, q.first.prev, q.first = q.first, w, w
+	default:
+		w.prev, q.last.next, q.last = q.last, w, w
+	}
+	if q.h != nil || q.reason != nil {
+		w.news()
+	}
+	return w
+}
+
+// remove takes w out of the queue. The keeper's mutex is held.
+func (q *queue) remove(w *waiter) {
+	w.done = true
+	if w.prev != nil {
+		w.prev.next = w.next
+	} else {
+		q.first = w.next
+	}
+	if w.next != nil {
+		w.next.prev = w.prev
+	} else {
+		q.last = w.prev
+	}
+	w.prev, w.next = nil, nil
+}
+
+// foremost is the first who still waits, or nil. The keeper's mutex is held.
+func (q *queue) foremost() *waiter {
+	w := q.first
+	for w != nil && w.ctx.Err() != nil { // it is about to leave by itself
+		w = w.next
+	}
+	return w
+}
+
+// tell answers w, instead of what it was told before and has not seen yet. The
+// keeper's mutex is held, so that there is room.
+func (w *waiter) tell(a answer) {
+	select {
+	case <-w.answer:
+	default:
+	}
+	w.answer <- a
+}
+
+// refuse answers all who wait with err. The keeper's mutex is held.
+func (q *queue) refuse(err error) {
+	for q.first != nil {
+		w := q.first
+		q.remove(w)
+		w.tell(answer{err: err})
+	}
+}
+
+// because is told why the lock was not granted. The keeper's mutex is held.
+func (q *queue) because(err error) {
+	now := q.c.keep.now()
+	q.reason, q.reasonAt = err, now
+	if busy, _ := canWait(err); busy != nil || opens(err) {
+		q.trouble = 0
+	} else if q.trouble == 0 {
+		q.trouble = now
+	}
+	q.tellAll()
+}
+
+// tellAll has everybody look at the reason again. The keeper's mutex is held.
+func (q *queue) tellAll() {
+	for w := q.first; w != nil; w = w.next {
+		w.news()
+	}
+}
+
+// news has w look at the reason again, if it matters to it.
+func (w *waiter) news() {
+	if w.l.listens() || w.q.trouble != 0 {
+		w.tell(answer{})
+	}
+}
+
+// why is the reason for w to wait, as it stands now. The keeper's mutex is held.
+func (w *waiter) why() error {
+	q, now := w.q, w.q.c.keep.now()
+	ahead := 0
+	for o := w.prev; o != nil; o = o.prev {
+		ahead++
+	}
+	if q.h != nil {
+		busy := q.h.busy(now)
+		busy.Position = ahead + 1
+		return busy
+	}
+	busy, ok := q.reason.(*BusyError)
+	if !ok {
+		return q.reason
+	}
+	e := *busy
+	if e.ExpiresIn > 0 {
+		e.ExpiresIn = max(e.ExpiresIn-now.Sub(q.reasonAt), 0)
+	}
+	if e.Position > 0 {
+		e.Position += ahead
+	}
+	return &e
+}
+
+// troubled is since when the store has given w no answer; 0 when it has. The
+// keeper's mutex is held.
+func (w *waiter) troubled() clock.Instant {
+	if w.q.trouble == 0 || w.q.h != nil {
+		return 0
+	}
+	if w.from == 0 {
+		w.from = w.q.c.keep.now()
+	}
+	return max(w.from, w.q.trouble)
+}
+
+// leave takes w, whose context or patience has ended, out of the queue, and
+// returns the error that its wait ends with; or the answer that came first. The last to
+// leave stays until nothing is left of it in the store's line.
+func (w *waiter) leave() (*Lease, EventKind, error) {
+	q := w.q
+	k := &q.c.keep
+	k.mu.Lock()
+	if w.done {
+		k.unlock()
+		a := <-w.answer
+		return a.lease, a.how, a.err
+	}
+	why, ahead := w.why(), w.prev != nil
+	q.remove(w)
+	var left chan struct{}
+	if p := q.place; p != nil && (q.first == nil || !placeKept && !ahead) {
+		p.cancel()
+		left = p.left
+	}
+	q.settle()
+	k.unlock()
+	if left != nil {
+		<-left
+	}
+	if w.ctx.Err() == nil {
+		return nil, 0, why
+	}
+	return nil, 0, gaveUp(w.ctx, why)
+}
+
+// busy is what there is to tell others of h. The keeper's mutex is held.
+func (h *hold) busy(now clock.Instant) *BusyError {
+	if h.holder == nil {
+		who := store.DecodeHolder(h.req.Owner, h.req.Meta)
+		h.holder = &who
+	}
+	return &BusyError{Name: h.req.Name, Holder: *h.holder, ExpiresIn: max(h.fsm.Until().Sub(now), time.Nanosecond)}
+}
+
+// attach makes h the lease that the queue passes on, where the client does so.
+// Whoever asked the store has got it. The keeper's mutex is held.
+func (q *queue) attach(h *hold, now clock.Instant) {
+	q.asking, q.place, q.reason, q.trouble = false, nil, nil, 0
+	if h.req.Spare > 0 {
+		q.h, h.q = h, q
+		h.reserve(h.token+1, h.req.Spare, now)
+		q.tellAll()
+	}
+	q.settle()
+}
+
+// detach ends that: those who wait are on their own. The keeper's mutex is held.
+func (h *hold) detach(now clock.Instant) {
+	q := h.q
+	if q == nil {
+		return
+	}
+	q.h, h.q = nil, nil
+	if q.first != nil {
+		q.reason, q.reasonAt = h.busy(now), now
+	}
+	q.settle()
+}
+
+// letGo has those who wait for h stand in line, now that it was released.
+func (k *keeper) letGo(h *hold) {
+	if h.q == nil { // and nobody but who releases h can set it now
+		return
+	}
+	k.mu.Lock()
+	defer k.unlock()
+	h.detach(k.now())
+}
+
+// crowds remembers of some locks, by a hash of their names, that they were busy
+// when last asked for. Asking once is cheapest where nobody else does; where
+// somebody does, it is cheaper to stand in line at once.
+type crowds struct {
+	seed maphash.Seed
+	busy [256]bool
+}
+
+func (c *crowds) of(name string) *bool { return &c.busy[maphash.String(c.seed, name)%256] }
