@@ -112,6 +112,9 @@ type Grant struct {
 	// Request.Spare tokens that follow it belong to this grant as well: the next
 	// one's is larger than them all.
 	Token fence.Token
+	// Owner that it was granted to, where Wait had to take another than that of the
+	// request, of the same rank: renewals and the release are then in this name.
+	Owner string
 	// Since is when the request that was granted left, counted from just before
 	// the call: validity counts from then. Zero for Acquire, which sends once.
 	Since time.Duration

@@ -74,6 +74,12 @@ func NewOwnerAt(since time.Time) string {
 	return string(strconv.AppendUint(b, uint64(max(0, since.UnixMicro())), 36))
 }
 
+// SameRank returns a fresh owner value of the rank that owner has.
+func SameRank(owner string) string {
+	_, rank, _ := strings.Cut(owner, string(rankMark))
+	return NewOwner() + string(rankMark) + rank
+}
+
 // rankMark is not among the characters of base64url.
 const rankMark = '.'
 

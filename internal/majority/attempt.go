@@ -73,6 +73,7 @@ func (a *attempt) ask(q Question) {
 func (a *attempt) grant() store.Grant {
 	return store.Grant{
 		Token:    fence.Token(a.core.Token() - uint64(a.r.Spare)),
+		Owner:    a.r.Owner,
 		Since:    a.core.From().Sub(a.start),
 		Repeated: a.core.Repeated(),
 	}
@@ -142,8 +143,9 @@ func (a *attempt) send(sends []quorum.Send, now clock.Instant) {
 			}
 			a.put(send.Node, send.Op, *payload)
 			continue
-		case quorum.Yield:
-			if q.To = send.To; q.To == "" {
+		case quorum.Release:
+			q.Lease.Renewed = q.Lease.Renewed || send.Always
+			if q.GivesWay = send.GivesWay; send.ToSenior {
 				q.To = a.senior()
 			}
 		}

@@ -35,7 +35,7 @@ type Node interface {
 type Question struct {
 	Op    quorum.Op
 	Lease store.Request
-	Token uint64 // of Confirm; of Yield, the largest that is given up
+	Token uint64 // of Confirm
 	Tomb  bool   // of Release
 
 	// Waits: an Acquire of one who waits in line, has asked before if Again, and
@@ -43,7 +43,10 @@ type Question struct {
 	// unasked.
 	Waits, Again, Stand bool
 	Stamp               clock.Instant
-	To                  string // of Yield: the owner it goes to
+	// GivesWay: a Release for To, if that owner waits there, and for it to come for
+	// otherwise: nobody else in line is handed the lock.
+	GivesWay bool
+	To       string
 }
 
 // Call is a question on its way to one node.

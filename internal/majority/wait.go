@@ -64,21 +64,37 @@ const (
 
 // Wait stands in line; see store.Waiter. The request has been checked.
 func (k *Keeper) Wait(ctx context.Context, r store.Request, reason func(error)) (store.Grant, error) {
-	start := k.Clock.Now()
-	a := k.begin(r, start, quorum.NewWait(k.config(r), r.TTL, start))
+	first := k.Clock.Now()
+	for start, gaveWay := first, false; ; start = k.Clock.Now() {
+		var g store.Grant
+		var err error
+		if g, gaveWay, err = k.stand(ctx, r, start, gaveWay, reason); !gaveWay {
+			g.Since += start.Sub(first)
+			return g, err
+		}
+		r.Owner = store.SameRank(r.Owner)
+	}
+}
+
+// stand waits for as long as nobody has to be given way to. again: that is what
+// ended it the last time.
+func (k *Keeper) stand(ctx context.Context, r store.Request, start clock.Instant, again bool, reason func(error)) (g store.Grant, gaveWay bool, err error) {
+	a := k.begin(r, start, quorum.NewWait(k.config(r), r.TTL, start, again))
 	k.enter(a, reason)
-	a.ask(Question{Op: quorum.Acquire, Lease: r, Waits: true, Stamp: start})
+	a.ask(Question{Op: quorum.Acquire, Lease: r, Waits: true, Stand: again, Stamp: start})
 	await(ctx, k.Clock, start, a.over, a.timer, a)
 	k.depart(r.Owner)
 	a.mu.Lock()
 	defer a.leave()
-	if a.core.Verdict() == quorum.Won {
-		return a.grant(), nil
+	switch {
+	case a.core.Verdict() == quorum.Won:
+		return a.grant(), false, nil
+	case ctx.Err() != nil:
+		return g, false, ctx.Err()
+	case a.core.GaveWay():
+		return g, true, nil
 	}
-	if ctx.Err() != nil {
-		return store.Grant{}, ctx.Err()
-	}
-	return store.Grant{}, a.failure(ctx)
+	return g, false, a.failure(ctx)
 }
 
 func (k *Keeper) enter(a *attempt, reason func(error)) {

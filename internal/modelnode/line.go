@@ -77,6 +77,16 @@ func (l Lock[O]) ticket(r Rules, a Ask[O], now clock.Instant) uint64 {
 	return max(micros-min(micros, lead), min(a.Ticket, micros+lead))
 }
 
+// prefer puts the owner first in line, and says whether it waits.
+func (l Lock[O]) prefer(o O, now clock.Instant) (Lock[O], bool) {
+	i := l.place(o)
+	if i < 0 || now >= l.Line[i].Expiry {
+		return l, false
+	}
+	l.Line = slices.Insert(slices.Delete(slices.Clone(l.Line), i, i+1), 0, l.Line[i])
+	return l, true
+}
+
 // hand gives a free lock to the first in line who is still there. Like every
 // grant it waits for the end of a quarantine.
 func (l Lock[O]) hand(r Rules, propose uint64, reach Reach[O], now clock.Instant) (Lock[O], []Told[O]) {
@@ -99,23 +109,6 @@ func (l Lock[O]) hand(r Rules, propose uint64, reach Reach[O], now clock.Instant
 	}
 	l.Line = nil
 	return l, nil
-}
-
-// Yield takes the lock from o, who has it here and no majority, if it was granted
-// with no larger a token than given. Who it is for gets it, if that one waits
-// here, and is left to come for it otherwise: nobody else is handed it.
-func (l Lock[O]) Yield(r Rules, o O, given uint64, to O, propose uint64, reach Reach[O], now clock.Instant) (Lock[O], Answer[O]) {
-	if l.holder(now) != o || l.last(now) > given && !r.YieldsNewer {
-		return l, l.taken(now)
-	}
-	l.Owner, l.Expiry = *new(O), 0
-	i := l.place(to)
-	if i < 0 || now >= l.Line[i].Expiry {
-		return l, Answer[O]{}
-	}
-	l.Line = slices.Insert(slices.Delete(slices.Clone(l.Line), i, i+1), 0, l.Line[i])
-	l, told := l.hand(r, propose, reach, now)
-	return l, Answer[O]{Told: told}
 }
 
 // Waiting says how many wait at now.

@@ -106,6 +106,10 @@ type Ending[O comparable] struct {
 	// if it does not have it, or if Renewed.
 	Tomb    time.Duration
 	Renewed bool
+	// GivesWay: the lock is for To, if that one waits here, and left for it to come
+	// for otherwise: nobody else is handed it.
+	GivesWay bool
+	To       O
 	// Propose a token for the next in line.
 	Propose uint64
 	Reach   Reach[O]
@@ -124,7 +128,13 @@ func (l Lock[O]) Release(r Rules, e Ending[O], now clock.Instant) (Lock[O], Answ
 		alive := slices.DeleteFunc(slices.Clone(l.Tombs), func(t Tomb[O]) bool { return t.Owner == o || now >= t.Expiry })
 		l.Tombs = append(alive, Tomb[O]{Owner: o, Expiry: now.Add(tomb)})
 	}
-	l, a.Told = l.hand(r, e.Propose, e.Reach, now)
+	hands := true
+	if e.GivesWay {
+		l, hands = l.prefer(e.To, now)
+	}
+	if hands {
+		l, a.Told = l.hand(r, e.Propose, e.Reach, now)
+	}
 	return l, a
 }
 

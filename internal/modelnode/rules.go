@@ -22,8 +22,6 @@ type Rules struct {
 	HealsShut bool
 	// HandsShut: a node in quarantine hands the lock to those who wait.
 	HandsShut bool
-	// YieldsNewer: a lock is given up whatever token it was granted with.
-	YieldsNewer bool
 
 	// MaxLead is how far a proposed token may lead the node's clock.
 	MaxLead time.Duration

@@ -219,16 +219,20 @@ func (a *Attempt) highest(held Set) (token uint64) {
 	return token
 }
 
-// cleanUp releases where the lock is ours or may be. A tombstone goes where
-// the acquire may still be on its way.
+// cleanUp releases where the lock is ours or may be. A tombstone goes where the
+// acquire may still be on its way.
 func (a *Attempt) cleanUp(out []Send) []Send {
 	for i := range a.Nodes {
 		n := &a.nodes[i]
-		if n.phase == Held || n.phase == Doubtful || a.line.waits && n.phase != Relinquish && n.place.left() {
-			doubt := n.phase == Doubtful || n.place.under != 0
-			out = append(out, Send{Node: i, Op: Release, Tomb: doubt && buryDoubtful})
-			n.phase = Relinquish
+		if n.phase == Relinquish || n.phase != Held && n.phase != Doubtful && !(a.line.waits && n.place.left()) {
+			continue
 		}
+		again := n.place.doubted || n.place.under != 0
+		out = append(out, Send{
+			Node: i, Op: Release, Tomb: (n.phase == Doubtful || again) && buryDoubtful, Always: again && buryDoubtful,
+			GivesWay: a.line.gaveWay, ToSenior: a.line.toSenior,
+		})
+		n.phase = Relinquish
 	}
 	return out
 }

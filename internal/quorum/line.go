@@ -17,11 +17,13 @@ import (
 //     from when the request left that it answers, node by node; one whose time is
 //     over counts no more.
 //   - Several who wait may get a part of the nodes each. Whoever sees somebody
-//     senior in the way gives what it has to that one. A grant that was given up
-//     never counts again, whatever comes in late: only one with a larger token.
+//     senior in the way gives way: this attempt is lost, like any other, what it
+//     has goes to that one, and the driver begins another of the same rank. To
+//     give up nodes one by one under the same owner would let what comes in late
+//     take away what was granted since.
 //   - While somebody else has a majority, what can be had is what the holder has
-//     lost, by a restart, and is to be healed: it is given back, and then only
-//     stood in line for.
+//     lost, by a restart, and is to be healed: it is given up in the same way, and
+//     then only stood in line for.
 type line struct {
 	waits bool
 	// While some nodes have the lock for us, and not enough: when to look again
@@ -30,6 +32,9 @@ type line struct {
 	look   time.Duration
 	viewed bool // what there was to see has been acted on
 	again  bool // an acquire was sent a second time
+	// It is lost because others come first, and is to be followed by another.
+	gaveWay  bool
+	toSenior bool // to one who has no majority either
 }
 
 // place is one node's part of it.
@@ -45,8 +50,6 @@ type place struct {
 	senior  bool          // and comes before us
 	stood   bool          // the acquire under way does not take a free lock
 	free    bool          // nobody has it, and we stand in line
-	yielded bool          // the next acquire must not take it back
-	given   uint64        // grants up to this token were given up
 }
 
 const (
@@ -54,16 +57,17 @@ const (
 	refreshes = 3
 	// firstLook is how long the other nodes' grants are waited for when some have
 	// come in: they are sent at about the same time.
-	firstLook = 2 * time.Millisecond
+	firstLook = 5 * time.Millisecond
 )
 
 // NewWait begins an attempt that waits in line. The driver sends Acquire to
-// every node, and what Step says then.
-func NewWait(c Config, ttl time.Duration, start clock.Instant) Attempt {
+// every node, with Stand if stand, and what Step says then. stand is for one that
+// follows one that gave way.
+func NewWait(c Config, ttl time.Duration, start clock.Instant, stand bool) Attempt {
 	a := NewAttempt(c, ttl, start)
 	a.line.waits, a.line.look = true, firstLook
 	for i := range a.Nodes {
-		a.nodes[i].place.under = start
+		a.nodes[i].place.under, a.nodes[i].place.stood = start, stand
 	}
 	return a
 }
@@ -90,6 +94,7 @@ func (a *Attempt) hearInLine(e Event, now clock.Instant) {
 	case n.phase == Relinquish:
 	case e.Kind == Handed:
 		n.granted(e.Token, e.From)
+		a.line.viewed = true // what others said may be from before the hand-off
 	case e.Kind == Poll && p.under != 0:
 		p.poll = true
 	case e.Kind == Poll:
@@ -102,17 +107,12 @@ func (a *Attempt) hearInLine(e Event, now clock.Instant) {
 		if a.confirmed(n, e); n.phase != Held {
 			p.again = now.Add(e.Pause)
 		}
-	case e.Op == Yield && n.phase == Yielding:
-		switch e.Kind {
-		case Yes, No, Absent:
-			n.phase, p.again, p.yielded = Refused, now, true
-		case Unsent: // it is still ours
-			n.phase, p.given = Held, n.at-1
-		default:
-			n.phase, p.doubted, p.again = Doubtful, true, now.Add(e.Pause)
-		}
 	}
 }
+
+// GaveWay says whether it was lost because others come first: the driver is to
+// begin another one, under a new owner of the same rank.
+func (a *Attempt) GaveWay() bool { return a.line.gaveWay }
 
 // placed takes in the answer to the acquire under way.
 func (a *Attempt) placed(n *candidate, e Event, now clock.Instant) {
@@ -155,7 +155,6 @@ func (a *Attempt) placed(n *candidate, e Event, now clock.Instant) {
 // granted takes in a grant of the request that left at from.
 func (n *candidate) granted(token uint64, from clock.Instant) {
 	switch {
-	case token <= n.place.given && givenIsGiven:
 	case n.phase == Held:
 		n.at, n.from, n.late = max(n.at, token), max(n.from, from), false
 	default:
@@ -185,7 +184,8 @@ func (a *Attempt) wait(now clock.Instant, out []Send) []Send {
 	if part && !pending && !l.viewed {
 		l.viewed = true
 		if leader != "" || senior {
-			out = a.yield(leader, now, out)
+			a.verdict, l.gaveWay, l.toSenior = Lost, true, leader == ""
+			return out
 		}
 	}
 	look := l.lookAt != 0 && now >= l.lookAt
@@ -197,11 +197,11 @@ func (a *Attempt) wait(now clock.Instant, out []Send) []Send {
 		n := &a.nodes[i]
 		p := &n.place
 		due := now >= p.again || look && !a.holds(n, now) || p.free && leader == "" && !senior
-		if p.under == 0 && due && n.phase != Yielding {
-			p.stood = leader != "" || p.yielded
+		if p.under == 0 && due {
+			p.stood = leader != ""
 			out = append(out, Send{Node: i, Op: Acquire, Again: p.tried, Stand: p.stood})
 			l.again = l.again || p.tried
-			p.under, p.yielded, l.viewed = now, false, false
+			p.under, l.viewed = now, false
 		}
 	}
 	return out
@@ -231,17 +231,6 @@ func (a *Attempt) leader(now clock.Instant) string {
 	return ""
 }
 
-// yield gives what we have to whoever comes before us, or has a majority.
-func (a *Attempt) yield(to string, now clock.Instant, out []Send) []Send {
-	for i := range a.Nodes {
-		if n := &a.nodes[i]; a.holds(n, now) {
-			n.phase, n.place.given = Yielding, n.at
-			out = append(out, Send{Node: i, Op: Yield, Token: n.at, To: to})
-		}
-	}
-	return out
-}
-
 // nextInLine is when a Tick can change something.
 func (a *Attempt) nextInLine() (next clock.Instant, ok bool) {
 	first := func(t clock.Instant) {
@@ -257,7 +246,7 @@ func (a *Attempt) nextInLine() (next clock.Instant, ok bool) {
 		switch p := &n.place; {
 		case p.under != 0 && !p.slow:
 			first(p.under.Add(a.NodeTimeout))
-		case p.under == 0 && n.phase != Yielding:
+		case p.under == 0:
 			first(p.again)
 		}
 		if n.phase == Held && n.asked > n.at && !n.late {

@@ -23,6 +23,4 @@ const (
 	// placeInTime: what a node granted counts while it certainly lasts, from when
 	// the request left that it answers.
 	placeInTime = true
-	// givenIsGiven: a grant that was given up counts no more.
-	givenIsGiven = true
 )

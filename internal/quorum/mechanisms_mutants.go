@@ -11,19 +11,17 @@ var (
 	doubtUnknown = true
 	heal         = true
 	placeInTime  = true
-	givenIsGiven = true
 )
 
 // Mechanisms are the switches of this build, by name. All are on at first.
 // Nobody may be stepping a machine while one is changed.
 var Mechanisms = map[string]*bool{
-	"confirm-token":  &confirmToken,
-	"confirm-owned":  &confirmOwned,
-	"bury-doubtful":  &buryDoubtful,
-	"over-half":      &overHalf,
-	"clean-up-lost":  &cleanUpLost,
-	"doubt-unknown":  &doubtUnknown,
-	"heal":           &heal,
-	"place-in-time":  &placeInTime,
-	"given-is-given": &givenIsGiven,
+	"confirm-token": &confirmToken,
+	"confirm-owned": &confirmOwned,
+	"bury-doubtful": &buryDoubtful,
+	"over-half":     &overHalf,
+	"clean-up-lost": &cleanUpLost,
+	"doubt-unknown": &doubtUnknown,
+	"heal":          &heal,
+	"place-in-time": &placeInTime,
 }

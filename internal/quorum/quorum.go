@@ -103,11 +103,9 @@ const (
 	// Heal: give the node our lease, if nobody has the lock there. Nobody waits
 	// for the answer.
 	Heal
-	// Yield: give the lock, which is ours there, to a waiter that comes before us.
-	Yield
 )
 
-var opNames = [...]string{"acquire", "confirm", "renew", "release", "heal", "yield"}
+var opNames = [...]string{"acquire", "confirm", "renew", "release", "heal"}
 
 func (o Op) String() string { return opNames[o] }
 
@@ -115,12 +113,16 @@ func (o Op) String() string { return opNames[o] }
 type Send struct {
 	Node  int
 	Op    Op
-	Token uint64 // of Confirm; of Yield, the largest granted that is given up
+	Token uint64 // of Confirm
 	Tomb  bool   // of Release
-	Again bool   // of Acquire: the node was asked before
-	Stand bool   // of Acquire: refresh the place, and do not take a free lock
-	// To is who a Yield is for; empty: whoever comes first of those before us.
-	To string
+	// Of Release: leave the tombstone even where the lock was ours.
+	Always bool
+	// Of Release: GivesWay leaves the lock there to come for, and hands it to
+	// nobody in line but, with ToSenior, to the first of those before us.
+	GivesWay, ToSenior bool
+	// Of Acquire: the node was asked before; refresh the place only, and do not
+	// take a lock that nobody has.
+	Again, Stand bool
 }
 
 // Kind is what an event reports.
@@ -195,5 +197,4 @@ const (
 	Missing                 // not reached: it did nothing and said nothing
 	Doubtful                // may have done it
 	Relinquish              // told to release
-	Yielding                // told to give it to somebody else
 )

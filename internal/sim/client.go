@@ -78,7 +78,10 @@ func newClient(w *world, index int) *client {
 		c.list = lists[index%len(lists)]
 		c.list.join(&s.k)
 	}
-	c.c = leasehold.New(s, &leasehold.Options{Clock: clock.Func(c.boot), Logger: w.log})
+	c.c = leasehold.New(s, &leasehold.Options{
+		Clock: clock.Func(c.boot), Logger: w.log, Cohort: &leasehold.Cohort{},
+		RetryDelay: func(try int) time.Duration { return c.jitter(10 * time.Millisecond << min(try, 5)) },
+	})
 	for i := range w.script.Workers {
 		c.workers = append(c.workers, newWorker(c, i))
 	}
@@ -105,7 +108,7 @@ func (c *client) reads() clock.Instant {
 // client believes in, as the Redis store's is.
 func (c *client) encode(q majority.Question, _ any) any {
 	s := &question{Question: q}
-	if q.Op == quorum.Acquire || q.Op == quorum.Release || q.Op == quorum.Yield {
+	if q.Op == quorum.Acquire || q.Op == quorum.Release {
 		day := midnight.Add(c.w.now() + time.Duration(c.wall.Load()) + 20*time.Millisecond)
 		s.propose = uint64(max(0, day) / 1000)
 	}

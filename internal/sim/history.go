@@ -95,8 +95,9 @@ func (q *question) String() string {
 		s += fmt.Sprintf(" for %v", q.Lease.TTL)
 	case quorum.Confirm:
 		s += fmt.Sprintf(" token %d", q.Token)
-	case quorum.Yield:
-		s += fmt.Sprintf(", up to token %d, to o%d", q.Token, q.to)
+	}
+	if q.GivesWay {
+		s += fmt.Sprintf(", to give way to o%d", q.to)
 	}
 	if q.Waits {
 		s += ", or wait"

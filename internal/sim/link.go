@@ -52,7 +52,7 @@ type question struct {
 	majority.Question
 	propose uint64
 	owner   int // as the history names it
-	to      int // of a Yield
+	to      int // of a Release that gives way; 0: nobody
 	worker  int
 	lock    int
 }

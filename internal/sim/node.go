@@ -142,9 +142,7 @@ func (n *node) apply(k *call) majority.Answer {
 		if q.Tomb {
 			tomb = q.Lease.TTL
 		}
-		l, a = was.Release(rules, modelnode.Ending[int]{Owner: q.owner, Tomb: tomb, Renewed: q.Lease.Renewed, Propose: q.propose, Reach: n.reaches}, now)
-	case quorum.Yield:
-		l, a = was.Yield(rules, q.owner, q.Token, q.to, q.propose, n.reaches, now)
+		l, a = was.Release(rules, modelnode.Ending[int]{Owner: q.owner, Tomb: tomb, Renewed: q.Lease.Renewed, GivesWay: q.GivesWay, To: q.to, Propose: q.propose, Reach: n.reaches}, now)
 	}
 	n.record(q.lock, was)
 	n.locks[q.lock] = l
@@ -185,7 +183,7 @@ func (n *node) say(a modelnode.Answer[int]) majority.Answer {
 	case modelnode.Done:
 		return majority.Answer{Kind: quorum.Yes, Token: a.Token, Clock: n.clock(), Said: store.NodeOutcome{Outcome: store.Granted}}
 	case modelnode.Taken:
-		if a.Holder == 0 { // or, of a Yield, it is not ours
+		if a.Holder == 0 {
 			return majority.Answer{Kind: quorum.Absent, Said: store.NodeOutcome{Outcome: store.Absent}, Position: a.Position}
 		}
 		left := (a.ExpiresIn + time.Millisecond - 1).Truncate(time.Millisecond)
