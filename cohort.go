@@ -92,6 +92,7 @@ func (h *hold) askAround(ctx context.Context) (passed bool) {
 	defer cancel()
 	r := h.req
 	r.Spare-- // as many as at first: here the first is there for a pass, too
+	r.Above = h.next + fence.Token(h.spare) - 1
 	d, err := h.c.waiter.Draw(ctx, r)
 
 	k := &h.c.keep

@@ -4,7 +4,6 @@ import (
 	"container/heap"
 	"context"
 	"errors"
-	"hash/maphash"
 	"slices"
 	"sync"
 	"time"
@@ -50,7 +49,6 @@ const (
 func (k *keeper) init(c *Client) {
 	k.c = c
 	k.queues = make(map[terms]*queue)
-	k.crowds.seed = maphash.MakeSeed()
 	// On a machine that is slow enough the timer fires before it is stopped, and
 	// even before it is kept.
 	k.mu.Lock()
@@ -84,7 +82,7 @@ func (k *keeper) begin(h *hold, start clock.Instant, l *Lock, base context.Conte
 
 // suit notes what l wants of a hold that begins at start.
 func (h *hold) suit(start clock.Instant, l *Lock) {
-	h.delay, h.least = l.o.delay(), 0
+	h.delay, h.least = l.delay(), 0
 	if l.o.MinHold > 0 {
 		h.least = start.Add(l.o.MinHold)
 	}

@@ -26,6 +26,7 @@ type Client struct {
 
 	waiter  store.Waiter // store, when it keeps a line; otherwise nil
 	cohort  Cohort
+	delay   func(try int) time.Duration
 	observe func(context.Context, Event)
 
 	described atomic.Pointer[description]
@@ -52,7 +53,7 @@ func (c *Client) describe(purpose string) string {
 
 // New returns a Client of s. A nil o means the defaults.
 func New(s store.Store, o *Options) *Client {
-	c := &Client{store: s, clock: clock.System(), log: slog.New(slog.DiscardHandler), pid: os.Getpid(), cohort: defaultCohort}
+	c := &Client{store: s, clock: clock.System(), log: slog.New(slog.DiscardHandler), pid: os.Getpid(), cohort: defaultCohort, delay: defaultRetryDelay}
 	c.host, _ = os.Hostname() // shown to people only; empty where unknown
 	c.waiter, _ = s.(store.Waiter)
 	if o == nil {
@@ -63,6 +64,9 @@ func New(s store.Store, o *Options) *Client {
 	}
 	if o.Clock != nil {
 		c.clock = o.Clock
+	}
+	if o.RetryDelay != nil {
+		c.delay = o.RetryDelay
 	}
 	if o.Cohort != nil {
 		c.cohort = *o.Cohort
@@ -82,6 +86,14 @@ type Lock struct {
 	c    *Client
 	name string
 	o    LockOptions
+}
+
+// delay is the pause after the try-th attempt.
+func (l *Lock) delay() func(try int) time.Duration {
+	if l.o.RetryDelay != nil {
+		return l.o.RetryDelay
+	}
+	return l.c.delay
 }
 
 // Name of the lock.
@@ -148,7 +160,10 @@ func (l *Lock) attempt(ctx context.Context, life leasefsm.Config, bound bool, q 
 }
 
 func (c *Client) newHold(req store.Request, grant store.Grant, fsm leasefsm.Lease) *hold {
-	h := &hold{c: c, req: req, token: grant.Token, delay: defaultRetryDelay, fsm: fsm, at: -1}
+	if grant.Owner != "" {
+		req.Owner = grant.Owner
+	}
+	h := &hold{c: c, req: req, token: grant.Token, delay: c.delay, fsm: fsm, at: -1}
 	h.renewed.Store(grant.Repeated)
 	return h
 }

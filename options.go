@@ -24,6 +24,10 @@ type Options struct {
 	// Clock counts validity. Nil: the machine's own, which on Linux counts
 	// while the machine is suspended. It is there for simulations.
 	Clock Clock
+	// RetryDelay is the pause after the try-th attempt of what the client does again
+	// by itself, and of locks that name none; see LockOptions.RetryDelay. Nil:
+	// Backoff(10*time.Millisecond, 250*time.Millisecond).
+	RetryDelay func(try int) time.Duration
 	// Cohort bounds how often a lease is passed on inside the process while
 	// others wait elsewhere. Nil: 64 times, for 100 ms. &Cohort{}: never. Stores
 	// that keep no line (see store.Waiter) do not pass on either.
@@ -82,7 +86,7 @@ type LockOptions struct {
 	// RetryDelay is the pause after the try-th attempt, from 1. It is cut
 	// short when the holder's lease ends earlier. A release of unknown outcome
 	// is tried again after such pauses too, of half a second at most. Default
-	// Backoff(10*time.Millisecond, 250*time.Millisecond).
+	// Options.RetryDelay.
 	RetryDelay func(try int) time.Duration
 	// Require is the least that the store has to promise. A store that gives
 	// less refuses the lock with ErrUnsupported, before anything is sent; one
@@ -113,13 +117,6 @@ func Backoff(least, most time.Duration) func(try int) time.Duration {
 }
 
 var defaultRetryDelay = Backoff(10*time.Millisecond, 250*time.Millisecond)
-
-func (o LockOptions) delay() func(try int) time.Duration {
-	if o.RetryDelay != nil {
-		return o.RetryDelay
-	}
-	return defaultRetryDelay
-}
 
 // merge returns o with the fields that are set in over.
 func (o LockOptions) merge(over LockOptions) LockOptions {

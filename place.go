@@ -84,7 +84,7 @@ func (q *queue) waitAt(p *place) (given bool) {
 		}
 		q.because(err)
 		k.unlock()
-		pause(p.ctx, defaultRetryDelay(try))
+		pause(p.ctx, q.c.delay(try))
 	}
 	return false
 }

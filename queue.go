@@ -2,7 +2,6 @@ package leasehold
 
 import (
 	"context"
-	"hash/maphash"
 	"time"
 
 	"github.com/leasehold-dev/leasehold/internal/clock"
@@ -292,9 +291,12 @@ func (k *keeper) letGo(h *hold) {
 // crowds remembers of some locks, by a hash of their names, that they were busy
 // when last asked for. Asking once is cheapest where nobody else does; where
 // somebody does, it is cheaper to stand in line at once.
-type crowds struct {
-	seed maphash.Seed
-	busy [256]bool
-}
+type crowds struct{ busy [256]bool }
 
-func (c *crowds) of(name string) *bool { return &c.busy[maphash.String(c.seed, name)%256] }
+func (c *crowds) of(name string) *bool {
+	h := uint32(2166136261) // FNV-1a: the same in every run, as all that decides is
+	for i := range len(name) {
+		h = (h ^ uint32(name[i])) * 16777619
+	}
+	return &c.busy[h%256]
+}

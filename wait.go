@@ -53,7 +53,7 @@ func (l *Lock) get(ctx context.Context, tries int, bound bool, began clock.Insta
 
 // poll asks again and again, with pauses.
 func (l *Lock) poll(ctx context.Context, life leasefsm.Config, tries int, bound bool, began clock.Instant) (*Lease, error) {
-	delay := l.o.delay()
+	delay := l.delay()
 	var last error            // why the lock was not granted so far
 	var trouble clock.Instant // since when the store gave no answer at all
 	for try := 1; ; try++ {
