@@ -1,13 +1,16 @@
 package main
 
 import (
+	"fmt"
 	"os"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/leasehold-dev/leasehold/bench/cell"
+	"github.com/leasehold-dev/leasehold/bench/contend"
 	"github.com/leasehold-dev/leasehold/bench/locks"
 	"github.com/leasehold-dev/leasehold/bench/report"
 	"github.com/leasehold-dev/leasehold/bench/servers"
@@ -15,7 +18,7 @@ import (
 
 // The cells and spinners of a run are this program again.
 func TestMain(m *testing.M) {
-	if len(os.Args) == 2 && (os.Args[1] == cell.Arg || os.Args[1] == servers.SpinArg) {
+	if len(os.Args) == 2 && (os.Args[1] == cell.Arg || os.Args[1] == contend.Arg || os.Args[1] == servers.SpinArg) {
 		main()
 		return
 	}
@@ -33,7 +36,7 @@ func all(names ...string) map[string]bool {
 // Every scenario, from the servers' start to the report.
 func TestRun(t *testing.T) {
 	s := settings{
-		only: regexp.MustCompile("^(leasehold-5|floor-5)$"), scenarios: all(allScenarios...), goroutines: []int{1, 4},
+		only: regexp.MustCompile("^(leasehold-5|floor-5)$"), scenarios: all(aloneScenarios...), goroutines: []int{1, 4},
 		rounds: 1, dur: 50 * time.Millisecond, warm: 20 * time.Millisecond, leases: 200, short: true, out: t.TempDir(),
 	}
 	r, err := measureAll(t.Context(), s)
@@ -73,8 +76,81 @@ func TestRun(t *testing.T) {
 	}
 }
 
+// The same of locks that everybody wants.
+func TestContention(t *testing.T) {
+	s := settings{
+		only: regexp.MustCompile("^(leasehold-1|redislock)$"), scenarios: all(contentionScenarios...), goroutines: []int{1}, processes: []int{2},
+		rounds: 2, dur: 150 * time.Millisecond, warm: 50 * time.Millisecond, short: true, out: t.TempDir(),
+	}
+	r, err := measureAll(t.Context(), s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	count := map[string]int{}
+	for _, c := range r.Contests {
+		count[fmt.Sprintf("%s %s %dx%d", c.Scenario, c.Kind, c.Processes, c.Goroutines)]++
+		if c.Overlaps > 0 || c.Errors > 0 || c.Turns == 0 && c.Scenario != report.Waiting || c.Sent == 0 {
+			t.Errorf("%+v", c)
+		}
+	}
+	for _, f := range r.Firsts {
+		count[f.Fate]++
+	}
+	for what, want := range map[string]int{
+		"contended leasehold-1 2x1": 2, "contended redislock 2x1": 2, "inside leasehold-1 1x4": 2, "inside leasehold-1 2x4": 2,
+		"waiting leasehold-1 1x4": 1, "waiting leasehold-1 4x1": 1, "far leasehold-1 4x1": 2, contend.Alive: 2, contend.Killed: 2, contend.Frozen: 2,
+	} {
+		if count[what] != want {
+			t.Errorf("%s: %d measurements, want %d", what, count[what], want)
+		}
+		delete(count, what)
+	}
+	if len(count) > 0 {
+		t.Errorf("and %v", count)
+	}
+	if r.RoundTrip < farAway {
+		t.Errorf("a round trip of %v", r.RoundTrip)
+	}
+	if err := s.keep(r); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := report.Read(s.out + "/contention.json"); err != nil {
+		t.Error(err)
+	}
+	if _, err := report.Read(s.out + "/raw.json"); err == nil {
+		t.Error("what was not measured was written")
+	}
+	if v := r.Versions; v["bsm/redislock"] == "" || v["redis-server"] == "" {
+		t.Errorf("versions: %v", v)
+	}
+}
+
+// Every figure that is aimed at comes out of what is measured by default.
+func TestContests(t *testing.T) {
+	s := settings{scenarios: all(allScenarios...), processes: []int{2, 16, 128}, rounds: 5, dur: time.Second}
+	measured := map[string]bool{}
+	for _, c := range s.contests(locks.Contended) {
+		for _, n := range c.processes {
+			for _, k := range c.kinds {
+				measured[fmt.Sprintf("%s %s %dx%d", c.scenario, k.Name, n, c.inside)] = true
+			}
+		}
+	}
+	for _, want := range []string{
+		"contended zookeeper 128x1", "contended leasehold-5 2x1", "contended redsync-goredis-5 16x1", "inside leasehold-1 1x16", "inside leasehold-1 2x16",
+		"waiting rueidislock-1 1x100", "waiting leasehold-5 100x1", "far etcd 16x1",
+	} {
+		if !measured[want] {
+			t.Errorf("%s is not measured", want)
+		}
+	}
+	if measured["inside etcd 1x16"] {
+		t.Error("only Leasehold passes a lock on in a process")
+	}
+}
+
 func TestNothingToMeasure(t *testing.T) {
-	if _, err := measureAll(t.Context(), settings{only: regexp.MustCompile("^nothing$")}); err == nil {
+	if _, err := measureAll(t.Context(), settings{only: regexp.MustCompile("^nothing$"), scenarios: all(allScenarios...)}); err == nil {
 		t.Error("no error")
 	}
 }
@@ -92,6 +168,11 @@ func TestNumbers(t *testing.T) {
 
 func TestKindsAreTold(t *testing.T) {
 	names, labels := map[string]bool{}, map[string]bool{}
+	for _, k := range locks.Contended {
+		if _, ok := locks.ContendedNamed(k.Name); !ok || !k.Barges && !slices.ContainsFunc(locks.All, func(a locks.Kind) bool { return a.Name == k.Name && a.Label == k.Label }) {
+			t.Errorf("%s is called otherwise where nobody waits", k.Name)
+		}
+	}
 	for _, k := range locks.All {
 		if names[k.Name] || labels[k.Label] || k.Nodes < 1 || k.Open == nil || k.Role == locks.Peer && k.Module == "" {
 			t.Errorf("%+v", k)

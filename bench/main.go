@@ -2,8 +2,10 @@
 // servers of its own, lets every implementation do the same, one after the
 // other and round by round, and compares the medians.
 //
-//	go run .                         everything, some twenty minutes
+//	go run .                         everything, some forty minutes
 //	go run . -short                  half a minute, to see that it runs
+//	go run . -scenarios contended,inside,waiting,far,first
+//	                                 only locks that everybody wants
 //	go run . -only 'leasehold|floor' what its name says
 //	go run . -read results/raw.json -doc ../docs/performance.md
 //	                                 show again what was measured before
@@ -17,12 +19,14 @@ import (
 	"os/signal"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
 	"time"
 
 	"github.com/leasehold-dev/leasehold/bench/cell"
+	"github.com/leasehold-dev/leasehold/bench/contend"
 	"github.com/leasehold-dev/leasehold/bench/report"
 	"github.com/leasehold-dev/leasehold/bench/servers"
 )
@@ -32,6 +36,8 @@ type settings struct {
 	only       *regexp.Regexp // names of implementations
 	scenarios  map[string]bool
 	goroutines []int
+	processes  []int         // that want one lock
+	hold       time.Duration // it, each time
 	rounds     int
 	dur, warm  time.Duration
 	leases     int
@@ -45,6 +51,9 @@ func main() {
 		switch os.Args[1] {
 		case cell.Arg:
 			end(cell.Main(os.Stdin, os.Stdout))
+			return
+		case contend.Arg:
+			end(contend.Main(os.Stdin, os.Stdout))
 			return
 		case servers.SpinArg:
 			end(servers.Spin())
@@ -64,16 +73,18 @@ func end(err error) {
 func run() error {
 	s := settings{scenarios: map[string]bool{}}
 	only := flag.String("only", "", "measure the implementations whose names match this regular `expression`")
-	scenarios := flag.String("scenarios", "", "a `list` of healthy, awake, frozen, dead and held (default all; with -short healthy and held)")
+	scenarios := flag.String("scenarios", "", "a `list` of "+strings.Join(allScenarios, ", ")+" (default all; with -short those that take no time)")
 	goroutines := flag.String("goroutines", "1,16,256", "how many goroutines at once, a `list`")
+	processes := flag.String("processes", "2,16,128", "how many processes want one lock, a `list`")
+	flag.DurationVar(&s.hold, "hold", 0, "how long they hold it each time")
 	flag.IntVar(&s.rounds, "rounds", 5, "how often each measurement is made")
 	flag.DurationVar(&s.dur, "for", time.Second, "how long each measurement takes")
 	flag.IntVar(&s.leases, "leases", 100_000, "how many leases to hold, to see what that costs")
 	flag.BoolVar(&s.spin, "spin", false, "keep the processors awake all the time, with spinners of idle priority")
 	flag.BoolVar(&s.short, "short", false, "only see that it runs: one short round, and no server that is not installed")
-	flag.StringVar(&s.out, "out", "", "write raw.json, figures.txt and throughput.svg into this `directory`")
+	flag.StringVar(&s.out, "out", "", "write raw.json, contention.json, figures.txt and throughput.svg into this `directory`")
 	flag.StringVar(&s.doc, "doc", "", "put the figures into this `document`")
-	read := flag.String("read", "", "measure nothing, show what is in this raw.json `file`")
+	read := flag.String("read", "", "measure nothing, show what is in this raw.json or contention.json `file`")
 	flag.Parse()
 	if flag.NArg() > 0 {
 		return fmt.Errorf("unknown argument %q", flag.Arg(0))
@@ -92,11 +103,17 @@ func run() error {
 	if s.goroutines, err = numbers(*goroutines); err != nil {
 		return err
 	}
+	if s.processes, err = numbers(*processes); err != nil {
+		return err
+	}
 	s.warm = s.dur / 4
 	if s.short {
 		s.rounds, s.dur, s.warm, s.leases = 1, 100*time.Millisecond, 30*time.Millisecond, min(s.leases, 3000)
 		if *scenarios == "" {
-			*scenarios = report.Healthy + "," + heldScenario
+			*scenarios = strings.Join(slices.Concat([]string{report.Healthy, heldScenario}, contentionScenarios), ",")
+		}
+		if s.processes = s.processes[:1]; s.processes[0] < 3 {
+			s.processes[0] = 3
 		}
 	}
 	if *scenarios == "" {
@@ -125,14 +142,15 @@ func numbers(list string) ([]int, error) {
 	for text := range strings.SplitSeq(list, ",") {
 		n, err := strconv.Atoi(text)
 		if err != nil || n < 1 {
-			return nil, fmt.Errorf("%q is no number of goroutines", text)
+			return nil, fmt.Errorf("%q is no number of goroutines or processes", text)
 		}
 		all = append(all, n)
 	}
 	return all, nil
 }
 
-// show prints the run and writes it where it was asked for.
+// show prints the run and writes it where it was asked for. What was no lock is
+// an error after that.
 func (s settings) show(r *report.Run) error {
 	if err := report.Print(os.Stdout, r); err != nil {
 		return err
@@ -143,20 +161,30 @@ func (s settings) show(r *report.Run) error {
 		}
 	}
 	if s.doc != "" {
-		return report.Document(s.doc, r)
+		if err := report.Document(s.doc, r); err != nil {
+			return err
+		}
 	}
-	return nil
+	return report.Overlapped(r)
 }
 
 func (s settings) keep(r *report.Run) error {
 	if err := os.MkdirAll(s.out, 0o755); err != nil {
 		return err
 	}
-	if err := r.Write(filepath.Join(s.out, "raw.json")); err != nil {
-		return err
+	alone, contended := r.Apart()
+	if contended != nil {
+		if err := contended.Write(filepath.Join(s.out, "contention.json")); err != nil {
+			return err
+		}
 	}
-	if err := os.WriteFile(filepath.Join(s.out, "throughput.svg"), []byte(report.Plot(r)), 0o644); err != nil {
-		return err
+	if alone != nil {
+		if err := alone.Write(filepath.Join(s.out, "raw.json")); err != nil {
+			return err
+		}
+		if err := os.WriteFile(filepath.Join(s.out, "throughput.svg"), []byte(report.Plot(alone)), 0o644); err != nil {
+			return err
+		}
 	}
 	if s.doc != "" {
 		return nil // it has the figures

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"time"
 
 	"github.com/leasehold-dev/leasehold/bench/cell"
@@ -17,11 +18,13 @@ import (
 // bench is a run under way.
 type bench struct {
 	settings
-	kinds []locks.Kind
-	redis servers.Redis
-	etcd  *servers.Server
-	zoo   *servers.Server
-	run   *report.Run
+	kinds     []locks.Kind
+	contended []locks.Kind
+	redis     servers.Redis
+	etcd      *servers.Server
+	zoo       *servers.Server
+	run       *report.Run
+	named     int // locks so far
 }
 
 // redisServers is how many there are: the most that any implementation uses.
@@ -33,8 +36,14 @@ func measureAll(ctx context.Context, s settings) (*report.Run, error) {
 		Machine: report.ThisMachine(), Started: time.Now().UTC().Truncate(time.Second), Rounds: s.rounds, For: s.dur,
 		Spinning: s.spin, Short: s.short, LoadOff: report.LoadAverage(),
 	}}
-	b.kinds = filter(locks.All, func(k locks.Kind) bool { return s.only.MatchString(k.Name) })
-	if len(b.kinds) == 0 {
+	wanted := func(k locks.Kind) bool { return s.only.MatchString(k.Name) }
+	if s.any(aloneScenarios) {
+		b.kinds = filter(locks.All, wanted)
+	}
+	if s.any(contentionScenarios) {
+		b.contended = filter(locks.Contended, wanted)
+	}
+	if len(b.kinds)+len(b.contended) == 0 {
 		return nil, fmt.Errorf("no implementation has a name that matches %q", s.only)
 	}
 	defer b.stop()
@@ -53,7 +62,9 @@ func measureAll(ctx context.Context, s settings) (*report.Run, error) {
 			return nil, err
 		}
 	}
-	say("every implementation excludes")
+	if len(b.kinds) > 0 {
+		say("every implementation excludes")
+	}
 	for _, st := range b.plan(b.kinds) {
 		if err := b.step(ctx, st); err != nil {
 			return nil, err
@@ -64,6 +75,9 @@ func measureAll(ctx context.Context, s settings) (*report.Run, error) {
 			return nil, err
 		}
 	}
+	if err := b.contention(ctx); err != nil {
+		return nil, err
+	}
 	b.run.Took = time.Since(b.run.Started).Round(time.Second)
 	return b.run, nil
 }
@@ -73,7 +87,8 @@ func say(format string, args ...any) { fmt.Fprintf(os.Stderr, format+"\n", args.
 // start starts the servers that are needed. In a short run, what is not
 // installed is left out, and said so.
 func (b *bench) start(ctx context.Context) (err error) {
-	b.run.Versions = moduleVersions(b.kinds)
+	all := slices.Concat(b.kinds, b.contended)
+	b.run.Versions = moduleVersions(all)
 	if b.redis, err = servers.StartRedis(redisServers); err != nil {
 		return err
 	}
@@ -85,7 +100,7 @@ func (b *bench) start(ctx context.Context) (err error) {
 		at     **servers.Server
 		start  func(context.Context) (*servers.Server, error)
 	}{{locks.Etcd, &b.etcd, servers.StartEtcd}, {locks.ZooKeeper, &b.zoo, servers.StartZooKeeper}} {
-		if len(filter(b.kinds, func(k locks.Kind) bool { return k.Engine == other.engine })) == 0 {
+		if len(filter(all, func(k locks.Kind) bool { return k.Engine == other.engine })) == 0 {
 			continue
 		}
 		server, err := other.start(ctx)

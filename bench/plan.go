@@ -9,7 +9,17 @@ import (
 
 const heldScenario = "held"
 
-var allScenarios = []string{report.Healthy, report.Awake, report.Frozen, report.Dead, heldScenario}
+// In some scenarios everybody has locks of his own, in others all want one.
+var (
+	aloneScenarios      = []string{report.Healthy, report.Awake, report.Frozen, report.Dead, heldScenario}
+	contentionScenarios = []string{report.Contended, report.Inside, report.Waiting, report.Far, report.First}
+	allScenarios        = slices.Concat(aloneScenarios, contentionScenarios)
+)
+
+// any says whether one of those is to be measured.
+func (s settings) any(of []string) bool {
+	return slices.ContainsFunc(of, func(name string) bool { return s.scenarios[name] })
+}
 
 func known(name string) bool { return slices.Contains(allScenarios, name) }
 

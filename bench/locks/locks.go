@@ -40,6 +40,10 @@ type Kind struct {
 	Engine Engine
 	Nodes  int    // servers it uses
 	Module string // whose version counts; empty for our own
+	// Sends are the commands its clients send that scripts can call, too. All
+	// others of that sort which a server executes come from their scripts.
+	Sends  []string
+	Barges bool // it prefers throughput over order
 	Open   func(ctx context.Context, addrs []string) (Client, error)
 }
 

@@ -19,6 +19,7 @@ func redsyncKind(n int, failFast bool, driver string) Kind {
 		Name:  fmt.Sprintf("redsync-%s-%d", strings.ReplaceAll(driver, "-", ""), n),
 		Label: fmt.Sprintf("redsync on %s, %s", driver, nodes(n)),
 		Role:  Peer, Engine: Redis, Nodes: n, Module: redsyncModule,
+		Sends: []string{"set", "setnx"}, // and it releases with a script
 	}
 	if failFast {
 		k.Name, k.Label = k.Name+"-failfast", fmt.Sprintf("redsync on %s, fail-fast, %s", driver, nodes(n))

@@ -14,37 +14,70 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/load"
 )
 
-// What is between these lines of the document is made anew by every run.
+// What is between these lines of the document is made anew by every run that has
+// measured it.
 const (
 	begin = "<!-- figures: made by \"make figures\", not by hand -->"
 	end   = "<!-- end of figures -->"
+
+	beginContention = "<!-- contention: made by \"make figures\", not by hand -->"
+	endContention   = "<!-- end of contention -->"
 )
 
-// Document puts the run into the document at path, whose other text stays.
+// Document puts the run into the document at path, whose other text stays, and
+// so does what the run has not measured.
 func Document(path string, r *Run) error {
 	text, err := os.ReadFile(path)
 	if err != nil {
 		return err
 	}
+	if len(r.Cells)+len(r.Held) > 0 {
+		if text, err = replace(text, begin, end, figures(r)); err != nil {
+			return fmt.Errorf("%s: %w", path, err)
+		}
+	}
+	if r.Contended() {
+		if text, err = replace(text, beginContention, endContention, contention(r)); err != nil {
+			return fmt.Errorf("%s: %w", path, err)
+		}
+	}
+	return os.WriteFile(path, text, 0o644)
+}
+
+// replace puts figures between two lines of a text.
+func replace(text []byte, begin, end, figures string) ([]byte, error) {
 	before, rest, ok := bytes.Cut(text, []byte(begin))
 	_, after, ended := bytes.Cut(rest, []byte(end))
 	if !ok || !ended {
-		return fmt.Errorf("%s has no place for figures: it needs a line %q and a line %q", path, begin, end)
+		return nil, fmt.Errorf("no place for figures: it needs a line %q and a line %q", begin, end)
 	}
-	var b bytes.Buffer
-	b.Write(before)
-	b.WriteString(begin + "\n\n")
-	b.WriteString(figures(r))
-	b.WriteString(end)
-	b.Write(after)
-	return os.WriteFile(path, b.Bytes(), 0o644)
+	return slices.Concat(before, []byte(begin+"\n\n"+figures+end), after), nil
+}
+
+// measuredOn says when and on what.
+func measuredOn(r *Run) string {
+	return fmt.Sprintf("Measured on %s within %v, %v for each measurement, on %s.%s\n\nVersions: %s.\n",
+		r.Started.Format("2 January 2006"), r.Took.Round(time.Minute), r.For, r.Machine, shared(r), versions(r))
+}
+
+// contention is what was measured of locks that everybody wants.
+func contention(r *Run) string {
+	var b strings.Builder
+	b.WriteString(measuredOn(r))
+	if all := aimsOf(r); len(all) > 0 {
+		b.WriteString("\n### Contention: what is aimed at\n\n" + markdownOf(aimTable(all)))
+	}
+	for _, t := range contestTables(r) {
+		fmt.Fprintf(&b, "\n### %s\n\n%s", t.title, markdownOf(t.rows))
+	}
+	b.WriteString("\n")
+	return b.String()
 }
 
 func figures(r *Run) string {
 	m := mediansOf(r)
 	var b strings.Builder
-	fmt.Fprintf(&b, "Measured on %s within %v, %v for each measurement, on %s.%s\n\n", r.Started.Format("2 January 2006"), r.Took.Round(time.Minute), r.For, r.Machine, shared(r))
-	b.WriteString("Versions: " + versions(r) + ".\n")
+	b.WriteString(measuredOn(r))
 	for _, t := range titles[:2] {
 		if table := ratioTable(m, t.scenario); len(table) > 1 {
 			fmt.Fprintf(&b, "\n### Ratios: %s\n\nIn brackets what is aimed at.\n\n%s", lower(t.title), markdownOf(table))

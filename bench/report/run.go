@@ -5,12 +5,12 @@ package report
 import (
 	"bytes"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"os"
 	"time"
 
 	"github.com/leasehold-dev/leasehold/bench/cell"
+	"github.com/leasehold-dev/leasehold/bench/contend"
 )
 
 // Scenarios.
@@ -20,6 +20,12 @@ const (
 	Frozen  = "frozen" // one of five servers stands still
 	Dead    = "dead"   // two of five servers are gone
 	Three   = "three"  // three servers, for comparison with two dead of five
+
+	Contended = "contended" // one lock that all processes want
+	Inside    = "inside"    // one lock that all goroutines of a process want
+	Waiting   = "waiting"   // for a lock that somebody else keeps
+	Far       = "far"       // contended, and the servers are far away
+	First     = "first"     // in line, and gone
 )
 
 // Run is everything that was measured at one time.
@@ -35,6 +41,10 @@ type Run struct {
 	LoadOff  string        // load average before anything was started
 	Cells    []Cell
 	Held     []Held
+
+	Contests  []Contest
+	Firsts    []FirstInLine `json:",omitempty"`
+	RoundTrip time.Duration `json:",omitempty"` // what being far away really was
 }
 
 // Cell is one measurement.
@@ -51,26 +61,77 @@ type Held struct {
 	cell.HeldFigures
 }
 
-// Write keeps the run in a file, a cell a line.
+// Contest is one measurement of one lock that everybody wants.
+type Contest struct {
+	Scenario string
+	Kind     string
+	Round    int
+	contend.Figures
+}
+
+// FirstInLine is how long it took until somebody had a lock that was given back
+// after something became of who was first in line for it.
+type FirstInLine struct {
+	Kind  string
+	Round int
+	Fate  string
+	TTL   time.Duration // of the places in the line
+	Took  time.Duration
+}
+
+// Contended says whether anything was measured of locks that everybody wants.
+func (r *Run) Contended() bool { return len(r.Contests)+len(r.Firsts) > 0 }
+
+// Apart are the parts of a run that are kept in files of their own: what was
+// measured of locks that nobody else wants, and of those that everybody wants.
+// A part without measurements is nil.
+func (r *Run) Apart() (alone, contended *Run) {
+	if len(r.Cells)+len(r.Held) > 0 {
+		part := *r
+		part.Contests, part.Firsts, part.RoundTrip = nil, nil, 0
+		alone = &part
+	}
+	if r.Contended() {
+		part := *r
+		part.Cells, part.Held = nil, nil
+		contended = &part
+	}
+	return alone, contended
+}
+
+// Write keeps the run in a file, a measurement a line.
 func (r *Run) Write(path string) error {
-	var b bytes.Buffer
 	head := *r
-	head.Cells = nil
+	head.Cells, head.Contests = nil, nil
 	text, err := json.MarshalIndent(head, "", " ")
 	if err != nil {
 		return err
 	}
-	const empty = `"Cells": null`
-	before, after, ok := bytes.Cut(text, []byte(empty))
-	if !ok {
-		return errors.New("no place for the cells")
+	if text, err = insert(text, "Cells", r.Cells); err != nil {
+		return err
 	}
+	if text, err = insert(text, "Contests", r.Contests); err != nil {
+		return err
+	}
+	return os.WriteFile(path, append(text, '\n'), 0o644)
+}
+
+// insert puts a list where there is none, with an element a line.
+func insert[T any](text []byte, name string, list []T) ([]byte, error) {
+	if list == nil {
+		return text, nil
+	}
+	before, after, ok := bytes.Cut(text, []byte(`"`+name+`": null`))
+	if !ok {
+		return nil, fmt.Errorf("no place for %s", name)
+	}
+	var b bytes.Buffer
 	b.Write(before)
-	b.WriteString(`"Cells": [`)
-	for i, c := range r.Cells {
-		line, err := json.Marshal(c)
+	b.WriteString(`"` + name + `": [`)
+	for i, element := range list {
+		line, err := json.Marshal(element)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		if i > 0 {
 			b.WriteString(",")
@@ -80,8 +141,7 @@ func (r *Run) Write(path string) error {
 	}
 	b.WriteString("\n ]")
 	b.Write(after)
-	b.WriteString("\n")
-	return os.WriteFile(path, b.Bytes(), 0o644)
+	return b.Bytes(), nil
 }
 
 // Read is the reverse of Write.

@@ -40,19 +40,53 @@ func Print(w io.Writer, r *Run) error {
 			continue
 		}
 		fmt.Fprintf(w, "%s: ratios, and in brackets what is aimed at\n", t.title)
-		tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-		for _, line := range table {
-			fmt.Fprintln(tw, strings.Join(line, "\t"))
-		}
-		if err := tw.Flush(); err != nil {
+		if err := printTable(w, table, 0); err != nil {
 			return err
 		}
-		fmt.Fprintln(w)
 	}
 	for _, h := range r.Held {
 		fmt.Fprintln(w, heldLine(h))
 	}
+	return printContention(w, r)
+}
+
+// printContention writes what was measured of locks that everybody wants.
+func printContention(w io.Writer, r *Run) error {
+	for _, t := range contestTables(r) {
+		fmt.Fprintf(w, "%s\n", t.title)
+		if err := printTable(w, t.rows, tabwriter.AlignRight); err != nil {
+			return err
+		}
+	}
+	if all := aimsOf(r); len(all) > 0 {
+		fmt.Fprintln(w, "Contention: what is aimed at")
+		if err := printTable(w, aimTable(all), 0); err != nil {
+			return err
+		}
+	}
 	return nil
+}
+
+// Overlapped is an error if two holders ever had a lock at once.
+func Overlapped(r *Run) error {
+	for _, c := range r.Contests {
+		if c.Overlaps > 0 {
+			return fmt.Errorf("NO LOCK: %s with %s: %d turns began while somebody else had the lock; the first: %s", c.Kind, crowdOf(c.Processes, c.Goroutines), c.Overlaps, c.Overlap)
+		}
+	}
+	return nil
+}
+
+func printTable(w io.Writer, rows [][]string, flags uint) error {
+	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', flags)
+	for _, line := range rows {
+		fmt.Fprintln(tw, strings.Join(line, "\t")+"\t")
+	}
+	if err := tw.Flush(); err != nil {
+		return err
+	}
+	_, err := fmt.Fprintln(w)
+	return err
 }
 
 func heldLine(h Held) string {

@@ -52,6 +52,7 @@ func StartEtcd(ctx context.Context) (*Server, error) {
 		return nil, err
 	}
 	s.Addr, s.Version = fmt.Sprintf("127.0.0.1:%d", client), version.Server
+	s.requests = func(ctx context.Context) (uint64, error) { return etcdRequests(ctx, url) }
 	return s, nil
 }
 

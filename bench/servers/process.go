@@ -20,9 +20,10 @@ type Server struct {
 	Version string
 	PID     int
 
-	dir  string
-	proc *exec.Cmd
-	done chan struct{}
+	dir      string
+	proc     *exec.Cmd
+	done     chan struct{}
+	requests func(context.Context) (uint64, error)
 }
 
 // patience bounds the start of a server.

@@ -52,7 +52,11 @@ func (r Redis) Addrs() []string {
 // Empty makes the servers forget everything, scripts included, so that each
 // measurement finds them alike; and declares that nobody has locks there, as an
 // operator does with servers that are new. All of them have to be up.
-func (r Redis) Empty(ctx context.Context) error {
+func (r Redis) Empty(ctx context.Context) error { return r.EmptyAs(ctx, r.Addrs()) }
+
+// EmptyAs is Empty for clients that find the servers at other addresses: who
+// decides together is known by how clients write it.
+func (r Redis) EmptyAs(ctx context.Context, addrs []string) error {
 	for _, s := range r {
 		for _, command := range [][]string{{"FLUSHALL"}, {"SCRIPT", "FLUSH"}} {
 			if _, err := resp.Ask(s.Addr(), command...); err != nil {
@@ -60,7 +64,7 @@ func (r Redis) Empty(ctx context.Context) error {
 			}
 		}
 	}
-	if _, err := redis.Bootstrap(ctx, []string{"redis://" + strings.Join(r.Addrs(), ",")}, nil, true); err != nil {
+	if _, err := redis.Bootstrap(ctx, []string{"redis://" + strings.Join(addrs, ",")}, nil, true); err != nil {
 		return fmt.Errorf("declaring the servers new: %w", err)
 	}
 	return nil

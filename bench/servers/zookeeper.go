@@ -4,13 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"time"
 )
 
 // zookeeperJars are where packages put the program.
@@ -61,29 +58,19 @@ func StartZooKeeper(ctx context.Context) (*Server, error) {
 		return nil, err
 	}
 	s.Addr, s.Version = addr, version
+	s.requests = func(context.Context) (uint64, error) { return zookeeperRequests(addr) }
 	return s, nil
 }
 
 // zookeeperVersion asks the server, which answers when it is ready.
 func zookeeperVersion(addr string) (string, error) {
-	c, err := net.DialTimeout("tcp", addr, time.Second)
+	text, err := zookeeperSays(addr)
 	if err != nil {
 		return "", err
 	}
-	defer c.Close()
-	if err := c.SetDeadline(time.Now().Add(5 * time.Second)); err != nil {
-		return "", err
-	}
-	if _, err := io.WriteString(c, "srvr"); err != nil {
-		return "", err
-	}
-	text, err := io.ReadAll(c)
-	if err != nil {
-		return "", err
-	}
-	_, after, ok := strings.Cut(string(text), "Zookeeper version: ")
+	_, after, ok := strings.Cut(text, "Zookeeper version: ")
 	if !ok {
-		return "", errors.New("it does not serve yet: " + string(text))
+		return "", errors.New("it does not serve yet: " + text)
 	}
 	version, _, _ := strings.Cut(after, "-")
 	return version, nil

@@ -1,0 +1,169 @@
+package contend
+
+import (
+	"context"
+	"fmt"
+	"time"
+)
+
+// Contest is one measurement of one lock.
+type Contest struct {
+	Service
+	Lock       string // its name, new for each contest
+	Processes  int
+	Goroutines int           // of each
+	Hold       time.Duration // how long a turn takes
+	Warm, For  time.Duration
+	// Kept has somebody else hold the lock all the time, so that nobody gets it.
+	Kept bool
+}
+
+// assembly is how long it takes at most until all workers know what to do.
+const assembly = 50 * time.Millisecond
+
+func (c Contest) spec(do string) Spec {
+	return Spec{Do: do, Kind: c.Kind.Name, Addrs: c.Addrs, Lock: c.Lock, Goroutines: c.Goroutines, Hold: c.Hold}
+}
+
+// Run blocks until it is over and all workers are gone.
+func (c Contest) Run(ctx context.Context) (f Figures, err error) {
+	specs := make([]Spec, c.Processes)
+	for i := range specs {
+		specs[i] = c.spec(Loop)
+	}
+	fleet, err := Muster(ctx, specs)
+	if err != nil {
+		return f, err
+	}
+	defer fleet.End()
+	var keeper *Member
+	if c.Kept {
+		if keeper, err = c.keeper(ctx); err != nil {
+			return f, err
+		}
+		defer keeper.End()
+	}
+	begin := Now() + int64(assembly)
+	from := begin + int64(c.Warm)
+	sp := span{Begin: begin, From: from, To: from + int64(c.For)}
+	if err := fleet.each(func(m *Member) error { return m.tell(sp) }); err != nil {
+		return f, err
+	}
+	use, err := c.use(ctx, sp)
+	if err != nil {
+		return f, err
+	}
+	logs, h, err := fleet.collect()
+	if err != nil {
+		return f, err
+	}
+	fleet.each(func(m *Member) error {
+		m.dismiss()
+		return nil
+	})
+	if keeper != nil {
+		hold, err := keeper.release()
+		if err != nil {
+			return f, err
+		}
+		logs = append(logs, Log{Process: c.Processes, Holds: []Hold{hold}})
+	}
+	f = Merge(logs, c.Processes, sp.From, sp.To)
+	f.Goroutines = max(c.Goroutines, 1)
+	f.GaveUp, f.Errors, f.Failed = h.GaveUp, h.Errors, h.Failed
+	f.Use = use
+	f.ClientCPU = h.CPU
+	return f, nil
+}
+
+// use is what the servers do within the window.
+func (c Contest) use(ctx context.Context, sp span) (Use, error) {
+	if err := sleepUntil(ctx, sp.From); err != nil {
+		return Use{}, err
+	}
+	before, err := c.read(ctx)
+	if err != nil {
+		return Use{}, err
+	}
+	if err := sleepUntil(ctx, sp.To); err != nil {
+		return Use{}, err
+	}
+	after, err := c.read(ctx)
+	return after.since(before, time.Duration(sp.To-sp.From)), err
+}
+
+func sleepUntil(ctx context.Context, at int64) error {
+	select {
+	case <-time.After(until(at)):
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// collect puts together what all workers have found.
+func (f Fleet) collect() (logs []Log, sum heading, err error) {
+	headings, holds := make([]heading, len(f)), make([][][]Hold, len(f))
+	at := map[*Member]int{}
+	for i, m := range f {
+		at[m] = i
+	}
+	err = f.each(func(m *Member) (err error) {
+		i := at[m]
+		headings[i], holds[i], err = m.collect()
+		return err
+	})
+	if err != nil {
+		return nil, sum, err
+	}
+	for i, h := range headings {
+		for g := range holds[i] {
+			logs = append(logs, Log{Process: i, Holds: holds[i][g], Asking: h.Asking[g]})
+		}
+		sum.CPU += h.CPU
+		sum.GaveUp += h.GaveUp
+		sum.Errors += h.Errors
+		if sum.Failed == "" {
+			sum.Failed = h.Failed
+		}
+	}
+	return logs, sum, nil
+}
+
+// keeper starts a process that holds the lock, and waits until it does.
+func (c Contest) keeper(ctx context.Context) (*Member, error) {
+	one, err := Muster(ctx, []Spec{c.spec(Keep)})
+	if err != nil {
+		return nil, err
+	}
+	m := one[0]
+	if err = m.tell(span{}); err == nil {
+		err = m.hear(held)
+	}
+	if err != nil {
+		m.End()
+		return nil, err
+	}
+	return m, nil
+}
+
+// release has a keeper give the lock back, and returns its turn.
+func (m *Member) release() (Hold, error) {
+	if _, err := fmt.Fprintln(m.in, release); err != nil {
+		return Hold{}, err
+	}
+	return m.one()
+}
+
+// one is the only turn of a worker that has only one.
+func (m *Member) one() (Hold, error) {
+	h, holds, err := m.collect()
+	if err != nil {
+		return Hold{}, err
+	}
+	if h.Errors > 0 {
+		return Hold{}, fmt.Errorf("a worker failed: %s", h.Failed)
+	}
+	m.dismiss()
+	return holds[0][0], nil
+}

@@ -1,0 +1,7 @@
+//go:build !linux
+
+package contend
+
+import "syscall"
+
+func dieWithUs() *syscall.SysProcAttr { return nil }

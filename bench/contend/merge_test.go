@@ -1,0 +1,124 @@
+package contend
+
+import (
+	"bytes"
+	"math"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+// turns makes holds out of triples of asked, got and freed.
+func turns(times ...int64) []Hold {
+	var holds []Hold
+	for t := range slices.Chunk(times, 3) {
+		holds = append(holds, Hold{t[0], t[1], t[2]})
+	}
+	return holds
+}
+
+func TestMerge(t *testing.T) {
+	f := Merge([]Log{
+		{Process: 0, Holds: turns(0, 50, 90, 90, 100, 110, 110, 120, 130, 130, 300, 310)},
+		{Process: 1, Holds: turns(60, 135, 150, 150, 160, 170)},
+		{Process: 2, Holds: turns(10, 400, 410), Asking: 0},
+		{Process: 3, Asking: 20},
+	}, 4, 100, 400)
+	// Within the window: 0 at 100 (after itself), 0 at 120, 1 at 135, 1 at 160, 0 at 300.
+	if f.Processes != 4 || f.Goroutines != 1 || f.Turns != 5 || f.HandOffs != 2 || f.Window != 300 {
+		t.Errorf("%+v", f)
+	}
+	if f.HandOff != (Quantiles{5, 5, 130}) { // of 5 and 130
+		t.Errorf("hand-offs took %+v", f.HandOff)
+	}
+	if f.Wait.P50 != 10 || f.Wait.Max != 390 { // process 2 has waited since 10 when the window ends
+		t.Errorf("waits %+v", f.Wait)
+	}
+	if f.Starved != 2 || f.Overlaps != 0 || f.Overlap != "" {
+		t.Errorf("%+v", f)
+	}
+	if want := 25.0 / (4 * (9 + 4)); math.Abs(f.Fairness-want) > 1e-9 {
+		t.Errorf("fairness %v, want %v", f.Fairness, want)
+	}
+	if f.LongestRun != 2 || f.LongestStay != 35 { // 1 from 135 to 170
+		t.Errorf("%d turns in a row, %d long", f.LongestRun, f.LongestStay)
+	}
+	if f.Held.Max != 15 {
+		t.Errorf("held %+v", f.Held)
+	}
+	if in := Merge([]Log{{Process: 0, Asking: 30}}, 1, 100, 400); in.Wait.Max != 370 || in.Starved != 1 || in.Fairness != 0 {
+		t.Errorf("nobody had a turn: %+v", in)
+	}
+	if g := Merge(make([]Log, 6), 2, 0, 10); g.Goroutines != 3 {
+		t.Errorf("%+v", g)
+	}
+}
+
+// Two holders at once are seen, wherever they are.
+func TestOverlapsAreFound(t *testing.T) {
+	good := [][]Hold{turns(0, 10, 20, 30, 40, 50, 60, 70, 80), turns(0, 20, 40, 40, 50, 60)}
+	merge := func(a, b []Hold) Figures {
+		return Merge([]Log{{Process: 0, Holds: a}, {Process: 1, Holds: b}}, 2, 0, 100)
+	}
+	if f := merge(good[0], good[1]); f.Overlaps != 0 {
+		t.Fatalf("none there: %+v", f)
+	}
+	for what, c := range map[string]struct {
+		a, b []Hold
+		n    int
+		says string
+	}{
+		"the other takes it 1 ns too early":           {turns(0, 10, 21), good[1], 1, "process 1 got the lock 10ns after process 0 did, 1ns before that began to give it back"},
+		"both at once":                                {turns(0, 20, 30), turns(0, 20, 30), 1, "0s after"},
+		"within a long turn, behind a short one":      {turns(0, 10, 100), turns(0, 20, 30, 30, 40, 50), 2, "process 1"},
+		"it was never given back":                     {turns(0, 10, Never), turns(0, 20, 30), 1, "which never gave it back"},
+		"outside of the window":                       {turns(0, 210, 220), turns(0, 215, 220), 1, "process 1"},
+		"a third one long after a turn that is still": {turns(0, 10, 90, 90, 95, 99), turns(0, 85, 86), 1, "75ns after"},
+	} {
+		if f := merge(c.a, c.b); f.Overlaps != c.n || !strings.Contains(f.Overlap, c.says) {
+			t.Errorf("%s: %d, %q", what, f.Overlaps, f.Overlap)
+		}
+	}
+	// Goroutines of one process exclude each other, too.
+	if f := Merge([]Log{{Process: 0, Holds: turns(0, 10, 20)}, {Process: 0, Holds: turns(0, 15, 20)}}, 1, 0, 100); f.Overlaps != 1 {
+		t.Errorf("%+v", f)
+	}
+}
+
+func TestJain(t *testing.T) {
+	for _, c := range []struct {
+		shares []int
+		want   float64
+	}{{[]int{5, 5, 5}, 1}, {[]int{9, 0, 0}, 1. / 3}, {[]int{0, 0}, 0}, {nil, 0}, {[]int{3, 1}, 0.8}} {
+		if got := jain(c.shares); math.Abs(got-c.want) > 1e-9 {
+			t.Errorf("%v: %v, want %v", c.shares, got, c.want)
+		}
+	}
+}
+
+func TestHoldsTravel(t *testing.T) {
+	want := turns(1, 2, 3, -1, math.MaxInt64, Never)
+	var b bytes.Buffer
+	if err := writeHolds(&b, want); err != nil {
+		t.Fatal(err)
+	}
+	text := b.Bytes()
+	if got, err := readHolds(bytes.NewReader(text), 2); err != nil || !slices.Equal(got, want) {
+		t.Errorf("%v, %v", got, err)
+	}
+	if got, err := readHolds(bytes.NewReader(text[:47]), 2); err == nil {
+		t.Errorf("a part was read as %v", got)
+	}
+}
+
+// Every process reads the same clock.
+func TestNowIsTheMachines(t *testing.T) {
+	const slack = int64(time.Millisecond) // a busy machine's, for calibrating
+	before := machineClock()
+	now := Now()
+	after := machineClock()
+	if now < before-slack || now > after+slack {
+		t.Errorf("%d is not between %d and %d", now, before, after)
+	}
+}

@@ -1,0 +1,48 @@
+package contend
+
+import "time"
+
+// Arg makes the program a worker: main calls Main then.
+const Arg = "contend"
+
+// What a worker can do.
+const (
+	Loop  = "loop"  // take the lock and give it back, over and over
+	Keep  = "keep"  // take the lock, say so, and give it back when told to
+	Stand = "stand" // Leasehold only: say when it stands in line, and hold once
+)
+
+// Spec says what a worker is to do.
+type Spec struct {
+	Do         string
+	Kind       string // of locks
+	Addrs      []string
+	Lock       string // its name
+	Goroutines int
+	Hold       time.Duration // how long a turn takes
+	TTL        time.Duration // of who stands in line
+}
+
+// What a worker and its parent say to each other, a line each. A worker whose
+// input ends, as it does when the parent is gone, ends.
+const (
+	ready   = "ready"   // the client is open
+	held    = "held"    // the lock is
+	waiting = "waiting" // in line
+	release = "release"
+)
+
+// span is what a worker is told to begin with: when to begin, and what will be
+// measured.
+type span struct{ Begin, From, To int64 }
+
+// heading is the first line of what a worker has found; the turns follow it,
+// goroutine by goroutine.
+type heading struct {
+	Turns  []int         // of each goroutine
+	Asking []int64       // since when each was waiting at the end, or 0
+	CPU    time.Duration // in the window
+	GaveUp int
+	Errors int
+	Failed string
+}

@@ -1,0 +1,35 @@
+package contend
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"sync"
+
+	lh "github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/bench/locks"
+)
+
+// stand waits for the lock, says when it is in line for it, holds it once and
+// gives it back.
+func (s Spec) stand(told <-chan string, out io.Writer) error {
+	ctx := context.Background()
+	st, client, err := locks.Leasehold(ctx, s.Addrs)
+	if err != nil {
+		return err
+	}
+	defer st.Close()
+	fmt.Fprintln(out, ready)
+	<-told
+	var once sync.Once
+	o := lh.LockOptions{TTL: s.TTL, OnWait: func(error) { once.Do(func() { fmt.Fprintln(out, waiting) }) }}
+	h := Hold{Asked: Now()}
+	lease, err := client.Mutex(s.Lock).With(o).Acquire(ctx)
+	if err != nil {
+		return err
+	}
+	h.Got = Now()
+	once.Do(func() { fmt.Fprintln(out, waiting) })
+	h.Freed = Now()
+	return reportOne(out, h, lease.Release(ctx))
+}

@@ -1,0 +1,186 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/leasehold-dev/leasehold/bench/contend"
+	"github.com/leasehold-dev/leasehold/bench/locks"
+	"github.com/leasehold-dev/leasehold/bench/report"
+	"github.com/leasehold-dev/leasehold/internal/load"
+)
+
+// contest is one sort of contention with who takes part.
+type contest struct {
+	scenario  string
+	kinds     []locks.Kind
+	processes []int
+	inside    int // goroutines of each process
+	rounds    int
+	dur       time.Duration
+	warm      time.Duration
+	kept      bool
+	far       time.Duration // the round trip to the servers
+}
+
+// How contention is measured, but for what flags say.
+const (
+	insiders  = 16                     // goroutines of one process
+	onlookers = 100                    // who wait for a lock that somebody keeps
+	keptFor   = locks.TTL / 3          // in which each place is refreshed once
+	farAway   = 2 * time.Millisecond   // a round trip
+	farCrowd  = 16                     // processes far away
+	gathering = 500 * time.Millisecond // for the first rush to be over
+	placeTTL  = 3 * time.Second        // of those who wait behind somebody frozen
+)
+
+// contests are what is measured, in order. The kinds that are compared follow
+// each other closely, as everywhere.
+func (s settings) contests(kinds []locks.Kind) []contest {
+	ours := filter(kinds, func(k locks.Kind) bool { return k.Role == locks.Ours })
+	all := []contest{
+		{scenario: report.Contended, kinds: kinds, processes: s.processes, inside: 1, rounds: s.rounds, dur: 2 * s.dur, warm: gathering},
+		{scenario: report.Inside, kinds: ours, processes: []int{1, 2}, inside: insiders, rounds: s.rounds, dur: s.dur, warm: s.warm},
+		{scenario: report.Waiting, kinds: kinds, processes: []int{1}, inside: onlookers, rounds: 1, dur: keptFor, warm: 2 * gathering, kept: true},
+		{scenario: report.Waiting, kinds: kinds, processes: []int{onlookers}, inside: 1, rounds: 1, dur: keptFor, warm: 2 * gathering, kept: true},
+		{scenario: report.Far, kinds: kinds, processes: []int{farCrowd}, inside: 1, rounds: min(s.rounds, 3), dur: 2 * s.dur, warm: gathering, far: farAway},
+	}
+	if s.short {
+		for i := range all {
+			c := &all[i]
+			c.dur, c.warm, c.inside = s.dur, s.warm, min(c.inside, 4)
+			if c.kept && c.inside == 1 || c.far > 0 {
+				c.processes = []int{4}
+			}
+			if c.kept || c.far > 0 {
+				c.kinds = filter(c.kinds, oursAlone)
+			}
+		}
+	}
+	return slices.DeleteFunc(all, func(c contest) bool { return !s.scenarios[c.scenario] || len(c.kinds) == 0 })
+}
+
+// oursAlone is the library as it comes, on one node.
+func oursAlone(k locks.Kind) bool { return k.Role == locks.Ours && k.Nodes == 1 && !k.Barges }
+
+// contention measures all of it.
+func (b *bench) contention(ctx context.Context) error {
+	kinds := filter(b.contended, func(k locks.Kind) bool { return b.serves(k.Engine) })
+	for _, c := range b.contests(kinds) {
+		for round := range c.rounds {
+			for _, n := range c.processes {
+				for _, k := range c.kinds {
+					if err := b.compete(ctx, c, round, n, k); err != nil {
+						return err
+					}
+				}
+			}
+		}
+	}
+	if b.scenarios[report.First] {
+		return b.first(ctx, filter(kinds, func(k locks.Kind) bool { return k.Role == locks.Ours && !k.Barges }))
+	}
+	return nil
+}
+
+// serves says whether servers of that sort are up.
+func (b *bench) serves(e locks.Engine) bool {
+	return e == locks.Redis || e == locks.Etcd && b.etcd != nil || e == locks.ZooKeeper && b.zoo != nil
+}
+
+// service is the servers of a kind, emptied; roundTrip makes them look far away.
+func (b *bench) service(ctx context.Context, k locks.Kind, roundTrip time.Duration) (s contend.Service, far contend.Far, err error) {
+	s.Kind = k
+	switch k.Engine {
+	case locks.Redis:
+		s.Redis = b.redis.Addrs()[:k.Nodes]
+		s.Addrs = s.Redis
+	case locks.Etcd:
+		s.Addrs, s.Other = []string{b.etcd.Addr}, b.etcd
+	case locks.ZooKeeper:
+		s.Addrs, s.Other = []string{b.zoo.Addr}, b.zoo
+	}
+	if roundTrip > 0 {
+		if far, err = contend.MoveAway(s.Addrs, roundTrip); err != nil {
+			return s, nil, err
+		}
+		s.Addrs = far.Addrs()
+	}
+	if k.Engine != locks.Redis {
+		return s, far, nil
+	}
+	if err = b.redis[:k.Nodes].EmptyAs(ctx, s.Addrs); err == nil && roundTrip > 0 {
+		b.run.RoundTrip, err = contend.RoundTrip(s.Addrs[0])
+	}
+	if err != nil {
+		far.Close()
+	}
+	return s, far, err
+}
+
+// compete is one implementation's turn in one round.
+func (b *bench) compete(ctx context.Context, c contest, round, processes int, k locks.Kind) error {
+	service, far, err := b.service(ctx, k, c.far)
+	if err != nil {
+		return err
+	}
+	defer far.Close()
+	f, err := contend.Contest{
+		Service: service, Lock: b.lockName(), Processes: processes, Goroutines: c.inside,
+		Hold: b.hold, Warm: c.warm, For: c.dur, Kept: c.kept,
+	}.Run(ctx)
+	switch {
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case err != nil && k.Role == locks.Ours:
+		return fmt.Errorf("%s, %s: %w", c.scenario, k.Name, err)
+	case err != nil: // that it can not be measured is a result
+		f = contend.Figures{Processes: processes, Goroutines: c.inside, Window: c.dur, Errors: 1, Failed: err.Error()}
+	}
+	b.run.Contests = append(b.run.Contests, report.Contest{Scenario: c.scenario, Kind: k.Name, Round: round, Figures: f})
+	note := ""
+	if f.Errors > 0 {
+		note = fmt.Sprintf("  (%d failed: %.60s)", f.Errors, f.Failed)
+	}
+	if f.Overlaps > 0 {
+		note += fmt.Sprintf("  %d OVERLAPS: %s", f.Overlaps, f.Overlap)
+	}
+	say("%s, round %d of %d, %3d x %3d: %-22s %9s hand-offs/s %9s turns/s%s", c.scenario, round+1, c.rounds, processes, f.Goroutines, k.Name,
+		load.Thousands(float64(f.HandOffs)/f.Window.Seconds()), load.Thousands(float64(f.Turns)/f.Window.Seconds()), note)
+	return nil
+}
+
+// first sees what somebody who is first in line and gone costs the next.
+func (b *bench) first(ctx context.Context, kinds []locks.Kind) error {
+	rounds, ttl := b.rounds, placeTTL
+	if b.short {
+		kinds, ttl = filter(kinds, oursAlone), time.Second
+	}
+	for round := range rounds {
+		for _, k := range kinds {
+			for _, fate := range []string{contend.Alive, contend.Killed, contend.Frozen} {
+				service, _, err := b.service(ctx, k, 0)
+				if err != nil {
+					return err
+				}
+				took, err := service.First(ctx, b.lockName(), fate, ttl)
+				if err = errors.Join(err, ctx.Err()); err != nil {
+					return fmt.Errorf("the first in line is %s, %s: %w", fate, k.Name, err)
+				}
+				b.run.Firsts = append(b.run.Firsts, report.FirstInLine{Kind: k.Name, Round: round, Fate: fate, TTL: ttl, Took: took})
+				say("the first in line is %s, round %d of %d: %s, the next one has the lock after %v", fate, round+1, rounds, k.Name, took)
+			}
+		}
+	}
+	return nil
+}
+
+// lockName is a new one each time: what is left of the last one is in nobody's
+// way.
+func (b *bench) lockName() string {
+	b.named++
+	return fmt.Sprintf("bench-contended-%d", b.named)
+}

@@ -1,0 +1,118 @@
+package locks
+
+import (
+	"context"
+	"errors"
+	"reflect"
+	"time"
+
+	rl "github.com/bsm/redislock"
+	"github.com/go-redsync/redsync/v4"
+
+	lh "github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/internal/load"
+)
+
+// Contended are the implementations in the form in which they wait for a lock
+// that somebody else holds. Most do by themselves.
+var Contended = contended()
+
+func contended() []Kind {
+	kinds := []Kind{waiting(5), redsyncRueidis(5, false), redsyncGoredis(5, false), waiting(1)}
+	if barge(&lh.LockOptions{}) {
+		kinds = append(kinds, barging(1))
+	}
+	return append(kinds, redsyncRueidis(1, false), redsyncGoredis(1, false), redislockWaiting(),
+		rueidislockOf(1, false), rueidislockOf(2, false), etcdMutex, zookeeperLock)
+}
+
+// ContendedNamed finds a kind among them.
+func ContendedNamed(name string) (Kind, bool) {
+	for _, k := range Contended {
+		if k.Name == name {
+			return k, true
+		}
+	}
+	return Kind{}, false
+}
+
+// waiting is this library as it comes, waiting for its turn.
+func waiting(n int) Kind { return waitingWith(leasehold(n), lh.LockOptions{TTL: TTL}) }
+
+// barging prefers throughput over order.
+func barging(n int) Kind {
+	o := lh.LockOptions{TTL: TTL}
+	barge(&o)
+	k := waitingWith(leasehold(n), o)
+	k.Name, k.Label = k.Name+"-barge", k.Label+", barging"
+	k.Barges = true
+	return k
+}
+
+// barge sets the option of that name, if this version of the library has it.
+func barge(o *lh.LockOptions) bool {
+	f := reflect.ValueOf(o).Elem().FieldByName("Barge")
+	if !f.IsValid() || f.Kind() != reflect.Bool {
+		return false
+	}
+	f.SetBool(true)
+	return true
+}
+
+func waitingWith(k Kind, o lh.LockOptions) Kind {
+	k.Open = func(ctx context.Context, addrs []string) (Client, error) {
+		st, locks, err := Leasehold(ctx, addrs)
+		if err != nil {
+			return nil, err
+		}
+		pair := func(name string) load.Pair { return &leaseholdWaiting{lock: locks.Mutex(name).With(o)} }
+		return client{pair, func() { st.Close() }}, nil
+	}
+	return k
+}
+
+type leaseholdWaiting struct {
+	lock  *lh.Lock
+	lease *lh.Lease
+}
+
+func (p *leaseholdWaiting) Lock(ctx context.Context) (err error) {
+	p.lease, err = p.lock.Acquire(ctx)
+	return err
+}
+
+func (p *leaseholdWaiting) Unlock(ctx context.Context) error { return p.lease.Release(ctx) }
+
+// redislockBackoff is the pause between attempts in its documentation.
+const redislockBackoff = 100 * time.Millisecond
+
+// redislockWaiting asks again after a while, which it does not by itself.
+func redislockWaiting() Kind {
+	k := redislock
+	k.Open = func(ctx context.Context, addrs []string) (Client, error) {
+		c, err := dialGoredis(ctx, addrs[0])
+		if err != nil {
+			return nil, err
+		}
+		locker := rl.New(c)
+		pair := func(name string) load.Pair {
+			return &redislockRetrying{redislockPair{locker: locker, name: name}}
+		}
+		return client{pair, func() { c.Close() }}, nil
+	}
+	return k
+}
+
+type redislockRetrying struct{ redislockPair }
+
+func (p *redislockRetrying) Lock(ctx context.Context) (err error) {
+	p.lock, err = p.locker.Obtain(ctx, p.name, TTL, &rl.Options{RetryStrategy: rl.LinearBackoff(redislockBackoff)})
+	return err
+}
+
+// GaveUp says whether an error of a Lock means no more than that the lock was
+// not to be had for as long as the implementation waits by itself.
+func GaveUp(err error) bool {
+	var taken *redsync.ErrTaken
+	return errors.As(err, &taken) || errors.Is(err, redsync.ErrFailed) || errors.Is(err, rl.ErrNotObtained)
+}

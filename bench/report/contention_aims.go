@@ -1,0 +1,244 @@
+package report
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/leasehold-dev/leasehold/bench/contend"
+	"github.com/leasehold-dev/leasehold/bench/locks"
+	"github.com/leasehold-dev/leasehold/internal/load"
+)
+
+// aim is one figure of contention that is to be reached, and what was.
+type aim struct {
+	what     string
+	measured string
+	aimed    string
+	reached  bool
+	judged   bool // there is an aim
+}
+
+// aims are judged one by one; what was not measured is left out.
+type aims struct {
+	run     *Run
+	medians map[crowd]contested
+	all     []aim
+}
+
+// aimsOf judges a run. Ours is the library as it comes.
+func aimsOf(r *Run) []aim {
+	a := &aims{run: r, medians: contestedOf(r)}
+	a.compared()
+	a.crowded()
+	a.ownNodes()
+	a.inside()
+	a.waiting()
+	a.firsts()
+	return a.all
+}
+
+func (a *aims) least(what string, x, aim float64) {
+	a.all = append(a.all, aimOf(what, fmt.Sprintf("%.2f", x), fmt.Sprintf("at least %g", aim), x >= aim))
+}
+
+func (a *aims) most(what string, x, aim float64) {
+	a.all = append(a.all, aimOf(what, fmt.Sprintf("%.2f", x), fmt.Sprintf("at most %g", aim), x <= aim))
+}
+
+func (a *aims) show(what, measured string) {
+	a.all = append(a.all, aim{what: what, measured: measured})
+}
+
+func aimOf(what, measured, aimed string, reached bool) aim {
+	return aim{what, measured, aimed, reached, true}
+}
+
+func (a *aims) at(scenario, kind string, processes int) (contested, bool) {
+	m, ok := a.medians[crowd{scenario, kind, processes, 1}]
+	return m, ok
+}
+
+// bestPeer is who changes hands most often.
+func (a *aims) bestPeer(scenario string, processes int, which func(locks.Kind) bool) (best contested, ok bool) {
+	for _, k := range locks.Contended {
+		if m, there := a.at(scenario, k.Name, processes); there && k.Role == locks.Peer && which(k) && m.handOffs > best.handOffs {
+			best, ok = m, true
+		}
+	}
+	return best, ok
+}
+
+func onNodes(n int) func(locks.Kind) bool {
+	return func(k locks.Kind) bool { return k.Nodes == n }
+}
+
+func redsyncOn(n int) func(locks.Kind) bool {
+	return func(k locks.Kind) bool { return k.Module == redsyncModule && k.Nodes == n }
+}
+
+// redsyncModule is how redsync's kinds are known.
+const redsyncModule = "github.com/go-redsync/redsync/v4"
+
+// compared are hand-offs a second beside the peers.
+func (a *aims) compared() {
+	for _, c := range []struct {
+		scenario         string
+		processes, nodes int
+		what             string
+		than             func(locks.Kind) bool
+		aim              float64
+		fair             bool
+	}{
+		{Contended, 2, 1, "rueidislock with 1 key", named("rueidislock-1"), 3, false},
+		{Contended, 2, 1, "best peer", onNodes(1), 0, false},
+		{Contended, 2, 1, "best redsync", redsyncOn(1), 0, false},
+		{Contended, 16, 1, "best peer", onNodes(1), 2.5, true},
+		{Contended, 16, 1, "best redsync", redsyncOn(1), 0, false},
+		{Contended, 128, 1, "best peer", onNodes(1), 6, false},
+		{Contended, 128, 1, "best redsync", redsyncOn(1), 0, false},
+		{Contended, 2, 5, "best redsync", redsyncOn(5), 0, false},
+		{Contended, 16, 5, "best redsync", redsyncOn(5), 40, false},
+		{Contended, 128, 5, "best redsync", redsyncOn(5), 6, false},
+		{Far, 16, 1, "best peer", onNodes(1), 0, false},
+		{Far, 16, 5, "best redsync", redsyncOn(5), 0, false},
+	} {
+		us, ok := a.at(c.scenario, fmt.Sprintf("leasehold-%d", c.nodes), c.processes)
+		than, too := a.bestPeer(c.scenario, c.processes, c.than)
+		if !ok || !too {
+			continue
+		}
+		where := ""
+		if c.scenario == Far {
+			where = ", far away"
+		}
+		what := fmt.Sprintf("%d processes, %s%s: hand-offs per second, Leasehold / %s (%s)", c.processes, nodes(c.nodes), where, c.what, than.label)
+		x := us.handOffs / than.handOffs
+		if c.aim > 0 {
+			a.least(what, x, c.aim)
+		} else {
+			a.show(what, fmt.Sprintf("%.2f", x))
+		}
+		if c.fair {
+			a.all = append(a.all, aimOf(fmt.Sprintf("%d processes, %s: fairness, beside that of the same peer", c.processes, nodes(c.nodes)),
+				fmt.Sprintf("%.3f", us.fairness), fmt.Sprintf("at least %.3f", than.fairness), us.fairness >= than.fairness-0.001))
+		}
+	}
+	a.roundTrips()
+}
+
+// roundTrips is what a hand-off takes of a round trip to servers far away.
+func (a *aims) roundTrips() {
+	if a.run.RoundTrip == 0 {
+		return
+	}
+	for _, n := range []int{1, 5} {
+		if us, ok := a.at(Far, fmt.Sprintf("leasehold-%d", n), 16); ok {
+			a.show(fmt.Sprintf("16 processes, %s, far away: p50 of a hand-off in round trips", nodes(n)), fmt.Sprintf("%.2f", float64(us.handOffP50)/float64(a.run.RoundTrip)))
+		}
+	}
+}
+
+// crowded is what 128 processes on one node are to see.
+func (a *aims) crowded() {
+	const n = 128
+	us, ok := a.at(Contended, "leasehold-1", n)
+	if !ok {
+		return
+	}
+	bound := 2 * n * (us.hold + us.handOffP50)
+	a.all = append(a.all, aimOf("128 processes, 1 node: longest wait, and 2 x (hold + hand-off) x 128", us.longestWait.Round(time.Millisecond).String(),
+		"under "+bound.Round(time.Millisecond).String(), us.longestWait < bound))
+	a.all = append(a.all, aimOf("128 processes, 1 node: fairness (Jain)", fmt.Sprintf("%.3f", us.fairness), "at least 0.99", us.fairness >= 0.99))
+	a.most("128 processes, 1 node: processes without a turn", us.starved, 0)
+	a.most("128 processes, 1 node: commands per hand-off", us.sentPerHandOff, 2.2)
+}
+
+// ownNodes compares five nodes with one.
+func (a *aims) ownNodes() {
+	for _, n := range []int{2, 16, 128} {
+		five, ok := a.at(Contended, "leasehold-5", n)
+		one, too := a.at(Contended, "leasehold-1", n)
+		if ok && too && one.handOffs > 0 {
+			a.least(fmt.Sprintf("%d processes: hand-offs per second, 5 nodes / 1 node", n), five.handOffs/one.handOffs, 0.4)
+		}
+	}
+}
+
+// inside is what goroutines of one process see.
+func (a *aims) inside() {
+	for _, size := range sizes(a.medians, Inside) {
+		for _, n := range []int{1, 5} {
+			m, ok := a.medians[crowd{Inside, fmt.Sprintf("leasehold-%d", n), size[0], size[1]}]
+			switch {
+			case !ok:
+			case size[0] == 1:
+				a.all = append(a.all, aimOf(fmt.Sprintf("%s, %s: passes per second", crowdOf(size[0], size[1]), nodes(n)),
+					load.Thousands(m.turns), "at least 100,000", m.turns >= 100_000))
+			default:
+				a.show(fmt.Sprintf("%s, %s: the longest that one process keeps the lock", crowdOf(size[0], size[1]), nodes(n)),
+					fmt.Sprintf("%v, %.0f turns", m.longestStay.Round(10*time.Microsecond), m.longestRun))
+			}
+		}
+	}
+}
+
+// waiting is what it takes to wait: each process that waits, and the one that
+// holds, refreshes once in a third of the TTL at each node. A twentieth is for
+// refreshes that come a little early.
+func (a *aims) waiting() {
+	for _, size := range sizes(a.medians, Waiting) {
+		for _, n := range []int{1, 5} {
+			m, ok := a.medians[crowd{Waiting, fmt.Sprintf("leasehold-%d", n), size[0], size[1]}]
+			if !ok {
+				continue
+			}
+			what := fmt.Sprintf("waiting, %s, %s: ", crowdOf(size[0], size[1]), nodes(n))
+			aim := 1.05 * float64((size[0]+1)*n) / (locks.TTL / 3).Seconds()
+			a.all = append(a.all, aimOf(what+"commands per second", fmt.Sprintf("%.2f", m.sent), fmt.Sprintf("at most %.2f", aim), m.sent <= aim))
+			a.all = append(a.all, aimOf(what+"client CPU", percent(m.clientShare), "under 1 % of one core", m.clientShare < 0.01))
+		}
+	}
+}
+
+// firsts is what somebody gone costs the next in line.
+func (a *aims) firsts() {
+	for _, n := range []int{1, 5} {
+		kind := fmt.Sprintf("leasehold-%d", n)
+		if median, longest, _, times := firstTook(a.run, kind, contend.Killed); times > 0 {
+			what := fmt.Sprintf("the first in line is killed, %s: the next one has the lock after (longest of %d: %v)", nodes(n), times, longest.Round(10*time.Microsecond))
+			measured := median.Round(10 * time.Microsecond).String()
+			if n == 1 {
+				a.all = append(a.all, aimOf(what, measured, "under 5ms", median < 5*time.Millisecond))
+			} else {
+				a.show(what, measured)
+			}
+		}
+		if _, longest, ttl, times := firstTook(a.run, kind, contend.Frozen); times > 0 {
+			what := fmt.Sprintf("the first in line is frozen, %s: the next one has the lock after, at most", nodes(n))
+			a.all = append(a.all, aimOf(what, longest.Round(time.Millisecond).String(), fmt.Sprintf("at most %v, the TTL of its place", ttl), longest <= ttl))
+		}
+	}
+}
+
+func nodes(n int) string {
+	if n == 1 {
+		return "1 node"
+	}
+	return fmt.Sprintf("%d nodes", n)
+}
+
+// aimTable shows them.
+func aimTable(all []aim) [][]string {
+	rows := [][]string{{"figure", "measured", "aimed at", ""}}
+	for _, a := range all {
+		verdict := ""
+		switch {
+		case a.judged && a.reached:
+			verdict = "reached"
+		case a.judged:
+			verdict = "**missed**"
+		}
+		rows = append(rows, []string{a.what, a.measured, a.aimed, verdict})
+	}
+	return rows
+}

@@ -1,0 +1,228 @@
+package report
+
+import (
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/leasehold-dev/leasehold/bench/contend"
+	"github.com/leasehold-dev/leasehold/bench/locks"
+)
+
+// contestOf makes a second in which a lock has changed hands that often.
+func contestOf(processes, goroutines, handOffs int) contend.Figures {
+	return contend.Figures{
+		Processes: processes, Goroutines: goroutines, Window: time.Second, Turns: 2 * handOffs, HandOffs: handOffs,
+		HandOff: contend.Quantiles{P50: 100 * time.Microsecond, P99: time.Millisecond}, Wait: contend.Quantiles{Max: 20 * time.Millisecond},
+		Fairness: 0.995, LongestRun: 64, LongestStay: 3 * time.Millisecond,
+		Use: contend.Use{ClientCPU: 5 * time.Millisecond, ServerCPU: 300 * time.Millisecond, Sent: 2 * float64(handOffs), Commands: 5 * float64(handOffs)},
+	}
+}
+
+// contentious is a run that reaches everything that is aimed at.
+func contentious() *Run {
+	r := &Run{Machine: ThisMachine(), Started: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC), Rounds: 3, For: time.Second, RoundTrip: 2 * time.Millisecond}
+	add := func(scenario string, k locks.Kind, round int, f contend.Figures) {
+		r.Contests = append(r.Contests, Contest{scenario, k.Name, round, f})
+	}
+	for round := range 3 {
+		for _, k := range locks.Contended {
+			ours := k.Role == locks.Ours
+			for _, n := range []int{2, 16, 128} {
+				handOffs := 100 + round
+				switch {
+				case ours && k.Nodes == 1:
+					handOffs *= 80
+				case ours:
+					handOffs *= 50
+				}
+				add(Contended, k, round, contestOf(n, 1, handOffs))
+			}
+			add(Far, k, round, contestOf(16, 1, 100))
+			idle := contestOf(1, 100, 0)
+			idle.Sent, idle.Wait.Max, idle.HandOff = 0.2, time.Second, contend.Quantiles{}
+			add(Waiting, k, round, idle)
+			if ours {
+				add(Inside, k, round, contestOf(1, 16, 100_000))
+				add(Inside, k, round, contestOf(2, 16, 1000))
+			}
+		}
+		for _, kind := range []string{"leasehold-1", "leasehold-5"} {
+			for _, fate := range fates {
+				r.Firsts = append(r.Firsts, FirstInLine{kind, round, fate, 3 * time.Second, time.Duration(1+round) * time.Millisecond})
+			}
+		}
+	}
+	return r
+}
+
+// change changes every measurement of that many processes by some.
+func (r *Run) change(scenario, kind string, processes int, how func(*contend.Figures)) *Run {
+	for i := range r.Contests {
+		if c := &r.Contests[i]; c.Scenario == scenario && c.Kind == kind && c.Processes == processes {
+			how(&c.Figures)
+		}
+	}
+	return r
+}
+
+func missed(r *Run) []string {
+	var what []string
+	for _, a := range aimsOf(r) {
+		if a.judged && !a.reached {
+			what = append(what, a.what)
+		}
+	}
+	return what
+}
+
+func TestAims(t *testing.T) {
+	all := aimsOf(contentious())
+	if got := missed(contentious()); len(got) > 0 {
+		t.Errorf("missed: %q", got)
+	}
+	judged := 0
+	for _, a := range all {
+		if a.judged {
+			judged++
+		}
+	}
+	if judged != 22 || len(all) <= judged {
+		t.Errorf("%d of %d figures are judged: %+v", judged, len(all), all)
+	}
+	half := func(f *contend.Figures) { f.HandOffs /= 50 }
+	for want, r := range map[string]*Run{
+		"2 processes, 1 node: hand-offs per second":              contentious().change(Contended, "leasehold-1", 2, half),
+		"16 processes, 1 node: hand-offs per second":             contentious().change(Contended, "leasehold-1", 16, half),
+		"16 processes, 1 node: fairness":                         contentious().change(Contended, "leasehold-1", 16, func(f *contend.Figures) { f.Fairness = 0.9 }),
+		"128 processes, 1 node: hand-offs per second":            contentious().change(Contended, "zookeeper", 128, func(f *contend.Figures) { f.HandOffs *= 20 }),
+		"128 processes, 1 node: longest wait":                    contentious().change(Contended, "leasehold-1", 128, func(f *contend.Figures) { f.Wait.Max = 26 * time.Millisecond }),
+		"128 processes, 1 node: fairness":                        contentious().change(Contended, "leasehold-1", 128, func(f *contend.Figures) { f.Fairness = 0.98 }),
+		"128 processes, 1 node: processes without a turn":        contentious().change(Contended, "leasehold-1", 128, func(f *contend.Figures) { f.Starved = 1 }),
+		"128 processes, 1 node: commands":                        contentious().change(Contended, "leasehold-1", 128, func(f *contend.Figures) { f.Sent *= 1.2 }),
+		"16 processes, 5 nodes: hand-offs per second":            contentious().change(Contended, "leasehold-5", 16, half),
+		"128 processes, 5 nodes: hand-offs per second":           contentious().change(Contended, "redsync-rueidis-5", 128, func(f *contend.Figures) { f.HandOffs *= 20 }),
+		"2 processes: hand-offs per second, 5 nodes":             contentious().change(Contended, "leasehold-5", 2, half),
+		"16 goroutines of one process, 5 nodes: passes":          contentious().change(Inside, "leasehold-5", 1, func(f *contend.Figures) { f.Turns /= 3 }),
+		"waiting, 100 goroutines of one process, 1 node: comman": contentious().change(Waiting, "leasehold-1", 1, func(f *contend.Figures) { f.Sent = 1 }),
+		"waiting, 100 goroutines of one process, 5 nodes: clien": contentious().change(Waiting, "leasehold-5", 1, func(f *contend.Figures) { f.ClientCPU *= 3 }),
+		"the first in line is killed, 1 node":                    slow(contend.Killed, 6*time.Millisecond),
+		"the first in line is frozen, 5 nodes":                   slow(contend.Frozen, 4*time.Second),
+	} {
+		found := false
+		for _, what := range missed(r) {
+			found = found || strings.HasPrefix(what, want)
+		}
+		if !found {
+			t.Errorf("%s: not missed, but %q", want, missed(r))
+		}
+	}
+	if got := aimsOf(&Run{}); len(got) > 0 {
+		t.Errorf("of nothing: %+v", got)
+	}
+}
+
+func slow(fate string, took time.Duration) *Run {
+	r := contentious()
+	for i := range r.Firsts {
+		if r.Firsts[i].Fate == fate {
+			r.Firsts[i].Took = took
+		}
+	}
+	return r
+}
+
+func TestContentionIsShown(t *testing.T) {
+	var b strings.Builder
+	if err := Print(&b, contentious()); err != nil {
+		t.Fatal(err)
+	}
+	for _, part := range []string{
+		"128 processes; medians of 3 rounds of 1s", "8,080", "go-zookeeper Lock", "a round trip of 2.0 ms", "16 goroutines of one process", "100 goroutines of one process",
+		"2 processes of 16 goroutines each", "killed", "TTL of places", "reached", "commands/hand-off",
+	} {
+		if !strings.Contains(b.String(), part) {
+			t.Errorf("%q is missing:\n%s", part, b.String())
+		}
+	}
+	for _, none := range []string{"**missed**", "OVERLAPS", "starved"} { // columns without anything in them
+		if strings.Contains(b.String(), none) {
+			t.Errorf("%q is there:\n%s", none, b.String())
+		}
+	}
+}
+
+// Two holders at once are told in every way there is.
+func TestOverlapsAreShouted(t *testing.T) {
+	r := contentious()
+	if err := Overlapped(r); err != nil {
+		t.Error(err)
+	}
+	r.change(Contended, "etcd", 16, func(f *contend.Figures) { f.Overlaps, f.Overlap = 3, "both" })
+	if err := Overlapped(r); err == nil || !strings.Contains(err.Error(), "etcd") || !strings.Contains(err.Error(), "both") {
+		t.Errorf("%v", err)
+	}
+	var b strings.Builder
+	if err := Print(&b, r); err != nil || !strings.Contains(b.String(), "OVERLAPS") {
+		t.Errorf("%v: %s", err, b.String())
+	}
+}
+
+func TestApart(t *testing.T) {
+	whole, dir := sample(), t.TempDir()
+	other := contentious()
+	whole.Contests, whole.Firsts, whole.RoundTrip = other.Contests, other.Firsts, other.RoundTrip
+	alone, contended := whole.Apart()
+	if !reflect.DeepEqual(alone, sample()) {
+		t.Error("what nobody else wanted is not what it was")
+	}
+	if alone.Contended() || !contended.Contended() || len(contended.Cells)+len(contended.Held) > 0 {
+		t.Errorf("%+v", contended)
+	}
+	path := filepath.Join(dir, "contention.json")
+	if err := contended.Write(path); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := Read(path); err != nil || !reflect.DeepEqual(got, contended) {
+		t.Errorf("what was read is not what was written; %v", err)
+	}
+	if alone, contended := (&Run{}).Apart(); alone != nil || contended != nil {
+		t.Error("parts of nothing")
+	}
+}
+
+// A document keeps what a run has not measured.
+func TestDocumentInParts(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "doc.md")
+	read := func() string {
+		text, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(text)
+	}
+	if err := os.WriteFile(path, []byte("a\n"+begin+"\nOLD\n"+end+"\nb\n"+beginContention+"\nOLDER\n"+endContention+"\nc\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := Document(path, contentious()); err != nil {
+		t.Fatal(err)
+	}
+	if s := read(); !strings.Contains(s, "OLD\n") || strings.Contains(s, "OLDER") || !strings.Contains(s, "| reached |") || !strings.HasSuffix(s, endContention+"\nc\n") {
+		t.Errorf("%s", s)
+	}
+	if err := Document(path, sample()); err != nil {
+		t.Fatal(err)
+	}
+	if s := read(); strings.Contains(s, "OLD") || !strings.Contains(s, "| reached |") || !strings.Contains(s, "| Leasehold, 5 nodes |") {
+		t.Errorf("%s", s)
+	}
+	if err := os.WriteFile(path, []byte(begin+end), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := Document(path, contentious()); err == nil {
+		t.Error("no place for contention")
+	}
+}

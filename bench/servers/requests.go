@@ -1,0 +1,85 @@
+package servers
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Requests is how many messages clients have sent to the server since it
+// started, those that keep sessions alive included. It is what commands are to
+// Redis.
+func (s *Server) Requests(ctx context.Context) (uint64, error) { return s.requests(ctx) }
+
+// etcdRequests counts the messages of all streams, of which a call has one or
+// more.
+func etcdRequests(ctx context.Context, url string) (uint64, error) {
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, url+"/metrics", nil)
+	if err != nil {
+		return 0, err
+	}
+	answer, err := http.DefaultClient.Do(r)
+	if err != nil {
+		return 0, err
+	}
+	defer answer.Body.Close()
+	var sum float64
+	found := false
+	for lines := bufio.NewScanner(answer.Body); ; {
+		if !lines.Scan() {
+			err = lines.Err()
+			break
+		}
+		line := lines.Text()
+		if !strings.HasPrefix(line, "grpc_server_msg_received_total{") {
+			continue
+		}
+		n, err := strconv.ParseFloat(line[strings.LastIndexByte(line, ' ')+1:], 64)
+		if err != nil {
+			return 0, err
+		}
+		sum, found = sum+n, true
+	}
+	if err == nil && !found {
+		err = errors.New("etcd does not say how many messages it has received")
+	}
+	return uint64(sum), err
+}
+
+// zookeeperRequests is what its statistics call received.
+func zookeeperRequests(addr string) (uint64, error) {
+	text, err := zookeeperSays(addr)
+	if err != nil {
+		return 0, err
+	}
+	for line := range strings.Lines(text) {
+		if n, ok := strings.CutPrefix(line, "Received: "); ok {
+			return strconv.ParseUint(strings.TrimSpace(n), 10, 64)
+		}
+	}
+	return 0, fmt.Errorf("ZooKeeper does not say what it has received: %s", text)
+}
+
+// zookeeperSays is its short description of itself.
+func zookeeperSays(addr string) (string, error) {
+	c, err := net.DialTimeout("tcp", addr, time.Second)
+	if err != nil {
+		return "", err
+	}
+	defer c.Close()
+	if err := c.SetDeadline(time.Now().Add(5 * time.Second)); err != nil {
+		return "", err
+	}
+	if _, err := io.WriteString(c, "srvr"); err != nil {
+		return "", err
+	}
+	text, err := io.ReadAll(c)
+	return string(text), err
+}
