@@ -5,8 +5,16 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/rule"
 )
 
-// keep stores what is left of a record, or forgets it when nothing is.
-func (s *Store) keep(name string, r rule.Record) {
+// keep stores what is left of a record once the lock was handed on, or forgets
+// it when nothing is.
+func (s *Store) keep(name string, r rule.Record, now clock.Instant) {
+	r, _ = rule.Advance(r, s.forgotten+1, now)
+	if l := s.lines[name]; l != nil {
+		l.tell(r, now)
+		if len(l.waiters) == 0 {
+			delete(s.lines, name)
+		}
+	}
 	if !r.Idle() {
 		s.records[name] = r
 		return
@@ -25,8 +33,8 @@ func (s *Store) sweepSometimes(now clock.Instant) {
 	if s.untilSweep > 0 {
 		return
 	}
-	for name, r := range s.records {
-		s.keep(name, rule.Expire(r, now))
+	for name := range s.records {
+		s.keep(name, s.settled(name, now), now)
 	}
 	const least = 128 // fewer are not worth a walk
 	s.untilSweep = max(least, len(s.records))

@@ -24,14 +24,18 @@ type Options struct {
 	Clock clock.Clock
 }
 
-// Store is a store.Store in memory. Two Stores know nothing of each other.
-// Its methods never block for longer than other calls compute.
+// Store is a store.Waiter in memory. Two Stores know nothing of each other.
+// Its methods never block for longer than other calls compute; Wait does,
+// without asking again meanwhile: whoever frees the lock hands it on.
 type Store struct {
 	clock clock.Clock
 
 	mu      sync.Mutex
 	closed  bool
 	records map[string]rule.Record
+	// lines are those who wait, by the lock's name; a name that nobody waits for
+	// has none.
+	lines map[string]*line
 	// forgotten is the highest token of all records that were dropped. Every
 	// grant draws a higher one, so a lock that comes back after it was
 	// dropped goes on above its last token, and a name nobody uses any more
@@ -42,11 +46,11 @@ type Store struct {
 	untilSweep int
 }
 
-var _ store.Store = (*Store)(nil)
+var _ store.Waiter = (*Store)(nil)
 
 // New makes an empty store. o may be nil.
 func New(o *Options) *Store {
-	s := &Store{clock: clock.System(), records: make(map[string]rule.Record)}
+	s := &Store{clock: clock.System(), records: make(map[string]rule.Record), lines: make(map[string]*line)}
 	if o != nil && o.Clock != nil {
 		s.clock = o.Clock
 	}
@@ -65,14 +69,10 @@ func (s *Store) Acquire(ctx context.Context, r store.Request) (store.Grant, erro
 	defer s.mu.Unlock()
 	now := s.clock.Now()
 	s.sweepSometimes(now)
-	rec, ans := rule.Admit(s.records[r.Name], rule.Ask{
-		Spec:  rule.Mutex,
-		Owner: r.Owner,
-		Meta:  r.Meta,
-		TTL:   r.TTL,
-		Floor: s.forgotten + 1,
-	}, now)
-	s.keep(r.Name, rec)
+	ask := s.ask(r)
+	ask.Fair = true // whoever waits comes first
+	rec, ans := rule.Admit(s.settled(r.Name, now), ask, now)
+	s.keep(r.Name, rec, now)
 	switch ans.Verdict {
 	case rule.Granted:
 		return store.Grant{Token: ans.Token}, nil
@@ -83,9 +83,24 @@ func (s *Store) Acquire(ctx context.Context, r store.Request) (store.Grant, erro
 			ExpiresIn: ans.ExpiresIn,
 		}
 	}
-	// The other verdicts need another kind or a tombstone, and this store
-	// makes neither.
-	return store.Grant{}, fmt.Errorf("acquire %q: unexpected verdict: %v", r.Name, ans.Verdict)
+	return store.Grant{}, unexpected("acquire", r.Name, ans)
+}
+
+func (s *Store) ask(r store.Request) rule.Ask {
+	return rule.Ask{
+		Spec:  rule.Mutex,
+		Owner: r.Owner,
+		Meta:  r.Meta,
+		TTL:   r.TTL,
+		Spare: r.Spare,
+		Floor: s.forgotten + 1,
+	}
+}
+
+// unexpected are the verdicts that need another kind of lock or a tombstone:
+// this store makes neither.
+func unexpected(op, name string, ans rule.Answer) error {
+	return fmt.Errorf("%s %q: unexpected verdict: %v", op, name, ans.Verdict)
 }
 
 // Renew implements store.Store.
@@ -103,8 +118,8 @@ func (s *Store) Renew(ctx context.Context, leases []store.Request) []error {
 		if errs[i] = r.Check(0); errs[i] != nil {
 			continue
 		}
-		rec, ans := rule.Renew(s.records[r.Name], r.Owner, r.TTL, now)
-		s.keep(r.Name, rec)
+		rec, ans := rule.Renew(s.settled(r.Name, now), r.Owner, r.TTL, now)
+		s.keep(r.Name, rec, now)
 		if ans.Verdict != rule.Done {
 			errs[i] = store.ErrNotHeld
 		}
@@ -112,7 +127,8 @@ func (s *Store) Renew(ctx context.Context, leases []store.Request) []error {
 	return errs
 }
 
-// Release implements store.Store.
+// Release implements store.Store. A Wait of the owner that is under way ends
+// with store.ErrNotHeld.
 func (s *Store) Release(ctx context.Context, r store.Request) error {
 	if err := cmp.Or(store.CheckName(r.Name), store.CheckOwner(r.Owner)); err != nil {
 		return err
@@ -121,9 +137,13 @@ func (s *Store) Release(ctx context.Context, r store.Request) error {
 		return err
 	}
 	defer s.mu.Unlock()
+	now := s.clock.Now()
 	// No tombstone: an acquire here has either happened or never will.
-	rec, ans := rule.Release(s.records[r.Name], r.Owner, 0, s.clock.Now())
-	s.keep(r.Name, rec)
+	rec, ans := rule.Release(s.settled(r.Name, now), r.Owner, 0, now)
+	if l := s.lines[r.Name]; l != nil {
+		l.dismiss(r.Owner, fmt.Errorf("wait for %q: %w: its owner was released meanwhile", r.Name, store.ErrNotHeld))
+	}
+	s.keep(r.Name, rec, now)
 	if ans.Verdict != rule.Done {
 		return store.ErrNotHeld
 	}
@@ -139,7 +159,16 @@ func (s *Store) Inspect(ctx context.Context, name string) (store.State, error) {
 		return store.State{}, err
 	}
 	defer s.mu.Unlock()
-	return state(name, s.records[name], s.clock.Now()), nil
+	now := s.clock.Now()
+	rec := s.settled(name, now)
+	st := state(name, rec, now)
+	for _, p := range rec.Line[:min(len(rec.Line), store.MaxLine)] {
+		st.Line = append(st.Line, store.Place{
+			Holder:    store.DecodeHolder(p.Owner, p.Meta),
+			ExpiresIn: p.Expiry.Sub(now),
+		})
+	}
+	return st, nil
 }
 
 // List implements store.Store. Its result is exact.
@@ -154,7 +183,7 @@ func (s *Store) List(ctx context.Context, prefix string) ([]store.State, error) 
 		if !strings.HasPrefix(name, prefix) {
 			continue
 		}
-		if st := state(name, s.records[name], now); st.Held {
+		if st := state(name, s.settled(name, now), now); st.Held {
 			held = append(held, st)
 		}
 	}
@@ -173,12 +202,18 @@ func (s *Store) Caps() store.Caps {
 	}
 }
 
-// Close implements store.Store. It never fails.
+// Close implements store.Store. It never fails. Those who wait are told at once.
 func (s *Store) Close() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.closed = true
-	s.records = nil // all that could reach the leases was this Store
+	for _, l := range s.lines {
+		for owner := range l.waiters {
+			l.dismiss(owner, store.ErrClosed)
+		}
+		l.timer.Stop()
+	}
+	s.records, s.lines = nil, nil // all that could reach them was this Store
 	return nil
 }
 
