@@ -186,8 +186,10 @@ func (a *attempt) hear(node, tag int, ans Answer) {
 	at := a.k.at(ans)
 	if err := a.k.trusts(node, ans, a.core.AskedAt(node), at); err != nil && ans.Kind == quorum.Yes && op == quorum.Acquire {
 		// It is to be released there, as if nobody knew whether it was granted.
-		ans.Kind = quorum.Unknown
-		ans.Said = store.NodeOutcome{Outcome: store.Quarantined, ExpiresIn: err.left, Err: err}
+		if ans.Kind = quorum.Unknown; a.queue.waits {
+			ans.Kind = quorum.Shun
+		}
+		ans.Said = err.said()
 	}
 	a.note(node, ans.Said)
 	a.apply(a.inLine(quorum.Event{Kind: ans.Kind, Node: node, Op: op, Token: ans.Token}, ans), at)

@@ -81,6 +81,11 @@ func (c *Clocks) ours(jumped time.Duration, now clock.Instant) bool {
 
 type jumpError struct{ by, left time.Duration }
 
+// said is how a node stands whose grants do not count.
+func (e *jumpError) said() store.NodeOutcome {
+	return store.NodeOutcome{Outcome: store.Quarantined, ExpiresIn: e.left, Err: e}
+}
+
 func (e *jumpError) Error() string {
 	return fmt.Sprintf("its clock has jumped ahead by %v, and it may have dropped leases too early; it takes part again in %v", store.Round(e.by), store.Round(e.left))
 }

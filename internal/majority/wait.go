@@ -129,11 +129,14 @@ func (k *Keeper) load() int {
 func (k *Keeper) Handed(node int, owner string, ans Answer) {
 	k.tell(owner, func(a *attempt) {
 		at := k.at(ans)
-		if k.trusts(node, ans, ans.From, at) != nil {
-			return // it is released there in the end, like all that was asked
+		e := quorum.Event{Kind: quorum.Handed, Node: node, Op: quorum.Acquire, Token: ans.Token, From: ans.From}
+		said := store.NodeOutcome{Outcome: store.Granted}
+		if err := k.trusts(node, ans, ans.From, at); err != nil {
+			e.Kind = quorum.Shun
+			said = err.said()
 		}
-		a.note(node, store.NodeOutcome{Outcome: store.Granted})
-		a.apply(quorum.Event{Kind: quorum.Handed, Node: node, Op: quorum.Acquire, Token: ans.Token, From: ans.From}, at)
+		a.note(node, said)
+		a.apply(e, at)
 	})
 }
 

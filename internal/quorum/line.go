@@ -45,6 +45,7 @@ type place struct {
 	poll    bool          // at once, when the one under way is answered
 	tried   bool          // a request has reached it, or may have
 	doubted bool          // of one it is not known what became of it
+	shun    bool          // it has granted the lock, and that does not count
 	holder  string        // who has the lock there,
 	until   clock.Instant // until then unless it is renewed,
 	senior  bool          // and comes before us
@@ -92,6 +93,11 @@ func (a *Attempt) hearInLine(e Event, now clock.Instant) {
 	p := &n.place
 	switch {
 	case n.phase == Relinquish:
+	case e.Kind == Shun && n.phase != Held:
+		n.phase, p.shun, p.tried = Doubtful, true, true
+		if e.From == 0 { // an answer
+			p.under, p.slow, p.again = 0, false, p.under.Add(a.ttl/refreshes)
+		}
 	case e.Kind == Handed:
 		n.granted(e.Token, e.From)
 		a.line.viewed = true // what others said may be from before the hand-off
@@ -118,7 +124,7 @@ func (a *Attempt) GaveWay() bool { return a.line.gaveWay }
 func (a *Attempt) placed(n *candidate, e Event, now clock.Instant) {
 	p := &n.place
 	sent := p.under
-	p.under, p.slow, p.free, p.again = 0, false, false, sent.Add(a.ttl/refreshes)
+	p.under, p.slow, p.free, p.shun, p.again = 0, false, false, false, sent.Add(a.ttl/refreshes)
 	if e.Kind != Unsent {
 		p.tried = true
 	}
@@ -166,12 +172,13 @@ func (n *candidate) granted(token uint64, from clock.Instant) {
 func (a *Attempt) wait(now clock.Instant, out []Send) []Send {
 	l := &a.line
 	leader := a.leader(now)
-	part, pending, senior := false, false, false
+	part, pending, senior, shunned := false, false, false, false
 	for i := range a.Nodes {
 		n := &a.nodes[i]
 		p := &n.place
 		p.slow = p.under != 0 && now >= p.under.Add(a.NodeTimeout)
-		part = part || a.holds(n, now)
+		part = part || a.holds(n, now) || p.shun
+		shunned = shunned || p.shun
 		pending = pending || p.under != 0 && !p.slow
 		senior = senior || n.phase == Refused && p.senior && now < p.until
 	}
@@ -181,14 +188,13 @@ func (a *Attempt) wait(now clock.Instant, out []Send) []Send {
 	case l.lookAt == 0:
 		l.lookAt = now.Add(l.look)
 	}
-	if part && !pending && !l.viewed {
-		l.viewed = true
-		if leader != "" || senior {
-			a.verdict, l.gaveWay, l.toSenior = Lost, true, leader == ""
-			return out
-		}
-	}
 	look := l.lookAt != 0 && now >= l.lookAt
+	seen := part && !pending && !l.viewed
+	if seen && (leader != "" || senior) || look && shunned {
+		a.verdict, l.gaveWay, l.toSenior = Lost, true, leader == ""
+		return out
+	}
+	l.viewed = l.viewed || seen
 	if look {
 		l.look = min(2*l.look, a.ttl/refreshes)
 		l.lookAt = now.Add(l.look)

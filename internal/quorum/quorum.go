@@ -155,6 +155,9 @@ const (
 	Poll
 	// Freed: a node says, unasked, that the lock is free there.
 	Freed
+	// Shun: a node has granted the lock, and what it grants does not count at
+	// present.
+	Shun
 )
 
 // Event is what happened.
