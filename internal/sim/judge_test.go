@@ -25,7 +25,7 @@ func busy(seed uint64, faults []Fault) Script {
 // What the protocol assumes, it needs: without it the judge finds what was
 // promised broken. A judge that never finds anything would prove nothing.
 func TestAssumptionsAreNeeded(t *testing.T) {
-	const tries = 40
+	const tries = 400
 	everywhere := func(k Kind, size, last int) []Fault {
 		return every(Fault{Kind: k, Size: size, For: last}, 1500, 2500, 20_000)
 	}
