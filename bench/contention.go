@@ -40,7 +40,7 @@ const (
 // contests are what is measured, in order. The kinds that are compared follow
 // each other closely, as everywhere.
 func (s settings) contests(kinds []locks.Kind) []contest {
-	ours := filter(kinds, func(k locks.Kind) bool { return k.Role == locks.Ours })
+	ours := filter(kinds, oursAsItComes)
 	all := []contest{
 		{scenario: report.Contended, kinds: kinds, processes: s.processes, inside: 1, rounds: s.rounds, dur: 2 * s.dur, warm: gathering},
 		{scenario: report.Inside, kinds: ours, processes: []int{1, 2}, inside: insiders, rounds: s.rounds, dur: s.dur, warm: s.warm},
@@ -63,8 +63,9 @@ func (s settings) contests(kinds []locks.Kind) []contest {
 	return slices.DeleteFunc(all, func(c contest) bool { return !s.scenarios[c.scenario] || len(c.kinds) == 0 })
 }
 
-// oursAlone is the library as it comes, on one node.
-func oursAlone(k locks.Kind) bool { return k.Role == locks.Ours && k.Nodes == 1 && !k.Barges }
+func oursAsItComes(k locks.Kind) bool { return k.Role == locks.Ours && !k.Barges }
+
+func oursAlone(k locks.Kind) bool { return oursAsItComes(k) && k.Nodes == 1 }
 
 // contention measures all of it.
 func (b *bench) contention(ctx context.Context) error {
@@ -81,7 +82,7 @@ func (b *bench) contention(ctx context.Context) error {
 		}
 	}
 	if b.scenarios[report.First] {
-		return b.first(ctx, filter(kinds, func(k locks.Kind) bool { return k.Role == locks.Ours && !k.Barges }))
+		return b.first(ctx, filter(kinds, oursAsItComes))
 	}
 	return nil
 }

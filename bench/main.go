@@ -82,7 +82,7 @@ func run() error {
 	flag.IntVar(&s.leases, "leases", 100_000, "how many leases to hold, to see what that costs")
 	flag.BoolVar(&s.spin, "spin", false, "keep the processors awake all the time, with spinners of idle priority")
 	flag.BoolVar(&s.short, "short", false, "only see that it runs: one short round, and no server that is not installed")
-	flag.StringVar(&s.out, "out", "", "write raw.json, contention.json, figures.txt and throughput.svg into this `directory`")
+	flag.StringVar(&s.out, "out", "", "write the raw results as JSON, figures.txt and plots into this `directory`")
 	flag.StringVar(&s.doc, "doc", "", "put the figures into this `document`")
 	read := flag.String("read", "", "measure nothing, show what is in this raw.json or contention.json `file`")
 	flag.Parse()
@@ -175,6 +175,9 @@ func (s settings) keep(r *report.Run) error {
 	alone, contended := r.Apart()
 	if contended != nil {
 		if err := contended.Write(filepath.Join(s.out, "contention.json")); err != nil {
+			return err
+		}
+		if err := os.WriteFile(filepath.Join(s.out, "contention.svg"), []byte(report.ContentionPlot(contended)), 0o644); err != nil {
 			return err
 		}
 	}

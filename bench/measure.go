@@ -33,7 +33,7 @@ const redisServers = 5
 // measureAll starts the servers and measures all that was asked for.
 func measureAll(ctx context.Context, s settings) (*report.Run, error) {
 	b := &bench{settings: s, run: &report.Run{
-		Machine: report.ThisMachine(), Started: time.Now().UTC().Truncate(time.Second), Rounds: s.rounds, For: s.dur,
+		Machine: report.ThisMachine(), Started: time.Now().UTC().Truncate(time.Second), Rounds: s.rounds, For: s.dur, Hold: s.hold,
 		Spinning: s.spin, Short: s.short, LoadOff: report.LoadAverage(),
 	}}
 	wanted := func(k locks.Kind) bool { return s.only.MatchString(k.Name) }

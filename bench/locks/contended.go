@@ -3,7 +3,6 @@ package locks
 import (
 	"context"
 	"errors"
-	"reflect"
 	"time"
 
 	rl "github.com/bsm/redislock"
@@ -18,12 +17,11 @@ import (
 var Contended = contended()
 
 func contended() []Kind {
-	kinds := []Kind{waiting(5), redsyncRueidis(5, false), redsyncGoredis(5, false), waiting(1)}
-	if barge(&lh.LockOptions{}) {
-		kinds = append(kinds, barging(1))
+	return []Kind{
+		waiting(5), redsyncRueidis(5, false), redsyncGoredis(5, false),
+		waiting(1), barging(1), redsyncRueidis(1, false), redsyncGoredis(1, false), redislockWaiting(),
+		rueidislockOf(1, false), rueidislockOf(2, false), etcdMutex, zookeeperLock,
 	}
-	return append(kinds, redsyncRueidis(1, false), redsyncGoredis(1, false), redislockWaiting(),
-		rueidislockOf(1, false), rueidislockOf(2, false), etcdMutex, zookeeperLock)
 }
 
 // ContendedNamed finds a kind among them.
@@ -41,22 +39,9 @@ func waiting(n int) Kind { return waitingWith(leasehold(n), lh.LockOptions{TTL: 
 
 // barging prefers throughput over order.
 func barging(n int) Kind {
-	o := lh.LockOptions{TTL: TTL}
-	barge(&o)
-	k := waitingWith(leasehold(n), o)
-	k.Name, k.Label = k.Name+"-barge", k.Label+", barging"
-	k.Barges = true
+	k := waitingWith(leasehold(n), lh.LockOptions{TTL: TTL, Barge: true})
+	k.Name, k.Label, k.Barges = k.Name+"-barge", k.Label+", barging", true
 	return k
-}
-
-// barge sets the option of that name, if this version of the library has it.
-func barge(o *lh.LockOptions) bool {
-	f := reflect.ValueOf(o).Elem().FieldByName("Barge")
-	if !f.IsValid() || f.Kind() != reflect.Bool {
-		return false
-	}
-	f.SetBool(true)
-	return true
 }
 
 func waitingWith(k Kind, o lh.LockOptions) Kind {

@@ -3,6 +3,7 @@ package report
 import (
 	"cmp"
 	"fmt"
+	"math"
 	"slices"
 	"strconv"
 	"time"
@@ -25,6 +26,7 @@ type contested struct {
 	rounds                    int
 	window                    time.Duration
 	turns, handOffs           float64 // a second
+	spread                    spread  // of hand-offs a second
 	handOffP50, handOffP99    time.Duration
 	longestWait               time.Duration
 	starved, fairness         float64
@@ -72,7 +74,10 @@ func contestedOf(r *Run) map[crowd]contested {
 			serverCPU: time.Duration(handedOff(func(c Contest) float64 { return float64(c.ServerCPU) / float64(c.HandOffs) })),
 			hold:      time.Duration(of(func(c Contest) float64 { return float64(c.Held.P50) })),
 		}
+		m.spread = spread{math.Inf(1), m.handOffs, 0}
 		for _, c := range g {
+			x := float64(c.HandOffs) / c.Window.Seconds()
+			m.spread.least, m.spread.most = min(m.spread.least, x), max(m.spread.most, x)
 			m.gaveUp += c.GaveUp
 			m.errors += c.Errors
 			m.overlaps += c.Overlaps
@@ -181,6 +186,9 @@ func contestTables(r *Run) []contestTable {
 			title := fmt.Sprintf("%s: %s", t.title, crowdOf(size[0], size[1]))
 			if t.scenario == Far && r.RoundTrip > 0 {
 				title += fmt.Sprintf(", a round trip of %.1f ms", r.RoundTrip.Seconds()*1e3)
+			}
+			if r.Hold > 0 && t.scenario != Waiting {
+				title += fmt.Sprintf(", held for %v each time", r.Hold)
 			}
 			title += fmt.Sprintf("; %s of %v", rounds(shown[0].rounds), shown[0].window)
 			tables = append(tables, contestTable{title, rowsOf(shown, t.columns)})

@@ -45,7 +45,7 @@ func contentious() *Run {
 			idle := contestOf(1, 100, 0)
 			idle.Sent, idle.Wait.Max, idle.HandOff = 0.2, time.Second, contend.Quantiles{}
 			add(Waiting, k, round, idle)
-			if ours {
+			if ours && !k.Barges {
 				add(Inside, k, round, contestOf(1, 16, 100_000))
 				add(Inside, k, round, contestOf(2, 16, 1000))
 			}
@@ -90,27 +90,29 @@ func TestAims(t *testing.T) {
 			judged++
 		}
 	}
-	if judged != 22 || len(all) <= judged {
+	if judged != 24 || len(all) <= judged {
 		t.Errorf("%d of %d figures are judged: %+v", judged, len(all), all)
 	}
 	half := func(f *contend.Figures) { f.HandOffs /= 50 }
 	for want, r := range map[string]*Run{
-		"2 processes, 1 node: hand-offs per second":              contentious().change(Contended, "leasehold-1", 2, half),
-		"16 processes, 1 node: hand-offs per second":             contentious().change(Contended, "leasehold-1", 16, half),
-		"16 processes, 1 node: fairness":                         contentious().change(Contended, "leasehold-1", 16, func(f *contend.Figures) { f.Fairness = 0.9 }),
-		"128 processes, 1 node: hand-offs per second":            contentious().change(Contended, "zookeeper", 128, func(f *contend.Figures) { f.HandOffs *= 20 }),
-		"128 processes, 1 node: longest wait":                    contentious().change(Contended, "leasehold-1", 128, func(f *contend.Figures) { f.Wait.Max = 26 * time.Millisecond }),
-		"128 processes, 1 node: fairness":                        contentious().change(Contended, "leasehold-1", 128, func(f *contend.Figures) { f.Fairness = 0.98 }),
-		"128 processes, 1 node: processes without a turn":        contentious().change(Contended, "leasehold-1", 128, func(f *contend.Figures) { f.Starved = 1 }),
-		"128 processes, 1 node: commands":                        contentious().change(Contended, "leasehold-1", 128, func(f *contend.Figures) { f.Sent *= 1.2 }),
-		"16 processes, 5 nodes: hand-offs per second":            contentious().change(Contended, "leasehold-5", 16, half),
-		"128 processes, 5 nodes: hand-offs per second":           contentious().change(Contended, "redsync-rueidis-5", 128, func(f *contend.Figures) { f.HandOffs *= 20 }),
-		"2 processes: hand-offs per second, 5 nodes":             contentious().change(Contended, "leasehold-5", 2, half),
-		"16 goroutines of one process, 5 nodes: passes":          contentious().change(Inside, "leasehold-5", 1, func(f *contend.Figures) { f.Turns /= 3 }),
-		"waiting, 100 goroutines of one process, 1 node: comman": contentious().change(Waiting, "leasehold-1", 1, func(f *contend.Figures) { f.Sent = 1 }),
-		"waiting, 100 goroutines of one process, 5 nodes: clien": contentious().change(Waiting, "leasehold-5", 1, func(f *contend.Figures) { f.ClientCPU *= 3 }),
-		"the first in line is killed, 1 node":                    slow(contend.Killed, 6*time.Millisecond),
-		"the first in line is frozen, 5 nodes":                   slow(contend.Frozen, 4*time.Second),
+		"2 processes, 1 node: hand-offs per second":               contentious().change(Contended, "leasehold-1", 2, half),
+		"16 processes, 1 node: hand-offs per second":              contentious().change(Contended, "leasehold-1", 16, half),
+		"16 processes, 1 node: fairness":                          contentious().change(Contended, "leasehold-1", 16, func(f *contend.Figures) { f.Fairness = 0.9 }),
+		"128 processes, 1 node: hand-offs per second":             contentious().change(Contended, "zookeeper", 128, func(f *contend.Figures) { f.HandOffs *= 20 }),
+		"128 processes, 1 node: longest wait":                     contentious().change(Contended, "leasehold-1", 128, func(f *contend.Figures) { f.Wait.Max = 26 * time.Millisecond }),
+		"128 processes, 1 node: fairness":                         contentious().change(Contended, "leasehold-1", 128, func(f *contend.Figures) { f.Fairness = 0.98 }),
+		"128 processes, 1 node: processes without a turn":         contentious().change(Contended, "leasehold-1", 128, func(f *contend.Figures) { f.Starved = 1 }),
+		"128 processes, 1 node: commands":                         contentious().change(Contended, "leasehold-1", 128, func(f *contend.Figures) { f.Sent *= 1.2 }),
+		"16 processes, 5 nodes: hand-offs per second":             contentious().change(Contended, "leasehold-5", 16, half),
+		"128 processes, 5 nodes: hand-offs per second":            contentious().change(Contended, "redsync-rueidis-5", 128, func(f *contend.Figures) { f.HandOffs *= 20 }),
+		"2 processes: hand-offs per second, 5 nodes":              contentious().change(Contended, "leasehold-5", 2, half),
+		"16 goroutines of one process, 5 nodes: passes":           contentious().change(Inside, "leasehold-5", 1, func(f *contend.Figures) { f.Turns /= 3 }),
+		"2 processes of 16 goroutines each, 1 node: the longest":  contentious().change(Inside, "leasehold-1", 2, func(f *contend.Figures) { f.LongestRun = 66 }),
+		"2 processes of 16 goroutines each, 5 nodes: the longest": contentious().change(Inside, "leasehold-5", 2, func(f *contend.Figures) { f.LongestStay = time.Second }),
+		"waiting, 100 goroutines of one process, 1 node: comman":  contentious().change(Waiting, "leasehold-1", 1, func(f *contend.Figures) { f.Sent = 1 }),
+		"waiting, 100 goroutines of one process, 5 nodes: clien":  contentious().change(Waiting, "leasehold-5", 1, func(f *contend.Figures) { f.ClientCPU *= 3 }),
+		"the first in line is killed, 1 node":                     slow(contend.Killed, 6*time.Millisecond),
+		"the first in line is frozen, 5 nodes":                    slow(contend.Frozen, 4*time.Second),
 	} {
 		found := false
 		for _, what := range missed(r) {
@@ -153,6 +155,20 @@ func TestContentionIsShown(t *testing.T) {
 			t.Errorf("%q is there:\n%s", none, b.String())
 		}
 	}
+}
+
+func TestContentionIsPlotted(t *testing.T) {
+	svg := ContentionPlot(contentious())
+	wellFormed(t, svg)
+	for _, part := range []string{"128 processes", "barging", "8,080", "5,050", "go-zookeeper"} {
+		if !strings.Contains(svg, part) {
+			t.Errorf("%q is missing", part)
+		}
+	}
+	if bars := strings.Count(svg, "<path"); bars != 3*len(locks.Contended) {
+		t.Errorf("%d bars, want three for each of %d implementations", bars, len(locks.Contended))
+	}
+	wellFormed(t, ContentionPlot(&Run{}))
 }
 
 // Two holders at once are told in every way there is.

@@ -63,7 +63,7 @@ func measuredOn(r *Run) string {
 // contention is what was measured of locks that everybody wants.
 func contention(r *Run) string {
 	var b strings.Builder
-	b.WriteString(measuredOn(r))
+	b.WriteString("![Changes of holder per second](performance/contention.svg)\n\n" + measuredOn(r) + "\nRaw results: [performance/contention.json](performance/contention.json).\n")
 	if all := aimsOf(r); len(all) > 0 {
 		b.WriteString("\n### Contention: what is aimed at\n\n" + markdownOf(aimTable(all)))
 	}

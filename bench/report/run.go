@@ -44,6 +44,7 @@ type Run struct {
 
 	Contests  []Contest
 	Firsts    []FirstInLine `json:",omitempty"`
+	Hold      time.Duration `json:",omitempty"` // of what all want, each time
 	RoundTrip time.Duration `json:",omitempty"` // what being far away really was
 }
 
@@ -88,7 +89,7 @@ func (r *Run) Contended() bool { return len(r.Contests)+len(r.Firsts) > 0 }
 func (r *Run) Apart() (alone, contended *Run) {
 	if len(r.Cells)+len(r.Held) > 0 {
 		part := *r
-		part.Contests, part.Firsts, part.RoundTrip = nil, nil, 0
+		part.Contests, part.Firsts, part.Hold, part.RoundTrip = nil, nil, 0, 0
 		alone = &part
 	}
 	if r.Contended() {
