@@ -78,8 +78,12 @@ func newClient(w *world, index int) *client {
 		c.list = lists[index%len(lists)]
 		c.list.join(&s.k)
 	}
+	cohort := &leasehold.Cohort{}
+	if w.script.Pass {
+		cohort = &leasehold.Cohort{Passes: 3, For: w.script.longest()}
+	}
 	c.c = leasehold.New(s, &leasehold.Options{
-		Clock: clock.Func(c.boot), Logger: w.log, Cohort: &leasehold.Cohort{},
+		Clock: clock.Func(c.boot), Logger: w.log, Cohort: cohort,
 		RetryDelay: func(try int) time.Duration { return c.jitter(10 * time.Millisecond << min(try, 5)) },
 	})
 	for i := range w.script.Workers {

@@ -16,8 +16,14 @@ func (j *judge) grants(c *claim) {
 	c.at = j.w.now()
 	c.owner = j.w.hist.number(c.lease.Owner())
 	j.claims = append(j.claims, c)
-	if o := &j.w.owners[c.owner]; c.minHold > 0 && c.k.c.goneOn < o.born {
-		o.least = o.born + c.minHold
+	o := &j.w.owners[c.owner]
+	begun := o.born
+	if o.holder != nil { // passed on
+		begun = c.at
+		j.tally.Passed++
+	}
+	if o.least, o.holder = 0, c; c.minHold > 0 && c.k.c.goneOn < begun {
+		o.least = begun + c.minHold
 	}
 	j.tally.Grants++
 	if c.ended() || c.lease.Err() != nil {
@@ -158,7 +164,8 @@ func (j *judge) writes(c *claim) {
 // releases judges what a holder was told of its release.
 func (j *judge) releases(c *claim, err error) {
 	still := j.on(c)
-	if j.w.script.Roll || j.w.owners[c.owner].revived {
+	passed := j.w.owners[c.owner].holder != c
+	if passed || j.w.script.Roll || j.w.owners[c.owner].revived {
 		still = 0 // how many are too many depends on the list; or it came back by a Replay
 	}
 	if err != nil {

@@ -16,6 +16,7 @@ type judge struct {
 	claims []*claim // not known to be over
 	locks  []lockRecord
 	goneOn []*client // after a pause, not looked at since
+	given  []note    // releases heard of just now
 	wrongs []Violation
 	tally  Tally
 }
@@ -109,10 +110,19 @@ func (j *judge) look() {
 			k.notes = nil
 			j.w.mu.Unlock()
 			for _, n := range notes {
+				if n.kind == released { // who got it by that has to be heard first
+					j.given = append(j.given, n)
+				}
 				j.hear(k, n)
 			}
 		}
 	}
+	for _, n := range j.given {
+		if !n.claim.k.c.dead {
+			j.releases(n.claim, n.err)
+		}
+	}
+	j.given = j.given[:0]
 	for _, c := range j.goneOn {
 		j.goesOn(c)
 	}
@@ -156,8 +166,7 @@ func (j *judge) hear(k *worker, n note) {
 		j.tally.Extensions++
 	case releasing:
 		n.claim.giving = true
-	case released:
-		j.releases(n.claim, n.err)
+	case released: // judged after all that is heard now
 	case wrong:
 		j.wrong(Answers, "%s, lease %s", n.text, j.name(n.claim))
 	}

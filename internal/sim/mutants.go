@@ -35,12 +35,14 @@ func Mutants() []Mutant {
 		{Name: "node-confirms-owner-only", switches: func(s *Switches) { s.Rules.ConfirmAnywhere = true }},
 		{Name: "node-never-shortens", switches: func(s *Switches) { s.Rules.ExpiryShrinks = true }},
 		{Name: "node-heals-after-quarantine", switches: func(s *Switches) { s.Rules.HealsShut = true }},
+		{Name: "node-hands-after-quarantine", switches: func(s *Switches) { s.Rules.HandsShut = true }},
+		{Name: "hand-off-counts-from-its-request", switches: func(s *Switches) { s.CountFromPush = true }},
 		{Name: "node-never-creates", switches: func(s *Switches) { s.Rules.ExtendCreates = true }},
 	}
 	for _, from := range []struct {
 		where string
 		of    map[string]*bool
-	}{{"client", leasehold.Mechanisms}, {"lease", leasefsm.Mechanisms}, {"quorum", quorum.Mechanisms}} {
+	}{{"client", leasehold.Mechanisms}, {"wait", leasehold.WaitMechanisms}, {"lease", leasefsm.Mechanisms}, {"quorum", quorum.Mechanisms}} {
 		for name, on := range from.of {
 			all = append(all, Mutant{Name: from.where + "-" + name, mech: on})
 		}

@@ -24,6 +24,7 @@ type owner struct {
 	client, worker, lock int
 	ttl                  time.Duration
 	born                 time.Duration
+	holder               *claim         // that has it, or had it last
 	least                time.Duration  // it is not to be released before, unless it is lost
 	asked                [maxNodes]bool // an acquire was applied there
 	told                 [maxNodes]bool // a release was sent there
@@ -76,6 +77,8 @@ func comparePuts(a, b put) int {
 		cmp.Compare(a.l.c.index, b.l.c.index),
 		cmp.Compare(a.l.n.index, b.l.n.index),
 		cmp.Compare(x.from(), y.from()),
+		strings.Compare(x.Lease.Name, y.Lease.Name), // of the same kind at most one at a time
+		cmp.Compare(x.Lease.TTL, y.Lease.TTL),
 	)
 }
 

@@ -62,6 +62,7 @@ type Tally struct {
 	Buried     int // acquires that came after their release
 	Heals      int // nodes that were given a lease again
 	Handed     int // locks that nodes gave to the next in line
+	Passed     int // leases that were passed on within a client
 }
 
 // Add takes in what happened in another run.
@@ -71,10 +72,10 @@ func (t *Tally) Add(u Tally) {
 	}
 }
 
-func (t *Tally) fields() [13]*int {
+func (t *Tally) fields() [14]*int {
 	return [...]*int{
 		&t.Events, &t.Grants, &t.Refusals, &t.Losses, &t.Told, &t.Writes, &t.Releases, &t.Extensions,
-		&t.Renewals, &t.Confirms, &t.Buried, &t.Heals, &t.Handed,
+		&t.Renewals, &t.Confirms, &t.Buried, &t.Heals, &t.Handed, &t.Passed,
 	}
 }
 

@@ -31,6 +31,8 @@ type Script struct {
 	// Roll: of four nodes, the list 1,2,3 is replaced by 1,2,4 while clients
 	// with the old list, with both and with the new one are at work, in turn.
 	Roll bool `json:"roll,omitempty"`
+	// Pass: the goroutines of a client pass leases on to each other.
+	Pass bool `json:"pass,omitempty"`
 }
 
 // Fault is one thing that goes wrong.

@@ -100,6 +100,9 @@ func (k *worker) lock() (*leasehold.Lock, leasehold.LockOptions) {
 		TTL:     k.w.script.longest() / time.Duration(1+k.rng.IntN(2)),
 		Purpose: fmt.Sprintf("w%d", k.index),
 	}
+	if k.w.script.Pass { // only who wants the same can pass it on
+		o.Purpose = "w1"
+	}
 	most := o.TTL / time.Duration(2+k.rng.IntN(10))
 	o.RetryDelay = func(try int) time.Duration { return k.lanes(5*time.Millisecond + k.upTo(most)) }
 	return k.c.c.Mutex(lockName(i)), o
