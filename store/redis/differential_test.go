@@ -64,7 +64,7 @@ type change struct {
 
 var changes = []change{
 	{name: "acquire takes what others hold", script: acquireScript,
-		old: "if held and held ~= ARGV[1] then", new: "if false then"},
+		old: "if held and held ~= ARGV[1] or not held and", new: "if not held and"},
 	{name: "acquire again draws a new token", script: acquireScript,
 		old: "if held and last then", new: "if false then"},
 	{name: "acquire again shortens", script: acquireScript,
@@ -72,37 +72,37 @@ var changes = []change{
 	{name: "acquire again does not prolong", script: acquireScript,
 		old: "call('PEXPIRE', KEYS[1], ARGV[2])", new: ""},
 	{name: "acquire sees no tombstone", script: acquireScript,
-		old: "if got[3] then", new: "if false then"},
+		old: "if got[3] then\n  return {2}\nend\nlocal proposed", new: "local proposed"},
 	{name: "acquire looks at the wrong tombstone", script: acquireScript,
-		old: "if got[3] then", new: "if got[2] then"},
+		old: "if got[3] then\n  return {2}\nend\nlocal proposed", new: "if got[2] then\n  return {2}\nend\nlocal proposed"},
 	{name: "token not above the last", script: acquireScript,
-		old: "token = tonumber(last) + 1", new: "token = tonumber(last)"},
+		old: "token = last + spare + 1", new: "token = last + spare"},
 	{name: "token equal to the last", script: acquireScript,
-		old: "or last and token <= tonumber(last) then", new: "or last and token < tonumber(last) then"},
+		old: "LEAD or last and token <= last + spare then", new: "LEAD or last and token < last + spare then"},
 	{name: "token not looked at beside the last", script: acquireScript,
-		old: "or last and token <= tonumber(last) then", new: "then"},
+		old: "LEAD or last and token <= last + spare then", new: "LEAD then"},
 	{name: "token below the clock", script: acquireScript,
 		old: "if token < now or", new: "if"},
 	{name: "clock not the floor", script: acquireScript,
-		old: "math.max(now, math.min(token, now + ARGV[4]))", new: "math.min(token, now + ARGV[4])"},
+		old: "math.max(now, math.min(token, now + LEAD))", new: "math.min(token, now + LEAD)"},
 	{name: "proposal without a limit", script: acquireScript,
-		old: "token > now + ARGV[4] or", new: ""},
+		old: "token > now + LEAD or", new: ""},
 	{name: "proposal not cut", script: acquireScript,
-		old: "math.min(token, now + ARGV[4])", new: "token"},
+		old: "math.min(token, now + LEAD)", new: "token"},
 	{name: "proposal not taken", script: acquireScript,
-		old: "local token, text = tonumber(ARGV[3]), ARGV[3]", new: "local token, text = 0, '0'"},
+		old: "local token, text = tonumber(proposed), proposed", new: "local token, text = 0, '0'"},
 	{name: "token rounded", script: acquireScript,
 		old: "string.format('%.0f', token)", new: "tostring(token)", hidden: true},
 	{name: "clock without its microseconds", script: acquireScript,
-		old: "time[1] * 1000000 + time[2]", new: "time[1] * 1000000"},
+		old: "time[1] * 1000000 + time[2]\n-- The mark", new: "time[1] * 1000000\n-- The mark"},
 	{name: "counter not written", script: acquireScript,
-		old: "redis.pcall('SET', KEYS[2], text, 'PX', ARGV[5])", new: "{}"},
+		old: "redis.pcall('SET', KEYS[2], text, 'PX', LIFE)", new: "{}"},
 	{name: "first counter not written", script: acquireScript,
-		old: "redis.pcall('SET', KEYS[2], text, 'PX', ARGV[5], 'NX')", new: "{}"},
+		old: "redis.pcall('SET', KEYS[2], text, 'PX', LIFE, 'NX')", new: "{}"},
 	{name: "counter kept for ever", script: acquireScript,
-		old: "redis.pcall('SET', KEYS[2], text, 'PX', ARGV[5])", new: "redis.pcall('SET', KEYS[2], text)"},
+		old: "redis.pcall('SET', KEYS[2], text, 'PX', LIFE)", new: "redis.pcall('SET', KEYS[2], text)"},
 	{name: "first counter kept for ever", script: acquireScript,
-		old: "redis.pcall('SET', KEYS[2], text, 'PX', ARGV[5], 'NX')", new: "redis.pcall('SET', KEYS[2], text, 'NX')"},
+		old: "redis.pcall('SET', KEYS[2], text, 'PX', LIFE, 'NX')", new: "redis.pcall('SET', KEYS[2], text, 'NX')"},
 	{name: "lock without a TTL", script: acquireScript,
 		old: "call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2], 'NX')", new: "call('SET', KEYS[1], ARGV[1], 'NX')"},
 	{name: "lock whose counter was lost without a TTL", script: acquireScript,
@@ -110,9 +110,9 @@ var changes = []change{
 	{name: "confirm of what is not ours", script: confirmScript,
 		old: "if held ~= ARGV[1] then", new: "if false then"},
 	{name: "confirm lowers", script: confirmScript,
-		old: "tonumber(last) >= tonumber(ARGV[2])", new: "false"},
+		old: "tonumber(counter) < tonumber(ARGV[2])", new: "true"},
 	{name: "confirm does not write", script: confirmScript,
-		old: "redis.call('SET', KEYS[2], ARGV[2], 'PX', ARGV[3])", new: ""},
+		old: "redis.call('SET', KEYS[2], counter, 'PX', LIFE)", new: ""},
 	{name: "extend of what is not ours", script: extendScript,
 		old: "if held ~= ARGV[1] then", new: "if not held then"},
 	{name: "extend creates", script: extendScript,
@@ -126,7 +126,7 @@ var changes = []change{
 	{name: "release of what is not ours", script: releaseScript,
 		old: "local ours = held == ARGV[1]", new: "local ours = held"},
 	{name: "release does not delete", script: releaseScript,
-		old: "redis.call('DEL', KEYS[1])", new: ""},
+		old: "call('DEL', KEYS[1])\nelse", new: "\nelse"},
 	{name: "release leaves no tombstone", script: releaseScript,
 		old: "(not ours or ARGV[3] == '1')", new: "(ours and ARGV[3] == '1')"},
 	{name: "release of what was renewed leaves no tombstone", script: releaseScript,
@@ -134,9 +134,9 @@ var changes = []change{
 	{name: "release always leaves a tombstone", script: releaseScript,
 		old: "(not ours or ARGV[3] == '1')", new: "true"},
 	{name: "release leaves a tombstone for ever", script: releaseScript,
-		old: "redis.call('SET', KEYS[2], '', 'PX', ARGV[2])", new: "redis.call('SET', KEYS[2], '')"},
+		old: "call('SET', KEYS[2], '', 'PX', ARGV[2])", new: "call('SET', KEYS[2], '')"},
 	{name: "release deletes, and says it did not", script: releaseScript,
-		old: "return {1}", new: ""},
+		old: "{1}\n", new: "nil\n"},
 	{name: "heal takes what others hold", script: healScript,
 		old: "if held and held ~= ARGV[1] then", new: "if false then"},
 	{name: "heal sees no tombstone", script: healScript,
@@ -280,7 +280,7 @@ func (n *scripted) run(commands ...*command) ([]value, error) {
 func (n *scripted) byText(c *command) *command {
 	s := c.script
 	if n.change != nil {
-		s = newScript(n.change(s.text), s.keys, s.args, s.draws)
+		s = newScript(s.name, n.change(s.text), s.keys, s.args)
 	}
 	again := &command{script: s, bytes: append(slices.Clone(s.byHash), c.bytes[len(s.byHash):]...)}
 	return &command{bytes: again.byText(nil)}
@@ -309,7 +309,7 @@ func (n *scripted) Do(c differential.Command) (differential.Answer, error) {
 	}
 	before, err1 := timeOf(replies[1])
 	after, err2 := timeOf(replies[3])
-	ans, err := answerOf(hearing(replies[2]).answer(call.script.draws))
+	ans, err := answerOf(hearing(replies[2]).answer(call.script))
 	ans.Before, ans.After = before, after
 	return ans, errors.Join(err, err1, err2)
 }
@@ -430,7 +430,7 @@ func holderOf(value string) string {
 
 // inspected demands that the inspect script has seen the same.
 func (n *scripted) inspected(r reply, want differential.State) error {
-	said, token := r.look()
+	said, token, _ := r.look()
 	outcome := store.Taken
 	if want.Holder == "" {
 		outcome, want.Token = store.Absent, 0

@@ -87,13 +87,14 @@ func (s *Store) Inspect(ctx context.Context, name string) (store.State, error) {
 	}
 	nodes := make([]store.NodeOutcome, len(s.nodes))
 	tokens := make([]fence.Token, len(s.nodes))
+	lines := make([][]store.Place, len(s.nodes))
 	for i, n := range s.nodes {
 		nodes[i].Node = n.addr.host
 	}
 	err := s.ask(ctx, s.inspectCall(name), s.o.nodeTimeout(s.o.MaxTTL), func(a looked) {
-		said, token := a.look()
+		said, token, line := a.look()
 		said.Node = nodes[a.node].Node
-		nodes[a.node], tokens[a.node] = said, token
+		nodes[a.node], tokens[a.node], lines[a.node] = said, token, line
 	})
 	if err != nil {
 		return state, err
@@ -120,10 +121,12 @@ func (s *Store) Inspect(ctx context.Context, name string) (store.State, error) {
 				state.Held, state.Holder = true, n.Holder
 				state.Token = agreed(owned, tokens, need)
 				state.ExpiresIn = heldFor(owned, nodes, need)
+				state.Line = mergeLines(lines, n.Holder.Owner)
 				return state, nil
 			}
 		}
 	}
+	state.Line = mergeLines(lines, "")
 	return state, nil
 }
 
@@ -139,20 +142,19 @@ func agreed(owned []int, tokens []fence.Token, need int) fence.Token {
 }
 
 // look reads the answer of the inspect script.
-func (a reply) look() (store.NodeOutcome, fence.Token) {
+func (a reply) look() (said store.NodeOutcome, token fence.Token, line []store.Place) {
 	if a.outcome != store.Granted {
-		return store.NodeOutcome{Outcome: a.outcome, Err: a.err}, 0
+		return store.NodeOutcome{Outcome: a.outcome, Err: a.err}, 0, nil
 	}
-	said := a.value.list
-	if len(said) == 4 {
-		return shutFor(said[2], said[3], store.NodeOutcome{Outcome: store.Absent}), 0
-	}
-	if len(said) == 6 && said[1].kind == '$' && said[2].kind == ':' {
-		if token, ok := said[3].number(); ok {
-			return takenBy(said[1], said[2]), fence.Token(token)
+	switch v := a.value.list; {
+	case len(v) == 5:
+		return shutFor(v[2], v[3], store.NodeOutcome{Outcome: store.Absent}), 0, placesOf(v[4].list)
+	case len(v) == 7 && v[1].kind == '$' && v[2].kind == ':':
+		if token, ok := v[3].number(); ok {
+			return takenBy(v[1], v[2]), fence.Token(token), placesOf(v[6].list)
 		}
 	}
-	return store.NodeOutcome{Outcome: store.Refused, Err: notUnderstood(a.value)}, 0
+	return store.NodeOutcome{Outcome: store.Refused, Err: notUnderstood(a.value)}, 0, nil
 }
 
 // ownedBy are the nodes of a set that holder has.

@@ -38,6 +38,7 @@ type node struct {
 	// locks does not have to.
 	unmarked *majority.Refusal
 
+	inbox    inbox
 	failures int    // in a row, to connect
 	out      []byte // of the sending goroutine
 
@@ -77,6 +78,7 @@ const (
 func newNode(index int, a address, s *Store) *node {
 	n := &node{s: s, index: index, addr: a, log: s.o.Logger.With("node", a.host), ready: make(chan struct{}, 1)}
 	n.ctx, n.cancel = context.WithCancel(context.Background())
+	n.inbox.n = n
 	n.all.Go(n.send)
 	return n
 }
@@ -112,7 +114,7 @@ func (n *node) refuses(c *command) error {
 		return store.ErrClosed
 	case n.down != nil && time.Now().Before(n.retryAt):
 		return n.down
-	case n.down != nil && n.dialing && (c.script != releaseScript || n.failures > 0):
+	case n.down != nil && n.dialing && (!c.script.frees() || n.failures > 0):
 		// Nobody waits for a node of which there is little hope. Where it has
 		// only just fallen silent, what may be left there is to be released.
 		return n.down
@@ -199,8 +201,8 @@ func (n *node) requeue(w *wire) {
 	var line queue[call]
 	for _, q := range []*queue[call]{&w.again, &w.flight} {
 		for c := range q.all {
-			if c.command.script == releaseScript && !c.repeat {
-				command := &command{script: releaseScript, bytes: bytes.Clone(c.command.bytes)}
+			if c.command.script.frees() && !c.repeat {
+				command := &command{script: c.command.script, bytes: bytes.Clone(c.command.bytes)}
 				line.push(call{command: command, timeout: c.timeout, to: nobody{}, repeat: true})
 				n.s.inFlight.Add(1)
 			}
@@ -228,9 +230,12 @@ func (n *node) settle(c call, r reply) {
 		r.value = r.value.clone()
 		c.look <- looked{n.index, r}
 	} else {
-		a := r.answer(c.command.script.draws)
+		a := r.answer(c.command.script)
 		if a.Said.Outcome == store.Quarantined {
 			n.isShut(a.Said)
+		}
+		if a.Position > 0 && !n.inbox.open() {
+			a.Deaf = true
 		}
 		c.to.Answer(n.index, c.tag, a)
 	}

@@ -11,6 +11,7 @@ package redis
 
 import (
 	"context"
+	"crypto/rand"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -29,6 +30,12 @@ type Store struct {
 	wall     func() time.Time // time of day
 	closed   atomic.Bool
 	inFlight atomic.Int64 // calls put in line and not answered yet
+
+	channel string          // by which the servers tell us that our turn has come
+	open    context.Context // ends when Close is called
+	shut    context.CancelFunc
+	waiting atomic.Int64 // how many stand in line
+	waited  atomic.Int64 // when the last one left it, in nanoseconds
 
 	// Servers that may have forgotten leases abstain; see guard.
 	guarded, armed atomic.Bool
@@ -62,7 +69,8 @@ func Open(ctx context.Context, urls []string, o *Options) (*Store, error) {
 	if opts, err = opts.settle(); err != nil {
 		return nil, err
 	}
-	s := &Store{o: opts, lists: lists, wall: time.Now, servers: registry{ids: map[int]identity{}}}
+	s := &Store{o: opts, lists: lists, wall: time.Now, servers: registry{ids: map[int]identity{}}, channel: channelBegin + rand.Text()}
+	s.open, s.shut = context.WithCancel(context.Background())
 	s.keeper = majority.Keeper{Sets: lists.sets, Encode: s.encode, NodeTimeout: opts.nodeTimeout, Clock: opts.Clock, Logger: opts.Logger}
 	if len(addrs) > 1 {
 		s.keeper.Clocks = majority.NewClocks(len(addrs), opts.quarantine(), opts.Logger)
@@ -101,17 +109,18 @@ func (s *Store) Caps() store.Caps {
 	}
 }
 
-// Close implements store.Store. What is still under way, such as the release
+// Close implements store.Store. Who waits in line gives up the place. What is still under way, such as the release
 // of nodes that answer late, is waited for as long as a node may take.
 func (s *Store) Close() error {
 	if s.closed.Swap(true) {
 		return nil
 	}
+	s.shut()
 	patience := time.NewTimer(s.o.nodeTimeout(s.o.MaxTTL) + 100*time.Millisecond)
 	defer patience.Stop()
 	look := time.NewTicker(time.Millisecond)
 	defer look.Stop()
-	for waiting := true; waiting && s.inFlight.Load() > 0; {
+	for waiting := true; waiting && s.waiting.Load()+s.inFlight.Load() > 0; {
 		select {
 		case <-look.C:
 		case <-patience.C:
@@ -126,13 +135,8 @@ func (s *Store) Close() error {
 
 // Acquire implements store.Store.
 func (s *Store) Acquire(ctx context.Context, r store.Request) (store.Grant, error) {
-	if err := s.check(ctx, r); err != nil {
+	if err := s.ready(ctx, r); err != nil {
 		return store.Grant{}, err
-	}
-	if r.Require >= store.CrashSafe {
-		if err := s.guard(); err != nil {
-			return store.Grant{}, err
-		}
 	}
 	return s.keeper.Acquire(ctx, r)
 }
@@ -162,6 +166,17 @@ func (s *Store) Release(ctx context.Context, r store.Request) error {
 		return err
 	}
 	return s.keeper.Release(ctx, r)
+}
+
+// ready refuses what is not to be sent to acquire a lock, and prepares for the rest.
+func (s *Store) ready(ctx context.Context, r store.Request) error {
+	if err := s.check(ctx, r); err != nil {
+		return err
+	}
+	if r.Require >= store.CrashSafe {
+		return s.guard()
+	}
+	return nil
 }
 
 // check refuses what is not to be sent.

@@ -34,10 +34,11 @@ func hearing(v value) reply {
 	return reply{outcome: store.Granted, value: v}
 }
 
-// answer reads the reply to one of the scripts that change something. With
-// draws, a yes without a token is none: a grant of token 0 would pass for older
+// answer reads the reply to one of the scripts that change something. Of one that
+// draws a token, a yes without is none: a grant of token 0 would pass for older
 // than all others.
-func (r reply) answer(draws bool) majority.Answer {
+func (r reply) answer(s *script) majority.Answer {
+	draws := s.draws()
 	if r.outcome != store.Granted {
 		// An error reply did nothing and says nothing of the lease, which may be
 		// there all the same: no more than if the command had never left.
@@ -61,6 +62,7 @@ func (r reply) answer(draws bool) majority.Answer {
 			}
 			if drew && (a.Token > 0 || !draws) {
 				a.Clock = clockOf(rest)
+				a.Waiting = s == confirmScript && len(rest) > 0 && rest[0].num != 0
 				return a
 			}
 		case 4:
@@ -79,6 +81,9 @@ func (r reply) answer(draws bool) majority.Answer {
 				if a.Said.Outcome == store.Absent {
 					a.Kind = quorum.Absent
 				}
+				if len(said) >= 5 {
+					a.Position, a.Deaf = position(said[3]), said[4].num != 0
+				}
 				return a
 			}
 		}
@@ -86,6 +91,10 @@ func (r reply) answer(draws bool) majority.Answer {
 	// It ran, so whatever it says, it may have done what was asked.
 	return majority.Answer{Kind: quorum.Unknown, Said: store.NodeOutcome{Outcome: store.Refused, Err: notUnderstood(r.value)}, At: r.at}
 }
+
+// position reads one in the line, where nobody needs to know more exactly how far
+// away it is.
+func position(v value) int { return int(max(0, min(v.num, math.MaxInt32))) }
 
 // clockOf reads what TIME said; zero: nothing.
 func clockOf(time []value) clock.Instant {
@@ -111,6 +120,9 @@ func (v value) number() (uint64, bool) {
 	return t, err == nil
 }
 
+// mostMillis is how many of them a time.Duration can be.
+const mostMillis = math.MaxInt64 / int64(time.Millisecond)
+
 // takenBy reads the value of a lock's key and what PTTL said of it.
 func takenBy(value, pttl value) store.NodeOutcome {
 	ms := pttl.num
@@ -120,7 +132,7 @@ func takenBy(value, pttl value) store.NodeOutcome {
 	if ms == 0 { // less than a millisecond is left, not nothing
 		ms = 1
 	}
-	ms = min(ms, math.MaxInt64/int64(time.Millisecond)) // a stranger's key can last for longer
+	ms = min(ms, mostMillis) // a stranger's key can last for longer
 	return store.NodeOutcome{Outcome: store.Taken, Holder: decodeValue(string(value.text)), ExpiresIn: time.Duration(ms) * time.Millisecond}
 }
 

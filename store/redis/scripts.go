@@ -2,29 +2,29 @@ package redis
 
 import (
 	"crypto/sha1"
-	_ "embed"
+	"embed"
 	"encoding/hex"
+	"fmt"
+	"regexp"
 	"time"
 
-	"github.com/leasehold-dev/leasehold/internal/majority"
-	"github.com/leasehold-dev/leasehold/internal/quorum"
 	"github.com/leasehold-dev/leasehold/store"
 )
 
 // script is a Lua script that runs as one atomic step on a node.
 type script struct {
-	text  string
-	keys  int  // how many it is called with
-	args  int  // and arguments
-	draws bool // it answers with a token
+	name string // of its file
+	text string
+	keys int // how many it is called with
+	args int // and arguments
 
 	byHash []byte // how a command that calls it begins
 	byText []byte // the same for a node that does not know the script yet
 	lesson []byte // a command that makes it known and does nothing
 }
 
-func newScript(text string, keys, args int, draws bool) *script {
-	s := &script{text: text, keys: keys, args: args, draws: draws}
+func newScript(name, text string, keys, args int) *script {
+	s := &script{name: name, text: text, keys: keys, args: args}
 	sum := sha1.Sum([]byte(text)) // how Redis names scripts
 	begin := func(verb, name string, keys, args int) []byte {
 		b := appendCount(nil, 3+keys+args)
@@ -36,40 +36,55 @@ func newScript(text string, keys, args int, draws bool) *script {
 	return s
 }
 
-var (
-	//go:embed scripts/gate.lua
-	gateLua string
-	//go:embed scripts/acquire.lua
-	acquireLua string
-	//go:embed scripts/confirm.lua
-	confirmLua string
-	//go:embed scripts/extend.lua
-	extendLua string
-	//go:embed scripts/release.lua
-	releaseLua string
-	//go:embed scripts/heal.lua
-	healLua string
-	//go:embed scripts/inspect.lua
-	inspectLua string
-	//go:embed scripts/arrive.lua
-	arriveLua string
-	//go:embed scripts/relist.lua
-	relistLua string
+//go:embed scripts
+var luaFiles embed.FS
 
-	acquireScript = newScript(gateLua+acquireLua, 3, 5, true)
-	guardedScript = newScript(gateLua+acquireLua, 4, 7, true) // the same, with the mark
-	confirmScript = newScript(confirmLua, 2, 3, true)
-	extendScript  = newScript(extendLua, 2, 3, false)
-	prolongScript = newScript(extendLua, 3, 4, false) // the same, with the mark
-	releaseScript = newScript(releaseLua, 2, 3, false)
-	healScript    = newScript(gateLua+healLua, 3, 4, false)
-	inspectScript = newScript(inspectLua, 2, 0, false)
-	regardScript  = newScript(inspectLua, 3, 0, false) // the same, with the mark
-	arriveScript  = newScript(arriveLua, 1, 7, false)
-	relistScript  = newScript(relistLua, 1, 3, false)
+// include is a line of a script that stands for another file: what several
+// scripts do is written once, and read by the server only where it is come to.
+var include = regexp.MustCompile(`(?m)^ *-- include (\w+)\n`)
+
+func luaFile(name string) string {
+	text, err := luaFiles.ReadFile("scripts/" + name + ".lua")
+	if err != nil {
+		panic(err) // it was there when this was compiled
+	}
+	return include.ReplaceAllStringFunc(string(text), func(line string) string {
+		return luaFile(include.FindStringSubmatch(line)[1])
+	})
+}
+
+// load makes a script of a file.
+func load(name string, keys, args int) *script {
+	constants := fmt.Sprintf("local LEAD, LIFE = %d, %d -- us, ms\n", maxLead.Microseconds(), counterLife.Milliseconds())
+	return newScript(name, constants+luaFile(name), keys, args)
+}
+
+// Those with a second line are called with the mark as well, where a server must
+// not have forgotten anything.
+var (
+	acquireScript = load("acquire", 3, 5)
+	guardedScript = load("acquire", 4, 7)
+	confirmScript = load("confirm", 2, 2)
+	extendScript  = load("extend", 2, 3)
+	prolongScript = load("extend", 3, 4)
+	releaseScript = load("release", 2, 5)
+	resignScript  = load("release", 3, 7)
+	healScript    = load("heal", 3, 4)
+	inspectScript = load("inspect", 2, 1)
+	regardScript  = load("inspect", 3, 1)
+	arriveScript  = load("arrive", 1, 7)
+	relistScript  = load("relist", 1, 3)
 
 	allScripts = []*script{acquireScript, confirmScript, extendScript, releaseScript, healScript, inspectScript, arriveScript, relistScript}
 )
+
+// draws says whether the script answers with a token.
+func (s *script) draws() bool {
+	return s == acquireScript || s == guardedScript || s == confirmScript
+}
+
+// frees says whether it ends a lease.
+func (s *script) frees() bool { return s == releaseScript || s == resignScript }
 
 const (
 	// maxLead is how far a proposed token may lead a node's clock. It bounds by
@@ -91,6 +106,10 @@ const (
 	keyBegin   = "{"
 	counterEnd = "}:token"
 	tombMiddle = "}:gone:"
+	// The line of those who wait, and the place of each in it. The scripts make
+	// these names themselves.
+	lineEnd     = "}:line"
+	placeMiddle = "}:place:"
 )
 
 func appendCounterKey(b []byte, name string) []byte {
@@ -99,82 +118,4 @@ func appendCounterKey(b []byte, name string) []byte {
 
 func appendTombKey(b []byte, r store.Request) []byte {
 	return appendWord(b, keyBegin, r.Name, tombMiddle, r.Owner)
-}
-
-// encode turns a question into the command that asks it, in the memory of an
-// old one where there is one. The wall clock serves for the token's proposal
-// only, which each node keeps near its own clock: a wrong one costs a round
-// trip, and changes nothing else.
-func (s *Store) encode(q majority.Question, old any) any {
-	c, _ := old.(*command)
-	if c == nil {
-		c = new(command)
-	}
-	r := q.Lease
-	switch q.Op {
-	case quorum.Acquire:
-		script, guarded := acquireScript, s.guards(r)
-		if guarded {
-			script = guardedScript
-		}
-		b := appendWord(c.begin(script), r.Name)
-		b = appendTombKey(appendCounterKey(b, r.Name), r)
-		if guarded {
-			b = appendWord(b, markKey)
-		}
-		b = appendMillis(appendValue(b, r), r.TTL)
-		b = appendNumber(b, uint64(max(0, s.wall().Add(proposalLead).UnixMicro())))
-		b = appendNumber(b, uint64(maxLead.Microseconds()))
-		b = appendMillis(b, counterLife)
-		if guarded {
-			b = appendNumber(b, uint64(s.o.quarantine().Microseconds()))
-			b = appendWord(b, s.lists.print)
-		}
-		c.bytes = b
-	case quorum.Confirm:
-		b := appendCounterKey(appendWord(c.begin(confirmScript), r.Name), r.Name)
-		b = appendNumber(appendValue(b, r), q.Token)
-		c.bytes = appendMillis(b, counterLife)
-	case quorum.Extend:
-		script, guarded := extendScript, s.guards(r)
-		if guarded {
-			script = prolongScript
-		}
-		b := appendCounterKey(appendWord(c.begin(script), r.Name), r.Name)
-		if guarded {
-			b = appendWord(b, markKey)
-		}
-		b = appendMillis(appendValue(b, r), r.TTL)
-		b = appendMillis(b, counterLife)
-		if guarded {
-			b = appendWord(b, s.lists.print)
-		}
-		c.bytes = b
-	case quorum.Heal:
-		b := appendTombKey(appendWord(c.begin(healScript), r.Name), r)
-		b = appendMillis(appendValue(appendWord(b, markKey), r), r.TTL)
-		b = appendNumber(b, uint64(s.o.quarantine().Microseconds()))
-		c.bytes = appendWord(b, s.lists.print)
-	default: // quorum.Release
-		life, always := time.Duration(0), "0"
-		if q.Tomb {
-			life = r.TTL
-		}
-		if r.Renewed {
-			always = "1"
-		}
-		b := appendTombKey(appendWord(c.begin(releaseScript), r.Name), r)
-		c.bytes = appendWord(appendMillis(appendValue(b, r), life), always)
-	}
-	return c
-}
-
-func (s *Store) inspectCall(name string) *command {
-	c := new(command)
-	if !s.guarded.Load() {
-		c.bytes = appendCounterKey(appendWord(c.begin(inspectScript), name), name)
-		return c
-	}
-	c.bytes = appendWord(appendCounterKey(appendWord(c.begin(regardScript), name), name), markKey)
-	return c
 }

@@ -1,27 +1,42 @@
--- Take the lock if it is free, and draw its token.
+-- Take the lock if it is free, and draw its token. If somebody else has it, stand
+-- in line for it, if asked to.
 -- KEYS: the lock, its token counter, this owner's tombstone, and the mark where
 --       the server must not have forgotten anything (see arrive)
--- ARGV: value, TTL (ms), proposed token, how far it may lead this node's clock
---       (us), how long the counter is kept (ms), quarantine (us), fingerprint of the
---       list of nodes, or of both while one replaces the other
--- Returns {1, token, the clock (s, us)}, {0, value of the holder, its PTTL}, {2}
--- for an owner that was already released, or what gate does.
+-- ARGV: value, TTL (ms), proposed token, how many tokens below the one drawn are to
+--       be this grant's as well, what there is to know of the place (see place; empty
+--       for one who does not wait), quarantine (us), fingerprint of the list of
+--       nodes, or of both while one replaces the other
+-- Returns {1, token, the clock (s, us)}, {0, value of the holder, its PTTL}, the same
+-- with what place adds, {2} for an owner that was already released, or what gate does.
 if #KEYS == 0 then return 0 end -- called to be learned, see learn
 local call = redis.call
 local got = call('MGET', unpack(KEYS)) -- all at once: half of the cost is calls
 local held, last, mark = got[1], got[2], got[4]
-if held and held ~= ARGV[1] then
-  return {0, held, call('PTTL', KEYS[1])}
+-- Two digits begin what there is to know of a place: whether the owner has asked
+-- before, and whether it wants just that, and not the lock if nobody has it.
+if held and held ~= ARGV[1] or not held and string.byte(ARGV[5], 2) == 49 then
+  if ARGV[5] == '' then
+    return {0, held, call('PTTL', KEYS[1])}
+  end
+  if got[3] then
+    return {2}
+  end
+  -- include place
 end
 local time = call('TIME')
 local now = time[1] * 1000000 + time[2]
 -- The mark nearly always says that this list is served, and since when: 16 digits.
 local served = mark and string.sub(mark, 18, 17 + #ARGV[7]) == ARGV[7] and string.byte(mark, 18 + #ARGV[7]) == 32
 if KEYS[4] and not (served and tonumber(string.sub(mark, 1, 16)) <= now) then
+  -- include gate
   local refusal = gate(KEYS[4], ARGV[6], ARGV[7], now)
   if refusal then
     return refusal
   end
+end
+if string.byte(ARGV[5]) == 49 then
+  -- include leave
+  leave(string.match(ARGV[1], '^[^ ]+'))
 end
 if held and last then -- the same request again: same grant, never shortened
   if call('PTTL', KEYS[1]) < tonumber(ARGV[2]) then
@@ -32,17 +47,8 @@ end
 if got[3] then
   return {2}
 end
--- All nodes usually take the same proposal, and no confirmation is needed. The
--- clock is the floor below which no token falls, even after the counter is
--- lost. Numbers go out through format: tostring would round microseconds.
-local token, text = tonumber(ARGV[3]), ARGV[3]
-if token < now or token > now + ARGV[4] or last and token <= tonumber(last) then
-  token = math.max(now, math.min(token, now + ARGV[4]))
-  if last and token <= tonumber(last) then
-    token = tonumber(last) + 1
-  end
-  text = string.format('%.0f', token)
-end
+local proposed, spare = ARGV[3], ARGV[4]
+-- include draw
 -- MGET does not see what is no string: what was not there must not be there.
 if held then
   call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2])
@@ -51,9 +57,9 @@ elseif not call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2], 'NX') then
 end
 local counted
 if last then
-  counted = redis.pcall('SET', KEYS[2], text, 'PX', ARGV[5])
+  counted = redis.pcall('SET', KEYS[2], text, 'PX', LIFE)
 else
-  counted = redis.pcall('SET', KEYS[2], text, 'PX', ARGV[5], 'NX')
+  counted = redis.pcall('SET', KEYS[2], text, 'PX', LIFE, 'NX')
 end
 if not counted or counted.err then -- no lock without a token
   call('DEL', KEYS[1])

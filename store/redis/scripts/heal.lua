@@ -19,6 +19,7 @@ if held then
   return {1}
 end
 local time = redis.call('TIME')
+-- include gate
 local refusal = gate(KEYS[3], ARGV[3], ARGV[4], time[1] * 1000000 + time[2])
 if refusal then
   return refusal
@@ -29,4 +30,6 @@ end
 if not redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2], 'NX') then
   return redis.call('GET', KEYS[1]) -- MGET does not see what is no string
 end
+-- include leave
+leave(string.match(ARGV[1], '^[^ ]+'))
 return {1}

@@ -1,7 +1,9 @@
--- Look at a lock.
+-- Look at a lock, and at the line of those who wait for it.
 -- KEYS: the lock, its token counter, the mark (see arrive) where there is one
--- Returns {1, token, quarantine, why} for a free lock, {0, value of the holder,
--- PTTL, token, quarantine, why}, with how long the quarantine still lasts (us).
+-- ARGV: how many places to tell at most
+-- Returns {1, token, quarantine, why, line} for a free lock, {0, value of the holder,
+-- PTTL, token, quarantine, why, line}, with how long the quarantine still lasts (us)
+-- and, for each who waits, the value its lock will have and the place's PTTL.
 if #KEYS == 0 then return 0 end -- called to be learned, see learn
 local held = redis.call('GET', KEYS[1])
 local last = redis.call('GET', KEYS[2]) or '0'
@@ -14,7 +16,20 @@ if KEYS[3] then
     left = string.format('%.0f', math.max(0, opens - (time[1] * 1000000 + time[2])))
   end
 end
-if not held then
-  return {1, last, left, why or ''}
+local places, name = {}, '{' .. KEYS[1] .. '}:'
+local line = redis.pcall('GET', name .. 'line') -- if it is one: who only looks need not be let do more
+for owner in string.gmatch(type(line) == 'string' and line or '', '%d+ (%S+)\n') do
+  local place = redis.call('GET', name .. 'place:' .. owner)
+  local value = string.match(place or '', '^%d %d+ %d+ %S+ %S+ (.+)$')
+  if value then
+    places[#places + 1] = value
+    places[#places + 1] = redis.call('PTTL', name .. 'place:' .. owner)
+  end
+  if #places >= 2 * ARGV[1] then
+    break
+  end
 end
-return {0, held, redis.call('PTTL', KEYS[1]), last, left, why or ''}
+if not held then
+  return {1, last, left, why or '', places}
+end
+return {0, held, redis.call('PTTL', KEYS[1]), last, left, why or '', places}

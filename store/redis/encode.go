@@ -1,0 +1,124 @@
+package redis
+
+import (
+	"cmp"
+	"fmt"
+	"time"
+
+	"github.com/leasehold-dev/leasehold/internal/majority"
+	"github.com/leasehold-dev/leasehold/internal/quorum"
+	"github.com/leasehold-dev/leasehold/store"
+)
+
+// encode turns a question into the command that asks it, in the memory of an
+// old one where there is one.
+func (s *Store) encode(q majority.Question, old any) any {
+	c, _ := old.(*command)
+	if c == nil {
+		c = new(command)
+	}
+	r := q.Lease
+	guarded := s.guards(r)
+	begin := func(plain, marked *script) []byte {
+		if guarded {
+			plain = marked
+		}
+		return appendWord(c.begin(plain), r.Name)
+	}
+	mark := func(b []byte) []byte {
+		if guarded {
+			b = appendWord(b, markKey)
+		}
+		return b
+	}
+	gate := func(b []byte) []byte {
+		if guarded {
+			b = appendNumber(b, uint64(s.o.quarantine().Microseconds()))
+			b = appendWord(b, s.lists.print)
+		}
+		return b
+	}
+	switch q.Op {
+	case quorum.Acquire:
+		b := appendCounterKey(begin(acquireScript, guardedScript), r.Name)
+		b = mark(appendTombKey(b, r))
+		b = s.appendProposal(appendMillis(appendValue(b, r), r.TTL))
+		b = appendNumber(b, uint64(r.Spare))
+		c.bytes = gate(s.appendPlace(b, q, guarded))
+	case quorum.Confirm:
+		b := appendCounterKey(appendWord(c.begin(confirmScript), r.Name), r.Name)
+		c.bytes = appendNumber(appendValue(b, r), q.Token)
+	case quorum.Extend:
+		b := mark(appendCounterKey(begin(extendScript, prolongScript), r.Name))
+		b = appendMillis(appendValue(b, r), r.TTL)
+		b = appendMillis(b, counterLife)
+		if guarded {
+			b = appendWord(b, s.lists.print)
+		}
+		c.bytes = b
+	case quorum.Heal:
+		b := appendTombKey(appendWord(c.begin(healScript), r.Name), r)
+		b = appendMillis(appendValue(appendWord(b, markKey), r), r.TTL)
+		b = appendNumber(b, uint64(s.o.quarantine().Microseconds()))
+		c.bytes = appendWord(b, s.lists.print)
+	default: // quorum.Release
+		life, always := time.Duration(0), "0"
+		if q.Tomb {
+			life = r.TTL
+		}
+		if r.Renewed {
+			always = "1"
+		}
+		b := mark(appendTombKey(begin(releaseScript, resignScript), r))
+		to := q.To
+		if q.GivesWay && to == "" {
+			to = " "
+		}
+		b = appendWord(appendMillis(appendValue(b, r), life), always)
+		c.bytes = gate(appendWord(s.appendProposal(b), to))
+	}
+	return c
+}
+
+// appendProposal proposes a token, to us or to the next in line. The wall clock
+// serves for that only, and each node keeps the proposal near its own clock: a
+// wrong one costs a round trip, and changes nothing else.
+func (s *Store) appendProposal(b []byte) []byte {
+	return appendNumber(b, uint64(max(0, s.wall().Add(proposalLead).UnixMicro())))
+}
+
+// channelBegin is how the channels begin on which servers tell those who wait.
+const channelBegin = "leasehold:to:"
+
+// appendPlace says what the acquire script has to know to keep the request.
+func (s *Store) appendPlace(b []byte, q majority.Question, guarded bool) []byte {
+	if !q.Waits {
+		return appendWord(b, "")
+	}
+	again, stand, flags := '0', '0', ""
+	if q.Again {
+		again = '1'
+	}
+	if q.Stand {
+		stand = '1'
+	}
+	if q.Lease.Barge {
+		flags += "b"
+	}
+	if guarded {
+		flags += "g"
+	}
+	flags = cmp.Or(flags, "-")
+	return appendWord(b, fmt.Sprintf("%c%c %016d %d %d %s %s", again, stand, store.Rank(q.Lease.Owner), uint64(q.Stamp), q.Lease.Spare, flags, s.channel))
+}
+
+func (s *Store) inspectCall(name string) *command {
+	c := new(command)
+	if !s.guarded.Load() {
+		c.bytes = appendCounterKey(appendWord(c.begin(inspectScript), name), name)
+	} else {
+		c.bytes = appendWord(appendCounterKey(appendWord(c.begin(regardScript), name), name), markKey)
+	}
+	c.bytes = appendNumber(c.bytes, store.MaxLine)
+	return c
+}

@@ -1,0 +1,50 @@
+package redis
+
+import (
+	"context"
+	"time"
+
+	"github.com/leasehold-dev/leasehold/store"
+)
+
+var _ store.Waiter = (*Store)(nil)
+
+// Wait implements store.Waiter. Each server keeps a line of its own, and hands the
+// lock on in the step that releases it; see scripts/hand.lua. Where the servers can
+// not tell us of it, because their users may not or something is in the way, we ask
+// now and then.
+func (s *Store) Wait(ctx context.Context, r store.Request, reason func(error)) (store.Grant, error) {
+	if err := s.ready(ctx, r); err != nil {
+		return store.Grant{}, err
+	}
+	s.waiting.Add(1)
+	defer func() {
+		s.waited.Store(time.Now().UnixNano())
+		s.waiting.Add(-1)
+	}()
+	until := s.open // which ends with Close
+	if ctx.Done() != nil {
+		both, cancel := context.WithCancel(ctx)
+		defer cancel()
+		defer context.AfterFunc(s.open, cancel)()
+		until = both
+	}
+	g, err := s.keeper.Wait(until, r, reason)
+	if err != nil && ctx.Err() == nil && s.closed.Load() {
+		return store.Grant{}, store.ErrClosed
+	}
+	return g, err
+}
+
+// Draw implements store.Waiter.
+func (s *Store) Draw(ctx context.Context, r store.Request) (store.Drawn, error) {
+	if err := s.check(ctx, r); err != nil {
+		return store.Drawn{}, err
+	}
+	return s.keeper.Draw(ctx, r)
+}
+
+// awaits says whether anybody waits for a lock, or did a short time ago.
+func (s *Store) awaits() bool {
+	return s.waiting.Load() > 0 || time.Since(time.Unix(0, s.waited.Load())) < inboxStays
+}
