@@ -38,9 +38,14 @@ var Mechanisms = map[string]*bool{
 // WaitMechanisms are the switches of what waiting adds: of no account to a
 // checker whose store keeps no line.
 var WaitMechanisms = map[string]*bool{
-	"pass-draws":        &passesDraw,
+	"pass-draws":       &passesDraw,
+	"grant-from-since": &grantFromSince,
+}
+
+// QueueMechanisms are about who is next, and about what happens between two
+// goroutines: the tests of this package see them, a simulator of nodes does not.
+var QueueMechanisms = map[string]*bool{
 	"pass-bound":        &passesBounded,
-	"grant-from-since":  &grantFromSince,
 	"unwanted-released": &unwantedReleased,
 	"place-kept":        &placeKept,
 }
