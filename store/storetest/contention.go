@@ -1,6 +1,7 @@
 package storetest
 
 import (
+	"context"
 	"runtime"
 	"sync"
 	"sync/atomic"
@@ -8,6 +9,7 @@ import (
 
 	"github.com/leasehold-dev/leasehold/fence"
 	"github.com/leasehold-dev/leasehold/internal/clock"
+	"github.com/leasehold-dev/leasehold/store"
 )
 
 // checkOneWinner: of many who ask at the same moment, one gets it. Where nodes
@@ -93,4 +95,45 @@ func checkMutualExclusion(t *trial) {
 		t.Errorf("counted to %d under the lock, want %d", n, workers*rounds)
 	}
 	t.free(name)
+}
+
+// checkWaitMany: however many wait at once, each of them gets the lock, alone, in
+// the order of the tokens.
+func checkWaitMany(t *trial) {
+	const waiters = 50
+	name := t.name()
+	var inside, got atomic.Int64
+	var last atomic.Uint64
+	ctx, cancel := context.WithTimeout(t.Context(), max(4*t.patience, time.Second))
+	defer cancel()
+	var wg sync.WaitGroup
+	for i := range waiters {
+		s := t.handles()[i%len(t.handles())].(store.Waiter)
+		wg.Go(func() {
+			r := spare(t.applicant(name, t.long), i%5)
+			g, err := s.Wait(ctx, r, func(error) {})
+			if err != nil {
+				t.Errorf("wait with others: %v", err)
+				return
+			}
+			t.track(r)
+			if n := inside.Add(1); n != 1 {
+				t.Errorf("%d holders at once", n)
+			}
+			if before := fence.Token(last.Swap(uint64(g.Token) + uint64(r.Spare))); g.Token <= before {
+				t.Errorf("token %v was granted after %v", g.Token, before)
+			}
+			got.Add(1)
+			runtime.Gosched()
+			inside.Add(-1)
+			if err := s.Release(t.Context(), r); err != nil {
+				t.Errorf("release of what was granted: %v", err)
+			}
+		})
+	}
+	wg.Wait()
+	if n := got.Load(); n != waiters {
+		t.Errorf("%d of %d got the lock", n, waiters)
+	}
+	t.vacant("nothing is left of a line that has ended", name)
 }

@@ -38,8 +38,10 @@ type lock struct {
 	last        string // whose lease expired
 	count       int
 	token       fence.Token
+	top         fence.Token // the last that was reserved
 	expiry      clock.Instant
 	queue       []store.Request // of refused requests; only a flaw grants them
+	line        []*place
 }
 
 func newCore() *core { return &core{locks: make(map[string]*lock)} }
@@ -56,10 +58,25 @@ func (s *flawed) look(name string) *lock {
 	if l.owner != "" && clock.System().Now() >= l.expiry && !s.is("leases never end") {
 		l.owner, l.last = "", l.owner
 		if s.is("tokens start again after an expiry") {
-			l.token = 0
+			l.token, l.top = 0, 0
 		}
 	}
 	return l
+}
+
+// give makes r's the lock that nobody has.
+func (s *flawed) give(l *lock, r store.Request) {
+	l.owner, l.meta, l.count, l.expiry = r.Owner, r.Meta, 1, s.expiry(r.TTL)
+	l.token = max(l.token, l.top) + 1
+	l.reserve(s, r.Spare)
+}
+
+// reserve keeps the tokens after the last for whoever has the lock.
+func (l *lock) reserve(s *flawed, spare int) {
+	l.top = max(l.token, l.top)
+	if !s.is("reserved tokens are granted again") {
+		l.top += fence.Token(spare)
+	}
 }
 
 func (s *flawed) expiry(ttl time.Duration) clock.Instant {
@@ -146,14 +163,14 @@ func (s *flawed) grant(r store.Request) (store.Grant, error) {
 	if s.is("meta has to be JSON") && !strings.HasPrefix(r.Meta, "{") {
 		return store.Grant{}, errors.New("meta is not JSON")
 	}
-	*l = lock{owner: r.Owner, meta: r.Meta, count: 1, token: l.token + 1, expiry: s.expiry(r.TTL)}
+	s.give(l, r)
 	switch {
 	case s.is("tokens repeat"):
 		l.token = 7
 	case s.is("no tokens"):
 		l.token = 0
 	case s.is("tokens are too large"):
-		l.token += 1 << 53
+		l.token |= 1 << 53
 	case s.is("holders are forgotten"):
 		l.meta = ""
 	case s.is("holders are cut"):
@@ -196,7 +213,7 @@ func (s *flawed) left(l *lock) time.Duration {
 	if s.is("time stands still") {
 		return time.Second
 	}
-	return l.expiry.Sub(clock.System().Now())
+	return max(l.expiry.Sub(clock.System().Now()), 1) // it was looked at just before
 }
 
 func (s *flawed) Renew(ctx context.Context, leases []store.Request) []error {
@@ -284,12 +301,12 @@ func (s *flawed) Release(ctx context.Context, r store.Request) error {
 	}
 	l.owner = ""
 	if s.is("tokens start again after a release") {
-		l.token = 0
+		l.token, l.top = 0, 0
 	}
 	if s.is("refused attempts get it later") && len(l.queue) > 0 {
-		next := l.queue[0]
-		*l = lock{owner: next.Owner, meta: next.Meta, count: 1, token: l.token + 1, expiry: s.expiry(next.TTL)}
+		s.give(l, l.queue[0])
 	}
+	s.handOn(l)
 	return nil
 }
 
@@ -313,6 +330,7 @@ func (s *flawed) Inspect(ctx context.Context, name string) (store.State, error) 
 	if l.owner == "" && s.is("a free lock has a holder") {
 		st.Holder.Owner = "somebody"
 	}
+	st.Line = s.shown(l)
 	return st, nil
 }
 
@@ -354,6 +372,9 @@ func (s *flawed) List(ctx context.Context, prefix string) ([]store.State, error)
 			continue
 		}
 		if st := s.state(name, s.look(name)); st.Held {
+			if s.is("lists show the line") {
+				st.Line = s.shown(l)
+			}
 			list = append(list, st)
 		}
 	}

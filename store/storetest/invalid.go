@@ -10,12 +10,14 @@ import (
 	"github.com/leasehold-dev/leasehold/store"
 )
 
-// checkInvalidAcquire: nonsense is refused as such, and leaves nothing.
-func checkInvalidAcquire(t *trial) {
-	type fault struct {
-		what  string
-		spoil func(r *store.Request)
-	}
+// fault is one thing that can be wrong with a request.
+type fault struct {
+	what  string
+	spoil func(r *store.Request)
+}
+
+// faults are all that every call of s that takes a TTL has to refuse.
+func faults(s store.Store) []fault {
 	bad := []fault{
 		{"empty name", func(r *store.Request) { r.Name = "" }},
 		{"name too long", func(r *store.Request) { r.Name += strings.Repeat("x", store.MaxName-len(r.Name)+1) }},
@@ -30,14 +32,21 @@ func checkInvalidAcquire(t *trial) {
 		{"negative TTL", func(r *store.Request) { r.TTL = -time.Second }},
 		{"most negative TTL", func(r *store.Request) { r.TTL = math.MinInt64 }},
 		{"TTL too short", func(r *store.Request) { r.TTL = store.MinTTL - 1 }},
+		{"negative number of tokens", func(r *store.Request) { r.Spare = -1 }},
+		{"too many tokens", func(r *store.Request) { r.Spare = store.MaxSpare + 1 }},
 	}
-	if most := t.first.Caps().MaxTTL; most > 0 {
+	if most := s.Caps().MaxTTL; most > 0 {
 		bad = append(bad,
 			fault{"TTL over the maximum", func(r *store.Request) { r.TTL = most + 1 }},
 			fault{"longest TTL there is", func(r *store.Request) { r.TTL = math.MaxInt64 }},
 		)
 	}
-	for _, f := range bad {
+	return bad
+}
+
+// checkInvalidAcquire: nonsense is refused as such, and leaves nothing.
+func checkInvalidAcquire(t *trial) {
+	for _, f := range faults(t.first) {
 		good := t.request(t.name(), t.long)
 		r := good
 		f.spoil(&r)

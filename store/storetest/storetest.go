@@ -1,6 +1,6 @@
 // Package storetest is the suite every store.Store passes: the contract of
 // package store, as tests. A store that fails it keeps no locks, whatever else
-// it does well.
+// it does well. One that is a store.Waiter is held to what that promises, too.
 //
 //	func TestConformance(t *testing.T) {
 //		storetest.Run(t, open, storetest.Options{Second: join})
@@ -11,6 +11,7 @@
 package storetest
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -49,7 +50,7 @@ func Run(t *testing.T, open func(t *testing.T) store.Store, o Options) {
 		return first, second
 	}
 	first, second := pair(t)
-	for _, c := range checks {
+	for _, c := range checksOf(first) {
 		t.Run(c.name, func(t *testing.T) {
 			c.run(newTrial(t, subject{
 				first:    first,
@@ -68,7 +69,15 @@ type check struct {
 	run  func(t *trial)
 }
 
-// checks are all of them. They share one store and never a lock's name.
+// checksOf are those that s has to pass.
+func checksOf(s store.Store) []check {
+	if _, ok := s.(store.Waiter); ok {
+		return slices.Concat(checks, waitChecks)
+	}
+	return checks
+}
+
+// checks are those for every store. They share one store and never a lock's name.
 var checks = []check{
 	{"Caps", checkCaps},
 	{"Grant", checkGrant},
@@ -103,4 +112,26 @@ var checks = []check{
 	{"Close", checkClose},
 	{"CloseKeepsLeases", checkCloseKeepsLeases},
 	{"CloseDuringCalls", checkCloseDuringCalls},
+}
+
+// waitChecks are those for a store.Waiter.
+var waitChecks = []check{
+	{"WaitFree", checkWaitFree},
+	{"WaitInOrder", checkWaitInOrder},
+	{"WaitAndTry", checkWaitAndTry},
+	{"WaitGivenUp", checkWaitGivenUp},
+	{"WaitGivenUpByAll", checkWaitGivenUpByAll},
+	{"WaitReleased", checkWaitReleased},
+	{"WaitForExpiry", checkWaitForExpiry},
+	{"WaitTold", checkWaitTold},
+	{"WaitBarge", checkWaitBarge},
+	{"WaitShown", checkWaitShown},
+	{"WaitMany", checkWaitMany},
+	{"WaitInvalid", checkWaitInvalid},
+	{"WaitEndedContext", checkWaitEndedContext},
+	{"WaitClosed", checkWaitClosed},
+	{"SpareTokens", checkSpareTokens},
+	{"Draw", checkDraw},
+	{"DrawWaiting", checkDrawWaiting},
+	{"DrawByOwnerOnly", checkDrawByOwnerOnly},
 }

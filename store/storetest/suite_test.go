@@ -98,7 +98,70 @@ var caught = []struct {
 	{"close does nothing", "Close", "acquire after close"},
 	{"close takes the leases along", "CloseKeepsLeases", "want it held"},
 	{"close does nothing", "CloseDuringCalls", "calls go on after close"},
+
+	{"waits end without a token", "WaitFree", "without a token"},
+	{"granted before it was asked for", "WaitFree", "granted by a request that left -"},
+	{"granted after it was told", "WaitFree", "granted by a request that left 1h"},
+	{"tokens repeat after a wait", "WaitFree", "granted token"},
+	{"a free lock is for those who ask", "WaitFree", "in vain: wait for a free lock"},
+	{"the last in line comes first", "WaitInOrder", "while others come first"},
+	{"two are granted", "WaitInOrder", "while others come first"},
+	{"a free lock is for those who ask", "WaitInOrder", "in vain: somebody in line gets the lock"},
+	{"handing on keeps the token", "WaitInOrder", "granted token"},
+	{"handing on forgets the holder", "WaitInOrder", "inspect: holder"},
+	{"handed leases end early", "WaitInOrder", "gets the lock that was released: expires in"},
+	{"granted before it was asked for", "WaitInOrder", "granted by a request that left -"},
+	{"released locks are for those who ask", "WaitAndTry", "before one who has waited for it"},
+	{"who gives up keeps its place", "WaitGivenUp", "in vain: one in the middle of the line has given up"},
+	{"who gives up is told that it is busy", "WaitGivenUp", "one in the middle of the line gives up: got"},
+	{"who gives up keeps its place", "WaitGivenUpByAll", "in vain: nobody is in line"},
+	{"who gives up keeps what it was handed", "WaitGivenUpByAll", "in vain: nothing is left of a wait that was given up"},
+	{"every release succeeds", "WaitReleased", "release by one who waited"},
+	{"who gives up keeps its place", "WaitReleased", "in vain: the next one gets the lock"},
+	{"expired leases are for those who ask", "WaitForExpiry", "in vain: the first in line gets a lock whose lease expired"},
+	{"leases end early", "WaitForExpiry", "before the end of the validity"},
+	{"leases never end", "WaitForExpiry", "in vain: the first in line gets a lock whose lease expired"},
+	{"tokens start again after an expiry", "WaitForExpiry", "after an expiry"},
+	{"who waits is told nothing", "WaitTold", "in vain: who has to wait is told why"},
+	{"positions stand still", "WaitTold", "number 1 in line was told"},
+	{"positions never change", "WaitTold", "in vain: who waits is told that it has moved up"},
+	{"who waits is told of itself", "WaitTold", "told: holder"},
+	{"who barges does not come", "WaitBarge", "in vain: one who barges gets a free lock"},
+	{"who barges is forgotten", "WaitBarge", "in vain: somebody gets a lock that was released"},
+	{"the line is not shown", "WaitShown", "in vain: all who wait are shown"},
+	{"the line is shown backwards", "WaitShown", "in vain: all who wait are shown"},
+	{"the holder is shown in line", "WaitShown", "in vain: all who wait are shown"},
+	{"places have no description", "WaitShown", "line: holder"},
+	{"places never end", "WaitShown", "place in the line: expires in"},
+	{"lists show the line", "WaitShown", "list of a lock that is waited for"},
+	{"two are granted", "WaitMany", "holders at once"},
+	{"handing on keeps the token", "WaitMany", "was granted after"},
+	{"reserved tokens are granted again", "WaitMany", "was granted after"},
+	{"waits are not checked", "WaitInvalid", "wait: no TTL"},
+	{"waits are not checked", "WaitInvalid", "wait: too many tokens"},
+	{"draws are not checked", "WaitInvalid", "draw: negative number of tokens"},
+	{"an ended context is not looked at", "WaitEndedContext", "wait on an ended context: got error <nil>"},
+	{"who gives up is told that it is busy", "WaitEndedContext", "wait on an ended context: got error"},
+	{"an ended context is a loss", "WaitEndedContext", "draw on an ended context"},
+	{"those who wait are not told of the close", "WaitClosed", "by a store that is closed"},
+	{"close does nothing", "WaitClosed", "by a store that is closed"},
+	{"reserved tokens are granted again", "SpareTokens", "was reserved"},
+	{"draws repeat", "SpareTokens", "5 more were drawn"},
+	{"draws repeat", "Draw", "drew"},
+	{"draws reserve less", "Draw", "spare tokens, drew"},
+	{"somebody is always said to wait", "Draw", "somebody is said to wait"},
+	{"draws end leases early", "Draw", "after tokens were drawn: expires in"},
+	{"reserved tokens are granted again", "Draw", "drew"},
+	{"nobody is said to wait", "DrawWaiting", "in vain: a holder that draws is told that somebody waits"},
+	{"somebody is always said to wait", "DrawWaiting", "in vain: a holder that draws is told that nobody waits"},
+	{"draws repeat", "DrawWaiting", "was drawn"},
+	{"anybody draws", "DrawByOwnerOnly", "draw for a lock nobody ever had"},
+	{"draws fail for other reasons", "DrawByOwnerOnly", "draw for a lock nobody ever had"},
+	{"who waits draws", "DrawByOwnerOnly", "draw by one who waits"},
 }
+
+// all are the checks, those for stores that wait among them.
+var all = slices.Concat(checks, waitChecks)
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
@@ -106,7 +169,7 @@ func TestSuiteCatchesBrokenStores(t *testing.T) {
 	for _, c := range caught {
 		t.Run(c.check+"/"+string(c.flaw), func(t *testing.T) {
 			t.Parallel() // most of the time is spent on waiting in vain
-			i := slices.IndexFunc(checks, func(k check) bool { return k.name == c.check })
+			i := slices.IndexFunc(all, func(k check) bool { return k.name == c.check })
 			if i < 0 {
 				t.Fatalf("there is no check %s", c.check)
 			}
@@ -114,7 +177,7 @@ func TestSuiteCatchesBrokenStores(t *testing.T) {
 			// A machine that stands still just while a short lease is looked
 			// at can hide a flaw; hardly three times.
 			for range 3 {
-				failures = try(t.Context(), checks[i], c.flaw, 2, time.Second)
+				failures = try(t.Context(), all[i], c.flaw, 2, time.Second)
 				if slices.ContainsFunc(failures, func(f string) bool { return strings.Contains(f, c.says) }) {
 					return
 				}
@@ -127,7 +190,7 @@ func TestSuiteCatchesBrokenStores(t *testing.T) {
 // TestSuiteHasNoIdleCheck: a check that never fails proves nothing, so each has
 // to be shown to.
 func TestSuiteHasNoIdleCheck(t *testing.T) {
-	for _, k := range checks {
+	for _, k := range all {
 		if !slices.ContainsFunc(caught, func(c struct {
 			flaw        flaw
 			check, says string
@@ -143,13 +206,24 @@ func TestSuiteHasNoIdleCheck(t *testing.T) {
 // flaws that are noticed.
 func TestSuitePassesSoundStores(t *testing.T) {
 	for handles, f := range map[int]flaw{1: "", 2: "has a maximum TTL"} {
-		for _, k := range checks {
+		for _, k := range all {
 			t.Run(fmt.Sprintf("%s/handles=%d", k.name, handles), func(t *testing.T) {
 				for _, failure := range try(t.Context(), k, f, handles, 20*time.Second) {
 					t.Error(failure)
 				}
 			})
 		}
+	}
+}
+
+// TestWaitingIsForThoseWhoCan: a store that keeps no line is not held to one.
+func TestWaitingIsForThoseWhoCan(t *testing.T) {
+	s := &flawed{core: newCore()}
+	if got := checksOf(struct{ store.Store }{s}); len(got) != len(checks) {
+		t.Errorf("%d checks for a store that keeps no line, want %d", len(got), len(checks))
+	}
+	if got := checksOf(s); len(got) != len(all) {
+		t.Errorf("%d checks for a store that keeps a line, want %d", len(got), len(all))
 	}
 }
 

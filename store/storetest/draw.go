@@ -1,0 +1,174 @@
+package storetest
+
+import (
+	"errors"
+
+	"github.com/leasehold-dev/leasehold/fence"
+	"github.com/leasehold-dev/leasehold/internal/clock"
+	"github.com/leasehold-dev/leasehold/store"
+)
+
+// checkSpareTokens: tokens that are reserved with a grant are nobody else's,
+// whichever way the next one gets the lock.
+func checkSpareTokens(t *trial) {
+	holder := t.request(t.name(), t.long)
+	holder.Spare = 7
+	last := t.acquire(t.first, holder).Token + 7
+	line := t.queue(spare(t.applicant(holder.Name, t.long), 3), spare(t.applicant(holder.Name, t.long), 0), spare(t.applicant(holder.Name, t.long), store.MaxSpare))
+	for _, w := range line {
+		t.release(t.first, holder)
+		t.gets("the first in line gets the lock", w)
+		if w.grant.Token <= last {
+			t.Fatalf("token %v was granted after %v was reserved", w.grant.Token, last)
+		}
+		if st := t.heldBy(w.Request); st.Token != w.grant.Token {
+			t.Errorf("inspect: token %v, granted was %v", st.Token, w.grant.Token)
+		}
+		holder, last = w.Request, w.last()
+	}
+	t.release(t.first, holder)
+	for _, s := range t.handles() {
+		r := spare(t.request(holder.Name, t.long), 2)
+		g := t.acquire(s, r)
+		if g.Token <= last {
+			t.Fatalf("token %v was granted after %v was reserved", g.Token, last)
+		}
+		// Asking again reserves nothing new and takes nothing back.
+		again, err := s.Acquire(t.Context(), r)
+		if err != nil {
+			t.Fatalf("acquire by the owner again: %v", err)
+		}
+		t.sameToken("acquire by the owner again", again.Token, g.Token)
+		last = max(g.Token, again.Token) + 2
+		t.release(s, r)
+	}
+	// So it is where the lease ends by itself.
+	l := t.acquireShort(t.first)
+	d, err := t.first.(store.Waiter).Draw(t.Context(), spare(l.Request, 5))
+	if err != nil {
+		if errors.Is(err, store.ErrNotHeld) && l.overdue() {
+			return // the machine was too slow
+		}
+		t.Fatalf("draw: %v", err)
+	}
+	w := t.wait(t.other(), t.applicant(l.Name, t.long))
+	t.gets("who waits gets a lock whose lease expired", w)
+	if w.grant.Token <= d.Token+5 {
+		t.Fatalf("token %v was granted after %v and 5 more were drawn", w.grant.Token, d.Token)
+	}
+}
+
+// checkDraw: a holder gets as many further tokens as it asks for, above all that
+// were there; nothing else about its lease changes.
+func checkDraw(t *trial) {
+	start := clock.System().Now()
+	r := spare(t.request(t.name(), t.long), 4)
+	g := t.acquire(t.first, r)
+	last := g.Token + 4
+	for _, n := range []int{0, 9, 0, store.MaxSpare, 1} {
+		for _, s := range t.handles() {
+			d := t.draw(s, spare(r, n))
+			if d.Token <= last {
+				t.Fatalf("drew %v and %d more after %v", d.Token, n, last)
+			}
+			if d.Spare != n {
+				t.Fatalf("asked for %d spare tokens, drew %d", n, d.Spare)
+			}
+			if d.Waiting {
+				t.Fatalf("draw: somebody is said to wait")
+			}
+			last = d.Token + fence.Token(n)
+		}
+	}
+	if last >= 1<<53 {
+		t.Errorf("token %v does not survive JSON: it is 2^53 or more", last)
+	}
+	t.lasts("after tokens were drawn", r, t.long, start)
+	t.refuse(t.other(), t.request(r.Name, t.long))
+	t.release(t.first, r)
+	for range 2 {
+		next := t.request(r.Name, t.long)
+		g := t.acquire(t.other(), next)
+		if g.Token <= last {
+			t.Fatalf("token %v was granted after %v was drawn", g.Token, last)
+		}
+		last = g.Token
+		t.release(t.first, next)
+	}
+}
+
+// checkDrawWaiting: a holder that draws is told whether anybody waits.
+func checkDrawWaiting(t *trial) {
+	r := t.request(t.name(), t.long)
+	t.acquire(t.first, r)
+	waiting := func(want bool) func() bool {
+		return func() bool {
+			for _, s := range t.handles() {
+				if t.draw(s, r).Waiting != want {
+					return false
+				}
+			}
+			return true
+		}
+	}
+	for i := range t.handles() {
+		w := t.wait(t.handles()[i], t.applicant(r.Name, t.long))
+		t.eventually("a holder that draws is told that somebody waits", waiting(true))
+		t.waits(w)
+		w.cancel()
+		t.eventually("who gives up comes back", w.over)
+		t.eventually("a holder that draws is told that nobody waits any more", waiting(false))
+	}
+	line := t.queue(t.applicant(r.Name, t.long), t.applicant(r.Name, t.long))
+	last := t.draw(t.first, spare(r, 6)).Token + 6
+	t.release(t.first, r)
+	t.gets("the first in line gets the lock", line[0])
+	if line[0].grant.Token <= last {
+		t.Fatalf("token %v was granted after %v was drawn", line[0].grant.Token, last)
+	}
+	if d := t.draw(t.other(), line[0].Request); !d.Waiting || d.Token <= line[0].last() {
+		t.Fatalf("drew %+v after %v with one in line", d, line[0].last())
+	}
+}
+
+// checkDrawByOwnerOnly: nobody draws for a lease that is not its own.
+func checkDrawByOwnerOnly(t *trial) {
+	r := t.request(t.name(), t.long)
+	for _, s := range t.handles() {
+		_, err := s.(store.Waiter).Draw(t.Context(), r)
+		t.notHeld("draw for a lock nobody ever had", err)
+	}
+	t.free(r.Name)
+	g := t.acquire(t.first, r)
+	w := t.queue(t.applicant(r.Name, t.long))[0]
+	for _, s := range t.handles() {
+		_, err := s.(store.Waiter).Draw(t.Context(), t.request(r.Name, t.long))
+		t.notHeld("draw by somebody else", err)
+		_, err = s.(store.Waiter).Draw(t.Context(), w.Request)
+		t.notHeld("draw by one who waits", err)
+	}
+	if st := t.heldBy(r); st.Token != g.Token {
+		t.Errorf("token %v after others tried to draw, granted was %v", st.Token, g.Token)
+	}
+	t.release(t.first, r)
+	t.gets("who waits gets the lock", w)
+	_, err := t.first.(store.Waiter).Draw(t.Context(), r)
+	t.notHeld("draw by the holder before", err)
+}
+
+func (t *trial) draw(s store.Store, r store.Request) store.Drawn {
+	t.Helper()
+	d, err := s.(store.Waiter).Draw(t.Context(), r)
+	if err != nil {
+		t.Fatalf("draw by the holder: %v", err)
+	}
+	if d.Token == 0 {
+		t.Fatalf("draw by the holder: no token")
+	}
+	return d
+}
+
+func spare(r store.Request, n int) store.Request {
+	r.Spare = n
+	return r
+}

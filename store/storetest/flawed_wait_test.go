@@ -1,0 +1,222 @@
+package storetest
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/leasehold-dev/leasehold/internal/clock"
+	"github.com/leasehold-dev/leasehold/store"
+)
+
+// place is one who stands in line. It looks every now and then whether it has
+// been handed the lock, or can have it.
+type place struct {
+	store.Request
+	handed clock.Instant
+	came   int // in which position
+}
+
+func (s *flawed) Wait(ctx context.Context, r store.Request, reason func(error)) (store.Grant, error) {
+	if err := s.check(r); err != nil && !s.is("waits are not checked") {
+		return store.Grant{}, err
+	}
+	start := clock.System().Now()
+	p := &place{Request: r}
+	told := store.BusyError{Position: -1}
+	for first := true; ; first = false {
+		if s.closed.Load() && (first || !s.is("those who wait are not told of the close")) {
+			s.leave(p)
+			return store.Grant{}, store.ErrClosed
+		}
+		if err := ctx.Err(); err != nil && !(first && s.is("an ended context is not looked at")) {
+			if !s.is("who gives up keeps its place") {
+				s.leave(p)
+			}
+			if s.is("who gives up is told that it is busy") {
+				return store.Grant{}, &store.BusyError{Name: r.Name}
+			}
+			return store.Grant{}, err
+		}
+		g, busy := s.stand(p, start)
+		if busy == nil {
+			return g, nil
+		}
+		if news := busy.Position != told.Position || busy.Holder.Owner != told.Holder.Owner; reason != nil && news && !s.is("who waits is told nothing") {
+			told = *busy
+			reason(busy)
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(time.Millisecond):
+		}
+	}
+}
+
+// stand is one look of who waits.
+func (s *flawed) stand(p *place, start clock.Instant) (store.Grant, *store.BusyError) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	l := s.look(s.key(p.Name))
+	at := slices.Index(l.line, p)
+	if l.owner == "" && s.mayTake(l, p, at) {
+		s.give(l, p.Request)
+		p.handed = clock.System().Now()
+		if s.is("tokens repeat after a wait") {
+			l.token, l.top = 7, 7
+		}
+	}
+	if s.is("two are granted") || l.owner == p.Owner {
+		l.line = slices.DeleteFunc(l.line, func(q *place) bool { return q == p })
+		return s.granted(l, p, start), nil
+	}
+	if at < 0 {
+		at = len(l.line)
+		l.line = append(l.line, p)
+		p.came = at + 1
+	}
+	busy := &store.BusyError{Name: p.Name, Holder: store.DecodeHolder(l.owner, l.meta), ExpiresIn: s.left(l), Position: at + 1}
+	switch {
+	case s.is("positions stand still"):
+		busy.Position = 3
+	case s.is("positions never change"):
+		busy.Position = p.came
+	case s.is("who waits is told of itself"):
+		busy.Holder = store.DecodeHolder(p.Owner, p.Meta)
+	}
+	return store.Grant{}, busy
+}
+
+// mayTake says whether one in position at of the line, or not in it, takes the
+// lock that nobody has.
+func (s *flawed) mayTake(l *lock, p *place, at int) bool {
+	switch {
+	case s.is("a free lock is for those who ask"), p.Barge && s.is("who barges does not come"):
+		return false
+	case at >= 0 && s.is("expired leases are for those who ask"):
+		return false
+	case at >= 0 && p.Barge && s.is("who barges is forgotten"):
+		return false
+	}
+	return at == 0 || len(l.line) == 0 || p.Barge
+}
+
+func (s *flawed) granted(l *lock, p *place, start clock.Instant) store.Grant {
+	g := store.Grant{Token: l.token, Since: p.handed.Sub(start)}
+	switch {
+	case s.is("waits end without a token"):
+		g.Token = 0
+	case s.is("granted before it was asked for"):
+		g.Since = -time.Second
+	case s.is("granted after it was told"):
+		g.Since += time.Hour
+	}
+	return g
+}
+
+// handOn gives a lock that was released to the first in line.
+func (s *flawed) handOn(l *lock) {
+	if l.owner != "" || len(l.line) == 0 || s.is("a free lock is for those who ask") || s.is("released locks are for those who ask") {
+		return
+	}
+	next := 0
+	if s.is("the last in line comes first") {
+		next = len(l.line) - 1
+	}
+	p := l.line[next]
+	if p.Barge {
+		return
+	}
+	l.line = slices.Delete(l.line, next, next+1)
+	s.give(l, p.Request)
+	p.handed = clock.System().Now()
+	switch {
+	case s.is("handing on keeps the token"):
+		l.token, l.top = l.token-1, l.top-1
+	case s.is("handing on forgets the holder"):
+		l.meta = ""
+	case s.is("handed leases end early"):
+		l.expiry = p.handed.Add(p.TTL / 10)
+	}
+}
+
+// leave takes p out of the line, or gives back what it was handed.
+func (s *flawed) leave(p *place) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	l := s.look(s.key(p.Name))
+	l.line = slices.DeleteFunc(l.line, func(q *place) bool { return q == p })
+	if l.owner == p.Owner && !s.is("who gives up keeps what it was handed") {
+		l.owner = ""
+		s.handOn(l)
+	}
+}
+
+func (s *flawed) Draw(ctx context.Context, r store.Request) (store.Drawn, error) {
+	if err := s.check(r); err != nil && !s.is("draws are not checked") {
+		return store.Drawn{}, err
+	}
+	if s.closed.Load() {
+		return store.Drawn{}, store.ErrClosed
+	}
+	if err := ctx.Err(); err != nil {
+		if s.is("an ended context is a loss") {
+			return store.Drawn{}, store.ErrNotHeld
+		}
+		return store.Drawn{}, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	l := s.look(s.key(r.Name))
+	switch {
+	case l.owner == r.Owner:
+	case s.is("anybody draws"):
+	case s.is("who waits draws") && slices.ContainsFunc(l.line, func(p *place) bool { return p.Owner == r.Owner }):
+	case s.is("draws fail for other reasons"):
+		return store.Drawn{}, errors.New("not now")
+	default:
+		return store.Drawn{}, store.ErrNotHeld
+	}
+	d := store.Drawn{Token: max(l.token, l.top) + 1, Spare: r.Spare, Waiting: len(l.line) > 0}
+	l.top = d.Token
+	l.reserve(s, r.Spare)
+	switch {
+	case s.is("draws repeat"):
+		l.top, d.Token = l.token, l.token
+	case s.is("draws reserve less"):
+		d.Spare /= 2
+	case s.is("draws move the token"):
+		l.token = d.Token
+	case s.is("draws end leases early"):
+		l.expiry = min(l.expiry, clock.System().Now().Add(r.TTL/2))
+	case s.is("nobody is said to wait"):
+		d.Waiting = false
+	case s.is("somebody is always said to wait"):
+		d.Waiting = true
+	}
+	return d, nil
+}
+
+// shown is the line as Inspect shows it.
+func (s *flawed) shown(l *lock) (line []store.Place) {
+	for _, p := range l.line {
+		shown := store.Place{Holder: store.DecodeHolder(p.Owner, p.Meta), ExpiresIn: p.TTL}
+		switch {
+		case s.is("places have no description"):
+			shown.Holder = store.Holder{Owner: p.Owner}
+		case s.is("places never end"):
+			shown.ExpiresIn = -1
+		}
+		line = append(line, shown)
+	}
+	switch {
+	case s.is("the line is not shown"):
+		return nil
+	case s.is("the line is shown backwards"):
+		slices.Reverse(line)
+	case s.is("the holder is shown in line") && l.owner != "":
+		line = append(line, store.Place{Holder: store.Holder{Owner: l.owner}})
+	}
+	return line
+}

@@ -1,0 +1,165 @@
+package storetest
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/leasehold-dev/leasehold/store"
+)
+
+// checkWaitGivenUp: who gives up is told so and is out of the line, wherever it
+// stood; the others keep their order.
+func checkWaitGivenUp(t *trial) {
+	holder := t.request(t.name(), t.long)
+	t.acquire(t.first, holder)
+	var all []store.Request
+	for range 5 {
+		all = append(all, t.applicant(holder.Name, t.long))
+	}
+	line := t.queue(all...)
+	line[2].cancel()
+	t.ends("one in the middle of the line gives up", line[2], context.Canceled)
+	t.lined("one in the middle of the line has given up", holder.Name, line[0], line[1], line[3], line[4])
+	line[0].cancel()
+	t.ends("the first in line gives up", line[0], context.Canceled)
+	line[4].cancel()
+	t.ends("the last in line gives up", line[4], context.Canceled)
+	t.lined("those who have given up are out of the line", holder.Name, line[1], line[3])
+	t.heldBy(holder)
+	t.release(t.first, holder)
+	t.gets("the first of those who still wait gets the lock", line[1])
+	t.waits(line[3])
+	t.release(t.other(), line[1].Request)
+	t.gets("the last of those who still wait gets the lock", line[3])
+	t.release(t.other(), line[3].Request)
+	t.vacant("nothing is left of a line that has ended", holder.Name)
+}
+
+// checkWaitGivenUpByAll: a lock that somebody waited for in vain is free when it
+// is released, also when both happen at once.
+func checkWaitGivenUpByAll(t *trial) {
+	holder := t.request(t.name(), t.long)
+	t.acquire(t.first, holder)
+	w := t.wait(t.other(), t.applicant(holder.Name, t.long))
+	t.eventually("who has to wait is told why", func() bool { return w.over() || len(w.heard()) > 0 })
+	w.cancel()
+	t.ends("the only one in line gives up", w, context.Canceled)
+	t.lined("nobody is in line", holder.Name)
+	t.release(t.first, holder)
+	t.vacant("a lock that is waited for no more is free when it is released", holder.Name)
+
+	for range 5 {
+		holder := t.request(t.name(), t.long)
+		t.acquire(t.first, holder)
+		w := t.queue(t.applicant(holder.Name, t.long))[0]
+		go w.cancel()
+		t.release(t.other(), holder)
+		t.eventually("who gives up comes back", w.over)
+		switch {
+		case w.err == nil:
+			t.release(t.first, w.Request)
+		case !errors.Is(w.err, context.Canceled):
+			t.Fatalf("gave up while it was handed the lock: got error %v", w.err)
+		}
+		t.vacant("nothing is left of a wait that was given up", holder.Name)
+	}
+}
+
+// checkWaitEndedContext: who has given up before it came gets nothing, and
+// leaves nothing, whether the lock is free or held.
+func checkWaitEndedContext(t *trial) {
+	for _, s := range t.handles() {
+		for want, ctx := range t.ended() {
+			for _, held := range []bool{false, true} {
+				holder := t.request(t.name(), t.long)
+				if held {
+					t.acquire(t.first, holder)
+				}
+				r := t.applicant(holder.Name, t.long)
+				_, err := s.(store.Waiter).Wait(ctx, r, func(error) {})
+				if err == nil {
+					t.track(r)
+				}
+				if !errors.Is(err, want) {
+					t.Errorf("wait on an ended context: got error %v, want %v", err, want)
+				}
+				if held {
+					t.lined("nobody is in line on an ended context", holder.Name)
+					t.release(t.first, holder)
+				}
+				t.vacant("nothing is left of a wait on an ended context", holder.Name)
+			}
+			_, err := s.(store.Waiter).Draw(ctx, t.request(t.name(), t.long))
+			if errors.Is(err, store.ErrNotHeld) || !errors.Is(err, want) {
+				t.Errorf("draw on an ended context: got error %v, want %v", err, want)
+			}
+		}
+	}
+	// A deadline in the middle of the wait.
+	holder := t.request(t.name(), t.long)
+	t.acquire(t.first, holder)
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Millisecond)
+	defer cancel()
+	if _, err := t.other().(store.Waiter).Wait(ctx, t.applicant(holder.Name, t.long), nil); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("wait until a deadline: got error %v, want %v", err, context.DeadlineExceeded)
+	}
+	t.lined("nobody is in line after the deadline", holder.Name)
+}
+
+// checkWaitInvalid: nonsense is refused as such, and leaves nothing.
+func checkWaitInvalid(t *trial) {
+	s := t.first.(store.Waiter)
+	for _, f := range faults(s) {
+		good := t.applicant(t.name(), t.long)
+		r := good
+		f.spoil(&r)
+		_, err := s.Wait(t.Context(), r, nil)
+		t.invalid("wait: "+f.what, err)
+		if err == nil {
+			t.track(r)
+			continue
+		}
+		_, err = s.Draw(t.Context(), r)
+		t.invalid("draw: "+f.what, err)
+		t.free(good.Name)
+	}
+}
+
+// checkWaitClosed: those who wait when the store is closed are told at once, and
+// nobody is handed the lock for them. Nothing works afterwards.
+func checkWaitClosed(t *trial) {
+	a, b := t.reopen()
+	rest := a
+	if b != nil {
+		rest = b
+	}
+	holder := t.request(t.name(), t.options.MinTTL) // nobody may be there to release it
+	for try := range 8 {
+		holder = t.request(t.name(), t.options.MinTTL<<try)
+		if _, err := rest.Acquire(t.Context(), holder); err != nil && !errors.Is(err, store.ErrQuorum) {
+			t.Fatalf("acquire: %v", err)
+		}
+		w := t.wait(a, t.applicant(holder.Name, t.long))
+		t.eventually("who has to wait is told why", func() bool { return w.over() || len(w.heard()) > 0 })
+		if w.over() {
+			continue // the machine was too slow, and the lease is over
+		}
+		if err := a.Close(); err != nil {
+			t.Fatalf("close: %v", err)
+		}
+		if t.eventually("who waits is told that the store was closed", w.over); w.err == nil {
+			t.Fatalf("wait: granted (token %v) by a store that is closed", w.grant.Token)
+		}
+		t.closed("wait", w.err)
+		break
+	}
+	if b != nil {
+		t.eventually("nobody is in line after the store was closed", func() bool { return len(t.inspect(b, holder.Name).Line) == 0 })
+		t.eventually("the lock is not handed to somebody who is gone", func() bool { return !t.inspect(b, holder.Name).Held })
+	}
+	_, err := a.(store.Waiter).Wait(t.Context(), t.applicant(t.name(), t.long), nil)
+	t.closed("wait", err)
+	_, err = a.(store.Waiter).Draw(t.Context(), holder)
+	t.closed("draw", err)
+}

@@ -1,0 +1,271 @@
+package storetest
+
+import (
+	"errors"
+	"slices"
+
+	"github.com/leasehold-dev/leasehold/fence"
+	"github.com/leasehold-dev/leasehold/internal/clock"
+	"github.com/leasehold-dev/leasehold/internal/validity"
+	"github.com/leasehold-dev/leasehold/store"
+)
+
+// checkWaitFree: who waits for a lock that nobody has gets it at once, with or
+// without a callback, as it would by asking.
+func checkWaitFree(t *trial) {
+	var last fence.Token
+	name := t.name()
+	for _, s := range t.handles() {
+		w := t.wait(s, t.applicant(name, t.long))
+		t.gets("wait for a free lock", w)
+		if w.grant.Token <= last {
+			t.Fatalf("token %v after a release, the one before was %v", w.grant.Token, last)
+		}
+		t.sameHolder("inspect", t.heldBy(w.Request).Holder, w.Request)
+		t.release(s, w.Request)
+		r := t.applicant(name, t.long)
+		g, err := s.(store.Waiter).Wait(t.Context(), r, nil)
+		if err != nil {
+			t.Fatalf("wait for a free lock: %v", err)
+		}
+		t.track(r)
+		if st := t.heldBy(r); st.Token != g.Token || g.Token <= w.grant.Token {
+			t.Fatalf("granted token %v after %v, inspect says %v", g.Token, w.grant.Token, st.Token)
+		}
+		last = g.Token
+		t.release(s, r)
+	}
+	t.vacant("a lock that was waited for and released is free", name)
+}
+
+// checkWaitInOrder: a release hands the lock to the first in line, whoever it
+// is, and to nobody else; the lease lasts as long as its holder will trust it.
+func checkWaitInOrder(t *trial) {
+	holder := t.request(t.name(), t.long)
+	last := t.acquire(t.first, holder).Token
+	line := t.queue(t.applicant(holder.Name, t.long), t.applicant(holder.Name, t.long), t.applicant(holder.Name, t.long), t.applicant(holder.Name, t.long))
+	t.heldBy(holder)
+	for i, w := range line {
+		t.waits(line[i:]...)
+		t.release(t.handles()[i%len(t.handles())], holder)
+		t.eventually("somebody in line gets the lock that was released", func() bool { return slices.ContainsFunc(line[i:], (*waiting).over) })
+		t.waits(line[i+1:]...)
+		t.gets("the first in line gets the lock that was released", w)
+		t.waits(line[i+1:]...)
+		if st := t.heldBy(w.Request); st.Token != w.grant.Token || w.grant.Token <= last {
+			t.Fatalf("granted token %v after %v, inspect says %v", w.grant.Token, last, st.Token)
+		}
+		t.sameHolder("inspect", t.heldBy(w.Request).Holder, w.Request)
+		last, holder = w.grant.Token, w.Request
+	}
+	if err := t.renew(t.other(), holder); err != nil {
+		t.Fatalf("renew of a lease that was waited for: %v", err)
+	}
+	t.release(t.other(), holder)
+	t.vacant("nothing is left of a line that has ended", holder.Name)
+	t.acquire(t.first, t.request(holder.Name, t.long))
+}
+
+// checkWaitAndTry: who only asks does not get in before those who wait, although
+// the lock was released just now.
+func checkWaitAndTry(t *trial) {
+	for range 5 {
+		holder := t.request(t.name(), t.long)
+		t.acquire(t.first, holder)
+		w := t.queue(t.applicant(holder.Name, t.long))[0]
+		t.release(t.other(), holder)
+		r := t.request(holder.Name, t.long)
+		g, err := t.other().Acquire(t.Context(), r)
+		if err == nil {
+			t.track(r)
+			t.Fatalf("acquire %q: granted (token %v) before one who has waited for it", r.Name, g.Token)
+		}
+		if !refused(err) {
+			t.Fatalf("acquire %q after it was handed on: %v", r.Name, err)
+		}
+		t.gets("who waits gets the lock", w)
+		t.release(t.first, w.Request)
+	}
+}
+
+// checkWaitReleased: a release of an owner takes it out of the line, too. Its
+// wait may end then.
+func checkWaitReleased(t *trial) {
+	holder := t.request(t.name(), t.long)
+	t.acquire(t.first, holder)
+	line := t.queue(t.applicant(holder.Name, t.long), t.applicant(holder.Name, t.long))
+	line[0].cancel()
+	t.eventually("who gives up comes back", line[0].over)
+	for _, s := range t.handles() {
+		t.notHeld("release by one who waited", s.Release(t.Context(), line[0].Request))
+	}
+	t.release(t.first, holder)
+	t.gets("the next one gets the lock", line[1])
+}
+
+// checkWaitForExpiry: a lease that ends by itself goes to the first in line, and
+// not before its holder has stopped to trust it.
+func checkWaitForExpiry(t *trial) {
+	// Of a lease so short that nobody could queue up in its time, another.
+	var l short
+	var line []*waiting
+	for t.options.MinTTL = min(t.options.MinTTL, t.long/8); ; t.options.MinTTL *= 2 {
+		l = t.acquireShort(t.first)
+		a := t.wait(t.first, t.applicant(l.Name, t.long))
+		t.eventually("who has to wait is told why", func() bool { return a.over() || len(a.heard()) > 0 })
+		b := t.wait(t.other(), t.applicant(l.Name, t.long))
+		line = []*waiting{a, b}
+		t.eventually("who has to wait is told why", func() bool { return b.over() || len(b.heard()) > 0 })
+		if !l.overdue() || t.options.MinTTL > t.long {
+			break
+		}
+		a.cancel()
+		b.cancel()
+	}
+	t.eventually("the first in line gets a lock whose lease expired", line[0].over)
+	if until := validity.Until(l.start, l.TTL); line[0].back < until {
+		t.Fatalf("granted %v before the end of the validity of the lease before, of %v", until.Sub(line[0].back), l.TTL)
+	}
+	t.gets("the first in line gets a lock whose lease expired", line[0])
+	if line[0].grant.Token <= l.Token {
+		t.Fatalf("token %v after an expiry, the one before was %v", line[0].grant.Token, l.Token)
+	}
+	t.waits(line[1])
+	t.heldBy(line[0].Request)
+	t.notHeld("release after the expiry", t.first.Release(t.Context(), l.Request))
+	t.release(t.first, line[0].Request)
+	t.gets("the next one gets the lock", line[1])
+}
+
+// checkWaitBarge: who barges gets the lock as well, whether it is free or has to
+// become so, and whoever else waits for it.
+func checkWaitBarge(t *trial) {
+	barges := func(name string) store.Request {
+		r := t.applicant(name, t.long)
+		r.Barge = true
+		return r
+	}
+	holder := barges(t.name())
+	w := t.wait(t.first, holder)
+	t.gets("one who barges gets a free lock", w)
+	last := w.grant.Token
+	line := t.queue(barges(holder.Name), t.applicant(holder.Name, t.long), barges(holder.Name), barges(holder.Name))
+	t.heldBy(holder)
+	t.release(t.first, holder)
+	for len(line) > 0 {
+		var got *waiting
+		t.eventually("somebody gets a lock that was released", func() bool {
+			for i, w := range line {
+				if w.over() {
+					got = w
+					line = append(line[:i:i], line[i+1:]...)
+					return true
+				}
+			}
+			return false
+		})
+		t.gets("somebody gets a lock that was released", got)
+		t.waits(line...)
+		if got.grant.Token <= last {
+			t.Fatalf("token %v, the one before was %v", got.grant.Token, last)
+		}
+		last = got.grant.Token
+		t.release(t.other(), got.Request)
+	}
+	t.vacant("nothing is left of a line that has ended", holder.Name)
+}
+
+// checkWaitShown: Inspect shows who waits, the first first, and List does not.
+func checkWaitShown(t *trial) {
+	holder := t.request(t.name(), t.long)
+	for _, s := range t.handles() {
+		if line := t.inspect(s, holder.Name).Line; len(line) != 0 {
+			t.Fatalf("inspect of a free lock: line %+v", line)
+		}
+	}
+	t.acquire(t.first, holder)
+	var all []store.Request
+	for i, purpose := range []string{"first", "second", "third"} {
+		r := t.applicant(holder.Name, t.long)
+		r.Meta = store.Holder{Host: "waits", PID: i + 1, Purpose: purpose}.Encode()
+		all = append(all, r)
+	}
+	line := t.queue(all...)
+	t.lined("all who wait are shown, the first first", holder.Name, line...)
+	for _, s := range t.handles() {
+		for i, p := range t.inspect(s, holder.Name).Line {
+			t.sameHolder("line", p.Holder, all[i])
+			t.within("place in the line", p.ExpiresIn, all[i].TTL)
+		}
+		if list := t.list(s, holder.Name); len(list) != 1 || list[0].Holder.Owner != holder.Owner || list[0].Line != nil {
+			t.Errorf("list of a lock that is waited for: %+v", list)
+		}
+	}
+	t.heldBy(holder)
+	t.release(t.first, holder)
+	t.gets("the first in line gets the lock", line[0])
+	t.lined("who got the lock does not wait any more", holder.Name, line[1:]...)
+	t.release(t.first, line[0].Request)
+	t.gets("the second in line gets the lock", line[1])
+	line[2].cancel()
+	t.lined("who gave up does not wait any more", holder.Name)
+}
+
+// checkWaitTold: who waits is told for whom and in which position, which counts
+// down.
+func checkWaitTold(t *trial) {
+	// A store may learn of it only when it refreshes the places.
+	ttl := min(t.long, t.patience*3/10)
+	holder := t.request(t.name(), t.long)
+	t.acquire(t.first, holder)
+	line := t.queue(t.applicant(holder.Name, ttl), t.applicant(holder.Name, ttl), t.applicant(holder.Name, ttl))
+	for i, w := range line {
+		t.eventually("who waits is told that the lock is held, and its position", func() bool { return w.busy() != nil })
+		for _, err := range w.heard() {
+			var busy *store.BusyError
+			if !errors.As(err, &busy) {
+				continue // of nodes that do not answer
+			}
+			if busy.Name != holder.Name || busy.Position > i+1 {
+				t.Fatalf("number %d in line was told: %+v", i+1, busy)
+			}
+			t.sameHolder("told", busy.Holder, holder)
+			t.within("told", busy.ExpiresIn, holder.TTL)
+		}
+		if p := w.busy().Position; p != i+1 {
+			t.Fatalf("number %d in line was told that it has position %d", i+1, p)
+		}
+	}
+	last := line[2]
+	for i := range 2 {
+		t.release(t.first, holder)
+		t.gets("the first in line gets the lock", line[i])
+		holder = line[i].Request
+		start := clock.System().Now()
+		t.eventually("who waits is told that it has moved up, and who has the lock now", func() bool {
+			if now := clock.System().Now(); now.Sub(start) > ttl/4 { // longer than a lease may be left alone
+				_ = t.renew(t.first, holder)
+				start = now
+			}
+			busy := last.busy()
+			return busy.Position == 2-i && busy.Holder.Owner == holder.Owner
+		})
+	}
+	least := 3
+	for _, err := range last.heard() {
+		if busy := new(store.BusyError); errors.As(err, &busy) && busy.Position > 0 {
+			if busy.Position > least {
+				t.Fatalf("told position %d after %d", busy.Position, least)
+			}
+			least = busy.Position
+		}
+	}
+}
+
+// busy is the last that the waiter was told of who has the lock, nil if nothing.
+func (w *waiting) busy() (busy *store.BusyError) {
+	for _, err := range w.heard() {
+		errors.As(err, &busy)
+	}
+	return busy
+}
