@@ -136,7 +136,7 @@ func (b *bench) compete(ctx context.Context, c contest, round, processes int, k 
 	switch {
 	case ctx.Err() != nil:
 		return ctx.Err()
-	case err != nil && k.Role == locks.Ours:
+	case err != nil && b.short && k.Role == locks.Ours:
 		return fmt.Errorf("%s, %s: %w", c.scenario, k.Name, err)
 	case err != nil: // that it can not be measured is a result
 		f = contend.Figures{Processes: processes, Goroutines: c.inside, Window: c.dur, Errors: 1, Failed: err.Error()}
@@ -168,11 +168,15 @@ func (b *bench) first(ctx context.Context, kinds []locks.Kind) error {
 					return err
 				}
 				took, err := service.First(ctx, b.lockName(), fate, ttl)
-				if err = errors.Join(err, ctx.Err()); err != nil {
-					return fmt.Errorf("the first in line is %s, %s: %w", fate, k.Name, err)
+				f := report.FirstInLine{Kind: k.Name, Round: round, Fate: fate, TTL: ttl, Took: took}
+				if err != nil {
+					if b.short || ctx.Err() != nil {
+						return errors.Join(fmt.Errorf("the first in line is %s, %s: %w", fate, k.Name, err), ctx.Err())
+					}
+					f.Failed = err.Error()
 				}
-				b.run.Firsts = append(b.run.Firsts, report.FirstInLine{Kind: k.Name, Round: round, Fate: fate, TTL: ttl, Took: took})
-				say("the first in line is %s, round %d of %d: %s, the next one has the lock after %v", fate, round+1, rounds, k.Name, took)
+				b.run.Firsts = append(b.run.Firsts, f)
+				say("the first in line is %s, round %d of %d: %s, the next one has the lock after %v %s", fate, round+1, rounds, k.Name, took, f.Failed)
 			}
 		}
 	}

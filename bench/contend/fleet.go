@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -181,12 +180,19 @@ func (f Fleet) End() {
 	})
 }
 
+// each does it to all workers at once. Of several errors it returns one: they
+// are mostly the same.
 func (f Fleet) each(do func(*Member) error) error {
-	errs := make([]error, len(f))
+	var failed error
+	var once sync.Once
 	var wg sync.WaitGroup
-	for i, m := range f {
-		wg.Go(func() { errs[i] = do(m) })
+	for _, m := range f {
+		wg.Go(func() {
+			if err := do(m); err != nil {
+				once.Do(func() { failed = err })
+			}
+		})
 	}
 	wg.Wait()
-	return errors.Join(errs...)
+	return failed
 }

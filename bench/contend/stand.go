@@ -16,7 +16,7 @@ func (s Spec) stand(told <-chan string, out io.Writer) error {
 	ctx := context.Background()
 	st, client, err := locks.Leasehold(ctx, s.Addrs)
 	if err != nil {
-		return err
+		return fmt.Errorf("open: %w", err)
 	}
 	defer st.Close()
 	fmt.Fprintln(out, ready)

@@ -4,10 +4,12 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"os"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/leasehold-dev/leasehold/bench/locks"
@@ -36,7 +38,7 @@ func Main(in io.Reader, out io.Writer) error {
 		return fmt.Errorf("there is no implementation %q", s.Kind)
 	}
 	ctx := context.Background()
-	client, err := kind.Open(ctx, s.Addrs)
+	client, err := open(ctx, kind, s.Addrs)
 	if err != nil {
 		return fmt.Errorf("%s: open: %w", s.Kind, err)
 	}
@@ -94,6 +96,20 @@ func Main(in io.Reader, out io.Writer) error {
 	case <-time.After(leaving):
 	}
 	return err
+}
+
+// opening is for how long opening a client is tried: a hundred processes that
+// start at once on few processors keep each other from it, which is not what is
+// measured.
+const opening = 30 * time.Second
+
+func open(ctx context.Context, kind locks.Kind, addrs []string) (locks.Client, error) {
+	for end := Now() + int64(opening); ; time.Sleep(50 * time.Millisecond) {
+		client, err := kind.Open(ctx, addrs)
+		if err == nil || errors.Is(err, syscall.ECONNREFUSED) || Now() > end {
+			return client, err
+		}
+	}
 }
 
 // follow hands on what the parent says, and ends this process with it.

@@ -249,27 +249,38 @@ func rowsOf(shown []contested, columns []contestColumn) [][]string {
 // fates are what becomes of the first in line, in the order they are shown.
 var fates = []string{contend.Alive, contend.Killed, contend.Frozen}
 
-// firstTook is the median and the longest of what was measured of one fate.
-func firstTook(r *Run, kind, fate string) (median, longest, ttl time.Duration, n int) {
+// afterFirst is what was measured of one fate of the first in line.
+type afterFirst struct {
+	median, longest time.Duration // of those that did not fail
+	ttl             time.Duration
+	times, failed   int
+}
+
+func afterFirstOf(r *Run, kind, fate string) (a afterFirst) {
 	var all []time.Duration
 	for _, f := range r.Firsts {
-		if f.Kind == kind && f.Fate == fate {
-			all, ttl = append(all, f.Took), f.TTL
+		if f.Kind != kind || f.Fate != fate {
+			continue
 		}
+		a.ttl = f.TTL
+		a.times++
+		if f.Failed != "" {
+			a.failed++
+			continue
+		}
+		all = append(all, f.Took)
+		a.longest = max(a.longest, f.Took)
 	}
-	if len(all) == 0 {
-		return 0, 0, 0, 0
-	}
-	longest = slices.Max(all)
-	return load.Median(all), longest, ttl, len(all)
+	a.median = load.Median(all)
+	return a
 }
 
 func firstTable(r *Run) [][]string {
-	rows := [][]string{{"", "the first in line is", "median", "longest", "times", "TTL of places"}}
+	rows := [][]string{{"", "the first in line is", "median", "longest", "times", "failed", "TTL of places"}}
 	for _, k := range locks.Contended {
 		for _, fate := range fates {
-			if median, longest, ttl, n := firstTook(r, k.Name, fate); n > 0 {
-				rows = append(rows, []string{k.Label, fate, load.Micros(median), load.Micros(longest), strconv.Itoa(n), ttl.String()})
+			if a := afterFirstOf(r, k.Name, fate); a.times > 0 {
+				rows = append(rows, []string{k.Label, fate, load.Micros(a.median), load.Micros(a.longest), strconv.Itoa(a.times), cmp.Or(count(a.failed), "-"), a.ttl.String()})
 			}
 		}
 	}

@@ -52,7 +52,7 @@ func contentious() *Run {
 		}
 		for _, kind := range []string{"leasehold-1", "leasehold-5"} {
 			for _, fate := range fates {
-				r.Firsts = append(r.Firsts, FirstInLine{kind, round, fate, 3 * time.Second, time.Duration(1+round) * time.Millisecond})
+				r.Firsts = append(r.Firsts, FirstInLine{Kind: kind, Round: round, Fate: fate, TTL: 3 * time.Second, Took: time.Duration(1+round) * time.Millisecond})
 			}
 		}
 	}
@@ -169,6 +169,23 @@ func TestContentionIsPlotted(t *testing.T) {
 		t.Errorf("%d bars, want three for each of %d implementations", bars, len(locks.Contended))
 	}
 	wellFormed(t, ContentionPlot(&Run{}))
+}
+
+// A lock that nobody got after all does not count as one that was had at once.
+func TestFailureIsNotFast(t *testing.T) {
+	r := contentious()
+	for i := range r.Firsts {
+		if r.Firsts[i].Round == 0 {
+			r.Firsts[i].Failed, r.Firsts[i].Took = "hung", 0
+		}
+	}
+	if got := missed(r); len(got) != 3 {
+		t.Errorf("missed: %q", got)
+	}
+	var b strings.Builder
+	if err := Print(&b, r); err != nil || !strings.Contains(b.String(), "nobody had it 1 times") {
+		t.Errorf("%v: %s", err, b.String())
+	}
 }
 
 // Two holders at once are told in every way there is.

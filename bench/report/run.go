@@ -78,6 +78,8 @@ type FirstInLine struct {
 	Fate  string
 	TTL   time.Duration // of the places in the line
 	Took  time.Duration
+	// Failed is why nobody had it, if so.
+	Failed string `json:",omitempty"`
 }
 
 // Contended says whether anything was measured of locks that everybody wants.
