@@ -43,6 +43,7 @@ What the user is for, several separated by commas:
   doctor     be told everything that "leasehold doctor" can find out. This has
              +config|get, which also shows passwords in a server's configuration
   bootstrap  declare new servers to be new, and replace them (replace)
+Channels (the word that begins with &) came with Redis 6.2: leave it out before.
 Of several servers, those that nobody has locked on since they were started can
 not be looked at by those who only look.
 

@@ -27,6 +27,7 @@ const (
 	RightMissing        Code = "right-missing"
 	KeyForbidden        Code = "key-forbidden"
 	ScriptFails         Code = "script-fails"
+	WaitersPoll         Code = "waiters-poll"
 	TTLOverMaximum      Code = "ttl-over-maximum"
 	TTLTooShort         Code = "ttl-too-short"
 	RoundTripOver       Code = "round-trip-over-timeout"
@@ -94,6 +95,7 @@ var advice = map[Code]string{
 	RightMissing:        "Give the user the right; \"leasehold acl\" prints the whole rule.",
 	KeyForbidden:        "Give the user the pattern (\"leasehold acl\" prints the whole rule), or, if its locks have names with a common beginning, say so with --prefix.",
 	ScriptFails:         "Mend what the server says.",
+	WaitersPoll:         "Give the user the right to publish and to listen (\"leasehold acl\" prints the whole rule), and let nothing be between that knows no channels.",
 	TTLOverMaximum:      "Use a shorter TTL, or raise max_ttl in the URL, for every client of this store.",
 	TTLTooShort:         "Use a longer TTL, or servers that are nearer.",
 	RoundTripOver:       "Raise node_timeout in the URL, for all clients, or use servers that are nearer.",
@@ -142,7 +144,7 @@ var codes = []Code{
 	LockWithoutTTL, LockOfWrongType, RedissonLock,
 	OtherList, FileOnNetwork, FileExposed, FileUnusable,
 	FsyncNotAlways, Quarantined, RestartedRecently, Replicated, SameHost, EvenNodes, MemoryLow, PersistenceFailing,
-	TTLTooShort, RoundTripNear, ClocksDiffer, ClockHere,
+	TTLTooShort, RoundTripNear, WaitersPoll, ClocksDiffer, ClockHere,
 	PersistenceNone, PersistenceSnapshot, PersistenceEverySec, PersistenceUnknown,
 	ForeignCounter, CounterWithoutTTL, TombstoneWithoutTTL, FileDiskLow,
 	ListsReplaced, RestartUnseen, ForeignLock, InfoForbidden, ConfigForbidden, KeysNotSeen, KeysPartlySeen,

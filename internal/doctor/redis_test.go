@@ -117,6 +117,7 @@ var redisCases = []redisCase{
 	{"a command is missing", 3, func(e *redis.Examination, n *redis.Examined) {
 		n.Lacking = []redis.Lack{{Command: "pexpire", Says: "NOPERM"}}
 	}, Error, RightMissing, first, "+pexpire"},
+	{"nothing can be told", 3, func(e *redis.Examination, n *redis.Examined) { n.UntoldErr = errDenied }, Warning, WaitersPoll, first, "now and then (NOPERM"},
 	{"keys are forbidden", 3, func(e *redis.Examination, n *redis.Examined) {
 		n.Lacking = []redis.Lack{{Key: "{jobs/*}:*", Says: "NOPERM"}}
 	}, Error, KeyForbidden, first, "{jobs/*}:*"},

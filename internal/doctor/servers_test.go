@@ -72,7 +72,7 @@ func three(t *testing.T, args ...string) ([]*redistest.Server, string) {
 	return servers, servers[0].Addr() + "," + servers[1].Addr() + "," + servers[2].Addr() + "?" + patient
 }
 
-const locker = "+evalsha +eval +get +mget +set +del +pttl +pexpire +time +info "
+const locker = "&leasehold:to:* +evalsha +eval +get +mget +set +del +pttl +pexpire +time +info +publish +subscribe +pubsub|numsub "
 
 var reals = []real{
 	{name: "sound", prepare: func(t *testing.T) string {
@@ -160,7 +160,9 @@ var reals = []real{
 	}, want: "warning:memory-low", not: "memory-full"},
 	{name: "a user without PEXPIRE", prepare: user("~* " + strings.Replace(locker, "+pexpire ", "", 1)), want: "error:right-missing", not: "key-forbidden"},
 	{name: "a user without EVAL", prepare: user("~* " + strings.Replace(locker, "+eval ", "", 1)), want: "error:right-missing"},
-	{name: "a user for some keys", prepare: user("~jobs/* ~{jobs/*}:* " + locker), want: "error:key-forbidden", not: "right-missing"},
+	{name: "a user who may not listen", prepare: user("~* " + strings.Replace(locker, "+subscribe ", "", 1)), want: "warning:waiters-poll", not: "right-missing script-fails"},
+	{name: "a user without channels", prepare: user("~* " + strings.Replace(locker, "&leasehold:to:* ", "", 1)), want: "warning:waiters-poll", not: "right-missing script-fails"},
+	{name: "a user for some keys", prepare: user("~jobs/* ~{jobs/*}:* " + locker), want: "error:key-forbidden", not: "right-missing waiters-poll"},
 	{name: "a user for some keys, and asked about them", prepare: user("~jobs/* ~{jobs/*}:* " + locker), scope: redis.Scope{Prefix: "jobs/"},
 		want: "info:keys-not-seen info:config-forbidden", not: "key-forbidden right-missing"},
 	{name: "a user without INFO", prepare: user("~* " + strings.Replace(locker, "+info ", "", 1)), want: "info:info-forbidden", not: "right-missing"},

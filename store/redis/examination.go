@@ -45,7 +45,10 @@ type Examined struct {
 	// on a lock that nobody uses, and Failing says which did not work.
 	Lacking []Lack
 	Failing []Failure
-	Keys    Survey
+	// UntoldErr is why those who wait for a lock could not be told when it is their
+	// turn, as it was tried; nil if they can.
+	UntoldErr error
+	Keys      Survey
 }
 
 // Server is what a server says of itself.

@@ -2,6 +2,7 @@ package redis
 
 import (
 	"context"
+	"crypto/rand"
 	"fmt"
 	"net"
 	"slices"
@@ -66,10 +67,10 @@ func examine(ctx context.Context, urls []string, o *Options, scope Scope, wall f
 		TTL: scope.TTL, MaxTTL: opts.MaxTTL, NodeTimeout: opts.nodeTimeout(scope.TTL),
 		Quarantine: opts.quarantine(), FsyncAlways: opts.FsyncAlways,
 	}
-	s := &Store{o: opts, lists: lists, wall: wall, nodes: make([]*node, len(addrs))} // never opened
+	s := &Store{o: opts, lists: lists, wall: wall, nodes: make([]*node, len(addrs)), channel: channelBegin + rand.Text()} // never opened
 	s.guarded.Store(len(addrs) > 1)
 	for i, a := range addrs {
-		s.nodes[i] = &node{s: s, index: i, addr: a, log: opts.Logger}
+		s.nodes[i] = &node{s: s, index: i, addr: a, log: opts.Logger, ctx: ctx}
 	}
 	var all sync.WaitGroup
 	for i, n := range s.nodes {
@@ -110,7 +111,7 @@ func (d *examiner) visit(ctx context.Context) error {
 	d.w = &wire{n: d.n, conn: conn}
 	d.w.in = newReplies(d.w)
 	d.found.Host, _, _ = net.SplitHostPort(conn.RemoteAddr().String())
-	for _, step := range []func() error{d.login, d.timing, d.server, d.mark, d.survey, d.rights, d.scripts} {
+	for _, step := range []func() error{d.login, d.timing, d.server, d.mark, d.survey, d.rights, d.scripts, d.listening} {
 		if err := step(); err != nil {
 			return err
 		}

@@ -2,6 +2,7 @@ package redis
 
 import (
 	"bytes"
+	"errors"
 	"slices"
 	"time"
 
@@ -11,7 +12,8 @@ import (
 )
 
 // trials are the commands that locks need, as they are tried on the key of a
-// lock that nobody uses. INFO is tried anyway.
+// lock that nobody uses. INFO is tried anyway, and for those that only waiting needs
+// see listening.
 var trials = map[string]func(key string) []string{
 	"evalsha": func(string) []string { return []string{"EVALSHA", "0000000000000000000000000000000000000000", "0"} },
 	"eval":    func(string) []string { return []string{"EVAL", "return 0", "0"} },
@@ -76,6 +78,44 @@ func deniesCommand(v value) bool {
 	return v.isError("NOPERM") && bytes.Contains(v.text, []byte("to run"))
 }
 
+// listening tries whether the server can tell us what we wait for: a second
+// connection listens, and the first one says something.
+func (d *examiner) listening() error {
+	if s := d.found.Server; s.Mode == "sentinel" || s.Replica || s.Loading {
+		return nil
+	}
+	e, err := d.n.subscribe()
+	if err != nil {
+		d.found.UntoldErr = err
+		return nil
+	}
+	defer e.close()
+	said, err := d.ask(newCommand("PUBSUB", "NUMSUB", d.n.s.channel), newCommand("PUBLISH", d.n.s.channel, "doctor"))
+	if err != nil {
+		return err
+	}
+	for _, v := range said {
+		if v.kind == '-' {
+			d.found.UntoldErr = newRefused(v)
+			return nil
+		}
+	}
+	if len(said[0].list) != 2 || said[0].list[1].num != 1 {
+		d.found.UntoldErr = errNobodyListens
+		return nil
+	}
+	e.conn.SetReadDeadline(time.Now().Add(d.n.s.o.ConnectTimeout))
+	in := newReplies(e.conn)
+	if v, err := in.next(); err != nil {
+		d.found.UntoldErr = err
+	} else if len(v.list) != 3 || string(v.list[2].text) != "doctor" {
+		d.found.UntoldErr = notUnderstood(v)
+	}
+	return nil
+}
+
+var errNobodyListens = errors.New("the server does not know of the connection that listens: something between leads to different servers")
+
 // scripts runs every script on a lock that nobody uses.
 func (d *examiner) scripts() error {
 	s := d.found.Server
@@ -83,11 +123,13 @@ func (d *examiner) scripts() error {
 		return nil
 	}
 	r := store.Request{Name: d.probeName() + "/" + store.NewOwner(), Owner: store.NewOwner(), TTL: min(10*time.Second, d.n.s.o.MaxTTL), Renewed: true}
+	waits := r
+	waits.Owner = store.NewOwnerAt(time.Now())
 	guarded := r
 	guarded.Owner, guarded.Require = store.NewOwner(), store.CrashSafe
 	// Of a node alone, so that a lock is granted without a look at the mark:
 	// where there is none, looking would make one.
-	alone := &Store{o: d.n.s.o, wall: d.n.s.wall, nodes: d.n.s.nodes[:1], lists: d.n.s.lists}
+	alone := &Store{o: d.n.s.o, wall: d.n.s.wall, nodes: d.n.s.nodes[:1], lists: d.n.s.lists, channel: d.n.s.channel}
 	type trial struct {
 		name string
 		c    *command
@@ -99,7 +141,9 @@ func (d *examiner) scripts() error {
 	try("acquire", majority.Question{Op: quorum.Acquire, Lease: r})
 	try("confirm", majority.Question{Op: quorum.Confirm, Lease: r, Token: 1})
 	try("extend", majority.Question{Op: quorum.Extend, Lease: r})
+	try("acquire", majority.Question{Op: quorum.Acquire, Lease: waits, Waits: true})
 	try("release", majority.Question{Op: quorum.Release, Lease: r, Tomb: true})
+	try("release", majority.Question{Op: quorum.Release, Lease: waits})
 	if d.found.Mark.Found {
 		try("acquire", majority.Question{Op: quorum.Acquire, Lease: guarded})
 		try("heal", majority.Question{Op: quorum.Heal, Lease: guarded})
@@ -110,7 +154,7 @@ func (d *examiner) scripts() error {
 		commands = append(commands, &command{bytes: t.c.byText(nil)})
 	}
 	name := keyBegin + r.Name
-	commands = append(commands, newCommand("DEL", r.Name, name+counterEnd, name+tombMiddle+r.Owner, name+tombMiddle+guarded.Owner))
+	commands = append(commands, newCommand("DEL", r.Name, name+counterEnd, name+lineEnd, name+placeMiddle+waits.Owner, name+tombMiddle+r.Owner, name+tombMiddle+waits.Owner, name+tombMiddle+guarded.Owner))
 	said, err := d.ask(commands...)
 	if err != nil {
 		return err

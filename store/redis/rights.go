@@ -34,7 +34,9 @@ const (
 )
 
 // rights are the commands of an ACL rule, in the order in which it names them,
-// and what they are for. Commands that every user may run are not among them.
+// and what they are for. Commands that every user may run are not among them. The
+// last three are for those who wait to be told when it is their turn; without them
+// they ask now and then.
 var rights = []struct {
 	command string
 	uses    Use
@@ -54,6 +56,9 @@ var rights = []struct {
 	{"type", ToExamine},
 	{"hscan", ToExamine},
 	{"config|get", ToExamine},
+	{"publish", toChange},
+	{"subscribe", toChange},
+	{"pubsub|numsub", toChange},
 }
 
 // Password is what stands for the password in a rule, to be replaced.
@@ -67,6 +72,9 @@ func (a ACL) Rule() ([]string, error) {
 		return nil, fmt.Errorf("redis: %q can not be the name of a user: it must not be empty or have spaces", a.User)
 	}
 	rule := append([]string{a.User, "reset", "on", ">" + Password}, a.keys()...)
+	if a.Uses&toChange != 0 {
+		rule = append(rule, "&"+channelBegin+"*")
+	}
 	for _, c := range a.commands() {
 		rule = append(rule, "+"+c)
 	}
