@@ -100,9 +100,9 @@ type Request struct {
 	Spare int
 	// Above is for Draw: the largest token of the lease so far.
 	Above fence.Token
-	// Barge is for Wait: take the lock whenever it is free, whoever has waited for
-	// longer, and be told when it is instead of being handed it. Without it the
-	// lock goes to the longest waiting.
+	// Barge is for Wait: be told when the lock is free instead of being handed it,
+	// so that whoever comes first takes it. Who has come too late for some time is
+	// handed it all the same. Without it the lock goes to the longest waiting.
 	Barge bool
 }
 

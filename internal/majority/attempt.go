@@ -129,6 +129,7 @@ func (a *attempt) send(sends []quorum.Send, now clock.Instant) {
 		q := Question{Op: send.Op, Lease: a.r, Token: send.Token, Tomb: send.Tomb}
 		switch send.Op {
 		case quorum.Acquire:
+			q.Lease.Barge = a.barges(now)
 			q.Waits, q.Again, q.Stand, q.Stamp = true, send.Again, send.Stand, now
 			which := 0
 			if send.Again {

@@ -27,6 +27,7 @@ type queued struct {
 	number uint64 // in the order they came
 	reason func(error)
 	armed  clock.Instant // when the timer fires; 0: it was not set
+	freed  clock.Instant // when it was first told that the lock is free; 0: never
 	nodes  [quorum.MaxNodes]standing
 	told   told
 }
@@ -58,6 +59,10 @@ const (
 	// does not renew it any more, one heirPause after the other.
 	heirs     = 3
 	heirPause = 20 * time.Millisecond
+	// bargeFor is how long somebody at the head of the line, who wanted it so, may
+	// come too late for a lock that is free. Then it is handed it like others, or a
+	// process that takes the lock again and again would shut it out.
+	bargeFor = 20 * time.Millisecond
 	// expired is how long after its end a lease is certainly gone.
 	expired = time.Millisecond
 )
@@ -144,8 +149,17 @@ func (k *Keeper) Handed(node int, owner string, ans Answer) {
 // barges to come and try.
 func (k *Keeper) Freed(node int, owner string) {
 	k.tell(owner, func(a *attempt) {
-		a.apply(quorum.Event{Kind: quorum.Freed, Node: node}, k.Clock.Now())
+		now := k.Clock.Now()
+		if a.queue.freed == 0 {
+			a.queue.freed = now
+		}
+		a.apply(quorum.Event{Kind: quorum.Freed, Node: node}, now)
 	})
+}
+
+// barges says whether the attempt still only wants to be told. The mutex is held.
+func (a *attempt) barges(now clock.Instant) bool {
+	return a.r.Barge && (a.queue.freed == 0 || now.Sub(a.queue.freed) < bargeFor)
 }
 
 // Poll has everybody who waits ask the node again: what it said unasked may have

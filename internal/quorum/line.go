@@ -58,7 +58,7 @@ const (
 	refreshes = 3
 	// firstLook is how long the other nodes' grants are waited for when some have
 	// come in: they are sent at about the same time.
-	firstLook = 5 * time.Millisecond
+	firstLook = 10 * time.Millisecond
 )
 
 // NewWait begins an attempt that waits in line. The driver sends Acquire to

@@ -113,11 +113,14 @@ func TestNothingIsLeftBehindUnseen(t *testing.T) {
 			})
 		}},
 		{"a waiter", Waiting, "wants the lock once more", func(w *world) {
-			w.at(w.calmAt, outside, func() {
-				for _, n := range w.nodes { // taken for ever, on a majority
-					n.locks[0], _ = modelnode.Lock[int]{}.Acquire(w.switches.Rules, modelnode.Ask[int]{Owner: 1, TTL: 1e6 * time.Hour}, n.clock())
+			var take func() // for ever, on all nodes, as they become free
+			take = func() {
+				for _, n := range w.nodes {
+					n.locks[0], _ = n.locks[0].Acquire(w.switches.Rules, modelnode.Ask[int]{Owner: 1, TTL: 1e6 * time.Hour}, n.clock())
 				}
-			})
+				w.after(time.Millisecond, outside, take)
+			}
+			w.at(w.calmAt, outside, take)
 		}},
 	} {
 		t.Run(c.name, func(t *testing.T) {

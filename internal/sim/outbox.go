@@ -77,8 +77,8 @@ func comparePuts(a, b put) int {
 		cmp.Compare(a.l.c.index, b.l.c.index),
 		cmp.Compare(a.l.n.index, b.l.n.index),
 		cmp.Compare(x.from(), y.from()),
-		strings.Compare(x.Lease.Name, y.Lease.Name), // of the same kind at most one at a time
-		cmp.Compare(x.Lease.TTL, y.Lease.TTL),
+		strings.Compare(x.Lease.Name, y.Lease.Name),
+		cmp.Compare(store.Rank(x.Lease.Owner), store.Rank(y.Lease.Owner)),
 	)
 }
 

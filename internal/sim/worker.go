@@ -100,6 +100,7 @@ func (k *worker) lock() (*leasehold.Lock, leasehold.LockOptions) {
 		TTL:     k.w.script.longest() / time.Duration(1+k.rng.IntN(2)),
 		Purpose: fmt.Sprintf("w%d", k.index),
 	}
+	o.Barge = k.rng.IntN(8) == 0
 	if k.w.script.Pass { // only who wants the same can pass it on
 		o.Purpose = "w1"
 	}

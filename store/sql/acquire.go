@@ -3,6 +3,7 @@ package sqlstore
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/leasehold-dev/leasehold/internal/rule"
 	"github.com/leasehold-dev/leasehold/store"
@@ -19,60 +20,79 @@ func (s *Store) Acquire(ctx context.Context, r store.Request) (store.Grant, erro
 	defer s.gate.leave()
 	var ans rule.Answer
 	maybe, err := s.write(ctx, func(t *step) (err error) {
-		ans, err = t.admit(r)
+		ans, err = t.admit(r, rule.Ask{Fair: true})
 		return err
 	})
 	if maybe {
-		s.takeBack(ctx, r)
+		s.takeBack(ctx, r, true)
 	}
 	if err != nil {
 		return store.Grant{}, s.failed(ctx, "acquire", r.Name, maybe, err)
 	}
-	holder := store.DecodeHolder(ans.Blocker.Owner, ans.Blocker.Meta)
-	switch ans.Verdict {
-	case rule.Granted:
+	if ans.Verdict == rule.Granted {
 		return store.Grant{Token: ans.Token}, nil
-	case rule.Busy:
-		return store.Grant{}, &store.BusyError{Name: r.Name, Holder: holder, ExpiresIn: ans.ExpiresIn}
-	case rule.Mismatch:
-		return store.Grant{}, fmt.Errorf("acquire %q: %w, by %s", r.Name, store.ErrKindMismatch, holder)
-	case rule.Buried:
-		return store.Grant{}, fmt.Errorf("acquire %q: %w: its attempt was given up, and a new one needs a new owner", r.Name, store.ErrNotHeld)
 	}
-	return store.Grant{}, fmt.Errorf("acquire %q: unexpected verdict: %v", r.Name, ans.Verdict)
+	return store.Grant{}, refusal("acquire", r.Name, ans)
 }
 
-// admit asks the rule. Only a new grant draws a token, so it is asked first
+// refusal is the rule's no, as an error.
+func refusal(op, name string, ans rule.Answer) error {
+	holder := store.DecodeHolder(ans.Blocker.Owner, ans.Blocker.Meta)
+	switch ans.Verdict {
+	case rule.Busy:
+		return &store.BusyError{Name: name, Holder: holder, ExpiresIn: ans.ExpiresIn, Position: ans.Position}
+	case rule.Mismatch:
+		return fmt.Errorf("%s %q: %w, by %s", op, name, store.ErrKindMismatch, holder)
+	case rule.Buried:
+		return fmt.Errorf("%s %q: %w: its attempt was given up, and a new one needs a new owner", op, name, store.ErrNotHeld)
+	}
+	return fmt.Errorf("%s %q: unexpected verdict: %v", op, name, ans.Verdict)
+}
+
+// admit asks the rule for r, as fairly and for as long a wait as ask says. What
+// has become free by itself is first handed on to those who wait, unless the one
+// who asks barges. Only a new grant draws tokens, so the rule is asked first
 // whether there will be one.
-func (t *step) admit(r store.Request) (rule.Answer, error) {
+func (t *step) admit(r store.Request, ask rule.Ask) (rule.Answer, error) {
 	before, err := t.read(r.Name)
 	if err != nil {
 		return rule.Answer{}, err
 	}
-	ask := rule.Ask{Spec: rule.Mutex, Owner: r.Owner, Meta: r.Meta, TTL: t.lasting(r.TTL)}
-	after, ans := rule.Admit(before, ask, t.now)
-	if ans.Verdict != rule.Granted {
-		return ans, nil // and nothing is written
+	handed := false
+	if ask.Fair {
+		if before, handed, err = t.advance(before); err != nil {
+			return rule.Answer{}, err
+		}
 	}
-	if !ans.Again {
-		if ask.Floor, err = t.draw(); err != nil {
+	ask.Spec, ask.Owner, ask.Meta, ask.TTL, ask.Spare = rule.Mutex, r.Owner, r.Meta, t.lasting(r.TTL), r.Spare
+	after, ans := rule.Admit(before, ask, t.now)
+	switch {
+	case ans.Verdict == rule.Granted && !ans.Again:
+		if ask.Floor, err = t.draw(int64(r.Spare) + 1); err != nil {
 			return rule.Answer{}, err
 		}
 		after, ans = rule.Admit(before, ask, t.now)
+	case ans.Verdict == rule.Granted, ans.Verdict == rule.Busy && ask.Wait > 0, handed:
+	default:
+		return ans, nil // and nothing is written
 	}
 	return ans, t.write(r.Name, after)
 }
 
 // takeBack ends an attempt that failed and may have taken effect all the same,
-// in the background. Its owner is kept out for a while, in case the commit that
-// nobody had an answer to is still on its way.
-func (s *Store) takeBack(ctx context.Context, r store.Request) {
+// in the background. With bury its owner is kept out for a while, in case the
+// commit that nobody had an answer to is still on its way.
+func (s *Store) takeBack(ctx context.Context, r store.Request, bury bool) {
 	ctx = context.WithoutCancel(ctx)
 	s.gate.stay()
 	go func() {
 		defer s.gate.leave()
 		_, err := s.write(ctx, func(t *step) error {
-			_, err := t.release(r, t.lasting(r.TTL))
+			tomb := time.Duration(0)
+			if bury {
+				tomb = t.lasting(r.TTL)
+			}
+			_, err := t.release(r, tomb)
 			return err
 		})
 		if err != nil {

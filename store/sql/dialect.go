@@ -49,8 +49,8 @@ type statements struct {
 	meta    string   // -> schema, origin, epoch
 	epoch   string   // (epoch, step): a new epoch: tokens go on at the ceiling
 	clear   string   // forgets all locks
-	draw    string   // -> the next token; no row when the range is used up
-	reserve string   // (step): a new range above the ceiling, if it is used up
+	draw    string   // (n, n) -> the last of the next n tokens; no row when fewer are left of the range
+	reserve string   // (step, n): a new range from the last token on, if fewer than n are left of it
 	get     string   // (name) -> record
 	put     string   // (name, record, ends)
 	drop    string   // (name)

@@ -33,6 +33,16 @@
 //   - Other systems: OpenFile fails, because there is no way to tell boots
 //     apart.
 //
+// # Waiting
+//
+// Those who wait stand in the lock's row, in the order in which they came. The
+// transaction that frees the lock hands it to the first of them, and so does the
+// first one that comes upon a lease which has expired. A file tells nobody of
+// it: who waits looks, 20 to 100 times a second as the first in line and the more
+// rarely the farther behind, down to once a second. Looking writes nothing and
+// stands in nobody's way. Between goroutines that share a Store the lock passes
+// without looking.
+//
 // # What survives
 //
 // A process that is killed leaves its leases to their TTL and the file in

@@ -22,6 +22,7 @@ func (s *Store) Inspect(ctx context.Context, name string) (store.State, error) {
 	err := s.read(ctx, func(t *step) error {
 		r, err := t.read(name)
 		st = state(name, r, t.now)
+		st.Line = places(r, t.now)
 		return err
 	})
 	if err != nil {
@@ -71,6 +72,15 @@ func (t *step) list(prefix string) ([]store.State, error) {
 		}
 	}
 	return held, rows.Err()
+}
+
+// places are those who wait, as they are shown.
+func places(r rule.Record, now clock.Instant) (line []store.Place) {
+	r = rule.Expire(r, now)
+	for _, p := range r.Line[:min(len(r.Line), store.MaxLine)] {
+		line = append(line, store.Place{Holder: store.DecodeHolder(p.Owner, p.Meta), ExpiresIn: p.Expiry.Sub(now)})
+	}
+	return line
 }
 
 // state is what r says of the lock called name.

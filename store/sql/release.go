@@ -10,7 +10,8 @@ import (
 )
 
 // Release implements store.Store. It leaves no tombstone: the acquire before it
-// has either happened or was taken back.
+// has either happened or was taken back. The lock is handed to the first in line
+// in the same transaction.
 func (s *Store) Release(ctx context.Context, r store.Request) error {
 	if err := cmp.Or(store.CheckName(r.Name), store.CheckOwner(r.Owner)); err != nil {
 		return err
@@ -39,8 +40,11 @@ func (t *step) release(r store.Request, tomb time.Duration) (rule.Answer, error)
 		return rule.Answer{}, err
 	}
 	after, ans := rule.Release(before, r.Owner, tomb, t.now)
-	if ans.Verdict != rule.Done && tomb == 0 {
+	if ans.Verdict != rule.Done && tomb == 0 && len(after.Line) == len(before.Line) {
 		return ans, nil
+	}
+	if after, _, err = t.advance(after); err != nil {
+		return rule.Answer{}, err
 	}
 	return ans, t.write(r.Name, after)
 }

@@ -19,8 +19,8 @@ var errLimit = errors.New("time limit")
 func (s *Store) write(ctx context.Context, fn func(*step) error) (maybe bool, err error) {
 	return s.run(ctx, s.writers, func(ctx context.Context) (maybe bool, err error) {
 		maybe, err = s.once(ctx, false, fn)
-		if errors.Is(err, errTokensUsedUp) {
-			if err := s.moreTokens(ctx); err != nil {
+		if used := (tokensUsedUpError{}); errors.As(err, &used) {
+			if err := s.moreTokens(ctx, used.need); err != nil {
 				return false, err
 			}
 			return s.once(ctx, false, fn)
@@ -129,10 +129,10 @@ func (s *Store) failed(ctx context.Context, op, name string, maybe bool, err err
 	return &store.QuorumError{Op: op, Name: name, Need: 1, Nodes: []store.NodeOutcome{n}}
 }
 
-// moreTokens puts a new range of tokens on disk.
-func (s *Store) moreTokens(ctx context.Context) error {
+// moreTokens puts a new range of tokens on disk, of which n are wanted at once.
+func (s *Store) moreTokens(ctx context.Context, n int64) error {
 	return s.d.durably(ctx, s.db, func(tx *sql.Tx) error {
-		_, err := tx.StmtContext(ctx, s.stmts[qReserve]).ExecContext(ctx, tokenRange)
+		_, err := tx.StmtContext(ctx, s.stmts[qReserve]).ExecContext(ctx, tokenRange-1+n, n)
 		return err
 	})
 }

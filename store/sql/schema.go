@@ -9,11 +9,14 @@ import (
 )
 
 // schemaVersion is written into the database and goes up with every change to
-// what is in the tables, the records included.
+// what is in the tables, the records included, that an earlier version would take
+// for something else. One that knows of no line takes a lock that is free before
+// those who wait for it: that costs order, and no more.
 const schemaVersion = 1
 
 // tokenRange is how many tokens are granted between two writes that wait for
-// the disk, and the most that a reboot skips.
+// the disk, and the most that a reboot skips, besides those that one grant
+// reserves.
 const tokenRange = 10_000
 
 // metaRow is what the tables say of themselves.
@@ -93,7 +96,7 @@ func (s *Store) inOrder(ctx context.Context, tx *sql.Tx) error {
 	s.meta = is
 	// Rarely has this something to do. It shows whether this process may write
 	// at all: of a file it may not write, SQLite lets it begin all the same.
-	_, err = tx.ExecContext(ctx, s.d.sql.reserve, tokenRange)
+	_, err = tx.ExecContext(ctx, s.d.sql.reserve, tokenRange, 1)
 	return err
 }
 

@@ -59,8 +59,8 @@ var sqliteStatements = statements{
 	meta:    `SELECT schema, origin, epoch FROM leasehold_meta WHERE id = 1`,
 	epoch:   `UPDATE leasehold_meta SET epoch = ?, token = ceiling, ceiling = ceiling + ? WHERE id = 1`,
 	clear:   `DELETE FROM leasehold_locks`,
-	draw:    `UPDATE leasehold_meta SET token = token + 1 WHERE id = 1 AND token < ceiling RETURNING token`,
-	reserve: `UPDATE leasehold_meta SET ceiling = token + ? WHERE id = 1 AND token >= ceiling`,
+	draw:    `UPDATE leasehold_meta SET token = token + ? WHERE id = 1 AND token + ? <= ceiling RETURNING token`,
+	reserve: `UPDATE leasehold_meta SET ceiling = token + ? WHERE id = 1 AND token + ? > ceiling`,
 	get:     `SELECT record FROM leasehold_locks WHERE name = ?`,
 	put: `INSERT INTO leasehold_locks (name, record, ends) VALUES (?, ?, ?)
 		ON CONFLICT (name) DO UPDATE SET record = excluded.record, ends = excluded.ends`,

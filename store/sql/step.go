@@ -15,12 +15,16 @@ import (
 
 // What a step can find instead of its tables as it expects them.
 var (
-	errTokensUsedUp = errors.New("the range of tokens is used up")
-	errOtherEpoch   = errors.New("it was taken over under another boot id: it is shared with another machine, or with a container that has a boot id of its own, and locks in a file do not reach that far")
-	errEmptied      = errors.New("its lock tables were emptied while it was in use")
-	errReplaced     = errors.New("it was replaced by another while in use: open it again")
-	errNewer        = errors.New("it was made by a newer version of this program: use that version, or another database")
+	errOtherEpoch = errors.New("it was taken over under another boot id: it is shared with another machine, or with a container that has a boot id of its own, and locks in a file do not reach that far")
+	errEmptied    = errors.New("its lock tables were emptied while it was in use")
+	errReplaced   = errors.New("it was replaced by another while in use: open it again")
+	errNewer      = errors.New("it was made by a newer version of this program: use that version, or another database")
 )
+
+// tokensUsedUpError: the range of tokens has fewer left than a step needs.
+type tokensUsedUpError struct{ need int64 }
+
+func (e tokensUsedUpError) Error() string { return "the range of tokens is used up" }
 
 // step is one transaction at work.
 type step struct {
@@ -29,6 +33,8 @@ type step struct {
 	s     *Store
 	now   clock.Instant
 	wrote bool
+	// next are those who wait and for whom the step has changed something.
+	next []string
 }
 
 // once runs fn in one transaction. maybe is set when it failed in the attempt
@@ -49,7 +55,11 @@ func (s *Store) once(ctx context.Context, readOnly bool, fn func(*step) error) (
 	if err := fn(t); err != nil || !t.wrote {
 		return false, err
 	}
-	return true, tx.Commit()
+	if err := tx.Commit(); err != nil {
+		return true, err
+	}
+	s.bells.ring(t.next)
+	return false, nil
 }
 
 // check looks whether the tables are still those that the store was opened on,
@@ -133,28 +143,28 @@ func ends(r rule.Record) (end clock.Instant) {
 	return end
 }
 
-// sweepEvery is how many grants there are between two sweeps of the rows whose
-// holders died and that nobody asked for again. A sweep reads all rows.
+// sweepEvery is how many times tokens are drawn between two sweeps of the rows
+// whose holders died and that nobody asked for again. A sweep reads all rows.
 const sweepEvery = 1024
 
-// draw takes the next token. It is above every earlier token of any lock in
-// the database.
-func (t *step) draw() (fence.Token, error) {
+// draw takes the next n tokens, and returns the first. They are above every
+// earlier token of any lock in the database.
+func (t *step) draw(n int64) (fence.Token, error) {
 	t.wrote = true
-	var token int64
-	err := t.stmt(qDraw).QueryRowContext(t.ctx).Scan(&token)
+	var last int64
+	err := t.stmt(qDraw).QueryRowContext(t.ctx, n, n).Scan(&last)
 	switch {
 	case errors.Is(err, sql.ErrNoRows):
-		return 0, errTokensUsedUp
+		return 0, tokensUsedUpError{n}
 	case err != nil:
 		return 0, err
 	}
-	if token%sweepEvery == 0 {
+	if last/n%sweepEvery == 0 {
 		if _, err := t.stmt(qSweep).ExecContext(t.ctx, int64(t.now)); err != nil {
 			return 0, err
 		}
 	}
-	return fence.Token(token), nil
+	return fence.Token(last - n + 1), nil
 }
 
 // lasting is the TTL that keeps a lease for at least ttl, whatever now rounds off.

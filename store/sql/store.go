@@ -30,7 +30,7 @@ type Options struct {
 	Logger *slog.Logger
 }
 
-// Store is a store.Store in an SQL database.
+// Store is a store.Waiter in an SQL database.
 //
 // Errors that are neither of the lock nor of the caller's context are
 // *store.QuorumError with the one node there is. It counts as timed out when
@@ -55,10 +55,11 @@ type Store struct {
 	// intact says whether the database is still the one that was opened.
 	intact func() error
 
-	gate gate
+	gate  gate
+	bells bells
 }
 
-var _ store.Store = (*Store)(nil)
+var _ store.Waiter = (*Store)(nil)
 
 // New makes a store of a database handle, and the tables it needs unless they
 // are there. It blocks until that is done, ctx has ended or Options.Timeout has
@@ -91,6 +92,7 @@ func newStore(db *sql.DB, d Dialect, o *Options) (*Store, error) {
 		maxTTL: o.MaxTTL,
 		limit:  cmp.Or(o.Timeout, 5*time.Second),
 		intact: func() error { return nil },
+		gate:   gate{shut: make(chan struct{})},
 	}
 	if d.oneWriter {
 		s.writers = make(chan struct{}, 1)
@@ -112,7 +114,7 @@ func (s *Store) Caps() store.Caps {
 }
 
 // Close implements store.Store. It waits for calls and clean-up under way, for
-// Options.Timeout at most.
+// Options.Timeout at most. Those who wait for a lock leave the line.
 func (s *Store) Close() error {
 	idle, first := s.gate.close()
 	if !first {
@@ -139,6 +141,7 @@ type gate struct {
 	mu     sync.Mutex
 	calls  int
 	closed bool
+	shut   chan struct{} // closed when closed
 	idle   chan struct{} // closed when closed and no call is left
 }
 
@@ -177,6 +180,7 @@ func (g *gate) close() (idle <-chan struct{}, first bool) {
 		return g.idle, false
 	}
 	g.closed, g.idle = true, make(chan struct{})
+	close(g.shut)
 	if g.calls == 0 {
 		close(g.idle)
 	}
