@@ -1,0 +1,177 @@
+package sqlstore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"github.com/leasehold-dev/leasehold/internal/clock"
+	"github.com/leasehold-dev/leasehold/internal/rule"
+	"github.com/leasehold-dev/leasehold/store"
+)
+
+// waiting is one Wait under way.
+type waiting struct {
+	s      *Store
+	r      store.Request
+	reason func(error)
+	bell   <-chan struct{}
+
+	// position in the line and holder are what was found last.
+	position int
+	holder   string
+	// expiresIn is how long the holder's lease had left then.
+	expiresIn time.Duration
+	// looks counts how often that was found.
+	looks int
+}
+
+// Wait implements store.Waiter. A database tells nobody when something changes:
+// who waits looks every now and then, the first in line often, those behind it
+// the more rarely the farther, and none of them writes anything but to refresh
+// its place. Those in the process of whoever frees the lock are told at once.
+func (s *Store) Wait(ctx context.Context, r store.Request, reason func(error)) (store.Grant, error) {
+	if err := r.Check(s.maxTTL); err != nil {
+		return store.Grant{}, err
+	}
+	if err := s.gate.enter(); err != nil {
+		return store.Grant{}, err
+	}
+	defer s.gate.leave()
+	if reason == nil {
+		reason = func(error) {}
+	}
+	w := &waiting{s: s, r: r, reason: reason}
+	bell, remove := s.bells.hang(r.Owner)
+	defer remove()
+	w.bell = bell
+	// Since is counted from here, a moment after the call: the caller, who counts
+	// from before it, then trusts the lease a little less than it could.
+	start := clock.System().Now()
+	asked, unsure := false, false // whether there is something to take back, and whether it may be late
+	for {
+		sent := clock.System().Now()
+		ans, maybe, err := w.ask(ctx)
+		if err == nil {
+			asked, unsure = true, false
+		}
+		unsure = unsure || maybe
+		if err == nil && ans.Verdict == rule.Granted {
+			return store.Grant{Token: ans.Token, Since: sent.Sub(start)}, nil
+		}
+		if err == nil && ans.Verdict != rule.Busy {
+			err = refusal("wait for", r.Name, ans)
+		}
+		switch {
+		case err == nil:
+			w.found(ans.Position, ans.Blocker.Owner, ans.Blocker.Meta, ans.ExpiresIn)
+			err = w.watch(ctx)
+		case passing(err):
+			reason(err)
+			err = w.pause(ctx, s.limit/10)
+		}
+		if err != nil {
+			if asked || unsure {
+				s.takeBack(ctx, r, unsure)
+			}
+			return store.Grant{}, err
+		}
+	}
+}
+
+// ask asks for the lock, or for a place in the line. The same owner may ask again
+// whatever came of it: that refreshes the place, or confirms the grant.
+func (w *waiting) ask(ctx context.Context) (ans rule.Answer, maybe bool, err error) {
+	maybe, err = w.s.write(ctx, func(t *step) (err error) {
+		ans, err = t.admit(w.r, rule.Ask{Fair: !w.r.Barge, Wait: t.lasting(w.r.TTL)})
+		return err
+	})
+	if err != nil {
+		err = w.s.failed(ctx, "wait for", w.r.Name, maybe, err)
+	}
+	return ans, maybe, err
+}
+
+// passing says whether err is of a kind that waiting can mend.
+func passing(err error) bool {
+	var q *store.QuorumError
+	return errors.As(err, &q) && q.Transient()
+}
+
+// watch looks until it is time to ask again: because the lock is ours or nobody's,
+// because the place is gone or has to be refreshed, or because looking fails,
+// which asking does better.
+func (w *waiting) watch(ctx context.Context) error {
+	for {
+		if err := w.pause(ctx, w.interval()); err != nil {
+			return err
+		}
+		again := false
+		err := w.s.read(ctx, func(t *step) error {
+			rec, err := t.read(w.r.Name)
+			again = err != nil || w.look(rule.Expire(rec, t.now), t.now)
+			return err
+		})
+		if err != nil || again {
+			return nil
+		}
+	}
+}
+
+// look says whether there is something to ask for.
+func (w *waiting) look(r rule.Record, now clock.Instant) bool {
+	i := slices.IndexFunc(r.Line, func(p rule.Place) bool { return p.Owner == w.r.Owner })
+	if i < 0 || len(r.Holds) == 0 {
+		return true
+	}
+	if left := r.Line[i].Expiry.Sub(now); left < w.r.TTL-w.r.TTL/3 {
+		return true
+	}
+	h := r.Holds[0]
+	w.found(i+1, h.Owner, h.Meta, h.Expiry.Sub(now))
+	return false
+}
+
+// found notes who has the lock and where we stand, and tells what is new of it.
+func (w *waiting) found(position int, holder, meta string, expiresIn time.Duration) {
+	w.expiresIn = expiresIn
+	w.looks++
+	if position == w.position && holder == w.holder {
+		return
+	}
+	w.position, w.holder, w.looks = position, holder, 0
+	w.reason(&store.BusyError{Name: w.r.Name, Holder: store.DecodeHolder(holder, meta), ExpiresIn: expiresIn, Position: position})
+}
+
+// interval is the time until the next look. Whoever stands farther back can not
+// be next for a while. The first comes at the end of the holder's lease at the
+// latest, and nobody is so late that it could lose its place.
+func (w *waiting) interval() time.Duration {
+	const first, slowest, behind, rarest = 10 * time.Millisecond, 50 * time.Millisecond, 25 * time.Millisecond, time.Second
+	d := min(first+time.Duration(w.looks)*2*time.Millisecond, slowest)
+	if w.position > 1 {
+		d = min(max(d, time.Duration(w.position)*behind), rarest)
+	} else {
+		d = min(d, w.expiresIn)
+	}
+	return max(min(d, w.r.TTL/8), time.Millisecond)
+}
+
+// pause lets about d pass, or less if somebody rings. Its error says that the
+// wait is of no use any more.
+func (w *waiting) pause(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d*3/4 + rand.N(d/2+1)) // uneven, so that those who wait get out of step
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-w.bell:
+	case <-w.s.gate.shut:
+		return store.ErrClosed
+	case <-ctx.Done():
+		return fmt.Errorf("wait for %q in %s: %w", w.r.Name, w.s.node, ctx.Err())
+	}
+	return nil
+}
