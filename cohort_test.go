@@ -1,0 +1,455 @@
+package leasehold_test
+
+import (
+	"context"
+	"errors"
+	"math"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/store"
+)
+
+const forever = time.Duration(math.MaxInt64)
+
+// A lease goes on to the next goroutine of the process: the store's lease stays
+// the same, and each holder has a token and a Lease of its own.
+func TestPassOn(t *testing.T) {
+	inLine(t, leasehold.Options{}, func(t *testing.T, b *lineBench) {
+		lock := b.c.Mutex("a")
+		before := b.acquire(lock)
+		for range 10 {
+			w := b.queue(lock)
+			if n := b.line.now.Load(); n != 0 {
+				t.Errorf("%d Waits while the process has the lock itself", n)
+			}
+			b.release(before)
+			l := w.got()
+			if l.Token() <= before.Token() || l.Owner() != before.Owner() {
+				t.Errorf("token %v of %s after %v of %s", l.Token(), l.Owner(), before.Token(), before.Owner())
+			}
+			if err := before.Err(); !errors.Is(err, leasehold.ErrReleased) || l.Err() != nil {
+				t.Errorf("after a pass: %v, and the next %v", err, l.Err())
+			}
+			b.release(before) // again: it does nothing
+			select {
+			case <-l.Done():
+				t.Fatal(l.Err())
+			default:
+			}
+			before = l
+		}
+		if b.store.called("release") != 0 || b.store.called("acquire") != 1 || b.store.called("draw") != 0 {
+			t.Errorf("the store was asked: %v", b.store.calls)
+		}
+		b.release(before)
+		if b.held("a") {
+			t.Error("the last one did not give it back")
+		}
+	})
+}
+
+// contest is many goroutines of some clients that want the same lock. It checks
+// that there is one at a time and that tokens rise.
+type contest struct {
+	b        *lineBench
+	finished sync.WaitGroup
+	stop     chan struct{}
+
+	mu     sync.Mutex
+	inside int
+	last   leasehold.Token
+	turns  map[*leasehold.Client]int
+	// One client's turns in a row, since when, and the most there were.
+	who     *leasehold.Client
+	since   time.Time
+	row     int
+	longest time.Duration
+	most    int
+}
+
+func newContest(b *lineBench) *contest {
+	return &contest{b: b, turns: map[*leasehold.Client]int{}, stop: make(chan struct{})}
+}
+
+// contend has goroutines lock "a" with c, for hold each, until it is over.
+func (x *contest) contend(c *leasehold.Client, goroutines int, hold time.Duration, o leasehold.LockOptions) {
+	for range goroutines {
+		x.finished.Go(func() {
+			for {
+				select {
+				case <-x.stop:
+					return
+				default:
+				}
+				err := c.Mutex("a").With(o).Do(x.b.t.Context(), func(ctx context.Context, l *leasehold.Lease) error {
+					x.enter(c, l)
+					time.Sleep(hold)
+					x.mu.Lock()
+					x.inside--
+					x.mu.Unlock()
+					return ctx.Err()
+				})
+				if err != nil {
+					x.b.t.Error(err)
+					return
+				}
+			}
+		})
+	}
+}
+
+func (x *contest) enter(c *leasehold.Client, l *leasehold.Lease) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if x.inside++; x.inside != 1 {
+		x.b.t.Errorf("%d inside", x.inside)
+	}
+	if l.Token() <= x.last {
+		x.b.t.Errorf("token %v after %v", l.Token(), x.last)
+	}
+	x.last = l.Token()
+	x.turns[c]++
+	if x.who != c {
+		x.who, x.since, x.row = c, time.Now(), 0
+	}
+	x.row++
+	x.most, x.longest = max(x.most, x.row), max(x.longest, time.Since(x.since))
+}
+
+func (x *contest) over(after time.Duration) {
+	time.Sleep(after)
+	close(x.stop)
+	x.finished.Wait()
+}
+
+// While others wait elsewhere, passing comes to an end by number.
+func TestPassesAreBounded(t *testing.T) {
+	inLine(t, leasehold.Options{Cohort: &leasehold.Cohort{Passes: 10, For: forever}}, func(t *testing.T, b *lineBench) {
+		x := newContest(b)
+		other := b.strangers()
+		x.contend(b.c, 8, time.Millisecond, leasehold.LockOptions{})
+		x.contend(other, 8, time.Millisecond, leasehold.LockOptions{})
+		x.over(time.Second)
+		if x.most > 11 || x.turns[other] < 400 || x.turns[b.c] < 400 {
+			t.Errorf("%d turns in a row, %d here and %d there", x.most, x.turns[b.c], x.turns[other])
+		}
+	})
+}
+
+// And by time.
+func TestPassesAreBoundedInTime(t *testing.T) {
+	inLine(t, leasehold.Options{Cohort: &leasehold.Cohort{Passes: 1 << 20, For: 50 * time.Millisecond}}, func(t *testing.T, b *lineBench) {
+		x := newContest(b)
+		other := b.strangers()
+		x.contend(b.c, 8, 3*time.Millisecond, leasehold.LockOptions{})
+		x.contend(other, 1, 3*time.Millisecond, leasehold.LockOptions{})
+		x.over(time.Second)
+		if x.longest > 60*time.Millisecond || x.most < 15 || x.turns[other] < 15 {
+			t.Errorf("%d turns in a row, for %v, %d turns of the other", x.most, x.longest, x.turns[other])
+		}
+	})
+}
+
+// While nobody waits elsewhere it does not: at a bound the store is asked for
+// more tokens, which go on where the last ones ended.
+func TestPassesGoOnWhileNobodyElseWaits(t *testing.T) {
+	inLine(t, leasehold.Options{}, func(t *testing.T, b *lineBench) {
+		x := newContest(b)
+		x.contend(b.c, 3, time.Millisecond, leasehold.LockOptions{})
+		time.Sleep(5 * time.Second)
+		if n := b.store.called("release"); n != 0 {
+			t.Errorf("released %d times", n)
+		}
+		x.mu.Lock()
+		turns := x.turns[b.c]
+		x.mu.Unlock()
+		if n := b.store.called("draw"); turns < 4000 || n < turns/64-1 || n > turns/64+1 {
+			t.Errorf("asked for more tokens %d times in %d turns, want each 64", n, turns)
+		}
+		x.over(0)
+	})
+}
+
+// Switched off, every turn is a grant of the store's, and goroutines and other
+// processes take turns.
+func TestCohortOff(t *testing.T) {
+	inLine(t, leasehold.Options{Cohort: &leasehold.Cohort{}}, func(t *testing.T, b *lineBench) {
+		x := newContest(b)
+		other := b.strangers()
+		x.contend(b.c, 4, time.Millisecond, leasehold.LockOptions{})
+		x.contend(other, 4, time.Millisecond, leasehold.LockOptions{})
+		x.over(time.Second)
+		if x.most > 2 || x.turns[b.c] < 450 || x.turns[other] < 450 {
+			t.Errorf("%d turns in a row, %d here and %d there", x.most, x.turns[b.c], x.turns[other])
+		}
+		if n := b.store.called("draw"); n != 0 || b.line.asked.Spare != 0 {
+			t.Errorf("%d draws, %d spare tokens", n, b.line.asked.Spare)
+		}
+	})
+}
+
+// Who lost its lease passes nothing on; those who wait stand in line as soon as
+// it is lost, not only when it is released.
+func TestLostLeaseIsNotPassedOn(t *testing.T) {
+	inLine(t, leasehold.Options{}, func(t *testing.T, b *lineBench) {
+		lock := b.c.Mutex("a").With(short)
+		l := b.acquire(lock)
+		w := b.queue(lock)
+		b.store.onRenew(all(store.ErrNotHeld))
+		<-l.Done()
+		if b.inLineNow("a") != 1 {
+			t.Error("nobody stands in line for a lock that was lost")
+		}
+		b.store.onRenew(nil)
+		if err := l.Release(t.Context()); !errors.Is(err, leasehold.ErrLost) {
+			t.Errorf("released: %v", err)
+		}
+		next := w.got()
+		if next.Owner() == l.Owner() || next.Token() <= l.Token() {
+			t.Errorf("token %v of %s after %v of %s", next.Token(), next.Owner(), l.Token(), l.Owner())
+		}
+		b.release(next)
+	})
+}
+
+// A loss found after the pass is told to who holds it then.
+func TestLossAfterAPass(t *testing.T) {
+	inLine(t, leasehold.Options{}, func(t *testing.T, b *lineBench) {
+		lock := b.c.Mutex("a").With(short)
+		l := b.acquire(lock)
+		w := b.queue(lock)
+		asked := make(chan struct{})
+		b.store.onRenew(func(_ context.Context, rs []store.Request) []error {
+			close(asked)
+			time.Sleep(100 * time.Millisecond)
+			b.store.onRenew(nil)
+			return []error{store.ErrNotHeld}
+		})
+		<-asked
+		b.release(l)
+		next := w.got()
+		<-next.Done()
+		if err := next.Err(); !errors.Is(err, leasehold.ErrLost) || !errors.Is(l.Err(), leasehold.ErrReleased) {
+			t.Errorf("the holder: %v, the one before: %v", err, l.Err())
+		}
+		next.Release(t.Context())
+	})
+}
+
+// A lease of which little is left is released instead: the next one gets the
+// whole of one.
+func TestShortLeaseIsNotPassedOn(t *testing.T) {
+	for what, c := range map[string]struct {
+		o      leasehold.LockOptions
+		after  time.Duration
+		passed bool
+	}{
+		"renewed":         {leasehold.LockOptions{TTL: 3 * time.Second}, 2500 * time.Millisecond, true},
+		"early":           {leasehold.LockOptions{TTL: 3 * time.Second, RenewEvery: 2700 * time.Millisecond}, 1500 * time.Millisecond, true},
+		"late":            {leasehold.LockOptions{TTL: 3 * time.Second, RenewEvery: 2700 * time.Millisecond}, 2500 * time.Millisecond, false},
+		"not to be kept":  {leasehold.LockOptions{TTL: 3 * time.Second, NoRenew: true}, time.Millisecond, false},
+		"a longer notice": {leasehold.LockOptions{TTL: 3 * time.Second, RenewEvery: time.Second, Notice: 1500 * time.Millisecond}, 500 * time.Millisecond, false},
+	} {
+		t.Run(what, func(t *testing.T) {
+			inLine(t, leasehold.Options{}, func(t *testing.T, b *lineBench) {
+				lock := b.c.Mutex("a").With(c.o)
+				l := b.acquire(lock)
+				w := b.queue(lock)
+				time.Sleep(c.after)
+				b.release(l)
+				next := w.got()
+				if passed := next.Owner() == l.Owner(); passed != c.passed {
+					t.Errorf("after %v: passed on %v, want %v", c.after, passed, c.passed)
+				}
+				if left := time.Until(next.Deadline()); !c.passed && left < 2900*time.Millisecond {
+					t.Errorf("the next has %v of %v", left, c.o.TTL)
+				}
+				b.release(next)
+			})
+		})
+	}
+}
+
+// MaxHold and MinHold count for each holder from when it became one.
+func TestHoldsOfThePassedOn(t *testing.T) {
+	inLine(t, leasehold.Options{}, func(t *testing.T, b *lineBench) {
+		lock := b.c.Mutex("a").With(leasehold.LockOptions{TTL: 3 * time.Second, MaxHold: 10 * time.Second, MinHold: 4 * time.Second})
+		l := b.acquire(lock)
+		x, y := b.queue(lock), b.queue(lock)
+		start := time.Now()
+		time.Sleep(8 * time.Second)
+		b.release(l)
+		next := x.got()
+		if x.at.Sub(start) != 8*time.Second || next.Owner() != l.Owner() {
+			t.Errorf("passed on after %v", x.at.Sub(start))
+		}
+		if left := time.Until(l.Deadline()); left > 2*time.Second {
+			t.Errorf("what was released is valid for %v more", left)
+		}
+		b.release(next)
+		last := y.got()
+		if held := y.at.Sub(x.at); held != 4*time.Second || last.Owner() != l.Owner() {
+			t.Errorf("held for %v, want the least of 4 s", held)
+		}
+		<-last.Done()
+		if held := time.Since(y.at); held < 9*time.Second || held > 10*time.Second || !errors.Is(last.Err(), leasehold.ErrLost) {
+			t.Errorf("the last was lost after %v: %v", held, last.Err())
+		}
+		last.Release(t.Context())
+	})
+}
+
+// Only the last of those who entered a lease passes it on.
+func TestReentryIsNoPass(t *testing.T) {
+	inLine(t, leasehold.Options{}, func(t *testing.T, b *lineBench) {
+		lock := b.c.Mutex("a")
+		outer := b.acquire(lock)
+		inner, err := lock.Try(outer.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		w := b.queue(lock)
+		b.release(inner)
+		if !w.waits() {
+			t.Fatal("passed on while somebody was inside")
+		}
+		b.release(outer)
+		l := w.got()
+		if _, err := lock.Try(outer.Context()); !errors.Is(err, leasehold.ErrReleased) {
+			t.Errorf("re-entry into what was passed on: %v", err)
+		}
+		again, err := lock.Try(l.Context())
+		if err != nil || again.Token() != l.Token() {
+			t.Fatalf("re-entry: %v", err)
+		}
+		b.release(again)
+		b.release(l)
+	})
+}
+
+// drained is a bench whose holder has no pass left, and somebody who waits.
+func drained(t *testing.T, f func(t *testing.T, b *lineBench, l *leasehold.Lease, w *turn)) {
+	inLine(t, leasehold.Options{Cohort: &leasehold.Cohort{Passes: 1, For: forever}}, func(t *testing.T, b *lineBench) {
+		lock := b.c.Mutex("a")
+		first := b.acquire(lock)
+		x := b.queue(lock)
+		w := b.queue(lock)
+		b.release(first)
+		f(t, b, x.got(), w)
+	})
+}
+
+// A loss that comes out when the store is asked for tokens is reported to who
+// released, and the next one gets a lease of the store's.
+func TestLossFoundAtABound(t *testing.T) {
+	drained(t, func(t *testing.T, b *lineBench, l *leasehold.Lease, w *turn) {
+		if err := b.store.Store.Release(t.Context(), store.Request{Name: "a", Owner: l.Owner()}); err != nil {
+			t.Fatal(err)
+		}
+		if err := l.Release(t.Context()); !errors.Is(err, leasehold.ErrLost) {
+			t.Errorf("released: %v, want ErrLost", err)
+		}
+		next := w.got()
+		if next.Owner() == l.Owner() || next.Token() <= l.Token() {
+			t.Errorf("token %v of %s after %v of %s", next.Token(), next.Owner(), l.Token(), l.Owner())
+		}
+		b.release(next)
+	})
+}
+
+// Tokens that do not rise are not used, and no more are those of a Draw that
+// failed.
+func TestBadTokensAreNotPassedOn(t *testing.T) {
+	for what, answer := range map[string]func(context.Context, store.Request, leasehold.Token) (store.Drawn, error){
+		"the same token": func(_ context.Context, r store.Request, t leasehold.Token) (store.Drawn, error) {
+			return store.Drawn{Token: t, Spare: r.Spare}, nil
+		},
+		"an error": func(_ context.Context, r store.Request, t leasehold.Token) (store.Drawn, error) {
+			return store.Drawn{Token: t + 1000, Spare: r.Spare}, errors.New("no answer")
+		},
+		"no answer": func(ctx context.Context, r store.Request, t leasehold.Token) (store.Drawn, error) {
+			<-ctx.Done()
+			return store.Drawn{}, ctx.Err()
+		},
+		"an answer that came too late": func(ctx context.Context, r store.Request, t leasehold.Token) (store.Drawn, error) {
+			time.Sleep(leasehold.DefaultTTL)
+			return store.Drawn{Token: t + 1000, Spare: r.Spare}, nil
+		},
+	} {
+		t.Run(what, func(t *testing.T) {
+			drained(t, func(t *testing.T, b *lineBench, l *leasehold.Lease, w *turn) {
+				b.line.onDraw(func(ctx context.Context, r store.Request) (store.Drawn, error) {
+					if what == "an answer that came too late" {
+						b.store.onRenew(all(store.ErrNotHeld))
+						time.AfterFunc(leasehold.DefaultTTL/2, func() { b.store.onRenew(nil) })
+					}
+					return answer(ctx, r, l.Token())
+				})
+				l.Release(t.Context())
+				b.line.onDraw(nil)
+				next := w.got()
+				if next.Owner() == l.Owner() || next.Token() <= l.Token() || next.Err() != nil {
+					t.Errorf("token %v of %s after %v of %s: %v", next.Token(), next.Owner(), l.Token(), l.Owner(), next.Err())
+				}
+				b.release(next)
+			})
+		})
+	}
+}
+
+// At a bound nobody may be left to pass it to; then it is released.
+func TestNobodyLeftAtABound(t *testing.T) {
+	drained(t, func(t *testing.T, b *lineBench, l *leasehold.Lease, w *turn) {
+		b.line.onDraw(func(ctx context.Context, r store.Request) (store.Drawn, error) {
+			w.gaveUp()
+			return b.line.under.Draw(ctx, r)
+		})
+		b.release(l)
+		if b.held("a") {
+			t.Error("still held")
+		}
+	})
+}
+
+// A goroutine that gave up is passed over.
+func TestNothingIsPassedToWhoGaveUp(t *testing.T) {
+	inLine(t, leasehold.Options{}, func(t *testing.T, b *lineBench) {
+		lock := b.c.Mutex("a")
+		l := b.acquire(lock)
+		x, y := b.queue(lock), b.queue(lock)
+		x.cancel() // it has not seen it yet
+		b.release(l)
+		next := y.got()
+		if <-x.done; !errors.Is(x.err, context.Canceled) || !errors.Is(x.err, leasehold.ErrBusy) || next.Token() != l.Token()+1 {
+			t.Errorf("it got %v, the next %v after %v", x.err, next.Token(), l.Token())
+		}
+		b.release(next)
+		synctest.Wait()
+	})
+}
+
+// A MinHold that was cut short leaves the lock taken: nobody gets it passed.
+func TestMinHoldCutShortIsNoPass(t *testing.T) {
+	inLine(t, leasehold.Options{}, func(t *testing.T, b *lineBench) {
+		o := short
+		o.MinHold = 10 * time.Second
+		lock := b.c.Mutex("a").With(o)
+		l := b.acquire(lock)
+		w := b.queue(lock)
+		ended, cancel := context.WithCancel(t.Context())
+		cancel()
+		if err := l.Release(ended); !errors.Is(err, context.Canceled) {
+			t.Errorf("released: %v", err)
+		}
+		start := time.Now()
+		next := w.got()
+		if waited := w.at.Sub(start); waited < 2*time.Second || waited > short.TTL || next.Owner() == l.Owner() {
+			t.Errorf("the next got it after %v", waited)
+		}
+		b.release(next)
+	})
+}

@@ -1,0 +1,50 @@
+//go:build mutants
+
+package leasehold_test
+
+import (
+	"os"
+	"os/exec"
+	"testing"
+
+	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/internal/leasefsm"
+)
+
+// off is the environment variable that names the mechanism to switch off.
+const off = "LEASEHOLD_TEST_OFF"
+
+// The tests of waiting fail when what they are about is switched off.
+func TestWaitMechanismsAreNeeded(t *testing.T) {
+	for name, by := range map[string]string{
+		"pass-draws":        "^TestPassOn$",
+		"pass-bound":        "^TestPassesAreBoundedInTime$",
+		"pass-while-valid":  "^TestShortLeaseIsNotPassedOn$",
+		"grant-from-since":  "^TestGrantCountsFromItsRequest$",
+		"unwanted-released": "^TestUnwantedGrantIsReleased$",
+		"place-kept":        "^TestPlaceOutlastsWhoTookIt$",
+	} {
+		for _, switched := range []string{"", name} {
+			c := exec.Command(os.Args[0], "-test.run", by, "-test.timeout", "20s")
+			c.Env = append(os.Environ(), off+"="+switched)
+			out, err := c.CombinedOutput()
+			if failed := err != nil; failed != (switched != "") {
+				t.Errorf("%s with %q off: %v\n%s", by, switched, err, out)
+			}
+		}
+	}
+}
+
+func init() {
+	name := os.Getenv(off)
+	if name == "" {
+		return
+	}
+	for _, of := range []map[string]*bool{leasehold.WaitMechanisms, leasehold.QueueMechanisms, leasefsm.WaitMechanisms} {
+		if on := of[name]; on != nil {
+			*on = false
+			return
+		}
+	}
+	panic("no mechanism is called " + name)
+}

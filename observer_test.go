@@ -1,0 +1,218 @@
+package leasehold_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/store"
+)
+
+// watch collects events.
+type watch struct {
+	mu     sync.Mutex
+	events []leasehold.Event
+	who    []any // what the contexts carry
+}
+
+type whoKey struct{}
+
+func (w *watch) observe(ctx context.Context, e leasehold.Event) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.events = append(w.events, e)
+	w.who = append(w.who, ctx.Value(whoKey{}))
+}
+
+// kinds are the kinds of events so far, and are then forgotten.
+func (w *watch) kinds() (all []string) {
+	synctest.Wait()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, e := range w.events {
+		all = append(all, e.Kind.String())
+	}
+	return all
+}
+
+func (w *watch) last() leasehold.Event {
+	synctest.Wait()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.events[len(w.events)-1]
+}
+
+func (w *watch) forget() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.events, w.who = nil, nil
+}
+
+func observed(t *testing.T, f func(*testing.T, *lineBench, *watch)) {
+	w := new(watch)
+	inLine(t, leasehold.Options{Observer: w.observe}, func(t *testing.T, b *lineBench) { f(t, b, w) })
+}
+
+func (w *watch) want(t *testing.T, kinds ...string) {
+	t.Helper()
+	if got := w.kinds(); !slices.Equal(got, kinds) {
+		t.Errorf("events %v, want %v", got, kinds)
+	}
+}
+
+// Each way to get a lease is told apart, with all there is to say of it.
+func TestObserver(t *testing.T) {
+	observed(t, func(t *testing.T, b *lineBench, w *watch) {
+		lock := b.c.Mutex("a")
+		l := b.acquire(lock)
+		w.want(t, "acquired")
+		if e := w.last(); e.Name != "a" || e.Owner != l.Owner() || e.Token != l.Token() || e.Err != nil {
+			t.Errorf("%+v", e)
+		}
+		inner, _ := lock.Try(l.Context())
+		b.release(inner)
+		w.want(t, "acquired") // re-entry is no event
+		w.forget()
+
+		next := b.queue(lock)
+		w.want(t, "waiting")
+		if e := w.last(); e.Position != 1 || !errors.Is(e.Err, leasehold.ErrBusy) || e.Name != "a" {
+			t.Errorf("%+v", e)
+		}
+		w.forget()
+		time.Sleep(5 * time.Second)
+		b.release(l)
+		first := next.got()
+		if got := w.kinds(); len(got) != 2 || !slices.Contains(got, "passed") || !slices.Contains(got, "released") {
+			t.Fatalf("events %v, want passed and released", got)
+		}
+		for _, e := range w.events {
+			switch {
+			case e.Kind == leasehold.Passed && (e.Waited != 5*time.Second || e.Token != first.Token() || e.Owner != l.Owner()),
+				e.Kind == leasehold.Released && (e.Held != 5*time.Second || e.Token != l.Token()):
+				t.Errorf("%+v", e)
+			}
+		}
+		b.release(first)
+		w.forget()
+
+		stranger := b.acquire(b.strangers().Mutex("a"))
+		next = b.queue(lock)
+		time.Sleep(2 * time.Second)
+		w.forget()
+		b.release(stranger)
+		l = next.got()
+		w.want(t, "handed")
+		if e := w.last(); e.Waited != 2*time.Second || e.Token != l.Token() {
+			t.Errorf("%+v", e)
+		}
+		w.forget()
+
+		_, err := b.c.Mutex("").Try(t.Context())
+		w.want(t, "failed")
+		if e := w.last(); !errors.Is(e.Err, leasehold.ErrInvalid) || e.Err != err || e.Token != 0 {
+			t.Errorf("%+v", e)
+		}
+		w.forget()
+		lock.Try(t.Context())
+		w.want(t, "failed")
+		w.forget()
+		b.queue(lock).gaveUp()
+		w.want(t, "waiting", "failed")
+		w.forget()
+
+		time.Sleep(time.Second)
+		b.store.onRenew(all(store.ErrNotHeld))
+		<-l.Done()
+		w.want(t, "lost")
+		if e := w.last(); !errors.Is(e.Err, leasehold.ErrLost) || e.Held < time.Second || e.Token != l.Token() {
+			t.Errorf("%+v", e)
+		}
+		l.Release(t.Context())
+		l.Release(t.Context())
+		w.want(t, "lost", "released")
+		if e := w.last(); !errors.Is(e.Err, leasehold.ErrLost) {
+			t.Errorf("%+v", e)
+		}
+	})
+}
+
+// Events carry the context of the call that they are about.
+func TestObserverHasTheCallersContext(t *testing.T) {
+	observed(t, func(t *testing.T, b *lineBench, w *watch) {
+		ctx := context.WithValue(t.Context(), whoKey{}, "me")
+		lock := b.c.Mutex("a").With(short)
+		lock.Do(ctx, func(ctx context.Context, l *leasehold.Lease) error {
+			b.store.onRenew(all(store.ErrNotHeld))
+			<-ctx.Done()
+			return nil
+		})
+		w.want(t, "acquired", "lost", "released")
+		for _, who := range w.who {
+			if who != "me" {
+				t.Errorf("contexts of %v", w.who)
+			}
+		}
+	})
+}
+
+// Where the store keeps no line each attempt that failed is a reason to wait.
+func TestObserverOfPolling(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b, w := newBench(t), new(watch)
+		c := leasehold.New(b.store, &leasehold.Options{Clock: b.clock, Observer: w.observe})
+		first := b.acquire(b.other().Mutex("a"))
+		c.Mutex("a").With(leasehold.LockOptions{Tries: 3}).Acquire(t.Context())
+		w.want(t, "waiting", "waiting", "failed")
+		b.release(first)
+	})
+}
+
+// The observer may use the client: no lock is held while it runs.
+func TestObserverMayUseTheClient(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var c *leasehold.Client
+		var b *lineBench
+		var kinds sync.Map
+		b = newLineBench(t, leasehold.Options{Observer: func(ctx context.Context, e leasehold.Event) {
+			if _, known := kinds.LoadOrStore(e.Kind, true); known || e.Name != "a" {
+				return
+			}
+			other := c.Mutex(fmt.Sprint("from ", e.Kind))
+			if err := other.Do(context.Background(), func(context.Context, *leasehold.Lease) error { return nil }); err != nil {
+				t.Error(err)
+			}
+			if l, err := c.Mutex("a").Try(context.Background()); err == nil {
+				l.Release(context.Background())
+			}
+		}})
+		c = b.c
+		lock := c.Mutex("a").With(short)
+		l := b.acquire(lock)
+		w := b.queue(lock)
+		b.release(l)
+		l = w.got()
+		b.store.onRenew(func(_ context.Context, rs []store.Request) []error {
+			errs := make([]error, len(rs))
+			for i, r := range rs {
+				if r.Owner == l.Owner() {
+					errs[i] = errors.New("no answer")
+				}
+			}
+			return errs
+		})
+		<-l.Done()
+		l.Release(t.Context())
+		for _, k := range []leasehold.EventKind{leasehold.Acquired, leasehold.Waiting, leasehold.Passed, leasehold.Lost, leasehold.Released, leasehold.Failed} {
+			if _, seen := kinds.Load(k); !seen {
+				t.Errorf("no event %v", k)
+			}
+		}
+	})
+}
