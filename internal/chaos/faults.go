@@ -58,6 +58,18 @@ var faults = []fault{
 		wait()
 		n.Proxy.Pass()
 	}},
+	{"those who listen cut off, again and again", func(n *Node, _ *rand.Rand, d time.Duration, wait func()) {
+		ctx, stop := context.WithCancel(context.Background())
+		var cutting sync.WaitGroup
+		cutting.Go(func() {
+			for pause(ctx, d/8) {
+				n.Server.Do(ctx, "CLIENT", "KILL", "TYPE", "pubsub") // or it is over
+			}
+		})
+		wait()
+		stop()
+		cutting.Wait()
+	}},
 	{"cut in the middle of replies", func(n *Node, rng *rand.Rand, _ time.Duration, wait func()) {
 		n.Proxy.CutReplyAfter(rng.IntN(12))
 		wait()

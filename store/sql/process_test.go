@@ -22,6 +22,7 @@ import (
 var roles = map[string]func(args []string) error{
 	"contend": contend,
 	"hold":    hold,
+	"wait":    wait,
 	"churn":   churn,
 	"refused": refused,
 }
@@ -103,11 +104,12 @@ func ready() {
 	_, _ = os.Stdin.Read(make([]byte, 1))
 }
 
-// contend enters a critical section a number of times, under the lock or
-// without it, and writes down each token in the order of entry. It fails with
+// contend enters a critical section a number of times, under the lock, which it
+// asks for or waits for, or without it, and writes down each token in the order of entry. It fails with
 // errOverlap if somebody else is inside.
 func contend(args []string) error {
-	path, dir, locked := args[0], args[1], args[2] == "locked"
+	path, dir, waits := args[0], args[1], args[2] == "waiting"
+	locked := waits || args[2] == "locked"
 	rounds, err := strconv.Atoi(args[3])
 	if err != nil {
 		return err
@@ -123,7 +125,11 @@ func contend(args []string) error {
 		r := request("the lock")
 		var g store.Grant
 		for locked {
-			g, err = s.Acquire(ctx, r)
+			if waits {
+				g, err = s.Wait(ctx, r, nil)
+			} else {
+				g, err = s.Acquire(ctx, r)
+			}
 			if err == nil {
 				break
 			}
@@ -160,12 +166,15 @@ func section(dir string, g store.Grant) error {
 	return errors.Join(err, log.Close(), os.Remove(inside))
 }
 
-func TestTwoProcessesNeverOverlap(t *testing.T) {
+func TestTwoProcessesNeverOverlap(t *testing.T) { neverOverlap(t, "locked", 2, 100) }
+
+func TestProcessesThatWaitNeverOverlap(t *testing.T) { neverOverlap(t, "waiting", 4, 40) }
+
+func neverOverlap(t *testing.T, how string, processes, rounds int) {
 	dir := t.TempDir()
-	const rounds = 100
 	var both []*child
-	for range 2 {
-		c := start(t, "contend", filepath.Join(dir, "locks.db"), dir, "locked", strconv.Itoa(rounds))
+	for range processes {
+		c := start(t, "contend", filepath.Join(dir, "locks.db"), dir, how, strconv.Itoa(rounds))
 		c.line(t)
 		both = append(both, c)
 	}
@@ -180,8 +189,8 @@ func TestTwoProcessesNeverOverlap(t *testing.T) {
 		t.Fatal(err)
 	}
 	entries := strings.Fields(string(text))
-	if len(entries) != 2*rounds {
-		t.Fatalf("%d entries, want %d", len(entries), 2*rounds)
+	if len(entries) != processes*rounds {
+		t.Fatalf("%d entries, want %d", len(entries), processes*rounds)
 	}
 	last := 0
 	for _, e := range entries {
@@ -302,6 +311,64 @@ func TestKilledProcess(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+}
+
+// wait waits for the lock, and says so, until it is killed.
+func wait(args []string) error {
+	ttl, err := time.ParseDuration(args[1])
+	if err != nil {
+		return err
+	}
+	s, err := OpenFile(context.Background(), args[0], nil)
+	if err != nil {
+		return err
+	}
+	r := request("the lock")
+	r.TTL = ttl
+	told := false
+	_, err = s.Wait(context.Background(), r, func(error) {
+		if !told {
+			fmt.Println(r.Owner)
+		}
+		told = true
+	})
+	return errors.Join(errors.New("granted"), err)
+}
+
+// The place of a process that died goes with it: the line behind it waits for as
+// long as the place would have lasted, and no longer.
+func TestKilledWaiter(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "locks.db")
+	s := mustOpen(t, path, nil)
+	holder := request("the lock")
+	mustAcquire(t, s, holder)
+	const ttl = 2 * time.Second
+	first := start(t, "wait", path, ttl.String())
+	dead := first.line(t)
+	next := request("the lock")
+	done := make(chan error, 1)
+	go func() {
+		_, err := s.Wait(t.Context(), next, nil)
+		done <- err
+	}()
+	poll(t, "both are in line", func() bool {
+		st, err := s.Inspect(t.Context(), "the lock")
+		return err == nil && len(st.Line) == 2 && st.Line[0].Holder.Owner == dead
+	})
+	if err := first.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_ = first.Wait()
+	mustRelease(t, s, holder)
+	// Nobody can know yet that it is dead.
+	st, err := s.Inspect(t.Context(), "the lock")
+	if err != nil || st.Holder.Owner == dead && st.ExpiresIn > ttl {
+		t.Fatalf("handed on as %+v, %v", st, err)
+	}
+	if err := <-done; err != nil {
+		t.Fatal(err)
+	}
+	mustRelease(t, s, next)
 }
 
 // churn opens the file, takes a lock of its own and the common one, and closes
