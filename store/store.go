@@ -131,7 +131,8 @@ type State struct {
 	// Holder is who. Owner is always set; the rest as far as the holder said
 	// it, and empty for a holder that is not one of ours.
 	Holder Holder
-	// Token of the last grant; zero when the store has none for the holder.
+	// Token of the last grant, or any of those that it reserved; zero when the store
+	// has none for the holder.
 	Token fence.Token
 	// ExpiresIn is the time until the lease ends by itself, by the store's
 	// clock; negative when it never does (a foreign key without a TTL).

@@ -106,7 +106,7 @@ func (a *Attempt) hearInLine(e Event, now clock.Instant) {
 	case e.Kind == Poll:
 		p.again = now
 	case e.Kind == Freed:
-		p.free, p.holder = true, ""
+		p.free, p.holder, p.senior, p.until = true, "", false, 0
 	case e.Op == Acquire:
 		a.placed(n, e, now)
 	case e.Op == Confirm && n.counts():
