@@ -197,6 +197,7 @@ func (s *Store) List(ctx context.Context, prefix string) ([]store.State, error) 
 			return nil, err
 		}
 		if state.Held {
+			state.Line = nil
 			held = append(held, state)
 		}
 	}
