@@ -69,9 +69,8 @@ func (s *Store) Acquire(ctx context.Context, r store.Request) (store.Grant, erro
 	defer s.mu.Unlock()
 	now := s.clock.Now()
 	s.sweepSometimes(now)
-	ask := s.ask(r)
-	ask.Fair = true // whoever waits comes first
-	rec, ans := rule.Admit(s.settled(r.Name, now), ask, now)
+	// Settled, it is free only if nobody waits who has a claim to it.
+	rec, ans := rule.Admit(s.settled(r.Name, now), s.ask(r), now)
 	s.keep(r.Name, rec, now)
 	switch ans.Verdict {
 	case rule.Granted:
@@ -118,7 +117,7 @@ func (s *Store) Renew(ctx context.Context, leases []store.Request) []error {
 		if errs[i] = r.Check(0); errs[i] != nil {
 			continue
 		}
-		rec, ans := rule.Renew(s.settled(r.Name, now), r.Owner, r.TTL, now)
+		rec, ans := rule.Renew(s.alive(r.Name, now), r.Owner, r.TTL, now)
 		s.keep(r.Name, rec, now)
 		if ans.Verdict != rule.Done {
 			errs[i] = store.ErrNotHeld
@@ -139,7 +138,7 @@ func (s *Store) Release(ctx context.Context, r store.Request) error {
 	defer s.mu.Unlock()
 	now := s.clock.Now()
 	// No tombstone: an acquire here has either happened or never will.
-	rec, ans := rule.Release(s.settled(r.Name, now), r.Owner, 0, now)
+	rec, ans := rule.Release(s.alive(r.Name, now), r.Owner, 0, now)
 	if l := s.lines[r.Name]; l != nil {
 		l.dismiss(r.Owner, fmt.Errorf("wait for %q: %w: its owner was released meanwhile", r.Name, store.ErrNotHeld))
 	}

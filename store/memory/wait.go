@@ -129,7 +129,7 @@ func (s *Store) leave(w *waiter, why error) error {
 		l.dismiss(owner, why)
 	}
 	now := s.clock.Now()
-	rec, _ := rule.Leave(s.settled(name, now), owner, now)
+	rec, _ := rule.Leave(s.alive(name, now), owner, now)
 	s.keep(name, rec, now)
 	return why
 }
@@ -172,7 +172,7 @@ func (s *Store) Draw(ctx context.Context, r store.Request) (store.Drawn, error) 
 	}
 	defer s.mu.Unlock()
 	now := s.clock.Now()
-	rec, ans := rule.Draw(s.settled(r.Name, now), r.Owner, r.Spare, s.forgotten+1, now)
+	rec, ans := rule.Draw(s.alive(r.Name, now), r.Owner, r.Spare, s.forgotten+1, now)
 	s.keep(r.Name, rec, now)
 	if ans.Verdict != rule.Done {
 		return store.Drawn{}, fmt.Errorf("draw tokens for %q: %w", r.Name, store.ErrNotHeld)

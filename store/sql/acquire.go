@@ -20,7 +20,7 @@ func (s *Store) Acquire(ctx context.Context, r store.Request) (store.Grant, erro
 	defer s.gate.leave()
 	var ans rule.Answer
 	maybe, err := s.write(ctx, func(t *step) (err error) {
-		ans, err = t.admit(r, rule.Ask{Fair: true})
+		ans, err = t.admit(r, 0, false)
 		return err
 	})
 	if maybe {
@@ -49,22 +49,30 @@ func refusal(op, name string, ans rule.Answer) error {
 	return fmt.Errorf("%s %q: unexpected verdict: %v", op, name, ans.Verdict)
 }
 
-// admit asks the rule for r, as fairly and for as long a wait as ask says. What
-// has become free by itself is first handed on to those who wait, unless the one
-// who asks barges. Only a new grant draws tokens, so the rule is asked first
+// admit asks the rule for r, and for a place in the line if wait is positive.
+// What has become free by itself is first handed on to those who wait, unless the
+// one who asks barges. Only a new grant draws tokens, so the rule is asked first
 // whether there will be one.
-func (t *step) admit(r store.Request, ask rule.Ask) (rule.Answer, error) {
+func (t *step) admit(r store.Request, wait time.Duration, barge bool) (rule.Answer, error) {
 	before, err := t.read(r.Name)
 	if err != nil {
 		return rule.Answer{}, err
 	}
 	handed := false
-	if ask.Fair {
+	if !barge {
 		if before, handed, err = t.advance(before); err != nil {
 			return rule.Answer{}, err
 		}
 	}
-	ask.Spec, ask.Owner, ask.Meta, ask.TTL, ask.Spare = rule.Mutex, r.Owner, r.Meta, t.lasting(r.TTL), r.Spare
+	ask := rule.Ask{
+		Spec:  rule.Mutex,
+		Owner: r.Owner,
+		Meta:  r.Meta,
+		TTL:   t.lasting(r.TTL),
+		Spare: r.Spare,
+		Fair:  wait > 0 && !barge,
+		Wait:  wait,
+	}
 	after, ans := rule.Admit(before, ask, t.now)
 	switch {
 	case ans.Verdict == rule.Granted && !ans.Again:
@@ -72,7 +80,7 @@ func (t *step) admit(r store.Request, ask rule.Ask) (rule.Answer, error) {
 			return rule.Answer{}, err
 		}
 		after, ans = rule.Admit(before, ask, t.now)
-	case ans.Verdict == rule.Granted, ans.Verdict == rule.Busy && ask.Wait > 0, handed:
+	case ans.Verdict == rule.Granted, ans.Verdict == rule.Busy && wait > 0, handed:
 	default:
 		return ans, nil // and nothing is written
 	}

@@ -86,7 +86,7 @@ func (s *Store) Wait(ctx context.Context, r store.Request, reason func(error)) (
 // whatever came of it: that refreshes the place, or confirms the grant.
 func (w *waiting) ask(ctx context.Context) (ans rule.Answer, maybe bool, err error) {
 	maybe, err = w.s.write(ctx, func(t *step) (err error) {
-		ans, err = t.admit(w.r, rule.Ask{Fair: !w.r.Barge, Wait: t.lasting(w.r.TTL)})
+		ans, err = t.admit(w.r, t.lasting(w.r.TTL), w.r.Barge)
 		return err
 	})
 	if err != nil {
