@@ -97,3 +97,28 @@ func ExampleLease_Token() {
 	// <nil>
 	// refused: token of the late writer is older than one already seen
 }
+
+// What happens to locks is told as it happens: count the kinds and add the times
+// up for metrics; begin and end spans, under the caller's context, for traces.
+func ExampleOptions_observer() {
+	var waited time.Duration
+	observe := func(ctx context.Context, e leasehold.Event) {
+		switch e.Kind {
+		case leasehold.Acquired, leasehold.Handed, leasehold.Passed:
+			waited += e.Waited
+		}
+		fmt.Println(e.Kind, e.Name, errors.Is(e.Err, leasehold.ErrBusy))
+	}
+	locks := leasehold.New(memory.New(nil), &leasehold.Options{Observer: observe})
+
+	ctx := context.Background()
+	lease, _ := locks.Mutex("stock").Acquire(ctx)
+	locks.Mutex("stock").Try(ctx)
+	lease.Release(ctx)
+	fmt.Println(waited < time.Minute)
+	// Output:
+	// acquired stock false
+	// failed stock true
+	// released stock false
+	// true
+}

@@ -107,6 +107,11 @@ func (l *Lock) With(o LockOptions) *Lock {
 // Acquire waits for the lock until ctx ends (or LockOptions.Tries attempts are
 // used up) and returns a lease of it, which lives on when ctx ends. Release it.
 //
+// Goroutines of one Client that want the same (name, life, Require, Barge and
+// Purpose) queue, and are served in the order they came; their process has one
+// place in the store's line, however many they are, and may pass a lease on among
+// them: see Options.Cohort. A store that keeps no line is asked again and again.
+//
 // When ctx ends first the error matches ctx.Err(), and ErrBusy too if somebody
 // held the lock; nothing is left in the store (the clean-up may still be under
 // way, in the background). While nodes are merely unreachable it goes on trying

@@ -81,7 +81,8 @@ type LockOptions struct {
 	// holder. Stored without a description of the holder.
 	Owner string
 	// Tries bounds the attempts of Acquire and Do. Default 0: until the
-	// context ends.
+	// context ends. Who bounds them stands in no line: while others do, the
+	// lock is free for it by chance only.
 	Tries int
 	// RetryDelay is the pause after the try-th attempt, from 1. It is cut
 	// short when the holder's lease ends earlier. A release of unknown outcome

@@ -123,7 +123,11 @@ func (l *Lock) inLine(ctx context.Context, life leasefsm.Config, bound bool, beg
 		*k.crowds.of(l.name) = true
 	}
 	w := q.join(l, ctx, bound, true)
-	q.because(err)
+	if busy != nil { // who waits is told when its position is known as well
+		q.reason, q.reasonAt = err, k.now()
+	} else {
+		q.because(err)
+	}
 	go q.stand() // it goes on asking in our place, which it can keep when we leave
 	k.unlock()
 	return w.wait(began)

@@ -4,6 +4,7 @@ package cli
 
 import (
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -11,6 +12,49 @@ import (
 	"testing"
 	"time"
 )
+
+func TestShowTheLine(t *testing.T) {
+	s := newSite(t)
+	h := s.hold("x")
+	line := func() (places []map[string]any) {
+		var one struct{ Line []map[string]any }
+		if err := json.Unmarshal([]byte(s.run(0, "show", "x", "--json").out.String()), &one); err != nil {
+			t.Fatal(err)
+		}
+		return one.Line
+	}
+	wants := func(n int) {
+		t.Helper()
+		poll(t, func() string {
+			if got := line(); len(got) != n {
+				return fmt.Sprintf("%d places in line: %v", n, got)
+			}
+			return ""
+		})
+	}
+	wants(0)
+	first := s.start("run", "x", "--purpose", "first", "--", "true")
+	wants(1)
+	second := s.start("run", "x", "--purpose", "second", "--barge", "--", "true")
+	wants(2)
+	for i, p := range line() {
+		of := []*proc{first, second}[i]
+		if p["position"] != float64(i+1) || p["pid"] != float64(of.cmd.Process.Pid) || p["purpose"] != []string{"first", "second"}[i] ||
+			p["expires_in_ms"].(float64) <= 0 || p["since"] == nil || p["host"] == "" || p["owner"] == "" {
+			t.Errorf("place %d: %v", i+1, p)
+		}
+	}
+	out := s.run(0, "show", "x").out.String()
+	for _, part := range []string{"waiting  1. ", "(first), since ", "2. ", "(second), since ", "unless refreshed"} {
+		if !strings.Contains(out, part) {
+			t.Errorf("%q is missing:\n%s", part, out)
+		}
+	}
+	h.let()
+	first.wants(0)
+	second.wants(0)
+	wants(0)
+}
 
 func TestListAndShow(t *testing.T) {
 	s := newSite(t)

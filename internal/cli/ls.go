@@ -90,7 +90,12 @@ func heldFor(s store.State, now time.Time) string {
 	if s.Holder.Since.IsZero() {
 		return "-"
 	}
-	return brief(max(0, now.Sub(s.Holder.Since)).Truncate(time.Second))
+	return ago(s.Holder.Since, now)
+}
+
+// ago is how long since was before now, to the second.
+func ago(since, now time.Time) string {
+	return brief(max(0, now.Sub(since)).Truncate(time.Second))
 }
 
 func expiresIn(d time.Duration) string {

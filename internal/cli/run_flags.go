@@ -16,7 +16,7 @@ import (
 // runFlags are the flags of "leasehold run".
 type runFlags struct {
 	ttl, wait, grace, minHold, maxHold time.Duration
-	try                                bool
+	try, barge                         bool
 	purpose, require                   string
 	busyCode                           int
 }
@@ -25,6 +25,7 @@ func (o *runFlags) add(f *pflag.FlagSet) {
 	f.DurationVar(&o.ttl, "ttl", o.ttl, "how long the lock stays taken when this machine dies: a `TIME` such\nas 30s. It does not limit the command")
 	f.DurationVar(&o.wait, "wait", 0, "give up when the lock was not to be had for that `TIME` (default: wait\nuntil it is)")
 	f.BoolVar(&o.try, "try", false, "do not wait for the lock at all")
+	f.BoolVar(&o.barge, "barge", false, "take the lock whenever it is free, even if others have waited for longer")
 	f.DurationVar(&o.grace, "grace", 0, "`TIME` for the command to end after SIGTERM when the lock is lost; with\n0 it is killed at once (default a tenth of the TTL, at most 10s)")
 	f.DurationVar(&o.minHold, "min-hold", 0, "keep the lock for that `TIME` even if the command ends earlier, so that\nmachines whose clocks differ do not run one job after the other")
 	f.DurationVar(&o.maxHold, "max-hold", 0, "stop the command, as if the lock were lost, so that it has ended after\nthat `TIME`")
@@ -59,6 +60,8 @@ func (o runFlags) settle(c *cobra.Command, command string) (leasehold.LockOption
 	case err != nil:
 	case o.try && c.Flags().Changed("wait"):
 		err = errors.New("--try and --wait exclude each other: --try does not wait")
+	case o.try && o.barge:
+		err = errors.New("--try and --barge exclude each other: --try does not wait")
 	case o.ttl < leastTTL:
 		err = fmt.Errorf("--ttl %v is too short to stop a command in: the least is %v", o.ttl, leastTTL)
 	case o.wait < 0, grace < 0, o.minHold < 0, o.maxHold < 0:
@@ -79,6 +82,6 @@ func (o runFlags) settle(c *cobra.Command, command string) (leasehold.LockOption
 	}
 	budget := runner.NewBudget(limit, grace)
 	return leasehold.LockOptions{
-		TTL: o.ttl, Notice: budget.Notice(), MinHold: o.minHold, MaxHold: o.maxHold, Purpose: purpose, Require: require,
+		TTL: o.ttl, Notice: budget.Notice(), MinHold: o.minHold, MaxHold: o.maxHold, Purpose: purpose, Require: require, Barge: o.barge,
 	}, budget, nil
 }

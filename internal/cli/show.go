@@ -17,10 +17,12 @@ func (p *program) showCommand() *cobra.Command {
 	asJSON, exitCode := false, false
 	c := &cobra.Command{
 		Use:   "show NAME",
-		Short: "Show who has a lock",
+		Short: "Show who has a lock, and who waits for it",
 		Long: `Shows who has the lock NAME, why, since when, when the lease ends unless it is
-renewed, and its fencing token; with a store of several nodes also what each of
-them says.
+renewed, and its fencing token; who waits for it, in the order they will get it,
+since when, and when their place ends unless it is refreshed; with a store of
+several nodes also what each of them says. A process has one place in the line,
+however many of its goroutines wait.
 
 A lock that is free is no error: the exit code is 0. With --exit-code it is 124
 when somebody has the lock. By the time you act on it, either may have changed:
@@ -81,6 +83,13 @@ func writeState(w io.Writer, s store.State, now time.Time) error {
 	} else {
 		row("held by", "nobody")
 	}
+	for i, p := range s.Line {
+		key := ""
+		if i == 0 {
+			key = "waiting"
+		}
+		row(key, fmt.Sprintf("%d. %s", i+1, placeText(p, now)))
+	}
 	for i, n := range s.Nodes {
 		key := ""
 		if i == 0 {
@@ -89,4 +98,13 @@ func writeState(w io.Writer, s store.State, now time.Time) error {
 		row(key, strings.ReplaceAll(safe(n.String()), "\n", " "))
 	}
 	return t.Flush()
+}
+
+// placeText is one place in the line, in words.
+func placeText(p store.Place, now time.Time) string {
+	s := p.Holder.String()
+	if !p.Holder.Since.IsZero() {
+		s += fmt.Sprintf(", since %s (%s ago)", p.Holder.Since.Local().Format(time.RFC3339), ago(p.Holder.Since, now))
+	}
+	return s + ", place expires in " + brief(max(0, p.ExpiresIn)) + " unless refreshed"
 }

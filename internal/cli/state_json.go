@@ -22,6 +22,11 @@ const jsonHelp = `With --json, which programs can rely on, a lock is an object w
   expires_in_ms  milliseconds until the lease ends unless it is renewed;
                  null if it never ends by itself
   token          the fencing token; absent where the store has none
+  line           with show, if anybody waits for the lock: an array of objects
+                 with position (1 is the next to get it), owner, host, pid,
+                 purpose and since (when it began to wait) as above, and
+                 expires_in_ms (when its place ends unless it is refreshed);
+                 of a long line the first 100
   nodes          with stores of several nodes, what each of them says: an
                  array of objects with node, outcome ("taken", "absent",
                  "unreachable", ...), if taken owner and expires_in_ms, and
@@ -34,17 +39,38 @@ type stateJSON struct {
 	NameBase64 string `json:"name_base64,omitempty"`
 	Held       bool   `json:"held"`
 	*heldJSON
-	Nodes []nodeJSON `json:"nodes,omitempty"`
+	Line  []placeJSON `json:"line,omitempty"`
+	Nodes []nodeJSON  `json:"nodes,omitempty"`
 }
 
 type heldJSON struct {
-	Owner   string       `json:"owner"`
-	Host    string       `json:"host,omitempty"`
-	PID     int          `json:"pid,omitempty"`
-	Purpose string       `json:"purpose,omitempty"`
-	Since   *time.Time   `json:"since,omitempty"`
+	holderJSON
 	Expires milliseconds `json:"expires_in_ms"`
 	Token   fence.Token  `json:"token,omitempty"`
+}
+
+type placeJSON struct {
+	Position int `json:"position"`
+	holderJSON
+	Expires milliseconds `json:"expires_in_ms"`
+}
+
+// holderJSON is who has a lock, or waits for it.
+type holderJSON struct {
+	Owner   string     `json:"owner"`
+	Host    string     `json:"host,omitempty"`
+	PID     int        `json:"pid,omitempty"`
+	Purpose string     `json:"purpose,omitempty"`
+	Since   *time.Time `json:"since,omitempty"`
+}
+
+func holderToJSON(h store.Holder) holderJSON {
+	j := holderJSON{Owner: h.Owner, Host: h.Host, PID: h.PID, Purpose: h.Purpose}
+	if !h.Since.IsZero() {
+		since := h.Since.UTC()
+		j.Since = &since
+	}
+	return j
 }
 
 type nodeJSON struct {
@@ -71,12 +97,10 @@ func toJSON(st store.State) stateJSON {
 		j.NameBase64 = base64.StdEncoding.EncodeToString([]byte(st.Name))
 	}
 	if st.Held {
-		h := st.Holder
-		j.heldJSON = &heldJSON{Owner: h.Owner, Host: h.Host, PID: h.PID, Purpose: h.Purpose, Expires: milliseconds(st.ExpiresIn), Token: st.Token}
-		if !h.Since.IsZero() {
-			since := h.Since.UTC()
-			j.Since = &since
-		}
+		j.heldJSON = &heldJSON{holderToJSON(st.Holder), milliseconds(st.ExpiresIn), st.Token}
+	}
+	for i, p := range st.Line {
+		j.Line = append(j.Line, placeJSON{i + 1, holderToJSON(p.Holder), milliseconds(max(0, p.ExpiresIn))})
 	}
 	for _, n := range st.Nodes {
 		node := nodeJSON{Node: n.Node, Outcome: n.Outcome.String()}

@@ -78,13 +78,17 @@ func TestTerminalWaitingLine(t *testing.T) {
 	m := s.onTerminal("run", "x", "--", "echo", "mine now")
 	m.shows("waiting for lock \"x\": held by ")
 	m.shows("(first)")
+	m.shows("; we are next")
 	m.shows("; waited ") // it is kept up to date
+	behind := s.onTerminal("run", "x", "--", "true")
+	behind.shows("; 1 before us")
 	if strings.Contains(m.shown.String(), "\n") {
 		t.Errorf("the line is not overwritten: %q", m.shown.String())
 	}
 	h.let()
 	m.shows("mine now")
 	m.wants(0)
+	behind.wants(0)
 	after := m.shown.String()
 	if i := strings.LastIndex(after, "\r\x1b[K"); i < 0 || strings.TrimSpace(after[i+4:]) != "mine now" {
 		t.Errorf("the line is not taken away: %q", after)

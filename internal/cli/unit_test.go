@@ -181,6 +181,8 @@ func TestWaitingLine(t *testing.T) {
 		{busy, now.Add(30 * time.Second), 5 * time.Second, `waiting for lock "x": held by h pid 7 (job) for 1m35s, expires in 15s unless renewed; waited 5s; giving up in 25s`},
 		{&store.BusyError{Holder: store.Holder{Owner: "foreign\x1b"}, ExpiresIn: -1}, time.Time{}, 0, `waiting for lock "x": held by "foreign\x1b", without an expiry`},
 		{&store.BusyError{Holder: store.Holder{Owner: "o", Host: "h", PID: 7, Since: now.Add(time.Hour)}}, time.Time{}, 0, `waiting for lock "x": held by h pid 7`},
+		{&store.BusyError{Holder: store.Holder{Owner: "o"}, ExpiresIn: time.Second, Position: 1}, time.Time{}, 0, `waiting for lock "x": held by o, expires in 1s unless renewed; we are next`},
+		{&store.BusyError{Holder: store.Holder{Owner: "o"}, ExpiresIn: time.Second, Position: 4}, time.Time{}, time.Second, `waiting for lock "x": held by o, expires in 0s unless renewed; 3 before us; waited 1s`},
 		{errors.New("no node answers"), time.Time{}, 2 * time.Second, `waiting for lock "x": no node answers; waited 2s`},
 	} {
 		w := waiting{name: "x", began: now, until: c.until, reason: reasonOf(c.err, now)}
@@ -201,6 +203,13 @@ func TestJSONContract(t *testing.T) {
 			`{"name":"a<b","held":true,"owner":"o","host":"h","pid":7,"purpose":"p","since":"2026-05-06T06:08:09Z","expires_in_ms":1500,"token":9}`},
 		{store.State{Name: "f", Held: true, Holder: store.Holder{Owner: "foreign"}, ExpiresIn: -1},
 			`{"name":"f","held":true,"owner":"foreign","expires_in_ms":null}`},
+		{store.State{Name: "l", Held: true, Holder: store.Holder{Owner: "o"}, ExpiresIn: time.Second, Line: []store.Place{
+			{Holder: store.Holder{Owner: "p", Host: "h", PID: 7, Purpose: "q", Since: since}, ExpiresIn: 2 * time.Second},
+			{Holder: store.Holder{Owner: "r"}, ExpiresIn: -time.Millisecond},
+		}},
+			`{"name":"l","held":true,"owner":"o","expires_in_ms":1000,"line":[` +
+				`{"position":1,"owner":"p","host":"h","pid":7,"purpose":"q","since":"2026-05-06T06:08:09Z","expires_in_ms":2000},` +
+				`{"position":2,"owner":"r","expires_in_ms":0}]}`},
 		{store.State{Name: "\xff", Held: true, Holder: store.Holder{Owner: "o"}, ExpiresIn: 0, Nodes: []store.NodeOutcome{
 			{Node: "a:1", Outcome: store.Taken, Holder: store.Holder{Owner: "o"}, ExpiresIn: time.Second},
 			{Node: "b:1", Outcome: store.Absent},
@@ -239,6 +248,25 @@ func TestTextOutput(t *testing.T) {
 	want := "NAME     HOLDER      HELD FOR  EXPIRES IN  TOKEN\n" +
 		"\"a b\"    h pid 7     1m0s      20s         12\n" +
 		"foreign  \"x\\x1b[2J\"  -         never       -\n"
+	if b.String() != want {
+		t.Errorf("%s\nwant\n%s", b.String(), want)
+	}
+	states = append(states, store.State{Name: "l", Held: true, Holder: store.Holder{Owner: "o"}, ExpiresIn: time.Second, Token: 3, Line: []store.Place{
+		{Holder: store.Holder{Owner: "p", Host: "h", PID: 7, Purpose: "q", Since: now.Add(-time.Minute)}, ExpiresIn: 2 * time.Second},
+		{Holder: store.Holder{Owner: "r\x1b"}, ExpiresIn: time.Second},
+	}})
+	b.Reset()
+	if err := writeState(&b, states[2], now); err != nil {
+		t.Fatal(err)
+	}
+	since := now.Add(-time.Minute).Local().Format(time.RFC3339)
+	want = "lock     l\n" +
+		"held by  o\n" +
+		"owner    o\n" +
+		"expires  in 1s unless renewed\n" +
+		"token    3\n" +
+		"waiting  1. h pid 7 (q), since " + since + " (1m0s ago), place expires in 2s unless refreshed\n" +
+		"         2. \"r\\x1b\", place expires in 1s unless refreshed\n"
 	if b.String() != want {
 		t.Errorf("%s\nwant\n%s", b.String(), want)
 	}

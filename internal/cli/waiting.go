@@ -96,6 +96,7 @@ type reason struct {
 	ends   time.Time // when its lease does; zero when unknown
 	always bool      // it never does
 	opens  time.Time // when enough nodes are out of quarantine
+	before int       // how many wait before us; -1 when unknown
 }
 
 func reasonOf(err error, now time.Time) reason {
@@ -103,7 +104,7 @@ func reasonOf(err error, now time.Time) reason {
 	if !errors.As(err, &busy) {
 		return troubleOf(err, now)
 	}
-	r := reason{key: "held by " + busy.Holder.Owner, text: "held by " + busy.Holder.String(), since: busy.Holder.Since}
+	r := reason{key: "held by " + busy.Holder.Owner, text: "held by " + busy.Holder.String(), since: busy.Holder.Since, before: busy.Position - 1}
 	switch {
 	case busy.ExpiresIn < 0:
 		r.always = true
@@ -120,10 +121,10 @@ func troubleOf(err error, now time.Time) reason {
 		if d, ok := quorum.OpensIn(); ok {
 			n := quorum.Count(store.Quarantined)
 			text := fmt.Sprintf("%d of %d nodes may have forgotten who has it", n, len(quorum.Nodes))
-			return reason{key: "quarantine", text: text, opens: now.Add(d)}
+			return reason{key: "quarantine", text: text, opens: now.Add(d), before: -1}
 		}
 	}
-	return reason{key: "trouble", text: err.Error()}
+	return reason{key: "trouble", text: err.Error(), before: -1}
 }
 
 // words is the reason as of now.
@@ -139,6 +140,12 @@ func (r reason) words(now time.Time) string {
 		s += ", without an expiry"
 	case !r.ends.IsZero():
 		s += ", expires in " + brief(max(0, r.ends.Sub(now))) + " unless renewed"
+	}
+	switch {
+	case r.before == 0:
+		s += "; we are next"
+	case r.before > 0:
+		s += fmt.Sprintf("; %d before us", r.before)
 	}
 	return s
 }

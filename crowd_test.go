@@ -1,0 +1,107 @@
+package leasehold_test
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/internal/redistest"
+	"github.com/leasehold-dev/leasehold/store"
+	"github.com/leasehold-dev/leasehold/store/memory"
+	"github.com/leasehold-dev/leasehold/store/redis"
+)
+
+// crowd has many goroutines of some processes want one lock on several terms,
+// many of them for less time than it takes, and checks that there is one inside
+// at a time, that tokens rise, that everybody gets an answer, and that nothing is
+// left of it.
+func crowd(t *testing.T, stores []store.Store, turns int, terms ...leasehold.LockOptions) {
+	var inside, got, gaveUp atomic.Int64
+	var last atomic.Uint64
+	var wg sync.WaitGroup
+	var clients []*leasehold.Client
+	for i, st := range stores {
+		c := leasehold.New(st, &leasehold.Options{Cohort: []*leasehold.Cohort{nil, {Passes: 3, For: time.Second}, {}}[i%3]})
+		clients = append(clients, c)
+		for g := range 12 {
+			lock := c.Mutex("crowd").With(terms[g%len(terms)])
+			rng := rand.New(rand.NewPCG(uint64(i), uint64(g)))
+			wg.Go(func() {
+				for range turns {
+					ctx, cancel := context.WithCancel(t.Context())
+					if g%3 == 0 {
+						ctx, cancel = context.WithTimeout(t.Context(), time.Duration(rng.IntN(3000))*time.Microsecond)
+					}
+					l, err := lock.Acquire(ctx)
+					cancel()
+					if err != nil {
+						if !errors.Is(err, context.DeadlineExceeded) {
+							t.Error(err)
+						}
+						gaveUp.Add(1)
+						continue
+					}
+					if n := inside.Add(1); n != 1 {
+						t.Errorf("%d inside", n)
+					}
+					if before := last.Swap(uint64(l.Token())); before >= uint64(l.Token()) {
+						t.Errorf("token %v after %v", l.Token(), before)
+					}
+					inside.Add(-1)
+					if err := l.Release(t.Context()); err != nil {
+						t.Error(err)
+					}
+					got.Add(1)
+				}
+			})
+		}
+	}
+	wg.Wait()
+	if got.Load() < int64(len(stores)*8*turns) || gaveUp.Load() == 0 {
+		t.Errorf("%d turns, %d gave up", got.Load(), gaveUp.Load())
+	}
+	for _, c := range clients {
+		if n := c.Queues(); n != 0 {
+			t.Errorf("%d queues are left", n)
+		}
+	}
+	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+		st, err := stores[0].Inspect(t.Context(), "crowd")
+		if err == nil && !st.Held && len(st.Line) == 0 {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("left over: %+v, %v", st, err)
+		}
+	}
+}
+
+func TestCrowd(t *testing.T) {
+	st := memory.New(nil)
+	o := leasehold.LockOptions{}
+	crowd(t, []store.Store{st, st, st}, 300, o, leasehold.LockOptions{TTL: 20 * time.Second}, leasehold.LockOptions{Barge: true}, o)
+}
+
+func TestCrowdOnRealServers(t *testing.T) {
+	for _, nodes := range []int{1, 3} {
+		var urls []string
+		for _, s := range redistest.StartN(t, nodes) {
+			urls = append(urls, s.URL())
+		}
+		var stores []store.Store
+		for range 3 {
+			st, err := redis.Open(t.Context(), urls, &redis.Options{NodeTimeout: 5 * time.Second})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer st.Close()
+			stores = append(stores, st)
+		}
+		crowd(t, stores, 40, leasehold.LockOptions{}, leasehold.LockOptions{TTL: 20 * time.Second})
+	}
+}
