@@ -243,6 +243,27 @@ func TestBargeTakesNobodysPlace(t *testing.T) {
 	})
 }
 
+// A lease that has expired goes to the first in line as soon as anybody comes
+// upon it, however late the timer is, and not to whoever that is.
+func TestExpiredLeaseIsHandedOn(t *testing.T) {
+	s, now := stepped()
+	s.take(t, "lock", time.Minute)
+	w := &waiter{request: request(time.Minute), wake: make(chan struct{}, 1)}
+	s.mu.Lock()
+	if err := s.stand(w); err != nil {
+		t.Fatal(err)
+	}
+	s.mu.Unlock()
+	*now = now.Add(time.Minute)
+	var busy *store.BusyError
+	if _, err := s.Acquire(t.Context(), request(time.Minute)); !errors.As(err, &busy) || busy.Holder.Owner != w.request.Owner || busy.ExpiresIn != time.Minute {
+		t.Errorf("who asks gets %v", err)
+	}
+	if !w.out || w.hold.Owner != w.request.Owner {
+		t.Errorf("who waits got %+v", w.hold)
+	}
+}
+
 // While the clock stands, nobody asks it all the time.
 func TestStandingClockIsNotWatched(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -24,6 +24,9 @@ func FuzzRecord(f *testing.F) {
 		`{"spec":{"limit":1},"line":[{"owner":"bob","weight":1,"expiry":9000000000000000000}],"token":7}`,
 		`{"spec":{"limit":3},"holds":[` + lease + `],"token":7}`,
 		`{"spec":{"limit":1099511627776,"shared":true},"holds":[` + lease + `,` + lease + `],"token":7}`,
+		`{"spec":{"limit":1},"line":[{"owner":"bob","weight":1,"expiry":9000000000000000000,"barge":true},{"owner":"me","weight":1,"expiry":9000000000000000000,"spare":65536}],"token":7}`,
+		`{"spec":{"limit":3},"holds":[` + lease + `],"line":[{"owner":"bob","weight":2,"expiry":9000000000000000000,"spare":3}],"token":9}`,
+		`{"spec":{"limit":1},"holds":[` + lease + `],"line":[{"owner":"bob","weight":1,"expiry":9000000000000000000,"spare":-1}],"token":7}`,
 		``, `null`, `{}`, `[]`, `"x"`, `{`, "\x00\xff", `{"spec":{"limit":1},"token":7}`,
 		`{"spec":{"limit":1},"holds":[{}],"token":7}`,
 		`{"spec":{"limit":1},"holds":[{"owner":"ann","count":1,"token":7,"expiry":9000000000000000000}],"token":7}`,
@@ -87,6 +90,7 @@ func stepsOf(s *Store) map[string]func() error {
 	r := store.Request{Name: "stock", Owner: "me", TTL: 30e9}
 	return map[string]func() error{
 		"acquire": func() error { _, err := s.Acquire(ctx, r); return err },
+		"draw":    func() error { _, err := s.Draw(ctx, r); return err },
 		"renew":   func() error { return s.Renew(ctx, []store.Request{r})[0] },
 		"release": func() error { return s.Release(ctx, r) },
 	}
@@ -127,6 +131,9 @@ func TestNoRecord(t *testing.T) {
 		`{"spec":{"limit":1},"holds":[` + strings.Replace(lease, `"count":1`, `"count":-1`, 1) + `],"token":7}`,
 		`{"spec":{"limit":1},"holds":[` + strings.Replace(lease, `"token":7`, `"token":0`, 1) + `],"token":7}`,
 		`{"spec":{"limit":1},"line":[{"owner":"bob","weight":2,"expiry":9}],"token":7}`,
+		`{"spec":{"limit":1},"line":[{"owner":"bob","weight":1,"expiry":9,"spare":-1}],"token":7}`,
+		`{"spec":{"limit":1},"line":[{"owner":"bob","weight":1,"expiry":9,"spare":65537}],"token":7}`,
+		`{"spec":{"limit":1},"holds":[` + lease + `],"token":9223372036854775808}`,
 		`{"spec":{"limit":1},"tombs":[{"owner":"","expiry":9}],"token":7}`,
 		`{"spec":{"limit":1},"tombs":[{"owner":"bob","expiry":9}],"token":18446744073709551615}`,
 	} {

@@ -202,9 +202,7 @@ func TestReleaseRings(t *testing.T) {
 		bell, remove := s.bells.hang(w.r.Owner)
 		defer remove()
 		w.bell = bell
-		if ans, _, err := w.ask(t.Context()); err != nil || ans.Verdict != rule.Busy {
-			t.Fatalf("%+v, %v", ans, err)
-		}
+		w.stands(t)
 		line = append(line, w)
 	}
 	mustRelease(t, s, holder)
@@ -217,6 +215,52 @@ func TestReleaseRings(t *testing.T) {
 	}
 	if len(line[0].bell) != 0 || len(s.bells.of) != 2 {
 		t.Errorf("bells %v", s.bells.of)
+	}
+}
+
+// stands makes w ask once, and demands that it is told to wait.
+func (w *waiting) stands(t *testing.T) {
+	t.Helper()
+	if ans, _, err := w.ask(t.Context()); err != nil || ans.Verdict != rule.Busy {
+		t.Fatalf("%+v, %v", ans, err)
+	}
+}
+
+// A lease that has expired goes to the first in line as soon as anybody comes
+// upon it, and not to whoever that is, unless it barges.
+func TestExpiredLeaseIsHandedOn(t *testing.T) {
+	m := newFakeMachine()
+	s := m.open(t, filepath.Join(t.TempDir(), "locks.db"))
+	for _, name := range []string{"asks", "waits", "barges"} {
+		holder := request(name)
+		mustAcquire(t, s, holder)
+		first := &waiting{s: s, r: request(name)}
+		first.r.TTL *= 2
+		first.stands(t)
+		m.sleep(holder.TTL)
+		if st, err := s.Inspect(t.Context(), name); err != nil || st.Held || len(st.Line) != 1 {
+			t.Fatalf("%+v, %v", st, err)
+		}
+		r := request(name)
+		switch name {
+		case "asks":
+			var busy *store.BusyError
+			if _, err := s.Acquire(t.Context(), r); !errors.As(err, &busy) || busy.Holder.Owner != first.r.Owner || busy.ExpiresIn != first.r.TTL-holder.TTL {
+				t.Errorf("who asks gets %v", err)
+			}
+		case "waits":
+			(&waiting{s: s, r: r}).stands(t)
+		case "barges":
+			r.Barge = true
+			if _, err := s.Wait(t.Context(), r, nil); err != nil {
+				t.Errorf("who barges gets %v", err)
+			}
+			mustRelease(t, s, r)
+		}
+		st, err := s.Inspect(t.Context(), name)
+		if err != nil || st.Holder.Owner != first.r.Owner {
+			t.Errorf("to one who %s: %+v, %v", name, st, err)
+		}
 	}
 }
 
