@@ -162,7 +162,7 @@ func (b *bench) first(ctx context.Context, kinds []locks.Kind) error {
 	}
 	for round := range rounds {
 		for _, k := range kinds {
-			for _, fate := range []string{contend.Alive, contend.Killed, contend.Frozen} {
+			for _, fate := range contend.Fates {
 				service, _, err := b.service(ctx, k, 0)
 				if err != nil {
 					return err

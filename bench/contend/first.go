@@ -12,9 +12,17 @@ import (
 // What becomes of the first in line before the lock is given back.
 const (
 	Alive  = "alive"
-	Killed = "killed" // kill -9
-	Frozen = "frozen" // SIGSTOP
+	Killed = "killed"         // kill -9
+	Hasty  = "killed at once" // before it has stood there for long
+	Frozen = "frozen"         // SIGSTOP
 )
+
+// Fates are all of them.
+var Fates = []string{Alive, Killed, Hasty, Frozen}
+
+// standing is how long those who wait have done so before anything happens. A
+// process that waits for the first time has connections to make.
+const standing = 500 * time.Millisecond
 
 // First has a process hold a lock, a second and then a third one wait for it,
 // lets something become of the second, has the lock given back, and returns how
@@ -43,11 +51,16 @@ func (s Service) First(ctx context.Context, lock, fate string, ttl time.Duration
 			return 0, err
 		}
 	}
+	if fate != Hasty {
+		if err := sleepUntil(ctx, Now()+int64(standing)); err != nil {
+			return 0, err
+		}
+	}
 	next := line[1]
 	switch fate {
 	case Alive:
 		next = line[0]
-	case Killed:
+	case Killed, Hasty:
 		line[0].Kill()
 	case Frozen:
 		if err := line[0].Freeze(); err != nil {

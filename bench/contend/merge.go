@@ -48,7 +48,8 @@ type Quantiles struct{ P50, P99, Max time.Duration }
 type Use struct {
 	ClientCPU time.Duration // all processes together
 	ServerCPU time.Duration // all servers together
-	Sent      float64       // what clients sent to all servers together
+	Sent      float64       // what clients sent to all servers together; with Redis, without KeptAlive
+	KeptAlive float64       // PINGs, which keep connections alive
 	Commands  float64       // what servers executed, those inside scripts included; Redis only
 }
 

@@ -27,7 +27,8 @@ type reading struct {
 	at             int64
 	cpu            time.Duration
 	sent, commands uint64
-	own            uint64 // of both, by reading
+	kept           uint64 // connections alive, by a command
+	own            uint64 // of commands, by reading
 }
 
 // read asks all servers at once. The time of it is the middle of the asking.
@@ -69,9 +70,12 @@ var neverInScripts = []string{
 	"eval", "evalsha", "eval_ro", "evalsha_ro", "fcall", "fcall_ro", "script", "function",
 	"subscribe", "unsubscribe", "psubscribe", "punsubscribe", "ssubscribe", "sunsubscribe",
 	"multi", "exec", "discard", "watch", "unwatch", "hello", "auth", "client", "reset", "quit",
-	// These two scripts may call, but nobody's do.
-	"ping", "select",
+	"select", // scripts may call it, but nobody's do
 }
+
+// keepAlive is what clients send on connections with nothing else to do. It is
+// counted apart: it depends on time, not on what locks do.
+const keepAlive = "ping"
 
 // add adds what one server says. Servers count what a script calls among the
 // commands they have executed; what clients sent is told apart by name.
@@ -81,7 +85,7 @@ func (r *reading) add(info string, sends []string) error {
 		name, value, _ := strings.Cut(strings.TrimSpace(line), ":")
 		if command, ok := strings.CutPrefix(name, "cmdstat_"); ok {
 			command, _, _ = strings.Cut(command, "|") // a subcommand
-			if !slices.Contains(neverInScripts, command) && !slices.Contains(sends, command) {
+			if command != keepAlive && !slices.Contains(neverInScripts, command) && !slices.Contains(sends, command) {
 				continue
 			}
 			calls, _, _ := strings.Cut(strings.TrimPrefix(value, "calls="), ",")
@@ -89,7 +93,11 @@ func (r *reading) add(info string, sends []string) error {
 			if err != nil {
 				return err
 			}
-			r.sent += n
+			if command == keepAlive {
+				r.kept += n
+			} else {
+				r.sent += n
+			}
 			continue
 		}
 		switch name {
@@ -124,6 +132,7 @@ func (r reading) since(before reading, window time.Duration) Use {
 	return Use{
 		ServerCPU: time.Duration(float64(r.cpu-before.cpu) * share),
 		Sent:      float64(r.sent-before.sent) * share,
+		KeptAlive: float64(r.kept-before.kept) * share,
 		Commands:  max(0, float64(r.commands)-float64(before.commands)-float64(before.own)) * share,
 	}
 }

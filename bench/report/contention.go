@@ -32,7 +32,8 @@ type contested struct {
 	starved, fairness         float64
 	longestRun                float64
 	longestStay               time.Duration
-	sent, sentPerHandOff      float64 // a second
+	sent, sentPerHandOff      float64 // a second, and each
+	keptAlive                 float64 // a second
 	clientShare, serverShare  float64 // of one core
 	clientCPU, serverCPU      time.Duration
 	gaveUp, errors, overlaps  int
@@ -68,6 +69,7 @@ func contestedOf(r *Run) map[crowd]contested {
 			starved:     of(func(c Contest) float64 { return float64(c.Starved) }), fairness: of(func(c Contest) float64 { return c.Fairness }),
 			longestRun: of(func(c Contest) float64 { return float64(c.LongestRun) }), longestStay: time.Duration(of(func(c Contest) float64 { return float64(c.LongestStay) })),
 			sent:           perSecond(func(c Contest) float64 { return c.Sent }),
+			keptAlive:      perSecond(func(c Contest) float64 { return c.KeptAlive }),
 			sentPerHandOff: handedOff(func(c Contest) float64 { return c.Sent / float64(c.HandOffs) }),
 			clientShare:    perSecond(func(c Contest) float64 { return c.ClientCPU.Seconds() }), serverShare: perSecond(func(c Contest) float64 { return c.ServerCPU.Seconds() }),
 			clientCPU: time.Duration(handedOff(func(c Contest) float64 { return float64(c.ClientCPU) / float64(c.HandOffs) })),
@@ -147,6 +149,7 @@ var (
 	}, troubleColumns...)
 	waitingColumns = append([]contestColumn{
 		{"commands/s", func(m contested) string { return load.Thousands(m.sent) }},
+		{"keep-alives/s", func(m contested) string { return load.Small(m.keptAlive) }},
 		{"client cpu (of a core)", func(m contested) string { return percent(m.clientShare) }},
 		{"server cpu (of a core)", func(m contested) string { return percent(m.serverShare) }},
 	}, troubleColumns...)
@@ -246,9 +249,6 @@ func rowsOf(shown []contested, columns []contestColumn) [][]string {
 	return append([][]string{head}, rows...)
 }
 
-// fates are what becomes of the first in line, in the order they are shown.
-var fates = []string{contend.Alive, contend.Killed, contend.Frozen}
-
 // afterFirst is what was measured of one fate of the first in line.
 type afterFirst struct {
 	median, longest time.Duration // of those that did not fail
@@ -278,7 +278,7 @@ func afterFirstOf(r *Run, kind, fate string) (a afterFirst) {
 func firstTable(r *Run) [][]string {
 	rows := [][]string{{"", "the first in line is", "median", "longest", "times", "failed", "TTL of places"}}
 	for _, k := range locks.Contended {
-		for _, fate := range fates {
+		for _, fate := range contend.Fates {
 			if a := afterFirstOf(r, k.Name, fate); a.times > 0 {
 				rows = append(rows, []string{k.Label, fate, load.Micros(a.median), load.Micros(a.longest), strconv.Itoa(a.times), cmp.Or(count(a.failed), "-"), a.ttl.String()})
 			}

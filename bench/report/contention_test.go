@@ -51,7 +51,7 @@ func contentious() *Run {
 			}
 		}
 		for _, kind := range []string{"leasehold-1", "leasehold-5"} {
-			for _, fate := range fates {
+			for _, fate := range contend.Fates {
 				r.Firsts = append(r.Firsts, FirstInLine{Kind: kind, Round: round, Fate: fate, TTL: 3 * time.Second, Took: time.Duration(1+round) * time.Millisecond})
 			}
 		}
@@ -107,7 +107,7 @@ func TestAims(t *testing.T) {
 		"128 processes, 5 nodes: hand-offs per second":            contentious().change(Contended, "redsync-rueidis-5", 128, func(f *contend.Figures) { f.HandOffs *= 20 }),
 		"2 processes: hand-offs per second, 5 nodes":              contentious().change(Contended, "leasehold-5", 2, half),
 		"16 goroutines of one process, 5 nodes: passes":           contentious().change(Inside, "leasehold-5", 1, func(f *contend.Figures) { f.Turns /= 3 }),
-		"2 processes of 16 goroutines each, 1 node: the longest":  contentious().change(Inside, "leasehold-1", 2, func(f *contend.Figures) { f.LongestRun = 66 }),
+		"2 processes of 16 goroutines each, 1 node: the longest":  contentious().change(Inside, "leasehold-1", 2, func(f *contend.Figures) { f.LongestStay = 101 * time.Millisecond }),
 		"2 processes of 16 goroutines each, 5 nodes: the longest": contentious().change(Inside, "leasehold-5", 2, func(f *contend.Figures) { f.LongestStay = time.Second }),
 		"waiting, 100 goroutines of one process, 1 node: comman":  contentious().change(Waiting, "leasehold-1", 1, func(f *contend.Figures) { f.Sent = 1 }),
 		"waiting, 100 goroutines of one process, 5 nodes: clien":  contentious().change(Waiting, "leasehold-5", 1, func(f *contend.Figures) { f.ClientCPU *= 3 }),
