@@ -63,6 +63,9 @@ func (k *Keeper) Release(ctx context.Context, r store.Request) error {
 // They are raised on a majority where the lock is ours, as the token of a grant
 // is confirmed.
 func (k *Keeper) Draw(ctx context.Context, r store.Request) (store.Drawn, error) {
+	if r.Above == 0 { // nodes do not know which of the tokens are its own
+		return store.Drawn{}, fmt.Errorf("%w: draw for lock %q: Above has to be the largest token of the lease so far", store.ErrInvalid, r.Name)
+	}
 	b := k.ballot(quorum.Confirm)
 	b.leases = append(b.leases, r)
 	b.run(ctx)
