@@ -60,6 +60,7 @@ type change struct {
 	script   *script
 	old, new string
 	hidden   bool // on miniredis
+	unseen   bool // on Redis, whose clock can not be set
 }
 
 var changes = []change{

@@ -30,9 +30,12 @@ local function without(o)
     line = string.sub(line, 1, from - 17) .. string.sub(line, to + 1)
   end
 end
+local place, mine = name .. 'place:' .. owner, ' ' .. owner .. '\n'
+local at = string.find(line, mine, 1, true)
+local ttl, left = tonumber(ARGV[2]), at and call('PTTL', place) or -2
 -- Those who come look at the last few, and those who come again, or one of 16, at
 -- more of those before them.
-local upto = string.find(line, ' ' .. owner .. '\n', 1, true) or #line
+local upto = left ~= -2 and at or #line
 local look, from = 256, 1
 if again == '1' or now % 16 == 0 then
   look = 4096
@@ -52,22 +55,16 @@ if #places > 0 then
     end
   end
 end
-local place = name .. 'place:' .. owner
-local ttl, left = tonumber(ARGV[2]), -2
-local at = string.find(line, ' ' .. owner .. '\n', 1, true)
-if at then
-  at, left = at - 16, call('PTTL', place)
-  if left == -2 then
-    without(owner)
-  end
-end
-local entry = rank .. ' ' .. owner .. '\n'
-if left == -2 then
+local entry = rank .. mine
+if left ~= -2 then
+  at = string.find(line, mine, 1, true) - 16
+else
+  without(owner)
   -- What a newcomer says of the time is believed near this clock only. Who asks
   -- again keeps the rank it had, wherever it stood before its place was lost.
   if again == '0' then
     rank = string.format('%016.0f', math.max(now - LEAD, math.min(tonumber(rank), now + LEAD)))
-    entry = rank .. ' ' .. owner .. '\n'
+    entry = rank .. mine
   end
   at = #line + 1
   -- Most owners are as long as this one, and then that is the last ticket.
