@@ -59,6 +59,10 @@ const (
 	// firstLook is how long the other nodes' grants are waited for when some have
 	// come in: they are sent at about the same time.
 	firstLook = 10 * time.Millisecond
+	// Somebody with a majority is left in peace by then: until then what we have of
+	// the other nodes is most likely to be ours next, as when a release has reached
+	// one of them late.
+	patience = 16 * firstLook
 )
 
 // NewWait begins an attempt that waits in line. The driver sends Acquire to
@@ -101,8 +105,8 @@ func (a *Attempt) hearInLine(e Event, now clock.Instant) {
 	case e.Kind == Handed:
 		n.granted(e.Token, e.From)
 		a.line.viewed = true // what others said may be from before the hand-off
-	case e.Kind == Poll && p.under != 0:
-		p.poll = true
+	case (e.Kind == Poll || e.Kind == Freed) && p.under != 0:
+		p.poll = true // it may have overtaken the answer to the request it is about
 	case e.Kind == Poll:
 		p.again = now
 	case e.Kind == Freed:
@@ -190,7 +194,7 @@ func (a *Attempt) wait(now clock.Instant, out []Send) []Send {
 	}
 	look := l.lookAt != 0 && now >= l.lookAt
 	seen := part && !pending && !l.viewed
-	if seen && (leader != "" || senior) || look && shunned {
+	if seen && (leader == "" && senior || leader != "" && l.look >= patience) || look && shunned {
 		a.verdict, l.gaveWay, l.toSenior = Lost, true, leader == ""
 		return out
 	}

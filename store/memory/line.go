@@ -49,8 +49,8 @@ func (s *Store) join(w *waiter) error {
 // come by the mere passing of time.
 func (s *Store) settled(name string, now clock.Instant) rule.Record {
 	r := s.alive(name, now)
-	if len(r.Line) == 0 {
-		return r
+	if len(r.Line) == 0 || len(r.Holds) > 0 {
+		return r // there is nobody to hand it to, or nothing to hand on
 	}
 	s.keep(name, r, now)
 	return s.records[name]
@@ -148,6 +148,6 @@ func (s *Store) expired(name string, l *line) {
 		const pause = 10 * time.Millisecond
 		l.least = pause
 	}
-	s.settled(name, now)
+	s.keep(name, s.alive(name, now), now) // which also sets the timer again
 	l.least = 0
 }

@@ -95,10 +95,11 @@ func (s *Store) Wait(ctx context.Context, r store.Request, reason func(error)) (
 func (s *Store) stand(w *waiter) error {
 	r, now := w.request, s.clock.Now()
 	s.sweepSometimes(now)
-	rec := s.alive(r.Name, now)
-	if !r.Barge {
-		rec = s.settled(r.Name, now)
+	look := s.settled
+	if r.Barge {
+		look = s.alive
 	}
+	rec := look(r.Name, now)
 	w.out = false
 	if err := s.join(w); err != nil {
 		return err

@@ -3,6 +3,8 @@ package sqlstore
 import (
 	"path/filepath"
 	"strconv"
+	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/leasehold-dev/leasehold/store"
@@ -72,5 +74,34 @@ func BenchmarkOpenClose(b *testing.B) {
 		if err := s.Close(); err != nil {
 			b.Fatal(err)
 		}
+	}
+}
+
+// A lock that is passed round a ring of those who wait for it: of one process,
+// and of several, who do not hear each other.
+func BenchmarkHandOn(b *testing.B) {
+	for _, stores := range []int{1, 4} {
+		b.Run(strconv.Itoa(stores), func(b *testing.B) {
+			path := filepath.Join(b.TempDir(), "locks.db")
+			var left atomic.Int64
+			left.Store(int64(b.N))
+			var wg sync.WaitGroup
+			for range stores {
+				s := mustOpen(b, path, nil)
+				for range 8 / stores {
+					wg.Go(func() {
+						for left.Add(-1) >= 0 {
+							r := request("a")
+							if _, err := s.Wait(b.Context(), r, nil); err != nil {
+								b.Error(err)
+								return
+							}
+							mustRelease(b, s, r)
+						}
+					})
+				}
+			}
+			wg.Wait()
+		})
 	}
 }
