@@ -95,18 +95,13 @@ func (s *Store) Wait(ctx context.Context, r store.Request, reason func(error)) (
 func (s *Store) stand(w *waiter) error {
 	r, now := w.request, s.clock.Now()
 	s.sweepSometimes(now)
-	look := s.settled
-	if r.Barge {
-		look = s.alive
-	}
-	rec := look(r.Name, now)
 	w.out = false
 	if err := s.join(w); err != nil {
 		return err
 	}
 	ask := s.ask(r)
 	ask.Fair, ask.Wait = !r.Barge, r.TTL
-	rec, ans := rule.Admit(rec, ask, now)
+	rec, ans := rule.Admit(s.alive(r.Name, now), ask, now)
 	if ans.Verdict != rule.Granted && ans.Verdict != rule.Busy {
 		s.lines[r.Name].dismiss(r.Owner, unexpected("wait for", r.Name, ans))
 	}

@@ -246,21 +246,40 @@ func TestBargeTakesNobodysPlace(t *testing.T) {
 // A lease that has expired goes to the first in line as soon as anybody comes
 // upon it, however late the timer is, and not to whoever that is.
 func TestExpiredLeaseIsHandedOn(t *testing.T) {
-	s, now := stepped()
-	s.take(t, "lock", time.Minute)
-	w := &waiter{request: request(time.Minute), wake: make(chan struct{}, 1)}
-	s.mu.Lock()
-	if err := s.stand(w); err != nil {
-		t.Fatal(err)
-	}
-	s.mu.Unlock()
-	*now = now.Add(time.Minute)
-	var busy *store.BusyError
-	if _, err := s.Acquire(t.Context(), request(time.Minute)); !errors.As(err, &busy) || busy.Holder.Owner != w.request.Owner || busy.ExpiresIn != time.Minute {
-		t.Errorf("who asks gets %v", err)
-	}
-	if !w.out || w.hold.Owner != w.request.Owner {
-		t.Errorf("who waits got %+v", w.hold)
+	for what, come := range map[string]func(s *Store, first string){
+		"asks": func(s *Store, first string) {
+			var busy *store.BusyError
+			if _, err := s.Acquire(t.Context(), request(time.Minute)); !errors.As(err, &busy) || busy.Holder.Owner != first || busy.ExpiresIn != time.Minute {
+				t.Errorf("who asks gets %v", err)
+			}
+		},
+		"looks": func(s *Store, first string) {
+			if st, err := s.Inspect(t.Context(), "lock"); err != nil || st.Holder.Owner != first || len(st.Line) > 0 {
+				t.Errorf("who looks sees %+v, %v", st, err)
+			}
+		},
+		"waits": func(s *Store, _ string) {
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			if err := s.stand(&waiter{request: request(time.Minute), wake: make(chan struct{}, 1)}); err != nil {
+				t.Error(err)
+			}
+		},
+	} {
+		s, now := stepped()
+		s.take(t, "lock", time.Minute)
+		w := &waiter{request: request(time.Minute), wake: make(chan struct{}, 1)}
+		s.mu.Lock()
+		if err := s.stand(w); err != nil {
+			t.Fatal(err)
+		}
+		s.mu.Unlock()
+		*now = now.Add(time.Minute)
+		come(s, w.request.Owner)
+		if !w.out || w.hold.Owner != w.request.Owner {
+			t.Errorf("one came that %s: who waits got %+v", what, w.hold)
+		}
+		s.Close()
 	}
 }
 
