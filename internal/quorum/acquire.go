@@ -71,8 +71,10 @@ func (a *Attempt) Step(e Event, now clock.Instant, out []Send) []Send {
 	if a.verdict == Open {
 		out = a.decide(now, out)
 	}
-	if a.verdict == Open && a.line.waits {
+	if a.line.waits && a.verdict == Open {
 		out = a.wait(now, out)
+	} else if a.line.waits && a.verdict == Won {
+		out = a.fill(now, out)
 	}
 	if a.verdict == Lost && cleanUpLost {
 		out = a.cleanUp(out)
@@ -160,7 +162,7 @@ func (a *Attempt) decide(now clock.Instant, out []Send) []Send {
 		a.confirmBy = now.Add(a.NodeTimeout)
 	}
 	for i := range a.Nodes {
-		if n := &a.nodes[i]; n.counts() && max(n.at, n.asked) < token {
+		if n := &a.nodes[i]; (a.holds(n, now) || !confirmOwned) && max(n.at, n.asked) < token {
 			n.asked = token
 			out = append(out, Send{Node: i, Op: Confirm, Token: token})
 		}
@@ -173,8 +175,12 @@ func (a *Attempt) holds(n *candidate, now clock.Instant) bool {
 	return n.phase == Held && (!placeInTime || now < validity.Until(n.from, a.ttl))
 }
 
-// since is when the latest requests left that a majority granted. All leave at
-// once where nobody waits.
+// aboutAsLate is the part of the TTL that makes no difference.
+const aboutAsLate = 16
+
+// since is when the latest requests left that a majority granted, together with
+// those about as late: so that no time is lost when one of the nodes is. All leave
+// at once where nobody waits.
 func (a *Attempt) since(held, confirmed Set) clock.Instant {
 	if !a.line.waits {
 		return a.start
@@ -195,6 +201,12 @@ func (a *Attempt) since(held, confirmed Set) clock.Instant {
 		}
 		if a.Enough(enough) {
 			since = max(since, a.nodes[i].from)
+		}
+	}
+	latest := since
+	for i := range a.Nodes {
+		if from := a.nodes[i].from; confirmed.Has(i) && from >= latest.Add(-a.ttl/aboutAsLate) {
+			since = min(since, from)
 		}
 	}
 	return since

@@ -47,8 +47,10 @@ type place struct {
 	doubted bool          // of one it is not known what became of it
 	shun    bool          // it has granted the lock, and that does not count
 	holder  string        // who has the lock there,
+	came    clock.Instant // since then at least,
 	until   clock.Instant // until then unless it is renewed,
 	senior  bool          // and comes before us
+	awaited bool          // and may be about to get the others, too
 	stood   bool          // the acquire under way does not take a free lock
 	free    bool          // nobody has it, and we stand in line
 }
@@ -63,6 +65,9 @@ const (
 	// the other nodes is most likely to be ours next, as when a release has reached
 	// one of them late.
 	patience = 16 * firstLook
+	// Who has some nodes, and no majority after this time, is not about to get one:
+	// it has died, or is a stranger.
+	progress = 25 * firstLook
 )
 
 // NewWait begins an attempt that waits in line. The driver sends Acquire to
@@ -110,7 +115,12 @@ func (a *Attempt) hearInLine(e Event, now clock.Instant) {
 	case e.Kind == Poll:
 		p.again = now
 	case e.Kind == Freed:
-		p.free, p.holder, p.senior, p.until = true, "", false, 0
+		for i := range a.Nodes { // whoever had it is about to release the others, too
+			if q := &a.nodes[i].place; q.holder == p.holder {
+				q.senior = false
+			}
+		}
+		p.free, p.holder, p.until = true, "", 0
 	case e.Op == Acquire:
 		a.placed(n, e, now)
 	case e.Op == Confirm && n.counts():
@@ -139,6 +149,9 @@ func (a *Attempt) placed(n *candidate, e Event, now clock.Instant) {
 		// What it has granted since is for this very request, and was told on
 		// another way, which may be the shorter one.
 		if n.phase != Held || n.from < sent {
+			if p.holder != e.Holder || n.phase != Refused {
+				p.came = now
+			}
 			n.phase, p.holder, p.senior, p.until = Refused, e.Holder, e.Senior, now.Add(e.Lasts)
 			if e.Lasts < 0 {
 				p.until = math.MaxInt64
@@ -184,7 +197,8 @@ func (a *Attempt) wait(now clock.Instant, out []Send) []Send {
 		part = part || a.holds(n, now) || p.shun
 		shunned = shunned || p.shun
 		pending = pending || p.under != 0 && !p.slow
-		senior = senior || n.phase == Refused && p.senior && now < p.until
+		p.awaited = n.phase == Refused && p.senior && now < min(p.until, p.came.Add(progress))
+		senior = senior || p.awaited
 	}
 	switch {
 	case !part:
@@ -206,12 +220,25 @@ func (a *Attempt) wait(now clock.Instant, out []Send) []Send {
 	for i := range a.Nodes {
 		n := &a.nodes[i]
 		p := &n.place
-		due := now >= p.again || look && !a.holds(n, now) || p.free && leader == "" && !senior
+		due := now >= p.again || look && !a.holds(n, now) || p.free && !pending && leader == "" && !senior
 		if p.under == 0 && due {
 			p.stood = leader != ""
 			out = append(out, Send{Node: i, Op: Acquire, Again: p.tried, Stand: p.stood})
 			l.again = l.again || p.tried
 			p.under, l.viewed = now, false
+		}
+	}
+	return out
+}
+
+// fill asks for the lock where nobody has it, once a majority has it for us: the
+// more nodes have it, the more may be lost.
+func (a *Attempt) fill(now clock.Instant, out []Send) []Send {
+	for i := range a.Nodes {
+		if p := &a.nodes[i].place; p.free && p.under == 0 {
+			out = append(out, Send{Node: i, Op: Acquire, Again: p.tried})
+			a.line.again = true
+			p.under, p.free, p.stood = now, false, false
 		}
 	}
 	return out
@@ -261,6 +288,9 @@ func (a *Attempt) nextInLine() (next clock.Instant, ok bool) {
 		}
 		if n.phase == Held && n.asked > n.at && !n.late {
 			first(a.confirmBy)
+		}
+		if n.place.awaited {
+			first(n.place.came.Add(progress))
 		}
 	}
 	return next, ok

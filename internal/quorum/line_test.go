@@ -1,0 +1,333 @@
+package quorum
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/leasehold-dev/leasehold/internal/clock"
+)
+
+// waiting is an attempt in line at some nodes, told what happens in the order a
+// test wants. Times are in milliseconds since the attempt began.
+type waiting struct {
+	t    *testing.T
+	a    Attempt
+	sent []string // by the last step
+}
+
+const lineStart = clock.Instant(1000 * time.Second)
+
+func newWaiting(t *testing.T, nodes int) *waiting {
+	cfg := Config{Nodes: nodes, NodeTimeout: 50 * time.Millisecond}
+	return &waiting{t: t, a: NewWait(cfg, 3*time.Second, lineStart, false)}
+}
+
+func at(ms int) clock.Instant { return lineStart.Add(time.Duration(ms) * time.Millisecond) }
+
+// hears takes one step, and notes what is sent.
+func (w *waiting) hears(ms int, e Event) {
+	w.sent = nil
+	for _, s := range w.a.Step(e, at(ms), nil) {
+		text := fmt.Sprintf("%s %d", s.Op, s.Node)
+		for _, f := range []struct {
+			set  bool
+			word string
+		}{{s.Again, "again"}, {s.Stand, "stand"}, {s.Tomb, "tomb"}, {s.Always, "always"}, {s.GivesWay, "gives way"}, {s.ToSenior, "to the senior"}} {
+			if f.set {
+				text += ", " + f.word
+			}
+		}
+		if s.Op == Confirm {
+			text += fmt.Sprintf(" %d", s.Token)
+		}
+		w.sent = append(w.sent, text)
+	}
+}
+
+func (w *waiting) sends(want ...string) {
+	w.t.Helper()
+	if got := strings.Join(w.sent, "; "); got != strings.Join(want, "; ") {
+		w.t.Fatalf("sent %q, want %q", got, strings.Join(want, "; "))
+	}
+}
+
+func (w *waiting) stands(want Verdict) {
+	w.t.Helper()
+	if got := w.a.Verdict(); got != want {
+		w.t.Fatalf("verdict %d, want %d", got, want)
+	}
+}
+
+// taken is the answer of a node that somebody else has, who comes before us or not.
+func taken(node int, by string, senior bool) Event {
+	return Event{Kind: No, Node: node, Op: Acquire, Holder: by, Lasts: time.Hour, Senior: senior, Pause: time.Hour}
+}
+
+func granted(node int, token uint64) Event {
+	return Event{Kind: Yes, Node: node, Op: Acquire, Token: token}
+}
+
+// handed is what a node says unasked: it grants the request that left then.
+func handed(node int, token uint64, ms int) Event {
+	return Event{Kind: Handed, Node: node, Op: Acquire, Token: token, From: at(ms)}
+}
+
+func TestWaitIsHandedTheLock(t *testing.T) {
+	w := newWaiting(t, 3)
+	for n := range 3 {
+		w.hears(1, taken(n, "x", true))
+		w.sends()
+	}
+	w.hears(1000, Event{Kind: Tick}) // a third of the TTL: the places are refreshed
+	w.sends("acquire 0, again, stand", "acquire 1, again, stand", "acquire 2, again, stand")
+	for n := range 3 {
+		w.hears(1001, taken(n, "x", true))
+	}
+	w.hears(1500, handed(0, 7, 1000))
+	w.sends()
+	w.stands(Open)
+	w.hears(1501, handed(2, 7, 1000))
+	w.stands(Won)
+	if w.a.Token() != 7 || w.a.From() != at(1000) || w.a.Repeated() {
+		t.Errorf("token %d from %v, repeated %v", w.a.Token(), w.a.From().Sub(lineStart), w.a.Repeated())
+	}
+}
+
+// Grants that answer requests of different times count from the earliest that
+// the majority needs.
+func TestValidityIsThatOfAMajority(t *testing.T) {
+	w := newWaiting(t, 5)
+	for n := range 5 {
+		w.hears(1, taken(n, "x", true))
+	}
+	w.hears(1000, Event{Kind: Tick})
+	w.hears(1001, taken(0, "x", true))
+	w.hears(1001, taken(1, "x", true))
+	w.hears(1002, handed(3, 7, 0)) // its refresh has not arrived
+	w.hears(1003, handed(0, 7, 1000))
+	w.hears(1004, handed(4, 7, 0))
+	w.stands(Won)
+	if w.a.From() != lineStart {
+		t.Errorf("counts from %v after the start", w.a.From().Sub(lineStart))
+	}
+	if !w.a.Repeated() {
+		t.Error("requests are still on their way, and nobody is told")
+	}
+}
+
+// What was told too late counts no more, and the confirmation of tokens goes to
+// what does.
+func TestOldGrantDoesNotCount(t *testing.T) {
+	w := newWaiting(t, 3)
+	for n := range 3 {
+		w.hears(1, taken(n, "x", true))
+	}
+	w.hears(1000, Event{Kind: Tick})
+	for n := range 3 {
+		w.hears(1001, taken(n, "x", true))
+	}
+	w.hears(2990, handed(0, 7, 0)) // over at 2968
+	w.hears(2990, handed(1, 9, 1000))
+	w.stands(Open)
+	w.hears(2991, handed(2, 8, 1000))
+	w.sends("confirm 2 9")
+	w.stands(Open)
+	w.hears(2992, Event{Kind: Yes, Node: 2, Op: Confirm, Token: 9})
+	w.stands(Won)
+	if w.a.Token() != 9 || w.a.From() != at(1000) {
+		t.Errorf("token %d from %v", w.a.Token(), w.a.From().Sub(lineStart))
+	}
+}
+
+// A hand-off that overtakes the answer to the request it grants is not taken back
+// by that answer; one that does not is.
+func TestHandOffOvertakesAnAnswer(t *testing.T) {
+	w := newWaiting(t, 1)
+	w.hears(1, handed(0, 7, 0))
+	w.stands(Won)
+
+	w = newWaiting(t, 3)
+	w.hears(1, handed(0, 7, 0))
+	w.hears(2, taken(0, "x", true))
+	w.hears(3, granted(1, 7))
+	w.stands(Won)
+
+	w = newWaiting(t, 3)
+	w.hears(1, granted(0, 7))
+	w.hears(2, taken(1, "x", false))
+	w.hears(2, taken(2, "x", false))
+	w.hears(1000, Event{Kind: Tick})
+	w.hears(1001, taken(0, "y", false)) // gone meanwhile
+	w.hears(1002, handed(1, 8, 1000))
+	w.stands(Open)
+}
+
+// Several got a part of the nodes: who comes later gives way at once, and waits
+// for the senior to take it all.
+func TestSplitIsResolved(t *testing.T) {
+	w := newWaiting(t, 5)
+	w.hears(1, granted(0, 7))
+	w.hears(1, granted(1, 7))
+	w.hears(1, taken(2, "senior", true))
+	w.hears(1, taken(3, "junior", false))
+	w.sends()
+	w.hears(2, taken(4, "senior", true))
+	w.stands(Lost)
+	if !w.a.GaveWay() {
+		t.Error("it does not say that it gives way")
+	}
+	w.sends("release 0, gives way, to the senior", "release 1, gives way, to the senior", "release 2, gives way, to the senior",
+		"release 3, gives way, to the senior", "release 4, gives way, to the senior")
+
+	// What it does as somebody else: it stands in line, and leaves what is free to
+	// the senior for as long as that one has something.
+	next := NewWait(w.a.Config, 3*time.Second, at(3), true)
+	w.a = next
+	for n, holder := range []string{"", "", "senior", "junior", "senior"} {
+		e := taken(n, holder, holder == "senior")
+		if holder == "" {
+			e = Event{Kind: Absent, Node: n, Op: Acquire, Pause: time.Hour}
+		}
+		w.hears(4, e)
+		w.sends()
+	}
+	// The senior sees juniors only, and stays.
+	w = newWaiting(t, 3)
+	w.hears(1, granted(0, 7))
+	w.hears(1, taken(1, "junior", false))
+	w.hears(1, taken(2, "junior of juniors", false))
+	w.sends()
+	w.stands(Open)
+	w.hears(11, Event{Kind: Tick})
+	w.sends("acquire 1, again", "acquire 2, again")
+	w.hears(12, granted(1, 8))
+	w.sends("confirm 0 8")
+}
+
+// What a holder with a majority lost is not kept from it for long.
+func TestPartOfAMajoritysNodesIsGivenBack(t *testing.T) {
+	w := newWaiting(t, 3)
+	w.hears(1, granted(0, 7))
+	w.hears(1, taken(1, "x", false))
+	w.hears(1, taken(2, "x", false))
+	ms := 1
+	for w.a.Verdict() == Open {
+		next, ok := w.a.Next()
+		if ms = int(next.Sub(lineStart).Milliseconds()); !ok || ms > 1000 {
+			t.Fatalf("it still sits on the node after %d ms", ms)
+		}
+		w.hears(ms, Event{Kind: Tick})
+		for _, s := range w.sent {
+			var n int
+			if _, err := fmt.Sscanf(s, "acquire %d", &n); err == nil {
+				w.hears(ms+1, taken(n, "x", false))
+			}
+		}
+	}
+	if ms < 100 {
+		t.Errorf("after %d ms it was given back: the holder may just have been releasing", ms)
+	}
+	w.sends("release 0, gives way", "release 1, gives way", "release 2, gives way")
+}
+
+// A lock that nobody has any more is come for: at once when its node says so.
+func TestFreedAndPolled(t *testing.T) {
+	w := newWaiting(t, 1)
+	w.hears(1, taken(0, "x", true))
+	w.hears(5, Event{Kind: Freed, Node: 0})
+	w.sends("acquire 0, again")
+	w.hears(6, Event{Kind: Freed, Node: 0}) // about the request under way
+	w.sends()
+	w.hears(7, taken(0, "x", true))
+	w.sends("acquire 0, again")
+	w.hears(8, Event{Kind: Poll, Node: 0})
+	w.sends()
+	w.hears(9, taken(0, "x", true))
+	w.sends("acquire 0, again")
+	w.hears(10, granted(0, 7))
+	w.stands(Won)
+}
+
+// A grant that does not count is no part of a majority, is kept while it may be
+// of use, and given back before long.
+func TestGrantThatDoesNotCount(t *testing.T) {
+	w := newWaiting(t, 3)
+	w.hears(1, Event{Kind: Shun, Node: 0, Op: Acquire})
+	w.hears(1, granted(1, 7))
+	w.stands(Open)
+	w.hears(2, granted(2, 7))
+	w.stands(Won)
+
+	w = newWaiting(t, 3)
+	w.hears(1, Event{Kind: Shun, Node: 0, Op: Acquire})
+	w.hears(1, taken(1, "x", true))
+	w.hears(1, taken(2, "x", true))
+	w.stands(Open)
+	w.hears(11, Event{Kind: Tick})
+	w.stands(Lost)
+	if !w.a.GaveWay() {
+		t.Error("it is not to be followed by another")
+	}
+}
+
+// Who leaves gives up every place, with a tombstone where a request may still
+// arrive.
+func TestLeavingTheLine(t *testing.T) {
+	w := newWaiting(t, 5)
+	w.hears(1, taken(0, "x", true))
+	w.hears(1, Event{Kind: Unsent, Node: 1, Op: Acquire, Pause: time.Hour})
+	w.hears(1, Event{Kind: Unknown, Node: 2, Op: Acquire, Pause: time.Millisecond})
+	w.hears(1, granted(3, 7))
+	w.hears(2, Event{Kind: Tick})
+	w.sends("acquire 2, again")
+	w.hears(3, taken(2, "x", true)) // and the first one?
+	w.hears(4, Event{Kind: Cancel})
+	w.stands(Lost)
+	w.sends("release 0", "release 2, tomb, always", "release 3", "release 4, tomb, always")
+	w.hears(5, granted(4, 7))
+	w.hears(6, handed(0, 7, 0))
+	w.sends()
+}
+
+// Somebody who has a part of the nodes, and gets no further, is given way to only
+// for a while.
+func TestStrangerOnOneNode(t *testing.T) {
+	w := newWaiting(t, 3)
+	w.a = NewWait(w.a.Config, 3*time.Second, lineStart, true)
+	w.hears(1, taken(0, "stranger", true))
+	for n := 1; n < 3; n++ {
+		w.hears(1, Event{Kind: Absent, Node: n, Op: Acquire, Pause: time.Hour})
+	}
+	w.sends()
+	next, ok := w.a.Next()
+	if ms := int(next.Sub(lineStart).Milliseconds()); !ok || ms > 500 {
+		t.Fatalf("comes back after %d ms", ms)
+	}
+	w.hears(int(next.Sub(lineStart).Milliseconds()), Event{Kind: Tick})
+	w.sends("acquire 1, again", "acquire 2, again")
+	w.hears(300, granted(1, 7))
+	w.hears(301, granted(2, 7))
+	w.stands(Won)
+}
+
+// A node that was known to be free when others had granted the lock is asked, too.
+func TestMajorityIsFilled(t *testing.T) {
+	w := newWaiting(t, 3)
+	for n := range 3 {
+		w.hears(1, taken(n, "x", true))
+	}
+	w.hears(5, Event{Kind: Freed, Node: 0})
+	w.hears(5, Event{Kind: Freed, Node: 1})
+	w.sends("acquire 0, again", "acquire 1, again")
+	w.hears(6, Event{Kind: Freed, Node: 2})
+	w.sends()
+	w.hears(7, granted(0, 7))
+	w.hears(8, granted(1, 7))
+	w.stands(Won)
+	w.sends("acquire 2, again")
+	if !w.a.Repeated() {
+		t.Error("a request is on its way, and nobody is told")
+	}
+}
