@@ -2,6 +2,7 @@ package report
 
 import (
 	"fmt"
+	"math"
 	"time"
 
 	"github.com/leasehold-dev/leasehold/bench/contend"
@@ -61,7 +62,7 @@ func (a *aims) at(scenario, kind string, processes int) (contested, bool) {
 // bestPeer is who changes hands most often.
 func (a *aims) bestPeer(scenario string, processes int, which func(locks.Kind) bool) (best contested, ok bool) {
 	for _, k := range locks.Contended {
-		if m, there := a.at(scenario, k.Name, processes); there && k.Role == locks.Peer && which(k) && m.handOffs > best.handOffs {
+		if m, there := a.at(scenario, k.Name, processes); there && k.Role == locks.Peer && which(k) && (!ok || m.handOffs > best.handOffs) {
 			best, ok = m, true
 		}
 	}
@@ -112,7 +113,10 @@ func (a *aims) compared() {
 			where = ", far away"
 		}
 		what := fmt.Sprintf("%d processes, %s%s: hand-offs per second, Leasehold / %s (%s)", c.processes, nodes(c.nodes), where, c.what, than.label)
-		x := us.handOffs / than.handOffs
+		x := math.Inf(1) // of one whose lock never changed hands
+		if than.handOffs > 0 || us.handOffs == 0 {
+			x = us.handOffs / max(than.handOffs, 1e-9)
+		}
 		if c.aim > 0 {
 			a.least(what, x, c.aim)
 		} else {

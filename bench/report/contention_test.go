@@ -188,6 +188,21 @@ func TestFailureIsNotFast(t *testing.T) {
 	}
 }
 
+// A peer whose lock never changes hands is beaten, unless ours does not either.
+func TestNobodyHandsOff(t *testing.T) {
+	none := func(f *contend.Figures) { f.HandOffs = 0 }
+	r := contentious().change(Contended, "rueidislock-1", 2, none)
+	if got := missed(r); len(got) > 0 {
+		t.Errorf("missed: %q", got)
+	}
+	if a := aimsOf(r)[0]; !a.judged || a.measured != "+Inf" {
+		t.Errorf("%+v", a)
+	}
+	if a := aimsOf(r.change(Contended, "leasehold-1", 2, none))[0]; a.reached || a.measured != "0.00" {
+		t.Errorf("%+v", a)
+	}
+}
+
 // Two holders at once are told in every way there is.
 func TestOverlapsAreShouted(t *testing.T) {
 	r := contentious()
