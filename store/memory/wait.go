@@ -95,7 +95,7 @@ func (s *Store) Wait(ctx context.Context, r store.Request, reason func(error)) (
 func (s *Store) stand(w *waiter) error {
 	r, now := w.request, s.clock.Now()
 	s.sweepSometimes(now)
-	w.out = false
+	w.out, w.round = false, 0 // the line may be a new one, which counts from the beginning
 	if err := s.join(w); err != nil {
 		return err
 	}

@@ -2,6 +2,8 @@ package storetest
 
 import (
 	"context"
+	"errors"
+	"math/rand/v2"
 	"runtime"
 	"sync"
 	"sync/atomic"
@@ -136,4 +138,56 @@ func checkWaitMany(t *trial) {
 		t.Errorf("%d of %d got the lock", n, waiters)
 	}
 	t.vacant("nothing is left of a line that has ended", name)
+}
+
+// checkWaitComeAndGo: those who give up at any moment, ask in between or barge
+// neither stop the others nor get in beside them.
+func checkWaitComeAndGo(t *trial) {
+	const workers, rounds = 20, 6
+	name := t.name()
+	var inside atomic.Int64
+	var last atomic.Uint64
+	ctx, cancel := context.WithTimeout(t.Context(), max(4*t.patience, time.Second))
+	defer cancel()
+	var wg sync.WaitGroup
+	for i := range workers {
+		s := t.handles()[i%len(t.handles())].(store.Waiter)
+		wg.Go(func() {
+			for round := range rounds {
+				ctx, cancel := ctx, func() {}
+				r := spare(t.applicant(name, t.long), i%3)
+				take := func() (store.Grant, error) { return s.Wait(ctx, r, func(error) {}) }
+				switch (i + round) % 4 {
+				case 0:
+					ctx, cancel = context.WithTimeout(ctx, rand.N(20*time.Millisecond))
+				case 1:
+					take = func() (store.Grant, error) { return s.Acquire(ctx, r) }
+				case 2:
+					r.Barge = true
+				}
+				g, err := take()
+				cancel()
+				if err != nil {
+					if gaveUp := (i+round)%4 == 0 && errors.Is(err, context.DeadlineExceeded); !gaveUp && !((i+round)%4 == 1 && refused(err)) {
+						t.Errorf("one of many who come and go: %v", err)
+					}
+					continue
+				}
+				t.track(r)
+				if n := inside.Add(1); n != 1 {
+					t.Errorf("%d holders at once", n)
+				}
+				if before := fence.Token(last.Swap(uint64(g.Token) + uint64(r.Spare))); g.Token <= before {
+					t.Errorf("token %v was granted after %v", g.Token, before)
+				}
+				runtime.Gosched()
+				inside.Add(-1)
+				if err := s.Release(t.Context(), r); err != nil {
+					t.Errorf("release of what was granted: %v", err)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	t.vacant("nothing is left when all have come and gone", name)
 }

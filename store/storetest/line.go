@@ -148,9 +148,12 @@ func checkWaitBarge(t *trial) {
 	holder := barges(t.name())
 	w := t.wait(t.first, holder)
 	t.gets("one who barges gets a free lock", w)
-	last := w.grant.Token
-	line := t.queue(barges(holder.Name), t.applicant(holder.Name, t.long), barges(holder.Name), barges(holder.Name))
+	alone := t.queue(barges(holder.Name))[0]
 	t.heldBy(holder)
+	t.release(t.first, holder)
+	t.gets("one who barges gets a lock that was released", alone)
+	holder, last := alone.Request, alone.grant.Token
+	line := t.queue(barges(holder.Name), t.applicant(holder.Name, t.long), barges(holder.Name), barges(holder.Name))
 	t.release(t.first, holder)
 	for len(line) > 0 {
 		var got *waiting

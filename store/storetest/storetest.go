@@ -127,6 +127,7 @@ var waitChecks = []check{
 	{"WaitBarge", checkWaitBarge},
 	{"WaitShown", checkWaitShown},
 	{"WaitMany", checkWaitMany},
+	{"WaitComeAndGo", checkWaitComeAndGo},
 	{"WaitInvalid", checkWaitInvalid},
 	{"WaitEndedContext", checkWaitEndedContext},
 	{"WaitClosed", checkWaitClosed},
