@@ -80,7 +80,7 @@ var lineChanges = []change{
 	{name: "nothing is handed on", script: releaseScript, old: "hand(line, ARGV[4], KEYS[3], ARGV[6], ARGV[7])", new: ""},
 	{name: "what is held is handed on", script: releaseScript, old: "if line and (ours or not held) then", new: "if line then"},
 	{name: "handed on only by its holder", script: releaseScript, old: "(ours or not held)", new: "ours"},
-	{name: "a release leaves the place", script: releaseScript, old: "local line = leave(string.match(ARGV[1], '^[^ ]+'))", new: "local line = got[2]"},
+	{name: "a release leaves the place", script: releaseScript, old: "local line = leave(string.match(ARGV[1], '^[^ ]+'), got[2])", new: "local line = got[2]"},
 	{name: "handed on to whoever is first", script: releaseScript, old: "line = string.sub(line, from - 16, to) .. string.sub(line, 1, from - 17) .. string.sub(line, to + 1)\n      call", new: "call"},
 	{name: "handed on although it gives way", script: releaseScript, old: "if line and ARGV[5] ~= '' then", new: "if false then"},
 	{name: "handed to the dead", script: releaseScript, old: "if left > 0 and value and not (listening", new: "if value and not (false and listening"},

@@ -1,8 +1,8 @@
 -- Take an owner out of the line, with its place (see place). What is no line is left
--- alone. Returns the line, if there is one.
-local function leave(owner)
+-- alone. line is what there is, if that is known. Returns the line, if there is one.
+local function leave(owner, line)
   local name = '{' .. KEYS[1] .. '}:'
-  local line = redis.call('MGET', name .. 'line')[1]
+  line = line or redis.call('MGET', name .. 'line')[1]
   local from, to = string.find(line or '', ' ' .. owner .. '\n', 1, true)
   if from then
     redis.call('DEL', name .. 'place:' .. owner)

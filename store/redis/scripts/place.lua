@@ -36,7 +36,7 @@ local ttl, left = tonumber(ARGV[2]), at and call('PTTL', place) or -2
 -- Those who come look at the last few, and those who come again, or one of 16, at
 -- more of those before them.
 local upto = left ~= -2 and at or #line
-local look, from = 256, 1
+local look, from = 160, 1
 if again == '1' or now % 16 == 0 then
   look = 4096
 end

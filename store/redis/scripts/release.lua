@@ -31,7 +31,7 @@ if got[2] then
   -- include leave
   -- include hand
   pcall(function()
-    local line = leave(string.match(ARGV[1], '^[^ ]+'))
+    local line = leave(string.match(ARGV[1], '^[^ ]+'), got[2])
     if line and ARGV[5] ~= '' then
       local from, to = string.find(line, ' ' .. ARGV[5] .. '\n', 1, true)
       local name = '{' .. KEYS[1] .. '}:'
