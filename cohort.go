@@ -31,19 +31,30 @@ type Cohort struct {
 // defaultCohort is what a nil Options.Cohort means.
 var defaultCohort = Cohort{Passes: 64, For: 100 * time.Millisecond}
 
-// passes is how many tokens a lease is asked for besides its own.
-func (c Cohort) passes() int {
+// most passes in a row; 0 switches passing off.
+func (c Cohort) most() int {
 	if c.Passes <= 0 || c.For <= 0 {
 		return 0
 	}
 	return min(c.Passes, store.MaxSpare)
 }
 
-// reserve notes the tokens that h may use, and that its bounds count from now.
-// The keeper's mutex is held.
-func (h *hold) reserve(first fence.Token, n int, now clock.Instant) {
-	h.next, h.spare, h.mark = first, n, now
+// passesOn says whether a lease of these terms is passed on. One that is not
+// renewed is not: the next would get less of a lease than it asked for.
+func (q *queue) passesOn() bool { return q.c.cohort.most() > 0 && q.life.Renew > 0 }
+
+// spare is how many tokens a lease is asked for besides its own when so many
+// wait: no more than may well be used. Tokens must not outrun the clock, from
+// which a node that has lost its counter goes on.
+func (q *queue) spare(waiters int) int {
+	if !q.passesOn() {
+		return 0
+	}
+	return min(8*(waiters+1), q.c.cohort.most())
 }
+
+// reserve notes the tokens that h may use. The keeper's mutex is held.
+func (h *hold) reserve(first fence.Token, n int) { h.next, h.spare = first, n }
 
 // turn is what becomes of a hold that its last lease leaves.
 type turn uint8
@@ -52,7 +63,7 @@ const (
 	stays turn = iota // other leases of it are left
 	giveItBack
 	passItOn
-	askAround // whether others wait: a bound is reached
+	askAround // whether others wait: a bound is reached, or tokens are used up
 )
 
 // turn says what becomes of h at now, and who is next. A lost lease has no queue.
@@ -61,11 +72,11 @@ func (h *hold) turn(now clock.Instant) (turn, *waiter) {
 	if h.q == nil {
 		return giveItBack, nil
 	}
-	w := h.q.foremost()
+	w, bounds := h.q.foremost(), h.c.cohort
 	switch {
 	case w == nil, !h.fsm.Passable(now):
 		return giveItBack, nil
-	case h.spare == 0, now.Sub(h.mark) >= h.c.cohort.For && passesBounded:
+	case h.spare == 0, passesBounded && (h.passes >= bounds.Passes || now.Sub(h.mark) >= bounds.For):
 		return askAround, w
 	}
 	return passItOn, w
@@ -75,6 +86,7 @@ func (h *hold) turn(now clock.Instant) (turn, *waiter) {
 // keeper's mutex is held.
 func (k *keeper) pass(h *hold, w *waiter, now clock.Instant) {
 	h.q.remove(w)
+	h.passes++
 	h.spare--
 	if passesDraw {
 		h.token = h.next
@@ -85,13 +97,13 @@ func (k *keeper) pass(h *hold, w *waiter, now clock.Instant) {
 	w.tell(answer{lease: h.enter(new(Lease), w.ctx, w.bound), how: Passed})
 }
 
-// askAround asks the store for more tokens, and passes h on unless it says that
-// somebody waits elsewhere. It is on a context of its own, as a release is.
+// askAround asks the store for more tokens, and passes h on unless a bound is
+// reached and it says that somebody waits elsewhere. It is on a context of its own, as a release is.
 func (h *hold) askAround(ctx context.Context) (passed bool) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), h.req.TTL/3)
 	defer cancel()
 	r := h.req
-	r.Spare-- // as many as at first: here the first is there for a pass, too
+	r.Spare = h.c.cohort.most() - 1 // the first is there for a pass, too
 	r.Above = h.next + fence.Token(h.spare) - 1
 	d, err := h.c.waiter.Draw(ctx, r)
 
@@ -100,8 +112,11 @@ func (h *hold) askAround(ctx context.Context) (passed bool) {
 	defer k.unlock()
 	now := k.now()
 	k.step(h, leasefsm.Tick, 0, now)
-	if err == nil && d.Token > h.token && (!d.Waiting || !passesBounded) {
-		h.reserve(d.Token, d.Spare+1, now)
+	if err == nil && d.Token > h.token {
+		h.reserve(d.Token, d.Spare+1)
+		if !d.Waiting {
+			h.passes, h.mark = 0, now
+		}
 		if t, w := h.turn(now); t == passItOn {
 			k.pass(h, w, now)
 			return true

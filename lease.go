@@ -55,10 +55,11 @@ type hold struct {
 	at      int       // index in the keeper's heap, -1 when not there
 
 	// Where the lease may be passed on, to whom and what for.
-	q     *queue
-	next  fence.Token   // to be used next,
-	spare int           // of so many
-	mark  clock.Instant // from when the cohort's bound counts
+	q      *queue
+	next   fence.Token   // to be used next,
+	spare  int           // of so many
+	passes int           // since mark,
+	mark   clock.Instant // from when the cohort's bounds count
 
 	holder *Holder // what others are told of it, once somebody was
 }

@@ -102,6 +102,8 @@ type LockOptions struct {
 	// OnWait is called with the reason, a *BusyError or a *QuorumError, when a
 	// wait begins and when there is news of it; where the store keeps no line,
 	// before each pause. It runs on the waiting goroutine and must not block.
+	// Where this process has the lock itself, or waits for it already, the
+	// position counts its other goroutines, too.
 	OnWait func(reason error)
 }
 

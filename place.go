@@ -58,7 +58,10 @@ func (q *queue) newPlace() *place {
 func (q *queue) waitAt(p *place) (given bool) {
 	k := &q.c.keep
 	for try := 1; p.ctx.Err() == nil; try++ {
-		req := q.request()
+		k.mu.Lock()
+		n := q.length()
+		k.mu.Unlock()
+		req := q.request(n)
 		req.Owner = store.NewOwnerAt(p.since)
 		start := k.now() // before the first byte leaves
 		grant, err := q.c.waiter.Wait(p.ctx, req, func(reason error) {

@@ -56,11 +56,12 @@ type answer struct {
 	err   error
 }
 
-// request is what the queue asks the store for, but for the owner.
-func (q *queue) request() store.Request {
+// request is what the queue asks the store for when so many wait, but for the
+// owner.
+func (q *queue) request(waiters int) store.Request {
 	return store.Request{
 		Name: q.name, Meta: q.c.describe(q.purpose), TTL: q.life.TTL,
-		Require: q.require, Spare: q.c.cohort.passes(), Barge: q.barge,
+		Require: q.require, Spare: q.spare(waiters), Barge: q.barge,
 	}
 }
 
@@ -120,6 +121,14 @@ func (q *queue) remove(w *waiter) {
 		q.last = w.prev
 	}
 	w.prev, w.next = nil, nil
+}
+
+// length is how many wait. The keeper's mutex is held.
+func (q *queue) length() (n int) {
+	for w := q.first; w != nil; w = w.next {
+		n++
+	}
+	return n
 }
 
 // foremost is the first who still waits, or nil. The keeper's mutex is held.
@@ -257,9 +266,10 @@ func (h *hold) busy(now clock.Instant) *BusyError {
 // Whoever asked the store has got it. The keeper's mutex is held.
 func (q *queue) attach(h *hold, now clock.Instant) {
 	q.asking, q.place, q.reason, q.trouble = false, nil, nil, 0
-	if h.req.Spare > 0 {
+	if q.passesOn() {
 		q.h, h.q = h, q
-		h.reserve(h.token+1, h.req.Spare, now)
+		h.reserve(h.token+1, h.req.Spare)
+		h.mark = now
 		q.tellAll()
 	}
 	q.settle()
