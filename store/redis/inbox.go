@@ -21,7 +21,7 @@ type inbox struct {
 	mu      sync.Mutex
 	running bool
 	hears   bool      // what the server says
-	refused time.Time // when the server said that we may not listen
+	refused time.Time // when the server last said that we may not listen
 }
 
 const (
@@ -59,15 +59,20 @@ func (i *inbox) run() {
 	for failures := 0; ; failures++ {
 		heard, err := i.listen()
 		var no *unheard
-		switch {
-		case i.n.ctx.Err() != nil:
+		if i.n.ctx.Err() != nil {
 			return
-		case errors.As(err, &no):
-			i.n.log.Warn("the server does not let us listen: who waits for a lock asks for it now and then instead", "err", err)
-			i.end(func() bool { i.refused = time.Now(); return true })
-			return
-		case heard:
+		}
+		if heard {
 			failures = 0
+		}
+		refused := errors.As(err, &no)
+		if refused || failures == 1 {
+			// Who counts on being told has to know that nobody is: asking again says so.
+			i.n.s.keeper.Poll(i.n.index)
+		}
+		if refused {
+			i.leave(err)
+			return
 		}
 		if i.end(func() bool { return !i.n.s.awaits() }) {
 			return
@@ -77,6 +82,19 @@ func (i *inbox) run() {
 		case <-i.n.ctx.Done():
 			return
 		}
+	}
+}
+
+// leave ends the inbox for a while, since the server does not let us listen.
+func (i *inbox) leave(err error) {
+	first := false
+	i.end(func() bool {
+		first = i.refused.IsZero()
+		i.refused = time.Now()
+		return true
+	})
+	if first {
+		i.n.log.Warn("the server does not let us listen: who waits for a lock asks for it now and then instead", "err", err)
 	}
 }
 
@@ -117,7 +135,7 @@ func (i *inbox) listen() (heard bool, err error) {
 		told, ok := readTold(string(v.list[2].text))
 		switch {
 		case !ok:
-			n.log.Warn("a message to those who wait is not understood", "message", v.list[2].String())
+			n.log.Debug("a message to those who wait is not understood", "message", v.list[2].String())
 		case told.granted:
 			n.s.keeper.Handed(n.index, told.owner, majority.Answer{Token: told.token, From: told.stamp, Clock: told.clock, At: e.at})
 		default:

@@ -11,7 +11,7 @@ import (
 func placesOf(said []value) []store.Place {
 	var line []store.Place
 	for v := range slices.Chunk(said, 2) {
-		if len(v) < 2 || v[0].kind != '$' || v[1].kind != ':' || v[1].num < 0 {
+		if len(v) < 2 || v[0].kind != '$' || len(v[0].text) == 0 || v[1].kind != ':' || v[1].num < 0 {
 			continue
 		}
 		line = append(line, store.Place{Holder: decodeValue(string(v[0].text)), ExpiresIn: time.Duration(min(v[1].num, mostMillis)) * time.Millisecond})

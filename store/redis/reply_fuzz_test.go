@@ -32,6 +32,12 @@ func FuzzReply(f *testing.F) {
 		"*3\r\n:0\r\n$0\r\n\r\n:-2\r\n",
 		"*2\r\n:1\r\n$1\r\n0\r\n",
 		"*4\r\n:0\r\n$3\r\nann\r\n:-1\r\n$3\r\n123\r\n",
+		"*3\r\n:1\r\n$16\r\n1790000000123456\r\n:1\r\n",
+		"*5\r\n:0\r\n$3\r\nann\r\n:29000\r\n:3\r\n:1\r\n",
+		"*5\r\n:0\r\n$3\r\nann\r\n:29000\r\n:-3\r\n$1\r\n1\r\n",
+		"*5\r\n:0\r\n$3\r\nann\r\n:29000\r\n:9223372036854775807\r\n:0\r\n",
+		"*7\r\n:0\r\n$3\r\nann\r\n:29000\r\n$1\r\n7\r\n$1\r\n0\r\n$0\r\n\r\n*2\r\n$6\r\nbob {}\r\n:5\r\n",
+		"*5\r\n:1\r\n$1\r\n7\r\n$1\r\n0\r\n$0\r\n\r\n*3\r\n$6\r\nbob {}\r\n:-5\r\n:1\r\n",
 		// what they could say if they were others
 		"*2\r\n:1\r\n:0\r\n",
 		"*2\r\n:1\r\n$21\r\n-18446744073709551615\r\n",
@@ -74,11 +80,22 @@ func FuzzReply(f *testing.F) {
 			t.Errorf("%q: taken, but by whom, for how long? %+v", reply, busy)
 		}
 		printable(t, reply, s.Renew(ctx, []store.Request{r})[0])
+		r.Above = 1
+		drawn, err := s.Draw(ctx, r)
+		printable(t, reply, err)
+		if err == nil && drawn.Token == 0 {
+			t.Errorf("%q: drew token 0", reply)
+		}
 		printable(t, reply, s.Release(ctx, r))
 		state, err := s.Inspect(ctx, "stock")
 		printable(t, reply, err)
 		if err == nil && state.Held != (state.Holder.Owner != "") {
 			t.Errorf("%q: %+v", reply, state)
+		}
+		for _, p := range state.Line {
+			if p.Holder.Owner == "" || p.ExpiresIn < 0 {
+				t.Errorf("%q: %+v waits", reply, p)
+			}
 		}
 		if _, err := s.List(ctx, ""); err != nil {
 			printable(t, reply, err)

@@ -212,6 +212,36 @@ func TestWaitingWithoutRights(t *testing.T) {
 	}
 }
 
+// The right to listen is taken away while somebody waits, which breaks the
+// connection as well.
+func TestRightsAreTakenAway(t *testing.T) {
+	r := ruled{t: t, servers: redistest.StartN(t, 3)}
+	rule, err := redis.ACL{User: "locker", Uses: redis.ToLock}.Rule()
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.apply(rule)
+	s, err := r.open()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	held, next := request("a"), patientWaiter("a")
+	takes(t, s, r.servers, held)
+	done := wait(t, t.Context(), s, r.servers, next)
+	for _, server := range r.servers {
+		server.Text(t, "ACL", "SETUSER", "locker", "-subscribe", "resetchannels")
+		server.Text(t, "CLIENT", "KILL", "TYPE", "pubsub")
+	}
+	for _, server := range r.servers {
+		eventually(t, "the server knows that it can not tell", func() bool { return strings.HasPrefix(server.Text(t, "GET", "{a}:place:"+next.Owner), "1") })
+	}
+	if err := s.Release(t.Context(), held); err != nil {
+		t.Fatal(err)
+	}
+	letGo(t, s, next, grantedSoon(t, done))
+}
+
 // A lock that somebody else keeps, and gives back without telling anybody.
 func TestWaitingForAStranger(t *testing.T) {
 	servers := redistest.StartN(t, 1)
