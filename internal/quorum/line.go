@@ -65,8 +65,9 @@ const (
 	// the other nodes is most likely to be ours next, as when a release has reached
 	// one of them late.
 	patience = 16 * firstLook
-	// Who has some nodes, and no majority after this time, is not about to get one:
-	// it has died, or is a stranger.
+	// Who has some nodes, and no majority after this time, is probably not about to
+	// get one: it has died, or is a stranger. Others may then try; and give way once
+	// more if that leads to nothing, since it may as well have been held up.
 	progress = 25 * firstLook
 )
 
@@ -189,7 +190,7 @@ func (n *candidate) granted(token uint64, from clock.Instant) {
 func (a *Attempt) wait(now clock.Instant, out []Send) []Send {
 	l := &a.line
 	leader := a.leader(now)
-	part, pending, senior, shunned := false, false, false, false
+	part, pending, senior, stale, shunned := false, false, false, false, false
 	for i := range a.Nodes {
 		n := &a.nodes[i]
 		p := &n.place
@@ -197,8 +198,9 @@ func (a *Attempt) wait(now clock.Instant, out []Send) []Send {
 		part = part || a.holds(n, now) || p.shun
 		shunned = shunned || p.shun
 		pending = pending || p.under != 0 && !p.slow
-		p.awaited = n.phase == Refused && p.senior && now < min(p.until, p.came.Add(progress))
-		senior = senior || p.awaited
+		before := n.phase == Refused && p.senior && now < p.until
+		p.awaited = before && now < p.came.Add(progress)
+		senior, stale = senior || p.awaited, stale || before
 	}
 	switch {
 	case !part:
@@ -208,7 +210,8 @@ func (a *Attempt) wait(now clock.Instant, out []Send) []Send {
 	}
 	look := l.lookAt != 0 && now >= l.lookAt
 	seen := part && !pending && !l.viewed
-	if seen && (leader == "" && senior || leader != "" && l.look >= patience) || look && shunned {
+	first := leader == "" && (senior || stale && l.look >= progress)
+	if seen && (first || leader != "" && l.look >= patience) || look && shunned {
 		a.verdict, l.gaveWay, l.toSenior = Lost, true, leader == ""
 		return out
 	}
