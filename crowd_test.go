@@ -102,6 +102,6 @@ func TestCrowdOnRealServers(t *testing.T) {
 			defer st.Close()
 			stores = append(stores, st)
 		}
-		crowd(t, stores, 40, leasehold.LockOptions{}, leasehold.LockOptions{TTL: 20 * time.Second})
+		crowd(t, stores, 40, leasehold.LockOptions{}, leasehold.LockOptions{TTL: 20 * time.Second}, leasehold.LockOptions{Barge: true})
 	}
 }

@@ -166,7 +166,7 @@ func (l *Lease) Extend(ctx context.Context) error {
 // TTL is over. Calling Release again returns the same, or tries again where
 // the outcome was unknown.
 func (l *Lease) Release(ctx context.Context) error {
-	err, over := l.release(ctx)
+	over, err := l.release(ctx)
 	if over && l.h.c.observe != nil {
 		l.h.c.observe(l.base, l.ended(Released, l.held, err))
 	}
@@ -175,11 +175,11 @@ func (l *Lease) Release(ctx context.Context) error {
 
 // release is Release, and says whether the hold has ended by it for the first
 // time.
-func (l *Lease) release(ctx context.Context) (err error, over bool) {
+func (l *Lease) release(ctx context.Context) (over bool, err error) {
 	l.releasing.Lock()
 	defer l.releasing.Unlock()
 	if l.released {
-		return l.outcome, false
+		return false, l.outcome
 	}
 	if !l.left {
 		least := l.h.waitLeast(ctx, l)
@@ -191,10 +191,10 @@ func (l *Lease) release(ctx context.Context) (err error, over bool) {
 		}
 		if t == stays || t == passItOn || least != nil {
 			l.released, l.outcome = true, errors.Join(l.lost, least)
-			return l.outcome, over
+			return over, l.outcome
 		}
 	}
-	return l.giveBack(ctx), over
+	return over, l.giveBack(ctx)
 }
 
 // giveBack gives the lock back, and settles what Release returns. l.releasing is
