@@ -22,7 +22,10 @@ func (j *judge) grants(c *claim) {
 		begun = c.at
 		j.tally.Passed++
 	}
-	if o.least, o.holder = 0, c; c.minHold > 0 && c.k.c.goneOn < begun {
+	if o.holder == nil || o.holder.lease.Token() < c.lease.Token() { // of two at the same instant
+		o.holder = c
+	}
+	if o.least = 0; c.minHold > 0 && c.k.c.goneOn < begun {
 		o.least = begun + c.minHold
 	}
 	j.tally.Grants++
