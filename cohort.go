@@ -17,9 +17,9 @@ import (
 // processes when a bound is reached.
 //
 // At a bound the store is asked, in one round trip, whether anybody waits
-// elsewhere, or here on other terms (see Lock.Acquire). If so the lock is released, and this process stands in line again;
-// if not, the bounds count from there. Zero in either field allows no pass:
-// &Cohort{} switches passing off.
+// elsewhere, or here on other terms (see Lock.Acquire). If so the lock is
+// released, and this process stands in line again; if not, the bounds count from
+// there. Zero in either field allows no pass: &Cohort{} switches passing off.
 type Cohort struct {
 	// Passes is the most passes in a row.
 	Passes int
