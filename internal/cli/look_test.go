@@ -185,6 +185,7 @@ func TestWrongUsage(t *testing.T) {
 		{"no command", "run x --"},
 		{"unknown flag: --bogus", "run x --bogus -- true"},
 		{"exclude each other", "run x --try --wait 1s -- true"},
+		{"exclude each other", "run x --try --barge -- true"},
 		{"the most is 1024", "run " + strings.Repeat("x", 1025) + " -- true"},
 		{"--ttl 1ms", "run x --ttl 1ms -- true"},
 		{"--ttl", "run x --ttl soon -- true"},
