@@ -18,12 +18,14 @@ func (w *walker) apply(st *state, mv move) {
 	switch mv.kind {
 	case begin:
 		w.begin(st, s, mv.arg)
-	case deliverAcquire, deliverAgain, deliverConfirm, deliverExtend, deliverStray, deliverRelease, deliverBury, deliverHeal:
+	case deliverAcquire, deliverAgain, deliverConfirm, deliverExtend, deliverStray, deliverRelease, deliverBury, deliverHeal, deliverStrayAsk:
 		w.deliver(st, mv)
 	case hearAcquire:
 		w.hear(st, s, quorum.Acquire, mv.node, &c.acquire)
 	case hearConfirm:
 		w.hear(st, s, quorum.Confirm, mv.node, &c.confirm[mv.arg])
+	case hearPush, poll:
+		w.hearInLine(st, s, mv)
 	case doubtAcquire, unsentAcquire, doubtConfirm:
 		w.doubt(st, s, mv)
 	case hearExtend:
@@ -70,9 +72,13 @@ func (w *walker) begin(st *state, s *slot, proposal uint8) {
 	if w.m.NoTime {
 		s.floor = st.top
 	}
+	if w.m.Waits {
+		w.follow(st, s)
+	}
 	for n := range w.m.Nodes {
 		if s.role.asks(n) {
 			s.cells[n].acquire = message{stage: asked}
+			s.cells[n].line.asks = uint8(min(w.m.Asks, 1))
 		}
 	}
 }
@@ -80,7 +86,10 @@ func (w *walker) begin(st *state, s *slot, proposal uint8) {
 // hear tells an attempt what a node answered.
 func (w *walker) hear(st *state, s *slot, op quorum.Op, n uint8, msg *message) {
 	e := answerEvent(op, n, *msg, w.m.number(msg.token))
-	*msg = message{}
+	if *msg = (message{}); w.m.Waits && op == quorum.Acquire {
+		e = w.inLine(&s.cells[n].line, e)
+		s.cells[n].line.answered()
+	}
 	w.stepAsking(st, s, e)
 }
 
@@ -91,10 +100,17 @@ func (w *walker) doubt(st *state, s *slot, mv move) {
 	if mv.kind == doubtConfirm {
 		e.Op, msg = quorum.Confirm, &s.cells[mv.node].confirm[mv.arg]
 	}
-	*msg = msg.abandon()
 	if mv.kind == unsentAcquire {
 		e.Kind, *msg = quorum.Unsent, message{}
 	}
+	if w.m.Waits {
+		st.doubts -= min(st.doubts, 1)
+		e.Pause = ticks(w.m.TTL)
+	}
+	if w.m.Waits && e.Op == quorum.Acquire {
+		s.cells[mv.node].dropAsk()
+	}
+	*msg = msg.abandon()
 	w.stepAsking(st, s, e)
 }
 
@@ -104,9 +120,9 @@ func (w *walker) stepAsking(st *state, s *slot, e quorum.Event) {
 	w.send(s, step)
 	switch step.verdict {
 	case quorum.Won:
-		w.won(st, s, w.m.packed(step.token))
+		w.won(st, s, step)
 	case quorum.Lost:
-		w.lostAttempt(s)
+		w.lostAttempt(s, step)
 	}
 }
 
@@ -115,7 +131,12 @@ func (w *walker) send(s *slot, step *attemptStep) {
 	s.machine = step.next
 	for _, send := range step.sends {
 		c := &s.cells[send.Node]
+		if send.Op == quorum.Release {
+			c.line.always, c.line.gives, c.line.toSenior = send.Always, send.GivesWay, send.ToSenior
+		}
 		switch {
+		case send.Op == quorum.Acquire:
+			w.askAgain(s, c, send.Stand)
 		case send.Op == quorum.Confirm:
 			c.ask(w.m.packed(send.Token), asked)
 		case send.Tomb:
@@ -127,15 +148,24 @@ func (w *walker) send(s *slot, step *attemptStep) {
 }
 
 // won makes the attempt a lease.
-func (w *walker) won(st *state, s *slot, t token) {
+func (w *walker) won(st *state, s *slot, step *attemptStep) {
+	t := w.m.packed(step.token)
 	w.checkToken(st, s, t)
 	for n := range w.m.Nodes {
 		c := &s.cells[n]
+		if w.m.Waits {
+			c.abandonAsks()
+		}
 		c.acquire = c.acquire.abandon()
 		c.abandonConfirms()
 	}
-	s.token, s.floor = t, 0
-	s.machine = w.stepLease(fresh, leasefsm.Granted, epoch, at(s.age))
+	s.token, s.floor, s.repeated = t, 0, w.m.Waits && step.repeated
+	from := step.from
+	if w.m.MaxDelay == 0 { // the ages of what is under way make no difference any more
+		s.age -= uint8(from.Sub(epoch) / tick)
+		from = epoch
+	}
+	s.machine = w.stepLease(fresh, leasefsm.Granted, from, at(s.age))
 	s.life = holding
 	if !w.lease(s.machine).Live() || w.m.NoTime && !w.m.EveryEvent {
 		w.end(s)
@@ -143,11 +173,15 @@ func (w *walker) won(st *state, s *slot, t token) {
 }
 
 // lostAttempt sees to what a lost attempt still has to do.
-func (w *walker) lostAttempt(s *slot) {
+func (w *walker) lostAttempt(s *slot, step *attemptStep) {
 	s.life, s.floor = lost, 0
 	for n := range w.m.Nodes {
 		s.cells[n].abandonConfirms()
+		if w.m.Waits { // it has sent all its releases
+			s.cells[n].abandonAsks()
+		}
 	}
+	s.gaveWay = step.gaveWay
 	if !w.m.EveryEvent {
 		w.writeOff(s)
 	}
@@ -271,6 +305,7 @@ func (w *walker) giveBack(s *slot) {
 	}
 	for n := range w.m.Nodes {
 		s.cells[n].bury = s.role.asks(n)
+		s.cells[n].line.always = s.repeated
 	}
 }
 
@@ -288,8 +323,12 @@ func (w *walker) deliver(st *state, mv move) {
 		nd.list = s.role
 	}
 	switch mv.kind {
-	case deliverAcquire, deliverAgain:
+	case deliverAcquire, deliverAgain, deliverStrayAsk:
 		ask := modelnode.Ask[uint8]{Owner: owner, TTL: ttl, Propose: w.m.number(w.m.older(s.propose, s.age))}
+		if w.m.Waits {
+			as := c.line.arriving(mv)
+			ask.Wait, ask.Stand, ask.Ticket, ask.Stamp = true, as.stand, uint64(s.rank), uint64(as.stamp-1)
+		}
 		after, a = before.Acquire(r, ask, now)
 	case deliverConfirm:
 		after, a = before.Confirm(r, owner, w.m.number(w.m.older(c.confirm[mv.arg].token, s.age)), now)
@@ -306,17 +345,32 @@ func (w *walker) deliver(st *state, mv move) {
 	case deliverHeal:
 		after, a = before.Heal(r, owner, ttl, now)
 	case deliverRelease:
-		after, a = before.Release(r, modelnode.Ending[uint8]{Owner: owner}, now)
+		after, a = before.Release(r, c.line.ending(mv, owner), now)
 	case deliverBury:
-		after, a = before.Release(r, modelnode.Ending[uint8]{Owner: owner, Tomb: ttl, Renewed: w.heals()}, now)
+		end := c.line.ending(mv, owner)
+		end.Tomb, end.Renewed = ttl, end.Renewed || w.heals()
+		after, a = before.Release(r, end, now)
 	}
 	w.answer = a
 	if c.freed && after.Owner == owner && (before.Owner != owner || before.Expiry <= now) {
 		w.broke(Orphans)
 	}
+	if w.m.Waits {
+		w.checkLine(st, mv.node, &before, &after)
+	}
 	w.keep(st, mv.node, after)
+	w.push(st, mv.node, a.Told)
+	stays := c.release && w.lessensInLine() && c.acquiring()
+	if mv.kind == deliverRelease || mv.kind == deliverBury {
+		st.skips -= min(st.skips, mv.arg&0xf, 1)
+	}
 	said := w.m.younger(w.m.packed(a.Token), s.age)
-	c.delivered(mv, saying(a), said, s.short, w.m.Check&Orphans != 0)
+	how := saying(a)
+	if w.m.Waits && c.deliveredInLine(mv, how, &a, said, a.Holder != 0 && st.before(a.Holder-1, mv.slot)) {
+		return
+	}
+	c.delivered(mv, how, said, s.short, w.m.Check&Orphans != 0)
+	c.release = c.release || stays
 }
 
 // delivered takes the executed request off the wire and puts the answer on it.

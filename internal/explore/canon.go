@@ -31,11 +31,17 @@ func (w *walker) canonical(st *state) {
 		*st = ended()
 		return
 	}
+	if w.m.Waits {
+		closeRanks(st.slots[:w.m.Attempts])
+	}
 	if !w.m.Lists { // or nodes are not alike
 		w.orderNodes(st)
 		w.turn(st)
 	}
-	if !w.m.ReuseOwner { // or the attempts of one client are not interchangeable
+	switch {
+	case w.m.ReuseOwner: // the attempts of one client are not interchangeable
+	case w.m.Waits: // they know each other
+	default:
 		w.orderSlots(st)
 	}
 }
@@ -66,12 +72,15 @@ func (w *walker) orderNodes(st *state) {
 			vote, lease = w.markVote(s.vote), s.machine
 		}
 		all := mix(s.pack(), uint64(attempt.orbit)<<32|uint64(vote.orbit)) ^ mix(uint64(lease), 2)
-		if w.m.ReuseOwner {
-			all ^= mix(uint64(i), 4)
+		if w.m.ReuseOwner || w.m.Waits {
+			all ^= mix(uint64(i)<<8|uint64(s.rank)<<1|bit(s.gaveWay), 4)
 		}
 		var around uint64
 		for n := range nodes {
 			c.cells[i][n] = mix(s.cells[n].pack(), uint64(attempt.node[n])<<32|uint64(vote.node[n]))
+			if w.m.Waits {
+				c.cells[i][n] ^= mix(s.cells[n].line.pack(), 5)
+			}
 			around += mix(c.cells[i][n], 3)
 		}
 		for n := range nodes {

@@ -21,8 +21,13 @@ func (t *tale) deed(mv move) string {
 			line += ", proposing token " + t.token(token(t.m.Proposals[mv.arg-1]))
 		}
 		return line
-	case deliverAcquire, deliverAgain, deliverConfirm, deliverExtend, deliverStray, deliverRelease, deliverBury, deliverHeal:
+	case deliverAcquire, deliverAgain, deliverConfirm, deliverExtend, deliverStray, deliverRelease, deliverBury, deliverHeal, deliverStrayAsk:
 		return fmt.Sprintf("node %d executes %s: %s", node, t.request(mv), t.reply(mv))
+	case hearPush:
+		p := c.line.pushes[mv.arg]
+		return fmt.Sprintf("%s hears from node %d, unasked, that it was handed the lock with token %s, for its ACQUIRE of time %d", who, node, t.token(p.token), t.now-int(s.age)+int(p.stamp)-1)
+	case poll:
+		return fmt.Sprintf("%s takes it that it has missed something that node %d said", who, node)
 	case hearAcquire, hearConfirm, hearExtend:
 		return fmt.Sprintf("%s hears from node %d: %s", who, node, t.heard(mv, c))
 	case doubtAcquire, doubtConfirm, doubtExtend:
@@ -32,6 +37,9 @@ func (t *tale) deed(mv move) string {
 	case tickAttempt, tickVote:
 		return fmt.Sprintf("a timer of %s fires", who)
 	case cancelAttempt:
+		if t.m.Waits {
+			return fmt.Sprintf("client %c does not wait any longer: %s leaves the line and sends RELEASE", who[0], who)
+		}
 		return fmt.Sprintf("client %c gives attempt %s up and sends RELEASE", who[0], who)
 	case cancelVote:
 		return fmt.Sprintf("%s gives its renewal up", who)
@@ -69,6 +77,9 @@ func (t *tale) crashed() string {
 	if t.m.Quarantine > 0 {
 		line += ", and stays out for " + span(t.m.Quarantine)
 	}
+	if t.m.KeepLine {
+		line += "; it still knows who waits"
+	}
 	return line
 }
 
@@ -89,9 +100,11 @@ func (t *tale) request(mv move) string {
 		if c.acquire.stage == stray {
 			late = "late "
 		}
-		return who + late + "ACQUIRE"
+		return who + late + "ACQUIRE" + t.asked(s, c.line.arriving(mv))
 	case deliverAgain:
 		return who + "ACQUIRE once more"
+	case deliverStrayAsk:
+		return who + "late ACQUIRE" + t.asked(s, c.line.strays[mv.arg])
 	case deliverConfirm:
 		return who + late + "CONFIRM " + t.token(t.m.older(c.confirm[mv.arg].token, s.age))
 	case deliverExtend:
@@ -114,9 +127,16 @@ func (t *tale) reply(mv move) string {
 		return "refused, it is in quarantine"
 	case modelnode.Taken:
 		if a.Holder == 0 {
-			return "refused, the key is not there"
+			if a.Position > 0 {
+				return fmt.Sprintf("placed, number %d in line; nobody has the lock", a.Position)
+			}
+			return "the key is not there" + t.handed()
 		}
-		return fmt.Sprintf("refused, %s has it for another %s", t.names[a.Holder-1], span(int(a.ExpiresIn/tick)))
+		line := fmt.Sprintf("%s has it for another %s", t.names[a.Holder-1], span(int(a.ExpiresIn/tick)))
+		if a.Position > 0 {
+			return fmt.Sprintf("placed, number %d in line, %s", a.Position, line)
+		}
+		return "refused, " + line
 	}
 	switch mv.kind {
 	case deliverAcquire, deliverAgain:
@@ -128,7 +148,7 @@ func (t *tale) reply(mv move) string {
 	case deliverHeal:
 		return "the key is there again"
 	}
-	return "the key is deleted"
+	return "the key is deleted" + t.handed()
 }
 
 // heard says what an answer is.
@@ -141,6 +161,11 @@ func (t *tale) heard(mv move, c *cell) string {
 		msg = c.confirm[mv.arg]
 	}
 	switch {
+	case msg.stage == saidNo && mv.kind == hearAcquire && t.m.Waits:
+		if c.line.holder == 0 {
+			return "refused"
+		}
+		return fmt.Sprintf("in line, %s has it for another %s", t.names[c.line.holder-1], span(c.line.lasts))
 	case msg.stage == saidNo:
 		return "refused"
 	case msg.stage == saidAbsent:
@@ -151,4 +176,26 @@ func (t *tale) heard(mv move, c *cell) string {
 		return "confirmed, counter " + t.token(t.m.older(msg.token, age))
 	}
 	return "extended"
+}
+
+// asked says when an ACQUIRE left that was not the first.
+func (t *tale) asked(s *slot, a ask) (line string) {
+	if !t.m.Waits || s.life != asking {
+		return ""
+	}
+	if a.stamp > 1 {
+		line = fmt.Sprintf(" of time %d", t.now-int(s.age)+int(a.stamp)-1)
+	}
+	if a.stand {
+		line += ", for a place only"
+	}
+	return line
+}
+
+// handed says to whom the lock was handed on.
+func (t *tale) handed() (line string) {
+	for _, to := range t.answer.Told {
+		line += fmt.Sprintf(", and handed to %s with token %s, who is told", t.names[to.Owner-1], t.token(t.m.packed(to.Token)))
+	}
+	return line
 }

@@ -36,6 +36,9 @@ func (w *walker) tells(kind moveKind, s *slot, c *cell) bool {
 	}
 	switch kind {
 	case tickAttempt:
+		if w.m.Waits {
+			return true
+		}
 		for n := range w.m.Nodes {
 			for _, msg := range s.cells[n].confirm {
 				if msg.awaited() {
@@ -46,21 +49,29 @@ func (w *walker) tells(kind moveKind, s *slot, c *cell) bool {
 		return false
 	case doubtConfirm:
 		return true
+	case doubtAcquire:
+		return w.m.Waits
 	}
 	return false
 }
 
 // lessens says whether releases are taken for what they can do at worst.
 func (w *walker) lessens() bool {
-	return !w.m.EveryEvent && !w.m.Plain && !w.m.ReuseOwner && w.m.Check&Orphans == 0
+	return !w.m.EveryEvent && !w.m.Plain && !w.m.Waits && !w.m.ReuseOwner && w.m.Check&Orphans == 0
+}
+
+// lessensInLine says whether releases of those who wait leave no tombstones, and
+// are executed once more, for any acquire that comes late.
+func (w *walker) lessensInLine() bool {
+	return w.m.Waits && !w.m.EveryEvent && !w.m.Plain && w.m.Check&Orphans == 0
 }
 
 // heals says whether renewals give the lease to nodes that are without it.
 func (w *walker) heals() bool { return w.m.Renewals > 0 && w.healing }
 
 // dropRefusals takes refusals off the wire.
-func (c *cell) dropRefusals() {
-	if c.acquire.stage == saidNo {
+func (c *cell) dropRefusals(waits bool) {
+	if c.acquire.stage == saidNo && !waits {
 		c.acquire = message{}
 	}
 	if c.extend.stage == saidNo {

@@ -57,7 +57,12 @@ func newMachines(m *Model) *machines {
 	for _, r := range roles { // numbered as freshFor says
 		cfg := m.quorum()
 		cfg.Sets = r.sets()
-		ms.attempts.add(quorum.NewAttempt(cfg, ticks(m.TTL), epoch), birth{})
+		if m.Waits {
+			ms.attempts.add(quorum.NewWait(cfg, ticks(m.TTL), epoch, false), birth{})
+			ms.attempts.add(quorum.NewWait(cfg, ticks(m.TTL), epoch, true), birth{})
+		} else {
+			ms.attempts.add(quorum.NewAttempt(cfg, ticks(m.TTL), epoch), birth{})
+		}
 		ms.votes.add(quorum.NewVote(cfg, quorum.Extend, epoch), birth{})
 	}
 	ms.leases.add(leasefsm.New(m.lease()), birth{})
@@ -158,10 +163,13 @@ type stepKey struct {
 
 // attemptStep is what a step of an attempt led to.
 type attemptStep struct {
-	next    machine
-	verdict quorum.Verdict
-	token   uint64
-	sends   []quorum.Send
+	next     machine
+	verdict  quorum.Verdict
+	token    uint64
+	from     clock.Instant
+	repeated bool
+	gaveWay  bool
+	sends    []quorum.Send
 }
 
 func (d *driver) stepAttempt(id machine, e quorum.Event, age uint8) *attemptStep {
@@ -174,7 +182,7 @@ func (d *driver) stepAttempt(id machine, e quorum.Event, age uint8) *attemptStep
 	d.mu.Lock()
 	next := d.attempts.add(a, birth{id, e, age})
 	d.mu.Unlock()
-	s := &attemptStep{next: next, verdict: a.Verdict(), token: a.Token(), sends: sends}
+	s := &attemptStep{next: next, verdict: a.Verdict(), token: a.Token(), from: a.From(), repeated: a.Repeated(), gaveWay: a.GaveWay(), sends: sends}
 	d.attemptSteps[key] = s
 	return s
 }

@@ -92,6 +92,19 @@ type Model struct {
 	SwitchWait int
 	AnyList    bool
 
+	// Waits: attempts stand in line. Each asks a node at most Asks times, and goes
+	// away after Patience ticks. Doubts: so many requests are given up while they
+	// are under way (with EveryEvent, any number); Skips: so often a node takes
+	// one who waits for gone. Polls: who waits may ask earlier than it has to.
+	Waits                         bool
+	Asks, Patience, Doubts, Skips int
+	Polls                         bool
+	// KeepLine: a node that crashes loses the lock and keeps the line, as of a
+	// moment at which the lock was another's.
+	KeepLine bool
+	// CountFromPush: who is handed the lock counts from when it hears of that.
+	CountFromPush bool
+
 	// EveryEvent: machines are told all that can be told to them. Otherwise
 	// those events are left out that lead to nothing new: see lessen.go.
 	EveryEvent bool

@@ -24,13 +24,16 @@ const (
 	deliverRelease
 	deliverBury
 	deliverHeal
+	deliverStrayAsk
 	hearAcquire // a client hears an answer
 	hearConfirm
 	hearExtend
+	hearPush
 	doubtAcquire // a client is told that no answer will come
 	doubtConfirm
 	doubtExtend
 	unsentAcquire // a client is told that a request never left
+	poll          // a client takes it that it has missed something
 	tickAttempt   // a client's timer fires
 	tickVote
 	cancelAttempt // a client gives up
@@ -138,10 +141,11 @@ func (w *walker) cellMoves(st *state, i, n uint8, out []move) []move {
 		}
 	}
 	hear := func(msg message, kind, doubt moveKind, arg uint8) {
+		budget := !w.m.Waits || w.m.EveryEvent || st.doubts > 0
 		if msg.stage >= saidNo {
 			out = append(out, move{kind: kind, slot: i, node: n, arg: arg})
 		}
-		if msg.awaited() && w.tells(doubt, s, c) {
+		if msg.awaited() && budget && w.tells(doubt, s, c) {
 			out = append(out, move{kind: doubt, slot: i, node: n, arg: arg})
 		}
 	}
@@ -154,6 +158,9 @@ func (w *walker) cellMoves(st *state, i, n uint8, out []move) []move {
 		request(deliverAgain, 0)
 	}
 	hear(c.acquire, hearAcquire, doubtAcquire, 0)
+	if w.m.Waits {
+		out = w.lineMoves(st, i, n, out)
+	}
 	if c.acquire.stage == asked && s.life == asking && w.tells(unsentAcquire, s, c) {
 		out = append(out, move{kind: unsentAcquire, slot: i, node: n})
 	}
@@ -179,10 +186,10 @@ func (w *walker) cellMoves(st *state, i, n uint8, out []move) []move {
 	}
 	late = late || w.m.InOrder && (c.extend.sent() || c.strays != [2]uint8{} || c.heals > 0)
 	if c.release && !late && (c.key > 0 || !w.lessens()) {
-		request(deliverRelease, 0)
+		out = w.releases(st, deliverRelease, i, n, out)
 	}
 	if c.bury && !late {
-		request(deliverBury, 0)
+		out = w.releases(st, deliverBury, i, n, out)
 	}
 	return out
 }

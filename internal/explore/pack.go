@@ -88,7 +88,7 @@ func unpackNode(word uint64) node {
 func (s *slot) pack() uint64 {
 	var b fields
 	b.put(uint64(s.life), 3)
-	b.put(bit(s.released)|bit(s.short)<<1, 2)
+	b.put(bit(s.released)|bit(s.short)<<1|bit(s.repeated)<<2, 3)
 	b.put(uint64(s.age), 6)
 	b.put(uint64(s.voteAt), 6)
 	b.put(uint64(s.renewals), 3)
@@ -102,8 +102,8 @@ func (s *slot) pack() uint64 {
 func (s *slot) unpack(word uint64) {
 	b := fields{word: word}
 	s.life = life(b.get(3))
-	flags := b.get(2)
-	s.released, s.short = flags&1 != 0, flags&2 != 0
+	flags := b.get(3)
+	s.released, s.short, s.repeated = flags&1 != 0, flags&2 != 0, flags&4 != 0
 	s.age, s.voteAt, s.renewals = uint8(b.get(6)), uint8(b.get(6)), uint8(b.get(3))
 	s.token, s.floor, s.propose = token(b.get(8)), token(b.get(8)), token(b.get(8))
 	s.role = role(b.get(2))
@@ -120,6 +120,8 @@ func (st *state) rest() uint64 {
 	b.put(uint64(st.twice), 4)
 	b.put(bit(st.switching), 1)
 	b.put(uint64(st.wait), 3)
+	b.put(uint64(st.doubts), 2)
+	b.put(uint64(st.skips), 2)
 	return b.word
 }
 
@@ -142,7 +144,7 @@ func (m *Model) encode(st *state, out []byte) []byte {
 		var cells [maxNodes]uint64
 		var mask uint8
 		for n := range m.Nodes {
-			if cells[n] = s.cells[n].pack(); cells[n] != 0 {
+			if cells[n] = s.cells[n].pack(); cells[n] != 0 || m.Waits && s.cells[n].line != (queue{}) {
 				mask |= 1 << n
 			}
 		}
@@ -154,6 +156,9 @@ func (m *Model) encode(st *state, out []byte) []byte {
 		}
 		out = append(out, mask)
 		out = le.AppendUint64(out, s.pack())[:len(out)+6] // its upper bytes are zero
+		if m.Waits {
+			out = append(out, s.rank<<1|uint8(bit(s.gaveWay)))
+		}
 		if s.machine != 0 {
 			out = le.AppendUint32(out, uint32(s.machine))
 		}
@@ -161,8 +166,12 @@ func (m *Model) encode(st *state, out []byte) []byte {
 			out = le.AppendUint32(out, uint32(s.vote))
 		}
 		for n := range m.Nodes {
-			if cells[n] != 0 {
-				out = le.AppendUint64(out, cells[n])
+			if mask&(1<<n) == 0 {
+				continue
+			}
+			out = le.AppendUint64(out, cells[n])
+			if m.Waits {
+				out = le.AppendUint64(out, s.cells[n].line.pack())
 			}
 		}
 	}
@@ -177,6 +186,7 @@ func (m *Model) decode(in []byte, st *state) []byte {
 	st.top, st.used = token(b.get(8)), uint32(b.get(32))
 	st.crashes, st.losses, st.jumps, st.twice = uint8(b.get(4)), uint8(b.get(4)), uint8(b.get(4)), uint8(b.get(4))
 	st.switching, st.wait = b.get(1) == 1, uint8(b.get(3))
+	st.doubts, st.skips = uint8(b.get(2)), uint8(b.get(2))
 	in = in[8:]
 	for n := range m.Nodes {
 		st.nodes[n] = unpackNode(uint64(le.Uint32(in)))
@@ -187,6 +197,9 @@ func (m *Model) decode(in []byte, st *state) []byte {
 		mask := in[0]
 		s.unpack(uint64(le.Uint32(in[1:])) | uint64(le.Uint16(in[5:]))<<32)
 		in = in[7:]
+		if m.Waits {
+			s.rank, s.gaveWay, in = in[0]>>1, in[0]&1 == 1, in[1:]
+		}
 		if mask&hasMachine != 0 {
 			s.machine, in = machine(le.Uint32(in)), in[4:]
 		}
@@ -196,6 +209,9 @@ func (m *Model) decode(in []byte, st *state) []byte {
 		for n := range m.Nodes {
 			if mask&(1<<n) != 0 {
 				s.cells[n], in = unpackCell(le.Uint64(in)), in[8:]
+				if m.Waits {
+					s.cells[n].line, in = unpackQueue(le.Uint64(in)), in[8:]
+				}
 			}
 		}
 	}

@@ -35,7 +35,7 @@ func world(attempts int, change func(*Model)) Model {
 
 // Rows is the whole set.
 func Rows() []Row {
-	return []Row{
+	return append([]Row{
 		// How a token is agreed on.
 		{Name: "A1", What: "the token is the largest answer, and not written back", Off: []string{"confirm-token"},
 			Model: world(3, nil), Want: Tokens, Mutant: "quorum-confirm-token"},
@@ -156,7 +156,7 @@ func Rows() []Row {
 			Model: world(2, func(m *Model) { m.Renewals, m.ShortRenewals, m.Check, m.Rules.ExpiryShrinks = 1, true, Mutex, true }), Want: Mutex, Mutant: "node-never-shortens"},
 		{Name: "E3", What: "extending takes the larger end",
 			Model: world(3, func(m *Model) { m.Renewals, m.ShortRenewals = 2, true })},
-	}
+	}, waitingRows()...)
 }
 
 // lists is a world in which one list of nodes is replaced by another.

@@ -13,7 +13,7 @@ func (w *walker) settle(st *state) {
 		switch s := &st.slots[i]; {
 		case s.life == unused:
 		case w.m.Plain:
-			w.settlePlainly(s)
+			w.settlePlainly(st, s)
 		default:
 			w.settleSlot(st, i)
 		}
@@ -24,7 +24,8 @@ func (w *walker) settle(st *state) {
 }
 
 // settlePlainly does the least that keeps the number of states finite.
-func (w *walker) settlePlainly(s *slot) {
+func (w *walker) settlePlainly(st *state, s *slot) {
+	w.impatient(st, s)
 	switch {
 	case s.life != holding:
 		s.age = min(s.age, w.ageLimit(s, true, true))
@@ -57,7 +58,8 @@ func (w *walker) settleSlot(st *state, i int) {
 	if s.life == holding && w.dead(s) {
 		w.end(s)
 	}
-	if !w.m.EveryEvent && s.life == asking && int(s.age) >= w.m.TTL {
+	w.impatient(st, s)
+	if !w.m.EveryEvent && !w.m.Waits && s.life == asking && int(s.age) >= w.m.TTL {
 		// Its validity would be over: whatever happens next, it is lost.
 		w.stepAsking(st, s, quorum.Event{Kind: quorum.Cancel})
 	}
@@ -70,7 +72,9 @@ func (w *walker) settleSlot(st *state, i int) {
 		if s.life == lost {
 			c.acquire.token = 0
 		}
-		if w.m.MaxDelay > 0 && int(s.age) > w.m.MaxDelay { // it does not arrive any more
+		if w.m.Waits {
+			w.settleLine(s, n)
+		} else if w.m.MaxDelay > 0 && int(s.age) > w.m.MaxDelay { // it does not arrive any more
 			if c.acquire.stage == asked {
 				c.acquire = message{stage: saidNo}
 			} else if c.acquire.stage == stray {
@@ -80,11 +84,11 @@ func (w *walker) settleSlot(st *state, i int) {
 		}
 		w.settleCell(st, i, n)
 		if !w.m.EveryEvent {
-			c.dropRefusals()
+			c.dropRefusals(w.m.Waits)
 		}
 		acquiring = acquiring || c.acquiring()
 		confirming = confirming || c.confirming()
-		keys = keys || c.key > 0
+		keys = keys || c.key > 0 || c.line.place > 0
 		busy = busy || *c != cell{}
 	}
 	if s.life == over && !keys && !acquiring && !w.m.ReuseOwner {
@@ -93,8 +97,11 @@ func (w *walker) settleSlot(st *state, i int) {
 	if !acquiring {
 		s.propose = 0
 	}
+	if w.lessensInLine() || s.life == over {
+		s.repeated = false // which only the release asks for
+	}
 	s.age = min(s.age, w.ageLimit(s, acquiring, confirming))
-	if s.life == over && s.released && !busy {
+	if s.life == over && s.released && !busy && !s.gaveWay {
 		*s = slot{life: over, released: true}
 	}
 }
@@ -117,6 +124,10 @@ func (w *walker) ageLimit(s *slot, acquiring, confirming bool) uint8 {
 	switch {
 	case s.life == holding:
 		return s.age
+	case s.life == asking && w.m.Waits:
+		return s.age
+	case w.m.Waits && w.m.MaxDelay > 0 && acquiring:
+		limit = w.m.Patience + w.m.MaxDelay + 1
 	case s.life == asking:
 		limit = w.m.TTL // its validity would be over: whatever happens next, it is lost
 	}
@@ -171,13 +182,20 @@ func (w *walker) settleCell(st *state, i, n int) {
 			}
 		}
 	}
+	if w.lessensInLine() {
+		// As above; but the release may be what hands the lock on, and so takes its
+		// time where there is something to release.
+		c.tomb, c.release, c.bury = 0, c.release || c.bury, false
+	}
 	creating := c.heals > 0 || c.extend.stage == asked && w.heals() || r.ExtendCreates && (c.extend.sent() || c.strays != [2]uint8{})
 	if !own.acquiring && !creating {
 		c.tomb, c.freed = 0, false
 		c.release, c.bury = c.release || c.bury, false // there is nothing to bury
 	}
-	if !own.key && !own.acquiring && !creating {
+	if !own.key && !own.acquiring && !creating && c.line.place == 0 {
+		release := c.release && w.m.Waits && w.mayHand(st, i, n)
 		c.refuse(r.ConfirmAnywhere)
+		c.release = release
 	}
 	durable := w.m.Crashes == 0 || w.m.KeepCounter
 	for i := range c.confirm {

@@ -15,7 +15,7 @@ type state struct {
 	top  token
 	used uint32
 	// What may still go wrong.
-	crashes, losses, jumps, twice uint8
+	crashes, losses, jumps, twice, doubts, skips uint8
 	// With Lists: whether nodes are being told of the new one, and how long the
 	// operator still waits with that.
 	switching bool
@@ -49,6 +49,9 @@ const (
 type slot struct {
 	life     life
 	released bool    // over, and has been given back
+	repeated bool    // an acquire may have been on its way when it was won
+	gaveWay  bool    // and is to be followed by another of its rank
+	rank     uint8   // in line; the smallest comes first
 	machine  machine // the attempt, or the lease
 	vote     machine // of a renewal under way; 0: none
 	age      uint8   // ticks since the attempt began, while that matters
@@ -76,6 +79,8 @@ type cell struct {
 	heals   uint8    // under way
 	release bool     // under way, without and with a tombstone
 	bury    bool
+
+	line queue // with Waits
 }
 
 // message is a request and its answer.
@@ -133,7 +138,7 @@ func (c *cell) ask(t token, s stage) {
 }
 
 // acquiring says whether an acquire can still reach the node.
-func (c *cell) acquiring() bool { return c.acquire.sent() || c.again }
+func (c *cell) acquiring() bool { return c.acquire.sent() || c.again || c.line.strays != [2]ask{} }
 
 // confirming says whether a confirmation or its answer is under way.
 func (c *cell) confirming() bool {
@@ -143,4 +148,11 @@ func (c *cell) confirming() bool {
 		}
 	}
 	return false
+}
+
+// isGone says whether nothing is left of an attempt.
+func (s *slot) isGone() bool {
+	bare := *s
+	bare.rank = 0
+	return bare == slot{life: over, released: true}
 }

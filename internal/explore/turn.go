@@ -26,6 +26,9 @@ func (d *driver) turnAttempt(id machine, t turning) machine {
 	d.mu.Lock()
 	b := d.attempts.births[id]
 	d.mu.Unlock()
+	if b.parent == 0 {
+		return id
+	}
 	b.event.Node = turned(b.event, t)
 	next := d.stepAttempt(d.turnAttempt(b.parent, t), b.event, b.age).next
 	d.turned[key] = next

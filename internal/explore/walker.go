@@ -15,6 +15,7 @@ type walker struct {
 	answer  modelnode.Answer[uint8]
 	granted token
 	tombs   [maxSlots]modelnode.Tomb[uint8]
+	line    [maxSlots]modelnode.Place[uint8]
 	sorted  canon
 }
 
@@ -25,7 +26,8 @@ func newWalker(m *Model, ms *machines) *walker {
 // initial are the states a search begins with: one for each way the counters
 // can be spread, up to a permutation of the nodes.
 func (m *Model) initial() []state {
-	first := state{crashes: uint8(m.Crashes), losses: uint8(m.Losses), jumps: uint8(m.Jumps), twice: uint8(m.Twice)}
+	first := state{crashes: uint8(m.Crashes), losses: uint8(m.Losses), jumps: uint8(m.Jumps), twice: uint8(m.Twice),
+		doubts: uint8(m.Doubts), skips: uint8(m.Skips)}
 	if m.Lists {
 		for n := range m.Nodes {
 			if oldNodes.Has(n) {
@@ -101,6 +103,9 @@ func (w *walker) lock(st *state, n uint8) modelnode.Lock[uint8] {
 	if len(tombs) > 0 {
 		l.Tombs = tombs
 	}
+	if w.m.Waits {
+		l.Line = w.places(st, n, w.line[:0])
+	}
 	return l
 }
 
@@ -116,6 +121,9 @@ func (w *walker) keep(st *state, n uint8, l modelnode.Lock[uint8]) {
 	}
 	for _, t := range l.Tombs {
 		st.slots[t.Owner-1].cells[n].tomb = left(t.Expiry, now)
+	}
+	if w.m.Waits {
+		w.keepPlaces(st, n, &l)
 	}
 }
 

@@ -25,6 +25,9 @@ func (w *walker) expire(st *state, n int, by uint8) {
 		c := &st.slots[i].cells[n]
 		c.key -= min(c.key, by)
 		c.tomb -= min(c.tomb, by)
+		if c.line.place -= min(c.line.place, by); c.line.place == 0 {
+			c.line.stamp = 0
+		}
 	}
 }
 
@@ -34,7 +37,11 @@ func (w *walker) fault(st *state, mv move) {
 	switch mv.kind {
 	case crash:
 		st.crashes--
-		l := w.lock(st, n).Crash(w.m.KeepCounter, ticks(w.m.Quarantine), nodeNow(st, n))
+		before := w.lock(st, n)
+		l := before.Crash(w.m.KeepCounter, ticks(w.m.Quarantine), nodeNow(st, n))
+		if w.m.KeepLine {
+			l.Line = before.Line
+		}
 		w.keep(st, n, l)
 		nd.shut = left(l.ShutUntil, nodeNow(st, n))
 		if w.m.Reread != NeverReread {
@@ -93,7 +100,7 @@ func (w *walker) checkToken(st *state, s *slot, t token) {
 func (w *walker) checkGivenBack(s *slot) {
 	for n := range w.m.Nodes {
 		c := &s.cells[n]
-		if (c.key > 0 || c.acquiring()) && !c.release && !c.bury && !c.freed {
+		if (c.key > 0 || c.line.place > 0 || c.acquiring()) && !c.release && !c.bury && !c.freed {
 			w.broke(Orphans)
 		}
 	}

@@ -103,6 +103,9 @@ func (l Lock[O]) hand(r Rules, propose uint64, reach Reach[O], now clock.Instant
 			return l, []Told[O]{{Owner: p.Owner, Stamp: p.Stamp}}
 		}
 		token := max(l.draw(r, propose, now), l.last(now)+1+p.Spare)
+		if r.HandsSame {
+			token = max(l.last(now), 1)
+		}
 		l = l.count(r, token, now)
 		l.Owner, l.Expiry = p.Owner, p.Expiry
 		return l, []Told[O]{{Owner: p.Owner, Granted: true, Token: token, Stamp: p.Stamp}}

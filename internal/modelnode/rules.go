@@ -22,6 +22,8 @@ type Rules struct {
 	HealsShut bool
 	// HandsShut: a node in quarantine hands the lock to those who wait.
 	HandsShut bool
+	// HandsSame: a lock that is handed on keeps its token.
+	HandsSame bool
 
 	// MaxLead is how far a proposed token may lead the node's clock.
 	MaxLead time.Duration
