@@ -139,7 +139,7 @@ func (t *tale) reply(mv move) string {
 		return "refused, " + line
 	}
 	switch mv.kind {
-	case deliverAcquire, deliverAgain:
+	case deliverAcquire, deliverAgain, deliverStrayAsk:
 		return "granted, counter " + t.token(t.m.packed(a.Token))
 	case deliverConfirm:
 		return "counter " + t.token(t.m.packed(a.Token))

@@ -85,6 +85,8 @@ func (t *tale) gone(was, is *slot) (nodes []int) {
 func (t *tale) verdict(mv move) string {
 	who := t.names[mv.slot]
 	switch {
+	case t.broken&Served != 0:
+		return fmt.Sprintf("%s: whatever arrives from now on, somebody who waits does not get the lock", Served)
 	case t.broken&Mutex != 0:
 		var both []string
 		for i := range t.m.Attempts {
@@ -98,7 +100,7 @@ func (t *tale) verdict(mv move) string {
 	case t.broken&Renewals != 0:
 		return fmt.Sprintf("%s: %s was renewed with token %s, and %s was granted meanwhile", Renewals, who, t.token(t.tokens[mv.slot]), t.token(t.before.top))
 	}
-	if mv.kind == deliverAcquire || mv.kind == deliverAgain || mv.kind == deliverExtend || mv.kind == deliverStray || mv.kind == deliverHeal {
+	if mv.kind == deliverAcquire || mv.kind == deliverAgain || mv.kind == deliverStrayAsk || mv.kind == deliverExtend || mv.kind == deliverStray || mv.kind == deliverHeal {
 		return fmt.Sprintf("%s: %s was released at node %d, and has its key there", Orphans, who, mv.node+1)
 	}
 	return fmt.Sprintf("%s: %s may have the lock at a node, and does not give it back", Orphans, who)

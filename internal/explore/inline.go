@@ -84,7 +84,7 @@ func (st *state) before(i, j uint8) bool {
 // askAgain has an attempt that waits ask a node. One that has asked as often as
 // it may is not answered any more.
 func (w *walker) askAgain(s *slot, c *cell, stand bool) {
-	if int(c.line.asks) < w.m.Asks {
+	if c.line.lost = int(c.line.asks) >= w.m.Asks; !c.line.lost {
 		c.acquire = message{stage: asked}
 		c.line.sent, c.line.stand = s.age, stand
 		c.line.asks++

@@ -15,6 +15,7 @@ type queue struct {
 	holder uint8   // its answer: the slot, plus one, that has the lock,
 	lasts  uint8   // for so many ticks,
 	senior bool    // and comes before us
+	lost   bool    // it was lost, and is not answered
 	strays [2]ask  // others, which nobody waits for
 	pushes [2]push // that the lock is ours
 
@@ -60,7 +61,7 @@ func (q *queue) pack() uint64 {
 		b.put(uint64(p.token), pushToken)
 		b.put(uint64(p.stamp), stampBits+1)
 	}
-	b.put(bit(q.stand)|bit(q.always)<<1|bit(q.gives)<<2|bit(q.toSenior)<<3|bit(q.senior)<<4, 5)
+	b.put(bit(q.stand)|bit(q.always)<<1|bit(q.gives)<<2|bit(q.toSenior)<<3|bit(q.senior)<<4|bit(q.lost)<<5, 6)
 	return b.word
 }
 
@@ -78,9 +79,9 @@ func unpackQueue(word uint64) (q queue) {
 	for i := range q.pushes {
 		q.pushes[i] = push{token(b.get(pushToken)), uint8(b.get(stampBits + 1))}
 	}
-	flags := b.get(5)
+	flags := b.get(6)
 	q.stand, q.always, q.gives, q.toSenior = flags&1 != 0, flags&2 != 0, flags&4 != 0, flags&8 != 0
-	q.senior = flags&16 != 0
+	q.senior, q.lost = flags&16 != 0, flags&32 != 0
 	return q
 }
 
@@ -134,7 +135,9 @@ func (c *cell) dropAsk() {
 }
 
 // answered forgets what concerns the ACQUIRE that is waited for.
-func (q *queue) answered() { q.sent, q.stand, q.holder, q.lasts, q.senior = 0, false, 0, 0, false }
+func (q *queue) answered() {
+	q.sent, q.stand, q.holder, q.lasts, q.senior, q.lost = 0, false, 0, 0, false, false
+}
 
 // places are those in node n's line, the first to come first.
 func (w *walker) places(st *state, n uint8, to []modelnode.Place[uint8]) []modelnode.Place[uint8] {

@@ -143,6 +143,8 @@ const (
 	// Orphans: what a lost attempt may get is released, and no owner gets a key
 	// at a node after its release there.
 	Orphans
+	// Served: whoever waits gets the lock once nothing goes wrong any more.
+	Served
 
 	Safety = Mutex | Tokens | Renewals
 )
@@ -152,6 +154,7 @@ var propertyNames = map[Property]string{
 	Tokens:   "TOKEN goes back",
 	Renewals: "STALE RENEWAL",
 	Orphans:  "ORPHAN KEY",
+	Served:   "WAITS FOR EVER",
 }
 
 // String names the violation of a single property; none is "OK".

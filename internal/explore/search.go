@@ -133,24 +133,29 @@ func (w *worker) expand(c chunk) {
 				w.report(from)
 				return
 			}
-			w.visit(&w.next, from)
+			if w.visit(&w.next, from) && w.m.Check&Served != 0 && !w.served(w.next) {
+				w.broke(Served)
+				w.report(from)
+				return
+			}
 		}
 	}
 }
 
-// visit adds a state to the next level if it is new.
-func (w *worker) visit(st *state, from ref) {
+// visit adds a state to the next level if it is new, and says whether it is.
+func (w *worker) visit(st *state, from ref) bool {
 	w.canonical(st)
 	w.code = w.m.encode(st, w.code[:0])
 	r, isNew := w.search.seen.add(fingerprint(w.code), from)
 	if !isNew {
-		return
+		return false
 	}
 	w.out.refs = append(w.out.refs, r)
 	w.out.bytes = append(w.out.bytes, w.code...)
 	if len(w.out.refs) >= chunkStates {
 		w.flush()
 	}
+	return true
 }
 
 func (w *worker) flush() {

@@ -34,7 +34,15 @@ func (t *tale) tell(path []print) []string {
 	for _, want := range path[1:] {
 		t.step(func() bool { return t.broken == 0 && t.print(t.after) == want })
 	}
-	t.step(func() bool { return t.broken != 0 })
+	t.step(func() bool {
+		if t.broken == 0 && t.m.Check&Served != 0 {
+			st := t.after
+			if t.canonical(&st); !t.served(st) {
+				t.broke(Served)
+			}
+		}
+		return t.broken != 0
+	})
 	return t.lines
 }
 

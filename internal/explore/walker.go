@@ -17,6 +17,8 @@ type walker struct {
 	tombs   [maxSlots]modelnode.Tomb[uint8]
 	line    [maxSlots]modelnode.Place[uint8]
 	sorted  canon
+	fair    *walker
+	due     []move
 }
 
 func newWalker(m *Model, ms *machines) *walker {
