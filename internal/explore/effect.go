@@ -103,5 +103,10 @@ func (t *tale) verdict(mv move) string {
 	if mv.kind == deliverAcquire || mv.kind == deliverAgain || mv.kind == deliverStrayAsk || mv.kind == deliverExtend || mv.kind == deliverStray || mv.kind == deliverHeal {
 		return fmt.Sprintf("%s: %s was released at node %d, and has its key there", Orphans, who, mv.node+1)
 	}
+	for i := range t.m.Attempts {
+		if c := &t.after.slots[i].cells[mv.node]; c.freed && (c.key > 0 || c.line.place > 0) {
+			return fmt.Sprintf("%s: %s was released at node %d, and is handed the lock there", Orphans, t.names[i], mv.node+1)
+		}
+	}
 	return fmt.Sprintf("%s: %s may have the lock at a node, and does not give it back", Orphans, who)
 }

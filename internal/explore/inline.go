@@ -87,7 +87,9 @@ func (w *walker) askAgain(s *slot, c *cell, stand bool) {
 	if c.line.lost = int(c.line.asks) >= w.m.Asks; !c.line.lost {
 		c.acquire = message{stage: asked}
 		c.line.sent, c.line.stand = s.age, stand
-		c.line.asks++
+		if w.m.Asks < unlimited {
+			c.line.asks++
+		}
 	}
 }
 

@@ -13,6 +13,8 @@ func fewer(m *Model) {
 
 func asIs(*Model) {}
 
+func two(m *Model) { m.Attempts = 2 }
+
 // suite are the rows that the test suite runs, and how it makes them smaller.
 // The whole set is run by cmd/explore. Rows that switch off a mechanism of the
 // production code are run in the checkers' build only.
@@ -50,6 +52,22 @@ var suite = map[string]func(*Model){
 	"E5-orphan":  asIs,
 	"E2":         asIs,
 	"E3":         fewer,
+	"W1":         asIs,
+	"W1-late":    two,
+	"W1-renew":   two,
+	"W1-crash":   two,
+	"W2":         func(m *Model) { m.Asks = 1 },
+	"W3":         func(m *Model) { m.Asks, m.TTL, m.Patience = 2, 1, 1 },
+	"W4":         two,
+	"W4-renew":   two,
+	"W-time":     asIs,
+	"W-told":     asIs,
+	"W-same":     asIs,
+	"W-shut":     asIs,
+	"W-tomb":     asIs,
+	"W-bury":     asIs,
+	"W-place":    asIs,
+	"W-way":      asIs,
 }
 
 // Every world comes to its verdict: what holds, holds in every state there is,

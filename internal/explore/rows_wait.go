@@ -1,24 +1,81 @@
 package explore
 
-// inLine is a world in which attempts wait: two of them at a time, who ask each
-// node twice at most.
+// inLine is a world in which attempts wait: two at a time, each for three ticks at
+// most, in which it asks a node up to twice.
 func inLine(attempts int, change func(*Model)) Model {
 	return world(attempts, func(m *Model) {
 		m.Waits, m.Asks, m.Patience = true, 2, 3
+		m.Check = Safety | Served
 		if change != nil {
 			change(m)
 		}
 	})
 }
 
+// one is such a world with a single node.
+func one(attempts int, change func(*Model)) Model {
+	return inLine(attempts, func(m *Model) {
+		m.Nodes = 1
+		change(m)
+	})
+}
+
 // waitingRows are those of waiting in line and handing on.
 func waitingRows() []Row {
 	return []Row{
-		{Name: "W1", What: "one node, who waits is handed the lock: as shipped",
-			Model: inLine(3, func(m *Model) { m.Nodes = 1 })},
-		{Name: "W2", What: "two nodes",
+		{Name: "W1", What: "who waits in line is handed the lock, one node: as shipped",
+			Model: one(3, func(*Model) {})},
+		{Name: "W1-late", What: "the same; two requests are given up and arrive late, or never, and one thing arrives twice",
+			Model: one(3, func(m *Model) { m.Doubts, m.Twice = 2, 1 })},
+		{Name: "W1-gone", What: "the same; one who waits is taken for gone, and asks are repeated early",
+			Model: one(3, func(m *Model) { m.Skips, m.Polls, m.Asks = 1, true, 3 })},
+		{Name: "W1-renew", What: "the same; leases are renewed",
+			Model: one(3, func(m *Model) { m.Renewals = 1 })},
+		{Name: "W1-crash", What: "the same; the node crashes, and may still know who waits",
+			Model: one(3, func(m *Model) { m.Crashes, m.Quarantine, m.KeepCounter, m.KeepLine = 1, 2, true, true })},
+		{Name: "W1-every", What: "the same, smaller, with every event the machines can be told of",
+			Model: one(2, func(m *Model) { m.EveryEvent, m.Twice = true, 1 })},
+		{Name: "W2", What: "two nodes, of which two who wait may get one each",
 			Model: inLine(2, func(m *Model) { m.Nodes = 2 })},
-		{Name: "W3", What: "three nodes",
-			Model: inLine(2, func(m *Model) { m.Nodes, m.Asks = 3, 1 })},
+		{Name: "W2-three", What: "three who wait, and who gave way comes again; all within a tick",
+			Model: inLine(4, func(m *Model) { m.Nodes, m.Clients, m.TTL, m.Patience, m.Asks = 2, 3, 1, 1, 1 })},
+		{Name: "W3", What: "three nodes: as shipped",
+			Model: inLine(2, func(m *Model) { m.Asks = 1 })},
+		{Name: "W3-late", What: "the same; a request is given up and arrives late, or never",
+			Model: inLine(2, func(m *Model) { m.Asks, m.Doubts = 1, 1 })},
+		{Name: "W3-again", What: "three attempts, of which one may follow one that gave way; all within a tick",
+			Model: inLine(3, func(m *Model) { m.Asks, m.TTL, m.Patience = 1, 1, 1 })},
+		{Name: "W3-renew", What: "three nodes, and leases are renewed",
+			Model: inLine(2, func(m *Model) { m.Asks, m.Renewals = 1, 1 })},
+		{Name: "W3-crash", What: "three nodes, of which one crashes",
+			Model: inLine(2, func(m *Model) { m.Asks, m.Crashes, m.Quarantine, m.KeepCounter = 1, 1, 2, true })},
+
+		// Who leaves the line.
+		{Name: "W4", What: "who has left gets nothing any more, if no request is longer under way than tombstones last",
+			Model: one(3, func(m *Model) { m.Check, m.MaxDelay, m.Doubts = Orphans, 1, 1 })},
+		{Name: "W4-renew", What: "the same; leases are renewed",
+			Model: one(2, func(m *Model) { m.Check, m.MaxDelay, m.Doubts, m.Renewals = Orphans, 1, 1, 1 })},
+		{Name: "W4-three", What: "the same; three nodes",
+			Model: inLine(2, func(m *Model) { m.Check, m.MaxDelay, m.Asks, m.Patience = Orphans, 1, 1, 2 })},
+
+		// What it rests on.
+		{Name: "W-time", What: "what a node granted counts even when its time is over", Off: []string{"place-in-time"},
+			Model: one(2, func(m *Model) { m.Check = Tokens }), Want: Tokens, Mutant: "quorum-place-in-time"},
+		{Name: "W-told", What: "who is handed the lock counts from when it hears of that",
+			Model: one(3, func(m *Model) { m.Check, m.CountFromPush = Mutex, true }), Want: Mutex, Mutant: "hand-off-counts-from-its-request"},
+		{Name: "W-same", What: "a lock that is handed on keeps its token",
+			Model: one(2, func(m *Model) { m.Check, m.Rules.HandsSame = Tokens, true }), Want: Tokens, Mutant: "node-hands-with-a-larger-token"},
+		{Name: "W-shut", What: "a node in quarantine hands the lock to those who wait",
+			Model: one(3, func(m *Model) {
+				m.Crashes, m.Quarantine, m.KeepCounter, m.KeepLine, m.Check, m.Rules.HandsShut = 1, 2, true, true, Mutex, true
+			}), Want: Mutex, Mutant: "node-hands-after-quarantine"},
+		{Name: "W-tomb", What: "who waits is released before its request arrives, no tombstones",
+			Model: one(2, func(m *Model) { m.Check, m.MaxDelay, m.Rules.NoTombs = Orphans, 1, true }), Want: Orphans, Mutant: "node-tombstones"},
+		{Name: "W-bury", What: "a release that finds the lock leaves no tombstone, though an earlier request may be under way", Off: []string{"bury-repeated"},
+			Model: one(2, func(m *Model) { m.Check, m.MaxDelay, m.Doubts = Orphans, 1, 1 }), Want: Orphans, Mutant: "quorum-bury-repeated"},
+		{Name: "W-place", What: "who is released keeps its place",
+			Model: one(3, func(m *Model) { m.Check, m.MaxDelay, m.Rules.PlacesStay = Orphans, 1, true }), Want: Orphans, Mutant: "node-release-ends-the-place"},
+		{Name: "W-way", What: "nobody gives way", Off: []string{"give-way"},
+			Model: inLine(2, func(m *Model) { m.Nodes, m.Asks, m.Check = 2, 1, Served }), Want: Served, Mutant: "quorum-give-way"},
 	}
 }

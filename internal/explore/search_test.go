@@ -58,6 +58,8 @@ var sound = map[string]Model{
 	"one owner": world(2, func(m *Model) { m.ReuseOwner, m.TTL = true, 1 }),
 	"every":     world(2, func(m *Model) { m.EveryEvent, m.TTL, m.Nodes = true, 1, 2 }),
 	"five":      world(1, func(m *Model) { m.Nodes, m.Twice = 5, 1 }),
+	"line":      inLine(2, func(m *Model) { m.Nodes, m.Asks, m.Twice = 1, 3, 1 }),
+	"two lines": inLine(2, func(m *Model) { m.Nodes, m.TTL, m.Patience, m.Doubts = 2, 1, 1, 1 }),
 	"clocks":    func() Model { m := floor(1, 1, 1); m.Nodes = 2; return m }(),
 }
 
@@ -79,8 +81,17 @@ func TestSearchVisitsEveryState(t *testing.T) {
 // state, up to what canonical does not recognise; and permuting what led to a
 // machine gives one that sends the same to the permuted nodes.
 func TestNodesAreAlike(t *testing.T) {
-	m := sound["renewals"]
-	m.Spread = 1
+	for _, name := range []string{"renewals", "lines"} {
+		t.Run(name, func(t *testing.T) { nodesAreAlike(t, alike[name]) })
+	}
+}
+
+var alike = map[string]Model{
+	"renewals": world(2, func(m *Model) { m.Renewals, m.Spread = 1, 1 }),
+	"lines":    inLine(2, func(m *Model) { m.TTL, m.Patience = 1, 1 }),
+}
+
+func nodesAreAlike(t *testing.T, m Model) {
 	_, _, w := exact(t, m)
 	turns := turnings(m.Nodes)
 	if len(turns) != 6 {
@@ -132,6 +143,9 @@ func TestShortcutsChangeNoVerdict(t *testing.T) {
 	}{
 		{"what holds", two(func(m *Model) {}), 0},
 		{"what breaks", two(func(m *Model) { m.Crashes, m.Check = 2, Mutex }), Mutex},
+		{"what waits", one(2, func(m *Model) {}), 0},
+		{"what waits at two nodes", inLine(2, func(m *Model) { m.Nodes, m.TTL, m.Patience = 2, 1, 1 }), 0},
+		{"what waits, and breaks", one(2, func(m *Model) { m.Check, m.Rules.HandsSame = Tokens, true }), Tokens},
 		{"what leaves orphans", two(func(m *Model) { m.Check, m.Rules.NoTombs = Orphans, true }), Orphans},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -18,7 +18,10 @@ type walker struct {
 	line    [maxSlots]modelnode.Place[uint8]
 	sorted  canon
 	fair    *walker
-	due     []move
+	// For served: states from which it ends well, and those on the way.
+	wellFrom map[print]bool
+	course   []print
+	due      []move
 }
 
 func newWalker(m *Model, ms *machines) *walker {

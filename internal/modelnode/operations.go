@@ -123,7 +123,9 @@ func (l Lock[O]) Release(r Rules, e Ending[O], now clock.Instant) (Lock[O], Answ
 	if ours {
 		a, l.Owner, l.Expiry = Answer[O]{}, *new(O), 0
 	}
-	l = l.leave(o)
+	if !r.PlacesStay {
+		l = l.leave(o)
+	}
 	if tomb > 0 && (!ours || e.Renewed) && !r.NoTombs {
 		alive := slices.DeleteFunc(slices.Clone(l.Tombs), func(t Tomb[O]) bool { return t.Owner == o || now >= t.Expiry })
 		l.Tombs = append(alive, Tomb[O]{Owner: o, Expiry: now.Add(tomb)})

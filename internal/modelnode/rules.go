@@ -22,6 +22,8 @@ type Rules struct {
 	HealsShut bool
 	// HandsShut: a node in quarantine hands the lock to those who wait.
 	HandsShut bool
+	// PlacesStay: whoever is released keeps its place in line.
+	PlacesStay bool
 	// HandsSame: a lock that is handed on keeps its token.
 	HandsSame bool
 

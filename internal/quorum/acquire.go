@@ -241,7 +241,7 @@ func (a *Attempt) cleanUp(out []Send) []Send {
 		}
 		again := n.place.doubted || n.place.under != 0
 		out = append(out, Send{
-			Node: i, Op: Release, Tomb: (n.phase == Doubtful || again) && buryDoubtful, Always: again && buryDoubtful,
+			Node: i, Op: Release, Tomb: (n.phase == Doubtful || again) && buryDoubtful, Always: again && buryDoubtful && buryRepeated,
 			GivesWay: a.line.gaveWay, ToSenior: a.line.toSenior,
 		})
 		n.phase = Relinquish

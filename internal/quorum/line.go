@@ -90,7 +90,7 @@ func (p *place) left() bool { return p.tried || p.under != 0 }
 // released, other than those that the first release follows on their heels.
 func (a *Attempt) Repeated() bool {
 	for i := range a.Nodes {
-		if p := &a.nodes[i].place; p.doubted || p.under != 0 && a.line.again {
+		if p := &a.nodes[i].place; buryRepeated && (p.doubted || p.under != 0 && a.line.again) {
 			return true
 		}
 	}
@@ -211,7 +211,7 @@ func (a *Attempt) wait(now clock.Instant, out []Send) []Send {
 	look := l.lookAt != 0 && now >= l.lookAt
 	seen := part && !pending && !l.viewed
 	first := leader == "" && (senior || stale && l.look >= progress)
-	if seen && (first || leader != "" && l.look >= patience) || look && shunned {
+	if giveWay && (seen && (first || leader != "" && l.look >= patience) || look && shunned) {
 		a.verdict, l.gaveWay, l.toSenior = Lost, true, leader == ""
 		return out
 	}

@@ -23,4 +23,9 @@ const (
 	// placeInTime: what a node granted counts while it certainly lasts, from when
 	// the request left that it answers.
 	placeInTime = true
+	// buryRepeated: where an acquire may still arrive that was sent before another,
+	// a release leaves a tombstone whatever it finds.
+	buryRepeated = true
+	// giveWay: of several who have a part of the nodes, the later gives way.
+	giveWay = true
 )

@@ -11,6 +11,8 @@ var (
 	doubtUnknown = true
 	heal         = true
 	placeInTime  = true
+	buryRepeated = true
+	giveWay      = true
 )
 
 // Mechanisms are the switches of this build, by name. All are on at first.
@@ -24,4 +26,6 @@ var Mechanisms = map[string]*bool{
 	"doubt-unknown": &doubtUnknown,
 	"heal":          &heal,
 	"place-in-time": &placeInTime,
+	"bury-repeated": &buryRepeated,
+	"give-way":      &giveWay,
 }
