@@ -20,42 +20,45 @@ func fairWorld(m *Model) *Model {
 	return &f
 }
 
+// fairStart is st as it is in that world.
+func (m *Model) fairStart(st *state) {
+	st.twice, st.doubts, st.skips, st.crashes, st.losses, st.jumps = 0, 0, 0, 0, 0, 0
+	for i := range st.slots {
+		s := &st.slots[i]
+		if s.life == unused || i >= m.Attempts {
+			*s = slot{life: over, released: true}
+		}
+		for n := range s.cells {
+			s.cells[n].line.asks = 0
+		}
+	}
+}
+
 // served says whether everybody who waits gets the lock, if from st on nothing
 // goes wrong: every message arrives, timers fire, holders release at once, and
 // whoever gave way comes again. One such course of things is looked at, as far as
 // one that is known to end well.
 func (w *walker) served(st state) bool {
-	st.twice, st.doubts, st.skips, st.crashes, st.losses, st.jumps = 0, 0, 0, 0, 0, 0
 	if w.fair == nil {
 		w.fair, w.wellFrom = newWalker(fairWorld(w.m), w.machines), map[print]bool{}
 	}
-	f := w.fair
-	for i := f.m.Attempts - 1; i >= 0 && st.slots[i].life == unused; i-- {
-		st.slots[i] = slot{life: over, released: true}
-	}
-	for i := range st.slots {
-		for n := range st.slots[i].cells {
-			st.slots[i].cells[n].line.asks = 0
-		}
-	}
+	w.m.fairStart(&st)
 	passed := 0
 	w.course = w.course[:0]
 	for range fairSteps {
 		here := print{maphash.Comparable(fairSeeds[0], st), maphash.Comparable(fairSeeds[1], st)}
-		if w.wellFrom[here] || f.nobodyWaits(&st) {
+		if w.wellFrom[here] || w.fair.nobodyWaits(&st) {
 			for _, p := range w.course {
 				w.wellFrom[p] = true
 			}
 			return true
 		}
 		w.course = append(w.course, here)
-		if f.fairStep(&st) {
-			continue
+		if mv := w.fair.fairStep(&st); mv.kind == pass {
+			if passed++; passed > fairTicks {
+				return false
+			}
 		}
-		if passed++; passed > fairTicks {
-			return false
-		}
-		f.apply(&st, move{kind: pass})
 	}
 	return false
 }
@@ -69,41 +72,60 @@ func (w *walker) nobodyWaits(st *state) bool {
 	return true
 }
 
-// fairStep takes one step of those that are due at this instant; false: there is
-// none left.
-func (w *walker) fairStep(st *state) bool {
-	for i := range w.m.Attempts {
-		if !st.slots[i].gaveWay {
-			continue
-		}
-		for j := range w.m.Attempts {
-			if s := &st.slots[j]; s.isGone() {
-				w.apply(st, move{kind: begin, slot: uint8(j)})
-				return true
-			}
-		}
-	}
-	for i := range w.m.Attempts {
-		for n := range w.m.Nodes {
-			if s := &st.slots[i]; s.life == asking && s.cells[n].line.lost {
-				w.apply(st, move{kind: doubtAcquire, slot: uint8(i), node: uint8(n)})
-				return true
-			}
-		}
-	}
+// fairStep takes a step of those that are due; time passes when there is none.
+func (w *walker) fairStep(st *state) move {
 	before := *st
 	w.due = w.due[:0]
-	for i := range w.m.Attempts {
-		w.due = w.slotMoves(&before, uint8(i), w.due)
+	for i := range uint8(w.m.Attempts) {
+		s := &before.slots[i]
+		if s.isGone() && before.gaveWay() {
+			w.due = append(w.due, move{kind: begin, slot: i})
+		}
+		for n := range uint8(w.m.Nodes) {
+			if s.life == asking && s.cells[n].line.lost {
+				w.due = append(w.due, move{kind: doubtAcquire, slot: i, node: n})
+			}
+		}
+		from := len(w.due)
+		w.due = w.slotMoves(&before, i, w.due)
+		to := from
+		for _, mv := range w.due[from:] {
+			switch mv.kind {
+			case doubtAcquire, doubtConfirm, doubtExtend, unsentAcquire, cancelAttempt, cancelVote, renew, poll:
+			default:
+				w.due[to] = mv
+				to++
+			}
+		}
+		w.due = w.due[:to]
 	}
 	for _, mv := range w.due {
-		switch mv.kind {
-		case doubtAcquire, doubtConfirm, doubtExtend, unsentAcquire, cancelAttempt, cancelVote, renew, poll:
-			continue
-		}
 		if w.apply(st, mv); *st != before {
+			return mv
+		}
+	}
+	mv := move{kind: pass}
+	w.apply(st, mv)
+	return mv
+}
+
+// gaveWay says whether somebody has still to come again.
+func (st *state) gaveWay() bool {
+	for i := range st.slots {
+		if st.slots[i].gaveWay {
 			return true
 		}
 	}
 	return false
+}
+
+// goOn tells how it goes on when nothing goes wrong any more, for a while.
+func (t *tale) goOn(steps int) {
+	t.m.fairStart(&t.after)
+	t.walker = newWalker(fairWorld(t.m), t.machines)
+	for range steps {
+		t.before, t.granted, t.answer.Told = t.after, 0, nil
+		mv := t.fairStep(&t.after)
+		t.note(mv)
+	}
 }

@@ -95,7 +95,7 @@ func Search(m Model, lim Limits) Result {
 	r.Complete = s.found == 0 && len(s.frontier) == 0
 	if s.found != 0 {
 		r.Trace = newTale(&m, s.machines).tell(s.seen.path(s.foundAt))
-		r.Depth = len(r.Trace)
+		r.Depth = len(s.seen.path(s.foundAt))
 	}
 	r.Took = time.Since(began)
 	return r

@@ -43,6 +43,9 @@ func (t *tale) tell(path []print) []string {
 		}
 		return t.broken != 0
 	})
+	if t.broken&Served != 0 {
+		t.goOn(24)
+	}
 	return t.lines
 }
 
