@@ -60,7 +60,7 @@ func (t *step) admit(r store.Request, wait time.Duration, barge bool) (rule.Answ
 	}
 	handed := false
 	if !barge {
-		if before, handed, err = t.advance(before); err != nil {
+		if before, handed, err = t.advance(r.Name, before); err != nil {
 			return rule.Answer{}, err
 		}
 	}

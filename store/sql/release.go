@@ -43,7 +43,7 @@ func (t *step) release(r store.Request, tomb time.Duration) (rule.Answer, error)
 	if ans.Verdict != rule.Done && tomb == 0 && len(after.Line) == len(before.Line) {
 		return ans, nil
 	}
-	if after, _, err = t.advance(after); err != nil {
+	if after, _, err = t.advance(r.Name, after); err != nil {
 		return rule.Answer{}, err
 	}
 	return ans, t.write(r.Name, after)

@@ -33,8 +33,8 @@ type step struct {
 	s     *Store
 	now   clock.Instant
 	wrote bool
-	// next are those who wait and for whom the step has changed something.
-	next []string
+	// committed are called once what the step did is there to be seen.
+	committed []func()
 }
 
 // once runs fn in one transaction. maybe is set when it failed in the attempt
@@ -58,7 +58,9 @@ func (s *Store) once(ctx context.Context, readOnly bool, fn func(*step) error) (
 	if err := tx.Commit(); err != nil {
 		return true, err
 	}
-	s.bells.ring(t.next)
+	for _, f := range t.committed {
+		f()
+	}
 	return false, nil
 }
 

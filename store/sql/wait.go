@@ -18,13 +18,15 @@ type waiting struct {
 	s      *Store
 	r      store.Request
 	reason func(error)
-	bell   <-chan struct{}
+	bell   *bell
 
 	// position in the line and holder are what was found last.
 	position int
 	holder   string
 	// expiresIn is how long the holder's lease had left then.
 	expiresIn time.Duration
+	// first: nobody of this process stands before it.
+	first bool
 	// looks counts how often that was found.
 	looks int
 }
@@ -45,7 +47,7 @@ func (s *Store) Wait(ctx context.Context, r store.Request, reason func(error)) (
 		reason = func(error) {}
 	}
 	w := &waiting{s: s, r: r, reason: reason}
-	bell, remove := s.bells.hang(r.Owner)
+	bell, remove := s.bells.hang(r.Name, r.Owner)
 	defer remove()
 	w.bell = bell
 	// Since is counted from here, a moment after the call: the caller, who counts
@@ -139,6 +141,7 @@ func (w *waiting) look(r rule.Record, now clock.Instant) bool {
 func (w *waiting) found(position int, holder, meta string, expiresIn time.Duration) {
 	w.expiresIn = expiresIn
 	w.looks++
+	w.first = w.s.bells.stands(w.r.Name, w.bell, position)
 	if position == w.position && holder == w.holder {
 		return
 	}
@@ -147,14 +150,18 @@ func (w *waiting) found(position int, holder, meta string, expiresIn time.Durati
 }
 
 // interval is the time until the next look. Whoever stands farther back can not
-// be next for a while. The first comes at the end of the holder's lease at the
+// be next for a while, and whoever has somebody of its own process before it is
+// woken by that. The first comes at the end of the holder's lease at the
 // latest, and nobody is so late that it could lose its place.
 func (w *waiting) interval() time.Duration {
 	const first, slowest, behind, rarest = 10 * time.Millisecond, 50 * time.Millisecond, 25 * time.Millisecond, time.Second
 	d := min(first+time.Duration(w.looks)*2*time.Millisecond, slowest)
-	if w.position > 1 {
+	switch {
+	case !w.first:
+		d = rarest
+	case w.position > 1:
 		d = min(max(d, time.Duration(w.position)*behind), rarest)
-	} else {
+	default:
 		d = min(d, w.expiresIn)
 	}
 	return max(min(d, w.r.TTL/8), time.Millisecond)
@@ -167,7 +174,7 @@ func (w *waiting) pause(ctx context.Context, d time.Duration) error {
 	defer timer.Stop()
 	select {
 	case <-timer.C:
-	case <-w.bell:
+	case <-w.bell.c:
 	case <-w.s.gate.shut:
 		return store.ErrClosed
 	case <-ctx.Done():

@@ -199,7 +199,7 @@ func TestReleaseRings(t *testing.T) {
 	var line []*waiting
 	for range 2 {
 		w := &waiting{s: s, r: request("a"), reason: func(error) {}}
-		bell, remove := s.bells.hang(w.r.Owner)
+		bell, remove := s.bells.hang(w.r.Name, w.r.Owner)
 		defer remove()
 		w.bell = bell
 		w.stands(t)
@@ -213,8 +213,20 @@ func TestReleaseRings(t *testing.T) {
 			t.Errorf("number %d was not woken: %v", i+1, err)
 		}
 	}
-	if len(line[0].bell) != 0 || len(s.bells.of) != 2 {
-		t.Errorf("bells %v", s.bells.of)
+	// Who leaves wakes the one behind it, who looks for both from then on.
+	other, remove := s.bells.hang("a", "other")
+	if first := s.bells.stands("a", line[1].bell, 1); !first {
+		t.Error("the first one of the process is not to look often")
+	}
+	if first := s.bells.stands("a", other, 2); first {
+		t.Error("the second one of the process is to look often")
+	}
+	s.bells.stands("a", line[0].bell, 3)
+	_, removeNew := s.bells.hang("a", "new")
+	defer removeNew()
+	remove()
+	if err := line[1].pause(ctx, time.Hour); err != nil || len(other.c) != 0 || len(line[0].bell.c) != 0 {
+		t.Errorf("the next one of the process was not woken, or others were: %v", err)
 	}
 }
 
@@ -271,24 +283,27 @@ func TestInterval(t *testing.T) {
 		position, looks int
 		expiresIn, ttl  time.Duration
 		least, most     time.Duration
+		behind          bool // somebody of the same process
 	}{
-		{1, 0, far, far, 10 * time.Millisecond, 10 * time.Millisecond},
-		{1, 1000, far, far, 50 * time.Millisecond, 50 * time.Millisecond},
-		{2, 0, far, far, 50 * time.Millisecond, 50 * time.Millisecond},
-		{2, 1000, far, far, 50 * time.Millisecond, 50 * time.Millisecond},
-		{8, 0, far, far, 200 * time.Millisecond, 200 * time.Millisecond},
-		{5000, 0, far, far, time.Second, time.Second},
+		{1, 0, far, far, 10 * time.Millisecond, 10 * time.Millisecond, false},
+		{1, 1000, far, far, 50 * time.Millisecond, 50 * time.Millisecond, false},
+		{2, 0, far, far, 50 * time.Millisecond, 50 * time.Millisecond, false},
+		{2, 1000, far, far, 50 * time.Millisecond, 50 * time.Millisecond, false},
+		{8, 0, far, far, 200 * time.Millisecond, 200 * time.Millisecond, false},
+		{5000, 0, far, far, time.Second, time.Second, false},
 		// The holder's lease ends first.
-		{1, 1000, 7 * time.Millisecond, far, 7 * time.Millisecond, 7 * time.Millisecond},
-		{1, 1000, 0, far, time.Millisecond, time.Millisecond},
-		{3, 0, 0, far, 75 * time.Millisecond, 75 * time.Millisecond}, // which is not for us
+		{1, 1000, 7 * time.Millisecond, far, 7 * time.Millisecond, 7 * time.Millisecond, false},
+		{1, 1000, 0, far, time.Millisecond, time.Millisecond, false},
+		{3, 0, 0, far, 75 * time.Millisecond, 75 * time.Millisecond, false}, // which is not for us
 		// The place does.
-		{100, 0, far, 800 * time.Millisecond, 0, 100 * time.Millisecond},
-		{1, 1000, far, 80 * time.Millisecond, 0, 10 * time.Millisecond},
+		{100, 0, far, 800 * time.Millisecond, 0, 100 * time.Millisecond, false},
+		{1, 1000, far, 80 * time.Millisecond, 0, 10 * time.Millisecond, false},
+		{2, 0, far, far, time.Second, time.Second, true},
+		{2, 0, far, 8 * time.Millisecond, time.Millisecond, time.Millisecond, true},
 		// And nobody does nothing else.
-		{1, 0, far, time.Millisecond, time.Millisecond, time.Millisecond},
+		{1, 0, far, time.Millisecond, time.Millisecond, time.Millisecond, false},
 	} {
-		w := &waiting{r: store.Request{TTL: c.ttl}, position: c.position, looks: c.looks, expiresIn: c.expiresIn}
+		w := &waiting{r: store.Request{TTL: c.ttl}, position: c.position, first: !c.behind, looks: c.looks, expiresIn: c.expiresIn}
 		if d := w.interval(); d < c.least || d > c.most {
 			t.Errorf("%+v: looks after %v", c, d)
 		}
