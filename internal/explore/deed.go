@@ -17,6 +17,9 @@ func (t *tale) deed(mv move) string {
 		if t.m.Lists {
 			return line + " of " + map[role]string{knowsOld: "the old list", knowsBoth: "both lists", knowsNew: "the new list"}[role(mv.arg)]
 		}
+		if mv.arg > 0 && t.m.Waits {
+			return line + "; it comes before all others"
+		}
 		if mv.arg > 0 {
 			line += ", proposing token " + t.token(token(t.m.Proposals[mv.arg-1]))
 		}

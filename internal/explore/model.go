@@ -99,6 +99,8 @@ type Model struct {
 	Waits                         bool
 	Asks, Patience, Doubts, Skips int
 	Polls                         bool
+	// AnyRank: who begins to wait may come before all who wait already.
+	AnyRank bool
 	// KeepLine: a node that crashes loses the lock and keeps the line, as of a
 	// moment at which the lock was another's.
 	KeepLine bool

@@ -73,7 +73,11 @@ func (w *walker) moves(st *state, out []move) []move {
 			out = append(out, move{kind: begin, slot: uint8(free), arg: uint8(r)})
 		}
 	} else if free >= 0 && active < m.Clients {
-		for p := range len(m.Proposals) + 1 {
+		choices := len(m.Proposals) + 1
+		if m.AnyRank && free > 0 {
+			choices = 2
+		}
+		for p := range choices {
 			out = append(out, move{kind: begin, slot: uint8(free), arg: uint8(p)})
 		}
 	}

@@ -45,6 +45,8 @@ func waitingRows() []Row {
 			Model: inLine(2, func(m *Model) { m.Asks, m.Doubts = 1, 1 })},
 		{Name: "W3-again", What: "three attempts, of which one may follow one that gave way; all within a tick",
 			Model: inLine(3, func(m *Model) { m.Asks, m.TTL, m.Patience = 1, 1, 1 })},
+		{Name: "W3-rank", What: "three nodes; who begins to wait may come before all others, as with clocks that differ",
+			Model: inLine(2, func(m *Model) { m.Asks, m.AnyRank = 1, true })},
 		{Name: "W3-renew", What: "three nodes, and leases are renewed",
 			Model: inLine(2, func(m *Model) { m.Asks, m.Renewals = 1, 1 })},
 		{Name: "W3-crash", What: "three nodes, of which one crashes",

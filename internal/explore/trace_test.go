@@ -11,19 +11,19 @@ import (
 
 var rewrite = flag.Bool("rewrite", false, "write what TestTrace is told to its file")
 
-// A violation is told so that a person can follow it: the renewal that is too
-// late, step by step.
+// A violation is told so that a person can follow it, step by step: the renewal
+// that is too late, and the lock that was handed over long before that is heard.
 func TestTrace(t *testing.T) {
 	for _, row := range Rows() {
-		if row.Name != "E1" {
+		file := "testdata/" + row.Name + ".txt"
+		if row.Name != "E1" && row.Name != "W-told" {
 			continue
 		}
 		if !Switch(row.Off...) {
 			t.Fatalf("can not switch %q off", row.Off)
 		}
-		defer Switch()
 		told := strings.Join(Search(row.Model, Limits{Workers: 1}).Trace, "\n") + "\n"
-		const file = "testdata/E1.txt"
+		Switch()
 		if *rewrite {
 			if err := os.WriteFile(file, []byte(told), 0o644); err != nil {
 				t.Fatal(err)

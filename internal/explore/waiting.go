@@ -148,8 +148,9 @@ func (w *walker) hearInLine(st *state, s *slot, mv move) {
 	w.stepAsking(st, s, e)
 }
 
-// follow has an attempt take the place of one that gave way, or come last.
-func (w *walker) follow(st *state, s *slot) {
+// follow has an attempt take the place of one that gave way, or come last, or
+// first.
+func (w *walker) follow(st *state, s *slot, first bool) {
 	for i := range w.m.Attempts {
 		before := &st.slots[i]
 		if !before.gaveWay {
@@ -163,7 +164,11 @@ func (w *walker) follow(st *state, s *slot) {
 		return
 	}
 	for i := range w.m.Attempts {
-		if other := &st.slots[i]; other != s && other.life != unused {
+		switch other := &st.slots[i]; {
+		case other == s || other.life == unused:
+		case first:
+			other.rank++
+		default:
 			s.rank = max(s.rank, other.rank+1)
 		}
 	}
