@@ -210,14 +210,15 @@ func (a *Attempt) wait(now clock.Instant, out []Send) []Send {
 	}
 	look := l.lookAt != 0 && now >= l.lookAt
 	seen := part && !pending && !l.viewed
-	first := leader == "" && (senior || stale && l.look >= progress)
-	if giveWay && (seen && (first || leader != "" && l.look >= patience) || look && shunned) {
+	longest := a.ttl / refreshes // that is looked away for
+	first := leader == "" && (senior || stale && l.look >= min(progress, longest))
+	if giveWay && (seen && (first || leader != "" && l.look >= min(patience, longest)) || look && shunned) {
 		a.verdict, l.gaveWay, l.toSenior = Lost, true, leader == ""
 		return out
 	}
 	l.viewed = l.viewed || seen
 	if look {
-		l.look = min(2*l.look, a.ttl/refreshes)
+		l.look = min(2*l.look, longest)
 		l.lookAt = now.Add(l.look)
 	}
 	for i := range a.Nodes {

@@ -232,6 +232,42 @@ func TestPartOfAMajoritysNodesIsGivenBack(t *testing.T) {
 	w.sends("release 0, gives way", "release 1, gives way", "release 2, gives way")
 }
 
+// However short the TTL, nobody sits for ever on what is of no use.
+func TestShortTTLGivesWay(t *testing.T) {
+	const ttl = 90 * time.Millisecond
+	for name, others := range map[string][2]Event{
+		"to one with a majority": {taken(1, "x", false), taken(2, "x", false)},
+		"to a senior held up":    {taken(1, "x", true), taken(2, "y", false)},
+	} {
+		w := newWaiting(t, 3)
+		w.a = NewWait(w.a.Config, ttl, lineStart, false)
+		w.hears(1, others[0])
+		w.hears(1, others[1])
+		answering := func(ms int, e Event) {
+			w.hears(ms, e)
+			for asked := w.sent; len(asked) > 0 && w.a.Verdict() == Open; asked = append(asked[1:], w.sent...) {
+				var n int
+				if _, err := fmt.Sscanf(asked[0], "acquire %d", &n); err != nil {
+					t.Fatalf("%s: it sends %q", name, asked[0])
+				}
+				w.hears(ms, append(others[:], granted(0, 7))[(n+2)%3])
+			}
+		}
+		ms := 1000 // when it is told that it has the third
+		answering(ms, granted(0, 7))
+		for w.a.Verdict() == Open {
+			next, ok := w.a.Next()
+			if ms = max(ms+1, int(next.Sub(lineStart).Milliseconds())); !ok || ms > 3000 {
+				t.Fatalf("%s: it still sits on the node after %d ms", name, ms)
+			}
+			answering(ms, Event{Kind: Tick})
+		}
+		if !w.a.GaveWay() {
+			t.Errorf("%s: it did not give way", name)
+		}
+	}
+}
+
 // A lock that nobody has any more is come for: at once when its node says so.
 func TestFreedAndPolled(t *testing.T) {
 	w := newWaiting(t, 1)
