@@ -118,6 +118,7 @@ func checkWaitMany(t *trial) {
 				t.Errorf("wait with others: %v", err)
 				return
 			}
+			r = named(r, g)
 			t.track(r)
 			if n := inside.Add(1); n != 1 {
 				t.Errorf("%d holders at once", n)
@@ -173,6 +174,7 @@ func checkWaitComeAndGo(t *trial) {
 					}
 					continue
 				}
+				r = named(r, g)
 				t.track(r)
 				if n := inside.Add(1); n != 1 {
 					t.Errorf("%d holders at once", n)

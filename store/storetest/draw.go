@@ -137,18 +137,22 @@ func checkDrawWaiting(t *trial) {
 
 // checkDrawByOwnerOnly: nobody draws for a lease that is not its own.
 func checkDrawByOwnerOnly(t *trial) {
+	above := func(r store.Request) store.Request {
+		r.Above = 1
+		return r
+	}
 	r := t.request(t.name(), t.long)
 	for _, s := range t.handles() {
-		_, err := s.(store.Waiter).Draw(t.Context(), r)
+		_, err := s.(store.Waiter).Draw(t.Context(), above(r))
 		t.notHeld("draw for a lock nobody ever had", err)
 	}
 	t.free(r.Name)
 	g := t.acquire(t.first, r)
 	w := t.queue(t.applicant(r.Name, t.long))[0]
 	for _, s := range t.handles() {
-		_, err := s.(store.Waiter).Draw(t.Context(), t.request(r.Name, t.long))
+		_, err := s.(store.Waiter).Draw(t.Context(), above(t.request(r.Name, t.long)))
 		t.notHeld("draw by somebody else", err)
-		_, err = s.(store.Waiter).Draw(t.Context(), w.Request)
+		_, err = s.(store.Waiter).Draw(t.Context(), above(w.Request))
 		t.notHeld("draw by one who waits", err)
 	}
 	if st := t.heldBy(r); st.Token != g.Token {
@@ -156,7 +160,7 @@ func checkDrawByOwnerOnly(t *trial) {
 	}
 	t.release(t.first, r)
 	t.gets("who waits gets the lock", w)
-	_, err := t.first.(store.Waiter).Draw(t.Context(), r)
+	_, err := t.first.(store.Waiter).Draw(t.Context(), above(r))
 	t.notHeld("draw by the holder before", err)
 }
 

@@ -28,6 +28,7 @@ func checkWaitFree(t *trial) {
 		if err != nil {
 			t.Fatalf("wait for a free lock: %v", err)
 		}
+		r = named(r, g)
 		t.track(r)
 		if st := t.heldBy(r); st.Token != g.Token || g.Token <= w.grant.Token {
 			t.Fatalf("granted token %v after %v, inspect says %v", g.Token, w.grant.Token, st.Token)

@@ -1,6 +1,7 @@
 package storetest
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -14,9 +15,10 @@ import (
 
 // waiting is a Wait under way.
 type waiting struct {
-	store.Request
-	cancel context.CancelFunc
-	start  clock.Instant
+	store.Request // its owner changes to whom the lock was granted to
+	rank          uint64
+	cancel        context.CancelFunc
+	start         clock.Instant
 	// done is closed when it is over, and what follows is set.
 	done  chan struct{}
 	back  clock.Instant
@@ -34,15 +36,23 @@ func (t *trial) applicant(name string, ttl time.Duration) store.Request {
 	return r
 }
 
+// named is the lease that was granted, perhaps to another owner of the same rank.
+func named(r store.Request, g store.Grant) store.Request {
+	r.Owner = cmp.Or(g.Owner, r.Owner)
+	return r
+}
+
 // wait begins to wait. The wait is over at the end of the check at the latest.
 func (t *trial) wait(s store.Store, r store.Request) *waiting {
 	ctx, cancel := context.WithCancel(t.Context())
-	w := &waiting{Request: r, cancel: cancel, done: make(chan struct{}), start: clock.System().Now()}
+	w := &waiting{Request: r, rank: store.Rank(r.Owner), cancel: cancel, done: make(chan struct{}), start: clock.System().Now()}
 	go func() {
 		defer close(w.done)
 		w.grant, w.err = s.(store.Waiter).Wait(ctx, r, w.hear)
 		w.back = clock.System().Now()
 		if w.err == nil {
+			r = named(r, w.grant)
+			w.Owner = r.Owner
 			t.track(r)
 		}
 	}()
@@ -134,7 +144,7 @@ func (t *trial) lined(what string, name string, want ...*waiting) {
 	t.Helper()
 	for _, s := range t.handles() {
 		t.eventually(what, func() bool {
-			return slices.EqualFunc(t.inspect(s, name).Line, want, func(p store.Place, w *waiting) bool { return p.Holder.Owner == w.Owner })
+			return slices.EqualFunc(t.inspect(s, name).Line, want, func(p store.Place, w *waiting) bool { return store.Rank(p.Holder.Owner) == w.rank })
 		})
 	}
 }
