@@ -253,6 +253,32 @@ func TestWaitingForAStranger(t *testing.T) {
 	letGo(t, s, next, grantedSoon(t, done))
 }
 
+// Where there is something else at the line's name, who would have to wait is told
+// so, and everybody else locks as ever.
+func TestWaitingWhereThereIsNoLine(t *testing.T) {
+	servers := redistest.StartN(t, 3)
+	s := open(t, addrs(servers), nil)
+	for _, server := range servers {
+		server.Text(t, "RPUSH", "{stock}:line", "x")
+	}
+	held := request("stock")
+	takes(t, s, servers, held)
+	ctx, cancel := context.WithTimeout(t.Context(), soon)
+	defer cancel()
+	if _, err := s.Wait(ctx, patientWaiter("stock"), nil); err == nil || ctx.Err() != nil || !strings.Contains(err.Error(), "WRONGTYPE") {
+		t.Errorf("waiting: %v", err)
+	}
+	if err := s.Release(t.Context(), held); err != nil {
+		t.Fatal(err)
+	}
+	next := waiter("stock")
+	g, err := s.Wait(t.Context(), next, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	letGo(t, s, next, g)
+}
+
 // Who waits asks for nothing but to refresh the place.
 func TestWaitersDoNotPoll(t *testing.T) {
 	const waiters, every = 100, time.Second
