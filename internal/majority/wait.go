@@ -239,7 +239,7 @@ func (a *attempt) pause(ans Answer) time.Duration {
 		}
 	case store.Quarantined:
 		d = min(d, said.ExpiresIn+expired, pollEvery)
-	case store.Granted:
+	case store.Granted, store.Absent:
 	default:
 		d = a.k.jitter(troubled)
 	}

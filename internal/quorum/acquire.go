@@ -70,11 +70,13 @@ func (a *Attempt) Step(e Event, now clock.Instant, out []Send) []Send {
 	}
 	if a.verdict == Open {
 		out = a.decide(now, out)
-	}
-	if a.line.waits && a.verdict == Open {
-		out = a.wait(now, out)
-	} else if a.line.waits && a.verdict == Won {
-		out = a.fill(now, out)
+		switch {
+		case !a.line.waits:
+		case a.verdict == Open:
+			out = a.wait(now, out)
+		case a.verdict == Won: // only now: what is sent later may come after the release
+			out = a.fill(now, out)
+		}
 	}
 	if a.verdict == Lost && cleanUpLost {
 		out = a.cleanUp(out)

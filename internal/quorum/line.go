@@ -226,7 +226,7 @@ func (a *Attempt) wait(now clock.Instant, out []Send) []Send {
 		p := &n.place
 		due := now >= p.again || look && !a.holds(n, now) || p.free && !pending && leader == "" && !senior
 		if p.under == 0 && due {
-			p.stood = leader != ""
+			p.stood = leader != "" || senior
 			out = append(out, Send{Node: i, Op: Acquire, Again: p.tried, Stand: p.stood})
 			l.again = l.again || p.tried
 			p.under, l.viewed = now, false

@@ -317,7 +317,7 @@ func TestLeavingTheLine(t *testing.T) {
 	w.hears(1, Event{Kind: Unknown, Node: 2, Op: Acquire, Pause: time.Millisecond})
 	w.hears(1, granted(3, 7))
 	w.hears(2, Event{Kind: Tick})
-	w.sends("acquire 2, again")
+	w.sends("acquire 2, again, stand")
 	w.hears(3, taken(2, "x", true)) // and the first one?
 	w.hears(4, Event{Kind: Cancel})
 	w.stands(Lost)
@@ -366,4 +366,8 @@ func TestMajorityIsFilled(t *testing.T) {
 	if !w.a.Repeated() {
 		t.Error("a request is on its way, and nobody is told")
 	}
+	w.hears(9, Event{Kind: Absent, Node: 2, Op: Acquire})
+	w.sends()
+	w.hears(10, Event{Kind: Freed, Node: 2}) // the lease may have been released
+	w.sends()
 }
