@@ -198,7 +198,7 @@ func (a *Attempt) wait(now clock.Instant, out []Send) []Send {
 		part = part || a.holds(n, now) || p.shun
 		shunned = shunned || p.shun
 		pending = pending || p.under != 0 && !p.slow
-		before := n.phase == Refused && p.senior && now < p.until
+		before := n.phase == Refused && p.senior && now < p.until && a.Nodes > 1
 		p.awaited = before && now < p.came.Add(progress)
 		senior, stale = senior || p.awaited, stale || before
 	}

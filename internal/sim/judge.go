@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"time"
@@ -79,6 +80,8 @@ type note struct {
 	claim *claim
 	err   error
 	text  string
+	by    *worker
+	at    time.Duration // by the timers; a paused client's are heard of later
 }
 
 func (j *judge) init(w *world) {
@@ -104,17 +107,11 @@ func (j *judge) look() {
 		if c.paused() {
 			continue
 		}
-		for _, k := range c.workers {
-			j.w.mu.Lock()
-			notes := k.notes
-			k.notes = nil
-			j.w.mu.Unlock()
-			for _, n := range notes {
-				if n.kind == released { // who got it by that has to be heard first
-					j.given = append(j.given, n)
-				}
-				j.hear(k, n)
+		for _, n := range j.collect(c) {
+			if n.kind == released { // who got it by that has to be heard first
+				j.given = append(j.given, n)
 			}
+			j.hear(n.by, n)
 		}
 	}
 	for _, n := range j.given {
@@ -137,6 +134,19 @@ func (j *judge) look() {
 		}
 	}
 	j.claims = slices.DeleteFunc(j.claims, func(c *claim) bool { return c.over })
+}
+
+// collect takes what the workers of a client have noted, in the order in which
+// it happened.
+func (j *judge) collect(c *client) (notes []note) {
+	j.w.mu.Lock()
+	defer j.w.mu.Unlock()
+	for _, k := range c.workers {
+		notes = append(notes, k.notes...)
+		k.notes = k.notes[:0]
+	}
+	slices.SortStableFunc(notes, func(a, b note) int { return cmp.Compare(a.at, b.at) })
+	return notes
 }
 
 // ended says whether the holder has been told that the lease is over.

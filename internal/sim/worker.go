@@ -273,6 +273,7 @@ func (k *worker) lastRound() {
 }
 
 func (k *worker) note(n note) {
+	n.by, n.at = k, k.w.timerNow()
 	k.w.mu.Lock()
 	k.notes = append(k.notes, n)
 	k.w.mu.Unlock()
