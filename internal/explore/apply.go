@@ -153,7 +153,6 @@ func (w *walker) won(st *state, s *slot, step *attemptStep) {
 	for n := range w.m.Nodes {
 		c := &s.cells[n]
 		if w.m.Waits {
-			c.fill()
 			c.abandonAsks()
 		}
 		c.acquire = c.acquire.abandon()

@@ -118,14 +118,6 @@ func (q *queue) sort() {
 	}
 }
 
-// fill has a winner ask for a lock that it may yet hear is free: whoever asked for
-// a place only then asks for the lock. When that leaves makes no difference.
-func (c *cell) fill() {
-	if q := &c.line; q.stand && (c.acquire.stage == asked || c.acquire.stage == saidAbsent) {
-		c.acquire, q.stand = message{stage: asked}, false
-	}
-}
-
 // abandonAsks has nobody listen any more to what the node says to a slot.
 func (c *cell) abandonAsks() {
 	c.dropAsk()
