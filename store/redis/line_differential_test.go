@@ -340,10 +340,7 @@ func (r *lineRun) question(s lineStep) majority.Question {
 		if s.Op != cedes {
 			break
 		}
-		q.GivesWay = true
-		// To be put first where nothing is handed on would leave a line that is not
-		// in order, where the one or the other may find another place.
-		if o, _, held := r.model.Holder(r.now); s.To >= 0 && s.To != s.Owner && (!held || o == owner) {
+		if q.GivesWay = true; s.To >= 0 && s.To != s.Owner {
 			q.To = r.owners[s.To]
 		}
 	}

@@ -32,7 +32,10 @@ if got[2] then
   -- include hand
   pcall(function()
     local line = leave(string.match(ARGV[1], '^[^ ]+'), got[2])
-    if line and ARGV[5] ~= '' then
+    if not line or held and not ours then
+      return
+    end
+    if ARGV[5] ~= '' then
       local from, to = string.find(line, ' ' .. ARGV[5] .. '\n', 1, true)
       local name = '{' .. KEYS[1] .. '}:'
       if not from or not call('GET', name .. 'place:' .. ARGV[5]) then
@@ -41,9 +44,7 @@ if got[2] then
       line = string.sub(line, from - 16, to) .. string.sub(line, 1, from - 17) .. string.sub(line, to + 1)
       call('SET', name .. 'line', line, 'PX', math.max(1, call('PTTL', name .. 'line')))
     end
-    if line and (ours or not held) then
-      hand(line, ARGV[4], KEYS[3], ARGV[6], ARGV[7])
-    end
+    hand(line, ARGV[4], KEYS[3], ARGV[6], ARGV[7])
   end)
 end
 return said
