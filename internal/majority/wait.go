@@ -134,6 +134,9 @@ func (k *Keeper) load() int {
 func (k *Keeper) Handed(node int, owner string, ans Answer) {
 	k.tell(owner, func(a *attempt) {
 		at := k.at(ans)
+		if ans.From < a.start || ans.From > at {
+			return // no request of this attempt left then
+		}
 		e := quorum.Event{Kind: quorum.Handed, Node: node, Op: quorum.Acquire, Token: ans.Token, From: ans.From}
 		said := store.NodeOutcome{Outcome: store.Granted}
 		if err := k.trusts(node, ans, ans.From, at); err != nil {
