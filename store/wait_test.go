@@ -18,7 +18,7 @@ func TestOwnersInLine(t *testing.T) {
 	if !Before(early, late) || Before(late, early) || Before(early, early) || !Before("a", "b") || !Before("z", early) {
 		t.Error("the order is wrong")
 	}
-	if NewOwnerAt(time.UnixMicro(1)) == NewOwnerAt(time.UnixMicro(1)) {
-		t.Error("two owners are the same")
+	if again := SameRank(early); again == early || Rank(again) != Rank(early) || SameRank(again) == again {
+		t.Errorf("%s, of the rank of %s", again, early)
 	}
 }
