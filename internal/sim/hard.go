@@ -36,7 +36,7 @@ func rollingList(seed uint64) Script {
 // jumping has the clock of one node after the other jump ahead by nearly a TTL,
 // each after what the one before it granted counts again.
 func jumping(seed uint64) Script {
-	s := Script{Seed: seed, Nodes: 3, Clients: 4, Workers: 1, Locks: 1, TTL: 1, Span: 30}
+	s := Script{Seed: seed, Nodes: 3, Clients: 4, Workers: 1, Locks: 1, TTL: 1, Span: 30, Poll: seed%2 == 0}
 	for at, n := 2000, 0; at < s.Span*1000; at, n = at+4500, n+1 {
 		s.Faults = append(s.Faults, Fault{Kind: StepAhead, At: at, Size: 1790, Node: n%s.Nodes + 1})
 	}

@@ -33,6 +33,8 @@ type Script struct {
 	Roll bool `json:"roll,omitempty"`
 	// Pass: the goroutines of a client pass leases on to each other.
 	Pass bool `json:"pass,omitempty"`
+	// Poll: nobody stands in line, everybody asks again and again.
+	Poll bool `json:"poll,omitempty"`
 }
 
 // Fault is one thing that goes wrong.

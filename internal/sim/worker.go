@@ -101,6 +101,9 @@ func (k *worker) lock() (*leasehold.Lock, leasehold.LockOptions) {
 		Purpose: fmt.Sprintf("w%d", k.index),
 	}
 	o.Barge = k.rng.IntN(8) == 0
+	if k.w.script.Poll {
+		o.Tries = 1_000_000
+	}
 	if k.w.script.Pass { // only who wants the same can pass it on
 		o.Purpose = "w1"
 	}
