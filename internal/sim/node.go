@@ -184,12 +184,12 @@ func (n *node) say(a modelnode.Answer[int]) majority.Answer {
 		return majority.Answer{Kind: quorum.Yes, Token: a.Token, Clock: n.clock(), Said: store.NodeOutcome{Outcome: store.Granted}}
 	case modelnode.Taken:
 		if a.Holder == 0 {
-			return majority.Answer{Kind: quorum.Absent, Said: store.NodeOutcome{Outcome: store.Absent}, Position: a.Position}
+			return majority.Answer{Kind: quorum.Absent, Said: store.NodeOutcome{Outcome: store.Absent}, Position: a.Position, Clock: n.clock()}
 		}
 		left := (a.ExpiresIn + time.Millisecond - 1).Truncate(time.Millisecond)
 		return majority.Answer{Kind: quorum.No, Said: store.NodeOutcome{
 			Outcome: store.Taken, Holder: store.Holder{Owner: n.w.hist.owner(a.Holder), Host: "simulated"}, ExpiresIn: left,
-		}, Position: a.Position}
+		}, Position: a.Position, Clock: n.clock()}
 
 	case modelnode.Buried:
 		return majority.Answer{Kind: quorum.No, Said: store.NodeOutcome{Outcome: store.Refused, Err: errBuried}}

@@ -84,6 +84,9 @@ func (r reply) answer(s *script) majority.Answer {
 				if len(said) >= 5 {
 					a.Position, a.Deaf = position(said[3]), said[4].num != 0
 				}
+				if len(said) >= 7 {
+					a.Clock = clockOf(said[5:7])
+				}
 				return a
 			}
 		}

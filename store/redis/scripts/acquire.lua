@@ -6,8 +6,8 @@
 --       be this grant's as well, what there is to know of the place (see place; empty
 --       for one who does not wait), quarantine (us), fingerprint of the list of
 --       nodes, or of both while one replaces the other
--- Returns {1, token, the clock (s, us)}, {0, value of the holder, its PTTL}, the same
--- with what place adds, {2} for an owner that was already released, or what gate does.
+-- Returns {1, token, the clock (s, us)}, {0, value of the holder, its PTTL}, with the
+-- mark also {..., 0, 0, the clock}, in line what place adds, {2} for an owner that was already released, or what gate does.
 if #KEYS == 0 then return 0 end -- called to be learned, see learn
 local call = redis.call
 local got = call('MGET', unpack(KEYS)) -- all at once: half of the cost is calls
@@ -16,7 +16,13 @@ local held, last, mark = got[1], got[2], got[4]
 -- before, and whether it wants just that, and not the lock if nobody has it.
 if held and held ~= ARGV[1] or not held and string.byte(ARGV[5], 2) == 49 then
   if ARGV[5] == '' then
-    return {0, held, call('PTTL', KEYS[1])}
+    if not KEYS[4] then
+      return {0, held, call('PTTL', KEYS[1])}
+    end
+    -- One of several servers says what its clock reads also to those it refuses, who
+    -- see by that if it jumps.
+    local time = call('TIME')
+    return {0, held, call('PTTL', KEYS[1]), 0, 0, time[1], time[2]}
   end
   if got[3] then
     return {2}

@@ -11,7 +11,7 @@
 -- ARGV[5]: 1 or 0 for whether the owner has asked before, and for whether it only
 --          wants the place, its rank (16 digits), and stamp, spare, flags and channel
 -- Returns, besides the holder if there is one, the position (1 is the next to come) and whether
--- nobody can be told (1 or 0).
+-- nobody can be told (1 or 0), and the clock (s, us).
 if not held and call('PTTL', KEYS[1]) ~= -2 then
   return call('GET', KEYS[1]) -- MGET does not see what is no string
 end
@@ -96,4 +96,4 @@ if position % 1 ~= 0 then
     position = position + 1
   end
 end
-return {0, held or '', call('PTTL', KEYS[1]), position, deaf}
+return {0, held or '', call('PTTL', KEYS[1]), position, deaf, time[1], time[2]}
