@@ -42,3 +42,14 @@ func jumping(seed uint64) Script {
 	}
 	return s
 }
+
+// fading has one client after the other lose its network in the way that is worst
+// for a holder: first everything is slow, so that a renewal takes nearly as long as
+// it may, and then nothing passes for longer than what is left.
+func fading(seed uint64) Script {
+	s := Script{Seed: seed, Nodes: 3, Clients: 3, Workers: 1, Locks: 1, TTL: 1, NodeTimeout: 360, Span: 40, Poll: seed%2 == 0}
+	for at, n := 1500, 0; at < s.Span*1000; at, n = at+2900, n+1 {
+		s.Faults = append(s.Faults, Fault{Kind: Fade, At: at, For: 900, Size: 165, Client: n%s.Clients + 1})
+	}
+	return s
+}

@@ -33,6 +33,18 @@ func TestJumpingClocksAreDiscounted(t *testing.T) {
 	t.Error("clocks that jump did no harm: this test proves nothing")
 }
 
+// A network that is slow and then gone does not make a holder believe in its lease
+// for longer than it lasts.
+func TestFadingNetwork(t *testing.T) {
+	for seed := range uint64(60) {
+		s := fading(seed)
+		if r := Run(t, s, Shipped(), false); len(r.Violations) > 0 {
+			report(t, "-script='"+s.String()+"'", s, r)
+			return
+		}
+	}
+}
+
 // While one list of nodes is replaced by another, clients with the old list,
 // the new one and both exclude each other, because nodes refuse those whose
 // majority may have nothing in common with others'. Before and after, the lock
