@@ -13,7 +13,8 @@ import (
 
 // wait asks for the lock until it is granted, tries are used up, ctx ends, or
 // the answer is one that waiting can not change. Goroutines of the package wait
-// here, and on behalf of others in place.go, and nowhere else. With bound, what is derived from the lease's context ends with ctx.
+// here, and on behalf of others in place.go, and nowhere else. With bound, what is
+// derived from the lease's context ends with ctx.
 func (l *Lock) wait(ctx context.Context, tries int, bound bool) (*Lease, error) {
 	began := l.c.started()
 	lease, how, err := l.get(ctx, tries, bound, began)

@@ -84,7 +84,8 @@ func (k *Keeper) Wait(ctx context.Context, r store.Request, reason func(error)) 
 // stand waits for as long as nobody has to be given way to. again: that is what
 // ended it the last time.
 func (k *Keeper) stand(ctx context.Context, r store.Request, start clock.Instant, again bool, reason func(error)) (g store.Grant, gaveWay bool, err error) {
-	a := k.begin(r, start, quorum.NewWait(k.config(r), r.TTL, start, again))
+	core := quorum.NewWait(k.config(r), r.TTL, start, again)
+	a := k.begin(r, start, &core)
 	k.enter(a, reason)
 	a.ask(Question{Op: quorum.Acquire, Lease: r, Waits: true, Stand: again, Stamp: start})
 	await(ctx, k.Clock, start, a.over, a.timer, a)

@@ -48,8 +48,12 @@ func (n *node) isDown(err error, waited, pause time.Duration) {
 }
 
 // reach connects to the server, makes sure that it is the one that is meant,
-// and prepares it. ConnectTimeout bounds it all.
-func (n *node) reach() (*wire, error) {
+// and prepares it.
+func (n *node) reach() (*wire, error) { return n.open(n.greet) }
+
+// open makes a connection that ends with the node, and has it greeted before it is
+// used. ConnectTimeout bounds it all.
+func (n *node) open(greet func(*wire) error) (*wire, error) {
 	ctx, cancel := context.WithTimeout(n.ctx, n.s.o.ConnectTimeout)
 	defer cancel()
 	conn, err := n.dial(ctx)
@@ -61,7 +65,7 @@ func (n *node) reach() (*wire, error) {
 	w.forget = context.AfterFunc(n.ctx, func() { conn.Close() })
 	deadline, _ := ctx.Deadline()
 	conn.SetDeadline(deadline)
-	if err = n.greet(w); err == nil {
+	if err = greet(w); err == nil {
 		err = conn.SetDeadline(time.Time{})
 	}
 	if err != nil {

@@ -1,7 +1,6 @@
 package redis
 
 import (
-	"context"
 	"errors"
 	"net"
 	"sync"
@@ -160,35 +159,25 @@ func (e *ear) close() {
 
 // subscribe connects to the server and its channel.
 func (n *node) subscribe() (*ear, error) {
-	ctx, cancel := context.WithTimeout(n.ctx, n.s.o.ConnectTimeout)
-	defer cancel()
-	conn, err := n.dial(ctx)
-	if err != nil {
-		return nil, err
-	}
-	// As the node's other connection, until it is subscribed.
-	w := &wire{n: n, conn: conn}
-	w.in = newReplies(w)
-	e := &ear{n: n, conn: conn, stop: context.AfterFunc(n.ctx, func() { conn.Close() })}
-	deadline, _ := ctx.Deadline()
-	conn.SetDeadline(deadline)
-	said, err := w.exchange(append(n.login(), newCommand("CLIENT", "SETNAME", "leasehold-inbox"), newCommand("SUBSCRIBE", n.s.channel)))
-	if err == nil {
-		if last := said[len(said)-1]; last.kind == '-' && !last.isError("LOADING") {
-			err = &unheard{newRefused(last)}
-		} else if last.kind == '-' {
-			err = newRefused(last)
-		} else if len(last.list) != 3 {
-			err = &unheard{notUnderstood(last)}
+	w, err := n.open(func(w *wire) error {
+		said, err := w.exchange(append(n.login(), newCommand("CLIENT", "SETNAME", "leasehold-inbox"), newCommand("SUBSCRIBE", n.s.channel)))
+		if err != nil {
+			return err
 		}
-	}
-	if err == nil {
-		err = conn.SetDeadline(time.Time{})
-	}
+		switch last := said[len(said)-1]; {
+		case last.isError("LOADING"):
+			return newRefused(last)
+		case last.kind == '-':
+			return &unheard{newRefused(last)}
+		case len(last.list) != 3:
+			return &unheard{notUnderstood(last)}
+		}
+		return nil
+	})
 	if err != nil {
-		e.close()
 		return nil, err
 	}
+	e := &ear{n: n, conn: w.conn, stop: w.forget}
 	e.in = newReplies(e)
 	return e, nil
 }

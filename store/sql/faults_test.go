@@ -20,6 +20,7 @@ type faulty struct {
 	driver.Connector
 	// commit, if set, is called in place of a commit, which it gets to make.
 	commit atomic.Pointer[func(commit func() error) error]
+	begun  atomic.Int64 // transactions
 }
 
 func (f *faulty) Connect(ctx context.Context) (driver.Conn, error) {
@@ -60,6 +61,7 @@ func (c *faultyConn) BeginTx(ctx context.Context, o driver.TxOptions) (driver.Tx
 	if err != nil {
 		return nil, err
 	}
+	c.f.begun.Add(1)
 	return &faultyTx{tx, c.f}, nil
 }
 

@@ -182,7 +182,8 @@ func TestWaitingWritesNothing(t *testing.T) {
 	for i := range waiters {
 		poll(t, "all wait", func() bool { return all[i].matches(store.ErrBusy) })
 	}
-	time.Sleep(300 * time.Millisecond) // the longer, the more there would be
+	since := f.begun.Load()
+	poll(t, "they look again and again", func() bool { return f.begun.Load() >= since+10 })
 	if n := commits.Load(); n != waiters {
 		t.Errorf("%d waiters wrote %d times", waiters, n)
 	}

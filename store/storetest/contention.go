@@ -99,13 +99,34 @@ func checkMutualExclusion(t *trial) {
 	t.free(name)
 }
 
+// turns judges many who hold one lock, one after the other.
+type turns struct {
+	inside atomic.Int64
+	last   atomic.Uint64 // of the tokens so far
+}
+
+// turn holds what was granted for a moment, and releases it.
+func (all *turns) turn(t *trial, s store.Store, r store.Request, g store.Grant) {
+	if n := all.inside.Add(1); n != 1 {
+		t.Errorf("%d holders at once", n)
+	}
+	if before := fence.Token(all.last.Swap(uint64(g.Token) + uint64(r.Spare))); g.Token <= before {
+		t.Errorf("token %v was granted after %v", g.Token, before)
+	}
+	runtime.Gosched()
+	all.inside.Add(-1)
+	if err := s.Release(t.Context(), r); err != nil {
+		t.Errorf("release of what was granted: %v", err)
+	}
+}
+
 // checkWaitMany: however many wait at once, each of them gets the lock, alone, in
 // the order of the tokens.
 func checkWaitMany(t *trial) {
 	const waiters = 50
 	name := t.name()
-	var inside, got atomic.Int64
-	var last atomic.Uint64
+	var got atomic.Int64
+	var all turns
 	ctx, cancel := context.WithTimeout(t.Context(), max(4*t.patience, time.Second))
 	defer cancel()
 	var wg sync.WaitGroup
@@ -120,18 +141,8 @@ func checkWaitMany(t *trial) {
 			}
 			r = named(r, g)
 			t.track(r)
-			if n := inside.Add(1); n != 1 {
-				t.Errorf("%d holders at once", n)
-			}
-			if before := fence.Token(last.Swap(uint64(g.Token) + uint64(r.Spare))); g.Token <= before {
-				t.Errorf("token %v was granted after %v", g.Token, before)
-			}
 			got.Add(1)
-			runtime.Gosched()
-			inside.Add(-1)
-			if err := s.Release(t.Context(), r); err != nil {
-				t.Errorf("release of what was granted: %v", err)
-			}
+			all.turn(t, s, r, g)
 		})
 	}
 	wg.Wait()
@@ -146,8 +157,7 @@ func checkWaitMany(t *trial) {
 func checkWaitComeAndGo(t *trial) {
 	const workers, rounds = 20, 6
 	name := t.name()
-	var inside atomic.Int64
-	var last atomic.Uint64
+	var all turns
 	ctx, cancel := context.WithTimeout(t.Context(), max(4*t.patience, time.Second))
 	defer cancel()
 	var wg sync.WaitGroup
@@ -176,17 +186,7 @@ func checkWaitComeAndGo(t *trial) {
 				}
 				r = named(r, g)
 				t.track(r)
-				if n := inside.Add(1); n != 1 {
-					t.Errorf("%d holders at once", n)
-				}
-				if before := fence.Token(last.Swap(uint64(g.Token) + uint64(r.Spare))); g.Token <= before {
-					t.Errorf("token %v was granted after %v", g.Token, before)
-				}
-				runtime.Gosched()
-				inside.Add(-1)
-				if err := s.Release(t.Context(), r); err != nil {
-					t.Errorf("release of what was granted: %v", err)
-				}
+				all.turn(t, s, r, g)
 			}
 		})
 	}
