@@ -64,11 +64,12 @@ func (k *Keeper) begin(r store.Request, start clock.Instant, core *quorum.Attemp
 // ask puts the first question to all nodes, which is the same for all of them.
 func (a *attempt) ask(q Question) {
 	a.mu.Lock()
-	defer a.mu.Unlock()
 	a.payload = a.k.Encode(q, a.payload)
 	for i := range a.k.Nodes {
-		a.put(i, quorum.Acquire, a.payload)
+		a.put(i, quorum.Acquire, a.payload, true)
 	}
+	a.mu.Unlock()
+	a.k.flush()
 }
 
 // grant is what was won. The nodes count up to the largest token of it.
@@ -144,7 +145,7 @@ func (a *attempt) send(sends []quorum.Send, now clock.Instant) {
 			if *payload == nil {
 				*payload = a.k.Encode(q, nil)
 			}
-			a.put(send.Node, send.Op, *payload)
+			a.put(send.Node, send.Op, *payload, false)
 			continue
 		case quorum.Release:
 			q.Lease.Renewed = q.Lease.Renewed || send.Always
@@ -152,12 +153,12 @@ func (a *attempt) send(sends []quorum.Send, now clock.Instant) {
 				q.To = a.senior()
 			}
 		}
-		a.put(send.Node, send.Op, a.k.Encode(q, nil))
+		a.put(send.Node, send.Op, a.k.Encode(q, nil), false)
 	}
 }
 
-func (a *attempt) put(node int, op quorum.Op, payload any) {
-	c := Call{Payload: payload, Timeout: a.core.NodeTimeout, To: a, Tag: int(op)}
+func (a *attempt) put(node int, op quorum.Op, payload any, more bool) {
+	c := Call{Payload: payload, Timeout: a.core.NodeTimeout, To: a, Tag: int(op), More: more}
 	if err := a.k.Nodes[node].Put(c); err != nil {
 		a.note(node, Unsent(err))
 		a.apply(a.inLine(quorum.Event{Kind: quorum.Unsent, Node: node, Op: op}, Answer{Said: Unsent(err)}), a.k.Clock.Now())

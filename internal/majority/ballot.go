@@ -115,13 +115,14 @@ func (b *ballot) run(ctx context.Context) {
 		b.ask(n)
 	}
 	b.mu.Unlock()
+	b.k.flush()
 	await(ctx, b.k.Clock, b.start, b.over, b.timer, b)
 }
 
 // ask puts all questions in line at one node. The mutex is held.
 func (b *ballot) ask(node int) {
 	for i := range b.leases {
-		c := Call{Payload: b.payloads[i], Timeout: b.votes[i].NodeTimeout, To: b, Tag: i, More: i < len(b.leases)-1}
+		c := Call{Payload: b.payloads[i], Timeout: b.votes[i].NodeTimeout, To: b, Tag: i, More: true}
 		if err := b.k.Nodes[node].Put(c); err != nil {
 			b.note(i, node, Unsent(err))
 			b.apply(i, quorum.Event{Kind: quorum.Unsent, Node: node}, b.k.Clock.Now())

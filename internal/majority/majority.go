@@ -29,6 +29,9 @@ type Node interface {
 	// nothing of it; a *Refusal says more of the reason. Otherwise the receiver
 	// gets exactly one answer, however late, and not before Put has returned.
 	Put(Call) error
+	// Flush sends what was put with More, without blocking. It is called by those
+	// who wait for the answers, and by nobody who takes in those of others.
+	Flush()
 }
 
 // Question is what a node is asked.
@@ -58,8 +61,7 @@ type Call struct {
 	Timeout time.Duration
 	To      Receiver
 	Tag     int // the receiver's own
-	// More says that another call to the same node follows at once: there is no
-	// use in sending this one alone.
+	// More says that another call to the same node, or Flush, follows at once.
 	More bool
 }
 
@@ -138,6 +140,13 @@ type Keeper struct {
 
 func (k *Keeper) config(r store.Request) quorum.Config {
 	return quorum.Config{Nodes: len(k.Nodes), NodeTimeout: k.NodeTimeout(r.TTL), Sets: k.Sets}
+}
+
+// flush has all nodes send what was put.
+func (k *Keeper) flush() {
+	for _, n := range k.Nodes {
+		n.Flush()
+	}
 }
 
 // at is the instant of an answer.

@@ -91,6 +91,9 @@ type modelLink struct {
 // Addr implements majority.Node.
 func (l *modelLink) Addr() string { return fmt.Sprint("node ", l.node.number) }
 
+// Flush implements majority.Node: what is put is on its way.
+func (l *modelLink) Flush() {}
+
 // Put implements majority.Node.
 func (l *modelLink) Put(c majority.Call) error {
 	if l.cut {

@@ -12,9 +12,9 @@ import (
 	"github.com/leasehold-dev/leasehold/store"
 )
 
-// node is one Redis server: one connection, one goroutine that writes to it
-// what waits in line, and one that reads its answers. Nothing else talks to the
-// server, so everything reaches it in the order it was put.
+// node is one Redis server: one connection, to which one goroutine at a time
+// writes what waits in line, and one goroutine that reads its answers. Nothing else
+// talks to the server, so everything reaches it in the order it was put.
 type node struct {
 	s     *Store
 	index int
@@ -40,7 +40,9 @@ type node struct {
 
 	inbox    inbox
 	failures int    // in a row, to connect
-	out      []byte // of the sending goroutine
+	sending  bool   // somebody is
+	missed   bool   // meanwhile somebody else would have
+	out      []byte // of whoever is sending
 
 	ready  chan struct{}   // there may be something to send
 	ctx    context.Context // ends when the store is closed for good
@@ -107,6 +109,33 @@ func (n *node) put(c call, more bool) error {
 	return err
 }
 
+// Flush implements majority.Node. Whoever puts something sends it, which saves
+// waking up another goroutine; what is in the way of that, and what has come
+// together meanwhile, is left to the node's own.
+func (n *node) Flush() {
+	n.mu.Lock()
+	w := n.wire
+	switch {
+	case n.waiting.n == 0:
+	case n.sending:
+		n.missed = true
+	case w == nil || w.now == nil || w.again.n > 0 || w.flight.n == 0 && time.Since(w.used) >= maxIdle:
+		n.wake()
+	default:
+		n.sending = true
+		n.mu.Unlock()
+		out, more := w.take(n.out[:0])
+		n.out = out
+		more = w.offer(out) || more
+		n.mu.Lock()
+		if n.sending = false; more || n.missed {
+			n.missed = false
+			n.wake()
+		}
+	}
+	n.mu.Unlock()
+}
+
 // refuses says why c can not be put in line. The mutex is held.
 func (n *node) refuses(c *command) error {
 	switch {
@@ -148,10 +177,25 @@ func (n *node) send() {
 }
 
 // flush sends some of what waits, and says whether to go on at once.
-func (n *node) flush() bool {
+func (n *node) flush() (more bool) {
 	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.sending { // and wakes us afterwards
+		n.missed = true
+		return false
+	}
+	n.sending = true
 	idle, w := n.waiting.n == 0, n.wire
 	n.mu.Unlock()
+	more = n.sendAs(w, idle)
+	n.mu.Lock()
+	more = more || n.missed
+	n.sending, n.missed = false, false
+	return more
+}
+
+// sendAs sends over w, as the only one who does.
+func (n *node) sendAs(w *wire, idle bool) bool {
 	if w == nil {
 		if idle {
 			return false
@@ -164,6 +208,10 @@ func (n *node) flush() bool {
 	}
 	if !idle && !w.proven() {
 		return true // it was not: see what there is now
+	}
+	if len(w.rest) > 0 {
+		w.write(w.rest)
+		w.rest = nil
 	}
 	out, more := w.take(n.out[:0])
 	if n.out = out; len(out) > 0 {

@@ -15,6 +15,8 @@ import (
 type wire struct {
 	n    *node
 	conn net.Conn
+	now  *direct // writes without waiting; nil: there is no such way
+	rest []byte  // what could not be written so; of whoever is sending
 	in   replies
 	at   clock.Instant // when what is being read came in; of the reader
 
@@ -42,6 +44,7 @@ var (
 // the same replies.
 func (w *wire) start() {
 	w.used = time.Now()
+	w.now = newDirect(w.conn)
 	w.watch = time.AfterFunc(time.Hour, w.look)
 	w.watch.Stop()
 	w.n.all.Go(w.read)
@@ -99,6 +102,20 @@ func (w *wire) write(out []byte) {
 	if _, err := w.conn.Write(out); err != nil {
 		w.abandon(err)
 	}
+}
+
+// offer sends without waiting, and says whether something is left to be sent.
+func (w *wire) offer(out []byte) (left bool) {
+	if len(out) == 0 {
+		return false
+	}
+	n, err := w.now.write(out)
+	if err != nil {
+		w.abandon(err)
+		return false
+	}
+	w.rest = out[n:]
+	return n < len(out)
 }
 
 // look gives the connection up when the oldest in flight has waited too long.
