@@ -39,7 +39,7 @@ func (k *Keeper) Acquire(ctx context.Context, r store.Request) (store.Grant, err
 	core := quorum.NewAttempt(k.config(r), r.TTL, start)
 	a := k.begin(r, start, &core)
 	a.ask(Question{Op: quorum.Acquire, Lease: r})
-	await(ctx, k.Clock, start, a.over, a.timer, a)
+	await(ctx, nil, k.Clock, start, a.over, a.timer, a)
 	a.mu.Lock()
 	defer a.leave()
 	if a.core.Verdict() == quorum.Won {

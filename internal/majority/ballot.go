@@ -116,7 +116,7 @@ func (b *ballot) run(ctx context.Context) {
 	}
 	b.mu.Unlock()
 	b.k.flush()
-	await(ctx, b.k.Clock, b.start, b.over, b.timer, b)
+	await(ctx, nil, b.k.Clock, b.start, b.over, b.timer, b)
 }
 
 // ask puts all questions in line at one node. The mutex is held.

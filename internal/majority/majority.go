@@ -130,6 +130,8 @@ type Keeper struct {
 	// Jitter is a pause of d at most, and not much less, at random; nil: it is
 	// drawn here. For simulations.
 	Jitter func(d time.Duration) time.Duration
+	// Closing ends what waits in line, with store.ErrClosed; nil: nothing does.
+	Closing <-chan struct{}
 
 	waiting waiting
 
@@ -173,9 +175,9 @@ type machine interface {
 }
 
 // await returns when m is over, and steps it meanwhile: m is told that time has
-// passed when it has asked for that, and that ctx has ended. now is the present,
-// or a moment ago.
-func await(ctx context.Context, c clock.Clock, now clock.Instant, over <-chan struct{}, timer *time.Timer, m machine) {
+// passed when it has asked for that, and that ctx has ended, or closing. now is the
+// present, or a moment ago.
+func await(ctx context.Context, closing <-chan struct{}, c clock.Clock, now clock.Instant, over <-chan struct{}, timer *time.Timer, m machine) {
 	defer timer.Stop()
 	for {
 		if at, ok := m.next(); ok {
@@ -187,6 +189,10 @@ func await(ctx context.Context, c clock.Clock, now clock.Instant, over <-chan st
 		case <-ctx.Done():
 			m.step(quorum.Event{Kind: quorum.Cancel})
 			<-over // a cancelled machine has a verdict
+			return
+		case <-closing:
+			m.step(quorum.Event{Kind: quorum.Cancel})
+			<-over
 			return
 		case <-timer.C:
 			m.step(quorum.Event{Kind: quorum.Tick})

@@ -88,7 +88,7 @@ func (k *Keeper) stand(ctx context.Context, r store.Request, start clock.Instant
 	a := k.begin(r, start, &core)
 	k.enter(a, reason)
 	a.ask(Question{Op: quorum.Acquire, Lease: r, Waits: true, Stand: again, Stamp: start})
-	await(ctx, k.Clock, start, a.over, a.timer, a)
+	await(ctx, k.Closing, k.Clock, start, a.over, a.timer, a)
 	k.depart(r.Owner)
 	a.mu.Lock()
 	defer a.leave()
@@ -97,10 +97,21 @@ func (k *Keeper) stand(ctx context.Context, r store.Request, start clock.Instant
 		return a.grant(), false, nil
 	case ctx.Err() != nil:
 		return g, false, ctx.Err()
+	case k.closing():
+		return g, false, store.ErrClosed
 	case a.core.GaveWay():
 		return g, true, nil
 	}
 	return g, false, a.failure(ctx)
+}
+
+func (k *Keeper) closing() bool {
+	select {
+	case <-k.Closing:
+		return true
+	default:
+		return false
+	}
 }
 
 func (k *Keeper) enter(a *attempt, reason func(error)) {

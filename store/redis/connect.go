@@ -60,7 +60,7 @@ func (n *node) open(greet func(*wire) error) (*wire, error) {
 	if err != nil {
 		return nil, err
 	}
-	w := &wire{n: n, conn: conn}
+	w := &wire{n: n, conn: conn, raw: newDirect(conn)}
 	w.in = newReplies(w)
 	w.forget = context.AfterFunc(n.ctx, func() { conn.Close() })
 	deadline, _ := ctx.Deadline()

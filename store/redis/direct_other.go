@@ -2,13 +2,16 @@
 
 package redis
 
-import "net"
+import (
+	"errors"
+	"net"
+)
 
-// direct is not to be had: here one can not write to a connection without waiting.
+// direct is not to be had here.
 type direct struct{}
 
 func newDirect(net.Conn) *direct { return nil }
 
-func (*direct) write([]byte) (int, error) {
-	panic("leasehold: there is no way to write without waiting")
-}
+func (*direct) Read([]byte) (int, error) { return 0, errors.ErrUnsupported }
+
+func (*direct) writeNow([]byte) (int, error) { return 0, errors.ErrUnsupported }

@@ -3,22 +3,29 @@
 package redis
 
 import (
+	"io"
 	"net"
 	"syscall"
 )
 
-// direct writes to a connection without waiting. One goroutine at a time.
+// direct is a connection without what the net package does around each system
+// call. One goroutine at a time may read, and one write.
 type direct struct {
-	raw syscall.RawConn
-	do  func(fd uintptr) bool // made once: it would be memory for each write
-
-	out     []byte
-	written int
-	err     error
+	raw  syscall.RawConn
+	r, w transfer
 }
 
-// newDirect is one for conn, or nil where there is no such way: a TLS connection
-// writes more than it is given.
+// transfer is one direction. What is done is made once: it would be memory for
+// each call.
+type transfer struct {
+	do  func(fd uintptr) bool
+	buf []byte
+	n   int
+	err error
+}
+
+// newDirect is one for conn, or nil where there is none: a TLS connection writes
+// more than it is given.
 func newDirect(conn net.Conn) *direct {
 	c, ok := conn.(*net.TCPConn)
 	if !ok {
@@ -29,28 +36,47 @@ func newDirect(conn net.Conn) *direct {
 		return nil
 	}
 	d := &direct{raw: raw}
-	d.do = func(fd uintptr) bool {
-		for {
-			if d.written, d.err = syscall.Write(int(fd), d.out); d.err != syscall.EINTR {
-				return true
-			}
-		}
-	}
+	d.r.do = func(fd uintptr) bool { return d.r.try(fd, sysRead) != syscall.EAGAIN }
+	d.w.do = func(fd uintptr) bool { d.w.try(fd, sysWrite); return true }
 	return d
 }
 
-// write writes as much as there is room for.
-func (d *direct) write(out []byte) (written int, err error) {
-	d.out, d.written, d.err = out, 0, nil
-	err = d.raw.Write(d.do)
-	d.out = nil
+func (t *transfer) try(fd uintptr, call func(int, []byte) (int, error)) error {
+	for {
+		if t.n, t.err = call(int(fd), t.buf); t.err != syscall.EINTR {
+			return t.err
+		}
+	}
+}
+
+// Read is as that of a net.Conn.
+func (d *direct) Read(b []byte) (int, error) {
+	d.r.buf = b
+	err := d.raw.Read(d.r.do)
+	d.r.buf = nil
+	switch {
+	case err != nil: // the deadline, or it was closed
+		return 0, err
+	case d.r.err != nil:
+		return 0, d.r.err
+	case d.r.n == 0:
+		return 0, io.EOF
+	}
+	return d.r.n, nil
+}
+
+// writeNow writes as much as there is room for, and does not wait.
+func (d *direct) writeNow(out []byte) (int, error) {
+	d.w.buf = out
+	err := d.raw.Write(d.w.do)
+	d.w.buf = nil
 	switch {
 	case err != nil:
 		return 0, err
-	case d.err == syscall.EAGAIN:
+	case d.w.err == syscall.EAGAIN:
 		return 0, nil
-	case d.err != nil:
-		return 0, d.err
+	case d.w.err != nil:
+		return 0, d.w.err
 	}
-	return d.written, nil
+	return d.w.n, nil
 }

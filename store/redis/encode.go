@@ -2,7 +2,7 @@ package redis
 
 import (
 	"cmp"
-	"fmt"
+	"strconv"
 	"time"
 
 	"github.com/leasehold-dev/leasehold/internal/majority"
@@ -95,7 +95,7 @@ func (s *Store) appendPlace(b []byte, q majority.Question, guarded bool) []byte 
 	if !q.Waits {
 		return appendWord(b, "")
 	}
-	again, stand, flags := '0', '0', ""
+	again, stand, flags := byte('0'), byte('0'), ""
 	if q.Again {
 		again = '1'
 	}
@@ -108,9 +108,21 @@ func (s *Store) appendPlace(b []byte, q majority.Question, guarded bool) []byte 
 	if guarded {
 		flags += "g"
 	}
-	flags = cmp.Or(flags, "-")
-	return appendWord(b, fmt.Sprintf("%c%c %016d %d %d %s %s", again, stand, store.Rank(q.Lease.Owner), uint64(q.Stamp), q.Lease.Spare, flags, s.channel))
+	var room [128]byte
+	rank := strconv.AppendUint(room[:0], store.Rank(q.Lease.Owner), 10)
+	place := append(rank[len(rank):], again, stand, ' ')
+	for range ranks - len(rank) {
+		place = append(place, '0')
+	}
+	place = append(append(place, rank...), ' ')
+	place = append(strconv.AppendUint(place, uint64(q.Stamp), 10), ' ')
+	place = append(strconv.AppendInt(place, int64(q.Lease.Spare), 10), ' ')
+	place = append(append(place, cmp.Or(flags, "-")...), ' ')
+	return appendWord(b, string(append(place, s.channel...)))
 }
+
+// ranks have so many digits at least.
+const ranks = 16
 
 func (s *Store) inspectCall(name string) *command {
 	c := new(command)

@@ -2,11 +2,9 @@ package redis
 
 import (
 	"errors"
-	"net"
 	"sync"
 	"time"
 
-	"github.com/leasehold-dev/leasehold/internal/clock"
 	"github.com/leasehold-dev/leasehold/internal/majority"
 )
 
@@ -145,15 +143,13 @@ func (i *inbox) listen() (heard bool, err error) {
 
 // ear is a connection that has subscribed.
 type ear struct {
-	n    *node
-	conn net.Conn
+	*wire
 	in   replies
-	at   clock.Instant // when what is being read came in
-	stop func() bool   // takes back that it ends with the node
+	late time.Time // the deadline of reading
 }
 
 func (e *ear) close() {
-	e.stop()
+	e.forget()
 	e.conn.Close()
 }
 
@@ -177,21 +173,27 @@ func (n *node) subscribe() (*ear, error) {
 	if err != nil {
 		return nil, err
 	}
-	e := &ear{n: n, conn: w.conn, stop: w.forget}
+	e := &ear{wire: w}
 	e.in = newReplies(e)
 	return e, nil
+}
+
+func (e *ear) wait(now time.Time, patience time.Duration) {
+	e.late = now.Add(patience)
+	e.conn.SetReadDeadline(e.late)
 }
 
 // Read is where the messages come from. A connection on which nothing comes while
 // somebody waits is tried: it may be dead without anybody having said so.
 func (e *ear) Read(b []byte) (int, error) {
 	for tried := false; ; {
-		patience := inboxProof
-		if tried {
-			patience = e.n.s.o.ConnectTimeout
+		switch now := time.Now(); {
+		case tried:
+			e.wait(now, e.n.s.o.ConnectTimeout)
+		case e.late.Sub(now) < inboxProof/2: // to set it each time takes longer than to read
+			e.wait(now, inboxProof)
 		}
-		e.conn.SetReadDeadline(time.Now().Add(patience))
-		n, err := e.conn.Read(b)
+		n, err := e.receive(b)
 		switch {
 		case n > 0 || !isTimeout(err):
 			e.at = e.n.s.o.Clock.Now()

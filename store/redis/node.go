@@ -119,7 +119,7 @@ func (n *node) Flush() {
 	case n.waiting.n == 0:
 	case n.sending:
 		n.missed = true
-	case w == nil || w.now == nil || w.again.n > 0 || w.flight.n == 0 && time.Since(w.used) >= maxIdle:
+	case w == nil || w.raw == nil || w.again.n > 0 || w.flight.n == 0 && time.Since(w.used) >= maxIdle:
 		n.wake()
 	default:
 		n.sending = true

@@ -31,11 +31,10 @@ type Store struct {
 	closed   atomic.Bool
 	inFlight atomic.Int64 // calls put in line and not answered yet
 
-	channel string          // by which the servers tell us that our turn has come
-	open    context.Context // ends when Close is called
-	shut    context.CancelFunc
-	waiting atomic.Int64 // how many stand in line
-	waited  atomic.Int64 // when the last one left it, in nanoseconds
+	channel string        // by which the servers tell us that our turn has come
+	closing chan struct{} // closed by Close
+	waiting atomic.Int64  // how many stand in line
+	waited  atomic.Int64  // when the last one left it, in nanoseconds
 
 	// Servers that may have forgotten leases abstain; see guard.
 	guarded, armed atomic.Bool
@@ -69,9 +68,8 @@ func Open(ctx context.Context, urls []string, o *Options) (*Store, error) {
 	if opts, err = opts.settle(); err != nil {
 		return nil, err
 	}
-	s := &Store{o: opts, lists: lists, wall: time.Now, servers: registry{ids: map[int]identity{}}, channel: channelBegin + rand.Text()}
-	s.open, s.shut = context.WithCancel(context.Background())
-	s.keeper = majority.Keeper{Sets: lists.sets, Encode: s.encode, NodeTimeout: opts.nodeTimeout, Clock: opts.Clock, Logger: opts.Logger}
+	s := &Store{o: opts, lists: lists, wall: time.Now, servers: registry{ids: map[int]identity{}}, channel: channelBegin + rand.Text(), closing: make(chan struct{})}
+	s.keeper = majority.Keeper{Sets: lists.sets, Encode: s.encode, NodeTimeout: opts.nodeTimeout, Clock: opts.Clock, Logger: opts.Logger, Closing: s.closing}
 	if len(addrs) > 1 {
 		s.keeper.Clocks = majority.NewClocks(len(addrs), opts.quarantine(), opts.Logger)
 	}
@@ -115,7 +113,7 @@ func (s *Store) Close() error {
 	if s.closed.Swap(true) {
 		return nil
 	}
-	s.shut()
+	close(s.closing)
 	patience := time.NewTimer(s.o.nodeTimeout(s.o.MaxTTL) + 100*time.Millisecond)
 	defer patience.Stop()
 	look := time.NewTicker(time.Millisecond)

@@ -2,6 +2,7 @@ package redis
 
 import (
 	"strings"
+	"sync/atomic"
 
 	"github.com/leasehold-dev/leasehold/store"
 )
@@ -20,7 +21,23 @@ func appendValue(b []byte, r store.Request) []byte {
 // decodeValue takes any bytes: the key may be a stranger's.
 func decodeValue(value string) store.Holder {
 	if owner, meta, ok := strings.Cut(value, " "); ok && store.CheckOwner(owner) == nil {
-		return store.DecodeHolder(owner, meta)
+		d := lastDescribed.Load()
+		if d == nil || d.meta != meta {
+			d = &described{strings.Clone(meta), store.DecodeHolder("", meta)}
+			lastDescribed.Store(d)
+		}
+		h := d.as
+		h.Owner = owner
+		return h
 	}
 	return store.Holder{Owner: value}
 }
+
+// described is what a description was decoded as. The last one is kept: five nodes
+// say the same, and who waits hears of the same holders all the time.
+type described struct {
+	meta string
+	as   store.Holder
+}
+
+var lastDescribed atomic.Pointer[described]

@@ -22,18 +22,7 @@ func (s *Store) Wait(ctx context.Context, r store.Request, reason func(error)) (
 		s.waited.Store(time.Now().UnixNano())
 		s.waiting.Add(-1)
 	}()
-	until := s.open // which ends with Close
-	if ctx.Done() != nil {
-		both, cancel := context.WithCancel(ctx)
-		defer cancel()
-		defer context.AfterFunc(s.open, cancel)()
-		until = both
-	}
-	g, err := s.keeper.Wait(until, r, reason)
-	if err != nil && ctx.Err() == nil && s.closed.Load() {
-		return store.Grant{}, store.ErrClosed
-	}
-	return g, err
+	return s.keeper.Wait(ctx, r, reason)
 }
 
 // Draw implements store.Waiter.

@@ -15,8 +15,8 @@ import (
 type wire struct {
 	n    *node
 	conn net.Conn
-	now  *direct // writes without waiting; nil: there is no such way
-	rest []byte  // what could not be written so; of whoever is sending
+	raw  *direct // the same; nil: there is no such way
+	rest []byte  // what could not be written without waiting; of whoever is sending
 	in   replies
 	at   clock.Instant // when what is being read came in; of the reader
 
@@ -44,7 +44,6 @@ var (
 // the same replies.
 func (w *wire) start() {
 	w.used = time.Now()
-	w.now = newDirect(w.conn)
 	w.watch = time.AfterFunc(time.Hour, w.look)
 	w.watch.Stop()
 	w.n.all.Go(w.read)
@@ -109,7 +108,7 @@ func (w *wire) offer(out []byte) (left bool) {
 	if len(out) == 0 {
 		return false
 	}
-	n, err := w.now.write(out)
+	n, err := w.raw.writeNow(out)
 	if err != nil {
 		w.abandon(err)
 		return false
@@ -161,9 +160,17 @@ func (w *wire) abandon(err error) {
 	w.conn.Close()
 }
 
+// receive reads from the connection.
+func (w *wire) receive(b []byte) (int, error) {
+	if w.raw != nil {
+		return w.raw.Read(b)
+	}
+	return w.conn.Read(b)
+}
+
 // Read is where the replies come from.
 func (w *wire) Read(b []byte) (int, error) {
-	n, err := w.conn.Read(b)
+	n, err := w.receive(b)
 	w.at = w.n.s.o.Clock.Now() // one reading for all that came at once
 	return n, err
 }
