@@ -36,8 +36,8 @@ type attempt struct {
 // Acquire is one attempt; see store.Store. The request has been checked.
 func (k *Keeper) Acquire(ctx context.Context, r store.Request) (store.Grant, error) {
 	start := k.Clock.Now() // before anything is sent: validity counts from here
-	core := quorum.NewAttempt(k.config(r), r.TTL, start)
-	a := k.begin(r, start, &core)
+	a := k.begin(r, start)
+	a.core.Begin(k.config(r), r.TTL, start)
 	a.ask(Question{Op: quorum.Acquire, Lease: r})
 	await(ctx, nil, k.Clock, start, a.over, a.timer, a)
 	a.mu.Lock()
@@ -48,16 +48,15 @@ func (k *Keeper) Acquire(ctx context.Context, r store.Request) (store.Grant, err
 	return store.Grant{}, a.failure(ctx)
 }
 
-// begin makes an attempt whose only user is the caller. It takes a copy of core,
-// which is large.
-func (k *Keeper) begin(r store.Request, start clock.Instant, core *quorum.Attempt) *attempt {
+// begin makes an attempt whose only user is the caller, who begins its core.
+func (k *Keeper) begin(r store.Request, start clock.Instant) *attempt {
 	a, ok := k.attempts.Get().(*attempt)
 	if !ok {
 		a = &attempt{k: k, over: make(chan struct{}, 1), timer: stopped()}
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.r, a.start, a.core, a.said, a.users, a.queue = r, start, *core, a.said[:0], 1, queued{}
+	a.r, a.start, a.said, a.users, a.queue = r, start, a.said[:0], 1, queued{}
 	return a
 }
 

@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/leasehold-dev/leasehold/internal/clock"
@@ -16,9 +17,9 @@ import (
 // waiting are the attempts that stand in line, by owner, so that what nodes say
 // unasked finds them.
 type waiting struct {
+	last    atomic.Uint64
 	mu      sync.Mutex
 	byOwner map[string]*attempt
-	last    uint64
 }
 
 // queued is what an attempt that waits knows besides.
@@ -84,9 +85,12 @@ func (k *Keeper) Wait(ctx context.Context, r store.Request, reason func(error)) 
 // stand waits for as long as nobody has to be given way to. again: that is what
 // ended it the last time.
 func (k *Keeper) stand(ctx context.Context, r store.Request, start clock.Instant, again bool, reason func(error)) (g store.Grant, gaveWay bool, err error) {
-	core := quorum.NewWait(k.config(r), r.TTL, start, again)
-	a := k.begin(r, start, &core)
-	k.enter(a, reason)
+	a := k.begin(r, start)
+	a.mu.Lock()
+	a.core.BeginWait(k.config(r), r.TTL, start, again)
+	a.queue = queued{waits: true, number: k.waiting.last.Add(1), reason: reason}
+	a.mu.Unlock()
+	k.enter(a)
 	a.ask(Question{Op: quorum.Acquire, Lease: r, Waits: true, Stand: again, Stamp: start})
 	await(ctx, k.Closing, k.Clock, start, a.over, a.timer, a)
 	k.depart(r.Owner)
@@ -114,15 +118,13 @@ func (k *Keeper) closing() bool {
 	}
 }
 
-func (k *Keeper) enter(a *attempt, reason func(error)) {
+func (k *Keeper) enter(a *attempt) {
 	w := &k.waiting
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.byOwner == nil {
 		w.byOwner = map[string]*attempt{}
 	}
-	w.last++
-	a.queue = queued{waits: true, number: w.last, reason: reason}
 	w.byOwner[a.r.Owner] = a
 }
 

@@ -50,8 +50,14 @@ func (n *candidate) counts() bool { return n.phase == Held || !confirmOwned }
 
 // NewAttempt begins an attempt whose requests leave after start. The driver
 // sends Acquire to every node.
-func NewAttempt(c Config, ttl time.Duration, start clock.Instant) Attempt {
-	return Attempt{Config: c, ttl: ttl, start: start}
+func NewAttempt(c Config, ttl time.Duration, start clock.Instant) (a Attempt) {
+	a.Begin(c, ttl, start)
+	return a
+}
+
+// Begin makes a what NewAttempt returns, where it is: an attempt is large.
+func (a *Attempt) Begin(c Config, ttl time.Duration, start clock.Instant) {
+	*a = Attempt{Config: c, ttl: ttl, start: start}
 }
 
 // Step applies one event and appends to out the messages to send.

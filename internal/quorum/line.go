@@ -74,13 +74,18 @@ const (
 // NewWait begins an attempt that waits in line. The driver sends Acquire to
 // every node, with Stand if stand, and what Step says then. stand is for one that
 // follows one that gave way.
-func NewWait(c Config, ttl time.Duration, start clock.Instant, stand bool) Attempt {
-	a := NewAttempt(c, ttl, start)
+func NewWait(c Config, ttl time.Duration, start clock.Instant, stand bool) (a Attempt) {
+	a.BeginWait(c, ttl, start, stand)
+	return a
+}
+
+// BeginWait makes a what NewWait returns, where it is.
+func (a *Attempt) BeginWait(c Config, ttl time.Duration, start clock.Instant, stand bool) {
+	a.Begin(c, ttl, start)
 	a.line.waits, a.line.look = true, firstLook
 	for i := range a.Nodes {
 		a.nodes[i].place.under, a.nodes[i].place.stood = start, stand
 	}
-	return a
 }
 
 // left says whether the node may have something of ours.
