@@ -1,6 +1,7 @@
 package redis
 
 import (
+	"hash/maphash"
 	"strings"
 	"sync/atomic"
 
@@ -21,10 +22,11 @@ func appendValue(b []byte, r store.Request) []byte {
 // decodeValue takes any bytes: the key may be a stranger's.
 func decodeValue(value string) store.Holder {
 	if owner, meta, ok := strings.Cut(value, " "); ok && store.CheckOwner(owner) == nil {
-		d := lastDescribed.Load()
+		slot := &lastDescribed[maphash.String(seed, meta)%uint64(len(lastDescribed))]
+		d := slot.Load()
 		if d == nil || d.meta != meta {
 			d = &described{strings.Clone(meta), store.DecodeHolder("", meta)}
-			lastDescribed.Store(d)
+			slot.Store(d)
 		}
 		h := d.as
 		h.Owner = owner
@@ -33,11 +35,14 @@ func decodeValue(value string) store.Holder {
 	return store.Holder{Owner: value}
 }
 
-// described is what a description was decoded as. The last one is kept: five nodes
-// say the same, and who waits hears of the same holders all the time.
+// described is what a description was decoded as. The last few are kept: five
+// nodes say the same, and who waits hears of the same holders all the time.
 type described struct {
 	meta string
 	as   store.Holder
 }
 
-var lastDescribed atomic.Pointer[described]
+var (
+	lastDescribed [16]atomic.Pointer[described]
+	seed          = maphash.MakeSeed()
+)
