@@ -134,6 +134,7 @@ type Keeper struct {
 	Closing <-chan struct{}
 
 	waiting waiting
+	seen    seen
 
 	// What was used and can be used again. Much of the cost of a lock would
 	// otherwise be memory.

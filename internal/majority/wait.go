@@ -235,7 +235,9 @@ func (a *attempt) inLine(e quorum.Event, ans Answer) quorum.Event {
 	}
 	if ans.Said.Outcome == store.Taken {
 		e.Holder, e.Lasts = ans.Said.Holder.Owner, ans.Said.ExpiresIn
-		e.Senior = store.Before(e.Holder, a.r.Owner)
+		if e.Senior = store.Before(e.Holder, a.r.Owner); e.Senior && len(a.k.Nodes) > 1 {
+			e.Came = a.k.seen.since(e.Holder, a.k.at(ans))
+		}
 	}
 	e.Pause = a.pause(ans)
 	return e

@@ -158,6 +158,9 @@ func (a *Attempt) placed(n *candidate, e Event, now clock.Instant) {
 			if p.holder != e.Holder || n.phase != Refused {
 				p.came = now
 			}
+			if e.Came != 0 {
+				p.came = min(p.came, e.Came)
+			}
 			n.phase, p.holder, p.senior, p.until = Refused, e.Holder, e.Senior, now.Add(e.Lasts)
 			if e.Lasts < 0 {
 				p.until = math.MaxInt64

@@ -348,6 +348,19 @@ func TestStrangerOnOneNode(t *testing.T) {
 	w.stands(Won)
 }
 
+// Nor is it given way to again by who knows it from earlier attempts.
+func TestStrangerIsKnown(t *testing.T) {
+	w := newWaiting(t, 3)
+	w.a = NewWait(w.a.Config, 3*time.Second, lineStart, true)
+	stranger := taken(0, "stranger", true)
+	stranger.Came = at(-1000)
+	w.hears(1, stranger)
+	w.hears(1, Event{Kind: Absent, Node: 1, Op: Acquire, Pause: time.Hour})
+	w.sends()
+	w.hears(2, Event{Kind: Absent, Node: 2, Op: Acquire, Pause: time.Hour})
+	w.sends("acquire 1, again", "acquire 2, again")
+}
+
 // A node that was known to be free when others had granted the lock is asked, too.
 func TestMajorityIsFilled(t *testing.T) {
 	w := newWaiting(t, 3)

@@ -170,9 +170,11 @@ type Event struct {
 	From clock.Instant
 	// Of an answer to Acquire that left us in line: who has the lock there, for how
 	// long (negative: for ever), and whether that one comes before us.
+	// Came is since when it is known to, at least; zero: since now.
 	Holder string
 	Lasts  time.Duration
 	Senior bool
+	Came   clock.Instant
 	// Pause is how soon it is of use to ask again.
 	Pause time.Duration
 }
