@@ -70,6 +70,10 @@ const (
 	// maxFlight commands at most are sent and not answered. What waits longer
 	// has not been sent, which is better to know than that it may have been.
 	maxFlight = 1024
+	// maxDirect is how much may be in flight, at all nodes together, for who puts
+	// something to send it as well. With more of it others are about to put theirs,
+	// and one write for all costs less: as measured with 16 and 256 goroutines.
+	maxDirect = 8
 	// maxWrite is about how much is written in one go.
 	maxWrite = 256 << 10
 	// maxIdle is how long a connection may be unused before it is tried first: a
@@ -119,7 +123,7 @@ func (n *node) Flush() {
 	case n.waiting.n == 0:
 	case n.sending:
 		n.missed = true
-	case w == nil || w.raw == nil || w.again.n > 0 || w.flight.n == 0 && time.Since(w.used) >= maxIdle:
+	case w == nil || w.raw == nil || w.flight.n*len(n.s.nodes) > maxDirect || w.again.n > 0 || len(w.rest) > 0 || !w.fresh():
 		n.wake()
 	default:
 		n.sending = true

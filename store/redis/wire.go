@@ -235,12 +235,16 @@ func (w *wire) end() {
 	}
 }
 
+// fresh says whether the server has just answered, or is about to. The mutex is
+// held.
+func (w *wire) fresh() bool { return w.flight.n > 0 || time.Since(w.used) < maxIdle }
+
 // proven says whether the connection can be used: where it was idle, its
 // server is asked first.
 func (w *wire) proven() bool {
 	n := w.n
 	n.mu.Lock()
-	sure := w.broken != nil || w.flight.n > 0 || w.again.n > 0 || time.Since(w.used) < maxIdle
+	sure := w.broken != nil || w.again.n > 0 || w.fresh()
 	if sure {
 		defer n.mu.Unlock()
 		return w.broken == nil

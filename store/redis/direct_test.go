@@ -1,0 +1,87 @@
+package redis
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"log/slog"
+	"net"
+	"testing"
+	"time"
+
+	"github.com/leasehold-dev/leasehold/internal/clock"
+	"github.com/leasehold-dev/leasehold/internal/majority"
+)
+
+// inOrder wants the answers in the order of the questions.
+type inOrder struct {
+	t    *testing.T
+	next int
+	all  int
+	done chan struct{}
+}
+
+func (r *inOrder) Answer(_, tag int, _ majority.Answer) {
+	if tag != r.next {
+		r.t.Errorf("answer to question %d instead of %d", tag, r.next)
+	}
+	if r.next++; r.next == r.all {
+		close(r.done)
+	}
+}
+
+// Who sends is not held up by a server that does not read, and what there was no
+// room for gets there all the same, once and in order.
+func TestSendingNeverWaits(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	conn, err := net.Dial("tcp", l.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	server, err := l.Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer server.Close()
+
+	s := &Store{o: Options{Logger: slog.New(slog.DiscardHandler), Clock: clock.System(), ConnectTimeout: time.Minute}}
+	n := newNode(0, address{host: l.Addr().String()}, s)
+	s.nodes = []*node{n}
+	defer n.close()
+	w := &wire{n: n, conn: conn, raw: newDirect(conn)}
+	w.in = newReplies(w)
+	w.forget = context.AfterFunc(n.ctx, func() { conn.Close() })
+	n.mu.Lock()
+	n.wire = w
+	w.start()
+	n.mu.Unlock()
+
+	const questions = 500
+	size := 32 << 20 // more than any system keeps for who does not read
+	answers := &inOrder{t: t, all: questions, done: make(chan struct{})}
+	var want bytes.Buffer
+	for i := range questions {
+		c := newCommand("ECHO", string(bytes.Repeat([]byte{byte('a' + i%26)}, size)))
+		size = 1 << 10
+		want.Write(c.bytes)
+		if err := n.put(call{command: c, timeout: time.Minute, to: answers, tag: i}, true); err != nil {
+			t.Fatal(err)
+		}
+		n.Flush()
+	}
+	got := make([]byte, want.Len())
+	if _, err := io.ReadFull(server, got); err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Equal(got, want.Bytes()) {
+		t.Error("the server got something else than was sent")
+	}
+	if _, err := server.Write(bytes.Repeat([]byte("+OK\r\n"), questions)); err != nil {
+		t.Fatal(err)
+	}
+	<-answers.done
+}
