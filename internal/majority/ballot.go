@@ -16,10 +16,10 @@ import (
 // that come in after the verdicts are welcome and change nothing; with the last
 // of them its memory serves another one.
 type ballot struct {
-	k        *Keeper
-	over     chan struct{} // gets one when every vote has its verdict
-	timer    *time.Timer
-	payloads []any // per lease
+	k     *Keeper
+	over  chan struct{} // gets one when every vote has its verdict
+	timer *time.Timer
+	parts []part
 
 	mu     sync.Mutex
 	users  int // the caller, and every call under way
@@ -39,12 +39,15 @@ func (k *Keeper) Renew(ctx context.Context, leases []store.Request) []error {
 		return errs
 	}
 	b := k.ballot(quorum.Extend)
-	b.leases = append(b.leases, leases...)
+	order := k.order(leases)
+	for i := range leases {
+		b.leases = append(b.leases, leases[place(order, i)])
+	}
 	b.run(ctx)
 	b.mu.Lock()
 	defer b.leave()
 	for i := range errs {
-		errs[i] = b.result(ctx, i)
+		errs[place(order, i)] = b.result(ctx, i)
 	}
 	return errs
 }
@@ -102,15 +105,11 @@ func (b *ballot) run(ctx context.Context) {
 	b.mu.Lock()
 	b.open = len(b.leases)
 	b.votes = slices.Grow(b.votes[:0], b.open)
-	b.payloads = slices.Grow(b.payloads, b.open)[:max(b.open, len(b.payloads))]
 	b.start = b.k.Clock.Now()
-	for i, r := range b.leases {
-		b.votes = append(b.votes, quorum.NewVote(b.k.config(r), b.op, b.start))
-		// Where the acquire has not been answered it may still arrive. A single
-		// node has answered, or there would be no lease, unless it was asked again.
-		tomb := b.op == quorum.Release && (len(b.k.Nodes) > 1 || r.Renewed)
-		b.payloads[i] = b.k.Encode(Question{Op: b.op, Lease: r, Token: uint64(r.Above) + uint64(r.Spare) + 1, Tomb: tomb}, b.payloads[i])
+	for i := range b.leases {
+		b.votes = append(b.votes, quorum.NewVote(b.k.config(b.leases[i]), b.op, b.start))
 	}
+	b.write()
 	for n := range b.k.Nodes {
 		b.ask(n)
 	}
@@ -119,16 +118,19 @@ func (b *ballot) run(ctx context.Context) {
 	await(ctx, nil, b.k.Clock, b.start, b.over, b.timer, b)
 }
 
+// question is about one lease.
+func (b *ballot) question(i int) Question {
+	r := b.leases[i]
+	// Where the acquire has not been answered it may still arrive. A single node
+	// has answered, or there would be no lease, unless it was asked again.
+	tomb := b.op == quorum.Release && (len(b.k.Nodes) > 1 || r.Renewed)
+	return Question{Op: b.op, Lease: r, Token: uint64(r.Above) + uint64(r.Spare) + 1, Tomb: tomb}
+}
+
 // ask puts all questions in line at one node. The mutex is held.
 func (b *ballot) ask(node int) {
-	for i := range b.leases {
-		c := Call{Payload: b.payloads[i], Timeout: b.votes[i].NodeTimeout, To: b, Tag: i, More: true}
-		if err := b.k.Nodes[node].Put(c); err != nil {
-			b.note(i, node, Unsent(err))
-			b.apply(i, quorum.Event{Kind: quorum.Unsent, Node: node}, b.k.Clock.Now())
-			continue
-		}
-		b.users++
+	for _, p := range b.parts {
+		b.put(node, p, true)
 	}
 }
 

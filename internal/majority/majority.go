@@ -61,6 +61,9 @@ type Call struct {
 	Timeout time.Duration
 	To      Receiver
 	Tag     int // the receiver's own
+	// Leases that the question is about, where Keeper.Bundle made it of several:
+	// To is a Crowd then. Zero or one: it is about one.
+	Leases int
 	// More says that another call to the same node, or Flush, follows at once.
 	More bool
 }
@@ -88,6 +91,21 @@ type Receiver interface {
 	Answer(node, tag int, a Answer)
 }
 
+// Crowd is a Receiver of calls about several leases.
+type Crowd interface {
+	Receiver
+	// Answers is Answer for a call about n leases whose tags begin with tag: of
+	// others there is something else to say than the usual. It must not keep others.
+	Answers(node, tag, n int, usual Answer, others []Other)
+}
+
+// Other is the answer about one of the leases of a call; the first is 0. They
+// come in order.
+type Other struct {
+	Lease int
+	Answer
+}
+
 // Answer is what became of a call.
 type Answer struct {
 	// Kind is Yes, No, Unsent or Unknown.
@@ -110,6 +128,9 @@ type Answer struct {
 	// From is the stamp of the request that was granted, where the node says so
 	// unasked.
 	From clock.Instant
+	// Apart, of a call about several leases: the node refused it as a whole, and may
+	// not refuse all of its parts.
+	Apart bool
 }
 
 // Keeper asks a majority of nodes for locks. It is safe for concurrent use;
@@ -121,6 +142,11 @@ type Keeper struct {
 	// Encode turns a question into what the nodes understand. It may do so in
 	// the memory of old, a payload that nobody needs any more, or nil.
 	Encode func(q Question, old any) any
+	// Bundle makes one question of the renewals of several leases, in the memory of
+	// old: of as many as go together, from the first. It says how many these are.
+	// Renewals are sorted so that those of one TTL stand together. Nil: each lease
+	// is asked about by itself.
+	Bundle func(leases []store.Request, old any) (payload any, n int)
 	// NodeTimeout for a request of that TTL.
 	NodeTimeout func(ttl time.Duration) time.Duration
 	Clock       clock.Clock

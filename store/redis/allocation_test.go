@@ -2,12 +2,14 @@ package redis_test
 
 import (
 	"context"
+	"errors"
 	"math"
 	"testing"
 
 	"github.com/leasehold-dev/leasehold"
 	"github.com/leasehold-dev/leasehold/internal/redistest"
 	"github.com/leasehold-dev/leasehold/store"
+	"github.com/leasehold-dev/leasehold/store/redis"
 )
 
 // A lock taken and given back on five nodes takes next to no memory, in the
@@ -19,6 +21,7 @@ func TestAllocations(t *testing.T) {
 	ctx := context.Background()
 	c := leasehold.New(s, nil)
 	r := request("stock")
+	many := hold(t, s, "a", 4*redis.MaxBundle)
 	for _, of := range []struct {
 		name string
 		most float64
@@ -38,6 +41,7 @@ func TestAllocations(t *testing.T) {
 			}
 			return l.Release(ctx)
 		}},
+		{"renewal of many", 10, func() error { return errors.Join(s.Renew(ctx, many)...) }},
 	} {
 		most := of.most
 		if raceDetector {

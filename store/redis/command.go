@@ -9,6 +9,7 @@ import (
 // the same bytes go to every node.
 type command struct {
 	script *script // that it runs, if any
+	more   int     // leases that it is about, besides the one: see bundle
 	bytes  []byte
 }
 
@@ -24,15 +25,31 @@ func newCommand(words ...string) *command {
 // begin starts the call of s in c, whose memory is used again. The keys and
 // arguments of the script follow, all of them.
 func (c *command) begin(s *script) []byte {
-	c.script = s
+	c.script, c.more = s, 0
 	return append(c.bytes[:0], s.byHash...)
+}
+
+// beginMany is begin of a command about more leases than one: for each of them
+// there are two keys and an argument more.
+func (c *command) beginMany(s *script, more int) []byte {
+	if more == 0 {
+		return c.begin(s)
+	}
+	c.script, c.more = s, more
+	return appendBegin(c.bytes[:0], "EVALSHA", s.hash, s.keys+2*more, s.args+more)
 }
 
 // byText appends the same call with the script's text, which the node then
 // knows.
 func (c *command) byText(b []byte) []byte {
-	b = append(b, c.script.byText...)
-	return append(b, c.bytes[len(c.script.byHash):]...)
+	s := c.script
+	if c.more == 0 {
+		b = append(b, s.byText...)
+		return append(b, c.bytes[len(s.byHash):]...)
+	}
+	keys, args := s.keys+2*c.more, s.args+c.more
+	b = appendBegin(b, "EVAL", s.text, keys, args)
+	return append(b, c.bytes[len(appendBegin(nil, "EVALSHA", s.hash, keys, args)):]...)
 }
 
 func appendCount(b []byte, words int) []byte {

@@ -2,6 +2,7 @@ package redis
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -58,6 +59,37 @@ func TestCommandsAreWhole(t *testing.T) {
 	}
 }
 
+// The same is so of a command about many leases.
+func TestBundlesAreWhole(t *testing.T) {
+	s := &Store{wall: time.Now}
+	r := store.Request{Name: "a", Owner: "o", Meta: "m", TTL: 1500 * time.Microsecond}
+	var old any
+	for _, asked := range []int{1, 2, 3, 10, maxBundle, maxBundle + 1, 1} {
+		payload, n := s.bundle(slices.Repeat([]store.Request{r}, asked), old)
+		if old = payload; n != min(asked, maxBundle) {
+			t.Errorf("%d of %d leases in one command", n, asked)
+		}
+		c := payload.(*command)
+		byHash, byText := words(t, c.bytes), words(t, c.byText(nil))
+		want := slices.Concat([]string{fmt.Sprint(2 * n)}, slices.Repeat([]string{"a"}, n), slices.Repeat([]string{"{a}:token"}, n), slices.Repeat([]string{"o m"}, n), []string{"2", "86400000"})
+		if byHash[0] != "EVALSHA" || byHash[1] != c.script.hash || !slices.Equal(byHash[2:], want) {
+			t.Errorf("%d leases: %q", n, byHash)
+		}
+		if byText[0] != "EVAL" || byText[1] != c.script.text || !slices.Equal(byText[2:], want) {
+			t.Errorf("%d leases by text: %q", n, byText)
+		}
+	}
+	other := r
+	other.TTL *= 2
+	safe := r
+	safe.Require = store.CrashSafe
+	for i, leases := range [][]store.Request{{r, r, other}, {r, r, safe}, {safe, safe, r}} {
+		if _, n := s.bundle(leases, old); n != 2 {
+			t.Errorf("%d leases of kind %d in one command, want the two that are alike", n, i)
+		}
+	}
+}
+
 // A command made in the memory of an old one takes none.
 func TestCommandsAllocateNothing(t *testing.T) {
 	s := &Store{wall: time.Now}
@@ -69,5 +101,10 @@ func TestCommandsAllocateNothing(t *testing.T) {
 		}
 	}); n > 0 {
 		t.Errorf("%v allocations for five commands", n)
+	}
+	leases := slices.Repeat([]store.Request{r}, maxBundle)
+	old, _ = s.bundle(leases, old)
+	if n := testing.AllocsPerRun(100, func() { old, _ = s.bundle(leases, old) }); n > 0 {
+		t.Errorf("%v allocations for a command about %d leases", n, maxBundle)
 	}
 }

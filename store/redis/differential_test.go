@@ -44,10 +44,16 @@ func TestScriptsChanged(t *testing.T) {
 				if n == mini && c.hidden {
 					continue
 				}
-				if err := differential.Find(n, 100); err == nil {
-					t.Errorf("not noticed on %s", name)
-				} else {
-					t.Logf("on %s:\n%v", name, err)
+				for _, bundled := range []bool{false, true} {
+					n.bundles = bundled
+					if n.bundles != (c.of == bundles) && (c.of != both || c.script != extendScript) {
+						continue
+					}
+					if err := differential.Find(n, 100); err == nil {
+						t.Errorf("not noticed on %s, with bundles: %v", name, n.bundles)
+					} else {
+						t.Logf("on %s, with bundles: %v\n%v", name, n.bundles, err)
+					}
 				}
 			}
 		})
@@ -61,7 +67,17 @@ type change struct {
 	old, new string
 	hidden   bool // on miniredis
 	unseen   bool // on Redis, whose clock can not be set
+	of       renewal
 }
+
+// renewal is in which renewals a mistake shows.
+type renewal uint8
+
+const (
+	both    renewal = iota
+	single          // of one lease
+	bundles         // of several at once
+)
 
 var changes = []change{
 	{name: "acquire takes what others hold", script: acquireScript,
@@ -115,15 +131,27 @@ var changes = []change{
 	{name: "confirm does not write", script: confirmScript,
 		old: "redis.call('SET', KEYS[2], counter, 'PX', LIFE)", new: ""},
 	{name: "extend of what is not ours", script: extendScript,
-		old: "if held ~= ARGV[1] then", new: "if not held then"},
-	{name: "extend creates", script: extendScript,
-		old: "local held = redis.call('GET', KEYS[1])", new: "redis.call('SET', KEYS[1], ARGV[1], 'NX', 'PX', ARGV[2])\nlocal held = redis.call('GET', KEYS[1])"},
+		old: "if held[i] ~= ARGV[i] then", new: "if not held[i] then"},
+	{name: "extend writes to what is not ours", script: extendScript, of: bundles,
+		old: "if held[i] == ARGV[i] then", new: "if true then"},
+	{name: "extend creates", script: extendScript, of: single,
+		old: "held = {call('GET', KEYS[1])}", new: "call('SET', KEYS[1], ARGV[1], 'NX', 'PX', ARGV[2]) held = {call('GET', KEYS[1])}"},
+	{name: "extend creates many", script: extendScript, of: bundles,
+		old: "held = call('MGET', unpack(KEYS, 1, n))", new: "for i = 1, n do call('SET', KEYS[i], ARGV[i], 'NX', 'PX', ARGV[n + 1]) end held = call('MGET', unpack(KEYS, 1, n))"},
 	{name: "extend shortens", script: extendScript,
-		old: "if redis.call('PTTL', KEYS[1]) < tonumber(ARGV[2]) then", new: "if true then"},
+		old: "if call('PTTL', KEYS[i]) < least then", new: "if true then"},
 	{name: "extend does not prolong", script: extendScript,
-		old: "redis.call('PEXPIRE', KEYS[1], ARGV[2])", new: ""},
+		old: "call('PEXPIRE', KEYS[i], ttl)", new: ""},
+	{name: "extend prolongs the first", script: extendScript, of: bundles,
+		old: "call('PEXPIRE', KEYS[i], ttl)", new: "call('PEXPIRE', KEYS[1], ttl)"},
 	{name: "extend lets the counter go", script: extendScript,
-		old: "redis.call('PEXPIRE', KEYS[2], ARGV[3])", new: ""},
+		old: "call('PEXPIRE', KEYS[n + i], life)", new: ""},
+	{name: "extend keeps the first counter", script: extendScript, of: bundles,
+		old: "call('PEXPIRE', KEYS[n + i], life)", new: "call('PEXPIRE', KEYS[n + 1], life)"},
+	{name: "extend says of others what is so of the first", script: extendScript, of: bundles,
+		old: "other[#other + 1] = i\n", new: "other[#other + 1] = #other / 2 + 1\n"},
+	{name: "extend says who holds another", script: extendScript, of: bundles,
+		old: "said = {0, held[i] or '', call('PTTL', KEYS[i])}", new: "said = {0, held[1] or '', call('PTTL', KEYS[1])}"},
 	{name: "release of what is not ours", script: releaseScript,
 		old: "local ours = held == ARGV[1]", new: "local ours = held"},
 	{name: "release does not delete", script: releaseScript,
@@ -158,6 +186,19 @@ func TestScriptsOnMiniredis(t *testing.T) { differential.Check(t, onMiniredis(t)
 
 func TestScriptsOnRedis(t *testing.T) { differential.Check(t, onRedis(t)) }
 
+// The same where renewals are those of several leases at once.
+func TestBundlesOnMiniredis(t *testing.T) {
+	n := onMiniredis(t)
+	n.bundles = true
+	differential.Check(t, n)
+}
+
+func TestBundlesOnRedis(t *testing.T) {
+	n := onRedis(t)
+	n.bundles = true
+	differential.Check(t, n)
+}
+
 // scripted is one server that is given the store's commands, exactly as the
 // store makes them, and whose replies are read as the store reads them. What is
 // left out is all that lies between: the quorum and the connection.
@@ -169,6 +210,9 @@ type scripted struct {
 	now  clock.Instant
 	// change, if there is one, makes another text of a script's.
 	change func(text string) string
+	// bundles has a lease renewed together with others, of which nothing comes.
+	bundles bool
+	asked   int // how often
 }
 
 // onMiniredis runs the scripts under a clock that is set, to the millisecond
@@ -283,7 +327,7 @@ func (n *scripted) byText(c *command) *command {
 	if n.change != nil {
 		s = newScript(s.name, n.change(s.text), s.keys, s.args)
 	}
-	again := &command{script: s, bytes: append(slices.Clone(s.byHash), c.bytes[len(s.byHash):]...)}
+	again := &command{script: s, more: c.more, bytes: c.bytes} // all hashes have one length
 	return &command{bytes: again.byText(nil)}
 }
 
@@ -302,6 +346,10 @@ func (n *scripted) Do(c differential.Command) (differential.Answer, error) {
 	buries := c.Op == differential.Bury || c.Op == differential.BuryRenewed
 	r := store.Request{Name: c.Lock, Owner: c.Owner.ID, Meta: c.Owner.Meta, TTL: c.TTL, Renewed: c.Op == differential.BuryRenewed}
 	call := n.s.encode(majority.Question{Op: op, Lease: r, Token: c.Token, Tomb: buries}, nil).(*command)
+	read := func(r reply) (differential.Answer, error) { return answerOf(r.answer(call.script)) }
+	if n.bundles && op == quorum.Extend {
+		call, read = n.bundle(r)
+	}
 	// Quarantine has tests of its own; here the server remembers all it should.
 	open := newCommand("SET", markKey, "0000000000000000 - - declared -")
 	replies, err := n.run(open, timeCommand, n.byText(call), timeCommand, newCommand("DEL", markKey))
@@ -310,9 +358,58 @@ func (n *scripted) Do(c differential.Command) (differential.Answer, error) {
 	}
 	before, err1 := timeOf(replies[1])
 	after, err2 := timeOf(replies[3])
-	ans, err := answerOf(hearing(replies[2]).answer(call.script))
+	ans, err := read(hearing(replies[2]))
 	ans.Before, ans.After = before, after
 	return ans, errors.Join(err, err1, err2)
+}
+
+// bundle renews r, now before and now behind others: that of nobody, of each lock.
+// The answers about those are as they have to be, or that is the error.
+func (n *scripted) bundle(r store.Request) (*command, func(reply) (differential.Answer, error)) {
+	var leases []store.Request
+	for _, lock := range append(slices.Clone(differential.Locks), "{", r.Name) {
+		leases = append(leases, store.Request{Name: lock, Owner: "nobody", TTL: r.TTL})
+	}
+	n.asked++
+	here := n.asked % (len(leases) + 1)
+	leases = slices.Insert(leases, here, r)
+	payload, all := n.s.bundle(leases, nil)
+	c := payload.(*command)
+	return c, func(reply reply) (ans differential.Answer, err error) {
+		if all != len(leases) {
+			return ans, fmt.Errorf("%d of %d leases in one command", all, len(leases))
+		}
+		usual, others := reply.answers(c.script, all)
+		each := apart(usual, others, all)
+		if ans, err = answerOf(each[here]); err != nil {
+			return ans, err
+		}
+		for i, a := range each {
+			var other differential.Answer
+			if i == here {
+				continue
+			} else if other, err = answerOf(a); err != nil {
+				return ans, err
+			}
+			empty := other.Verdict == differential.Nobody
+			// Of the lock itself both are told the same, unless it is ours.
+			if leases[i].Name == r.Name && ans.Verdict != differential.Done && (other.Verdict != ans.Verdict || other.Holder != ans.Holder || (other.Left-ans.Left).Abs() > time.Second) ||
+				leases[i].Name == r.Name && ans.Verdict == differential.Done && (other.Verdict != differential.Taken || other.Holder != r.Owner) ||
+				leases[i].Name == "{" && !empty || other.Verdict == differential.Done {
+				return ans, fmt.Errorf("of lock %q, which is nobody's: %+v; %+v for %q", leases[i].Name, other, ans, r.Name)
+			}
+		}
+		return ans, nil
+	}
+}
+
+// apart is what was said of each of n leases.
+func apart(usual majority.Answer, others []majority.Other, n int) []majority.Answer {
+	each := slices.Repeat([]majority.Answer{usual}, n)
+	for _, o := range others {
+		each[o.Lease] = o.Answer
+	}
+	return each
 }
 
 // answerOf is the answer as the quorum hears it.

@@ -49,13 +49,7 @@ func (s *Store) encode(q majority.Question, old any) any {
 		b := appendCounterKey(appendWord(c.begin(confirmScript), r.Name), r.Name)
 		c.bytes = appendNumber(appendValue(b, r), q.Token)
 	case quorum.Extend:
-		b := mark(appendCounterKey(begin(extendScript, prolongScript), r.Name))
-		b = appendMillis(appendValue(b, r), r.TTL)
-		b = appendMillis(b, counterLife)
-		if guarded {
-			b = appendWord(b, s.lists.print)
-		}
-		c.bytes = b
+		s.extend(c, []store.Request{r})
 	case quorum.Heal:
 		b := appendTombKey(appendWord(c.begin(healScript), r.Name), r)
 		b = appendMillis(appendValue(appendWord(b, markKey), r), r.TTL)

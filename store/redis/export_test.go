@@ -24,3 +24,6 @@ var DecodeValue = decodeValue
 
 // Settle exposes the check of options.
 var Settle = Options.settle
+
+// MaxBundle exposes how many leases one command renews.
+const MaxBundle = maxBundle

@@ -57,6 +57,7 @@ type call struct {
 	timeout time.Duration
 	to      majority.Receiver
 	tag     int
+	leases  int // that it is about, where several answers are wanted
 	look    poll
 	sent    time.Time
 	again   bool // by its text, since the server did not know the script
@@ -94,7 +95,7 @@ func (n *node) Addr() string { return n.addr.host }
 
 // Put implements majority.Node.
 func (n *node) Put(c majority.Call) error {
-	return n.put(call{command: c.Payload.(*command), timeout: c.Timeout, to: c.To, tag: c.Tag}, c.More)
+	return n.put(call{command: c.Payload.(*command), timeout: c.Timeout, to: c.To, tag: c.Tag, leases: c.Leases}, c.More)
 }
 
 // put never blocks. A node that is down costs its callers a look at the clock;
@@ -281,6 +282,9 @@ func (n *node) settle(c call, r reply) {
 	if c.look != nil {
 		r.value = r.value.clone()
 		c.look <- looked{n.index, r}
+	} else if c.leases > 1 {
+		usual, others := r.answers(c.command.script, c.leases)
+		c.to.(majority.Crowd).Answers(n.index, c.tag, c.leases, usual, others)
 	} else {
 		a := r.answer(c.command.script)
 		if a.Said.Outcome == store.Quarantined {

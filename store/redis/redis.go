@@ -12,6 +12,7 @@ package redis
 import (
 	"context"
 	"crypto/rand"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -69,7 +70,7 @@ func Open(ctx context.Context, urls []string, o *Options) (*Store, error) {
 		return nil, err
 	}
 	s := &Store{o: opts, lists: lists, wall: time.Now, servers: registry{ids: map[int]identity{}}, channel: channelBegin + rand.Text(), closing: make(chan struct{})}
-	s.keeper = majority.Keeper{Sets: lists.sets, Encode: s.encode, NodeTimeout: opts.nodeTimeout, Clock: opts.Clock, Logger: opts.Logger, Closing: s.closing}
+	s.keeper = majority.Keeper{Sets: lists.sets, Encode: s.encode, Bundle: s.bundle, NodeTimeout: opts.nodeTimeout, Clock: opts.Clock, Logger: opts.Logger, Closing: s.closing}
 	if len(addrs) > 1 {
 		s.keeper.Clocks = majority.NewClocks(len(addrs), opts.quarantine(), opts.Logger)
 	}
@@ -143,9 +144,15 @@ func (s *Store) Acquire(ctx context.Context, r store.Request) (store.Grant, erro
 // results are there when each has its majority or can not get it.
 func (s *Store) Renew(ctx context.Context, leases []store.Request) []error {
 	errs := make([]error, len(leases))
-	valid := make([]store.Request, 0, len(leases))
 	for i, r := range leases {
-		if errs[i] = s.check(ctx, r); errs[i] == nil {
+		errs[i] = s.check(ctx, r)
+	}
+	if !slices.ContainsFunc(errs, func(err error) bool { return err != nil }) {
+		return s.keeper.Renew(ctx, leases)
+	}
+	var valid []store.Request
+	for i, r := range leases {
+		if errs[i] == nil {
 			valid = append(valid, r)
 		}
 	}

@@ -38,7 +38,11 @@ func FuzzReply(f *testing.F) {
 		"*5\r\n:0\r\n$3\r\nann\r\n:29000\r\n:9223372036854775807\r\n:0\r\n",
 		"*7\r\n:0\r\n$3\r\nann\r\n:29000\r\n$1\r\n7\r\n$1\r\n0\r\n$0\r\n\r\n*2\r\n$6\r\nbob {}\r\n:5\r\n",
 		"*5\r\n:1\r\n$1\r\n7\r\n$1\r\n0\r\n$0\r\n\r\n*3\r\n$6\r\nbob {}\r\n:-5\r\n:1\r\n",
+		"*5\r\n*3\r\n:1\r\n$1\r\n7\r\n$1\r\n0\r\n:1\r\n*3\r\n:0\r\n$0\r\n\r\n:-2\r\n:2\r\n-WRONGTYPE no\r\n",
+		"*3\r\n*2\r\n:4\r\n$3\r\na:1\r\n:1\r\n*3\r\n:0\r\n$3\r\nann\r\n:29000\r\n",
 		// what they could say if they were others
+		"*3\r\n*1\r\n:1\r\n:3\r\n*1\r\n:1\r\n", "*3\r\n*1\r\n:1\r\n:0\r\n*1\r\n:1\r\n", "*2\r\n*1\r\n:1\r\n:1\r\n",
+		"*5\r\n*1\r\n:1\r\n:1\r\n*1\r\n:1\r\n:1\r\n*1\r\n:1\r\n", "*1\r\n*0\r\n", "*1\r\n*1\r\n*1\r\n:1\r\n",
 		"*2\r\n:1\r\n:0\r\n",
 		"*2\r\n:1\r\n$21\r\n-18446744073709551615\r\n",
 		"*2\r\n:1\r\n$20\r\n18446744073709551615\r\n",
@@ -80,6 +84,9 @@ func FuzzReply(f *testing.F) {
 			t.Errorf("%q: taken, but by whom, for how long? %+v", reply, busy)
 		}
 		printable(t, reply, s.Renew(ctx, []store.Request{r})[0])
+		for _, err := range s.Renew(ctx, []store.Request{r, r, r}) {
+			printable(t, reply, err)
+		}
 		r.Above = 1
 		drawn, err := s.Draw(ctx, r)
 		printable(t, reply, err)

@@ -15,8 +15,9 @@ import (
 type script struct {
 	name string // of its file
 	text string
-	keys int // how many it is called with
-	args int // and arguments
+	hash string // by which Redis calls it
+	keys int    // how many it is called with
+	args int    // and arguments
 
 	byHash []byte // how a command that calls it begins
 	byText []byte // the same for a node that does not know the script yet
@@ -24,16 +25,18 @@ type script struct {
 }
 
 func newScript(name, text string, keys, args int) *script {
-	s := &script{name: name, text: text, keys: keys, args: args}
 	sum := sha1.Sum([]byte(text)) // how Redis names scripts
-	begin := func(verb, name string, keys, args int) []byte {
-		b := appendCount(nil, 3+keys+args)
-		return appendNumber(appendWord(appendWord(b, verb), name), uint64(keys))
-	}
-	s.byHash = begin("EVALSHA", hex.EncodeToString(sum[:]), keys, args)
-	s.byText = begin("EVAL", text, keys, args)
-	s.lesson = begin("EVAL", text, 0, 0)
+	s := &script{name: name, text: text, hash: hex.EncodeToString(sum[:]), keys: keys, args: args}
+	s.byHash = appendBegin(nil, "EVALSHA", s.hash, keys, args)
+	s.byText = appendBegin(nil, "EVAL", text, keys, args)
+	s.lesson = appendBegin(nil, "EVAL", text, 0, 0)
 	return s
+}
+
+// appendBegin appends how a command that calls a script begins.
+func appendBegin(b []byte, verb, script string, keys, args int) []byte {
+	b = appendCount(b, 3+keys+args)
+	return appendNumber(appendWord(appendWord(b, verb), script), uint64(keys))
 }
 
 //go:embed scripts

@@ -1,27 +1,60 @@
--- Make our lease last at least the TTL from now; never less than it did, and
--- never create it.
--- KEYS: the lock, its token counter, and the mark (see arrive) of one of several
---       servers
--- ARGV: value, TTL (ms), how long the counter is kept (ms), fingerprint of the
---       list of nodes
+-- Make each of our leases last at least the TTL from now; never less than it did,
+-- and never create it. Several cost little more than one: what the mark and the
+-- clock say is asked once.
+-- KEYS: the locks, their token counters, and the mark (see arrive) of one of
+--       several servers
+-- ARGV: the value of each lock, TTL (ms), how long the counters are kept (ms),
+--       fingerprint of the list of nodes
 -- Returns {1, the clock (s, us)} {0, value of the holder, its PTTL}, or
--- {4, the list that the server is one of}.
+-- {4, the list that the server is one of}. Of several locks it is what there is to
+-- say of all; or {that, and the number of each lock of which there is something
+-- else to say, followed by it}.
 if #KEYS == 0 then return 0 end -- called to be learned, see learn
-local held = redis.call('GET', KEYS[1])
-if held ~= ARGV[1] then
-  return {0, held or '', redis.call('PTTL', KEYS[1])}
+local call, n = redis.call, math.floor(#KEYS / 2)
+local held, other, strangers, all
+if n == 1 then
+  held = {call('GET', KEYS[1])}
+else
+  held = call('MGET', unpack(KEYS, 1, n))
 end
-if KEYS[3] then
-  local mark = redis.call('GET', KEYS[3])
-  local print, list = string.match(mark or '', '^%d+ (%S+) %S+ %S+ (%S+)$')
-  local one, other = string.sub(ARGV[4], 1, 12), string.sub(ARGV[4], 14)
-  if print and print ~= '-' and print ~= ARGV[4] and print ~= one and print ~= other then
-    return {4, list}
+for i = 1, n do
+  if held[i] ~= ARGV[i] then
+    -- MGET sees no value in what is no string, which must not stop the others.
+    local said = n > 1 and not held[i] and redis.pcall('GET', KEYS[i])
+    if type(said) ~= 'table' then
+      said = {0, held[i] or '', call('PTTL', KEYS[i])}
+    end
+    if n == 1 then
+      return said
+    end
+    other = other or {0}
+    other[#other + 1] = i
+    other[#other + 1] = said
   end
 end
-if redis.call('PTTL', KEYS[1]) < tonumber(ARGV[2]) then
-  redis.call('PEXPIRE', KEYS[1], ARGV[2])
+local mark = KEYS[2 * n + 1]
+if mark and not (other and #other > 2 * n) then
+  local print = ARGV[n + 3]
+  local got, list = string.match(call('GET', mark) or '', '^%d+ (%S+) %S+ %S+ (%S+)$')
+  if got and got ~= print and got ~= '-' and got ~= string.sub(print, 1, 12) and got ~= string.sub(print, 14) then
+    all = {4, list}
+  end
 end
-redis.call('PEXPIRE', KEYS[2], ARGV[3])
-local time = redis.call('TIME')
-return {1, time[1], time[2]}
+if not all then
+  local ttl, life = ARGV[n + 1], ARGV[n + 2]
+  local least = tonumber(ttl)
+  for i = 1, n do
+    if held[i] == ARGV[i] then
+      if call('PTTL', KEYS[i]) < least then
+        call('PEXPIRE', KEYS[i], ttl)
+      end
+      call('PEXPIRE', KEYS[n + i], life)
+    end
+  end
+  local time = call('TIME')
+  all = {1, time[1], time[2]}
+end
+if other then
+  other[1] = all
+end
+return other or all
