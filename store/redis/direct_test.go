@@ -33,6 +33,17 @@ func (r *inOrder) Answer(_, tag int, _ majority.Answer) {
 // Who sends is not held up by a server that does not read, and what there was no
 // room for gets there all the same, once and in order.
 func TestSendingNeverWaits(t *testing.T) {
+	const questions = 500
+	size := 32 << 20 // more than any system keeps for who does not read
+	var commands []*command
+	var want bytes.Buffer
+	for i := range questions {
+		c := newCommand("ECHO", string(bytes.Repeat([]byte{byte('a' + i%26)}, size)))
+		commands = append(commands, c)
+		want.Write(c.bytes)
+		size = 1 << 10
+	}
+
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -60,14 +71,8 @@ func TestSendingNeverWaits(t *testing.T) {
 	w.start()
 	n.mu.Unlock()
 
-	const questions = 500
-	size := 32 << 20 // more than any system keeps for who does not read
 	answers := &inOrder{t: t, all: questions, done: make(chan struct{})}
-	var want bytes.Buffer
-	for i := range questions {
-		c := newCommand("ECHO", string(bytes.Repeat([]byte{byte('a' + i%26)}, size)))
-		size = 1 << 10
-		want.Write(c.bytes)
+	for i, c := range commands {
 		if err := n.put(call{command: c, timeout: time.Minute, to: answers, tag: i}, true); err != nil {
 			t.Fatal(err)
 		}

@@ -115,16 +115,17 @@ func (n *node) put(c call, more bool) error {
 }
 
 // Flush implements majority.Node. Whoever puts something sends it, which saves
-// waking up another goroutine; what is in the way of that, and what has come
-// together meanwhile, is left to the node's own.
+// waking up another goroutine; what has come together meanwhile is left to the
+// node's own.
 func (n *node) Flush() {
 	n.mu.Lock()
+	defer n.mu.Unlock()
 	w := n.wire
 	switch {
 	case n.waiting.n == 0:
 	case n.sending:
 		n.missed = true
-	case w == nil || w.raw == nil || w.flight.n*len(n.s.nodes) > maxDirect || w.again.n > 0 || len(w.rest) > 0 || !w.fresh():
+	case w == nil || !w.sendsAtOnce():
 		n.wake()
 	default:
 		n.sending = true
@@ -138,7 +139,6 @@ func (n *node) Flush() {
 			n.wake()
 		}
 	}
-	n.mu.Unlock()
 }
 
 // refuses says why c can not be put in line. The mutex is held.
