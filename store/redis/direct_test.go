@@ -69,6 +69,7 @@ func TestSendingNeverWaits(t *testing.T) {
 	n.mu.Lock()
 	n.wire = w
 	w.start()
+	w.used = time.Now().Add(time.Hour) // it is not to be tried first, however slow we are
 	n.mu.Unlock()
 
 	answers := &inOrder{t: t, all: questions, done: make(chan struct{})}
