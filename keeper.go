@@ -1,7 +1,6 @@
 package leasehold
 
 import (
-	"container/heap"
 	"context"
 	"errors"
 	"slices"
@@ -21,7 +20,7 @@ type keeper struct {
 	c *Client
 
 	mu      sync.Mutex // guards everything below, and every hold and lease
-	holds   byNext
+	holds   deadlines
 	due     []*hold // renewals to send
 	workers int
 	timer   *time.Timer // runs sweep
@@ -166,10 +165,9 @@ func (k *keeper) step(h *hold, e leasefsm.Event, start, now clock.Instant) {
 	h.fsm = h.fsm.Step(e, start, now)
 	if h.at >= 0 {
 		if next, live := h.fsm.Next(); live {
-			k.holds[h.at].at = next
-			heap.Fix(&k.holds, h.at)
+			k.holds.move(h.at, next)
 		} else {
-			heap.Remove(&k.holds, h.at)
+			k.holds.remove(h.at)
 		}
 		k.arm()
 	}
@@ -303,41 +301,4 @@ func (k *keeper) renewNow(ctx context.Context, l *Lease) error {
 		return over
 	}
 	return err
-}
-
-// wanting is a hold that wants attention then.
-type wanting struct {
-	at clock.Instant
-	h  *hold
-}
-
-// byNext is a heap of holds, the one that wants attention first on top.
-type byNext []wanting
-
-func (b byNext) Len() int           { return len(b) }
-func (b byNext) Less(i, j int) bool { return b[i].at < b[j].at }
-func (b byNext) Swap(i, j int) {
-	b[i], b[j] = b[j], b[i]
-	b[i].h.at, b[j].h.at = i, j
-}
-
-// add is heap.Push without the memory that takes.
-func (b *byNext) add(h *hold) {
-	at, _ := h.fsm.Next()
-	h.at = len(*b)
-	*b = append(*b, wanting{at, h})
-	heap.Fix(b, h.at)
-}
-
-// Push is not used, see add.
-func (b *byNext) Push(any) { panic("leasehold: holds are added by add") }
-
-// Pop drops the last; nobody needs it.
-func (b *byNext) Pop() any {
-	old := *b
-	last := len(old) - 1
-	old[last].h.at = -1
-	old[last] = wanting{}
-	*b = old[:last]
-	return nil
 }
