@@ -130,7 +130,7 @@ func (l Lock[O]) Release(r Rules, e Ending[O], now clock.Instant) (Lock[O], Answ
 		alive := slices.DeleteFunc(slices.Clone(l.Tombs), func(t Tomb[O]) bool { return t.Owner == o || now >= t.Expiry })
 		l.Tombs = append(alive, Tomb[O]{Owner: o, Expiry: now.Add(tomb)})
 	}
-	hands := l.holder(now) == *new(O)
+	hands := l.holder(now) == *new(O) && (now >= l.ShutUntil || r.HandsShut)
 	if hands && e.GivesWay {
 		l, hands = l.prefer(e.To, now)
 	}

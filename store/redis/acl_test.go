@@ -111,12 +111,26 @@ func (r ruled) waits(s *redis.Store, name string) error {
 		cancel()
 		<-done
 	}()
-	for _, server := range r.servers {
-		for deadline := time.Now().Add(r.patience); !placed(r.t, server, next); time.Sleep(time.Millisecond) {
-			if time.Now().After(deadline) {
-				return errors.New("the server can not tell")
-			}
-		}
+	if !r.all(func(server *redistest.Server) bool { return placed(r.t, server, next) }) {
+		return errors.New("the server can not tell")
+	}
+	// Another one has waited for longer, and goes.
+	other, over := context.WithCancel(ctx)
+	defer over()
+	before := next
+	before.Owner = store.NewOwnerAt(time.Now().Add(-500 * time.Millisecond))
+	gone := make(chan error, 1)
+	go func() {
+		_, err := s.Wait(other, before, nil)
+		gone <- err
+	}()
+	stands := r.all(func(server *redistest.Server) bool { return placed(r.t, server, before) })
+	over()
+	if err := <-gone; !stands {
+		return fmt.Errorf("nobody can stand before another: %w", err)
+	}
+	if !r.all(func(server *redistest.Server) bool { return server.Text(r.t, "LLEN", "{"+name+"}:line") == "1" }) {
+		return errors.New("nobody can leave the line")
 	}
 	if err := s.Release(ctx, held); err != nil {
 		return err
@@ -131,6 +145,18 @@ func (r ruled) waits(s *redis.Store, name string) error {
 	}
 }
 
+// all waits with patience for something to be so at all servers.
+func (r ruled) all(so func(*redistest.Server) bool) bool {
+	for _, server := range r.servers {
+		for deadline := time.Now().Add(r.patience); !so(server); time.Sleep(time.Millisecond) {
+			if time.Now().After(deadline) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
 // shows looks at a lock; lists finds it.
 func (r ruled) shows() error {
 	s, err := r.open()
@@ -139,18 +165,22 @@ func (r ruled) shows() error {
 	}
 	defer s.Close()
 	r.hold("jobs/1")
-	if st, err := s.Inspect(r.t.Context(), "jobs/1"); err != nil || !st.Held {
+	if st, err := s.Inspect(r.t.Context(), "jobs/1"); err != nil || !st.Held || len(st.Line) != 1 || st.Line[0].Holder.Owner != "next" {
 		return errors.Join(err, errors.New("it is not shown as it is"))
 	}
 	return r.excess()
 }
 
-// hold makes it look as if somebody had a lock.
+// hold makes it look as if somebody had a lock, and somebody else waited for it.
 func (r ruled) hold(name string) {
 	for _, server := range r.servers {
 		server.Text(r.t, "EVAL", `redis.call('SELECT', ARGV[1])
 			redis.call('SET', KEYS[1], '7')
-			redis.call('SET', KEYS[2], 'owner')`, "2", "{"+name+"}:token", name, cmp.Or(strings.Trim(r.path, "/"), "0"))
+			redis.call('SET', KEYS[2], 'owner')
+			redis.call('DEL', KEYS[3])
+			redis.call('RPUSH', KEYS[3], '1790000000000000 next')
+			redis.call('SET', KEYS[4], '099999999999991790000000000000 1 0 - leasehold:to:x next', 'PX', 60000)`,
+			"4", "{"+name+"}:token", name, "{"+name+"}:line", "{"+name+"}:place:next", cmp.Or(strings.Trim(r.path, "/"), "0"))
 	}
 }
 
@@ -309,7 +339,7 @@ func TestACLLine(t *testing.T) {
 		{"\"\n", `"~\x22\x0a*" "~{\x22\x0a*}:*" ~leasehold:node`},
 	} {
 		line, err := redis.ACL{User: "u", Prefix: c.prefix, Uses: redis.ToShow}.Line()
-		want := "ACL SETUSER u reset on >PASSWORD " + c.keys + " +evalsha +eval +get +pttl +time +info"
+		want := "ACL SETUSER u reset on >PASSWORD " + c.keys + " +evalsha +eval +get +lrange +pttl +time +info"
 		if err != nil || line != want {
 			t.Errorf("%q: %s, %v\nwant %s", c.prefix, line, err, want)
 		}

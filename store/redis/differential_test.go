@@ -155,7 +155,7 @@ var changes = []change{
 	{name: "release of what is not ours", script: releaseScript,
 		old: "local ours = held == ARGV[1]", new: "local ours = held"},
 	{name: "release does not delete", script: releaseScript,
-		old: "call('DEL', KEYS[1])\nelse", new: "\nelse"},
+		old: "elseif not got[2] then\n  call('DEL', KEYS[1])\n", new: ""},
 	{name: "release leaves no tombstone", script: releaseScript,
 		old: "(not ours or ARGV[3] == '1')", new: "(ours and ARGV[3] == '1')"},
 	{name: "release of what was renewed leaves no tombstone", script: releaseScript,
@@ -230,9 +230,9 @@ func onMiniredis(t *testing.T) *scripted {
 }
 
 // onRedis runs them on the real thing, whose clock can only be watched.
-func onRedis(t *testing.T) *scripted { return dialScripted(t, redistest.Start(t).Addr()) }
+func onRedis(t testing.TB) *scripted { return dialScripted(t, redistest.Start(t).Addr()) }
 
-func dialScripted(t *testing.T, addr string) *scripted {
+func dialScripted(t testing.TB, addr string) *scripted {
 	t.Helper()
 	conn, err := net.Dial("tcp", addr)
 	if err != nil {
@@ -262,10 +262,18 @@ func (n *scripted) setTime(now clock.Instant) {
 	n.mini.SetTime(time.Unix(0, int64(now)))
 }
 
-// age takes time away from what is left of every key.
+// age takes time away from what is left of every key, and from when places say that
+// they end.
 const age = `
 for _, key in ipairs(redis.call('KEYS', '*')) do
-  local left = redis.call('PTTL', key)
+  local left, says = redis.call('PTTL', key), redis.call('MGET', key)[1]
+  if says and string.find(key, '}:place:', 1, true) then
+    redis.call('SET', key, string.sub(says, 1, 1) .. string.sub(says, 2, 14) - ARGV[1] .. string.sub(says, 15))
+    redis.call('PEXPIRE', key, left)
+  elseif says and string.find(key, '}:waits', 1, true) then
+    redis.call('SET', key, string.sub(says, 1, 13) - ARGV[1] .. ' ' .. string.sub(says, 15, 27) - ARGV[1] .. string.sub(says, 28))
+    redis.call('PEXPIRE', key, left)
+  end
   if left >= 0 then
     redis.call('PEXPIRE', key, left - ARGV[1])
   end

@@ -23,6 +23,12 @@ var trials = map[string]func(key string) []string{
 	"pttl":    func(key string) []string { return []string{"PTTL", key} },
 	"pexpire": func(key string) []string { return []string{"PEXPIRE", key, "1000"} },
 	"del":     func(key string) []string { return []string{"DEL", key} },
+	"rpush":   func(key string) []string { return []string{"RPUSH", key, "doctor"} },
+	"lindex":  func(key string) []string { return []string{"LINDEX", key, "0"} },
+	"linsert": func(key string) []string { return []string{"LINSERT", key, "BEFORE", "doctor", "doctor"} },
+	"lrange":  func(key string) []string { return []string{"LRANGE", key, "0", "0"} },
+	"lrem":    func(key string) []string { return []string{"LREM", key, "1", "doctor"} },
+	"lpop":    func(key string) []string { return []string{"LPOP", key} },
 	"time":    func(string) []string { return []string{"TIME"} },
 }
 
@@ -154,7 +160,7 @@ func (d *examiner) scripts() error {
 		commands = append(commands, &command{bytes: t.c.byText(nil)})
 	}
 	name := keyBegin + r.Name
-	commands = append(commands, newCommand("DEL", r.Name, name+counterEnd, name+lineEnd, name+placeMiddle+waits.Owner, name+tombMiddle+r.Owner, name+tombMiddle+waits.Owner, name+tombMiddle+guarded.Owner))
+	commands = append(commands, newCommand("DEL", r.Name, name+counterEnd, name+lineEnd, name+waitsEnd, name+placeMiddle+waits.Owner, name+tombMiddle+r.Owner, name+tombMiddle+waits.Owner, name+tombMiddle+guarded.Owner))
 	said, err := d.ask(commands...)
 	if err != nil {
 		return err

@@ -31,6 +31,7 @@ type ACL struct {
 const (
 	anyUse   = ToLock | ToShow | ToList | ToExamine | ToDeclare
 	toChange = ToLock | ToExamine
+	toSee    = toChange | ToShow
 )
 
 // rights are the commands of an ACL rule, in the order in which it names them,
@@ -47,6 +48,12 @@ var rights = []struct {
 	{"mget", toChange},
 	{"set", toChange | ToDeclare},
 	{"del", toChange},
+	{"rpush", toChange},
+	{"lindex", toChange},
+	{"linsert", toChange},
+	{"lrange", toSee},
+	{"lrem", toChange},
+	{"lpop", toChange},
 	{"pttl", anyUse},
 	{"pexpire", toChange},
 	{"time", anyUse},

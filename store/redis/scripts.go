@@ -58,7 +58,7 @@ func luaFile(name string) string {
 
 // load makes a script of a file.
 func load(name string, keys, args int) *script {
-	constants := fmt.Sprintf("local LEAD, LIFE = %d, %d -- us, ms\n", maxLead.Microseconds(), counterLife.Milliseconds())
+	constants := fmt.Sprintf("local LEAD, LIFE = %d, '%d' -- us, ms\n", maxLead.Microseconds(), counterLife.Milliseconds())
 	return newScript(name, constants+luaFile(name), keys, args)
 }
 
@@ -109,9 +109,10 @@ const (
 	keyBegin   = "{"
 	counterEnd = "}:token"
 	tombMiddle = "}:gone:"
-	// The line of those who wait, and the place of each in it. The scripts make
-	// these names themselves.
+	// The line of those who wait, the place of each in it, and what there is to know
+	// of all. The scripts make these names themselves.
 	lineEnd     = "}:line"
+	waitsEnd    = "}:waits"
 	placeMiddle = "}:place:"
 )
 

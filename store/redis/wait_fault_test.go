@@ -259,7 +259,7 @@ func TestWaitingWhereThereIsNoLine(t *testing.T) {
 	servers := redistest.StartN(t, 3)
 	s := open(t, addrs(servers), nil)
 	for _, server := range servers {
-		server.Text(t, "RPUSH", "{stock}:line", "x")
+		server.Text(t, "SET", "{stock}:line", "x")
 	}
 	held := request("stock")
 	takes(t, s, servers, held)

@@ -13,5 +13,6 @@ if not counter or tonumber(counter) < tonumber(ARGV[2]) then
   counter = ARGV[2]
   redis.call('SET', KEYS[2], counter, 'PX', LIFE)
 end
-local line = redis.call('MGET', '{' .. KEYS[1] .. '}:line')[1]
-return {1, counter, line and 1 or 0}
+local name = '{' .. KEYS[1] .. '}:'
+local line = redis.call('MGET', name .. 'waits')[1] and redis.pcall('LINDEX', name .. 'line', '0')
+return {1, counter, type(line) == 'string' and 1 or 0}

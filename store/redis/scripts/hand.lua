@@ -1,57 +1,72 @@
--- Give the lock, which is free, to the first in line who can be told, or could not be
--- told of anything from the start (see place): in this very step, so that nothing
--- comes between. Others are removed from the line: their processes are gone. In
+-- Give the lock, which is nobody's any more, to the first in line who can be told, or
+-- could not be told of anything from the start (see place): in this very step, so that
+-- nothing comes between. Others are removed from the line: their processes are gone. In
 -- quarantine nothing is granted.
 -- Who it is given to is told, by a message to its channel: "handed", owner, token,
 -- stamp, the clock (s, us). Who only wants to hear that the lock is free: "free",
 -- owner. All that is written is written before.
-local function hand(line, proposed, mark, quarantine, prints)
-  local call, name = redis.call, '{' .. KEYS[1] .. '}:'
+-- Who releases it has no place from then on. Returns whether the key of the lock is as
+-- it is to be: as long as nobody is given the lock it is left alone.
+local function hand(name, from, proposed, to, mark, quarantine, prints)
+  local call = redis.call
   local time = call('TIME')
   local now = time[1] * 1000000 + time[2]
   if mark then
     -- include gate
     if gate(mark, quarantine, prints, now) then
+      -- include leave
+      leave(from)
       return
     end
   end
-  local lasts = math.max(1, call('PTTL', name .. 'line'))
-  local at, owner, message, channel = 1, nil, nil, nil
-  while not message do
-    local _, to
-    _, to, owner = string.find(line, '^%d+ (%S+)\n', at)
-    if not to then
-      at = #line + 1
-      break
+  while true do
+    local owner = to
+    if to == '' then
+      local entry = call('LPOP', name .. 'line')
+      if not entry then
+        call('DEL', name .. 'waits')
+        return
+      end
+      owner = string.sub(entry, 18)
     end
-    at = to + 1
-    local place = call('GET', name .. 'place:' .. owner)
-    local left = place and call('PTTL', name .. 'place:' .. owner) or 0
-    local deaf, stamp, spare, flags, to, value = string.match(place or '', '^(%d) (%d+) (%d+) (%S+) (%S+) (.+)$')
-    local listening = left > 0 and value and deaf == '0' and redis.pcall('PUBSUB', 'NUMSUB', to)
+    local got = call('MGET', name .. 'place:' .. owner, name .. 'token', name .. 'place:' .. from)
+    local place, last = got[1], got[2]
+    if got[3] then
+      -- include leave
+      leave(from)
+      place = owner ~= from and place
+    end
+    if to ~= '' then
+      if not place then
+        return
+      end
+      call('LREM', name .. 'line', '1', string.sub(place, 15, 30) .. ' ' .. owner)
+      to = ''
+    end
     if place then
       call('DEL', name .. 'place:' .. owner)
-    end
-    if left > 0 and value and not (listening and listening[2] == 0) then
-      channel = to
-      if string.find(flags, 'b', 1, true) or not mark and string.find(flags, 'g', 1, true) then
-        message = 'free ' .. owner
-      else
-        local last = call('GET', name .. 'token')
-        -- include draw
-        call('SET', name .. 'token', text, 'PX', LIFE)
-        call('SET', KEYS[1], value, 'PX', left)
-        message = table.concat({'handed', owner, text, stamp, time[1], time[2]}, ' ')
+      local stamp, spare, flags, channel, at = string.match(place, '^(%d+) (%d+) (%S+) (%S+) ()', 32)
+      local listening = at and string.byte(place) == 48 and redis.pcall('PUBSUB', 'NUMSUB', channel)
+      if at and not (listening and listening[2] == 0) then
+        local message
+        if flags ~= '-' and (string.find(flags, 'b', 1, true) or not mark and string.find(flags, 'g', 1, true)) then
+          call('DEL', KEYS[1])
+          message = 'free ' .. owner
+        else
+          -- include draw
+          -- MGET does not see what is no string: what was not there must not be there.
+          if last then
+            call('SET', name .. 'token', text, 'PX', LIFE)
+          elseif not call('SET', name .. 'token', text, 'PX', LIFE, 'NX') then
+            return
+          end
+          local left = string.sub(place, 2, 14) - (now - now % 1000) / 1000
+          call('SET', KEYS[1], string.sub(place, at), 'PX', math.max(1, left))
+          message = 'handed ' .. owner .. ' ' .. text .. ' ' .. stamp .. ' ' .. time[1] .. ' ' .. time[2]
+        end
+        redis.pcall('PUBLISH', channel, message)
+        return true
       end
     end
-  end
-  line = string.sub(line, at)
-  if line == '' then
-    call('DEL', name .. 'line')
-  else
-    call('SET', name .. 'line', line, 'PX', lasts)
-  end
-  if message then
-    redis.pcall('PUBLISH', channel, message)
   end
 end

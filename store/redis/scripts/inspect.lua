@@ -16,19 +16,19 @@ if KEYS[3] then
     left = string.format('%.0f', math.max(0, opens - (time[1] * 1000000 + time[2])))
   end
 end
-local places, name = {}, '{' .. KEYS[1] .. '}:'
-local line = redis.pcall('GET', name .. 'line') -- if it is one: who only looks need not be let do more
-for owner in string.gmatch(type(line) == 'string' and line or '', '%d+ (%S+)\n') do
-  local place = redis.call('GET', name .. 'place:' .. owner)
-  local value = string.match(place or '', '^%d %d+ %d+ %S+ %S+ (.+)$')
-  if value then
-    places[#places + 1] = value
-    places[#places + 1] = redis.call('PTTL', name .. 'place:' .. owner)
+local places, name, from = {}, '{' .. KEYS[1] .. '}:', 0
+repeat
+  local some = redis.pcall('LRANGE', name .. 'line', from, from + 99) -- if it is one: who only looks need not be let do more
+  for _, entry in ipairs(some) do
+    local place = redis.call('GET', name .. 'place:' .. string.sub(entry, 18))
+    local value = string.match(place or '', '^%d+ %d+ %d+ %S+ %S+ (.+)$')
+    if value and #places < 2 * ARGV[1] then
+      places[#places + 1] = value
+      places[#places + 1] = redis.call('PTTL', name .. 'place:' .. string.sub(entry, 18))
+    end
   end
-  if #places >= 2 * ARGV[1] then
-    break
-  end
-end
+  from = from + 100
+until #some < 100 or #places >= 2 * ARGV[1]
 if not held then
   return {1, last, left, why or '', places}
 end

@@ -2,12 +2,17 @@
 -- until it is its turn.
 --
 -- A place is the key {L}:place:OWNER, which lasts for the TTL unless it is refreshed:
---   whether nobody can be told (1 or 0), stamp, spare, flags (b: tell it only that
---   the lock is free; g: it must not be granted without a look at the mark; or -),
---   channel, and then the value that its lock will have
--- The line {L}:line has an entry "ticket owner\n" for each, in the order of tickets,
--- which have 16 digits. It lasts as long as the longest place. Entries whose place is
--- gone are removed when somebody comes across them.
+--   whether nobody can be told (1 or 0), when it ends (ms, 13 digits), ticket (16
+--   digits), stamp, spare, flags (b: tell it only that the lock is free; g: it must
+--   not be granted without a look at the mark; or -), channel, and then the value
+--   that its lock will have
+-- The line is the list {L}:line, with "ticket owner" for each, in the order of
+-- tickets: what a place costs does not depend on how many there are.
+-- What is known of both is in {L}:waits, which is there while anybody waits, and until
+-- a release finds that nobody does: three numbers,
+--   when this key and the line end (ms): not before the longest place
+--   before when no place ends that is in the line (ms)
+--   how many in line were found to have one, while the line is gone through
 -- ARGV[5]: 1 or 0 for whether the owner has asked before, and for whether it only
 --          wants the place, its rank (16 digits), and stamp, spare, flags and channel
 -- Returns, besides the holder if there is one, the position (1 is the next to come) and whether
@@ -17,83 +22,63 @@ if not held and call('PTTL', KEYS[1]) ~= -2 then
 end
 local name = '{' .. KEYS[1] .. '}:'
 local owner = string.match(ARGV[1], '^[^ ]+')
-local again, rank, rest, channel = string.match(ARGV[5], '^(%d)%d (%d+) (%d+ %d+ %S+ (%S+))$')
-local listening = redis.pcall('PUBSUB', 'NUMSUB', channel)
-local deaf = (listening.err or listening[2] == 0) and 1 or 0
+local rest = string.sub(ARGV[5], 21)
+local listening = redis.pcall('PUBSUB', 'NUMSUB', string.match(rest, '^%d+ %d+ %S+ (%S+)$'))
+local deaf = (listening.err or listening[2] == 0) and '1' or '0'
 local time = call('TIME')
 local now = time[1] * 1000000 + time[2]
-local line = call('GET', name .. 'line') or ''
-local before = line
-local function without(o)
-  local from, to = string.find(line, ' ' .. o .. '\n', 1, true)
-  if from then
-    line = string.sub(line, 1, from - 17) .. string.sub(line, to + 1)
+local ms = (now - now % 1000) / 1000
+local line, place = name .. 'line', name .. 'place:' .. owner
+local known = call('MGET', name .. 'waits', place)
+local waits, was = known[1], known[2]
+if was and string.match(was, '^%d+()') ~= 31 then
+  was = nil -- something else
+end
+local lasts, bound, seen = 0, 0, 0
+if waits then
+  lasts, bound = tonumber(string.sub(waits, 1, 13)) or 0, tonumber(string.sub(waits, 15, 27)) or 0
+  if string.byte(waits, 29) ~= 48 then
+    seen = tonumber(string.sub(waits, 29)) or 0
   end
 end
-local place, mine = name .. 'place:' .. owner, ' ' .. owner .. '\n'
-local at = string.find(line, mine, 1, true)
-local ttl, left = tonumber(ARGV[2]), at and call('PTTL', place) or -2
--- Those who come look at the last few, and those who come again, or one of 16, at
--- more of those before them.
-local upto = left ~= -2 and at or #line
-local look, from = 160, 1
-if again == '1' or now % 16 == 0 then
-  look = 4096
+local stale = not waits
+-- A place in line may have ended. Of a long line each who comes looks at a part.
+if ms >= bound or seen > 0 then
+  -- include sweep
 end
-if upto > look then
-  from = (string.find(line, '\n', upto - look, true) or #line) + 1
-end
-local owners, places = {}, {}
-for o in string.gmatch(string.sub(line, from, upto), ' (%S+)\n') do
-  owners[#owners + 1] = o
-  places[#places + 1] = name .. 'place:' .. o
-end
-if #places > 0 then
-  for i, alive in ipairs(call('MGET', unpack(places))) do
-    if not alive then
-      without(owners[i])
-    end
-  end
-end
-local entry = rank .. mine
-if left ~= -2 then
-  at = string.find(line, mine, 1, true) - 16
-else
-  without(owner)
+local ends = math.min(ms + ARGV[2], 9999999999999)
+local ticket, position = string.sub(ARGV[5], 4, 19), nil
+if was then
+  ends = math.max(ends, tonumber(string.sub(was, 2, 14)))
+  ticket = string.sub(was, 15, 30)
+elseif string.byte(ARGV[5]) == 48 then
   -- What a newcomer says of the time is believed near this clock only. Who asks
   -- again keeps the rank it had, wherever it stood before its place was lost.
-  if again == '0' then
-    rank = string.format('%016.0f', math.max(now - LEAD, math.min(tonumber(rank), now + LEAD)))
-    entry = rank .. mine
+  local rank = tonumber(ticket)
+  if rank < now - LEAD or rank > now + LEAD then
+    ticket = string.format('%016.0f', math.max(now - LEAD, math.min(rank, now + LEAD)))
   end
-  at = #line + 1
-  -- Most owners are as long as this one, and then that is the last ticket.
-  if (#line == #entry or string.byte(line, -#entry - 1) == 10) and string.sub(line, -#entry, -#entry + 15) <= rank
-    and string.sub(line, 1, 16) <= rank then -- the first may have been put there, see release
-    line = line .. entry
+end
+local entry = ticket .. ' ' .. owner
+if was then
+  -- include seek
+end
+if not position then
+  local last = call('LINDEX', line, '-1')
+  if not last or string.sub(last, 1, 16) <= ticket then
+    position = call('RPUSH', line, entry)
   else
-    at = 1
-    for ticket, after in string.gmatch(line, '(%d+) %S+\n()') do
-      if ticket > rank then
-        break
-      end
-      at = after
-    end
-    line = string.sub(line, 1, at - 1) .. entry .. string.sub(line, at)
+    -- include insert
   end
 end
-local lasts = math.max(ttl, call('PTTL', name .. 'line'))
-if line ~= before then
-  call('SET', name .. 'line', line, 'PX', lasts)
-elseif lasts == ttl then
-  call('PEXPIRE', name .. 'line', lasts)
+if ends > lasts then -- for longer than need be, so that it need not be said each time
+  stale, lasts = true, math.min(ends + ARGV[2], 9999999999999)
+  call('PEXPIRE', line, lasts - ms)
+elseif position == 1 then -- perhaps there was no line
+  call('PEXPIRE', line, lasts - ms)
 end
-call('SET', place, deaf .. ' ' .. rest .. ' ' .. ARGV[1], 'PX', math.max(ttl, left))
-local position = 1 + (at - 1) / #entry
-if position % 1 ~= 0 then
-  position = 1
-  for _ in string.gmatch(string.sub(line, 1, at - 1), '\n') do
-    position = position + 1
-  end
+if stale or ends < bound then
+  call('SET', name .. 'waits', lasts .. ' ' .. math.min(bound, ends) .. ' ' .. seen, 'PX', lasts - ms)
 end
-return {0, held or '', call('PTTL', KEYS[1]), position, deaf, time[1], time[2]}
+call('SET', place, deaf .. ends .. ticket .. ' ' .. rest .. ' ' .. ARGV[1], 'PX', was and ends - ms or ARGV[2])
+return {0, held or '', call('PTTL', KEYS[1]), position, deaf == '1' and 1 or 0, time[1], time[2]}

@@ -12,39 +12,32 @@
 --       empty: whoever is next), quarantine (us), fingerprint of the list of nodes
 -- Returns {1} or {0, value of the holder, its PTTL}.
 if #KEYS == 0 then return 0 end -- called to be learned, see learn
-local call = redis.call
-local got = call('MGET', KEYS[1], '{' .. KEYS[1] .. '}:line')
+local call, name = redis.call, '{' .. KEYS[1] .. '}:'
+local got = call('MGET', KEYS[1], name .. 'waits')
 local held, said = got[1], {1}
 local ours = held == ARGV[1]
-if ours then
-  call('DEL', KEYS[1])
-else
+if not ours then
   said = {0, held or '', call('PTTL', KEYS[1])}
   if not held and said[3] ~= -2 then
     return call('GET', KEYS[1]) -- MGET does not see what is no string
   end
+elseif not got[2] then
+  call('DEL', KEYS[1])
 end
 if ARGV[2] ~= '0' and (not ours or ARGV[3] == '1') then
   call('SET', KEYS[2], '', 'PX', ARGV[2])
 end
 if got[2] then
-  -- include leave
-  -- include hand
-  pcall(function()
-    local line = leave(string.match(ARGV[1], '^[^ ]+'), got[2])
-    if not line or held and not ours then
-      return
+  local owner = string.match(ARGV[1], '^[^ ]+')
+  if held and not ours then
+    -- include leave
+    pcall(leave, owner)
+  else
+    -- include hand
+    local well, done = pcall(hand, name, owner, ARGV[4], ARGV[5], KEYS[3], ARGV[6], ARGV[7])
+    if not (well and done) then
+      call('DEL', KEYS[1])
     end
-    if ARGV[5] ~= '' then
-      local from, to = string.find(line, ' ' .. ARGV[5] .. '\n', 1, true)
-      local name = '{' .. KEYS[1] .. '}:'
-      if not from or not call('GET', name .. 'place:' .. ARGV[5]) then
-        return
-      end
-      line = string.sub(line, from - 16, to) .. string.sub(line, 1, from - 17) .. string.sub(line, to + 1)
-      call('SET', name .. 'line', line, 'PX', math.max(1, call('PTTL', name .. 'line')))
-    end
-    hand(line, ARGV[4], KEYS[3], ARGV[6], ARGV[7])
-  end)
+  end
 end
 return said

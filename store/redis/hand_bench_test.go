@@ -1,0 +1,155 @@
+package redis
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/leasehold-dev/leasehold/internal/majority"
+	"github.com/leasehold-dev/leasehold/internal/quorum"
+	"github.com/leasehold-dev/leasehold/store"
+)
+
+// BenchmarkHandOff is what a server spends on a lock that many want: a release that
+// hands it on, and the place of the next one who wants it, while so many wait.
+// Without anybody who waits, it is an acquire and a release. The time is what the
+// server itself says of its scripts, in microseconds and as a median: for both, one after
+// the other, and for each among many of its kind.
+func BenchmarkHandOff(b *testing.B) {
+	for _, waiting := range []int{0, 1, 2, 16, 128, 1024} {
+		b.Run(fmt.Sprintf("waiting=%d", waiting), func(b *testing.B) {
+			l := newLongLine(b, waiting)
+			first := "place"
+			if waiting == 0 {
+				first = "acquire"
+			}
+			times := map[string][]float64{}
+			for left := b.N; left > 0; left -= 64 {
+				i := 0
+				n := min(left, 64)
+				times["both"] = append(times["both"], l.spends(b, 2*n, func() *command {
+					if i++; i%2 == 1 {
+						return l.comes()
+					}
+					return l.goes()
+				})/float64(n))
+			}
+			most := 64
+			if waiting > 0 {
+				most = min(waiting, 64)
+			}
+			for left := b.N; left > 0; left -= most {
+				n := min(left, most)
+				times[first] = append(times[first], l.spends(b, n, l.comes)/float64(n))
+				times["release"] = append(times["release"], l.spends(b, n, l.goes)/float64(n))
+			}
+			if waiting > 0 {
+				if has := l.text(b, "GET", benchLock); !strings.HasPrefix(has, l.all[0].Owner) {
+					b.Fatalf("the lock is not %s's but %s's", l.all[0].Owner, has)
+				}
+			}
+			for name, all := range times {
+				slices.Sort(all)
+				b.ReportMetric(all[len(all)/2], name+"-us")
+			}
+			b.ReportMetric(0, "ns/op")
+		})
+	}
+}
+
+const benchLock = "bench/lock"
+
+// longLine is a lock with its holder and those who wait for it.
+type longLine struct {
+	*scripted
+	all     []store.Request // the holder, then the others; of a lock that nobody waits for all that have it one by one
+	waiting int
+	last    uint64
+}
+
+func newLongLine(b *testing.B, waiting int) *longLine {
+	n := onRedis(b)
+	n.s.nodes = make([]*node, 1) // alone: no mark
+	n.s.wall, n.s.channel = time.Now, channelBegin+strings.Repeat("c", 26)
+	ears := dialScripted(b, n.wire.conn.RemoteAddr().String())
+	if _, err := ears.wire.exchange([]*command{newCommand("SUBSCRIBE", n.s.channel)}); err != nil {
+		b.Fatal(err)
+	}
+	go func() {
+		for rest := make([]byte, 1<<16); ; {
+			if _, err := ears.wire.conn.Read(rest); err != nil {
+				return
+			}
+		}
+	}()
+	l := &longLine{scripted: n, waiting: waiting}
+	for _, s := range []*script{acquireScript, releaseScript} {
+		l.must(b, &command{bytes: s.lesson})
+	}
+	if waiting > 0 {
+		l.spends(b, waiting+1, l.comes)
+	}
+	return l
+}
+
+// comes is the command of a newcomer.
+func (l *longLine) comes() *command {
+	if l.last++; l.last == 1 {
+		l.last = uint64(time.Now().UnixMicro())
+	}
+	r := store.Request{Name: benchLock, Owner: store.NewOwnerAt(time.UnixMicro(int64(l.last))), Meta: `{"host":"some-host-name","pid":123456,"purpose":"bench"}`, TTL: 30 * time.Second}
+	if l.waiting == 0 {
+		r.Name = fmt.Sprint(benchLock, l.last%64)
+	}
+	l.all = append(l.all, r)
+	return l.s.encode(majority.Question{Op: quorum.Acquire, Lease: r, Waits: l.waiting > 0, Stamp: 123456789012345}, nil).(*command)
+}
+
+// goes is the holder's release.
+func (l *longLine) goes() *command {
+	r := l.all[0]
+	l.all = l.all[1:]
+	return l.s.encode(majority.Question{Op: quorum.Release, Lease: r}, nil).(*command)
+}
+
+// spends is the time that the server says it took for so many of the commands.
+func (l *longLine) spends(b *testing.B, n int, next func() *command) float64 {
+	var commands []*command
+	for range n {
+		if c := next(); c != nil {
+			commands = append(commands, c)
+		}
+	}
+	before := l.spent(b)
+	for some := range slices.Chunk(commands, 64) {
+		l.must(b, some...)
+	}
+	return l.spent(b) - before
+}
+
+func (l *longLine) must(b *testing.B, commands ...*command) []value {
+	said, err := l.run(commands...)
+	if err != nil {
+		b.Fatal(err)
+	}
+	return said
+}
+
+// spent is how long the server says that it ran scripts, in microseconds.
+func (l *longLine) spent(b *testing.B) float64 {
+	info := string(l.must(b, newCommand("INFO", "commandstats"))[0].text)
+	_, line, _ := strings.Cut(info, "cmdstat_evalsha:")
+	_, line, _ = strings.Cut(line, "usec=")
+	line, _, _ = strings.Cut(line, ",")
+	if line == "" {
+		return 0
+	}
+	us, err := strconv.ParseFloat(line, 64)
+	if err != nil {
+		b.Fatal(err)
+	}
+	return us
+}

@@ -1,0 +1,11 @@
+-- Others with larger tickets have been faster: the entry goes before the first of them.
+local look, behind, first = 4, 0, nil
+repeat
+  local some = call('LRANGE', line, -look, '-1')
+  local all = #some
+  while behind < all and string.sub(some[all - behind], 1, 16) > ticket do
+    first, behind = some[all - behind], behind + 1
+  end
+  look = look * 8
+until behind < all or all < look / 8
+position = call('LINSERT', line, 'BEFORE', first, entry) - behind
