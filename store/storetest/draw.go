@@ -148,11 +148,12 @@ func checkDrawByOwnerOnly(t *trial) {
 	}
 	t.free(r.Name)
 	g := t.acquire(t.first, r)
-	w := t.queue(t.applicant(r.Name, t.long))[0]
+	next := t.applicant(r.Name, t.long)
+	w := t.queue(next)[0]
 	for _, s := range t.handles() {
 		_, err := s.(store.Waiter).Draw(t.Context(), above(t.request(r.Name, t.long)))
 		t.notHeld("draw by somebody else", err)
-		_, err = s.(store.Waiter).Draw(t.Context(), above(w.Request))
+		_, err = s.(store.Waiter).Draw(t.Context(), above(next))
 		t.notHeld("draw by one who waits", err)
 	}
 	if st := t.heldBy(r); st.Token != g.Token {
