@@ -68,7 +68,7 @@ func (a *attempt) ask(q Question) {
 		a.put(i, quorum.Acquire, a.payload, true)
 	}
 	a.mu.Unlock()
-	a.k.flush()
+	a.k.flush(a.over)
 }
 
 // grant is what was won. The nodes count up to the largest token of it.

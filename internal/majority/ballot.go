@@ -114,7 +114,7 @@ func (b *ballot) run(ctx context.Context) {
 		b.ask(n)
 	}
 	b.mu.Unlock()
-	b.k.flush()
+	b.k.flush(b.over)
 	await(ctx, nil, b.k.Clock, b.start, b.over, b.timer, b)
 }
 

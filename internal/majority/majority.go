@@ -29,9 +29,10 @@ type Node interface {
 	// nothing of it; a *Refusal says more of the reason. Otherwise the receiver
 	// gets exactly one answer, however late, and not before Put has returned.
 	Put(Call) error
-	// Flush sends what was put with More, without blocking. It is called by those
-	// who wait for the answers, and by nobody who takes in those of others.
-	Flush()
+	// Flush sends what was put with More. It is called by those who wait for the
+	// answers, and may take some in meanwhile: for a moment only, and until there is
+	// something in over.
+	Flush(over <-chan struct{})
 }
 
 // Question is what a node is asked.
@@ -172,9 +173,9 @@ func (k *Keeper) config(r store.Request) quorum.Config {
 }
 
 // flush has all nodes send what was put.
-func (k *Keeper) flush() {
+func (k *Keeper) flush(over <-chan struct{}) {
 	for _, n := range k.Nodes {
-		n.Flush()
+		n.Flush(over)
 	}
 }
 
@@ -205,6 +206,11 @@ type machine interface {
 // passed when it has asked for that, and that ctx has ended, or closing. now is the
 // present, or a moment ago.
 func await(ctx context.Context, closing <-chan struct{}, c clock.Clock, now clock.Instant, over <-chan struct{}, timer *time.Timer, m machine) {
+	select {
+	case <-over: // by now
+		return
+	default:
+	}
 	defer timer.Stop()
 	for {
 		if at, ok := m.next(); ok {

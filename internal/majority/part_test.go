@@ -43,12 +43,12 @@ func (o *oracle) Put(c Call) error {
 	o.open++
 	o.put = append(o.put, c)
 	if !c.More {
-		go o.Flush()
+		go o.Flush(nil)
 	}
 	return nil
 }
 
-func (o *oracle) Flush() {
+func (o *oracle) Flush(<-chan struct{}) {
 	o.mu.Lock()
 	put := o.put
 	o.put = nil

@@ -30,6 +30,39 @@ func (r *inOrder) Answer(_, tag int, _ majority.Answer) {
 	}
 }
 
+// bareNode is the only node of a store, and the server's end of its connection.
+func bareNode(t *testing.T) (*node, net.Conn) {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	conn, err := net.Dial("tcp", l.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	server, err := l.Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { server.Close() })
+
+	s := &Store{o: Options{Logger: slog.New(slog.DiscardHandler), Clock: clock.System(), ConnectTimeout: time.Minute}}
+	n := newNode(0, address{host: l.Addr().String()}, s)
+	s.nodes = []*node{n}
+	t.Cleanup(n.close)
+	w := &wire{n: n, conn: conn, raw: newDirect(conn)}
+	w.in = newReplies(w)
+	w.forget = context.AfterFunc(n.ctx, func() { conn.Close() })
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.wire = w
+	w.start()
+	w.used = time.Now().Add(time.Hour) // it is not to be tried first, however slow we are
+	return n, server
+}
+
 // Who sends is not held up by a server that does not read, and what there was no
 // room for gets there all the same, once and in order.
 func TestSendingNeverWaits(t *testing.T) {
@@ -44,40 +77,13 @@ func TestSendingNeverWaits(t *testing.T) {
 		size = 1 << 10
 	}
 
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	conn, err := net.Dial("tcp", l.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
-	server, err := l.Accept()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer server.Close()
-
-	s := &Store{o: Options{Logger: slog.New(slog.DiscardHandler), Clock: clock.System(), ConnectTimeout: time.Minute}}
-	n := newNode(0, address{host: l.Addr().String()}, s)
-	s.nodes = []*node{n}
-	defer n.close()
-	w := &wire{n: n, conn: conn, raw: newDirect(conn)}
-	w.in = newReplies(w)
-	w.forget = context.AfterFunc(n.ctx, func() { conn.Close() })
-	n.mu.Lock()
-	n.wire = w
-	w.start()
-	w.used = time.Now().Add(time.Hour) // it is not to be tried first, however slow we are
-	n.mu.Unlock()
-
+	n, server := bareNode(t)
 	answers := &inOrder{t: t, all: questions, done: make(chan struct{})}
 	for i, c := range commands {
 		if err := n.put(call{command: c, timeout: time.Minute, to: answers, tag: i}, true); err != nil {
 			t.Fatal(err)
 		}
-		n.Flush()
+		n.Flush(nil)
 	}
 	got := make([]byte, want.Len())
 	if _, err := io.ReadFull(server, got); err != nil {

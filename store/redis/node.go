@@ -117,7 +117,7 @@ func (n *node) put(c call, more bool) error {
 // Flush implements majority.Node. Whoever puts something sends it, which saves
 // waking up another goroutine; what has come together meanwhile is left to the
 // node's own.
-func (n *node) Flush() {
+func (n *node) Flush(over <-chan struct{}) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	w := n.wire
@@ -138,6 +138,7 @@ func (n *node) Flush() {
 			n.missed = false
 			n.wake()
 		}
+		w.attend(over)
 	}
 }
 
@@ -221,6 +222,9 @@ func (n *node) sendAs(w *wire, idle bool) bool {
 	out, more := w.take(n.out[:0])
 	if n.out = out; len(out) > 0 {
 		w.write(out)
+		n.mu.Lock()
+		w.resume()
+		n.mu.Unlock()
 	}
 	return more
 }
@@ -318,5 +322,10 @@ func (n *node) close() {
 	n.wake()
 	n.mu.Unlock()
 	n.cancel() // what waits for a dead server ends now
+	n.mu.Lock()
+	if n.wire != nil {
+		n.wire.resume()
+	}
+	n.mu.Unlock()
 	n.all.Wait()
 }

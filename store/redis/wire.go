@@ -29,6 +29,7 @@ type wire struct {
 	lookAt   time.Time     // when watch has look called; zero: it has not
 	used     time.Time     // when the server last answered
 	broken   error         // why it is not to be used any more
+	turns    turns
 
 	watch  *time.Timer
 	forget func() bool // takes back that it ends with the node
@@ -46,6 +47,7 @@ func (w *wire) start() {
 	w.used = time.Now()
 	w.watch = time.AfterFunc(time.Hour, w.look)
 	w.watch.Stop()
+	w.turns.begin(w)
 	w.n.all.Go(w.read)
 }
 
@@ -90,6 +92,7 @@ func (w *wire) launch(c call, now time.Time) {
 	w.patience = max(w.patience, c.timeout)
 	c.sent = now
 	w.flight.push(c)
+	w.turns.most = max(w.turns.most, w.flight.n)
 	if late := now.Add(w.patience); w.lookAt.IsZero() || late.Before(w.lookAt) {
 		w.lookAt = late
 		w.watch.Reset(w.patience)
@@ -156,6 +159,7 @@ func (w *wire) abandon(err error) {
 	n.mu.Lock()
 	if w.broken == nil {
 		w.broken, n.wire = err, nil
+		w.resume()
 		switch {
 		case n.closed:
 			w.broken = store.ErrClosed
@@ -179,6 +183,10 @@ func (w *wire) receive(b []byte) (int, error) {
 // Read is where the replies come from.
 func (w *wire) Read(b []byte) (int, error) {
 	n, err := w.receive(b)
+	for err != nil && w.turns.within && isTimeout(err) {
+		w.limit(0) // the rest of it comes
+		n, err = w.receive(b)
+	}
 	w.at = w.n.s.o.Clock.Now() // one reading for all that came at once
 	return n, err
 }
@@ -195,6 +203,7 @@ func (w *wire) read() {
 			w.end()
 			return
 		}
+		w.pause()
 	}
 }
 
@@ -232,6 +241,7 @@ func (w *wire) hear(v value) bool {
 func (w *wire) end() {
 	w.forget()
 	w.watch.Stop()
+	w.turns.idle.Stop()
 	outcome, err := classify(w.broken, w.patience)
 	// The server has answered those that were to be sent again, before any that
 	// is in flight: they were not applied.
@@ -260,6 +270,7 @@ func (w *wire) proven() bool {
 	n.s.inFlight.Add(1)
 	p := make(poll, 1)
 	w.launch(call{command: pingCommand, timeout: n.s.o.ConnectTimeout, look: p}, time.Now())
+	w.resume()
 	n.mu.Unlock()
 	w.write(pingCommand.bytes)
 	return !(<-p).sent // answered, whatever it said
