@@ -176,14 +176,13 @@ func TestTTLOutOfBounds(t *testing.T) {
 	}
 }
 
+// Over TLS, which has its own way to read and write, locks are taken, waited for,
+// renewed and released as they are without.
 func TestTLS(t *testing.T) {
 	dir := t.TempDir()
 	cert, key := selfSigned(t, dir)
-	server := redistest.Start(t)
-	_ = server
 	tlsPort := freePort(t)
 	secure := redistest.Start(t, "--tls-port", tlsPort, "--tls-cert-file", cert, "--tls-key-file", key, "--tls-ca-cert-file", cert, "--tls-auth-clients", "yes")
-	_ = secure
 	address := "rediss://127.0.0.1:" + tlsPort
 	q := url.Values{"tls_ca": {cert}, "tls_cert": {cert}, "tls_key": {key}}
 	s, err := redis.Open(t.Context(), []string{address + "?" + q.Encode()}, nil)
@@ -191,7 +190,21 @@ func TestTLS(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer s.Close()
-	acquire(t, s, request("a"))
+	first, next := request("a"), waiter("a")
+	token := acquire(t, s, first).Token
+	if err := s.Renew(t.Context(), []store.Request{first})[0]; err != nil {
+		t.Error(err)
+	}
+	done := wait(t, t.Context(), s, []*redistest.Server{secure}, next)
+	if err := s.Release(t.Context(), first); err != nil {
+		t.Fatal(err)
+	}
+	g := granted(t, done)
+	if g.Token <= token {
+		t.Errorf("token %d after %d", g.Token, token)
+	}
+	letGo(t, s, next, g)
+	nothingLeft(t, []*redistest.Server{secure})
 	e, err := redis.Examine(t.Context(), []string{address + "?" + q.Encode()}, nil, redis.Scope{TTL: time.Second})
 	if err != nil || e.Nodes[0].Outcome != store.Granted || len(e.Nodes[0].Lacking)+len(e.Nodes[0].Failing) > 0 {
 		t.Errorf("examined over TLS: %+v, %v", e, err)
