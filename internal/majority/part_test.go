@@ -24,8 +24,8 @@ type oracle struct {
 
 	mu     sync.Mutex
 	put    []Call
-	open   int // calls that are not answered
 	healed []string
+	open   sync.WaitGroup // calls that are not answered
 }
 
 func (o *oracle) Addr() string { return fmt.Sprint("node", o.index) }
@@ -40,7 +40,7 @@ func (o *oracle) Put(c Call) error {
 	if o.full {
 		return errors.New("too many requests wait for it")
 	}
-	o.open++
+	o.open.Add(1)
 	o.put = append(o.put, c)
 	if !c.More {
 		go o.Flush(nil)
@@ -55,23 +55,16 @@ func (o *oracle) Flush(<-chan struct{}) {
 	o.mu.Unlock()
 	for _, c := range put {
 		o.answer(c)
-		o.mu.Lock()
-		o.open--
-		o.mu.Unlock()
+		o.open.Done()
 	}
 }
 
 // settled waits until all has been answered, and returns what was healed.
 func (o *oracle) settled() string {
-	for {
-		o.mu.Lock()
-		open, healed := o.open, slices.Sorted(slices.Values(o.healed))
-		o.mu.Unlock()
-		if open == 0 {
-			return fmt.Sprint(o.Addr(), healed)
-		}
-		time.Sleep(time.Millisecond)
-	}
+	o.open.Wait()
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return fmt.Sprint(o.Addr(), slices.Sorted(slices.Values(o.healed)))
 }
 
 func (o *oracle) answer(c Call) {

@@ -6,7 +6,6 @@ import (
 	"strconv"
 	"testing"
 
-	"github.com/leasehold-dev/leasehold/internal/redistest"
 	"github.com/leasehold-dev/leasehold/store"
 	"github.com/leasehold-dev/leasehold/store/redis"
 )
@@ -15,16 +14,7 @@ import (
 // that of one lease.
 func BenchmarkRenew(b *testing.B) {
 	for _, nodes := range []int{1, 5} {
-		servers := redistest.StartN(b, nodes)
-		var urls []string
-		for _, s := range servers {
-			urls = append(urls, s.URL())
-		}
-		s, err := redis.Open(context.Background(), urls, nil)
-		if err != nil {
-			b.Fatal(err)
-		}
-		b.Cleanup(func() { s.Close() })
+		s := benchStore(b, nodes)
 		for _, n := range []int{1, 8, 64, 512} {
 			b.Run(fmt.Sprintf("nodes=%d/leases=%d", nodes, n), func(b *testing.B) {
 				b.ReportAllocs()

@@ -11,20 +11,26 @@ import (
 	"github.com/leasehold-dev/leasehold/store/redis"
 )
 
+// benchStore is a store on so many new servers.
+func benchStore(b *testing.B, nodes int) *redis.Store {
+	b.Helper()
+	var urls []string
+	for _, s := range redistest.StartN(b, nodes) {
+		urls = append(urls, s.URL())
+	}
+	s, err := redis.Open(context.Background(), urls, nil)
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(func() { s.Close() })
+	return s
+}
+
 // BenchmarkLockUnlock is one acquire and one release of a lock of its own for
 // each goroutine, on one and on five nodes.
 func BenchmarkLockUnlock(b *testing.B) {
 	for _, nodes := range []int{1, 5} {
-		servers := redistest.StartN(b, nodes)
-		var urls []string
-		for _, s := range servers {
-			urls = append(urls, s.URL())
-		}
-		s, err := redis.Open(context.Background(), urls, nil)
-		if err != nil {
-			b.Fatal(err)
-		}
-		b.Cleanup(func() { s.Close() })
+		s := benchStore(b, nodes)
 		for _, goroutines := range []int{1, 16, 256} {
 			b.Run(fmt.Sprintf("nodes=%d/goroutines=%d", nodes, goroutines), func(b *testing.B) {
 				b.ReportAllocs()

@@ -25,6 +25,13 @@ func hold(t *testing.T, s store.Store, prefix string, n int) []store.Request {
 	return leases
 }
 
+// lengthen has leases last for longer when they are renewed than they were taken for.
+func lengthen(leases []store.Request) {
+	for i := range leases {
+		leases[i].TTL = 50 * time.Second
+	}
+}
+
 // left is how long the server keeps the lock.
 func left(t *testing.T, server *redistest.Server, name string) time.Duration {
 	t.Helper()
@@ -222,9 +229,7 @@ func TestManyLeasesWhenScriptsAreFlushed(t *testing.T) {
 	proxies := behind(t, servers)
 	s := open(t, addrs(proxies), &redis.Options{NodeTimeout: long})
 	leases := hold(t, s, "a", 3*redis.MaxBundle)
-	for i := range leases {
-		leases[i].TTL = 50 * time.Second
-	}
+	lengthen(leases)
 	proxies[2].HoldRequests()
 	done := make(chan []error, 1)
 	for _, server := range servers {
@@ -250,9 +255,7 @@ func TestManyLeasesWithoutAnswer(t *testing.T) {
 	proxies := behind(t, servers)
 	s := open(t, addrs(proxies), &redis.Options{NodeTimeout: long})
 	leases := hold(t, s, "a", 2*redis.MaxBundle)
-	for i := range leases {
-		leases[i].TTL = 50 * time.Second
-	}
+	lengthen(leases)
 	proxies[0].HoldReplies()
 	done := make(chan []error, 1)
 	go func() { done <- s.Renew(t.Context(), leases) }()
@@ -278,9 +281,7 @@ func TestManyLongLeases(t *testing.T) {
 	}
 	settled(t, s)
 	servers[0].Text(t, "CONFIG", "RESETSTAT")
-	for i := range leases {
-		leases[i].TTL = 50 * time.Second
-	}
+	lengthen(leases)
 	for i, err := range s.Renew(t.Context(), leases) {
 		if err != nil {
 			t.Errorf("lease %d: %v", i, err)

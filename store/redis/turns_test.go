@@ -52,7 +52,7 @@ func TestWhoAsksReads(t *testing.T) {
 			if slow.Load() {
 				cut := k % 3
 				server.Write([]byte(answer[:cut]))
-				time.Sleep(3 * attendance / 2) // longer than anybody reads
+				time.Sleep(3 * attendance / 2) // it is slow, which nobody waits for to happen: longer than anybody reads
 				answer = answer[cut:]
 			}
 			server.Write([]byte(answer))
