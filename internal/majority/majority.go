@@ -11,6 +11,7 @@ package majority
 import (
 	"context"
 	"log/slog"
+	"runtime"
 	"slices"
 	"sync"
 	"time"
@@ -157,6 +158,9 @@ type Keeper struct {
 	// Jitter is a pause of d at most, and not much less, at random; nil: it is
 	// drawn here. For simulations.
 	Jitter func(d time.Duration) time.Duration
+	// Crowded says whether so much is under way that others are about to ask as
+	// well: they are let go first, so that one write will do for all. Nil: it never is.
+	Crowded func() bool
 	// Closing ends what waits in line, with store.ErrClosed; nil: nothing does.
 	Closing <-chan struct{}
 
@@ -174,6 +178,9 @@ func (k *Keeper) config(r store.Request) quorum.Config {
 
 // flush has all nodes send what was put.
 func (k *Keeper) flush(over <-chan struct{}) {
+	if k.Crowded != nil && k.Crowded() {
+		runtime.Gosched()
+	}
 	for _, n := range k.Nodes {
 		n.Flush(over)
 	}

@@ -70,7 +70,7 @@ func Open(ctx context.Context, urls []string, o *Options) (*Store, error) {
 		return nil, err
 	}
 	s := &Store{o: opts, lists: lists, wall: time.Now, servers: registry{ids: map[int]identity{}}, channel: channelBegin + rand.Text(), closing: make(chan struct{})}
-	s.keeper = majority.Keeper{Sets: lists.sets, Encode: s.encode, Bundle: s.bundle, NodeTimeout: opts.nodeTimeout, Clock: opts.Clock, Logger: opts.Logger, Closing: s.closing}
+	s.keeper = majority.Keeper{Sets: lists.sets, Encode: s.encode, Bundle: s.bundle, NodeTimeout: opts.nodeTimeout, Clock: opts.Clock, Logger: opts.Logger, Crowded: s.crowded, Closing: s.closing}
 	if len(addrs) > 1 {
 		s.keeper.Clocks = majority.NewClocks(len(addrs), opts.quarantine(), opts.Logger)
 	}
@@ -97,6 +97,15 @@ func Open(ctx context.Context, urls []string, o *Options) (*Store, error) {
 		return nil, err
 	}
 	return s, nil
+}
+
+// crowded says whether so many answers are awaited that others who were just
+// answered are about to ask again.
+func (s *Store) crowded() bool {
+	if len(s.nodes) == 1 {
+		return s.inFlight.Load() > crowdOne
+	}
+	return s.inFlight.Load() > crowdMany
 }
 
 // Caps implements store.Store.

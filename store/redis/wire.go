@@ -107,11 +107,10 @@ func (w *wire) write(out []byte) {
 }
 
 // sendsAtOnce says whether who puts something is to send it: there is a way to do
-// so without waiting, the server is known to be there, nothing has to be sent
-// before, and not so much is under way that others are about to put theirs as well.
-// The mutex is held, and nobody is sending.
+// so without waiting, the server is known to be there, and nothing has to be sent
+// before. The mutex is held, and nobody is sending.
 func (w *wire) sendsAtOnce() bool {
-	return w.raw != nil && w.fresh() && w.again.n == 0 && len(w.rest) == 0 && w.flight.n*len(w.n.s.nodes) <= maxDirect
+	return w.raw != nil && w.fresh() && w.again.n == 0 && len(w.rest) == 0
 }
 
 // offer sends without waiting, and says whether something is left to be sent.
