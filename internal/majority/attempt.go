@@ -39,7 +39,8 @@ func (k *Keeper) Acquire(ctx context.Context, r store.Request) (store.Grant, err
 	a := k.begin(r, start)
 	a.core.Begin(k.config(r), r.TTL, start)
 	a.ask(Question{Op: quorum.Acquire, Lease: r})
-	await(ctx, nil, k.Clock, start, a.over, a.timer, a)
+	k.listen(ctx, a.over, nil)
+	await(ctx, nil, k.Clock, start, a.over, a.timer, a, nil)
 	a.mu.Lock()
 	defer a.leave()
 	if a.core.Verdict() == quorum.Won {
@@ -68,7 +69,7 @@ func (a *attempt) ask(q Question) {
 		a.put(i, quorum.Acquire, a.payload, true)
 	}
 	a.mu.Unlock()
-	a.k.flush(a.over)
+	a.k.flush()
 }
 
 // grant is what was won. The nodes count up to the largest token of it.

@@ -114,8 +114,9 @@ func (b *ballot) run(ctx context.Context) {
 		b.ask(n)
 	}
 	b.mu.Unlock()
-	b.k.flush(b.over)
-	await(ctx, nil, b.k.Clock, b.start, b.over, b.timer, b)
+	b.k.flush()
+	b.k.listen(ctx, b.over, nil)
+	await(ctx, nil, b.k.Clock, b.start, b.over, b.timer, b, nil)
 }
 
 // question is about one lease.

@@ -30,10 +30,18 @@ type Node interface {
 	// nothing of it; a *Refusal says more of the reason. Otherwise the receiver
 	// gets exactly one answer, however late, and not before Put has returned.
 	Put(Call) error
-	// Flush sends what was put with More. It is called by those who wait for the
-	// answers, and may take some in meanwhile: for a moment only, and until there is
-	// something in over.
-	Flush(over <-chan struct{})
+	// Flush sends what was put with More.
+	Flush()
+}
+
+// Listener is a Node that lets who waits take in what it says, which saves waking up
+// whoever does so otherwise.
+type Listener interface {
+	Node
+	// Listen does so until there is something in over, or ctx has ended: without left,
+	// while answers are awaited; otherwise for as long as left says, which is asked
+	// after each thing heard. It returns early, or at once, where others take things in.
+	Listen(ctx context.Context, over <-chan struct{}, left func() time.Duration)
 }
 
 // Question is what a node is asked.
@@ -177,12 +185,22 @@ func (k *Keeper) config(r store.Request) quorum.Config {
 }
 
 // flush has all nodes send what was put.
-func (k *Keeper) flush(over <-chan struct{}) {
+func (k *Keeper) flush() {
 	if k.Crowded != nil && k.Crowded() {
 		runtime.Gosched()
 	}
 	for _, n := range k.Nodes {
-		n.Flush(over)
+		n.Flush()
+	}
+}
+
+// listen takes in what the node says, where it is the only one and lets us.
+func (k *Keeper) listen(ctx context.Context, over <-chan struct{}, left func() time.Duration) {
+	if len(k.Nodes) > 1 {
+		return
+	}
+	if n, ok := k.Nodes[0].(Listener); ok {
+		n.Listen(ctx, over, left)
 	}
 }
 
@@ -211,8 +229,9 @@ type machine interface {
 
 // await returns when m is over, and steps it meanwhile: m is told that time has
 // passed when it has asked for that, and that ctx has ended, or closing. now is the
-// present, or a moment ago.
-func await(ctx context.Context, closing <-chan struct{}, c clock.Clock, now clock.Instant, over <-chan struct{}, timer *time.Timer, m machine) {
+// present, or a moment ago. listen, if not nil, is how to wait as long as nothing but m
+// is stepped.
+func await(ctx context.Context, closing <-chan struct{}, c clock.Clock, now clock.Instant, over <-chan struct{}, timer *time.Timer, m machine, listen func()) {
 	select {
 	case <-over: // by now
 		return
@@ -222,6 +241,9 @@ func await(ctx context.Context, closing <-chan struct{}, c clock.Clock, now cloc
 	for {
 		if at, ok := m.next(); ok {
 			timer.Reset(max(at.Sub(now), 0))
+		}
+		if listen != nil {
+			listen()
 		}
 		select {
 		case <-over:

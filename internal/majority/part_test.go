@@ -43,12 +43,12 @@ func (o *oracle) Put(c Call) error {
 	o.open.Add(1)
 	o.put = append(o.put, c)
 	if !c.More {
-		go o.Flush(nil)
+		go o.Flush()
 	}
 	return nil
 }
 
-func (o *oracle) Flush(<-chan struct{}) {
+func (o *oracle) Flush() {
 	o.mu.Lock()
 	put := o.put
 	o.put = nil

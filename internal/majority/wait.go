@@ -92,7 +92,7 @@ func (k *Keeper) stand(ctx context.Context, r store.Request, start clock.Instant
 	a.mu.Unlock()
 	k.enter(a)
 	a.ask(Question{Op: quorum.Acquire, Lease: r, Waits: true, Stand: again, Stamp: start})
-	await(ctx, k.Closing, k.Clock, start, a.over, a.timer, a)
+	await(ctx, k.Closing, k.Clock, start, a.over, a.timer, a, func() { k.listen(ctx, a.over, a.left) })
 	k.depart(r.Owner)
 	a.mu.Lock()
 	defer a.leave()
@@ -107,6 +107,16 @@ func (k *Keeper) stand(ctx context.Context, r store.Request, start clock.Instant
 		return g, true, nil
 	}
 	return g, false, a.failure(ctx)
+}
+
+// left is how long an attempt that waits has nothing to do by itself.
+func (a *attempt) left() time.Duration {
+	if a.k.closing() {
+		return 0
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.queue.armed.Sub(a.k.Clock.Now())
 }
 
 func (k *Keeper) closing() bool {

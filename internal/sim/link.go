@@ -71,7 +71,7 @@ var (
 func (l *link) Addr() string { return fmt.Sprintf("n%d", l.n.index+1) }
 
 // Flush implements majority.Node: the driver has taken what was put.
-func (l *link) Flush(<-chan struct{}) {}
+func (l *link) Flush() {}
 
 // Put implements majority.Node: the driver takes it from here.
 func (l *link) Put(mc majority.Call) error {

@@ -92,7 +92,7 @@ type modelLink struct {
 func (l *modelLink) Addr() string { return fmt.Sprint("node ", l.node.number) }
 
 // Flush implements majority.Node: what is put is on its way.
-func (l *modelLink) Flush(<-chan struct{}) {}
+func (l *modelLink) Flush() {}
 
 // Put implements majority.Node.
 func (l *modelLink) Put(c majority.Call) error {

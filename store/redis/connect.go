@@ -104,7 +104,7 @@ func (n *node) login() (hello []*command) {
 func (n *node) greet(w *wire) error {
 	hello := n.login()
 	must := len(hello)
-	hello = append(hello, newCommand("CLIENT", "SETNAME", "leasehold"), newCommand("INFO"), newCommand("CONFIG", "GET", "appendfsync"))
+	hello = append(hello, newCommand("HELLO", "3"), newCommand("CLIENT", "SETNAME", "leasehold"), newCommand("INFO"), newCommand("CONFIG", "GET", "appendfsync"))
 	said, err := w.exchange(hello)
 	if err != nil {
 		return err
@@ -115,13 +115,18 @@ func (n *node) greet(w *wire) error {
 		}
 	}
 	// That the connection has no name is nobody's loss.
-	if err := n.identify(said[must+1], said[must+2]); err != nil {
+	if err := n.identify(said[must+2], said[must+3]); err != nil {
 		return err
 	}
-	if err := n.learn(w); err != nil || !n.s.guarded.Load() {
+	if err := n.learn(w); err != nil {
 		return err
 	}
-	return n.arrive(w)
+	if n.s.guarded.Load() {
+		if err := n.arrive(w); err != nil {
+			return err
+		}
+	}
+	return n.listen(w, said[must])
 }
 
 // identify looks who answers on a new connection. It is called on every one,
@@ -178,7 +183,8 @@ func (w *wire) exchange(commands []*command) ([]value, error) {
 		}
 		said[i] = v.clone()
 	}
-	if w.in.in.Buffered() > 0 {
+	// Once it listens it may hear something at any time.
+	if begin, _ := w.in.in.Peek(min(1, w.in.in.Buffered())); len(begin) > 0 && begin[0] != '>' {
 		return nil, errUnasked
 	}
 	return said, nil

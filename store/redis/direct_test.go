@@ -83,7 +83,7 @@ func TestSendingNeverWaits(t *testing.T) {
 		if err := n.put(call{command: c, timeout: time.Minute, to: answers, tag: i}, true); err != nil {
 			t.Fatal(err)
 		}
-		n.Flush(nil)
+		n.Flush()
 	}
 	got := make([]byte, want.Len())
 	if _, err := io.ReadFull(server, got); err != nil {

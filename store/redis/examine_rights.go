@@ -90,13 +90,26 @@ func (d *examiner) listening() error {
 	if s := d.found.Server; s.Mode == "sentinel" || s.Replica || s.Loading {
 		return nil
 	}
-	e, err := d.n.subscribe()
+	channel := d.n.s.channel + "-doctor"
+	w, err := d.n.open(func(w *wire) error {
+		said, err := w.exchange(append(d.n.login(), newCommand("HELLO", "3"), newCommand("SUBSCRIBE", channel)))
+		if err != nil {
+			return err
+		}
+		for _, v := range said[len(said)-2:] {
+			if v.kind == '-' {
+				return newRefused(v)
+			}
+		}
+		return nil
+	})
 	if err != nil {
 		d.found.UntoldErr = err
 		return nil
 	}
-	defer e.close()
-	said, err := d.ask(newCommand("PUBSUB", "NUMSUB", d.n.s.channel), newCommand("PUBLISH", d.n.s.channel, "doctor"))
+	defer w.forget()
+	defer w.conn.Close()
+	said, err := d.ask(newCommand("PUBSUB", "NUMSUB", channel), newCommand("PUBLISH", channel, "doctor"))
 	if err != nil {
 		return err
 	}
@@ -110,9 +123,8 @@ func (d *examiner) listening() error {
 		d.found.UntoldErr = errNobodyListens
 		return nil
 	}
-	e.conn.SetReadDeadline(time.Now().Add(d.n.s.o.ConnectTimeout))
-	in := newReplies(e.conn)
-	if v, err := in.next(); err != nil {
+	w.conn.SetReadDeadline(time.Now().Add(d.n.s.o.ConnectTimeout))
+	if v, err := w.in.next(); err != nil {
 		d.found.UntoldErr = err
 	} else if len(v.list) != 3 || string(v.list[2].text) != "doctor" {
 		d.found.UntoldErr = notUnderstood(v)

@@ -27,3 +27,7 @@ var Settle = Options.settle
 
 // MaxBundle exposes how many leases one command renews.
 const MaxBundle = maxBundle
+
+// TriesAfter says how long a connection is silent before it is tried while somebody
+// waits.
+func (s *Store) TriesAfter(d time.Duration) { s.proof = d }

@@ -38,7 +38,7 @@ type node struct {
 	// locks does not have to.
 	unmarked *majority.Refusal
 
-	inbox    inbox
+	deaf     bool   // the server did not let us listen at some time
 	failures int    // in a row, to connect
 	sending  bool   // somebody is
 	missed   bool   // meanwhile somebody else would have
@@ -85,7 +85,6 @@ const (
 func newNode(index int, a address, s *Store) *node {
 	n := &node{s: s, index: index, addr: a, log: s.o.Logger.With("node", a.host), ready: make(chan struct{}, 1)}
 	n.ctx, n.cancel = context.WithCancel(context.Background())
-	n.inbox.n = n
 	n.all.Go(n.send)
 	return n
 }
@@ -117,7 +116,7 @@ func (n *node) put(c call, more bool) error {
 // Flush implements majority.Node. Whoever puts something sends it, and what others
 // have put by then, which saves waking up another goroutine; what there is no room for
 // is left to the node's own.
-func (n *node) Flush(over <-chan struct{}) {
+func (n *node) Flush() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	w := n.wire
@@ -138,7 +137,6 @@ func (n *node) Flush(over <-chan struct{}) {
 			n.missed = false
 			n.wake()
 		}
-		w.attend(over)
 	}
 }
 
@@ -293,9 +291,6 @@ func (n *node) settle(c call, r reply) {
 		a := r.answer(c.command.script)
 		if a.Said.Outcome == store.Quarantined {
 			n.isShut(a.Said)
-		}
-		if a.Position > 0 && !n.inbox.open() {
-			a.Deaf = true
 		}
 		c.to.Answer(n.index, c.tag, a)
 	}

@@ -35,7 +35,7 @@ type Store struct {
 	channel string        // by which the servers tell us that our turn has come
 	closing chan struct{} // closed by Close
 	waiting atomic.Int64  // how many stand in line
-	waited  atomic.Int64  // when the last one left it, in nanoseconds
+	proof   time.Duration // waitingProof
 
 	// Servers that may have forgotten leases abstain; see guard.
 	guarded, armed atomic.Bool
@@ -69,7 +69,7 @@ func Open(ctx context.Context, urls []string, o *Options) (*Store, error) {
 	if opts, err = opts.settle(); err != nil {
 		return nil, err
 	}
-	s := &Store{o: opts, lists: lists, wall: time.Now, servers: registry{ids: map[int]identity{}}, channel: channelBegin + rand.Text(), closing: make(chan struct{})}
+	s := &Store{o: opts, lists: lists, wall: time.Now, servers: registry{ids: map[int]identity{}}, channel: channelBegin + rand.Text(), closing: make(chan struct{}), proof: waitingProof}
 	s.keeper = majority.Keeper{Sets: lists.sets, Encode: s.encode, Bundle: s.bundle, NodeTimeout: opts.nodeTimeout, Clock: opts.Clock, Logger: opts.Logger, Crowded: s.crowded, Closing: s.closing}
 	if len(addrs) > 1 {
 		s.keeper.Clocks = majority.NewClocks(len(addrs), opts.quarantine(), opts.Logger)
@@ -124,6 +124,9 @@ func (s *Store) Close() error {
 		return nil
 	}
 	close(s.closing)
+	for _, n := range s.nodes {
+		n.call()
+	}
 	patience := time.NewTimer(s.o.nodeTimeout(s.o.MaxTTL) + 100*time.Millisecond)
 	defer patience.Stop()
 	look := time.NewTicker(time.Millisecond)

@@ -9,12 +9,14 @@ import (
 	"strconv"
 )
 
-// The second version of the Redis protocol, as far as a store needs it: all
-// servers speak it, and all its replies answer a request.
+// The Redis protocol, as far as a store needs it: its second version, which all
+// servers speak, and what the third adds, in which they also say what they were not
+// asked. Those of its kinds that mean the same to us as one of the second are read as
+// that one.
 
-// value is one reply, or an element of one.
+// value is one reply, an element of one, or what was said unasked.
 type value struct {
-	kind byte // one of + - : $ *
+	kind byte // one of + - : $ * >, which was not asked
 	null bool // of $ and *
 	text []byte
 	num  int64 // of :
@@ -66,7 +68,7 @@ func (r *replies) value(depth int) (value, error) {
 		v.text = r.keep(rest)
 	case ':':
 		v.num, ok = integer(rest)
-	case '$':
+	case '$', '!', '=':
 		var n int64
 		if n, ok = length(rest, mostText); ok && n >= 0 {
 			if v.text, err = r.string(int(n)); err != nil {
@@ -74,14 +76,39 @@ func (r *replies) value(depth int) (value, error) {
 			}
 		}
 		v.null = n < 0
-	case '*':
+		switch {
+		case v.kind == '!':
+			v.kind, ok = '-', ok && !v.null
+		case v.kind == '=':
+			if v.kind = '$'; ok && len(v.text) < len(format) {
+				return value{}, notRedis(v.text)
+			}
+			v.text = v.text[min(len(format), len(v.text)):]
+			ok = ok && !v.null
+		}
+	case '*', '~', '%', '>':
 		var n int64
-		if n, ok = length(rest, mostElements); ok && n >= 0 && depth < mostDepth {
+		if n, ok = length(rest, mostElements); ok && n >= 0 && depth < mostDepth && (depth == 0 || v.kind != '>') {
+			switch v.kind {
+			case '%': // one after the other, as the second version has it
+				v.kind, n = '*', 2*n
+			case '~':
+				v.kind = '*'
+			}
 			v.list, err = r.array(int(n), depth)
 			return v, err
 		}
-		v.null = n < 0
+		v.null = n < 0 && v.kind == '*'
 		ok = ok && v.null
+	case '_':
+		v.kind, v.null, ok = '$', true, len(rest) == 0
+	case '#':
+		v.kind, ok = ':', len(rest) == 1 && (rest[0] == 't' || rest[0] == 'f')
+		if ok && rest[0] == 't' {
+			v.num = 1
+		}
+	case ',', '(':
+		v.kind, v.text = '$', r.keep(rest)
 	default:
 		ok = false
 	}
@@ -90,6 +117,9 @@ func (r *replies) value(depth int) (value, error) {
 	}
 	return v, nil
 }
+
+// format is as much as says how a text is to be shown.
+const format = "txt:"
 
 func notRedis(what []byte) error {
 	return fmt.Errorf("the server answers what is not the Redis protocol: %.40q", what)
@@ -205,7 +235,7 @@ func (v value) String() string {
 		return "nil"
 	case v.kind == ':':
 		return strconv.FormatInt(v.num, 10)
-	case v.kind == '*':
+	case v.kind == '*', v.kind == '>':
 		return fmt.Sprint(v.list)
 	}
 	return strconv.Quote(string(v.text))

@@ -34,6 +34,16 @@ var sound = []struct {
 	{"*-1\r\n", value{kind: '*', null: true}},
 	{"*2\r\n:1\r\n$16\r\n1790000000123456\r\n", list(number(1), text('$', "1790000000123456"))},
 	{"*3\r\n:0\r\n$12\r\nowner {\"a\":}\r\n:29000\r\n", list(number(0), text('$', `owner {"a":}`), number(29000))},
+	{"_\r\n", value{kind: '$', null: true}},
+	{"#t\r\n", number(1)},
+	{"#f\r\n", number(0)},
+	{",1.5\r\n", text('$', "1.5")},
+	{"(12345678901234567890\r\n", text('$', "12345678901234567890")},
+	{"!6\r\nERR no\r\n", text('-', "ERR no")},
+	{"=8\r\ntxt:a\r\nb\r\n", text('$', "a\r\nb")},
+	{"%2\r\n+a\r\n:1\r\n+b\r\n_\r\n", list(text('+', "a"), number(1), text('+', "b"), value{kind: '$', null: true})},
+	{"~1\r\n:1\r\n", list(number(1))},
+	{">3\r\n$7\r\nmessage\r\n$1\r\nc\r\n$1\r\nm\r\n", value{kind: '>', list: []value{text('$', "message"), text('$', "c"), text('$', "m")}}},
 	{"*2\r\n$2\r\n17\r\n*2\r\n$1\r\na\r\n$1\r\nb\r\n", list(text('$', "17"), list(text('$', "a"), text('$', "b")))},
 }
 
@@ -44,7 +54,7 @@ var malformed = []string{
 	"*-2\r\n", "*65537\r\n", "*99999999999999999999\r\n", "*1\r\n$-9\r\n",
 	"*2\r\n*40000\r\n" + strings.Repeat(":1\r\n", 40000) + "*40000\r\n",
 	"*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n:1\r\n",
-	"_\r\n", "#t\r\n", ",1.5\r\n", "%1\r\n", "~1\r\n", ">2\r\n", "|1\r\n", "(1\r\n", "!3\r\nabc\r\n", "=3\r\n", // the third version's
+	"_x\r\n", "#x\r\n", "#\r\n", "#tt\r\n", "%-1\r\n", "~-1\r\n", ">-1\r\n", "%40000\r\n", "*1\r\n>1\r\n:1\r\n", "|1\r\n", "!-1\r\n", "!2\r\nabc\r\n", "=3\r\nabc\r\n", "=-1\r\n",
 	"+" + strings.Repeat("x", lineBuffer) + "\r\n", "HTTP/1.1 400 Bad Request\r\n\r\n",
 }
 
@@ -221,8 +231,8 @@ func write(b []byte, v value) []byte {
 		return fmt.Appendf(b, ":%d\r\n", v.num)
 	case v.kind == '$':
 		return fmt.Appendf(b, "$%d\r\n%s\r\n", len(v.text), v.text)
-	case v.kind == '*':
-		b = fmt.Appendf(b, "*%d\r\n", len(v.list))
+	case v.kind == '*', v.kind == '>':
+		b = fmt.Appendf(b, "%c%d\r\n", v.kind, len(v.list))
 		for _, e := range v.list {
 			b = write(b, e)
 		}

@@ -1,6 +1,9 @@
 package redis
 
-import "time"
+import (
+	"context"
+	"time"
+)
 
 // turns is who reads the answers. Where a client has one server, and asks it one
 // thing after the other, whoever asks reads the answer as well: to have another
@@ -16,19 +19,19 @@ type turns struct {
 	most     int           // in flight at once, since there was nothing
 	alone    int           // so many answers came that nothing else was in flight with
 	idle     *time.Timer   // runs out
+	idled    bool          // it has, while somebody attended
+	called   bool          // who attends
 
 	within bool      // an answer; of whoever reads
 	until  time.Time // the deadline of reading; the same
 }
 
 const (
-	// attendance is how long somebody who asks reads: then it looks at its context.
-	attendance = 2 * time.Millisecond
 	// aloneFor answers it has to be so before somebody who asks reads: with two who
 	// ask at once, each would have to wake up the connection's goroutine for the other.
 	aloneFor = 8
 	// idleAfter is how long nobody reads when nothing is in flight.
-	idleAfter = time.Millisecond
+	idleAfter = 50 * time.Millisecond
 )
 
 func (t *turns) begin(w *wire) {
@@ -51,7 +54,7 @@ func (w *wire) pause() {
 	if w.flight.n == 0 {
 		t.most = 0
 	}
-	if t.alone < aloneFor || !w.quiet() || n.closed {
+	if t.alone < aloneFor || !w.quiet(0) || n.closed {
 		n.mu.Unlock()
 		return
 	}
@@ -62,9 +65,10 @@ func (w *wire) pause() {
 	w.limit(0)
 }
 
-// quiet says whether there is nothing to read. The mutex is held.
-func (w *wire) quiet() bool {
-	return w.broken == nil && w.flight.n == 0 && w.again.n == 0 && w.in.in.Buffered() == 0
+// quiet says whether nobody awaits anything, but for so many who stand in line. The
+// mutex is held.
+func (w *wire) quiet(but int64) bool {
+	return w.broken == nil && w.flight.n == 0 && w.again.n == 0 && w.in.in.Buffered() == 0 && w.n.s.waiting.Load() <= but
 }
 
 // resume has the connection's goroutine read, unless somebody else does, who then
@@ -83,7 +87,9 @@ func (w *wire) idles() {
 	t, left := &w.turns, idleAfter-time.Since(w.used)
 	switch {
 	case !t.paused:
-	case t.attended || left > 0:
+	case t.attended:
+		t.idled = true // and is to do so again when it is over
+	case left > 0:
 		t.idle.Reset(max(left, idleAfter/4))
 	default:
 		w.resume()
@@ -91,38 +97,60 @@ func (w *wire) idles() {
 	}
 }
 
-// attend reads answers for a moment, until there is something in over, or nothing
-// left to read. The node's mutex is held, but not meanwhile.
-func (w *wire) attend(over <-chan struct{}) {
-	t := &w.turns
-	if !t.paused || t.attended || w.flight.n == 0 {
+// Listen implements majority.Listener.
+func (n *node) Listen(ctx context.Context, over <-chan struct{}, left func() time.Duration) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	w := n.wire
+	if w == nil || !w.turns.paused || w.turns.attended || left == nil && w.flight.n == 0 {
 		return
 	}
-	t.attended = true
-	w.n.mu.Unlock()
-	ok := w.readUntil(over)
-	w.n.mu.Lock()
-	if t.attended = false; !ok || !w.quiet() || w.n.closed {
+	t := &w.turns
+	t.attended, t.called = true, false
+	n.mu.Unlock()
+	done := func() bool { return true }
+	if ctx.Done() != nil {
+		done = context.AfterFunc(ctx, n.call)
+	}
+	ok := w.readUntil(ctx, over, left)
+	done()
+	n.mu.Lock()
+	t.attended, ok = false, ok && !t.called
+	others := int64(0)
+	if left != nil { // who stands in line is one of those who do, and goes on if it is not over
+		ok, others = ok && len(over) > 0, 1
+	}
+	switch {
+	case !ok || !w.quiet(others) || n.closed:
 		w.resume()
+	case t.idled:
+		t.idled = false
+		t.idle.Reset(idleAfter)
+	}
+}
+
+// call has who attends look whether that is still wanted.
+func (n *node) call() {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if w := n.wire; w != nil && w.turns.attended {
+		w.turns.called = true
+		w.conn.SetReadDeadline(time.Unix(1, 0))
 	}
 }
 
 // readUntil says whether all is well; if not the connection's goroutine finds the
 // same.
-func (w *wire) readUntil(over <-chan struct{}) (ok bool) {
-	if time.Until(w.turns.until) < attendance/2 {
-		w.limit(attendance)
-	}
-	for len(over) == 0 && w.awaited() {
-		if _, err := w.in.in.Peek(1); err != nil {
+func (w *wire) readUntil(ctx context.Context, over <-chan struct{}, left func() time.Duration) (ok bool) {
+	for len(over) == 0 && ctx.Err() == nil && w.attends(left) {
+		if _, err := w.in.in.Peek(1); isTimeout(err) {
+			continue
+		} else if err != nil {
 			return false
 		}
 		w.turns.within = true
-		v, err := w.in.next()
+		err := w.next()
 		w.turns.within = false
-		if err == nil && !w.hear(v) {
-			err = errUnasked
-		}
 		if err != nil {
 			w.abandon(err)
 			return false
@@ -131,10 +159,32 @@ func (w *wire) readUntil(over <-chan struct{}) (ok bool) {
 	return true
 }
 
-func (w *wire) awaited() bool {
+// attends says whether there is more to read for who attends, and limits for how
+// long. While something is in flight the server's patience does that.
+func (w *wire) attends(left func() time.Duration) bool {
 	w.n.mu.Lock()
-	defer w.n.mu.Unlock()
-	return w.flight.n > 0
+	called, awaited := w.turns.called, w.flight.n > 0
+	w.n.mu.Unlock()
+	rest := time.Until(w.turns.until)
+	switch {
+	case called:
+		return false
+	case awaited:
+		if rest <= 0 {
+			w.limit(time.Minute)
+		}
+	case left == nil:
+		return false
+	default:
+		long := left()
+		if long <= 0 {
+			return false
+		}
+		if rest < long/2 || rest > long { // to set it each time takes long
+			w.limit(long)
+		}
+	}
+	return true
 }
 
 // limit sets how long to wait for answers; 0: for ever.

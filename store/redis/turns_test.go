@@ -20,7 +20,7 @@ type asker struct {
 }
 
 func (a *asker) Answer(int, int, majority.Answer) {
-	if strings.Contains(string(debug.Stack()), "(*node).Flush") {
+	if strings.Contains(string(debug.Stack()), "(*node).Listen") {
 		a.self.Add(1)
 	}
 	a.over <- struct{}{}
@@ -31,7 +31,8 @@ func (a *asker) ask(t *testing.T, n *node) {
 	if err := n.put(call{command: pingCommand, timeout: time.Minute, to: a}, true); err != nil {
 		t.Fatal(err)
 	}
-	n.Flush(a.over)
+	n.Flush()
+	n.Listen(t.Context(), a.over, nil)
 	<-a.over
 }
 
@@ -52,7 +53,7 @@ func TestWhoAsksReads(t *testing.T) {
 			if slow.Load() {
 				cut := k % 3
 				server.Write([]byte(answer[:cut]))
-				time.Sleep(3 * attendance / 2) // it is slow, which nobody waits for to happen: longer than anybody reads
+				time.Sleep(2 * idleAfter) // it is slow, which nobody waits for to happen
 				answer = answer[cut:]
 			}
 			server.Write([]byte(answer))

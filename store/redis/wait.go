@@ -2,7 +2,6 @@ package redis
 
 import (
 	"context"
-	"time"
 
 	"github.com/leasehold-dev/leasehold/store"
 )
@@ -18,10 +17,7 @@ func (s *Store) Wait(ctx context.Context, r store.Request, reason func(error)) (
 		return store.Grant{}, err
 	}
 	s.waiting.Add(1)
-	defer func() {
-		s.waited.Store(time.Now().UnixNano())
-		s.waiting.Add(-1)
-	}()
+	defer s.waiting.Add(-1)
 	return s.keeper.Wait(ctx, r, reason)
 }
 
@@ -31,9 +27,4 @@ func (s *Store) Draw(ctx context.Context, r store.Request) (store.Drawn, error) 
 		return store.Drawn{}, err
 	}
 	return s.keeper.Draw(ctx, r)
-}
-
-// awaits says whether anybody waits for a lock, or did a short time ago.
-func (s *Store) awaits() bool {
-	return s.waiting.Load() > 0 || time.Since(time.Unix(0, s.waited.Load())) < inboxStays
 }

@@ -13,12 +13,13 @@ import (
 // written without waiting for the answers to those before; a goroutine reads
 // the answers, which come in the same order, and hands them out.
 type wire struct {
-	n    *node
-	conn net.Conn
-	raw  *direct // the same; nil: there is no such way
-	rest []byte  // what could not be written without waiting; of whoever is sending
-	in   replies
-	at   clock.Instant // when what is being read came in; of the reader
+	n     *node
+	conn  net.Conn
+	raw   *direct // the same; nil: there is no such way
+	hears bool    // what the server says unasked; set once, before it is used
+	rest  []byte  // what could not be written without waiting; of whoever is sending
+	in    replies
+	at    clock.Instant // when what is being read came in; of the reader
 
 	// Guarded by the node's mutex until the connection is broken, and of the
 	// reader then.
@@ -131,20 +132,22 @@ func (w *wire) offer(out []byte) (left bool) {
 // While answers come in it is called once in a while only.
 func (w *wire) look() {
 	w.n.mu.Lock()
-	late := false
+	late, now := false, time.Now()
 	w.lookAt = time.Time{}
 	if w.broken != nil {
 		w.n.mu.Unlock()
 		return // what is in flight is the reader's
 	}
 	if oldest := w.flight.front(); oldest != nil {
-		now := time.Now()
-		if at := oldest.sent.Add(w.patience); now.Before(at) {
+		at := oldest.sent.Add(w.patience)
+		if late = !now.Before(at); !late {
 			w.lookAt = at
-			w.watch.Reset(at.Sub(now))
-		} else {
-			late = true
 		}
+	} else {
+		w.lookAt = w.prove(now)
+	}
+	if !w.lookAt.IsZero() {
+		w.watch.Reset(w.lookAt.Sub(now))
 	}
 	w.n.mu.Unlock()
 	if late {
@@ -193,17 +196,27 @@ func (w *wire) Read(b []byte) (int, error) {
 // read is the connection's goroutine.
 func (w *wire) read() {
 	for {
-		v, err := w.in.next()
-		if err == nil && !w.hear(v) {
-			err = errUnasked
-		}
-		if err != nil {
+		if err := w.next(); err != nil {
 			w.abandon(err)
 			w.end()
 			return
 		}
 		w.pause()
 	}
+}
+
+// next takes in one thing that the server says.
+func (w *wire) next() error {
+	v, err := w.in.next()
+	switch {
+	case err != nil:
+		return err
+	case v.kind == '>' && w.hears:
+		w.heard(v)
+	case v.kind == '>' || !w.hear(v):
+		return errUnasked
+	}
+	return nil
 }
 
 // hear hands out one reply, and says whether anybody had asked for it.
@@ -250,6 +263,7 @@ func (w *wire) end() {
 	for c, ok := w.flight.pop(); ok; c, ok = w.flight.pop() {
 		w.n.settle(c, reply{outcome: outcome, err: err, sent: true})
 	}
+	w.missed()
 }
 
 // fresh says whether the server has just answered, or is about to. The mutex is

@@ -1,0 +1,138 @@
+//go:build unix
+
+package redis_test
+
+import (
+	"context"
+	"errors"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/leasehold-dev/leasehold/internal/redistest"
+	"github.com/leasehold-dev/leasehold/store"
+	"github.com/leasehold-dev/leasehold/store/redis"
+)
+
+// asksAlone has s ask one thing after the other for a while.
+func asksAlone(t *testing.T, s *redis.Store) {
+	t.Helper()
+	for range 20 {
+		r := request("alone")
+		if _, err := s.Acquire(t.Context(), r); err != nil {
+			t.Fatal(err)
+		}
+		if err := s.Release(t.Context(), r); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// listens has somebody stand in line who takes in by itself what the server says.
+func listens(t *testing.T, s *redis.Store, servers []*redistest.Server) (r store.Request, done <-chan outcome, leave func()) {
+	t.Helper()
+	stack := make([]byte, 1<<20)
+	for start := time.Now(); time.Since(start) < time.Minute; { // others may be reading just then
+		asksAlone(t, s)
+		ctx, cancel := context.WithCancel(t.Context())
+		r := patientWaiter("stock")
+		done := wait(t, ctx, s, servers, r)
+		if strings.Contains(string(stack[:runtime.Stack(stack, true)]), "redis.(*node).Listen(") {
+			t.Cleanup(cancel)
+			return r, done, cancel
+		}
+		cancel()
+		<-done
+	}
+	t.Fatal("it does not listen")
+	panic("unreachable")
+}
+
+// Who stands in line alone, with one server, hears by itself what the server says. It
+// notices all the same whatever else ends the wait, and nobody misses anything.
+func TestWhoStandsInLineListens(t *testing.T) {
+	servers := redistest.StartN(t, 1)
+	s := open(t, addrs(servers), nil)
+	ends := func(t *testing.T, done <-chan outcome, want error) {
+		t.Helper()
+		select {
+		case o := <-done:
+			if !errors.Is(o.err, want) {
+				t.Errorf("%+v, want %v", o, want)
+			}
+		case <-time.After(soon):
+			t.Fatal("it goes on waiting")
+		}
+	}
+	t.Run("ContextEnds", func(t *testing.T) {
+		held := request("stock")
+		takes(t, s, servers, held)
+		_, done, leave := listens(t, s, servers)
+		leave()
+		ends(t, done, context.Canceled)
+		letGo(t, s, held, store.Grant{})
+	})
+	t.Run("Closed", func(t *testing.T) {
+		held := request("stock")
+		takes(t, s, servers, held)
+		closes := open(t, addrs(servers), nil)
+		_, done, _ := listens(t, closes, servers)
+		closes.Close()
+		ends(t, done, store.ErrClosed)
+		letGo(t, s, held, store.Grant{})
+	})
+	t.Run("OthersWaitToo", func(t *testing.T) {
+		held := request("stock")
+		takes(t, s, servers, held)
+		r, done, _ := listens(t, s, servers)
+		requests, all := []store.Request{r}, []<-chan outcome{done}
+		for range 3 {
+			r := patientWaiter("stock")
+			requests, all = append(requests, r), append(all, wait(t, t.Context(), s, servers, r))
+		}
+		letGo(t, s, held, store.Grant{})
+		for i, done := range all {
+			letGo(t, s, requests[i], grantedSoon(t, done))
+		}
+	})
+	t.Run("ConnectionBreaks", func(t *testing.T) {
+		held := request("stock")
+		takes(t, s, servers, held)
+		r, done, _ := listens(t, s, servers)
+		servers[0].Text(t, "CLIENT", "KILL", "TYPE", "pubsub")
+		eventually(t, "it is there again", func() bool {
+			return strings.Contains(servers[0].Text(t, "CLIENT", "LIST", "TYPE", "pubsub"), "name=leasehold")
+		})
+		letGo(t, s, held, store.Grant{})
+		letGo(t, s, r, grantedSoon(t, done))
+	})
+}
+
+// A connection over which nothing comes any more is found out although nobody asks
+// anything, be it that who waits listens, or another goroutine.
+func TestSilentConnection(t *testing.T) {
+	for _, name := range []string{"WhoWaitsListens", "Another"} {
+		t.Run(name, func(t *testing.T) {
+			servers := redistest.StartN(t, 1)
+			proxies := behind(t, servers)
+			s, deaf := open(t, addrs(servers), nil), open(t, addrs(proxies), nil)
+			deaf.TriesAfter(50 * time.Millisecond)
+			held, next := request("stock"), patientWaiter("stock")
+			takes(t, s, servers, held)
+			var done <-chan outcome
+			if name == "Another" {
+				done = wait(t, t.Context(), deaf, servers, next)
+			} else {
+				next, done, _ = listens(t, deaf, servers)
+			}
+			proxies[0].DropReplies()
+			eventually(t, "the connection is given up", func() bool {
+				return strings.Count(servers[0].Text(t, "CLIENT", "LIST", "TYPE", "pubsub"), "name=leasehold") == 1
+			})
+			letGo(t, s, held, store.Grant{})
+			proxies[0].Pass()
+			letGo(t, deaf, next, grantedSoon(t, done))
+		})
+	}
+}
