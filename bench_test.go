@@ -1,11 +1,13 @@
 package leasehold_test
 
 import (
+	"context"
 	"fmt"
 	"sync"
 	"testing"
 
 	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/store"
 	"github.com/leasehold-dev/leasehold/store/memory"
 )
 
@@ -59,5 +61,37 @@ func BenchmarkPass(b *testing.B) {
 			wg.Wait()
 			b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "turns/s")
 		})
+	}
+}
+
+// handing is a store whose lock is always busy, and handed over at once.
+type handing struct{ store.Waiter }
+
+func (h handing) Wait(ctx context.Context, r store.Request, reason func(error)) (store.Grant, error) {
+	reason(errBusy)
+	return h.Waiter.Acquire(ctx, r)
+}
+
+func (h handing) Acquire(context.Context, store.Request) (store.Grant, error) {
+	return store.Grant{}, errBusy
+}
+
+var errBusy = &leasehold.BusyError{Name: "bench"}
+
+// BenchmarkHanded is one Acquire and one Release of a lock that is waited for:
+// what standing in line costs the client besides the waiting.
+func BenchmarkHanded(b *testing.B) {
+	lock := leasehold.New(handing{memory.New(nil)}, nil).Mutex("bench")
+	ctx, cancel := context.WithCancel(b.Context())
+	defer cancel()
+	b.ReportAllocs()
+	for b.Loop() {
+		l, err := lock.Acquire(ctx)
+		if err != nil {
+			b.Fatal(err)
+		}
+		if err := l.Release(ctx); err != nil {
+			b.Fatal(err)
+		}
 	}
 }

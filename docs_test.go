@@ -89,7 +89,7 @@ func TestWallClockIsNotRead(t *testing.T) {
 	allowed := map[string]string{
 		"describe": "tells others since when the lock is held",
 		"Deadline": "tells the holder the end of validity as a time",
-		"newPlace": "ranks a place among those of other processes",
+		"take":     "ranks a place among those of other processes",
 	}
 	files, err := filepath.Glob("*.go")
 	if err != nil {

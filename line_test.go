@@ -204,11 +204,12 @@ func TestOneWaiterPerProcess(t *testing.T) {
 	})
 }
 
-// The place is kept for those behind when the goroutine it was taken for leaves.
+// The place is kept for those behind when the goroutine it was taken for leaves,
+// if that does not stand there itself.
 func TestPlaceOutlastsWhoTookIt(t *testing.T) {
 	inLine(t, leasehold.Options{}, func(t *testing.T, b *lineBench) {
 		first := b.acquire(b.strangers().Mutex("a"))
-		ours := b.queue(b.c.Mutex("a"))
+		ours := b.queue(b.c.Mutex("a").With(leasehold.LockOptions{OnWait: func(error) {}}))
 		behind := b.queue(b.c.Mutex("a"))
 		stranger := b.queue(b.strangers().Mutex("a"))
 		if err := ours.gaveUp(); !errors.Is(err, context.Canceled) || !errors.Is(err, leasehold.ErrBusy) {

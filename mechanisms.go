@@ -33,6 +33,7 @@ const (
 	grantFromSince = true
 	// unwantedReleased: a grant that nobody waits for any more is given back.
 	unwantedReleased = true
-	// placeKept: a place in the store's line outlasts who took it.
+	// placeKept: a place in the store's line outlasts who took it, or its rank
+	// does.
 	placeKept = true
 )

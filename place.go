@@ -14,9 +14,14 @@ import (
 type place struct {
 	ctx    context.Context
 	cancel context.CancelFunc
-	since  time.Time     // its rank
-	told   bool          // that the lock was busy
-	left   chan struct{} // closed when nothing is left of it
+	since  time.Time // its rank
+	told   bool      // that the lock was busy
+
+	// Where a goroutine stands on behalf of the queue:
+	left chan struct{} // closed when nothing is left of the place
+	// Where one of the queue stands by itself, and only its own wait ends the place:
+	alone    *waiter
+	patience *time.Timer // with a store that gives no answer; seldom needed
 }
 
 // stand waits in the store's line for as long as anybody is in the queue.
@@ -47,10 +52,81 @@ func (q *queue) newPlace() *place {
 		q.settle()
 		return nil
 	}
-	p := &place{since: time.Now(), left: make(chan struct{})}
-	p.ctx, p.cancel = context.WithCancel(context.WithoutCancel(w.ctx))
+	p := q.take(context.WithoutCancel(w.ctx))
+	p.left = make(chan struct{})
+	return p
+}
+
+// take makes a place, which ends with ctx. It has the rank of those before it
+// that were given up while somebody waited. The keeper's mutex is held.
+func (q *queue) take(ctx context.Context) *place {
+	if q.since.IsZero() || !placeKept {
+		q.since = time.Now()
+	}
+	p := &place{since: q.since}
+	p.ctx, p.cancel = context.WithCancel(ctx)
 	q.place = p
 	return p
+}
+
+// stand has w stand at p, for itself and for all who come to wait behind it, and
+// says whether it has to go on waiting. If not it has its answer, or its context
+// or patience has ended. A store that gives no answer does not cost it the place
+// before that: it would lose its turn to those who came later.
+func (w *waiter) stand(p *place) (waits bool) {
+	q := w.q
+	k := &q.c.keep
+	defer p.end()
+	if q.waitAt(p) {
+		return false // if the lock was not given to w, its context has ended
+	}
+	k.mu.Lock()
+	defer k.unlock()
+	q.asking, q.place = false, nil
+	left, trouble := w.patience(k.now())
+	waits = !w.done && w.ctx.Err() == nil && (!trouble || left >= 0)
+	if waits || w.done { // or else when it has left: nobody has to stand there for it
+		q.settle()
+	}
+	return waits
+}
+
+// heed has the place end when the patience of who stands there alone does. The
+// keeper's mutex is held.
+func (p *place) heed(now clock.Instant) {
+	if p.alone == nil {
+		return
+	}
+	left, trouble := p.alone.patience(now)
+	switch {
+	case trouble && left < 0:
+		p.cancel()
+	case trouble && p.patience == nil:
+		p.patience = time.AfterFunc(left+time.Millisecond, p.look)
+	case trouble:
+		p.patience.Reset(left + time.Millisecond)
+	case p.patience != nil:
+		p.patience.Stop()
+	}
+}
+
+// look has the place end if it is time.
+func (p *place) look() {
+	q := p.alone.q
+	k := &q.c.keep
+	k.mu.Lock()
+	defer k.unlock()
+	if q.place == p {
+		p.heed(k.now())
+	}
+}
+
+// end gives up what p needs, now that it is nobody's place.
+func (p *place) end() {
+	p.cancel()
+	if p.patience != nil {
+		p.patience.Stop()
+	}
 }
 
 // waitAt waits until the lock was granted and given to somebody, or nobody wants
@@ -109,6 +185,7 @@ func (q *queue) give(p *place, req store.Request, grant store.Grant, start clock
 	k.mu.Lock()
 	w := q.foremost()
 	if w == nil {
+		q.since = time.Time{}
 		k.unlock()
 		if unwantedReleased {
 			h.giveBack(p.ctx)

@@ -27,9 +27,10 @@ type terms struct {
 type queue struct {
 	terms
 	c           *Client
-	asking      bool   // somebody asks the store
-	place       *place // in the store's line; nil when there is none
-	h           *hold  // has a lease, and passes it on
+	asking      bool      // somebody asks the store
+	place       *place    // in the store's line; nil when there is none
+	since       time.Time // its rank, kept until somebody is granted the lock or nobody waits
+	h           *hold     // has a lease, and passes it on
 	first, last *waiter
 	reason      error // why the lock was not granted so far
 	reasonAt    clock.Instant
@@ -89,6 +90,23 @@ func (q *queue) settle() {
 	}
 }
 
+// settle does so for w, which has just joined. Where nobody else of the client
+// asks, holds or waits, it returns a place for w to stand at in its own goroutine,
+// which spares making one and two switches between them. Who is to be told why it
+// waits can not be told while it stands. The keeper's mutex is held.
+func (w *waiter) settle() *place {
+	q := w.q
+	if q.asking || q.h != nil || q.first != w || w.next != nil || w.l.listens() {
+		q.settle()
+		return nil
+	}
+	q.asking = true
+	p := q.take(w.ctx)
+	p.alone = w
+	p.heed(q.c.keep.now())
+	return p
+}
+
 // join puts a goroutine at the end of the queue, or before all others. The
 // keeper's mutex is held.
 func (q *queue) join(l *Lock, ctx context.Context, bound, ahead bool) *waiter {
@@ -96,6 +114,7 @@ func (q *queue) join(l *Lock, ctx context.Context, bound, ahead bool) *waiter {
 	switch {
 	case q.first == nil:
 		q.first, q.last = w, w
+		q.since = time.Time{} // who had it has left
 	case ahead:
 		w.next, q.first.prev, q.first = q.first, w, w
 	default:
@@ -168,6 +187,9 @@ func (q *queue) because(err error) {
 	} else if q.trouble == 0 {
 		q.trouble = now
 	}
+	if q.place != nil {
+		q.place.heed(now)
+	}
 	q.tellAll()
 }
 
@@ -213,14 +235,21 @@ func (w *waiter) why() error {
 
 // troubled is since when the store has given w no answer; 0 when it has. The
 // keeper's mutex is held.
-func (w *waiter) troubled() clock.Instant {
+func (w *waiter) troubled(now clock.Instant) clock.Instant {
 	if w.q.trouble == 0 || w.q.h != nil {
 		return 0
 	}
 	if w.from == 0 {
-		w.from = w.q.c.keep.now()
+		w.from = now
 	}
 	return max(w.from, w.q.trouble)
+}
+
+// patience is how long w goes on waiting for a store that gives it no answer: for
+// a TTL. It says whether there is such trouble. The keeper's mutex is held.
+func (w *waiter) patience(now clock.Instant) (left time.Duration, trouble bool) {
+	since := w.troubled(now)
+	return since.Add(w.q.life.TTL).Sub(now), since != 0
 }
 
 // leave takes w, whose context or patience has ended, out of the queue, and
@@ -265,7 +294,7 @@ func (h *hold) busy(now clock.Instant) *BusyError {
 // attach makes h the lease that the queue passes on, where the client does so.
 // Whoever asked the store has got it. The keeper's mutex is held.
 func (q *queue) attach(h *hold, now clock.Instant) {
-	q.asking, q.place, q.reason, q.trouble = false, nil, nil, 0
+	q.asking, q.place, q.since, q.reason, q.trouble = false, nil, time.Time{}, nil, 0
 	if q.passesOn() {
 		q.h, h.q = h, q
 		h.reserve(h.token+1, h.req.Spare)

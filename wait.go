@@ -13,8 +13,8 @@ import (
 
 // wait asks for the lock until it is granted, tries are used up, ctx ends, or
 // the answer is one that waiting can not change. Goroutines of the package wait
-// here, and on behalf of others in place.go, and nowhere else. With bound, what is
-// derived from the lease's context ends with ctx.
+// here and in place.go, and nowhere else. With bound, what is derived from the
+// lease's context ends with ctx.
 func (l *Lock) wait(ctx context.Context, tries int, bound bool) (*Lease, error) {
 	began := l.c.started()
 	lease, how, err := l.get(ctx, tries, bound, began)
@@ -99,9 +99,9 @@ func (l *Lock) inLine(ctx context.Context, life leasefsm.Config, bound bool, beg
 	q, known := k.queueFor(terms{l.name, l.o.Purpose, life, l.o.Require, l.o.Barge})
 	if known || *k.crowds.of(l.name) {
 		w := q.join(l, ctx, bound, false)
-		q.settle()
+		p := w.settle()
 		k.unlock()
-		return w.wait(began)
+		return w.get(p, began)
 	}
 	q.asking = true
 	k.unlock()
@@ -110,9 +110,9 @@ func (l *Lock) inLine(ctx context.Context, life leasefsm.Config, bound bool, beg
 		return lease, Acquired, nil
 	}
 	k.mu.Lock()
+	q.asking = false
 	busy, retry := canWait(err)
 	if ctx.Err() != nil || !retry {
-		q.asking = false
 		q.settle()
 		k.unlock()
 		if ctx.Err() != nil && (retry || errors.Is(err, ctx.Err())) {
@@ -129,18 +129,24 @@ func (l *Lock) inLine(ctx context.Context, life leasefsm.Config, bound bool, beg
 	} else {
 		q.because(err)
 	}
-	go q.stand() // it goes on asking in our place, which it can keep when we leave
+	p := w.settle()
 	k.unlock()
+	return w.get(p, began)
+}
+
+// get waits at p, or else in the queue.
+func (w *waiter) get(p *place, began clock.Instant) (*Lease, EventKind, error) {
+	if p != nil && !w.stand(p) {
+		return w.leave()
+	}
 	return w.wait(began)
 }
 
 // wait waits in the queue, and tells of the reasons.
 func (w *waiter) wait(began clock.Instant) (*Lease, EventKind, error) {
 	k := &w.q.c.keep
-	limit := w.q.life.TTL
-	patience := time.NewTimer(0) // with a store that gives no answer
-	patience.Stop()
-	defer patience.Stop()
+	var patience *time.Timer // with a store that gives no answer; seldom needed
+	var over <-chan time.Time
 	for {
 		select {
 		case <-w.ctx.Done():
@@ -149,7 +155,7 @@ func (w *waiter) wait(began clock.Instant) (*Lease, EventKind, error) {
 			if a.lease != nil || a.err != nil {
 				return a.lease, a.how, a.err
 			}
-		case <-patience.C:
+		case <-over:
 		}
 		k.mu.Lock()
 		if w.done {
@@ -160,15 +166,19 @@ func (w *waiter) wait(began clock.Instant) (*Lease, EventKind, error) {
 		if w.l.listens() {
 			why = w.why()
 		}
-		trouble, now := w.troubled(), k.now()
+		left, trouble := w.patience(k.now())
 		k.unlock()
-		patience.Stop()
-		if trouble != 0 {
-			left := trouble.Add(limit).Sub(now)
-			if left < 0 {
-				return w.leave()
-			}
+		switch {
+		case trouble && left < 0:
+			return w.leave()
+		case trouble && patience == nil:
+			patience = time.NewTimer(left + time.Millisecond)
+			defer patience.Stop()
+			over = patience.C
+		case trouble:
 			patience.Reset(left + time.Millisecond)
+		case patience != nil:
+			patience.Stop()
 		}
 		if why != nil {
 			w.l.seeWaiting(w.ctx, began, why)

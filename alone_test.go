@@ -1,0 +1,325 @@
+package leasehold_test
+
+import (
+	"context"
+	"errors"
+	"runtime"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/internal/redistest"
+	"github.com/leasehold-dev/leasehold/store"
+	"github.com/leasehold-dev/leasehold/store/redis"
+)
+
+// goroutine names the one that calls it.
+func goroutine() string {
+	buf := make([]byte, 64)
+	name, _, _ := strings.Cut(string(buf[:runtime.Stack(buf, false)]), " [")
+	return name
+}
+
+// Who waits alone stands in the store's line in its own goroutine, and no other
+// is made on the way, whether it has asked for the lock before or the lock is
+// known to be wanted by others. Who is to be told of the waiting is told in its own
+// goroutine as well, so that it does not stand there itself.
+func TestWhoWaitsAloneNeedsNoOtherGoroutine(t *testing.T) {
+	inLine(t, leasehold.Options{}, func(t *testing.T, b *lineBench) {
+		var told string
+		for i, c := range []struct {
+			o     leasehold.LockOptions
+			alone bool
+		}{
+			{leasehold.LockOptions{}, true}, // after an attempt
+			{leasehold.LockOptions{}, true}, // without one
+			{leasehold.LockOptions{OnWait: func(error) { told = goroutine() }}, false},
+		} {
+			first := b.acquire(b.strangers().Mutex("a"))
+			before, more, stands := runtime.NumGoroutine(), 0, ""
+			b.line.onWait(func(ctx context.Context, r store.Request, reason func(error)) (store.Grant, error) {
+				more, stands = runtime.NumGoroutine()-before, goroutine()
+				reason(&leasehold.BusyError{Name: r.Name})
+				synctest.Wait()
+				b.release(first)
+				return b.line.under.Wait(ctx, r, reason)
+			})
+			l := b.acquire(b.c.Mutex("a").With(c.o))
+			if alone := more <= 0 && stands == goroutine(); alone != c.alone || more > 1 {
+				t.Errorf("wait %d: %d goroutines more, %s waits in %s", i, more, goroutine(), stands)
+			}
+			b.release(l)
+			if a, w := b.store.called("acquire"), b.store.called("wait"); a != 1 || w != i+1 {
+				t.Errorf("wait %d: %d attempts and %d Waits so far", i, a, w)
+			}
+		}
+		if told != goroutine() {
+			t.Errorf("told in %s, waited in %s", told, goroutine())
+		}
+	})
+}
+
+// Where others have come while it asked, somebody stands for all of them, so that
+// the place stays when it leaves.
+func TestWhoAsksForOthersDoesNotStandItself(t *testing.T) {
+	inLine(t, leasehold.Options{}, func(t *testing.T, b *lineBench) {
+		first := b.acquire(b.strangers().Mutex("a"))
+		b.store.onAcquire(func(ctx context.Context, r store.Request) (store.Grant, error) {
+			time.Sleep(time.Second)
+			return b.store.Store.Acquire(ctx, r)
+		})
+		x := b.queue(b.c.Mutex("a"))
+		behind := b.queue(b.c.Mutex("a"))
+		time.Sleep(2 * time.Second)
+		x.gaveUp()
+		b.release(first)
+		b.release(behind.got())
+		if n := b.store.called("wait"); n != 1 {
+			t.Errorf("%d Waits, want one", n)
+		}
+	})
+}
+
+// The place of who stood there itself ends with its context, at once; what the
+// context says reaches the store.
+func TestPlaceEndsWithWhoStandsThereAlone(t *testing.T) {
+	inLine(t, leasehold.Options{}, func(t *testing.T, b *lineBench) {
+		type key struct{}
+		first := b.acquire(b.strangers().Mutex("a"))
+		reason := errors.New("the user went home")
+		var said any
+		b.line.onWait(func(ctx context.Context, r store.Request, reason func(error)) (store.Grant, error) {
+			said = ctx.Value(key{})
+			return b.line.under.Wait(ctx, r, reason)
+		})
+		for range 2 { // after an attempt, and without one
+			ctx, cancel := context.WithTimeoutCause(context.WithValue(t.Context(), key{}, "x"), time.Second, reason)
+			start := time.Now()
+			_, err := b.c.Mutex("a").Acquire(ctx)
+			if waited := time.Since(start); waited != time.Second {
+				t.Errorf("waited for %v", waited)
+			}
+			if st, _ := b.store.Inspect(t.Context(), "a"); len(st.Line) != 0 {
+				t.Errorf("left in line: %v", st.Line)
+			}
+			var busy *leasehold.BusyError
+			if !errors.Is(err, context.DeadlineExceeded) || !errors.Is(err, reason) || !errors.As(err, &busy) || busy.Holder.Owner != first.Owner() || busy.Position != 1 {
+				t.Errorf("gave up with %#v", err)
+			}
+			if said != "x" {
+				t.Errorf("the store got %v with the context", said)
+			}
+			cancel()
+		}
+		if n := b.store.called("wait"); n != 2 {
+			t.Errorf("%d Waits", n)
+		}
+		b.release(first)
+	})
+}
+
+// When who stood there itself leaves, those behind it go on with its rank; who
+// comes when nobody is left has its own, and so has who comes after a grant.
+func TestRankOutlastsWhoStoodThere(t *testing.T) {
+	inLine(t, leasehold.Options{}, func(t *testing.T, b *lineBench) {
+		rank := func() uint64 { return store.Rank(b.line.asked.Owner) }
+		lock := b.c.Mutex("a")
+		first := b.acquire(b.strangers().Mutex("a"))
+		came := uint64(time.Now().UnixMicro())
+		x := b.queue(lock)
+		owner := b.line.asked.Owner
+		time.Sleep(time.Second)
+		y := b.queue(lock)
+		time.Sleep(time.Second)
+		x.gaveUp()
+		if n := b.inLineNow("a"); n != 1 || rank() != came || b.line.asked.Owner == owner {
+			t.Errorf("%d places, the last one of %s after %s", n, b.line.asked.Owner, owner)
+		}
+		z := b.queue(lock)
+		y.gaveUp() // this time the place itself stays
+		if n := b.store.called("wait"); n != 2 {
+			t.Errorf("%d Waits", n)
+		}
+		z.gaveUp()
+		came = uint64(time.Now().UnixMicro())
+		x = b.queue(lock)
+		if rank() != came {
+			t.Errorf("who comes later has rank %d, and came at %d", rank(), came)
+		}
+		time.Sleep(time.Second)
+		y = b.queue(lock)
+		b.release(first)
+		l := x.got()
+		stranger := b.queue(b.strangers().Mutex("a"))
+		if err := b.store.Store.Release(t.Context(), store.Request{Name: "a", Owner: l.Owner()}); err != nil {
+			t.Fatal(err)
+		}
+		b.store.onRenew(all(store.ErrNotHeld)) // it is lost, so that y stands in line
+		<-l.Done()
+		b.store.onRenew(nil)
+		if synctest.Wait(); rank() <= came {
+			t.Errorf("after a grant the place has rank %d, that of before was %d", rank(), came)
+		}
+		l.Release(t.Context())
+		b.release(stranger.got())
+		b.release(y.got())
+	})
+}
+
+// On servers that rank is a turn before those who came later, up to a second.
+func TestRankIsATurn(t *testing.T) {
+	server := redistest.Start(t)
+	open := func() (*redis.Store, *leasehold.Client) {
+		st, err := redis.Open(t.Context(), []string{server.URL()}, &redis.Options{NodeTimeout: 5 * time.Second})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { st.Close() })
+		return st, leasehold.New(st, nil)
+	}
+	_, ours := open()
+	_, theirs := open()
+	st, holder := open()
+	until := func(what string, happened func(line []store.Place) bool) {
+		t.Helper()
+		for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(time.Millisecond) {
+			state, err := st.Inspect(t.Context(), "a")
+			if err == nil && happened(state.Line) {
+				return
+			}
+			if time.Now().After(deadline) {
+				t.Fatalf("%s did not happen: %+v, %v", what, state, err)
+			}
+		}
+	}
+	trial := func() (firstServed string, lasted time.Duration) {
+		first, err := holder.Mutex("a").Acquire(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		served := make(chan string, 3)
+		wait := func(who string, c *leasehold.Client, ctx context.Context) {
+			l, err := c.Mutex("a").Acquire(ctx)
+			if err == nil {
+				served <- who
+				err = l.Release(t.Context())
+			} else if ctx.Err() != nil {
+				served <- ""
+				return
+			}
+			if err != nil {
+				t.Error(err)
+			}
+		}
+		ctx, leave := context.WithCancel(t.Context())
+		defer leave()
+		var place string
+		go wait("who left", ours, ctx)
+		until("standing in line", func(line []store.Place) bool {
+			if len(line) == 1 {
+				place = line[0].Holder.Owner
+			}
+			return len(line) == 1
+		})
+		go wait("ours", ours, t.Context())
+		until("queueing", func([]store.Place) bool { return ours.Waiting() == 2 })
+		began := time.Now()
+		go wait("theirs", theirs, t.Context())
+		until("standing behind", func(line []store.Place) bool { return len(line) == 2 })
+		leave()
+		until("standing in line again", func(line []store.Place) bool {
+			return len(line) == 2 && line[0].Holder.Owner != place && line[1].Holder.Owner != place
+		})
+		lasted = time.Since(began)
+		if who := <-served; who != "" {
+			t.Fatalf("%s was served", who)
+		}
+		if err := first.Release(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		firstServed = <-served
+		<-served
+		until("the last release", func(line []store.Place) bool { return ours.Queues()+theirs.Queues() == 0 && len(line) == 0 })
+		return firstServed, lasted
+	}
+	for range 10 {
+		who, lasted := trial()
+		if who == "ours" {
+			return
+		}
+		if lasted < 900*time.Millisecond {
+			t.Fatalf("%s were served first", who)
+		}
+	}
+	t.Fatal("the machine is too slow to tell")
+}
+
+// Trouble does not cost the place while there is patience: who came later does
+// not get before us because a server was away for a while.
+func TestTroubleCostsNoPlace(t *testing.T) {
+	inLine(t, leasehold.Options{}, func(t *testing.T, b *lineBench) {
+		trouble := true
+		b.line.onWait(func(ctx context.Context, r store.Request, reason func(error)) (store.Grant, error) {
+			for ctx.Err() == nil {
+				reason(&leasehold.BusyError{Name: r.Name})
+				for range 20 {
+					if trouble {
+						reason(errNodesAway)
+					}
+					pause(ctx, short.TTL/25)
+				}
+			}
+			return store.Grant{}, ctx.Err()
+		})
+		first := b.acquire(b.strangers().Mutex("a"))
+		x := b.queue(b.c.Mutex("a").With(short))
+		time.Sleep(5 * short.TTL)
+		y := b.queue(b.c.Mutex("a").With(short))
+		time.Sleep(5 * short.TTL)
+		if n := b.store.called("wait"); !x.waits() || !y.waits() || n != 1 {
+			t.Errorf("after short troubles: %d Waits; %v, %v", n, x.err, y.err)
+		}
+		b.line.onWait(nil)
+		trouble = false
+		x.gaveUp()
+		if n := b.inLineNow("a"); n != 1 {
+			t.Errorf("%d places for who is left", n)
+		}
+		b.release(first)
+		b.release(y.got())
+	})
+}
+
+func pause(ctx context.Context, d time.Duration) {
+	select {
+	case <-ctx.Done():
+	case <-time.After(d):
+	}
+}
+
+// A grant that comes as the context of who stands there ends goes to the next
+// behind it.
+func TestGrantAtTheEndOfAWaitIsNotLost(t *testing.T) {
+	inLine(t, leasehold.Options{}, func(t *testing.T, b *lineBench) {
+		first := b.acquire(b.strangers().Mutex("a"))
+		b.line.onWait(func(ctx context.Context, r store.Request, reason func(error)) (store.Grant, error) {
+			reason(&leasehold.BusyError{Name: r.Name})
+			<-ctx.Done()
+			b.release(first)
+			return b.store.Store.Acquire(context.WithoutCancel(ctx), r)
+		})
+		x, y := b.queue(b.c.Mutex("a")), b.queue(b.c.Mutex("a"))
+		if err := x.gaveUp(); !errors.Is(err, context.Canceled) || !errors.Is(err, leasehold.ErrBusy) {
+			t.Errorf("who left: %v", err)
+		}
+		b.release(y.got())
+		if w, r := b.store.called("wait"), b.store.called("release"); w != 1 || r != 1 {
+			t.Errorf("%d Waits, %d releases, want one of each", w, r)
+		}
+		if b.held("a") {
+			t.Error("it is still held")
+		}
+	})
+}
