@@ -6,10 +6,14 @@ import (
 )
 
 // turns is who reads the answers. Where a client has one server, and asks it one
-// thing after the other, whoever asks reads the answer as well: to have another
-// goroutine read it and wake up who waits takes as long as the server does. For all
-// else, and soon after the last answer, it is the connection's own goroutine, which
-// also sees when the server ends the connection.
+// thing after the other, whoever asks reads the answer as well, and who stands in line
+// what the server says of that: to have another goroutine read it and wake up who waits
+// takes as long as the server does. For all else, and soon after the last answer, it is
+// the connection's own goroutine, which also sees when the server ends the connection.
+// With several servers it would save little: they take most of the time themselves.
+//
+// A deadline that is nearer than all others has Go wake up a thread to wait for it. So
+// none is set for each answer: one is kept for as long as it will do.
 //
 // Guarded by the node's mutex, but for what is of whoever reads.
 type turns struct {
@@ -20,7 +24,7 @@ type turns struct {
 	alone    int           // so many answers came that nothing else was in flight with
 	idle     *time.Timer   // runs out
 	idled    bool          // it has, while somebody attended
-	called   bool          // who attends
+	called   bool          // who attends is to look whether that is still wanted
 
 	within bool      // an answer; of whoever reads
 	until  time.Time // the deadline of reading; the same

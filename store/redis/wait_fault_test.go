@@ -212,6 +212,29 @@ func TestWaitingWithoutRights(t *testing.T) {
 	}
 }
 
+// A server that knows the second version of the protocol only can not tell anybody
+// anything on the connection on which it is asked.
+func TestWaitingWithoutPush(t *testing.T) {
+	for _, nodes := range []int{1, 3} {
+		t.Run(fmt.Sprint(nodes), func(t *testing.T) {
+			servers := redistest.StartN(t, nodes, "--rename-command", "HELLO", "")
+			s := open(t, addrs(servers), nil)
+			held, next := request("stock"), patientWaiter("stock")
+			takes(t, s, servers, held)
+			done := make(chan outcome, 1)
+			go func() {
+				g, err := s.Wait(t.Context(), next, nil)
+				done <- outcome{g, err}
+			}()
+			for _, server := range servers {
+				eventually(t, "the server knows that it can not tell", func() bool { return strings.HasPrefix(server.Text(t, "GET", "{stock}:place:"+next.Owner), "1") })
+			}
+			letGo(t, s, held, store.Grant{})
+			letGo(t, s, next, grantedSoon(t, done))
+		})
+	}
+}
+
 // The right to listen is taken away while somebody waits, which breaks the
 // connection as well.
 func TestRightsAreTakenAway(t *testing.T) {
