@@ -195,11 +195,9 @@ func (k *keeper) step(h *hold, e leasefsm.Event, start, now clock.Instant) {
 }
 
 // arm sets the timer for the earliest deadline, unless it fires before that
-// anyway, and stops it when there is none. The keeper's mutex is held.
+// anyway. The keeper's mutex is held.
 func (k *keeper) arm() {
-	if len(k.holds) == 0 {
-		k.armed = false
-		k.timer.Stop()
+	if len(k.holds) == 0 { // if it fires, for nothing, that is cheaper than to set it for each lease
 		return
 	}
 	next := k.holds[0].at

@@ -116,7 +116,11 @@ func (a *attempt) left() time.Duration {
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	return a.queue.armed.Sub(a.k.Clock.Now())
+	at, ok := a.core.Next() // the timer may fire earlier, for what has been answered since
+	if !ok {
+		return 0
+	}
+	return at.Sub(a.k.Clock.Now())
 }
 
 func (k *Keeper) closing() bool {

@@ -35,7 +35,7 @@ const (
 	// ask at once, each would have to wake up the connection's goroutine for the other.
 	aloneFor = 8
 	// idleAfter is how long nobody reads when nothing is in flight.
-	idleAfter = 50 * time.Millisecond
+	idleAfter = 250 * time.Millisecond
 )
 
 func (t *turns) begin(w *wire) {
