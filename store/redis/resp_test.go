@@ -40,6 +40,7 @@ var sound = []struct {
 	{",1.5\r\n", text('$', "1.5")},
 	{"(12345678901234567890\r\n", text('$', "12345678901234567890")},
 	{"!6\r\nERR no\r\n", text('-', "ERR no")},
+	{"!12\r\nERR no\nmore.\r\n", text('-', "ERR no\nmore.")},
 	{"=8\r\ntxt:a\r\nb\r\n", text('$', "a\r\nb")},
 	{"%2\r\n+a\r\n:1\r\n+b\r\n_\r\n", list(text('+', "a"), number(1), text('+', "b"), value{kind: '$', null: true})},
 	{"~1\r\n:1\r\n", list(number(1))},
@@ -231,6 +232,8 @@ func write(b []byte, v value) []byte {
 		return fmt.Appendf(b, ":%d\r\n", v.num)
 	case v.kind == '$':
 		return fmt.Appendf(b, "$%d\r\n%s\r\n", len(v.text), v.text)
+	case v.kind == '-': // as it can have more than a line
+		return fmt.Appendf(b, "!%d\r\n%s\r\n", len(v.text), v.text)
 	case v.kind == '*', v.kind == '>':
 		b = fmt.Appendf(b, "%c%d\r\n", v.kind, len(v.list))
 		for _, e := range v.list {
