@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"unicode"
 
 	"github.com/leasehold-dev/leasehold/internal/quorum"
 	"github.com/leasehold-dev/leasehold/store"
@@ -91,7 +92,12 @@ func (l lists) append(b []byte) []byte { return appendWord(appendWord(b, l.print
 
 // otherList is the outcome of a node that is one of another list.
 func otherList(list value) store.NodeOutcome {
-	theirs := string(list.text)
+	theirs := strings.Map(func(r rune) rune { // it is shown to people, and may be anything
+		if !unicode.IsPrint(r) {
+			return '?'
+		}
+		return r
+	}, string(list.text))
 	if theirs == "" {
 		theirs = "others"
 	}
