@@ -304,12 +304,7 @@ func pause(ctx context.Context, d time.Duration) {
 func TestGrantAtTheEndOfAWaitIsNotLost(t *testing.T) {
 	inLine(t, leasehold.Options{}, func(t *testing.T, b *lineBench) {
 		first := b.acquire(b.strangers().Mutex("a"))
-		b.line.onWait(func(ctx context.Context, r store.Request, reason func(error)) (store.Grant, error) {
-			reason(&leasehold.BusyError{Name: r.Name})
-			<-ctx.Done()
-			b.release(first)
-			return b.store.Store.Acquire(context.WithoutCancel(ctx), r)
-		})
+		b.grantedTooLate(first)
 		x, y := b.queue(b.c.Mutex("a")), b.queue(b.c.Mutex("a"))
 		if err := x.gaveUp(); !errors.Is(err, context.Canceled) || !errors.Is(err, leasehold.ErrBusy) {
 			t.Errorf("who left: %v", err)

@@ -14,8 +14,11 @@ import (
 // BenchmarkUncontended is one Acquire and one Release of a lock that nobody
 // else wants: what the client itself costs, over the cheapest store there is.
 func BenchmarkUncontended(b *testing.B) {
-	lock := leasehold.New(memory.New(nil), nil).Mutex("bench")
-	ctx := b.Context()
+	acquireAndRelease(b, b.Context(), memory.New(nil))
+}
+
+func acquireAndRelease(b *testing.B, ctx context.Context, s store.Store) {
+	lock := leasehold.New(s, nil).Mutex("bench")
 	b.ReportAllocs()
 	for b.Loop() {
 		l, err := lock.Acquire(ctx)
@@ -81,17 +84,7 @@ var errBusy = &leasehold.BusyError{Name: "bench"}
 // BenchmarkHanded is one Acquire and one Release of a lock that is waited for:
 // what standing in line costs the client besides the waiting.
 func BenchmarkHanded(b *testing.B) {
-	lock := leasehold.New(handing{memory.New(nil)}, nil).Mutex("bench")
 	ctx, cancel := context.WithCancel(b.Context())
 	defer cancel()
-	b.ReportAllocs()
-	for b.Loop() {
-		l, err := lock.Acquire(ctx)
-		if err != nil {
-			b.Fatal(err)
-		}
-		if err := l.Release(ctx); err != nil {
-			b.Fatal(err)
-		}
-	}
+	acquireAndRelease(b, ctx, handing{memory.New(nil)})
 }

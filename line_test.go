@@ -151,6 +151,17 @@ func (w *turn) gaveUp() error {
 	return w.err
 }
 
+// grantedTooLate has each Wait end with a grant of what first held, when its context
+// has ended.
+func (b *lineBench) grantedTooLate(first *leasehold.Lease) {
+	b.line.onWait(func(ctx context.Context, r store.Request, reason func(error)) (store.Grant, error) {
+		reason(&leasehold.BusyError{Name: r.Name})
+		<-ctx.Done()
+		b.release(first)
+		return b.store.Store.Acquire(context.WithoutCancel(ctx), r)
+	})
+}
+
 // strangers is another process over the same locks.
 func (b *lineBench) strangers() *leasehold.Client {
 	o := b.o
@@ -253,12 +264,7 @@ func TestLastToLeaveGivesThePlaceUp(t *testing.T) {
 func TestUnwantedGrantIsReleased(t *testing.T) {
 	inLine(t, leasehold.Options{}, func(t *testing.T, b *lineBench) {
 		first := b.acquire(b.strangers().Mutex("a"))
-		b.line.onWait(func(ctx context.Context, r store.Request, reason func(error)) (store.Grant, error) {
-			reason(&leasehold.BusyError{Name: r.Name})
-			<-ctx.Done()
-			b.release(first)
-			return b.store.Store.Acquire(context.WithoutCancel(ctx), r)
-		})
+		b.grantedTooLate(first)
 		w := b.queue(b.c.Mutex("a"))
 		w.gaveUp()
 		if b.held("a") {
