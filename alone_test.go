@@ -256,6 +256,25 @@ func TestRankIsATurn(t *testing.T) {
 	t.Fatal("the machine is too slow to tell")
 }
 
+// In memory it is not: who stands there anew has come last.
+func TestRankIsNoTurnInMemory(t *testing.T) {
+	inLine(t, leasehold.Options{}, func(t *testing.T, b *lineBench) {
+		first := b.acquire(b.strangers().Mutex("a"))
+		left, behind := b.queue(b.c.Mutex("a")), b.queue(b.c.Mutex("a"))
+		stranger := b.queue(b.strangers().Mutex("a"))
+		left.gaveUp()
+		if n := b.inLineNow("a"); n != 2 {
+			t.Errorf("%d places for two who wait", n)
+		}
+		b.release(first)
+		if !behind.waits() {
+			t.Error("who stands there anew was served first")
+		}
+		b.release(stranger.got())
+		b.release(behind.got())
+	})
+}
+
 // Trouble does not cost the place while there is patience: who came later does
 // not get before us because a server was away for a while.
 func TestTroubleCostsNoPlace(t *testing.T) {
