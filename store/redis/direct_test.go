@@ -48,7 +48,7 @@ func bareNode(t *testing.T) (*node, net.Conn) {
 	}
 	t.Cleanup(func() { server.Close() })
 
-	s := &Store{o: Options{Logger: slog.New(slog.DiscardHandler), Clock: clock.System(), ConnectTimeout: time.Minute}}
+	s := &Store{idle: idleAfter, o: Options{Logger: slog.New(slog.DiscardHandler), Clock: clock.System(), ConnectTimeout: time.Minute}}
 	n := newNode(0, address{host: l.Addr().String()}, s)
 	s.nodes = []*node{n}
 	t.Cleanup(n.close)

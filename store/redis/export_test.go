@@ -31,3 +31,6 @@ const MaxBundle = maxBundle
 // TriesAfter says how long a connection is silent before it is tried while somebody
 // waits.
 func (s *Store) TriesAfter(d time.Duration) { s.proof = d }
+
+// ReadsAfter says how long nobody reads when nothing is in flight.
+func (s *Store) ReadsAfter(d time.Duration) { s.idle = d }

@@ -3,6 +3,7 @@
 package redis_test
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"runtime"
@@ -107,6 +108,40 @@ func TestWhoStandsInLineListens(t *testing.T) {
 		letGo(t, s, held, store.Grant{})
 		letGo(t, s, r, grantedSoon(t, done))
 	})
+}
+
+// Who stands in line and does not listen is told all the same: somebody reads for as
+// long as anybody stands there, be it that another asks one thing after the other
+// meanwhile, or that the one who listened is served.
+func TestWhoDoesNotListenIsTold(t *testing.T) {
+	for _, name := range []string{"AnotherAsks", "WhoListenedIsServed"} {
+		t.Run(name, func(t *testing.T) {
+			servers := redistest.StartN(t, 1)
+			// Nothing else has anybody read soon: not that an answer is due, nor that
+			// nobody has asked for a while, nor that the connection is tried.
+			s, other := open(t, addrs(servers), &redis.Options{NodeTimeout: long}), open(t, addrs(servers), nil)
+			s.ReadsAfter(time.Hour)
+			s.TriesAfter(time.Hour)
+			held := request("stock")
+			takes(t, other, servers, held)
+			r, listened, leave := listens(t, s, servers)
+			next := patientWaiter("stock") // its turn is after r
+			var done <-chan outcome
+			if name == "AnotherAsks" {
+				leave() // which has the connection's own goroutine read
+				<-listened
+				done = wait(t, t.Context(), s, servers, next)
+				asksAlone(t, s)
+			} else {
+				done = wait(t, t.Context(), s, servers, next)
+				letGo(t, other, held, store.Grant{})
+				held = r
+				held.Owner = cmp.Or(grantedSoon(t, listened).Owner, r.Owner)
+			}
+			letGo(t, other, held, store.Grant{}) // by another, so that s asks nothing
+			letGo(t, s, next, grantedSoon(t, done))
+		})
+	}
 }
 
 // A connection over which nothing comes any more is found out although nobody asks

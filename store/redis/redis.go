@@ -36,6 +36,7 @@ type Store struct {
 	closing chan struct{} // closed by Close
 	waiting atomic.Int64  // how many stand in line
 	proof   time.Duration // waitingProof
+	idle    time.Duration // idleAfter
 
 	// Servers that may have forgotten leases abstain; see guard.
 	guarded, armed atomic.Bool
@@ -69,7 +70,7 @@ func Open(ctx context.Context, urls []string, o *Options) (*Store, error) {
 	if opts, err = opts.settle(); err != nil {
 		return nil, err
 	}
-	s := &Store{o: opts, lists: lists, wall: time.Now, servers: registry{ids: map[int]identity{}}, channel: channelBegin + rand.Text(), closing: make(chan struct{}), proof: waitingProof}
+	s := &Store{o: opts, lists: lists, wall: time.Now, servers: registry{ids: map[int]identity{}}, channel: channelBegin + rand.Text(), closing: make(chan struct{}), proof: waitingProof, idle: idleAfter}
 	s.keeper = majority.Keeper{Sets: lists.sets, Encode: s.encode, Bundle: s.bundle, NodeTimeout: opts.nodeTimeout, Clock: opts.Clock, Logger: opts.Logger, Crowded: s.crowded, Closing: s.closing}
 	if len(addrs) > 1 {
 		s.keeper.Clocks = majority.NewClocks(len(addrs), opts.quarantine(), opts.Logger)

@@ -63,7 +63,7 @@ func (w *wire) pause() {
 		return
 	}
 	t.paused = true
-	t.idle.Reset(idleAfter)
+	t.idle.Reset(n.s.idle)
 	n.mu.Unlock()
 	<-t.carryOn
 	w.limit(0)
@@ -88,13 +88,14 @@ func (w *wire) resume() {
 func (w *wire) idles() {
 	w.n.mu.Lock()
 	defer w.n.mu.Unlock()
-	t, left := &w.turns, idleAfter-time.Since(w.used)
+	t, long := &w.turns, w.n.s.idle
+	left := long - time.Since(w.used)
 	switch {
 	case !t.paused:
 	case t.attended:
 		t.idled = true // and is to do so again when it is over
 	case left > 0:
-		t.idle.Reset(max(left, idleAfter/4))
+		t.idle.Reset(max(left, long/4))
 	default:
 		w.resume()
 		t.alone = -8 * aloneFor // who asks now and then gains nothing
@@ -129,7 +130,7 @@ func (n *node) Listen(ctx context.Context, over <-chan struct{}, left func() tim
 		w.resume()
 	case t.idled:
 		t.idled = false
-		t.idle.Reset(idleAfter)
+		t.idle.Reset(n.s.idle)
 	}
 }
 
