@@ -52,10 +52,12 @@ type Question struct {
 	Tomb  bool   // of Release
 
 	// Waits: an Acquire of one who waits in line, has asked before if Again, and
-	// does not take a lock that nobody has if Stand. Stamp means nothing to the node, which gives it back with what it says
-	// unasked.
-	Waits, Again, Stand bool
-	Stamp               clock.Instant
+	// does not take a lock that nobody has if Stand. Behind is Stand of one that wants
+	// a place only behind a holder: where nobody has the lock the node does nothing,
+	// and answers Absent. Stamp means nothing to the node, which gives it back with what
+	// it says unasked.
+	Waits, Again, Stand, Behind bool
+	Stamp                       clock.Instant
 	// GivesWay: a Release for To, if that owner waits there, and for it to come for
 	// otherwise: nobody else in line is handed the lock.
 	GivesWay bool

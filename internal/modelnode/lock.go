@@ -82,9 +82,10 @@ type Ask[O comparable] struct {
 
 	// Wait leaves a place in the line if the lock is taken, or refreshes it. The
 	// rest is about that place; Again: this owner has asked here before; Stand: it
-	// wants its place only, and does not take the lock even if nobody has it.
-	Wait, Again, Stand, Barge bool
-	Ticket, Stamp             uint64
+	// wants its place only, and does not take the lock even if nobody has it; Behind:
+	// the same, but where nobody has it there is no place either.
+	Wait, Again, Stand, Behind, Barge bool
+	Ticket, Stamp                     uint64
 }
 
 // holder is who has the lock at now.

@@ -12,11 +12,11 @@ import (
 func (l Lock[O]) Acquire(r Rules, a Ask[O], now clock.Instant) (Lock[O], Answer[O]) {
 	held, last := l.holder(now), l.last(now)
 	nobody := *new(O)
-	if held != a.Owner && (held != nobody || a.Stand) {
+	if held != a.Owner && (held != nobody || a.Stand || a.Behind) {
 		ans := l.taken(now)
 		if a.Wait && l.buried(a.Owner, now) && !r.NoTombs {
 			return l, Answer[O]{Verdict: Buried}
-		} else if a.Wait {
+		} else if a.Wait && (held != nobody || !a.Behind) {
 			l, ans.Position = l.wait(r, a, now)
 		}
 		return l, ans

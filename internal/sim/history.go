@@ -105,7 +105,9 @@ func (q *question) String() string {
 	if q.Again {
 		s += ", again"
 	}
-	if q.Stand {
+	if q.Behind {
+		s += ", only to wait behind a holder"
+	} else if q.Stand {
 		s += ", only to wait"
 	}
 	if q.Tomb {

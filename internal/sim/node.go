@@ -129,7 +129,7 @@ func (n *node) apply(k *call) majority.Answer {
 	case quorum.Acquire:
 		l, a = was.Acquire(rules, modelnode.Ask[int]{
 			Owner: q.owner, TTL: q.Lease.TTL, Propose: q.propose, Spare: uint64(q.Lease.Spare),
-			Wait: q.Waits, Again: q.Again, Stand: q.Stand, Barge: q.Lease.Barge, Ticket: store.Rank(q.Lease.Owner), Stamp: uint64(q.Stamp),
+			Wait: q.Waits, Again: q.Again, Stand: q.Stand, Behind: q.Behind, Barge: q.Lease.Barge, Ticket: store.Rank(q.Lease.Owner), Stamp: uint64(q.Stamp),
 		}, now)
 	case quorum.Confirm:
 		l, a = was.Confirm(rules, q.owner, q.Token, now)

@@ -93,7 +93,9 @@ func (s *Store) appendPlace(b []byte, q majority.Question, guarded bool) []byte 
 	if q.Again {
 		again = '1'
 	}
-	if q.Stand {
+	if q.Behind {
+		stand = '2'
+	} else if q.Stand {
 		stand = '1'
 	}
 	if q.Lease.Barge {

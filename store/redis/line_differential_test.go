@@ -147,7 +147,7 @@ type lineStep struct {
 	Ahead     int64 // of the proposal, in microseconds
 	Spare     int
 	// Again is set anyway where the owner has a place.
-	Again, Stand, Barge, Tomb, Renewed bool
+	Again, Stand, Behind, Barge, Tomb, Renewed bool
 	// Onward: the proposal leads the counter, not the clock.
 	Onward bool
 }
@@ -177,7 +177,7 @@ func lineSteps(exact bool) *rapid.Generator[[]lineStep] {
 			Op: rapid.SampledFrom(often).Draw(t, "op"), Owner: rapid.IntRange(0, lineOwners-1).Draw(t, "owner"), To: rapid.IntRange(-1, lineOwners-1).Draw(t, "to"),
 			TTL:   rapid.SampledFrom([]time.Duration{lineUnit, 2 * lineUnit, 3 * lineUnit, 30 * lineUnit}).Draw(t, "ttl"),
 			Ahead: 500_000, Spare: rapid.SampledFrom([]int{0, 0, 1, 64}).Draw(t, "spare"),
-			Again: flag.Draw(t, "again"), Stand: flag.Draw(t, "stand"), Barge: flag.Draw(t, "barge"), Tomb: flag.Draw(t, "tomb"), Renewed: flag.Draw(t, "renewed"),
+			Again: flag.Draw(t, "again"), Stand: flag.Draw(t, "stand"), Behind: flag.Draw(t, "behind"), Barge: flag.Draw(t, "barge"), Tomb: flag.Draw(t, "tomb"), Renewed: flag.Draw(t, "renewed"),
 		}
 		if s.Op == passes {
 			s.TTL = rapid.SampledFrom([]time.Duration{lineUnit, 2 * lineUnit}).Draw(t, "time")
@@ -325,7 +325,7 @@ func (r *lineRun) question(s lineStep) majority.Question {
 	placed := slices.ContainsFunc(r.model.Line, func(p modelnode.Place[string]) bool { return p.Owner == owner })
 	switch s.Op {
 	case asks:
-		q.Op, q.Waits, q.Stand, q.Stamp = quorum.Acquire, true, s.Stand, clock.Instant(r.trace.Len())<<40
+		q.Op, q.Waits, q.Stand, q.Behind, q.Stamp = quorum.Acquire, true, s.Stand, s.Behind, clock.Instant(r.trace.Len())<<40
 		q.Again = s.Again || placed
 	case tries: // who has asked for a place does not go without
 		q.Op, q.Waits, q.Again = quorum.Acquire, placed, placed
@@ -364,7 +364,7 @@ func (r *lineRun) byModel(s lineStep, q majority.Question) (ans modelnode.Answer
 	switch q.Op {
 	case quorum.Acquire:
 		r.model, ans = r.model.Acquire(r.rules, modelnode.Ask[string]{
-			Owner: l.Owner, TTL: l.TTL, Propose: propose, Spare: uint64(l.Spare), Wait: q.Waits, Again: q.Again, Stand: q.Stand, Barge: l.Barge,
+			Owner: l.Owner, TTL: l.TTL, Propose: propose, Spare: uint64(l.Spare), Wait: q.Waits, Again: q.Again, Stand: q.Stand, Behind: q.Behind, Barge: l.Barge,
 			Ticket: store.Rank(l.Owner), Stamp: uint64(q.Stamp),
 		}, r.now)
 		if ans.Position > 0 {

@@ -12,9 +12,9 @@ if #KEYS == 0 then return 0 end -- called to be learned, see learn
 local call = redis.call
 local got = call('MGET', unpack(KEYS)) -- all at once: half of the cost is calls
 local held, last, mark = got[1], got[2], got[4]
--- Two digits begin what there is to know of a place: whether the owner has asked
--- before, and whether it wants just that, and not the lock if nobody has it.
-if held and held ~= ARGV[1] or not held and string.byte(ARGV[5], 2) == 49 then
+-- Digits begin what there is to know of a place, the second of which is not 0 for one
+-- that does not want the lock if nobody has it.
+if held and held ~= ARGV[1] or not held and (string.byte(ARGV[5], 2) or 48) > 48 then
   if ARGV[5] == '' then
     if not KEYS[4] then
       return {0, held, call('PTTL', KEYS[1])}

@@ -13,12 +13,20 @@
 --   when this key and the line end (ms): not before the longest place
 --   before when no place ends that is in the line (ms)
 --   how many in line were found to have one, while the line is gone through
--- ARGV[5]: 1 or 0 for whether the owner has asked before, and for whether it only
---          wants the place, its rank (16 digits), and stamp, spare, flags and channel
--- Returns, besides the holder if there is one, the position (1 is the next to come) and whether
--- nobody can be told (1 or 0), and the clock (s, us).
-if not held and call('PTTL', KEYS[1]) ~= -2 then
-  return call('GET', KEYS[1]) -- MGET does not see what is no string
+-- ARGV[5]: 1 or 0 for whether the owner has asked before, 1 for one that only wants the
+--          place, 2 where it does so only behind a holder, or 0, its rank (16 digits),
+--          and stamp, spare, flags and channel
+-- Returns, besides the holder if there is one, the position (1 is the next to come; 0 for
+-- one that has none, since there is no holder) and whether nobody can be told (1 or 0),
+-- and the clock (s, us).
+if not held then
+  if call('PTTL', KEYS[1]) ~= -2 then
+    return call('GET', KEYS[1]) -- MGET does not see what is no string
+  end
+  if string.byte(ARGV[5], 2) == 50 then
+    local time = call('TIME')
+    return {0, '', -2, 0, 0, time[1], time[2]}
+  end
 end
 local name = '{' .. KEYS[1] .. '}:'
 local owner = string.match(ARGV[1], '^[^ ]+')
