@@ -16,6 +16,16 @@ import (
 	"github.com/leasehold-dev/leasehold/store/redis"
 )
 
+// undisturbed is a store in which it makes nobody read soon that an answer is due, that
+// nobody has asked for a while, or that the connection is to be tried.
+func undisturbed(t *testing.T, servers []*redistest.Server) *redis.Store {
+	t.Helper()
+	s := open(t, addrs(servers), &redis.Options{NodeTimeout: long})
+	s.ReadsAfter(time.Hour)
+	s.TriesAfter(time.Hour)
+	return s
+}
+
 // asksAlone has s ask one thing after the other for a while.
 func asksAlone(t *testing.T, s *redis.Store) {
 	t.Helper()
@@ -54,7 +64,7 @@ func listens(t *testing.T, s *redis.Store, servers []*redistest.Server) (r store
 // notices all the same whatever else ends the wait, and nobody misses anything.
 func TestWhoStandsInLineListens(t *testing.T) {
 	servers := redistest.StartN(t, 1)
-	s := open(t, addrs(servers), nil)
+	s := undisturbed(t, servers)
 	ends := func(t *testing.T, done <-chan outcome, want error) {
 		t.Helper()
 		select {
@@ -77,10 +87,12 @@ func TestWhoStandsInLineListens(t *testing.T) {
 	t.Run("Closed", func(t *testing.T) {
 		held := request("stock")
 		takes(t, s, servers, held)
-		closes := open(t, addrs(servers), nil)
+		closes := undisturbed(t, servers)
 		_, done, _ := listens(t, closes, servers)
-		closes.Close()
+		closed := make(chan struct{})
+		go func() { closes.Close(); close(closed) }()
 		ends(t, done, store.ErrClosed)
+		<-closed
 		letGo(t, s, held, store.Grant{})
 	})
 	t.Run("OthersWaitToo", func(t *testing.T) {
@@ -117,11 +129,7 @@ func TestWhoDoesNotListenIsTold(t *testing.T) {
 	for _, name := range []string{"AnotherAsks", "WhoListenedIsServed"} {
 		t.Run(name, func(t *testing.T) {
 			servers := redistest.StartN(t, 1)
-			// Nothing else has anybody read soon: not that an answer is due, nor that
-			// nobody has asked for a while, nor that the connection is tried.
-			s, other := open(t, addrs(servers), &redis.Options{NodeTimeout: long}), open(t, addrs(servers), nil)
-			s.ReadsAfter(time.Hour)
-			s.TriesAfter(time.Hour)
+			s, other := undisturbed(t, servers), open(t, addrs(servers), nil)
 			held := request("stock")
 			takes(t, other, servers, held)
 			r, listened, leave := listens(t, s, servers)
