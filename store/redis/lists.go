@@ -6,8 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
-	"unicode"
 
 	"github.com/leasehold-dev/leasehold/internal/quorum"
 	"github.com/leasehold-dev/leasehold/store"
@@ -92,18 +92,11 @@ func (l lists) append(b []byte) []byte { return appendWord(appendWord(b, l.print
 
 // otherList is the outcome of a node that is one of another list.
 func otherList(list value) store.NodeOutcome {
-	theirs := strings.Map(func(r rune) rune { // it is shown to people, and may be anything
-		if !unicode.IsPrint(r) {
-			return '?'
-		}
-		return r
-	}, string(list.text))
-	if theirs == "" {
-		theirs = "others"
-	}
-	now, next, both := strings.Cut(theirs, ">")
-	if both {
-		theirs = now + ", which are being replaced by " + next
+	theirs := "others"
+	if now, next, both := strings.Cut(string(list.text), ">"); both { // quoted: it may be anything
+		theirs = fmt.Sprintf("%q, which are being replaced by %q", now, next)
+	} else if now != "" {
+		theirs = strconv.Quote(now)
 	}
 	return store.NodeOutcome{Outcome: store.Refused, Err: fmt.Errorf("%w: it decides together with %s: give all clients one list, or both while one replaces the other", errOtherList, theirs)}
 }

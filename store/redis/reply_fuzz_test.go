@@ -43,7 +43,7 @@ func FuzzReply(f *testing.F) {
 		// what they could say if they were others
 		"*3\r\n*1\r\n:1\r\n:3\r\n*1\r\n:1\r\n", "*3\r\n*1\r\n:1\r\n:0\r\n*1\r\n:1\r\n", "*2\r\n*1\r\n:1\r\n:1\r\n",
 		"*5\r\n*1\r\n:1\r\n:1\r\n*1\r\n:1\r\n:1\r\n*1\r\n:1\r\n", "*1\r\n*0\r\n", "*1\r\n*1\r\n*1\r\n:1\r\n",
-		"*2\r\n:4\r\n$1\r\n\n\r\n", "!3\r\na\nb\r\n",
+		"*2\r\n:4\r\n$1\r\n\n\r\n", "*2\r\n:4\r\n$3\r\n\x1b>\x7f\r\n", "!3\r\na\nb\r\n",
 		"*2\r\n:1\r\n:0\r\n",
 		"*2\r\n:1\r\n$21\r\n-18446744073709551615\r\n",
 		"*2\r\n:1\r\n$20\r\n18446744073709551615\r\n",
