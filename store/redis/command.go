@@ -11,6 +11,9 @@ type command struct {
 	script *script // that it runs, if any
 	more   int     // leases that it is about, besides the one: see bundle
 	bytes  []byte
+	// tells is how far from the end there is a 0 that says that the server can tell us
+	// unasked what comes of it; 0: nothing comes of it then.
+	tells int
 }
 
 // newCommand is one without a script.
@@ -25,7 +28,7 @@ func newCommand(words ...string) *command {
 // begin starts the call of s in c, whose memory is used again. The keys and
 // arguments of the script follow, all of them.
 func (c *command) begin(s *script) []byte {
-	c.script, c.more = s, 0
+	c.script, c.more, c.tells = s, 0, 0
 	return append(c.bytes[:0], s.byHash...)
 }
 
@@ -35,7 +38,7 @@ func (c *command) beginMany(s *script, more int) []byte {
 	if more == 0 {
 		return c.begin(s)
 	}
-	c.script, c.more = s, more
+	c.script, c.more, c.tells = s, more, 0
 	return appendBegin(c.bytes[:0], "EVALSHA", s.hash, s.keys+2*more, s.args+more)
 }
 

@@ -59,7 +59,40 @@ func TestCommandsAreWhole(t *testing.T) {
 	}
 }
 
-// The same is so of a command about many leases.
+// What is asked on a connection that hears nothing unasked says so, by hash and by text,
+// and on all others what was encoded for all is left as it is.
+func TestDeafConnectionSaysSo(t *testing.T) {
+	s := &Store{wall: time.Now, channel: channelBegin + "x"}
+	r := store.Request{Name: "a", Owner: store.NewOwnerAt(time.UnixMicro(1790000000123456)), Meta: "m", TTL: time.Second}
+	for flags, require := range map[string]store.Class{"-": 0, "g": store.CrashSafe} {
+		r.Require = require
+		c := s.encode(majority.Question{Op: quorum.Acquire, Lease: r, Waits: true, Again: true, Behind: true, Stamp: 7}, nil).(*command)
+		hears, deaf := &wire{hears: true}, &wire{}
+		for _, text := range []bool{false, true} {
+			encode := func(w *wire) []string {
+				begin := []byte("+what was before\r\n")
+				if text {
+					return words(t, w.says(c, c.byText(begin))[len(begin):])
+				}
+				return words(t, w.says(c, append(begin, c.bytes...))[len(begin):])
+			}
+			at := 3 + c.script.keys + 4
+			got, not := encode(hears), encode(deaf)
+			if want := "1201790000000123456 7 0 " + flags + " leasehold:to:x"; got[at] != want || not[at] != strings.Replace(want, "120", "121", 1) {
+				t.Errorf("%q, and without ears %q, want %q", got[at], not[at], want)
+			}
+			if not[at] = got[at]; !slices.Equal(got, not) {
+				t.Errorf("%q, and without ears %q", got, not)
+			}
+		}
+		other := s.encode(majority.Question{Op: quorum.Acquire, Lease: r}, c).(*command)
+		if before := string(other.bytes); string(deaf.says(other, other.bytes)) != before {
+			t.Error("who does not wait says that it hears nothing")
+		}
+	}
+}
+
+// A command about many leases is whole as well.
 func TestBundlesAreWhole(t *testing.T) {
 	s := &Store{wall: time.Now}
 	r := store.Request{Name: "a", Owner: "o", Meta: "m", TTL: 1500 * time.Microsecond}

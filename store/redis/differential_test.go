@@ -111,7 +111,7 @@ var changes = []change{
 	{name: "token rounded", script: acquireScript,
 		old: "string.format('%.0f', token)", new: "tostring(token)", hidden: true},
 	{name: "clock without its microseconds", script: acquireScript,
-		old: "time[1] * 1000000 + time[2]\n-- The mark", new: "time[1] * 1000000\n-- The mark"},
+		old: "time[1] * 1000000 + time[2]\nif KEYS[4]", new: "time[1] * 1000000\nif KEYS[4]"},
 	{name: "counter not written", script: acquireScript,
 		old: "redis.pcall('SET', KEYS[2], text, 'PX', LIFE)", new: "{}"},
 	{name: "first counter not written", script: acquireScript,

@@ -44,7 +44,10 @@ func (s *Store) encode(q majority.Question, old any) any {
 		b = mark(appendTombKey(b, r))
 		b = s.appendProposal(appendMillis(appendValue(b, r), r.TTL))
 		b = appendNumber(b, uint64(r.Spare))
-		c.bytes = gate(s.appendPlace(b, q, guarded))
+		b, tells := s.appendPlace(b, q, guarded)
+		if c.bytes = gate(b); tells > 0 {
+			c.tells = len(c.bytes) - tells
+		}
 	case quorum.Confirm:
 		b := appendCounterKey(appendWord(c.begin(confirmScript), r.Name), r.Name)
 		c.bytes = appendNumber(appendValue(b, r), q.Token)
@@ -84,10 +87,11 @@ func (s *Store) appendProposal(b []byte) []byte {
 // channelBegin is how the channels begin on which servers tell those who wait.
 const channelBegin = "leasehold:to:"
 
-// appendPlace says what the acquire script has to know to keep the request.
-func (s *Store) appendPlace(b []byte, q majority.Question, guarded bool) []byte {
+// appendPlace says what the acquire script has to know to keep the request, and where
+// in it that we can be told when it is our turn; see command.tells.
+func (s *Store) appendPlace(b []byte, q majority.Question, guarded bool) (_ []byte, tells int) {
 	if !q.Waits {
-		return appendWord(b, "")
+		return appendWord(b, ""), 0
 	}
 	again, stand, flags := byte('0'), byte('0'), ""
 	if q.Again {
@@ -106,7 +110,7 @@ func (s *Store) appendPlace(b []byte, q majority.Question, guarded bool) []byte 
 	}
 	var room [128]byte
 	rank := strconv.AppendUint(room[:0], store.Rank(q.Lease.Owner), 10)
-	place := append(rank[len(rank):], again, stand, ' ')
+	place := append(rank[len(rank):], again, stand, '0')
 	for range ranks - len(rank) {
 		place = append(place, '0')
 	}
@@ -114,7 +118,9 @@ func (s *Store) appendPlace(b []byte, q majority.Question, guarded bool) []byte 
 	place = append(strconv.AppendUint(place, uint64(q.Stamp), 10), ' ')
 	place = append(strconv.AppendInt(place, int64(q.Lease.Spare), 10), ' ')
 	place = append(append(place, cmp.Or(flags, "-")...), ' ')
-	return appendWord(b, string(append(place, s.channel...)))
+	place = append(place, s.channel...)
+	b = appendWord(b, string(place))
+	return b, len(b) - len(place)
 }
 
 // ranks have so many digits at least.

@@ -109,17 +109,15 @@ func (d *examiner) listening() error {
 	}
 	defer w.forget()
 	defer w.conn.Close()
-	said, err := d.ask(newCommand("PUBSUB", "NUMSUB", channel), newCommand("PUBLISH", channel, "doctor"))
+	said, err := d.askFor("PUBLISH", channel, "doctor")
 	if err != nil {
 		return err
 	}
-	for _, v := range said {
-		if v.kind == '-' {
-			d.found.UntoldErr = newRefused(v)
-			return nil
-		}
+	if said.kind == '-' {
+		d.found.UntoldErr = newRefused(said)
+		return nil
 	}
-	if len(said[0].list) != 2 || said[0].list[1].num != 1 {
+	if said.num == 0 {
 		d.found.UntoldErr = errNobodyListens
 		return nil
 	}

@@ -21,7 +21,9 @@ func (n *scripted) ask(t *testing.T, questions ...majority.Question) (all []majo
 	for _, q := range questions {
 		n.s.wall, n.s.channel = time.Now, channelBegin+"nobody"
 		c := n.s.encode(q, nil).(*command)
-		commands = append(commands, n.byText(c))
+		asks := n.byText(c)
+		asks.bytes = n.wire.says(c, asks.bytes) // that nobody hears anything
+		commands = append(commands, asks)
 	}
 	replies, err := n.run(commands...)
 	if err != nil {

@@ -390,7 +390,9 @@ func (r *lineRun) byScript(q majority.Question, told int) (a majority.Answer, he
 	propose := r.s.wall().Add(proposalLead)
 	c := r.s.encode(q, nil).(*command)
 	open := newCommand("SET", markKey, "0000000000000000 - - declared -")
-	replies, err := r.scripted.run(open, r.byText(c), timeCommand, newCommand("DEL", markKey))
+	asks := r.byText(c)
+	asks.bytes = (&wire{hears: r.heard[q.Lease.Owner]}).says(c, asks.bytes)
+	replies, err := r.scripted.run(open, asks, timeCommand, newCommand("DEL", markKey))
 	if err != nil {
 		return a, nil, err
 	}

@@ -36,7 +36,7 @@ const (
 
 // rights are the commands of an ACL rule, in the order in which it names them,
 // and what they are for. Commands that every user may run are not among them. The
-// last three are for those who wait to be told when it is their turn; without them
+// last two are for those who wait to be told when it is their turn; without them
 // they ask now and then.
 var rights = []struct {
 	command string
@@ -65,7 +65,6 @@ var rights = []struct {
 	{"config|get", ToExamine},
 	{"publish", toChange},
 	{"subscribe", toChange},
-	{"pubsub|numsub", toChange},
 }
 
 // Password is what stands for the password in a rule, to be replaced.

@@ -69,7 +69,7 @@ func (w *wire) take(out []byte) (_ []byte, more bool) {
 			return out, false
 		}
 		for c, ok := w.again.pop(); ok; c, ok = w.again.pop() {
-			out = c.command.byText(out)
+			out = w.says(c.command, c.command.byText(out))
 			w.launch(c, now)
 		}
 		return out, n.waiting.n > 0
@@ -78,11 +78,19 @@ func (w *wire) take(out []byte) (_ []byte, more bool) {
 		c, _ := n.waiting.pop()
 		// Copied while the mutex is held: once in flight the call may be
 		// answered, and the command's memory used for another.
-		out = append(out, c.command.bytes...)
+		out = w.says(c.command, append(out, c.command.bytes...))
 		w.launch(c, now)
 	}
 	w.full = n.waiting.n > 0 && w.flight.n >= maxFlight
 	return out, n.waiting.n > 0 && !w.full
+}
+
+// says is out, at whose end c is, with a 1 where we can not be told unasked.
+func (w *wire) says(c *command, out []byte) []byte {
+	if c.tells > 0 && !w.hears {
+		out[len(out)-c.tells] = '1'
+	}
+	return out
 }
 
 // launch counts a call as sent. The mutex is held.

@@ -10,11 +10,18 @@
 -- mark also {..., 0, 0, the clock}, in line what place adds, {2} for an owner that was already released, or what gate does.
 if #KEYS == 0 then return 0 end -- called to be learned, see learn
 local call = redis.call
-local got = call('MGET', unpack(KEYS)) -- all at once: half of the cost is calls
-local held, last, mark = got[1], got[2], got[4]
--- Digits begin what there is to know of a place, the second of which is not 0 for one
--- that does not want the lock if nobody has it.
-if held and held ~= ARGV[1] or not held and (string.byte(ARGV[5], 2) or 48) > 48 then
+-- All at once: half of the cost is calls. Digits begin what there is to know of a place,
+-- the second of which is not 0 for one that does not want the lock if nobody has it:
+-- that one needs to know of the line as well, which others seldom do.
+local got, name, owner
+if (string.byte(ARGV[5], 2) or 48) > 48 then
+  name, owner = '{' .. KEYS[1] .. '}:', string.sub(KEYS[3], #KEYS[1] + 9)
+  got = call('MGET', KEYS[1], KEYS[2], KEYS[3], KEYS[4] or KEYS[1], name .. 'waits', name .. 'place:' .. owner)
+else
+  got = call('MGET', unpack(KEYS))
+end
+local held, last = got[1], got[2]
+if held and held ~= ARGV[1] or not held and name then
   if ARGV[5] == '' then
     if not KEYS[4] then
       return {0, held, call('PTTL', KEYS[1])}
@@ -31,18 +38,20 @@ if held and held ~= ARGV[1] or not held and (string.byte(ARGV[5], 2) or 48) > 48
 end
 local time = call('TIME')
 local now = time[1] * 1000000 + time[2]
--- The mark nearly always says that this list is served, and since when: 16 digits.
-local served = mark and string.sub(mark, 18, 17 + #ARGV[7]) == ARGV[7] and string.byte(mark, 18 + #ARGV[7]) == 32
-if KEYS[4] and not (served and tonumber(string.sub(mark, 1, 16)) <= now) then
-  -- include gate
-  local refusal = gate(KEYS[4], ARGV[6], ARGV[7], now)
-  if refusal then
-    return refusal
+if KEYS[4] then
+  local mark = got[4]
+  -- include served
+  if not (served and tonumber(string.sub(mark, 1, 16)) <= now) then
+    -- include gate
+    local refusal = gate(KEYS[4], ARGV[6], ARGV[7], now)
+    if refusal then
+      return refusal
+    end
   end
 end
 if string.byte(ARGV[5]) == 49 then
   -- include leave
-  leave(string.match(ARGV[1], '^[^ ]+'))
+  leave(string.sub(KEYS[3], #KEYS[1] + 9))
 end
 if held and last then -- the same request again: same grant, never shortened
   if call('PTTL', KEYS[1]) < tonumber(ARGV[2]) then

@@ -2,7 +2,7 @@
 -- until it is its turn.
 --
 -- A place is the key {L}:place:OWNER, which lasts for the TTL unless it is refreshed:
---   whether nobody can be told (1 or 0), when it ends (ms, 13 digits), ticket (16
+--   whether it can not be told (1 or 0), when it ends (ms, 13 digits), ticket (16
 --   digits), stamp, spare, flags (b: tell it only that the lock is free; g: it must
 --   not be granted without a look at the mark; or -), channel, and then the value
 --   that its lock will have
@@ -14,10 +14,10 @@
 --   before when no place ends that is in the line (ms)
 --   how many in line were found to have one, while the line is gone through
 -- ARGV[5]: 1 or 0 for whether the owner has asked before, 1 for one that only wants the
---          place, 2 where it does so only behind a holder, or 0, its rank (16 digits),
---          and stamp, spare, flags and channel
+--          place, 2 where it does so only behind a holder, or 0, 1 or 0 for whether it can
+--          not be told anything, its rank (16 digits), and stamp, spare, flags and channel
 -- Returns, besides the holder if there is one, the position (1 is the next to come; 0 for
--- one that has none, since there is no holder) and whether nobody can be told (1 or 0),
+-- one that has none, since there is no holder) and whether it can not be told (1 or 0),
 -- and the clock (s, us).
 if not held then
   if call('PTTL', KEYS[1]) ~= -2 then
@@ -28,17 +28,16 @@ if not held then
     return {0, '', -2, 0, 0, time[1], time[2]}
   end
 end
-local name = '{' .. KEYS[1] .. '}:'
-local owner = string.match(ARGV[1], '^[^ ]+')
-local rest = string.sub(ARGV[5], 21)
-local listening = redis.pcall('PUBSUB', 'NUMSUB', string.match(rest, '^%d+ %d+ %S+ (%S+)$'))
-local deaf = (listening.err or listening[2] == 0) and '1' or '0'
 local time = call('TIME')
 local now = time[1] * 1000000 + time[2]
 local ms = (now - now % 1000) / 1000
+local waits, was = got[5], got[6]
+if not name then
+  name, owner = '{' .. KEYS[1] .. '}:', string.sub(KEYS[3], #KEYS[1] + 9)
+  local known = call('MGET', name .. 'waits', name .. 'place:' .. owner)
+  waits, was = known[1], known[2]
+end
 local line, place = name .. 'line', name .. 'place:' .. owner
-local known = call('MGET', name .. 'waits', place)
-local waits, was = known[1], known[2]
 if was and string.match(was, '^%d+()') ~= 31 then
   was = nil -- something else
 end
@@ -88,5 +87,6 @@ end
 if stale or ends < bound then
   call('SET', name .. 'waits', lasts .. ' ' .. math.min(bound, ends) .. ' ' .. seen, 'PX', lasts - ms)
 end
-call('SET', place, deaf .. ends .. ticket .. ' ' .. rest .. ' ' .. ARGV[1], 'PX', was and ends - ms or ARGV[2])
+local deaf = string.sub(ARGV[5], 3, 3)
+call('SET', place, deaf .. ends .. ticket .. string.sub(ARGV[5], 20) .. ' ' .. ARGV[1], 'PX', was and ends - ms or ARGV[2])
 return {0, held or '', call('PTTL', KEYS[1]), position, deaf == '1' and 1 or 0, time[1], time[2]}

@@ -13,7 +13,7 @@
 -- Returns {1} or {0, value of the holder, its PTTL}.
 if #KEYS == 0 then return 0 end -- called to be learned, see learn
 local call, name = redis.call, '{' .. KEYS[1] .. '}:'
-local got = call('MGET', KEYS[1], name .. 'waits')
+local got = KEYS[3] and call('MGET', KEYS[1], name .. 'waits', KEYS[3]) or call('MGET', KEYS[1], name .. 'waits')
 local held, said = got[1], {1}
 local ours = held == ARGV[1]
 if not ours then
@@ -28,13 +28,13 @@ if ARGV[2] ~= '0' and (not ours or ARGV[3] == '1') then
   call('SET', KEYS[2], '', 'PX', ARGV[2])
 end
 if got[2] then
-  local owner = string.match(ARGV[1], '^[^ ]+')
+  local from = string.sub(KEYS[2], #KEYS[1] + 9)
   if held and not ours then
     -- include leave
-    pcall(leave, owner)
+    pcall(leave, from)
   else
     -- include hand
-    local well, done = pcall(hand, name, owner, ARGV[4], ARGV[5], KEYS[3], ARGV[6], ARGV[7])
+    local well, done = pcall(hand, ARGV[5])
     if not (well and done) then
       call('DEL', KEYS[1])
     end
