@@ -5,7 +5,8 @@
 -- Who it is given to is told, by a message to its channel: "handed", owner, token,
 -- stamp, the clock (s, us). Who only wants to hear that the lock is free: "free",
 -- owner. All that is written is written before; what is said to nobody is as good as
--- never written, the counter as it was.
+-- never written, the counter as it was. Who listens to all channels by a pattern seems
+-- to be there for everybody: then the place of a dead process has to end by its TTL.
 -- Who releases it has no place from then on. Returns whether the key of the lock is as
 -- it is to be.
 local function hand(to)
