@@ -1,6 +1,7 @@
 // Package storetest is the suite every store.Store passes: the contract of
 // package store, as tests. A store that fails it keeps no locks, whatever else
-// it does well. One that is a store.Waiter is held to what that promises, too.
+// it does well. One that is a store.Waiter or a
+// store.Returner is held to what that promises, too.
 //
 //	func TestConformance(t *testing.T) {
 //		storetest.Run(t, open, storetest.Options{Second: join})
@@ -71,10 +72,14 @@ type check struct {
 
 // checksOf are those that s has to pass.
 func checksOf(s store.Store) []check {
+	all := checks
 	if _, ok := s.(store.Waiter); ok {
-		return slices.Concat(checks, waitChecks)
+		all = slices.Concat(all, waitChecks)
 	}
-	return checks
+	if _, ok := s.(store.Returner); ok {
+		all = slices.Concat(all, returnChecks)
+	}
+	return all
 }
 
 // checks are those for every store. They share one store and never a lock's name.
@@ -135,4 +140,15 @@ var waitChecks = []check{
 	{"Draw", checkDraw},
 	{"DrawWaiting", checkDrawWaiting},
 	{"DrawByOwnerOnly", checkDrawByOwnerOnly},
+}
+
+// returnChecks are those for a store.Returner.
+var returnChecks = []check{
+	{"Return", checkReturn},
+	{"ReturnFree", checkReturnFree},
+	{"ReturnGivenUp", checkReturnGivenUp},
+	{"ReturnGranted", checkReturnGranted},
+	{"ReturnByOwnerOnly", checkReturnByOwnerOnly},
+	{"ReturnInvalid", checkReturnInvalid},
+	{"ReturnClosed", checkReturnClosed},
 }

@@ -1,0 +1,174 @@
+package storetest
+
+import (
+	"github.com/leasehold-dev/leasehold/internal/clock"
+	"github.com/leasehold-dev/leasehold/store"
+)
+
+// returned is a place that was taken with a release, as a wait that has not begun.
+type returned struct {
+	next  store.Request
+	start clock.Instant
+}
+
+// comeBack releases r, whose lock somebody waits for, and takes a place behind.
+func (t *trial) comeBack(s store.Store, r store.Request) returned {
+	t.Helper()
+	p := returned{next: t.applicant(r.Name, t.long), start: clock.System().Now()}
+	standing, err := s.(store.Returner).Return(t.Context(), r, p.next)
+	if err != nil || !standing {
+		t.Fatalf("return of %q: standing %v, error %v, while somebody waits for it", r.Name, standing, err)
+	}
+	t.track(p.next)
+	return p
+}
+
+// wait begins to wait at the place.
+func (t *trial) waitAt(s store.Store, p returned) *waiting {
+	w := t.wait(s, p.next)
+	w.start = p.start
+	return w
+}
+
+// checkReturn: who returns a lock with a place for the next time hands it on, and comes
+// after those who came before.
+func checkReturn(t *trial) {
+	holder := t.request(t.name(), t.long)
+	last := t.acquire(t.first, holder).Token
+	line := t.queue(t.applicant(holder.Name, t.long), t.applicant(holder.Name, t.long))
+	for range 6 {
+		p := t.comeBack(t.first, holder)
+		first := line[0]
+		t.gets("the first in line gets the lock that was returned", first)
+		if st := t.heldBy(first.Request); st.Token != first.grant.Token || first.grant.Token <= last {
+			t.Fatalf("granted token %v after %v, inspect says %v", first.grant.Token, last, st.Token)
+		}
+		line = append(line[1:], t.waitAt(t.first, p))
+		t.lined("who comes back stands behind the others", holder.Name, line...)
+		t.waits(line...)
+		last, holder = first.grant.Token, first.Request
+	}
+	for _, w := range line {
+		t.release(t.other(), holder)
+		t.gets("the next one gets the lock", w)
+		holder = w.Request
+	}
+	t.release(t.first, holder)
+	t.vacant("nothing is left of a line that has ended", holder.Name)
+}
+
+// checkReturnFree: nobody stands in line for a lock that nobody else wants.
+func checkReturnFree(t *trial) {
+	for range 3 {
+		holder := t.request(t.name(), t.long)
+		t.acquire(t.first, holder)
+		next := t.applicant(holder.Name, t.long)
+		standing, err := t.first.(store.Returner).Return(t.Context(), holder, next)
+		if err != nil || standing {
+			t.Fatalf("return of a lock that nobody waits for: standing %v, error %v", standing, err)
+		}
+		t.vacant("a lock that was returned is free", holder.Name)
+		w := t.wait(t.first, next)
+		t.gets("who comes back to a free lock gets it", w)
+		t.release(t.other(), w.Request)
+	}
+}
+
+// checkReturnGivenUp: a place that nobody comes back to is given up by a release,
+// whether or not it was granted the lock.
+func checkReturnGivenUp(t *trial) {
+	for _, granted := range []bool{false, true} {
+		holder := t.request(t.name(), t.long)
+		t.acquire(t.first, holder)
+		w := t.queue(t.applicant(holder.Name, t.long))[0]
+		p := t.comeBack(t.first, holder)
+		t.gets("the first in line gets the lock that was returned", w)
+		if granted {
+			t.release(t.other(), w.Request)
+			t.heldBy(p.next)
+		}
+		t.notHeld("release by one who has not come back", t.first.Release(t.Context(), p.next))
+		if !granted {
+			t.lined("a place that was given up is gone", holder.Name)
+			t.release(t.other(), w.Request)
+		}
+		t.vacant("who does not come back leaves nothing behind", holder.Name)
+		t.notHeld("release by one who has not come back, again", t.first.Release(t.Context(), p.next))
+	}
+}
+
+// checkReturnGranted: who was granted the lock before coming back has it at once.
+func checkReturnGranted(t *trial) {
+	holder := t.request(t.name(), t.long)
+	t.acquire(t.first, holder)
+	w := t.queue(t.applicant(holder.Name, t.long))[0]
+	p := t.comeBack(t.first, holder)
+	t.gets("the first in line gets the lock that was returned", w)
+	t.release(t.other(), w.Request)
+	t.heldBy(p.next)
+	back := t.waitAt(t.first, p)
+	t.gets("who comes back late has the lock", back)
+	if back.grant.Token <= w.grant.Token {
+		t.Fatalf("token %v after %v", back.grant.Token, w.grant.Token)
+	}
+	t.release(t.first, back.Request)
+	t.vacant("and gives it back", holder.Name)
+}
+
+// checkReturnByOwnerOnly: who does not have the lock can not return it, and has no place.
+func checkReturnByOwnerOnly(t *trial) {
+	holder := t.request(t.name(), t.long)
+	t.acquire(t.first, holder)
+	for _, s := range t.handles() {
+		standing, err := s.(store.Returner).Return(t.Context(), t.request(holder.Name, t.long), t.applicant(holder.Name, t.long))
+		t.notHeld("return by one who does not have it", err)
+		if standing {
+			t.Fatalf("return of a lock that somebody else has: there is a place all the same")
+		}
+	}
+	t.heldBy(holder)
+	t.lined("nobody is in line", holder.Name)
+	t.release(t.first, holder)
+	t.vacant("and nobody gets it", holder.Name)
+}
+
+// checkReturnInvalid: what is wrong with either request is said before anything is sent.
+func checkReturnInvalid(t *trial) {
+	s := t.first.(store.Returner)
+	holder := t.request(t.name(), t.long)
+	t.acquire(t.first, holder)
+	for _, f := range faults(s) {
+		next := t.applicant(holder.Name, t.long)
+		f.spoil(&next)
+		_, err := s.Return(t.Context(), holder, next)
+		t.invalid("return: "+f.what, err)
+	}
+	_, err := s.Return(t.Context(), holder, t.applicant(t.name(), t.long))
+	t.invalid("return with a place for another lock", err)
+	_, err = s.Return(t.Context(), holder, holder)
+	t.invalid("return with a place for the same owner", err)
+	t.heldBy(holder)
+}
+
+// checkReturnClosed: a place that nobody has come back to is given up when the store is
+// closed.
+func checkReturnClosed(t *trial) {
+	a, b := t.reopen()
+	if b == nil {
+		return // nobody is left to look
+	}
+	holder := t.request(t.name(), t.long)
+	t.acquire(a, holder)
+	w := t.wait(b, t.applicant(holder.Name, t.long))
+	t.eventually("who has to wait is told why", func() bool { return len(w.heard()) > 0 })
+	t.comeBack(a, holder)
+	t.eventually("the first in line gets the lock that was returned", w.over)
+	if err := a.Close(); err != nil {
+		t.Fatalf("close: %v", err)
+	}
+	t.eventually("nobody is in line after the store was closed", func() bool { return len(t.inspect(b, holder.Name).Line) == 0 })
+	t.release(b, w.Request)
+	if st := t.inspect(b, holder.Name); st.Held {
+		t.Fatalf("held by %v, who is gone", st.Holder)
+	}
+}
