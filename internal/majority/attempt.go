@@ -120,7 +120,7 @@ func (a *attempt) apply(e quorum.Event, now clock.Instant) {
 	if len(a.sends) > 0 {
 		a.send(slices.Clone(a.sends), now) // put may step the machine again
 	}
-	if a.queue.waits {
+	if a.queue.waits && !a.queue.unclaimed {
 		a.arm(now)
 	}
 }
@@ -160,11 +160,16 @@ func (a *attempt) send(sends []quorum.Send, now clock.Instant) {
 func (a *attempt) put(node int, op quorum.Op, payload any, more bool) {
 	c := Call{Payload: payload, Timeout: a.core.NodeTimeout, To: a, Tag: int(op), More: more}
 	if err := a.k.Nodes[node].Put(c); err != nil {
-		a.note(node, Unsent(err))
-		a.apply(a.inLine(quorum.Event{Kind: quorum.Unsent, Node: node, Op: op}, Answer{Said: Unsent(err)}), a.k.Clock.Now())
+		a.unsent(node, op, err)
 		return
 	}
 	a.users++
+}
+
+// unsent takes in that a question will never be asked. The mutex is held.
+func (a *attempt) unsent(node int, op quorum.Op, err error) {
+	a.note(node, Unsent(err))
+	a.apply(a.inLine(quorum.Event{Kind: quorum.Unsent, Node: node, Op: op}, Answer{Said: Unsent(err)}), a.k.Clock.Now())
 }
 
 // Answer implements Receiver.

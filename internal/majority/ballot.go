@@ -30,6 +30,7 @@ type ballot struct {
 	open   int
 	said   []store.NodeOutcome // per lease and node; empty while all is plain yes
 	line   bool                // a node says that somebody waits
+	then   *attempt            // whose first question goes with this one; see Return
 }
 
 // Renew extends leases that have been checked; see store.Store.
@@ -54,6 +55,9 @@ func (k *Keeper) Renew(ctx context.Context, leases []store.Request) []error {
 
 // Release ends a lease that has been checked; see store.Store.
 func (k *Keeper) Release(ctx context.Context, r store.Request) error {
+	if k.Drop(r.Owner) {
+		return fmt.Errorf("%s %q: %w", quorum.Release, r.Name, store.ErrNotHeld)
+	}
 	b := k.ballot(quorum.Release)
 	b.leases = append(b.leases, r)
 	b.run(ctx)
@@ -86,7 +90,7 @@ func (k *Keeper) ballot(op quorum.Op) *ballot {
 	if !ok {
 		b = &ballot{k: k, over: make(chan struct{}, 1), timer: stopped()}
 	}
-	b.op, b.users, b.leases, b.said, b.line = op, 1, b.leases[:0], b.said[:0], false
+	b.op, b.users, b.leases, b.said, b.line, b.then = op, 1, b.leases[:0], b.said[:0], false, nil
 	return b
 }
 
@@ -125,7 +129,11 @@ func (b *ballot) question(i int) Question {
 	// Where the acquire has not been answered it may still arrive. A single node
 	// has answered, or there would be no lease, unless it was asked again.
 	tomb := b.op == quorum.Release && (len(b.k.Nodes) > 1 || r.Renewed)
-	return Question{Op: b.op, Lease: r, Token: uint64(r.Above) + uint64(r.Spare) + 1, Tomb: tomb}
+	q := Question{Op: b.op, Lease: r, Token: uint64(r.Above) + uint64(r.Spare) + 1, Tomb: tomb}
+	if a := b.then; a != nil {
+		q.Next = &Question{Op: quorum.Acquire, Lease: a.r, Waits: true, Behind: true, Stamp: a.start}
+	}
+	return q
 }
 
 // ask puts all questions in line at one node. The mutex is held.

@@ -62,6 +62,8 @@ type Question struct {
 	// otherwise: nobody else in line is handed the lock.
 	GivesWay bool
 	To       string
+	// Next, of a Release: asked right after it, as one step with it or not.
+	Next *Question
 }
 
 // Call is a question on its way to one node.
@@ -73,6 +75,8 @@ type Call struct {
 	Timeout time.Duration
 	To      Receiver
 	Tag     int // the receiver's own
+	// Next is who gets the answer to the question's Next, by its operation as the tag.
+	Next Receiver
 	// Leases that the question is about, where Keeper.Bundle made it of several:
 	// To is a Crowd then. Zero or one: it is about one.
 	Leases int

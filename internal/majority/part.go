@@ -65,7 +65,7 @@ func (b *ballot) write() {
 // put asks a node about some leases. The mutex is held.
 func (b *ballot) put(node int, p part, more bool) {
 	c := Call{Payload: p.payload, Timeout: b.votes[p.first].NodeTimeout, To: b, Tag: p.first, Leases: p.n, More: more}
-	err := b.k.Nodes[node].Put(c)
+	err := b.then.with(c, node, b.k.Nodes[node].Put)
 	if err == nil {
 		b.users++
 		return

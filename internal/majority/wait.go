@@ -17,26 +17,30 @@ import (
 // waiting are the attempts that stand in line, by owner, so that what nodes say
 // unasked finds them.
 type waiting struct {
-	last    atomic.Uint64
-	mu      sync.Mutex
-	byOwner map[string]*attempt
+	last      atomic.Uint64
+	unclaimed atomic.Int64 // that nobody waits for yet; see Return
+	mu        sync.Mutex
+	byOwner   map[string]*attempt
 }
 
 // queued is what an attempt that waits knows besides.
 type queued struct {
-	waits  bool
-	number uint64 // in the order they came
-	reason func(error)
-	armed  clock.Instant // when the timer fires; 0: it was not set
-	freed  clock.Instant // when it was first told that the lock is free; 0: never
-	nodes  [quorum.MaxNodes]standing
-	told   told
+	waits     bool
+	unclaimed bool   // nobody waits for what becomes of it yet; see Return
+	number    uint64 // in the order they came
+	reason    func(error)
+	armed     clock.Instant // when the timer fires; 0: it was not set
+	freed     clock.Instant // when it was first told that the lock is free; 0: never
+	nodes     [quorum.MaxNodes]standing
+	told      told
 }
 
 // standing is what a node said of our place.
 type standing struct {
 	answered bool
 	position int
+	behind   bool // only wanted behind somebody else; see Return
+	none     bool // and there is none, for want of that
 }
 
 // told is what was last said to whoever waits.
@@ -70,21 +74,24 @@ const (
 
 // Wait stands in line; see store.Waiter. The request has been checked.
 func (k *Keeper) Wait(ctx context.Context, r store.Request, reason func(error)) (store.Grant, error) {
-	first := k.Clock.Now()
-	for start, gaveWay := first, false; ; start = k.Clock.Now() {
-		var g store.Grant
-		var err error
-		if g, gaveWay, err = k.stand(ctx, r, start, gaveWay, reason); !gaveWay {
-			g.Since += start.Sub(first)
+	a := k.claim(r.Owner, reason)
+	if a == nil {
+		a = k.come(r, false, reason)
+	}
+	for first := a.start; ; a = k.come(r, true, reason) {
+		after := a.start.Sub(first)
+		g, gaveWay, err := k.stand(ctx, a)
+		if !gaveWay {
+			g.Since += after
 			return g, err
 		}
 		r.Owner = store.SameRank(r.Owner)
 	}
 }
 
-// stand waits for as long as nobody has to be given way to. again: that is what
-// ended it the last time.
-func (k *Keeper) stand(ctx context.Context, r store.Request, start clock.Instant, again bool, reason func(error)) (g store.Grant, gaveWay bool, err error) {
+// come begins an attempt that stands in line. again: it follows one that gave way.
+func (k *Keeper) come(r store.Request, again bool, reason func(error)) *attempt {
+	start := k.Clock.Now()
 	a := k.begin(r, start)
 	a.mu.Lock()
 	a.core.BeginWait(k.config(r), r.TTL, start, again)
@@ -92,8 +99,13 @@ func (k *Keeper) stand(ctx context.Context, r store.Request, start clock.Instant
 	a.mu.Unlock()
 	k.enter(a)
 	a.ask(Question{Op: quorum.Acquire, Lease: r, Waits: true, Stand: again, Stamp: start})
-	await(ctx, k.Closing, k.Clock, start, a.over, a.timer, a, func() { k.listen(ctx, a.over, a.left) })
-	k.depart(r.Owner)
+	return a
+}
+
+// stand waits for as long as nobody has to be given way to.
+func (k *Keeper) stand(ctx context.Context, a *attempt) (g store.Grant, gaveWay bool, err error) {
+	await(ctx, k.Closing, k.Clock, a.start, a.over, a.timer, a, func() { k.listen(ctx, a.over, a.left) })
+	k.depart(a.r.Owner)
 	a.mu.Lock()
 	defer a.leave()
 	switch {
@@ -254,7 +266,7 @@ func (a *attempt) inLine(e quorum.Event, ans Answer) quorum.Event {
 		}
 	}
 	e.Pause = a.pause(ans)
-	return e
+	return a.returned(e, ans)
 }
 
 // pause is how long to wait before the node is asked again, if nothing is heard.

@@ -116,6 +116,9 @@ func (c *client) encode(q majority.Question, _ any) any {
 		day := midnight.Add(c.w.now() + time.Duration(c.wall.Load()) + 20*time.Millisecond)
 		s.propose = uint64(max(0, day) / 1000)
 	}
+	if q.Next != nil {
+		s.next = c.encode(*q.Next, nil).(*question)
+	}
 	return s
 }
 
@@ -214,10 +217,18 @@ type quorumStore struct {
 	maxTTL time.Duration
 }
 
-var _ store.Waiter = (*quorumStore)(nil)
+var _ store.Returner = (*quorumStore)(nil)
+
+func (s *quorumStore) Return(ctx context.Context, r, next store.Request) (bool, error) {
+	if err := errors.Join(ctx.Err(), r.Check(s.maxTTL), next.Check(s.maxTTL)); err != nil {
+		return false, err
+	}
+	return s.k.Return(ctx, r, next)
+}
 
 func (s *quorumStore) Wait(ctx context.Context, r store.Request, reason func(error)) (store.Grant, error) {
 	if err := errors.Join(ctx.Err(), r.Check(s.maxTTL)); err != nil {
+		s.k.Drop(r.Owner)
 		return store.Grant{}, err
 	}
 	return s.k.Wait(ctx, r, reason)

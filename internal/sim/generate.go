@@ -13,7 +13,7 @@ type source interface {
 func OfSeed(seed uint64) Script {
 	src := seeded{rand.New(rand.NewPCG(seed, 0x5eed))}
 	s := setting(src)
-	s.Seed = seed
+	s.Seed, s.Eager = seed, !s.Poll && seed%2 == 0
 	for range src.draw("faults", 0, 14) {
 		s.Faults = append(s.Faults, s.drawFault(src, s.Faults))
 	}
@@ -41,6 +41,7 @@ func setting(src source) Script {
 	s.Span = s.TTL * src.draw("span", 4, 20)
 	s.Pass = s.Workers > 1 && src.draw("pass", 0, 1) == 1
 	s.Poll = !s.Pass && src.draw("poll", 0, 2) == 0
+	s.Eager = !s.Poll && s.Seed%2 == 0
 	return s
 }
 

@@ -17,6 +17,9 @@ func (j *judge) applied(n *node, k *call, a modelnode.Answer[int]) {
 			j.handed(n, t.Owner)
 		}
 	}
+	if q.Behind && a.Position > 0 {
+		j.tally.Returned++
+	}
 	switch {
 	case q.Op == quorum.Acquire && done:
 		j.w.owners[q.owner].asked[n.index] = j.w.owners[q.owner].asked[n.index] || !k.replayed

@@ -55,6 +55,7 @@ type question struct {
 	to      int // of a Release that gives way; 0: nobody
 	worker  int
 	lock    int
+	next    *question // asked right after it, by itself
 }
 
 const connectTimeout = time.Second
@@ -79,6 +80,9 @@ func (l *link) Put(mc majority.Call) error {
 	l.w.put(l, mc, full)
 	if full {
 		return errFull
+	}
+	if q := mc.Payload.(*question).next; q != nil {
+		l.w.put(l, majority.Call{Payload: q, Timeout: mc.Timeout, To: mc.Next, Tag: int(q.Op)}, false)
 	}
 	return nil
 }

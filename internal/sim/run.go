@@ -63,6 +63,7 @@ type Tally struct {
 	Heals      int // nodes that were given a lease again
 	Handed     int // locks that nodes gave to the next in line
 	Passed     int // leases that were passed on within a client
+	Returned   int // places in line that were taken with a release, node by node
 }
 
 // Add takes in what happened in another run.
@@ -72,10 +73,10 @@ func (t *Tally) Add(u Tally) {
 	}
 }
 
-func (t *Tally) fields() [14]*int {
+func (t *Tally) fields() [15]*int {
 	return [...]*int{
 		&t.Events, &t.Grants, &t.Refusals, &t.Losses, &t.Told, &t.Writes, &t.Releases, &t.Extensions,
-		&t.Renewals, &t.Confirms, &t.Buried, &t.Heals, &t.Handed, &t.Passed,
+		&t.Renewals, &t.Confirms, &t.Buried, &t.Heals, &t.Handed, &t.Passed, &t.Returned,
 	}
 }
 

@@ -35,6 +35,9 @@ type Script struct {
 	Pass bool `json:"pass,omitempty"`
 	// Poll: nobody stands in line, everybody asks again and again.
 	Poll bool `json:"poll,omitempty"`
+	// Eager: now and then a worker wants the first lock again as soon as it has given
+	// it back, many times in a row.
+	Eager bool `json:"eager,omitempty"`
 }
 
 // Fault is one thing that goes wrong.

@@ -73,7 +73,11 @@ func (k *worker) run() {
 	for !k.w.stop() && k.c.ctx.Err() == nil {
 		k.does("thinks")
 		k.sleep(k.c.ctx, k.upTo(k.w.script.longest()/2))
-		k.round()
+		if k.w.script.Eager && k.rng.IntN(4) == 0 {
+			k.again()
+		} else {
+			k.round()
+		}
 	}
 	k.does("waits for calm")
 	<-k.w.calm
@@ -143,6 +147,27 @@ func (k *worker) round() {
 	default:
 		k.does("does")
 		k.do(ctx, l.With(o), o)
+	}
+}
+
+// again locks many times in a row, and for a moment only, so that it is expected back.
+// Now and then its patience has an end, maybe while it is.
+func (k *worker) again() {
+	o := leasehold.LockOptions{TTL: k.w.script.longest(), Purpose: fmt.Sprintf("w%d", k.index)}
+	l := k.c.c.Mutex(lockName(0)).With(o)
+	patience := k.lanes(k.upTo(2 * k.w.script.longest()))
+	ctx, stop := context.WithTimeout(k.c.ctx, patience)
+	defer stop()
+	k.does("wants a lock again and again")
+	for range 5 + k.rng.IntN(20) {
+		lease, err := l.Acquire(ctx)
+		if err != nil {
+			k.note(note{kind: refused, err: err})
+			return
+		}
+		c := k.grant(lease, o)
+		k.hold(c, lease.Context(), k.upTo(20*time.Millisecond))
+		k.release(c, ctx)
 	}
 }
 
