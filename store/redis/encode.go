@@ -66,13 +66,27 @@ func (s *Store) encode(q majority.Question, old any) any {
 		if r.Renewed {
 			always = "1"
 		}
-		b := mark(appendTombKey(begin(releaseScript, resignScript), r))
+		plain, marked := releaseScript, resignScript
+		if q.Next != nil {
+			plain, marked = returnScript, rejoinScript
+		}
+		b := mark(appendTombKey(begin(plain, marked), r))
 		to := q.To
 		if q.GivesWay && to == "" {
 			to = " "
 		}
 		b = appendWord(appendMillis(appendValue(b, r), life), always)
-		c.bytes = gate(appendWord(s.appendProposal(b), to))
+		b = gate(appendWord(s.appendProposal(b), to))
+		if q.Next != nil {
+			if !guarded {
+				b = appendWord(appendWord(b, ""), "")
+			}
+			next := q.Next.Lease
+			var tells int
+			b, tells = s.appendPlace(appendMillis(appendValue(b, next), next.TTL), *q.Next, guarded)
+			c.tells = len(b) - tells
+		}
+		c.bytes = b
 	}
 	return c
 }

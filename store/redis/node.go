@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/leasehold-dev/leasehold/internal/majority"
+	"github.com/leasehold-dev/leasehold/internal/quorum"
 	"github.com/leasehold-dev/leasehold/store"
 )
 
@@ -57,7 +58,8 @@ type call struct {
 	timeout time.Duration
 	to      majority.Receiver
 	tag     int
-	leases  int // that it is about, where several answers are wanted
+	leases  int               // that it is about, where several answers are wanted
+	next    majority.Receiver // of the answer to what is asked with it, see majority.Question
 	look    poll
 	sent    time.Time
 	again   bool // by its text, since the server did not know the script
@@ -94,7 +96,7 @@ func (n *node) Addr() string { return n.addr.host }
 
 // Put implements majority.Node.
 func (n *node) Put(c majority.Call) error {
-	return n.put(call{command: c.Payload.(*command), timeout: c.Timeout, to: c.To, tag: c.Tag, leases: c.Leases}, c.More)
+	return n.put(call{command: c.Payload.(*command), timeout: c.Timeout, to: c.To, tag: c.Tag, leases: c.Leases, next: c.Next}, c.More)
 }
 
 // put never blocks. A node that is down costs its callers a look at the clock;
@@ -288,13 +290,20 @@ func (n *node) settle(c call, r reply) {
 		usual, others := r.answers(c.command.script, c.leases)
 		c.to.(majority.Crowd).Answers(n.index, c.tag, c.leases, usual, others)
 	} else {
-		a := r.answer(c.command.script)
-		if a.Said.Outcome == store.Quarantined {
-			n.isShut(a.Said)
+		r, next := r.parts(c.command.script)
+		if c.next != nil {
+			n.answer(c.next, int(quorum.Acquire), next.answer(acquireScript))
 		}
-		c.to.Answer(n.index, c.tag, a)
+		n.answer(c.to, c.tag, r.answer(c.command.script))
 	}
 	n.s.inFlight.Add(-1)
+}
+
+func (n *node) answer(to majority.Receiver, tag int, a majority.Answer) {
+	if a.Said.Outcome == store.Quarantined {
+		n.isShut(a.Said)
+	}
+	to.Answer(n.index, tag, a)
 }
 
 // isShut keeps what the server said of its quarantine.

@@ -125,6 +125,7 @@ func (s *Store) Close() error {
 		return nil
 	}
 	close(s.closing)
+	s.keeper.DropAll()
 	for _, n := range s.nodes {
 		n.call()
 	}

@@ -34,6 +34,18 @@ func hearing(v value) reply {
 	return reply{outcome: store.Granted, value: v}
 }
 
+// parts are the replies to what two questions say at once: the second one's is next.
+func (r reply) parts(s *script) (first, next reply) {
+	first, next = r, r
+	if r.outcome == store.Granted && s.returns() {
+		first.value, next.value = value{}, value{}
+		if v := r.value.list; len(v) == 2 {
+			first.value, next.value = v[0], v[1]
+		}
+	}
+	return first, next
+}
+
 // answer reads the reply to one of the scripts that change something. Of one that
 // draws a token, a yes without is none: a grant of token 0 would pass for older
 // than all others.

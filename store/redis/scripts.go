@@ -72,13 +72,15 @@ var (
 	prolongScript = load("extend", 3, 4)
 	releaseScript = load("release", 2, 5)
 	resignScript  = load("release", 3, 7)
+	returnScript  = load("return", 2, 10)
+	rejoinScript  = load("return", 3, 10)
 	healScript    = load("heal", 3, 4)
 	inspectScript = load("inspect", 2, 1)
 	regardScript  = load("inspect", 3, 1)
 	arriveScript  = load("arrive", 1, 7)
 	relistScript  = load("relist", 1, 3)
 
-	allScripts = []*script{acquireScript, confirmScript, extendScript, releaseScript, healScript, inspectScript, arriveScript, relistScript}
+	allScripts = []*script{acquireScript, confirmScript, extendScript, releaseScript, returnScript, healScript, inspectScript, arriveScript, relistScript}
 )
 
 // draws says whether the script answers with a token.
@@ -87,7 +89,10 @@ func (s *script) draws() bool {
 }
 
 // frees says whether it ends a lease.
-func (s *script) frees() bool { return s == releaseScript || s == resignScript }
+func (s *script) frees() bool { return s == releaseScript || s == resignScript || s.returns() }
+
+// returns says whether it then stands in line again.
+func (s *script) returns() bool { return s == returnScript || s == rejoinScript }
 
 const (
 	// maxLead is how far a proposed token may lead a node's clock. It bounds by

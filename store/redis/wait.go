@@ -2,11 +2,12 @@ package redis
 
 import (
 	"context"
+	"fmt"
 
 	"github.com/leasehold-dev/leasehold/store"
 )
 
-var _ store.Waiter = (*Store)(nil)
+var _ store.Returner = (*Store)(nil)
 
 // Wait implements store.Waiter. Each server keeps a line of its own, and hands the
 // lock on in the step that releases it; see scripts/hand.lua. Where the servers can
@@ -14,6 +15,7 @@ var _ store.Waiter = (*Store)(nil)
 // now and then.
 func (s *Store) Wait(ctx context.Context, r store.Request, reason func(error)) (store.Grant, error) {
 	if err := s.ready(ctx, r); err != nil {
+		s.keeper.Drop(r.Owner)
 		return store.Grant{}, err
 	}
 	s.waiting.Add(1)
@@ -27,4 +29,18 @@ func (s *Store) Draw(ctx context.Context, r store.Request) (store.Drawn, error) 
 		return store.Drawn{}, err
 	}
 	return s.keeper.Draw(ctx, r)
+}
+
+// Return implements store.Returner. Each server does both in one step; see scripts/return.lua.
+func (s *Store) Return(ctx context.Context, r, next store.Request) (standing bool, err error) {
+	if err := s.check(ctx, r); err != nil {
+		return false, err
+	}
+	if err := s.ready(ctx, next); err != nil {
+		return false, err
+	}
+	if r.Name != next.Name || r.Owner == next.Owner {
+		return false, fmt.Errorf("%w: return of lock %q: the place has to be for the same lock, and of another owner", store.ErrInvalid, r.Name)
+	}
+	return s.keeper.Return(ctx, r, next)
 }
