@@ -90,6 +90,7 @@ func TestWallClockIsNotRead(t *testing.T) {
 		"describe": "tells others since when the lock is held",
 		"Deadline": "tells the holder the end of validity as a time",
 		"take":     "ranks a place among those of other processes",
+		"expected": "ranks the next place in the same way",
 	}
 	files, err := filepath.Glob("*.go")
 	if err != nil {

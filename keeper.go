@@ -29,7 +29,11 @@ type keeper struct {
 
 	queues map[terms]*queue
 	crowds crowds
-	seen   []seen // to tell the observer of
+
+	returned []*queue    // with a place that nobody has taken yet, see kept
+	lapse    *time.Timer // runs lapses
+	lapsing  bool        // it runs
+	seen     []seen      // to tell the observer of
 }
 
 const (
@@ -54,6 +58,8 @@ func (k *keeper) init(c *Client) {
 	defer k.mu.Unlock()
 	k.timer = time.AfterFunc(maxNap, k.sweep)
 	k.timer.Stop()
+	k.lapse = time.AfterFunc(keptFor, k.lapses)
+	k.lapse.Stop()
 }
 
 func (k *keeper) now() clock.Instant { return k.c.clock.Now() }

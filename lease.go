@@ -54,6 +54,7 @@ type hold struct {
 	lastErr error     // of the last renewal
 	at      int       // index in the keeper's heap, -1 when not there
 
+	home *queue // whose place in the store's line it was granted at; nil: at none
 	// Where the lease may be passed on, to whom and what for.
 	q      *queue
 	next   fence.Token   // to be used next,
@@ -253,9 +254,12 @@ func (h *hold) giveBack(ctx context.Context) error {
 	for try := 1; ; try++ {
 		r := h.req
 		r.Renewed = h.renewed.Load()
-		err := h.c.store.Release(ctx, r)
+		var err error
 		if try == 1 {
+			err = h.release(ctx, r)
 			h.c.keep.letGo(h)
+		} else {
+			err = h.c.store.Release(ctx, r)
 		}
 		switch {
 		case err == nil, sent && errors.Is(err, store.ErrNotHeld):

@@ -24,10 +24,11 @@ type Client struct {
 	pid   int
 	keep  keeper
 
-	waiter  store.Waiter // store, when it keeps a line; otherwise nil
-	cohort  Cohort
-	delay   func(try int) time.Duration
-	observe func(context.Context, Event)
+	waiter   store.Waiter   // store, when it keeps a line; otherwise nil
+	returner store.Returner // and when it also takes a place with a release
+	cohort   Cohort
+	delay    func(try int) time.Duration
+	observe  func(context.Context, Event)
 
 	described atomic.Pointer[description]
 }
@@ -56,6 +57,9 @@ func New(s store.Store, o *Options) *Client {
 	c := &Client{store: s, clock: clock.System(), log: slog.New(slog.DiscardHandler), pid: os.Getpid(), cohort: defaultCohort, delay: defaultRetryDelay}
 	c.host, _ = os.Hostname() // shown to people only; empty where unknown
 	c.waiter, _ = s.(store.Waiter)
+	if s.Caps().Nodes > 1 { // one server hands on the sooner, the less it has to do besides
+		c.returner, _ = s.(store.Returner)
+	}
 	if o == nil {
 		o = &Options{}
 	}

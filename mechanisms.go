@@ -36,4 +36,7 @@ const (
 	// placeKept: a place in the store's line outlasts who took it, or its rank
 	// does.
 	placeKept = true
+	// returnedGivenUp: a place in line that was taken with a release is given up when
+	// nobody wants it.
+	returnedGivenUp = true
 )

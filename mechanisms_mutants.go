@@ -18,6 +18,7 @@ var (
 	grantFromSince   = true
 	unwantedReleased = true
 	placeKept        = true
+	returnedGivenUp  = true
 )
 
 // Mechanisms are the switches of this build, by name. All are on at first.
@@ -38,8 +39,9 @@ var Mechanisms = map[string]*bool{
 // WaitMechanisms are the switches of what waiting adds: of no account to a
 // checker whose store keeps no line.
 var WaitMechanisms = map[string]*bool{
-	"pass-draws":       &passesDraw,
-	"grant-from-since": &grantFromSince,
+	"pass-draws":        &passesDraw,
+	"grant-from-since":  &grantFromSince,
+	"returned-given-up": &returnedGivenUp,
 }
 
 // QueueMechanisms are about who is next, and about what happens between two

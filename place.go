@@ -16,6 +16,7 @@ type place struct {
 	cancel context.CancelFunc
 	since  time.Time // its rank
 	told   bool      // that the lock was busy
+	kept   *kept     // it was taken already
 
 	// Where a goroutine stands on behalf of the queue:
 	left chan struct{} // closed when nothing is left of the place
@@ -60,10 +61,15 @@ func (q *queue) newPlace() *place {
 // take makes a place, which ends with ctx. It has the rank of those before it
 // that were given up while somebody waited. The keeper's mutex is held.
 func (q *queue) take(ctx context.Context) *place {
-	if q.since.IsZero() || !placeKept {
+	p := &place{kept: q.takeKept()}
+	switch {
+	case p.kept != nil:
+		q.since, p.told = p.kept.since, true
+		q.c.keep.crowds.of(q.name).came()
+	case q.since.IsZero() || !placeKept:
 		q.since = time.Now()
 	}
-	p := &place{since: q.since}
+	p.since = q.since
 	p.ctx, p.cancel = context.WithCancel(ctx)
 	q.place = p
 	return p
@@ -133,13 +139,11 @@ func (p *place) end() {
 // it any more, or everybody was told that waiting is of no use.
 func (q *queue) waitAt(p *place) (given bool) {
 	k := &q.c.keep
-	for try := 1; p.ctx.Err() == nil; try++ {
+	for try := 1; p.ctx.Err() == nil || p.kept != nil; try++ {
 		k.mu.Lock()
 		n := q.length()
 		k.mu.Unlock()
-		req := q.request(n)
-		req.Owner = store.NewOwnerAt(p.since)
-		start := k.now() // before the first byte leaves
+		req, start := q.ask(p, n)
 		grant, err := q.c.waiter.Wait(p.ctx, req, func(reason error) {
 			k.mu.Lock()
 			defer k.unlock()
@@ -168,6 +172,17 @@ func (q *queue) waitAt(p *place) (given bool) {
 	return false
 }
 
+// ask is the request for p, and when it was made: before the first byte leaves.
+func (q *queue) ask(p *place, waiters int) (store.Request, clock.Instant) {
+	if kept := p.kept; kept != nil {
+		p.kept = nil
+		return kept.req, kept.start
+	}
+	r := q.request(waiters)
+	r.Owner = store.NewOwnerAt(p.since)
+	return r, q.c.keep.now()
+}
+
 // give makes the first in the queue the holder of what was granted, or gives it
 // back if there is none.
 func (q *queue) give(p *place, req store.Request, grant store.Grant, start clock.Instant) (given bool, err error) {
@@ -193,11 +208,12 @@ func (q *queue) give(p *place, req store.Request, grant store.Grant, start clock
 		return false, nil
 	}
 	q.remove(w)
-	*k.crowds.of(q.name) = p.told
+	k.crowds.of(q.name).busy = p.told
 	how := Acquired
 	if p.told {
 		how = Handed
 	}
+	h.home = q
 	w.tell(answer{lease: k.begin(h, start, w.l, w.ctx, w.bound), how: how})
 	q.attach(h, now)
 	k.unlock()

@@ -29,6 +29,8 @@ type queue struct {
 	c           *Client
 	asking      bool      // somebody asks the store
 	place       *place    // in the store's line; nil when there is none
+	kept        *kept     // such a place that nobody has taken yet
+	lapsing     bool      // it runs
 	since       time.Time // its rank, kept until somebody is granted the lock or nobody waits
 	h           *hold     // has a lease, and passes it on
 	first, last *waiter
@@ -85,7 +87,7 @@ func (q *queue) settle() {
 	case q.foremost() != nil:
 		q.asking = true
 		go q.stand()
-	case q.first == nil:
+	case q.first == nil && q.kept == nil:
 		delete(q.c.keep.queues, q.terms)
 	}
 }
@@ -325,17 +327,4 @@ func (k *keeper) letGo(h *hold) {
 	k.mu.Lock()
 	defer k.unlock()
 	h.detach(k.now())
-}
-
-// crowds remembers of some locks, by a hash of their names, that they were busy
-// when last asked for. Asking once is cheapest where nobody else does; where
-// somebody does, it is cheaper to stand in line at once.
-type crowds struct{ busy [256]bool }
-
-func (c *crowds) of(name string) *bool {
-	h := uint32(2166136261) // FNV-1a: the same in every run, as all that decides is
-	for i := range len(name) {
-		h = (h ^ uint32(name[i])) * 16777619
-	}
-	return &c.busy[h%256]
 }

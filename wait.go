@@ -97,7 +97,8 @@ func (l *Lock) inLine(ctx context.Context, life leasefsm.Config, bound bool, beg
 	k := &l.c.keep
 	k.mu.Lock()
 	q, known := k.queueFor(terms{l.name, l.o.Purpose, life, l.o.Require, l.o.Barge})
-	if known || *k.crowds.of(l.name) {
+	c := k.crowds.of(l.name)
+	if c.asked(k); known || c.busy {
 		w := q.join(l, ctx, bound, false)
 		p := w.settle()
 		k.unlock()
@@ -121,7 +122,7 @@ func (l *Lock) inLine(ctx context.Context, life leasefsm.Config, bound bool, beg
 		return nil, 0, err
 	}
 	if busy != nil {
-		*k.crowds.of(l.name) = true
+		c.busy = true
 	}
 	w := q.join(l, ctx, bound, true)
 	if busy != nil { // who waits is told when its position is known as well

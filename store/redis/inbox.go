@@ -62,7 +62,7 @@ func (w *wire) heard(v value) {
 
 // missed has those who wait ask the node again, after its connection broke.
 func (w *wire) missed() {
-	if w.hears && w.n.s.waiting.Load() > 0 {
+	if w.hears { // also for places that nobody waits at yet
 		w.n.s.keeper.Poll(w.n.index)
 	}
 }

@@ -1,0 +1,194 @@
+package leasehold
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/leasehold-dev/leasehold/internal/clock"
+	"github.com/leasehold-dev/leasehold/store"
+)
+
+// Where many want a lock, most of what a turn costs is to release it and then to stand
+// in line for the next one. Who is certain to want it again at once, because others of
+// its client wait, or who did so the last few times, does both in one message, where the
+// store can: see store.Returner. The place is then there for whoever comes first; if
+// nobody does within a moment it is given up.
+
+const (
+	// comesBackWithin is how soon the lock has to be wanted again.
+	comesBackWithin = 10 * time.Millisecond
+	// comesBackAfter so many times in a row it is expected to be. Each time that it was
+	// not, it takes four times as many, up to the most: a place that nobody wants costs
+	// others more than one that is wanted saves.
+	comesBackAfter, comesBackMost = 4, 4096
+	// keptFor is how long the place is kept at most, and half of it at least. To set a
+	// timer for each would cost most of what is saved.
+	keptFor = 50 * time.Millisecond
+)
+
+// crowd is what a client remembers of a lock that others want as well.
+type crowd struct {
+	busy    bool          // when it was last asked for
+	left    clock.Instant // when it was released; 0: not since it was asked for
+	returns int           // so many times in a row it was asked for at once after that
+	needs   int           // as many are wanted to expect it again; 0: comesBackAfter
+}
+
+// crowds remembers that of some locks, by a hash of their names. Asking once is
+// cheapest where nobody else does; where somebody does, it is cheaper to stand in line
+// at once.
+type crowds [256]crowd
+
+func (c *crowds) of(name string) *crowd {
+	h := uint32(2166136261) // FNV-1a: the same in every run, as all that decides is
+	for i := range len(name) {
+		h = (h ^ uint32(name[i])) * 16777619
+	}
+	return &c[h%uint32(len(c))]
+}
+
+// expected says whether the lock is about to be wanted again once it is released.
+func (c *crowd) expected() bool {
+	return c.busy && c.returns >= max(c.needs, comesBackAfter)
+}
+
+// came notes that it was, and that it takes less to expect it if it is so often enough.
+func (c *crowd) came() {
+	if c.returns++; c.returns >= 4*max(c.needs, comesBackAfter) {
+		c.needs /= 2
+		c.returns = max(c.needs, comesBackAfter)
+	}
+}
+
+// missed notes that it was not.
+func (c *crowd) missed() {
+	c.returns, c.needs = 0, min(4*max(c.needs, comesBackAfter), comesBackMost)
+}
+
+// asked notes that the lock is asked for.
+func (c *crowd) asked(k *keeper) {
+	if c.left == 0 {
+		return
+	}
+	if k.now().Sub(c.left) <= comesBackWithin {
+		c.came()
+	} else {
+		c.returns = 0
+	}
+	c.left = 0
+}
+
+// kept is a place in the store's line that was taken with a release.
+type kept struct {
+	req   store.Request
+	start clock.Instant // before it was asked for
+	since time.Time     // its rank
+	old   bool          // it was there when the time was last looked at
+}
+
+// release ends r, which is h's, in the store, and may take the next place in its line.
+func (h *hold) release(ctx context.Context, r store.Request) error {
+	if h.home == nil || h.c.returner == nil { // it did not come from a line
+		return h.c.store.Release(ctx, r)
+	}
+	p := h.expected()
+	if p == nil {
+		err := h.c.store.Release(ctx, r)
+		h.c.keep.left(h.home.name)
+		return err
+	}
+	standing, err := h.c.returner.Return(ctx, r, p.req)
+	if standing && !h.keep(p) {
+		h.c.giveUp(p)
+	}
+	return err
+}
+
+// left notes that a lock was released.
+func (k *keeper) left(name string) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if c := k.crowds.of(name); c.busy {
+		c.left = k.now()
+	}
+}
+
+// expected is the place to be taken when h is released, if any is.
+func (h *hold) expected() *kept {
+	q, k := h.home, &h.c.keep
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	certain := h.q != nil && h.q.first != nil
+	if c := k.crowds.of(q.name); !certain && !c.expected() {
+		return nil
+	}
+	p := &kept{req: q.request(max(q.length(), 1)), start: k.now(), since: time.Now()}
+	p.req.Owner = store.NewOwnerAt(p.since)
+	return p
+}
+
+// keep has p be there for whoever wants it first, and says whether it can be: somebody
+// may have gone to the store meanwhile.
+func (h *hold) keep(p *kept) bool {
+	k := &h.c.keep
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	q, _ := k.queueFor(h.home.terms)
+	if q.asking || q.kept != nil || q.h != nil && q.h != h {
+		return false
+	}
+	q.kept = p
+	k.returned = append(k.returned, q)
+	if !k.lapsing {
+		k.lapsing = true
+		k.lapse.Reset(keptFor / 2)
+	}
+	return true
+}
+
+// takeKept is the place that is kept for whoever comes first, if there is one. The
+// keeper's mutex is held.
+func (q *queue) takeKept() *kept {
+	p := q.kept
+	if p != nil {
+		q.kept = nil
+		k := &q.c.keep
+		k.returned = slices.DeleteFunc(k.returned, func(o *queue) bool { return o == q })
+	}
+	return p
+}
+
+// lapses is called from time to time, and has those places given up that nobody wanted.
+func (k *keeper) lapses() {
+	k.mu.Lock()
+	var old []*kept
+	for _, q := range slices.Clone(k.returned) {
+		if !q.kept.old {
+			q.kept.old = true
+			continue
+		}
+		old = append(old, q.takeKept())
+		k.crowds.of(q.name).missed()
+		q.settle()
+	}
+	if k.lapsing = len(k.returned) > 0; k.lapsing {
+		k.lapse.Reset(keptFor / 2)
+	}
+	k.mu.Unlock()
+	for _, p := range old {
+		if returnedGivenUp {
+			k.c.giveUp(p)
+		}
+	}
+}
+
+// giveUp gives up a place that nobody wants.
+func (c *Client) giveUp(p *kept) {
+	ctx, cancel := context.WithTimeout(context.Background(), p.req.TTL)
+	defer cancel()
+	if err := c.store.Release(ctx, p.req); err != nil && !errors.Is(err, store.ErrNotHeld) {
+		c.log.Debug("a place in line that nobody wants ends by its TTL", "lock", p.req.Name, "err", err)
+	}
+}

@@ -1,0 +1,256 @@
+package leasehold_test
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/store"
+)
+
+// returner is a line whose places can be taken with a release. It knows of each whether
+// it is waited for, or given up.
+type returner struct {
+	*line
+	mu       sync.Mutex
+	places   []string // owners, in order
+	waited   map[string]bool
+	gaveUp   map[string]bool
+	refuses  bool   // there is nobody to stand behind
+	returned func() // called before Return comes back
+}
+
+// Caps are those of several servers: for one it is not done.
+func (s *returner) Caps() store.Caps {
+	c := s.line.Caps()
+	c.Nodes = 5
+	return c
+}
+
+func (s *returner) Return(ctx context.Context, r, next store.Request) (bool, error) {
+	err := s.line.Release(ctx, r)
+	s.mu.Lock()
+	standing := !s.refuses && err == nil
+	if standing {
+		s.places = append(s.places, next.Owner)
+	}
+	f := s.returned
+	s.mu.Unlock()
+	if f != nil {
+		f()
+	}
+	return standing, err
+}
+
+func (s *returner) Wait(ctx context.Context, r store.Request, reason func(error)) (store.Grant, error) {
+	s.mu.Lock()
+	s.waited[r.Owner] = true
+	s.mu.Unlock()
+	return s.line.Wait(ctx, r, reason)
+}
+
+func (s *returner) Release(ctx context.Context, r store.Request) error {
+	s.mu.Lock()
+	s.gaveUp[r.Owner] = true
+	s.mu.Unlock()
+	return s.line.Release(ctx, r)
+}
+
+// count is how many places were taken with a release, and of these waited for and given up.
+func (s *returner) count() (taken, waited, gaveUp int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, owner := range s.places {
+		if s.waited[owner] {
+			waited++
+		}
+		if s.gaveUp[owner] {
+			gaveUp++
+		}
+	}
+	return len(s.places), waited, gaveUp
+}
+
+// comesBack runs f in a bubble, with a client that others share a lock with.
+func comesBack(t *testing.T, f func(t *testing.T, b *lineBench, s *returner)) {
+	inLine(t, leasehold.Options{}, func(t *testing.T, b *lineBench) {
+		s := &returner{line: b.line, waited: map[string]bool{}, gaveUp: map[string]bool{}}
+		b.c = leasehold.New(s, &b.o)
+		f(t, b, s)
+	})
+}
+
+// takeTurns has the client and another take the lock in turns, n times each, and
+// pauses before the client wants it again. The other has the lock in the end.
+func (b *lineBench) takeTurns(n int, pause time.Duration) *leasehold.Lease {
+	b.t.Helper()
+	other := leasehold.New(b.line, &b.o).Mutex("job")
+	theirs, err := other.Acquire(b.t.Context())
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	for range n {
+		time.Sleep(pause)
+		ours := b.queue(b.c.Mutex("job"))
+		if err := theirs.Release(b.t.Context()); err != nil {
+			b.t.Fatal(err)
+		}
+		l := ours.got()
+		next := b.queue(other)
+		if err := l.Release(b.t.Context()); err != nil {
+			b.t.Fatal(err)
+		}
+		theirs = next.got()
+	}
+	return theirs
+}
+
+// Who wants a lock again as soon as it has released it is given its next place with the
+// release, and waits there.
+func TestWhoComesBackHasItsPlace(t *testing.T) {
+	comesBack(t, func(t *testing.T, b *lineBench, s *returner) {
+		theirs := b.takeTurns(20, 0)
+		defer theirs.Release(t.Context())
+		taken, waited, gaveUp := s.count()
+		if taken < 10 || taken == 20 {
+			t.Errorf("%d of 20 places were taken with a release: not the first few, and most of the others", taken)
+		}
+		if waited < taken-1 || gaveUp != 0 {
+			t.Errorf("of %d places %d were waited for, and %d given up", taken, waited, gaveUp)
+		}
+		time.Sleep(time.Second)
+	})
+}
+
+// Who does not is not, and costs others no turn.
+func TestWhoDoesNotComeBackHasNoPlace(t *testing.T) {
+	comesBack(t, func(t *testing.T, b *lineBench, s *returner) {
+		defer b.takeTurns(20, 20*time.Millisecond).Release(t.Context())
+		if taken, _, _ := s.count(); taken != 0 {
+			t.Errorf("%d places were taken for one who does not come back at once", taken)
+		}
+	})
+}
+
+// A place that nobody wants any more is given up before long, and the next one is taken
+// only after more of the usual.
+func TestPlaceThatNobodyWantsIsGivenUp(t *testing.T) {
+	comesBack(t, func(t *testing.T, b *lineBench, s *returner) {
+		theirs := b.takeTurns(10, 0)
+		taken, waited, _ := s.count()
+		if taken != waited+1 {
+			t.Fatalf("%d places, %d waited for: the last one was to be left", taken, waited)
+		}
+		time.Sleep(60 * time.Millisecond)
+		synctest.Wait()
+		if _, _, gaveUp := s.count(); gaveUp != 1 {
+			t.Fatalf("%d places were given up: the last one was to be", gaveUp)
+		}
+		if err := theirs.Release(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		theirs = b.takeTurns(10, 0)
+		if now, _, _ := s.count(); now != taken {
+			t.Errorf("%d more places were taken soon after one that nobody wanted", now-taken)
+		}
+		if err := theirs.Release(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		defer b.takeTurns(20, 0).Release(t.Context())
+		if now, _, _ := s.count(); now == taken {
+			t.Error("no places were taken any more")
+		}
+		time.Sleep(time.Second)
+	})
+}
+
+// Where the store has no place, the next one who wants the lock asks for it as usual.
+func TestNoPlaceToComeBackTo(t *testing.T) {
+	comesBack(t, func(t *testing.T, b *lineBench, s *returner) {
+		s.refuses = true
+		defer b.takeTurns(20, 0).Release(t.Context())
+		if taken, _, _ := s.count(); taken != 0 || b.c.Queues() != 0 {
+			t.Errorf("%d places, %d queues", taken, b.c.Queues())
+		}
+	})
+}
+
+// When somebody else of the client has gone to the store before the place is known, the
+// place is given up.
+func TestPlaceThatComesTooLate(t *testing.T) {
+	comesBack(t, func(t *testing.T, b *lineBench, s *returner) {
+		theirs := b.takeTurns(10, 0)
+		time.Sleep(time.Millisecond)
+		ours := b.queue(b.c.Mutex("job"))
+		theirs.Release(t.Context())
+		l := ours.got()
+		next := b.queue(leasehold.New(b.line, &b.o).Mutex("job"))
+		var faster *turn
+		s.mu.Lock()
+		before := len(s.places)
+		s.returned = func() {
+			if faster == nil {
+				faster = b.queue(b.c.Mutex("job"))
+			}
+		}
+		s.mu.Unlock()
+		if err := l.Release(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		s.mu.Lock()
+		if len(s.places) != before+1 || s.waited[s.places[before]] || !s.gaveUp[s.places[before]] {
+			t.Errorf("%d places more, waited for: %v, given up: %v", len(s.places)-before, s.waited[s.places[before]], s.gaveUp[s.places[before]])
+		}
+		s.mu.Unlock()
+		next.got().Release(t.Context())
+		faster.got().Release(t.Context())
+		time.Sleep(time.Second)
+	})
+}
+
+// Goroutines that wait while the lease goes to another process have their place at once.
+func TestWhoWaitsHereHasAPlace(t *testing.T) {
+	inLine(t, leasehold.Options{Cohort: &leasehold.Cohort{Passes: 1, For: time.Hour}}, func(t *testing.T, b *lineBench) {
+		s := &returner{line: b.line, waited: map[string]bool{}, gaveUp: map[string]bool{}}
+		b.c = leasehold.New(s, &b.o)
+		other := leasehold.New(b.line, &b.o).Mutex("job")
+		first, err := other.Acquire(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		ours := []*turn{b.queue(b.c.Mutex("job")), b.queue(b.c.Mutex("job")), b.queue(b.c.Mutex("job"))}
+		first.Release(t.Context())
+		l := ours[0].got()
+		theirs := b.queue(other)
+		l.Release(t.Context())
+		ours[1].got().Release(t.Context()) // the bound is reached
+		theirs.got().Release(t.Context())
+		ours[2].got().Release(t.Context())
+		if taken, waited, _ := s.count(); taken != 1 || waited != 1 {
+			t.Errorf("%d places were taken with a release, and %d waited for", taken, waited)
+		}
+	})
+}
+
+// An error of the release is told, and there is no place then.
+func TestComingBackAfterALoss(t *testing.T) {
+	comesBack(t, func(t *testing.T, b *lineBench, s *returner) {
+		theirs := b.takeTurns(10, 0)
+		ours := b.queue(b.c.Mutex("job"))
+		theirs.Release(t.Context())
+		l := ours.got()
+		b.line.script.Store.Release(t.Context(), store.Request{Name: "job", Owner: l.Owner(), TTL: time.Minute})
+		before, _, _ := s.count()
+		if err := l.Release(t.Context()); !errors.Is(err, leasehold.ErrLost) {
+			t.Errorf("release of a lease that was gone: %v", err)
+		}
+		if now, _, _ := s.count(); now != before {
+			t.Error("a place was taken")
+		}
+	})
+}
