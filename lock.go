@@ -57,8 +57,8 @@ func New(s store.Store, o *Options) *Client {
 	c := &Client{store: s, clock: clock.System(), log: slog.New(slog.DiscardHandler), pid: os.Getpid(), cohort: defaultCohort, delay: defaultRetryDelay}
 	c.host, _ = os.Hostname() // shown to people only; empty where unknown
 	c.waiter, _ = s.(store.Waiter)
-	if s.Caps().Nodes > 1 { // one server hands on the sooner, the less it has to do besides
-		c.returner, _ = s.(store.Returner)
+	if r, ok := s.(store.Returner); ok && s.Caps().Nodes > 1 { // one server hands on the sooner, the less it has to do besides
+		c.returner = r
 	}
 	if o == nil {
 		o = &Options{}

@@ -134,6 +134,7 @@ func (a *attempt) send(sends []quorum.Send, now clock.Instant) {
 		case quorum.Acquire:
 			q.Lease.Barge = a.barges(now)
 			q.Waits, q.Again, q.Stand, q.Stamp = true, send.Again, send.Stand, now
+			a.queue.again = a.queue.again || send.Again
 			which := 0
 			if send.Again {
 				which |= 1

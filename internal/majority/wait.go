@@ -29,6 +29,7 @@ type queued struct {
 	unclaimed bool   // nobody waits for what becomes of it yet; see Return
 	number    uint64 // in the order they came
 	reason    func(error)
+	again     bool          // its place was refreshed
 	armed     clock.Instant // when the timer fires; 0: it was not set
 	freed     clock.Instant // when it was first told that the lock is free; 0: never
 	nodes     [quorum.MaxNodes]standing
@@ -240,9 +241,11 @@ func (k *Keeper) tell(owner string, do func(*attempt)) {
 	}
 }
 
-// arm sets the timer earlier if the machine wants it. The mutex is held.
+// arm sets the timer earlier if the machine wants it. Who has waited for long may do so
+// for longer, and has it set later as well: many who wait would be woken up for nothing.
+// The mutex is held.
 func (a *attempt) arm(now clock.Instant) {
-	if at, ok := a.core.Next(); ok && (a.queue.armed == 0 || at < a.queue.armed) {
+	if at, ok := a.core.Next(); ok && (a.queue.armed == 0 || at < a.queue.armed || at > a.queue.armed && a.queue.again) {
 		a.queue.armed = at
 		a.timer.Reset(max(at.Sub(now), 0))
 	}

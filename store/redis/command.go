@@ -14,6 +14,8 @@ type command struct {
 	// tells is how far from the end there is a 0 that says that the server can tell us
 	// unasked what comes of it; 0: nothing comes of it then.
 	tells int
+	// repeats: it says what was said before, and if it is lost it will be said again.
+	repeats bool
 }
 
 // newCommand is one without a script.
@@ -28,7 +30,7 @@ func newCommand(words ...string) *command {
 // begin starts the call of s in c, whose memory is used again. The keys and
 // arguments of the script follow, all of them.
 func (c *command) begin(s *script) []byte {
-	c.script, c.more, c.tells = s, 0, 0
+	c.script, c.more, c.tells, c.repeats = s, 0, 0, false
 	return append(c.bytes[:0], s.byHash...)
 }
 
@@ -38,7 +40,7 @@ func (c *command) beginMany(s *script, more int) []byte {
 	if more == 0 {
 		return c.begin(s)
 	}
-	c.script, c.more, c.tells = s, more, 0
+	c.script, c.more, c.tells, c.repeats = s, more, 0, false
 	return appendBegin(c.bytes[:0], "EVALSHA", s.hash, s.keys+2*more, s.args+more)
 }
 

@@ -48,6 +48,7 @@ func (s *Store) encode(q majority.Question, old any) any {
 		if c.bytes = gate(b); tells > 0 {
 			c.tells = len(c.bytes) - tells
 		}
+		c.repeats = q.Again
 	case quorum.Confirm:
 		b := appendCounterKey(appendWord(c.begin(confirmScript), r.Name), r.Name)
 		c.bytes = appendNumber(appendValue(b, r), q.Token)

@@ -12,8 +12,9 @@ import (
 // whenever something may have been missed, all who wait ask the node again.
 
 // waitingProof is how long a connection may be silent while somebody waits before it
-// is tried: it may be dead without anybody having said so.
-const waitingProof = 10 * time.Second
+// is tried: it may be dead without anybody having said so. Places of 30 seconds are
+// refreshed before, which does as well.
+const waitingProof = 15 * time.Second
 
 // listen has the server tell us. hello is what it said to the third version of the
 // protocol, without which it could not while it is asked other things as well. One that

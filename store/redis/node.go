@@ -191,19 +191,31 @@ func (n *node) flush() (more bool) {
 		return false
 	}
 	n.sending = true
-	idle, w := n.waiting.n == 0, n.wire
+	unproven, w := n.needsProof(), n.wire
 	n.mu.Unlock()
-	more = n.sendAs(w, idle)
+	more = n.sendAs(w, unproven)
 	n.mu.Lock()
 	more = more || n.missed
 	n.sending, n.missed = false, false
 	return more
 }
 
-// sendAs sends over w, as the only one who does.
-func (n *node) sendAs(w *wire, idle bool) bool {
+// needsProof says whether anything is in line that had better not be sent into the
+// void. The mutex is held.
+func (n *node) needsProof() bool {
+	for c := range n.waiting.all {
+		if !c.command.repeats {
+			return true
+		}
+	}
+	return false
+}
+
+// sendAs sends over w, as the only one who does. What is in line is best sent over a
+// connection that is known to be there, if unproven.
+func (n *node) sendAs(w *wire, unproven bool) bool {
 	if w == nil {
-		if idle {
+		if n.idle() {
 			return false
 		}
 		if !n.connect() {
@@ -212,7 +224,7 @@ func (n *node) sendAs(w *wire, idle bool) bool {
 		}
 		return true
 	}
-	if !idle && !w.proven() {
+	if unproven && !w.proven() {
 		return true // it was not: see what there is now
 	}
 	if len(w.rest) > 0 {
@@ -311,6 +323,13 @@ func (n *node) isShut(said store.NodeOutcome) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.shutUntil, n.shutBy = time.Now().Add(said.ExpiresIn), said.Err
+}
+
+// idle says whether nothing is in line.
+func (n *node) idle() bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.waiting.n == 0
 }
 
 func (n *node) isClosed() bool {

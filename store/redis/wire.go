@@ -29,6 +29,7 @@ type wire struct {
 	patience time.Duration // how long the oldest in flight may take
 	lookAt   time.Time     // when watch has look called; zero: it has not
 	used     time.Time     // when the server last answered
+	calm     bool          // nothing was sent for long before what is in flight
 	broken   error         // why it is not to be used any more
 	turns    turns
 
@@ -95,7 +96,7 @@ func (w *wire) says(c *command, out []byte) []byte {
 
 // launch counts a call as sent. The mutex is held.
 func (w *wire) launch(c call, now time.Time) {
-	if w.flight.n == 0 {
+	if w.calm = w.flight.n == 0 && now.Sub(w.used) > maxIdle; w.flight.n == 0 {
 		w.patience = 0
 	}
 	w.patience = max(w.patience, c.timeout)
@@ -141,25 +142,33 @@ func (w *wire) offer(out []byte) (left bool) {
 func (w *wire) look() {
 	w.n.mu.Lock()
 	late, now := false, time.Now()
-	w.lookAt = time.Time{}
 	if w.broken != nil {
 		w.n.mu.Unlock()
 		return // what is in flight is the reader's
 	}
+	var again time.Time
 	if oldest := w.flight.front(); oldest != nil {
 		at := oldest.sent.Add(w.patience)
 		if late = !now.Before(at); !late {
-			w.lookAt = at
+			again = at
 		}
 	} else {
-		w.lookAt = w.prove(now)
+		again = w.prove(now)
 	}
-	if !w.lookAt.IsZero() {
-		w.watch.Reset(w.lookAt.Sub(now))
-	}
+	w.lookAgain(now, again)
 	w.n.mu.Unlock()
 	if late {
 		w.abandon(errSilent)
+	}
+}
+
+// lookAgain has look called at that time, or, if it is zero, not before something is
+// sent. The mutex is held.
+func (w *wire) lookAgain(now, at time.Time) {
+	if w.lookAt = at; at.IsZero() {
+		w.watch.Stop()
+	} else {
+		w.watch.Reset(at.Sub(now))
 	}
 }
 
@@ -247,6 +256,10 @@ func (w *wire) hear(v value) bool {
 	}
 	if w.flight.n == 0 {
 		w.used = time.Now()
+		if w.calm { // or else it is left to run out: there will be more
+			w.calm = false
+			w.lookAgain(w.used, w.prove(w.used))
+		}
 	}
 	n.mu.Unlock()
 	if asked && !forgot {
