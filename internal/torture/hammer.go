@@ -20,6 +20,9 @@ type hammer struct {
 	n      int // attempts so far
 	client *leasehold.Client
 	rng    *rand.Rand
+	// Now and then it wants one lock so many times in a row, at once: it is then
+	// expected back.
+	spell, lock int
 }
 
 func (h *hammer) chance(p float64) bool { return h.rng.Float64() < p }
@@ -36,10 +39,17 @@ func (h *hammer) note(e history.Event) {
 // round is one attempt, and the hold it may lead to.
 func (h *hammer) round(ctx context.Context) {
 	h.n++
-	lock := h.rng.IntN(len(h.Locks))
+	h.spell--
+	if h.spell <= 0 && h.chance(0.1) {
+		h.spell, h.lock = 10+h.rng.IntN(40), h.rng.IntN(len(h.Locks))
+	}
+	lock, eager := h.lock, h.spell > 0
+	if !eager {
+		lock = h.rng.IntN(len(h.Locks))
+	}
 	var left clock.Instant // a moment before the last request left
 	o := leasehold.LockOptions{
-		TTL: h.TTL, NoRenew: h.chance(0.15), Purpose: "lab torture",
+		TTL: h.TTL, NoRenew: !eager && h.chance(0.15), Purpose: "lab torture",
 		RetryDelay: leasehold.Backoff(5*time.Millisecond, 50*time.Millisecond),
 		OnWait:     func(error) { left = history.Now() },
 	}
@@ -48,7 +58,7 @@ func (h *hammer) round(ctx context.Context) {
 		patience = h.upTo(50 * time.Millisecond)
 	}
 	acquire := (*leasehold.Lock).Acquire
-	if h.chance(0.3) {
+	if !eager && h.chance(0.3) {
 		acquire = (*leasehold.Lock).Try
 	}
 	waiting, cancel := context.WithTimeout(ctx, patience)
@@ -68,6 +78,9 @@ func (h *hammer) round(ctx context.Context) {
 		h.note(history.Event{Op: history.Granted, At: at, From: left, Token: lease.Token(), Owner: lease.Owner()})
 		h.hold(ctx, lock, lease)
 	}
+	if eager {
+		return
+	}
 	select {
 	case <-time.After(h.upTo(20 * time.Millisecond)):
 	case <-ctx.Done():
@@ -77,6 +90,9 @@ func (h *hammer) round(ctx context.Context) {
 // hold keeps the lease for a while, looks at it and uses it, and gives it back.
 func (h *hammer) hold(ctx context.Context, lock int, lease *leasehold.Lease) {
 	length := h.upTo(20 * time.Millisecond)
+	if h.spell > 0 {
+		length /= 10
+	}
 	switch p := h.rng.Float64(); {
 	case p < 0.06:
 		length = h.upTo(5 * h.TTL / 2) // needs renewals, or ends too early
