@@ -126,6 +126,7 @@ const (
 	asks lineOp = iota // stands in line, or takes the lock
 	tries
 	releases
+	returns // releases it, with a place for To
 	cedes
 	heals
 	confirms
@@ -137,7 +138,7 @@ const (
 	losesAll
 )
 
-var lineOpNames = [...]string{"asks", "tries", "releases", "cedes to", "is healed", "confirms", "extends", "time passes", "listens or not", "a stranger sets", "a stranger deletes", "all is lost"}
+var lineOpNames = [...]string{"asks", "tries", "releases", "returns for", "cedes to", "is healed", "confirms", "extends", "time passes", "listens or not", "a stranger sets", "a stranger deletes", "all is lost"}
 
 // lineStep is one step.
 type lineStep struct {
@@ -169,7 +170,7 @@ var lineRanks = map[bool][]int64{
 }
 
 func lineSteps(exact bool) *rapid.Generator[[]lineStep] {
-	often := slices.Concat(slices.Repeat([]lineOp{asks}, 12), slices.Repeat([]lineOp{tries, confirms, extends}, 2), slices.Repeat([]lineOp{releases}, 7),
+	often := slices.Concat(slices.Repeat([]lineOp{asks}, 12), slices.Repeat([]lineOp{tries, confirms, extends}, 2), slices.Repeat([]lineOp{releases}, 7), slices.Repeat([]lineOp{returns}, 3),
 		slices.Repeat([]lineOp{cedes, heals, passes, hushes}, 3), []lineOp{strangerSets, strangerDeletes, losesAll})
 	flag := rapid.SampledFrom([]bool{false, false, true})
 	one := rapid.Custom(func(t *rapid.T) lineStep {
@@ -296,7 +297,7 @@ func (r *lineRun) step(s lineStep) error {
 		return r.meddle(s)
 	}
 	q := r.question(s)
-	want := r.byModel(s, q)
+	want, stood := r.byModel(s, &q)
 	var told []string
 	for _, m := range want.Told {
 		if text := "free " + m.Owner; r.heard[m.Owner] && !m.Granted {
@@ -305,7 +306,7 @@ func (r *lineRun) step(s lineStep) error {
 			told = append(told, fmt.Sprintf("handed %s %d %d", m.Owner, m.Token, m.Stamp))
 		}
 	}
-	got, heard, err := r.byScript(q, len(told))
+	got, next, heard, err := r.byScript(q, len(told))
 	if err != nil {
 		return err
 	}
@@ -314,6 +315,11 @@ func (r *lineRun) step(s lineStep) error {
 	}
 	if err := r.same(q, got, want); err != nil {
 		return err
+	}
+	if q.Next != nil {
+		if err := r.same(*q.Next, next, stood); err != nil {
+			return fmt.Errorf("of who comes back: %w", err)
+		}
 	}
 	return r.look()
 }
@@ -337,6 +343,10 @@ func (r *lineRun) question(s lineStep) majority.Question {
 		q.Op = quorum.Extend
 	default:
 		q.Op, q.Tomb = quorum.Release, s.Tomb
+		if s.Op == returns && s.To >= 0 && s.To != s.Owner {
+			next := store.Request{Name: lineLock, Owner: r.owners[s.To], Meta: `{"pid":1}`, TTL: 2 * s.TTL, Spare: s.Spare, Barge: s.Barge}
+			q.Next = &majority.Question{Op: quorum.Acquire, Lease: next, Waits: true, Behind: true, Stamp: clock.Instant(r.trace.Len()) << 40}
+		}
 		if s.Op != cedes {
 			break
 		}
@@ -349,14 +359,30 @@ func (r *lineRun) question(s lineStep) majority.Question {
 
 func (r *lineRun) reach(owner string) bool { return r.deaf[owner] || r.heard[owner] }
 
-func (r *lineRun) byModel(s lineStep, q majority.Question) (ans modelnode.Answer[string]) {
-	l := q.Lease
+// byModel has the model do it: of a release with a place for another, one after the
+// other. No place is asked for who has the lock by then, of which the script makes
+// something else: an owner that is new can not have it.
+func (r *lineRun) byModel(s lineStep, q *majority.Question) (ans, next modelnode.Answer[string]) {
 	clock, _ := r.Clock()
 	propose := uint64(int64(clock)/1000 + s.Ahead)
 	if s.Onward {
 		propose = r.model.Token(r.now) + uint64(s.Ahead)
 	}
 	r.s.wall = func() time.Time { return time.UnixMicro(int64(propose)).Add(-proposalLead) }
+	ans = r.does(*q, propose)
+	if q.Next != nil {
+		if holder, _, _ := r.model.Holder(r.now); holder == q.Next.Lease.Owner {
+			q.Next = nil
+		} else {
+			next = r.does(*q.Next, 0)
+		}
+	}
+	return ans, next
+}
+
+// does has the model do what one question asks for.
+func (r *lineRun) does(q majority.Question, propose uint64) (ans modelnode.Answer[string]) {
+	l := q.Lease
 	tomb := time.Duration(0)
 	if q.Tomb {
 		tomb = l.TTL
@@ -384,40 +410,46 @@ func (r *lineRun) byModel(s lineStep, q majority.Question) (ans modelnode.Answer
 	return ans
 }
 
-// byScript has the script do it, and returns what it says to us and to others.
-func (r *lineRun) byScript(q majority.Question, told int) (a majority.Answer, heard []string, err error) {
-	r.s.channel = channelBegin + q.Lease.Owner
+// byScript has the script do it, and returns what it says to us, of what came next, and
+// to others.
+func (r *lineRun) byScript(q majority.Question, told int) (a, next majority.Answer, heard []string, err error) {
+	waits := q.Lease.Owner // who is to be told
+	if q.Next != nil {
+		waits = q.Next.Lease.Owner
+	}
+	r.s.channel = channelBegin + waits
 	propose := r.s.wall().Add(proposalLead)
 	c := r.s.encode(q, nil).(*command)
 	open := newCommand("SET", markKey, "0000000000000000 - - declared -")
 	asks := r.byText(c)
-	asks.bytes = (&wire{hears: r.heard[q.Lease.Owner]}).says(c, asks.bytes)
+	asks.bytes = (&wire{hears: r.heard[waits]}).says(c, asks.bytes)
 	replies, err := r.scripted.run(open, asks, timeCommand, newCommand("DEL", markKey))
 	if err != nil {
-		return a, nil, err
+		return a, next, nil, err
 	}
 	now, err := timeOf(replies[2])
 	if err != nil {
-		return a, nil, err
+		return a, next, nil, err
 	}
 	if r.mini == nil && (int64(now) > propose.UnixNano() || time.Since(r.begun) > time.Second) {
-		return a, nil, errSlow
+		return a, next, nil, errSlow
 	}
 	all, err := r.messages(told)
 	for _, m := range all {
 		t, ok := readTold(m)
 		switch {
 		case !ok:
-			return a, nil, fmt.Errorf("a message that is none: %q", m)
+			return a, next, nil, fmt.Errorf("a message that is none: %q", m)
 		case t.granted:
 			m = fmt.Sprintf("handed %s %d %d", t.owner, t.token, t.stamp)
 			if off := t.clock.Sub(now); off > 0 || off < -time.Second {
-				return a, nil, fmt.Errorf("the clock in the message is off by %v", off)
+				return a, next, nil, fmt.Errorf("the clock in the message is off by %v", off)
 			}
 		}
 		heard = append(heard, m)
 	}
-	return hearing(replies[1]).answer(c.script), heard, err
+	said, more := hearing(replies[1]).parts(c.script)
+	return said.answer(c.script), more.answer(acquireScript), heard, err
 }
 
 // same compares the answers.
