@@ -1,0 +1,239 @@
+package redis_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	"github.com/leasehold-dev/leasehold/internal/faultproxy"
+	"github.com/leasehold-dev/leasehold/internal/redistest"
+	"github.com/leasehold-dev/leasehold/store"
+	"github.com/leasehold-dev/leasehold/store/redis"
+)
+
+// turn is a lock that one process has, which is about to return it, and for which
+// another one waits.
+type turn struct {
+	t       *testing.T
+	servers []*redistest.Server
+	proxies []*faultproxy.Proxy
+	s       *redis.Store // who returns
+	other   *redis.Store // who waits
+	held    store.Request
+	first   store.Request // of who waits
+	got     <-chan outcome
+	next    store.Request
+}
+
+func newTurn(t *testing.T) *turn {
+	servers := redistest.StartN(t, 3)
+	r := &turn{t: t, servers: servers, proxies: behind(t, servers)}
+	r.s, r.other = open(t, addrs(r.proxies), &redis.Options{NodeTimeout: long}), open(t, addrs(r.proxies), &redis.Options{NodeTimeout: long})
+	settled(t, r.s)
+	r.held, r.first = request("stock"), patientWaiter("stock")
+	takes(t, r.s, servers, r.held)
+	r.got = wait(t, t.Context(), r.other, servers, r.first)
+	r.next = patientWaiter("stock")
+	return r
+}
+
+// standing returns the lock, and who waits gets it.
+func (r *turn) standing() store.Grant {
+	r.t.Helper()
+	standing, err := r.s.Return(r.t.Context(), r.held, r.next)
+	if err != nil || !standing {
+		r.t.Fatalf("return: there is a place: %v, %v", standing, err)
+	}
+	return grantedSoon(r.t, r.got)
+}
+
+// placedAt waits until next has a place at the servers.
+func (r *turn) placedAt(servers ...*redistest.Server) {
+	r.t.Helper()
+	for _, server := range servers {
+		eventually(r.t, "who comes back has a place", func() bool { return placed(r.t, server, r.next) })
+	}
+}
+
+// comes waits with the place, which nobody else gets in between, and ends it all.
+func (r *turn) comes(g store.Grant) {
+	r.t.Helper()
+	done := make(chan outcome, 1)
+	go func() {
+		g, err := r.s.Wait(r.t.Context(), r.next, nil)
+		done <- outcome{g, err}
+	}()
+	letGo(r.t, r.other, r.first, g)
+	back := grantedSoon(r.t, done)
+	if back.Token <= g.Token {
+		r.t.Errorf("token %d after %d", back.Token, g.Token)
+	}
+	letGo(r.t, r.s, r.next, back)
+}
+
+// givesUp leaves the place, and then ends it all.
+func (r *turn) givesUp(g store.Grant) {
+	r.t.Helper()
+	if err := r.s.Release(r.t.Context(), r.next); !errors.Is(err, store.ErrNotHeld) {
+		r.t.Errorf("release of a place that nobody wants: %v", err)
+	}
+	letGo(r.t, r.other, r.first, g)
+}
+
+var afterwards = map[string]func(*turn, store.Grant){"comes back": (*turn).comes, "gives up": (*turn).givesUp}
+
+// Where one server of three is dead the others do it all.
+func TestReturnWhereOneIsDead(t *testing.T) {
+	for name, ends := range afterwards {
+		t.Run(name, func(t *testing.T) {
+			r := newTurn(t)
+			r.servers[1].Kill()
+			g := r.standing()
+			r.placedAt(r.servers[0], r.servers[2])
+			ends(r, g)
+			nothingLeft(t, []*redistest.Server{r.servers[0], r.servers[2]})
+		})
+	}
+}
+
+// A majority has answered, so that nobody waits for the one server whose connection
+// breaks: it is told again, of the release and of the place, and nothing is left there
+// in the end, be it that it had done both before or neither.
+func TestReturnIsSentAgain(t *testing.T) {
+	for what, breaks := range map[string]struct {
+		before, after func(*turn, *faultproxy.Proxy)
+	}{
+		"before the server has it": {
+			before: func(_ *turn, p *faultproxy.Proxy) { p.Blackhole() },
+			after: func(r *turn, p *faultproxy.Proxy) {
+				p.Await(r.t, "the return is swallowed", func(st faultproxy.Stats) bool { return st.Requests.Lost > 0 })
+				has(r.t, r.servers[2], "stock")
+				p.Pass()
+			},
+		},
+		"before its answer": {
+			before: func(_ *turn, p *faultproxy.Proxy) { p.DropReplies() },
+			after: func(r *turn, p *faultproxy.Proxy) {
+				p.Await(r.t, "the answer is swallowed", func(st faultproxy.Stats) bool { return st.Replies.Lost > 0 })
+				r.placedAt(r.servers[2])
+				p.Pass()
+			},
+		},
+		"in its answer": {
+			before: func(r *turn, p *faultproxy.Proxy) { p.CutReplyTo("{stock}:gone:"+r.held.Owner, 3) },
+			after: func(r *turn, p *faultproxy.Proxy) {
+				p.Await(r.t, "the answer is cut", func(st faultproxy.Stats) bool { return st.Cut > 0 })
+			},
+		},
+	} {
+		for name, ends := range afterwards {
+			t.Run(what+", "+name, func(t *testing.T) {
+				r := newTurn(t)
+				breaks.before(r, r.proxies[2])
+				g := r.standing()
+				breaks.after(r, r.proxies[2])
+				r.placedAt(r.servers...)
+				ends(r, g)
+				nothingLeft(t, r.servers)
+			})
+		}
+		t.Run(what+", given up before it is known", func(t *testing.T) {
+			r := newTurn(t)
+			breaks.before(r, r.proxies[2])
+			g := r.standing()
+			if err := r.s.Release(t.Context(), r.next); !errors.Is(err, store.ErrNotHeld) {
+				t.Errorf("release of a place that nobody wants: %v", err)
+			}
+			if what != "before its answer" {
+				breaks.after(r, r.proxies[2])
+			}
+			r.proxies[2].Pass()
+			letGo(t, r.other, r.first, g)
+			nothingLeft(t, r.servers)
+		})
+	}
+}
+
+// Whose context ends while the lock is returned is told that nobody knows, and has no
+// place: what reaches the servers all the same is the release.
+func TestReturnIsCancelled(t *testing.T) {
+	t.Run("before", func(t *testing.T) {
+		r := newTurn(t)
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		if standing, err := r.s.Return(ctx, r.held, r.next); standing || !errors.Is(err, context.Canceled) {
+			t.Fatalf("return: there is a place: %v, %v", standing, err)
+		}
+		state, err := r.s.Inspect(t.Context(), "stock")
+		if err != nil || state.Holder.Owner != r.held.Owner || len(state.Line) != 1 {
+			t.Errorf("after a return that never began: %+v, %v", state, err)
+		}
+		letGo(t, r.s, r.held, store.Grant{})
+		letGo(t, r.other, r.first, grantedSoon(t, r.got))
+		nothingLeft(t, r.servers)
+	})
+	for what, c := range map[string]struct {
+		holds func(*faultproxy.Proxy)
+		await func(*turn)
+	}{
+		"on the way": {(*faultproxy.Proxy).HoldRequests, func(r *turn) {
+			for _, p := range r.proxies {
+				p.Await(r.t, "the return is held", func(st faultproxy.Stats) bool { return st.Requests.Held() > 200 }) // not a PING
+			}
+		}},
+		"before the answer": {(*faultproxy.Proxy).HoldReplies, func(r *turn) { r.placedAt(r.servers...) }},
+	} {
+		t.Run(what, func(t *testing.T) {
+			r := newTurn(t)
+			for _, p := range r.proxies {
+				c.holds(p)
+			}
+			ctx, cancel := context.WithCancel(t.Context())
+			done := make(chan error, 1)
+			go func() {
+				standing, err := r.s.Return(ctx, r.held, r.next)
+				if standing {
+					err = errors.Join(errors.New("there is a place"), err)
+				}
+				done <- err
+			}()
+			c.await(r)
+			cancel()
+			if err := <-done; !errors.Is(err, context.Canceled) || !errors.Is(err, store.ErrAmbiguous) {
+				t.Errorf("return: %v, want an unknown outcome", err)
+			}
+			for _, p := range r.proxies {
+				p.Pass()
+			}
+			g := grantedSoon(t, r.got)
+			for _, server := range r.servers {
+				eventually(t, "nobody comes back", func() bool { return server.Text(t, "EXISTS", "{stock}:place:"+r.next.Owner) == "0" })
+			}
+			if err := r.s.Release(t.Context(), r.held); !errors.Is(err, store.ErrNotHeld) {
+				t.Errorf("release after it: %v", err)
+			}
+			letGo(t, r.other, r.first, g)
+			nothingLeft(t, r.servers)
+		})
+	}
+}
+
+// A server that has forgotten the scripts is taught again, with a return under way, and
+// what is put behind it stays there.
+func TestReturnHoldsWhenScriptsAreFlushed(t *testing.T) {
+	for name, ends := range afterwards {
+		t.Run(name, func(t *testing.T) {
+			r := newTurn(t)
+			r.proxies[2].HoldRequests()
+			r.servers[2].Text(t, "SCRIPT", "FLUSH")
+			g := r.standing()
+			ends(r, g)
+			if has := r.servers[2].Text(t, "GET", "stock"); has == "(nil)" {
+				t.Error("the return has reached the server that was to be slow")
+			}
+			r.proxies[2].Release()
+			r.proxies[2].Pass()
+			nothingLeft(t, r.servers)
+		})
+	}
+}
