@@ -17,7 +17,7 @@ import (
 // hands it on, and the place of the next one who wants it, while so many wait.
 // Without anybody who waits, it is an acquire, of one who would, and a release. The time
 // is what the server itself says of its scripts, in microseconds and as a median: for
-// both, one after the other, and for each among many of its kind.
+// both, one after the other, for the two in one step, and for each among many of its kind.
 func BenchmarkHandOff(b *testing.B) {
 	for _, waiting := range []int{0, 1, 2, 16, 128, 1024} {
 		b.Run(fmt.Sprintf("waiting=%d", waiting), func(b *testing.B) {
@@ -37,6 +37,10 @@ func BenchmarkHandOff(b *testing.B) {
 					return l.goes()
 				})/float64(n))
 			}
+			for left := b.N; left > 0 && waiting > 0; left -= 64 {
+				n := min(left, 64)
+				times["return"] = append(times["return"], l.spends(b, n, l.returns)/float64(n))
+			}
 			most := 64
 			if waiting > 0 {
 				most = min(waiting, 64)
@@ -49,6 +53,9 @@ func BenchmarkHandOff(b *testing.B) {
 			if waiting > 0 {
 				if has := l.text(b, "GET", benchLock); !strings.HasPrefix(has, l.all[0].Owner) {
 					b.Fatalf("the lock is not %s's but %s's", l.all[0].Owner, has)
+				}
+				if line := l.text(b, "LLEN", "{"+benchLock+"}:line"); line != strconv.Itoa(waiting) {
+					b.Fatalf("%s wait, not %d", line, waiting)
 				}
 			}
 			for name, all := range times {
@@ -86,7 +93,7 @@ func newLongLine(b *testing.B, waiting int) *longLine {
 		}
 	}()
 	l := &longLine{scripted: n, waiting: waiting}
-	for _, s := range []*script{acquireScript, releaseScript} {
+	for _, s := range []*script{acquireScript, releaseScript, returnScript} {
 		l.must(b, &command{bytes: s.lesson})
 	}
 	if waiting > 0 {
@@ -96,7 +103,9 @@ func newLongLine(b *testing.B, waiting int) *longLine {
 }
 
 // comes is the command of a newcomer.
-func (l *longLine) comes() *command {
+func (l *longLine) comes() *command { return l.s.encode(l.newcomer(), nil).(*command) }
+
+func (l *longLine) newcomer() majority.Question {
 	if l.last++; l.last == 1 {
 		l.last = uint64(time.Now().UnixMicro())
 	}
@@ -105,7 +114,14 @@ func (l *longLine) comes() *command {
 		r.Name = fmt.Sprint(benchLock, l.last%64)
 	}
 	l.all = append(l.all, r)
-	return l.s.encode(majority.Question{Op: quorum.Acquire, Lease: r, Waits: true, Stamp: 123456789012345}, nil).(*command)
+	return majority.Question{Op: quorum.Acquire, Lease: r, Waits: true, Stamp: 123456789012345}
+}
+
+// returns is the holder's release with a place for a newcomer.
+func (l *longLine) returns() *command {
+	r, next := l.all[0], l.newcomer()
+	l.all, next.Behind = l.all[1:], true
+	return l.s.encode(majority.Question{Op: quorum.Release, Lease: r, Next: &next}, nil).(*command)
 }
 
 // goes is the holder's release.
