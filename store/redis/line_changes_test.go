@@ -78,7 +78,6 @@ var lineChanges = []change{
 	{name: "who returns comes last", script: returnScript, old: "string.sub(last, 1, 16) <= ticket", new: "true"},
 	{name: "who returns is believed", script: returnScript, old: "elseif string.byte(ARGV[5]) == 48 then", new: "elseif false then", unseen: true},
 	{name: "who returns is never deaf", script: returnScript, old: "local deaf = string.sub(ARGV[5], 3, 3)", new: "local deaf = '0'"},
-	{name: "the dead count for who returns", script: returnScript, old: "call('LREM', line, '1', some[i])", new: ""},
 	{name: "no answer to who returns", script: returnScript, old: "{said, well and stood or {}}", new: "{said, {}}"},
 	{name: "no answer to who releases and returns", script: returnScript, old: "{said, well and stood or {}}", new: "{{1}, well and stood or {}}"},
 	{name: "answers to who returns the other way round", script: returnScript, old: "{said, well and stood or {}}", new: "{well and stood or {}, said}"},
