@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"regexp"
 	"strconv"
 	"strings"
 	"sync"
@@ -40,6 +41,18 @@ func FuzzReply(f *testing.F) {
 		"*5\r\n:1\r\n$1\r\n7\r\n$1\r\n0\r\n$0\r\n\r\n*3\r\n$6\r\nbob {}\r\n:-5\r\n:1\r\n",
 		"*5\r\n*3\r\n:1\r\n$1\r\n7\r\n$1\r\n0\r\n:1\r\n*3\r\n:0\r\n$0\r\n\r\n:-2\r\n:2\r\n-WRONGTYPE no\r\n",
 		"*3\r\n*2\r\n:4\r\n$3\r\na:1\r\n:1\r\n*3\r\n:0\r\n$3\r\nann\r\n:29000\r\n",
+		// what a release says with a place for the next time
+		"*2\r\n*1\r\n:1\r\n*7\r\n:0\r\n$6\r\nbob {}\r\n:29000\r\n:1\r\n:0\r\n$10\r\n1790000000\r\n$1\r\n5\r\n",
+		"*2\r\n*3\r\n:0\r\n$6\r\nann {}\r\n:29000\r\n*7\r\n:0\r\n$6\r\nann {}\r\n:29000\r\n:3\r\n:1\r\n$10\r\n1790000000\r\n$1\r\n5\r\n",
+		"*2\r\n*1\r\n:1\r\n*7\r\n:0\r\n$0\r\n\r\n:-2\r\n:0\r\n:0\r\n$10\r\n1790000000\r\n$1\r\n5\r\n",
+		"*2\r\n*3\r\n:0\r\n$0\r\n\r\n:-2\r\n*1\r\n:2\r\n",
+		"*2\r\n*1\r\n:1\r\n*0\r\n",
+		// what it could say if it were another
+		"*2\r\n*1\r\n:1\r\n*2\r\n:1\r\n$16\r\n1790000000123456\r\n", "*2\r\n*1\r\n:1\r\n*2\r\n:1\r\n$1\r\n0\r\n", "*2\r\n*1\r\n:1\r\n*1\r\n:1\r\n",
+		"*2\r\n*1\r\n:1\r\n-ERR no\r\n", "*2\r\n-ERR no\r\n*1\r\n:1\r\n", "*2\r\n:1\r\n*1\r\n:1\r\n", "*1\r\n*1\r\n:1\r\n", "*2\r\n*0\r\n*0\r\n",
+		"*3\r\n*1\r\n:1\r\n*7\r\n:0\r\n$6\r\nbob {}\r\n:29000\r\n:1\r\n:0\r\n$10\r\n1790000000\r\n$1\r\n5\r\n:1\r\n",
+		"*2\r\n*2\r\n:4\r\n$3\r\na:1\r\n*2\r\n:4\r\n$3\r\na:1\r\n", "*2\r\n*1\r\n:1\r\n*3\r\n:3\r\n:1\r\n$1\r\nx\r\n",
+		"*2\r\n*1\r\n:1\r\n*5\r\n:0\r\n$6\r\nbob {}\r\n:29000\r\n:-1\r\n:0\r\n",
 		// what they could say if they were others
 		"*3\r\n*1\r\n:1\r\n:3\r\n*1\r\n:1\r\n", "*3\r\n*1\r\n:1\r\n:0\r\n*1\r\n:1\r\n", "*2\r\n*1\r\n:1\r\n:1\r\n",
 		"*5\r\n*1\r\n:1\r\n:1\r\n*1\r\n:1\r\n:1\r\n*1\r\n:1\r\n", "*1\r\n*0\r\n", "*1\r\n*1\r\n*1\r\n:1\r\n",
@@ -108,7 +121,52 @@ func FuzzReply(f *testing.F) {
 		if _, err := s.List(ctx, ""); err != nil {
 			printable(t, reply, err)
 		}
+		comesBack(t, s, r, reply)
 	})
+}
+
+// released is how a server begins that has released a lock and says what became of a
+// place as well: two answers, the first of which is a yes.
+var released = regexp.MustCompile(`^([*~]2|%1)\r\n[*~%][1-9]\d*\r\n(:1|#t)\r\n`)
+
+// comesBack releases r with a place for the next time, and then waits for the lock or
+// gives the place up.
+func comesBack(t *testing.T, s *redis.Store, r store.Request, reply string) {
+	next := r
+	next.Owner, next.Above = store.NewOwnerAt(time.Now()), 0
+	ctx, cancel := context.WithTimeout(context.Background(), soon)
+	defer cancel()
+	standing, err := s.Return(ctx, r, next)
+	printable(t, reply, err)
+	if err == nil && !strings.Contains(reply, "|") && !released.MatchString(reply) {
+		t.Errorf("%q is a release", reply)
+	}
+	if err != nil && standing {
+		t.Errorf("%q: there is a place, with %v", reply, err)
+	}
+	if ctx.Err() != nil {
+		t.Errorf("%q: the return hangs", reply)
+	}
+	if !standing {
+		return
+	}
+	if len(reply)%2 == 0 {
+		brief, done := context.WithTimeout(ctx, time.Millisecond)
+		defer done()
+		g, err := s.Wait(brief, next, func(err error) { printable(t, reply, err) })
+		printable(t, reply, err)
+		switch {
+		case err == nil && (g.Token == 0 || !strings.Contains(reply, g.Token.String())):
+			t.Errorf("%q is a grant with token %v", reply, g.Token)
+		case err == nil:
+			printable(t, reply, s.Release(ctx, next))
+		}
+	} else if err := s.Release(ctx, next); !errors.Is(err, store.ErrNotHeld) {
+		t.Errorf("%q: a place that was given up: %v", reply, err)
+	}
+	if ctx.Err() != nil {
+		t.Errorf("%q: who comes back hangs", reply)
+	}
 }
 
 // A stranger's key may last for longer than a Duration can say. It still has an
