@@ -85,8 +85,8 @@ func (k *Keeper) claim(owner string, reason func(error)) *attempt {
 	a.queue.reason = reason
 	now := k.Clock.Now()
 	for i := range k.Nodes {
-		if s := &a.queue.nodes[i]; s.none && a.core.Verdict() == quorum.Open {
-			s.none = false
+		if s := &a.queue.nodes[i]; (s.none || s.missed) && a.core.Verdict() == quorum.Open {
+			s.none, s.missed = false, false
 			a.apply(quorum.Event{Kind: quorum.Poll, Node: i}, now)
 		}
 	}

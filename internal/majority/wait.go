@@ -42,6 +42,7 @@ type standing struct {
 	position int
 	behind   bool // only wanted behind somebody else; see Return
 	none     bool // and there is none, for want of that
+	missed   bool // what it said since, perhaps, while nobody waited
 }
 
 // told is what was last said to whoever waits.
@@ -219,6 +220,10 @@ func (k *Keeper) Poll(node int) {
 	w.mu.Unlock()
 	for _, owner := range owners {
 		k.tell(owner, func(a *attempt) {
+			if a.queue.unclaimed { // nobody would wait for the answer
+				a.queue.nodes[node].missed = true
+				return
+			}
 			a.apply(quorum.Event{Kind: quorum.Poll, Node: node}, k.Clock.Now())
 		})
 	}

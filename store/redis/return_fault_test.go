@@ -3,6 +3,9 @@ package redis_test
 import (
 	"context"
 	"errors"
+	"fmt"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/leasehold-dev/leasehold/internal/faultproxy"
@@ -25,8 +28,10 @@ type turn struct {
 	next    store.Request
 }
 
-func newTurn(t *testing.T) *turn {
-	servers := redistest.StartN(t, 3)
+func newTurn(t *testing.T) *turn { return newTurnOf(t, 3) }
+
+func newTurnOf(t *testing.T, nodes int) *turn {
+	servers := redistest.StartN(t, nodes)
 	r := &turn{t: t, servers: servers, proxies: behind(t, servers)}
 	r.s, r.other = open(t, addrs(r.proxies), &redis.Options{NodeTimeout: long}), open(t, addrs(r.proxies), &redis.Options{NodeTimeout: long})
 	settled(t, r.s)
@@ -216,6 +221,56 @@ func TestReturnIsCancelled(t *testing.T) {
 			nothingLeft(t, r.servers)
 		})
 	}
+}
+
+// The connections break between the return and the next time, and who comes back is
+// passed over meanwhile. It finds out as soon as it waits.
+func TestReturnIsPassedOver(t *testing.T) {
+	for _, nodes := range []int{1, 3} {
+		t.Run(fmt.Sprint(nodes), func(t *testing.T) {
+			r := newTurnOf(t, nodes)
+			g := r.standing()
+			r.placedAt(r.servers...)
+			for _, server := range r.servers {
+				place := strings.Fields(server.Text(t, "GET", "{stock}:place:"+r.next.Owner))
+				listens := func(n string) func() bool {
+					return func() bool {
+						return strings.HasSuffix(strings.TrimSpace(server.Text(t, "PUBSUB", "NUMSUB", place[4])), n)
+					}
+				}
+				eventually(t, "who comes back listens", listens("1"))
+				server.Text(t, "CLIENT", "KILL", "ID", firstConnection(t, server))
+				eventually(t, "nobody listens", listens("0"))
+			}
+			letGo(t, r.other, r.first, g)
+			for _, server := range r.servers {
+				eventually(t, "it is passed over", func() bool { return server.Text(t, "EXISTS", "stock", "{stock}:line") == "0" })
+			}
+			eventually(t, "the store knows of it", func() bool {
+				state, err := r.s.Inspect(t.Context(), "stock")
+				return err == nil && !slices.ContainsFunc(state.Nodes, func(n store.NodeOutcome) bool { return n.Outcome != store.Absent })
+			})
+			done := make(chan outcome, 1)
+			go func() {
+				g, err := r.s.Wait(t.Context(), r.next, nil)
+				done <- outcome{g, err}
+			}()
+			letGo(t, r.s, r.next, grantedSoon(t, done))
+			nothingLeft(t, r.servers)
+		})
+	}
+}
+
+// firstConnection is the id of the oldest connection of a store.
+func firstConnection(t *testing.T, server *redistest.Server) string {
+	for line := range strings.Lines(server.Text(t, "CLIENT", "LIST", "TYPE", "pubsub")) {
+		if strings.Contains(line, "name=leasehold") {
+			id, _, _ := strings.Cut(line, " ")
+			return strings.TrimPrefix(id, "id=")
+		}
+	}
+	t.Fatal("no store is connected")
+	panic("unreachable")
 }
 
 // A server that has forgotten the scripts is taught again, with a return under way, and
