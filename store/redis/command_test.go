@@ -66,23 +66,26 @@ func TestDeafConnectionSaysSo(t *testing.T) {
 	r := store.Request{Name: "a", Owner: store.NewOwnerAt(time.UnixMicro(1790000000123456)), Meta: "m", TTL: time.Second}
 	for flags, require := range map[string]store.Class{"-": 0, "g": store.CrashSafe} {
 		r.Require = require
-		c := s.encode(majority.Question{Op: quorum.Acquire, Lease: r, Waits: true, Again: true, Behind: true, Stamp: 7}, nil).(*command)
+		waits := majority.Question{Op: quorum.Acquire, Lease: r, Waits: true, Again: true, Behind: true, Stamp: 7}
+		c := s.encode(waits, nil).(*command)
+		returns := s.encode(majority.Question{Op: quorum.Release, Lease: r, Next: &waits}, nil).(*command)
 		hears, deaf := &wire{hears: true}, &wire{}
 		for _, text := range []bool{false, true} {
-			encode := func(w *wire) []string {
-				begin := []byte("+what was before\r\n")
-				if text {
-					return words(t, w.says(c, c.byText(begin))[len(begin):])
+			for c, at := range map[*command]int{c: 3 + c.script.keys + 4, returns: 3 + returns.script.keys + 9} {
+				encode := func(w *wire) []string {
+					begin := []byte("+what was before\r\n")
+					if text {
+						return words(t, w.says(c, c.byText(begin))[len(begin):])
+					}
+					return words(t, w.says(c, append(begin, c.bytes...))[len(begin):])
 				}
-				return words(t, w.says(c, append(begin, c.bytes...))[len(begin):])
-			}
-			at := 3 + c.script.keys + 4
-			got, not := encode(hears), encode(deaf)
-			if want := "1201790000000123456 7 0 " + flags + " leasehold:to:x"; got[at] != want || not[at] != strings.Replace(want, "120", "121", 1) {
-				t.Errorf("%q, and without ears %q, want %q", got[at], not[at], want)
-			}
-			if not[at] = got[at]; !slices.Equal(got, not) {
-				t.Errorf("%q, and without ears %q", got, not)
+				got, not := encode(hears), encode(deaf)
+				if want := "1201790000000123456 7 0 " + flags + " leasehold:to:x"; got[at] != want || not[at] != strings.Replace(want, "120", "121", 1) {
+					t.Errorf("%q, and without ears %q, want %q", got[at], not[at], want)
+				}
+				if not[at] = got[at]; !slices.Equal(got, not) {
+					t.Errorf("%q, and without ears %q", got, not)
+				}
 			}
 		}
 		other := s.encode(majority.Question{Op: quorum.Acquire, Lease: r}, c).(*command)

@@ -271,7 +271,7 @@ func (n *node) requeue(w *wire) {
 	for _, q := range []*queue[call]{&w.again, &w.flight} {
 		for c := range q.all {
 			if c.command.script.frees() && !c.repeat {
-				command := &command{script: c.command.script, bytes: bytes.Clone(c.command.bytes)}
+				command := &command{script: c.command.script, bytes: bytes.Clone(c.command.bytes), tells: c.command.tells}
 				line.push(call{command: command, timeout: c.timeout, to: nobody{}, repeat: true})
 				n.s.inFlight.Add(1)
 			}

@@ -159,6 +159,44 @@ func TestReturnIsSentAgain(t *testing.T) {
 	}
 }
 
+// What is sent again says as well as what was sent before that the server has no way to
+// tell.
+func TestReturnIsSentAgainWithoutPush(t *testing.T) {
+	servers := redistest.StartN(t, 3, "--rename-command", "HELLO", "")
+	proxies := behind(t, servers)
+	s, other := open(t, addrs(proxies), &redis.Options{NodeTimeout: long}), open(t, addrs(proxies), &redis.Options{NodeTimeout: long})
+	settled(t, s)
+	held, first, next := request("stock"), patientWaiter("stock"), patientWaiter("stock")
+	takes(t, s, servers, held)
+	got := make(chan outcome, 1)
+	go func() {
+		g, err := other.Wait(t.Context(), first, nil)
+		got <- outcome{g, err}
+	}()
+	isDeaf := func(r store.Request) {
+		for _, server := range servers {
+			place := "{stock}:place:" + r.Owner
+			has(t, server, place)
+			if said := server.Text(t, "GET", place); said[0] != '1' {
+				t.Errorf("the server seems to be able to tell: %q", said)
+			}
+		}
+	}
+	isDeaf(first)
+	proxies[2].Blackhole()
+	if standing, err := s.Return(t.Context(), held, next); err != nil || !standing {
+		t.Fatalf("return: there is a place: %v, %v", standing, err)
+	}
+	proxies[2].Await(t, "the return is swallowed", func(st faultproxy.Stats) bool { return st.Requests.Lost > 0 })
+	proxies[2].Pass()
+	isDeaf(next)
+	if err := s.Release(t.Context(), next); !errors.Is(err, store.ErrNotHeld) {
+		t.Errorf("release of a place that nobody wants: %v", err)
+	}
+	letGo(t, other, first, grantedSoon(t, got))
+	nothingLeft(t, servers)
+}
+
 // Whose context ends while the lock is returned is told that nobody knows, and has no
 // place: what reaches the servers all the same is the release.
 func TestReturnIsCancelled(t *testing.T) {
