@@ -50,7 +50,7 @@ func lining(name string, require store.Class) store.Request {
 }
 
 // A server that grants nothing hands nothing on either; the line stays until it
-// grants again.
+// grants again. Nobody stands behind a holder that there is not.
 func TestQuarantineHandsNothingOn(t *testing.T) {
 	for name, c := range map[string]struct {
 		mark string
@@ -61,28 +61,37 @@ func TestQuarantineHandsNothingOn(t *testing.T) {
 		"other list": {"0000000000000000 0123456789ab - declared a,b,c", false},
 		"emptied":    {"", false},
 	} {
-		t.Run(name, func(t *testing.T) {
-			n := onRedis(t)
-			n.s.lists.print = "ba9876543210"
-			n.text(t, "SET", markKey, "0000000000000000 - - declared -")
-			held, next := lining("stock", store.CrashSafe), lining("stock", store.CrashSafe)
-			n.ask(t, majority.Question{Op: quorum.Acquire, Lease: held}, majority.Question{Op: quorum.Acquire, Lease: next, Waits: true})
-			if n.text(t, "DEL", markKey); c.mark != "" {
-				n.text(t, "SET", markKey, c.mark)
-			}
-			line := n.text(t, "LRANGE", "{stock}:line", "0", "-1")
-			n.ask(t, majority.Question{Op: quorum.Release, Lease: held})
-			if got := n.text(t, "GET", "stock") == next.Owner; got != c.held {
-				t.Errorf("handed on: %v", got)
-			}
-			if left := n.text(t, "LRANGE", "{stock}:line", "0", "-1"); !c.held && left != line {
-				t.Errorf("the line was %s and is %s", line, left)
-			}
-			n.ask(t, majority.Question{Op: quorum.Release, Lease: next})
-			if left := n.text(t, "EXISTS", "{stock}:line", "{stock}:place:"+next.Owner); left != "0" {
-				t.Error("who has gone has a place still")
-			}
-		})
+		for _, returns := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s, returns: %v", name, returns), func(t *testing.T) {
+				n := onRedis(t)
+				n.s.lists.print = "ba9876543210"
+				n.text(t, "SET", markKey, "0000000000000000 - - declared -")
+				held, next, back := lining("stock", store.CrashSafe), lining("stock", store.CrashSafe), lining("stock", store.CrashSafe)
+				n.ask(t, majority.Question{Op: quorum.Acquire, Lease: held}, majority.Question{Op: quorum.Acquire, Lease: next, Waits: true})
+				if n.text(t, "DEL", markKey); c.mark != "" {
+					n.text(t, "SET", markKey, c.mark)
+				}
+				line := n.text(t, "LRANGE", "{stock}:line", "0", "-1")
+				q := majority.Question{Op: quorum.Release, Lease: held}
+				if returns {
+					q.Next = &majority.Question{Op: quorum.Acquire, Lease: back, Waits: true, Behind: true}
+				}
+				n.ask(t, q)
+				if got := n.text(t, "GET", "stock") == next.Owner; got != c.held {
+					t.Errorf("handed on: %v", got)
+				}
+				if left := n.text(t, "LRANGE", "{stock}:line", "0", "-1"); !c.held && left != line {
+					t.Errorf("the line was %s and is %s", line, left)
+				}
+				if has := n.text(t, "EXISTS", "{stock}:place:"+back.Owner) == "1"; has != (returns && c.held) {
+					t.Errorf("who returns has a place: %v", has)
+				}
+				n.ask(t, majority.Question{Op: quorum.Release, Lease: back}, majority.Question{Op: quorum.Release, Lease: next})
+				if left := n.text(t, "EXISTS", "{stock}:line", "{stock}:place:"+next.Owner, "{stock}:place:"+back.Owner); left != "0" {
+					t.Error("who has gone has a place still")
+				}
+			})
+		}
 	}
 }
 
