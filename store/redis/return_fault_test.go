@@ -159,6 +159,19 @@ func TestReturnIsSentAgain(t *testing.T) {
 	}
 }
 
+// With one server nobody knows what has become of the return, and so there is no place.
+func TestReturnToOneServerIsSentAgain(t *testing.T) {
+	r := newTurnOf(t, 1)
+	r.proxies[0].CutReplyTo("{stock}:gone:"+r.held.Owner, 3)
+	if standing, err := r.s.Return(t.Context(), r.held, r.next); standing || !errors.Is(err, store.ErrAmbiguous) {
+		t.Fatalf("return: there is a place: %v, %v, want an unknown outcome", standing, err)
+	}
+	g := grantedSoon(t, r.got)
+	eventually(t, "nobody comes back", func() bool { return r.servers[0].Text(t, "EXISTS", "{stock}:place:"+r.next.Owner) == "0" })
+	letGo(t, r.other, r.first, g)
+	nothingLeft(t, r.servers)
+}
+
 // What is sent again says as well as what was sent before that the server has no way to
 // tell.
 func TestReturnIsSentAgainWithoutPush(t *testing.T) {
