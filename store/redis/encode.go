@@ -84,7 +84,7 @@ func (s *Store) encode(q majority.Question, old any) any {
 			}
 			next := q.Next.Lease
 			var tells int
-			b, tells = s.appendPlace(appendMillis(appendValue(b, next), next.TTL), *q.Next, guarded)
+			b, tells = s.appendPlace(appendMillis(appendValue(b, next), next.TTL), *q.Next, s.guards(next))
 			c.tells = len(b) - tells
 		}
 		c.bytes = b

@@ -110,6 +110,22 @@ func TestGuardedPlaceIsNotHandedUnseen(t *testing.T) {
 	}
 }
 
+// Nor is it where it was got by one who returned a lock without looking.
+func TestGuardedPlaceOfReturnIsNotHandedUnseen(t *testing.T) {
+	n := onRedis(t)
+	n.s.nodes = make([]*node, 1)
+	held, first, back := lining("stock", 0), lining("stock", 0), lining("stock", store.CrashSafe)
+	n.ask(t, majority.Question{Op: quorum.Acquire, Lease: held}, majority.Question{Op: quorum.Acquire, Lease: first, Waits: true},
+		majority.Question{Op: quorum.Release, Lease: held, Next: &majority.Question{Op: quorum.Acquire, Lease: back, Waits: true, Behind: true}})
+	if said := n.text(t, "EXISTS", "{stock}:place:"+back.Owner); said != "1" {
+		t.Fatal("who returns has no place")
+	}
+	n.ask(t, majority.Question{Op: quorum.Release, Lease: first})
+	if said := n.text(t, "GET", "stock"); said != "nil" {
+		t.Errorf("it is %s's", said)
+	}
+}
+
 // Places of the dead do not make the line longer and longer while the lock is held.
 func TestDeadPlacesAreCleared(t *testing.T) {
 	n := onRedis(t)
