@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/leasehold-dev/leasehold/internal/faultproxy"
 	"github.com/leasehold-dev/leasehold/internal/redistest"
@@ -98,6 +99,35 @@ func TestReturnWhereOneIsDead(t *testing.T) {
 			ends(r, g)
 			nothingLeft(t, []*redistest.Server{r.servers[0], r.servers[2]})
 		})
+	}
+}
+
+// A server that could not be told of the return is asked by who comes back as soon as it
+// is there again.
+func TestReturnWhereOneWasAway(t *testing.T) {
+	r := newTurn(t)
+	r.proxies[1].RefuseNew()
+	r.proxies[1].Cut()
+	eventually(t, "the store knows that the server is away", func() bool {
+		state, err := r.s.Inspect(t.Context(), "stock")
+		return err == nil && state.Nodes[1].Outcome == store.Unreachable
+	})
+	g := r.standing()
+	r.proxies[1].Pass()
+	done := make(chan outcome, 1)
+	go func() {
+		g, err := r.s.Wait(t.Context(), r.next, nil)
+		done <- outcome{g, err}
+	}()
+	for asked := time.Now(); !placed(t, r.servers[1], r.next); time.Sleep(time.Millisecond) {
+		if time.Since(asked) > soon { // it refreshes its places later than that
+			t.Fatal("who comes back does not ask the server that was away")
+		}
+	}
+	letGo(t, r.other, r.first, g)
+	letGo(t, r.s, r.next, grantedSoon(t, done))
+	for _, server := range []*redistest.Server{r.servers[0], r.servers[2]} {
+		eventually(t, "nothing is left", func() bool { return server.Text(t, "EXISTS", "stock", "{stock}:line") == "0" })
 	}
 }
 
