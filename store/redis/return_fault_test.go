@@ -77,6 +77,23 @@ func (r *turn) comes(g store.Grant) {
 	letGo(r.t, r.s, r.next, back)
 }
 
+// asks is comes where next has no place at one of the servers yet.
+func (r *turn) asks(server *redistest.Server, g store.Grant) {
+	r.t.Helper()
+	done := make(chan outcome, 1)
+	go func() {
+		g, err := r.s.Wait(r.t.Context(), r.next, nil)
+		done <- outcome{g, err}
+	}()
+	for asked := time.Now(); !placed(r.t, server, r.next); time.Sleep(time.Millisecond) {
+		if time.Since(asked) > soon { // it refreshes its places later than that
+			r.t.Fatal("who comes back does not ask where it has no place")
+		}
+	}
+	letGo(r.t, r.other, r.first, g)
+	letGo(r.t, r.s, r.next, grantedSoon(r.t, done))
+}
+
 // givesUp leaves the place, and then ends it all.
 func (r *turn) givesUp(g store.Grant) {
 	r.t.Helper()
@@ -108,27 +125,30 @@ func TestReturnWhereOneWasAway(t *testing.T) {
 	r := newTurn(t)
 	r.proxies[1].RefuseNew()
 	r.proxies[1].Cut()
-	eventually(t, "the store knows that the server is away", func() bool {
+	eventually(t, "the store tries it seldom", func() bool {
 		state, err := r.s.Inspect(t.Context(), "stock")
-		return err == nil && state.Nodes[1].Outcome == store.Unreachable
+		return err == nil && state.Nodes[1].Outcome == store.Unreachable && r.proxies[1].Stats().Refused > 6
 	})
 	g := r.standing()
 	r.proxies[1].Pass()
-	done := make(chan outcome, 1)
-	go func() {
-		g, err := r.s.Wait(t.Context(), r.next, nil)
-		done <- outcome{g, err}
-	}()
-	for asked := time.Now(); !placed(t, r.servers[1], r.next); time.Sleep(time.Millisecond) {
-		if time.Since(asked) > soon { // it refreshes its places later than that
-			t.Fatal("who comes back does not ask the server that was away")
-		}
-	}
-	letGo(t, r.other, r.first, g)
-	letGo(t, r.s, r.next, grantedSoon(t, done))
+	r.asks(r.servers[1], g)
 	for _, server := range []*redistest.Server{r.servers[0], r.servers[2]} {
 		eventually(t, "nothing is left", func() bool { return server.Text(t, "EXISTS", "stock", "{stock}:line") == "0" })
 	}
+}
+
+// Where nobody else waits at a server there is no place at first, and one as soon as who
+// comes back waits.
+func TestReturnWhereNobodyWaitsAtOne(t *testing.T) {
+	r := newTurn(t)
+	r.servers[1].Text(t, "DEL", "{stock}:line", "{stock}:waits", "{stock}:place:"+r.first.Owner)
+	g := r.standing()
+	eventually(t, "the lock is free there", func() bool { return r.servers[1].Text(t, "EXISTS", "stock") == "0" })
+	if placed(t, r.servers[1], r.next) {
+		t.Error("there is a place behind nobody")
+	}
+	r.asks(r.servers[1], g)
+	nothingLeft(t, r.servers)
 }
 
 // A majority has answered, so that nobody waits for the one server whose connection
