@@ -30,7 +30,6 @@ type queue struct {
 	asking      bool      // somebody asks the store
 	place       *place    // in the store's line; nil when there is none
 	kept        *kept     // such a place that nobody has taken yet
-	lapsing     bool      // it runs
 	since       time.Time // its rank, kept until somebody is granted the lock or nobody waits
 	h           *hold     // has a lease, and passes it on
 	first, last *waiter
