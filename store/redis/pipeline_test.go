@@ -166,8 +166,10 @@ func TestAnswersNobodyAskedFor(t *testing.T) {
 	server.say(yes)
 	s := open(t, []string{server.listen(t)}, &redis.Options{NodeTimeout: long})
 	acquire(t, s, request("a"))
+	before := server.gone()
 	server.say(yes + yes)
 	acquire(t, s, request("a"))
+	eventually(t, "who says too much is not listened to any longer", func() bool { return server.gone() > before })
 	server.say("*3\r\n:0\r\n$5\r\nrival\r\n:29000\r\n")
 	var busy *store.BusyError
 	eventually(t, "only what was asked for is listened to", func() bool {

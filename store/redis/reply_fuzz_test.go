@@ -287,6 +287,14 @@ func wellFormed(text string, depth int) (value, rest string) {
 type parrot struct {
 	mu    sync.Mutex
 	reply string
+	left  int // connections that have ended
+}
+
+// gone is how many connections have ended.
+func (p *parrot) gone() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.left
 }
 
 func (p *parrot) say(reply string) {
@@ -319,7 +327,12 @@ func (p *parrot) listen(tb testing.TB) (addr string) {
 }
 
 func (p *parrot) serve(conn net.Conn) {
-	defer conn.Close()
+	defer func() {
+		conn.Close()
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		p.left++
+	}()
 	r := bufio.NewReader(conn)
 	for {
 		command, err := readCommand(r)
