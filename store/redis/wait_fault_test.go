@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"regexp"
-	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -300,37 +298,6 @@ func TestWaitingWhereThereIsNoLine(t *testing.T) {
 		t.Fatal(err)
 	}
 	letGo(t, s, next, g)
-}
-
-// Who waits asks for nothing but to refresh the place.
-func TestWaitersDoNotPoll(t *testing.T) {
-	const waiters, every = 100, time.Second
-	servers := redistest.StartN(t, 1)
-	s := open(t, addrs(servers), nil)
-	takes(t, s, servers, patientWaiter("stock"))
-	ctx, cancel := context.WithCancel(t.Context())
-	var all sync.WaitGroup
-	for range waiters {
-		r := waiter("stock")
-		r.TTL = 3 * every
-		all.Go(func() { s.Wait(ctx, r, nil) })
-		eventually(t, "it has a place", func() bool { return placed(t, servers[0], r) })
-	}
-	calls := func() int {
-		m := regexp.MustCompile(`cmdstat_evalsha:calls=(\d+)`).FindStringSubmatch(servers[0].Text(t, "INFO", "commandstats"))
-		n, err := strconv.Atoi(m[1])
-		if err != nil {
-			t.Fatal(err)
-		}
-		return n
-	}
-	start, before := time.Now(), calls()
-	eventually(t, "each has refreshed its place some times", func() bool { return calls()-before >= 3*waiters })
-	if n, most := calls()-before, int(waiters*(time.Since(start)/every+2)); n > most {
-		t.Errorf("%d calls in %v, want at most %d", n, time.Since(start), most)
-	}
-	cancel()
-	all.Wait()
 }
 
 // Who leaves is gone everywhere at once, and so is who is closed.
