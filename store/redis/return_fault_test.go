@@ -64,11 +64,7 @@ func (r *turn) placedAt(servers ...*redistest.Server) {
 // comes waits with the place, which nobody else gets in between, and ends it all.
 func (r *turn) comes(g store.Grant) {
 	r.t.Helper()
-	done := make(chan outcome, 1)
-	go func() {
-		g, err := r.s.Wait(r.t.Context(), r.next, nil)
-		done <- outcome{g, err}
-	}()
+	done := waits(r.t.Context(), r.s, r.next)
 	letGo(r.t, r.other, r.first, g)
 	back := grantedSoon(r.t, done)
 	if back.Token <= g.Token {
@@ -80,16 +76,14 @@ func (r *turn) comes(g store.Grant) {
 // asks is comes where next has no place at one of the servers yet.
 func (r *turn) asks(server *redistest.Server, g store.Grant) {
 	r.t.Helper()
-	done := make(chan outcome, 1)
-	go func() {
-		g, err := r.s.Wait(r.t.Context(), r.next, nil)
-		done <- outcome{g, err}
-	}()
-	for asked := time.Now(); !placed(r.t, server, r.next); time.Sleep(time.Millisecond) {
+	done := waits(r.t.Context(), r.s, r.next)
+	asked := time.Now()
+	eventually(r.t, "who comes back asks where it has no place", func() bool {
 		if time.Since(asked) > soon { // it refreshes its places later than that
 			r.t.Fatal("who comes back does not ask where it has no place")
 		}
-	}
+		return placed(r.t, server, r.next)
+	})
 	letGo(r.t, r.other, r.first, g)
 	letGo(r.t, r.s, r.next, grantedSoon(r.t, done))
 }
@@ -231,11 +225,7 @@ func TestReturnIsSentAgainWithoutPush(t *testing.T) {
 	settled(t, s)
 	held, first, next := request("stock"), patientWaiter("stock"), patientWaiter("stock")
 	takes(t, s, servers, held)
-	got := make(chan outcome, 1)
-	go func() {
-		g, err := other.Wait(t.Context(), first, nil)
-		got <- outcome{g, err}
-	}()
+	got := waits(t.Context(), other, first)
 	isDeaf := func(r store.Request) {
 		for _, server := range servers {
 			place := "{stock}:place:" + r.Owner
@@ -351,11 +341,7 @@ func TestReturnIsPassedOver(t *testing.T) {
 				state, err := r.s.Inspect(t.Context(), "stock")
 				return err == nil && !slices.ContainsFunc(state.Nodes, func(n store.NodeOutcome) bool { return n.Outcome != store.Absent })
 			})
-			done := make(chan outcome, 1)
-			go func() {
-				g, err := r.s.Wait(t.Context(), r.next, nil)
-				done <- outcome{g, err}
-			}()
+			done := waits(t.Context(), r.s, r.next)
 			letGo(t, r.s, r.next, grantedSoon(t, done))
 			nothingLeft(t, r.servers)
 		})

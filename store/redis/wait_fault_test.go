@@ -194,11 +194,7 @@ func TestWaitingWithoutRights(t *testing.T) {
 				next.TTL = 6 * time.Second // whoever releases can not tell; nothing else is amiss
 			}
 			takes(t, s, r.servers, held)
-			done := make(chan outcome, 1)
-			go func() {
-				g, err := s.Wait(t.Context(), next, nil)
-				done <- outcome{g, err}
-			}()
+			done := waits(t.Context(), s, next)
 			for _, server := range r.servers {
 				eventually(t, "it has a place", func() bool { return server.Text(t, "EXISTS", "{a}:place:"+next.Owner) == "1" })
 			}
@@ -219,11 +215,7 @@ func TestWaitingWithoutPush(t *testing.T) {
 			s := open(t, addrs(servers), nil)
 			held, next := request("stock"), patientWaiter("stock")
 			takes(t, s, servers, held)
-			done := make(chan outcome, 1)
-			go func() {
-				g, err := s.Wait(t.Context(), next, nil)
-				done <- outcome{g, err}
-			}()
+			done := waits(t.Context(), s, next)
 			for _, server := range servers {
 				eventually(t, "the server knows that it can not tell", func() bool { return strings.HasPrefix(server.Text(t, "GET", "{stock}:place:"+next.Owner), "1") })
 			}

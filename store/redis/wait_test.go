@@ -27,14 +27,20 @@ type outcome struct {
 	err   error
 }
 
-// wait waits in the background, and returns when it stands in line at every server.
-func wait(t *testing.T, ctx context.Context, s *redis.Store, servers []*redistest.Server, r store.Request) <-chan outcome {
-	t.Helper()
+// waits waits in the background.
+func waits(ctx context.Context, s *redis.Store, r store.Request) <-chan outcome {
 	done := make(chan outcome, 1)
 	go func() {
 		g, err := s.Wait(ctx, r, nil)
 		done <- outcome{g, err}
 	}()
+	return done
+}
+
+// wait is waits, and returns when it stands in line at every server.
+func wait(t *testing.T, ctx context.Context, s *redis.Store, servers []*redistest.Server, r store.Request) <-chan outcome {
+	t.Helper()
+	done := waits(ctx, s, r)
 	for _, server := range servers {
 		eventually(t, "it has a place", func() bool { return placed(t, server, r) })
 	}
