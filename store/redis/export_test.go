@@ -1,6 +1,9 @@
 package redis
 
-import "time"
+import (
+	"context"
+	"time"
+)
 
 // StepWall makes the store see another time of day than the machine's.
 func (s *Store) StepWall(by time.Duration) {
@@ -34,3 +37,16 @@ func (s *Store) TriesAfter(d time.Duration) { s.proof = d }
 
 // ReadsAfter says how long nobody reads when nothing is in flight.
 func (s *Store) ReadsAfter(d time.Duration) { s.idle = d }
+
+// Listen has the caller take in what the first server says; see node.Listen.
+func (s *Store) Listen(ctx context.Context, over <-chan struct{}, left func() time.Duration) {
+	s.nodes[0].Listen(ctx, over, left)
+}
+
+// Called says whether who listens to the first server has been told to look up.
+func (s *Store) Called() bool {
+	n := s.nodes[0]
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.wire.turns.called
+}

@@ -122,6 +122,36 @@ func TestWhoStandsInLineListens(t *testing.T) {
 	})
 }
 
+// Whoever listens notices the end of its context also when that comes while it sees
+// how long it may.
+func TestContextEndsBeforeListening(t *testing.T) {
+	s := undisturbed(t, redistest.StartN(t, 1))
+	eventually(t, "the connection's goroutine lets others read", func() bool {
+		asksAlone(t, s)
+		ctx, end := context.WithCancel(t.Context())
+		defer end()
+		seen := false
+		listened := make(chan struct{})
+		go func() {
+			defer close(listened)
+			s.Listen(ctx, make(chan struct{}), func() time.Duration {
+				seen = true
+				end()
+				for !s.Called() {
+					runtime.Gosched()
+				}
+				return time.Hour
+			})
+		}()
+		select {
+		case <-listened:
+		case <-time.After(soon):
+			t.Fatal("it goes on listening")
+		}
+		return seen
+	})
+}
+
 // Who stands in line and does not listen is told all the same: somebody reads for as
 // long as anybody stands there, be it that another asks one thing after the other
 // meanwhile, or that the one who listened is served.

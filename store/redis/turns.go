@@ -167,29 +167,30 @@ func (w *wire) readUntil(ctx context.Context, over <-chan struct{}, left func() 
 // attends says whether there is more to read for who attends, and limits for how
 // long. While something is in flight the server's patience does that.
 func (w *wire) attends(left func() time.Duration) bool {
-	w.n.mu.Lock()
-	called, awaited := w.turns.called, w.flight.n > 0
-	w.n.mu.Unlock()
-	rest := time.Until(w.turns.until)
-	switch {
-	case called:
+	n, t := w.n, &w.turns
+	n.mu.Lock()
+	called, awaited := t.called, w.flight.n > 0
+	n.mu.Unlock()
+	if called {
 		return false
-	case awaited:
-		if rest <= 0 {
-			w.limit(time.Minute)
-		}
-	case left == nil:
-		return false
-	default:
-		long := left()
-		if long <= 0 {
+	}
+	most, least := time.Minute, time.Duration(1)
+	if !awaited {
+		if left == nil {
 			return false
 		}
-		if rest < long/2 || rest > long { // to set it each time takes long
-			w.limit(long)
-		}
+		most = left()
+		least = most / 2 // to set it each time takes long
 	}
-	return true
+	if rest := time.Until(t.until); most <= 0 || least <= rest && rest <= most {
+		return most > 0
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if !t.called { // or else it would undo what whoever called has set
+		w.limit(most)
+	}
+	return !t.called
 }
 
 // limit sets how long to wait for answers; 0: for ever.
