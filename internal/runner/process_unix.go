@@ -93,6 +93,14 @@ func (p *process) terminate() bool {
 	return true
 }
 
+// goOn has the group go on when sig has stopped the command, unless it waits for the
+// terminal: then it would be stopped again at once.
+func (p *process) goOn(sig syscall.Signal) {
+	if sig != syscall.SIGTTIN && sig != syscall.SIGTTOU {
+		p.signal(syscall.SIGCONT)
+	}
+}
+
 func (p *process) kill() {
 	adoptOrphans()
 	p.signal(syscall.SIGKILL)

@@ -41,6 +41,7 @@ func start(cmd Command, _ *terminal) (*process, *StartError) {
 }
 
 func (p *process) signal(syscall.Signal) {}
+func (p *process) goOn(syscall.Signal)   {}
 func (p *process) terminate() bool       { return false }
 func (p *process) kill()                 { p.p.Kill() }
 func (p *process) groupAlive() bool      { return false }

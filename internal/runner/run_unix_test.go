@@ -299,7 +299,17 @@ func TestAMovedDeadlineIsSeen(t *testing.T) {
 }
 
 func TestLossEndsAStoppedCommand(t *testing.T) {
-	j := sh(t, ample, "trap 'echo told; exit 0' TERM; echo ready; kill -STOP $$; echo went on; read forever")
+	j := sh(t, ample, "trap 'echo told; exit 0' TERM; echo $$; kill -STOP $$; echo went on; read forever")
+	waitStopped(t, j.pid())
+	j.lease.lose(errLost, time.Hour)
+	j.expect("told")
+	if o := j.end(); o.Code != CodeLost {
+		t.Errorf("%+v", o)
+	}
+}
+
+func TestACommandThatWasToldDoesNotStayStopped(t *testing.T) {
+	j := sh(t, ample, "trap 'kill -STOP $$; echo told; exit 0' TERM; echo ready; read forever")
 	j.expect("ready")
 	j.lease.lose(errLost, time.Hour)
 	j.expect("told")

@@ -138,9 +138,12 @@ func (r *run) loop() Outcome {
 		timer.Reset(nap)
 		select {
 		case c := <-r.proc.changes:
-			if c.exit != nil {
+			switch {
+			case c.exit != nil:
 				r.exit = c.exit
-			} else {
+			case r.phase == told:
+				r.proc.goOn(c.stop) // it has something to do, and not long for it
+			default:
 				r.tty.stopped(c.stop)
 			}
 		case s := <-r.Signals:

@@ -36,10 +36,11 @@ func onTerminal(t *testing.T, script string) *screen {
 	s := &screen{t: t, lost: filepath.Join(t.TempDir(), "lost"), ended: make(chan struct{})}
 	s.cmd = exec.Command("/bin/sh", "-c", script)
 	s.cmd.Env = append(os.Environ(), "RUN="+self, hostVar+"="+s.lost)
-	s.pty, err = pty.Start(s.cmd)
+	master, err := pty.Start(s.cmd)
 	if err != nil {
 		t.Fatal(err)
 	}
+	s.pty = closable(t, master)
 	go s.read()
 	t.Cleanup(func() {
 		if t.Failed() {
@@ -50,6 +51,20 @@ func onTerminal(t *testing.T, script string) *screen {
 		<-s.ended
 	})
 	return s
+}
+
+// closable is f, opened such that closing it ends who reads from it.
+func closable(t *testing.T, f *os.File) *os.File {
+	t.Helper()
+	defer f.Close()
+	fd, err := unix.FcntlInt(f.Fd(), unix.F_DUPFD_CLOEXEC, 0)
+	if err == nil {
+		err = unix.SetNonblock(fd, true)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return os.NewFile(uintptr(fd), f.Name())
 }
 
 func (s *screen) read() {
@@ -140,8 +155,10 @@ func TestCtrlZStopsTheJobAndItGoesOn(t *testing.T) {
 	s.expect("code 4")
 }
 
+// The command starts no others meanwhile: a shell whose child is stopped between
+// vfork and exec can not be stopped itself, with or without us.
 func TestCtrlZWithInputFromElsewhere(t *testing.T) {
-	s := onTerminal(t, `set -m; "$RUN" /bin/sh -c 'trap "echo continued; exit 5" CONT; echo ready; while :; do sleep 1; done' </dev/null; echo "stopped $?"; read x; fg; echo "code $?"`)
+	s := onTerminal(t, `set -m; mkfifo "$`+hostVar+`.fifo"; "$RUN" /bin/sh -c 'trap "echo continued; exit 5" CONT; echo ready; read forever' <>"$`+hostVar+`.fifo"; echo "stopped $?"; read x; fg; echo "code $?"`)
 	s.expect("ready")
 	s.write(ctrlZ)
 	s.expect("stopped 149")
@@ -199,9 +216,13 @@ func TestTheTerminalIsTidiedUpAfterAKill(t *testing.T) {
 	s.expect("ready")
 	s.lose()
 	s.expect("code 123")
-	tio, err := unix.IoctlGetTermios(int(s.pty.Fd()), unix.TCGETS)
+	conn, err := s.pty.SyscallConn()
 	if err != nil {
 		t.Fatal(err)
+	}
+	var tio *unix.Termios
+	if cerr := conn.Control(func(fd uintptr) { tio, err = unix.IoctlGetTermios(int(fd), unix.TCGETS) }); cerr != nil || err != nil {
+		t.Fatal(cerr, err)
 	}
 	if tio.Lflag&unix.ECHO == 0 || tio.Lflag&unix.ICANON == 0 {
 		t.Errorf("the terminal's modes are still the command's: %#x", tio.Lflag)
