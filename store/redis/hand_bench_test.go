@@ -18,53 +18,64 @@ import (
 // Without anybody who waits, it is an acquire, of one who would, and a release. The time
 // is what the server itself says of its scripts, in microseconds and as a median: for
 // both, one after the other, for the two in one step, and for each among many of its kind.
+// With it comes how many commands the scripts call. One of several servers has a mark.
 func BenchmarkHandOff(b *testing.B) {
-	for _, waiting := range []int{0, 1, 2, 16, 128, 1024} {
-		b.Run(fmt.Sprintf("waiting=%d", waiting), func(b *testing.B) {
-			l := newLongLine(b, waiting)
-			first := "place"
-			if waiting == 0 {
-				first = "acquire"
+	for _, servers := range []int{1, 5} {
+		for _, waiting := range []int{0, 1, 2, 16, 128, 1024} {
+			b.Run(fmt.Sprintf("servers=%d/waiting=%d", servers, waiting), func(b *testing.B) { benchHandOff(b, servers, waiting) })
+		}
+	}
+}
+
+func benchHandOff(b *testing.B, servers, waiting int) {
+	l := newLongLine(b, servers, waiting)
+	first := "place"
+	if waiting == 0 {
+		first = "acquire"
+	}
+	spent, calls := map[string][]float64{}, map[string][]float64{}
+	measure := func(name string, n, each int, next func() *command) {
+		us, called := l.spends(b, n*each, next)
+		spent[name], calls[name] = append(spent[name], us/float64(n)), append(calls[name], called/float64(n))
+	}
+	for left := b.N; left > 0; left -= 64 {
+		i := 0
+		measure("both", min(left, 64), 2, func() *command {
+			if i++; i%2 == 1 {
+				return l.comes()
 			}
-			times := map[string][]float64{}
-			for left := b.N; left > 0; left -= 64 {
-				i := 0
-				n := min(left, 64)
-				times["both"] = append(times["both"], l.spends(b, 2*n, func() *command {
-					if i++; i%2 == 1 {
-						return l.comes()
-					}
-					return l.goes()
-				})/float64(n))
-			}
-			for left := b.N; left > 0 && waiting > 0; left -= 64 {
-				n := min(left, 64)
-				times["return"] = append(times["return"], l.spends(b, n, l.returns)/float64(n))
-			}
-			most := 64
-			if waiting > 0 {
-				most = min(waiting, 64)
-			}
-			for left := b.N; left > 0; left -= most {
-				n := min(left, most)
-				times[first] = append(times[first], l.spends(b, n, l.comes)/float64(n))
-				times["release"] = append(times["release"], l.spends(b, n, l.goes)/float64(n))
-			}
-			if waiting > 0 {
-				if has := l.text(b, "GET", benchLock); !strings.HasPrefix(has, l.all[0].Owner) {
-					b.Fatalf("the lock is not %s's but %s's", l.all[0].Owner, has)
-				}
-				if line := l.text(b, "LLEN", "{"+benchLock+"}:line"); line != strconv.Itoa(waiting) {
-					b.Fatalf("%s wait, not %d", line, waiting)
-				}
-			}
-			for name, all := range times {
-				slices.Sort(all)
-				b.ReportMetric(all[len(all)/2], name+"-us")
-			}
-			b.ReportMetric(0, "ns/op")
+			return l.goes()
 		})
 	}
+	for left := b.N; left > 0 && waiting > 0; left -= 64 {
+		measure("return", min(left, 64), 1, l.returns)
+	}
+	most := 64
+	if waiting > 0 {
+		most = min(waiting, 64)
+	}
+	for left := b.N; left > 0; left -= most {
+		measure(first, min(left, most), 1, l.comes)
+		measure("release", min(left, most), 1, l.goes)
+	}
+	if waiting > 0 {
+		if has := l.text(b, "GET", benchLock); !strings.HasPrefix(has, l.all[0].Owner) {
+			b.Fatalf("the lock is not %s's but %s's", l.all[0].Owner, has)
+		}
+		if line := l.text(b, "LLEN", "{"+benchLock+"}:line"); line != strconv.Itoa(waiting) {
+			b.Fatalf("%s wait, not %d", line, waiting)
+		}
+	}
+	for name := range spent {
+		b.ReportMetric(median(spent[name]), name+"-us")
+		b.ReportMetric(median(calls[name]), name+"-calls")
+	}
+	b.ReportMetric(0, "ns/op")
+}
+
+func median(all []float64) float64 {
+	slices.Sort(all)
+	return all[len(all)/2]
 }
 
 const benchLock = "bench/lock"
@@ -77,9 +88,10 @@ type longLine struct {
 	last    uint64
 }
 
-func newLongLine(b *testing.B, waiting int) *longLine {
+func newLongLine(b *testing.B, servers, waiting int) *longLine {
 	n := onRedis(b)
-	n.s.nodes = make([]*node, 1) // alone: no mark
+	n.s.nodes, n.s.lists.print = make([]*node, servers), "ba9876543210"
+	n.text(b, "SET", markKey, "0000000000000000 "+n.s.lists.print+" - declared a,b,c,d,e")
 	n.s.wall, n.s.channel = time.Now, channelBegin+strings.Repeat("c", 26)
 	ears := dialScripted(b, n.wire.conn.RemoteAddr().String())
 	if _, err := ears.wire.exchange([]*command{newCommand("SUBSCRIBE", n.s.channel)}); err != nil {
@@ -131,19 +143,21 @@ func (l *longLine) goes() *command {
 	return l.s.encode(majority.Question{Op: quorum.Release, Lease: r}, nil).(*command)
 }
 
-// spends is the time that the server says it took for so many of the commands.
-func (l *longLine) spends(b *testing.B, n int, next func() *command) float64 {
+// spends is the time that the server says it took for so many of the commands, and how
+// many they called.
+func (l *longLine) spends(b *testing.B, n int, next func() *command) (us, calls float64) {
 	var commands []*command
 	for range n {
 		if c := next(); c != nil {
 			commands = append(commands, c)
 		}
 	}
-	before := l.spent(b)
+	usBefore, before := l.spent(b)
 	for some := range slices.Chunk(commands, 64) {
 		l.must(b, some...)
 	}
-	return l.spent(b) - before
+	us, calls = l.spent(b)
+	return us - usBefore, calls - before
 }
 
 func (l *longLine) must(b *testing.B, commands ...*command) []value {
@@ -154,18 +168,28 @@ func (l *longLine) must(b *testing.B, commands ...*command) []value {
 	return said
 }
 
-// spent is how long the server says that it ran scripts, in microseconds.
-func (l *longLine) spent(b *testing.B) float64 {
+// spent is how long the server says that it ran scripts, in microseconds, and how many
+// commands they called.
+func (l *longLine) spent(b *testing.B) (us, calls float64) {
 	info := string(l.must(b, newCommand("INFO", "commandstats"))[0].text)
-	_, line, _ := strings.Cut(info, "cmdstat_evalsha:")
-	_, line, _ = strings.Cut(line, "usec=")
-	line, _, _ = strings.Cut(line, ",")
-	if line == "" {
-		return 0
+	for line := range strings.Lines(info) {
+		name, rest, _ := strings.Cut(strings.TrimPrefix(line, "cmdstat_"), ":calls=")
+		count, rest, _ := strings.Cut(rest, ",usec=")
+		took, _, _ := strings.Cut(rest, ",")
+		number := func(text string) float64 {
+			n, err := strconv.ParseFloat(text, 64)
+			if err != nil {
+				b.Fatal(err)
+			}
+			return n
+		}
+		switch {
+		case took == "" || name == "info":
+		case name == "evalsha":
+			us = number(took)
+		default:
+			calls += number(count)
+		}
 	}
-	us, err := strconv.ParseFloat(line, 64)
-	if err != nil {
-		b.Fatal(err)
-	}
-	return us
+	return us, calls
 }
