@@ -11,17 +11,20 @@
 if #KEYS == 0 then return 0 end -- called to be learned, see learn
 local call = redis.call
 -- All at once: half of the cost is calls. Digits begin what there is to know of a place,
--- the second of which is not 0 for one that does not want the lock if nobody has it:
--- that one needs to know of the line as well, which others seldom do.
-local got, name, owner
-if (string.byte(ARGV[5], 2) or 48) > 48 then
+-- the second of which is not 0 for one that does not want the lock if nobody has it.
+-- That one, and who has asked before, need to know of the line as well, which others
+-- seldom do.
+local got, name, owner, place
+local again, stands = string.byte(ARGV[5]) == 49, (string.byte(ARGV[5], 2) or 48) > 48
+if again or stands then
   name, owner = '{' .. KEYS[1] .. '}:', string.sub(KEYS[3], #KEYS[1] + 9)
-  got = call('MGET', KEYS[1], KEYS[2], KEYS[3], KEYS[4] or KEYS[1], name .. 'waits', name .. 'place:' .. owner)
+  place = name .. 'place:' .. owner
+  got = call('MGET', KEYS[1], KEYS[2], KEYS[3], KEYS[4] or KEYS[1], name .. 'waits', place)
 else
   got = call('MGET', unpack(KEYS))
 end
 local held, last = got[1], got[2]
-if held and held ~= ARGV[1] or not held and name then
+if held and held ~= ARGV[1] or not held and stands then
   if ARGV[5] == '' then
     if not KEYS[4] then
       return {0, held, call('PTTL', KEYS[1])}
@@ -34,6 +37,14 @@ if held and held ~= ARGV[1] or not held and name then
   if got[3] then
     return {2}
   end
+  local waits, was = got[5], got[6]
+  if not name then
+    name, owner = '{' .. KEYS[1] .. '}:', string.sub(KEYS[3], #KEYS[1] + 9)
+    place = name .. 'place:' .. owner
+    local more = call('MGET', name .. 'waits', place)
+    waits, was = more[1], more[2]
+  end
+  local left, time, now, ms = call('PTTL', KEYS[1])
   -- include place
 end
 local time = call('TIME')
@@ -41,7 +52,7 @@ local now = time[1] * 1000000 + time[2]
 if KEYS[4] then
   local mark = got[4]
   -- include served
-  if not (served and tonumber(string.sub(mark, 1, 16)) <= now) then
+  if not (served and string.sub(mark, 1, 16) + 0 <= now) then
     -- include gate
     local refusal = gate(KEYS[4], ARGV[6], ARGV[7], now)
     if refusal then
@@ -49,9 +60,9 @@ if KEYS[4] then
     end
   end
 end
-if string.byte(ARGV[5]) == 49 then
+if again then
   -- include leave
-  leave(string.sub(KEYS[3], #KEYS[1] + 9))
+  leave(owner, got[6])
 end
 if held and last then -- the same request again: same grant, never shortened
   if call('PTTL', KEYS[1]) < tonumber(ARGV[2]) then

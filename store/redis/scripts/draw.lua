@@ -2,7 +2,7 @@
 -- nodes usually take the same proposal, and no confirmation is needed. The clock is
 -- the floor below which no token falls, even after the counter is lost. Numbers go
 -- out through format: tostring would round microseconds.
-local token, text = tonumber(proposed), proposed
+local token, text = proposed + 0, proposed
 if token < now or token > now + LEAD or last and token <= last + spare then
   token = math.max(now, math.min(token, now + LEAD))
   if last and token <= last + spare then

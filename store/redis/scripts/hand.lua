@@ -8,18 +8,20 @@
 -- never written, the counter as it was. Who listens to all channels by a pattern seems
 -- to be there for everybody: then the place of a dead process has to end by its TTL.
 -- Who releases it has no place from then on. Returns whether the key of the lock is as
--- it is to be.
+-- it is to be, as held and left say.
 local function hand(to)
-  local time = call('TIME')
-  local now = time[1] * 1000000 + time[2]
+  local sub, find, tokens = string.sub, string.find, name .. 'token'
+  time = call('TIME')
+  now = time[1] * 1000000 + time[2]
+  ms = (now - now % 1000) / 1000
   if KEYS[3] then
     local mark = got[3]
     -- include served
-    if not (served and tonumber(string.sub(mark, 1, 16)) <= now) then
+    if not (served and sub(mark, 1, 16) + 0 <= now) then
       -- include gate
       if gate(KEYS[3], ARGV[6], ARGV[7], now) then
         -- include leave
-        leave(from)
+        leave(from, mine)
         return
       end
     end
@@ -30,58 +32,66 @@ local function hand(to)
       local entry = call('LPOP', name .. 'line')
       if not entry then
         call('DEL', name .. 'waits')
+        got[2] = false
         return
       end
-      owner = string.sub(entry, 18)
+      owner = sub(entry, 18)
     end
-    local found = call('MGET', name .. 'place:' .. owner, name .. 'token', name .. 'place:' .. from)
-    local place, last = found[1], found[2]
-    if found[3] then
+    local key, place = name .. 'place:' .. owner, nil
+    if mine ~= nil then
+      place = call('MGET', key)[1]
+    else
+      local found = call('MGET', key, tokens, name .. 'place:' .. from)
+      place, counter, mine = found[1], found[2], found[3]
+    end
+    local last = counter
+    if mine then
       -- include leave
-      leave(from, found[3])
-      place = owner ~= from and place
+      leave(from, mine)
+      mine, place = false, owner ~= from and place
     end
     if to ~= '' then
       if not place then
         return
       end
-      call('LREM', name .. 'line', '1', string.sub(place, 15, 30) .. ' ' .. owner)
+      call('LREM', name .. 'line', '1', sub(place, 15, 30) .. ' ' .. owner)
       to = ''
     end
     if place then
-      call('DEL', name .. 'place:' .. owner)
+      call('DEL', key)
       -- A pattern that does all of this takes twice as long.
-      local a = string.find(place, ' ', 32, true)
-      local b = a and string.find(place, ' ', a + 1, true)
-      local c = b and string.find(place, ' ', b + 1, true)
-      local d = c and string.find(place, ' ', c + 1, true)
-      local spare = d and tonumber(string.sub(place, a + 1, b - 1))
+      local a = find(place, ' ', 32, true)
+      local b = a and find(place, ' ', a + 1, true)
+      local c = b and find(place, ' ', b + 1, true)
+      local d = c and find(place, ' ', c + 1, true)
+      local spare = d and tonumber(sub(place, a + 1, b - 1))
       if spare then
-        local stamp, flags, channel = string.sub(place, 32, a - 1), string.sub(place, b + 1, c - 1), string.sub(place, c + 1, d - 1)
+        local stamp, channel, flag = sub(place, 32, a - 1), sub(place, c + 1, d - 1), string.byte(place, b + 1)
         local message, counts
-        if flags ~= '-' and (string.find(flags, 'b', 1, true) or not KEYS[3] and string.find(flags, 'g', 1, true)) then
+        if flag == 98 or flag == 103 and not KEYS[3] then
           call('DEL', KEYS[1])
+          held, left = nil, -2
           message = 'free ' .. owner
         else
           local proposed = ARGV[4]
           -- include draw
           -- MGET does not see what is no string: what was not there must not be there.
           if last then
-            call('SET', name .. 'token', text, 'PX', LIFE)
-          elseif not call('SET', name .. 'token', text, 'PX', LIFE, 'NX') then
+            call('SET', tokens, text, 'PX', LIFE)
+          elseif not call('SET', tokens, text, 'PX', LIFE, 'NX') then
             return
           end
-          local left = string.sub(place, 2, 14) - (now - now % 1000) / 1000
-          call('SET', KEYS[1], string.sub(place, d + 1), 'PX', math.max(1, left))
+          held, left = sub(place, d + 1), math.max(1, sub(place, 2, 14) - ms)
+          call('SET', KEYS[1], held, 'PX', left)
           message, counts = 'handed ' .. owner .. ' ' .. text .. ' ' .. stamp .. ' ' .. time[1] .. ' ' .. time[2], true
         end
         if redis.pcall('PUBLISH', channel, message) ~= 0 or string.byte(place) ~= 48 then
           return true
         end
         if counts and last then
-          call('SET', name .. 'token', last, 'PX', LIFE)
+          call('SET', tokens, last, 'PX', LIFE)
         elseif counts then
-          call('DEL', name .. 'token')
+          call('DEL', tokens)
         end
       end
     end

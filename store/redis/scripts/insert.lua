@@ -3,7 +3,7 @@ local look, behind, first = 4, 0, nil
 repeat
   local some = call('LRANGE', line, -look, '-1')
   local all = #some
-  while behind < all and string.sub(some[all - behind], 1, 16) > ticket do
+  while behind < all and sub(some[all - behind], 1, 16) > ticket do
     first, behind = some[all - behind], behind + 1
   end
   look = look * 8

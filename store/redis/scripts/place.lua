@@ -3,8 +3,8 @@
 --
 -- A place is the key {L}:place:OWNER, which lasts for the TTL unless it is refreshed:
 --   whether it can not be told (1 or 0), when it ends (ms, 13 digits), ticket (16
---   digits), stamp, spare, flags (b: tell it only that the lock is free; g: it must
---   not be granted without a look at the mark; or -), channel, and then the value
+--   digits), stamp, spare, flags (b: tell it only that the lock is free; then g: it
+--   must not be granted without a look at the mark; or -), channel, and then the value
 --   that its lock will have
 -- The line is the list {L}:line, with "ticket owner" for each, in the order of
 -- tickets: what a place costs does not depend on how many there are.
@@ -19,33 +19,33 @@
 -- Returns, besides the holder if there is one, the position (1 is the next to come; 0 for
 -- one that has none, since there is no holder) and whether it can not be told (1 or 0),
 -- and the clock (s, us).
+-- Name and owner begin and end the keys. Held is the lock's value, and left its PTTL;
+-- waits and was is what there was, the latter at place; time, now and ms are the clock,
+-- nil if it was not asked yet.
+local sub, byte = string.sub, string.byte
 if not held then
-  if call('PTTL', KEYS[1]) ~= -2 then
+  if left ~= -2 then
     return call('GET', KEYS[1]) -- MGET does not see what is no string
   end
-  if string.byte(ARGV[5], 2) == 50 then
-    local time = call('TIME')
+  if byte(ARGV[5], 2) == 50 then
+    time = time or call('TIME')
     return {0, '', -2, 0, 0, time[1], time[2]}
   end
 end
-local time = call('TIME')
-local now = time[1] * 1000000 + time[2]
-local ms = (now - now % 1000) / 1000
-local waits, was = got[5], got[6]
-if not name then
-  name, owner = '{' .. KEYS[1] .. '}:', string.sub(KEYS[3], #KEYS[1] + 9)
-  local known = call('MGET', name .. 'waits', name .. 'place:' .. owner)
-  waits, was = known[1], known[2]
+if not now then
+  time = time or call('TIME')
+  now = time[1] * 1000000 + time[2]
+  ms = (now - now % 1000) / 1000
 end
-local line, place = name .. 'line', name .. 'place:' .. owner
+local line = name .. 'line'
 if was and string.match(was, '^%d+()') ~= 31 then
   was = nil -- something else
 end
 local lasts, bound, seen = 0, 0, 0
 if waits then
-  lasts, bound = tonumber(string.sub(waits, 1, 13)) or 0, tonumber(string.sub(waits, 15, 27)) or 0
-  if string.byte(waits, 29) ~= 48 then
-    seen = tonumber(string.sub(waits, 29)) or 0
+  lasts, bound = tonumber(sub(waits, 1, 13)) or 0, tonumber(sub(waits, 15, 27)) or 0
+  if byte(waits, 29) ~= 48 then
+    seen = tonumber(sub(waits, 29)) or 0
   end
 end
 local stale = not waits
@@ -54,14 +54,14 @@ if ms >= bound or seen > 0 then
   -- include sweep
 end
 local ends = math.min(ms + ARGV[2], 9999999999999)
-local ticket, position = string.sub(ARGV[5], 4, 19), nil
+local ticket, position = sub(ARGV[5], 4, 19), nil
 if was then
-  ends = math.max(ends, tonumber(string.sub(was, 2, 14)))
-  ticket = string.sub(was, 15, 30)
-elseif string.byte(ARGV[5]) == 48 then
+  ends = math.max(ends, tonumber(sub(was, 2, 14)))
+  ticket = sub(was, 15, 30)
+elseif byte(ARGV[5]) == 48 then
   -- What a newcomer says of the time is believed near this clock only. Who asks
   -- again keeps the rank it had, wherever it stood before its place was lost.
-  local rank = tonumber(ticket)
+  local rank = ticket + 0
   if rank < now - LEAD or rank > now + LEAD then
     ticket = string.format('%016.0f', math.max(now - LEAD, math.min(rank, now + LEAD)))
   end
@@ -72,7 +72,7 @@ if was then
 end
 if not position then
   local last = call('LINDEX', line, '-1')
-  if not last or string.sub(last, 1, 16) <= ticket then
+  if not last or sub(last, 1, 16) <= ticket then
     position = call('RPUSH', line, entry)
   else
     -- include insert
@@ -87,6 +87,6 @@ end
 if stale or ends < bound then
   call('SET', name .. 'waits', lasts .. ' ' .. math.min(bound, ends) .. ' ' .. seen, 'PX', lasts - ms)
 end
-local deaf = string.sub(ARGV[5], 3, 3)
-call('SET', place, deaf .. ends .. ticket .. string.sub(ARGV[5], 20) .. ' ' .. ARGV[1], 'PX', was and ends - ms or ARGV[2])
-return {0, held or '', call('PTTL', KEYS[1]), position, deaf == '1' and 1 or 0, time[1], time[2]}
+local deaf = sub(ARGV[5], 3, 3)
+call('SET', place, deaf .. ends .. ticket .. sub(ARGV[5], 20) .. ' ' .. ARGV[1], 'PX', was and ends - ms or ARGV[2])
+return {0, held or '', left, position, deaf == '1' and 1 or 0, time[1], time[2]}

@@ -12,5 +12,9 @@
 --       empty: whoever is next), quarantine (us), fingerprint of the list of nodes
 -- Returns {1} or {0, value of the holder, its PTTL}.
 if #KEYS == 0 then return 0 end -- called to be learned, see learn
+local call, name = redis.call, '{' .. KEYS[1] .. '}:'
+local got = KEYS[3] and call('MGET', KEYS[1], name .. 'waits', KEYS[3]) or call('MGET', KEYS[1], name .. 'waits')
+local counter, mine -- are looked for where they are needed
+local from = got[2] and string.sub(KEYS[2], #KEYS[1] + 9)
 -- include ending
 return said

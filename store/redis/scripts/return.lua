@@ -6,14 +6,22 @@
 --       (ms) and what there is to know of the place (see acquire) of whoever comes back
 -- Returns what release does, and what acquire does.
 if #KEYS == 0 then return 0 end -- called to be learned, see learn
+-- All at once, as in acquire. What the release changes of that, ending and hand keep true,
+-- but for the place of who comes back.
+local call, name = redis.call, '{' .. KEYS[1] .. '}:'
+local from, back = string.sub(KEYS[2], #KEYS[1] + 9), string.match(ARGV[8], '^[^ ]+')
+local place = name .. 'place:' .. back
+local got = call('MGET', KEYS[1], name .. 'waits', KEYS[3] or KEYS[1], name .. 'token', name .. 'place:' .. from, place, name .. 'gone:' .. back)
+local counter, mine = got[4], got[5]
 -- include ending
 local function stand()
   local ARGV = {ARGV[8], ARGV[9], '', '', ARGV[10]}
-  local owner = string.match(ARGV[1], '^[^ ]+')
-  local found = call('MGET', KEYS[1], name .. 'gone:' .. owner, name .. 'waits', name .. 'place:' .. owner)
-  local held, got = found[1], {'', '', '', '', found[3], found[4]}
-  if found[2] then
+  local owner, waits, was = back, got[2], got[6]
+  if got[7] then
     return {2}
+  end
+  if was then -- unless it has just been its turn
+    was = call('MGET', place)[1]
   end
   -- include place
 end

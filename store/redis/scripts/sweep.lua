@@ -5,12 +5,12 @@ if seen == 0 then
 end
 local some, places = call('LRANGE', line, seen, seen + 63), {}
 for i, e in ipairs(some) do
-  places[i] = name .. 'place:' .. string.sub(e, 18)
+  places[i] = name .. 'place:' .. sub(e, 18)
 end
 if #some > 0 then
   for i, alive in ipairs(call('MGET', unpack(places))) do
     if alive then
-      bound, seen = math.min(bound, tonumber(string.sub(alive, 2, 14)) or 0), seen + 1
+      bound, seen = math.min(bound, tonumber(sub(alive, 2, 14)) or 0), seen + 1
     else
       call('LREM', line, '1', some[i])
     end
