@@ -191,6 +191,20 @@ func TestCutReplyToPicksItsRequest(t *testing.T) {
 	a.talk("lock and again")
 }
 
+func TestCutRequest(t *testing.T) {
+	e := startEcho(t)
+	p := New(t, e.l.Addr().String())
+	a, b := dial(t, p), dial(t, p)
+	p.CutRequest("lock")
+	a.talk("ping")
+	b.send("take the lock")
+	b.expectEnd("")
+	a.talk("lock again")
+	if got := e.got(); got != "ping lock again" {
+		t.Errorf("the server got %q", got)
+	}
+}
+
 func TestCutReplyWhileTheClientSends(t *testing.T) {
 	e := startEcho(t)
 	p := New(t, e.l.Addr().String())

@@ -41,8 +41,8 @@ func (p *Proxy) judge(l *link, dir direction, it item) ruling {
 	return r
 }
 
-// cutting says whether an item about to be delivered is where a reply is cut,
-// and after how many of its bytes.
+// cutting says whether an item about to be delivered is where something is cut, and
+// after how many of its bytes.
 func (p *Proxy) cutting(l *link, dir direction, it item) (limit int, cut bool) {
 	if it.end {
 		return 0, false
@@ -50,7 +50,10 @@ func (p *Proxy) cutting(l *link, dir direction, it item) (limit int, cut bool) {
 	c := p.state.cut
 	// An order with a match waits for a request, one without for any reply.
 	if c != nil && l.cutAfter < 0 && (dir == toServer) == (len(c.match) > 0) && bytes.Contains(it.data, c.match) {
-		l.cutAfter, p.state.cut = c.after, nil
+		if p.state.cut = nil; c.after < 0 {
+			return 0, true
+		}
+		l.cutAfter = c.after
 	}
 	if dir == toServer || l.cutAfter < 0 {
 		return 0, false

@@ -20,16 +20,16 @@ type state struct {
 	delay     time.Duration
 	released  uint64 // what was received up to this number is delivered, whatever the mode
 	refuseNew bool
-	cut       *cutOrder // the next reply to cut, or nil
+	cut       *cutOrder // the next reply, or request, to cut, or nil
 }
 
 type cutOrder struct {
 	match []byte // what the request must contain
-	after int    // bytes of the reply to let through
+	after int    // bytes of the reply to let through; -1: not even the request
 }
 
 // Pass lets everything through, what is held included, and takes back
-// RefuseNew and a CutReply that has not happened yet.
+// RefuseNew and a cut that has not happened yet.
 func (p *Proxy) Pass() {
 	p.set(func(s *state) { *s = state{released: p.seq} })
 }
@@ -89,6 +89,10 @@ func (p *Proxy) CutReplyAfter(n int) { p.CutReplyTo("", n) }
 func (p *Proxy) CutReplyTo(match string, n int) {
 	p.set(func(s *state) { s.cut = &cutOrder{match: []byte(match), after: n} })
 }
+
+// CutRequest closes the connection on which the next request comes that contains match,
+// and lets nothing of it through. It happens once.
+func (p *Proxy) CutRequest(match string) { p.CutReplyTo(match, -1) }
 
 // Cut closes all connections now, what is held on them included, and says how
 // many there were. New ones are accepted as before.
