@@ -49,6 +49,18 @@ func (l Lock[O]) leave(o O) Lock[O] {
 	return l
 }
 
+// stand answers a, who is not granted the lock, and gives it its place if it wants one.
+func (l Lock[O]) stand(r Rules, a Ask[O], now clock.Instant) (Lock[O], Answer[O]) {
+	ans := l.taken(now)
+	if a.Wait && l.buried(a.Owner, now) && !r.NoTombs {
+		return l, Answer[O]{Verdict: Buried}
+	}
+	if a.Wait && (ans.Holder != *new(O) || !a.Behind) {
+		l, ans.Position = l.wait(r, a, now)
+	}
+	return l, ans
+}
+
 // wait gives a a place, or refreshes the one it has, and says which it is.
 func (l Lock[O]) wait(r Rules, a Ask[O], now clock.Instant) (Lock[O], int) {
 	p := Place[O]{Owner: a.Owner, Ticket: l.ticket(r, a, now), Expiry: now.Add(a.TTL), Stamp: a.Stamp, Spare: a.Spare, Barge: a.Barge}

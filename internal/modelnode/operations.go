@@ -13,19 +13,13 @@ func (l Lock[O]) Acquire(r Rules, a Ask[O], now clock.Instant) (Lock[O], Answer[
 	held, last := l.holder(now), l.last(now)
 	nobody := *new(O)
 	if held != a.Owner && (held != nobody || a.Stand || a.Behind) {
-		ans := l.taken(now)
-		if a.Wait && l.buried(a.Owner, now) && !r.NoTombs {
-			return l, Answer[O]{Verdict: Buried}
-		} else if a.Wait && (held != nobody || !a.Behind) {
-			l, ans.Position = l.wait(r, a, now)
-		}
-		return l, ans
+		return l.stand(r, a, now)
 	}
 	if now < l.ShutUntil {
 		return l, l.shut(now)
 	}
 	if held == a.Owner && last != 0 {
-		return l.lasting(r, a.TTL, now), Answer[O]{Token: last}
+		return l.leave(a.Owner).lasting(r, a.TTL, now), Answer[O]{Token: last}
 	}
 	if !r.NoTombs && l.buried(a.Owner, now) {
 		return l, Answer[O]{Verdict: Buried}
@@ -138,6 +132,19 @@ func (l Lock[O]) Release(r Rules, e Ending[O], now clock.Instant) (Lock[O], Answ
 		l, a.Told = l.hand(r, e.Propose, e.Reach, now)
 	}
 	return l, a
+}
+
+// Return is a Release, and in the same step a place in line for a, who is another
+// owner: behind whoever has the lock then, and nowhere if nobody has. What becomes of
+// the place is of no concern to the release.
+func (l Lock[O]) Return(r Rules, e Ending[O], a Ask[O], now clock.Instant) (after Lock[O], ended, placed Answer[O]) {
+	a.Wait, a.Behind = true, true
+	after, ended = l.Release(r, e, now)
+	after, placed = after.stand(r, a, now)
+	if r.ReturnsWhole && placed.Position == 0 {
+		return l, l.taken(now), placed
+	}
+	return after, ended, placed
 }
 
 // Crash is a restart without the lost memory: the lock, the tombstones and,

@@ -26,6 +26,9 @@ type Rules struct {
 	PlacesStay bool
 	// HandsSame: a lock that is handed on keeps its token.
 	HandsSame bool
+	// ReturnsWhole: who releases and wants a place in line for another owner of its
+	// own is released only where it gets that place.
+	ReturnsWhole bool
 
 	// MaxLead is how far a proposed token may lead the node's clock.
 	MaxLead time.Duration

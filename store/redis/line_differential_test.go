@@ -317,7 +317,7 @@ func (r *lineRun) step(s lineStep) error {
 		return r.meddle(s)
 	}
 	q := r.question(s)
-	want, stood := r.byModel(s, &q)
+	want, stood := r.byModel(s, q)
 	var told []string
 	for _, m := range want.Told {
 		if text := "free " + m.Owner; r.heard[m.Owner] && !m.Granted {
@@ -379,43 +379,18 @@ func (r *lineRun) question(s lineStep) majority.Question {
 
 func (r *lineRun) reach(owner string) bool { return r.deaf[owner] || r.heard[owner] }
 
-// byModel has the model do it: of a release with a place for another, one after the
-// other. No place is asked for who has the lock by then, of which the script makes
-// something else: an owner that is new can not have it.
-func (r *lineRun) byModel(s lineStep, q *majority.Question) (ans, next modelnode.Answer[string]) {
+// byModel has the model do it, and says what it answers to q and to what came with it.
+func (r *lineRun) byModel(s lineStep, q majority.Question) (ans, next modelnode.Answer[string]) {
 	clock, _ := r.Clock()
 	propose := uint64(int64(clock)/1000 + s.Ahead)
 	if s.Onward {
 		propose = r.model.Token(r.now) + uint64(s.Ahead)
 	}
 	r.s.wall = func() time.Time { return time.UnixMicro(int64(propose)).Add(-proposalLead) }
-	ans = r.does(*q, propose)
-	if q.Next != nil {
-		if holder, _, _ := r.model.Holder(r.now); holder == q.Next.Lease.Owner {
-			q.Next = nil
-		} else {
-			next = r.does(*q.Next, 0)
-		}
-	}
-	return ans, next
-}
-
-// does has the model do what one question asks for.
-func (r *lineRun) does(q majority.Question, propose uint64) (ans modelnode.Answer[string]) {
-	l := q.Lease
-	tomb := time.Duration(0)
-	if q.Tomb {
-		tomb = l.TTL
-	}
-	switch q.Op {
+	switch l := q.Lease; q.Op {
 	case quorum.Acquire:
-		r.model, ans = r.model.Acquire(r.rules, modelnode.Ask[string]{
-			Owner: l.Owner, TTL: l.TTL, Propose: propose, Spare: uint64(l.Spare), Wait: q.Waits, Again: q.Again, Stand: q.Stand, Behind: q.Behind, Barge: l.Barge,
-			Ticket: store.Rank(l.Owner), Stamp: uint64(q.Stamp),
-		}, r.now)
-		if ans.Position > 0 {
-			r.deaf[l.Owner] = !r.heard[l.Owner]
-		}
+		r.model, ans = r.model.Acquire(r.rules, ask(q, propose), r.now)
+		r.placed(q, ans)
 	case quorum.Heal:
 		r.model, ans = r.model.Heal(r.rules, l.Owner, l.TTL, r.now)
 	case quorum.Confirm:
@@ -423,11 +398,34 @@ func (r *lineRun) does(q majority.Question, propose uint64) (ans modelnode.Answe
 	case quorum.Extend:
 		r.model, ans = r.model.Extend(r.rules, l.Owner, l.TTL, r.now)
 	default:
-		r.model, ans = r.model.Release(r.rules, modelnode.Ending[string]{
-			Owner: l.Owner, Tomb: tomb, Renewed: l.Renewed, GivesWay: q.GivesWay, To: q.To, Propose: propose, Reach: r.reach,
-		}, r.now)
+		e := modelnode.Ending[string]{Owner: l.Owner, Renewed: l.Renewed, GivesWay: q.GivesWay, To: q.To, Propose: propose, Reach: r.reach}
+		if q.Tomb {
+			e.Tomb = l.TTL
+		}
+		if q.Next == nil {
+			r.model, ans = r.model.Release(r.rules, e, r.now)
+			break
+		}
+		r.model, ans, next = r.model.Return(r.rules, e, ask(*q.Next, 0), r.now)
+		r.placed(*q.Next, next)
 	}
-	return ans
+	return ans, next
+}
+
+// ask is a question as the model of a node understands it.
+func ask(q majority.Question, propose uint64) modelnode.Ask[string] {
+	l := q.Lease
+	return modelnode.Ask[string]{
+		Owner: l.Owner, TTL: l.TTL, Propose: propose, Spare: uint64(l.Spare), Wait: q.Waits, Again: q.Again, Stand: q.Stand, Behind: q.Behind, Barge: l.Barge,
+		Ticket: store.Rank(l.Owner), Stamp: uint64(q.Stamp),
+	}
+}
+
+// placed notes whether who got a place can be told when it is its turn.
+func (r *lineRun) placed(q majority.Question, ans modelnode.Answer[string]) {
+	if o := q.Lease.Owner; ans.Position > 0 {
+		r.deaf[o] = !r.heard[o]
+	}
 }
 
 // byScript has the script do it, and returns what it says to us, of what came next, and
