@@ -19,6 +19,8 @@ func (w *walker) apply(st *state, mv move) {
 		w.begin(st, s, mv.arg)
 	case deliverAcquire, deliverAgain, deliverConfirm, deliverExtend, deliverStray, deliverRelease, deliverBury, deliverHeal, deliverStrayAsk:
 		w.deliver(st, mv)
+	case deliverReturn:
+		w.deliverReturn(st, mv)
 	case hearAcquire:
 		w.hear(st, s, quorum.Acquire, mv.node, &c.acquire)
 	case hearConfirm:
@@ -37,7 +39,7 @@ func (w *walker) apply(st *state, mv move) {
 	case tickAttempt:
 		w.stepAsking(st, s, quorum.Event{Kind: quorum.Tick})
 	case cancelAttempt:
-		w.stepAsking(st, s, quorum.Event{Kind: quorum.Cancel})
+		w.cancel(st, s)
 	case tickVote:
 		w.stepRenewal(st, s, quorum.Event{Kind: quorum.Tick})
 	case cancelVote:
@@ -46,6 +48,10 @@ func (w *walker) apply(st *state, mv move) {
 		w.renew(s, mv.arg == 1)
 	case release:
 		w.giveBack(s)
+	case comeBack:
+		w.comeBack(st, mv)
+	case claim:
+		w.claim(st, s)
 	case pass:
 		w.pass(st)
 	case crash, lose, jump, reread:
@@ -86,7 +92,7 @@ func (w *walker) begin(st *state, s *slot, proposal uint8) {
 func (w *walker) hear(st *state, s *slot, op quorum.Op, n uint8, msg *message) {
 	e := answerEvent(op, n, *msg, w.m.number(msg.token))
 	if *msg = (message{}); w.m.Waits && op == quorum.Acquire {
-		e = w.inLine(&s.cells[n].line, e)
+		e = w.inLine(s, &s.cells[n].line, e)
 		s.cells[n].line.answered()
 	}
 	w.stepAsking(st, s, e)
@@ -101,6 +107,7 @@ func (w *walker) doubt(st *state, s *slot, mv move) {
 	}
 	if mv.kind == unsentAcquire {
 		e.Kind, *msg = quorum.Unsent, message{}
+		s.cells[mv.node].line.unsent()
 	}
 	if w.m.Waits {
 		st.doubts -= min(st.doubts, 1)
@@ -108,6 +115,7 @@ func (w *walker) doubt(st *state, s *slot, mv move) {
 	}
 	if w.m.Waits && e.Op == quorum.Acquire {
 		s.cells[mv.node].dropAsk()
+		s.cells[mv.node].line.behind = false
 	}
 	*msg = msg.abandon()
 	w.stepAsking(st, s, e)
@@ -158,7 +166,10 @@ func (w *walker) won(st *state, s *slot, step *attemptStep) {
 		c.acquire = c.acquire.abandon()
 		c.abandonConfirms()
 	}
-	s.token, s.floor, s.repeated = t, 0, w.m.Waits && step.repeated
+	if s.unclaimed {
+		w.deeds[Early]++
+	}
+	s.token, s.floor, s.repeated, s.unclaimed = t, 0, w.m.Waits && step.repeated, false
 	from := step.from
 	if w.m.MaxDelay == 0 { // the ages of what is under way make no difference any more
 		s.age -= uint8(from.Sub(epoch) / tick)
@@ -180,7 +191,10 @@ func (w *walker) lostAttempt(s *slot, step *attemptStep) {
 			s.cells[n].abandonAsks()
 		}
 	}
-	s.gaveWay = step.gaveWay
+	s.gaveWay, s.unclaimed = step.gaveWay, s.unclaimed && step.gaveWay
+	if s.unclaimed {
+		w.deeds[Yielded]++
+	}
 	if !w.m.EveryEvent {
 		w.writeOff(s)
 	}

@@ -24,7 +24,7 @@ func (t *tale) deed(mv move) string {
 			line += ", proposing token " + t.token(token(t.m.Proposals[mv.arg-1]))
 		}
 		return line
-	case deliverAcquire, deliverAgain, deliverConfirm, deliverExtend, deliverStray, deliverRelease, deliverBury, deliverHeal, deliverStrayAsk:
+	case deliverAcquire, deliverAgain, deliverConfirm, deliverExtend, deliverStray, deliverRelease, deliverBury, deliverHeal, deliverStrayAsk, deliverReturn:
 		return fmt.Sprintf("node %d executes %s: %s", node, t.request(mv), t.reply(mv))
 	case hearPush:
 		p := c.line.pushes[mv.arg]
@@ -40,6 +40,9 @@ func (t *tale) deed(mv move) string {
 	case tickAttempt, tickVote:
 		return fmt.Sprintf("a timer of %s fires", who)
 	case cancelAttempt:
+		if s.unclaimed {
+			return fmt.Sprintf("nobody comes for %s: it is given up", who)
+		}
 		if t.m.Waits {
 			return fmt.Sprintf("client %c does not wait any longer: %s leaves the line and sends RELEASE", who[0], who)
 		}
@@ -54,6 +57,10 @@ func (t *tale) deed(mv move) string {
 		return line
 	case release:
 		return fmt.Sprintf("client %c releases %s and sends RELEASE to all nodes", who[0], who)
+	case comeBack:
+		return fmt.Sprintf("client %c releases %s, to want the lock again: it sends RELEASE to all nodes, with an ACQUIRE of attempt %s for a place behind whoever has the lock", who[0], t.names[mv.arg>>1], who)
+	case claim:
+		return fmt.Sprintf("client %c wants the lock: it waits for %s", who[0], who)
 	case pass:
 		return "a tick passes"
 	case crash:
@@ -108,6 +115,8 @@ func (t *tale) request(mv move) string {
 		return who + "ACQUIRE once more"
 	case deliverStrayAsk:
 		return who + "late ACQUIRE" + t.asked(s, c.line.strays[mv.arg])
+	case deliverReturn:
+		return t.names[c.line.comes-1] + "'s RELEASE, and with it " + who + late + "ACQUIRE for a place"
 	case deliverConfirm:
 		return who + late + "CONFIRM " + t.token(t.m.older(c.confirm[mv.arg].token, s.age))
 	case deliverExtend:
@@ -133,11 +142,14 @@ func (t *tale) reply(mv move) string {
 			if a.Position > 0 {
 				return fmt.Sprintf("placed, number %d in line; nobody has the lock", a.Position)
 			}
+			if mv.kind == deliverReturn {
+				return "nobody has the lock, and there is no place"
+			}
 			return "the key is not there" + t.handed()
 		}
 		line := fmt.Sprintf("%s has it for another %s", t.names[a.Holder-1], span(int(a.ExpiresIn/tick)))
 		if a.Position > 0 {
-			return fmt.Sprintf("placed, number %d in line, %s", a.Position, line)
+			return fmt.Sprintf("placed, number %d in line, %s", a.Position, line) + t.handed()
 		}
 		return "refused, " + line
 	}

@@ -48,6 +48,9 @@ func (w *walker) deliver(st *state, mv move) {
 	if c.freed && after.Owner == owner && (before.Owner != owner || before.Expiry <= now) {
 		w.broke(Orphans)
 	}
+	if mv.kind == deliverRelease || mv.kind == deliverBury {
+		w.checkFreed(&after, owner)
+	}
 	if w.m.Waits {
 		w.checkLine(st, mv.node, &before, &after)
 	}

@@ -28,7 +28,7 @@ func (t *tale) effects(mv move) []string {
 				add("the renewal of %s, with token %s, succeeds: it is valid for another %s", who, t.token(t.tokens[i]), span(left))
 			}
 		}
-		if was.life == holding && t.valid(was) && !(is.life == holding && t.valid(is)) && mv.kind != release {
+		if was.life == holding && t.valid(was) && !(is.life == holding && t.valid(is)) && mv.kind != release && mv.kind != comeBack {
 			add("the lease %s is not valid any more", who)
 		}
 		if gone := t.gone(was, is); len(gone) > 0 && !(here && mv.kind == deliverRelease) && mv.kind != crash && mv.kind != lose {
@@ -107,6 +107,9 @@ func (t *tale) verdict(mv move) string {
 		if c := &t.after.slots[i].cells[mv.node]; c.freed && (c.key > 0 || c.line.place > 0) {
 			return fmt.Sprintf("%s: %s was released at node %d, and is handed the lock there", Orphans, t.names[i], mv.node+1)
 		}
+	}
+	if mv.kind == deliverReturn {
+		return fmt.Sprintf("%s: %s was released at node %d, and has its key there", Orphans, t.names[t.before.slots[mv.slot].cells[mv.node].line.comes-1], mv.node+1)
 	}
 	return fmt.Sprintf("%s: %s may have the lock at a node, and does not give it back", Orphans, who)
 }

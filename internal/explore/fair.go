@@ -78,7 +78,7 @@ func (w *walker) fairStep(st *state) move {
 	w.due = w.due[:0]
 	for i := range uint8(w.m.Attempts) {
 		s := &before.slots[i]
-		if s.isGone() && before.gaveWay() {
+		if s.isGone() && before.gaveWay() && !before.awaits(i) {
 			w.due = append(w.due, move{kind: begin, slot: i})
 		}
 		for n := range uint8(w.m.Nodes) {

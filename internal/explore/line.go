@@ -19,6 +19,11 @@ type queue struct {
 	strays [2]ask  // others, which nobody waits for
 	pushes [2]push // that the lock is ours
 
+	comes   uint8 // the first ACQUIRE is under way with the release of that slot, plus one,
+	renewed bool  // which leaves a tombstone in any case
+	behind  bool  // its answer was not heard yet
+	none    bool  // its answer was that there is nobody to stand behind
+
 	always          bool // the release leaves a tombstone in any case
 	gives, toSenior bool // it hands the lock to nobody, or to one before us only
 }
@@ -62,6 +67,8 @@ func (q *queue) pack() uint64 {
 		b.put(uint64(p.stamp), stampBits+1)
 	}
 	b.put(bit(q.stand)|bit(q.always)<<1|bit(q.gives)<<2|bit(q.toSenior)<<3|bit(q.senior)<<4|bit(q.lost)<<5, 6)
+	b.put(uint64(q.comes), 3)
+	b.put(bit(q.renewed)|bit(q.behind)<<1|bit(q.none)<<2, 3)
 	return b.word
 }
 
@@ -82,6 +89,8 @@ func unpackQueue(word uint64) (q queue) {
 	flags := b.get(6)
 	q.stand, q.always, q.gives, q.toSenior = flags&1 != 0, flags&2 != 0, flags&4 != 0, flags&8 != 0
 	q.senior, q.lost = flags&16 != 0, flags&32 != 0
+	q.comes, flags = uint8(b.get(3)), b.get(3)
+	q.renewed, q.behind, q.none = flags&1 != 0, flags&2 != 0, flags&4 != 0
 	return q
 }
 
@@ -127,7 +136,7 @@ func (c *cell) abandonAsks() {
 // dropAsk has nobody wait for the answer to an ACQUIRE.
 func (c *cell) dropAsk() {
 	q := &c.line
-	if c.acquire.sent() {
+	if c.acquire.sent() && !q.behind {
 		q.strayed(ask{q.sent + 1, q.stand})
 	}
 	c.acquire = message{}

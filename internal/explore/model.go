@@ -99,6 +99,9 @@ type Model struct {
 	Waits                         bool
 	Asks, Patience, Doubts, Skips int
 	Polls                         bool
+	// Returns: who releases may take a place for its next attempt in the same message;
+	// see return.go.
+	Returns bool
 	// AnyRank: who begins to wait may come before all who wait already.
 	AnyRank bool
 	// KeepLine: a node that crashes loses the lock and keeps the line, as of a

@@ -25,6 +25,7 @@ const (
 	deliverBury
 	deliverHeal
 	deliverStrayAsk
+	deliverReturn
 	hearAcquire // a client hears an answer
 	hearConfirm
 	hearExtend
@@ -40,7 +41,9 @@ const (
 	cancelVote
 	renew
 	release
-	pass // time passes
+	comeBack // a client releases, with a place for its next attempt
+	claim    // it wants the lock again
+	pass     // time passes
 	crash
 	lose
 	jump
@@ -84,6 +87,9 @@ func (w *walker) moves(st *state, out []move) []move {
 	for i := range m.Attempts {
 		out = w.slotMoves(st, uint8(i), out)
 	}
+	if m.Returns && free >= 0 {
+		out = w.returnMoves(st, uint8(free), active, out)
+	}
 	if !m.NoTime {
 		out = append(out, move{kind: pass})
 	}
@@ -109,7 +115,10 @@ func (w *walker) slotMoves(st *state, i uint8, out []move) []move {
 	}
 	switch s.life {
 	case asking:
-		if next, ok := w.attempt(s.machine).Next(); ok && next <= at(s.age) && w.tells(tickAttempt, s, nil) {
+		if s.unclaimed && w.standing(s) {
+			out = append(out, move{kind: claim, slot: i})
+		}
+		if next, ok := w.attempt(s.machine).Next(); ok && !s.unclaimed && next <= at(s.age) && w.tells(tickAttempt, s, nil) {
 			out = append(out, move{kind: tickAttempt, slot: i})
 		}
 		out = append(out, move{kind: cancelAttempt, slot: i})
@@ -129,6 +138,9 @@ func (w *walker) slotMoves(st *state, i uint8, out []move) []move {
 	case over:
 		if !s.released {
 			out = append(out, move{kind: release, slot: i})
+		}
+		if s.unclaimed { // nobody comes to follow it
+			out = append(out, move{kind: cancelAttempt, slot: i})
 		}
 	}
 	return out
@@ -155,7 +167,7 @@ func (w *walker) cellMoves(st *state, i, n uint8, out []move) []move {
 	}
 	before := c.acquire.sent() // an earlier message that has not arrived
 	served := w.serves(st, s, n)
-	if c.acquire.sent() && served {
+	if c.acquire.sent() && !c.line.behind && served {
 		request(deliverAcquire, 0)
 	}
 	if c.again && served {

@@ -88,7 +88,7 @@ func unpackNode(word uint64) node {
 func (s *slot) pack() uint64 {
 	var b fields
 	b.put(uint64(s.life), 3)
-	b.put(bit(s.released)|bit(s.short)<<1|bit(s.repeated)<<2, 3)
+	b.put(bit(s.released)|bit(s.short)<<1|bit(s.repeated)<<2|bit(s.unclaimed)<<3, 4)
 	b.put(uint64(s.age), 6)
 	b.put(uint64(s.voteAt), 6)
 	b.put(uint64(s.renewals), 3)
@@ -102,8 +102,8 @@ func (s *slot) pack() uint64 {
 func (s *slot) unpack(word uint64) {
 	b := fields{word: word}
 	s.life = life(b.get(3))
-	flags := b.get(3)
-	s.released, s.short, s.repeated = flags&1 != 0, flags&2 != 0, flags&4 != 0
+	flags := b.get(4)
+	s.released, s.short, s.repeated, s.unclaimed = flags&1 != 0, flags&2 != 0, flags&4 != 0, flags&8 != 0
 	s.age, s.voteAt, s.renewals = uint8(b.get(6)), uint8(b.get(6)), uint8(b.get(3))
 	s.token, s.floor, s.propose = token(b.get(8)), token(b.get(8)), token(b.get(8))
 	s.role = role(b.get(2))

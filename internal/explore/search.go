@@ -18,6 +18,8 @@ type Result struct {
 	// Depth of the last state visited: steps from the beginning.
 	Depth int
 	Took  time.Duration
+	// Deeds on all ways that were searched.
+	Deeds Deeds
 }
 
 // Limits of a search; zero: none.
@@ -90,6 +92,9 @@ func Search(m Model, lim Limits) Result {
 		if lim.Level != nil {
 			lim.Level(r.Depth, s.seen.len(), s.goOn())
 		}
+	}
+	for _, w := range workers {
+		r.Deeds.add(w.deeds)
 	}
 	r.Found, r.States = s.found, s.seen.len()
 	r.Complete = s.found == 0 && len(s.frontier) == 0

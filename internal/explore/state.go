@@ -48,21 +48,23 @@ const (
 // slot is one attempt, and the lease it may lead to.
 type slot struct {
 	life     life
-	released bool    // over, and has been given back
-	repeated bool    // an acquire may have been on its way when it was won
-	gaveWay  bool    // and is to be followed by another of its rank
-	rank     uint8   // in line; the smallest comes first
-	machine  machine // the attempt, or the lease
-	vote     machine // of a renewal under way; 0: none
-	age      uint8   // ticks since the attempt began, while that matters
-	voteAt   uint8   // age at which the renewal began
-	short    bool    // the renewal asks for one tick
-	renewals uint8   // begun so far
-	token    token   // of the grant
-	floor    token   // without time: the largest token granted before it began
-	propose  token
-	role     role // of the client, with Lists
-	cells    [maxNodes]cell
+	released bool // over, and has been given back
+	repeated bool // an acquire may have been on its way when it was won
+	gaveWay  bool // and is to be followed by another of its rank
+	// Nobody waits for it yet: it was begun with a release.
+	unclaimed bool
+	rank      uint8   // in line; the smallest comes first
+	machine   machine // the attempt, or the lease
+	vote      machine // of a renewal under way; 0: none
+	age       uint8   // ticks since the attempt began, while that matters
+	voteAt    uint8   // age at which the renewal began
+	short     bool    // the renewal asks for one tick
+	renewals  uint8   // begun so far
+	token     token   // of the grant
+	floor     token   // without time: the largest token granted before it began
+	propose   token
+	role      role // of the client, with Lists
+	cells     [maxNodes]cell
 }
 
 // cell is one attempt at one node: what the node keeps for its owner, and the
@@ -138,7 +140,9 @@ func (c *cell) ask(t token, s stage) {
 }
 
 // acquiring says whether an acquire can still reach the node.
-func (c *cell) acquiring() bool { return c.acquire.sent() || c.again || c.line.strays != [2]ask{} }
+func (c *cell) acquiring() bool {
+	return c.acquire.sent() || c.again || c.line.comes != 0 || c.line.strays != [2]ask{}
+}
 
 // confirming says whether a confirmation or its answer is under way.
 func (c *cell) confirming() bool {

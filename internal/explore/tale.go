@@ -70,8 +70,11 @@ func (t *tale) step(right func() bool) {
 
 // note adds the line for a step.
 func (t *tale) note(mv move) {
-	if mv.kind == begin {
+	switch mv.kind {
+	case begin:
 		t.name(mv.slot)
+	case comeBack:
+		t.names[mv.slot] = t.next(rune(t.names[mv.arg>>1][0]))
 	}
 	line := t.deed(mv)
 	if t.granted != 0 {
@@ -114,18 +117,28 @@ func (t *tale) name(slot uint8) {
 		return
 	}
 	for client := 'A'; ; client++ {
-		count, busy := 1, false
+		busy := false
 		for i := range t.m.Attempts {
 			if s := &t.before.slots[i]; strings.HasPrefix(t.names[i], string(client)) {
-				count++
 				busy = busy || s.life == asking || s.life == holding && t.valid(s)
 			}
 		}
 		if !busy {
-			t.names[slot] = fmt.Sprintf("%c%d", client, count)
+			t.names[slot] = t.next(client)
 			return
 		}
 	}
+}
+
+// next is the name of a client's next attempt.
+func (t *tale) next(client rune) string {
+	count := 1
+	for _, name := range t.names {
+		if strings.HasPrefix(name, string(client)) {
+			count++
+		}
+	}
+	return fmt.Sprintf("%c%d", client, count)
 }
 
 // token writes a token down. One that was drawn from a clock is a time: ticks

@@ -22,6 +22,9 @@ func (w *walker) lineMoves(st *state, i, n uint8, out []move) []move {
 			add(deliverStrayAsk, uint8(k))
 		}
 	}
+	if q.comes != 0 {
+		out = w.arrivals(st, i, n, out)
+	}
 	if s.life != asking {
 		return out
 	}
@@ -30,7 +33,7 @@ func (w *walker) lineMoves(st *state, i, n uint8, out []move) []move {
 			add(hearPush, uint8(k))
 		}
 	}
-	if w.m.Polls && int(q.asks) < w.m.Asks {
+	if w.m.Polls && !s.unclaimed && int(q.asks) < w.m.Asks {
 		out = append(out, move{kind: poll, slot: i, node: n})
 	}
 	return out
@@ -105,10 +108,18 @@ func (c *cell) deliveredInLine(mv move, how stage, a *modelnode.Answer[uint8], s
 		}
 		stood := q.stand
 		c.acquire = c.acquire.answered(how, said)
-		if q.answered(); how != saidYes && a.Verdict == modelnode.Taken {
-			q.holder, q.lasts, q.senior = a.Holder, uint8(a.ExpiresIn/tick), senior
-		}
+		q.answered()
+		q.hears(a, senior)
 		q.stand = stood && how == saidAbsent
+	case deliverReturn:
+		if q.behind && c.acquire.sent() {
+			c.acquire = c.acquire.answered(how, said)
+			q.answered()
+			q.hears(a, senior)
+		}
+		if !mv.twice {
+			q.comes, q.renewed = 0, false
+		}
 	case deliverStrayAsk:
 		if !mv.twice {
 			q.strays[mv.arg] = ask{}
@@ -119,15 +130,25 @@ func (c *cell) deliveredInLine(mv move, how stage, a *modelnode.Answer[uint8], s
 	return true
 }
 
+// hears keeps who has the lock, as an answer to an ACQUIRE says it.
+func (q *queue) hears(a *modelnode.Answer[uint8], senior bool) {
+	if a.Verdict == modelnode.Taken {
+		q.holder, q.lasts, q.senior = a.Holder, uint8(a.ExpiresIn/tick), senior
+	}
+}
+
 // owners are what attempts call each other, by slot plus one.
 var owners = [maxSlots + 1]string{"", "1", "2", "3", "4"}
 
 // inLine completes the event that an answer to an ACQUIRE is, as drivers do.
-func (w *walker) inLine(q *queue, e quorum.Event) quorum.Event {
+func (w *walker) inLine(s *slot, q *queue, e quorum.Event) quorum.Event {
 	if e.Kind != quorum.Yes && q.holder != 0 {
 		e.Holder, e.Lasts, e.Senior = owners[q.holder], ticks(int(q.lasts)), q.senior
 	}
 	e.Pause = ticks(w.m.TTL) // it is asked again before that
+	if q.behind {
+		return w.returned(s, q, e)
+	}
 	return e
 }
 
@@ -156,13 +177,18 @@ func (w *walker) follow(st *state, s *slot, first bool) {
 		if !before.gaveWay {
 			continue
 		}
-		before.gaveWay = false
+		before.gaveWay, before.unclaimed = false, false
 		s.rank, s.machine = before.rank, fresh+1
 		for n := range w.m.Nodes {
 			s.cells[n].line.stand = true
 		}
 		return
 	}
+	w.enter(st, s, first)
+}
+
+// enter gives an attempt its rank: the last, or the first.
+func (w *walker) enter(st *state, s *slot, first bool) {
 	for i := range w.m.Attempts {
 		switch other := &st.slots[i]; {
 		case other == s || other.life == unused:
@@ -196,7 +222,7 @@ func closeRanks(slots []slot) {
 // impatient has an attempt go away that has waited for long enough.
 func (w *walker) impatient(st *state, s *slot) {
 	if w.m.Waits && s.life == asking && int(s.age) >= w.m.Patience {
-		w.stepAsking(st, s, quorum.Event{Kind: quorum.Cancel})
+		w.cancel(st, s)
 	}
 }
 
@@ -207,7 +233,7 @@ func (w *walker) settleLine(s *slot, n int) {
 	q := &c.line
 	if s.life != asking { // its stamps mean nothing to anybody
 		q.answered()
-		q.asks, q.stamp, q.pushes = 0, 0, [2]push{}
+		q.asks, q.stamp, q.pushes, q.behind, q.none = 0, 0, [2]push{}, false, false
 		for k := range q.strays {
 			if w.m.MaxDelay == 0 {
 				q.strays[k].stamp = min(q.strays[k].stamp, 1)
@@ -224,6 +250,9 @@ func (w *walker) settleLine(s *slot, n int) {
 			if a.stamp != 0 && int(s.age) > int(a.stamp)-1+w.m.MaxDelay {
 				q.strays[k] = ask{}
 			}
+		}
+		if q.comes != 0 && int(s.age) > w.m.MaxDelay {
+			q.comes, q.renewed = 0, false
 		}
 		if c.acquire.stage == asked && int(s.age) > int(q.sent)+w.m.MaxDelay {
 			c.acquire = message{}
@@ -249,6 +278,13 @@ func (w *walker) checkLine(st *state, n uint8, before, after *modelnode.Lock[uin
 		if after.Owner == o && before.Owner != o || waits(after, o) && !waits(before, o) {
 			w.broke(Orphans)
 		}
+	}
+}
+
+// checkFreed looks at a node that has just released an owner: it has nothing of it.
+func (w *walker) checkFreed(l *modelnode.Lock[uint8], owner uint8) {
+	if l.Owner == owner || waits(l, owner) {
+		w.broke(Orphans)
 	}
 }
 

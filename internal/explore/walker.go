@@ -14,6 +14,7 @@ type walker struct {
 	broken  Property
 	answer  modelnode.Answer[uint8]
 	granted token
+	deeds   Deeds
 	tombs   [maxSlots]modelnode.Tomb[uint8]
 	line    [maxSlots]modelnode.Place[uint8]
 	sorted  canon
