@@ -304,7 +304,7 @@ func (w *walker) endVote(s *slot) {
 func (w *walker) end(s *slot) {
 	w.endVote(s)
 	s.life, s.machine, s.token, s.renewals = over, 0, 0, 0
-	if !w.m.EveryEvent {
+	if !w.m.EveryEvent && !w.m.Returns {
 		w.giveBack(s)
 	}
 }

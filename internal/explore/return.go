@@ -37,6 +37,11 @@ func (w *walker) returnMoves(st *state, free uint8, active int, out []move) []mo
 	return out
 }
 
+// mayReturn says whether there is room for an attempt that begins with a release.
+func (w *walker) mayReturn(st *state) bool {
+	return w.m.Returns && st.slots[w.m.Attempts-1].life == unused
+}
+
 // comeBack has a client release, with a place for its next attempt.
 func (w *walker) comeBack(st *state, mv move) {
 	old, s := &st.slots[mv.arg>>1], &st.slots[mv.slot]

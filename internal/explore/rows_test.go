@@ -60,6 +60,12 @@ var suite = map[string]func(*Model){
 	"W3":         func(m *Model) { m.Asks, m.TTL, m.Patience = 2, 1, 1 },
 	"W4":         two,
 	"W4-renew":   two,
+	"W5":         func(m *Model) { m.Asks = 1 },
+	"W5-crash":   asIs,
+	"W5-every":   asIs,
+	"W6":         func(m *Model) { m.TTL, m.Patience = 1, 1 },
+	"W6-orphan":  func(m *Model) { m.Asks = 1 },
+	"W6-whole":   asIs,
 	"W-time":     asIs,
 	"W-told":     asIs,
 	"W-same":     asIs,
@@ -89,6 +95,9 @@ func TestVerdicts(t *testing.T) {
 			t.Logf("%v: %d states, depth %d, %v", r.Found, r.States, r.Depth, r.Took)
 			if r.Found != row.Want {
 				t.Errorf("%s: found %v, want %v\n%s", row.What, r.Found, row.Want, strings.Join(r.Trace, "\n"))
+			}
+			if m.Returns && r.Found == 0 {
+				r.Deeds.every(t, &m)
 			}
 			if r.Found == 0 && !r.Complete {
 				t.Error("not every state was visited")

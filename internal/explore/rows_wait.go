@@ -64,6 +64,36 @@ func waitingRows() []Row {
 		{Name: "W4-three", What: "the same; three nodes",
 			Model: inLine(2, func(m *Model) { m.Check, m.MaxDelay, m.Asks, m.Patience = Orphans, 1, 1, 2 })},
 
+		// Who releases with a place for its next attempt.
+		{Name: "W5", What: "who releases comes back in the same message, one node",
+			Model: one(3, func(m *Model) { m.Returns = true })},
+		{Name: "W5-late", What: "the same; a request is given up and arrives late, or never, and something arrives twice",
+			Model: one(3, func(m *Model) { m.Returns, m.Asks, m.Doubts, m.Twice = true, 1, 1, 1 })},
+		{Name: "W5-gone", What: "the same; one who waits is taken for gone, and asks are repeated early",
+			Model: one(3, func(m *Model) { m.Returns, m.Skips, m.Polls = true, 1, true })},
+		{Name: "W5-renew", What: "the same; leases are renewed",
+			Model: one(3, func(m *Model) { m.Returns, m.Asks, m.Renewals = true, 1, 1 })},
+		{Name: "W5-crash", What: "the same; the node crashes, and may still know who waits",
+			Model: one(3, func(m *Model) {
+				m.Returns, m.Asks, m.Crashes, m.Quarantine, m.KeepCounter, m.KeepLine = true, 1, 1, 2, true, true
+			})},
+		{Name: "W5-every", What: "the same, within a tick, with every event the machines can be told of",
+			Model: one(3, func(m *Model) { m.Returns, m.EveryEvent, m.Asks, m.TTL, m.Patience = true, true, 1, 1, 1 })},
+		{Name: "W6", What: "two nodes, as shipped: who releases comes back in the same message",
+			Model: inLine(3, func(m *Model) { m.Nodes, m.Returns, m.Asks, m.Patience = 2, true, 1, 2 })},
+		{Name: "W6-late", What: "the same, within a tick; a request is given up and arrives late, or never, and something arrives twice",
+			Model: inLine(3, func(m *Model) {
+				m.Nodes, m.Returns, m.Asks, m.TTL, m.Patience, m.Doubts, m.Twice = 2, true, 1, 1, 1, 1, 1
+			})},
+		{Name: "W6-again", What: "the same, within a tick; four attempts, of which one may follow one that gave way",
+			Model: inLine(4, func(m *Model) { m.Nodes, m.Returns, m.Asks, m.TTL, m.Patience = 2, true, 1, 1, 1 })},
+		{Name: "W6-three", What: "three nodes, within a tick",
+			Model: inLine(3, func(m *Model) { m.Returns, m.Asks, m.TTL, m.Patience = true, 1, 1, 1 })},
+		{Name: "W6-orphan", What: "who was released, or gave its place up, gets nothing any more; one node",
+			Model: one(3, func(m *Model) { m.Returns, m.Check, m.MaxDelay, m.Doubts = true, Orphans, 1, 1 })},
+		{Name: "W6-whole", What: "who comes back is released only where it gets its place",
+			Model: one(2, func(m *Model) { m.Returns, m.Check, m.MaxDelay, m.Rules.ReturnsWhole = true, Orphans, 1, true }), Want: Orphans, Mutant: "node-releases-who-comes-back"},
+
 		// What it rests on.
 		{Name: "W-time", What: "what a node granted counts even when its time is over", Off: []string{"place-in-time"},
 			Model: one(2, func(m *Model) { m.Check = Tokens }), Want: Tokens, Mutant: "quorum-place-in-time"},

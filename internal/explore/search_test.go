@@ -60,6 +60,7 @@ var sound = map[string]Model{
 	"five":      world(1, func(m *Model) { m.Nodes, m.Twice = 5, 1 }),
 	"line":      inLine(2, func(m *Model) { m.Nodes, m.Asks, m.Twice = 1, 3, 1 }),
 	"two lines": inLine(2, func(m *Model) { m.Nodes, m.TTL, m.Patience, m.Doubts = 2, 1, 1, 1 }),
+	"returns":   one(3, func(m *Model) { m.Returns, m.Asks, m.TTL, m.Patience, m.Twice = true, 1, 1, 1, 1 }),
 	"clocks":    func() Model { m := floor(1, 1, 1); m.Nodes = 2; return m }(),
 }
 
@@ -88,7 +89,7 @@ func TestNodesAreAlike(t *testing.T) {
 
 var alike = map[string]Model{
 	"renewals": world(2, func(m *Model) { m.Renewals, m.Spread = 1, 1 }),
-	"lines":    inLine(2, func(m *Model) { m.TTL, m.Patience = 1, 1 }),
+	"lines":    inLine(2, func(m *Model) { m.TTL, m.Patience, m.Returns = 1, 1, true }),
 }
 
 func nodesAreAlike(t *testing.T, m Model) {
@@ -146,6 +147,8 @@ func TestShortcutsChangeNoVerdict(t *testing.T) {
 		{"what waits", one(2, func(m *Model) {}), 0},
 		{"what waits at two nodes", inLine(2, func(m *Model) { m.Nodes, m.TTL, m.Patience = 2, 1, 1 }), 0},
 		{"what waits, and breaks", one(2, func(m *Model) { m.Check, m.Rules.HandsSame = Tokens, true }), Tokens},
+		{"what comes back", one(3, func(m *Model) { m.Returns, m.Asks, m.TTL, m.Patience = true, 1, 1, 1 }), 0},
+		{"what comes back, and breaks", one(3, func(m *Model) { m.Returns, m.Asks, m.Check, m.Rules.ReturnsWhole = true, 1, Orphans, true }), Orphans},
 		{"what leaves orphans", two(func(m *Model) { m.Check, m.Rules.NoTombs = Orphans, true }), Orphans},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -66,6 +66,9 @@ func (w *walker) settleSlot(st *state, i int) {
 	if s.token != 0 && (w.m.Check&Renewals == 0 || w.m.older(s.token, s.age) < st.top) {
 		s.token = 0 // older than the newest: by how much is all the same
 	}
+	if s.life == over && !s.released && !w.m.EveryEvent && !w.mayReturn(st) {
+		w.giveBack(s)
+	}
 	acquiring, confirming, keys, busy := false, false, false, false
 	for n := range w.m.Nodes {
 		c := &s.cells[n]
