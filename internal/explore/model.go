@@ -102,6 +102,8 @@ type Model struct {
 	// Returns: who releases may take a place for its next attempt in the same message;
 	// see return.go.
 	Returns bool
+	// Begun: at first one has the lock, and another stands in line at all nodes.
+	Begun bool
 	// AnyRank: who begins to wait may come before all who wait already.
 	AnyRank bool
 	// KeepLine: a node that crashes loses the lock and keeps the line, as of a

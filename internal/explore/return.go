@@ -184,6 +184,13 @@ const (
 	deeds
 )
 
+var deedNames = [deeds]string{
+	Returned: "a release with a place for the next attempt", Placed: "that place is given", Bare: "nobody to stand behind",
+	Claimed: "the attempt is claimed", Dropped: "it is given up", Early: "it is won before it is claimed", Yielded: "it gives way before it is claimed",
+}
+
+func (d Deed) String() string { return deedNames[d] }
+
 // Deeds are how often each was done, on any of the ways that were searched.
 type Deeds [deeds]int
 

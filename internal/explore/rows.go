@@ -14,6 +14,8 @@ type Row struct {
 	Model Model
 	// Want is the property that must be found broken, 0 if all must hold.
 	Want Property
+	// Reach is what has to happen in it on some way, or the row says nothing.
+	Reach []Deed
 	// Mutant is the mechanism whose absence breaks it, by the name that the
 	// simulator has for it too; empty where it is an assumption that does not
 	// hold, or nothing.

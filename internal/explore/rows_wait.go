@@ -20,6 +20,9 @@ func one(attempts int, change func(*Model)) Model {
 	})
 }
 
+// cameBack is all that can become of who comes back, but for giving way.
+var cameBack = []Deed{Returned, Placed, Bare, Claimed, Dropped, Early}
+
 // waitingRows are those of waiting in line and handing on.
 func waitingRows() []Row {
 	return []Row{
@@ -65,31 +68,31 @@ func waitingRows() []Row {
 			Model: inLine(2, func(m *Model) { m.Check, m.MaxDelay, m.Asks, m.Patience = Orphans, 1, 1, 2 })},
 
 		// Who releases with a place for its next attempt.
-		{Name: "W5", What: "who releases comes back in the same message, one node",
+		{Name: "W5", What: "who releases comes back in the same message, one node", Reach: cameBack,
 			Model: one(3, func(m *Model) { m.Returns = true })},
-		{Name: "W5-late", What: "the same; a request is given up and arrives late, or never, and something arrives twice",
+		{Name: "W5-late", What: "the same; a request is given up and arrives late, or never, and something arrives twice", Reach: cameBack,
 			Model: one(3, func(m *Model) { m.Returns, m.Asks, m.Doubts, m.Twice = true, 1, 1, 1 })},
-		{Name: "W5-gone", What: "the same; one who waits is taken for gone, and asks are repeated early",
+		{Name: "W5-gone", What: "the same; one who waits is taken for gone, and asks are repeated early", Reach: cameBack,
 			Model: one(3, func(m *Model) { m.Returns, m.Skips, m.Polls = true, 1, true })},
-		{Name: "W5-renew", What: "the same; leases are renewed",
+		{Name: "W5-renew", What: "the same; leases are renewed", Reach: cameBack,
 			Model: one(3, func(m *Model) { m.Returns, m.Asks, m.Renewals = true, 1, 1 })},
-		{Name: "W5-crash", What: "the same; the node crashes, and may still know who waits",
+		{Name: "W5-crash", What: "the same; the node crashes, and may still know who waits", Reach: cameBack,
 			Model: one(3, func(m *Model) {
 				m.Returns, m.Asks, m.Crashes, m.Quarantine, m.KeepCounter, m.KeepLine = true, 1, 1, 2, true, true
 			})},
-		{Name: "W5-every", What: "the same, within a tick, with every event the machines can be told of",
+		{Name: "W5-every", What: "the same, within a tick, with every event the machines can be told of", Reach: cameBack,
 			Model: one(3, func(m *Model) { m.Returns, m.EveryEvent, m.Asks, m.TTL, m.Patience = true, true, 1, 1, 1 })},
-		{Name: "W6", What: "two nodes, as shipped: who releases comes back in the same message",
+		{Name: "W6", What: "two nodes, as shipped: who releases comes back in the same message", Reach: cameBack,
 			Model: inLine(3, func(m *Model) { m.Nodes, m.Returns, m.Asks, m.Patience = 2, true, 1, 2 })},
-		{Name: "W6-late", What: "the same, within a tick; a request is given up and arrives late, or never, and something arrives twice",
+		{Name: "W6-late", What: "the same, within a tick; a request is given up and arrives late, or never, and something arrives twice", Reach: cameBack,
 			Model: inLine(3, func(m *Model) {
 				m.Nodes, m.Returns, m.Asks, m.TTL, m.Patience, m.Doubts, m.Twice = 2, true, 1, 1, 1, 1, 1
 			})},
-		{Name: "W6-again", What: "the same, within a tick; four attempts, of which one may follow one that gave way",
-			Model: inLine(4, func(m *Model) { m.Nodes, m.Returns, m.Asks, m.TTL, m.Patience = 2, true, 1, 1, 1 })},
-		{Name: "W6-three", What: "three nodes, within a tick",
+		{Name: "W6-way", What: "the same; at first one has the lock and another stands in line; who comes back may give way before anybody waits for it", Reach: append(cameBack, Yielded),
+			Model: inLine(3, func(m *Model) { m.Nodes, m.Returns, m.Begun, m.Patience = 2, true, true, 2 })},
+		{Name: "W6-three", What: "three nodes, within a tick", Reach: cameBack,
 			Model: inLine(3, func(m *Model) { m.Returns, m.Asks, m.TTL, m.Patience = true, 1, 1, 1 })},
-		{Name: "W6-orphan", What: "who was released, or gave its place up, gets nothing any more; one node",
+		{Name: "W6-orphan", What: "who was released, or gave its place up, gets nothing any more; one node", Reach: cameBack,
 			Model: one(3, func(m *Model) { m.Returns, m.Check, m.MaxDelay, m.Doubts = true, Orphans, 1, 1 })},
 		{Name: "W6-whole", What: "who comes back is released only where it gets its place",
 			Model: one(2, func(m *Model) { m.Returns, m.Check, m.MaxDelay, m.Rules.ReturnsWhole = true, Orphans, 1, true }), Want: Orphans, Mutant: "node-releases-who-comes-back"},

@@ -61,7 +61,7 @@ func Search(m Model, lim Limits) Result {
 	for i := range workers {
 		workers[i] = &worker{search: s, walker: newWalker(&m, s.machines)}
 	}
-	for _, st := range m.initial() {
+	for _, st := range workers[0].initial() {
 		workers[0].visit(&st, noRef)
 	}
 	workers[0].flush()

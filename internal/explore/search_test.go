@@ -22,7 +22,7 @@ func exact(t *testing.T, m Model) (states map[string]bool, depth int, w *walker)
 			level = append(level, code)
 		}
 	}
-	for _, st := range m.initial() {
+	for _, st := range w.initial() {
 		visit(st)
 	}
 	for len(level) > 0 {

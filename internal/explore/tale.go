@@ -25,10 +25,14 @@ func newTale(m *Model, ms *machines) *tale {
 
 // tell walks along the fingerprints, and then the step that breaks something.
 func (t *tale) tell(path []print) []string {
-	for _, st := range t.m.initial() {
+	for _, st := range t.initial() {
 		if t.print(st) == path[0] {
 			t.after = st
 		}
+	}
+	if t.m.Begun {
+		t.names = [maxSlots]string{"A1", "B1"}
+		t.lines = append(t.lines, "[0] at first, A1 has the lock and B1 stands in line")
 	}
 	t.opening()
 	for _, want := range path[1:] {

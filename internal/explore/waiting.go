@@ -219,6 +219,21 @@ func closeRanks(slots []slot) {
 	}
 }
 
+// begun has one get the lock, and then another stand in line for it.
+func (w *walker) begun(st *state) {
+	for i := range uint8(2) {
+		w.apply(st, move{kind: begin, slot: i})
+		for n := range uint8(w.m.Nodes) {
+			w.apply(st, move{kind: deliverAcquire, slot: i, node: n})
+		}
+		for n := range uint8(w.m.Nodes) {
+			if st.slots[i].life == asking {
+				w.apply(st, move{kind: hearAcquire, slot: i, node: n})
+			}
+		}
+	}
+}
+
 // impatient has an attempt go away that has waited for long enough.
 func (w *walker) impatient(st *state, s *slot) {
 	if w.m.Waits && s.life == asking && int(s.age) >= w.m.Patience {

@@ -31,7 +31,8 @@ func newWalker(m *Model, ms *machines) *walker {
 
 // initial are the states a search begins with: one for each way the counters
 // can be spread, up to a permutation of the nodes.
-func (m *Model) initial() []state {
+func (w *walker) initial() []state {
+	m := w.m
 	first := state{crashes: uint8(m.Crashes), losses: uint8(m.Losses), jumps: uint8(m.Jumps), twice: uint8(m.Twice),
 		doubts: uint8(m.Doubts), skips: uint8(m.Skips)}
 	if m.Lists {
@@ -54,6 +55,11 @@ func (m *Model) initial() []state {
 			}
 		}
 		states = more
+	}
+	for i := range states {
+		if m.Begun {
+			w.begun(&states[i])
+		}
 	}
 	return states
 }
