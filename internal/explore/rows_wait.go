@@ -20,6 +20,15 @@ func one(attempts int, change func(*Model)) Model {
 	})
 }
 
+// back is a world with two nodes in which one has the lock at first, another stands in
+// line, and who releases may come back in the same message.
+func back(attempts int, change func(*Model)) Model {
+	return inLine(attempts, func(m *Model) {
+		m.Nodes, m.Returns, m.Begun, m.Asks, m.Patience = 2, true, true, 1, 2
+		change(m)
+	})
+}
+
 // cameBack is all that can become of who comes back, but for giving way.
 var cameBack = []Deed{Returned, Placed, Bare, Claimed, Dropped, Early}
 
@@ -82,18 +91,24 @@ func waitingRows() []Row {
 			})},
 		{Name: "W5-every", What: "the same, within a tick, with every event the machines can be told of", Reach: cameBack,
 			Model: one(3, func(m *Model) { m.Returns, m.EveryEvent, m.Asks, m.TTL, m.Patience = true, true, 1, 1, 1 })},
+		{Name: "W5-orphan", What: "who was released, or gave its place up, gets nothing any more; one node", Reach: cameBack,
+			Model: one(3, func(m *Model) { m.Returns, m.Check, m.MaxDelay, m.Doubts = true, Orphans, 1, 1 })},
 		{Name: "W6", What: "two nodes, as shipped: who releases comes back in the same message", Reach: cameBack,
 			Model: inLine(3, func(m *Model) { m.Nodes, m.Returns, m.Asks, m.Patience = 2, true, 1, 2 })},
-		{Name: "W6-late", What: "the same, within a tick; a request is given up and arrives late, or never, and something arrives twice", Reach: cameBack,
-			Model: inLine(3, func(m *Model) {
-				m.Nodes, m.Returns, m.Asks, m.TTL, m.Patience, m.Doubts, m.Twice = 2, true, 1, 1, 1, 1, 1
-			})},
-		{Name: "W6-way", What: "the same; at first one has the lock and another stands in line; who comes back may give way before anybody waits for it", Reach: append(cameBack, Yielded),
-			Model: inLine(3, func(m *Model) { m.Nodes, m.Returns, m.Begun, m.Patience = 2, true, true, 2 })},
-		{Name: "W6-three", What: "three nodes, within a tick", Reach: cameBack,
-			Model: inLine(3, func(m *Model) { m.Returns, m.Asks, m.TTL, m.Patience = true, 1, 1, 1 })},
-		{Name: "W6-orphan", What: "who was released, or gave its place up, gets nothing any more; one node", Reach: cameBack,
-			Model: one(3, func(m *Model) { m.Returns, m.Check, m.MaxDelay, m.Doubts = true, Orphans, 1, 1 })},
+		{Name: "W6-late", What: "the same; at first one has the lock already, and another stands in line; a request is given up and arrives late, or never, and something arrives twice", Reach: cameBack,
+			Model: back(3, func(m *Model) { m.Doubts, m.Twice = 1, 1 })},
+		{Name: "W6-crash", What: "the same; a node crashes, and may still know who waits", Reach: cameBack,
+			Model: back(3, func(m *Model) { m.Crashes, m.Quarantine, m.KeepCounter, m.KeepLine = 1, 2, true, true })},
+		{Name: "W6-rank", What: "the same; who begins to wait may come before all others, as with clocks that differ", Reach: cameBack,
+			Model: back(3, func(m *Model) { m.AnyRank = true })},
+		{Name: "W6-way", What: "the same, who asks twice, and may give way before anybody waits for it", Reach: append(cameBack, Yielded),
+			Model: back(3, func(m *Model) { m.Asks = 2 })},
+		{Name: "W6-again", What: "the same, who asks once; three clients, four attempts, within a tick", Reach: cameBack,
+			Model: back(4, func(m *Model) { m.Clients, m.TTL, m.Patience = 3, 1, 1 })},
+		{Name: "W6-three", What: "three nodes; a request is given up and arrives late, or never", Reach: cameBack,
+			Model: back(3, func(m *Model) { m.Nodes, m.Doubts = 3, 1 })},
+		{Name: "W6-orphan", What: "who was released, or gave its place up, gets nothing any more", Reach: cameBack,
+			Model: back(3, func(m *Model) { m.Check, m.MaxDelay, m.Doubts = Orphans, 1, 1 })},
 		{Name: "W6-whole", What: "who comes back is released only where it gets its place",
 			Model: one(2, func(m *Model) { m.Returns, m.Check, m.MaxDelay, m.Rules.ReturnsWhole = true, Orphans, 1, true }), Want: Orphans, Mutant: "node-releases-who-comes-back"},
 
