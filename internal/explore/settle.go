@@ -100,7 +100,7 @@ func (w *walker) settleSlot(st *state, i int) {
 	if !acquiring {
 		s.propose = 0
 	}
-	if w.lessensInLine() || s.life == over {
+	if w.lessensInLine() || s.life == over && s.released {
 		s.repeated = false // which only the release asks for
 	}
 	s.age = min(s.age, w.ageLimit(s, acquiring, confirming))
