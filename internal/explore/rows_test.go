@@ -71,6 +71,7 @@ var suite = map[string]func(*Model){
 	"W6-again":   asIs,
 	"W6-three":   func(m *Model) { m.TTL, m.Patience = 1, 1 },
 	"W6-orphan":  asIs,
+	"W6-alone":   asIs,
 	"W6-whole":   asIs,
 	"W-time":     asIs,
 	"W-told":     asIs,

@@ -109,6 +109,8 @@ func waitingRows() []Row {
 			Model: back(3, func(m *Model) { m.Nodes, m.Doubts = 3, 1 })},
 		{Name: "W6-orphan", What: "who was released, or gave its place up, gets nothing any more", Reach: cameBack,
 			Model: back(3, func(m *Model) { m.Check, m.MaxDelay, m.Doubts = Orphans, 1, 1 })},
+		{Name: "W6-alone", What: "who comes back has a place also where nobody has the lock, of which it is not told",
+			Model: back(3, func(m *Model) { m.Check, m.MaxDelay, m.Rules.StandsAlone = Orphans, 1, true }), Want: Orphans, Mutant: "node-places-behind-a-holder"},
 		{Name: "W6-whole", What: "who comes back is released only where it gets its place",
 			Model: one(2, func(m *Model) { m.Returns, m.Check, m.MaxDelay, m.Rules.ReturnsWhole = true, Orphans, 1, true }), Want: Orphans, Mutant: "node-releases-who-comes-back"},
 

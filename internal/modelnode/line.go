@@ -55,7 +55,7 @@ func (l Lock[O]) stand(r Rules, a Ask[O], now clock.Instant) (Lock[O], Answer[O]
 	if a.Wait && l.buried(a.Owner, now) && !r.NoTombs {
 		return l, Answer[O]{Verdict: Buried}
 	}
-	if a.Wait && (ans.Holder != *new(O) || !a.Behind) {
+	if a.Wait && (ans.Holder != *new(O) || !a.Behind || r.StandsAlone) {
 		l, ans.Position = l.wait(r, a, now)
 	}
 	return l, ans

@@ -26,6 +26,9 @@ type Rules struct {
 	PlacesStay bool
 	// HandsSame: a lock that is handed on keeps its token.
 	HandsSame bool
+	// StandsAlone: who wants a place only behind a holder has one also where nobody
+	// has the lock.
+	StandsAlone bool
 	// ReturnsWhole: who releases and wants a place in line for another owner of its
 	// own is released only where it gets that place.
 	ReturnsWhole bool
