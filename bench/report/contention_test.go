@@ -192,6 +192,10 @@ func TestFailureIsNotFast(t *testing.T) {
 func TestNobodyHandsOff(t *testing.T) {
 	none := func(f *contend.Figures) { f.HandOffs = 0 }
 	r := contentious().change(Contended, "rueidislock-1", 2, none)
+	if a := aimsOf(r)[0]; a.measured == "+Inf" {
+		t.Errorf("%+v, where the peer's other kind hands off", a)
+	}
+	r = r.change(Contended, "rueidislock-3", 2, none)
 	if got := missed(r); len(got) > 0 {
 		t.Errorf("missed: %q", got)
 	}
