@@ -76,7 +76,7 @@ func (w *walker) deliverReturn(st *state, mv move) {
 	before := w.lock(st, mv.node)
 	end := old.line.ending(mv, owner)
 	end.Tomb, end.Renewed = ticks(w.m.TTL), c.line.renewed || w.heals()
-	next := modelnode.Ask[uint8]{Owner: mv.slot + 1, TTL: ticks(w.m.TTL), Ticket: uint64(s.rank)}
+	next := modelnode.Ask[uint8]{Owner: mv.slot + 1, TTL: ticks(w.m.TTL), Ticket: uint64(s.rank), Behind: true}
 	after, ended, a := before.Return(w.m.Rules, end, next, nodeNow(st, mv.node))
 
 	old.freed = w.m.Check&Orphans != 0

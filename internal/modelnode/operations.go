@@ -134,11 +134,10 @@ func (l Lock[O]) Release(r Rules, e Ending[O], now clock.Instant) (Lock[O], Answ
 	return l, a
 }
 
-// Return is a Release, and in the same step a place in line for a, who is another
-// owner: behind whoever has the lock then, and nowhere if nobody has. What becomes of
-// the place is of no concern to the release.
+// Return is a Release, and in the same step a place in line for another owner, who is
+// granted nothing yet. What becomes of the place is of no concern to the release.
 func (l Lock[O]) Return(r Rules, e Ending[O], a Ask[O], now clock.Instant) (after Lock[O], ended, placed Answer[O]) {
-	a.Wait, a.Behind = true, true
+	a.Wait = true
 	after, ended = l.Release(r, e, now)
 	after, placed = after.stand(r, a, now)
 	if r.ReturnsWhole && placed.Position == 0 {
