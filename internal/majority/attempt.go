@@ -23,6 +23,8 @@ type attempt struct {
 	timer   *time.Timer
 	payload any // of the acquire
 
+	telling sync.Mutex // held by who tells why it was not granted yet; see inform
+
 	mu    sync.Mutex
 	users int // the caller, and every call under way
 	r     store.Request
@@ -177,11 +179,8 @@ func (a *attempt) unsent(node int, op quorum.Op, err error) {
 func (a *attempt) Answer(node, tag int, ans Answer) {
 	a.mu.Lock()
 	a.hear(node, tag, ans)
-	tell, why := a.news()
+	a.inform(a.news())
 	a.leave()
-	if why != nil {
-		tell(why)
-	}
 }
 
 // hear takes in an answer. The mutex is held.

@@ -90,11 +90,8 @@ func (k *Keeper) claim(owner string, reason func(error)) *attempt {
 			a.apply(quorum.Event{Kind: quorum.Poll, Node: i}, now)
 		}
 	}
-	tell, why := a.news()
+	a.inform(a.news())
 	a.mu.Unlock()
-	if why != nil {
-		tell(why)
-	}
 	return a
 }
 

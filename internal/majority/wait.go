@@ -326,23 +326,22 @@ func (a *attempt) senior() (owner string) {
 	return owner
 }
 
-// news is why the lock was not granted yet, and whom to tell, if there is
-// anything that was not told before. What waiting can not mend ends the attempt.
-// The mutex is held.
-func (a *attempt) news() (tell func(error), why error) {
+// news is why the lock was not granted yet, if there is anything to tell that was not
+// told before. What waiting can not mend ends the attempt. The mutex is held.
+func (a *attempt) news() (why error) {
 	q := &a.queue
 	if !q.waits || a.core.Verdict() != quorum.Open {
-		return nil, nil
+		return nil
 	}
 	now, position := told{said: true}, 0
 	for i := range a.k.Nodes {
 		if !q.nodes[i].answered {
-			return nil, nil
+			return nil
 		}
 		position = max(position, q.nodes[i].position)
 	}
 	if len(a.said) == 0 {
-		return nil, nil
+		return nil
 	}
 	nodes := a.k.evidence(a.said, &a.core)
 	need := quorum.Majority(len(nodes))
@@ -354,14 +353,35 @@ func (a *attempt) news() (tell func(error), why error) {
 		trouble := &store.QuorumError{Op: "acquire", Name: a.r.Name, Need: need, Nodes: nodes}
 		if trouble.Count(store.WrongType)+trouble.Count(store.Refused) > 0 && !trouble.Transient() {
 			a.apply(quorum.Event{Kind: quorum.Cancel}, a.k.Clock.Now())
-			return nil, nil
+			return nil
 		}
 		now.trouble = true
 		why = trouble
 	}
 	if q.reason == nil || now == q.told && !now.trouble {
-		return nil, nil
+		return nil
 	}
 	q.told = now
-	return q.reason, why
+	return why
+}
+
+// inform tells what news has found. Several nodes answer at once, and the last thing
+// told has to be the latest: what is no news any more when its turn comes is left out.
+// The mutex is held, but not while telling.
+func (a *attempt) inform(why error) {
+	if why == nil {
+		return
+	}
+	is := a.queue.told
+	a.mu.Unlock()
+	a.telling.Lock()
+	a.mu.Lock()
+	tell := a.queue.reason
+	latest := is == a.queue.told && a.core.Verdict() == quorum.Open
+	a.mu.Unlock()
+	if latest {
+		tell(why)
+	}
+	a.telling.Unlock()
+	a.mu.Lock()
 }
