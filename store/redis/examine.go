@@ -45,7 +45,7 @@ func examine(ctx context.Context, urls []string, o *Options, scope Scope, wall f
 	if o == nil {
 		o = &Options{}
 	}
-	addrs, opts, err := parseURLs(urls, *o)
+	addrs, opts, err := independent.parseURLs(urls, *o)
 	if err != nil {
 		return Examination{}, err
 	}

@@ -53,7 +53,7 @@ func newLists(addrs []address, next []string) ([]address, lists, error) {
 		return addrs, l, nil
 	}
 	for _, host := range next {
-		host, err := hostPort(strings.TrimSpace(host))
+		host, err := hostPort(strings.TrimSpace(host), independent.port)
 		if err != nil {
 			return nil, l, err
 		}

@@ -59,7 +59,7 @@ func Open(ctx context.Context, urls []string, o *Options) (*Store, error) {
 	if o == nil {
 		o = &Options{}
 	}
-	addrs, opts, err := parseURLs(urls, *o)
+	addrs, opts, err := independent.parseURLs(urls, *o)
 	if err != nil {
 		return nil, err
 	}

@@ -25,6 +25,20 @@ type address struct {
 	tls      bool
 }
 
+// topology is how the servers that a URL names belong together.
+type topology struct {
+	scheme string // of its URLs; with an s at the end of its first word over TLS
+	port   string // where none is given
+}
+
+var independent = topology{scheme: "redis", port: "6379"}
+
+// secure is the scheme over TLS.
+func (t topology) secure() string {
+	first, rest, _ := strings.Cut(t.scheme, "-")
+	return strings.TrimSuffix(first+"s-"+rest, "-")
+}
+
 // parseURLs reads
 //
 //	redis://user:password@host:port,host:port,.../db?setting=value
@@ -32,11 +46,11 @@ type address struct {
 //
 // into addresses, and lays the settings over o. Several URLs give one set of
 // nodes. No error shows a password.
-func parseURLs(urls []string, o Options) ([]address, Options, error) {
+func (t topology) parseURLs(urls []string, o Options) ([]address, Options, error) {
 	settings := url.Values{}
 	var addrs []address
 	for _, raw := range urls {
-		more, query, err := parseURL(raw)
+		more, query, err := t.parseURL(raw)
 		if err != nil {
 			return nil, o, err
 		}
@@ -72,11 +86,11 @@ func parseURLs(urls []string, o Options) ([]address, Options, error) {
 	return addrs, o, nil
 }
 
-func parseURL(raw string) ([]address, url.Values, error) {
+func (t topology) parseURL(raw string) ([]address, url.Values, error) {
 	scheme, rest, ok := strings.Cut(raw, "://")
-	if !ok || scheme != "redis" && scheme != "rediss" {
+	if !ok || scheme != t.scheme && scheme != t.secure() {
 		// Not echoed: what is not a URL may be a mistyped secret.
-		return nil, nil, errors.New("redis: an address starts with redis:// or rediss://, as in redis://127.0.0.1:6379")
+		return nil, nil, fmt.Errorf("redis: an address starts with %s:// or %s://, as in %s://127.0.0.1:%s", t.scheme, t.secure(), t.scheme, t.port)
 	}
 	authority, tail := rest, ""
 	if i := strings.IndexAny(rest, "/?#"); i >= 0 {
@@ -99,7 +113,7 @@ func parseURL(raw string) ([]address, url.Values, error) {
 	if err != nil {
 		return nil, nil, fmt.Errorf("redis: the settings in the URL of %s can not be read: they look like ?max_ttl=60s&node_timeout=50ms", hosts)
 	}
-	base := address{username: u.User.Username(), tls: scheme == "rediss"}
+	base := address{username: u.User.Username(), tls: scheme == t.secure()}
 	base.password, _ = u.User.Password()
 	if path := strings.Trim(u.Path, "/"); path != "" {
 		if base.db, err = strconv.Atoi(path); err != nil || base.db < 0 {
@@ -109,7 +123,7 @@ func parseURL(raw string) ([]address, url.Values, error) {
 	var addrs []address
 	for host := range strings.SplitSeq(hosts, ",") {
 		a := base
-		if a.host, err = hostPort(host); err != nil {
+		if a.host, err = hostPort(host, t.port); err != nil {
 			return nil, nil, err
 		}
 		addrs = append(addrs, a)
@@ -131,8 +145,7 @@ func sharedHost(addrs []address) string {
 }
 
 // hostPort completes host to host:port.
-func hostPort(host string) (string, error) {
-	const defaultPort = "6379"
+func hostPort(host, defaultPort string) (string, error) {
 	if host == "" {
 		return "", errors.New("redis: an address has no host: they look like redis://a:6379,b:6379")
 	}
