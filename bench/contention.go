@@ -41,12 +41,13 @@ const (
 // each other closely, as everywhere.
 func (s settings) contests(kinds []locks.Kind) []contest {
 	ours := filter(kinds, oursAsItComes)
+	locking := filter(kinds, func(k locks.Kind) bool { return k.Role != locks.Floor }) // what is by hand only goes round
 	all := []contest{
 		{scenario: report.Contended, kinds: kinds, processes: s.processes, inside: 1, rounds: s.rounds, dur: 2 * s.dur, warm: gathering},
 		{scenario: report.Inside, kinds: ours, processes: []int{1, 2}, inside: insiders, rounds: s.rounds, dur: s.dur, warm: s.warm},
-		{scenario: report.Waiting, kinds: kinds, processes: []int{1}, inside: onlookers, rounds: 1, dur: keptFor, warm: 4 * gathering, kept: true},
-		{scenario: report.Waiting, kinds: kinds, processes: []int{onlookers}, inside: 1, rounds: 1, dur: keptFor, warm: 4 * gathering, kept: true},
-		{scenario: report.Far, kinds: kinds, processes: []int{farCrowd}, inside: 1, rounds: min(s.rounds, 3), dur: 2 * s.dur, warm: gathering, far: farAway},
+		{scenario: report.Waiting, kinds: locking, processes: []int{1}, inside: onlookers, rounds: 1, dur: keptFor, warm: 4 * gathering, kept: true},
+		{scenario: report.Waiting, kinds: locking, processes: []int{onlookers}, inside: 1, rounds: 1, dur: keptFor, warm: 4 * gathering, kept: true},
+		{scenario: report.Far, kinds: locking, processes: []int{farCrowd}, inside: 1, rounds: min(s.rounds, 3), dur: 2 * s.dur, warm: gathering, far: farAway},
 	}
 	if s.short {
 		for i := range all {

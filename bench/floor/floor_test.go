@@ -1,6 +1,8 @@
 package floor
 
 import (
+	"context"
+	"runtime"
 	"sync"
 	"testing"
 
@@ -90,5 +92,53 @@ func TestFloorEndsWithItsConnection(t *testing.T) {
 	c.Close()
 	if _, err := Open(addrs(servers), false); err == nil {
 		t.Error("connected to a server that is gone")
+	}
+}
+
+// The line goes round: everybody has a turn in each round, and nobody two at once.
+func TestLineGoesRound(t *testing.T) {
+	for _, nodes := range []int{1, 5} {
+		servers := redistest.StartN(t, nodes)
+		var mu sync.Mutex
+		var holder int
+		turns := map[int]int{}
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		var all sync.WaitGroup
+		for who := range 5 {
+			l, err := OpenLine(addrs(servers))
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer l.Close()
+			all.Go(func() {
+				p := l.Pair("x")
+				for p.Lock(ctx) == nil {
+					mu.Lock()
+					if holder != 0 {
+						t.Errorf("%d has the lock, and %d as well", holder-1, who)
+					}
+					holder = who + 1
+					mu.Unlock()
+					runtime.Gosched()
+					mu.Lock()
+					holder = 0
+					if turns[who]++; turns[who] == 100 {
+						cancel()
+					}
+					mu.Unlock()
+					if err := p.Unlock(ctx); err != nil {
+						t.Error(err)
+					}
+				}
+			})
+		}
+		all.Wait()
+		for who := range 5 {
+			if turns[who] < 90 {
+				t.Errorf("%d nodes: turns of each: %v", nodes, turns)
+				break
+			}
+		}
 	}
 }

@@ -17,3 +17,11 @@ func floorOf(n int, token bool) Kind {
 	k.Open = func(_ context.Context, addrs []string) (Client, error) { return floor.Open(addrs, token) }
 	return k
 }
+
+// lineOf hands the lock on by hand, from one to the next in line.
+func lineOf(n int) Kind {
+	return Kind{
+		Name: fmt.Sprintf("floor-line-%d", n), Label: "a line by hand, " + nodes(n), Role: Floor, Engine: Redis, Nodes: n,
+		Open: func(_ context.Context, addrs []string) (Client, error) { return floor.OpenLine(addrs) },
+	}
+}

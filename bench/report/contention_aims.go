@@ -33,6 +33,7 @@ func aimsOf(r *Run) []aim {
 	a.compared()
 	a.crowded()
 	a.ownNodes()
+	a.byHand()
 	a.inside()
 	a.waiting()
 	a.firsts()
@@ -169,6 +170,33 @@ func (a *aims) ownNodes() {
 		one, too := a.at(Contended, "leasehold-1", n)
 		if ok && too && one.handOffs > 0 {
 			a.least(fmt.Sprintf("%d processes: hand-offs per second, 5 nodes / 1 node", n), five.handOffs/one.handOffs, 0.4)
+		}
+	}
+}
+
+// byHand is what the aims that compare are for a line written by hand, which does the
+// least that can be done, and how near we come to it.
+func (a *aims) byHand() {
+	for _, n := range []int{2, 16, 128} {
+		for _, on := range []int{1, 5} {
+			hand, ok := a.at(Contended, fmt.Sprintf("floor-line-%d", on), n)
+			if !ok || hand.handOffs == 0 {
+				continue
+			}
+			beside := func(than string, x, y float64) {
+				if y > 0 {
+					a.show(fmt.Sprintf("%d processes, %s: hand-offs per second, %s", n, nodes(on), than), fmt.Sprintf("%.2f", x/y))
+				}
+			}
+			us, _ := a.at(Contended, fmt.Sprintf("leasehold-%d", on), n)
+			beside("Leasehold / a line by hand", us.handOffs, hand.handOffs)
+			if on == 1 {
+				continue
+			}
+			redsync, _ := a.bestPeer(Contended, n, redsyncOn(on))
+			beside("a line by hand / best redsync", hand.handOffs, redsync.handOffs)
+			one, _ := a.at(Contended, "floor-line-1", n)
+			beside("a line by hand / the same on 1 node", hand.handOffs, one.handOffs)
 		}
 	}
 }

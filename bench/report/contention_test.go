@@ -127,6 +127,25 @@ func TestAims(t *testing.T) {
 	}
 }
 
+// How far an aim lies from what can be had is seen by a line written by hand.
+func TestBesideALineByHand(t *testing.T) {
+	shown := map[string]string{}
+	for _, a := range aimsOf(contentious().change(Contended, "floor-line-5", 16, func(f *contend.Figures) { f.HandOffs *= 3 })) {
+		shown[a.what] = a.measured
+	}
+	for what, want := range map[string]string{
+		"128 processes, 1 node: hand-offs per second, Leasehold / a line by hand":          "80.00",
+		"128 processes, 5 nodes: hand-offs per second, Leasehold / a line by hand":         "50.00",
+		"16 processes, 5 nodes: hand-offs per second, a line by hand / best redsync":       "3.00",
+		"16 processes, 5 nodes: hand-offs per second, a line by hand / the same on 1 node": "3.00",
+		"2 processes, 5 nodes: hand-offs per second, a line by hand / the same on 1 node":  "1.00",
+	} {
+		if shown[what] != want {
+			t.Errorf("%s: %q, want %s", what, shown[what], want)
+		}
+	}
+}
+
 func slow(fate string, took time.Duration) *Run {
 	r := contentious()
 	for i := range r.Firsts {

@@ -34,16 +34,20 @@ const (
 	Number = ':'
 	Text   = '$'
 	Nil    = '_'
+	List   = '*'
+	Map    = '%'
+	Push   = '>' // what the server was not asked for
 )
 
-// Reply is what a server answered. Bytes are valid until the next Read.
+// Reply is what a server answered: of a List, a Map or a Push it is no more than the
+// last part. Bytes are valid until the next Read.
 type Reply struct {
 	Kind   byte
 	Number int64
 	Bytes  []byte
 }
 
-// Read reads one reply. Arrays are not understood: no command here has one.
+// Read reads one reply.
 func Read(r *bufio.Reader) (Reply, error) {
 	line, err := r.ReadSlice('\n')
 	if err != nil {
@@ -70,6 +74,17 @@ func Read(r *bufio.Reader) (Reply, error) {
 		return text(r, int(n))
 	case Nil:
 		return Reply{Kind: Nil}, nil
+	case List, Map, Push:
+		n, err := number(rest)
+		if kind == Map {
+			n *= 2
+		}
+		var last Reply
+		for ; err == nil && n > 0; n-- {
+			last, err = Read(r)
+		}
+		last.Kind = kind
+		return last, err
 	}
 	return Reply{}, fmt.Errorf("unreadable reply %q", line)
 }

@@ -16,17 +16,18 @@ func TestAppendCommand(t *testing.T) {
 
 func TestRead(t *testing.T) {
 	long := strings.Repeat("x", 10_000)
-	r := bufio.NewReaderSize(strings.NewReader("+OK\r\n-ERR no\r\n:42\r\n:-1\r\n$3\r\na\r\n\r\n$-1\r\n_\r\n$10000\r\n"+long+"\r\n"), 16)
+	r := bufio.NewReaderSize(strings.NewReader("+OK\r\n-ERR no\r\n:42\r\n:-1\r\n$3\r\na\r\n\r\n$-1\r\n_\r\n$10000\r\n"+long+"\r\n*2\r\n:1\r\n:2\r\n%1\r\n+a\r\n*0\r\n>2\r\n+a\r\n$1\r\nb\r\n"), 16)
 	for _, want := range []Reply{
 		{Kind: Status, Bytes: []byte("OK")}, {Kind: Error, Bytes: []byte("ERR no")}, {Kind: Number, Number: 42}, {Kind: Number, Number: -1},
 		{Kind: Text, Bytes: []byte("a\r\n")[:3]}, {Kind: Nil}, {Kind: Nil}, {Kind: Text, Bytes: []byte(long)},
+		{Kind: List, Number: 2}, {Kind: Map}, {Kind: Push, Bytes: []byte("b")},
 	} {
 		got, err := Read(r)
 		if err != nil || got.Kind != want.Kind || got.Number != want.Number || string(got.Bytes) != string(want.Bytes) {
 			t.Fatalf("%c %d %.20q, %v, want %c %d %.20q", got.Kind, got.Number, got.Bytes, err, want.Kind, want.Number, want.Bytes)
 		}
 	}
-	for _, bad := range []string{"", "\r\n", "x\r\n", ":\r\n", ":1x\r\n", ":99999999999999999999\r\n", "$5\r\nab", "*1\r\n:1\r\n"} {
+	for _, bad := range []string{"", "\r\n", "x\r\n", ":\r\n", ":1x\r\n", ":99999999999999999999\r\n", "$5\r\nab", "*1\r\n", "*x\r\n", "%1\r\n:1\r\n"} {
 		if got, err := Read(bufio.NewReader(strings.NewReader(bad))); err == nil {
 			t.Errorf("%q was read as %c %q", bad, got.Kind, got.Bytes)
 		}

@@ -1,0 +1,194 @@
+package floor
+
+import (
+	"bufio"
+	"context"
+	"crypto/rand"
+	"net"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/leasehold-dev/leasehold/bench/resp"
+	"github.com/leasehold-dev/leasehold/internal/load"
+)
+
+// standScript stands in line, giveScript gives the lock to the first in it and tells that
+// one, and passScript does both. Nothing asks whether that is right: whether the lock was
+// ours, who is first is still there, or the command comes late.
+const (
+	standScript = `return redis.call('ZADD', KEYS[2], ARGV[2], ARGV[1])`
+	passScript  = `redis.call('ZADD', KEYS[2], ARGV[2], ARGV[1]) ` + giveScript
+	giveScript  = `local next = redis.call('ZPOPMIN', KEYS[2])[1]
+redis.call('SET', KEYS[1], next, 'PX', ARGV[3])
+redis.call('PUBLISH', next, 'yours')
+return 1`
+)
+
+var standHash, passHash, giveHash = hash(standScript), hash(passScript), hash(giveScript)
+
+// gathering is how long the first one lets others come before the lock goes round: who
+// comes later might come to different places of the line at different servers.
+const gathering = 300 * time.Millisecond
+
+// Line is one lock that goes round among processes that all want it again at once, on
+// one or on a majority of several servers: a command and a message for each turn and
+// server. A process that ends, or a message that is lost, stops all of them.
+type Line struct {
+	need  int
+	conns []net.Conn
+	turn  chan struct{} // gets one when it is ours
+	ended sync.WaitGroup
+
+	place string // how we stand in line, and the channel on which we are told
+
+	mu      sync.Mutex
+	command []byte // that passes the lock on
+	turns   int    // that are over
+	given   []int  // how often each server gave us the lock
+	passed  []int  // and how often we passed it on there
+}
+
+// OpenLine connects to the servers.
+func OpenLine(addrs []string) (*Line, error) {
+	l := &Line{need: len(addrs)/2 + 1, turn: make(chan struct{}, 1), place: "line:" + rand.Text(), given: make([]int, len(addrs)), passed: make([]int, len(addrs))}
+	for i, addr := range addrs {
+		conn, err := net.Dial("tcp", addr)
+		if err == nil {
+			l.conns = append(l.conns, conn)
+			for _, s := range []string{standScript, passScript, giveScript} {
+				if _, err = resp.Ask(addr, "SCRIPT", "LOAD", s); err != nil {
+					break
+				}
+			}
+		}
+		if err == nil {
+			_, err = conn.Write(resp.AppendCommand(resp.AppendCommand(nil, "HELLO", "3"), "SUBSCRIBE", l.place))
+		}
+		if err != nil {
+			l.Close()
+			return nil, err
+		}
+		l.ended.Go(func() { l.read(i, bufio.NewReaderSize(conn, bufferSize)) })
+	}
+	return l, nil
+}
+
+// Close ends the connections. The lock stays with whoever has it.
+func (l *Line) Close() {
+	for _, c := range l.conns {
+		c.Close()
+	}
+	l.ended.Wait()
+}
+
+// Pair is the lock of that name. There can be only one for each Line.
+func (l *Line) Pair(name string) load.Pair { return &linePair{l: l, name: name} }
+
+type linePair struct {
+	l      *Line
+	name   string
+	stands bool
+}
+
+func (p *linePair) script(hash string) []byte {
+	return resp.AppendCommand(nil, "EVALSHA", hash, "2", p.name, "{"+p.name+"}:line", p.l.place, strconv.FormatInt(time.Now().UnixMicro(), 10), ttl)
+}
+
+func (p *linePair) Lock(ctx context.Context) error {
+	l := p.l
+	if !p.stands {
+		p.stands = true
+		if err := p.stand(ctx); err != nil {
+			return err
+		}
+	}
+	select {
+	case <-l.turn:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// stand stands in line for the first time. Somebody has to give the lock to the first.
+func (p *linePair) stand(ctx context.Context) error {
+	l := p.l
+	for _, c := range l.conns {
+		if _, err := c.Write(p.script(standHash)); err != nil {
+			return err
+		}
+	}
+	said, err := resp.Ask(l.conns[0].RemoteAddr().String(), "SET", "{"+p.name+"}:starter", l.place, "NX", "PX", ttl)
+	if err != nil || said != "OK" {
+		return err
+	}
+	select {
+	case <-time.After(gathering):
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	for _, c := range l.conns {
+		if _, err := c.Write(p.script(giveHash)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Unlock passes the lock on where we have it. Elsewhere that is done as soon as we do.
+func (p *linePair) Unlock(context.Context) error {
+	l := p.l
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.turns++
+	l.command = p.script(passHash)
+	for i := range l.conns {
+		if err := l.pass(i); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// pass passes the lock on at one server, if it is there and it is time to. The mutex is
+// held.
+func (l *Line) pass(i int) error {
+	if l.passed[i] == l.given[i] || l.passed[i] == l.turns {
+		return nil
+	}
+	l.passed[i]++
+	_, err := l.conns[i].Write(l.command)
+	return err
+}
+
+// read hears what a server says: the answers to our commands, which say nothing, and
+// that it has given us the lock. It ends with the connection.
+func (l *Line) read(i int, r *bufio.Reader) {
+	for {
+		said, err := resp.Read(r)
+		if err != nil {
+			return
+		}
+		if said.Kind == resp.Push && string(said.Bytes) == "yours" && l.gives(i) != nil {
+			return
+		}
+	}
+}
+
+// gives counts what a server has given us.
+func (l *Line) gives(i int) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.given[i]++
+	n := 0
+	for _, given := range l.given {
+		if given > l.turns {
+			n++
+		}
+	}
+	if n == l.need && l.given[i] > l.turns {
+		l.turn <- struct{}{}
+	}
+	return l.pass(i)
+}
