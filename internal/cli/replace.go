@@ -24,6 +24,9 @@ exclude each other: of a,b,c and a,b,d one could have the majority a,c and one b
      (a minute by default) clients that have the new list only are served.
   3. Give all clients the new list: redis://a,b,d
 
+From one server to several it is the same, with redis://a?next=a,b,c. Before Redis 6
+clients that have the one server only do not hear of it: end them before step 2.
+
 A majority of each list must answer. If the command fails or is interrupted,
 clients with both lists go on, and running it again is safe.`,
 		Example: `  leasehold replace --store 'redis://a,b,c?next=a,b,d'`,

@@ -9,7 +9,7 @@ import (
 // lists is about nodes that decide together with others.
 func lists(r *report, e redis.Examination) {
 	each(e, func(n redis.Examined) {
-		if several(e) && n.Mark.Others != "" {
+		if n.Mark.Others != "" {
 			now, next, both := strings.Cut(n.Mark.Others, ">")
 			if both {
 				now += ", which are being replaced by " + next

@@ -101,6 +101,9 @@ func (k *Keeper) come(r store.Request, again bool, reason func(error)) *attempt 
 	a.mu.Unlock()
 	k.enter(a)
 	a.ask(Question{Op: quorum.Acquire, Lease: r, Waits: true, Stand: again, Stamp: start})
+	a.mu.Lock()
+	a.inform(a.news()) // nodes that could not be asked have answered
+	a.mu.Unlock()
 	return a
 }
 

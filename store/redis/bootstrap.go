@@ -45,6 +45,7 @@ func Bootstrap(ctx context.Context, urls []string, o *Options, force bool) ([]De
 	for i, server := range servers {
 		mark := strings.Join([]string{"0000000000000000", s.lists.print, server.RunID, "declared", s.lists.text}, " ")
 		r := s.askOne(ctx, i, newCommand("SET", markKey, mark))
+		s.askOne(ctx, i, newCommand("PUBLISH", listChannel, "")) // as scripts/tell.lua does
 		nodes[i] = store.NodeOutcome{Node: server.Node, Outcome: r.outcome, Err: r.err}
 	}
 	if e := (&store.QuorumError{Op: "bootstrap", Need: len(nodes), Nodes: nodes}); e.Count(store.Granted) < e.Need {

@@ -178,6 +178,10 @@ func (w *wire) exchange(commands []*command) ([]value, error) {
 	said := make([]value, len(commands))
 	for i := range said {
 		v, err := w.in.next()
+		for err == nil && v.isMessage() { // not what was asked for
+			w.heard(v)
+			v, err = w.in.next()
+		}
 		if err != nil {
 			return nil, err
 		}

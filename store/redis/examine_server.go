@@ -88,8 +88,8 @@ func (d *examiner) mark() error {
 	}
 	now, _ := readTime(said[1])
 	d.found.Mark = parseMark(said[0], now)
-	if words := strings.Split(string(said[0].text), " "); d.found.Mark.Found && len(words) > 4 && d.n.s.lists.excluded(words[1]) {
-		d.found.Mark.Others = words[4]
+	if d.found.Mark.Found {
+		d.found.Mark.Others, _ = d.n.s.lists.others(said[0])
 	}
 	return nil
 }
@@ -108,13 +108,6 @@ func parseMark(v value, now time.Time) Mark {
 		return Mark{Err: notUnderstood(v)}
 	}
 	return Mark{Found: true, RunID: parts[2], Why: reasonOf(parts[3]), OpensIn: time.UnixMicro(opens).Sub(now)}
-}
-
-// excluded says whether a server of that list refuses clients that have these, as
-// the scripts decide it.
-func (l lists) excluded(print string) bool {
-	now, next, _ := strings.Cut(l.print, ">")
-	return print != "-" && print != l.print && print != now && print != next
 }
 
 // indexes are the nodes of each list.

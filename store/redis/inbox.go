@@ -16,17 +16,36 @@ import (
 // refreshed before, which does as well.
 const waitingProof = 15 * time.Second
 
-// listen has the server tell us. hello is what it said to the third version of the
-// protocol, without which it could not while it is asked other things as well. One that
-// does not let us listen says so to those who wait, who then ask now and then.
+// listen has the server tell us, and, where it is the only one, looks which list it is
+// one of. hello is what it said to the third version of the protocol, without which it
+// could not tell us while it is asked other things as well. One that does not let us
+// listen says so to those who wait, who then ask now and then.
 func (n *node) listen(w *wire, hello value) error {
-	said := hello
+	var asked []*command
 	if hello.kind != '-' {
-		all, err := w.exchange([]*command{newCommand("SUBSCRIBE", n.s.channel)})
-		if err != nil {
-			return err
+		if n.alone() {
+			asked = append(asked, newCommand("SUBSCRIBE", listChannel))
 		}
-		said = all[0]
+		asked = append(asked, newCommand("SUBSCRIBE", n.s.channel))
+	}
+	channels := len(asked)
+	if n.alone() {
+		asked = append(asked, newCommand("GET", markKey))
+	}
+	all, err := w.exchange(asked)
+	if err != nil {
+		return err
+	}
+	if n.alone() {
+		mark := all[channels]
+		if mark.isError("LOADING") { // it has not read it yet
+			return newRefused(mark)
+		}
+		n.belongs(mark)
+	}
+	said := hello
+	if channels > 0 {
+		said = all[channels-1]
 	}
 	if w.hears = said.kind == '>'; w.hears {
 		return nil
@@ -46,10 +65,14 @@ func (n *node) listen(w *wire, hello value) error {
 
 // heard takes in what the server said unasked.
 func (w *wire) heard(v value) {
-	if len(v.list) != 3 || string(v.list[0].text) != "message" {
+	if !v.isMessage() {
 		return
 	}
 	n := w.n
+	if string(v.list[1].text) == listChannel {
+		w.abandon(errListChanged)
+		return
+	}
 	told, ok := readTold(string(v.list[2].text))
 	switch {
 	case !ok:
@@ -59,6 +82,10 @@ func (w *wire) heard(v value) {
 	default:
 		n.s.keeper.Freed(n.index, told.owner)
 	}
+}
+
+func (v value) isMessage() bool {
+	return v.kind == '>' && len(v.list) == 3 && string(v.list[0].text) == "message"
 }
 
 // missed has those who wait ask the node again, after its connection broke.

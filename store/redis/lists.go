@@ -90,6 +90,23 @@ func describe(hosts []string) (text, print string) {
 // append writes what the arrive script wants to know of the lists.
 func (l lists) append(b []byte) []byte { return appendWord(appendWord(b, l.print), l.text) }
 
+// excluded says whether a server of that list refuses clients that have these, as
+// the scripts decide it.
+func (l lists) excluded(print string) bool {
+	now, next, _ := strings.Cut(l.print, ">")
+	return print != "-" && print != l.print && print != now && print != next
+}
+
+// others is the list that a mark names, if its server refuses clients with these. Where
+// both are lists of one server they are the same one, however it is written.
+func (l lists) others(mark value) (list string, other bool) {
+	words := strings.Split(string(mark.text), " ")
+	if mark.kind == '-' || len(words) < 5 || !l.excluded(words[1]) || !strings.Contains(l.text+words[4], ",") {
+		return "", false
+	}
+	return words[4], true
+}
+
 // otherList is the outcome of a node that is one of another list.
 func otherList(list value) store.NodeOutcome {
 	theirs := "others"

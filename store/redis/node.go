@@ -38,6 +38,8 @@ type node struct {
 	// unmarked is why the user can not see to its mark, which who only looks at
 	// locks does not have to.
 	unmarked *majority.Refusal
+	// foreign is why nothing is to be locked there: see belongs.
+	foreign *majority.Refusal
 
 	deaf     bool   // the server did not let us listen at some time
 	failures int    // in a row, to connect
@@ -155,6 +157,8 @@ func (n *node) refuses(c *command) error {
 		return n.down
 	case n.unmarked != nil && (c.script == guardedScript || c.script == healScript):
 		return n.unmarked
+	case n.foreign != nil && c.script.keeps():
+		return n.foreign
 	case n.waiting.n >= maxLine:
 		return errLineFull
 	}
@@ -222,6 +226,7 @@ func (n *node) sendAs(w *wire, unproven bool) bool {
 			n.fail()
 			return false
 		}
+		n.turnAway()
 		return true
 	}
 	if unproven && !w.proven() {

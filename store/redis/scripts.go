@@ -91,6 +91,11 @@ func (s *script) draws() bool {
 // frees says whether it ends a lease.
 func (s *script) frees() bool { return s == releaseScript || s == resignScript || s.returns() }
 
+// keeps says whether it takes a lock, or makes a lease last longer.
+func (s *script) keeps() bool {
+	return s == acquireScript || s == guardedScript || s == extendScript || s == prolongScript || s.returns()
+}
+
 // returns says whether it then stands in line again.
 func (s *script) returns() bool { return s == returnScript || s == rejoinScript }
 

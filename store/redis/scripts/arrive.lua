@@ -12,8 +12,11 @@ local time = redis.call('TIME')
 local now = time[1] * 1000000 + time[2]
 local mark = redis.call('GET', KEYS[1])
 local opens, print, run, why, list = string.match(mark or '', '^(%d+) (%S+) (%S+) (%S+) (%S+)$')
-if not print or print == '-' or print == ARGV[6] then
-  print, list = ARGV[6], ARGV[7]
+local were = list
+if not print or print == '-' then -- of two lists it is one of the first, until that is replaced
+  print, list = string.match(ARGV[6], '^[^>]+'), string.match(ARGV[7], '^[^>]+')
+elseif print == ARGV[6] then
+  list = ARGV[7]
 end
 if run ~= ARGV[1] then
   if not opens then -- nothing is known: it may have been emptied just now
@@ -29,5 +32,8 @@ end
 local now_is = table.concat({opens, print, ARGV[1], why, list}, ' ')
 if now_is ~= mark then
   redis.call('SET', KEYS[1], now_is)
+end
+if list ~= were and string.find(list, ',', 1, true) then
+  -- include tell
 end
 return {string.format('%.0f', math.max(0, opens - now)), why}

@@ -13,4 +13,5 @@ if print == ARGV[3] then
   return print
 end
 redis.call('SET', KEYS[1], table.concat({opens, ARGV[1], run, why, ARGV[2]}, ' '))
+-- include tell
 return ARGV[1]
