@@ -37,7 +37,7 @@ func several(e redis.Examination) bool { return len(e.Nodes) > 1 }
 // votes says whether a node can take part in granting a lock now.
 func votes(e redis.Examination, n redis.Examined) bool {
 	s := n.Server
-	fit := !several(e) || !shut(n) && n.Mark.Others == "" && !evicts(s) && (n.ServerErr == nil || e.FsyncAlways)
+	fit := n.Mark.Others == "" && (!several(e) || !shut(n) && !evicts(s) && (n.ServerErr == nil || e.FsyncAlways))
 	plain := s.Mode == "" || s.Mode == "standalone"
 	if !several(e) {
 		plain = plain || s.Mode == "cluster"

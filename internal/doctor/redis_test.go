@@ -77,6 +77,7 @@ var redisCases = []redisCase{
 		e.Lists = [][]int{{0, 1, 2}, {0, 3}}
 	}, Warning, EvenNodes, "", "2 nodes (a:6379, d:6379)"},
 	{"with others", 3, func(e *redis.Examination, n *redis.Examined) { n.Mark.Others = "a:1,x:1" }, Warning, OtherList, first, "together with a:1,x:1, and"},
+	{"the only one, with others", 1, func(e *redis.Examination, n *redis.Examined) { n.Mark.Others = "a:1,x:1" }, Error, OtherList, first, "together with a:1,x:1, and"},
 	{"all with others", 3, func(e *redis.Examination, n *redis.Examined) {
 		for i := range e.Nodes {
 			e.Nodes[i].Mark.Others = "a:1>x:1"
