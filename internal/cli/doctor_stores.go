@@ -20,14 +20,11 @@ func examineFile(ctx context.Context, urls []string, _ doctorFlags) ([]doctor.Fi
 	if len(urls) != 1 {
 		return nil, errors.New("a store is one file, or several servers: give one file: URL")
 	}
-	path, shared, err := parseFileURL(urls[0])
-	if err == nil && path == "" {
-		path, err = defaultFile()
-	}
+	path, options, err := fileOf(urls[0])
 	if err != nil {
 		return nil, err
 	}
-	e, err := sqlstore.ExamineFile(ctx, path, &sqlstore.Options{Shared: shared})
+	e, err := sqlstore.ExamineFile(ctx, path, options)
 	if err != nil {
 		return nil, err
 	}

@@ -251,3 +251,22 @@ func TestWhereTheLocksAre(t *testing.T) {
 		}
 	}
 }
+
+// A name that was mistyped would be a lock that excludes nobody.
+func TestOnlyTheDefaultDirectoryIsMade(t *testing.T) {
+	s := newSite(t)
+	dir := filepath.Join(s.home, "typo")
+	for _, args := range [][]string{{"run", "x", "--", "true"}, {"ls"}} {
+		p := s.run(125, append([]string{"--store", "file:" + filepath.Join(dir, "x.db")}, args...)...)
+		if said := p.err.String(); !strings.Contains(said, "there is no directory "+dir) || !strings.Contains(said, "make it") {
+			t.Errorf("%q: %s", args, said)
+		}
+	}
+	if codes, said := s.doctor(2, "--store", "file:"+filepath.Join(dir, "x.db")); codes["file-unusable"] != "error" {
+		t.Errorf("%s", said)
+	}
+	if left, err := os.ReadDir(s.home); err != nil || len(left) > 0 {
+		t.Errorf("made: %v, %v", left, err)
+	}
+	s.run(0, "run", "x", "--", "true")
+}

@@ -20,9 +20,10 @@ var fileScheme = scheme{
 	names: []string{"file"},
 	usage: "file, file:PATH, file:PATH?shared=true",
 	help: `An SQLite file: locks between the processes of this machine. Without a
-PATH it is the user's own, so other users' locks are others. A file that
-several users share has to be writable by them, and named with shared=true.
-In PATH, % and ? are written %25 and %3F.`,
+PATH it is the user's own, so other users' locks are others. The directory
+of any other has to be there. A file that several users share has to be
+writable by them, and named with shared=true. In PATH, % and ? are
+written %25 and %3F.`,
 	open: openFile,
 }
 
@@ -30,16 +31,22 @@ func openFile(ctx context.Context, urls []string, log *slog.Logger) (store.Store
 	if len(urls) != 1 {
 		return nil, errors.New("a store is one file, or several servers: give one file: URL")
 	}
-	path, shared, err := parseFileURL(urls[0])
+	path, o, err := fileOf(urls[0])
 	if err != nil {
 		return nil, err
 	}
-	if path == "" {
-		if path, err = defaultFile(); err != nil {
-			return nil, err
-		}
+	o.Logger = log
+	return sqlstore.OpenFile(ctx, path, o)
+}
+
+// fileOf is the file that a URL names. Only the default one's directory is made.
+func fileOf(raw string) (path string, o *sqlstore.Options, err error) {
+	o = &sqlstore.Options{}
+	if path, o.Shared, err = parseFileURL(raw); err == nil && path == "" {
+		o.MakeDir = true
+		path, err = defaultFile()
 	}
-	return sqlstore.OpenFile(ctx, path, &sqlstore.Options{Shared: shared, Logger: log})
+	return path, o, err
 }
 
 // parseFileURL takes a file: URL apart. An empty path means the default one.

@@ -65,7 +65,12 @@ func ExamineFile(ctx context.Context, path string, o *Options) (FileExamination,
 	e.Free, e.FreeKnown = freeSpace(at)
 	switch {
 	case e.Missing:
-		e.Unusable = writable(at)
+		if !o.MakeDir {
+			e.Unusable = directory(abs)
+		}
+		if e.Unusable == nil {
+			e.Unusable = writable(at)
+		}
 	case err != nil:
 		e.Unusable = err
 	case info.Mode().IsRegular():

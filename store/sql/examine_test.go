@@ -45,7 +45,13 @@ func TestExamineFile(t *testing.T) {
 
 func TestExamineMissingFile(t *testing.T) {
 	dir := t.TempDir()
-	if e := examineFile(t, filepath.Join(dir, "a", "b", "locks.db"), nil); !e.Missing || e.Unusable != nil {
+	if e := examineFile(t, filepath.Join(dir, "a", "b", "locks.db"), &Options{MakeDir: true}); !e.Missing || e.Unusable != nil {
+		t.Errorf("%+v", e)
+	}
+	if e := examineFile(t, filepath.Join(dir, "a", "locks.db"), nil); !e.Missing || e.Unusable == nil {
+		t.Errorf("no directory: %+v", e)
+	}
+	if e := examineFile(t, filepath.Join(dir, "locks.db"), nil); !e.Missing || e.Unusable != nil {
 		t.Errorf("%+v", e)
 	}
 	if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {

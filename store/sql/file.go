@@ -16,8 +16,8 @@ import (
 // ended or Options.Timeout has passed.
 //
 // A file that is not there is created, readable and writable by its owner
-// only, and so are missing directories above it. A file that is somebody
-// else's, or that others can write, is refused: they could take and end every
+// only; its directory has to be there, unless Options.MakeDir says otherwise. A
+// file that is somebody else's, or that others can write, is refused: they could take and end every
 // lock. So is one in a directory in which anybody can replace it, and one that
 // has the tables of something else. See Options.Shared for files that several
 // users share on purpose. SQLite keeps two more files beside it while it is in
@@ -43,7 +43,7 @@ func openFile(ctx context.Context, path string, o *Options, d Dialect) (*Store, 
 	if o == nil {
 		o = &Options{}
 	}
-	f, err := prepareFile(path, o.Shared)
+	f, err := prepareFile(path, o)
 	if err != nil {
 		return nil, err
 	}

@@ -21,7 +21,7 @@ func TestSpecialPaths(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			path := filepath.Join(t.TempDir(), name, name)
-			s := mustOpen(t, path, nil)
+			s := mustOpen(t, path, &Options{MakeDir: true})
 			r := request("a")
 			mustAcquire(t, s, r)
 			second := mustOpen(t, path, nil)
@@ -99,6 +99,10 @@ func TestUnusableFiles(t *testing.T) {
 			make:  func(path string) error { return os.Symlink(path+" which is not there", path) },
 			words: []string{"no such file"},
 		},
+		"no directory": {
+			make:  func(path string) error { return os.Remove(filepath.Dir(path)) },
+			words: []string{"there is no directory", "make it"},
+		},
 		"file for a directory": {
 			make: func(path string) error { return os.WriteFile(filepath.Dir(path), nil, 0o600) },
 		},
@@ -150,6 +154,9 @@ func TestUnusableFiles(t *testing.T) {
 				s.Close()
 			}
 			said(t, err, append(c.words, path)...)
+			if _, err := os.Stat(filepath.Dir(path)); what == "no directory" && err == nil {
+				t.Error("the directory was made")
+			}
 			if after, _ := os.ReadFile(path); !bytes.Equal(before, after) {
 				t.Error("the file was changed")
 			}

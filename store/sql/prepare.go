@@ -20,7 +20,7 @@ var creating sync.Mutex
 // prepareFile sees to it that there is a file at path that SQLite can be given:
 // with rights for its owner only if it had to be created, and with rights that
 // are not too wide if it was there.
-func prepareFile(path string, shared bool) (file, error) {
+func prepareFile(path string, o *Options) (file, error) {
 	if path == "" || strings.IndexByte(path, 0) >= 0 {
 		return file{}, fmt.Errorf("%w: lock file %q: the path is empty or has a NUL byte in it", store.ErrInvalid, path)
 	}
@@ -30,8 +30,16 @@ func prepareFile(path string, shared bool) (file, error) {
 	}
 	creating.Lock()
 	defer creating.Unlock()
-	info, err := create(abs)
-	if err == nil && !shared {
+	if o.MakeDir {
+		err = os.MkdirAll(filepath.Dir(abs), 0o700)
+	} else {
+		err = directory(abs)
+	}
+	var info os.FileInfo
+	if err == nil {
+		info, err = create(abs)
+	}
+	if err == nil && !o.Shared {
 		err = private(abs, info)
 	}
 	if err != nil {
@@ -44,10 +52,17 @@ func prepareFile(path string, shared bool) (file, error) {
 // smaller file for an empty one and writes over it.
 const leastDatabase = 512
 
-func create(path string) (os.FileInfo, error) {
-	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-		return nil, err
+// directory says what is wrong with that of the file at path, if it is not there:
+// whoever mistyped it would have locks that nobody else asks for.
+func directory(path string) error {
+	dir := filepath.Dir(path)
+	if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("there is no directory %s: make it, if the path is right", dir)
 	}
+	return nil
+}
+
+func create(path string) (os.FileInfo, error) {
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_RDWR, 0o600)
 	switch {
 	case err == nil:

@@ -382,7 +382,7 @@ func churn(args []string) error {
 	ready()
 	last := store.Grant{}
 	for range rounds {
-		s, err := OpenFile(ctx, args[0], &Options{Timeout: time.Minute})
+		s, err := OpenFile(ctx, args[0], &Options{Timeout: time.Minute, MakeDir: true})
 		if err != nil {
 			return err
 		}
@@ -465,7 +465,7 @@ func TestComingAndGoing(t *testing.T) {
 
 // refused opens a file that it can not get, and prints why.
 func refused(args []string) error {
-	_, err := OpenFile(context.Background(), args[0], &Options{Timeout: time.Second})
+	_, err := OpenFile(context.Background(), args[0], &Options{Timeout: time.Second, MakeDir: true})
 	if err == nil {
 		return errors.New("it was opened")
 	}

@@ -26,7 +26,7 @@ func TestCreatedForItsOwnerOnly(t *testing.T) {
 	defer syscall.Umask(syscall.Umask(0)) // which must not matter
 	dir := t.TempDir()
 	path := filepath.Join(dir, "state", "leasehold", "locks.db")
-	s := mustOpen(t, path, nil)
+	s := mustOpen(t, path, &Options{MakeDir: true})
 	mustAcquire(t, s, request("a"))
 	for p, want := range map[string]os.FileMode{
 		filepath.Join(dir, "state"): 0o700,
@@ -82,7 +82,7 @@ func TestExposedFiles(t *testing.T) {
 		t.Run(what, func(t *testing.T) {
 			dir := filepath.Join(t.TempDir(), "dir")
 			path := filepath.Join(dir, "locks.db")
-			if err := mustOpen(t, path, nil).Close(); err != nil {
+			if err := mustOpen(t, path, &Options{MakeDir: true}).Close(); err != nil {
 				t.Fatal(err)
 			}
 			c.spoil(dir, path)
@@ -104,7 +104,7 @@ func TestExposedFiles(t *testing.T) {
 		t.Run(what, func(t *testing.T) {
 			dir := filepath.Join(t.TempDir(), "dir")
 			path := filepath.Join(dir, "locks.db")
-			if err := mustOpen(t, path, nil).Close(); err != nil {
+			if err := mustOpen(t, path, &Options{MakeDir: true}).Close(); err != nil {
 				t.Fatal(err)
 			}
 			spoil(dir, path)
@@ -188,7 +188,7 @@ func TestNoRights(t *testing.T) {
 				_ = errors.Join(os.Chmod(top, 0o700), os.Chmod(dir, 0o700)) // what there is of them
 				os.RemoveAll(top)
 			})
-			if err := mustOpen(t, path, nil).Close(); err != nil {
+			if err := mustOpen(t, path, &Options{MakeDir: true}).Close(); err != nil {
 				t.Fatal(err)
 			}
 			if exe != "" {
@@ -283,7 +283,7 @@ func TestOpeningKeepsTheLocksOfOthers(t *testing.T) {
 		}
 	}
 	look("true")
-	if _, err := prepareFile(path, false); err != nil {
+	if _, err := prepareFile(path, &Options{}); err != nil {
 		t.Fatal(err)
 	}
 	if err := mustOpen(t, path, nil).Close(); err != nil {

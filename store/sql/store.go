@@ -26,6 +26,10 @@ type Options struct {
 	// an empty file with the rights it is to have, in a directory where the
 	// same users may create files: the two files beside it get the same rights.
 	Shared bool
+	// MakeDir has OpenFile make the directory of the file, and those above it,
+	// where they are missing. Without it that is an error: a name that was
+	// mistyped would give locks that exclude nobody.
+	MakeDir bool
 	// Logger is told of clean-up that did not succeed. Nil: nothing is logged.
 	Logger *slog.Logger
 }
