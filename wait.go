@@ -1,6 +1,7 @@
 package leasehold
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -66,7 +67,7 @@ func (l *Lock) poll(ctx context.Context, life leasefsm.Config, tries int, bound 
 			return lease, nil
 		}
 		if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
-			return nil, gaveUp(ctx, errors.Join(last, err))
+			return nil, gaveUp(ctx, both(last, err))
 		}
 		last = err
 		busy, retry := canWait(err)
@@ -234,19 +235,25 @@ func pause(ctx context.Context, d time.Duration) {
 func gaveUp(ctx context.Context, last error) error {
 	ended := ctx.Err()
 	if cause := context.Cause(ctx); cause != ended {
-		ended = errors.Join(ended, cause)
+		ended = both(ended, cause)
 	}
 	var busy *BusyError
 	if errors.As(last, &busy) {
 		e := *busy
-		e.Err = errors.Join(ended, busy.Err)
+		e.Err = both(ended, busy.Err)
 		return &e
 	}
 	switch {
-	case last == nil:
-		return ended
-	case errors.Is(last, ended):
+	case last != nil && errors.Is(last, ended):
 		return last
 	}
-	return errors.Join(ended, last)
+	return both(ended, last)
+}
+
+// both is errors.Join in one line.
+func both(a, b error) error {
+	if a == nil || b == nil {
+		return cmp.Or(a, b)
+	}
+	return fmt.Errorf("%w: %w", a, b)
 }

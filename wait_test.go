@@ -76,6 +76,12 @@ func TestCancelledWait(t *testing.T) {
 		if !errors.Is(err, context.Canceled) || !errors.Is(err, why) {
 			t.Errorf("with a cause: %v", err)
 		}
+		ctx3, cancel3 := context.WithTimeoutCause(t.Context(), time.Second, why)
+		defer cancel3()
+		_, err = b.other().Mutex("a").Acquire(ctx3)
+		if !errors.Is(err, context.DeadlineExceeded) || !errors.Is(err, why) || !errors.Is(err, leasehold.ErrBusy) || strings.Contains(err.Error(), "\n") {
+			t.Errorf("after a wait, with a cause: %q, want it in one line", err)
+		}
 		b.release(first)
 		if b.held("a") {
 			t.Error("a cancelled wait left something behind")
