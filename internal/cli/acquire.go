@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -46,6 +47,9 @@ func (p *program) acquire(c *cobra.Command, o runFlags, sigs *signals, name stri
 		if o.wait > 0 {
 			after = fmt.Sprintf(": gave up after %v", o.wait)
 		}
+		if nested(err) {
+			after = ": it is the one that we run under" + after
+		}
 		p.voice.note("%v", busyError(busy, after))
 		err = &exitError{code: o.busyCode}
 	}
@@ -63,12 +67,43 @@ func (p *program) wait(ctx context.Context, o runFlags, st store.Store, name str
 	}
 	w := newWaiting(p.voice, name, until)
 	defer w.end()
-	options.OnWait = w.because
+	var itself atomic.Bool
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	options.OnWait = func(reason error) {
+		if !o.try && nested(reason) {
+			itself.Store(true)
+			cancel()
+			return
+		}
+		w.because(reason)
+	}
 	lock := leasehold.New(st, &leasehold.Options{Logger: p.voice.logger()}).Mutex(name).With(options)
 	if o.try {
 		return lock.Try(ctx)
 	}
-	return lock.Acquire(ctx)
+	lease, err := lock.Acquire(ctx)
+	switch {
+	case err == nil:
+	case itself.Load():
+		err = nestedError(name)
+	case !until.IsZero() && !time.Now().Before(until):
+		err = gaveUp(err, o.wait)
+	}
+	return lease, err
+}
+
+// gaveUp is err in the words of who chose how long to wait, unless somebody has
+// the lock, which is said elsewhere.
+func gaveUp(err error, wait time.Duration) error {
+	var quorum *leasehold.QuorumError
+	switch {
+	case errors.Is(err, leasehold.ErrBusy):
+		return err
+	case errors.As(err, &quorum):
+		err = quorum // without the end of our own wait
+	}
+	return fmt.Errorf("gave up after %v: %w", wait, err)
 }
 
 // giveBack releases the lock, closes the store and returns the code to exit

@@ -120,6 +120,10 @@ func TestRedisBootstrap(t *testing.T) {
 	if !strings.Contains(p.err.String(), "may have forgotten who has it, and take part again in") || !strings.Contains(p.err.String(), "leasehold bootstrap") {
 		t.Errorf("waiting: %s", p.err.String())
 	}
+	lines := strings.Split(strings.TrimSpace(p.err.String()), "\n")
+	if last := lines[len(lines)-1]; !strings.HasPrefix(last, `leasehold: gave up after 100ms: acquire "x"`) || strings.Contains(p.err.String(), "deadline exceeded") {
+		t.Errorf("the end of a wait in trouble is no line by itself: %q", lines)
+	}
 	if out := s.run(0, "show", "x").out.String(); strings.Count(out, ": quarantined") != 3 {
 		t.Errorf("show: %s", out)
 	}

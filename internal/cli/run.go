@@ -22,6 +22,12 @@ func (p *program) runCommand() *cobra.Command {
 command ends. No shell is involved. Input, output, terminal and signals reach the
 command as if it had been started without leasehold.
 
+A store that can not be reached at the start is an error at once. One that no
+longer answers is waited for as long as a TTL, then leasehold exits with 125, even
+if --wait is not over: a longer --ttl outlasts a longer outage, and where that is
+not enough, run leasehold in a loop until the code is another than 125. For
+servers in quarantine it waits until that is over.
+
 The lease on the lock is renewed for as long as the command runs. Should it be
 lost, because the store can not be reached for too long, the command is told
 (SIGTERM) and, when its grace is over, killed with its whole process group
@@ -40,11 +46,14 @@ The command finds in its environment
   LEASEHOLD_OWNER     the owner value of this lease
   LEASEHOLD_DEADLINE  the end of its validity as known at the start (RFC 3339);
                       each renewal moves it on
+A command that runs under a lock and asks for the same one again is told so, with
+125, instead of waiting for itself.
 
 Exit codes: the command's own, or
   123    the lock was lost; the command was stopped, or had just ended
   124    somebody else has the lock (with --try, or when --wait is over); see -E
-  125    trouble of leasehold's own: wrong usage, store out of reach
+  125    trouble of leasehold's own: wrong usage, store out of reach, a lock that
+         the command around this one holds
   126    the command can not be run
   127    the command was not found
   128+N  the command, or the wait for the lock, was ended by signal N`,
@@ -121,10 +130,10 @@ func startFailed(err error) error {
 // environ is what the command finds in its environment.
 func environ(l *leasehold.Lease) []string {
 	return runner.Environ(os.Environ(),
-		"LEASEHOLD_NAME="+l.Name(),
-		"LEASEHOLD_TOKEN="+l.Token().String(),
-		"LEASEHOLD_OWNER="+l.Owner(),
-		"LEASEHOLD_DEADLINE="+l.Deadline().UTC().Format(time.RFC3339Nano))
+		nameVar+"="+l.Name(),
+		tokenVar+"="+l.Token().String(),
+		ownerVar+"="+l.Owner(),
+		deadlineVar+"="+l.Deadline().UTC().Format(time.RFC3339Nano))
 }
 
 // purposeOf is what is shown to others who ask for the lock, unless the user

@@ -23,14 +23,14 @@ type runFlags struct {
 
 func (o *runFlags) add(f *pflag.FlagSet) {
 	f.DurationVar(&o.ttl, "ttl", o.ttl, "how long the lock stays taken when this machine dies: a `TIME` such\nas 30s. It does not limit the command")
-	f.DurationVar(&o.wait, "wait", 0, "give up when the lock was not to be had for that `TIME` (default: wait\nuntil it is)")
+	f.DurationVar(&o.wait, "wait", 0, "give up when the lock was not to be had for that `TIME`; 0 is --try\n(default: wait until it is)")
 	f.BoolVar(&o.try, "try", false, "do not wait for the lock at all")
-	f.BoolVar(&o.barge, "barge", false, "take the lock whenever it is free, even if others have waited for longer")
+	f.BoolVar(&o.barge, "barge", false, "be told when the lock is free and ask for it, instead of being handed it in\nturn: whoever asks first has it. Usually slower, and in no order")
 	f.DurationVar(&o.grace, "grace", 0, "`TIME` for the command to end after SIGTERM when the lock is lost; with\n0 it is killed at once (default a tenth of the TTL, at most 10s)")
 	f.DurationVar(&o.minHold, "min-hold", 0, "keep the lock for that `TIME` even if the command ends earlier, so that\nmachines whose clocks differ do not run one job after the other")
 	f.DurationVar(&o.maxHold, "max-hold", 0, "stop the command, as if the lock were lost, so that it has ended after\nthat `TIME`")
 	f.StringVar(&o.purpose, "purpose", "", "`TEXT` shown to others who ask for the lock (default the command's name)")
-	f.StringVar(&o.require, "require", "", "refuse a store whose locks stand less: `WHAT` is crash-safe or consensus")
+	f.StringVar(&o.require, "require", "", "refuse a store whose locks stand less: `WHAT` is crash-safe (a file, and\nRedis, where one server then keeps quarantine after a restart) or\nconsensus (no store so far)")
 	f.IntVarP(&o.busyCode, "conflict-exit-code", "E", o.busyCode, "exit with code `N` when somebody else has the lock")
 }
 
@@ -39,7 +39,7 @@ const leastTTL = 100 * time.Millisecond
 
 // settle says what is wrong with the flags, or turns them into the options of a
 // lock and the time there is to stop the command.
-func (o runFlags) settle(c *cobra.Command, command string) (leasehold.LockOptions, runner.Budget, error) {
+func (o *runFlags) settle(c *cobra.Command, command string) (leasehold.LockOptions, runner.Budget, error) {
 	limit := o.ttl // within which the command must be stopped
 	if o.maxHold > 0 {
 		limit = min(limit, o.maxHold)
@@ -80,6 +80,7 @@ func (o runFlags) settle(c *cobra.Command, command string) (leasehold.LockOption
 	if err != nil {
 		return leasehold.LockOptions{}, runner.Budget{}, usage(c, "%w", err)
 	}
+	o.try = o.try || c.Flags().Changed("wait") && o.wait == 0
 	budget := runner.NewBudget(limit, grace)
 	return leasehold.LockOptions{
 		TTL: o.ttl, Notice: budget.Notice(), MinHold: o.minHold, MaxHold: o.maxHold, Purpose: purpose, Require: require, Barge: o.barge,

@@ -113,6 +113,11 @@ func TestRunBusy(t *testing.T) {
 			t.Errorf("%q is not said: %s", part, p.err.String())
 		}
 	}
+	p = s.run(124, "run", "x", "--wait", "0s", "--barge", "--", "true") // as --try
+	if said := p.err.String(); strings.Contains(said, "waiting") || strings.Contains(said, "gave up") {
+		t.Errorf("without a wait it says %s", said)
+	}
+	s.run(0, "run", "y", "--wait", "0", "--", "true")
 	s.run(0, "run", "y", "--try", "--", "true") // another lock
 	h.let()
 	s.run(0, "run", "x", "--try", "--", "true")
