@@ -14,8 +14,8 @@ func TestFileConforms(t *testing.T) {
 	var path string
 	storetest.Run(t, func(t *testing.T) store.Store {
 		path = filepath.Join(t.TempDir(), "state", "locks.db")
-		return mustOpen(t, path, nil)
-	}, storetest.Options{Second: func(t *testing.T) store.Store { return mustOpen(t, path, &Options{MakeDir: true}) }})
+		return mustOpen(t, path, &Options{MakeDir: true})
+	}, storetest.Options{Second: func(t *testing.T) store.Store { return mustOpen(t, path, nil) }})
 }
 
 // A handle of the caller's own, with nothing set: no write-ahead log, no
