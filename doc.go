@@ -20,5 +20,6 @@
 //
 // Where the locks live is the store's business: one process (store/memory),
 // one machine (store/sql with a file), a Redis server or a majority of
-// independent ones (store/redis).
+// independent ones (store/redis). The store also looks at locks without taking
+// them: see Inspect and List of [store.Store].
 package leasehold

@@ -22,15 +22,17 @@ type Options struct {
 	// that did not succeed. Nil: nothing is logged. No secrets are logged.
 	Logger *slog.Logger
 	// Clock counts validity. Nil: the machine's own, which on Linux counts
-	// while the machine is suspended. It is there for simulations.
+	// while the machine is suspended. It is there for simulations and tests.
 	Clock Clock
 	// RetryDelay is the pause after the try-th attempt of what the client does again
 	// by itself, and of locks that name none; see LockOptions.RetryDelay. Nil:
 	// Backoff(10*time.Millisecond, 250*time.Millisecond).
 	RetryDelay func(try int) time.Duration
 	// Cohort bounds how often a lease is passed on inside the process while
-	// others wait elsewhere. Nil: 64 times, for 100 ms. &Cohort{}: never. Stores
-	// that keep no line (see store.Waiter) do not pass on either.
+	// others wait elsewhere. Nil: 64 times, for 100 ms. &Cohort{}: never. It is
+	// passed on among goroutines that want the same (see Lock.Acquire), so not
+	// from one LockOptions.Purpose to another. Stores that keep no line (see
+	// store.Waiter) do not pass on either.
 	Cohort *Cohort
 	// Observer is told of every event, with the context that Acquire, Try or Do
 	// was called with, for metrics and traces. It is called on the goroutine the
@@ -42,8 +44,14 @@ type Options struct {
 	Observer func(ctx context.Context, e Event)
 }
 
-// Clock tells how much time has passed; see Options.Clock.
+// Clock tells how much time has passed; see Options.Clock. Its one method is
+// Now() Instant; it is safe for concurrent use, never goes back, and does not block.
 type Clock = clock.Clock
+
+// Instant is a moment on a Clock, in nanoseconds since that clock's own epoch,
+// which is to lie in its past: the zero Instant means "never". It is there for
+// those who write a Clock, for a store's options as well.
+type Instant = clock.Instant
 
 // LockOptions say how a lock is asked for and kept. Each zero value is the
 // default that its line names.
@@ -71,14 +79,21 @@ type LockOptions struct {
 	// machines' clocks at "the same" time, where a quick run on one machine
 	// must still exclude a late start on another. Default 0.
 	MinHold time.Duration
-	// Purpose is shown to whoever asks who has the lock.
+	// Purpose is shown to whoever asks who has the lock. Goroutines share a place
+	// in the line, and a lease, only with those of the same purpose, of which the
+	// others are told: twenty that wait with a purpose each are twenty in line. So
+	// it had better say what the program does than for whom.
 	Purpose string
 	// Owner fixes the owner value, for a holder that another process must be
 	// able to name. Default: 20 random bytes made anew for every attempt,
 	// which is what safety rests on. A fixed owner therefore goes with one
 	// attempt only (Try, or Tries: 1), and never twice with the same value
 	// unless the first lease is known to be over or both are to be the same
-	// holder. Stored without a description of the holder.
+	// holder. Two leases with one fixed owner are one to the store: both are
+	// granted, with the same token, and nobody counts them. The first Release
+	// ends both: the lock is free then, and the other lease is lost, which its
+	// holder is told no sooner than its next renewal, and somebody else may have
+	// the lock meanwhile. Stored without a description of the holder.
 	Owner string
 	// Tries bounds the attempts of Acquire and Do. Default 0: until the
 	// context ends. Who bounds them stands in no line: while others do, the
@@ -94,10 +109,13 @@ type LockOptions struct {
 	// Redis server then keeps quarantine after a restart. Default
 	// store.Efficiency: what the store gives by itself.
 	Require store.Class
-	// Barge prefers throughput to order: the lock is taken whenever it is free,
-	// even if others have waited for longer, instead of being handed to the first
-	// in line. Who waits may then do so for long. Goroutines of one Client are
-	// served in order all the same. Stores that keep no line have no order.
+	// Barge gives up the place in the order: who waits is only told that the lock
+	// is free, and comes for it; whoever asks first has it. So a process that is
+	// running may take the lock again and again without handing it over, and who
+	// waits may do so for long. Do not expect it to be faster: in all that was
+	// measured (docs/performance.md) it is slower than being handed the lock.
+	// Goroutines of one Client are served in order all the same. Stores that keep
+	// no line have no order.
 	Barge bool
 	// OnWait is called with the reason, a *BusyError or a *QuorumError, when a
 	// wait begins and when there is news of it; where the store keeps no line,
