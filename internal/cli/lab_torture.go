@@ -66,7 +66,8 @@ when exactly: with the same seed a run is similar, not the same.
 
 With --json the verdict is one object: verdict ("pass", "fail", "none"), seed,
 took_ms, grants, lost, unknown, late_writes, stopped, killed, undecided,
-violations (each with check, lock and what), history, plot, pictures.
+violations (each with check, lock and what), history, plot, pictures. Fields may
+be added; none is renamed or removed.
 
 Exit codes: 0 no violation, 1 a violation, 125 trouble of leasehold's own (wrong
 usage, store out of reach), 128+N cut short by signal N with no violation so far.`,

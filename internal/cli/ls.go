@@ -22,6 +22,9 @@ name, one a line: the name, who has it, for how long already, when the lease end
 unless it is renewed, and its fencing token. Names with unusual characters are
 shown quoted.
 
+On Redis, locks that other programs made by themselves (SET NX) are not listed:
+"leasehold show NAME" shows them.
+
 With --json it prints an array of objects.
 ` + jsonHelp,
 		Example: `  leasehold ls

@@ -22,11 +22,11 @@ func (p *program) runCommand() *cobra.Command {
 command ends. No shell is involved. Input, output, terminal and signals reach the
 command as if it had been started without leasehold.
 
-A store that can not be reached at the start is an error at once. One that no
-longer answers is waited for as long as a TTL, then leasehold exits with 125, even
-if --wait is not over: a longer --ttl outlasts a longer outage, and where that is
-not enough, run leasehold in a loop until the code is another than 125. For
-servers in quarantine it waits until that is over.
+A store that can not be reached at the start is an error at once. One that stops
+answering while the lock is waited for has one TTL to answer again; then leasehold
+exits with 125, even if --wait is not over. A longer --ttl outlasts a longer
+outage; beyond that, run leasehold again after a pause. Quarantine of servers is
+waited out, within --wait.
 
 The lease on the lock is renewed for as long as the command runs. Should it be
 lost, because the store can not be reached for too long, the command is told
@@ -46,6 +46,7 @@ The command finds in its environment
   LEASEHOLD_OWNER     the owner value of this lease
   LEASEHOLD_DEADLINE  the end of its validity as known at the start (RFC 3339);
                       each renewal moves it on
+
 A command that runs under a lock and asks for the same one again is told so, with
 125, instead of waiting for itself.
 

@@ -21,8 +21,8 @@ func (p *program) showCommand() *cobra.Command {
 		Long: `Shows who has the lock NAME, why, since when, when the lease ends unless it is
 renewed, and its fencing token; who waits for it, in the order they will get it,
 since when, and when their place ends unless it is refreshed; with a store of
-several nodes also what each of them says. A process has one place in the line,
-however many of its goroutines wait.
+several nodes also what each of them says. However many goroutines of a client
+wait, they have one place in the line for each purpose (and TTL and the like).
 
 A lock that is free is no error: the exit code is 0. With --exit-code it is 124
 when somebody has the lock. By the time you act on it, either may have changed:
