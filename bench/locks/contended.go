@@ -37,7 +37,7 @@ func ContendedNamed(name string) (Kind, bool) {
 // waiting is this library as it comes, waiting for its turn.
 func waiting(n int) Kind { return waitingWith(leasehold(n), lh.LockOptions{TTL: TTL}) }
 
-// barging prefers throughput over order.
+// barging is told that the lock is free, instead of being handed it.
 func barging(n int) Kind {
 	k := waitingWith(leasehold(n), lh.LockOptions{TTL: TTL, Barge: true})
 	k.Name, k.Label, k.Barges = k.Name+"-barge", k.Label+", barging", true

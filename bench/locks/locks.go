@@ -43,7 +43,7 @@ type Kind struct {
 	// Sends are the commands its clients send that scripts can call, too. All
 	// others of that sort which a server executes come from their scripts.
 	Sends  []string
-	Barges bool // it prefers throughput over order
+	Barges bool // it is told that the lock is free, instead of being handed it
 	Open   func(ctx context.Context, addrs []string) (Client, error)
 }
 
