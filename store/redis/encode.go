@@ -33,7 +33,7 @@ func (s *Store) encode(q majority.Question, old any) any {
 	}
 	gate := func(b []byte) []byte {
 		if guarded {
-			b = appendNumber(b, uint64(s.o.quarantine().Microseconds()))
+			b = appendNumber(b, uint64(s.quarantine().Microseconds()))
 			b = appendWord(b, s.lists.print)
 		}
 		return b
@@ -57,7 +57,7 @@ func (s *Store) encode(q majority.Question, old any) any {
 	case quorum.Heal:
 		b := appendTombKey(appendWord(c.begin(healScript), r.Name), r)
 		b = appendMillis(appendValue(appendWord(b, markKey), r), r.TTL)
-		b = appendNumber(b, uint64(s.o.quarantine().Microseconds()))
+		b = appendNumber(b, uint64(s.quarantine().Microseconds()))
 		c.bytes = appendWord(b, s.lists.print)
 	default: // quorum.Release
 		life, always := time.Duration(0), "0"

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/leasehold-dev/leasehold/internal/majority"
@@ -70,7 +71,7 @@ func (n *node) arrival() *command {
 	}
 	c := new(command)
 	b := appendWord(appendWord(c.begin(arriveScript), markKey), id.runID)
-	b = appendNumber(b, uint64(n.s.o.quarantine().Microseconds()))
+	b = appendNumber(b, uint64(n.s.quarantine().Microseconds()))
 	b = appendNumber(b, uint64(up.Microseconds()))
 	c.bytes = n.s.lists.append(appendWord(appendWord(b, remembers), why))
 	return c
@@ -97,7 +98,7 @@ func (n *node) arrive(w *wire) error {
 	} else if c == nil {
 		c = new(command)
 		b := appendWord(appendWord(c.begin(arriveScript), markKey), "-")
-		b = appendNumber(appendNumber(b, uint64(n.s.o.quarantine().Microseconds())), 0)
+		b = appendNumber(appendNumber(b, uint64(n.s.quarantine().Microseconds())), 0)
 		c.bytes = n.s.lists.append(appendWord(appendWord(b, "1"), "restarted"))
 	}
 	said, err := w.exchange([]*command{c})
@@ -119,7 +120,8 @@ func (n *node) arrive(w *wire) error {
 	if unmarked != nil {
 		return nil
 	}
-	if list := said[0].list; len(list) == 2 {
+	if list := said[0].list; len(list) == 3 {
+		n.s.lasts(n, list[2])
 		if shut := shutFor(list[0], list[1], store.NodeOutcome{}); shut.Outcome == store.Quarantined {
 			n.log.Warn("node is in quarantine", "why", shut.Err)
 			n.isShut(shut)
@@ -127,6 +129,32 @@ func (n *node) arrive(w *wire) error {
 		return nil
 	}
 	return notUnderstood(said[0])
+}
+
+// quarantine is how long a server that may have forgotten leases grants nothing: for as
+// long as the leases of any client may last, as far as servers know of them.
+func (s *Store) quarantine() time.Duration {
+	return max(s.o.quarantine(), time.Duration(s.longest.Load()))
+}
+
+// lasts takes in the longest quarantine that a node was asked for by anybody. Others may
+// have forgotten that, and have been told of a shorter one by us.
+func (s *Store) lasts(told *node, quarantine value) {
+	us, _ := quarantine.number()
+	d := time.Duration(min(us, 1<<50)) * time.Microsecond
+	if d <= s.quarantine() {
+		return
+	}
+	s.longest.Store(int64(d))
+	told.log.Warn("there are clients with a longer max_ttl, which should be the same for all: quarantines last as long as theirs", "quarantine", d, "ours", s.o.quarantine())
+	for _, n := range s.nodes {
+		n.mu.Lock()
+		c := n.arrival()
+		n.mu.Unlock()
+		if c != nil && n != told {
+			n.put(call{command: c, timeout: s.o.ConnectTimeout, to: nobody{}}, false)
+		}
+	}
 }
 
 // shutFor is the outcome of a node whose quarantine lasts for that many
@@ -152,7 +180,7 @@ func (e *quarantineError) Error() string {
 
 // reasonOf puts the mark's last word into more of them.
 func reasonOf(why string) string {
-	switch why {
+	switch why, _, _ = strings.Cut(why, ":"); why {
 	case "empty":
 		return "it is new or was emptied, and may have forgotten leases"
 	case "emptied":

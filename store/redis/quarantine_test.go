@@ -235,6 +235,29 @@ func TestOneServerInQuarantine(t *testing.T) {
 	}
 }
 
+// A client whose own leases are short keeps to the quarantine of those who have longer
+// ones, of which a server that has not forgotten tells it.
+func TestQuarantineOfTheLongestTTL(t *testing.T) {
+	servers := redistest.StartN(t, 3)
+	b := open(t, addrs(servers), nil)
+	acquire(t, b, request("a"))
+	restart(t, servers[:2]...)
+	if err := servers[2].Freeze(); err != nil { // so that it comes last
+		t.Fatal(err)
+	}
+	brief := openURL(t, "redis://"+strings.Join(addrs(servers), ",")+"?max_ttl=2s&node_timeout=1s")
+	if err := servers[2].Thaw(); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "both servers that forgot stay out for as long as the longest lease", func() bool {
+		r := request("a")
+		r.TTL = time.Second
+		_, err := brief.Acquire(t.Context(), r)
+		var q *store.QuorumError
+		return errors.As(err, &q) && q.Nodes[0].ExpiresIn > 30*time.Second && q.Nodes[1].ExpiresIn > 30*time.Second
+	})
+}
+
 // Who may only look at locks is let in, also where nobody has seen to the mark
 // yet; granting takes the right to.
 func TestLookingNeedsNoMark(t *testing.T) {

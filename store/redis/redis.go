@@ -41,6 +41,7 @@ type Store struct {
 	// Servers that may have forgotten leases abstain; see guard.
 	guarded, armed atomic.Bool
 	lists          lists
+	longest        atomic.Int64 // quarantine that other clients ask for
 	arming         sync.Mutex
 }
 

@@ -40,7 +40,7 @@ func Replace(ctx context.Context, urls []string, o *Options, progress func(strin
 	if err := s.relist(ctx, s.lists.sets, s.lists.print, s.lists.text, newPrint); err != nil {
 		return err
 	}
-	wait := s.o.quarantine()
+	wait := s.quarantine()
 	progress(fmt.Sprintf("waiting %v until none of them can have a lease", wait))
 	select {
 	case <-time.After(wait):
