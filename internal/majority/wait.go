@@ -62,9 +62,12 @@ const (
 	polledAtOnce = 64
 	// troubled is the pause before a node that could not be asked is asked again.
 	troubled = 100 * time.Millisecond
-	// heirs are as many from the head of the line as come for a lock whose holder
-	// does not renew it any more, one heirPause after the other.
-	heirs     = 3
+	// Those in line come for a lock whose holder does not renew it any more, one
+	// heirPause after the other. All of them do: any number from the head of the line on
+	// may have died with the holder. Where the holder asked for no shorter a TTL than
+	// those who wait, that costs nothing: a refresh comes before it, with a new end. Where
+	// it did, each comes as often as its lease could have ended, but for the more rarely
+	// the farther back it stands: a crowd asks little more often than its first few.
 	heirPause = 20 * time.Millisecond
 	// bargeFor is how long somebody at the head of the line, who wanted it so, may
 	// come too late for a lock that is free. Then it is handed it like others, or a
@@ -287,7 +290,7 @@ func (a *attempt) pause(ans Answer) time.Duration {
 	d := a.r.TTL
 	switch said := ans.Said; said.Outcome {
 	case store.Taken:
-		if said.ExpiresIn > 0 && ans.Position <= heirs {
+		if said.ExpiresIn > 0 {
 			d = min(d, said.ExpiresIn+expired+time.Duration(max(0, ans.Position-1))*heirPause)
 		}
 		if stranger(said.Holder) || ans.Deaf {

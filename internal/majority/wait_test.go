@@ -73,3 +73,69 @@ func TestLatestNewsIsToldLast(t *testing.T) {
 		t.Errorf("told of the positions %v, where 3 and 2 had become old before anything could be told", positions)
 	}
 }
+
+// waitsOf is an attempt that waits, of a keeper of n nodes, whose pauses are not jittered.
+func waitsOf(n int, ttl time.Duration) *attempt {
+	k := &Keeper{Nodes: make([]Node, n), Jitter: func(d time.Duration) time.Duration { return d }}
+	return &attempt{k: k, r: store.Request{Name: "a", Owner: store.NewOwner(), TTL: ttl}}
+}
+
+func heldFor(d time.Duration, position int) Answer {
+	holder := store.Holder{Owner: store.NewOwner(), Host: "h", PID: 1}
+	return Answer{Kind: quorum.No, Position: position, Said: store.NodeOutcome{Outcome: store.Taken, Holder: holder, ExpiresIn: d}}
+}
+
+// Whoever waits comes soon after the end of a lease that is not renewed, wherever it stands,
+// and those before it have come by then if they live.
+func TestAllComeWhenALeaseEnds(t *testing.T) {
+	const left, ttl = 5 * time.Second, time.Hour
+	a := waitsOf(3, ttl)
+	last := left
+	for position := 1; position <= 1000; position++ {
+		d := a.pause(heldFor(left, position))
+		if d <= last {
+			t.Fatalf("position %d comes after %v, where the one before it does after %v", position, d, last)
+		}
+		if position <= 50 && d > left+time.Second {
+			t.Fatalf("position %d comes %v after the end", position, d-left)
+		}
+		last = d
+	}
+	if d := a.pause(heldFor(ttl*2/3, 1)); d <= ttl/3 {
+		t.Errorf("comes after %v, before the place has to be refreshed, for a lease that is renewed in time", d)
+	}
+}
+
+// Many who wait for a lock that is held with a far shorter TTL than theirs do not ask for it
+// all the time.
+func TestManyComeForAShortLease(t *testing.T) {
+	const most = 400 // per second
+	a := waitsOf(3, time.Hour)
+	asked := 0.0
+	for position := 1; position <= 5000; position++ {
+		asked += 1 / a.pause(heldFor(50*time.Millisecond, position)).Seconds()
+	}
+	if asked > most {
+		t.Errorf("5000 who wait ask %.0f times per second, want %d at most", asked, most)
+	}
+}
+
+// However many wait for a lock whose release nobody would tell of, they do not look at it
+// more often in all than polledAtOnce do, and a few look at full pace.
+func TestPollingIsBounded(t *testing.T) {
+	a := waitsOf(1, time.Hour)
+	stranger, deaf := heldFor(time.Hour, 1), heldFor(time.Hour, 1)
+	stranger.Said.Holder, deaf.Deaf = store.Holder{Owner: "x"}, true
+	for n := 1; n <= 10*polledAtOnce; n++ {
+		a.k.enter(&attempt{r: store.Request{Owner: store.NewOwner()}})
+		for _, ans := range []Answer{stranger, deaf} {
+			d := a.pause(ans)
+			if n < polledAtOnce && d != pollEvery {
+				t.Fatalf("%d look every %v, want every %v", n, d, pollEvery)
+			}
+			if all := pollEvery / polledAtOnce * time.Duration(n); d < all {
+				t.Fatalf("%d look every %v, want every %v at most", n, d, all)
+			}
+		}
+	}
+}

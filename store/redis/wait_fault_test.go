@@ -74,6 +74,42 @@ func TestDeadWaiterIsSkipped(t *testing.T) {
 	}
 }
 
+// The holder dies, and with it all but the last of those who wait: the lock goes to that one
+// when the lease is over, and not when it refreshes its place.
+func TestHolderAndFirstWaitersDie(t *testing.T) {
+	for _, nodes := range []int{1, 3} {
+		t.Run(fmt.Sprint(nodes), func(t *testing.T) {
+			servers := redistest.StartN(t, nodes)
+			proxies := behind(t, servers)
+			s, dies := open(t, addrs(servers), nil), open(t, addrs(proxies), nil)
+			held := request("stock")
+			held.TTL = 4 * time.Second
+			takes(t, s, servers, held) // and nobody renews it
+			ctx, cancel := context.WithCancel(t.Context())
+			var dead []<-chan outcome
+			for range 5 {
+				dead = append(dead, wait(t, ctx, dies, servers, patientWaiter("stock")))
+			}
+			next := patientWaiter("stock")
+			done := wait(t, t.Context(), s, servers, next)
+			for i, p := range proxies {
+				p.RefuseNew()
+				p.Cut()
+				eventually(t, "the server knows", func() bool {
+					return strings.Count(servers[i].Text(t, "CLIENT", "LIST", "TYPE", "pubsub"), "name=leasehold") == 1
+				})
+			}
+			letGo(t, s, next, grantedSoon(t, done))
+			cancel()
+			for _, d := range dead {
+				if o := <-d; !errors.Is(o.err, context.Canceled) {
+					t.Errorf("a dead one: %+v", o)
+				}
+			}
+		})
+	}
+}
+
 // What is said while the connection is down is missed, and asked for when it is up
 // again.
 func TestLostPush(t *testing.T) {
