@@ -19,6 +19,7 @@ type line struct {
 	under  store.Waiter
 	wait   func(context.Context, store.Request, func(error)) (store.Grant, error)
 	draw   func(context.Context, store.Request) (store.Drawn, error)
+	look   func(context.Context, string) (store.State, error)
 	now    atomic.Int32 // Waits under way
 	asked  store.Request
 	gaveUp store.Request // the last request that was released
@@ -34,6 +35,19 @@ func (s *line) onDraw(f func(context.Context, store.Request) (store.Drawn, error
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.draw = f
+}
+
+func (s *line) onInspect(f func(context.Context, string) (store.State, error)) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.look = f
+}
+
+func (s *line) Inspect(ctx context.Context, name string) (store.State, error) {
+	if f := called(s.script, "inspect", &s.look); f != nil {
+		return f(ctx, name)
+	}
+	return s.under.Inspect(ctx, name)
 }
 
 func (s *line) Wait(ctx context.Context, r store.Request, reason func(error)) (store.Grant, error) {

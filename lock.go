@@ -118,7 +118,8 @@ func (l *Lock) With(o LockOptions) *Lock {
 //
 // When ctx ends first the error matches ctx.Err(), and ErrBusy too if somebody
 // held the lock; nothing is left in the store (the clean-up may still be under
-// way, in the background). While nodes are merely unreachable it goes on trying
+// way, in the background). If what is known of the holder is old by then the store
+// is asked once more, for a second at most. While nodes are merely unreachable it goes on trying
 // for as long as one TTL, and while they are in quarantine for as long as that
 // lasts; what waiting can not mend is returned at once.
 //

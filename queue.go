@@ -36,6 +36,7 @@ type queue struct {
 	reason      error // why the lock was not granted so far
 	reasonAt    clock.Instant
 	trouble     clock.Instant // since when the store has given no answer at all
+	look        *look         // the last one, of those who gave up
 }
 
 // waiter is one goroutine in a queue.
@@ -210,11 +211,7 @@ func (w *waiter) news() {
 
 // why is the reason for w to wait, as it stands now. The keeper's mutex is held.
 func (w *waiter) why() error {
-	q, now := w.q, w.q.c.keep.now()
-	ahead := 0
-	for o := w.prev; o != nil; o = o.prev {
-		ahead++
-	}
+	q, now, ahead := w.q, w.q.c.keep.now(), w.ahead()
 	if q.h != nil {
 		busy := q.h.busy(now)
 		busy.Position = ahead + 1
@@ -232,6 +229,14 @@ func (w *waiter) why() error {
 		e.Position += ahead
 	}
 	return &e
+}
+
+// ahead is how many of the queue come before w. The keeper's mutex is held.
+func (w *waiter) ahead() (n int) {
+	for o := w.prev; o != nil; o = o.prev {
+		n++
+	}
+	return n
 }
 
 // troubled is since when the store has given w no answer; 0 when it has. The
@@ -265,7 +270,7 @@ func (w *waiter) leave() (*Lease, EventKind, error) {
 		a := <-w.answer
 		return a.lease, a.how, a.err
 	}
-	why, ahead := w.why(), w.prev != nil
+	stood, ahead := w.stood(k.now()), w.prev != nil
 	q.remove(w)
 	var left chan struct{}
 	if p := q.place; p != nil && (q.first == nil || !placeKept && !ahead) {
@@ -278,9 +283,9 @@ func (w *waiter) leave() (*Lease, EventKind, error) {
 		<-left
 	}
 	if w.ctx.Err() == nil {
-		return nil, 0, why
+		return nil, 0, stood.why
 	}
-	return nil, 0, gaveUp(w.ctx, why)
+	return nil, 0, gaveUp(w.ctx, q.latest(w.ctx, stood))
 }
 
 // busy is what there is to tell others of h. The keeper's mutex is held.

@@ -56,11 +56,12 @@ func (l *Lock) get(ctx context.Context, tries int, bound bool, began clock.Insta
 // poll asks again and again, with pauses.
 func (l *Lock) poll(ctx context.Context, life leasefsm.Config, tries int, bound bool, began clock.Instant) (*Lease, error) {
 	delay := l.delay()
-	var last error            // why the lock was not granted so far
+	var last error            // why the lock was not granted so far,
+	var at clock.Instant      // as was heard then
 	var trouble clock.Instant // since when the store gave no answer at all
 	for try := 1; ; try++ {
 		if ctx.Err() != nil {
-			return nil, gaveUp(ctx, last)
+			return nil, gaveUp(ctx, l.latest(ctx, last, at, life.TTL))
 		}
 		lease, err := l.attempt(ctx, life, bound, nil)
 		if err == nil {
@@ -69,9 +70,9 @@ func (l *Lock) poll(ctx context.Context, life leasefsm.Config, tries int, bound 
 		if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
 			return nil, gaveUp(ctx, both(last, err))
 		}
-		last = err
+		last, at = err, l.c.clock.Now()
 		busy, retry := canWait(err)
-		switch now := l.c.clock.Now(); {
+		switch now := at; {
 		case !retry:
 			return nil, err
 		case busy != nil || opens(err):

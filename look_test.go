@@ -1,0 +1,251 @@
+package leasehold_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/internal/redistest"
+	"github.com/leasehold-dev/leasehold/store"
+	"github.com/leasehold-dev/leasehold/store/redis"
+)
+
+// taciturn has each Wait tell its first reason only, as a store that asks seldom.
+func (b *lineBench) taciturn() {
+	b.line.onWait(func(ctx context.Context, r store.Request, reason func(error)) (store.Grant, error) {
+		told := false
+		return b.line.under.Wait(ctx, r, func(err error) {
+			if !told {
+				told = true
+				reason(err)
+			}
+		})
+	})
+}
+
+// queueApart is queue, by another process a moment later.
+func (b *lineBench) queueApart() *turn {
+	time.Sleep(time.Millisecond) // or it would be of the same rank
+	defer time.Sleep(time.Millisecond)
+	return b.queue(b.strangers().Mutex("a"))
+}
+
+func busyOf(t *testing.T, err error) *leasehold.BusyError {
+	t.Helper()
+	var busy *leasehold.BusyError
+	if !errors.Is(err, context.Canceled) || !errors.As(err, &busy) {
+		t.Fatalf("the wait ended with %v", err)
+	}
+	return busy
+}
+
+// Whoever gives up is told who has the lock now, and how many are before it, also where the
+// store has not said so for long.
+func TestWaitEndsWithTheLatest(t *testing.T) {
+	inLine(t, leasehold.Options{}, func(t *testing.T, b *lineBench) {
+		b.taciturn()
+		first := b.acquire(b.strangers().Mutex("a"))
+		next := b.queueApart()
+		second := b.queueApart()
+		x := b.queue(b.c.Mutex("a"))
+		y := b.queue(b.c.Mutex("a"))
+		last := b.queueApart()
+		time.Sleep(time.Second)
+		b.release(first)
+		holds := next.got()
+		time.Sleep(2 * time.Second)
+		for _, gave := range []struct {
+			who      *turn
+			position int
+		}{{y, 3}, {x, 2}} { // one of whose process still stands in line, and one who does not
+			busy := busyOf(t, gave.who.gaveUp())
+			if busy.Holder.Owner != holds.Owner() || busy.Position != gave.position || busy.ExpiresIn <= leasehold.DefaultTTL/2 {
+				t.Errorf("told %v, of the holder %s and position %d, want %s and %d", busy, busy.Holder.Owner, busy.Position, holds.Owner(), gave.position)
+			}
+			time.Sleep(time.Second)
+		}
+		b.release(holds)
+		b.release(second.got())
+		b.release(last.got())
+	})
+}
+
+// What is known is told without a look while it is recent, and one look does for all who give
+// up at the same time.
+func TestFewLooks(t *testing.T) {
+	inLine(t, leasehold.Options{}, func(t *testing.T, b *lineBench) {
+		first := b.acquire(b.strangers().Mutex("a"))
+		busyOf(t, b.queue(b.c.Mutex("a")).gaveUp())
+		if n := b.store.called("inspect"); n != 0 {
+			t.Errorf("%d looks at a lock of which everything is known", n)
+		}
+		var turns []*turn
+		for range 20 {
+			turns = append(turns, b.queue(b.c.Mutex("a")))
+		}
+		time.Sleep(2 * time.Second)
+		for _, w := range turns {
+			w.cancel()
+		}
+		for _, w := range turns {
+			busyOf(t, w.gaveUp())
+		}
+		if n := b.store.called("inspect"); n != 1 {
+			t.Errorf("%d looks for 20 who gave up together, want 1", n)
+		}
+		b.release(first)
+	})
+}
+
+// A look that fails, or shows what is about to be gone, is no worse than none, and does not
+// hold anybody up for long.
+func TestLookInVain(t *testing.T) {
+	for what, look := range map[string]func(context.Context, *lineBench) (store.State, error){
+		"hangs": func(ctx context.Context, b *lineBench) (store.State, error) {
+			<-ctx.Done()
+			return store.State{}, ctx.Err()
+		},
+		"fails": func(context.Context, *lineBench) (store.State, error) { return store.State{}, errNodesAway },
+		"ours": func(_ context.Context, b *lineBench) (store.State, error) {
+			return store.State{Name: "a", Held: true, Holder: store.Holder{Owner: b.line.asked.Owner}, ExpiresIn: time.Minute}, nil
+		},
+	} {
+		t.Run(what, func(t *testing.T) {
+			inLine(t, leasehold.Options{}, func(t *testing.T, b *lineBench) {
+				b.taciturn()
+				b.line.onInspect(func(ctx context.Context, _ string) (store.State, error) { return look(ctx, b) })
+				first := b.acquire(b.strangers().Mutex("a"))
+				x := b.queue(b.c.Mutex("a"))
+				time.Sleep(2 * time.Second)
+				began := time.Now()
+				busy := busyOf(t, x.gaveUp())
+				if busy.Holder.Owner != first.Owner() || busy.Position != 1 || busy.ExpiresIn <= 0 || busy.ExpiresIn > leasehold.DefaultTTL {
+					t.Errorf("told %v", busy)
+				}
+				if n, took := b.store.called("inspect"), time.Since(began); n != 1 || took > time.Second {
+					t.Errorf("%d looks, which took %v", n, took)
+				}
+				b.release(first)
+			})
+		})
+	}
+}
+
+// A lease that is seen to be gone does not expire any more.
+func TestLookAtAFreeLock(t *testing.T) {
+	inLine(t, leasehold.Options{}, func(t *testing.T, b *lineBench) {
+		b.taciturn()
+		b.line.onInspect(func(context.Context, string) (store.State, error) { return store.State{Name: "a"}, nil })
+		first := b.acquire(b.strangers().Mutex("a"))
+		x := b.queue(b.c.Mutex("a"))
+		time.Sleep(2 * time.Second)
+		if busy := busyOf(t, x.gaveUp()); busy.Holder.Owner != first.Owner() || busy.Position != 1 || busy.ExpiresIn != 0 {
+			t.Errorf("told %v", busy)
+		}
+		b.release(first)
+	})
+}
+
+// Who asks again and again, but seldom, is told the latest, too.
+func TestPollingEndsWithTheLatest(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t)
+		seldom := leasehold.LockOptions{RetryDelay: func(int) time.Duration { return time.Hour }, Tries: 5}
+		first := b.acquire(b.other().Mutex("a"))
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan error, 1)
+		go func() {
+			_, err := b.c.Mutex("a").With(seldom).Acquire(ctx)
+			done <- err
+		}()
+		time.Sleep(time.Second)
+		b.release(first)
+		second := b.acquire(b.other().Mutex("a"))
+		time.Sleep(time.Second)
+		cancel()
+		if busy := busyOf(t, <-done); busy.Holder.Owner != second.Owner() || busy.Position != 0 {
+			t.Errorf("told %v", busy)
+		}
+		b.release(second)
+	})
+}
+
+// So it is over servers, where who waits hears nothing between two refreshes.
+func TestWaitOverServersEndsWithTheLatest(t *testing.T) {
+	for _, nodes := range []int{1, 3} {
+		t.Run(fmt.Sprint(nodes), func(t *testing.T) {
+			servers := redistest.StartN(t, nodes)
+			url := "redis://"
+			for i, s := range servers {
+				if i > 0 {
+					url += ","
+				}
+				url += s.Addr()
+			}
+			lock := func() *leasehold.Lock {
+				st, err := redis.Open(t.Context(), []string{url}, nil)
+				if err != nil {
+					t.Fatal(err)
+				}
+				t.Cleanup(func() { st.Close() })
+				return leasehold.New(st, nil).Mutex("a").With(leasehold.LockOptions{TTL: time.Minute})
+			}
+			type end struct {
+				lease *leasehold.Lease
+				err   error
+			}
+			wait := func(ctx context.Context) (<-chan end, time.Time) {
+				done, stands := make(chan end, 1), make(chan time.Time, 1)
+				l := lock().With(leasehold.LockOptions{OnWait: func(err error) {
+					var busy *leasehold.BusyError
+					if errors.As(err, &busy) && busy.Position > 0 {
+						select {
+						case stands <- time.Now():
+						default:
+						}
+					}
+				}})
+				go func() {
+					lease, err := l.Acquire(ctx)
+					done <- end{lease, err}
+				}()
+				return done, <-stands
+			}
+			first, err := lock().Acquire(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			next, _ := wait(t.Context())
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			gaveUp, told := wait(ctx)
+			last, _ := wait(t.Context())
+			if err := first.Release(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			second := <-next
+			if second.err != nil {
+				t.Fatal(second.err)
+			}
+			time.Sleep(time.Until(told.Add(1200 * time.Millisecond))) // when that is old, and no refresh is due
+			cancel()
+			if busy := busyOf(t, (<-gaveUp).err); busy.Holder.Owner != second.lease.Owner() || busy.Position != 1 {
+				t.Errorf("told %v", busy)
+			}
+			if err := second.lease.Release(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			third := <-last
+			if third.err != nil {
+				t.Fatal(third.err)
+			}
+			if err := third.lease.Release(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		})
+	}
+}
