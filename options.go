@@ -121,7 +121,10 @@ type LockOptions struct {
 	// wait begins and when there is news of it; where the store keeps no line,
 	// before each pause. It runs on the waiting goroutine and must not block.
 	// Where this process has the lock itself, or waits for it already, the
-	// position counts its other goroutines, too.
+	// position counts its other goroutines, too. When there is news depends on the
+	// store: that of another holder or position comes at once in memory, within a
+	// second or so from a database, and from Redis when the place in line is
+	// refreshed, three times per TTL. Nothing is asked besides for who listens.
 	OnWait func(reason error)
 }
 

@@ -31,13 +31,17 @@ var (
 
 // BusyError says who holds a lock and for how long.
 type BusyError struct {
-	Name   string
+	Name string
+	// Holder and ExpiresIn are as the store said when it was last asked. While somebody
+	// waits that may be a while ago: see Waiter.
 	Holder Holder
 	// ExpiresIn is the time until the holder's lease ends unless it is
 	// renewed; negative when it never ends by itself.
 	ExpiresIn time.Duration
 	// Position is our own in the line, 1 the next to come; 0: we do not stand in
-	// it. It is that of the last time we asked, and can only have become better.
+	// it. It is that of the last time we asked. Since then those before us may have
+	// left; and where the owners' ranks decide, as over Redis, somebody who began to
+	// wait earlier may have come.
 	Position int
 	// Nodes has what each node of a quorum store said, nil elsewhere.
 	Nodes []NodeOutcome

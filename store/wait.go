@@ -28,7 +28,9 @@ type Waiter interface {
 	//
 	// reason, if not nil, is told why the lock was not granted yet, at least once
 	// before the first pause and whenever something new is known: a *BusyError, or
-	// a *QuorumError while too few nodes answer, which Wait rides out. It is called
+	// a *QuorumError while too few nodes answer, which Wait rides out. How soon another
+	// holder or position is known is the store's business: it need not ask for it more
+	// often than the place is refreshed. It is called
 	// on whatever goroutine brought the news, at times when Wait has just returned,
 	// and must not block.
 	//
