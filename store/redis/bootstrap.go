@@ -25,6 +25,9 @@ type Declared struct {
 // it is; or while locks are held there, unless force. It blocks for
 // Options.ConnectTimeout at most, and calling it twice is harmless.
 func Bootstrap(ctx context.Context, urls []string, o *Options, force bool) ([]Declared, error) {
+	if err := mustBeIndependent("bootstrap", urls); err != nil {
+		return nil, err
+	}
 	s, err := Open(ctx, urls, o)
 	if err != nil {
 		return nil, err

@@ -49,18 +49,23 @@ func (n *node) isDown(err error, waited, pause time.Duration) {
 
 // reach connects to the server, makes sure that it is the one that is meant,
 // and prepares it.
-func (n *node) reach() (*wire, error) { return n.open(n.greet) }
+func (n *node) reach() (*wire, error) {
+	if n.s.sentinels != nil {
+		return n.reachMaster()
+	}
+	return n.open(n.ctx, n.addr.host, n.greet)
+}
 
-// open makes a connection that ends with the node, and has it greeted before it is
-// used. ConnectTimeout bounds it all.
-func (n *node) open(greet func(*wire) error) (*wire, error) {
-	ctx, cancel := context.WithTimeout(n.ctx, n.s.o.ConnectTimeout)
+// open makes a connection to host that ends with the node, and has it greeted before
+// it is used. ConnectTimeout bounds it all.
+func (n *node) open(ctx context.Context, host string, greet func(*wire) error) (*wire, error) {
+	ctx, cancel := context.WithTimeout(ctx, n.s.o.ConnectTimeout)
 	defer cancel()
-	conn, err := n.dial(ctx)
+	conn, err := n.dial(ctx, host)
 	if err != nil {
 		return nil, err
 	}
-	w := &wire{n: n, conn: conn, raw: newDirect(conn)}
+	w := &wire{n: n, host: host, conn: conn, raw: newDirect(conn)}
 	w.in = newReplies(w)
 	w.forget = context.AfterFunc(n.ctx, func() { conn.Close() })
 	deadline, _ := ctx.Deadline()
@@ -79,25 +84,38 @@ func (n *node) open(greet func(*wire) error) (*wire, error) {
 	return w, nil
 }
 
-func (n *node) dial(ctx context.Context) (net.Conn, error) {
+func (n *node) dial(ctx context.Context, host string) (net.Conn, error) {
+	a := n.addr
+	a.host = host
+	return a.dial(ctx, n.s.o.TLS)
+}
+
+func (a address) dial(ctx context.Context, secrecy *tls.Config) (net.Conn, error) {
 	dialer := &net.Dialer{KeepAlive: 15 * time.Second}
-	if n.addr.tls {
-		return (&tls.Dialer{NetDialer: dialer, Config: n.s.o.TLS}).DialContext(ctx, "tcp", n.addr.host)
+	if a.tls {
+		return (&tls.Dialer{NetDialer: dialer, Config: secrecy}).DialContext(ctx, "tcp", a.host)
 	}
-	return dialer.DialContext(ctx, "tcp", n.addr.host)
+	return dialer.DialContext(ctx, "tcp", a.host)
 }
 
 // login is what is said on a new connection first, and has to succeed.
-func (n *node) login() (hello []*command) {
-	if n.addr.username != "" {
-		hello = append(hello, newCommand("AUTH", n.addr.username, n.addr.password))
-	} else if n.addr.password != "" {
-		hello = append(hello, newCommand("AUTH", n.addr.password))
-	}
+func (n *node) login() []*command {
+	hello := n.addr.auth()
 	if n.addr.db != 0 {
 		hello = append(hello, newCommand("SELECT", strconv.Itoa(n.addr.db)))
 	}
 	return hello
+}
+
+// auth is how a password is given, if there is one.
+func (a address) auth() []*command {
+	switch {
+	case a.username != "":
+		return []*command{newCommand("AUTH", a.username, a.password)}
+	case a.password != "":
+		return []*command{newCommand("AUTH", a.password)}
+	}
+	return nil
 }
 
 // greet is what is said on a new connection before it is used.
@@ -116,6 +134,9 @@ func (n *node) greet(w *wire) error {
 	}
 	// That the connection has no name is nobody's loss.
 	if err := n.identify(said[must+2], said[must+3]); err != nil {
+		return err
+	}
+	if err := n.isMaster(w); err != nil {
 		return err
 	}
 	if err := n.learn(w); err != nil {
@@ -143,7 +164,7 @@ func (n *node) identify(info, fsync value) error {
 	id := parseIdentity(info, fsync)
 	if err := id.unfit(); err != nil && len(n.s.nodes) > 1 {
 		return err
-	} else if err != nil {
+	} else if err != nil && (n.s.sentinels == nil || id.role == "master") { // or else see isMaster
 		n.log.Warn("the server can lose locks", "err", err)
 	}
 	n.mu.Lock()

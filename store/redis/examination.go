@@ -14,6 +14,9 @@ type Examination struct {
 	// Lists are the lists of nodes that decide, by index: one, or two while one
 	// replaces the other. A majority of each has to agree.
 	Lists [][]int
+	// Sentinels are what those that watch the server say, in the order of the URLs;
+	// nil where there are none.
+	Sentinels []SentinelSays
 	// TTL is the one that was asked about, MaxTTL the longest that the store
 	// accepts, and NodeTimeout how long a node is waited for at that TTL.
 	TTL, MaxTTL, NodeTimeout time.Duration

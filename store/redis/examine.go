@@ -45,10 +45,12 @@ func examine(ctx context.Context, urls []string, o *Options, scope Scope, wall f
 	if o == nil {
 		o = &Options{}
 	}
-	addrs, opts, err := independent.parseURLs(urls, *o)
+	topology := topologyOf(urls)
+	addrs, opts, err := topology.parseURLs(urls, *o)
 	if err != nil {
 		return Examination{}, err
 	}
+	sentinels, addrs := topology.sentinels(addrs, opts)
 	addrs, lists, err := newLists(addrs, opts.Next)
 	if err != nil {
 		return Examination{}, err
@@ -67,7 +69,7 @@ func examine(ctx context.Context, urls []string, o *Options, scope Scope, wall f
 		TTL: scope.TTL, MaxTTL: opts.MaxTTL, NodeTimeout: opts.nodeTimeout(scope.TTL),
 		Quarantine: opts.quarantine(), FsyncAlways: opts.FsyncAlways,
 	}
-	s := &Store{o: opts, lists: lists, wall: wall, nodes: make([]*node, len(addrs)), channel: channelBegin + rand.Text()} // never opened
+	s := &Store{o: opts, lists: lists, sentinels: sentinels, wall: wall, nodes: make([]*node, len(addrs)), channel: channelBegin + rand.Text()} // never opened
 	s.guarded.Store(len(addrs) > 1)
 	for i, a := range addrs {
 		s.nodes[i] = &node{s: s, index: i, addr: a, log: opts.Logger, ctx: ctx}
@@ -75,6 +77,9 @@ func examine(ctx context.Context, urls []string, o *Options, scope Scope, wall f
 	var all sync.WaitGroup
 	for i, n := range s.nodes {
 		all.Go(func() { e.Nodes[i] = n.examine(ctx, scope) })
+	}
+	if sentinels != nil {
+		all.Go(func() { e.Sentinels = s.nodes[0].examineSentinels(ctx) })
 	}
 	all.Wait()
 	return e, ctx.Err()
@@ -89,10 +94,12 @@ type examiner struct {
 }
 
 func (n *node) examine(ctx context.Context, scope Scope) Examined {
-	d := &examiner{n: n, scope: scope, found: Examined{Node: n.addr.host}}
-	if err := d.visit(ctx); err != nil {
+	d := &examiner{n: n, scope: scope}
+	err := d.visit(ctx)
+	d.found.Node = n.Addr()
+	if err != nil {
 		outcome, err := classify(err, n.s.o.ConnectTimeout)
-		return Examined{Node: n.addr.host, Host: d.found.Host, Outcome: outcome, Err: err}
+		return Examined{Node: d.found.Node, Host: d.found.Host, Outcome: outcome, Err: err}
 	}
 	d.found.Outcome = store.Granted
 	return d.found
@@ -102,13 +109,17 @@ func (n *node) examine(ctx context.Context, scope Scope) Examined {
 func (d *examiner) visit(ctx context.Context) error {
 	dialing, cancel := context.WithTimeout(ctx, d.n.s.o.ConnectTimeout)
 	defer cancel()
-	conn, err := d.n.dial(dialing)
+	hosts, err := d.n.whereabouts(dialing)
+	if err != nil {
+		return err
+	}
+	conn, err := d.n.dial(dialing, hosts[0])
 	if err != nil {
 		return err
 	}
 	defer conn.Close()
 	defer context.AfterFunc(ctx, func() { conn.Close() })()
-	d.w = &wire{n: d.n, conn: conn}
+	d.w = &wire{n: d.n, host: hosts[0], conn: conn}
 	d.w.in = newReplies(d.w)
 	d.found.Host, _, _ = net.SplitHostPort(conn.RemoteAddr().String())
 	for _, step := range []func() error{d.login, d.timing, d.server, d.mark, d.survey, d.rights, d.scripts, d.listening} {

@@ -91,7 +91,7 @@ func (d *examiner) listening() error {
 		return nil
 	}
 	channel := d.n.s.channel + "-doctor"
-	w, err := d.n.open(func(w *wire) error {
+	w, err := d.n.open(d.n.ctx, d.w.host, func(w *wire) error {
 		said, err := w.exchange(append(d.n.login(), newCommand("HELLO", "3"), newCommand("SUBSCRIBE", channel)))
 		if err != nil {
 			return err

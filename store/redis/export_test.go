@@ -15,7 +15,7 @@ var Classify = classifyReply
 
 // ParseURLs exposes the reading of URLs: the nodes and the settings.
 func ParseURLs(urls []string, o Options) (hosts []string, _ Options, _ error) {
-	addrs, o, err := independent.parseURLs(urls, o)
+	addrs, o, err := topologyOf(urls).parseURLs(urls, o)
 	for _, a := range addrs {
 		hosts = append(hosts, a.host)
 	}

@@ -50,7 +50,7 @@ func (s *Store) ask(ctx context.Context, command *command, timeout time.Duration
 func (s *Store) muster(ctx context.Context) error {
 	nodes := make([]store.NodeOutcome, len(s.nodes))
 	for i, n := range s.nodes {
-		nodes[i].Node = n.addr.host
+		nodes[i].Node = n.Addr()
 	}
 	// With a majority there, the others get a moment more: one that is down
 	// must not cost every start of a program a whole connect timeout.
@@ -89,7 +89,7 @@ func (s *Store) Inspect(ctx context.Context, name string) (store.State, error) {
 	tokens := make([]fence.Token, len(s.nodes))
 	lines := make([][]store.Place, len(s.nodes))
 	for i, n := range s.nodes {
-		nodes[i].Node = n.addr.host
+		nodes[i].Node = n.Addr()
 	}
 	err := s.ask(ctx, s.inspectCall(name), s.o.nodeTimeout(s.o.MaxTTL), func(a looked) {
 		said, token, line := a.look()
@@ -210,7 +210,7 @@ func (s *Store) names(ctx context.Context, prefix string) ([]string, error) {
 	seen := map[string]bool{}
 	nodes := make([]store.NodeOutcome, len(s.nodes))
 	for i, n := range s.nodes {
-		nodes[i].Node = n.addr.host
+		nodes[i].Node = n.Addr()
 		nodes[i].Outcome, nodes[i].Err = s.scan(ctx, i, pattern, seen)
 	}
 	e := &store.QuorumError{Op: "list", Need: quorum.Majority(len(nodes)), Nodes: nodes}

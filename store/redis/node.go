@@ -90,11 +90,19 @@ func newNode(index int, a address, s *Store) *node {
 	n := &node{s: s, index: index, addr: a, log: s.o.Logger.With("node", a.host), ready: make(chan struct{}, 1)}
 	n.ctx, n.cancel = context.WithCancel(context.Background())
 	n.all.Go(n.send)
+	if s.sentinels != nil {
+		n.all.Go(n.follow)
+	}
 	return n
 }
 
 // Addr implements majority.Node.
-func (n *node) Addr() string { return n.addr.host }
+func (n *node) Addr() string {
+	if s := n.s.sentinels; s != nil {
+		return s.name()
+	}
+	return n.addr.host
+}
 
 // Put implements majority.Node.
 func (n *node) Put(c majority.Call) error {

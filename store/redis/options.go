@@ -40,7 +40,12 @@ type Options struct {
 	FsyncAlways bool
 	// Username and Password for nodes whose URL has none.
 	Username, Password string
-	// TLS for rediss:// URLs. Default: the system's roots, TLS 1.2 or newer.
+	// Master is what the sentinels call the servers that keep the locks, master= in
+	// a redis-sentinel:// URL. SentinelUsername and SentinelPassword are for
+	// sentinels that ask for a password themselves; all else is about the master.
+	Master                             string
+	SentinelUsername, SentinelPassword string
+	// TLS for rediss:// and rediss-sentinel:// URLs. Default: the system's roots, TLS 1.2 or newer.
 	TLS *tls.Config
 	// Logger is told what an operator should know: an even number of nodes,
 	// nodes that come and go. Nil: nothing is logged.

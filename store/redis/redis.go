@@ -12,6 +12,7 @@ package redis
 import (
 	"context"
 	"crypto/rand"
+	"fmt"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -24,13 +25,14 @@ import (
 
 // Store keeps locks on Redis. It is safe for concurrent use.
 type Store struct {
-	o        Options
-	nodes    []*node
-	keeper   majority.Keeper
-	servers  registry
-	wall     func() time.Time // time of day
-	closed   atomic.Bool
-	inFlight atomic.Int64 // calls put in line and not answered yet
+	o         Options
+	nodes     []*node
+	keeper    majority.Keeper
+	servers   registry
+	sentinels *sentinels       // who know where the only node is; nil: its address is given
+	wall      func() time.Time // time of day
+	closed    atomic.Bool
+	inFlight  atomic.Int64 // calls put in line and not answered yet
 
 	channel string        // by which the servers tell us that our turn has come
 	closing chan struct{} // closed by Close
@@ -60,10 +62,12 @@ func Open(ctx context.Context, urls []string, o *Options) (*Store, error) {
 	if o == nil {
 		o = &Options{}
 	}
-	addrs, opts, err := independent.parseURLs(urls, *o)
+	topology := topologyOf(urls)
+	addrs, opts, err := topology.parseURLs(urls, *o)
 	if err != nil {
 		return nil, err
 	}
+	sentinels, addrs := topology.sentinels(addrs, opts)
 	addrs, lists, err := newLists(addrs, opts.Next)
 	if err != nil {
 		return nil, err
@@ -71,7 +75,7 @@ func Open(ctx context.Context, urls []string, o *Options) (*Store, error) {
 	if opts, err = opts.settle(); err != nil {
 		return nil, err
 	}
-	s := &Store{o: opts, lists: lists, wall: time.Now, servers: registry{ids: map[int]identity{}}, channel: channelBegin + rand.Text(), closing: make(chan struct{}), proof: waitingProof, idle: idleAfter}
+	s := &Store{o: opts, lists: lists, sentinels: sentinels, wall: time.Now, servers: registry{ids: map[int]identity{}}, channel: channelBegin + rand.Text(), closing: make(chan struct{}), proof: waitingProof, idle: idleAfter}
 	s.keeper = majority.Keeper{Sets: lists.sets, Encode: s.encode, Bundle: s.bundle, NodeTimeout: opts.nodeTimeout, Clock: opts.Clock, Logger: opts.Logger, Crowded: s.crowded, Closing: s.closing}
 	if len(addrs) > 1 {
 		s.keeper.Clocks = majority.NewClocks(len(addrs), opts.quarantine(), opts.Logger)
@@ -88,6 +92,9 @@ func Open(ctx context.Context, urls []string, o *Options) (*Store, error) {
 	}
 	if host := sharedHost(addrs); host != "" {
 		opts.Logger.Info("nodes share a host, and fail together with it", "host", host)
+	}
+	if sentinels != nil {
+		opts.Logger.Warn("locks can be lost when the sentinels replace the master: the replica that they promote may not know the last grants", "master", sentinels.master)
 	}
 	s.nodes = make([]*node, len(addrs))
 	for i, a := range addrs {
@@ -112,11 +119,15 @@ func (s *Store) crowded() bool {
 
 // Caps implements store.Store.
 func (s *Store) Caps() store.Caps {
-	return store.Caps{
+	c := store.Caps{
 		Engine: "redis", Nodes: len(s.nodes), Quorum: quorum.Majority(len(s.nodes)),
 		MaxTTL: s.o.MaxTTL, Reach: "network", Clock: "each server's own",
 		Class: store.CrashSafe,
 	}
+	if s.sentinels != nil {
+		c.Class = store.Efficiency
+	}
+	return c
 }
 
 // Close implements store.Store. Who waits in line gives up the place. What is still under way, such as the release
@@ -194,6 +205,9 @@ func (s *Store) ready(ctx context.Context, r store.Request) error {
 		return err
 	}
 	if r.Require >= store.CrashSafe {
+		if s.sentinels != nil {
+			return fmt.Errorf("%w: lock %q requires %v, and servers that sentinels watch give %v at most", store.ErrUnsupported, r.Name, r.Require, store.Efficiency)
+		}
 		return s.guard()
 	}
 	return nil

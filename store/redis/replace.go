@@ -22,6 +22,9 @@ import (
 // calling it again goes on from there; when all is done it changes nothing.
 // progress is called at each step with what happens next, unless it is nil.
 func Replace(ctx context.Context, urls []string, o *Options, progress func(string)) error {
+	if err := mustBeIndependent("replace", urls); err != nil {
+		return err
+	}
 	s, err := Open(ctx, urls, o)
 	if err != nil {
 		return err

@@ -5,6 +5,7 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
+	"maps"
 	"net"
 	"net/url"
 	"os"
@@ -29,9 +30,30 @@ type address struct {
 type topology struct {
 	scheme string // of its URLs; with an s at the end of its first word over TLS
 	port   string // where none is given
+	// texts are the settings that only it has, and without those that only others have.
+	texts   func(*Options) map[string]*string
+	without []string
 }
 
 var independent = topology{scheme: "redis", port: "6379"}
+
+var topologies = []topology{independent, watched}
+
+// topologyOf is that of the first URL; all have to have the same.
+func topologyOf(urls []string) topology {
+	for _, raw := range urls {
+		if i := slices.IndexFunc(topologies, func(t topology) bool { return t.of(raw) }); i >= 0 {
+			return topologies[i]
+		}
+	}
+	return independent
+}
+
+// of says whether a URL is one of the topology.
+func (t topology) of(raw string) bool {
+	scheme, _, ok := strings.Cut(raw, "://")
+	return ok && (scheme == t.scheme || scheme == t.secure())
+}
 
 // secure is the scheme over TLS.
 func (t topology) secure() string {
@@ -79,7 +101,10 @@ func (t topology) parseURLs(urls []string, o Options) ([]address, Options, error
 			addrs[i].password = o.Password
 		}
 	}
-	o, err := applySettings(settings, o)
+	o, err := t.applySettings(settings, o)
+	if err == nil {
+		err = t.check(addrs, o)
+	}
 	if err != nil {
 		return nil, o, err
 	}
@@ -87,10 +112,17 @@ func (t topology) parseURLs(urls []string, o Options) ([]address, Options, error
 }
 
 func (t topology) parseURL(raw string) ([]address, url.Values, error) {
-	scheme, rest, ok := strings.Cut(raw, "://")
-	if !ok || scheme != t.scheme && scheme != t.secure() {
+	scheme, rest, _ := strings.Cut(raw, "://")
+	if !t.of(raw) {
+		if topologyOf([]string{raw}).of(raw) {
+			return nil, nil, fmt.Errorf("redis: URLs of %s:// and of %s:// do not go together: all have to name the servers of one store", t.scheme, scheme)
+		}
 		// Not echoed: what is not a URL may be a mistyped secret.
-		return nil, nil, fmt.Errorf("redis: an address starts with %s:// or %s://, as in %s://127.0.0.1:%s", t.scheme, t.secure(), t.scheme, t.port)
+		var known []string
+		for _, t := range topologies {
+			known = append(known, t.scheme+"://", t.secure()+"://")
+		}
+		return nil, nil, fmt.Errorf("redis: an address starts with one of %s, as in %s://127.0.0.1:%s", strings.Join(known, ", "), t.scheme, t.port)
 	}
 	authority, tail := rest, ""
 	if i := strings.IndexAny(rest, "/?#"); i >= 0 {
@@ -163,13 +195,24 @@ func hostPort(host, defaultPort string) (string, error) {
 }
 
 // applySettings lays the settings of the URLs over o.
-func applySettings(settings url.Values, o Options) (Options, error) {
+func (t topology) applySettings(settings url.Values, o Options) (Options, error) {
 	durations := map[string]*time.Duration{
 		"max_ttl": &o.MaxTTL, "node_timeout": &o.NodeTimeout, "connect_timeout": &o.ConnectTimeout,
 	}
 	files := map[string]*string{"tls_ca": new(string), "tls_cert": new(string), "tls_key": new(string), "tls_server_name": new(string)}
+	var texts map[string]*string
+	if t.texts != nil {
+		texts = t.texts(&o)
+	}
 	for k, v := range settings {
-		if d, ok := durations[k]; ok {
+		if slices.Contains(t.without, k) {
+			return o, fmt.Errorf("redis: setting %q in the URL does not go with %s://: %s", k, t.scheme, onlyIndependent)
+		} else if text, ok := texts[k]; ok {
+			if *text != "" && *text != v[0] { // not shown: it may be a password
+				return o, fmt.Errorf("redis: %s in the URL is not what it is in the options", k)
+			}
+			*text = v[0]
+		} else if d, ok := durations[k]; ok {
 			value, err := time.ParseDuration(v[0])
 			if err != nil || value <= 0 {
 				return o, fmt.Errorf("redis: setting %s=%q is not a duration such as 60s or 50ms", k, v[0])
@@ -192,7 +235,9 @@ func applySettings(settings url.Values, o Options) (Options, error) {
 			}
 			o.Next = next
 		} else {
-			return o, fmt.Errorf("redis: unknown setting %q in the URL: there are connect_timeout, fsync, max_ttl, next, node_timeout, tls_ca, tls_cert, tls_key and tls_server_name", k)
+			known := append([]string{"connect_timeout", "fsync", "max_ttl", "next", "node_timeout", "tls_ca", "tls_cert", "tls_key", "tls_server_name"}, slices.Collect(maps.Keys(texts))...)
+			known = slices.DeleteFunc(known, func(k string) bool { return slices.Contains(t.without, k) })
+			return o, fmt.Errorf("redis: unknown setting %q in the URL: there are %s", k, strings.Join(slices.Sorted(slices.Values(known)), ", "))
 		}
 	}
 	tlsConfig, err := readTLS(*files["tls_ca"], *files["tls_cert"], *files["tls_key"], *files["tls_server_name"], o.TLS)

@@ -14,6 +14,7 @@ import (
 // the answers, which come in the same order, and hands them out.
 type wire struct {
 	n     *node
+	host  string // where it leads
 	conn  net.Conn
 	raw   *direct // the same; nil: there is no such way
 	hears bool    // what the server says unasked; set once, before it is used
@@ -175,21 +176,27 @@ func (w *wire) lookAgain(now, at time.Time) {
 
 // abandon ends the connection. Its reader answers what was in flight.
 func (w *wire) abandon(err error) {
-	n := w.n
-	n.mu.Lock()
-	if w.broken == nil {
-		w.broken, n.wire = err, nil
-		w.resume()
-		switch {
-		case n.closed:
-			w.broken = store.ErrClosed
-		case err == errSilent: // and so it is for everybody else at once
-			n.isDown(err, w.patience, 0)
-		}
-		n.requeue(w)
-	}
-	n.mu.Unlock()
+	w.n.mu.Lock()
+	w.giveUp(err)
+	w.n.mu.Unlock()
 	w.conn.Close()
+}
+
+// giveUp has nobody use the connection any more. The mutex is held.
+func (w *wire) giveUp(err error) {
+	if w.broken != nil {
+		return
+	}
+	n := w.n
+	w.broken, n.wire = err, nil
+	w.resume()
+	switch {
+	case n.closed:
+		w.broken = store.ErrClosed
+	case err == errSilent: // and so it is for everybody else at once
+		n.isDown(err, w.patience, 0)
+	}
+	n.requeue(w)
 }
 
 // receive reads from the connection.
@@ -231,6 +238,8 @@ func (w *wire) next() error {
 		return err
 	case v.kind == '>' && w.hears:
 		w.heard(v)
+	case w.n.isDemoted(v):
+		return w.demoted()
 	case v.kind == '>' || !w.hear(v):
 		return errUnasked
 	}
