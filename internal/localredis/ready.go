@@ -66,6 +66,9 @@ func (s *Server) run() (*child.Process, error) {
 }
 
 func (s *Server) commandLine() []string {
+	if s.sentinel != nil {
+		return []string{s.sentinelFile(), "--sentinel"}
+	}
 	return append([]string{
 		"--port", strconv.Itoa(s.port),
 		"--bind", "127.0.0.1",

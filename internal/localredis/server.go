@@ -29,6 +29,10 @@ type Options struct {
 	// Args are server settings, such as "--requirepass", "x"; later ones win
 	// over the defaults (loopback only, no persistence).
 	Args []string
+	// Sentinel makes it a sentinel, which watches servers and keeps no data: lines
+	// for its configuration file, such as "sentinel monitor mymaster 127.0.0.1 6379 1".
+	// Args are not for it.
+	Sentinel []string
 	// Trouble, if not nil, is told every error that a method returns, but not
 	// those of Do.
 	Trouble func(error)
@@ -43,6 +47,7 @@ type Server struct {
 	dir      string
 	ownDir   bool
 	args     []string
+	sentinel []string // see Options
 	password string
 	trouble  func(error) // may be nil
 
@@ -57,7 +62,7 @@ func Launch(o Options) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Server{binary: binary, dir: o.Dir, args: o.Args, password: setting(o.Args, "--requirepass"), trouble: o.Trouble}
+	s := &Server{binary: binary, dir: o.Dir, args: o.Args, sentinel: o.Sentinel, password: setting(o.Args, "--requirepass"), trouble: o.Trouble}
 	if s.dir == "" {
 		if s.dir, err = os.MkdirTemp("", "leasehold-redis-"); err != nil {
 			return nil, err
@@ -66,6 +71,9 @@ func Launch(o Options) (*Server, error) {
 	}
 	for range 20 {
 		if s.port, err = pickPort(); err != nil {
+			break
+		}
+		if err = s.writeSentinel(); err != nil {
 			break
 		}
 		err = s.start(false)

@@ -58,6 +58,7 @@ func (s *Store) muster(ctx context.Context) error {
 	defer cancel(nil)
 	up := 0
 	err := s.ask(settle, pingCommand, s.o.ConnectTimeout, func(a looked) {
+		nodes[a.node].Node = s.nodes[a.node].Addr() // who it is may have turned out only now
 		nodes[a.node].Outcome, nodes[a.node].Err = a.outcome, a.err
 		if a.outcome == store.Granted || a.err != nil && isDenied(a.err.Error()) {
 			nodes[a.node].Outcome, nodes[a.node].Err = store.Granted, nil
