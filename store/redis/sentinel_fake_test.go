@@ -69,6 +69,12 @@ func (f *fakeSentinel) name(master string, epoch int) {
 	f.master, f.epoch = master, epoch
 }
 
+func (f *fakeSentinel) stick() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.sticky = true
+}
+
 func (f *fakeSentinel) seen() (connections, questions int) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
