@@ -127,7 +127,7 @@ func TestMasterThatIsCutOffFromTheSentinels(t *testing.T) {
 	token := acquire(t, one, held).Token
 	got := wait(t, t.Context(), two, []*redistest.Server{w.Master}, next)
 	replicated(t, w.Master, replica)
-	w.Master.Text(t, "ACL", "SETUSER", "default", "-ping") // which the sentinels are
+	w.Master.Text(t, "ACL", "SETUSER", "default", "-ping", "-info", "-slaveof", "-replicaof") // which the sentinels are
 	w.Promoted(t)
 	if role := w.Master.Text(t, "ROLE"); !strings.HasPrefix(role, "master") {
 		t.Fatalf("the old master has the role %s: this shows nothing", role)
