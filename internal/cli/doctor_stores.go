@@ -11,9 +11,10 @@ import (
 
 // examiners look at the stores of one scheme each, by its first name.
 var examiners = map[string]func(ctx context.Context, urls []string, o doctorFlags) ([]doctor.Finding, error){
-	"file":   examineFile,
-	"redis":  examineRedis,
-	"memory": func(context.Context, []string, doctorFlags) ([]doctor.Finding, error) { return doctor.Memory(), nil },
+	"file":           examineFile,
+	"redis":          examineRedis,
+	"redis-sentinel": examineRedis,
+	"memory":         func(context.Context, []string, doctorFlags) ([]doctor.Finding, error) { return doctor.Memory(), nil },
 }
 
 func examineFile(ctx context.Context, urls []string, _ doctorFlags) ([]doctor.Finding, error) {

@@ -33,7 +33,7 @@ type scheme struct {
 
 // schemes are all the stores there are. Adding a store to the command is adding
 // an entry here.
-var schemes = []scheme{fileScheme, redisScheme, memoryScheme}
+var schemes = []scheme{fileScheme, redisScheme, sentinelScheme, memoryScheme}
 
 // schemeHelp describes the schemes, a paragraph each.
 func schemeHelp() string {
@@ -99,7 +99,7 @@ func readURLs(path string) ([]string, error) {
 	return urls, nil
 }
 
-var password = regexp.MustCompile(`://[^:\s]*:\S+@`)
+var password = regexp.MustCompile(`://[^:\s]*:\S+@|[?&]sentinel_password=.`)
 
 // storeAsked is the store asked for: its URLs and their scheme.
 func (p *program) storeAsked(c *cobra.Command) ([]string, scheme, error) {

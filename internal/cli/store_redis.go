@@ -14,7 +14,9 @@ var redisScheme = scheme{
 	help: `Redis: locks between machines. With several independent servers the
 majority decides (Redlock), and fewer than half of them may fail.
 rediss:// is the same over TLS.`,
-	open: func(ctx context.Context, urls []string, log *slog.Logger) (store.Store, error) {
-		return redis.Open(ctx, urls, &redis.Options{Logger: log})
-	},
+	open: openRedis,
+}
+
+func openRedis(ctx context.Context, urls []string, log *slog.Logger) (store.Store, error) {
+	return redis.Open(ctx, urls, &redis.Options{Logger: log})
 }

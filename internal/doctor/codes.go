@@ -20,6 +20,8 @@ const (
 	Replica             Code = "replica"
 	Replicated          Code = "replicated"
 	Sentinel            Code = "sentinel"
+	SentinelSilent      Code = "sentinel-silent"
+	SentinelsDisagree   Code = "sentinels-disagree"
 	Cluster             Code = "cluster"
 	Eviction            Code = "eviction"
 	MemoryFull          Code = "memory-full"
@@ -85,9 +87,11 @@ var advice = map[Code]string{
 	SameHost:            "Put the servers on machines that do not fail together.",
 	EvenNodes:           "Use one server less, or one more.",
 	ServerTooOld:        "Use Redis 5 or newer, or Valkey.",
-	Replica:             "List the master instead; better, an independent server without replicas.",
-	Replicated:          "Take the replicas away, or never promote one within the maximum TTL of the last grant. For more safety use three or five independent servers.",
-	Sentinel:            "List the servers that keep data, not the sentinels; and independent ones, which no sentinel fails over.",
+	Replica:             "List the master instead, or see what the sentinels that name it are doing; better, an independent server without replicas.",
+	Replicated:          "For more safety use three or five independent servers without replicas. With one, never promote a replica within the maximum TTL of the last grant; if sentinels may, check the tokens where the data lives.",
+	Sentinel:            "List the servers that keep data, independent ones, which no sentinel fails over. Or, with its weaker guarantee, name the sentinels as redis-sentinel://HOST,HOST...?master=NAME.",
+	SentinelSilent:      "Mend what is said, or take the sentinel out of the URL if it is no more.",
+	SentinelsDisagree:   "Look again in a few seconds. If it stays so, mend the network between the sentinels, or the configuration of those that are behind.",
 	Cluster:             "Use independent servers that are not part of a cluster.",
 	Eviction:            "CONFIG SET maxmemory-policy noeviction, and the same in the server's configuration file.",
 	MemoryFull:          "Free memory on the server, or raise maxmemory.",
@@ -143,7 +147,7 @@ var codes = []Code{
 	ServerTooOld, Eviction, MemoryFull, RightMissing, KeyForbidden, ScriptFails, TTLOverMaximum, RoundTripOver,
 	LockWithoutTTL, LockOfWrongType, RedissonLock,
 	OtherList, FileOnNetwork, FileExposed, FileUnusable,
-	FsyncNotAlways, Quarantined, RestartedRecently, Replicated, SameHost, EvenNodes, MemoryLow, PersistenceFailing,
+	SentinelsDisagree, FsyncNotAlways, Quarantined, RestartedRecently, Replicated, SentinelSilent, SameHost, EvenNodes, MemoryLow, PersistenceFailing,
 	TTLTooShort, RoundTripNear, WaitersPoll, ClocksDiffer, ClockHere,
 	PersistenceNone, PersistenceSnapshot, PersistenceEverySec, PersistenceUnknown,
 	ForeignCounter, CounterWithoutTTL, TombstoneWithoutTTL, FileDiskLow,

@@ -11,6 +11,7 @@ func Redis(e redis.Examination) []Finding {
 	reachable(r, e)
 	identity(r, e)
 	roles(r, e)
+	watched(r, e)
 	memory(r, e)
 	rights(r, e)
 	times(r, e)

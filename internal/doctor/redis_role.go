@@ -17,6 +17,9 @@ func roles(r *report, e redis.Examination) {
 			}
 			r.add(bad, Cluster, n.Node, "It is part of a cluster, which keeps different locks on different servers, moves them, and fails over to replicas that may not know of a lock. %s", so)
 		}
+		if e.Sentinels != nil {
+			return // see watched
+		}
 		if s.Replica {
 			r.add(Error, Replica, n.Node, "It is a replica of %s: it refuses writes, and its vote would be its master's.", s.Master)
 		} else if s.Replicas > 0 {

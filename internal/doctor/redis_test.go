@@ -103,6 +103,20 @@ var redisCases = []redisCase{
 	{"old", 3, func(e *redis.Examination, n *redis.Examined) { n.Server.Version = "4.0.14" }, Error, ServerTooOld, first, "4.0.14"},
 	{"a replica", 3, func(e *redis.Examination, n *redis.Examined) { n.Server.Replica, n.Server.Master = true, "m:1" }, Error, Replica, first, "m:1"},
 	{"with replicas", 3, func(e *redis.Examination, n *redis.Examined) { n.Server.Replicas = 2 }, Warning, Replicated, first, "2 replicas"},
+	{"with sentinels", 1, func(e *redis.Examination, n *redis.Examined) {
+		e.Sentinels = []redis.SentinelSays{{Sentinel: "s:26379", Master: first, Epoch: 1}}
+		n.Server.Replicas = 1
+	}, Warning, Replicated, first, "Sentinels watch it, and promote a replica when it fails (it has one replica)"},
+	{"sentinels name a replica", 1, func(e *redis.Examination, n *redis.Examined) {
+		e.Sentinels = []redis.SentinelSays{{Sentinel: "s:26379", Master: first, Epoch: 1}}
+		n.Server.Replica, n.Server.Master = true, "b:6379"
+	}, Error, Replica, first, "The sentinels name it as the master, and it is a replica of b:6379"},
+	{"a sentinel does not answer", 1, func(e *redis.Examination, n *redis.Examined) {
+		e.Sentinels = []redis.SentinelSays{{Sentinel: "s:26379", Err: errors.New("down")}, {Sentinel: "t:26379", Master: first}}
+	}, Warning, SentinelSilent, "s:26379", "does not say where the master is: down"},
+	{"sentinels disagree", 1, func(e *redis.Examination, n *redis.Examined) {
+		e.Sentinels = []redis.SentinelSays{{Sentinel: "s:26379", Master: "b:6379", Epoch: 1}, {Sentinel: "t:26379", Master: first, Epoch: 2}}
+	}, Warning, SentinelsDisagree, "", "s:26379 says b:6379 (epoch 1), t:26379 says a:6379 (epoch 2)"},
 	{"a sentinel", 3, func(e *redis.Examination, n *redis.Examined) { n.Server.Mode = "sentinel" }, Error, Sentinel, first, "sentinel"},
 	{"of a cluster", 3, func(e *redis.Examination, n *redis.Examined) { n.Server.Mode = "cluster" }, Error, Cluster, first, "cluster"},
 	{"a cluster of one", 1, func(e *redis.Examination, n *redis.Examined) { n.Server.Mode = "cluster" }, Warning, Cluster, first, "locks work"},
