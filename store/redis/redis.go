@@ -6,7 +6,10 @@
 // What else belongs to L is at {L}:... .
 //
 // The servers must be independent masters. A replica that is promoted may not
-// know of a lock its master granted, which no client can notice.
+// know of a lock its master granted, which no client can notice. Where sentinels
+// promote replicas (redis-sentinel://), the store says so: its class is
+// store.Efficiency. Tokens never go back there either, as long as the servers' clocks
+// agree: a resource that checks them refuses a holder whose lock was lost.
 package redis
 
 import (
@@ -58,6 +61,17 @@ var _ store.Store = (*Store)(nil)
 // they are needed. It fails with a *store.QuorumError if too few are up, and
 // always if one server is listed under two addresses. A nil o means the
 // defaults.
+//
+// Or they name the sentinels that watch a master and its replicas:
+//
+//	redis-sentinel://user:password@s1:26379,s2:26379,s3:26379/0?master=mymaster
+//
+// and rediss-sentinel://. The user, the password and the database are the master's;
+// Options.SentinelUsername and SentinelPassword are the sentinels'. The store has one
+// node then, the master, wherever the sentinels say that it is: they are asked for each
+// connection, and each second whether that has changed. A failover can lose locks,
+// since replication does not wait: locks that require more than store.Efficiency are
+// refused.
 func Open(ctx context.Context, urls []string, o *Options) (*Store, error) {
 	if o == nil {
 		o = &Options{}
