@@ -73,9 +73,9 @@ func (s *sentinels) lookedAt(host string) {
 // newest are the masters that are named in the newest configuration that anybody
 // knows of, the one that most sentinels name first. It is one, unless some have just
 // changed their mind, or do not tell the truth. known is the newest epoch heard
-// before: what is older counts only if most sentinels say it, as they do when somebody
-// has set them up anew. They may be cut off, and name a master that was replaced.
-func newest(said []testimony, known uint64) (masters []string, epoch uint64, err error) {
+// before: what is older counts only if so many sentinels say it, as they do when somebody
+// has set them up anew. Fewer may be cut off, and name a master that was replaced.
+func newest(said []testimony, known uint64, many int) (masters []string, epoch uint64, err error) {
 	var best []testimony
 	for _, t := range said {
 		if t.err != nil {
@@ -93,7 +93,7 @@ func newest(said []testimony, known uint64) (masters []string, epoch uint64, err
 	}
 	if epoch = best[0].epoch; !best[0].dated {
 		epoch = known
-	} else if epoch < known && 2*len(best) <= len(said) {
+	} else if epoch < known && len(best) < many {
 		return nil, known, &unfoundError{said: said, late: true}
 	}
 	votes := map[string]int{}
@@ -106,12 +106,12 @@ func newest(said []testimony, known uint64) (masters []string, epoch uint64, err
 	return masters, epoch, nil
 }
 
-// masters asks the sentinels; see newest.
-func (s *sentinels) masters(ctx context.Context, p *panel, moment time.Duration) ([]string, error) {
+// masters asks the sentinels; see newest, and ask for the moment.
+func (s *sentinels) masters(ctx context.Context, p *panel, moment time.Duration, many int) ([]string, error) {
 	said := p.ask(ctx, moment)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	masters, epoch, err := newest(said, s.epoch)
+	masters, epoch, err := newest(said, s.epoch, many)
 	s.epoch = epoch
 	return masters, err
 }

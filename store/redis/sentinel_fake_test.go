@@ -33,6 +33,11 @@ func newFakeSentinel(t *testing.T, master string, epoch int) *fakeSentinel {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return serveSentinel(t, l, master, epoch)
+}
+
+func serveSentinel(t *testing.T, l net.Listener, master string, epoch int) *fakeSentinel {
+	t.Helper()
 	f := &fakeSentinel{listener: l, master: master, epoch: epoch}
 	f.all.Go(func() {
 		for {

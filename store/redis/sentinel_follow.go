@@ -54,7 +54,9 @@ func (n *node) follow() {
 		if w == nil {
 			continue // who connects asks as well
 		}
-		masters, err := n.s.sentinels.masters(n.ctx, p, 0)
+		// To go back to what is older all have to say so: right after a failover most of
+		// them may not know of it yet.
+		masters, err := n.s.sentinels.masters(n.ctx, p, 0, len(p.lines))
 		if err != nil || slices.Contains(masters, w.host) {
 			continue // as long as the sentinels are away nobody is promoted by them
 		}
@@ -70,7 +72,7 @@ func (n *node) whereabouts(ctx context.Context) ([]string, error) {
 	}
 	p := n.newPanel()
 	defer p.close()
-	masters, err := n.s.sentinels.masters(ctx, p, othersMoment)
+	masters, err := n.s.sentinels.masters(ctx, p, othersMoment, len(p.lines)/2+1)
 	if err == nil {
 		n.s.sentinels.lookedAt(masters[0])
 	}

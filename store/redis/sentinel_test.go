@@ -1,9 +1,11 @@
 package redis_test
 
 import (
+	"crypto/tls"
 	"errors"
 	"log/slog"
 	"net"
+	"net/url"
 	"strings"
 	"testing"
 	"time"
@@ -99,12 +101,12 @@ func TestNoSentinelKnows(t *testing.T) {
 	down.Kill()
 	stranger := redistest.StartWatched(t, 1)
 	hosts := strings.Join([]string{down.Addr(), plain.Addr(), stranger.Sentinels[0].Addr(), w.Sentinels[0].Addr()}, ",")
-	for url, password := range map[string]string{
+	for address, password := range map[string]string{
 		"redis-sentinel://" + hosts + "?master=cache":                                            "asks for a password of its own",
 		"redis-sentinel://" + hosts + "?master=cache&sentinel_password=s3cr3t-wrong":             "WRONGPASS",
 		"redis-sentinel://me:s3cr3t-db@" + hosts + "?master=cache&sentinel_password=s3cr3t-pass": `no master "cache"`,
 	} {
-		_, err := redis.Open(t.Context(), []string{url}, nil)
+		_, err := redis.Open(t.Context(), []string{address}, nil)
 		if !errors.Is(err, store.ErrQuorum) {
 			t.Fatalf("open: %v, want a *store.QuorumError", err)
 		}
@@ -199,5 +201,28 @@ func TestSentinelThatIsBehind(t *testing.T) {
 	})
 	if keys := old.Keys(t); len(keys) != 0 {
 		t.Errorf("keys %q on the server that was replaced", keys)
+	}
+}
+
+// Over TLS, to the sentinels and to the master.
+func TestSentinelsOverTLS(t *testing.T) {
+	cert, key := selfSigned(t, t.TempDir())
+	port := freePort(t)
+	master := redistest.Start(t, "--tls-port", port, "--tls-cert-file", cert, "--tls-key-file", key, "--tls-ca-cert-file", cert, "--tls-auth-clients", "yes")
+	pair, err := tls.LoadX509KeyPair(cert, key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, err := tls.Listen("tcp", "127.0.0.1:0", &tls.Config{Certificates: []tls.Certificate{pair}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	sentinel := serveSentinel(t, l, "127.0.0.1:"+port, 1)
+	q := url.Values{"tls_ca": {cert}, "tls_cert": {cert}, "tls_key": {key}, "master": {"mymaster"}}
+	s := openURL(t, "rediss-sentinel://"+sentinel.Addr()+"?"+q.Encode(), nil)
+	takes(t, s, []*redistest.Server{master}, request("a"))
+	_, err = redis.Open(t.Context(), []string{"rediss-sentinel://" + sentinel.Addr() + "?master=mymaster"}, nil)
+	if err == nil || !strings.Contains(err.Error(), "certificate") {
+		t.Errorf("without the CA: %v, want a refusal of the certificate", err)
 	}
 }
