@@ -1,6 +1,7 @@
 package redistest
 
 import (
+	"errors"
 	"fmt"
 	"net"
 	"strings"
@@ -51,9 +52,9 @@ func Watch(t testing.TB, master *Server, sentinels int, settings []string, lines
 		all.Go(func() { w.Sentinels[i], errs[i] = Launch(o) })
 	}
 	all.Wait()
-	for i, s := range w.Sentinels {
-		if errs[i] != nil {
-			t.Fatal(errs[i])
+	for _, s := range w.Sentinels {
+		if s == nil {
+			continue
 		}
 		t.Cleanup(func() {
 			s.Close()
@@ -61,6 +62,9 @@ func Watch(t testing.TB, master *Server, sentinels int, settings []string, lines
 				t.Logf("log of the sentinel at %s:\n%s", s.Addr(), s.Log())
 			}
 		})
+	}
+	if err := errors.Join(errs...); err != nil {
+		t.Fatal(err)
 	}
 	for _, s := range w.Sentinels {
 		until(t, "the sentinel knows the replica and the other sentinels", func() bool {
