@@ -1,0 +1,81 @@
+package leasehold_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/fence"
+	"github.com/leasehold-dev/leasehold/internal/redistest"
+	"github.com/leasehold-dev/leasehold/store"
+	"github.com/leasehold-dev/leasehold/store/redis"
+)
+
+// The master of a lock is killed while it is held, and while somebody waits for it:
+// the lease is kept, since the replica that is promoted knows of it, and then goes to
+// who waits. What such a store does not promise can not be required of it.
+func TestLeaseOutlivesAFailover(t *testing.T) {
+	w := redistest.StartWatched(t, 1)
+	client := func() *leasehold.Client {
+		s, err := redis.Open(t.Context(), []string{w.URL()}, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { s.Close() })
+		return leasehold.New(s, nil)
+	}
+	one, two := client(), client()
+	o := leasehold.LockOptions{TTL: time.Minute, RenewEvery: time.Second}
+	_, err := one.Mutex("a").With(leasehold.LockOptions{Require: store.CrashSafe}).Acquire(t.Context())
+	if !errors.Is(err, leasehold.ErrUnsupported) || !strings.Contains(err.Error(), "efficiency at most") {
+		t.Errorf("a lock that requires more: %v", err)
+	}
+	lease, err := one.Mutex("a").With(o).Acquire(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	next := make(chan fence.Token, 1)
+	go func() {
+		err := two.Mutex("a").With(o).Do(t.Context(), func(_ context.Context, l *leasehold.Lease) error {
+			next <- l.Token()
+			return nil
+		})
+		if err != nil {
+			t.Error(err)
+			close(next)
+		}
+	}()
+	replica := w.Replicas[0]
+	until := func(what string, ok func() bool) {
+		t.Helper()
+		for end := time.Now().Add(30 * time.Second); !ok(); time.Sleep(10 * time.Millisecond) {
+			if time.Now().After(end) {
+				t.Fatalf("never: %s", what)
+			}
+		}
+	}
+	until("the replica knows who has the lock and who waits", func() bool {
+		return replica.Text(t, "EXISTS", "a", "{a}:line") == "2"
+	})
+	w.Master.Kill()
+	w.Promoted(t)
+	before := lease.Deadline()
+	until("the new master has renewed the lease", func() bool { return lease.Deadline().After(before) })
+	if err := lease.Err(); err != nil {
+		t.Fatalf("the lease was lost: %v", err)
+	}
+	if err := lease.Release(t.Context()); err != nil {
+		t.Error(err)
+	}
+	select {
+	case token := <-next:
+		if token <= lease.Token() {
+			t.Errorf("token %d after %d", token, lease.Token())
+		}
+	case <-time.After(30 * time.Second):
+		t.Fatal("who waits does not get the lock")
+	}
+}
