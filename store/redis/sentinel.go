@@ -174,11 +174,12 @@ func (p *panel) ask(ctx context.Context, moment time.Duration) []testimony {
 	defer enough.Stop()
 	said := make([]testimony, len(p.lines))
 	var all sync.WaitGroup
+	var first sync.Once
 	for i := range said {
 		all.Go(func() {
 			said[i] = p.askOne(ctx, i)
 			if said[i].err == nil && moment > 0 {
-				enough.Reset(moment)
+				first.Do(func() { enough.Reset(moment) })
 			}
 		})
 	}
