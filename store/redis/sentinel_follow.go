@@ -56,7 +56,7 @@ func (n *node) follow() {
 		}
 		// To go back to what is older all have to say so: right after a failover most of
 		// them may not know of it yet.
-		masters, err := n.s.sentinels.masters(n.ctx, p, 0, len(p.lines))
+		masters, err := n.s.sentinels.masters(n.ctx, p, followEvery, len(p.lines))
 		if err != nil || slices.Contains(masters, w.host) {
 			continue // as long as the sentinels are away nobody is promoted by them
 		}
