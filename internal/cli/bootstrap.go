@@ -54,7 +54,7 @@ func (p *program) bootstrap(c *cobra.Command, force, asJSON bool) error {
 		return err
 	}
 	if s.usage != redisScheme.usage {
-		return usage(c, "%s", onlyIndependent(s, "this store has no servers that could have forgotten a lease: bootstrap is for redis://"))
+		return usage(c, "this store keeps no servers out that may have forgotten a lease: bootstrap is for redis://")
 	}
 	log, settle := p.voice.storeLogger()
 	declared, err := redis.Bootstrap(c.Context(), urls, &redis.Options{Logger: log}, force)

@@ -42,7 +42,7 @@ clients with both lists go on, and running it again is safe.`,
 				return err
 			}
 			if s.usage != redisScheme.usage {
-				return errors.New(onlyIndependent(s, "this store is not a list of servers: replace is for redis://"))
+				return errors.New("this store is not a list of independent servers: replace is for redis://")
 			}
 			log, settle := p.voice.storeLogger()
 			err = redis.Replace(c.Context(), urls, &redis.Options{Logger: log}, func(step string) { p.voice.note("%s", step) })

@@ -32,8 +32,8 @@ func TestSentinels(t *testing.T) {
 		says string
 	}{
 		{[]string{"run", "x", "--require", "crash-safe", "--", "true"}, "efficiency at most"},
-		{[]string{"bootstrap"}, "independent servers (redis://)"},
-		{[]string{"replace"}, "independent servers (redis://)"},
+		{[]string{"bootstrap"}, "bootstrap is for redis://"},
+		{[]string{"replace"}, "replace is for redis://"},
 		{[]string{"ls", "--store", "redis-sentinel://" + w.Sentinels[0].Addr()}, "master="},
 		{[]string{"ls", "--store", "redis-sentinel://" + w.Sentinels[0].Addr() + "?master=cache"}, `knows no master "cache"`},
 	} {

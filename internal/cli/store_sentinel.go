@@ -10,12 +10,3 @@ sentinels that ask for a password of their own there are sentinel_username
 and sentinel_password. rediss-sentinel:// is the same over TLS.`,
 	open: openRedis,
 }
-
-// onlyIndependent says why a command is for redis:// alone, for stores of which that
-// is not plain.
-func onlyIndependent(s scheme, otherwise string) string {
-	if s.usage == sentinelScheme.usage {
-		return "this is for independent servers (redis://): where sentinels watch a master, no server is kept out and none is replaced but by them"
-	}
-	return otherwise
-}
