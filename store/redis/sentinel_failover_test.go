@@ -38,7 +38,7 @@ func asks(t *testing.T, what string, ask func() error) {
 func TestFailover(t *testing.T) {
 	w := redistest.StartWatched(t, 3)
 	replica := w.Replicas[0]
-	one, two := openURL(t, w.URL(), nil), openURL(t, w.URL(), nil)
+	one, two := openAt(t, w.URL(), nil), openAt(t, w.URL(), nil)
 	held, a, b := request("stock"), waiter("stock"), waiter("stock")
 	token := acquire(t, one, held).Token
 	gotA := wait(t, t.Context(), two, []*redistest.Server{w.Master}, a)
@@ -69,7 +69,7 @@ func TestFailover(t *testing.T) {
 func TestFailoverLosesALock(t *testing.T) {
 	w := redistest.StartWatched(t, 1)
 	replica := w.Replicas[0]
-	one, two := openURL(t, w.URL(), nil), openURL(t, w.URL(), nil)
+	one, two := openAt(t, w.URL(), nil), openAt(t, w.URL(), nil)
 	held, next := request("stock"), waiter("stock")
 	token := acquire(t, one, held).Token
 	got := wait(t, t.Context(), two, []*redistest.Server{w.Master}, next)
@@ -98,7 +98,7 @@ func TestFailoverLosesALock(t *testing.T) {
 func TestFailoverOnOrder(t *testing.T) {
 	w := redistest.StartWatched(t, 1)
 	replica := w.Replicas[0]
-	one, two := openURL(t, w.URL(), nil), openURL(t, w.URL(), nil)
+	one, two := openAt(t, w.URL(), nil), openAt(t, w.URL(), nil)
 	held, next := request("stock"), waiter("stock")
 	token := acquire(t, one, held).Token
 	got := wait(t, t.Context(), two, []*redistest.Server{w.Master}, next)
@@ -122,7 +122,7 @@ func TestMasterThatIsCutOffFromTheSentinels(t *testing.T) {
 	w := redistest.Watch(t, redistest.Start(t, locker...), 3, locker)
 	replica := w.Replicas[0]
 	url := strings.Replace(w.URL(), "://", "://locker:x@", 1)
-	one, two := openURL(t, url, nil), openURL(t, url, nil)
+	one, two := openAt(t, url, nil), openAt(t, url, nil)
 	held, next := request("stock"), waiter("stock")
 	token := acquire(t, one, held).Token
 	got := wait(t, t.Context(), two, []*redistest.Server{w.Master}, next)
@@ -167,7 +167,7 @@ func TestDemotedMasterIsLeft(t *testing.T) {
 	follow(now, old)
 	sentinel := newFakeSentinel(t, old.Addr(), 1)
 	sentinel.stick()
-	s := openURL(t, sentinelURL(sentinel), nil)
+	s := openAt(t, sentinelURL(sentinel), nil)
 	r := request("a")
 	acquire(t, s, r)
 	replicated(t, old, now)

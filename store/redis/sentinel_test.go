@@ -17,8 +17,8 @@ import (
 	"github.com/leasehold-dev/leasehold/store/storetest"
 )
 
-// openURL opens a store and closes it with the test.
-func openURL(t *testing.T, url string, o *redis.Options) *redis.Store {
+// openAt opens a store and closes it with the test.
+func openAt(t *testing.T, url string, o *redis.Options) *redis.Store {
 	t.Helper()
 	s, err := redis.Open(t.Context(), []string{url}, o)
 	if err != nil {
@@ -34,7 +34,7 @@ func sentinelURL(sentinels ...interface{ Addr() string }) string {
 
 func TestConformanceOverSentinels(t *testing.T) {
 	w := redistest.StartWatched(t, 1)
-	another := func(t *testing.T) store.Store { return openURL(t, w.URL(), nil) }
+	another := func(t *testing.T) store.Store { return openAt(t, w.URL(), nil) }
 	storetest.Run(t, another, storetest.Options{Second: another})
 }
 
@@ -49,7 +49,7 @@ func TestSentinelsThatDoNotAnswer(t *testing.T) {
 	const patience = 20 * time.Second
 	var log strings.Builder
 	start := time.Now()
-	s := openURL(t, sentinelURL(down, silent, other, w.Sentinels[0]), &redis.Options{
+	s := openAt(t, sentinelURL(down, silent, other, w.Sentinels[0]), &redis.Options{
 		ConnectTimeout: patience, Logger: slog.New(slog.NewTextHandler(&log, nil)),
 	})
 	if took := time.Since(start); took > patience/2 {
@@ -69,7 +69,7 @@ func TestSentinelsThatDoNotAnswer(t *testing.T) {
 // What the store does not give is refused, and nothing is sent.
 func TestSentinelsDoNotMakeItCrashSafe(t *testing.T) {
 	w := redistest.StartWatched(t, 1)
-	s := openURL(t, w.URL(), nil)
+	s := openAt(t, w.URL(), nil)
 	r := request("a")
 	r.Require = store.CrashSafe
 	if _, err := s.Acquire(t.Context(), r); !errors.Is(err, store.ErrUnsupported) {
@@ -131,8 +131,8 @@ func TestCredentialsOfSentinels(t *testing.T) {
 	hosts := w.Sentinels[0].Addr()
 	url := "redis-sentinel://locker:db-pass@" + hosts + "/3?master=mymaster"
 	for _, s := range []*redis.Store{
-		openURL(t, url+"&sentinel_username=asker&sentinel_password=asker-pass", nil),
-		openURL(t, url, &redis.Options{SentinelUsername: "asker", SentinelPassword: "asker-pass"}),
+		openAt(t, url+"&sentinel_username=asker&sentinel_password=asker-pass", nil),
+		openAt(t, url, &redis.Options{SentinelUsername: "asker", SentinelPassword: "asker-pass"}),
 	} {
 		r := request("a")
 		acquire(t, s, r)
@@ -168,12 +168,12 @@ func TestSentinelNamesAReplica(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), "not the master") || !strings.Contains(err.Error(), replica.Addr()) {
 			t.Errorf("%s: %v, want that it is not the master", alone, err)
 		}
-		s := openURL(t, strings.Replace(sentinelURL(liar, honest), "://", "://"+user, 1), nil)
+		s := openAt(t, strings.Replace(sentinelURL(liar, honest), "://", "://"+user, 1), nil)
 		r := request("a" + user)
 		takes(t, s, []*redistest.Server{master}, r)
 		// When it has learned better it is believed.
 		liar.name(master.Addr(), 2)
-		openURL(t, alone, nil)
+		openAt(t, alone, nil)
 		liar.name(replica.Addr(), 1)
 	}
 }
@@ -183,7 +183,7 @@ func TestSentinelNamesAReplica(t *testing.T) {
 func TestSentinelThatIsBehind(t *testing.T) {
 	old, now := redistest.Start(t), redistest.Start(t)
 	behind, ahead := newFakeSentinel(t, old.Addr(), 1), newFakeSentinel(t, now.Addr(), 2)
-	s := openURL(t, sentinelURL(behind, ahead), nil)
+	s := openAt(t, sentinelURL(behind, ahead), nil)
 	takes(t, s, []*redistest.Server{now}, request("a"))
 	ahead.Close()
 	// It stays where it is, however often the other is asked.
@@ -219,7 +219,7 @@ func TestSentinelsOverTLS(t *testing.T) {
 	}
 	sentinel := serveSentinel(t, l, "127.0.0.1:"+port, 1)
 	q := url.Values{"tls_ca": {cert}, "tls_cert": {cert}, "tls_key": {key}, "master": {"mymaster"}}
-	s := openURL(t, "rediss-sentinel://"+sentinel.Addr()+"?"+q.Encode(), nil)
+	s := openAt(t, "rediss-sentinel://"+sentinel.Addr()+"?"+q.Encode(), nil)
 	takes(t, s, []*redistest.Server{master}, request("a"))
 	_, err = redis.Open(t.Context(), []string{"rediss-sentinel://" + sentinel.Addr() + "?master=mymaster"}, nil)
 	if err == nil || !strings.Contains(err.Error(), "certificate") {
