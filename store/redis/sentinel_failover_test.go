@@ -49,6 +49,16 @@ func TestFailover(t *testing.T) {
 	w.Promoted(t)
 	asks(t, "the lease is renewed by the new master", func() error { return one.Renew(t.Context(), []store.Request{held})[0] })
 	held.Renewed = true
+	// Who is not there when the lock is handed on is passed over.
+	eventually(t, "both can be told by the new master", func() bool {
+		own := 0
+		for c := range strings.SplitSeq(replica.Text(t, "PUBSUB", "CHANNELS", "leasehold:to:*"), "\n") {
+			if c != "" && c != "leasehold:to:all" {
+				own++
+			}
+		}
+		return own == 2
+	})
 	asks(t, "the lock is released", func() error { return one.Release(t.Context(), held) })
 	g := granted(t, gotA)
 	if g.Token <= token {
