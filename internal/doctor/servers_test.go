@@ -34,7 +34,7 @@ const patient = "connect_timeout=10s&node_timeout=5s&max_ttl=60s"
 // real is what makes findings on servers that run.
 type real struct {
 	name string
-	// prepare starts servers and is what the URL has after redis://.
+	// prepare starts servers and is the URL, or what it has after redis://.
 	prepare func(t *testing.T) string
 	scope   redis.Scope
 	want    string // the codes that have to be found, as severity:code
@@ -132,6 +132,21 @@ var reals = []real{
 		return master.Addr() + "," + replica.Addr() + "?" + patient
 	}, want: "error:replica warning:replicated", not: "script-fails"},
 	{name: "sentinel", prepare: func(t *testing.T) string { return startSentinel(t) + "?" + patient }, want: "error:sentinel", not: "script key right"},
+	{name: "sentinels of different masters", prepare: func(t *testing.T) string {
+		down := redistest.Start(t)
+		down.Kill()
+		hosts := []string{down.Addr()}
+		for _, master := range redistest.StartN(t, 2) {
+			host, port, _ := net.SplitHostPort(master.Addr())
+			s, err := redistest.Launch(redistest.Options{Dir: t.TempDir(), Sentinel: []string{"sentinel monitor m " + host + " " + port + " 1"}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(s.Close)
+			hosts = append(hosts, s.Addr())
+		}
+		return "redis-sentinel://" + strings.Join(hosts, ",") + "?master=m&" + patient
+	}, want: "warning:sentinel-silent warning:sentinels-disagree warning:replicated", not: "no-quorum node script"},
 	{name: "cluster", prepare: one("--cluster-enabled", "yes"), want: "error:cluster", not: "script-fails"},
 	{name: "a cluster of one", prepare: func(t *testing.T) string {
 		s := redistest.Start(t, "--cluster-enabled", "yes")
@@ -265,7 +280,10 @@ func TestRealServers(t *testing.T) {
 		for _, c := range reals {
 			t.Run(c.name, func(t *testing.T) {
 				t.Parallel()
-				url := "redis://" + c.prepare(t)
+				url := c.prepare(t)
+				if !strings.Contains(url, "://") {
+					url = "redis://" + url
+				}
 				if c.scope.TTL == 0 {
 					c.scope.TTL = 30 * time.Second
 				}
