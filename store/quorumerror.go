@@ -34,11 +34,14 @@ const (
 	Refused
 	// Loading: the node is still reading its data.
 	Loading
+	// Unsettled: the node's cluster is just being changed, or a part of it is down. The
+	// request was not applied.
+	Unsettled
 )
 
 var outcomeNames = [...]string{
 	"no answer yet", "granted", "taken", "absent", "unreachable", "timed out",
-	"quarantined", "wrong type", "refused", "loading",
+	"quarantined", "wrong type", "refused", "loading", "unsettled",
 }
 
 func (o Outcome) String() string {

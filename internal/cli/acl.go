@@ -43,6 +43,9 @@ What the user is for, several separated by commas:
   doctor     be told everything that "leasehold doctor" can find out. This has
              +config|get, which also shows passwords in a server's configuration
   bootstrap  declare new servers to be new, and replace them (replace)
+With --cluster it is for all servers of a Redis Cluster, replicas as well; before
+Redis 7 write +publish +subscribe for +spublish +ssubscribe.
+
 Channels (the word that begins with &) came with Redis 6.2: leave it out before.
 Of several servers, those that nobody has locked on since they were started can
 not be looked at by those who only look.
@@ -68,6 +71,9 @@ The rule goes to standard output, a reminder to standard error (not with -q).`,
 			if rule.Uses == 0 {
 				return usage(c, "--for is empty: there are %s", aclUsesHelp)
 			}
+			if rule.Cluster && (db != 0 || rule.Uses&redis.ToDeclare != 0) {
+				return usage(c, "a cluster has no databases but 0, and nothing to bootstrap")
+			}
 			if db < 0 {
 				return usage(c, "--db %d is not the number of a database", db)
 			}
@@ -85,6 +91,7 @@ The rule goes to standard output, a reminder to standard error (not with -q).`,
 	f.StringVar(&rule.User, "user", "locker", "the user's name")
 	f.StringVar(&rule.Prefix, "prefix", "", "what the names of the locks begin with")
 	f.StringSliceVar(&uses, "for", []string{"lock"}, "what the user is for: a `LIST` of "+aclUsesHelp)
+	f.BoolVar(&rule.Cluster, "cluster", false, "for the servers of a Redis Cluster (version 7 or newer)")
 	f.IntVar(&db, "db", 0, "the number of the database in the store's URL")
 	return c
 }

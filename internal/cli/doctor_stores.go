@@ -14,6 +14,7 @@ var examiners = map[string]func(ctx context.Context, urls []string, o doctorFlag
 	"file":           examineFile,
 	"redis":          examineRedis,
 	"redis-sentinel": examineRedis,
+	"redis-cluster":  examineCluster,
 	"memory":         func(context.Context, []string, doctorFlags) ([]doctor.Finding, error) { return doctor.Memory(), nil },
 }
 
@@ -38,4 +39,12 @@ func examineRedis(ctx context.Context, urls []string, o doctorFlags) ([]doctor.F
 		return nil, err
 	}
 	return doctor.Redis(e), nil
+}
+
+func examineCluster(ctx context.Context, urls []string, o doctorFlags) ([]doctor.Finding, error) {
+	e, err := redis.ExamineCluster(ctx, urls, nil, redis.Scope{TTL: o.ttl, Prefix: o.prefix})
+	if err != nil {
+		return nil, err
+	}
+	return doctor.RedisCluster(e), nil
 }

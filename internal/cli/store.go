@@ -33,7 +33,7 @@ type scheme struct {
 
 // schemes are all the stores there are. Adding a store to the command is adding
 // an entry here.
-var schemes = []scheme{fileScheme, redisScheme, sentinelScheme, memoryScheme}
+var schemes = []scheme{fileScheme, redisScheme, sentinelScheme, clusterScheme, memoryScheme}
 
 // schemeHelp describes the schemes, a paragraph each.
 func schemeHelp() string {

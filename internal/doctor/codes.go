@@ -23,6 +23,7 @@ const (
 	SentinelSilent      Code = "sentinel-silent"
 	SentinelsDisagree   Code = "sentinels-disagree"
 	Cluster             Code = "cluster"
+	SlotsUnserved       Code = "slots-unserved"
 	Eviction            Code = "eviction"
 	MemoryFull          Code = "memory-full"
 	MemoryLow           Code = "memory-low"
@@ -92,7 +93,8 @@ var advice = map[Code]string{
 	Sentinel:            "List the servers that keep data, independent ones, which no sentinel fails over. Or, with its weaker guarantee, name the sentinels as redis-sentinel://HOST,HOST...?master=NAME.",
 	SentinelSilent:      "Mend what is said, or take the sentinel out of the URL if it is no more.",
 	SentinelsDisagree:   "Look again in a few seconds. If it stays so, mend the network between the sentinels, or the configuration of those that are behind.",
-	Cluster:             "Use independent servers that are not part of a cluster.",
+	Cluster:             "Give the store as redis-cluster://, or use independent servers that are not part of a cluster.",
+	SlotsUnserved:       "Give the slots to a server (CLUSTER ADDSLOTS), or mend the master that had them.",
 	Eviction:            "CONFIG SET maxmemory-policy noeviction, and the same in the server's configuration file.",
 	MemoryFull:          "Free memory on the server, or raise maxmemory.",
 	MemoryLow:           "Free memory on the server, or raise maxmemory, before it is full: then it takes no more locks.",
@@ -143,7 +145,7 @@ var advice = map[Code]string{
 func Codes() []Code { return slices.Clone(codes) }
 
 var codes = []Code{
-	NoQuorum, NodeUnreachable, NodeSilent, LoginRefused, NodeLoading, SameServer, Replica, Sentinel, Cluster,
+	NoQuorum, NodeUnreachable, NodeSilent, LoginRefused, NodeLoading, SameServer, Replica, Sentinel, Cluster, SlotsUnserved,
 	ServerTooOld, Eviction, MemoryFull, RightMissing, KeyForbidden, ScriptFails, TTLOverMaximum, RoundTripOver,
 	LockWithoutTTL, LockOfWrongType, RedissonLock,
 	OtherList, FileOnNetwork, FileExposed, FileUnusable,

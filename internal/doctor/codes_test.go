@@ -5,6 +5,8 @@ import (
 	"regexp"
 	"slices"
 	"testing"
+
+	"github.com/leasehold-dev/leasehold/store/redis"
 )
 
 // Every code has a case that leads to it: a rule that nothing triggers is none.
@@ -21,6 +23,9 @@ func TestEveryCodeIsReached(t *testing.T) {
 		for _, f := range File(c.e) {
 			reached[f.Code] = true
 		}
+	}
+	for _, f := range RedisCluster(redis.ClusterExamination{Masters: []redis.Examination{sound(1)}, Unserved: 1}) {
+		reached[f.Code] = true
 	}
 	for _, f := range Memory() {
 		reached[f.Code] = true

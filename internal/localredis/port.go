@@ -51,3 +51,18 @@ func releasePort(port int) {
 	defer taken.Unlock()
 	delete(taken.ports, port)
 }
+
+// pickPorts finds those of a server.
+func (s *Server) pickPorts(cluster bool) (err error) {
+	if s.port, err = pickPort(); err == nil && cluster {
+		if s.bus, err = pickPort(); err != nil {
+			releasePort(s.port)
+		}
+	}
+	return err
+}
+
+func (s *Server) releasePorts() {
+	releasePort(s.port)
+	releasePort(s.bus)
+}

@@ -69,14 +69,18 @@ func (s *Server) commandLine() []string {
 	if s.sentinel != nil {
 		return []string{s.sentinelFile(), "--sentinel"}
 	}
-	return append([]string{
+	settings := []string{
 		"--port", strconv.Itoa(s.port),
 		"--bind", "127.0.0.1",
 		"--daemonize", "no",
 		"--save", "",
 		"--appendonly", "no",
 		"--dir", s.dir,
-	}, s.args...)
+	}
+	if s.bus != 0 {
+		settings = append(settings, "--cluster-enabled", "yes", "--cluster-port", strconv.Itoa(s.bus))
+	}
+	return append(settings, s.args...)
 }
 
 // ready says what keeps the process pid from being taken as up, or nil. The

@@ -33,6 +33,8 @@ type Options struct {
 	// for its configuration file, such as "sentinel monitor mymaster 127.0.0.1 6379 1".
 	// Args are not for it.
 	Sentinel []string
+	// Cluster makes it a member of a cluster, alone and without slots at first.
+	Cluster bool
 	// Trouble, if not nil, is told every error that a method returns, but not
 	// those of Do.
 	Trouble func(error)
@@ -44,6 +46,7 @@ type Options struct {
 type Server struct {
 	binary   string
 	port     int
+	bus      int // port on which members of its cluster talk to it; 0: it is in none
 	dir      string
 	ownDir   bool
 	args     []string
@@ -70,7 +73,7 @@ func Launch(o Options) (*Server, error) {
 		s.ownDir = true
 	}
 	for range 20 {
-		if s.port, err = pickPort(); err != nil {
+		if err = s.pickPorts(o.Cluster); err != nil {
 			break
 		}
 		if err = s.writeSentinel(); err != nil {
@@ -80,7 +83,7 @@ func Launch(o Options) (*Server, error) {
 		if !errors.Is(err, errPortTaken) {
 			break
 		}
-		releasePort(s.port) // somebody was faster: try another
+		s.releasePorts() // somebody was faster: try others
 	}
 	if err != nil {
 		s.Close()
@@ -209,7 +212,7 @@ func (s *Server) Close() {
 		return
 	}
 	s.closed = true
-	releasePort(s.port)
+	s.releasePorts()
 	if s.ownDir {
 		os.RemoveAll(s.dir)
 	}

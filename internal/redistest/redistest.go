@@ -68,12 +68,25 @@ func Start(t testing.TB, args ...string) *Server {
 // StartN is Start for n independent servers with the same settings.
 func StartN(t testing.TB, n int, args ...string) []*Server {
 	t.Helper()
+	servers := launch(t, n, Options{Args: args})
+	if n > 1 {
+		for _, s := range servers {
+			s.Declare()
+		}
+	}
+	return servers
+}
+
+// launch launches n servers, and ends them with the test.
+func launch(t testing.TB, n int, o Options) []*Server {
+	t.Helper()
 	servers := make([]*Server, n)
 	errs := make([]error, n)
 	var wg sync.WaitGroup
 	for i := range n {
 		// TempDir before Cleanup: the directory must outlive the server.
-		o := Options{Dir: t.TempDir(), Args: args, Trouble: func(err error) { t.Error(err) }}
+		o := o
+		o.Dir, o.Trouble = t.TempDir(), func(err error) { t.Error(err) }
 		wg.Go(func() { servers[i], errs[i] = Launch(o) })
 	}
 	wg.Wait()
@@ -90,11 +103,6 @@ func StartN(t testing.TB, n int, args ...string) []*Server {
 	}
 	if err := errors.Join(errs...); err != nil {
 		t.Fatal(err)
-	}
-	if n > 1 {
-		for _, s := range servers {
-			s.Declare()
-		}
 	}
 	return servers
 }

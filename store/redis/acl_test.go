@@ -97,7 +97,7 @@ func (r ruled) locks(name string) error {
 }
 
 // waits has one who waits be told when it is its turn.
-func (r ruled) waits(s *redis.Store, name string) error {
+func (r ruled) waits(s store.Waiter, name string) error {
 	held := request(name)
 	takes(r.t, s, r.servers, held)
 	ctx, cancel := context.WithCancel(r.t.Context())

@@ -47,8 +47,8 @@ func Bootstrap(ctx context.Context, urls []string, o *Options, force bool) ([]De
 	nodes := make([]store.NodeOutcome, len(servers))
 	for i, server := range servers {
 		mark := strings.Join([]string{"0000000000000000", s.lists.print, server.RunID, "declared", s.lists.text}, " ")
-		r := s.askOne(ctx, i, newCommand("SET", markKey, mark))
-		s.askOne(ctx, i, newCommand("PUBLISH", listChannel, "")) // as scripts/tell.lua does
+		r := s.nodes[i].askOne(ctx, newCommand("SET", markKey, mark))
+		s.nodes[i].askOne(ctx, newCommand("PUBLISH", listChannel, "")) // as scripts/tell.lua does
 		nodes[i] = store.NodeOutcome{Node: server.Node, Outcome: r.outcome, Err: r.err}
 	}
 	if e := (&store.QuorumError{Op: "bootstrap", Need: len(nodes), Nodes: nodes}); e.Count(store.Granted) < e.Need {
@@ -62,7 +62,7 @@ func (s *Store) identities(ctx context.Context) ([]Declared, error) {
 	servers := make([]Declared, len(s.nodes))
 	nodes := make([]store.NodeOutcome, len(s.nodes))
 	for i, n := range s.nodes {
-		r := s.askOne(ctx, i, pingCommand) // there is a connection now, or none to be had
+		r := s.nodes[i].askOne(ctx, pingCommand) // there is a connection now, or none to be had
 		nodes[i] = store.NodeOutcome{Node: n.Addr(), Outcome: r.outcome, Err: r.err}
 		n.mu.Lock()
 		servers[i] = Declared{n.Addr(), n.server.runID}
@@ -77,10 +77,10 @@ func (s *Store) identities(ctx context.Context) ([]Declared, error) {
 	return servers, nil
 }
 
-// askOne sends a command to one node and waits for the answer.
-func (s *Store) askOne(ctx context.Context, node int, c *command) reply {
+// askOne sends a command to the node and waits for the answer.
+func (n *node) askOne(ctx context.Context, c *command) reply {
 	p := make(poll, 1)
-	if err := s.nodes[node].put(call{command: c, timeout: s.o.ConnectTimeout, look: p}, false); err != nil {
+	if err := n.put(call{command: c, timeout: n.s.o.ConnectTimeout, look: p}, false); err != nil {
 		said := majority.Unsent(err)
 		return reply{outcome: said.Outcome, err: said.Err}
 	}

@@ -14,6 +14,8 @@ type command struct {
 	// tells is how far from the end there is a 0 that says that the server can tell us
 	// unasked what comes of it; 0: nothing comes of it then.
 	tells int
+	// slot that its lock is in, and 1 more; 0: it is about none, or there are no slots.
+	slot int
 	// repeats: it says what was said before, and if it is lost it will be said again.
 	repeats bool
 }

@@ -162,7 +162,11 @@ func (n *node) identify(info, fsync value) error {
 		return newRefused(info)
 	}
 	id := parseIdentity(info, fsync)
-	if err := id.unfit(); err != nil && len(n.s.nodes) > 1 {
+	fit := id
+	if n.s.route != nil { // where servers are of a cluster, and become replicas, it is seen to otherwise
+		fit.mode, fit.role = "", ""
+	}
+	if err := fit.unfit(); err != nil && len(n.s.nodes) > 1 {
 		return err
 	} else if err != nil && (n.s.sentinels == nil || id.role == "master") { // or else see isMaster
 		n.log.Warn("the server can lose locks", "err", err)

@@ -18,6 +18,10 @@ func (s *Store) encode(q majority.Question, old any) any {
 		c = new(command)
 	}
 	r := q.Lease
+	if s.route != nil {
+		r.Name = clusterName(r.Name)
+		c.slot = slotOf(r.Name) + 1
+	}
 	guarded := s.guards(r)
 	begin := func(plain, marked *script) []byte {
 		if guarded {
@@ -143,6 +147,10 @@ const ranks = 16
 
 func (s *Store) inspectCall(name string) *command {
 	c := new(command)
+	if s.route != nil {
+		name = clusterName(name)
+		c.slot = slotOf(name) + 1
+	}
 	if !s.guarded.Load() {
 		c.bytes = appendCounterKey(appendWord(c.begin(inspectScript), name), name)
 	} else {

@@ -1,6 +1,7 @@
 package redis
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"fmt"
@@ -22,6 +23,18 @@ type Scope struct {
 	// MaxLocks is how many locks at most are looked at on each server. Zero:
 	// 10000.
 	MaxLocks int
+
+	// serves says whether the server, one of a cluster, has a slot; nil: it is in none.
+	serves func(slot int) bool
+}
+
+// settle fills in defaults and says what is wrong.
+func (s Scope) settle() (Scope, error) {
+	if s.TTL < store.MinTTL {
+		return s, fmt.Errorf("%w: TTL %v is too short: the least is %v", store.ErrInvalid, s.TTL, store.MinTTL)
+	}
+	s.MaxLocks = cmp.Or(s.MaxLocks, defaultMaxLocks)
+	return s, nil
 }
 
 const (
@@ -58,18 +71,21 @@ func examine(ctx context.Context, urls []string, o *Options, scope Scope, wall f
 	if opts, err = opts.settle(); err != nil {
 		return Examination{}, err
 	}
-	if scope.TTL < store.MinTTL {
-		return Examination{}, fmt.Errorf("%w: TTL %v is too short: the least is %v", store.ErrInvalid, scope.TTL, store.MinTTL)
+	if scope, err = scope.settle(); err != nil {
+		return Examination{}, err
 	}
-	if scope.MaxLocks == 0 {
-		scope.MaxLocks = defaultMaxLocks
-	}
+	return examineAll(ctx, addrs, sentinels, lists, opts, scope, wall), ctx.Err()
+}
+
+// examineAll examines the servers as the nodes of one store, and the sentinels that
+// watch it, if any do.
+func examineAll(ctx context.Context, addrs []address, watch *sentinels, lists lists, opts Options, scope Scope, wall func() time.Time) Examination {
 	e := Examination{
 		Nodes: make([]Examined, len(addrs)), Lists: lists.indexes(len(addrs)),
 		TTL: scope.TTL, MaxTTL: opts.MaxTTL, NodeTimeout: opts.nodeTimeout(scope.TTL),
 		Quarantine: opts.quarantine(), FsyncAlways: opts.FsyncAlways,
 	}
-	s := &Store{o: opts, lists: lists, sentinels: sentinels, wall: wall, nodes: make([]*node, len(addrs)), channel: channelBegin + rand.Text()} // never opened
+	s := &Store{o: opts, lists: lists, sentinels: watch, wall: wall, nodes: make([]*node, len(addrs)), channel: channelBegin + rand.Text()} // never opened
 	s.guarded.Store(len(addrs) > 1)
 	for i, a := range addrs {
 		s.nodes[i] = &node{s: s, index: i, addr: a, log: opts.Logger, ctx: ctx}
@@ -78,11 +94,11 @@ func examine(ctx context.Context, urls []string, o *Options, scope Scope, wall f
 	for i, n := range s.nodes {
 		all.Go(func() { e.Nodes[i] = n.examine(ctx, scope) })
 	}
-	if sentinels != nil {
+	if watch != nil {
 		all.Go(func() { e.Sentinels = s.nodes[0].examineSentinels(ctx) })
 	}
 	all.Wait()
-	return e, ctx.Err()
+	return e
 }
 
 // examiner is a connection to a node on which one thing is asked after the other.
@@ -189,6 +205,19 @@ func readTime(v value) (time.Time, bool) {
 	seconds, ok := v.list[0].number()
 	micros, also := v.list[1].number()
 	return time.UnixMicro(int64(seconds)*1e6 + int64(micros)), ok && also
+}
+
+// probe is the name of a lock that nobody has used, and, in a cluster, that the server
+// keeps.
+func (d *examiner) probe() string {
+	for {
+		name := d.probeName() + "/" + store.NewOwner()
+		if d.scope.serves == nil {
+			return name
+		} else if name = clusterName(name); d.scope.serves(slotOf(name)) {
+			return name
+		}
+	}
 }
 
 // probeName is that of a lock nobody else uses.

@@ -37,7 +37,7 @@ func (d *examiner) rights() error {
 	if d.found.Server.Mode == "sentinel" {
 		return nil
 	}
-	key := d.probeName() + "/" + store.NewOwner()
+	key := d.probe()
 	var names []string
 	var commands []*command
 	for _, r := range rights {
@@ -90,9 +90,12 @@ func (d *examiner) listening() error {
 	if s := d.found.Server; s.Mode == "sentinel" || s.Replica || s.Loading {
 		return nil
 	}
-	channel := d.n.s.channel + "-doctor"
+	channel, publish, subscribe := d.n.s.channel+"-doctor", "PUBLISH", "SUBSCRIBE"
+	if serves := d.scope.serves; serves != nil && sharded(d.found.Server.Version) {
+		channel, publish, subscribe = channelBegin+"{"+tagIn(serves, 0)+"}-doctor", "SPUBLISH", "SSUBSCRIBE"
+	}
 	w, err := d.n.open(d.n.ctx, d.w.host, func(w *wire) error {
-		said, err := w.exchange(append(d.n.login(), newCommand("HELLO", "3"), newCommand("SUBSCRIBE", channel)))
+		said, err := w.exchange(append(d.n.login(), newCommand("HELLO", "3"), newCommand(subscribe, channel)))
 		if err != nil {
 			return err
 		}
@@ -109,7 +112,7 @@ func (d *examiner) listening() error {
 	}
 	defer w.forget()
 	defer w.conn.Close()
-	said, err := d.askFor("PUBLISH", channel, "doctor")
+	said, err := d.askFor(publish, channel, "doctor")
 	if err != nil {
 		return err
 	}
@@ -138,7 +141,7 @@ func (d *examiner) scripts() error {
 	if len(d.found.Lacking) > 0 || s.Mode == "sentinel" || s.Replica || s.Loading {
 		return nil
 	}
-	r := store.Request{Name: d.probeName() + "/" + store.NewOwner(), Owner: store.NewOwner(), TTL: min(10*time.Second, d.n.s.o.MaxTTL), Renewed: true}
+	r := store.Request{Name: d.probe(), Owner: store.NewOwner(), TTL: min(10*time.Second, d.n.s.o.MaxTTL), Renewed: true}
 	waits := r
 	waits.Owner = store.NewOwnerAt(time.Now())
 	guarded := r

@@ -21,6 +21,9 @@ const waitingProof = 15 * time.Second
 // could not tell us while it is asked other things as well. One that does not let us
 // listen says so to those who wait, who then ask now and then.
 func (n *node) listen(w *wire, hello value) error {
+	if n.s.route != nil {
+		return n.s.route.listen(n, w, hello)
+	}
 	var asked []*command
 	if hello.kind != '-' {
 		if n.alone() {
@@ -47,6 +50,11 @@ func (n *node) listen(w *wire, hello value) error {
 	if channels > 0 {
 		said = all[channels-1]
 	}
+	return n.listens(w, said)
+}
+
+// listens takes in what the server said to that.
+func (n *node) listens(w *wire, said value) error {
 	if w.hears = said.kind == '>'; w.hears {
 		return nil
 	}
@@ -69,8 +77,12 @@ func (w *wire) heard(v value) {
 		return
 	}
 	n := w.n
-	if string(v.list[1].text) == listChannel {
+	switch {
+	case string(v.list[1].text) == listChannel:
 		w.abandon(errListChanged)
+		return
+	case string(v.list[0].text) == "sunsubscribe":
+		w.abandon(errUnheard)
 		return
 	}
 	told, ok := readTold(string(v.list[2].text))
@@ -84,8 +96,13 @@ func (w *wire) heard(v value) {
 	}
 }
 
+// isMessage says whether it is one, or that there will be none any more.
 func (v value) isMessage() bool {
-	return v.kind == '>' && len(v.list) == 3 && string(v.list[0].text) == "message"
+	if v.kind != '>' || len(v.list) != 3 {
+		return false
+	}
+	kind := string(v.list[0].text)
+	return kind == "message" || kind == "smessage" || kind == "sunsubscribe"
 }
 
 // missed has those who wait ask the node again, after its connection broke.

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -191,9 +192,14 @@ func (s *Store) List(ctx context.Context, prefix string) ([]store.State, error) 
 	if err != nil {
 		return nil, err
 	}
+	return heldOf(ctx, names, s.Inspect)
+}
+
+// heldOf are the locks of these names that anybody holds, in the order of their names.
+func heldOf(ctx context.Context, names map[string]bool, inspect func(context.Context, string) (store.State, error)) ([]store.State, error) {
 	var held []store.State
-	for _, name := range names {
-		state, err := s.Inspect(ctx, name)
+	for _, name := range slices.Sorted(maps.Keys(names)) {
+		state, err := inspect(ctx, name)
 		if err != nil {
 			return nil, err
 		}
@@ -206,35 +212,32 @@ func (s *Store) List(ctx context.Context, prefix string) ([]store.State, error) 
 }
 
 // names are those locks with the prefix that a counter is kept for on any node.
-func (s *Store) names(ctx context.Context, prefix string) ([]string, error) {
+func (s *Store) names(ctx context.Context, prefix string) (map[string]bool, error) {
 	pattern := keyBegin + globEscape.Replace(prefix) + "*" + counterEnd
-	seen := map[string]bool{}
+	names := map[string]bool{}
 	nodes := make([]store.NodeOutcome, len(s.nodes))
 	for i, n := range s.nodes {
 		nodes[i].Node = n.Addr()
-		nodes[i].Outcome, nodes[i].Err = s.scan(ctx, i, pattern, seen)
+		nodes[i].Outcome, nodes[i].Err = n.scan(ctx, pattern, func(key string) {
+			name := strings.TrimSuffix(strings.TrimPrefix(key, keyBegin), counterEnd)
+			if store.CheckName(name) == nil {
+				names[name] = true
+			}
+		})
 	}
 	e := &store.QuorumError{Op: "list", Need: quorum.Majority(len(nodes)), Nodes: nodes}
 	if e.Count(store.Granted) < e.Need {
 		return nil, e
 	}
-	names := make([]string, 0, len(seen))
-	for key := range seen {
-		name := strings.TrimSuffix(strings.TrimPrefix(key, keyBegin), counterEnd)
-		if store.CheckName(name) == nil {
-			names = append(names, name)
-		}
-	}
-	slices.Sort(names)
 	return names, nil
 }
 
 var globEscape = strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`, `]`, `\]`)
 
-// scan gathers into seen the keys of one node that match.
-func (s *Store) scan(ctx context.Context, node int, pattern string, seen map[string]bool) (store.Outcome, error) {
+// scan finds the keys of the node that match.
+func (n *node) scan(ctx context.Context, pattern string, found func(key string)) (store.Outcome, error) {
 	for cursor := uint64(0); ; {
-		a := s.askOne(ctx, node, newCommand("SCAN", strconv.FormatUint(cursor, 10), "MATCH", pattern, "COUNT", "1000"))
+		a := n.askOne(ctx, newCommand("SCAN", strconv.FormatUint(cursor, 10), "MATCH", pattern, "COUNT", "1000"))
 		if a.outcome != store.Granted {
 			return a.outcome, a.err
 		}
@@ -244,7 +247,7 @@ func (s *Store) scan(ctx context.Context, node int, pattern string, seen map[str
 		}
 		next, ok := said[0].number()
 		for _, key := range said[1].list {
-			seen[string(key.text)] = true
+			found(string(key.text))
 		}
 		switch {
 		case !ok:

@@ -56,7 +56,7 @@ var lineChanges = []change{
 	{name: "handed on with a place", script: releaseScript, old: "call('DEL', key)\n      -- A", new: "      -- A"},
 	{name: "handed to who barges", script: releaseScript, old: "flag == 98 or", new: ""},
 	{name: "not free for who barges", script: releaseScript, old: "call('DEL', KEYS[1])\n          held, left = nil, -2\n          message", new: "message"},
-	{name: "not told", script: releaseScript, old: "redis.pcall('PUBLISH', channel, message)", new: "1"},
+	{name: "not told", script: releaseScript, old: "redis.pcall(sharded and 'SPUBLISH' or 'PUBLISH', channel, message)", new: "1"},
 	{name: "told another token", script: releaseScript, old: "owner .. ' ' .. text .. ' '", new: "owner .. ' ' .. token + 1 .. ' '"},
 	{name: "told another stamp", script: releaseScript, old: "text .. ' ' .. stamp", new: "text .. ' ' .. spare"},
 	{name: "who returns has no place", script: returnScript, old: "position = call('RPUSH', line, entry)", new: "position = 1"},

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"runtime"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/leasehold-dev/leasehold/internal/majority"
@@ -40,6 +41,8 @@ type node struct {
 	unmarked *majority.Refusal
 	// foreign is why nothing is to be locked there: see belongs.
 	foreign *majority.Refusal
+	// unflushed says that Flush has something to send; see router.
+	unflushed atomic.Bool
 
 	deaf     bool   // the server did not let us listen at some time
 	failures int    // in a row, to connect
@@ -66,6 +69,7 @@ type call struct {
 	sent    time.Time
 	again   bool // by its text, since the server did not know the script
 	repeat  bool // a release that was sent before, see requeue
+	trail   *trail
 }
 
 const (
@@ -284,7 +288,7 @@ func (n *node) requeue(w *wire) {
 	for _, q := range []*queue[call]{&w.again, &w.flight} {
 		for c := range q.all {
 			if c.command.script.frees() && !c.repeat {
-				command := &command{script: c.command.script, bytes: bytes.Clone(c.command.bytes), tells: c.command.tells}
+				command := &command{script: c.command.script, bytes: bytes.Clone(c.command.bytes), tells: c.command.tells, slot: c.command.slot}
 				line.push(call{command: command, timeout: c.timeout, to: nobody{}, repeat: true})
 				n.s.inFlight.Add(1)
 			}
@@ -308,6 +312,19 @@ func (nobody) Answer(int, int, majority.Answer) {}
 // settle hands a reply out. What that leads to is put in line before the call
 // counts as no longer in flight.
 func (n *node) settle(c call, r reply) {
+	if n.s.route != nil {
+		var over bool
+		if r, over = n.s.route.settled(n, c, r); !over {
+			n.s.inFlight.Add(-1)
+			return
+		}
+	}
+	n.deliver(c, r)
+	n.s.inFlight.Add(-1)
+}
+
+// deliver gives a reply to whoever asked.
+func (n *node) deliver(c call, r reply) {
 	if c.look != nil {
 		r.value = r.value.clone()
 		c.look <- looked{n.index, r}
@@ -321,7 +338,6 @@ func (n *node) settle(c call, r reply) {
 		}
 		n.answer(c.to, c.tag, r.answer(c.command.script))
 	}
-	n.s.inFlight.Add(-1)
 }
 
 func (n *node) answer(to majority.Receiver, tag int, a majority.Answer) {

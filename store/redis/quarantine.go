@@ -25,7 +25,7 @@ const markKey = "leasehold:node"
 
 // guards says whether a request is only for servers that have forgotten nothing.
 func (s *Store) guards(r store.Request) bool {
-	return len(s.nodes) > 1 || r.Require >= store.CrashSafe
+	return len(s.nodes) > 1 || r.Require >= store.CrashSafe && s.route == nil
 }
 
 // guard sees to the mark of a single server, the first time that a lock requires

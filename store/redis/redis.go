@@ -1,5 +1,6 @@
 // Package redis keeps locks on one Redis server, or on a majority of several
-// independent ones: Redlock, with a fencing token that comes with the lock.
+// independent ones: Redlock, with a fencing token that comes with the lock. On a
+// Redis Cluster it keeps each on one of the masters; see Cluster for what that is worth.
 //
 // The lock L is the key L with the value "owner {...}" and a TTL, so that every
 // other client that locks with SET L value NX PX excludes us and is excluded.
@@ -48,6 +49,8 @@ type Store struct {
 	lists          lists
 	longest        atomic.Int64 // quarantine that other clients ask for
 	arming         sync.Mutex
+
+	route *router // to the members of a cluster, of which all else is here; see Cluster
 }
 
 var _ store.Store = (*Store)(nil)
@@ -125,7 +128,7 @@ func Open(ctx context.Context, urls []string, o *Options) (*Store, error) {
 // crowded says whether so many answers are awaited that others who were just
 // answered are about to ask again.
 func (s *Store) crowded() bool {
-	if len(s.nodes) == 1 {
+	if len(s.keeper.Nodes) == 1 && s.route == nil {
 		return s.inFlight.Load() > crowdOne
 	}
 	return s.inFlight.Load() > crowdMany

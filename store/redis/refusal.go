@@ -23,7 +23,7 @@ func classify(err error, timeout time.Duration) (store.Outcome, error) {
 	case errors.Is(err, errSilent), isTimeout(err):
 		// Not wrapped: it is not the caller's deadline that passed.
 		return store.TimedOut, fmt.Errorf("no answer within %v", timeout)
-	case errors.Is(err, errSameServer), errors.Is(err, errUnfit), errors.Is(err, errUnidentified):
+	case errors.Is(err, errUncharted), errors.Is(err, errSameServer), errors.Is(err, errUnfit), errors.Is(err, errUnidentified):
 		return store.Refused, err
 	}
 	return store.Unreachable, err
@@ -38,6 +38,9 @@ func isTimeout(err error) bool {
 // servers put the code of an error inside a script behind other words, so it
 // is looked for anywhere.
 func classifyReply(reply string) (store.Outcome, error) {
+	if d := readRedirection(reply); d != nil {
+		return d.outcome(), d
+	}
 	for _, k := range []struct {
 		code, advice string
 		outcome      store.Outcome
@@ -52,8 +55,7 @@ func classifyReply(reply string) (store.Outcome, error) {
 		{"READONLY", "the server is a replica: use its master, and independent masters for a quorum", store.Refused},
 		{"MISCONF", "the server refuses writes because it can not save its data", store.Refused},
 		{"MASTERDOWN", "the server is a replica that lost its master", store.Refused},
-		{"CLUSTERDOWN", "the server's cluster is down", store.Refused},
-		{"MOVED", "the server is part of a cluster, which does not work as a node: use independent servers", store.Refused},
+		{"cluster support disabled", "the server is in no cluster: give the store as redis://", store.Refused},
 		{"BUSY", "the server is busy running somebody's script", store.Refused},
 	} {
 		if strings.Contains(reply, k.code) {

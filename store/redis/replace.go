@@ -67,7 +67,7 @@ func (s *Store) relist(ctx context.Context, sets [2]quorum.Set, print, text, don
 		if !(sets[0] | sets[1]).Has(i) {
 			continue
 		}
-		r := s.askOne(ctx, i, c)
+		r := s.nodes[i].askOne(ctx, c)
 		nodes[i].Outcome, nodes[i].Err = r.outcome, r.err
 		switch {
 		case r.outcome != store.Granted:

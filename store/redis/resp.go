@@ -25,12 +25,13 @@ type value struct {
 
 // Limits of what is believed to be a reply. Our scripts answer a few hundred
 // bytes, or with the value of a key that is a stranger's, which can have any
-// size; a SCAN answers with some thousand keys.
+// size; a SCAN answers with some thousand keys. A cluster whose slots are scattered
+// needs a dozen elements to say where each is.
 const (
 	mostText     = 512 << 20 // of a string, as the server's own
 	mostKept     = 64 << 10  // of a string: what is beyond is read and dropped
 	mostMemory   = 16 << 20  // of all strings of a reply
-	mostElements = 1 << 16
+	mostElements = 1 << 18
 	mostDepth    = 4
 	lineBuffer   = 16 << 10 // also the longest line
 )

@@ -26,6 +26,8 @@ type ACL struct {
 	Uses   Use
 	// DB says that the URLs name another database than 0.
 	DB bool
+	// Cluster says that the servers are those of a Redis Cluster, from version 7 on.
+	Cluster bool
 }
 
 const (
@@ -36,8 +38,8 @@ const (
 
 // rights are the commands of an ACL rule, in the order in which it names them,
 // and what they are for. Commands that every user may run are not among them. The
-// last two are for those who wait to be told when it is their turn; without them
-// they ask now and then.
+// last two, or in a cluster the two before the last, are for those who wait to be told
+// when it is their turn; without them they ask now and then.
 var rights = []struct {
 	command string
 	uses    Use
@@ -66,6 +68,12 @@ var rights = []struct {
 	{"publish", toChange},
 	{"subscribe", toChange},
 }
+
+// inCluster are the commands that stand for others in a cluster.
+var inCluster = map[string]string{"publish": "spublish", "subscribe": "ssubscribe"}
+
+// clusterRights are those that only a cluster needs, whatever for.
+var clusterRights = []string{"cluster|slots", "asking"}
 
 // Password is what stands for the password in a rule, to be replaced.
 const Password = "PASSWORD"
@@ -110,7 +118,11 @@ func (a ACL) keys() (all []string) {
 	if a.Prefix == "" {
 		return []string{"~*"} // which the others would add nothing to
 	}
-	for _, p := range a.patterns() {
+	patterns := a.patterns()
+	if a.Cluster {
+		patterns = slices.DeleteFunc(patterns, func(p string) bool { return p == markKey })
+	}
+	for _, p := range patterns {
 		all = append(all, "~"+p)
 	}
 	return all
@@ -118,9 +130,17 @@ func (a ACL) keys() (all []string) {
 
 func (a ACL) commands() (names []string) {
 	for _, r := range rights {
-		if r.uses&a.Uses != 0 {
-			names = append(names, r.command)
+		if r.uses&a.Uses == 0 {
+			continue
 		}
+		command := r.command
+		if other, ok := inCluster[command]; a.Cluster && ok {
+			command = other
+		}
+		names = append(names, command)
+	}
+	if a.Cluster {
+		names = append(names, clusterRights...)
 	}
 	if a.DB {
 		names = append(names, "select")

@@ -26,19 +26,32 @@ type NodeStats struct {
 func (s *Store) Stats() Stats {
 	st := Stats{Nodes: make([]NodeStats, len(s.nodes))}
 	for i, n := range s.nodes {
-		n.mu.Lock()
-		ns := NodeStats{Node: n.Addr(), Waiting: n.waiting.n}
-		if n.down != nil {
-			ns.Err = n.down.Err
-		}
-		if n.wire != nil {
-			ns.InFlight = n.wire.flight.n
-		}
-		if left := time.Until(n.shutUntil); left > 0 {
-			ns.QuarantinedFor, ns.Why = left, n.shutBy
-		}
-		n.mu.Unlock()
-		st.Nodes[i] = ns
+		st.Nodes[i] = n.stats()
 	}
 	return st
+}
+
+// Stats is Store.Stats for the masters that have slots, as far as is known.
+func (c *Cluster) Stats() Stats {
+	var st Stats
+	for _, n := range c.r.masters() {
+		st.Nodes = append(st.Nodes, n.stats())
+	}
+	return st
+}
+
+func (n *node) stats() NodeStats {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	ns := NodeStats{Node: n.Addr(), Waiting: n.waiting.n}
+	if n.down != nil {
+		ns.Err = n.down.Err
+	}
+	if n.wire != nil {
+		ns.InFlight = n.wire.flight.n
+	}
+	if left := time.Until(n.shutUntil); left > 0 {
+		ns.QuarantinedFor, ns.Why = left, n.shutBy
+	}
+	return ns
 }

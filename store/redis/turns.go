@@ -48,7 +48,7 @@ func (t *turns) begin(w *wire) {
 // when it is to read again.
 func (w *wire) pause() {
 	n, t := w.n, &w.turns
-	if len(n.s.nodes) > 1 || w.raw == nil {
+	if len(n.s.nodes) > 1 || n.s.route != nil || w.raw == nil {
 		return
 	}
 	n.mu.Lock()

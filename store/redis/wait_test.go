@@ -11,7 +11,6 @@ import (
 
 	"github.com/leasehold-dev/leasehold/internal/redistest"
 	"github.com/leasehold-dev/leasehold/store"
-	"github.com/leasehold-dev/leasehold/store/redis"
 )
 
 // waiter is a request of somebody who waits.
@@ -28,7 +27,7 @@ type outcome struct {
 }
 
 // waits waits in the background.
-func waits(ctx context.Context, s *redis.Store, r store.Request) <-chan outcome {
+func waits(ctx context.Context, s store.Waiter, r store.Request) <-chan outcome {
 	done := make(chan outcome, 1)
 	go func() {
 		g, err := s.Wait(ctx, r, nil)
@@ -38,7 +37,7 @@ func waits(ctx context.Context, s *redis.Store, r store.Request) <-chan outcome 
 }
 
 // wait is waits, and returns when it stands in line at every server.
-func wait(t *testing.T, ctx context.Context, s *redis.Store, servers []*redistest.Server, r store.Request) <-chan outcome {
+func wait(t *testing.T, ctx context.Context, s store.Waiter, servers []*redistest.Server, r store.Request) <-chan outcome {
 	t.Helper()
 	done := waits(ctx, s, r)
 	for _, server := range servers {

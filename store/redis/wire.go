@@ -18,9 +18,12 @@ type wire struct {
 	conn  net.Conn
 	raw   *direct // the same; nil: there is no such way
 	hears bool    // what the server says unasked; set once, before it is used
-	rest  []byte  // what could not be written without waiting; of whoever is sending
-	in    replies
-	at    clock.Instant // when what is being read came in; of the reader
+	// channel on which it does, in a cluster; untuned: it had no slots to have one in.
+	channel string
+	untuned bool
+	rest    []byte // what could not be written without waiting; of whoever is sending
+	in      replies
+	at      clock.Instant // when what is being read came in; of the reader
 
 	// Guarded by the node's mutex until the connection is broken, and of the
 	// reader then.
@@ -72,6 +75,7 @@ func (w *wire) take(out []byte) (_ []byte, more bool) {
 			return out, false
 		}
 		for c, ok := w.again.pop(); ok; c, ok = w.again.pop() {
+			out = w.asks(c, out, now)
 			out = w.says(c.command, c.command.byText(out))
 			w.launch(c, now)
 		}
@@ -79,6 +83,7 @@ func (w *wire) take(out []byte) (_ []byte, more bool) {
 	}
 	for n.waiting.n > 0 && w.flight.n < maxFlight && len(out) < maxWrite {
 		c, _ := n.waiting.pop()
+		out = w.asks(c, out, now)
 		// Copied while the mutex is held: once in flight the call may be
 		// answered, and the command's memory used for another.
 		out = w.says(c.command, append(out, c.command.bytes...))
@@ -88,12 +93,26 @@ func (w *wire) take(out []byte) (_ []byte, more bool) {
 	return out, n.waiting.n > 0 && !w.full
 }
 
-// says is out, at whose end c is, with a 1 where we can not be told unasked.
+// says is out, at whose end c is, with a 1 where we can not be told unasked. In a
+// cluster it is told here on which channel we are, which a place ends with.
 func (w *wire) says(c *command, out []byte) []byte {
 	if c.tells > 0 && !w.hears {
 		out[len(out)-c.tells] = '1'
+	} else if c.tells > 0 && w.channel != "" {
+		copy(out[len(out)-len("\r\n")-len(w.channel):], w.channel)
 	}
 	return out
+}
+
+// asks appends that the server is to do c although it does not have its slot yet, if
+// it is one that was sent here for that. The mutex is held.
+func (w *wire) asks(c call, out []byte, now time.Time) []byte {
+	if c.trail == nil || !c.trail.asking {
+		return out
+	}
+	w.n.s.inFlight.Add(1)
+	w.launch(call{command: askingCommand, timeout: c.timeout, to: nobody{}}, now)
+	return append(out, askingCommand.bytes...)
 }
 
 // launch counts a call as sent. The mutex is held.
@@ -320,4 +339,4 @@ func (w *wire) proven() bool {
 	return !(<-p).sent // answered, whatever it said
 }
 
-var pingCommand = newCommand("PING")
+var pingCommand, askingCommand = newCommand("PING"), newCommand("ASKING")

@@ -1,0 +1,39 @@
+package doctor
+
+import (
+	"github.com/leasehold-dev/leasehold/store"
+	"github.com/leasehold-dev/leasehold/store/redis"
+)
+
+// RedisCluster is what the examination of a cluster leads to: of each master what it
+// would be of a server alone, but for that it is one of a cluster, as it should be.
+func RedisCluster(e redis.ClusterExamination) []Finding {
+	r := &report{}
+	for _, n := range e.Seeds {
+		seed(r, n)
+	}
+	if len(e.Masters) > 0 && e.Unserved > 0 {
+		r.add(Error, SlotsUnserved, "", "%d of %d slots are no server's: locks whose names fall there can not be taken.", e.Unserved, redis.SlotsOfCluster)
+	}
+	for _, master := range e.Masters {
+		if master.Nodes[0].Server.Mode == "cluster" {
+			master.Nodes[0].Server.Mode = "standalone"
+		}
+		r.findings = append(r.findings, Redis(master)...)
+	}
+	return r.sorted()
+}
+
+// seed is about a server that did not say who the others are.
+func seed(r *report, n store.NodeOutcome) {
+	switch n.Outcome {
+	case store.Refused:
+		r.add(Error, LoginRefused, n.Node, "The server does not say which servers the cluster has: %v.", n.Err)
+	case store.TimedOut:
+		r.add(Error, NodeSilent, n.Node, "The server does not answer: %v.", n.Err)
+	case store.Loading:
+		r.add(Error, NodeLoading, n.Node, "The server is still reading its data.")
+	default:
+		r.add(Error, NodeUnreachable, n.Node, "The server can not be reached: %v.", n.Err)
+	}
+}

@@ -1,0 +1,130 @@
+package localredis
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// slots are those of every cluster.
+const slots = 16384
+
+// Join makes one cluster of servers that were launched for that: the first so many
+// become its masters, which share the slots evenly and in order, and each of the others
+// a replica of one of them, in turn. It returns when all see the cluster work.
+func Join(servers []*Server, masters int) error {
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	ids := make([]string, len(servers))
+	for i, s := range servers {
+		id, err := s.text(ctx, "CLUSTER", "MYID")
+		if err != nil {
+			return s.failed("join", err)
+		}
+		ids[i] = id
+		steps := [][]string{{"CLUSTER", "SET-CONFIG-EPOCH", strconv.Itoa(i + 1)}}
+		if i < masters {
+			steps = append(steps, []string{"CLUSTER", "ADDSLOTSRANGE", strconv.Itoa(slots * i / masters), strconv.Itoa(slots*(i+1)/masters - 1)})
+		}
+		if i > 0 {
+			steps = append(steps, servers[0].meet())
+		}
+		for _, step := range steps {
+			if _, err := s.Do(ctx, step...); err != nil {
+				return s.failed("join", fmt.Errorf("%s: %w", strings.Join(step, " "), err))
+			}
+		}
+	}
+	if err := known(ctx, servers); err != nil {
+		return err
+	}
+	for i, s := range servers[masters:] {
+		err := until(ctx, func() error { // others have yet to hear of who it is
+			_, err := s.Do(ctx, "CLUSTER", "REPLICATE", ids[i%masters])
+			return err
+		})
+		if err == nil {
+			err = until(ctx, func() error {
+				info, err := s.text(ctx, "INFO", "replication")
+				if err == nil && infoField(info, "master_link_status") != "up" {
+					err = errors.New("it does not follow its master")
+				}
+				return err
+			})
+		}
+		if err != nil {
+			return s.failed("join", err)
+		}
+	}
+	for _, s := range servers { // so that masters know who can take their place
+		err := until(ctx, func() error {
+			all, err := s.text(ctx, "CLUSTER", "NODES")
+			if err == nil && strings.Count(all, "slave") != len(servers)-masters {
+				err = errors.New("it does not know all replicas")
+			}
+			return err
+		})
+		if err != nil {
+			return s.failed("join", err)
+		}
+	}
+	return nil
+}
+
+// Joins adds to the cluster of members a server that was launched for that, as a master
+// without slots. It returns when all know each other.
+func (s *Server) Joins(members []*Server) error {
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	if _, err := s.Do(ctx, members[0].meet()...); err != nil {
+		return s.failed("join", err)
+	}
+	return known(ctx, append(members[:len(members):len(members)], s))
+}
+
+// meet is the command by which another comes to know the server.
+func (s *Server) meet() []string {
+	return []string{"CLUSTER", "MEET", "127.0.0.1", strconv.Itoa(s.port), strconv.Itoa(s.bus)}
+}
+
+// known waits until all servers see a cluster of them, with all slots.
+func known(ctx context.Context, servers []*Server) error {
+	for _, s := range servers {
+		err := until(ctx, func() error {
+			info, err := s.text(ctx, "CLUSTER", "INFO")
+			if err == nil && (infoField(info, "cluster_state") != "ok" || infoField(info, "cluster_known_nodes") != strconv.Itoa(len(servers)) || infoField(info, "cluster_slots_ok") != strconv.Itoa(slots)) {
+				err = errors.New("it does not see the whole cluster")
+			}
+			return err
+		})
+		if err != nil {
+			return s.failed("join", err)
+		}
+	}
+	return nil
+}
+
+func (s *Server) text(ctx context.Context, args ...string) (string, error) {
+	v, err := s.Do(ctx, args...)
+	return Text(v), err
+}
+
+// until tries until it works, or says what did not.
+func until(ctx context.Context, try func() error) error {
+	poll := time.NewTicker(20 * time.Millisecond)
+	defer poll.Stop()
+	for {
+		err := try()
+		if err == nil {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return err
+		case <-poll.C:
+		}
+	}
+}
