@@ -19,7 +19,7 @@ func (r ruled) locksInCluster(c *redistest.Cluster, name string) error {
 		return err
 	}
 	defer s.Close()
-	ctx, server := r.t.Context(), c.Has(r.t, name)
+	ctx := r.t.Context()
 	l := request(name)
 	if _, err := s.Acquire(ctx, l); err != nil {
 		return err
@@ -43,7 +43,7 @@ func (r ruled) locksInCluster(c *redistest.Cluster, name string) error {
 	if err := s.Release(ctx, l); !errors.Is(err, store.ErrNotHeld) { // which leaves a tombstone
 		return err
 	}
-	server = c.Has(r.t, name)
+	server := c.Has(r.t, name)
 	if err := (ruled{r.t, []*redistest.Server{server}, "", r.patience}).waits(s, name); err != nil {
 		return err
 	}
@@ -76,6 +76,7 @@ func (r ruled) moves(c *redistest.Cluster, s store.Store, l store.Request) error
 // The rule that is printed for a cluster is enough, and nothing in it can be dropped;
 // but for INFO, without which we can not warn of servers that evict locks.
 func TestLeastPrivilegeInACluster(t *testing.T) {
+	t.Parallel() // it mostly waits
 	c := redistest.StartCluster(t, 3, 0)
 	r := ruled{t, c.Masters, "", long}
 	rule, err := redis.ACL{User: "locker", Prefix: "jobs/", Uses: redis.ToLock | redis.ToList, Cluster: true}.Rule()

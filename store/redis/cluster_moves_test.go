@@ -74,6 +74,7 @@ func TestSlotMovesWhileALockIsHeld(t *testing.T) {
 // While a slot is on its way, leases in it are renewed wherever they are, nothing is
 // taken for lost, and what can not be done yet is done when it has arrived.
 func TestSlotOnItsWay(t *testing.T) {
+	t.Parallel() // it mostly waits
 	c := redistest.StartCluster(t, 3, 0)
 	holder, other := openCluster(t, c.Masters, nil), openCluster(t, c.Masters, nil)
 	const name = "stock"
@@ -209,6 +210,7 @@ func offset(t *testing.T, server *redistest.Server, which string) string {
 // tokens do not go back. The place of the dead master may be without the last of what
 // it was told.
 func TestMasterOfAClusterDies(t *testing.T) {
+	t.Parallel() // it mostly waits
 	c := redistest.StartCluster(t, 3, 1, "--cluster-node-timeout", "1000")
 	holder, other := openCluster(t, c.Masters, nil), openCluster(t, c.Masters, nil)
 	const name = "stock"
@@ -235,6 +237,7 @@ func TestMasterOfAClusterDies(t *testing.T) {
 // A master hands over to its replica and is one itself from then on, without any
 // connection being lost.
 func TestMasterOfAClusterHandsOver(t *testing.T) {
+	t.Parallel() // it mostly waits
 	c := redistest.StartCluster(t, 3, 1)
 	holder, other := openCluster(t, c.Masters, nil), openCluster(t, c.Masters, nil)
 	const name = "stock"
@@ -257,6 +260,7 @@ func TestMasterOfAClusterHandsOver(t *testing.T) {
 // Nobody has a slot any more, or not the whole cluster is there: that passes, and is
 // nobody's loss.
 func TestClusterIsDown(t *testing.T) {
+	t.Parallel() // it mostly waits
 	c := redistest.StartCluster(t, 3, 0, "--cluster-node-timeout", "500")
 	s := openCluster(t, c.Masters, nil)
 	const name = "stock"

@@ -55,6 +55,7 @@ func TestClusterWithoutRightsToListen(t *testing.T) {
 // A master that had no slots when it was connected to tells those who wait once it
 // has some.
 func TestClusterGrows(t *testing.T) {
+	t.Parallel() // it mostly waits
 	c := redistest.StartCluster(t, 3, 0)
 	holder, other := openCluster(t, c.Masters, nil), openCluster(t, c.Masters, nil)
 	to := c.Grow(t)
@@ -121,6 +122,7 @@ func TestPromotedReplicaThatForgot(t *testing.T) {
 // Many wait for locks whose slots go from one member to another all the time: one at a
 // time has each, tokens grow, and everybody gets it.
 func TestCrowdWhileSlotsMove(t *testing.T) {
+	t.Parallel() // it mostly waits
 	c := redistest.StartCluster(t, 3, 0)
 	const workers, rounds, most = 5, 12, 15
 	names := []string{"a", "b", "c"}

@@ -26,6 +26,7 @@ func openCluster(t *testing.T, seeds []*redistest.Server, o *redis.Options) *red
 }
 
 func TestConformanceOfCluster(t *testing.T) {
+	t.Parallel() // it mostly waits
 	c := redistest.StartCluster(t, 3, 0)
 	another := func(t *testing.T) store.Store { return openCluster(t, c.Masters[1:2], nil) }
 	storetest.Run(t, another, storetest.Options{Second: another})

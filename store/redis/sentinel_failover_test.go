@@ -36,6 +36,7 @@ func asks(t *testing.T, what string, ask func() error) {
 // The master is killed while a lock is held and others wait for it. The replica has
 // the lock: it is kept, and handed on in order, with larger tokens.
 func TestFailover(t *testing.T) {
+	t.Parallel() // it mostly waits
 	w := redistest.StartWatched(t, 3)
 	replica := w.Replicas[0]
 	one, two := openAt(t, w.URL(), nil), openAt(t, w.URL(), nil)
@@ -77,6 +78,7 @@ func TestFailover(t *testing.T) {
 // is told when it renews, who waits gets the lock, and its token is larger, since the
 // clock is the floor of tokens: a resource that checks them refuses the first holder.
 func TestFailoverLosesALock(t *testing.T) {
+	t.Parallel() // it mostly waits
 	w := redistest.StartWatched(t, 1)
 	replica := w.Replicas[0]
 	one, two := openAt(t, w.URL(), nil), openAt(t, w.URL(), nil)
@@ -106,6 +108,7 @@ func TestFailoverLosesALock(t *testing.T) {
 // A replica is promoted although the master is well, which is made a replica: the lock
 // and those who wait for it go on with the new master.
 func TestFailoverOnOrder(t *testing.T) {
+	t.Parallel() // it mostly waits
 	w := redistest.StartWatched(t, 1)
 	replica := w.Replicas[0]
 	one, two := openAt(t, w.URL(), nil), openAt(t, w.URL(), nil)
@@ -128,6 +131,7 @@ func TestFailoverOnOrder(t *testing.T) {
 // The sentinels can not reach the master any more, and promote the replica; we can reach
 // it, and it grants what it is asked for. Nothing but the sentinels tells us to leave.
 func TestMasterThatIsCutOffFromTheSentinels(t *testing.T) {
+	t.Parallel() // it mostly waits
 	locker := []string{"--user", "locker", "on", "nopass", "~*", "&*", "+@all"}
 	w := redistest.Watch(t, redistest.Start(t, locker...), 3, locker)
 	replica := w.Replicas[0]
@@ -166,6 +170,7 @@ func TestMasterThatIsCutOffFromTheSentinels(t *testing.T) {
 // tells us. Nothing else makes us leave it here: the sentinel that we go on asking says
 // what it said before. What was asked is done by the new master, a release too.
 func TestDemotedMasterIsLeft(t *testing.T) {
+	t.Parallel() // it mostly waits
 	old, now := redistest.Start(t), redistest.Start(t)
 	follow := func(s, master *redistest.Server) {
 		host, port, _ := net.SplitHostPort(master.Addr())
@@ -198,6 +203,7 @@ func TestDemotedMasterIsLeft(t *testing.T) {
 
 // Closing a store in the middle of a failover ends it.
 func TestCloseWithoutAMaster(t *testing.T) {
+	t.Parallel() // it mostly waits
 	w := redistest.StartWatched(t, 1)
 	s, err := redis.Open(t.Context(), []string{w.URL()}, nil)
 	if err != nil {

@@ -33,6 +33,7 @@ func sentinelURL(sentinels ...interface{ Addr() string }) string {
 }
 
 func TestConformanceOverSentinels(t *testing.T) {
+	t.Parallel() // it mostly waits
 	w := redistest.StartWatched(t, 1)
 	another := func(t *testing.T) store.Store { return openAt(t, w.URL(), nil) }
 	storetest.Run(t, another, storetest.Options{Second: another})
@@ -41,6 +42,7 @@ func TestConformanceOverSentinels(t *testing.T) {
 // Sentinels that are down, silent, no sentinels or do not know the master are passed over,
 // and none of them is waited for once one has answered.
 func TestSentinelsThatDoNotAnswer(t *testing.T) {
+	t.Parallel() // it mostly waits
 	w := redistest.StartWatched(t, 1)
 	down, other := redistest.Start(t), redistest.Start(t)
 	down.Kill()
@@ -68,6 +70,7 @@ func TestSentinelsThatDoNotAnswer(t *testing.T) {
 
 // What the store does not give is refused, and nothing is sent.
 func TestSentinelsDoNotMakeItCrashSafe(t *testing.T) {
+	t.Parallel() // it mostly waits
 	w := redistest.StartWatched(t, 1)
 	s := openAt(t, w.URL(), nil)
 	r := request("a")
@@ -96,6 +99,7 @@ func TestSentinelsDoNotMakeItCrashSafe(t *testing.T) {
 
 // When no sentinel says where the master is, the error has what each of them said.
 func TestNoSentinelKnows(t *testing.T) {
+	t.Parallel() // it mostly waits
 	w := redistest.StartWatched(t, 1, "requirepass s3cr3t-pass")
 	down, plain := redistest.Start(t), redistest.Start(t)
 	down.Kill()
@@ -126,6 +130,7 @@ func TestNoSentinelKnows(t *testing.T) {
 
 // User and password of the URL are for the master, those of the settings for the sentinels.
 func TestCredentialsOfSentinels(t *testing.T) {
+	t.Parallel() // it mostly waits
 	master := redistest.Start(t, "--user", "locker", "on", ">db-pass", "~*", "&*", "+@all")
 	w := redistest.Watch(t, master, 1, []string{"--user", "locker", "on", ">db-pass", "~*", "&*", "+@all"}, "user asker on >asker-pass +@all")
 	hosts := w.Sentinels[0].Addr()
