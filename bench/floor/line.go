@@ -5,7 +5,9 @@ import (
 	"context"
 	"crypto/rand"
 	"net"
+	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -27,8 +29,8 @@ return 1`
 
 var standHash, passHash, giveHash = hash(standScript), hash(passScript), hash(giveScript)
 
-// gathering is how long the first one lets others come before the lock goes round: who
-// comes later might come to different places of the line at different servers.
+// gathering is how long nobody has to have come before the lock goes round: who comes
+// later might come to different places of the line at different servers.
 const gathering = 300 * time.Millisecond
 
 // Line is one lock that goes round among processes that all want it again at once, on
@@ -123,14 +125,36 @@ func (p *linePair) stand(ctx context.Context) error {
 	if err != nil || said != "OK" {
 		return err
 	}
-	select {
-	case <-time.After(gathering):
-	case <-ctx.Done():
-		return ctx.Err()
+	if err := l.gather(ctx, "{"+p.name+"}:line"); err != nil {
+		return err
 	}
 	for _, c := range l.conns {
 		if _, err := c.Write(p.script(giveHash)); err != nil {
 			return err
+		}
+	}
+	return nil
+}
+
+// gather waits until all servers have as many in line, and nobody has come for a while.
+func (l *Line) gather(ctx context.Context, line string) error {
+	was, since := "", time.Now()
+	for time.Since(since) < gathering {
+		var in []string
+		for _, c := range l.conns {
+			n, err := resp.Ask(c.RemoteAddr().String(), "ZCARD", line)
+			if err != nil {
+				return err
+			}
+			in = append(in, n)
+		}
+		if is := strings.Join(in, " "); is != was || slices.Min(in) != slices.Max(in) {
+			was, since = is, time.Now()
+		}
+		select {
+		case <-time.After(gathering / 6):
+		case <-ctx.Done():
+			return ctx.Err()
 		}
 	}
 	return nil
