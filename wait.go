@@ -38,7 +38,7 @@ func (l *Lock) get(ctx context.Context, tries int, bound bool, began clock.Insta
 	}
 	if l.o.Require > store.Efficiency && l.o.Require > l.c.store.Caps().Class {
 		caps := l.c.store.Caps()
-		return nil, 0, fmt.Errorf("%w: lock %q requires %v, and this store (%s, %d nodes) gives %v at most", ErrUnsupported, l.name, l.o.Require, caps.Engine, caps.Nodes, caps.Class)
+		return nil, 0, fmt.Errorf("%w: lock %q requires %v, and this store (%s, nodes: %d) gives %v at most", ErrUnsupported, l.name, l.o.Require, caps.Engine, caps.Nodes, caps.Class)
 	}
 	if l.o.Owner != "" && tries != 1 {
 		return nil, 0, invalid("a fixed Owner goes with one attempt: use Try, or set Tries to 1")
