@@ -143,9 +143,17 @@ func (b *bench) spec(do string, k locks.Kind) cell.Spec {
 	return s
 }
 
+// serving are the servers that a kind decides with: those keep in mind how many they are.
+func (b *bench) serving(k locks.Kind) servers.Redis {
+	if k.Engine != locks.Redis {
+		return b.redis
+	}
+	return b.redis[:k.Nodes]
+}
+
 // check sees that what is to be measured is a lock.
 func (b *bench) check(ctx context.Context, k locks.Kind) error {
-	if err := b.redis.Empty(ctx); err != nil {
+	if err := b.serving(k).Empty(ctx); err != nil {
 		return err
 	}
 	p, err := spawn(ctx, b.spec(cell.Check, k))
@@ -193,7 +201,7 @@ func (b *bench) step(ctx context.Context, st step) error {
 
 // turn is one implementation's in one round.
 func (b *bench) turn(ctx context.Context, st step, round, goroutines int, k locks.Kind) error {
-	used := b.redis
+	used := b.serving(k)
 	if st.servers > 0 {
 		used = used[:st.servers] // who decides together is a part of what they keep
 	}
@@ -259,7 +267,7 @@ func (b *bench) note(st step, round int, k locks.Kind, s cell.Spec, o cell.Outco
 // of each, at least, to see it.
 func (b *bench) held(ctx context.Context) error {
 	for _, k := range filter(b.kinds, func(k locks.Kind) bool { return k.Role == locks.Ours }) {
-		if err := b.redis.Empty(ctx); err != nil {
+		if err := b.serving(k).Empty(ctx); err != nil {
 			return err
 		}
 		s := b.spec(cell.Held, k)

@@ -59,13 +59,17 @@ func talk(t *testing.T, s Spec) Outcome {
 
 // What Redis implementations are said to have done, the servers have done.
 func TestMeasure(t *testing.T) {
-	servers := redistest.StartN(t, 5)
+	servers, alone := redistest.StartN(t, 5), redistest.StartN(t, 1) // which does not belong to the others
 	for _, k := range locks.All {
 		if k.Engine != locks.Redis {
 			continue
 		}
 		t.Run(k.Name, func(t *testing.T) {
-			a := addrs(servers)[:k.Nodes]
+			used := servers
+			if k.Nodes == 1 {
+				used = alone
+			}
+			a := addrs(used)
 			o := talk(t, Spec{Do: Measure, Kind: k.Name, Addrs: a, Probe: a, Goroutines: []int{2, 1}, Warm: 20 * time.Millisecond, For: 100 * time.Millisecond})
 			if o.Error != "" || len(o.Figures) != 2 {
 				t.Fatalf("%+v", o)

@@ -121,8 +121,8 @@ func (p *linePair) stand(ctx context.Context) error {
 			return err
 		}
 	}
-	said, err := resp.Ask(l.conns[0].RemoteAddr().String(), "SET", "{"+p.name+"}:starter", l.place, "NX", "PX", ttl)
-	if err != nil || said != "OK" {
+	said, err := resp.Ask(l.conns[0].RemoteAddr().String(), "SETNX", "{"+p.name+"}:starter", l.place)
+	if err != nil || said != "1" {
 		return err
 	}
 	if err := l.gather(ctx, "{"+p.name+"}:line"); err != nil {

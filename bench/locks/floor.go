@@ -22,6 +22,7 @@ func floorOf(n int, token bool) Kind {
 func lineOf(n int) Kind {
 	return Kind{
 		Name: fmt.Sprintf("floor-line-%d", n), Label: "a line by hand, " + nodes(n), Role: Floor, Engine: Redis, Nodes: n,
-		Open: func(_ context.Context, addrs []string) (Client, error) { return floor.OpenLine(addrs) },
+		Sends: []string{"setnx", "zcard"}, // before the lock goes round
+		Open:  func(_ context.Context, addrs []string) (Client, error) { return floor.OpenLine(addrs) },
 	}
 }

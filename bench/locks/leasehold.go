@@ -12,8 +12,13 @@ import (
 
 // leasehold is this library as it comes: tokens, renewal, deadlines.
 func leasehold(n int) Kind {
+	var sends []string
+	if n == 1 { // it looks on connecting whether the server is one of several
+		sends = []string{"get"}
+	}
 	return Kind{
-		Name: fmt.Sprintf("leasehold-%d", n), Label: "Leasehold, " + nodes(n), Role: Ours, Engine: Redis, Nodes: n,
+		Sends: sends,
+		Name:  fmt.Sprintf("leasehold-%d", n), Label: "Leasehold, " + nodes(n), Role: Ours, Engine: Redis, Nodes: n,
 		Open: func(ctx context.Context, addrs []string) (Client, error) {
 			st, locks, err := Leasehold(ctx, addrs)
 			if err != nil {
