@@ -65,6 +65,25 @@ func TestOneServerOfAList(t *testing.T) {
 	})
 }
 
+// So it is where the one server keeps its quarantine, and has a mark of its own.
+func TestOneCarefulServerOfAList(t *testing.T) {
+	servers := redistest.StartN(t, 3)
+	a := addrs(servers)
+	only := openURL(t, "redis://"+a[0])
+	held := request("held")
+	held.Require = store.CrashSafe
+	acquire(t, only, held)
+	openURL(t, "redis://"+strings.Join(a, ","))
+	eventually(t, "who was there before is told", func() bool {
+		return ofAnotherList(only.Renew(t.Context(), []store.Request{held})[0])
+	})
+	free := request("free")
+	free.Require = store.CrashSafe
+	if _, err := only.Acquire(t.Context(), free); !ofAnotherList(err) {
+		t.Errorf("by who was there before: %v", err)
+	}
+}
+
 // From one server to several: who knows the one only is served until it is replaced,
 // together with those who know both lists, and not any more from then on.
 func TestReplaceOneServer(t *testing.T) {

@@ -204,7 +204,9 @@ func (w *wire) exchange(commands []*command) ([]value, error) {
 	for i := range said {
 		v, err := w.in.next()
 		for err == nil && v.isMessage() { // not what was asked for
-			w.heard(v)
+			if string(v.list[1].text) != listChannel { // what is looked at next is the new one
+				w.heard(v)
+			}
 			v, err = w.in.next()
 		}
 		if err != nil {

@@ -14,8 +14,12 @@ local now = time[1] * 1000000 + time[2]
 local mark = redis.call('GET', KEYS[1])
 local opens, print, run, why, list = string.match(mark or '', '^(%d+) (%S+) (%S+) (%S+) (%S+)$')
 local were = list
-if not print or print == '-' then -- of two lists it is one of the first, until that is replaced
-  print, list = string.match(ARGV[6], '^[^>]+'), string.match(ARGV[7], '^[^>]+')
+local first = string.match(ARGV[7], '^[^>]+') -- of two lists it is one of the first, until that is replaced
+-- Who has this server only is not left with it beside those who count it among several,
+-- who would have a majority without it.
+local alone = list and list ~= '-' and not string.find(list, ',', 1, true) and string.find(first, ',', 1, true)
+if not print or print == '-' or alone then
+  print, list = string.match(ARGV[6], '^[^>]+'), first
 elseif print == ARGV[6] then
   list = ARGV[7]
 end
