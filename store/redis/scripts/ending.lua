@@ -14,9 +14,6 @@ elseif not got[2] then
   call('DEL', KEYS[1])
   held = nil
 end
-if ARGV[2] ~= '0' and (not ours or ARGV[3] == '1') then
-  call('SET', KEYS[2], '', 'PX', ARGV[2])
-end
 if got[2] then
   if held and not ours then
     -- include leave
@@ -28,5 +25,13 @@ if got[2] then
       call('DEL', KEYS[1])
       held, left = nil, -2
     end
+  end
+end
+-- The tombstone comes last. A server without memory refuses a script whose first write
+-- takes some, and all that was written so far frees it.
+if ARGV[2] ~= '0' and (not ours or ARGV[3] == '1') then
+  local buried = redis.pcall('SET', KEYS[2], '', 'PX', ARGV[2])
+  if buried.err and not ours then
+    return buried
   end
 end
