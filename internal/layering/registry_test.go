@@ -24,7 +24,7 @@ var project = rules{
 		{"internal/rule"},
 		{"guard/*"},
 		{"internal/history", "internal/modelnode"},
-		{"internal/validity", "internal/nodeclock"},
+		{"internal/validity", "internal/nodeclock", "internal/retain"},
 		{"internal/clock"},
 		{"fence"},
 		{"internal/faultproxy", "internal/redistest", "internal/sqltest", "internal/layering", "internal/endtoend"},
@@ -58,6 +58,7 @@ var project = rules{
 	usedBy: map[string][]string{
 		"internal/majority": {"store/redis", "internal/stories"},
 		"internal/quorum":   {"internal/majority", "store/redis", "internal/stories"},
+		"internal/retain":   {"store/redis"},
 	},
 
 	// The modules a package may use besides the standard library. Users of the
@@ -71,5 +72,5 @@ var project = rules{
 
 	// Functions of their arguments: a checker that drives one of these with
 	// made-up time and made-up messages sees all there is to see.
-	pure: []string{"fence", "internal/doctor", "internal/leasefsm", "internal/modelnode", "internal/quorum", "internal/rule", "internal/validity"},
+	pure: []string{"fence", "internal/doctor", "internal/leasefsm", "internal/modelnode", "internal/quorum", "internal/retain", "internal/rule", "internal/validity"},
 }

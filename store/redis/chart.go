@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/leasehold-dev/leasehold/internal/majority"
+	"github.com/leasehold-dev/leasehold/internal/quorum"
 	"github.com/leasehold-dev/leasehold/store"
 )
 
@@ -216,6 +217,19 @@ func (r *router) retire(n *node) {
 		}
 	}
 	n.close()
+	r.inherit(n)
+}
+
+// inherit sends the releases that a member has retained to those that have its slots
+// now.
+func (r *router) inherit(n *node) {
+	n.mu.Lock()
+	all := n.retained.All()
+	n.mu.Unlock()
+	for _, q := range all {
+		c := call{command: r.s.encode(q, nil).(*command), timeout: r.s.o.nodeTimeout(q.Lease.TTL), to: nobody{}, tag: int(quorum.Release)}
+		r.put(c, false) // a member that refuses it retains it
+	}
 }
 
 // tune has a member connected to anew that had no slots when it was, and so no channel.

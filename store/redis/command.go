@@ -3,6 +3,8 @@ package redis
 import (
 	"strconv"
 	"time"
+
+	"github.com/leasehold-dev/leasehold/internal/majority"
 )
 
 // command is what a node is sent, written as the protocol wants it: once, and
@@ -18,6 +20,8 @@ type command struct {
 	slot int
 	// repeats: it says what was said before, and if it is lost it will be said again.
 	repeats bool
+	// question that it asks, of a command that encode made.
+	question majority.Question
 }
 
 // newCommand is one without a script.

@@ -10,9 +10,22 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/majority"
 )
 
-// firstRetry is the pause before a node that could not be used is tried again;
-// it doubles up to a second.
-const firstRetry = 50 * time.Millisecond
+const (
+	// firstRetry is the pause before a node that could not be used is tried again.
+	firstRetry = 50 * time.Millisecond
+	// eagerRetries times the pause is twice that at most: a node is often away for an
+	// instant only, and others may wait for what it has to be told. Then the pause
+	// doubles up to a second.
+	eagerRetries = 20
+)
+
+// retryPause is the pause after so many failures in a row before this one.
+func retryPause(failures int) time.Duration {
+	if failures <= eagerRetries {
+		return firstRetry << min(failures, 1)
+	}
+	return min(firstRetry<<min(failures-eagerRetries+1, 5), time.Second)
+}
 
 // connect makes a connection, and says whether there is one.
 func (n *node) connect() bool {
@@ -28,10 +41,11 @@ func (n *node) connect() bool {
 			n.log.Info("node can be used again")
 		}
 		n.failures, n.down, n.wire = 0, nil, w
+		n.connected()
 		w.start()
 		return true
 	}
-	n.isDown(err, n.s.o.ConnectTimeout, firstRetry<<min(n.failures, 5))
+	n.isDown(err, n.s.o.ConnectTimeout, retryPause(n.failures))
 	n.failures++
 	return false
 }
@@ -44,7 +58,8 @@ func (n *node) isDown(err error, waited, pause time.Duration) {
 	}
 	outcome, err := classify(err, waited)
 	n.down = &majority.Refusal{Outcome: outcome, Err: err}
-	n.retryAt = time.Now().Add(min(pause, time.Second))
+	n.retryAt = time.Now().Add(pause)
+	n.recallAt(time.Now())
 }
 
 // reach connects to the server, makes sure that it is the one that is meant,

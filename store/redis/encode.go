@@ -18,6 +18,7 @@ func (s *Store) encode(q majority.Question, old any) any {
 		c = new(command)
 	}
 	r := q.Lease
+	c.question = q
 	if s.route != nil {
 		r.Name = clusterName(r.Name)
 		c.slot = slotOf(r.Name) + 1

@@ -1,7 +1,6 @@
 package redis
 
 import (
-	"bytes"
 	"context"
 	"log/slog"
 	"runtime"
@@ -11,6 +10,7 @@ import (
 
 	"github.com/leasehold-dev/leasehold/internal/majority"
 	"github.com/leasehold-dev/leasehold/internal/quorum"
+	"github.com/leasehold-dev/leasehold/internal/retain"
 	"github.com/leasehold-dev/leasehold/store"
 )
 
@@ -43,6 +43,10 @@ type node struct {
 	foreign *majority.Refusal
 	// unflushed says that Flush has something to send; see router.
 	unflushed atomic.Bool
+	// retained is what is still to be told here, and recall sees to it; see retained.go.
+	retained retain.List[leaseID, majority.Question]
+	retains  atomic.Int64 // so much
+	recall   *time.Timer
 
 	deaf     bool   // the server did not let us listen at some time
 	failures int    // in a row, to connect
@@ -68,8 +72,9 @@ type call struct {
 	look    poll
 	sent    time.Time
 	again   bool // by its text, since the server did not know the script
-	repeat  bool // a release that was sent before, see requeue
 	trail   *trail
+	// Of a release that was retained: whose, and as what.
+	owed *owed
 }
 
 const (
@@ -93,6 +98,9 @@ const (
 func newNode(index int, a address, s *Store) *node {
 	n := &node{s: s, index: index, addr: a, log: s.o.Logger.With("node", a.host), ready: make(chan struct{}, 1)}
 	n.ctx, n.cancel = context.WithCancel(context.Background())
+	n.retained.Most = maxRetained
+	n.recall = time.AfterFunc(time.Hour, n.remember)
+	n.recall.Stop()
 	n.all.Go(n.send)
 	if s.sentinels != nil {
 		n.all.Go(n.follow)
@@ -121,7 +129,10 @@ func (n *node) put(c call, more bool) error {
 	err := n.refuses(c.command)
 	if err == nil {
 		n.s.inFlight.Add(1)
+		n.isTold(c.command)
 		n.waiting.push(c)
+	} else {
+		n.unsent(c, time.Now())
 	}
 	if !more && n.waiting.n > 0 {
 		n.wake()
@@ -268,40 +279,15 @@ func (n *node) fail() {
 		if !n.closed {
 			r.outcome, r.err = n.down.Outcome, n.down.Err
 		}
+		if ok {
+			n.unsent(c, time.Now())
+		}
 		n.mu.Unlock()
 		if !ok {
 			return
 		}
 		n.settle(c, r)
 	}
-}
-
-// requeue puts the releases that w takes with it in front of the line, to be
-// sent once more: one that was lost would leave its lock behind until the TTL is
-// over, since nobody else repeats it where a majority has answered. Twice does
-// no harm: what its owner did next comes after it. The mutex is held.
-func (n *node) requeue(w *wire) {
-	if n.closed {
-		return
-	}
-	var line queue[call]
-	for _, q := range []*queue[call]{&w.again, &w.flight} {
-		for c := range q.all {
-			if c.command.script.frees() && !c.repeat {
-				command := &command{script: c.command.script, bytes: bytes.Clone(c.command.bytes), tells: c.command.tells, slot: c.command.slot}
-				line.push(call{command: command, timeout: c.timeout, to: nobody{}, repeat: true})
-				n.s.inFlight.Add(1)
-			}
-		}
-	}
-	if line.n == 0 {
-		return
-	}
-	for c, ok := n.waiting.pop(); ok; c, ok = n.waiting.pop() {
-		line.push(c)
-	}
-	n.waiting = line
-	n.wake()
 }
 
 // nobody wants the answer.
@@ -325,6 +311,9 @@ func (n *node) settle(c call, r reply) {
 
 // deliver gives a reply to whoever asked.
 func (n *node) deliver(c call, r reply) {
+	if c.command.script.frees() {
+		n.answered(c, r)
+	}
 	if c.look != nil {
 		r.value = r.value.clone()
 		c.look <- looked{n.index, r}
@@ -354,11 +343,11 @@ func (n *node) isShut(said store.NodeOutcome) {
 	n.shutUntil, n.shutBy = time.Now().Add(said.ExpiresIn), said.Err
 }
 
-// idle says whether nothing is in line.
+// idle says whether there is no need for a connection.
 func (n *node) idle() bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	return n.waiting.n == 0
+	return n.waiting.n == 0 && (n.retained.Len() == 0 || n.closed || n.down != nil && time.Now().Before(n.retryAt))
 }
 
 func (n *node) isClosed() bool {
@@ -371,6 +360,7 @@ func (n *node) isClosed() bool {
 func (n *node) close() {
 	n.mu.Lock()
 	n.closed = true
+	n.recall.Stop()
 	n.wake()
 	n.mu.Unlock()
 	n.cancel() // what waits for a dead server ends now

@@ -131,7 +131,7 @@ func (n *node) isDemoted(v value) bool {
 
 // demoted takes in a reply of that kind, and returns why the connection ends. What
 // was asked is as good as not sent: it did nothing. A release is sent to the new
-// master; see requeue.
+// master; see retained.go.
 func (w *wire) demoted() error {
 	n := w.n
 	n.mu.Lock()

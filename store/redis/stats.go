@@ -19,6 +19,11 @@ type NodeStats struct {
 	Why            error
 	// Waiting requests have not been sent, those in flight not been answered.
 	Waiting, InFlight int
+	// Retained releases are sent again until the node has executed them: it was away,
+	// or answered with an error. Dropped is how many were given up because there were
+	// too many; what they would have ended lasts until its TTL is over.
+	Retained int
+	Dropped  uint64
 }
 
 // Stats returns the present state. It does not block, and is safe for
@@ -43,7 +48,7 @@ func (c *Cluster) Stats() Stats {
 func (n *node) stats() NodeStats {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	ns := NodeStats{Node: n.Addr(), Waiting: n.waiting.n}
+	ns := NodeStats{Node: n.Addr(), Waiting: n.waiting.n, Retained: n.retained.Len(), Dropped: n.retained.Dropped()}
 	if n.down != nil {
 		ns.Err = n.down.Err
 	}

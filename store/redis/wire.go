@@ -215,7 +215,7 @@ func (w *wire) giveUp(err error) {
 	case err == errSilent: // and so it is for everybody else at once
 		n.isDown(err, w.patience, 0)
 	}
-	n.requeue(w)
+	n.disconnected(w)
 }
 
 // receive reads from the connection.
