@@ -58,6 +58,7 @@ func (k *Keeper) Release(ctx context.Context, r store.Request) error {
 	if k.Drop(r.Owner) {
 		return fmt.Errorf("%s %q: %w", quorum.Release, r.Name, store.ErrNotHeld)
 	}
+	k.releases(r.Owner)
 	b := k.ballot(quorum.Release)
 	b.leases = append(b.leases, r)
 	b.run(ctx)
@@ -153,17 +154,17 @@ func (b *ballot) apply(i int, e quorum.Event, now clock.Instant) {
 		}
 	}
 	for _, send := range sends { // nobody waits for what becomes of these
-		c := Call{Payload: b.k.Encode(Question{Op: send.Op, Lease: b.leases[i]}, nil), Timeout: b.votes[i].NodeTimeout, To: healed{}}
+		c := Call{Payload: b.k.Encode(Question{Op: send.Op, Lease: b.leases[i]}, nil), Timeout: b.votes[i].NodeTimeout, To: ignored{}}
 		if err := b.k.Nodes[send.Node].Put(c); err == nil {
 			b.k.Logger.Debug("a node that was without a lease is given it", "lock", b.leases[i].Name, "node", b.k.Nodes[send.Node].Addr())
 		}
 	}
 }
 
-// healed takes answers that change nothing: the next renewal will see.
-type healed struct{}
+// ignored takes answers that change nothing.
+type ignored struct{}
 
-func (healed) Answer(int, int, Answer) {}
+func (ignored) Answer(int, int, Answer) {}
 
 // step applies an event to all votes that are open.
 func (b *ballot) step(e quorum.Event) {

@@ -28,6 +28,7 @@ func (k *Keeper) Return(ctx context.Context, r, next store.Request) (standing bo
 	a.mu.Unlock()
 	k.enter(a)
 	k.waiting.unclaimed.Add(1)
+	k.releases(r.Owner)
 
 	b := k.ballot(quorum.Release)
 	b.leases, b.then = append(b.leases, r), a
@@ -102,13 +103,14 @@ func (k *Keeper) Drop(owner string) bool {
 	if a == nil {
 		return false
 	}
-	k.depart(owner)
 	a.mu.Lock()
 	defer a.leave()
 	if a.core.Verdict() == quorum.Open {
 		a.apply(quorum.Event{Kind: quorum.Cancel}, k.Clock.Now())
 	}
 	<-a.over
+	k.depart(a)
+	k.releases(owner)
 	if a.core.Verdict() == quorum.Won { // or else that has seen to it
 		for i := range k.Nodes {
 			r := a.r

@@ -21,6 +21,7 @@ type waiting struct {
 	unclaimed atomic.Int64 // that nobody waits for yet; see Return
 	mu        sync.Mutex
 	byOwner   map[string]*attempt
+	departed  departed
 }
 
 // queued is what an attempt that waits knows besides.
@@ -113,9 +114,9 @@ func (k *Keeper) come(r store.Request, again bool, reason func(error)) *attempt 
 // stand waits for as long as nobody has to be given way to.
 func (k *Keeper) stand(ctx context.Context, a *attempt) (g store.Grant, gaveWay bool, err error) {
 	await(ctx, k.Closing, k.Clock, a.start, a.over, a.timer, a, func() { k.listen(ctx, a.over, a.left) })
-	k.depart(a.r.Owner)
 	a.mu.Lock()
 	defer a.leave()
+	k.depart(a)
 	switch {
 	case a.core.Verdict() == quorum.Won:
 		return a.grant(), false, nil
@@ -162,13 +163,6 @@ func (k *Keeper) enter(a *attempt) {
 	w.byOwner[a.r.Owner] = a
 }
 
-func (k *Keeper) depart(owner string) {
-	w := &k.waiting
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	delete(w.byOwner, owner)
-}
-
 // load is how many wait.
 func (k *Keeper) load() int {
 	w := &k.waiting
@@ -178,9 +172,9 @@ func (k *Keeper) load() int {
 }
 
 // Handed takes in what a node says unasked: that it has granted the lock to
-// owner. It does not block, and makes nothing of what concerns nobody any more.
+// owner. It does not block.
 func (k *Keeper) Handed(node int, owner string, ans Answer) {
-	k.tell(owner, func(a *attempt) {
+	waits := k.tell(owner, func(a *attempt) {
 		at := k.at(ans)
 		if ans.From < a.start || ans.From > at {
 			return // no request of this attempt left then
@@ -194,18 +188,24 @@ func (k *Keeper) Handed(node int, owner string, ans Answer) {
 		a.note(node, said)
 		a.apply(e, at)
 	})
+	if !waits {
+		k.decline(node, owner)
+	}
 }
 
 // Freed takes in what a node says unasked: that the lock is free, for whoever
 // barges to come and try.
 func (k *Keeper) Freed(node int, owner string) {
-	k.tell(owner, func(a *attempt) {
+	waits := k.tell(owner, func(a *attempt) {
 		now := k.Clock.Now()
 		if a.queue.freed == 0 {
 			a.queue.freed = now
 		}
 		a.apply(quorum.Event{Kind: quorum.Freed, Node: node}, now)
 	})
+	if !waits {
+		k.decline(node, owner)
+	}
 }
 
 // barges says whether the attempt still only wants to be told. The mutex is held.
@@ -235,14 +235,15 @@ func (k *Keeper) Poll(node int) {
 	}
 }
 
-// tell does something with the attempt of owner, if it is still open.
-func (k *Keeper) tell(owner string, do func(*attempt)) {
+// tell does something with the attempt of owner, if it is still open. It says whether
+// there is an attempt: one that is not open any more sees to what it leaves itself.
+func (k *Keeper) tell(owner string, do func(*attempt)) (found bool) {
 	w := &k.waiting
 	w.mu.Lock()
 	a := w.byOwner[owner]
 	w.mu.Unlock()
 	if a == nil {
-		return
+		return false
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -250,6 +251,7 @@ func (k *Keeper) tell(owner string, do func(*attempt)) {
 	if a.users > 0 && a.queue.waits && a.r.Owner == owner && a.core.Verdict() == quorum.Open {
 		do(a)
 	}
+	return true
 }
 
 // arm sets the timer earlier if the machine wants it. Who has waited for long may do so

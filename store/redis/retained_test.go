@@ -193,3 +193,39 @@ func TestReleaseOutOfMemory(t *testing.T) {
 		})
 	}
 }
+
+// A server may hand the lock to somebody who waited and has left: its place was kept by
+// a request that came late. The client, which is told of it, gives the lock back.
+func TestLockForSomebodyWhoLeft(t *testing.T) {
+	for _, nodes := range []int{1, 3} {
+		t.Run(fmt.Sprint(nodes), func(t *testing.T) {
+			servers := redistest.StartN(t, nodes)
+			s, other := open(t, addrs(servers), nil), open(t, addrs(servers), nil)
+			held, leaves := request("a"), patientWaiter("a")
+			takes(t, s, servers, held)
+			ctx, cancel := context.WithCancel(t.Context())
+			left := wait(t, ctx, s, servers, leaves)
+			key := "{a}:place:" + leaves.Owner
+			var places []string
+			for _, server := range servers {
+				places = append(places, server.Text(t, "GET", key))
+			}
+			cancel()
+			<-left
+			for _, server := range servers {
+				eventually(t, "the place is given up", func() bool { return server.Text(t, "EXISTS", key) == "0" })
+			}
+			got := wait(t, t.Context(), other, servers, patientWaiter("a"))
+			for i, server := range servers { // as the late request leaves it
+				ticket := places[i][14:30]
+				server.Text(t, "DEL", "{a}:gone:"+leaves.Owner)
+				server.Text(t, "SET", key, places[i], "PX", "60000")
+				server.Text(t, "LPUSH", "{a}:line", ticket+" "+leaves.Owner)
+			}
+			if err := s.Release(t.Context(), held); err != nil {
+				t.Fatal(err)
+			}
+			grantedSoon(t, got)
+		})
+	}
+}

@@ -1,0 +1,10 @@
+//go:build !mutants
+
+package majority
+
+// The mechanisms of this package that promises rest on. The checkers' build makes them
+// variables, to show that each is needed; here they are constants.
+const (
+	// declineUnwanted: a lock that is handed to somebody who has left is given back.
+	declineUnwanted = true
+)
