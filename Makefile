@@ -89,6 +89,7 @@ sim: ## run SEEDS seeds of the simulator
 mutants: ## take out one mechanism after the other: a checker must notice each
 	@dir=$$(mktemp -d); trap 'rm -rf "$$dir"' EXIT; $(GO) vet -tags mutants ./... && \
 		$(GO) test -tags mutants -c -o "$$dir/explore" ./internal/explore && (cd internal/explore && "$$dir/explore") && \
+		$(GO) test -tags mutants ./internal/retain ./internal/majority && \
 		$(GO) test -tags mutants -c -o "$$dir/mutants" ./internal/mutants && cd internal/mutants && "$$dir/mutants"
 
 torture: redis ## hammer locks on real servers with real faults for TORTURE (SEED says which)

@@ -3,6 +3,7 @@ package redis
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -220,6 +221,13 @@ func clusterPrefix(prefix string) string {
 		return prefix[:at]
 	}
 	return prefix
+}
+
+// everybody are the members that are known.
+func (r *router) everybody() []*node {
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	return slices.Collect(maps.Values(r.members))
 }
 
 // masters are the members that have slots.

@@ -53,7 +53,7 @@ func (n *node) connect() bool {
 // isDown keeps everybody from using the node for a while. waited is how long
 // its answer was waited for, if it was. The mutex is held.
 func (n *node) isDown(err error, waited, pause time.Duration) {
-	if n.down == nil {
+	if n.down == nil && !n.closed {
 		n.log.Warn("node can not be used", "err", err)
 	}
 	outcome, err := classify(err, waited)

@@ -57,14 +57,15 @@ func (s *Store) muster(ctx context.Context) error {
 	// must not cost every start of a program a whole connect timeout.
 	settle, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	up := 0
+	up, start := 0, time.Now()
 	err := s.ask(settle, pingCommand, s.o.ConnectTimeout, func(a looked) {
 		nodes[a.node].Node = s.nodes[a.node].Addr() // who it is may have turned out only now
 		nodes[a.node].Outcome, nodes[a.node].Err = a.outcome, a.err
 		if a.outcome == store.Granted || a.err != nil && isDenied(a.err.Error()) {
 			nodes[a.node].Outcome, nodes[a.node].Err = store.Granted, nil
 			if up++; up == quorum.Majority(len(s.nodes)) {
-				time.AfterFunc(100*time.Millisecond, func() { cancel(nil) })
+				moment := min(max(4*time.Since(start), 20*time.Millisecond), 100*time.Millisecond)
+				time.AfterFunc(moment, func() { cancel(nil) })
 			}
 		}
 	})

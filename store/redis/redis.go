@@ -147,34 +147,6 @@ func (s *Store) Caps() store.Caps {
 	return c
 }
 
-// Close implements store.Store. Who waits in line gives up the place. What is still under way, such as the release
-// of nodes that answer late, is waited for as long as a node may take.
-func (s *Store) Close() error {
-	if s.closed.Swap(true) {
-		return nil
-	}
-	close(s.closing)
-	s.keeper.DropAll()
-	for _, n := range s.nodes {
-		n.call()
-	}
-	patience := time.NewTimer(s.o.nodeTimeout(s.o.MaxTTL) + 100*time.Millisecond)
-	defer patience.Stop()
-	look := time.NewTicker(time.Millisecond)
-	defer look.Stop()
-	for waiting := true; waiting && s.waiting.Load()+s.inFlight.Load() > 0; {
-		select {
-		case <-look.C:
-		case <-patience.C:
-			waiting = false
-		}
-	}
-	for _, n := range s.nodes {
-		n.close()
-	}
-	return nil
-}
-
 // Acquire implements store.Store.
 func (s *Store) Acquire(ctx context.Context, r store.Request) (store.Grant, error) {
 	if err := s.ready(ctx, r); err != nil {

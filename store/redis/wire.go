@@ -35,6 +35,7 @@ type wire struct {
 	used     time.Time     // when the server last answered
 	calm     bool          // nothing was sent for long before what is in flight
 	broken   error         // why it is not to be used any more
+	doubted  bool          // its answers are not listened to any more, see close.go
 	turns    turns
 
 	watch  *time.Timer
@@ -163,9 +164,9 @@ func (w *wire) offer(out []byte) (left bool) {
 func (w *wire) look() {
 	w.n.mu.Lock()
 	late, now := false, time.Now()
-	if w.broken != nil {
+	if w.broken != nil || w.doubted {
 		w.n.mu.Unlock()
-		return // what is in flight is the reader's
+		return // nobody waits for what is in flight
 	}
 	var again time.Time
 	if oldest := w.flight.front(); oldest != nil {
@@ -269,7 +270,7 @@ func (w *wire) next() error {
 func (w *wire) hear(v value) bool {
 	n := w.n
 	n.mu.Lock()
-	if w.broken != nil {
+	if w.broken != nil || w.doubted {
 		n.mu.Unlock()
 		return true // what is in flight is settled otherwise
 	}
@@ -325,7 +326,7 @@ func (w *wire) fresh() bool { return w.flight.n > 0 || time.Since(w.used) < maxI
 func (w *wire) proven() bool {
 	n := w.n
 	n.mu.Lock()
-	sure := w.broken != nil || w.again.n > 0 || w.fresh()
+	sure := w.broken != nil || w.doubted || w.again.n > 0 || w.fresh()
 	if sure {
 		defer n.mu.Unlock()
 		return w.broken == nil
