@@ -139,6 +139,9 @@ func (l *Lock) Try(ctx context.Context) (*Lease, error) {
 // attempt asks the store once, for itself or for those in q as well.
 func (l *Lock) attempt(ctx context.Context, life leasefsm.Config, bound bool, q *queue) (*Lease, error) {
 	req := store.Request{Name: l.name, Owner: l.o.Owner, TTL: life.TTL, Require: l.o.Require}
+	if req.Owner != "" {
+		req.Attempt = store.NewOwner()
+	}
 	switch {
 	case q != nil:
 		req = q.request(0)
@@ -180,6 +183,7 @@ func (c *Client) newHold(req store.Request, grant store.Grant, fsm leasefsm.Leas
 
 // late gives back what was granted too late to be of use.
 func (h *hold) late(ctx context.Context, took time.Duration) error {
+	h.req.Undo = true
 	err := h.giveBack(ctx)
 	return &LostError{Name: h.req.Name, Reason: "the grant took " + store.Round(took).String() + " to arrive, and its validity was over", Err: err}
 }

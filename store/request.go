@@ -37,6 +37,11 @@ func (r Request) Check(maxTTL time.Duration) error {
 	if err := CheckOwner(r.Owner); err != nil {
 		return err
 	}
+	if r.Attempt != "" {
+		if err := CheckOwner(r.Attempt); err != nil {
+			return err
+		}
+	}
 	switch {
 	case len(r.Meta) > MaxMeta:
 		return fmt.Errorf("%w: the description of the holder has %d bytes, the most is %d: shorten the purpose", ErrInvalid, len(r.Meta), MaxMeta)

@@ -80,6 +80,13 @@ type Request struct {
 	// Owner is unique to one attempt to acquire: 1 to MaxOwner printable
 	// ASCII characters without space. See NewOwner.
 	Owner string
+	// Attempt names one of several attempts of the same Owner, where Owner is not new:
+	// as Owner, a value of its own each time. Empty where Owner is new. What cleans up
+	// after an attempt, in the store or by Undo, leaves the grants of the others alone.
+	Attempt string
+	// Undo says, when the lease is released, that only a grant of which no other
+	// attempt knows is to be ended. Stores may pass over it where Attempt is empty.
+	Undo bool
 	// Meta describes the owner to other people (see Holder.Encode). Stores
 	// keep it and give it back unread.
 	Meta string

@@ -152,6 +152,7 @@ func (a *attempt) send(sends []quorum.Send, now clock.Instant) {
 			continue
 		case quorum.Release:
 			q.Lease.Renewed = q.Lease.Renewed || send.Always
+			q.Lease.Undo = undoOwn && q.Lease.Attempt != ""
 			if q.GivesWay = send.GivesWay; send.ToSenior {
 				q.To = a.senior()
 			}

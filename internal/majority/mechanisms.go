@@ -7,4 +7,6 @@ package majority
 const (
 	// declineUnwanted: a lock that is handed to somebody who has left is given back.
 	declineUnwanted = true
+	// undoOwn: an attempt that fails cleans up no grant but its own.
+	undoOwn = true
 )

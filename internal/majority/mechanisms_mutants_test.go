@@ -2,13 +2,22 @@
 
 package majority
 
-import "testing"
+import (
+	"testing"
+	"time"
 
-// Without the mechanism a node keeps what nobody wants.
+	"github.com/leasehold-dev/leasehold/store"
+)
+
+// Without the mechanisms the tests above see nodes told what they should not be.
 func TestMechanismsAreNeeded(t *testing.T) {
-	declineUnwanted = false
-	defer func() { declineUnwanted = true }()
+	defer func() { declineUnwanted, undoOwn = true, true }()
+	declineUnwanted, undoOwn = false, false
 	if got := lateHand(t); len(got) != 0 {
 		t.Errorf("the node is told %q", got)
+	}
+	r := store.Request{Name: "a", Owner: "deploy", Attempt: "second", TTL: time.Minute}
+	if told := cleanedUp(t, r); told.Undo {
+		t.Errorf("the node is told %+v", told)
 	}
 }

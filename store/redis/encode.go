@@ -72,6 +72,9 @@ func (s *Store) encode(q majority.Question, old any) any {
 		if r.Renewed {
 			always = "1"
 		}
+		if r.Undo && r.Attempt != "" {
+			always += "u"
+		}
 		plain, marked := releaseScript, resignScript
 		if q.Next != nil {
 			plain, marked = returnScript, rejoinScript

@@ -67,7 +67,7 @@ var lineChanges = []change{
 	{name: "who returns does not release", script: returnScript, old: "held == ARGV[1], {1}", new: "false, {1}"},
 	{name: "who returns releases what others hold", script: returnScript, old: "held == ARGV[1], {1}", new: "held, {1}"},
 	{name: "who returns keeps what nobody waits for", script: returnScript, old: "elseif not got[2] then\n  call('DEL', KEYS[1])\n  held = nil\n", new: ""},
-	{name: "who returns leaves no tombstone", script: returnScript, old: "(not ours or ARGV[3] == '1')", new: "(ours and ARGV[3] == '1')"},
+	{name: "who returns leaves no tombstone", script: returnScript, old: "(not ours or string.byte(ARGV[3]) == 49)", new: "(ours and string.byte(ARGV[3]) == 49)"},
 	{name: "who returns hands nothing on", script: returnScript, old: "pcall(hand, ARGV[5])", new: "true, false"},
 	{name: "who returns hands on with another token", script: returnScript, old: "local proposed = ARGV[4]", new: "local proposed = '0'"},
 	{name: "who returns keeps the place of who leaves", script: returnScript, old: "pcall(leave, from, mine)", new: ""},

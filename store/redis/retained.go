@@ -12,16 +12,17 @@ import (
 // Releases that a node could not be given, or did not execute, are retained and sent
 // first over its next connection: nobody else repeats them where a majority has
 // answered, and what is left behind keeps others from the lock until its TTL is over.
-// To send one twice does no harm: an owner is never used again. What is retained,
+// To send one twice does no harm: an owner is never used again, or it is said which of
+// its attempts is meant. What is retained,
 // and until when, is decided by package retain.
 
 // maxRetained releases at most are retained for one node.
 const maxRetained = 4096
 
 // leaseID names the lease that a release is about.
-type leaseID struct{ name, owner string }
+type leaseID struct{ name, owner, attempt string }
 
-func idOf(r store.Request) leaseID { return leaseID{r.Name, r.Owner} }
+func idOf(r store.Request) leaseID { return leaseID{r.Name, r.Owner, r.Attempt} }
 
 // owed is what a call sends that was retained, and by which node.
 type owed struct {
@@ -32,9 +33,11 @@ type owed struct {
 // toRetain is the part of a release that is still of use later: it ends the lease and
 // gives up its place. The lock goes to whoever is first in line by then, and the next
 // place that a release may ask for is its own attempt's to ask for again, or to give
-// up: taken here, it could be handed the lock that nobody waits for any more.
+// up: taken here, it could be handed the lock that nobody waits for any more. Of an owner
+// that is not new it ends only what no other attempt knows of.
 func toRetain(q majority.Question) majority.Question {
 	q.Next, q.GivesWay, q.To = nil, false, ""
+	q.Lease.Undo = q.Lease.Attempt != ""
 	return q
 }
 

@@ -18,6 +18,10 @@ func TestToRetain(t *testing.T) {
 	if got, want := toRetain(q), (majority.Question{Op: quorum.Release, Lease: lease, Tomb: true}); got != want {
 		t.Errorf("of %+v %+v is retained, want %+v", q, got, want)
 	}
+	q.Lease.Attempt = "second"
+	if got := toRetain(q); !got.Lease.Undo || got.Lease.Attempt != "second" {
+		t.Errorf("of a release of one attempt of several %+v is retained", got)
+	}
 }
 
 // A node that was away for an instant is tried again soon, one that is away for long

@@ -131,5 +131,8 @@ func appendCounterKey(b []byte, name string) []byte {
 }
 
 func appendTombKey(b []byte, r store.Request) []byte {
-	return appendWord(b, keyBegin, r.Name, tombMiddle, r.Owner)
+	if r.Attempt == "" {
+		return appendWord(b, keyBegin, r.Name, tombMiddle, r.Owner)
+	}
+	return appendWord(b, keyBegin, r.Name, tombMiddle, r.Owner, " ", r.Attempt)
 }

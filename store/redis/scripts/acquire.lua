@@ -1,7 +1,8 @@
 -- Take the lock if it is free, and draw its token. If somebody else has it, stand
 -- in line for it, if asked to.
 -- KEYS: the lock, its token counter, this owner's tombstone, and the mark where
---       the server must not have forgotten anything (see arrive)
+--       the server must not have forgotten anything (see arrive). An owner that is
+--       not new is followed by a space and the attempt in the tombstone's name.
 -- ARGV: value, TTL (ms), proposed token, how many tokens below the one drawn are to
 --       be this grant's as well, what there is to know of the place (see place; empty
 --       for one who does not wait), quarantine (us), fingerprint of the list of
@@ -64,6 +65,12 @@ if again then
   -- include leave
   leave(owner, got[6])
 end
+-- Of an owner that is not new {L}:made names the attempt that made the grant, as long
+-- as no other knows of it.
+local attempt = string.match(KEYS[3], ' (.+)', #KEYS[1] + 9)
+if held and attempt and call('MGET', '{' .. KEYS[1] .. '}:made')[1] ~= attempt then
+  call('DEL', '{' .. KEYS[1] .. '}:made')
+end
 if held and last then -- the same request again: same grant, never shortened
   if call('PTTL', KEYS[1]) < tonumber(ARGV[2]) then
     call('PEXPIRE', KEYS[1], ARGV[2])
@@ -90,5 +97,8 @@ end
 if not counted or counted.err then -- no lock without a token
   call('DEL', KEYS[1])
   return counted or call('GET', KEYS[2])
+end
+if attempt and not held then
+  call('SET', '{' .. KEYS[1] .. '}:made', attempt, 'PX', LIFE)
 end
 return {1, text, time[1], time[2]}

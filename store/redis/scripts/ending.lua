@@ -4,6 +4,16 @@
 -- and left its PTTL; the clock says time, us in now and ms in ms, if it was asked.
 local held, left, time, now, ms = got[1], -2
 local ours, said = held == ARGV[1], {1}
+-- An owner that is not new may have been granted the lock again since, by another attempt.
+local attempt = string.match(KEYS[2], ' (.+)', #KEYS[1] + 9)
+if ours and attempt then
+  local made = call('MGET', name .. 'made')[1]
+  if made == attempt then
+    call('DEL', name .. 'made')
+  else
+    ours = not made and string.find(ARGV[3], 'u', 1, true) == nil
+  end
+end
 if not ours then
   left = call('PTTL', KEYS[1])
   said = {0, held or '', left}
@@ -29,7 +39,7 @@ if got[2] then
 end
 -- The tombstone comes last. A server without memory refuses a script whose first write
 -- takes some, and all that was written so far frees it.
-if ARGV[2] ~= '0' and (not ours or ARGV[3] == '1') then
+if ARGV[2] ~= '0' and (not ours or string.byte(ARGV[3]) == 49) then
   local buried = redis.pcall('SET', KEYS[2], '', 'PX', ARGV[2])
   if buried.err and not ours then
     return buried

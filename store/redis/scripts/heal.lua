@@ -30,6 +30,10 @@ end
 if not redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2], 'NX') then
   return redis.call('GET', KEYS[1]) -- MGET does not see what is no string
 end
+local attempt = string.match(KEYS[2], ' (.+)', #KEYS[1] + 9)
+if attempt then -- see acquire
+  redis.call('SET', '{' .. KEYS[1] .. '}:made', attempt, 'PX', LIFE)
+end
 -- include leave
 leave(string.match(ARGV[1], '^[^ ]+'))
 return {1}

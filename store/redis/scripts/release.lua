@@ -5,10 +5,11 @@
 -- first of those who wait, which never makes the release fail. Or it goes to the one
 -- that is given way to, who is put first for that; and if that one does not wait
 -- here, to nobody.
--- KEYS: the lock, this owner's tombstone, and the mark where the server must not have
+-- KEYS: the lock, this owner's tombstone (with the attempt, see acquire), and the mark where the server must not have
 --       forgotten anything (see arrive)
 -- ARGV: value, how long the tombstone is kept (ms), 0 for none, 1 to leave it in
---       any case, a token proposed for the next, who is given way to (nobody: a space;
+--       any case and 0 not to, followed by u if only a grant is to be ended that no
+--       other attempt knows of, a token proposed for the next, who is given way to (nobody: a space;
 --       empty: whoever is next), quarantine (us), fingerprint of the list of nodes
 -- Returns {1} or {0, value of the holder, its PTTL}.
 if #KEYS == 0 then return 0 end -- called to be learned, see learn
