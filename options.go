@@ -93,7 +93,8 @@ type LockOptions struct {
 	// granted, with the same token, and nobody counts them. The first Release
 	// ends both: the lock is free then, and the other lease is lost, which its
 	// holder is told no sooner than its next renewal, and somebody else may have
-	// the lock meanwhile. Stored without a description of the holder.
+	// the lock meanwhile. An attempt that fails leaves the other's lease alone, on
+	// Redis also a release that comes late. Stored without a description of the holder.
 	Owner string
 	// Tries bounds the attempts of Acquire and Do. Default 0: until the
 	// context ends. Who bounds them stands in no line: while others do, the
