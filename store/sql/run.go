@@ -132,7 +132,7 @@ func (s *Store) failed(ctx context.Context, op, name string, maybe bool, err err
 // moreTokens puts a new range of tokens on disk, of which n are wanted at once.
 func (s *Store) moreTokens(ctx context.Context, n int64) error {
 	return s.d.durably(ctx, s.db, func(tx *sql.Tx) error {
-		_, err := tx.StmtContext(ctx, s.stmts[qReserve]).ExecContext(ctx, tokenRange-1+n, n)
+		_, err := tx.StmtContext(ctx, s.stmts[qReserve]).ExecContext(ctx, n, s.tokenFloor(), tokenRange)
 		return err
 	})
 }

@@ -150,11 +150,12 @@ func ends(r rule.Record) (end clock.Instant) {
 const sweepEvery = 1024
 
 // draw takes the next n tokens, and returns the first. They are above every
-// earlier token of any lock in the database.
+// earlier token of any lock in the database, and the last of them is no less than
+// the wall clock.
 func (t *step) draw(n int64) (fence.Token, error) {
 	t.wrote = true
 	var last int64
-	err := t.stmt(qDraw).QueryRowContext(t.ctx, n, n).Scan(&last)
+	err := t.stmt(qDraw).QueryRowContext(t.ctx, n, t.s.tokenFloor()).Scan(&last)
 	switch {
 	case errors.Is(err, sql.ErrNoRows):
 		return 0, tokensUsedUpError{n}
