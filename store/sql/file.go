@@ -1,14 +1,16 @@
 package sqlstore
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"errors"
 	"fmt"
-	"os"
 	"strings"
 
 	"modernc.org/sqlite"
+
+	"github.com/leasehold-dev/leasehold/store"
 )
 
 // OpenFile makes a store in the SQLite file at path, for all processes of this
@@ -36,20 +38,47 @@ const (
 	// maxReads are the looks that may be under way at once. They do not keep
 	// each other or the one writer waiting.
 	maxReads = 3
-	maxConns = maxReads + 1
+	maxConns = maxReads + 2 // with the one writer's, and the one that only stays
 )
 
 func openFile(ctx context.Context, path string, o *Options, d Dialect) (*Store, error) {
 	if o == nil {
 		o = &Options{}
 	}
-	f, err := prepareFile(path, o)
+	path, err := prepareFile(path, o)
 	if err != nil {
 		return nil, err
 	}
-	connector, err := sqlite.NewConnector(dsn(f.path))
+	bounded, cancel := context.WithTimeoutCause(ctx, cmp.Or(o.Timeout, defaultTimeout), errLimit)
+	defer cancel()
+	for try := 0; ; try++ {
+		s, err := openAnchored(bounded, path, o, d)
+		stray := (*strayError)(nil)
+		if errors.As(err, &stray) && bounded.Err() == nil {
+			pause(bounded, try)
+			continue
+		}
+		switch {
+		case err == nil:
+			return s, nil
+		case errors.Is(err, store.ErrInvalid):
+			return nil, err
+		case ctx.Err() != nil:
+			err = errors.Join(ctx.Err(), err)
+		}
+		return nil, fmt.Errorf("lock file %s: %w", path, err)
+	}
+}
+
+// openAnchored makes one attempt to open the file.
+func openAnchored(ctx context.Context, path string, o *Options, d Dialect) (*Store, error) {
+	connector, err := sqlite.NewConnector(dsn(path))
 	if err != nil {
-		return nil, fmt.Errorf("lock file %s: %w", f.path, err)
+		return nil, err
+	}
+	a, err := weigh(path)
+	if err != nil {
+		return nil, err
 	}
 	db := sql.OpenDB(connector)
 	db.SetMaxOpenConns(maxConns)
@@ -57,19 +86,36 @@ func openFile(ctx context.Context, path string, o *Options, d Dialect) (*Store, 
 	db.SetMaxIdleConns(maxConns)
 	s, err := newStore(db, d, o)
 	if err != nil {
-		return nil, errors.Join(err, db.Close())
+		err = errors.Join(err, db.Close())
+		a.lift()
+		return nil, err
 	}
 	s.own = true
-	s.node = f.path
-	s.intact = f.intact
+	s.node = path
+	s.intact = func() error { return a.intact(path) }
+	s.single = a.single
+	s.closed = a.lift
 	s.readers = make(chan struct{}, maxReads)
-	err = s.useLog(ctx)
-	if err == nil {
-		err = s.open(ctx)
-	}
+	err = a.settle(ctx, path, func() error {
+		err := s.useLog(ctx)
+		if err == nil {
+			err = s.open(ctx)
+		}
+		if err == nil {
+			// While one connection is there, SQLite does not remove the log.
+			s.stays, err = db.Conn(ctx)
+		}
+		if err == nil {
+			_, err = scanMeta(s.stays.QueryRowContext(ctx, d.sql.meta))
+		}
+		if err != nil {
+			err = errors.Join(err, s.disconnect())
+		}
+		return err
+	}, s.disconnect)
 	if err != nil {
 		_ = s.Close() // of no use to anybody
-		return nil, fmt.Errorf("lock file %s: %w", f.path, err)
+		return nil, err
 	}
 	return s, nil
 }
@@ -137,23 +183,4 @@ func onlyOurs(ctx context.Context, tx *sql.Tx) error {
 		return err
 	}
 	return fmt.Errorf("it is the database of something else (it has a table %q): give the locks a file of their own", other)
-}
-
-// file is a file on disk that is used for locks.
-type file struct {
-	path string
-	info os.FileInfo
-}
-
-// intact says whether path is still this file. Two processes with two files of
-// the same name would hold the same locks.
-func (f file) intact() error {
-	info, err := os.Stat(f.path)
-	if err != nil {
-		return fmt.Errorf("it is gone from under this process: %w", err)
-	}
-	if !os.SameFile(f.info, info) {
-		return errReplaced
-	}
-	return nil
 }

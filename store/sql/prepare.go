@@ -17,16 +17,17 @@ import (
 // has on it by other descriptors, and SQLite's are of that sort.
 var creating sync.Mutex
 
-// prepareFile sees to it that there is a file at path that SQLite can be given:
+// prepareFile sees to it that there is a file at path that SQLite can be given,
+// and returns the path made absolute:
 // with rights for its owner only if it had to be created, and with rights that
 // are not too wide if it was there.
-func prepareFile(path string, o *Options) (file, error) {
+func prepareFile(path string, o *Options) (string, error) {
 	if path == "" || strings.IndexByte(path, 0) >= 0 {
-		return file{}, fmt.Errorf("%w: lock file %q: the path is empty or has a NUL byte in it", store.ErrInvalid, path)
+		return "", fmt.Errorf("%w: lock file %q: the path is empty or has a NUL byte in it", store.ErrInvalid, path)
 	}
 	abs, err := filepath.Abs(path) // the process may change its directory later
 	if err != nil {
-		return file{}, fmt.Errorf("lock file %s: %w", path, err)
+		return "", fmt.Errorf("lock file %s: %w", path, err)
 	}
 	creating.Lock()
 	defer creating.Unlock()
@@ -43,9 +44,9 @@ func prepareFile(path string, o *Options) (file, error) {
 		err = private(abs, info)
 	}
 	if err != nil {
-		return file{}, fmt.Errorf("lock file %s: %w", abs, err)
+		return "", fmt.Errorf("lock file %s: %w", abs, err)
 	}
-	return file{path: abs, info: info}, nil
+	return abs, nil
 }
 
 // leastDatabase is the size of the smallest page SQLite can have. It takes any

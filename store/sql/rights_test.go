@@ -170,11 +170,11 @@ func TestNoRights(t *testing.T) {
 		},
 		"file": {
 			spoil: func(_, path string) error { return os.Chmod(path, 0o400) },
-			words: []string{"can not be written"},
+			words: []string{"cannot be opened for writing"},
 		},
 		"unreadable file": {
 			spoil: func(_, path string) error { return os.Chmod(path, 0) },
-			words: []string{"can not be opened"},
+			words: []string{"cannot be opened for writing"},
 		},
 	} {
 		t.Run(what, func(t *testing.T) {

@@ -153,6 +153,9 @@ const sweepEvery = 1024
 // earlier token of any lock in the database, and the last of them is no less than
 // the wall clock.
 func (t *step) draw(n int64) (fence.Token, error) {
+	if err := t.s.single(); err != nil {
+		return 0, err
+	}
 	t.wrote = true
 	var last int64
 	err := t.stmt(qDraw).QueryRowContext(t.ctx, n, t.s.tokenFloor()).Scan(&last)

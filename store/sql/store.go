@@ -34,6 +34,8 @@ type Options struct {
 	Logger *slog.Logger
 }
 
+const defaultTimeout = 5 * time.Second
+
 // Store is a store.Waiter in an SQL database.
 //
 // Errors that are neither of the lock nor of the caller's context are
@@ -56,8 +58,13 @@ type Store struct {
 	// in it blocks for long then, and transactions are not interrupted: ctx
 	// counts while they wait for their turn.
 	own bool
-	// intact says whether the database is still the one that was opened.
-	intact func() error
+	// intact says whether the database is still the one that was opened, and single
+	// whether nobody can have another by another name: then nothing is granted.
+	intact, single func() error
+	// stays is a connection that nothing but Close uses.
+	stays *sql.Conn
+	// closed is called once no connection to the database is left.
+	closed func()
 
 	gate  gate
 	bells bells
@@ -94,8 +101,10 @@ func newStore(db *sql.DB, d Dialect, o *Options) (*Store, error) {
 		node:   d.engine,
 		log:    cmp.Or(o.Logger, slog.New(slog.DiscardHandler)),
 		maxTTL: o.MaxTTL,
-		limit:  cmp.Or(o.Timeout, 5*time.Second),
+		limit:  cmp.Or(o.Timeout, defaultTimeout),
 		intact: func() error { return nil },
+		single: func() error { return nil },
+		closed: func() {},
 		gate:   gate{shut: make(chan struct{})},
 	}
 	if d.oneWriter {
@@ -128,16 +137,30 @@ func (s *Store) Close() error {
 	defer timer.Stop()
 	select {
 	case <-idle:
+		defer s.closed()
 	case <-timer.C:
+		go func() { // calls under way still have connections
+			<-idle
+			s.closed()
+		}()
 	}
-	err := s.stmts.close()
-	if s.own {
-		err = errors.Join(err, s.db.Close())
-	}
-	if err != nil {
+	if err := s.disconnect(); err != nil {
 		return fmt.Errorf("close %s: %w", s.node, err)
 	}
 	return nil
+}
+
+// disconnect ends what the store has under way with the database.
+func (s *Store) disconnect() error {
+	err := s.stmts.close()
+	if s.stays != nil {
+		err = errors.Join(err, s.stays.Close())
+		s.stays = nil
+	}
+	if s.own {
+		err = errors.Join(err, s.db.Close())
+	}
+	return err
 }
 
 // gate counts the calls under way and lets none in after it was closed.
