@@ -19,11 +19,18 @@ import (
 //
 // A file that is not there is created, readable and writable by its owner
 // only; its directory has to be there, unless Options.MakeDir says otherwise. A
-// file that is somebody else's, or that others can write, is refused: they could take and end every
-// lock. So is one in a directory in which anybody can replace it, and one that
-// has the tables of something else. See Options.Shared for files that several
-// users share on purpose. SQLite keeps two more files beside it while it is in
-// use, with -wal and -shm added to the name.
+// file that others than this user and the administrator own or can write is
+// refused: they could take and end every lock. So is a file in a directory that
+// another user owns, or that anybody can write and that is not sticky as /tmp is:
+// the file could be replaced there. Directories further up are not looked at.
+// A file with several names (hard links) is refused, and so is one with the
+// tables of something else. See Options.Shared for files that several users share
+// on purpose. SQLite keeps two more files beside it while it is in use, with -wal
+// and -shm added to the name.
+//
+// Do not remove or replace any of the three while a process has the file open:
+// its stores then grant nothing more, and no other process can open the file
+// until the last of them has ended.
 //
 // Nothing else in this process may open the file, not even to copy it: on most
 // systems, closing it again takes away the locks that SQLite has on it.

@@ -36,6 +36,9 @@ func prepareFile(path string, o *Options) (string, error) {
 	} else {
 		err = directory(abs)
 	}
+	if err == nil && !o.Shared {
+		err = privateDir(filepath.Dir(abs)) // before a file is made there
+	}
 	var info os.FileInfo
 	if err == nil {
 		info, err = create(abs)
@@ -88,28 +91,37 @@ func create(path string) (os.FileInfo, error) {
 	return info, nil
 }
 
-// private refuses what others could have tampered with.
-func private(path string, info os.FileInfo) error {
-	const advice = "; if it is shared on purpose, say so (Options.Shared, or shared=true in its URL)"
-	if why := exposed(info); why != "" {
-		return errors.New(why + ": whoever can write it can take and end every lock" + advice)
-	}
-	for _, beside := range []string{"-wal", "-shm", "-journal"} {
-		info, err := os.Lstat(path + beside)
-		if err != nil {
-			continue // usually it is not there
-		}
-		if why := exposed(info); why != "" || !info.Mode().IsRegular() {
-			return fmt.Errorf("%s beside it is not the work of its owner (%v, %s): delete it", filepath.Base(path)+beside, info.Mode(), why)
-		}
-	}
-	dir := filepath.Dir(path)
+const shareAdvice = "; if it is shared on purpose, say so (Options.Shared, or shared=true in its URL)"
+
+// privateDir refuses a directory in which others could replace the file.
+func privateDir(dir string) error {
 	info, err := os.Stat(dir)
 	if err != nil {
 		return err
 	}
-	if open(info) {
-		return fmt.Errorf("anybody can replace files in the directory %s (%v): take the right to write it away from others%s", dir, info.Mode(), advice)
+	if why := replaceable(info); why != "" {
+		return fmt.Errorf("others can replace it in the directory %s: %s: use a directory of your own%s", dir, why, shareAdvice)
 	}
 	return nil
+}
+
+// private refuses what others could have tampered with.
+func private(path string, info os.FileInfo) error {
+	if why := exposed(info); why != "" {
+		return errors.New(why + ": whoever can write it can take and end every lock" + shareAdvice)
+	}
+	real, err := realPath(path)
+	if err != nil {
+		return err
+	}
+	for _, beside := range []string{logSuffix, indexSuffix, "-journal"} {
+		info, err := os.Lstat(real + beside)
+		if err != nil {
+			continue // usually it is not there
+		}
+		if why := exposed(info); why != "" || !info.Mode().IsRegular() {
+			return fmt.Errorf("%s beside it is not the work of its owner (%v, %s): delete it", filepath.Base(real)+beside, info.Mode(), why)
+		}
+	}
+	return privateDir(filepath.Dir(real)) // prepareFile has seen to that of path
 }

@@ -20,9 +20,9 @@ type Options struct {
 	// Timeout bounds every call, the wait for other processes that are writing
 	// included. Zero: 5 s.
 	Timeout time.Duration
-	// Shared lets OpenFile accept a file that is somebody else's, or that
-	// others can write, or that lies in a directory anybody can write. Who
-	// can write the file can take and end every lock in it. To share one, make
+	// Shared lets OpenFile accept a file that another user owns or can write, or
+	// that lies in a directory where another user can replace it. Those users can
+	// take and end every lock in it. To share one, make
 	// an empty file with the rights it is to have, in a directory where the
 	// same users may create files: the two files beside it get the same rights.
 	Shared bool
