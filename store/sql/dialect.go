@@ -54,7 +54,7 @@ type statements struct {
 	clear   string   // forgets all locks
 	draw    string   // (n, floor) -> the last of the next n tokens; no row when the range ends before it
 	reserve string   // (n, floor, step): a new range after the next n tokens, if the range ends before those
-	get     string   // (name) -> record
+	get     string   // (name) -> schema, origin, epoch, record or null
 	put     string   // (name, record, ends)
 	drop    string   // (name)
 	sweep   string   // (now): drops what ended

@@ -103,6 +103,9 @@ func openAnchored(ctx context.Context, path string, o *Options, d Dialect) (*Sto
 	s.single = a.single
 	s.closed = a.lift
 	s.readers = make(chan struct{}, maxReads)
+	if real, err := realPath(path); err == nil {
+		s.push = newPusher(real, o, s.bells.answer, s.log)
+	}
 	err = a.settle(ctx, path, func() error {
 		err := s.useLog(ctx)
 		if err == nil {

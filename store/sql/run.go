@@ -91,11 +91,20 @@ func (e *endedError) Error() string {
 func (e *endedError) Unwrap() []error { return []error{e.ctx, e.cause} }
 
 // pause lets the process that is in the way finish. Its transactions take less
-// than a millisecond, so the first pauses are short; they are uneven so that
+// than a millisecond, so the first pauses are naps; the others are uneven so that
 // those who wait get out of step.
 func pause(ctx context.Context, try int) {
-	const least, most = 250 * time.Microsecond, 16 * time.Millisecond
-	d := min(least<<min(try, 10), most)
+	const yields, naps = 4, 16
+	switch {
+	case try < yields:
+		yield()
+		return
+	case try < naps:
+		nap()
+		return
+	}
+	const least, most = time.Millisecond, 16 * time.Millisecond
+	d := min(least<<min(try-naps, 10), most)
 	timer := time.NewTimer(d/2 + rand.N(d))
 	defer timer.Stop()
 	select {

@@ -68,6 +68,7 @@ type Store struct {
 
 	gate  gate
 	bells bells
+	push  *pusher
 }
 
 var _ store.Waiter = (*Store)(nil)
@@ -105,6 +106,7 @@ func newStore(db *sql.DB, d Dialect, o *Options) (*Store, error) {
 		intact: func() error { return nil },
 		single: func() error { return nil },
 		closed: func() {},
+		push:   &pusher{},
 		gate:   gate{shut: make(chan struct{})},
 	}
 	if d.oneWriter {
@@ -133,6 +135,7 @@ func (s *Store) Close() error {
 	if !first {
 		return nil
 	}
+	defer s.push.close()
 	timer := time.NewTimer(s.limit)
 	defer timer.Stop()
 	select {
