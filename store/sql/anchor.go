@@ -28,11 +28,16 @@ const (
 
 // strayError is about a file that is not the one which processes have in use.
 // It may be that the last of them is just closing it, so openFile tries again.
-type strayError struct{ path, why string }
+type strayError struct {
+	path, why string
+	err       error // may be nil
+}
 
 func (e *strayError) Error() string {
 	return fmt.Sprintf("the lock file is in use, but %s %s: put back what was removed or replaced, or end the processes that use it", e.path, e.why)
 }
+
+func (e *strayError) Unwrap() error { return e.err }
 
 var (
 	errOpening = errors.New("another process has been opening the lock file all the time")

@@ -181,10 +181,7 @@ func TestFilesDamagedWhileHeld(t *testing.T) {
 				if c.open != nil {
 					other = c.open(path)
 				}
-				open := func() (*Store, error) {
-					return OpenFile(t.Context(), other, &Options{Timeout: 200 * time.Millisecond})
-				}
-				s, err := open()
+				s, err := OpenFile(t.Context(), other, &Options{Timeout: 500 * time.Millisecond})
 				switch {
 				case err != nil:
 					said(t, err, append(c.words, other)...)
@@ -205,7 +202,7 @@ func TestFilesDamagedWhileHeld(t *testing.T) {
 				if strings.HasPrefix(what, "hard link") {
 					os.Remove(path)
 				}
-				if s, err = open(); err != nil && what != "file shortened" {
+				if s, err = OpenFile(t.Context(), other, &Options{Timeout: time.Minute}); err != nil && what != "file shortened" {
 					t.Fatalf("once the holder has ended: %v", err)
 				}
 				if err != nil {

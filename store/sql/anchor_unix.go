@@ -3,6 +3,7 @@
 package sqlstore
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -29,6 +30,7 @@ type anchor struct {
 	log     pinned
 	index   pinned
 	size    atomic.Int64 // of the main file: the most that was seen
+	more    []*os.File   // also the main file, guarded by anchors
 }
 
 // fileID tells files apart, as long as they are open.
@@ -80,7 +82,8 @@ func weigh(path string) (*anchor, error) {
 		return nil, errors.Join(err, f.Close())
 	}
 	id := idOf(&st)
-	if anchors.of[id] != nil { // it took the place of another just now; f must stay open
+	if a := anchors.of[id]; a != nil { // it took the place of another just now
+		a.more = append(a.more, f)
 		return nil, errReplaced
 	}
 	a := &anchor{id: id, refs: 1, real: real, main: f}
@@ -98,6 +101,9 @@ func (a *anchor) lift() {
 	delete(anchors.of, a.id)
 	a.index.close()
 	a.log.close()
+	for _, f := range a.more {
+		_ = f.Close()
+	}
 	_ = a.main.Close() // the last: a newcomer that finds it in use looks for the others
 }
 
@@ -115,7 +121,7 @@ func (a *anchor) settle(ctx context.Context, path string, open, shut func() erro
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.settled {
-		if err := errors.Join(a.single(), a.intact(path)); err != nil {
+		if err := cmp.Or(a.single(), a.intact(path)); err != nil {
 			return err
 		}
 		real, err := realPath(path)
@@ -178,7 +184,7 @@ func (a *anchor) join(path string, open, shut func() error) error {
 			return err
 		}
 		a.log.close()
-	} else if err := errors.Join(a.log.pin(a.real+logSuffix, true), a.index.pin(a.real+indexSuffix, true)); err != nil {
+	} else if err := cmp.Or(a.log.pin(a.real+logSuffix, true), a.index.pin(a.real+indexSuffix, true)); err != nil {
 		return err
 	}
 	if !alone {
@@ -194,7 +200,7 @@ func (a *anchor) join(path string, open, shut func() error) error {
 		return err
 	}
 	if alone {
-		err = errors.Join(a.log.pin(a.real+logSuffix, false), a.index.pin(a.real+indexSuffix, false))
+		err = cmp.Or(a.log.pin(a.real+logSuffix, false), a.index.pin(a.real+indexSuffix, false))
 	}
 	for _, f := range []*os.File{a.main, a.log.f, a.index.f} {
 		if err == nil {
@@ -228,7 +234,7 @@ func tryLock(f *os.File) (bool, error) {
 func (p *pinned) pin(path string, used bool) error {
 	f, err := os.OpenFile(path, os.O_RDWR, 0)
 	if errors.Is(err, fs.ErrNotExist) {
-		return errors.Join(&strayError{path, "is gone"}, err)
+		return &strayError{path, "is gone", err}
 	}
 	if err != nil {
 		return err
@@ -245,9 +251,9 @@ func (p *pinned) pin(path string, used bool) error {
 	case err != nil:
 		return err
 	case free && used:
-		return &strayError{path, "is not the one that is in use"}
+		return &strayError{path, "is not the one that is in use", nil}
 	case !free && !used:
-		return &strayError{path, "is in use with another lock file, which was removed or replaced"}
+		return &strayError{path, "is in use with another lock file, which was removed or replaced", nil}
 	}
 	return nil
 }
@@ -263,18 +269,18 @@ func (a *anchor) intact(path string) error {
 	case st.Size < leastDatabase || shrunk(&a.size, st.Size):
 		return errShrunk
 	}
-	return errors.Join(a.log.intact(a.real+logSuffix), a.index.intact(a.real+indexSuffix))
+	return cmp.Or(a.log.intact(a.real+logSuffix), a.index.intact(a.real+indexSuffix))
 }
 
 func (p *pinned) intact(path string) error {
 	st, err := stat(path)
 	switch {
 	case err != nil:
-		return errors.Join(&strayError{path, "is gone"}, err)
+		return &strayError{path, "is gone", err}
 	case idOf(&st) != p.id:
-		return &strayError{path, "is not the one that is in use"}
+		return &strayError{path, "is not the one that is in use", nil}
 	case shrunk(&p.size, st.Size):
-		return &strayError{path, "has been emptied or shortened"}
+		return &strayError{path, "has been emptied or shortened", nil}
 	}
 	return nil
 }

@@ -58,12 +58,15 @@ func openFile(ctx context.Context, path string, o *Options, d Dialect) (*Store, 
 	}
 	bounded, cancel := context.WithTimeoutCause(ctx, cmp.Or(o.Timeout, defaultTimeout), errLimit)
 	defer cancel()
+	var stray *strayError // the last one
 	for try := 0; ; try++ {
 		s, err := openAnchored(bounded, path, o, d)
-		stray := (*strayError)(nil)
 		if errors.As(err, &stray) && bounded.Err() == nil {
 			pause(bounded, try)
 			continue
+		}
+		if err != nil && bounded.Err() != nil && stray != nil {
+			err = stray // rather than that there was no time for another attempt
 		}
 		switch {
 		case err == nil:

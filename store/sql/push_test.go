@@ -129,6 +129,7 @@ func TestHandOffIsPushed(t *testing.T) {
 	} {
 		t.Run(what, func(t *testing.T) {
 			s, waits := mustOpen(t, path, &Options{MakeDir: true}), mustOpen(t, path, nil)
+			heard := overhear(waits)
 			if waits.push.socket() == "" {
 				if _, _, err := address(waits.push.dir, "0123456789abcdef"); err != nil {
 					t.Skip(err) // what this system cannot do, see address
@@ -138,7 +139,6 @@ func TestHandOffIsPushed(t *testing.T) {
 			holder, r := request("a"), request("a")
 			r.Spare = 3
 			mustAcquire(t, s, holder)
-			heard := overhear(waits)
 			done := waitFor(t, waits, r)
 			mustRelease(t, s, holder)
 			g := <-done

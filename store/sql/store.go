@@ -77,6 +77,9 @@ var _ store.Waiter = (*Store)(nil)
 // are there. It blocks until that is done, ctx has ended or Options.Timeout has
 // passed. The handle stays the caller's, who closes it after the store. o may
 // be nil.
+//
+// The caller also looks after the database's files. What OpenFile does for them is
+// not done: see there who may have them, and what must not happen to them.
 func New(ctx context.Context, db *sql.DB, d Dialect, o *Options) (*Store, error) {
 	if db == nil || d.again == nil {
 		return nil, fmt.Errorf("%w: a database handle and a dialect are needed, such as SQLite()", store.ErrInvalid)

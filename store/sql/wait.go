@@ -136,6 +136,9 @@ func (w *waiting) watch(ctx context.Context, start clock.Instant) error {
 		}
 		err := w.s.read(ctx, func(t *step) error {
 			rec, err := t.read(w.r.Name)
+			if rec.Waiters[w.r.Owner].Wait != w.bell.wait {
+				w.socket = "" // an older version has rewritten the row
+			}
 			again = err != nil || w.look(rule.Expire(rec.Record, t.now), t.now, sent.Sub(start))
 			return err
 		})
