@@ -20,7 +20,7 @@ func (s *Store) Acquire(ctx context.Context, r store.Request) (store.Grant, erro
 	defer s.gate.leave()
 	var ans rule.Answer
 	maybe, err := s.write(ctx, func(t *step) (err error) {
-		ans, err = t.admit(r, 0, false)
+		ans, err = t.admit(r, 0, false, waiter{})
 		return err
 	})
 	if maybe {
@@ -52,15 +52,15 @@ func refusal(op, name string, ans rule.Answer) error {
 // admit asks the rule for r, and for a place in the line if wait is positive.
 // What has become free by itself is first handed on to those who wait, unless the
 // one who asks barges. Only a new grant draws tokens, so the rule is asked first
-// whether there will be one.
-func (t *step) admit(r store.Request, wait time.Duration, barge bool) (rule.Answer, error) {
+// whether there will be one. me is how its place is told; the zero value: not at all.
+func (t *step) admit(r store.Request, wait time.Duration, barge bool, me waiter) (rule.Answer, error) {
 	before, err := t.read(r.Name)
 	if err != nil {
 		return rule.Answer{}, err
 	}
-	handed := false
+	changed := false
 	if !barge {
-		if before, handed, err = t.advance(r.Name, before); err != nil {
+		if before, changed, err = t.advance(r.Name, before); err != nil {
 			return rule.Answer{}, err
 		}
 	}
@@ -73,18 +73,25 @@ func (t *step) admit(r store.Request, wait time.Duration, barge bool) (rule.Answ
 		Fair:  wait > 0 && !barge,
 		Wait:  wait,
 	}
-	after, ans := rule.Admit(before, ask, t.now)
+	after, ans := rule.Admit(before.Record, ask, t.now)
 	switch {
 	case ans.Verdict == rule.Granted && !ans.Again:
 		if ask.Floor, err = t.draw(int64(r.Spare) + 1); err != nil {
 			return rule.Answer{}, err
 		}
-		after, ans = rule.Admit(before, ask, t.now)
-	case ans.Verdict == rule.Granted, ans.Verdict == rule.Busy && wait > 0, handed:
+		after, ans = rule.Admit(before.Record, ask, t.now)
+	case ans.Verdict == rule.Granted, ans.Verdict == rule.Busy && wait > 0, changed:
 	default:
 		return ans, nil // and nothing is written
 	}
-	return ans, t.write(r.Name, after)
+	next := before.with(after)
+	if ans.Position > 0 {
+		delete(next.Waiters, r.Owner)
+		if me != (waiter{}) {
+			next.told(r.Owner, me)
+		}
+	}
+	return ans, t.write(r.Name, next)
 }
 
 // takeBack ends an attempt that failed and may have taken effect all the same,

@@ -1,11 +1,18 @@
 package sqlstore
 
 import (
+	"context"
+	"encoding/binary"
+	"fmt"
+	"io"
+	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/leasehold-dev/leasehold/store"
 )
@@ -102,6 +109,91 @@ func BenchmarkHandOn(b *testing.B) {
 				}
 			}
 			wg.Wait()
+		})
+	}
+}
+
+func init() { roles["turns"] = turns }
+
+// turns takes the lock and gives it back for as long as it is told, and writes the
+// token of each turn to its output.
+func turns(args []string) error {
+	lasts, err := time.ParseDuration(args[1])
+	if err != nil {
+		return err
+	}
+	ctx := context.Background()
+	s, err := OpenFile(ctx, args[0], nil)
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	ready()
+	var tokens []byte
+	for end := time.Now().Add(lasts); time.Now().Before(end); {
+		r := request("a")
+		g, err := s.Wait(ctx, r, nil)
+		if err != nil {
+			return err
+		}
+		tokens = binary.BigEndian.AppendUint64(tokens, uint64(g.Token))
+		if err := s.Release(ctx, r); err != nil {
+			return err
+		}
+	}
+	_, err = os.Stdout.Write(tokens)
+	return err
+}
+
+// BenchmarkHandOff passes a lock round a ring of processes, all of which want it
+// again at once. It reports turns a second, how many of them followed a turn of
+// another process, and how many of a thousand came before each of the others had
+// one: such a process was back in line later than the lock had gone round.
+func BenchmarkHandOff(b *testing.B) {
+	for _, processes := range []int{2, 16} {
+		b.Run(fmt.Sprint(processes), func(b *testing.B) {
+			const lasts = 2 * time.Second
+			path := filepath.Join(b.TempDir(), "locks.db")
+			for b.Loop() {
+				var all []*child
+				for range processes {
+					c := start(b, "turns", path, lasts.String())
+					c.line(b)
+					all = append(all, c)
+				}
+				for _, c := range all {
+					c.begin(b)
+				}
+				type turn struct {
+					token uint64
+					by    int
+				}
+				var turns []turn
+				for i, c := range all {
+					tokens, err := io.ReadAll(c.out)
+					if err != nil {
+						b.Fatal(err)
+					}
+					for ; len(tokens) >= 8; tokens = tokens[8:] {
+						turns = append(turns, turn{binary.BigEndian.Uint64(tokens), i})
+					}
+					c.end(b)
+				}
+				slices.SortFunc(turns, func(x, y turn) int { return int(x.token) - int(y.token) })
+				last, early, handed := make([]int, processes), 0, 0
+				for i, t := range turns {
+					if i > 0 && turns[i-1].by != t.by {
+						handed++
+					}
+					if i > processes && i-last[t.by] < processes-1 {
+						early++
+					}
+					last[t.by] = i
+				}
+				b.ReportMetric(float64(len(turns))/lasts.Seconds(), "turns/s")
+				b.ReportMetric(float64(handed)/lasts.Seconds(), "hand-offs/s")
+				b.ReportMetric(1000*float64(early)/float64(len(turns)), "early/1000")
+			}
 		})
 	}
 }

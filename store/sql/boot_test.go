@@ -20,12 +20,14 @@ import (
 type fakeMachine struct {
 	sinceBoot atomic.Int64
 	boot      atomic.Value // string
+	wall      atomic.Int64 // in microseconds
 }
 
 func newFakeMachine() *fakeMachine {
 	m := new(fakeMachine)
 	m.sinceBoot.Store(int64(time.Hour))
 	m.boot.Store("first boot")
+	m.wall.Store(1_000_000)
 	return m
 }
 
@@ -41,6 +43,7 @@ func (m *fakeMachine) machine() machine {
 		now:    func() (clock.Instant, error) { return clock.Instant(m.sinceBoot.Load()), nil },
 		bootID: func() (string, error) { return m.boot.Load().(string), nil },
 		words:  "a clock made for a test",
+		wall:   func() time.Time { return time.UnixMicro(m.wall.Load()) },
 	}
 }
 
@@ -285,4 +288,54 @@ func said(t *testing.T, err error, words ...string) {
 			t.Errorf("error %q does not say %q", err, w)
 		}
 	}
+}
+
+// No token comes a second time when the tables are lost: with the file, with the
+// log that had the last commits, or because an older copy took its place.
+func TestTokensFollowTheWallClock(t *testing.T) {
+	m := newFakeMachine()
+	dir := t.TempDir()
+	path := filepath.Join(dir, "locks.db")
+	var last fence.Token
+	grant := func(what string) {
+		t.Helper()
+		s := m.open(t, path)
+		for range 3 {
+			m.wall.Add(1000)
+			r := request("a")
+			r.Spare = 10
+			g := mustAcquire(t, s, r)
+			if g.Token <= last {
+				t.Errorf("%s: token %v after %v", what, g.Token, last)
+			}
+			last = max(last, g.Token+10)
+			mustRelease(t, s, r)
+		}
+		if err := s.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	shell := func(script string) {
+		t.Helper()
+		if out, err := exec.Command("sh", "-ec", script, "sh", path).CombinedOutput(); err != nil {
+			t.Fatalf("%v: %s", err, out)
+		}
+	}
+	grant("new file")
+	shell(`cp "$1" "$1.copy"`)
+	grant("file in use")
+	shell(`rm "$1"`)
+	grant("deleted file")
+	shell(`: > "$1"`)
+	grant("emptied file")
+	shell(`cp "$1.copy" "$1"`)
+	grant("older copy")
+
+	// The clock goes back: tokens still rise, as long as the tables are there.
+	m.wall.Add(-500_000)
+	grant("clock set back")
+	m.wall.Store(9e18)
+	grant("clock in the distant future")
+	m.wall.Store(1)
+	grant("clock put right")
 }

@@ -27,6 +27,9 @@ type Dialect struct {
 	// epoch names the life of the clock. A file's clock starts anew with every
 	// boot, and leases of another epoch are void; a server's never does.
 	epoch func() (string, error)
+	// wall is the wall clock. Tokens are at least its microseconds, so that they
+	// go on rising when the tables are lost or an older copy is put in their place.
+	wall func() time.Time
 
 	// oneWriter: the engine has no use for two writing transactions at once.
 	// They queue in Go, where waiting costs nothing and has an order.
@@ -47,11 +50,11 @@ type statements struct {
 	create  []string // makes the tables, unless they are there
 	found   string   // (schema, origin, epoch, ceiling): the one row of the meta table
 	meta    string   // -> schema, origin, epoch
-	epoch   string   // (epoch, step): a new epoch: tokens go on at the ceiling
+	epoch   string   // (epoch, floor, step): a new epoch: tokens go on at the ceiling
 	clear   string   // forgets all locks
-	draw    string   // (n, n) -> the last of the next n tokens; no row when fewer are left of the range
-	reserve string   // (step, n): a new range from the last token on, if fewer than n are left of it
-	get     string   // (name) -> record
+	draw    string   // (n, floor) -> the last of the next n tokens; no row when the range ends before it
+	reserve string   // (n, floor, step): a new range after the next n tokens, if the range ends before those
+	get     string   // (name) -> schema, origin, epoch, record or null
 	put     string   // (name, record, ends)
 	drop    string   // (name)
 	sweep   string   // (now): drops what ended

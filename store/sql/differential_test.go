@@ -97,12 +97,12 @@ func (r *ruled) bury(c differential.Command) (differential.Answer, error) {
 
 // Look reads the row, and demands that what Inspect makes of it is the same.
 func (r *ruled) Look(lock string) (differential.State, error) {
-	var row rule.Record
+	var row row
 	var told store.State
 	err := r.s.read(context.Background(), func(t *step) (err error) {
 		row, err = t.read(r.name(lock))
-		told = state(r.name(lock), row, t.now)
-		row = rule.Expire(row, t.now)
+		row.Record = rule.Expire(row.Record, t.now)
+		told = state(r.name(lock), row.Record, t.now)
 		return err
 	})
 	if err != nil {

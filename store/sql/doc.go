@@ -35,13 +35,22 @@
 //
 // # Waiting
 //
-// Those who wait stand in the lock's row, in the order in which they came. The
+// Waiters stand in the lock's row, in the order in which they came. The
 // transaction that frees the lock hands it to the first of them, and so does the
-// first one that comes upon a lease which has expired. A file tells nobody of
-// it: who waits looks, 20 to 100 times a second as the first in line and the more
-// rarely the farther behind, down to once a second. Looking writes nothing and
-// stands in nobody's way. Between goroutines that share a Store the lock passes
-// without looking.
+// first one that comes upon a lease which has expired.
+//
+// Each process that waits listens on a unix datagram socket in a directory beside
+// the file, which has -waiters added to its name and the rights of the file. Its
+// places say which socket that is. The step that hands the lock over passes by
+// those whose socket nobody has open, for their process is dead. Then it sends the
+// lease to the waiter, who need not ask for it. No process id is used, so that
+// containers can share the file.
+//
+// Waiters look at the row all the same: the first in line four times a second, in
+// case a message was lost, and the others once. Where there can be no socket they
+// look 20 to 100 times a second as the first in line, and the more rarely the
+// farther behind: on Windows, for handles given to New, and for long paths
+// elsewhere than on Linux. Looking writes nothing and stands in nobody's way.
 //
 // # What survives
 //
@@ -50,10 +59,15 @@
 // not wait for the disk, but for one in several hundred that moves SQLite's log
 // into the file. Only the tokens must never go back: they are taken from a range
 // whose end is on disk before the first of it is granted, and after a reboot
-// they go on at that end.
+// they go on at that end. They are also no less than the wall clock in
+// microseconds, so that none repeats when the file is deleted, emptied, or put
+// back from an older copy, as long as the clock is not set back beyond the last.
 //
-// Deleting the file forgets the tokens. So does putting back an older copy. A
-// store that has the file open notices that it is gone, or is another, and
-// refuses to go on; but leases it had granted are no longer known to those who
-// open the new file.
+// Every process keeps a flock on the file and on the two that SQLite has beside
+// it, the log (-wal) and its index (-shm). While any process has them open, nobody
+// opens the file without that log and that index, nor by a second name of it: a
+// log that was removed, and made anew by the next process, would lack the leases
+// that are in the old one. A store whose files were removed, replaced or shortened
+// grants nothing more. Only where all three files are deleted while a lease is
+// held can the next process not know of it.
 package sqlstore

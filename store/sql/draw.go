@@ -38,7 +38,7 @@ func (t *step) drawFor(r store.Request) (d store.Drawn, held bool, err error) {
 	if err != nil {
 		return store.Drawn{}, false, err
 	}
-	after, ans := rule.Draw(before, r.Owner, r.Spare, 0, t.now)
+	after, ans := rule.Draw(before.Record, r.Owner, r.Spare, 0, t.now)
 	if ans.Verdict != rule.Done {
 		return store.Drawn{}, false, nil
 	}
@@ -46,6 +46,6 @@ func (t *step) drawFor(r store.Request) (d store.Drawn, held bool, err error) {
 	if err != nil {
 		return store.Drawn{}, false, err
 	}
-	after, ans = rule.Draw(before, r.Owner, r.Spare, floor, t.now)
-	return store.Drawn{Token: ans.Token, Spare: r.Spare, Waiting: len(after.Line) > 0}, true, t.write(r.Name, after)
+	after, ans = rule.Draw(before.Record, r.Owner, r.Spare, floor, t.now)
+	return store.Drawn{Token: ans.Token, Spare: r.Spare, Waiting: len(after.Line) > 0}, true, t.write(r.Name, before.with(after))
 }

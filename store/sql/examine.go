@@ -1,6 +1,7 @@
 package sqlstore
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"errors"
@@ -68,13 +69,19 @@ func ExamineFile(ctx context.Context, path string, o *Options) (FileExamination,
 		if !o.MakeDir {
 			e.Unusable = directory(abs)
 		}
+		if at == filepath.Dir(abs) {
+			e.Exposed = privateDir(at)
+		}
+		if e.Exposed != nil && !o.Shared {
+			break
+		}
 		if e.Unusable == nil {
 			e.Unusable = writable(at)
 		}
 	case err != nil:
 		e.Unusable = err
 	case info.Mode().IsRegular():
-		if e.Exposed = private(abs, info); e.Exposed != nil && !o.Shared {
+		if e.Exposed = cmp.Or(privateDir(filepath.Dir(abs)), private(abs, info)); e.Exposed != nil && !o.Shared {
 			return e, ctx.Err()
 		}
 		e.Journal = journalMode(ctx, abs)

@@ -378,7 +378,7 @@ func TestRowsGo(t *testing.T) {
 	if n := rows(); n != 4 {
 		t.Fatalf("%d rows, want 4", n)
 	}
-	if _, err := s.db.ExecContext(t.Context(), "UPDATE leasehold_meta SET token = ?", 3*sweepEvery-1); err != nil {
+	if _, err := s.db.ExecContext(t.Context(), "UPDATE leasehold_meta SET token = ?1, ceiling = ?1 + 10", m.wall.Load()/sweepEvery*sweepEvery+3*sweepEvery-1); err != nil {
 		t.Fatal(err)
 	}
 	mustAcquire(t, s, request("f"))

@@ -1,14 +1,16 @@
 package sqlstore
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"errors"
 	"fmt"
-	"os"
 	"strings"
 
 	"modernc.org/sqlite"
+
+	"github.com/leasehold-dev/leasehold/store"
 )
 
 // OpenFile makes a store in the SQLite file at path, for all processes of this
@@ -17,11 +19,18 @@ import (
 //
 // A file that is not there is created, readable and writable by its owner
 // only; its directory has to be there, unless Options.MakeDir says otherwise. A
-// file that is somebody else's, or that others can write, is refused: they could take and end every
-// lock. So is one in a directory in which anybody can replace it, and one that
-// has the tables of something else. See Options.Shared for files that several
-// users share on purpose. SQLite keeps two more files beside it while it is in
-// use, with -wal and -shm added to the name.
+// file that others than this user and the administrator own or can write is
+// refused: they could take and end every lock. So is a file in a directory that
+// another user owns, or that anybody can write and that is not sticky as /tmp is:
+// the file could be replaced there. Directories further up are not looked at.
+// A file with several names (hard links) is refused, and so is one with the
+// tables of something else. See Options.Shared for files that several users share
+// on purpose. SQLite keeps two more files beside it while it is in use, with -wal
+// and -shm added to the name.
+//
+// Do not remove or replace any of the three while a process has the file open:
+// its stores then grant nothing more, and no other process can open the file
+// until the last of them has ended.
 //
 // Nothing else in this process may open the file, not even to copy it: on most
 // systems, closing it again takes away the locks that SQLite has on it.
@@ -36,20 +45,50 @@ const (
 	// maxReads are the looks that may be under way at once. They do not keep
 	// each other or the one writer waiting.
 	maxReads = 3
-	maxConns = maxReads + 1
+	maxConns = maxReads + 2 // with the one writer's, and the one that only stays
 )
 
 func openFile(ctx context.Context, path string, o *Options, d Dialect) (*Store, error) {
 	if o == nil {
 		o = &Options{}
 	}
-	f, err := prepareFile(path, o)
+	path, err := prepareFile(path, o)
 	if err != nil {
 		return nil, err
 	}
-	connector, err := sqlite.NewConnector(dsn(f.path))
+	bounded, cancel := context.WithTimeoutCause(ctx, cmp.Or(o.Timeout, defaultTimeout), errLimit)
+	defer cancel()
+	var stray *strayError // the last one
+	for try := 0; ; try++ {
+		s, err := openAnchored(bounded, path, o, d)
+		if errors.As(err, &stray) && bounded.Err() == nil {
+			pause(bounded, try)
+			continue
+		}
+		if err != nil && bounded.Err() != nil && stray != nil {
+			err = stray // rather than that there was no time for another attempt
+		}
+		switch {
+		case err == nil:
+			return s, nil
+		case errors.Is(err, store.ErrInvalid):
+			return nil, err
+		case ctx.Err() != nil:
+			err = errors.Join(ctx.Err(), err)
+		}
+		return nil, fmt.Errorf("lock file %s: %w", path, err)
+	}
+}
+
+// openAnchored makes one attempt to open the file.
+func openAnchored(ctx context.Context, path string, o *Options, d Dialect) (*Store, error) {
+	connector, err := sqlite.NewConnector(dsn(path))
 	if err != nil {
-		return nil, fmt.Errorf("lock file %s: %w", f.path, err)
+		return nil, err
+	}
+	a, err := weigh(path)
+	if err != nil {
+		return nil, err
 	}
 	db := sql.OpenDB(connector)
 	db.SetMaxOpenConns(maxConns)
@@ -57,19 +96,39 @@ func openFile(ctx context.Context, path string, o *Options, d Dialect) (*Store, 
 	db.SetMaxIdleConns(maxConns)
 	s, err := newStore(db, d, o)
 	if err != nil {
-		return nil, errors.Join(err, db.Close())
+		err = errors.Join(err, db.Close())
+		a.lift()
+		return nil, err
 	}
 	s.own = true
-	s.node = f.path
-	s.intact = f.intact
+	s.node = path
+	s.intact = func() error { return a.intact(path) }
+	s.single = a.single
+	s.closed = a.lift
 	s.readers = make(chan struct{}, maxReads)
-	err = s.useLog(ctx)
-	if err == nil {
-		err = s.open(ctx)
+	if real, err := realPath(path); err == nil {
+		s.push = newPusher(real, o, s.bells.answer, s.log)
 	}
+	err = a.settle(ctx, path, func() error {
+		err := s.useLog(ctx)
+		if err == nil {
+			err = s.open(ctx)
+		}
+		if err == nil {
+			// While one connection is there, SQLite does not remove the log.
+			s.stays, err = db.Conn(ctx)
+		}
+		if err == nil {
+			_, err = scanMeta(s.stays.QueryRowContext(ctx, d.sql.meta))
+		}
+		if err != nil {
+			err = errors.Join(err, s.disconnect())
+		}
+		return err
+	}, s.disconnect)
 	if err != nil {
 		_ = s.Close() // of no use to anybody
-		return nil, fmt.Errorf("lock file %s: %w", f.path, err)
+		return nil, err
 	}
 	return s, nil
 }
@@ -137,23 +196,4 @@ func onlyOurs(ctx context.Context, tx *sql.Tx) error {
 		return err
 	}
 	return fmt.Errorf("it is the database of something else (it has a table %q): give the locks a file of their own", other)
-}
-
-// file is a file on disk that is used for locks.
-type file struct {
-	path string
-	info os.FileInfo
-}
-
-// intact says whether path is still this file. Two processes with two files of
-// the same name would hold the same locks.
-func (f file) intact() error {
-	info, err := os.Stat(f.path)
-	if err != nil {
-		return fmt.Errorf("it is gone from under this process: %w", err)
-	}
-	if !os.SameFile(f.info, info) {
-		return errReplaced
-	}
-	return nil
 }

@@ -21,8 +21,8 @@ func (s *Store) Inspect(ctx context.Context, name string) (store.State, error) {
 	var st store.State
 	err := s.read(ctx, func(t *step) error {
 		r, err := t.read(name)
-		st = state(name, r, t.now)
-		st.Line = places(r, t.now)
+		st = state(name, r.Record, t.now)
+		st.Line = places(r.Record, t.now)
 		return err
 	})
 	if err != nil {
@@ -52,6 +52,9 @@ func (t *step) list(prefix string) ([]store.State, error) {
 	// No name with this prefix sorts after the prefix and as many of the
 	// largest byte as a name could have, and one.
 	last := prefix + strings.Repeat("\xff", max(store.MaxName-len(prefix), 0)+1)
+	if _, err := t.read("leasehold"); err != nil { // for the check that comes with it
+		return nil, err
+	}
 	rows, err := t.stmt(qList).QueryContext(t.ctx, []byte(prefix), []byte(last), int64(t.now))
 	if err != nil {
 		return nil, err
@@ -67,7 +70,7 @@ func (t *step) list(prefix string) ([]store.State, error) {
 		if err != nil {
 			return nil, err
 		}
-		if st := state(string(name), r, t.now); st.Held {
+		if st := state(string(name), r.Record, t.now); st.Held {
 			held = append(held, st)
 		}
 	}

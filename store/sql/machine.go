@@ -16,4 +16,6 @@ type machine struct {
 	resolution time.Duration
 	bootID     func() (string, error)
 	words      string
+	// wall is the machine's wall clock, below which no token is granted.
+	wall func() time.Time
 }

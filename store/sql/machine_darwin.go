@@ -2,6 +2,7 @@ package sqlstore
 
 import (
 	"fmt"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -28,5 +29,6 @@ func thisMachine() machine {
 			return id, nil
 		},
 		words: "this machine's clock since boot (CLOCK_MONOTONIC_RAW)",
+		wall:  time.Now,
 	}
 }

@@ -27,6 +27,7 @@ func thisMachine() machine {
 			return strings.TrimSpace(string(id)), nil
 		},
 		words: "this machine's clock since boot (CLOCK_BOOTTIME)",
+		wall:  time.Now,
 	}
 }
 

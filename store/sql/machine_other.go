@@ -5,6 +5,7 @@ package sqlstore
 import (
 	"fmt"
 	"runtime"
+	"time"
 
 	"github.com/leasehold-dev/leasehold/internal/clock"
 	"github.com/leasehold-dev/leasehold/store"
@@ -16,5 +17,6 @@ func thisMachine() machine {
 		now:    func() (clock.Instant, error) { return 0, err },
 		bootID: func() (string, error) { return "", err },
 		words:  "none on " + runtime.GOOS,
+		wall:   time.Now,
 	}
 }

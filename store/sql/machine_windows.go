@@ -33,5 +33,6 @@ func thisMachine() machine {
 			return strconv.FormatUint(id, 10), nil
 		},
 		words: "this machine's tick count since boot",
+		wall:  time.Now,
 	}
 }

@@ -17,16 +17,17 @@ import (
 // has on it by other descriptors, and SQLite's are of that sort.
 var creating sync.Mutex
 
-// prepareFile sees to it that there is a file at path that SQLite can be given:
+// prepareFile sees to it that there is a file at path that SQLite can be given,
+// and returns the path made absolute:
 // with rights for its owner only if it had to be created, and with rights that
 // are not too wide if it was there.
-func prepareFile(path string, o *Options) (file, error) {
+func prepareFile(path string, o *Options) (string, error) {
 	if path == "" || strings.IndexByte(path, 0) >= 0 {
-		return file{}, fmt.Errorf("%w: lock file %q: the path is empty or has a NUL byte in it", store.ErrInvalid, path)
+		return "", fmt.Errorf("%w: lock file %q: the path is empty or has a NUL byte in it", store.ErrInvalid, path)
 	}
 	abs, err := filepath.Abs(path) // the process may change its directory later
 	if err != nil {
-		return file{}, fmt.Errorf("lock file %s: %w", path, err)
+		return "", fmt.Errorf("lock file %s: %w", path, err)
 	}
 	creating.Lock()
 	defer creating.Unlock()
@@ -34,6 +35,9 @@ func prepareFile(path string, o *Options) (file, error) {
 		err = os.MkdirAll(filepath.Dir(abs), 0o700)
 	} else {
 		err = directory(abs)
+	}
+	if err == nil && !o.Shared {
+		err = privateDir(filepath.Dir(abs)) // before a file is made there
 	}
 	var info os.FileInfo
 	if err == nil {
@@ -43,9 +47,9 @@ func prepareFile(path string, o *Options) (file, error) {
 		err = private(abs, info)
 	}
 	if err != nil {
-		return file{}, fmt.Errorf("lock file %s: %w", abs, err)
+		return "", fmt.Errorf("lock file %s: %w", abs, err)
 	}
-	return file{path: abs, info: info}, nil
+	return abs, nil
 }
 
 // leastDatabase is the size of the smallest page SQLite can have. It takes any
@@ -87,28 +91,37 @@ func create(path string) (os.FileInfo, error) {
 	return info, nil
 }
 
-// private refuses what others could have tampered with.
-func private(path string, info os.FileInfo) error {
-	const advice = "; if it is shared on purpose, say so (Options.Shared, or shared=true in its URL)"
-	if why := exposed(info); why != "" {
-		return errors.New(why + ": whoever can write it can take and end every lock" + advice)
-	}
-	for _, beside := range []string{"-wal", "-shm", "-journal"} {
-		info, err := os.Lstat(path + beside)
-		if err != nil {
-			continue // usually it is not there
-		}
-		if why := exposed(info); why != "" || !info.Mode().IsRegular() {
-			return fmt.Errorf("%s beside it is not the work of its owner (%v, %s): delete it", filepath.Base(path)+beside, info.Mode(), why)
-		}
-	}
-	dir := filepath.Dir(path)
+const shareAdvice = "; if it is shared on purpose, say so (Options.Shared, or shared=true in its URL)"
+
+// privateDir refuses a directory in which others could replace the file.
+func privateDir(dir string) error {
 	info, err := os.Stat(dir)
 	if err != nil {
 		return err
 	}
-	if open(info) {
-		return fmt.Errorf("anybody can replace files in the directory %s (%v): take the right to write it away from others%s", dir, info.Mode(), advice)
+	if why := replaceable(info); why != "" {
+		return fmt.Errorf("others can replace it in the directory %s: %s: use a directory of your own%s", dir, why, shareAdvice)
 	}
 	return nil
+}
+
+// private refuses what others could have tampered with.
+func private(path string, info os.FileInfo) error {
+	if why := exposed(info); why != "" {
+		return errors.New(why + ": whoever can write it can take and end every lock" + shareAdvice)
+	}
+	real, err := realPath(path)
+	if err != nil {
+		return err
+	}
+	for _, beside := range []string{logSuffix, indexSuffix, "-journal"} {
+		info, err := os.Lstat(real + beside)
+		if err != nil {
+			continue // usually it is not there
+		}
+		if why := exposed(info); why != "" || !info.Mode().IsRegular() {
+			return fmt.Errorf("%s beside it is not the work of its owner (%v, %s): delete it", filepath.Base(real)+beside, info.Mode(), why)
+		}
+	}
+	return privateDir(filepath.Dir(real)) // prepareFile has seen to that of path
 }

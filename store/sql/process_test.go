@@ -24,6 +24,7 @@ var roles = map[string]func(args []string) error{
 	"hold":    hold,
 	"wait":    wait,
 	"churn":   churn,
+	"mortal":  mortal,
 	"refused": refused,
 }
 
@@ -36,7 +37,7 @@ type child struct {
 }
 
 // command is how to start one.
-func command(t *testing.T, role string, args ...string) *exec.Cmd {
+func command(t testing.TB, role string, args ...string) *exec.Cmd {
 	t.Helper()
 	exe, err := os.Executable()
 	if err != nil {
@@ -48,7 +49,7 @@ func command(t *testing.T, role string, args ...string) *exec.Cmd {
 }
 
 // start starts one, which is killed at the end of the test if it still runs.
-func start(t *testing.T, role string, args ...string) *child {
+func start(t testing.TB, role string, args ...string) *child {
 	t.Helper()
 	c := &child{Cmd: command(t, role, args...)}
 	c.Stderr = &c.stderr
@@ -71,7 +72,7 @@ func start(t *testing.T, role string, args ...string) *child {
 }
 
 // line is the next line the process prints.
-func (c *child) line(t *testing.T) string {
+func (c *child) line(t testing.TB) string {
 	t.Helper()
 	line, err := c.out.ReadString('\n')
 	if err != nil {
@@ -82,7 +83,7 @@ func (c *child) line(t *testing.T) string {
 }
 
 // begin lets a process that waits for it go on.
-func (c *child) begin(t *testing.T) {
+func (c *child) begin(t testing.TB) {
 	t.Helper()
 	if _, err := io.WriteString(c.in, "\n"); err != nil {
 		t.Fatal(err)
@@ -90,7 +91,7 @@ func (c *child) begin(t *testing.T) {
 }
 
 // end waits until the process has ended well.
-func (c *child) end(t *testing.T) {
+func (c *child) end(t testing.TB) {
 	t.Helper()
 	rest, _ := io.ReadAll(c.out)
 	if err := c.Wait(); err != nil {
@@ -332,43 +333,115 @@ func wait(args []string) error {
 		}
 		told = true
 	})
-	return errors.Join(errors.New("granted"), err)
+	fmt.Println("granted")
+	_, _ = os.Stdin.Read(make([]byte, 1)) // until it is ended
+	return err
 }
 
-// The place of a process that died goes with it: the line behind it waits for as
-// long as the place would have lasted, and no longer.
-func TestKilledWaiter(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "locks.db")
+func holderOf(t *testing.T, s *Store, name string) string {
+	t.Helper()
+	st, err := s.Inspect(t.Context(), name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return st.Holder.Owner
+}
+
+// mortal waits for the lock and writes down when it is inside, until it is killed.
+func mortal(args []string) error {
+	ctx := context.Background()
+	s, err := OpenFile(ctx, args[0], nil)
+	if err != nil {
+		return err
+	}
+	log, err := os.OpenFile(args[1], os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	for {
+		r := request("the lock")
+		r.Owner = fmt.Sprint(os.Getpid(), "-", r.Owner)
+		g, err := s.Wait(ctx, r, nil)
+		if err != nil {
+			return err
+		}
+		if _, err := fmt.Fprintln(log, "in", g.Token); err != nil {
+			return err
+		}
+		time.Sleep(200 * time.Microsecond) // the work
+		if _, err := fmt.Fprintln(log, "out", g.Token); err != nil {
+			return err
+		}
+		if err := s.Release(ctx, r); err != nil {
+			return err
+		}
+	}
+}
+
+// Waiters and holders are killed and started anew, all the time: nobody is inside
+// with another that comes out again, tokens rise, and the lock goes on being handed
+// on.
+func TestProcessesAreKilled(t *testing.T) {
+	dir := t.TempDir()
+	path, log := filepath.Join(dir, "locks.db"), filepath.Join(dir, "log")
+	var all []*child
+	for range 6 {
+		all = append(all, start(t, "mortal", path, log))
+	}
+	turns := func() int {
+		text, _ := os.ReadFile(log) // at first it is not there
+		return bytes.Count(text, []byte("out "))
+	}
 	s := mustOpen(t, path, nil)
-	holder := request("the lock")
-	mustAcquire(t, s, holder)
-	const ttl = 2 * time.Second
-	first := start(t, "wait", path, ttl.String())
-	dead := first.line(t)
-	next := request("the lock")
-	done := make(chan error, 1)
-	go func() {
-		_, err := s.Wait(t.Context(), next, nil)
-		done <- err
-	}()
-	poll(t, "both are in line", func() bool {
-		st, err := s.Inspect(t.Context(), "the lock")
-		return err == nil && len(st.Line) == 2 && st.Line[0].Holder.Owner == dead
-	})
-	if err := first.Process.Kill(); err != nil {
+	dead := map[string]bool{}
+	for round := range 20 {
+		seen := turns()
+		poll(t, "the lock is handed on", func() bool {
+			// One that was killed when it had the lock keeps it for its TTL. The test
+			// ends such leases, to be quick.
+			owner := holderOf(t, s, "the lock")
+			if pid, _, _ := strings.Cut(owner, "-"); dead[pid] {
+				mustRelease(t, s, store.Request{Name: "the lock", Owner: owner})
+			}
+			return turns() > seen+10
+		})
+		victim := &all[round%len(all)]
+		if err := (*victim).Process.Kill(); err != nil {
+			t.Fatal(err)
+		}
+		_ = (*victim).Wait()
+		dead[strconv.Itoa((*victim).Process.Pid)] = true
+		*victim = start(t, "mortal", path, log)
+	}
+	for _, c := range all {
+		_ = c.Process.Kill()
+		_ = c.Wait()
+	}
+	text, err := os.ReadFile(log)
+	if err != nil {
 		t.Fatal(err)
 	}
-	_ = first.Wait()
-	mustRelease(t, s, holder)
-	// Nobody can know yet that it is dead.
-	st, err := s.Inspect(t.Context(), "the lock")
-	if err != nil || st.Holder.Owner == dead && st.ExpiresIn > ttl {
-		t.Fatalf("handed on as %+v, %v", st, err)
+	last, left := 0, 0
+	for line := range strings.Lines(string(text)) {
+		var what string
+		var token int
+		if _, err := fmt.Sscan(line, &what, &token); err != nil {
+			t.Fatal(err)
+		}
+		switch {
+		case what == "in" && token <= last:
+			t.Fatalf("token %d after %d", token, last)
+		case what == "out" && token != last:
+			t.Fatalf("token %d left while %d was inside", token, last)
+		case what == "in":
+			last = token
+		default:
+			left = token
+		}
 	}
-	if err := <-done; err != nil {
-		t.Fatal(err)
+	if left == 0 {
+		t.Fatal("nobody was ever inside")
 	}
-	mustRelease(t, s, next)
 }
 
 // churn opens the file, takes a lock of its own and the common one, and closes

@@ -63,7 +63,7 @@ func FuzzRecord(f *testing.F) {
 			after, lookErr := s.Inspect(ctx, "stock")
 			switch {
 			case lookErr != nil:
-				t.Errorf("%s leaves of %q what can not be read: %v", name, text, lookErr)
+				t.Errorf("%s leaves of %q what cannot be read: %v", name, text, lookErr)
 			case err == nil && name == "acquire" && st.Held && st.Holder.Owner != "me":
 				t.Errorf("acquire beside %+v in %q, now there is %+v", st, text, after)
 			case err == nil && name == "acquire" && after.Holder.Owner != "me":
@@ -147,7 +147,7 @@ func TestNoRecord(t *testing.T) {
 
 func unreadable(t *testing.T, text []byte, err error) {
 	t.Helper()
-	if err == nil || !strings.Contains(err.Error(), `lock "stock" can not be read`) {
-		t.Errorf("%q: %v, want it to say that the record can not be read", text, err)
+	if err == nil || !strings.Contains(err.Error(), `lock "stock" cannot be read`) {
+		t.Errorf("%q: %v, want it to say that the record cannot be read", text, err)
 	}
 }

@@ -39,12 +39,13 @@ func (t *step) release(r store.Request, tomb time.Duration) (rule.Answer, error)
 	if err != nil {
 		return rule.Answer{}, err
 	}
-	after, ans := rule.Release(before, r.Owner, tomb, t.now)
+	after, ans := rule.Release(before.Record, r.Owner, tomb, t.now)
 	if ans.Verdict != rule.Done && tomb == 0 && len(after.Line) == len(before.Line) {
 		return ans, nil
 	}
-	if after, _, err = t.advance(r.Name, after); err != nil {
+	next, _, err := t.advance(r.Name, before.with(after))
+	if err != nil {
 		return rule.Answer{}, err
 	}
-	return ans, t.write(r.Name, after)
+	return ans, t.write(r.Name, next)
 }

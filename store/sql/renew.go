@@ -59,9 +59,9 @@ func (t *step) renew(r store.Request) (rule.Answer, error) {
 	if err != nil {
 		return rule.Answer{}, err
 	}
-	after, ans := rule.Renew(before, r.Owner, t.lasting(r.TTL), t.now)
+	after, ans := rule.Renew(before.Record, r.Owner, t.lasting(r.TTL), t.now)
 	if ans.Verdict != rule.Done {
 		return ans, nil
 	}
-	return ans, t.write(r.Name, after)
+	return ans, t.write(r.Name, before.with(after))
 }

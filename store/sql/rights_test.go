@@ -64,7 +64,7 @@ func TestExposedFiles(t *testing.T) {
 		},
 		"directory for all": {
 			spoil: func(dir, _ string) { mustDo(os.Chmod(dir, 0o777)) },
-			words: []string{"anybody can replace files in the directory", "Options.Shared"},
+			words: []string{"anybody can replace files", "Options.Shared"},
 		},
 		"log for all": {
 			spoil: func(_, path string) {
@@ -170,11 +170,11 @@ func TestNoRights(t *testing.T) {
 		},
 		"file": {
 			spoil: func(_, path string) error { return os.Chmod(path, 0o400) },
-			words: []string{"can not be written"},
+			words: []string{"cannot be opened for writing"},
 		},
 		"unreadable file": {
 			spoil: func(_, path string) error { return os.Chmod(path, 0) },
-			words: []string{"can not be opened"},
+			words: []string{"cannot be opened for writing"},
 		},
 	} {
 		t.Run(what, func(t *testing.T) {
@@ -218,6 +218,74 @@ func TestNoRights(t *testing.T) {
 		})
 	}
 }
+
+// A file in another user's directory is refused: that user can put another file
+// in its place, even where the directory's sticky bit keeps all others from it.
+func TestSomebodyElsesDirectory(t *testing.T) {
+	dir := t.TempDir()
+	info, err := os.Stat(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	st := *info.Sys().(*syscall.Stat_t)
+	for _, c := range []struct {
+		uid  uint32
+		mode os.FileMode
+		why  string
+	}{
+		{uint32(os.Geteuid()), 0o700, ""},
+		{uint32(os.Geteuid()), 0o777 | os.ModeSticky, ""},
+		{0, 0o755, ""},
+		{0, 0o777 | os.ModeSticky, ""}, // like /tmp
+		{0, 0o777, "anybody can replace files"},
+		{12345, 0o755, "belongs to another user (uid 12345"},
+		{12345, 0o700, "belongs to another user (uid 12345"},
+		{12345, 0o777 | os.ModeSticky, "belongs to another user (uid 12345"},
+	} {
+		st.Uid = c.uid
+		why := replaceable(modeOf{statOf{info, &st}, c.mode | os.ModeDir})
+		if (why == "") != (c.why == "") || !strings.Contains(why, c.why) {
+			t.Errorf("directory of uid %d with %v: %q, want %q", c.uid, c.mode, why, c.why)
+		}
+	}
+	if os.Geteuid() != 0 {
+		return // nobody else can give a directory away
+	}
+	theirs := filepath.Join(dir, "theirs")
+	path := filepath.Join(theirs, "locks.db")
+	if err := mustOpen(t, path, &Options{MakeDir: true}).Close(); err != nil {
+		t.Fatal(err)
+	}
+	link := filepath.Join(dir, "link.db")
+	if err := errors.Join(os.Chown(theirs, nobody, nobody), os.Symlink(path, link)); err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range []string{path, link} {
+		_, err = OpenFile(t.Context(), path, nil)
+		said(t, err, path, theirs, "belongs to another user", "Options.Shared")
+		if e := examineFile(t, path, nil); e.Exposed == nil {
+			t.Errorf("%s: the examination finds nothing: %+v", path, e)
+		}
+	}
+	mustAcquire(t, mustOpen(t, path, &Options{Shared: true}), request("a"))
+	missing := filepath.Join(theirs, "missing.db")
+	if e := examineFile(t, missing, nil); e.Exposed == nil {
+		t.Errorf("the examination of a file that would be made there finds nothing: %+v", e)
+	}
+	if _, err := OpenFile(t.Context(), missing, nil); err == nil {
+		t.Error("a file was made there")
+	}
+	if _, err := os.Lstat(missing); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("a refused file was made: %v", err)
+	}
+}
+
+type modeOf struct {
+	os.FileInfo
+	mode os.FileMode
+}
+
+func (m modeOf) Mode() os.FileMode { return m.mode }
 
 // Another user's file is refused even where it can be written.
 func TestSomebodyElsesFile(t *testing.T) {

@@ -9,7 +9,7 @@ import (
 
 func exposed(os.FileInfo) string { return "" }
 
-func open(os.FileInfo) bool { return false }
+func replaceable(os.FileInfo) string { return "" }
 
 // slashed is an absolute path as a URI has it: C:\a becomes /C:/a.
 func slashed(path string) string { return "/" + filepath.ToSlash(path) }

@@ -91,11 +91,20 @@ func (e *endedError) Error() string {
 func (e *endedError) Unwrap() []error { return []error{e.ctx, e.cause} }
 
 // pause lets the process that is in the way finish. Its transactions take less
-// than a millisecond, so the first pauses are short; they are uneven so that
+// than a millisecond, so the first pauses are naps; the others are uneven so that
 // those who wait get out of step.
 func pause(ctx context.Context, try int) {
-	const least, most = 250 * time.Microsecond, 16 * time.Millisecond
-	d := min(least<<min(try, 10), most)
+	const yields, naps = 4, 16
+	switch {
+	case try < yields:
+		yield()
+		return
+	case try < naps:
+		nap()
+		return
+	}
+	const least, most = time.Millisecond, 16 * time.Millisecond
+	d := min(least<<min(try-naps, 10), most)
 	timer := time.NewTimer(d/2 + rand.N(d))
 	defer timer.Stop()
 	select {
@@ -132,7 +141,7 @@ func (s *Store) failed(ctx context.Context, op, name string, maybe bool, err err
 // moreTokens puts a new range of tokens on disk, of which n are wanted at once.
 func (s *Store) moreTokens(ctx context.Context, n int64) error {
 	return s.d.durably(ctx, s.db, func(tx *sql.Tx) error {
-		_, err := tx.StmtContext(ctx, s.stmts[qReserve]).ExecContext(ctx, tokenRange-1+n, n)
+		_, err := tx.StmtContext(ctx, s.stmts[qReserve]).ExecContext(ctx, n, s.tokenFloor(), tokenRange)
 		return err
 	})
 }

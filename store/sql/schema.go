@@ -6,6 +6,9 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"time"
+
+	"github.com/leasehold-dev/leasehold/fence"
 )
 
 // schemaVersion is written into the database and goes up with every change to
@@ -14,10 +17,18 @@ import (
 // those who wait for it: that costs order, and no more.
 const schemaVersion = 1
 
-// tokenRange is how many tokens are granted between two writes that wait for
-// the disk, and the most that a reboot skips, besides those that one grant
-// reserves.
-const tokenRange = 10_000
+// tokenRange is how far the range of tokens on disk reaches beyond the token that
+// is granted. Tokens follow the wall clock in microseconds, so this is a minute:
+// a store in use waits for the disk once a minute, and after a reboot tokens are
+// at most a minute ahead of the clock.
+const tokenRange = int64(time.Minute / time.Microsecond)
+
+// tokenFloor is the wall clock in microseconds: the least that the last token of a
+// grant can be. A clock that is set centuries ahead does not use up all tokens.
+func (s *Store) tokenFloor() int64 {
+	const farthest = int64(fence.Max / 2)
+	return min(s.d.wall().UnixMicro(), farthest)
+}
 
 // metaRow is what the tables say of themselves.
 type metaRow struct {
@@ -96,7 +107,7 @@ func (s *Store) inOrder(ctx context.Context, tx *sql.Tx) error {
 	s.meta = is
 	// Rarely has this something to do. It shows whether this process may write
 	// at all: of a file it may not write, SQLite lets it begin all the same.
-	_, err = tx.ExecContext(ctx, s.d.sql.reserve, tokenRange, 1)
+	_, err = tx.ExecContext(ctx, s.d.sql.reserve, 1, 0, tokenRange)
 	return err
 }
 
@@ -112,10 +123,10 @@ func (s *Store) setUp(ctx context.Context, tx *sql.Tx) error {
 	err := s.inOrder(ctx, tx)
 	switch {
 	case errors.Is(err, sql.ErrNoRows):
-		_, err = tx.ExecContext(ctx, s.d.sql.found, schemaVersion, rand.Text(), s.meta.epoch, tokenRange)
+		_, err = tx.ExecContext(ctx, s.d.sql.found, schemaVersion, rand.Text(), s.meta.epoch, s.tokenFloor()+tokenRange)
 	case errors.Is(err, errOtherEpoch):
 		if _, err = tx.ExecContext(ctx, s.d.sql.clear); err == nil {
-			_, err = tx.ExecContext(ctx, s.d.sql.epoch, s.meta.epoch, tokenRange)
+			_, err = tx.ExecContext(ctx, s.d.sql.epoch, s.meta.epoch, s.tokenFloor(), tokenRange)
 		}
 	default:
 		return err

@@ -1,11 +1,10 @@
 package sqlstore
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
-	"encoding/json"
 	"errors"
-	"fmt"
 	"time"
 
 	"github.com/leasehold-dev/leasehold/fence"
@@ -46,7 +45,7 @@ func (s *Store) once(ctx context.Context, readOnly bool, fn func(*step) error) (
 	}
 	defer tx.Rollback() // nothing, once committed
 	t := &step{ctx: ctx, tx: tx, s: s}
-	if err := t.check(); err != nil {
+	if err := s.intact(); err != nil {
 		return false, err
 	}
 	if t.now, err = s.d.now(ctx, tx); err != nil {
@@ -64,70 +63,58 @@ func (s *Store) once(ctx context.Context, readOnly bool, fn func(*step) error) (
 	return false, nil
 }
 
-// check looks whether the tables are still those that the store was opened on,
-// and mean what they meant then.
-func (t *step) check() error {
-	is, err := scanMeta(t.stmt(qMeta).QueryRowContext(t.ctx))
-	switch {
-	case errors.Is(err, sql.ErrNoRows):
-		return errEmptied
-	case err != nil:
-		return err
-	case is.schema != t.s.meta.schema:
+// check says whether the tables are still those that the store was opened on, and
+// mean what they meant then. Every step that reads anything calls it.
+func (t *step) check(schema int, origin, epoch []byte) error {
+	switch meta := &t.s.meta; {
+	case schema != meta.schema:
 		return errNewer
-	case is.origin != t.s.meta.origin:
+	case string(origin) != meta.origin:
 		return errReplaced
-	case is.epoch != t.s.meta.epoch:
+	case string(epoch) != meta.epoch:
 		return errOtherEpoch
 	}
-	return t.s.intact()
+	return nil
 }
 
 func (t *step) stmt(which int) *sql.Stmt { return t.tx.StmtContext(t.ctx, t.s.stmts[which]) }
 
 // read is the record of a lock. A lock without a row is a free one.
-func (t *step) read(name string) (r rule.Record, err error) {
-	var text []byte
-	err = t.stmt(qGet).QueryRowContext(t.ctx, []byte(name)).Scan(&text)
-	if errors.Is(err, sql.ErrNoRows) {
-		return rule.Record{}, nil
-	}
+func (t *step) read(name string) (r row, err error) {
+	rows, err := t.stmt(qGet).QueryContext(t.ctx, []byte(name))
 	if err != nil {
-		return rule.Record{}, err
+		return row{}, err
+	}
+	defer rows.Close()
+	if !rows.Next() {
+		return row{}, cmp.Or(rows.Err(), errEmptied)
+	}
+	var schema int
+	var origin, epoch, text sql.RawBytes // which saves copies
+	if err := rows.Scan(&schema, &origin, &epoch, &text); err != nil {
+		return row{}, err
+	}
+	if err := t.check(schema, origin, epoch); err != nil || text == nil {
+		return row{}, err
 	}
 	return decode(name, text)
-}
-
-// decode reads what write has written. Anything else is an error: taken for a
-// free lock, it could be one that somebody holds.
-func decode(name string, text []byte) (r rule.Record, err error) {
-	if err = json.Unmarshal(text, &r); err == nil {
-		err = r.Check()
-	}
-	if err == nil && r.Idle() {
-		err = errors.New("there is nothing in it")
-	}
-	if err != nil {
-		return rule.Record{}, fmt.Errorf("the record of lock %q can not be read: %w: once nobody holds the lock, delete its row from leasehold_locks", name, err)
-	}
-	return r, nil
 }
 
 // write keeps what is left of a record. When nothing is, the row goes: the next
 // grant draws a token above all that any lock here has had, so a free lock
 // needs no row to keep its tokens rising, and names that are used once do not
 // pile up.
-func (t *step) write(name string, r rule.Record) error {
+func (t *step) write(name string, r row) error {
 	t.wrote = true
 	if r.Idle() {
 		_, err := t.stmt(qDrop).ExecContext(t.ctx, []byte(name))
 		return err
 	}
-	text, err := json.Marshal(r)
+	text, err := r.encode()
 	if err != nil {
 		return err
 	}
-	_, err = t.stmt(qPut).ExecContext(t.ctx, []byte(name), string(text), int64(ends(r)))
+	_, err = t.stmt(qPut).ExecContext(t.ctx, []byte(name), text, int64(ends(r.Record)))
 	return err
 }
 
@@ -150,11 +137,15 @@ func ends(r rule.Record) (end clock.Instant) {
 const sweepEvery = 1024
 
 // draw takes the next n tokens, and returns the first. They are above every
-// earlier token of any lock in the database.
+// earlier token of any lock in the database, and the last of them is no less than
+// the wall clock.
 func (t *step) draw(n int64) (fence.Token, error) {
+	if err := t.s.single(); err != nil {
+		return 0, err
+	}
 	t.wrote = true
 	var last int64
-	err := t.stmt(qDraw).QueryRowContext(t.ctx, n, n).Scan(&last)
+	err := t.stmt(qDraw).QueryRowContext(t.ctx, n, t.s.tokenFloor()).Scan(&last)
 	switch {
 	case errors.Is(err, sql.ErrNoRows):
 		return 0, tokensUsedUpError{n}
@@ -178,11 +169,10 @@ func (t *step) lasting(ttl time.Duration) time.Duration {
 }
 
 // stmts are the statements of the steps, prepared once.
-type stmts [8]*sql.Stmt
+type stmts [7]*sql.Stmt
 
 const (
-	qMeta = iota
-	qGet
+	qGet = iota
 	qPut
 	qDrop
 	qDraw
@@ -193,7 +183,7 @@ const (
 
 func (s *Store) prepare(ctx context.Context) (err error) {
 	q := s.d.sql
-	for i, text := range []string{qMeta: q.meta, qGet: q.get, qPut: q.put, qDrop: q.drop, qDraw: q.draw, qReserve: q.reserve, qSweep: q.sweep, qList: q.list} {
+	for i, text := range []string{qGet: q.get, qPut: q.put, qDrop: q.drop, qDraw: q.draw, qReserve: q.reserve, qSweep: q.sweep, qList: q.list} {
 		if s.stmts[i] != nil {
 			continue
 		}

@@ -20,9 +20,9 @@ type Options struct {
 	// Timeout bounds every call, the wait for other processes that are writing
 	// included. Zero: 5 s.
 	Timeout time.Duration
-	// Shared lets OpenFile accept a file that is somebody else's, or that
-	// others can write, or that lies in a directory anybody can write. Who
-	// can write the file can take and end every lock in it. To share one, make
+	// Shared lets OpenFile accept a file that another user owns or can write, or
+	// that lies in a directory where another user can replace it. Those users can
+	// take and end every lock in it. To share one, make
 	// an empty file with the rights it is to have, in a directory where the
 	// same users may create files: the two files beside it get the same rights.
 	Shared bool
@@ -33,6 +33,8 @@ type Options struct {
 	// Logger is told of clean-up that did not succeed. Nil: nothing is logged.
 	Logger *slog.Logger
 }
+
+const defaultTimeout = 5 * time.Second
 
 // Store is a store.Waiter in an SQL database.
 //
@@ -56,11 +58,17 @@ type Store struct {
 	// in it blocks for long then, and transactions are not interrupted: ctx
 	// counts while they wait for their turn.
 	own bool
-	// intact says whether the database is still the one that was opened.
-	intact func() error
+	// intact says whether the database is still the one that was opened, and single
+	// whether nobody can have another by another name: then nothing is granted.
+	intact, single func() error
+	// stays is a connection that nothing but Close uses.
+	stays *sql.Conn
+	// closed is called once no connection to the database is left.
+	closed func()
 
 	gate  gate
 	bells bells
+	push  *pusher
 }
 
 var _ store.Waiter = (*Store)(nil)
@@ -69,6 +77,9 @@ var _ store.Waiter = (*Store)(nil)
 // are there. It blocks until that is done, ctx has ended or Options.Timeout has
 // passed. The handle stays the caller's, who closes it after the store. o may
 // be nil.
+//
+// The caller also looks after the database's files. What OpenFile does for them is
+// not done: see there who may have them, and what must not happen to them.
 func New(ctx context.Context, db *sql.DB, d Dialect, o *Options) (*Store, error) {
 	if db == nil || d.again == nil {
 		return nil, fmt.Errorf("%w: a database handle and a dialect are needed, such as SQLite()", store.ErrInvalid)
@@ -94,8 +105,11 @@ func newStore(db *sql.DB, d Dialect, o *Options) (*Store, error) {
 		node:   d.engine,
 		log:    cmp.Or(o.Logger, slog.New(slog.DiscardHandler)),
 		maxTTL: o.MaxTTL,
-		limit:  cmp.Or(o.Timeout, 5*time.Second),
+		limit:  cmp.Or(o.Timeout, defaultTimeout),
 		intact: func() error { return nil },
+		single: func() error { return nil },
+		closed: func() {},
+		push:   &pusher{},
 		gate:   gate{shut: make(chan struct{})},
 	}
 	if d.oneWriter {
@@ -124,20 +138,35 @@ func (s *Store) Close() error {
 	if !first {
 		return nil
 	}
+	defer s.push.close()
 	timer := time.NewTimer(s.limit)
 	defer timer.Stop()
 	select {
 	case <-idle:
+		defer s.closed()
 	case <-timer.C:
+		go func() { // calls under way still have connections
+			<-idle
+			s.closed()
+		}()
 	}
-	err := s.stmts.close()
-	if s.own {
-		err = errors.Join(err, s.db.Close())
-	}
-	if err != nil {
+	if err := s.disconnect(); err != nil {
 		return fmt.Errorf("close %s: %w", s.node, err)
 	}
 	return nil
+}
+
+// disconnect ends what the store has under way with the database.
+func (s *Store) disconnect() error {
+	err := s.stmts.close()
+	if s.stays != nil {
+		err = errors.Join(err, s.stays.Close())
+		s.stays = nil
+	}
+	if s.own {
+		err = errors.Join(err, s.db.Close())
+	}
+	return err
 }
 
 // gate counts the calls under way and lets none in after it was closed.

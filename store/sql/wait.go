@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/leasehold-dev/leasehold/fence"
 	"github.com/leasehold-dev/leasehold/internal/clock"
 	"github.com/leasehold-dev/leasehold/internal/rule"
 	"github.com/leasehold-dev/leasehold/store"
@@ -29,12 +30,18 @@ type waiting struct {
 	first bool
 	// looks counts how often that was found.
 	looks int
+	// socket is where this process is told of the place; empty if nowhere.
+	socket string
+	// lost counts how often the place was gone before its turn came.
+	lost int
+	// grant is what a look has found, which needs no asking.
+	grant *store.Grant
 }
 
-// Wait implements store.Waiter. A database tells nobody when something changes:
-// who waits looks every now and then, the first in line often, those behind it
-// the more rarely the farther, and none of them writes anything but to refresh
-// its place. Those in the process of whoever frees the lock are told at once.
+// Wait implements store.Waiter. The waiter leaves its place in the lock's row, and
+// is told when its turn comes, through a socket or, within a process, directly. It
+// looks at the row now and then all the same, and often if it has no socket. It
+// writes nothing but to refresh its place.
 func (s *Store) Wait(ctx context.Context, r store.Request, reason func(error)) (store.Grant, error) {
 	if err := r.Check(s.maxTTL); err != nil {
 		return store.Grant{}, err
@@ -70,7 +77,10 @@ func (s *Store) Wait(ctx context.Context, r store.Request, reason func(error)) (
 		switch {
 		case err == nil:
 			w.found(ans.Position, ans.Blocker.Owner, ans.Blocker.Meta, ans.ExpiresIn)
-			err = w.watch(ctx)
+			err = w.watch(ctx, start)
+			if w.grant != nil {
+				return *w.grant, nil
+			}
 		case passing(err):
 			reason(err)
 			err = w.pause(ctx, s.limit/10)
@@ -87,8 +97,16 @@ func (s *Store) Wait(ctx context.Context, r store.Request, reason func(error)) (
 // ask asks for the lock, or for a place in the line. The same owner may ask again
 // whatever came of it: that refreshes the place, or confirms the grant.
 func (w *waiting) ask(ctx context.Context) (ans rule.Answer, maybe bool, err error) {
+	w.socket = ""
+	if w.lost < 2 { // else others may not reach it, and take us for dead again and again
+		w.socket = w.s.push.socket()
+	}
+	me := waiter{}
+	if w.socket != "" {
+		me = waiter{Socket: w.socket, Wait: w.bell.wait}
+	}
 	maybe, err = w.s.write(ctx, func(t *step) (err error) {
-		ans, err = t.admit(w.r, t.lasting(w.r.TTL), w.r.Barge)
+		ans, err = t.admit(w.r, t.lasting(w.r.TTL), w.r.Barge, me)
 		return err
 	})
 	if err != nil {
@@ -103,29 +121,62 @@ func passing(err error) bool {
 	return errors.As(err, &q) && q.Transient()
 }
 
-// watch looks until it is time to ask again: because the lock is ours or nobody's,
-// because the place is gone or has to be refreshed, or because looking fails,
-// which asking does better.
-func (w *waiting) watch(ctx context.Context) error {
+// watch looks until the lock is ours, which sets grant, or it is time to ask again:
+// because the lock is nobody's, because the place is gone or has to be refreshed,
+// or because looking fails, which asking does better.
+func (w *waiting) watch(ctx context.Context, start clock.Instant) error {
 	for {
 		if err := w.pause(ctx, w.interval()); err != nil {
 			return err
 		}
 		again := false
+		sent := clock.System().Now()
+		if m := w.s.bells.handed(w.bell); m.Token > 0 && w.handed(m, sent.Sub(start)) {
+			return nil
+		}
 		err := w.s.read(ctx, func(t *step) error {
 			rec, err := t.read(w.r.Name)
-			again = err != nil || w.look(rule.Expire(rec, t.now), t.now)
+			if rec.Waiters[w.r.Owner].Wait != w.bell.wait {
+				w.socket = "" // an older version has rewritten the row
+			}
+			again = err != nil || w.look(rule.Expire(rec.Record, t.now), t.now, sent.Sub(start))
 			return err
 		})
-		if err != nil || again {
+		if err != nil || again || w.grant != nil || w.socket != "" && w.s.push.socket() != w.socket {
 			return nil
 		}
 	}
 }
 
-// look says whether there is something to ask for.
-func (w *waiting) look(r rule.Record, now clock.Instant) bool {
+// handed takes the lease that a message is about, unless it has not long to go: then
+// a look at the row leads to asking, which makes it longer.
+func (w *waiting) handed(m message, since time.Duration) bool {
+	now, err := w.s.d.now(context.Background(), nil)
+	return err == nil && w.take(m.Token, m.Expiry.Sub(now), since)
+}
+
+// take accepts a lease that has so much left now, a time of since after the wait
+// began. The lease began when it would have for its TTL to end when it does.
+func (w *waiting) take(token fence.Token, left, since time.Duration) bool {
+	left -= w.s.d.resolution
+	since += left - w.r.TTL
+	if since < 0 || left < w.r.TTL/2 {
+		return false
+	}
+	w.grant = &store.Grant{Token: token, Since: since}
+	return true
+}
+
+// look says whether there is something to ask for. It was begun a time of since
+// after the wait was.
+func (w *waiting) look(r rule.Record, now clock.Instant, since time.Duration) bool {
+	if len(r.Holds) > 0 && r.Holds[0].Owner == w.r.Owner {
+		return !w.take(r.Holds[0].Token, r.Holds[0].Expiry.Sub(now), since)
+	}
 	i := slices.IndexFunc(r.Line, func(p rule.Place) bool { return p.Owner == w.r.Owner })
+	if i < 0 && !w.r.Barge {
+		w.lost++
+	}
 	if i < 0 || len(r.Holds) == 0 {
 		return true
 	}
@@ -149,16 +200,22 @@ func (w *waiting) found(position int, holder, meta string, expiresIn time.Durati
 	w.reason(&store.BusyError{Name: w.r.Name, Holder: store.DecodeHolder(holder, meta), ExpiresIn: expiresIn, Position: position})
 }
 
-// interval is the time until the next look. Whoever stands farther back can not
-// be next for a while, and whoever has somebody of its own process before it is
-// woken by that. The first comes at the end of the holder's lease at the
-// latest, and nobody is so late that it could lose its place.
+// interval is the time until the next look. A waiter that is told of its turn
+// looks only to be sure; one that is not looks the more rarely the farther back
+// it stands. Whoever stands behind another waiter of its process is woken by that.
+// Nobody misses the end of the holder's lease, and nobody is so late that it could
+// lose its place.
 func (w *waiting) interval() time.Duration {
 	const first, slowest, behind, rarest = 10 * time.Millisecond, 50 * time.Millisecond, 25 * time.Millisecond, time.Second
 	d := min(first+time.Duration(w.looks)*2*time.Millisecond, slowest)
 	switch {
 	case !w.first:
 		d = rarest
+	case w.socket != "" && w.position > 1:
+		// Those before us may all be dead, so that nobody takes the lock over.
+		d = min(rarest, max(w.expiresIn, 0)+time.Duration(w.position)*behind)
+	case w.socket != "":
+		d = min(rarest/4, w.expiresIn)
 	case w.position > 1:
 		d = min(max(d, time.Duration(w.position)*behind), rarest)
 	default:

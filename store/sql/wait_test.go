@@ -234,6 +234,9 @@ func TestReleaseRings(t *testing.T) {
 // stands makes w ask once, and demands that it is told to wait.
 func (w *waiting) stands(t *testing.T) {
 	t.Helper()
+	if w.bell == nil {
+		w.bell = &bell{wait: "of a test"}
+	}
 	if ans, _, err := w.ask(t.Context()); err != nil || ans.Verdict != rule.Busy {
 		t.Fatalf("%+v, %v", ans, err)
 	}
@@ -285,26 +288,37 @@ func TestInterval(t *testing.T) {
 		expiresIn, ttl  time.Duration
 		least, most     time.Duration
 		behind          bool // somebody of the same process
+		socket          string
 	}{
-		{1, 0, far, far, 10 * time.Millisecond, 10 * time.Millisecond, false},
-		{1, 1000, far, far, 50 * time.Millisecond, 50 * time.Millisecond, false},
-		{2, 0, far, far, 50 * time.Millisecond, 50 * time.Millisecond, false},
-		{2, 1000, far, far, 50 * time.Millisecond, 50 * time.Millisecond, false},
-		{8, 0, far, far, 200 * time.Millisecond, 200 * time.Millisecond, false},
-		{5000, 0, far, far, time.Second, time.Second, false},
+		{1, 0, far, far, 10 * time.Millisecond, 10 * time.Millisecond, false, ""},
+		{1, 1000, far, far, 50 * time.Millisecond, 50 * time.Millisecond, false, ""},
+		{2, 0, far, far, 50 * time.Millisecond, 50 * time.Millisecond, false, ""},
+		{2, 1000, far, far, 50 * time.Millisecond, 50 * time.Millisecond, false, ""},
+		{8, 0, far, far, 200 * time.Millisecond, 200 * time.Millisecond, false, ""},
+		{5000, 0, far, far, time.Second, time.Second, false, ""},
 		// The holder's lease ends first.
-		{1, 1000, 7 * time.Millisecond, far, 7 * time.Millisecond, 7 * time.Millisecond, false},
-		{1, 1000, 0, far, time.Millisecond, time.Millisecond, false},
-		{3, 0, 0, far, 75 * time.Millisecond, 75 * time.Millisecond, false}, // which is not for us
+		{1, 1000, 7 * time.Millisecond, far, 7 * time.Millisecond, 7 * time.Millisecond, false, ""},
+		{1, 1000, 0, far, time.Millisecond, time.Millisecond, false, ""},
+		{3, 0, 0, far, 75 * time.Millisecond, 75 * time.Millisecond, false, ""}, // which is not for us
 		// The place does.
-		{100, 0, far, 800 * time.Millisecond, 0, 100 * time.Millisecond, false},
-		{1, 1000, far, 80 * time.Millisecond, 0, 10 * time.Millisecond, false},
-		{2, 0, far, far, time.Second, time.Second, true},
-		{2, 0, far, 8 * time.Millisecond, time.Millisecond, time.Millisecond, true},
+		{100, 0, far, 800 * time.Millisecond, 0, 100 * time.Millisecond, false, ""},
+		{1, 1000, far, 80 * time.Millisecond, 0, 10 * time.Millisecond, false, ""},
+		{2, 0, far, far, time.Second, time.Second, true, ""},
+		{2, 0, far, 8 * time.Millisecond, time.Millisecond, time.Millisecond, true, ""},
 		// And nobody does nothing else.
-		{1, 0, far, time.Millisecond, time.Millisecond, time.Millisecond, false},
+		{1, 0, far, time.Millisecond, time.Millisecond, time.Millisecond, false, ""},
+		// With a socket looks are rare.
+		{1, 0, far, far, 250 * time.Millisecond, 250 * time.Millisecond, false, "x"},
+		{2, 0, far, far, time.Second, time.Second, false, "x"},
+		{2, 0, far, far, time.Second, time.Second, true, "x"},
+		// But the end of the holder's lease is not missed, nor, by one further behind,
+		// that all before it are dead.
+		{1, 1000, 7 * time.Millisecond, far, 7 * time.Millisecond, 7 * time.Millisecond, false, "x"},
+		{3, 0, 100 * time.Millisecond, far, 175 * time.Millisecond, 175 * time.Millisecond, false, "x"},
+		{3, 0, -time.Second, far, 75 * time.Millisecond, 75 * time.Millisecond, false, "x"},
+		{1, 0, far, 80 * time.Millisecond, 0, 10 * time.Millisecond, false, "x"},
 	} {
-		w := &waiting{r: store.Request{TTL: c.ttl}, position: c.position, first: !c.behind, looks: c.looks, expiresIn: c.expiresIn}
+		w := &waiting{r: store.Request{TTL: c.ttl}, position: c.position, socket: c.socket, first: !c.behind, looks: c.looks, expiresIn: c.expiresIn}
 		if d := w.interval(); d < c.least || d > c.most {
 			t.Errorf("%+v: looks after %v", c, d)
 		}
