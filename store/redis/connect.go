@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/leasehold-dev/leasehold/internal/majority"
+	"github.com/leasehold-dev/leasehold/store"
 )
 
 // firstRetry is the pause before a node that could not be used is tried again;
@@ -229,4 +230,4 @@ func newRefused(v value) error {
 	return &r
 }
 
-func (r *refused) Error() string { return string(*r) }
+func (r *refused) Error() string { return store.Excerpt(string(*r)) }
