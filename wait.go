@@ -32,13 +32,16 @@ func (l *Lock) get(ctx context.Context, tries int, bound bool, began clock.Insta
 	if err != nil {
 		return nil, 0, err
 	}
-	if outer, ok := ctx.Value(leaseKey{l.c, l.name}).(*Lease); ok {
-		lease, err := outer.reenter(ctx, bound)
-		return lease, 0, err
-	}
 	if l.o.Require > store.Efficiency && l.o.Require > l.c.store.Caps().Class {
 		caps := l.c.store.Caps()
 		return nil, 0, fmt.Errorf("%w: lock %q requires %v, and this store (%s, nodes: %d) gives %v at most", ErrUnsupported, l.name, l.o.Require, caps.Engine, caps.Nodes, caps.Class)
+	}
+	if outer, ok := ctx.Value(leaseKey{l.c, l.name}).(*Lease); ok {
+		if got := outer.h.req.Require; l.o.Require > got {
+			return nil, 0, fmt.Errorf("%w: lock %q requires %v, and the lease in the context was acquired with %v: require %[3]v where it is acquired", ErrUnsupported, l.name, l.o.Require, got)
+		}
+		lease, err := outer.reenter(ctx, bound)
+		return lease, 0, err
 	}
 	if l.o.Owner != "" && tries != 1 {
 		return nil, 0, invalid("a fixed Owner goes with one attempt: use Try, or set Tries to 1")
