@@ -64,6 +64,7 @@ const (
 	giveItBack
 	passItOn
 	askAround // whether others wait: a bound is reached, or tokens are used up
+	leaveIt   // until its TTL is over
 )
 
 // turn says what becomes of h at now, and who is next. A lost lease has no queue.

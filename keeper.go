@@ -111,40 +111,43 @@ func (l *Lease) reenter(base context.Context, bound bool) (*Lease, error) {
 	return l.h.enter(new(Lease), base, bound), nil
 }
 
-// leave ends l. It says what has become of its hold, and why l had been lost, if
-// it had. With kept the lock is to stay taken until its TTL is over.
-func (k *keeper) leave(l *Lease, kept bool) (t turn, lost error) {
+// leave ends l, unless it is the last of its hold and MinHold is not over: rest is
+// then how long it has to wait before it calls again. Otherwise leave says what
+// becomes of the hold, and why l had been lost, if it had. With impatient it does
+// not ask to wait, and leaves the lock to its TTL instead.
+func (k *keeper) leave(l *Lease, impatient bool) (t turn, rest time.Duration, lost error) {
 	k.mu.Lock()
 	defer k.unlock()
 	h, now := l.h, k.now()
 	k.step(h, leasefsm.Tick, 0, now)
+	last := len(h.leases) == 1
+	rest = h.least.Sub(now)
+	early := leastHold && last && l.err == nil && rest > 0
+	if early && !impatient {
+		return stays, rest, nil
+	}
 	lost = l.err
 	l.end(ErrReleased)
 	l.until = h.fsm.Until()
 	h.leases = slices.DeleteFunc(h.leases, func(o *Lease) bool { return o == l })
-	if len(h.leases) > 0 {
-		return stays, lost
+	if !last {
+		return stays, 0, lost
 	}
 	l.held = now.Sub(h.fsm.Since())
 	t, next := h.turn(now)
+	if early {
+		t = leaveIt
+	}
 	switch {
-	case kept, t == giveItBack:
-		t = giveItBack
+	case t == leaveIt, t == giveItBack:
 		k.step(h, leasefsm.Release, 0, now)
-		if kept || h.q != nil && h.q.first == nil {
+		if t == leaveIt || h.q != nil && h.q.first == nil {
 			h.detach(now)
 		}
 	case t == passItOn:
 		k.pass(h, next, now)
 	}
-	return t, lost
-}
-
-// alone says whether l is the only lease of its hold.
-func (k *keeper) alone(l *Lease) bool {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	return len(l.h.leases) == 1
+	return t, 0, lost
 }
 
 // end makes err l's fate, unless it already has one. The keeper's mutex is held.

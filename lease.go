@@ -183,15 +183,17 @@ func (l *Lease) release(ctx context.Context) (over bool, err error) {
 		return false, l.outcome
 	}
 	if !l.left {
-		least := l.h.waitLeast(ctx, l)
-		var t turn
-		t, l.lost = l.h.c.keep.leave(l, least != nil)
+		t, impatient := l.leave(ctx)
 		l.left, over = true, t != stays
 		if t == askAround && l.h.askAround(ctx) {
 			t = passItOn
 		}
-		if t == stays || t == passItOn || least != nil {
-			l.released, l.outcome = true, errors.Join(l.lost, least)
+		switch t {
+		case stays, passItOn:
+			l.released, l.outcome = true, l.lost
+			return over, l.outcome
+		case leaveIt:
+			l.released, l.outcome = true, impatient
 			return over, l.outcome
 		}
 	}
@@ -218,17 +220,24 @@ func (l *Lease) giveBack(ctx context.Context) error {
 	return l.outcome
 }
 
-// waitLeast waits until the lock was held for its least time, unless it is
-// lost or l is not the last lease of it.
-func (h *hold) waitLeast(ctx context.Context, l *Lease) error {
-	if h.least == 0 {
-		return nil
+// leave takes l out of its hold, after waiting for MinHold if l is the last of it.
+// If ctx ends first, the lock is left to its TTL, and impatient says so. l.releasing
+// is held.
+func (l *Lease) leave(ctx context.Context) (t turn, impatient error) {
+	for {
+		t, rest, lost := l.h.c.keep.leave(l, impatient != nil)
+		if rest <= 0 {
+			l.lost = lost
+			return t, impatient
+		}
+		impatient = l.pause(ctx, rest)
 	}
-	rest := h.least.Sub(h.c.clock.Now())
-	if rest <= 0 || !h.c.keep.alone(l) || !leastHold {
-		return nil
-	}
-	t := time.NewTimer(rest)
+}
+
+// pause waits for that long, or until l is lost. It returns an error if ctx ends
+// first.
+func (l *Lease) pause(ctx context.Context, d time.Duration) error {
+	t := time.NewTimer(d)
 	defer t.Stop()
 	select {
 	case <-t.C:
