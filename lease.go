@@ -150,6 +150,7 @@ func (l *Lease) Context() context.Context {
 // ErrReleased when the lease is over; any other means that it is unknown
 // whether it was extended: it is still held until the Deadline known before.
 func (l *Lease) Extend(ctx context.Context) error {
+	mustHave(ctx)
 	if err := l.Err(); err != nil {
 		return err
 	}
@@ -167,6 +168,7 @@ func (l *Lease) Extend(ctx context.Context) error {
 // TTL is over. Calling Release again returns the same, or tries again where
 // the outcome was unknown.
 func (l *Lease) Release(ctx context.Context) error {
+	mustHave(ctx)
 	over, err := l.release(ctx)
 	if over && l.h.c.observe != nil {
 		l.h.c.observe(l.base, l.ended(Released, l.held, err))

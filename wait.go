@@ -17,10 +17,19 @@ import (
 // here and in place.go, and nowhere else. With bound, what is derived from the
 // lease's context ends with ctx.
 func (l *Lock) wait(ctx context.Context, tries int, bound bool) (*Lease, error) {
+	mustHave(ctx)
 	began := l.c.started()
 	lease, how, err := l.get(ctx, tries, bound, began)
 	l.seeOutcome(ctx, began, lease, how, err)
 	return lease, err
+}
+
+// mustHave panics if ctx is nil, as the functions of package context do: a
+// program that passes none has to be changed, and finds out at the first call.
+func mustHave(ctx context.Context) {
+	if ctx == nil {
+		panic("leasehold: nil Context")
+	}
 }
 
 // get is wait, and says how the lease was obtained: 0 by re-entry.
