@@ -35,7 +35,9 @@ type EventKind uint8
 
 // The kinds of events. More may be added.
 const (
-	// Waiting: a goroutine has to wait for the lock, or there is news of why.
+	// Waiting: a goroutine has to wait for the lock, or the cause has changed:
+	// another holder, another position in the line, nodes that cannot be reached
+	// or are in quarantine.
 	Waiting EventKind = iota + 1
 	// Acquired: the store granted the lock when it was asked for it.
 	Acquired
@@ -72,19 +74,18 @@ func (c *Client) started() clock.Instant {
 // listens says whether anybody wants to know why the lock is waited for.
 func (l *Lock) listens() bool { return l.o.OnWait != nil || l.c.observe != nil }
 
-// seeWaiting tells the observer and the lock's own listener why we wait.
-func (l *Lock) seeWaiting(ctx context.Context, began clock.Instant, reason error) {
+// seeWaiting tells the lock's own listener why it is waited for, and the observer
+// if that is for another cause than told, which it updates.
+func (l *Lock) seeWaiting(ctx context.Context, began clock.Instant, reason error, told *cause) {
 	if l.o.OnWait != nil {
 		l.o.OnWait(reason)
 	}
-	if l.c.observe == nil {
+	c := causeOf(reason)
+	if l.c.observe == nil || c == *told {
 		return
 	}
-	e := Event{Kind: Waiting, Name: l.name, Waited: l.c.clock.Now().Sub(began), Err: reason}
-	if busy, _ := canWait(reason); busy != nil {
-		e.Position = busy.Position
-	}
-	l.c.observe(ctx, e)
+	*told = c
+	l.c.observe(ctx, Event{Kind: Waiting, Name: l.name, Position: c.position, Waited: l.c.clock.Now().Sub(began), Err: reason})
 }
 
 // seeOutcome tells the observer how a wait has ended; how is 0 for a re-entry.

@@ -71,6 +71,7 @@ func (l *Lock) poll(ctx context.Context, life leasefsm.Config, tries int, bound 
 	var last error            // why the lock was not granted so far,
 	var at clock.Instant      // as was heard then
 	var trouble clock.Instant // since when the store gave no answer at all
+	var told cause
 	for try := 1; ; try++ {
 		if ctx.Err() != nil {
 			return nil, gaveUp(ctx, l.latest(ctx, last, at, life.TTL))
@@ -97,7 +98,7 @@ func (l *Lock) poll(ctx context.Context, life leasefsm.Config, tries int, bound 
 		if tries > 0 && try >= tries {
 			return nil, err
 		}
-		l.seeWaiting(ctx, began, err)
+		l.seeWaiting(ctx, began, err, &told)
 		pause(ctx, untilFree(delay(try), busy))
 	}
 }
@@ -162,6 +163,7 @@ func (w *waiter) wait(began clock.Instant) (*Lease, EventKind, error) {
 	k := &w.q.c.keep
 	var patience *time.Timer // with a store that gives no answer; seldom needed
 	var over <-chan time.Time
+	var told cause
 	for {
 		select {
 		case <-w.ctx.Done():
@@ -196,7 +198,7 @@ func (w *waiter) wait(began clock.Instant) (*Lease, EventKind, error) {
 			patience.Stop()
 		}
 		if why != nil {
-			w.l.seeWaiting(w.ctx, began, why)
+			w.l.seeWaiting(w.ctx, began, why, &told)
 		}
 	}
 }
