@@ -109,9 +109,8 @@ func (h *hold) askAround(ctx context.Context) (passed bool) {
 	d, err := h.c.waiter.Draw(ctx, r)
 
 	k := &h.c.keep
-	k.mu.Lock()
-	defer k.unlock()
-	now := k.now()
+	now := k.lock()
+	defer k.mu.Unlock()
 	k.step(h, leasefsm.Tick, 0, now)
 	if err == nil && d.Token > h.token {
 		h.reserve(d.Token, d.Spare+1)

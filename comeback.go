@@ -68,11 +68,11 @@ func (c *crowd) missed() {
 }
 
 // asked notes that the lock is asked for.
-func (c *crowd) asked(k *keeper) {
+func (c *crowd) asked(now clock.Instant) {
 	if c.left == 0 {
 		return
 	}
-	if k.now().Sub(c.left) <= comesBackWithin {
+	if now.Sub(c.left) <= comesBackWithin {
 		c.came()
 	} else {
 		c.returns = 0
@@ -108,23 +108,23 @@ func (h *hold) release(ctx context.Context, r store.Request) error {
 
 // left notes that a lock was released.
 func (k *keeper) left(name string) {
-	k.mu.Lock()
+	now := k.lock()
 	defer k.mu.Unlock()
 	if c := k.crowds.of(name); c.busy {
-		c.left = k.now()
+		c.left = now
 	}
 }
 
 // expected is the place to be taken when h is released, if any is.
 func (h *hold) expected() *kept {
 	q, k := h.home, &h.c.keep
-	k.mu.Lock()
+	now := k.lock()
 	defer k.mu.Unlock()
 	certain := h.q != nil && h.q.first != nil
 	if c := k.crowds.of(q.name); !certain && !c.expected() {
 		return nil
 	}
-	p := &kept{req: q.request(max(q.length(), 1)), start: k.now(), since: time.Now()}
+	p := &kept{req: q.request(max(q.length(), 1)), start: now, since: time.Now()}
 	p.req.Owner = store.NewOwnerAt(p.since)
 	return p
 }
@@ -162,6 +162,10 @@ func (q *queue) takeKept() *kept {
 
 // lapses is called from time to time, and has those places given up that nobody wanted.
 func (k *keeper) lapses() {
+	k.c.contain(k.lapseOld, nil)
+}
+
+func (k *keeper) lapseOld() {
 	k.mu.Lock()
 	var old []*kept
 	for _, q := range slices.Clone(k.returned) {

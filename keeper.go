@@ -3,6 +3,8 @@ package leasehold
 import (
 	"context"
 	"errors"
+	"log/slog"
+	"math"
 	"slices"
 	"sync"
 	"time"
@@ -33,7 +35,6 @@ type keeper struct {
 	returned []*queue    // with a place that nobody has taken yet, see kept
 	lapse    *time.Timer // runs lapses
 	lapsing  bool        // it runs
-	seen     []seen      // to tell the observer of
 }
 
 const (
@@ -64,24 +65,44 @@ func (k *keeper) init(c *Client) {
 
 func (k *keeper) now() clock.Instant { return k.c.clock.Now() }
 
-// unlock gives the mutex back and tells the observer what happened under it.
-func (k *keeper) unlock() {
-	events := k.seen
-	k.seen = nil
-	k.mu.Unlock()
-	for _, s := range events {
-		k.c.observe(s.ctx, s.e)
+// errClock is what the store said last of leases that a Clock has ended.
+var errClock = errors.New("the Clock of the client failed")
+
+// lock locks the mutex and reads the clock. A section that needs the time gets it
+// here and reads the clock no more, since the Clock is the user's: if it does not
+// return, nothing is half done. Nobody can judge any lease then, so all are lost.
+func (k *keeper) lock() (now clock.Instant) {
+	k.mu.Lock()
+	read := false
+	defer func() {
+		if !read {
+			k.loseAll()
+			k.mu.Unlock()
+		}
+	}()
+	now = k.now()
+	read = true
+	return now
+}
+
+// loseAll ends every lease. The keeper's mutex is held.
+func (k *keeper) loseAll() {
+	for len(k.holds) > 0 {
+		h := k.holds[0].h
+		h.lastErr = errClock
+		k.step(h, leasefsm.Tick, 0, math.MaxInt64)
 	}
+	k.armed = false
 }
 
 // begin keeps h from now on and returns the first lease of it, which l asked
 // for at start. The keeper's mutex is held.
-func (k *keeper) begin(h *hold, start clock.Instant, l *Lock, base context.Context, bound bool) *Lease {
+func (k *keeper) begin(h *hold, start, now clock.Instant, l *Lock, base context.Context, bound bool) *Lease {
 	h.suit(start, l)
 	h.leases = h.only[:0]
 	lease := h.enter(&h.first, base, bound)
 	k.holds.add(h)
-	k.arm()
+	k.arm(now)
 	return lease
 }
 
@@ -103,9 +124,9 @@ func (h *hold) enter(l *Lease, base context.Context, bound bool) *Lease {
 // reenter makes another lease of the grant that outer has.
 func (l *Lease) reenter(base context.Context, bound bool) (*Lease, error) {
 	k := &l.h.c.keep
-	k.mu.Lock()
-	defer k.unlock()
-	if k.step(l.h, leasefsm.Tick, 0, k.now()); l.err != nil {
+	now := k.lock()
+	defer k.mu.Unlock()
+	if k.step(l.h, leasefsm.Tick, 0, now); l.err != nil {
 		return nil, l.err
 	}
 	return l.h.enter(new(Lease), base, bound), nil
@@ -116,9 +137,9 @@ func (l *Lease) reenter(base context.Context, bound bool) (*Lease, error) {
 // becomes of the hold, and why l had been lost, if it had. With impatient it does
 // not ask to wait, and leaves the lock to its TTL instead.
 func (k *keeper) leave(l *Lease, impatient bool) (t turn, rest time.Duration, lost error) {
-	k.mu.Lock()
-	defer k.unlock()
-	h, now := l.h, k.now()
+	now := k.lock()
+	defer k.mu.Unlock()
+	h := l.h
 	k.step(h, leasefsm.Tick, 0, now)
 	last := len(h.leases) == 1
 	rest = h.least.Sub(now)
@@ -178,7 +199,7 @@ func (k *keeper) step(h *hold, e leasefsm.Event, start, now clock.Instant) {
 		} else {
 			k.holds.remove(h.at)
 		}
-		k.arm()
+		k.arm(now)
 	}
 	after := h.fsm.State()
 	if after == before {
@@ -187,25 +208,24 @@ func (k *keeper) step(h *hold, e leasefsm.Event, start, now clock.Instant) {
 	switch after {
 	case leasefsm.Lost:
 		err := &LostError{Name: h.req.Name, Reason: h.fsm.Cause().String(), Err: h.lastErr}
-		k.c.log.Error("lease lost", "lock", h.req.Name, "owner", h.req.Owner, "token", h.token, "err", err)
+		k.c.logLater(slog.LevelError, "lease lost", "lock", h.req.Name, "owner", h.req.Owner, "token", h.token, "err", err)
 		for _, l := range h.leases {
 			if lossTold {
 				l.end(err)
 			}
 		}
 		if k.c.observe != nil && len(h.leases) > 0 {
-			l := h.leases[0]
-			k.seen = append(k.seen, seen{l.base, l.ended(Lost, now.Sub(h.fsm.Since()), err)})
+			k.observeLoss(h.leases[0], now.Sub(h.fsm.Since()), err)
 		}
 		h.detach(now)
 	case leasefsm.Jeopardy:
-		k.c.log.Warn("renewal failed, validity remains", "lock", h.req.Name, "left", h.fsm.Until().Sub(now), "err", h.lastErr)
+		k.c.logLater(slog.LevelWarn, "renewal failed, validity remains", "lock", h.req.Name, "left", h.fsm.Until().Sub(now), "err", h.lastErr)
 	}
 }
 
 // arm sets the timer for the earliest deadline, unless it fires before that
 // anyway. The keeper's mutex is held.
-func (k *keeper) arm() {
+func (k *keeper) arm(now clock.Instant) {
 	if len(k.holds) == 0 { // if it fires, for nothing, that is cheaper than to set it for each lease
 		return
 	}
@@ -213,7 +233,6 @@ func (k *keeper) arm() {
 	if k.armed && k.sweepAt <= next {
 		return
 	}
-	now := k.now()
 	if clockRead {
 		next = min(next, now.Add(maxNap))
 	}
@@ -224,9 +243,18 @@ func (k *keeper) arm() {
 // sweep deals with every hold whose time has come, and sees to it that
 // somebody renews what is due.
 func (k *keeper) sweep() {
-	k.mu.Lock()
-	defer k.unlock()
-	now := k.now()
+	k.c.contain(func() {
+		k.sweepDue()
+		now := k.lock() // again: of many leases, dealing with them took time
+		defer k.mu.Unlock()
+		k.armed = false
+		k.arm(now)
+	}, nil)
+}
+
+func (k *keeper) sweepDue() {
+	now := k.lock()
+	defer k.mu.Unlock()
 	k.armed, k.sweepAt = true, now // what follows needs no timer set
 	for len(k.holds) > 0 {
 		h := k.holds[0].h
@@ -243,24 +271,29 @@ func (k *keeper) sweep() {
 		k.workers++
 		go k.work()
 	}
-	k.armed = false
-	k.arm()
 }
 
 // work renews what is due until nothing is.
 func (k *keeper) work() {
+	done := false
+	defer func() {
+		if !done { // a function of the user's ended this goroutine
+			go k.work()
+		}
+	}()
 	for {
 		k.mu.Lock()
 		n := min(len(k.due), maxBatch)
 		if n == 0 {
 			k.workers--
+			done = true
 			k.mu.Unlock()
 			return
 		}
 		batch := slices.Clone(k.due[:n])
 		k.due = slices.Delete(k.due, 0, n)
 		k.mu.Unlock()
-		k.renew(context.Background(), batch)
+		k.c.contain(func() { k.renew(context.Background(), batch) }, nil)
 	}
 }
 
@@ -275,15 +308,21 @@ func (k *keeper) renew(ctx context.Context, batch []*hold) []error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, bound)
 	defer cancel()
+	settled := false
+	defer func() {
+		if !settled { // the clock or the store panicked
+			k.renewalFailed(batch)
+		}
+	}()
 	start := k.now()
 	errs := k.c.store.Renew(ctx, reqs)
 	if !renewalFromStart {
 		start = k.now()
 	}
 
-	k.mu.Lock()
-	defer k.unlock()
-	now := k.now()
+	now := k.lock()
+	defer k.mu.Unlock()
+	settled = true
 	for i, h := range batch {
 		h.lastErr = errs[i]
 		switch {
@@ -298,11 +337,23 @@ func (k *keeper) renew(ctx context.Context, batch []*hold) []error {
 	return errs
 }
 
+// renewalFailed has the leases of batch renewed again before long.
+func (k *keeper) renewalFailed(batch []*hold) {
+	now := k.lock()
+	defer k.mu.Unlock()
+	for _, h := range batch {
+		h.lastErr = errRenewal
+		k.step(h, leasefsm.RenewalUnknown, 0, now)
+	}
+}
+
+var errRenewal = errors.New("the renewal panicked")
+
 // renewNow is Extend.
 func (k *keeper) renewNow(ctx context.Context, l *Lease) error {
-	k.mu.Lock()
-	k.step(l.h, leasefsm.RenewalSent, 0, k.now())
-	k.unlock()
+	now := k.lock()
+	k.step(l.h, leasefsm.RenewalSent, 0, now)
+	k.mu.Unlock()
 	err := k.renew(ctx, []*hold{l.h})[0]
 	if over := l.Err(); over != nil {
 		return over

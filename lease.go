@@ -53,6 +53,7 @@ type hold struct {
 	only    [1]*Lease // room for it
 	lastErr error     // of the last renewal
 	at      int       // index in the keeper's heap, -1 when not there
+	telling bool      // the observer is being told of the loss
 
 	home *queue // whose place in the store's line it was granted at; nil: at none
 	// Where the lease may be passed on, to whom and what for.
@@ -86,15 +87,14 @@ func (l *Lease) Owner() string { return l.h.req.Owner }
 // compare it with time.Now at once, or better watch Done.
 func (l *Lease) Deadline() time.Time {
 	k := &l.h.c.keep
-	now := time.Now() // first: a pause between the two readings may only shorten it
-	k.mu.Lock()
+	wall := time.Now() // first: a pause between the two readings may only shorten it
+	now := k.lock()
 	until := l.until
 	if until == 0 {
 		until = l.h.fsm.Until()
 	}
-	left := until.Sub(k.now())
 	k.mu.Unlock()
-	return now.Add(left)
+	return wall.Add(until.Sub(now))
 }
 
 // Done is closed when the lease is over: lost or released.
@@ -116,10 +116,10 @@ func (l *Lease) Done() <-chan struct{} {
 // time has come, even if the process was stopped and no timer has fired yet.
 func (l *Lease) Err() error {
 	k := &l.h.c.keep
-	k.mu.Lock()
-	defer k.unlock()
+	now := k.lock()
+	defer k.mu.Unlock()
 	if errLooks {
-		k.step(l.h, leasefsm.Tick, 0, k.now())
+		k.step(l.h, leasefsm.Tick, 0, now)
 	}
 	return l.err
 }
@@ -169,21 +169,45 @@ func (l *Lease) Extend(ctx context.Context) error {
 // the outcome was unknown.
 func (l *Lease) Release(ctx context.Context) error {
 	mustHave(ctx)
-	over, err := l.release(ctx)
-	if over && l.h.c.observe != nil {
-		l.h.c.observe(l.base, l.ended(Released, l.held, err))
+	over, known, err := l.release(ctx)
+	if !known {
+		l.h.logUnknown(err)
+	}
+	if over {
+		l.observeRelease(err)
 	}
 	return err
 }
 
 // release is Release, and says whether the hold has ended by it for the first
-// time.
-func (l *Lease) release(ctx context.Context) (over bool, err error) {
+// time, and whether the outcome is known. Nothing of the user's is called that
+// could release l again, since that waits for this.
+func (l *Lease) release(ctx context.Context) (over, known bool, err error) {
 	l.releasing.Lock()
 	defer l.releasing.Unlock()
 	if l.released {
-		return false, l.outcome
+		return false, true, l.outcome
 	}
+	returned := false
+	defer func() {
+		if !returned && l.isOver() { // the clock failed: it is no longer renewed
+			l.h.c.drop(ctx, l.h.req)
+		}
+	}()
+	over, err = l.releaseOnce(ctx)
+	returned = true
+	return over, l.released, err
+}
+
+// isOver says whether l is lost or released, as far as is known.
+func (l *Lease) isOver() bool {
+	l.h.c.keep.mu.Lock()
+	defer l.h.c.keep.mu.Unlock()
+	return l.err != nil
+}
+
+// releaseOnce is one call of release. l.releasing is held.
+func (l *Lease) releaseOnce(ctx context.Context) (over bool, err error) {
 	if !l.left {
 		t, impatient := l.leave(ctx)
 		l.left, over = true, t != stays
@@ -261,27 +285,42 @@ func (h *hold) giveBack(ctx context.Context) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, bound)
 	defer cancel()
-	sent := false // an earlier try of ours may have done it
-	for try := 1; ; try++ {
-		r := h.req
+	r := h.req
+	r.Renewed = h.renewed.Load()
+	err := h.release(ctx, r)
+	h.c.keep.letGo(h)
+	for try := 1; retries(err); try++ {
+		if pause(ctx, min(max(h.pauseAfter(ctx, try), time.Millisecond), bound/10)); ctx.Err() != nil {
+			return err
+		}
 		r.Renewed = h.renewed.Load()
-		var err error
-		if try == 1 {
-			err = h.release(ctx, r)
-			h.c.keep.letGo(h)
-		} else {
-			err = h.c.store.Release(ctx, r)
-		}
-		switch {
-		case err == nil, sent && errors.Is(err, store.ErrNotHeld):
-			return nil
-		case errors.Is(err, store.ErrNotHeld), errors.Is(err, store.ErrClosed), errors.Is(err, ErrInvalid):
-			return err
-		}
-		sent = true
-		if pause(ctx, min(max(h.delay(try), time.Millisecond), bound/10)); ctx.Err() != nil {
-			h.c.log.Warn("release: outcome unknown, the lock ends by its TTL", "lock", h.req.Name, "err", err)
-			return err
+		if err = h.c.store.Release(ctx, r); errors.Is(err, store.ErrNotHeld) {
+			return nil // an earlier try of ours may have done it
 		}
 	}
+	return err
+}
+
+// retries says whether a release that ended with err is to be tried again.
+func retries(err error) bool {
+	return err != nil && !errors.Is(err, store.ErrNotHeld) && !errors.Is(err, store.ErrClosed) && !errors.Is(err, ErrInvalid)
+}
+
+// pauseAfter is the user's RetryDelay. If that does not return, the release is
+// tried once more at once.
+func (h *hold) pauseAfter(ctx context.Context, try int) time.Duration {
+	returned := false
+	defer func() {
+		if !returned {
+			h.c.drop(ctx, h.req)
+		}
+	}()
+	d := h.delay(try)
+	returned = true
+	return d
+}
+
+// logUnknown logs that nobody knows whether h was released.
+func (h *hold) logUnknown(err error) {
+	h.c.log.Warn("release: outcome unknown, the lock ends by its TTL", "lock", h.req.Name, "err", err)
 }

@@ -22,7 +22,10 @@ type Client struct {
 	log   *slog.Logger
 	host  string
 	pid   int
+	logs  bool // to a Logger of the user's
 	keep  keeper
+
+	notify notifier
 
 	waiter   store.Waiter   // store, when it keeps a line; otherwise nil
 	returner store.Returner // and when it also takes a place with a release
@@ -64,7 +67,7 @@ func New(s store.Store, o *Options) *Client {
 		o = &Options{}
 	}
 	if o.Logger != nil {
-		c.log = o.Logger
+		c.log, c.logs = o.Logger, true
 	}
 	if o.Clock != nil {
 		c.clock = o.Clock
@@ -76,6 +79,7 @@ func New(s store.Store, o *Options) *Client {
 		c.cohort = *o.Cohort
 	}
 	c.observe = o.Observer
+	c.notify.c = c
 	c.keep.init(c)
 	return c
 }
@@ -153,16 +157,26 @@ func (l *Lock) attempt(ctx context.Context, life leasefsm.Config, bound bool, q 
 	if err != nil {
 		return nil, err
 	}
-	now := l.c.clock.Now()
+	if grant.Owner != "" {
+		req.Owner = grant.Owner
+	}
+	kept := false
+	defer func() {
+		if !kept {
+			l.c.drop(ctx, req)
+		}
+	}()
+	k := &l.c.keep
+	now := k.lock()
+	kept = true
 	fsm = fsm.Step(leasefsm.Granted, start, now)
 	h := l.c.newHold(req, grant, fsm)
 	if !fsm.Live() {
+		k.mu.Unlock()
 		return nil, h.late(ctx, now.Sub(start))
 	}
-	k := &l.c.keep
-	k.mu.Lock()
-	defer k.unlock()
-	lease := k.begin(h, start, l, ctx, bound)
+	defer k.mu.Unlock()
+	lease := k.begin(h, start, now, l, ctx, bound)
 	if q != nil {
 		q.attach(h, now)
 	}
@@ -170,9 +184,6 @@ func (l *Lock) attempt(ctx context.Context, life leasefsm.Config, bound bool, q 
 }
 
 func (c *Client) newHold(req store.Request, grant store.Grant, fsm leasefsm.Lease) *hold {
-	if grant.Owner != "" {
-		req.Owner = grant.Owner
-	}
 	h := &hold{c: c, req: req, token: grant.Token, delay: c.delay, fsm: fsm, at: -1}
 	h.renewed.Store(grant.Repeated)
 	return h

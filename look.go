@@ -37,7 +37,7 @@ type stood struct {
 // stood is w's, as long as it stands. The keeper's mutex is held.
 func (w *waiter) stood(now clock.Instant) stood {
 	q := w.q
-	s := stood{why: w.why(), at: q.reasonAt, ahead: w.ahead()}
+	s := stood{why: w.why(now), at: q.reasonAt, ahead: w.ahead()}
 	if q.h != nil { // which is looked at by this process
 		s.at = now
 	}
@@ -55,10 +55,9 @@ func (q *queue) latest(ctx context.Context, s stood) error {
 		return s.why
 	}
 	k := &q.c.keep
-	k.mu.Lock()
-	now := k.now()
+	now := k.lock()
 	if now.Sub(s.at) < recent {
-		k.unlock()
+		k.mu.Unlock()
 		return s.why
 	}
 	l, mine := q.look, false
@@ -66,7 +65,7 @@ func (q *queue) latest(ctx context.Context, s stood) error {
 		l, mine = &look{at: now, done: make(chan struct{})}, true
 		q.look = l
 	}
-	k.unlock()
+	k.mu.Unlock()
 	if mine {
 		l.state, l.err = q.c.inspect(ctx, q.name, q.life.TTL)
 		close(l.done)

@@ -2,6 +2,7 @@ package leasehold
 
 import (
 	"context"
+	"log/slog"
 	"time"
 
 	"github.com/leasehold-dev/leasehold/internal/clock"
@@ -111,8 +112,43 @@ func (l *Lease) ended(kind EventKind, held time.Duration, err error) Event {
 	return Event{Kind: kind, Name: r.Name, Owner: r.Owner, Token: l.token, Held: held, Err: err}
 }
 
-// seen is an event to tell of when no mutex is held.
-type seen struct {
-	ctx context.Context
-	e   Event
+// observeLoss has the observer told of the loss of l, by a goroutine of the
+// package's own. The keeper's mutex is held.
+func (k *keeper) observeLoss(l *Lease, held time.Duration, err error) {
+	h, e := l.h, l.ended(Lost, held, err)
+	h.telling = true
+	k.c.notify.add(func() {
+		defer func() {
+			k.mu.Lock()
+			h.telling = false
+			k.mu.Unlock()
+		}()
+		k.c.observe(l.base, e)
+	})
+}
+
+// observeRelease tells the observer that l was released: after its loss, if it is
+// still being told of that.
+func (l *Lease) observeRelease(err error) {
+	c := l.h.c
+	if c.observe == nil {
+		return
+	}
+	tell := func() { c.observe(l.base, l.ended(Released, l.held, err)) }
+	c.keep.mu.Lock()
+	telling := l.h.telling
+	if telling {
+		c.notify.add(tell)
+	}
+	c.keep.mu.Unlock()
+	if !telling {
+		tell()
+	}
+}
+
+// logLater logs from a goroutine of the package's own, for those who hold a mutex.
+func (c *Client) logLater(level slog.Level, msg string, args ...any) {
+	if c.logs {
+		c.notify.add(func() { c.log.Log(context.Background(), level, msg, args...) })
+	}
 }

@@ -2,6 +2,7 @@ package leasehold
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/leasehold-dev/leasehold/internal/clock"
@@ -28,25 +29,42 @@ type place struct {
 // stand waits in the store's line for as long as anybody is in the queue.
 // Whoever calls it has set asking.
 func (q *queue) stand() {
-	for {
-		p := q.newPlace()
-		if p == nil {
-			return
+	q.c.contain(func() {
+		for {
+			p := q.newPlace()
+			if p == nil || q.standAt(p) {
+				return // the queue is somebody else's business
+			}
 		}
-		given := q.waitAt(p)
-		p.cancel()
-		close(p.left)
-		if given {
-			return // and the queue is somebody else's business
-		}
-	}
+	}, q.failed)
+}
+
+// standAt is waitAt, and gives up p.
+func (q *queue) standAt(p *place) (given bool) {
+	defer close(p.left)
+	defer p.cancel()
+	return q.waitAt(p)
+}
+
+// errFailed ends the waits of a queue when a function of the user's has ended the
+// goroutine that stood in line for it.
+var errFailed = errors.New("a function given to the client panicked while the lock was waited for: see the log")
+
+// failed ends all waits of the queue.
+func (q *queue) failed() {
+	k := &q.c.keep
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	q.asking, q.place = false, nil
+	q.refuse(errFailed)
+	q.settle()
 }
 
 // newPlace is the next place to wait at; nil: nobody needs one.
 func (q *queue) newPlace() *place {
 	k := &q.c.keep
 	k.mu.Lock()
-	defer k.unlock()
+	defer k.mu.Unlock()
 	w := q.foremost()
 	if w == nil {
 		q.asking, q.place = false, nil
@@ -83,13 +101,23 @@ func (w *waiter) stand(p *place) (waits bool) {
 	q := w.q
 	k := &q.c.keep
 	defer p.end()
+	over := false
+	defer func() {
+		if !over { // a function of the user's failed: w is about to leave
+			k.mu.Lock()
+			q.asking, q.place = false, nil
+			k.mu.Unlock()
+		}
+	}()
 	if q.waitAt(p) {
+		over = true
 		return false // if the lock was not given to w, its context has ended
 	}
-	k.mu.Lock()
-	defer k.unlock()
+	now := k.lock()
+	defer k.mu.Unlock()
+	over = true
 	q.asking, q.place = false, nil
-	left, trouble := w.patience(k.now())
+	left, trouble := w.patience(now)
 	waits = !w.done && w.ctx.Err() == nil && (!trouble || left >= 0)
 	if waits || w.done { // or else when it has left: nobody has to stand there for it
 		q.settle()
@@ -120,11 +148,13 @@ func (p *place) heed(now clock.Instant) {
 func (p *place) look() {
 	q := p.alone.q
 	k := &q.c.keep
-	k.mu.Lock()
-	defer k.unlock()
-	if q.place == p {
-		p.heed(k.now())
-	}
+	q.c.contain(func() {
+		now := k.lock()
+		defer k.mu.Unlock()
+		if q.place == p {
+			p.heed(now)
+		}
+	}, p.cancel)
 }
 
 // end gives up what p needs, now that it is nobody's place.
@@ -145,11 +175,11 @@ func (q *queue) waitAt(p *place) (given bool) {
 		k.mu.Unlock()
 		req, start := q.ask(p, n)
 		grant, err := q.c.waiter.Wait(p.ctx, req, func(reason error) {
-			k.mu.Lock()
-			defer k.unlock()
+			now := k.lock()
+			defer k.mu.Unlock()
 			if q.place == p {
 				p.told = true
-				q.because(reason)
+				q.because(reason, now)
 			}
 		})
 		if err == nil {
@@ -159,14 +189,14 @@ func (q *queue) waitAt(p *place) (given bool) {
 		} else if p.ctx.Err() != nil {
 			return false
 		}
-		k.mu.Lock()
+		now := k.lock()
 		if _, retry := canWait(err); !retry {
 			q.refuse(err)
-			k.unlock()
+			k.mu.Unlock()
 			return false
 		}
-		q.because(err)
-		k.unlock()
+		q.because(err, now)
+		k.mu.Unlock()
 		pause(p.ctx, q.c.delay(try))
 	}
 	return false
@@ -186,8 +216,18 @@ func (q *queue) ask(p *place, waiters int) (store.Request, clock.Instant) {
 // give makes the first in the queue the holder of what was granted, or gives it
 // back if there is none.
 func (q *queue) give(p *place, req store.Request, grant store.Grant, start clock.Instant) (given bool, err error) {
+	if grant.Owner != "" {
+		req.Owner = grant.Owner
+	}
+	kept := false
+	defer func() {
+		if !kept { // the clock failed
+			q.c.drop(p.ctx, req)
+		}
+	}()
 	k := &q.c.keep
-	now := k.now()
+	now := k.lock()
+	kept = true
 	if !grantFromSince {
 		start = now
 	} else {
@@ -195,15 +235,17 @@ func (q *queue) give(p *place, req store.Request, grant store.Grant, start clock
 	}
 	h := q.c.newHold(req, grant, leasefsm.New(q.life).Step(leasefsm.Granted, start, now))
 	if !h.fsm.Live() {
+		k.mu.Unlock()
 		return false, h.late(p.ctx, now.Sub(start))
 	}
-	k.mu.Lock()
 	w := q.foremost()
 	if w == nil {
 		q.since = time.Time{}
-		k.unlock()
+		k.mu.Unlock()
 		if unwantedReleased {
-			h.giveBack(p.ctx)
+			if err := h.giveBack(p.ctx); retries(err) {
+				h.logUnknown(err)
+			}
 		}
 		return false, nil
 	}
@@ -214,8 +256,8 @@ func (q *queue) give(p *place, req store.Request, grant store.Grant, start clock
 		how = Handed
 	}
 	h.home = q
-	w.tell(answer{lease: k.begin(h, start, w.l, w.ctx, w.bound), how: how})
+	w.tell(answer{lease: k.begin(h, start, now, w.l, w.ctx, w.bound), how: how})
 	q.attach(h, now)
-	k.unlock()
+	k.mu.Unlock()
 	return true, nil
 }

@@ -49,6 +49,8 @@ type waiter struct {
 	done       bool          // answered, and no longer in the queue
 	answer     chan answer   // holds one
 	from       clock.Instant // when it first looked into trouble
+	withdrew   *stood        // from where it left the queue without an answer; nil: it did not
+	left       chan struct{} // closed when nothing is left of the place that it withdrew from; or nil
 }
 
 // answer ends a wait, unless it is the zero one, which says that there is a new
@@ -96,7 +98,7 @@ func (q *queue) settle() {
 // asks, holds or waits, it returns a place for w to stand at in its own goroutine,
 // which spares making one and two switches between them. Who is to be told why it
 // waits can not be told while it stands. The keeper's mutex is held.
-func (w *waiter) settle() *place {
+func (w *waiter) settle(now clock.Instant) *place {
 	q := w.q
 	if q.asking || q.h != nil || q.first != w || w.next != nil || w.l.listens() {
 		q.settle()
@@ -105,7 +107,7 @@ func (w *waiter) settle() *place {
 	q.asking = true
 	p := q.take(w.ctx)
 	p.alone = w
-	p.heed(q.c.keep.now())
+	p.heed(now)
 	return p
 }
 
@@ -181,8 +183,7 @@ func (q *queue) refuse(err error) {
 }
 
 // because is told why the lock was not granted. The keeper's mutex is held.
-func (q *queue) because(err error) {
-	now := q.c.keep.now()
+func (q *queue) because(err error, now clock.Instant) {
 	q.reason, q.reasonAt = err, now
 	if busy, _ := canWait(err); busy != nil || opens(err) {
 		q.trouble = 0
@@ -210,8 +211,8 @@ func (w *waiter) news() {
 }
 
 // why is the reason for w to wait, as it stands now. The keeper's mutex is held.
-func (w *waiter) why() error {
-	q, now, ahead := w.q, w.q.c.keep.now(), w.ahead()
+func (w *waiter) why(now clock.Instant) error {
+	q, ahead := w.q, w.ahead()
 	if q.h != nil {
 		busy := q.h.busy(now)
 		busy.Position = ahead + 1
@@ -264,28 +265,75 @@ func (w *waiter) patience(now clock.Instant) (left time.Duration, trouble bool) 
 func (w *waiter) leave() (*Lease, EventKind, error) {
 	q := w.q
 	k := &q.c.keep
-	k.mu.Lock()
+	now := k.lock()
 	if w.done {
-		k.unlock()
+		k.mu.Unlock()
 		a := <-w.answer
 		return a.lease, a.how, a.err
 	}
-	stood, ahead := w.stood(k.now()), w.prev != nil
+	w.withdraw(now)
+	k.mu.Unlock()
+	w.awaitPlace()
+	if w.ctx.Err() == nil {
+		return nil, 0, w.withdrew.why
+	}
+	return nil, 0, gaveUp(w.ctx, q.latest(w.ctx, *w.withdrew))
+}
+
+// withdraw takes w out of the queue, unless it is out of it already. The keeper's
+// mutex is held.
+func (w *waiter) withdraw(now clock.Instant) {
+	if w.withdrew != nil {
+		return
+	}
+	s := w.stood(now)
+	w.withdrew = &s
+	q, ahead := w.q, w.prev != nil
 	q.remove(w)
-	var left chan struct{}
+	w.done = false // it has no answer
 	if p := q.place; p != nil && (q.first == nil || !placeKept && !ahead) {
 		p.cancel()
-		left = p.left
+		w.left = p.left
 	}
 	q.settle()
-	k.unlock()
-	if left != nil {
-		<-left
+}
+
+// awaitPlace waits until nothing is left of the place in the store's line, if w was
+// the last who wanted it.
+func (w *waiter) awaitPlace() {
+	if w.left != nil {
+		<-w.left
 	}
-	if w.ctx.Err() == nil {
-		return nil, 0, stood.why
+}
+
+// abandon is leave for a waiter whose goroutine goes no further, since a function
+// of the user's has ended it.
+func (w *waiter) abandon() {
+	k := &w.q.c.keep
+	k.mu.Lock()
+	if w.done {
+		k.mu.Unlock()
+		if a := <-w.answer; a.lease != nil {
+			a.lease.discard()
+		}
+		return
 	}
-	return nil, 0, gaveUp(w.ctx, q.latest(w.ctx, stood))
+	w.withdraw(0) // the time is for an error that nobody sees
+	k.mu.Unlock()
+	w.awaitPlace()
+}
+
+// stepAside withdraws w when its context ends while a function of the user's keeps
+// its goroutine from leaving.
+func (w *waiter) stepAside() {
+	k := &w.q.c.keep
+	w.q.c.contain(func() {
+		now := k.lock()
+		defer k.mu.Unlock()
+		if !w.done {
+			w.withdraw(now)
+		}
+	}, nil)
 }
 
 // busy is what there is to tell others of h. The keeper's mutex is held.
@@ -328,7 +376,7 @@ func (k *keeper) letGo(h *hold) {
 	if h.q == nil { // and nobody but who releases h can set it now
 		return
 	}
-	k.mu.Lock()
-	defer k.unlock()
-	h.detach(k.now())
+	now := k.lock()
+	defer k.mu.Unlock()
+	h.detach(now)
 }

@@ -20,7 +20,14 @@ func (l *Lock) wait(ctx context.Context, tries int, bound bool) (*Lease, error) 
 	mustHave(ctx)
 	began := l.c.started()
 	lease, how, err := l.get(ctx, tries, bound, began)
+	returned := false
+	defer func() {
+		if !returned && lease != nil { // the Observer failed
+			lease.discard()
+		}
+	}()
 	l.seeOutcome(ctx, began, lease, how, err)
+	returned = true
 	return lease, err
 }
 
@@ -110,27 +117,26 @@ func (l *Lock) inLine(ctx context.Context, life leasefsm.Config, bound bool, beg
 		return nil, 0, gaveUp(ctx, nil)
 	}
 	k := &l.c.keep
-	k.mu.Lock()
+	now := k.lock()
 	q, known := k.queueFor(terms{l.name, l.o.Purpose, life, l.o.Require, l.o.Barge})
 	c := k.crowds.of(l.name)
-	if c.asked(k); known || c.busy {
+	if c.asked(now); known || c.busy {
 		w := q.join(l, ctx, bound, false)
-		p := w.settle()
-		k.unlock()
+		p := w.settle(now)
+		k.mu.Unlock()
 		return w.get(p, began)
 	}
 	q.asking = true
-	k.unlock()
-	lease, err := l.attempt(ctx, life, bound, q)
+	k.mu.Unlock()
+	lease, now, err := l.askFirst(ctx, life, bound, q)
 	if err == nil {
 		return lease, Acquired, nil
 	}
-	k.mu.Lock()
 	q.asking = false
 	busy, retry := canWait(err)
 	if ctx.Err() != nil || !retry {
 		q.settle()
-		k.unlock()
+		k.mu.Unlock()
 		if ctx.Err() != nil && (retry || errors.Is(err, ctx.Err())) {
 			err = gaveUp(ctx, err)
 		}
@@ -141,21 +147,50 @@ func (l *Lock) inLine(ctx context.Context, life leasefsm.Config, bound bool, beg
 	}
 	w := q.join(l, ctx, bound, true)
 	if busy != nil { // who waits is told when its position is known as well
-		q.reason, q.reasonAt = err, k.now()
+		q.reason, q.reasonAt = err, now
 	} else {
-		q.because(err)
+		q.because(err, now)
 	}
-	p := w.settle()
-	k.unlock()
+	p := w.settle(now)
+	k.mu.Unlock()
 	return w.get(p, began)
 }
 
-// get waits at p, or else in the queue.
-func (w *waiter) get(p *place, began clock.Instant) (*Lease, EventKind, error) {
-	if p != nil && !w.stand(p) {
-		return w.leave()
+// askFirst makes the attempt that all others of q wait for. If it fails, askFirst
+// returns with the keeper's mutex held and the time.
+func (l *Lock) askFirst(ctx context.Context, life leasefsm.Config, bound bool, q *queue) (lease *Lease, now clock.Instant, err error) {
+	k := &l.c.keep
+	returned := false
+	defer func() {
+		if !returned { // a function of the user's failed: the next may ask
+			k.mu.Lock()
+			q.asking = false
+			q.settle()
+			k.mu.Unlock()
+		}
+	}()
+	if lease, err = l.attempt(ctx, life, bound, q); err != nil {
+		now = k.lock()
 	}
-	return w.wait(began)
+	returned = true
+	return lease, now, err
+}
+
+// get waits at p, or else in the queue.
+func (w *waiter) get(p *place, began clock.Instant) (lease *Lease, how EventKind, err error) {
+	returned := false
+	defer func() {
+		if !returned {
+			w.abandon()
+		}
+	}()
+	if p != nil && !w.stand(p) {
+		lease, how, err = w.leave()
+	} else {
+		lease, how, err = w.wait(began)
+	}
+	returned = true
+	return lease, how, err
 }
 
 // wait waits in the queue, and tells of the reasons.
@@ -174,17 +209,17 @@ func (w *waiter) wait(began clock.Instant) (*Lease, EventKind, error) {
 			}
 		case <-over:
 		}
-		k.mu.Lock()
+		now := k.lock()
 		if w.done {
-			k.unlock()
+			k.mu.Unlock()
 			continue
 		}
 		var why error
 		if w.l.listens() {
-			why = w.why()
+			why = w.why(now)
 		}
-		left, trouble := w.patience(k.now())
-		k.unlock()
+		left, trouble := w.patience(now)
+		k.mu.Unlock()
 		switch {
 		case trouble && left < 0:
 			return w.leave()
@@ -198,9 +233,17 @@ func (w *waiter) wait(began clock.Instant) (*Lease, EventKind, error) {
 			patience.Stop()
 		}
 		if why != nil {
-			w.l.seeWaiting(w.ctx, began, why, &told)
+			w.tellWaiting(began, why, &told)
 		}
 	}
+}
+
+// tellWaiting calls the user's functions. If the context ends while they block,
+// w does not stand in anybody's way.
+func (w *waiter) tellWaiting(began clock.Instant, why error, told *cause) {
+	stop := context.AfterFunc(w.ctx, w.stepAside)
+	defer stop()
+	w.l.seeWaiting(w.ctx, began, why, told)
 }
 
 // canWait says whether the lock may be had later: because its holder will be
