@@ -8,6 +8,7 @@ import (
 	"runtime"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -135,10 +136,9 @@ func TestOutcomeEndedByAnObserver(t *testing.T) {
 		for _, kind := range []leasehold.EventKind{leasehold.Acquired, leasehold.Handed, leasehold.Passed, leasehold.Failed, leasehold.Released} {
 			what := fmt.Sprintf("%s in %v", how, kind)
 			synctest.Test(t, func(t *testing.T) {
-				armed := false
+				var armed atomic.Bool
 				b := newLineBench(t, leasehold.Options{Observer: func(_ context.Context, e leasehold.Event) {
-					if armed && e.Kind == kind {
-						armed = false
+					if e.Kind == kind && armed.CompareAndSwap(true, false) {
 						end()
 					}
 				}})
@@ -153,7 +153,7 @@ func TestOutcomeEndedByAnObserver(t *testing.T) {
 				if kind == leasehold.Passed {
 					lock = b.c.Mutex("a")
 				}
-				armed = true
+				armed.Store(true)
 				began := time.Now()
 				ended := make(chan any, 1)
 				go func() {
@@ -175,7 +175,7 @@ func TestOutcomeEndedByAnObserver(t *testing.T) {
 				if p := <-ended; (p != nil) != (how == "panic") {
 					t.Errorf("%s: panicked with %v", what, p)
 				}
-				if armed {
+				if armed.Load() {
 					t.Errorf("%s: there was no such event", what)
 				}
 				if waited := time.Since(began); waited >= time.Hour {
@@ -248,11 +248,14 @@ func TestObserverReleasesAndBlocks(t *testing.T) {
 		for _, found := range []string{"by a renewal", "by the timer", "by Release", "by Err"} {
 			synctest.Test(t, func(t *testing.T) {
 				var l *leasehold.Lease
+				var mu sync.Mutex
 				var kinds []leasehold.EventKind
 				blocked := make(chan struct{})
 				b := newLineBench(t, leasehold.Options{Observer: func(_ context.Context, e leasehold.Event) {
 					if e.Name == "a" && e.Kind != leasehold.Acquired {
+						mu.Lock()
 						kinds = append(kinds, e.Kind)
+						mu.Unlock()
 					}
 					if e.Kind == leasehold.Lost {
 						f(t, l, blocked)
@@ -443,6 +446,64 @@ func TestClockEndsItsGoroutine(t *testing.T) {
 		}
 		if readings < 10 {
 			t.Errorf("%s: the clock was read %d times, want it to have failed at more of them", how, readings)
+		}
+	}
+}
+
+// A Clock that ends its goroutine while its client waits leaves no place.
+func TestClockEndsAWait(t *testing.T) {
+	for how, end := range ends {
+		readings := 0
+		for reading := range 20 {
+			what := fmt.Sprintf("%s at reading %d", how, reading)
+			inLine(t, leasehold.Options{}, func(t *testing.T, b *lineBench) {
+				v := newVirtual()
+				var left atomic.Int32
+				var ended atomic.Bool
+				left.Store(int32(reading + 1))
+				c := leasehold.New(b.line, &leasehold.Options{Clock: clock.Func(func() clock.Instant {
+					if left.Add(-1) == 0 {
+						ended.Store(true)
+						end()
+					}
+					return v.Now()
+				})})
+				first := b.acquire(b.strangers().Mutex("a"))
+				var waits sync.WaitGroup
+				for i := range 3 {
+					lock := c.Mutex("a")
+					if i == 1 {
+						lock = lock.With(leasehold.LockOptions{OnWait: func(error) {}})
+					}
+					waits.Go(func() {
+						calling(func() {
+							if l, err := lock.Acquire(t.Context()); err == nil {
+								l.Release(t.Context())
+							}
+						})
+					})
+					synctest.Wait()
+				}
+				released := time.Now()
+				b.release(first)
+				waits.Wait()
+				if waited := time.Since(released); waited > time.Second {
+					t.Errorf("%s: the lock was not free for %v", what, waited)
+				}
+				if ended.Load() {
+					readings++
+				}
+				if n := c.Queues(); n != 0 {
+					t.Errorf("%s: %d queues are left", what, n)
+				}
+				if n := b.inLineNow("a"); n != 0 {
+					t.Errorf("%s: %d places are left", what, n)
+				}
+				b.unharmed(what, "a")
+			})
+		}
+		if readings < 10 {
+			t.Errorf("%s: the clock failed in %d of the waits only", how, readings)
 		}
 	}
 }

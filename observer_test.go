@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -178,10 +179,11 @@ func quarantined(try int) error {
 func TestWaitingIsObservedWhenItsCauseChanges(t *testing.T) {
 	observed(t, func(t *testing.T, b *lineBench, w *watch) {
 		const waiters = 20
-		says := func(try int) error { return quarantined(try) }
+		var says atomic.Value // func(try int) error
+		says.Store(quarantined)
 		b.line.onWait(func(ctx context.Context, r store.Request, reason func(error)) (store.Grant, error) {
 			for try := 0; ctx.Err() == nil; try++ {
-				reason(says(try))
+				reason(says.Load().(func(int) error)(try))
 				pause(ctx, 250*time.Millisecond)
 			}
 			return store.Grant{}, ctx.Err()
@@ -203,17 +205,17 @@ func TestWaitingIsObservedWhenItsCauseChanges(t *testing.T) {
 			w.forget()
 		}
 		waiting("in quarantine", waiters)
-		says = func(int) error {
+		says.Store(func(int) error {
 			return &store.QuorumError{Op: "wait", Need: 2, Nodes: []store.NodeOutcome{{Outcome: store.Unreachable}, {Outcome: store.TimedOut}, {Outcome: store.Granted}}}
-		}
+		})
 		waiting("nodes are away", waiters)
-		says = func(try int) error {
+		says.Store(func(try int) error {
 			return &store.BusyError{Name: "a", Holder: store.Holder{Owner: "somebody"}, Position: 1, ExpiresIn: time.Duration(try+1) * time.Second}
-		}
+		})
 		waiting("somebody has it", waiters)
-		says = func(try int) error {
+		says.Store(func(int) error {
 			return &store.BusyError{Name: "a", Holder: store.Holder{Owner: "another"}, Position: 1}
-		}
+		})
 		waiting("another has it", waiters)
 		for _, turn := range turns {
 			turn.gaveUp()
@@ -269,6 +271,7 @@ func TestObserverMayUseTheClient(t *testing.T) {
 		})
 		<-l.Done()
 		l.Release(t.Context())
+		synctest.Wait() // a loss is told by a goroutine of the package's own
 		for _, k := range []leasehold.EventKind{leasehold.Acquired, leasehold.Waiting, leasehold.Passed, leasehold.Lost, leasehold.Released, leasehold.Failed} {
 			if _, seen := kinds.Load(k); !seen {
 				t.Errorf("no event %v", k)

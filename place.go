@@ -175,12 +175,15 @@ func (q *queue) waitAt(p *place) (given bool) {
 		k.mu.Unlock()
 		req, start := q.ask(p, n)
 		grant, err := q.c.waiter.Wait(p.ctx, req, func(reason error) {
-			now := k.lock()
-			defer k.mu.Unlock()
-			if q.place == p {
-				p.told = true
-				q.because(reason, now)
-			}
+			// The goroutine may be the store's.
+			q.c.contain(func() {
+				now := k.lock()
+				defer k.mu.Unlock()
+				if q.place == p {
+					p.told = true
+					q.because(reason, now)
+				}
+			}, p.cancel)
 		})
 		if err == nil {
 			if given, err = q.give(p, req, grant, start); err == nil {
