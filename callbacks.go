@@ -14,7 +14,7 @@ import (
 // Logger's handler) may panic, end their goroutine, block, or call the Client.
 // The package keeps to three rules, so that nothing is left behind then:
 //
-//   - Only the Clock is read while a mutex is held, by keeper.lock.
+//   - Only the Clock is read while a mutex is held, by renewer.lock.
 //   - On a caller's goroutine a panic goes up to the caller, and deferred
 //     functions give up what the call would have returned.
 //   - On the package's own goroutines it is recovered and logged.
@@ -91,9 +91,9 @@ func (n *notifier) run() {
 // user's failed just before.
 func (l *Lease) discard() {
 	c := l.h.c
-	c.keep.mu.Lock()
+	c.renewer.mu.Lock()
 	l.h.least = 0 // no work was done, so no run of it has to exclude others
-	c.keep.mu.Unlock()
+	c.renewer.mu.Unlock()
 	ctx := context.WithoutCancel(l.base)
 	c.contain(func() { l.Release(ctx) }, nil)
 }

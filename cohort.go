@@ -53,7 +53,7 @@ func (q *queue) spare(waiters int) int {
 	return min(8*(waiters+1), q.c.cohort.most())
 }
 
-// reserve notes the tokens that h may use. The keeper's mutex is held.
+// reserve notes the tokens that h may use. The renewer's mutex is held.
 func (h *hold) reserve(first fence.Token, n int) { h.next, h.spare = first, n }
 
 // turn is what becomes of a hold that its last lease leaves.
@@ -61,22 +61,22 @@ type turn uint8
 
 const (
 	stays turn = iota // other leases of it are left
-	giveItBack
+	releaseIt
 	passItOn
 	askAround // whether others wait: a bound is reached, or tokens are used up
 	leaveIt   // until its TTL is over
 )
 
 // turn says what becomes of h at now, and who is next. A lost lease has no queue.
-// The keeper's mutex is held.
+// The renewer's mutex is held.
 func (h *hold) turn(now clock.Instant) (turn, *waiter) {
 	if h.q == nil {
-		return giveItBack, nil
+		return releaseIt, nil
 	}
 	w, bounds := h.q.foremost(), h.c.cohort
 	switch {
 	case w == nil, !h.fsm.Passable(now):
-		return giveItBack, nil
+		return releaseIt, nil
 	case h.spare == 0, passesBounded && (h.passes >= bounds.Passes || now.Sub(h.mark) >= bounds.For):
 		return askAround, w
 	}
@@ -84,8 +84,8 @@ func (h *hold) turn(now clock.Instant) (turn, *waiter) {
 }
 
 // pass makes w, of its queue, the holder of h, whose leases have all left. The
-// keeper's mutex is held.
-func (k *keeper) pass(h *hold, w *waiter, now clock.Instant) {
+// renewer's mutex is held.
+func (rn *renewer) pass(h *hold, w *waiter, now clock.Instant) {
 	h.q.remove(w)
 	h.passes++
 	h.spare--
@@ -93,7 +93,7 @@ func (k *keeper) pass(h *hold, w *waiter, now clock.Instant) {
 		h.token = h.next
 	}
 	h.next++
-	k.step(h, leasefsm.Passed, 0, now)
+	rn.step(h, leasefsm.Passed, 0, now)
 	h.suit(now, w.l)
 	w.tell(answer{lease: h.enter(new(Lease), w.ctx, w.bound), how: Passed})
 }
@@ -108,20 +108,20 @@ func (h *hold) askAround(ctx context.Context) (passed bool) {
 	r.Above = h.next + fence.Token(h.spare) - 1
 	d, err := h.c.waiter.Draw(ctx, r)
 
-	k := &h.c.keep
-	now := k.lock()
-	defer k.mu.Unlock()
-	k.step(h, leasefsm.Tick, 0, now)
+	rn := &h.c.renewer
+	now := rn.lock()
+	defer rn.mu.Unlock()
+	rn.step(h, leasefsm.Tick, 0, now)
 	if err == nil && d.Token > h.token {
 		h.reserve(d.Token, d.Spare+1)
 		if !d.Waiting {
 			h.passes, h.mark = 0, now
 		}
 		if t, w := h.turn(now); t == passItOn {
-			k.pass(h, w, now)
+			rn.pass(h, w, now)
 			return true
 		}
 	}
-	k.step(h, leasefsm.Release, 0, now)
+	rn.step(h, leasefsm.Release, 0, now)
 	return false
 }

@@ -21,7 +21,7 @@ type Lease struct {
 	base  context.Context // what Context derives from,
 	bound bool            // and ends with
 
-	// Guarded by the keeper's mutex, like everything about the hold.
+	// Guarded by the renewer's mutex, like everything about the hold.
 	done   chan struct{} // made when somebody asks for it
 	err    error         // nil while held, then why not; sticky
 	ctx    context.Context
@@ -46,13 +46,13 @@ type hold struct {
 
 	renewed atomic.Bool // or is being renewed
 
-	// Guarded by the keeper's mutex.
+	// Guarded by the renewer's mutex.
 	fsm     leasefsm.Lease
 	leases  []*Lease
 	first   Lease     // most holds have no other
 	only    [1]*Lease // room for it
 	lastErr error     // of the last renewal
-	at      int       // index in the keeper's heap, -1 when not there
+	at      int       // index in the renewer's heap, -1 when not there
 	telling bool      // the observer is being told of the loss
 
 	home *queue // whose place in the store's line it was granted at; nil: at none
@@ -86,22 +86,22 @@ func (l *Lease) Owner() string { return l.h.req.Owner }
 // forward, nothing moves it back. It is worked out for the moment of the call;
 // compare it with time.Now at once, or better watch Done.
 func (l *Lease) Deadline() time.Time {
-	k := &l.h.c.keep
+	rn := &l.h.c.renewer
 	wall := time.Now() // first: a pause between the two readings may only shorten it
-	now := k.lock()
+	now := rn.lock()
 	until := l.until
 	if until == 0 {
 		until = l.h.fsm.Until()
 	}
-	k.mu.Unlock()
+	rn.mu.Unlock()
 	return wall.Add(until.Sub(now))
 }
 
 // Done is closed when the lease is over: lost or released.
 func (l *Lease) Done() <-chan struct{} {
-	k := &l.h.c.keep
-	k.mu.Lock()
-	defer k.mu.Unlock()
+	rn := &l.h.c.renewer
+	rn.mu.Lock()
+	defer rn.mu.Unlock()
 	if l.done == nil {
 		l.done = make(chan struct{})
 		if l.err != nil {
@@ -115,11 +115,11 @@ func (l *Lease) Done() <-chan struct{} {
 // ErrReleased, and stays so. It reads the clock: it says lost as soon as the
 // time has come, even if the process was stopped and no timer has fired yet.
 func (l *Lease) Err() error {
-	k := &l.h.c.keep
-	now := k.lock()
-	defer k.mu.Unlock()
+	rn := &l.h.c.renewer
+	now := rn.lock()
+	defer rn.mu.Unlock()
 	if errLooks {
-		k.step(l.h, leasefsm.Tick, 0, now)
+		rn.step(l.h, leasefsm.Tick, 0, now)
 	}
 	return l.err
 }
@@ -128,9 +128,9 @@ func (l *Lease) Err() error {
 // values are those of the context the lock was acquired with; under Do it also
 // ends when that context does. It carries the lease: see Acquire on re-entry.
 func (l *Lease) Context() context.Context {
-	k := &l.h.c.keep
-	k.mu.Lock()
-	defer k.mu.Unlock()
+	rn := &l.h.c.renewer
+	rn.mu.Lock()
+	defer rn.mu.Unlock()
 	if l.ctx == nil {
 		base := l.base
 		if !l.bound {
@@ -154,7 +154,7 @@ func (l *Lease) Extend(ctx context.Context) error {
 	if err := l.Err(); err != nil {
 		return err
 	}
-	return l.h.c.keep.renewNow(ctx, l)
+	return l.h.c.renewer.renewNow(ctx, l)
 }
 
 // Release gives the lock back, after waiting out LockOptions.MinHold, or passes
@@ -201,8 +201,8 @@ func (l *Lease) release(ctx context.Context) (over, known bool, err error) {
 
 // isOver says whether l is lost or released, as far as is known.
 func (l *Lease) isOver() bool {
-	l.h.c.keep.mu.Lock()
-	defer l.h.c.keep.mu.Unlock()
+	l.h.c.renewer.mu.Lock()
+	defer l.h.c.renewer.mu.Unlock()
 	return l.err != nil
 }
 
@@ -223,13 +223,13 @@ func (l *Lease) releaseOnce(ctx context.Context) (over bool, err error) {
 			return over, l.outcome
 		}
 	}
-	return over, l.giveBack(ctx)
+	return over, l.releaseHold(ctx)
 }
 
-// giveBack gives the lock back, and settles what Release returns. l.releasing is
+// releaseHold releases the lock, and settles what Release returns. l.releasing is
 // held.
-func (l *Lease) giveBack(ctx context.Context) error {
-	err := l.h.giveBack(ctx)
+func (l *Lease) releaseHold(ctx context.Context) error {
+	err := l.h.release(ctx)
 	switch {
 	case l.lost != nil: // before: say so, whatever the store still had
 		l.released, l.outcome = true, l.lost
@@ -251,7 +251,7 @@ func (l *Lease) giveBack(ctx context.Context) error {
 // is held.
 func (l *Lease) leave(ctx context.Context) (t turn, impatient error) {
 	for {
-		t, rest, lost := l.h.c.keep.leave(l, impatient != nil)
+		t, rest, lost := l.h.c.renewer.leave(l, impatient != nil)
 		if rest <= 0 {
 			l.lost = lost
 			return t, impatient
@@ -274,9 +274,9 @@ func (l *Lease) pause(ctx context.Context, d time.Duration) error {
 	return nil
 }
 
-// giveBack releases in the store, on a context of its own, and tries again
+// release releases h in the store, on a context of its own, and tries again
 // while the outcome is unknown.
-func (h *hold) giveBack(ctx context.Context) error {
+func (h *hold) release(ctx context.Context) error {
 	// After a TTL the store has dropped the lease by itself, and nobody wants
 	// to wait longer than some seconds to be told so.
 	bound := min(max(h.req.TTL, time.Second), 5*time.Second)
@@ -287,8 +287,8 @@ func (h *hold) giveBack(ctx context.Context) error {
 	defer cancel()
 	r := h.req
 	r.Renewed = h.renewed.Load()
-	err := h.release(ctx, r)
-	h.c.keep.letGo(h)
+	err := h.releaseOrRejoin(ctx, r)
+	h.c.renewer.detachReleased(h)
 	for try := 1; retries(err); try++ {
 		if pause(ctx, min(max(h.pauseAfter(ctx, try), time.Millisecond), bound/10)); ctx.Err() != nil {
 			return err

@@ -17,13 +17,13 @@ import (
 // goroutines only while leases are renewed (a fixed few, however many leases),
 // and the store belongs to whoever opened it.
 type Client struct {
-	store store.Store
-	clock clock.Clock
-	log   *slog.Logger
-	host  string
-	pid   int
-	logs  bool // to a Logger of the user's
-	keep  keeper
+	store   store.Store
+	clock   clock.Clock
+	log     *slog.Logger
+	host    string
+	pid     int
+	logs    bool // to a Logger of the user's
+	renewer renewer
 
 	notify notifier
 
@@ -80,7 +80,7 @@ func New(s store.Store, o *Options) *Client {
 	}
 	c.observe = o.Observer
 	c.notify.c = c
-	c.keep.init(c)
+	c.renewer.init(c)
 	return c
 }
 
@@ -160,23 +160,23 @@ func (l *Lock) attempt(ctx context.Context, life leasefsm.Config, bound bool, q 
 	if grant.Owner != "" {
 		req.Owner = grant.Owner
 	}
-	kept := false
+	settled := false
 	defer func() {
-		if !kept {
+		if !settled {
 			l.c.drop(ctx, req)
 		}
 	}()
-	k := &l.c.keep
-	now := k.lock()
-	kept = true
+	rn := &l.c.renewer
+	now := rn.lock()
+	settled = true
 	fsm = fsm.Step(leasefsm.Granted, start, now)
 	h := l.c.newHold(req, grant, fsm)
 	if !fsm.Live() {
-		k.mu.Unlock()
+		rn.mu.Unlock()
 		return nil, h.late(ctx, now.Sub(start))
 	}
-	defer k.mu.Unlock()
-	lease := k.begin(h, start, now, l, ctx, bound)
+	defer rn.mu.Unlock()
+	lease := rn.begin(h, start, now, l, ctx, bound)
 	if q != nil {
 		q.attach(h, now)
 	}
@@ -189,8 +189,8 @@ func (c *Client) newHold(req store.Request, grant store.Grant, fsm leasefsm.Leas
 	return h
 }
 
-// late gives back what was granted too late to be of use.
+// late releases what was granted too late to be of use.
 func (h *hold) late(ctx context.Context, took time.Duration) error {
-	err := h.giveBack(ctx)
+	err := h.release(ctx)
 	return &LostError{Name: h.req.Name, Reason: "the grant took " + store.Round(took).String() + " to arrive, and its validity was over", Err: err}
 }

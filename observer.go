@@ -113,17 +113,17 @@ func (l *Lease) ended(kind EventKind, held time.Duration, err error) Event {
 }
 
 // observeLoss has the observer told of the loss of l, by a goroutine of the
-// package's own. The keeper's mutex is held.
-func (k *keeper) observeLoss(l *Lease, held time.Duration, err error) {
+// package's own. The renewer's mutex is held.
+func (rn *renewer) observeLoss(l *Lease, held time.Duration, err error) {
 	h, e := l.h, l.ended(Lost, held, err)
 	h.telling = true
-	k.c.notify.add(func() {
+	rn.c.notify.add(func() {
 		defer func() {
-			k.mu.Lock()
+			rn.mu.Lock()
 			h.telling = false
-			k.mu.Unlock()
+			rn.mu.Unlock()
 		}()
-		k.c.observe(l.base, e)
+		rn.c.observe(l.base, e)
 	})
 }
 
@@ -135,12 +135,12 @@ func (l *Lease) observeRelease(err error) {
 		return
 	}
 	tell := func() { c.observe(l.base, l.ended(Released, l.held, err)) }
-	c.keep.mu.Lock()
+	c.renewer.mu.Lock()
 	telling := l.h.telling
 	if telling {
 		c.notify.add(tell)
 	}
-	c.keep.mu.Unlock()
+	c.renewer.mu.Unlock()
 	if !telling {
 		tell()
 	}

@@ -13,11 +13,11 @@ import (
 // place is one in the store's line, for whoever is the first in the queue when
 // it comes up.
 type place struct {
-	ctx    context.Context
-	cancel context.CancelFunc
-	since  time.Time // its rank
-	told   bool      // that the lock was busy
-	kept   *kept     // it was taken already
+	ctx      context.Context
+	cancel   context.CancelFunc
+	since    time.Time    // its rank
+	told     bool         // that the lock was busy
+	reserved *reservation // it was taken already
 
 	// Where a goroutine stands on behalf of the queue:
 	left chan struct{} // closed when nothing is left of the place
@@ -52,9 +52,9 @@ var errFailed = errors.New("a function given to the client panicked while the lo
 
 // failed ends all waits of the queue.
 func (q *queue) failed() {
-	k := &q.c.keep
-	k.mu.Lock()
-	defer k.mu.Unlock()
+	rn := &q.c.renewer
+	rn.mu.Lock()
+	defer rn.mu.Unlock()
 	q.asking, q.place = false, nil
 	q.refuse(errFailed)
 	q.settle()
@@ -62,9 +62,9 @@ func (q *queue) failed() {
 
 // newPlace is the next place to wait at; nil: nobody needs one.
 func (q *queue) newPlace() *place {
-	k := &q.c.keep
-	k.mu.Lock()
-	defer k.mu.Unlock()
+	rn := &q.c.renewer
+	rn.mu.Lock()
+	defer rn.mu.Unlock()
 	w := q.foremost()
 	if w == nil {
 		q.asking, q.place = false, nil
@@ -77,13 +77,13 @@ func (q *queue) newPlace() *place {
 }
 
 // take makes a place, which ends with ctx. It has the rank of those before it
-// that were given up while somebody waited. The keeper's mutex is held.
+// that were given up while somebody waited. The renewer's mutex is held.
 func (q *queue) take(ctx context.Context) *place {
-	p := &place{kept: q.takeKept()}
+	p := &place{reserved: q.takeReservation()}
 	switch {
-	case p.kept != nil:
-		q.since, p.told = p.kept.since, true
-		q.c.keep.crowds.of(q.name).came()
+	case p.reserved != nil:
+		q.since, p.told = p.reserved.since, true
+		q.c.renewer.contentions.of(q.name).came()
 	case q.since.IsZero() || !placeKept:
 		q.since = time.Now()
 	}
@@ -99,22 +99,22 @@ func (q *queue) take(ctx context.Context) *place {
 // before that: it would lose its turn to those who came later.
 func (w *waiter) stand(p *place) (waits bool) {
 	q := w.q
-	k := &q.c.keep
+	rn := &q.c.renewer
 	defer p.end()
 	over := false
 	defer func() {
 		if !over { // a function of the user's failed: w is about to leave
-			k.mu.Lock()
+			rn.mu.Lock()
 			q.asking, q.place = false, nil
-			k.mu.Unlock()
+			rn.mu.Unlock()
 		}
 	}()
 	if q.waitAt(p) {
 		over = true
 		return false // if the lock was not given to w, its context has ended
 	}
-	now := k.lock()
-	defer k.mu.Unlock()
+	now := rn.lock()
+	defer rn.mu.Unlock()
 	over = true
 	q.asking, q.place = false, nil
 	left, trouble := w.patience(now)
@@ -126,7 +126,7 @@ func (w *waiter) stand(p *place) (waits bool) {
 }
 
 // heed has the place end when the patience of who stands there alone does. The
-// keeper's mutex is held.
+// renewer's mutex is held.
 func (p *place) heed(now clock.Instant) {
 	if p.alone == nil {
 		return
@@ -136,7 +136,7 @@ func (p *place) heed(now clock.Instant) {
 	case trouble && left < 0:
 		p.cancel()
 	case trouble && p.patience == nil:
-		p.patience = time.AfterFunc(left+time.Millisecond, p.look)
+		p.patience = time.AfterFunc(left+time.Millisecond, p.checkPatience)
 	case trouble:
 		p.patience.Reset(left + time.Millisecond)
 	case p.patience != nil:
@@ -144,13 +144,13 @@ func (p *place) heed(now clock.Instant) {
 	}
 }
 
-// look has the place end if it is time.
-func (p *place) look() {
+// checkPatience has the place end if it is time.
+func (p *place) checkPatience() {
 	q := p.alone.q
-	k := &q.c.keep
+	rn := &q.c.renewer
 	q.c.contain(func() {
-		now := k.lock()
-		defer k.mu.Unlock()
+		now := rn.lock()
+		defer rn.mu.Unlock()
 		if q.place == p {
 			p.heed(now)
 		}
@@ -168,17 +168,17 @@ func (p *place) end() {
 // waitAt waits until the lock was granted and given to somebody, or nobody wants
 // it any more, or everybody was told that waiting is of no use.
 func (q *queue) waitAt(p *place) (given bool) {
-	k := &q.c.keep
-	for try := 1; p.ctx.Err() == nil || p.kept != nil; try++ {
-		k.mu.Lock()
+	rn := &q.c.renewer
+	for try := 1; p.ctx.Err() == nil || p.reserved != nil; try++ {
+		rn.mu.Lock()
 		n := q.length()
-		k.mu.Unlock()
+		rn.mu.Unlock()
 		req, start := q.ask(p, n)
 		grant, err := q.c.waiter.Wait(p.ctx, req, func(reason error) {
 			// The goroutine may be the store's.
 			q.c.contain(func() {
-				now := k.lock()
-				defer k.mu.Unlock()
+				now := rn.lock()
+				defer rn.mu.Unlock()
 				if q.place == p {
 					p.told = true
 					q.because(reason, now)
@@ -192,14 +192,14 @@ func (q *queue) waitAt(p *place) (given bool) {
 		} else if p.ctx.Err() != nil {
 			return false
 		}
-		now := k.lock()
+		now := rn.lock()
 		if _, retry := canWait(err); !retry {
 			q.refuse(err)
-			k.mu.Unlock()
+			rn.mu.Unlock()
 			return false
 		}
 		q.because(err, now)
-		k.mu.Unlock()
+		rn.mu.Unlock()
 		pause(p.ctx, q.c.delay(try))
 	}
 	return false
@@ -207,13 +207,13 @@ func (q *queue) waitAt(p *place) (given bool) {
 
 // ask is the request for p, and when it was made: before the first byte leaves.
 func (q *queue) ask(p *place, waiters int) (store.Request, clock.Instant) {
-	if kept := p.kept; kept != nil {
-		p.kept = nil
-		return kept.req, kept.start
+	if r := p.reserved; r != nil {
+		p.reserved = nil
+		return r.req, r.start
 	}
 	r := q.request(waiters)
 	r.Owner = store.NewOwnerAt(p.since)
-	return r, q.c.keep.now()
+	return r, q.c.renewer.now()
 }
 
 // give makes the first in the queue the holder of what was granted, or gives it
@@ -222,15 +222,15 @@ func (q *queue) give(p *place, req store.Request, grant store.Grant, start clock
 	if grant.Owner != "" {
 		req.Owner = grant.Owner
 	}
-	kept := false
+	settled := false
 	defer func() {
-		if !kept { // the clock failed
+		if !settled { // the clock failed
 			q.c.drop(p.ctx, req)
 		}
 	}()
-	k := &q.c.keep
-	now := k.lock()
-	kept = true
+	rn := &q.c.renewer
+	now := rn.lock()
+	settled = true
 	if !grantFromSince {
 		start = now
 	} else {
@@ -238,29 +238,29 @@ func (q *queue) give(p *place, req store.Request, grant store.Grant, start clock
 	}
 	h := q.c.newHold(req, grant, leasefsm.New(q.life).Step(leasefsm.Granted, start, now))
 	if !h.fsm.Live() {
-		k.mu.Unlock()
+		rn.mu.Unlock()
 		return false, h.late(p.ctx, now.Sub(start))
 	}
 	w := q.foremost()
 	if w == nil {
 		q.since = time.Time{}
-		k.mu.Unlock()
+		rn.mu.Unlock()
 		if unwantedReleased {
-			if err := h.giveBack(p.ctx); retries(err) {
+			if err := h.release(p.ctx); retries(err) {
 				h.logUnknown(err)
 			}
 		}
 		return false, nil
 	}
 	q.remove(w)
-	k.crowds.of(q.name).busy = p.told
+	rn.contentions.of(q.name).busy = p.told
 	how := Acquired
 	if p.told {
 		how = Handed
 	}
 	h.home = q
-	w.tell(answer{lease: k.begin(h, start, now, w.l, w.ctx, w.bound), how: how})
+	w.tell(answer{lease: rn.begin(h, start, now, w.l, w.ctx, w.bound), how: how})
 	q.attach(h, now)
-	k.mu.Unlock()
+	rn.mu.Unlock()
 	return true, nil
 }

@@ -22,21 +22,21 @@ type terms struct {
 // served. For all of them at most one asks the store or stands in its line, and
 // none does while one of them has a lease that may be passed on.
 //
-// It is there only while somebody asks, holds or waits. The keeper's mutex
+// It is there only while somebody asks, holds or waits. The renewer's mutex
 // guards it.
 type queue struct {
 	terms
 	c           *Client
-	asking      bool      // somebody asks the store
-	place       *place    // in the store's line; nil when there is none
-	kept        *kept     // such a place that nobody has taken yet
-	since       time.Time // its rank, kept until somebody is granted the lock or nobody waits
-	h           *hold     // has a lease, and passes it on
+	asking      bool         // somebody asks the store
+	place       *place       // in the store's line; nil when there is none
+	reserved    *reservation // such a place that nobody has taken yet
+	since       time.Time    // its rank, kept until somebody is granted the lock or nobody waits
+	h           *hold        // has a lease, and passes it on
 	first, last *waiter
 	reason      error // why the lock was not granted so far
 	reasonAt    clock.Instant
 	trouble     clock.Instant // since when the store has given no answer at all
-	look        *look         // the last one, of those who gave up
+	refresh     *refresh      // the last one, of those who gave up
 }
 
 // waiter is one goroutine in a queue.
@@ -49,7 +49,7 @@ type waiter struct {
 	done       bool          // answered, and no longer in the queue
 	answer     chan answer   // holds one
 	from       clock.Instant // when it first looked into trouble
-	withdrew   *stood        // from where it left the queue without an answer; nil: it did not
+	withdrew   *departure    // from where it left the queue without an answer; nil: it did not
 	left       chan struct{} // closed when nothing is left of the place that it withdrew from; or nil
 }
 
@@ -71,33 +71,33 @@ func (q *queue) request(waiters int) store.Request {
 }
 
 // queueFor returns the queue for t, and whether it was there before. The
-// keeper's mutex is held.
-func (k *keeper) queueFor(t terms) (q *queue, known bool) {
-	if q = k.queues[t]; q != nil {
+// renewer's mutex is held.
+func (rn *renewer) queueFor(t terms) (q *queue, known bool) {
+	if q = rn.queues[t]; q != nil {
 		return q, true
 	}
-	q = &queue{terms: t, c: k.c}
-	k.queues[t] = q
+	q = &queue{terms: t, c: rn.c}
+	rn.queues[t] = q
 	return q, false
 }
 
 // settle sees to it that somebody asks the store if anybody waits, and that a
-// queue nobody needs is forgotten. The keeper's mutex is held.
+// queue nobody needs is forgotten. The renewer's mutex is held.
 func (q *queue) settle() {
 	switch {
 	case q.asking || q.h != nil:
 	case q.foremost() != nil:
 		q.asking = true
 		go q.stand()
-	case q.first == nil && q.kept == nil:
-		delete(q.c.keep.queues, q.terms)
+	case q.first == nil && q.reserved == nil:
+		delete(q.c.renewer.queues, q.terms)
 	}
 }
 
 // settle does so for w, which has just joined. Where nobody else of the client
 // asks, holds or waits, it returns a place for w to stand at in its own goroutine,
 // which spares making one and two switches between them. Who is to be told why it
-// waits can not be told while it stands. The keeper's mutex is held.
+// waits can not be told while it stands. The renewer's mutex is held.
 func (w *waiter) settle(now clock.Instant) *place {
 	q := w.q
 	if q.asking || q.h != nil || q.first != w || w.next != nil || w.l.listens() {
@@ -112,7 +112,7 @@ func (w *waiter) settle(now clock.Instant) *place {
 }
 
 // join puts a goroutine at the end of the queue, or before all others. The
-// keeper's mutex is held.
+// renewer's mutex is held.
 func (q *queue) join(l *Lock, ctx context.Context, bound, ahead bool) *waiter {
 	w := &waiter{q: q, l: l, ctx: ctx, bound: bound, answer: make(chan answer, 1)}
 	switch {
@@ -130,7 +130,7 @@ func (q *queue) join(l *Lock, ctx context.Context, bound, ahead bool) *waiter {
 	return w
 }
 
-// remove takes w out of the queue. The keeper's mutex is held.
+// remove takes w out of the queue. The renewer's mutex is held.
 func (q *queue) remove(w *waiter) {
 	w.done = true
 	if w.prev != nil {
@@ -146,7 +146,7 @@ func (q *queue) remove(w *waiter) {
 	w.prev, w.next = nil, nil
 }
 
-// length is how many wait. The keeper's mutex is held.
+// length is how many wait. The renewer's mutex is held.
 func (q *queue) length() (n int) {
 	for w := q.first; w != nil; w = w.next {
 		n++
@@ -154,7 +154,7 @@ func (q *queue) length() (n int) {
 	return n
 }
 
-// foremost is the first who still waits, or nil. The keeper's mutex is held.
+// foremost is the first who still waits, or nil. The renewer's mutex is held.
 func (q *queue) foremost() *waiter {
 	w := q.first
 	for w != nil && w.ctx.Err() != nil { // it is about to leave by itself
@@ -164,7 +164,7 @@ func (q *queue) foremost() *waiter {
 }
 
 // tell answers w, instead of what it was told before and has not seen yet. The
-// keeper's mutex is held, so that there is room.
+// renewer's mutex is held, so that there is room.
 func (w *waiter) tell(a answer) {
 	select {
 	case <-w.answer:
@@ -173,7 +173,7 @@ func (w *waiter) tell(a answer) {
 	w.answer <- a
 }
 
-// refuse answers all who wait with err. The keeper's mutex is held.
+// refuse answers all who wait with err. The renewer's mutex is held.
 func (q *queue) refuse(err error) {
 	for q.first != nil {
 		w := q.first
@@ -182,7 +182,7 @@ func (q *queue) refuse(err error) {
 	}
 }
 
-// because is told why the lock was not granted. The keeper's mutex is held.
+// because is told why the lock was not granted. The renewer's mutex is held.
 func (q *queue) because(err error, now clock.Instant) {
 	q.reason, q.reasonAt = err, now
 	if busy, _ := canWait(err); busy != nil || opens(err) {
@@ -196,7 +196,7 @@ func (q *queue) because(err error, now clock.Instant) {
 	q.tellAll()
 }
 
-// tellAll has everybody look at the reason again. The keeper's mutex is held.
+// tellAll has everybody look at the reason again. The renewer's mutex is held.
 func (q *queue) tellAll() {
 	for w := q.first; w != nil; w = w.next {
 		w.news()
@@ -210,7 +210,7 @@ func (w *waiter) news() {
 	}
 }
 
-// why is the reason for w to wait, as it stands now. The keeper's mutex is held.
+// why is the reason for w to wait, as it stands now. The renewer's mutex is held.
 func (w *waiter) why(now clock.Instant) error {
 	q, ahead := w.q, w.ahead()
 	if q.h != nil {
@@ -232,7 +232,7 @@ func (w *waiter) why(now clock.Instant) error {
 	return &e
 }
 
-// ahead is how many of the queue come before w. The keeper's mutex is held.
+// ahead is how many of the queue come before w. The renewer's mutex is held.
 func (w *waiter) ahead() (n int) {
 	for o := w.prev; o != nil; o = o.prev {
 		n++
@@ -241,7 +241,7 @@ func (w *waiter) ahead() (n int) {
 }
 
 // troubled is since when the store has given w no answer; 0 when it has. The
-// keeper's mutex is held.
+// renewer's mutex is held.
 func (w *waiter) troubled(now clock.Instant) clock.Instant {
 	if w.q.trouble == 0 || w.q.h != nil {
 		return 0
@@ -253,7 +253,7 @@ func (w *waiter) troubled(now clock.Instant) clock.Instant {
 }
 
 // patience is how long w goes on waiting for a store that gives it no answer: for
-// a TTL. It says whether there is such trouble. The keeper's mutex is held.
+// a TTL. It says whether there is such trouble. The renewer's mutex is held.
 func (w *waiter) patience(now clock.Instant) (left time.Duration, trouble bool) {
 	since := w.troubled(now)
 	return since.Add(w.q.life.TTL).Sub(now), since != 0
@@ -264,29 +264,29 @@ func (w *waiter) patience(now clock.Instant) (left time.Duration, trouble bool) 
 // leave stays until nothing is left of it in the store's line.
 func (w *waiter) leave() (*Lease, EventKind, error) {
 	q := w.q
-	k := &q.c.keep
-	now := k.lock()
+	rn := &q.c.renewer
+	now := rn.lock()
 	if w.done {
-		k.mu.Unlock()
+		rn.mu.Unlock()
 		a := <-w.answer
 		return a.lease, a.how, a.err
 	}
 	w.withdraw(now)
-	k.mu.Unlock()
+	rn.mu.Unlock()
 	w.awaitPlace()
 	if w.ctx.Err() == nil {
 		return nil, 0, w.withdrew.why
 	}
-	return nil, 0, gaveUp(w.ctx, q.latest(w.ctx, *w.withdrew))
+	return nil, 0, gaveUp(w.ctx, q.refreshHolder(w.ctx, *w.withdrew))
 }
 
-// withdraw takes w out of the queue, unless it is out of it already. The keeper's
+// withdraw takes w out of the queue, unless it is out of it already. The renewer's
 // mutex is held.
 func (w *waiter) withdraw(now clock.Instant) {
 	if w.withdrew != nil {
 		return
 	}
-	s := w.stood(now)
+	s := w.departure(now)
 	w.withdrew = &s
 	q, ahead := w.q, w.prev != nil
 	q.remove(w)
@@ -309,34 +309,34 @@ func (w *waiter) awaitPlace() {
 // abandon is leave for a waiter whose goroutine goes no further, since a function
 // of the user's has ended it.
 func (w *waiter) abandon() {
-	k := &w.q.c.keep
-	k.mu.Lock()
+	rn := &w.q.c.renewer
+	rn.mu.Lock()
 	if w.done {
-		k.mu.Unlock()
+		rn.mu.Unlock()
 		if a := <-w.answer; a.lease != nil {
 			a.lease.discard()
 		}
 		return
 	}
 	w.withdraw(0) // the time is for an error that nobody sees
-	k.mu.Unlock()
+	rn.mu.Unlock()
 	w.awaitPlace()
 }
 
 // stepAside withdraws w when its context ends while a function of the user's keeps
 // its goroutine from leaving.
 func (w *waiter) stepAside() {
-	k := &w.q.c.keep
+	rn := &w.q.c.renewer
 	w.q.c.contain(func() {
-		now := k.lock()
-		defer k.mu.Unlock()
+		now := rn.lock()
+		defer rn.mu.Unlock()
 		if !w.done {
 			w.withdraw(now)
 		}
 	}, nil)
 }
 
-// busy is what there is to tell others of h. The keeper's mutex is held.
+// busy is what there is to tell others of h. The renewer's mutex is held.
 func (h *hold) busy(now clock.Instant) *BusyError {
 	if h.holder == nil {
 		who := store.DecodeHolder(h.req.Owner, h.req.Meta)
@@ -346,7 +346,7 @@ func (h *hold) busy(now clock.Instant) *BusyError {
 }
 
 // attach makes h the lease that the queue passes on, where the client does so.
-// Whoever asked the store has got it. The keeper's mutex is held.
+// Whoever asked the store has got it. The renewer's mutex is held.
 func (q *queue) attach(h *hold, now clock.Instant) {
 	q.asking, q.place, q.since, q.reason, q.trouble = false, nil, time.Time{}, nil, 0
 	if q.passesOn() {
@@ -358,7 +358,7 @@ func (q *queue) attach(h *hold, now clock.Instant) {
 	q.settle()
 }
 
-// detach ends that: those who wait are on their own. The keeper's mutex is held.
+// detach ends that: those who wait are on their own. The renewer's mutex is held.
 func (h *hold) detach(now clock.Instant) {
 	q := h.q
 	if q == nil {
@@ -371,12 +371,12 @@ func (h *hold) detach(now clock.Instant) {
 	q.settle()
 }
 
-// letGo has those who wait for h stand in line, now that it was released.
-func (k *keeper) letGo(h *hold) {
+// detachReleased has those who wait for h stand in line, now that it was released.
+func (rn *renewer) detachReleased(h *hold) {
 	if h.q == nil { // and nobody but who releases h can set it now
 		return
 	}
-	now := k.lock()
-	defer k.mu.Unlock()
+	now := rn.lock()
+	defer rn.mu.Unlock()
 	h.detach(now)
 }

@@ -81,7 +81,7 @@ func (l *Lock) poll(ctx context.Context, life leasefsm.Config, tries int, bound 
 	var told cause
 	for try := 1; ; try++ {
 		if ctx.Err() != nil {
-			return nil, gaveUp(ctx, l.latest(ctx, last, at, life.TTL))
+			return nil, gaveUp(ctx, l.refreshHolder(ctx, last, at, life.TTL))
 		}
 		lease, err := l.attempt(ctx, life, bound, nil)
 		if err == nil {
@@ -116,18 +116,18 @@ func (l *Lock) inLine(ctx context.Context, life leasefsm.Config, bound bool, beg
 	if ctx.Err() != nil {
 		return nil, 0, gaveUp(ctx, nil)
 	}
-	k := &l.c.keep
-	now := k.lock()
-	q, known := k.queueFor(terms{l.name, l.o.Purpose, life, l.o.Require, l.o.Barge})
-	c := k.crowds.of(l.name)
+	rn := &l.c.renewer
+	now := rn.lock()
+	q, known := rn.queueFor(terms{l.name, l.o.Purpose, life, l.o.Require, l.o.Barge})
+	c := rn.contentions.of(l.name)
 	if c.asked(now); known || c.busy {
 		w := q.join(l, ctx, bound, false)
 		p := w.settle(now)
-		k.mu.Unlock()
+		rn.mu.Unlock()
 		return w.get(p, began)
 	}
 	q.asking = true
-	k.mu.Unlock()
+	rn.mu.Unlock()
 	lease, now, err := l.askFirst(ctx, life, bound, q)
 	if err == nil {
 		return lease, Acquired, nil
@@ -136,7 +136,7 @@ func (l *Lock) inLine(ctx context.Context, life leasefsm.Config, bound bool, beg
 	busy, retry := canWait(err)
 	if ctx.Err() != nil || !retry {
 		q.settle()
-		k.mu.Unlock()
+		rn.mu.Unlock()
 		if ctx.Err() != nil && (retry || errors.Is(err, ctx.Err())) {
 			err = gaveUp(ctx, err)
 		}
@@ -152,25 +152,25 @@ func (l *Lock) inLine(ctx context.Context, life leasefsm.Config, bound bool, beg
 		q.because(err, now)
 	}
 	p := w.settle(now)
-	k.mu.Unlock()
+	rn.mu.Unlock()
 	return w.get(p, began)
 }
 
 // askFirst makes the attempt that all others of q wait for. If it fails, askFirst
-// returns with the keeper's mutex held and the time.
+// returns with the renewer's mutex held and the time.
 func (l *Lock) askFirst(ctx context.Context, life leasefsm.Config, bound bool, q *queue) (lease *Lease, now clock.Instant, err error) {
-	k := &l.c.keep
+	rn := &l.c.renewer
 	returned := false
 	defer func() {
 		if !returned { // a function of the user's failed: the next may ask
-			k.mu.Lock()
+			rn.mu.Lock()
 			q.asking = false
 			q.settle()
-			k.mu.Unlock()
+			rn.mu.Unlock()
 		}
 	}()
 	if lease, err = l.attempt(ctx, life, bound, q); err != nil {
-		now = k.lock()
+		now = rn.lock()
 	}
 	returned = true
 	return lease, now, err
@@ -195,7 +195,7 @@ func (w *waiter) get(p *place, began clock.Instant) (lease *Lease, how EventKind
 
 // wait waits in the queue, and tells of the reasons.
 func (w *waiter) wait(began clock.Instant) (*Lease, EventKind, error) {
-	k := &w.q.c.keep
+	rn := &w.q.c.renewer
 	var patience *time.Timer // with a store that gives no answer; seldom needed
 	var over <-chan time.Time
 	var told cause
@@ -209,9 +209,9 @@ func (w *waiter) wait(began clock.Instant) (*Lease, EventKind, error) {
 			}
 		case <-over:
 		}
-		now := k.lock()
+		now := rn.lock()
 		if w.done {
-			k.mu.Unlock()
+			rn.mu.Unlock()
 			continue
 		}
 		var why error
@@ -219,7 +219,7 @@ func (w *waiter) wait(began clock.Instant) (*Lease, EventKind, error) {
 			why = w.why(now)
 		}
 		left, trouble := w.patience(now)
-		k.mu.Unlock()
+		rn.mu.Unlock()
 		switch {
 		case trouble && left < 0:
 			return w.leave()

@@ -14,11 +14,11 @@ import (
 	"github.com/leasehold-dev/leasehold/store"
 )
 
-// keeper drives the lives of all leases a client holds: it tells holders of
+// renewer drives the lives of all leases a client holds: it tells holders of
 // loss in time, and has leases renewed. One timer serves all deadlines, and
 // what it runs does no I/O; a few goroutines renew, many leases at a time.
 // Neither is there while nothing is held or due.
-type keeper struct {
+type renewer struct {
 	c *Client
 
 	mu      sync.Mutex // guards everything below, and every hold and lease
@@ -29,10 +29,10 @@ type keeper struct {
 	armed   bool        // the timer runs
 	sweepAt clock.Instant
 
-	queues map[terms]*queue
-	crowds crowds
+	queues      map[terms]*queue
+	contentions contentions
 
-	returned []*queue    // with a place that nobody has taken yet, see kept
+	returned []*queue    // with a place that nobody has taken yet, see reservation
 	lapse    *time.Timer // runs lapses
 	lapsing  bool        // it runs
 }
@@ -50,20 +50,20 @@ const (
 	early = 32
 )
 
-func (k *keeper) init(c *Client) {
-	k.c = c
-	k.queues = make(map[terms]*queue)
+func (rn *renewer) init(c *Client) {
+	rn.c = c
+	rn.queues = make(map[terms]*queue)
 	// On a machine that is slow enough the timer fires before it is stopped, and
 	// even before it is kept.
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	k.timer = time.AfterFunc(maxNap, k.sweep)
-	k.timer.Stop()
-	k.lapse = time.AfterFunc(keptFor, k.lapses)
-	k.lapse.Stop()
+	rn.mu.Lock()
+	defer rn.mu.Unlock()
+	rn.timer = time.AfterFunc(maxNap, rn.sweep)
+	rn.timer.Stop()
+	rn.lapse = time.AfterFunc(reservedFor, rn.lapses)
+	rn.lapse.Stop()
 }
 
-func (k *keeper) now() clock.Instant { return k.c.clock.Now() }
+func (rn *renewer) now() clock.Instant { return rn.c.clock.Now() }
 
 // errClock is what the store said last of leases that a Clock has ended.
 var errClock = errors.New("the Clock of the client failed")
@@ -71,38 +71,38 @@ var errClock = errors.New("the Clock of the client failed")
 // lock locks the mutex and reads the clock. A section that needs the time gets it
 // here and reads the clock no more, since the Clock is the user's: if it does not
 // return, nothing is half done. Nobody can judge any lease then, so all are lost.
-func (k *keeper) lock() (now clock.Instant) {
-	k.mu.Lock()
+func (rn *renewer) lock() (now clock.Instant) {
+	rn.mu.Lock()
 	read := false
 	defer func() {
 		if !read {
-			k.loseAll()
-			k.mu.Unlock()
+			rn.loseAll()
+			rn.mu.Unlock()
 		}
 	}()
-	now = k.now()
+	now = rn.now()
 	read = true
 	return now
 }
 
-// loseAll ends every lease. The keeper's mutex is held.
-func (k *keeper) loseAll() {
-	for len(k.holds) > 0 {
-		h := k.holds[0].h
+// loseAll ends every lease. The renewer's mutex is held.
+func (rn *renewer) loseAll() {
+	for len(rn.holds) > 0 {
+		h := rn.holds[0].h
 		h.lastErr = errClock
-		k.step(h, leasefsm.Tick, 0, math.MaxInt64)
+		rn.step(h, leasefsm.Tick, 0, math.MaxInt64)
 	}
-	k.armed = false
+	rn.armed = false
 }
 
 // begin keeps h from now on and returns the first lease of it, which l asked
-// for at start. The keeper's mutex is held.
-func (k *keeper) begin(h *hold, start, now clock.Instant, l *Lock, base context.Context, bound bool) *Lease {
+// for at start. The renewer's mutex is held.
+func (rn *renewer) begin(h *hold, start, now clock.Instant, l *Lock, base context.Context, bound bool) *Lease {
 	h.suit(start, l)
 	h.leases = h.only[:0]
 	lease := h.enter(&h.first, base, bound)
-	k.holds.add(h)
-	k.arm(now)
+	rn.holds.add(h)
+	rn.arm(now)
 	return lease
 }
 
@@ -114,7 +114,7 @@ func (h *hold) suit(start clock.Instant, l *Lock) {
 	}
 }
 
-// enter makes l one more lease of h. The keeper's mutex is held.
+// enter makes l one more lease of h. The renewer's mutex is held.
 func (h *hold) enter(l *Lease, base context.Context, bound bool) *Lease {
 	l.h, l.base, l.bound, l.token = h, base, bound, h.token
 	h.leases = append(h.leases, l)
@@ -123,10 +123,10 @@ func (h *hold) enter(l *Lease, base context.Context, bound bool) *Lease {
 
 // reenter makes another lease of the grant that outer has.
 func (l *Lease) reenter(base context.Context, bound bool) (*Lease, error) {
-	k := &l.h.c.keep
-	now := k.lock()
-	defer k.mu.Unlock()
-	if k.step(l.h, leasefsm.Tick, 0, now); l.err != nil {
+	rn := &l.h.c.renewer
+	now := rn.lock()
+	defer rn.mu.Unlock()
+	if rn.step(l.h, leasefsm.Tick, 0, now); l.err != nil {
 		return nil, l.err
 	}
 	return l.h.enter(new(Lease), base, bound), nil
@@ -136,11 +136,11 @@ func (l *Lease) reenter(base context.Context, bound bool) (*Lease, error) {
 // then how long it has to wait before it calls again. Otherwise leave says what
 // becomes of the hold, and why l had been lost, if it had. With impatient it does
 // not ask to wait, and leaves the lock to its TTL instead.
-func (k *keeper) leave(l *Lease, impatient bool) (t turn, rest time.Duration, lost error) {
-	now := k.lock()
-	defer k.mu.Unlock()
+func (rn *renewer) leave(l *Lease, impatient bool) (t turn, rest time.Duration, lost error) {
+	now := rn.lock()
+	defer rn.mu.Unlock()
 	h := l.h
-	k.step(h, leasefsm.Tick, 0, now)
+	rn.step(h, leasefsm.Tick, 0, now)
 	last := len(h.leases) == 1
 	rest = h.least.Sub(now)
 	early := leastHold && last && l.err == nil && rest > 0
@@ -160,18 +160,18 @@ func (k *keeper) leave(l *Lease, impatient bool) (t turn, rest time.Duration, lo
 		t = leaveIt
 	}
 	switch {
-	case t == leaveIt, t == giveItBack:
-		k.step(h, leasefsm.Release, 0, now)
+	case t == leaveIt, t == releaseIt:
+		rn.step(h, leasefsm.Release, 0, now)
 		if t == leaveIt || h.q != nil && h.q.first == nil {
 			h.detach(now)
 		}
 	case t == passItOn:
-		k.pass(h, next, now)
+		rn.pass(h, next, now)
 	}
 	return t, 0, lost
 }
 
-// end makes err l's fate, unless it already has one. The keeper's mutex is held.
+// end makes err l's fate, unless it already has one. The renewer's mutex is held.
 func (l *Lease) end(err error) {
 	if l.err != nil {
 		return
@@ -186,8 +186,8 @@ func (l *Lease) end(err error) {
 }
 
 // step applies an event to h, keeps its place among the deadlines, and tells
-// its holders when it is lost. The keeper's mutex is held.
-func (k *keeper) step(h *hold, e leasefsm.Event, start, now clock.Instant) {
+// its holders when it is lost. The renewer's mutex is held.
+func (rn *renewer) step(h *hold, e leasefsm.Event, start, now clock.Instant) {
 	if e == leasefsm.RenewalSent {
 		h.renewed.Store(true)
 	}
@@ -195,11 +195,11 @@ func (k *keeper) step(h *hold, e leasefsm.Event, start, now clock.Instant) {
 	h.fsm = h.fsm.Step(e, start, now)
 	if h.at >= 0 {
 		if next, live := h.fsm.Next(); live {
-			k.holds.move(h.at, next)
+			rn.holds.move(h.at, next)
 		} else {
-			k.holds.remove(h.at)
+			rn.holds.remove(h.at)
 		}
-		k.arm(now)
+		rn.arm(now)
 	}
 	after := h.fsm.State()
 	if after == before {
@@ -208,98 +208,98 @@ func (k *keeper) step(h *hold, e leasefsm.Event, start, now clock.Instant) {
 	switch after {
 	case leasefsm.Lost:
 		err := &LostError{Name: h.req.Name, Reason: h.fsm.Cause().String(), Err: h.lastErr}
-		k.c.logLater(slog.LevelError, "lease lost", "lock", h.req.Name, "owner", h.req.Owner, "token", h.token, "err", err)
+		rn.c.logLater(slog.LevelError, "lease lost", "lock", h.req.Name, "owner", h.req.Owner, "token", h.token, "err", err)
 		for _, l := range h.leases {
 			if lossTold {
 				l.end(err)
 			}
 		}
-		if k.c.observe != nil && len(h.leases) > 0 {
-			k.observeLoss(h.leases[0], now.Sub(h.fsm.Since()), err)
+		if rn.c.observe != nil && len(h.leases) > 0 {
+			rn.observeLoss(h.leases[0], now.Sub(h.fsm.Since()), err)
 		}
 		h.detach(now)
 	case leasefsm.Jeopardy:
-		k.c.logLater(slog.LevelWarn, "renewal failed, validity remains", "lock", h.req.Name, "left", h.fsm.Until().Sub(now), "err", h.lastErr)
+		rn.c.logLater(slog.LevelWarn, "renewal failed, validity remains", "lock", h.req.Name, "left", h.fsm.Until().Sub(now), "err", h.lastErr)
 	}
 }
 
 // arm sets the timer for the earliest deadline, unless it fires before that
-// anyway. The keeper's mutex is held.
-func (k *keeper) arm(now clock.Instant) {
-	if len(k.holds) == 0 { // if it fires, for nothing, that is cheaper than to set it for each lease
+// anyway. The renewer's mutex is held.
+func (rn *renewer) arm(now clock.Instant) {
+	if len(rn.holds) == 0 { // if it fires, for nothing, that is cheaper than to set it for each lease
 		return
 	}
-	next := k.holds[0].at
-	if k.armed && k.sweepAt <= next {
+	next := rn.holds[0].at
+	if rn.armed && rn.sweepAt <= next {
 		return
 	}
 	if clockRead {
 		next = min(next, now.Add(maxNap))
 	}
-	k.armed, k.sweepAt = true, next
-	k.timer.Reset(max(k.sweepAt.Sub(now), 0))
+	rn.armed, rn.sweepAt = true, next
+	rn.timer.Reset(max(rn.sweepAt.Sub(now), 0))
 }
 
 // sweep deals with every hold whose time has come, and sees to it that
 // somebody renews what is due.
-func (k *keeper) sweep() {
-	k.c.contain(func() {
-		k.sweepDue()
-		now := k.lock() // again: of many leases, dealing with them took time
-		defer k.mu.Unlock()
-		k.armed = false
-		k.arm(now)
+func (rn *renewer) sweep() {
+	rn.c.contain(func() {
+		rn.sweepDue()
+		now := rn.lock() // again: of many leases, dealing with them took time
+		defer rn.mu.Unlock()
+		rn.armed = false
+		rn.arm(now)
 	}, nil)
 }
 
-func (k *keeper) sweepDue() {
-	now := k.lock()
-	defer k.mu.Unlock()
-	k.armed, k.sweepAt = true, now // what follows needs no timer set
-	for len(k.holds) > 0 {
-		h := k.holds[0].h
+func (rn *renewer) sweepDue() {
+	now := rn.lock()
+	defer rn.mu.Unlock()
+	rn.armed, rn.sweepAt = true, now // what follows needs no timer set
+	for len(rn.holds) > 0 {
+		h := rn.holds[0].h
 		if h.fsm.Due(now) || h.fsm.Due(now.Add(h.fsm.Renew/early)) {
-			k.due = append(k.due, h)
-			k.step(h, leasefsm.RenewalSent, 0, now)
-		} else if k.holds[0].at <= now {
-			k.step(h, leasefsm.Tick, 0, now)
+			rn.due = append(rn.due, h)
+			rn.step(h, leasefsm.RenewalSent, 0, now)
+		} else if rn.holds[0].at <= now {
+			rn.step(h, leasefsm.Tick, 0, now)
 		} else {
 			break
 		}
 	}
-	if len(k.due) > 0 && k.workers < maxWorkers {
-		k.workers++
-		go k.work()
+	if len(rn.due) > 0 && rn.workers < maxWorkers {
+		rn.workers++
+		go rn.work()
 	}
 }
 
 // work renews what is due until nothing is.
-func (k *keeper) work() {
+func (rn *renewer) work() {
 	done := false
 	defer func() {
 		if !done { // a function of the user's ended this goroutine
-			go k.work()
+			go rn.work()
 		}
 	}()
 	for {
-		k.mu.Lock()
-		n := min(len(k.due), maxBatch)
+		rn.mu.Lock()
+		n := min(len(rn.due), maxBatch)
 		if n == 0 {
-			k.workers--
+			rn.workers--
 			done = true
-			k.mu.Unlock()
+			rn.mu.Unlock()
 			return
 		}
-		batch := slices.Clone(k.due[:n])
-		k.due = slices.Delete(k.due, 0, n)
-		k.mu.Unlock()
-		k.c.contain(func() { k.renew(context.Background(), batch) }, nil)
+		batch := slices.Clone(rn.due[:n])
+		rn.due = slices.Delete(rn.due, 0, n)
+		rn.mu.Unlock()
+		rn.c.contain(func() { rn.renew(context.Background(), batch) }, nil)
 	}
 }
 
 // renew asks the store to renew batch, and waits for the answers for no longer
 // than until the next renewal of any of them would be due.
-func (k *keeper) renew(ctx context.Context, batch []*hold) []error {
+func (rn *renewer) renew(ctx context.Context, batch []*hold) []error {
 	reqs := make([]store.Request, len(batch))
 	bound := batch[0].req.TTL
 	for i, h := range batch {
@@ -311,50 +311,50 @@ func (k *keeper) renew(ctx context.Context, batch []*hold) []error {
 	settled := false
 	defer func() {
 		if !settled { // the clock or the store panicked
-			k.renewalFailed(batch)
+			rn.renewalFailed(batch)
 		}
 	}()
-	start := k.now()
-	errs := k.c.store.Renew(ctx, reqs)
+	start := rn.now()
+	errs := rn.c.store.Renew(ctx, reqs)
 	if !renewalFromStart {
-		start = k.now()
+		start = rn.now()
 	}
 
-	now := k.lock()
-	defer k.mu.Unlock()
+	now := rn.lock()
+	defer rn.mu.Unlock()
 	settled = true
 	for i, h := range batch {
 		h.lastErr = errs[i]
 		switch {
 		case errs[i] == nil:
-			k.step(h, leasefsm.Renewed, start, now)
+			rn.step(h, leasefsm.Renewed, start, now)
 		case errors.Is(errs[i], store.ErrNotHeld):
-			k.step(h, leasefsm.RenewalDenied, 0, now)
+			rn.step(h, leasefsm.RenewalDenied, 0, now)
 		default:
-			k.step(h, leasefsm.RenewalUnknown, 0, now)
+			rn.step(h, leasefsm.RenewalUnknown, 0, now)
 		}
 	}
 	return errs
 }
 
 // renewalFailed has the leases of batch renewed again before long.
-func (k *keeper) renewalFailed(batch []*hold) {
-	now := k.lock()
-	defer k.mu.Unlock()
+func (rn *renewer) renewalFailed(batch []*hold) {
+	now := rn.lock()
+	defer rn.mu.Unlock()
 	for _, h := range batch {
 		h.lastErr = errRenewal
-		k.step(h, leasefsm.RenewalUnknown, 0, now)
+		rn.step(h, leasefsm.RenewalUnknown, 0, now)
 	}
 }
 
 var errRenewal = errors.New("the renewal panicked")
 
 // renewNow is Extend.
-func (k *keeper) renewNow(ctx context.Context, l *Lease) error {
-	now := k.lock()
-	k.step(l.h, leasefsm.RenewalSent, 0, now)
-	k.mu.Unlock()
-	err := k.renew(ctx, []*hold{l.h})[0]
+func (rn *renewer) renewNow(ctx context.Context, l *Lease) error {
+	now := rn.lock()
+	rn.step(l.h, leasefsm.RenewalSent, 0, now)
+	rn.mu.Unlock()
+	err := rn.renew(ctx, []*hold{l.h})[0]
 	if over := l.Err(); over != nil {
 		return over
 	}

@@ -13,31 +13,31 @@ const (
 	// recent is how old what is known of a lock may be for whoever gives up waiting to be
 	// told just that. A store may say nothing for long, as nobody has asked it.
 	recent = time.Second
-	// longestLook is how long the store is looked at otherwise, at most.
-	longestLook = time.Second
+	// refreshTimeout is how long the store is looked at otherwise, at most.
+	refreshTimeout = time.Second
 )
 
-// look is one at the lock that a queue waits for. All who give up at about the same time
+// refresh is one question to the store about the lock that a queue waits for. All who give up at about the same time
 // share it.
-type look struct {
+type refresh struct {
 	at    clock.Instant // when it began
 	done  chan struct{} // closed when there is what follows
 	state store.State
 	err   error
 }
 
-// stood is where and since when somebody who has just left a queue stood.
-type stood struct {
+// departure is where and since when somebody who has just left a queue stood.
+type departure struct {
 	why   error         // as far as it was known
 	at    clock.Instant // at
 	rank  uint64        // of the queue's place in the store's line; 0: there was none
 	ahead int           // others of the queue, before it
 }
 
-// stood is w's, as long as it stands. The keeper's mutex is held.
-func (w *waiter) stood(now clock.Instant) stood {
+// departure is w's, as long as it stands. The renewer's mutex is held.
+func (w *waiter) departure(now clock.Instant) departure {
 	q := w.q
-	s := stood{why: w.why(now), at: q.reasonAt, ahead: w.ahead()}
+	s := departure{why: w.why(now), at: q.reasonAt, ahead: w.ahead()}
 	if q.h != nil { // which is looked at by this process
 		s.at = now
 	}
@@ -47,25 +47,25 @@ func (w *waiter) stood(now clock.Instant) stood {
 	return s
 }
 
-// latest is why the one who stood at s was not granted the lock, as it is now: the store is
+// refreshHolder is why the one who stood at s was not granted the lock, as it is now: the store is
 // asked once, unless what is known is recent. It is no longer in the store's line.
-func (q *queue) latest(ctx context.Context, s stood) error {
+func (q *queue) refreshHolder(ctx context.Context, s departure) error {
 	var busy *BusyError
 	if !errors.As(s.why, &busy) {
 		return s.why
 	}
-	k := &q.c.keep
-	now := k.lock()
+	rn := &q.c.renewer
+	now := rn.lock()
 	if now.Sub(s.at) < recent {
-		k.mu.Unlock()
+		rn.mu.Unlock()
 		return s.why
 	}
-	l, mine := q.look, false
+	l, mine := q.refresh, false
 	if l == nil || now.Sub(l.at) >= recent {
-		l, mine = &look{at: now, done: make(chan struct{})}, true
-		q.look = l
+		l, mine = &refresh{at: now, done: make(chan struct{})}, true
+		q.refresh = l
 	}
-	k.mu.Unlock()
+	rn.mu.Unlock()
 	if mine {
 		l.state, l.err = q.c.inspect(ctx, q.name, q.life.TTL)
 		close(l.done)
@@ -94,8 +94,8 @@ func before(line []store.Place, rank uint64) (n int) {
 	return n
 }
 
-// latest is that for somebody who asks again and again, and has heard why at that time.
-func (l *Lock) latest(ctx context.Context, why error, at clock.Instant, ttl time.Duration) error {
+// refreshHolder is that for somebody who asks again and again, and has heard why at that time.
+func (l *Lock) refreshHolder(ctx context.Context, why error, at clock.Instant, ttl time.Duration) error {
 	var busy *BusyError
 	if !errors.As(why, &busy) || l.c.clock.Now().Sub(at) < recent {
 		return why
@@ -109,7 +109,7 @@ func (l *Lock) latest(ctx context.Context, why error, at clock.Instant, ttl time
 
 // inspect looks at a lock when the context of whoever wants to know has ended.
 func (c *Client) inspect(ctx context.Context, name string, ttl time.Duration) (store.State, error) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), min(longestLook, ttl/3))
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), min(refreshTimeout, ttl/3))
 	defer cancel()
 	return c.store.Inspect(ctx, name)
 }
