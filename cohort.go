@@ -11,20 +11,21 @@ import (
 )
 
 // Cohort bounds how a lease is passed on from one goroutine of a process to the
-// next that waits for the same lock, without asking the store: with a larger
-// token and a Lease of its own, which costs a microsecond instead of round
-// trips. Waiting goroutines are served in the order they came, those of other
-// processes when a bound is reached.
+// next that waits for the same lock, without asking the store. Each pass has a
+// larger token and a Lease of its own, and costs a microsecond instead of a round
+// trip. Waiting goroutines are served in FIFO order; those of other processes are
+// served when a bound is reached.
 //
-// At a bound the store is asked, in one round trip, whether anybody waits
-// elsewhere, or here on other terms (see Lock.Acquire). If so the lock is
-// released, and this process stands in line again; if not, the bounds count from
-// there. Zero in either field allows no pass: &Cohort{} switches passing off.
+// At a bound, one round trip asks the store whether anybody waits elsewhere, or in
+// this process with other options (see Lock.Acquire). If so, the lock is released
+// and this process joins the line again. If not, both bounds start anew.
+//
+// Zero in either field allows no pass, so &Cohort{} turns passing off.
 type Cohort struct {
-	// Passes is the most passes in a row.
+	// Passes is the largest number of passes in a row.
 	Passes int
-	// For is how long after the process got the lock a pass may begin. It does
-	// not cut anybody's hold short: LockOptions.MaxHold does.
+	// For is how long after this process was granted the lock a pass may begin. It
+	// does not end anybody's hold: LockOptions.MaxHold does.
 	For time.Duration
 }
 

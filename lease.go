@@ -13,8 +13,8 @@ import (
 	"github.com/leasehold-dev/leasehold/store"
 )
 
-// Lease is one grant of a lock. It is safe for concurrent use. It is never
-// used again: locking again gives a new one.
+// Lease is one grant of a lock. It is safe for concurrent use. A lease that is over
+// stays so: locking again gives a new one.
 type Lease struct {
 	h     *hold
 	token fence.Token
@@ -72,19 +72,20 @@ type leaseKey struct {
 	name string
 }
 
-// Name of the lock.
+// Name returns the name of the lock.
 func (l *Lease) Name() string { return l.h.req.Name }
 
-// Token is the fencing token: larger for every later grant of this lock. Give
-// it to the resource that the lock protects, which refuses smaller ones.
+// Token returns the fencing token, which is larger for every later grant of this
+// lock. Pass it to the resource that the lock protects, so that the resource can
+// refuse smaller ones.
 func (l *Lease) Token() fence.Token { return l.token }
 
-// Owner is the owner value of this grant, as the store has it.
+// Owner returns the owner value of this grant, as the store has it.
 func (l *Lease) Owner() string { return l.h.req.Owner }
 
-// Deadline is the end of validity as it is known now: each renewal moves it
-// forward, nothing moves it back. It is worked out for the moment of the call;
-// compare it with time.Now at once, or better watch Done.
+// Deadline returns the end of validity as it is known now. Each renewal moves it
+// forward, and nothing moves it back. It is computed for the moment of the call, so
+// compare it with time.Now at once. Watch Done instead where you can.
 func (l *Lease) Deadline() time.Time {
 	rn := &l.h.c.renewer
 	wall := time.Now() // first: a pause between the two readings may only shorten it
@@ -97,7 +98,7 @@ func (l *Lease) Deadline() time.Time {
 	return wall.Add(until.Sub(now))
 }
 
-// Done is closed when the lease is over: lost or released.
+// Done returns a channel that is closed when the lease is over: lost or released.
 func (l *Lease) Done() <-chan struct{} {
 	rn := &l.h.c.renewer
 	rn.mu.Lock()
@@ -111,9 +112,10 @@ func (l *Lease) Done() <-chan struct{} {
 	return l.done
 }
 
-// Err is nil while the lease can be trusted. Afterwards it is a *LostError or
-// ErrReleased, and stays so. It reads the clock: it says lost as soon as the
-// time has come, even if the process was stopped and no timer has fired yet.
+// Err returns nil while the lease can be trusted, and afterwards always the same
+// *LostError or ErrReleased. It reads the clock and does not block: it reports a
+// loss as soon as the time has come, even if the process was stopped and no timer
+// has fired yet.
 func (l *Lease) Err() error {
 	rn := &l.h.c.renewer
 	now := rn.lock()
@@ -124,9 +126,10 @@ func (l *Lease) Err() error {
 	return l.err
 }
 
-// Context ends when the lease does: context.Cause is then Err's error. Its
-// values are those of the context the lock was acquired with; under Do it also
-// ends when that context does. It carries the lease: see Acquire on re-entry.
+// Context returns a context that ends when the lease does; context.Cause is then
+// the error of Err. Its values are those of the context that the lock was acquired
+// with. Under Do it also ends when that context does. It carries the lease: see
+// Lock.Acquire on re-entry. Each call returns the same context.
 func (l *Lease) Context() context.Context {
 	rn := &l.h.c.renewer
 	rn.mu.Lock()
@@ -145,10 +148,10 @@ func (l *Lease) Context() context.Context {
 	return l.ctx
 }
 
-// Extend renews the lease now, for its TTL, besides any renewal that goes on
-// by itself. It blocks for the store's answer. The error matches ErrLost or
-// ErrReleased when the lease is over; any other means that it is unknown
-// whether it was extended: it is still held until the Deadline known before.
+// Extend renews the lease now, for its TTL, in addition to the renewals that go on
+// by themselves. It blocks for the store's answer. The error matches ErrLost or
+// ErrReleased if the lease is over. Any other error means that it may or may not
+// have been extended: it is still held until the Deadline known before.
 func (l *Lease) Extend(ctx context.Context) error {
 	mustHave(ctx)
 	if err := l.Err(); err != nil {
@@ -157,16 +160,18 @@ func (l *Lease) Extend(ctx context.Context) error {
 	return l.h.c.renewer.renewNow(ctx, l)
 }
 
-// Release gives the lock back, after waiting out LockOptions.MinHold, or passes
-// it on: see Options.Cohort. Where it is not passed on, it always
-// tries, on a context of its own that takes ctx's values but not its end, and
-// for a bounded time; ctx bounds the wait for MinHold only, and when it ends
-// there, the lock is left to end by its TTL.
+// Release ends the lease. The last lease of a grant frees the lock or passes it on
+// to another goroutine of this Client: see Options.Cohort.
 //
-// The error matches ErrLost when the lease had been lost before, and otherwise
-// says that it is unknown whether the lock is free yet; it will be when its
-// TTL is over. Calling Release again returns the same, or tries again where
-// the outcome was unknown.
+// Release waits for the rest of LockOptions.MinHold, and then for the store's
+// answer: for five seconds at most, and up to a third of the TTL more if other
+// goroutines of this Client wait. The request is sent even if ctx has ended. ctx
+// bounds only the wait for MinHold: if it ends there, the lock is left to end by
+// its TTL, and the error matches ctx.Err().
+//
+// The error matches ErrLost if the lease had been lost. Another error means that
+// the lock may not be free yet; it is when its TTL is over. Calling Release again
+// returns the same result, or tries again if the outcome was unknown.
 func (l *Lease) Release(ctx context.Context) error {
 	mustHave(ctx)
 	over, known, err := l.release(ctx)

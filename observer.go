@@ -10,24 +10,26 @@ import (
 
 // Event is something that happened to a lock of a Client: see Options.Observer.
 //
-// Every Acquire, Try and Do makes exactly one of Acquired, Handed, Passed and
-// Failed, unless it re-enters a lease, and before it any number of Waiting. A lease makes one Lost if it is lost before it is released,
-// and one Released when it is.
+// Every Acquire, Try and Do causes exactly one of Acquired, Handed, Passed and
+// Failed, unless it re-enters a lease; before it, any number of Waiting. A grant
+// causes one Lost if it is lost before it is released, and one Released when the
+// last of its leases is released.
 type Event struct {
 	Kind EventKind
-	// Name of the lock.
+	// Name is the name of the lock.
 	Name string
-	// Owner and Token of the lease; empty and 0 for Waiting and Failed.
+	// Owner and Token are those of the lease; empty and 0 for Waiting and Failed.
 	Owner string
 	Token Token
-	// Position in the line, as BusyError has it: for Waiting.
+	// Position is that in the line, as in BusyError; set for Waiting.
 	Position int
-	// Waited is how long the goroutine has waited: for all but Lost and Released.
+	// Waited is how long the goroutine has waited; set for all kinds but Lost and
+	// Released.
 	Waited time.Duration
-	// Held is how long the lease was held: for Lost and Released.
+	// Held is how long the lease was held; set for Lost and Released.
 	Held time.Duration
-	// Err is the reason to wait, what Acquire failed with, the loss, or what
-	// Release returned; nil when all is well.
+	// Err is the reason to wait, the error of Acquire, the loss, or the error of
+	// Release. It is nil if all is well.
 	Err error
 }
 
@@ -37,12 +39,13 @@ type EventKind uint8
 // The kinds of events. More may be added.
 const (
 	// Waiting: a goroutine has to wait for the lock, or the cause has changed:
-	// another holder, another position in the line, nodes that cannot be reached
-	// or are in quarantine.
+	// another holder, another position in the line, nodes that cannot be reached,
+	// or nodes in quarantine. The same cause again is no event.
 	Waiting EventKind = iota + 1
 	// Acquired: the store granted the lock when it was asked for it.
 	Acquired
-	// Handed: the store handed the lock over to us, who stood in line for it.
+	// Handed: this process stood in the store's line, and the lock was handed to
+	// it.
 	Handed
 	// Passed: another goroutine of this process passed its lease on.
 	Passed
@@ -50,13 +53,13 @@ const (
 	Failed
 	// Lost: the lease ended before it was released.
 	Lost
-	// Released: the lease was released, by the last who had entered it.
+	// Released: the last lease of a grant was released.
 	Released
 )
 
 var eventNames = [...]string{"unknown", "waiting", "acquired", "handed", "passed", "failed", "lost", "released"}
 
-// String is the kind in one lower-case word, fit for a label.
+// String returns the kind as one lower-case word, fit for a metric's label.
 func (k EventKind) String() string {
 	if int(k) < len(eventNames) {
 		return eventNames[k]

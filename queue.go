@@ -97,7 +97,7 @@ func (q *queue) settle() {
 // settle does so for w, which has just joined. Where nobody else of the client
 // asks, holds or waits, it returns a place for w to stand at in its own goroutine,
 // which spares making one and two switches between them. Who is to be told why it
-// waits can not be told while it stands. The renewer's mutex is held.
+// waits cannot be told while it stands. The renewer's mutex is held.
 func (w *waiter) settle(now clock.Instant) *place {
 	q := w.q
 	if q.asking || q.h != nil || q.first != w || w.next != nil || w.l.listens() {

@@ -13,7 +13,7 @@ import (
 )
 
 // wait asks for the lock until it is granted, tries are used up, ctx ends, or
-// the answer is one that waiting can not change. Goroutines of the package wait
+// the answer is one that waiting cannot change. Goroutines of the package wait
 // here and in place.go, and nowhere else. With bound, what is derived from the
 // lease's context ends with ctx.
 func (l *Lock) wait(ctx context.Context, tries int, bound bool) (*Lease, error) {
@@ -259,7 +259,7 @@ func canWait(err error) (busy *BusyError, retry bool) {
 	return nil, errors.Is(err, ErrLost) // granted, but too late to be of use
 }
 
-// opens says whether the lock can not be had because nodes are in quarantine,
+// opens says whether the lock cannot be had because nodes are in quarantine,
 // which has an end.
 func opens(err error) bool {
 	var quorum *QuorumError
