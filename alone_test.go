@@ -22,9 +22,9 @@ func goroutine() string {
 	return name
 }
 
-// Who waits alone stands in the store's line in its own goroutine, and no other
+// A lone waiter stands in the store's line in its own goroutine, and no other
 // is made on the way, whether it has asked for the lock before or the lock is
-// known to be wanted by others. Who is to be told of the waiting is told in its own
+// known to be wanted by others. A waiter that listens is told in its own
 // goroutine as well, so that it does not stand there itself.
 func TestWhoWaitsAloneNeedsNoOtherGoroutine(t *testing.T) {
 	inLine(t, leasehold.Options{}, func(t *testing.T, b *lineBench) {

@@ -337,7 +337,7 @@ func TestGrantThatCameTooLateIsAskedForAgain(t *testing.T) {
 	})
 }
 
-// Who wants the lock on other terms stands in line for itself, and gets a lease
+// A goroutine that wants the lock on other terms stands in line for itself, and gets a lease
 // of its own.
 func TestOtherTermsAreNotShared(t *testing.T) {
 	inLine(t, leasehold.Options{}, func(t *testing.T, b *lineBench) {
@@ -471,7 +471,7 @@ func TestTroubleInLineHeals(t *testing.T) {
 	})
 }
 
-// What waiting can not mend is returned to everybody who waits.
+// What waiting cannot mend is returned to everybody who waits.
 func TestErrorInLine(t *testing.T) {
 	inLine(t, leasehold.Options{}, func(t *testing.T, b *lineBench) {
 		first := b.acquire(b.strangers().Mutex("a"))
@@ -518,7 +518,7 @@ func TestAsksOnceWhereNobodyElseDoes(t *testing.T) {
 	})
 }
 
-// What does not wait for as long as it takes stands in no line.
+// An attempt that does not wait without a bound stands in no line.
 func TestBoundedTriesStandInNoLine(t *testing.T) {
 	inLine(t, leasehold.Options{}, func(t *testing.T, b *lineBench) {
 		first := b.acquire(b.c.Mutex("a"))

@@ -10,14 +10,14 @@ import (
 	"github.com/leasehold-dev/leasehold/store"
 )
 
-// place is one in the store's line, for whoever is the first in the queue when
-// it comes up.
+// place is a place in the store's line. Its grant goes to the goroutine that is then
+// first in the queue.
 type place struct {
 	ctx      context.Context
 	cancel   context.CancelFunc
 	since    time.Time    // its rank
 	told     bool         // that the lock was busy
-	reserved *reservation // it was taken already
+	reserved *reservation // the place was taken with a release
 
 	// Where a goroutine stands on behalf of the queue:
 	left chan struct{} // closed when nothing is left of the place
@@ -26,8 +26,8 @@ type place struct {
 	patience *time.Timer // with a store that gives no answer; seldom needed
 }
 
-// stand waits in the store's line for as long as anybody is in the queue.
-// Whoever calls it has set asking.
+// stand waits in the store's line for as long as anybody is in the queue. The caller
+// has set asking.
 func (q *queue) stand() {
 	q.c.contain(func() {
 		for {
@@ -93,7 +93,7 @@ func (q *queue) take(ctx context.Context) *place {
 	return p
 }
 
-// stand has w stand at p, for itself and for all who come to wait behind it, and
+// stand has w stand at p, for itself and for all that come to wait behind it, and
 // says whether it has to go on waiting. If not it has its answer, or its context
 // or patience has ended. A store that gives no answer does not cost it the place
 // before that: it would lose its turn to those who came later.
@@ -125,7 +125,7 @@ func (w *waiter) stand(p *place) (waits bool) {
 	return waits
 }
 
-// heed has the place end when the patience of who stands there alone does. The
+// heed ends the place when the patience of the one waiter that stands there does. The
 // renewer's mutex is held.
 func (p *place) heed(now clock.Instant) {
 	if p.alone == nil {

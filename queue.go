@@ -9,7 +9,7 @@ import (
 	"github.com/leasehold-dev/leasehold/store"
 )
 
-// terms are what a goroutine wants of a lock. Who wants the same can share a
+// terms are what a goroutine wants of a lock. Goroutines with equal terms can share a
 // place in the store's line, and a lease one after the other.
 type terms struct {
 	name, purpose string
@@ -36,7 +36,7 @@ type queue struct {
 	reason      error // why the lock was not granted so far
 	reasonAt    clock.Instant
 	trouble     clock.Instant // since when the store has given no answer at all
-	refresh     *refresh      // the last one, of those who gave up
+	refresh     *refresh      // the last one, by waiters that gave up
 }
 
 // waiter is one goroutine in a queue.
@@ -96,7 +96,7 @@ func (q *queue) settle() {
 
 // settle does so for w, which has just joined. Where nobody else of the client
 // asks, holds or waits, it returns a place for w to stand at in its own goroutine,
-// which spares making one and two switches between them. Who is to be told why it
+// which spares making one and two switches between them. A waiter that listens for why it
 // waits cannot be told while it stands. The renewer's mutex is held.
 func (w *waiter) settle(now clock.Instant) *place {
 	q := w.q
@@ -118,7 +118,7 @@ func (q *queue) join(l *Lock, ctx context.Context, bound, ahead bool) *waiter {
 	switch {
 	case q.first == nil:
 		q.first, q.last = w, w
-		q.since = time.Time{} // who had it has left
+		q.since = time.Time{} // the waiter with that rank has left
 	case ahead:
 		w.next, q.first.prev, q.first = q.first, w, w
 	default:
@@ -346,7 +346,7 @@ func (h *hold) busy(now clock.Instant) *BusyError {
 }
 
 // attach makes h the lease that the queue passes on, where the client does so.
-// Whoever asked the store has got it. The renewer's mutex is held.
+// The goroutine that asked the store has it. The renewer's mutex is held.
 func (q *queue) attach(h *hold, now clock.Instant) {
 	q.asking, q.place, q.since, q.reason, q.trouble = false, nil, time.Time{}, nil, 0
 	if q.passesOn() {
@@ -371,9 +371,9 @@ func (h *hold) detach(now clock.Instant) {
 	q.settle()
 }
 
-// detachReleased has those who wait for h stand in line, now that it was released.
+// detachReleased lets the waiters of h ask the store, now that h was released.
 func (rn *renewer) detachReleased(h *hold) {
-	if h.q == nil { // and nobody but who releases h can set it now
+	if h.q == nil { // and only the goroutine that releases h could set it now
 		return
 	}
 	now := rn.lock()

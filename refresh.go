@@ -10,35 +10,35 @@ import (
 )
 
 const (
-	// recent is how old what is known of a lock may be for whoever gives up waiting to be
-	// told just that. A store may say nothing for long, as nobody has asked it.
+	// A waiter that gives up reports the holder it knows of if that is recent. What it
+	// knows may be older, since a store need not say anything while nobody asks.
 	recent = time.Second
-	// refreshTimeout is how long the store is looked at otherwise, at most.
+	// refreshTimeout bounds how long the store is asked otherwise.
 	refreshTimeout = time.Second
 )
 
-// refresh is one question to the store about the lock that a queue waits for. All who give up at about the same time
-// share it.
+// refresh is one question to the store about the lock that a queue waits for. All
+// waiters that give up at about the same time share it.
 type refresh struct {
 	at    clock.Instant // when it began
-	done  chan struct{} // closed when there is what follows
+	done  chan struct{} // closed when the fields below are set
 	state store.State
 	err   error
 }
 
-// departure is where and since when somebody who has just left a queue stood.
+// departure is what a waiter knew when it left its queue.
 type departure struct {
-	why   error         // as far as it was known
-	at    clock.Instant // at
-	rank  uint64        // of the queue's place in the store's line; 0: there was none
-	ahead int           // others of the queue, before it
+	why   error         // why it was not granted the lock
+	at    clock.Instant // when that was known
+	rank  uint64        // of the queue's place in the store's line; 0: it had none
+	ahead int           // waiters of the queue before it
 }
 
-// departure is w's, as long as it stands. The renewer's mutex is held.
+// departure returns that of w, which has not left yet. The renewer's mutex is held.
 func (w *waiter) departure(now clock.Instant) departure {
 	q := w.q
 	s := departure{why: w.why(now), at: q.reasonAt, ahead: w.ahead()}
-	if q.h != nil { // which is looked at by this process
+	if q.h != nil { // the holder is in this process
 		s.at = now
 	}
 	if !q.since.IsZero() {
@@ -47,8 +47,8 @@ func (w *waiter) departure(now clock.Instant) departure {
 	return s
 }
 
-// refreshHolder is why the one who stood at s was not granted the lock, as it is now: the store is
-// asked once, unless what is known is recent. It is no longer in the store's line.
+// refreshHolder returns why a waiter that left as s says was not granted the lock.
+// It asks the store once, unless what s knew is recent.
 func (q *queue) refreshHolder(ctx context.Context, s departure) error {
 	var busy *BusyError
 	if !errors.As(s.why, &busy) {
@@ -67,8 +67,7 @@ func (q *queue) refreshHolder(ctx context.Context, s departure) error {
 	}
 	rn.mu.Unlock()
 	if mine {
-		l.state, l.err = q.c.inspect(ctx, q.name, q.life.TTL)
-		close(l.done)
+		l.ask(ctx, q)
 	}
 	<-l.done
 	if l.err != nil || s.rank != 0 && store.Rank(l.state.Holder.Owner) == s.rank { // handed to us, and about to be given back
@@ -81,7 +80,15 @@ func (q *queue) refreshHolder(ctx context.Context, s departure) error {
 	return e
 }
 
-// before is how many of a line come before a place of that rank, which may be in it.
+// ask fills in l. Whatever the store does, others do not wait for l for ever.
+func (l *refresh) ask(ctx context.Context, q *queue) {
+	defer close(l.done)
+	l.err = errors.New("the store panicked")
+	l.state, l.err = q.c.inspect(ctx, q.name, q.life.TTL)
+}
+
+// before returns how many places of line come before one of that rank, which may
+// be among them.
 func before(line []store.Place, rank uint64) (n int) {
 	for i, p := range line {
 		switch is := store.Rank(p.Holder.Owner); {
@@ -94,7 +101,7 @@ func before(line []store.Place, rank uint64) (n int) {
 	return n
 }
 
-// refreshHolder is that for somebody who asks again and again, and has heard why at that time.
+// refreshHolder is the same for a goroutine that polls, and knew why at that time.
 func (l *Lock) refreshHolder(ctx context.Context, why error, at clock.Instant, ttl time.Duration) error {
 	var busy *BusyError
 	if !errors.As(why, &busy) || l.c.clock.Now().Sub(at) < recent {
@@ -107,15 +114,15 @@ func (l *Lock) refreshHolder(ctx context.Context, why error, at clock.Instant, t
 	return updated(busy, state)
 }
 
-// inspect looks at a lock when the context of whoever wants to know has ended.
+// inspect asks the store about a lock although ctx has ended.
 func (c *Client) inspect(ctx context.Context, name string, ttl time.Duration) (store.State, error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), min(refreshTimeout, ttl/3))
 	defer cancel()
 	return c.store.Inspect(ctx, name)
 }
 
-// updated is busy with what a look at the lock has shown. Nothing shows who had it last of
-// one that is free.
+// updated returns busy with what st says of the holder. If the lock is free, st does
+// not say who held it last.
 func updated(busy *BusyError, st store.State) *BusyError {
 	e := *busy
 	if e.Nodes = st.Nodes; st.Held {

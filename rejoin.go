@@ -10,51 +10,51 @@ import (
 	"github.com/leasehold-dev/leasehold/store"
 )
 
-// Where many want a lock, most of what a turn costs is to release it and then to stand
-// in line for the next one. Who is certain to want it again at once, because others of
-// its client wait, or who did so the last few times, does both in one message, where the
-// store can: see store.Returner. The place is then there for whoever comes first; if
-// nobody does within a moment it is given up.
+// Under contention most of the cost of a turn is to release the lock and then to join
+// the line for the next turn. A client does both in one message, if the store can (see
+// store.Returner), when it will want the lock again at once: others of its goroutines
+// wait, or it did so the last few times. The place is then reserved for the first
+// goroutine that wants the lock; if none does within a moment it is given up.
 
 const (
-	// rejoinWithin is how soon the lock has to be wanted again.
+	// rejoinWithin is how soon after a release a client has to want the lock again.
 	rejoinWithin = 10 * time.Millisecond
-	// rejoinAfter so many times in a row it is expected to be. Each time that it was
-	// not, it takes four times as many, up to the most: a place that nobody wants costs
-	// others more than one that is wanted saves.
+	// rejoinAfter is how many times in a row it has to have done so. After each
+	// reservation that nobody took it is four times as many, up to rejoinMost, since a
+	// place that nobody wants costs others more than one that is wanted saves.
 	rejoinAfter, rejoinMost = 4, 4096
-	// reservedFor is how long the place is kept at most, and half of it at least. To set a
-	// timer for each would cost most of what is saved.
+	// reservedFor is how long a place is reserved at most; it is half of that at least.
+	// A timer for each place would cost most of what is saved.
 	reservedFor = 50 * time.Millisecond
 )
 
-// contention is what a client remembers of a lock that others want as well.
+// contention is what a client remembers of a lock that other clients want too.
 type contention struct {
-	busy    bool          // when it was last asked for
+	busy    bool          // it was held when it was last asked for
 	left    clock.Instant // when it was released; 0: not since it was asked for
-	returns int           // so many times in a row it was asked for at once after that
-	needs   int           // as many are wanted to expect it again; 0: rejoinAfter
+	returns int           // how many times in a row it was asked for soon after that
+	needs   int           // how many are needed to expect it again; 0: rejoinAfter
 }
 
-// contentions remembers that of some locks, by a hash of their names. Asking once is
-// cheapest where nobody else does; where somebody does, it is cheaper to stand in line
-// at once.
+// contentions is the contention of some locks, by a hash of their names. Without
+// contention, a single attempt is cheapest; with it, joining the line at once is.
 type contentions [256]contention
 
 func (c *contentions) of(name string) *contention {
-	h := uint32(2166136261) // FNV-1a: the same in every run, as all that decides is
+	h := uint32(2166136261) // FNV-1a, which is the same in every run
 	for i := range len(name) {
 		h = (h ^ uint32(name[i])) * 16777619
 	}
 	return &c[h%uint32(len(c))]
 }
 
-// expected says whether the lock is about to be wanted again once it is released.
+// expected reports whether this client will want the lock again after its release.
 func (c *contention) expected() bool {
 	return c.busy && c.returns >= max(c.needs, rejoinAfter)
 }
 
-// came notes that it was, and that it takes less to expect it if it is so often enough.
+// came notes that this client wanted the lock again. If it does so often, fewer
+// times are needed to expect it.
 func (c *contention) came() {
 	if c.returns++; c.returns >= 4*max(c.needs, rejoinAfter) {
 		c.needs /= 2
@@ -62,7 +62,7 @@ func (c *contention) came() {
 	}
 }
 
-// missed notes that it was not.
+// missed notes that a reservation was not taken.
 func (c *contention) missed() {
 	c.returns, c.needs = 0, min(4*max(c.needs, rejoinAfter), rejoinMost)
 }
@@ -85,10 +85,11 @@ type reservation struct {
 	req   store.Request
 	start clock.Instant // before it was asked for
 	since time.Time     // its rank
-	old   bool          // it was there when the time was last looked at
+	old   bool          // the timer has found it once already
 }
 
-// releaseOrRejoin ends r, which is h's, in the store, and may take the next place in its line.
+// releaseOrRejoin releases r, the request of h, in the store. It may reserve the next
+// place in the line.
 func (h *hold) releaseOrRejoin(ctx context.Context, r store.Request) error {
 	if h.home == nil || h.c.returner == nil { // it did not come from a line
 		return h.c.store.Release(ctx, r)
@@ -115,7 +116,7 @@ func (rn *renewer) left(name string) {
 	}
 }
 
-// expected is the place to be taken when h is released, if any is.
+// expected returns the place to reserve when h is released, or nil.
 func (h *hold) expected() *reservation {
 	q, rn := h.home, &h.c.renewer
 	now := rn.lock()

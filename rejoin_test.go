@@ -116,7 +116,7 @@ func (b *lineBench) takeTurns(n int, pause time.Duration) *leasehold.Lease {
 	return theirs
 }
 
-// Who wants a lock again as soon as it has released it is given its next place with the
+// A client that wants a lock again as soon as it has released it is given its next place with the
 // release, and waits there.
 func TestWhoComesBackHasItsPlace(t *testing.T) {
 	comesBack(t, func(t *testing.T, b *lineBench, s *returner) {
@@ -133,7 +133,7 @@ func TestWhoComesBackHasItsPlace(t *testing.T) {
 	})
 }
 
-// Who does not is not, and costs others no turn.
+// A client that does not is given none, and costs others no turn.
 func TestWhoDoesNotComeBackHasNoPlace(t *testing.T) {
 	comesBack(t, func(t *testing.T, b *lineBench, s *returner) {
 		defer b.takeTurns(20, 20*time.Millisecond).Release(t.Context())

@@ -14,10 +14,9 @@ import (
 	"github.com/leasehold-dev/leasehold/store"
 )
 
-// renewer drives the lives of all leases a client holds: it tells holders of
-// loss in time, and has leases renewed. One timer serves all deadlines, and
-// what it runs does no I/O; a few goroutines renew, many leases at a time.
-// Neither is there while nothing is held or due.
+// renewer renews all leases that a client holds, and tells their holders of a loss
+// in time. One timer serves all deadlines, and does no I/O; a few goroutines renew,
+// many leases at a time. Neither runs while nothing is held or due.
 type renewer struct {
 	c *Client
 
@@ -32,15 +31,15 @@ type renewer struct {
 	queues      map[terms]*queue
 	contentions contentions
 
-	returned []*queue    // with a place that nobody has taken yet, see reservation
+	returned []*queue    // those with a reservation that nobody has taken yet
 	lapse    *time.Timer // runs lapses
 	lapsing  bool        // it runs
 }
 
 const (
-	// maxNap bounds how long the timer runs: Go's timers stand still while the
-	// machine is suspended, so the clock is looked at again this often, and a
-	// lease that ended meanwhile is told so.
+	// maxNap bounds how long the timer runs. Go's timers stand still while the
+	// machine is suspended, so the clock is read again this often, and a holder
+	// whose lease ended meanwhile is told.
 	maxNap = 250 * time.Millisecond
 	// maxWorkers renewals are under way at once, of maxBatch leases each.
 	maxWorkers = 4
@@ -53,8 +52,8 @@ const (
 func (rn *renewer) init(c *Client) {
 	rn.c = c
 	rn.queues = make(map[terms]*queue)
-	// On a machine that is slow enough the timer fires before it is stopped, and
-	// even before it is kept.
+	// On a slow machine the timer may fire before it is stopped, and even before the
+	// field is set.
 	rn.mu.Lock()
 	defer rn.mu.Unlock()
 	rn.timer = time.AfterFunc(maxNap, rn.sweep)
@@ -95,7 +94,7 @@ func (rn *renewer) loseAll() {
 	rn.armed = false
 }
 
-// begin keeps h from now on and returns the first lease of it, which l asked
+// begin renews h from now on and returns the first lease of it, which l asked
 // for at start. The renewer's mutex is held.
 func (rn *renewer) begin(h *hold, start, now clock.Instant, l *Lock, base context.Context, bound bool) *Lease {
 	h.suit(start, l)

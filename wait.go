@@ -111,7 +111,7 @@ func (l *Lock) poll(ctx context.Context, life leasefsm.Config, tries int, bound 
 }
 
 // inLine asks once, and stands in line when that does not give the lock; or
-// behind those of this client who already do.
+// behind those of this client that already do.
 func (l *Lock) inLine(ctx context.Context, life leasefsm.Config, bound bool, began clock.Instant) (*Lease, EventKind, error) {
 	if ctx.Err() != nil {
 		return nil, 0, gaveUp(ctx, nil)
@@ -146,7 +146,7 @@ func (l *Lock) inLine(ctx context.Context, life leasefsm.Config, bound bool, beg
 		c.busy = true
 	}
 	w := q.join(l, ctx, bound, true)
-	if busy != nil { // who waits is told when its position is known as well
+	if busy != nil { // waiters are told when their position is known too
 		q.reason, q.reasonAt = err, now
 	} else {
 		q.because(err, now)
