@@ -416,7 +416,7 @@ func TestNobodyLeftAtABound(t *testing.T) {
 }
 
 // A goroutine that gave up is passed over.
-func TestNothingIsPassedToWhoGaveUp(t *testing.T) {
+func TestNothingIsPassedToAWaiterThatGaveUp(t *testing.T) {
 	inLine(t, leasehold.Options{}, func(t *testing.T, b *lineBench) {
 		lock := b.c.Mutex("a")
 		l := b.acquire(lock)

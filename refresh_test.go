@@ -95,7 +95,7 @@ func TestFewLooks(t *testing.T) {
 			busyOf(t, w.gaveUp())
 		}
 		if n := b.store.called("inspect"); n != 1 {
-			t.Errorf("%d looks for 20 who gave up together, want 1", n)
+			t.Errorf("%d refreshes for 20 waiters that gave up together, want 1", n)
 		}
 		b.release(first)
 	})

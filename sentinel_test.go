@@ -76,6 +76,6 @@ func TestLeaseOutlivesAFailover(t *testing.T) {
 			t.Errorf("token %d after %d", token, lease.Token())
 		}
 	case <-time.After(30 * time.Second):
-		t.Fatal("who waits does not get the lock")
+		t.Fatal("the waiter does not get the lock")
 	}
 }
