@@ -3,6 +3,7 @@ package leasehold
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"runtime/debug"
 	"sync"
 	"time"
@@ -38,13 +39,18 @@ func (c *Client) contain(f, failed func()) {
 }
 
 // logFailure logs what ended a function of the user's: a panic with that value,
-// or runtime.Goexit if it is nil. The Logger may fail as well.
+// or runtime.Goexit if it is nil. A panic does not go unseen for lack of a Logger.
+// The Logger may fail as well.
 func (c *Client) logFailure(value any, stack []byte) {
 	defer func() { recover() }()
+	log := c.log
+	if !c.logs {
+		log = slog.Default()
+	}
 	if value == nil {
 		value = "runtime.Goexit"
 	}
-	c.log.Error("a function given to the client panicked", "panic", value, "stack", string(stack))
+	log.Error("a function given to the client panicked", "panic", value, "stack", string(stack))
 }
 
 // notifier tells the Observer and the Logger what is found out while a mutex is

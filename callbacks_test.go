@@ -397,7 +397,7 @@ func TestClockEndsItsGoroutine(t *testing.T) {
 				var mu sync.Mutex
 				left := -1
 				ended := false
-				c := leasehold.New(b.line, &leasehold.Options{Clock: clock.Func(func() clock.Instant {
+				c := leasehold.New(b.line, &leasehold.Options{Logger: slog.New(slog.DiscardHandler), Clock: clock.Func(func() clock.Instant {
 					mu.Lock()
 					left--
 					now := left == -1
@@ -461,7 +461,7 @@ func TestClockEndsAWait(t *testing.T) {
 				var left atomic.Int32
 				var ended atomic.Bool
 				left.Store(int32(reading + 1))
-				c := leasehold.New(b.line, &leasehold.Options{Clock: clock.Func(func() clock.Instant {
+				c := leasehold.New(b.line, &leasehold.Options{Logger: slog.New(slog.DiscardHandler), Clock: clock.Func(func() clock.Instant {
 					if left.Add(-1) == 0 {
 						ended.Store(true)
 						end()
@@ -540,6 +540,27 @@ func (h *failingHandler) Handle(ctx context.Context, r slog.Record) error {
 	h.c.Mutex("from the logger").Do(context.Background(), func(context.Context, *leasehold.Lease) error { return nil })
 	h.end()
 	return nil
+}
+
+// Without a Logger, a panic that the package recovers is logged all the same.
+func TestRecoveredPanicIsLoggedWithoutALogger(t *testing.T) {
+	log, before := new(records), slog.Default()
+	slog.SetDefault(log.logger())
+	defer slog.SetDefault(before)
+	inLine(t, leasehold.Options{Observer: func(_ context.Context, e leasehold.Event) {
+		if e.Kind == leasehold.Lost {
+			panic("from the observer of a loss")
+		}
+	}}, func(t *testing.T, b *lineBench) {
+		l := b.acquire(b.c.Mutex("a").With(short))
+		b.store.onRenew(all(store.ErrNotHeld))
+		<-l.Done()
+		l.Release(t.Context())
+		synctest.Wait()
+		if text := log.String(); !strings.Contains(text, "from the observer of a loss") || !strings.Contains(text, "callbacks_test.go") {
+			t.Errorf("logged %q", text)
+		}
+	})
 }
 
 // A function that ends its goroutine within Do leaves the lock free.

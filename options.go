@@ -21,7 +21,8 @@ const DefaultTTL = 30 * time.Second
 type Options struct {
 	// Logger is told of renewals that fail, leases that are lost, clean-up that
 	// failed, and functions of the user's that panicked on a goroutine of the
-	// package. No secrets are logged. Nil: nothing is logged.
+	// package. No secrets are logged. Nil: nothing is logged but such panics,
+	// which go to slog.Default.
 	Logger *slog.Logger
 	// Clock counts validity; it is meant for simulations and tests. Nil: the
 	// machine's own, which on Linux counts while the machine is suspended. If a
