@@ -22,11 +22,11 @@ func goroutine() string {
 	return name
 }
 
-// Who waits alone stands in the store's line in its own goroutine, and no other
+// A lone waiter stands in the store's line in its own goroutine, and no other
 // is made on the way, whether it has asked for the lock before or the lock is
-// known to be wanted by others. Who is to be told of the waiting is told in its own
+// known to be wanted by others. A waiter that listens is told in its own
 // goroutine as well, so that it does not stand there itself.
-func TestWhoWaitsAloneNeedsNoOtherGoroutine(t *testing.T) {
+func TestLoneWaiterNeedsNoOtherGoroutine(t *testing.T) {
 	inLine(t, leasehold.Options{}, func(t *testing.T, b *lineBench) {
 		var told string
 		for i, c := range []struct {
@@ -63,7 +63,7 @@ func TestWhoWaitsAloneNeedsNoOtherGoroutine(t *testing.T) {
 
 // Where others have come while it asked, somebody stands for all of them, so that
 // the place stays when it leaves.
-func TestWhoAsksForOthersDoesNotStandItself(t *testing.T) {
+func TestWaiterWithOthersBehindDoesNotStandItself(t *testing.T) {
 	inLine(t, leasehold.Options{}, func(t *testing.T, b *lineBench) {
 		first := b.acquire(b.strangers().Mutex("a"))
 		b.store.onAcquire(func(ctx context.Context, r store.Request) (store.Grant, error) {
@@ -82,9 +82,9 @@ func TestWhoAsksForOthersDoesNotStandItself(t *testing.T) {
 	})
 }
 
-// The place of who stood there itself ends with its context, at once; what the
+// The place of a lone waiter ends with its context, at once; what the
 // context says reaches the store.
-func TestPlaceEndsWithWhoStandsThereAlone(t *testing.T) {
+func TestPlaceEndsWithItsLoneWaiter(t *testing.T) {
 	inLine(t, leasehold.Options{}, func(t *testing.T, b *lineBench) {
 		type key struct{}
 		first := b.acquire(b.strangers().Mutex("a"))
@@ -120,9 +120,9 @@ func TestPlaceEndsWithWhoStandsThereAlone(t *testing.T) {
 	})
 }
 
-// When who stood there itself leaves, those behind it go on with its rank; who
+// When a waiter that stood there itself leaves, those behind it go on with its rank; one that
 // comes when nobody is left has its own, and so has who comes after a grant.
-func TestRankOutlastsWhoStoodThere(t *testing.T) {
+func TestRankOutlastsItsWaiter(t *testing.T) {
 	inLine(t, leasehold.Options{}, func(t *testing.T, b *lineBench) {
 		rank := func() uint64 { return store.Rank(b.line.asked.Owner) }
 		lock := b.c.Mutex("a")
@@ -146,7 +146,7 @@ func TestRankOutlastsWhoStoodThere(t *testing.T) {
 		came = uint64(time.Now().UnixMicro())
 		x = b.queue(lock)
 		if rank() != came {
-			t.Errorf("who comes later has rank %d, and came at %d", rank(), came)
+			t.Errorf("a later waiter has rank %d, and came at %d", rank(), came)
 		}
 		time.Sleep(time.Second)
 		y = b.queue(lock)
@@ -264,11 +264,11 @@ func TestRankIsNoTurnInMemory(t *testing.T) {
 		stranger := b.queue(b.strangers().Mutex("a"))
 		left.gaveUp()
 		if n := b.inLineNow("a"); n != 2 {
-			t.Errorf("%d places for two who wait", n)
+			t.Errorf("%d places for two waiters", n)
 		}
 		b.release(first)
 		if !behind.waits() {
-			t.Error("who stands there anew was served first")
+			t.Error("the waiter with the new place was served first")
 		}
 		b.release(stranger.got())
 		b.release(behind.got())
@@ -304,7 +304,7 @@ func TestTroubleCostsNoPlace(t *testing.T) {
 		trouble = false
 		x.gaveUp()
 		if n := b.inLineNow("a"); n != 1 {
-			t.Errorf("%d places for who is left", n)
+			t.Errorf("%d places for the waiter that is left", n)
 		}
 		b.release(first)
 		b.release(y.got())
@@ -326,7 +326,7 @@ func TestGrantAtTheEndOfAWaitIsNotLost(t *testing.T) {
 		b.grantedTooLate(first)
 		x, y := b.queue(b.c.Mutex("a")), b.queue(b.c.Mutex("a"))
 		if err := x.gaveUp(); !errors.Is(err, context.Canceled) || !errors.Is(err, leasehold.ErrBusy) {
-			t.Errorf("who left: %v", err)
+			t.Errorf("the waiter that left: %v", err)
 		}
 		b.release(y.got())
 		if w, r := b.store.called("wait"), b.store.called("release"); w != 1 || r != 1 {

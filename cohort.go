@@ -11,20 +11,21 @@ import (
 )
 
 // Cohort bounds how a lease is passed on from one goroutine of a process to the
-// next that waits for the same lock, without asking the store: with a larger
-// token and a Lease of its own, which costs a microsecond instead of round
-// trips. Waiting goroutines are served in the order they came, those of other
-// processes when a bound is reached.
+// next that waits for the same lock, without asking the store. Each pass has a
+// larger token and a Lease of its own, and costs a microsecond instead of a round
+// trip. Waiting goroutines are served in FIFO order; those of other processes are
+// served when a bound is reached.
 //
-// At a bound the store is asked, in one round trip, whether anybody waits
-// elsewhere, or here on other terms (see Lock.Acquire). If so the lock is
-// released, and this process stands in line again; if not, the bounds count from
-// there. Zero in either field allows no pass: &Cohort{} switches passing off.
+// At a bound, one round trip asks the store whether anybody waits elsewhere, or in
+// this process with other options (see Lock.Acquire). If so, the lock is released
+// and this process joins the line again. If not, both bounds start anew.
+//
+// Zero in either field allows no pass, so &Cohort{} turns passing off.
 type Cohort struct {
-	// Passes is the most passes in a row.
+	// Passes is the largest number of passes in a row.
 	Passes int
-	// For is how long after the process got the lock a pass may begin. It does
-	// not cut anybody's hold short: LockOptions.MaxHold does.
+	// For is how long after this process was granted the lock a pass may begin. It
+	// does not end anybody's hold: LockOptions.MaxHold does.
 	For time.Duration
 }
 
@@ -53,7 +54,7 @@ func (q *queue) spare(waiters int) int {
 	return min(8*(waiters+1), q.c.cohort.most())
 }
 
-// reserve notes the tokens that h may use. The keeper's mutex is held.
+// reserve notes the tokens that h may use. The renewer's mutex is held.
 func (h *hold) reserve(first fence.Token, n int) { h.next, h.spare = first, n }
 
 // turn is what becomes of a hold that its last lease leaves.
@@ -61,21 +62,22 @@ type turn uint8
 
 const (
 	stays turn = iota // other leases of it are left
-	giveItBack
+	releaseIt
 	passItOn
 	askAround // whether others wait: a bound is reached, or tokens are used up
+	leaveIt   // until its TTL is over
 )
 
 // turn says what becomes of h at now, and who is next. A lost lease has no queue.
-// The keeper's mutex is held.
+// The renewer's mutex is held.
 func (h *hold) turn(now clock.Instant) (turn, *waiter) {
 	if h.q == nil {
-		return giveItBack, nil
+		return releaseIt, nil
 	}
 	w, bounds := h.q.foremost(), h.c.cohort
 	switch {
 	case w == nil, !h.fsm.Passable(now):
-		return giveItBack, nil
+		return releaseIt, nil
 	case h.spare == 0, passesBounded && (h.passes >= bounds.Passes || now.Sub(h.mark) >= bounds.For):
 		return askAround, w
 	}
@@ -83,8 +85,8 @@ func (h *hold) turn(now clock.Instant) (turn, *waiter) {
 }
 
 // pass makes w, of its queue, the holder of h, whose leases have all left. The
-// keeper's mutex is held.
-func (k *keeper) pass(h *hold, w *waiter, now clock.Instant) {
+// renewer's mutex is held.
+func (rn *renewer) pass(h *hold, w *waiter, now clock.Instant) {
 	h.q.remove(w)
 	h.passes++
 	h.spare--
@@ -92,7 +94,7 @@ func (k *keeper) pass(h *hold, w *waiter, now clock.Instant) {
 		h.token = h.next
 	}
 	h.next++
-	k.step(h, leasefsm.Passed, 0, now)
+	rn.step(h, leasefsm.Passed, 0, now)
 	h.suit(now, w.l)
 	w.tell(answer{lease: h.enter(new(Lease), w.ctx, w.bound), how: Passed})
 }
@@ -107,21 +109,20 @@ func (h *hold) askAround(ctx context.Context) (passed bool) {
 	r.Above = h.next + fence.Token(h.spare) - 1
 	d, err := h.c.waiter.Draw(ctx, r)
 
-	k := &h.c.keep
-	k.mu.Lock()
-	defer k.unlock()
-	now := k.now()
-	k.step(h, leasefsm.Tick, 0, now)
+	rn := &h.c.renewer
+	now := rn.lock()
+	defer rn.mu.Unlock()
+	rn.step(h, leasefsm.Tick, 0, now)
 	if err == nil && d.Token > h.token {
 		h.reserve(d.Token, d.Spare+1)
 		if !d.Waiting {
 			h.passes, h.mark = 0, now
 		}
 		if t, w := h.turn(now); t == passItOn {
-			k.pass(h, w, now)
+			rn.pass(h, w, now)
 			return true
 		}
 	}
-	k.step(h, leasefsm.Release, 0, now)
+	rn.step(h, leasefsm.Release, 0, now)
 	return false
 }

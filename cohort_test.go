@@ -192,7 +192,7 @@ func TestCohortOff(t *testing.T) {
 	})
 }
 
-// Who lost its lease passes nothing on; those who wait stand in line as soon as
+// A holder that lost its lease passes nothing on; the waiters stand in line as soon as
 // it is lost, not only when it is released.
 func TestLostLeaseIsNotPassedOn(t *testing.T) {
 	inLine(t, leasehold.Options{}, func(t *testing.T, b *lineBench) {
@@ -416,7 +416,7 @@ func TestNobodyLeftAtABound(t *testing.T) {
 }
 
 // A goroutine that gave up is passed over.
-func TestNothingIsPassedToWhoGaveUp(t *testing.T) {
+func TestNothingIsPassedToAWaiterThatGaveUp(t *testing.T) {
 	inLine(t, leasehold.Options{}, func(t *testing.T, b *lineBench) {
 		lock := b.c.Mutex("a")
 		l := b.acquire(lock)

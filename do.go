@@ -5,17 +5,19 @@ import (
 	"errors"
 )
 
-// Do acquires the lock as Acquire does, runs fn while it is held, and releases
-// it whatever fn does.
+// Do acquires the lock as Acquire does, calls fn while it is held, and releases
+// it. It blocks for the wait, for fn, and for the release (see Lease.Release).
 //
-// fn's ctx ends when ctx does, and, with cause ErrLost, when the lease is lost:
-// before anybody else can hold the lock, by LockOptions.Notice. fn must stop
-// then; what it must not do twice it should hand l.Token() to.
+// The context given to fn ends when ctx does. It also ends, with cause ErrLost,
+// when the lease is lost: LockOptions.Notice before another client can be granted
+// the lock. fn must stop then. A resource that fn writes to should check l.Token.
 //
-// The error joins fn's own, the loss of the lease (even when fn returned nil)
-// and that of the release. If fn panics, or ends its goroutine, the lock is
-// released on the way out. Within fn the same lock can be locked again with its
-// ctx: see Acquire.
+// The error joins that of fn, the loss of the lease (even if fn returned nil) and
+// that of the release. Do returns the errors of Acquire if fn was not called.
+//
+// If fn panics or calls runtime.Goexit, Do releases the lock on the way out. fn may
+// release the lease itself, and may lock the same lock again with its context: see
+// Acquire. Locking it with another context waits for Do itself.
 func (l *Lock) Do(ctx context.Context, fn func(ctx context.Context, l *Lease) error) (err error) {
 	lease, err := l.wait(ctx, l.o.Tries, true)
 	if err != nil {

@@ -143,6 +143,45 @@ func TestReentryThroughTheContext(t *testing.T) {
 	})
 }
 
+// A lease is re-entered by a lock that requires no more than the lease was asked
+// for: nobody has made sure that it gives more.
+func TestReentryLooksAtRequire(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t)
+		lock := b.c.Mutex("a")
+		safe := lock.With(leasehold.LockOptions{Require: store.CrashSafe})
+		more := lock.With(leasehold.LockOptions{Require: store.Consensus})
+		err := lock.Do(t.Context(), func(ctx context.Context, _ *leasehold.Lease) error {
+			for _, l := range []*leasehold.Lock{safe, more} {
+				inner, err := l.Try(ctx)
+				if !errors.Is(err, leasehold.ErrUnsupported) {
+					t.Errorf("re-entry: %v, want ErrUnsupported: the lease was acquired without any requirement", err)
+				}
+				if err == nil {
+					b.release(inner)
+				}
+			}
+			return nil
+		})
+		if err != nil {
+			t.Error(err)
+		}
+		err = safe.Do(t.Context(), func(ctx context.Context, _ *leasehold.Lease) error {
+			for _, l := range []*leasehold.Lock{lock, safe} {
+				inner, err := l.Try(ctx)
+				if err != nil {
+					return err
+				}
+				b.release(inner)
+			}
+			return nil
+		})
+		if err != nil {
+			t.Error(err)
+		}
+	})
+}
+
 func TestReentryIntoALostLeaseFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t)

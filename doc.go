@@ -1,5 +1,5 @@
 // Package leasehold gives distributed locks that stay correct when machines,
-// networks and clocks do not.
+// networks and clocks fail.
 //
 //	st, err := redis.Open(ctx, []string{"redis://10.0.0.1", "redis://10.0.0.2", "redis://10.0.0.3"}, nil)
 //	c := leasehold.New(st, nil)
@@ -7,19 +7,29 @@
 //		return charge(ctx, l.Token()) // ctx ends before anyone else can hold the lock
 //	})
 //
-// A [Lock] is a recipe; locking it gives a [Lease]: one grant to one owner, for
-// a bounded time. The lease is renewed while it is held. When renewal fails for
-// so long that its validity is about to end, its context ends with cause
-// [ErrLost], LockOptions.Notice before another client can be granted the lock.
+// A [Lock] is a recipe; locking it gives a [Lease], which is one grant to one
+// owner for a bounded time. The client renews the lease while it is held. If
+// renewal fails for so long that the lease is about to end, its context ends with
+// cause [ErrLost]. That happens LockOptions.Notice before another client can be
+// granted the lock.
 //
-// Validity is counted from before the request was sent, on a clock that no
-// stepped wall clock touches and that, on Linux, counts while the machine is
-// suspended. What no lock can do is stop a holder that does not look: a paused
-// process may write after its lease is over. The protected resource can, with
+// Validity is counted from before the request was sent, on a clock that a step of
+// the wall clock does not change. On Linux that clock also counts while the machine
+// is suspended. No lock can stop a holder that does not look: a paused process may
+// write after its lease is over. The protected resource can refuse that write by
 // the lease's fencing token: see [Lease.Token] and package fence.
 //
-// Where the locks live is the store's business: one process (store/memory),
-// one machine (store/sql with a file), a Redis server or a majority of
-// independent ones (store/redis). The store also looks at locks without taking
-// them: see Inspect and List of [store.Store].
+// A store keeps the locks: in one process (store/memory), on one machine (store/sql
+// with a file), on a Redis server or on a majority of independent ones
+// (store/redis). Inspect and List of [store.Store] show locks without taking them.
+//
+// # Functions that you supply
+//
+// Options and LockOptions take functions: Observer, OnWait, RetryDelay, a Clock and
+// a log handler. They may use the Client, except for the Clock. A function that
+// panics or calls runtime.Goexit leaves nothing behind: no place in a line and no
+// held lock. On your own goroutine the panic goes up to you. On a goroutine of the
+// package it is recovered and logged, with its stack.
+//
+// All methods that take a context panic if it is nil.
 package leasehold

@@ -8,48 +8,50 @@ import (
 	"github.com/leasehold-dev/leasehold/store"
 )
 
-// What an error of this package can match with errors.Is. Errors carry their
-// evidence with them: see BusyError, QuorumError and LostError for errors.As.
+// The errors that errors.Is finds in those of this package. BusyError, QuorumError
+// and LostError carry the evidence, for errors.As.
 var (
-	// ErrBusy: somebody else holds the lock. The wait was over, or none was
-	// asked for. A *BusyError says who and for how long.
+	// ErrBusy means that another owner holds the lock, and that the wait was over
+	// or none was asked for. It is always a *BusyError.
 	ErrBusy = store.ErrBusy
-	// ErrLost: the lease ended before it was released. A *LostError says why.
+	// ErrLost means that the lease ended before it was released. It is always a
+	// *LostError.
 	ErrLost = errors.New("lease lost")
-	// ErrReleased: the lease was released by its holder.
+	// ErrReleased means that the holder released the lease.
 	ErrReleased = errors.New("lease was released")
-	// ErrKindMismatch: the name is in use for another kind of lock, or for
-	// something that is no lock.
+	// ErrKindMismatch means that the name is in use for another kind of lock, or
+	// for data that is no lock.
 	ErrKindMismatch = store.ErrKindMismatch
-	// ErrUnsupported: the store can not do what was asked.
+	// ErrUnsupported means that the store cannot do what was asked.
 	ErrUnsupported = store.ErrUnsupported
-	// ErrAmbiguous: whether the request took effect is unknown.
+	// ErrAmbiguous means that the request may or may not have taken effect.
 	ErrAmbiguous = store.ErrAmbiguous
-	// ErrQuorum: too few nodes could answer. A *QuorumError has each answer.
+	// ErrQuorum means that too few nodes could answer. It is always a
+	// *QuorumError.
 	ErrQuorum = store.ErrQuorum
-	// ErrInvalid: a name or an option is wrong; nothing was sent.
+	// ErrInvalid means that a name or an option is wrong. Nothing was sent.
 	ErrInvalid = store.ErrInvalid
 )
 
-// BusyError says who holds a lock and for how long. It matches ErrBusy, and
-// after a wait that was cut off by its context also the context's error.
+// BusyError says who holds a lock and for how long. It matches ErrBusy, and also
+// the error of the context if that ended the wait.
 type BusyError = store.BusyError
 
-// QuorumError has what each node said. It matches ErrQuorum.
+// QuorumError has the answer of each node. It matches ErrQuorum.
 type QuorumError = store.QuorumError
 
-// Token is a fencing token: see package fence for what a resource does with it.
+// Token is a fencing token. Package fence says what a resource does with it.
 type Token = fence.Token
 
-// Holder says who has a lock.
+// Holder describes who holds a lock.
 type Holder = store.Holder
 
 // LostError says why a lease was lost. It matches ErrLost.
 type LostError struct {
 	Name string
-	// Reason in words.
+	// Reason is a phrase for people.
 	Reason string
-	// Err is the last answer of the store, nil when there was none.
+	// Err is the last answer of the store, or nil if there was none.
 	Err error
 }
 

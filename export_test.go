@@ -2,16 +2,16 @@ package leasehold
 
 // Queues is how many queues a client keeps.
 func (c *Client) Queues() int {
-	c.keep.mu.Lock()
-	defer c.keep.mu.Unlock()
-	return len(c.keep.queues)
+	c.renewer.mu.Lock()
+	defer c.renewer.mu.Unlock()
+	return len(c.renewer.queues)
 }
 
 // Waiting is how many goroutines are in them.
 func (c *Client) Waiting() (n int) {
-	c.keep.mu.Lock()
-	defer c.keep.mu.Unlock()
-	for _, q := range c.keep.queues {
+	c.renewer.mu.Lock()
+	defer c.renewer.mu.Unlock()
+	for _, q := range c.renewer.queues {
 		n += q.length()
 	}
 	return n

@@ -13,15 +13,15 @@ import (
 	"github.com/leasehold-dev/leasehold/store"
 )
 
-// Lease is one grant of a lock. It is safe for concurrent use. It is never
-// used again: locking again gives a new one.
+// Lease is one grant of a lock. It is safe for concurrent use. A lease that is over
+// stays so: locking again gives a new one.
 type Lease struct {
 	h     *hold
 	token fence.Token
 	base  context.Context // what Context derives from,
 	bound bool            // and ends with
 
-	// Guarded by the keeper's mutex, like everything about the hold.
+	// Guarded by the renewer's mutex, like everything about the hold.
 	done   chan struct{} // made when somebody asks for it
 	err    error         // nil while held, then why not; sticky
 	ctx    context.Context
@@ -46,13 +46,14 @@ type hold struct {
 
 	renewed atomic.Bool // or is being renewed
 
-	// Guarded by the keeper's mutex.
+	// Guarded by the renewer's mutex.
 	fsm     leasefsm.Lease
 	leases  []*Lease
 	first   Lease     // most holds have no other
 	only    [1]*Lease // room for it
 	lastErr error     // of the last renewal
-	at      int       // index in the keeper's heap, -1 when not there
+	at      int       // index in the renewer's heap, -1 when not there
+	telling bool      // the observer is being told of the loss
 
 	home *queue // whose place in the store's line it was granted at; nil: at none
 	// Where the lease may be passed on, to whom and what for.
@@ -71,37 +72,37 @@ type leaseKey struct {
 	name string
 }
 
-// Name of the lock.
+// Name returns the name of the lock.
 func (l *Lease) Name() string { return l.h.req.Name }
 
-// Token is the fencing token: larger for every later grant of this lock. Give
-// it to the resource that the lock protects, which refuses smaller ones.
+// Token returns the fencing token, which is larger for every later grant of this
+// lock. Pass it to the resource that the lock protects, so that the resource can
+// refuse smaller ones.
 func (l *Lease) Token() fence.Token { return l.token }
 
-// Owner is the owner value of this grant, as the store has it.
+// Owner returns the owner value of this grant, as the store has it.
 func (l *Lease) Owner() string { return l.h.req.Owner }
 
-// Deadline is the end of validity as it is known now: each renewal moves it
-// forward, nothing moves it back. It is worked out for the moment of the call;
-// compare it with time.Now at once, or better watch Done.
+// Deadline returns the end of validity as it is known now. Each renewal moves it
+// forward, and nothing moves it back. It is computed for the moment of the call, so
+// compare it with time.Now at once. Watch Done instead where you can.
 func (l *Lease) Deadline() time.Time {
-	k := &l.h.c.keep
-	now := time.Now() // first: a pause between the two readings may only shorten it
-	k.mu.Lock()
+	rn := &l.h.c.renewer
+	wall := time.Now() // first: a pause between the two readings may only shorten it
+	now := rn.lock()
 	until := l.until
 	if until == 0 {
 		until = l.h.fsm.Until()
 	}
-	left := until.Sub(k.now())
-	k.mu.Unlock()
-	return now.Add(left)
+	rn.mu.Unlock()
+	return wall.Add(until.Sub(now))
 }
 
-// Done is closed when the lease is over: lost or released.
+// Done returns a channel that is closed when the lease is over: lost or released.
 func (l *Lease) Done() <-chan struct{} {
-	k := &l.h.c.keep
-	k.mu.Lock()
-	defer k.mu.Unlock()
+	rn := &l.h.c.renewer
+	rn.mu.Lock()
+	defer rn.mu.Unlock()
 	if l.done == nil {
 		l.done = make(chan struct{})
 		if l.err != nil {
@@ -111,26 +112,28 @@ func (l *Lease) Done() <-chan struct{} {
 	return l.done
 }
 
-// Err is nil while the lease can be trusted. Afterwards it is a *LostError or
-// ErrReleased, and stays so. It reads the clock: it says lost as soon as the
-// time has come, even if the process was stopped and no timer has fired yet.
+// Err returns nil while the lease can be trusted, and afterwards always the same
+// *LostError or ErrReleased. It reads the clock and does not block: it reports a
+// loss as soon as the time has come, even if the process was stopped and no timer
+// has fired yet.
 func (l *Lease) Err() error {
-	k := &l.h.c.keep
-	k.mu.Lock()
-	defer k.unlock()
+	rn := &l.h.c.renewer
+	now := rn.lock()
+	defer rn.mu.Unlock()
 	if errLooks {
-		k.step(l.h, leasefsm.Tick, 0, k.now())
+		rn.step(l.h, leasefsm.Tick, 0, now)
 	}
 	return l.err
 }
 
-// Context ends when the lease does: context.Cause is then Err's error. Its
-// values are those of the context the lock was acquired with; under Do it also
-// ends when that context does. It carries the lease: see Acquire on re-entry.
+// Context returns a context that ends when the lease does; context.Cause is then
+// the error of Err. Its values are those of the context that the lock was acquired
+// with. Under Do it also ends when that context does. It carries the lease: see
+// Lock.Acquire on re-entry. Each call returns the same context.
 func (l *Lease) Context() context.Context {
-	k := &l.h.c.keep
-	k.mu.Lock()
-	defer k.mu.Unlock()
+	rn := &l.h.c.renewer
+	rn.mu.Lock()
+	defer rn.mu.Unlock()
 	if l.ctx == nil {
 		base := l.base
 		if !l.bound {
@@ -145,63 +148,93 @@ func (l *Lease) Context() context.Context {
 	return l.ctx
 }
 
-// Extend renews the lease now, for its TTL, besides any renewal that goes on
-// by itself. It blocks for the store's answer. The error matches ErrLost or
-// ErrReleased when the lease is over; any other means that it is unknown
-// whether it was extended: it is still held until the Deadline known before.
+// Extend renews the lease now, for its TTL, in addition to the renewals that go on
+// by themselves. It blocks for the store's answer. The error matches ErrLost or
+// ErrReleased if the lease is over. Any other error means that it may or may not
+// have been extended: it is still held until the Deadline known before.
 func (l *Lease) Extend(ctx context.Context) error {
+	mustHave(ctx)
 	if err := l.Err(); err != nil {
 		return err
 	}
-	return l.h.c.keep.renewNow(ctx, l)
+	return l.h.c.renewer.renewNow(ctx, l)
 }
 
-// Release gives the lock back, after waiting out LockOptions.MinHold, or passes
-// it on: see Options.Cohort. Where it is not passed on, it always
-// tries, on a context of its own that takes ctx's values but not its end, and
-// for a bounded time; ctx bounds the wait for MinHold only, and when it ends
-// there, the lock is left to end by its TTL.
+// Release ends the lease. The last lease of a grant frees the lock or passes it on
+// to another goroutine of this Client: see Options.Cohort.
 //
-// The error matches ErrLost when the lease had been lost before, and otherwise
-// says that it is unknown whether the lock is free yet; it will be when its
-// TTL is over. Calling Release again returns the same, or tries again where
-// the outcome was unknown.
+// Release waits for the rest of LockOptions.MinHold, and then for the store's
+// answer: for five seconds at most, and up to a third of the TTL more if other
+// goroutines of this Client wait. The request is sent even if ctx has ended. ctx
+// bounds only the wait for MinHold: if it ends there, the lock is left to end by
+// its TTL, and the error matches ctx.Err().
+//
+// The error matches ErrLost if the lease had been lost. Another error means that
+// the lock may not be free yet; it is when its TTL is over. Calling Release again
+// returns the same result, or tries again if the outcome was unknown.
 func (l *Lease) Release(ctx context.Context) error {
-	over, err := l.release(ctx)
-	if over && l.h.c.observe != nil {
-		l.h.c.observe(l.base, l.ended(Released, l.held, err))
+	mustHave(ctx)
+	over, known, err := l.release(ctx)
+	if !known {
+		l.h.logUnknown(err)
+	}
+	if over {
+		l.observeRelease(err)
 	}
 	return err
 }
 
 // release is Release, and says whether the hold has ended by it for the first
-// time.
-func (l *Lease) release(ctx context.Context) (over bool, err error) {
+// time, and whether the outcome is known. Nothing of the user's is called that
+// could release l again, since that waits for this.
+func (l *Lease) release(ctx context.Context) (over, known bool, err error) {
 	l.releasing.Lock()
 	defer l.releasing.Unlock()
 	if l.released {
-		return false, l.outcome
+		return false, true, l.outcome
 	}
+	returned := false
+	defer func() {
+		if !returned && l.isOver() { // the clock failed: it is no longer renewed
+			l.h.c.drop(ctx, l.h.req)
+		}
+	}()
+	over, err = l.releaseOnce(ctx)
+	returned = true
+	return over, l.released, err
+}
+
+// isOver says whether l is lost or released, as far as is known.
+func (l *Lease) isOver() bool {
+	l.h.c.renewer.mu.Lock()
+	defer l.h.c.renewer.mu.Unlock()
+	return l.err != nil
+}
+
+// releaseOnce is one call of release. l.releasing is held.
+func (l *Lease) releaseOnce(ctx context.Context) (over bool, err error) {
 	if !l.left {
-		least := l.h.waitLeast(ctx, l)
-		var t turn
-		t, l.lost = l.h.c.keep.leave(l, least != nil)
+		t, impatient := l.leave(ctx)
 		l.left, over = true, t != stays
 		if t == askAround && l.h.askAround(ctx) {
 			t = passItOn
 		}
-		if t == stays || t == passItOn || least != nil {
-			l.released, l.outcome = true, errors.Join(l.lost, least)
+		switch t {
+		case stays, passItOn:
+			l.released, l.outcome = true, l.lost
+			return over, l.outcome
+		case leaveIt:
+			l.released, l.outcome = true, impatient
 			return over, l.outcome
 		}
 	}
-	return over, l.giveBack(ctx)
+	return over, l.releaseHold(ctx)
 }
 
-// giveBack gives the lock back, and settles what Release returns. l.releasing is
+// releaseHold releases the lock, and settles what Release returns. l.releasing is
 // held.
-func (l *Lease) giveBack(ctx context.Context) error {
-	err := l.h.giveBack(ctx)
+func (l *Lease) releaseHold(ctx context.Context) error {
+	err := l.h.release(ctx)
 	switch {
 	case l.lost != nil: // before: say so, whatever the store still had
 		l.released, l.outcome = true, l.lost
@@ -218,17 +251,24 @@ func (l *Lease) giveBack(ctx context.Context) error {
 	return l.outcome
 }
 
-// waitLeast waits until the lock was held for its least time, unless it is
-// lost or l is not the last lease of it.
-func (h *hold) waitLeast(ctx context.Context, l *Lease) error {
-	if h.least == 0 {
-		return nil
+// leave takes l out of its hold, after waiting for MinHold if l is the last of it.
+// If ctx ends first, the lock is left to its TTL, and impatient says so. l.releasing
+// is held.
+func (l *Lease) leave(ctx context.Context) (t turn, impatient error) {
+	for {
+		t, rest, lost := l.h.c.renewer.leave(l, impatient != nil)
+		if rest <= 0 {
+			l.lost = lost
+			return t, impatient
+		}
+		impatient = l.pause(ctx, rest)
 	}
-	rest := h.least.Sub(h.c.clock.Now())
-	if rest <= 0 || !h.c.keep.alone(l) || !leastHold {
-		return nil
-	}
-	t := time.NewTimer(rest)
+}
+
+// pause waits for that long, or until l is lost. It returns an error if ctx ends
+// first.
+func (l *Lease) pause(ctx context.Context, d time.Duration) error {
+	t := time.NewTimer(d)
 	defer t.Stop()
 	select {
 	case <-t.C:
@@ -239,9 +279,9 @@ func (h *hold) waitLeast(ctx context.Context, l *Lease) error {
 	return nil
 }
 
-// giveBack releases in the store, on a context of its own, and tries again
+// release releases h in the store, on a context of its own, and tries again
 // while the outcome is unknown.
-func (h *hold) giveBack(ctx context.Context) error {
+func (h *hold) release(ctx context.Context) error {
 	// After a TTL the store has dropped the lease by itself, and nobody wants
 	// to wait longer than some seconds to be told so.
 	bound := min(max(h.req.TTL, time.Second), 5*time.Second)
@@ -250,27 +290,42 @@ func (h *hold) giveBack(ctx context.Context) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, bound)
 	defer cancel()
-	sent := false // an earlier try of ours may have done it
-	for try := 1; ; try++ {
-		r := h.req
+	r := h.req
+	r.Renewed = h.renewed.Load()
+	err := h.releaseOrRejoin(ctx, r)
+	h.c.renewer.detachReleased(h)
+	for try := 1; retries(err); try++ {
+		if pause(ctx, min(max(h.pauseAfter(ctx, try), time.Millisecond), bound/10)); ctx.Err() != nil {
+			return err
+		}
 		r.Renewed = h.renewed.Load()
-		var err error
-		if try == 1 {
-			err = h.release(ctx, r)
-			h.c.keep.letGo(h)
-		} else {
-			err = h.c.store.Release(ctx, r)
-		}
-		switch {
-		case err == nil, sent && errors.Is(err, store.ErrNotHeld):
-			return nil
-		case errors.Is(err, store.ErrNotHeld), errors.Is(err, store.ErrClosed), errors.Is(err, ErrInvalid):
-			return err
-		}
-		sent = true
-		if pause(ctx, min(max(h.delay(try), time.Millisecond), bound/10)); ctx.Err() != nil {
-			h.c.log.Warn("release: outcome unknown, the lock ends by its TTL", "lock", h.req.Name, "err", err)
-			return err
+		if err = h.c.store.Release(ctx, r); errors.Is(err, store.ErrNotHeld) {
+			return nil // an earlier try of ours may have done it
 		}
 	}
+	return err
+}
+
+// retries says whether a release that ended with err is to be tried again.
+func retries(err error) bool {
+	return err != nil && !errors.Is(err, store.ErrNotHeld) && !errors.Is(err, store.ErrClosed) && !errors.Is(err, ErrInvalid)
+}
+
+// pauseAfter is the user's RetryDelay. If that does not return, the release is
+// tried once more at once.
+func (h *hold) pauseAfter(ctx context.Context, try int) time.Duration {
+	returned := false
+	defer func() {
+		if !returned {
+			h.c.drop(ctx, h.req)
+		}
+	}()
+	d := h.delay(try)
+	returned = true
+	return d
+}
+
+// logUnknown logs that nobody knows whether h was released.
+func (h *hold) logUnknown(err error) {
+	h.c.log.Warn("release: outcome unknown, the lock ends by its TTL", "lock", h.req.Name, "err", err)
 }

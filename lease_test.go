@@ -3,6 +3,7 @@ package leasehold_test
 import (
 	"context"
 	"errors"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -254,6 +255,69 @@ func TestMinHold(t *testing.T) {
 		time.Sleep(short.TTL)
 		if b.held("a") {
 			t.Error("held for longer than its TTL by nobody")
+		}
+	})
+}
+
+// However many leases of one grant are released at the same moment, the last of
+// them waits for MinHold.
+func TestMinHoldOfLeasesReleasedTogether(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t)
+		lock := b.c.Mutex("a").With(leasehold.LockOptions{MinHold: time.Minute})
+		for round := range 1000 {
+			start := time.Now()
+			leases := []*leasehold.Lease{b.acquire(lock)}
+			for range 15 {
+				inner, err := lock.Try(leases[0].Context())
+				if err != nil {
+					t.Fatal(err)
+				}
+				leases = append(leases, inner)
+			}
+			var all sync.WaitGroup
+			for _, l := range leases {
+				all.Go(func() { b.release(l) })
+			}
+			all.Wait()
+			if held := time.Since(start); held < time.Minute {
+				t.Fatalf("round %d: free after %v, want it held for a minute", round, held)
+			}
+		}
+	})
+}
+
+// A lease that is re-entered while the release waits for MinHold keeps the lock,
+// also when the context of that release ends.
+func TestReentryWhileMinHoldIsWaitedFor(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for _, cutShort := range []bool{false, true} {
+			b := newBench(t)
+			lock := b.c.Mutex("a").With(leasehold.LockOptions{MinHold: time.Minute})
+			start := time.Now()
+			outer := b.acquire(lock)
+			ctx, cancel := context.WithCancel(t.Context())
+			released := make(chan error, 1)
+			go func() { released <- outer.Release(ctx) }()
+			time.Sleep(time.Second)
+			inner, err := lock.Try(outer.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			if cutShort {
+				cancel()
+			}
+			if err := <-released; err != nil {
+				t.Errorf("the first release: %v, want no error, since another lease keeps the lock", err)
+			}
+			if inner.Err() != nil || !b.held("a") {
+				t.Errorf("the lease that entered: %v, held %v", inner.Err(), b.held("a"))
+			}
+			b.release(inner)
+			if held := time.Since(start); held < time.Minute {
+				t.Errorf("free after %v, want it held for a minute", held)
+			}
+			cancel()
 		}
 	})
 }

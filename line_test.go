@@ -231,7 +231,7 @@ func TestOneWaiterPerProcess(t *testing.T) {
 
 // The place is kept for those behind when the goroutine it was taken for leaves,
 // if that does not stand there itself.
-func TestPlaceOutlastsWhoTookIt(t *testing.T) {
+func TestPlaceOutlastsItsWaiter(t *testing.T) {
 	inLine(t, leasehold.Options{}, func(t *testing.T, b *lineBench) {
 		first := b.acquire(b.strangers().Mutex("a"))
 		ours := b.queue(b.c.Mutex("a").With(leasehold.LockOptions{OnWait: func(error) {}}))
@@ -242,7 +242,7 @@ func TestPlaceOutlastsWhoTookIt(t *testing.T) {
 		}
 		b.release(first)
 		if !stranger.waits() {
-			t.Fatal("who came later was served first")
+			t.Fatal("a later waiter was served first")
 		}
 		b.release(behind.got())
 		b.release(stranger.got())
@@ -282,7 +282,7 @@ func TestUnwantedGrantIsReleased(t *testing.T) {
 		w := b.queue(b.c.Mutex("a"))
 		w.gaveUp()
 		if b.held("a") {
-			t.Error("what nobody wants is still held")
+			t.Error("a lock that nobody wants is still held")
 		}
 	})
 }
@@ -337,7 +337,7 @@ func TestGrantThatCameTooLateIsAskedForAgain(t *testing.T) {
 	})
 }
 
-// Who wants the lock on other terms stands in line for itself, and gets a lease
+// A goroutine that wants the lock on other terms stands in line for itself, and gets a lease
 // of its own.
 func TestOtherTermsAreNotShared(t *testing.T) {
 	inLine(t, leasehold.Options{}, func(t *testing.T, b *lineBench) {
@@ -429,7 +429,7 @@ func TestTroubleInLine(t *testing.T) {
 		}
 		<-y.done
 		if waited := y.at.Sub(start); !errors.Is(y.err, leasehold.ErrQuorum) || waited < short.TTL*3/2 || waited > short.TTL*3/2+time.Second {
-			t.Errorf("for who came later: %v after %v", y.err, waited)
+			t.Errorf("for a later waiter: %v after %v", y.err, waited)
 		}
 		trouble(&store.QuorumError{Op: "wait", Need: 1, Nodes: []store.NodeOutcome{{Node: "n1", Outcome: store.Quarantined, ExpiresIn: time.Minute}}})
 		x = b.queue(b.c.Mutex("a").With(short))
@@ -471,7 +471,7 @@ func TestTroubleInLineHeals(t *testing.T) {
 	})
 }
 
-// What waiting can not mend is returned to everybody who waits.
+// What waiting cannot mend is returned to everybody who waits.
 func TestErrorInLine(t *testing.T) {
 	inLine(t, leasehold.Options{}, func(t *testing.T, b *lineBench) {
 		first := b.acquire(b.strangers().Mutex("a"))
@@ -518,7 +518,7 @@ func TestAsksOnceWhereNobodyElseDoes(t *testing.T) {
 	})
 }
 
-// What does not wait for as long as it takes stands in no line.
+// An attempt that does not wait without a bound stands in no line.
 func TestBoundedTriesStandInNoLine(t *testing.T) {
 	inLine(t, leasehold.Options{}, func(t *testing.T, b *lineBench) {
 		first := b.acquire(b.c.Mutex("a"))
@@ -550,7 +550,7 @@ func TestBarge(t *testing.T) {
 		b.release(fair.got())
 		l := x.got()
 		if !y.waits() {
-			t.Error("who came later overtook")
+			t.Error("a later waiter overtook")
 		}
 		b.release(l)
 		b.release(y.got())

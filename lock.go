@@ -12,17 +12,21 @@ import (
 	"github.com/leasehold-dev/leasehold/store"
 )
 
-// Client asks one store for locks and keeps the leases it is granted. It is
-// safe for concurrent use; make one and share it. It has no Close: it runs
-// goroutines only while leases are renewed (a fixed few, however many leases),
-// and the store belongs to whoever opened it.
+// Client asks one store for locks and renews the leases it is granted. It is safe
+// for concurrent use; make one per store and share it. A Client has no Close: it
+// runs goroutines only while leases are held or waited for, a fixed few however
+// many leases there are. The store stays the caller's to close, after the leases
+// are released.
 type Client struct {
-	store store.Store
-	clock clock.Clock
-	log   *slog.Logger
-	host  string
-	pid   int
-	keep  keeper
+	store   store.Store
+	clock   clock.Clock
+	log     *slog.Logger
+	host    string
+	pid     int
+	logs    bool // to a Logger of the user's
+	renewer renewer
+
+	notify notifier
 
 	waiter   store.Waiter   // store, when it keeps a line; otherwise nil
 	returner store.Returner // and when it also takes a place with a release
@@ -52,7 +56,7 @@ func (c *Client) describe(purpose string) string {
 	return text
 }
 
-// New returns a Client of s. A nil o means the defaults.
+// New returns a Client of s. It sends nothing. A nil o means the defaults.
 func New(s store.Store, o *Options) *Client {
 	c := &Client{store: s, clock: clock.System(), log: slog.New(slog.DiscardHandler), pid: os.Getpid(), cohort: defaultCohort, delay: defaultRetryDelay}
 	c.host, _ = os.Hostname() // shown to people only; empty where unknown
@@ -64,7 +68,7 @@ func New(s store.Store, o *Options) *Client {
 		o = &Options{}
 	}
 	if o.Logger != nil {
-		c.log = o.Logger
+		c.log, c.logs = o.Logger, true
 	}
 	if o.Clock != nil {
 		c.clock = o.Clock
@@ -76,16 +80,17 @@ func New(s store.Store, o *Options) *Client {
 		c.cohort = *o.Cohort
 	}
 	c.observe = o.Observer
-	c.keep.init(c)
+	c.notify.c = c
+	c.renewer.init(c)
 	return c
 }
 
-// Mutex returns the lock of that name, which one holder at a time can have.
-// Nothing is sent; a bad name is reported when the lock is asked for.
+// Mutex returns the lock of that name, which one holder at a time can have. It
+// sends nothing; an invalid name is reported when the lock is acquired.
 func (c *Client) Mutex(name string) *Lock { return &Lock{c: c, name: name} }
 
-// Lock is a recipe: a name, a kind and options. It is immutable, cheap and
-// safe for concurrent use; every time it is locked it gives a new Lease.
+// Lock is a recipe for leases: a name, a kind and options. It is immutable, cheap
+// to make and safe for concurrent use.
 type Lock struct {
 	c    *Client
 	name string
@@ -100,38 +105,46 @@ func (l *Lock) delay() func(try int) time.Duration {
 	return l.c.delay
 }
 
-// Name of the lock.
+// Name returns the name of the lock.
 func (l *Lock) Name() string { return l.name }
 
-// With returns a copy of l with those options changed that are set in o.
+// With returns a copy of l in which the fields set in o replace those of l. A zero
+// field of o changes nothing.
 func (l *Lock) With(o LockOptions) *Lock {
 	return &Lock{c: l.c, name: l.name, o: l.o.merge(o)}
 }
 
-// Acquire waits for the lock until ctx ends (or LockOptions.Tries attempts are
-// used up) and returns a lease of it, which lives on when ctx ends. Release it.
+// Acquire blocks until it has the lock, and returns a lease of it, which outlives
+// ctx. The caller must release it.
 //
-// Goroutines of one Client that want the same (name, life, Require, Barge and
-// Purpose) queue, and are served in the order they came; their process has one
-// place in the store's line, however many they are, and may pass a lease on among
-// them: see Options.Cohort. A store that keeps no line is asked again and again.
+// It waits until ctx ends or LockOptions.Tries attempts have failed. If ctx ends
+// first, the error matches ctx.Err(), and ErrBusy if the lock was held. Nothing
+// stays in the store then, though the clean-up may go on in the background. If what
+// is known of the holder is old by then, the store is asked for it once more, for a
+// second at most.
 //
-// When ctx ends first the error matches ctx.Err(), and ErrBusy too if somebody
-// held the lock; nothing is left in the store (the clean-up may still be under
-// way, in the background). If what is known of the holder is old by then the store
-// is asked once more, for a second at most. While nodes are merely unreachable it goes on trying
-// for as long as one TTL, and while they are in quarantine for as long as that
-// lasts; what waiting can not mend is returned at once.
+// While nodes cannot be reached, Acquire goes on trying for one TTL; while they are
+// in quarantine, for as long as that lasts. It returns at once with an error that
+// matches ErrInvalid, ErrUnsupported, ErrKindMismatch, ErrQuorum (nodes refuse) or
+// the engine's own, since waiting cannot help.
 //
-// A ctx made by Do, or by Lease.Context, carries its lease: acquiring the same
-// lock of the same Client with it re-enters at once, without asking the store.
-// The lock stays held until every lease so obtained is released.
+// Waiters form a FIFO queue. Goroutines of one Client that want the same (name,
+// TTL and other durations, Require, Barge and Purpose) share one place in the
+// store's line, and may pass a lease on among themselves: see Options.Cohort. A
+// store that keeps no line is asked again after each RetryDelay.
+//
+// A context made by Do or Lease.Context carries its lease. Acquiring the same lock
+// of the same Client with it re-enters that lease at once, without asking the
+// store. The lock stays held until every lease so obtained is released. Re-entry
+// fails with ErrUnsupported if LockOptions.Require is more than the lease was
+// acquired with; the other options of the first lease stay in force.
 func (l *Lock) Acquire(ctx context.Context) (*Lease, error) {
 	return l.wait(ctx, l.o.Tries, false)
 }
 
-// Try makes one attempt and does not wait for the lock to become free: it
-// blocks for the store's answer only. Otherwise it is like Acquire.
+// Try makes one attempt. It blocks for the store's answer, but does not wait for
+// the lock to become free: the error then matches ErrBusy. Otherwise it is like
+// Acquire.
 func (l *Lock) Try(ctx context.Context) (*Lease, error) {
 	return l.wait(ctx, 1, false)
 }
@@ -156,16 +169,26 @@ func (l *Lock) attempt(ctx context.Context, life leasefsm.Config, bound bool, q 
 	if err != nil {
 		return nil, err
 	}
-	now := l.c.clock.Now()
+	if grant.Owner != "" {
+		req.Owner = grant.Owner
+	}
+	settled := false
+	defer func() {
+		if !settled {
+			l.c.drop(ctx, req)
+		}
+	}()
+	rn := &l.c.renewer
+	now := rn.lock()
+	settled = true
 	fsm = fsm.Step(leasefsm.Granted, start, now)
 	h := l.c.newHold(req, grant, fsm)
 	if !fsm.Live() {
+		rn.mu.Unlock()
 		return nil, h.late(ctx, now.Sub(start))
 	}
-	k := &l.c.keep
-	k.mu.Lock()
-	defer k.unlock()
-	lease := k.begin(h, start, l, ctx, bound)
+	defer rn.mu.Unlock()
+	lease := rn.begin(h, start, now, l, ctx, bound)
 	if q != nil {
 		q.attach(h, now)
 	}
@@ -173,17 +196,14 @@ func (l *Lock) attempt(ctx context.Context, life leasefsm.Config, bound bool, q 
 }
 
 func (c *Client) newHold(req store.Request, grant store.Grant, fsm leasefsm.Lease) *hold {
-	if grant.Owner != "" {
-		req.Owner = grant.Owner
-	}
 	h := &hold{c: c, req: req, token: grant.Token, delay: c.delay, fsm: fsm, at: -1}
 	h.renewed.Store(grant.Repeated)
 	return h
 }
 
-// late gives back what was granted too late to be of use.
+// late releases what was granted too late to be of use.
 func (h *hold) late(ctx context.Context, took time.Duration) error {
 	h.req.Undo = true
-	err := h.giveBack(ctx)
+	err := h.release(ctx)
 	return &LostError{Name: h.req.Name, Reason: "the grant took " + store.Round(took).String() + " to arrive, and its validity was over", Err: err}
 }

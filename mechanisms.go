@@ -2,8 +2,8 @@
 
 package leasehold
 
-// Mechanisms that the promises rest on. The checkers' build makes them
-// variables, to show that each is needed; here they are constants.
+// These are the mechanisms that the guarantees rest on. Here they are constants. The
+// checkers' build makes them variables, to show that each is needed.
 const (
 	// ownerPerAttempt: every attempt has an owner value of its own.
 	ownerPerAttempt = true
@@ -31,10 +31,10 @@ const (
 	// grantFromSince: a grant that was waited for counts from when the request
 	// that it answers left.
 	grantFromSince = true
-	// unwantedReleased: a grant that nobody waits for any more is given back.
+	// unwantedReleased: a grant that nobody waits for any more is released.
 	unwantedReleased = true
-	// placeKept: a place in the store's line outlasts who took it, or its rank
-	// does.
+	// placeKept: a place in the store's line, or its rank, outlasts the waiter that
+	// took it.
 	placeKept = true
 	// returnedGivenUp: a place in line that was taken with a release is given up when
 	// nobody wants it.

@@ -44,7 +44,7 @@ var WaitMechanisms = map[string]*bool{
 	"returned-given-up": &returnedGivenUp,
 }
 
-// QueueMechanisms are about who is next, and about what happens between two
+// QueueMechanisms decide which waiter is next, and what happens between two
 // goroutines: the tests of this package see them, a simulator of nodes does not.
 var QueueMechanisms = map[string]*bool{
 	"pass-bound":        &passesBounded,

@@ -22,8 +22,8 @@ func TestWaitMechanismsAreNeeded(t *testing.T) {
 		{"pass-while-valid", "^TestShortLeaseIsNotPassedOn$"},
 		{"grant-from-since", "^TestGrantCountsFromItsRequest$"},
 		{"unwanted-released", "^TestUnwantedGrantIsReleased$"},
-		{"place-kept", "^TestPlaceOutlastsWhoTookIt$"},
-		{"place-kept", "^TestRankOutlastsWhoStoodThere$"},
+		{"place-kept", "^TestPlaceOutlastsItsWaiter$"},
+		{"place-kept", "^TestRankOutlastsItsWaiter$"},
 	} {
 		name, by := c[0], c[1]
 		for _, switched := range []string{"", name} {

@@ -2,6 +2,7 @@ package leasehold
 
 import (
 	"context"
+	"log/slog"
 	"time"
 
 	"github.com/leasehold-dev/leasehold/internal/clock"
@@ -9,24 +10,26 @@ import (
 
 // Event is something that happened to a lock of a Client: see Options.Observer.
 //
-// Every Acquire, Try and Do makes exactly one of Acquired, Handed, Passed and
-// Failed, unless it re-enters a lease, and before it any number of Waiting. A lease makes one Lost if it is lost before it is released,
-// and one Released when it is.
+// Every Acquire, Try and Do causes exactly one of Acquired, Handed, Passed and
+// Failed, unless it re-enters a lease; before it, any number of Waiting. A grant
+// causes one Lost if it is lost before it is released, and one Released when the
+// last of its leases is released.
 type Event struct {
 	Kind EventKind
-	// Name of the lock.
+	// Name is the name of the lock.
 	Name string
-	// Owner and Token of the lease; empty and 0 for Waiting and Failed.
+	// Owner and Token are those of the lease; empty and 0 for Waiting and Failed.
 	Owner string
 	Token Token
-	// Position in the line, as BusyError has it: for Waiting.
+	// Position is that in the line, as in BusyError; set for Waiting.
 	Position int
-	// Waited is how long the goroutine has waited: for all but Lost and Released.
+	// Waited is how long the goroutine has waited; set for all kinds but Lost and
+	// Released.
 	Waited time.Duration
-	// Held is how long the lease was held: for Lost and Released.
+	// Held is how long the lease was held; set for Lost and Released.
 	Held time.Duration
-	// Err is the reason to wait, what Acquire failed with, the loss, or what
-	// Release returned; nil when all is well.
+	// Err is the reason to wait, the error of Acquire, the loss, or the error of
+	// Release. It is nil if all is well.
 	Err error
 }
 
@@ -35,11 +38,14 @@ type EventKind uint8
 
 // The kinds of events. More may be added.
 const (
-	// Waiting: a goroutine has to wait for the lock, or there is news of why.
+	// Waiting: a goroutine has to wait for the lock, or the cause has changed:
+	// another holder, another position in the line, nodes that cannot be reached,
+	// or nodes in quarantine. The same cause again is no event.
 	Waiting EventKind = iota + 1
 	// Acquired: the store granted the lock when it was asked for it.
 	Acquired
-	// Handed: the store handed the lock over to us, who stood in line for it.
+	// Handed: this process stood in the store's line, and the lock was handed to
+	// it.
 	Handed
 	// Passed: another goroutine of this process passed its lease on.
 	Passed
@@ -47,13 +53,13 @@ const (
 	Failed
 	// Lost: the lease ended before it was released.
 	Lost
-	// Released: the lease was released, by the last who had entered it.
+	// Released: the last lease of a grant was released.
 	Released
 )
 
 var eventNames = [...]string{"unknown", "waiting", "acquired", "handed", "passed", "failed", "lost", "released"}
 
-// String is the kind in one lower-case word, fit for a label.
+// String returns the kind as one lower-case word, fit for a metric's label.
 func (k EventKind) String() string {
 	if int(k) < len(eventNames) {
 		return eventNames[k]
@@ -72,19 +78,18 @@ func (c *Client) started() clock.Instant {
 // listens says whether anybody wants to know why the lock is waited for.
 func (l *Lock) listens() bool { return l.o.OnWait != nil || l.c.observe != nil }
 
-// seeWaiting tells the observer and the lock's own listener why we wait.
-func (l *Lock) seeWaiting(ctx context.Context, began clock.Instant, reason error) {
+// seeWaiting tells the lock's own listener why it is waited for, and the observer
+// if that is for another cause than told, which it updates.
+func (l *Lock) seeWaiting(ctx context.Context, began clock.Instant, reason error, told *cause) {
 	if l.o.OnWait != nil {
 		l.o.OnWait(reason)
 	}
-	if l.c.observe == nil {
+	c := causeOf(reason)
+	if l.c.observe == nil || c == *told {
 		return
 	}
-	e := Event{Kind: Waiting, Name: l.name, Waited: l.c.clock.Now().Sub(began), Err: reason}
-	if busy, _ := canWait(reason); busy != nil {
-		e.Position = busy.Position
-	}
-	l.c.observe(ctx, e)
+	*told = c
+	l.c.observe(ctx, Event{Kind: Waiting, Name: l.name, Position: c.position, Waited: l.c.clock.Now().Sub(began), Err: reason})
 }
 
 // seeOutcome tells the observer how a wait has ended; how is 0 for a re-entry.
@@ -110,8 +115,43 @@ func (l *Lease) ended(kind EventKind, held time.Duration, err error) Event {
 	return Event{Kind: kind, Name: r.Name, Owner: r.Owner, Token: l.token, Held: held, Err: err}
 }
 
-// seen is an event to tell of when no mutex is held.
-type seen struct {
-	ctx context.Context
-	e   Event
+// observeLoss has the observer told of the loss of l, by a goroutine of the
+// package's own. The renewer's mutex is held.
+func (rn *renewer) observeLoss(l *Lease, held time.Duration, err error) {
+	h, e := l.h, l.ended(Lost, held, err)
+	h.telling = true
+	rn.c.notify.add(func() {
+		defer func() {
+			rn.mu.Lock()
+			h.telling = false
+			rn.mu.Unlock()
+		}()
+		rn.c.observe(l.base, e)
+	})
+}
+
+// observeRelease tells the observer that l was released: after its loss, if it is
+// still being told of that.
+func (l *Lease) observeRelease(err error) {
+	c := l.h.c
+	if c.observe == nil {
+		return
+	}
+	tell := func() { c.observe(l.base, l.ended(Released, l.held, err)) }
+	c.renewer.mu.Lock()
+	telling := l.h.telling
+	if telling {
+		c.notify.add(tell)
+	}
+	c.renewer.mu.Unlock()
+	if !telling {
+		tell()
+	}
+}
+
+// logLater logs from a goroutine of the package's own, for those who hold a mutex.
+func (c *Client) logLater(level slog.Level, msg string, args ...any) {
+	if c.logs {
+		c.notify.add(func() { c.log.Log(context.Background(), level, msg, args...) })
+	}
 }

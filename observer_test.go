@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -162,14 +163,75 @@ func TestObserverHasTheCallersContext(t *testing.T) {
 	})
 }
 
-// Where the store keeps no line each attempt that failed is a reason to wait.
+// quarantined is the answer of a node out of need that may have forgotten leases.
+// Which of the nodes have answered when the refusal is certain differs each time.
+func quarantined(try int) error {
+	nodes := make([]store.NodeOutcome, 3)
+	for i := range nodes {
+		nodes[i] = store.NodeOutcome{Outcome: store.Quarantined, ExpiresIn: time.Minute - time.Duration(try)*time.Second}
+	}
+	nodes[try%3] = store.NodeOutcome{Outcome: store.Pending}
+	return &store.QuorumError{Op: "wait", Need: 2, Nodes: nodes}
+}
+
+// Many goroutines wait out a quarantine. Each is told once, however often the
+// store says the same.
+func TestWaitingIsObservedWhenItsCauseChanges(t *testing.T) {
+	observed(t, func(t *testing.T, b *lineBench, w *watch) {
+		const waiters = 20
+		var says atomic.Value // func(try int) error
+		says.Store(quarantined)
+		b.line.onWait(func(ctx context.Context, r store.Request, reason func(error)) (store.Grant, error) {
+			for try := 0; ctx.Err() == nil; try++ {
+				reason(says.Load().(func(int) error)(try))
+				pause(ctx, 250*time.Millisecond)
+			}
+			return store.Grant{}, ctx.Err()
+		})
+		b.store.onAcquire(func(context.Context, store.Request) (store.Grant, error) {
+			return store.Grant{}, quarantined(0)
+		})
+		var turns []*turn
+		for range waiters {
+			turns = append(turns, b.queue(b.c.Mutex("a")))
+		}
+		waiting := func(when string, want int) {
+			t.Helper()
+			time.Sleep(5 * time.Second)
+			kinds := w.kinds()
+			if n := len(kinds); n != want {
+				t.Errorf("%s: %d events, want %d: %v", when, n, want, kinds[:min(n, 10)])
+			}
+			w.forget()
+		}
+		waiting("in quarantine", waiters)
+		says.Store(func(int) error {
+			return &store.QuorumError{Op: "wait", Need: 2, Nodes: []store.NodeOutcome{{Outcome: store.Unreachable}, {Outcome: store.TimedOut}, {Outcome: store.Granted}}}
+		})
+		waiting("nodes are away", waiters)
+		says.Store(func(try int) error {
+			return &store.BusyError{Name: "a", Holder: store.Holder{Owner: "somebody"}, Position: 1, ExpiresIn: time.Duration(try+1) * time.Second}
+		})
+		waiting("somebody has it", waiters)
+		says.Store(func(int) error {
+			return &store.BusyError{Name: "a", Holder: store.Holder{Owner: "another"}, Position: 1}
+		})
+		waiting("another has it", waiters)
+		for _, turn := range turns {
+			turn.gaveUp()
+		}
+	})
+}
+
+// Where the store keeps no line, it is asked again and again. An answer that is
+// the same as before is no event.
 func TestObserverOfPolling(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b, w := newBench(t), new(watch)
 		c := leasehold.New(b.store, &leasehold.Options{Clock: b.clock, Observer: w.observe})
 		first := b.acquire(b.other().Mutex("a"))
-		c.Mutex("a").With(leasehold.LockOptions{Tries: 3}).Acquire(t.Context())
-		w.want(t, "waiting", "waiting", "failed")
+		c.Mutex("a").With(leasehold.LockOptions{Tries: 5}).Acquire(t.Context())
+		w.want(t, "waiting", "failed")
 		b.release(first)
 	})
 }
@@ -209,6 +271,7 @@ func TestObserverMayUseTheClient(t *testing.T) {
 		})
 		<-l.Done()
 		l.Release(t.Context())
+		synctest.Wait() // a loss is told by a goroutine of the package's own
 		for _, k := range []leasehold.EventKind{leasehold.Acquired, leasehold.Waiting, leasehold.Passed, leasehold.Lost, leasehold.Released, leasehold.Failed} {
 			if _, seen := kinds.Load(k); !seen {
 				t.Errorf("no event %v", k)

@@ -13,124 +13,135 @@ import (
 	"github.com/leasehold-dev/leasehold/store"
 )
 
-// DefaultTTL is the TTL of a lock that names none.
+// DefaultTTL is the TTL of a lock whose options set none.
 const DefaultTTL = 30 * time.Second
 
-// Options configure a Client. The zero value, and nil, are good defaults.
+// Options configure a Client. The zero value and nil mean the defaults. A Client
+// copies them.
 type Options struct {
-	// Logger is told of renewals that fail, leases that are lost and clean-up
-	// that did not succeed. Nil: nothing is logged. No secrets are logged.
+	// Logger is told of renewals that fail, leases that are lost, clean-up that
+	// failed, and functions of the user's that panicked on a goroutine of the
+	// package. No secrets are logged. Nil: nothing is logged but such panics,
+	// which go to slog.Default.
 	Logger *slog.Logger
-	// Clock counts validity. Nil: the machine's own, which on Linux counts
-	// while the machine is suspended. It is there for simulations and tests.
+	// Clock counts validity; it is meant for simulations and tests. Nil: the
+	// machine's own, which on Linux counts while the machine is suspended. If a
+	// Clock panics or ends its goroutine, all leases of the Client are lost, since
+	// nobody can judge them.
 	Clock Clock
-	// RetryDelay is the pause after the try-th attempt of what the client does again
-	// by itself, and of locks that name none; see LockOptions.RetryDelay. Nil:
+	// RetryDelay returns the pause after the try-th attempt, from 1, of what the
+	// Client tries again by itself, and of locks whose options set none: see
+	// LockOptions.RetryDelay. It must not block. Nil:
 	// Backoff(10*time.Millisecond, 250*time.Millisecond).
 	RetryDelay func(try int) time.Duration
-	// Cohort bounds how often a lease is passed on inside the process while
-	// others wait elsewhere. Nil: 64 times, for 100 ms. &Cohort{}: never. It is
-	// passed on among goroutines that want the same (see Lock.Acquire), so not
-	// from one LockOptions.Purpose to another. Stores that keep no line (see
-	// store.Waiter) do not pass on either.
+	// Cohort bounds how often a lease is passed on inside the process while others
+	// wait elsewhere. Nil: 64 times in a row, for 100 ms. &Cohort{}: never. A lease
+	// is passed on only among goroutines that want the same (see Lock.Acquire), so
+	// not from one LockOptions.Purpose to another, and only if the store keeps a
+	// line (see store.Waiter).
 	Cohort *Cohort
-	// Observer is told of every event, with the context that Acquire, Try or Do
-	// was called with, for metrics and traces. It is called on the goroutine the
-	// event concerns, for Lost on whichever found it out; from many at once,
-	// never under a lock of the package's own, so that it may use the Client.
-	// It holds up who calls it, so it should not block. Events of one lease come
-	// in order, but for Lost and Released when both happen at once. Nil costs
-	// nothing.
+	// Observer is called with every event, for metrics and traces, and with the
+	// context that Acquire, Try or Do was called with. It is called on the
+	// goroutine that the event concerns; for Lost, and for a Released that follows
+	// closely, on a goroutine of the package. It is called from many goroutines at
+	// once and never while a mutex is held, so it may use the Client and release
+	// leases. The goroutine that it is called on waits for it, so it should not
+	// block. Events of one lease come in order. If Observer ends the goroutine that
+	// has just been granted a lock, by a panic or runtime.Goexit, the lock is
+	// released. Nil: nobody is told, which costs nothing.
 	Observer func(ctx context.Context, e Event)
 }
 
-// Clock tells how much time has passed; see Options.Clock. Its one method is
-// Now() Instant; it is safe for concurrent use, never goes back, and does not block.
+// Clock tells how much time has passed: see Options.Clock. Its one method is
+// Now() Instant. It must be safe for concurrent use, must not block, use the Client
+// or go back, and must return.
 type Clock = clock.Clock
 
-// Instant is a moment on a Clock, in nanoseconds since that clock's own epoch,
-// which is to lie in its past: the zero Instant means "never". It is there for
-// those who write a Clock, for a store's options as well.
+// Instant is a moment on a Clock, in nanoseconds since that clock's epoch. The
+// epoch must lie in the clock's past, since the zero Instant means "never". The type
+// serves those who write a Clock, for a Client or for a store.
 type Instant = clock.Instant
 
-// LockOptions say how a lock is asked for and kept. Each zero value is the
-// default that its line names.
+// LockOptions say how a lock is acquired and held. The zero value of each field
+// means the default that its comment names. All durations must be 0 or more; Acquire
+// returns an error matching ErrInvalid, and sends nothing, if one is negative or
+// they do not fit together.
 type LockOptions struct {
-	// TTL is how long the store keeps the lock when its holder dies. Default
-	// DefaultTTL. It is no limit on the work (renewal extends it) nor on the
-	// wait (the context does). It must leave some validity: more than 1 % of
-	// itself + 2 ms.
+	// TTL is how long the store keeps the lock after its holder has died. It limits
+	// neither the work, since renewal extends it, nor the wait, which the context
+	// limits. It must leave some validity: more than 1 % of itself + 2 ms. Default
+	// DefaultTTL.
 	TTL time.Duration
-	// RenewEvery is the time between renewals, which may be sent a little early
-	// (3 %) so that many go together. Default TTL/3.
+	// RenewEvery is the time between renewals. One may be sent 3 % early, so that
+	// many go together. Default TTL/3.
 	RenewEvery time.Duration
-	// NoRenew switches renewal off: the lease ends after its TTL, unless
-	// Extend is called.
+	// NoRenew turns renewal off: the lease ends after its TTL unless Extend is
+	// called.
 	NoRenew bool
-	// Notice is how long before the end of validity the holder is told that
-	// the lease is lost, so that it has stopped when validity ends. Default
-	// TTL/20.
+	// Notice is how long before the end of validity the holder is told that the
+	// lease is lost, so that it has stopped when validity ends. Default TTL/20.
 	Notice time.Duration
-	// MaxHold bounds the whole hold: after it the lease is lost, however
-	// healthy. Default: no bound.
+	// MaxHold bounds the whole hold: after it the lease is lost, even if renewals
+	// succeed. Default: no bound.
 	MaxHold time.Duration
-	// MinHold is the least time the lock stays taken, counted from the attempt
-	// that got it: Release waits out the rest. For jobs started by many
-	// machines' clocks at "the same" time, where a quick run on one machine
-	// must still exclude a late start on another. Default 0.
+	// MinHold is the least time that the lock stays taken, counted from the attempt
+	// that was granted: Release waits for the rest. It is for jobs that many
+	// machines start at "the same" time by their clocks, where a short run on one
+	// machine must still exclude a late start on another. Default 0.
 	MinHold time.Duration
-	// Purpose is shown to whoever asks who has the lock. Goroutines share a place
-	// in the line, and a lease, only with those of the same purpose, of which the
-	// others are told: twenty that wait with a purpose each are twenty in line. So
-	// it had better say what the program does than for whom.
+	// Purpose is shown to those who ask who holds the lock. Goroutines share a place
+	// in the line and a lease only if their purpose is the same: twenty with a
+	// purpose each are twenty in line. So say what the program does rather than for
+	// whom. Default: none.
 	Purpose string
-	// Owner fixes the owner value, for a holder that another process must be
-	// able to name. Default: 20 random bytes made anew for every attempt,
-	// which is what safety rests on. A fixed owner therefore goes with one
-	// attempt only (Try, or Tries: 1), and never twice with the same value
-	// unless the first lease is known to be over or both are to be the same
-	// holder. Two leases with one fixed owner are one to the store: both are
-	// granted, with the same token, and nobody counts them. The first Release
-	// ends both: the lock is free then, and the other lease is lost, which its
-	// holder is told no sooner than its next renewal, and somebody else may have
-	// the lock meanwhile. An attempt that fails leaves the other's lease alone, on
-	// Redis also a release that comes late. Stored without a description of the holder.
+	// Owner fixes the owner value, for a holder that another process must be able to
+	// name. It is stored without a description of the holder. Default: 20 random
+	// bytes made anew for every attempt, on which safety rests.
+	//
+	// A fixed owner needs a single attempt (Try, or Tries: 1). Do not use a value
+	// twice unless the first lease is known to be over, or both leases are meant to
+	// be one holder: to the store they are. Both are granted with the same token,
+	// and the first Release ends both. The other holder learns of the loss at its
+	// next renewal, and another client may have the lock by then. An attempt that fails
+	// leaves the other's lease alone, on Redis also if its release arrives late.
 	Owner string
-	// Tries bounds the attempts of Acquire and Do. Default 0: until the
-	// context ends. Who bounds them stands in no line: while others do, the
-	// lock is free for it by chance only.
+	// Tries bounds the attempts of Acquire and Do. With a bound they join no line:
+	// while others wait there, they are granted the lock by chance only. Default 0:
+	// no bound.
 	Tries int
-	// RetryDelay is the pause after the try-th attempt, from 1. It is cut
-	// short when the holder's lease ends earlier. A release of unknown outcome
-	// is tried again after such pauses too, of half a second at most. Default
-	// Options.RetryDelay.
+	// RetryDelay returns the pause after the try-th attempt, from 1. It is cut short
+	// if the holder's lease ends earlier. A release of unknown outcome is tried
+	// again after such pauses too, of half a second at most. It must not block.
+	// Default Options.RetryDelay.
 	RetryDelay func(try int) time.Duration
-	// Require is the least that the store has to promise. A store that gives
-	// less refuses the lock with ErrUnsupported, before anything is sent; one
-	// Redis server then keeps quarantine after a restart. Default
-	// store.Efficiency: what the store gives by itself.
+	// Require is the least guarantee that the store has to give. A store that gives
+	// less refuses the lock with ErrUnsupported, before anything is sent. A single
+	// Redis server then keeps quarantine after a restart. Default store.Efficiency:
+	// what the store gives by itself.
 	Require store.Class
-	// Barge gives up the place in the order: who waits is only told that the lock
-	// is free, and comes for it; whoever asks first has it. So a process that is
-	// running may take the lock again and again without handing it over, and who
-	// waits may do so for long. Do not expect it to be faster: in all that was
-	// measured (docs/performance.md) it is slower than being handed the lock.
-	// Goroutines of one Client are served in order all the same. Stores that keep
-	// no line have no order.
+	// Barge opts out of the fair hand-off: a waiter is notified when the lock is free
+	// and competes for it. A process that is running may then take the lock again
+	// and again, and others may wait for long. It is not faster: in all
+	// measurements (docs/performance.md) it is slower than being handed the lock.
+	// Goroutines of one Client are served in order all the same. A store that keeps
+	// no line has no order to opt out of.
 	Barge bool
-	// OnWait is called with the reason, a *BusyError or a *QuorumError, when a
-	// wait begins and when there is news of it; where the store keeps no line,
-	// before each pause. It runs on the waiting goroutine and must not block.
-	// Where this process has the lock itself, or waits for it already, the
-	// position counts its other goroutines, too. When there is news depends on the
-	// store: that of another holder or position comes at once in memory, within a
-	// second or so from a database, and from Redis when the place in line is
-	// refreshed, three times per TTL. Nothing is asked besides for who listens.
+	// OnWait is called with the reason, a *BusyError or a *QuorumError, when a wait
+	// begins and when there is news of it, even if the cause is the same; where the
+	// store keeps no line, before each pause. It runs on the waiting goroutine and
+	// must not block: a lock that is granted meanwhile is held while it runs. If the
+	// context ends meanwhile, the place in the line is given up at once.
+	//
+	// If this process holds the lock or waits for it already, the position counts
+	// its other goroutines too. The store decides how soon there is news of another
+	// holder or position: memory reports it at once, a database within about a
+	// second, and Redis when the place in line is refreshed, three times per TTL.
+	// Nothing more is sent because of OnWait.
 	OnWait func(reason error)
 }
 
-// Backoff returns delays that double from least to most, each drawn at random
-// from the upper half of its size, so that waiters do not move in step.
+// Backoff returns a RetryDelay that doubles from least to most. Each delay is drawn
+// at random from the upper half of its size, so that waiters do not move in step.
 func Backoff(least, most time.Duration) func(try int) time.Duration {
 	return func(try int) time.Duration {
 		d := most
@@ -179,11 +190,11 @@ func (o LockOptions) life() (leasefsm.Config, error) {
 		v    time.Duration
 	}{{"TTL", o.TTL}, {"RenewEvery", o.RenewEvery}, {"Notice", o.Notice}, {"MaxHold", o.MaxHold}, {"MinHold", o.MinHold}} {
 		if d.v < 0 {
-			return leasefsm.Config{}, invalid("%s is %v: it can not be negative", d.name, d.v)
+			return leasefsm.Config{}, invalid("%s is %v: it cannot be negative", d.name, d.v)
 		}
 	}
 	if o.Tries < 0 {
-		return leasefsm.Config{}, invalid("Tries is %d: it can not be negative", o.Tries)
+		return leasefsm.Config{}, invalid("Tries is %d: it cannot be negative", o.Tries)
 	}
 	if o.Owner != "" {
 		if err := store.CheckOwner(o.Owner); err != nil {

@@ -2,6 +2,7 @@ package leasehold
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/leasehold-dev/leasehold/internal/clock"
@@ -9,14 +10,14 @@ import (
 	"github.com/leasehold-dev/leasehold/store"
 )
 
-// place is one in the store's line, for whoever is the first in the queue when
-// it comes up.
+// place is a place in the store's line. Its grant goes to the goroutine that is then
+// first in the queue.
 type place struct {
-	ctx    context.Context
-	cancel context.CancelFunc
-	since  time.Time // its rank
-	told   bool      // that the lock was busy
-	kept   *kept     // it was taken already
+	ctx      context.Context
+	cancel   context.CancelFunc
+	since    time.Time    // its rank
+	told     bool         // that the lock was busy
+	reserved *reservation // the place was taken with a release
 
 	// Where a goroutine stands on behalf of the queue:
 	left chan struct{} // closed when nothing is left of the place
@@ -25,28 +26,45 @@ type place struct {
 	patience *time.Timer // with a store that gives no answer; seldom needed
 }
 
-// stand waits in the store's line for as long as anybody is in the queue.
-// Whoever calls it has set asking.
+// stand waits in the store's line for as long as anybody is in the queue. The caller
+// has set asking.
 func (q *queue) stand() {
-	for {
-		p := q.newPlace()
-		if p == nil {
-			return
+	q.c.contain(func() {
+		for {
+			p := q.newPlace()
+			if p == nil || q.standAt(p) {
+				return // the queue is somebody else's business
+			}
 		}
-		given := q.waitAt(p)
-		p.cancel()
-		close(p.left)
-		if given {
-			return // and the queue is somebody else's business
-		}
-	}
+	}, q.failed)
+}
+
+// standAt is waitAt, and gives up p.
+func (q *queue) standAt(p *place) (given bool) {
+	defer close(p.left)
+	defer p.cancel()
+	return q.waitAt(p)
+}
+
+// errFailed ends the waits of a queue when a function of the user's has ended the
+// goroutine that stood in line for it.
+var errFailed = errors.New("a function given to the client panicked while the lock was waited for: see the log")
+
+// failed ends all waits of the queue.
+func (q *queue) failed() {
+	rn := &q.c.renewer
+	rn.mu.Lock()
+	defer rn.mu.Unlock()
+	q.asking, q.place = false, nil
+	q.refuse(errFailed)
+	q.settle()
 }
 
 // newPlace is the next place to wait at; nil: nobody needs one.
 func (q *queue) newPlace() *place {
-	k := &q.c.keep
-	k.mu.Lock()
-	defer k.unlock()
+	rn := &q.c.renewer
+	rn.mu.Lock()
+	defer rn.mu.Unlock()
 	w := q.foremost()
 	if w == nil {
 		q.asking, q.place = false, nil
@@ -59,13 +77,13 @@ func (q *queue) newPlace() *place {
 }
 
 // take makes a place, which ends with ctx. It has the rank of those before it
-// that were given up while somebody waited. The keeper's mutex is held.
+// that were given up while somebody waited. The renewer's mutex is held.
 func (q *queue) take(ctx context.Context) *place {
-	p := &place{kept: q.takeKept()}
+	p := &place{reserved: q.takeReservation()}
 	switch {
-	case p.kept != nil:
-		q.since, p.told = p.kept.since, true
-		q.c.keep.crowds.of(q.name).came()
+	case p.reserved != nil:
+		q.since, p.told = p.reserved.since, true
+		q.c.renewer.contentions.of(q.name).came()
 	case q.since.IsZero() || !placeKept:
 		q.since = time.Now()
 	}
@@ -75,21 +93,31 @@ func (q *queue) take(ctx context.Context) *place {
 	return p
 }
 
-// stand has w stand at p, for itself and for all who come to wait behind it, and
+// stand has w stand at p, for itself and for all that come to wait behind it, and
 // says whether it has to go on waiting. If not it has its answer, or its context
 // or patience has ended. A store that gives no answer does not cost it the place
 // before that: it would lose its turn to those who came later.
 func (w *waiter) stand(p *place) (waits bool) {
 	q := w.q
-	k := &q.c.keep
+	rn := &q.c.renewer
 	defer p.end()
+	over := false
+	defer func() {
+		if !over { // a function of the user's failed: w is about to leave
+			rn.mu.Lock()
+			q.asking, q.place = false, nil
+			rn.mu.Unlock()
+		}
+	}()
 	if q.waitAt(p) {
+		over = true
 		return false // if the lock was not given to w, its context has ended
 	}
-	k.mu.Lock()
-	defer k.unlock()
+	now := rn.lock()
+	defer rn.mu.Unlock()
+	over = true
 	q.asking, q.place = false, nil
-	left, trouble := w.patience(k.now())
+	left, trouble := w.patience(now)
 	waits = !w.done && w.ctx.Err() == nil && (!trouble || left >= 0)
 	if waits || w.done { // or else when it has left: nobody has to stand there for it
 		q.settle()
@@ -97,8 +125,8 @@ func (w *waiter) stand(p *place) (waits bool) {
 	return waits
 }
 
-// heed has the place end when the patience of who stands there alone does. The
-// keeper's mutex is held.
+// heed ends the place when the patience of the one waiter that stands there does. The
+// renewer's mutex is held.
 func (p *place) heed(now clock.Instant) {
 	if p.alone == nil {
 		return
@@ -108,7 +136,7 @@ func (p *place) heed(now clock.Instant) {
 	case trouble && left < 0:
 		p.cancel()
 	case trouble && p.patience == nil:
-		p.patience = time.AfterFunc(left+time.Millisecond, p.look)
+		p.patience = time.AfterFunc(left+time.Millisecond, p.checkPatience)
 	case trouble:
 		p.patience.Reset(left + time.Millisecond)
 	case p.patience != nil:
@@ -116,15 +144,17 @@ func (p *place) heed(now clock.Instant) {
 	}
 }
 
-// look has the place end if it is time.
-func (p *place) look() {
+// checkPatience has the place end if it is time.
+func (p *place) checkPatience() {
 	q := p.alone.q
-	k := &q.c.keep
-	k.mu.Lock()
-	defer k.unlock()
-	if q.place == p {
-		p.heed(k.now())
-	}
+	rn := &q.c.renewer
+	q.c.contain(func() {
+		now := rn.lock()
+		defer rn.mu.Unlock()
+		if q.place == p {
+			p.heed(now)
+		}
+	}, p.cancel)
 }
 
 // end gives up what p needs, now that it is nobody's place.
@@ -138,19 +168,22 @@ func (p *place) end() {
 // waitAt waits until the lock was granted and given to somebody, or nobody wants
 // it any more, or everybody was told that waiting is of no use.
 func (q *queue) waitAt(p *place) (given bool) {
-	k := &q.c.keep
-	for try := 1; p.ctx.Err() == nil || p.kept != nil; try++ {
-		k.mu.Lock()
+	rn := &q.c.renewer
+	for try := 1; p.ctx.Err() == nil || p.reserved != nil; try++ {
+		rn.mu.Lock()
 		n := q.length()
-		k.mu.Unlock()
+		rn.mu.Unlock()
 		req, start := q.ask(p, n)
 		grant, err := q.c.waiter.Wait(p.ctx, req, func(reason error) {
-			k.mu.Lock()
-			defer k.unlock()
-			if q.place == p {
-				p.told = true
-				q.because(reason)
-			}
+			// The goroutine may be the store's.
+			q.c.contain(func() {
+				now := rn.lock()
+				defer rn.mu.Unlock()
+				if q.place == p {
+					p.told = true
+					q.because(reason, now)
+				}
+			}, p.cancel)
 		})
 		if err == nil {
 			if given, err = q.give(p, req, grant, start); err == nil {
@@ -159,14 +192,14 @@ func (q *queue) waitAt(p *place) (given bool) {
 		} else if p.ctx.Err() != nil {
 			return false
 		}
-		k.mu.Lock()
+		now := rn.lock()
 		if _, retry := canWait(err); !retry {
 			q.refuse(err)
-			k.unlock()
+			rn.mu.Unlock()
 			return false
 		}
-		q.because(err)
-		k.unlock()
+		q.because(err, now)
+		rn.mu.Unlock()
 		pause(p.ctx, q.c.delay(try))
 	}
 	return false
@@ -174,20 +207,30 @@ func (q *queue) waitAt(p *place) (given bool) {
 
 // ask is the request for p, and when it was made: before the first byte leaves.
 func (q *queue) ask(p *place, waiters int) (store.Request, clock.Instant) {
-	if kept := p.kept; kept != nil {
-		p.kept = nil
-		return kept.req, kept.start
+	if r := p.reserved; r != nil {
+		p.reserved = nil
+		return r.req, r.start
 	}
 	r := q.request(waiters)
 	r.Owner = store.NewOwnerAt(p.since)
-	return r, q.c.keep.now()
+	return r, q.c.renewer.now()
 }
 
 // give makes the first in the queue the holder of what was granted, or gives it
 // back if there is none.
 func (q *queue) give(p *place, req store.Request, grant store.Grant, start clock.Instant) (given bool, err error) {
-	k := &q.c.keep
-	now := k.now()
+	if grant.Owner != "" {
+		req.Owner = grant.Owner
+	}
+	settled := false
+	defer func() {
+		if !settled { // the clock failed
+			q.c.drop(p.ctx, req)
+		}
+	}()
+	rn := &q.c.renewer
+	now := rn.lock()
+	settled = true
 	if !grantFromSince {
 		start = now
 	} else {
@@ -195,27 +238,29 @@ func (q *queue) give(p *place, req store.Request, grant store.Grant, start clock
 	}
 	h := q.c.newHold(req, grant, leasefsm.New(q.life).Step(leasefsm.Granted, start, now))
 	if !h.fsm.Live() {
+		rn.mu.Unlock()
 		return false, h.late(p.ctx, now.Sub(start))
 	}
-	k.mu.Lock()
 	w := q.foremost()
 	if w == nil {
 		q.since = time.Time{}
-		k.unlock()
+		rn.mu.Unlock()
 		if unwantedReleased {
-			h.giveBack(p.ctx)
+			if err := h.release(p.ctx); retries(err) {
+				h.logUnknown(err)
+			}
 		}
 		return false, nil
 	}
 	q.remove(w)
-	k.crowds.of(q.name).busy = p.told
+	rn.contentions.of(q.name).busy = p.told
 	how := Acquired
 	if p.told {
 		how = Handed
 	}
 	h.home = q
-	w.tell(answer{lease: k.begin(h, start, w.l, w.ctx, w.bound), how: how})
+	w.tell(answer{lease: rn.begin(h, start, now, w.l, w.ctx, w.bound), how: how})
 	q.attach(h, now)
-	k.unlock()
+	rn.mu.Unlock()
 	return true, nil
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/leasehold-dev/leasehold/store"
 )
 
-// terms are what a goroutine wants of a lock. Who wants the same can share a
+// terms are what a goroutine wants of a lock. Goroutines with equal terms can share a
 // place in the store's line, and a lease one after the other.
 type terms struct {
 	name, purpose string
@@ -22,21 +22,21 @@ type terms struct {
 // served. For all of them at most one asks the store or stands in its line, and
 // none does while one of them has a lease that may be passed on.
 //
-// It is there only while somebody asks, holds or waits. The keeper's mutex
+// It is there only while somebody asks, holds or waits. The renewer's mutex
 // guards it.
 type queue struct {
 	terms
 	c           *Client
-	asking      bool      // somebody asks the store
-	place       *place    // in the store's line; nil when there is none
-	kept        *kept     // such a place that nobody has taken yet
-	since       time.Time // its rank, kept until somebody is granted the lock or nobody waits
-	h           *hold     // has a lease, and passes it on
+	asking      bool         // somebody asks the store
+	place       *place       // in the store's line; nil when there is none
+	reserved    *reservation // such a place that nobody has taken yet
+	since       time.Time    // its rank, kept until somebody is granted the lock or nobody waits
+	h           *hold        // has a lease, and passes it on
 	first, last *waiter
 	reason      error // why the lock was not granted so far
 	reasonAt    clock.Instant
 	trouble     clock.Instant // since when the store has given no answer at all
-	look        *look         // the last one, of those who gave up
+	refresh     *refresh      // the last one, by waiters that gave up
 }
 
 // waiter is one goroutine in a queue.
@@ -49,6 +49,8 @@ type waiter struct {
 	done       bool          // answered, and no longer in the queue
 	answer     chan answer   // holds one
 	from       clock.Instant // when it first looked into trouble
+	withdrew   *departure    // from where it left the queue without an answer; nil: it did not
+	left       chan struct{} // closed when nothing is left of the place that it withdrew from; or nil
 }
 
 // answer ends a wait, unless it is the zero one, which says that there is a new
@@ -69,34 +71,34 @@ func (q *queue) request(waiters int) store.Request {
 }
 
 // queueFor returns the queue for t, and whether it was there before. The
-// keeper's mutex is held.
-func (k *keeper) queueFor(t terms) (q *queue, known bool) {
-	if q = k.queues[t]; q != nil {
+// renewer's mutex is held.
+func (rn *renewer) queueFor(t terms) (q *queue, known bool) {
+	if q = rn.queues[t]; q != nil {
 		return q, true
 	}
-	q = &queue{terms: t, c: k.c}
-	k.queues[t] = q
+	q = &queue{terms: t, c: rn.c}
+	rn.queues[t] = q
 	return q, false
 }
 
 // settle sees to it that somebody asks the store if anybody waits, and that a
-// queue nobody needs is forgotten. The keeper's mutex is held.
+// queue nobody needs is forgotten. The renewer's mutex is held.
 func (q *queue) settle() {
 	switch {
 	case q.asking || q.h != nil:
 	case q.foremost() != nil:
 		q.asking = true
 		go q.stand()
-	case q.first == nil && q.kept == nil:
-		delete(q.c.keep.queues, q.terms)
+	case q.first == nil && q.reserved == nil:
+		delete(q.c.renewer.queues, q.terms)
 	}
 }
 
 // settle does so for w, which has just joined. Where nobody else of the client
 // asks, holds or waits, it returns a place for w to stand at in its own goroutine,
-// which spares making one and two switches between them. Who is to be told why it
-// waits can not be told while it stands. The keeper's mutex is held.
-func (w *waiter) settle() *place {
+// which spares making one and two switches between them. A waiter that listens for why it
+// waits cannot be told while it stands. The renewer's mutex is held.
+func (w *waiter) settle(now clock.Instant) *place {
 	q := w.q
 	if q.asking || q.h != nil || q.first != w || w.next != nil || w.l.listens() {
 		q.settle()
@@ -105,18 +107,18 @@ func (w *waiter) settle() *place {
 	q.asking = true
 	p := q.take(w.ctx)
 	p.alone = w
-	p.heed(q.c.keep.now())
+	p.heed(now)
 	return p
 }
 
 // join puts a goroutine at the end of the queue, or before all others. The
-// keeper's mutex is held.
+// renewer's mutex is held.
 func (q *queue) join(l *Lock, ctx context.Context, bound, ahead bool) *waiter {
 	w := &waiter{q: q, l: l, ctx: ctx, bound: bound, answer: make(chan answer, 1)}
 	switch {
 	case q.first == nil:
 		q.first, q.last = w, w
-		q.since = time.Time{} // who had it has left
+		q.since = time.Time{} // the waiter with that rank has left
 	case ahead:
 		w.next, q.first.prev, q.first = q.first, w, w
 	default:
@@ -128,7 +130,7 @@ func (q *queue) join(l *Lock, ctx context.Context, bound, ahead bool) *waiter {
 	return w
 }
 
-// remove takes w out of the queue. The keeper's mutex is held.
+// remove takes w out of the queue. The renewer's mutex is held.
 func (q *queue) remove(w *waiter) {
 	w.done = true
 	if w.prev != nil {
@@ -144,7 +146,7 @@ func (q *queue) remove(w *waiter) {
 	w.prev, w.next = nil, nil
 }
 
-// length is how many wait. The keeper's mutex is held.
+// length is how many wait. The renewer's mutex is held.
 func (q *queue) length() (n int) {
 	for w := q.first; w != nil; w = w.next {
 		n++
@@ -152,7 +154,7 @@ func (q *queue) length() (n int) {
 	return n
 }
 
-// foremost is the first who still waits, or nil. The keeper's mutex is held.
+// foremost is the first who still waits, or nil. The renewer's mutex is held.
 func (q *queue) foremost() *waiter {
 	w := q.first
 	for w != nil && w.ctx.Err() != nil { // it is about to leave by itself
@@ -162,7 +164,7 @@ func (q *queue) foremost() *waiter {
 }
 
 // tell answers w, instead of what it was told before and has not seen yet. The
-// keeper's mutex is held, so that there is room.
+// renewer's mutex is held, so that there is room.
 func (w *waiter) tell(a answer) {
 	select {
 	case <-w.answer:
@@ -171,7 +173,7 @@ func (w *waiter) tell(a answer) {
 	w.answer <- a
 }
 
-// refuse answers all who wait with err. The keeper's mutex is held.
+// refuse answers all who wait with err. The renewer's mutex is held.
 func (q *queue) refuse(err error) {
 	for q.first != nil {
 		w := q.first
@@ -180,9 +182,8 @@ func (q *queue) refuse(err error) {
 	}
 }
 
-// because is told why the lock was not granted. The keeper's mutex is held.
-func (q *queue) because(err error) {
-	now := q.c.keep.now()
+// because is told why the lock was not granted. The renewer's mutex is held.
+func (q *queue) because(err error, now clock.Instant) {
 	q.reason, q.reasonAt = err, now
 	if busy, _ := canWait(err); busy != nil || opens(err) {
 		q.trouble = 0
@@ -195,7 +196,7 @@ func (q *queue) because(err error) {
 	q.tellAll()
 }
 
-// tellAll has everybody look at the reason again. The keeper's mutex is held.
+// tellAll has everybody look at the reason again. The renewer's mutex is held.
 func (q *queue) tellAll() {
 	for w := q.first; w != nil; w = w.next {
 		w.news()
@@ -209,9 +210,9 @@ func (w *waiter) news() {
 	}
 }
 
-// why is the reason for w to wait, as it stands now. The keeper's mutex is held.
-func (w *waiter) why() error {
-	q, now, ahead := w.q, w.q.c.keep.now(), w.ahead()
+// why is the reason for w to wait, as it stands now. The renewer's mutex is held.
+func (w *waiter) why(now clock.Instant) error {
+	q, ahead := w.q, w.ahead()
 	if q.h != nil {
 		busy := q.h.busy(now)
 		busy.Position = ahead + 1
@@ -231,7 +232,7 @@ func (w *waiter) why() error {
 	return &e
 }
 
-// ahead is how many of the queue come before w. The keeper's mutex is held.
+// ahead is how many of the queue come before w. The renewer's mutex is held.
 func (w *waiter) ahead() (n int) {
 	for o := w.prev; o != nil; o = o.prev {
 		n++
@@ -240,7 +241,7 @@ func (w *waiter) ahead() (n int) {
 }
 
 // troubled is since when the store has given w no answer; 0 when it has. The
-// keeper's mutex is held.
+// renewer's mutex is held.
 func (w *waiter) troubled(now clock.Instant) clock.Instant {
 	if w.q.trouble == 0 || w.q.h != nil {
 		return 0
@@ -252,7 +253,7 @@ func (w *waiter) troubled(now clock.Instant) clock.Instant {
 }
 
 // patience is how long w goes on waiting for a store that gives it no answer: for
-// a TTL. It says whether there is such trouble. The keeper's mutex is held.
+// a TTL. It says whether there is such trouble. The renewer's mutex is held.
 func (w *waiter) patience(now clock.Instant) (left time.Duration, trouble bool) {
 	since := w.troubled(now)
 	return since.Add(w.q.life.TTL).Sub(now), since != 0
@@ -263,32 +264,79 @@ func (w *waiter) patience(now clock.Instant) (left time.Duration, trouble bool) 
 // leave stays until nothing is left of it in the store's line.
 func (w *waiter) leave() (*Lease, EventKind, error) {
 	q := w.q
-	k := &q.c.keep
-	k.mu.Lock()
+	rn := &q.c.renewer
+	now := rn.lock()
 	if w.done {
-		k.unlock()
+		rn.mu.Unlock()
 		a := <-w.answer
 		return a.lease, a.how, a.err
 	}
-	stood, ahead := w.stood(k.now()), w.prev != nil
-	q.remove(w)
-	var left chan struct{}
-	if p := q.place; p != nil && (q.first == nil || !placeKept && !ahead) {
-		p.cancel()
-		left = p.left
-	}
-	q.settle()
-	k.unlock()
-	if left != nil {
-		<-left
-	}
+	w.withdraw(now)
+	rn.mu.Unlock()
+	w.awaitPlace()
 	if w.ctx.Err() == nil {
-		return nil, 0, stood.why
+		return nil, 0, w.withdrew.why
 	}
-	return nil, 0, gaveUp(w.ctx, q.latest(w.ctx, stood))
+	return nil, 0, gaveUp(w.ctx, q.refreshHolder(w.ctx, *w.withdrew))
 }
 
-// busy is what there is to tell others of h. The keeper's mutex is held.
+// withdraw takes w out of the queue, unless it is out of it already. The renewer's
+// mutex is held.
+func (w *waiter) withdraw(now clock.Instant) {
+	if w.withdrew != nil {
+		return
+	}
+	s := w.departure(now)
+	w.withdrew = &s
+	q, ahead := w.q, w.prev != nil
+	q.remove(w)
+	w.done = false // it has no answer
+	if p := q.place; p != nil && (q.first == nil || !placeKept && !ahead) {
+		p.cancel()
+		w.left = p.left
+	}
+	q.settle()
+}
+
+// awaitPlace waits until nothing is left of the place in the store's line, if w was
+// the last who wanted it.
+func (w *waiter) awaitPlace() {
+	if w.left != nil {
+		<-w.left
+	}
+}
+
+// abandon is leave for a waiter whose goroutine goes no further, since a function
+// of the user's has ended it.
+func (w *waiter) abandon() {
+	rn := &w.q.c.renewer
+	rn.mu.Lock()
+	if w.done {
+		rn.mu.Unlock()
+		if a := <-w.answer; a.lease != nil {
+			a.lease.discard()
+		}
+		return
+	}
+	w.withdraw(0) // the time is for an error that nobody sees
+	rn.mu.Unlock()
+	w.awaitPlace()
+}
+
+// stepAside withdraws w when its context ends while a function of the user's keeps
+// its goroutine from leaving.
+func (w *waiter) stepAside() {
+	rn := &w.q.c.renewer
+	w.q.c.contain(func() {
+		now := rn.lock()
+		defer rn.mu.Unlock()
+		if !w.done {
+			w.withdraw(now)
+		}
+	}, nil)
+}
+
+// busy is what there is to tell others of h. The renewer's mutex is held.
 func (h *hold) busy(now clock.Instant) *BusyError {
 	if h.holder == nil {
 		who := store.DecodeHolder(h.req.Owner, h.req.Meta)
@@ -298,7 +346,7 @@ func (h *hold) busy(now clock.Instant) *BusyError {
 }
 
 // attach makes h the lease that the queue passes on, where the client does so.
-// Whoever asked the store has got it. The keeper's mutex is held.
+// The goroutine that asked the store has it. The renewer's mutex is held.
 func (q *queue) attach(h *hold, now clock.Instant) {
 	q.asking, q.place, q.since, q.reason, q.trouble = false, nil, time.Time{}, nil, 0
 	if q.passesOn() {
@@ -310,7 +358,7 @@ func (q *queue) attach(h *hold, now clock.Instant) {
 	q.settle()
 }
 
-// detach ends that: those who wait are on their own. The keeper's mutex is held.
+// detach ends that: those who wait are on their own. The renewer's mutex is held.
 func (h *hold) detach(now clock.Instant) {
 	q := h.q
 	if q == nil {
@@ -323,12 +371,12 @@ func (h *hold) detach(now clock.Instant) {
 	q.settle()
 }
 
-// letGo has those who wait for h stand in line, now that it was released.
-func (k *keeper) letGo(h *hold) {
-	if h.q == nil { // and nobody but who releases h can set it now
+// detachReleased lets the waiters of h ask the store, now that h was released.
+func (rn *renewer) detachReleased(h *hold) {
+	if h.q == nil { // and only the goroutine that releases h could set it now
 		return
 	}
-	k.mu.Lock()
-	defer k.unlock()
-	h.detach(k.now())
+	now := rn.lock()
+	defer rn.mu.Unlock()
+	h.detach(now)
 }

@@ -16,7 +16,7 @@ import (
 
 // The master of a lock is killed while it is held, and while somebody waits for it:
 // the lease is kept, since the replica that is promoted knows of it, and then goes to
-// who waits. What such a store does not promise can not be required of it.
+// who waits. What such a store does not promise cannot be required of it.
 func TestLeaseOutlivesAFailover(t *testing.T) {
 	w := redistest.StartWatched(t, 1)
 	client := func() *leasehold.Client {
@@ -76,6 +76,6 @@ func TestLeaseOutlivesAFailover(t *testing.T) {
 			t.Errorf("token %d after %d", token, lease.Token())
 		}
 	case <-time.After(30 * time.Second):
-		t.Fatal("who waits does not get the lock")
+		t.Fatal("the waiter does not get the lock")
 	}
 }

@@ -13,14 +13,30 @@ import (
 )
 
 // wait asks for the lock until it is granted, tries are used up, ctx ends, or
-// the answer is one that waiting can not change. Goroutines of the package wait
+// the answer is one that waiting cannot change. Goroutines of the package wait
 // here and in place.go, and nowhere else. With bound, what is derived from the
 // lease's context ends with ctx.
 func (l *Lock) wait(ctx context.Context, tries int, bound bool) (*Lease, error) {
+	mustHave(ctx)
 	began := l.c.started()
 	lease, how, err := l.get(ctx, tries, bound, began)
+	returned := false
+	defer func() {
+		if !returned && lease != nil { // the Observer failed
+			lease.discard()
+		}
+	}()
 	l.seeOutcome(ctx, began, lease, how, err)
+	returned = true
 	return lease, err
+}
+
+// mustHave panics if ctx is nil, as the functions of package context do: a
+// program that passes none has to be changed, and finds out at the first call.
+func mustHave(ctx context.Context) {
+	if ctx == nil {
+		panic("leasehold: nil Context")
+	}
 }
 
 // get is wait, and says how the lease was obtained: 0 by re-entry.
@@ -32,13 +48,16 @@ func (l *Lock) get(ctx context.Context, tries int, bound bool, began clock.Insta
 	if err != nil {
 		return nil, 0, err
 	}
-	if outer, ok := ctx.Value(leaseKey{l.c, l.name}).(*Lease); ok {
-		lease, err := outer.reenter(ctx, bound)
-		return lease, 0, err
-	}
 	if l.o.Require > store.Efficiency && l.o.Require > l.c.store.Caps().Class {
 		caps := l.c.store.Caps()
 		return nil, 0, fmt.Errorf("%w: lock %q requires %v, and this store (%s, nodes: %d) gives %v at most", ErrUnsupported, l.name, l.o.Require, caps.Engine, caps.Nodes, caps.Class)
+	}
+	if outer, ok := ctx.Value(leaseKey{l.c, l.name}).(*Lease); ok {
+		if got := outer.h.req.Require; l.o.Require > got {
+			return nil, 0, fmt.Errorf("%w: lock %q requires %v, and the lease in the context was acquired with %v: require %[3]v where it is acquired", ErrUnsupported, l.name, l.o.Require, got)
+		}
+		lease, err := outer.reenter(ctx, bound)
+		return lease, 0, err
 	}
 	if l.o.Owner != "" && tries != 1 {
 		return nil, 0, invalid("a fixed Owner goes with one attempt: use Try, or set Tries to 1")
@@ -59,9 +78,10 @@ func (l *Lock) poll(ctx context.Context, life leasefsm.Config, tries int, bound 
 	var last error            // why the lock was not granted so far,
 	var at clock.Instant      // as was heard then
 	var trouble clock.Instant // since when the store gave no answer at all
+	var told cause
 	for try := 1; ; try++ {
 		if ctx.Err() != nil {
-			return nil, gaveUp(ctx, l.latest(ctx, last, at, life.TTL))
+			return nil, gaveUp(ctx, l.refreshHolder(ctx, last, at, life.TTL))
 		}
 		lease, err := l.attempt(ctx, life, bound, nil)
 		if err == nil {
@@ -85,39 +105,38 @@ func (l *Lock) poll(ctx context.Context, life leasefsm.Config, tries int, bound 
 		if tries > 0 && try >= tries {
 			return nil, err
 		}
-		l.seeWaiting(ctx, began, err)
+		l.seeWaiting(ctx, began, err, &told)
 		pause(ctx, untilFree(delay(try), busy))
 	}
 }
 
 // inLine asks once, and stands in line when that does not give the lock; or
-// behind those of this client who already do.
+// behind those of this client that already do.
 func (l *Lock) inLine(ctx context.Context, life leasefsm.Config, bound bool, began clock.Instant) (*Lease, EventKind, error) {
 	if ctx.Err() != nil {
 		return nil, 0, gaveUp(ctx, nil)
 	}
-	k := &l.c.keep
-	k.mu.Lock()
-	q, known := k.queueFor(terms{l.name, l.o.Purpose, life, l.o.Require, l.o.Barge})
-	c := k.crowds.of(l.name)
-	if c.asked(k); known || c.busy {
+	rn := &l.c.renewer
+	now := rn.lock()
+	q, known := rn.queueFor(terms{l.name, l.o.Purpose, life, l.o.Require, l.o.Barge})
+	c := rn.contentions.of(l.name)
+	if c.asked(now); known || c.busy {
 		w := q.join(l, ctx, bound, false)
-		p := w.settle()
-		k.unlock()
+		p := w.settle(now)
+		rn.mu.Unlock()
 		return w.get(p, began)
 	}
 	q.asking = true
-	k.unlock()
-	lease, err := l.attempt(ctx, life, bound, q)
+	rn.mu.Unlock()
+	lease, now, err := l.askFirst(ctx, life, bound, q)
 	if err == nil {
 		return lease, Acquired, nil
 	}
-	k.mu.Lock()
 	q.asking = false
 	busy, retry := canWait(err)
 	if ctx.Err() != nil || !retry {
 		q.settle()
-		k.unlock()
+		rn.mu.Unlock()
 		if ctx.Err() != nil && (retry || errors.Is(err, ctx.Err())) {
 			err = gaveUp(ctx, err)
 		}
@@ -127,29 +146,59 @@ func (l *Lock) inLine(ctx context.Context, life leasefsm.Config, bound bool, beg
 		c.busy = true
 	}
 	w := q.join(l, ctx, bound, true)
-	if busy != nil { // who waits is told when its position is known as well
-		q.reason, q.reasonAt = err, k.now()
+	if busy != nil { // waiters are told when their position is known too
+		q.reason, q.reasonAt = err, now
 	} else {
-		q.because(err)
+		q.because(err, now)
 	}
-	p := w.settle()
-	k.unlock()
+	p := w.settle(now)
+	rn.mu.Unlock()
 	return w.get(p, began)
 }
 
-// get waits at p, or else in the queue.
-func (w *waiter) get(p *place, began clock.Instant) (*Lease, EventKind, error) {
-	if p != nil && !w.stand(p) {
-		return w.leave()
+// askFirst makes the attempt that all others of q wait for. If it fails, askFirst
+// returns with the renewer's mutex held and the time.
+func (l *Lock) askFirst(ctx context.Context, life leasefsm.Config, bound bool, q *queue) (lease *Lease, now clock.Instant, err error) {
+	rn := &l.c.renewer
+	returned := false
+	defer func() {
+		if !returned { // a function of the user's failed: the next may ask
+			rn.mu.Lock()
+			q.asking = false
+			q.settle()
+			rn.mu.Unlock()
+		}
+	}()
+	if lease, err = l.attempt(ctx, life, bound, q); err != nil {
+		now = rn.lock()
 	}
-	return w.wait(began)
+	returned = true
+	return lease, now, err
+}
+
+// get waits at p, or else in the queue.
+func (w *waiter) get(p *place, began clock.Instant) (lease *Lease, how EventKind, err error) {
+	returned := false
+	defer func() {
+		if !returned {
+			w.abandon()
+		}
+	}()
+	if p != nil && !w.stand(p) {
+		lease, how, err = w.leave()
+	} else {
+		lease, how, err = w.wait(began)
+	}
+	returned = true
+	return lease, how, err
 }
 
 // wait waits in the queue, and tells of the reasons.
 func (w *waiter) wait(began clock.Instant) (*Lease, EventKind, error) {
-	k := &w.q.c.keep
+	rn := &w.q.c.renewer
 	var patience *time.Timer // with a store that gives no answer; seldom needed
 	var over <-chan time.Time
+	var told cause
 	for {
 		select {
 		case <-w.ctx.Done():
@@ -160,17 +209,17 @@ func (w *waiter) wait(began clock.Instant) (*Lease, EventKind, error) {
 			}
 		case <-over:
 		}
-		k.mu.Lock()
+		now := rn.lock()
 		if w.done {
-			k.unlock()
+			rn.mu.Unlock()
 			continue
 		}
 		var why error
 		if w.l.listens() {
-			why = w.why()
+			why = w.why(now)
 		}
-		left, trouble := w.patience(k.now())
-		k.unlock()
+		left, trouble := w.patience(now)
+		rn.mu.Unlock()
 		switch {
 		case trouble && left < 0:
 			return w.leave()
@@ -184,9 +233,17 @@ func (w *waiter) wait(began clock.Instant) (*Lease, EventKind, error) {
 			patience.Stop()
 		}
 		if why != nil {
-			w.l.seeWaiting(w.ctx, began, why)
+			w.tellWaiting(began, why, &told)
 		}
 	}
+}
+
+// tellWaiting calls the user's functions. If the context ends while they block,
+// w does not stand in anybody's way.
+func (w *waiter) tellWaiting(began clock.Instant, why error, told *cause) {
+	stop := context.AfterFunc(w.ctx, w.stepAside)
+	defer stop()
+	w.l.seeWaiting(w.ctx, began, why, told)
 }
 
 // canWait says whether the lock may be had later: because its holder will be
@@ -202,7 +259,7 @@ func canWait(err error) (busy *BusyError, retry bool) {
 	return nil, errors.Is(err, ErrLost) // granted, but too late to be of use
 }
 
-// opens says whether the lock can not be had because nodes are in quarantine,
+// opens says whether the lock cannot be had because nodes are in quarantine,
 // which has an end.
 func opens(err error) bool {
 	var quorum *QuorumError

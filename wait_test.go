@@ -152,7 +152,7 @@ func TestFixedOwner(t *testing.T) {
 	})
 }
 
-// Nodes that are away are waited for, for a TTL; what waiting can not mend is
+// Nodes that are away are waited for, for a TTL; what waiting cannot mend is
 // returned at once.
 func TestTroubleWithTheStore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -5,11 +5,10 @@ import (
 	"strconv"
 	"strings"
 	"time"
-	"unicode/utf8"
 )
 
-// Holder says who has a lock, for people who ask. Nothing is decided by it but
-// by Owner.
+// Holder describes who has a lock, or waits for it, to people. Only Owner takes
+// part in decisions.
 type Holder struct {
 	Owner   string
 	Host    string
@@ -64,29 +63,16 @@ func DecodeHolder(owner, meta string) Holder {
 func (h Holder) String() string {
 	var b strings.Builder
 	if h.Host == "" && h.PID == 0 {
-		b.WriteString(printable(h.Owner))
+		b.WriteString(printable(h.Owner, mostShown))
 	} else {
-		b.WriteString(printable(h.Host))
+		b.WriteString(printable(h.Host, mostShown))
 		b.WriteString(" pid ")
 		b.WriteString(strconv.Itoa(h.PID))
 	}
 	if h.Purpose != "" {
 		b.WriteString(" (")
-		b.WriteString(printable(h.Purpose))
+		b.WriteString(printable(h.Purpose, mostShown))
 		b.WriteString(")")
 	}
 	return b.String()
-}
-
-// printable quotes s where it holds anything a terminal could act on, and cuts
-// it to a readable length.
-func printable(s string) string {
-	const most = 80
-	if len(s) > most {
-		s = s[:most] + "..."
-	}
-	if q := strconv.QuoteToGraphic(s); !utf8.ValidString(s) || len(q) != len(s)+2 {
-		return q
-	}
-	return s
 }

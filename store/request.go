@@ -55,13 +55,23 @@ func (r Request) Check(maxTTL time.Duration) error {
 	return nil
 }
 
-// CheckName says whether name can name a lock.
+// CheckName returns an error matching ErrInvalid unless name can name a lock.
+// It is the one place that decides, for the client, the command and all stores:
+// a name that one of them refuses is refused by all, so that a program can
+// change its store without renaming locks.
+//
+// Reserved are names that Redis would keep at a key of the machinery: those that
+// begin with "leasehold:", and those of the form {x}:token, where x is any text
+// and token may also be line, waits or fence, or gone: or place: and any text.
 func CheckName(name string) error {
 	if name == "" {
 		return fmt.Errorf("%w: the lock's name is empty: give it one", ErrInvalid)
 	}
 	if len(name) > MaxName {
 		return fmt.Errorf("%w: the lock's name has %d bytes, the most is %d: shorten or hash it", ErrInvalid, len(name), MaxName)
+	}
+	if reserved(name) {
+		return fmt.Errorf("%w: the name %q is reserved for keys that belong to locks: choose another name", ErrInvalid, printable(name, mostQuoted))
 	}
 	return nil
 }

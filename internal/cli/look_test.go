@@ -187,6 +187,8 @@ func TestWrongUsage(t *testing.T) {
 		{"exclude each other", "run x --try --wait 1s -- true"},
 		{"exclude each other", "run x --try --barge -- true"},
 		{"the most is 1024", "run " + strings.Repeat("x", 1025) + " -- true"},
+		{"is reserved", "run {x}:token -- true"},
+		{"is reserved", "show leasehold:node"},
 		{"--ttl 1ms", "run x --ttl 1ms -- true"},
 		{"--ttl", "run x --ttl soon -- true"},
 		{"half of --ttl", "run x --grace 16s -- true"},

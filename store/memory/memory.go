@@ -219,6 +219,9 @@ func (s *Store) Close() error {
 // enter locks the store for one step, unless the caller has given up or the
 // store was closed.
 func (s *Store) enter(ctx context.Context) error {
+	if ctx == nil {
+		panic("memory: nil Context") // while the mutex is free
+	}
 	s.mu.Lock()
 	// After the lock: ctx may have ended while others were in here.
 	err := ctx.Err()

@@ -115,3 +115,32 @@ func TestWhichErrorComesFirst(t *testing.T) {
 func request(name string, ttl time.Duration) store.Request {
 	return store.Request{Name: name, Owner: store.NewOwner(), TTL: ttl}
 }
+
+// A nil Context panics in words that name it, and leaves the store as it was.
+func TestNilContextPanics(t *testing.T) {
+	s := memory.New(nil)
+	defer s.Close()
+	var none context.Context
+	r := store.Request{Name: "a", Owner: "me", TTL: time.Minute}
+	for what, call := range map[string]func(){
+		"Acquire": func() { s.Acquire(none, r) },
+		"Wait":    func() { s.Wait(none, r, nil) },
+		"Draw":    func() { s.Draw(none, r) },
+		"Renew":   func() { s.Renew(none, []store.Request{r}) },
+		"Release": func() { s.Release(none, r) },
+		"Inspect": func() { s.Inspect(none, "a") },
+		"List":    func() { s.List(none, "") },
+	} {
+		func() {
+			defer func() {
+				if got := recover(); got != "memory: nil Context" {
+					t.Errorf("%s with a nil Context: panic %v", what, got)
+				}
+			}()
+			call()
+		}()
+	}
+	if _, err := s.Acquire(t.Context(), r); err != nil {
+		t.Errorf("afterwards: %v", err)
+	}
+}

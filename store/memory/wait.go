@@ -79,7 +79,7 @@ func (s *Store) Wait(ctx context.Context, r store.Request, reason func(error)) (
 		w.busy = nil
 		s.mu.Unlock()
 		if news != nil {
-			reason(news.error(r.Name))
+			s.tell(w, reason, news.error(r.Name))
 		}
 		select {
 		case <-w.wake:
@@ -88,6 +88,19 @@ func (s *Store) Wait(ctx context.Context, r store.Request, reason func(error)) (
 			return store.Grant{}, s.leave(w, ctx.Err())
 		}
 	}
+}
+
+// tell calls reason, without the mutex. If reason panics or ends the goroutine, so
+// does the wait, and its place is given up.
+func (s *Store) tell(w *waiter, reason func(error), why error) {
+	returned := false
+	defer func() {
+		if !returned {
+			s.leave(w, store.ErrNotHeld)
+		}
+	}()
+	reason(why)
+	returned = true
 }
 
 // stand asks for the lock, or for a place in the line. What comes of it is in w

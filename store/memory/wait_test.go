@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"slices"
 	"sync"
 	"testing"
@@ -374,4 +375,32 @@ func TestLongLine(t *testing.T) {
 			t.Errorf("out of order: %v", order)
 		}
 	})
+}
+
+// A reason function that ends the goroutine of its Wait leaves no place in the line.
+func TestReasonEndsTheWait(t *testing.T) {
+	for how, end := range map[string]func(){"panic": func() { panic("from reason") }, "Goexit": runtime.Goexit} {
+		s := New(nil)
+		first := store.Request{Name: "a", Owner: "first", TTL: time.Hour}
+		if _, err := s.Acquire(t.Context(), first); err != nil {
+			t.Fatal(err)
+		}
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			defer func() { recover() }()
+			s.Wait(t.Context(), store.Request{Name: "a", Owner: "second", TTL: time.Hour}, func(error) { end() })
+		}()
+		<-done
+		if st, err := s.Inspect(t.Context(), "a"); err != nil || len(st.Line) != 0 {
+			t.Errorf("%s: %d places are left, %v", how, len(st.Line), err)
+		}
+		if err := s.Release(t.Context(), first); err != nil {
+			t.Error(err)
+		}
+		if st, err := s.Inspect(t.Context(), "a"); err != nil || st.Held {
+			t.Errorf("%s: the lock was handed to somebody who is gone: %v", how, err)
+		}
+		s.Close()
+	}
 }

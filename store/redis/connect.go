@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/leasehold-dev/leasehold/internal/majority"
+	"github.com/leasehold-dev/leasehold/store"
 )
 
 const (
@@ -244,4 +245,4 @@ func newRefused(v value) error {
 	return &r
 }
 
-func (r *refused) Error() string { return string(*r) }
+func (r *refused) Error() string { return store.Excerpt(string(*r)) }

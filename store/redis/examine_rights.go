@@ -52,7 +52,7 @@ func (d *examiner) rights() error {
 	}
 	for i, name := range names {
 		if v := said[i]; v.kind == '-' && (deniesCommand(v) || v.isError("ERR unknown command")) {
-			d.lacks(Lack{Command: name, Says: string(v.text)})
+			d.lacks(Lack{Command: name, Says: store.Excerpt(string(v.text))})
 		}
 	}
 	return d.keyRights(key)
@@ -71,7 +71,7 @@ func (d *examiner) keyRights(key string) error {
 			return err
 		}
 		if v.isError("NOPERM") && !deniesCommand(v) {
-			d.lacks(Lack{Key: patterns[i], Says: string(v.text)})
+			d.lacks(Lack{Key: patterns[i], Says: store.Excerpt(string(v.text))})
 		}
 	}
 	return nil

@@ -39,7 +39,7 @@ var (
 
 // readRedirection reads an error reply; nil: it is another.
 func readRedirection(reply string) *redirection {
-	d := &redirection{said: reply}
+	d := &redirection{said: store.Excerpt(reply)}
 	word, rest, _ := strings.Cut(reply, " ")
 	switch word {
 	case "MOVED", "ASK":

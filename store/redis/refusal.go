@@ -59,10 +59,10 @@ func classifyReply(reply string) (store.Outcome, error) {
 		{"BUSY", "the server is busy running somebody's script", store.Refused},
 	} {
 		if strings.Contains(reply, k.code) {
-			return k.outcome, fmt.Errorf("%s (%s)", reply, k.advice)
+			return k.outcome, fmt.Errorf("%s (%s)", store.Excerpt(reply), k.advice)
 		}
 	}
-	return store.Refused, errors.New(reply)
+	return store.Refused, errors.New(store.Excerpt(reply))
 }
 
 const deniedInScript = "The user executing the script can't"

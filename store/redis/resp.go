@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"io"
 	"strconv"
+
+	"github.com/leasehold-dev/leasehold/store"
 )
 
 // The Redis protocol, as far as a store needs it: its second version, which all
@@ -229,7 +231,7 @@ func (v value) isError(code string) bool {
 	return v.kind == '-' && bytes.HasPrefix(v.text, []byte(code))
 }
 
-// String shows the value to people.
+// String describes the value to people, in one short line.
 func (v value) String() string {
 	switch {
 	case v.null:
@@ -237,7 +239,7 @@ func (v value) String() string {
 	case v.kind == ':':
 		return strconv.FormatInt(v.num, 10)
 	case v.kind == '*', v.kind == '>':
-		return fmt.Sprint(v.list)
+		return store.Excerpt(fmt.Sprint(v.list))
 	}
-	return strconv.Quote(string(v.text))
+	return store.Excerpt(strconv.Quote(string(v.text)))
 }

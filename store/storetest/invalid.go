@@ -21,6 +21,9 @@ func faults(s store.Store) []fault {
 	bad := []fault{
 		{"empty name", func(r *store.Request) { r.Name = "" }},
 		{"name too long", func(r *store.Request) { r.Name += strings.Repeat("x", store.MaxName-len(r.Name)+1) }},
+		{"name of the machinery", func(r *store.Request) { r.Name = "leasehold:" + r.Name }},
+		{"name of a counter", func(r *store.Request) { r.Name = "{" + r.Name + "}:token" }},
+		{"name of a place in line", func(r *store.Request) { r.Name = "{" + r.Name + "}:place:" + r.Owner }},
 		{"empty owner", func(r *store.Request) { r.Owner = "" }},
 		{"owner too long", func(r *store.Request) { r.Owner = strings.Repeat("x", store.MaxOwner+1) }},
 		{"owner with space", func(r *store.Request) { r.Owner = "a b" }},

@@ -43,7 +43,7 @@ func busyOf(t *testing.T, err error) *leasehold.BusyError {
 	return busy
 }
 
-// Whoever gives up is told who has the lock now, and how many are before it, also where the
+// A waiter that gives up is told who has the lock now, and how many are before it, also where the
 // store has not said so for long.
 func TestWaitEndsWithTheLatest(t *testing.T) {
 	inLine(t, leasehold.Options{}, func(t *testing.T, b *lineBench) {
@@ -95,7 +95,7 @@ func TestFewLooks(t *testing.T) {
 			busyOf(t, w.gaveUp())
 		}
 		if n := b.store.called("inspect"); n != 1 {
-			t.Errorf("%d looks for 20 who gave up together, want 1", n)
+			t.Errorf("%d refreshes for 20 waiters that gave up together, want 1", n)
 		}
 		b.release(first)
 	})
@@ -150,7 +150,7 @@ func TestLookAtAFreeLock(t *testing.T) {
 	})
 }
 
-// Who asks again and again, but seldom, is told the latest, too.
+// A goroutine that polls seldom is told of the present holder, too.
 func TestPollingEndsWithTheLatest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t)

@@ -116,9 +116,9 @@ func (b *lineBench) takeTurns(n int, pause time.Duration) *leasehold.Lease {
 	return theirs
 }
 
-// Who wants a lock again as soon as it has released it is given its next place with the
+// A client that wants a lock again as soon as it has released it is given its next place with the
 // release, and waits there.
-func TestWhoComesBackHasItsPlace(t *testing.T) {
+func TestRejoinHasItsPlace(t *testing.T) {
 	comesBack(t, func(t *testing.T, b *lineBench, s *returner) {
 		theirs := b.takeTurns(20, 0)
 		defer theirs.Release(t.Context())
@@ -133,12 +133,12 @@ func TestWhoComesBackHasItsPlace(t *testing.T) {
 	})
 }
 
-// Who does not is not, and costs others no turn.
-func TestWhoDoesNotComeBackHasNoPlace(t *testing.T) {
+// A client that does not is given none, and costs others no turn.
+func TestNoPlaceWithoutRejoin(t *testing.T) {
 	comesBack(t, func(t *testing.T, b *lineBench, s *returner) {
 		defer b.takeTurns(20, 20*time.Millisecond).Release(t.Context())
 		if taken, _, _ := s.count(); taken != 0 {
-			t.Errorf("%d places were taken for one who does not come back at once", taken)
+			t.Errorf("%d places were taken for a client that does not rejoin at once", taken)
 		}
 	})
 }
@@ -219,7 +219,7 @@ func TestPlaceThatComesTooLate(t *testing.T) {
 }
 
 // Goroutines that wait while the lease goes to another process have their place at once.
-func TestWhoWaitsHereHasAPlace(t *testing.T) {
+func TestWaiterOfThisClientHasAPlace(t *testing.T) {
 	inLine(t, leasehold.Options{Cohort: &leasehold.Cohort{Passes: 1, For: time.Hour}}, func(t *testing.T, b *lineBench) {
 		s := &returner{line: b.line, waited: map[string]bool{}, gaveUp: map[string]bool{}}
 		b.c = leasehold.New(s, &b.o)

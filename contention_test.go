@@ -16,11 +16,11 @@ import (
 	"github.com/leasehold-dev/leasehold/store/redis"
 )
 
-// crowd has goroutines of some processes want one lock on several terms,
+// contend has goroutines of some processes want one lock on several terms,
 // many of them for less time than it takes, and checks that there is one inside
 // at a time, that tokens rise, that everybody gets an answer, and that nothing is
 // left of it.
-func crowd(t *testing.T, stores []store.Store, goroutines, turns int, terms ...leasehold.LockOptions) {
+func contend(t *testing.T, stores []store.Store, goroutines, turns int, terms ...leasehold.LockOptions) {
 	var inside, got, gaveUp atomic.Int64
 	var last atomic.Uint64
 	var wg sync.WaitGroup
@@ -29,7 +29,7 @@ func crowd(t *testing.T, stores []store.Store, goroutines, turns int, terms ...l
 		c := leasehold.New(st, &leasehold.Options{Cohort: []*leasehold.Cohort{nil, {Passes: 3, For: time.Second}, {}}[i%3]})
 		clients = append(clients, c)
 		for g := range goroutines {
-			lock := c.Mutex("crowd").With(terms[g%len(terms)])
+			lock := c.Mutex("contended").With(terms[g%len(terms)])
 			rng := rand.New(rand.NewPCG(uint64(i), uint64(g)))
 			wg.Go(func() {
 				for range turns {
@@ -71,7 +71,7 @@ func crowd(t *testing.T, stores []store.Store, goroutines, turns int, terms ...l
 		}
 	}
 	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(10 * time.Millisecond) {
-		st, err := stores[0].Inspect(t.Context(), "crowd")
+		st, err := stores[0].Inspect(t.Context(), "contended")
 		if err == nil && !st.Held && len(st.Line) == 0 {
 			return
 		}
@@ -81,10 +81,10 @@ func crowd(t *testing.T, stores []store.Store, goroutines, turns int, terms ...l
 	}
 }
 
-func TestCrowd(t *testing.T) {
+func TestContention(t *testing.T) {
 	st := memory.New(nil)
 	o := leasehold.LockOptions{}
-	crowd(t, []store.Store{st, st, st}, 12, 300, o, leasehold.LockOptions{TTL: 20 * time.Second}, leasehold.LockOptions{Barge: true}, o)
+	contend(t, []store.Store{st, st, st}, 12, 300, o, leasehold.LockOptions{TTL: 20 * time.Second}, leasehold.LockOptions{Barge: true}, o)
 }
 
 // Where few want it, it is mostly one of a process that waits, or leaves, and
@@ -92,11 +92,11 @@ func TestCrowd(t *testing.T) {
 func TestSmallCrowd(t *testing.T) {
 	for goroutines := 1; goroutines <= 3; goroutines++ {
 		st := memory.New(nil)
-		crowd(t, []store.Store{st, st, st}, goroutines, 2000, leasehold.LockOptions{})
+		contend(t, []store.Store{st, st, st}, goroutines, 2000, leasehold.LockOptions{})
 	}
 }
 
-func TestCrowdOnRealServers(t *testing.T) {
+func TestContentionOnRealServers(t *testing.T) {
 	for _, nodes := range []int{1, 3} {
 		var urls []string
 		for _, s := range redistest.StartN(t, nodes) {
@@ -111,6 +111,6 @@ func TestCrowdOnRealServers(t *testing.T) {
 			defer st.Close()
 			stores = append(stores, st)
 		}
-		crowd(t, stores, 12, 40, leasehold.LockOptions{}, leasehold.LockOptions{TTL: 20 * time.Second}, leasehold.LockOptions{Barge: true})
+		contend(t, stores, 12, 40, leasehold.LockOptions{}, leasehold.LockOptions{TTL: 20 * time.Second}, leasehold.LockOptions{Barge: true})
 	}
 }

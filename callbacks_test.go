@@ -1,0 +1,590 @@
+package leasehold_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"runtime"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/internal/clock"
+	"github.com/leasehold-dev/leasehold/store"
+)
+
+// ends are the two ways in which a function ends its caller.
+var ends = map[string]func(){
+	"panic":  func() { panic("from a callback") },
+	"Goexit": runtime.Goexit,
+}
+
+// calling runs f on a goroutine of its own and returns what it panicked with, nil
+// if it returned or ended its goroutine.
+func calling(f func()) (panicked any) {
+	done := make(chan any)
+	go func() {
+		defer func() { done <- recover() }()
+		f()
+	}()
+	return <-done
+}
+
+// records are what a client has logged.
+type records struct {
+	mu   sync.Mutex
+	text strings.Builder
+}
+
+func (r *records) Write(p []byte) (int, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.text.Write(p)
+}
+
+func (r *records) logger() *slog.Logger { return slog.New(slog.NewTextHandler(r, nil)) }
+
+func (r *records) String() string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.text.String()
+}
+
+// unharmed fails the test unless the lock can be taken and nobody waits for it.
+func (b *lineBench) unharmed(what, name string) {
+	b.t.Helper()
+	synctest.Wait()
+	if n := b.inLineNow(name); n != 0 {
+		b.t.Errorf("%s: %d places are left in the store's line", what, n)
+	}
+	for _, c := range []*leasehold.Client{b.c, b.strangers()} {
+		l, err := c.Mutex(name).Try(context.Background())
+		if err != nil {
+			b.t.Errorf("%s: the lock is not free: %v", what, err)
+			return
+		}
+		if err := l.Release(context.Background()); err != nil && c != b.c {
+			b.t.Errorf("%s: %v", what, err)
+		}
+	}
+}
+
+// A waiter whose OnWait or Observer ends it leaves no place, and no lock if it is
+// granted one at that moment: neither alone nor before others of its client.
+func TestWaiterEndedByACallback(t *testing.T) {
+	for how, end := range ends {
+		for _, from := range []string{"OnWait", "Observer"} {
+			for _, granted := range []bool{false, true} {
+				for _, behind := range []bool{false, true} {
+					what := fmt.Sprintf("%s in %s, granted meanwhile %v, others behind %v", how, from, granted, behind)
+					synctest.Test(t, func(t *testing.T) {
+						proceed := make(chan struct{})
+						fails := func(name string) {
+							if name == from {
+								<-proceed
+								end()
+							}
+						}
+						o := leasehold.Options{Observer: func(ctx context.Context, e leasehold.Event) {
+							if e.Kind == leasehold.Waiting && ctx.Value(whoKey{}) == "fails" {
+								fails("Observer")
+							}
+						}}
+						b := newLineBench(t, o)
+						first := b.acquire(b.strangers().Mutex("a"))
+						lock := b.c.Mutex("a").With(leasehold.LockOptions{OnWait: func(error) { fails("OnWait") }})
+						panicked := make(chan any, 1)
+						go func() {
+							panicked <- calling(func() { lock.Acquire(context.WithValue(context.Background(), whoKey{}, "fails")) })
+						}()
+						synctest.Wait()
+						var next *turn
+						if behind {
+							next = b.queue(b.c.Mutex("a"))
+						}
+						if granted {
+							b.release(first)
+							synctest.Wait()
+						}
+						close(proceed)
+						if p := <-panicked; (p != nil) != (how == "panic") {
+							t.Errorf("%s: panicked with %v", what, p)
+						}
+						if !granted {
+							b.release(first)
+						}
+						if behind {
+							b.release(next.got())
+						}
+						b.unharmed(what, "a")
+					})
+				}
+			}
+		}
+	}
+}
+
+// A caller whose Observer ends it as it is told of the outcome has no lease, so the
+// lock is released; a panic goes up to it.
+func TestOutcomeEndedByAnObserver(t *testing.T) {
+	for how, end := range ends {
+		for _, kind := range []leasehold.EventKind{leasehold.Acquired, leasehold.Handed, leasehold.Passed, leasehold.Failed, leasehold.Released} {
+			what := fmt.Sprintf("%s in %v", how, kind)
+			synctest.Test(t, func(t *testing.T) {
+				var armed atomic.Bool
+				b := newLineBench(t, leasehold.Options{Observer: func(_ context.Context, e leasehold.Event) {
+					if e.Kind == kind && armed.CompareAndSwap(true, false) {
+						end()
+					}
+				}})
+				lock := b.c.Mutex("a").With(leasehold.LockOptions{MinHold: time.Hour})
+				var first *leasehold.Lease
+				switch kind {
+				case leasehold.Handed:
+					first = b.acquire(b.strangers().Mutex("a"))
+				case leasehold.Passed, leasehold.Failed:
+					first = b.acquire(b.c.Mutex("a"))
+				}
+				if kind == leasehold.Passed {
+					lock = b.c.Mutex("a")
+				}
+				armed.Store(true)
+				began := time.Now()
+				ended := make(chan any, 1)
+				go func() {
+					ended <- calling(func() {
+						switch kind {
+						case leasehold.Failed:
+							lock.Try(t.Context())
+						case leasehold.Released:
+							b.c.Mutex("a").Do(t.Context(), func(context.Context, *leasehold.Lease) error { return nil })
+						default:
+							lock.Acquire(t.Context())
+						}
+					})
+				}()
+				synctest.Wait()
+				if first != nil {
+					b.release(first)
+				}
+				if p := <-ended; (p != nil) != (how == "panic") {
+					t.Errorf("%s: panicked with %v", what, p)
+				}
+				if armed.Load() {
+					t.Errorf("%s: there was no such event", what)
+				}
+				if waited := time.Since(began); waited >= time.Hour {
+					t.Errorf("%s: MinHold was waited for, though no work was done", what)
+				}
+				b.unharmed(what, "a")
+			})
+		}
+	}
+}
+
+// A loss is found out by the package's own goroutines. An Observer that ends them
+// harms no other lease, and is logged with its stack.
+func TestObserverOfALossEndsItsGoroutine(t *testing.T) {
+	for how, end := range ends {
+		synctest.Test(t, func(t *testing.T) {
+			log, losses := new(records), 0
+			b := newLineBench(t, leasehold.Options{Logger: log.logger(), Observer: func(_ context.Context, e leasehold.Event) {
+				if e.Kind == leasehold.Lost {
+					losses++
+					end()
+				}
+			}})
+			kept := b.acquire(b.c.Mutex("kept").With(short))
+			const others = 20 // more than there are goroutines that renew
+			var lost []*leasehold.Lease
+			for i := range others {
+				lost = append(lost, b.acquire(b.c.Mutex(fmt.Sprint("lost ", i)).With(short)))
+				time.Sleep(100 * time.Millisecond)
+			}
+			b.store.onRenew(func(ctx context.Context, rs []store.Request) []error {
+				errs := b.store.Store.Renew(ctx, rs)
+				for i, r := range rs {
+					if r.Name != "kept" {
+						errs[i] = store.ErrNotHeld
+					}
+				}
+				return errs
+			})
+			for _, l := range lost {
+				<-l.Done()
+			}
+			time.Sleep(10 * short.TTL)
+			if err := kept.Err(); err != nil {
+				t.Errorf("%s: another lease: %v", how, err)
+			}
+			b.release(kept)
+			for _, l := range lost {
+				l.Release(t.Context())
+			}
+			synctest.Wait()
+			if losses != others {
+				t.Errorf("%s: %d losses were observed, want %d", how, losses, others)
+			}
+			if text := log.String(); strings.Count(text, "callbacks_test.go") < others {
+				t.Errorf("%s: logged without a stack: %.300s", how, text)
+			}
+		})
+	}
+}
+
+// An Observer may release the lease whose loss it is told of, wherever that was
+// found out, and may block: neither the release nor other leases wait for it.
+func TestObserverReleasesAndBlocks(t *testing.T) {
+	observing := map[string]func(t *testing.T, l *leasehold.Lease, blocked chan struct{}){
+		"releases": func(t *testing.T, l *leasehold.Lease, _ chan struct{}) { l.Release(t.Context()) },
+		"blocks":   func(_ *testing.T, _ *leasehold.Lease, blocked chan struct{}) { <-blocked },
+	}
+	for does, f := range observing {
+		for _, found := range []string{"by a renewal", "by the timer", "by Release", "by Err"} {
+			synctest.Test(t, func(t *testing.T) {
+				var l *leasehold.Lease
+				var mu sync.Mutex
+				var kinds []leasehold.EventKind
+				blocked := make(chan struct{})
+				b := newLineBench(t, leasehold.Options{Observer: func(_ context.Context, e leasehold.Event) {
+					if e.Name == "a" && e.Kind != leasehold.Acquired {
+						mu.Lock()
+						kinds = append(kinds, e.Kind)
+						mu.Unlock()
+					}
+					if e.Kind == leasehold.Lost {
+						f(t, l, blocked)
+					}
+				}})
+				o := short
+				o.NoRenew = found != "by a renewal"
+				l = b.acquire(b.c.Mutex("a").With(o))
+				other := b.acquire(b.c.Mutex("other").With(short))
+				switch found {
+				case "by a renewal":
+					b.store.onRenew(all(store.ErrNotHeld))
+					<-l.Done()
+					b.store.onRenew(nil)
+				case "by the timer":
+					<-l.Done()
+				default:
+					b.clock.suspend(short.TTL)
+					if found == "by Err" {
+						l.Err()
+					}
+				}
+				if err := l.Release(t.Context()); !errors.Is(err, leasehold.ErrLost) {
+					t.Errorf("%s, loss found %s: released with %v", does, found, err)
+				}
+				time.Sleep(time.Second)
+				other.Release(t.Context())
+				close(blocked)
+				synctest.Wait()
+				if len(kinds) != 2 || kinds[0] != leasehold.Lost || kinds[1] != leasehold.Released {
+					t.Errorf("%s, loss found %s: events %v, want the loss and then the release", does, found, kinds)
+				}
+			})
+		}
+	}
+}
+
+// While OnWait blocks, the end of the context takes the waiter out of the line.
+func TestBlockingOnWaitKeepsNoPlace(t *testing.T) {
+	inLine(t, leasehold.Options{}, func(t *testing.T, b *lineBench) {
+		first := b.acquire(b.strangers().Mutex("a"))
+		unblock := make(chan struct{})
+		x := b.queue(b.c.Mutex("a").With(leasehold.LockOptions{OnWait: func(error) { <-unblock }}))
+		if n := b.inLineNow("a"); n != 1 {
+			t.Fatalf("%d places", n)
+		}
+		x.cancel()
+		synctest.Wait()
+		if n := b.inLineNow("a"); n != 0 {
+			t.Errorf("%d places are left while OnWait blocks", n)
+		}
+		b.release(first)
+		b.unharmed("OnWait blocks", "a")
+		close(unblock)
+		if err := x.gaveUp(); !errors.Is(err, context.Canceled) || !errors.Is(err, leasehold.ErrBusy) {
+			t.Errorf("gave up with %v", err)
+		}
+	})
+}
+
+// A RetryDelay that ends its goroutine, its caller's or one of the package's own,
+// leaves nothing behind. Where it is not the caller's, the waiters get an error.
+func TestRetryDelayEndsItsGoroutine(t *testing.T) {
+	for how, end := range ends {
+		for _, where := range []string{"alone in line", "in line for several", "asking again", "releasing"} {
+			what := how + " " + where
+			synctest.Test(t, func(t *testing.T) {
+				log := new(records)
+				b := newLineBench(t, leasehold.Options{Logger: log.logger(), RetryDelay: func(int) time.Duration { end(); return 0 }})
+				away := &store.QuorumError{Op: "wait", Need: 1, Nodes: []store.NodeOutcome{{Outcome: store.Unreachable}}}
+				b.line.onWait(func(context.Context, store.Request, func(error)) (store.Grant, error) {
+					time.Sleep(time.Second)
+					return store.Grant{}, away
+				})
+				if where == "releasing" {
+					l := b.acquire(b.c.Mutex("a"))
+					b.store.onRelease(func(ctx context.Context, r store.Request) error {
+						if b.store.called("release") == 1 {
+							return store.ErrAmbiguous
+						}
+						return b.store.Store.Release(ctx, r)
+					})
+					if p := calling(func() { l.Release(t.Context()) }); (p != nil) != (how == "panic") {
+						t.Errorf("%s: panicked with %v", what, p)
+					}
+					b.line.onWait(nil)
+					b.unharmed(what, "a")
+					return
+				}
+				first := b.acquire(b.strangers().Mutex("a"))
+				lock := b.c.Mutex("a")
+				if where == "asking again" {
+					lock = lock.With(leasehold.LockOptions{Tries: 5})
+				}
+				waiters := 1
+				if where == "in line for several" {
+					waiters = 3
+					lock = lock.With(leasehold.LockOptions{OnWait: func(error) {}})
+				}
+				var all sync.WaitGroup
+				for range waiters {
+					all.Go(func() {
+						var err error
+						returned := false
+						p := calling(func() {
+							_, err = lock.Acquire(t.Context())
+							returned = true
+						})
+						switch {
+						case waiters > 1 && (err == nil || p != nil):
+							t.Errorf("%s: %v, panicked with %v, want an error", what, err, p)
+						case waiters == 1 && (returned || (p != nil) != (how == "panic")):
+							t.Errorf("%s: returned %v, %v, panicked with %v", what, returned, err, p)
+						}
+					})
+				}
+				all.Wait()
+				b.line.onWait(nil)
+				b.release(first)
+				b.unharmed(what, "a")
+				if waiters > 1 && !strings.Contains(log.String(), "callbacks_test.go") {
+					t.Errorf("%s: logged without a stack: %s", what, log)
+				}
+			})
+		}
+	}
+}
+
+// A Clock that ends its goroutine locks nobody out, and all leases of its client
+// are lost, since nobody can judge them.
+func TestClockEndsItsGoroutine(t *testing.T) {
+	for how, end := range ends {
+		readings := 0
+		for reading := range 40 {
+			what := fmt.Sprintf("%s at reading %d", how, reading)
+			synctest.Test(t, func(t *testing.T) {
+				v := newVirtual()
+				b := newLineBench(t, leasehold.Options{})
+				var mu sync.Mutex
+				left := -1
+				ended := false
+				c := leasehold.New(b.line, &leasehold.Options{Logger: slog.New(slog.DiscardHandler), Clock: clock.Func(func() clock.Instant {
+					mu.Lock()
+					left--
+					now := left == -1
+					ended = ended || now
+					mu.Unlock()
+					if now {
+						end()
+					}
+					return v.Now()
+				})})
+				calling(func() {
+					l, err := c.Mutex("b").Acquire(t.Context())
+					if err != nil {
+						t.Error(err)
+						return
+					}
+					mu.Lock()
+					left = reading
+					mu.Unlock()
+					defer l.Release(t.Context())
+					c.Mutex("a").With(short).Do(t.Context(), func(ctx context.Context, _ *leasehold.Lease) error {
+						select {
+						case <-ctx.Done():
+						case <-time.After(5 * time.Second):
+						}
+						return nil
+					})
+					l.Extend(t.Context())
+				})
+				time.Sleep(2 * leasehold.DefaultTTL)
+				mu.Lock()
+				left = -100 // enough of that
+				mu.Unlock()
+				if ended {
+					readings++
+				}
+				if n := c.Queues(); n != 0 {
+					t.Errorf("%s: %d queues are left", what, n)
+				}
+				for _, name := range []string{"a", "b"} {
+					if err := c.Mutex(name).Do(t.Context(), func(context.Context, *leasehold.Lease) error { return nil }); err != nil {
+						t.Errorf("%s: lock %s afterwards: %v", what, name, err)
+					}
+				}
+			})
+		}
+		if readings < 10 {
+			t.Errorf("%s: the clock was read %d times, want it to have failed at more of them", how, readings)
+		}
+	}
+}
+
+// A Clock that ends its goroutine while its client waits leaves no place.
+func TestClockEndsAWait(t *testing.T) {
+	for how, end := range ends {
+		readings := 0
+		for reading := range 20 {
+			what := fmt.Sprintf("%s at reading %d", how, reading)
+			inLine(t, leasehold.Options{}, func(t *testing.T, b *lineBench) {
+				v := newVirtual()
+				var left atomic.Int32
+				var ended atomic.Bool
+				left.Store(int32(reading + 1))
+				c := leasehold.New(b.line, &leasehold.Options{Logger: slog.New(slog.DiscardHandler), Clock: clock.Func(func() clock.Instant {
+					if left.Add(-1) == 0 {
+						ended.Store(true)
+						end()
+					}
+					return v.Now()
+				})})
+				first := b.acquire(b.strangers().Mutex("a"))
+				var waits sync.WaitGroup
+				for i := range 3 {
+					lock := c.Mutex("a")
+					if i == 1 {
+						lock = lock.With(leasehold.LockOptions{OnWait: func(error) {}})
+					}
+					waits.Go(func() {
+						calling(func() {
+							if l, err := lock.Acquire(t.Context()); err == nil {
+								l.Release(t.Context())
+							}
+						})
+					})
+					synctest.Wait()
+				}
+				released := time.Now()
+				b.release(first)
+				waits.Wait()
+				if waited := time.Since(released); waited > time.Second {
+					t.Errorf("%s: the lock was not free for %v", what, waited)
+				}
+				if ended.Load() {
+					readings++
+				}
+				if n := c.Queues(); n != 0 {
+					t.Errorf("%s: %d queues are left", what, n)
+				}
+				if n := b.inLineNow("a"); n != 0 {
+					t.Errorf("%s: %d places are left", what, n)
+				}
+				b.unharmed(what, "a")
+			})
+		}
+		if readings < 10 {
+			t.Errorf("%s: the clock failed in %d of the waits only", how, readings)
+		}
+	}
+}
+
+// A Logger may fail as well, and may use the client.
+func TestLoggerEndsItsGoroutine(t *testing.T) {
+	for how, end := range ends {
+		synctest.Test(t, func(t *testing.T) {
+			h := &failingHandler{Handler: slog.NewTextHandler(new(records), nil), end: end}
+			b := newLineBench(t, leasehold.Options{Logger: slog.New(h)})
+			h.c = b.c
+			l := b.acquire(b.c.Mutex("a").With(short))
+			b.store.onRenew(all(store.ErrNotHeld))
+			<-l.Done()
+			b.store.onRenew(nil)
+			l.Release(t.Context())
+			b.unharmed(how, "a")
+			if h.called == 0 {
+				t.Errorf("%s: nothing was logged", how)
+			}
+		})
+	}
+}
+
+type failingHandler struct {
+	slog.Handler
+	c      *leasehold.Client
+	end    func()
+	called int
+}
+
+func (h *failingHandler) Handle(ctx context.Context, r slog.Record) error {
+	h.called++
+	h.c.Mutex("from the logger").Do(context.Background(), func(context.Context, *leasehold.Lease) error { return nil })
+	h.end()
+	return nil
+}
+
+// Without a Logger, a panic that the package recovers is logged all the same.
+func TestRecoveredPanicIsLoggedWithoutALogger(t *testing.T) {
+	log, before := new(records), slog.Default()
+	slog.SetDefault(log.logger())
+	defer slog.SetDefault(before)
+	inLine(t, leasehold.Options{Observer: func(_ context.Context, e leasehold.Event) {
+		if e.Kind == leasehold.Lost {
+			panic("from the observer of a loss")
+		}
+	}}, func(t *testing.T, b *lineBench) {
+		l := b.acquire(b.c.Mutex("a").With(short))
+		b.store.onRenew(all(store.ErrNotHeld))
+		<-l.Done()
+		l.Release(t.Context())
+		synctest.Wait()
+		if text := log.String(); !strings.Contains(text, "from the observer of a loss") || !strings.Contains(text, "callbacks_test.go") {
+			t.Errorf("logged %q", text)
+		}
+	})
+}
+
+// A function that ends its goroutine within Do leaves the lock free.
+func TestDoReleasesOnGoexit(t *testing.T) {
+	inLine(t, leasehold.Options{}, func(t *testing.T, b *lineBench) {
+		for how, end := range ends {
+			p := calling(func() {
+				b.c.Mutex("a").Do(t.Context(), func(context.Context, *leasehold.Lease) error { end(); return nil })
+			})
+			if (p != nil) != (how == "panic") {
+				t.Errorf("%s: panicked with %v", how, p)
+			}
+			b.unharmed(how, "a")
+		}
+	})
+}
+
+// A lease that is released within Do is over, and Do says no more than that.
+func TestReleaseWithinDo(t *testing.T) {
+	inLine(t, leasehold.Options{}, func(t *testing.T, b *lineBench) {
+		err := b.c.Mutex("a").Do(t.Context(), func(_ context.Context, l *leasehold.Lease) error { return l.Release(t.Context()) })
+		if err != nil {
+			t.Error(err)
+		}
+		b.unharmed("released within Do", "a")
+	})
+}

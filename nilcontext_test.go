@@ -1,0 +1,45 @@
+package leasehold_test
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+
+	"github.com/leasehold-dev/leasehold"
+)
+
+// A nil Context panics in words that name it, before anything was sent or
+// changed.
+func TestNilContextPanics(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t)
+		held := b.acquire(b.c.Mutex("held"))
+		released := b.acquire(b.c.Mutex("released"))
+		b.release(released)
+		observed := leasehold.New(b.store, &leasehold.Options{Observer: func(context.Context, leasehold.Event) { t.Error("an event") }})
+		var none context.Context
+		for what, call := range map[string]func(){
+			"Acquire": func() { b.c.Mutex("a").Acquire(none) },
+			"Try":     func() { b.c.Mutex("a").Try(none) },
+			"Do":      func() { b.c.Mutex("a").Do(none, nil) },
+			"Extend":  func() { held.Extend(none) },
+			"Release": func() { held.Release(none) },
+
+			"a release of what was released": func() { released.Release(none) },
+			"Try of an observed client":      func() { observed.Mutex("a").Try(none) },
+		} {
+			func() {
+				defer func() {
+					if r := recover(); r != "leasehold: nil Context" {
+						t.Errorf("%s with a nil Context: panic %v", what, r)
+					}
+				}()
+				call()
+			}()
+		}
+		if n := b.store.called("acquire") + b.store.called("renew") + b.store.called("release"); n != 3 {
+			t.Errorf("%d calls of the store, want the 3 before", n)
+		}
+		b.release(held)
+	})
+}

@@ -1,0 +1,134 @@
+package leasehold
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/leasehold-dev/leasehold/internal/clock"
+	"github.com/leasehold-dev/leasehold/store"
+)
+
+const (
+	// A waiter that gives up reports the holder it knows of if that is recent. What it
+	// knows may be older, since a store need not say anything while nobody asks.
+	recent = time.Second
+	// refreshTimeout bounds how long the store is asked otherwise.
+	refreshTimeout = time.Second
+)
+
+// refresh is one question to the store about the lock that a queue waits for. All
+// waiters that give up at about the same time share it.
+type refresh struct {
+	at    clock.Instant // when it began
+	done  chan struct{} // closed when the fields below are set
+	state store.State
+	err   error
+}
+
+// departure is what a waiter knew when it left its queue.
+type departure struct {
+	why   error         // why it was not granted the lock
+	at    clock.Instant // when that was known
+	rank  uint64        // of the queue's place in the store's line; 0: it had none
+	ahead int           // waiters of the queue before it
+}
+
+// departure returns that of w, which has not left yet. The renewer's mutex is held.
+func (w *waiter) departure(now clock.Instant) departure {
+	q := w.q
+	s := departure{why: w.why(now), at: q.reasonAt, ahead: w.ahead()}
+	if q.h != nil { // the holder is in this process
+		s.at = now
+	}
+	if !q.since.IsZero() {
+		s.rank = uint64(max(0, q.since.UnixMicro()))
+	}
+	return s
+}
+
+// refreshHolder returns why a waiter that left as s says was not granted the lock.
+// It asks the store once, unless what s knew is recent.
+func (q *queue) refreshHolder(ctx context.Context, s departure) error {
+	var busy *BusyError
+	if !errors.As(s.why, &busy) {
+		return s.why
+	}
+	rn := &q.c.renewer
+	now := rn.lock()
+	if now.Sub(s.at) < recent {
+		rn.mu.Unlock()
+		return s.why
+	}
+	l, mine := q.refresh, false
+	if l == nil || now.Sub(l.at) >= recent {
+		l, mine = &refresh{at: now, done: make(chan struct{})}, true
+		q.refresh = l
+	}
+	rn.mu.Unlock()
+	if mine {
+		l.ask(ctx, q)
+	}
+	<-l.done
+	if l.err != nil || s.rank != 0 && store.Rank(l.state.Holder.Owner) == s.rank { // handed to us, and about to be given back
+		return s.why
+	}
+	e := updated(busy, l.state)
+	if s.rank != 0 {
+		e.Position = 1 + before(l.state.Line, s.rank) + s.ahead
+	}
+	return e
+}
+
+// ask fills in l. Whatever the store does, others do not wait for l for ever.
+func (l *refresh) ask(ctx context.Context, q *queue) {
+	defer close(l.done)
+	l.err = errors.New("the store panicked")
+	l.state, l.err = q.c.inspect(ctx, q.name, q.life.TTL)
+}
+
+// before returns how many places of line come before one of that rank, which may
+// be among them.
+func before(line []store.Place, rank uint64) (n int) {
+	for i, p := range line {
+		switch is := store.Rank(p.Holder.Owner); {
+		case is == rank:
+			return i
+		case is < rank:
+			n++
+		}
+	}
+	return n
+}
+
+// refreshHolder is the same for a goroutine that polls, and knew why at that time.
+func (l *Lock) refreshHolder(ctx context.Context, why error, at clock.Instant, ttl time.Duration) error {
+	var busy *BusyError
+	if !errors.As(why, &busy) || l.c.clock.Now().Sub(at) < recent {
+		return why
+	}
+	state, err := l.c.inspect(ctx, l.name, ttl)
+	if err != nil {
+		return why
+	}
+	return updated(busy, state)
+}
+
+// inspect asks the store about a lock although ctx has ended.
+func (c *Client) inspect(ctx context.Context, name string, ttl time.Duration) (store.State, error) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), min(refreshTimeout, ttl/3))
+	defer cancel()
+	return c.store.Inspect(ctx, name)
+}
+
+// updated returns busy with what st says of the holder. If the lock is free, st does
+// not say who held it last.
+func updated(busy *BusyError, st store.State) *BusyError {
+	e := *busy
+	if e.Nodes = st.Nodes; st.Held {
+		e.Holder, e.ExpiresIn = st.Holder, st.ExpiresIn
+	} else {
+		e.ExpiresIn = 0
+	}
+	return &e
+}
