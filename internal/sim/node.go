@@ -24,6 +24,8 @@ type node struct {
 	ppm   int64
 	steps time.Duration
 	backs int
+	// discountedUntil is when clients that saw its clock jump ahead count it again.
+	discountedUntil time.Duration
 
 	list  list // that it was told it is part of
 	up    bool
