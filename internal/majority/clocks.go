@@ -26,7 +26,8 @@ type Clocks struct {
 
 type watched struct {
 	nodeclock.Watch
-	ours   time.Duration // what Clocks.ours said at the last observation
+	at     clock.Instant // of the last observation; 0: there was none
+	ours   time.Duration // what Clocks.ours said then
 	jumped time.Duration // ahead, the last time
 	until  clock.Instant // it is discounted before
 }
@@ -65,7 +66,7 @@ func (c *Clocks) Observe(node int, addr string, sent, received, at clock.Instant
 	n := &c.nodes[node]
 	ours := c.ours()
 	gained := ours - n.ours
-	n.ours = ours
+	n.at, n.ours = received, ours
 	switch jump := n.Observe(sent, received, at); {
 	case jump.Least > tolerable && jump.Ours(gained):
 		c.log.Warn("this machine's clock has stood still, as it does on this system while the machine sleeps", "for", store.Round(gained))
@@ -79,6 +80,13 @@ func (c *Clocks) Observe(node int, addr string, sent, received, at clock.Instant
 		return &jumpError{n.jumped, left}
 	}
 	return nil
+}
+
+// ReadAt is when the node's clock was last observed; zero: never.
+func (c *Clocks) ReadAt(node int) clock.Instant {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.nodes[node].at
 }
 
 type jumpError struct{ by, left time.Duration }

@@ -296,8 +296,6 @@ func (n *scripted) Clock() (clock.Instant, error) {
 	return timeOf(replies[0])
 }
 
-var timeCommand = newCommand("TIME")
-
 func millis(d time.Duration) string {
 	return strconv.FormatInt(int64((d+time.Millisecond-1)/time.Millisecond), 10)
 }

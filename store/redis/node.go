@@ -44,6 +44,8 @@ type node struct {
 	// unflushed says that Flush has something to send; see router.
 	unflushed atomic.Bool
 
+	clock clockReading
+
 	deaf     bool   // the server did not let us listen at some time
 	failures int    // in a row, to connect
 	sending  bool   // somebody is
@@ -325,7 +327,9 @@ func (n *node) settle(c call, r reply) {
 
 // deliver gives a reply to whoever asked.
 func (n *node) deliver(c call, r reply) {
-	if c.look != nil {
+	if c.command == timeCommand {
+		n.clockRead(r)
+	} else if c.look != nil {
 		r.value = r.value.clone()
 		c.look <- looked{n.index, r}
 	} else if c.leases > 1 {

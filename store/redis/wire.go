@@ -53,7 +53,8 @@ var (
 func (w *wire) start() {
 	w.used = time.Now()
 	w.watch = time.AfterFunc(time.Hour, w.look)
-	w.watch.Stop()
+	w.n.startClock(w.used)
+	w.lookAgain(w.used, time.Time{})
 	w.turns.begin(w)
 	w.n.all.Go(w.read)
 }
@@ -176,7 +177,10 @@ func (w *wire) look() {
 	} else {
 		again = w.prove(now)
 	}
-	w.lookAgain(now, again)
+	if !late {
+		w.n.readClock(now)
+		w.lookAgain(now, again)
+	}
 	w.n.mu.Unlock()
 	if late {
 		w.abandon(errSilent)
@@ -184,8 +188,11 @@ func (w *wire) look() {
 }
 
 // lookAgain has look called at that time, or, if it is zero, not before something is
-// sent. The mutex is held.
+// sent; and when the server's clock is to be read. The mutex is held.
 func (w *wire) lookAgain(now, at time.Time) {
+	if due := w.n.clock.due; !due.IsZero() && (at.IsZero() || due.Before(at)) {
+		at = due
+	}
 	if w.lookAt = at; at.IsZero() {
 		w.watch.Stop()
 	} else {
