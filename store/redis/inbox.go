@@ -82,7 +82,7 @@ func (w *wire) heard(v value) {
 		w.abandon(errListChanged)
 		return
 	case string(v.list[0].text) == "sunsubscribe":
-		w.abandon(errUnheard)
+		w.replace(errUnheard)
 		return
 	}
 	told, ok := readTold(string(v.list[2].text))
