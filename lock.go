@@ -173,7 +173,7 @@ func (c *Client) newHold(req store.Request, grant store.Grant, fsm leasefsm.Leas
 	if grant.Owner != "" {
 		req.Owner = grant.Owner
 	}
-	h := &hold{c: c, req: req, token: grant.Token, delay: c.delay, fsm: fsm, at: -1}
+	h := &hold{c: c, req: req, token: grant.Token, spare: grant.Spare, delay: c.delay, fsm: fsm, at: -1}
 	h.renewed.Store(grant.Repeated)
 	return h
 }

@@ -113,7 +113,7 @@ func (all *turns) turn(t *trial, s store.Store, r store.Request, g store.Grant) 
 	if n := all.inside.Add(1); n != 1 {
 		t.Errorf("%d holders at once", n)
 	}
-	if before := fence.Token(all.last.Swap(uint64(g.Token) + uint64(r.Spare))); g.Token <= before {
+	if before := fence.Token(all.last.Swap(uint64(g.Token) + uint64(g.Spare))); g.Token <= before {
 		t.Errorf("token %v was granted after %v", g.Token, before)
 	}
 	runtime.Gosched()
