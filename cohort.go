@@ -105,7 +105,8 @@ func (h *hold) askAround(ctx context.Context) (passed bool) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), h.req.TTL/3)
 	defer cancel()
 	r := h.req
-	r.Spare = h.c.cohort.most() - 1 // the first is there for a pass, too
+	// What is left is used as well, and the first of those drawn is there for a pass, too.
+	r.Spare = max(0, h.c.cohort.most()-h.spare-1)
 	r.Above = h.next + fence.Token(h.spare) - 1
 	d, err := h.c.waiter.Draw(ctx, r)
 
@@ -114,7 +115,11 @@ func (h *hold) askAround(ctx context.Context) (passed bool) {
 	defer rn.mu.Unlock()
 	rn.step(h, leasefsm.Tick, 0, now)
 	if err == nil && d.Token > h.token {
-		h.reserve(d.Token, d.Spare+1)
+		if d.Token == r.Above+1 {
+			h.spare += d.Spare + 1
+		} else {
+			h.reserve(d.Token, d.Spare+1)
+		}
 		if !d.Waiting {
 			h.passes, h.mark = 0, now
 		}

@@ -401,6 +401,36 @@ func TestBadTokensAreNotPassedOn(t *testing.T) {
 	}
 }
 
+// Tokens that are left when a bound is reached are used before others: no more are
+// drawn than were used.
+func TestTokensLeftAtABoundAreUsed(t *testing.T) {
+	inLine(t, leasehold.Options{Cohort: &leasehold.Cohort{Passes: 64, For: time.Millisecond}}, func(t *testing.T, b *lineBench) {
+		drawn := 0
+		b.line.onDraw(func(ctx context.Context, r store.Request) (store.Drawn, error) {
+			d, err := b.line.under.Draw(ctx, r)
+			drawn += d.Spare + 1
+			return d, err
+		})
+		lock := b.c.Mutex("a")
+		l := b.acquire(lock)
+		first := l.Token()
+		const rounds = 50
+		for range rounds {
+			next := b.queue(lock)
+			time.Sleep(2 * time.Millisecond) // the bound is reached
+			b.release(l)
+			l = next.got()
+		}
+		if used := int(l.Token() - first); used != rounds {
+			t.Errorf("%d passes used up %d tokens", rounds, used)
+		}
+		if drawn > 64+rounds {
+			t.Errorf("%d tokens were drawn for %d passes", drawn, rounds)
+		}
+		b.release(l)
+	})
+}
+
 // At a bound nobody may be left to pass it to; then it is released.
 func TestNobodyLeftAtABound(t *testing.T) {
 	drained(t, func(t *testing.T, b *lineBench, l *leasehold.Lease, w *turn) {

@@ -196,7 +196,7 @@ func (l *Lock) attempt(ctx context.Context, life leasefsm.Config, bound bool, q 
 }
 
 func (c *Client) newHold(req store.Request, grant store.Grant, fsm leasefsm.Lease) *hold {
-	h := &hold{c: c, req: req, token: grant.Token, delay: c.delay, fsm: fsm, at: -1}
+	h := &hold{c: c, req: req, token: grant.Token, spare: grant.Spare, delay: c.delay, fsm: fsm, at: -1}
 	h.renewed.Store(grant.Repeated)
 	return h
 }

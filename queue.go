@@ -351,7 +351,7 @@ func (q *queue) attach(h *hold, now clock.Instant) {
 	q.asking, q.place, q.since, q.reason, q.trouble = false, nil, time.Time{}, nil, 0
 	if q.passesOn() {
 		q.h, h.q = h, q
-		h.reserve(h.token+1, h.req.Spare)
+		h.reserve(h.token+1, h.spare)
 		h.mark = now
 		q.tellAll()
 	}

@@ -28,7 +28,8 @@ type Store interface {
 	// Granted: the returned Grant, nil error. The caller counts the lease's
 	// validity from just before it called. If r.Owner already holds the lock,
 	// the same grant is confirmed: the TTL at least as long as before, and the
-	// same token (a larger one where a quorum gained a node by it).
+	// same token, or one of those that were reserved with it (a larger one where
+	// a quorum gained a node by it).
 	//
 	// Otherwise the error matches
 	//   - ErrBusy (as *BusyError): somebody else holds it;
@@ -102,8 +103,9 @@ type Request struct {
 	// that would give the lease to a node which had lost it.
 	Renewed bool
 	// Spare is how many tokens are to be reserved besides the one of the grant,
-	// for a lease that its process may pass on from one goroutine to the next. At
-	// most MaxSpare.
+	// for a lease that its process may pass on from one goroutine to the next: at
+	// most, and at most MaxSpare. A store whose clock is the floor of its tokens
+	// reserves fewer rather than have them lead that clock by more than a second.
 	Spare int
 	// Above is for Draw: the largest token of the lease so far.
 	Above fence.Token
@@ -115,10 +117,11 @@ type Request struct {
 
 // Grant is a store's yes.
 type Grant struct {
-	// Token is larger than that of every earlier grant of the same lock. The
-	// Request.Spare tokens that follow it belong to this grant as well: the next
-	// one's is larger than them all.
+	// Token is larger than that of every earlier grant of the same lock. The Spare
+	// tokens that follow it belong to this grant as well: the next one's is larger
+	// than them all. Spare is at most Request.Spare.
 	Token fence.Token
+	Spare int
 	// Owner that it was granted to, where Wait had to take another than that of the
 	// request, of the same rank: renewals and the release are then in this name.
 	Owner string

@@ -39,8 +39,8 @@ type Waiter interface {
 	// is left of the attempt, as with Acquire.
 	Wait(ctx context.Context, r Request, reason func(error)) (Grant, error)
 
-	// Draw reserves r.Spare+1 further tokens, larger than r.Above and than those of
-	// all grants before, for a lease that r.Owner holds, as
+	// Draw reserves one further token and r.Spare more at most, larger than r.Above
+	// and than those of all grants before, for a lease that r.Owner holds, as
 	// Wait and Acquire reserve the first ones, and says whether anybody waits for
 	// the lock. ErrNotHeld: the lock is certainly no longer held by that owner;
 	// any other error: no token may be used.
@@ -49,7 +49,8 @@ type Waiter interface {
 
 // Drawn are tokens that were reserved for a lease later on.
 type Drawn struct {
-	// Token is the first of them; Spare more follow it.
+	// Token is the first of them; Spare more follow it, at most as many as were
+	// asked for.
 	Token fence.Token
 	Spare int
 	// Waiting says whether anybody stands in line for the lock, in this process

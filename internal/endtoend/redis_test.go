@@ -82,21 +82,25 @@ func TestTwoProcessesOverFiveServers(t *testing.T) {
 }
 
 // The acceptance test of an old lock: two processes draw IDs from one file, read,
-// add one, write. Under the lock no ID is drawn twice; without it, at once.
+// add one, write. Under the lock no ID is drawn twice. Without it both can have read
+// before either writes: they wait for each other there, so that they do.
 func TestDrawingIDs(t *testing.T) {
+	const times = 10
 	servers := redistest.StartN(t, 5)
-	const draw = `id=$(cat "$DIR/next"); echo "$id" >> "$DIR/drawn.$ME"; echo $((id + 1)) > "$DIR/next"`
-	draws := func(start func(dir string, me int) *process) (total, twice int) {
+	const read, write = `id=$(cat "$DIR/next") && echo "$id" >> "$DIR/drawn.$ME"`, `echo $((id + 1)) > "$DIR/next"`
+	const meet = `touch "$DIR/read.$ME" && until [ -e "$DIR/read.0" ] && [ -e "$DIR/read.1" ]; do sleep 0.01; done`
+	draws := func(times int, lock func(me int) string, draw string) (total, twice int) {
 		dir := t.TempDir()
 		if err := os.WriteFile(filepath.Join(dir, "next"), []byte("1\n"), 0o600); err != nil {
 			t.Fatal(err)
 		}
 		var wg sync.WaitGroup
-		until := time.Now().Add(3 * time.Second)
 		for me := range 2 {
 			wg.Go(func() {
-				for time.Now().Before(until) {
-					if p := start(dir, me).start(t); p.code(t) != 0 {
+				for range times {
+					p := command(t, []string{"DIR=" + dir, fmt.Sprint("ME=", me), "LEASEHOLD_STORE=" + storeURL(servers, "")},
+						"run", lock(me), "--quiet", "--", "sh", "-c", draw).start(t)
+					if p.code(t) != 0 {
 						t.Errorf("%s", &p.err)
 						return
 					}
@@ -119,27 +123,15 @@ func TestDrawingIDs(t *testing.T) {
 		}
 		return total, twice
 	}
-	locked := func(dir string, me int) *process {
-		return command(t, []string{"DIR=" + dir, fmt.Sprint("ME=", me), "LEASEHOLD_STORE=" + storeURL(servers, "")},
-			"run", "ids", "--quiet", "--", "sh", "-c", draw)
+	one := func(int) string { return "ids" }
+	if total, twice := draws(times, one, read+" && "+write); twice != 0 || total != 2*times {
+		t.Errorf("with the lock: %d IDs drawn, %d of them twice, want %d and none", total, twice, 2*times)
 	}
 	// The same processes, each under a lock of its own: which is no lock.
-	unlocked := func(dir string, me int) *process {
-		return command(t, []string{"DIR=" + dir, fmt.Sprint("ME=", me), "LEASEHOLD_STORE=" + storeURL(servers, "")},
-			"run", fmt.Sprint("ids/", me), "--quiet", "--", "sh", "-c", draw)
+	own := func(me int) string { return fmt.Sprint("ids/", me) }
+	if total, twice := draws(1, own, read+" && "+meet+" && "+write); twice != 1 {
+		t.Errorf("without the lock: %d IDs drawn, %d of them twice: this test shows nothing", total, twice)
 	}
-	total, twice := draws(locked)
-	if twice != 0 || total < 10 {
-		t.Errorf("with the lock: %d IDs drawn, %d of them twice", total, twice)
-	}
-	t.Logf("with the lock %d IDs, none twice", total)
-	for range 5 { // it may be lucky once
-		if total, twice = draws(unlocked); twice > 0 {
-			t.Logf("without the lock %d IDs, %d of them twice", total, twice)
-			return
-		}
-	}
-	t.Error("without the lock no ID was drawn twice: this test shows nothing")
 }
 
 // Three of five servers freeze under a holder. The command is told, then gone,

@@ -3,8 +3,10 @@ package load
 import (
 	"context"
 	"errors"
+	"math"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/leasehold-dev/leasehold"
@@ -18,7 +20,8 @@ type counted struct {
 	held            bool
 	failLock        error // of every second Lock
 	failUnlock      error
-	lockFor         time.Duration
+	lockFor         time.Duration // of the processor's time
+	sleepFor        time.Duration
 	allocate        int
 	running, atOnce *atomic.Int32
 	kept            []byte
@@ -39,6 +42,9 @@ func (c *counted) Lock(ctx context.Context) error {
 		c.kept = make([]byte, 1024)
 	}
 	spend(c.lockFor)
+	if c.sleepFor > 0 {
+		time.Sleep(c.sleepFor)
+	}
 	c.held = true
 	return nil
 }
@@ -154,39 +160,38 @@ func TestRunEndsWithItsContext(t *testing.T) {
 
 // One that hangs does not make the others look slow.
 func TestElapsedIsUntilTheLastOperation(t *testing.T) {
-	ctx, cancel := context.WithTimeout(t.Context(), 20*short)
-	defer cancel()
-	if r := Run(ctx, []Pair{blocked{func() {}}, &counted{t: t}}, short); r.Elapsed >= 20*short || r.Elapsed < short || r.Cut != 1 {
-		t.Errorf("elapsed %v, %d cut", r.Elapsed, r.Cut)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+		defer cancel()
+		r := Run(ctx, []Pair{blocked{func() {}}, &counted{t: t, sleepFor: time.Second}}, time.Minute-time.Millisecond)
+		if r.Elapsed != time.Minute || r.Operations != 60 || r.Cut != 1 {
+			t.Errorf("elapsed %v, %d operations, %d cut", r.Elapsed, r.Operations, r.Cut)
+		}
+	})
 }
 
 // One that is late with a single operation counts with its own time only.
 func TestOneSlowDoesNotSlowDown(t *testing.T) {
-	for end := time.Now().Add(time.Minute); ; {
-		slow, quick := &counted{t: t, lockFor: 20 * short}, &counted{t: t, lockFor: short / 20}
-		r := Run(t.Context(), []Pair{slow, quick}, short)
-		if together := float64(r.Operations) / r.Elapsed.Seconds(); r.Elapsed >= 20*short && r.PerSecond > 2*together {
-			return
+	synctest.Test(t, func(t *testing.T) {
+		slow, quick := &counted{t: t, sleepFor: time.Hour}, &counted{t: t, sleepFor: time.Second}
+		r := Run(t.Context(), []Pair{slow, quick}, time.Minute-time.Millisecond)
+		if want := 1.0 + 1.0/3600; r.Elapsed != time.Hour || quick.unlocks != 60 || math.Abs(r.PerSecond-want) > 1e-6 {
+			t.Errorf("%v per second, want %v; %d operations were done by who was quick, in a part of %v", r.PerSecond, want, quick.unlocks, r.Elapsed)
 		}
-		if time.Now().After(end) { // a busy machine may make the quick one slow, but not every time
-			t.Fatalf("%.1f per second; %d operations were done by who was quick, in a fraction of %v", r.PerSecond, quick.unlocks, r.Elapsed)
-		}
-	}
+	})
 }
 
 func TestPairsRunAtOnce(t *testing.T) {
-	var running, atOnce atomic.Int32
-	pairs := []Pair{
-		&counted{t: t, lockFor: time.Millisecond, running: &running, atOnce: &atOnce},
-		&counted{t: t, lockFor: time.Millisecond, running: &running, atOnce: &atOnce},
-	}
-	for end := time.Now().Add(time.Minute); atOnce.Load() < 2; {
-		Run(t.Context(), pairs, short)
-		if time.Now().After(end) {
-			t.Fatal("the two goroutines never held their locks at the same time")
+	synctest.Test(t, func(t *testing.T) {
+		var running, atOnce atomic.Int32
+		Run(t.Context(), []Pair{
+			&counted{t: t, sleepFor: time.Second, running: &running, atOnce: &atOnce},
+			&counted{t: t, sleepFor: time.Second, running: &running, atOnce: &atOnce},
+		}, time.Minute)
+		if n := atOnce.Load(); n != 2 {
+			t.Errorf("%d of the two goroutines held their locks at the same time", n)
 		}
-	}
+	})
 }
 
 func TestOfLock(t *testing.T) {

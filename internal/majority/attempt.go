@@ -74,10 +74,21 @@ func (a *attempt) ask(q Question) {
 	a.k.flush()
 }
 
+// reserved is how many tokens below that of a grant are its own as well.
+func (a *attempt) reserved(ans Answer) uint64 {
+	asked := uint64(a.r.Spare)
+	if ans.Counted {
+		return min(ans.Reserved, asked)
+	}
+	return asked
+}
+
 // grant is what was won. The nodes count up to the largest token of it.
 func (a *attempt) grant() store.Grant {
+	spare := a.core.Reserved()
 	return store.Grant{
-		Token:    fence.Token(a.core.Token() - uint64(a.r.Spare)),
+		Token:    fence.Token(a.core.Token() - spare),
+		Spare:    int(spare),
 		Owner:    a.r.Owner,
 		Since:    a.core.From().Sub(a.start),
 		Repeated: a.core.Repeated(),
@@ -202,7 +213,7 @@ func (a *attempt) hear(node, tag int, ans Answer) {
 		ans.Said = err.said()
 	}
 	a.note(node, ans.Said)
-	a.apply(a.inLine(quorum.Event{Kind: ans.Kind, Node: node, Op: op, Token: ans.Token}, ans), at)
+	a.apply(a.inLine(quorum.Event{Kind: ans.Kind, Node: node, Op: op, Token: ans.Token, Reserved: a.reserved(ans)}, ans), at)
 }
 
 // note keeps what a node said.

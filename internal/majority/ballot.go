@@ -3,6 +3,7 @@ package majority
 import (
 	"context"
 	"fmt"
+	"math"
 	"slices"
 	"sync"
 	"time"
@@ -30,6 +31,7 @@ type ballot struct {
 	open   int
 	said   []store.NodeOutcome // per lease and node; empty while all is plain yes
 	line   bool                // a node says that somebody waits
+	lowest uint64              // counter of a node that confirmed
 	then   *attempt            // whose first question goes with this one; see Return
 }
 
@@ -69,7 +71,7 @@ func (k *Keeper) Release(ctx context.Context, r store.Request) error {
 
 // Draw reserves more tokens for a lease that has been checked; see store.Waiter.
 // They are raised on a majority where the lock is ours, as the token of a grant
-// is confirmed.
+// is confirmed: as far as each of them goes.
 func (k *Keeper) Draw(ctx context.Context, r store.Request) (store.Drawn, error) {
 	if r.Above == 0 { // nodes do not know which of the tokens are its own
 		return store.Drawn{}, fmt.Errorf("%w: draw for lock %q: Above has to be the largest token of the lease so far", store.ErrInvalid, r.Name)
@@ -82,7 +84,8 @@ func (k *Keeper) Draw(ctx context.Context, r store.Request) (store.Drawn, error)
 	if err := b.result(ctx, 0); err != nil {
 		return store.Drawn{}, err
 	}
-	return store.Drawn{Token: r.Above + 1, Spare: r.Spare, Waiting: b.line}, nil
+	most := min(b.lowest, uint64(r.Above)+uint64(r.Spare)+1)
+	return store.Drawn{Token: r.Above + 1, Spare: int(most - uint64(r.Above) - 1), Waiting: b.line}, nil
 }
 
 // ballot is one without leases, which is the caller's alone.
@@ -91,7 +94,7 @@ func (k *Keeper) ballot(op quorum.Op) *ballot {
 	if !ok {
 		b = &ballot{k: k, over: make(chan struct{}, 1), timer: stopped()}
 	}
-	b.op, b.users, b.leases, b.said, b.line, b.then = op, 1, b.leases[:0], b.said[:0], false, nil
+	b.op, b.users, b.leases, b.said, b.line, b.lowest, b.then = op, 1, b.leases[:0], b.said[:0], false, math.MaxUint64, nil
 	return b
 }
 
@@ -131,6 +134,9 @@ func (b *ballot) question(i int) Question {
 	// has answered, or there would be no lease, unless it was asked again.
 	tomb := b.op == quorum.Release && (len(b.k.Nodes) > 1 || r.Renewed)
 	q := Question{Op: b.op, Lease: r, Token: uint64(r.Above) + uint64(r.Spare) + 1, Tomb: tomb}
+	if b.op == quorum.Confirm {
+		q.Least = uint64(r.Above) + 1
+	}
 	if a := b.then; a != nil {
 		q.Next = &Question{Op: quorum.Acquire, Lease: a.r, Waits: true, Behind: true, Stamp: a.start}
 	}
@@ -197,6 +203,9 @@ func (b *ballot) Answer(node, tag int, ans Answer) {
 	b.k.trusts(node, ans, b.start, at) // who has the lease already says so, whatever the time
 	b.note(tag, node, ans.Said)
 	b.line = b.line || ans.Waiting
+	if ans.Kind == quorum.Yes {
+		b.lowest = min(b.lowest, ans.Token)
+	}
 	b.apply(tag, quorum.Event{Kind: ans.Kind, Node: node}, at)
 }
 

@@ -8,16 +8,16 @@ import (
 
 	"github.com/leasehold-dev/leasehold/internal/clock"
 	"github.com/leasehold-dev/leasehold/internal/nodeclock"
-	"github.com/leasehold-dev/leasehold/internal/quorum"
 	"github.com/leasehold-dev/leasehold/store"
 )
 
 // Clocks watches the clocks of the nodes. One that jumped ahead may have dropped
-// leases before their time, so what it grants does not count until the longest
-// of them is over; a client that has not seen the jump can not know. It is safe
-// for concurrent use.
+// leases before their time, so it is discounted: what it grants does not count
+// until the longest of them is over. A client that has not seen the jump cannot
+// know. It is safe for concurrent use.
 type Clocks struct {
 	hold time.Duration
+	ours func() time.Duration
 	log  *slog.Logger
 
 	mu    sync.Mutex
@@ -26,14 +26,32 @@ type Clocks struct {
 
 type watched struct {
 	nodeclock.Watch
-	jumped time.Duration // ahead, the last time; zero: never
-	when   clock.Instant
-	until  clock.Instant // what it grants does not count before
+	at     clock.Instant // of the last observation; 0: there was none
+	ours   time.Duration // what Clocks.ours said then
+	jumped time.Duration // ahead, the last time
+	until  clock.Instant // it is discounted before
 }
 
 // NewClocks watches so many nodes, whose leases last for hold at most.
-func NewClocks(nodes int, hold time.Duration, log *slog.Logger) *Clocks {
-	return &Clocks{hold: hold, log: log, nodes: make([]watched, nodes)}
+//
+// ours is by how much this machine's wall clock is ahead of the clock that the
+// instants are read on, since any moment. A jump of a node by which it has grown as
+// well is put down to that clock having stood still. Nil where it cannot, as on
+// Linux: then every jump is the node's.
+func NewClocks(nodes int, hold time.Duration, ours func() time.Duration, log *slog.Logger) *Clocks {
+	if ours == nil {
+		ours = func() time.Duration { return 0 }
+	}
+	return &Clocks{hold: hold, ours: ours, log: log, nodes: make([]watched, nodes)}
+}
+
+// WallAhead is what NewClocks needs to know of c, this machine's clock: nil where it
+// goes on while the machine sleeps.
+func WallAhead(c clock.Clock) func() time.Duration {
+	if clock.CountsSuspend {
+		return nil
+	}
+	return func() time.Duration { return time.Duration(time.Now().UnixNano() - int64(c.Now())) }
 }
 
 // tolerable is how far a clock may jump without any harm: leases of a second
@@ -46,20 +64,17 @@ func (c *Clocks) Observe(node int, addr string, sent, received, at clock.Instant
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	n := &c.nodes[node]
-	jumped := n.Observe(sent, received, at)
-	switch {
-	case jumped > tolerable:
-		n.jumped, n.when, n.until = jumped, received, received.Add(c.hold)
-		if c.ours(jumped, received) {
-			c.log.Warn("this machine's clock has stood still, or was set: most nodes seem to have jumped ahead", "by", store.Round(jumped))
-			for i := range c.nodes {
-				c.nodes[i].until = 0
-			}
-			break
-		}
-		c.log.Warn("a node's clock has jumped ahead: it may have dropped leases too early, and what it grants does not count for a while", "node", addr, "by", store.Round(jumped), "for", c.hold)
-	case jumped < -tolerable:
-		c.log.Warn("a node's clock has jumped back", "node", addr, "by", store.Round(-jumped))
+	ours := c.ours()
+	gained := ours - n.ours
+	n.at, n.ours = received, ours
+	switch jump := n.Observe(sent, received, at); {
+	case jump.Least > tolerable && jump.Ours(gained):
+		c.log.Warn("this machine's clock has stood still, as it does on this system while the machine sleeps", "for", store.Round(gained))
+	case jump.Least > tolerable:
+		n.jumped, n.until = jump.Least, received.Add(c.hold)
+		c.log.Warn("a node's clock has jumped ahead: it may have dropped leases too early, and what it grants does not count for a while", "node", addr, "by", store.Round(jump.Least), "for", c.hold)
+	case jump.Least < -tolerable:
+		c.log.Warn("a node's clock has jumped back", "node", addr, "by", store.Round(-jump.Least))
 	}
 	if left := n.until.Sub(received); left > 0 {
 		return &jumpError{n.jumped, left}
@@ -67,16 +82,11 @@ func (c *Clocks) Observe(node int, addr string, sent, received, at clock.Instant
 	return nil
 }
 
-// ours says whether most nodes have jumped by about as much as this one: then
-// it is not they who did. The mutex is held.
-func (c *Clocks) ours(jumped time.Duration, now clock.Instant) bool {
-	alike := 0
-	for _, n := range c.nodes {
-		if off := (n.jumped - jumped).Abs(); n.jumped > 0 && now.Sub(n.when) < c.hold && off <= jumped/4+100*time.Millisecond {
-			alike++
-		}
-	}
-	return alike >= quorum.Majority(len(c.nodes))
+// ReadAt is when the node's clock was last observed; zero: never.
+func (c *Clocks) ReadAt(node int) clock.Instant {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.nodes[node].at
 }
 
 type jumpError struct{ by, left time.Duration }

@@ -49,7 +49,10 @@ type Question struct {
 	Op    quorum.Op
 	Lease store.Request
 	Token uint64 // of Confirm
-	Tomb  bool   // of Release
+	// Least, of a Confirm that reserves tokens: the node need not go further than this
+	// where Token is more than a second ahead of its clock. Zero: it must.
+	Least uint64
+	Tomb  bool // of Release
 
 	// Waits: an Acquire of one who waits in line, has asked before if Again, and
 	// does not take a lock that nobody has if Stand. Behind is Stand of one that wants
@@ -128,6 +131,10 @@ type Answer struct {
 	Kind quorum.Kind
 	// Token is the node's counter, after a yes to Acquire or Confirm.
 	Token uint64
+	// Reserved is how many tokens below that are the grant's as well, if Counted:
+	// otherwise as many as were asked for.
+	Reserved uint64
+	Counted  bool
 	// Said is the same for people.
 	Said store.NodeOutcome
 	// At is when it came in, where the node knows; zero: now.

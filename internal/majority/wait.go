@@ -179,7 +179,7 @@ func (k *Keeper) Handed(node int, owner string, ans Answer) {
 		if ans.From < a.start || ans.From > at {
 			return // no request of this attempt left then
 		}
-		e := quorum.Event{Kind: quorum.Handed, Node: node, Op: quorum.Acquire, Token: ans.Token, From: ans.From}
+		e := quorum.Event{Kind: quorum.Handed, Node: node, Op: quorum.Acquire, Token: ans.Token, Reserved: a.reserved(ans), From: ans.From}
 		said := store.NodeOutcome{Outcome: store.Granted}
 		if err := k.trusts(node, ans, ans.From, at); err != nil {
 			e.Kind = quorum.Shun

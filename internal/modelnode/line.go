@@ -29,7 +29,9 @@ type Told[O comparable] struct {
 	// Otherwise the lock is free at this moment, and the place is gone.
 	Granted bool
 	Token   uint64
-	Stamp   uint64
+	// Reserved is how many tokens below that are its own as well.
+	Reserved uint64
+	Stamp    uint64
 }
 
 // Reach says whether a waiter can be told anything: whether its connection is
@@ -114,13 +116,13 @@ func (l Lock[O]) hand(r Rules, propose uint64, reach Reach[O], now clock.Instant
 		if p.Barge {
 			return l, []Told[O]{{Owner: p.Owner, Stamp: p.Stamp}}
 		}
-		token := max(l.draw(r, propose, now), l.last(now)+1+p.Spare)
+		token, reserved := l.draw(r, propose, p.Spare, now)
 		if r.HandsSame {
 			token = max(l.last(now), 1)
 		}
 		l = l.count(r, token, now)
 		l.Owner, l.Expiry = p.Owner, p.Expiry
-		return l, []Told[O]{{Owner: p.Owner, Granted: true, Token: token, Stamp: p.Stamp}}
+		return l, []Told[O]{{Owner: p.Owner, Granted: true, Token: token, Reserved: reserved, Stamp: p.Stamp}}
 	}
 	l.Line = nil
 	return l, nil

@@ -61,6 +61,9 @@ type Answer[O comparable] struct {
 	Verdict Verdict
 	// Token is where the counter stands, after an Acquire or Confirm was done.
 	Token uint64
+	// Reserved is how many tokens below that are the grant's as well, after an Acquire
+	// was done that found the lock free.
+	Reserved uint64
 	// Holder has the lock, for another ExpiresIn, if Verdict is Taken; if it is
 	// Shut, the quarantine lasts for as long.
 	Holder    O

@@ -24,19 +24,34 @@ func (l Lock[O]) Acquire(r Rules, a Ask[O], now clock.Instant) (Lock[O], Answer[
 	if !r.NoTombs && l.buried(a.Owner, now) {
 		return l, Answer[O]{Verdict: Buried}
 	}
-	token := max(l.draw(r, a.Propose, now), last+1+a.Spare)
+	token, reserved := l.draw(r, a.Propose, a.Spare, now)
 	l = l.leave(a.Owner).count(r, token, now)
 	l.Owner, l.Expiry = a.Owner, now.Add(a.TTL)
-	return l, Answer[O]{Token: token}
+	return l, Answer[O]{Token: token, Reserved: reserved}
 }
 
-// draw is the token that clock and proposal ask for.
-func (l Lock[O]) draw(r Rules, propose uint64, now clock.Instant) uint64 {
+// draw is the token that clock and proposal ask for, and how many of the spare ones
+// below it are reserved: none that would have it lead the clock too far.
+func (l Lock[O]) draw(r Rules, propose, spare uint64, now clock.Instant) (token, reserved uint64) {
+	last := l.last(now)
 	if r.NoClock {
-		return propose
+		return max(propose, last+1+spare), spare
 	}
-	micros := uint64(max(0, now) / 1000)
-	return max(micros, min(propose, micros+uint64(r.MaxLead.Microseconds())))
+	most := r.most(now)
+	token = max(uint64(max(0, now)/1000), min(propose, most))
+	if token <= last+spare {
+		token = max(last+1, min(last+1+spare, most))
+	}
+	return token, min(spare, token-last-1)
+}
+
+// Reserve is Confirm for tokens that are to be reserved: up to token, but not so far
+// that they lead the clock too much, and up to least in any case.
+func (l Lock[O]) Reserve(r Rules, o O, least, token uint64, now clock.Instant) (Lock[O], Answer[O]) {
+	if !r.NoClock {
+		token = min(token, max(least, r.most(now)))
+	}
+	return l.Confirm(r, o, token, now)
 }
 
 // Confirm raises the counter to at least token, if o has the lock.

@@ -1,6 +1,10 @@
 package modelnode
 
-import "time"
+import (
+	"time"
+
+	"github.com/leasehold-dev/leasehold/internal/clock"
+)
 
 // Rules say how a node behaves. Each switch takes one mechanism away; with
 // none set, a node does what the scripts do.
@@ -42,3 +46,8 @@ type Rules struct {
 
 // Shipped are the rules the scripts are given.
 func Shipped() Rules { return Rules{MaxLead: time.Second, CounterLife: 24 * time.Hour} }
+
+// most is the largest token that is drawn of a proposal, or reserved, at now.
+func (r Rules) most(now clock.Instant) uint64 {
+	return uint64(max(0, now)/1000) + uint64(r.MaxLead.Microseconds())
+}

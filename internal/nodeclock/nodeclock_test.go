@@ -29,8 +29,8 @@ func TestWatch(t *testing.T) {
 			now = now.Add(some(20 * time.Millisecond))
 			read := node()
 			now = now.Add(some(20 * time.Millisecond))
-			if d := w.Observe(sent, now, read); d != 0 {
-				t.Fatalf("seed %d: a clock of speed %f jumped %v", seed, speed, d)
+			if j := w.Observe(sent, now, read); j != (Jump{}) {
+				t.Fatalf("seed %d: a clock of speed %f jumped %v", seed, speed, j)
 			}
 		}
 		for _, by := range []time.Duration{time.Second, -time.Second, time.Hour} {
@@ -38,18 +38,44 @@ func TestWatch(t *testing.T) {
 			sent := now
 			now = now.Add(5 * time.Millisecond)
 			read := node()
-			d := w.Observe(sent, now, read)
-			off := by - d
+			j := w.Observe(sent, now, read)
+			least, most := j.Least, j.Most
 			if by < 0 {
-				off = -off
+				least, most = -least, -most
 			}
-			if d == 0 || (d > 0) != (by > 0) || off < -time.Millisecond || off > 200*time.Millisecond {
-				t.Fatalf("seed %d: set by %v, seen %v", seed, by, d)
+			if true := by.Abs(); least <= 0 || least > true+time.Millisecond || most < true-time.Millisecond || most-least > 400*time.Millisecond {
+				t.Fatalf("seed %d: set by %v, seen %v", seed, by, j)
 			}
-			if d := w.Observe(now, now.Add(time.Millisecond), node()); d != 0 {
-				t.Fatalf("seed %d: the same jump was seen twice: %v", seed, d)
+			if j := w.Observe(now, now.Add(time.Millisecond), node()); j != (Jump{}) {
+				t.Fatalf("seed %d: the same jump was seen twice: %v", seed, j)
 			}
 			now = now.Add(time.Millisecond)
+		}
+	}
+}
+
+// A jump is ours only where our wall clock has gained as much over the clock that
+// may stand still.
+func TestJumpIsOurs(t *testing.T) {
+	const s = time.Second
+	for _, c := range []struct {
+		what   string
+		jump   Jump
+		gained time.Duration
+		want   bool
+	}{
+		{"the machine slept", Jump{10 * s, 11 * s}, 10500 * time.Millisecond, true},
+		{"as little as it can have been", Jump{10 * s, 11 * s}, 10 * s, true},
+		{"as much as it can have been", Jump{10 * s, 11 * s}, 11 * s, true},
+		{"the node was set", Jump{10 * s, 11 * s}, 0, false},
+		{"the machine slept, and the node was set", Jump{10 * s, 11 * s}, 5 * s, false},
+		{"our wall clock was set by more", Jump{10 * s, 11 * s}, 12 * s, false},
+		{"our wall clock was set back by as much", Jump{10 * s, 11 * s}, -10 * s, false},
+		{"both wall clocks were set back", Jump{-10 * s, -11 * s}, -10 * s, false},
+		{"nothing happened", Jump{}, 0, false},
+	} {
+		if got := c.jump.Ours(c.gained); got != c.want {
+			t.Errorf("%s: a jump of %v while our wall clock gained %v: ours %v, want %v", c.what, c.jump, c.gained, got, c.want)
 		}
 	}
 }

@@ -1,6 +1,7 @@
 package quorum
 
 import (
+	"math"
 	"slices"
 	"time"
 
@@ -32,6 +33,7 @@ type Attempt struct {
 	verdict   Verdict
 	cancelled bool
 	token     uint64
+	reserved  uint64 // tokens below it that are the grant's as well
 	nodes     [MaxNodes]candidate
 	line      line
 }
@@ -40,6 +42,7 @@ type candidate struct {
 	phase Phase
 	late  bool          // past its node timeout: not waited for, but still welcome
 	at    uint64        // where its counter stands, if Held
+	spare uint64        // tokens below what it granted that are the grant's as well
 	asked uint64        // the token it was asked to confirm, if larger than at
 	from  clock.Instant // when the request left that it granted, if Held
 	place place         // where the attempt waits
@@ -96,7 +99,7 @@ func (a *Attempt) hear(e Event) {
 	if e.Op == Acquire && n.phase == Asked {
 		switch e.Kind {
 		case Yes:
-			n.phase, n.late, n.at, n.from = Held, false, e.Token, a.start
+			n.phase, n.late, n.at, n.spare, n.from = Held, false, e.Token, e.Reserved, a.start
 		case No, Absent:
 			n.phase = Refused
 		case Unsent:
@@ -164,6 +167,7 @@ func (a *Attempt) decide(now clock.Instant, out []Send) []Send {
 	}
 	if a.Enough(confirmed) || !confirmToken {
 		a.verdict, a.token, a.from = Won, token, a.since(held, confirmed)
+		a.reserved = a.least(held, confirmed)
 		return out
 	}
 	if a.confirmBy == 0 || a.line.waits && now >= a.confirmBy {
@@ -239,6 +243,21 @@ func (a *Attempt) highest(held Set) (token uint64) {
 	return token
 }
 
+// least is how many tokens below the grant's own all nodes have reserved that stand
+// there: on each of them they are above all that it granted before.
+func (a *Attempt) least(held, confirmed Set) uint64 {
+	if !a.Enough(confirmed) { // only where confirming is switched off
+		confirmed = held
+	}
+	least := uint64(math.MaxUint64)
+	for i := range a.Nodes {
+		if confirmed.Has(i) {
+			least = min(least, a.nodes[i].spare)
+		}
+	}
+	return least
+}
+
 // cleanUp releases where the lock is ours or may be. A tombstone goes where the
 // acquire may still be on its way.
 func (a *Attempt) cleanUp(out []Send) []Send {
@@ -262,6 +281,9 @@ func (a *Attempt) Verdict() Verdict { return a.verdict }
 
 // Token of the grant, once won.
 func (a *Attempt) Token() uint64 { return a.token }
+
+// Reserved is how many tokens below that are the grant's as well, once won.
+func (a *Attempt) Reserved() uint64 { return a.reserved }
 
 // From is when the requests left that were granted, once won: validity counts
 // from then.

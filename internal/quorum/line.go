@@ -114,7 +114,7 @@ func (a *Attempt) hearInLine(e Event, now clock.Instant) {
 			p.under, p.slow, p.again = 0, false, p.under.Add(a.ttl/refreshes)
 		}
 	case e.Kind == Handed:
-		n.granted(e.Token, e.From)
+		n.granted(e, e.From)
 		a.line.viewed = true // what others said may be from before the hand-off
 	case (e.Kind == Poll || e.Kind == Freed) && p.under != 0:
 		p.poll = true // it may have overtaken the answer to the request it is about
@@ -150,7 +150,7 @@ func (a *Attempt) placed(n *candidate, e Event, now clock.Instant) {
 	}
 	switch e.Kind {
 	case Yes:
-		n.granted(e.Token, sent)
+		n.granted(e, sent)
 	case No, Absent:
 		// What it has granted since is for this very request, and was told on
 		// another way, which may be the shorter one.
@@ -184,14 +184,17 @@ func (a *Attempt) placed(n *candidate, e Event, now clock.Instant) {
 	}
 }
 
-// granted takes in a grant of the request that left at from.
-func (n *candidate) granted(token uint64, from clock.Instant) {
-	switch {
-	case n.phase == Held:
-		n.at, n.from, n.late = max(n.at, token), max(n.from, from), false
-	default:
-		n.phase, n.at, n.asked, n.from, n.late = Held, token, 0, from, false
+// granted takes in a grant of the request that left at from. One that is told again
+// comes without the tokens that were reserved with it.
+func (n *candidate) granted(e Event, from clock.Instant) {
+	if n.phase != Held {
+		n.phase, n.at, n.spare, n.asked, n.from, n.late = Held, e.Token, e.Reserved, 0, from, false
+		return
 	}
+	if e.Token > n.at || e.Token == n.at && e.Reserved > n.spare {
+		n.at, n.spare = e.Token, e.Reserved
+	}
+	n.from, n.late = max(n.from, from), false
 }
 
 // wait says what a waiting attempt does next.

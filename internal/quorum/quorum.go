@@ -166,6 +166,9 @@ type Event struct {
 	Node  int
 	Op    Op
 	Token uint64
+	// Reserved is how many tokens below that are the grant's, too, of a Yes to Acquire
+	// or a Handed.
+	Reserved uint64
 	// From is when the request left that Handed grants.
 	From clock.Instant
 	// Of an answer to Acquire that left us in line: who has the lock there, for how

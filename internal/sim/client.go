@@ -64,7 +64,7 @@ func newClient(w *world, index int) *client {
 		maxTTL: w.script.longest(),
 	}
 	if len(w.nodes) > 1 && !w.switches.NoClockWatch {
-		s.k.Clocks = majority.NewClocks(len(w.nodes), w.quarantine(), w.log)
+		s.k.Clocks = majority.NewClocks(len(w.nodes), w.quarantine(), c.wallAhead(), w.log)
 	}
 	c.keeper = &s.k
 	s.k.Jitter = func(d time.Duration) time.Duration { return c.jitter(d) }

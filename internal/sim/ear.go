@@ -114,7 +114,7 @@ func (e *ear) arrives() {
 		if l.w.switches.CountFromPush {
 			from = l.c.boot()
 		}
-		l.c.keeper.Handed(l.at, owner, majority.Answer{Kind: quorum.Yes, Token: p.told.Token, From: from, Clock: p.at})
+		l.c.keeper.Handed(l.at, owner, majority.Answer{Kind: quorum.Yes, Token: p.told.Token, Reserved: p.told.Reserved, Counted: true, From: from, Clock: p.at})
 	})
 }
 

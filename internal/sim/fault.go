@@ -91,7 +91,7 @@ func (w *world) fault(f Fault) {
 			}
 		}, nil)
 	case StepAhead:
-		w.forNodes(f, func(n *node) { n.steps += size }, nil)
+		w.forNodes(f, func(n *node) { n.jump(size) }, nil)
 	case Forget:
 		w.forNodes(f, func(n *node) { n.forget() }, nil)
 	case WallClock:

@@ -130,7 +130,7 @@ func (j *judge) ends(c *claim) {
 func (j *judge) freeIn(c *claim) time.Duration {
 	var in []time.Duration
 	for _, n := range j.w.nodes {
-		d := n.shut()
+		d := max(n.shut(), n.discounted())
 		if o, left, held := n.locks[c.lock].Holder(n.clock()); held && o == c.owner {
 			d = max(d, n.trueLength(left))
 		}

@@ -36,8 +36,8 @@ func TestAssumptionsAreNeeded(t *testing.T) {
 		tamper   func(*world)
 		rules    []string // any of these
 	}{
-		{name: "clocks of nodes do not jump ahead", faults: everywhere(StepAhead, 1000, 0),
-			rules: []string{Exclusion, ToldLate}},
+		{name: "nodes whose clocks jump ahead are discounted", faults: everywhere(StepAhead, 1000, 0),
+			switches: func(s *Switches) { s.NoClockWatch = true }, rules: []string{Exclusion, ToldLate}},
 		{name: "clocks of nodes differ from clients' by less than the drift allowed", faults: every(Fault{Kind: Hold, Client: 1, For: 1500}, 1000, 3000, 20_000),
 			tamper: func(w *world) {
 				for _, n := range w.nodes {
@@ -58,7 +58,7 @@ func TestAssumptionsAreNeeded(t *testing.T) {
 				}
 			}, rules: []string{Token, Stale}},
 		{name: "the client's clock counts suspend", faults: everywhere(Doze, 0, 2000),
-			switches: func(s *Switches) { s.NoBootClock = true }, rules: []string{Exclusion, Stale}},
+			switches: func(s *Switches) { s.NoBootClock = true }, rules: []string{Exclusion, Stale, Answers}},
 		{name: "nodes remember who was released", faults: everywhere(Cut, 800, 0),
 			switches: func(s *Switches) { s.Rules.NoTombs = true }, rules: []string{Orphan}},
 	} {
@@ -87,7 +87,7 @@ func TestAssumptionsAreEnough(t *testing.T) {
 	for _, k := range []struct {
 		kind       Kind
 		size, last int
-	}{{Crash, 2000, 20}, {Crash, 500, 20}, {Doze, 0, 2000}, {Cut, 800, 0}, {StepBack, 250, 0}, {Move, 1, 1500}, {Hold, 0, 1500}} {
+	}{{Crash, 2000, 20}, {Crash, 500, 20}, {Doze, 0, 2000}, {Cut, 800, 0}, {StepBack, 250, 0}, {StepAhead, 1000, 0}, {Move, 1, 1500}, {Hold, 0, 1500}} {
 		s := busy(1, every(Fault{Kind: k.kind, Size: k.size, For: k.last}, 1500, 2500, 20_000))
 		if r := Run(t, s, Shipped(), false); len(r.Violations) > 0 {
 			report(t, "-script='"+s.String()+"'", s, r)

@@ -72,6 +72,7 @@ func (m Mutant) Catch(t *testing.T, most int) (how string, caught bool) {
 	for seed := range uint64(most) {
 		if noticed(fmt.Sprintf("seed %d", seed+1), OfSeed(seed+1)) ||
 			seed < 40 && noticed(fmt.Sprintf("jumping clocks, seed %d", seed), jumping(seed)) ||
+			seed < 40 && noticed(fmt.Sprintf("a majority of jumping clocks, seed %d", seed), jumpingTogether(seed)) ||
 			seed < 40 && noticed(fmt.Sprintf("fading network, seed %d", seed), fading(seed)) ||
 			seed < 40 && noticed(fmt.Sprintf("lists, seed %d", seed), rollingList(seed)) ||
 			seed == 0 && noticed("rolling restarts", rolling()) {

@@ -24,6 +24,8 @@ type node struct {
 	ppm   int64
 	steps time.Duration
 	backs int
+	// discountedUntil is when clients that saw its clock jump ahead count it again.
+	discountedUntil time.Duration
 
 	list  list // that it was told it is part of
 	up    bool
@@ -132,7 +134,11 @@ func (n *node) apply(k *call) majority.Answer {
 			Wait: q.Waits, Again: q.Again, Stand: q.Stand, Behind: q.Behind, Barge: q.Lease.Barge, Ticket: store.Rank(q.Lease.Owner), Stamp: uint64(q.Stamp),
 		}, now)
 	case quorum.Confirm:
-		l, a = was.Confirm(rules, q.owner, q.Token, now)
+		if q.Least > 0 {
+			l, a = was.Reserve(rules, q.owner, q.Least, q.Token, now)
+		} else {
+			l, a = was.Confirm(rules, q.owner, q.Token, now)
+		}
 	case quorum.Extend:
 		l, a = was.Extend(rules, q.owner, q.Lease.TTL, now)
 	case quorum.Heal:
@@ -181,7 +187,7 @@ func (n *node) record(lock int, was modelnode.Lock[int]) {
 func (n *node) say(a modelnode.Answer[int]) majority.Answer {
 	switch a.Verdict {
 	case modelnode.Done:
-		return majority.Answer{Kind: quorum.Yes, Token: a.Token, Clock: n.clock(), Said: store.NodeOutcome{Outcome: store.Granted}}
+		return majority.Answer{Kind: quorum.Yes, Token: a.Token, Reserved: a.Reserved, Counted: true, Clock: n.clock(), Said: store.NodeOutcome{Outcome: store.Granted}}
 	case modelnode.Taken:
 		if a.Holder == 0 {
 			return majority.Answer{Kind: quorum.Absent, Said: store.NodeOutcome{Outcome: store.Absent}, Position: a.Position, Clock: n.clock()}

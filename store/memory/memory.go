@@ -74,7 +74,11 @@ func (s *Store) Acquire(ctx context.Context, r store.Request) (store.Grant, erro
 	s.keep(r.Name, rec, now)
 	switch ans.Verdict {
 	case rule.Granted:
-		return store.Grant{Token: ans.Token}, nil
+		g := store.Grant{Token: ans.Token, Spare: r.Spare}
+		if ans.Again { // how many were reserved with it is not kept
+			g.Spare = 0
+		}
+		return g, nil
 	case rule.Busy:
 		return store.Grant{}, &store.BusyError{
 			Name:      r.Name,

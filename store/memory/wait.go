@@ -67,7 +67,7 @@ func (s *Store) Wait(ctx context.Context, r store.Request, reason func(error)) (
 			return store.Grant{}, w.err
 		case w.hold.Owner != "":
 			s.mu.Unlock()
-			return store.Grant{Token: w.hold.Token, Since: w.at.Sub(start)}, nil
+			return store.Grant{Token: w.hold.Token, Spare: r.Spare, Since: w.at.Sub(start)}, nil
 		case w.out:
 			if err := s.stand(w); err != nil {
 				s.mu.Unlock()

@@ -239,7 +239,7 @@ func (n *node) tune() {
 	untuned := w != nil && w.untuned
 	n.mu.Unlock()
 	if untuned {
-		w.abandon(errNotTuned)
+		w.replace(errNotTuned)
 	}
 }
 

@@ -138,8 +138,10 @@ func (a address) auth() []*command {
 func (n *node) greet(w *wire) error {
 	hello := n.login()
 	must := len(hello)
-	hello = append(hello, newCommand("HELLO", "3"), newCommand("CLIENT", "SETNAME", "leasehold"), newCommand("INFO"), newCommand("CONFIG", "GET", "appendfsync"))
+	hello = append(hello, newCommand("HELLO", "3"), newCommand("CLIENT", "SETNAME", "leasehold"), newCommand("INFO"), newCommand("CONFIG", "GET", "appendfsync"), timeCommand)
+	sent := n.s.o.Clock.Now()
 	said, err := w.exchange(hello)
+	received := n.s.o.Clock.Now()
 	if err != nil {
 		return err
 	}
@@ -152,6 +154,7 @@ func (n *node) greet(w *wire) error {
 	if err := n.identify(said[must+2], said[must+3]); err != nil {
 		return err
 	}
+	n.clockSaid(said[must+4], sent, received)
 	if err := n.isMaster(w); err != nil {
 		return err
 	}

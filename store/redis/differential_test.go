@@ -93,7 +93,7 @@ var changes = []change{
 	{name: "acquire looks at the wrong tombstone", script: acquireScript,
 		old: "if got[3] then\n  return {2}\nend\nlocal proposed", new: "if got[2] then\n  return {2}\nend\nlocal proposed"},
 	{name: "token not above the last", script: acquireScript,
-		old: "token = last + spare + 1", new: "token = last + spare"},
+		old: "math.max(last + 1, math.min(last + spare + 1, now + LEAD))", new: "last"},
 	{name: "token equal to the last", script: acquireScript,
 		old: "LEAD or last and token <= last + spare then", new: "LEAD or last and token < last + spare then"},
 	{name: "token not looked at beside the last", script: acquireScript,
@@ -107,7 +107,7 @@ var changes = []change{
 	{name: "proposal not cut", script: acquireScript,
 		old: "math.min(token, now + LEAD)", new: "token"},
 	{name: "proposal not taken", script: acquireScript,
-		old: "local token, text = proposed + 0, proposed", new: "local token, text = 0, '0'"},
+		old: "local token, text, reserved = proposed + 0, proposed,", new: "local token, text, reserved = 0, '0',"},
 	{name: "token rounded", script: acquireScript,
 		old: "string.format('%.0f', token)", new: "tostring(token)", hidden: true},
 	{name: "clock without its microseconds", script: acquireScript,
@@ -127,7 +127,7 @@ var changes = []change{
 	{name: "confirm of what is not ours", script: confirmScript,
 		old: "if held ~= ARGV[1] then", new: "if false then"},
 	{name: "confirm lowers", script: confirmScript,
-		old: "tonumber(counter) < tonumber(ARGV[2])", new: "true"},
+		old: "tonumber(counter) < tonumber(token)", new: "true"},
 	{name: "confirm does not write", script: confirmScript,
 		old: "redis.call('SET', KEYS[2], counter, 'PX', LIFE)", new: ""},
 	{name: "extend of what is not ours", script: extendScript,
@@ -295,8 +295,6 @@ func (n *scripted) Clock() (clock.Instant, error) {
 	}
 	return timeOf(replies[0])
 }
-
-var timeCommand = newCommand("TIME")
 
 func millis(d time.Duration) string {
 	return strconv.FormatInt(int64((d+time.Millisecond-1)/time.Millisecond), 10)

@@ -56,7 +56,12 @@ func (s *Store) encode(q majority.Question, old any) any {
 		c.repeats = q.Again
 	case quorum.Confirm:
 		b := appendCounterKey(appendWord(c.begin(confirmScript), r.Name), r.Name)
-		c.bytes = appendNumber(appendValue(b, r), q.Token)
+		b = appendNumber(appendValue(b, r), q.Token)
+		if q.Least > 0 {
+			c.bytes = appendNumber(b, q.Least)
+		} else {
+			c.bytes = appendWord(b, "")
+		}
 	case quorum.Extend:
 		s.extend(c, []store.Request{r})
 	case quorum.Heal:

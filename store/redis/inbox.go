@@ -82,7 +82,7 @@ func (w *wire) heard(v value) {
 		w.abandon(errListChanged)
 		return
 	case string(v.list[0].text) == "sunsubscribe":
-		w.abandon(errUnheard)
+		w.replace(errUnheard)
 		return
 	}
 	told, ok := readTold(string(v.list[2].text))
@@ -90,7 +90,7 @@ func (w *wire) heard(v value) {
 	case !ok:
 		n.log.Debug("a message to those who wait is not understood", "message", v.list[2].String())
 	case told.granted:
-		n.s.keeper.Handed(n.index, told.owner, majority.Answer{Token: told.token, From: told.stamp, Clock: told.clock, At: w.at})
+		n.s.keeper.Handed(n.index, told.owner, majority.Answer{Token: told.token, Counted: told.counted, Reserved: told.reserved, From: told.stamp, Clock: told.clock, At: w.at})
 	default:
 		n.s.keeper.Freed(n.index, told.owner)
 	}

@@ -151,6 +151,7 @@ type lineStep struct {
 	Again, Stand, Behind, Barge, Tomb, Renewed bool
 	// Onward: the proposal leads the counter, not the clock.
 	Onward bool
+	Draws  bool // confirms to reserve tokens
 }
 
 func (s lineStep) String() string {
@@ -185,6 +186,8 @@ func lineSteps(exact bool) *rapid.Generator[[]lineStep] {
 		}
 		if exact {
 			s.Ahead = rapid.SampledFrom([]int64{500_000, 500_000, -500_000, 5_000_000}).Draw(t, "ahead")
+			s.Spare = rapid.SampledFrom([]int{0, 0, 1, 64, 700_000, 2_000_000}).Draw(t, "many")
+			s.Draws = flag.Draw(t, "draws")
 			if s.Onward = flag.Draw(t, "onward"); s.Onward {
 				s.Ahead = rapid.SampledFrom([]int64{0, 1, 2, 64, 65}).Draw(t, "ahead")
 			}
@@ -298,6 +301,11 @@ func (e *ears) run(steps []lineStep) error {
 	return nil
 }
 
+// handed is a message in short.
+func handed(owner string, token, stamp uint64) string {
+	return fmt.Sprintf("handed %s %d %d", owner, token, stamp)
+}
+
 func (r *lineRun) step(s lineStep) error {
 	switch s.Op {
 	case passes:
@@ -317,13 +325,21 @@ func (r *lineRun) step(s lineStep) error {
 		return r.meddle(s)
 	}
 	q := r.question(s)
+	spares := map[string]uint64{}
+	for _, p := range r.model.Line {
+		spares[p.Owner] = p.Spare
+	}
 	want, stood := r.byModel(s, q)
 	var told []string
 	for _, m := range want.Told {
 		if text := "free " + m.Owner; r.heard[m.Owner] && !m.Granted {
 			told = append(told, text)
 		} else if r.heard[m.Owner] {
-			told = append(told, fmt.Sprintf("handed %s %d %d", m.Owner, m.Token, m.Stamp))
+			t := handed(m.Owner, m.Token, m.Stamp)
+			if m.Reserved < spares[m.Owner] {
+				t += fmt.Sprint(" reserved ", m.Reserved)
+			}
+			told = append(told, t)
 		}
 	}
 	got, next, heard, err := r.byScript(q, len(told))
@@ -359,6 +375,9 @@ func (r *lineRun) question(s lineStep) majority.Question {
 		q.Op = quorum.Heal
 	case confirms:
 		q.Op, q.Token = quorum.Confirm, r.model.Token(r.now)+uint64(s.Spare)+1
+		if s.Draws {
+			q.Least = r.model.Token(r.now) + 1
+		}
 	case extends:
 		q.Op = quorum.Extend
 	default:
@@ -394,7 +413,11 @@ func (r *lineRun) byModel(s lineStep, q majority.Question) (ans, next modelnode.
 	case quorum.Heal:
 		r.model, ans = r.model.Heal(r.rules, l.Owner, l.TTL, r.now)
 	case quorum.Confirm:
-		r.model, ans = r.model.Confirm(r.rules, l.Owner, q.Token, r.now)
+		if q.Least > 0 {
+			r.model, ans = r.model.Reserve(r.rules, l.Owner, q.Least, q.Token, r.now)
+		} else {
+			r.model, ans = r.model.Confirm(r.rules, l.Owner, q.Token, r.now)
+		}
 	case quorum.Extend:
 		r.model, ans = r.model.Extend(r.rules, l.Owner, l.TTL, r.now)
 	default:
@@ -459,7 +482,10 @@ func (r *lineRun) byScript(q majority.Question, told int) (a, next majority.Answ
 		case !ok:
 			return a, next, nil, fmt.Errorf("a message that is none: %q", m)
 		case t.granted:
-			m = fmt.Sprintf("handed %s %d %d", t.owner, t.token, t.stamp)
+			m = handed(t.owner, t.token, uint64(t.stamp))
+			if t.counted {
+				m += fmt.Sprint(" reserved ", t.reserved)
+			}
 			if off := t.clock.Sub(now); off > 0 || off < -time.Second {
 				return a, next, nil, fmt.Errorf("the clock in the message is off by %v", off)
 			}
@@ -484,6 +510,10 @@ func (r *lineRun) same(q majority.Question, got majority.Answer, want modelnode.
 	token := want.Token
 	if q.Op != quorum.Acquire && q.Op != quorum.Confirm {
 		token = 0
+	}
+	fresh := q.Op == quorum.Acquire && want.Verdict == modelnode.Done
+	if got.Counted != fresh || got.Reserved != want.Reserved {
+		return fmt.Errorf("the script reserves %d tokens (%v)\nthe model %d", got.Reserved, got.Counted, want.Reserved)
 	}
 	deaf := want.Position > 0 && !r.heard[q.Lease.Owner]
 	waiting := q.Op == quorum.Confirm && want.Verdict == modelnode.Done && r.model.Waiting(r.now) > 0

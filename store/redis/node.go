@@ -48,6 +48,8 @@ type node struct {
 	retains  atomic.Int64 // so much
 	recall   *time.Timer
 
+	clock clockReading
+
 	deaf     bool   // the server did not let us listen at some time
 	failures int    // in a row, to connect
 	sending  bool   // somebody is
@@ -314,7 +316,9 @@ func (n *node) deliver(c call, r reply) {
 	if c.command.script.frees() {
 		n.answered(c, r)
 	}
-	if c.look != nil {
+	if c.command == timeCommand {
+		n.clockRead(r)
+	} else if c.look != nil {
 		r.value = r.value.clone()
 		c.look <- looked{n.index, r}
 	} else if c.leases > 1 {

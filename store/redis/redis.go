@@ -95,7 +95,7 @@ func Open(ctx context.Context, urls []string, o *Options) (*Store, error) {
 	s := &Store{o: opts, lists: lists, sentinels: sentinels, wall: time.Now, servers: registry{ids: map[int]identity{}}, channel: channelBegin + rand.Text(), closing: make(chan struct{}), proof: waitingProof, idle: idleAfter}
 	s.keeper = majority.Keeper{Sets: lists.sets, Encode: s.encode, Bundle: s.bundle, NodeTimeout: opts.nodeTimeout, Clock: opts.Clock, Logger: opts.Logger, Crowded: s.crowded, Closing: s.closing}
 	if len(addrs) > 1 {
-		s.keeper.Clocks = majority.NewClocks(len(addrs), opts.quarantine(), opts.Logger)
+		s.keeper.Clocks = majority.NewClocks(len(addrs), opts.quarantine(), majority.WallAhead(opts.Clock), opts.Logger)
 	}
 	s.guarded.Store(len(addrs) > 1)
 	s.armed.Store(len(addrs) > 1)

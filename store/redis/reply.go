@@ -73,6 +73,10 @@ func (r reply) answer(s *script) majority.Answer {
 				rest = rest[1:]
 			}
 			if drew && (a.Token > 0 || !draws) {
+				if len(rest) == 3 && rest[2].kind == ':' && rest[2].num >= 0 {
+					a.Counted, a.Reserved = true, uint64(rest[2].num)
+					rest = rest[:2]
+				}
 				a.Clock = clockOf(rest)
 				a.Waiting = s == confirmScript && len(rest) > 0 && rest[0].num != 0
 				return a

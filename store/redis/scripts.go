@@ -67,7 +67,7 @@ func load(name string, keys, args int) *script {
 var (
 	acquireScript = load("acquire", 3, 5)
 	guardedScript = load("acquire", 4, 7)
-	confirmScript = load("confirm", 2, 2)
+	confirmScript = load("confirm", 2, 3)
 	extendScript  = load("extend", 2, 3)
 	prolongScript = load("extend", 3, 4)
 	releaseScript = load("release", 2, 5)

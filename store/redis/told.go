@@ -16,8 +16,11 @@ type told struct {
 	// stamp; clock is the server's own. Otherwise the lock is free.
 	granted bool
 	token   uint64
-	stamp   clock.Instant
-	clock   clock.Instant
+	// counted: not all tokens that were asked for are reserved, but so many.
+	counted  bool
+	reserved uint64
+	stamp    clock.Instant
+	clock    clock.Instant
 }
 
 // readTold reads a message, which may be anybody's.
@@ -30,7 +33,7 @@ func readTold(message string) (t told, ok bool) {
 	switch {
 	case words[0] == "free" && len(words) == 2:
 		return t, true
-	case words[0] != "handed" || len(words) != 6:
+	case words[0] != "handed" || len(words) != 6 && len(words) != 7:
 		return told{}, false
 	}
 	token, err1 := strconv.ParseUint(words[2], 10, 64)
@@ -41,5 +44,12 @@ func readTold(message string) (t told, ok bool) {
 	text := func(s string) value { return value{kind: '$', text: []byte(s)} }
 	t.granted, t.token, t.stamp = true, token, clock.Instant(stamp)
 	t.clock = clockOf([]value{text(words[4]), text(words[5])})
+	if len(words) == 7 {
+		n, err := strconv.ParseUint(words[6], 10, 32)
+		if err != nil {
+			return told{}, false
+		}
+		t.counted, t.reserved = true, n
+	}
 	return t, t.clock != 0
 }

@@ -34,6 +34,7 @@ type wire struct {
 	lookAt   time.Time     // when watch has look called; zero: it has not
 	used     time.Time     // when the server last answered
 	calm     bool          // nothing was sent for long before what is in flight
+	outdated error         // why it is to be replaced when all that was sent is answered
 	broken   error         // why it is not to be used any more
 	doubted  bool          // its answers are not listened to any more, see close.go
 	turns    turns
@@ -54,7 +55,8 @@ var (
 func (w *wire) start() {
 	w.used = time.Now()
 	w.watch = time.AfterFunc(time.Hour, w.look)
-	w.watch.Stop()
+	w.n.startClock(w.used)
+	w.lookAgain(w.used, time.Time{})
 	w.turns.begin(w)
 	w.n.all.Go(w.read)
 }
@@ -81,6 +83,9 @@ func (w *wire) take(out []byte) (_ []byte, more bool) {
 			w.launch(c, now)
 		}
 		return out, n.waiting.n > 0
+	}
+	if w.outdated != nil {
+		return out, false // what waits is for the next connection
 	}
 	for n.waiting.n > 0 && w.flight.n < maxFlight && len(out) < maxWrite {
 		c, _ := n.waiting.pop()
@@ -142,7 +147,7 @@ func (w *wire) write(out []byte) {
 // so without waiting, the server is known to be there, and nothing has to be sent
 // before. The mutex is held, and nobody is sending.
 func (w *wire) sendsAtOnce() bool {
-	return w.raw != nil && w.fresh() && w.again.n == 0 && len(w.rest) == 0
+	return w.raw != nil && w.outdated == nil && w.fresh() && w.again.n == 0 && len(w.rest) == 0
 }
 
 // offer sends without waiting, and says whether something is left to be sent.
@@ -177,7 +182,10 @@ func (w *wire) look() {
 	} else {
 		again = w.prove(now)
 	}
-	w.lookAgain(now, again)
+	if !late {
+		w.n.readClock(now)
+		w.lookAgain(now, again)
+	}
 	w.n.mu.Unlock()
 	if late {
 		w.abandon(errSilent)
@@ -185,8 +193,11 @@ func (w *wire) look() {
 }
 
 // lookAgain has look called at that time, or, if it is zero, not before something is
-// sent. The mutex is held.
+// sent; and when the server's clock is to be read. The mutex is held.
 func (w *wire) lookAgain(now, at time.Time) {
+	if due := w.n.clock.due; !due.IsZero() && (at.IsZero() || due.Before(at)) {
+		at = due
+	}
 	if w.lookAt = at; at.IsZero() {
 		w.watch.Stop()
 	} else {
@@ -200,6 +211,25 @@ func (w *wire) abandon(err error) {
 	w.giveUp(err)
 	w.n.mu.Unlock()
 	w.conn.Close()
+}
+
+// replace has the connection abandoned as soon as all that was sent over it is
+// answered. Nothing more is sent until there is another one. So nobody hears of it, as
+// somebody would whose answer was lost.
+func (w *wire) replace(why error) {
+	w.n.mu.Lock()
+	w.outdated = why
+	answered := w.answered()
+	w.n.mu.Unlock()
+	if answered {
+		w.abandon(why)
+	}
+}
+
+// answered reports whether nothing is awaited any more over a connection that is to be
+// replaced. The mutex is held.
+func (w *wire) answered() bool {
+	return w.outdated != nil && w.flight.n == 0 && w.again.n == 0
 }
 
 // giveUp has nobody use the connection any more. The mutex is held.
@@ -217,6 +247,9 @@ func (w *wire) giveUp(err error) {
 		n.isDown(err, w.patience, 0)
 	}
 	n.disconnected(w)
+	if n.waiting.n > 0 {
+		n.wake()
+	}
 }
 
 // receive reads from the connection.
@@ -291,11 +324,15 @@ func (w *wire) hear(v value) bool {
 			w.lookAgain(w.used, w.prove(w.used))
 		}
 	}
+	answered := w.answered()
 	n.mu.Unlock()
 	if asked && !forgot {
 		r := hearing(v)
 		r.at = w.at
 		n.settle(c, r)
+	}
+	if answered {
+		w.abandon(w.outdated)
 	}
 	return asked
 }

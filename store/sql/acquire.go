@@ -30,7 +30,11 @@ func (s *Store) Acquire(ctx context.Context, r store.Request) (store.Grant, erro
 		return store.Grant{}, s.failed(ctx, "acquire", r.Name, maybe, err)
 	}
 	if ans.Verdict == rule.Granted {
-		return store.Grant{Token: ans.Token}, nil
+		g := store.Grant{Token: ans.Token, Spare: r.Spare}
+		if ans.Again { // how many were reserved with it is not kept
+			g.Spare = 0
+		}
+		return g, nil
 	}
 	return store.Grant{}, refusal("acquire", r.Name, ans)
 }

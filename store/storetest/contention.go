@@ -103,6 +103,9 @@ func checkMutualExclusion(t *trial) {
 type turns struct {
 	inside atomic.Int64
 	last   atomic.Uint64 // of the tokens so far
+	// quitters give up at the moment when they are handed the lock: by their owners,
+	// what cancels their wait.
+	quitters sync.Map
 }
 
 // turn holds what was granted for a moment, and releases it.
@@ -110,14 +113,27 @@ func (all *turns) turn(t *trial, s store.Store, r store.Request, g store.Grant) 
 	if n := all.inside.Add(1); n != 1 {
 		t.Errorf("%d holders at once", n)
 	}
-	if before := fence.Token(all.last.Swap(uint64(g.Token) + uint64(r.Spare))); g.Token <= before {
+	if before := fence.Token(all.last.Swap(uint64(g.Token) + uint64(g.Spare))); g.Token <= before {
 		t.Errorf("token %v was granted after %v", g.Token, before)
 	}
 	runtime.Gosched()
+	quit := all.nextQuits(t, s, r.Name)
 	all.inside.Add(-1)
 	if err := s.Release(t.Context(), r); err != nil {
 		t.Errorf("release of what was granted: %v", err)
 	}
+	quit()
+}
+
+// nextQuits returns what has the first in line give up, if it is one of the quitters.
+func (all *turns) nextQuits(t *trial, s store.Store, name string) func() {
+	line := t.inspect(s, name).Line
+	if len(line) > 0 {
+		if cancel, ok := all.quitters.LoadAndDelete(line[0].Holder.Owner); ok {
+			return cancel.(func())
+		}
+	}
+	return func() {}
 }
 
 // checkWaitMany: however many wait at once, each of them gets the lock, alone, in
@@ -152,10 +168,10 @@ func checkWaitMany(t *trial) {
 	t.vacant("nothing is left of a line that has ended", name)
 }
 
-// checkWaitComeAndGo: those who give up at any moment, ask in between or barge
-// neither stop the others nor get in beside them.
+// checkWaitComeAndGo: those who give up at any moment, or just when they are handed the
+// lock, ask in between or barge neither stop the others nor get in beside them.
 func checkWaitComeAndGo(t *trial) {
-	const workers, rounds = 20, 6
+	const workers, rounds = 20, 8
 	name := t.name()
 	var all turns
 	ctx, cancel := context.WithTimeout(t.Context(), max(4*t.patience, time.Second))
@@ -168,18 +184,26 @@ func checkWaitComeAndGo(t *trial) {
 				ctx, cancel := ctx, func() {}
 				r := spare(t.applicant(name, t.long), i%3)
 				take := func() (store.Grant, error) { return s.Wait(ctx, r, func(error) {}) }
-				switch (i + round) % 4 {
+				expected := func(error) bool { return false }
+				switch (i + round) % 8 {
 				case 0:
 					ctx, cancel = context.WithTimeout(ctx, rand.N(20*time.Millisecond))
-				case 1:
+					expected = func(err error) bool { return errors.Is(err, context.DeadlineExceeded) }
+				case 4:
+					ctx, cancel = context.WithCancel(ctx)
+					all.quitters.Store(r.Owner, cancel)
+					expected = func(err error) bool { return errors.Is(err, context.Canceled) }
+				case 1, 5:
 					take = func() (store.Grant, error) { return s.Acquire(ctx, r) }
-				case 2:
+					expected = refused
+				case 2, 6:
 					r.Barge = true
 				}
 				g, err := take()
+				all.quitters.Delete(r.Owner)
 				cancel()
 				if err != nil {
-					if gaveUp := (i+round)%4 == 0 && errors.Is(err, context.DeadlineExceeded); !gaveUp && !((i+round)%4 == 1 && refused(err)) {
+					if !expected(err) {
 						t.Errorf("one of many who come and go: %v", err)
 					}
 					continue

@@ -176,7 +176,11 @@ func (s *flawed) grant(r store.Request) (store.Grant, error) {
 	case s.is("holders are cut"):
 		l.meta = l.meta[:min(len(l.meta), 255)]
 	}
-	return store.Grant{Token: l.token}, nil
+	g := store.Grant{Token: l.token, Spare: r.Spare}
+	if s.is("grants reserve more") {
+		g.Spare++
+	}
+	return g, nil
 }
 
 func (s *flawed) repeat(l *lock, r store.Request) store.Grant {

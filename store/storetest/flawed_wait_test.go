@@ -103,8 +103,10 @@ func (s *flawed) mayTake(l *lock, p *place, at int) bool {
 }
 
 func (s *flawed) granted(l *lock, p *place, start clock.Instant) store.Grant {
-	g := store.Grant{Token: l.token, Since: p.handed.Sub(start)}
+	g := store.Grant{Token: l.token, Spare: p.Spare, Since: p.handed.Sub(start)}
 	switch {
+	case s.is("waits reserve more"):
+		g.Spare++
 	case s.is("waits end without a token"):
 		g.Token = 0
 	case s.is("granted before it was asked for"):
@@ -184,8 +186,8 @@ func (s *flawed) Draw(ctx context.Context, r store.Request) (store.Drawn, error)
 	switch {
 	case s.is("draws repeat"):
 		l.top, d.Token = l.token, l.token
-	case s.is("draws reserve less"):
-		d.Spare /= 2
+	case s.is("draws reserve more"):
+		d.Spare++
 	case s.is("draws move the token"):
 		l.token = d.Token
 	case s.is("draws end leases early"):

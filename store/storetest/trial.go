@@ -98,7 +98,16 @@ func (t *trial) acquire(s store.Store, r store.Request) store.Grant {
 	if g.Token == 0 {
 		t.Fatalf("acquire %q: granted without a token", r.Name)
 	}
+	t.spares("acquire", g.Spare, r.Spare)
 	return g
+}
+
+// spares requires no more tokens to be reserved than were asked for.
+func (t *trial) spares(what string, got, asked int) {
+	t.Helper()
+	if got < 0 || got > asked {
+		t.Fatalf("%s: asked for %d spare tokens, got %d", what, asked, got)
+	}
 }
 
 // short is a lease whose end can be waited for.

@@ -124,6 +124,7 @@ func (t *trial) gets(what string, w *waiting) {
 	if w.grant.Token == 0 {
 		t.Fatalf("%s: granted without a token", what)
 	}
+	t.spares(what, w.grant.Spare, w.Spare)
 	if took := w.back.Sub(w.start); w.grant.Since < 0 || w.grant.Since > took {
 		t.Fatalf("%s: granted by a request that left %v after the call, which took %v", what, w.grant.Since, took)
 	}
@@ -161,4 +162,4 @@ func (t *trial) vacant(what string, name string) {
 }
 
 // last is the last of the tokens that w was granted.
-func (w *waiting) last() fence.Token { return w.grant.Token + fence.Token(w.Spare) }
+func (w *waiting) last() fence.Token { return w.grant.Token + fence.Token(w.grant.Spare) }

@@ -7,7 +7,7 @@
 --       be this grant's as well, what there is to know of the place (see place; empty
 --       for one who does not wait), quarantine (us), fingerprint of the list of
 --       nodes, or of both while one replaces the other
--- Returns {1, token, the clock (s, us)}, {0, value of the holder, its PTTL}, with the
+-- Returns {1, token, the clock (s, us), how many below it are this grant's as well}, {0, value of the holder, its PTTL}, with the
 -- mark also {..., 0, 0, the clock}, in line what place adds, {2} for an owner that was already released, or what gate does.
 if #KEYS == 0 then return 0 end -- called to be learned, see learn
 local call = redis.call
@@ -72,10 +72,11 @@ if held and attempt and call('MGET', '{' .. KEYS[1] .. '}:made')[1] ~= attempt t
   call('DEL', '{' .. KEYS[1] .. '}:made')
 end
 if held and last then -- the same request again: same grant, never shortened
+  -- How many tokens below it are the grant's is not known any more.
   if call('PTTL', KEYS[1]) < tonumber(ARGV[2]) then
     call('PEXPIRE', KEYS[1], ARGV[2])
   end
-  return {1, last, time[1], time[2]}
+  return {1, last, time[1], time[2], 0}
 end
 if got[3] then
   return {2}
@@ -101,4 +102,4 @@ end
 if attempt and not held then
   call('SET', '{' .. KEYS[1] .. '}:made', attempt, 'PX', LIFE)
 end
-return {1, text, time[1], time[2]}
+return {1, text, time[1], time[2], reserved}

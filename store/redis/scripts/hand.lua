@@ -3,7 +3,8 @@
 -- nothing comes between. Others are removed from the line: their processes are gone. In
 -- quarantine nothing is granted.
 -- Who it is given to is told, by a message to its channel: "handed", owner, token,
--- stamp, the clock (s, us). Who only wants to hear that the lock is free: "free",
+-- stamp, the clock (s, us), and, if that is not all that it asked for, how many tokens
+-- below that one are reserved for it. Who only wants to hear that the lock is free: "free",
 -- owner. All that is written is written before; what is said to nobody is as good as
 -- never written, the counter as it was. Who listens to all channels by a pattern seems
 -- to be there for everybody: then the place of a dead process has to end by its TTL.
@@ -84,6 +85,9 @@ local function hand(to)
           held, left = sub(place, d + 1), math.max(1, sub(place, 2, 14) - ms)
           call('SET', KEYS[1], held, 'PX', left)
           message, counts = 'handed ' .. owner .. ' ' .. text .. ' ' .. stamp .. ' ' .. time[1] .. ' ' .. time[2], true
+          if reserved < spare then
+            message = message .. ' ' .. string.format('%.0f', reserved)
+          end
         end
         local sharded = string.byte(channel, 14) == 123 -- see tuning.go
         if redis.pcall(sharded and 'SPUBLISH' or 'PUBLISH', channel, message) ~= 0 or string.byte(place) ~= 48 then

@@ -1,0 +1,46 @@
+package quorum
+
+import "testing"
+
+// A grant has the tokens below its own that every node reserved which stands there,
+// and a grant that is told a second time takes none of them away.
+func TestReservedTokens(t *testing.T) {
+	for _, c := range []struct {
+		what   string
+		events []Event
+		token  uint64
+		want   uint64
+	}{
+		{"as many as were asked for", []Event{
+			{Kind: Yes, Op: Acquire, Node: 0, Token: 100, Reserved: 8},
+			{Kind: Yes, Op: Acquire, Node: 1, Token: 100, Reserved: 8},
+		}, 100, 8},
+		{"as many as the more sparing one reserved", []Event{
+			{Kind: Yes, Op: Acquire, Node: 0, Token: 100, Reserved: 3},
+			{Kind: Yes, Op: Acquire, Node: 1, Token: 100, Reserved: 8},
+		}, 100, 3},
+		{"a slower node is raised, and counts as well", []Event{
+			{Kind: Yes, Op: Acquire, Node: 0, Token: 100, Reserved: 5},
+			{Kind: Yes, Op: Acquire, Node: 1, Token: 90, Reserved: 2},
+			{Kind: Yes, Op: Confirm, Node: 1, Token: 100},
+		}, 100, 2},
+		{"told a second time", []Event{
+			{Kind: Yes, Op: Acquire, Node: 0, Token: 100, Reserved: 8},
+			{Kind: Handed, Op: Acquire, Node: 0, Token: 100, From: lineStart},
+			{Kind: Yes, Op: Acquire, Node: 1, Token: 100, Reserved: 8},
+		}, 100, 8},
+		{"told a second time after the counter was raised", []Event{
+			{Kind: Yes, Op: Acquire, Node: 0, Token: 90, Reserved: 8},
+			{Kind: Handed, Op: Acquire, Node: 0, Token: 100, From: lineStart},
+			{Kind: Yes, Op: Acquire, Node: 1, Token: 100, Reserved: 8},
+		}, 100, 0},
+	} {
+		w := newWaiting(t, 3)
+		for i, e := range c.events {
+			w.hears(1+i, e)
+		}
+		if w.stands(Won); w.a.Token() != c.token || w.a.Reserved() != c.want {
+			t.Errorf("%s: token %d with %d below it, want %d with %d", c.what, w.a.Token(), w.a.Reserved(), c.token, c.want)
+		}
+	}
+}
