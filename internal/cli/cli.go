@@ -115,9 +115,11 @@ func strict(root *cobra.Command) {
 	root.InitDefaultCompletionCmd()
 	for _, c := range root.Commands() {
 		if c.Name() == "completion" {
-			c.Short = "Write a completion script for a shell"
-			c.RunE = func(c *cobra.Command, args []string) error {
-				return usage(c, "name a shell: bash, zsh, fish or powershell")
+			c.Use = "completion bash|zsh|fish|powershell"
+			c.Short = "Print a completion script for a shell"
+			c.Args = cobra.ArbitraryArgs // the error below says more than cobra's
+			c.RunE = func(c *cobra.Command, _ []string) error {
+				return usage(c, "name the shell: leasehold completion bash|zsh|fish|powershell")
 			}
 		}
 	}

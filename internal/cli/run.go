@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -110,6 +112,10 @@ func (p *program) run(c *cobra.Command, o runFlags, args []string) error {
 // splitArgs takes NAME -- command args apart.
 func splitArgs(c *cobra.Command, args []string) (name string, command []string, err error) {
 	dash := c.ArgsLenAtDash()
+	if dash == 0 && len(args) > 1 && strings.HasPrefix(args[0], "-") && args[1] == "--" {
+		// A NAME that begins with "-" has a "--" of its own before it.
+		args, dash = slices.Delete(slices.Clone(args), 1, 2), 1
+	}
 	switch {
 	case dash < 0:
 		err = usage(c, `put "--" before the command, as in: leasehold run NAME -- command args`)

@@ -60,24 +60,47 @@ func (s *storeFlags) add(f *pflag.FlagSet) {
 
 // urls are the URLs asked for, on the command line or in the environment.
 func (s storeFlags) urls(c *cobra.Command) ([]string, error) {
-	url, file := s.url, s.file
-	switch {
-	case c.Flags().Changed("store") && c.Flags().Changed("store-file"):
+	url := setting{"--store", s.url, c.Flags().Changed("store")}
+	file := setting{"--store-file", s.file, c.Flags().Changed("store-file")}
+	if url.given && file.given {
 		return nil, usage(c, "--store and --store-file exclude each other")
-	case c.Flags().Changed("store"), c.Flags().Changed("store-file"):
-	default:
-		url, file = os.Getenv(storeVar), os.Getenv(storeFileVar)
-		if url != "" && file != "" {
+	}
+	empty := "is empty: give the store's URL, or leave the flag out for the local file"
+	if !url.given && !file.given {
+		url, file = variable(storeVar), variable(storeFileVar)
+		empty = "is set and empty: give it the store's URL, or unset it for the local file"
+		if url.given && file.given {
 			return nil, fmt.Errorf("%s and %s are both set: unset one", storeVar, storeFileVar)
 		}
 	}
+	// An empty value is nearly always a variable that was not set where the
+	// command line was written. Were it taken for the local file, every machine
+	// would hold a lock of its own.
+	for _, s := range []setting{url, file} {
+		if s.given && strings.TrimSpace(s.value) == "" {
+			return nil, fmt.Errorf("%s %s", s.name, empty)
+		}
+	}
 	switch {
-	case file != "":
-		return readURLs(file)
-	case url != "":
-		return []string{url}, nil
+	case file.given:
+		return readURLs(file.value)
+	case url.given:
+		// A value that was read from a file often ends in a newline.
+		return []string{strings.TrimSpace(url.value)}, nil
 	}
 	return []string{"file"}, nil
+}
+
+// setting is a flag or an environment variable.
+type setting struct {
+	name, value string
+	given       bool
+}
+
+// variable looks up an environment variable.
+func variable(name string) setting {
+	value, ok := os.LookupEnv(name)
+	return setting{name, value, ok}
 }
 
 // readURLs reads a file of one URL a line. Empty lines and those that begin
