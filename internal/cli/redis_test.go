@@ -117,7 +117,7 @@ func TestRedisBootstrap(t *testing.T) {
 		t.Errorf("not waiting: %s", p.err.String())
 	}
 	p = s.run(125, "run", "x", "--wait", "100ms", "--", "true")
-	if !strings.Contains(p.err.String(), "may have forgotten who has it, and take part again in") || !strings.Contains(p.err.String(), "leasehold bootstrap") {
+	if !strings.Contains(p.err.String(), "nodes are in quarantine for") || !strings.Contains(p.err.String(), "leasehold bootstrap") {
 		t.Errorf("waiting: %s", p.err.String())
 	}
 	lines := strings.Split(strings.TrimSpace(p.err.String()), "\n")

@@ -108,7 +108,7 @@ func TestRunBusy(t *testing.T) {
 	s.run(0, "run", "x", "--try", "-E", "0", "--", "false")
 	s.run(9, "run", "x", "--try", "--conflict-exit-code=9", "--", "true")
 	p = s.run(124, "run", "x", "--wait", "300ms", "--", "true")
-	for _, part := range []string{"waiting for lock", "giving up in", "gave up after 300ms"} {
+	for _, part := range []string{"waiting up to 300ms for \"x\", next in line; held by", "gave up after 300ms"} {
 		if !strings.Contains(p.err.String(), part) {
 			t.Errorf("%q is not said: %s", part, p.err.String())
 		}
@@ -127,7 +127,7 @@ func TestRunWaitsUntilItIsFree(t *testing.T) {
 	s := newSite(t)
 	h := s.hold("x", "--purpose", "first")
 	p := s.start("run", "x", "--", "echo", "mine now")
-	p.says(&p.err, "waiting for lock")
+	p.says(&p.err, "waiting for \"x\"")
 	if !strings.Contains(p.err.String(), "(first)") || p.out.String() != "" {
 		t.Errorf("stdout %q, stderr %q", p.out.String(), p.err.String())
 	}
@@ -160,7 +160,7 @@ func TestRunSignalsWhileWaiting(t *testing.T) {
 	h := s.hold("x")
 	for _, sig := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT} {
 		p := s.start("run", "x", "--", "echo", "ran")
-		p.says(&p.err, "waiting for lock")
+		p.says(&p.err, "waiting for \"x\"")
 		p.signal(syscall.SIGUSR1) // says nothing about ending
 		p.signal(sig)
 		p.wants(128 + int(sig))

@@ -52,13 +52,10 @@ func (v *voice) note(format string, args ...any) {
 
 // status shows text in the line that is overwritten, in place of what it
 // showed. An empty text takes the line away. It prints nothing where there is
-// no such line.
+// no such line. A terminal is narrow, so our name is not in front of it.
 func (v *voice) status(text string) {
 	if v.screen && !v.quiet {
-		if text != "" {
-			text = prefix + safe(text)
-		}
-		v.put(utterance{text: text, status: true})
+		v.put(utterance{text: safe(text), status: true})
 	}
 }
 
