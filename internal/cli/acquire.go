@@ -48,7 +48,7 @@ func (p *program) acquire(c *cobra.Command, o runFlags, sigs *signals, name stri
 			after = fmt.Sprintf(": gave up after %v", o.wait)
 		}
 		if nested(err) {
-			after = ": it is the one that we run under" + after
+			after = ": held by a \"leasehold run\" that we run under" + after
 		}
 		p.voice.note("%v", busyError(busy, after))
 		err = &exitError{code: o.busyCode}

@@ -140,6 +140,7 @@ func environ(l *leasehold.Lease) []string {
 		nameVar+"="+l.Name(),
 		tokenVar+"="+l.Token().String(),
 		ownerVar+"="+l.Owner(),
+		ownersVar+"="+strings.Join(append(ownersAbove(os.Getenv), l.Owner()), " "),
 		deadlineVar+"="+l.Deadline().UTC().Format(time.RFC3339Nano))
 }
 
