@@ -159,8 +159,9 @@ func (l *Lease) Extend(ctx context.Context) error {
 // Release gives the lock back, after waiting out LockOptions.MinHold, or passes
 // it on: see Options.Cohort. Where it is not passed on, it always
 // tries, on a context of its own that takes ctx's values but not its end, and
-// for a bounded time; ctx bounds the wait for MinHold only, and when it ends
-// there, the lock is left to end by its TTL.
+// for a bounded time; ctx bounds the wait for MinHold only. If ctx ends during
+// that wait, nothing renews the lock any more, and it ends by itself when MinHold
+// is over, or after the longest TTL of the store if that is sooner.
 //
 // The error matches ErrLost when the lease had been lost before, and otherwise
 // says that it is unknown whether the lock is free yet; it will be when its
@@ -216,27 +217,6 @@ func (l *Lease) giveBack(ctx context.Context) error {
 		l.released = true
 	}
 	return l.outcome
-}
-
-// waitLeast waits until the lock was held for its least time, unless it is
-// lost or l is not the last lease of it.
-func (h *hold) waitLeast(ctx context.Context, l *Lease) error {
-	if h.least == 0 {
-		return nil
-	}
-	rest := h.least.Sub(h.c.clock.Now())
-	if rest <= 0 || !h.c.keep.alone(l) || !leastHold {
-		return nil
-	}
-	t := time.NewTimer(rest)
-	defer t.Stop()
-	select {
-	case <-t.C:
-	case <-l.Done():
-	case <-ctx.Done():
-		return errors.Join(errors.New("not released before its least hold: it ends by its TTL"), ctx.Err())
-	}
-	return nil
 }
 
 // giveBack releases in the store, on a context of its own, and tries again

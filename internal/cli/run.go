@@ -95,11 +95,15 @@ func (p *program) run(c *cobra.Command, o runFlags, args []string) error {
 	if err != nil {
 		return err
 	}
+	until := time.Now().Add(o.minHold)
 	p.voice.flush(200 * time.Millisecond) // what was said about waiting comes before what the command says
 	outcome := runner.Run(
 		runner.Command{Path: path, Args: command, Env: environ(lease), Stdin: p.stdin, Stdout: p.stdout, Stderr: p.stderr},
 		runner.Config{Lease: lease, Budget: budget, Signals: sigs.ch, Report: func(msg string) { p.voice.error("%s", msg) }})
-	code := p.giveBack(sigs, st, lease, o, outcome.Code)
+	if !outcome.Started {
+		until = time.Time{} // nothing ran that others must not repeat
+	}
+	code := p.giveBack(sigs, st, lease, until, outcome.Code)
 	if _, ok := outcome.Err.(*runner.StartError); ok {
 		return startFailed(outcome.Err)
 	}

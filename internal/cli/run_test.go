@@ -3,6 +3,7 @@
 package cli
 
 import (
+	"encoding/json"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -10,6 +11,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/leasehold-dev/leasehold/internal/redistest"
 )
 
 func TestRunExitCodes(t *testing.T) {
@@ -230,6 +233,56 @@ func TestRunMinHoldIsCutShortByASignal(t *testing.T) {
 		t.Errorf("exit code %d", code)
 	}
 	s.run(124, "run", "x", "--try", "--", "true")
+	if left := s.expiresIn("x"); left < 30*time.Minute {
+		t.Errorf("the lock ends in %v", left)
+	}
+}
+
+// expiresIn is when a lock that is held ends unless it is renewed.
+func (s *site) expiresIn(name string) time.Duration {
+	s.t.Helper()
+	var state struct {
+		Expires int64 `json:"expires_in_ms"`
+	}
+	if err := json.Unmarshal([]byte(s.run(0, "show", name, "--json").out.String()), &state); err != nil {
+		s.t.Fatal(err)
+	}
+	return time.Duration(state.Expires) * time.Millisecond
+}
+
+// A store that keeps no lock for that long without renewals needs us to stay. A
+// second signal ends that.
+func TestRunMinHoldLongerThanTheStoreKeepsALock(t *testing.T) {
+	s := newSite(t, storeVar+"="+redistest.Start(t).URL())
+	p := s.start("run", "x", "--ttl", "3s", "--min-hold", "1h", "--", "/bin/sh", "-c", "echo done; exit 4")
+	p.says(&p.out, "done")
+	p.says(&p.err, "held for")
+	p.signal(syscall.SIGTERM)
+	p.says(&p.err, "once more")
+	if left := s.expiresIn("x"); left > 3*time.Second {
+		t.Errorf("it is left to end in %v", left)
+	}
+	p.signal(syscall.SIGTERM)
+	p.wants(4)
+	if left := s.expiresIn("x"); left < 30*time.Second {
+		t.Errorf("the lock ends in %v", left)
+	}
+}
+
+// A machine on which the command cannot run does not keep the others from it.
+func TestRunMinHoldIsForCommandsThatRan(t *testing.T) {
+	s := newSite(t)
+	noformat := filepath.Join(s.home, "noformat")
+	if err := os.WriteFile(noformat, []byte("echo\n"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	nointerpreter := filepath.Join(s.home, "nointerpreter")
+	if err := os.WriteFile(nointerpreter, []byte("#!/no/such/interpreter\n"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	s.run(126, "run", "x", "--min-hold", "1h", "--", noformat)
+	s.run(127, "run", "x", "--min-hold", "1h", "--", nointerpreter)
+	s.run(0, "run", "x", "--try", "--", "true")
 }
 
 func TestRunMaxHold(t *testing.T) {

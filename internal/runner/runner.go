@@ -56,6 +56,8 @@ type Config struct {
 type Outcome struct {
 	// Code to exit with.
 	Code int
+	// Started says whether the command ran at all.
+	Started bool
 	// Err is why Code is not the command's own, nil when it is: a *StartError,
 	// or the lease's error when that was lost, even if the command ended by
 	// itself in the same moment.
@@ -204,7 +206,7 @@ func (r *run) pass(s os.Signal) {
 }
 
 func (r *run) outcome() Outcome {
-	o := Outcome{Code: r.exit.code, Signal: r.exit.signal}
+	o := Outcome{Started: true, Code: r.exit.code, Signal: r.exit.signal}
 	if r.exit.signal != 0 {
 		o.Code = SignalCode + int(r.exit.signal)
 	}
