@@ -22,7 +22,11 @@ func classify(err error, timeout time.Duration) (store.Outcome, error) {
 		return store.Unreachable, store.ErrClosed
 	case errors.Is(err, errSilent), isTimeout(err):
 		// Not wrapped: it is not the caller's deadline that passed.
-		return store.TimedOut, fmt.Errorf("no answer within %v", timeout)
+		silence := fmt.Errorf("no answer within %v", timeout)
+		if scheme := new(schemeError); errors.As(err, &scheme) {
+			silence = &schemeError{silence, scheme.hint}
+		}
+		return store.TimedOut, silence
 	case errors.Is(err, errUncharted), errors.Is(err, errSameServer), errors.Is(err, errUnfit), errors.Is(err, errUnidentified):
 		return store.Refused, err
 	}

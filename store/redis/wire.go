@@ -13,11 +13,12 @@ import (
 // written without waiting for the answers to those before; a goroutine reads
 // the answers, which come in the same order, and hands them out.
 type wire struct {
-	n     *node
-	host  string // where it leads
-	conn  net.Conn
-	raw   *direct // the same; nil: there is no such way
-	hears bool    // what the server says unasked; set once, before it is used
+	n        *node
+	host     string // where it leads
+	conn     net.Conn
+	raw      *direct // the same; nil: there is no such way
+	answered bool    // the server has answered something; of exchange
+	hears    bool    // what the server says unasked; set once, before it is used
 	// channel on which it does, in a cluster; untuned: it had no slots to have one in.
 	channel string
 	untuned bool
