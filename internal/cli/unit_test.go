@@ -108,9 +108,13 @@ func TestSchemes(t *testing.T) {
 
 func TestSafe(t *testing.T) {
 	for in, want := range map[string]string{
-		"dial redis://u:p@h:1: no":          "dial redis://***@h:1: no",
-		"redis://u:p@ss/w0rd@h/0 rediss://": "redis://***@h/0 rediss://",
-		"\x1b[2Jhe\x07llo\n\tx\u0085":       "?[2Jhe?llo\n\tx?",
+		"dial redis://u:p@h:1: no":                                   "dial redis://***@h:1: no",
+		"redis://u:p@ss/w0rd@h/0 rediss://":                          "redis://***@h/0 rediss://",
+		"as in redis://:PASSWORD@HOST":                               "as in redis://:PASSWORD@HOST",
+		"redis://USER:PASSWORD@HOST:PORT,HOST:PORT.../DB?max_ttl=3s": "redis://USER:PASSWORD@HOST:PORT,HOST:PORT.../DB?max_ttl=3s",
+		"redis://u:PASSWORD@h redis://:PASSWORD@h":                   "redis://***@h redis://***@h",
+		"redis://:PASSWORD@HOSTS redis://USER:PASSWORD@SENTINEL/0":   "redis://***@HOSTS redis://USER:PASSWORD@SENTINEL/0",
+		"\x1b[2Jhe\x07llo\n\tx\u0085":                                "?[2Jhe?llo\n\tx?",
 	} {
 		if got := safe(in); got != want {
 			t.Errorf("%q: %q, want %q", in, got, want)

@@ -116,12 +116,20 @@ func (v *voice) flush(patience time.Duration) {
 	}
 }
 
-var credentials = regexp.MustCompile(`://\S*@`)
+var (
+	credentials = regexp.MustCompile(`://\S*@`)
+	// example is a URL that shows where credentials go, in our own words.
+	example = regexp.MustCompile(`(^|\s)rediss?(-sentinel|-cluster)?://(USER)?:PASSWORD@(HOST|SENTINEL)\b`)
+)
 
 // safe takes out of a message the credentials of whatever URL found its way
 // into it, and what a terminal would act on.
 func safe(s string) string {
+	// The words of an example are put aside, in characters that do not survive
+	// below.
+	s = example.ReplaceAllStringFunc(strings.ReplaceAll(s, "\x00", "?"), func(e string) string { return strings.NewReplacer("://", "\x00", "@", "\x00\x00").Replace(e) })
 	s = credentials.ReplaceAllString(s, "://***@")
+	s = strings.NewReplacer("\x00\x00", "@", "\x00", "://").Replace(s)
 	return strings.Map(func(r rune) rune {
 		if unicode.IsControl(r) && r != '\n' && r != '\t' {
 			return '?'

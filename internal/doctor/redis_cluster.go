@@ -1,6 +1,8 @@
 package doctor
 
 import (
+	"strings"
+
 	"github.com/leasehold-dev/leasehold/store"
 	"github.com/leasehold-dev/leasehold/store/redis"
 )
@@ -28,6 +30,10 @@ func RedisCluster(e redis.ClusterExamination) []Finding {
 func seed(r *report, n store.NodeOutcome) {
 	switch n.Outcome {
 	case store.Refused:
+		if strings.Contains(n.Err.Error(), "cluster support disabled") {
+			r.add(Error, NoCluster, n.Node, "The server is in no cluster: cluster support is disabled.")
+			return
+		}
 		r.add(Error, LoginRefused, n.Node, "The server does not say which servers the cluster has: %v.", n.Err)
 	case store.TimedOut:
 		r.add(Error, NodeSilent, n.Node, "The server does not answer: %v.", n.Err)

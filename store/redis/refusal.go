@@ -52,7 +52,7 @@ func classifyReply(reply string) (store.Outcome, error) {
 		{"WRONGTYPE", "the key holds something that is not a lock: choose another name, or delete the key", store.WrongType},
 		{"LOADING", "the server is still reading its data: wait until it is up", store.Loading},
 		{"WRONGPASS", "check the user name and the password", store.Refused},
-		{"NOAUTH", "the server asks for a password: put it into the URL, as in redis://:password@host", store.Refused},
+		{"NOAUTH", "the server asks for a password: put it into the URL, as in redis://:PASSWORD@HOST", store.Refused},
 		{"NOPERM", "the user lacks a permission: see the ACL rule in the documentation", store.Refused},
 		{deniedInScript, "the user lacks a permission: see the ACL rule in the documentation", store.Refused},
 		{"OOM", "the server is out of memory (maxmemory)", store.Refused},
