@@ -104,6 +104,7 @@ func (p *program) run(c *cobra.Command, o runFlags, args []string) error {
 		until = time.Time{} // nothing ran that others must not repeat
 	}
 	code := p.giveBack(sigs, st, lease, until, outcome.Code)
+	outcome.Reap()
 	if _, ok := outcome.Err.(*runner.StartError); ok {
 		return startFailed(outcome.Err)
 	}

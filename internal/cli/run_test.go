@@ -4,7 +4,9 @@ package cli
 
 import (
 	"encoding/json"
+	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -315,4 +317,30 @@ func TestRunNoticesThatTheFileIsGone(t *testing.T) {
 	if !strings.Contains(p.err.String(), "lost") {
 		t.Errorf("stderr %q", p.err.String())
 	}
+}
+
+// A killed leasehold does not leave its command behind, even one for which the
+// kernel drops the death signal, as it does when a command becomes another user.
+func TestRunKilled(t *testing.T) {
+	s := newSite(t)
+	command := []string{"/bin/sh", "-c", "echo held by $$.; read x"}
+	if setpriv, err := exec.LookPath("setpriv"); err == nil {
+		command = append([]string{setpriv, "--pdeathsig", "clear"}, command...)
+	}
+	p := s.start(append([]string{"run", "x", "--ttl", "1s", "--"}, command...)...)
+	p.says(&p.out, ".\n")
+	var pid int
+	if _, err := fmt.Sscanf(p.out.String(), "held by %d.", &pid); err != nil {
+		t.Fatal(err)
+	}
+	p.cmd.Process.Kill()
+	poll(t, func() string {
+		stat, _ := exec.Command("ps", "-o", "stat=", "-p", strconv.Itoa(pid)).Output()
+		if len(stat) == 0 || stat[0] == 'Z' { // gone, or waits to be reaped
+			return ""
+		}
+		return "the end of the command"
+	})
+	p.end()
+	s.run(0, "run", "x", "--", "true")
 }

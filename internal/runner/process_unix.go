@@ -6,13 +6,17 @@ import (
 	"errors"
 	"os"
 	"runtime"
+	"sync/atomic"
 	"syscall"
+	"time"
 )
 
 // process is the command and the group it leads.
 type process struct {
 	pid     int // also the number of its group
 	changes <-chan change
+	guard   *guard
+	reaped  atomic.Bool // the number may be somebody else's
 }
 
 func isFormat(err error) bool { return errors.Is(err, syscall.ENOEXEC) }
@@ -28,11 +32,8 @@ func start(cmd Command, tty *terminal) (*process, *StartError) {
 	}
 	dieWithParent(attr)
 
-	type result struct {
-		pid int
-		err error
-	}
-	started := make(chan result)
+	p := &process{}
+	started := make(chan error)
 	changes := make(chan change, 1)
 	go func() {
 		// The kernel ties the command's life to that of the thread that starts
@@ -44,25 +45,38 @@ func start(cmd Command, tty *terminal) (*process, *StartError) {
 		for i, f := range files {
 			fds[i] = f.Fd()
 		}
-		pid, _, err := syscall.StartProcess(cmd.Path, cmd.Args, &syscall.ProcAttr{Env: cmd.Env, Files: fds, Sys: attr})
+		var err error
+		p.pid, _, err = syscall.StartProcess(cmd.Path, cmd.Args, &syscall.ProcAttr{Env: cmd.Env, Files: fds, Sys: attr})
 		runtime.KeepAlive(files)
-		started <- result{pid, err}
 		if err == nil {
-			await(pid, changes)
+			p.guard = newGuard(p.pid)
+		}
+		started <- err
+		if err == nil {
+			p.await(changes)
 		}
 	}()
-	r := <-started
-	if r.err != nil {
-		return nil, startError(cmd.Args[0], r.err)
+	if err := <-started; err != nil {
+		return nil, startError(cmd.Args[0], err)
 	}
-	return &process{pid: r.pid, changes: changes}, nil
+	p.changes = changes
+	return p, nil
 }
 
+// dismiss ends what guards the command; it has ended when gone is closed.
+func (p *process) dismiss() (gone <-chan struct{}) { return p.guard.dismiss() }
+
+// extend says how long the lease is valid.
+func (p *process) extend(left time.Duration) { p.guard.extend(left) }
+
 // await reports stops of the process, and its end, which it is the one to reap.
-func await(pid int, changes chan<- change) {
+func (p *process) await(changes chan<- change) {
 	for {
 		var ws syscall.WaitStatus
-		_, err := syscall.Wait4(pid, &ws, syscall.WUNTRACED, nil)
+		_, err := syscall.Wait4(p.pid, &ws, syscall.WUNTRACED, nil)
+		if err == nil && !ws.Stopped() || err != nil && err != syscall.EINTR {
+			p.reaped.Store(true)
+		}
 		switch {
 		case err == syscall.EINTR:
 		case err != nil:
@@ -81,16 +95,29 @@ func await(pid int, changes chan<- change) {
 	}
 }
 
-// signal goes to the whole group. That the group is gone is no news.
-func (p *process) signal(sig syscall.Signal) { syscall.Kill(-p.pid, sig) }
+// signal goes to the whole group, and to the command if it has left that. The
+// error says that the command cannot be given it; that it is gone is none.
+func (p *process) signal(sig syscall.Signal) error {
+	syscall.Kill(-p.pid, sig)
+	if p.reaped.Load() {
+		return nil
+	}
+	if group, err := syscall.Getpgid(p.pid); err == nil && group == p.pid {
+		sig = 0 // it has it, if it may be given it
+	}
+	if err := syscall.Kill(p.pid, sig); err != syscall.ESRCH {
+		return err
+	}
+	return nil
+}
 
 // terminate asks the group to stop. It also wakes processes that are stopped,
 // which would not see it.
-func (p *process) terminate() bool {
+func (p *process) terminate() error {
 	adoptOrphans()
-	p.signal(syscall.SIGTERM)
+	err := p.signal(syscall.SIGTERM)
 	p.signal(syscall.SIGCONT)
-	return true
+	return err
 }
 
 // goOn has the group go on when sig has stopped the command, unless it waits for the
@@ -101,9 +128,9 @@ func (p *process) goOn(sig syscall.Signal) {
 	}
 }
 
-func (p *process) kill() {
+func (p *process) kill() error {
 	adoptOrphans()
-	p.signal(syscall.SIGKILL)
+	return p.signal(syscall.SIGKILL)
 }
 
 // groupAlive says whether anything is left in the group, once its leader was
