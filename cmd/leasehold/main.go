@@ -6,12 +6,6 @@ import (
 	"os"
 
 	"github.com/leasehold-dev/leasehold/internal/cli"
-	"github.com/leasehold-dev/leasehold/internal/runner"
 )
 
-func main() {
-	if runner.IsGuard(os.Args) {
-		os.Exit(runner.Guard(os.Args))
-	}
-	os.Exit(cli.Main(os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
-}
+func main() { os.Exit(cli.Start(os.Args, os.Stdin, os.Stdout, os.Stderr)) }

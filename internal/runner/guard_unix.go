@@ -101,12 +101,22 @@ func (g *guard) tell(end time.Duration) {
 	g.pipe.Write(binary.NativeEndian.AppendUint64(nil, uint64(end)))
 }
 
-// IsGuard reports whether the program was started as a guard. Its main function
-// has to call Guard then.
-func IsGuard(args []string) bool { return len(args) == 2 && args[0] == guardName }
+// IsHelper reports whether the program was started by itself: as a guard, or as the
+// process that becomes a command. Its main function has to call Help then.
+func IsHelper(args []string) bool {
+	return len(args) > 1 && (args[0] == guardName || args[0] == gateName)
+}
 
-// Guard is the main function of a guard.
-func Guard(args []string) (code int) {
+// Help is the main function of a helper.
+func Help(args []string) (code int) {
+	if args[0] == gateName {
+		return becomeCommand(args)
+	}
+	return guardCommand(args)
+}
+
+// guardCommand is the main function of a guard.
+func guardCommand(args []string) (code int) {
 	pid, err := strconv.Atoi(args[1])
 	if err != nil || pid < 2 {
 		return CodeTrouble

@@ -1,7 +1,7 @@
 package runner
 
-// IsGuard: there are no guards on Windows.
-func IsGuard([]string) bool { return false }
+// IsHelper: there are no helpers on Windows.
+func IsHelper([]string) bool { return false }
 
-// Guard is not called.
-func Guard([]string) int { return CodeTrouble }
+// Help is not called.
+func Help([]string) int { return CodeTrouble }

@@ -30,8 +30,8 @@ const (
 )
 
 func TestMain(m *testing.M) {
-	if IsGuard(os.Args) {
-		os.Exit(Guard(os.Args))
+	if IsHelper(os.Args) {
+		os.Exit(Help(os.Args))
 	}
 	if role := os.Getenv(roleVar); role != "" {
 		os.Exit(roles[role](os.Args[1:]))

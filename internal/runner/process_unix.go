@@ -22,7 +22,8 @@ type process struct {
 func isFormat(err error) bool { return errors.Is(err, syscall.ENOEXEC) }
 
 // start starts cmd as the leader of a group of its own.
-func start(cmd Command, tty *terminal) (*process, *StartError) {
+// valid is how long the lease is valid.
+func start(cmd Command, tty *terminal, valid time.Duration) (*process, *StartError) {
 	attr := &syscall.SysProcAttr{Setpgid: true}
 	if tty.ours() && tty.stdin {
 		// In the same breath as the start: a command in the background would
@@ -45,12 +46,8 @@ func start(cmd Command, tty *terminal) (*process, *StartError) {
 		for i, f := range files {
 			fds[i] = f.Fd()
 		}
-		var err error
-		p.pid, _, err = syscall.StartProcess(cmd.Path, cmd.Args, &syscall.ProcAttr{Env: cmd.Env, Files: fds, Sys: attr})
+		err := p.enter(cmd, &syscall.ProcAttr{Env: cmd.Env, Files: fds, Sys: attr}, valid)
 		runtime.KeepAlive(files)
-		if err == nil {
-			p.guard = newGuard(p.pid)
-		}
 		started <- err
 		if err == nil {
 			p.await(changes)
@@ -61,6 +58,41 @@ func start(cmd Command, tty *terminal) (*process, *StartError) {
 	}
 	p.changes = changes
 	return p, nil
+}
+
+// enter starts the command, guarded from its first instruction on. Where that
+// cannot be, it is started all the same: the kernel's death signal remains.
+func (p *process) enter(cmd Command, attr *syscall.ProcAttr, valid time.Duration) (err error) {
+	self, err := ownExecutable()
+	var g *gate
+	if err == nil {
+		g, err = newGate()
+	}
+	if err == nil {
+		defer g.close()
+		p.pid, _, err = syscall.StartProcess(self, g.args(cmd), attr)
+		g.passed()
+	}
+	if err != nil {
+		p.pid, _, err = syscall.StartProcess(cmd.Path, cmd.Args, attr)
+		return err
+	}
+	p.guard = newGuard(p.pid)
+	p.guard.extend(valid)
+	if err = g.open(); err != nil {
+		p.dismiss()
+		p.reap()
+	}
+	return err
+}
+
+// reap waits for the end of a process that did not become the command.
+func (p *process) reap() {
+	for {
+		if _, err := syscall.Wait4(p.pid, nil, 0, nil); err != syscall.EINTR {
+			return
+		}
+	}
 }
 
 // dismiss ends what guards the command; it has ended when gone is closed.

@@ -23,7 +23,7 @@ func isFormat(err error) bool {
 	return errors.Is(err, badExeFormat)
 }
 
-func start(cmd Command, _ *terminal) (*process, *StartError) {
+func start(cmd Command, _ *terminal, _ time.Duration) (*process, *StartError) {
 	p, err := os.StartProcess(cmd.Path, cmd.Args, &os.ProcAttr{Env: cmd.Env, Files: []*os.File{cmd.Stdin, cmd.Stdout, cmd.Stderr}})
 	if err != nil {
 		return nil, startError(cmd.Args[0], err)

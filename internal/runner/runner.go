@@ -16,7 +16,7 @@ import (
 const (
 	CodeLost          = 123 // the lease was lost; the command was stopped
 	CodeTrouble       = 125 // nothing is known of the command
-	CodeNotExecutable = 126 // the command was found and can not be run
+	CodeNotExecutable = 126 // the command was found and cannot be run
 	CodeNotFound      = 127 // there is no such command
 	SignalCode        = 128
 )
@@ -87,7 +87,7 @@ func Run(cmd Command, c Config) Outcome {
 		c.Report(fmt.Sprintf("%v: the command was not started", err))
 		return Outcome{Code: CodeLost, Err: err}
 	}
-	proc, err := start(cmd, tty)
+	proc, err := start(cmd, tty, time.Until(c.Lease.Deadline()))
 	if err != nil {
 		return Outcome{Code: err.Code, Err: err}
 	}

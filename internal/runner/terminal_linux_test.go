@@ -156,7 +156,7 @@ func TestCtrlZStopsTheJobAndItGoesOn(t *testing.T) {
 }
 
 // The command starts no others meanwhile: a shell whose child is stopped between
-// vfork and exec can not be stopped itself, with or without us.
+// vfork and exec cannot be stopped itself, with or without us.
 func TestCtrlZWithInputFromElsewhere(t *testing.T) {
 	s := onTerminal(t, `set -m; mkfifo "$`+hostVar+`.fifo"; "$RUN" /bin/sh -c 'trap "echo continued; exit 5" CONT; echo ready; read forever' <>"$`+hostVar+`.fifo"; echo "stopped $?"; read x; fg; echo "code $?"`)
 	s.expect("ready")

@@ -81,7 +81,7 @@ func (t *terminal) signals() <-chan os.Signal { return t.sigs }
 // ours says whether the terminal is in our group's hands.
 func (t *terminal) ours() bool { return t.holder() == t.own }
 
-// holder is the group in the foreground, 0 when that can not be found out.
+// holder is the group in the foreground, 0 when that cannot be found out.
 func (t *terminal) holder() int {
 	group, err := unix.IoctlGetInt(t.fd, unix.TIOCGPGRP)
 	if err != nil {
