@@ -31,14 +31,14 @@ func (p *program) acquire(c *cobra.Command, o runFlags, sigs *signals, name stri
 	if err == nil && sig != 0 { // granted in the very moment we were asked to go
 		lease.WaiveMinHold()
 		if released := lease.Release(context.Background()); released != nil {
-			p.voice.note("warning: %v", released)
+			p.voice.note("warning: lock %q may stay taken for its TTL: %v", name, released)
 		}
 	}
 	if err == nil && sig == 0 {
 		return st, lease, nil
 	}
 	if closed := st.Close(); closed != nil {
-		p.voice.note("warning: %v", closed)
+		p.voice.note("warning: closing the store: %v", closed)
 	}
 	var busy *leasehold.BusyError
 	switch {
@@ -144,7 +144,7 @@ func (p *program) giveBack(sigs *signals, st store.Store, lease *leasehold.Lease
 		p.voice.note("warning: lock %q may stay taken for its TTL: %v", lease.Name(), err)
 	}
 	if err := st.Close(); err != nil {
-		p.voice.note("warning: %v", err)
+		p.voice.note("warning: closing the store: %v", err)
 	}
 	return code
 }

@@ -99,7 +99,7 @@ func TestNoMessageShowsAPassword(t *testing.T) {
 	if p := at.run(0, "run", "x", "--verbose", "--", "true"); strings.Contains(p.err.String(), "secret") {
 		t.Error(p.err.String())
 	}
-	if p := s.run(0, "--store", "redis://:right-secret@"+server, "run", "x", "--", "true"); !strings.Contains(p.err.String(), "everybody on this machine") || strings.Contains(p.err.String(), "right") {
+	if p := s.run(0, "--store", "redis://:right-secret@"+server, "run", "x", "--", "true"); !strings.Contains(p.err.String(), "all users of this machine") || strings.Contains(p.err.String(), "right") {
 		t.Errorf("a password among the arguments is not warned of: %s", p.err.String())
 	}
 }

@@ -38,7 +38,7 @@ func TestRunExitCodes(t *testing.T) {
 		s.run(c.code, append([]string{"run", "x", "--"}, c.args...)...)
 	}
 	if _, err := os.Stat(filepath.Join(s.home, ".local")); err == nil {
-		t.Error("a command that can not be run took a lock")
+		t.Error("a command that cannot be run took a lock")
 	}
 	for _, c := range []struct {
 		code int

@@ -65,7 +65,7 @@ func (v *voice) say(format string, args ...any) {
 	v.put(utterance{text: prefix + safe(fmt.Sprintf(format, args...))})
 }
 
-// put drops what can not be written, rather than wait.
+// put drops what cannot be written, rather than wait.
 func (v *voice) put(u utterance) {
 	select {
 	case v.queue <- u:
@@ -94,7 +94,7 @@ func (v *voice) speak() {
 }
 
 // cut shortens a status to less than the terminal's width: a line that wraps
-// can not be overwritten.
+// cannot be overwritten.
 func (v *voice) cut(s string) string {
 	width, _, err := term.GetSize(int(v.w.Fd()))
 	if err != nil || width < 1 {

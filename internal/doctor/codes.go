@@ -123,7 +123,7 @@ var advice = map[Code]string{
 	PersistenceUnknown:  "Let the user read the configuration (\"leasehold acl --for doctor\"), or see for yourself: appendfsync always is what loses nothing.",
 	InfoForbidden:       "Give the user +info; \"leasehold acl\" prints the whole rule.",
 	ConfigForbidden:     "Give the user +config|get if this is to be checked (\"leasehold acl --for doctor\").",
-	LockWithoutTTL:      "Find out who made the key, and delete it if nobody relies on it: until then the lock can not be taken.",
+	LockWithoutTTL:      "Find out who made the key, and delete it if nobody relies on it: until then the lock cannot be taken.",
 	LockOfWrongType:     "Give the locks other names, or delete the keys if nobody needs them.",
 	RedissonLock:        "Use different names, or one of the two libraries for a name: they do not exclude each other, and fail on each other's keys.",
 	ForeignLock:         "Nothing has to be done: both kinds of clients exclude each other. Their leases have no fencing token.",

@@ -15,7 +15,7 @@ func RedisCluster(e redis.ClusterExamination) []Finding {
 		seed(r, n)
 	}
 	if len(e.Masters) > 0 && e.Unserved > 0 {
-		r.add(Error, SlotsUnserved, "", "%d of %d slots are no server's: locks whose names fall there can not be taken.", e.Unserved, redis.SlotsOfCluster)
+		r.add(Error, SlotsUnserved, "", "%d of %d slots are no server's: locks whose names fall there cannot be taken.", e.Unserved, redis.SlotsOfCluster)
 	}
 	for _, master := range e.Masters {
 		if master.Nodes[0].Server.Mode == "cluster" {
@@ -40,6 +40,6 @@ func seed(r *report, n store.NodeOutcome) {
 	case store.Loading:
 		r.add(Error, NodeLoading, n.Node, "The server is still reading its data.")
 	default:
-		r.add(Error, NodeUnreachable, n.Node, "The server can not be reached: %v.", n.Err)
+		r.add(Error, NodeUnreachable, n.Node, "The server cannot be reached: %v.", n.Err)
 	}
 }
