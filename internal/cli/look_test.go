@@ -261,6 +261,8 @@ func TestWhereTheLocksAre(t *testing.T) {
 		{[]string{storeVar + "=file://" + filepath.Join(dir, "var.db")}, nil, filepath.Join(dir, "var.db")},
 		{[]string{storeVar + "= file://" + filepath.Join(dir, "trimmed.db") + "\n"}, nil, filepath.Join(dir, "trimmed.db")},
 		{[]string{storeVar + "="}, []string{"--store", "file:" + filepath.Join(dir, "over.db") + "\r\n"}, filepath.Join(dir, "over.db")},
+		{[]string{storeFileVar + "=" + list, storeVar + "="}, nil, filepath.Join(dir, "listed.db")},
+		{[]string{storeFileVar + "=", storeVar + "=file:" + filepath.Join(dir, "alone.db")}, nil, filepath.Join(dir, "alone.db")},
 		{[]string{storeFileVar + "=" + list}, nil, filepath.Join(dir, "listed.db")},
 		{[]string{storeVar + "=nope:"}, []string{"--store-file", list}, filepath.Join(dir, "listed.db")},
 		{[]string{storeVar + "=nope:"}, []string{"--store", "file:" + filepath.Join(dir, "arg.db")}, filepath.Join(dir, "arg.db")},

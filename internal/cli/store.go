@@ -69,7 +69,12 @@ func (s storeFlags) urls(c *cobra.Command) ([]string, error) {
 	if !url.given && !file.given {
 		url, file = variable(storeVar), variable(storeFileVar)
 		empty = "is set and empty: give it the store's URL, or unset it for the local file"
-		if url.given && file.given {
+		switch { // an empty one beside the other is as good as unset
+		case url.given && file.given && url.empty():
+			url.given = false
+		case url.given && file.given && file.empty():
+			file.given = false
+		case url.given && file.given:
 			return nil, fmt.Errorf("%s and %s are both set: unset one", storeVar, storeFileVar)
 		}
 	}
@@ -77,7 +82,7 @@ func (s storeFlags) urls(c *cobra.Command) ([]string, error) {
 	// command line was written. Were it taken for the local file, every machine
 	// would hold a lock of its own.
 	for _, s := range []setting{url, file} {
-		if s.given && strings.TrimSpace(s.value) == "" {
+		if s.given && s.empty() {
 			return nil, fmt.Errorf("%s %s", s.name, empty)
 		}
 	}
@@ -96,6 +101,8 @@ type setting struct {
 	name, value string
 	given       bool
 }
+
+func (s setting) empty() bool { return strings.TrimSpace(s.value) == "" }
 
 // variable looks up an environment variable.
 func variable(name string) setting {
