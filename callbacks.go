@@ -97,9 +97,7 @@ func (n *notifier) run() {
 // user's failed just before.
 func (l *Lease) discard() {
 	c := l.h.c
-	c.renewer.mu.Lock()
-	l.h.least = 0 // no work was done, so no run of it has to exclude others
-	c.renewer.mu.Unlock()
+	l.WaiveMinHold() // no work was done, so no run of it has to exclude others
 	ctx := context.WithoutCancel(l.base)
 	c.contain(func() { l.Release(ctx) }, nil)
 }

@@ -477,7 +477,7 @@ func TestMinHoldCutShortIsNoPass(t *testing.T) {
 		}
 		start := time.Now()
 		next := w.got()
-		if waited := w.at.Sub(start); waited < 2*time.Second || waited > short.TTL || next.Owner() == l.Owner() {
+		if waited := w.at.Sub(start); waited < o.MinHold-time.Second || waited > o.MinHold+time.Second || next.Owner() == l.Owner() {
 			t.Errorf("the next got it after %v", waited)
 		}
 		b.release(next)

@@ -166,8 +166,9 @@ func (l *Lease) Extend(ctx context.Context) error {
 // Release waits for the rest of LockOptions.MinHold, and then for the store's
 // answer: for five seconds at most, and up to a third of the TTL more if other
 // goroutines of this Client wait. The request is sent even if ctx has ended. ctx
-// bounds only the wait for MinHold: if it ends there, the lock is left to end by
-// its TTL, and the error matches ctx.Err().
+// bounds only the wait for MinHold: if it ends there, the lock ends by itself when
+// MinHold is over, or after the longest TTL of the store if that is sooner, and the
+// error matches ctx.Err().
 //
 // The error matches ErrLost if the lease had been lost. Another error means that
 // the lock may not be free yet; it is when its TTL is over. Calling Release again
@@ -224,7 +225,7 @@ func (l *Lease) releaseOnce(ctx context.Context) (over bool, err error) {
 			l.released, l.outcome = true, l.lost
 			return over, l.outcome
 		case leaveIt:
-			l.released, l.outcome = true, impatient
+			l.released, l.outcome = true, errors.Join(l.h.stay(ctx), impatient)
 			return over, l.outcome
 		}
 	}
@@ -249,34 +250,6 @@ func (l *Lease) releaseHold(ctx context.Context) error {
 		l.released = true
 	}
 	return l.outcome
-}
-
-// leave takes l out of its hold, after waiting for MinHold if l is the last of it.
-// If ctx ends first, the lock is left to its TTL, and impatient says so. l.releasing
-// is held.
-func (l *Lease) leave(ctx context.Context) (t turn, impatient error) {
-	for {
-		t, rest, lost := l.h.c.renewer.leave(l, impatient != nil)
-		if rest <= 0 {
-			l.lost = lost
-			return t, impatient
-		}
-		impatient = l.pause(ctx, rest)
-	}
-}
-
-// pause waits for that long, or until l is lost. It returns an error if ctx ends
-// first.
-func (l *Lease) pause(ctx context.Context, d time.Duration) error {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-	case <-l.Done():
-	case <-ctx.Done():
-		return errors.Join(errors.New("not released before its least hold: it ends by its TTL"), ctx.Err())
-	}
-	return nil
 }
 
 // release releases h in the store, on a context of its own, and tries again

@@ -242,7 +242,8 @@ func TestMinHold(t *testing.T) {
 		if held := time.Since(start); held < o.MinHold {
 			t.Errorf("released after %v, want %v at least", held, o.MinHold)
 		}
-		// Cut short, it stays taken until its TTL is over.
+		// Cut short, it stays taken until then by itself.
+		start = time.Now()
 		l := b.acquire(b.c.Mutex("a").With(o))
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
@@ -252,9 +253,18 @@ func TestMinHold(t *testing.T) {
 		if !b.held("a") {
 			t.Error("given back before its least hold")
 		}
-		time.Sleep(short.TTL)
-		if b.held("a") {
-			t.Error("held for longer than its TTL by nobody")
+		for b.held("a") {
+			time.Sleep(time.Second)
+		}
+		if held := time.Since(start); held < o.MinHold || held > o.MinHold+2*time.Second {
+			t.Errorf("held for %v by nobody, want %v", held, o.MinHold)
+		}
+		// Waived, it is free at once.
+		start = time.Now()
+		l = b.acquire(b.c.Mutex("a").With(o))
+		l.WaiveMinHold()
+		if b.release(l); b.held("a") || time.Since(start) > time.Second {
+			t.Errorf("held for %v although MinHold was waived", time.Since(start))
 		}
 	})
 }

@@ -25,30 +25,30 @@ func (p *program) aclCommand() *cobra.Command {
 	uses, db := []string{}, 0
 	c := &cobra.Command{
 		Use:   "acl",
-		Short: "Print the least Redis ACL rule",
-		Long: `Prints the ACL rule that gives a Redis user the least rights with which it can do
-what it is for; redis-cli takes it as it is, on every server. What the user could
-do before is taken away. No server is asked, and no password: replace ` + redis.Password + `
-in the rule, or put the SHA-256 of the password there, in hexadecimal, with # for
-the > before it.
+		Short: "Print the Redis ACL rule with the least rights",
+		Long: `Prints an ACL rule that gives a Redis user the least rights it needs. Paste it into
+redis-cli on every server. The rule replaces all rights that the user had. No
+server is contacted and no password is asked for: replace ` + redis.Password + `
+in the rule, or put # and the SHA-256 of the password in hexadecimal in place of
+the > and the word after it.
 
-With --prefix it is for locks whose names begin so. A space in it becomes a ?,
-because ACL patterns have none, and so stands for any one character.
+With --prefix the rule is limited to locks whose names begin with the prefix. A
+space in the prefix becomes a ?, which matches any one character, since ACL
+patterns cannot contain spaces.
 
-What the user is for, several separated by commas:
-  lock       everything but the following: take locks, keep them, give them back,
-             look at them (run, bench, the library)
-  show       look at locks, and never take one
-  ls         list and show locks; completion of names, too
-  doctor     be told everything that "leasehold doctor" can find out. This has
-             +config|get, which also shows passwords in a server's configuration
-  bootstrap  declare new servers to be new, and replace them (replace)
-With --cluster it is for all servers of a Redis Cluster, replicas as well; before
-Redis 7 write +publish +subscribe for +spublish +ssubscribe.
+--for says what the user may do, several separated by commas:
+  lock       take, renew, release and look at locks (run, bench, the library)
+  show       look at a lock, but not take one
+  ls         list and look at locks, and complete their names
+  doctor     all that "leasehold doctor" can check. It includes +config|get, which
+             also reveals passwords in the server's configuration
+  bootstrap  declare new servers and replace servers (bootstrap, replace)
+With --cluster the rule is for all servers of a Redis Cluster, replicas included;
+before Redis 7 write +publish +subscribe for +spublish +ssubscribe.
 
-Channels (the word that begins with &) came with Redis 6.2: leave it out before.
-Of several servers, those that nobody has locked on since they were started can
-not be looked at by those who only look.
+Before Redis 6.2 there are no channel rules: leave out the words that begin with &.
+Among several servers, a user that may only look cannot look at a server on which
+nobody has locked since it was started.
 
 The rule goes to standard output, a reminder to standard error (not with -q).`,
 		Example: `  leasehold acl --user locker --prefix jobs/
@@ -72,25 +72,25 @@ The rule goes to standard output, a reminder to standard error (not with -q).`,
 				return usage(c, "--for is empty: there are %s", aclUsesHelp)
 			}
 			if rule.Cluster && (db != 0 || rule.Uses&redis.ToDeclare != 0) {
-				return usage(c, "a cluster has no databases but 0, and nothing to bootstrap")
+				return usage(c, "a cluster has only database 0, and needs no bootstrap")
 			}
 			if db < 0 {
-				return usage(c, "--db %d is not the number of a database", db)
+				return usage(c, "--db %d is not a database number", db)
 			}
 			rule.DB = db != 0
 			line, err := rule.Line()
 			if err != nil {
 				return usage(c, "--user: %s", strings.TrimPrefix(err.Error(), "redis: "))
 			}
-			p.voice.note("replace %s by the password of %s, on every server", redis.Password, shown(rule.User))
+			p.voice.note("replace %s in the rule by the password of %s, and run it on every server", redis.Password, shown(rule.User))
 			_, err = fmt.Fprintln(p.stdout, line)
 			return err
 		},
 	}
 	f := c.Flags()
 	f.StringVar(&rule.User, "user", "locker", "the user's name")
-	f.StringVar(&rule.Prefix, "prefix", "", "what the names of the locks begin with")
-	f.StringSliceVar(&uses, "for", []string{"lock"}, "what the user is for: a `LIST` of "+aclUsesHelp)
+	f.StringVar(&rule.Prefix, "prefix", "", "limit the rule to locks whose names begin with this")
+	f.StringSliceVar(&uses, "for", []string{"lock"}, "what the user may do: a `LIST` of "+aclUsesHelp)
 	f.BoolVar(&rule.Cluster, "cluster", false, "for the servers of a Redis Cluster (version 7 or newer)")
 	f.IntVar(&db, "db", 0, "the number of the database in the store's URL")
 	return c

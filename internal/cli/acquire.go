@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -28,15 +29,16 @@ func (p *program) acquire(c *cobra.Command, o runFlags, sigs *signals, name stri
 	lease, err := p.wait(ctx, o, st, name, options)
 	sig := stop()
 	if err == nil && sig != 0 { // granted in the very moment we were asked to go
+		lease.WaiveMinHold()
 		if released := lease.Release(context.Background()); released != nil {
-			p.voice.note("warning: %v", released)
+			p.voice.note("warning: lock %q may stay taken for its TTL: %v", name, released)
 		}
 	}
 	if err == nil && sig == 0 {
 		return st, lease, nil
 	}
 	if closed := st.Close(); closed != nil {
-		p.voice.note("warning: %v", closed)
+		p.voice.note("warning: closing the store: %v", closed)
 	}
 	var busy *leasehold.BusyError
 	switch {
@@ -48,7 +50,7 @@ func (p *program) acquire(c *cobra.Command, o runFlags, sigs *signals, name stri
 			after = fmt.Sprintf(": gave up after %v", o.wait)
 		}
 		if nested(err) {
-			after = ": it is the one that we run under" + after
+			after = ": held by a \"leasehold run\" that we run under" + after
 		}
 		p.voice.note("%v", busyError(busy, after))
 		err = &exitError{code: o.busyCode}
@@ -106,9 +108,9 @@ func gaveUp(err error, wait time.Duration) error {
 	return fmt.Errorf("gave up after %v: %w", wait, err)
 }
 
-// giveBack releases the lock, closes the store and returns the code to exit
-// with, given that of the command.
-func (p *program) giveBack(sigs *signals, st store.Store, lease *leasehold.Lease, o runFlags, code int) int {
+// giveBack releases the lock, once --min-hold is over, closes the store and
+// returns the code to exit with, given that of the command.
+func (p *program) giveBack(sigs *signals, st store.Store, lease *leasehold.Lease, until time.Time, code int) int {
 	if lease.Err() != nil {
 		// It ends by itself. Giving it back may make that sooner, but waiting
 		// for servers that are out of reach must not outlast the lease.
@@ -124,22 +126,25 @@ func (p *program) giveBack(sigs *signals, st store.Store, lease *leasehold.Lease
 		}
 		return code
 	}
-	ctx, stop := sigs.during(context.Background())
-	if o.minHold > 0 {
-		p.voice.status(fmt.Sprintf("the command has ended; holding lock %q for as long as --min-hold says", lease.Name()))
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	if p.waitMinHold(sigs, lease, until, st.Caps().MaxTTL) {
+		lease.WaiveMinHold() // it is over, or the command never ran
+	} else {
+		cancel() // the store keeps the lock for the rest
 	}
 	err := lease.Release(ctx)
-	p.voice.status("")
-	stop()
 	switch {
 	case errors.Is(err, leasehold.ErrLost):
 		p.voice.error("%v", err)
 		code = runner.CodeLost
+	case errors.Is(err, context.Canceled): // left to the store
+		p.voice.note("%s", strings.ReplaceAll(strings.TrimSuffix(err.Error(), "\n"+context.Canceled.Error()), "MinHold", "--min-hold"))
 	case err != nil:
-		p.voice.note("warning: the lock may stay taken for its TTL: %v", err)
+		p.voice.note("warning: lock %q may stay taken for its TTL: %v", lease.Name(), err)
 	}
 	if err := st.Close(); err != nil {
-		p.voice.note("warning: %v", err)
+		p.voice.note("warning: closing the store: %v", err)
 	}
 	return code
 }

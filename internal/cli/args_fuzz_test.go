@@ -23,12 +23,14 @@ func FuzzArgs(f *testing.F) {
 		"run\nn\n--ttl=100ms\n--grace=50ms\n--\nx", "run\nn\n--max-hold=0\n--\nx", "run\nn\n-E256\n--\nx", "run\nn\n--ttl=9223372036854775808ns\n--\nx",
 		"ls\n--json\npre", "ls\na\nb", "show\nx\n--exit-code", "show", "version\n--json", "help\nrun", "help\nno", "--help", "-h", "",
 		"--store\nredis://u:pw@h\nls", "--store=file:/x?shared=true\nls", "--store=hunter2\nls", "--store=reddis://:pw@h\nls", "--store=file:%zz\nls", "--store=\nls",
-		"completion\nbash", "completion\nno", "lab", "lab\nrun\nall", "lab\nrun\nx", "no-such-command\n-x", "run\n\n--\nx", "--\nrun", "run\n--purpose\n--\nx\n--\ny", "-\x00", "--store-file\n/dev/zero\nls",
+		"completion\nbash", "completion\nno", "lab", "lab\nrun\nall", "lab\nrun\nx", "no-such-command\n-x", "run\n\n--\nx", "--\nrun", "run\n--\n-x\n--\ny", "run\n--try\n--\n-x\n--", "run\n--purpose\n--\nx\n--\ny", "-\x00", "--store-file\n/dev/zero\nls",
 	} {
 		f.Add(args)
 	}
-	f.Setenv(storeVar, "")
-	f.Setenv(storeFileVar, "")
+	for _, name := range []string{storeVar, storeFileVar} {
+		f.Setenv(name, "") // restores it when the test is over
+		os.Unsetenv(name)
+	}
 	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
 	if err != nil {
 		f.Fatal(err)
@@ -85,6 +87,9 @@ func only(root *cobra.Command, told func(*cobra.Command)) {
 func where(t *testing.T, p *program, c *cobra.Command) {
 	t.Helper()
 	urls, err := p.where.urls(c)
+	if err != nil && strings.TrimSpace(p.where.url) == "" && strings.Contains(err.Error(), "--store is empty") {
+		return
+	}
 	if err != nil || len(urls) != 1 {
 		t.Errorf("urls %q, %v", urls, err)
 		return

@@ -34,41 +34,41 @@ func (p *program) benchCommand() *cobra.Command {
 	o := benchFlags{}
 	c := &cobra.Command{
 		Use:   "bench",
-		Short: "Measure how fast locks of a store are",
-		Long: `Takes and gives back locks of the store as fast as it can, from several goroutines
-that each have a lock of their own, and prints how many times a second that
-works, how long it takes, and what it costs this process. It measures this
-machine, the network and the servers together.
+		Short: "Measure how fast a store's locks are",
+		Long: `Locks and unlocks as fast as it can, from several goroutines with a lock of their
+own each, and prints operations per second, latencies, and the cost to this
+process. It measures this machine, the network and the servers together.
 
 Each number of goroutines is measured for --for, in five rounds. The rounds
-alternate, so that a disturbance hits them all; the figures are medians of the
-rounds. One operation is a lock and an unlock: LOCK+UNLOCK/S counts them,
-CLIENT CPU and ALLOCS are per operation. Latencies grow with goroutines, which
-wait for each other's turn; with 1 they are what a single caller sees.
+alternate, so that a disturbance affects all numbers; the results are medians of
+the rounds. One operation is a lock and an unlock: LOCK+UNLOCK/S counts them, and
+CLIENT CPU and ALLOCS are per operation. Latencies grow with the number of
+goroutines, which share the processors and connections; with 1 they are what a
+single caller sees.
 
-The locks have names that nobody else uses, beginning with "` + benchPrefix + `". They
-are given back, or end by their TTL; a Redis server keeps the counters of their
-tokens for a day. This is as much load as one process can make: think before
-measuring servers that others depend on.
+The locks have unique names that begin with "` + benchPrefix + `". They are released,
+or end by their TTL; a Redis server keeps their token counters for a day. The load
+is as high as one process can make it: think before you run this against servers
+that others depend on.
 
-Progress goes to standard error, the table to standard output. Figures of many
-locks at once and of other implementations: docs/performance.md.
+Progress goes to standard error, the table to standard output. For results with
+contention and comparisons with other libraries see docs/performance.md.
 
-With --json, which programs can rely on, it is one object with
+With --json, a stable interface, it prints one object with
   engine, nodes, quorum
                what the store is
   ttl_ms, for_ms
-               what was asked for
+               the flags
   results      an array with an object for each number of goroutines:
                goroutines, rounds, operations and errors of all rounds,
-               error (the first, if there was one), and as medians over the
-               rounds per_second, lock_p50_us, lock_p99_us, unlock_p50_us,
+               error (the first one, if any), and as medians over the rounds
+               per_second, lock_p50_us, lock_p99_us, unlock_p50_us,
                unlock_p99_us, client_cpu_us and allocs (both per operation)
 Fields may be added; none is renamed or removed.
 
-Exit codes: 0 measured, 125 trouble (wrong usage, store out of reach, or no
-operation succeeded), 128+N cut short by signal N; what was measured until then
-is printed.`,
+Exit codes: 0 measured; 125 if leasehold itself failed (wrong usage, the store
+cannot be reached, no operation succeeded); 128+N ended by signal N, after printing
+what was measured until then.`,
 		Example: `  leasehold bench --store redis://a,b,c
   leasehold bench --store redis://a --goroutines 1,64 --for 10s --json`,
 		Args: func(c *cobra.Command, args []string) error {

@@ -14,22 +14,21 @@ func (p *program) bootstrapCommand() *cobra.Command {
 	force, asJSON := false, false
 	c := &cobra.Command{
 		Use:   "bootstrap --store redis://HOST,HOST...",
-		Short: "Declare that new servers are new",
-		Long: `Says that nobody holds a lock on these servers that they do not know of: that they
-are new, or that everybody who may have had one is known to be gone.
+		Short: "Declare that new Redis servers hold no forgotten locks",
+		Long: `Declares that no lock is held that these servers do not know of: because they are
+new, or because every former holder is known to be gone.
 
-Several Redis servers decide by majority, and a server that may have forgotten
-leases (restarted without its data, emptied, replaced) takes no part until the
-longest of them has ended. New servers can not be told from such ones, so without
-this command the first lock is granted after max_ttl, a minute by default.
+With several Redis servers the majority decides. A server that may have forgotten
+leases (restarted without its data, emptied, replaced) is kept in quarantine until
+the longest of them has ended. New servers look the same, so without this command
+the first lock on them is granted after max_ttl, a minute by default.
 
-The declaration is for the servers as they run now: after a restart it does not
-count any more. All of them must answer, and no lock may be held. If it is not
-true, two holders at once are possible.`,
+The declaration is valid until the servers restart. All of them must answer, and no
+lock may be held. If the declaration is false, a lock can have two holders.`,
 		Example: `  leasehold bootstrap --store redis://a,b,c`,
 		Args: func(c *cobra.Command, args []string) error {
 			if len(args) > 0 {
-				return usage(c, "there is nothing to name but the servers, with --store")
+				return usage(c, "it takes no arguments: name the servers with --store")
 			}
 			return nil
 		},
@@ -37,7 +36,7 @@ true, two holders at once are possible.`,
 			return p.bootstrap(c, force, asJSON)
 		},
 	}
-	c.Flags().BoolVar(&force, "force", false, "even while locks are held")
+	c.Flags().BoolVar(&force, "force", false, "declare it even if locks are held")
 	c.Flags().BoolVar(&asJSON, "json", false, "print an array of the servers declared: node, run_id")
 	return c
 }
@@ -54,13 +53,13 @@ func (p *program) bootstrap(c *cobra.Command, force, asJSON bool) error {
 		return err
 	}
 	if s.usage != redisScheme.usage {
-		return usage(c, "this store keeps no servers out that may have forgotten a lease: bootstrap is for redis://")
+		return usage(c, "this store has no quarantine to end: bootstrap is for redis://")
 	}
 	log, settle := p.voice.storeLogger()
 	declared, err := redis.Bootstrap(c.Context(), urls, &redis.Options{Logger: log}, force)
 	settle(err == nil)
 	if errors.Is(err, store.ErrBusy) {
-		return fmt.Errorf("%w (--force declares them empty all the same)", err)
+		return fmt.Errorf("%w (--force declares it all the same)", err)
 	}
 	if err != nil {
 		return err
@@ -73,7 +72,7 @@ func (p *program) bootstrap(c *cobra.Command, force, asJSON bool) error {
 		return writeJSON(p.stdout, list)
 	}
 	for _, d := range list {
-		fmt.Fprintf(p.stdout, "%s (run %s): nobody holds a lock there that it does not know of\n", d.Node, d.RunID)
+		fmt.Fprintf(p.stdout, "%s (run %s): declared new, no quarantine\n", d.Node, d.RunID)
 	}
 	return nil
 }

@@ -45,6 +45,15 @@ type program struct {
 	where storeFlags
 }
 
+// Start is the main function of the program: args begin with its name. It tells
+// the command from the helpers that the command starts.
+func Start(args []string, stdin, stdout, stderr *os.File) int {
+	if runner.IsHelper(args) {
+		return runner.Help(args)
+	}
+	return Main(args[1:], stdin, stdout, stderr)
+}
+
 // Main runs the command with args, less the program's own name, and returns the
 // code to exit with. It is to be called once in a process.
 func Main(args []string, stdin, stdout, stderr *os.File) int {
@@ -72,15 +81,15 @@ func (p *program) root() *cobra.Command {
 	root := &cobra.Command{
 		Use:   "leasehold",
 		Short: "Run commands under distributed locks",
-		Long: `Leasehold runs a command while it holds a lock, so that of all the processes
-that ask for the same name, on this machine or on many, one runs at a time.
+		Long: `Leasehold runs a command while it holds a lock: of all processes that use the same
+name, on one machine or many, only one runs at a time.
 
-Where the locks are kept is said by --store, or the variable LEASEHOLD_STORE:
+--store, or the variable LEASEHOLD_STORE, says where the locks are kept:
 
 ` + schemeHelp() + `
-Exit codes of all subcommands: 0 for success and 125 for trouble of leasehold's
-own (wrong usage, a store that can not be reached). "leasehold run --help" lists
-those of run.`,
+All subcommands exit with 0 on success and with 125 if leasehold itself fails, for
+example on wrong usage or if the store cannot be reached. "leasehold run --help"
+lists the exit codes of run.`,
 		Example: `  leasehold run nightly-backup -- ./backup.sh /srv
   leasehold run deploy --try --store redis://a,b,c -- make deploy
   leasehold ls`,
@@ -92,8 +101,8 @@ those of run.`,
 	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error { return usage(c, "%w", err) })
 	f := root.PersistentFlags()
 	p.where.add(f)
-	f.BoolVarP(&p.voice.quiet, "quiet", "q", false, "print errors only")
-	f.BoolVarP(&p.voice.verbose, "verbose", "v", false, "print what goes on inside, too")
+	f.BoolVarP(&p.voice.quiet, "quiet", "q", false, "print only errors")
+	f.BoolVarP(&p.voice.verbose, "verbose", "v", false, "print debug messages as well")
 	root.AddCommand(p.runCommand(), p.lsCommand(), p.showCommand(), p.bootstrapCommand(), p.replaceCommand(), p.doctorCommand(), p.aclCommand(), p.labCommand(), p.benchCommand(), p.versionCommand())
 	strict(root)
 	return root
@@ -115,9 +124,11 @@ func strict(root *cobra.Command) {
 	root.InitDefaultCompletionCmd()
 	for _, c := range root.Commands() {
 		if c.Name() == "completion" {
-			c.Short = "Write a completion script for a shell"
-			c.RunE = func(c *cobra.Command, args []string) error {
-				return usage(c, "name a shell: bash, zsh, fish or powershell")
+			c.Use = "completion bash|zsh|fish|powershell"
+			c.Short = "Print a completion script for a shell"
+			c.Args = cobra.ArbitraryArgs // the error below says more than cobra's
+			c.RunE = func(c *cobra.Command, _ []string) error {
+				return usage(c, "name the shell: leasehold completion bash|zsh|fish|powershell")
 			}
 		}
 	}

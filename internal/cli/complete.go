@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -40,11 +41,27 @@ func (p *program) completeName(c *cobra.Command, toComplete string) ([]string, c
 	}
 	var names []string
 	for _, s := range states {
-		if shown(s.Name) == s.Name { // others a shell could misread
+		if harmless(s.Name) {
 			names = append(names, s.Name)
 		}
 	}
 	return names, nothing
+}
+
+// harmless reports whether a name can be put on a command line as it is: no
+// shell expands, executes or splits any of its characters, and no command takes
+// it for a flag. Anybody who can lock can choose a name, and completion puts it
+// on the command line of somebody else.
+func harmless(name string) bool {
+	for i, c := range []byte(name) {
+		switch {
+		case 'a' <= c && c <= 'z', 'A' <= c && c <= 'Z', '0' <= c && c <= '9', c == '_', c == '/', c == '.', c == ':':
+		case i > 0 && strings.IndexByte("-+=@%", c) >= 0: // some shells treat a word that begins so specially
+		default:
+			return false
+		}
+	}
+	return name != ""
 }
 
 // wouldCreate says whether opening the store would make a file.

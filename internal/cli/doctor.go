@@ -25,35 +25,36 @@ func (p *program) doctorCommand() *cobra.Command {
 	o := doctorFlags{}
 	c := &cobra.Command{
 		Use:   "doctor",
-		Short: "Look for what endangers the locks of a store",
-		Long: `Examines a store and prints what it found that endangers locks, worst first, with
-what to do about it: servers that are down, slow, not independent or in the wrong
-role, that lose data or remove keys, whose clocks differ; rights that are missing;
-keys that are in the way. A store that can not be reached is a finding too.
+		Short: "Check a store for problems",
+		Long: `Examines a store and prints what it finds wrong, worst first, with what to do about
+it: servers that are down, slow, not independent or in the wrong role, that lose
+data or evict keys, or whose clocks differ; missing rights; keys that are in the
+way. A store that cannot be reached is a finding too.
 
-It goes the way that locks go, with the same user and settings, and changes no
-lock: what it tries, it tries on a name nobody uses, and removes afterwards. Some
-of what it looks at needs more rights than locking ("leasehold acl --for doctor");
-what it may not see it says. It takes some seconds at most.
+It uses the same connection settings and user as locking does, and changes no
+lock: it tries things on an unused name and cleans up. Some checks need more rights
+than locking ("leasehold acl --for doctor"); it says what it could not check. It
+takes a few seconds.
 
-How long servers may take to answer depends on the TTL of the locks: --ttl. With
---prefix it is about locks whose names begin so: rights are tried for these, and
-all keys that begin so are looked at. Without, rights are tried for any name, and
-keys looked at that belong to names locked here in the last day.
+How fast servers have to answer depends on the TTL of your locks: give it with
+--ttl. With --prefix it is about locks whose names begin with the prefix: it checks
+the rights for those names, and looks at all keys with the prefix. Without, it
+checks the rights for any name, and looks at the keys of locks that were used in
+the last day.
 
-With --json, which programs can rely on, it prints an object with
+With --json, a stable interface, it prints an object with
   findings  an array of objects, worst first, each with
-              severity  "error": locks do not work, or two can hold one;
-                        "warning": they will not some day, or promise less than
-                        they seem to; "info": nothing has to be done
-              code      what kind of finding; docs/doctor.md lists them
+              severity  "error": locks do not work, or a lock can have two
+                        holders; "warning": they will stop working some day, or
+                        promise less than it seems; "info": nothing to do
+              code      the kind of finding; docs/doctor.md lists them
               node      the server or file it is about, "" for the whole store
-              message   what is so, and what follows from it, for people
+              message   what is wrong and what follows from it, for people
               advice    what to do, for people
 Fields and codes may be added; none is renamed or removed.
 
-Exit codes: 0 nothing found, or only information; 1 warnings; 2 errors; 125
-trouble of leasehold's own (wrong usage).`,
+Exit codes: 0 nothing found, or only information; 1 warnings; 2 errors; 125 if
+leasehold itself failed, for example on wrong usage.`,
 		Example: `  leasehold doctor --store redis://a,b,c --ttl 10s
   leasehold doctor --json | jq -r '.findings[] | select(.severity == "error") | .message'`,
 		Args: func(c *cobra.Command, args []string) error {
@@ -67,7 +68,7 @@ trouble of leasehold's own (wrong usage).`,
 	}
 	f := c.Flags()
 	f.DurationVar(&o.ttl, "ttl", leasehold.DefaultTTL, "TTL of the locks")
-	f.StringVar(&o.prefix, "prefix", "", "what the names of the locks begin with")
+	f.StringVar(&o.prefix, "prefix", "", "check only locks whose names begin with this")
 	f.BoolVar(&o.asJSON, "json", false, "print JSON")
 	return c
 }
@@ -83,7 +84,7 @@ func (p *program) doctor(c *cobra.Command, o doctorFlags) error {
 	}
 	examine, ok := examiners[s.names[0]]
 	if !ok {
-		return fmt.Errorf("what endangers the locks of %s: is not known", s.names[0])
+		return fmt.Errorf("doctor cannot examine %s:", s.names[0])
 	}
 	p.voice.status("examining the store ...")
 	findings, err := examine(context.Background(), urls, o) // a signal just ends us: what is tried ends by itself
@@ -147,7 +148,7 @@ func summary(counts map[doctor.Severity]int) string {
 		}
 	}
 	if len(parts) == 0 {
-		return "Nothing was found that endangers locks."
+		return "No problems found."
 	}
 	return strings.Join(parts, ", ")
 }

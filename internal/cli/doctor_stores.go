@@ -20,7 +20,7 @@ var examiners = map[string]func(ctx context.Context, urls []string, o doctorFlag
 
 func examineFile(ctx context.Context, urls []string, _ doctorFlags) ([]doctor.Finding, error) {
 	if len(urls) != 1 {
-		return nil, errors.New("a store is one file, or several servers: give one file: URL")
+		return nil, errors.New("a file store is one file: give one file: URL")
 	}
 	path, options, err := fileOf(urls[0])
 	if err != nil {

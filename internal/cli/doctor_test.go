@@ -48,7 +48,7 @@ func TestDoctorExitCodes(t *testing.T) {
 	if codes, said := s.doctor(0, "--store", good.URL()); len(codes) != 0 || strings.TrimSpace(said) != "{\n  \"findings\": []\n}" {
 		t.Errorf("%s", said)
 	}
-	if out := s.run(0, "doctor", "--store", good.URL()).out.String(); out != "Nothing was found that endangers locks.\n" {
+	if out := s.run(0, "doctor", "--store", good.URL()).out.String(); out != "No problems found.\n" {
 		t.Errorf("%q", out)
 	}
 	if codes, _ := s.doctor(0, "--store", "memory:"); codes["memory-of-one-process"] != "info" {

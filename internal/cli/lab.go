@@ -6,15 +6,15 @@ import "github.com/spf13/cobra"
 func (p *program) labCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "lab",
-		Short: "See locks fail, and put a store to the test",
-		Long: `Shows how distributed locks fail: "lab run" replays the failures that are told of
-them, on the design they are told of and then on Leasehold's. And puts a store to
-the test, and leasehold with it: "lab torture".`,
+		Short: "Watch locks fail, and torture a store",
+		Long: `"lab run" shows how distributed locks fail: it replays well-known failures, first
+on the design that is known to have them and then on Leasehold's. "lab torture"
+tests a store, and leasehold with it.`,
 		Example: `  leasehold lab list
   leasehold lab run crash
   leasehold lab torture --store redis://a,b,c --for 1m`,
 		RunE: func(c *cobra.Command, args []string) error {
-			return usage(c, "say what to do: list, run or torture")
+			return usage(c, "name a subcommand: list, run or torture")
 		},
 	}
 	c.AddCommand(p.storyListCommand(), p.storyRunCommand(), p.storyClientCommand(), p.tortureCommand(), p.tortureWorkerCommand())

@@ -15,9 +15,9 @@ func (p *program) storyListCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "list",
 		Short: "List the failure stories",
-		Long: `Lists the failure stories that "leasehold lab run" tells.
+		Long: `Lists the failure stories that "leasehold lab run" replays.
 
-With --json it is an array of objects with name, title and told.`,
+With --json it prints an array of objects with name, title and told.`,
 		Args: func(c *cobra.Command, args []string) error {
 			if len(args) > 0 {
 				return usage(c, "it takes no arguments")

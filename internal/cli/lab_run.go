@@ -26,33 +26,32 @@ func (p *program) storyRunCommand() *cobra.Command {
 	asJSON := false
 	c := &cobra.Command{
 		Use:   "run STORY|all",
-		Short: "Replay a failure story, on the weak design and on Leasehold's",
-		Long: `Replays a failure that is told of distributed locks: first on the design that it
-is told of, which has to fail, then on Leasehold's. "leasehold lab list" says which
-stories there are; "all" tells them all.
+		Short: "Replay a failure on a weak design and on Leasehold",
+		Long: `Replays a well-known failure of distributed locks: first on the design that is known
+for it, which has to fail, then on Leasehold's. "leasehold lab list" lists the
+stories; "all" replays them all.
 
 What can be real is real. Servers are redis-server processes that it starts and
-ends itself, on loopback; clients are processes that it kills (SIGKILL) and stops
-(SIGSTOP); the network between them is a proxy that holds back what is sent.
-Where something is modelled, it says so. Nothing of yours is touched.
+ends on the loopback interface; clients are processes that it kills (SIGKILL) and
+stops (SIGSTOP); the network between them is a proxy that delays traffic. It says
+so where something is modelled. Nothing of yours is touched.
 
-Each line says when it was, in seconds, who did it, and what; those that begin
-with "!" are what happened to somebody. A part ends with one of
+Each line has the time in seconds, the actor, and what it did; a line that begins
+with "!" is a fault. A part ends with one of
   FAILED   the weak design did what a lock must not do
-  HELD     the lock did what it is for
+  HELD     the lock did its job
   GUARDED  the lock could not prevent it; the resource, which checks the fencing
            token, refused the late write
-  BROKEN   neither: that is a bug
-as it was observed.
+  BROKEN   neither: a bug
 
-With --json it is one object with verdict ("pass", "fail", "trouble") and stories,
-an array of objects with name, title, verdict, error if there was one, and events,
-an array of objects with story, part ("weak", "ours"), at_ms (since the part
+With --json it prints one object with verdict ("pass", "fail", "trouble") and
+stories, an array of objects with name, title, verdict, error if any, and
+events, an array of objects with story, part ("weak", "ours"), at_ms (since the part
 began), who, kind ("begin", "step", "fault", "note", "end"), what, and at the end
 of a part outcome. Fields may be added; none is renamed or removed.
 
-Exit codes: 0 the stories went as they are told, 1 one went another way, 125 one
-could not be played (no redis-server, say), 128+N cut short by signal N.`,
+Exit codes: 0 the stories went as expected; 1 one did not; 125 one could not be
+replayed (for example without redis-server); 128+N ended by signal N.`,
 		Example: `  leasehold lab run crash
   leasehold lab run all`,
 		Args: func(c *cobra.Command, args []string) error {

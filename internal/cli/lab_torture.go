@@ -35,42 +35,41 @@ func (p *program) tortureCommand() *cobra.Command {
 	o := tortureFlags{}
 	c := &cobra.Command{
 		Use:   "torture",
-		Short: "Try to break the promises of locks on your own servers",
-		Long: `Starts several processes that compete for a few locks of the store, stops and
-kills some of them meanwhile, and records all they do. Then it checks the record:
+		Short: "Try to break the locks of your own servers",
+		Long: `Starts several processes that compete for a few locks of the store, stops and kills
+some of them meanwhile, and records everything they do. Then it checks the record:
 
-  - no two holders could trust their leases at the same time;
+  - no two holders had a valid lease at the same time;
   - every later grant has a larger fencing token;
-  - what holders wrote while they could trust their leases arrived in the order
-    of their tokens;
-  - there is an order of all operations in which a plain lock and a plain counter
-    would have answered the same (porcupine, a linearizability checker);
-  - every lock is granted again soon after the last process was disturbed.
+  - what holders wrote while their leases were valid arrived in the order of their
+    tokens;
+  - all operations can be ordered such that a plain lock and a plain counter would
+    have answered the same (porcupine, a linearizability checker);
+  - every lock is granted again soon after the last disturbance.
 
-It stops and kills processes of its own only. The servers are yours: disturb
-them while it runs, to see what they and their settings are worth. With Redis,
-a server that restarts without its data can make it find a violation, and
-rightly so.
+It stops and kills only its own processes. The servers are yours: disturb them
+while it runs, to see what they and their settings are worth. A Redis server that
+restarts without its data can rightly make it find a violation.
 
-The locks have names that nobody else uses, beginning with "leasehold-torture/".
-They are given back, or end by their TTL; a Redis server keeps the counters of
-their tokens for a day. Expect some hundred requests a second.
+The locks have unique names that begin with "leasehold-torture/". They are
+released, or end by their TTL; a Redis server keeps their token counters for a day.
+Expect a few hundred requests a second.
 
-Progress goes to standard error, the verdict to standard output: last a line that
-begins with PASS, FAIL or NONE (cut short before anything was granted). In the
-directory for the history there is a plot of it, history.svg, and after a
-violation a page that shows where no order can be found.
+Progress goes to standard error, the verdict to standard output; its last line
+begins with PASS, FAIL or NONE (interrupted before anything was granted). The
+directory of the history has a plot of it, history.svg, and after a violation a
+page that shows where no order can be found.
 
-The seed decides who is stopped or killed in which order and what is tried, not
-when exactly: with the same seed a run is similar, not the same.
+The seed decides which process is stopped or killed in which order and what is
+tried, but not the exact times: runs with the same seed are similar, not equal.
 
 With --json the verdict is one object: verdict ("pass", "fail", "none"), seed,
 took_ms, grants, lost, unknown, late_writes, stopped, killed, undecided,
 violations (each with check, lock and what), history, plot, pictures. Fields may
 be added; none is renamed or removed.
 
-Exit codes: 0 no violation, 1 a violation, 125 trouble of leasehold's own (wrong
-usage, store out of reach), 128+N cut short by signal N with no violation so far.`,
+Exit codes: 0 no violation; 1 a violation; 125 if leasehold itself failed (wrong
+usage, the store cannot be reached); 128+N ended by signal N without a violation.`,
 		Example: `  leasehold lab torture                                # of the default store, a file
   leasehold lab torture --store redis://a,b,c --for 1m --procs 8 --out ./history`,
 		Args: func(c *cobra.Command, args []string) error {

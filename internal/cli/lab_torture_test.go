@@ -74,8 +74,8 @@ func TestTorture(t *testing.T) {
 func TestTortureRefusesNonsense(t *testing.T) {
 	s := newSite(t)
 	for _, c := range []struct{ args, want string }{
-		{"lab", "say what to do: list, run or torture"},
-		{"lab nonsense", "say what to do: list, run or torture"},
+		{"lab", "name a subcommand: list, run or torture"},
+		{"lab nonsense", "name a subcommand: list, run or torture"},
 		{"lab torture x", "it takes no arguments"},
 		{"lab torture --procs 1", "the number of processes is 1: it has to be 2 to"},
 		{"lab torture --procs 1000", "the number of processes is 1000"},

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -135,6 +136,16 @@ func TestCompletion(t *testing.T) {
 		t.Error("completion has made a lock file")
 	}
 	x, y, odd := s.hold("deploy/x"), s.hold("other"), s.hold("deploy/ odd")
+	// A shell would run a part of these, expand it, or take it for a flag.
+	for _, name := range []string{"deploy/`id`", "deploy/$(id)", "deploy/$HOME", "deploy/a;id", "deploy/a|id", "deploy/a&id", "deploy/<x", "deploy/*", "deploy/?", "deploy/[a]", "deploy/{a,b}", "deploy/!id", "deploy/#", `deploy/"a"`, "deploy/'a'", `deploy/a\b`, "deploy/(a)", "deploy/^a", "deploy/a~b", "deploy/a,b", "deploy/grün", "~root", "=id", "@x", "%1"} {
+		h := s.hold(name)
+		defer h.let()
+	}
+	h := s.hold("--", "-rf") // the name is -rf
+	defer h.let()
+	if got := complete("show", ""); !slices.Equal(got, []string{"deploy/x", "other"}) {
+		t.Errorf("%q", got)
+	}
 	for _, args := range [][]string{{"show", "dep"}, {"ls", "dep"}, {"run", "dep"}, {"run", "--store=file:" + filepath.Join(s.home, ".local/state/leasehold/locks.db"), "dep"}} {
 		if got := complete(args...); len(got) != 1 || got[0] != "deploy/x" {
 			t.Errorf("%q: %q", args, got)
@@ -177,10 +188,15 @@ func TestWrongUsage(t *testing.T) {
 	}{
 		{`unknown command "foo"`, "foo"},
 		{"no command", "help foo"},
-		{"name a shell", "completion"},
+		{"completion bash|zsh|fish|powershell", "completion"},
+		{"completion bash|zsh|fish|powershell", "completion nosuchshell"},
+		{"no command", "run -- -x --"},
+		{"--store is empty", "--store= ls"},
+		{"--store-file is empty", "--store-file= ls"},
 		{`put "--"`, "run"},
 		{`put "--"`, "run x echo hi"},
 		{"not 0", "run -- true"},
+		{"not 0", "run -- true -- x"},
 		{"not 2", "run x y -- true"},
 		{"no command", "run x --"},
 		{"unknown flag: --bogus", "run x --bogus -- true"},
@@ -215,6 +231,13 @@ func TestWrongUsage(t *testing.T) {
 	}
 	s.env = append(s.env, storeVar+"=file", storeFileVar+"=/x")
 	s.run(125, "ls")
+	for _, kv := range []string{storeVar + "=", storeVar + "= \n", storeFileVar + "="} {
+		at := newSite(t, kv)
+		name, _, _ := strings.Cut(kv, "=")
+		if said := at.run(125, "run", "x", "--", "true").err.String(); !strings.Contains(said, name+" is set and empty") {
+			t.Errorf("%q: %q", kv, said)
+		}
+	}
 	if p := s.run(125, "run", "", "--", "true"); !strings.Contains(p.err.String(), "empty") {
 		t.Errorf("%q", p.err.String())
 	}
@@ -238,6 +261,10 @@ func TestWhereTheLocksAre(t *testing.T) {
 		{nil, nil, filepath.Join(s.home, ".local", "state", "leasehold", "locks.db")},
 		{[]string{"XDG_STATE_HOME=" + state}, nil, filepath.Join(state, "leasehold", "locks.db")},
 		{[]string{storeVar + "=file://" + filepath.Join(dir, "var.db")}, nil, filepath.Join(dir, "var.db")},
+		{[]string{storeVar + "= file://" + filepath.Join(dir, "trimmed.db") + "\n"}, nil, filepath.Join(dir, "trimmed.db")},
+		{[]string{storeVar + "="}, []string{"--store", "file:" + filepath.Join(dir, "over.db") + "\r\n"}, filepath.Join(dir, "over.db")},
+		{[]string{storeFileVar + "=" + list, storeVar + "="}, nil, filepath.Join(dir, "listed.db")},
+		{[]string{storeFileVar + "=", storeVar + "=file:" + filepath.Join(dir, "alone.db")}, nil, filepath.Join(dir, "alone.db")},
 		{[]string{storeFileVar + "=" + list}, nil, filepath.Join(dir, "listed.db")},
 		{[]string{storeVar + "=nope:"}, []string{"--store-file", list}, filepath.Join(dir, "listed.db")},
 		{[]string{storeVar + "=nope:"}, []string{"--store", "file:" + filepath.Join(dir, "arg.db")}, filepath.Join(dir, "arg.db")},

@@ -17,10 +17,9 @@ func (p *program) lsCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "ls [PREFIX]",
 		Short: "List the locks that are held",
-		Long: `Lists the locks that are held at present and whose names begin with PREFIX, by
-name, one a line: the name, who has it, for how long already, when the lease ends
-unless it is renewed, and its fencing token. Names with unusual characters are
-shown quoted.
+		Long: `Lists the locks that are held and whose names begin with PREFIX, sorted by name:
+the name, the holder, how long it has held the lock, when the lease ends unless it
+is renewed, and the fencing token. Names with unusual characters are quoted.
 
 On Redis, locks that other programs made by themselves (SET NX) are not listed:
 "leasehold show NAME" shows them.

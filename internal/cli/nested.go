@@ -4,29 +4,47 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
+	"strings"
 
 	"github.com/leasehold-dev/leasehold"
 )
 
-// What a command finds in its environment, and, where it runs leasehold itself,
-// what we find in ours.
+// The variables that a command finds in its environment, and that leasehold
+// finds in its own when it runs under another leasehold.
 const (
 	nameVar     = "LEASEHOLD_NAME"
 	tokenVar    = "LEASEHOLD_TOKEN"
 	ownerVar    = "LEASEHOLD_OWNER"
+	ownersVar   = "LEASEHOLD_OWNERS"
 	deadlineVar = "LEASEHOLD_DEADLINE"
 )
 
-// nested says whether the lock can not be had because the command that we are
-// part of runs under it. The owner proves that, whatever the store: no two leases
-// have the same. A name alone would not: other stores have locks of that name.
-func nested(reason error) bool {
-	var busy *leasehold.BusyError
-	return errors.As(reason, &busy) && busy.Holder.Owner != "" && busy.Holder.Owner == os.Getenv(ownerVar) && busy.Name == os.Getenv(nameVar)
+// ownersAbove returns the owners of the leases that this process runs under, the
+// innermost last. An owner identifies a lease whatever the store and the name:
+// no two leases have the same. Without LEASEHOLD_OWNER there are none: that is
+// how a background process says that it outlives the command around it.
+func ownersAbove(getenv func(string) string) []string {
+	owner := getenv(ownerVar)
+	if owner == "" {
+		return nil
+	}
+	owners := strings.Fields(getenv(ownersVar))
+	if !slices.Contains(owners, owner) { // set by a version that knows only its own
+		owners = append(owners, owner)
+	}
+	return owners
 }
 
-// nestedError is what there is to say then to who would wait: for itself.
+// nested reports whether an attempt failed because the lock is held by a lease
+// that this process runs under.
+func nested(reason error) bool {
+	var busy *leasehold.BusyError
+	return errors.As(reason, &busy) && slices.Contains(ownersAbove(os.Getenv), busy.Holder.Owner)
+}
+
+// nestedError is the error of a wait for a lock that this process runs under.
 func nestedError(name string) error {
-	return fmt.Errorf("lock %q is the one that we run under: waiting for it would last until we have ended ourselves. "+
-		"Leave out this \"leasehold run\", or take a lock of another name; to wait in the background until the command around us has ended, unset %s", name, ownerVar)
+	return fmt.Errorf("lock %q is held by a \"leasehold run\" that we run under, so the wait would never end: "+
+		"leave out the inner \"leasehold run\", or use another name (a background process that outlives the outer command waits if you unset %s)", name, ownerVar)
 }

@@ -26,6 +26,19 @@ func TestRunUnderItself(t *testing.T) {
 				t.Errorf("not waiting: %q", said)
 			}
 			s.run(0, "run", "x", "--", binary, "run", "y", "--", "true")
+			// The same two and three levels down, whatever the name.
+			odd := "x \xff\n$'"
+			for _, between := range [][]string{{"y"}, {"y", odd}, {odd, "y", "z"}} {
+				args := []string{"run", odd + "1", "--"}
+				for _, name := range between {
+					args = append(args, binary, "run", name, "--")
+				}
+				args = append(args, binary, "run", odd+"1", "--wait", "1h", "--", "echo", "ran")
+				p := s.run(125, args...)
+				if said := p.err.String(); p.out.String() != "" || strings.Count(said, "\n") != 1 || !strings.Contains(said, "that we run under") {
+					t.Errorf("%q: stdout %q, stderr %q", between, p.out.String(), said)
+				}
+			}
 			s.run(0, "show", "x", "--exit-code") // nothing is left
 		})
 	}
@@ -39,11 +52,27 @@ func TestRunBesideAnotherOfThatName(t *testing.T) {
 	s.run(0, "run", "x", "--", binary, "run", "x", "--store", other, "--", "true")
 	h := s.hold("x", "--store", other)
 	p := s.start("run", "x", "--", binary, "run", "x", "--store", other, "--", "echo", "mine now")
-	p.says(&p.err, "waiting for lock")
+	p.says(&p.err, "waiting for \"x\"")
 	h.let()
 	p.wants(0)
 	if p.out.String() != "mine now\n" {
 		t.Errorf("stdout %q", p.out.String())
+	}
+}
+
+// A version between the two that knows only its own owner does not hide those
+// above it, and two leases are not mistaken for each other by their names.
+func TestRunUnderItselfWithOthersBetween(t *testing.T) {
+	s := newSite(t)
+	for _, between := range [][]string{
+		{"/bin/sh", "-c", `LEASEHOLD_OWNER=of-another LEASEHOLD_NAME=y exec "$@"`, "sh"},
+		{"/bin/sh", "-c", `LEASEHOLD_NAME=z exec "$@"`, "sh"},
+	} {
+		args := append([]string{"run", "x", "--"}, between...)
+		args = append(args, binary, "run", "x", "--wait", "1h", "--", "true")
+		if said := s.run(125, args...).err.String(); !strings.Contains(said, "that we run under") {
+			t.Errorf("%q: %q", between, said)
+		}
 	}
 }
 
@@ -52,7 +81,7 @@ func TestRunBesideAnotherOfThatName(t *testing.T) {
 func TestRunInTheBackgroundOfItself(t *testing.T) {
 	s := newSite(t)
 	p := s.start("run", "x", "--", "/bin/sh", "-c", `env -u LEASEHOLD_OWNER "$0" run x -- echo after & read x; exit 3`, binary)
-	p.says(&p.err, "waiting for lock")
+	p.says(&p.err, "waiting for \"x\"")
 	p.in.Write([]byte("\n"))
 	p.says(&p.out, "after\n")
 	p.wants(3)

@@ -99,7 +99,7 @@ func TestNoMessageShowsAPassword(t *testing.T) {
 	if p := at.run(0, "run", "x", "--verbose", "--", "true"); strings.Contains(p.err.String(), "secret") {
 		t.Error(p.err.String())
 	}
-	if p := s.run(0, "--store", "redis://:right-secret@"+server, "run", "x", "--", "true"); !strings.Contains(p.err.String(), "everybody on this machine") || strings.Contains(p.err.String(), "right") {
+	if p := s.run(0, "--store", "redis://:right-secret@"+server, "run", "x", "--", "true"); !strings.Contains(p.err.String(), "all users of this machine") || strings.Contains(p.err.String(), "right") {
 		t.Errorf("a password among the arguments is not warned of: %s", p.err.String())
 	}
 }
@@ -117,7 +117,7 @@ func TestRedisBootstrap(t *testing.T) {
 		t.Errorf("not waiting: %s", p.err.String())
 	}
 	p = s.run(125, "run", "x", "--wait", "100ms", "--", "true")
-	if !strings.Contains(p.err.String(), "may have forgotten who has it, and take part again in") || !strings.Contains(p.err.String(), "leasehold bootstrap") {
+	if !strings.Contains(p.err.String(), "nodes are in quarantine for") || !strings.Contains(p.err.String(), "leasehold bootstrap") {
 		t.Errorf("waiting: %s", p.err.String())
 	}
 	lines := strings.Split(strings.TrimSpace(p.err.String()), "\n")

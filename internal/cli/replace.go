@@ -11,28 +11,29 @@ import (
 func (p *program) replaceCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "replace --store redis://HOST,HOST...?next=HOST,HOST...",
-		Short: "Replace one list of Redis servers by another",
-		Long: `Ends the replacement of the servers in the URL by those after next=, without a
-moment in which two could have a lock. Clients that know different lists need not
-exclude each other: of a,b,c and a,b,d one could have the majority a,c and one b,d.
+		Short: "Replace the list of Redis servers",
+		Long: `Completes the replacement of the servers in the URL by those after next=, without
+a moment in which a lock can have two holders. Clients with different lists do not
+necessarily exclude each other: of a,b,c and a,b,d one client could have the
+majority a,c and another b,d.
 
   1. Give all clients both lists, one after the other, in any order:
      redis://a,b,c?next=a,b,d
-     They ask for a majority of each, and work beside those that have the old list.
-  2. Run this command with the same URL. Servers now refuse clients that have the
-     old list only; whoever holds a lock by it loses it, and is told. After max_ttl
-     (a minute by default) clients that have the new list only are served.
+     They need a majority of each list, and work beside clients with the old list.
+  2. Run this command with the same URL. The servers now refuse clients that have
+     only the old list; holders among them lose their locks and are told. After
+     max_ttl (a minute by default) clients with only the new list are served.
   3. Give all clients the new list: redis://a,b,d
 
-From one server to several it is the same, with redis://a?next=a,b,c. Before Redis 6
-clients that have the one server only do not hear of it: end them before step 2.
+Going from one server to several works the same way: redis://a?next=a,b,c. Before
+Redis 6, clients with only the one server are not told: end them before step 2.
 
 A majority of each list must answer. If the command fails or is interrupted,
-clients with both lists go on, and running it again is safe.`,
+clients with both lists go on working, and it is safe to run it again.`,
 		Example: `  leasehold replace --store 'redis://a,b,c?next=a,b,d'`,
 		Args: func(c *cobra.Command, args []string) error {
 			if len(args) > 0 {
-				return usage(c, "there is nothing to name but the servers, with --store")
+				return usage(c, "it takes no arguments: name the servers with --store")
 			}
 			return nil
 		},

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -18,48 +20,60 @@ func (p *program) runCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "run NAME [flags] -- command [args...]",
 		Short: "Run a command while holding a lock",
-		Long: `Waits for the lock NAME, runs the command, and releases the lock when the
-command ends. No shell is involved. Input, output, terminal and signals reach the
-command as if it had been started without leasehold.
+		Long: `Waits for the lock NAME, runs the command, and releases the lock when the command
+ends. No shell is involved. Standard input and output, the terminal and signals
+reach the command as if leasehold were not there. A NAME that begins with "-" is
+preceded by a "--" of its own: leasehold run -- -x -- command.
 
-A store that can not be reached at the start is an error at once. One that stops
-answering while the lock is waited for has one TTL to answer again; then leasehold
-exits with 125, even if --wait is not over. A longer --ttl outlasts a longer
-outage; beyond that, run leasehold again after a pause. Quarantine of servers is
-waited out, within --wait.
+If the store cannot be reached at the start, run fails at once. If it stops
+answering while run waits for the lock, run keeps trying for one TTL and then exits
+with 125, even before --wait is over. A longer --ttl survives a longer outage. If
+servers are in quarantine, run waits until that is over, but not beyond --wait.
 
-The lease on the lock is renewed for as long as the command runs. Should it be
-lost, because the store can not be reached for too long, the command is told
-(SIGTERM) and, when its grace is over, killed with its whole process group
-(SIGKILL), before anybody else can get the lock. While a job is stopped (Ctrl-Z)
-nothing is renewed; one whose lease ended meanwhile is killed when it goes on.
+The lease is renewed while the command runs. If it is lost, for example because
+the store cannot be reached for too long, the command gets SIGTERM, and SIGKILL
+after --grace, together with its process group. This happens before anyone else
+can get the lock. A stopped job (Ctrl-Z, SIGTSTP) renews nothing; if its lease has
+ended, it is killed when it continues.
 
-The lock is released when the command itself ends. What it leaves running in the
-background goes on without the lock. Processes that leave its process group, as
-daemons do, are not killed with it. On Linux the command is killed when leasehold
-is; elsewhere, and whatever it has started, it then goes on unprotected.
+A guard process beside the command kills it, and its process group, if leasehold
+is killed; on Linux also if leasehold is stopped (SIGSTOP) past the end of the
+lease. Three things remain: processes that leave the group, as daemons do, are not
+killed with it; a command that changes to a user whom leasehold may not signal, as
+sudo does, cannot be killed, and leasehold says so and waits for it; on Windows
+there is no guard. What the command leaves in the background when it ends goes on
+without the lock.
 
-The command finds in its environment
+All signals that can be caught are passed on, except SIGCHLD, SIGPIPE, SIGURG and
+SIGPROF. While run waits for the lock, SIGHUP, SIGINT, SIGQUIT, SIGABRT, SIGALRM,
+SIGTERM and SIGXCPU end the wait.
+
+--min-hold keeps the lock after a command that ran. A signal to leasehold then
+leaves the lock to the store, which keeps it for the rest of the time. If that is
+longer than the store keeps a lock by itself (max_ttl), it takes a second signal.
+
+The command finds in its environment:
   LEASEHOLD_NAME      the name of the lock
-  LEASEHOLD_TOKEN     the fencing token, larger for every later grant: a resource
-                      that refuses smaller ones is safe from late writes
+  LEASEHOLD_TOKEN     the fencing token, which is larger for each later grant: a
+                      resource that refuses smaller tokens refuses late writes
   LEASEHOLD_OWNER     the owner value of this lease
-  LEASEHOLD_DEADLINE  the end of its validity as known at the start (RFC 3339);
-                      each renewal moves it on
+  LEASEHOLD_OWNERS    the owner values of all leases it runs under, this one last
+  LEASEHOLD_DEADLINE  the end of the lease as known at the start (RFC 3339); each
+                      renewal extends it
 
-A command that runs under a lock and asks for the same one again is told so, with
-125, instead of waiting for itself.
+A command that waits for a lock it already runs under would wait forever: run
+exits with 125 instead.
 
-Exit codes: the command's own, or
+Exit codes: that of the command, or
   123    the lock was lost; the command was stopped, or had just ended
-  124    somebody else has the lock (with --try, or when --wait is over); see -E
-  125    trouble of leasehold's own: wrong usage, store out of reach, a lock that
-         the command around this one holds
-  126    the command can not be run
+  124    the lock is held by someone else (with --try, or after --wait); see -E
+  125    leasehold itself failed: wrong usage, the store cannot be reached, or the
+         command already runs under the lock
+  126    the command cannot be executed
   127    the command was not found
   128+N  the command, or the wait for the lock, was ended by signal N`,
 		Example: `  leasehold run backup -- tar czf /srv/backup.tgz /home
-  leasehold run report --try -E 0 -- ./report.sh     # somebody at it is fine
+  leasehold run report --try -E 0 -- ./report.sh     # do nothing if it runs
   leasehold run deploy --wait 10m --ttl 1m --grace 5s --store redis://a,b,c -- make deploy`,
 		ValidArgsFunction: func(c *cobra.Command, args []string, toComplete string) ([]string, cobra.ShellCompDirective) {
 			if len(args) > 0 {
@@ -83,7 +97,7 @@ func (p *program) run(c *cobra.Command, o runFlags, args []string) error {
 	if err != nil {
 		return err
 	}
-	// Before the lock: what can not be run needs none.
+	// Before the lock: what cannot be run needs none.
 	path, err := runner.Resolve(command[0])
 	if err != nil {
 		return startFailed(err)
@@ -93,11 +107,16 @@ func (p *program) run(c *cobra.Command, o runFlags, args []string) error {
 	if err != nil {
 		return err
 	}
+	until := time.Now().Add(o.minHold)
 	p.voice.flush(200 * time.Millisecond) // what was said about waiting comes before what the command says
 	outcome := runner.Run(
 		runner.Command{Path: path, Args: command, Env: environ(lease), Stdin: p.stdin, Stdout: p.stdout, Stderr: p.stderr},
 		runner.Config{Lease: lease, Budget: budget, Signals: sigs.ch, Report: func(msg string) { p.voice.error("%s", msg) }})
-	code := p.giveBack(sigs, st, lease, o, outcome.Code)
+	if !outcome.Started {
+		until = time.Time{} // nothing ran that others must not repeat
+	}
+	code := p.giveBack(sigs, st, lease, until, outcome.Code)
+	outcome.Reap()
 	if _, ok := outcome.Err.(*runner.StartError); ok {
 		return startFailed(outcome.Err)
 	}
@@ -110,6 +129,10 @@ func (p *program) run(c *cobra.Command, o runFlags, args []string) error {
 // splitArgs takes NAME -- command args apart.
 func splitArgs(c *cobra.Command, args []string) (name string, command []string, err error) {
 	dash := c.ArgsLenAtDash()
+	if dash == 0 && len(args) > 1 && strings.HasPrefix(args[0], "-") && args[1] == "--" {
+		// A NAME that begins with "-" has a "--" of its own before it.
+		args, dash = slices.Delete(slices.Clone(args), 1, 2), 1
+	}
 	switch {
 	case dash < 0:
 		err = usage(c, `put "--" before the command, as in: leasehold run NAME -- command args`)
@@ -134,6 +157,7 @@ func environ(l *leasehold.Lease) []string {
 		nameVar+"="+l.Name(),
 		tokenVar+"="+l.Token().String(),
 		ownerVar+"="+l.Owner(),
+		ownersVar+"="+strings.Join(append(ownersAbove(os.Getenv), l.Owner()), " "),
 		deadlineVar+"="+l.Deadline().UTC().Format(time.RFC3339Nano))
 }
 

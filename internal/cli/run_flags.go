@@ -22,23 +22,23 @@ type runFlags struct {
 }
 
 func (o *runFlags) add(f *pflag.FlagSet) {
-	f.DurationVar(&o.ttl, "ttl", o.ttl, "how long the lock stays taken when this machine dies: a `TIME` such\nas 30s. It does not limit the command")
-	f.DurationVar(&o.wait, "wait", 0, "give up when the lock was not to be had for that `TIME`; 0 is --try\n(default: wait until it is)")
-	f.BoolVar(&o.try, "try", false, "do not wait for the lock at all")
-	f.BoolVar(&o.barge, "barge", false, "be told when the lock is free and ask for it, instead of being handed it in\nturn: whoever asks first has it. Usually slower, and in no order")
-	f.DurationVar(&o.grace, "grace", 0, "`TIME` for the command to end after SIGTERM when the lock is lost; with\n0 it is killed at once (default a tenth of the TTL, at most 10s)")
-	f.DurationVar(&o.minHold, "min-hold", 0, "keep the lock for that `TIME` even if the command ends earlier, so that\nmachines whose clocks differ do not run one job after the other")
+	f.DurationVar(&o.ttl, "ttl", o.ttl, "how long the lock stays taken if this machine dies: a `TIME` such as\n30s. It does not limit how long the command runs")
+	f.DurationVar(&o.wait, "wait", 0, "give up after waiting for that `TIME`; 0 is --try (default: wait\nforever)")
+	f.BoolVar(&o.try, "try", false, "do not wait if the lock is held")
+	f.BoolVar(&o.barge, "barge", false, "opt out of the fair queue: be notified when the lock is free and compete\nfor it. Usually slower, and in no order")
+	f.DurationVar(&o.grace, "grace", 0, "`TIME` between SIGTERM and SIGKILL when the lock is lost; with 0 the\ncommand is killed at once (default: a tenth of the TTL, at most 10s)")
+	f.DurationVar(&o.minHold, "min-hold", 0, "keep the lock for at least that `TIME`, even if the command ends\nearlier, so that machines whose clocks differ do not run a job twice.\nA command that could not be started keeps nothing")
 	f.DurationVar(&o.maxHold, "max-hold", 0, "stop the command, as if the lock were lost, so that it has ended after\nthat `TIME`")
-	f.StringVar(&o.purpose, "purpose", "", "`TEXT` shown to others who ask for the lock (default the command's name)")
-	f.StringVar(&o.require, "require", "", "refuse a store whose locks stand less: `WHAT` is crash-safe (a file, and\nRedis, where one server then keeps quarantine after a restart) or\nconsensus (no store so far)")
-	f.IntVarP(&o.busyCode, "conflict-exit-code", "E", o.busyCode, "exit with code `N` when somebody else has the lock")
+	f.StringVar(&o.purpose, "purpose", "", "`TEXT` shown to others who want the lock (default: the command's name)")
+	f.StringVar(&o.require, "require", "", "refuse a store with a weaker guarantee than `CLASS`: crash-safe (a server\ncrash cannot give the lock to two holders) or consensus (no store yet)")
+	f.IntVarP(&o.busyCode, "conflict-exit-code", "E", o.busyCode, "exit with code `N` if someone else holds the lock")
 }
 
-// leastTTL is what a process can be stopped in.
+// leastTTL is the shortest time in which a process can be stopped.
 const leastTTL = 100 * time.Millisecond
 
-// settle says what is wrong with the flags, or turns them into the options of a
-// lock and the time there is to stop the command.
+// settle checks the flags and turns them into lock options and the time budget
+// for stopping the command.
 func (o *runFlags) settle(c *cobra.Command, command string) (leasehold.LockOptions, runner.Budget, error) {
 	limit := o.ttl // within which the command must be stopped
 	if o.maxHold > 0 {
@@ -59,23 +59,23 @@ func (o *runFlags) settle(c *cobra.Command, command string) (leasehold.LockOptio
 	switch {
 	case err != nil:
 	case o.try && c.Flags().Changed("wait"):
-		err = errors.New("--try and --wait exclude each other: --try does not wait")
+		err = errors.New("--try and --wait exclude each other")
 	case o.try && o.barge:
-		err = errors.New("--try and --barge exclude each other: --try does not wait")
+		err = errors.New("--try and --barge exclude each other")
 	case o.ttl < leastTTL:
-		err = fmt.Errorf("--ttl %v is too short to stop a command in: the least is %v", o.ttl, leastTTL)
+		err = fmt.Errorf("--ttl %v is too short to stop a command in time: the least is %v", o.ttl, leastTTL)
 	case o.wait < 0, grace < 0, o.minHold < 0, o.maxHold < 0:
-		err = errors.New("a time can not be negative")
+		err = errors.New("a time cannot be negative")
 	case c.Flags().Changed("max-hold") && o.maxHold < leastTTL:
-		err = fmt.Errorf("--max-hold %v is too short to stop a command in: the least is %v", o.maxHold, leastTTL)
+		err = fmt.Errorf("--max-hold %v is too short to stop a command in time: the least is %v", o.maxHold, leastTTL)
 	case grace > o.ttl/2:
-		err = fmt.Errorf("--grace %v is more than half of --ttl %v: a lost lock would be noticed too late to give the command that long", grace, o.ttl)
+		err = fmt.Errorf("--grace %v is more than half of --ttl %v: a lost lock is noticed too late to leave the command that long", grace, o.ttl)
 	case o.maxHold > 0 && grace > o.maxHold/2:
 		err = fmt.Errorf("--grace %v is more than half of --max-hold %v", grace, o.maxHold)
 	case o.maxHold > 0 && o.minHold > o.maxHold:
 		err = fmt.Errorf("--min-hold %v is longer than --max-hold %v", o.minHold, o.maxHold)
 	case o.busyCode < 0 || o.busyCode > 255:
-		err = fmt.Errorf("--conflict-exit-code %d is no exit code: they go from 0 to 255", o.busyCode)
+		err = fmt.Errorf("--conflict-exit-code %d is not an exit code: give 0 to 255", o.busyCode)
 	}
 	if err != nil {
 		return leasehold.LockOptions{}, runner.Budget{}, usage(c, "%w", err)

@@ -3,13 +3,18 @@
 package cli
 
 import (
+	"encoding/json"
+	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/leasehold-dev/leasehold/internal/redistest"
 )
 
 func TestRunExitCodes(t *testing.T) {
@@ -33,7 +38,7 @@ func TestRunExitCodes(t *testing.T) {
 		s.run(c.code, append([]string{"run", "x", "--"}, c.args...)...)
 	}
 	if _, err := os.Stat(filepath.Join(s.home, ".local")); err == nil {
-		t.Error("a command that can not be run took a lock")
+		t.Error("a command that cannot be run took a lock")
 	}
 	for _, c := range []struct {
 		code int
@@ -108,7 +113,7 @@ func TestRunBusy(t *testing.T) {
 	s.run(0, "run", "x", "--try", "-E", "0", "--", "false")
 	s.run(9, "run", "x", "--try", "--conflict-exit-code=9", "--", "true")
 	p = s.run(124, "run", "x", "--wait", "300ms", "--", "true")
-	for _, part := range []string{"waiting for lock", "giving up in", "gave up after 300ms"} {
+	for _, part := range []string{"waiting up to 300ms for \"x\", next in line; held by", "gave up after 300ms"} {
 		if !strings.Contains(p.err.String(), part) {
 			t.Errorf("%q is not said: %s", part, p.err.String())
 		}
@@ -127,7 +132,7 @@ func TestRunWaitsUntilItIsFree(t *testing.T) {
 	s := newSite(t)
 	h := s.hold("x", "--purpose", "first")
 	p := s.start("run", "x", "--", "echo", "mine now")
-	p.says(&p.err, "waiting for lock")
+	p.says(&p.err, "waiting for \"x\"")
 	if !strings.Contains(p.err.String(), "(first)") || p.out.String() != "" {
 		t.Errorf("stdout %q, stderr %q", p.out.String(), p.err.String())
 	}
@@ -160,7 +165,7 @@ func TestRunSignalsWhileWaiting(t *testing.T) {
 	h := s.hold("x")
 	for _, sig := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT} {
 		p := s.start("run", "x", "--", "echo", "ran")
-		p.says(&p.err, "waiting for lock")
+		p.says(&p.err, "waiting for \"x\"")
 		p.signal(syscall.SIGUSR1) // says nothing about ending
 		p.signal(sig)
 		p.wants(128 + int(sig))
@@ -230,6 +235,56 @@ func TestRunMinHoldIsCutShortByASignal(t *testing.T) {
 		t.Errorf("exit code %d", code)
 	}
 	s.run(124, "run", "x", "--try", "--", "true")
+	if left := s.expiresIn("x"); left < 30*time.Minute {
+		t.Errorf("the lock ends in %v", left)
+	}
+}
+
+// expiresIn is when a lock that is held ends unless it is renewed.
+func (s *site) expiresIn(name string) time.Duration {
+	s.t.Helper()
+	var state struct {
+		Expires int64 `json:"expires_in_ms"`
+	}
+	if err := json.Unmarshal([]byte(s.run(0, "show", name, "--json").out.String()), &state); err != nil {
+		s.t.Fatal(err)
+	}
+	return time.Duration(state.Expires) * time.Millisecond
+}
+
+// A store that keeps no lock for that long without renewals needs us to stay. A
+// second signal ends that.
+func TestRunMinHoldLongerThanTheStoreKeepsALock(t *testing.T) {
+	s := newSite(t, storeVar+"="+redistest.Start(t).URL())
+	p := s.start("run", "x", "--ttl", "3s", "--min-hold", "1h", "--", "/bin/sh", "-c", "echo done; exit 4")
+	p.says(&p.out, "done")
+	p.says(&p.err, "held for")
+	p.signal(syscall.SIGTERM)
+	p.says(&p.err, "once more")
+	if left := s.expiresIn("x"); left > 3*time.Second {
+		t.Errorf("it is left to end in %v", left)
+	}
+	p.signal(syscall.SIGTERM)
+	p.wants(4)
+	if left := s.expiresIn("x"); left < 30*time.Second {
+		t.Errorf("the lock ends in %v", left)
+	}
+}
+
+// A machine on which the command cannot run does not keep the others from it.
+func TestRunMinHoldIsForCommandsThatRan(t *testing.T) {
+	s := newSite(t)
+	noformat := filepath.Join(s.home, "noformat")
+	if err := os.WriteFile(noformat, []byte("echo\n"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	nointerpreter := filepath.Join(s.home, "nointerpreter")
+	if err := os.WriteFile(nointerpreter, []byte("#!/no/such/interpreter\n"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	s.run(126, "run", "x", "--min-hold", "1h", "--", noformat)
+	s.run(127, "run", "x", "--min-hold", "1h", "--", nointerpreter)
+	s.run(0, "run", "x", "--try", "--", "true")
 }
 
 func TestRunMaxHold(t *testing.T) {
@@ -262,4 +317,30 @@ func TestRunNoticesThatTheFileIsGone(t *testing.T) {
 	if !strings.Contains(p.err.String(), "lost") {
 		t.Errorf("stderr %q", p.err.String())
 	}
+}
+
+// A killed leasehold does not leave its command behind, even one for which the
+// kernel drops the death signal, as it does when a command becomes another user.
+func TestRunKilled(t *testing.T) {
+	s := newSite(t)
+	command := []string{"/bin/sh", "-c", "echo held by $$.; read x"}
+	if setpriv, err := exec.LookPath("setpriv"); err == nil {
+		command = append([]string{setpriv, "--pdeathsig", "clear"}, command...)
+	}
+	p := s.start(append([]string{"run", "x", "--ttl", "1s", "--"}, command...)...)
+	p.says(&p.out, ".\n")
+	var pid int
+	if _, err := fmt.Sscanf(p.out.String(), "held by %d.", &pid); err != nil {
+		t.Fatal(err)
+	}
+	p.cmd.Process.Kill()
+	poll(t, func() string {
+		stat, _ := exec.Command("ps", "-o", "stat=", "-p", strconv.Itoa(pid)).Output()
+		if len(stat) == 0 || stat[0] == 'Z' { // gone, or waits to be reaped
+			return ""
+		}
+		return "the end of the command"
+	})
+	p.end()
+	s.run(0, "run", "x", "--", "true")
 }

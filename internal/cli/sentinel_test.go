@@ -45,7 +45,7 @@ func TestSentinels(t *testing.T) {
 		t.Errorf("stderr %q", p.err.String())
 	}
 	p := s.run(125, "ls", "--store", w.URL()+"&sentinel_password=s3cr3t")
-	if text := p.err.String(); !strings.Contains(text, "everybody on this machine can see the password") || !strings.Contains(text, "take sentinel_password away") || strings.Contains(text, "s3cr3t") {
+	if text := p.err.String(); !strings.Contains(text, "all users of this machine can see the password") || !strings.Contains(text, "take sentinel_password away") || strings.Contains(text, "s3cr3t") {
 		t.Errorf("stderr %q", text)
 	}
 	if out := s.run(0, "--help").out.String(); !strings.Contains(out, "redis-sentinel://USER:PASSWORD@SENTINEL:PORT") {

@@ -17,21 +17,21 @@ func (p *program) showCommand() *cobra.Command {
 	asJSON, exitCode := false, false
 	c := &cobra.Command{
 		Use:   "show NAME",
-		Short: "Show who has a lock, and who waits for it",
-		Long: `Shows who has the lock NAME, why, since when, when the lease ends unless it is
-renewed, and its fencing token; who waits for it, in the order they will get it,
-since when, and when their place ends unless it is refreshed; with a store of
-several nodes also what each of them says. However many goroutines of a client
-wait, they have one place in the line for each purpose (and TTL and the like).
+		Short: "Show who holds a lock and who waits for it",
+		Long: `Shows who holds the lock NAME, for what purpose and since when, when the lease ends
+unless it is renewed, and the fencing token; then who waits for it, in the order in
+which they will get it. For a store of several nodes it also shows what each node
+answers. The goroutines of one client that wait with the same purpose and TTL share
+one place in the queue.
 
-A lock that is free is no error: the exit code is 0. With --exit-code it is 124
-when somebody has the lock. By the time you act on it, either may have changed:
-to do something only if nobody else does, use "leasehold run --try".
+A free lock is not an error: the exit code is 0. With --exit-code it is 124 if the
+lock is held. Both may have changed by the time you act on it: to do something only
+if nobody else does, use "leasehold run --try".
 
 With --json it prints one object.
 ` + jsonHelp,
 		Example: `  leasehold show deploy
-  leasehold show deploy --exit-code --quiet || echo "somebody deploys"`,
+  leasehold show deploy --exit-code --quiet || echo "a deployment is running"`,
 		Args:              oneName,
 		ValidArgsFunction: p.completeOneName,
 		RunE: func(c *cobra.Command, args []string) error {
@@ -60,7 +60,7 @@ With --json it prints one object.
 		},
 	}
 	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
-	c.Flags().BoolVar(&exitCode, "exit-code", false, "exit with 124 when somebody has the lock")
+	c.Flags().BoolVar(&exitCode, "exit-code", false, "exit with 124 if the lock is held")
 	return c
 }
 
@@ -75,7 +75,7 @@ func writeState(w io.Writer, s store.State, now time.Time) error {
 			row("since", fmt.Sprintf("%s (%s ago)", s.Holder.Since.Local().Format(time.RFC3339), heldFor(s, now)))
 		}
 		if s.ExpiresIn < 0 {
-			row("expires", "never: it was not made by a lock client that bounds its leases")
+			row("expires", "never: the key has no TTL, so it was not set by a lock client with leases")
 		} else {
 			row("expires", "in "+brief(s.ExpiresIn)+" unless renewed")
 		}

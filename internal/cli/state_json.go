@@ -12,25 +12,23 @@ import (
 )
 
 // jsonHelp is the contract about --json of ls and show.
-const jsonHelp = `With --json, which programs can rely on, a lock is an object with
+const jsonHelp = `The JSON is a stable interface. A lock is an object with
   name           the lock's name; one that is not UTF-8 also has name_base64
-  held           whether anybody has it; what follows is there only if so
+  held           whether it is held; the following fields only if it is
   owner          the owner value of the lease
   host, pid, purpose, since
-                 what the holder said of itself, each only if it did; since
+                 what the holder says about itself, as far as it does; since
                  is when it asked for the lock, RFC 3339, by its own clock
   expires_in_ms  milliseconds until the lease ends unless it is renewed;
                  null if it never ends by itself
-  token          the fencing token; absent where the store has none
-  line           with show, if anybody waits for the lock: an array of objects
-                 with position (1 is the next to get it), owner, host, pid,
-                 purpose and since (when it began to wait) as above, and
-                 expires_in_ms (when its place ends unless it is refreshed);
-                 of a long line the first 100
-  nodes          with stores of several nodes, what each of them says: an
-                 array of objects with node, outcome ("taken", "absent",
-                 "unreachable", ...), if taken owner and expires_in_ms, and
-                 error if there was one
+  token          the fencing token; absent if the store has none
+  line           with show, if anyone waits: an array of objects with position
+                 (1 is next), owner, host, pid, purpose and since (when it began
+                 to wait) as above, and expires_in_ms (when its place ends unless
+                 it is refreshed); at most 100
+  nodes          for stores of several nodes, what each node answers: an array of
+                 objects with node, outcome ("taken", "absent", "unreachable",
+                 ...), owner and expires_in_ms if taken, and error if any
 Fields may be added; none is renamed or removed.`
 
 // stateJSON is a lock as jsonHelp describes it.

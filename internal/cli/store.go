@@ -53,31 +53,61 @@ type storeFlags struct {
 }
 
 func (s *storeFlags) add(f *pflag.FlagSet) {
-	f.StringVar(&s.url, "store", "", "where the locks are: `URL` as listed in \"leasehold --help\"\n"+
-		"(default $LEASEHOLD_STORE, else \"file\"; arguments can be seen by\neverybody on a machine, so a password goes into the variable or\n--store-file)")
-	f.StringVar(&s.file, "store-file", "", "read the URL from `FILE`, or several, one a line, for nodes of one\nstore (default $LEASEHOLD_STORE_FILE)")
+	f.StringVar(&s.url, "store", "", "where the locks are kept: a `URL` as listed in \"leasehold --help\"\n"+
+		"(default: $LEASEHOLD_STORE, or file). All users of a machine can see\narguments: put a password into the variable or into --store-file")
+	f.StringVar(&s.file, "store-file", "", "read the URL from `FILE`; several lines name the nodes of one store\n(default: $LEASEHOLD_STORE_FILE)")
 }
 
 // urls are the URLs asked for, on the command line or in the environment.
 func (s storeFlags) urls(c *cobra.Command) ([]string, error) {
-	url, file := s.url, s.file
-	switch {
-	case c.Flags().Changed("store") && c.Flags().Changed("store-file"):
+	url := setting{"--store", s.url, c.Flags().Changed("store")}
+	file := setting{"--store-file", s.file, c.Flags().Changed("store-file")}
+	if url.given && file.given {
 		return nil, usage(c, "--store and --store-file exclude each other")
-	case c.Flags().Changed("store"), c.Flags().Changed("store-file"):
-	default:
-		url, file = os.Getenv(storeVar), os.Getenv(storeFileVar)
-		if url != "" && file != "" {
+	}
+	empty := "is empty: give the store's URL, or leave the flag out for the local file"
+	if !url.given && !file.given {
+		url, file = variable(storeVar), variable(storeFileVar)
+		empty = "is set and empty: give it the store's URL, or unset it for the local file"
+		switch { // an empty one beside the other is as good as unset
+		case url.given && file.given && url.empty():
+			url.given = false
+		case url.given && file.given && file.empty():
+			file.given = false
+		case url.given && file.given:
 			return nil, fmt.Errorf("%s and %s are both set: unset one", storeVar, storeFileVar)
 		}
 	}
+	// An empty value is nearly always a variable that was not set where the
+	// command line was written. Were it taken for the local file, every machine
+	// would hold a lock of its own.
+	for _, s := range []setting{url, file} {
+		if s.given && s.empty() {
+			return nil, fmt.Errorf("%s %s", s.name, empty)
+		}
+	}
 	switch {
-	case file != "":
-		return readURLs(file)
-	case url != "":
-		return []string{url}, nil
+	case file.given:
+		return readURLs(file.value)
+	case url.given:
+		// A value that was read from a file often ends in a newline.
+		return []string{strings.TrimSpace(url.value)}, nil
 	}
 	return []string{"file"}, nil
+}
+
+// setting is a flag or an environment variable.
+type setting struct {
+	name, value string
+	given       bool
+}
+
+func (s setting) empty() bool { return strings.TrimSpace(s.value) == "" }
+
+// variable looks up an environment variable.
+func variable(name string) setting {
+	value, ok := os.LookupEnv(name)
+	return setting{name, value, ok}
 }
 
 // readURLs reads a file of one URL a line. Empty lines and those that begin
@@ -94,7 +124,7 @@ func readURLs(path string) ([]string, error) {
 		}
 	}
 	if len(urls) == 0 {
-		return nil, fmt.Errorf("store file %s has no URL in it: it takes one a line", path)
+		return nil, fmt.Errorf("store file %s contains no URL: write one a line", path)
 	}
 	return urls, nil
 }
@@ -104,7 +134,7 @@ var password = regexp.MustCompile(`://[^:\s]*:\S+@|[?&]sentinel_password=.`)
 // storeAsked is the store asked for: its URLs and their scheme.
 func (p *program) storeAsked(c *cobra.Command) ([]string, scheme, error) {
 	if password.MatchString(p.where.url) {
-		p.voice.note("warning: everybody on this machine can see the password given with --store: put it into %s or a --store-file", storeVar)
+		p.voice.note("warning: all users of this machine can see the password in --store: put it into %s or into a --store-file", storeVar)
 	}
 	urls, err := p.where.urls(c)
 	if err != nil {
@@ -136,7 +166,7 @@ func schemeOf(urls []string) (scheme, error) {
 			return scheme{}, unknownScheme(url)
 		}
 		if i > 0 && schemes[at].usage != found.usage {
-			return scheme{}, errors.New("the store's URLs are of different kinds: they have to name nodes of one store")
+			return scheme{}, errors.New("the URLs name different kinds of stores: all of them have to name nodes of one store")
 		}
 		found = schemes[at]
 	}
@@ -146,9 +176,9 @@ func schemeOf(urls []string) (scheme, error) {
 // unknownScheme names what could not be understood only if it is surely a
 // scheme: it might be a mistyped secret.
 func unknownScheme(url string) error {
-	what := "the store is no URL that is known"
+	what := "unknown store"
 	if name, _, ok := strings.Cut(url, "://"); ok && !strings.ContainsAny(name, ":@/ ") {
-		what = fmt.Sprintf("there is no store %q", name+"://")
+		what = fmt.Sprintf("unknown store %q", name+"://")
 	}
 	var forms []string
 	for _, s := range schemes {
@@ -156,5 +186,5 @@ func unknownScheme(url string) error {
 			forms = append(forms, n+":")
 		}
 	}
-	return fmt.Errorf("%s: a store's URL begins with %s", what, strings.Join(forms, ", "))
+	return fmt.Errorf("%s: a store's URL begins with one of %s", what, strings.Join(forms, ", "))
 }

@@ -19,17 +19,16 @@ import (
 var fileScheme = scheme{
 	names: []string{"file"},
 	usage: "file, file:PATH, file:PATH?shared=true",
-	help: `An SQLite file: locks between the processes of this machine. Without a
-PATH it is the user's own, so other users' locks are others. The directory
-of any other has to be there. A file that several users share has to be
-writable by them, and named with shared=true. In PATH, % and ? are
-written %25 and %3F.`,
+	help: `An SQLite file, for locks between the processes of one machine. Without a
+PATH it is a file of your own, which other users do not share. The directory
+of any other file has to exist. A file for several users has to be writable
+by them and needs shared=true. In PATH write %25 for % and %3F for ?.`,
 	open: openFile,
 }
 
 func openFile(ctx context.Context, urls []string, log *slog.Logger) (store.Store, error) {
 	if len(urls) != 1 {
-		return nil, errors.New("a store is one file, or several servers: give one file: URL")
+		return nil, errors.New("a file store is one file: give one file: URL")
 	}
 	path, o, err := fileOf(urls[0])
 	if err != nil {
@@ -107,7 +106,7 @@ func stateDir(goos string, getenv func(string) string) (string, error) {
 		}
 	}
 	if !filepath.IsAbs(dir) {
-		return "", errors.New("there is no place for the default lock file, because no home directory is known: set XDG_STATE_HOME, or name a file with --store file:/path/to/locks.db")
+		return "", errors.New("no home directory is known, so there is no place for the default lock file: set XDG_STATE_HOME, or name a file with --store file:/path/to/locks.db")
 	}
 	return dir, nil
 }

@@ -11,7 +11,7 @@ import (
 var redisScheme = scheme{
 	names: []string{"redis", "rediss"},
 	usage: "redis://USER:PASSWORD@HOST:PORT,HOST:PORT.../DB?max_ttl=60s&node_timeout=50ms",
-	help: `Redis: locks between machines. With several independent servers the
+	help: `Redis, for locks between machines. With several independent servers the
 majority decides (Redlock), and fewer than half of them may fail.
 rediss:// is the same over TLS.`,
 	open: openRedis,

@@ -5,6 +5,7 @@ package cli
 import (
 	"os"
 	"os/exec"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -76,12 +77,11 @@ func TestTerminalWaitingLine(t *testing.T) {
 	s := newSite(t)
 	h := s.hold("x", "--purpose", "first")
 	m := s.onTerminal("run", "x", "--", "echo", "mine now")
-	m.shows("waiting for lock \"x\": held by ")
+	m.shows("waiting for \"x\", next in line; held by ")
 	m.shows("(first)")
-	m.shows("; we are next")
-	m.shows("; waited ") // it is kept up to date
+	m.shows("waiting 1s for ") // it is kept up to date
 	behind := s.onTerminal("run", "x", "--", "true")
-	behind.shows("; 1 before us")
+	behind.shows("for \"x\", 1 ahead in line; held by ")
 	if strings.Contains(m.shown.String(), "\n") {
 		t.Errorf("the line is not overwritten: %q", m.shown.String())
 	}
@@ -95,11 +95,33 @@ func TestTerminalWaitingLine(t *testing.T) {
 	}
 }
 
+// A line that is cut off shows the time, the place in line and who holds the
+// lock, whatever the name is.
+func TestTerminalWaitingLineThatIsNarrow(t *testing.T) {
+	s := newSite(t)
+	name := "backups/" + strings.Repeat("very-long-", 20) + "name/of-tonight"
+	h := s.hold(name, "--purpose", strings.Repeat("p", 200))
+	m := s.onTerminal("run", name, "--wait", "1h", "--", "true")
+	if err := pty.Setsize(m.pty, &pty.Winsize{Rows: 24, Cols: 80}); err != nil {
+		t.Fatal(err)
+	}
+	line := regexp.MustCompile(`\r\x1b\[K(waiting [0-9]+s of 1h for "backups/.*of-tonight", next in line; held by [^\r]*)\r`)
+	poll(t, func() string {
+		if found := line.FindStringSubmatch(m.shown.String()); found != nil && len(found[1]) == 79 {
+			return ""
+		}
+		return "a line that fits: " + m.shown.String()
+	})
+	m.types("\x03")
+	m.wants(130)
+	h.let()
+}
+
 func TestTerminalCtrlCWhileWaiting(t *testing.T) {
 	s := newSite(t)
 	h := s.hold("x")
 	m := s.onTerminal("run", "x", "--", "echo", "ran")
-	m.shows("waiting for lock")
+	m.shows("waiting for \"x\"")
 	m.types("\x03")
 	m.wants(130)
 	if strings.Contains(m.shown.String(), "ran\r") {

@@ -108,9 +108,13 @@ func TestSchemes(t *testing.T) {
 
 func TestSafe(t *testing.T) {
 	for in, want := range map[string]string{
-		"dial redis://u:p@h:1: no":          "dial redis://***@h:1: no",
-		"redis://u:p@ss/w0rd@h/0 rediss://": "redis://***@h/0 rediss://",
-		"\x1b[2Jhe\x07llo\n\tx\u0085":       "?[2Jhe?llo\n\tx?",
+		"dial redis://u:p@h:1: no":                                   "dial redis://***@h:1: no",
+		"redis://u:p@ss/w0rd@h/0 rediss://":                          "redis://***@h/0 rediss://",
+		"as in redis://:PASSWORD@HOST":                               "as in redis://:PASSWORD@HOST",
+		"redis://USER:PASSWORD@HOST:PORT,HOST:PORT.../DB?max_ttl=3s": "redis://USER:PASSWORD@HOST:PORT,HOST:PORT.../DB?max_ttl=3s",
+		"redis://u:PASSWORD@h redis://:PASSWORD@h":                   "redis://***@h redis://***@h",
+		"redis://:PASSWORD@HOSTS redis://USER:PASSWORD@SENTINEL/0":   "redis://***@HOSTS redis://USER:PASSWORD@SENTINEL/0",
+		"\x1b[2Jhe\x07llo\n\tx\u0085":                                "?[2Jhe?llo\n\tx?",
 	} {
 		if got := safe(in); got != want {
 			t.Errorf("%q: %q, want %q", in, got, want)
@@ -177,16 +181,17 @@ func TestWaitingLine(t *testing.T) {
 		after time.Duration
 		want  string
 	}{
-		{busy, time.Time{}, 0, `waiting for lock "x": held by h pid 7 (job) for 1m30s, expires in 20s unless renewed`},
-		{busy, now.Add(30 * time.Second), 5 * time.Second, `waiting for lock "x": held by h pid 7 (job) for 1m35s, expires in 15s unless renewed; waited 5s; giving up in 25s`},
-		{&store.BusyError{Holder: store.Holder{Owner: "foreign\x1b"}, ExpiresIn: -1}, time.Time{}, 0, `waiting for lock "x": held by "foreign\x1b", without an expiry`},
-		{&store.BusyError{Holder: store.Holder{Owner: "o", Host: "h", PID: 7, Since: now.Add(time.Hour)}}, time.Time{}, 0, `waiting for lock "x": held by h pid 7`},
-		{&store.BusyError{Holder: store.Holder{Owner: "o"}, ExpiresIn: time.Second, Position: 1}, time.Time{}, 0, `waiting for lock "x": held by o, expires in 1s unless renewed; we are next`},
-		{&store.BusyError{Holder: store.Holder{Owner: "o"}, ExpiresIn: time.Second, Position: 4}, time.Time{}, time.Second, `waiting for lock "x": held by o, expires in 0s unless renewed; 3 before us; waited 1s`},
-		{errors.New("no node answers"), time.Time{}, 2 * time.Second, `waiting for lock "x": no node answers; waited 2s`},
+		{busy, time.Time{}, 0, `waiting for "x"; held by h pid 7 (job) for 1m30s, expires in 20s unless renewed`},
+		{busy, now.Add(30 * time.Second), 5 * time.Second, `waiting 5s of 30s for "x"; held by h pid 7 (job) for 1m35s, expires in 15s unless renewed`},
+		{&store.BusyError{Holder: store.Holder{Owner: "foreign\x1b"}, ExpiresIn: -1}, time.Time{}, 0, `waiting for "x"; held by "foreign\x1b", without an expiry`},
+		{&store.BusyError{Holder: store.Holder{Owner: "o", Host: "h", PID: 7, Since: now.Add(time.Hour)}}, time.Time{}, 0, `waiting for "x"; held by h pid 7`},
+		{&store.BusyError{Holder: store.Holder{Owner: "o"}, ExpiresIn: time.Second, Position: 1}, time.Time{}, 0, `waiting for "x", next in line; held by o, expires in 1s unless renewed`},
+		{&store.BusyError{Holder: store.Holder{Owner: "o"}, ExpiresIn: time.Second, Position: 4}, now.Add(time.Minute), time.Second, `waiting 1s of 1m for "x", 3 ahead in line; held by o, expires in 0s unless renewed`},
+		{busy, now.Add(300 * time.Millisecond), 0, `waiting up to 300ms for "x"; held by h pid 7 (job) for 1m30s, expires in 20s unless renewed`},
+		{errors.New("no node answers"), time.Time{}, 2 * time.Second, `waiting 2s for "x"; no node answers`},
 	} {
 		w := waiting{name: "x", began: now, until: c.until, reason: reasonOf(c.err, now)}
-		if got := w.line(now.Add(c.after)); got != c.want {
+		if got := w.line(w.name, now.Add(c.after)); got != c.want {
 			t.Errorf("%s\nwant\n%s", got, c.want)
 		}
 	}

@@ -46,11 +46,11 @@ func (p *program) versionCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "version",
 		Short: "Show the version of this program",
-		Long: `Shows the version of this program, the revision it was built from where that is
-known, and the version of Go.
+		Long: `Shows the version of this program, the revision it was built from if that is known,
+and the version of Go.
 
-With --json it prints an object with version, revision, time, modified (whether
-the sources differed from the revision), go, os and arch.`,
+With --json it prints an object with version, revision, time, modified (whether the
+sources had changes on top of the revision), go, os and arch.`,
 		Example: "  leasehold version --json",
 		Args: func(c *cobra.Command, args []string) error {
 			if len(args) > 0 {

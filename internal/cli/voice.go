@@ -52,13 +52,10 @@ func (v *voice) note(format string, args ...any) {
 
 // status shows text in the line that is overwritten, in place of what it
 // showed. An empty text takes the line away. It prints nothing where there is
-// no such line.
+// no such line. A terminal is narrow, so our name is not in front of it.
 func (v *voice) status(text string) {
 	if v.screen && !v.quiet {
-		if text != "" {
-			text = prefix + safe(text)
-		}
-		v.put(utterance{text: text, status: true})
+		v.put(utterance{text: safe(text), status: true})
 	}
 }
 
@@ -68,7 +65,7 @@ func (v *voice) say(format string, args ...any) {
 	v.put(utterance{text: prefix + safe(fmt.Sprintf(format, args...))})
 }
 
-// put drops what can not be written, rather than wait.
+// put drops what cannot be written, rather than wait.
 func (v *voice) put(u utterance) {
 	select {
 	case v.queue <- u:
@@ -97,7 +94,7 @@ func (v *voice) speak() {
 }
 
 // cut shortens a status to less than the terminal's width: a line that wraps
-// can not be overwritten.
+// cannot be overwritten.
 func (v *voice) cut(s string) string {
 	width, _, err := term.GetSize(int(v.w.Fd()))
 	if err != nil || width < 1 {
@@ -119,12 +116,20 @@ func (v *voice) flush(patience time.Duration) {
 	}
 }
 
-var credentials = regexp.MustCompile(`://\S*@`)
+var (
+	credentials = regexp.MustCompile(`://\S*@`)
+	// example is a URL that shows where credentials go, in our own words.
+	example = regexp.MustCompile(`(^|\s)rediss?(-sentinel|-cluster)?://(USER)?:PASSWORD@(HOST|SENTINEL)\b`)
+)
 
 // safe takes out of a message the credentials of whatever URL found its way
 // into it, and what a terminal would act on.
 func safe(s string) string {
+	// The words of an example are put aside, in characters that do not survive
+	// below.
+	s = example.ReplaceAllStringFunc(strings.ReplaceAll(s, "\x00", "?"), func(e string) string { return strings.NewReplacer("://", "\x00", "@", "\x00\x00").Replace(e) })
 	s = credentials.ReplaceAllString(s, "://***@")
+	s = strings.NewReplacer("\x00\x00", "@", "\x00", "://").Replace(s)
 	return strings.Map(func(r rune) rune {
 		if unicode.IsControl(r) && r != '\n' && r != '\t' {
 			return '?'

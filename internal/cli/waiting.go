@@ -3,6 +3,7 @@ package cli
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"time"
 
@@ -10,9 +11,9 @@ import (
 	"github.com/leasehold-dev/leasehold/store"
 )
 
-// waiting tells whoever looks why a lock is waited for: on a terminal in one
-// line that is kept up to date, elsewhere in a line when the wait begins and
-// one each time there is another reason.
+// waiting reports why the command waits for a lock. On a terminal it keeps one
+// line up to date; elsewhere it prints a line when the wait begins and one each
+// time the reason changes.
 type waiting struct {
 	voice *voice
 	name  string
@@ -29,7 +30,7 @@ func newWaiting(v *voice, name string, until time.Time) *waiting {
 	return &waiting{voice: v, name: name, began: time.Now(), until: until}
 }
 
-// because is told why the lock could not be had, each time.
+// because records why an attempt did not get the lock.
 func (w *waiting) because(err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -37,7 +38,7 @@ func (w *waiting) because(err error) {
 	w.reason = reasonOf(err, time.Now())
 	if !w.voice.screen {
 		if w.reason.key != old.key {
-			w.voice.note("%s", w.line(time.Now()))
+			w.voice.note("%s", w.line(w.name, time.Now()))
 		}
 		return
 	}
@@ -53,7 +54,7 @@ func (w *waiting) refresh() {
 	defer tick.Stop()
 	for {
 		w.mu.Lock()
-		line := w.line(time.Now())
+		line := w.line(elided(w.name), time.Now())
 		w.mu.Unlock()
 		w.voice.status(line)
 		select {
@@ -76,16 +77,53 @@ func (w *waiting) end() {
 	}
 }
 
-// line is what there is to say at now. The mutex is held.
-func (w *waiting) line(now time.Time) string {
-	s := fmt.Sprintf("waiting for lock %q: %s", w.name, w.reason.words(now))
-	if waited := now.Sub(w.began); waited >= time.Second {
-		s += "; waited " + brief(waited)
+// line describes the wait at now: what changes and what matters most comes
+// first, since a terminal cuts the end off. The lock is called name. The mutex
+// is held.
+func (w *waiting) line(name string, now time.Time) string {
+	s := "waiting"
+	waited := now.Sub(w.began)
+	if waited >= time.Second {
+		s += " " + brief(waited)
 	}
 	if !w.until.IsZero() {
-		s += "; giving up in " + brief(max(0, w.until.Sub(now)))
+		limit := short(w.until.Sub(w.began))
+		if waited >= time.Second {
+			s += " of " + limit
+		} else {
+			s += " up to " + limit
+		}
+	}
+	s += fmt.Sprintf(" for %q", name)
+	switch {
+	case w.reason.ahead == 0:
+		s += ", next in line"
+	case w.reason.ahead > 0:
+		s += fmt.Sprintf(", %d ahead in line", w.reason.ahead)
+	}
+	return s + "; " + w.reason.words(now)
+}
+
+// short is d as people write it: 1h, not 1h0m0s.
+func short(d time.Duration) string {
+	s := brief(d)
+	if strings.HasSuffix(s, "m0s") {
+		s = strings.TrimSuffix(s, "0s")
+	}
+	if strings.HasSuffix(s, "h0m") {
+		s = strings.TrimSuffix(s, "0m")
 	}
 	return s
+}
+
+// elided is name without its middle if it is long.
+func elided(name string) string {
+	const most, end = 24, 12
+	runes := []rune(name)
+	if len(runes) <= most {
+		return name
+	}
+	return string(runes[:most-end-3]) + "..." + string(runes[len(runes)-end:])
 }
 
 // reason is why a lock could not be had.
@@ -96,7 +134,7 @@ type reason struct {
 	ends   time.Time // when its lease does; zero when unknown
 	always bool      // it never does
 	opens  time.Time // when enough nodes are out of quarantine
-	before int       // how many wait before us; -1 when unknown
+	ahead  int       // waiters ahead of us in line; -1 when unknown
 }
 
 func reasonOf(err error, now time.Time) reason {
@@ -104,7 +142,7 @@ func reasonOf(err error, now time.Time) reason {
 	if !errors.As(err, &busy) {
 		return troubleOf(err, now)
 	}
-	r := reason{key: "held by " + busy.Holder.Owner, text: "held by " + busy.Holder.String(), since: busy.Holder.Since, before: busy.Position - 1}
+	r := reason{key: "held by " + busy.Holder.Owner, text: "held by " + busy.Holder.String(), since: busy.Holder.Since, ahead: busy.Position - 1}
 	switch {
 	case busy.ExpiresIn < 0:
 		r.always = true
@@ -114,17 +152,17 @@ func reasonOf(err error, now time.Time) reason {
 	return r
 }
 
-// troubleOf is why no majority of nodes could say who has the lock.
+// troubleOf is the reason when no majority of nodes could answer.
 func troubleOf(err error, now time.Time) reason {
 	var quorum *leasehold.QuorumError
 	if errors.As(err, &quorum) {
 		if d, ok := quorum.OpensIn(); ok {
 			n := quorum.Count(store.Quarantined)
-			text := fmt.Sprintf("%d of %d nodes may have forgotten who has it", n, len(quorum.Nodes))
-			return reason{key: "quarantine", text: text, opens: now.Add(d), before: -1}
+			text := fmt.Sprintf("%d of %d nodes are in quarantine", n, len(quorum.Nodes))
+			return reason{key: "quarantine", text: text, opens: now.Add(d), ahead: -1}
 		}
 	}
-	return reason{key: "trouble", text: err.Error(), before: -1}
+	return reason{key: "trouble", text: err.Error(), ahead: -1}
 }
 
 // words is the reason as of now.
@@ -135,17 +173,11 @@ func (r reason) words(now time.Time) string {
 	}
 	switch {
 	case !r.opens.IsZero():
-		s += ", and take part again in " + brief(max(0, r.opens.Sub(now))) + " (leasehold bootstrap says that nobody has it)"
+		s += " for " + brief(max(0, r.opens.Sub(now))) + ", since they may have forgotten leases (if nobody can hold a lock, \"leasehold bootstrap\" ends it)"
 	case r.always:
 		s += ", without an expiry"
 	case !r.ends.IsZero():
 		s += ", expires in " + brief(max(0, r.ends.Sub(now))) + " unless renewed"
-	}
-	switch {
-	case r.before == 0:
-		s += "; we are next"
-	case r.before > 0:
-		s += fmt.Sprintf("; %d before us", r.before)
 	}
 	return s
 }

@@ -66,6 +66,14 @@ func TestRealCluster(t *testing.T) {
 	if codes, said = look(""); !has(codes, SlotsUnserved, "") || !strings.Contains(said, "1 of 16384") {
 		t.Errorf("a slot is nobody's: %q\n%s", codes, said)
 	}
+	alone := redistest.Start(t)
+	e, err := redis.ExamineCluster(t.Context(), []string{"redis-cluster://" + alone.Addr()}, nil, redis.Scope{TTL: 30 * time.Second})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if fs := RedisCluster(e); len(fs) != 1 || fs[0].Code != NoCluster || fs[0].Severity != Error || fs[0].Node != alone.Addr() || !strings.Contains(fs[0].Advice, "redis://") {
+		t.Errorf("a server in no cluster: %+v", fs)
+	}
 	for _, s := range c.Masters {
 		s.Kill()
 	}

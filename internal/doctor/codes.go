@@ -23,6 +23,7 @@ const (
 	SentinelSilent      Code = "sentinel-silent"
 	SentinelsDisagree   Code = "sentinels-disagree"
 	Cluster             Code = "cluster"
+	NoCluster           Code = "no-cluster"
 	SlotsUnserved       Code = "slots-unserved"
 	Eviction            Code = "eviction"
 	MemoryFull          Code = "memory-full"
@@ -94,6 +95,7 @@ var advice = map[Code]string{
 	SentinelSilent:      "Mend what is said, or take the sentinel out of the URL if it is no more.",
 	SentinelsDisagree:   "Look again in a few seconds. If it stays so, mend the network between the sentinels, or the configuration of those that are behind.",
 	Cluster:             "Give the store as redis-cluster://, or use independent servers that are not part of a cluster.",
+	NoCluster:           "Give the store as redis://, or name a server of the cluster.",
 	SlotsUnserved:       "Give the slots to a server (CLUSTER ADDSLOTS), or mend the master that had them.",
 	Eviction:            "CONFIG SET maxmemory-policy noeviction, and the same in the server's configuration file.",
 	MemoryFull:          "Free memory on the server, or raise maxmemory.",
@@ -121,7 +123,7 @@ var advice = map[Code]string{
 	PersistenceUnknown:  "Let the user read the configuration (\"leasehold acl --for doctor\"), or see for yourself: appendfsync always is what loses nothing.",
 	InfoForbidden:       "Give the user +info; \"leasehold acl\" prints the whole rule.",
 	ConfigForbidden:     "Give the user +config|get if this is to be checked (\"leasehold acl --for doctor\").",
-	LockWithoutTTL:      "Find out who made the key, and delete it if nobody relies on it: until then the lock can not be taken.",
+	LockWithoutTTL:      "Find out who made the key, and delete it if nobody relies on it: until then the lock cannot be taken.",
 	LockOfWrongType:     "Give the locks other names, or delete the keys if nobody needs them.",
 	RedissonLock:        "Use different names, or one of the two libraries for a name: they do not exclude each other, and fail on each other's keys.",
 	ForeignLock:         "Nothing has to be done: both kinds of clients exclude each other. Their leases have no fencing token.",
@@ -140,12 +142,24 @@ var advice = map[Code]string{
 	MemoryOnly:          "Between processes use \"file\", between machines a server.",
 }
 
+// adviceForSeveral takes the place of advice where the majority of several
+// independent servers decides already.
+var adviceForSeveral = map[Code]string{
+	Replica:             "List its master instead, or another server that has none: each server of the list must be a master without replicas.",
+	Replicated:          "Remove the replicas: the other servers of the list are there for the loss of one. Until then never promote a replica within the maximum TTL of the last grant.",
+	Sentinel:            "List the servers that keep data, which no sentinel fails over.",
+	Cluster:             "List servers that are not part of a cluster.",
+	PersistenceNone:     "Nothing has to be done. With appendonly yes and appendfsync always, a server that was restarted takes part again at once.",
+	PersistenceSnapshot: "Nothing has to be done. With appendonly yes and appendfsync always, a server that was restarted takes part again at once.",
+	PersistenceEverySec: "Nothing has to be done. With appendfsync always, a server that was restarted takes part again at once.",
+}
+
 // Codes are all codes there are, in the order in which findings of the same
 // severity are told.
 func Codes() []Code { return slices.Clone(codes) }
 
 var codes = []Code{
-	NoQuorum, NodeUnreachable, NodeSilent, LoginRefused, NodeLoading, SameServer, Replica, Sentinel, Cluster, SlotsUnserved,
+	NoQuorum, NodeUnreachable, NodeSilent, LoginRefused, NodeLoading, SameServer, Replica, Sentinel, Cluster, NoCluster, SlotsUnserved,
 	ServerTooOld, Eviction, MemoryFull, RightMissing, KeyForbidden, ScriptFails, TTLOverMaximum, RoundTripOver,
 	LockWithoutTTL, LockOfWrongType, RedissonLock,
 	OtherList, FileOnNetwork, FileExposed, FileUnusable,

@@ -1,11 +1,13 @@
 package doctor
 
 import (
+	"errors"
 	"os"
 	"regexp"
 	"slices"
 	"testing"
 
+	"github.com/leasehold-dev/leasehold/store"
 	"github.com/leasehold-dev/leasehold/store/redis"
 )
 
@@ -27,6 +29,9 @@ func TestEveryCodeIsReached(t *testing.T) {
 	for _, f := range RedisCluster(redis.ClusterExamination{Masters: []redis.Examination{sound(1)}, Unserved: 1}) {
 		reached[f.Code] = true
 	}
+	for _, f := range RedisCluster(redis.ClusterExamination{Seeds: []store.NodeOutcome{{Node: "a:1", Outcome: store.Refused, Err: errors.New("ERR This instance has cluster support disabled")}}}) {
+		reached[f.Code] = true
+	}
 	for _, f := range Memory() {
 		reached[f.Code] = true
 	}
@@ -38,6 +43,20 @@ func TestEveryCodeIsReached(t *testing.T) {
 	}
 	for c := range reached {
 		t.Errorf("%s is in no order", c)
+	}
+}
+
+// Several independent servers are what is advised where there is one. It is no
+// advice for those who have them.
+func TestAdviceIsNotWhatIsThereAlready(t *testing.T) {
+	for _, c := range redisCases {
+		e := sound(c.nodes)
+		c.make(&e, &e.Nodes[0])
+		for _, f := range Redis(e) {
+			if several(e) && regexp.MustCompile("three|[Ii]ndependent servers|independent server ").MatchString(f.Advice) {
+				t.Errorf("%s, of %d servers: %s", f.Code, len(e.Nodes), f.Advice)
+			}
+		}
 	}
 }
 

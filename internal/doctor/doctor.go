@@ -57,12 +57,19 @@ func Worst(findings []Finding) Severity {
 }
 
 // report collects findings.
-type report struct{ findings []Finding }
+type report struct {
+	several  bool // it is about several independent servers
+	findings []Finding
+}
 
 // add takes a finding about node, or about all of them. The advice that belongs
 // to the code is filled in.
 func (r *report) add(s Severity, c Code, node, format string, args ...any) {
-	r.findings = append(r.findings, Finding{Severity: s, Code: c, Node: node, Message: fmt.Sprintf(format, args...), Advice: advice[c]})
+	do := advice[c]
+	if other, ok := adviceForSeveral[c]; ok && r.several {
+		do = other
+	}
+	r.findings = append(r.findings, Finding{Severity: s, Code: c, Node: node, Message: fmt.Sprintf(format, args...), Advice: do})
 }
 
 // sorted are the findings, worst first, those of one code together, and never

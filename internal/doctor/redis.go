@@ -7,7 +7,7 @@ import (
 
 // Redis is what the examination of Redis servers leads to.
 func Redis(e redis.Examination) []Finding {
-	r := &report{}
+	r := &report{several: several(e)}
 	reachable(r, e)
 	identity(r, e)
 	roles(r, e)

@@ -1,6 +1,8 @@
 package doctor
 
 import (
+	"strings"
+
 	"github.com/leasehold-dev/leasehold/store"
 	"github.com/leasehold-dev/leasehold/store/redis"
 )
@@ -13,7 +15,7 @@ func RedisCluster(e redis.ClusterExamination) []Finding {
 		seed(r, n)
 	}
 	if len(e.Masters) > 0 && e.Unserved > 0 {
-		r.add(Error, SlotsUnserved, "", "%d of %d slots are no server's: locks whose names fall there can not be taken.", e.Unserved, redis.SlotsOfCluster)
+		r.add(Error, SlotsUnserved, "", "%d of %d slots are no server's: locks whose names fall there cannot be taken.", e.Unserved, redis.SlotsOfCluster)
 	}
 	for _, master := range e.Masters {
 		if master.Nodes[0].Server.Mode == "cluster" {
@@ -28,12 +30,16 @@ func RedisCluster(e redis.ClusterExamination) []Finding {
 func seed(r *report, n store.NodeOutcome) {
 	switch n.Outcome {
 	case store.Refused:
+		if strings.Contains(n.Err.Error(), "cluster support disabled") {
+			r.add(Error, NoCluster, n.Node, "The server is in no cluster: cluster support is disabled.")
+			return
+		}
 		r.add(Error, LoginRefused, n.Node, "The server does not say which servers the cluster has: %v.", n.Err)
 	case store.TimedOut:
 		r.add(Error, NodeSilent, n.Node, "The server does not answer: %v.", n.Err)
 	case store.Loading:
 		r.add(Error, NodeLoading, n.Node, "The server is still reading its data.")
 	default:
-		r.add(Error, NodeUnreachable, n.Node, "The server can not be reached: %v.", n.Err)
+		r.add(Error, NodeUnreachable, n.Node, "The server cannot be reached: %v.", n.Err)
 	}
 }

@@ -33,11 +33,11 @@ func identity(r *report, e redis.Examination) {
 			if several(e) && !e.FsyncAlways {
 				bad, but = Error, " Without knowing whether it was restarted, it is not used."
 			}
-			r.add(bad, InfoForbidden, n.Node, "INFO can not be read (%v): whether it is a server of its own, a master, of what version, with what memory, persistence and eviction is not known.%s", n.ServerErr, but)
+			r.add(bad, InfoForbidden, n.Node, "INFO cannot be read (%v): whether it is a server of its own, a master, of what version, with what memory, persistence and eviction is not known.%s", n.ServerErr, but)
 			return
 		}
 		if tooOld(n.Server) {
-			r.add(Error, ServerTooOld, n.Node, "Version %s is too old: it can not run the scripts that lock.", n.Server.Version)
+			r.add(Error, ServerTooOld, n.Node, "Version %s is too old: it cannot run the scripts that lock.", n.Server.Version)
 		}
 	})
 }

@@ -16,7 +16,7 @@ var oddities = map[redis.Oddity]struct {
 	redis.WrongType:        {Error, LockOfWrongType, "%s holds something that is not a lock: who tries to take the lock of that name gets an error."},
 	redis.Redisson:         {Error, RedissonLock, "%s is a lock of Redisson, which keeps locks in another form: who tries to take the lock of that name gets an error."},
 	redis.Foreign:          {Info, ForeignLock, "%s is held by another kind of client."},
-	redis.ForeignCounter:   {Warning, ForeignCounter, "%s is no number where the tokens of a lock are counted: a lock of the name in braces can not be taken."},
+	redis.ForeignCounter:   {Warning, ForeignCounter, "%s is no number where the tokens of a lock are counted: a lock of the name in braces cannot be taken."},
 	redis.EndlessCounter:   {Warning, CounterWithoutTTL, "%s, where the tokens of a lock are counted, never expires; ours do after a day."},
 	redis.EndlessTombstone: {Warning, TombstoneWithoutTTL, "%s, left behind by a lease that was given back, never expires; ours do after the lease's TTL."},
 }

@@ -14,7 +14,7 @@ func persistence(r *report, e redis.Examination) {
 			return
 		}
 		if s.SettingsErr != nil {
-			r.add(Info, ConfigForbidden, n.Node, "CONFIG GET can not be used (%v): when the server writes to disk is not known.", s.SettingsErr)
+			r.add(Info, ConfigForbidden, n.Node, "CONFIG GET cannot be used (%v): when the server writes to disk is not known.", s.SettingsErr)
 		}
 		if e.FsyncAlways && s.SettingsErr == nil && !keepsAll(s) {
 			r.add(Error, FsyncNotAlways, n.Node, "The URL says fsync=always, and the server does otherwise (appendonly %s, appendfsync %s): where a user may not read that, a restart forgets leases and nobody notices.", yes(s.AppendOnly), s.Fsync)

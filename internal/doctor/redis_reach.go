@@ -33,7 +33,7 @@ func reachable(r *report, e redis.Examination) {
 		case store.TimedOut:
 			r.add(bearable(e), NodeSilent, n.Node, "The server does not answer: %v.", n.Err)
 		default:
-			r.add(bearable(e), NodeUnreachable, n.Node, "The server can not be reached: %v.", n.Err)
+			r.add(bearable(e), NodeUnreachable, n.Node, "The server cannot be reached: %v.", n.Err)
 		}
 	}
 }

@@ -7,9 +7,9 @@ func rights(r *report, e redis.Examination) {
 	each(e, func(n redis.Examined) {
 		for _, l := range n.Lacking {
 			if l.Key != "" {
-				r.add(Error, KeyForbidden, n.Node, "The user may not use keys like %s, without which it can not lock (%s).", l.Key, l.Says)
+				r.add(Error, KeyForbidden, n.Node, "The user may not use keys like %s, without which it cannot lock (%s).", l.Key, l.Says)
 			} else {
-				r.add(Error, RightMissing, n.Node, "The user lacks +%s, without which it can not lock (%s).", l.Command, l.Says)
+				r.add(Error, RightMissing, n.Node, "The user lacks +%s, without which it cannot lock (%s).", l.Command, l.Says)
 			}
 		}
 		if s := n.Server; s.Replica || s.Loading || s.Mode == "cluster" || s.Mode == "sentinel" || full(s) {

@@ -173,7 +173,7 @@ var redisCases = []redisCase{
 		n.Server.RunID, n.Server.Fsync = "run-new", "everysec"
 	}, Info, RestartUnseen, first, "Nobody has locked here"},
 	{"not what the URL says", 3, func(e *redis.Examination, n *redis.Examined) { e.FsyncAlways, n.Server.Fsync = true, "no" }, Error, FsyncNotAlways, first, "appendfsync no"},
-	{"can not save", 3, func(e *redis.Examination, n *redis.Examined) { n.Server.SaveFails = true }, Warning, PersistenceFailing, first, "could not write"},
+	{"cannot save", 3, func(e *redis.Examination, n *redis.Examined) { n.Server.SaveFails = true }, Warning, PersistenceFailing, first, "could not write"},
 	{"alone, nothing on disk", 1, func(e *redis.Examination, n *redis.Examined) { n.Server.AppendOnly = false }, Warning, PersistenceNone, first, "two can hold a lock"},
 	{"nothing on disk", 3, func(e *redis.Examination, n *redis.Examined) { n.Server.AppendOnly = false }, Info, PersistenceNone, first, "stays out for 1m1s"},
 	{"snapshots", 1, func(e *redis.Examination, n *redis.Examined) {

@@ -19,7 +19,23 @@ import (
 // appears. Validity is over then.
 const hostVar = "RUNNER_TEST_LEASE"
 
+const (
+	// validVar is the validity of that lease, which nobody renews: an hour if it is
+	// not set.
+	validVar = "RUNNER_TEST_VALID"
+	// leftVar is how much validity is left when it is lost: none if it is not set.
+	leftVar = "RUNNER_TEST_LEFT"
+	// roleVar makes the test binary play one of roles.
+	roleVar = "RUNNER_TEST_ROLE"
+)
+
 func TestMain(m *testing.M) {
+	if IsHelper(os.Args) {
+		os.Exit(Help(os.Args))
+	}
+	if role := os.Getenv(roleVar); role != "" {
+		os.Exit(roles[role](os.Args[1:]))
+	}
 	if path := os.Getenv(hostVar); path != "" {
 		os.Exit(host(path, os.Args[1:]))
 	}
@@ -28,17 +44,19 @@ func TestMain(m *testing.M) {
 
 func host(lease string, args []string) int {
 	l := newLease()
+	l.deadline = time.Now().Add(durationVar(validVar, time.Hour))
+	left := durationVar(leftVar, 0)
 	go func() {
 		for ; ; time.Sleep(5 * time.Millisecond) {
 			if fileExists(lease) {
-				l.lose(errLost, 0)
+				l.lose(errLost, left)
 				return
 			}
 		}
 	}()
 	l.probe = func() {
 		if fileExists(lease) {
-			l.lose(errLost, 0)
+			l.lose(errLost, left)
 		}
 	}
 	path, err := Resolve(args[0])
@@ -50,7 +68,15 @@ func host(lease string, args []string) int {
 	o := Run(Command{Path: path, Args: args, Env: os.Environ(), Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr},
 		Config{Lease: l, Budget: Budget{Grace: time.Second, Slack: 100 * time.Millisecond}, Signals: sigs,
 			Report: func(s string) { fmt.Fprintln(os.Stderr, "host:", s) }})
+	o.Reap()
 	return o.Code
+}
+
+func durationVar(name string, otherwise time.Duration) time.Duration {
+	if d, err := time.ParseDuration(os.Getenv(name)); err == nil {
+		return d
+	}
+	return otherwise
 }
 
 func fileExists(path string) bool {

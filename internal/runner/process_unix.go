@@ -6,19 +6,24 @@ import (
 	"errors"
 	"os"
 	"runtime"
+	"sync/atomic"
 	"syscall"
+	"time"
 )
 
 // process is the command and the group it leads.
 type process struct {
 	pid     int // also the number of its group
 	changes <-chan change
+	guard   *guard
+	reaped  atomic.Bool // the number may be somebody else's
 }
 
 func isFormat(err error) bool { return errors.Is(err, syscall.ENOEXEC) }
 
 // start starts cmd as the leader of a group of its own.
-func start(cmd Command, tty *terminal) (*process, *StartError) {
+// valid is how long the lease is valid.
+func start(cmd Command, tty *terminal, valid time.Duration) (*process, *StartError) {
 	attr := &syscall.SysProcAttr{Setpgid: true}
 	if tty.ours() && tty.stdin {
 		// In the same breath as the start: a command in the background would
@@ -28,11 +33,8 @@ func start(cmd Command, tty *terminal) (*process, *StartError) {
 	}
 	dieWithParent(attr)
 
-	type result struct {
-		pid int
-		err error
-	}
-	started := make(chan result)
+	p := &process{}
+	started := make(chan error)
 	changes := make(chan change, 1)
 	go func() {
 		// The kernel ties the command's life to that of the thread that starts
@@ -44,25 +46,69 @@ func start(cmd Command, tty *terminal) (*process, *StartError) {
 		for i, f := range files {
 			fds[i] = f.Fd()
 		}
-		pid, _, err := syscall.StartProcess(cmd.Path, cmd.Args, &syscall.ProcAttr{Env: cmd.Env, Files: fds, Sys: attr})
+		err := p.enter(cmd, &syscall.ProcAttr{Env: cmd.Env, Files: fds, Sys: attr}, valid)
 		runtime.KeepAlive(files)
-		started <- result{pid, err}
+		started <- err
 		if err == nil {
-			await(pid, changes)
+			p.await(changes)
 		}
 	}()
-	r := <-started
-	if r.err != nil {
-		return nil, startError(cmd.Args[0], r.err)
+	if err := <-started; err != nil {
+		return nil, startError(cmd.Args[0], err)
 	}
-	return &process{pid: r.pid, changes: changes}, nil
+	p.changes = changes
+	return p, nil
 }
 
+// enter starts the command, guarded from its first instruction on. Where that
+// cannot be, it is started all the same: the kernel's death signal remains.
+func (p *process) enter(cmd Command, attr *syscall.ProcAttr, valid time.Duration) (err error) {
+	self, err := ownExecutable()
+	var g *gate
+	if err == nil {
+		g, err = newGate()
+	}
+	if err == nil {
+		defer g.close()
+		p.pid, _, err = syscall.StartProcess(self, g.args(cmd), attr)
+		g.passed()
+	}
+	if err != nil {
+		p.pid, _, err = syscall.StartProcess(cmd.Path, cmd.Args, attr)
+		return err
+	}
+	p.guard = newGuard(p.pid)
+	p.guard.extend(valid)
+	if err = g.open(); err != nil {
+		p.dismiss()
+		p.reap()
+	}
+	return err
+}
+
+// reap waits for the end of a process that did not become the command.
+func (p *process) reap() {
+	for {
+		if _, err := syscall.Wait4(p.pid, nil, 0, nil); err != syscall.EINTR {
+			return
+		}
+	}
+}
+
+// dismiss ends what guards the command; it has ended when gone is closed.
+func (p *process) dismiss() (gone <-chan struct{}) { return p.guard.dismiss() }
+
+// extend says how long the lease is valid.
+func (p *process) extend(left time.Duration) { p.guard.extend(left) }
+
 // await reports stops of the process, and its end, which it is the one to reap.
-func await(pid int, changes chan<- change) {
+func (p *process) await(changes chan<- change) {
 	for {
 		var ws syscall.WaitStatus
-		_, err := syscall.Wait4(pid, &ws, syscall.WUNTRACED, nil)
+		_, err := syscall.Wait4(p.pid, &ws, syscall.WUNTRACED, nil)
+		if err == nil && !ws.Stopped() || err != nil && err != syscall.EINTR {
+			p.reaped.Store(true)
+		}
 		switch {
 		case err == syscall.EINTR:
 		case err != nil:
@@ -81,16 +127,29 @@ func await(pid int, changes chan<- change) {
 	}
 }
 
-// signal goes to the whole group. That the group is gone is no news.
-func (p *process) signal(sig syscall.Signal) { syscall.Kill(-p.pid, sig) }
+// signal goes to the whole group, and to the command if it has left that. The
+// error says that the command cannot be given it; that it is gone is none.
+func (p *process) signal(sig syscall.Signal) error {
+	syscall.Kill(-p.pid, sig)
+	if p.reaped.Load() {
+		return nil
+	}
+	if group, err := syscall.Getpgid(p.pid); err == nil && group == p.pid {
+		sig = 0 // it has it, if it may be given it
+	}
+	if err := syscall.Kill(p.pid, sig); err != syscall.ESRCH {
+		return err
+	}
+	return nil
+}
 
 // terminate asks the group to stop. It also wakes processes that are stopped,
 // which would not see it.
-func (p *process) terminate() bool {
+func (p *process) terminate() error {
 	adoptOrphans()
-	p.signal(syscall.SIGTERM)
+	err := p.signal(syscall.SIGTERM)
 	p.signal(syscall.SIGCONT)
-	return true
+	return err
 }
 
 // goOn has the group go on when sig has stopped the command, unless it waits for the
@@ -101,9 +160,9 @@ func (p *process) goOn(sig syscall.Signal) {
 	}
 }
 
-func (p *process) kill() {
+func (p *process) kill() error {
 	adoptOrphans()
-	p.signal(syscall.SIGKILL)
+	return p.signal(syscall.SIGKILL)
 }
 
 // groupAlive says whether anything is left in the group, once its leader was

@@ -23,7 +23,7 @@ func isFormat(err error) bool {
 	return errors.Is(err, badExeFormat)
 }
 
-func start(cmd Command, _ *terminal) (*process, *StartError) {
+func start(cmd Command, _ *terminal, _ time.Duration) (*process, *StartError) {
 	p, err := os.StartProcess(cmd.Path, cmd.Args, &os.ProcAttr{Env: cmd.Env, Files: []*os.File{cmd.Stdin, cmd.Stdout, cmd.Stderr}})
 	if err != nil {
 		return nil, startError(cmd.Args[0], err)
@@ -40,11 +40,19 @@ func start(cmd Command, _ *terminal) (*process, *StartError) {
 	return &process{pid: p.Pid, p: p, changes: changes}, nil
 }
 
-func (p *process) signal(syscall.Signal) {}
-func (p *process) goOn(syscall.Signal)   {}
-func (p *process) terminate() bool       { return false }
-func (p *process) kill()                 { p.p.Kill() }
-func (p *process) groupAlive() bool      { return false }
+func (p *process) signal(syscall.Signal) error { return nil }
+func (p *process) goOn(syscall.Signal)         {}
+func (p *process) terminate() error            { return errors.ErrUnsupported }
+func (p *process) groupAlive() bool            { return false }
+func (p *process) extend(time.Duration)        {}
+func (p *process) dismiss() <-chan struct{}    { return nil }
+
+func (p *process) kill() error {
+	if err := p.p.Kill(); !errors.Is(err, os.ErrProcessDone) {
+		return err
+	}
+	return nil
+}
 
 // Signals are those that would otherwise end us before the command.
 func Signals() []os.Signal { return []os.Signal{os.Interrupt, syscall.SIGTERM} }

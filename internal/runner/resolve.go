@@ -22,9 +22,9 @@ func (e *StartError) Error() string {
 	case errors.Is(e.Err, exec.ErrNotFound):
 		return fmt.Sprintf("%q: command not found", e.Command)
 	case isFormat(e.Err):
-		return fmt.Sprintf("%q can not be run: %v (a script needs a first line that names its interpreter, such as #!/bin/sh: no shell is used)", e.Command, e.Err)
+		return fmt.Sprintf("%q cannot be run: %v (a script needs a first line that names its interpreter, such as #!/bin/sh: no shell is used)", e.Command, e.Err)
 	}
-	return fmt.Sprintf("%q can not be run: %v", e.Command, e.Err)
+	return fmt.Sprintf("%q cannot be run: %v", e.Command, e.Err)
 }
 
 func (e *StartError) Unwrap() error { return e.Err }
@@ -44,7 +44,7 @@ func startError(command string, err error) *StartError {
 
 // Resolve finds the executable for a command's name as a shell does: in PATH,
 // unless the name has a slash. It is asked before a lock is, so that a command
-// that can not be run takes none. The error is a *StartError.
+// that cannot be run takes none. The error is a *StartError.
 func Resolve(name string) (path string, err error) {
 	path, err = exec.LookPath(name)
 	switch {

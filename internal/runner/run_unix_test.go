@@ -5,6 +5,7 @@ package runner
 import (
 	"bufio"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"os/exec"
@@ -217,8 +218,222 @@ func TestSignalsReachTheWholeGroup(t *testing.T) {
 	}
 }
 
+func TestLossKillsACommandThatLeftItsGroup(t *testing.T) {
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv(roleVar, "leaver")
+	j := begin(t, Budget{Grace: 50 * time.Millisecond, Slack: time.Second}, self)
+	j.expect("ready <nil>")
+	j.signals <- syscall.SIGHUP // reaches it there, too, and ends it
+	if o := j.end(); o.Signal != syscall.SIGHUP {
+		t.Errorf("%+v", o)
+	}
+	j = begin(t, Budget{Grace: 50 * time.Millisecond, Slack: time.Second}, self)
+	j.expect("ready <nil>")
+	j.lease.lose(errLost, time.Hour)
+	if o := j.end(); o.Code != CodeLost || o.Signal != syscall.SIGKILL {
+		t.Errorf("%+v", o)
+	}
+	j.nobodyWrites()
+}
+
+// What cannot be killed is not said to be.
+func TestACommandThatCannotBeKilled(t *testing.T) {
+	if os.Getuid() != 0 {
+		t.Skip("only root can make a program that becomes root")
+	}
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	climber := filepath.Join(dir, "climber")
+	if out, err := exec.Command("/bin/sh", "-c", `cp "$1" "$2" && chmod 4755 "$2" && chmod 755 "$3" "$3/.."`, "sh", self, climber, dir).CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	host := filepath.Join(dir, "host")
+	if out, err := exec.Command("cp", self, host).CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	stdin, in := pipe(t)
+	out, stdout := pipe(t)
+	lost := filepath.Join(dir, "lost")
+	h := exec.Command(host, "/bin/sh", "-c", roleVar+`=climber exec "$0"`, climber)
+	h.Env = append(os.Environ(), hostVar+"="+lost, leftVar+"=200ms")
+	h.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
+	h.Stdin, h.Stdout, h.Stderr = stdin, stdout, stdout
+	h.Dir = "/"
+	if err := h.Start(); err != nil {
+		t.Fatal(err)
+	}
+	stdout.Close()
+	stdin.Close()
+	out.SetReadDeadline(time.Now().Add(patience))
+	r := bufio.NewReader(out)
+	if s, err := r.ReadString('\n'); err != nil || s != "ready <nil>\n" {
+		t.Fatalf("%q, %v", s, err)
+	}
+	if err := os.WriteFile(lost, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	said := ""
+	for !strings.Contains(said, "cannot be killed") {
+		s, err := r.ReadString('\n')
+		if err != nil || strings.Contains(s, "was killed") {
+			t.Fatalf("%q%q, %v", said, s, err)
+		}
+		said += s
+	}
+	if !strings.Contains(said, "operation not permitted") || !strings.Contains(said, "cannot be told to stop") {
+		t.Errorf("reported: %s", said)
+	}
+	in.Close() // it ends by itself
+	h.Wait()
+	if code := h.ProcessState.ExitCode(); code != CodeLost {
+		t.Errorf("exit code %d", code)
+	}
+}
+
+// jobWithoutTerminal is a host that runs script as a job of a session that has no
+// terminal.
+func jobWithoutTerminal(t *testing.T, script string) (j *sessionJob) {
+	t.Helper()
+	out, stdout := pipe(t)
+	stdin, in := pipe(t)
+	j = &sessionJob{t: t, in: in, file: out, out: bufio.NewReader(out)}
+	h := hostCommand(t, "/bin/sh", "-c", script)
+	h.Env = append(h.Env, roleVar+"=session")
+	h.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	h.Stdin, h.Stdout = stdin, stdout
+	for _, kv := range h.Env {
+		if path, ok := strings.CutPrefix(kv, hostVar+"="); ok {
+			j.lost = path
+		}
+	}
+	if err := h.Start(); err != nil {
+		t.Fatal(err)
+	}
+	stdin.Close()
+	stdout.Close()
+	t.Cleanup(func() { in.Close(); h.Process.Kill(); h.Wait() })
+	fmt.Sscanf(j.line(), "host %d", &j.host)
+	return j
+}
+
+type sessionJob struct {
+	t    *testing.T
+	host int
+	in   *os.File
+	file *os.File
+	out  *bufio.Reader
+	lost string
+}
+
+func (j *sessionJob) line() string {
+	j.t.Helper()
+	j.file.SetReadDeadline(time.Now().Add(patience))
+	s, err := j.out.ReadString('\n')
+	if err != nil {
+		j.t.Fatalf("%v (%q)", err, s)
+	}
+	return strings.TrimSuffix(s, "\n")
+}
+
+func (j *sessionJob) expect(want string) {
+	j.t.Helper()
+	if got := j.line(); got != want {
+		j.t.Fatalf("%q, want %q", got, want)
+	}
+}
+
+// rest reads up to a last line, and returns what came before it.
+func (j *sessionJob) rest(last string) (before string) {
+	j.t.Helper()
+	for {
+		s := j.line()
+		if s == last {
+			return before
+		}
+		before += s + "\n"
+	}
+}
+
+// SIGTSTP stops the command with us, and SIGCONT has both go on, without a
+// terminal as with one.
+func TestStopWithoutATerminal(t *testing.T) {
+	for _, sig := range []syscall.Signal{syscall.SIGTSTP, syscall.SIGTTOU} {
+		j := jobWithoutTerminal(t, "echo $$; read x; echo read $x; exit 4")
+		pid := atoi(t, j.line())
+		if err := syscall.Kill(j.host, sig); err != nil {
+			t.Fatal(err)
+		}
+		j.expect("stopped")
+		waitStopped(t, pid)
+		j.in.WriteString("on\n")
+		if err := syscall.Kill(j.host, syscall.SIGCONT); err != nil {
+			t.Fatal(err)
+		}
+		if lines := j.rest("code 4"); !strings.Contains(lines, "read on\n") {
+			t.Errorf("%q", lines)
+		}
+	}
+}
+
+func TestAJobWithoutATerminalThatLostItsLeaseDoesNotGoOn(t *testing.T) {
+	j := jobWithoutTerminal(t, "trap 'echo went on' CONT TERM; echo ready; read x; echo read $x")
+	j.expect("ready")
+	if err := syscall.Kill(j.host, syscall.SIGTSTP); err != nil {
+		t.Fatal(err)
+	}
+	j.expect("stopped")
+	if err := os.WriteFile(j.lost, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	j.in.WriteString("on\n")
+	if err := syscall.Kill(j.host, syscall.SIGCONT); err != nil {
+		t.Fatal(err)
+	}
+	if lines := j.rest("code 123"); strings.Contains(lines, "went on") || strings.Contains(lines, "read") {
+		t.Errorf("it went on: %q", lines)
+	}
+}
+
+// Where nobody could continue us the system does not stop us, and the command
+// does not stay stopped either.
+func TestStopWhereNobodyCouldContinue(t *testing.T) {
+	out, stdout := pipe(t)
+	stdin, in := pipe(t)
+	h := hostCommand(t, "/bin/sh", "-c", "trap 'echo continued' CONT; echo ready; until read x; do :; done; echo read $x; exit 6")
+	h.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	h.Stdin, h.Stdout = stdin, stdout
+	if err := h.Start(); err != nil {
+		t.Fatal(err)
+	}
+	stdout.Close()
+	out.SetReadDeadline(time.Now().Add(patience))
+	r := bufio.NewReader(out)
+	for _, want := range []string{"ready\n", "continued\n", "read on\n"} {
+		s, err := r.ReadString('\n')
+		if err != nil || s != want {
+			t.Fatalf("%q, %v, want %q", s, err, want)
+		}
+		switch want {
+		case "ready\n":
+			h.Process.Signal(syscall.SIGTSTP)
+		case "continued\n":
+			in.WriteString("on\n")
+		}
+	}
+	h.Wait()
+	if code := h.ProcessState.ExitCode(); code != 6 {
+		t.Errorf("exit code %d", code)
+	}
+}
+
 func TestEndedByAForwardedSignal(t *testing.T) {
-	for _, sig := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT} {
+	for _, sig := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGABRT, syscall.SIGALRM, syscall.SIGUSR2} {
 		j := sh(t, ample, "echo ready; read forever")
 		j.expect("ready")
 		j.signals <- sig

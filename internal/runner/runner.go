@@ -16,7 +16,7 @@ import (
 const (
 	CodeLost          = 123 // the lease was lost; the command was stopped
 	CodeTrouble       = 125 // nothing is known of the command
-	CodeNotExecutable = 126 // the command was found and can not be run
+	CodeNotExecutable = 126 // the command was found and cannot be run
 	CodeNotFound      = 127 // there is no such command
 	SignalCode        = 128
 )
@@ -56,12 +56,16 @@ type Config struct {
 type Outcome struct {
 	// Code to exit with.
 	Code int
+	// Started says whether the command ran at all.
+	Started bool
 	// Err is why Code is not the command's own, nil when it is: a *StartError,
 	// or the lease's error when that was lost, even if the command ended by
 	// itself in the same moment.
 	Err error
 	// Signal is what ended the command, or kept it from being started.
 	Signal syscall.Signal
+
+	guard <-chan struct{} // see Reap
 }
 
 // Run starts cmd and returns when it has ended, and, if the lease was lost, when
@@ -83,13 +87,27 @@ func Run(cmd Command, c Config) Outcome {
 		c.Report(fmt.Sprintf("%v: the command was not started", err))
 		return Outcome{Code: CodeLost, Err: err}
 	}
-	proc, err := start(cmd, tty)
+	proc, err := start(cmd, tty, time.Until(c.Lease.Deadline()))
 	if err != nil {
 		return Outcome{Code: err.Code, Err: err}
 	}
 	tty.watch(proc.pid)
 	r := run{Config: c, proc: proc, tty: tty}
-	return r.loop()
+	o := r.loop()
+	o.guard = proc.dismiss()
+	return o
+}
+
+// Reap waits, for a moment at most, until the process that guarded the command
+// is gone. It is to be called when nothing else is urgent any more: not every
+// first process of a machine or a container reaps what we leave behind.
+func (o Outcome) Reap() {
+	if o.guard != nil {
+		select {
+		case <-o.guard:
+		case <-time.After(time.Second):
+		}
+	}
 }
 
 // endBeforeStart is the signal that came in after the lease was granted and
@@ -117,6 +135,7 @@ type run struct {
 	entered time.Time // the phase
 	lost    error
 	exit    *exit // nil while the command runs
+	stuck   bool  // it was reported that the command cannot be killed, or is not gone
 }
 
 func (r *run) loop() Outcome {
@@ -133,8 +152,9 @@ func (r *run) loop() Outcome {
 		if r.phase == done {
 			return r.outcome()
 		}
+		r.insist(v.exited)
 		// A lost lease is dealt with before a stopped command may go on.
-		nap := min(r.phase.nap(v, r.Budget), r.tty.resume(r.lost == nil))
+		nap := min(r.phase.nap(v, r.Budget), r.tty.resume(r.lost == nil), r.reassure())
 		timer.Reset(nap)
 		select {
 		case c := <-r.proc.changes:
@@ -175,24 +195,52 @@ func (r *run) enter(was phase, v view) {
 	switch {
 	case r.phase == told:
 		how := "was told to stop"
-		if !r.proc.terminate() {
-			how = "can not be told to stop on this system"
+		if err := r.proc.terminate(); err != nil {
+			how = fmt.Sprintf("cannot be told to stop (%v)", err)
 		}
 		rest := min(r.Budget.Grace, v.left-r.Budget.Slack).Round(time.Millisecond)
 		r.Report(fmt.Sprintf("%v: the command %s, and will be killed in %v", r.lost, how, rest))
 	case r.phase == killing:
-		r.proc.kill()
-		r.tty.killed()
+		why := r.lost.Error()
 		if was == told {
-			r.Report("the command did not stop in time: killed")
+			why = "the command did not stop in time"
+		}
+		if err := r.proc.kill(); err != nil {
+			r.stuck = true
+			r.Report(fmt.Sprintf("%s: it cannot be killed (%v), and may go on without the lock; waiting for it to end", why, err))
+		} else if was == told {
+			r.Report(why + ": killed")
 		} else {
-			r.Report(fmt.Sprintf("%v: the command was killed", r.lost))
+			r.Report(why + ": the command was killed")
 		}
 	case r.phase == done && was == running && v.lost:
 		r.Report(fmt.Sprintf("%v: the command had just ended", r.lost))
 	case r.phase == done && was == killing && !v.alone:
 		r.Report("processes that the command started were killed, and are not gone yet")
 	}
+}
+
+// insist kills a command again that was not gone when it was killed: it may have
+// got a user back whom we may kill. If it does not go, insist says so, once.
+func (r *run) insist(exited bool) {
+	if r.phase != killing || exited {
+		return
+	}
+	if err := r.proc.kill(); err == nil && !r.stuck && time.Since(r.entered) > time.Second {
+		r.stuck = true
+		r.Report("the command was killed and is not gone yet: waiting for it to end")
+	}
+}
+
+// reassure has the guard know how long the lease is valid, and returns when it
+// has to be told again.
+func (r *run) reassure() time.Duration {
+	if r.lost != nil {
+		return time.Hour
+	}
+	left := time.Until(r.Lease.Deadline())
+	r.proc.extend(left)
+	return max(left/4, 20*time.Millisecond)
 }
 
 // pass gives a signal that was meant for the command to its whole group, as a
@@ -204,9 +252,10 @@ func (r *run) pass(s os.Signal) {
 }
 
 func (r *run) outcome() Outcome {
-	o := Outcome{Code: r.exit.code, Signal: r.exit.signal}
+	o := Outcome{Started: true, Code: r.exit.code, Signal: r.exit.signal}
 	if r.exit.signal != 0 {
 		o.Code = SignalCode + int(r.exit.signal)
+		r.tty.killed()
 	}
 	if r.lost != nil {
 		o.Code, o.Err = CodeLost, r.lost

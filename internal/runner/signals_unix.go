@@ -8,14 +8,18 @@ import (
 	"syscall"
 )
 
-// Signals are those to pass on to a command, less those that were ignored when
-// we were started: "nohup" and its like must reach the command unchanged.
+// Signals are those to pass on to a command: all that can be caught, less those
+// that were ignored when we were started ("nohup" and its like must reach the
+// command unchanged), that mean something to us alone (SIGCHLD, SIGPIPE, and
+// SIGURG and SIGPROF, which the language's runtime uses), or that
+// job control handles (see terminal).
 func Signals() []os.Signal {
 	var sigs []os.Signal
-	for _, s := range []os.Signal{
-		syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT,
-		syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGWINCH,
-	} {
+	for _, s := range append([]syscall.Signal{
+		syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGABRT, syscall.SIGALRM,
+		syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGWINCH, syscall.SIGIO, syscall.SIGVTALRM,
+		syscall.SIGXCPU, syscall.SIGXFSZ, syscall.SIGSYS, syscall.SIGTRAP,
+	}, furtherSignals()...) {
 		if !signal.Ignored(s) {
 			sigs = append(sigs, s)
 		}
@@ -27,7 +31,7 @@ func Signals() []os.Signal {
 // something.
 func Ends(sig syscall.Signal) bool {
 	switch sig {
-	case syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT:
+	case syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGABRT, syscall.SIGALRM, syscall.SIGXCPU:
 		return true
 	}
 	return false

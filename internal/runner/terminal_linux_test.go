@@ -156,7 +156,7 @@ func TestCtrlZStopsTheJobAndItGoesOn(t *testing.T) {
 }
 
 // The command starts no others meanwhile: a shell whose child is stopped between
-// vfork and exec can not be stopped itself, with or without us.
+// vfork and exec cannot be stopped itself, with or without us.
 func TestCtrlZWithInputFromElsewhere(t *testing.T) {
 	s := onTerminal(t, `set -m; mkfifo "$`+hostVar+`.fifo"; "$RUN" /bin/sh -c 'trap "echo continued; exit 5" CONT; echo ready; read forever' <>"$`+hostVar+`.fifo"; echo "stopped $?"; read x; fg; echo "code $?"`)
 	s.expect("ready")
@@ -216,17 +216,54 @@ func TestTheTerminalIsTidiedUpAfterAKill(t *testing.T) {
 	s.expect("ready")
 	s.lose()
 	s.expect("code 123")
+	s.isTidy()
+}
+
+// A command that is told to stop, by us or through us, often just ends.
+func TestTheTerminalIsTidiedUpAfterATerm(t *testing.T) {
+	s := onTerminal(t, leftVar+`=1h "$RUN" /bin/sh -c 'stty -echo -icanon; echo ready; read x'; echo "code $?"; read x`)
+	s.expect("ready")
+	s.lose()
+	s.expect("code 123")
+	s.isTidy()
+	s = onTerminal(t, `"$RUN" /bin/sh -c 'stty -echo -icanon; echo ready $PPID.; read x'; echo "code $?"; read x`)
+	s.expect(".\r\n")
+	_, rest, _ := strings.Cut(s.all(), "ready ")
+	if err := syscall.Kill(atoi(t, rest[:strings.IndexByte(rest, '.')]), syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	s.expect("code 143")
+	s.isTidy()
+}
+
+// A command that ends by itself leaves the terminal as it wants to: stty is such
+// a command.
+func TestTheTerminalIsTheCommands(t *testing.T) {
+	s := onTerminal(t, `"$RUN" stty -echo -icanon; echo "code $?"; read x`)
+	s.expect("code 0")
+	if tio := s.modes(); tio.Lflag&(unix.ECHO|unix.ICANON) != 0 {
+		t.Errorf("the terminal's modes are not the command's: %#x", tio.Lflag)
+	}
+}
+
+func (s *screen) isTidy() {
+	s.t.Helper()
+	if tio := s.modes(); tio.Lflag&unix.ECHO == 0 || tio.Lflag&unix.ICANON == 0 {
+		s.t.Errorf("the terminal's modes are still the command's: %#x", tio.Lflag)
+	}
+}
+
+func (s *screen) modes() *unix.Termios {
+	s.t.Helper()
 	conn, err := s.pty.SyscallConn()
 	if err != nil {
-		t.Fatal(err)
+		s.t.Fatal(err)
 	}
 	var tio *unix.Termios
 	if cerr := conn.Control(func(fd uintptr) { tio, err = unix.IoctlGetTermios(int(fd), unix.TCGETS) }); cerr != nil || err != nil {
-		t.Fatal(cerr, err)
+		s.t.Fatal(cerr, err)
 	}
-	if tio.Lflag&unix.ECHO == 0 || tio.Lflag&unix.ICANON == 0 {
-		t.Errorf("the terminal's modes are still the command's: %#x", tio.Lflag)
-	}
+	return tio
 }
 
 func TestStopsOfTheCommandAloneDoNotStopTheJob(t *testing.T) {

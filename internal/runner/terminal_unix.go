@@ -18,9 +18,10 @@ import (
 // Ctrl-C and Ctrl-Z reach, is the command's; when it stops we stop, so that the
 // shell sees its job stopped, and when we go on it does.
 //
-// A nil *terminal is no terminal, and all its methods do nothing.
+// Without a terminal (fd is -1) only the last remains: a SIGTSTP that is sent to
+// us stops the command as well.
 type terminal struct {
-	fd    int
+	fd    int  // -1: there is none
 	own   int  // our group
 	stdin bool // the command's input is a terminal too
 	state *term.State
@@ -28,6 +29,7 @@ type terminal struct {
 
 	child    int  // the command's group, 0 before it runs
 	given    bool // the terminal was given to it
+	asked    bool // it was sent SIGTSTP by us
 	paused   bool // it is stopped, and so are we, or will be
 	resumeAt time.Time
 	restore  bool // it was killed, and could not tidy up
@@ -36,52 +38,50 @@ type terminal struct {
 // openTerminal finds out whether there is one.
 func openTerminal(stdin *os.File) *terminal {
 	fd, err := unix.Open("/dev/tty", unix.O_RDWR|unix.O_CLOEXEC|unix.O_NOCTTY, 0)
+	t := &terminal{fd: fd, own: unix.Getpgrp(), sigs: make(chan os.Signal, 4)}
 	if err != nil {
-		return nil
+		t.fd = -1
+	} else {
+		t.stdin = term.IsTerminal(int(stdin.Fd()))
+		t.state, _ = term.GetState(fd) // nil: nothing to restore
 	}
-	t := &terminal{fd: fd, own: unix.Getpgrp(), stdin: term.IsTerminal(int(stdin.Fd())), sigs: make(chan os.Signal, 4)}
-	t.state, _ = term.GetState(fd) // nil: nothing to restore
 	// From before the command starts: a Ctrl-Z that stopped only us would let
 	// it run on with nobody to renew the lease.
 	signal.Notify(t.sigs, syscall.SIGTSTP, syscall.SIGCONT)
+	if t.fd < 0 {
+		signal.Notify(t.sigs, syscall.SIGTTOU) // means the same then
+	}
 	return t
 }
 
 // watch begins to take part in job control for the command, which runs. Only
 // now, because it would have inherited that we ignore a signal.
 func (t *terminal) watch(child int) {
-	if t == nil {
-		return
-	}
 	t.child = child
-	signal.Ignore(syscall.SIGTTOU) // or taking the terminal back would stop us
+	if t.fd >= 0 {
+		signal.Ignore(syscall.SIGTTOU) // or taking the terminal back would stop us
+	}
 }
 
 // close takes the terminal back for whatever runs after us.
 func (t *terminal) close() {
-	if t == nil {
-		return
-	}
-	signal.Ignore(syscall.SIGTTOU)
-	t.take()
-	if t.restore && t.state != nil && t.ours() {
-		term.Restore(t.fd, t.state)
+	if t.fd >= 0 {
+		signal.Ignore(syscall.SIGTTOU)
+		t.take()
+		if t.restore && t.state != nil && t.ours() {
+			term.Restore(t.fd, t.state)
+		}
+		unix.Close(t.fd)
 	}
 	signal.Reset(syscall.SIGTTOU, syscall.SIGTSTP, syscall.SIGCONT)
-	unix.Close(t.fd)
 }
 
-func (t *terminal) signals() <-chan os.Signal {
-	if t == nil {
-		return nil
-	}
-	return t.sigs
-}
+func (t *terminal) signals() <-chan os.Signal { return t.sigs }
 
 // ours says whether the terminal is in our group's hands.
-func (t *terminal) ours() bool { return t != nil && t.holder() == t.own }
+func (t *terminal) ours() bool { return t.holder() == t.own }
 
-// holder is the group in the foreground, 0 when that can not be found out.
+// holder is the group in the foreground, 0 when that cannot be found out.
 func (t *terminal) holder() int {
 	group, err := unix.IoctlGetInt(t.fd, unix.TIOCGPGRP)
 	if err != nil {
@@ -109,13 +109,14 @@ func (t *terminal) take() {
 
 // stopped deals with a stop of the command.
 func (t *terminal) stopped(sig syscall.Signal) {
-	if t == nil {
-		return
-	}
-	switch sig {
-	case syscall.SIGTSTP:
+	switch {
+	case t.fd < 0:
+		if t.asked {
+			t.pause()
+		}
+	case sig == syscall.SIGTSTP:
 		t.pause()
-	case syscall.SIGTTIN, syscall.SIGTTOU:
+	case sig == syscall.SIGTTIN, sig == syscall.SIGTTOU:
 		// It wanted the terminal. If that is ours, it can have it; this is how
 		// a command whose input is a pipe asks the user something.
 		t.stdin = true
@@ -137,13 +138,18 @@ func (t *terminal) stopped(sig syscall.Signal) {
 func (t *terminal) pause() {
 	t.take()
 	t.paused, t.resumeAt = true, time.Now().Add(200*time.Millisecond)
-	syscall.Kill(0, syscall.SIGTTIN)
+	group := 0
+	if t.fd < 0 {
+		group = os.Getpid() // our group may be everybody's
+	}
+	syscall.Kill(group, syscall.SIGTTIN)
 }
 
 // told deals with a signal that job control sent to us.
 func (t *terminal) told(s os.Signal) {
 	switch s {
-	case syscall.SIGTSTP:
+	case syscall.SIGTSTP, syscall.SIGTTOU:
+		t.asked = true
 		syscall.Kill(-t.child, syscall.SIGTSTP)
 	case syscall.SIGCONT:
 		t.resumeNow()
@@ -157,13 +163,13 @@ func (t *terminal) resumeNow() { t.paused, t.resumeAt = true, time.Now() }
 // the lease may have been lost while we were stopped. It says how long to wait
 // before asking again.
 func (t *terminal) resume(may bool) time.Duration {
-	if t == nil || !t.paused {
+	if !t.paused {
 		return time.Hour
 	}
 	if wait := time.Until(t.resumeAt); wait > 0 {
 		return wait
 	}
-	t.paused = false
+	t.paused, t.asked = false, false
 	if may {
 		if t.stdin && t.ours() {
 			t.give()
@@ -173,9 +179,6 @@ func (t *terminal) resume(may bool) time.Duration {
 	return time.Hour
 }
 
-// killed notes that the command can not have left the terminal as it found it.
-func (t *terminal) killed() {
-	if t != nil {
-		t.restore = true
-	}
-}
+// killed notes that a signal ended the command, which can then not have left the
+// terminal as it found it.
+func (t *terminal) killed() { t.restore = true }

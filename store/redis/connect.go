@@ -2,7 +2,6 @@ package redis
 
 import (
 	"context"
-	"crypto/tls"
 	"net"
 	"strconv"
 	"time"
@@ -104,14 +103,6 @@ func (n *node) dial(ctx context.Context, host string) (net.Conn, error) {
 	a := n.addr
 	a.host = host
 	return a.dial(ctx, n.s.o.TLS)
-}
-
-func (a address) dial(ctx context.Context, secrecy *tls.Config) (net.Conn, error) {
-	dialer := &net.Dialer{KeepAlive: 15 * time.Second}
-	if a.tls {
-		return (&tls.Dialer{NetDialer: dialer, Config: secrecy}).DialContext(ctx, "tcp", a.host)
-	}
-	return dialer.DialContext(ctx, "tcp", a.host)
 }
 
 // login is what is said on a new connection first, and has to succeed.
@@ -216,8 +207,14 @@ func (w *wire) exchange(commands []*command) ([]value, error) {
 	for _, c := range commands {
 		out = append(out, c.bytes...)
 	}
+	failed := func(err error) error {
+		if w.answered {
+			return err
+		}
+		return firstError(w.conn, err)
+	}
 	if _, err := w.conn.Write(out); err != nil {
-		return nil, err
+		return nil, failed(err)
 	}
 	said := make([]value, len(commands))
 	for i := range said {
@@ -229,8 +226,9 @@ func (w *wire) exchange(commands []*command) ([]value, error) {
 			v, err = w.in.next()
 		}
 		if err != nil {
-			return nil, err
+			return nil, failed(err)
 		}
+		w.answered = true
 		said[i] = v.clone()
 	}
 	// Once it listens it may hear something at any time.

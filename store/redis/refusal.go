@@ -22,7 +22,11 @@ func classify(err error, timeout time.Duration) (store.Outcome, error) {
 		return store.Unreachable, store.ErrClosed
 	case errors.Is(err, errSilent), isTimeout(err):
 		// Not wrapped: it is not the caller's deadline that passed.
-		return store.TimedOut, fmt.Errorf("no answer within %v", timeout)
+		silence := fmt.Errorf("no answer within %v", timeout)
+		if scheme := new(schemeError); errors.As(err, &scheme) {
+			silence = &schemeError{silence, scheme.hint}
+		}
+		return store.TimedOut, silence
 	case errors.Is(err, errUncharted), errors.Is(err, errSameServer), errors.Is(err, errUnfit), errors.Is(err, errUnidentified):
 		return store.Refused, err
 	}
@@ -48,7 +52,7 @@ func classifyReply(reply string) (store.Outcome, error) {
 		{"WRONGTYPE", "the key holds something that is not a lock: choose another name, or delete the key", store.WrongType},
 		{"LOADING", "the server is still reading its data: wait until it is up", store.Loading},
 		{"WRONGPASS", "check the user name and the password", store.Refused},
-		{"NOAUTH", "the server asks for a password: put it into the URL, as in redis://:password@host", store.Refused},
+		{"NOAUTH", "the server asks for a password: put it into the URL, as in redis://:PASSWORD@HOST", store.Refused},
 		{"NOPERM", "the user lacks a permission: see the ACL rule in the documentation", store.Refused},
 		{deniedInScript, "the user lacks a permission: see the ACL rule in the documentation", store.Refused},
 		{"OOM", "the server is out of memory (maxmemory)", store.Refused},

@@ -101,7 +101,7 @@ func (t topology) parseURLs(urls []string, o Options) ([]address, Options, error
 			addrs[i].password = o.Password
 		}
 	}
-	o, err := t.applySettings(settings, o)
+	o, err := t.applySettings(settings, slices.ContainsFunc(addrs, func(a address) bool { return a.tls }), o)
 	if err == nil {
 		err = t.check(addrs, o)
 	}
@@ -194,8 +194,9 @@ func hostPort(host, defaultPort string) (string, error) {
 	return net.JoinHostPort(name, port), nil
 }
 
-// applySettings lays the settings of the URLs over o.
-func (t topology) applySettings(settings url.Values, o Options) (Options, error) {
+// applySettings lays the settings of the URLs over o. secure says whether any of
+// the servers is reached over TLS.
+func (t topology) applySettings(settings url.Values, secure bool, o Options) (Options, error) {
 	durations := map[string]*time.Duration{
 		"max_ttl": &o.MaxTTL, "node_timeout": &o.NodeTimeout, "connect_timeout": &o.ConnectTimeout,
 	}
@@ -238,6 +239,11 @@ func (t topology) applySettings(settings url.Values, o Options) (Options, error)
 			known := append([]string{"connect_timeout", "fsync", "max_ttl", "next", "node_timeout", "tls_ca", "tls_cert", "tls_key", "tls_server_name"}, slices.Collect(maps.Keys(texts))...)
 			known = slices.DeleteFunc(known, func(k string) bool { return slices.Contains(t.without, k) })
 			return o, fmt.Errorf("redis: unknown setting %q in the URL: there are %s", k, strings.Join(slices.Sorted(slices.Values(known)), ", "))
+		}
+	}
+	for k := range files {
+		if settings.Has(k) && !secure {
+			return o, fmt.Errorf("redis: setting %s in the URL is for TLS, and %s:// is plain text: begin the URL with %s://", k, t.scheme, t.secure())
 		}
 	}
 	tlsConfig, err := readTLS(*files["tls_ca"], *files["tls_cert"], *files["tls_key"], *files["tls_server_name"], o.TLS)

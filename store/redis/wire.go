@@ -13,11 +13,12 @@ import (
 // written without waiting for the answers to those before; a goroutine reads
 // the answers, which come in the same order, and hands them out.
 type wire struct {
-	n     *node
-	host  string // where it leads
-	conn  net.Conn
-	raw   *direct // the same; nil: there is no such way
-	hears bool    // what the server says unasked; set once, before it is used
+	n        *node
+	host     string // where it leads
+	conn     net.Conn
+	raw      *direct // the same; nil: there is no such way
+	answered bool    // the server has answered something; of exchange
+	hears    bool    // what the server says unasked; set once, before it is used
 	// channel on which it does, in a cluster; untuned: it had no slots to have one in.
 	channel string
 	untuned bool
@@ -219,16 +220,16 @@ func (w *wire) abandon(err error) {
 func (w *wire) replace(why error) {
 	w.n.mu.Lock()
 	w.outdated = why
-	answered := w.answered()
+	drained := w.drained()
 	w.n.mu.Unlock()
-	if answered {
+	if drained {
 		w.abandon(why)
 	}
 }
 
-// answered reports whether nothing is awaited any more over a connection that is to be
+// drained reports whether nothing is awaited any more over a connection that is to be
 // replaced. The mutex is held.
-func (w *wire) answered() bool {
+func (w *wire) drained() bool {
 	return w.outdated != nil && w.flight.n == 0 && w.again.n == 0
 }
 
@@ -324,14 +325,14 @@ func (w *wire) hear(v value) bool {
 			w.lookAgain(w.used, w.prove(w.used))
 		}
 	}
-	answered := w.answered()
+	drained := w.drained()
 	n.mu.Unlock()
 	if asked && !forgot {
 		r := hearing(v)
 		r.at = w.at
 		n.settle(c, r)
 	}
-	if answered {
+	if drained {
 		w.abandon(w.outdated)
 	}
 	return asked

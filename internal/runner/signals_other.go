@@ -1,0 +1,7 @@
+//go:build unix && !linux
+
+package runner
+
+import "syscall"
+
+func furtherSignals() []syscall.Signal { return nil }
