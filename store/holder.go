@@ -11,7 +11,10 @@ import (
 // Holder says who has a lock, for people who ask. Nothing is decided by it but
 // by Owner.
 type Holder struct {
-	Owner   string
+	Owner string
+	// Foreign says that another kind of client made the lock. Owner is then what it
+	// wrote into the lock's key, as far as that can be shown, and the rest is empty.
+	Foreign bool
 	Host    string
 	PID     int
 	Purpose string

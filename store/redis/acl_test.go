@@ -176,7 +176,7 @@ func (r ruled) hold(name string) {
 	for _, server := range r.servers {
 		server.Text(r.t, "EVAL", `redis.call('SELECT', ARGV[1])
 			redis.call('SET', KEYS[1], '7')
-			redis.call('SET', KEYS[2], 'owner')
+			redis.call('SET', KEYS[2], 'owner {}')
 			redis.call('DEL', KEYS[3])
 			redis.call('RPUSH', KEYS[3], '1790000000000000 next')
 			redis.call('SET', KEYS[4], '099999999999991790000000000000 1 0 - leasehold:to:x next', 'PX', 60000)`,

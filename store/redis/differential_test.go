@@ -534,12 +534,20 @@ func holderOf(value string) string {
 	return fmt.Sprintf("somebody unknown (%q)", value)
 }
 
+// foreign reports whether nothing in the value tells holder from another kind of client.
+func foreign(holder string) bool {
+	return holder == differential.Stranger || slices.ContainsFunc(differential.Owners, func(o differential.Owner) bool { return o.ID == holder && o.Meta == "" })
+}
+
 // inspected demands that the inspect script has seen the same.
 func (n *scripted) inspected(r reply, want differential.State) error {
 	said, token, _ := r.look()
 	outcome := store.Taken
 	if want.Holder == "" {
 		outcome, want.Token = store.Absent, 0
+	}
+	if foreign(want.Holder) { // the counter is not about its lease
+		want.Token = 0
 	}
 	off := (remaining(said.ExpiresIn) - want.Left).Round(time.Minute) // the clock runs
 	if said.Outcome != outcome || said.Holder.Owner != want.Holder || uint64(token) != want.Token || off != 0 {

@@ -153,7 +153,11 @@ func (a reply) look() (said store.NodeOutcome, token fence.Token, line []store.P
 		return shutFor(v[2], v[3], store.NodeOutcome{Outcome: store.Absent}), 0, placesOf(v[4].list)
 	case len(v) == 7 && v[1].kind == '$' && v[2].kind == ':':
 		if token, ok := v[3].number(); ok {
-			return takenBy(v[1], v[2]), fence.Token(token), placesOf(v[6].list)
+			said := takenBy(v[1], v[2])
+			if said.Holder.Foreign { // the counter is that of earlier grants
+				token = 0
+			}
+			return said, fence.Token(token), placesOf(v[6].list)
 		}
 	}
 	return store.NodeOutcome{Outcome: store.Refused, Err: notUnderstood(a.value)}, 0, nil
@@ -195,7 +199,7 @@ func (s *Store) List(ctx context.Context, prefix string) ([]store.State, error) 
 	return heldOf(ctx, names, s.Inspect)
 }
 
-// heldOf are the locks of these names that anybody holds, in the order of their names.
+// heldOf are the locks of these names that a client of ours holds, in the order of their names.
 func heldOf(ctx context.Context, names map[string]bool, inspect func(context.Context, string) (store.State, error)) ([]store.State, error) {
 	var held []store.State
 	for _, name := range slices.Sorted(maps.Keys(names)) {
@@ -203,7 +207,7 @@ func heldOf(ctx context.Context, names map[string]bool, inspect func(context.Con
 		if err != nil {
 			return nil, err
 		}
-		if state.Held {
+		if state.Held && !state.Holder.Foreign {
 			state.Line = nil
 			held = append(held, state)
 		}
