@@ -30,7 +30,7 @@ var lineChanges = []change{
 	{name: "who only stands does so behind a holder only", script: acquireScript, old: "if byte(ARGV[5], 2) == 50 then", new: "if byte(ARGV[5], 2) >= 49 then"},
 	{name: "who has the lock keeps its place", script: acquireScript, old: "  leave(owner, got[6])", new: ""},
 	{name: "who has the lock stays in line", script: acquireScript, old: "redis.pcall('LREM', name .. 'line', '1', string.sub(place, 15, 30) .. ' ' .. owner)", new: ""},
-	{name: "what is left of the lock is not told", script: acquireScript, old: "local left, time, now, ms = call('PTTL', KEYS[1])", new: "local left, time, now, ms = held and 1 or -2"},
+	{name: "what is left of the lock is not told", script: acquireScript, old: "left = left or call('PTTL', KEYS[1])", new: "left = held and 1 or -2"},
 	{name: "tokens without spare ones", script: acquireScript, old: "token = last + spare + 1", new: "token = last + 1", unseen: true},
 	{name: "tokens with spare ones of others", script: acquireScript, old: "or last and token <= last + spare then\n  token", new: "or last and token <= tonumber(last) then\n  token", unseen: true},
 	{name: "nothing is handed on", script: releaseScript, old: "pcall(hand, ARGV[5])", new: "true, false"},
