@@ -18,6 +18,8 @@ type Holder struct {
 	Host    string
 	PID     int
 	Purpose string
+	// Spare is how many tokens the holder reserved with its grant; see Request.Spare.
+	Spare int
 	// Since is when the attempt that got the lock began, by the holder's wall
 	// clock, to the second.
 	Since time.Time
@@ -28,11 +30,12 @@ type holderJSON struct {
 	PID     int    `json:"pid,omitempty"`
 	Purpose string `json:"purpose,omitempty"`
 	Since   int64  `json:"since,omitempty"` // Unix seconds
+	Spare   int    `json:"spare,omitempty"`
 }
 
 // Encode returns h without its Owner as compact JSON, for Request.Meta.
 func (h Holder) Encode() string {
-	j := holderJSON{Host: h.Host, PID: h.PID, Purpose: strings.ToValidUTF8(h.Purpose, "?")}
+	j := holderJSON{Host: h.Host, PID: h.PID, Purpose: strings.ToValidUTF8(h.Purpose, "?"), Spare: h.Spare}
 	if !h.Since.IsZero() {
 		j.Since = h.Since.Unix()
 	}
@@ -55,7 +58,7 @@ func DecodeHolder(owner, meta string) Holder {
 	if json.Unmarshal([]byte(meta), &j) != nil {
 		return h
 	}
-	h.Host, h.PID, h.Purpose = j.Host, j.PID, j.Purpose
+	h.Host, h.PID, h.Purpose, h.Spare = j.Host, j.PID, j.Purpose, j.Spare
 	if 0 < j.Since && j.Since < lastSince {
 		h.Since = time.Unix(j.Since, 0)
 	}

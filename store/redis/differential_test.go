@@ -1,6 +1,7 @@
 package redis
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net"
@@ -524,7 +525,7 @@ func keysOf(lock string) []string {
 // holderOf is whose value it is, if it is exactly that.
 func holderOf(value string) string {
 	for _, o := range differential.Owners {
-		if value == strings.TrimSuffix(o.ID+" "+o.Meta, " ") {
+		if value == o.ID+" "+cmp.Or(o.Meta, noMeta) {
 			return o.ID
 		}
 	}
@@ -534,11 +535,6 @@ func holderOf(value string) string {
 	return fmt.Sprintf("somebody unknown (%q)", value)
 }
 
-// foreign reports whether nothing in the value tells holder from another kind of client.
-func foreign(holder string) bool {
-	return holder == differential.Stranger || slices.ContainsFunc(differential.Owners, func(o differential.Owner) bool { return o.ID == holder && o.Meta == "" })
-}
-
 // inspected demands that the inspect script has seen the same.
 func (n *scripted) inspected(r reply, want differential.State) error {
 	said, token, _ := r.look()
@@ -546,7 +542,7 @@ func (n *scripted) inspected(r reply, want differential.State) error {
 	if want.Holder == "" {
 		outcome, want.Token = store.Absent, 0
 	}
-	if foreign(want.Holder) { // the counter is not about its lease
+	if want.Holder == differential.Stranger { // the counter is not about its lease
 		want.Token = 0
 	}
 	off := (remaining(said.ExpiresIn) - want.Left).Round(time.Minute) // the clock runs

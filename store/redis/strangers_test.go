@@ -90,7 +90,7 @@ func TestOwnHolder(t *testing.T) {
 	for _, r := range []store.Request{
 		{Owner: store.NewOwner()}, {Owner: store.NewOwnerAt(time.Now())},
 		{Owner: store.NewOwner(), Meta: "not JSON"}, {Owner: store.NewOwner(), Meta: described},
-		{Owner: "fixed", Meta: described}, {Owner: "fixed", Meta: store.Holder{}.Encode()},
+		{Owner: "fixed"}, {Owner: "fixed", Meta: described}, {Owner: "fixed", Meta: store.Holder{}.Encode()},
 		{Owner: "fixed", Meta: store.Holder{Purpose: "p"}.Encode()},
 	} {
 		r.Name, r.TTL = "a", time.Minute

@@ -12,14 +12,17 @@ import (
 )
 
 // The value of a lock's key is the owner, a space, and the holder's description
-// as compact JSON. It is compared whole. An owner without a description stands
-// alone, which is how most other clients write theirs.
+// as compact JSON. It is compared whole. Most other clients write an owner alone. Ours
+// stands alone only if it can be told from theirs.
 
 func appendValue(b []byte, r store.Request) []byte {
-	if r.Meta == "" {
+	switch {
+	case r.Meta != "":
+		return appendWord(b, r.Owner, " ", r.Meta)
+	case store.IsNewOwner(r.Owner):
 		return appendWord(b, r.Owner)
 	}
-	return appendWord(b, r.Owner, " ", r.Meta)
+	return appendWord(b, r.Owner, " ", noMeta)
 }
 
 // decodeValue reads the value of a lock's key, which may be anything: other clients
