@@ -35,6 +35,7 @@ ifeq ($(PKG),./...)
 	$(GO) test -race -timeout $(TIMEOUT) $$($(GO) list ./... | grep -v '/internal/explore$$')
 	$(GO) test -timeout $(TIMEOUT) ./internal/explore
 	cd guard/guardtest && $(GO) test -race -timeout $(TIMEOUT) ./...
+	cd bench && $(GO) test -race -timeout $(TIMEOUT) ./beside
 else
 	$(GO) test -race -timeout $(TIMEOUT) $(PKG)
 endif
@@ -44,6 +45,7 @@ race: redis databases ## run the tests COUNT times, to find what fails only now 
 	$(GO) test -race -timeout 60m -count $(COUNT) $(PKG)
 ifeq ($(PKG),./...)
 	cd guard/guardtest && $(GO) test -race -timeout 60m -count $(COUNT) ./...
+	cd bench && $(GO) test -race -timeout 60m -count $(COUNT) ./beside
 endif
 
 lint: ## check formatting, go vet, staticcheck, known vulnerabilities

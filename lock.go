@@ -41,18 +41,19 @@ type Client struct {
 // attempts within a second.
 type description struct {
 	purpose string
+	spare   int
 	since   int64
 	text    string
 }
 
-// describe says who asks for a lock, and what for.
-func (c *Client) describe(purpose string) string {
+// describe says who asks for a lock, what for, and how many tokens it reserves.
+func (c *Client) describe(purpose string, spare int) string {
 	now := time.Now()
-	if d := c.described.Load(); d != nil && d.since == now.Unix() && d.purpose == purpose {
+	if d := c.described.Load(); d != nil && d.since == now.Unix() && d.purpose == purpose && d.spare == spare {
 		return d.text
 	}
-	text := store.Holder{Host: c.host, PID: c.pid, Purpose: purpose, Since: now}.Encode()
-	c.described.Store(&description{purpose: purpose, since: now.Unix(), text: text})
+	text := store.Holder{Host: c.host, PID: c.pid, Purpose: purpose, Since: now, Spare: spare}.Encode()
+	c.described.Store(&description{purpose: purpose, spare: spare, since: now.Unix(), text: text})
 	return text
 }
 
@@ -161,7 +162,7 @@ func (l *Lock) attempt(ctx context.Context, life leasefsm.Config, bound bool, q 
 		req.Owner = store.NewOwner()
 	case req.Owner == "":
 		req.Owner = store.NewOwner()
-		req.Meta = l.c.describe(l.o.Purpose)
+		req.Meta = l.c.describe(l.o.Purpose, req.Spare)
 	}
 	fsm := leasefsm.New(life)
 	start := l.c.clock.Now() // before the first byte leaves: validity counts from here

@@ -64,9 +64,10 @@ type answer struct {
 // request is what the queue asks the store for when so many wait, but for the
 // owner.
 func (q *queue) request(waiters int) store.Request {
+	spare := q.spare(waiters)
 	return store.Request{
-		Name: q.name, Meta: q.c.describe(q.purpose), TTL: q.life.TTL,
-		Require: q.require, Spare: q.spare(waiters), Barge: q.barge,
+		Name: q.name, Meta: q.c.describe(q.purpose, spare), TTL: q.life.TTL,
+		Require: q.require, Spare: spare, Barge: q.barge,
 	}
 }
 

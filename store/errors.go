@@ -25,6 +25,8 @@ var (
 	// ErrKindMismatch: the name is in use for a lock of another kind, or for
 	// data that is no lock at all.
 	ErrKindMismatch = errors.New("name is in use for something else")
+	// ErrIncomplete: not all locks could be looked at. What was found is returned.
+	ErrIncomplete = errors.New("incomplete")
 	// ErrClosed: the store was closed.
 	ErrClosed = errors.New("store is closed")
 )

@@ -10,10 +10,15 @@ import (
 // Holder describes who has a lock, or waits for it, to people. Only Owner takes
 // part in decisions.
 type Holder struct {
-	Owner   string
+	Owner string
+	// Foreign says that another kind of client made the lock. Owner is then what it
+	// wrote into the lock's key, as far as that can be shown, and the rest is empty.
+	Foreign bool
 	Host    string
 	PID     int
 	Purpose string
+	// Spare is how many tokens the holder reserved with its grant; see Request.Spare.
+	Spare int
 	// Since is when the attempt that got the lock began, by the holder's wall
 	// clock, to the second.
 	Since time.Time
@@ -24,11 +29,12 @@ type holderJSON struct {
 	PID     int    `json:"pid,omitempty"`
 	Purpose string `json:"purpose,omitempty"`
 	Since   int64  `json:"since,omitempty"` // Unix seconds
+	Spare   int    `json:"spare,omitempty"`
 }
 
 // Encode returns h without its Owner as compact JSON, for Request.Meta.
 func (h Holder) Encode() string {
-	j := holderJSON{Host: h.Host, PID: h.PID, Purpose: strings.ToValidUTF8(h.Purpose, "?")}
+	j := holderJSON{Host: h.Host, PID: h.PID, Purpose: strings.ToValidUTF8(h.Purpose, "?"), Spare: h.Spare}
 	if !h.Since.IsZero() {
 		j.Since = h.Since.Unix()
 	}
@@ -51,7 +57,7 @@ func DecodeHolder(owner, meta string) Holder {
 	if json.Unmarshal([]byte(meta), &j) != nil {
 		return h
 	}
-	h.Host, h.PID, h.Purpose = j.Host, j.PID, j.Purpose
+	h.Host, h.PID, h.Purpose, h.Spare = j.Host, j.PID, j.Purpose, j.Spare
 	if 0 < j.Since && j.Since < lastSince {
 		h.Since = time.Unix(j.Since, 0)
 	}

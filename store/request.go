@@ -4,6 +4,7 @@ import (
 	"crypto/rand"
 	"encoding/base64"
 	"fmt"
+	"strings"
 	"time"
 )
 
@@ -17,14 +18,24 @@ const (
 	MaxLine  = 100     // places that State.Line shows
 )
 
+// ownerBytes is how many random bytes an owner has.
+const ownerBytes = 20
+
 // NewOwner returns a fresh owner value: 20 random bytes, base64url, which is
 // what the Redlock specification asks for. Every attempt to acquire needs a
 // new one; a value used for two attempts breaks mutual exclusion when the
 // first attempt's clean-up arrives late.
 func NewOwner() string {
-	var b [20]byte
+	var b [ownerBytes]byte
 	rand.Read(b[:]) // never fails (crypto/rand, Go 1.24)
 	return base64.RawURLEncoding.EncodeToString(b[:])
+}
+
+// IsNewOwner reports whether owner looks like one that NewOwner or NewOwnerAt made.
+func IsNewOwner(owner string) bool {
+	random, _, _ := strings.Cut(owner, string(rankMark))
+	b, err := base64.RawURLEncoding.DecodeString(random)
+	return err == nil && len(b) == ownerBytes
 }
 
 // Check says what is wrong with r, as an error matching ErrInvalid, or nil.

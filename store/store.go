@@ -60,7 +60,8 @@ type Store interface {
 
 	// List returns the locks held at present whose name starts with prefix,
 	// sorted by name. It is for people: it may be slow, and locks that come or
-	// go meanwhile may be missing or shown.
+	// go meanwhile may be missing or shown. If the store gives up before it has seen all
+	// of them, it returns those it found and an error that matches ErrIncomplete.
 	List(ctx context.Context, prefix string) ([]State, error)
 
 	// Caps says what this store is.
@@ -141,8 +142,8 @@ type State struct {
 	// Holder is who. Owner is always set; the rest as far as the holder said
 	// it, and empty for a holder that is not one of ours.
 	Holder Holder
-	// Token of the last grant, or any of those that it reserved; zero when the store
-	// has none for the holder.
+	// Token of the holder's grant; zero when the store has none for the holder. If the
+	// holder reserved more tokens later, it may be any of those that are the holder's.
 	Token fence.Token
 	// ExpiresIn is the time until the lease ends by itself, by the store's
 	// clock; negative when it never does (a foreign key without a TTL).

@@ -80,7 +80,8 @@ func (p *program) wait(ctx context.Context, o runFlags, st store.Store, name str
 		}
 		w.because(reason)
 	}
-	lock := leasehold.New(st, &leasehold.Options{Logger: p.voice.logger()}).Mutex(name).With(options)
+	// One goroutine wants the lock: tokens to pass it on with would only be skipped.
+	lock := leasehold.New(st, &leasehold.Options{Logger: p.voice.logger(), Cohort: &leasehold.Cohort{}}).Mutex(name).With(options)
 	if o.try {
 		return lock.Try(ctx)
 	}

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"text/tabwriter"
@@ -22,7 +23,9 @@ the name, the holder, how long it has held the lock, when the lease ends unless 
 is renewed, and the fencing token. Names with unusual characters are quoted.
 
 On Redis, locks that other programs made by themselves (SET NX) are not listed:
-"leasehold show NAME" shows them.
+"leasehold show NAME" shows them. If a server has too many keys, or never says that
+there are no more, the list is cut: the locks found so far are printed, the reason
+follows on standard error, and the exit code is 125.
 
 With --json it prints an array of objects.
 ` + jsonHelp,
@@ -42,26 +45,33 @@ With --json it prints an array of objects.
 			}
 			return p.ask(c, func(ctx context.Context, st store.Store) error {
 				states, err := st.List(ctx, prefix)
-				if err != nil {
+				if err != nil && !errors.Is(err, store.ErrIncomplete) {
 					return err
 				}
-				if asJSON {
-					list := make([]stateJSON, len(states))
-					for i, s := range states {
-						list[i] = toJSON(s)
-					}
-					return writeJSON(p.stdout, list)
-				}
-				if len(states) == 0 {
-					p.voice.note("no lock is held")
-					return nil
-				}
-				return writeTable(p.stdout, states, time.Now())
+				return errors.Join(p.writeList(states, asJSON, err == nil), err)
 			})
 		},
 	}
 	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	return c
+}
+
+// writeList prints the locks that were found; whole says that there are no others.
+func (p *program) writeList(states []store.State, asJSON, whole bool) error {
+	if asJSON {
+		list := make([]stateJSON, len(states))
+		for i, s := range states {
+			list[i] = toJSON(s)
+		}
+		return writeJSON(p.stdout, list)
+	}
+	if len(states) == 0 {
+		if whole {
+			p.voice.note("no lock is held")
+		}
+		return nil
+	}
+	return writeTable(p.stdout, states, time.Now())
 }
 
 // ask opens the store for fn and closes it.

@@ -125,7 +125,7 @@ var advice = map[Code]string{
 	ConfigForbidden:     "Give the user +config|get if this is to be checked (\"leasehold acl --for doctor\").",
 	LockWithoutTTL:      "Find out who made the key, and delete it if nobody relies on it: until then the lock cannot be taken.",
 	LockOfWrongType:     "Give the locks other names, or delete the keys if nobody needs them.",
-	RedissonLock:        "Use different names, or one of the two libraries for a name: they do not exclude each other, and fail on each other's keys.",
+	RedissonLock:        "Use one of the two libraries for a name. They exclude each other, but Redisson does not wait: it throws an exception while Leasehold has the lock.",
 	ForeignLock:         "Nothing has to be done: both kinds of clients exclude each other. Their leases have no fencing token.",
 	ForeignCounter:      "Do not name a lock like that, or move what is there.",
 	CounterWithoutTTL:   "If the key is the counter of a lock, PEXPIRE it in a day's milliseconds, 86400000, and find out who took its expiry away. If not, do not name a lock like that.",

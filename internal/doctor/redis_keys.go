@@ -14,7 +14,7 @@ var oddities = map[redis.Oddity]struct {
 }{
 	redis.Endless:          {Error, LockWithoutTTL, "%s never expires: it was not made by a client that bounds its leases, and the lock of that name stays taken until somebody deletes it."},
 	redis.WrongType:        {Error, LockOfWrongType, "%s holds something that is not a lock: who tries to take the lock of that name gets an error."},
-	redis.Redisson:         {Error, RedissonLock, "%s is a lock of Redisson, which keeps locks in another form: who tries to take the lock of that name gets an error."},
+	redis.Redisson:         {Error, RedissonLock, "%s is a lock of Redisson, which keeps locks in another form: Leasehold waits for it, but Redisson fails with WRONGTYPE while Leasehold has a lock of that name."},
 	redis.Foreign:          {Info, ForeignLock, "%s is held by another kind of client."},
 	redis.ForeignCounter:   {Warning, ForeignCounter, "%s is no number where the tokens of a lock are counted: a lock of the name in braces cannot be taken."},
 	redis.EndlessCounter:   {Warning, CounterWithoutTTL, "%s, where the tokens of a lock are counted, never expires; ours do after a day."},

@@ -58,6 +58,9 @@ const (
 	// pollEvery is the longest pause between two looks at a lock whose release
 	// nobody would tell us of.
 	pollEvery = time.Second
+	// strangerEvery is that pause for the first in line behind a client of another kind,
+	// which releases without telling anybody. Those clients look as often themselves.
+	strangerEvery = 100 * time.Millisecond
 	// polledAtOnce is how many attempts may do so at full pace; more of them take
 	// their time.
 	polledAtOnce = 64
@@ -295,8 +298,11 @@ func (a *attempt) pause(ans Answer) time.Duration {
 		if said.ExpiresIn > 0 {
 			d = min(d, said.ExpiresIn+expired+time.Duration(max(0, ans.Position-1))*heirPause)
 		}
-		if stranger(said.Holder) || ans.Deaf {
-			d = min(d, a.poll())
+		switch {
+		case said.Holder.Foreign && ans.Position <= 1:
+			d = min(d, a.poll(strangerEvery))
+		case said.Holder.Foreign || ans.Deaf:
+			d = min(d, a.poll(pollEvery))
 		}
 	case store.Quarantined:
 		d = min(d, said.ExpiresIn+expired, pollEvery)
@@ -307,13 +313,10 @@ func (a *attempt) pause(ans Answer) time.Duration {
 	return max(d, expired)
 }
 
-// stranger says whether a holder releases without telling anybody: it is not one
-// of ours, who all say where they are.
-func stranger(h store.Holder) bool { return h.Host == "" && h.PID == 0 }
-
-// poll is the pause between looks at a lock whose release we are not told of.
-func (a *attempt) poll() time.Duration {
-	return a.k.jitter(pollEvery * time.Duration(1+a.k.load()/polledAtOnce))
+// poll is the pause between two looks at a lock whose release nobody would tell us of,
+// and more than that where many attempts look.
+func (a *attempt) poll(every time.Duration) time.Duration {
+	return a.k.jitter(every * time.Duration(1+a.k.load()/polledAtOnce))
 }
 
 func (k *Keeper) jitter(d time.Duration) time.Duration {

@@ -120,21 +120,27 @@ func TestManyComeForAShortLease(t *testing.T) {
 	}
 }
 
-// However many wait for a lock whose release nobody would tell of, they do not look at it
-// more often in all than polledAtOnce do, and a few look at full pace.
+// However many wait for locks whose release nobody would tell of, they do not look more
+// often in all than polledAtOnce do, and a few look at full pace. Behind another kind of
+// client that pace is higher, for the first in line alone.
 func TestPollingIsBounded(t *testing.T) {
 	a := waitsOf(1, time.Hour)
-	stranger, deaf := heldFor(time.Hour, 1), heldFor(time.Hour, 1)
-	stranger.Said.Holder, deaf.Deaf = store.Holder{Owner: "x"}, true
+	first, second, deaf := heldFor(time.Hour, 1), heldFor(time.Hour, 2), heldFor(time.Hour, 1)
+	first.Said.Holder = store.Holder{Owner: "x", Foreign: true}
+	second.Said.Holder, deaf.Deaf = first.Said.Holder, true
 	for n := 1; n <= 10*polledAtOnce; n++ {
 		a.k.enter(&attempt{r: store.Request{Owner: store.NewOwner()}})
-		for _, ans := range []Answer{stranger, deaf} {
-			d := a.pause(ans)
-			if n < polledAtOnce && d != pollEvery {
-				t.Fatalf("%d look every %v, want every %v", n, d, pollEvery)
+		for _, c := range []struct {
+			who   string
+			ans   Answer
+			every time.Duration
+		}{{"first behind a stranger", first, strangerEvery}, {"second behind a stranger", second, pollEvery}, {"not told", deaf, pollEvery}} {
+			d := a.pause(c.ans)
+			if n < polledAtOnce && d != c.every {
+				t.Fatalf("%s: %d look every %v, want every %v", c.who, n, d, c.every)
 			}
-			if all := pollEvery / polledAtOnce * time.Duration(n); d < all {
-				t.Fatalf("%d look every %v, want every %v at most", n, d, all)
+			if all := c.every / polledAtOnce * time.Duration(n); d < all {
+				t.Fatalf("%s: %d look every %v, want every %v at most", c.who, n, d, all)
 			}
 		}
 	}

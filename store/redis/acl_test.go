@@ -93,7 +93,23 @@ func (r ruled) locks(name string) error {
 	if err := r.waits(s, name); err != nil {
 		return err
 	}
-	return r.excess()
+	return errors.Join(r.respectsRedisson(s), r.excess())
+}
+
+// respectsRedisson sees that a lock of Redisson is held.
+func (r ruled) respectsRedisson(s store.Store) error {
+	for _, server := range r.servers { // in a cluster, one of them has the slot
+		_, err := server.Do(r.t.Context(), "EVAL", `redis.call('SELECT', ARGV[1])
+			redis.call('HSET', KEYS[1], '0b16b1f0-5a25-4b5c-a22b-3f5b0b1c8f6e:1', 1)
+			redis.call('PEXPIRE', KEYS[1], 600000)`, "1", "jobs/redisson", cmp.Or(strings.Trim(r.path, "/"), "0"))
+		if err != nil && !strings.HasPrefix(err.Error(), "MOVED") {
+			return err
+		}
+	}
+	if st, err := s.Inspect(r.t.Context(), "jobs/redisson"); err != nil || !st.Held {
+		return errors.Join(err, errors.New("a lock of Redisson is not shown"))
+	}
+	return nil
 }
 
 // waits has one who waits be told when it is its turn.
@@ -168,7 +184,7 @@ func (r ruled) shows() error {
 	if st, err := s.Inspect(r.t.Context(), "jobs/1"); err != nil || !st.Held || len(st.Line) != 1 || st.Line[0].Holder.Owner != "next" {
 		return errors.Join(err, errors.New("it is not shown as it is"))
 	}
-	return r.excess()
+	return errors.Join(r.respectsRedisson(s), r.excess())
 }
 
 // hold makes it look as if somebody had a lock, and somebody else waited for it.
@@ -176,7 +192,7 @@ func (r ruled) hold(name string) {
 	for _, server := range r.servers {
 		server.Text(r.t, "EVAL", `redis.call('SELECT', ARGV[1])
 			redis.call('SET', KEYS[1], '7')
-			redis.call('SET', KEYS[2], 'owner')
+			redis.call('SET', KEYS[2], 'owner {}')
 			redis.call('DEL', KEYS[3])
 			redis.call('RPUSH', KEYS[3], '1790000000000000 next')
 			redis.call('SET', KEYS[4], '099999999999991790000000000000 1 0 - leasehold:to:x next', 'PX', 60000)`,

@@ -37,7 +37,7 @@ func Bootstrap(ctx context.Context, urls []string, o *Options, force bool) ([]De
 	if err != nil {
 		return nil, err
 	}
-	held, err := s.List(ctx, "")
+	held, err := s.held(ctx, "")
 	if err != nil {
 		return nil, err
 	}

@@ -191,30 +191,6 @@ func (r *router) askFor(ctx context.Context, c *command) reply {
 	}
 }
 
-// List implements store.Store: the locks of all members, as Store.List does. It fails
-// if one of them does not answer.
-func (c *Cluster) List(ctx context.Context, prefix string) ([]store.State, error) {
-	if err := c.s.usable(ctx); err != nil {
-		return nil, err
-	}
-	names := map[string]bool{}
-	for _, n := range c.r.masters() {
-		outcome, err := n.scan(ctx, keyBegin+globEscape.Replace(clusterPrefix(prefix))+"*"+counterEnd, func(key string) {
-			key = strings.TrimSuffix(strings.TrimPrefix(key, keyBegin), counterEnd)
-			if name, ok := nameInCluster(key); ok && strings.HasPrefix(name, prefix) && store.CheckName(name) == nil {
-				names[name] = true
-			}
-		})
-		if outcome == store.Pending {
-			return nil, ctx.Err()
-		}
-		if outcome != store.Granted {
-			return nil, &store.QuorumError{Op: "list", Need: 1, Nodes: []store.NodeOutcome{{Node: n.addr.host, Outcome: outcome, Err: err}}}
-		}
-	}
-	return heldOf(ctx, names, c.Inspect)
-}
-
 // clusterPrefix is as much of a prefix as the keys of all such locks begin with.
 func clusterPrefix(prefix string) string {
 	if at := strings.IndexAny(prefix, "%}"); at >= 0 {

@@ -34,6 +34,9 @@ func (r ruled) locksInCluster(c *redistest.Cluster, name string) error {
 	if all, err := s.List(ctx, "jobs/"); err != nil || len(all) != 1 {
 		return errors.Join(err, errors.New("not listed"))
 	}
+	if err := (ruled{r.t, c.Masters, "", r.patience}).respectsRedisson(s); err != nil {
+		return err
+	}
 	if err := r.moves(c, s, l); err != nil {
 		return err
 	}

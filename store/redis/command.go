@@ -41,13 +41,13 @@ func (c *command) begin(s *script) []byte {
 }
 
 // beginMany is begin of a command about more leases than one: for each of them
-// there are two keys and an argument more.
+// there are two keys more, and as many arguments as the script says.
 func (c *command) beginMany(s *script, more int) []byte {
 	if more == 0 {
 		return c.begin(s)
 	}
 	c.script, c.more, c.tells, c.repeats = s, more, 0, false
-	return appendBegin(c.bytes[:0], "EVALSHA", s.hash, s.keys+2*more, s.args+more)
+	return appendBegin(c.bytes[:0], "EVALSHA", s.hash, s.keys+2*more, s.args+s.each*more)
 }
 
 // byText appends the same call with the script's text, which the node then
@@ -58,7 +58,7 @@ func (c *command) byText(b []byte) []byte {
 		b = append(b, s.byText...)
 		return append(b, c.bytes[len(s.byHash):]...)
 	}
-	keys, args := s.keys+2*c.more, s.args+c.more
+	keys, args := s.keys+2*c.more, s.args+s.each*c.more
 	b = appendBegin(b, "EVAL", s.text, keys, args)
 	return append(b, c.bytes[len(appendBegin(nil, "EVALSHA", s.hash, keys, args)):]...)
 }

@@ -1,6 +1,7 @@
 package redis
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net"
@@ -522,7 +523,7 @@ func keysOf(lock string) []string {
 // holderOf is whose value it is, if it is exactly that.
 func holderOf(value string) string {
 	for _, o := range differential.Owners {
-		if value == strings.TrimSuffix(o.ID+" "+o.Meta, " ") {
+		if value == o.ID+" "+cmp.Or(o.Meta, noMeta) {
 			return o.ID
 		}
 	}
@@ -538,6 +539,9 @@ func (n *scripted) inspected(r reply, want differential.State) error {
 	outcome := store.Taken
 	if want.Holder == "" {
 		outcome, want.Token = store.Absent, 0
+	}
+	if want.Holder == differential.Stranger { // the counter is not about its lease
+		want.Token = 0
 	}
 	off := (remaining(said.ExpiresIn) - want.Left).Round(time.Minute) // the clock runs
 	if said.Outcome != outcome || said.Holder.Owner != want.Holder || uint64(token) != want.Token || off != 0 {

@@ -5,10 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
-	"strconv"
-	"strings"
 	"time"
 
 	"github.com/leasehold-dev/leasehold/fence"
@@ -102,16 +99,28 @@ func (s *Store) Inspect(ctx context.Context, name string) (store.State, error) {
 	if err != nil {
 		return state, err
 	}
+	cfg := quorum.Config{Nodes: len(nodes), Sets: s.lists.sets}
+	if !enoughAnswered(cfg, nodes) {
+		return state, &store.QuorumError{Op: "inspect", Name: name, Need: quorum.Majority(len(nodes)), Nodes: nodes}
+	}
+	return stateOf(name, cfg, nodes, tokens, lines), nil
+}
+
+// enoughAnswered reports whether the nodes that said who has a lock are a majority.
+func enoughAnswered(cfg quorum.Config, nodes []store.NodeOutcome) bool {
 	var answered quorum.Set
 	for i, n := range nodes {
 		if n.Outcome == store.Taken || n.Outcome == store.Absent || n.Outcome == store.Quarantined {
 			answered |= quorum.SetOf(i)
 		}
 	}
-	cfg := quorum.Config{Nodes: len(nodes), Sets: s.lists.sets}
-	if !cfg.Enough(answered) {
-		return state, &store.QuorumError{Op: "inspect", Name: name, Need: quorum.Majority(len(nodes)), Nodes: nodes}
-	}
+	return cfg.Enough(answered)
+}
+
+// stateOf is what the nodes make of a lock, of which each said its outcome, the token of
+// its holder, and the line.
+func stateOf(name string, cfg quorum.Config, nodes []store.NodeOutcome, tokens []fence.Token, lines [][]store.Place) store.State {
+	state := store.State{Name: name}
 	if len(nodes) > 1 {
 		state.Nodes = nodes
 	}
@@ -125,12 +134,12 @@ func (s *Store) Inspect(ctx context.Context, name string) (store.State, error) {
 				state.Token = agreed(owned, tokens, need)
 				state.ExpiresIn = heldFor(owned, nodes, need)
 				state.Line = mergeLines(lines, n.Holder.Owner)
-				return state, nil
+				return state
 			}
 		}
 	}
 	state.Line = mergeLines(lines, "")
-	return state, nil
+	return state
 }
 
 // agreed is the token that a majority of the owned nodes stands at. A node that
@@ -154,10 +163,21 @@ func (a reply) look() (said store.NodeOutcome, token fence.Token, line []store.P
 		return shutFor(v[2], v[3], store.NodeOutcome{Outcome: store.Absent}), 0, placesOf(v[4].list)
 	case len(v) == 7 && v[1].kind == '$' && v[2].kind == ':':
 		if token, ok := v[3].number(); ok {
-			return takenBy(v[1], v[2]), fence.Token(token), placesOf(v[6].list)
+			said := takenBy(v[1], v[2])
+			return said, ownToken(said.Holder, token), placesOf(v[6].list)
 		}
 	}
 	return store.NodeOutcome{Outcome: store.Refused, Err: notUnderstood(a.value)}, 0, nil
+}
+
+// ownToken is the token of the holder's grant, by the counter, which stands at the last
+// of those that were reserved with it. If the holder has reserved more since, it is one
+// of its tokens all the same. Another kind of client has none.
+func ownToken(h store.Holder, counter uint64) fence.Token {
+	if h.Foreign || h.Spare < 0 || uint64(h.Spare) >= counter {
+		return 0
+	}
+	return fence.Token(counter - uint64(h.Spare))
 }
 
 // ownedBy are the nodes of a set that holder has.
@@ -181,83 +201,4 @@ func heldFor(owned []int, nodes []store.NodeOutcome, need int) time.Duration {
 	// Longest first, those that never expire (negative) before all.
 	slices.SortFunc(left, func(a, b time.Duration) int { return cmp.Compare(uint64(b), uint64(a)) })
 	return left[need-1]
-}
-
-// List implements store.Store. It knows the locks by their token counters, so
-// locks that other clients made by themselves are not listed.
-func (s *Store) List(ctx context.Context, prefix string) ([]store.State, error) {
-	if err := s.usable(ctx); err != nil {
-		return nil, err
-	}
-	names, err := s.names(ctx, prefix)
-	if err != nil {
-		return nil, err
-	}
-	return heldOf(ctx, names, s.Inspect)
-}
-
-// heldOf are the locks of these names that anybody holds, in the order of their names.
-func heldOf(ctx context.Context, names map[string]bool, inspect func(context.Context, string) (store.State, error)) ([]store.State, error) {
-	var held []store.State
-	for _, name := range slices.Sorted(maps.Keys(names)) {
-		state, err := inspect(ctx, name)
-		if err != nil {
-			return nil, err
-		}
-		if state.Held {
-			state.Line = nil
-			held = append(held, state)
-		}
-	}
-	return held, nil
-}
-
-// names are those locks with the prefix that a counter is kept for on any node.
-func (s *Store) names(ctx context.Context, prefix string) (map[string]bool, error) {
-	pattern := keyBegin + globEscape.Replace(prefix) + "*" + counterEnd
-	names := map[string]bool{}
-	nodes := make([]store.NodeOutcome, len(s.nodes))
-	for i, n := range s.nodes {
-		nodes[i].Node = n.Addr()
-		nodes[i].Outcome, nodes[i].Err = n.scan(ctx, pattern, func(key string) {
-			name := strings.TrimSuffix(strings.TrimPrefix(key, keyBegin), counterEnd)
-			if store.CheckName(name) == nil {
-				names[name] = true
-			}
-		})
-	}
-	e := &store.QuorumError{Op: "list", Need: quorum.Majority(len(nodes)), Nodes: nodes}
-	if e.Count(store.Granted) < e.Need {
-		return nil, e
-	}
-	return names, nil
-}
-
-var globEscape = strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`, `]`, `\]`)
-
-// scan finds the keys of the node that match.
-func (n *node) scan(ctx context.Context, pattern string, found func(key string)) (store.Outcome, error) {
-	for cursor := uint64(0); ; {
-		a := n.askOne(ctx, newCommand("SCAN", strconv.FormatUint(cursor, 10), "MATCH", pattern, "COUNT", "1000"))
-		if a.outcome != store.Granted {
-			return a.outcome, a.err
-		}
-		said := a.value.list
-		if len(said) != 2 {
-			return store.Refused, notUnderstood(a.value)
-		}
-		next, ok := said[0].number()
-		for _, key := range said[1].list {
-			found(string(key.text))
-		}
-		switch {
-		case !ok:
-			return store.Refused, notUnderstood(said[0])
-		case next == 0:
-			return store.Granted, nil
-		case next == cursor: // for ever, if we let it
-			return store.Refused, fmt.Errorf("SCAN does not get beyond %d", cursor)
-		}
-		cursor = next
-	}
 }

@@ -30,7 +30,7 @@ var lineChanges = []change{
 	{name: "who only stands does so behind a holder only", script: acquireScript, old: "if byte(ARGV[5], 2) == 50 then", new: "if byte(ARGV[5], 2) >= 49 then"},
 	{name: "who has the lock keeps its place", script: acquireScript, old: "  leave(owner, got[6])", new: ""},
 	{name: "who has the lock stays in line", script: acquireScript, old: "redis.pcall('LREM', name .. 'line', '1', string.sub(place, 15, 30) .. ' ' .. owner)", new: ""},
-	{name: "what is left of the lock is not told", script: acquireScript, old: "local left, time, now, ms = call('PTTL', KEYS[1])", new: "local left, time, now, ms = held and 1 or -2"},
+	{name: "what is left of the lock is not told", script: acquireScript, old: "left = left or call('PTTL', KEYS[1])", new: "left = held and 1 or -2"},
 	{name: "tokens without spare ones", script: acquireScript, old: "math.min(last + spare + 1, now + LEAD)", new: "0", unseen: true},
 	{name: "spare tokens ahead of the clock", script: acquireScript, old: "math.min(last + spare + 1, now + LEAD)", new: "(last + spare + 1)", unseen: true},
 	{name: "no token while the clock is behind", script: acquireScript, old: "math.max(last + 1, math.min(last + spare + 1, now + LEAD))", new: "math.min(last + spare + 1, now + LEAD)", unseen: true},

@@ -145,7 +145,7 @@ const mostMillis = math.MaxInt64 / int64(time.Millisecond)
 // takenBy reads the value of a lock's key and what PTTL said of it.
 func takenBy(value, pttl value) store.NodeOutcome {
 	ms := pttl.num
-	if len(value.text) == 0 || ms == -2 {
+	if ms == -2 { // a lock may well have an empty value
 		return store.NodeOutcome{Outcome: store.Absent}
 	}
 	if ms == 0 { // less than a millisecond is left, not nothing

@@ -287,7 +287,8 @@ func wellFormed(text string, depth int) (value, rest string) {
 type parrot struct {
 	mu    sync.Mutex
 	reply string
-	left  int // connections that have ended
+	scan  func() string // the replies to SCAN, if they are others
+	left  int           // connections that have ended
 }
 
 // gone is how many connections have ended.
@@ -349,7 +350,9 @@ func (p *parrot) serve(conn net.Conn) {
 			reply = "$0\r\n\r\n"
 		case "EVAL", "EVALSHA", "SCAN":
 			p.mu.Lock()
-			reply = p.reply
+			if reply = p.reply; command[0] == "SCAN" && p.scan != nil {
+				reply = p.scan()
+			}
 			p.mu.Unlock()
 		}
 		if _, err := io.WriteString(conn, reply); err != nil {

@@ -63,7 +63,7 @@ var rights = []struct {
 	{"ping", ToDeclare},
 	{"scan", ToList | ToExamine | ToDeclare},
 	{"type", ToExamine},
-	{"hscan", ToExamine},
+	{"hscan", toSee},
 	{"config|get", ToExamine},
 	{"publish", toChange},
 	{"subscribe", toChange},

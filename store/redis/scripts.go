@@ -18,6 +18,7 @@ type script struct {
 	hash string // by which Redis calls it
 	keys int    // how many it is called with
 	args int    // and arguments
+	each int    // arguments for each lease that it is about; see beginMany
 
 	byHash []byte // how a command that calls it begins
 	byText []byte // the same for a node that does not know the script yet
@@ -26,7 +27,7 @@ type script struct {
 
 func newScript(name, text string, keys, args int) *script {
 	sum := sha1.Sum([]byte(text)) // how Redis names scripts
-	s := &script{name: name, text: text, hash: hex.EncodeToString(sum[:]), keys: keys, args: args}
+	s := &script{name: name, text: text, hash: hex.EncodeToString(sum[:]), keys: keys, args: args, each: 1}
 	s.byHash = appendBegin(nil, "EVALSHA", s.hash, keys, args)
 	s.byText = appendBegin(nil, "EVAL", text, keys, args)
 	s.lesson = appendBegin(nil, "EVAL", text, 0, 0)
@@ -77,11 +78,20 @@ var (
 	healScript    = load("heal", 3, 4)
 	inspectScript = load("inspect", 2, 1)
 	regardScript  = load("inspect", 3, 1)
+	listScript    = loadLister(2)
+	surveyScript  = loadLister(3)
 	arriveScript  = load("arrive", 1, 7)
 	relistScript  = load("relist", 1, 3)
 
 	allScripts = []*script{acquireScript, confirmScript, extendScript, releaseScript, returnScript, healScript, inspectScript, arriveScript, relistScript}
 )
+
+// loadLister makes the script that looks at many locks, of which the keys say all.
+func loadLister(keys int) *script {
+	s := load("list", keys, 0)
+	s.each = 0
+	return s
+}
 
 // draws says whether the script answers with a token.
 func (s *script) draws() bool {

@@ -25,15 +25,16 @@ else
   got = call('MGET', unpack(KEYS))
 end
 local held, last = got[1], got[2]
-if held and held ~= ARGV[1] or not held and stands then
+local function refuse(held, left)
+  left = left or call('PTTL', KEYS[1])
   if ARGV[5] == '' then
     if not KEYS[4] then
-      return {0, held, call('PTTL', KEYS[1])}
+      return {0, held, left}
     end
     -- One of several servers says what its clock reads also to those it refuses, who
     -- see by that if it jumps.
     local time = call('TIME')
-    return {0, held, call('PTTL', KEYS[1]), 0, 0, time[1], time[2]}
+    return {0, held, left, 0, 0, time[1], time[2]}
   end
   if got[3] then
     return {2}
@@ -45,8 +46,11 @@ if held and held ~= ARGV[1] or not held and stands then
     local more = call('MGET', name .. 'waits', place)
     waits, was = more[1], more[2]
   end
-  local left, time, now, ms = call('PTTL', KEYS[1])
+  local time, now, ms
   -- include place
+end
+if held and held ~= ARGV[1] or not held and stands then
+  return refuse(held)
 end
 local time = call('TIME')
 local now = time[1] * 1000000 + time[2]
@@ -87,6 +91,11 @@ local proposed, spare = ARGV[3], ARGV[4]
 if held then
   call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2])
 elseif not call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2], 'NX') then
+  -- include redisson
+  local holder, left = redisson(KEYS[1])
+  if holder then
+    return refuse(holder, left)
+  end
   return call('GET', KEYS[1])
 end
 local counted

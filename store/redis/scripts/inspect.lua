@@ -5,17 +5,18 @@
 -- PTTL, token, quarantine, why, line}, with how long the quarantine still lasts (us)
 -- and, for each who waits, the value its lock will have and the place's PTTL.
 if #KEYS == 0 then return 0 end -- called to be learned, see learn
-local held = redis.call('GET', KEYS[1])
-local last = redis.call('GET', KEYS[2]) or '0'
-local left, why = '0', ''
-if KEYS[3] then
-  local time = redis.call('TIME')
-  local opens
-  opens, why = string.match(redis.call('GET', KEYS[3]) or '', '^(%d+) %S+ %S+ (%S+)')
-  if opens then
-    left = string.format('%.0f', math.max(0, opens - (time[1] * 1000000 + time[2])))
+local held = redis.pcall('GET', KEYS[1])
+if type(held) == 'table' then -- it is no string
+  -- include redisson
+  local holder = redisson(KEYS[1])
+  if not holder then
+    return held
   end
+  held = holder
 end
+local last = redis.call('GET', KEYS[2]) or '0'
+-- include shut
+local left, why = shut(KEYS[3])
 local places, name, from = {}, '{' .. KEYS[1] .. '}:', 0
 repeat
   local some = redis.pcall('LRANGE', name .. 'line', from, from + 99) -- if it is one: who only looks need not be let do more
@@ -30,6 +31,6 @@ repeat
   from = from + 100
 until #some < 100 or #places >= 2 * ARGV[1]
 if not held then
-  return {1, last, left, why or '', places}
+  return {1, last, left, why, places}
 end
-return {0, held, redis.call('PTTL', KEYS[1]), last, left, why or '', places}
+return {0, held, redis.call('PTTL', KEYS[1]), last, left, why, places}

@@ -25,9 +25,13 @@
 local sub, byte = string.sub, string.byte
 if not held then
   if left ~= -2 then
-    return call('GET', KEYS[1]) -- MGET does not see what is no string
-  end
-  if byte(ARGV[5], 2) == 50 then
+    -- MGET does not see what is no string.
+    -- include redisson
+    held = redisson(KEYS[1])
+    if not held then
+      return call('GET', KEYS[1])
+    end
+  elseif byte(ARGV[5], 2) == 50 then
     time = time or call('TIME')
     return {0, '', -2, 0, 0, time[1], time[2]}
   end

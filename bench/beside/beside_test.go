@@ -1,0 +1,187 @@
+// Package beside runs other Redis lock clients for Go, as they are, beside Leasehold on the
+// same key. Its tests are what docs/beside.md says of them.
+package beside
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	lh "github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/bench/locks"
+	"github.com/leasehold-dev/leasehold/internal/redistest"
+)
+
+// other is a client and how it names the key of the lock "x".
+type other struct {
+	kind  locks.Kind
+	key   string
+	nodes int
+}
+
+func others(t *testing.T) []other {
+	t.Helper()
+	return []other{
+		{key: "x", kind: kind(t, "redsync-goredis-1"), nodes: 1},
+		{key: "x", kind: kind(t, "redsync-rueidis-1"), nodes: 1},
+		{key: "x", kind: kind(t, "redsync-goredis-5"), nodes: 5},
+		{key: "x", kind: kind(t, "redislock"), nodes: 1},
+		{key: "rueidislock:0:x", kind: kind(t, "rueidislock-1"), nodes: 1},
+	}
+}
+
+func kind(t *testing.T, name string) locks.Kind {
+	t.Helper()
+	k, ok := locks.ContendedNamed(name)
+	if !ok {
+		t.Fatalf("there is no kind %q", name)
+	}
+	return k
+}
+
+// pair opens both kinds of clients over the same servers: theirs of the lock "x", and ours
+// of the same key.
+func (o other) pair(t *testing.T) (theirs locks.Client, ours *lh.Lock) {
+	t.Helper()
+	var addrs []string
+	for _, s := range redistest.StartN(t, o.nodes) {
+		addrs = append(addrs, s.Addr())
+	}
+	theirs, err := o.kind.Open(t.Context(), addrs)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(theirs.Close)
+	st, client, err := locks.Leasehold(t.Context(), addrs)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { st.Close() })
+	return theirs, client.Mutex(o.key).With(lh.LockOptions{TTL: locks.TTL})
+}
+
+// TestTheirsIsRespected checks that a lock of another client is taken for us, that the
+// holder is shown as foreign, and that a waiter has it after their release.
+func TestTheirsIsRespected(t *testing.T) {
+	for _, o := range others(t) {
+		t.Run(o.kind.Name, func(t *testing.T) {
+			theirs, ours := o.pair(t)
+			its := theirs.Pair("x")
+			if err := its.Lock(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			_, err := ours.Try(t.Context())
+			busy, ok := errors.AsType[*lh.BusyError](err)
+			if !ok || !busy.Holder.Foreign || busy.ExpiresIn <= 0 {
+				t.Errorf("while they have it: %v, want a foreign holder", err)
+			}
+			waiting := make(chan struct{})
+			var once sync.Once
+			told := ours.With(lh.LockOptions{TTL: locks.TTL, OnWait: func(error) { once.Do(func() { close(waiting) }) }})
+			got := make(chan error, 1)
+			go func() {
+				lease, err := told.Acquire(t.Context())
+				if err == nil {
+					err = lease.Release(context.Background())
+				}
+				got <- err
+			}()
+			<-waiting
+			if err := its.Unlock(t.Context()); err != nil {
+				t.Error(err)
+			}
+			if err := <-got; err != nil {
+				t.Errorf("after their release: %v", err)
+			}
+		})
+	}
+}
+
+// TestOursIsRespected checks that they do not get a lock of ours, do not end it, and get it
+// after our release.
+func TestOursIsRespected(t *testing.T) {
+	for _, o := range others(t) {
+		t.Run(o.kind.Name, func(t *testing.T) {
+			theirs, ours := o.pair(t)
+			lease, err := ours.Try(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			its := theirs.Pair("x")
+			brief, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+			defer cancel()
+			if err := its.Lock(brief); err == nil {
+				t.Fatal("they got a lock that we have")
+			}
+			if err := lease.Err(); err != nil {
+				t.Errorf("our lease: %v", err)
+			}
+			if err := lease.Release(t.Context()); err != nil {
+				t.Errorf("our release: %v", err)
+			}
+			if err := its.Lock(t.Context()); err != nil {
+				t.Fatalf("after our release: %v", err)
+			}
+			if err := its.Unlock(t.Context()); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// TestTheyExcludeEachOther has both kinds compete for the lock.
+func TestTheyExcludeEachOther(t *testing.T) {
+	for _, o := range others(t) {
+		t.Run(o.kind.Name, func(t *testing.T) {
+			theirs, ours := o.pair(t)
+			var inside atomic.Int32
+			var all sync.WaitGroup
+			work := func() {
+				if n := inside.Add(1); n != 1 {
+					t.Errorf("%d holders at the same time", n)
+				}
+				time.Sleep(time.Millisecond)
+				inside.Add(-1)
+			}
+			for range 2 {
+				all.Go(func() {
+					its := theirs.Pair("x")
+					for done := 0; done < 5; {
+						err := its.Lock(t.Context())
+						if locks.GaveUp(err) {
+							continue
+						}
+						if err != nil {
+							t.Error(err)
+							return
+						}
+						work()
+						if err := its.Unlock(t.Context()); err != nil {
+							t.Error(err)
+							return
+						}
+						done++
+					}
+				})
+				all.Go(func() {
+					for range 100 {
+						lease, err := ours.Acquire(t.Context())
+						if err != nil {
+							t.Error(err)
+							return
+						}
+						work()
+						if err := lease.Release(t.Context()); err != nil {
+							t.Error(err)
+							return
+						}
+					}
+				})
+			}
+			all.Wait()
+		})
+	}
+}

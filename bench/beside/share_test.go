@@ -1,0 +1,131 @@
+package beside
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/go-redsync/redsync/v4"
+	"github.com/go-redsync/redsync/v4/redis/goredis/v9"
+	"github.com/redis/go-redis/v9"
+
+	lh "github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/bench/locks"
+	"github.com/leasehold-dev/leasehold/internal/redistest"
+)
+
+// ways are those in which our clients can wait beside plain ones.
+var ways = []struct {
+	name string
+	o    lh.LockOptions
+}{
+	{"line", lh.LockOptions{}},
+	{"barge", lh.LockOptions{Barge: true}},
+	{"poll", lh.LockOptions{Tries: 1 << 30, RetryDelay: func(int) time.Duration { return 150 * time.Millisecond }}},
+}
+
+// BenchmarkShare says how often a redsync client, which asks every 50 to 250 ms, gets a lock
+// that four of our clients want all the time, and how often they get it.
+func BenchmarkShare(b *testing.B) {
+	for _, way := range ways {
+		for _, hold := range []time.Duration{time.Millisecond, 10 * time.Millisecond, 100 * time.Millisecond} {
+			b.Run(way.name+"/"+hold.String(), func(b *testing.B) {
+				var theirs, ours int
+				for range b.N {
+					t, o := share(b, way.o, hold, 5*time.Second)
+					theirs, ours = theirs+t, ours+o
+				}
+				b.ReportMetric(float64(theirs)/float64(b.N), "theirs/5s")
+				b.ReportMetric(float64(ours)/float64(b.N), "ours/5s")
+				b.ReportMetric(0, "ns/op")
+			})
+		}
+	}
+}
+
+func share(b *testing.B, o lh.LockOptions, hold, during time.Duration) (theirs, ours int) {
+	server := redistest.Start(b)
+	ctx, cancel := context.WithTimeout(b.Context(), during)
+	defer cancel()
+	var got atomic.Int32
+	var all sync.WaitGroup
+	o.TTL = locks.TTL
+	for range 4 {
+		st, client, err := locks.Leasehold(b.Context(), []string{server.Addr()})
+		if err != nil {
+			b.Fatal(err)
+		}
+		b.Cleanup(func() { st.Close() })
+		lock := client.Mutex("x").With(o)
+		all.Go(func() {
+			for ctx.Err() == nil {
+				lease, err := lock.Acquire(ctx)
+				if err != nil {
+					return
+				}
+				time.Sleep(hold)
+				got.Add(1)
+				if err := lease.Release(context.Background()); err != nil {
+					b.Error(err)
+				}
+			}
+		})
+	}
+	c := redis.NewClient(&redis.Options{Addr: server.Addr()})
+	defer c.Close()
+	mutex := redsync.New(goredis.NewPool(c)).NewMutex("x")
+	time.Sleep(100 * time.Millisecond) // the line has formed
+	for ctx.Err() == nil {
+		if mutex.LockContext(ctx) != nil {
+			continue
+		}
+		time.Sleep(hold)
+		theirs++
+		if _, err := mutex.UnlockContext(context.Background()); err != nil {
+			b.Error(err)
+		}
+	}
+	all.Wait()
+	return theirs, int(got.Load())
+}
+
+// BenchmarkHandOver says how long a waiter of ours takes to get a lock that redsync releases.
+func BenchmarkHandOver(b *testing.B) {
+	server := redistest.Start(b)
+	st, client, err := locks.Leasehold(b.Context(), []string{server.Addr()})
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer st.Close()
+	c := redis.NewClient(&redis.Options{Addr: server.Addr()})
+	defer c.Close()
+	mutex := redsync.New(goredis.NewPool(c)).NewMutex("x")
+	var took time.Duration
+	for range b.N {
+		if err := mutex.LockContext(b.Context()); err != nil {
+			b.Fatal(err)
+		}
+		got := make(chan time.Time, 1)
+		go func() {
+			lease, err := client.Mutex("x").Acquire(b.Context())
+			if err != nil {
+				b.Error(err)
+				return
+			}
+			got <- time.Now()
+			if err := lease.Release(context.Background()); err != nil {
+				b.Error(err)
+			}
+		}()
+		time.Sleep(200 * time.Millisecond) // it waits
+		released := time.Now()
+		if _, err := mutex.UnlockContext(b.Context()); err != nil {
+			b.Fatal(err)
+		}
+		took += (<-got).Sub(released)
+	}
+	b.ReportMetric(float64(took.Milliseconds())/float64(b.N), "ms/hand-over")
+	b.ReportMetric(0, "ns/op")
+}

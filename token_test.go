@@ -1,0 +1,30 @@
+package leasehold_test
+
+import (
+	"testing"
+
+	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/internal/redistest"
+	"github.com/leasehold-dev/leasehold/store/redis"
+)
+
+// TestShownTokenIsThatOfTheLease checks that others are shown the token that the holder has,
+// although a lease reserves more, to be passed on with.
+func TestShownTokenIsThatOfTheLease(t *testing.T) {
+	server := redistest.Start(t)
+	s, err := redis.Open(t.Context(), []string{"redis://" + server.Addr()}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s.Close() })
+	lease, err := leasehold.New(s, nil).Mutex("a").Acquire(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if st, err := s.Inspect(t.Context(), "a"); err != nil || st.Token != lease.Token() || st.Holder.Spare == 0 {
+		t.Errorf("shown with token %v and %d more, %v: the lease has %v", st.Token, st.Holder.Spare, err, lease.Token())
+	}
+	if err := lease.Release(t.Context()); err != nil {
+		t.Error(err)
+	}
+}
