@@ -122,7 +122,7 @@ func (a address) auth() []*command {
 func (n *node) greet(w *wire) error {
 	hello := n.login()
 	must := len(hello)
-	hello = append(hello, newCommand("HELLO", "3"), newCommand("CLIENT", "SETNAME", "leasehold"), newCommand("INFO"), newCommand("CONFIG", "GET", "appendfsync"))
+	hello = append(hello, newCommand("HELLO", "3"), newCommand("CLIENT", "SETNAME", "leasehold"), newCommand("INFO"), newCommand("CONFIG", "GET", "*appendfsync*"))
 	said, err := w.exchange(hello)
 	if err != nil {
 		return err
@@ -136,6 +136,7 @@ func (n *node) greet(w *wire) error {
 	if err := n.identify(said[must+2], said[must+3]); err != nil {
 		return err
 	}
+	w.run = n.runOf()
 	if err := n.isMaster(w); err != nil {
 		return err
 	}
@@ -172,7 +173,7 @@ func (n *node) identify(info, fsync value) error {
 		n.log.Warn("the server can lose locks", "err", err)
 	}
 	n.mu.Lock()
-	n.server, n.since = id, time.Now()
+	n.server = id
 	n.mu.Unlock()
 	return n.s.servers.vet(n, id, n.s.nodes)
 }

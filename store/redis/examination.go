@@ -91,7 +91,7 @@ type Server struct {
 // the first client that connects after the server started.
 type Mark struct {
 	// Found says that there is one. RunID is the run of the server that it was
-	// said of, "-" if a client only noticed that the server was emptied.
+	// said of, "-" if no client could tell.
 	Found bool
 	RunID string
 	// Why it was made, in words.
@@ -99,9 +99,15 @@ type Mark struct {
 	// Others is set if the server decides together with others than those of the
 	// URLs, and so refuses this list: which, for people.
 	Others string
-	// OpensIn is how long the server still stays out; zero or less: it is in.
+	// Shut says that the server is in quarantine, for OpensIn; zero: until the next
+	// client comes.
+	Shut    bool
 	OpensIn time.Duration
-	// Err is why it could not be read.
+	// Durable says that all clients saw the server append every write to a file before
+	// it answered, when they arrived.
+	Durable bool
+	// Err is why it could not be read; a *nodemark.VersionError if another version of
+	// Leasehold wrote it.
 	Err error
 }
 

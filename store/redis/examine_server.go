@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/leasehold-dev/leasehold/internal/nodemark"
 	"github.com/leasehold-dev/leasehold/internal/quorum"
 )
 
@@ -90,27 +91,29 @@ func (d *examiner) mark() error {
 		return err
 	}
 	now, _ := readTime(said[1])
-	d.found.Mark = parseMark(said[0], now)
-	if d.found.Mark.Found {
-		d.found.Mark.Others, _ = d.n.s.lists.others(said[0])
-	}
+	d.found.Mark = d.n.s.readMark(said[0], now)
 	return nil
 }
 
-// parseMark reads what scripts/arrive.lua writes.
-func parseMark(v value, now time.Time) Mark {
+// readMark reads the mark as people want to know it. now is the server's clock.
+func (s *Store) readMark(v value, now time.Time) Mark {
 	switch {
 	case v.kind == '-':
 		return Mark{Err: newRefused(v)}
 	case v.null:
 		return Mark{}
 	}
-	parts := strings.Split(string(v.text), " ")
-	opens, err := strconv.ParseInt(parts[0], 10, 64)
-	if err != nil || len(parts) != 5 {
-		return Mark{Err: notUnderstood(v)}
+	m, err := nodemark.Parse(string(v.text))
+	if err != nil {
+		return Mark{Err: err}
 	}
-	return Mark{Found: true, RunID: parts[2], Why: reasonOf(parts[3]), OpensIn: time.UnixMicro(opens).Sub(now)}
+	found := Mark{Found: true, RunID: m.Run, Why: reasonOf(m.Why), Durable: m.Durable > 0}
+	if !m.Open {
+		found.OpensIn = max(time.UnixMicro(m.Opens).Sub(now), time.UnixMicro(m.ClientOpens).Sub(s.wall()), 0)
+		found.Shut = true
+	}
+	found.Others, _ = s.lists.others(m)
+	return found
 }
 
 // indexes are the nodes of each list.

@@ -30,12 +30,14 @@ type node struct {
 	retryAt time.Time
 	dialing bool
 	closed  bool
-	server  identity  // that answers there
-	since   time.Time // when it said so
-	// shutUntil is the end of the server's quarantine, as far as it said; and
-	// shutBy why.
-	shutUntil time.Time
-	shutBy    error
+	server  identity // that answers there
+	shut    count    // its quarantine
+	granted grant    // the last that it gave us
+	// print is the fingerprint of the list in its mark, empty if that is not known, and
+	// before of the list which that one replaced; left: it names another list than ours,
+	// and may have been left out when that was replaced.
+	print, before string
+	left          bool
 	// unmarked is why the user can not see to its mark, which who only looks at
 	// locks does not have to.
 	unmarked *majority.Refusal
@@ -120,6 +122,7 @@ func (n *node) put(c call, more bool) error {
 	defer n.mu.Unlock()
 	err := n.refuses(c.command)
 	if err == nil {
+		n.reopenLocked(c.command)
 		n.s.inFlight.Add(1)
 		n.waiting.push(c)
 	}
@@ -332,26 +335,24 @@ func (n *node) deliver(c call, r reply) {
 		usual, others := r.answers(c.command.script, c.leases)
 		c.to.(majority.Crowd).Answers(n.index, c.tag, c.leases, usual, others)
 	} else {
+		if c.command.script == arriveScript && r.outcome == store.Granted {
+			n.arrived(r.value, false) // whoever asks next hears what it leads to
+		}
 		r, next := r.parts(c.command.script)
 		if c.next != nil {
 			n.answer(c.next, int(quorum.Acquire), next.answer(acquireScript))
 		}
-		n.answer(c.to, c.tag, r.answer(c.command.script))
+		a := r.answer(c.command.script)
+		n.remember(c.command, a)
+		n.answer(c.to, c.tag, a)
 	}
 }
 
 func (n *node) answer(to majority.Receiver, tag int, a majority.Answer) {
 	if a.Said.Outcome == store.Quarantined {
-		n.isShut(a.Said)
+		a.Said = n.isShut(a.Said)
 	}
 	to.Answer(n.index, tag, a)
-}
-
-// isShut keeps what the server said of its quarantine.
-func (n *node) isShut(said store.NodeOutcome) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	n.shutUntil, n.shutBy = time.Now().Add(said.ExpiresIn), said.Err
 }
 
 // idle says whether nothing is in line.

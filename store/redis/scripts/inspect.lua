@@ -10,10 +10,10 @@ local last = redis.call('GET', KEYS[2]) or '0'
 local left, why = '0', ''
 if KEYS[3] then
   local time = redis.call('TIME')
-  local opens
-  opens, why = string.match(redis.call('GET', KEYS[3]) or '', '^(%d+) %S+ %S+ (%S+)')
-  if opens then
-    left = string.format('%.0f', math.max(0, opens - (time[1] * 1000000 + time[2])))
+  -- include mark
+  local mark = readMark(redis.call('GET', KEYS[3]))
+  if mark and mark.state == 'shut' then
+    left, why = string.format('%.0f', math.max(1, mark.opens - (time[1] * 1000000 + time[2]))), mark.why
   end
 end
 local places, name, from = {}, '{' .. KEYS[1] .. '}:', 0
