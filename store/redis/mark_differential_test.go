@@ -182,7 +182,6 @@ type markRun struct {
 	r     *rand.Rand
 	lists []lists
 	model string // the text that is expected; empty: none
-	aged  int64  // by how much what the server's marks say was moved, on a real one
 }
 
 // marks makes some steps from one seed, and fails if the two differ.
@@ -279,7 +278,7 @@ func (m *markRun) step() (string, error) {
 		m.setTime(m.now.Add(d))
 		return fmt.Sprint("time ", d), nil
 	case 6:
-		return m.becomes()
+		return m.becomes(us)
 	default:
 		return m.grants()
 	}
@@ -428,16 +427,20 @@ func (m *markRun) relists(now int64) (string, error) {
 }
 
 // becomes has something befall the server.
-func (m *markRun) becomes() (string, error) {
+func (m *markRun) becomes(now int64) (string, error) {
 	switch m.r.IntN(6) {
 	case 0:
 		m.model = ""
 	case 1:
 		m.model = pick(m.r, []string{"0000000000000000 - - declared -", "3 open - -", "2 open", "x"})
-	default: // it is declared empty
+	default: // it is declared empty, or has run for a while
 		m.model = markOf(func(mark *nodemark.Mark) {
 			l := pick(m.r, m.lists)
-			mark.Print, mark.List, mark.Run, mark.Replication = l.print, l.text, runs[0], replications[0]
+			mark.Print, mark.List, mark.Run, mark.Replication = l.print, l.text, pick(m.r, runs), replications[0]
+			if m.r.IntN(2) == 0 {
+				mark.Why, mark.Longest = "restarted", 5e6
+				mark.Durable, mark.ClientDurable = now-pick(m.r, steps).Microseconds(), now-pick(m.r, steps).Microseconds()
+			}
 		})
 	}
 	c := newCommand("SET", markKey, m.model)
