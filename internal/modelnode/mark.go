@@ -58,11 +58,14 @@ func Arrive(before *nodemark.Mark, c Newcomer, now int64) (m nodemark.Mark, left
 	switch {
 	case c.Durable == "always" && m.Durable == 0:
 		m.Durable, m.ClientDurable = now, c.Wall
-	case c.Durable != "always" && c.Durable != "asserted":
+	case c.Durable == "never", c.Durable == "unknown":
 		m.Durable, m.ClientDurable = 0, 0
 	}
 	if c.Run != nodemark.Unknown {
-		m.Run, m.Replication = c.Run, c.Replication
+		m.Run = c.Run
+	}
+	if c.Replication != nodemark.Unknown {
+		m.Replication = c.Replication
 	}
 	if !m.Open {
 		left = max(1, m.Opens-now, m.ClientOpens-c.Wall)

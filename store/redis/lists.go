@@ -137,7 +137,7 @@ func (s *Store) adopt() {
 	}
 	for _, n := range s.nodes {
 		n.mu.Lock()
-		left, print := n.left, n.print
+		left, print := n.left && n.wire != nil, n.print
 		before, next, joint := strings.Cut(print, ">")
 		if left && before != nodemark.Unknown && records[before] >= quorum.Majority(len(s.nodes)) && (!joint || next == s.lists.print) {
 			n.left = false

@@ -71,7 +71,13 @@ var markChanges = []change{
 	{name: "arrive does not look at the run", script: arriveScript,
 		old: "mark.run ~= client.run then", new: "false then"},
 	{name: "arrive does not keep the run", script: arriveScript,
-		old: "mark.run, mark.replication = client.run, client.replication", new: "mark.replication = client.replication"},
+		old: "mark.run = client.run\n", new: ""},
+	{name: "arrive does not keep the replication", script: arriveScript,
+		old: "mark.replication = client.replication", new: ""},
+	{name: "arrive forgets the replication", script: arriveScript,
+		old: "if client.replication ~= '-' then", new: "if true then"},
+	{name: "arrive on an old connection ends durability", script: arriveScript,
+		old: "and client.durable ~= 'unasked' then", new: "then"},
 	{name: "arrive keeps a run that it does not know", script: arriveScript,
 		old: "if client.run ~= '-' then\n    mark.run", new: "if true then\n    mark.run"},
 	{name: "arrive does not look at the replication", script: arriveScript,
@@ -97,7 +103,7 @@ var markChanges = []change{
 	{name: "arrive takes an assertion for sight", script: arriveScript,
 		old: "if client.durable == 'always' then", new: "if client.durable == 'always' or client.durable == 'asserted' then"},
 	{name: "arrive keeps durability that has ended", script: arriveScript,
-		old: "elseif client.durable ~= 'asserted' then", new: "elseif false then"},
+		old: "elseif client.durable ~= 'asserted' and client.durable ~= 'unasked' then", new: "elseif false then"},
 	{name: "arrive keeps durability over a loss", script: arriveScript,
 		old: "    mark.durable, mark.clientDurable = 0, 0\n  elseif mark.state", new: "  elseif mark.state"},
 	{name: "arrive counts durability anew each time", script: arriveScript,
@@ -244,7 +250,7 @@ func sameMark(got, want string, live bool) error {
 var (
 	runs         = []string{strings.Repeat("a", 40), strings.Repeat("b", 40), nodemark.Unknown}
 	replications = []string{strings.Repeat("1", 40), strings.Repeat("2", 40), nodemark.Unknown}
-	durabilities = []string{"always", "always", "always", "never", "unknown", "asserted"}
+	durabilities = []string{"always", "always", "always", "never", "unknown", "asserted", "unasked"}
 	steps        = []time.Duration{0, time.Millisecond, time.Second, 3 * time.Second, 5 * time.Second, 10 * time.Second, 20 * time.Second, time.Minute}
 )
 
@@ -306,6 +312,9 @@ func (m *markRun) arrives(now int64) (string, error) {
 	} else { // it is let in for that only
 		n.server.readable, m.s.o.FsyncAlways, c.Durable = false, true, "asserted"
 	}
+	if c.Durable == "unasked" {
+		c.Replication = nodemark.Unknown
+	}
 	if c.Replication != nodemark.Unknown {
 		n.server.replication = c.Replication
 	}
@@ -328,7 +337,7 @@ func (m *markRun) arrives(now int64) (string, error) {
 		heard = announced(before.List, after.List)
 	}
 	what := fmt.Sprintf("arrive %+v at %d", c, now)
-	said, err := m.run(newCommand("SET", "{seen}:token", "7"), m.byText(n.arrival()), newCommand("DEL", "{seen}:token"))
+	said, err := m.run(newCommand("SET", "{seen}:token", "7"), m.byText(n.arrival(c.Durable != "unasked")), newCommand("DEL", "{seen}:token"))
 	if err != nil {
 		return what, err
 	}
@@ -478,7 +487,7 @@ func (m *markRun) grants() (string, error) {
 	next := lining("free", store.CrashSafe)
 	heal := lining("healed", store.CrashSafe)
 	// The lock is held without a look at the mark, and somebody waits who is handed it.
-	said, err := m.run(ask(majority.Question{Op: quorum.Acquire, Lease: lease}), ask(majority.Question{Op: quorum.Heal, Lease: heal}), 
+	said, err := m.run(ask(majority.Question{Op: quorum.Acquire, Lease: lease}), ask(majority.Question{Op: quorum.Heal, Lease: heal}),
 		newCommand("SET", "healed", heal.Owner), m.extends(heal),
 		newCommand("SET", "free", lease.Owner), ask(majority.Question{Op: quorum.Acquire, Lease: next, Waits: true}),
 		ask(majority.Question{Op: quorum.Release, Lease: lease}), newCommand("GET", "free"),

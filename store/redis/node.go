@@ -242,6 +242,7 @@ func (n *node) sendAs(w *wire, unproven bool) bool {
 			return false
 		}
 		n.turnAway()
+		n.s.adopt()
 		return true
 	}
 	if unproven && !w.proven() {

@@ -48,7 +48,7 @@ func (s *Store) guard() error {
 	defer s.arming.Unlock()
 	for _, n := range s.nodes {
 		n.mu.Lock()
-		c, known := n.arrival(), n.wire == nil || n.server.runID != "" || n.durable() == "asserted"
+		c, known := n.arrival(false), n.wire == nil || n.server.runID != "" || n.durable() == "asserted"
 		n.mu.Unlock()
 		if !known {
 			said := store.NodeOutcome{Node: n.Addr(), Outcome: store.Refused, Err: errUnidentified}
@@ -64,11 +64,15 @@ func (s *Store) guard() error {
 }
 
 // arrival returns the command that sees to the mark, nil if the client cannot tell one
-// run of the server from another. The mutex is held.
-func (n *node) arrival() *command {
+// run of the server from another. What the server said of itself counts on a new
+// connection only: later it may be out of date. The mutex is held.
+func (n *node) arrival(isNew bool) *command {
 	id, durable := n.server, n.durable()
 	if id.runID == "" && durable != "asserted" {
 		return nil
+	}
+	if !isNew {
+		id.replication, durable = "", "unasked"
 	}
 	promoted := "0"
 	if id.promoted {
@@ -116,7 +120,7 @@ var errUnidentified = errors.New("the server does not say whether it was restart
 // arrive sees to the mark on a new connection.
 func (n *node) arrive(w *wire) error {
 	n.mu.Lock()
-	c := n.arrival()
+	c := n.arrival(true)
 	n.mu.Unlock()
 	if c == nil {
 		return errUnidentified
@@ -189,7 +193,7 @@ func (n *node) countLocked(shut store.NodeOutcome) {
 	n.shut.until = max(n.shut.until, n.s.o.Clock.Now().Add(shut.ExpiresIn))
 	var q *quarantineError
 	if errors.As(shut.Err, &q) {
-		n.shut.why = q.reason
+		n.shut.why = q.why
 	}
 }
 
@@ -209,18 +213,29 @@ func (n *node) isCounting() bool {
 }
 
 // isShut takes in that the node refused to grant because of quarantine, and returns
-// that as it is to be told. A quarantine that we knew nothing of is looked into.
+// that as it is to be told. If we knew nothing of it, something has happened to the server
+// while we were connected. If it was emptied, that is noted; otherwise we connect again,
+// and look what has become of it.
 func (n *node) isShut(said store.NodeOutcome) store.NodeOutcome {
+	var q *quarantineError
+	errors.As(said.Err, &q)
 	n.mu.Lock()
-	defer n.mu.Unlock()
-	if left := n.leftLocked(); left > said.ExpiresIn {
+	w, left := n.wire, n.leftLocked()
+	switch {
+	case left > said.ExpiresIn:
 		said.ExpiresIn, said.Err = left, &quarantineError{n.shut.why, left}
-	} else if n.shut.until == 0 {
+	case n.shut.until != 0:
+	case q != nil && q.why == "emptied":
 		n.countLocked(said)
 		n.lookLocked()
+	case w != nil:
+		defer w.abandon(errShut)
 	}
+	n.mu.Unlock()
 	return said
 }
+
+var errShut = errors.New("the server is in quarantine, which it was not when the connection was made")
 
 // reopenLocked has the mark looked at before c, if c needs the node to be open and our
 // count of its quarantine is over.
@@ -233,7 +248,7 @@ func (n *node) reopenLocked(c *command) {
 
 // lookLocked has the mark looked at.
 func (n *node) lookLocked() {
-	if c := n.arrival(); c != nil && !n.closed && n.waiting.n < maxLine {
+	if c := n.arrival(false); c != nil && !n.closed && n.waiting.n < maxLine {
 		n.s.inFlight.Add(1)
 		n.waiting.push(call{command: c, timeout: n.s.o.ConnectTimeout, to: nobody{}})
 		n.wake()
@@ -292,7 +307,7 @@ func shutFor(left, why value, otherwise store.NodeOutcome) store.NodeOutcome {
 		return otherwise
 	}
 	d := time.Duration(min(us, 1<<50)) * time.Microsecond
-	return store.NodeOutcome{Outcome: store.Quarantined, ExpiresIn: d, Err: &quarantineError{reasonOf(string(why.text)), d}}
+	return store.NodeOutcome{Outcome: store.Quarantined, ExpiresIn: d, Err: &quarantineError{string(why.text), d}}
 }
 
 // otherVersion is the outcome of a node whose mark has a version that we do not know.
@@ -302,12 +317,12 @@ func otherVersion(version value) store.NodeOutcome {
 
 // quarantineError says why a node grants nothing for now.
 type quarantineError struct {
-	reason string
-	left   time.Duration
+	why  string // as the mark has it
+	left time.Duration
 }
 
 func (e *quarantineError) Error() string {
-	return fmt.Sprintf("%s; it takes part again in %v", e.reason, store.Round(e.left))
+	return fmt.Sprintf("%s; it takes part again in %v", reasonOf(e.why), store.Round(e.left))
 }
 
 // reasonOf says in a sentence why a mark shuts a node.

@@ -6,8 +6,8 @@
 -- ARGV: the client's list of nodes as a fingerprint and as text; the server's run ID and
 --       replication ID as the client reads them, - for unknown; '1' if the server was a
 --       replica once; quarantine (us); the client's wall clock (us); whether the server
---       appends every write before it answers (always, never, unknown, or asserted); the
---       token that the client was granted last, '0' for none
+--       appends every write before it answers (always, never, unknown; asserted, or unasked
+--       on a connection that is not new); the token that the client was granted last, '0' for none
 -- Returns {1, how long it still grants nothing (us), why, the longest quarantine (us),
 -- fingerprint of its list, fingerprint of the list that one replaced}, or {5, the version
 -- of a mark that we can not read}.
@@ -86,11 +86,14 @@ local function arrive(mark, client, now)
     if mark.durable == 0 then
       mark.durable, mark.clientDurable = now, client.wall
     end
-  elseif client.durable ~= 'asserted' then -- who can not see it does not claim it
+  elseif client.durable ~= 'asserted' and client.durable ~= 'unasked' then -- who can not see it does not claim it
     mark.durable, mark.clientDurable = 0, 0
   end
   if client.run ~= '-' then
-    mark.run, mark.replication = client.run, client.replication
+    mark.run = client.run
+  end
+  if client.replication ~= '-' then
+    mark.replication = client.replication
   end
   return mark
 end
