@@ -144,7 +144,7 @@ func (n *node) greet(w *wire) error {
 		return err
 	}
 	if n.s.guarded.Load() {
-		if err := n.arrive(w); err != nil {
+		if err := n.arrive(w, said[must].kind != '-'); err != nil {
 			return err
 		}
 	}
@@ -204,8 +204,10 @@ func (w *wire) exchange(commands []*command) ([]value, error) {
 	said := make([]value, len(commands))
 	for i := range said {
 		v, err := w.in.next()
-		for err == nil && v.isMessage() { // not what was asked for
-			if string(v.list[1].text) != listChannel { // what is looked at next is the new one
+		for err == nil && (v.isMessage() || v.isInvalidation()) { // not what was asked for
+			if v.isInvalidation() {
+				w.invalidated(v)
+			} else if string(v.list[1].text) != listChannel { // what is looked at next is the new one
 				w.heard(v)
 			}
 			v, err = w.in.next()

@@ -336,6 +336,9 @@ func (n *node) deliver(c call, r reply) {
 		usual, others := r.answers(c.command.script, c.leases)
 		c.to.(majority.Crowd).Answers(n.index, c.tag, c.leases, usual, others)
 	} else {
+		if c.command == infoCommand && r.outcome == store.Granted {
+			n.compare(r.value)
+		}
 		if c.command.script == arriveScript && r.outcome == store.Granted {
 			n.arrived(r.value, false) // whoever asks next hears what it leads to
 		}

@@ -117,20 +117,26 @@ func (n *node) durable() string {
 
 var errUnidentified = errors.New("the server does not say whether it was restarted, and might have forgotten leases: permit the user INFO, or set fsync=always in the URL if the server appends every write before it answers")
 
-// arrive sees to the mark on a new connection.
-func (n *node) arrive(w *wire) error {
+// arrive sees to the mark on a new connection. A server that can tell us unasked is to
+// say when its data is replaced.
+func (n *node) arrive(w *wire, tells bool) error {
 	n.mu.Lock()
 	c := n.arrival(true)
 	n.mu.Unlock()
 	if c == nil {
 		return errUnidentified
 	}
-	said, err := w.exchange([]*command{c})
+	commands := []*command{c}
+	if tells { // before we look, so that nothing is missed
+		commands = []*command{trackCommand, c}
+	}
+	all, err := w.exchange(commands)
 	if err != nil {
 		return err
 	}
-	if said[0].kind == '-' {
-		err := newRefused(said[0])
+	said := all[len(all)-1]
+	if said.kind == '-' {
+		err := newRefused(said)
 		if !isDenied(err.Error()) {
 			return err
 		}
@@ -138,7 +144,10 @@ func (n *node) arrive(w *wire) error {
 		n.setUnmarked(&majority.Refusal{Outcome: outcome, Err: err})
 		return nil
 	}
-	return n.arrived(said[0], true)
+	if all[0].kind == '-' && tells {
+		n.log.Warn("the server will not tell us if its data is replaced: that shows only when we connect again", "err", all[0].String())
+	}
+	return n.arrived(said, true)
 }
 
 func (n *node) setUnmarked(why *majority.Refusal) {

@@ -222,6 +222,7 @@ func TestReplicaOfItsOwnReplicaAndBack(t *testing.T) {
 	follow(replica, server)
 	s.holds(t, request("lock"))
 	follow(server, replica)
+	refusedThere(t, s.late, request("lock"), 1, "another server")
 	refusedThere(t, openURL(t, s.url), request("lock"), 1, "another server")
 }
 

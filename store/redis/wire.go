@@ -257,6 +257,8 @@ func (w *wire) next() error {
 	switch {
 	case err != nil:
 		return err
+	case v.isInvalidation():
+		w.invalidated(v)
 	case v.kind == '>' && w.hears:
 		w.heard(v)
 	case w.n.isDemoted(v):
