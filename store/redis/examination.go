@@ -106,9 +106,10 @@ type Mark struct {
 	// Durable says that all clients saw the server append every write to a file before
 	// it answered, when they arrived.
 	Durable bool
-	// Err is why it could not be read; a *nodemark.VersionError if another version of
-	// Leasehold wrote it.
-	Err error
+	// Err is why it could not be read, and Version that of the mark if another version of
+	// Leasehold wrote it: the server is then not used.
+	Err     error
+	Version string
 }
 
 // Lack is a permission that locks need and the user of the URL does not have.

@@ -1,6 +1,7 @@
 package redis
 
 import (
+	"errors"
 	"net"
 	"strconv"
 	"strings"
@@ -104,8 +105,8 @@ func (s *Store) readMark(v value, now time.Time) Mark {
 		return Mark{}
 	}
 	m, err := nodemark.Parse(string(v.text))
-	if err != nil {
-		return Mark{Err: err}
+	if other := (*nodemark.VersionError)(nil); errors.As(err, &other) {
+		return Mark{Err: err, Version: other.Version}
 	}
 	found := Mark{Found: true, RunID: m.Run, Why: reasonOf(m.Why), Durable: m.Durable > 0}
 	if !m.Open {
