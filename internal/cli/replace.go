@@ -27,8 +27,10 @@ exclude each other: of a,b,c and a,b,d one could have the majority a,c and one b
 From one server to several it is the same, with redis://a?next=a,b,c. Before Redis 6
 clients that have the one server only do not hear of it: end them before step 2.
 
-A majority of each list must answer. If the command fails or is interrupted,
-clients with both lists go on, and running it again is safe.`,
+A majority of each list must answer, and in the end every server of the new list:
+one that was not told refuses clients that have the new list only. If the command
+fails or is interrupted, clients with both lists go on. Run it again, then also
+without the old servers, provided that it got as far as waiting for max_ttl.`,
 		Example: `  leasehold replace --store 'redis://a,b,c?next=a,b,d'`,
 		Args: func(c *cobra.Command, args []string) error {
 			if len(args) > 0 {

@@ -76,7 +76,8 @@ type Server struct {
 	Eviction string
 	Evicted  uint64
 	// AppendOnly says that it writes a log. Fsync is when that is on disk:
-	// "always", "everysec", "no". Snapshots says that it saves all data now and
+	// "always", "everysec", "no", followed by ", no-appendfsync-on-rewrite yes" if it is not
+	// while the log is rewritten. Snapshots says that it saves all data now and
 	// then. The last two come from its configuration: SettingsErr says why they
 	// are not known.
 	AppendOnly  bool

@@ -22,17 +22,20 @@ func (d *examiner) server() error {
 		return nil
 	}
 	s := parseServer(string(info.text))
-	said, err := d.ask(newCommand("CONFIG", "GET", "appendfsync"), newCommand("CONFIG", "GET", "save"))
+	said, err := d.ask(newCommand("CONFIG", "GET", "appendfsync"), newCommand("CONFIG", "GET", "no-appendfsync-on-rewrite"), newCommand("CONFIG", "GET", "save"))
 	if err != nil {
 		return err
 	}
-	fsync, err := setting(said[0])
-	if err == nil {
-		s.Fsync = fsync
-		fsync, err = setting(said[1])
-		s.Snapshots = fsync != ""
+	var is [3]string
+	for i := range is {
+		if is[i], err = setting(said[i]); err != nil {
+			s.SettingsErr = err
+		}
 	}
-	s.SettingsErr = err
+	s.Fsync, s.Snapshots = is[0], is[2] != ""
+	if is[1] == "yes" {
+		s.Fsync += ", no-appendfsync-on-rewrite yes"
+	}
 	d.found.Server = s
 	return nil
 }
