@@ -50,8 +50,11 @@ func Arrive(before *nodemark.Mark, c Newcomer, now int64) (m nodemark.Mark, left
 		m.Durable, m.ClientDurable = 0, 0
 	case !m.Open, grown > 0 && m.Opens > 0:
 		m.Opens, m.ClientOpens = min(m.Opens+grown, now+m.Longest), m.ClientOpens+grown
-		if m.ClientOpens > c.Wall+m.Longest && !m.Lengthened {
-			m.Opens, m.ClientOpens, m.Lengthened = now+m.Longest, c.Wall+m.Longest, true
+		if m.ClientOpens > c.Wall+m.Longest {
+			m.ClientOpens = c.Wall + m.Longest
+			if !m.Lengthened {
+				m.Opens, m.Lengthened = now+m.Longest, true
+			}
 		}
 		m.Open = now >= m.Opens && c.Wall >= m.ClientOpens
 	}

@@ -41,6 +41,7 @@ type node struct {
 	// unmarked is why the user can not see to its mark, which who only looks at
 	// locks does not have to.
 	unmarked *majority.Refusal
+	lookAt   time.Time // when it is looked at again
 	// foreign is why nothing is to be locked there: see belongs.
 	foreign *majority.Refusal
 	// unflushed says that Flush has something to send; see router.
@@ -171,6 +172,7 @@ func (n *node) refuses(c *command) error {
 		// only just fallen silent, what may be left there is to be released.
 		return n.down
 	case n.unmarked != nil && (c.script == guardedScript || c.script == healScript):
+		n.stillUnmarkedLocked()
 		return n.unmarked
 	case n.foreign != nil && c.script.keeps():
 		return n.foreign

@@ -48,7 +48,7 @@ func (s *Store) guard() error {
 	defer s.arming.Unlock()
 	for _, n := range s.nodes {
 		n.mu.Lock()
-		c, known := n.arrival(false), n.wire == nil || n.server.runID != "" || n.durable() == "asserted"
+		c, known := n.arrival(true), n.wire == nil || n.server.runID != "" || n.durable() == "asserted"
 		n.mu.Unlock()
 		if !known {
 			said := store.NodeOutcome{Node: n.Addr(), Outcome: store.Refused, Err: errUnidentified}
@@ -152,8 +152,20 @@ func (n *node) arrive(w *wire, tells bool) error {
 
 func (n *node) setUnmarked(why *majority.Refusal) {
 	n.mu.Lock()
-	n.unmarked = why
+	n.unmarked, n.lookAt = why, time.Now().Add(markPause)
 	n.mu.Unlock()
+}
+
+// markPause is how long a mark that we cannot use is left alone before it is looked at
+// again: an operator may have written another.
+const markPause = time.Second
+
+// stillUnmarkedLocked has the mark looked at again now and then.
+func (n *node) stillUnmarkedLocked() {
+	if now := time.Now(); n.wire != nil && now.After(n.lookAt) {
+		n.lookAt = now.Add(markPause)
+		n.lookLocked()
+	}
 }
 
 // arrived takes in what the arrive script said, on a new connection or another.

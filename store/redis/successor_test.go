@@ -357,6 +357,10 @@ func TestMarkOfAnotherVersion(t *testing.T) {
 			}
 			acquire(t, before, request("a"))
 			acquire(t, open(t, addrs(servers), nil), request("b"))
+			eventually(t, "who was refused looks again", func() bool {
+				_, err := late.Acquire(t.Context(), request("c"))
+				return err == nil
+			})
 		})
 	}
 }

@@ -57,8 +57,11 @@ end
 local function count(mark, client, now, grown)
   mark.opens, mark.clientOpens = mark.opens + grown, mark.clientOpens + grown
   mark.opens = math.min(mark.opens, now + mark.longest)
-  if mark.clientOpens > client.wall + mark.longest and mark.lengthened == '0' then
-    mark.clientOpens, mark.opens, mark.lengthened = client.wall + mark.longest, now + mark.longest, '1'
+  if mark.clientOpens > client.wall + mark.longest then
+    mark.clientOpens = client.wall + mark.longest
+    if mark.lengthened == '0' then
+      mark.opens, mark.lengthened = now + mark.longest, '1'
+    end
   end
   local over = mark.opens <= now and mark.clientOpens <= client.wall
   mark.state = over and 'open' or 'shut'
@@ -112,7 +115,7 @@ local client = {
 }
 local list = mark and mark.list
 mark = arrive(mark, client, now)
-writeMark(KEYS[1], mark)
+writeMark(KEYS[1], mark, text)
 if mark.list ~= list and string.find(mark.list, ',', 1, true) then
   -- include tell
 end

@@ -30,11 +30,16 @@ local function readMark(text)
   return mark
 end
 
-local function writeMark(key, mark)
+-- writeMark writes a mark unless it has that text already: whoever may only look can see
+-- to a mark that needs no change.
+local function writeMark(key, mark, before)
   local words = {'2'}
   for i, name in ipairs(WORDS) do
     local word = mark[name]
     words[i + 1] = type(word) == 'number' and string.format('%.0f', word) or word
   end
-  redis.call('SET', key, table.concat(words, ' '))
+  local text = table.concat(words, ' ')
+  if text ~= before then
+    redis.call('SET', key, text)
+  end
 end

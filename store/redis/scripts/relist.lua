@@ -7,7 +7,8 @@
 -- there is no mark, or {5, the version of a mark that we can not read}.
 if #KEYS == 0 then return 0 end -- called to be learned, see learn
 -- include mark
-local mark, version = readMark(redis.call('GET', KEYS[1]))
+local text = redis.call('GET', KEYS[1])
+local mark, version = readMark(text)
 if version then
   return {5, version}
 elseif not mark then
@@ -24,7 +25,7 @@ elseif ARGV[5] ~= '' and mark.before ~= ARGV[5] then
   mark.before, mark.told = ARGV[5], time[1] * 1000000 + time[2]
 end
 mark.print, mark.list = ARGV[1], ARGV[2]
-writeMark(KEYS[1], mark)
+writeMark(KEYS[1], mark, text)
 if mark.list ~= list then
   -- include tell
 end
