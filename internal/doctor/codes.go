@@ -40,6 +40,7 @@ const (
 	ClockHere           Code = "clock-here"
 	OtherList           Code = "other-list"
 	ListsReplaced       Code = "list-being-replaced"
+	OtherVersion        Code = "other-version"
 	Quarantined         Code = "quarantined"
 	RestartedRecently   Code = "restarted-recently"
 	RestartUnseen       Code = "restart-unseen"
@@ -112,6 +113,7 @@ var advice = map[Code]string{
 	ClockHere:           "Let NTP run here and on the servers.",
 	OtherList:           "Give all clients the same list. To replace one list by another see \"leasehold replace --help\".",
 	ListsReplaced:       "When all clients have both lists, run \"leasehold replace\".",
+	OtherVersion:        "Use one version of Leasehold everywhere. When all clients of the other one have ended, run \"leasehold bootstrap\".",
 	Quarantined:         "Wait. If it is certain that nobody holds a lock, \"leasehold bootstrap\" ends it at once.",
 	RestartedRecently:   "Wait for the time said before trusting that nobody else holds a lock.",
 	RestartUnseen:       "Nothing has to be done. If it is certain that nobody holds a lock, \"leasehold bootstrap\" lets the node take part at once.",
@@ -162,7 +164,7 @@ var codes = []Code{
 	NoQuorum, NodeUnreachable, NodeSilent, LoginRefused, NodeLoading, SameServer, Replica, Sentinel, Cluster, NoCluster, SlotsUnserved,
 	ServerTooOld, Eviction, MemoryFull, RightMissing, KeyForbidden, ScriptFails, TTLOverMaximum, RoundTripOver,
 	LockWithoutTTL, LockOfWrongType, RedissonLock,
-	OtherList, FileOnNetwork, FileExposed, FileUnusable,
+	OtherList, OtherVersion, FileOnNetwork, FileExposed, FileUnusable,
 	SentinelsDisagree, FsyncNotAlways, Quarantined, RestartedRecently, Replicated, SentinelSilent, SameHost, EvenNodes, MemoryLow, PersistenceFailing,
 	TTLTooShort, RoundTripNear, WaitersPoll, ClocksDiffer, ClockHere,
 	PersistenceNone, PersistenceSnapshot, PersistenceEverySec, PersistenceUnknown,

@@ -3,13 +3,17 @@ package doctor
 import "github.com/leasehold-dev/leasehold/store/redis"
 
 // shut says whether a node stays out for now.
-func shut(n redis.Examined) bool { return n.Mark.Found && n.Mark.OpensIn > 0 }
+func shut(n redis.Examined) bool { return n.Mark.Shut }
 
 // restarts is about servers that may have forgotten leases.
 func restarts(r *report, e redis.Examination) {
 	each(e, func(n redis.Examined) {
 		s := n.Server
 		if n.ServerErr != nil {
+			return
+		}
+		if n.Mark.Version != "" {
+			r.add(bearable(e), OtherVersion, n.Node, "Another version of Leasehold keeps locks on the server (%v), and this one refuses to use it.", n.Mark.Err)
 			return
 		}
 		switch {
@@ -20,7 +24,7 @@ func restarts(r *report, e redis.Examination) {
 		case n.Mark.Err != nil:
 		case shut(n):
 			r.add(bearable(e), Quarantined, n.Node, "The server, which was started %s ago, is in quarantine, because %s: it takes no part for %s more.", span(s.Uptime), n.Mark.Why, span(n.Mark.OpensIn))
-		case !n.Mark.Found || n.Mark.RunID != s.RunID && n.Mark.RunID != "-" && !keepsAll(s):
+		case !n.Mark.Found || n.Mark.RunID != s.RunID && !(n.Mark.Durable && keepsAll(s)):
 			r.add(Info, RestartUnseen, n.Node, "Nobody has locked here since the server was started or emptied (it was started %s ago). The first who does keeps it out for up to %s, in case it has forgotten leases.", span(s.Uptime), span(e.Quarantine))
 		}
 	})

@@ -24,7 +24,7 @@ func sound(n int) redis.Examination {
 		e.Nodes = append(e.Nodes, redis.Examined{
 			Node: letter + ":6379", Host: "10.0.0." + letter, Outcome: store.Granted,
 			Trip: time.Millisecond, Slowest: 2 * time.Millisecond, AheadError: time.Millisecond,
-			Mark: redis.Mark{Found: true, RunID: "run-" + letter, OpensIn: -time.Hour},
+			Mark: redis.Mark{Found: true, RunID: "run-" + letter, Durable: true},
 			Server: redis.Server{
 				Product: "redis", Version: "7.0.15", RunID: "run-" + letter, Mode: "standalone", Uptime: time.Hour,
 				Memory: 1 << 20, SystemMemory: 1 << 34, Eviction: "noeviction", AppendOnly: true, Fsync: "always",
@@ -158,11 +158,11 @@ var redisCases = []redisCase{
 	}, Warning, ClockHere, "", "behind that of the servers by about 3s"},
 	{"our clock is ahead", 1, func(e *redis.Examination, n *redis.Examined) { n.Ahead = -3 * time.Second }, Warning, ClockHere, "", "ahead of that of the servers"},
 	{"in quarantine", 3, func(e *redis.Examination, n *redis.Examined) {
-		n.Mark.OpensIn, n.Mark.Why = 40*time.Second, "it was restarted"
+		n.Mark.Shut, n.Mark.OpensIn, n.Mark.Why = true, 40*time.Second, "it was restarted"
 	}, Warning, Quarantined, first, "it was restarted: it takes no part for 40s more"},
 	{"too many in quarantine", 3, func(e *redis.Examination, n *redis.Examined) {
 		for i := range e.Nodes {
-			e.Nodes[i].Mark.OpensIn = 40 * time.Second
+			e.Nodes[i].Mark.Shut, e.Nodes[i].Mark.OpensIn = true, 40*time.Second
 		}
 	}, Error, Quarantined, first, "40s"},
 	{"alone and restarted", 1, func(e *redis.Examination, n *redis.Examined) {
@@ -172,6 +172,12 @@ var redisCases = []redisCase{
 	{"the mark of another run", 3, func(e *redis.Examination, n *redis.Examined) {
 		n.Server.RunID, n.Server.Fsync = "run-new", "everysec"
 	}, Info, RestartUnseen, first, "Nobody has locked here"},
+	{"the mark of a run that was not durable", 3, func(e *redis.Examination, n *redis.Examined) {
+		n.Server.RunID, n.Mark.Durable = "run-new", false
+	}, Info, RestartUnseen, first, "Nobody has locked here"},
+	{"the mark of another version", 3, func(e *redis.Examination, n *redis.Examined) {
+		n.Mark = redis.Mark{Err: errors.New("its mark has version 3"), Version: "3"}
+	}, Warning, OtherVersion, first, "its mark has version 3"},
 	{"not what the URL says", 3, func(e *redis.Examination, n *redis.Examined) { e.FsyncAlways, n.Server.Fsync = true, "no" }, Error, FsyncNotAlways, first, "appendfsync no"},
 	{"cannot save", 3, func(e *redis.Examination, n *redis.Examined) { n.Server.SaveFails = true }, Warning, PersistenceFailing, first, "could not write"},
 	{"alone, nothing on disk", 1, func(e *redis.Examination, n *redis.Examined) { n.Server.AppendOnly = false }, Warning, PersistenceNone, first, "two can hold a lock"},
@@ -240,7 +246,6 @@ func TestNothingToSay(t *testing.T) {
 		"a restart that forgot nothing": func(e *redis.Examination, n *redis.Examined) { n.Server.RunID = "run-new" },
 		"a policy without a limit":      func(e *redis.Examination, n *redis.Examined) { n.Server.Eviction = "allkeys-lru" },
 		"a clock that may be right":     func(e *redis.Examination, n *redis.Examined) { n.Ahead, n.AheadError = 2*time.Second, 2*time.Second },
-		"an emptied node, open again":   func(e *redis.Examination, n *redis.Examined) { n.Mark.RunID = "-" },
 		"Valkey":                        func(e *redis.Examination, n *redis.Examined) { n.Server.Product, n.Server.Version = "valkey", "7.2.4" },
 		"an unknown version":            func(e *redis.Examination, n *redis.Examined) { n.Server.Version = "next" },
 	} {

@@ -72,7 +72,7 @@ func three(t *testing.T, args ...string) ([]*redistest.Server, string) {
 	return servers, servers[0].Addr() + "," + servers[1].Addr() + "," + servers[2].Addr() + "?" + patient
 }
 
-const locker = "&leasehold:to:* +evalsha +eval +get +mget +set +del +rpush +lindex +linsert +lrange +lrem +lpop +pttl +pexpire +time +info +publish +subscribe "
+const locker = "&leasehold:to:* +evalsha +eval +get +mget +set +del +rpush +lindex +linsert +lrange +lrem +lpop +pttl +pexpire +time +info +client|tracking +publish +subscribe "
 
 var reals = []real{
 	{name: "sound", prepare: func(t *testing.T) string {
@@ -243,6 +243,13 @@ var reals = []real{
 		})
 		return strings.Replace(url, servers[2].Addr(), redistest.Start(t).Addr(), 1)
 	}, want: "error:other-list error:no-quorum"},
+	{name: "another version", prepare: func(t *testing.T) string {
+		servers, url := three(t)
+		for _, s := range servers[:2] {
+			s.Text(t, "SET", redistest.Mark, "1700000000000000 - - restarted:1 -")
+		}
+		return url
+	}, want: "error:other-version error:no-quorum", not: "restart-unseen quarantined"},
 	{name: "two lists", prepare: func(t *testing.T) string {
 		servers, url := three(t)
 		return url + "&next=" + servers[0].Addr() + "," + servers[1].Addr() + "," + redistest.Start(t).Addr()

@@ -29,7 +29,7 @@ var project = rules{
 		{"fence"},
 		{"internal/faultproxy", "internal/redistest", "internal/sqltest", "internal/layering", "internal/endtoend"},
 		{"internal/localredis"},
-		{"internal/child"},
+		{"internal/child", "internal/nodemark"},
 	},
 
 	// Test equipment: only test files, and other test equipment, import it.
@@ -72,5 +72,5 @@ var project = rules{
 
 	// Functions of their arguments: a checker that drives one of these with
 	// made-up time and made-up messages sees all there is to see.
-	pure: []string{"fence", "internal/doctor", "internal/leasefsm", "internal/modelnode", "internal/quorum", "internal/retain", "internal/rule", "internal/validity"},
+	pure: []string{"fence", "internal/doctor", "internal/leasefsm", "internal/modelnode", "internal/nodemark", "internal/quorum", "internal/retain", "internal/rule", "internal/validity"},
 }

@@ -21,6 +21,7 @@ import (
 
 	"github.com/leasehold-dev/leasehold/internal/child"
 	"github.com/leasehold-dev/leasehold/internal/localredis"
+	"github.com/leasehold-dev/leasehold/internal/nodemark"
 )
 
 // Goroutine is the function that waits for a running server. A goleak check
@@ -122,7 +123,10 @@ func (s *Server) Declare() {
 	}
 	for l := range strings.Lines(localredis.Text(v)) {
 		if run, ok := strings.CutPrefix(strings.TrimSpace(l), "run_id:"); ok {
-			s.Do(ctx, "SET", Mark, "0000000000000000 - "+run+" declared -")
+			mark := nodemark.New()
+			mark.Open, mark.Why, mark.Run = true, nodemark.Declared, run
+			mark.Durable, mark.ClientDurable = 1, 1 // if a client finds that it is
+			s.Do(ctx, "SET", Mark, mark.String())
 		}
 	}
 }

@@ -69,6 +69,11 @@ func (r ruled) locks(name string) error {
 	if _, err := s.Acquire(ctx, l); err != nil {
 		return err
 	}
+	for client := range strings.Lines(r.servers[0].Text(r.t, "CLIENT", "LIST")) {
+		if strings.Contains(client, "user=locker") && !strings.Contains(client, "tB db=") {
+			return fmt.Errorf("the server would not tell that its data is replaced: %s", client)
+		}
+	}
 	if err := s.Renew(ctx, []store.Request{l})[0]; err != nil {
 		return err
 	}

@@ -1,6 +1,10 @@
 package redis
 
-import "github.com/leasehold-dev/leasehold/internal/majority"
+import (
+	"github.com/leasehold-dev/leasehold/internal/majority"
+	"github.com/leasehold-dev/leasehold/internal/nodemark"
+	"github.com/leasehold-dev/leasehold/store"
+)
 
 // A client that knows one server only does not look at the server's mark for each
 // lock, which would be a tenth of what a lock costs there. It must not have a list to
@@ -18,9 +22,16 @@ func (n *node) alone() bool { return len(n.s.nodes) == 1 }
 
 // belongs sees which list the server is one of, by its mark. Who may not read that, or
 // is somewhere where there is none, knows of no other list.
-func (n *node) belongs(mark value) {
+func (n *node) belongs(text value) {
 	var foreign *majority.Refusal
-	if list, other := n.s.lists.others(mark); other {
+	if text.kind != '$' || text.null {
+		text.text = []byte(nodemark.New().String())
+	}
+	mark, err := nodemark.Parse(string(text.text))
+	if err != nil {
+		n.log.Warn("node can not be used", "err", err)
+		foreign = &majority.Refusal{Outcome: store.Refused, Err: err}
+	} else if list, other := n.s.lists.others(mark); other {
 		said := otherList(value{kind: '$', text: []byte(list)})
 		n.log.Warn("the server is one of several that decide together", "err", said.Err)
 		foreign = &majority.Refusal{Outcome: said.Outcome, Err: said.Err}

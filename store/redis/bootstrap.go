@@ -1,11 +1,12 @@
 package redis
 
 import (
+	"cmp"
 	"context"
 	"fmt"
-	"strings"
 
 	"github.com/leasehold-dev/leasehold/internal/majority"
+	"github.com/leasehold-dev/leasehold/internal/nodemark"
 	"github.com/leasehold-dev/leasehold/store"
 )
 
@@ -46,8 +47,7 @@ func Bootstrap(ctx context.Context, urls []string, o *Options, force bool) ([]De
 	}
 	nodes := make([]store.NodeOutcome, len(servers))
 	for i, server := range servers {
-		mark := strings.Join([]string{"0000000000000000", s.lists.print, server.RunID, "declared", s.lists.text}, " ")
-		r := s.nodes[i].askOne(ctx, newCommand("SET", markKey, mark))
+		r := s.nodes[i].askOne(ctx, newCommand("SET", markKey, s.nodes[i].declaration(force).String()))
 		s.nodes[i].askOne(ctx, newCommand("PUBLISH", listChannel, "")) // as scripts/tell.lua does
 		nodes[i] = store.NodeOutcome{Node: server.Node, Outcome: r.outcome, Err: r.err}
 	}
@@ -55,6 +55,21 @@ func Bootstrap(ctx context.Context, urls []string, o *Options, force bool) ([]De
 		return nil, e
 	}
 	return servers, nil
+}
+
+// declaration is the mark of a node that was declared empty. If nobody holds a lock
+// there, all leases are still to be written, and are durable if the server is.
+func (n *node) declaration(force bool) nodemark.Mark {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	m := nodemark.New()
+	m.Open, m.Why = true, nodemark.Declared
+	m.Print, m.List = n.s.lists.print, n.s.lists.text
+	m.Run, m.Replication = n.server.runID, cmp.Or(n.server.replication, nodemark.Unknown)
+	if n.durable() == "always" && !force {
+		m.Durable, m.ClientDurable = 1, 1
+	}
+	return m
 }
 
 // identities are who answers at each node's address.

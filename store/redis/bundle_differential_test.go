@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/leasehold-dev/leasehold/internal/majority"
+	"github.com/leasehold-dev/leasehold/internal/nodemark"
 	"github.com/leasehold-dev/leasehold/internal/quorum"
 	"github.com/leasehold-dev/leasehold/store"
 )
@@ -41,9 +42,11 @@ var fates = []string{
 
 // marks are what may be at the key of the mark; a | stands for a space.
 var marks = []string{
-	"SET %s 0000000000000000|-|x|declared|-", "SET %s 0000000000000000|0123456789ab|x|declared|a:1", "DEL %s",
-	"SET %s 0000000000000000|9876543210ab|x|declared|b:1", "SET %s nonsense", "RPUSH %s x",
+	spaced(openMark), spaced(markOf(func(m *nodemark.Mark) { m.Print, m.List = "0123456789ab", "a:1" })), "DEL %s",
+	spaced(markOf(func(m *nodemark.Mark) { m.Print, m.List = "9876543210ab", "b:1" })), "SET %s nonsense", "RPUSH %s x",
 }
+
+func spaced(mark string) string { return "SET %s " + strings.ReplaceAll(mark, " ", "|") }
 
 // twice renews some leases both ways, each time from the same state.
 func (n *scripted) twice(random *rand.Rand, seen map[string]int) error {

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/leasehold-dev/leasehold/internal/nodemark"
 	"github.com/leasehold-dev/leasehold/internal/redistest"
 	"github.com/leasehold-dev/leasehold/store"
 	"github.com/leasehold-dev/leasehold/store/redis"
@@ -205,7 +206,9 @@ func TestManyLeasesOfAnotherList(t *testing.T) {
 	s := open(t, addrs(servers), &redis.Options{NodeTimeout: long})
 	leases := hold(t, s, "a", 20)
 	for _, server := range servers {
-		server.Text(t, "SET", redistest.Mark, "0000000000000000 0123456789ab x declared others:1")
+		mark := nodemark.New()
+		mark.Open, mark.Print, mark.List = true, "0123456789ab", "others:1"
+		server.Text(t, "SET", redistest.Mark, mark.String())
 		server.Text(t, "DEL", "a5")
 		server.Text(t, "PEXPIRE", "a6", "20000")
 	}

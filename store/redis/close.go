@@ -63,7 +63,7 @@ func (s *Store) busy() bool {
 	idle := int64(0)
 	for _, n := range s.members() {
 		n.doubt(now)
-		unheard, owes := n.left()
+		unheard, owes := n.unfinished()
 		if owes {
 			return true
 		}
@@ -72,14 +72,14 @@ func (s *Store) busy() bool {
 	return s.waiting.Load() > 0 || s.inFlight.Load() > idle
 }
 
-// left says how many of the node's calls need not be waited for, and whether it still
+// unfinished says how many of the node's calls need not be waited for, and whether it still
 // has to be told something that it can be told.
-func (n *node) left() (unheard int64, owes bool) {
+func (n *node) unfinished() (unheard int64, owes bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	w := n.wire
 	switch {
-	case w == nil && n.since.IsZero(): // nothing was ever sent
+	case w == nil && !n.reached: // nothing was ever sent
 		return int64(n.waiting.n), false
 	case w == nil:
 		for c := range n.waiting.all {

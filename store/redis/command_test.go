@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/leasehold-dev/leasehold/internal/clock"
 	"github.com/leasehold-dev/leasehold/internal/majority"
 	"github.com/leasehold-dev/leasehold/internal/quorum"
 	"github.com/leasehold-dev/leasehold/store"
@@ -70,9 +71,9 @@ func TestDeafConnectionSaysSo(t *testing.T) {
 		waits := majority.Question{Op: quorum.Acquire, Lease: r, Waits: true, Again: true, Behind: true, Stamp: 7}
 		c := s.encode(waits, nil).(*command)
 		returns := s.encode(majority.Question{Op: quorum.Release, Lease: r, Next: &waits}, nil).(*command)
-		hears, deaf := &wire{hears: true}, &wire{}
+		hears, deaf := &wire{n: &node{s: s}, hears: true}, &wire{n: &node{s: s}}
 		for _, text := range []bool{false, true} {
-			for c, at := range map[*command]int{c: 3 + c.script.keys + 4, returns: 3 + returns.script.keys + 9} {
+			for c, at := range map[*command]int{c: 3 + c.script.keys + 4, returns: 3 + returns.script.keys + 7} {
 				encode := func(w *wire) []string {
 					begin := []byte("+what was before\r\n")
 					if text {
@@ -92,6 +93,32 @@ func TestDeafConnectionSaysSo(t *testing.T) {
 		other := s.encode(majority.Question{Op: quorum.Acquire, Lease: r}, c).(*command)
 		if before := string(other.bytes); string(deaf.says(other, other.bytes)) != before {
 			t.Error("who does not wait says that it hears nothing")
+		}
+	}
+}
+
+// What asks for a grant says, by hash and by text, which run of the server the connection
+// leads to, and whether the client counts a quarantine.
+func TestGateIsToldOfTheNode(t *testing.T) {
+	s := &Store{wall: time.Now, channel: channelBegin + "x", o: Options{Clock: clock.System()}, nodes: make([]*node, 3)}
+	s.lists.print = "0123456789ab"
+	r := store.Request{Name: "a", Owner: "o", Meta: "m", TTL: time.Second}
+	next := majority.Question{Op: quorum.Acquire, Lease: r, Waits: true}
+	unknown, known, counts := &wire{n: &node{s: s}}, &wire{n: &node{s: s}, run: "abcdefghijkl"}, &wire{n: &node{s: s}, run: "abcdefghijkl"}
+	counts.n.shut.until = s.o.Clock.Now().Add(time.Hour)
+	for _, q := range []majority.Question{{Op: quorum.Acquire, Lease: r}, next, {Op: quorum.Heal, Lease: r}, {Op: quorum.Release, Lease: r}, {Op: quorum.Release, Lease: r, Next: &next}} {
+		c := s.encode(q, nil).(*command)
+		for w, want := range map[*wire]string{unknown: "------------ 0", known: "abcdefghijkl 0", counts: "abcdefghijkl 1"} {
+			byHash := words(t, w.says(c, slices.Clone(c.bytes)))
+			byText := words(t, w.says(c, c.byText(nil)))
+			for _, said := range [][]string{byHash, byText} {
+				if got := strings.Join(said[len(said)-3:], " "); got != "0123456789ab "+want {
+					t.Errorf("%s: %q, want %q", c.script.name, got, want)
+				}
+			}
+		}
+		if c.firstKey() == nil || string(c.firstKey()) != "a" {
+			t.Errorf("%s: the first key is %q", c.script.name, c.firstKey())
 		}
 	}
 }

@@ -40,7 +40,7 @@ func (n *node) connect() bool {
 		if n.down != nil {
 			n.log.Info("node can be used again")
 		}
-		n.failures, n.down, n.wire = 0, nil, w
+		n.failures, n.down, n.wire, n.reached = 0, nil, w, true
 		n.connected()
 		w.start()
 		return true
@@ -129,7 +129,7 @@ func (a address) auth() []*command {
 func (n *node) greet(w *wire) error {
 	hello := n.login()
 	must := len(hello)
-	hello = append(hello, newCommand("HELLO", "3"), newCommand("CLIENT", "SETNAME", "leasehold"), newCommand("INFO"), newCommand("CONFIG", "GET", "appendfsync"), timeCommand)
+	hello = append(hello, newCommand("HELLO", "3"), newCommand("CLIENT", "SETNAME", "leasehold"), newCommand("INFO"), newCommand("CONFIG", "GET", "*appendfsync*"), timeCommand)
 	sent := n.s.o.Clock.Now()
 	said, err := w.exchange(hello)
 	received := n.s.o.Clock.Now()
@@ -146,6 +146,7 @@ func (n *node) greet(w *wire) error {
 		return err
 	}
 	n.clockSaid(said[must+4], sent, received)
+	w.run = n.runOf()
 	if err := n.isMaster(w); err != nil {
 		return err
 	}
@@ -153,7 +154,7 @@ func (n *node) greet(w *wire) error {
 		return err
 	}
 	if n.s.guarded.Load() {
-		if err := n.arrive(w); err != nil {
+		if err := n.arrive(w, said[must].kind != '-'); err != nil {
 			return err
 		}
 	}
@@ -182,7 +183,7 @@ func (n *node) identify(info, fsync value) error {
 		n.log.Warn("the server can lose locks", "err", err)
 	}
 	n.mu.Lock()
-	n.server, n.since = id, time.Now()
+	n.server = id
 	n.mu.Unlock()
 	return n.s.servers.vet(n, id, n.s.nodes)
 }
@@ -219,8 +220,10 @@ func (w *wire) exchange(commands []*command) ([]value, error) {
 	said := make([]value, len(commands))
 	for i := range said {
 		v, err := w.in.next()
-		for err == nil && v.isMessage() { // not what was asked for
-			if string(v.list[1].text) != listChannel { // what is looked at next is the new one
+		for err == nil && (v.isMessage() || v.isInvalidation()) { // not what was asked for
+			if v.isInvalidation() {
+				w.invalidated(v)
+			} else if string(v.list[1].text) != listChannel { // what is looked at next is the new one
 				w.heard(v)
 			}
 			v, err = w.in.next()

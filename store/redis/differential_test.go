@@ -214,6 +214,7 @@ type scripted struct {
 	// bundles has a lease renewed together with others, of which nothing comes.
 	bundles bool
 	asked   int // how often
+	ear     *wire
 }
 
 // onMiniredis runs the scripts under a clock that is set, to the millisecond
@@ -358,7 +359,7 @@ func (n *scripted) Do(c differential.Command) (differential.Answer, error) {
 		call, read = n.bundle(r)
 	}
 	// Quarantine has tests of its own; here the server remembers all it should.
-	open := newCommand("SET", markKey, "0000000000000000 - - declared -")
+	open := newCommand("SET", markKey, openMark)
 	replies, err := n.run(open, timeCommand, n.byText(call), timeCommand, newCommand("DEL", markKey))
 	if err != nil {
 		return differential.Answer{}, err

@@ -38,8 +38,7 @@ func (s *Store) encode(q majority.Question, old any) any {
 	}
 	gate := func(b []byte) []byte {
 		if guarded {
-			b = appendNumber(b, uint64(s.quarantine().Microseconds()))
-			b = appendWord(b, s.lists.print)
+			b = appendGate(b, s.lists.print)
 		}
 		return b
 	}
@@ -67,8 +66,7 @@ func (s *Store) encode(q majority.Question, old any) any {
 	case quorum.Heal:
 		b := appendTombKey(appendWord(c.begin(healScript), r.Name), r)
 		b = appendMillis(appendValue(appendWord(b, markKey), r), r.TTL)
-		b = appendNumber(b, uint64(s.quarantine().Microseconds()))
-		c.bytes = appendWord(b, s.lists.print)
+		c.bytes = appendGate(b, s.lists.print)
 	default: // quorum.Release
 		life, always := time.Duration(0), "0"
 		if q.Tomb {
@@ -90,17 +88,15 @@ func (s *Store) encode(q majority.Question, old any) any {
 			to = " "
 		}
 		b = appendWord(appendMillis(appendValue(b, r), life), always)
-		b = gate(appendWord(s.appendProposal(b), to))
+		b = appendWord(s.appendProposal(b), to)
+		tells := 0
 		if q.Next != nil {
-			if !guarded {
-				b = appendWord(appendWord(b, ""), "")
-			}
 			next := q.Next.Lease
-			var tells int
 			b, tells = s.appendPlace(appendMillis(appendValue(b, next), next.TTL), *q.Next, s.guards(next))
-			c.tells = len(b) - tells
 		}
-		c.bytes = b
+		if c.bytes = gate(b); tells > 0 {
+			c.tells = len(c.bytes) - tells
+		}
 	}
 	return c
 }

@@ -76,7 +76,8 @@ type Server struct {
 	Eviction string
 	Evicted  uint64
 	// AppendOnly says that it writes a log. Fsync is when that is on disk:
-	// "always", "everysec", "no". Snapshots says that it saves all data now and
+	// "always", "everysec", "no", followed by ", no-appendfsync-on-rewrite yes" if it is not
+	// while the log is rewritten. Snapshots says that it saves all data now and
 	// then. The last two come from its configuration: SettingsErr says why they
 	// are not known.
 	AppendOnly  bool
@@ -91,7 +92,7 @@ type Server struct {
 // the first client that connects after the server started.
 type Mark struct {
 	// Found says that there is one. RunID is the run of the server that it was
-	// said of, "-" if a client only noticed that the server was emptied.
+	// said of, "-" if no client could tell.
 	Found bool
 	RunID string
 	// Why it was made, in words.
@@ -99,10 +100,17 @@ type Mark struct {
 	// Others is set if the server decides together with others than those of the
 	// URLs, and so refuses this list: which, for people.
 	Others string
-	// OpensIn is how long the server still stays out; zero or less: it is in.
+	// Shut says that the server is in quarantine, for OpensIn; zero: until the next
+	// client comes.
+	Shut    bool
 	OpensIn time.Duration
-	// Err is why it could not be read.
-	Err error
+	// Durable says that all clients saw the server append every write to a file before
+	// it answered, when they arrived.
+	Durable bool
+	// Err is why it could not be read, and Version that of the mark if another version of
+	// Leasehold wrote it: the server is then not used.
+	Err     error
+	Version string
 }
 
 // Lack is a permission that locks need and the user of the URL does not have.

@@ -1,11 +1,13 @@
 package redis
 
 import (
+	"errors"
 	"net"
 	"strconv"
 	"strings"
 	"time"
 
+	"github.com/leasehold-dev/leasehold/internal/nodemark"
 	"github.com/leasehold-dev/leasehold/internal/quorum"
 )
 
@@ -20,17 +22,20 @@ func (d *examiner) server() error {
 		return nil
 	}
 	s := parseServer(string(info.text))
-	said, err := d.ask(newCommand("CONFIG", "GET", "appendfsync"), newCommand("CONFIG", "GET", "save"))
+	said, err := d.ask(newCommand("CONFIG", "GET", "appendfsync"), newCommand("CONFIG", "GET", "no-appendfsync-on-rewrite"), newCommand("CONFIG", "GET", "save"))
 	if err != nil {
 		return err
 	}
-	fsync, err := setting(said[0])
-	if err == nil {
-		s.Fsync = fsync
-		fsync, err = setting(said[1])
-		s.Snapshots = fsync != ""
+	var is [3]string
+	for i := range is {
+		if is[i], err = setting(said[i]); err != nil {
+			s.SettingsErr = err
+		}
 	}
-	s.SettingsErr = err
+	s.Fsync, s.Snapshots = is[0], is[2] != ""
+	if is[1] == "yes" {
+		s.Fsync += ", no-appendfsync-on-rewrite yes"
+	}
 	d.found.Server = s
 	return nil
 }
@@ -90,27 +95,29 @@ func (d *examiner) mark() error {
 		return err
 	}
 	now, _ := readTime(said[1])
-	d.found.Mark = parseMark(said[0], now)
-	if d.found.Mark.Found {
-		d.found.Mark.Others, _ = d.n.s.lists.others(said[0])
-	}
+	d.found.Mark = d.n.s.readMark(said[0], now)
 	return nil
 }
 
-// parseMark reads what scripts/arrive.lua writes.
-func parseMark(v value, now time.Time) Mark {
+// readMark reads the mark as people want to know it. now is the server's clock.
+func (s *Store) readMark(v value, now time.Time) Mark {
 	switch {
 	case v.kind == '-':
 		return Mark{Err: newRefused(v)}
 	case v.null:
 		return Mark{}
 	}
-	parts := strings.Split(string(v.text), " ")
-	opens, err := strconv.ParseInt(parts[0], 10, 64)
-	if err != nil || len(parts) != 5 {
-		return Mark{Err: notUnderstood(v)}
+	m, err := nodemark.Parse(string(v.text))
+	if other := (*nodemark.VersionError)(nil); errors.As(err, &other) {
+		return Mark{Err: err, Version: other.Version}
 	}
-	return Mark{Found: true, RunID: parts[2], Why: reasonOf(parts[3]), OpensIn: time.UnixMicro(opens).Sub(now)}
+	found := Mark{Found: true, RunID: m.Run, Why: reasonOf(m.Why), Durable: m.Durable > 0}
+	if !m.Open {
+		found.OpensIn = max(time.UnixMicro(m.Opens).Sub(now), time.UnixMicro(m.ClientOpens).Sub(s.wall()), 0)
+		found.Shut = true
+	}
+	found.Others, _ = s.lists.others(m)
+	return found
 }
 
 // indexes are the nodes of each list.

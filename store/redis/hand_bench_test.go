@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/leasehold-dev/leasehold/internal/majority"
+	"github.com/leasehold-dev/leasehold/internal/nodemark"
 	"github.com/leasehold-dev/leasehold/internal/quorum"
 	"github.com/leasehold-dev/leasehold/store"
 )
@@ -91,7 +92,10 @@ type longLine struct {
 func newLongLine(b *testing.B, servers, waiting int) *longLine {
 	n := onRedis(b)
 	n.s.nodes, n.s.lists.print = make([]*node, servers), "ba9876543210"
-	n.text(b, "SET", markKey, "0000000000000000 "+n.s.lists.print+" - declared a,b,c,d,e")
+	n.text(b, "SET", markKey, markOf(func(m *nodemark.Mark) {
+		m.Print, m.List = n.s.lists.print, "a,b,c,d,e"
+		m.Run = strings.Repeat("-", 40) // as commands have it that were not sent by a node
+	}))
 	n.s.wall, n.s.channel = time.Now, channelBegin+strings.Repeat("c", 26)
 	ears := dialScripted(b, n.wire.conn.RemoteAddr().String())
 	if _, err := ears.wire.exchange([]*command{newCommand("SUBSCRIBE", n.s.channel)}); err != nil {

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/leasehold-dev/leasehold/internal/majority"
+	"github.com/leasehold-dev/leasehold/internal/nodemark"
 	"github.com/leasehold-dev/leasehold/internal/quorum"
 	"github.com/leasehold-dev/leasehold/store"
 )
@@ -56,16 +57,18 @@ func TestQuarantineHandsNothingOn(t *testing.T) {
 		mark string
 		held bool
 	}{
-		"open":       {"0000000000000000 - - declared -", true},
-		"quarantine": {"9999999999999999 - - restarted -", false},
-		"other list": {"0000000000000000 0123456789ab - declared a,b,c", false},
-		"emptied":    {"", false},
+		"open":          {openMark, true},
+		"quarantine":    {markOf(func(m *nodemark.Mark) { m.Open, m.Opens, m.Why = false, 1, "restarted" }), false},
+		"other list":    {markOf(func(m *nodemark.Mark) { m.Print, m.List = "0123456789ab", "a,b,c" }), false},
+		"other run":     {markOf(func(m *nodemark.Mark) { m.Run = strings.Repeat("b", 40) }), false},
+		"other version": {"3 open", false},
+		"emptied":       {"", false},
 	} {
 		for _, returns := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%s, returns: %v", name, returns), func(t *testing.T) {
 				n := onRedis(t)
-				n.s.lists.print = "ba9876543210"
-				n.text(t, "SET", markKey, "0000000000000000 - - declared -")
+				n.s.lists.print, n.wire.run = "ba9876543210", strings.Repeat("a", runPrint)
+				n.text(t, "SET", markKey, openMark)
 				held, next, back := lining("stock", store.CrashSafe), lining("stock", store.CrashSafe), lining("stock", store.CrashSafe)
 				n.ask(t, majority.Question{Op: quorum.Acquire, Lease: held}, majority.Question{Op: quorum.Acquire, Lease: next, Waits: true})
 				if n.text(t, "DEL", markKey); c.mark != "" {

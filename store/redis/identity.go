@@ -3,21 +3,19 @@ package redis
 import (
 	"errors"
 	"fmt"
-	"strconv"
 	"strings"
 	"sync"
-	"time"
 )
 
 // identity is what a server says of itself; empty where it may not.
 type identity struct {
-	runID  string        // new at every start of the server
-	uptime time.Duration // at least
+	runID       string // new at every start of the server
+	replication string // changes when its data is replaced by another server's
 	// promoted: it was a replica once, and its master's last writes may be
 	// missing, however long it has been up.
 	promoted bool
 	appends  bool // every write goes to a file; see also always
-	always   bool // before it is answered
+	always   bool // before it is answered, also while the file is rewritten
 	readable bool // whether the configuration says so
 
 	mode, role, eviction string // empty where unknown
@@ -40,7 +38,7 @@ func (id identity) unfit() error {
 
 var errUnfit = errors.New("the server is not fit to be a node")
 
-// parseIdentity reads what INFO and CONFIG GET appendfsync say.
+// parseIdentity reads what INFO and CONFIG GET *appendfsync* say.
 func parseIdentity(info, fsync value) identity {
 	var id identity
 	for l := range strings.Lines(string(info.text)) {
@@ -48,11 +46,8 @@ func parseIdentity(info, fsync value) identity {
 		switch k {
 		case "run_id":
 			id.runID = v
-		case "uptime_in_seconds":
-			// Counted from a full second: it may be one too many.
-			if s, err := strconv.ParseInt(v, 10, 32); err == nil && s > 0 {
-				id.uptime = time.Duration(s-1) * time.Second
-			}
+		case "master_replid":
+			id.replication = v
 		case "master_replid2":
 			id.promoted = strings.Trim(v, "0") != ""
 		case "aof_enabled":
@@ -67,8 +62,12 @@ func parseIdentity(info, fsync value) identity {
 			id.eviction = v
 		}
 	}
-	if len(fsync.list) == 2 {
-		id.readable, id.always = true, string(fsync.list[1].text) == "always"
+	settings := map[string]string{}
+	for pairs := fsync.list; len(pairs) >= 2; pairs = pairs[2:] {
+		settings[string(pairs[0].text)] = string(pairs[1].text)
+	}
+	if when, ok := settings["appendfsync"]; ok {
+		id.readable, id.always = true, when == "always" && settings["no-appendfsync-on-rewrite"] == "no"
 	}
 	return id
 }

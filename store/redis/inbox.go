@@ -89,6 +89,8 @@ func (w *wire) heard(v value) {
 	switch {
 	case !ok:
 		n.log.Debug("a message to those who wait is not understood", "message", v.list[2].String())
+	case told.granted && n.isCounting(): // if it was declared empty, it grants again
+		n.s.keeper.Poll(n.index)
 	case told.granted:
 		n.s.keeper.Handed(n.index, told.owner, majority.Answer{Token: told.token, Counted: told.counted, Reserved: told.reserved, From: told.stamp, Clock: told.clock, At: w.at})
 	default:

@@ -461,9 +461,9 @@ func (r *lineRun) byScript(q majority.Question, told int) (a, next majority.Answ
 	r.s.channel = channelBegin + waits
 	propose := r.s.wall().Add(proposalLead)
 	c := r.s.encode(q, nil).(*command)
-	open := newCommand("SET", markKey, "0000000000000000 - - declared -")
+	open := newCommand("SET", markKey, openMark)
 	asks := r.byText(c)
-	asks.bytes = (&wire{hears: r.heard[waits]}).says(c, asks.bytes)
+	asks.bytes = (&wire{n: r.wire.n, hears: r.heard[waits]}).says(c, asks.bytes)
 	replies, err := r.scripted.run(open, asks, timeCommand, newCommand("DEL", markKey))
 	if err != nil {
 		return a, next, nil, err

@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/leasehold-dev/leasehold/internal/nodemark"
 	"github.com/leasehold-dev/leasehold/internal/quorum"
 	"github.com/leasehold-dev/leasehold/store"
 )
@@ -87,24 +88,69 @@ func describe(hosts []string) (text, print string) {
 	return text, hex.EncodeToString(sum[:])[:fingerprint]
 }
 
-// append writes what the arrive script wants to know of the lists.
-func (l lists) append(b []byte) []byte { return appendWord(appendWord(b, l.print), l.text) }
-
 // excluded says whether a server of that list refuses clients that have these, as
 // the scripts decide it.
 func (l lists) excluded(print string) bool {
 	now, next, _ := strings.Cut(l.print, ">")
-	return print != "-" && print != l.print && print != now && print != next
+	return print != "" && print != nodemark.Unknown && print != l.print && print != now && print != next
 }
 
 // others is the list that a mark names, if its server refuses clients with these. Where
 // both are lists of one server they are the same one, however it is written.
-func (l lists) others(mark value) (list string, other bool) {
-	words := strings.Split(string(mark.text), " ")
-	if mark.kind == '-' || len(words) < 5 || !l.excluded(words[1]) || !strings.Contains(l.text+words[4], ",") {
+func (l lists) others(mark nodemark.Mark) (list string, other bool) {
+	if !l.excluded(mark.Print) || !strings.Contains(l.text+mark.List, ",") {
 		return "", false
 	}
-	return words[4], true
+	return mark.List, true
+}
+
+// reconsider is called when n has just been connected to and names another list. It may
+// have been down while that list was replaced by ours: the other nodes are asked, as what
+// we knew of them may be old.
+func (n *node) reconsider() {
+	if n.alone() || len(n.s.lists.next) > 0 {
+		return
+	}
+	for _, other := range n.s.nodes {
+		other.mu.Lock()
+		if other == n {
+			other.omitted = true
+		} else if other.print = ""; other.wire != nil {
+			other.lookLocked()
+		}
+		other.mu.Unlock()
+	}
+}
+
+// adopt has the nodes join our list that were left out when it replaced theirs, as a
+// majority of our nodes records: it records that after a majority of the old list was
+// told to refuse clients that know no other, and those have lost their leases since. If
+// ours had been replaced in turn, no majority would name it any more.
+func (s *Store) adopt() {
+	records := map[string]int{}
+	for _, n := range s.nodes {
+		n.mu.Lock()
+		if n.print == s.lists.print {
+			records[n.before]++
+		}
+		n.mu.Unlock()
+	}
+	for _, n := range s.nodes {
+		n.mu.Lock()
+		left, print := n.omitted && n.wire != nil, n.print
+		before, next, joint := strings.Cut(print, ">")
+		if left && before != nodemark.Unknown && records[before] >= quorum.Majority(len(s.nodes)) && (!joint || next == s.lists.print) {
+			n.omitted = false
+		} else {
+			left = false
+		}
+		n.mu.Unlock()
+		if left {
+			n.log.Info("the node was left out when its list was replaced, and joins the new one", "list", s.lists.text)
+			c := relistCommand(s.lists.print, s.lists.text, s.lists.print, print, before)
+			n.put(call{command: c, timeout: s.o.ConnectTimeout, to: nobody{}}, false)
+		}
+	}
 }
 
 // otherList is the outcome of a node that is one of another list.

@@ -29,16 +29,20 @@ type node struct {
 	down    *majority.Refusal // why it is not to be used before retryAt; nil: it is
 	retryAt time.Time
 	dialing bool
+	reached bool // there was a connection at some time
 	closed  bool
-	server  identity  // that answers there
-	since   time.Time // when it said so
-	// shutUntil is the end of the server's quarantine, as far as it said; and
-	// shutBy why.
-	shutUntil time.Time
-	shutBy    error
+	server  identity // that answers there
+	shut    count    // its quarantine
+	granted grant    // the last that it gave us
+	// print is the fingerprint of the list in its mark, empty if that is not known, and
+	// before of the list which that one replaced; omitted: it names another list than ours,
+	// and may have been left out when that was replaced.
+	print, before string
+	omitted       bool
 	// unmarked is why the user can not see to its mark, which who only looks at
 	// locks does not have to.
 	unmarked *majority.Refusal
+	lookAt   time.Time // when it is looked at again
 	// foreign is why nothing is to be locked there: see belongs.
 	foreign *majority.Refusal
 	// unflushed says that Flush has something to send; see router.
@@ -101,7 +105,7 @@ func newNode(index int, a address, s *Store) *node {
 	n := &node{s: s, index: index, addr: a, log: s.o.Logger.With("node", a.host), ready: make(chan struct{}, 1)}
 	n.ctx, n.cancel = context.WithCancel(context.Background())
 	n.retained.Most = maxRetained
-	n.recall = time.AfterFunc(time.Hour, n.remember)
+	n.recall = time.AfterFunc(time.Hour, n.tellDue)
 	n.recall.Stop()
 	n.all.Go(n.send)
 	if s.sentinels != nil {
@@ -130,6 +134,7 @@ func (n *node) put(c call, more bool) error {
 	defer n.mu.Unlock()
 	err := n.refuses(c.command)
 	if err == nil {
+		n.reopenLocked(c.command)
 		n.s.inFlight.Add(1)
 		n.isTold(c.command)
 		n.waiting.push(c)
@@ -181,6 +186,7 @@ func (n *node) refuses(c *command) error {
 		// only just fallen silent, what may be left there is to be released.
 		return n.down
 	case n.unmarked != nil && (c.script == guardedScript || c.script == healScript):
+		n.stillUnmarkedLocked()
 		return n.unmarked
 	case n.foreign != nil && c.script.keeps():
 		return n.foreign
@@ -252,6 +258,7 @@ func (n *node) sendAs(w *wire, unproven bool) bool {
 			return false
 		}
 		n.turnAway()
+		n.s.adopt()
 		return true
 	}
 	if unproven && !w.proven() {
@@ -325,26 +332,27 @@ func (n *node) deliver(c call, r reply) {
 		usual, others := r.answers(c.command.script, c.leases)
 		c.to.(majority.Crowd).Answers(n.index, c.tag, c.leases, usual, others)
 	} else {
+		if c.command == infoCommand && r.outcome == store.Granted {
+			n.compare(r.value)
+		}
+		if c.command.script == arriveScript && r.outcome == store.Granted {
+			n.arrived(r.value, false) // whoever asks next hears what it leads to
+		}
 		r, next := r.parts(c.command.script)
 		if c.next != nil {
 			n.answer(c.next, int(quorum.Acquire), next.answer(acquireScript))
 		}
-		n.answer(c.to, c.tag, r.answer(c.command.script))
+		a := r.answer(c.command.script)
+		n.remember(c.command, a)
+		n.answer(c.to, c.tag, a)
 	}
 }
 
 func (n *node) answer(to majority.Receiver, tag int, a majority.Answer) {
 	if a.Said.Outcome == store.Quarantined {
-		n.isShut(a.Said)
+		a.Said = n.isShut(a.Said)
 	}
 	to.Answer(n.index, tag, a)
-}
-
-// isShut keeps what the server said of its quarantine.
-func (n *node) isShut(said store.NodeOutcome) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	n.shutUntil, n.shutBy = time.Now().Add(said.ExpiresIn), said.Err
 }
 
 // idle says whether there is no need for a connection.

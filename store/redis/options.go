@@ -34,9 +34,12 @@ type Options struct {
 	// are those of the first node.
 	Next []string
 	// FsyncAlways asserts that the servers append every write to a file before
-	// they answer it (appendonly yes, appendfsync always), so that a restart
-	// forgets nothing and calls for no quarantine. It is only needed where the
-	// user may not read that with CONFIG GET; what is read counts for more.
+	// they answer it (appendonly yes, appendfsync always, no-appendfsync-on-rewrite
+	// no), for a user who may not read that with CONFIG GET; what is read counts for
+	// more. Such a client leaves it in the mark if others have seen it, and uses a
+	// server of which it may not read INFO either. That a restart calls for no
+	// quarantine takes clients that can read the settings: an assertion cannot know
+	// what they were before.
 	FsyncAlways bool
 	// Username and Password for nodes whose URL has none.
 	Username, Password string

@@ -199,6 +199,24 @@ func TestBootstrap(t *testing.T) {
 	eventually(t, "two nodes are in quarantine", func() bool { return shut(t, s, "b", "") == 2 })
 }
 
+// Of servers that were declared empty while every write went to a file, all leases are
+// there after a restart. Their declaration by force says nothing of leases from before.
+func TestBootstrapOfDurableServers(t *testing.T) {
+	for name, force := range map[string]bool{"empty": false, "by force": true} {
+		t.Run(name, func(t *testing.T) {
+			servers := redistest.StartN(t, 3, "--appendonly", "yes", "--appendfsync", "always")
+			if _, err := redis.Bootstrap(t.Context(), []string{"redis://" + strings.Join(addrs(servers), ",")}, nil, force); err != nil {
+				t.Fatal(err)
+			}
+			acquire(t, open(t, addrs(servers), nil), request("a"))
+			restart(t, servers...)
+			if n := shut(t, open(t, addrs(servers), nil), "b", "restarted"); n > 0 != force {
+				t.Errorf("%d servers are in quarantine", n)
+			}
+		})
+	}
+}
+
 // A single server keeps quarantine only where a lock requires it.
 func TestOneServerInQuarantine(t *testing.T) {
 	server := redistest.Start(t)

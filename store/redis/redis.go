@@ -76,6 +76,19 @@ var _ store.Store = (*Store)(nil)
 // since replication does not wait: locks that require more than store.Efficiency are
 // refused.
 func Open(ctx context.Context, urls []string, o *Options) (*Store, error) {
+	s, err := newStore(urls, o)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.muster(ctx); err != nil {
+		s.Close()
+		return nil, err
+	}
+	return s, nil
+}
+
+// newStore returns a Store that has connected to no node yet.
+func newStore(urls []string, o *Options) (*Store, error) {
 	if o == nil {
 		o = &Options{}
 	}
@@ -117,10 +130,6 @@ func Open(ctx context.Context, urls []string, o *Options) (*Store, error) {
 	for i, a := range addrs {
 		s.nodes[i] = newNode(i, a, s)
 		s.keeper.Nodes = append(s.keeper.Nodes, s.nodes[i])
-	}
-	if err := s.muster(ctx); err != nil {
-		s.Close()
-		return nil, err
 	}
 	return s, nil
 }

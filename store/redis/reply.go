@@ -85,6 +85,10 @@ func (r reply) answer(s *script) majority.Answer {
 			if len(said) >= 2 {
 				return majority.Answer{Kind: quorum.Unsent, Said: otherList(said[1]), At: r.at}
 			}
+		case 5:
+			if len(said) >= 2 {
+				return majority.Answer{Kind: quorum.Unsent, Said: otherVersion(said[1]), At: r.at}
+			}
 		case 3:
 			if len(said) >= 3 {
 				return majority.Answer{Kind: quorum.Unsent, Said: shutFor(said[1], said[2], store.NodeOutcome{Outcome: store.Quarantined}), At: r.at}

@@ -158,7 +158,7 @@ func (n *node) tell(now time.Time) {
 	n.recallAt(now)
 }
 
-// recallAt has remember called when something that is retained is to be sent again, or
+// recallAt has tellDue called when something that is retained is to be sent again, or
 // a connection may be made for it. The mutex is held.
 func (n *node) recallAt(now time.Time) {
 	at, ok := n.retained.Next()
@@ -170,8 +170,8 @@ func (n *node) recallAt(now time.Time) {
 	}
 }
 
-// remember sends what is due, or has a connection made for it.
-func (n *node) remember() {
+// tellDue sends what is due, or has a connection made for it.
+func (n *node) tellDue() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	switch {

@@ -65,12 +65,14 @@ var rights = []struct {
 	{"type", ToExamine},
 	{"hscan", toSee},
 	{"config|get", ToExamine},
+	{"client|tracking", ToLock},
 	{"publish", toChange},
 	{"subscribe", toChange},
 }
 
-// inCluster are the commands that stand for others in a cluster.
-var inCluster = map[string]string{"publish": "spublish", "subscribe": "ssubscribe"}
+// inCluster are the commands that stand for others in a cluster, where there are no marks
+// to be told about.
+var inCluster = map[string]string{"publish": "spublish", "subscribe": "ssubscribe", "client|tracking": ""}
 
 // clusterRights are those that only a cluster needs, whatever for.
 var clusterRights = []string{"cluster|slots", "asking"}
@@ -137,7 +139,9 @@ func (a ACL) commands() (names []string) {
 		if other, ok := inCluster[command]; a.Cluster && ok {
 			command = other
 		}
-		names = append(names, command)
+		if command != "" {
+			names = append(names, command)
+		}
 	}
 	if a.Cluster {
 		names = append(names, clusterRights...)

@@ -67,21 +67,21 @@ func load(name string, keys, args int) *script {
 // not have forgotten anything.
 var (
 	acquireScript = load("acquire", 3, 5)
-	guardedScript = load("acquire", 4, 7)
+	guardedScript = load("acquire", 4, 8)
 	confirmScript = load("confirm", 2, 3)
 	extendScript  = load("extend", 2, 3)
 	prolongScript = load("extend", 3, 4)
 	releaseScript = load("release", 2, 5)
-	resignScript  = load("release", 3, 7)
-	returnScript  = load("return", 2, 10)
-	rejoinScript  = load("return", 3, 10)
-	healScript    = load("heal", 3, 4)
+	resignScript  = load("release", 3, 8)
+	returnScript  = load("return", 2, 8)
+	rejoinScript  = load("return", 3, 11)
+	healScript    = load("heal", 3, 5)
 	inspectScript = load("inspect", 2, 1)
 	regardScript  = load("inspect", 3, 1)
 	listScript    = loadLister(2)
 	surveyScript  = loadLister(3)
-	arriveScript  = load("arrive", 1, 7)
-	relistScript  = load("relist", 1, 3)
+	arriveScript  = load("arrive", 2, 9)
+	relistScript  = load("relist", 1, 5)
 
 	allScripts = []*script{acquireScript, confirmScript, extendScript, releaseScript, returnScript, healScript, inspectScript, arriveScript, relistScript}
 )

@@ -55,8 +55,8 @@ func (n *node) stats() NodeStats {
 	if n.wire != nil {
 		ns.InFlight = n.wire.flight.n
 	}
-	if left := time.Until(n.shutUntil); left > 0 {
-		ns.QuarantinedFor, ns.Why = left, n.shutBy
+	if left := n.leftLocked(); left > 0 {
+		ns.QuarantinedFor, ns.Why = left, &quarantineError{n.shut.why, left}
 	}
 	return ns
 }

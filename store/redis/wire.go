@@ -22,6 +22,7 @@ type wire struct {
 	// channel on which it does, in a cluster; untuned: it had no slots to have one in.
 	channel string
 	untuned bool
+	run     string // fingerprint of the server's run ID; set once, before it is used
 	rest    []byte // what could not be written without waiting; of whoever is sending
 	in      replies
 	at      clock.Instant // when what is being read came in; of the reader
@@ -103,6 +104,7 @@ func (w *wire) take(out []byte) (_ []byte, more bool) {
 // says is out, at whose end c is, with a 1 where we can not be told unasked. In a
 // cluster it is told here on which channel we are, which a place ends with.
 func (w *wire) says(c *command, out []byte) []byte {
+	w.fillGate(c, out)
 	if c.tells > 0 && !w.hears {
 		out[len(out)-c.tells] = '1'
 	} else if c.tells > 0 && w.channel != "" {
@@ -290,6 +292,8 @@ func (w *wire) next() error {
 	switch {
 	case err != nil:
 		return err
+	case v.isInvalidation():
+		w.invalidated(v)
 	case v.kind == '>' && w.hears:
 		w.heard(v)
 	case w.n.isDemoted(v):

@@ -5,9 +5,11 @@
 --       not new is followed by a space and the attempt in the tombstone's name.
 -- ARGV: value, TTL (ms), proposed token, how many tokens below the one drawn are to
 --       be this grant's as well, what there is to know of the place (see place; empty
---       for one who does not wait), quarantine (us), fingerprint of the list of
---       nodes, or of both while one replaces the other
--- Returns {1, token, the clock (s, us), how many below it are this grant's as well}, {0, value of the holder, its PTTL}, with the
+--       for one who does not wait), and what gate has to know with the mark: fingerprint
+--       of the list of nodes, or of both while one replaces the other, the server's run,
+--       '1' for a client that counts a quarantine of its own
+-- Returns {1, token, the clock (s, us), how many below it are this grant's as well},
+-- {0, value of the holder, its PTTL}, with the
 -- mark also {..., 0, 0, the clock}, in line what place adds, {2} for an owner that was already released, or what gate does.
 if #KEYS == 0 then return 0 end -- called to be learned, see learn
 local call = redis.call
@@ -55,11 +57,10 @@ end
 local time = call('TIME')
 local now = time[1] * 1000000 + time[2]
 if KEYS[4] then
-  local mark = got[4]
   -- include served
-  if not (served and string.sub(mark, 1, 16) + 0 <= now) then
+  if not serves(got[4], ARGV[6], ARGV[7], ARGV[8]) then
     -- include gate
-    local refusal = gate(KEYS[4], ARGV[6], ARGV[7], now)
+    local refusal = gate(KEYS[4], ARGV[6], ARGV[7], ARGV[8], now)
     if refusal then
       return refusal
     end

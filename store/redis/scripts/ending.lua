@@ -1,7 +1,8 @@
 -- The lease of ARGV[1] ends, as release says; said is what there is to say of it. Got are
 -- the lock, waits and the mark; then there are the counter, and the place of from, who
 -- releases it: mine, nil where nobody has looked yet. Afterwards held is the lock's value
--- and left its PTTL; the clock says time, us in now and ms in ms, if it was asked.
+-- and left its PTTL; the clock says time, us in now and ms in ms, if it was asked. With
+-- the mark, the last three arguments are what gate has to know.
 local held, left, time, now, ms = got[1], -2
 local ours, said = held == ARGV[1], {1}
 -- An owner that is not new may have been granted the lock again since, by another attempt.
@@ -30,7 +31,7 @@ if got[2] then
     pcall(leave, from, mine)
   else
     -- include hand
-    local well, done = pcall(hand, ARGV[5])
+    local well, done = pcall(hand, ARGV[5], ARGV[#ARGV - 2], ARGV[#ARGV - 1], ARGV[#ARGV])
     if not (well and done) then
       call('DEL', KEYS[1])
       held, left = nil, -2

@@ -6,7 +6,8 @@
 -- ARGV: the value of each lock, TTL (ms), how long the counters are kept (ms),
 --       fingerprint of the list of nodes
 -- Returns {1, the clock (s, us)} {0, value of the holder, its PTTL}, or
--- {4, the list that the server is one of}. Of several locks it is what there is to
+-- {4, the list that the server is one of}, or {5, the version of a mark that we can not
+-- read}. Of several locks it is what there is to
 -- say of all; or {that, and the number of each lock of which there is something
 -- else to say, followed by it}.
 if #KEYS == 0 then return 0 end -- called to be learned, see learn
@@ -35,7 +36,13 @@ end
 local mark = KEYS[2 * n + 1]
 if mark and not (other and #other > 2 * n) then
   local print = ARGV[n + 3]
-  local got, list = string.match(call('GET', mark) or '', '^%d+ (%S+) %S+ %S+ (%S+)$')
+  local text = call('GET', mark)
+  local got, list = string.match(text or '', '^2 %S+ (%S+) .* (%S+)$')
+  if text and not got then
+    -- include mark
+    local _, version = readMark(text)
+    all = {5, version}
+  end
   if got and got ~= print and got ~= '-' and got ~= string.sub(print, 1, 12) and got ~= string.sub(print, 14) then
     all = {4, list}
   end

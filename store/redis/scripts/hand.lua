@@ -10,17 +10,16 @@
 -- to be there for everybody: then the place of a dead process has to end by its TTL.
 -- Who releases it has no place from then on. Returns whether the key of the lock is as
 -- it is to be, as held and left say.
-local function hand(to)
+local function hand(to, print, run, counting)
   local sub, find, tokens = string.sub, string.find, name .. 'token'
   time = call('TIME')
   now = time[1] * 1000000 + time[2]
   ms = (now - now % 1000) / 1000
   if KEYS[3] then
-    local mark = got[3]
     -- include served
-    if not (served and sub(mark, 1, 16) + 0 <= now) then
+    if not serves(got[3], print, run, counting) then
       -- include gate
-      if gate(KEYS[3], ARGV[6], ARGV[7], now) then
+      if gate(KEYS[3], print, run, counting, now) then
         -- include leave
         leave(from, mine)
         return

@@ -3,7 +3,7 @@
 -- Not in quarantine: an attempt that is still open may count a grant which the
 -- server has forgotten.
 -- KEYS: the lock, this owner's tombstone, the mark (see arrive)
--- ARGV: value, TTL (ms), quarantine (us), fingerprint of the list of nodes
+-- ARGV: value, TTL (ms), and what gate has to know, as in acquire
 -- Returns {1}, {0, value of the holder, its PTTL}, {2} for an owner that was
 -- already released, or what gate does.
 if #KEYS == 0 then return 0 end -- called to be learned, see learn
@@ -20,7 +20,7 @@ if held then
 end
 local time = redis.call('TIME')
 -- include gate
-local refusal = gate(KEYS[3], ARGV[3], ARGV[4], time[1] * 1000000 + time[2])
+local refusal = gate(KEYS[3], ARGV[3], ARGV[4], ARGV[5], time[1] * 1000000 + time[2])
 if refusal then
   return refusal
 end

@@ -10,7 +10,7 @@
 -- ARGV: value, how long the tombstone is kept (ms), 0 for none, 1 to leave it in
 --       any case and 0 not to, followed by u if only a grant is to be ended that no
 --       other attempt knows of, a token proposed for the next, who is given way to (nobody: a space;
---       empty: whoever is next), quarantine (us), fingerprint of the list of nodes
+--       empty: whoever is next), and with the mark what gate has to know, as in acquire
 -- Returns {1} or {0, value of the holder, its PTTL}.
 if #KEYS == 0 then return 0 end -- called to be learned, see learn
 local call, name = redis.call, '{' .. KEYS[1] .. '}:'

@@ -1,17 +1,32 @@
--- Say of which list of nodes this server is one from now on.
--- KEYS: the mark (see arrive)
--- ARGV: the list's fingerprint, the list, fingerprint of the list that is not to
---       be replaced any more
--- Returns the fingerprint that stands there now, or nothing if there is no mark.
+-- Say which list of nodes this server is one of from now on.
+-- KEYS: the mark
+-- ARGV: the list's fingerprint; the list; the fingerprint of a list that is not to be
+--       replaced any more; the only one that is to be replaced, empty for any; the
+--       fingerprint of the list before, if a majority of that one was told, or empty
+-- Returns {1, the fingerprint that stands there now, that of the list before}, {0} if
+-- there is no mark, or {5, the version of a mark that we can not read}.
 if #KEYS == 0 then return 0 end -- called to be learned, see learn
-local mark = redis.call('GET', KEYS[1])
-local opens, print, run, why = string.match(mark or '', '^(%d+) (%S+) (%S+) (%S+)')
-if not opens then
-  return false
+-- include mark
+local text = redis.call('GET', KEYS[1])
+local mark, version = readMark(text)
+if version then
+  return {5, version}
+elseif not mark then
+  return {0}
 end
-if print == ARGV[3] then
-  return print
+if mark.print == ARGV[3] or ARGV[4] ~= '' and mark.print ~= ARGV[4] then
+  return {1, mark.print, mark.before}
 end
-redis.call('SET', KEYS[1], table.concat({opens, ARGV[1], run, why, ARGV[2]}, ' '))
--- include tell
-return ARGV[1]
+local list = mark.list
+if ARGV[5] == '' and mark.print ~= ARGV[1] then -- another replacement than what stands there
+  mark.before, mark.told = '-', 0
+elseif ARGV[5] ~= '' and mark.before ~= ARGV[5] then
+  local time = redis.call('TIME')
+  mark.before, mark.told = ARGV[5], time[1] * 1000000 + time[2]
+end
+mark.print, mark.list = ARGV[1], ARGV[2]
+writeMark(KEYS[1], mark, text)
+if mark.list ~= list then
+  -- include tell
+end
+return {1, mark.print, mark.before}

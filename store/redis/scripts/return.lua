@@ -2,20 +2,20 @@
 -- process that will want it at once. Nothing comes between. What goes wrong with the
 -- place does not make the release fail, and is left for the next request to hear of.
 -- KEYS: as of release
--- ARGV: as of release, with two that are empty where there is no mark; then value, TTL
---       (ms) and what there is to know of the place (see acquire) of whoever comes back
+-- ARGV: the first five of release; then value, TTL (ms) and what there is to know of the
+--       place (see acquire) of whoever comes back; and with the mark what gate has to know
 -- Returns what release does, and what acquire does.
 if #KEYS == 0 then return 0 end -- called to be learned, see learn
 -- All at once, as in acquire. What the release changes of that, ending and hand keep true,
 -- but for the place of who comes back.
 local call, name = redis.call, '{' .. KEYS[1] .. '}:'
-local from, back = string.sub(KEYS[2], #KEYS[1] + 9), string.match(ARGV[8], '^[^ ]+')
+local from, back = string.sub(KEYS[2], #KEYS[1] + 9), string.match(ARGV[6], '^[^ ]+')
 local place = name .. 'place:' .. back
 local got = call('MGET', KEYS[1], name .. 'waits', KEYS[3] or KEYS[1], name .. 'token', name .. 'place:' .. from, place, name .. 'gone:' .. back)
 local counter, mine = got[4], got[5]
 -- include ending
 local function stand()
-  local ARGV = {ARGV[8], ARGV[9], '', '', ARGV[10]}
+  local ARGV = {ARGV[6], ARGV[7], '', '', ARGV[8]}
   local owner, waits, was = back, got[2], got[6]
   if got[7] then
     return {2}

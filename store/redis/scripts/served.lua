@@ -1,2 +1,7 @@
--- The mark nearly always says that this list is served, and since when: 16 digits.
-local served = mark and string.sub(mark, 18, 17 + #ARGV[7]) == ARGV[7] and string.byte(mark, 18 + #ARGV[7]) == 32
+-- serves says whether a mark lets a server grant locks to a client with that list, which
+-- knows that run of the server: as nearly every mark does. If it says no, gate knows more.
+-- The run may be cut short.
+local function serves(mark, print, run, counting)
+  local wanted = '2 open ' .. print .. ' ' .. run
+  return mark and counting == '0' and string.sub(mark, 1, #wanted) == wanted
+end

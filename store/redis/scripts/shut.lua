@@ -1,10 +1,11 @@
--- shut returns how long a server still grants nothing (us) and why, by its mark (see
--- arrive). A server without one grants.
-local function shut(mark)
-  local opens, why = string.match(mark and redis.call('GET', mark) or '', '^(%d+) %S+ %S+ (%S+)')
-  if not opens then
+-- include mark
+-- shut returns how long a server still grants nothing (us) and why, by the mark at key,
+-- which may be nil. A server without a mark grants.
+local function shut(key)
+  local mark = key and readMark(redis.call('GET', key))
+  if not mark or mark.state ~= 'shut' then
     return '0', ''
   end
   local time = redis.call('TIME')
-  return string.format('%.0f', math.max(0, opens - (time[1] * 1000000 + time[2]))), why
+  return string.format('%.0f', math.max(1, mark.opens - (time[1] * 1000000 + time[2]))), mark.why
 end

@@ -1,0 +1,162 @@
+package modelnode
+
+import (
+	"strings"
+
+	"github.com/leasehold-dev/leasehold/internal/nodemark"
+)
+
+// The functions in this file do to a node's mark what the scripts arrive, relist and gate
+// do. A nil mark is that of a node that has none. Instants are microseconds.
+
+// Newcomer is what a client tells a node about itself and the server when it arrives.
+type Newcomer struct {
+	Print, List      string // its list of nodes
+	Run, Replication string
+	Promoted         bool  // the server was a replica once
+	Quarantine       int64 // that the client asks for
+	Wall             int64 // the client's wall clock
+	Durable          string
+	// Seen is the token of the last grant that the client has seen, and Counter where
+	// the node's counter of that lock stands.
+	Seen, Counter uint64
+}
+
+// Arrive returns the mark after a client arrived, and how long the node is shut.
+func Arrive(before *nodemark.Mark, c Newcomer, now int64) (m nodemark.Mark, left int64) {
+	m = nodemark.New()
+	if before != nil {
+		m = *before
+	}
+	first, _, _ := strings.Cut(c.List, ">")
+	several := strings.Contains(first, ",")
+	switch {
+	case m.Print == nodemark.Unknown, m.List != nodemark.Unknown && several && !strings.Contains(m.List, ","):
+		m.Print, _, _ = strings.Cut(c.Print, ">")
+		m.List = first
+	case m.Print == c.Print:
+		m.List = c.List
+	}
+	grown := max(0, c.Quarantine-m.Longest)
+	m.Longest += grown
+	why := forgot(m, c, now)
+	if before == nil {
+		why = "empty"
+	}
+	switch {
+	case why != "":
+		m.Open, m.Why, m.Lengthened = false, why, false
+		m.Opens, m.ClientOpens = now+m.Longest, c.Wall+m.Longest
+		m.Durable, m.ClientDurable = 0, 0
+	case !m.Open, grown > 0 && m.Opens > 0:
+		m.Opens, m.ClientOpens = min(m.Opens+grown, now+m.Longest), m.ClientOpens+grown
+		if m.ClientOpens > c.Wall+m.Longest {
+			m.ClientOpens = c.Wall + m.Longest
+			if !m.Lengthened {
+				m.Opens, m.Lengthened = now+m.Longest, true
+			}
+		}
+		m.Open = now >= m.Opens && c.Wall >= m.ClientOpens
+	}
+	switch {
+	case c.Durable == "always" && m.Durable == 0:
+		m.Durable, m.ClientDurable = now, c.Wall
+	case c.Durable == "never", c.Durable == "unknown":
+		m.Durable, m.ClientDurable = 0, 0
+	}
+	if c.Run != nodemark.Unknown {
+		m.Run = c.Run
+	}
+	if c.Replication != nodemark.Unknown {
+		m.Replication = c.Replication
+	}
+	if !m.Open {
+		left = max(1, m.Opens-now, m.ClientOpens-c.Wall)
+	}
+	return m, left
+}
+
+// forgot returns why the node may have forgotten leases, empty if it has not.
+func forgot(m nodemark.Mark, c Newcomer, now int64) string {
+	known := func(id string) bool { return id != nodemark.Unknown }
+	switch {
+	case !known(c.Run):
+		return ""
+	case m.Run == c.Run && known(m.Replication) && known(c.Replication) && m.Replication != c.Replication && c.Promoted:
+		return "replaced"
+	case m.Run == c.Run && m.Why != nodemark.Declared && c.Counter < c.Seen:
+		return "behind"
+	case m.Run == c.Run:
+		return ""
+	case c.Promoted:
+		return "replaced"
+	}
+	long := m.Durable > 0 && now-m.Durable >= m.Longest && c.Wall-m.ClientDurable >= m.Longest
+	if long && (c.Durable == "always" || c.Durable == "asserted") && c.Counter >= c.Seen {
+		return ""
+	}
+	return "restarted"
+}
+
+// Entrance is what a client that wants to be granted a lock knows of a node.
+type Entrance struct {
+	Print    string
+	Run      string // or how it begins; dashes: not known
+	Counting bool   // the client counts a quarantine of its own
+}
+
+// Barrier is why a node grants nothing to a client.
+type Barrier uint8
+
+// The barriers, as numbered in the scripts' answers.
+const (
+	None         Barrier = 0
+	Quarantine   Barrier = 3
+	OtherList    Barrier = 4
+	OtherVersion Barrier = 5
+)
+
+// Gate says whether a node may grant to a client, and if it is in quarantine why. The text
+// is that of its mark, empty for none.
+func Gate(text string, e Entrance) (b Barrier, why string) {
+	if text == "" {
+		return Quarantine, "emptied"
+	}
+	m, err := nodemark.Parse(text)
+	if err != nil {
+		return OtherVersion, ""
+	}
+	now, next, _ := strings.Cut(e.Print, ">")
+	switch {
+	case m.Print != nodemark.Unknown && m.Print != e.Print && m.Print != now && m.Print != next:
+		return OtherList, ""
+	case m.Run != nodemark.Unknown && e.Run[0] != '-' && !strings.HasPrefix(m.Run, e.Run):
+		return Quarantine, "replaced"
+	case !m.Open, e.Counting && m.Why != nodemark.Declared:
+		return Quarantine, m.Why
+	}
+	return None, ""
+}
+
+// Relisting is what has a node's mark name another list.
+type Relisting struct {
+	Print, List string
+	Done        string // a list that is not to be replaced any more
+	From        string // the only one that is; empty: any
+	Before      string // the list before, if a majority of it was told, or empty
+}
+
+// Relist returns the mark after that.
+func Relist(m nodemark.Mark, r Relisting, now int64) nodemark.Mark {
+	if m.Print == r.Done || r.From != "" && r.From != m.Print {
+		return m
+	}
+	switch {
+	case r.Before == "" && m.Print != r.Print:
+		m.Before, m.Told = nodemark.Unknown, 0
+	case r.Before != "" && r.Before != m.Before:
+		m.Before, m.Told = r.Before, now
+	}
+	m.Print, m.List = r.Print, r.List
+	return m
+}

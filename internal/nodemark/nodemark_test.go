@@ -1,0 +1,47 @@
+package nodemark
+
+import (
+	"errors"
+	"testing"
+)
+
+func TestTextAndBack(t *testing.T) {
+	full := Mark{
+		Open: true, Opens: 1, ClientOpens: 2, Why: "restarted", Longest: 3, Lengthened: true,
+		Print: "0123456789ab", List: "a:1,b:1", Before: "ba9876543210", Told: 4,
+		Run: "r", Replication: "i", Durable: 5, ClientDurable: 6,
+	}
+	if text := full.String(); text != "2 open 0123456789ab r i 1 2 restarted 3 5 6 1 ba9876543210 4 a:1,b:1" {
+		t.Errorf("%q", text)
+	}
+	for _, m := range []Mark{full, New()} {
+		if got, err := Parse(m.String()); err != nil || got != m {
+			t.Errorf("%q is read as %+v, %v", m, got, err)
+		}
+	}
+}
+
+func TestOtherVersions(t *testing.T) {
+	for text, want := range map[string]string{
+		"0000000000000000 - - declared -":                 "1",
+		"1790000000123456 0123456789ab x restarted:5 a:1": "1",
+		"3":                       "3",
+		"30 open":                 "30",
+		"":                        "",
+		"a text of somebody else": "a",
+		"aVeryLongWordThatSomebodyElseHasWritten": "aVeryLongWordThatSom",
+		"2":                                                   "2?",
+		"2 ajar - - - 0 0 - 0 0 0 0 - 0 -":                    "2?",
+		"2 open - - - 0 0 - 0 0 0 0 - 0":                      "2?",
+		"2 open - - - 0 0 - 0 0 0 0 - 0 - -":                  "2?",
+		"2 open - - - x 0 - 0 0 0 0 - 0 -":                    "2?",
+		"2 open - - - -1 0 - 0 0 0 0 - 0 -":                   "2?",
+		"2 open - - - 99999999999999999999 0 - 0 0 0 0 - 0 -": "2?",
+	} {
+		_, err := Parse(text)
+		var v *VersionError
+		if !errors.As(err, &v) || v.Version != want {
+			t.Errorf("%q: %v, want version %q", text, err, want)
+		}
+	}
+}
