@@ -360,7 +360,7 @@ func TestACLLine(t *testing.T) {
 		{"\"\n", `"~\x22\x0a*" "~{\x22\x0a*}:*" ~leasehold:node`},
 	} {
 		line, err := redis.ACL{User: "u", Prefix: c.prefix, Uses: redis.ToShow}.Line()
-		want := "ACL SETUSER u reset on >PASSWORD " + c.keys + " +evalsha +eval +get +lrange +pttl +time +info"
+		want := "ACL SETUSER u reset on >PASSWORD " + c.keys + " +evalsha +eval +get +lrange +pttl +time +info +hscan"
 		if err != nil || line != want {
 			t.Errorf("%q: %s, %v\nwant %s", c.prefix, line, err, want)
 		}

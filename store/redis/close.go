@@ -60,16 +60,13 @@ func (s *Store) members() []*node {
 // busy says whether a store that is being closed has anything left to do.
 func (s *Store) busy() bool {
 	now := time.Now()
-	idle := int64(0)
+	owed, unheard := false, int64(0)
 	for _, n := range s.members() {
 		n.doubt(now)
-		unheard, owes := n.unfinished()
-		if owes {
-			return true
-		}
-		idle += unheard
+		calls, owes := n.unfinished()
+		owed, unheard = owed || owes, unheard+calls
 	}
-	return s.waiting.Load() > 0 || s.inFlight.Load() > idle
+	return owed || s.waiting.Load() > 0 || s.inFlight.Load() > unheard
 }
 
 // unfinished says how many of the node's calls need not be waited for, and whether it still

@@ -2,10 +2,13 @@
 -- shut returns how long a server still grants nothing (us) and why, by the mark at key,
 -- which may be nil. A server without a mark grants.
 local function shut(key)
-  local mark = key and readMark(redis.call('GET', key))
-  if not mark or mark.state ~= 'shut' then
+  if not key then
     return '0', ''
   end
   local time = redis.call('TIME')
+  local mark = readMark(redis.call('GET', key))
+  if not mark or mark.state ~= 'shut' then
+    return '0', ''
+  end
   return string.format('%.0f', math.max(1, mark.opens - (time[1] * 1000000 + time[2]))), mark.why
 end
