@@ -5,6 +5,7 @@ import (
 	"errors"
 	"math"
 	"testing"
+	"time"
 
 	"github.com/leasehold-dev/leasehold"
 	"github.com/leasehold-dev/leasehold/internal/redistest"
@@ -17,7 +18,7 @@ import (
 // away some of what could be used again, and so does a node that lags behind:
 // what it has not answered yet is in use. The least of some rounds counts.
 func TestAllocations(t *testing.T) {
-	s := open(t, addrs(redistest.StartN(t, 5)), nil)
+	s := open(t, addrs(redistest.StartN(t, 5)), &redis.Options{NodeTimeout: 20 * time.Second})
 	ctx := context.Background()
 	c := leasehold.New(s, nil)
 	r := request("stock")

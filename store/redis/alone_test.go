@@ -11,9 +11,10 @@ import (
 	"github.com/leasehold-dev/leasehold/store/redis"
 )
 
+// openURL opens a store that gives a server on a busy machine all the time it needs.
 func openURL(t *testing.T, url string) *redis.Store {
 	t.Helper()
-	s, err := redis.Open(t.Context(), []string{url}, nil)
+	s, err := redis.Open(t.Context(), []string{url}, &redis.Options{ConnectTimeout: 20 * time.Second})
 	if err != nil {
 		t.Fatal(err)
 	}
