@@ -27,6 +27,7 @@ func (n *node) connect() bool {
 		if n.down != nil {
 			n.log.Info("node can be used again")
 		}
+		n.dropLooksLocked()
 		n.failures, n.down, n.wire = 0, nil, w
 		w.start()
 		return true
