@@ -40,6 +40,7 @@ func (n *node) connect() bool {
 		if n.down != nil {
 			n.log.Info("node can be used again")
 		}
+		n.dropLooksLocked()
 		n.failures, n.down, n.wire, n.reached = 0, nil, w, true
 		n.connected()
 		w.start()

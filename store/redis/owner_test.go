@@ -17,7 +17,7 @@ func deploy() store.Request {
 
 func holds(t *testing.T, server *redistest.Server) bool {
 	t.Helper()
-	return server.Text(t, "GET", "a") == "deploy"
+	return server.Text(t, "GET", "a") == "deploy {}"
 }
 
 // An attempt that fails or is cancelled leaves the lease that another process has under
@@ -106,7 +106,7 @@ func TestLateReleaseOfAnOwner(t *testing.T) {
 				t.Fatal(err)
 			}
 			if !before { // by a client that reaches the server; the lease had ended by itself
-				servers[2].Text(t, "SET", "a", "deploy", "PX", "60000")
+				servers[2].Text(t, "SET", "a", "deploy {}", "PX", "60000")
 				servers[2].Text(t, "SET", "{a}:made", store.NewOwner(), "PX", "60000")
 			}
 			proxies[2].Pass()

@@ -276,6 +276,18 @@ func (n *node) lookLocked() {
 	}
 }
 
+// dropLooksLocked takes back looks that were put in line before the connection that is
+// about to be used was made. It began with one, perhaps at another run of the server.
+func (n *node) dropLooksLocked() {
+	for range n.waiting.n {
+		if c, _ := n.waiting.pop(); c.command.script == arriveScript {
+			n.s.inFlight.Add(-1)
+		} else {
+			n.waiting.push(c)
+		}
+	}
+}
+
 // remember keeps which grant of the node a client has seen last: a server that does not
 // know of it is another, or has lost data.
 func (n *node) remember(c *command, a majority.Answer) {
