@@ -38,7 +38,7 @@ func TestLooksAreNotSentToAnotherRun(t *testing.T) {
 	}
 	servers[0].Declare()
 	declared := servers[0].Text(t, "GET", markKey)
-	if w := n.isConnected(); w != nil {
+	if w := n.currentWire(); w != nil {
 		w.abandon(errSilent)
 	}
 	n.mu.Lock()
@@ -55,8 +55,8 @@ func TestLooksAreNotSentToAnotherRun(t *testing.T) {
 	}
 }
 
-// isConnected is the node's connection; nil: there is none.
-func (n *node) isConnected() *wire {
+// currentWire is the node's connection; nil: there is none.
+func (n *node) currentWire() *wire {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return n.wire

@@ -52,7 +52,7 @@ func sharedOwner(t *testing.T, n *scripted) (held []string) {
 		{"healed over another's", []majority.Question{heal("two"), release("one")}},
 	} {
 		n.text(t, "FLUSHALL")
-		n.text(t, "SET", markKey, "0000000000000000 - - declared -")
+		n.text(t, "SET", markKey, openMark)
 		n.ask(t, c.do...)
 		if n.text(t, "EXISTS", "a") == "1" {
 			held = append(held, c.name)
