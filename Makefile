@@ -17,23 +17,34 @@ TORTURE   = 60s
 SEED      = 0
 PLATFORMS = darwin/arm64 windows/amd64 linux/386
 
+# What "make quick" runs: what decides, which takes no server, and of Redis the
+# contract of a store, what is on the wire, and the scripts against the rule.
+QUICK      = . ./fence ./guard/... ./store ./store/memstore ./internal/clock ./internal/doctor ./internal/layering \
+	./internal/leasefsm ./internal/nodeclock ./internal/nodemark ./internal/quorum ./internal/quorum/driver \
+	./internal/retain ./internal/rule ./internal/validity
+QUICKREDIS = TestConformance|TestWireFormat|TestInteroperatesWithPlainClients|TestHandOff|TestOwnHolder|TestAnswers
+
 GO = go
 
 .DEFAULT_GOAL = help
-.PHONY: help test race lint fmt vuln bench figures peers fuzz cross explore sim mutants torture redis databases
+.PHONY: help quick test race lint fmt vuln bench figures peers fuzz cross explore sim mutants torture redis databases
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 	@echo
 	@echo '  Settings, with their defaults: PKG=$(PKG) TIMEOUT=$(TIMEOUT) COUNT=$(COUNT) BENCH=$(BENCH) BENCHTIME=$(BENCHTIME) FUZZTIME=$(FUZZTIME)'
 
+quick: redis ## run the tests of the inner loop in under a minute
+	$(GO) test $(QUICK)
+	$(GO) test -run '^($(QUICKREDIS))$$' ./store/redisstore
+
 test: redis databases ## run all tests with the race detector, against real servers
 	@scripts/need-race.sh
 ifeq ($(PKG),./...)
 	@# The search of the explorer computes, and takes six times as long with the race
 	@# detector; make race runs it so.
-	$(GO) test -race -timeout $(TIMEOUT) $$($(GO) list ./... | grep -v '/internal/explore$$')
-	$(GO) test -timeout $(TIMEOUT) ./internal/explore
+	$(GO) test -race -timeout $(TIMEOUT) $$($(GO) list ./... | grep -v '/internal/proof/explore$$')
+	$(GO) test -timeout $(TIMEOUT) ./internal/proof/explore
 	cd guard/guardtest && $(GO) test -race -timeout $(TIMEOUT) ./...
 	cd bench && $(GO) test -race -timeout $(TIMEOUT) ./beside
 else
@@ -82,21 +93,21 @@ cross: ## build and vet the library and the command for other systems
 	done
 
 explore: ## search every interleaving of the protocol in small worlds (long)
-	$(GO) run -tags mutants ./internal/explore/cmd/explore
+	$(GO) run -tags mutants ./internal/proof/explore/cmd/explore
 
 sim: ## run SEEDS seeds of the simulator
-	@dir=$$(mktemp -d); trap 'rm -rf "$$dir"' EXIT; $(GO) test -c -o "$$dir/sim" ./internal/sim && \
-		cd internal/sim && "$$dir/sim" -test.run '^TestSeeds$$' -test.timeout 12h -seeds=$(SEEDS)
+	@dir=$$(mktemp -d); trap 'rm -rf "$$dir"' EXIT; $(GO) test -c -o "$$dir/sim" ./internal/proof/sim && \
+		cd internal/proof/sim && "$$dir/sim" -test.run '^TestSeeds$$' -test.timeout 12h -seeds=$(SEEDS)
 
 mutants: ## take out one mechanism after the other: a checker must notice each
 	@dir=$$(mktemp -d); trap 'rm -rf "$$dir"' EXIT; $(GO) vet -tags mutants ./... && \
-		$(GO) test -tags mutants -c -o "$$dir/explore" ./internal/explore && (cd internal/explore && "$$dir/explore") && \
-		$(GO) test -tags mutants ./internal/retain ./internal/majority && \
-		$(GO) test -tags mutants -c -o "$$dir/mutants" ./internal/mutants && cd internal/mutants && "$$dir/mutants"
+		$(GO) test -tags mutants -c -o "$$dir/explore" ./internal/proof/explore && (cd internal/proof/explore && "$$dir/explore") && \
+		$(GO) test -tags mutants ./internal/retain ./internal/quorum/driver && \
+		$(GO) test -tags mutants -c -o "$$dir/mutants" ./internal/proof/mutants && cd internal/proof/mutants && "$$dir/mutants"
 
 torture: redis ## hammer locks on real servers with real faults for TORTURE (SEED says which)
-	@dir=$$(mktemp -d); trap 'rm -rf "$$dir"' EXIT; $(GO) test -race -c -o "$$dir/chaos" ./internal/chaos && \
-		cd internal/chaos && "$$dir/chaos" -test.run '^TestTorture$$' -test.v -test.timeout 3h -for $(TORTURE) -seed $(SEED)
+	@dir=$$(mktemp -d); trap 'rm -rf "$$dir"' EXIT; $(GO) test -race -c -o "$$dir/chaos" ./internal/lab/chaos && \
+		cd internal/lab/chaos && "$$dir/chaos" -test.run '^TestTorture$$' -test.v -test.timeout 3h -for $(TORTURE) -seed $(SEED)
 
 redis:
 	@scripts/ensure-redis.sh

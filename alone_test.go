@@ -10,9 +10,9 @@ import (
 	"time"
 
 	"github.com/leasehold-dev/leasehold"
-	"github.com/leasehold-dev/leasehold/internal/redistest"
+	"github.com/leasehold-dev/leasehold/internal/testenv/redistest"
 	"github.com/leasehold-dev/leasehold/store"
-	"github.com/leasehold-dev/leasehold/store/redis"
+	"github.com/leasehold-dev/leasehold/store/redisstore"
 )
 
 // goroutine names the one that calls it.
@@ -171,8 +171,8 @@ func TestRankOutlastsItsWaiter(t *testing.T) {
 // On servers that rank is a turn before those who came later, up to a second.
 func TestRankIsATurn(t *testing.T) {
 	server := redistest.Start(t)
-	open := func() (*redis.Store, *leasehold.Client) {
-		st, err := redis.Open(t.Context(), []string{server.URL()}, &redis.Options{NodeTimeout: 5 * time.Second})
+	open := func() (*redisstore.Store, *leasehold.Client) {
+		st, err := redisstore.Open(t.Context(), []string{server.URL()}, &redisstore.Options{NodeTimeout: 5 * time.Second})
 		if err != nil {
 			t.Fatal(err)
 		}

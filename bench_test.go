@@ -8,13 +8,13 @@ import (
 
 	"github.com/leasehold-dev/leasehold"
 	"github.com/leasehold-dev/leasehold/store"
-	"github.com/leasehold-dev/leasehold/store/memory"
+	"github.com/leasehold-dev/leasehold/store/memstore"
 )
 
 // BenchmarkUncontended is one Acquire and one Release of a lock that nobody
 // else wants: what the client itself costs, over the cheapest store there is.
 func BenchmarkUncontended(b *testing.B) {
-	acquireAndRelease(b, b.Context(), memory.New(nil))
+	acquireAndRelease(b, b.Context(), memstore.New(nil))
 }
 
 func acquireAndRelease(b *testing.B, ctx context.Context, s store.Store) {
@@ -36,7 +36,7 @@ func acquireAndRelease(b *testing.B, ctx context.Context, s store.Store) {
 func BenchmarkPass(b *testing.B) {
 	for _, goroutines := range []int{2, 16, 256} {
 		b.Run(fmt.Sprint("goroutines=", goroutines), func(b *testing.B) {
-			lock := leasehold.New(memory.New(nil), nil).Mutex("bench")
+			lock := leasehold.New(memstore.New(nil), nil).Mutex("bench")
 			ctx := b.Context()
 			var wg sync.WaitGroup
 			var last leasehold.Token
@@ -86,5 +86,5 @@ var errBusy = &leasehold.BusyError{Name: "bench"}
 func BenchmarkHanded(b *testing.B) {
 	ctx, cancel := context.WithCancel(b.Context())
 	defer cancel()
-	acquireAndRelease(b, ctx, handing{memory.New(nil)})
+	acquireAndRelease(b, ctx, handing{memstore.New(nil)})
 }

@@ -2,8 +2,8 @@ package leasehold_test
 
 import (
 	"github.com/leasehold-dev/leasehold"
-	"github.com/leasehold-dev/leasehold/store/memory"
-	"github.com/leasehold-dev/leasehold/store/redis"
+	"github.com/leasehold-dev/leasehold/store/memstore"
+	"github.com/leasehold-dev/leasehold/store/redisstore"
 )
 
 // A clock can be written, for the client and for stores, with public names only.
@@ -13,6 +13,6 @@ func (ownClock) Now() leasehold.Instant { return 1 }
 
 var (
 	_ = leasehold.Options{Clock: ownClock{}}
-	_ = memory.Options{Clock: ownClock{}}
-	_ = redis.Options{Clock: ownClock{}}
+	_ = memstore.Options{Clock: ownClock{}}
+	_ = redisstore.Options{Clock: ownClock{}}
 )

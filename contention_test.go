@@ -10,10 +10,10 @@ import (
 	"time"
 
 	"github.com/leasehold-dev/leasehold"
-	"github.com/leasehold-dev/leasehold/internal/redistest"
+	"github.com/leasehold-dev/leasehold/internal/testenv/redistest"
 	"github.com/leasehold-dev/leasehold/store"
-	"github.com/leasehold-dev/leasehold/store/memory"
-	"github.com/leasehold-dev/leasehold/store/redis"
+	"github.com/leasehold-dev/leasehold/store/memstore"
+	"github.com/leasehold-dev/leasehold/store/redisstore"
 )
 
 // contend has goroutines of some processes want one lock on several terms,
@@ -82,7 +82,7 @@ func contend(t *testing.T, stores []store.Store, goroutines, turns int, terms ..
 }
 
 func TestContention(t *testing.T) {
-	st := memory.New(nil)
+	st := memstore.New(nil)
 	o := leasehold.LockOptions{}
 	contend(t, []store.Store{st, st, st}, 12, 300, o, leasehold.LockOptions{TTL: 20 * time.Second}, leasehold.LockOptions{Barge: true}, o)
 }
@@ -91,7 +91,7 @@ func TestContention(t *testing.T) {
 // another that comes just then.
 func TestSmallCrowd(t *testing.T) {
 	for goroutines := 1; goroutines <= 3; goroutines++ {
-		st := memory.New(nil)
+		st := memstore.New(nil)
 		contend(t, []store.Store{st, st, st}, goroutines, 2000, leasehold.LockOptions{})
 	}
 }
@@ -104,7 +104,7 @@ func TestContentionOnRealServers(t *testing.T) {
 		}
 		var stores []store.Store
 		for range 3 {
-			st, err := redis.Open(t.Context(), urls, &redis.Options{NodeTimeout: 5 * time.Second})
+			st, err := redisstore.Open(t.Context(), urls, &redisstore.Options{NodeTimeout: 5 * time.Second})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -19,9 +19,9 @@
 // write after its lease is over. The protected resource can refuse that write by
 // the lease's fencing token: see [Lease.Token] and package fence.
 //
-// A store keeps the locks: in one process (store/memory), on one machine (store/sql
+// A store keeps the locks: in one process (store/memstore), on one machine (store/filestore
 // with a file), on a Redis server or on a majority of independent ones
-// (store/redis). Inspect and List of [store.Store] show locks without taking them.
+// (store/redisstore). Inspect and List of [store.Store] show locks without taking them.
 //
 // # Functions that you supply
 //

@@ -5,14 +5,15 @@ import (
 	"go/parser"
 	"go/token"
 	"io/fs"
+	"maps"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
-
-	"github.com/leasehold-dev/leasehold/internal/redistest"
 )
 
 // What the documents name as proof must exist.
@@ -46,8 +47,9 @@ func TestGuaranteesNameTestsThatExist(t *testing.T) {
 	}
 }
 
-// The commands of the README work as they stand there. Blocks marked for it are
-// run in the order of the document, by a user without any state.
+// The commands of the README work as they stand there. Marked blocks run in the
+// order of the document, for a user without any state. The servers that README
+// starts get free ports here.
 func TestReadmeCommands(t *testing.T) {
 	text, err := os.ReadFile("README.md")
 	if err != nil {
@@ -56,31 +58,57 @@ func TestReadmeCommands(t *testing.T) {
 	if _, err := os.Stat("leasehold"); os.IsNotExist(err) {
 		t.Cleanup(func() { os.Remove("leasehold") }) // README builds it here
 	}
-	env := append(os.Environ(), "XDG_STATE_HOME="+t.TempDir())
-	for i, s := range redistest.StartN(t, 5) {
-		env = append(env, string(rune('A'+i))+"="+s.Addr())
-		if i >= 3 {
-			s.Kill() // any two may be dead
-		}
+	ports := map[string]string{}
+	for _, p := range regexp.MustCompile(`\b700[1-5]\b`).FindAllString(string(text), -1) {
+		ports[p] = ""
 	}
+	if len(ports) != 5 {
+		t.Fatalf("README starts servers on %d ports, want 5", len(ports))
+	}
+	free := freePorts(t, len(ports))
+	for i, p := range slices.Sorted(maps.Keys(ports)) {
+		ports[p] = free[i]
+		t.Cleanup(func() { exec.Command("redis-cli", "-p", ports[p], "shutdown", "nosave").Run() })
+	}
+	env := append(os.Environ(), "XDG_STATE_HOME="+t.TempDir())
 	blocks := regexp.MustCompile("(?s)<!-- run(?:: redis)? -->\n```sh\n(.*?)```").FindAllSubmatch(text, -1)
-	if len(blocks) != 4 {
-		t.Errorf("%d blocks to run in the README, want 4", len(blocks))
+	if len(blocks) != 3 {
+		t.Errorf("%d blocks to run in the README, want 3", len(blocks))
 	}
 	for _, b := range blocks {
-		c := exec.Command("sh", "-eu", "-c", string(b[1]))
+		script := regexp.MustCompile(`\b700[1-5]\b`).ReplaceAllStringFunc(string(b[1]), func(p string) string { return ports[p] })
+		c := exec.Command("sh", "-eu", "-c", script+"wait\n")
 		c.Env = env
 		out, err := c.CombinedOutput()
 		if err != nil {
-			t.Fatalf("%s\nfailed: %v\n%s", b[1], err, out)
+			t.Fatalf("%s\nfailed: %v\n%s", script, err, out)
 		}
-		t.Logf("%s\n%s", b[1], out)
-		for _, say := range regexp.MustCompile(`echo "([\w ]+)`).FindAllSubmatch(b[1], -1) {
-			if !strings.Contains(string(out), strings.TrimSpace(string(say[1]))) {
-				t.Errorf("%s\ndid not print %q", b[1], say[1])
+		t.Logf("%s\n%s", script, out)
+		for _, say := range regexp.MustCompile(`echo ["']?([\w ]+)`).FindAllStringSubmatch(script, -1) {
+			if !strings.Contains(string(out), strings.TrimSpace(say[1])) {
+				t.Errorf("%s\ndid not print %q", script, say[1])
 			}
 		}
 	}
+}
+
+// freePorts returns n ports that nothing listens on.
+func freePorts(t *testing.T, n int) []string {
+	t.Helper()
+	var ports []string
+	for range n {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer l.Close() // not before all are found: else one may be found twice
+		_, port, err := net.SplitHostPort(l.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		ports = append(ports, port)
+	}
+	return ports
 }
 
 // The time of day is for people: what the client decides, it decides by the

@@ -7,13 +7,13 @@ import (
 	"time"
 
 	"github.com/leasehold-dev/leasehold"
-	"github.com/leasehold-dev/leasehold/store/memory"
+	"github.com/leasehold-dev/leasehold/store/memstore"
 )
 
-// The store says between whom the lock holds; in earnest it is store/redis or
-// store/sql.
+// The store says between whom the lock holds; in earnest it is store/redisstore or
+// store/filestore.
 func ExampleLock_Do() {
-	locks := leasehold.New(memory.New(nil), nil)
+	locks := leasehold.New(memstore.New(nil), nil)
 
 	err := locks.Mutex("invoices/42").Do(context.Background(), func(ctx context.Context, l *leasehold.Lease) error {
 		// ctx ends, with cause ErrLost, before anybody else can hold the lock.
@@ -27,7 +27,7 @@ func ExampleLock_Do() {
 }
 
 func ExampleLock_Try() {
-	locks := leasehold.New(memory.New(nil), nil)
+	locks := leasehold.New(memstore.New(nil), nil)
 	ctx := context.Background()
 	report := locks.Mutex("report").With(leasehold.LockOptions{TTL: time.Minute, Purpose: "monthly figures", Owner: "worker-1"})
 
@@ -48,7 +48,7 @@ func ExampleLock_Try() {
 
 // A wait is bounded by its context; the lease lives on after it.
 func ExampleLock_Acquire() {
-	locks := leasehold.New(memory.New(nil), nil)
+	locks := leasehold.New(memstore.New(nil), nil)
 
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
@@ -83,7 +83,7 @@ func (t *table) write(token leasehold.Token) error {
 // A holder that was paused may write after its lease is over. The resource can
 // tell by the token.
 func ExampleLease_Token() {
-	locks := leasehold.New(memory.New(nil), nil)
+	locks := leasehold.New(memstore.New(nil), nil)
 	ctx := context.Background()
 	var rows table
 
@@ -109,7 +109,7 @@ func ExampleOptions_observer() {
 		}
 		fmt.Println(e.Kind, e.Name, errors.Is(e.Err, leasehold.ErrBusy))
 	}
-	locks := leasehold.New(memory.New(nil), &leasehold.Options{Observer: observe})
+	locks := leasehold.New(memstore.New(nil), &leasehold.Options{Observer: observe})
 
 	ctx := context.Background()
 	lease, _ := locks.Mutex("stock").Acquire(ctx)

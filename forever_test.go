@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/leasehold-dev/leasehold"
-	"github.com/leasehold-dev/leasehold/store/memory"
+	"github.com/leasehold-dev/leasehold/store/memstore"
 )
 
 // The longest time there is means for ever, not long ago.
@@ -20,7 +20,7 @@ func TestForever(t *testing.T) {
 		"both":    {TTL: forever, MaxHold: forever},
 	} {
 		t.Run(name, func(t *testing.T) {
-			c := leasehold.New(memory.New(nil), nil)
+			c := leasehold.New(memstore.New(nil), nil)
 			l, err := c.Mutex("stock").With(o).Try(t.Context())
 			if err != nil {
 				t.Fatal(err)
@@ -34,7 +34,7 @@ func TestForever(t *testing.T) {
 		})
 	}
 	t.Run("MinHold", func(t *testing.T) {
-		c := leasehold.New(memory.New(nil), nil)
+		c := leasehold.New(memstore.New(nil), nil)
 		l, err := c.Mutex("stock").With(leasehold.LockOptions{MinHold: forever}).Try(t.Context())
 		if err != nil {
 			t.Fatal(err)

@@ -11,7 +11,7 @@ import (
 	"github.com/leasehold-dev/leasehold"
 	"github.com/leasehold-dev/leasehold/internal/clock"
 	"github.com/leasehold-dev/leasehold/store"
-	"github.com/leasehold-dev/leasehold/store/memory"
+	"github.com/leasehold-dev/leasehold/store/memstore"
 )
 
 var short = leasehold.LockOptions{TTL: 3 * time.Second}
@@ -403,7 +403,7 @@ func TestGrantThatCameTooLate(t *testing.T) {
 func TestDeadlineIsNotLateAfterAPause(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		v, paused := newVirtual(), time.Duration(0)
-		c := leasehold.New(memory.New(&memory.Options{Clock: v}), &leasehold.Options{Clock: clock.Func(func() clock.Instant {
+		c := leasehold.New(memstore.New(&memstore.Options{Clock: v}), &leasehold.Options{Clock: clock.Func(func() clock.Instant {
 			now := v.Now()
 			time.Sleep(paused)
 			return now

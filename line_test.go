@@ -10,7 +10,7 @@ import (
 
 	"github.com/leasehold-dev/leasehold"
 	"github.com/leasehold-dev/leasehold/store"
-	"github.com/leasehold-dev/leasehold/store/memory"
+	"github.com/leasehold-dev/leasehold/store/memstore"
 )
 
 // line is a scripted store that keeps a line.
@@ -86,7 +86,7 @@ type lineBench struct {
 
 func newLineBench(t *testing.T, o leasehold.Options) *lineBench {
 	v := newVirtual()
-	m := memory.New(&memory.Options{Clock: v})
+	m := memstore.New(&memstore.Options{Clock: v})
 	t.Cleanup(func() { m.Close() })
 	s := &line{script: scripted(m), under: m}
 	o.Clock = v

@@ -9,9 +9,9 @@ import (
 	"time"
 
 	"github.com/leasehold-dev/leasehold"
-	"github.com/leasehold-dev/leasehold/internal/redistest"
+	"github.com/leasehold-dev/leasehold/internal/testenv/redistest"
 	"github.com/leasehold-dev/leasehold/store"
-	"github.com/leasehold-dev/leasehold/store/redis"
+	"github.com/leasehold-dev/leasehold/store/redisstore"
 )
 
 const many = 10_000
@@ -76,7 +76,7 @@ func TestManyLeasesInVirtualTime(t *testing.T) {
 
 func TestManyLeasesOnARealServer(t *testing.T) {
 	server := redistest.Start(t)
-	st, err := redis.Open(t.Context(), []string{server.URL()}, &redis.Options{NodeTimeout: 2 * time.Second})
+	st, err := redisstore.Open(t.Context(), []string{server.URL()}, &redisstore.Options{NodeTimeout: 2 * time.Second})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -9,9 +9,9 @@ import (
 	"time"
 
 	"github.com/leasehold-dev/leasehold"
-	"github.com/leasehold-dev/leasehold/internal/redistest"
+	"github.com/leasehold-dev/leasehold/internal/testenv/redistest"
 	"github.com/leasehold-dev/leasehold/store"
-	"github.com/leasehold-dev/leasehold/store/redis"
+	"github.com/leasehold-dev/leasehold/store/redisstore"
 )
 
 // taciturn has each Wait tell its first reason only, as a store that asks seldom.
@@ -187,7 +187,7 @@ func TestWaitOverServersEndsWithTheLatest(t *testing.T) {
 				url += s.Addr()
 			}
 			lock := func() *leasehold.Lock {
-				st, err := redis.Open(t.Context(), []string{url}, nil)
+				st, err := redisstore.Open(t.Context(), []string{url}, nil)
 				if err != nil {
 					t.Fatal(err)
 				}

@@ -9,9 +9,9 @@ import (
 
 	"github.com/leasehold-dev/leasehold"
 	"github.com/leasehold-dev/leasehold/fence"
-	"github.com/leasehold-dev/leasehold/internal/redistest"
+	"github.com/leasehold-dev/leasehold/internal/testenv/redistest"
 	"github.com/leasehold-dev/leasehold/store"
-	"github.com/leasehold-dev/leasehold/store/redis"
+	"github.com/leasehold-dev/leasehold/store/redisstore"
 )
 
 // The master of a lock is killed while it is held, and while somebody waits for it:
@@ -20,7 +20,7 @@ import (
 func TestLeaseOutlivesAFailover(t *testing.T) {
 	w := redistest.StartWatched(t, 1)
 	client := func() *leasehold.Client {
-		s, err := redis.Open(t.Context(), []string{w.URL()}, nil)
+		s, err := redisstore.Open(t.Context(), []string{w.URL()}, nil)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -11,7 +11,7 @@ import (
 	"github.com/leasehold-dev/leasehold"
 	"github.com/leasehold-dev/leasehold/internal/clock"
 	"github.com/leasehold-dev/leasehold/store"
-	"github.com/leasehold-dev/leasehold/store/memory"
+	"github.com/leasehold-dev/leasehold/store/memstore"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -125,7 +125,7 @@ type bench struct {
 
 func newBench(t *testing.T) *bench {
 	v := newVirtual()
-	m := memory.New(&memory.Options{Clock: v})
+	m := memstore.New(&memstore.Options{Clock: v})
 	t.Cleanup(func() { m.Close() })
 	s := scripted(m)
 	return &bench{t: t, clock: v, store: s, c: leasehold.New(s, &leasehold.Options{Clock: v})}

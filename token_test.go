@@ -4,15 +4,15 @@ import (
 	"testing"
 
 	"github.com/leasehold-dev/leasehold"
-	"github.com/leasehold-dev/leasehold/internal/redistest"
-	"github.com/leasehold-dev/leasehold/store/redis"
+	"github.com/leasehold-dev/leasehold/internal/testenv/redistest"
+	"github.com/leasehold-dev/leasehold/store/redisstore"
 )
 
 // TestShownTokenIsThatOfTheLease checks that others are shown the token that the holder has,
 // although a lease reserves more, to be passed on with.
 func TestShownTokenIsThatOfTheLease(t *testing.T) {
 	server := redistest.Start(t)
-	s, err := redis.Open(t.Context(), []string{"redis://" + server.Addr()}, nil)
+	s, err := redisstore.Open(t.Context(), []string{"redis://" + server.Addr()}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -10,7 +10,7 @@ import (
 	"github.com/leasehold-dev/leasehold/bench/contend"
 	"github.com/leasehold-dev/leasehold/bench/locks"
 	"github.com/leasehold-dev/leasehold/bench/report"
-	"github.com/leasehold-dev/leasehold/internal/load"
+	"github.com/leasehold-dev/leasehold/internal/lab/load"
 )
 
 // contest is one sort of contention with who takes part.

@@ -12,7 +12,7 @@ import (
 	"github.com/leasehold-dev/leasehold/bench/locks"
 	"github.com/leasehold-dev/leasehold/bench/report"
 	"github.com/leasehold-dev/leasehold/bench/servers"
-	"github.com/leasehold-dev/leasehold/internal/load"
+	"github.com/leasehold-dev/leasehold/internal/lab/load"
 )
 
 // bench is a run under way.

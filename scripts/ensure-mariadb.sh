@@ -4,7 +4,7 @@
 # install. Quiet when there is nothing to do.
 set -eu
 
-# Packages may keep them out of PATH; see internal/sqltest/mariadb.go.
+# Packages may keep them out of PATH; see internal/testenv/sqltest/mariadb.go.
 has() {
 	command -v "$1" >/dev/null 2>&1 && return 0
 	for f in "/usr/sbin/$1" "/usr/libexec/$1" "/opt/homebrew/opt/mariadb/bin/$1" "/usr/local/opt/mariadb/bin/$1"; do

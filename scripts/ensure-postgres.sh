@@ -4,7 +4,7 @@
 # what to install. Quiet when there is nothing to do.
 set -eu
 
-# Packages keep them out of PATH; see internal/sqltest/postgresql.go.
+# Packages keep them out of PATH; see internal/testenv/sqltest/postgresql.go.
 have() {
 	command -v initdb >/dev/null 2>&1 && return 0
 	for f in /usr/lib/postgresql/*/bin/initdb /usr/libexec/postgresql*/initdb \

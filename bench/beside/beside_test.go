@@ -12,7 +12,7 @@ import (
 
 	lh "github.com/leasehold-dev/leasehold"
 	"github.com/leasehold-dev/leasehold/bench/locks"
-	"github.com/leasehold-dev/leasehold/internal/redistest"
+	"github.com/leasehold-dev/leasehold/internal/testenv/redistest"
 )
 
 // other is a client and how it names the key of the lock "x".

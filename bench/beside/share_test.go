@@ -13,7 +13,7 @@ import (
 
 	lh "github.com/leasehold-dev/leasehold"
 	"github.com/leasehold-dev/leasehold/bench/locks"
-	"github.com/leasehold-dev/leasehold/internal/redistest"
+	"github.com/leasehold-dev/leasehold/internal/testenv/redistest"
 )
 
 // ways are those in which our clients can wait beside plain ones.

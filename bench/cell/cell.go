@@ -16,7 +16,7 @@ import (
 	"time"
 
 	"github.com/leasehold-dev/leasehold/bench/locks"
-	"github.com/leasehold-dev/leasehold/internal/load"
+	"github.com/leasehold-dev/leasehold/internal/lab/load"
 )
 
 // Arg makes the program a cell: main calls Main then.

@@ -11,8 +11,8 @@ import (
 	"time"
 
 	"github.com/leasehold-dev/leasehold/bench/locks"
-	"github.com/leasehold-dev/leasehold/internal/load"
-	"github.com/leasehold-dev/leasehold/internal/redistest"
+	"github.com/leasehold-dev/leasehold/internal/lab/load"
+	"github.com/leasehold-dev/leasehold/internal/testenv/redistest"
 )
 
 func addrs(servers []*redistest.Server) []string {

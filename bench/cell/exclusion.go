@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/leasehold-dev/leasehold/bench/locks"
-	"github.com/leasehold-dev/leasehold/internal/load"
+	"github.com/leasehold-dev/leasehold/internal/lab/load"
 )
 
 // patience is how long a lock that is taken is seen not to be had.

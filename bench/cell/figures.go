@@ -3,7 +3,7 @@ package cell
 import (
 	"time"
 
-	"github.com/leasehold-dev/leasehold/internal/load"
+	"github.com/leasehold-dev/leasehold/internal/lab/load"
 )
 
 // Figures are the raw results of one measurement. Times are in nanoseconds; CPU,

@@ -13,7 +13,7 @@ import (
 
 	lh "github.com/leasehold-dev/leasehold"
 	"github.com/leasehold-dev/leasehold/bench/locks"
-	"github.com/leasehold-dev/leasehold/internal/load"
+	"github.com/leasehold-dev/leasehold/internal/lab/load"
 )
 
 // HeldFigures say what holding many leases costs. Figures of the client are of

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/leasehold-dev/leasehold/bench/resp"
-	"github.com/leasehold-dev/leasehold/internal/faultproxy"
+	"github.com/leasehold-dev/leasehold/internal/testenv/faultproxy"
 )
 
 // Far are proxies that make servers look far away.

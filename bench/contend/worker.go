@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/leasehold-dev/leasehold/bench/locks"
-	"github.com/leasehold-dev/leasehold/internal/load"
+	"github.com/leasehold-dev/leasehold/internal/lab/load"
 )
 
 // parting is how long turns may go on after the window, and leaving how long

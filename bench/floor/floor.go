@@ -9,7 +9,7 @@ import (
 	"strconv"
 
 	"github.com/leasehold-dev/leasehold/bench/resp"
-	"github.com/leasehold-dev/leasehold/internal/load"
+	"github.com/leasehold-dev/leasehold/internal/lab/load"
 )
 
 const (

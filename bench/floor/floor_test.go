@@ -6,7 +6,7 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/leasehold-dev/leasehold/internal/redistest"
+	"github.com/leasehold-dev/leasehold/internal/testenv/redistest"
 )
 
 func addrs(servers []*redistest.Server) []string {

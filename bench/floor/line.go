@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/leasehold-dev/leasehold/bench/resp"
-	"github.com/leasehold-dev/leasehold/internal/load"
+	"github.com/leasehold-dev/leasehold/internal/lab/load"
 )
 
 // standScript stands in line, giveScript gives the lock to the first in it and tells that

@@ -9,7 +9,7 @@ import (
 	"github.com/go-redsync/redsync/v4"
 
 	lh "github.com/leasehold-dev/leasehold"
-	"github.com/leasehold-dev/leasehold/internal/load"
+	"github.com/leasehold-dev/leasehold/internal/lab/load"
 )
 
 // Contended are the implementations in the form in which they wait for a lock

@@ -8,7 +8,7 @@ import (
 	"go.etcd.io/etcd/client/v3/concurrency"
 	"go.uber.org/zap"
 
-	"github.com/leasehold-dev/leasehold/internal/load"
+	"github.com/leasehold-dev/leasehold/internal/lab/load"
 )
 
 // etcdMutex has one session for all locks, which is how it is meant.

@@ -6,8 +6,8 @@ import (
 	"strings"
 
 	lh "github.com/leasehold-dev/leasehold"
-	"github.com/leasehold-dev/leasehold/internal/load"
-	"github.com/leasehold-dev/leasehold/store/redis"
+	"github.com/leasehold-dev/leasehold/internal/lab/load"
+	"github.com/leasehold-dev/leasehold/store/redisstore"
 )
 
 // leasehold is this library as it comes: tokens, renewal, deadlines.
@@ -31,8 +31,8 @@ func leasehold(n int) Kind {
 }
 
 // Leasehold opens the store over those servers, and a client of it.
-func Leasehold(ctx context.Context, addrs []string) (*redis.Store, *lh.Client, error) {
-	st, err := redis.Open(ctx, []string{"redis://" + strings.Join(addrs, ",")}, nil)
+func Leasehold(ctx context.Context, addrs []string) (*redisstore.Store, *lh.Client, error) {
+	st, err := redisstore.Open(ctx, []string{"redis://" + strings.Join(addrs, ",")}, nil)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -6,7 +6,7 @@ import (
 	"context"
 	"time"
 
-	"github.com/leasehold-dev/leasehold/internal/load"
+	"github.com/leasehold-dev/leasehold/internal/lab/load"
 )
 
 // TTL of all locks, so that what depends on it is the same for all.

@@ -5,7 +5,7 @@ import (
 
 	rl "github.com/bsm/redislock"
 
-	"github.com/leasehold-dev/leasehold/internal/load"
+	"github.com/leasehold-dev/leasehold/internal/lab/load"
 )
 
 var redislock = Kind{

@@ -8,7 +8,7 @@ import (
 	"github.com/redis/rueidis"
 	rl "github.com/redis/rueidis/rueidislock"
 
-	"github.com/leasehold-dev/leasehold/internal/load"
+	"github.com/leasehold-dev/leasehold/internal/lab/load"
 )
 
 // rueidislockOf takes a majority of keys, 1 of 1 or 2 of 3, all on one server.

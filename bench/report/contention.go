@@ -10,7 +10,7 @@ import (
 
 	"github.com/leasehold-dev/leasehold/bench/contend"
 	"github.com/leasehold-dev/leasehold/bench/locks"
-	"github.com/leasehold-dev/leasehold/internal/load"
+	"github.com/leasehold-dev/leasehold/internal/lab/load"
 )
 
 // crowd says which measurements of one lock are repetitions of each other.

@@ -8,7 +8,7 @@ import (
 
 	"github.com/leasehold-dev/leasehold/bench/contend"
 	"github.com/leasehold-dev/leasehold/bench/locks"
-	"github.com/leasehold-dev/leasehold/internal/load"
+	"github.com/leasehold-dev/leasehold/internal/lab/load"
 )
 
 // aim is one figure of contention that is to be reached, and what was.

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/leasehold-dev/leasehold/bench/locks"
-	"github.com/leasehold-dev/leasehold/internal/load"
+	"github.com/leasehold-dev/leasehold/internal/lab/load"
 )
 
 // key says which measurements are repetitions of each other.

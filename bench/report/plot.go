@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"github.com/leasehold-dev/leasehold/bench/locks"
-	"github.com/leasehold-dev/leasehold/internal/load"
+	"github.com/leasehold-dev/leasehold/internal/lab/load"
 )
 
 // Sizes of the plot, in pixels.

@@ -5,7 +5,7 @@ import (
 	"strings"
 
 	"github.com/leasehold-dev/leasehold/bench/locks"
-	"github.com/leasehold-dev/leasehold/internal/load"
+	"github.com/leasehold-dev/leasehold/internal/lab/load"
 )
 
 // ratio is a figure that tells how we compare; it travels from one machine to

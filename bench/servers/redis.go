@@ -8,8 +8,8 @@ import (
 	"sync"
 
 	"github.com/leasehold-dev/leasehold/bench/resp"
-	"github.com/leasehold-dev/leasehold/internal/localredis"
-	"github.com/leasehold-dev/leasehold/store/redis"
+	"github.com/leasehold-dev/leasehold/internal/testenv/localredis"
+	"github.com/leasehold-dev/leasehold/store/redisstore"
 )
 
 // Redis is a number of Redis servers, without persistence.
@@ -64,7 +64,7 @@ func (r Redis) EmptyAs(ctx context.Context, addrs []string) error {
 			}
 		}
 	}
-	if _, err := redis.Bootstrap(ctx, []string{"redis://" + strings.Join(addrs, ",")}, nil, true); err != nil {
+	if _, err := redisstore.Bootstrap(ctx, []string{"redis://" + strings.Join(addrs, ",")}, nil, true); err != nil {
 		return fmt.Errorf("declaring the servers new: %w", err)
 	}
 	return nil

@@ -11,7 +11,7 @@ import (
 
 	"github.com/leasehold-dev/leasehold"
 	"github.com/leasehold-dev/leasehold/bench/resp"
-	"github.com/leasehold-dev/leasehold/store/redis"
+	"github.com/leasehold-dev/leasehold/store/redisstore"
 )
 
 func TestMain(m *testing.M) {
@@ -46,7 +46,7 @@ func TestRedis(t *testing.T) {
 		t.Errorf("%s keys are left, %v", left, err)
 	}
 	// New servers grant at once.
-	st, err := redis.Open(t.Context(), []string{"redis://" + strings.Join(r.Addrs(), ",")}, nil)
+	st, err := redisstore.Open(t.Context(), []string{"redis://" + strings.Join(r.Addrs(), ",")}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

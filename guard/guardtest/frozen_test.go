@@ -14,7 +14,7 @@ import (
 	"testing"
 
 	"github.com/leasehold-dev/leasehold/guard/httpguard"
-	"github.com/leasehold-dev/leasehold/internal/child"
+	"github.com/leasehold-dev/leasehold/internal/testenv/child"
 )
 
 // holder is a process that holds the lock.

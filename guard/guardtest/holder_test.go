@@ -12,7 +12,7 @@ import (
 	"github.com/leasehold-dev/leasehold"
 	"github.com/leasehold-dev/leasehold/fence"
 	"github.com/leasehold-dev/leasehold/guard/sqlguard"
-	"github.com/leasehold-dev/leasehold/store/redis"
+	"github.com/leasehold-dev/leasehold/store/redisstore"
 )
 
 // holderEnv makes a process of this test binary the holder of a lock. It has the
@@ -44,7 +44,7 @@ const lockTTL = 300 * time.Millisecond
 func acquire(ctx context.Context, url, name string) (*leasehold.Lease, func(), error) {
 	// Waiting longer for an answer than a lease lasts is for busy machines: what
 	// came too late is given back.
-	st, err := redis.Open(ctx, []string{url}, &redis.Options{NodeTimeout: 10 * time.Second})
+	st, err := redisstore.Open(ctx, []string{url}, &redisstore.Options{NodeTimeout: 10 * time.Second})
 	if err != nil {
 		return nil, nil, err
 	}

@@ -7,8 +7,8 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/leasehold-dev/leasehold/internal/redistest"
-	"github.com/leasehold-dev/leasehold/internal/sqltest"
+	"github.com/leasehold-dev/leasehold/internal/testenv/redistest"
+	"github.com/leasehold-dev/leasehold/internal/testenv/sqltest"
 )
 
 // The servers of all tests of this binary. Each test uses names of its own.

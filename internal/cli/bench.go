@@ -11,7 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/leasehold-dev/leasehold"
-	"github.com/leasehold-dev/leasehold/internal/load"
+	"github.com/leasehold-dev/leasehold/internal/lab/load"
 	"github.com/leasehold-dev/leasehold/internal/runner"
 	"github.com/leasehold-dev/leasehold/store"
 )

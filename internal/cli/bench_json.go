@@ -3,7 +3,7 @@ package cli
 import (
 	"time"
 
-	"github.com/leasehold-dev/leasehold/internal/load"
+	"github.com/leasehold-dev/leasehold/internal/lab/load"
 	"github.com/leasehold-dev/leasehold/store"
 )
 

@@ -8,7 +8,7 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/leasehold-dev/leasehold/internal/redistest"
+	"github.com/leasehold-dev/leasehold/internal/testenv/redistest"
 )
 
 // readBench reads what "bench --json" has printed.

@@ -5,8 +5,8 @@ import (
 	"errors"
 
 	"github.com/leasehold-dev/leasehold/internal/doctor"
-	"github.com/leasehold-dev/leasehold/store/redis"
-	sqlstore "github.com/leasehold-dev/leasehold/store/sql"
+	"github.com/leasehold-dev/leasehold/store/filestore"
+	"github.com/leasehold-dev/leasehold/store/redisstore"
 )
 
 // examiners look at the stores of one scheme each, by its first name.
@@ -26,7 +26,7 @@ func examineFile(ctx context.Context, urls []string, _ doctorFlags) ([]doctor.Fi
 	if err != nil {
 		return nil, err
 	}
-	e, err := sqlstore.ExamineFile(ctx, path, options)
+	e, err := filestore.ExamineFile(ctx, path, options)
 	if err != nil {
 		return nil, err
 	}
@@ -34,7 +34,7 @@ func examineFile(ctx context.Context, urls []string, _ doctorFlags) ([]doctor.Fi
 }
 
 func examineRedis(ctx context.Context, urls []string, o doctorFlags) ([]doctor.Finding, error) {
-	e, err := redis.Examine(ctx, urls, nil, redis.Scope{TTL: o.ttl, Prefix: o.prefix})
+	e, err := redisstore.Examine(ctx, urls, nil, redisstore.Scope{TTL: o.ttl, Prefix: o.prefix})
 	if err != nil {
 		return nil, err
 	}
@@ -42,7 +42,7 @@ func examineRedis(ctx context.Context, urls []string, o doctorFlags) ([]doctor.F
 }
 
 func examineCluster(ctx context.Context, urls []string, o doctorFlags) ([]doctor.Finding, error) {
-	e, err := redis.ExamineCluster(ctx, urls, nil, redis.Scope{TTL: o.ttl, Prefix: o.prefix})
+	e, err := redisstore.ExamineCluster(ctx, urls, nil, redisstore.Scope{TTL: o.ttl, Prefix: o.prefix})
 	if err != nil {
 		return nil, err
 	}

@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"github.com/leasehold-dev/leasehold/internal/doctor"
-	"github.com/leasehold-dev/leasehold/internal/redistest"
+	"github.com/leasehold-dev/leasehold/internal/testenv/redistest"
 )
 
 // findings are what "doctor --json" prints.

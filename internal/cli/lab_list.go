@@ -6,7 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/leasehold-dev/leasehold/internal/stories"
+	"github.com/leasehold-dev/leasehold/internal/lab/stories"
 )
 
 // storyListCommand is "lab list".

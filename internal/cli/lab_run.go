@@ -10,8 +10,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/leasehold-dev/leasehold/internal/lab/stories"
 	"github.com/leasehold-dev/leasehold/internal/runner"
-	"github.com/leasehold-dev/leasehold/internal/stories"
 )
 
 const (

@@ -11,7 +11,7 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/leasehold-dev/leasehold/internal/stories"
+	"github.com/leasehold-dev/leasehold/internal/lab/stories"
 )
 
 func TestLabList(t *testing.T) {

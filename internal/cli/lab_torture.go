@@ -12,8 +12,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/leasehold-dev/leasehold/internal/lab/torture"
 	"github.com/leasehold-dev/leasehold/internal/runner"
-	"github.com/leasehold-dev/leasehold/internal/torture"
 	"github.com/leasehold-dev/leasehold/store"
 )
 

@@ -11,7 +11,7 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/leasehold-dev/leasehold/internal/redistest"
+	"github.com/leasehold-dev/leasehold/internal/testenv/redistest"
 )
 
 // shortTorture is a run that takes little time.

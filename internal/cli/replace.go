@@ -5,7 +5,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/leasehold-dev/leasehold/store/redis"
+	"github.com/leasehold-dev/leasehold/store/redisstore"
 )
 
 func (p *program) replaceCommand() *cobra.Command {
@@ -49,7 +49,7 @@ max_ttl.`,
 				return errors.New("this store is not a list of independent servers: replace is for redis://")
 			}
 			log, settle := p.voice.storeLogger()
-			err = redis.Replace(c.Context(), urls, &redis.Options{Logger: log}, func(step string) { p.voice.note("%s", step) })
+			err = redisstore.Replace(c.Context(), urls, &redisstore.Options{Logger: log}, func(step string) { p.voice.note("%s", step) })
 			settle(err == nil)
 			return err
 		},

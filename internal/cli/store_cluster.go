@@ -5,7 +5,7 @@ import (
 	"log/slog"
 
 	"github.com/leasehold-dev/leasehold/store"
-	"github.com/leasehold-dev/leasehold/store/redis"
+	"github.com/leasehold-dev/leasehold/store/redisstore"
 )
 
 var clusterScheme = scheme{
@@ -16,6 +16,6 @@ of its slot. A replica that takes over may not know the latest locks, so the
 guarantee is weaker than that of several servers with redis://.
 rediss-cluster:// is the same over TLS.`,
 	open: func(ctx context.Context, urls []string, log *slog.Logger) (store.Store, error) {
-		return redis.OpenCluster(ctx, urls, &redis.Options{Logger: log})
+		return redisstore.OpenCluster(ctx, urls, &redisstore.Options{Logger: log})
 	},
 }

@@ -13,7 +13,7 @@ import (
 	"strings"
 
 	"github.com/leasehold-dev/leasehold/store"
-	sqlstore "github.com/leasehold-dev/leasehold/store/sql"
+	"github.com/leasehold-dev/leasehold/store/filestore"
 )
 
 var fileScheme = scheme{
@@ -35,12 +35,12 @@ func openFile(ctx context.Context, urls []string, log *slog.Logger) (store.Store
 		return nil, err
 	}
 	o.Logger = log
-	return sqlstore.OpenFile(ctx, path, o)
+	return filestore.OpenFile(ctx, path, o)
 }
 
 // fileOf is the file that a URL names. Only the default one's directory is made.
-func fileOf(raw string) (path string, o *sqlstore.Options, err error) {
-	o = &sqlstore.Options{}
+func fileOf(raw string) (path string, o *filestore.Options, err error) {
+	o = &filestore.Options{}
 	if path, o.Shared, err = parseFileURL(raw); err == nil && path == "" {
 		o.MakeDir = true
 		path, err = defaultFile()

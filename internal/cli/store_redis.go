@@ -5,7 +5,7 @@ import (
 	"log/slog"
 
 	"github.com/leasehold-dev/leasehold/store"
-	"github.com/leasehold-dev/leasehold/store/redis"
+	"github.com/leasehold-dev/leasehold/store/redisstore"
 )
 
 var redisScheme = scheme{
@@ -18,5 +18,5 @@ rediss:// is the same over TLS.`,
 }
 
 func openRedis(ctx context.Context, urls []string, log *slog.Logger) (store.Store, error) {
-	return redis.Open(ctx, urls, &redis.Options{Logger: log})
+	return redisstore.Open(ctx, urls, &redisstore.Options{Logger: log})
 }

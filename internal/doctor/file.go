@@ -1,12 +1,12 @@
 package doctor
 
-import sqlstore "github.com/leasehold-dev/leasehold/store/sql"
+import "github.com/leasehold-dev/leasehold/store/filestore"
 
 // leastFree is how many bytes should be left for a lock file and its log.
 const leastFree = 16 << 20
 
 // File is what the examination of a lock file leads to.
-func File(e sqlstore.FileExamination) []Finding {
+func File(e filestore.FileExamination) []Finding {
 	r := &report{}
 	if e.Network != "" {
 		r.add(Error, FileOnNetwork, e.Path, "The file is on a network file system (%s), whose locks do not reach from machine to machine: two machines can hold one lock, and the file can be damaged.", e.Network)

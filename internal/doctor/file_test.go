@@ -5,23 +5,23 @@ import (
 	"strings"
 	"testing"
 
-	sqlstore "github.com/leasehold-dev/leasehold/store/sql"
+	"github.com/leasehold-dev/leasehold/store/filestore"
 )
 
 var fileCases = []struct {
-	e        sqlstore.FileExamination
+	e        filestore.FileExamination
 	severity Severity
 	code     Code
 	says     string
 }{
-	{sqlstore.FileExamination{Network: "NFS"}, Error, FileOnNetwork, "NFS"},
-	{sqlstore.FileExamination{Exposed: errors.New("others can write it")}, Error, FileExposed, "others can write it"},
-	{sqlstore.FileExamination{Exposed: errors.New("others can write it"), Shared: true}, Info, FileShared, "shared=true"},
-	{sqlstore.FileExamination{Unusable: errors.New("the disk is full")}, Error, FileUnusable, "the disk is full"},
-	{sqlstore.FileExamination{Free: 1 << 20, FreeKnown: true}, Warning, FileDiskLow, "1 MiB"},
-	{sqlstore.FileExamination{Journal: "delete"}, Info, FileNotLogged, "delete"},
-	{sqlstore.FileExamination{Missing: true}, Info, FileMissing, "no such file"},
-	{sqlstore.FileExamination{Missing: true, Unusable: errors.New("denied")}, Error, FileUnusable, "denied"},
+	{filestore.FileExamination{Network: "NFS"}, Error, FileOnNetwork, "NFS"},
+	{filestore.FileExamination{Exposed: errors.New("others can write it")}, Error, FileExposed, "others can write it"},
+	{filestore.FileExamination{Exposed: errors.New("others can write it"), Shared: true}, Info, FileShared, "shared=true"},
+	{filestore.FileExamination{Unusable: errors.New("the disk is full")}, Error, FileUnusable, "the disk is full"},
+	{filestore.FileExamination{Free: 1 << 20, FreeKnown: true}, Warning, FileDiskLow, "1 MiB"},
+	{filestore.FileExamination{Journal: "delete"}, Info, FileNotLogged, "delete"},
+	{filestore.FileExamination{Missing: true}, Info, FileMissing, "no such file"},
+	{filestore.FileExamination{Missing: true, Unusable: errors.New("denied")}, Error, FileUnusable, "denied"},
 }
 
 func TestFileFindings(t *testing.T) {
@@ -32,7 +32,7 @@ func TestFileFindings(t *testing.T) {
 			t.Errorf("%+v: %+v, want one %v %s with %q", c.e, got, c.severity, c.code, c.says)
 		}
 	}
-	if got := File(sqlstore.FileExamination{Path: "/x", Journal: "wal", FreeKnown: true, Free: 1 << 40}); got == nil || len(got) != 0 {
+	if got := File(filestore.FileExamination{Path: "/x", Journal: "wal", FreeKnown: true, Free: 1 << 40}); got == nil || len(got) != 0 {
 		t.Errorf("a sound file: %+v", got)
 	}
 }

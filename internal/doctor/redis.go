@@ -2,11 +2,11 @@ package doctor
 
 import (
 	"github.com/leasehold-dev/leasehold/store"
-	"github.com/leasehold-dev/leasehold/store/redis"
+	"github.com/leasehold-dev/leasehold/store/redisstore"
 )
 
 // Redis is what the examination of Redis servers leads to.
-func Redis(e redis.Examination) []Finding {
+func Redis(e redisstore.Examination) []Finding {
 	r := &report{several: several(e)}
 	reachable(r, e)
 	identity(r, e)
@@ -24,7 +24,7 @@ func Redis(e redis.Examination) []Finding {
 }
 
 // each calls fn for every node that let us in.
-func each(e redis.Examination, fn func(redis.Examined)) {
+func each(e redisstore.Examination, fn func(redisstore.Examined)) {
 	for _, n := range e.Nodes {
 		if n.Outcome == store.Granted {
 			fn(n)
@@ -33,10 +33,10 @@ func each(e redis.Examination, fn func(redis.Examined)) {
 }
 
 // several says whether the majority of several nodes decides.
-func several(e redis.Examination) bool { return len(e.Nodes) > 1 }
+func several(e redisstore.Examination) bool { return len(e.Nodes) > 1 }
 
 // votes says whether a node can take part in granting a lock now.
-func votes(e redis.Examination, n redis.Examined) bool {
+func votes(e redisstore.Examination, n redisstore.Examined) bool {
 	s := n.Server
 	fit := n.Mark.Others == "" && n.Mark.Version == "" && (!several(e) || !shut(n) && !evicts(s) && (n.ServerErr == nil || e.FsyncAlways))
 	plain := s.Mode == "" || s.Mode == "standalone"
@@ -48,7 +48,7 @@ func votes(e redis.Examination, n redis.Examined) bool {
 }
 
 // lacking are the lists without a majority of nodes for which ok.
-func lacking(e redis.Examination, ok func(redis.Examined) bool) (lists [][]int) {
+func lacking(e redisstore.Examination, ok func(redisstore.Examined) bool) (lists [][]int) {
 	for _, list := range e.Lists {
 		count := 0
 		for _, i := range list {
@@ -67,8 +67,8 @@ func majority(list []int) int { return len(list)/2 + 1 }
 
 // bearable is how bad it is that one node does not take part: less so while
 // there are enough others.
-func bearable(e redis.Examination) Severity {
-	if len(lacking(e, func(n redis.Examined) bool { return votes(e, n) })) == 0 {
+func bearable(e redisstore.Examination) Severity {
+	if len(lacking(e, func(n redisstore.Examined) bool { return votes(e, n) })) == 0 {
 		return Warning
 	}
 	return Error

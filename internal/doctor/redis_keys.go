@@ -3,27 +3,27 @@ package doctor
 import (
 	"strings"
 
-	"github.com/leasehold-dev/leasehold/store/redis"
+	"github.com/leasehold-dev/leasehold/store/redisstore"
 )
 
 // oddities say what each is, with %s for how many keys.
-var oddities = map[redis.Oddity]struct {
+var oddities = map[redisstore.Oddity]struct {
 	severity Severity
 	code     Code
 	says     string
 }{
-	redis.Endless:          {Error, LockWithoutTTL, "%s never expires: it was not made by a client that bounds its leases, and the lock of that name stays taken until somebody deletes it."},
-	redis.WrongType:        {Error, LockOfWrongType, "%s holds something that is not a lock: who tries to take the lock of that name gets an error."},
-	redis.Redisson:         {Error, RedissonLock, "%s is a lock of Redisson, which keeps locks in another form: Leasehold waits for it, but Redisson fails with WRONGTYPE while Leasehold has a lock of that name."},
-	redis.Foreign:          {Info, ForeignLock, "%s is held by another kind of client."},
-	redis.ForeignCounter:   {Warning, ForeignCounter, "%s is no number where the tokens of a lock are counted: a lock of the name in braces cannot be taken."},
-	redis.EndlessCounter:   {Warning, CounterWithoutTTL, "%s, where the tokens of a lock are counted, never expires; ours do after a day."},
-	redis.EndlessTombstone: {Warning, TombstoneWithoutTTL, "%s, left behind by a lease that was given back, never expires; ours do after the lease's TTL."},
+	redisstore.Endless:          {Error, LockWithoutTTL, "%s never expires: it was not made by a client that bounds its leases, and the lock of that name stays taken until somebody deletes it."},
+	redisstore.WrongType:        {Error, LockOfWrongType, "%s holds something that is not a lock: who tries to take the lock of that name gets an error."},
+	redisstore.Redisson:         {Error, RedissonLock, "%s is a lock of Redisson, which keeps locks in another form: Leasehold waits for it, but Redisson fails with WRONGTYPE while Leasehold has a lock of that name."},
+	redisstore.Foreign:          {Info, ForeignLock, "%s is held by another kind of client."},
+	redisstore.ForeignCounter:   {Warning, ForeignCounter, "%s is no number where the tokens of a lock are counted: a lock of the name in braces cannot be taken."},
+	redisstore.EndlessCounter:   {Warning, CounterWithoutTTL, "%s, where the tokens of a lock are counted, never expires; ours do after a day."},
+	redisstore.EndlessTombstone: {Warning, TombstoneWithoutTTL, "%s, left behind by a lease that was given back, never expires; ours do after the lease's TTL."},
 }
 
 // keys is about what was found at the names of locks.
-func keys(r *report, e redis.Examination) {
-	each(e, func(n redis.Examined) {
+func keys(r *report, e redisstore.Examination) {
+	each(e, func(n redisstore.Examined) {
 		switch {
 		case n.Server.Loading: // it says nothing yet
 		case n.Keys.Err != nil:
@@ -39,7 +39,7 @@ func keys(r *report, e redis.Examination) {
 }
 
 // examples names the keys, or some and how many there are.
-func examples(odd redis.OddKeys) string {
+func examples(odd redisstore.OddKeys) string {
 	var names []string
 	for _, k := range odd.Examples {
 		name := "key " + quoted(k.Key)

@@ -3,12 +3,12 @@ package doctor
 import (
 	"strings"
 
-	"github.com/leasehold-dev/leasehold/store/redis"
+	"github.com/leasehold-dev/leasehold/store/redisstore"
 )
 
 // lists is about nodes that decide together with others.
-func lists(r *report, e redis.Examination) {
-	each(e, func(n redis.Examined) {
+func lists(r *report, e redisstore.Examination) {
+	each(e, func(n redisstore.Examined) {
 		if n.Mark.Others != "" {
 			now, next, both := strings.Cut(n.Mark.Others, ">")
 			if both {

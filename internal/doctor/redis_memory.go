@@ -1,10 +1,10 @@
 package doctor
 
-import "github.com/leasehold-dev/leasehold/store/redis"
+import "github.com/leasehold-dev/leasehold/store/redisstore"
 
 // memory is about what happens when it runs out.
-func memory(r *report, e redis.Examination) {
-	each(e, func(n redis.Examined) {
+func memory(r *report, e redisstore.Examination) {
+	each(e, func(n redisstore.Examined) {
 		s := n.Server
 		switch {
 		case evicts(s):
@@ -23,11 +23,11 @@ func memory(r *report, e redis.Examination) {
 	})
 }
 
-func evicts(s redis.Server) bool {
+func evicts(s redisstore.Server) bool {
 	return s.MaxMemory > 0 && s.Eviction != "" && s.Eviction != "noeviction"
 }
 
-func full(s redis.Server) bool {
+func full(s redisstore.Server) bool {
 	return s.MaxMemory > 0 && s.Memory >= s.MaxMemory && !evicts(s)
 }
 

@@ -1,14 +1,14 @@
 package doctor
 
-import "github.com/leasehold-dev/leasehold/store/redis"
+import "github.com/leasehold-dev/leasehold/store/redisstore"
 
 // persistence is about what a restart of a server means.
-func persistence(r *report, e redis.Examination) {
+func persistence(r *report, e redisstore.Examination) {
 	forgets, bad := "two can hold a lock then", Warning
 	if several(e) {
 		forgets, bad = "it stays out for "+span(e.Quarantine)+" then", Info
 	}
-	each(e, func(n redis.Examined) {
+	each(e, func(n redisstore.Examined) {
 		s := n.Server
 		if n.ServerErr != nil {
 			return

@@ -4,12 +4,12 @@ import (
 	"strings"
 
 	"github.com/leasehold-dev/leasehold/store"
-	"github.com/leasehold-dev/leasehold/store/redis"
+	"github.com/leasehold-dev/leasehold/store/redisstore"
 )
 
 // reachable is about nodes that are there, and whether they are enough.
-func reachable(r *report, e redis.Examination) {
-	for _, l := range lacking(e, func(n redis.Examined) bool { return votes(e, n) }) {
+func reachable(r *report, e redisstore.Examination) {
+	for _, l := range lacking(e, func(n redisstore.Examined) bool { return votes(e, n) }) {
 		can := 0
 		for _, i := range l {
 			if votes(e, e.Nodes[i]) {
@@ -49,7 +49,7 @@ func takePart(n int) string {
 }
 
 // which says which of two lists it is.
-func which(e redis.Examination, l []int) string {
+func which(e redisstore.Examination, l []int) string {
 	if len(e.Lists) < 2 {
 		return ""
 	}

@@ -1,13 +1,13 @@
 package doctor
 
-import "github.com/leasehold-dev/leasehold/store/redis"
+import "github.com/leasehold-dev/leasehold/store/redisstore"
 
 // shut says whether a node stays out for now.
-func shut(n redis.Examined) bool { return n.Mark.Shut }
+func shut(n redisstore.Examined) bool { return n.Mark.Shut }
 
 // restarts is about servers that may have forgotten leases.
-func restarts(r *report, e redis.Examination) {
-	each(e, func(n redis.Examined) {
+func restarts(r *report, e redisstore.Examination) {
+	each(e, func(n redisstore.Examined) {
 		s := n.Server
 		if n.ServerErr != nil {
 			return
@@ -31,4 +31,4 @@ func restarts(r *report, e redis.Examination) {
 }
 
 // keepsAll says whether the server is known to lose nothing.
-func keepsAll(s redis.Server) bool { return s.AppendOnly && s.Fsync == "always" }
+func keepsAll(s redisstore.Server) bool { return s.AppendOnly && s.Fsync == "always" }

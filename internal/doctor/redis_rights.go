@@ -1,10 +1,10 @@
 package doctor
 
-import "github.com/leasehold-dev/leasehold/store/redis"
+import "github.com/leasehold-dev/leasehold/store/redisstore"
 
 // rights is about what the user of the URL may do, as far as it was tried.
-func rights(r *report, e redis.Examination) {
-	each(e, func(n redis.Examined) {
+func rights(r *report, e redisstore.Examination) {
+	each(e, func(n redisstore.Examined) {
 		for _, l := range n.Lacking {
 			if l.Key != "" {
 				r.add(Error, KeyForbidden, n.Node, "The user may not use keys like %s, without which it cannot lock (%s).", l.Key, l.Says)

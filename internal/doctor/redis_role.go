@@ -1,10 +1,10 @@
 package doctor
 
-import "github.com/leasehold-dev/leasehold/store/redis"
+import "github.com/leasehold-dev/leasehold/store/redisstore"
 
 // roles is about what else the servers are part of.
-func roles(r *report, e redis.Examination) {
-	each(e, func(n redis.Examined) {
+func roles(r *report, e redisstore.Examination) {
+	each(e, func(n redisstore.Examined) {
 		s := n.Server
 		switch s.Mode {
 		case "sentinel":

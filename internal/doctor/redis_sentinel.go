@@ -4,15 +4,15 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/leasehold-dev/leasehold/store/redis"
+	"github.com/leasehold-dev/leasehold/store/redisstore"
 )
 
 // watched is about a master that sentinels watch, and about them.
-func watched(r *report, e redis.Examination) {
+func watched(r *report, e redisstore.Examination) {
 	if e.Sentinels == nil {
 		return
 	}
-	each(e, func(n redis.Examined) {
+	each(e, func(n redisstore.Examined) {
 		switch {
 		case n.Server.Replica:
 			r.add(Error, Replica, n.Node, "The sentinels name it as the master, and it is a replica of %s: a failover is going on, or they do not know of one.", n.Server.Master)

@@ -17,11 +17,11 @@ import (
 
 	"go.uber.org/goleak"
 
-	"github.com/leasehold-dev/leasehold/internal/child"
-	"github.com/leasehold-dev/leasehold/internal/faultproxy"
-	"github.com/leasehold-dev/leasehold/internal/localredis"
-	"github.com/leasehold-dev/leasehold/internal/redistest"
-	"github.com/leasehold-dev/leasehold/store/redis"
+	"github.com/leasehold-dev/leasehold/internal/testenv/child"
+	"github.com/leasehold-dev/leasehold/internal/testenv/faultproxy"
+	"github.com/leasehold-dev/leasehold/internal/testenv/localredis"
+	"github.com/leasehold-dev/leasehold/internal/testenv/redistest"
+	"github.com/leasehold-dev/leasehold/store/redisstore"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -36,7 +36,7 @@ type real struct {
 	name string
 	// prepare starts servers and is the URL, or what it has after redis://.
 	prepare func(t *testing.T) string
-	scope   redis.Scope
+	scope   redisstore.Scope
 	want    string // the codes that have to be found, as severity:code
 	not     string // the codes that must not
 }
@@ -178,7 +178,7 @@ var reals = []real{
 	{name: "a user who may not listen", prepare: user("~* " + strings.Replace(locker, "+subscribe ", "", 1)), want: "warning:waiters-poll", not: "right-missing script-fails"},
 	{name: "a user without channels", prepare: user("~* " + strings.Replace(locker, "&leasehold:to:* ", "", 1)), want: "warning:waiters-poll", not: "right-missing script-fails"},
 	{name: "a user for some keys", prepare: user("~jobs/* ~{jobs/*}:* " + locker), want: "error:key-forbidden", not: "right-missing waiters-poll"},
-	{name: "a user for some keys, and asked about them", prepare: user("~jobs/* ~{jobs/*}:* " + locker), scope: redis.Scope{Prefix: "jobs/"},
+	{name: "a user for some keys, and asked about them", prepare: user("~jobs/* ~{jobs/*}:* " + locker), scope: redisstore.Scope{Prefix: "jobs/"},
 		want: "info:keys-not-seen info:config-forbidden", not: "key-forbidden right-missing"},
 	{name: "a user without INFO", prepare: user("~* " + strings.Replace(locker, "+info ", "", 1)), want: "info:info-forbidden", not: "right-missing"},
 	{name: "a user without CONFIG", prepare: user("~* "+locker, "--appendonly", "yes"), want: "info:persistence-unknown info:config-forbidden"},
@@ -192,8 +192,8 @@ var reals = []real{
 		until(t, "saving has failed", func() bool { return strings.Contains(s.Text(t, "INFO", "persistence"), "rdb_last_bgsave_status:err") })
 		return s.Addr() + "?" + patient
 	}, want: "error:script-fails warning:persistence-failing warning:persistence-snapshots"},
-	{name: "a long TTL", prepare: one(), scope: redis.Scope{TTL: 2 * time.Minute}, want: "error:ttl-over-maximum"},
-	{name: "a short TTL", prepare: one(), scope: redis.Scope{TTL: 10 * time.Millisecond}, want: "warning:ttl-too-short"},
+	{name: "a long TTL", prepare: one(), scope: redisstore.Scope{TTL: 2 * time.Minute}, want: "error:ttl-over-maximum"},
+	{name: "a short TTL", prepare: one(), scope: redisstore.Scope{TTL: 10 * time.Millisecond}, want: "warning:ttl-too-short"},
 	{name: "far away", prepare: func(t *testing.T) string {
 		p := faultproxy.New(t, redistest.Start(t).Addr())
 		p.Delay(20 * time.Millisecond)
@@ -209,7 +209,7 @@ var reals = []real{
 		for _, s := range servers[:2] {
 			s.Text(t, "DEL", redistest.Mark)
 		}
-		s, err := redis.Open(t.Context(), []string{"redis://" + url}, nil) // which marks them again
+		s, err := redisstore.Open(t.Context(), []string{"redis://" + url}, nil) // which marks them again
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -228,7 +228,7 @@ var reals = []real{
 	}, want: "info:restart-unseen"},
 	{name: "with others", prepare: func(t *testing.T) string {
 		servers, url := three(t)
-		s, err := redis.Open(t.Context(), []string{"redis://" + url}, nil) // which tells them that they are a list
+		s, err := redisstore.Open(t.Context(), []string{"redis://" + url}, nil) // which tells them that they are a list
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -260,9 +260,9 @@ var reals = []real{
 	{name: "asserted", prepare: func(t *testing.T) string { return one("--appendonly", "yes")(t) + "&fsync=always" }, want: "error:fsync-not-always"},
 	{name: "an endless lock", prepare: with("SET {a}:token 5 EX 100", "SET a mine"), want: "error:lock-without-ttl"},
 	{name: "a list", prepare: with("SET {a}:token 5 EX 100", "LPUSH a x"), want: "error:lock-of-wrong-type"},
-	{name: "Redisson", prepare: with("HSET jobs/a 0b16b1f0-5a25-4b5c-a22b-3f5b0b1c8f6e:31 1", "PEXPIRE jobs/a 100000"), scope: redis.Scope{Prefix: "jobs/"},
+	{name: "Redisson", prepare: with("HSET jobs/a 0b16b1f0-5a25-4b5c-a22b-3f5b0b1c8f6e:31 1", "PEXPIRE jobs/a 100000"), scope: redisstore.Scope{Prefix: "jobs/"},
 		want: "error:redisson-lock", not: "lock-of-wrong-type lock-without-ttl"},
-	{name: "redsync", prepare: with("SET jobs/a bm90IGEgcmVhbCBrZXkhIQ== PX 100000"), scope: redis.Scope{Prefix: "jobs/"}, want: "info:foreign-lock", not: "lock-without-ttl"},
+	{name: "redsync", prepare: with("SET jobs/a bm90IGEgcmVhbCBrZXkhIQ== PX 100000"), scope: redisstore.Scope{Prefix: "jobs/"}, want: "info:foreign-lock", not: "lock-without-ttl"},
 	{name: "keys of others", prepare: with("SET {user}:token s3ss10n", "SADD {cart}:token x", "SET {user}:name joe", "SET joe x"), want: "warning:foreign-counter", not: "lock-without lock-of foreign-lock"},
 	{name: "endless remains", prepare: with("SET {a}:token 5", "SET {a}:gone:owner x"), want: "warning:counter-without-ttl warning:tombstone-without-ttl"},
 	{name: "ours", prepare: func(t *testing.T) string {
@@ -275,7 +275,7 @@ var reals = []real{
 		s := redistest.Start(t)
 		s.Text(t, "EVAL", `for i = 1, 5000 do redis.call('SET', '{' .. i .. '}:token', '5', 'EX', '1000') end`, "0")
 		return s.Addr() + "?" + patient
-	}, scope: redis.Scope{MaxLocks: 10}, want: "info:keys-partly-seen"},
+	}, scope: redisstore.Scope{MaxLocks: 10}, want: "info:keys-partly-seen"},
 }
 
 // What is wrong with a server that runs is found, and nothing that it has is
@@ -295,7 +295,7 @@ func TestRealServers(t *testing.T) {
 					c.scope.TTL = 30 * time.Second
 				}
 				before := contents(t, url)
-				e, err := redis.Examine(t.Context(), []string{url}, nil, c.scope)
+				e, err := redisstore.Examine(t.Context(), []string{url}, nil, c.scope)
 				if err != nil {
 					t.Fatal(err)
 				}

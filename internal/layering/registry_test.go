@@ -7,70 +7,70 @@ var project = rules{
 	// From top to bottom. A package may import packages of lower layers only,
 	// so packages of one layer, such as the stores, do not know each other.
 	layers: [][]string{
-		{"internal/explore/cmd/explore", "internal/mutants"},
-		{"internal/sim", "internal/chaos", "internal/explore"},
+		{"internal/proof/explore/cmd/explore", "internal/proof/mutants"},
+		{"internal/proof/sim", "internal/lab/chaos", "internal/proof/explore"},
 		{"cmd/leasehold"},
 		{"internal/cli"},
-		{"internal/runner", "internal/torture", "internal/stories", "internal/load", "internal/doctor"},
+		{"internal/runner", "internal/lab/torture", "internal/lab/stories", "internal/lab/load", "internal/doctor"},
 		{"server"},
 		{"server/web", "internal/wire"},
 		{"."},
 		{"internal/leasefsm"},
-		{"store/memory", "store/redis", "store/sql"},
-		{"store/storetest", "internal/differential"},
-		{"internal/majority"},
+		{"store/memstore", "store/redisstore", "store/filestore"},
+		{"store/storetest", "internal/proof/differential"},
+		{"internal/quorum/driver"},
 		{"store"},
 		{"internal/quorum"},
 		{"internal/rule"},
 		{"guard/*"},
-		{"internal/history", "internal/modelnode"},
+		{"internal/lab/history", "internal/proof/modelnode"},
 		{"internal/validity", "internal/nodeclock", "internal/retain"},
 		{"internal/clock"},
 		{"fence"},
-		{"internal/faultproxy", "internal/redistest", "internal/sqltest", "internal/layering", "internal/endtoend"},
-		{"internal/localredis"},
-		{"internal/child", "internal/nodemark"},
+		{"internal/testenv/faultproxy", "internal/testenv/redistest", "internal/testenv/sqltest", "internal/layering", "internal/endtoend"},
+		{"internal/testenv/localredis"},
+		{"internal/testenv/child", "internal/nodemark"},
 	},
 
 	// Test equipment: only test files, and other test equipment, import it.
 	equipment: []string{
-		"internal/sim", "internal/chaos", "internal/explore", "internal/explore/cmd/explore", "internal/mutants",
-		"internal/differential",
-		"store/storetest", "internal/redistest", "internal/sqltest", "internal/layering", "internal/endtoend",
+		"internal/proof/sim", "internal/lab/chaos", "internal/proof/explore", "internal/proof/explore/cmd/explore", "internal/proof/mutants",
+		"internal/proof/differential",
+		"store/storetest", "internal/testenv/redistest", "internal/testenv/sqltest", "internal/layering", "internal/endtoend",
 	},
 
 	// What a package may know of ours, where "everything below" is too much.
 	only: map[string][]string{
-		"cmd/leasehold":     {"internal/cli"},
-		"internal/runner":   {"internal/clock"}, // runs a command; what a lock or a store is, it does not know
-		".":                 {"store", "internal/leasefsm", "internal/validity", "internal/clock", "fence"},
-		"internal/torture":  {".", "store", "internal/history", "internal/clock"},
-		"internal/load":     {"."},
-		"internal/doctor":   {"store", "store/redis", "store/sql", "internal/validity"},
-		"internal/history":  {"internal/clock", "fence"},
-		"internal/leasefsm": {"internal/validity", "internal/clock"},
-		"internal/majority": {"store", "internal/quorum", "internal/validity", "internal/nodeclock", "internal/clock", "fence"},
-		"store":             {"fence"},
-		"guard/*":           {"fence"},
+		"cmd/leasehold":          {"internal/cli"},
+		"internal/runner":        {"internal/clock"}, // runs a command; what a lock or a store is, it does not know
+		".":                      {"store", "internal/leasefsm", "internal/validity", "internal/clock", "fence"},
+		"internal/lab/torture":   {".", "store", "internal/lab/history", "internal/clock"},
+		"internal/lab/load":      {"."},
+		"internal/doctor":        {"store", "store/redisstore", "store/filestore", "internal/validity"},
+		"internal/lab/history":   {"internal/clock", "fence"},
+		"internal/leasefsm":      {"internal/validity", "internal/clock"},
+		"internal/quorum/driver": {"store", "internal/quorum", "internal/validity", "internal/nodeclock", "internal/clock", "fence"},
+		"store":                  {"fence"},
+		"guard/*":                {"fence"},
 	},
 
 	// Who may import a package, where it is not for everybody above it.
 	usedBy: map[string][]string{
-		"internal/majority": {"store/redis", "internal/stories"},
-		"internal/quorum":   {"internal/majority", "store/redis", "internal/stories"},
-		"internal/retain":   {"store/redis"},
+		"internal/quorum/driver": {"store/redisstore", "internal/lab/stories"},
+		"internal/quorum":        {"internal/quorum/driver", "store/redisstore", "internal/lab/stories"},
+		"internal/retain":        {"store/redisstore"},
 	},
 
 	// The modules a package may use besides the standard library. Users of the
 	// client alone get none of them, and those of a store only that store's.
 	modules: map[string][]string{
-		"internal/cli":     {"github.com/spf13/cobra", "github.com/spf13/pflag", "golang.org/x/term"},
-		"internal/history": {"github.com/anishathalye/porcupine"},
-		"internal/runner":  {"golang.org/x/sys", "golang.org/x/term"},
-		"store/sql":        {"modernc.org/sqlite", "golang.org/x/sys"},
+		"internal/cli":         {"github.com/spf13/cobra", "github.com/spf13/pflag", "golang.org/x/term"},
+		"internal/lab/history": {"github.com/anishathalye/porcupine"},
+		"internal/runner":      {"golang.org/x/sys", "golang.org/x/term"},
+		"store/filestore":      {"modernc.org/sqlite", "golang.org/x/sys"},
 	},
 
 	// Functions of their arguments: a checker that drives one of these with
 	// made-up time and made-up messages sees all there is to see.
-	pure: []string{"fence", "internal/doctor", "internal/leasefsm", "internal/modelnode", "internal/nodemark", "internal/quorum", "internal/retain", "internal/rule", "internal/validity"},
+	pure: []string{"fence", "internal/doctor", "internal/leasefsm", "internal/proof/modelnode", "internal/nodemark", "internal/quorum", "internal/retain", "internal/rule", "internal/validity"},
 }

@@ -1,7 +1,7 @@
 // Package nodemark is the text of the mark that clients leave on a node. The mark
 // says whether the node may grant locks, which list of nodes it belongs to and
-// which run of the server that was said of. The scripts of store/redis read and
-// write the same text; see store/redis/scripts/mark.lua.
+// which run of the server that was said of. The scripts of store/redisstore read and
+// write the same text; see store/redisstore/scripts/mark.lua.
 package nodemark
 
 import (

@@ -1,0 +1,74 @@
+package stories
+
+import (
+	"context"
+	"log/slog"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/leasehold-dev/leasehold/internal/clock"
+	"github.com/leasehold-dev/leasehold/internal/quorum"
+	"github.com/leasehold-dev/leasehold/internal/quorum/driver"
+	"github.com/leasehold-dev/leasehold/store"
+)
+
+// modelStore is one client's store over modelled nodes: the quorum of the Redis
+// store, with other nodes.
+type modelStore struct {
+	keeper driver.Keeper
+	links  []*modelLink
+	quit   chan struct{}
+	done   sync.WaitGroup
+}
+
+var _ store.Store = (*modelStore)(nil)
+
+// newModelStore makes the store of a client that reaches the nodes of these
+// numbers only.
+func newModelStore(nodes []*modelNode, reachable []int) *modelStore {
+	s := &modelStore{quit: make(chan struct{}), keeper: driver.Keeper{
+		Encode:      func(q driver.Question, _ any) any { return q },
+		NodeTimeout: func(ttl time.Duration) time.Duration { return ttl / 10 },
+		Clock:       clock.System(),
+		Logger:      slog.New(slog.DiscardHandler),
+	}}
+	for i, n := range nodes {
+		l := &modelLink{node: n, index: i, cut: !slices.Contains(reachable, n.number), calls: make(chan driver.Call, 64)}
+		s.links = append(s.links, l)
+		s.keeper.Nodes = append(s.keeper.Nodes, l)
+		s.done.Go(func() { l.serve(s.quit) })
+	}
+	return s
+}
+
+func (s *modelStore) Acquire(ctx context.Context, r store.Request) (store.Grant, error) {
+	return s.keeper.Acquire(ctx, r)
+}
+
+func (s *modelStore) Renew(ctx context.Context, leases []store.Request) []error {
+	return s.keeper.Renew(ctx, leases)
+}
+
+func (s *modelStore) Release(ctx context.Context, r store.Request) error {
+	return s.keeper.Release(ctx, r)
+}
+
+func (s *modelStore) Inspect(context.Context, string) (store.State, error) {
+	return store.State{}, store.ErrUnsupported
+}
+
+func (s *modelStore) List(context.Context, string) ([]store.State, error) {
+	return nil, store.ErrUnsupported
+}
+
+func (s *modelStore) Caps() store.Caps {
+	return store.Caps{Engine: "model", Nodes: len(s.links), Quorum: quorum.Majority(len(s.links)), Reach: "process", Clock: "each node's own"}
+}
+
+// Close is to be called once, after all else.
+func (s *modelStore) Close() error {
+	close(s.quit)
+	s.done.Wait()
+	return nil
+}

@@ -1,0 +1,218 @@
+package differential
+
+import (
+	"fmt"
+	"math"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/leasehold-dev/leasehold/internal/clock"
+	"github.com/leasehold-dev/leasehold/internal/proof/modelnode"
+)
+
+// Check runs s through random steps, and fails with the shortest list of steps
+// it finds after which s differs from the rule. How many it tries is set by
+// -rapid.checks.
+func Check(t *testing.T, s Subject) {
+	t.Helper()
+	list := steps(!s.Traits().Live)
+	rapid.Check(t, func(t *rapid.T) {
+		if err := Run(s, list.Draw(t, "steps")); err != nil {
+			// The words of the failure stay the same while it is made
+			// smaller; tokens of a clock that runs do not.
+			t.Log(err)
+			t.Fatal("the engine is not at one with the rule: see below")
+		}
+	})
+}
+
+// Find is Check for an s that is to fail: it returns the first difference found
+// in the given number of lists of steps, which are the same each time, or nil.
+func Find(s Subject, lists int) error {
+	list := steps(!s.Traits().Live)
+	for seed := range lists {
+		if err := Run(s, list.Example(seed)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// start is what clocks show at first that can be set: a time of day, because
+// tokens are made of it and have that many digits.
+const start = clock.Instant(1_790_000_000_123_456_000)
+
+// run is one run through a list of steps.
+type run struct {
+	s      Subject
+	traits Traits
+	now    clock.Instant // passes as the steps say, for live subjects, too
+	rules  map[string]*byRule
+	models map[string]*byModel
+	// highest is the largest token of each lock since its counter was lost.
+	highest map[string]uint64
+	trace   strings.Builder
+}
+
+// Run takes s through the steps, from the beginning, and returns what it does
+// otherwise than rule and model, or what it failed with.
+func Run(s Subject, steps []Step) error {
+	r := &run{s: s, traits: s.Traits(), now: start, rules: map[string]*byRule{}, models: map[string]*byModel{}, highest: map[string]uint64{}}
+	for _, lock := range Locks {
+		r.rules[lock] = &byRule{traits: r.traits}
+		r.models[lock] = &byModel{rules: modelnode.Shipped()}
+	}
+	if err := s.Begin(r.now); err != nil {
+		return err
+	}
+	for i, step := range steps {
+		if !r.traits.takes(step.Op) {
+			continue
+		}
+		fmt.Fprintf(&r.trace, "%3d. %v", i+1, step)
+		err := r.step(step)
+		if err == nil {
+			// Every lock when time has passed, and in the end; else the one.
+			looked := Locks[step.Lock : step.Lock+1]
+			if step.Op == Pass || step.Op == LoseAll || i == len(steps)-1 {
+				looked = Locks
+			}
+			err = r.look(looked)
+		}
+		if err != nil {
+			return fmt.Errorf("after\n%s\n%w", r.trace.String(), err)
+		}
+		r.trace.WriteByte('\n')
+	}
+	return nil
+}
+
+func (r *run) step(st Step) error {
+	if st.Op == Pass {
+		r.now = r.now.Add(st.TTL)
+		return r.s.Pass(st.TTL)
+	}
+	c, err := r.command(st)
+	if err != nil {
+		return err
+	}
+	got, err := r.s.Do(c)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(&r.trace, " -> %v", got)
+	// What the references keep is what the engine is to keep.
+	c.TTL = r.traits.ttl(c.TTL)
+	floor := r.floor(c, got)
+	locks := []string{c.Lock}
+	if c.Op == LoseAll {
+		locks = Locks
+	}
+	for _, lock := range locks {
+		if err := r.same("the rule", got, r.rules[lock].do(c, floor, r.now)); err != nil {
+			return err
+		}
+		if !r.traits.Node {
+			continue
+		}
+		given := &floor
+		if !r.traits.Live {
+			given = nil
+		}
+		if err := r.same("the model node", got, r.models[lock].do(c, given, r.now)); err != nil {
+			return err
+		}
+	}
+	return r.rising(c, got)
+}
+
+// rising demands that every grant's token is above all before, those included
+// whose counter has been forgotten since. Where the clock does not move, that
+// can not be asked for.
+func (r *run) rising(c Command, got Answer) error {
+	switch {
+	case r.traits.Live:
+	case c.Op == LoseAll:
+		clear(r.highest)
+	case c.Op == LoseCounter:
+		delete(r.highest, c.Lock)
+	case got.Token > 0:
+		if rule := r.rules[c.Lock]; rule.fresh && got.Token <= r.highest[c.Lock] {
+			return fmt.Errorf("     the engine grants token %d after %d", got.Token, r.highest[c.Lock])
+		}
+		r.highest[c.Lock] = max(r.highest[c.Lock], got.Token)
+	}
+	return nil
+}
+
+// command puts a step in numbers.
+func (r *run) command(st Step) (Command, error) {
+	c := Command{Op: st.Op, Lock: Locks[st.Lock], Owner: Owners[st.Owner], TTL: st.TTL}
+	switch st.Op {
+	case Acquire:
+		now, err := r.s.Clock()
+		if err != nil {
+			return c, err
+		}
+		base := int64(now) / 1000
+		if st.Onward {
+			base = r.counter(c.Lock)
+		}
+		c.Token = uint64(max(0, base+st.Ahead))
+	case Confirm:
+		c.Token = uint64(max(1, r.counter(c.Lock)+st.Ahead))
+	case Bury, BuryRenewed:
+		c.TTL = tombLife(st.Owner)
+	}
+	return c, nil
+}
+
+// counter is where the lock's counter stands.
+func (r *run) counter(lock string) int64 { return int64(r.rules[lock].state(r.now).Token) }
+
+// floor is the least token that the clock and the proposal allowed the engine to
+// draw. Where that is known only to be between two values, it is the token that
+// was drawn, if that is between them: the references then draw the same, unless
+// their counters stand higher.
+func (r *run) floor(c Command, got Answer) uint64 {
+	if c.Op != Acquire {
+		return 0
+	}
+	least, most := uint64(0), uint64(math.MaxUint64)
+	if r.traits.Node {
+		least, most = floorAt(min(got.Before, got.After), c.Token), floorAt(max(got.Before, got.After), c.Token)
+	}
+	return min(max(got.Token, least), most)
+}
+
+// same compares the answers.
+func (r *run) same(reference string, got, want Answer) error {
+	got, want = r.traits.nearAnswer(got), r.traits.nearAnswer(want)
+	if got != want {
+		return fmt.Errorf("     the engine answers: %v\n     %s: %v", got, reference, want)
+	}
+	return nil
+}
+
+// look compares what is left behind of the locks.
+func (r *run) look(locks []string) error {
+	for _, lock := range locks {
+		state, err := r.s.Look(lock)
+		if err != nil {
+			return err
+		}
+		got := r.traits.nearState(state)
+		if want := r.traits.nearState(r.rules[lock].state(r.now)); !got.equal(want) {
+			return fmt.Errorf("     the engine has %q: %v\n     the rule: %v", lock, got, want)
+		}
+		if !r.traits.Node {
+			continue
+		}
+		if want := r.traits.nearState(r.models[lock].state(r.now)); !got.equal(want) {
+			return fmt.Errorf("     the engine has %q: %v\n     the model node: %v", lock, got, want)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,216 @@
+package explore
+
+import (
+	"fmt"
+
+	"github.com/leasehold-dev/leasehold/internal/proof/modelnode"
+)
+
+// deed says what was done in a step.
+func (t *tale) deed(mv move) string {
+	who, node := t.names[mv.slot], mv.node+1
+	s := &t.before.slots[mv.slot]
+	c := &s.cells[mv.node]
+	switch mv.kind {
+	case begin:
+		line := fmt.Sprintf("client %c begins attempt %s and sends ACQUIRE to all nodes", who[0], who)
+		if t.m.Lists {
+			return line + " of " + map[role]string{knowsOld: "the old list", knowsBoth: "both lists", knowsNew: "the new list"}[role(mv.arg)]
+		}
+		if mv.arg > 0 && t.m.Waits {
+			return line + "; it comes before all others"
+		}
+		if mv.arg > 0 {
+			line += ", proposing token " + t.token(token(t.m.Proposals[mv.arg-1]))
+		}
+		return line
+	case deliverAcquire, deliverAgain, deliverConfirm, deliverExtend, deliverStray, deliverRelease, deliverBury, deliverHeal, deliverStrayAsk, deliverReturn:
+		return fmt.Sprintf("node %d executes %s: %s", node, t.request(mv), t.reply(mv))
+	case hearPush:
+		p := c.line.pushes[mv.arg]
+		return fmt.Sprintf("%s hears from node %d, unasked, that it was handed the lock with token %s, for its ACQUIRE of time %d", who, node, t.token(p.token), t.now-int(s.age)+int(p.stamp)-1)
+	case poll:
+		return fmt.Sprintf("%s takes it that it has missed something that node %d said", who, node)
+	case hearAcquire, hearConfirm, hearExtend:
+		return fmt.Sprintf("%s hears from node %d: %s", who, node, t.heard(mv, c))
+	case doubtAcquire, doubtConfirm, doubtExtend:
+		return fmt.Sprintf("%s stops waiting for node %d's answer", who, node)
+	case unsentAcquire:
+		return fmt.Sprintf("%s learns that its ACQUIRE to node %d never left", who, node)
+	case tickAttempt, tickVote:
+		return fmt.Sprintf("a timer of %s fires", who)
+	case cancelAttempt:
+		if s.unclaimed {
+			return fmt.Sprintf("nobody comes for %s: it is given up", who)
+		}
+		if t.m.Waits {
+			return fmt.Sprintf("client %c does not wait any longer: %s leaves the line and sends RELEASE", who[0], who)
+		}
+		return fmt.Sprintf("client %c gives attempt %s up and sends RELEASE", who[0], who)
+	case cancelVote:
+		return fmt.Sprintf("%s gives its renewal up", who)
+	case renew:
+		line := fmt.Sprintf("client %c begins to renew %s and sends EXTEND to all nodes", who[0], who)
+		if mv.arg == 1 {
+			line += ", for 1 tick only"
+		}
+		return line
+	case release:
+		return fmt.Sprintf("client %c releases %s and sends RELEASE to all nodes", who[0], who)
+	case comeBack:
+		return fmt.Sprintf("client %c releases %s, to want the lock again: it sends RELEASE to all nodes, with an ACQUIRE of attempt %s for a place behind whoever has the lock", who[0], t.names[mv.arg>>1], who)
+	case claim:
+		return fmt.Sprintf("client %c wants the lock: it waits for %s", who[0], who)
+	case pass:
+		return "a tick passes"
+	case crash:
+		return fmt.Sprintf("node %d crashes and forgets the lock%s", node, t.crashed())
+	case lose:
+		return fmt.Sprintf("node %d loses the lock's key", node)
+	case jump:
+		return fmt.Sprintf("node %d's clock jumps ahead by %s", node, span(t.m.TTL))
+	case tellBoth:
+		return fmt.Sprintf("node %d is told that its list is being replaced", node)
+	case tellNew:
+		return fmt.Sprintf("node %d is told of the new list", node)
+	case reread:
+		return fmt.Sprintf("node %d asks node %d for its counter: %s", node, mv.arg+1, t.token(t.before.nodes[mv.arg].counter))
+	}
+	panic("explore: a step without words")
+}
+
+func (t *tale) crashed() string {
+	line := ""
+	if !t.m.KeepCounter {
+		line += " and its counter"
+	}
+	if t.m.Quarantine > 0 {
+		line += ", and stays out for " + span(t.m.Quarantine)
+	}
+	if t.m.KeepLine {
+		line += "; it still knows who waits"
+	}
+	return line
+}
+
+// request names the message that a node executes.
+func (t *tale) request(mv move) string {
+	who := t.names[mv.slot] + "'s "
+	s := &t.before.slots[mv.slot]
+	c := &s.cells[mv.node]
+	late := ""
+	if s.life == over || s.life == lost {
+		late = "late "
+	}
+	if mv.twice {
+		who = "one of two copies of " + who
+	}
+	switch mv.kind {
+	case deliverAcquire:
+		if c.acquire.stage == stray {
+			late = "late "
+		}
+		return who + late + "ACQUIRE" + t.asked(s, c.line.arriving(mv))
+	case deliverAgain:
+		return who + "ACQUIRE once more"
+	case deliverStrayAsk:
+		return who + "late ACQUIRE" + t.asked(s, c.line.strays[mv.arg])
+	case deliverReturn:
+		return t.names[c.line.comes-1] + "'s RELEASE, and with it " + who + late + "ACQUIRE for a place"
+	case deliverConfirm:
+		return who + late + "CONFIRM " + t.token(t.m.older(c.confirm[mv.arg].token, s.age))
+	case deliverExtend:
+		return who + "EXTEND"
+	case deliverStray:
+		return who + "late EXTEND"
+	case deliverHeal:
+		return who + late + "HEAL"
+	}
+	return who + "RELEASE"
+}
+
+// reply says what a node made of it.
+func (t *tale) reply(mv move) string {
+	a := t.answer
+	switch a.Verdict {
+	case modelnode.Buried:
+		return "refused, this owner was released"
+	case modelnode.Shut:
+		return "refused, it is in quarantine"
+	case modelnode.Taken:
+		if a.Holder == 0 {
+			if a.Position > 0 {
+				return fmt.Sprintf("placed, number %d in line; nobody has the lock", a.Position)
+			}
+			if mv.kind == deliverReturn {
+				return "nobody has the lock, and there is no place"
+			}
+			return "the key is not there" + t.handed()
+		}
+		line := fmt.Sprintf("%s has it for another %s", t.names[a.Holder-1], span(int(a.ExpiresIn/tick)))
+		if a.Position > 0 {
+			return fmt.Sprintf("placed, number %d in line, %s", a.Position, line) + t.handed()
+		}
+		return "refused, " + line
+	}
+	switch mv.kind {
+	case deliverAcquire, deliverAgain, deliverStrayAsk:
+		return "granted, counter " + t.token(t.m.packed(a.Token))
+	case deliverConfirm:
+		return "counter " + t.token(t.m.packed(a.Token))
+	case deliverExtend, deliverStray:
+		return "extended"
+	case deliverHeal:
+		return "the key is there again"
+	}
+	return "the key is deleted" + t.handed()
+}
+
+// heard says what an answer is.
+func (t *tale) heard(mv move, c *cell) string {
+	msg, age := c.extend, t.before.slots[mv.slot].age
+	switch mv.kind {
+	case hearAcquire:
+		msg = c.acquire
+	case hearConfirm:
+		msg = c.confirm[mv.arg]
+	}
+	switch {
+	case msg.stage == saidNo && mv.kind == hearAcquire && t.m.Waits:
+		if c.line.holder == 0 {
+			return "refused"
+		}
+		return fmt.Sprintf("in line, %s has it for another %s", t.names[c.line.holder-1], span(c.line.lasts))
+	case msg.stage == saidNo:
+		return "refused"
+	case msg.stage == saidAbsent:
+		return "refused, the key is not there"
+	case mv.kind == hearAcquire:
+		return "granted, counter " + t.token(t.m.older(msg.token, age))
+	case mv.kind == hearConfirm:
+		return "confirmed, counter " + t.token(t.m.older(msg.token, age))
+	}
+	return "extended"
+}
+
+// asked says when an ACQUIRE left that was not the first.
+func (t *tale) asked(s *slot, a ask) (line string) {
+	if !t.m.Waits || s.life != asking {
+		return ""
+	}
+	if a.stamp > 1 {
+		line = fmt.Sprintf(" of time %d", t.now-int(s.age)+int(a.stamp)-1)
+	}
+	if a.stand {
+		line += ", for a place only"
+	}
+	return line
+}
+
+// handed says to whom the lock was handed on.
+func (t *tale) handed() (line string) {
+	for _, to := range t.answer.Told {
+		line += fmt.Sprintf(", and handed to %s with token %s, who is told", t.names[to.Owner-1], t.token(t.m.packed(to.Token)))
+	}
+	return line
+}

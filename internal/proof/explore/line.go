@@ -1,0 +1,189 @@
+package explore
+
+import "github.com/leasehold-dev/leasehold/internal/proof/modelnode"
+
+// queue is what waiting in line adds to a cell: a place in the node's line, and
+// messages under way besides. Stamps are ages of the attempt, at which an ACQUIRE
+// left.
+type queue struct {
+	place uint8 // ticks left; 0: none
+	stamp uint8 // of the place
+
+	asks   uint8   // ACQUIREs sent so far
+	sent   uint8   // stamp of the one that is waited for
+	stand  bool    // which does not take a free lock
+	holder uint8   // its answer: the slot, plus one, that has the lock,
+	lasts  uint8   // for so many ticks,
+	senior bool    // and comes before us
+	lost   bool    // it was lost, and is not answered
+	strays [2]ask  // others, which nobody waits for
+	pushes [2]push // that the lock is ours
+
+	comes   uint8 // the first ACQUIRE is under way with the release of that slot, plus one,
+	renewed bool  // which leaves a tombstone in any case
+	behind  bool  // its answer was not heard yet
+	none    bool  // its answer was that there is nobody to stand behind
+
+	always          bool // the release leaves a tombstone in any case
+	gives, toSenior bool // it hands the lock to nobody, or to one before us only
+}
+
+// ask is an ACQUIRE under way that nobody waits for.
+type ask struct {
+	stamp uint8 // plus one; 0: there is none
+	stand bool
+}
+
+// push is what a node says unasked: it has granted the lock, since the request
+// of that stamp.
+type push struct {
+	token token
+	stamp uint8 // plus one; 0: there is none
+}
+
+// Width of what a queue has in a state.
+const (
+	stampBits = 3
+	askBits   = 2
+	pushToken = 6
+)
+
+func (q *queue) pack() uint64 {
+	if *q == (queue{}) {
+		return 0
+	}
+	var b fields
+	b.put(uint64(q.place), 3)
+	b.put(uint64(q.stamp), stampBits)
+	b.put(uint64(q.asks), askBits)
+	b.put(uint64(q.sent), stampBits)
+	b.put(uint64(q.holder), 3)
+	b.put(uint64(q.lasts), 3)
+	for _, a := range q.strays {
+		b.put(uint64(a.stamp)<<1|bit(a.stand), stampBits+2)
+	}
+	for _, p := range q.pushes {
+		b.put(uint64(p.token), pushToken)
+		b.put(uint64(p.stamp), stampBits+1)
+	}
+	b.put(bit(q.stand)|bit(q.always)<<1|bit(q.gives)<<2|bit(q.toSenior)<<3|bit(q.senior)<<4|bit(q.lost)<<5, 6)
+	b.put(uint64(q.comes), 3)
+	b.put(bit(q.renewed)|bit(q.behind)<<1|bit(q.none)<<2, 3)
+	return b.word
+}
+
+func unpackQueue(word uint64) (q queue) {
+	if word == 0 {
+		return q
+	}
+	b := fields{word: word}
+	q.place, q.stamp = uint8(b.get(3)), uint8(b.get(stampBits))
+	q.asks, q.sent, q.holder, q.lasts = uint8(b.get(askBits)), uint8(b.get(stampBits)), uint8(b.get(3)), uint8(b.get(3))
+	for i := range q.strays {
+		a := b.get(stampBits + 2)
+		q.strays[i] = ask{uint8(a >> 1), a&1 == 1}
+	}
+	for i := range q.pushes {
+		q.pushes[i] = push{token(b.get(pushToken)), uint8(b.get(stampBits + 1))}
+	}
+	flags := b.get(6)
+	q.stand, q.always, q.gives, q.toSenior = flags&1 != 0, flags&2 != 0, flags&4 != 0, flags&8 != 0
+	q.senior, q.lost = flags&16 != 0, flags&32 != 0
+	q.comes, flags = uint8(b.get(3)), b.get(3)
+	q.renewed, q.behind, q.none = flags&1 != 0, flags&2 != 0, flags&4 != 0
+	return q
+}
+
+// strayed has one more ACQUIRE under way that nobody waits for. Where there is no
+// room, the oldest never arrives.
+func (q *queue) strayed(a ask) {
+	switch {
+	case q.strays[0].stamp == 0:
+		q.strays[0] = a
+	case q.strays[1].stamp == 0:
+		q.strays[1] = a
+	default:
+		q.strays[0], q.strays[1] = q.strays[1], a
+	}
+}
+
+// told has one more push under way. Where there is no room, the oldest never
+// arrives.
+func (q *queue) told(p push) {
+	if q.pushes[0].stamp != 0 {
+		q.pushes[0] = q.pushes[1]
+	}
+	q.pushes[1] = p
+	q.sort()
+}
+
+// sort puts what has no order into one.
+func (q *queue) sort() {
+	if a, b := q.strays[0], q.strays[1]; a.stamp > b.stamp || a.stamp == b.stamp && a.stand && !b.stand {
+		q.strays[0], q.strays[1] = b, a
+	}
+	if a, b := q.pushes[0], q.pushes[1]; a.token > b.token || a.token == b.token && a.stamp > b.stamp {
+		q.pushes[0], q.pushes[1] = b, a
+	}
+}
+
+// abandonAsks has nobody listen any more to what the node says to a slot.
+func (c *cell) abandonAsks() {
+	c.dropAsk()
+	c.line.pushes = [2]push{}
+}
+
+// dropAsk has nobody wait for the answer to an ACQUIRE.
+func (c *cell) dropAsk() {
+	q := &c.line
+	if c.acquire.sent() && !q.behind {
+		q.strayed(ask{q.sent + 1, q.stand})
+	}
+	c.acquire = message{}
+	q.answered()
+}
+
+// answered forgets what concerns the ACQUIRE that is waited for.
+func (q *queue) answered() {
+	q.sent, q.stand, q.holder, q.lasts, q.senior, q.lost = 0, false, 0, 0, false, false
+}
+
+// places are those in node n's line, the first to come first.
+func (w *walker) places(st *state, n uint8, to []modelnode.Place[uint8]) []modelnode.Place[uint8] {
+	now := nodeNow(st, n)
+	for rank := range uint8(w.m.Attempts) {
+		for i := range w.m.Attempts {
+			s := &st.slots[i]
+			if q := &s.cells[n].line; q.place > 0 && s.rank == rank {
+				to = append(to, modelnode.Place[uint8]{
+					Owner: uint8(i) + 1, Ticket: uint64(rank), Expiry: now.Add(ticks(int(q.place))), Stamp: uint64(q.stamp),
+				})
+			}
+		}
+	}
+	return to
+}
+
+// keepPlaces puts back node n's line after an operation.
+func (w *walker) keepPlaces(st *state, n uint8, l *modelnode.Lock[uint8]) {
+	now := nodeNow(st, n)
+	for i := range w.m.Attempts {
+		q := &st.slots[i].cells[n].line
+		q.place, q.stamp = 0, 0
+	}
+	for _, p := range l.Line {
+		if p.Expiry > now {
+			q := &st.slots[p.Owner-1].cells[n].line
+			q.place, q.stamp = left(p.Expiry, now), uint8(p.Stamp)
+		}
+	}
+}
+
+// push puts on the wire what node n says unasked.
+func (w *walker) push(st *state, n uint8, told []modelnode.Told[uint8]) {
+	for _, t := range told {
+		if s := &st.slots[t.Owner-1]; t.Granted && s.life == asking {
+			s.cells[n].line.told(push{w.m.packed(t.Token), uint8(t.Stamp) + 1})
+		}
+	}
+}

@@ -1,0 +1,187 @@
+// Package explore searches every interleaving of a small world in which the
+// production protocol runs: the quorum's attempts and votes, the lives of
+// leases and the formula of validity are the shipped code; nodes are
+// internal/proof/modelnode, which does what the scripts do.
+//
+// The world is N nodes and a few clients that attempt, hold, renew and release
+// one lock. Time passes in ticks, between any two steps, for as long as it
+// likes: a client may be paused anywhere, and no timer is on time. Requests
+// and answers arrive in any order, at any time or never. Where a Model says
+// so, nodes crash, forget, jump in time, and messages arrive twice.
+//
+// The search is breadth first, so a violation is found by a shortest way to it.
+package explore
+
+import (
+	"time"
+
+	"github.com/leasehold-dev/leasehold/internal/clock"
+	"github.com/leasehold-dev/leasehold/internal/leasefsm"
+	"github.com/leasehold-dev/leasehold/internal/proof/modelnode"
+	"github.com/leasehold-dev/leasehold/internal/quorum"
+)
+
+// Limits of a Model: what a state has room for.
+const (
+	maxNodes = 5
+	maxSlots = 4
+)
+
+// tick is the unit in which time passes. It is long beside the drift allowance,
+// so a lease of n ticks is valid when n-1 have passed, and not when n have.
+const tick = time.Second
+
+// epoch is where the time axis of every machine begins, and where every node's
+// clock stands at present: states know only differences of time.
+const epoch = clock.Instant(1000 * time.Second)
+
+// Model is a world to search: its size, what can go wrong in it, and what must
+// hold nevertheless. The zero value of every field but the first four is a
+// world with less in it.
+type Model struct {
+	Nodes    int
+	Clients  int // how many may be attempting or holding at the same time
+	Attempts int // how many attempts are made in all
+	TTL      int // ticks
+
+	// NoTime: no clock ticks and nothing expires; instead a node may lose the
+	// lock at any moment. Tokens may not rest on time.
+	NoTime bool
+	// Renewals of each lease, at most.
+	Renewals int
+	// ShortRenewals: a renewal may ask for one tick instead of the TTL.
+	ShortRenewals bool
+	// Spread: counters start anywhere from 0 to this, as earlier attempts that
+	// failed may have left them.
+	Spread int
+	// Proposals that a client may bring along, besides none.
+	Proposals []int
+
+	// Crashes of nodes in all. A node that crashes forgets the lock and its
+	// tombstones, and its counter unless KeepCounter. It grants nothing for
+	// Quarantine ticks.
+	Crashes     int
+	KeepCounter bool
+	Quarantine  int
+	// Reread: after a crash the counter is read back from the other nodes.
+	Reread Reread
+	// Losses: so often a node loses the lock, and nobody notices. With NoTime
+	// zero is: as often as it likes.
+	Losses int
+	// Jumps: so often a node's clock jumps ahead by the TTL.
+	Jumps int
+	// Floor: no token is below the clock of the node that draws it; the nodes'
+	// clocks are up to ClockError ticks apart.
+	Floor      bool
+	ClockError int
+	// Twice: so many requests arrive twice.
+	Twice int
+	// MaxDelay: no acquire arrives more than so many ticks after it was sent;
+	// zero: they may.
+	MaxDelay int
+	// ReuseOwner: a client uses one owner value for all its attempts.
+	ReuseOwner bool
+	// InOrder: the messages of one attempt reach a node in the order they were
+	// sent in, as on one connection.
+	InOrder bool
+
+	// Lists: one list of nodes is replaced by another; see role. SwitchWait is
+	// how many ticks the operator waits in between; with AnyList nodes do not
+	// look at the list of a client.
+	Lists      bool
+	SwitchWait int
+	AnyList    bool
+
+	// Waits: attempts stand in line. Each asks a node at most Asks times, and goes
+	// away after Patience ticks. Doubts: so many requests are given up while they
+	// are under way (with EveryEvent, any number); Skips: so often a node takes
+	// one who waits for gone. Polls: who waits may ask earlier than it has to.
+	Waits                         bool
+	Asks, Patience, Doubts, Skips int
+	Polls                         bool
+	// Returns: who releases may take a place for its next attempt in the same message;
+	// see return.go.
+	Returns bool
+	// Begun: at first one has the lock, and another stands in line at all nodes.
+	Begun bool
+	// AnyRank: who begins to wait may come before all who wait already.
+	AnyRank bool
+	// KeepLine: a node that crashes loses the lock and keeps the line, as of a
+	// moment at which the lock was another's.
+	KeepLine bool
+	// CountFromPush: who is handed the lock counts from when it hears of that.
+	CountFromPush bool
+
+	// EveryEvent: machines are told all that can be told to them. Otherwise
+	// those events are left out that lead to nothing new: see lessen.go.
+	EveryEvent bool
+	// Plain: states that differ only in what can not matter any more, or in
+	// what nodes and attempts are called, are told apart. It takes much more
+	// time, and must not change a verdict.
+	Plain bool
+
+	// Rules of the nodes.
+	Rules modelnode.Rules
+	// Check is what must hold.
+	Check Property
+}
+
+// Reread says when a node that lost its counter reads it from the others.
+type Reread uint8
+
+// When counters are read back.
+const (
+	NeverReread Reread = iota
+	RereadDuring
+	RereadAfter
+)
+
+// Property is a set of things that must hold in every state.
+type Property uint8
+
+// The properties.
+const (
+	// Mutex: no two leases are valid at the same instant.
+	Mutex Property = 1 << iota
+	// Tokens: a later grant has a larger token.
+	Tokens
+	// Renewals: no lease is renewed after a larger token was granted.
+	Renewals
+	// Orphans: what a lost attempt may get is released, and no owner gets a key
+	// at a node after its release there.
+	Orphans
+	// Served: whoever waits gets the lock once nothing goes wrong any more.
+	Served
+
+	Safety = Mutex | Tokens | Renewals
+)
+
+var propertyNames = map[Property]string{
+	Mutex:    "MUTUAL EXCLUSION broken",
+	Tokens:   "TOKEN goes back",
+	Renewals: "STALE RENEWAL",
+	Orphans:  "ORPHAN KEY",
+	Served:   "WAITS FOR EVER",
+}
+
+// String names the violation of a single property; none is "OK".
+func (p Property) String() string {
+	if p == 0 {
+		return "OK"
+	}
+	return propertyNames[p]
+}
+
+func ticks(n int) time.Duration { return time.Duration(n) * tick }
+
+// quorum is the configuration of attempts and votes. The node timeout is one
+// tick: from then on a machine may be told that time has passed, or not.
+func (m *Model) quorum() quorum.Config {
+	return quorum.Config{Nodes: m.Nodes, NodeTimeout: tick}
+}
+
+// lease is the configuration of a lease's life: no notice, so that what is
+// checked is the whole validity.
+func (m *Model) lease() leasefsm.Config {
+	return leasefsm.Config{TTL: ticks(m.TTL), Renew: ticks(m.TTL) / 3}
+}

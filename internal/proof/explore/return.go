@@ -1,0 +1,201 @@
+package explore
+
+import (
+	"time"
+
+	"github.com/leasehold-dev/leasehold/internal/proof/modelnode"
+	"github.com/leasehold-dev/leasehold/internal/quorum"
+)
+
+// In a world with Returns, whoever releases may want the lock again at once: then a
+// place in line for its next attempt goes with the release, in one message to each
+// node, which does both in one step. Nobody waits for that attempt yet. It hears what
+// nodes say, but not that time passes, until somebody claims it; or it is given up. To
+// claim it earlier than the release has its verdict is not possible. Giving it up may
+// come at any time; of an attempt that was won meanwhile that is a release.
+
+// returnMoves are the releases that begin an attempt in slot free, if one more than
+// the active ones may be.
+func (w *walker) returnMoves(st *state, free uint8, active int, out []move) []move {
+	for i := range uint8(w.m.Attempts) {
+		s := &st.slots[i]
+		others := active
+		switch {
+		case s.life == holding && w.valid(s):
+			others--
+		case s.life != holding && (s.life != over || s.released):
+			continue
+		}
+		if others >= w.m.Clients {
+			continue
+		}
+		out = append(out, move{kind: comeBack, slot: free, arg: i << 1})
+		if w.m.AnyRank {
+			out = append(out, move{kind: comeBack, slot: free, arg: i<<1 | 1})
+		}
+	}
+	return out
+}
+
+// mayReturn says whether there is room for an attempt that begins with a release.
+func (w *walker) mayReturn(st *state) bool {
+	return w.m.Returns && st.slots[w.m.Attempts-1].life == unused
+}
+
+// comeBack has a client release, with a place for its next attempt.
+func (w *walker) comeBack(st *state, mv move) {
+	old, s := &st.slots[mv.arg>>1], &st.slots[mv.slot]
+	*s = slot{life: asking, unclaimed: true, machine: fresh + 1} // which has asked for places only
+	w.enter(st, s, mv.arg&1 == 1)
+	w.giveBack(old)
+	for n := range w.m.Nodes {
+		from, c := &old.cells[n], &s.cells[n]
+		c.acquire = message{stage: asked}
+		c.line = queue{stand: true, behind: true, asks: uint8(min(w.m.Asks, 1)), comes: mv.arg>>1 + 1, renewed: from.line.always}
+		from.bury, from.line.always = false, false
+	}
+	w.deeds[Returned]++
+}
+
+// arrivals are the steps of such a message that arrives.
+func (w *walker) arrivals(st *state, i, n uint8, out []move) []move {
+	from := len(out)
+	out = w.releases(st, deliverReturn, st.slots[i].cells[n].line.comes-1, n, out)
+	for k := from; k < len(out); k++ {
+		out[k].slot = i
+	}
+	return out
+}
+
+// deliverReturn has a node execute a release and what comes with it.
+func (w *walker) deliverReturn(st *state, mv move) {
+	s := &st.slots[mv.slot]
+	c := &s.cells[mv.node]
+	owner := c.line.comes
+	old := &st.slots[owner-1].cells[mv.node]
+	before := w.lock(st, mv.node)
+	end := old.line.ending(mv, owner)
+	end.Tomb, end.Renewed = ticks(w.m.TTL), c.line.renewed || w.heals()
+	next := modelnode.Ask[uint8]{Owner: mv.slot + 1, TTL: ticks(w.m.TTL), Ticket: uint64(s.rank), Behind: true}
+	after, ended, a := before.Return(w.m.Rules, end, next, nodeNow(st, mv.node))
+
+	old.freed = w.m.Check&Orphans != 0
+	old.release = old.release || w.lessensInLine() && old.acquiring()
+	w.checkFreed(&after, owner)
+	w.checkLine(st, mv.node, &before, &after)
+	w.keep(st, mv.node, after)
+	w.push(st, mv.node, ended.Told)
+	st.skips -= min(st.skips, mv.arg&0xf, 1)
+	if a.Position > 0 {
+		w.deeds[Placed]++
+	} else {
+		w.deeds[Bare]++
+	}
+	c.deliveredInLine(mv, saying(a), &a, 0, a.Holder != 0 && st.before(a.Holder-1, mv.slot))
+	w.answer = a
+	w.answer.Told = ended.Told
+}
+
+// returned completes the first answer to an attempt that was begun with a release, as
+// the driver of those does: a node that had nobody to stand behind knows nothing of it.
+func (w *walker) returned(s *slot, q *queue, e quorum.Event) quorum.Event {
+	if q.behind = false; e.Kind != quorum.Absent {
+		return e
+	}
+	e.Kind, e.Pause = quorum.Unsent, time.Millisecond
+	if s.unclaimed {
+		q.none, e.Pause = true, ticks(w.m.TTL)
+	}
+	return e
+}
+
+// unsent is for an ACQUIRE that never left: nor did the release that it came with.
+func (q *queue) unsent() {
+	if q.behind {
+		q.comes, q.renewed = 0, false
+	}
+}
+
+// standing says whether the release that an attempt was begun with may have its verdict.
+func (w *walker) standing(s *slot) bool {
+	var said quorum.Set
+	for n := range w.m.Nodes {
+		if !s.cells[n].line.behind {
+			said |= quorum.SetOf(n)
+		}
+	}
+	cfg := w.m.quorum()
+	return cfg.Enough(said)
+}
+
+// claim has somebody wait for an attempt. The nodes that had nobody to stand behind
+// are asked again.
+func (w *walker) claim(st *state, s *slot) {
+	s.unclaimed = false
+	for n := range w.m.Nodes {
+		if q := &s.cells[n].line; q.none && s.life == asking {
+			q.none = false
+			w.stepAsking(st, s, quorum.Event{Kind: quorum.Poll, Node: n})
+		}
+	}
+	w.deeds[Claimed]++
+}
+
+// cancel has whoever waits for an attempt, or might come for it, give it up.
+func (w *walker) cancel(st *state, s *slot) {
+	if s.unclaimed {
+		w.deeds[Dropped]++
+	}
+	if s.life == over {
+		s.gaveWay, s.unclaimed = false, false
+		return
+	}
+	w.stepAsking(st, s, quorum.Event{Kind: quorum.Cancel})
+}
+
+// awaits says whether a release of slot i's is under way with another's ACQUIRE.
+func (st *state) awaits(i uint8) bool {
+	for j := range st.slots {
+		for n := range st.slots[j].cells {
+			if st.slots[j].cells[n].line.comes == i+1 {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// Deed is something that happens in a world with Returns.
+type Deed uint8
+
+// The deeds.
+const (
+	// Returned: a lease was released with a place for the next attempt.
+	Returned Deed = iota
+	// Placed: a node gave it that place. Bare: it had nobody to stand behind.
+	Placed
+	Bare
+	// Claimed: somebody came for the attempt. Dropped: nobody did.
+	Claimed
+	Dropped
+	// Early: it was won before. Yielded: it gave way before.
+	Early
+	Yielded
+	deeds
+)
+
+var deedNames = [deeds]string{
+	Returned: "a release with a place for the next attempt", Placed: "that place is given", Bare: "nobody to stand behind",
+	Claimed: "the attempt is claimed", Dropped: "it is given up", Early: "it is won before it is claimed", Yielded: "it gives way before it is claimed",
+}
+
+func (d Deed) String() string { return deedNames[d] }
+
+// Deeds are how often each was done, on any of the ways that were searched.
+type Deeds [deeds]int
+
+func (d *Deeds) add(more Deeds) {
+	for i, n := range more {
+		d[i] += n
+	}
+}

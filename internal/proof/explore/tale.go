@@ -1,0 +1,176 @@
+package explore
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/leasehold-dev/leasehold/internal/proof/modelnode"
+)
+
+// tale retells a path that the search found, step by step, for people. The
+// search knows states only up to a permutation of nodes and attempts; here the
+// path is walked again with names that stay.
+type tale struct {
+	*walker
+	before, after state
+	names         [maxSlots]string // of attempts and their leases: A1, B1, A2
+	tokens        [maxSlots]token  // of leases
+	now           int              // ticks since the beginning
+	lines         []string
+}
+
+func newTale(m *Model, ms *machines) *tale {
+	return &tale{walker: newWalker(m, ms)}
+}
+
+// tell walks along the fingerprints, and then the step that breaks something.
+func (t *tale) tell(path []print) []string {
+	for _, st := range t.initial() {
+		if t.print(st) == path[0] {
+			t.after = st
+		}
+	}
+	if t.m.Begun {
+		t.names = [maxSlots]string{"A1", "B1"}
+		t.lines = append(t.lines, "[0] at first, A1 has the lock and B1 stands in line")
+	}
+	t.opening()
+	for _, want := range path[1:] {
+		t.step(func() bool { return t.broken == 0 && t.print(t.after) == want })
+	}
+	t.step(func() bool {
+		if t.broken == 0 && t.m.Check&Served != 0 {
+			st := t.after
+			if t.canonical(&st); !t.served(st) {
+				t.broke(Served)
+			}
+		}
+		return t.broken != 0
+	})
+	if t.broken&Served != 0 {
+		t.goOn(24)
+	}
+	return t.lines
+}
+
+func (t *tale) print(st state) print {
+	t.canonical(&st)
+	return fingerprint(t.m.encode(&st, nil))
+}
+
+// step takes the first step that is right, and tells of it.
+func (t *tale) step(right func() bool) {
+	t.before = t.after
+	for _, mv := range t.moves(&t.before, nil) {
+		t.after = t.before
+		t.granted, t.answer = 0, modelnode.Answer[uint8]{}
+		if t.apply(&t.after, mv); right() {
+			t.note(mv)
+			return
+		}
+	}
+	panic("explore: a path that can not be walked again")
+}
+
+// note adds the line for a step.
+func (t *tale) note(mv move) {
+	switch mv.kind {
+	case begin:
+		t.name(mv.slot)
+	case comeBack:
+		t.names[mv.slot] = t.next(rune(t.names[mv.arg>>1][0]))
+	}
+	line := t.deed(mv)
+	if t.granted != 0 {
+		t.tokens[mv.slot] = t.granted
+	}
+	if mv.kind == pass {
+		t.now++
+	}
+	for _, effect := range t.effects(mv) {
+		line += "; " + effect
+	}
+	if t.broken != 0 {
+		line += ". " + t.verdict(mv)
+	}
+	t.lines = append(t.lines, fmt.Sprintf("[%d] %s", t.now, line))
+}
+
+// opening says how the world stands at first, where it is not all zero.
+func (t *tale) opening() {
+	var parts []string
+	for n := range t.m.Nodes {
+		nd := t.after.nodes[n]
+		if nd.counter != 0 {
+			parts = append(parts, fmt.Sprintf("node %d's counter stands at %s", n+1, t.token(nd.counter)))
+		}
+		if nd.ahead != 0 {
+			parts = append(parts, fmt.Sprintf("node %d's clock is %s ahead", n+1, span(nd.ahead)))
+		}
+	}
+	if len(parts) > 0 {
+		t.lines = append(t.lines, "[0] at first, "+strings.Join(parts, ", "))
+	}
+}
+
+// name gives an attempt a client: the first that has nothing better to do.
+func (t *tale) name(slot uint8) {
+	if t.m.ReuseOwner {
+		client := slot % uint8(t.m.Clients)
+		t.names[slot] = fmt.Sprintf("%c%d", 'A'+client, slot/uint8(t.m.Clients)+1)
+		return
+	}
+	for client := 'A'; ; client++ {
+		busy := false
+		for i := range t.m.Attempts {
+			if s := &t.before.slots[i]; strings.HasPrefix(t.names[i], string(client)) {
+				busy = busy || s.life == asking || s.life == holding && t.valid(s)
+			}
+		}
+		if !busy {
+			t.names[slot] = t.next(client)
+			return
+		}
+	}
+}
+
+// next is the name of a client's next attempt.
+func (t *tale) next(client rune) string {
+	count := 1
+	for _, name := range t.names {
+		if strings.HasPrefix(name, string(client)) {
+			count++
+		}
+	}
+	return fmt.Sprintf("%c%d", client, count)
+}
+
+// token writes a token down. One that was drawn from a clock is a time: ticks
+// since the beginning, and a small rest.
+func (t *tale) token(k token) string {
+	number := t.m.number(k)
+	if !t.m.Floor {
+		return fmt.Sprint(number)
+	}
+	return fmt.Sprintf("%d.%06d", int(number/microsPerTick)-int(epochMicros/microsPerTick)+t.now, number%microsPerTick)
+}
+
+func span[T uint8 | int](n T) string {
+	if n == 1 {
+		return "1 tick"
+	}
+	return fmt.Sprintf("%d ticks", n)
+}
+
+// list writes down node numbers.
+func list(nodes []int) string {
+	words := make([]string, len(nodes))
+	for i, n := range nodes {
+		words[i] = fmt.Sprint(n + 1)
+	}
+	if len(nodes) == 1 {
+		return "node " + words[0]
+	}
+	last := len(words) - 1
+	return "nodes " + strings.Join(words[:last], ", ") + " and " + words[last]
+}

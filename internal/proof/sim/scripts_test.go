@@ -1,0 +1,51 @@
+package sim
+
+import (
+	"flag"
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+// rapidly draws from rapid, which then knows how to make a script smaller.
+type rapidly struct{ *rapid.T }
+
+func (r rapidly) draw(what string, low, high int) int {
+	return rapid.IntRange(low, high).Draw(r.T, what)
+}
+
+func scripts() *rapid.Generator[Script] {
+	return rapid.Custom(func(t *rapid.T) Script {
+		s := setting(rapidly{t})
+		var before []Fault
+		one := rapid.Custom(func(t *rapid.T) Fault {
+			f := s.drawFault(rapidly{t}, before)
+			before = append(before, f)
+			return f
+		})
+		s.Faults = rapid.SliceOfN(one, 0, 14).Draw(t, "faults")
+		return s
+	})
+}
+
+// Scripts that rapid makes up: other than the seeds', it goes for the extremes.
+func TestScripts(t *testing.T) {
+	for name, value := range map[string]string{"rapid.checks": "12", "rapid.nofailfile": "true"} {
+		if !given(name) {
+			if err := flag.Set(name, value); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	rapid.Check(t, func(rt *rapid.T) {
+		s := scripts().Draw(rt, "script")
+		if r := Run(t, s, Shipped(), false); len(r.Violations) > 0 {
+			rt.Fatalf("%v\nreplay: go test ./internal/proof/sim -run '^TestReplay$' -v -script='%s'", r.Violations, s)
+		}
+	})
+}
+
+func given(name string) (found bool) {
+	flag.Visit(func(f *flag.Flag) { found = found || f.Name == name })
+	return found
+}

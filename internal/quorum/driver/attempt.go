@@ -1,0 +1,242 @@
+package driver
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/leasehold-dev/leasehold/fence"
+	"github.com/leasehold-dev/leasehold/internal/clock"
+	"github.com/leasehold-dev/leasehold/internal/quorum"
+	"github.com/leasehold-dev/leasehold/store"
+)
+
+// attempt drives one quorum.Attempt: it carries the messages, and keeps what
+// the nodes said for the error. It goes on living after the caller has its
+// verdict, until every node has answered and what has to be is released. Then
+// its memory serves another one.
+type attempt struct {
+	k       *Keeper
+	over    chan struct{} // gets one with the verdict
+	timer   *time.Timer
+	payload any // of the acquire
+
+	telling sync.Mutex // held by who tells why it was not granted yet; see inform
+
+	mu    sync.Mutex
+	users int // the caller, and every call under way
+	r     store.Request
+	start clock.Instant // before anything was sent
+	core  quorum.Attempt
+	sends []quorum.Send
+	said  []store.NodeOutcome // as far as they did not simply grant; empty if all did
+	queue queued              // of one that waits
+}
+
+// Acquire is one attempt; see store.Store. The request has been checked.
+func (k *Keeper) Acquire(ctx context.Context, r store.Request) (store.Grant, error) {
+	start := k.Clock.Now() // before anything is sent: validity counts from here
+	a := k.begin(r, start)
+	a.core.Begin(k.config(r), r.TTL, start)
+	a.ask(Question{Op: quorum.Acquire, Lease: r})
+	k.listen(ctx, a.over, nil)
+	await(ctx, nil, k.Clock, start, a.over, a.timer, a, nil)
+	a.mu.Lock()
+	defer a.leave()
+	if a.core.Verdict() == quorum.Won {
+		return a.grant(), nil
+	}
+	return store.Grant{}, a.failure(ctx)
+}
+
+// begin makes an attempt whose only user is the caller, who begins its core.
+func (k *Keeper) begin(r store.Request, start clock.Instant) *attempt {
+	a, ok := k.attempts.Get().(*attempt)
+	if !ok {
+		a = &attempt{k: k, over: make(chan struct{}, 1), timer: stopped()}
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.r, a.start, a.said, a.users, a.queue = r, start, a.said[:0], 1, queued{}
+	return a
+}
+
+// ask puts the first question to all nodes, which is the same for all of them.
+func (a *attempt) ask(q Question) {
+	a.mu.Lock()
+	a.payload = a.k.Encode(q, a.payload)
+	for i := range a.k.Nodes {
+		a.put(i, quorum.Acquire, a.payload, true)
+	}
+	a.mu.Unlock()
+	a.k.flush()
+}
+
+// reserved is how many tokens below that of a grant are its own as well.
+func (a *attempt) reserved(ans Answer) uint64 {
+	asked := uint64(a.r.Spare)
+	if ans.Counted {
+		return min(ans.Reserved, asked)
+	}
+	return asked
+}
+
+// grant is what was won. The nodes count up to the largest token of it.
+func (a *attempt) grant() store.Grant {
+	spare := a.core.Reserved()
+	return store.Grant{
+		Token:    fence.Token(a.core.Token() - spare),
+		Spare:    int(spare),
+		Owner:    a.r.Owner,
+		Since:    a.core.From().Sub(a.start),
+		Repeated: a.core.Repeated(),
+	}
+}
+
+// leave unlocks, and is the last thing that a user of a does.
+func (a *attempt) leave() {
+	a.users--
+	last := a.users == 0
+	a.mu.Unlock()
+	if last {
+		a.k.attempts.Put(a)
+	}
+}
+
+func (a *attempt) next() (clock.Instant, bool) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.queue.waits { // what nodes say may want it earlier at any time
+		a.queue.armed = 0
+		a.arm(a.k.Clock.Now())
+		return 0, false
+	}
+	return a.core.Next()
+}
+
+func (a *attempt) step(e quorum.Event) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.apply(e, a.k.Clock.Now())
+}
+
+// apply steps the machine and puts in line what it wants sent. The mutex is
+// held.
+func (a *attempt) apply(e quorum.Event, now clock.Instant) {
+	before := a.core.Verdict()
+	a.sends = a.core.Step(e, now, a.sends[:0])
+	if before == quorum.Open && a.core.Verdict() != quorum.Open {
+		a.over <- struct{}{}
+	}
+	if len(a.sends) > 0 {
+		a.send(slices.Clone(a.sends), now) // put may step the machine again
+	}
+	if a.queue.waits && !a.queue.unclaimed {
+		a.arm(now)
+	}
+}
+
+// send puts in line what the machine wants sent. The mutex is held.
+func (a *attempt) send(sends []quorum.Send, now clock.Instant) {
+	var asking [4]any // the same question to several nodes
+	for _, send := range sends {
+		q := Question{Op: send.Op, Lease: a.r, Token: send.Token, Tomb: send.Tomb}
+		switch send.Op {
+		case quorum.Acquire:
+			q.Lease.Barge = a.barges(now)
+			q.Waits, q.Again, q.Stand, q.Stamp = true, send.Again, send.Stand, now
+			a.queue.again = a.queue.again || send.Again
+			which := 0
+			if send.Again {
+				which |= 1
+			}
+			if send.Stand {
+				which |= 2
+			}
+			payload := &asking[which]
+			if *payload == nil {
+				*payload = a.k.Encode(q, nil)
+			}
+			a.put(send.Node, send.Op, *payload, false)
+			continue
+		case quorum.Release:
+			q.Lease.Renewed = q.Lease.Renewed || send.Always
+			q.Lease.Undo = undoOwn && q.Lease.Attempt != ""
+			if q.GivesWay = send.GivesWay; send.ToSenior {
+				q.To = a.senior()
+			}
+		}
+		a.put(send.Node, send.Op, a.k.Encode(q, nil), false)
+	}
+}
+
+func (a *attempt) put(node int, op quorum.Op, payload any, more bool) {
+	c := Call{Payload: payload, Timeout: a.core.NodeTimeout, To: a, Tag: int(op), More: more}
+	if err := a.k.Nodes[node].Put(c); err != nil {
+		a.unsent(node, op, err)
+		return
+	}
+	a.users++
+}
+
+// unsent takes in that a question will never be asked. The mutex is held.
+func (a *attempt) unsent(node int, op quorum.Op, err error) {
+	a.note(node, Unsent(err))
+	a.apply(a.inLine(quorum.Event{Kind: quorum.Unsent, Node: node, Op: op}, Answer{Said: Unsent(err)}), a.k.Clock.Now())
+}
+
+// Answer implements Receiver.
+func (a *attempt) Answer(node, tag int, ans Answer) {
+	a.mu.Lock()
+	a.hear(node, tag, ans)
+	a.inform(a.news())
+	a.leave()
+}
+
+// hear takes in an answer. The mutex is held.
+func (a *attempt) hear(node, tag int, ans Answer) {
+	op := quorum.Op(tag)
+	if op == quorum.Release {
+		if ans.Kind == quorum.Unsent || ans.Kind == quorum.Unknown {
+			a.k.Logger.Debug("a node may keep part of a lock that was not got: it ends there by its TTL", "lock", a.r.Name, "node", a.k.Nodes[node].Addr(), "err", ans.Said.Err)
+		}
+		return
+	}
+	at := a.k.at(ans)
+	if err := a.k.trusts(node, ans, a.core.AskedAt(node), at); err != nil && ans.Kind == quorum.Yes && op == quorum.Acquire {
+		// It is to be released there, as if nobody knew whether it was granted.
+		if ans.Kind = quorum.Unknown; a.queue.waits {
+			ans.Kind = quorum.Shun
+		}
+		ans.Said = err.said()
+	}
+	a.note(node, ans.Said)
+	a.apply(a.inLine(quorum.Event{Kind: ans.Kind, Node: node, Op: op, Token: ans.Token, Reserved: a.reserved(ans)}, ans), at)
+}
+
+// note keeps what a node said.
+func (a *attempt) note(node int, said store.NodeOutcome) {
+	if len(a.said) == 0 {
+		if said.Outcome == store.Granted {
+			return
+		}
+		a.said = blank(a.said, len(a.k.Nodes))
+	}
+	a.said[node] = said
+}
+
+// failure is the error of a lost attempt. The mutex is held.
+func (a *attempt) failure(ctx context.Context) error {
+	nodes := a.k.evidence(a.said, &a.core)
+	need := quorum.Majority(len(nodes))
+	if busy := BusyError(a.r.Name, nodes, need); busy != nil {
+		return busy
+	}
+	err := &store.QuorumError{Op: "acquire", Name: a.r.Name, Need: need, Nodes: nodes}
+	if ctx.Err() != nil {
+		return fmt.Errorf("%w (%w)", ctx.Err(), err)
+	}
+	return err
+}

@@ -1,0 +1,63 @@
+package driver
+
+import (
+	"log/slog"
+	"testing"
+	"time"
+
+	"github.com/leasehold-dev/leasehold/internal/clock"
+	"github.com/leasehold-dev/leasehold/internal/quorum"
+	"github.com/leasehold-dev/leasehold/store"
+)
+
+// cleanedUp says what a node that granted the lock is told by an attempt that failed.
+func cleanedUp(t *testing.T, r store.Request) (told store.Request) {
+	released := make(chan store.Request, 1)
+	k := &Keeper{
+		Encode:      func(q Question, _ any) any { return q },
+		NodeTimeout: func(time.Duration) time.Duration { return time.Hour },
+		Clock:       clock.System(),
+		Logger:      slog.New(slog.DiscardHandler),
+	}
+	for i := range 3 {
+		k.Nodes = append(k.Nodes, &splitting{i, released})
+	}
+	if _, err := k.Acquire(t.Context(), r); err == nil {
+		t.Fatal("granted by one of three")
+	}
+	return <-released
+}
+
+// splitting is a node that grants if it is the first, and is somebody else's otherwise.
+type splitting struct {
+	index    int
+	released chan<- store.Request
+}
+
+func (s *splitting) Addr() string { return "node" }
+
+func (s *splitting) Put(c Call) error {
+	q := c.Payload.(Question)
+	a := Answer{Kind: quorum.No, Said: store.NodeOutcome{Outcome: store.Taken, Holder: store.Holder{Owner: "x"}, ExpiresIn: time.Minute}}
+	if s.index == 0 {
+		a = Answer{Kind: quorum.Yes, Token: 1, Said: store.NodeOutcome{Outcome: store.Granted}}
+	}
+	if q.Op == quorum.Release {
+		s.released <- q.Lease
+	}
+	go c.To.Answer(s.index, c.Tag, a)
+	return nil
+}
+
+func (s *splitting) Flush() {}
+
+// An attempt that fails ends its own grants: where its owner is not new there may be
+// others'.
+func TestFailedAttemptUndoesItsOwn(t *testing.T) {
+	for attempt, undo := range map[string]bool{"": false, "second": true} {
+		r := store.Request{Name: "a", Owner: "deploy", Attempt: attempt, TTL: time.Minute}
+		if told := cleanedUp(t, r); told.Undo != undo || told.Attempt != attempt {
+			t.Errorf("attempt %q: the node is told %+v, want undo %v", attempt, told, undo)
+		}
+	}
+}

@@ -1,0 +1,256 @@
+package driver
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/leasehold-dev/leasehold/internal/clock"
+	"github.com/leasehold-dev/leasehold/internal/quorum"
+	"github.com/leasehold-dev/leasehold/store"
+)
+
+// ballot drives one quorum.Vote for each of some leases, all at once. Answers
+// that come in after the verdicts are welcome and change nothing; with the last
+// of them its memory serves another one.
+type ballot struct {
+	k     *Keeper
+	over  chan struct{} // gets one when every vote has its verdict
+	timer *time.Timer
+	parts []part
+
+	mu     sync.Mutex
+	users  int // the caller, and every call under way
+	op     quorum.Op
+	start  clock.Instant // before anything was sent
+	leases []store.Request
+	votes  []quorum.Vote
+	open   int
+	said   []store.NodeOutcome // per lease and node; empty while all is plain yes
+	line   bool                // a node says that somebody waits
+	lowest uint64              // counter of a node that confirmed
+	then   *attempt            // whose first question goes with this one; see Return
+}
+
+// Renew extends leases that have been checked; see store.Store.
+func (k *Keeper) Renew(ctx context.Context, leases []store.Request) []error {
+	errs := make([]error, len(leases))
+	if len(leases) == 0 {
+		return errs
+	}
+	b := k.ballot(quorum.Extend)
+	order := k.order(leases)
+	for i := range leases {
+		b.leases = append(b.leases, leases[place(order, i)])
+	}
+	b.run(ctx)
+	b.mu.Lock()
+	defer b.leave()
+	for i := range errs {
+		errs[place(order, i)] = b.result(ctx, i)
+	}
+	return errs
+}
+
+// Release ends a lease that has been checked; see store.Store.
+func (k *Keeper) Release(ctx context.Context, r store.Request) error {
+	if k.Drop(r.Owner) {
+		return fmt.Errorf("%s %q: %w", quorum.Release, r.Name, store.ErrNotHeld)
+	}
+	k.releases(r.Owner)
+	b := k.ballot(quorum.Release)
+	b.leases = append(b.leases, r)
+	b.run(ctx)
+	b.mu.Lock()
+	defer b.leave()
+	return b.result(ctx, 0)
+}
+
+// Draw reserves more tokens for a lease that has been checked; see store.Waiter.
+// They are raised on a majority where the lock is ours, as the token of a grant
+// is confirmed: as far as each of them goes.
+func (k *Keeper) Draw(ctx context.Context, r store.Request) (store.Drawn, error) {
+	if r.Above == 0 { // nodes do not know which of the tokens are its own
+		return store.Drawn{}, fmt.Errorf("%w: draw for lock %q: Above has to be the largest token of the lease so far", store.ErrInvalid, r.Name)
+	}
+	b := k.ballot(quorum.Confirm)
+	b.leases = append(b.leases, r)
+	b.run(ctx)
+	b.mu.Lock()
+	defer b.leave()
+	if err := b.result(ctx, 0); err != nil {
+		return store.Drawn{}, err
+	}
+	most := min(b.lowest, uint64(r.Above)+uint64(r.Spare)+1)
+	return store.Drawn{Token: r.Above + 1, Spare: int(most - uint64(r.Above) - 1), Waiting: b.line}, nil
+}
+
+// ballot is one without leases, which is the caller's alone.
+func (k *Keeper) ballot(op quorum.Op) *ballot {
+	b, ok := k.ballots.Get().(*ballot)
+	if !ok {
+		b = &ballot{k: k, over: make(chan struct{}, 1), timer: stopped()}
+	}
+	b.op, b.users, b.leases, b.said, b.line, b.lowest, b.then = op, 1, b.leases[:0], b.said[:0], false, math.MaxUint64, nil
+	return b
+}
+
+// leave unlocks, and is the last thing that a user of b does.
+func (b *ballot) leave() {
+	b.users--
+	last := b.users == 0
+	b.mu.Unlock()
+	if last {
+		b.k.ballots.Put(b)
+	}
+}
+
+// run asks every node about every lease and returns when all have a verdict.
+func (b *ballot) run(ctx context.Context) {
+	b.mu.Lock()
+	b.open = len(b.leases)
+	b.votes = slices.Grow(b.votes[:0], b.open)
+	b.start = b.k.Clock.Now()
+	for i := range b.leases {
+		b.votes = append(b.votes, quorum.NewVote(b.k.config(b.leases[i]), b.op, b.start))
+	}
+	b.write()
+	for n := range b.k.Nodes {
+		b.ask(n)
+	}
+	b.mu.Unlock()
+	b.k.flush()
+	b.k.listen(ctx, b.over, nil)
+	await(ctx, nil, b.k.Clock, b.start, b.over, b.timer, b, nil)
+}
+
+// question is about one lease.
+func (b *ballot) question(i int) Question {
+	r := b.leases[i]
+	// Where the acquire has not been answered it may still arrive. A single node
+	// has answered, or there would be no lease, unless it was asked again.
+	tomb := b.op == quorum.Release && (len(b.k.Nodes) > 1 || r.Renewed)
+	q := Question{Op: b.op, Lease: r, Token: uint64(r.Above) + uint64(r.Spare) + 1, Tomb: tomb}
+	if b.op == quorum.Confirm {
+		q.Least = uint64(r.Above) + 1
+	}
+	if a := b.then; a != nil {
+		q.Next = &Question{Op: quorum.Acquire, Lease: a.r, Waits: true, Behind: true, Stamp: a.start}
+	}
+	return q
+}
+
+// ask puts all questions in line at one node. The mutex is held.
+func (b *ballot) ask(node int) {
+	for _, p := range b.parts {
+		b.put(node, p, true)
+	}
+}
+
+// apply steps one vote. The mutex is held.
+func (b *ballot) apply(i int, e quorum.Event, now clock.Instant) {
+	before := b.votes[i].Verdict()
+	sends := b.votes[i].Step(e, now, nil)
+	if before == quorum.Open && b.votes[i].Verdict() != quorum.Open {
+		if b.open--; b.open == 0 {
+			b.over <- struct{}{}
+		}
+	}
+	for _, send := range sends { // nobody waits for what becomes of these
+		c := Call{Payload: b.k.Encode(Question{Op: send.Op, Lease: b.leases[i]}, nil), Timeout: b.votes[i].NodeTimeout, To: ignored{}}
+		if err := b.k.Nodes[send.Node].Put(c); err == nil {
+			b.k.Logger.Debug("a node that was without a lease is given it", "lock", b.leases[i].Name, "node", b.k.Nodes[send.Node].Addr())
+		}
+	}
+}
+
+// ignored takes answers that change nothing.
+type ignored struct{}
+
+func (ignored) Answer(int, int, Answer) {}
+
+// step applies an event to all votes that are open.
+func (b *ballot) step(e quorum.Event) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	now := b.k.Clock.Now()
+	for i := range b.votes {
+		if b.votes[i].Verdict() == quorum.Open {
+			b.apply(i, e, now)
+		}
+	}
+}
+
+func (b *ballot) next() (first clock.Instant, ok bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for i := range b.votes {
+		if at, open := b.votes[i].Next(); open && (!ok || at < first) {
+			first, ok = at, true
+		}
+	}
+	return first, ok
+}
+
+// Answer implements Receiver.
+func (b *ballot) Answer(node, tag int, ans Answer) {
+	b.mu.Lock()
+	defer b.leave()
+	at := b.k.at(ans)
+	b.k.trusts(node, ans, b.start, at) // who has the lease already says so, whatever the time
+	b.note(tag, node, ans.Said)
+	b.line = b.line || ans.Waiting
+	if ans.Kind == quorum.Yes {
+		b.lowest = min(b.lowest, ans.Token)
+	}
+	b.apply(tag, quorum.Event{Kind: ans.Kind, Node: node}, at)
+}
+
+// note keeps what a node said. The mutex is held.
+func (b *ballot) note(i, node int, said store.NodeOutcome) {
+	if len(b.said) == 0 {
+		if said.Outcome == store.Granted {
+			return
+		}
+		b.said = blank(b.said, len(b.leases)*len(b.k.Nodes))
+	}
+	b.about(i)[node] = said
+}
+
+// about is what the nodes said of one lease.
+func (b *ballot) about(i int) []store.NodeOutcome {
+	if len(b.said) == 0 {
+		return nil
+	}
+	n := len(b.k.Nodes)
+	return b.said[i*n : (i+1)*n]
+}
+
+// result is what became of one lease. The mutex is held.
+func (b *ballot) result(ctx context.Context, i int) error {
+	v, r := &b.votes[i], b.leases[i]
+	// Of an even number, half without the lease are enough to say that it is
+	// gone, and not enough for others to have the lock: not released yet.
+	if v.Gone() && (b.op != quorum.Release || v.Verdict() == quorum.Won) {
+		return fmt.Errorf("%s %q: %w", b.op, r.Name, b.notHeld(i))
+	}
+	if v.Verdict() == quorum.Won {
+		return nil
+	}
+	err := &store.QuorumError{Op: b.op.String(), Name: r.Name, Need: quorum.Majority(len(b.k.Nodes)), Nodes: b.k.evidence(b.about(i), v)}
+	if ctx.Err() != nil {
+		return fmt.Errorf("%w (%w)", ctx.Err(), err)
+	}
+	return err
+}
+
+// notHeld says that the lease is gone, and who has the lock now if anybody.
+func (b *ballot) notHeld(i int) error {
+	if busy := BusyError(b.leases[i].Name, b.about(i), quorum.Majority(len(b.k.Nodes))); busy != nil {
+		return fmt.Errorf("%w: now held by %s", store.ErrNotHeld, busy.Holder)
+	}
+	return store.ErrNotHeld
+}

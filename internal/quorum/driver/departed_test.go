@@ -1,0 +1,95 @@
+package driver
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/leasehold-dev/leasehold/internal/clock"
+	"github.com/leasehold-dev/leasehold/internal/quorum"
+	"github.com/leasehold-dev/leasehold/store"
+)
+
+// granting is a node that grants every acquire at once, and keeps what it is asked; or
+// it answers nothing if it is mute.
+type granting struct {
+	index int
+	mute  bool
+	asked []string
+}
+
+func (g *granting) Addr() string { return fmt.Sprint("node", g.index) }
+
+func (g *granting) Put(c Call) error {
+	q := c.Payload.(Question)
+	g.asked = append(g.asked, fmt.Sprint(q.Op, " ", q.Lease.Owner))
+	if !g.mute {
+		go c.To.Answer(g.index, c.Tag, Answer{Kind: quorum.Yes, Token: 7, Said: store.NodeOutcome{Outcome: store.Granted}})
+	}
+	return nil
+}
+
+func (g *granting) Flush() {}
+
+// lateHand plays what is handed late to five owners, and says which the last node was
+// told to release.
+func lateHand(t *testing.T) []string {
+	nodes := []*granting{{index: 0}, {index: 1}, {index: 2, mute: true}}
+	k := &Keeper{
+		Encode:      func(q Question, _ any) any { return q },
+		NodeTimeout: func(time.Duration) time.Duration { return time.Hour },
+		Clock:       clock.System(),
+		Logger:      slog.New(slog.DiscardHandler),
+	}
+	for _, n := range nodes {
+		k.Nodes = append(k.Nodes, n)
+	}
+	request := func(owner string) store.Request {
+		return store.Request{Name: "a", Owner: owner, TTL: time.Minute}
+	}
+	for _, owner := range []string{"holds", "released", "returned"} {
+		if _, err := k.Wait(t.Context(), request(owner), nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := k.Release(t.Context(), request("released")); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := k.Return(t.Context(), request("returned"), request("next")); err != nil {
+		t.Fatal(err)
+	}
+	gone, cancel := context.WithCancel(t.Context())
+	cancel()
+	for _, n := range nodes {
+		n.mute = true
+	}
+	if _, err := k.Wait(gone, request("left"), nil); err == nil {
+		t.Fatal("granted by nodes that say nothing")
+	}
+	nodes[2].asked = nil
+	for _, owner := range []string{"holds", "released", "returned", "next", "left", "a stranger"} {
+		k.Handed(2, owner, Answer{Token: 8, From: k.Clock.Now()})
+	}
+	return nodes[2].asked
+}
+
+// What is handed to an owner that has left is given back. A lease that is held, or a
+// place that is kept, may be handed late by the last of its nodes.
+func TestUnwantedIsDeclined(t *testing.T) {
+	if got, want := lateHand(t), []string{"release released", "release returned", "release left"}; !slices.Equal(got, want) {
+		t.Errorf("the node is told %q, want %q", got, want)
+	}
+}
+
+func TestDepartedAreBounded(t *testing.T) {
+	var d departed
+	for i := range 3 * mostDeparted {
+		d.add(store.Request{Owner: fmt.Sprint(i)}, false)
+	}
+	if len(d.byOwner) != mostDeparted || d.byOwner[fmt.Sprint(3*mostDeparted-1)] == nil {
+		t.Errorf("%d are remembered, want the last %d", len(d.byOwner), mostDeparted)
+	}
+}

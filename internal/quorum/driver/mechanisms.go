@@ -1,0 +1,12 @@
+//go:build !mutants
+
+package driver
+
+// The mechanisms of this package that promises rest on. The checkers' build makes them
+// variables, to show that each is needed; here they are constants.
+const (
+	// declineUnwanted: a lock that is handed to somebody who has left is given back.
+	declineUnwanted = true
+	// undoOwn: an attempt that fails cleans up no grant but its own.
+	undoOwn = true
+)

@@ -1,0 +1,12 @@
+//go:build mutants
+
+package driver
+
+var (
+	declineUnwanted = true
+	undoOwn         = true
+)
+
+// Mechanisms are the switches of this build, by name. All are on at first.
+// Nobody may be using a Keeper while one is changed.
+var Mechanisms = map[string]*bool{"decline-unwanted": &declineUnwanted, "undo-own": &undoOwn}

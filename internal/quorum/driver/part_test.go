@@ -1,0 +1,164 @@
+package driver
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/leasehold-dev/leasehold/internal/clock"
+	"github.com/leasehold-dev/leasehold/internal/quorum"
+	"github.com/leasehold-dev/leasehold/store"
+)
+
+// oracle is a node that knows what to answer about each lease.
+type oracle struct {
+	index int
+	says  map[string]Answer // by the name of the lock
+	full  bool              // it takes no calls
+	apart bool              // it refuses all calls about more than one lease
+
+	mu     sync.Mutex
+	put    []Call
+	healed []string
+	open   sync.WaitGroup // calls that are not answered
+}
+
+func (o *oracle) Addr() string { return fmt.Sprint("node", o.index) }
+
+func (o *oracle) Put(c Call) error {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if q := c.Payload.([]Question); q[0].Op == quorum.Heal {
+		o.healed = append(o.healed, q[0].Lease.Name)
+		return nil // its answer is nobody's
+	}
+	if o.full {
+		return errors.New("too many requests wait for it")
+	}
+	o.open.Add(1)
+	o.put = append(o.put, c)
+	if !c.More {
+		go o.Flush()
+	}
+	return nil
+}
+
+func (o *oracle) Flush() {
+	o.mu.Lock()
+	put := o.put
+	o.put = nil
+	o.mu.Unlock()
+	for _, c := range put {
+		o.answer(c)
+		o.open.Done()
+	}
+}
+
+// settled waits until all has been answered, and returns what was healed.
+func (o *oracle) settled() string {
+	o.open.Wait()
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return fmt.Sprint(o.Addr(), slices.Sorted(slices.Values(o.healed)))
+}
+
+func (o *oracle) answer(c Call) {
+	asked := c.Payload.([]Question)
+	if len(asked) == 1 {
+		c.To.Answer(o.index, c.Tag, o.says[asked[0].Lease.Name])
+		return
+	}
+	if o.apart {
+		c.To.(Crowd).Answers(o.index, c.Tag, c.Leases, Answer{Kind: quorum.Unsent, Apart: true}, nil)
+		return
+	}
+	// What is usual is what it says of one of them; of some it says the same again.
+	usual := o.says[asked[len(asked)/2].Lease.Name]
+	var others []Other
+	for i, q := range asked {
+		if a := o.says[q.Lease.Name]; a != usual || i == 0 {
+			others = append(others, Other{i, a})
+		}
+	}
+	c.To.(Crowd).Answers(o.index, c.Tag, c.Leases, usual, others)
+}
+
+// What becomes of each of many leases does not depend on how many a node is asked
+// about at once.
+func TestLeasesAreApart(t *testing.T) {
+	outcomes := map[string]int{}
+	for seed := range uint64(500) {
+		random := rand.New(rand.NewPCG(seed, 2))
+		leases := make([]store.Request, 1+random.IntN(12))
+		for i := range leases {
+			leases[i] = store.Request{Name: fmt.Sprint("lock", i), Owner: fmt.Sprint("o", i), TTL: time.Duration(1+random.IntN(3)) * time.Minute, Require: store.Class(random.IntN(2)) * store.CrashSafe}
+		}
+		nodes := 1 + random.IntN(5)
+		says := make([]map[string]Answer, nodes)
+		full, apart := random.IntN(4*nodes), random.IntN(3*nodes)
+		for n := range says {
+			says[n] = map[string]Answer{}
+			for _, r := range leases {
+				says[n][r.Name] = []Answer{
+					{Kind: quorum.Yes, Said: store.NodeOutcome{Outcome: store.Granted}},
+					{Kind: quorum.Yes, Said: store.NodeOutcome{Outcome: store.Granted}},
+					{Kind: quorum.Yes, Said: store.NodeOutcome{Outcome: store.Granted}},
+					{Kind: quorum.No, Said: store.NodeOutcome{Outcome: store.Taken, Holder: store.Holder{Owner: "x"}, ExpiresIn: time.Second}},
+					{Kind: quorum.Absent, Said: store.NodeOutcome{Outcome: store.Absent}},
+					{Kind: quorum.Unsent, Said: store.NodeOutcome{Outcome: store.Refused}},
+					{Kind: quorum.Unknown, Said: store.NodeOutcome{Outcome: store.TimedOut}},
+				}[random.IntN(7)]
+			}
+		}
+		var results, healed [2][]string
+		for way := range results {
+			k := &Keeper{
+				Encode:      func(q Question, _ any) any { return []Question{q} },
+				NodeTimeout: func(time.Duration) time.Duration { return time.Hour },
+				Clock:       clock.System(),
+				Logger:      slog.New(slog.DiscardHandler),
+			}
+			if way == 1 {
+				k.Bundle = func(leases []store.Request, _ any) (any, int) {
+					var q []Question
+					for len(q) < min(len(leases), 4) && leases[len(q)].TTL == leases[0].TTL && leases[len(q)].Require == leases[0].Require {
+						q = append(q, Question{Op: quorum.Extend, Lease: leases[len(q)]})
+					}
+					return q, len(q)
+				}
+			}
+			var all []*oracle
+			for n := range says {
+				o := &oracle{index: n, says: says[n], full: n == full, apart: n == apart}
+				all = append(all, o)
+				k.Nodes = append(k.Nodes, o)
+			}
+			for _, err := range k.Renew(t.Context(), leases) {
+				text := fmt.Sprint(err)
+				if apart < nodes { // who answers later may come too late for the error to say more
+					text = fmt.Sprint(err == nil)
+				}
+				results[way] = append(results[way], text)
+				var q *store.QuorumError
+				outcomes[fmt.Sprint(err == nil, errors.As(err, &q), errors.Is(err, store.ErrNotHeld))]++
+			}
+			for _, o := range all {
+				healed[way] = append(healed[way], o.settled())
+			}
+		}
+		if !slices.Equal(results[0], results[1]) {
+			t.Fatalf("seed %d: each by itself:\n%q\ntogether:\n%q", seed, results[0], results[1])
+		}
+		if !slices.Equal(healed[0], healed[1]) {
+			t.Fatalf("seed %d: healed each by itself: %q, together: %q", seed, healed[0], healed[1])
+		}
+	}
+	if len(outcomes) < 3 {
+		t.Errorf("too few outcomes came up: %v", outcomes)
+	}
+}

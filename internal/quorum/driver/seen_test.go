@@ -1,0 +1,68 @@
+package driver
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/leasehold-dev/leasehold/internal/clock"
+	"github.com/leasehold-dev/leasehold/internal/quorum"
+	"github.com/leasehold-dev/leasehold/store"
+)
+
+func TestSeen(t *testing.T) {
+	var s seen
+	start := clock.Instant(time.Hour)
+	now := start
+	if got := s.since("stuck", now); got != start {
+		t.Errorf("first seen %v before it was", start.Sub(got))
+	}
+	// Many come and go, and the one that stays is known all the time.
+	for i := range 20 * mostSeen {
+		now = now.Add(time.Millisecond)
+		if got := s.since(fmt.Sprint("other", i), now); got != now {
+			t.Fatalf("somebody new is known since %v ago", now.Sub(got))
+		}
+		if got := s.since("stuck", now); got != start {
+			t.Fatalf("after %v: known since %v later", now.Sub(start), got.Sub(start))
+		}
+		if len(s.owners) > mostSeen+1 {
+			t.Fatalf("%d are remembered", len(s.owners))
+		}
+	}
+	// All at the same moment are too many, and no harm.
+	for i := range 4 * mostSeen {
+		s.since(fmt.Sprint("crowd", i), now)
+	}
+	if len(s.owners) > mostSeen+1 {
+		t.Errorf("%d are remembered", len(s.owners))
+	}
+}
+
+// A later attempt knows of somebody senior since when an earlier one has seen him,
+// and of others nothing; on a single node nobody has a part.
+func TestSeenByAnEarlierAttempt(t *testing.T) {
+	k := &Keeper{Nodes: []Node{&oracle{}, &oracle{index: 1}, &oracle{index: 2}}, Clock: clock.System()}
+	senior, junior := store.NewOwnerAt(time.Unix(1000, 0)), store.NewOwnerAt(time.Unix(3000, 0))
+	hears := func(holder string, at clock.Instant) quorum.Event {
+		a := k.begin(store.Request{Name: "a", Owner: store.NewOwnerAt(time.Unix(2000, 0)), TTL: time.Minute}, at)
+		a.mu.Lock()
+		defer a.leave()
+		a.queue.waits = true
+		said := store.NodeOutcome{Outcome: store.Taken, Holder: store.Holder{Owner: holder, PID: 1}, ExpiresIn: time.Minute}
+		return a.inLine(quorum.Event{Kind: quorum.No, Op: quorum.Acquire}, Answer{Kind: quorum.No, Said: said, At: at})
+	}
+	first, later := clock.Instant(time.Hour), clock.Instant(2*time.Hour)
+	for _, at := range []clock.Instant{first, later} {
+		if e := hears(senior, at); !e.Senior || e.Came != first {
+			t.Errorf("the senior is known since %v after the first time", e.Came.Sub(first))
+		}
+		if e := hears(junior, at); e.Senior || e.Came != 0 {
+			t.Errorf("of a junior it is said that he is known since %v", e.Came)
+		}
+	}
+	k.Nodes = k.Nodes[:1]
+	if e := hears(senior, later); e.Came != 0 {
+		t.Errorf("on a single node, too: %v", e.Came)
+	}
+}

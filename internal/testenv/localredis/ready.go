@@ -1,0 +1,122 @@
+package localredis
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/leasehold-dev/leasehold/internal/testenv/child"
+)
+
+func (s *Server) start(loading bool) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.startLocked(loading)
+}
+
+// startLocked starts the process and waits until it, and not some other
+// server on the same port, answers.
+func (s *Server) startLocked(loading bool) error {
+	before := s.logSize()
+	p, err := s.run()
+	if err != nil {
+		return fmt.Errorf("localredis: starting %s: %w", s.binary, err)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	poll := time.NewTicker(5 * time.Millisecond)
+	defer poll.Stop()
+	for {
+		answer := s.ready(ctx, p.PID(), before, loading)
+		if answer == nil {
+			s.proc = p
+			return nil
+		}
+		select {
+		case <-p.Done():
+			log := s.logFrom(before)
+			if strings.Contains(log, "Address already in use") {
+				return errPortTaken
+			}
+			return fmt.Errorf("localredis: %s ended at once (%v); its log:\n%s", s.binary, p.Err(), log)
+		case <-ctx.Done():
+			p.Kill()
+			return fmt.Errorf("localredis: %s does not answer at %s after %v (%v); its log:\n%s",
+				s.binary, s.Addr(), patience, answer, s.logFrom(before))
+		case <-poll.C:
+		}
+	}
+}
+
+// run starts the process, which writes to the log.
+func (s *Server) run() (*child.Process, error) {
+	log, err := os.OpenFile(s.logPath(), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	defer log.Close() // the process has its own copy
+	cmd := exec.Command(s.binary, s.commandLine()...)
+	cmd.Dir, cmd.Stdout, cmd.Stderr = s.dir, log, log
+	return child.Start(cmd)
+}
+
+func (s *Server) commandLine() []string {
+	if s.sentinel != nil {
+		return []string{s.sentinelFile(), "--sentinel"}
+	}
+	settings := []string{
+		"--port", strconv.Itoa(s.port),
+		"--bind", "127.0.0.1",
+		"--daemonize", "no",
+		"--save", "",
+		"--appendonly", "no",
+		"--dir", s.dir,
+	}
+	if s.bus != 0 {
+		settings = append(settings, "--cluster-enabled", "yes", "--cluster-port", strconv.Itoa(s.bus))
+	}
+	return append(settings, s.args...)
+}
+
+// ready says what keeps the process pid from being taken as up, or nil. The
+// pid is asked of the server itself: where a port was taken by somebody
+// else's server, that one would answer a PING just as well.
+func (s *Server) ready(ctx context.Context, pid int, before int64, loading bool) error {
+	ctx, cancel := context.WithTimeout(ctx, time.Second)
+	defer cancel()
+	reply, err := s.Do(ctx, "INFO")
+	var refused ReplyError
+	switch {
+	case errors.As(err, &refused):
+		// The settings keep even us from asking (an ACL, say). The log is the
+		// other thing that only this process writes.
+		if strings.Contains(s.logFrom(before), "Ready to accept connections") {
+			return nil
+		}
+		return err
+	case err != nil:
+		return err
+	}
+	info, _ := reply.(string)
+	if got := infoField(info, "process_id"); got != strconv.Itoa(pid) {
+		return fmt.Errorf("process %s has the port", got)
+	}
+	if !loading && infoField(info, "loading") == "1" {
+		return errors.New("still loading its data")
+	}
+	return nil
+}
+
+func infoField(info, name string) string {
+	for line := range strings.Lines(info) {
+		if v, ok := strings.CutPrefix(line, name+":"); ok {
+			return strings.TrimSpace(v)
+		}
+	}
+	return ""
+}

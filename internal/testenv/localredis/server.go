@@ -1,0 +1,234 @@
+// Package localredis starts real redis-server processes, each on a free loopback
+// port and in a directory of its own, does to them what happens to servers, and
+// ends them. On Linux the kernel kills a server when the process that started it
+// dies, in whatever way.
+package localredis
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"os"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/leasehold-dev/leasehold/internal/testenv/child"
+)
+
+// patience bounds everything a server is waited for. It is only ever used up
+// when something is broken.
+const patience = 30 * time.Second
+
+// Options say what to launch. The zero Options are fine.
+type Options struct {
+	// Dir is the server's working directory; it must exist. Empty: one is
+	// made, and removed by Close.
+	Dir string
+	// Args are server settings, such as "--requirepass", "x"; later ones win
+	// over the defaults (loopback only, no persistence).
+	Args []string
+	// Sentinel makes it a sentinel, which watches servers and keeps no data: lines
+	// for its configuration file, such as "sentinel monitor mymaster 127.0.0.1 6379 1".
+	// Args are not for it.
+	Sentinel []string
+	// Cluster makes it a member of a cluster, alone and without slots at first.
+	Cluster bool
+	// Trouble, if not nil, is told every error that a method returns, but not
+	// those of Do.
+	Trouble func(error)
+}
+
+// Server is one redis-server process, or the place of one that was killed: its
+// address and its directory stay the same over restarts. All methods are safe
+// for concurrent use.
+type Server struct {
+	binary   string
+	port     int
+	bus      int // port on which members of its cluster talk to it; 0: it is in none
+	dir      string
+	ownDir   bool
+	args     []string
+	sentinel []string // see Options
+	password string
+	trouble  func(error) // may be nil
+
+	mu     sync.Mutex
+	proc   *child.Process // nil while down
+	closed bool
+}
+
+// Launch starts a server and waits until it answers. The caller owes a Close.
+func Launch(o Options) (*Server, error) {
+	binary, err := findBinary()
+	if err != nil {
+		return nil, err
+	}
+	s := &Server{binary: binary, dir: o.Dir, args: o.Args, sentinel: o.Sentinel, password: setting(o.Args, "--requirepass"), trouble: o.Trouble}
+	if s.dir == "" {
+		if s.dir, err = os.MkdirTemp("", "leasehold-redis-"); err != nil {
+			return nil, err
+		}
+		s.ownDir = true
+	}
+	for range 20 {
+		if err = s.pickPorts(o.Cluster); err != nil {
+			break
+		}
+		if err = s.writeSentinel(); err != nil {
+			break
+		}
+		err = s.start(false)
+		if !errors.Is(err, errPortTaken) {
+			break
+		}
+		s.releasePorts() // somebody was faster: try others
+	}
+	if err != nil {
+		s.Close()
+		return nil, err
+	}
+	return s, nil
+}
+
+// setting finds the value of a setting in args.
+func setting(args []string, name string) string {
+	for i := len(args) - 2; i >= 0; i-- {
+		if args[i] == name {
+			return args[i+1]
+		}
+	}
+	return ""
+}
+
+// Addr is the server's address, "127.0.0.1:port".
+func (s *Server) Addr() string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(s.port)) }
+
+// URL is the server's address as a redis:// URL, with the password if it has one.
+func (s *Server) URL() string {
+	u := url.URL{Scheme: "redis", Host: s.Addr()}
+	if s.password != "" {
+		u.User = url.UserPassword("", s.password)
+	}
+	return u.String()
+}
+
+// PID is the process id of the running server, 0 while it is down.
+func (s *Server) PID() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.proc == nil {
+		return 0
+	}
+	return s.proc.PID()
+}
+
+// Kill ends the server with SIGKILL and returns when it is gone and its port
+// refuses connections. A server that is down stays down.
+func (s *Server) Kill() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.killLocked()
+}
+
+func (s *Server) killLocked() {
+	if s.proc != nil {
+		s.proc.Kill()
+		s.proc = nil
+	}
+}
+
+// Stop asks the server to end, so that it saves what its settings make it
+// save, and returns when it is gone. A frozen server is thawed first.
+func (s *Server) Stop() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.proc == nil {
+		return nil
+	}
+	err := s.proc.End()
+	s.proc = nil
+	return s.failed("stop", err)
+}
+
+// Restart kills the server, if it is up, and starts it again with the same
+// address, directory and settings. It comes back empty unless its settings
+// make it keep data ("--appendonly", "yes", "--appendfsync", "always").
+func (s *Server) Restart() error { return s.startAgain(false) }
+
+// RestartLoading is Restart, except that it returns as soon as the server
+// answers at all, even if only to say that it is still loading its data.
+func (s *Server) RestartLoading() error { return s.startAgain(true) }
+
+func (s *Server) startAgain(loading bool) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return s.failed("restart", errors.New("it was closed"))
+	}
+	s.killLocked()
+	var err error
+	for end := time.Now().Add(patience); ; {
+		// The port is this server's, but another process may have got hold of
+		// it for a moment while looking for a free one.
+		err = s.startLocked(loading)
+		if !errors.Is(err, errPortTaken) || time.Now().After(end) {
+			return s.failed("restart", err)
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+}
+
+// Freeze stops the server in its tracks (SIGSTOP): connections stay open and
+// are still accepted by the kernel, nothing is answered. It returns when the
+// server stands still.
+func (s *Server) Freeze() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.proc == nil {
+		return s.failed("freeze", ErrDown)
+	}
+	return s.failed("freeze", s.proc.Freeze())
+}
+
+// Thaw lets a frozen server go on (SIGCONT).
+func (s *Server) Thaw() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.proc == nil {
+		return s.failed("thaw", ErrDown)
+	}
+	return s.failed("thaw", s.proc.Thaw())
+}
+
+// Close kills the server for good and gives back what it used. Calling it
+// twice is harmless.
+func (s *Server) Close() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.killLocked()
+	if s.closed {
+		return
+	}
+	s.closed = true
+	s.releasePorts()
+	if s.ownDir {
+		os.RemoveAll(s.dir)
+	}
+}
+
+// ErrDown: the server is not running.
+var ErrDown = errors.New("it is not running")
+
+// failed adds which server it was, and tells whoever wants to know.
+func (s *Server) failed(what string, err error) error {
+	if err == nil {
+		return nil
+	}
+	err = fmt.Errorf("localredis: %s the server at %s: %w", what, s.Addr(), err)
+	if s.trouble != nil {
+		s.trouble(err)
+	}
+	return err
+}

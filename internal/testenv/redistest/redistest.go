@@ -1,0 +1,158 @@
+// Package redistest gives tests real redis-server processes that end with the
+// test. It is test equipment: only test files import it.
+//
+// In a test, Start and StartN are all there is to call. TestMain and helper
+// processes, which have no testing.TB, use Launch and Close.
+//
+// On Linux the kernel kills a server when the process that started it dies, in
+// whatever way. Elsewhere a test binary that is killed, rather than failing,
+// leaves its servers running.
+package redistest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/leasehold-dev/leasehold/internal/nodemark"
+	"github.com/leasehold-dev/leasehold/internal/testenv/child"
+	"github.com/leasehold-dev/leasehold/internal/testenv/localredis"
+)
+
+// Goroutine is the function that waits for a running server. A goleak check
+// that runs while a server is still up excludes it with
+// goleak.IgnoreAnyFunction(redistest.Goroutine). It is gone when the server is.
+const Goroutine = child.Goroutine
+
+// patience bounds everything a server is waited for. It is only ever used up
+// when something is broken.
+const patience = 30 * time.Second
+
+// Server is a server, with what a test wants of it besides.
+type Server struct{ *localredis.Server }
+
+// The rest is as localredis has it.
+type (
+	Options    = localredis.Options
+	ReplyError = localredis.ReplyError
+	None       = localredis.None
+)
+
+// Launch starts a server and waits until it answers. The caller owes a Close.
+func Launch(o Options) (*Server, error) {
+	s, err := localredis.Launch(o)
+	if errors.Is(err, localredis.ErrNotInstalled) {
+		err = fmt.Errorf("%w\nor run \"make test\", which does this where it can", err)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return &Server{s}, nil
+}
+
+// Start launches one server, waits until it answers, and ends it with the
+// test. The args are server settings, such as "--requirepass", "x"; later ones
+// win over the defaults (loopback only, no persistence).
+//
+// If anything goes wrong, here or in a method of the Server, the test fails;
+// the server's log is shown whenever the test has failed.
+func Start(t testing.TB, args ...string) *Server {
+	t.Helper()
+	return StartN(t, 1, args...)[0]
+}
+
+// StartN is Start for n independent servers with the same settings.
+func StartN(t testing.TB, n int, args ...string) []*Server {
+	t.Helper()
+	servers := launch(t, n, Options{Args: args})
+	if n > 1 {
+		for _, s := range servers {
+			s.Declare()
+		}
+	}
+	return servers
+}
+
+// launch launches n servers, and ends them with the test.
+func launch(t testing.TB, n int, o Options) []*Server {
+	t.Helper()
+	servers := make([]*Server, n)
+	errs := make([]error, n)
+	var wg sync.WaitGroup
+	for i := range n {
+		// TempDir before Cleanup: the directory must outlive the server.
+		o := o
+		o.Dir, o.Trouble = t.TempDir(), func(err error) { t.Error(err) }
+		wg.Go(func() { servers[i], errs[i] = Launch(o) })
+	}
+	wg.Wait()
+	for _, s := range servers {
+		if s == nil {
+			continue
+		}
+		t.Cleanup(func() {
+			s.Close()
+			if t.Failed() {
+				t.Logf("log of the Redis server at %s:\n%s", s.Addr(), s.Log())
+			}
+		})
+	}
+	if err := errors.Join(errs...); err != nil {
+		t.Fatal(err)
+	}
+	return servers
+}
+
+// Mark is the key by which clients of several servers know that a server has
+// forgotten nothing.
+const Mark = "leasehold:node"
+
+// Declare has clients trust that the server, as it runs now, has forgotten
+// nothing; StartN does. A server that can not be written to stays as it is.
+func (s *Server) Declare() {
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	v, err := s.Do(ctx, "INFO", "server")
+	if err != nil {
+		return
+	}
+	for l := range strings.Lines(localredis.Text(v)) {
+		if run, ok := strings.CutPrefix(strings.TrimSpace(l), "run_id:"); ok {
+			mark := nodemark.New()
+			mark.Open, mark.Why, mark.Run = true, nodemark.Declared, run
+			mark.Durable, mark.ClientDurable = 1, 1 // if a client finds that it is
+			s.Do(ctx, "SET", Mark, mark.String())
+		}
+	}
+}
+
+// Text is Do for a server that is up: the answer as text (numbers in decimal,
+// "(nil)" for None, one line per element of an array). An error fails the test
+// at once.
+func (s *Server) Text(t testing.TB, args ...string) string {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	v, err := s.Do(ctx, args...)
+	if err != nil {
+		t.Fatalf("redistest: %s at %s: %v", strings.Join(args, " "), s.Addr(), err)
+	}
+	return localredis.Text(v)
+}
+
+// Keys returns all keys of the server but Mark, sorted.
+func (s *Server) Keys(t testing.TB) []string {
+	t.Helper()
+	all := s.Text(t, "KEYS", "*")
+	if all == "" {
+		return nil
+	}
+	keys := slices.DeleteFunc(strings.Split(all, "\n"), func(k string) bool { return k == Mark })
+	slices.Sort(keys)
+	return keys
+}

@@ -1,0 +1,14 @@
+#!/bin/sh
+# Finds what can be found by pattern of the sentences that have to be read twice:
+# "cannot" in two words, and sentences whose subject is "Who ...". Questions may
+# begin so. CONTRIBUTING.md says how sentences read here.
+set -eu
+cd "$(dirname "$0")/.."
+
+found=$(git grep -nE '\b[Cc]an not\b|(^|[.:;!] |// |# |-- |\| |")Who(ever)? [a-z]' -- \
+	'*.go' '*.md' '*.lua' '*.sh' Makefile ':!scripts/prose.sh' | grep -v '?' || true)
+if [ -n "$found" ]; then
+	echo 'name the subject ("a waiter", "the holder"), and write "cannot":'
+	printf '%s\n' "$found"
+	exit 1
+fi

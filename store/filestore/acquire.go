@@ -1,0 +1,122 @@
+package filestore
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/leasehold-dev/leasehold/internal/rule"
+	"github.com/leasehold-dev/leasehold/store"
+)
+
+// Acquire implements store.Store.
+func (s *Store) Acquire(ctx context.Context, r store.Request) (store.Grant, error) {
+	if err := r.Check(s.maxTTL); err != nil {
+		return store.Grant{}, err
+	}
+	if err := s.gate.enter(); err != nil {
+		return store.Grant{}, err
+	}
+	defer s.gate.leave()
+	var ans rule.Answer
+	maybe, err := s.write(ctx, func(t *step) (err error) {
+		ans, err = t.admit(r, 0, false, waiter{})
+		return err
+	})
+	if maybe {
+		s.takeBack(ctx, r, true)
+	}
+	if err != nil {
+		return store.Grant{}, s.failed(ctx, "acquire", r.Name, maybe, err)
+	}
+	if ans.Verdict == rule.Granted {
+		g := store.Grant{Token: ans.Token, Spare: r.Spare}
+		if ans.Again { // how many were reserved with it is not kept
+			g.Spare = 0
+		}
+		return g, nil
+	}
+	return store.Grant{}, refusal("acquire", r.Name, ans)
+}
+
+// refusal is the rule's no, as an error.
+func refusal(op, name string, ans rule.Answer) error {
+	holder := store.DecodeHolder(ans.Blocker.Owner, ans.Blocker.Meta)
+	switch ans.Verdict {
+	case rule.Busy:
+		return &store.BusyError{Name: name, Holder: holder, ExpiresIn: ans.ExpiresIn, Position: ans.Position}
+	case rule.Mismatch:
+		return fmt.Errorf("%s %q: %w, by %s", op, name, store.ErrKindMismatch, holder)
+	case rule.Buried:
+		return fmt.Errorf("%s %q: %w: its attempt was given up, and a new one needs a new owner", op, name, store.ErrNotHeld)
+	}
+	return fmt.Errorf("%s %q: unexpected verdict: %v", op, name, ans.Verdict)
+}
+
+// admit asks the rule for r, and for a place in the line if wait is positive.
+// What has become free by itself is first handed on to those who wait, unless the
+// one who asks barges. Only a new grant draws tokens, so the rule is asked first
+// whether there will be one. me is how its place is told; the zero value: not at all.
+func (t *step) admit(r store.Request, wait time.Duration, barge bool, me waiter) (rule.Answer, error) {
+	before, err := t.read(r.Name)
+	if err != nil {
+		return rule.Answer{}, err
+	}
+	changed := false
+	if !barge {
+		if before, changed, err = t.advance(r.Name, before); err != nil {
+			return rule.Answer{}, err
+		}
+	}
+	ask := rule.Ask{
+		Spec:  rule.Mutex,
+		Owner: r.Owner,
+		Meta:  r.Meta,
+		TTL:   t.lasting(r.TTL),
+		Spare: r.Spare,
+		Fair:  wait > 0 && !barge,
+		Wait:  wait,
+	}
+	after, ans := rule.Admit(before.Record, ask, t.now)
+	switch {
+	case ans.Verdict == rule.Granted && !ans.Again:
+		if ask.Floor, err = t.draw(int64(r.Spare) + 1); err != nil {
+			return rule.Answer{}, err
+		}
+		after, ans = rule.Admit(before.Record, ask, t.now)
+	case ans.Verdict == rule.Granted, ans.Verdict == rule.Busy && wait > 0, changed:
+	default:
+		return ans, nil // and nothing is written
+	}
+	next := before.with(after)
+	if ans.Position > 0 {
+		delete(next.Waiters, r.Owner)
+		if me != (waiter{}) {
+			next.told(r.Owner, me)
+		}
+	}
+	return ans, t.write(r.Name, next)
+}
+
+// takeBack ends an attempt that failed and may have taken effect all the same,
+// in the background. With bury its owner is kept out for a while, in case the
+// commit that nobody had an answer to is still on its way.
+func (s *Store) takeBack(ctx context.Context, r store.Request, bury bool) {
+	ctx = context.WithoutCancel(ctx)
+	s.gate.stay()
+	go func() {
+		defer s.gate.leave()
+		_, err := s.write(ctx, func(t *step) error {
+			tomb := time.Duration(0)
+			if bury {
+				tomb = t.lasting(r.TTL)
+			}
+			_, err := t.release(r, tomb)
+			return err
+		})
+		if err != nil {
+			s.log.Warn("clean-up after a failed acquire did not succeed: the lock may stay taken for its TTL",
+				"lock", r.Name, "owner", r.Owner, "ttl", r.TTL, "err", s.failed(ctx, "release", r.Name, false, err))
+		}
+	}()
+}

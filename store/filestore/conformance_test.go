@@ -1,0 +1,90 @@
+package filestore
+
+import (
+	"context"
+	"database/sql"
+	"path/filepath"
+	"testing"
+
+	"github.com/leasehold-dev/leasehold/store"
+	"github.com/leasehold-dev/leasehold/store/storetest"
+)
+
+func TestFileConforms(t *testing.T) {
+	var path string
+	storetest.Run(t, func(t *testing.T) store.Store {
+		path = filepath.Join(t.TempDir(), "state", "locks.db")
+		return mustOpen(t, path, &Options{MakeDir: true})
+	}, storetest.Options{Second: func(t *testing.T) store.Store { return mustOpen(t, path, nil) }})
+}
+
+// A handle of the caller's own, with nothing set: no write-ahead log, no
+// immediate transactions, as many connections as it likes.
+func TestHandleConforms(t *testing.T) {
+	var path string
+	open := func(t *testing.T) store.Store {
+		s, err := New(t.Context(), handle(t, path), SQLite(), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return s
+	}
+	storetest.Run(t, func(t *testing.T) store.Store {
+		path = filepath.Join(t.TempDir(), "app.db")
+		return open(t)
+	}, storetest.Options{Second: open})
+}
+
+// A handle of one connection must do: nothing may ask for a second while it has
+// the first.
+func TestHandleWithOneConnectionConforms(t *testing.T) {
+	storetest.Run(t, func(t *testing.T) store.Store {
+		db := handle(t, filepath.Join(t.TempDir(), "app.db"))
+		db.SetMaxOpenConns(1)
+		s, err := New(t.Context(), db, SQLite(), &Options{MaxTTL: 1 << 40})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return s
+	}, storetest.Options{})
+}
+
+func handle(t *testing.T, path string) *sql.DB {
+	t.Helper()
+	db, err := sql.Open("sqlite", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { db.Close() })
+	return db
+}
+
+func mustOpen(t testing.TB, path string, o *Options) *Store {
+	t.Helper()
+	s, err := OpenFile(t.Context(), path, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s.Close() })
+	return s
+}
+
+func request(name string) store.Request {
+	return store.Request{Name: name, Owner: store.NewOwner(), TTL: 60e9}
+}
+
+func mustAcquire(t testing.TB, s *Store, r store.Request) store.Grant {
+	t.Helper()
+	g, err := s.Acquire(context.WithoutCancel(t.Context()), r)
+	if err != nil {
+		t.Fatalf("acquire %q: %v", r.Name, err)
+	}
+	return g
+}
+
+func mustRelease(t testing.TB, s *Store, r store.Request) {
+	t.Helper()
+	if err := s.Release(context.WithoutCancel(t.Context()), r); err != nil {
+		t.Fatalf("release %q: %v", r.Name, err)
+	}
+}

@@ -1,0 +1,114 @@
+package filestore
+
+import (
+	"database/sql"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+func examineFile(t *testing.T, path string, o *Options) FileExamination {
+	t.Helper()
+	e, err := ExamineFile(t.Context(), path, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if e.Path != path || e.Network != "" {
+		t.Errorf("%+v", e)
+	}
+	return e
+}
+
+func TestExamineFile(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "locks.db")
+	s, err := OpenFile(t.Context(), path, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if e := examineFile(t, path, nil); e.Missing || e.Exposed != nil || e.Unusable != nil || e.Journal != "wal" {
+		t.Errorf("a sound file: %+v", e)
+	}
+	s, err = OpenFile(t.Context(), path, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	if locks, err := s.List(t.Context(), ""); err != nil || len(locks) != 0 {
+		t.Errorf("left behind: %v, %v", locks, err)
+	}
+}
+
+func TestExamineMissingFile(t *testing.T) {
+	dir := t.TempDir()
+	if e := examineFile(t, filepath.Join(dir, "a", "b", "locks.db"), &Options{MakeDir: true}); !e.Missing || e.Unusable != nil {
+		t.Errorf("%+v", e)
+	}
+	if e := examineFile(t, filepath.Join(dir, "a", "locks.db"), nil); !e.Missing || e.Unusable == nil {
+		t.Errorf("no directory: %+v", e)
+	}
+	if e := examineFile(t, filepath.Join(dir, "locks.db"), nil); !e.Missing || e.Unusable != nil {
+		t.Errorf("%+v", e)
+	}
+	if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {
+		t.Errorf("left behind: %v, %v", left, err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "file"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if e := examineFile(t, filepath.Join(dir, "file", "locks.db"), nil); e.Unusable == nil {
+		t.Errorf("a file for a directory: %+v", e)
+	}
+}
+
+func TestExamineUnusableFile(t *testing.T) {
+	dir := t.TempDir()
+	if e := examineFile(t, dir, nil); e.Unusable == nil || !strings.Contains(e.Unusable.Error(), "directory") {
+		t.Errorf("a directory: %v", e.Unusable)
+	}
+	text := filepath.Join(dir, "text")
+	if err := os.WriteFile(text, []byte(strings.Repeat("no database ", 100)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if e := examineFile(t, text, nil); e.Unusable == nil || !strings.Contains(e.Unusable.Error(), "not an SQLite database") {
+		t.Errorf("a text: %v", e.Unusable)
+	}
+	if _, err := ExamineFile(t.Context(), "", nil); err == nil {
+		t.Error("an empty path is taken")
+	}
+}
+
+// The journal is asked for before opening the file changes it.
+func TestExamineJournal(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "locks.db")
+	db, err := sql.Open("sqlite", "file:"+path+"?_pragma=journal_mode(DELETE)")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := db.Exec("CREATE TABLE leasehold_other (a)"); err != nil {
+		t.Fatal(err)
+	}
+	if err := db.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chmod(path, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if e := examineFile(t, path, nil); e.Journal != "delete" || e.Unusable != nil {
+		t.Errorf("%+v", e)
+	}
+	if e := examineFile(t, path, nil); e.Journal != "wal" {
+		t.Errorf("after it was opened: %+v", e)
+	}
+	empty := filepath.Join(t.TempDir(), "empty.db")
+	if err := os.WriteFile(empty, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if e := examineFile(t, empty, nil); e.Journal != "" || e.Unusable != nil {
+		t.Errorf("an empty file: %+v", e)
+	}
+}

@@ -1,0 +1,425 @@
+package filestore
+
+import (
+	"context"
+	"database/sql"
+	"database/sql/driver"
+	"errors"
+	"path/filepath"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"modernc.org/sqlite"
+
+	"github.com/leasehold-dev/leasehold/store"
+)
+
+// faulty is a database handle on whose commits the test has a say.
+type faulty struct {
+	driver.Connector
+	// commit, if set, is called in place of a commit, which it gets to make.
+	commit atomic.Pointer[func(commit func() error) error]
+	begun  atomic.Int64 // transactions
+}
+
+func (f *faulty) Connect(ctx context.Context) (driver.Conn, error) {
+	c, err := f.Connector.Connect(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return &faultyConn{c.(sqliteConn), f}, nil
+}
+
+// onCommit has fn called in place of the next commit, and none after it.
+func (f *faulty) onCommit(fn func(commit func() error) error) {
+	once := func(commit func() error) error {
+		f.commit.Store(nil)
+		return fn(commit)
+	}
+	f.commit.Store(&once)
+}
+
+// sqliteConn is what database/sql makes use of in a connection of the driver.
+type sqliteConn interface {
+	driver.Conn
+	driver.ConnBeginTx
+	driver.ConnPrepareContext
+	driver.ExecerContext
+	driver.QueryerContext
+	driver.SessionResetter
+	driver.Validator
+}
+
+type faultyConn struct {
+	sqliteConn
+	f *faulty
+}
+
+func (c *faultyConn) BeginTx(ctx context.Context, o driver.TxOptions) (driver.Tx, error) {
+	tx, err := c.sqliteConn.BeginTx(ctx, o)
+	if err != nil {
+		return nil, err
+	}
+	c.f.begun.Add(1)
+	return &faultyTx{tx, c.f}, nil
+}
+
+type faultyTx struct {
+	driver.Tx
+	f *faulty
+}
+
+func (tx *faultyTx) Commit() error {
+	fn := tx.f.commit.Load()
+	if fn == nil {
+		return tx.Tx.Commit()
+	}
+	made := false
+	err := (*fn)(func() error {
+		made = true
+		return tx.Tx.Commit()
+	})
+	if !made {
+		err = errors.Join(err, tx.Tx.Rollback())
+	}
+	return err
+}
+
+// openFaulty opens a store on a faulty handle, and another, sound one.
+func openFaulty(t *testing.T, o *Options, d Dialect) (f *faulty, s, sound *Store) {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "locks.db")
+	sound = mustOpen(t, path, nil)
+	c, err := sqlite.NewConnector(dsn(path))
+	if err != nil {
+		t.Fatal(err)
+	}
+	f = &faulty{Connector: c}
+	db := sql.OpenDB(f)
+	t.Cleanup(func() { db.Close() })
+	if s, err = New(t.Context(), db, d, o); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s.Close() })
+	return f, s, sound
+}
+
+var errCut = errors.New("the connection broke")
+
+func TestAcquireWithUnknownOutcome(t *testing.T) {
+	for what, fault := range map[string]func(commit func() error) error{
+		"committed, but the answer was lost": func(commit func() error) error {
+			return errors.Join(errCut, commit())
+		},
+		"not committed": func(func() error) error { return errCut },
+	} {
+		t.Run(what, func(t *testing.T) {
+			f, s, sound := openFaulty(t, nil, SQLite())
+			f.onCommit(fault)
+			r := request("a")
+			_, err := s.Acquire(t.Context(), r)
+			if !errors.Is(err, store.ErrAmbiguous) || !errors.Is(err, errCut) {
+				t.Fatalf("got %v, want an ambiguous error with its reason", err)
+			}
+			said(t, err, "acquire", `"a"`, "sqlite")
+			next := request("a")
+			poll(t, "nothing is left of the attempt", func() bool {
+				_, err := sound.Acquire(t.Context(), next)
+				return err == nil
+			})
+			mustRelease(t, sound, next)
+			if list, err := sound.List(t.Context(), ""); err != nil || len(list) != 0 {
+				t.Fatalf("%+v, %v", list, err)
+			}
+		})
+	}
+}
+
+// An acquire that is taken back before it takes effect does not take effect
+// later.
+func TestAcquireTakenBackEarly(t *testing.T) {
+	f, s, sound := openFaulty(t, nil, SQLite())
+	f.onCommit(func(func() error) error { return errCut })
+	r := request("a")
+	if _, err := s.Acquire(t.Context(), r); !errors.Is(err, errCut) {
+		t.Fatal(err)
+	}
+	if err := s.Close(); err != nil { // which waits for the clean-up
+		t.Fatal(err)
+	}
+	if _, err := sound.Acquire(t.Context(), r); !errors.Is(err, store.ErrNotHeld) {
+		t.Fatalf("the attempt itself, arriving late: %v", err)
+	}
+	mustAcquire(t, sound, request("a"))
+}
+
+func TestAcquireCancelledInTheCommit(t *testing.T) {
+	f, s, sound := openFaulty(t, nil, SQLite())
+	ctx, cancel := context.WithCancel(t.Context())
+	f.onCommit(func(commit func() error) error {
+		err := commit()
+		cancel()
+		return errors.Join(context.Canceled, err)
+	})
+	r := request("a")
+	_, err := s.Acquire(ctx, r)
+	if !errors.Is(err, context.Canceled) {
+		t.Fatalf("got %v, want context.Canceled", err)
+	}
+	poll(t, "nothing is left of the attempt", func() bool {
+		st, err := sound.Inspect(t.Context(), "a")
+		return err == nil && !st.Held
+	})
+}
+
+// Close waits for clean-up that is still under way.
+func TestCloseWaitsForCleanUp(t *testing.T) {
+	f, s, sound := openFaulty(t, nil, SQLite())
+	f.onCommit(func(commit func() error) error {
+		err := commit()
+		f.onCommit(func(commit func() error) error { // of the clean-up
+			time.Sleep(50 * time.Millisecond)
+			return commit()
+		})
+		return errors.Join(errCut, err)
+	})
+	if _, err := s.Acquire(t.Context(), request("a")); !errors.Is(err, errCut) {
+		t.Fatal(err)
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	mustAcquire(t, sound, request("a"))
+}
+
+func TestRenewAndReleaseWithUnknownOutcome(t *testing.T) {
+	f, s, sound := openFaulty(t, nil, SQLite())
+	r, gone := request("a"), request("b")
+	mustAcquire(t, s, r)
+	lost := func(commit func() error) error { return errors.Join(errCut, commit()) }
+
+	f.onCommit(lost)
+	for i, err := range s.Renew(t.Context(), []store.Request{r, gone}) {
+		if !errors.Is(err, store.ErrAmbiguous) || errors.Is(err, store.ErrNotHeld) {
+			t.Errorf("lease %d: got %v, want an ambiguous error: nobody knows", i, err)
+		}
+	}
+	if st, err := sound.Inspect(t.Context(), "a"); err != nil || st.Holder.Owner != r.Owner {
+		t.Fatalf("%+v, %v", st, err)
+	}
+
+	f.onCommit(lost)
+	if err := s.Release(t.Context(), r); !errors.Is(err, store.ErrAmbiguous) {
+		t.Fatalf("got %v, want an ambiguous error", err)
+	}
+	// Calling again is safe, and then it is known.
+	if err := s.Release(t.Context(), r); !errors.Is(err, store.ErrNotHeld) {
+		t.Fatalf("release again: %v", err)
+	}
+}
+
+// A commit that others got in the way of is made once more, with the same
+// outcome as if nothing had happened.
+func TestBusyCommit(t *testing.T) {
+	errBusy := errors.New("somebody else is writing")
+	d := SQLite()
+	again := d.again
+	d.again = func(err error) bool { return errors.Is(err, errBusy) || again(err) }
+	f, s, _ := openFaulty(t, nil, d)
+	for range 3 {
+		fails := 5
+		var refuse func(func() error) error
+		refuse = func(commit func() error) error {
+			if fails--; fails > 0 {
+				f.onCommit(refuse)
+			}
+			return errBusy
+		}
+		r := request("a")
+		f.onCommit(refuse)
+		mustAcquire(t, s, r)
+		if fails != 0 {
+			t.Fatalf("%d refusals were not met", fails)
+		}
+		fails = 5
+		f.onCommit(refuse)
+		if errs := s.Renew(t.Context(), []store.Request{request("b"), r}); !errors.Is(errs[0], store.ErrNotHeld) || errs[1] != nil {
+			t.Fatalf("renew: %v", errs)
+		}
+		fails = 5
+		f.onCommit(refuse)
+		mustRelease(t, s, r)
+	}
+}
+
+// block keeps the file busy, as another process would, until it is called off.
+func block(t *testing.T, s *Store) (stop func()) {
+	t.Helper()
+	tx, err := s.db.BeginTx(context.WithoutCancel(t.Context()), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return func() { _ = tx.Rollback() }
+}
+
+func TestBusyFile(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "locks.db")
+	other := mustOpen(t, path, nil)
+	hasty, patient := mustOpen(t, path, nil), mustOpen(t, path, nil)
+	hasty.limit = 50 * time.Millisecond // not by Options: opening may take its time
+	r := request("a")
+	mustAcquire(t, patient, r)
+	stop := block(t, other)
+	defer stop()
+
+	// The store's own limit.
+	_, err := hasty.Acquire(t.Context(), request("b"))
+	var quorum *store.QuorumError
+	if !errors.As(err, &quorum) || !quorum.Transient() {
+		t.Errorf("got %v, want a transient *store.QuorumError", err)
+	}
+	said(t, err, "acquire", `"b"`, path, "50ms", "busy")
+	if errs := hasty.Renew(t.Context(), []store.Request{r}); !errors.Is(errs[0], store.ErrQuorum) || errors.Is(errs[0], store.ErrNotHeld) {
+		t.Errorf("renew: %v", errs[0])
+	}
+	if err := hasty.Release(t.Context(), r); !errors.Is(err, store.ErrQuorum) || errors.Is(err, store.ErrNotHeld) {
+		t.Errorf("release: %v", err)
+	}
+
+	// The caller's.
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Millisecond)
+	defer cancel()
+	if _, err := patient.Acquire(ctx, request("b")); !errors.Is(err, context.DeadlineExceeded) || errors.Is(err, store.ErrQuorum) {
+		t.Errorf("acquire past its deadline: %v", err)
+	}
+
+	// Others who open it now.
+	if _, err := OpenFile(ctx, path, nil); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("open past its deadline: %v", err)
+	}
+	_, err = OpenFile(t.Context(), path, &Options{Timeout: 30 * time.Millisecond})
+	said(t, err, path, "busy")
+
+	// Who looks does not wait.
+	if st, err := patient.Inspect(t.Context(), "a"); err != nil || st.Holder.Owner != r.Owner {
+		t.Errorf("inspect: %+v, %v", st, err)
+	}
+	if list, err := patient.List(t.Context(), ""); err != nil || len(list) != 1 {
+		t.Errorf("list: %+v, %v", list, err)
+	}
+
+	// And nobody notices a short while of it.
+	done := make(chan error)
+	go func() {
+		_, err := patient.Acquire(context.WithoutCancel(t.Context()), request("b"))
+		done <- err
+	}()
+	time.Sleep(20 * time.Millisecond)
+	stop()
+	if err := <-done; err != nil {
+		t.Errorf("acquire while the file is busy for a moment: %v", err)
+	}
+	mustRelease(t, patient, r)
+}
+
+// Waiting for a turn within the process ends with the caller's context.
+func TestCancelledInTheQueue(t *testing.T) {
+	f, s, _ := openFaulty(t, nil, SQLite())
+	inside, goOn := make(chan struct{}), make(chan struct{})
+	f.onCommit(func(commit func() error) error {
+		close(inside)
+		<-goOn
+		return commit()
+	})
+	done := make(chan error)
+	go func() {
+		_, err := s.Acquire(context.WithoutCancel(t.Context()), request("a"))
+		done <- err
+	}()
+	<-inside
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := s.Acquire(ctx, request("b")); !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v, want context.Canceled", err)
+	}
+	late, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
+	defer cancel()
+	if _, err := s.Acquire(late, request("b")); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("got %v, want context.DeadlineExceeded", err)
+	}
+	close(goOn)
+	if err := <-done; err != nil {
+		t.Errorf("the one whose turn it was: %v", err)
+	}
+}
+
+// Rows of leases nobody gave back do not pile up, and free locks have none.
+func TestRowsGo(t *testing.T) {
+	m := newFakeMachine()
+	s := m.open(t, filepath.Join(t.TempDir(), "locks.db"))
+	rows := func() (n int) {
+		if err := s.db.QueryRowContext(t.Context(), "SELECT count(*) FROM leasehold_locks").Scan(&n); err != nil {
+			t.Fatal(err)
+		}
+		return n
+	}
+	r := request("a")
+	mustAcquire(t, s, r)
+	mustRelease(t, s, r)
+	if n := rows(); n != 0 {
+		t.Fatalf("%d rows of free locks", n)
+	}
+	for _, name := range []string{"b", "c", "d"} {
+		mustAcquire(t, s, request(name))
+	}
+	m.sleep(2 * time.Minute)
+	mustAcquire(t, s, request("e"))
+	if n := rows(); n != 4 {
+		t.Fatalf("%d rows, want 4", n)
+	}
+	if _, err := s.db.ExecContext(t.Context(), "UPDATE leasehold_meta SET token = ?1, ceiling = ?1 + 10", m.wall.Load()/sweepEvery*sweepEvery+3*sweepEvery-1); err != nil {
+		t.Fatal(err)
+	}
+	mustAcquire(t, s, request("f"))
+	if n := rows(); n != 2 {
+		t.Fatalf("%d rows after a sweep, want 2", n)
+	}
+}
+
+func TestSchemaVersion(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "locks.db")
+	s := mustOpen(t, path, nil)
+	if _, err := s.db.ExecContext(t.Context(), "UPDATE leasehold_meta SET schema = ?", schemaVersion+1); err != nil {
+		t.Fatal(err)
+	}
+	// One that opens it, and one that has it open.
+	_, err := OpenFile(t.Context(), path, nil)
+	said(t, err, path, "newer version")
+	_, err = s.Acquire(t.Context(), request("a"))
+	said(t, err, path, "newer version")
+	var schema int
+	if err := s.db.QueryRowContext(t.Context(), "SELECT schema FROM leasehold_meta").Scan(&schema); err != nil || schema != schemaVersion+1 {
+		t.Fatalf("the newer schema was touched: %d, %v", schema, err)
+	}
+	if _, err := s.db.ExecContext(t.Context(), "DELETE FROM leasehold_meta"); err != nil {
+		t.Fatal(err)
+	}
+	_, err = s.Acquire(t.Context(), request("a"))
+	said(t, err, path, "emptied")
+}
+
+func TestBadArguments(t *testing.T) {
+	for what, open := range map[string]func() (*Store, error){
+		"no handle":        func() (*Store, error) { return New(t.Context(), nil, SQLite(), nil) },
+		"no dialect":       func() (*Store, error) { return New(t.Context(), handle(t, t.TempDir()+"/x.db"), Dialect{}, nil) },
+		"negative MaxTTL":  func() (*Store, error) { return OpenFile(t.Context(), t.TempDir()+"/x.db", &Options{MaxTTL: -1}) },
+		"negative Timeout": func() (*Store, error) { return OpenFile(t.Context(), t.TempDir()+"/x.db", &Options{Timeout: -1}) },
+		"empty path":       func() (*Store, error) { return OpenFile(t.Context(), "", nil) },
+		"NUL in the path":  func() (*Store, error) { return OpenFile(t.Context(), t.TempDir()+"/x\x00.db", nil) },
+	} {
+		if s, err := open(); !errors.Is(err, store.ErrInvalid) || s != nil {
+			t.Errorf("%s: %v, %v; want an error that matches store.ErrInvalid", what, s, err)
+		}
+	}
+}

@@ -1,0 +1,199 @@
+package filestore
+
+import (
+	"cmp"
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"strings"
+
+	"modernc.org/sqlite"
+
+	"github.com/leasehold-dev/leasehold/store"
+)
+
+// OpenFile makes a store in the SQLite file at path, for all processes of this
+// machine that open the same file. It blocks until the file is ready, ctx has
+// ended or Options.Timeout has passed.
+//
+// A file that is not there is created, readable and writable by its owner
+// only; its directory has to be there, unless Options.MakeDir says otherwise. A
+// file that others than this user and the administrator own or can write is
+// refused: they could take and end every lock. So is a file in a directory that
+// another user owns, or that anybody can write and that is not sticky as /tmp is:
+// the file could be replaced there. Directories further up are not looked at.
+// A file with several names (hard links) is refused, and so is one with the
+// tables of something else. See Options.Shared for files that several users share
+// on purpose. SQLite keeps two more files beside it while it is in use, with -wal
+// and -shm added to the name.
+//
+// Do not remove or replace any of the three while a process has the file open:
+// its stores then grant nothing more, and no other process can open the file
+// until the last of them has ended.
+//
+// Nothing else in this process may open the file, not even to copy it: on most
+// systems, closing it again takes away the locks that SQLite has on it.
+//
+// path may hold any bytes but NUL. It must not be on a network file system;
+// see the package documentation. o may be nil.
+func OpenFile(ctx context.Context, path string, o *Options) (*Store, error) {
+	return openFile(ctx, path, o, SQLite())
+}
+
+const (
+	// maxReads are the looks that may be under way at once. They do not keep
+	// each other or the one writer waiting.
+	maxReads = 3
+	maxConns = maxReads + 2 // with the one writer's, and the one that only stays
+)
+
+func openFile(ctx context.Context, path string, o *Options, d Dialect) (*Store, error) {
+	if o == nil {
+		o = &Options{}
+	}
+	path, err := prepareFile(path, o)
+	if err != nil {
+		return nil, err
+	}
+	bounded, cancel := context.WithTimeoutCause(ctx, cmp.Or(o.Timeout, defaultTimeout), errLimit)
+	defer cancel()
+	var stray *strayError // the last one
+	for try := 0; ; try++ {
+		s, err := openAnchored(bounded, path, o, d)
+		if errors.As(err, &stray) && bounded.Err() == nil {
+			pause(bounded, try)
+			continue
+		}
+		if err != nil && bounded.Err() != nil && stray != nil {
+			err = stray // rather than that there was no time for another attempt
+		}
+		switch {
+		case err == nil:
+			return s, nil
+		case errors.Is(err, store.ErrInvalid):
+			return nil, err
+		case ctx.Err() != nil:
+			err = errors.Join(ctx.Err(), err)
+		}
+		return nil, fmt.Errorf("lock file %s: %w", path, err)
+	}
+}
+
+// openAnchored makes one attempt to open the file.
+func openAnchored(ctx context.Context, path string, o *Options, d Dialect) (*Store, error) {
+	connector, err := sqlite.NewConnector(dsn(path))
+	if err != nil {
+		return nil, err
+	}
+	a, err := weigh(path)
+	if err != nil {
+		return nil, err
+	}
+	db := sql.OpenDB(connector)
+	db.SetMaxOpenConns(maxConns)
+	// Connections stay: opening one costs more than a step.
+	db.SetMaxIdleConns(maxConns)
+	s, err := newStore(db, d, o)
+	if err != nil {
+		err = errors.Join(err, db.Close())
+		a.lift()
+		return nil, err
+	}
+	s.own = true
+	s.node = path
+	s.intact = func() error { return a.intact(path) }
+	s.single = a.single
+	s.closed = a.lift
+	s.readers = make(chan struct{}, maxReads)
+	if real, err := realPath(path); err == nil {
+		s.push = newPusher(real, o, s.bells.answer, s.log)
+	}
+	err = a.settle(ctx, path, func() error {
+		err := s.useLog(ctx)
+		if err == nil {
+			err = s.open(ctx)
+		}
+		if err == nil {
+			// While one connection is there, SQLite does not remove the log.
+			s.stays, err = db.Conn(ctx)
+		}
+		if err == nil {
+			_, err = scanMeta(s.stays.QueryRowContext(ctx, d.sql.meta))
+		}
+		if err != nil {
+			err = errors.Join(err, s.disconnect())
+		}
+		return err
+	}, s.disconnect)
+	if err != nil {
+		_ = s.Close() // of no use to anybody
+		return nil, err
+	}
+	return s, nil
+}
+
+// dsn is the data source name for the file at path.
+//
+// mode=rw: SQLite never creates the file, so that it never has other rights
+// than prepareFile gave it. busy_timeout(0): waiting for other processes is run's
+// business, which knows the caller's context. synchronous(NORMAL): with a
+// write-ahead log that keeps the file in order through a power failure and
+// only loses the last commits, see the package documentation; what must not be
+// lost is committed by sqliteDurably. fullfsync: macOS needs to be told that a
+// sync is one.
+func dsn(path string) string {
+	return "file://" + escapePath(path) + "?mode=rw&_txlock=immediate&_error_rc=1&_dqs=0" +
+		"&_pragma=busy_timeout(0)&_pragma=synchronous(NORMAL)&_pragma=fullfsync(1)"
+}
+
+// escapePath writes path as a URI needs it.
+func escapePath(path string) string {
+	const plain = "/._-~abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
+	var b strings.Builder
+	path = slashed(path)
+	for i := range len(path) {
+		if c := path[i]; strings.IndexByte(plain, c) >= 0 {
+			b.WriteByte(c)
+		} else {
+			fmt.Fprintf(&b, "%%%02X", c)
+		}
+	}
+	return b.String()
+}
+
+// useLog sees to it that the file has a write-ahead log. With one, readers and
+// the writer do not wait for each other, a commit is one write, and no commit
+// waits for the disk; with SQLite's other journals each does, twice. The
+// setting stays with the file.
+func (s *Store) useLog(ctx context.Context) error {
+	_, err := s.run(ctx, s.writers, func(ctx context.Context) (bool, error) {
+		if err := s.inTx(ctx, onlyOurs); err != nil {
+			return false, err
+		}
+		var mode string
+		if err := s.db.QueryRowContext(ctx, "PRAGMA journal_mode = WAL").Scan(&mode); err != nil {
+			return false, err
+		}
+		if mode != "wal" {
+			return false, fmt.Errorf("its file system can not share memory between processes (journal mode %q): use a local disk", mode)
+		}
+		return false, nil
+	})
+	return s.opening(err)
+}
+
+// onlyOurs looks for tables of something else, which would not be glad of ours
+// or of another journal mode.
+func onlyOurs(ctx context.Context, tx *sql.Tx) error {
+	var other string
+	err := tx.QueryRowContext(ctx, `SELECT name FROM sqlite_schema
+		WHERE name NOT GLOB 'leasehold_*' AND name NOT GLOB 'sqlite_*' LIMIT 1`).Scan(&other)
+	switch {
+	case errors.Is(err, sql.ErrNoRows):
+		return nil
+	case err != nil:
+		return err
+	}
+	return fmt.Errorf("it is the database of something else (it has a table %q): give the locks a file of their own", other)
+}

@@ -1,0 +1,103 @@
+package filestore
+
+import (
+	"context"
+	"strings"
+
+	"github.com/leasehold-dev/leasehold/internal/clock"
+	"github.com/leasehold-dev/leasehold/internal/rule"
+	"github.com/leasehold-dev/leasehold/store"
+)
+
+// Inspect implements store.Store. It does not wait for those who write.
+func (s *Store) Inspect(ctx context.Context, name string) (store.State, error) {
+	if err := store.CheckName(name); err != nil {
+		return store.State{}, err
+	}
+	if err := s.gate.enter(); err != nil {
+		return store.State{}, err
+	}
+	defer s.gate.leave()
+	var st store.State
+	err := s.read(ctx, func(t *step) error {
+		r, err := t.read(name)
+		st = state(name, r.Record, t.now)
+		st.Line = places(r.Record, t.now)
+		return err
+	})
+	if err != nil {
+		return store.State{}, s.failed(ctx, "inspect", name, false, err)
+	}
+	return st, nil
+}
+
+// List implements store.Store. It is one look at one moment.
+func (s *Store) List(ctx context.Context, prefix string) ([]store.State, error) {
+	if err := s.gate.enter(); err != nil {
+		return nil, err
+	}
+	defer s.gate.leave()
+	var held []store.State
+	err := s.read(ctx, func(t *step) (err error) {
+		held, err = t.list(prefix)
+		return err
+	})
+	if err != nil {
+		return nil, s.failed(ctx, "list", "", false, err)
+	}
+	return held, nil
+}
+
+func (t *step) list(prefix string) ([]store.State, error) {
+	// No name with this prefix sorts after the prefix and as many of the
+	// largest byte as a name could have, and one.
+	last := prefix + strings.Repeat("\xff", max(store.MaxName-len(prefix), 0)+1)
+	if _, err := t.read("leasehold"); err != nil { // for the check that comes with it
+		return nil, err
+	}
+	rows, err := t.stmt(qList).QueryContext(t.ctx, []byte(prefix), []byte(last), int64(t.now))
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	held := []store.State{}
+	for rows.Next() {
+		var name, text []byte
+		if err := rows.Scan(&name, &text); err != nil {
+			return nil, err
+		}
+		r, err := decode(string(name), text)
+		if err != nil {
+			return nil, err
+		}
+		if st := state(string(name), r.Record, t.now); st.Held {
+			held = append(held, st)
+		}
+	}
+	return held, rows.Err()
+}
+
+// places are those who wait, as they are shown.
+func places(r rule.Record, now clock.Instant) (line []store.Place) {
+	r = rule.Expire(r, now)
+	for _, p := range r.Line[:min(len(r.Line), store.MaxLine)] {
+		line = append(line, store.Place{Holder: store.DecodeHolder(p.Owner, p.Meta), ExpiresIn: p.Expiry.Sub(now)})
+	}
+	return line
+}
+
+// state is what r says of the lock called name.
+func state(name string, r rule.Record, now clock.Instant) store.State {
+	r = rule.Expire(r, now)
+	if len(r.Holds) == 0 {
+		return store.State{Name: name}
+	}
+	h := r.Holds[0]
+	return store.State{
+		Name:      name,
+		Held:      true,
+		Holder:    store.DecodeHolder(h.Owner, h.Meta),
+		Token:     h.Token,
+		ExpiresIn: h.Expiry.Sub(now),
+	}
+}

@@ -1,0 +1,557 @@
+package filestore
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/leasehold-dev/leasehold/store"
+)
+
+// roles are what a process of this binary can play for a test.
+var roles = map[string]func(args []string) error{
+	"contend": contend,
+	"hold":    hold,
+	"wait":    wait,
+	"churn":   churn,
+	"mortal":  mortal,
+	"refused": refused,
+}
+
+// child is a process of this test binary.
+type child struct {
+	*exec.Cmd
+	out    *bufio.Reader
+	stderr bytes.Buffer
+	in     io.WriteCloser
+}
+
+// command is how to start one.
+func command(t testing.TB, role string, args ...string) *exec.Cmd {
+	t.Helper()
+	exe, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := exec.Command(exe, args...)
+	c.Env = append(os.Environ(), childRole+"="+role, "GORACE=atexit_sleep_ms=0") // no wait for late reports
+	return c
+}
+
+// start starts one, which is killed at the end of the test if it still runs.
+func start(t testing.TB, role string, args ...string) *child {
+	t.Helper()
+	c := &child{Cmd: command(t, role, args...)}
+	c.Stderr = &c.stderr
+	out, err := c.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.out = bufio.NewReader(out)
+	if c.in, err = c.StdinPipe(); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = c.Process.Kill() // it has usually ended
+		_ = c.Wait()
+	})
+	return c
+}
+
+// line is the next line the process prints.
+func (c *child) line(t testing.TB) string {
+	t.Helper()
+	line, err := c.out.ReadString('\n')
+	if err != nil {
+		_ = c.Wait()
+		t.Fatalf("the process ended early: %v\n%s", err, &c.stderr)
+	}
+	return strings.TrimSuffix(line, "\n")
+}
+
+// begin lets a process that waits for it go on.
+func (c *child) begin(t testing.TB) {
+	t.Helper()
+	if _, err := io.WriteString(c.in, "\n"); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// end waits until the process has ended well.
+func (c *child) end(t testing.TB) {
+	t.Helper()
+	rest, _ := io.ReadAll(c.out)
+	if err := c.Wait(); err != nil {
+		t.Fatalf("%v\n%s%s", err, rest, &c.stderr)
+	}
+}
+
+// ready is the other side of begin.
+func ready() {
+	fmt.Println("ready")
+	_, _ = os.Stdin.Read(make([]byte, 1))
+}
+
+// contend enters a critical section a number of times, under the lock, which it
+// asks for or waits for, or without it, and writes down each token in the order of entry. It fails with
+// errOverlap if somebody else is inside.
+func contend(args []string) error {
+	path, dir, waits := args[0], args[1], args[2] == "waiting"
+	locked := waits || args[2] == "locked"
+	rounds, err := strconv.Atoi(args[3])
+	if err != nil {
+		return err
+	}
+	ctx := context.Background()
+	s, err := OpenFile(ctx, path, nil)
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	ready()
+	for range rounds {
+		r := request("the lock")
+		var g store.Grant
+		for locked {
+			if waits {
+				g, err = s.Wait(ctx, r, nil)
+			} else {
+				g, err = s.Acquire(ctx, r)
+			}
+			if err == nil {
+				break
+			}
+			if !errors.Is(err, store.ErrBusy) {
+				return err
+			}
+			time.Sleep(time.Millisecond)
+		}
+		if err := section(dir, g); err != nil {
+			return err
+		}
+		if locked {
+			if err := s.Release(ctx, r); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// section is critical: of two that are in it at a time, one fails to make the
+// directory.
+func section(dir string, g store.Grant) error {
+	inside := filepath.Join(dir, "inside")
+	if err := os.Mkdir(inside, 0o700); err != nil {
+		return fmt.Errorf("critical sections overlap: %w", err)
+	}
+	log, err := os.OpenFile(filepath.Join(dir, "tokens"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintln(log, g.Token)
+	time.Sleep(200 * time.Microsecond) // the work, during which the others try
+	return errors.Join(err, log.Close(), os.Remove(inside))
+}
+
+func TestTwoProcessesNeverOverlap(t *testing.T) { neverOverlap(t, "locked", 2, 100) }
+
+func TestProcessesThatWaitNeverOverlap(t *testing.T) { neverOverlap(t, "waiting", 4, 40) }
+
+func neverOverlap(t *testing.T, how string, processes, rounds int) {
+	dir := t.TempDir()
+	var both []*child
+	for range processes {
+		c := start(t, "contend", filepath.Join(dir, "locks.db"), dir, how, strconv.Itoa(rounds))
+		c.line(t)
+		both = append(both, c)
+	}
+	for _, c := range both {
+		c.begin(t)
+	}
+	for _, c := range both {
+		c.end(t)
+	}
+	text, err := os.ReadFile(filepath.Join(dir, "tokens"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	entries := strings.Fields(string(text))
+	if len(entries) != processes*rounds {
+		t.Fatalf("%d entries, want %d", len(entries), processes*rounds)
+	}
+	last := 0
+	for _, e := range entries {
+		token, err := strconv.Atoi(e)
+		if err != nil || token <= last {
+			t.Fatalf("token %q after %d: %v", e, last, err)
+		}
+		last = token
+	}
+}
+
+// The test above sees an overlap if there is one.
+func TestWithoutTheLockTheyOverlap(t *testing.T) {
+	for range 50 {
+		dir := t.TempDir()
+		var both []*child
+		for range 2 {
+			c := start(t, "contend", filepath.Join(dir, "locks.db"), dir, "unlocked", "1000")
+			c.line(t)
+			both = append(both, c)
+		}
+		for _, c := range both {
+			c.begin(t)
+		}
+		for _, c := range both {
+			_, _ = io.Copy(io.Discard, c.out)
+			if c.Wait() != nil && strings.Contains(c.stderr.String(), "overlap") {
+				return
+			}
+		}
+	}
+	t.Fatal("two processes ran 50 x 1000 sections without a lock, and none overlapped")
+}
+
+// hold takes a lock and keeps it, writing all the while, until it is killed.
+func hold(args []string) error {
+	ttl, err := time.ParseDuration(args[1])
+	if err != nil {
+		return err
+	}
+	ctx := context.Background()
+	s, err := OpenFile(ctx, args[0], nil)
+	if err != nil {
+		return err
+	}
+	r := request("the lock")
+	r.TTL = ttl
+	g, err := s.Acquire(ctx, r)
+	if err != nil {
+		return err
+	}
+	fmt.Println(g.Token)
+	for {
+		other := request("another lock")
+		if _, err := s.Acquire(ctx, other); err != nil {
+			return err
+		}
+		if err := s.Release(ctx, other); err != nil {
+			return err
+		}
+	}
+}
+
+func TestKilledProcess(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "locks.db")
+	var last store.Grant
+	for round := range 8 {
+		ttl := 2 * time.Second
+		c := start(t, "hold", path, ttl.String())
+		token, err := strconv.Atoi(c.line(t))
+		if err != nil || token <= int(last.Token) {
+			t.Fatalf("round %d: token %d after %v: %v", round, token, last.Token, err)
+		}
+		time.Sleep(time.Duration(round) * 3 * time.Millisecond) // so that it is hit in different places
+		if err := c.Process.Kill(); err != nil {
+			t.Fatal(err)
+		}
+		_ = c.Wait()
+		s, err := OpenFile(t.Context(), path, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var busy *store.BusyError
+		_, err = s.Acquire(t.Context(), request("the lock"))
+		if !errors.As(err, &busy) || busy.ExpiresIn <= 0 || busy.ExpiresIn > ttl {
+			t.Fatalf("round %d: the killed process's lease: %v", round, err)
+		}
+		if round == 0 { // it ends by itself
+			var r store.Request
+			poll(t, "the lease of a killed process ends", func() bool {
+				r = request("the lock")
+				last, err = s.Acquire(t.Context(), r)
+				return err == nil
+			})
+			if int(last.Token) <= token {
+				t.Fatalf("token %v after %d", last.Token, token)
+			}
+			mustRelease(t, s, r)
+		} else { // or is ended by name, for the test to be quick
+			r := store.Request{Name: "the lock", Owner: busy.Holder.Owner, TTL: ttl}
+			mustRelease(t, s, r)
+		}
+		// The file is in order, and the lock the process was taking and giving
+		// back is in one of these states.
+		if _, err := s.Acquire(t.Context(), request("another lock")); err != nil && !errors.Is(err, store.ErrBusy) {
+			t.Fatalf("round %d: %v", round, err)
+		}
+		list, err := s.List(t.Context(), "another lock")
+		if err != nil || len(list) != 1 {
+			t.Fatalf("round %d: %v, %v", round, list, err)
+		}
+		mustRelease(t, s, store.Request{Name: "another lock", Owner: list[0].Holder.Owner})
+		var verdict string
+		if err := s.db.QueryRowContext(t.Context(), "PRAGMA integrity_check").Scan(&verdict); err != nil || verdict != "ok" {
+			t.Fatalf("round %d: integrity check: %s, %v", round, verdict, err)
+		}
+		if err := s.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// wait waits for the lock, and says so, until it is killed.
+func wait(args []string) error {
+	ttl, err := time.ParseDuration(args[1])
+	if err != nil {
+		return err
+	}
+	s, err := OpenFile(context.Background(), args[0], nil)
+	if err != nil {
+		return err
+	}
+	r := request("the lock")
+	r.TTL = ttl
+	told := false
+	_, err = s.Wait(context.Background(), r, func(error) {
+		if !told {
+			fmt.Println(r.Owner)
+		}
+		told = true
+	})
+	fmt.Println("granted")
+	_, _ = os.Stdin.Read(make([]byte, 1)) // until it is ended
+	return err
+}
+
+func holderOf(t *testing.T, s *Store, name string) string {
+	t.Helper()
+	st, err := s.Inspect(t.Context(), name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return st.Holder.Owner
+}
+
+// mortal waits for the lock and writes down when it is inside, until it is killed.
+func mortal(args []string) error {
+	ctx := context.Background()
+	s, err := OpenFile(ctx, args[0], nil)
+	if err != nil {
+		return err
+	}
+	log, err := os.OpenFile(args[1], os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	for {
+		r := request("the lock")
+		r.Owner = fmt.Sprint(os.Getpid(), "-", r.Owner)
+		g, err := s.Wait(ctx, r, nil)
+		if err != nil {
+			return err
+		}
+		if _, err := fmt.Fprintln(log, "in", g.Token); err != nil {
+			return err
+		}
+		time.Sleep(200 * time.Microsecond) // the work
+		if _, err := fmt.Fprintln(log, "out", g.Token); err != nil {
+			return err
+		}
+		if err := s.Release(ctx, r); err != nil {
+			return err
+		}
+	}
+}
+
+// Waiters and holders are killed and started anew, all the time: nobody is inside
+// with another that comes out again, tokens rise, and the lock goes on being handed
+// on.
+func TestProcessesAreKilled(t *testing.T) {
+	dir := t.TempDir()
+	path, log := filepath.Join(dir, "locks.db"), filepath.Join(dir, "log")
+	var all []*child
+	for range 6 {
+		all = append(all, start(t, "mortal", path, log))
+	}
+	turns := func() int {
+		text, _ := os.ReadFile(log) // at first it is not there
+		return bytes.Count(text, []byte("out "))
+	}
+	s := mustOpen(t, path, nil)
+	dead := map[string]bool{}
+	for round := range 20 {
+		seen := turns()
+		poll(t, "the lock is handed on", func() bool {
+			// One that was killed when it had the lock keeps it for its TTL. The test
+			// ends such leases, to be quick.
+			owner := holderOf(t, s, "the lock")
+			if pid, _, _ := strings.Cut(owner, "-"); dead[pid] {
+				mustRelease(t, s, store.Request{Name: "the lock", Owner: owner})
+			}
+			return turns() > seen+10
+		})
+		victim := &all[round%len(all)]
+		if err := (*victim).Process.Kill(); err != nil {
+			t.Fatal(err)
+		}
+		_ = (*victim).Wait()
+		dead[strconv.Itoa((*victim).Process.Pid)] = true
+		*victim = start(t, "mortal", path, log)
+	}
+	for _, c := range all {
+		_ = c.Process.Kill()
+		_ = c.Wait()
+	}
+	text, err := os.ReadFile(log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	last, left := 0, 0
+	for line := range strings.Lines(string(text)) {
+		var what string
+		var token int
+		if _, err := fmt.Sscan(line, &what, &token); err != nil {
+			t.Fatal(err)
+		}
+		switch {
+		case what == "in" && token <= last:
+			t.Fatalf("token %d after %d", token, last)
+		case what == "out" && token != last:
+			t.Fatalf("token %d left while %d was inside", token, last)
+		case what == "in":
+			last = token
+		default:
+			left = token
+		}
+	}
+	if left == 0 {
+		t.Fatal("nobody was ever inside")
+	}
+}
+
+// churn opens the file, takes a lock of its own and the common one, and closes
+// the file, again and again.
+func churn(args []string) error {
+	rounds, err := strconv.Atoi(args[1])
+	if err != nil {
+		return err
+	}
+	ctx := context.Background()
+	ready()
+	last := store.Grant{}
+	for range rounds {
+		s, err := OpenFile(ctx, args[0], &Options{Timeout: time.Minute, MakeDir: true})
+		if err != nil {
+			return err
+		}
+		own := request(strconv.Itoa(os.Getpid()))
+		g, err := s.Acquire(ctx, own)
+		if err != nil {
+			return err
+		}
+		if g.Token <= last.Token {
+			return fmt.Errorf("token %v after %v", g.Token, last.Token)
+		}
+		last = g
+		common := request("common")
+		if _, err := s.Acquire(ctx, common); err == nil {
+			if err := s.Release(ctx, common); err != nil {
+				return err
+			}
+		} else if !errors.Is(err, store.ErrBusy) {
+			return err
+		}
+		if err := s.Release(ctx, own); err != nil {
+			return err
+		}
+		if err := s.Close(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Many processes meet at a file that is not there yet: the tables are made
+// once, and nobody is turned away.
+func TestFirstOpenByMany(t *testing.T) {
+	for round := range 5 {
+		path := filepath.Join(t.TempDir(), "a", "b", "locks.db")
+		var all []*child
+		for range 8 {
+			c := start(t, "churn", path, "1")
+			c.line(t)
+			all = append(all, c)
+		}
+		for _, c := range all {
+			c.begin(t)
+		}
+		for _, c := range all {
+			c.end(t)
+		}
+		if round > 0 {
+			continue
+		}
+		s := mustOpen(t, path, nil)
+		if g := mustAcquire(t, s, request("next")); g.Token <= 8 {
+			t.Fatalf("token %v after at least 8 grants", g.Token)
+		}
+	}
+}
+
+// Processes that come and go all the time are in nobody's way: each that closes
+// the file last removes the log, and the next makes it.
+func TestComingAndGoing(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "locks.db")
+	var all []*child
+	for range 4 {
+		c := start(t, "churn", path, "40")
+		c.line(t)
+		all = append(all, c)
+	}
+	for _, c := range all {
+		c.begin(t)
+	}
+	for _, c := range all {
+		c.end(t)
+	}
+	for _, beside := range []string{"-wal", "-shm", "-journal"} {
+		if _, err := os.Lstat(path + beside); !errors.Is(err, os.ErrNotExist) {
+			t.Errorf("%s is left after everybody has closed the file: %v", beside, err)
+		}
+	}
+}
+
+// refused opens a file that it can not get, and prints why.
+func refused(args []string) error {
+	_, err := OpenFile(context.Background(), args[0], &Options{Timeout: time.Second, MakeDir: true})
+	if err == nil {
+		return errors.New("it was opened")
+	}
+	fmt.Println(err)
+	return nil
+}
+
+// poll waits for something that has to come.
+func poll(t *testing.T, what string, ok func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(30 * time.Second); !ok(); time.Sleep(2 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("waited in vain: %s", what)
+		}
+	}
+}

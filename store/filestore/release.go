@@ -1,0 +1,51 @@
+package filestore
+
+import (
+	"cmp"
+	"context"
+	"time"
+
+	"github.com/leasehold-dev/leasehold/internal/rule"
+	"github.com/leasehold-dev/leasehold/store"
+)
+
+// Release implements store.Store. It leaves no tombstone: the acquire before it
+// has either happened or was taken back. The lock is handed to the first in line
+// in the same transaction.
+func (s *Store) Release(ctx context.Context, r store.Request) error {
+	if err := cmp.Or(store.CheckName(r.Name), store.CheckOwner(r.Owner)); err != nil {
+		return err
+	}
+	if err := s.gate.enter(); err != nil {
+		return err
+	}
+	defer s.gate.leave()
+	var ans rule.Answer
+	maybe, err := s.write(ctx, func(t *step) (err error) {
+		ans, err = t.release(r, 0)
+		return err
+	})
+	if err != nil {
+		return s.failed(ctx, "release", r.Name, maybe, err)
+	}
+	if ans.Verdict != rule.Done {
+		return store.ErrNotHeld
+	}
+	return nil
+}
+
+func (t *step) release(r store.Request, tomb time.Duration) (rule.Answer, error) {
+	before, err := t.read(r.Name)
+	if err != nil {
+		return rule.Answer{}, err
+	}
+	after, ans := rule.Release(before.Record, r.Owner, tomb, t.now)
+	if ans.Verdict != rule.Done && tomb == 0 && len(after.Line) == len(before.Line) {
+		return ans, nil
+	}
+	next, _, err := t.advance(r.Name, before.with(after))
+	if err != nil {
+		return rule.Answer{}, err
+	}
+	return ans, t.write(r.Name, next)
+}

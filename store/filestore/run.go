@@ -1,0 +1,147 @@
+package filestore
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"github.com/leasehold-dev/leasehold/store"
+)
+
+// errLimit is the end of Options.Timeout.
+var errLimit = errors.New("time limit")
+
+// write runs fn in a writing transaction, as often as others get in the way.
+// maybe is set when it failed and may have taken effect all the same.
+func (s *Store) write(ctx context.Context, fn func(*step) error) (maybe bool, err error) {
+	return s.run(ctx, s.writers, func(ctx context.Context) (maybe bool, err error) {
+		maybe, err = s.once(ctx, false, fn)
+		if used := (tokensUsedUpError{}); errors.As(err, &used) {
+			if err := s.moreTokens(ctx, used.need); err != nil {
+				return false, err
+			}
+			return s.once(ctx, false, fn)
+		}
+		return maybe, err
+	})
+}
+
+// read runs fn in a transaction that writes nothing.
+func (s *Store) read(ctx context.Context, fn func(*step) error) error {
+	_, err := s.run(ctx, s.readers, func(ctx context.Context) (bool, error) {
+		return s.once(ctx, true, fn)
+	})
+	return err
+}
+
+// run waits for a turn and calls work until others are no longer in its way,
+// within ctx and the time limit.
+func (s *Store) run(ctx context.Context, turns chan struct{}, work func(context.Context) (bool, error)) (maybe bool, err error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, s.limit, errLimit)
+	defer cancel()
+	if ctx.Err() != nil {
+		return false, ended(ctx, nil)
+	}
+	if turns != nil {
+		select {
+		case turns <- struct{}{}:
+			defer func() { <-turns }()
+		case <-ctx.Done():
+			return false, ended(ctx, nil)
+		}
+	}
+	inner := ctx
+	if s.own {
+		inner = context.WithoutCancel(ctx)
+	}
+	for try := 0; ; try++ {
+		maybe, err = work(inner)
+		switch {
+		case err == nil:
+			return false, nil
+		case ctx.Err() != nil && !s.d.again(err):
+			return maybe, ended(ctx, err)
+		case !s.d.again(err):
+			return maybe, err
+		}
+		pause(ctx, try)
+		if ctx.Err() != nil {
+			return false, ended(ctx, err)
+		}
+	}
+}
+
+// ended says that ctx has, and what stood in the way until then.
+func ended(ctx context.Context, last error) error {
+	return &endedError{cause: context.Cause(ctx), ctx: ctx.Err(), last: last}
+}
+
+type endedError struct{ cause, ctx, last error }
+
+func (e *endedError) Error() string {
+	if e.last == nil {
+		return e.cause.Error()
+	}
+	return fmt.Sprintf("%v, after: %v", e.cause, e.last)
+}
+
+func (e *endedError) Unwrap() []error { return []error{e.ctx, e.cause} }
+
+// pause lets the process that is in the way finish. Its transactions take less
+// than a millisecond, so the first pauses are naps; the others are uneven so that
+// those who wait get out of step.
+func pause(ctx context.Context, try int) {
+	const yields, naps = 4, 16
+	switch {
+	case try < yields:
+		yield()
+		return
+	case try < naps:
+		nap()
+		return
+	}
+	const least, most = time.Millisecond, 16 * time.Millisecond
+	d := min(least<<min(try-naps, 10), most)
+	timer := time.NewTimer(d/2 + rand.N(d))
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+}
+
+// failed is the error a call gives its caller for err.
+func (s *Store) failed(ctx context.Context, op, name string, maybe bool, err error) error {
+	if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
+		if name == "" {
+			return fmt.Errorf("%s in %s: %w", op, s.node, err)
+		}
+		return fmt.Errorf("%s %q in %s: %w", op, name, s.node, err)
+	}
+	n := store.NodeOutcome{Node: s.node, Outcome: store.TimedOut}
+	var over *endedError
+	switch {
+	case errors.As(err, &over) && over.last != nil:
+		_, why := s.d.explain(over.last)
+		n.Err = fmt.Errorf("no success within %v: %w", s.limit, why)
+	case errors.As(err, &over):
+		n.Err = fmt.Errorf("no turn within %v: this process has too many requests for it", s.limit)
+	default:
+		n.Outcome, n.Err = s.d.explain(err)
+	}
+	if maybe && n.Outcome == store.Refused {
+		n.Outcome = store.Unreachable // the one outcome for an error after which nobody knows
+	}
+	return &store.QuorumError{Op: op, Name: name, Need: 1, Nodes: []store.NodeOutcome{n}}
+}
+
+// moreTokens puts a new range of tokens on disk, of which n are wanted at once.
+func (s *Store) moreTokens(ctx context.Context, n int64) error {
+	return s.d.durably(ctx, s.db, func(tx *sql.Tx) error {
+		_, err := tx.StmtContext(ctx, s.stmts[qReserve]).ExecContext(ctx, n, s.tokenFloor(), tokenRange)
+		return err
+	})
+}

@@ -1,0 +1,205 @@
+package filestore
+
+import (
+	"cmp"
+	"context"
+	"database/sql"
+	"errors"
+	"time"
+
+	"github.com/leasehold-dev/leasehold/fence"
+	"github.com/leasehold-dev/leasehold/internal/clock"
+	"github.com/leasehold-dev/leasehold/internal/rule"
+)
+
+// What a step can find instead of its tables as it expects them.
+var (
+	errOtherEpoch = errors.New("it was taken over under another boot id: it is shared with another machine, or with a container that has a boot id of its own, and locks in a file do not reach that far")
+	errEmptied    = errors.New("its lock tables were emptied while it was in use")
+	errReplaced   = errors.New("it was replaced by another while in use: open it again")
+	errNewer      = errors.New("it was made by a newer version of this program: use that version, or another database")
+)
+
+// tokensUsedUpError: the range of tokens has fewer left than a step needs.
+type tokensUsedUpError struct{ need int64 }
+
+func (e tokensUsedUpError) Error() string { return "the range of tokens is used up" }
+
+// step is one transaction at work.
+type step struct {
+	ctx   context.Context
+	tx    *sql.Tx
+	s     *Store
+	now   clock.Instant
+	wrote bool
+	// committed are called once what the step did is there to be seen.
+	committed []func()
+}
+
+// once runs fn in one transaction. maybe is set when it failed in the attempt
+// to commit: then it may have taken effect.
+func (s *Store) once(ctx context.Context, readOnly bool, fn func(*step) error) (maybe bool, err error) {
+	tx, err := s.db.BeginTx(ctx, &sql.TxOptions{ReadOnly: readOnly})
+	if err != nil {
+		return false, err
+	}
+	defer tx.Rollback() // nothing, once committed
+	t := &step{ctx: ctx, tx: tx, s: s}
+	if err := s.intact(); err != nil {
+		return false, err
+	}
+	if t.now, err = s.d.now(ctx, tx); err != nil {
+		return false, err
+	}
+	if err := fn(t); err != nil || !t.wrote {
+		return false, err
+	}
+	if err := tx.Commit(); err != nil {
+		return true, err
+	}
+	for _, f := range t.committed {
+		f()
+	}
+	return false, nil
+}
+
+// check says whether the tables are still those that the store was opened on, and
+// mean what they meant then. Every step that reads anything calls it.
+func (t *step) check(schema int, origin, epoch []byte) error {
+	switch meta := &t.s.meta; {
+	case schema != meta.schema:
+		return errNewer
+	case string(origin) != meta.origin:
+		return errReplaced
+	case string(epoch) != meta.epoch:
+		return errOtherEpoch
+	}
+	return nil
+}
+
+func (t *step) stmt(which int) *sql.Stmt { return t.tx.StmtContext(t.ctx, t.s.stmts[which]) }
+
+// read is the record of a lock. A lock without a row is a free one.
+func (t *step) read(name string) (r row, err error) {
+	rows, err := t.stmt(qGet).QueryContext(t.ctx, []byte(name))
+	if err != nil {
+		return row{}, err
+	}
+	defer rows.Close()
+	if !rows.Next() {
+		return row{}, cmp.Or(rows.Err(), errEmptied)
+	}
+	var schema int
+	var origin, epoch, text sql.RawBytes // which saves copies
+	if err := rows.Scan(&schema, &origin, &epoch, &text); err != nil {
+		return row{}, err
+	}
+	if err := t.check(schema, origin, epoch); err != nil || text == nil {
+		return row{}, err
+	}
+	return decode(name, text)
+}
+
+// write keeps what is left of a record. When nothing is, the row goes: the next
+// grant draws a token above all that any lock here has had, so a free lock
+// needs no row to keep its tokens rising, and names that are used once do not
+// pile up.
+func (t *step) write(name string, r row) error {
+	t.wrote = true
+	if r.Idle() {
+		_, err := t.stmt(qDrop).ExecContext(t.ctx, []byte(name))
+		return err
+	}
+	text, err := r.encode()
+	if err != nil {
+		return err
+	}
+	_, err = t.stmt(qPut).ExecContext(t.ctx, []byte(name), text, int64(ends(r.Record)))
+	return err
+}
+
+// ends is when nothing of r will be left.
+func ends(r rule.Record) (end clock.Instant) {
+	for _, h := range r.Holds {
+		end = max(end, h.Expiry)
+	}
+	for _, p := range r.Line {
+		end = max(end, p.Expiry)
+	}
+	for _, b := range r.Tombs {
+		end = max(end, b.Expiry)
+	}
+	return end
+}
+
+// sweepEvery is how many times tokens are drawn between two sweeps of the rows
+// whose holders died and that nobody asked for again. A sweep reads all rows.
+const sweepEvery = 1024
+
+// draw takes the next n tokens, and returns the first. They are above every
+// earlier token of any lock in the database, and the last of them is no less than
+// the wall clock.
+func (t *step) draw(n int64) (fence.Token, error) {
+	if err := t.s.single(); err != nil {
+		return 0, err
+	}
+	t.wrote = true
+	var last int64
+	err := t.stmt(qDraw).QueryRowContext(t.ctx, n, t.s.tokenFloor()).Scan(&last)
+	switch {
+	case errors.Is(err, sql.ErrNoRows):
+		return 0, tokensUsedUpError{n}
+	case err != nil:
+		return 0, err
+	}
+	if last/n%sweepEvery == 0 {
+		if _, err := t.stmt(qSweep).ExecContext(t.ctx, int64(t.now)); err != nil {
+			return 0, err
+		}
+	}
+	return fence.Token(last - n + 1), nil
+}
+
+// lasting is the TTL that keeps a lease for at least ttl, whatever now rounds off.
+func (t *step) lasting(ttl time.Duration) time.Duration {
+	if longer := ttl + t.s.d.resolution; longer > ttl {
+		return longer
+	}
+	return ttl
+}
+
+// stmts are the statements of the steps, prepared once.
+type stmts [7]*sql.Stmt
+
+const (
+	qGet = iota
+	qPut
+	qDrop
+	qDraw
+	qReserve
+	qSweep
+	qList
+)
+
+func (s *Store) prepare(ctx context.Context) (err error) {
+	q := s.d.sql
+	for i, text := range []string{qGet: q.get, qPut: q.put, qDrop: q.drop, qDraw: q.draw, qReserve: q.reserve, qSweep: q.sweep, qList: q.list} {
+		if s.stmts[i] != nil {
+			continue
+		}
+		if s.stmts[i], err = s.db.PrepareContext(ctx, text); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (p *stmts) close() error {
+	var errs []error
+	for _, s := range p {
+		if s != nil {
+			errs = append(errs, s.Close())
+		}
+	}
+	return errors.Join(errs...)
+}

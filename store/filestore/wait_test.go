@@ -1,0 +1,408 @@
+package filestore
+
+import (
+	"context"
+	"errors"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/leasehold-dev/leasehold/internal/rule"
+	"github.com/leasehold-dev/leasehold/store"
+)
+
+// told collects what who waits is told.
+type told struct {
+	mu   sync.Mutex
+	errs []error
+}
+
+func (w *told) hear(err error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.errs = append(w.errs, err)
+}
+
+func (w *told) matches(target error) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return errors.Is(errors.Join(w.errs...), target)
+}
+
+// A file that others keep busy for longer than the store's own limit does not
+// end a wait: it says so and goes on.
+func TestWaitRidesOutABusyFile(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "locks.db")
+	other, hasty := mustOpen(t, path, nil), mustOpen(t, path, nil)
+	hasty.limit = 20 * time.Millisecond // not by Options: opening may take its time
+	stop := block(t, other)
+	defer stop()
+	var w told
+	r := request("a")
+	done := make(chan error, 1)
+	go func() {
+		_, err := hasty.Wait(t.Context(), r, w.hear)
+		done <- err
+	}()
+	poll(t, "who waits is told that the file is busy", func() bool { return w.matches(store.ErrQuorum) })
+	stop()
+	if err := <-done; err != nil {
+		t.Fatal(err)
+	}
+	mustRelease(t, other, r)
+}
+
+// An answer that is lost is asked for again, and is the same: one lease, or one
+// place.
+func TestWaitWithUnknownOutcome(t *testing.T) {
+	for what, fault := range map[string]func(commit func() error) error{
+		"committed, but the answer was lost": func(commit func() error) error {
+			return errors.Join(errCut, commit())
+		},
+		"not committed": func(func() error) error { return errCut },
+	} {
+		t.Run(what, func(t *testing.T) {
+			f, s, sound := openFaulty(t, nil, SQLite())
+			s.limit = 100 * time.Millisecond // which it pauses by
+			for _, held := range []bool{false, true} {
+				holder, r := request("a"), request("a")
+				if held {
+					mustAcquire(t, sound, holder)
+				}
+				f.onCommit(fault)
+				var w told
+				var g store.Grant
+				done := make(chan error, 1)
+				go func() {
+					var err error
+					g, err = s.Wait(t.Context(), r, w.hear)
+					done <- err
+				}()
+				if held {
+					poll(t, "it stands in line, once", func() bool {
+						st, err := sound.Inspect(t.Context(), "a")
+						return err == nil && len(st.Line) == 1 && w.matches(store.ErrBusy)
+					})
+					mustRelease(t, sound, holder)
+				}
+				if err := <-done; err != nil {
+					t.Fatal(err)
+				}
+				if !w.matches(errCut) {
+					t.Errorf("it was told %v", w.errs)
+				}
+				if st, err := sound.Inspect(t.Context(), "a"); err != nil || st.Token != g.Token || st.Holder.Owner != r.Owner {
+					t.Fatalf("granted %+v, there is %+v, %v", g, st, err)
+				}
+				mustRelease(t, sound, r)
+			}
+			if list, err := sound.List(t.Context(), ""); err != nil || len(list) != 0 {
+				t.Fatalf("%+v, %v", list, err)
+			}
+		})
+	}
+}
+
+// One that gives up while it asks leaves neither lease nor place, and can not
+// come back late.
+func TestWaitCancelledInTheCommit(t *testing.T) {
+	f, s, sound := openFaulty(t, nil, SQLite())
+	for _, held := range []bool{false, true} {
+		holder, r := request("a"), request("a")
+		if held {
+			mustAcquire(t, sound, holder)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		f.onCommit(func(commit func() error) error {
+			err := commit()
+			cancel()
+			return errors.Join(context.Canceled, err)
+		})
+		if _, err := s.Wait(ctx, r, nil); !errors.Is(err, context.Canceled) {
+			t.Fatalf("got %v, want context.Canceled", err)
+		}
+		poll(t, "nothing is left of the attempt", func() bool {
+			st, err := sound.Inspect(t.Context(), "a")
+			return err == nil && st.Held == held && len(st.Line) == 0
+		})
+		if !held {
+			continue // the lease was there, so nothing is on its way
+		}
+		if _, err := sound.Acquire(t.Context(), r); !errors.Is(err, store.ErrNotHeld) {
+			t.Fatalf("the attempt itself, arriving late: %v", err)
+		}
+		mustRelease(t, sound, holder)
+	}
+}
+
+// A file that a person has to see to ends the wait.
+func TestWaitEndsWhereWaitingDoesNotHelp(t *testing.T) {
+	s := mustOpen(t, filepath.Join(t.TempDir(), "locks.db"), nil)
+	mustAcquire(t, s, request("a"))
+	var w told
+	done := make(chan error, 1)
+	go func() {
+		_, err := s.Wait(t.Context(), request("a"), w.hear)
+		done <- err
+	}()
+	poll(t, "it waits", func() bool { return w.matches(store.ErrBusy) })
+	if _, err := s.db.ExecContext(t.Context(), "UPDATE leasehold_meta SET schema = ?", schemaVersion+1); err != nil {
+		t.Fatal(err)
+	}
+	err := <-done
+	if !errors.Is(err, store.ErrQuorum) {
+		t.Fatalf("got %v, want a *store.QuorumError", err)
+	}
+	said(t, err, "wait for", `"a"`, "newer version")
+}
+
+// While nothing happens, those who wait only look.
+func TestWaitingWritesNothing(t *testing.T) {
+	f, s, sound := openFaulty(t, nil, SQLite())
+	mustAcquire(t, sound, request("a"))
+	var commits atomic.Int64
+	count := func(commit func() error) error {
+		commits.Add(1)
+		return commit()
+	}
+	f.commit.Store(&count)
+	const waiters = 5
+	ctx, cancel := context.WithCancel(t.Context())
+	var wg sync.WaitGroup
+	var all [waiters]told
+	for i := range waiters {
+		wg.Go(func() {
+			if _, err := s.Wait(ctx, request("a"), all[i].hear); !errors.Is(err, context.Canceled) {
+				t.Errorf("wait: %v", err)
+			}
+		})
+	}
+	for i := range waiters {
+		poll(t, "all wait", func() bool { return all[i].matches(store.ErrBusy) })
+	}
+	since := f.begun.Load()
+	poll(t, "they look again and again", func() bool { return f.begun.Load() >= since+10 })
+	if n := commits.Load(); n != waiters {
+		t.Errorf("%d waiters wrote %d times", waiters, n)
+	}
+	cancel()
+	wg.Wait()
+}
+
+// Who waits in the process of whoever frees the lock does not wait for its next
+// look.
+func TestReleaseRings(t *testing.T) {
+	s := mustOpen(t, filepath.Join(t.TempDir(), "locks.db"), nil)
+	holder := request("a")
+	mustAcquire(t, s, holder)
+	var line []*waiting
+	for range 2 {
+		w := &waiting{s: s, r: request("a"), reason: func(error) {}}
+		bell, remove := s.bells.hang(w.r.Name, w.r.Owner)
+		defer remove()
+		w.bell = bell
+		w.stands(t)
+		line = append(line, w)
+	}
+	mustRelease(t, s, holder)
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	for i, w := range line { // the one who has it, and who is the first in line now
+		if err := w.pause(ctx, time.Hour); err != nil {
+			t.Errorf("number %d was not woken: %v", i+1, err)
+		}
+	}
+	// Who leaves wakes the one behind it, who looks for both from then on.
+	other, remove := s.bells.hang("a", "other")
+	if first := s.bells.stands("a", line[1].bell, 1); !first {
+		t.Error("the first one of the process is not to look often")
+	}
+	if first := s.bells.stands("a", other, 2); first {
+		t.Error("the second one of the process is to look often")
+	}
+	s.bells.stands("a", line[0].bell, 3)
+	_, removeNew := s.bells.hang("a", "new")
+	defer removeNew()
+	remove()
+	if err := line[1].pause(ctx, time.Hour); err != nil || len(other.c) != 0 || len(line[0].bell.c) != 0 {
+		t.Errorf("the next one of the process was not woken, or others were: %v", err)
+	}
+}
+
+// stands makes w ask once, and demands that it is told to wait.
+func (w *waiting) stands(t *testing.T) {
+	t.Helper()
+	if w.bell == nil {
+		w.bell = &bell{wait: "of a test"}
+	}
+	if ans, _, err := w.ask(t.Context()); err != nil || ans.Verdict != rule.Busy {
+		t.Fatalf("%+v, %v", ans, err)
+	}
+}
+
+// A lease that has expired goes to the first in line as soon as anybody comes
+// upon it, and not to whoever that is, unless it barges.
+func TestExpiredLeaseIsHandedOn(t *testing.T) {
+	m := newFakeMachine()
+	s := m.open(t, filepath.Join(t.TempDir(), "locks.db"))
+	for _, name := range []string{"asks", "waits", "barges"} {
+		holder := request(name)
+		mustAcquire(t, s, holder)
+		first := &waiting{s: s, r: request(name)}
+		first.r.TTL *= 2
+		first.stands(t)
+		m.sleep(holder.TTL)
+		if st, err := s.Inspect(t.Context(), name); err != nil || st.Held || len(st.Line) != 1 {
+			t.Fatalf("%+v, %v", st, err)
+		}
+		r := request(name)
+		switch name {
+		case "asks":
+			var busy *store.BusyError
+			if _, err := s.Acquire(t.Context(), r); !errors.As(err, &busy) || busy.Holder.Owner != first.r.Owner || busy.ExpiresIn != first.r.TTL-holder.TTL {
+				t.Errorf("who asks gets %v", err)
+			}
+		case "waits":
+			(&waiting{s: s, r: r}).stands(t)
+		case "barges":
+			r.Barge = true
+			if _, err := s.Wait(t.Context(), r, nil); err != nil {
+				t.Errorf("who barges gets %v", err)
+			}
+			mustRelease(t, s, r)
+		}
+		st, err := s.Inspect(t.Context(), name)
+		if err != nil || st.Holder.Owner != first.r.Owner {
+			t.Errorf("to one who %s: %+v, %v", name, st, err)
+		}
+	}
+}
+
+// How often who waits looks.
+func TestInterval(t *testing.T) {
+	const far = time.Hour
+	for _, c := range []struct {
+		position, looks int
+		expiresIn, ttl  time.Duration
+		least, most     time.Duration
+		behind          bool // somebody of the same process
+		socket          string
+	}{
+		{1, 0, far, far, 10 * time.Millisecond, 10 * time.Millisecond, false, ""},
+		{1, 1000, far, far, 50 * time.Millisecond, 50 * time.Millisecond, false, ""},
+		{2, 0, far, far, 50 * time.Millisecond, 50 * time.Millisecond, false, ""},
+		{2, 1000, far, far, 50 * time.Millisecond, 50 * time.Millisecond, false, ""},
+		{8, 0, far, far, 200 * time.Millisecond, 200 * time.Millisecond, false, ""},
+		{5000, 0, far, far, time.Second, time.Second, false, ""},
+		// The holder's lease ends first.
+		{1, 1000, 7 * time.Millisecond, far, 7 * time.Millisecond, 7 * time.Millisecond, false, ""},
+		{1, 1000, 0, far, time.Millisecond, time.Millisecond, false, ""},
+		{3, 0, 0, far, 75 * time.Millisecond, 75 * time.Millisecond, false, ""}, // which is not for us
+		// The place does.
+		{100, 0, far, 800 * time.Millisecond, 0, 100 * time.Millisecond, false, ""},
+		{1, 1000, far, 80 * time.Millisecond, 0, 10 * time.Millisecond, false, ""},
+		{2, 0, far, far, time.Second, time.Second, true, ""},
+		{2, 0, far, 8 * time.Millisecond, time.Millisecond, time.Millisecond, true, ""},
+		// And nobody does nothing else.
+		{1, 0, far, time.Millisecond, time.Millisecond, time.Millisecond, false, ""},
+		// With a socket looks are rare.
+		{1, 0, far, far, 250 * time.Millisecond, 250 * time.Millisecond, false, "x"},
+		{2, 0, far, far, time.Second, time.Second, false, "x"},
+		{2, 0, far, far, time.Second, time.Second, true, "x"},
+		// But the end of the holder's lease is not missed, nor, by one further behind,
+		// that all before it are dead.
+		{1, 1000, 7 * time.Millisecond, far, 7 * time.Millisecond, 7 * time.Millisecond, false, "x"},
+		{3, 0, 100 * time.Millisecond, far, 175 * time.Millisecond, 175 * time.Millisecond, false, "x"},
+		{3, 0, -time.Second, far, 75 * time.Millisecond, 75 * time.Millisecond, false, "x"},
+		{1, 0, far, 80 * time.Millisecond, 0, 10 * time.Millisecond, false, "x"},
+	} {
+		w := &waiting{r: store.Request{TTL: c.ttl}, position: c.position, socket: c.socket, first: !c.behind, looks: c.looks, expiresIn: c.expiresIn}
+		if d := w.interval(); d < c.least || d > c.most {
+			t.Errorf("%+v: looks after %v", c, d)
+		}
+	}
+}
+
+// Places are refreshed in time, and who finds that its place is gone asks again.
+func TestPlacesAreRefreshed(t *testing.T) {
+	m := newFakeMachine()
+	s := m.open(t, filepath.Join(t.TempDir(), "locks.db"))
+	holder := request("a")
+	holder.TTL = time.Hour
+	mustAcquire(t, s, holder)
+	r := request("a")
+	r.TTL = time.Minute
+	done := make(chan error, 1)
+	go func() {
+		_, err := s.Wait(t.Context(), r, nil)
+		done <- err
+	}()
+	left := func() time.Duration {
+		st, err := s.Inspect(t.Context(), "a")
+		if err != nil || len(st.Line) != 1 {
+			return 0
+		}
+		return st.Line[0].ExpiresIn
+	}
+	poll(t, "it stands in line", func() bool { return left() == r.TTL })
+	for range 3 {
+		m.sleep(25 * time.Second)
+		poll(t, "the place is refreshed", func() bool { return left() == r.TTL })
+	}
+	m.sleep(2 * time.Minute) // it can not have looked meanwhile
+	poll(t, "it stands in line again", func() bool { return left() == r.TTL })
+	mustRelease(t, s, holder)
+	if err := <-done; err != nil {
+		t.Fatal(err)
+	}
+}
+
+// What a version that knew of no line has left is as good as ever.
+func TestRecordWithoutALine(t *testing.T) {
+	s := mustOpen(t, filepath.Join(t.TempDir(), "locks.db"), nil)
+	putRow(t, s, []byte(`{"spec":{"limit":1},"holds":[{"owner":"ann","meta":"x","weight":1,"count":1,"token":7,"expiry":9000000000000000000}],"token":7}`))
+	ann := store.Request{Name: "stock", Owner: "ann", TTL: time.Minute}
+	if d, err := s.Draw(t.Context(), ann); err != nil || d.Token <= 7 || d.Waiting {
+		t.Fatalf("%+v, %v", d, err)
+	}
+	var w told
+	done := make(chan error, 1)
+	go func() {
+		g, err := s.Wait(t.Context(), request("stock"), w.hear)
+		if g.Token <= 8 {
+			err = errors.Join(err, errors.New("not above the token drawn before"))
+		}
+		done <- err
+	}()
+	poll(t, "it waits", func() bool { return w.matches(store.ErrBusy) })
+	mustRelease(t, s, ann)
+	if err := <-done; err != nil {
+		t.Fatal(err)
+	}
+}
+
+// A range of tokens is never too short for what is asked for at once, and tokens
+// that are reserved are on disk before they are granted.
+func TestManySpareTokens(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "locks.db")
+	m := newFakeMachine()
+	s := m.open(t, path)
+	r := request("a")
+	r.Spare = store.MaxSpare
+	last := mustAcquire(t, s, r).Token + store.MaxSpare
+	for range 3 {
+		d, err := s.Draw(t.Context(), r)
+		if err != nil || d.Token <= last {
+			t.Fatalf("drew %+v after %v, %v", d, last, err)
+		}
+		last = d.Token + store.MaxSpare
+	}
+	s.Close()
+	m.reboot("second boot", time.Minute)
+	s = m.open(t, path)
+	if g := mustAcquire(t, s, request("a")); g.Token <= last {
+		t.Fatalf("token %v after a reboot, %v was reserved", g.Token, last)
+	}
+}

@@ -1,0 +1,406 @@
+package memstore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/leasehold-dev/leasehold/fence"
+	"github.com/leasehold-dev/leasehold/internal/clock"
+	"github.com/leasehold-dev/leasehold/store"
+)
+
+// bubbled is a store whose clock is that of a synctest bubble.
+func bubbled() *Store {
+	begin := time.Now()
+	return New(&Options{Clock: clock.Func(func() clock.Instant { return clock.Instant(time.Since(begin)) + 1 })})
+}
+
+func request(ttl time.Duration) store.Request {
+	return store.Request{Name: "lock", Owner: store.NewOwnerAt(time.Now()), TTL: ttl}
+}
+
+// waiting is a Wait under way, and what came of it.
+type waiting struct {
+	store.Request
+	cancel context.CancelFunc
+	told   []store.BusyError
+	done   chan struct{}
+	took   time.Duration
+	grant  store.Grant
+	err    error
+}
+
+func wait(t *testing.T, s *Store, r store.Request) *waiting {
+	w := &waiting{Request: r, done: make(chan struct{})}
+	ctx, cancel := context.WithCancel(t.Context())
+	w.cancel = cancel
+	go func() {
+		defer close(w.done)
+		start := time.Now()
+		w.grant, w.err = s.Wait(ctx, r, func(err error) {
+			var busy *store.BusyError
+			if errors.As(err, &busy) {
+				w.told = append(w.told, *busy)
+			}
+		})
+		w.took = time.Since(start)
+	}()
+	synctest.Wait()
+	return w
+}
+
+func (w *waiting) ended() bool {
+	synctest.Wait()
+	select {
+	case <-w.done:
+		return true
+	default:
+		return false
+	}
+}
+
+// The lock passes from one to the next in no time at all, and its lease lasts
+// from then on, however long they waited.
+func TestHandedOnAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := bubbled()
+		holder, _ := s.take(t, "lock", time.Hour)
+		a, b := wait(t, s, request(time.Second)), wait(t, s, request(2*time.Second))
+		time.Sleep(10 * time.Minute)
+		if a.ended() || b.ended() {
+			t.Fatal("somebody got a lock that is held")
+		}
+		if st, err := s.Inspect(t.Context(), "lock"); err != nil || len(st.Line) != 2 || st.Line[0].Holder.Owner != a.Owner || st.Line[1].ExpiresIn != 2*time.Second {
+			t.Fatalf("line %+v, %v", st.Line, err)
+		}
+		if err := s.Release(t.Context(), holder); err != nil {
+			t.Fatal(err)
+		}
+		if !a.ended() || a.err != nil || a.took != 10*time.Minute || a.grant.Since != a.took || b.ended() {
+			t.Fatalf("%v, after %v: %+v", a.err, a.took, a.grant)
+		}
+		if st, _ := s.Inspect(t.Context(), "lock"); st.Holder.Owner != a.Owner || st.ExpiresIn != time.Second || st.Token != a.grant.Token || len(st.Line) != 1 {
+			t.Fatalf("handed on as %+v, granted %+v", st, a.grant)
+		}
+		// a says nothing more: b gets it when its lease is over, to the instant.
+		<-b.done
+		if want := 10*time.Minute + time.Second; b.err != nil || b.took != want || b.grant.Since != want || b.grant.Token <= a.grant.Token {
+			t.Fatalf("%v, after %v: %+v", b.err, b.took, b.grant)
+		}
+		if len(b.told) != 2 || b.told[0].Position != 2 || b.told[0].Holder.Owner != holder.Owner || b.told[1].Position != 1 || b.told[1].Holder.Owner != a.Owner {
+			t.Fatalf("b was told %+v", b.told)
+		}
+		if len(s.lines) != 0 || s.Release(t.Context(), b.Request) != nil || len(s.records) != 0 {
+			t.Errorf("left behind: %v, %v", s.lines, s.records)
+		}
+	})
+}
+
+// A lease that is renewed, prolonged or ends sooner than the timer was set for
+// is watched over all the same.
+func TestExpiryIsFollowed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := bubbled()
+		holder, _ := s.take(t, "lock", time.Minute)
+		w := wait(t, s, request(time.Minute))
+		for range 10 {
+			time.Sleep(50 * time.Second)
+			if err := s.Renew(t.Context(), []store.Request{holder})[0]; err != nil {
+				t.Fatal(err)
+			}
+		}
+		<-w.done
+		if want := 560 * time.Second; w.err != nil || w.took != want {
+			t.Fatalf("%v after %v, want the lock after %v", w.err, w.took, want)
+		}
+		// The next holder's lease is a shorter one than the one before.
+		short, long := request(time.Second), request(time.Minute)
+		a, b := wait(t, s, short), wait(t, s, long)
+		if err := s.Release(t.Context(), w.Request); err != nil {
+			t.Fatal(err)
+		}
+		<-b.done
+		if b.err != nil || !a.ended() || b.took != time.Second {
+			t.Fatalf("%v after %v, want the lock after 1s", b.err, b.took)
+		}
+	})
+}
+
+// Who gives up is out of the line at once, wherever it stood, and nothing of it
+// is left; a lock that was handed to it goes on to the next.
+func TestGivingUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := bubbled()
+		holder, _ := s.take(t, "lock", time.Hour)
+		var line []*waiting
+		for range 4 {
+			line = append(line, wait(t, s, request(time.Minute)))
+		}
+		for _, i := range []int{1, 0} {
+			line[i].cancel()
+			if !line[i].ended() || line[i].err != context.Canceled {
+				t.Fatalf("waiter %d: %v, want the error of its context", i, line[i].err)
+			}
+		}
+		if st, _ := s.Inspect(t.Context(), "lock"); len(st.Line) != 2 || st.Line[0].Holder.Owner != line[2].Owner {
+			t.Fatalf("line %+v", st.Line)
+		}
+		// Handed on and given up at the same moment.
+		go s.Release(t.Context(), holder)
+		line[2].cancel()
+		if !line[2].ended() {
+			t.Fatal("neither got it nor gave up")
+		}
+		if line[2].err == nil {
+			if err := s.Release(t.Context(), line[2].Request); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if !line[3].ended() || line[3].err != nil {
+			t.Fatalf("the last one did not get it: %v", line[3].err)
+		}
+		if err := s.Release(t.Context(), line[3].Request); err != nil {
+			t.Fatal(err)
+		}
+		if len(s.records) != 0 || len(s.lines) != 0 {
+			t.Errorf("left behind: %v, %v", s.records, s.lines)
+		}
+	})
+}
+
+// One who was handed the lock and does not want it any more hands it on.
+func TestGivingUpWhatWasHandedOn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := bubbled()
+		holder, _ := s.take(t, "lock", time.Hour)
+		w := &waiter{request: request(time.Minute), wake: make(chan struct{}, 1)}
+		s.mu.Lock()
+		if err := s.stand(w); err != nil {
+			t.Fatal(err)
+		}
+		s.mu.Unlock()
+		next := wait(t, s, request(time.Minute))
+		if err := s.Release(t.Context(), holder); err != nil || w.hold.Owner != w.request.Owner {
+			t.Fatalf("handed on as %+v, %v", w.hold, err)
+		}
+		if err := s.leave(w, context.Canceled); err != context.Canceled {
+			t.Fatal(err)
+		}
+		if !next.ended() || next.err != nil || next.grant.Token <= w.hold.Token {
+			t.Fatalf("%+v, %v", next.grant, next.err)
+		}
+	})
+}
+
+// One who barges and is told that the lock is free, and does not come, leaves it
+// to the next.
+func TestBargeAndDoNotCome(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := bubbled()
+		holder, _ := s.take(t, "lock", time.Hour)
+		w := &waiter{request: request(time.Minute), wake: make(chan struct{}, 1)}
+		w.request.Barge = true
+		s.mu.Lock()
+		if err := s.stand(w); err != nil {
+			t.Fatal(err)
+		}
+		s.mu.Unlock()
+		next := wait(t, s, request(time.Minute))
+		if err := s.Release(t.Context(), holder); err != nil || !w.out || w.hold.Owner != "" || next.ended() {
+			t.Fatalf("told %v, handed %+v, %v", w.out, w.hold, err)
+		}
+		if err := s.leave(w, context.Canceled); err != context.Canceled {
+			t.Fatal(err)
+		}
+		if !next.ended() || next.err != nil {
+			t.Fatal(next.err)
+		}
+	})
+}
+
+// A waiter's place is not lost to one who barges in, however long ago anybody
+// has looked at it.
+func TestBargeTakesNobodysPlace(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := bubbled()
+		s.take(t, "lock", time.Hour)
+		first := wait(t, s, request(time.Millisecond))
+		time.Sleep(59 * time.Minute)
+		r := request(time.Minute)
+		r.Barge = true
+		second := wait(t, s, r)
+		<-first.done
+		<-second.done
+		if first.err != nil || second.err != nil || second.grant.Token <= first.grant.Token {
+			t.Fatalf("%v, %v; %v then %v", first.err, second.err, first.grant, second.grant)
+		}
+	})
+}
+
+// A lease that has expired goes to the first in line as soon as anybody comes
+// upon it, however late the timer is, and not to whoever that is.
+func TestExpiredLeaseIsHandedOn(t *testing.T) {
+	for what, come := range map[string]func(s *Store, first string){
+		"asks": func(s *Store, first string) {
+			var busy *store.BusyError
+			if _, err := s.Acquire(t.Context(), request(time.Minute)); !errors.As(err, &busy) || busy.Holder.Owner != first || busy.ExpiresIn != time.Minute {
+				t.Errorf("who asks gets %v", err)
+			}
+		},
+		"looks": func(s *Store, first string) {
+			if st, err := s.Inspect(t.Context(), "lock"); err != nil || st.Holder.Owner != first || len(st.Line) > 0 {
+				t.Errorf("who looks sees %+v, %v", st, err)
+			}
+		},
+		"waits": func(s *Store, _ string) {
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			if err := s.stand(&waiter{request: request(time.Minute), wake: make(chan struct{}, 1)}); err != nil {
+				t.Error(err)
+			}
+		},
+	} {
+		s, now := stepped()
+		s.take(t, "lock", time.Minute)
+		w := &waiter{request: request(time.Minute), wake: make(chan struct{}, 1)}
+		s.mu.Lock()
+		if err := s.stand(w); err != nil {
+			t.Fatal(err)
+		}
+		s.mu.Unlock()
+		*now = now.Add(time.Minute)
+		come(s, w.request.Owner)
+		if !w.out || w.hold.Owner != w.request.Owner {
+			t.Errorf("one came that %s: who waits got %+v", what, w.hold)
+		}
+		s.Close()
+	}
+}
+
+// While the clock stands, nobody asks it all the time.
+func TestStandingClockIsNotWatched(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var mu sync.Mutex
+		now, looks := clock.Instant(time.Hour), 0
+		s := New(&Options{Clock: clock.Func(func() clock.Instant {
+			mu.Lock()
+			defer mu.Unlock()
+			looks++
+			return now
+		})})
+		s.take(t, "lock", time.Millisecond)
+		w := wait(t, s, request(time.Minute))
+		time.Sleep(time.Second)
+		if w.ended() {
+			t.Errorf("got the lock while the clock stood: %v", w.err)
+		}
+		mu.Lock()
+		if looks > 200 {
+			t.Errorf("the clock was asked %d times in a second", looks)
+		}
+		now = now.Add(time.Millisecond)
+		mu.Unlock()
+		<-w.done
+		if w.err != nil {
+			t.Error(w.err)
+		}
+	})
+}
+
+// Owners that are released, or used twice, wait no longer.
+func TestWaitOfNoUse(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := bubbled()
+		s.take(t, "lock", time.Hour)
+		w, other := wait(t, s, request(time.Minute)), wait(t, s, request(time.Minute))
+		if _, err := s.Wait(t.Context(), w.Request, nil); !errors.Is(err, store.ErrInvalid) {
+			t.Errorf("waiting twice: %v", err)
+		}
+		if err := s.Release(t.Context(), w.Request); !errors.Is(err, store.ErrNotHeld) {
+			t.Error(err)
+		}
+		if !w.ended() || !errors.Is(w.err, store.ErrNotHeld) {
+			t.Errorf("released while it waited: %v", w.err)
+		}
+		s.Close()
+		if !other.ended() || other.err != store.ErrClosed {
+			t.Errorf("closed while it waited: %v", other.err)
+		}
+	})
+}
+
+// However many wait, each release wakes one, and the order is that of arrival.
+func TestLongLine(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := bubbled()
+		holder, last := s.take(t, "lock", time.Hour)
+		var mu sync.Mutex
+		var order, want []string
+		var wg sync.WaitGroup
+		for i := range 200 {
+			r := request(time.Minute)
+			r.Meta, r.Spare = store.Holder{Purpose: fmt.Sprint(i)}.Encode(), i%3
+			want = append(want, r.Owner)
+			wg.Go(func() {
+				g, err := s.Wait(t.Context(), r, nil)
+				mu.Lock()
+				defer mu.Unlock()
+				if err != nil || g.Token <= last {
+					t.Errorf("token %v after %v, %v", g.Token, last, err)
+				}
+				d, err := s.Draw(t.Context(), r)
+				if err != nil || d.Token <= g.Token+fence.Token(r.Spare) || d.Waiting != (len(order) < 199) {
+					t.Errorf("drew %+v after %v and %d more, %v", d, g.Token, r.Spare, err)
+				}
+				order, last = append(order, r.Owner), d.Token+fence.Token(r.Spare)
+				go s.Release(t.Context(), r)
+			})
+			synctest.Wait()
+		}
+		if st, err := s.Inspect(t.Context(), "lock"); err != nil || len(st.Line) != store.MaxLine || st.Line[7].Holder.Purpose != "7" {
+			t.Errorf("line of %d, %v", len(st.Line), err)
+		}
+		if err := s.Release(t.Context(), holder); err != nil {
+			t.Fatal(err)
+		}
+		wg.Wait()
+		if !slices.Equal(order, want) {
+			t.Errorf("out of order: %v", order)
+		}
+	})
+}
+
+// A reason function that ends the goroutine of its Wait leaves no place in the line.
+func TestReasonEndsTheWait(t *testing.T) {
+	for how, end := range map[string]func(){"panic": func() { panic("from reason") }, "Goexit": runtime.Goexit} {
+		s := New(nil)
+		first := store.Request{Name: "a", Owner: "first", TTL: time.Hour}
+		if _, err := s.Acquire(t.Context(), first); err != nil {
+			t.Fatal(err)
+		}
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			defer func() { recover() }()
+			s.Wait(t.Context(), store.Request{Name: "a", Owner: "second", TTL: time.Hour}, func(error) { end() })
+		}()
+		<-done
+		if st, err := s.Inspect(t.Context(), "a"); err != nil || len(st.Line) != 0 {
+			t.Errorf("%s: %d places are left, %v", how, len(st.Line), err)
+		}
+		if err := s.Release(t.Context(), first); err != nil {
+			t.Error(err)
+		}
+		if st, err := s.Inspect(t.Context(), "a"); err != nil || st.Held {
+			t.Errorf("%s: the lock was handed to somebody who is gone: %v", how, err)
+		}
+		s.Close()
+	}
+}

@@ -1,9 +1,0 @@
-//go:build unix && !linux
-
-package redis
-
-import "syscall"
-
-func sysRead(fd int, b []byte) (int, error) { return syscall.Read(fd, b) }
-
-func sysWrite(fd int, b []byte) (int, error) { return syscall.Write(fd, b) }

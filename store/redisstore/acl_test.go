@@ -1,0 +1,408 @@
+package redisstore_test
+
+import (
+	"bufio"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/leasehold-dev/leasehold/internal/testenv/redistest"
+	"github.com/leasehold-dev/leasehold/store"
+	"github.com/leasehold-dev/leasehold/store/redisstore"
+)
+
+// ruled are three servers with a user who can do everything, until a rule says
+// otherwise.
+type ruled struct {
+	t       *testing.T
+	servers []*redistest.Server
+	path    string // of the URL
+	// patience with what works only if the rule is enough.
+	patience time.Duration
+}
+
+// apply sets the user's rule.
+func (r ruled) apply(rule []string) {
+	r.t.Helper()
+	for _, s := range r.servers {
+		s.Text(r.t, "ACL", "SETUSER", "locker", "reset", "on", ">other", "~other", "+@all")
+		args := []string{"ACL", "SETUSER"}
+		for _, word := range rule {
+			args = append(args, strings.Replace(word, redisstore.Password, "pw", 1))
+		}
+		s.Text(r.t, args...)
+		s.Text(r.t, "SCRIPT", "FLUSH")
+		for _, key := range s.Keys(r.t) {
+			s.Text(r.t, "DEL", key)
+		}
+		if r.path != "" { // who only looks can not make the mark
+			s.Text(r.t, "COPY", redistest.Mark, redistest.Mark, "DB", strings.Trim(r.path, "/"), "REPLACE")
+		}
+	}
+}
+
+func (r ruled) url() string {
+	return "redis://locker:pw@" + strings.Join(addrs(r.servers), ",") + r.path
+}
+
+func (r ruled) open() (*redisstore.Store, error) {
+	return redisstore.Open(r.t.Context(), []string{r.url()}, nil)
+}
+
+// locks does all that a client does, and says what does not work.
+func (r ruled) locks(name string) error {
+	s, err := r.open()
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	ctx := r.t.Context()
+	r.servers[0].Text(r.t, "SET", "{"+name+"}:token", "9000000000000000") // so that the others have to be told
+	l := request(name)
+	if _, err := s.Acquire(ctx, l); err != nil {
+		return err
+	}
+	for client := range strings.Lines(r.servers[0].Text(r.t, "CLIENT", "LIST")) {
+		if strings.Contains(client, "user=locker") && !strings.Contains(client, "tB db=") {
+			return fmt.Errorf("the server would not tell that its data is replaced: %s", client)
+		}
+	}
+	if err := s.Renew(ctx, []store.Request{l})[0]; err != nil {
+		return err
+	}
+	l.TTL, l.Renewed = l.TTL*2, true // so that the renewal has to write
+	if err := s.Renew(ctx, []store.Request{l})[0]; err != nil {
+		return err
+	}
+	r.servers[2].Text(r.t, "DEL", name) // and be given back
+	if err := s.Renew(ctx, []store.Request{l})[0]; err != nil {
+		return err
+	}
+	eventually(r.t, "the lock is on the node that lost it", func() bool { return r.servers[2].Text(r.t, "EXISTS", name) == "1" })
+	if st, err := s.Inspect(ctx, name); err != nil || !st.Held {
+		return errors.Join(err, errors.New("not shown"))
+	}
+	if err := s.Release(ctx, l); err != nil {
+		return err
+	}
+	if err := s.Release(ctx, l); !errors.Is(err, store.ErrNotHeld) { // which leaves a tombstone
+		return err
+	}
+	if err := r.waits(s, name); err != nil {
+		return err
+	}
+	return errors.Join(r.respectsRedisson(s), r.excess())
+}
+
+// respectsRedisson sees that a lock of Redisson is held.
+func (r ruled) respectsRedisson(s store.Store) error {
+	for _, server := range r.servers { // in a cluster, one of them has the slot
+		_, err := server.Do(r.t.Context(), "EVAL", `redis.call('SELECT', ARGV[1])
+			redis.call('HSET', KEYS[1], '0b16b1f0-5a25-4b5c-a22b-3f5b0b1c8f6e:1', 1)
+			redis.call('PEXPIRE', KEYS[1], 600000)`, "1", "jobs/redisson", cmp.Or(strings.Trim(r.path, "/"), "0"))
+		if err != nil && !strings.HasPrefix(err.Error(), "MOVED") {
+			return err
+		}
+	}
+	if st, err := s.Inspect(r.t.Context(), "jobs/redisson"); err != nil || !st.Held {
+		return errors.Join(err, errors.New("a lock of Redisson is not shown"))
+	}
+	return nil
+}
+
+// waits has one who waits be told when it is its turn.
+func (r ruled) waits(s store.Waiter, name string) error {
+	held := request(name)
+	takes(r.t, s, r.servers, held)
+	ctx, cancel := context.WithCancel(r.t.Context())
+	next := waiter(name)
+	done := make(chan error, 1)
+	go func() {
+		_, err := s.Wait(ctx, next, nil)
+		done <- err
+	}()
+	defer func() {
+		cancel()
+		<-done
+	}()
+	if !r.all(func(server *redistest.Server) bool { return placed(r.t, server, next) }) {
+		return errors.New("the server can not tell")
+	}
+	// Another one has waited for longer, and goes.
+	other, over := context.WithCancel(ctx)
+	defer over()
+	before := next
+	before.Owner = store.NewOwnerAt(time.Now().Add(-500 * time.Millisecond))
+	gone := make(chan error, 1)
+	go func() {
+		_, err := s.Wait(other, before, nil)
+		gone <- err
+	}()
+	stands := r.all(func(server *redistest.Server) bool { return placed(r.t, server, before) })
+	over()
+	if err := <-gone; !stands {
+		return fmt.Errorf("nobody can stand before another: %w", err)
+	}
+	if !r.all(func(server *redistest.Server) bool { return server.Text(r.t, "LLEN", "{"+name+"}:line") == "1" }) {
+		return errors.New("nobody can leave the line")
+	}
+	if err := s.Release(ctx, held); err != nil {
+		return err
+	}
+	// It would come to know by itself when it refreshes its places.
+	select {
+	case err := <-done:
+		done <- nil
+		return errors.Join(err, s.Release(ctx, next))
+	case <-time.After(min(r.patience, next.TTL/6)):
+		return errors.New("the server did not tell")
+	}
+}
+
+// all waits with patience for something to be so at all servers.
+func (r ruled) all(so func(*redistest.Server) bool) bool {
+	for _, server := range r.servers {
+		for deadline := time.Now().Add(r.patience); !so(server); time.Sleep(time.Millisecond) {
+			if time.Now().After(deadline) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// shows looks at a lock; lists finds it.
+func (r ruled) shows() error {
+	s, err := r.open()
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	r.hold("jobs/1")
+	if st, err := s.Inspect(r.t.Context(), "jobs/1"); err != nil || !st.Held || len(st.Line) != 1 || st.Line[0].Holder.Owner != "next" {
+		return errors.Join(err, errors.New("it is not shown as it is"))
+	}
+	return errors.Join(r.respectsRedisson(s), r.excess())
+}
+
+// hold makes it look as if somebody had a lock, and somebody else waited for it.
+func (r ruled) hold(name string) {
+	for _, server := range r.servers {
+		server.Text(r.t, "EVAL", `redis.call('SELECT', ARGV[1])
+			redis.call('SET', KEYS[1], '7')
+			redis.call('SET', KEYS[2], 'owner {}')
+			redis.call('DEL', KEYS[3])
+			redis.call('RPUSH', KEYS[3], '1790000000000000 next')
+			redis.call('SET', KEYS[4], '099999999999991790000000000000 1 0 - leasehold:to:x next', 'PX', 60000)`,
+			"4", "{"+name+"}:token", name, "{"+name+"}:line", "{"+name+"}:place:next", cmp.Or(strings.Trim(r.path, "/"), "0"))
+	}
+}
+
+func (r ruled) lists() error {
+	s, err := r.open()
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	r.hold("jobs/1")
+	all, err := s.List(r.t.Context(), "jobs/")
+	if err == nil && len(all) != 1 {
+		err = errors.New("it is not listed")
+	}
+	return errors.Join(err, r.excess())
+}
+
+// declares the servers to be new, unless locks are held.
+func (r ruled) declares() error {
+	_, err := redisstore.Bootstrap(r.t.Context(), []string{r.url()}, nil, false)
+	if err != nil {
+		return err
+	}
+	r.hold("jobs/1")
+	if _, err = redisstore.Bootstrap(r.t.Context(), []string{r.url()}, nil, false); errors.Is(err, store.ErrBusy) {
+		return r.excess()
+	}
+	return fmt.Errorf("a lock that is held is not noticed: %w", err)
+}
+
+// examines is told everything there is.
+func (r ruled) examines() error {
+	for _, server := range r.servers {
+		server.Text(r.t, "HSET", "jobs/r", "0b16b1f0-5a25-4b5c-a22b-3f5b0b1c8f6e:1", "1")
+		server.Text(r.t, "RPUSH", "jobs/l", "x")
+	}
+	e, err := redisstore.Examine(r.t.Context(), []string{r.url()}, nil, redisstore.Scope{TTL: 30 * time.Second, Prefix: "jobs/"})
+	if err != nil {
+		return err
+	}
+	for _, n := range e.Nodes {
+		if n.Outcome != store.Granted || n.ServerErr != nil || n.Server.SettingsErr != nil || n.Mark.Err != nil || n.UntoldErr != nil || n.Keys.Err != nil || len(n.Lacking)+len(n.Failing) > 0 {
+			return errors.Join(errors.New("not all is told"), n.Err, n.ServerErr, n.Server.SettingsErr, n.Mark.Err, n.UntoldErr, n.Keys.Err)
+		}
+		if !n.Mark.Found || n.AheadError == 0 {
+			return errors.New("no mark, or no time")
+		}
+		kind := map[redisstore.Oddity]string{}
+		for _, o := range n.Keys.Odd {
+			kind[o.Oddity] = o.Examples[0].Key + o.Examples[0].Says
+		}
+		if kind[redisstore.Redisson] != "jobs/r" || kind[redisstore.WrongType] != "jobs/la list" {
+			return errors.New("keys are taken for others")
+		}
+	}
+	return r.excess()
+}
+
+// excess says what the user may do and should not.
+func (r ruled) excess() error {
+	for _, words := range []string{"LASTSAVE", "SET other x", "GET other", "PUBLISH other x"} {
+		said, err := asLocker(r.servers[0].Addr(), words)
+		if err != nil || !strings.HasPrefix(said, "-NOPERM") {
+			return fmt.Errorf("the user may %s: %s, %w", words, said, err)
+		}
+	}
+	return nil
+}
+
+// asLocker has the server run one command for the user, and is the first line of
+// what it says.
+func asLocker(addr, words string) (string, error) {
+	conn, err := net.Dial("tcp", addr)
+	if err != nil {
+		return "", err
+	}
+	defer conn.Close()
+	if _, err := fmt.Fprintf(conn, "AUTH locker pw\r\n%s\r\n", words); err != nil {
+		return "", err
+	}
+	in := bufio.NewReader(conn)
+	if said, err := in.ReadString('\n'); err != nil || said != "+OK\r\n" {
+		return said, err
+	}
+	return in.ReadString('\n')
+}
+
+// The rule that is printed is enough, and nothing in it can be dropped.
+func TestLeastPrivilege(t *testing.T) {
+	r := ruled{t: t, servers: redistest.StartN(t, 3)}
+	for name, c := range map[string]struct {
+		acl  redisstore.ACL
+		path string
+		work func(ruled) error
+	}{
+		"lock":     {redisstore.ACL{Uses: redisstore.ToLock}, "", func(r ruled) error { return r.locks("jobs/1") }},
+		"show":     {redisstore.ACL{Uses: redisstore.ToShow}, "", ruled.shows},
+		"list":     {redisstore.ACL{Uses: redisstore.ToList}, "", ruled.lists},
+		"examine":  {redisstore.ACL{Uses: redisstore.ToExamine}, "", ruled.examines},
+		"database": {redisstore.ACL{Uses: redisstore.ToShow, DB: true}, "/2", ruled.shows},
+		"declare":  {redisstore.ACL{Uses: redisstore.ToDeclare}, "", ruled.declares},
+		"both":     {redisstore.ACL{Uses: redisstore.ToLock | redisstore.ToList}, "", func(r ruled) error { return errors.Join(r.locks("jobs/2"), r.lists()) }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := ruled{t, r.servers, c.path, long}
+			c.acl.User, c.acl.Prefix = "locker", "jobs/"
+			rule, err := c.acl.Rule()
+			if err != nil {
+				t.Fatal(err)
+			}
+			r.apply(rule)
+			if err := c.work(r); err != nil {
+				t.Fatalf("with the whole rule: %v", err)
+			}
+			r.patience = 500 * time.Millisecond
+			for i := 1; i < len(rule); i++ {
+				r.apply(slices.Delete(slices.Clone(rule), i, i+1))
+				if err := c.work(r); err == nil {
+					t.Errorf("%s can be dropped", rule[i])
+				}
+			}
+		})
+	}
+}
+
+// Who may only look takes no lock.
+func TestLookersTakeNoLock(t *testing.T) {
+	r := ruled{t: t, servers: redistest.StartN(t, 3)}
+	rule, err := redisstore.ACL{User: "locker", Uses: redisstore.ToShow | redisstore.ToList}.Rule()
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.apply(rule)
+	s, err := r.open()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	if _, err := s.Acquire(t.Context(), request("a")); err == nil || !strings.Contains(err.Error(), "permission") {
+		t.Errorf("acquire: %v", err)
+	}
+	if !noLock(t, r.servers, "a")() {
+		t.Error("the lock was taken")
+	}
+}
+
+// What is printed for redis-cli is the rule, whatever the prefix; and a name that
+// is none is refused.
+func TestACLLine(t *testing.T) {
+	for _, c := range []struct{ prefix, keys string }{
+		{"", `~*`},
+		{"jobs/", `~jobs/* ~{jobs/*}:* ~leasehold:node`},
+		{"a b", `~a?b* ~{a?b*}:* ~leasehold:node`},
+		{"a*b", `"~a\x5c*b*" "~{a\x5c*b*}:*" ~leasehold:node`},
+		{"grün", `"~gr\xc3\xbcn*" "~{gr\xc3\xbcn*}:*" ~leasehold:node`},
+		{"\"\n", `"~\x22\x0a*" "~{\x22\x0a*}:*" ~leasehold:node`},
+	} {
+		line, err := redisstore.ACL{User: "u", Prefix: c.prefix, Uses: redisstore.ToShow}.Line()
+		want := "ACL SETUSER u reset on >PASSWORD " + c.keys + " +evalsha +eval +get +lrange +pttl +time +info +hscan"
+		if err != nil || line != want {
+			t.Errorf("%q: %s, %v\nwant %s", c.prefix, line, err, want)
+		}
+	}
+	for _, user := range []string{"", "a b", "a\x00"} {
+		if _, err := (redisstore.ACL{User: user}).Rule(); err == nil {
+			t.Errorf("user %q is taken", user)
+		}
+	}
+}
+
+// Locks whose names have characters that mean something to an ACL.
+func TestACLOfOddPrefixes(t *testing.T) {
+	r := ruled{t: t, servers: redistest.StartN(t, 3)}
+	for _, prefix := range []string{"a b/", "a*[x]/", "grün/", `a\`, "", "{x}"} {
+		rule, err := redisstore.ACL{User: "locker", Prefix: prefix, Uses: redisstore.ToLock}.Rule()
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.apply(rule)
+		s, err := r.open()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := s.Acquire(t.Context(), request(prefix+"1")); err != nil {
+			t.Errorf("%q: %v", prefix, err)
+		}
+		if _, err := s.Acquire(t.Context(), request("aax/1")); prefix != "" && err == nil {
+			t.Errorf("%q: another name is permitted too", prefix)
+		}
+		s.Close()
+	}
+}
+
+// The rule in docs/redis.md is the one that the command prints.
+func TestTheDocumentedRule(t *testing.T) {
+	text, err := os.ReadFile("../../docs/redis.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	line, err := redisstore.ACL{User: "locker", Prefix: "jobs/", Uses: redisstore.ToLock}.Line()
+	if err != nil || !strings.Contains(string(text), "\n"+line+"\n") {
+		t.Errorf("docs/redis.md does not have the rule (%v):\n%s", err, line)
+	}
+}

@@ -1,0 +1,132 @@
+package redisstore_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/leasehold-dev/leasehold/internal/testenv/redistest"
+	"github.com/leasehold-dev/leasehold/store"
+	"github.com/leasehold-dev/leasehold/store/redisstore"
+)
+
+// openURL opens a store that gives a server on a busy machine all the time it needs.
+func openURL(t *testing.T, url string) *redisstore.Store {
+	t.Helper()
+	s, err := redisstore.Open(t.Context(), []string{url}, &redisstore.Options{ConnectTimeout: 20 * time.Second})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s.Close() })
+	return s
+}
+
+func ofAnotherList(err error) bool {
+	var refused *store.QuorumError
+	return errors.As(err, &refused) && refused.Count(store.Refused) == 1 && strings.Contains(err.Error(), "another list of nodes")
+}
+
+// A server that decides together with others grants nothing to those who know no
+// other: neither when they come, nor when they were there before. With a majority of
+// the others they would not exclude each other. They may look, and release.
+func TestOneServerOfAList(t *testing.T) {
+	servers := redistest.StartN(t, 3)
+	a := addrs(servers)
+	only := openURL(t, "redis://"+a[0])
+	held := request("held")
+	acquire(t, only, held)
+	several := openURL(t, "redis://"+strings.Join(a, ",")+"?max_ttl=2s&node_timeout=1s")
+	eventually(t, "who was there before is told", func() bool {
+		return ofAnotherList(only.Renew(t.Context(), []store.Request{held})[0])
+	})
+	if _, err := only.Acquire(t.Context(), request("free")); !ofAnotherList(err) || !strings.Contains(err.Error(), a[2]) {
+		t.Errorf("by who was there before: %v", err)
+	}
+	if st, err := only.Inspect(t.Context(), "held"); err != nil || st.Holder.Owner != held.Owner {
+		t.Errorf("looking: %+v, %v", st, err)
+	}
+	if err := only.Release(t.Context(), held); err != nil {
+		t.Errorf("releasing: %v", err)
+	}
+	late := openURL(t, "redis://"+a[0])
+	for name, wants := range map[string]func() error{
+		"acquire": func() error { _, err := late.Acquire(t.Context(), request("free")); return err },
+		"wait":    func() error { _, err := late.Wait(t.Context(), request("free"), nil); return err },
+	} {
+		if err := wants(); !ofAnotherList(err) {
+			t.Errorf("%s by who comes later: %v", name, err)
+		}
+	}
+	r := request("free")
+	r.TTL = time.Second
+	eventually(t, "the quarantine of three new servers is over", func() bool {
+		_, err := several.Acquire(t.Context(), r)
+		return err == nil
+	})
+}
+
+// So it is where the one server keeps its quarantine, and has a mark of its own.
+func TestOneCarefulServerOfAList(t *testing.T) {
+	servers := redistest.StartN(t, 3)
+	a := addrs(servers)
+	only := openURL(t, "redis://"+a[0])
+	held := request("held")
+	held.Require = store.CrashSafe
+	acquire(t, only, held)
+	openURL(t, "redis://"+strings.Join(a, ","))
+	eventually(t, "who was there before is told", func() bool {
+		return ofAnotherList(only.Renew(t.Context(), []store.Request{held})[0])
+	})
+	free := request("free")
+	free.Require = store.CrashSafe
+	if _, err := only.Acquire(t.Context(), free); !ofAnotherList(err) {
+		t.Errorf("by who was there before: %v", err)
+	}
+}
+
+// From one server to several: who knows the one only is served until it is replaced,
+// together with those who know both lists, and not any more from then on.
+func TestReplaceOneServer(t *testing.T) {
+	servers := redistest.StartN(t, 3)
+	a := addrs(servers)
+	const settings = "?max_ttl=2s&node_timeout=1s"
+	both := "redis://" + a[0] + settings + "&next=" + strings.Join(a, ",")
+	ask := func(name string) store.Request {
+		r := request(name)
+		r.TTL = 2 * time.Second
+		return r
+	}
+	old, two := openURL(t, "redis://"+a[0]+settings), openURL(t, both)
+	x := ask("x")
+	acquire(t, old, x)
+	again := openURL(t, "redis://"+a[0]+settings)
+	acquire(t, again, ask("y"))
+	eventually(t, "with both lists, while one with the old list has the lock", func() bool {
+		old.Renew(t.Context(), []store.Request{x})
+		_, err := two.Acquire(t.Context(), ask("x"))
+		return errors.Is(err, store.ErrBusy)
+	})
+	if err := redisstore.Replace(t.Context(), []string{both}, nil, nil); err != nil {
+		t.Fatal(err)
+	}
+	if err := old.Renew(t.Context(), []store.Request{x})[0]; !ofAnotherList(err) {
+		t.Errorf("who knows the old list only goes on: %v", err)
+	}
+	if _, err := again.Acquire(t.Context(), ask("z")); !ofAnotherList(err) {
+		t.Errorf("who knows the old list only: %v", err)
+	}
+	next := openURL(t, "redis://"+strings.Join(a, ",")+settings)
+	acquire(t, next, ask("z"))
+}
+
+// However one server is written, clients that know no other exclude each other there.
+func TestOneServerByTwoNames(t *testing.T) {
+	server := redistest.Start(t)
+	_, port, _ := strings.Cut(server.Addr(), ":")
+	careful := openURL(t, "redis://"+server.Addr()+"?max_ttl=2s")
+	r := request("a")
+	r.TTL, r.Require = time.Second, store.CrashSafe
+	eventually(t, "the quarantine is over", func() bool { _, err := careful.Acquire(t.Context(), r); return err == nil })
+	acquire(t, openURL(t, "redis://localhost:"+port), request("b"))
+}

@@ -1,0 +1,58 @@
+package redisstore_test
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"testing"
+
+	"github.com/leasehold-dev/leasehold/internal/testenv/redistest"
+	"github.com/leasehold-dev/leasehold/store"
+	"github.com/leasehold-dev/leasehold/store/redisstore"
+)
+
+// benchStore is a store on so many new servers.
+func benchStore(b *testing.B, nodes int) *redisstore.Store {
+	b.Helper()
+	var urls []string
+	for _, s := range redistest.StartN(b, nodes) {
+		urls = append(urls, s.URL())
+	}
+	s, err := redisstore.Open(context.Background(), urls, nil)
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(func() { s.Close() })
+	return s
+}
+
+// BenchmarkLockUnlock is one acquire and one release of a lock of its own for
+// each goroutine, on one and on five nodes.
+func BenchmarkLockUnlock(b *testing.B) {
+	for _, nodes := range []int{1, 5} {
+		s := benchStore(b, nodes)
+		for _, goroutines := range []int{1, 16, 256} {
+			b.Run(fmt.Sprintf("nodes=%d/goroutines=%d", nodes, goroutines), func(b *testing.B) {
+				b.ReportAllocs()
+				var wg sync.WaitGroup
+				for g := range goroutines {
+					wg.Go(func() {
+						name := fmt.Sprint("bench/", g)
+						for i := g; i < b.N; i += goroutines {
+							r := store.Request{Name: name, Owner: store.NewOwner(), Meta: `{"host":"h","pid":1}`, TTL: redisstore.DefaultMaxTTL / 2}
+							if _, err := s.Acquire(context.Background(), r); err != nil {
+								b.Error(err)
+								return
+							}
+							if err := s.Release(context.Background(), r); err != nil {
+								b.Error(err)
+								return
+							}
+						}
+					})
+				}
+				wg.Wait()
+			})
+		}
+	}
+}

@@ -1,0 +1,93 @@
+package redisstore
+
+import (
+	"github.com/leasehold-dev/leasehold/internal/quorum"
+	"github.com/leasehold-dev/leasehold/internal/quorum/driver"
+	"github.com/leasehold-dev/leasehold/store"
+)
+
+// Leases that are renewed together take one command for many of them: much of
+// what one costs is the command and its answer, for both sides.
+
+const (
+	// maxBundle leases at most are renewed by one command, which keeps the server
+	// from everybody else meanwhile: for some microseconds each.
+	maxBundle = 64
+	// maxBundleBytes is about how long such a command may become.
+	maxBundleBytes = 32 << 10
+)
+
+// bundle is majority.Keeper's Bundle.
+func (s *Store) bundle(leases []store.Request, old any) (payload any, n int) {
+	c, _ := old.(*command)
+	if c == nil {
+		c = new(command)
+	}
+	first, bytes := &leases[0], 0
+	for n < min(len(leases), maxBundle) {
+		r := &leases[n]
+		bytes += 2*len(r.Name) + len(r.Owner) + len(r.Meta)
+		if n > 0 && (bytes > maxBundleBytes || r.TTL != first.TTL || s.guards(*r) != s.guards(*first)) {
+			break
+		}
+		n++
+	}
+	s.extend(c, leases[:n])
+	return c, n
+}
+
+// extend makes c renew leases, which have the first one's TTL, and are guarded as
+// it is.
+func (s *Store) extend(c *command, leases []store.Request) {
+	script, guarded := extendScript, s.guards(leases[0])
+	if guarded {
+		script = prolongScript
+	}
+	b := c.beginMany(script, len(leases)-1)
+	for i := range leases {
+		b = appendWord(b, leases[i].Name)
+	}
+	for i := range leases {
+		b = appendCounterKey(b, leases[i].Name)
+	}
+	if guarded {
+		b = appendWord(b, markKey)
+	}
+	for i := range leases {
+		b = appendValue(b, leases[i])
+	}
+	b = appendMillis(appendMillis(b, leases[0].TTL), counterLife)
+	if guarded {
+		b = appendWord(b, s.lists.print)
+	}
+	c.bytes = b
+}
+
+// answers reads the reply to one command about n leases.
+func (r reply) answers(s *script, n int) (usual driver.Answer, others []driver.Other) {
+	said := r.value.list
+	if r.outcome != store.Granted || len(said) == 0 || said[0].kind != '*' {
+		usual = r.answer(s)
+		// What the server refused as a whole it may not have to: that one name is not
+		// permitted to the user is no reason to lose all the others.
+		usual.Apart = r.outcome != store.Granted && r.at != 0
+		return usual, nil
+	}
+	part := func(v value) driver.Answer {
+		p := hearing(v)
+		p.at = r.at
+		return p.answer(s)
+	}
+	others = make([]driver.Other, 0, len(said)/2)
+	next := int64(1) // as Lua counts
+	for said := said[1:]; len(said) > 0; said = said[2:] {
+		at := said[0]
+		if len(said) == 1 || at.kind != ':' || at.num < next || at.num > int64(n) {
+			a := driver.Answer{Kind: quorum.Unknown, Said: store.NodeOutcome{Outcome: store.Refused, Err: notUnderstood(r.value)}, At: r.at}
+			return a, nil
+		}
+		others = append(others, driver.Other{Lease: int(at.num - 1), Answer: part(said[1])})
+		next = at.num + 1
+	}
+	return part(said[0]), others
+}

@@ -1,0 +1,136 @@
+package redisstore
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/leasehold-dev/leasehold/internal/nodemark"
+	"github.com/leasehold-dev/leasehold/internal/quorum"
+	"github.com/leasehold-dev/leasehold/internal/quorum/driver"
+	"github.com/leasehold-dev/leasehold/store"
+)
+
+// Whatever has become of some leases: what a server answers about each of them,
+// and what it does, is the same if they are renewed one after the other and by one
+// command.
+func TestOneCommandDoesWhatManyDo(t *testing.T) {
+	for name, n := range map[string]*scripted{"Redis": onRedis(t), "miniredis": onMiniredis(t)} {
+		t.Run(name, func(t *testing.T) {
+			seen := map[string]int{}
+			for seed := range uint64(200) {
+				if err := n.twice(rand.New(rand.NewPCG(seed, 1)), seen); err != nil {
+					t.Fatalf("seed %d: %v", seed, err)
+				}
+			}
+			if t.Log(seen); len(seen) < 5 {
+				t.Error("too few kinds of answers came up")
+			}
+		})
+	}
+}
+
+// fates are what may have become of a lease, whose value and key are filled in.
+var fates = []string{
+	"SET %[2]s %[1]s PX 20000", "SET %[2]s %[1]s PX 20000", "SET %[2]s %[1]s PX 20000", "SET %[2]s %[1]s PX 20000",
+	"SET %[2]s %[1]s PX 90000", "SET %[2]s %[1]s", "SET %[2]s another PX 20000", "SET %[2]s %[1]sx", "SET %[2]s ",
+	"DEL %[2]s", "RPUSH %[2]s %[1]s", "HSET %[2]s %[1]s x",
+}
+
+// marks are what may be at the key of the mark; a | stands for a space.
+var marks = []string{
+	spaced(openMark), spaced(markOf(func(m *nodemark.Mark) { m.Print, m.List = "0123456789ab", "a:1" })), "DEL %s",
+	spaced(markOf(func(m *nodemark.Mark) { m.Print, m.List = "9876543210ab", "b:1" })), "SET %s nonsense", "RPUSH %s x",
+}
+
+func spaced(mark string) string { return "SET %s " + strings.ReplaceAll(mark, " ", "|") }
+
+// twice renews some leases both ways, each time from the same state.
+func (n *scripted) twice(random *rand.Rand, seen map[string]int) error {
+	n.s.lists.print = "0123456789ab"
+	do := func(format string, args ...any) *command {
+		words := strings.Split(fmt.Sprintf(format, args...), " ")
+		for i := range words {
+			words[i] = strings.ReplaceAll(words[i], "|", " ")
+		}
+		return newCommand(words...)
+	}
+	var leases []store.Request
+	state := []*command{newCommand("FLUSHALL"), do(marks[random.IntN(len(marks))], markKey)}
+	require := store.Class(random.IntN(2)) * store.CrashSafe
+	for i := range 1 + random.IntN(8) {
+		r := store.Request{Name: fmt.Sprint("lock", i), Owner: fmt.Sprint("owner", i), TTL: time.Minute, Require: require}
+		leases = append(leases, r)
+		state = append(state, do(fates[random.IntN(len(fates))], r.Owner, r.Name))
+		if random.IntN(5) > 0 {
+			state = append(state, newCommand("SET", keysOf(r.Name)[1], "7", "PX", "1000000"))
+		}
+	}
+	var said [2][]string
+	for way, renew := range []func([]store.Request) ([]driver.Answer, error){n.oneByOne, n.together} {
+		if _, err := n.run(state...); err != nil {
+			return err
+		}
+		answers, err := renew(leases)
+		if err != nil {
+			return err
+		}
+		for i, r := range leases {
+			a := answers[i]
+			for _, key := range keysOf(r.Name)[:2] {
+				v, err := n.run(newCommand("TYPE", key), newCommand("PTTL", key))
+				if err != nil {
+					return err
+				}
+				left := time.Duration(v[1].num) * time.Millisecond
+				said[way] = append(said[way], fmt.Sprintf("%s: %s, left %v", key, v[0].text, left.Round(10*time.Second)))
+			}
+			text := fmt.Sprint(a.Said.Err)
+			if a.Said.Outcome == store.WrongType { // and where in the script that showed
+				text = "that it is"
+			}
+			said[way] = append(said[way], fmt.Sprintf("%s: %v, %v %v %v, %v, clock %v", r.Name, a.Kind, a.Said.Outcome, a.Said.Holder, a.Said.ExpiresIn.Round(10*time.Second), text, a.Clock > 0))
+			seen[fmt.Sprintf("%v %v", a.Kind, a.Said.Outcome)]++
+		}
+	}
+	if !slices.Equal(said[0], said[1]) {
+		return fmt.Errorf("one by one:\n%s\ntogether:\n%s", strings.Join(said[0], "\n"), strings.Join(said[1], "\n"))
+	}
+	return nil
+}
+
+// oneByOne takes a command for each lease.
+func (n *scripted) oneByOne(leases []store.Request) (all []driver.Answer, err error) {
+	for _, r := range leases {
+		c := n.s.encode(driver.Question{Op: quorum.Extend, Lease: r}, nil).(*command)
+		v, err := n.wire.exchange([]*command{n.byText(c)})
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, hearing(v[0]).answer(c.script))
+	}
+	return all, nil
+}
+
+// together takes one, and more only where it was refused as a whole.
+func (n *scripted) together(leases []store.Request) ([]driver.Answer, error) {
+	payload, all := n.s.bundle(leases, nil)
+	c := payload.(*command)
+	v, err := n.wire.exchange([]*command{n.byText(c)})
+	if err != nil || all != len(leases) {
+		return nil, fmt.Errorf("%d of %d leases: %w", all, len(leases), err)
+	}
+	r := hearing(v[0])
+	r.at = 1
+	if all == 1 {
+		return []driver.Answer{r.answer(c.script)}, nil
+	}
+	usual, others := r.answers(c.script, all)
+	if usual.Apart {
+		return n.oneByOne(leases)
+	}
+	return apart(usual, others, all), nil
+}

@@ -1,0 +1,257 @@
+package redisstore
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/leasehold-dev/leasehold/internal/quorum"
+	"github.com/leasehold-dev/leasehold/internal/quorum/driver"
+	"github.com/leasehold-dev/leasehold/store"
+)
+
+// Who has which slot is asked of any member. Nothing depends on it being right:
+// whoever is asked and does not have a slot says so. But a member that is gone says
+// nothing, and who waits in line at a server that is not the lock's any more is not
+// told when it is its turn. So it is asked again whenever something is not as it was
+// said to be; and once in a while as long as anybody waits.
+
+const (
+	// chartedEvery is how often it is asked while somebody waits.
+	chartedEvery = time.Second
+	// chartPause is the least time between two looks; it doubles up to a second while
+	// nobody answers.
+	chartPause = 50 * time.Millisecond
+	// retiring is how long a member that has no slots any more may take to answer what
+	// it was asked.
+	retiring = time.Second
+)
+
+var chartCommand = newCommand("CLUSTER", "SLOTS")
+
+// want has the table of slots looked at again, soon.
+func (r *router) want() {
+	select {
+	case r.wanted <- struct{}{}:
+	default:
+	}
+}
+
+// tend is the goroutine that does so: one at a time, and never without a pause.
+func (r *router) tend() {
+	tick := time.NewTicker(chartedEvery)
+	defer tick.Stop()
+	rest := time.NewTimer(0)
+	defer rest.Stop()
+	for failures := 0; ; {
+		select {
+		case <-r.s.closing:
+			return
+		case <-rest.C:
+		}
+		for wait := true; wait; {
+			select {
+			case <-r.s.closing:
+				return
+			case <-r.wanted:
+				wait = false
+			case <-tick.C:
+				wait = r.s.waiting.Load() == 0
+			}
+		}
+		pause := chartPause
+		if chart, _, err := r.ask(r.ctx); err == nil {
+			failures = 0
+			r.adopt(chart)
+		} else if failures++; r.ctx.Err() == nil {
+			pause = min(chartPause<<min(failures, 5), time.Second)
+			r.s.o.Logger.Debug("nobody says which server of the cluster has which slots", "err", err)
+		}
+		rest.Reset(pause)
+	}
+}
+
+// ask asks one member after the other, beginning with another each time: one that was
+// cut off from the rest goes on saying what was once so. The error comes with
+// what each said.
+func (r *router) ask(ctx context.Context) (chart []stretch, nodes []store.NodeOutcome, err error) {
+	connected, others := r.known()
+	for _, n := range connected {
+		p := make(poll, 1)
+		said := driver.Unsent(n.put(call{command: chartCommand, timeout: r.s.o.nodeTimeout(r.s.o.MaxTTL), look: p}, false))
+		if said.Err == nil {
+			select {
+			case a := <-p:
+				if said.Err = a.err; a.err == nil {
+					if chart, said.Err = readChart(a.value, n.addr.host); said.Err == nil {
+						return chart, nil, nil
+					}
+				}
+			case <-ctx.Done():
+				return nil, nodes, ctx.Err()
+			}
+		}
+	}
+	for _, a := range others {
+		if ctx.Err() != nil {
+			break
+		}
+		chart, err := r.visit(ctx, a)
+		if err == nil {
+			return chart, nil, nil
+		}
+		outcome, err := classify(err, r.s.o.ConnectTimeout)
+		nodes = append(nodes, store.NodeOutcome{Node: a.host, Outcome: outcome, Err: err})
+	}
+	return nil, nodes, errUncharted
+}
+
+// known are the members to which there is a connection, and the addresses of all
+// others and of the seeds.
+func (r *router) known() (connected []*node, others []address) {
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	for _, n := range r.members {
+		n.mu.Lock()
+		there := n.wire != nil
+		n.mu.Unlock()
+		if there {
+			connected = append(connected, n)
+		} else {
+			others = append(others, n.addr)
+		}
+	}
+	slices.SortFunc(connected, func(a, b *node) int { return cmp.Compare(a.addr.host, b.addr.host) })
+	if r.turn++; len(connected) > 0 {
+		at := r.turn % len(connected)
+		connected = slices.Concat(connected[at:], connected[:at])
+	}
+	for _, a := range r.seeds {
+		if r.members[a.host] == nil {
+			others = append(others, a)
+		}
+	}
+	return connected, others
+}
+
+// visit asks over a connection that is made for that.
+func (r *router) visit(ctx context.Context, a address) (chart []stretch, err error) {
+	n := &node{s: r.s, addr: a, log: r.s.o.Logger, ctx: ctx}
+	w, err := n.open(ctx, a.host, func(w *wire) error {
+		said, err := w.exchange(append(n.login(), chartCommand))
+		if err != nil {
+			return err
+		}
+		for _, v := range said {
+			if v.kind == '-' {
+				return newRefused(v)
+			}
+		}
+		chart, err = readChart(said[len(said)-1], a.host)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	w.forget()
+	w.conn.Close()
+	return chart, nil
+}
+
+// adopt takes in who has which slot. If that has changed, all who wait ask again:
+// their place moved with the lock, and what its new server said they have not heard.
+func (r *router) adopt(chart []stretch) {
+	table := new([slots]*node)
+	r.mu.Lock()
+	if r.closed {
+		r.mu.Unlock()
+		return
+	}
+	has := map[*node]bool{}
+	for _, s := range chart {
+		n := r.member(s.host)
+		has[n] = true
+		for i := s.first; i <= s.last; i++ {
+			table[i] = n
+		}
+	}
+	changed := r.changed
+	for i, n := range table {
+		changed = changed || n != r.table[i] && r.table[i] != nil
+	}
+	r.table, r.changed = *table, false
+	for host, n := range r.members {
+		if !has[n] {
+			delete(r.members, host)
+			r.all.Go(func() { r.retire(n) })
+		}
+	}
+	r.mu.Unlock()
+	for n := range has {
+		n.tune()
+	}
+	if changed {
+		r.s.keeper.Poll(0)
+	}
+}
+
+// retire ends a member once it has nothing more to say.
+func (r *router) retire(n *node) {
+	end := time.NewTimer(retiring)
+	defer end.Stop()
+	look := time.NewTicker(5 * time.Millisecond)
+	defer look.Stop()
+	for busy := true; busy; {
+		select {
+		case <-r.ctx.Done():
+			busy = false
+		case <-end.C:
+			busy = false
+		case <-look.C:
+			n.Flush() // what was put just before
+			n.mu.Lock()
+			busy = n.waiting.n > 0 || n.wire != nil && n.wire.flight.n > 0
+			n.mu.Unlock()
+		}
+	}
+	n.close()
+	r.inherit(n)
+}
+
+// inherit sends the releases that a member has retained to those that have its slots
+// now.
+func (r *router) inherit(n *node) {
+	n.mu.Lock()
+	all := n.retained.All()
+	n.mu.Unlock()
+	for _, q := range all {
+		c := call{command: r.s.encode(q, nil).(*command), timeout: r.s.o.nodeTimeout(q.Lease.TTL), to: nobody{}, tag: int(quorum.Release)}
+		r.put(c, false) // a member that refuses it retains it
+	}
+}
+
+// tune has a member connected to anew that had no slots when it was, and so no channel.
+func (n *node) tune() {
+	n.mu.Lock()
+	w := n.wire
+	untuned := w != nil && w.untuned
+	n.mu.Unlock()
+	if untuned {
+		w.replace(errNotTuned)
+	}
+}
+
+// chart makes the first table, which Open needs.
+func (r *router) chart(ctx context.Context) error {
+	chart, nodes, err := r.ask(ctx)
+	switch {
+	case err == nil:
+		r.adopt(chart)
+		return nil
+	case ctx.Err() != nil:
+		return errors.Join(ctx.Err(), err)
+	}
+	return &store.QuorumError{Op: "open", Need: 1, Nodes: nodes}
+}

@@ -1,0 +1,52 @@
+package redisstore
+
+import (
+	"fmt"
+	"net"
+	"strconv"
+)
+
+// stretch is a range of slots and the address of the master that has it.
+type stretch struct {
+	first, last int
+	host        string
+}
+
+// readChart reads what CLUSTER SLOTS says; asked is the address of who says it, which
+// may not know its own name. What nobody has is left out.
+func readChart(v value, asked string) ([]stretch, error) {
+	if v.kind == '-' {
+		return nil, newRefused(v)
+	}
+	if v.kind != '*' || len(v.list) == 0 {
+		return nil, fmt.Errorf("%w: %s says that nobody has any slot", errUncharted, asked)
+	}
+	var chart []stretch
+	for _, some := range v.list {
+		if len(some.list) < 3 || len(some.list[2].list) < 2 {
+			return nil, notUnderstood(v)
+		}
+		first, last, master := some.list[0], some.list[1], some.list[2].list
+		if first.kind != ':' || last.kind != ':' || first.num < 0 || last.num < first.num || last.num >= slots {
+			return nil, notUnderstood(v)
+		}
+		host, ok := memberHost(string(master[0].text), strconv.FormatInt(master[1].num, 10), asked)
+		if !ok {
+			continue
+		}
+		chart = append(chart, stretch{int(first.num), int(last.num), host})
+	}
+	return chart, nil
+}
+
+// memberHost is the address of a member as another one gives it, which is its own
+// where it does not say.
+func memberHost(host, port, asked string) (string, bool) {
+	if host == "" {
+		host, _, _ = net.SplitHostPort(asked)
+	}
+	if n, err := strconv.Atoi(port); err != nil || n < 1 || n > 65535 || host == "?" {
+		return "", false
+	}
+	return net.JoinHostPort(host, port), true
+}

@@ -1,0 +1,129 @@
+package redisstore_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/leasehold-dev/leasehold/internal/testenv/faultproxy"
+	"github.com/leasehold-dev/leasehold/internal/testenv/redistest"
+	"github.com/leasehold-dev/leasehold/store"
+	"github.com/leasehold-dev/leasehold/store/redisstore"
+)
+
+// freeze stops the servers until the end of the test, or until what is returned is
+// called.
+func freeze(t *testing.T, servers ...*redistest.Server) (thaw func()) {
+	t.Helper()
+	for _, s := range servers {
+		if err := s.Freeze(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return func() {
+		for _, s := range servers {
+			if err := s.Thaw(); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+}
+
+// closesSoon closes a store whose nodes may take most of a minute to answer.
+func closesSoon(t *testing.T, s store.Store) {
+	t.Helper()
+	start := time.Now()
+	s.Close()
+	if took := time.Since(start); took > 20*time.Second {
+		t.Errorf("Close took %v: it waits for servers that say nothing", took)
+	}
+}
+
+// Closing does not wait for servers that are stopped. What they have to be told lies in
+// their sockets, and is done when they go on.
+func TestCloseBesideFrozenServers(t *testing.T) {
+	patient := &redisstore.Options{NodeTimeout: 50 * time.Second}
+	t.Run("before the store was opened", func(t *testing.T) {
+		servers := redistest.StartN(t, 5)
+		thaw := freeze(t, servers[1], servers[3])
+		s := open(t, addrs(servers), patient)
+		r := request("a")
+		acquire(t, s, r)
+		if err := s.Release(t.Context(), r); err != nil {
+			t.Fatal(err)
+		}
+		closesSoon(t, s)
+		thaw()
+		eventually(t, "nothing is left", noLock(t, servers, "a"))
+	})
+	t.Run("after that", func(t *testing.T) {
+		servers := redistest.StartN(t, 5)
+		s := open(t, addrs(servers), patient)
+		settled(t, s)
+		thaw := freeze(t, servers[1], servers[3])
+		r := request("a")
+		acquire(t, s, r)
+		if err := s.Release(t.Context(), r); err != nil {
+			t.Fatal(err)
+		}
+		closesSoon(t, s)
+		thaw()
+		eventually(t, "nothing is left", noLock(t, servers, "a"))
+	})
+	t.Run("when it was held", func(t *testing.T) {
+		servers := redistest.StartN(t, 5)
+		s := open(t, addrs(servers), patient)
+		r := request("a")
+		takes(t, s, servers, r)
+		time.Sleep(1200 * time.Millisecond) // more than maxIdle: the connections are to be tried first
+		thaw := freeze(t, servers[1], servers[3])
+		if err := s.Release(t.Context(), r); err != nil {
+			t.Fatal(err)
+		}
+		closesSoon(t, s)
+		thaw()
+		eventually(t, "nothing is left", noLock(t, servers, "a"))
+	})
+	t.Run("by an attempt that failed", func(t *testing.T) {
+		servers := redistest.StartN(t, 3)
+		s, other := open(t, addrs(servers), patient), open(t, addrs(servers), nil)
+		settled(t, s)
+		for _, server := range servers[:2] {
+			server.Text(t, "SET", "a", "a stranger")
+		}
+		thaw := freeze(t, servers[2])
+		r := request("a")
+		if _, err := s.Acquire(t.Context(), r); err == nil {
+			t.Fatal("granted")
+		}
+		closesSoon(t, s)
+		thaw()
+		// It hears all nodes, after what was sent to them before.
+		if _, err := other.Inspect(t.Context(), "a"); err != nil {
+			t.Fatal(err)
+		}
+		eventually(t, "the request was served", func() bool {
+			return servers[2].Text(t, "EXISTS", "{a}:gone:"+r.Owner, "{a}:token") != "0"
+		})
+		eventually(t, "nothing is left", func() bool {
+			return !strings.HasPrefix(servers[2].Text(t, "GET", "a"), r.Owner)
+		})
+	})
+}
+
+// Closing waits a little for a node whose connection broke after something was sent: it
+// is told what there is to release.
+func TestCloseReleasesWhereAConnectionBroke(t *testing.T) {
+	servers := redistest.StartN(t, 3)
+	proxies := behind(t, servers)
+	s := open(t, addrs(proxies), nil)
+	r := request("a")
+	takes(t, s, servers, r)
+	proxies[1].CutRequest("{a}:gone:" + r.Owner)
+	if err := s.Release(t.Context(), r); err != nil {
+		t.Fatal(err)
+	}
+	proxies[1].Await(t, "the release is cut", func(st faultproxy.Stats) bool { return st.Cut > 0 })
+	s.Close()
+	eventually(t, "nothing is left", noLock(t, servers, "a"))
+}

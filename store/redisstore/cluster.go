@@ -1,0 +1,219 @@
+package redisstore
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/leasehold-dev/leasehold/internal/quorum/driver"
+	"github.com/leasehold-dev/leasehold/store"
+)
+
+// Cluster keeps locks on a Redis Cluster: each on the one master that has its slot. It
+// is safe for concurrent use.
+//
+// It promises less than independent servers do: store.Efficiency. Replicas follow
+// their master a little later, so that one that is promoted may not know of the last
+// grants, and give the locks away again; its clock keeps tokens from going back, as
+// far as clocks agree. While slots move, their locks stay, and who waits for them
+// keeps the place; a lock is neither taken nor released for as long as its own slot
+// is being moved.
+type Cluster struct {
+	s *Store // without nodes of its own
+	r *router
+}
+
+var _ store.Returner = (*Cluster)(nil)
+
+// OpenCluster connects to the cluster of which urls name some members, masters or
+// replicas:
+//
+//	redis-cluster://user:password@a:6379,b:6379?max_ttl=60s&node_timeout=50ms
+//
+// and rediss-cluster:// for TLS. It blocks until one of them says who the others are,
+// for Options.ConnectTimeout each at most, and fails with a *store.QuorumError if none
+// does. All members take the same user, password and certificates. A nil o means the
+// defaults; Options.Next and FsyncAlways are for independent servers.
+func OpenCluster(ctx context.Context, urls []string, o *Options) (*Cluster, error) {
+	seeds, opts, err := clusterURLs(urls, o)
+	if err != nil {
+		return nil, err
+	}
+	s := &Store{o: opts, wall: time.Now, servers: registry{ids: map[int]identity{}}, closing: make(chan struct{}), proof: waitingProof, idle: idleAfter}
+	r := newRouter(s, seeds)
+	s.route, s.channel = r, r.clusterChannel(unsharded)
+	s.keeper = driver.Keeper{Nodes: []driver.Node{r}, Encode: s.encode, NodeTimeout: opts.nodeTimeout, Clock: opts.Clock, Logger: opts.Logger, Crowded: s.crowded, Closing: s.closing}
+	c := &Cluster{s: s, r: r}
+	if err := r.chart(ctx); err != nil {
+		c.Close()
+		return nil, err
+	}
+	r.all.Go(r.tend)
+	return c, nil
+}
+
+// Caps implements store.Store. Each lock is decided about by one server.
+func (c *Cluster) Caps() store.Caps {
+	return store.Caps{
+		Engine: "redis-cluster", Nodes: 1, Quorum: 1,
+		MaxTTL: c.s.o.MaxTTL, Reach: "network", Clock: "that of the server that has the lock",
+		Class: store.Efficiency,
+	}
+}
+
+// Close implements store.Store.
+func (c *Cluster) Close() error {
+	err := c.s.Close()
+	c.r.close()
+	return err
+}
+
+// check refuses what no cluster can give.
+func (c *Cluster) check(r store.Request) error {
+	if r.Require > store.Efficiency {
+		return fmt.Errorf("%w: lock %q requires %v, and a Redis Cluster gives %v at most: a replica that is promoted may not know of it; use independent servers", store.ErrUnsupported, r.Name, r.Require, store.Efficiency)
+	}
+	return nil
+}
+
+// Acquire implements store.Store.
+func (c *Cluster) Acquire(ctx context.Context, r store.Request) (store.Grant, error) {
+	if err := c.check(r); err != nil {
+		return store.Grant{}, err
+	}
+	c.r.prepare(ctx, r.Name)
+	return c.s.Acquire(ctx, r)
+}
+
+// Wait implements store.Waiter. Each lock's server keeps its line, which moves with the
+// lock, and hands it on as Store does.
+func (c *Cluster) Wait(ctx context.Context, r store.Request, reason func(error)) (store.Grant, error) {
+	if err := c.check(r); err != nil {
+		return store.Grant{}, err
+	}
+	c.r.prepare(ctx, r.Name)
+	return c.s.Wait(ctx, r, reason)
+}
+
+// Return implements store.Returner.
+func (c *Cluster) Return(ctx context.Context, r, next store.Request) (standing bool, err error) {
+	if err := c.check(next); err != nil {
+		return false, err
+	}
+	return c.s.Return(ctx, plain(r), next)
+}
+
+// Renew implements store.Store. All members are asked at once, each about its own.
+func (c *Cluster) Renew(ctx context.Context, leases []store.Request) []error {
+	if slices.ContainsFunc(leases, func(r store.Request) bool { return r.Require > store.Efficiency }) {
+		leases = slices.Clone(leases)
+		for i := range leases {
+			leases[i] = plain(leases[i])
+		}
+	}
+	return c.s.Renew(ctx, leases)
+}
+
+// Release implements store.Store.
+func (c *Cluster) Release(ctx context.Context, r store.Request) error {
+	return c.s.Release(ctx, plain(r))
+}
+
+// Draw implements store.Waiter.
+func (c *Cluster) Draw(ctx context.Context, r store.Request) (store.Drawn, error) {
+	return c.s.Draw(ctx, plain(r))
+}
+
+// plain is a request about a lease that there may be, whatever it required: one that
+// required more was not granted.
+func plain(r store.Request) store.Request {
+	r.Require = store.Efficiency
+	return r
+}
+
+// Inspect implements store.Store.
+func (c *Cluster) Inspect(ctx context.Context, name string) (store.State, error) {
+	state := store.State{Name: name}
+	if err := c.s.usable(ctx); err != nil {
+		return state, err
+	}
+	if err := store.CheckName(name); err != nil {
+		return state, err
+	}
+	c.r.prepare(ctx, name)
+	r := c.r.askFor(ctx, c.s.inspectCall(name))
+	if ctx.Err() != nil && r.outcome == store.Pending {
+		return state, ctx.Err()
+	}
+	said, token, line := r.look()
+	switch said.Outcome {
+	case store.Taken:
+		state.Held, state.Holder, state.ExpiresIn, state.Token = true, said.Holder, said.ExpiresIn, token
+	case store.Absent:
+	default:
+		said.Node = c.r.Addr()
+		return state, &store.QuorumError{Op: "inspect", Name: name, Need: 1, Nodes: []store.NodeOutcome{said}}
+	}
+	state.Line = mergeLines([][]store.Place{line}, said.Holder.Owner)
+	return state, nil
+}
+
+// prepare connects to the member that has a lock, where nobody has done so yet: it may
+// take longer than an answer is waited for.
+func (r *router) prepare(ctx context.Context, name string) {
+	n := r.serves(slotOf(clusterName(name)))
+	if n == nil {
+		return
+	}
+	n.mu.Lock()
+	tried := n.wire != nil || n.down != nil
+	n.mu.Unlock()
+	if !tried {
+		n.askOne(ctx, pingCommand)
+	}
+}
+
+// askFor asks the member that has the command's slot.
+func (r *router) askFor(ctx context.Context, c *command) reply {
+	p := make(poll, 1)
+	if err := r.put(call{command: c, timeout: r.s.o.nodeTimeout(r.s.o.MaxTTL), look: p}, false); err != nil {
+		said := driver.Unsent(err)
+		return reply{outcome: said.Outcome, err: said.Err}
+	}
+	select {
+	case a := <-p:
+		return a.reply
+	case <-ctx.Done():
+		return reply{outcome: store.Pending, err: ctx.Err()}
+	}
+}
+
+// clusterPrefix is as much of a prefix as the keys of all such locks begin with.
+func clusterPrefix(prefix string) string {
+	if at := strings.IndexAny(prefix, "%}"); at >= 0 {
+		return prefix[:at]
+	}
+	return prefix
+}
+
+// everybody are the members that are known.
+func (r *router) everybody() []*node {
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	return slices.Collect(maps.Values(r.members))
+}
+
+// masters are the members that have slots.
+func (r *router) masters() (all []*node) {
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	for _, n := range r.table {
+		if n != nil && (len(all) == 0 || all[len(all)-1] != n) && !slices.Contains(all, n) {
+			all = append(all, n)
+		}
+	}
+	return all
+}

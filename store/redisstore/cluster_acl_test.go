@@ -1,0 +1,106 @@
+package redisstore_test
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/leasehold-dev/leasehold/internal/testenv/redistest"
+	"github.com/leasehold-dev/leasehold/store"
+	"github.com/leasehold-dev/leasehold/store/redisstore"
+)
+
+// locksInCluster does all that a client of a cluster does, and says what does not work.
+func (r ruled) locksInCluster(c *redistest.Cluster, name string) error {
+	s, err := redisstore.OpenCluster(r.t.Context(), []string{"redis-cluster://locker:pw@" + c.Masters[0].Addr()}, nil)
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	ctx := r.t.Context()
+	l := request(name)
+	if _, err := s.Acquire(ctx, l); err != nil {
+		return err
+	}
+	l.TTL, l.Renewed = l.TTL*2, true // so that the renewal has to write
+	if err := s.Renew(ctx, []store.Request{l})[0]; err != nil {
+		return err
+	}
+	if st, err := s.Inspect(ctx, name); err != nil || !st.Held {
+		return errors.Join(err, errors.New("not shown"))
+	}
+	if all, err := s.List(ctx, "jobs/"); err != nil || len(all) != 1 {
+		return errors.Join(err, errors.New("not listed"))
+	}
+	if err := (ruled{r.t, c.Masters, "", r.patience}).respectsRedisson(s); err != nil {
+		return err
+	}
+	if err := r.moves(c, s, l); err != nil {
+		return err
+	}
+	if err := s.Release(ctx, l); err != nil {
+		return err
+	}
+	if err := s.Release(ctx, l); !errors.Is(err, store.ErrNotHeld) { // which leaves a tombstone
+		return err
+	}
+	server := c.Has(r.t, name)
+	if err := (ruled{r.t, []*redistest.Server{server}, "", r.patience}).waits(s, name); err != nil {
+		return err
+	}
+	if err := (ruled{r.t, []*redistest.Server{server}, "", r.patience}).excess(); err != nil {
+		return err
+	}
+	drawn := request(name)
+	g, err := s.Acquire(ctx, drawn)
+	if err != nil {
+		return err
+	}
+	drawn.Above = g.Token
+	if _, err := s.Draw(ctx, drawn); err != nil {
+		return err
+	}
+	return s.Release(ctx, drawn)
+}
+
+// moves has the lease renewed while its slot is on its way.
+func (r ruled) moves(c *redistest.Cluster, s store.Store, l store.Request) error {
+	m := c.BeginMove(r.t, l.Name, another(r.t, c, l.Name))
+	defer func() {
+		m.End(r.t)
+		eventually(r.t, "all know of it", func() bool { return c.Has(r.t, l.Name) != nil })
+	}()
+	m.Carry(r.t, l.Name, "{"+l.Name+"}:token")
+	return s.Renew(r.t.Context(), []store.Request{l})[0]
+}
+
+// The rule that is printed for a cluster is enough, and nothing in it can be dropped;
+// but for INFO, without which we can not warn of servers that evict locks.
+func TestLeastPrivilegeInACluster(t *testing.T) {
+	t.Parallel() // it mostly waits
+	c := redistest.StartCluster(t, 3, 0)
+	r := ruled{t, c.Masters, "", long}
+	rule, err := redisstore.ACL{User: "locker", Prefix: "jobs/", Uses: redisstore.ToLock | redisstore.ToList, Cluster: true}.Rule()
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.apply(rule)
+	if err := r.locksInCluster(c, "jobs/1"); err != nil {
+		t.Fatalf("with the whole rule: %v", err)
+	}
+	if slices.ContainsFunc(rule, func(word string) bool { return strings.Contains(word, "leasehold:node") }) {
+		t.Error("there are no marks in a cluster")
+	}
+	r.patience = 500 * time.Millisecond
+	for i := 1; i < len(rule); i++ {
+		if rule[i] == "+info" {
+			continue
+		}
+		r.apply(slices.Delete(slices.Clone(rule), i, i+1))
+		if err := r.locksInCluster(c, "jobs/1"); err == nil {
+			t.Errorf("%s can be dropped", rule[i])
+		}
+	}
+}

@@ -1,0 +1,293 @@
+package redisstore_test
+
+import (
+	"cmp"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/leasehold-dev/leasehold/internal/testenv/redistest"
+	"github.com/leasehold-dev/leasehold/store"
+)
+
+// another is a master that does not have the slot of a key.
+func another(t *testing.T, c *redistest.Cluster, key string) *redistest.Server {
+	t.Helper()
+	has := c.Has(t, key)
+	return c.Masters[slices.IndexFunc(c.Masters, func(s *redistest.Server) bool { return s != has })]
+}
+
+// lines has so many wait for a lock, one after the other, and is what becomes of them.
+func lines(t *testing.T, server *redistest.Server, name string, stores ...store.Waiter) (requests []store.Request, all []<-chan outcome) {
+	t.Helper()
+	for _, s := range stores {
+		r := patientWaiter(name)
+		requests = append(requests, r)
+		all = append(all, wait(t, t.Context(), s, []*redistest.Server{server}, r))
+	}
+	return requests, all
+}
+
+// inTurn sees that those who wait are granted the lock, in their order, soon after it
+// was released, and with larger tokens each time.
+func inTurn(t *testing.T, last store.Grant, requests []store.Request, all []<-chan outcome, stores ...store.Waiter) {
+	t.Helper()
+	for i, done := range all {
+		g := grantedSoon(t, done)
+		if g.Token <= last.Token {
+			t.Errorf("token %d after %d", g.Token, last.Token)
+		}
+		if owner := cmp.Or(g.Owner, requests[i].Owner); owner != requests[i].Owner {
+			t.Errorf("the place was left for another: %s, %s", owner, requests[i].Owner)
+		}
+		last = g
+		letGo(t, stores[i], requests[i], g)
+	}
+}
+
+// A slot moves while a lock in it is held and others wait: the lease stays, whoever
+// waits keeps the place, and is told when it is its turn, although nobody that waits
+// asks anything that would tell it of the move.
+func TestSlotMovesWhileALockIsHeld(t *testing.T) {
+	c := redistest.StartCluster(t, 3, 0)
+	holder, other, third := openCluster(t, c.Masters[:1], nil), openCluster(t, c.Masters[1:], nil), openCluster(t, c.Masters, nil)
+	const name = "stock"
+	held := request(name)
+	g := acquire(t, holder, held)
+	from, to := c.Has(t, name), another(t, c, name)
+	stores := []store.Waiter{other, third, other}
+	requests, all := lines(t, from, name, stores...)
+	c.Move(t, name, to)
+	if err := holder.Renew(t.Context(), []store.Request{held})[0]; err != nil {
+		t.Fatalf("the lease was lost when its slot moved: %v", err)
+	}
+	if keys := from.Keys(t); len(keys) > 0 {
+		t.Errorf("keys are left behind: %q", keys)
+	}
+	letGo(t, holder, held, store.Grant{})
+	inTurn(t, g, requests, all, stores...)
+	nothingLeft(t, c.Masters)
+}
+
+// While a slot is on its way, leases in it are renewed wherever they are, nothing is
+// taken for lost, and what can not be done yet is done when it has arrived.
+func TestSlotOnItsWay(t *testing.T) {
+	t.Parallel() // it mostly waits
+	c := redistest.StartCluster(t, 3, 0)
+	holder, other := openCluster(t, c.Masters, nil), openCluster(t, c.Masters, nil)
+	const name = "stock"
+	held := request(name)
+	g := acquire(t, holder, held)
+	from, to := c.Has(t, name), another(t, c, name)
+	requests, all := lines(t, from, name, other, other)
+	renews := func(where string) {
+		t.Helper()
+		if err := holder.Renew(t.Context(), []store.Request{held})[0]; err != nil {
+			t.Errorf("renewal with the lock %s: %v", where, err)
+		}
+	}
+	m := c.BeginMove(t, name, to)
+	renews("still where it was")
+	m.Carry(t, name)
+	// Half of it is here and half there, for which nobody is to be blamed.
+	if err := holder.Renew(t.Context(), []store.Request{held})[0]; err == nil || errors.Is(err, store.ErrNotHeld) || !strings.Contains(err.Error(), "gives the lock's slot") {
+		t.Errorf("renewal with half of the lock there: %v", err)
+	}
+	m.Carry(t, "{"+name+"}:token")
+	renews("there already")
+	late, troubled := patientWaiter(name), make(chan error, 1)
+	arrives := make(chan outcome, 1)
+	go func() {
+		g, err := other.Wait(t.Context(), late, func(why error) {
+			select {
+			case troubled <- why:
+			default:
+			}
+		})
+		arrives <- outcome{g, err}
+	}()
+	select {
+	case why := <-troubled:
+		if !errors.Is(why, store.ErrQuorum) {
+			t.Errorf("who begins to wait meanwhile is told %v", why)
+		}
+	case o := <-arrives:
+		t.Fatalf("who begins to wait meanwhile: %+v", o)
+	}
+	_, err := holder.Acquire(t.Context(), request(name))
+	if !errors.Is(err, store.ErrQuorum) || errors.Is(err, store.ErrAmbiguous) {
+		t.Errorf("somebody else: %v", err)
+	}
+	released := make(chan error, 1)
+	go func() { released <- holder.Release(t.Context(), held) }()
+	m.End(t)
+	if err := <-released; err != nil {
+		t.Errorf("release while it was on its way: %v", err)
+	}
+	inTurn(t, g, append(requests, late), append(all, arrives), other, other, other)
+}
+
+// The slot of the channel on which a member tells us moves: there is another channel
+// then, and what was missed meanwhile is asked for.
+func TestSlotOfTheChannelMoves(t *testing.T) {
+	c := redistest.StartCluster(t, 3, 0)
+	holder, other := openCluster(t, c.Masters, nil), openCluster(t, c.Masters, nil)
+	const name = "stock"
+	held := request(name)
+	g := acquire(t, holder, held)
+	server, to := c.Has(t, name), another(t, c, name)
+	requests, all := lines(t, server, name, other)
+	before := strings.Fields(server.Text(t, "PUBSUB", "SHARDCHANNELS"))
+	for _, channel := range before {
+		c.Move(t, channel, to)
+	}
+	eventually(t, "there is another channel", func() bool {
+		now := strings.Fields(server.Text(t, "PUBSUB", "SHARDCHANNELS"))
+		return len(now) > 0 && !slices.ContainsFunc(now, func(s string) bool { return slices.Contains(before, s) })
+	})
+	eventually(t, "the place says so", func() bool {
+		place := server.Text(t, "GET", "{"+name+"}:place:"+requests[0].Owner)
+		return place != "(nil)" && !slices.ContainsFunc(before, func(s string) bool { return strings.Contains(place, s) })
+	})
+	letGo(t, holder, held, store.Grant{})
+	inTurn(t, g, requests, all, other)
+}
+
+// Whoever waits is told by the one member on which the lock is, over one subscription
+// for all locks; nobody else hears of it.
+func TestClusterTellsOnOneChannelOfItsOwn(t *testing.T) {
+	c := redistest.StartCluster(t, 3, 0)
+	holder, other := openCluster(t, c.Masters, nil), openCluster(t, c.Masters, nil)
+	type pair struct {
+		held store.Request
+		g    store.Grant
+		next []store.Request
+		all  []<-chan outcome
+	}
+	var pairs []pair
+	for _, name := range []string{"a", "b", "c", "d", "e", "f", "g", "h"} {
+		p := pair{held: request(name)}
+		p.g = acquire(t, holder, p.held)
+		p.next, p.all = lines(t, c.Has(t, name), name, other)
+		pairs = append(pairs, p)
+	}
+	for _, server := range c.Masters {
+		channels := strings.Fields(server.Text(t, "PUBSUB", "SHARDCHANNELS"))
+		if len(channels) != 2 { // of holder and of other
+			t.Errorf("channels of a member: %q", channels)
+		}
+		for _, channel := range channels {
+			if c.Has(t, channel) != server {
+				t.Errorf("channel %s is in a slot of another member", channel)
+			}
+		}
+		if others := server.Text(t, "PUBSUB", "CHANNELS"); others != "" {
+			t.Errorf("channels that all members are told of: %q", others)
+		}
+	}
+	for _, p := range pairs {
+		letGo(t, holder, p.held, store.Grant{})
+		inTurn(t, p.g, p.next, p.all, other)
+	}
+	for _, server := range c.Masters {
+		if stats := server.Text(t, "INFO", "commandstats"); strings.Contains(stats, "cmdstat_publish:") {
+			t.Error("something was published to all members")
+		}
+	}
+}
+
+// offset is how far a server is with what replicas are told.
+func offset(t *testing.T, server *redistest.Server, which string) string {
+	t.Helper()
+	_, rest, _ := strings.Cut(server.Text(t, "INFO", "replication"), which+":")
+	offset, _, _ := strings.Cut(rest, "\r\n")
+	return offset
+}
+
+// A master dies, and its replica takes its place: who waits goes on waiting there, and
+// tokens do not go back. The place of the dead master may be without the last of what
+// it was told.
+func TestMasterOfAClusterDies(t *testing.T) {
+	t.Parallel() // it mostly waits
+	c := redistest.StartCluster(t, 3, 1, "--cluster-node-timeout", "1000")
+	holder, other := openCluster(t, c.Masters, nil), openCluster(t, c.Masters, nil)
+	const name = "stock"
+	held := request(name)
+	g := acquire(t, holder, held)
+	server := c.Has(t, name)
+	requests, all := lines(t, server, name, other, other)
+	replica := c.Replicas[slices.Index(c.Masters, server)]
+	eventually(t, "the replica has all of it", func() bool {
+		return offset(t, server, "master_repl_offset") == offset(t, replica, "slave_repl_offset")
+	})
+	server.Kill()
+	eventually(t, "the replica has the slot, and the lease is renewed there", func() bool {
+		err := holder.Renew(t.Context(), []store.Request{held})[0]
+		if errors.Is(err, store.ErrNotHeld) {
+			t.Fatal("the lease is taken for lost")
+		}
+		return err == nil
+	})
+	letGo(t, holder, held, store.Grant{})
+	inTurn(t, g, requests, all, other, other)
+}
+
+// A master hands over to its replica and is one itself from then on, without any
+// connection being lost.
+func TestMasterOfAClusterHandsOver(t *testing.T) {
+	t.Parallel() // it mostly waits
+	c := redistest.StartCluster(t, 3, 1)
+	holder, other := openCluster(t, c.Masters, nil), openCluster(t, c.Masters, nil)
+	const name = "stock"
+	held := request(name)
+	g := acquire(t, holder, held)
+	server := c.Has(t, name)
+	requests, all := lines(t, server, name, other, other)
+	c.Replicas[slices.Index(c.Masters, server)].Text(t, "CLUSTER", "FAILOVER")
+	eventually(t, "the replica has the slot", func() bool {
+		has := c.Has(t, name)
+		return has != nil && has != server
+	})
+	if err := holder.Renew(t.Context(), []store.Request{held})[0]; err != nil {
+		t.Fatal(err)
+	}
+	letGo(t, holder, held, store.Grant{})
+	inTurn(t, g, requests, all, other, other)
+}
+
+// Nobody has a slot any more, or not the whole cluster is there: that passes, and is
+// nobody's loss.
+func TestClusterIsDown(t *testing.T) {
+	t.Parallel() // it mostly waits
+	c := redistest.StartCluster(t, 3, 0, "--cluster-node-timeout", "500")
+	s := openCluster(t, c.Masters, nil)
+	const name = "stock"
+	held := request(name)
+	g := acquire(t, s, held)
+	server := c.Has(t, name)
+	requests, all := lines(t, server, name, s)
+	others := slices.DeleteFunc(slices.Clone(c.Masters), func(m *redistest.Server) bool { return m == server })
+	for _, m := range others {
+		if err := m.Freeze(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	eventually(t, "the cluster is down", func() bool { return strings.Contains(server.Text(t, "CLUSTER", "INFO"), "cluster_state:fail") })
+	err := s.Renew(t.Context(), []store.Request{held})[0]
+	if err == nil || errors.Is(err, store.ErrNotHeld) || !strings.Contains(err.Error(), "CLUSTERDOWN") {
+		t.Errorf("renewal: %v", err)
+	}
+	for _, m := range others {
+		if err := m.Thaw(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	eventually(t, "the lease is renewed again", func() bool { return s.Renew(t.Context(), []store.Request{held})[0] == nil })
+	letGo(t, s, held, store.Grant{})
+	inTurn(t, g, requests, all, s)
+	if time.Until(time.UnixMicro(int64(g.Token))) > time.Minute {
+		t.Error("a token far ahead of the clock")
+	}
+}

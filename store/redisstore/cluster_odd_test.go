@@ -1,0 +1,234 @@
+package redisstore_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/leasehold-dev/leasehold/internal/testenv/redistest"
+	"github.com/leasehold-dev/leasehold/store"
+	"github.com/leasehold-dev/leasehold/store/redisstore"
+)
+
+// Servers before 7 know no sharded channels, and tell those who wait otherwise.
+func TestClusterWithoutShardedChannels(t *testing.T) {
+	c := redistest.StartCluster(t, 3, 0, "--rename-command", "SSUBSCRIBE", "", "--rename-command", "SPUBLISH", "")
+	holder, other := openCluster(t, c.Masters, nil), openCluster(t, c.Masters, nil)
+	held := request("stock")
+	g := acquire(t, holder, held)
+	requests, all := lines(t, c.Has(t, "stock"), "stock", other, holder)
+	letGo(t, holder, held, store.Grant{})
+	inTurn(t, g, requests, all, other, holder)
+}
+
+// Who may not listen asks now and then.
+func TestClusterWithoutRightsToListen(t *testing.T) {
+	c := redistest.StartCluster(t, 3, 0)
+	for _, s := range c.Masters {
+		s.Text(t, "ACL", "SETUSER", "u", "reset", "on", ">pw", "~*", "&*", "+@all", "-ssubscribe")
+	}
+	holder := openCluster(t, c.Masters, nil)
+	deaf, err := redisstore.OpenCluster(t.Context(), []string{"redis-cluster://u:pw@" + c.Masters[0].Addr()}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer deaf.Close()
+	held, next := request("stock"), patientWaiter("stock")
+	g := acquire(t, holder, held)
+	done := waits(t.Context(), deaf, next)
+	place := "{stock}:place:" + next.Owner
+	eventually(t, "it stands in line", func() bool { return c.Has(t, "stock").Text(t, "EXISTS", place) == "1" })
+	if got := c.Has(t, "stock").Text(t, "GET", place); got[0] != '1' {
+		t.Errorf("it is taken for one that can be told: %s", got)
+	}
+	letGo(t, holder, held, store.Grant{})
+	inTurn(t, g, []store.Request{next}, []<-chan outcome{done}, deaf)
+}
+
+// A master that had no slots when it was connected to tells those who wait once it
+// has some.
+func TestClusterGrows(t *testing.T) {
+	t.Parallel() // it mostly waits
+	c := redistest.StartCluster(t, 3, 0)
+	holder, other := openCluster(t, c.Masters, nil), openCluster(t, c.Masters, nil)
+	to := c.Grow(t)
+	const name = "stock"
+	held := request(name)
+	g := acquire(t, holder, held)
+	from := c.Has(t, name)
+	requests, all := lines(t, from, name, other, other)
+	m := c.BeginMove(t, name, to)
+	m.Carry(t, name, "{"+name+"}:token")
+	for _, s := range []store.Store{holder, other} { // sees the lock there, over a connection that hears nothing
+		if err := s.Renew(t.Context(), []store.Request{held})[0]; err != nil {
+			t.Fatal(err)
+		}
+	}
+	m.End(t)
+	eventually(t, "who waits is told there from now on", func() bool {
+		place := to.Text(t, "GET", "{"+name+"}:place:"+requests[1].Owner)
+		return slices.ContainsFunc(strings.Fields(to.Text(t, "PUBSUB", "SHARDCHANNELS")), func(channel string) bool {
+			return place[0] == '0' && strings.Contains(place, channel)
+		})
+	})
+	letGo(t, holder, held, store.Grant{})
+	inTurn(t, g, requests, all, other, other)
+}
+
+// A replica that takes over without knowing of a lock gives it away again, which is
+// what a cluster does not promise to keep from happening. The token is larger all the
+// same.
+func TestPromotedReplicaThatForgot(t *testing.T) {
+	c := redistest.StartCluster(t, 3, 1, "--cluster-node-timeout", "1000", "--cluster-replica-no-failover", "yes")
+	s := openCluster(t, c.Masters, nil)
+	const name = "stock"
+	server := c.Has(t, name)
+	replica := c.Replicas[slices.Index(c.Masters, server)]
+	replica.Text(t, "CONFIG", "SET", "masteruser", "nobody")
+	replica.Text(t, "CONFIG", "SET", "masterauth", "wrong")
+	server.Text(t, "CLIENT", "KILL", "TYPE", "replica")
+	eventually(t, "it follows no more", func() bool {
+		return strings.Contains(replica.Text(t, "INFO", "replication"), "master_link_status:down")
+	})
+	held := request(name)
+	g := acquire(t, s, held)
+	server.Kill()
+	replica.Text(t, "CLUSTER", "FAILOVER", "TAKEOVER")
+	eventually(t, "the replica has the slot", func() bool { return c.Has(t, name) == replica })
+	var again store.Grant
+	eventually(t, "the lock is granted again", func() (ok bool) {
+		var err error
+		again, err = s.Acquire(t.Context(), request(name))
+		if errors.Is(err, store.ErrBusy) {
+			t.Fatal("it knows of the lock")
+		}
+		return err == nil
+	})
+	if again.Token <= g.Token {
+		t.Errorf("token %d after %d", again.Token, g.Token)
+	}
+	if err := s.Renew(t.Context(), []store.Request{held})[0]; !errors.Is(err, store.ErrNotHeld) {
+		t.Errorf("the first holder is not told: %v", err)
+	}
+}
+
+// Many wait for locks whose slots go from one member to another all the time: one at a
+// time has each, tokens grow, and everybody gets it.
+func TestCrowdWhileSlotsMove(t *testing.T) {
+	t.Parallel() // it mostly waits
+	c := redistest.StartCluster(t, 3, 0)
+	const workers, rounds, most = 5, 12, 15
+	names := []string{"a", "b", "c"}
+	var stores []*redisstore.Cluster
+	for range 3 {
+		stores = append(stores, openCluster(t, c.Masters, nil))
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	defer cancel()
+	var all sync.WaitGroup
+	var moves atomic.Int32
+	holders, last := make([]atomic.Int32, len(names)), make([]atomic.Uint64, len(names))
+	work := func(i, w int) error {
+		s := stores[w%len(stores)]
+		for n := 0; n < rounds || moves.Load() < most; n++ {
+			r := waiter(names[i])
+			g, err := s.Wait(ctx, r, nil)
+			if err != nil {
+				return err
+			}
+			if holders[i].Add(1) != 1 {
+				return errors.New("two have the lock")
+			}
+			if before := last[i].Swap(uint64(g.Token)); before >= uint64(g.Token) {
+				return fmt.Errorf("token %d after %d", g.Token, before)
+			}
+			time.Sleep(time.Millisecond)
+			holders[i].Add(-1)
+			r.Owner, r.Renewed = ownerOf(r, g), g.Repeated
+			if err := s.Release(ctx, r); err != nil {
+				return fmt.Errorf("release: %w", err)
+			}
+		}
+		return nil
+	}
+	for i := range names {
+		for w := range workers {
+			all.Go(func() {
+				if err := work(i, w); err != nil {
+					t.Errorf("lock %s: %v", names[i], err)
+				}
+			})
+		}
+	}
+	done := make(chan struct{})
+	go func() { all.Wait(); close(done) }()
+	for over := false; !over; moves.Add(1) {
+		name := names[int(moves.Load())%len(names)]
+		eventually(t, "all know who has the slot", func() bool { return c.Has(t, name) != nil })
+		c.Move(t, name, another(t, c, name))
+		select {
+		case <-done:
+			over = true
+		case <-time.After(20 * time.Millisecond):
+		}
+	}
+	t.Logf("%d moves", moves.Load())
+}
+
+func ownerOf(r store.Request, g store.Grant) string {
+	if g.Owner != "" {
+		return g.Owner
+	}
+	return r.Owner
+}
+
+// Over TLS the members are found at their ports for it, and given the same certificates.
+func TestClusterOverTLS(t *testing.T) {
+	cert, key := selfSigned(t, t.TempDir())
+	port := freePort(t)
+	c := redistest.StartCluster(t, 1, 0, "--tls-cluster", "yes", "--tls-port", port, "--tls-cert-file", cert, "--tls-key-file", key, "--tls-ca-cert-file", cert, "--tls-auth-clients", "yes")
+	q := url.Values{"tls_ca": {cert}, "tls_cert": {cert}, "tls_key": {key}}
+	s, err := redisstore.OpenCluster(t.Context(), []string{"rediss-cluster://127.0.0.1:" + port + "?" + q.Encode()}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	held := request("stock")
+	g := acquire(t, s, held)
+	requests, all := lines(t, c.Masters[0], "stock", s)
+	letGo(t, s, held, store.Grant{})
+	inTurn(t, g, requests, all, s)
+	for _, n := range s.Stats().Nodes {
+		if n.Err != nil || n.Node != "127.0.0.1:"+port {
+			t.Errorf("%+v", n)
+		}
+	}
+}
+
+// A store that is closed while somebody waits ends that, and leaves no goroutine.
+func TestClusterIsClosed(t *testing.T) {
+	c := redistest.StartCluster(t, 3, 0)
+	holder, s := openCluster(t, c.Masters, nil), openCluster(t, c.Masters, nil)
+	acquire(t, holder, request("stock"))
+	_, all := lines(t, c.Has(t, "stock"), "stock", s)
+	before := time.Now()
+	s.Close()
+	s.Close()
+	if o := <-all[0]; !errors.Is(o.err, store.ErrClosed) {
+		t.Errorf("who waits is told %v", o.err)
+	}
+	if _, err := s.Acquire(t.Context(), request("a")); !errors.Is(err, store.ErrClosed) {
+		t.Errorf("acquire: %v", err)
+	}
+	if took := time.Since(before); took > long {
+		t.Errorf("it took %v", took)
+	}
+	eventually(t, "its place is given up", func() bool { return len(c.Has(t, "stock").Keys(t)) <= 3 }) // the lock, its counter, a tombstone
+}

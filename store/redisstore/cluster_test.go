@@ -1,0 +1,158 @@
+package redisstore_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/leasehold-dev/leasehold/internal/testenv/redistest"
+	"github.com/leasehold-dev/leasehold/store"
+	"github.com/leasehold-dev/leasehold/store/redisstore"
+	"github.com/leasehold-dev/leasehold/store/storetest"
+)
+
+func openCluster(t *testing.T, seeds []*redistest.Server, o *redisstore.Options) *redisstore.Cluster {
+	t.Helper()
+	c, err := redisstore.OpenCluster(t.Context(), []string{"redis-cluster://" + strings.Join(addrs(seeds), ",")}, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { c.Close() })
+	return c
+}
+
+func TestConformanceOfCluster(t *testing.T) {
+	t.Parallel() // it mostly waits
+	c := redistest.StartCluster(t, 3, 0)
+	another := func(t *testing.T) store.Store { return openCluster(t, c.Masters[1:2], nil) }
+	storetest.Run(t, another, storetest.Options{Second: another})
+}
+
+// Locks are spread over the members: all can be taken, listed and renewed at once.
+func TestLocksAreOnAllMembers(t *testing.T) {
+	c := redistest.StartCluster(t, 3, 0)
+	s := openCluster(t, c.Masters[2:], nil)
+	var leases []store.Request
+	at := map[*redistest.Server]int{}
+	for i := range 60 {
+		r := request(fmt.Sprint("stock/", i))
+		acquire(t, s, r)
+		leases = append(leases, r)
+		server := c.Has(t, r.Name)
+		has(t, server, r.Name)
+		at[server]++
+	}
+	if len(at) != 3 {
+		t.Errorf("locks are on %d members", len(at))
+	}
+	for i, err := range s.Renew(t.Context(), leases) {
+		if err != nil {
+			t.Errorf("%d: %v", i, err)
+		}
+	}
+	all, err := s.List(t.Context(), "stock/")
+	if err != nil || len(all) != len(leases) {
+		t.Errorf("%d are listed, %v", len(all), err)
+	}
+	for _, r := range leases {
+		if err := s.Release(t.Context(), r); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// A name that has braces is one of a lock like any other: all its keys are in one slot.
+// Plain clients are excluded by all names but those with a } or a % at the end.
+func TestNamesWithBracesInACluster(t *testing.T) {
+	c := redistest.StartCluster(t, 3, 0)
+	s := openCluster(t, c.Masters, nil)
+	names := []string{"{a}b", "a{b}", "{}", "}", "{", "a{b", "{{a}}", "100%", "{a%7D%", "a}%", "plain"}
+	for _, name := range names {
+		r := request(name)
+		takesInLine(t, s, c, r)
+		if !strings.Contains(name, "}") && !strings.HasSuffix(name, "%") {
+			has(t, c.Has(t, name), name)
+		}
+	}
+	all, err := s.List(t.Context(), "")
+	listed := []string{}
+	for _, st := range all {
+		listed = append(listed, st.Name)
+	}
+	slices.Sort(names)
+	if err != nil || !slices.Equal(listed, names) {
+		t.Errorf("listed are %q, %v; want %q", listed, err, names)
+	}
+	if all, err := s.List(t.Context(), "{a}"); err != nil || len(all) != 1 || all[0].Name != "{a}b" {
+		t.Errorf("listed are %v, %v", all, err)
+	}
+}
+
+// takesInLine takes a lock and has another wait for it, and leave.
+func takesInLine(t *testing.T, s *redisstore.Cluster, c *redistest.Cluster, r store.Request) {
+	t.Helper()
+	acquire(t, s, r)
+	ctx, cancel := context.WithCancel(t.Context())
+	done := waits(ctx, s, waiter(r.Name))
+	eventually(t, "somebody waits", func() bool {
+		st, err := s.Inspect(t.Context(), r.Name)
+		return err == nil && len(st.Line) == 1
+	})
+	cancel()
+	if o := <-done; !errors.Is(o.err, context.Canceled) {
+		t.Errorf("%q: %v", r.Name, o.err)
+	}
+}
+
+// A cluster does not promise more than it can, and says so before anything is sent.
+func TestClusterIsForEfficiency(t *testing.T) {
+	c := redistest.StartCluster(t, 3, 0)
+	s := openCluster(t, c.Masters, nil)
+	if class := s.Caps().Class; class != store.Efficiency {
+		t.Errorf("it promises %v", class)
+	}
+	r := request("stock")
+	r.Require = store.CrashSafe
+	if _, err := s.Acquire(t.Context(), r); !errors.Is(err, store.ErrUnsupported) {
+		t.Errorf("acquire: %v", err)
+	}
+	if _, err := s.Wait(t.Context(), r, nil); !errors.Is(err, store.ErrUnsupported) {
+		t.Errorf("wait: %v", err)
+	}
+	if keys := c.Has(t, "stock").Keys(t); len(keys) != 0 {
+		t.Errorf("keys %q", keys)
+	}
+}
+
+// What a cluster can not do is refused by the URL, and without echoing secrets.
+func TestClusterURLs(t *testing.T) {
+	for url, want := range map[string]string{
+		"redis://a":                              "redis-cluster://",
+		"redis-cluster://a/1":                    "database",
+		"redis-cluster://a?next=b":               "next",
+		"redis-cluster://a?fsync=always":         "fsync",
+		"redis-cluster://":                       "no host",
+		"redis-cluster://a?color=red":            "color",
+		"redis-cluster://u:secret@a?max_ttl=1ns": "maximum TTL",
+	} {
+		o := &redisstore.Options{NodeTimeout: time.Millisecond}
+		_, err := redisstore.OpenCluster(t.Context(), []string{url}, o)
+		if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "secret") {
+			t.Errorf("%s: %v, want it to say %q", url, err, want)
+		}
+	}
+	single := redistest.Start(t)
+	_, err := redisstore.OpenCluster(t.Context(), []string{"redis-cluster://" + single.Addr()}, nil)
+	if !errors.Is(err, store.ErrQuorum) || !strings.Contains(err.Error(), "redis://") {
+		t.Errorf("a server that is in no cluster: %v", err)
+	}
+	down := redistest.Start(t)
+	down.Kill()
+	if _, err := redisstore.OpenCluster(t.Context(), []string{"redis-cluster://" + down.Addr()}, nil); !errors.Is(err, store.ErrQuorum) {
+		t.Errorf("nobody is there: %v", err)
+	}
+}

@@ -1,0 +1,34 @@
+package redisstore
+
+import (
+	"errors"
+	"fmt"
+)
+
+// clustered servers are one Redis Cluster. The URLs name some of them, which know
+// all others.
+var clustered = topology{scheme: "redis-cluster", port: "6379"}
+
+// clusterURLs reads the URLs of a cluster.
+func clusterURLs(urls []string, o *Options) ([]address, Options, error) {
+	if o == nil {
+		o = &Options{}
+	}
+	seeds, opts, err := clustered.parseURLs(urls, *o)
+	if err != nil {
+		return nil, opts, err
+	}
+	for _, seed := range seeds {
+		if seed.db != 0 {
+			return nil, opts, fmt.Errorf("redis: a cluster has no database %d, only 0: leave it out of the URL of %s", seed.db, seed.host)
+		}
+	}
+	switch {
+	case len(opts.Next) > 0:
+		return nil, opts, errors.New("redis: next is for lists of independent servers: a cluster's members change by themselves; leave it out")
+	case opts.FsyncAlways:
+		return nil, opts, errors.New("redis: fsync=always is for locks that survive every crash, which a cluster can not promise: leave it out")
+	}
+	opts, err = opts.settle()
+	return seeds, opts, err
+}

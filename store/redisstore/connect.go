@@ -1,0 +1,253 @@
+package redisstore
+
+import (
+	"context"
+	"net"
+	"strconv"
+	"time"
+
+	"github.com/leasehold-dev/leasehold/internal/quorum/driver"
+	"github.com/leasehold-dev/leasehold/store"
+)
+
+const (
+	// firstRetry is the pause before a node that could not be used is tried again.
+	firstRetry = 50 * time.Millisecond
+	// eagerRetries times the pause is twice that at most: a node is often away for an
+	// instant only, and others may wait for what it has to be told. Then the pause
+	// doubles up to a second.
+	eagerRetries = 20
+)
+
+// retryPause is the pause after so many failures in a row before this one.
+func retryPause(failures int) time.Duration {
+	if failures <= eagerRetries {
+		return firstRetry << min(failures, 1)
+	}
+	return min(firstRetry<<min(failures-eagerRetries+1, 5), time.Second)
+}
+
+// connect makes a connection, and says whether there is one.
+func (n *node) connect() bool {
+	n.mu.Lock()
+	n.dialing = true
+	n.mu.Unlock()
+	w, err := n.reach()
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.dialing = false
+	if err == nil {
+		if n.down != nil {
+			n.log.Info("node can be used again")
+		}
+		n.dropLooksLocked()
+		n.failures, n.down, n.wire, n.reached = 0, nil, w, true
+		n.connected()
+		w.start()
+		return true
+	}
+	n.isDown(err, n.s.o.ConnectTimeout, retryPause(n.failures))
+	n.failures++
+	return false
+}
+
+// isDown keeps everybody from using the node for a while. waited is how long
+// its answer was waited for, if it was. The mutex is held.
+func (n *node) isDown(err error, waited, pause time.Duration) {
+	if n.down == nil && !n.closed {
+		n.log.Warn("node can not be used", "err", err)
+	}
+	outcome, err := classify(err, waited)
+	n.down = &driver.Refusal{Outcome: outcome, Err: err}
+	n.retryAt = time.Now().Add(pause)
+	n.recallAt(time.Now())
+}
+
+// reach connects to the server, makes sure that it is the one that is meant,
+// and prepares it.
+func (n *node) reach() (*wire, error) {
+	if n.s.sentinels != nil {
+		return n.reachMaster()
+	}
+	return n.open(n.ctx, n.addr.host, n.greet)
+}
+
+// open makes a connection to host that ends with the node, and has it greeted before
+// it is used. ConnectTimeout bounds it all.
+func (n *node) open(ctx context.Context, host string, greet func(*wire) error) (*wire, error) {
+	ctx, cancel := context.WithTimeout(ctx, n.s.o.ConnectTimeout)
+	defer cancel()
+	conn, err := n.dial(ctx, host)
+	if err != nil {
+		return nil, err
+	}
+	w := &wire{n: n, host: host, conn: conn, raw: newDirect(conn)}
+	w.in = newReplies(w)
+	w.forget = context.AfterFunc(n.ctx, func() { conn.Close() })
+	deadline, _ := ctx.Deadline()
+	conn.SetDeadline(deadline)
+	if err = greet(w); err == nil {
+		err = conn.SetDeadline(time.Time{})
+	}
+	if err != nil {
+		w.forget()
+		conn.Close()
+		if n.ctx.Err() != nil {
+			err = n.ctx.Err()
+		}
+		return nil, err
+	}
+	return w, nil
+}
+
+func (n *node) dial(ctx context.Context, host string) (net.Conn, error) {
+	a := n.addr
+	a.host = host
+	return a.dial(ctx, n.s.o.TLS)
+}
+
+// login is what is said on a new connection first, and has to succeed.
+func (n *node) login() []*command {
+	hello := n.addr.auth()
+	if n.addr.db != 0 {
+		hello = append(hello, newCommand("SELECT", strconv.Itoa(n.addr.db)))
+	}
+	return hello
+}
+
+// auth is how a password is given, if there is one.
+func (a address) auth() []*command {
+	switch {
+	case a.username != "":
+		return []*command{newCommand("AUTH", a.username, a.password)}
+	case a.password != "":
+		return []*command{newCommand("AUTH", a.password)}
+	}
+	return nil
+}
+
+// greet is what is said on a new connection before it is used.
+func (n *node) greet(w *wire) error {
+	hello := n.login()
+	must := len(hello)
+	hello = append(hello, newCommand("HELLO", "3"), newCommand("CLIENT", "SETNAME", "leasehold"), newCommand("INFO"), newCommand("CONFIG", "GET", "*appendfsync*"), timeCommand)
+	sent := n.s.o.Clock.Now()
+	said, err := w.exchange(hello)
+	received := n.s.o.Clock.Now()
+	if err != nil {
+		return err
+	}
+	for _, v := range said[:must] {
+		if v.kind == '-' {
+			return newRefused(v)
+		}
+	}
+	// That the connection has no name is nobody's loss.
+	if err := n.identify(said[must+2], said[must+3]); err != nil {
+		return err
+	}
+	n.clockSaid(said[must+4], sent, received)
+	w.run = n.runOf()
+	if err := n.isMaster(w); err != nil {
+		return err
+	}
+	if err := n.learn(w); err != nil {
+		return err
+	}
+	if n.s.guarded.Load() {
+		if err := n.arrive(w, said[must].kind != '-'); err != nil {
+			return err
+		}
+	}
+	return n.listen(w, said[must])
+}
+
+// identify looks who answers on a new connection. It is called on every one,
+// before the first request is sent; info and fsync are what the server says of
+// itself.
+func (n *node) identify(info, fsync value) error {
+	if info.isError("NOPERM") {
+		n.log.Warn("INFO is not permitted: the node can not be told apart from the others", "err", string(info.text))
+		info = value{}
+	}
+	if info.kind == '-' {
+		return newRefused(info)
+	}
+	id := parseIdentity(info, fsync)
+	fit := id
+	if n.s.route != nil { // where servers are of a cluster, and become replicas, it is seen to otherwise
+		fit.mode, fit.role = "", ""
+	}
+	if err := fit.unfit(); err != nil && len(n.s.nodes) > 1 {
+		return err
+	} else if err != nil && (n.s.sentinels == nil || id.role == "master") { // or else see isMaster
+		n.log.Warn("the server can lose locks", "err", err)
+	}
+	n.mu.Lock()
+	n.server = id
+	n.mu.Unlock()
+	return n.s.servers.vet(n, id, n.s.nodes)
+}
+
+// learn has the server know all scripts before the first is called by its
+// hash. A script that had to be sent again by its text would hold up all that
+// is behind it in line. An error reply is no matter here, whoever calls a
+// script will get it too.
+func (n *node) learn(w *wire) error {
+	lessons := make([]*command, len(allScripts))
+	for i, s := range allScripts {
+		lessons[i] = &command{bytes: s.lesson}
+	}
+	_, err := w.exchange(lessons)
+	return err
+}
+
+// exchange sends commands and waits for their replies, on a connection that is
+// not used for anything else yet.
+func (w *wire) exchange(commands []*command) ([]value, error) {
+	var out []byte
+	for _, c := range commands {
+		out = append(out, c.bytes...)
+	}
+	failed := func(err error) error {
+		if w.answered {
+			return err
+		}
+		return firstError(w.conn, err)
+	}
+	if _, err := w.conn.Write(out); err != nil {
+		return nil, failed(err)
+	}
+	said := make([]value, len(commands))
+	for i := range said {
+		v, err := w.in.next()
+		for err == nil && (v.isMessage() || v.isInvalidation()) { // not what was asked for
+			if v.isInvalidation() {
+				w.invalidated(v)
+			} else if string(v.list[1].text) != listChannel { // what is looked at next is the new one
+				w.heard(v)
+			}
+			v, err = w.in.next()
+		}
+		if err != nil {
+			return nil, failed(err)
+		}
+		w.answered = true
+		said[i] = v.clone()
+	}
+	// Once it listens it may hear something at any time.
+	if begin, _ := w.in.in.Peek(min(1, w.in.in.Buffered())); len(begin) > 0 && begin[0] != '>' {
+		return nil, errUnasked
+	}
+	return said, nil
+}
+
+// refused is an error reply.
+type refused string
+
+func newRefused(v value) error {
+	r := refused(v.text)
+	return &r
+}
+
+func (r *refused) Error() string { return store.Excerpt(string(*r)) }

@@ -1,0 +1,552 @@
+package redisstore
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"net"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/alicebob/miniredis/v2"
+	"github.com/leasehold-dev/leasehold/internal/clock"
+	"github.com/leasehold-dev/leasehold/internal/proof/differential"
+	"github.com/leasehold-dev/leasehold/internal/quorum"
+	"github.com/leasehold-dev/leasehold/internal/quorum/driver"
+	"github.com/leasehold-dev/leasehold/internal/testenv/redistest"
+	"github.com/leasehold-dev/leasehold/store"
+)
+
+// The scripts do what the rule says, and what the model node does that checkers
+// and simulators take for them.
+
+// Every script, with one thing in it changed, is found to differ. The real
+// server shows all changes; miniredis prints numbers whole where Redis does
+// not, which is why there are both.
+func TestScriptsChanged(t *testing.T) {
+	mini, real := onMiniredis(t), onRedis(t)
+	for _, c := range changes {
+		t.Run(c.name, func(t *testing.T) {
+			script := c.script.text
+			changed := strings.Replace(script, c.old, c.new, 1)
+			if strings.Count(script, c.old) != 1 {
+				t.Fatalf("%q is not once in the script", c.old)
+			}
+			for name, n := range map[string]*scripted{"Redis": real, "miniredis": mini} {
+				n.change = func(text string) string {
+					if text == script {
+						return changed
+					}
+					return text
+				}
+				if n == mini && c.hidden {
+					continue
+				}
+				for _, bundled := range []bool{false, true} {
+					n.bundles = bundled
+					if n.bundles != (c.of == bundles) && (c.of != both || c.script != extendScript) {
+						continue
+					}
+					if err := differential.Find(n, 100); err == nil {
+						t.Errorf("not noticed on %s, with bundles: %v", name, n.bundles)
+					} else {
+						t.Logf("on %s, with bundles: %v\n%v", name, n.bundles, err)
+					}
+				}
+			}
+		})
+	}
+}
+
+// change is a mistake in a script.
+type change struct {
+	name     string
+	script   *script
+	old, new string
+	hidden   bool // on miniredis
+	unseen   bool // on Redis, whose clock can not be set
+	of       renewal
+}
+
+// renewal is in which renewals a mistake shows.
+type renewal uint8
+
+const (
+	both    renewal = iota
+	single          // of one lease
+	bundles         // of several at once
+)
+
+var changes = []change{
+	{name: "acquire takes what others hold", script: acquireScript,
+		old: "if held and held ~= ARGV[1] or not held and", new: "if not held and"},
+	{name: "acquire again draws a new token", script: acquireScript,
+		old: "if held and last then", new: "if false then"},
+	{name: "acquire again shortens", script: acquireScript,
+		old: "if call('PTTL', KEYS[1]) < tonumber(ARGV[2]) then", new: "if true then"},
+	{name: "acquire again does not prolong", script: acquireScript,
+		old: "call('PEXPIRE', KEYS[1], ARGV[2])", new: ""},
+	{name: "acquire sees no tombstone", script: acquireScript,
+		old: "if got[3] then\n  return {2}\nend\nlocal proposed", new: "local proposed"},
+	{name: "acquire looks at the wrong tombstone", script: acquireScript,
+		old: "if got[3] then\n  return {2}\nend\nlocal proposed", new: "if got[2] then\n  return {2}\nend\nlocal proposed"},
+	{name: "token not above the last", script: acquireScript,
+		old: "math.max(last + 1, math.min(last + spare + 1, now + LEAD))", new: "last"},
+	{name: "token equal to the last", script: acquireScript,
+		old: "LEAD or last and token <= last + spare then", new: "LEAD or last and token < last + spare then"},
+	{name: "token not looked at beside the last", script: acquireScript,
+		old: "LEAD or last and token <= last + spare then", new: "LEAD then"},
+	{name: "token below the clock", script: acquireScript,
+		old: "if token < now or", new: "if"},
+	{name: "clock not the floor", script: acquireScript,
+		old: "math.max(now, math.min(token, now + LEAD))", new: "math.min(token, now + LEAD)"},
+	{name: "proposal without a limit", script: acquireScript,
+		old: "token > now + LEAD or", new: ""},
+	{name: "proposal not cut", script: acquireScript,
+		old: "math.min(token, now + LEAD)", new: "token"},
+	{name: "proposal not taken", script: acquireScript,
+		old: "local token, text, reserved = proposed + 0, proposed,", new: "local token, text, reserved = 0, '0',"},
+	{name: "token rounded", script: acquireScript,
+		old: "string.format('%.0f', token)", new: "tostring(token)", hidden: true},
+	{name: "clock without its microseconds", script: acquireScript,
+		old: "time[1] * 1000000 + time[2]\nif KEYS[4]", new: "time[1] * 1000000\nif KEYS[4]"},
+	{name: "counter not written", script: acquireScript,
+		old: "redis.pcall('SET', KEYS[2], text, 'PX', LIFE)", new: "{}"},
+	{name: "first counter not written", script: acquireScript,
+		old: "redis.pcall('SET', KEYS[2], text, 'PX', LIFE, 'NX')", new: "{}"},
+	{name: "counter kept for ever", script: acquireScript,
+		old: "redis.pcall('SET', KEYS[2], text, 'PX', LIFE)", new: "redis.pcall('SET', KEYS[2], text)"},
+	{name: "first counter kept for ever", script: acquireScript,
+		old: "redis.pcall('SET', KEYS[2], text, 'PX', LIFE, 'NX')", new: "redis.pcall('SET', KEYS[2], text, 'NX')"},
+	{name: "lock without a TTL", script: acquireScript,
+		old: "call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2], 'NX')", new: "call('SET', KEYS[1], ARGV[1], 'NX')"},
+	{name: "lock whose counter was lost without a TTL", script: acquireScript,
+		old: "call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2])\n", new: "call('SET', KEYS[1], ARGV[1])\n"},
+	{name: "confirm of what is not ours", script: confirmScript,
+		old: "if held ~= ARGV[1] then", new: "if false then"},
+	{name: "confirm lowers", script: confirmScript,
+		old: "tonumber(counter) < tonumber(token)", new: "true"},
+	{name: "confirm does not write", script: confirmScript,
+		old: "redis.call('SET', KEYS[2], counter, 'PX', LIFE)", new: ""},
+	{name: "extend of what is not ours", script: extendScript,
+		old: "if held[i] ~= ARGV[i] then", new: "if not held[i] then"},
+	{name: "extend writes to what is not ours", script: extendScript, of: bundles,
+		old: "if held[i] == ARGV[i] then", new: "if true then"},
+	{name: "extend creates", script: extendScript, of: single,
+		old: "held = {call('GET', KEYS[1])}", new: "call('SET', KEYS[1], ARGV[1], 'NX', 'PX', ARGV[2]) held = {call('GET', KEYS[1])}"},
+	{name: "extend creates many", script: extendScript, of: bundles,
+		old: "held = call('MGET', unpack(KEYS, 1, n))", new: "for i = 1, n do call('SET', KEYS[i], ARGV[i], 'NX', 'PX', ARGV[n + 1]) end held = call('MGET', unpack(KEYS, 1, n))"},
+	{name: "extend shortens", script: extendScript,
+		old: "if call('PTTL', KEYS[i]) < least then", new: "if true then"},
+	{name: "extend does not prolong", script: extendScript,
+		old: "call('PEXPIRE', KEYS[i], ttl)", new: ""},
+	{name: "extend prolongs the first", script: extendScript, of: bundles,
+		old: "call('PEXPIRE', KEYS[i], ttl)", new: "call('PEXPIRE', KEYS[1], ttl)"},
+	{name: "extend lets the counter go", script: extendScript,
+		old: "call('PEXPIRE', KEYS[n + i], life)", new: ""},
+	{name: "extend keeps the first counter", script: extendScript, of: bundles,
+		old: "call('PEXPIRE', KEYS[n + i], life)", new: "call('PEXPIRE', KEYS[n + 1], life)"},
+	{name: "extend says of others what is so of the first", script: extendScript, of: bundles,
+		old: "other[#other + 1] = i\n", new: "other[#other + 1] = #other / 2 + 1\n"},
+	{name: "extend says who holds another", script: extendScript, of: bundles,
+		old: "said = {0, held[i] or '', call('PTTL', KEYS[i])}", new: "said = {0, held[1] or '', call('PTTL', KEYS[1])}"},
+	{name: "release of what is not ours", script: releaseScript,
+		old: "held == ARGV[1], {1}", new: "held, {1}"},
+	{name: "release does not delete", script: releaseScript,
+		old: "elseif not got[2] then\n  call('DEL', KEYS[1])\n  held = nil\n", new: ""},
+	{name: "release leaves no tombstone", script: releaseScript,
+		old: "(not ours or string.byte(ARGV[3]) == 49)", new: "(ours and string.byte(ARGV[3]) == 49)"},
+	{name: "release of what was renewed leaves no tombstone", script: releaseScript,
+		old: "(not ours or string.byte(ARGV[3]) == 49)", new: "not ours"},
+	{name: "release always leaves a tombstone", script: releaseScript,
+		old: "(not ours or string.byte(ARGV[3]) == 49)", new: "true"},
+	{name: "release leaves a tombstone for ever", script: releaseScript,
+		old: "call('SET', KEYS[2], '', 'PX', ARGV[2])", new: "call('SET', KEYS[2], '')"},
+	{name: "release deletes, and says it did not", script: releaseScript,
+		old: "{1}\n", new: "nil\n"},
+	{name: "heal takes what others hold", script: healScript,
+		old: "if held and held ~= ARGV[1] then", new: "if false then"},
+	{name: "heal sees no tombstone", script: healScript,
+		old: "if got[2] then", new: "if false then"},
+	{name: "heal shortens", script: healScript,
+		old: "if redis.call('PTTL', KEYS[1]) < tonumber(ARGV[2]) then", new: "if true then"},
+	{name: "heal does not prolong", script: healScript,
+		old: "redis.call('PEXPIRE', KEYS[1], ARGV[2])", new: ""},
+	{name: "heal does nothing", script: healScript,
+		old: "not redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2], 'NX')", new: "false"},
+	{name: "heal without a TTL", script: healScript,
+		old: "redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2], 'NX')", new: "redis.call('SET', KEYS[1], ARGV[1], 'NX')"},
+	{name: "inspect misses the token", script: inspectScript,
+		old: "redis.call('PTTL', KEYS[1]), last", new: "redis.call('PTTL', KEYS[1]), '0'", hidden: true},
+}
+
+func TestScriptsOnMiniredis(t *testing.T) { differential.Check(t, onMiniredis(t)) }
+
+func TestScriptsOnRedis(t *testing.T) { differential.Check(t, onRedis(t)) }
+
+// The same where renewals are those of several leases at once.
+func TestBundlesOnMiniredis(t *testing.T) {
+	n := onMiniredis(t)
+	n.bundles = true
+	differential.Check(t, n)
+}
+
+func TestBundlesOnRedis(t *testing.T) {
+	n := onRedis(t)
+	n.bundles = true
+	differential.Check(t, n)
+}
+
+// scripted is one server that is given the store's commands, exactly as the
+// store makes them, and whose replies are read as the store reads them. What is
+// left out is all that lies between: the quorum and the connection.
+type scripted struct {
+	s    *Store // only to make commands
+	wire *wire
+	// mini is set where the server's clock can be, and reads it.
+	mini *miniredis.Miniredis
+	now  clock.Instant
+	// change, if there is one, makes another text of a script's.
+	change func(text string) string
+	// bundles has a lease renewed together with others, of which nothing comes.
+	bundles bool
+	asked   int // how often
+	ear     *wire
+}
+
+// onMiniredis runs the scripts under a clock that is set, to the millisecond
+// and the microsecond.
+func onMiniredis(t *testing.T) *scripted {
+	mini := miniredis.NewMiniRedis()
+	mini.ClockTTL(true)
+	if err := mini.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(mini.Close)
+	n := dialScripted(t, mini.Addr())
+	n.mini = mini
+	return n
+}
+
+// onRedis runs them on the real thing, whose clock can only be watched.
+func onRedis(t testing.TB) *scripted { return dialScripted(t, redistest.Start(t).Addr()) }
+
+func dialScripted(t testing.TB, addr string) *scripted {
+	t.Helper()
+	conn, err := net.Dial("tcp", addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { conn.Close() })
+	s := &Store{o: Options{Clock: clock.System()}}
+	w := &wire{n: &node{s: s}, conn: conn}
+	w.in = newReplies(w)
+	return &scripted{s: s, wire: w}
+}
+
+func (n *scripted) Traits() differential.Traits {
+	return differential.Traits{Node: true, Tombs: true, Resolution: time.Millisecond, Live: n.mini == nil}
+}
+
+func (n *scripted) Begin(now clock.Instant) error {
+	if n.mini != nil {
+		n.setTime(now)
+	}
+	_, err := n.run(newCommand("FLUSHALL"))
+	return err
+}
+
+func (n *scripted) setTime(now clock.Instant) {
+	n.now = now
+	n.mini.SetTime(time.Unix(0, int64(now)))
+}
+
+// age takes time away from what is left of every key, and from when places say that
+// they end.
+const age = `
+for _, key in ipairs(redis.call('KEYS', '*')) do
+  local left, says = redis.call('PTTL', key), redis.call('MGET', key)[1]
+  if says and string.find(key, '}:place:', 1, true) then
+    redis.call('SET', key, string.sub(says, 1, 1) .. string.sub(says, 2, 14) - ARGV[1] .. string.sub(says, 15))
+    redis.call('PEXPIRE', key, left)
+  elseif says and string.find(key, '}:waits', 1, true) then
+    redis.call('SET', key, string.sub(says, 1, 13) - ARGV[1] .. ' ' .. string.sub(says, 15, 27) - ARGV[1] .. string.sub(says, 28))
+    redis.call('PEXPIRE', key, left)
+  end
+  if left >= 0 then
+    redis.call('PEXPIRE', key, left - ARGV[1])
+  end
+end`
+
+func (n *scripted) Pass(d time.Duration) error {
+	if n.mini != nil {
+		n.setTime(n.now.Add(d))
+		return nil
+	}
+	_, err := n.run(newCommand("EVAL", age, "0", millis(d)))
+	return err
+}
+
+func (n *scripted) Clock() (clock.Instant, error) {
+	replies, err := n.run(timeCommand)
+	if err != nil {
+		return 0, err
+	}
+	return timeOf(replies[0])
+}
+
+func millis(d time.Duration) string {
+	return strconv.FormatInt(int64((d+time.Millisecond-1)/time.Millisecond), 10)
+}
+
+func timeOf(v value) (clock.Instant, error) {
+	if len(v.list) != 2 {
+		return 0, fmt.Errorf("TIME: %v", v)
+	}
+	s, ok1 := v.list[0].number()
+	us, ok2 := v.list[1].number()
+	if !ok1 || !ok2 {
+		return 0, fmt.Errorf("TIME: %v", v)
+	}
+	return clock.Instant(s*1e9 + us*1e3), nil
+}
+
+// run sends commands in one go. Nil is no error, and neither is what a script
+// answers.
+func (n *scripted) run(commands ...*command) ([]value, error) {
+	replies, err := n.wire.exchange(commands)
+	if err != nil {
+		return nil, err
+	}
+	for i, v := range replies {
+		if v.kind == '-' {
+			return nil, fmt.Errorf("%.60q: %s", commands[i].bytes, v.text)
+		}
+	}
+	return replies, nil
+}
+
+// byText is the call with the script's text, or what a test has made of it.
+func (n *scripted) byText(c *command) *command {
+	s := c.script
+	if n.change != nil {
+		s = newScript(s.name, n.change(s.text), s.keys, s.args)
+	}
+	again := &command{script: s, more: c.more, bytes: c.bytes} // all hashes have one length
+	return &command{bytes: again.byText(nil)}
+}
+
+var opOf = map[differential.Op]quorum.Op{
+	differential.Acquire: quorum.Acquire, differential.Confirm: quorum.Confirm, differential.Extend: quorum.Extend,
+	differential.Release: quorum.Release, differential.Bury: quorum.Release,
+	differential.BuryRenewed: quorum.Release, differential.Heal: quorum.Heal,
+}
+
+func (n *scripted) Do(c differential.Command) (differential.Answer, error) {
+	op, ours := opOf[c.Op]
+	if !ours {
+		return n.stranger(c)
+	}
+	n.s.wall = func() time.Time { return time.UnixMicro(int64(c.Token)).Add(-proposalLead) }
+	buries := c.Op == differential.Bury || c.Op == differential.BuryRenewed
+	r := store.Request{Name: c.Lock, Owner: c.Owner.ID, Meta: c.Owner.Meta, TTL: c.TTL, Renewed: c.Op == differential.BuryRenewed}
+	call := n.s.encode(driver.Question{Op: op, Lease: r, Token: c.Token, Tomb: buries}, nil).(*command)
+	read := func(r reply) (differential.Answer, error) { return answerOf(r.answer(call.script)) }
+	if n.bundles && op == quorum.Extend {
+		call, read = n.bundle(r)
+	}
+	// Quarantine has tests of its own; here the server remembers all it should.
+	open := newCommand("SET", markKey, openMark)
+	replies, err := n.run(open, timeCommand, n.byText(call), timeCommand, newCommand("DEL", markKey))
+	if err != nil {
+		return differential.Answer{}, err
+	}
+	before, err1 := timeOf(replies[1])
+	after, err2 := timeOf(replies[3])
+	ans, err := read(hearing(replies[2]))
+	ans.Before, ans.After = before, after
+	return ans, errors.Join(err, err1, err2)
+}
+
+// bundle renews r, now before and now behind others: that of nobody, of each lock.
+// The answers about those are as they have to be, or that is the error.
+func (n *scripted) bundle(r store.Request) (*command, func(reply) (differential.Answer, error)) {
+	var leases []store.Request
+	for _, lock := range append(slices.Clone(differential.Locks), "{", r.Name) {
+		leases = append(leases, store.Request{Name: lock, Owner: "nobody", TTL: r.TTL})
+	}
+	n.asked++
+	here := n.asked % (len(leases) + 1)
+	leases = slices.Insert(leases, here, r)
+	payload, all := n.s.bundle(leases, nil)
+	c := payload.(*command)
+	return c, func(reply reply) (ans differential.Answer, err error) {
+		if all != len(leases) {
+			return ans, fmt.Errorf("%d of %d leases in one command", all, len(leases))
+		}
+		usual, others := reply.answers(c.script, all)
+		each := apart(usual, others, all)
+		if ans, err = answerOf(each[here]); err != nil {
+			return ans, err
+		}
+		for i, a := range each {
+			var other differential.Answer
+			if i == here {
+				continue
+			} else if other, err = answerOf(a); err != nil {
+				return ans, err
+			}
+			empty := other.Verdict == differential.Nobody
+			// Of the lock itself both are told the same, unless it is ours.
+			if leases[i].Name == r.Name && ans.Verdict != differential.Done && (other.Verdict != ans.Verdict || other.Holder != ans.Holder || (other.Left-ans.Left).Abs() > time.Second) ||
+				leases[i].Name == r.Name && ans.Verdict == differential.Done && (other.Verdict != differential.Taken || other.Holder != r.Owner) ||
+				leases[i].Name == "{" && !empty || other.Verdict == differential.Done {
+				return ans, fmt.Errorf("of lock %q, which is nobody's: %+v; %+v for %q", leases[i].Name, other, ans, r.Name)
+			}
+		}
+		return ans, nil
+	}
+}
+
+// apart is what was said of each of n leases.
+func apart(usual driver.Answer, others []driver.Other, n int) []driver.Answer {
+	each := slices.Repeat([]driver.Answer{usual}, n)
+	for _, o := range others {
+		each[o.Lease] = o.Answer
+	}
+	return each
+}
+
+// answerOf is the answer as the quorum hears it.
+func answerOf(a driver.Answer) (ans differential.Answer, err error) {
+	switch {
+	case a.Kind == quorum.Yes:
+		ans = differential.Answer{Verdict: differential.Done, Token: a.Token}
+	case a.Kind == quorum.No && a.Said.Outcome == store.Taken:
+		ans = differential.Answer{Verdict: differential.Taken, Holder: a.Said.Holder.Owner, Left: remaining(a.Said.ExpiresIn)}
+	case a.Kind == quorum.Absent && a.Said.Outcome == store.Absent:
+		ans.Verdict = differential.Nobody
+	case a.Kind == quorum.No && errors.Is(a.Said.Err, errReleasedOwner):
+		ans.Verdict = differential.Buried
+	default:
+		err = fmt.Errorf("unexpected answer: kind %d, %v", a.Kind, a.Said)
+	}
+	return ans, err
+}
+
+func remaining(d time.Duration) time.Duration {
+	if d < 0 {
+		return differential.Never
+	}
+	return d
+}
+
+// stranger does what other programs do to a lock, or what befalls it.
+func (n *scripted) stranger(c differential.Command) (differential.Answer, error) {
+	words := map[differential.Op][]string{
+		differential.StrangerSets:    {"SET", c.Lock, differential.Stranger, "NX"},
+		differential.StrangerDeletes: {"DEL", c.Lock},
+		differential.LoseCounter:     {"DEL", keysOf(c.Lock)[1]},
+		differential.LoseAll:         {"FLUSHALL"},
+	}[c.Op]
+	if c.Op == differential.StrangerSets && c.TTL > 0 {
+		words = append(words, "PX", millis(c.TTL))
+	}
+	replies, err := n.run(newCommand(words...))
+	if err != nil {
+		return differential.Answer{}, err
+	}
+	if replies[0].null {
+		return differential.Answer{Verdict: differential.Taken}, nil
+	}
+	return differential.Answer{Verdict: differential.Done}, nil
+}
+
+// Look reads the keys themselves, and on the real server, where that costs
+// little, what the inspect script makes of them. It fails if there is any key
+// that no lock has.
+func (n *scripted) Look(lock string) (differential.State, error) {
+	commands := []*command{newCommand("KEYS", "*")}
+	for _, key := range keysOf(lock) {
+		commands = append(commands, newCommand("GET", key), newCommand("PTTL", key))
+	}
+	if n.mini == nil {
+		commands = append(commands, n.byText(n.s.inspectCall(lock)))
+	}
+	replies, err := n.run(commands...)
+	if err != nil {
+		return differential.State{}, err
+	}
+	for _, v := range replies[0].list {
+		key := string(v.text)
+		if !slices.ContainsFunc(differential.Locks, func(l string) bool { return slices.Contains(keysOf(l), key) }) {
+			return differential.State{}, fmt.Errorf("there is a key %q that no lock has", key)
+		}
+	}
+	state := differential.State{Tombs: map[string]time.Duration{}}
+	for i := range keysOf(lock) {
+		value, left := replies[1+2*i], replies[2+2*i]
+		if value.null {
+			continue
+		}
+		text := string(value.text)
+		life := remaining(time.Duration(left.num) * time.Millisecond)
+		switch i {
+		case 0:
+			state.Holder, state.Left = holderOf(text), life
+		case 1:
+			state.TokenLeft = life
+			if state.Token, err = strconv.ParseUint(text, 10, 64); err != nil {
+				return state, err
+			}
+		default:
+			state.Tombs[differential.Owners[i-2].ID] = life
+		}
+	}
+	if n.mini == nil {
+		err = n.inspected(hearing(replies[len(replies)-1]), state)
+	}
+	return state, err
+}
+
+// keysOf are all keys of a lock: its own, its counter's and its tombstones'.
+func keysOf(lock string) []string {
+	keys := []string{lock, "{" + lock + "}:token"}
+	for _, o := range differential.Owners {
+		keys = append(keys, "{"+lock+"}:gone:"+o.ID)
+	}
+	return keys
+}
+
+// holderOf is whose value it is, if it is exactly that.
+func holderOf(value string) string {
+	for _, o := range differential.Owners {
+		if value == o.ID+" "+cmp.Or(o.Meta, noMeta) {
+			return o.ID
+		}
+	}
+	if value == differential.Stranger {
+		return value
+	}
+	return fmt.Sprintf("somebody unknown (%q)", value)
+}
+
+// inspected demands that the inspect script has seen the same.
+func (n *scripted) inspected(r reply, want differential.State) error {
+	said, token, _ := r.look()
+	outcome := store.Taken
+	if want.Holder == "" {
+		outcome, want.Token = store.Absent, 0
+	}
+	if want.Holder == differential.Stranger { // the counter is not about its lease
+		want.Token = 0
+	}
+	off := (remaining(said.ExpiresIn) - want.Left).Round(time.Minute) // the clock runs
+	if said.Outcome != outcome || said.Holder.Owner != want.Holder || uint64(token) != want.Token || off != 0 {
+		return fmt.Errorf("inspect says %v for %v, token %d, while there is: %v", said, said.ExpiresIn, token, want)
+	}
+	return nil
+}

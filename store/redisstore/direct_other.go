@@ -1,0 +1,17 @@
+//go:build !unix
+
+package redisstore
+
+import (
+	"errors"
+	"net"
+)
+
+// direct is not to be had here.
+type direct struct{}
+
+func newDirect(net.Conn) *direct { return nil }
+
+func (*direct) Read([]byte) (int, error) { return 0, errors.ErrUnsupported }
+
+func (*direct) writeNow([]byte) (int, error) { return 0, errors.ErrUnsupported }

@@ -1,0 +1,99 @@
+package redisstore
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"log/slog"
+	"net"
+	"testing"
+	"time"
+
+	"github.com/leasehold-dev/leasehold/internal/clock"
+	"github.com/leasehold-dev/leasehold/internal/quorum/driver"
+)
+
+// inOrder wants the answers in the order of the questions.
+type inOrder struct {
+	t    *testing.T
+	next int
+	all  int
+	done chan struct{}
+}
+
+func (r *inOrder) Answer(_, tag int, _ driver.Answer) {
+	if tag != r.next {
+		r.t.Errorf("answer to question %d instead of %d", tag, r.next)
+	}
+	if r.next++; r.next == r.all {
+		close(r.done)
+	}
+}
+
+// bareNode is the only node of a store, and the server's end of its connection.
+func bareNode(t *testing.T) (*node, net.Conn) {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	conn, err := net.Dial("tcp", l.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	server, err := l.Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { server.Close() })
+
+	s := &Store{idle: idleAfter, o: Options{Logger: slog.New(slog.DiscardHandler), Clock: clock.System(), ConnectTimeout: time.Minute}}
+	n := newNode(0, address{host: l.Addr().String()}, s)
+	s.nodes = []*node{n}
+	t.Cleanup(n.close)
+	w := &wire{n: n, conn: conn, raw: newDirect(conn)}
+	w.in = newReplies(w)
+	w.forget = context.AfterFunc(n.ctx, func() { conn.Close() })
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.wire = w
+	w.start()
+	w.used = time.Now().Add(time.Hour) // it is not to be tried first, however slow we are
+	return n, server
+}
+
+// Who sends is not held up by a server that does not read, and what there was no
+// room for gets there all the same, once and in order.
+func TestSendingNeverWaits(t *testing.T) {
+	const questions = 500
+	size := 32 << 20 // more than any system keeps for who does not read
+	var commands []*command
+	var want bytes.Buffer
+	for i := range questions {
+		c := newCommand("ECHO", string(bytes.Repeat([]byte{byte('a' + i%26)}, size)))
+		commands = append(commands, c)
+		want.Write(c.bytes)
+		size = 1 << 10
+	}
+
+	n, server := bareNode(t)
+	answers := &inOrder{t: t, all: questions, done: make(chan struct{})}
+	for i, c := range commands {
+		if err := n.put(call{command: c, timeout: time.Minute, to: answers, tag: i}, true); err != nil {
+			t.Fatal(err)
+		}
+		n.Flush()
+	}
+	got := make([]byte, want.Len())
+	if _, err := io.ReadFull(server, got); err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Equal(got, want.Bytes()) {
+		t.Error("the server got something else than was sent")
+	}
+	if _, err := server.Write(bytes.Repeat([]byte("+OK\r\n"), questions)); err != nil {
+		t.Fatal(err)
+	}
+	<-answers.done
+}

@@ -1,0 +1,166 @@
+package redisstore
+
+import (
+	"cmp"
+	"strconv"
+	"time"
+
+	"github.com/leasehold-dev/leasehold/internal/quorum"
+	"github.com/leasehold-dev/leasehold/internal/quorum/driver"
+	"github.com/leasehold-dev/leasehold/store"
+)
+
+// encode turns a question into the command that asks it, in the memory of an
+// old one where there is one.
+func (s *Store) encode(q driver.Question, old any) any {
+	c, _ := old.(*command)
+	if c == nil {
+		c = new(command)
+	}
+	r := q.Lease
+	c.question = q
+	if s.route != nil {
+		r.Name = clusterName(r.Name)
+		c.slot = slotOf(r.Name) + 1
+	}
+	guarded := s.guards(r)
+	begin := func(plain, marked *script) []byte {
+		if guarded {
+			plain = marked
+		}
+		return appendWord(c.begin(plain), r.Name)
+	}
+	mark := func(b []byte) []byte {
+		if guarded {
+			b = appendWord(b, markKey)
+		}
+		return b
+	}
+	gate := func(b []byte) []byte {
+		if guarded {
+			b = appendGate(b, s.lists.print)
+		}
+		return b
+	}
+	switch q.Op {
+	case quorum.Acquire:
+		b := appendCounterKey(begin(acquireScript, guardedScript), r.Name)
+		b = mark(appendTombKey(b, r))
+		b = s.appendProposal(appendMillis(appendValue(b, r), r.TTL))
+		b = appendNumber(b, uint64(r.Spare))
+		b, tells := s.appendPlace(b, q, guarded)
+		if c.bytes = gate(b); tells > 0 {
+			c.tells = len(c.bytes) - tells
+		}
+		c.repeats = q.Again
+	case quorum.Confirm:
+		b := appendCounterKey(appendWord(c.begin(confirmScript), r.Name), r.Name)
+		b = appendNumber(appendValue(b, r), q.Token)
+		if q.Least > 0 {
+			c.bytes = appendNumber(b, q.Least)
+		} else {
+			c.bytes = appendWord(b, "")
+		}
+	case quorum.Extend:
+		s.extend(c, []store.Request{r})
+	case quorum.Heal:
+		b := appendTombKey(appendWord(c.begin(healScript), r.Name), r)
+		b = appendMillis(appendValue(appendWord(b, markKey), r), r.TTL)
+		c.bytes = appendGate(b, s.lists.print)
+	default: // quorum.Release
+		life, always := time.Duration(0), "0"
+		if q.Tomb {
+			life = r.TTL
+		}
+		if r.Renewed {
+			always = "1"
+		}
+		if r.Undo && r.Attempt != "" {
+			always += "u"
+		}
+		plain, marked := releaseScript, resignScript
+		if q.Next != nil {
+			plain, marked = returnScript, rejoinScript
+		}
+		b := mark(appendTombKey(begin(plain, marked), r))
+		to := q.To
+		if q.GivesWay && to == "" {
+			to = " "
+		}
+		b = appendWord(appendMillis(appendValue(b, r), life), always)
+		b = appendWord(s.appendProposal(b), to)
+		tells := 0
+		if q.Next != nil {
+			next := q.Next.Lease
+			b, tells = s.appendPlace(appendMillis(appendValue(b, next), next.TTL), *q.Next, s.guards(next))
+		}
+		if c.bytes = gate(b); tells > 0 {
+			c.tells = len(c.bytes) - tells
+		}
+	}
+	return c
+}
+
+// appendProposal proposes a token, to us or to the next in line. The wall clock
+// serves for that only, and each node keeps the proposal near its own clock: a
+// wrong one costs a round trip, and changes nothing else.
+func (s *Store) appendProposal(b []byte) []byte {
+	return appendNumber(b, uint64(max(0, s.wall().Add(proposalLead).UnixMicro())))
+}
+
+// channelBegin is how the channels begin on which servers tell those who wait.
+const channelBegin = "leasehold:to:"
+
+// appendPlace says what the acquire script has to know to keep the request, and where
+// in it that we can be told when it is our turn; see command.tells.
+func (s *Store) appendPlace(b []byte, q driver.Question, guarded bool) (_ []byte, tells int) {
+	if !q.Waits {
+		return appendWord(b, ""), 0
+	}
+	again, stand, flags := byte('0'), byte('0'), ""
+	if q.Again {
+		again = '1'
+	}
+	if q.Behind {
+		stand = '2'
+	} else if q.Stand {
+		stand = '1'
+	}
+	if q.Lease.Barge {
+		flags += "b"
+	}
+	if guarded {
+		flags += "g"
+	}
+	var room [128]byte
+	rank := strconv.AppendUint(room[:0], store.Rank(q.Lease.Owner), 10)
+	place := append(rank[len(rank):], again, stand, '0')
+	for range ranks - len(rank) {
+		place = append(place, '0')
+	}
+	place = append(append(place, rank...), ' ')
+	place = append(strconv.AppendUint(place, uint64(q.Stamp), 10), ' ')
+	place = append(strconv.AppendInt(place, int64(q.Lease.Spare), 10), ' ')
+	place = append(append(place, cmp.Or(flags, "-")...), ' ')
+	place = append(place, s.channel...)
+	b = appendWord(b, string(place))
+	return b, len(b) - len(place)
+}
+
+// ranks have so many digits at least.
+const ranks = 16
+
+func (s *Store) inspectCall(name string) *command {
+	c := new(command)
+	if s.route != nil {
+		name = clusterName(name)
+		c.slot = slotOf(name) + 1
+	}
+	if !s.guarded.Load() {
+		c.bytes = appendCounterKey(appendWord(c.begin(inspectScript), name), name)
+	} else {
+		c.bytes = appendWord(appendCounterKey(appendWord(c.begin(regardScript), name), name), markKey)
+	}
+	c.bytes = appendNumber(c.bytes, store.MaxLine)
+	return c
+}

@@ -1,0 +1,224 @@
+package redisstore
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"fmt"
+	"net"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/leasehold-dev/leasehold/store"
+)
+
+// Scope says what an examination is to look at.
+type Scope struct {
+	// TTL that locks will have. It decides how long a node is waited for.
+	TTL time.Duration
+	// Prefix is what the names of the locks begin with. Keys are looked at, and
+	// rights tried, for such names only. Empty: any name.
+	Prefix string
+	// MaxLocks is how many locks at most are looked at on each server. Zero:
+	// 10000.
+	MaxLocks int
+
+	// serves says whether the server, one of a cluster, has a slot; nil: it is in none.
+	serves func(slot int) bool
+}
+
+// settle fills in defaults and says what is wrong.
+func (s Scope) settle() (Scope, error) {
+	if s.TTL < store.MinTTL {
+		return s, fmt.Errorf("%w: TTL %v is too short: the least is %v", store.ErrInvalid, s.TTL, store.MinTTL)
+	}
+	s.MaxLocks = cmp.Or(s.MaxLocks, defaultMaxLocks)
+	return s, nil
+}
+
+const (
+	defaultMaxLocks = 10000
+	surveyTime      = 5 * time.Second // at most, on each server
+	tripsTimed      = 9
+)
+
+// Examine finds out what there is to know about the servers that urls name, as
+// Open would use them: with the same user, TLS and settings. It works where Open
+// refuses, and when servers are down, which is then a part of the answer. It
+// blocks until all servers have answered or were waited for in vain, for some
+// seconds. It changes no lock: what it tries, it tries on a name that nobody else
+// uses, and removes afterwards. An error means that the URLs or options are
+// wrong, or that ctx has ended.
+func Examine(ctx context.Context, urls []string, o *Options, scope Scope) (Examination, error) {
+	return examine(ctx, urls, o, scope, time.Now)
+}
+
+func examine(ctx context.Context, urls []string, o *Options, scope Scope, wall func() time.Time) (Examination, error) {
+	if o == nil {
+		o = &Options{}
+	}
+	topology := topologyOf(urls)
+	addrs, opts, err := topology.parseURLs(urls, *o)
+	if err != nil {
+		return Examination{}, err
+	}
+	sentinels, addrs := topology.sentinels(addrs, opts)
+	addrs, lists, err := newLists(addrs, opts.Next)
+	if err != nil {
+		return Examination{}, err
+	}
+	if opts, err = opts.settle(); err != nil {
+		return Examination{}, err
+	}
+	if scope, err = scope.settle(); err != nil {
+		return Examination{}, err
+	}
+	return examineAll(ctx, addrs, sentinels, lists, opts, scope, wall), ctx.Err()
+}
+
+// examineAll examines the servers as the nodes of one store, and the sentinels that
+// watch it, if any do.
+func examineAll(ctx context.Context, addrs []address, watch *sentinels, lists lists, opts Options, scope Scope, wall func() time.Time) Examination {
+	e := Examination{
+		Nodes: make([]Examined, len(addrs)), Lists: lists.indexes(len(addrs)),
+		TTL: scope.TTL, MaxTTL: opts.MaxTTL, NodeTimeout: opts.nodeTimeout(scope.TTL),
+		Quarantine: opts.quarantine(), FsyncAlways: opts.FsyncAlways,
+	}
+	s := &Store{o: opts, lists: lists, sentinels: watch, wall: wall, nodes: make([]*node, len(addrs)), channel: channelBegin + rand.Text()} // never opened
+	s.guarded.Store(len(addrs) > 1)
+	for i, a := range addrs {
+		s.nodes[i] = &node{s: s, index: i, addr: a, log: opts.Logger, ctx: ctx}
+	}
+	var all sync.WaitGroup
+	for i, n := range s.nodes {
+		all.Go(func() { e.Nodes[i] = n.examine(ctx, scope) })
+	}
+	if watch != nil {
+		all.Go(func() { e.Sentinels = s.nodes[0].examineSentinels(ctx) })
+	}
+	all.Wait()
+	return e
+}
+
+// examiner is a connection to a node on which one thing is asked after the other.
+type examiner struct {
+	n     *node
+	w     *wire
+	scope Scope
+	found Examined
+}
+
+func (n *node) examine(ctx context.Context, scope Scope) Examined {
+	d := &examiner{n: n, scope: scope}
+	err := d.visit(ctx)
+	d.found.Node = n.Addr()
+	if err != nil {
+		outcome, err := classify(err, n.s.o.ConnectTimeout)
+		return Examined{Node: d.found.Node, Host: d.found.Host, Outcome: outcome, Err: err}
+	}
+	d.found.Outcome = store.Granted
+	return d.found
+}
+
+// visit is one round of questions. It ends at the first that is not answered.
+func (d *examiner) visit(ctx context.Context) error {
+	dialing, cancel := context.WithTimeout(ctx, d.n.s.o.ConnectTimeout)
+	defer cancel()
+	hosts, err := d.n.whereabouts(dialing)
+	if err != nil {
+		return err
+	}
+	conn, err := d.n.dial(dialing, hosts[0])
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	defer context.AfterFunc(ctx, func() { conn.Close() })()
+	d.w = &wire{n: d.n, host: hosts[0], conn: conn}
+	d.w.in = newReplies(d.w)
+	d.found.Host, _, _ = net.SplitHostPort(conn.RemoteAddr().String())
+	for _, step := range []func() error{d.login, d.timing, d.server, d.mark, d.survey, d.rights, d.scripts, d.listening} {
+		if err := step(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// ask sends commands at once and waits for all the answers.
+func (d *examiner) ask(commands ...*command) ([]value, error) {
+	d.w.conn.SetDeadline(time.Now().Add(d.n.s.o.ConnectTimeout))
+	return d.w.exchange(commands)
+}
+
+// askFor is ask for one command.
+func (d *examiner) askFor(words ...string) (value, error) {
+	said, err := d.ask(newCommand(words...))
+	if err != nil {
+		return value{}, err
+	}
+	return said[0], nil
+}
+
+func (d *examiner) login() error {
+	commands := d.n.login()
+	// Without a password, the first other command is what is refused.
+	said, err := d.ask(append(commands, newCommand("GET", d.probeName()))...)
+	if err != nil {
+		return err
+	}
+	for i, v := range said {
+		if v.kind == '-' && (i < len(commands) || v.isError("NOAUTH")) {
+			return newRefused(v)
+		}
+	}
+	return nil
+}
+
+// timing takes the time of some round trips, and compares clocks on the
+// quickest.
+func (d *examiner) timing() error {
+	trips := make([]time.Duration, tripsTimed)
+	for i := range trips {
+		before := d.n.s.wall()
+		start := d.n.s.o.Clock.Now()
+		v, err := d.askFor("TIME")
+		if err != nil {
+			return err
+		}
+		trips[i] = d.n.s.o.Clock.Now().Sub(start)
+		if there, ok := readTime(v); ok && (d.found.AheadError == 0 || trips[i]/2 < d.found.AheadError) {
+			d.found.AheadError = max(trips[i]/2, 1)
+			d.found.Ahead = there.Sub(before.Add(trips[i] / 2))
+		}
+	}
+	slices.Sort(trips)
+	d.found.Trip, d.found.Slowest = trips[len(trips)/2], trips[len(trips)-1]
+	return nil
+}
+
+func readTime(v value) (time.Time, bool) {
+	if len(v.list) != 2 {
+		return time.Time{}, false
+	}
+	seconds, ok := v.list[0].number()
+	micros, also := v.list[1].number()
+	return time.UnixMicro(int64(seconds)*1e6 + int64(micros)), ok && also
+}
+
+// probe is the name of a lock that nobody has used, and, in a cluster, that the server
+// keeps.
+func (d *examiner) probe() string {
+	for {
+		name := d.probeName() + "/" + store.NewOwner()
+		if d.scope.serves == nil {
+			return name
+		} else if name = clusterName(name); d.scope.serves(slotOf(name)) {
+			return name
+		}
+	}
+}
+
+// probeName is that of a lock nobody else uses.
+func (d *examiner) probeName() string { return d.scope.Prefix + "leasehold-doctor" }

@@ -1,0 +1,241 @@
+package redisstore
+
+import (
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+)
+
+const (
+	surveyBatch = 200 // locks looked at in one go
+	exampleKeys = 3   // named for each oddity
+)
+
+// survey looks at the keys of locks, as many as it may. Its commands are those
+// that are allowed to whoever locks, but for SCAN.
+func (d *examiner) survey() error {
+	if d.found.Server.Mode == "sentinel" {
+		return nil
+	}
+	f := finds{names: map[string]bool{}, most: d.scope.MaxLocks, until: time.Now().Add(surveyTime)}
+	prefix := globEscape.Replace(d.scope.Prefix)
+	patterns := []string{keyBegin + prefix + "*}:*"}
+	if prefix != "" { // whatever begins with it is the name of a lock
+		patterns = append(patterns, prefix+"*")
+	}
+	for _, p := range patterns {
+		if err := d.scan(p, &f); err != nil || d.found.Keys.Err != nil {
+			return err
+		}
+	}
+	d.found.Keys.Partial = f.partial
+	if err := d.tombs(f.tombs); err != nil {
+		return err
+	}
+	for batch := range slices.Chunk(f.order, surveyBatch) {
+		if err := d.locks(batch); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// finds are the keys that were found.
+type finds struct {
+	names   map[string]bool
+	order   []string // of locks
+	tombs   []string
+	most    int
+	until   time.Time
+	partial bool
+}
+
+func (f *finds) full() bool { return len(f.order)+len(f.tombs) >= f.most || time.Now().After(f.until) }
+
+func (f *finds) add(key string) {
+	if inner, ok := strings.CutPrefix(key, keyBegin); ok {
+		if name, ok := strings.CutSuffix(inner, counterEnd); ok {
+			key = name
+		} else if strings.Contains(inner, tombMiddle) {
+			f.tombs = append(f.tombs, key)
+			return
+		} else if strings.Contains(inner, "}:") {
+			return // somebody's, and no concern of locks
+		}
+	}
+	if !f.names[key] && key != markKey && key != "" {
+		f.names[key] = true
+		f.order = append(f.order, key)
+	}
+}
+
+// scan gathers the keys that match, as far as it may.
+func (d *examiner) scan(pattern string, f *finds) error {
+	for cursor := "0"; ; {
+		v, err := d.askFor("SCAN", cursor, "MATCH", pattern, "COUNT", "1000")
+		if err != nil {
+			return err
+		}
+		if v.kind == '-' {
+			d.found.Keys.Err = newRefused(v)
+			return nil
+		}
+		if len(v.list) != 2 {
+			d.found.Keys.Err = notUnderstood(v)
+			return nil
+		}
+		for _, key := range v.list[1].list {
+			f.add(string(key.text))
+		}
+		next := string(v.list[0].text)
+		switch {
+		case next == "0":
+			return nil
+		case next == cursor || f.full():
+			f.partial = true
+			return nil
+		}
+		cursor = next
+	}
+}
+
+// tombs looks for those that stay for ever.
+func (d *examiner) tombs(keys []string) error {
+	for batch := range slices.Chunk(keys, surveyBatch) {
+		var commands []*command
+		for _, k := range batch {
+			commands = append(commands, newCommand("PTTL", k))
+		}
+		said, err := d.ask(commands...)
+		if err != nil {
+			return err
+		}
+		for i, k := range batch {
+			if neverExpires(said[i]) {
+				d.odd(EndlessTombstone, k, "")
+			}
+		}
+	}
+	return nil
+}
+
+// locks looks at some locks and their counters.
+func (d *examiner) locks(names []string) error {
+	const each = 4
+	var commands []*command
+	for _, name := range names {
+		counter := keyBegin + name + counterEnd
+		commands = append(commands, newCommand("GET", name), newCommand("PTTL", name), newCommand("GET", counter), newCommand("PTTL", counter))
+	}
+	said, err := d.ask(commands...)
+	if err != nil {
+		return err
+	}
+	for i, name := range names {
+		v := said[each*i : each*(i+1)]
+		counter := keyBegin + name + counterEnd
+		d.found.Keys.Locks++
+		_, number := v[2].number()
+		switch wrong := v[2].isError("WRONGTYPE"); {
+		case wrong:
+			d.odd(ForeignCounter, counter, "no string")
+			continue // then the name need not be that of a lock either
+		case v[2].kind == '$' && !v[2].null && !number:
+			d.odd(ForeignCounter, counter, "")
+			continue
+		case number && neverExpires(v[3]):
+			d.odd(EndlessCounter, counter, "")
+		}
+		switch {
+		case v[0].isError("WRONGTYPE"):
+			if err := d.mistyped(name); err != nil {
+				return err
+			}
+		case v[0].kind != '$' || v[0].null:
+		case neverExpires(v[1]):
+			d.odd(Endless, name, likeness(string(v[0].text)))
+		case !ours(string(v[0].text)):
+			d.odd(Foreign, name, likeness(string(v[0].text)))
+		}
+	}
+	return nil
+}
+
+// mistyped looks what there is instead of a string, as far as it is allowed.
+func (d *examiner) mistyped(name string) error {
+	said, err := d.ask(newCommand("TYPE", name), newCommand("HSCAN", name, "0", "COUNT", "10"))
+	if err != nil {
+		return err
+	}
+	kind := ""
+	if said[0].kind == '+' {
+		kind = "a " + string(said[0].text)
+	}
+	if len(said[1].list) == 2 && len(said[1].list[1].list) > 0 && redissonField.Match(said[1].list[1].list[0].text) {
+		d.odd(Redisson, name, "")
+		return nil
+	}
+	d.odd(WrongType, name, kind)
+	return nil
+}
+
+func (d *examiner) odd(o Oddity, key, says string) {
+	for i := range d.found.Keys.Odd {
+		if k := &d.found.Keys.Odd[i]; k.Oddity == o {
+			if k.Count++; len(k.Examples) < exampleKeys {
+				k.Examples = append(k.Examples, OddKey{key, says})
+			}
+			return
+		}
+	}
+	d.found.Keys.Odd = append(d.found.Keys.Odd, OddKeys{Oddity: o, Count: 1, Examples: []OddKey{{key, says}}})
+}
+
+// neverExpires reads the answer to PTTL.
+func neverExpires(v value) bool { return v.kind == ':' && v.num == -1 }
+
+// redissonField is a field of the hash that is a lock of Redisson: a client and
+// one of its threads.
+var redissonField = regexp.MustCompile(`^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}:[0-9]+$`)
+
+var ownerAlone = regexp.MustCompile(`^[A-Za-z0-9_-]{27}$`)
+
+// ours says whether a value looks like one of ours.
+func ours(value string) bool {
+	owner, meta, ok := strings.Cut(value, " ")
+	return ok && strings.HasPrefix(meta, "{") && owner != "" || ownerAlone.MatchString(value)
+}
+
+// likenesses are values by which other clients can be told.
+var likenesses = []struct {
+	value *regexp.Regexp
+	says  string
+}{
+	{regexp.MustCompile(`^[A-Za-z0-9+/]{22}==$`), "as redsync writes"},
+	{regexp.MustCompile(`^[A-Za-z0-9_-]{22}$`), "as bsm/redislock writes"},
+	{regexp.MustCompile(`^[0-9a-f]{32}$`), "as redis-py and node-redlock write"},
+	{regexp.MustCompile(`^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$`), "a UUID"},
+}
+
+// likeness says what a value looks like. A value that is unknown is not shown: it
+// may be anything.
+func likeness(value string) string {
+	if ours(value) {
+		return "as Leasehold writes"
+	}
+	for _, l := range likenesses {
+		if l.value.MatchString(value) {
+			return l.says
+		}
+	}
+	if _, err := strconv.ParseInt(value, 10, 64); err == nil {
+		return "a number"
+	}
+	if !utf8.ValidString(value) {
+		return "bytes that are no text"
+	}
+	return ""
+}

@@ -1,0 +1,190 @@
+package redisstore
+
+import (
+	"bytes"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/leasehold-dev/leasehold/internal/quorum"
+	"github.com/leasehold-dev/leasehold/internal/quorum/driver"
+	"github.com/leasehold-dev/leasehold/store"
+)
+
+// trials are the commands that locks need, as they are tried on the key of a
+// lock that nobody uses. INFO is tried anyway, and for those that only waiting needs
+// see listening.
+var trials = map[string]func(key string) []string{
+	"evalsha": func(string) []string { return []string{"EVALSHA", "0000000000000000000000000000000000000000", "0"} },
+	"eval":    func(string) []string { return []string{"EVAL", "return 0", "0"} },
+	"get":     func(key string) []string { return []string{"GET", key} },
+	"set":     func(key string) []string { return []string{"SET", key, "doctor", "PX", "1000", "NX"} },
+	"mget":    func(key string) []string { return []string{"MGET", key} },
+	"pttl":    func(key string) []string { return []string{"PTTL", key} },
+	"pexpire": func(key string) []string { return []string{"PEXPIRE", key, "1000"} },
+	"del":     func(key string) []string { return []string{"DEL", key} },
+	"rpush":   func(key string) []string { return []string{"RPUSH", key, "doctor"} },
+	"lindex":  func(key string) []string { return []string{"LINDEX", key, "0"} },
+	"linsert": func(key string) []string { return []string{"LINSERT", key, "BEFORE", "doctor", "doctor"} },
+	"lrange":  func(key string) []string { return []string{"LRANGE", key, "0", "0"} },
+	"lrem":    func(key string) []string { return []string{"LREM", key, "1", "doctor"} },
+	"lpop":    func(key string) []string { return []string{"LPOP", key} },
+	"time":    func(string) []string { return []string{"TIME"} },
+}
+
+// rights tries every command and every pattern of keys that locks need.
+func (d *examiner) rights() error {
+	if d.found.Server.Mode == "sentinel" {
+		return nil
+	}
+	key := d.probe()
+	var names []string
+	var commands []*command
+	for _, r := range rights {
+		if try := trials[r.command]; try != nil {
+			names = append(names, r.command)
+			commands = append(commands, newCommand(try(key)...))
+		}
+	}
+	said, err := d.ask(append(commands, newCommand("DEL", key))...)
+	if err != nil {
+		return err
+	}
+	for i, name := range names {
+		if v := said[i]; v.kind == '-' && (deniesCommand(v) || v.isError("ERR unknown command")) {
+			d.lacks(Lack{Command: name, Says: store.Excerpt(string(v.text))})
+		}
+	}
+	return d.keyRights(key)
+}
+
+// keyRights tries the patterns of keys by a script that does nothing with them.
+func (d *examiner) keyRights(key string) error {
+	keys := []string{key, keyBegin + key + counterEnd, markKey}
+	if len(d.n.s.nodes) == 1 {
+		keys = keys[:2]
+	}
+	patterns := ACL{Prefix: d.scope.Prefix}.patterns()
+	for i, k := range keys {
+		v, err := d.askFor("EVAL", "return 0", "1", k)
+		if err != nil {
+			return err
+		}
+		if v.isError("NOPERM") && !deniesCommand(v) {
+			d.lacks(Lack{Key: patterns[i], Says: store.Excerpt(string(v.text))})
+		}
+	}
+	return nil
+}
+
+func (d *examiner) lacks(l Lack) { d.found.Lacking = append(d.found.Lacking, l) }
+
+// deniesCommand tells a refusal to run a command from that of a key.
+func deniesCommand(v value) bool {
+	return v.isError("NOPERM") && bytes.Contains(v.text, []byte("to run"))
+}
+
+// listening tries whether the server can tell us what we wait for: a second
+// connection listens, and the first one says something.
+func (d *examiner) listening() error {
+	if s := d.found.Server; s.Mode == "sentinel" || s.Replica || s.Loading {
+		return nil
+	}
+	channel, publish, subscribe := d.n.s.channel+"-doctor", "PUBLISH", "SUBSCRIBE"
+	if serves := d.scope.serves; serves != nil && sharded(d.found.Server.Version) {
+		channel, publish, subscribe = channelBegin+"{"+tagIn(serves, 0)+"}-doctor", "SPUBLISH", "SSUBSCRIBE"
+	}
+	w, err := d.n.open(d.n.ctx, d.w.host, func(w *wire) error {
+		said, err := w.exchange(append(d.n.login(), newCommand("HELLO", "3"), newCommand(subscribe, channel)))
+		if err != nil {
+			return err
+		}
+		for _, v := range said[len(said)-2:] {
+			if v.kind == '-' {
+				return newRefused(v)
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		d.found.UntoldErr = err
+		return nil
+	}
+	defer w.forget()
+	defer w.conn.Close()
+	said, err := d.askFor(publish, channel, "doctor")
+	if err != nil {
+		return err
+	}
+	if said.kind == '-' {
+		d.found.UntoldErr = newRefused(said)
+		return nil
+	}
+	if said.num == 0 {
+		d.found.UntoldErr = errNobodyListens
+		return nil
+	}
+	w.conn.SetReadDeadline(time.Now().Add(d.n.s.o.ConnectTimeout))
+	if v, err := w.in.next(); err != nil {
+		d.found.UntoldErr = err
+	} else if len(v.list) != 3 || string(v.list[2].text) != "doctor" {
+		d.found.UntoldErr = notUnderstood(v)
+	}
+	return nil
+}
+
+var errNobodyListens = errors.New("the server does not know of the connection that listens: something between leads to different servers")
+
+// scripts runs every script on a lock that nobody uses.
+func (d *examiner) scripts() error {
+	s := d.found.Server
+	if len(d.found.Lacking) > 0 || s.Mode == "sentinel" || s.Replica || s.Loading {
+		return nil
+	}
+	r := store.Request{Name: d.probe(), Owner: store.NewOwner(), TTL: min(10*time.Second, d.n.s.o.MaxTTL), Renewed: true}
+	waits := r
+	waits.Owner = store.NewOwnerAt(time.Now())
+	guarded := r
+	guarded.Owner, guarded.Require = store.NewOwner(), store.CrashSafe
+	// Of a node alone, so that a lock is granted without a look at the mark:
+	// where there is none, looking would make one.
+	alone := &Store{o: d.n.s.o, wall: d.n.s.wall, nodes: d.n.s.nodes[:1], lists: d.n.s.lists, channel: d.n.s.channel}
+	type trial struct {
+		name string
+		c    *command
+	}
+	var all []trial
+	try := func(name string, q driver.Question) {
+		all = append(all, trial{name, alone.encode(q, nil).(*command)})
+	}
+	try("acquire", driver.Question{Op: quorum.Acquire, Lease: r})
+	try("confirm", driver.Question{Op: quorum.Confirm, Lease: r, Token: 1})
+	try("extend", driver.Question{Op: quorum.Extend, Lease: r})
+	try("acquire", driver.Question{Op: quorum.Acquire, Lease: waits, Waits: true})
+	try("release", driver.Question{Op: quorum.Release, Lease: r, Tomb: true})
+	try("release", driver.Question{Op: quorum.Release, Lease: waits})
+	if d.found.Mark.Found {
+		try("acquire", driver.Question{Op: quorum.Acquire, Lease: guarded})
+		try("heal", driver.Question{Op: quorum.Heal, Lease: guarded})
+	}
+	all = append(all, trial{"inspect", alone.inspectCall(r.Name)})
+	var commands []*command
+	for _, t := range all { // by its text, which the server may not know yet
+		commands = append(commands, &command{bytes: t.c.byText(nil)})
+	}
+	name := keyBegin + r.Name
+	commands = append(commands, newCommand("DEL", r.Name, name+counterEnd, name+lineEnd, name+waitsEnd, name+placeMiddle+waits.Owner, name+tombMiddle+r.Owner, name+tombMiddle+waits.Owner, name+tombMiddle+guarded.Owner))
+	said, err := d.ask(commands...)
+	if err != nil {
+		return err
+	}
+	var told []string
+	for i, t := range all {
+		if v := said[i]; v.kind == '-' && !slices.Contains(told, string(v.text)) {
+			told = append(told, string(v.text))
+			_, err := classifyReply(string(v.text))
+			d.found.Failing = append(d.found.Failing, Failure{Script: t.name, Err: err})
+		}
+	}
+	return nil
+}

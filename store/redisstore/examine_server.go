@@ -1,0 +1,142 @@
+package redisstore
+
+import (
+	"errors"
+	"net"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/leasehold-dev/leasehold/internal/nodemark"
+	"github.com/leasehold-dev/leasehold/internal/quorum"
+)
+
+// server asks what the server says of itself, and how it is configured.
+func (d *examiner) server() error {
+	info, err := d.askFor("INFO")
+	if err != nil {
+		return err
+	}
+	if info.kind == '-' {
+		d.found.ServerErr = newRefused(info)
+		return nil
+	}
+	s := parseServer(string(info.text))
+	said, err := d.ask(newCommand("CONFIG", "GET", "appendfsync"), newCommand("CONFIG", "GET", "no-appendfsync-on-rewrite"), newCommand("CONFIG", "GET", "save"))
+	if err != nil {
+		return err
+	}
+	var is [3]string
+	for i := range is {
+		if is[i], err = setting(said[i]); err != nil {
+			s.SettingsErr = err
+		}
+	}
+	s.Fsync, s.Snapshots = is[0], is[2] != ""
+	if is[1] == "yes" {
+		s.Fsync += ", no-appendfsync-on-rewrite yes"
+	}
+	d.found.Server = s
+	return nil
+}
+
+// setting reads the answer to CONFIG GET of one setting.
+func setting(v value) (string, error) {
+	switch {
+	case v.kind == '-':
+		return "", newRefused(v)
+	case len(v.list) != 2:
+		return "", notUnderstood(v)
+	}
+	return string(v.list[1].text), nil
+}
+
+// parseServer reads the answer to INFO. Servers of all versions leave out some
+// of it.
+func parseServer(info string) Server {
+	is := map[string]string{}
+	for l := range strings.Lines(info) {
+		if k, v, ok := strings.Cut(strings.TrimSpace(l), ":"); ok {
+			is[k] = v
+		}
+	}
+	number := func(key string) uint64 {
+		n, err := strconv.ParseUint(is[key], 10, 64)
+		if err != nil {
+			return 0
+		}
+		return n
+	}
+	s := Server{
+		Product: "redis", Version: is["redis_version"], RunID: is["run_id"], Mode: is["redis_mode"],
+		Uptime: time.Duration(number("uptime_in_seconds")) * time.Second, Loading: is["loading"] == "1",
+		Replica: is["role"] != "" && is["role"] != "master", Replicas: int(number("connected_slaves")),
+		Memory: number("used_memory"), MaxMemory: number("maxmemory"), SystemMemory: number("total_system_memory"),
+		Eviction: is["maxmemory_policy"], Evicted: number("evicted_keys"),
+		AppendOnly: is["aof_enabled"] == "1",
+		SaveFails:  is["rdb_last_bgsave_status"] == "err" || is["aof_last_write_status"] == "err",
+	}
+	if is["server_name"] != "" {
+		s.Product = is["server_name"]
+	}
+	if s.Replica {
+		s.Master = net.JoinHostPort(is["master_host"], is["master_port"])
+	}
+	return s
+}
+
+// mark reads the note that says from when on the node takes part.
+func (d *examiner) mark() error {
+	if d.scope.serves != nil { // there is none
+		return nil
+	}
+	said, err := d.ask(newCommand("GET", markKey), newCommand("TIME"))
+	if err != nil {
+		return err
+	}
+	now, _ := readTime(said[1])
+	d.found.Mark = d.n.s.readMark(said[0], now)
+	return nil
+}
+
+// readMark reads the mark as people want to know it. now is the server's clock.
+func (s *Store) readMark(v value, now time.Time) Mark {
+	switch {
+	case v.kind == '-':
+		return Mark{Err: newRefused(v)}
+	case v.null:
+		return Mark{}
+	}
+	m, err := nodemark.Parse(string(v.text))
+	if other := (*nodemark.VersionError)(nil); errors.As(err, &other) {
+		return Mark{Err: err, Version: other.Version}
+	}
+	found := Mark{Found: true, RunID: m.Run, Why: reasonOf(m.Why), Durable: m.Durable > 0}
+	if !m.Open {
+		found.OpensIn = max(time.UnixMicro(m.Opens).Sub(now), time.UnixMicro(m.ClientOpens).Sub(s.wall()), 0)
+		found.Shut = true
+	}
+	found.Others, _ = s.lists.others(m)
+	return found
+}
+
+// indexes are the nodes of each list.
+func (l lists) indexes(nodes int) [][]int {
+	sets := l.sets[:]
+	if len(l.next) == 0 {
+		var all quorum.Set
+		for i := range nodes {
+			all |= quorum.SetOf(i)
+		}
+		sets = []quorum.Set{all}
+	}
+	lists := make([][]int, len(sets))
+	for k, set := range sets {
+		for i := range nodes {
+			if set.Has(i) {
+				lists[k] = append(lists[k], i)
+			}
+		}
+	}
+	return lists
+}

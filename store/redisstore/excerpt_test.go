@@ -1,0 +1,25 @@
+package redisstore
+
+import (
+	"strings"
+	"testing"
+)
+
+// An error reply of any size is quoted in one short line, by whatever way it
+// becomes an error.
+func TestLongErrorRepliesAreCut(t *testing.T) {
+	for _, begin := range []string{"ERR ", "NOPERM ", "MOVED 1 127.0.0.1:1", "TRYAGAIN ", "-", "\x1b[2J\n"} {
+		v := value{kind: '-', text: []byte(begin + strings.Repeat("x", 60_000))}
+		if text := (value{kind: '*', list: []value{v, v, v}}).String(); len(text) > 600 {
+			t.Errorf("a list of long replies is described in %d bytes", len(text))
+		}
+		for way, err := range map[string]error{"reply": hearing(v).err, "refusal": newRefused(v)} {
+			if err == nil {
+				t.Fatalf("%s %q: no error", way, begin)
+			}
+			if text := err.Error(); len(text) > 600 || strings.ContainsAny(text, "\x1b\n") || !strings.Contains(text, "xxx") {
+				t.Errorf("%s %q: %d bytes: %.100q", way, begin, len(text), text)
+			}
+		}
+	}
+}

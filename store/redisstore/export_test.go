@@ -1,0 +1,52 @@
+package redisstore
+
+import (
+	"context"
+	"time"
+)
+
+// StepWall makes the store see another time of day than the machine's.
+func (s *Store) StepWall(by time.Duration) {
+	s.wall = func() time.Time { return time.Now().Add(by) }
+}
+
+// Classify exposes what a reply of the server is taken for.
+var Classify = classifyReply
+
+// ParseURLs exposes the reading of URLs: the nodes and the settings.
+func ParseURLs(urls []string, o Options) (hosts []string, _ Options, _ error) {
+	addrs, o, err := topologyOf(urls).parseURLs(urls, o)
+	for _, a := range addrs {
+		hosts = append(hosts, a.host)
+	}
+	return hosts, o, err
+}
+
+// DecodeValue exposes the reading of a key's value.
+var DecodeValue = decodeValue
+
+// Settle exposes the check of options.
+var Settle = Options.settle
+
+// MaxBundle exposes how many leases one command renews.
+const MaxBundle = maxBundle
+
+// TriesAfter says how long a connection is silent before it is tried while somebody
+// waits.
+func (s *Store) TriesAfter(d time.Duration) { s.proof = d }
+
+// ReadsAfter says how long nobody reads when nothing is in flight.
+func (s *Store) ReadsAfter(d time.Duration) { s.idle = d }
+
+// Listen has the caller take in what the first server says; see node.Listen.
+func (s *Store) Listen(ctx context.Context, over <-chan struct{}, left func() time.Duration) {
+	s.nodes[0].Listen(ctx, over, left)
+}
+
+// Called says whether who listens to the first server has been told to look up.
+func (s *Store) Called() bool {
+	n := s.nodes[0]
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.wire.turns.called
+}

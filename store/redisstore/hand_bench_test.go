@@ -1,0 +1,199 @@
+package redisstore
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/leasehold-dev/leasehold/internal/nodemark"
+	"github.com/leasehold-dev/leasehold/internal/quorum"
+	"github.com/leasehold-dev/leasehold/internal/quorum/driver"
+	"github.com/leasehold-dev/leasehold/store"
+)
+
+// BenchmarkHandOff is what a server spends on a lock that many want: a release that
+// hands it on, and the place of the next one who wants it, while so many wait.
+// Without anybody who waits, it is an acquire, of one who would, and a release. The time
+// is what the server itself says of its scripts, in microseconds and as a median: for
+// both, one after the other, for the two in one step, and for each among many of its kind.
+// With it comes how many commands the scripts call. One of several servers has a mark.
+func BenchmarkHandOff(b *testing.B) {
+	for _, servers := range []int{1, 5} {
+		for _, waiting := range []int{0, 1, 2, 16, 128, 1024} {
+			b.Run(fmt.Sprintf("servers=%d/waiting=%d", servers, waiting), func(b *testing.B) { benchHandOff(b, servers, waiting) })
+		}
+	}
+}
+
+func benchHandOff(b *testing.B, servers, waiting int) {
+	l := newLongLine(b, servers, waiting)
+	first := "place"
+	if waiting == 0 {
+		first = "acquire"
+	}
+	spent, calls := map[string][]float64{}, map[string][]float64{}
+	measure := func(name string, n, each int, next func() *command) {
+		us, called := l.spends(b, n*each, next)
+		spent[name], calls[name] = append(spent[name], us/float64(n)), append(calls[name], called/float64(n))
+	}
+	for left := b.N; left > 0; left -= 64 {
+		i := 0
+		measure("both", min(left, 64), 2, func() *command {
+			if i++; i%2 == 1 {
+				return l.comes()
+			}
+			return l.goes()
+		})
+	}
+	for left := b.N; left > 0 && waiting > 0; left -= 64 {
+		measure("return", min(left, 64), 1, l.returns)
+	}
+	most := 64
+	if waiting > 0 {
+		most = min(waiting, 64)
+	}
+	for left := b.N; left > 0; left -= most {
+		measure(first, min(left, most), 1, l.comes)
+		measure("release", min(left, most), 1, l.goes)
+	}
+	if waiting > 0 {
+		if has := l.text(b, "GET", benchLock); !strings.HasPrefix(has, l.all[0].Owner) {
+			b.Fatalf("the lock is not %s's but %s's", l.all[0].Owner, has)
+		}
+		if line := l.text(b, "LLEN", "{"+benchLock+"}:line"); line != strconv.Itoa(waiting) {
+			b.Fatalf("%s wait, not %d", line, waiting)
+		}
+	}
+	for name := range spent {
+		b.ReportMetric(median(spent[name]), name+"-us")
+		b.ReportMetric(median(calls[name]), name+"-calls")
+	}
+	b.ReportMetric(0, "ns/op")
+}
+
+func median(all []float64) float64 {
+	slices.Sort(all)
+	return all[len(all)/2]
+}
+
+const benchLock = "bench/lock"
+
+// longLine is a lock with its holder and those who wait for it.
+type longLine struct {
+	*scripted
+	all     []store.Request // the holder, then the others; of a lock that nobody waits for all that have it one by one
+	waiting int
+	last    uint64
+}
+
+func newLongLine(b *testing.B, servers, waiting int) *longLine {
+	n := onRedis(b)
+	n.s.nodes, n.s.lists.print = make([]*node, servers), "ba9876543210"
+	n.text(b, "SET", markKey, markOf(func(m *nodemark.Mark) {
+		m.Print, m.List = n.s.lists.print, "a,b,c,d,e"
+		m.Run = strings.Repeat("-", 40) // as commands have it that were not sent by a node
+	}))
+	n.s.wall, n.s.channel = time.Now, channelBegin+strings.Repeat("c", 26)
+	ears := dialScripted(b, n.wire.conn.RemoteAddr().String())
+	if _, err := ears.wire.exchange([]*command{newCommand("SUBSCRIBE", n.s.channel)}); err != nil {
+		b.Fatal(err)
+	}
+	go func() {
+		for rest := make([]byte, 1<<16); ; {
+			if _, err := ears.wire.conn.Read(rest); err != nil {
+				return
+			}
+		}
+	}()
+	l := &longLine{scripted: n, waiting: waiting}
+	for _, s := range []*script{acquireScript, releaseScript, returnScript} {
+		l.must(b, &command{bytes: s.lesson})
+	}
+	if waiting > 0 {
+		l.spends(b, waiting+1, l.comes)
+	}
+	return l
+}
+
+// comes is the command of a newcomer.
+func (l *longLine) comes() *command { return l.s.encode(l.newcomer(), nil).(*command) }
+
+func (l *longLine) newcomer() driver.Question {
+	if l.last++; l.last == 1 {
+		l.last = uint64(time.Now().UnixMicro())
+	}
+	r := store.Request{Name: benchLock, Owner: store.NewOwnerAt(time.UnixMicro(int64(l.last))), Meta: `{"host":"some-host-name","pid":123456,"purpose":"bench"}`, TTL: 30 * time.Second}
+	if l.waiting == 0 {
+		r.Name = fmt.Sprint(benchLock, l.last%64)
+	}
+	l.all = append(l.all, r)
+	return driver.Question{Op: quorum.Acquire, Lease: r, Waits: true, Stamp: 123456789012345}
+}
+
+// returns is the holder's release with a place for a newcomer.
+func (l *longLine) returns() *command {
+	r, next := l.all[0], l.newcomer()
+	l.all, next.Behind = l.all[1:], true
+	return l.s.encode(driver.Question{Op: quorum.Release, Lease: r, Next: &next}, nil).(*command)
+}
+
+// goes is the holder's release.
+func (l *longLine) goes() *command {
+	r := l.all[0]
+	l.all = l.all[1:]
+	return l.s.encode(driver.Question{Op: quorum.Release, Lease: r}, nil).(*command)
+}
+
+// spends is the time that the server says it took for so many of the commands, and how
+// many they called.
+func (l *longLine) spends(b *testing.B, n int, next func() *command) (us, calls float64) {
+	var commands []*command
+	for range n {
+		if c := next(); c != nil {
+			commands = append(commands, c)
+		}
+	}
+	usBefore, before := l.spent(b)
+	for some := range slices.Chunk(commands, 64) {
+		l.must(b, some...)
+	}
+	us, calls = l.spent(b)
+	return us - usBefore, calls - before
+}
+
+func (l *longLine) must(b *testing.B, commands ...*command) []value {
+	said, err := l.run(commands...)
+	if err != nil {
+		b.Fatal(err)
+	}
+	return said
+}
+
+// spent is how long the server says that it ran scripts, in microseconds, and how many
+// commands they called.
+func (l *longLine) spent(b *testing.B) (us, calls float64) {
+	info := string(l.must(b, newCommand("INFO", "commandstats"))[0].text)
+	for line := range strings.Lines(info) {
+		name, rest, _ := strings.Cut(strings.TrimPrefix(line, "cmdstat_"), ":calls=")
+		count, rest, _ := strings.Cut(rest, ",usec=")
+		took, _, _ := strings.Cut(rest, ",")
+		number := func(text string) float64 {
+			n, err := strconv.ParseFloat(text, 64)
+			if err != nil {
+				b.Fatal(err)
+			}
+			return n
+		}
+		switch {
+		case took == "" || name == "info":
+		case name == "evalsha":
+			us = number(took)
+		default:
+			calls += number(count)
+		}
+	}
+	return us, calls
+}

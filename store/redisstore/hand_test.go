@@ -1,0 +1,313 @@
+package redisstore
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/leasehold-dev/leasehold/internal/nodemark"
+	"github.com/leasehold-dev/leasehold/internal/quorum"
+	"github.com/leasehold-dev/leasehold/internal/quorum/driver"
+	"github.com/leasehold-dev/leasehold/store"
+)
+
+// ask has the server do what is asked, which must not fail.
+func (n *scripted) ask(t *testing.T, questions ...driver.Question) (all []driver.Answer) {
+	t.Helper()
+	var commands []*command
+	for _, q := range questions {
+		n.s.wall, n.s.channel = time.Now, channelBegin+"nobody"
+		c := n.s.encode(q, nil).(*command)
+		asks := n.byText(c)
+		asks.bytes = n.wire.says(c, asks.bytes) // that nobody hears anything
+		commands = append(commands, asks)
+	}
+	replies, err := n.run(commands...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, v := range replies {
+		all = append(all, hearing(v).answer(acquireScript))
+	}
+	return all
+}
+
+// text is what the server says to one command.
+func (n *scripted) text(t testing.TB, words ...string) string {
+	t.Helper()
+	said, err := n.run(newCommand(words...))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strings.Trim(said[0].String(), `"`)
+}
+
+func lining(name string, require store.Class) store.Request {
+	return store.Request{Name: name, Owner: store.NewOwnerAt(time.Now()), TTL: 30 * time.Second, Require: require}
+}
+
+// A server that grants nothing hands nothing on either; the line stays until it
+// grants again. Nobody stands behind a holder that there is not.
+func TestQuarantineHandsNothingOn(t *testing.T) {
+	for name, c := range map[string]struct {
+		mark string
+		held bool
+	}{
+		"open":          {openMark, true},
+		"quarantine":    {markOf(func(m *nodemark.Mark) { m.Open, m.Opens, m.Why = false, 1, "restarted" }), false},
+		"other list":    {markOf(func(m *nodemark.Mark) { m.Print, m.List = "0123456789ab", "a,b,c" }), false},
+		"other run":     {markOf(func(m *nodemark.Mark) { m.Run = strings.Repeat("b", 40) }), false},
+		"other version": {"3 open", false},
+		"emptied":       {"", false},
+	} {
+		for _, returns := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s, returns: %v", name, returns), func(t *testing.T) {
+				n := onRedis(t)
+				n.s.lists.print, n.wire.run = "ba9876543210", strings.Repeat("a", runPrint)
+				n.text(t, "SET", markKey, openMark)
+				held, next, back := lining("stock", store.CrashSafe), lining("stock", store.CrashSafe), lining("stock", store.CrashSafe)
+				n.ask(t, driver.Question{Op: quorum.Acquire, Lease: held}, driver.Question{Op: quorum.Acquire, Lease: next, Waits: true})
+				if n.text(t, "DEL", markKey); c.mark != "" {
+					n.text(t, "SET", markKey, c.mark)
+				}
+				line := n.text(t, "LRANGE", "{stock}:line", "0", "-1")
+				q := driver.Question{Op: quorum.Release, Lease: held}
+				if returns {
+					q.Next = &driver.Question{Op: quorum.Acquire, Lease: back, Waits: true, Behind: true}
+				}
+				n.ask(t, q)
+				if got := n.text(t, "GET", "stock") == next.Owner; got != c.held {
+					t.Errorf("handed on: %v", got)
+				}
+				if left := n.text(t, "LRANGE", "{stock}:line", "0", "-1"); !c.held && left != line {
+					t.Errorf("the line was %s and is %s", line, left)
+				}
+				if has := n.text(t, "EXISTS", "{stock}:place:"+back.Owner) == "1"; has != (returns && c.held) {
+					t.Errorf("who returns has a place: %v", has)
+				}
+				n.ask(t, driver.Question{Op: quorum.Release, Lease: back}, driver.Question{Op: quorum.Release, Lease: next})
+				if left := n.text(t, "EXISTS", "{stock}:line", "{stock}:place:"+next.Owner, "{stock}:place:"+back.Owner); left != "0" {
+					t.Error("who has gone has a place still")
+				}
+			})
+		}
+	}
+}
+
+// Who must not be granted the lock without a look at the mark is not handed it by
+// somebody who does not look.
+func TestGuardedPlaceIsNotHandedUnseen(t *testing.T) {
+	n := onRedis(t)
+	n.s.nodes = make([]*node, 1)
+	held, next := lining("stock", 0), lining("stock", store.CrashSafe)
+	n.ask(t, driver.Question{Op: quorum.Acquire, Lease: held}, driver.Question{Op: quorum.Acquire, Lease: next, Waits: true}, driver.Question{Op: quorum.Release, Lease: held})
+	if said := n.text(t, "GET", "stock"); said != "nil" {
+		t.Errorf("it is %s's", said)
+	}
+	if said := n.text(t, "EXISTS", "{stock}:line"); said != "0" {
+		t.Error("who was told that the lock is free has a place still")
+	}
+}
+
+// Nor is it where it was got by one who returned a lock without looking.
+func TestGuardedPlaceOfReturnIsNotHandedUnseen(t *testing.T) {
+	n := onRedis(t)
+	n.s.nodes = make([]*node, 1)
+	held, first, back := lining("stock", 0), lining("stock", 0), lining("stock", store.CrashSafe)
+	n.ask(t, driver.Question{Op: quorum.Acquire, Lease: held}, driver.Question{Op: quorum.Acquire, Lease: first, Waits: true},
+		driver.Question{Op: quorum.Release, Lease: held, Next: &driver.Question{Op: quorum.Acquire, Lease: back, Waits: true, Behind: true}})
+	if said := n.text(t, "EXISTS", "{stock}:place:"+back.Owner); said != "1" {
+		t.Fatal("who returns has no place")
+	}
+	n.ask(t, driver.Question{Op: quorum.Release, Lease: first})
+	if said := n.text(t, "GET", "stock"); said != "nil" {
+		t.Errorf("it is %s's", said)
+	}
+}
+
+// Places of the dead do not make the line longer and longer while the lock is held.
+func TestDeadPlacesAreCleared(t *testing.T) {
+	n := onRedis(t)
+	held := lining("stock", 0)
+	n.ask(t, driver.Question{Op: quorum.Acquire, Lease: held}, driver.Question{Op: quorum.Acquire, Lease: lining("stock", 0), Waits: true})
+	for range 100 {
+		var some []driver.Question
+		for range 30 {
+			r := lining("stock", 0)
+			r.TTL = time.Millisecond
+			some = append(some, driver.Question{Op: quorum.Acquire, Lease: r, Waits: true})
+		}
+		n.ask(t, some...)
+	}
+	if entries, err := strconv.Atoi(n.text(t, "LLEN", "{stock}:line")); err != nil || entries > 600 {
+		t.Errorf("%d entries of 3000 that are dead, %v", entries, err)
+	}
+	n.ask(t, driver.Question{Op: quorum.Release, Lease: held})
+}
+
+// What is no line is nobody's place: locks work, and who wants to wait is told.
+func TestWhatIsNoLine(t *testing.T) {
+	for name, c := range map[string]struct {
+		words         []string
+		waits, handed bool
+	}{
+		"a hash":               {[]string{"HSET", "{stock}:line", "a", "b"}, false, false},
+		"text":                 {[]string{"SET", "{stock}:line", "1234567890123456 ann"}, false, false},
+		"other words":          {[]string{"RPUSH", "{stock}:line", "what is this", "0 x", ""}, true, true},
+		"for ever":             {[]string{"RPUSH", "{stock}:line", "1234567890123456 ann"}, true, true},
+		"other words about it": {[]string{"SET", "{stock}:waits", "what is this"}, true, true},
+		"a hash about it":      {[]string{"HSET", "{stock}:waits", "a", "b"}, true, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			n := onRedis(t)
+			n.text(t, c.words...)
+			held, next := lining("stock", 0), lining("stock", 0)
+			for i, a := range n.ask(t, driver.Question{Op: quorum.Acquire, Lease: held, Waits: true}, driver.Question{Op: quorum.Acquire, Lease: held, Waits: true, Again: true}) {
+				if a.Kind != quorum.Yes {
+					t.Errorf("%d: %+v", i, a)
+				}
+			}
+			if !c.waits {
+				_, err := n.run(n.byText(n.s.encode(driver.Question{Op: quorum.Acquire, Lease: next, Waits: true}, nil).(*command)))
+				if err == nil || !strings.Contains(err.Error(), "WRONGTYPE") {
+					t.Errorf("waiting: %v", err)
+				}
+			} else if a := n.ask(t, driver.Question{Op: quorum.Acquire, Lease: next, Waits: true})[0]; a.Position == 0 {
+				t.Errorf("waiting: %+v", a)
+			}
+			n.releases(t, held)
+			if got := n.text(t, "GET", "stock") == next.Owner; got != c.handed {
+				t.Errorf("handed on: %v", got)
+			}
+		})
+	}
+}
+
+// releases releases what is held.
+func (n *scripted) releases(t *testing.T, held store.Request) {
+	t.Helper()
+	said, err := n.run(n.byText(n.s.encode(driver.Question{Op: quorum.Release, Lease: held}, nil).(*command)))
+	if err != nil || fmt.Sprint(said) != "[[1]]" {
+		t.Errorf("release: %v, %v", said, err)
+	}
+}
+
+// What others make of the keys of a line while somebody waits: a release works, and the
+// lock is free or goes to who waits. No token is smaller than one before.
+func TestLineIsSpoilt(t *testing.T) {
+	for name, c := range map[string]struct {
+		words  []string // with the key at the second
+		handed bool
+	}{
+		"the line is a hash":       {[]string{"HSET", "{stock}:line", "a", "b"}, false},
+		"the line is text":         {[]string{"SET", "{stock}:line", "x"}, false},
+		"what is known is a hash":  {[]string{"HSET", "{stock}:waits", "a", "b"}, false},
+		"what is known is text":    {[]string{"SET", "{stock}:waits", "x"}, true},
+		"the counter is a hash":    {[]string{"HSET", "{stock}:token", "a", "b"}, false},
+		"the place is a hash":      {[]string{"HSET", "{stock}:place:OWNER", "a", "b"}, false},
+		"the place is text":        {[]string{"SET", "{stock}:place:OWNER", "x"}, false},
+		"the place is longer text": {[]string{"SET", "{stock}:place:OWNER", strings.Repeat("x ", 40)}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			n := onRedis(t)
+			held, next := lining("stock", 0), lining("stock", 0)
+			n.ask(t, driver.Question{Op: quorum.Acquire, Lease: held}, driver.Question{Op: quorum.Acquire, Lease: next, Waits: true})
+			words := slices.Clone(c.words)
+			words[1] = strings.Replace(words[1], "OWNER", next.Owner, 1)
+			n.text(t, "DEL", words[1])
+			n.text(t, words...)
+			n.releases(t, held)
+			want := "nil"
+			if c.handed {
+				want = next.Owner
+			}
+			if got := n.text(t, "GET", "stock"); got != want {
+				t.Errorf("it is %s's, want %s's", got, want)
+			}
+			if !strings.HasPrefix(words[1], "{stock}:place:") {
+				return
+			}
+			// Who asks again has its place again.
+			n.ask(t, driver.Question{Op: quorum.Acquire, Lease: held})
+			n.text(t, "DEL", words[1])
+			n.text(t, words...)
+			n.ask(t, driver.Question{Op: quorum.Acquire, Lease: next, Waits: true, Again: true})
+			n.releases(t, held)
+			if got := n.text(t, "GET", "stock"); got != next.Owner {
+				t.Errorf("it is %s's, want %s's who asked again", got, next.Owner)
+			}
+		})
+	}
+}
+
+// A long line is kept in order, whoever comes when; all are told where they stand; and
+// the dead are found wherever they are.
+func TestLongLine(t *testing.T) {
+	const all = 300
+	n := onRedis(t)
+	held := lining("stock", 0)
+	n.ask(t, driver.Question{Op: quorum.Acquire, Lease: held})
+	begin, rnd := time.Now().Add(-200*time.Millisecond), rand.New(rand.NewPCG(1, 2))
+	var line []store.Request // as it is to be
+	stands := func(r store.Request, again bool) {
+		t.Helper()
+		a := n.ask(t, driver.Question{Op: quorum.Acquire, Lease: r, Waits: true, Again: again})[0]
+		if want := slices.IndexFunc(line, func(o store.Request) bool { return o.Owner == r.Owner }) + 1; a.Position != want {
+			t.Fatalf("position %d, want %d of %d", a.Position, want, len(line))
+		}
+	}
+	for i := range all {
+		r := lining("stock", 0)
+		if i < all/2 { // some come together
+			r.Owner = store.NewOwnerAt(begin.Add(time.Duration(rnd.IntN(all)) * time.Millisecond))
+		}
+		if i%3 == 0 {
+			r.TTL = 5 * time.Minute
+		}
+		at := slices.IndexFunc(line, func(o store.Request) bool { return store.Rank(o.Owner) > store.Rank(r.Owner) })
+		if at < 0 {
+			at = len(line)
+		}
+		line = slices.Insert(line, at, r)
+		stands(r, false)
+	}
+	for _, i := range rnd.Perm(all) {
+		stands(line[i], true)
+	}
+	// Who gives up goes, from wherever it stood.
+	for range 50 {
+		i := rnd.IntN(len(line))
+		n.ask(t, driver.Question{Op: quorum.Release, Lease: line[i]})
+		line = slices.Delete(line, i, i+1)
+	}
+	for _, i := range rnd.Perm(len(line)) {
+		stands(line[i], true)
+	}
+	if err := n.Pass(time.Minute); err != nil { // which only every third survives
+		t.Fatal(err)
+	}
+	n.text(t, "SET", "stock", held.Owner, "PX", "60000")
+	line = slices.DeleteFunc(line, func(r store.Request) bool { return r.TTL < time.Minute })
+	for range all / 64 { // each finds a part of them
+		n.ask(t, driver.Question{Op: quorum.Acquire, Lease: line[len(line)-1], Waits: true, Again: true})
+	}
+	for _, i := range rnd.Perm(len(line)) {
+		stands(line[i], true)
+	}
+	if length := n.text(t, "LLEN", "{stock}:line"); length != strconv.Itoa(len(line)) {
+		t.Errorf("%s in line, want %d", length, len(line))
+	}
+	for _, r := range append([]store.Request{held}, line...) {
+		if got := n.text(t, "GET", "stock"); got != r.Owner {
+			t.Fatalf("it is %s's, want %s's", got, r.Owner)
+		}
+		n.releases(t, r)
+	}
+	if left := n.text(t, "KEYS", "*"); left != `["{stock}:token"]` {
+		t.Errorf("there is left: %s", left)
+	}
+}

@@ -1,0 +1,51 @@
+package redisstore
+
+import (
+	"slices"
+	"time"
+
+	"github.com/leasehold-dev/leasehold/store"
+)
+
+// placesOf reads the line as the inspect script tells it: values and PTTLs.
+func placesOf(said []value) []store.Place {
+	var line []store.Place
+	for v := range slices.Chunk(said, 2) {
+		if len(v) < 2 || v[0].kind != '$' || len(v[0].text) == 0 || v[1].kind != ':' || v[1].num < 0 {
+			continue
+		}
+		line = append(line, store.Place{Holder: decodeValue(string(v[0].text)), ExpiresIn: time.Duration(min(v[1].num, mostMillis)) * time.Millisecond})
+	}
+	return line
+}
+
+// mergeLines makes one of the lines that nodes keep of a lock that holder has. Who
+// has a part of the nodes and waits at the others waits. The nodes go by their own
+// clocks, so that for several the owners' ranks decide, as they do in the end.
+func mergeLines(lines [][]store.Place, holder string) []store.Place {
+	var all []store.Place
+	for _, line := range lines {
+		for _, p := range line {
+			i := slices.IndexFunc(all, func(q store.Place) bool { return q.Holder.Owner == p.Holder.Owner })
+			switch {
+			case p.Holder.Owner == holder:
+			case i < 0:
+				all = append(all, p)
+			default:
+				all[i].ExpiresIn = max(all[i].ExpiresIn, p.ExpiresIn)
+			}
+		}
+	}
+	if len(lines) > 1 {
+		slices.SortStableFunc(all, func(a, b store.Place) int {
+			switch {
+			case store.Before(a.Holder.Owner, b.Holder.Owner):
+				return -1
+			case store.Before(b.Holder.Owner, a.Holder.Owner):
+				return 1
+			}
+			return 0
+		})
+	}
+	return all[:min(len(all), store.MaxLine)]
+}

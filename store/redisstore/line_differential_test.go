@@ -1,0 +1,641 @@
+package redisstore
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"net"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/leasehold-dev/leasehold/internal/clock"
+	"github.com/leasehold-dev/leasehold/internal/proof/differential"
+	"github.com/leasehold-dev/leasehold/internal/proof/modelnode"
+	"github.com/leasehold-dev/leasehold/internal/quorum"
+	"github.com/leasehold-dev/leasehold/internal/quorum/driver"
+	"github.com/leasehold-dev/leasehold/store"
+)
+
+// The scripts keep a line as the model node does: the same answers, the same
+// messages to those who wait, and the same left behind after every single step.
+
+func TestLinesOnMiniredis(t *testing.T) { checkLines(t, onMiniredis(t)) }
+
+func TestLinesOnRedis(t *testing.T) { checkLines(t, onRedis(t)) }
+
+// Every script, with one thing in it changed that is about lines, is found to
+// differ: on the real server, but for what shows only under a clock that is set.
+func TestLinesChanged(t *testing.T) {
+	mini, real := listening(t, onMiniredis(t)), listening(t, onRedis(t))
+	for _, c := range lineChanges {
+		t.Run(c.name, func(t *testing.T) {
+			script := c.script.text
+			changed := strings.Replace(script, c.old, c.new, 1)
+			if strings.Count(script, c.old) != 1 {
+				t.Fatalf("%q is not once in the script", c.old)
+			}
+			n := real
+			if c.unseen {
+				n = mini
+			}
+			n.change = func(text string) string {
+				if text == script {
+					return changed
+				}
+				return text
+			}
+			if err := findLine(n, 1500); err == nil {
+				t.Error("not noticed")
+			} else {
+				t.Log(err)
+			}
+		})
+	}
+}
+
+// ears is a server, and what it says unasked.
+type ears struct {
+	*scripted
+	in    *wire
+	heard map[string]bool // the owners whose channel is listened to
+	begun time.Time
+}
+
+func listening(t *testing.T, n *scripted) *ears {
+	t.Helper()
+	conn, err := net.Dial("tcp", n.wire.conn.RemoteAddr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { conn.Close() })
+	w := &wire{n: n.wire.n, conn: conn}
+	w.in = newReplies(w)
+	e := &ears{scripted: n, in: w}
+	if _, err := w.exchange([]*command{newCommand("SUBSCRIBE", "always")}); err != nil {
+		t.Fatal(err)
+	}
+	return e
+}
+
+// listen begins or ends listening to an owner's channel.
+func (e *ears) listen(owner string, yes bool) error {
+	verb := "UNSUBSCRIBE"
+	if yes {
+		verb = "SUBSCRIBE"
+	}
+	_, err := e.in.exchange([]*command{newCommand(verb, channelBegin+owner)})
+	return err
+}
+
+// messages are those that came since the last call. Redis has sent them before it
+// answers what is asked later; miniredis sends them some time, so as many as are
+// wanted are waited for.
+func (e *ears) messages(wanted int) (all []string, err error) {
+	if _, err := e.in.conn.Write(pingCommand.bytes); err != nil {
+		return nil, err
+	}
+	defer e.in.conn.SetReadDeadline(time.Time{})
+	for answered := false; !answered || len(all) < wanted; {
+		if answered {
+			e.in.conn.SetReadDeadline(time.Now().Add(time.Second))
+		}
+		v, err := e.in.in.next()
+		switch {
+		case answered && isTimeout(err):
+			return all, nil
+		case err != nil:
+			return nil, err
+		case len(v.list) == 3:
+			all = append(all, string(v.list[2].text))
+		default:
+			answered = true
+		}
+	}
+	return all, nil
+}
+
+// lineOp is what a step does.
+type lineOp uint8
+
+const (
+	asks lineOp = iota // stands in line, or takes the lock
+	tries
+	releases
+	returns // releases it, with a place for To
+	cedes
+	heals
+	confirms
+	extends
+	passes
+	hushes // its channel is listened to, or no more
+	strangerSets
+	strangerDeletes
+	losesAll
+)
+
+var lineOpNames = [...]string{"asks", "tries", "releases", "returns for", "cedes to", "is healed", "confirms", "extends", "time passes", "listens or not", "a stranger sets", "a stranger deletes", "all is lost"}
+
+// lineStep is one step.
+type lineStep struct {
+	Op        lineOp
+	Owner, To int
+	TTL       time.Duration
+	Ahead     int64 // of the proposal, in microseconds
+	Spare     int
+	// Again is set anyway where the owner has a place.
+	Again, Stand, Behind, Barge, Tomb, Renewed bool
+	// Onward: the proposal leads the counter, not the clock.
+	Onward bool
+	Draws  bool // confirms to reserve tokens
+}
+
+func (s lineStep) String() string {
+	type plain lineStep
+	return fmt.Sprintf("%d %s: %+v", s.Owner, lineOpNames[s.Op], plain(s))
+}
+
+const lineLock = "a {b}:\x00\xff*"
+
+// lineOwners are how many there are. The ranks of the first four are near the time
+// at which the run begins, in microseconds: where the clock can be set some are not.
+const lineOwners = 5
+
+var lineRanks = map[bool][]int64{
+	false: {400_000, 200_000, 600_000, 200_000},
+	true:  {-500_000, 0, 5_000_000, -3_000_000},
+}
+
+func lineSteps(exact bool) *rapid.Generator[[]lineStep] {
+	often := slices.Concat(slices.Repeat([]lineOp{asks}, 12), slices.Repeat([]lineOp{tries, confirms, extends}, 2), slices.Repeat([]lineOp{releases}, 7), slices.Repeat([]lineOp{returns}, 3),
+		slices.Repeat([]lineOp{cedes, heals, passes, hushes}, 3), []lineOp{strangerSets, strangerDeletes, losesAll})
+	flag := rapid.SampledFrom([]bool{false, false, true})
+	one := rapid.Custom(func(t *rapid.T) lineStep {
+		s := lineStep{
+			Op: rapid.SampledFrom(often).Draw(t, "op"), Owner: rapid.IntRange(0, lineOwners-1).Draw(t, "owner"), To: rapid.IntRange(-1, lineOwners-1).Draw(t, "to"),
+			TTL:   rapid.SampledFrom([]time.Duration{lineUnit, 2 * lineUnit, 3 * lineUnit, 30 * lineUnit}).Draw(t, "ttl"),
+			Ahead: 500_000, Spare: rapid.SampledFrom([]int{0, 0, 1, 64}).Draw(t, "spare"),
+			Again: flag.Draw(t, "again"), Stand: flag.Draw(t, "stand"), Behind: flag.Draw(t, "behind"), Barge: flag.Draw(t, "barge"), Tomb: flag.Draw(t, "tomb"), Renewed: flag.Draw(t, "renewed"),
+		}
+		if s.Op == passes {
+			s.TTL = rapid.SampledFrom([]time.Duration{lineUnit, 2 * lineUnit}).Draw(t, "time")
+		}
+		if exact {
+			s.Ahead = rapid.SampledFrom([]int64{500_000, 500_000, -500_000, 5_000_000}).Draw(t, "ahead")
+			s.Spare = rapid.SampledFrom([]int{0, 0, 1, 64, 700_000, 2_000_000}).Draw(t, "many")
+			s.Draws = flag.Draw(t, "draws")
+			if s.Onward = flag.Draw(t, "onward"); s.Onward {
+				s.Ahead = rapid.SampledFrom([]int64{0, 1, 2, 64, 65}).Draw(t, "ahead")
+			}
+			s.TTL += rapid.SampledFrom([]time.Duration{0, 0, -time.Millisecond, time.Millisecond}).Draw(t, "odd")
+		}
+		return s
+	})
+	return rapid.Custom(func(t *rapid.T) (list []lineStep) {
+		t.Repeat(map[string]func(*rapid.T){"step": func(t *rapid.T) { list = append(list, one.Draw(t, "step")) }})
+		return list
+	})
+}
+
+const lineUnit = 10 * time.Minute
+
+func checkLines(t *testing.T, n *scripted) {
+	e := listening(t, n)
+	for _, steps := range seldomSteps {
+		if err := e.run(steps); err != nil {
+			t.Error(err)
+		}
+	}
+	list := lineSteps(n.mini != nil)
+	rapid.Check(t, func(t *rapid.T) {
+		if err := e.run(list.Draw(t, "steps")); err != nil {
+			t.Log(err)
+			t.Fatal("the scripts are not at one with the model: see below")
+		}
+	})
+}
+
+// seldomSteps are lists of steps that chance does not come to often enough.
+var seldomSteps = [][]lineStep{{
+	// The place of who comes back was for longer, and is gone: nobody heard that it had the lock.
+	{Op: asks, Owner: 0, TTL: 30 * lineUnit, Ahead: 500_000},
+	{Op: asks, Owner: 1, TTL: 30 * lineUnit, Ahead: 500_000},
+	{Op: asks, Owner: 2, TTL: 30 * lineUnit, Ahead: 500_000},
+	{Op: hushes, Owner: 1},
+	{Op: returns, Owner: 0, To: 1, TTL: lineUnit, Ahead: 500_000},
+}}
+
+// findLine returns the first difference in some lists of steps, the same each time.
+func findLine(e *ears, lists int) error {
+	for _, steps := range seldomSteps {
+		if err := e.run(steps); err != nil {
+			return err
+		}
+	}
+	list := lineSteps(e.mini != nil)
+	for seed := range lists {
+		if err := e.run(list.Example(seed)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// lineRun is one run through a list of steps.
+type lineRun struct {
+	*ears
+	owners []string
+	rules  modelnode.Rules
+	model  modelnode.Lock[string]
+	now    clock.Instant   // of the model
+	deaf   map[string]bool // who had no listener when it last asked
+	trace  strings.Builder
+}
+
+// errSlow ends a run in which a clock that can not be set went on for so long that
+// there is no telling what is right.
+var errSlow = errors.New("too slow")
+
+func (e *ears) run(steps []lineStep) error {
+	begin := clock.Instant(1_790_000_000_123_456_000)
+	if err := e.Begin(begin); err != nil {
+		return err
+	}
+	if _, err := e.messages(0); err != nil { // of a run that was given up
+		return err
+	}
+	for owner := range e.heard {
+		if err := e.listen(owner, false); err != nil {
+			return err
+		}
+	}
+	e.heard, e.begun = map[string]bool{}, time.Now()
+	r := &lineRun{ears: e, rules: modelnode.Shipped(), now: begin, deaf: map[string]bool{}}
+	clock, err := e.Clock()
+	if err != nil {
+		return err
+	}
+	r.rules.NoClock = e.mini == nil
+	for i, offset := range lineRanks[e.mini != nil] {
+		r.owners = append(r.owners, []string{"ann", "an", "b", "zoe"}[i]+"."+strconv.FormatInt(int64(clock)/1000+offset, 36))
+	}
+	r.owners = append(r.owners, "rankless")
+	for _, owner := range r.owners[:3] {
+		r.heard[owner] = true
+		if err := r.listen(owner, true); err != nil {
+			return err
+		}
+	}
+	for i, s := range steps {
+		fmt.Fprintf(&r.trace, "%3d. %v\n", i+1, s)
+		if err := r.step(s); errors.Is(err, errSlow) {
+			return nil
+		} else if err != nil {
+			return fmt.Errorf("owners %q, after\n%s%w", r.owners, r.trace.String(), err)
+		}
+	}
+	return nil
+}
+
+// handed is a message in short.
+func handed(owner string, token, stamp uint64) string {
+	return fmt.Sprintf("handed %s %d %d", owner, token, stamp)
+}
+
+func (r *lineRun) step(s lineStep) error {
+	switch s.Op {
+	case passes:
+		r.now = r.now.Add(s.TTL)
+		if err := r.Pass(s.TTL); err != nil {
+			return err
+		}
+		return r.look()
+	case hushes:
+		owner := r.owners[s.Owner]
+		if r.heard[owner] = !r.heard[owner]; !r.heard[owner] {
+			delete(r.heard, owner)
+			return r.listen(owner, false)
+		}
+		return r.listen(owner, true)
+	case strangerSets, strangerDeletes, losesAll:
+		return r.meddle(s)
+	}
+	q := r.question(s)
+	spares := map[string]uint64{}
+	for _, p := range r.model.Line {
+		spares[p.Owner] = p.Spare
+	}
+	want, stood := r.byModel(s, q)
+	var told []string
+	for _, m := range want.Told {
+		if text := "free " + m.Owner; r.heard[m.Owner] && !m.Granted {
+			told = append(told, text)
+		} else if r.heard[m.Owner] {
+			t := handed(m.Owner, m.Token, m.Stamp)
+			if m.Reserved < spares[m.Owner] {
+				t += fmt.Sprint(" reserved ", m.Reserved)
+			}
+			told = append(told, t)
+		}
+	}
+	got, next, heard, err := r.byScript(q, len(told))
+	if err != nil {
+		return err
+	}
+	if !slices.Equal(heard, told) {
+		return fmt.Errorf("said unasked: %q, want %q", heard, told)
+	}
+	if err := r.same(q, got, want); err != nil {
+		return err
+	}
+	if q.Next != nil {
+		if err := r.same(*q.Next, next, stood); err != nil {
+			return fmt.Errorf("of who comes back: %w", err)
+		}
+	}
+	return r.look()
+}
+
+// question puts a step in the words of the store.
+func (r *lineRun) question(s lineStep) driver.Question {
+	owner := r.owners[s.Owner]
+	q := driver.Question{Lease: store.Request{Name: lineLock, Owner: owner, Meta: `{"pid":1}`, TTL: s.TTL, Spare: s.Spare, Barge: s.Barge, Renewed: s.Renewed}}
+	placed := slices.ContainsFunc(r.model.Line, func(p modelnode.Place[string]) bool { return p.Owner == owner })
+	switch s.Op {
+	case asks:
+		q.Op, q.Waits, q.Stand, q.Behind, q.Stamp = quorum.Acquire, true, s.Stand, s.Behind, clock.Instant(r.trace.Len())<<40
+		q.Again = s.Again || placed
+	case tries: // who has asked for a place does not go without
+		q.Op, q.Waits, q.Again = quorum.Acquire, placed, placed
+	case heals:
+		q.Op = quorum.Heal
+	case confirms:
+		q.Op, q.Token = quorum.Confirm, r.model.Token(r.now)+uint64(s.Spare)+1
+		if s.Draws {
+			q.Least = r.model.Token(r.now) + 1
+		}
+	case extends:
+		q.Op = quorum.Extend
+	default:
+		q.Op, q.Tomb = quorum.Release, s.Tomb
+		if s.Op == returns && s.To >= 0 && s.To != s.Owner {
+			next := store.Request{Name: lineLock, Owner: r.owners[s.To], Meta: `{"pid":1}`, TTL: 2 * s.TTL, Spare: s.Spare, Barge: s.Barge}
+			q.Next = &driver.Question{Op: quorum.Acquire, Lease: next, Waits: true, Stand: s.Stand, Behind: !s.Stand, Stamp: clock.Instant(r.trace.Len()) << 40}
+		}
+		if s.Op != cedes {
+			break
+		}
+		if q.GivesWay = true; s.To >= 0 && s.To != s.Owner {
+			q.To = r.owners[s.To]
+		}
+	}
+	return q
+}
+
+func (r *lineRun) reach(owner string) bool { return r.deaf[owner] || r.heard[owner] }
+
+// byModel has the model do it, and says what it answers to q and to what came with it.
+func (r *lineRun) byModel(s lineStep, q driver.Question) (ans, next modelnode.Answer[string]) {
+	clock, _ := r.Clock()
+	propose := uint64(int64(clock)/1000 + s.Ahead)
+	if s.Onward {
+		propose = r.model.Token(r.now) + uint64(s.Ahead)
+	}
+	r.s.wall = func() time.Time { return time.UnixMicro(int64(propose)).Add(-proposalLead) }
+	switch l := q.Lease; q.Op {
+	case quorum.Acquire:
+		r.model, ans = r.model.Acquire(r.rules, ask(q, propose), r.now)
+		r.placed(q, ans)
+	case quorum.Heal:
+		r.model, ans = r.model.Heal(r.rules, l.Owner, l.TTL, r.now)
+	case quorum.Confirm:
+		if q.Least > 0 {
+			r.model, ans = r.model.Reserve(r.rules, l.Owner, q.Least, q.Token, r.now)
+		} else {
+			r.model, ans = r.model.Confirm(r.rules, l.Owner, q.Token, r.now)
+		}
+	case quorum.Extend:
+		r.model, ans = r.model.Extend(r.rules, l.Owner, l.TTL, r.now)
+	default:
+		e := modelnode.Ending[string]{Owner: l.Owner, Renewed: l.Renewed, GivesWay: q.GivesWay, To: q.To, Propose: propose, Reach: r.reach}
+		if q.Tomb {
+			e.Tomb = l.TTL
+		}
+		if q.Next == nil {
+			r.model, ans = r.model.Release(r.rules, e, r.now)
+			break
+		}
+		r.model, ans, next = r.model.Return(r.rules, e, ask(*q.Next, 0), r.now)
+		r.placed(*q.Next, next)
+	}
+	return ans, next
+}
+
+// ask is a question as the model of a node understands it.
+func ask(q driver.Question, propose uint64) modelnode.Ask[string] {
+	l := q.Lease
+	return modelnode.Ask[string]{
+		Owner: l.Owner, TTL: l.TTL, Propose: propose, Spare: uint64(l.Spare), Wait: q.Waits, Again: q.Again, Stand: q.Stand, Behind: q.Behind, Barge: l.Barge,
+		Ticket: store.Rank(l.Owner), Stamp: uint64(q.Stamp),
+	}
+}
+
+// placed notes whether who got a place can be told when it is its turn.
+func (r *lineRun) placed(q driver.Question, ans modelnode.Answer[string]) {
+	if o := q.Lease.Owner; ans.Position > 0 {
+		r.deaf[o] = !r.heard[o]
+	}
+}
+
+// byScript has the script do it, and returns what it says to us, of what came next, and
+// to others.
+func (r *lineRun) byScript(q driver.Question, told int) (a, next driver.Answer, heard []string, err error) {
+	waits := q.Lease.Owner // who is to be told
+	if q.Next != nil {
+		waits = q.Next.Lease.Owner
+	}
+	r.s.channel = channelBegin + waits
+	propose := r.s.wall().Add(proposalLead)
+	c := r.s.encode(q, nil).(*command)
+	open := newCommand("SET", markKey, openMark)
+	asks := r.byText(c)
+	asks.bytes = (&wire{n: r.wire.n, hears: r.heard[waits]}).says(c, asks.bytes)
+	replies, err := r.scripted.run(open, asks, timeCommand, newCommand("DEL", markKey))
+	if err != nil {
+		return a, next, nil, err
+	}
+	now, err := timeOf(replies[2])
+	if err != nil {
+		return a, next, nil, err
+	}
+	if r.mini == nil && (int64(now) > propose.UnixNano() || time.Since(r.begun) > time.Second) {
+		return a, next, nil, errSlow
+	}
+	all, err := r.messages(told)
+	for _, m := range all {
+		t, ok := readTold(m)
+		switch {
+		case !ok:
+			return a, next, nil, fmt.Errorf("a message that is none: %q", m)
+		case t.granted:
+			m = handed(t.owner, t.token, uint64(t.stamp))
+			if t.counted {
+				m += fmt.Sprint(" reserved ", t.reserved)
+			}
+			if off := t.clock.Sub(now); off > 0 || off < -time.Second {
+				return a, next, nil, fmt.Errorf("the clock in the message is off by %v", off)
+			}
+		}
+		heard = append(heard, m)
+	}
+	said, more := hearing(replies[1]).parts(c.script)
+	return said.answer(c.script), more.answer(acquireScript), heard, err
+}
+
+// same compares the answers.
+func (r *lineRun) same(q driver.Question, got driver.Answer, want modelnode.Answer[string]) error {
+	kind, outcome := quorum.No, store.Taken
+	switch {
+	case want.Verdict == modelnode.Done:
+		kind, outcome = quorum.Yes, store.Granted
+	case want.Verdict == modelnode.Buried:
+		outcome = store.Refused
+	case want.Holder == "":
+		kind, outcome = quorum.Absent, store.Absent
+	}
+	token := want.Token
+	if q.Op != quorum.Acquire && q.Op != quorum.Confirm {
+		token = 0
+	}
+	fresh := q.Op == quorum.Acquire && want.Verdict == modelnode.Done
+	if got.Counted != fresh || got.Reserved != want.Reserved {
+		return fmt.Errorf("the script reserves %d tokens (%v)\nthe model %d", got.Reserved, got.Counted, want.Reserved)
+	}
+	deaf := want.Position > 0 && !r.heard[q.Lease.Owner]
+	waiting := q.Op == quorum.Confirm && want.Verdict == modelnode.Done && r.model.Waiting(r.now) > 0
+	if got.Kind != kind || got.Said.Outcome != outcome || got.Token != token || got.Said.Holder.Owner != want.Holder ||
+		got.Position != want.Position || got.Deaf != deaf || waiting && !got.Waiting {
+		return fmt.Errorf("the script answers %+v\nthe model %+v", got, want)
+	}
+	if left := got.Said.ExpiresIn; outcome == store.Taken && kind == quorum.No && r.near(left.Milliseconds()) != r.near(want.ExpiresIn.Milliseconds()) {
+		return fmt.Errorf("the script says that the lock ends in %v, the model in %v", left, want.ExpiresIn)
+	}
+	return nil
+}
+
+// meddle is what others do.
+func (r *lineRun) meddle(s lineStep) error {
+	words := []string{"FLUSHALL"}
+	_, _, held := r.model.Holder(r.now)
+	switch s.Op {
+	case strangerSets:
+		words = []string{"SET", lineLock, differential.Stranger, "NX", "PX", millis(s.TTL)}
+		if !held {
+			r.model.Owner, r.model.Expiry = differential.Stranger, r.now.Add(s.TTL)
+		}
+	case strangerDeletes:
+		words = []string{"DEL", lineLock}
+		r.model.Owner, r.model.Expiry = "", 0
+	default:
+		r.model = r.model.Crash(false, 0, r.now)
+	}
+	if _, err := r.scripted.run(newCommand(words...)); err != nil {
+		return err
+	}
+	return r.look()
+}
+
+// look compares what there is.
+func (r *lineRun) look() error {
+	commands := []*command{newCommand("KEYS", "*"), newCommand("GET", lineLock), newCommand("PTTL", lineLock), newCommand("GET", keyBegin+lineLock+counterEnd)}
+	replies, err := r.scripted.run(append(commands, r.byText(r.s.inspectCall(lineLock)))...)
+	if err != nil {
+		return err
+	}
+	got := map[string]string{"holder": whose(replies[1]), "left": r.near(replies[2].num), "counter": string(replies[3].text)}
+	if replies[1].null {
+		got["left"] = ""
+	}
+	_, _, line := hearing(replies[4]).look()
+	for i, p := range line {
+		got[fmt.Sprint("place ", i+1)] = p.Holder.Owner + " for " + r.near(p.ExpiresIn.Milliseconds())
+	}
+	longest := int64(-2)
+	for _, v := range replies[0].list {
+		key := string(v.text)
+		more, err := r.scripted.run(newCommand("PTTL", key))
+		if err != nil {
+			return err
+		}
+		switch left := more[0].num; {
+		case left == -1:
+			return fmt.Errorf("%q lasts for ever", key)
+		case strings.Contains(key, tombMiddle):
+			got["tomb of "+key[strings.LastIndex(key, ":")+1:]] = r.near(left)
+		case strings.Contains(key, placeMiddle):
+			longest = max(longest, left)
+			got["place of "+key[strings.LastIndex(key, ":")+1:]] = r.near(left)
+		}
+	}
+	more, err := r.scripted.run(newCommand("PTTL", keyBegin+lineLock+lineEnd), newCommand("PTTL", keyBegin+lineLock+waitsEnd))
+	if err != nil {
+		return err
+	}
+	if r.mini == nil {
+		longest -= lineUnit.Milliseconds() / 2 // time passes between the questions
+	}
+	if lasts := min(more[0].num, more[1].num); lasts < longest {
+		return fmt.Errorf("the line lasts for %d ms, a place for %d", lasts, longest)
+	}
+	if want := r.wanted(); !maps.Equal(got, want) {
+		return fmt.Errorf("the server has %v\nthe model     %v", got, want)
+	}
+	return nil
+}
+
+// wanted is what the model has, in the same words.
+func (r *lineRun) wanted() map[string]string {
+	want := map[string]string{"holder": "", "left": "", "counter": ""}
+	if o, left, held := r.model.Holder(r.now); held {
+		want["holder"], want["left"] = o, r.near(left.Milliseconds())
+	}
+	if token := r.model.Token(r.now); token > 0 {
+		want["counter"] = strconv.FormatUint(token, 10)
+	}
+	for _, t := range r.model.Tombs {
+		if r.now < t.Expiry {
+			want["tomb of "+t.Owner] = r.near(t.Expiry.Sub(r.now).Milliseconds())
+		}
+	}
+	i := 0
+	for _, p := range r.model.Line {
+		if r.now < p.Expiry {
+			i++
+			left := r.near(p.Expiry.Sub(r.now).Milliseconds())
+			want[fmt.Sprint("place ", i)], want["place of "+p.Owner] = p.Owner+" for "+left, left
+		}
+	}
+	return want
+}
+
+// near is what is left of a key, as far as one can be held to it.
+func (r *lineRun) near(ms int64) string {
+	d := time.Duration(ms) * time.Millisecond
+	if r.mini == nil {
+		d = d.Round(lineUnit)
+	}
+	return d.String()
+}
+
+// whose is whose value it is, if it is exactly that.
+func whose(v value) string {
+	owner, meta, _ := strings.Cut(string(v.text), " ")
+	if owner != "" && owner != differential.Stranger && meta != `{"pid":1}` {
+		return fmt.Sprintf("somebody unknown (%q)", v.text)
+	}
+	return owner
+}

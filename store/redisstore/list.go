@@ -1,0 +1,323 @@
+package redisstore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/leasehold-dev/leasehold/fence"
+	"github.com/leasehold-dev/leasehold/internal/quorum"
+	"github.com/leasehold-dev/leasehold/store"
+)
+
+// Bounds of a listing. SCAN ends when the server says so, and a broken server never does.
+const (
+	listFor     = time.Minute
+	listMemory  = 256 << 20 // bytes of names and cursors
+	listEntry   = 64        // bytes that each of them takes besides its own
+	listRepeats = 1000      // cursors that were there before: a table that shrinks repeats a few
+	listBatch   = 256       // locks that are looked at in one step
+	listAtOnce  = 64        // locks of a cluster that are looked at at the same time
+)
+
+// List implements store.Store. It finds locks by their token counters, so that locks of
+// other clients are not listed, also where there is a counter of an earlier grant.
+func (s *Store) List(ctx context.Context, prefix string) ([]store.State, error) {
+	held, err := s.held(ctx, prefix)
+	return slices.DeleteFunc(held, func(state store.State) bool { return state.Holder.Foreign }), err
+}
+
+// held is List with the locks of other clients for which there is a counter.
+func (s *Store) held(ctx context.Context, prefix string) ([]store.State, error) {
+	if err := s.usable(ctx); err != nil {
+		return nil, err
+	}
+	names, cut := s.names(ctx, prefix)
+	if cut != nil && !errors.Is(cut, store.ErrIncomplete) {
+		return nil, cut
+	}
+	var held []store.State
+	for batch := range slices.Chunk(slices.Sorted(maps.Keys(names.found)), listBatch) {
+		states, err := s.inspectAll(ctx, batch)
+		if err != nil {
+			return nil, err
+		}
+		held = append(held, states...)
+	}
+	return held, cut
+}
+
+// inspectAll looks at many locks at once, and returns those that are held.
+func (s *Store) inspectAll(ctx context.Context, names []string) (held []store.State, err error) {
+	nodes := make([]store.NodeOutcome, len(s.nodes))
+	said := make([]map[int]listed, len(s.nodes))
+	for i, n := range s.nodes {
+		nodes[i].Node = n.Addr()
+	}
+	err = s.ask(ctx, s.listCall(names), s.o.nodeTimeout(s.o.MaxTTL), func(a looked) {
+		var outcome store.NodeOutcome
+		said[a.node], outcome = a.listed(len(names))
+		outcome.Node = nodes[a.node].Node
+		nodes[a.node] = outcome
+	})
+	if err != nil {
+		return nil, err
+	}
+	cfg := quorum.Config{Nodes: len(nodes), Sets: s.lists.sets}
+	if !enoughAnswered(cfg, nodes) {
+		return nil, &store.QuorumError{Op: "list", Need: quorum.Majority(len(nodes)), Nodes: nodes}
+	}
+	for i, name := range names {
+		var its []store.NodeOutcome // unless no node says that it is held
+		tokens := make([]fence.Token, len(nodes))
+		for n := range said {
+			l, ok := said[n][i]
+			if !ok {
+				continue
+			}
+			if its == nil {
+				its = slices.Clone(nodes)
+			}
+			l.outcome.Node = nodes[n].Node
+			its[n], tokens[n] = l.outcome, l.token
+		}
+		if its == nil {
+			continue
+		}
+		if state := stateOf(name, cfg, its, tokens, nil); state.Held {
+			held = append(held, state)
+		}
+	}
+	return held, nil
+}
+
+// listCall is the command that looks at the locks of these names.
+func (s *Store) listCall(names []string) *command {
+	c, script := new(command), listScript
+	guarded := s.guarded.Load()
+	if guarded {
+		script = surveyScript
+	}
+	b := c.beginMany(script, len(names)-1)
+	for _, name := range names {
+		b = appendWord(b, name)
+	}
+	for _, name := range names {
+		b = appendCounterKey(b, name)
+	}
+	if guarded {
+		b = appendWord(b, markKey)
+	}
+	c.bytes = b
+	return c
+}
+
+// listed is what a node said of one lock that is held.
+type listed struct {
+	outcome store.NodeOutcome
+	token   fence.Token
+}
+
+// listed reads the answer to listCall about n locks: those that are held, by their number,
+// and what there is to say of all others.
+func (a reply) listed(n int) (map[int]listed, store.NodeOutcome) {
+	if a.outcome != store.Granted {
+		return nil, store.NodeOutcome{Outcome: a.outcome, Err: a.err}
+	}
+	refused := store.NodeOutcome{Outcome: store.Refused, Err: notUnderstood(a.value)}
+	v := a.value.list
+	if len(v) < 2 {
+		return nil, refused
+	}
+	others := shutFor(v[0], v[1], store.NodeOutcome{Outcome: store.Absent})
+	all := map[int]listed{}
+	for v := range slices.Chunk(v[2:], 4) {
+		if len(v) < 4 || v[0].kind != ':' || v[0].num < 1 || v[0].num > int64(n) || v[1].kind != '$' || v[2].kind != ':' {
+			return nil, refused
+		}
+		counter, _ := v[3].number()
+		if said := takenBy(v[1], v[2]); said.Outcome == store.Taken {
+			all[int(v[0].num)-1] = listed{said, ownToken(said.Holder, counter)}
+		}
+	}
+	return all, others
+}
+
+// names finds those locks with the prefix that any node keeps a counter of. What a cut
+// scan has found is returned with an error that matches store.ErrIncomplete, unless a
+// majority of the nodes has told all.
+func (s *Store) names(ctx context.Context, prefix string) (*catalog, error) {
+	pattern := keyBegin + globEscape.Replace(prefix) + "*" + counterEnd
+	names := newCatalog(func(key string) (string, bool) {
+		name := strings.TrimSuffix(strings.TrimPrefix(key, keyBegin), counterEnd)
+		return name, store.CheckName(name) == nil
+	})
+	nodes := make([]store.NodeOutcome, len(s.nodes))
+	whole, cut := 0, error(nil)
+	for i, n := range s.nodes {
+		nodes[i].Node = n.Addr()
+		nodes[i].Outcome, nodes[i].Err = n.scan(ctx, pattern, names)
+		switch {
+		case errors.Is(nodes[i].Err, store.ErrIncomplete):
+			nodes[i].Outcome, cut = store.Granted, fmt.Errorf("%s: %w", nodes[i].Node, nodes[i].Err)
+		case nodes[i].Outcome == store.Granted:
+			whole++
+		}
+	}
+	e := &store.QuorumError{Op: "list", Need: quorum.Majority(len(nodes)), Nodes: nodes}
+	switch {
+	case e.Count(store.Granted) < e.Need:
+		return nil, e
+	case whole < e.Need:
+		return names, cut
+	}
+	return names, nil
+}
+
+var globEscape = strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`, `]`, `\]`)
+
+// catalog gathers the names of locks from the keys that scans find, within bounds.
+type catalog struct {
+	nameOf func(key string) (string, bool)
+	found  map[string]bool
+	until  time.Time
+	left   int // bytes
+}
+
+func newCatalog(nameOf func(string) (string, bool)) *catalog {
+	return &catalog{nameOf, map[string]bool{}, time.Now().Add(listFor), listMemory}
+}
+
+// add takes in a key that was found.
+func (c *catalog) add(key string) {
+	if name, ok := c.nameOf(key); ok && !c.found[name] && c.left > 0 {
+		c.found[name] = true
+		c.left -= len(name) + listEntry
+	}
+}
+
+// full says which bound has been reached, if one has.
+func (c *catalog) full() error {
+	switch {
+	case c.left <= 0:
+		return fmt.Errorf("%w: there are too many keys to remember (%d names so far)", store.ErrIncomplete, len(c.found))
+	case time.Now().After(c.until):
+		return fmt.Errorf("%w: the server did not come to the end of its keys within %v", store.ErrIncomplete, listFor)
+	}
+	return nil
+}
+
+// scan adds the keys of the node that match.
+func (n *node) scan(ctx context.Context, pattern string, all *catalog) (store.Outcome, error) {
+	been, repeats := map[uint64]bool{}, 0
+	for cursor := uint64(0); ; {
+		a := n.askOne(ctx, newCommand("SCAN", strconv.FormatUint(cursor, 10), "MATCH", pattern, "COUNT", "1000"))
+		if a.outcome != store.Granted {
+			return a.outcome, a.err
+		}
+		said := a.value.list
+		if len(said) != 2 {
+			return store.Refused, notUnderstood(a.value)
+		}
+		next, ok := said[0].number()
+		if !ok {
+			return store.Refused, notUnderstood(said[0])
+		}
+		for _, key := range said[1].list {
+			all.add(string(key.text))
+		}
+		if next == 0 {
+			return store.Granted, nil
+		}
+		if been[next] {
+			repeats++
+		} else {
+			been[next] = true
+			all.left -= listEntry
+		}
+		if repeats > listRepeats {
+			return store.Refused, fmt.Errorf("%w: SCAN goes in a circle: it came back to the same %d cursors again and again", store.ErrIncomplete, len(been))
+		}
+		if err := all.full(); err != nil {
+			return store.Refused, err
+		}
+		cursor = next
+	}
+}
+
+// List implements store.Store: the locks of all members, as Store.List does. It fails
+// if one of them does not answer.
+func (c *Cluster) List(ctx context.Context, prefix string) ([]store.State, error) {
+	if err := c.s.usable(ctx); err != nil {
+		return nil, err
+	}
+	names := newCatalog(func(key string) (string, bool) {
+		name, ok := nameInCluster(strings.TrimSuffix(strings.TrimPrefix(key, keyBegin), counterEnd))
+		return name, ok && strings.HasPrefix(name, prefix) && store.CheckName(name) == nil
+	})
+	var cut error
+	for _, n := range c.r.masters() {
+		outcome, err := n.scan(ctx, keyBegin+globEscape.Replace(clusterPrefix(prefix))+"*"+counterEnd, names)
+		switch {
+		case errors.Is(err, store.ErrIncomplete):
+			cut = fmt.Errorf("%s: %w", n.addr.host, err)
+		case outcome == store.Pending:
+			return nil, ctx.Err()
+		case outcome != store.Granted:
+			return nil, &store.QuorumError{Op: "list", Need: 1, Nodes: []store.NodeOutcome{{Node: n.addr.host, Outcome: outcome, Err: err}}}
+		}
+	}
+	held, err := c.inspectAll(ctx, slices.Sorted(maps.Keys(names.found)))
+	if err != nil {
+		return nil, err
+	}
+	return held, cut
+}
+
+// inspectAll looks at many locks, and returns those that a client of ours holds. A script
+// sees one slot only, so each is looked at by itself, several at the same time.
+func (c *Cluster) inspectAll(ctx context.Context, names []string) ([]store.State, error) {
+	states, errs := make([]store.State, len(names)), make([]error, len(names))
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	next := make(chan int)
+	var all sync.WaitGroup
+	for range min(listAtOnce, len(names)) {
+		all.Go(func() {
+			for i := range next {
+				if states[i], errs[i] = c.Inspect(ctx, names[i]); errs[i] != nil && !wrongType(errs[i]) {
+					cancel()
+				}
+			}
+		})
+	}
+	for i := range names {
+		next <- i
+	}
+	close(next)
+	all.Wait()
+	held := states[:0]
+	for i, state := range states {
+		switch {
+		case wrongType(errs[i]):
+		case errs[i] != nil && !errors.Is(errs[i], context.Canceled):
+			return nil, errs[i]
+		case state.Held && !state.Holder.Foreign:
+			state.Line = nil
+			held = append(held, state)
+		}
+	}
+	return held, context.Cause(ctx)
+}
+
+// wrongType reports whether a key is no lock of any kind.
+func wrongType(err error) bool {
+	q, ok := errors.AsType[*store.QuorumError](err)
+	return ok && q.Count(store.WrongType) > 0
+}

@@ -1,0 +1,211 @@
+//go:build unix
+
+package redisstore_test
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/leasehold-dev/leasehold/internal/testenv/redistest"
+	"github.com/leasehold-dev/leasehold/store"
+	"github.com/leasehold-dev/leasehold/store/redisstore"
+)
+
+// undisturbed is a store in which it makes nobody read soon that an answer is due, that
+// nobody has asked for a while, or that the connection is to be tried.
+func undisturbed(t *testing.T, servers []*redistest.Server) *redisstore.Store {
+	t.Helper()
+	s := open(t, addrs(servers), &redisstore.Options{NodeTimeout: long})
+	s.ReadsAfter(time.Hour)
+	s.TriesAfter(time.Hour)
+	return s
+}
+
+// asksAlone has s ask one thing after the other for a while.
+func asksAlone(t *testing.T, s *redisstore.Store) {
+	t.Helper()
+	for range 20 {
+		r := request("alone")
+		if _, err := s.Acquire(t.Context(), r); err != nil {
+			t.Fatal(err)
+		}
+		if err := s.Release(t.Context(), r); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// listens has somebody stand in line who takes in by itself what the server says.
+func listens(t *testing.T, s *redisstore.Store, servers []*redistest.Server) (r store.Request, done <-chan outcome, leave func()) {
+	t.Helper()
+	stack := make([]byte, 1<<20)
+	for start := time.Now(); time.Since(start) < time.Minute; { // others may be reading just then
+		asksAlone(t, s)
+		ctx, cancel := context.WithCancel(t.Context())
+		r := patientWaiter("stock")
+		done := wait(t, ctx, s, servers, r)
+		if strings.Contains(string(stack[:runtime.Stack(stack, true)]), "redis.(*node).Listen(") {
+			t.Cleanup(cancel)
+			return r, done, cancel
+		}
+		cancel()
+		<-done
+	}
+	t.Fatal("it does not listen")
+	panic("unreachable")
+}
+
+// Who stands in line alone, with one server, hears by itself what the server says. It
+// notices all the same whatever else ends the wait, and nobody misses anything.
+func TestWhoStandsInLineListens(t *testing.T) {
+	servers := redistest.StartN(t, 1)
+	s := undisturbed(t, servers)
+	ends := func(t *testing.T, done <-chan outcome, want error) {
+		t.Helper()
+		select {
+		case o := <-done:
+			if !errors.Is(o.err, want) {
+				t.Errorf("%+v, want %v", o, want)
+			}
+		case <-time.After(soon):
+			t.Fatal("it goes on waiting")
+		}
+	}
+	t.Run("ContextEnds", func(t *testing.T) {
+		held := request("stock")
+		takes(t, s, servers, held)
+		_, done, leave := listens(t, s, servers)
+		leave()
+		ends(t, done, context.Canceled)
+		letGo(t, s, held, store.Grant{})
+	})
+	t.Run("Closed", func(t *testing.T) {
+		held := request("stock")
+		takes(t, s, servers, held)
+		closes := undisturbed(t, servers)
+		_, done, _ := listens(t, closes, servers)
+		closed := make(chan struct{})
+		go func() { closes.Close(); close(closed) }()
+		ends(t, done, store.ErrClosed)
+		<-closed
+		letGo(t, s, held, store.Grant{})
+	})
+	t.Run("OthersWaitToo", func(t *testing.T) {
+		held := request("stock")
+		takes(t, s, servers, held)
+		r, done, _ := listens(t, s, servers)
+		requests, all := []store.Request{r}, []<-chan outcome{done}
+		for range 3 {
+			r := patientWaiter("stock")
+			requests, all = append(requests, r), append(all, wait(t, t.Context(), s, servers, r))
+		}
+		letGo(t, s, held, store.Grant{})
+		for i, done := range all {
+			letGo(t, s, requests[i], grantedSoon(t, done))
+		}
+	})
+	t.Run("ConnectionBreaks", func(t *testing.T) {
+		held := request("stock")
+		takes(t, s, servers, held)
+		r, done, _ := listens(t, s, servers)
+		servers[0].Text(t, "CLIENT", "KILL", "TYPE", "pubsub")
+		eventually(t, "it is there again", func() bool {
+			return strings.Contains(servers[0].Text(t, "CLIENT", "LIST", "TYPE", "pubsub"), "name=leasehold")
+		})
+		letGo(t, s, held, store.Grant{})
+		letGo(t, s, r, grantedSoon(t, done))
+	})
+}
+
+// Whoever listens notices the end of its context also when that comes while it sees
+// how long it may.
+func TestContextEndsBeforeListening(t *testing.T) {
+	s := undisturbed(t, redistest.StartN(t, 1))
+	eventually(t, "the connection's goroutine lets others read", func() bool {
+		asksAlone(t, s)
+		ctx, end := context.WithCancel(t.Context())
+		defer end()
+		seen := false
+		listened := make(chan struct{})
+		go func() {
+			defer close(listened)
+			s.Listen(ctx, make(chan struct{}), func() time.Duration {
+				seen = true
+				end()
+				for !s.Called() {
+					runtime.Gosched()
+				}
+				return time.Hour
+			})
+		}()
+		select {
+		case <-listened:
+		case <-time.After(soon):
+			t.Fatal("it goes on listening")
+		}
+		return seen
+	})
+}
+
+// Who stands in line and does not listen is told all the same: somebody reads for as
+// long as anybody stands there, be it that another asks one thing after the other
+// meanwhile, or that the one who listened is served.
+func TestWhoDoesNotListenIsTold(t *testing.T) {
+	for _, name := range []string{"AnotherAsks", "WhoListenedIsServed"} {
+		t.Run(name, func(t *testing.T) {
+			servers := redistest.StartN(t, 1)
+			s, other := undisturbed(t, servers), open(t, addrs(servers), nil)
+			held := request("stock")
+			takes(t, other, servers, held)
+			r, listened, leave := listens(t, s, servers)
+			next := patientWaiter("stock") // its turn is after r
+			var done <-chan outcome
+			if name == "AnotherAsks" {
+				leave() // which has the connection's own goroutine read
+				<-listened
+				done = wait(t, t.Context(), s, servers, next)
+				asksAlone(t, s)
+			} else {
+				done = wait(t, t.Context(), s, servers, next)
+				letGo(t, other, held, store.Grant{})
+				held = r
+				held.Owner = cmp.Or(grantedSoon(t, listened).Owner, r.Owner)
+			}
+			letGo(t, other, held, store.Grant{}) // by another, so that s asks nothing
+			letGo(t, s, next, grantedSoon(t, done))
+		})
+	}
+}
+
+// A connection over which nothing comes any more is found out although nobody asks
+// anything, be it that who waits listens, or another goroutine.
+func TestSilentConnection(t *testing.T) {
+	for _, name := range []string{"WhoWaitsListens", "Another"} {
+		t.Run(name, func(t *testing.T) {
+			servers := redistest.StartN(t, 1)
+			proxies := behind(t, servers)
+			s, deaf := open(t, addrs(servers), nil), open(t, addrs(proxies), nil)
+			deaf.TriesAfter(50 * time.Millisecond)
+			held, next := request("stock"), patientWaiter("stock")
+			takes(t, s, servers, held)
+			var done <-chan outcome
+			if name == "Another" {
+				done = wait(t, t.Context(), deaf, servers, next)
+			} else {
+				next, done, _ = listens(t, deaf, servers)
+			}
+			proxies[0].DropReplies()
+			eventually(t, "the connection is given up", func() bool {
+				return strings.Count(servers[0].Text(t, "CLIENT", "LIST", "TYPE", "pubsub"), "name=leasehold") == 1
+			})
+			letGo(t, s, held, store.Grant{})
+			proxies[0].Pass()
+			letGo(t, deaf, next, grantedSoon(t, done))
+		})
+	}
+}

@@ -1,0 +1,524 @@
+package redisstore
+
+import (
+	"cmp"
+	"fmt"
+	"math/rand/v2"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/leasehold-dev/leasehold/internal/clock"
+	"github.com/leasehold-dev/leasehold/internal/nodemark"
+	"github.com/leasehold-dev/leasehold/internal/proof/modelnode"
+	"github.com/leasehold-dev/leasehold/internal/quorum"
+	"github.com/leasehold-dev/leasehold/internal/quorum/driver"
+	"github.com/leasehold-dev/leasehold/store"
+)
+
+// The scripts do to a mark what the model does, and grant where the model grants: while
+// servers restart, are given another's data, are emptied and declared, lists are replaced,
+// and the clocks of servers and clients step.
+
+func TestMarksOnMiniredis(t *testing.T) { checkMarks(t, onMiniredis(t), markSeeds) }
+
+func TestMarksOnRedis(t *testing.T) { checkMarks(t, onRedis(t), markSeeds/4) }
+
+// markSeeds is enough for each of markChanges to be noticed many times over.
+const markSeeds = 400
+
+func checkMarks(t *testing.T, n *scripted, seeds int) {
+	n.listens(t)
+	for seed := range seeds {
+		if err := n.marks(seed); err != nil {
+			t.Fatalf("seed %d: %v", seed, err)
+		}
+	}
+}
+
+// Every script that sees to the mark or looks at it, with one thing in it changed, is found
+// to differ.
+func TestMarkScriptsChanged(t *testing.T) {
+	n := onMiniredis(t)
+	n.listens(t)
+	for _, c := range markChanges {
+		t.Run(c.name, func(t *testing.T) {
+			changed := strings.Replace(c.script.text, c.old, c.new, 1)
+			if strings.Count(c.script.text, c.old) != 1 {
+				t.Fatalf("%q is not once in the script", c.old)
+			}
+			n.change = func(text string) string {
+				if text == c.script.text {
+					return changed
+				}
+				return text
+			}
+			for seed := range markSeeds {
+				if err := n.marks(seed); err != nil {
+					t.Logf("seed %d: %v", seed, err)
+					return
+				}
+			}
+			t.Error("not noticed")
+		})
+	}
+}
+
+var markChanges = []change{
+	{name: "arrive does not see an empty server", script: arriveScript,
+		old: "why = 'empty'", new: ""},
+	{name: "arrive does not look at the run", script: arriveScript,
+		old: "mark.run ~= client.run then", new: "false then"},
+	{name: "arrive does not keep the run", script: arriveScript,
+		old: "mark.run = client.run\n", new: ""},
+	{name: "arrive does not keep the replication", script: arriveScript,
+		old: "mark.replication = client.replication", new: ""},
+	{name: "arrive forgets the replication", script: arriveScript,
+		old: "if client.replication ~= '-' then", new: "if true then"},
+	{name: "arrive on an old connection ends durability", script: arriveScript,
+		old: "and client.durable ~= 'unasked' then", new: "then"},
+	{name: "arrive keeps a run that it does not know", script: arriveScript,
+		old: "if client.run ~= '-' then\n    mark.run", new: "if true then\n    mark.run"},
+	{name: "arrive does not look at the replication", script: arriveScript,
+		old: "mark.replication ~= client.replication and client.promoted", new: "false"},
+	{name: "arrive takes any other replication for another server's", script: arriveScript,
+		old: "mark.replication ~= client.replication and client.promoted", new: "mark.replication ~= client.replication"},
+	{name: "arrive believes durability that was never seen", script: arriveScript,
+		old: "mark.durable > 0 and", new: ""},
+	{name: "arrive believes durability at once", script: arriveScript,
+		old: "mark.durable + mark.longest <= now", new: "mark.durable <= now"},
+	{name: "arrive believes the server's clock about durability", script: arriveScript,
+		old: "and mark.clientDurable + mark.longest <= client.wall", new: ""},
+	{name: "arrive believes in what the server does not do any more", script: arriveScript,
+		old: "and (client.durable == 'always' or client.durable == 'asserted')", new: ""},
+	{name: "arrive believes a replica", script: arriveScript,
+		old: "and not client.promoted and", new: "and"},
+	{name: "arrive believes a copy that is behind", script: arriveScript,
+		old: "and client.counter >= client.seen", new: ""},
+	{name: "arrive does not see that the same run is behind", script: arriveScript,
+		old: "elseif mark.why ~= 'declared' and client.counter < client.seen then", new: "elseif false then"},
+	{name: "arrive lets a client claim durability that it cannot see", script: arriveScript,
+		old: "if client.durable == 'always' then", new: "if client.durable ~= 'never' then"},
+	{name: "arrive takes an assertion for sight", script: arriveScript,
+		old: "if client.durable == 'always' then", new: "if client.durable == 'always' or client.durable == 'asserted' then"},
+	{name: "arrive keeps durability that has ended", script: arriveScript,
+		old: "elseif client.durable ~= 'asserted' and client.durable ~= 'unasked' then", new: "elseif false then"},
+	{name: "arrive keeps durability over a loss", script: arriveScript,
+		old: "    mark.durable, mark.clientDurable = 0, 0\n  elseif mark.state", new: "  elseif mark.state"},
+	{name: "arrive counts durability anew each time", script: arriveScript,
+		old: "if mark.durable == 0 then", new: "if true then"},
+	{name: "arrive goes by the server's clock alone", script: arriveScript,
+		old: "mark.opens <= now and mark.clientOpens <= client.wall", new: "mark.opens <= now"},
+	{name: "arrive goes by the client's clock alone", script: arriveScript,
+		old: "mark.opens <= now and mark.clientOpens <= client.wall", new: "mark.clientOpens <= client.wall"},
+	{name: "arrive never opens", script: arriveScript,
+		old: "mark.state = over and 'open' or 'shut'", new: ""},
+	{name: "a step back of the server lasts", script: arriveScript,
+		old: "mark.opens = math.min(mark.opens, now + mark.longest)", new: ""},
+	{name: "a step back of the client lasts", script: arriveScript,
+		old: "if mark.clientOpens > client.wall + mark.longest then", new: "if false then"},
+	{name: "a step back of the client opens", script: arriveScript,
+		old: "mark.opens, mark.lengthened = now + mark.longest, '1'", new: "mark.lengthened = '1'"},
+	{name: "clients lengthen without end", script: arriveScript,
+		old: "if mark.lengthened == '0' then", new: "if true then"},
+	{name: "arrive forgets the longest quarantine", script: arriveScript,
+		old: "mark.longest = mark.longest + grown", new: "mark.longest = client.quarantine"},
+	{name: "arrive does not lengthen for a longer lease", script: arriveScript,
+		old: "mark.opens + grown, mark.clientOpens + grown", new: "mark.opens, mark.clientOpens"},
+	{name: "arrive does not shut again for a longer lease", script: arriveScript,
+		old: "elseif mark.state == 'shut' or grown > 0 and mark.opens > 0 then", new: "elseif mark.state == 'shut' then"},
+	{name: "arrive leaves a list of one to itself", script: arriveScript,
+		old: "if mark.print == '-' or alone then", new: "if mark.print == '-' then"},
+	{name: "arrive takes any list", script: arriveScript,
+		old: "if mark.print == '-' or alone then", new: "if true then"},
+	{name: "arrive takes both lists", script: arriveScript,
+		old: "string.match(client.print, '^[^>]+'), first", new: "client.print, client.list"},
+	{name: "arrive overwrites another version", script: arriveScript,
+		old: "if version then", new: "if false then"},
+	{name: "arrive does not tell of a list", script: arriveScript,
+		old: "redis.pcall('PUBLISH', 'leasehold:to:all', '')", new: ""},
+	{name: "gate takes another version for emptied", script: guardedScript,
+		old: "if version then", new: "if false then"},
+	{name: "gate lets in where there is no mark", script: guardedScript,
+		old: "return {3, '1', 'emptied'}", new: "return nil"},
+	{name: "gate serves any list", script: guardedScript,
+		old: "return {4, mark.list}", new: ""},
+	{name: "gate does not serve the first of two lists", script: guardedScript,
+		old: "and mark.print ~= string.sub(print, 1, 12)", new: ""},
+	{name: "gate does not serve the second of two lists", script: guardedScript,
+		old: "and mark.print ~= string.sub(print, 14)", new: ""},
+	{name: "gate does not look at the run", script: guardedScript,
+		old: "return {3, '1', 'replaced'}", new: "mark.run = '-'"},
+	{name: "gate opens by itself", script: guardedScript,
+		old: "if mark.state ~= 'open' then", new: "if false then"},
+	{name: "gate does not mind what the client counts", script: guardedScript,
+		old: "elseif counting == '1' and mark.why ~= 'declared' then", new: "elseif false then"},
+	{name: "gate does not believe a declaration", script: guardedScript,
+		old: "elseif counting == '1' and mark.why ~= 'declared' then", new: "elseif counting == '1' then"},
+	{name: "a shut mark serves", script: guardedScript,
+		old: "local wanted = '2 open '", new: "local wanted = string.sub(mark or '', 1, 7)"},
+	{name: "any run serves", script: guardedScript,
+		old: "print .. ' ' .. run\n", new: "print\n"},
+	{name: "whoever counts is served", script: guardedScript,
+		old: "and counting == '0' and", new: "and"},
+	{name: "extend takes another version for served", script: prolongScript,
+		old: "all = {5, version}", new: ""},
+	{name: "relist overwrites another version", script: relistScript,
+		old: "if version then", new: "if false then"},
+	{name: "relist undoes what is done", script: relistScript,
+		old: "mark.print == ARGV[3] or", new: ""},
+	{name: "relist replaces any list", script: relistScript,
+		old: "or ARGV[4] ~= '' and mark.print ~= ARGV[4] then", new: "then"},
+	{name: "relist keeps the record of another replacement", script: relistScript,
+		old: "mark.before, mark.told = '-', 0", new: ""},
+	{name: "relist records nothing", script: relistScript,
+		old: "mark.before, mark.told = ARGV[5], time[1] * 1000000 + time[2]", new: ""},
+	{name: "relist records without being asked to", script: relistScript,
+		old: "elseif ARGV[5] ~= '' and", new: "elseif"},
+	{name: "relist does not change the list", script: relistScript,
+		old: "mark.print, mark.list = ARGV[1], ARGV[2]", new: "mark.print = ARGV[1]"},
+	{name: "relist does not tell of a list", script: relistScript,
+		old: "redis.pcall('PUBLISH', 'leasehold:to:all', '')", new: ""},
+}
+
+// markRun is one server's mark, as the script and the model have it.
+type markRun struct {
+	*scripted
+	r     *rand.Rand
+	lists []lists
+	model string // the text that is expected; empty: none
+}
+
+// marks makes some steps from one seed, and fails if the two differ.
+func (n *scripted) marks(seed int) error {
+	m := markRun{scripted: n, r: rand.New(rand.NewPCG(uint64(seed), 1))}
+	for _, list := range []string{"a:1", "a:1,b:1,c:1", "a:1,b:1,d:1", "a:1,b:1,c:1>a:1,b:1,d:1", "b:1"} {
+		now, next, both := strings.Cut(list, ">")
+		var l lists
+		l.text, l.print = describe(strings.Split(now, ","))
+		if both {
+			text, print := describe(strings.Split(next, ","))
+			l.text, l.print = l.text+">"+text, l.print+">"+print
+		}
+		m.lists = append(m.lists, l)
+	}
+	if err := n.Begin(clock.Instant(time.Hour * 24 * 365 * 50)); err != nil {
+		return err
+	}
+	if n.s.nodes == nil {
+		n.s.nodes = make([]*node, 3)
+	}
+	n.s.wall = time.Now
+	for range 12 {
+		step, err := m.step()
+		if err == nil {
+			var said []value
+			if said, err = n.run(newCommand("GET", markKey)); err == nil {
+				text := string(said[0].text)
+				if err = sameMark(text, m.model, n.mini == nil); err == nil {
+					m.model = text // to the microsecond
+				}
+			}
+		}
+		if err != nil {
+			return fmt.Errorf("%s: %w", step, err)
+		}
+	}
+	return nil
+}
+
+// sameMark compares what there is with what the model has. The clock of a real server
+// runs on between the two.
+func sameMark(got, want string, live bool) error {
+	a, err1 := nodemark.Parse(got)
+	b, err2 := nodemark.Parse(want)
+	if live && err1 == nil && err2 == nil {
+		for _, at := range [][2]*int64{{&a.Opens, &b.Opens}, {&a.Durable, &b.Durable}, {&a.Told, &b.Told}} {
+			if off := *at[0] - *at[1]; off >= 0 && off < time.Second.Microseconds() {
+				*at[0] = *at[1]
+			}
+		}
+		got, want = a.String(), b.String()
+	}
+	if got != want {
+		return fmt.Errorf("the mark is\n%s, want\n%s", got, want)
+	}
+	return nil
+}
+
+var (
+	runs         = []string{strings.Repeat("a", 40), strings.Repeat("b", 40), nodemark.Unknown}
+	replications = []string{strings.Repeat("1", 40), strings.Repeat("2", 40), nodemark.Unknown}
+	durabilities = []string{"always", "always", "always", "never", "unknown", "asserted", "unasked"}
+	steps        = []time.Duration{0, time.Millisecond, time.Second, 3 * time.Second, 5 * time.Second, 10 * time.Second, 20 * time.Second, time.Minute}
+)
+
+func pick[T any](r *rand.Rand, all []T) T { return all[r.IntN(len(all))] }
+
+// mostly is the first, and now and then any.
+func mostly[T any](r *rand.Rand, all []T) T {
+	if r.IntN(4) > 0 {
+		return all[0]
+	}
+	return pick(r, all)
+}
+
+// step makes one step on both sides.
+func (m *markRun) step() (string, error) {
+	now, err := m.Clock()
+	if err != nil {
+		return "clock", err
+	}
+	us := int64(now) / 1000
+	switch m.r.IntN(10) {
+	case 0, 1, 2, 3:
+		return m.arrives(us)
+	case 4:
+		return m.relists(us)
+	case 5: // the server's clock, which may step back
+		if m.mini == nil {
+			return "nothing", nil
+		}
+		d := pick(m.r, steps) * time.Duration(1-2*m.r.IntN(2)*m.r.IntN(2))
+		m.setTime(m.now.Add(d))
+		return fmt.Sprint("time ", d), nil
+	case 6:
+		return m.becomes(us)
+	default:
+		return m.grants()
+	}
+}
+
+// arrives has a client arrive.
+func (m *markRun) arrives(now int64) (string, error) {
+	l := mostly(m.r, m.lists[m.r.IntN(2):])
+	c := modelnode.Newcomer{
+		Print: l.print, List: l.text, Run: mostly(m.r, runs), Replication: mostly(m.r, replications),
+		Promoted: m.r.IntN(4) == 0, Quarantine: pick(m.r, []int64{5e6, 5e6, 10e6}),
+		Wall:    now + pick(m.r, steps).Microseconds()*int64(1-2*m.r.IntN(2)),
+		Durable: pick(m.r, durabilities), Counter: 7, Seen: pick(m.r, []uint64{0, 6, 7, 7, 8}),
+	}
+	m.s.lists = l
+	m.s.wall = func() time.Time { return time.UnixMicro(c.Wall) }
+	m.s.longest.Store(c.Quarantine * 1000)
+	m.s.o.MaxTTL, m.s.o.FsyncAlways = time.Second, c.Durable == "asserted"
+	n := &node{s: m.s, server: identity{
+		promoted: c.Promoted, readable: c.Durable == "always" || c.Durable == "never",
+		appends: true, always: c.Durable == "always",
+	}}
+	if c.Run != nodemark.Unknown {
+		n.server.runID = c.Run
+	} else { // it is let in for that only
+		n.server.readable, m.s.o.FsyncAlways, c.Durable = false, true, "asserted"
+	}
+	if c.Durable == "unasked" {
+		c.Replication = nodemark.Unknown
+	}
+	if c.Replication != nodemark.Unknown {
+		n.server.replication = c.Replication
+	}
+	if c.Seen > 0 {
+		n.granted = grant{name: []byte("seen"), token: c.Seen, at: m.s.o.Clock.Now()}
+	}
+	before, err := nodemark.Parse(m.model)
+	var want string
+	heard := int64(0)
+	switch {
+	case m.model == "":
+		after, left := modelnode.Arrive(nil, c, now)
+		m.model, want = after.String(), arrivedAs(after, left)
+		heard = announced("", after.List)
+	case err != nil:
+		want = "5"
+	default:
+		after, left := modelnode.Arrive(&before, c, now)
+		m.model, want = after.String(), arrivedAs(after, left)
+		heard = announced(before.List, after.List)
+	}
+	what := fmt.Sprintf("arrive %+v at %d", c, now)
+	said, err := m.run(newCommand("SET", "{seen}:token", "7"), m.byText(n.arrival(c.Durable != "unasked")), newCommand("DEL", "{seen}:token"))
+	if err != nil {
+		return what, err
+	}
+	list := said[1].list
+	got := fmt.Sprint(list[0].num)
+	if len(list) == 6 {
+		left, _ := list[1].number()
+		if off := leftIn(want) - int64(left); m.mini == nil && off > 0 && off < time.Second.Microseconds() {
+			left += uint64(off)
+		}
+		got = fmt.Sprint(left, " ", string(list[2].text), " ", string(list[3].text), " ", string(list[4].text), " ", string(list[5].text))
+	}
+	if got != want {
+		return what, fmt.Errorf("it says %s, want %s", got, want)
+	}
+	return what, m.hears(heard)
+}
+
+func arrivedAs(m nodemark.Mark, left int64) string {
+	return fmt.Sprint(left, " ", m.Why, " ", m.Longest, " ", m.Print, " ", m.Before)
+}
+
+func leftIn(said string) int64 {
+	first, _, _ := strings.Cut(said, " ")
+	left, _ := strconv.ParseInt(first, 10, 64)
+	return left
+}
+
+// announced is how often clients of the node alone are told that its list has changed.
+func announced(before, after string) int64 {
+	if before != after && strings.Contains(after, ",") {
+		return 1
+	}
+	return 0
+}
+
+// listens has a second connection hear when lists change.
+func (n *scripted) listens(t *testing.T) {
+	n.ear = dialScripted(t, n.wire.conn.RemoteAddr().String()).wire
+	if _, err := n.ear.exchange([]*command{newCommand("SUBSCRIBE", listChannel)}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// hears demands that so many messages were published on the channel of lists.
+func (m *markRun) hears(want int64) error {
+	if _, err := m.run(newCommand("PUBLISH", listChannel, "all")); err != nil {
+		return err
+	}
+	for got := int64(0); ; got++ {
+		v, err := m.ear.in.next()
+		if err != nil {
+			return err
+		}
+		if len(v.list) == 3 && string(v.list[2].text) == "all" {
+			if got != want {
+				return fmt.Errorf("%d messages on the channel of lists, want %d", got, want)
+			}
+			return nil
+		}
+	}
+}
+
+// relists has the mark name another list.
+func (m *markRun) relists(now int64) (string, error) {
+	from := pick(m.r, m.lists).print
+	if m.r.IntN(2) == 0 {
+		from = ""
+	}
+	to, before := pick(m.r, m.lists), pick(m.r, []string{"", "", m.lists[1].print, m.lists[2].print})
+	r := modelnode.Relisting{Print: to.print, List: to.text, Done: pick(m.r, m.lists).print, From: from, Before: before}
+	want, heard := "0", int64(0)
+	if mark, err := nodemark.Parse(m.model); m.model != "" && err != nil {
+		want = "5"
+	} else if err == nil {
+		after := modelnode.Relist(mark, r, now)
+		if after.List != mark.List {
+			heard = 1
+		}
+		m.model, want = after.String(), "1 "+after.Print+" "+after.Before
+	}
+	what := fmt.Sprintf("relist %+v", r)
+	said, err := m.run(m.byText(relistCommand(r.Print, r.List, r.Done, r.From, r.Before)))
+	if err != nil {
+		return what, err
+	}
+	list := said[0].list
+	got := fmt.Sprint(list[0].num)
+	if len(list) == 3 {
+		got += " " + string(list[1].text) + " " + string(list[2].text)
+	}
+	if got != want {
+		return what, fmt.Errorf("it says %s, want %s", got, want)
+	}
+	return what, m.hears(heard)
+}
+
+// becomes has something befall the server.
+func (m *markRun) becomes(now int64) (string, error) {
+	switch m.r.IntN(6) {
+	case 0:
+		m.model = ""
+	case 1:
+		m.model = pick(m.r, []string{"0000000000000000 - - declared -", "3 open - -", "2 open", "x"})
+	default: // it is declared empty, or has run for a while
+		m.model = markOf(func(mark *nodemark.Mark) {
+			l := pick(m.r, m.lists)
+			mark.Print, mark.List, mark.Run, mark.Replication = l.print, l.text, pick(m.r, runs), replications[0]
+			if m.r.IntN(2) == 0 {
+				mark.Why, mark.Longest = "restarted", 5e6
+				mark.Durable, mark.ClientDurable = now-pick(m.r, steps).Microseconds(), now-pick(m.r, steps).Microseconds()
+			}
+		})
+	}
+	c := newCommand("SET", markKey, m.model)
+	if m.model == "" {
+		c = newCommand("DEL", markKey)
+	}
+	_, err := m.run(c)
+	return "becomes " + cmp.Or(m.model, "empty"), err
+}
+
+// grants has clients ask for a lock that is free, in all ways in which one is given.
+func (m *markRun) grants() (string, error) {
+	e := modelnode.Entrance{Print: pick(m.r, m.lists).print, Run: mostly(m.r, runs)[:1], Counting: m.r.IntN(5) == 0}
+	m.s.lists.print = e.Print
+	e.Run = strings.Repeat(e.Run, runPrint)
+	barrier, why := modelnode.Gate(m.model, e)
+	want := fmt.Sprint(barrier, why)
+	what := fmt.Sprintf("grants %+v", e)
+
+	w := &wire{n: &node{s: m.s}}
+	if e.Run[0] != '-' {
+		w.run = e.Run
+	}
+	if e.Counting {
+		w.n.shut.until = m.s.o.Clock.Now().Add(time.Hour)
+	}
+	ask := func(q driver.Question) *command {
+		c := m.s.encode(q, nil).(*command)
+		asks := m.byText(c)
+		w.says(c, asks.bytes)
+		return asks
+	}
+	m.s.wall = time.Now
+	lease := lining("free", store.CrashSafe)
+	next := lining("free", store.CrashSafe)
+	heal := lining("healed", store.CrashSafe)
+	// The lock is held without a look at the mark, and somebody waits who is handed it.
+	said, err := m.run(ask(driver.Question{Op: quorum.Acquire, Lease: lease}), ask(driver.Question{Op: quorum.Heal, Lease: heal}),
+		newCommand("SET", "healed", heal.Owner), m.extends(heal),
+		newCommand("SET", "free", lease.Owner), ask(driver.Question{Op: quorum.Acquire, Lease: next, Waits: true}),
+		ask(driver.Question{Op: quorum.Release, Lease: lease}), newCommand("GET", "free"),
+		newCommand("EVAL", "for _, k in ipairs(redis.call('KEYS', '*')) do if k ~= ARGV[1] then redis.call('DEL', k) end end", "0", markKey))
+	if err != nil {
+		return what, err
+	}
+	for i, v := range said[:2] {
+		got := ""
+		if len(v.list) > 0 && v.list[0].num != 1 {
+			got = fmt.Sprint(v.list[0].num)
+		}
+		if len(v.list) == 3 && v.list[0].num == 3 {
+			got += string(v.list[2].text)
+		}
+		if cmp.Or(got, "0") != want {
+			return what, fmt.Errorf("script %d: it says %v, want %s", i, v, want)
+		}
+	}
+	if _, err := nodemark.Parse(m.model); (m.model != "" && err != nil) != (said[3].list[0].num == 5) {
+		return what, fmt.Errorf("extend says %v", said[3])
+	}
+	if handed := strings.HasPrefix(string(said[7].text), next.Owner); handed != (barrier == modelnode.None) {
+		return what, fmt.Errorf("handed on: %v, want %s", handed, want)
+	}
+	return what, nil
+}
+
+// extends renews a lease.
+func (m *markRun) extends(l store.Request) *command {
+	var c command
+	m.s.extend(&c, []store.Request{l})
+	return m.byText(&c)
+}

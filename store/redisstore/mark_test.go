@@ -1,0 +1,63 @@
+package redisstore
+
+import (
+	"testing"
+
+	"github.com/leasehold-dev/leasehold/internal/nodemark"
+	"github.com/leasehold-dev/leasehold/internal/testenv/redistest"
+	"github.com/leasehold-dev/leasehold/store"
+)
+
+// markOf returns the text of a mark that was declared open, changed by change.
+func markOf(change func(*nodemark.Mark)) string {
+	m := nodemark.New()
+	m.Open, m.Why = true, nodemark.Declared
+	if change != nil {
+		change(&m)
+	}
+	return m.String()
+}
+
+// openMark lets the server grant to everybody.
+var openMark = markOf(nil)
+
+// A look at the mark that was put in line before the server was restarted does not tell
+// the new run that it is the old one.
+func TestLooksAreNotSentToAnotherRun(t *testing.T) {
+	servers := redistest.StartN(t, 3)
+	s, err := Open(t.Context(), []string{"redis://" + servers[0].Addr() + "," + servers[1].Addr() + "," + servers[2].Addr()}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	n, ctx := s.nodes[0], t.Context()
+	was := n.askOne(ctx, newCommand("GET", markKey)) // it is connected
+	servers[0].Kill()
+	if err := servers[0].Restart(); err != nil {
+		t.Fatal(err)
+	}
+	servers[0].Declare()
+	declared := servers[0].Text(t, "GET", markKey)
+	if w := n.currentWire(); w != nil {
+		w.abandon(errSilent)
+	}
+	n.mu.Lock()
+	n.down = nil
+	n.lookLocked()
+	n.mu.Unlock()
+	if r := n.askOne(ctx, pingCommand); r.outcome != store.Granted {
+		t.Fatal(r.outcome, r.err)
+	}
+	now, err1 := nodemark.Parse(servers[0].Text(t, "GET", markKey))
+	want, err2 := nodemark.Parse(declared)
+	if err1 != nil || err2 != nil || !now.Open || now.Run != want.Run || string(was.value.text) == declared {
+		t.Errorf("the mark is %v, and was declared as %v", now, want)
+	}
+}
+
+// currentWire is the node's connection; nil: there is none.
+func (n *node) currentWire() *wire {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.wire
+}

@@ -1,0 +1,56 @@
+package redisstore
+
+import (
+	"bufio"
+	"io"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/leasehold-dev/leasehold/store"
+)
+
+// A connection that is to be replaced, since its server has got slots or the channel's
+// slot has gone elsewhere, is so when all that was sent over it is answered: nobody is
+// told of it. What is asked meanwhile waits for the next one.
+func TestReplacedConnectionLosesNoAnswer(t *testing.T) {
+	for _, replace := range []func(*wire){
+		func(w *wire) { w.untuned = true; w.n.tune() },
+		func(w *wire) {
+			w.heard(value{kind: '>', list: []value{{kind: '$', text: []byte("sunsubscribe")}, {kind: '$'}, {kind: ':'}}})
+		},
+	} {
+		n, server := bareNode(t)
+		in := bufio.NewReader(server)
+		ask := func() poll {
+			p := make(poll, 1)
+			if err := n.put(call{command: pingCommand, timeout: time.Minute, look: p}, false); err != nil {
+				t.Fatal(err)
+			}
+			return p
+		}
+		answer := ask()
+		for range strings.Count(string(pingCommand.bytes), "\n") {
+			if _, err := in.ReadString('\n'); err != nil {
+				t.Fatal(err)
+			}
+		}
+		n.mu.Lock()
+		w := n.wire
+		n.mu.Unlock()
+		replace(w)
+		later := ask()
+		if _, err := server.Write([]byte("+PONG\r\n")); err != nil {
+			t.Fatal(err)
+		}
+		if a := <-answer; a.outcome != store.Granted {
+			t.Errorf("what was under way: %v (%v)", a.outcome, a.err)
+		}
+		if rest, err := io.ReadAll(in); err != nil || len(rest) > 0 {
+			t.Errorf("the server was sent %q over the old connection (%v)", rest, err)
+		}
+		if a := <-later; a.sent { // there is no server for the next connection
+			t.Errorf("what was asked later was sent: %v", a.err)
+		}
+	}
+}

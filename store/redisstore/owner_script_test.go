@@ -1,0 +1,108 @@
+package redisstore
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/leasehold-dev/leasehold/internal/quorum"
+	"github.com/leasehold-dev/leasehold/internal/quorum/driver"
+	"github.com/leasehold-dev/leasehold/store"
+)
+
+// sharedOwner plays what two attempts of one owner may do, one case after the other, and
+// says in which of them the lock is there in the end.
+func sharedOwner(t *testing.T, n *scripted) (held []string) {
+	request := func(attempt string) store.Request {
+		return store.Request{Name: "a", Owner: "deploy", Attempt: attempt, TTL: 30 * time.Second}
+	}
+	acquire := func(attempt string) driver.Question {
+		return driver.Question{Op: quorum.Acquire, Lease: request(attempt)}
+	}
+	heal := func(attempt string) driver.Question {
+		r := request(attempt)
+		r.Require = store.CrashSafe
+		return driver.Question{Op: quorum.Heal, Lease: r}
+	}
+	release := func(attempt string) driver.Question {
+		return driver.Question{Op: quorum.Release, Lease: request(attempt), Tomb: true}
+	}
+	undo := func(attempt string) driver.Question {
+		q := release(attempt)
+		q.Lease.Undo = true
+		return q
+	}
+	for _, c := range []struct {
+		name string
+		do   []driver.Question
+	}{
+		{"undone by whom it was made", []driver.Question{acquire("one"), undo("one")}},
+		{"undone by another", []driver.Question{acquire("one"), undo("two")}},
+		{"undone by one that joined", []driver.Question{acquire("one"), acquire("two"), undo("two")}},
+		{"undone after another joined", []driver.Question{acquire("one"), acquire("two"), undo("one")}},
+		{"released", []driver.Question{acquire("one"), release("one")}},
+		{"released by one that joined", []driver.Question{acquire("one"), acquire("two"), release("two")}},
+		{"released late, when another has made it anew", []driver.Question{acquire("one"), release("one"), acquire("two"), release("one")}},
+		{"asked for again", []driver.Question{acquire("one"), acquire("one"), undo("one")}},
+		{"made anew, and released late twice", []driver.Question{acquire("one"), release("one"), acquire("two"), undo("two")}},
+		{"after an attempt that was buried", []driver.Question{undo("one"), acquire("two")}},
+		{"the attempt that was buried", []driver.Question{undo("one"), acquire("one")}},
+		{"healed", []driver.Question{acquire("one"), release("one"), heal("two"), release("two")}},
+		{"healed over another's", []driver.Question{heal("two"), release("one")}},
+	} {
+		n.text(t, "FLUSHALL")
+		n.text(t, "SET", markKey, openMark)
+		n.ask(t, c.do...)
+		if n.text(t, "EXISTS", "a") == "1" {
+			held = append(held, c.name)
+		}
+	}
+	return held
+}
+
+var sharedOwnerHeld = []string{
+	"undone by another", "undone by one that joined", "undone after another joined",
+	"released late, when another has made it anew", "after an attempt that was buried", "healed over another's",
+}
+
+// Attempts of one owner do not end each other's grants by what they clean up.
+func TestSharedOwner(t *testing.T) {
+	if held := sharedOwner(t, onRedis(t)); !slices.Equal(held, sharedOwnerHeld) {
+		t.Errorf("the lock is there in the end:\n%q, want\n%q", held, sharedOwnerHeld)
+	}
+}
+
+// Every change of what the scripts make of an attempt is noticed.
+func TestSharedOwnerChanged(t *testing.T) {
+	n := onRedis(t)
+	for _, c := range []struct {
+		name     string
+		script   *script
+		old, new string
+	}{
+		{"who joins leaves it to the first", acquireScript, "call('DEL', '{' .. KEYS[1] .. '}:made')", ""},
+		{"who asks again has joined", acquireScript, "'}:made')[1] ~= attempt then", "'}:made') then"},
+		{"it is not noted who made it", acquireScript, "call('SET', '{' .. KEYS[1] .. '}:made', attempt, 'PX', LIFE)", ""},
+		{"who joins has made it", acquireScript, "if held and attempt and call('MGET', '{' .. KEYS[1] .. '}:made')[1] ~= attempt then\n  call('DEL', '{' .. KEYS[1] .. '}:made')", "if held and attempt then\n  call('SET', '{' .. KEYS[1] .. '}:made', attempt)"},
+		{"what is healed is not noted", healScript, "redis.call('SET', '{' .. KEYS[1] .. '}:made', attempt, 'PX', LIFE)", ""},
+		{"a release ends what another made", releaseScript, "ours = not made and", "ours ="},
+		{"an attempt undoes what others know of", releaseScript, "and string.find(ARGV[3], 'u', 1, true) == nil", ""},
+		{"a release ends nothing that others joined", releaseScript, "ours = not made and string.find(ARGV[3], 'u', 1, true) == nil", "ours = false"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			if strings.Count(c.script.text, c.old) != 1 {
+				t.Fatalf("%q is not once in the script", c.old)
+			}
+			n.change = func(text string) string {
+				if text == c.script.text {
+					return strings.Replace(text, c.old, c.new, 1)
+				}
+				return text
+			}
+			if held := sharedOwner(t, n); slices.Equal(held, sharedOwnerHeld) {
+				t.Error("not noticed")
+			}
+		})
+	}
+}

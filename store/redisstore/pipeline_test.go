@@ -1,0 +1,207 @@
+package redisstore_test
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/leasehold-dev/leasehold/internal/testenv/faultproxy"
+	"github.com/leasehold-dev/leasehold/internal/testenv/redistest"
+	"github.com/leasehold-dev/leasehold/store"
+	"github.com/leasehold-dev/leasehold/store/redisstore"
+)
+
+const long = 20 * time.Second
+
+// has polls until the server has the lock's key.
+func has(t *testing.T, s *redistest.Server, name string) {
+	t.Helper()
+	eventually(t, "the server has "+name, func() bool { return s.Text(t, "EXISTS", name) == "1" })
+}
+
+// What is asked later does not wait for the answers to what was asked before.
+func TestSeveralBatchesInFlight(t *testing.T) {
+	servers := redistest.StartN(t, 1)
+	proxies := behind(t, servers)
+	s := open(t, addrs(proxies), &redisstore.Options{NodeTimeout: long})
+	settled(t, s)
+	proxies[0].HoldReplies()
+	var wg sync.WaitGroup
+	for i := range 5 {
+		r := request(fmt.Sprint(i))
+		wg.Go(func() {
+			if _, err := s.Acquire(t.Context(), r); err != nil {
+				t.Error(err)
+			}
+		})
+		has(t, servers[0], r.Name) // though nothing was answered
+	}
+	proxies[0].Release()
+	proxies[0].Pass()
+	wg.Wait()
+}
+
+// The connection breaks with answers outstanding: all that was asked may have
+// happened, none of it has failed, and in the end nothing is left of it.
+func TestConnectionBreaksWithAnswersOutstanding(t *testing.T) {
+	servers := redistest.StartN(t, 1)
+	proxies := behind(t, servers)
+	s := open(t, addrs(proxies), &redisstore.Options{NodeTimeout: long})
+	held := request("held")
+	acquire(t, s, held)
+	settled(t, s)
+	proxies[0].HoldReplies()
+	var wg sync.WaitGroup
+	for i := range 5 {
+		r := request(fmt.Sprint(i))
+		wg.Go(func() {
+			if _, err := s.Acquire(t.Context(), r); !errors.Is(err, store.ErrAmbiguous) || errors.Is(err, store.ErrBusy) {
+				t.Errorf("acquire: %v, want an unknown outcome", err)
+			}
+		})
+		has(t, servers[0], r.Name)
+	}
+	wg.Go(func() {
+		r := held
+		r.TTL *= 2
+		if err := s.Renew(t.Context(), []store.Request{r})[0]; !errors.Is(err, store.ErrAmbiguous) || errors.Is(err, store.ErrNotHeld) {
+			t.Errorf("renewal: %v, want an unknown outcome", err)
+		}
+	})
+	eventually(t, "the server has renewed", func() bool {
+		ttl, err := time.ParseDuration(servers[0].Text(t, "PTTL", "held") + "ms")
+		return err == nil && ttl > held.TTL
+	})
+	proxies[0].Cut()
+	proxies[0].Pass()
+	wg.Wait()
+	for i := range 5 {
+		eventually(t, "nothing is left", noLock(t, servers, fmt.Sprint(i)))
+	}
+	if err := s.Release(t.Context(), held); err != nil {
+		t.Error(err)
+	}
+}
+
+// A release that was under way when the connection broke is sent again: a
+// majority has answered it, so nobody else would, and the node would keep the
+// lock for its TTL.
+func TestReleaseIsSentAgain(t *testing.T) {
+	servers := redistest.StartN(t, 3)
+	proxies := behind(t, servers)
+	s := open(t, addrs(proxies), &redisstore.Options{NodeTimeout: long})
+	r := request("a")
+	acquire(t, s, r)
+	settled(t, s)
+	has(t, servers[2], "a")
+	proxies[2].Blackhole() // what is sent now is lost
+	if err := s.Release(t.Context(), r); err != nil {
+		t.Fatal(err)
+	}
+	proxies[2].Await(t, "the release is swallowed", func(st faultproxy.Stats) bool { return st.Requests.Lost > 0 })
+	proxies[2].Pass()
+	eventually(t, "it was sent again", noLock(t, servers, "a"))
+}
+
+// Scripts are flushed with commands under way. They are taught again, and the
+// order of what was put stays.
+func TestOrderHoldsWhenScriptsAreFlushed(t *testing.T) {
+	servers := redistest.StartN(t, 3)
+	proxies := behind(t, servers)
+	s := open(t, addrs(proxies), &redisstore.Options{NodeTimeout: long})
+	first, second := request("a"), request("a")
+	acquire(t, s, first)
+	settled(t, s)
+	proxies[2].HoldRequests()
+	servers[2].Text(t, "SCRIPT", "FLUSH")
+	if err := s.Release(t.Context(), first); err != nil {
+		t.Fatal(err)
+	}
+	acquire(t, s, second)
+	proxies[2].Release()
+	proxies[2].Pass()
+	state, err := s.Inspect(t.Context(), "a")
+	if err != nil || state.Nodes[2].Holder.Owner != second.Owner {
+		t.Errorf("the node that had forgotten the scripts: %v (%v), want it to hold the second lease", state.Nodes[2], err)
+	}
+}
+
+// Scripts that are flushed again and again fail nothing.
+func TestScriptsFlushedUnderLoad(t *testing.T) {
+	server := redistest.Start(t)
+	s := open(t, []string{server.Addr()}, &redisstore.Options{NodeTimeout: long})
+	var all sync.WaitGroup
+	var failed sync.Once
+	for g := range 16 {
+		all.Go(func() {
+			for range 100 {
+				r := request(fmt.Sprint(g))
+				_, err := s.Acquire(t.Context(), r)
+				if err = errors.Join(err, s.Release(t.Context(), r)); err != nil {
+					failed.Do(func() { t.Error(err) })
+				}
+			}
+		})
+	}
+	done := make(chan struct{})
+	go func() { all.Wait(); close(done) }()
+	for running := true; running; {
+		select {
+		case <-done:
+			running = false
+		default:
+			// Twice at once now and then: also while they are being taught.
+			server.Text(t, "SCRIPT", "FLUSH")
+		}
+	}
+}
+
+// A server that says more than it was asked is not listened to any longer: its
+// answers would belong to the wrong questions from then on.
+func TestAnswersNobodyAskedFor(t *testing.T) {
+	server := &parrot{}
+	yes := "*2\r\n:1\r\n$16\r\n1790000000123456\r\n"
+	server.say(yes)
+	s := open(t, []string{server.listen(t)}, &redisstore.Options{NodeTimeout: long})
+	acquire(t, s, request("a"))
+	before := server.gone()
+	server.say(yes + yes)
+	acquire(t, s, request("a"))
+	eventually(t, "who says too much is not listened to any longer", func() bool { return server.gone() > before })
+	server.say("*3\r\n:0\r\n$5\r\nrival\r\n:29000\r\n")
+	var busy *store.BusyError
+	eventually(t, "only what was asked for is listened to", func() bool {
+		_, err := s.Acquire(t.Context(), request("a"))
+		if err == nil {
+			t.Fatal("the second of two answers was taken for that to another question")
+		}
+		return errors.As(err, &busy)
+	})
+}
+
+// A node that answers nothing is unreachable for everybody as soon as one
+// request has waited long enough.
+func TestSilenceIsToldToAll(t *testing.T) {
+	servers := redistest.StartN(t, 1)
+	proxies := behind(t, servers)
+	s := open(t, addrs(proxies), &redisstore.Options{NodeTimeout: 50 * time.Millisecond, ConnectTimeout: long})
+	settled(t, s)
+	proxies[0].Blackhole()
+	if _, err := s.Acquire(t.Context(), request("a")); !errors.Is(err, store.ErrAmbiguous) {
+		t.Fatalf("acquire: %v, want an unknown outcome", err)
+	}
+	// One of these has the node tried again, in vain, for as long as connecting
+	// may take. The others do not wait for that.
+	eventually(t, "the node is known to be unreachable", func() bool {
+		start := time.Now()
+		_, err := s.Acquire(t.Context(), request("a"))
+		return err != nil && time.Since(start) < 20*time.Millisecond
+	})
+	proxies[0].Pass()
+	eventually(t, "it is used again", func() bool {
+		_, err := s.Acquire(t.Context(), request("b"))
+		return err == nil
+	})
+}

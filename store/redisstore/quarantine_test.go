@@ -1,0 +1,298 @@
+package redisstore_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/leasehold-dev/leasehold/internal/testenv/redistest"
+	"github.com/leasehold-dev/leasehold/store"
+	"github.com/leasehold-dev/leasehold/store/redisstore"
+)
+
+// shut is how many nodes an acquire finds in quarantine, and whether each says
+// that word of why.
+func shut(t *testing.T, s store.Store, name, word string) int {
+	t.Helper()
+	_, err := s.Acquire(t.Context(), request(name))
+	var q *store.QuorumError
+	if !errors.As(err, &q) {
+		return 0
+	}
+	for _, n := range q.Nodes {
+		if n.Outcome != store.Quarantined {
+			continue
+		}
+		if !strings.Contains(n.Err.Error(), word) || !strings.Contains(n.Err.Error(), "takes part again in") {
+			t.Errorf("%s is in quarantine because %v, want it %s", n.Node, n.Err, word)
+		}
+		if n.ExpiresIn <= 0 || n.ExpiresIn > redisstore.DefaultMaxTTL+2*time.Second {
+			t.Errorf("%s is in quarantine for another %v", n.Node, n.ExpiresIn)
+		}
+	}
+	return q.Count(store.Quarantined)
+}
+
+func restart(t *testing.T, servers ...*redistest.Server) {
+	t.Helper()
+	for _, s := range servers {
+		s.Kill()
+		if err := s.Restart(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// forgets has A hold a lock on nodes 1 and 2 of three, and node 2 crash and come
+// back without its memory. It says whether B then gets the lock as well.
+func forgets(t *testing.T, comesBack func(*redistest.Server)) bool {
+	servers := redistest.StartN(t, 3)
+	servers[2].Kill()
+	a := open(t, addrs(servers), nil)
+	acquire(t, a, request("a"))
+	restart(t, servers[1])
+	comesBack(servers[1])
+	if err := servers[2].Restart(); err != nil {
+		t.Fatal(err)
+	}
+	servers[2].Declare() // it never had the lock
+	b := open(t, addrs(servers), nil)
+	_, err := b.Acquire(t.Context(), request("a"))
+	return err == nil
+}
+
+// A node that forgot a lock in a crash would make a second majority. Without
+// its quarantine it does.
+func TestANodeThatForgotStaysOut(t *testing.T) {
+	if forgets(t, func(*redistest.Server) {}) {
+		t.Error("two clients hold the lock")
+	}
+	if !forgets(t, func(s *redistest.Server) { s.Declare() }) {
+		t.Error("without quarantine the lock was not granted twice: this test proves nothing")
+	}
+}
+
+// What makes a quarantine, and what does not.
+func TestQuarantine(t *testing.T) {
+	t.Run("Restarted", func(t *testing.T) {
+		servers := redistest.StartN(t, 3)
+		s := open(t, addrs(servers), nil)
+		acquire(t, s, request("before"))
+		for _, server := range servers[:2] {
+			server.Text(t, "SAVE") // it keeps its old data, and loses what comes now
+		}
+		restart(t, servers[:2]...)
+		eventually(t, "two nodes are in quarantine", func() bool { return shut(t, s, "a", "restarted") == 2 })
+		if n := shut(t, open(t, addrs(servers), nil), "a", "restarted"); n != 2 {
+			t.Errorf("another client finds %d nodes in quarantine", n)
+		}
+		st, err := s.Inspect(t.Context(), "a")
+		if err != nil || st.Held {
+			t.Fatalf("%+v, %v", st, err)
+		}
+		count := 0
+		for _, n := range st.Nodes {
+			if n.Outcome == store.Quarantined {
+				count++
+			}
+		}
+		if count != 2 {
+			t.Errorf("Inspect shows %d nodes in quarantine: %v", count, st.Nodes)
+		}
+		stats := s.Stats()
+		if n := stats.Nodes[0]; len(stats.Nodes) != 3 || n.Node != servers[0].Addr() || n.QuarantinedFor <= 0 || n.Why == nil || stats.Nodes[2].QuarantinedFor != 0 {
+			t.Errorf("%+v", stats)
+		}
+	})
+	t.Run("Without its data", func(t *testing.T) {
+		servers := redistest.StartN(t, 3)
+		s := open(t, addrs(servers), nil)
+		restart(t, servers[:2]...)
+		eventually(t, "two nodes are in quarantine", func() bool { return shut(t, s, "a", "new or was emptied") == 2 })
+	})
+	t.Run("Emptied", func(t *testing.T) {
+		servers := redistest.StartN(t, 3)
+		s := open(t, addrs(servers), nil)
+		acquire(t, s, request("before"))
+		for _, server := range servers {
+			server.Text(t, "FLUSHALL")
+		}
+		if n := shut(t, s, "a", "emptied"); n < 2 {
+			t.Errorf("%d nodes are in quarantine", n)
+		}
+		if err := s.Renew(t.Context(), []store.Request{request("before")})[0]; !errors.Is(err, store.ErrNotHeld) {
+			t.Errorf("a lease that all nodes lost: %v", err)
+		}
+	})
+	t.Run("Every write is in a file", func(t *testing.T) {
+		servers := redistest.StartN(t, 3, "--appendonly", "yes", "--appendfsync", "always")
+		s := open(t, addrs(servers), nil)
+		held := request("a")
+		acquire(t, s, held)
+		restart(t, servers...)
+		eventually(t, "locks are granted again", func() bool {
+			_, err := s.Acquire(t.Context(), request("b"))
+			return err == nil
+		})
+		if _, err := s.Acquire(t.Context(), request("a")); !errors.Is(err, store.ErrBusy) {
+			t.Errorf("a lock that is held since before the restart: %v", err)
+		}
+	})
+	t.Run("Every second is not", func(t *testing.T) {
+		servers := redistest.StartN(t, 3, "--appendonly", "yes", "--appendfsync", "everysec")
+		s := open(t, addrs(servers), nil)
+		restart(t, servers...)
+		eventually(t, "all nodes are in quarantine", func() bool { return shut(t, s, "b", "") == 3 })
+	})
+	t.Run("It ends", func(t *testing.T) {
+		servers := redistest.StartN(t, 3)
+		s, err := redisstore.Open(t.Context(), []string{"redis://" + strings.Join(addrs(servers), ",") + "?max_ttl=2s"}, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer s.Close()
+		restart(t, servers...)
+		r := request("a")
+		r.TTL = time.Second
+		eventually(t, "locks are granted again", func() bool {
+			_, err := s.Acquire(t.Context(), r)
+			return err == nil
+		})
+	})
+}
+
+// An operator says that new servers are new; of exactly those that run then.
+func TestBootstrap(t *testing.T) {
+	servers := redistest.StartN(t, 3)
+	for _, s := range servers {
+		s.Text(t, "DEL", redistest.Mark)
+	}
+	urls := []string{"redis://" + strings.Join(addrs(servers), ",")}
+	s := open(t, addrs(servers), nil)
+	if n := shut(t, s, "a", "new or was emptied"); n < 2 {
+		t.Fatalf("%d new servers are in quarantine", n)
+	}
+	servers[2].Kill()
+	if _, err := redisstore.Bootstrap(t.Context(), urls, nil, false); !errors.Is(err, store.ErrQuorum) || !strings.Contains(err.Error(), servers[2].Addr()) {
+		t.Errorf("with a server down: %v", err)
+	}
+	if n := shut(t, s, "a", "new or was emptied"); n == 0 { // the attempt is lost before all have answered
+		t.Error("no node is in quarantine after a bootstrap that failed")
+	}
+	if err := servers[2].Restart(); err != nil {
+		t.Fatal(err)
+	}
+	declared, err := redisstore.Bootstrap(t.Context(), urls, nil, false)
+	if err != nil || len(declared) != 3 || declared[0].RunID == "" || declared[0].Node != servers[0].Addr() {
+		t.Fatalf("%v, %v", declared, err)
+	}
+	acquire(t, s, request("a"))
+
+	if _, err := redisstore.Bootstrap(t.Context(), urls, nil, false); !errors.Is(err, store.ErrBusy) {
+		t.Errorf("while a lock is held: %v", err)
+	}
+	if _, err := redisstore.Bootstrap(t.Context(), urls, nil, true); err != nil {
+		t.Errorf("by force: %v", err)
+	}
+	restart(t, servers[:2]...)
+	eventually(t, "two nodes are in quarantine", func() bool { return shut(t, s, "b", "") == 2 })
+}
+
+// Of servers that were declared empty while every write went to a file, all leases are
+// there after a restart. Their declaration by force says nothing of leases from before.
+func TestBootstrapOfDurableServers(t *testing.T) {
+	for name, force := range map[string]bool{"empty": false, "by force": true} {
+		t.Run(name, func(t *testing.T) {
+			servers := redistest.StartN(t, 3, "--appendonly", "yes", "--appendfsync", "always")
+			if _, err := redisstore.Bootstrap(t.Context(), []string{"redis://" + strings.Join(addrs(servers), ",")}, nil, force); err != nil {
+				t.Fatal(err)
+			}
+			acquire(t, open(t, addrs(servers), nil), request("a"))
+			restart(t, servers...)
+			if n := shut(t, open(t, addrs(servers), nil), "b", "restarted"); n > 0 != force {
+				t.Errorf("%d servers are in quarantine", n)
+			}
+		})
+	}
+}
+
+// A single server keeps quarantine only where a lock requires it.
+func TestOneServerInQuarantine(t *testing.T) {
+	server := redistest.Start(t)
+	s := open(t, []string{server.Addr()}, nil)
+	acquire(t, s, request("a"))
+	if keys := server.Text(t, "EXISTS", redistest.Mark); keys != "0" {
+		t.Error("a server that nobody requires anything of has a mark")
+	}
+	safe := request("b")
+	safe.Require = store.CrashSafe
+	_, err := s.Acquire(t.Context(), safe)
+	var q *store.QuorumError
+	if !errors.As(err, &q) || q.Count(store.Quarantined) != 1 {
+		t.Errorf("the first lock that requires it: %v", err)
+	}
+	acquire(t, s, request("c"))
+	server.Declare()
+	acquire(t, s, safe)
+	restart(t, server)
+	eventually(t, "the server is in quarantine", func() bool {
+		safe.Owner = store.NewOwner()
+		_, err := s.Acquire(t.Context(), safe)
+		return errors.As(err, &q) && q.Count(store.Quarantined) == 1
+	})
+
+	server.Text(t, "ACL", "SETUSER", "mute", "on", ">x", "~*", "+@all", "-info", "-config")
+	mute, err := redisstore.Open(t.Context(), []string{"redis://mute:x@" + server.Addr()}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer mute.Close()
+	if _, err := mute.Acquire(t.Context(), safe); !errors.Is(err, store.ErrQuorum) || !strings.Contains(err.Error(), "permit the user INFO") {
+		t.Errorf("a server that does not say whether it was restarted: %v", err)
+	}
+}
+
+// A client whose own leases are short keeps to the quarantine of those who have longer
+// ones, of which a server that has not forgotten tells it.
+func TestQuarantineOfTheLongestTTL(t *testing.T) {
+	servers := redistest.StartN(t, 3)
+	b := open(t, addrs(servers), nil)
+	acquire(t, b, request("a"))
+	restart(t, servers[:2]...)
+	if err := servers[2].Freeze(); err != nil { // so that it comes last
+		t.Fatal(err)
+	}
+	brief := openURL(t, "redis://"+strings.Join(addrs(servers), ",")+"?max_ttl=2s&node_timeout=1s")
+	if err := servers[2].Thaw(); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "both servers that forgot stay out for as long as the longest lease", func() bool {
+		r := request("a")
+		r.TTL = time.Second
+		_, err := brief.Acquire(t.Context(), r)
+		var q *store.QuorumError
+		return errors.As(err, &q) && q.Nodes[0].ExpiresIn > 30*time.Second && q.Nodes[1].ExpiresIn > 30*time.Second
+	})
+}
+
+// Who may only look at locks is let in, also where nobody has seen to the mark
+// yet; granting takes the right to.
+func TestLookingNeedsNoMark(t *testing.T) {
+	servers := redistest.StartN(t, 3)
+	for _, s := range servers {
+		s.Text(t, "DEL", redistest.Mark)
+		s.Text(t, "ACL", "SETUSER", "looks", "on", ">x", "~*", "+@read", "+@scripting", "+@connection", "+info", "+time")
+	}
+	s, err := redisstore.Open(t.Context(), []string{"redis://looks:x@" + strings.Join(addrs(servers), ",")}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	if st, err := s.Inspect(t.Context(), "a"); err != nil || st.Held {
+		t.Errorf("%+v, %v", st, err)
+	}
+	if _, err := s.Acquire(t.Context(), request("a")); !errors.Is(err, store.ErrQuorum) || !strings.Contains(err.Error(), "lacks a permission") {
+		t.Errorf("acquire: %v", err)
+	}
+}

@@ -1,0 +1,271 @@
+package redisstore_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/leasehold-dev/leasehold/internal/testenv/faultproxy"
+	"github.com/leasehold-dev/leasehold/internal/testenv/redistest"
+	"github.com/leasehold-dev/leasehold/store"
+	"github.com/leasehold-dev/leasehold/store/redisstore"
+	"github.com/leasehold-dev/leasehold/store/storetest"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// open opens a store over the addresses and closes it with the test.
+func open(t *testing.T, addrs []string, o *redisstore.Options) *redisstore.Store {
+	t.Helper()
+	s, err := redisstore.Open(t.Context(), []string{"redis://" + strings.Join(addrs, ",")}, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s.Close() })
+	return s
+}
+
+// addrs of servers or proxies.
+func addrs[S interface{ Addr() string }](servers []S) []string {
+	var a []string
+	for _, s := range servers {
+		a = append(a, s.Addr())
+	}
+	return a
+}
+
+// behind puts a proxy before each server.
+func behind(t *testing.T, servers []*redistest.Server) []*faultproxy.Proxy {
+	var p []*faultproxy.Proxy
+	for _, s := range servers {
+		p = append(p, faultproxy.New(t, s.Addr()))
+	}
+	return p
+}
+
+func request(name string) store.Request {
+	return store.Request{Name: name, Owner: store.NewOwner(), Meta: store.Holder{Host: "h", PID: 1}.Encode(), TTL: 30 * time.Second}
+}
+
+func acquire(t *testing.T, s store.Store, r store.Request) store.Grant {
+	t.Helper()
+	g, err := s.Acquire(t.Context(), r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return g
+}
+
+// eventually polls until ok, for so long that only a broken thing fails.
+func eventually(t *testing.T, what string, ok func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(20 * time.Second); !ok(); {
+		if time.Now().After(deadline) {
+			t.Fatalf("never: %s", what)
+		}
+		time.Sleep(2 * time.Millisecond)
+	}
+}
+
+// noLock says whether no server has the lock's own key.
+func noLock(t *testing.T, servers []*redistest.Server, name string) func() bool {
+	return func() bool {
+		for _, s := range servers {
+			if s.PID() != 0 && s.Text(t, "EXISTS", name) != "0" {
+				return false
+			}
+		}
+		return true
+	}
+}
+
+func TestConformance(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		nodes int
+	}{{"OneNode", 1}, {"ThreeNodes", 3}, {"FourNodes", 4}, {"FiveNodes", 5}} {
+		t.Run(c.name, func(t *testing.T) {
+			servers := redistest.StartN(t, c.nodes)
+			another := func(t *testing.T) store.Store { return open(t, addrs(servers), nil) }
+			storetest.Run(t, another, storetest.Options{Second: another})
+		})
+	}
+}
+
+// The lock is at its own name with the value "owner {...}" and a TTL; all else
+// is at {name}:... . Other clients depend on it.
+func TestWireFormat(t *testing.T) {
+	server := redistest.Start(t)
+	s := open(t, []string{server.Addr()}, nil)
+	r := request("jobs/nightly")
+	g := acquire(t, s, r)
+	if got, want := server.Text(t, "GET", "jobs/nightly"), r.Owner+` {"host":"h","pid":1}`; got != want {
+		t.Errorf("value %q, want %q", got, want)
+	}
+	if got := server.Text(t, "GET", "{jobs/nightly}:token"); got != g.Token.String() {
+		t.Errorf("counter %s, want the token %v", got, g.Token)
+	}
+	for _, key := range []string{"jobs/nightly", "{jobs/nightly}:token"} {
+		if ttl := server.Text(t, "PTTL", key); strings.HasPrefix(ttl, "-") {
+			t.Errorf("key %s has no TTL (%s): it would stay for ever", key, ttl)
+		}
+	}
+	if keys := server.Keys(t); len(keys) != 2 {
+		t.Errorf("keys %q, want the lock and its counter", keys)
+	}
+	if err := s.Release(t.Context(), r); err != nil {
+		t.Fatal(err)
+	}
+	if keys := server.Keys(t); len(keys) != 1 {
+		t.Errorf("keys after release %q, want the counter alone", keys)
+	}
+}
+
+// A key set by SET NX PX from any other client excludes us, ours excludes it,
+// and neither deletes the other's.
+func TestInteroperatesWithPlainClients(t *testing.T) {
+	server := redistest.Start(t)
+	s := open(t, []string{server.Addr()}, nil)
+	const compareAndDelete = `if redis.call("get",KEYS[1]) == ARGV[1] then return redis.call("del",KEYS[1]) else return 0 end`
+
+	server.Text(t, "SET", "a", "stranger-value", "NX", "PX", "60000")
+	ours := request("a")
+	_, err := s.Acquire(t.Context(), ours)
+	busy, ok := err.(*store.BusyError)
+	if !ok || busy.Holder.Owner != "stranger-value" || busy.ExpiresIn <= 0 {
+		t.Fatalf("against a plain client's lock: %v, want busy with its value and time", err)
+	}
+	if err := s.Release(t.Context(), ours); err == nil || server.Text(t, "GET", "a") != "stranger-value" {
+		t.Fatalf("our release touched a plain client's lock (%v)", err)
+	}
+	if got := server.Text(t, "EVAL", compareAndDelete, "1", "a", "stranger-value"); got != "1" {
+		t.Fatalf("the plain client could not release its own: %s", got)
+	}
+	acquire(t, s, ours)
+	if got := server.Text(t, "SET", "a", "stranger-value", "NX", "PX", "60000"); got != "(nil)" {
+		t.Fatalf("a plain client took our lock: %s", got)
+	}
+	if got := server.Text(t, "EVAL", compareAndDelete, "1", "a", "stranger-value"); got != "0" {
+		t.Fatalf("a plain client released ours: %s", got)
+	}
+	// A stranger's key without a TTL is reported as what it is.
+	server.Text(t, "SET", "b", "for ever")
+	_, err = s.Acquire(t.Context(), request("b"))
+	if busy, ok := err.(*store.BusyError); !ok || busy.ExpiresIn >= 0 || !strings.Contains(err.Error(), "without an expiry") {
+		t.Errorf("against a key without a TTL: %v", err)
+	}
+}
+
+// A stepped wall clock on the client changes nothing: tokens stay near the
+// server's clock and keep rising, leases keep their time.
+func TestWallClockStepChangesNothing(t *testing.T) {
+	servers := redistest.StartN(t, 3)
+	s := open(t, addrs(servers), nil)
+	last := uint64(0)
+	for _, step := range []time.Duration{0, time.Hour, -time.Hour, 10 * 365 * 24 * time.Hour, 0} {
+		s.StepWall(step)
+		r := request("a")
+		g := acquire(t, s, r)
+		if uint64(g.Token) <= last {
+			t.Errorf("token %v after %v with the clock stepped by %v", g.Token, last, step)
+		}
+		last = uint64(g.Token)
+		if ahead := time.Until(time.UnixMicro(int64(g.Token))); ahead > 5*time.Second {
+			t.Errorf("token %v ahead of the clock with the clock stepped by %v", ahead, step)
+		}
+		if err := s.Renew(t.Context(), []store.Request{r})[0]; err != nil {
+			t.Error(err)
+		}
+		st, err := s.Inspect(t.Context(), "a")
+		if err != nil || !st.Held || st.ExpiresIn > r.TTL || st.ExpiresIn < r.TTL/2 {
+			t.Errorf("clock stepped by %v: %+v, %v", step, st, err)
+		}
+		if err := s.Release(t.Context(), r); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// Tokens rise even when the counters are lost: the servers' clocks are the floor.
+func TestTokensSurviveLostCounters(t *testing.T) {
+	servers := redistest.StartN(t, 3)
+	s := open(t, addrs(servers), nil)
+	last := uint64(0)
+	for range 5 {
+		r := request("a")
+		g := acquire(t, s, r)
+		if uint64(g.Token) <= last {
+			t.Fatalf("token %v after %v", g.Token, last)
+		}
+		last = uint64(g.Token)
+		// As if the data were lost later than the token may lead the clock.
+		eventually(t, "the servers' clocks are past the token", func() bool {
+			return time.Now().UnixMicro() > int64(last)
+		})
+		for _, server := range servers {
+			server.Text(t, "FLUSHALL")
+			server.Declare()
+		}
+	}
+}
+
+// The usual case is one round trip: all nodes take the proposed token, and none
+// has to be asked to confirm it.
+func TestUncontendedAcquireNeedsNoConfirmation(t *testing.T) {
+	servers := redistest.StartN(t, 5)
+	s := open(t, addrs(servers), nil)
+	const rounds = 50
+	for range rounds {
+		r := request("a")
+		acquire(t, s, r)
+		if err := s.Release(t.Context(), r); err != nil {
+			t.Fatal(err)
+		}
+	}
+	calls := 0
+	for _, server := range servers {
+		for l := range strings.Lines(server.Text(t, "INFO", "commandstats")) {
+			var n int
+			if _, rest, ok := strings.Cut(strings.TrimSpace(l), "cmdstat_evalsha:calls="); ok {
+				for _, c := range rest {
+					if c < '0' || c > '9' {
+						break
+					}
+					n = n*10 + int(c-'0')
+				}
+				calls += n
+			}
+		}
+	}
+	// An acquire and a release a round and node, and little else: a clock that
+	// is off, or a slow machine, may need a few confirmations.
+	if most := rounds * 5 * 2 * 12 / 10; calls > most {
+		t.Errorf("%d script calls for %d rounds on 5 nodes, want at most %d", calls, rounds, most)
+	}
+}
+
+func TestCloseWaitsForCleanUp(t *testing.T) {
+	servers := redistest.StartN(t, 3)
+	first := open(t, addrs(servers), nil)
+	held := request("a")
+	acquire(t, first, held)
+	// A contender that goes right after it was refused leaves nothing, even on
+	// a node whose answer it did not wait for.
+	for range 20 {
+		s := open(t, addrs(servers), nil)
+		r := request("a")
+		s.Acquire(t.Context(), r)
+		s.Close()
+		for _, server := range servers {
+			eventually(t, "nothing is left of an attempt that was refused", func() bool {
+				return !strings.HasPrefix(server.Text(t, "GET", "a"), r.Owner)
+			})
+		}
+	}
+	if _, err := first.Acquire(context.Background(), held); err != nil {
+		t.Errorf("the holder asking again: %v", err)
+	}
+}

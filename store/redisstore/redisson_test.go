@@ -1,0 +1,92 @@
+package redisstore_test
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/leasehold-dev/leasehold/internal/testenv/redistest"
+	"github.com/leasehold-dev/leasehold/store"
+)
+
+// ofRedisson is Redisson as one of the plain clients.
+func ofRedisson() plainClient {
+	return plainClients[slices.IndexFunc(plainClients, func(c plainClient) bool { return c.name == "Redisson" })]
+}
+
+// TestRedissonHolds checks that a lock of Redisson is one that somebody else has: it is
+// shown, an attempt finds it taken, and a waiter gets it when Redisson deletes it.
+func TestRedissonHolds(t *testing.T) {
+	for _, n := range []int{1, 3} {
+		servers := redistest.StartN(t, n)
+		s := open(t, addrs(servers), nil)
+		for _, server := range servers {
+			if said := ofRedisson().sends(t, server, ofRedisson().acquire); said != "(nil)" {
+				t.Fatalf("Redisson did not get a free lock: %s", said)
+			}
+		}
+		if st := inspect(t, s, "stock"); !st.Held || !st.Holder.Foreign || st.Holder.Owner != redissonField || st.ExpiresIn <= 0 {
+			t.Errorf("%d servers: shown as %+v", n, st)
+		}
+		_, err := s.Acquire(t.Context(), request("stock"))
+		if busy, ok := errors.AsType[*store.BusyError](err); !ok || busy.Holder.Owner != redissonField || busy.ExpiresIn <= 0 {
+			t.Errorf("%d servers: acquire: %v", n, err)
+		}
+		next := patientWaiter("stock")
+		done := wait(t, t.Context(), s, servers, next)
+		for _, server := range servers {
+			server.Text(t, "DEL", "stock")
+		}
+		letGo(t, s, next, grantedSoon(t, done))
+	}
+}
+
+// TestLeaseLostToRedisson checks that a holder whose lock was deleted by force, and taken by
+// Redisson since, learns that it has lost it, and does not touch Redisson's.
+func TestLeaseLostToRedisson(t *testing.T) {
+	for _, n := range []int{1, 3} {
+		servers := redistest.StartN(t, n)
+		s := open(t, addrs(servers), nil)
+		r := request("stock")
+		takes(t, s, servers, r)
+		for _, server := range servers {
+			server.Text(t, "DEL", "stock")
+			ofRedisson().sends(t, server, ofRedisson().acquire)
+		}
+		if err := s.Renew(t.Context(), []store.Request{r})[0]; !errors.Is(err, store.ErrNotHeld) {
+			t.Errorf("%d servers: renewal: %v", n, err)
+		}
+		if err := s.Release(t.Context(), r); !errors.Is(err, store.ErrNotHeld) {
+			t.Errorf("%d servers: release: %v", n, err)
+		}
+		for _, server := range servers {
+			if kind := server.Text(t, "TYPE", "stock"); kind != "hash" {
+				t.Errorf("%d servers: Redisson's lock is now %s", n, kind)
+			}
+		}
+	}
+}
+
+// TestOtherHashesAreNoLocks checks that a hash which is not Redisson's, or never expires, is
+// an error and not a lock that somebody will release.
+func TestOtherHashesAreNoLocks(t *testing.T) {
+	server := redistest.Start(t)
+	s := open(t, []string{server.Addr()}, nil)
+	for name, make := range map[string][][]string{
+		"other":   {{"HSET", "other", "field", "1"}, {"PEXPIRE", "other", "60000"}},
+		"endless": {{"HSET", "endless", redissonField, "1"}},
+		"list":    {{"RPUSH", "list", redissonField}, {"PEXPIRE", "list", "60000"}},
+	} {
+		for _, command := range make {
+			server.Text(t, command...)
+		}
+		for _, err := range []error{second(s.Acquire(t.Context(), request(name))), second(s.Inspect(t.Context(), name))} {
+			if err == nil || errors.Is(err, store.ErrBusy) || !strings.Contains(err.Error(), "WRONGTYPE") {
+				t.Errorf("%s: %v", name, err)
+			}
+		}
+	}
+}
+
+func second[T any](_ T, err error) error { return err }

@@ -1,0 +1,41 @@
+package redisstore_test
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/leasehold-dev/leasehold/internal/testenv/redistest"
+	"github.com/leasehold-dev/leasehold/store"
+)
+
+// A server that refuses to write for reasons of its own (it can not save its
+// data, it lacks replicas, it has become one) has not said that the lease is
+// gone: the holder may still count on it, and must try again to give it back.
+func TestARefusalDoesNotEndALease(t *testing.T) {
+	for _, n := range []int{1, 3} {
+		servers := redistest.StartN(t, n)
+		s := open(t, addrs(servers), nil)
+		r := request("a")
+		if _, err := s.Acquire(t.Context(), r); err != nil {
+			t.Fatal(err)
+		}
+		for _, server := range servers {
+			server.Text(t, "CONFIG", "SET", "min-replicas-to-write", "1")
+		}
+		if err := s.Renew(t.Context(), []store.Request{r})[0]; err == nil || errors.Is(err, store.ErrNotHeld) {
+			t.Errorf("%d nodes: renewal while they refuse to write: %v, want an outcome that is open", n, err)
+		}
+		if err := s.Release(t.Context(), r); err == nil || errors.Is(err, store.ErrNotHeld) {
+			t.Errorf("%d nodes: release while they refuse to write: %v, want an outcome that is open", n, err)
+		}
+		for _, server := range servers {
+			server.Text(t, "CONFIG", "SET", "min-replicas-to-write", "0")
+		}
+		if err := s.Renew(t.Context(), []store.Request{r})[0]; err != nil {
+			t.Errorf("%d nodes: renewal afterwards: %v", n, err)
+		}
+		if err := s.Release(t.Context(), r); err != nil {
+			t.Errorf("%d nodes: release afterwards: %v", n, err)
+		}
+	}
+}

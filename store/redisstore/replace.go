@@ -1,0 +1,158 @@
+package redisstore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/leasehold-dev/leasehold/internal/quorum"
+	"github.com/leasehold-dev/leasehold/store"
+)
+
+// Replace ends the replacement of one list of nodes by another, for when every
+// client has both: urls and o name them as for Open, with Options.Next or next=
+// in the URL. From now on nodes refuse clients that have the old list only; a
+// holder that locked by it loses the lock and is told. After the longest TTL the
+// nodes serve clients that have the new list only, which is then what clients are
+// to be given.
+//
+// It blocks for a little more than MaxTTL. A majority of each list has to answer,
+// and in the end all nodes of the new list, or it fails and names those that did not:
+// they would refuse clients that have the new list only. If it fails, or ctx ends,
+// clients with both lists go on as before, and calling it again goes on from there,
+// also when the nodes of the old list are gone meanwhile, provided that a majority of
+// them was told, which the marks of the new nodes record. When all is done it changes
+// nothing. progress is called at each step with what happens next, unless it is nil.
+func Replace(ctx context.Context, urls []string, o *Options, progress func(string)) error {
+	if err := mustBeIndependent("replace", urls); err != nil {
+		return err
+	}
+	s, err := newStore(urls, o)
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	if progress == nil {
+		progress = func(string) {}
+	}
+	if len(s.lists.next) == 0 {
+		return errors.New("redis: name the nodes that replace the others: redis://a,b,c?next=a,b,d")
+	}
+	r := replacement{Store: s}
+	r.oldText, r.newText, _ = strings.Cut(s.lists.text, ">")
+	r.oldPrint, r.newPrint, _ = strings.Cut(s.lists.print, ">")
+	return r.run(ctx, progress)
+}
+
+// replacement is that of one list by another.
+type replacement struct {
+	*Store
+	oldText, oldPrint string
+	newText, newPrint string
+}
+
+func (r *replacement) run(ctx context.Context, progress func(string)) error {
+	old, next := r.lists.sets[0], r.lists.sets[1]
+	progress("clients that know " + r.oldText + " only are refused")
+	told := r.relist(ctx, old|next, relistCommand(r.lists.print, r.lists.text, r.newPrint, "", ""))
+	if err := told.enough(next); err != nil {
+		return err
+	}
+	switch {
+	case told.finished >= quorum.Majority(next.Size()):
+		// It was waited for when they were told.
+	case told.enough(old) != nil && told.recorded < quorum.Majority(next.Size()):
+		return told.enough(old)
+	default:
+		// The nodes of the new list record that a majority of the old one was told, if they
+		// have not when this was called before. A later replacement in the other direction
+		// tells a majority of them, which then record nothing.
+		c := relistCommand(r.lists.print, r.lists.text, r.newPrint, "", r.oldPrint)
+		if err := r.relist(ctx, next, c).enough(next); err != nil {
+			return err
+		}
+		wait := r.quarantine()
+		progress(fmt.Sprintf("waiting %v until none of them can have a lease", wait))
+		select {
+		case <-time.After(wait):
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	progress("clients that know " + r.newText + " only are served")
+	return r.relist(ctx, next, relistCommand(r.newPrint, r.newText, r.newPrint, "", r.oldPrint)).all(next)
+}
+
+// relistCommand has a node's mark name a list; see scripts/relist.lua.
+func relistCommand(print, text, done, from, before string) *command {
+	c := new(command)
+	b := appendWord(appendWord(c.begin(relistScript), markKey), print)
+	c.bytes = appendWord(appendWord(appendWord(appendWord(b, text), done), from), before)
+	return c
+}
+
+// relisted is what became of the nodes' marks.
+type relisted struct {
+	told  quorum.Set
+	nodes []store.NodeOutcome
+	// recorded is how many nodes record that a majority of the old list was told, and
+	// finished how many of those are of the new list only.
+	recorded, finished int
+}
+
+// relist sends c to the nodes of a set.
+func (r *replacement) relist(ctx context.Context, to quorum.Set, c *command) relisted {
+	told := relisted{nodes: make([]store.NodeOutcome, len(r.nodes))}
+	for i, n := range r.nodes {
+		told.nodes[i].Node = n.Addr()
+		if !to.Has(i) {
+			continue
+		}
+		said := n.askOne(ctx, c)
+		told.nodes[i].Outcome, told.nodes[i].Err = said.outcome, said.err
+		if said.outcome != store.Granted {
+			continue
+		}
+		switch list := said.value.list; {
+		case len(list) == 3 && list[0].num == 1:
+			told.told |= quorum.SetOf(i)
+			if !r.lists.sets[1].Has(i) || string(list[2].text) != r.oldPrint {
+				break
+			}
+			told.recorded++
+			if string(list[1].text) == r.newPrint {
+				told.finished++
+			}
+		case len(list) == 2 && list[0].num == 5:
+			told.nodes[i] = otherVersion(list[1])
+			told.nodes[i].Node = n.Addr()
+		case len(list) == 1:
+			told.nodes[i].Outcome, told.nodes[i].Err = store.Quarantined, errors.New("it was emptied just now: try again")
+		default:
+			told.nodes[i].Outcome, told.nodes[i].Err = store.Refused, notUnderstood(said.value)
+		}
+	}
+	return told
+}
+
+// enough fails unless a majority of the set was told.
+func (t relisted) enough(set quorum.Set) error {
+	return t.most(set, quorum.Majority(set.Size()))
+}
+
+// all fails unless every node of the set was told.
+func (t relisted) all(set quorum.Set) error {
+	if err := t.most(set, set.Size()); err != nil {
+		return fmt.Errorf("the nodes that were not told refuse clients that know the new list only: replace again when they are up: %w", err)
+	}
+	return nil
+}
+
+func (t relisted) most(set quorum.Set, need int) error {
+	if (t.told & set).Size() >= need {
+		return nil
+	}
+	return &store.QuorumError{Op: "replace", Need: need, Nodes: t.nodes}
+}

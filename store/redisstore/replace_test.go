@@ -1,0 +1,133 @@
+package redisstore_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/leasehold-dev/leasehold/internal/testenv/redistest"
+	"github.com/leasehold-dev/leasehold/store"
+	"github.com/leasehold-dev/leasehold/store/redisstore"
+)
+
+// One list of nodes is replaced by another while clients that know the old one,
+// both, and the new one are there. At every moment those that are served exclude
+// each other, and the others are told which lists differ.
+func TestReplace(t *testing.T) {
+	servers := redistest.StartN(t, 4)
+	a := addrs(servers)
+	before, after := a[:3], []string{a[0], a[1], a[3]}
+	url := func(nodes []string, more string) string {
+		return "redis://" + strings.Join(nodes, ",") + "?max_ttl=2s&node_timeout=1s" + more
+	}
+	bothURL := url(before, "&next="+strings.Join(after, ","))
+	client := func(url string) *redisstore.Store {
+		s, err := redisstore.Open(t.Context(), []string{url}, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { s.Close() })
+		return s
+	}
+	ask := func(name string) store.Request {
+		r := request(name)
+		r.TTL = 2 * time.Second
+		return r
+	}
+	var refused *store.QuorumError
+	other := func(err error) bool {
+		return errors.As(err, &refused) && refused.Count(store.Refused) >= 1 && strings.Contains(err.Error(), "another list of nodes")
+	}
+
+	old := client(url(before, ""))
+	x := ask("x")
+	acquire(t, old, x)
+	both, next := client(bothURL), client(url(after, ""))
+	if _, err := both.Acquire(t.Context(), ask("x")); !errors.Is(err, store.ErrBusy) {
+		t.Errorf("with both lists, while one with the old list has the lock: %v", err)
+	}
+	if _, err := next.Acquire(t.Context(), ask("free")); !other(err) || !strings.Contains(err.Error(), strings.Split(a[2], ":")[1]) {
+		t.Errorf("with the new list, before the replacement: %v", err)
+	}
+	y := ask("y")
+	acquire(t, both, y)
+	if _, err := old.Acquire(t.Context(), ask("y")); !errors.Is(err, store.ErrBusy) {
+		t.Errorf("with the old list, while one with both has the lock: %v", err)
+	}
+	if st, err := both.Inspect(t.Context(), "x"); err != nil || !st.Held || st.Holder.Owner != x.Owner {
+		t.Errorf("with both lists: %+v, %v", st, err)
+	}
+
+	// Both holders renew all the time.
+	renewing, stop := context.WithCancel(t.Context())
+	defer stop()
+	lost := make(chan error, 1)
+	go func() {
+		for renewing.Err() == nil {
+			if err := old.Renew(renewing, []store.Request{x})[0]; other(err) {
+				lost <- err
+				return
+			}
+		}
+	}()
+	kept := make(chan error, 1)
+	go func() {
+		for renewing.Err() == nil {
+			if err := both.Renew(renewing, []store.Request{y})[0]; err != nil && renewing.Err() == nil {
+				kept <- err
+				return
+			}
+		}
+		kept <- nil
+	}()
+	var steps []string
+	if err := redisstore.Replace(t.Context(), []string{bothURL}, nil, func(step string) { steps = append(steps, step) }); err != nil {
+		t.Fatal(err)
+	}
+	if len(steps) != 3 || !strings.Contains(steps[1], "waiting") {
+		t.Errorf("steps %q", steps)
+	}
+	select {
+	case <-lost:
+	case <-time.After(30 * time.Second):
+		t.Error("a holder with the old list goes on")
+	}
+	if _, err := old.Acquire(t.Context(), ask("free")); !other(err) {
+		t.Errorf("with the old list, after the replacement: %v", err)
+	}
+	z := ask("z")
+	acquire(t, next, z)
+	if _, err := both.Acquire(t.Context(), ask("z")); !errors.Is(err, store.ErrBusy) {
+		t.Errorf("with both lists, while one with the new list has the lock: %v", err)
+	}
+	if _, err := next.Acquire(t.Context(), ask("y")); !errors.Is(err, store.ErrBusy) {
+		t.Errorf("with the new list, while one with both has the lock: %v", err)
+	}
+	stop()
+	if err := <-kept; err != nil {
+		t.Errorf("a holder with both lists: %v", err)
+	}
+	if err := both.Release(t.Context(), y); err != nil {
+		t.Error(err)
+	}
+	acquire(t, next, ask("y"))
+}
+
+// What can not be a replacement is said before anything is sent.
+func TestReplaceNeedsTwoLists(t *testing.T) {
+	for url, want := range map[string]string{
+		"redis://127.0.0.1:1,127.0.0.1:2?next=127.0.0.1:2,127.0.0.1:1": "nothing to replace",
+		"redis://127.0.0.1:1?next=127.0.0.1:2,127.0.0.1:2":             "listed twice",
+		"redis://127.0.0.1:1?next=":                                    "no host",
+	} {
+		if _, err := redisstore.Open(t.Context(), []string{url}, nil); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %q", url, err, want)
+		}
+	}
+	server := redistest.Start(t)
+	if err := redisstore.Replace(t.Context(), []string{"redis://" + server.Addr()}, nil, nil); err == nil || !strings.Contains(err.Error(), "next=") {
+		t.Errorf("with one list: %v", err)
+	}
+}

@@ -1,0 +1,90 @@
+package redisstore_test
+
+import (
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/leasehold-dev/leasehold/fence"
+	"github.com/leasehold-dev/leasehold/internal/testenv/redistest"
+	"github.com/leasehold-dev/leasehold/store"
+)
+
+// ahead fails if a token leads the machine's clock, which is the servers', by more than
+// a second.
+func ahead(t *testing.T, what string, last fence.Token) {
+	t.Helper()
+	if lead := time.UnixMicro(int64(last)).Sub(time.Now()); lead > time.Second {
+		t.Errorf("%s: token %d is %v ahead of the clock", what, last, lead)
+	}
+}
+
+// However many tokens are asked for, and how often, none leads the servers' clock by
+// more than a second: it is the floor of the tokens of a server that has lost its
+// counters. There is always one token.
+func TestReservedTokensStayNearTheClock(t *testing.T) {
+	for _, n := range []int{1, 3} {
+		s := open(t, addrs(redistest.StartN(t, n)), nil)
+		held := request("a")
+		held.Spare = store.MaxSpare
+		g := acquire(t, s, held)
+		last := g.Token + fence.Token(g.Spare)
+		for range 200 { // 13 s of tokens
+			ahead(t, "acquired and drawn", last)
+			held.Above = last
+			d, err := s.Draw(t.Context(), held)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if d.Token <= last || d.Spare < 0 || d.Spare > store.MaxSpare {
+				t.Fatalf("drew %+v after %v", d, last)
+			}
+			last = d.Token + fence.Token(d.Spare)
+		}
+		ahead(t, "drawn", last)
+		for range 50 {
+			if err := s.Release(t.Context(), held); err != nil {
+				t.Fatal(err)
+			}
+			held = request("a")
+			held.Spare = store.MaxSpare
+			if g = acquire(t, s, held); g.Token <= last {
+				t.Fatalf("granted %+v after %v", g, last)
+			}
+			last = g.Token + fence.Token(g.Spare)
+			ahead(t, "granted", last)
+		}
+	}
+}
+
+// A counter far ahead of the clock, as after the clock was set back, stops nothing:
+// each grant and each draw gets the next token, and slower servers are raised to it.
+func TestTokensGoOnAfterAStepBack(t *testing.T) {
+	servers := redistest.StartN(t, 3)
+	s := open(t, addrs(servers), nil)
+	last := fence.Token(time.Now().Add(time.Hour).UnixMicro())
+	for _, server := range servers[:2] {
+		server.Text(t, "SET", "{a}:token", strconv.FormatUint(uint64(last), 10))
+	}
+	for range 3 {
+		held := request("a")
+		held.Spare = 8
+		g := acquire(t, s, held)
+		if g.Token != last+1 || g.Spare != 0 {
+			t.Fatalf("granted %+v after %v", g, last)
+		}
+		held.Above = g.Token
+		d, err := s.Draw(t.Context(), held)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if d.Token != g.Token+1 || d.Spare != 0 {
+			t.Fatalf("drew %+v after %v", d, g.Token)
+		}
+		last = d.Token
+		if err := s.Release(t.Context(), held); err != nil {
+			t.Fatal(err)
+		}
+		eventually(t, "every server has released it", noLock(t, servers, "a"))
+	}
+}

@@ -1,0 +1,231 @@
+package redisstore_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/leasehold-dev/leasehold/internal/testenv/faultproxy"
+	"github.com/leasehold-dev/leasehold/internal/testenv/redistest"
+	"github.com/leasehold-dev/leasehold/store"
+	"github.com/leasehold-dev/leasehold/store/redisstore"
+)
+
+// goAway closes the proxy's connections and has it refuse new ones, and returns once
+// the store has noticed.
+func goAway(t *testing.T, s *redisstore.Store, p *faultproxy.Proxy, node int) {
+	t.Helper()
+	p.RefuseNew()
+	p.Cut()
+	eventually(t, "the store notices that the node is away", func() bool {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		s.Inspect(ctx, "somebody else's")
+		return s.Stats().Nodes[node].Err != nil
+	})
+}
+
+// A lease that is released while a node is away is gone there soon after the node is
+// back, although nobody asks for anything meanwhile.
+func TestReleaseWhileANodeIsAway(t *testing.T) {
+	servers := redistest.StartN(t, 3)
+	proxies := behind(t, servers)
+	s := open(t, addrs(proxies), nil)
+	held := request("a")
+	takes(t, s, servers, held)
+	goAway(t, s, proxies[1], 1)
+	if err := s.Release(t.Context(), held); err != nil {
+		t.Fatal(err)
+	}
+	if n := s.Stats().Nodes[1]; n.Retained != 1 {
+		t.Errorf("%d releases are retained for the node that is away, want 1", n.Retained)
+	}
+	proxies[1].Pass()
+	eventually(t, "the lock is gone at the node that was away", noLock(t, servers, "a"))
+	eventually(t, "nothing is retained any more", func() bool { return s.Stats().Nodes[1].Retained == 0 })
+}
+
+// An attempt of which nobody knows whether it took the lock is cleaned up, however often
+// the node refuses a connection before.
+func TestAttemptDuringAnOutage(t *testing.T) {
+	servers := redistest.StartN(t, 1)
+	proxies := behind(t, servers)
+	s := open(t, addrs(proxies), nil)
+	proxies[0].CutReplyTo("{a}:gone:", 1)
+	proxies[0].RefuseNew()
+	if _, err := s.Acquire(t.Context(), request("a")); !errors.Is(err, store.ErrAmbiguous) {
+		t.Fatalf("acquire: %v, want an unknown outcome", err)
+	}
+	eventually(t, "the node is seen to be away", func() bool { return s.Stats().Nodes[0].Err != nil })
+	if noLock(t, servers, "a")() {
+		t.Fatal("the server did not grant the lock")
+	}
+	proxies[0].Pass()
+	eventually(t, "the lock is gone", noLock(t, servers, "a"))
+}
+
+// An error reply is no release: it is asked for again until the server has done it.
+func TestReleaseRefusedByANode(t *testing.T) {
+	for name, trouble := range map[string]struct{ begin, end []string }{
+		"READONLY": {[]string{"REPLICAOF", "127.0.0.1", "1"}, []string{"REPLICAOF", "NO", "ONE"}},
+		"NOPERM":   {[]string{"ACL", "SETUSER", "default", "-del"}, []string{"ACL", "SETUSER", "default", "+del"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			servers := redistest.StartN(t, 3)
+			s := open(t, addrs(servers), nil)
+			held := request("a")
+			takes(t, s, servers, held)
+			servers[2].Text(t, trouble.begin...)
+			if err := s.Release(t.Context(), held); err != nil {
+				t.Fatal(err)
+			}
+			eventually(t, "the release is retained", func() bool { return s.Stats().Nodes[2].Retained == 1 })
+			if servers[2].Text(t, "EXISTS", "a") != "1" {
+				t.Fatal("the server has released the lock although it refuses that")
+			}
+			servers[2].Text(t, trouble.end...)
+			eventually(t, "the lock is gone", noLock(t, servers, "a"))
+		})
+	}
+}
+
+// A lease of which a node was never told is not retained for it.
+func TestNothingIsRetainedForADeadNode(t *testing.T) {
+	servers := redistest.StartN(t, 3)
+	proxies := behind(t, servers)
+	s := open(t, addrs(proxies), nil)
+	settled(t, s)
+	goAway(t, s, proxies[0], 0)
+	for range 100 {
+		r := request("a")
+		acquire(t, s, r)
+		if err := s.Release(t.Context(), r); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n := s.Stats().Nodes[0]; n.Retained != 0 {
+		t.Errorf("%d releases are retained, of leases that the node knows nothing of", n.Retained)
+	}
+}
+
+// While one node at a time is away for 150 ms of each second, and never two at once,
+// those who want a lock go on getting it. The leases last for 30 s: what a node keeps
+// of one that is over would keep everybody from the lock for that long.
+func TestBlips(t *testing.T) {
+	const (
+		blip, calm = 150 * time.Millisecond, 183 * time.Millisecond
+		blips      = 24
+		// Half a second is what is wanted of a quiet machine.
+		bound = 5 * time.Second
+	)
+	servers := redistest.StartN(t, 3)
+	proxies := behind(t, servers)
+	ctx, cancel := context.WithCancel(t.Context())
+	var mu sync.Mutex
+	last, longest, grants := time.Now(), time.Duration(0), 0
+	granted := func() {
+		mu.Lock()
+		defer mu.Unlock()
+		now := time.Now()
+		longest = max(longest, now.Sub(last))
+		last = now
+		grants++
+	}
+	var clients sync.WaitGroup
+	for range 3 {
+		s := open(t, addrs(proxies), nil)
+		clients.Go(func() {
+			for ctx.Err() == nil {
+				r := waiter("stock")
+				g, err := s.Wait(ctx, r, nil)
+				if err != nil {
+					continue
+				}
+				granted()
+				if g.Owner != "" {
+					r.Owner = g.Owner
+				}
+				r.Renewed = g.Repeated
+				for s.Release(t.Context(), r) != nil && ctx.Err() == nil {
+					time.Sleep(time.Millisecond)
+				}
+			}
+		})
+	}
+	for i := range blips {
+		p := proxies[i%len(proxies)]
+		p.RefuseNew()
+		p.Cut()
+		time.Sleep(blip)
+		p.Pass()
+		time.Sleep(calm)
+	}
+	granted() // or nobody had it at the end
+	cancel()
+	clients.Wait()
+	t.Logf("%d grants, the longest time without one %v", grants, longest)
+	if longest > bound {
+		t.Errorf("nobody was granted the lock for %v, want at most %v", longest, bound)
+	}
+}
+
+// A server that is out of memory still releases: what frees memory comes first, and a
+// tombstone that there is no room for is no reason to keep the lock.
+func TestReleaseOutOfMemory(t *testing.T) {
+	for _, nodes := range []int{1, 3} {
+		t.Run(fmt.Sprint(nodes), func(t *testing.T) {
+			servers := redistest.StartN(t, nodes)
+			s := open(t, addrs(servers), nil)
+			held := request("a")
+			takes(t, s, servers, held)
+			got := wait(t, t.Context(), s, servers, patientWaiter("a"))
+			for _, server := range servers {
+				server.Text(t, "CONFIG", "SET", "maxmemory", "1")
+			}
+			held.Renewed = true
+			if err := s.Release(t.Context(), held); err != nil {
+				t.Errorf("release on a server without memory: %v", err)
+			}
+			grantedSoon(t, got)
+		})
+	}
+}
+
+// A server may hand the lock to somebody who waited and has left: its place was kept by
+// a request that came late. The client, which is told of it, gives the lock back.
+func TestLockForSomebodyWhoLeft(t *testing.T) {
+	for _, nodes := range []int{1, 3} {
+		t.Run(fmt.Sprint(nodes), func(t *testing.T) {
+			servers := redistest.StartN(t, nodes)
+			s, other := open(t, addrs(servers), nil), open(t, addrs(servers), nil)
+			held, leaves := request("a"), patientWaiter("a")
+			takes(t, s, servers, held)
+			ctx, cancel := context.WithCancel(t.Context())
+			left := wait(t, ctx, s, servers, leaves)
+			key := "{a}:place:" + leaves.Owner
+			var places []string
+			for _, server := range servers {
+				places = append(places, server.Text(t, "GET", key))
+			}
+			cancel()
+			<-left
+			for _, server := range servers {
+				eventually(t, "the place is given up", func() bool { return server.Text(t, "EXISTS", key) == "0" })
+			}
+			got := wait(t, t.Context(), other, servers, patientWaiter("a"))
+			for i, server := range servers { // as the late request leaves it
+				ticket := places[i][14:30]
+				server.Text(t, "DEL", "{a}:gone:"+leaves.Owner)
+				server.Text(t, "SET", key, places[i], "PX", "60000")
+				server.Text(t, "LPUSH", "{a}:line", ticket+" "+leaves.Owner)
+			}
+			if err := s.Release(t.Context(), held); err != nil {
+				t.Fatal(err)
+			}
+			grantedSoon(t, got)
+		})
+	}
+}

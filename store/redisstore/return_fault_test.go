@@ -1,0 +1,388 @@
+package redisstore_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/leasehold-dev/leasehold/internal/testenv/faultproxy"
+	"github.com/leasehold-dev/leasehold/internal/testenv/redistest"
+	"github.com/leasehold-dev/leasehold/store"
+	"github.com/leasehold-dev/leasehold/store/redisstore"
+)
+
+// turn is a lock that one process has, which is about to return it, and for which
+// another one waits.
+type turn struct {
+	t       *testing.T
+	servers []*redistest.Server
+	proxies []*faultproxy.Proxy
+	s       *redisstore.Store // who returns
+	other   *redisstore.Store // who waits
+	held    store.Request
+	first   store.Request // of who waits
+	got     <-chan outcome
+	next    store.Request
+}
+
+func newTurn(t *testing.T) *turn { return newTurnOf(t, 3) }
+
+func newTurnOf(t *testing.T, nodes int) *turn {
+	servers := redistest.StartN(t, nodes)
+	r := &turn{t: t, servers: servers, proxies: behind(t, servers)}
+	r.s, r.other = open(t, addrs(r.proxies), &redisstore.Options{NodeTimeout: long}), open(t, addrs(r.proxies), &redisstore.Options{NodeTimeout: long})
+	r.held, r.first = request("stock"), patientWaiter("stock")
+	takes(t, r.s, servers, r.held)
+	r.got = wait(t, t.Context(), r.other, servers, r.first)
+	r.next = patientWaiter("stock")
+	settled(t, r.s) // and no connection is to be tried first, which takes some time without use
+	return r
+}
+
+// standing returns the lock, and who waits gets it.
+func (r *turn) standing() store.Grant {
+	r.t.Helper()
+	standing, err := r.s.Return(r.t.Context(), r.held, r.next)
+	if err != nil || !standing {
+		r.t.Fatalf("return: there is a place: %v, %v", standing, err)
+	}
+	return grantedSoon(r.t, r.got)
+}
+
+// placedAt waits until next has a place at the servers.
+func (r *turn) placedAt(servers ...*redistest.Server) {
+	r.t.Helper()
+	for _, server := range servers {
+		eventually(r.t, "who comes back has a place", func() bool { return placed(r.t, server, r.next) })
+	}
+}
+
+// comes waits with the place, which nobody else gets in between, and ends it all.
+func (r *turn) comes(g store.Grant) {
+	r.t.Helper()
+	done := waits(r.t.Context(), r.s, r.next)
+	letGo(r.t, r.other, r.first, g)
+	back := grantedSoon(r.t, done)
+	if back.Token <= g.Token {
+		r.t.Errorf("token %d after %d", back.Token, g.Token)
+	}
+	letGo(r.t, r.s, r.next, back)
+}
+
+// asks is comes where next has no place at one of the servers yet.
+func (r *turn) asks(server *redistest.Server, g store.Grant) {
+	r.t.Helper()
+	done := waits(r.t.Context(), r.s, r.next)
+	asked := time.Now()
+	eventually(r.t, "who comes back asks where it has no place", func() bool {
+		if time.Since(asked) > soon { // it refreshes its places later than that
+			r.t.Fatal("who comes back does not ask where it has no place")
+		}
+		return placed(r.t, server, r.next)
+	})
+	letGo(r.t, r.other, r.first, g)
+	letGo(r.t, r.s, r.next, grantedSoon(r.t, done))
+}
+
+// givesUp leaves the place, and then ends it all.
+func (r *turn) givesUp(g store.Grant) {
+	r.t.Helper()
+	if err := r.s.Release(r.t.Context(), r.next); !errors.Is(err, store.ErrNotHeld) {
+		r.t.Errorf("release of a place that nobody wants: %v", err)
+	}
+	letGo(r.t, r.other, r.first, g)
+}
+
+var afterwards = map[string]func(*turn, store.Grant){"comes back": (*turn).comes, "gives up": (*turn).givesUp}
+
+// Where one server of three is dead the others do it all.
+func TestReturnWhereOneIsDead(t *testing.T) {
+	for name, ends := range afterwards {
+		t.Run(name, func(t *testing.T) {
+			r := newTurn(t)
+			r.servers[1].Kill()
+			g := r.standing()
+			r.placedAt(r.servers[0], r.servers[2])
+			ends(r, g)
+			nothingLeft(t, []*redistest.Server{r.servers[0], r.servers[2]})
+		})
+	}
+}
+
+// A server that could not be told of the return is asked by who comes back as soon as it
+// is there again.
+func TestReturnWhereOneWasAway(t *testing.T) {
+	r := newTurn(t)
+	r.proxies[1].RefuseNew()
+	r.proxies[1].Cut()
+	eventually(t, "the store tries it seldom", func() bool {
+		state, err := r.s.Inspect(t.Context(), "stock")
+		return err == nil && state.Nodes[1].Outcome == store.Unreachable && r.proxies[1].Stats().Refused > 6
+	})
+	g := r.standing()
+	r.proxies[1].Pass()
+	r.asks(r.servers[1], g)
+	nothingLeft(t, r.servers)
+}
+
+// Where nobody else waits at a server there is no place at first, and one as soon as who
+// comes back waits.
+func TestReturnWhereNobodyWaitsAtOne(t *testing.T) {
+	r := newTurn(t)
+	r.servers[1].Text(t, "DEL", "{stock}:line", "{stock}:waits", "{stock}:place:"+r.first.Owner)
+	g := r.standing()
+	eventually(t, "the lock is free there", func() bool { return r.servers[1].Text(t, "EXISTS", "stock") == "0" })
+	if placed(t, r.servers[1], r.next) {
+		t.Error("there is a place behind nobody")
+	}
+	r.asks(r.servers[1], g)
+	nothingLeft(t, r.servers)
+}
+
+// A majority has answered, so that nobody waits for the one server whose connection
+// breaks. It is told of the release again. The place it is not asked for until somebody
+// comes back, and nothing is left there in the end, whether the server had done both
+// before or neither.
+func TestReturnIsSentAgain(t *testing.T) {
+	for what, breaks := range map[string]struct {
+		before, after func(*turn, *faultproxy.Proxy)
+	}{
+		"before the server has it": {
+			// Of who returns alone: who waits would be taken for dead where it can not be told.
+			before: func(r *turn, p *faultproxy.Proxy) { p.CutRequest("{stock}:gone:" + r.held.Owner) },
+			after: func(r *turn, p *faultproxy.Proxy) {
+				p.Await(r.t, "the return is cut", func(st faultproxy.Stats) bool { return st.Cut > 0 })
+			},
+		},
+		"before its answer": {
+			before: func(_ *turn, p *faultproxy.Proxy) { p.DropReplies() },
+			after: func(r *turn, p *faultproxy.Proxy) {
+				p.Await(r.t, "the answer is swallowed", func(st faultproxy.Stats) bool { return st.Replies.Lost > 0 })
+				r.placedAt(r.servers[2])
+				p.Pass()
+			},
+		},
+		"in its answer": {
+			before: func(r *turn, p *faultproxy.Proxy) { p.CutReplyTo("{stock}:gone:"+r.held.Owner, 3) },
+			after: func(r *turn, p *faultproxy.Proxy) {
+				p.Await(r.t, "the answer is cut", func(st faultproxy.Stats) bool { return st.Cut > 0 })
+			},
+		},
+	} {
+		for name, ends := range afterwards {
+			t.Run(what+", "+name, func(t *testing.T) {
+				r := newTurn(t)
+				breaks.before(r, r.proxies[2])
+				g := r.standing()
+				breaks.after(r, r.proxies[2])
+				eventually(t, "the server has released the lock", func() bool {
+					return !strings.HasPrefix(r.servers[2].Text(t, "GET", "stock"), r.held.Owner)
+				})
+				if what != "before the server has it" {
+					r.placedAt(r.servers...)
+				} else if r.placedAt(r.servers[:2]...); placed(t, r.servers[2], r.next) {
+					t.Error("the release that was sent again has taken a place that nobody waits at")
+				} else if name == "comes back" {
+					ends = func(r *turn, g store.Grant) { r.asks(r.servers[2], g) }
+				}
+				ends(r, g)
+				nothingLeft(t, r.servers)
+			})
+		}
+		t.Run(what+", given up before it is known", func(t *testing.T) {
+			r := newTurn(t)
+			breaks.before(r, r.proxies[2])
+			g := r.standing()
+			if err := r.s.Release(t.Context(), r.next); !errors.Is(err, store.ErrNotHeld) {
+				t.Errorf("release of a place that nobody wants: %v", err)
+			}
+			if what != "before its answer" {
+				breaks.after(r, r.proxies[2])
+			}
+			r.proxies[2].Pass()
+			letGo(t, r.other, r.first, g)
+			nothingLeft(t, r.servers)
+		})
+	}
+}
+
+// With one server nobody knows what has become of the return, and so there is no place.
+func TestReturnToOneServerIsSentAgain(t *testing.T) {
+	r := newTurnOf(t, 1)
+	r.proxies[0].CutReplyTo("{stock}:gone:"+r.held.Owner, 3)
+	if standing, err := r.s.Return(t.Context(), r.held, r.next); standing || !errors.Is(err, store.ErrAmbiguous) {
+		t.Fatalf("return: there is a place: %v, %v, want an unknown outcome", standing, err)
+	}
+	g := grantedSoon(t, r.got)
+	eventually(t, "nobody comes back", func() bool { return r.servers[0].Text(t, "EXISTS", "{stock}:place:"+r.next.Owner) == "0" })
+	letGo(t, r.other, r.first, g)
+	nothingLeft(t, r.servers)
+}
+
+// The place that comes with a release says that the server has no way to tell, and the
+// release is sent again to a server that did not get it.
+func TestReturnIsSentAgainWithoutPush(t *testing.T) {
+	servers := redistest.StartN(t, 3, "--rename-command", "HELLO", "")
+	proxies := behind(t, servers)
+	s, other := open(t, addrs(proxies), &redisstore.Options{NodeTimeout: long}), open(t, addrs(proxies), &redisstore.Options{NodeTimeout: long})
+	held, first, next := request("stock"), patientWaiter("stock"), patientWaiter("stock")
+	takes(t, s, servers, held)
+	got := waits(t.Context(), other, first)
+	isDeaf := func(r store.Request, servers []*redistest.Server) {
+		for _, server := range servers {
+			place := "{stock}:place:" + r.Owner
+			has(t, server, place)
+			if said := server.Text(t, "GET", place); said[0] != '1' {
+				t.Errorf("the server seems to be able to tell: %q", said)
+			}
+		}
+	}
+	isDeaf(first, servers)
+	settled(t, s)
+	proxies[2].Blackhole()
+	if standing, err := s.Return(t.Context(), held, next); err != nil || !standing {
+		t.Fatalf("return: there is a place: %v, %v", standing, err)
+	}
+	isDeaf(next, servers[:2])
+	proxies[2].Await(t, "the return is swallowed", func(st faultproxy.Stats) bool { return st.Requests.Lost > 0 })
+	proxies[2].Pass()
+	if err := s.Release(t.Context(), next); !errors.Is(err, store.ErrNotHeld) {
+		t.Errorf("release of a place that nobody wants: %v", err)
+	}
+	letGo(t, other, first, grantedSoon(t, got))
+	nothingLeft(t, servers)
+}
+
+// Whose context ends while the lock is returned is told that nobody knows, and has no
+// place: what reaches the servers all the same is the release.
+func TestReturnIsCancelled(t *testing.T) {
+	t.Run("before", func(t *testing.T) {
+		r := newTurn(t)
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		if standing, err := r.s.Return(ctx, r.held, r.next); standing || !errors.Is(err, context.Canceled) {
+			t.Fatalf("return: there is a place: %v, %v", standing, err)
+		}
+		state, err := r.s.Inspect(t.Context(), "stock")
+		if err != nil || state.Holder.Owner != r.held.Owner || len(state.Line) != 1 {
+			t.Errorf("after a return that never began: %+v, %v", state, err)
+		}
+		letGo(t, r.s, r.held, store.Grant{})
+		letGo(t, r.other, r.first, grantedSoon(t, r.got))
+		nothingLeft(t, r.servers)
+	})
+	for what, c := range map[string]struct {
+		holds func(*faultproxy.Proxy)
+		await func(*turn)
+	}{
+		"on the way": {(*faultproxy.Proxy).HoldRequests, func(r *turn) {
+			for _, p := range r.proxies {
+				p.Await(r.t, "the return is held", func(st faultproxy.Stats) bool { return st.Requests.Held() > 200 }) // not a PING
+			}
+		}},
+		"before the answer": {(*faultproxy.Proxy).HoldReplies, func(r *turn) { r.placedAt(r.servers...) }},
+	} {
+		t.Run(what, func(t *testing.T) {
+			r := newTurn(t)
+			for _, p := range r.proxies {
+				c.holds(p)
+			}
+			ctx, cancel := context.WithCancel(t.Context())
+			done := make(chan error, 1)
+			go func() {
+				standing, err := r.s.Return(ctx, r.held, r.next)
+				if standing {
+					err = errors.Join(errors.New("there is a place"), err)
+				}
+				done <- err
+			}()
+			c.await(r)
+			cancel()
+			if err := <-done; !errors.Is(err, context.Canceled) || !errors.Is(err, store.ErrAmbiguous) {
+				t.Errorf("return: %v, want an unknown outcome", err)
+			}
+			for _, p := range r.proxies {
+				p.Pass()
+			}
+			g := grantedSoon(t, r.got)
+			for _, server := range r.servers {
+				eventually(t, "nobody comes back", func() bool { return server.Text(t, "EXISTS", "{stock}:place:"+r.next.Owner) == "0" })
+			}
+			if err := r.s.Release(t.Context(), r.held); !errors.Is(err, store.ErrNotHeld) {
+				t.Errorf("release after it: %v", err)
+			}
+			letGo(t, r.other, r.first, g)
+			nothingLeft(t, r.servers)
+		})
+	}
+}
+
+// The connections break between the return and the next time, and who comes back is
+// passed over meanwhile. It finds out as soon as it waits.
+func TestReturnIsPassedOver(t *testing.T) {
+	for _, nodes := range []int{1, 3} {
+		t.Run(fmt.Sprint(nodes), func(t *testing.T) {
+			r := newTurnOf(t, nodes)
+			g := r.standing()
+			r.placedAt(r.servers...)
+			for _, server := range r.servers {
+				place := strings.Fields(server.Text(t, "GET", "{stock}:place:"+r.next.Owner))
+				listens := func(n string) func() bool {
+					return func() bool {
+						return strings.HasSuffix(strings.TrimSpace(server.Text(t, "PUBSUB", "NUMSUB", place[4])), n)
+					}
+				}
+				eventually(t, "who comes back listens", listens("1"))
+				server.Text(t, "CLIENT", "KILL", "ID", firstConnection(t, server))
+				eventually(t, "nobody listens", listens("0"))
+			}
+			letGo(t, r.other, r.first, g)
+			for _, server := range r.servers {
+				eventually(t, "it is passed over", func() bool { return server.Text(t, "EXISTS", "stock", "{stock}:line") == "0" })
+			}
+			eventually(t, "the store knows of it", func() bool {
+				state, err := r.s.Inspect(t.Context(), "stock")
+				return err == nil && !slices.ContainsFunc(state.Nodes, func(n store.NodeOutcome) bool { return n.Outcome != store.Absent })
+			})
+			done := waits(t.Context(), r.s, r.next)
+			letGo(t, r.s, r.next, grantedSoon(t, done))
+			nothingLeft(t, r.servers)
+		})
+	}
+}
+
+// firstConnection is the id of the oldest connection of a store.
+func firstConnection(t *testing.T, server *redistest.Server) string {
+	for line := range strings.Lines(server.Text(t, "CLIENT", "LIST", "TYPE", "pubsub")) {
+		if strings.Contains(line, "name=leasehold") {
+			id, _, _ := strings.Cut(line, " ")
+			return strings.TrimPrefix(id, "id=")
+		}
+	}
+	t.Fatal("no store is connected")
+	panic("unreachable")
+}
+
+// A server that has forgotten the scripts is taught again, with a return under way, and
+// what is put behind it stays there.
+func TestReturnHoldsWhenScriptsAreFlushed(t *testing.T) {
+	for name, ends := range afterwards {
+		t.Run(name, func(t *testing.T) {
+			r := newTurn(t)
+			r.proxies[2].HoldRequests()
+			r.servers[2].Text(t, "SCRIPT", "FLUSH")
+			g := r.standing()
+			ends(r, g)
+			if has := r.servers[2].Text(t, "GET", "stock"); has == "(nil)" {
+				t.Error("the return has reached the server that was to be slow")
+			}
+			r.proxies[2].Release()
+			r.proxies[2].Pass()
+			nothingLeft(t, r.servers)
+		})
+	}
+}

@@ -1,0 +1,148 @@
+package redisstore
+
+import (
+	"crypto/sha1"
+	"embed"
+	"encoding/hex"
+	"fmt"
+	"regexp"
+	"time"
+
+	"github.com/leasehold-dev/leasehold/store"
+)
+
+// script is a Lua script that runs as one atomic step on a node.
+type script struct {
+	name string // of its file
+	text string
+	hash string // by which Redis calls it
+	keys int    // how many it is called with
+	args int    // and arguments
+	each int    // arguments for each lease that it is about; see beginMany
+
+	byHash []byte // how a command that calls it begins
+	byText []byte // the same for a node that does not know the script yet
+	lesson []byte // a command that makes it known and does nothing
+}
+
+func newScript(name, text string, keys, args int) *script {
+	sum := sha1.Sum([]byte(text)) // how Redis names scripts
+	s := &script{name: name, text: text, hash: hex.EncodeToString(sum[:]), keys: keys, args: args, each: 1}
+	s.byHash = appendBegin(nil, "EVALSHA", s.hash, keys, args)
+	s.byText = appendBegin(nil, "EVAL", text, keys, args)
+	s.lesson = appendBegin(nil, "EVAL", text, 0, 0)
+	return s
+}
+
+// appendBegin appends how a command that calls a script begins.
+func appendBegin(b []byte, verb, script string, keys, args int) []byte {
+	b = appendCount(b, 3+keys+args)
+	return appendNumber(appendWord(appendWord(b, verb), script), uint64(keys))
+}
+
+//go:embed scripts
+var luaFiles embed.FS
+
+// include is a line of a script that stands for another file: what several
+// scripts do is written once, and read by the server only where it is come to.
+var include = regexp.MustCompile(`(?m)^ *-- include (\w+)\n`)
+
+func luaFile(name string) string {
+	text, err := luaFiles.ReadFile("scripts/" + name + ".lua")
+	if err != nil {
+		panic(err) // it was there when this was compiled
+	}
+	return include.ReplaceAllStringFunc(string(text), func(line string) string {
+		return luaFile(include.FindStringSubmatch(line)[1])
+	})
+}
+
+// load makes a script of a file.
+func load(name string, keys, args int) *script {
+	constants := fmt.Sprintf("local LEAD, LIFE = %d, '%d' -- us, ms\n", maxLead.Microseconds(), counterLife.Milliseconds())
+	return newScript(name, constants+luaFile(name), keys, args)
+}
+
+// Those with a second line are called with the mark as well, where a server must
+// not have forgotten anything.
+var (
+	acquireScript = load("acquire", 3, 5)
+	guardedScript = load("acquire", 4, 8)
+	confirmScript = load("confirm", 2, 3)
+	extendScript  = load("extend", 2, 3)
+	prolongScript = load("extend", 3, 4)
+	releaseScript = load("release", 2, 5)
+	resignScript  = load("release", 3, 8)
+	returnScript  = load("return", 2, 8)
+	rejoinScript  = load("return", 3, 11)
+	healScript    = load("heal", 3, 5)
+	inspectScript = load("inspect", 2, 1)
+	regardScript  = load("inspect", 3, 1)
+	listScript    = loadLister(2)
+	surveyScript  = loadLister(3)
+	arriveScript  = load("arrive", 2, 9)
+	relistScript  = load("relist", 1, 5)
+
+	allScripts = []*script{acquireScript, confirmScript, extendScript, releaseScript, returnScript, healScript, inspectScript, arriveScript, relistScript}
+)
+
+// loadLister makes the script that looks at many locks, of which the keys say all.
+func loadLister(keys int) *script {
+	s := load("list", keys, 0)
+	s.each = 0
+	return s
+}
+
+// draws says whether the script answers with a token.
+func (s *script) draws() bool {
+	return s == acquireScript || s == guardedScript || s == confirmScript
+}
+
+// frees says whether it ends a lease.
+func (s *script) frees() bool { return s == releaseScript || s == resignScript || s.returns() }
+
+// keeps says whether it takes a lock, or makes a lease last longer.
+func (s *script) keeps() bool {
+	return s == acquireScript || s == guardedScript || s == extendScript || s == prolongScript || s.returns()
+}
+
+// returns says whether it then stands in line again.
+func (s *script) returns() bool { return s == returnScript || s == rejoinScript }
+
+const (
+	// maxLead is how far a proposed token may lead a node's clock. It bounds by
+	// how much a token can be ahead of the clock that is its floor after a loss
+	// of data.
+	maxLead = time.Second
+	// proposalLead makes the proposal larger than the clocks of the nodes that
+	// will see it a little later, so that usually all of them take it.
+	proposalLead = 20 * time.Millisecond
+	// counterLife is how long a counter outlives the last grant or renewal.
+	// Afterwards the node's clock is the floor: it has moved on by a day, and
+	// no token leads it by more than maxLead and the error of that clock.
+	counterLife = 24 * time.Hour
+)
+
+// Keys of lock L. The lock itself is at its own name, where every other client
+// that uses SET NX PX looks for it; all else is at {L}:..., in the same slot.
+const (
+	keyBegin   = "{"
+	counterEnd = "}:token"
+	tombMiddle = "}:gone:"
+	// The line of those who wait, the place of each in it, and what there is to know
+	// of all. The scripts make these names themselves.
+	lineEnd     = "}:line"
+	waitsEnd    = "}:waits"
+	placeMiddle = "}:place:"
+)
+
+func appendCounterKey(b []byte, name string) []byte {
+	return appendWord(b, keyBegin, name, counterEnd)
+}
+
+func appendTombKey(b []byte, r store.Request) []byte {
+	if r.Attempt == "" {
+		return appendWord(b, keyBegin, r.Name, tombMiddle, r.Owner)
+	}
+	return appendWord(b, keyBegin, r.Name, tombMiddle, r.Owner, " ", r.Attempt)
+}

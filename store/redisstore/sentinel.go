@@ -1,0 +1,290 @@
+package redisstore
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+)
+
+// Sentinels watch a master and its replicas, and promote one of these when the
+// master fails. A store then has one node, whose address is asked of them each
+// time it connects; and once in a while, since the master that was replaced may go
+// on answering us; see follow.
+
+// sentinels know where the master is.
+type sentinels struct {
+	addrs  []address // theirs, with their own credentials
+	master string    // what they call it
+
+	mu    sync.Mutex
+	at    string // where the master was when it was last looked for; empty: not yet
+	epoch uint64 // of the newest that was heard
+}
+
+// testimony is what one sentinel says.
+type testimony struct {
+	sentinel string
+	master   string // its address
+	// epoch counts the configurations that the sentinels agreed on: each failover
+	// is one more. One that was cut off from the others stays behind. dated: it is
+	// known.
+	epoch uint64
+	dated bool
+	err   error // why there is nothing above
+}
+
+// sentinels of a topology that has them, and the one node that they stand for.
+func (t topology) sentinels(addrs []address, o Options) (*sentinels, []address) {
+	if t.scheme != watched.scheme {
+		return nil, addrs
+	}
+	s := &sentinels{master: o.Master}
+	for _, a := range addrs {
+		s.addrs = append(s.addrs, address{host: a.host, tls: a.tls, username: o.SentinelUsername, password: o.SentinelPassword})
+	}
+	node := addrs[0]
+	node.host = o.Master
+	return s, []address{node}
+}
+
+// name is how the node is called for people.
+func (s *sentinels) name() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.at == "" {
+		return s.master
+	}
+	return s.master + " at " + s.at
+}
+
+func (s *sentinels) lookedAt(host string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.at = host
+}
+
+// newest are the masters that are named in the newest configuration that anybody
+// knows of, the one that most sentinels name first. It is one, unless some have just
+// changed their mind, or do not tell the truth. known is the newest epoch heard
+// before: what is older counts only if so many sentinels say it, as they do when somebody
+// has set them up anew. Fewer may be cut off, and name a master that was replaced.
+func newest(said []testimony, known uint64, many int) (masters []string, epoch uint64, err error) {
+	var best []testimony
+	for _, t := range said {
+		if t.err != nil {
+			continue
+		}
+		switch {
+		case len(best) == 0 || t.dated && (!best[0].dated || t.epoch > best[0].epoch):
+			best = []testimony{t}
+		case t.dated == best[0].dated && t.epoch == best[0].epoch:
+			best = append(best, t)
+		}
+	}
+	if len(best) == 0 {
+		return nil, known, &unfoundError{said: said}
+	}
+	if epoch = best[0].epoch; !best[0].dated {
+		epoch = known
+	} else if epoch < known && len(best) < many {
+		return nil, known, &unfoundError{said: said, late: true}
+	}
+	votes := map[string]int{}
+	for _, t := range best {
+		if votes[t.master]++; votes[t.master] == 1 {
+			masters = append(masters, t.master)
+		}
+	}
+	slices.SortStableFunc(masters, func(a, b string) int { return cmp.Compare(votes[b], votes[a]) })
+	return masters, epoch, nil
+}
+
+// masters asks the sentinels; see newest, and ask for the moment.
+func (s *sentinels) masters(ctx context.Context, p *panel, moment time.Duration, many int) ([]string, error) {
+	said := p.ask(ctx, moment)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	masters, epoch, err := newest(said, s.epoch, many)
+	s.epoch = epoch
+	return masters, err
+}
+
+// unfoundError says that the sentinels do not say where the master is, and what
+// each of them said. It wraps nothing: that one of them did not answer in time is not
+// that the master did not.
+type unfoundError struct {
+	said []testimony
+	late bool // those that answer are behind what others said before
+}
+
+func (e *unfoundError) Error() string {
+	var each []string
+	for _, t := range e.said {
+		if t.err != nil {
+			each = append(each, t.sentinel+": "+t.err.Error())
+		} else {
+			each = append(each, fmt.Sprintf("%s: it is %s (epoch %d)", t.sentinel, t.master, t.epoch))
+		}
+	}
+	why := "no sentinel says where the master is"
+	if e.late {
+		why = "no sentinel that is up to date says where the master is: those that answer may be cut off from the others"
+	}
+	return why + ": " + strings.Join(each, "; ")
+}
+
+// panel are connections to the sentinels, kept from one question to the next, and
+// used by one goroutine at a time.
+type panel struct {
+	n     *node
+	lines []*wire // nil: none
+}
+
+func (n *node) newPanel() *panel {
+	return &panel{n: n, lines: make([]*wire, len(n.s.sentinels.addrs))}
+}
+
+func (p *panel) close() {
+	for i := range p.lines {
+		p.hangUp(i)
+	}
+}
+
+func (p *panel) hangUp(i int) {
+	if w := p.lines[i]; w != nil {
+		w.conn.Close()
+		p.lines[i] = nil
+	}
+}
+
+// ask asks all sentinels at once: who is cut off from the others does not know it.
+// It blocks until all have answered or ctx ends; or, if moment is not zero, for that long
+// after the first has said where the master is.
+func (p *panel) ask(ctx context.Context, moment time.Duration) []testimony {
+	ctx, cancel := context.WithTimeout(ctx, p.n.s.o.ConnectTimeout)
+	defer cancel()
+	enough := time.AfterFunc(time.Hour, cancel)
+	defer enough.Stop()
+	said := make([]testimony, len(p.lines))
+	var all sync.WaitGroup
+	var first sync.Once
+	for i := range said {
+		all.Go(func() {
+			said[i] = p.askOne(ctx, i)
+			if said[i].err == nil && moment > 0 {
+				first.Do(func() { enough.Reset(moment) })
+			}
+		})
+	}
+	all.Wait()
+	return said
+}
+
+// askOne asks one sentinel, over a new connection if the one that was kept is dead.
+func (p *panel) askOne(ctx context.Context, i int) testimony {
+	kept := p.lines[i] != nil
+	t, alive := p.question(ctx, i)
+	if !alive && kept && ctx.Err() == nil {
+		t, _ = p.question(ctx, i)
+	}
+	t.sentinel = p.n.s.sentinels.addrs[i].host
+	return t
+}
+
+// question asks one sentinel once, and says whether the connection can be used again.
+func (p *panel) question(ctx context.Context, i int) (t testimony, alive bool) {
+	defer func() {
+		if !alive {
+			p.hangUp(i)
+		}
+	}()
+	s := p.n.s.sentinels
+	var hello []*command
+	w := p.lines[i]
+	if w == nil {
+		a := s.addrs[i]
+		conn, err := a.dial(ctx, p.n.s.o.TLS)
+		if err != nil {
+			return testimony{err: plainly(err)}, false
+		}
+		w = &wire{n: p.n, conn: conn}
+		w.in = newReplies(conn)
+		p.lines[i], hello = w, a.auth()
+	}
+	deadline, _ := ctx.Deadline()
+	w.conn.SetDeadline(deadline)
+	over := context.AfterFunc(ctx, func() { w.conn.SetDeadline(time.Unix(1, 0)) })
+	// In this order: the address is never older than the epoch.
+	said, err := w.exchange(append(hello, newCommand("SENTINEL", "MASTER", s.master), newCommand("SENTINEL", "GET-MASTER-ADDR-BY-NAME", s.master)))
+	alive = over() && err == nil
+	if err != nil {
+		return testimony{err: plainly(err)}, false
+	}
+	if len(hello) > 0 && said[0].kind == '-' {
+		return testimony{err: sentinelRefused(said[0])}, false
+	}
+	said = said[len(hello):]
+	if t.master, t.err = masterNamed(said[1], s.master); t.err == nil {
+		t.epoch, t.dated = epochOf(said[0])
+	}
+	return t, alive
+}
+
+// masterNamed reads the answer to GET-MASTER-ADDR-BY-NAME.
+func masterNamed(v value, name string) (string, error) {
+	switch {
+	case v.kind == '-':
+		return "", sentinelRefused(v)
+	case v.null:
+		return "", fmt.Errorf("it knows no master %q", name)
+	case len(v.list) != 2 || len(v.list[0].text) == 0:
+		return "", notUnderstood(v)
+	}
+	host, port := string(v.list[0].text), string(v.list[1].text)
+	if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 {
+		return "", notUnderstood(v)
+	}
+	return net.JoinHostPort(host, port), nil
+}
+
+// epochOf reads it out of the answer to SENTINEL MASTER, which is what not everybody may
+// ask.
+func epochOf(v value) (uint64, bool) {
+	for i := 0; i+1 < len(v.list); i += 2 {
+		if string(v.list[i].text) == "config-epoch" {
+			return v.list[i+1].number()
+		}
+	}
+	return 0, false
+}
+
+// sentinelRefused says what to do about a sentinel's refusal.
+func sentinelRefused(v value) error {
+	for _, k := range []struct{ code, advice string }{
+		{"NOAUTH", "the sentinel asks for a password of its own: set sentinel_password, and sentinel_username if it has users"},
+		{"WRONGPASS", "check sentinel_username and sentinel_password"},
+		{"NOPERM", "permit the user on the sentinel +sentinel|get-master-addr-by-name and +sentinel|master"},
+		{"ERR unknown command", "it is no sentinel"},
+		{"ERR AUTH", "the sentinel asks for no password: take sentinel_password away"},
+	} {
+		if v.isError(k.code) {
+			return fmt.Errorf("%w (%s)", newRefused(v), k.advice)
+		}
+	}
+	return newRefused(v)
+}
+
+// plainly says why a sentinel could not be asked.
+func plainly(err error) error {
+	if isTimeout(err) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+		return errSilent
+	}
+	return err
+}

@@ -1,0 +1,227 @@
+package redisstore_test
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"strings"
+	"testing"
+
+	"github.com/leasehold-dev/leasehold/internal/testenv/redistest"
+	"github.com/leasehold-dev/leasehold/store"
+	"github.com/leasehold-dev/leasehold/store/redisstore"
+)
+
+// replicated waits until the replica has all keys of the master.
+func replicated(t *testing.T, master, replica *redistest.Server) {
+	t.Helper()
+	eventually(t, "the replica has all that the master has", func() bool {
+		return strings.Join(master.Keys(t), " ") == strings.Join(replica.Keys(t), " ")
+	})
+}
+
+// asks repeats what fails for as long as there is no master.
+func asks(t *testing.T, what string, ask func() error) {
+	t.Helper()
+	var err error
+	eventually(t, what, func() bool {
+		err = ask()
+		return err == nil || !errors.Is(err, store.ErrQuorum)
+	})
+	if err != nil {
+		t.Fatalf("%s: %v", what, err)
+	}
+}
+
+// The master is killed while a lock is held and others wait for it. The replica has
+// the lock: it is kept, and handed on in order, with larger tokens.
+func TestFailover(t *testing.T) {
+	t.Parallel() // it mostly waits
+	w := redistest.StartWatched(t, 3)
+	replica := w.Replicas[0]
+	one, two := openAt(t, w.URL(), nil), openAt(t, w.URL(), nil)
+	held, a, b := request("stock"), waiter("stock"), waiter("stock")
+	token := acquire(t, one, held).Token
+	gotA := wait(t, t.Context(), two, []*redistest.Server{w.Master}, a)
+	gotB := wait(t, t.Context(), one, []*redistest.Server{w.Master}, b)
+	replicated(t, w.Master, replica)
+	w.Sentinels[0].Kill() // two of three decide
+	w.Master.Kill()
+	w.Promoted(t)
+	asks(t, "the lease is renewed by the new master", func() error { return one.Renew(t.Context(), []store.Request{held})[0] })
+	held.Renewed = true
+	// Who is not there when the lock is handed on is passed over.
+	eventually(t, "both can be told by the new master", func() bool {
+		own := 0
+		for c := range strings.SplitSeq(replica.Text(t, "PUBSUB", "CHANNELS", "leasehold:to:*"), "\n") {
+			if c != "" && c != "leasehold:to:all" {
+				own++
+			}
+		}
+		return own == 2
+	})
+	asks(t, "the lock is released", func() error { return one.Release(t.Context(), held) })
+	g := granted(t, gotA)
+	if g.Token <= token {
+		t.Errorf("token %d after %d", g.Token, token)
+	}
+	letGo(t, two, a, g)
+	next := granted(t, gotB)
+	if next.Token <= g.Token {
+		t.Errorf("token %d after %d", next.Token, g.Token)
+	}
+	letGo(t, one, b, next)
+	nothingLeft(t, []*redistest.Server{replica})
+}
+
+// The replica that is promoted has got nothing of a lock: the weaker guarantee. The holder
+// is told when it renews, who waits gets the lock, and its token is larger, since the
+// clock is the floor of tokens: a resource that checks them refuses the first holder.
+func TestFailoverLosesALock(t *testing.T) {
+	t.Parallel() // it mostly waits
+	w := redistest.StartWatched(t, 1)
+	replica := w.Replicas[0]
+	one, two := openAt(t, w.URL(), nil), openAt(t, w.URL(), nil)
+	held, next := request("stock"), waiter("stock")
+	token := acquire(t, one, held).Token
+	got := wait(t, t.Context(), two, []*redistest.Server{w.Master}, next)
+	replicated(t, w.Master, replica)
+	replica.Text(t, "CONFIG", "SET", "replica-read-only", "no")
+	replica.Text(t, "FLUSHALL")
+	w.Master.Kill()
+	w.Promoted(t)
+	g := granted(t, got)
+	if g.Token <= token {
+		t.Errorf("token %d after %d", g.Token, token)
+	}
+	var err error
+	eventually(t, "the holder is told that it lost the lock", func() bool {
+		err = one.Renew(t.Context(), []store.Request{held})[0]
+		return !errors.Is(err, store.ErrQuorum)
+	})
+	if !errors.Is(err, store.ErrNotHeld) {
+		t.Errorf("renewal of a lease that the new master does not know: %v", err)
+	}
+	letGo(t, two, next, g)
+}
+
+// A replica is promoted although the master is well, which is made a replica: the lock
+// and those who wait for it go on with the new master.
+func TestFailoverOnOrder(t *testing.T) {
+	t.Parallel() // it mostly waits
+	w := redistest.StartWatched(t, 1)
+	replica := w.Replicas[0]
+	one, two := openAt(t, w.URL(), nil), openAt(t, w.URL(), nil)
+	held, next := request("stock"), waiter("stock")
+	token := acquire(t, one, held).Token
+	got := wait(t, t.Context(), two, []*redistest.Server{w.Master}, next)
+	replicated(t, w.Master, replica)
+	w.Failover(t)
+	asks(t, "the lock is released", func() error { return one.Release(t.Context(), held) })
+	g := granted(t, got)
+	if g.Token <= token {
+		t.Errorf("token %d after %d", g.Token, token)
+	}
+	if v := replica.Text(t, "GET", "stock"); v == "(nil)" {
+		t.Error("the new master does not know the lock that was granted")
+	}
+	letGo(t, two, next, g)
+}
+
+// The sentinels can not reach the master any more, and promote the replica; we can reach
+// it, and it grants what it is asked for. Nothing but the sentinels tells us to leave.
+func TestMasterThatIsCutOffFromTheSentinels(t *testing.T) {
+	t.Parallel() // it mostly waits
+	locker := []string{"--user", "locker", "on", "nopass", "~*", "&*", "+@all"}
+	w := redistest.Watch(t, redistest.Start(t, locker...), 3, locker)
+	replica := w.Replicas[0]
+	url := strings.Replace(w.URL(), "://", "://locker:x@", 1)
+	one, two := openAt(t, url, nil), openAt(t, url, nil)
+	held, next := request("stock"), waiter("stock")
+	token := acquire(t, one, held).Token
+	got := wait(t, t.Context(), two, []*redistest.Server{w.Master}, next)
+	replicated(t, w.Master, replica)
+	w.Master.Text(t, "ACL", "SETUSER", "default", "-ping", "-info", "-slaveof", "-replicaof") // which the sentinels are
+	w.Promoted(t)
+	if role := w.Master.Text(t, "ROLE"); !strings.HasPrefix(role, "master") {
+		t.Fatalf("the old master has the role %s: this shows nothing", role)
+	}
+	n := 0
+	eventually(t, "locks are taken at the new master", func() bool {
+		r := request(fmt.Sprint("probe/", n))
+		n++
+		_, err := one.Acquire(t.Context(), r)
+		return err == nil && replica.Text(t, "EXISTS", r.Name) == "1" && w.Master.Text(t, "EXISTS", r.Name) == "0"
+	})
+	if err := one.Release(t.Context(), held); err != nil {
+		t.Fatal(err)
+	}
+	g := granted(t, got)
+	if g.Token <= token {
+		t.Errorf("token %d after %d", g.Token, token)
+	}
+	if v := replica.Text(t, "GET", "stock"); v == "(nil)" {
+		t.Error("the new master does not know the lock that was granted")
+	}
+	letGo(t, two, next, g)
+}
+
+// A master that was made a replica says so when it is to write, before any sentinel
+// tells us. Nothing else makes us leave it here: the sentinel that we go on asking says
+// what it said before. What was asked is done by the new master, a release too.
+func TestDemotedMasterIsLeft(t *testing.T) {
+	t.Parallel() // it mostly waits
+	old, now := redistest.Start(t), redistest.Start(t)
+	follow := func(s, master *redistest.Server) {
+		host, port, _ := net.SplitHostPort(master.Addr())
+		s.Text(t, "REPLICAOF", host, port)
+		eventually(t, "it follows", func() bool {
+			return strings.Contains(s.Text(t, "INFO", "replication"), "master_link_status:up")
+		})
+	}
+	follow(now, old)
+	sentinel := newFakeSentinel(t, old.Addr(), 1)
+	sentinel.stick()
+	s := openAt(t, sentinelURL(sentinel), nil)
+	r := request("a")
+	acquire(t, s, r)
+	replicated(t, old, now)
+	eventually(t, "it asks over a connection that it keeps", func() bool {
+		_, asked := sentinel.seen()
+		return asked >= 3
+	})
+	sentinel.name(now.Addr(), 2)
+	now.Text(t, "REPLICAOF", "NO", "ONE")
+	follow(old, now)
+	err := s.Release(t.Context(), r)
+	if err != nil && (!errors.Is(err, store.ErrQuorum) || !strings.Contains(err.Error(), "not the master any more")) {
+		t.Errorf("release: %v", err)
+	}
+	eventually(t, "the new master has released the lock", noLock(t, []*redistest.Server{now}, "a"))
+	takes(t, s, []*redistest.Server{now}, request("b"))
+}
+
+// Closing a store in the middle of a failover ends it.
+func TestCloseWithoutAMaster(t *testing.T) {
+	t.Parallel() // it mostly waits
+	w := redistest.StartWatched(t, 1)
+	s, err := redisstore.Open(t.Context(), []string{w.URL()}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	held := request("stock")
+	acquire(t, s, held)
+	next := waiter("stock")
+	got := wait(t, t.Context(), s, []*redistest.Server{w.Master}, next)
+	w.Sentinels[0].Kill()
+	w.Master.Kill()
+	eventually(t, "the store has no master", func() bool {
+		return s.Stats().Nodes[0].Err != nil || s.Renew(t.Context(), []store.Request{held})[0] != nil
+	})
+	if err := s.Close(); err != nil {
+		t.Error(err)
+	}
+	if o := <-got; !errors.Is(o.err, store.ErrClosed) {
+		t.Errorf("who waited got %v", o.err)
+	}
+}

@@ -1,0 +1,77 @@
+package redisstore
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// Who is the master, by what the sentinels say.
+func TestNewest(t *testing.T) {
+	says := func(master string, epoch uint64) testimony {
+		return testimony{sentinel: "s", master: master, epoch: epoch, dated: true}
+	}
+	mayNot := func(master string) testimony { return testimony{sentinel: "s", master: master} }
+	silent := testimony{sentinel: "s", err: errors.New("down")}
+	for name, c := range map[string]struct {
+		said  []testimony
+		known uint64
+		want  string // empty: nobody
+		epoch uint64
+	}{
+		"all agree":                            {[]testimony{says("a", 3), says("a", 3), says("a", 3)}, 0, "a", 3},
+		"one is left":                          {[]testimony{silent, silent, says("a", 3)}, 3, "a", 3},
+		"nobody answers":                       {[]testimony{silent, silent}, 3, "", 3},
+		"one knows of a failover already":      {[]testimony{says("a", 3), says("a", 3), says("b", 4)}, 3, "b", 4},
+		"one is cut off":                       {[]testimony{says("a", 3), says("b", 4), says("b", 4)}, 4, "b", 4},
+		"only the one that is cut off is left": {[]testimony{says("a", 3), silent, silent}, 4, "", 4},
+		"half of them is not most":             {[]testimony{says("a", 3), silent}, 4, "", 4},
+		"set up anew":                          {[]testimony{says("c", 0), says("c", 0), silent}, 4, "c", 0},
+		"the only one, set up anew":            {[]testimony{says("c", 0)}, 4, "c", 0},
+		"most name one":                        {[]testimony{says("a", 3), says("b", 3), says("b", 3)}, 3, "b a", 3},
+		"the first named":                      {[]testimony{says("a", 3), says("b", 3)}, 3, "a b", 3},
+		"epochs are not shown":                 {[]testimony{mayNot("a"), mayNot("b"), mayNot("b")}, 0, "b a", 0},
+		"only one shows epochs":                {[]testimony{mayNot("a"), mayNot("a"), says("b", 1)}, 0, "b", 1},
+		"the one that shows epochs is down":    {[]testimony{mayNot("a"), silent}, 4, "a", 4},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got, epoch, err := newest(c.said, c.known, len(c.said)/2+1)
+			if all, _, err := newest(c.said, c.known, len(c.said)); name == "set up anew" && err == nil {
+				t.Errorf("%q, though not all say what is older", all)
+			}
+			if !slices.Equal(got, strings.Fields(c.want)) || epoch != c.epoch || (err == nil) != (c.want != "") {
+				t.Errorf("%q, epoch %d, %v; want %q, epoch %d", got, epoch, err, c.want, c.epoch)
+			}
+		})
+	}
+}
+
+// What is no answer of a sentinel is not taken for one.
+func TestSentinelAnswers(t *testing.T) {
+	text := func(s string) value { return value{kind: '$', text: []byte(s)} }
+	list := func(words ...string) (v value) {
+		v.kind = '*'
+		for _, w := range words {
+			v.list = append(v.list, text(w))
+		}
+		return v
+	}
+	if at, err := masterNamed(list("::1", "6379"), "m"); at != "[::1]:6379" || err != nil {
+		t.Errorf("%s, %v", at, err)
+	}
+	for _, v := range []value{{kind: '*', null: true}, {kind: '$', null: true}, {kind: '-', text: []byte("ERR unknown command")},
+		list("a"), list("", "1"), list("a", "0"), list("a", "x"), list("a", "65536"), {kind: ':'}} {
+		if at, err := masterNamed(v, "m"); err == nil || at != "" {
+			t.Errorf("%v: %q, %v", v, at, err)
+		}
+	}
+	if e, ok := epochOf(list("name", "m", "config-epoch", "7", "x")); e != 7 || !ok {
+		t.Errorf("epoch %d, %v", e, ok)
+	}
+	for _, v := range []value{list("config-epoch"), list("x", "config-epoch"), {kind: '-', text: []byte("NOPERM")}} {
+		if e, ok := epochOf(v); ok {
+			t.Errorf("%v: epoch %d", v, e)
+		}
+	}
+}

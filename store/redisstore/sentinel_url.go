@@ -1,0 +1,54 @@
+package redisstore
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+)
+
+// watched are servers that sentinels watch:
+//
+//	redis-sentinel://user:password@sentinel:26379,sentinel:26379,.../db?master=mymaster
+//
+// The hosts are the sentinels; user, password and database are the master's.
+var watched = topology{
+	scheme: "redis-sentinel", port: "26379", without: []string{"fsync", "next"},
+	texts: func(o *Options) map[string]*string {
+		return map[string]*string{"master": &o.Master, "sentinel_username": &o.SentinelUsername, "sentinel_password": &o.SentinelPassword}
+	},
+}
+
+const onlyIndependent = "it is about independent servers, of which none takes the place of another"
+
+// check says what does not go together.
+func (t topology) check(addrs []address, o Options) error {
+	if t.scheme != watched.scheme {
+		if o.Master != "" || o.SentinelUsername != "" || o.SentinelPassword != "" {
+			return errors.New("redis: Master, SentinelUsername and SentinelPassword are for sentinels: give their addresses, as in redis-sentinel://s1,s2,s3?master=mymaster")
+		}
+		return nil
+	}
+	switch {
+	case o.Master == "":
+		return errors.New("redis: which servers the sentinels are to be asked about is missing: add master= and the name that they have in the sentinels' configuration, as in redis-sentinel://s1,s2,s3?master=mymaster")
+	case len(o.Next) > 0:
+		return fmt.Errorf("redis: Next does not go with %s://: %s", t.scheme, onlyIndependent)
+	case o.FsyncAlways:
+		return fmt.Errorf("redis: FsyncAlways does not go with %s://: %s", t.scheme, onlyIndependent)
+	case o.SentinelUsername != "" && o.SentinelPassword == "":
+		return errors.New("redis: the sentinels' user has no password: add sentinel_password")
+	}
+	alike := func(a address) bool { a.host = addrs[0].host; return a == addrs[0] }
+	if !slices.ContainsFunc(addrs, func(a address) bool { return !alike(a) }) {
+		return nil
+	}
+	return errors.New("redis: the URLs of the sentinels differ in user, password, database or TLS: those are the master's, and the same in all")
+}
+
+// mustBeIndependent refuses servers of any other kind, before anything is sent.
+func mustBeIndependent(what string, urls []string) error {
+	if t := topologyOf(urls); t.scheme != independent.scheme {
+		return fmt.Errorf("redis: %s is not for %s://: %s", what, t.scheme, onlyIndependent)
+	}
+	return nil
+}

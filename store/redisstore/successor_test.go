@@ -1,0 +1,366 @@
+package redisstore_test
+
+import (
+	"errors"
+	"net"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/leasehold-dev/leasehold/internal/nodemark"
+	"github.com/leasehold-dev/leasehold/internal/testenv/redistest"
+	"github.com/leasehold-dev/leasehold/store"
+	"github.com/leasehold-dev/leasehold/store/redisstore"
+)
+
+// address is an address behind which one server can take another's place.
+type address struct {
+	listener net.Listener
+	mu       sync.Mutex
+	leads    string
+	conns    []net.Conn
+}
+
+func newAddress(t *testing.T, to *redistest.Server) *address {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	a := &address{listener: l, leads: to.Addr()}
+	t.Cleanup(func() {
+		l.Close()
+		a.moveTo(to)
+	})
+	go a.serve()
+	return a
+}
+
+func (a *address) Addr() string { return a.listener.Addr().String() }
+
+func (a *address) serve() {
+	for {
+		in, err := a.listener.Accept()
+		if err != nil {
+			return
+		}
+		a.mu.Lock()
+		out, err := net.Dial("tcp", a.leads)
+		if err != nil {
+			in.Close()
+			a.mu.Unlock()
+			continue
+		}
+		a.conns = append(a.conns, in, out)
+		a.mu.Unlock()
+		go forward(out, in)
+		go forward(in, out)
+	}
+}
+
+func forward(to, from net.Conn) {
+	defer to.Close()
+	b := make([]byte, 64<<10)
+	for {
+		n, err := from.Read(b)
+		if err != nil {
+			return
+		}
+		if _, err := to.Write(b[:n]); err != nil {
+			return
+		}
+	}
+}
+
+// moveTo has another server answer there, and breaks all connections.
+func (a *address) moveTo(s *redistest.Server) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.leads = s.Addr()
+	for _, c := range a.conns {
+		c.Close()
+	}
+	a.conns = nil
+}
+
+// brief is a longest TTL after which a server that has run for some seconds has run for
+// longer than any lease.
+const brief = "?max_ttl=2s&node_timeout=1s"
+
+func briefly(name string) store.Request {
+	r := request(name)
+	r.TTL = 2 * time.Second
+	return r
+}
+
+// refusedThere has a client ask for a lock that somebody holds. It must not get it, and
+// come to know that the i-th node is in quarantine.
+func refusedThere(t *testing.T, c *redisstore.Store, r store.Request, i int, word string) {
+	t.Helper()
+	if g, err := c.Acquire(t.Context(), r); err == nil {
+		t.Errorf("two clients hold the lock; token %d", g.Token)
+		return
+	}
+	eventually(t, "the node is in quarantine: "+word, func() bool {
+		if st, err := c.Inspect(t.Context(), r.Name); err != nil { // it may have to connect again
+			t.Log(st, err)
+		}
+		n := c.Stats().Nodes[i]
+		return n.QuarantinedFor > 0 && strings.Contains(n.Why.Error(), word)
+	})
+}
+
+// succession is three servers, of which the second is about to be replaced. A client has
+// a lock on the first and the second; the third never had it.
+type succession struct {
+	servers   []*redistest.Server
+	at        *address
+	url       string
+	connected *redisstore.Store // has been granted the lock, and is connected
+	late      *redisstore.Store // is connected, and was granted nothing
+}
+
+func newSuccession(t *testing.T, settings string, args ...string) *succession {
+	s := &succession{servers: redistest.StartN(t, 3, args...)}
+	s.at = newAddress(t, s.servers[1])
+	s.url = "redis://" + s.servers[0].Addr() + "," + s.at.Addr() + "," + s.servers[2].Addr() + settings
+	s.connected, s.late = openURL(t, s.url), openURL(t, s.url)
+	for _, c := range []*redisstore.Store{s.connected, s.late} { // to all three
+		if _, err := c.Inspect(t.Context(), "lock"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return s
+}
+
+// holds has the connected client get the lock on the first two.
+func (s *succession) holds(t *testing.T, r store.Request) {
+	t.Helper()
+	acquire(t, s.connected, r)
+	s.servers[2].Text(t, "DEL", r.Name, "{"+r.Name+"}:token")
+	eventually(t, "the first two servers have it", func() bool {
+		return s.servers[0].Text(t, "EXISTS", r.Name) == "1" && s.servers[1].Text(t, "EXISTS", r.Name) == "1"
+	})
+}
+
+// copyOf has a server that has run for some time get another's mark, and locks, as from a copy.
+func copyOf(t *testing.T, of *redistest.Server, args ...string) *redistest.Server {
+	t.Helper()
+	standby := redistest.Start(t, args...)
+	standby.Text(t, "SET", redistest.Mark, of.Text(t, "GET", redistest.Mark))
+	eventually(t, "the standby has run for longer than a lease lasts", func() bool {
+		for l := range strings.Lines(standby.Text(t, "INFO", "server")) {
+			if up, ok := strings.CutPrefix(l, "uptime_in_seconds:"); ok {
+				n, _ := strconv.Atoi(strings.TrimSpace(up))
+				return n > 7
+			}
+		}
+		return false
+	})
+	return standby
+}
+
+// A standby that was made from a copy of a server, and has run for long, takes its place:
+// it does not know of locks that were granted since.
+func TestCopyTakesAServersPlace(t *testing.T) {
+	t.Parallel()
+	s := newSuccession(t, brief)
+	standby := copyOf(t, s.servers[1])
+	r := briefly("lock")
+	s.holds(t, r)
+	s.at.moveTo(standby)
+	refusedThere(t, openURL(t, s.url), briefly("lock"), 1, "restarted")
+}
+
+// So does one whose writes all go to a file. The mark then says that nothing is forgotten;
+// but it does not know of what the client that comes back was granted.
+func TestDurableCopyIsBehind(t *testing.T) {
+	always := []string{"--appendonly", "yes", "--appendfsync", "always"}
+	s := newSuccession(t, "", always...)
+	standby := redistest.Start(t, always...)
+	standby.Text(t, "SET", redistest.Mark, s.servers[1].Text(t, "GET", redistest.Mark))
+	s.holds(t, request("lock"))
+	s.at.moveTo(standby)
+	refusedThere(t, s.connected, request("lock"), 1, "restarted")
+	refusedThere(t, openURL(t, s.url), request("lock"), 1, "restarted")
+}
+
+// atOnce is a master that sends its data to a replica without waiting for others to come.
+var atOnce = []string{"--repl-diskless-sync-delay", "0"}
+
+// A server is made a replica of another, which has a mark of its own, and then a master
+// again: no connection breaks, and all data is the other's.
+func TestReplicaOfAndBack(t *testing.T) {
+	s := newSuccession(t, "", atOnce...)
+	other := redistest.StartN(t, 2, atOnce...)[1]
+	s.holds(t, request("lock"))
+	server := s.servers[1]
+	host, port, _ := net.SplitHostPort(other.Addr())
+	server.Text(t, "REPLICAOF", host, port)
+	eventually(t, "it is in step", func() bool {
+		return strings.Contains(server.Text(t, "INFO", "replication"), "master_link_status:up")
+	})
+	server.Text(t, "REPLICAOF", "NO", "ONE")
+	refusedThere(t, s.late, request("lock"), 1, "another server")
+	refusedThere(t, openURL(t, s.url), request("lock"), 1, "another server")
+}
+
+// The same with its own replica, which is behind: the mark names the server itself.
+func TestReplicaOfItsOwnReplicaAndBack(t *testing.T) {
+	s := newSuccession(t, "", atOnce...)
+	server, replica := s.servers[1], redistest.Start(t, atOnce...)
+	follow := func(who, whom *redistest.Server) {
+		t.Helper()
+		host, port, _ := net.SplitHostPort(whom.Addr())
+		who.Text(t, "REPLICAOF", host, port)
+		eventually(t, "it is in step", func() bool {
+			return strings.Contains(who.Text(t, "INFO", "replication"), "master_link_status:up")
+		})
+		who.Text(t, "REPLICAOF", "NO", "ONE")
+	}
+	follow(replica, server)
+	s.holds(t, request("lock"))
+	follow(server, replica)
+	refusedThere(t, s.late, request("lock"), 1, "another server")
+	refusedThere(t, openURL(t, s.url), request("lock"), 1, "another server")
+}
+
+// What the configuration says after a restart says nothing about what the server did before.
+func TestFsyncChangedBeforeTheRestart(t *testing.T) {
+	for name, setting := range map[string][]string{
+		"every second":              {"appendfsync", "everysec"},
+		"not while it is rewritten": {"no-appendfsync-on-rewrite", "yes"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			servers := redistest.StartN(t, 3, "--appendonly", "yes", "--appendfsync", "always")
+			for _, s := range servers {
+				s.Text(t, "CONFIG", "SET", setting[0], setting[1])
+			}
+			acquire(t, open(t, addrs(servers), nil), request("a"))
+			restart(t, servers...) // as the command line says, always
+			if n := shut(t, open(t, addrs(servers), nil), "b", "restarted"); n < 2 {
+				t.Errorf("%d servers are in quarantine", n)
+			}
+		})
+	}
+}
+
+// A client that may not read the configuration does not claim that writes go to a file,
+// and takes back what others claimed.
+func TestDurabilityIsClaimedOnlyWhereItIsSeen(t *testing.T) {
+	servers := redistest.StartN(t, 3, "--appendonly", "yes", "--appendfsync", "always")
+	durable := func() bool {
+		m, err := nodemark.Parse(servers[0].Text(t, "GET", redistest.Mark))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return m.Durable > 0
+	}
+	acquire(t, open(t, addrs(servers), nil), request("a"))
+	if !durable() {
+		t.Error("who sees it does not claim it")
+	}
+	for _, s := range servers {
+		s.Text(t, "ACL", "SETUSER", "locker", "on", ">x", "~*", "&*", "+@all", "-config")
+	}
+	acquire(t, openURL(t, "redis://locker:x@"+strings.Join(addrs(servers), ",")+"?fsync=always"), request("b"))
+	if !durable() {
+		t.Error("with fsync=always, what others have seen is not kept")
+	}
+	acquire(t, openURL(t, "redis://locker:x@"+strings.Join(addrs(servers), ",")), request("c"))
+	if durable() {
+		t.Error("who can not see it leaves the claim of others")
+	}
+	acquire(t, openURL(t, "redis://locker:x@"+strings.Join(addrs(servers), ",")+"?fsync=always"), request("d"))
+	if durable() {
+		t.Error("who can not see it claims it")
+	}
+}
+
+// A quarantine lasts until the clocks of the server and of the client have passed its end.
+// Here the client's clock steps.
+func TestQuarantineByTwoClocks(t *testing.T) {
+	servers := redistest.StartN(t, 3)
+	begin := open(t, addrs(servers), nil)
+	restart(t, servers[:2]...)
+	eventually(t, "two nodes are in quarantine", func() bool { return shut(t, begin, "a", "") == 2 })
+	// A step of the server's clock looks as if the end were earlier there.
+	passed := func(change func(*nodemark.Mark)) {
+		for _, s := range servers[:2] {
+			m, err := nodemark.Parse(s.Text(t, "GET", redistest.Mark))
+			if err != nil {
+				t.Fatal(err)
+			}
+			change(&m)
+			s.Text(t, "SET", redistest.Mark, m.String())
+		}
+	}
+	passed(func(m *nodemark.Mark) { m.Opens -= 3600e6 })
+	if n := shut(t, open(t, addrs(servers), nil), "a", ""); n < 2 {
+		t.Errorf("after a step of the servers' clocks %d are in quarantine", n)
+	}
+	passed(func(m *nodemark.Mark) { m.Opens += 3600e6; m.ClientOpens -= 3600e6 })
+	if n := shut(t, open(t, addrs(servers), nil), "a", ""); n < 2 {
+		t.Errorf("after a step of the client's clock %d are in quarantine", n)
+	}
+	passed(func(m *nodemark.Mark) { m.Opens -= 3600e6 })
+	acquire(t, open(t, addrs(servers), nil), request("b"))
+	// Whoever was there all the time counts for itself, whatever the mark says.
+	if n := shut(t, begin, "a", ""); n < 2 {
+		t.Errorf("a client that counts for itself finds %d in quarantine", n)
+	}
+}
+
+// A mark of another version is neither taken for that of an emptied server nor written
+// over, except by an operator.
+func TestMarkOfAnotherVersion(t *testing.T) {
+	for _, mark := range []string{"0000000000000000 - - declared -", "3 open what will be"} {
+		t.Run(mark[:1], func(t *testing.T) {
+			servers := redistest.StartN(t, 3)
+			before := open(t, addrs(servers), nil)
+			only := openURL(t, "redis://"+servers[0].Addr())
+			held := request("held")
+			acquire(t, before, held)
+			for _, s := range servers {
+				s.Text(t, "SET", redistest.Mark, mark)
+			}
+			refused := func(who string, err error) {
+				t.Helper()
+				var q *store.QuorumError
+				if !errors.As(err, &q) || q.Count(store.Refused) == 0 || !strings.Contains(err.Error(), "version") || !strings.Contains(err.Error(), "bootstrap") {
+					t.Errorf("%s: %v", who, err)
+				}
+			}
+			_, err := before.Acquire(t.Context(), request("a"))
+			refused("a client that was there", err)
+			refused("a holder", before.Renew(t.Context(), []store.Request{held})[0])
+			late := open(t, addrs(servers), nil)
+			_, err = late.Acquire(t.Context(), request("a"))
+			refused("a client that comes", err)
+			_, err = openURL(t, "redis://"+servers[0].Addr()).Acquire(t.Context(), request("a"))
+			refused("a client of one server", err)
+			if st, err := late.Inspect(t.Context(), "held"); err != nil || !st.Held {
+				t.Errorf("looking: %+v, %v", st, err)
+			}
+			for _, s := range servers {
+				if got := s.Text(t, "GET", redistest.Mark); got != mark {
+					t.Errorf("the mark is now %q", got)
+				}
+			}
+			if err := before.Release(t.Context(), held); err != nil {
+				t.Error(err)
+			}
+			only.Close()
+			if _, err := redisstore.Bootstrap(t.Context(), []string{"redis://" + strings.Join(addrs(servers), ",")}, nil, false); err != nil {
+				t.Fatal(err)
+			}
+			acquire(t, before, request("a"))
+			acquire(t, open(t, addrs(servers), nil), request("b"))
+			eventually(t, "who was refused looks again", func() bool {
+				_, err := late.Acquire(t.Context(), request("c"))
+				return err == nil
+			})
+		})
+	}
+}

@@ -1,0 +1,44 @@
+package redisstore_test
+
+import (
+	"net"
+	"net/url"
+	"strings"
+	"testing"
+
+	"github.com/leasehold-dev/leasehold/internal/testenv/redistest"
+	"github.com/leasehold-dev/leasehold/store"
+	"github.com/leasehold-dev/leasehold/store/redisstore"
+)
+
+// A port that speaks TLS and a URL that does not, and the reverse, are named: the
+// words of the library below say neither.
+func TestTLSMixUps(t *testing.T) {
+	cert, key := selfSigned(t, t.TempDir())
+	tlsPort := freePort(t)
+	server := redistest.Start(t, "--tls-port", tlsPort, "--tls-cert-file", cert, "--tls-key-file", key, "--tls-ca-cert-file", cert, "--tls-auth-clients", "no")
+	secure := net.JoinHostPort("127.0.0.1", tlsPort)
+	ca := "?" + url.Values{"tls_ca": {cert}}.Encode()
+	for _, c := range []struct{ url, says string }{
+		{"redis://" + secure, "begin the URL with rediss"},
+		{"rediss://" + server.Addr() + ca, "begin the URL with redis, not rediss"},
+		{"redis://" + server.Addr() + ca, "tls_ca"},
+		{"redis://" + server.Addr() + "?tls_server_name=x", "rediss://"},
+		{"redis-sentinel://" + server.Addr() + "?master=m&tls_cert=x&tls_key=x", "rediss-sentinel://"},
+		{"redis-cluster://" + server.Addr() + "?tls_ca=" + cert, "rediss-cluster://"},
+		{"redis-sentinel://" + secure + "?master=m", "begin the URL with rediss"},
+		{"redis-cluster://" + secure, "begin the URL with rediss"},
+	} {
+		t.Run(c.url, func(t *testing.T) {
+			t.Parallel()
+			open := func() (store.Store, error) { return redisstore.Open(t.Context(), []string{c.url}, nil) }
+			if strings.Contains(c.url, "-cluster:") {
+				open = func() (store.Store, error) { return redisstore.OpenCluster(t.Context(), []string{c.url}, nil) }
+			}
+			_, err := open()
+			if err == nil || !strings.Contains(err.Error(), c.says) {
+				t.Errorf("%v, want words with %q", err, c.says)
+			}
+		})
+	}
+}

@@ -1,0 +1,269 @@
+package redisstore_test
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"errors"
+	"math/big"
+	"net"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/leasehold-dev/leasehold/internal/testenv/faultproxy"
+	"github.com/leasehold-dev/leasehold/internal/testenv/redistest"
+	"github.com/leasehold-dev/leasehold/store"
+	"github.com/leasehold-dev/leasehold/store/redisstore"
+)
+
+// Each trouble has a message of its own that names the node and says what to
+// do, and leaves nothing behind.
+func TestTroubleIsNamed(t *testing.T) {
+	const secret = "s3cr3t-pass"
+	type trouble struct {
+		prepare func(t *testing.T) (server *redistest.Server, url string)
+		say     string // part of the message
+		is      error
+	}
+	plain := func(args ...string) func(t *testing.T) (*redistest.Server, string) {
+		return func(t *testing.T) (*redistest.Server, string) {
+			s := redistest.Start(t, args...)
+			return s, "redis://" + s.Addr()
+		}
+	}
+	for name, c := range map[string]trouble{
+		"Down": {func(t *testing.T) (*redistest.Server, string) {
+			s := redistest.Start(t)
+			s.Kill()
+			return s, "redis://" + s.Addr()
+		}, "connection refused", store.ErrQuorum},
+		"NoPassword": {plain("--requirepass", secret), "NOAUTH", store.ErrQuorum},
+		"WrongPassword": {func(t *testing.T) (*redistest.Server, string) {
+			s := redistest.Start(t, "--requirepass", "another")
+			return s, "redis://:" + secret + "@" + s.Addr()
+		}, "WRONGPASS", store.ErrQuorum},
+		"OutOfMemory": {plain("--maxmemory", "1mb", "--maxmemory-policy", "noeviction"), "out of memory", store.ErrQuorum},
+		"WrongType": {func(t *testing.T) (*redistest.Server, string) {
+			s := redistest.Start(t)
+			s.Text(t, "LPUSH", "a", "x")
+			return s, "redis://" + s.Addr()
+		}, "not a lock", store.ErrKindMismatch},
+		"WrongTypeOfCounter": {func(t *testing.T) (*redistest.Server, string) {
+			s := redistest.Start(t)
+			s.Text(t, "LPUSH", "{a}:token", "x")
+			return s, "redis://" + s.Addr()
+		}, "not a lock", store.ErrKindMismatch},
+		"Replica": {func(t *testing.T) (*redistest.Server, string) {
+			master := redistest.Start(t)
+			host, port, _ := strings.Cut(master.Addr(), ":")
+			s := redistest.Start(t, "--replicaof", host+" "+port)
+			eventually(t, "the replica follows", func() bool {
+				return strings.Contains(s.Text(t, "INFO", "replication"), "master_link_status:up")
+			})
+			return s, "redis://" + s.Addr()
+		}, "replica", store.ErrQuorum},
+		"Loading": {func(t *testing.T) (*redistest.Server, string) {
+			s := redistest.Start(t, "--enable-debug-command", "yes", "--key-load-delay", "5000", "--loading-process-events-interval-bytes", "1024")
+			s.Text(t, "DEBUG", "POPULATE", "20000")
+			s.Text(t, "SET", "x", "y")
+			s.Text(t, "SAVE")
+			if err := s.Stop(); err != nil {
+				t.Fatal(err)
+			}
+			if err := s.RestartLoading(); err != nil {
+				t.Fatal(err)
+			}
+			return s, "redis://" + s.Addr()
+		}, "still reading its data", store.ErrQuorum},
+		"NoPermission": {func(t *testing.T) (*redistest.Server, string) {
+			s := redistest.Start(t)
+			s.Text(t, "ACL", "SETUSER", "reader", "on", ">"+secret, "~*", "+@connection", "+info", "+get")
+			return s, "redis://reader:" + secret + "@" + s.Addr()
+		}, "lacks a permission", store.ErrQuorum},
+	} {
+		t.Run(name, func(t *testing.T) {
+			server, address := c.prepare(t)
+			if name == "OutOfMemory" { // full once it is up
+				server.Text(t, "SETRANGE", "ballast", "2000000", "x")
+			}
+			err := func() error {
+				s, err := redisstore.Open(t.Context(), []string{address}, nil)
+				if err != nil {
+					return err
+				}
+				defer s.Close()
+				_, err = s.Acquire(t.Context(), request("a"))
+				return err
+			}()
+			if err == nil {
+				t.Fatal("no error")
+			}
+			text := err.Error()
+			if !strings.Contains(text, c.say) || !strings.Contains(text, server.Addr()) || !errors.Is(err, c.is) {
+				t.Errorf("%v\nwant %q, the node %s, and a match of %v", err, c.say, server.Addr(), c.is)
+			}
+			if strings.Contains(text, secret) {
+				t.Errorf("%v shows the password", err)
+			}
+			if server.PID() != 0 && name != "Loading" && name != "WrongType" && server.Text(t, "EXISTS", "a") != "0" {
+				t.Error("a key was left behind")
+			}
+		})
+	}
+}
+
+// What old servers say from inside a script is understood too.
+func TestErrorsOfOldServers(t *testing.T) {
+	for reply, want := range map[string]store.Outcome{
+		"ERR Error running script (call to f_1b): @user_script:1: WRONGTYPE Operation against a key": store.WrongType,
+		"LOADING Redis is loading the dataset in memory":                                             store.Loading,
+		"ERR unknown command": store.Refused,
+	} {
+		if got, err := redisstore.Classify(reply); got != want || err == nil {
+			t.Errorf("%q: %v (%v), want %v", reply, got, err, want)
+		}
+	}
+}
+
+// One server behind two addresses would vote twice.
+func TestSameServerTwice(t *testing.T) {
+	servers := redistest.StartN(t, 2)
+	alias := faultproxy.New(t, servers[0].Addr())
+	_, err := redisstore.Open(t.Context(), []string{"redis://" + servers[0].Addr() + "," + servers[1].Addr() + "," + alias.Addr()}, nil)
+	if err == nil || !strings.Contains(err.Error(), "same server") || !strings.Contains(err.Error(), alias.Addr()) {
+		t.Errorf("open: %v, want a refusal that names both addresses", err)
+	}
+	_, err = redisstore.Open(t.Context(), []string{"redis://" + servers[0].Addr() + "," + servers[0].Addr()}, nil)
+	if err == nil || !strings.Contains(err.Error(), "twice") {
+		t.Errorf("open with one address twice: %v", err)
+	}
+}
+
+// The alias may come up later, when the store is long open.
+func TestSameServerTwiceLater(t *testing.T) {
+	servers := redistest.StartN(t, 2)
+	alias := faultproxy.New(t, servers[0].Addr())
+	alias.RefuseNew()
+	s := open(t, []string{servers[0].Addr(), servers[1].Addr(), alias.Addr()}, nil)
+	r := request("a")
+	acquire(t, s, r)
+	alias.Pass()
+	eventually(t, "the alias is refused by name", func() bool {
+		st, err := s.Inspect(t.Context(), "a")
+		return err == nil && st.Nodes[2].Outcome == store.Refused && strings.Contains(st.Nodes[2].Err.Error(), servers[0].Addr())
+	})
+}
+
+func TestTTLOutOfBounds(t *testing.T) {
+	server := redistest.Start(t)
+	s := open(t, []string{server.Addr()}, &redisstore.Options{MaxTTL: 10 * time.Second})
+	for _, ttl := range []time.Duration{0, -time.Second, time.Microsecond, 10*time.Second + 1} {
+		r := request("a")
+		r.TTL = ttl
+		if _, err := s.Acquire(t.Context(), r); !errors.Is(err, store.ErrInvalid) {
+			t.Errorf("TTL %v: %v, want ErrInvalid", ttl, err)
+		}
+	}
+	if keys := server.Keys(t); len(keys) != 0 {
+		t.Errorf("keys %q after refusals", keys)
+	}
+}
+
+// Over TLS, which has its own way to read and write, locks are taken, waited for,
+// renewed and released as they are without.
+func TestTLS(t *testing.T) {
+	dir := t.TempDir()
+	cert, key := selfSigned(t, dir)
+	tlsPort := freePort(t)
+	secure := redistest.Start(t, "--tls-port", tlsPort, "--tls-cert-file", cert, "--tls-key-file", key, "--tls-ca-cert-file", cert, "--tls-auth-clients", "yes")
+	address := "rediss://127.0.0.1:" + tlsPort
+	q := url.Values{"tls_ca": {cert}, "tls_cert": {cert}, "tls_key": {key}}
+	s, err := redisstore.Open(t.Context(), []string{address + "?" + q.Encode()}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	first, next := request("a"), waiter("a")
+	token := acquire(t, s, first).Token
+	if err := s.Renew(t.Context(), []store.Request{first})[0]; err != nil {
+		t.Error(err)
+	}
+	done := wait(t, t.Context(), s, []*redistest.Server{secure}, next)
+	if err := s.Release(t.Context(), first); err != nil {
+		t.Fatal(err)
+	}
+	g := granted(t, done)
+	if g.Token <= token {
+		t.Errorf("token %d after %d", g.Token, token)
+	}
+	letGo(t, s, next, g)
+	nothingLeft(t, []*redistest.Server{secure})
+	e, err := redisstore.Examine(t.Context(), []string{address + "?" + q.Encode()}, nil, redisstore.Scope{TTL: time.Second})
+	if err != nil || e.Nodes[0].Outcome != store.Granted || len(e.Nodes[0].Lacking)+len(e.Nodes[0].Failing) > 0 {
+		t.Errorf("examined over TLS: %+v, %v", e, err)
+	}
+	if _, err := redisstore.Open(t.Context(), []string{address}, nil); err == nil || !strings.Contains(err.Error(), "certificate") {
+		t.Errorf("without the CA: %v, want a refusal of the certificate", err)
+	}
+}
+
+func freePort(t *testing.T) string {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	_, port, _ := net.SplitHostPort(l.Addr().String())
+	return port
+}
+
+func selfSigned(t *testing.T, dir string) (certFile, keyFile string) {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "leasehold test"},
+		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
+		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, IsCA: true, BasicConstraintsValid: true,
+		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
+		KeyUsage:    x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign,
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	keyDER, err := x509.MarshalPKCS8PrivateKey(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	write := func(name, kind string, b []byte) string {
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: b}), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	return write("cert.pem", "CERTIFICATE", der), write("key.pem", "PRIVATE KEY", keyDER)
+}
+
+// Where the counter's name is in use for something else, no lock is left that
+// has no token.
+func TestCounterOfAnotherType(t *testing.T) {
+	server := redistest.Start(t)
+	s := open(t, []string{server.Addr()}, nil)
+	server.Text(t, "RPUSH", "{a}:token", "x")
+	if _, err := s.Acquire(t.Context(), request("a")); !errors.Is(err, store.ErrKindMismatch) {
+		t.Errorf("acquire: %v", err)
+	}
+	if keys := server.Keys(t); len(keys) != 1 {
+		t.Errorf("keys %q", keys)
+	}
+}

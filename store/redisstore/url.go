@@ -1,0 +1,284 @@
+package redisstore
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"maps"
+	"net"
+	"net/url"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/leasehold-dev/leasehold/internal/quorum"
+)
+
+// address is one node as the URLs name it.
+type address struct {
+	host     string // host:port
+	username string
+	password string
+	db       int
+	tls      bool
+}
+
+// topology is how the servers that a URL names belong together.
+type topology struct {
+	scheme string // of its URLs; with an s at the end of its first word over TLS
+	port   string // where none is given
+	// texts are the settings that only it has, and without those that only others have.
+	texts   func(*Options) map[string]*string
+	without []string
+}
+
+var independent = topology{scheme: "redis", port: "6379"}
+
+var topologies = []topology{independent, watched}
+
+// topologyOf is that of the first URL; all have to have the same.
+func topologyOf(urls []string) topology {
+	for _, raw := range urls {
+		if i := slices.IndexFunc(topologies, func(t topology) bool { return t.of(raw) }); i >= 0 {
+			return topologies[i]
+		}
+	}
+	return independent
+}
+
+// of says whether a URL is one of the topology.
+func (t topology) of(raw string) bool {
+	scheme, _, ok := strings.Cut(raw, "://")
+	return ok && (scheme == t.scheme || scheme == t.secure())
+}
+
+// secure is the scheme over TLS.
+func (t topology) secure() string {
+	first, rest, _ := strings.Cut(t.scheme, "-")
+	return strings.TrimSuffix(first+"s-"+rest, "-")
+}
+
+// parseURLs reads
+//
+//	redis://user:password@host:port,host:port,.../db?setting=value
+//	rediss://...                                       (TLS)
+//
+// into addresses, and lays the settings over o. Several URLs give one set of
+// nodes. No error shows a password.
+func (t topology) parseURLs(urls []string, o Options) ([]address, Options, error) {
+	settings := url.Values{}
+	var addrs []address
+	for _, raw := range urls {
+		more, query, err := t.parseURL(raw)
+		if err != nil {
+			return nil, o, err
+		}
+		addrs = append(addrs, more...)
+		for k, v := range query {
+			if old, ok := settings[k]; ok && !slices.Equal(old, v) || len(v) != 1 {
+				return nil, o, fmt.Errorf("redis: setting %q is given twice with different values: give it once", k)
+			}
+			settings[k] = v
+		}
+	}
+	switch {
+	case len(addrs) == 0:
+		return nil, o, errors.New("redis: no nodes: give at least one address, as in redis://127.0.0.1:6379")
+	case len(addrs) > quorum.MaxNodes:
+		return nil, o, fmt.Errorf("redis: %d nodes are more than the %d that make sense: five survive the loss of two", len(addrs), quorum.MaxNodes)
+	}
+	for i, a := range addrs {
+		if slices.ContainsFunc(addrs[:i], func(b address) bool { return a.host == b.host }) {
+			return nil, o, fmt.Errorf("redis: node %s is listed twice: its vote would count double; list each server once", a.host)
+		}
+		if o.Username != "" && a.username == "" && a.password == "" {
+			addrs[i].username = o.Username
+		}
+		if o.Password != "" && a.password == "" {
+			addrs[i].password = o.Password
+		}
+	}
+	o, err := t.applySettings(settings, slices.ContainsFunc(addrs, func(a address) bool { return a.tls }), o)
+	if err == nil {
+		err = t.check(addrs, o)
+	}
+	if err != nil {
+		return nil, o, err
+	}
+	return addrs, o, nil
+}
+
+func (t topology) parseURL(raw string) ([]address, url.Values, error) {
+	scheme, rest, _ := strings.Cut(raw, "://")
+	if !t.of(raw) {
+		if topologyOf([]string{raw}).of(raw) {
+			return nil, nil, fmt.Errorf("redis: URLs of %s:// and of %s:// do not go together: all have to name the servers of one store", t.scheme, scheme)
+		}
+		// Not echoed: what is not a URL may be a mistyped secret.
+		var known []string
+		for _, t := range topologies {
+			known = append(known, t.scheme+"://", t.secure()+"://")
+		}
+		return nil, nil, fmt.Errorf("redis: an address starts with one of %s, as in %s://127.0.0.1:%s", strings.Join(known, ", "), t.scheme, t.port)
+	}
+	authority, tail := rest, ""
+	if i := strings.IndexAny(rest, "/?#"); i >= 0 {
+		authority, tail = rest[:i], rest[i:]
+	}
+	if path, _, _ := strings.Cut(tail, "?"); strings.Contains(path, "@") {
+		// Nothing is echoed: what looks like a host here is half a password.
+		return nil, nil, errors.New("redis: the URL has a / or # before its @: escape special characters in the user name and the password (@ is %40, / is %2F, : is %3A, # is %23)")
+	}
+	user, hosts := "", authority
+	if i := strings.LastIndex(authority, "@"); i >= 0 {
+		user, hosts = authority[:i+1], authority[i+1:]
+	}
+	// A list of hosts is not a URL's host, so the rest is parsed without it.
+	u, err := url.Parse(scheme + "://" + user + "host" + tail)
+	if err != nil || u.Fragment != "" {
+		return nil, nil, fmt.Errorf("redis: the URL of %s can not be read: escape special characters in the user name and the password (@ is %%40, / is %%2F, : is %%3A, # is %%23)", hosts)
+	}
+	query, err := url.ParseQuery(u.RawQuery)
+	if err != nil {
+		return nil, nil, fmt.Errorf("redis: the settings in the URL of %s can not be read: they look like ?max_ttl=60s&node_timeout=50ms", hosts)
+	}
+	base := address{username: u.User.Username(), tls: scheme == t.secure()}
+	base.password, _ = u.User.Password()
+	if path := strings.Trim(u.Path, "/"); path != "" {
+		if base.db, err = strconv.Atoi(path); err != nil || base.db < 0 {
+			return nil, nil, fmt.Errorf("redis: %q in the URL of %s is not the number of a database", path, hosts)
+		}
+	}
+	var addrs []address
+	for host := range strings.SplitSeq(hosts, ",") {
+		a := base
+		if a.host, err = hostPort(host, t.port); err != nil {
+			return nil, nil, err
+		}
+		addrs = append(addrs, a)
+	}
+	return addrs, query, nil
+}
+
+// sharedHost is one that two of the addresses have, or empty.
+func sharedHost(addrs []address) string {
+	seen := map[string]bool{}
+	for _, a := range addrs {
+		host, _, _ := net.SplitHostPort(a.host)
+		if seen[host] {
+			return host
+		}
+		seen[host] = true
+	}
+	return ""
+}
+
+// hostPort completes host to host:port.
+func hostPort(host, defaultPort string) (string, error) {
+	if host == "" {
+		return "", errors.New("redis: an address has no host: they look like redis://a:6379,b:6379")
+	}
+	if !strings.Contains(host, ":") || strings.HasPrefix(host, "[") && strings.HasSuffix(host, "]") {
+		return net.JoinHostPort(strings.Trim(host, "[]"), defaultPort), nil
+	}
+	name, port, err := net.SplitHostPort(host)
+	if n, bad := strconv.Atoi(port); err != nil || bad != nil || n < 1 || n > 65535 || name == "" {
+		// What stands after the colon is not echoed: where the @ was forgotten
+		// it is a password.
+		name, _, _ := strings.Cut(host, ":")
+		return "", fmt.Errorf("redis: the address that begins with %q is not host:port (an IPv6 address is written [::1]:6379)", name)
+	}
+	return net.JoinHostPort(name, port), nil
+}
+
+// applySettings lays the settings of the URLs over o. secure says whether any of
+// the servers is reached over TLS.
+func (t topology) applySettings(settings url.Values, secure bool, o Options) (Options, error) {
+	durations := map[string]*time.Duration{
+		"max_ttl": &o.MaxTTL, "node_timeout": &o.NodeTimeout, "connect_timeout": &o.ConnectTimeout,
+	}
+	files := map[string]*string{"tls_ca": new(string), "tls_cert": new(string), "tls_key": new(string), "tls_server_name": new(string)}
+	var texts map[string]*string
+	if t.texts != nil {
+		texts = t.texts(&o)
+	}
+	for k, v := range settings {
+		if slices.Contains(t.without, k) {
+			return o, fmt.Errorf("redis: setting %q in the URL does not go with %s://: %s", k, t.scheme, onlyIndependent)
+		} else if text, ok := texts[k]; ok {
+			if *text != "" && *text != v[0] { // not shown: it may be a password
+				return o, fmt.Errorf("redis: %s in the URL is not what it is in the options", k)
+			}
+			*text = v[0]
+		} else if d, ok := durations[k]; ok {
+			value, err := time.ParseDuration(v[0])
+			if err != nil || value <= 0 {
+				return o, fmt.Errorf("redis: setting %s=%q is not a duration such as 60s or 50ms", k, v[0])
+			}
+			if *d != 0 && *d != value {
+				return o, fmt.Errorf("redis: %s is %v in the URL and %v in the options", k, value, *d)
+			}
+			*d = value
+		} else if f, ok := files[k]; ok {
+			*f = v[0]
+		} else if k == "fsync" {
+			if v[0] != "always" {
+				return o, fmt.Errorf("redis: setting fsync=%q: the only value is always, for servers that append every write before they answer it", v[0])
+			}
+			o.FsyncAlways = true
+		} else if k == "next" {
+			next := strings.Split(v[0], ",")
+			if o.Next != nil && !slices.Equal(o.Next, next) {
+				return o, fmt.Errorf("redis: next is %s in the URL and %s in the options", v[0], strings.Join(o.Next, ","))
+			}
+			o.Next = next
+		} else {
+			known := append([]string{"connect_timeout", "fsync", "max_ttl", "next", "node_timeout", "tls_ca", "tls_cert", "tls_key", "tls_server_name"}, slices.Collect(maps.Keys(texts))...)
+			known = slices.DeleteFunc(known, func(k string) bool { return slices.Contains(t.without, k) })
+			return o, fmt.Errorf("redis: unknown setting %q in the URL: there are %s", k, strings.Join(slices.Sorted(slices.Values(known)), ", "))
+		}
+	}
+	for k := range files {
+		if settings.Has(k) && !secure {
+			return o, fmt.Errorf("redis: setting %s in the URL is for TLS, and %s:// is plain text: begin the URL with %s://", k, t.scheme, t.secure())
+		}
+	}
+	tlsConfig, err := readTLS(*files["tls_ca"], *files["tls_cert"], *files["tls_key"], *files["tls_server_name"], o.TLS)
+	o.TLS = tlsConfig
+	return o, err
+}
+
+// readTLS makes the configuration that the files describe, on top of base.
+func readTLS(ca, cert, key, name string, base *tls.Config) (*tls.Config, error) {
+	c := &tls.Config{MinVersion: tls.VersionTLS12}
+	if base != nil {
+		c = base.Clone()
+	}
+	if ca != "" {
+		pem, err := os.ReadFile(ca)
+		if err != nil {
+			return nil, fmt.Errorf("redis: tls_ca: %w", err)
+		}
+		c.RootCAs = x509.NewCertPool()
+		if !c.RootCAs.AppendCertsFromPEM(pem) {
+			return nil, fmt.Errorf("redis: tls_ca: no certificate in %s", ca)
+		}
+	}
+	if (cert == "") != (key == "") {
+		return nil, errors.New("redis: tls_cert and tls_key go together")
+	}
+	if cert != "" {
+		pair, err := tls.LoadX509KeyPair(cert, key)
+		if err != nil {
+			return nil, fmt.Errorf("redis: tls_cert: %w", err)
+		}
+		c.Certificates = []tls.Certificate{pair}
+	}
+	if name != "" {
+		c.ServerName = name
+	}
+	return c, nil
+}

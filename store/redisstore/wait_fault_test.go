@@ -1,0 +1,391 @@
+package redisstore_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/leasehold-dev/leasehold/fence"
+	"github.com/leasehold-dev/leasehold/internal/testenv/faultproxy"
+	"github.com/leasehold-dev/leasehold/internal/testenv/redistest"
+	"github.com/leasehold-dev/leasehold/store"
+	"github.com/leasehold-dev/leasehold/store/redisstore"
+)
+
+// patientWaiter refreshes its places so seldom that what it comes to know soon, it
+// was told.
+func patientWaiter(name string) store.Request {
+	r := waiter(name)
+	r.TTL = time.Minute
+	return r
+}
+
+// soon is far less than a patient waiter takes to come to know of something by
+// itself, and far more than it takes to be told.
+const soon = 10 * time.Second
+
+func grantedSoon(t *testing.T, done <-chan outcome) store.Grant {
+	t.Helper()
+	select {
+	case o := <-done:
+		if o.err != nil {
+			t.Fatal(o.err)
+		}
+		return o.grant
+	case <-time.After(soon):
+		t.Fatal("not granted, or too late")
+	}
+	panic("unreachable")
+}
+
+// Who waits and whose connection is gone is passed over, in the same step.
+func TestDeadWaiterIsSkipped(t *testing.T) {
+	for _, nodes := range []int{1, 3} {
+		t.Run(fmt.Sprint(nodes), func(t *testing.T) {
+			servers := redistest.StartN(t, nodes)
+			proxies := behind(t, servers)
+			s, dies := open(t, addrs(servers), nil), open(t, addrs(proxies), nil)
+			held := request("stock")
+			takes(t, s, servers, held)
+			ctx, cancel := context.WithCancel(t.Context())
+			dead := wait(t, ctx, dies, servers, patientWaiter("stock"))
+			next := patientWaiter("stock")
+			done := wait(t, t.Context(), s, servers, next)
+			for i, p := range proxies {
+				p.RefuseNew()
+				p.Cut()
+				eventually(t, "the server knows", func() bool {
+					return strings.Count(servers[i].Text(t, "CLIENT", "LIST", "TYPE", "pubsub"), "name=leasehold") == 1
+				})
+			}
+			if err := s.Release(t.Context(), held); err != nil {
+				t.Fatal(err)
+			}
+			letGo(t, s, next, grantedSoon(t, done))
+			cancel()
+			if o := <-dead; !errors.Is(o.err, context.Canceled) {
+				t.Errorf("the dead one: %+v", o)
+			}
+		})
+	}
+}
+
+// The holder dies, and with it all but the last of those who wait: the lock goes to that one
+// when the lease is over, and not when it refreshes its place.
+func TestHolderAndFirstWaitersDie(t *testing.T) {
+	for _, nodes := range []int{1, 3} {
+		t.Run(fmt.Sprint(nodes), func(t *testing.T) {
+			servers := redistest.StartN(t, nodes)
+			proxies := behind(t, servers)
+			s, dies := open(t, addrs(servers), nil), open(t, addrs(proxies), nil)
+			held := request("stock")
+			held.TTL = 4 * time.Second
+			takes(t, s, servers, held) // and nobody renews it
+			ctx, cancel := context.WithCancel(t.Context())
+			var dead []<-chan outcome
+			for range 5 {
+				dead = append(dead, wait(t, ctx, dies, servers, patientWaiter("stock")))
+			}
+			next := patientWaiter("stock")
+			done := wait(t, t.Context(), s, servers, next)
+			for i, p := range proxies {
+				p.RefuseNew()
+				p.Cut()
+				eventually(t, "the server knows", func() bool {
+					return strings.Count(servers[i].Text(t, "CLIENT", "LIST", "TYPE", "pubsub"), "name=leasehold") == 1
+				})
+			}
+			letGo(t, s, next, grantedSoon(t, done))
+			cancel()
+			for _, d := range dead {
+				if o := <-d; !errors.Is(o.err, context.Canceled) {
+					t.Errorf("a dead one: %+v", o)
+				}
+			}
+		})
+	}
+}
+
+// What is said while the connection is down is missed, and asked for when it is up
+// again.
+func TestLostPush(t *testing.T) {
+	servers := redistest.StartN(t, 1)
+	proxies := behind(t, servers)
+	s, deaf := open(t, addrs(servers), nil), open(t, addrs(proxies), nil)
+	held, next := request("stock"), patientWaiter("stock")
+	takes(t, s, servers, held)
+	done := wait(t, t.Context(), deaf, servers, next)
+	for _, p := range proxies {
+		p.DropReplies()
+	}
+	if err := s.Release(t.Context(), held); err != nil {
+		t.Fatal(err)
+	}
+	for i, p := range proxies {
+		eventually(t, "the lock was handed on", func() bool { return strings.HasPrefix(servers[i].Text(t, "GET", "stock"), next.Owner) })
+		p.Await(t, "the message is lost", func(st faultproxy.Stats) bool { return st.Replies.Lost > 0 })
+	}
+	select {
+	case o := <-done:
+		t.Fatalf("it has heard what was lost: %+v", o)
+	default:
+	}
+	for _, p := range proxies {
+		p.Cut()
+		p.Pass()
+	}
+	letGo(t, deaf, next, grantedSoon(t, done))
+}
+
+// The connection breaks while somebody waits, again and again.
+func TestConnectionIsKilled(t *testing.T) {
+	servers := redistest.StartN(t, 1)
+	s := open(t, addrs(servers), nil)
+	held, next := request("stock"), patientWaiter("stock")
+	takes(t, s, servers, held)
+	done := wait(t, t.Context(), s, servers, next)
+	for range 3 {
+		servers[0].Text(t, "CLIENT", "KILL", "TYPE", "pubsub")
+		eventually(t, "it listens again", func() bool {
+			return strings.Contains(servers[0].Text(t, "CLIENT", "LIST", "TYPE", "pubsub"), "name=leasehold")
+		})
+	}
+	if err := s.Release(t.Context(), held); err != nil {
+		t.Fatal(err)
+	}
+	letGo(t, s, next, grantedSoon(t, done))
+}
+
+// All servers are restarted with nothing in memory: the line is built anew.
+func TestRestartWhileWaiting(t *testing.T) {
+	for _, nodes := range []int{1, 3} {
+		t.Run(fmt.Sprint(nodes), func(t *testing.T) {
+			servers := redistest.StartN(t, nodes)
+			s := open(t, addrs(servers), &redisstore.Options{MaxTTL: time.Minute})
+			held := request("stock")
+			takes(t, s, servers, held)
+			a, b := patientWaiter("stock"), patientWaiter("stock")
+			gotA := wait(t, t.Context(), s, servers, a)
+			gotB := wait(t, t.Context(), s, servers, b)
+			for _, server := range servers {
+				server.Kill()
+			}
+			for _, server := range servers {
+				if err := server.Restart(); err != nil {
+					t.Fatal(err)
+				}
+				server.Declare() // or it would stay out for a minute
+			}
+			var first, second outcome
+			r := a
+			select {
+			case first = <-gotA:
+			case first = <-gotB:
+				r, gotB = b, gotA
+			case <-time.After(soon):
+				t.Fatal("nobody got the lock")
+			}
+			if first.err != nil {
+				t.Fatal(first.err)
+			}
+			letGo(t, s, r, first.grant)
+			second.grant = grantedSoon(t, gotB)
+			if second.grant.Token <= first.grant.Token {
+				t.Errorf("token %d after %d", second.grant.Token, first.grant.Token)
+			}
+		})
+	}
+}
+
+// A user who may neither publish nor listen waits all the same.
+func TestWaitingWithoutRights(t *testing.T) {
+	r := ruled{t: t, servers: redistest.StartN(t, 3)}
+	rule, err := redisstore.ACL{User: "locker", Uses: redisstore.ToLock}.Rule()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, lacks := range [][]string{{"publish"}, {"subscribe"}, {"&leasehold:to:*"}, {"publish", "subscribe", "&leasehold:to:*"}} {
+		t.Run(strings.Join(lacks, " "), func(t *testing.T) {
+			var less []string
+			for _, word := range rule {
+				if !strings.Contains(strings.Join(lacks, " ")+" ", strings.TrimPrefix(word, "+")+" ") {
+					less = append(less, word)
+				}
+			}
+			if len(less) != len(rule)-len(lacks) {
+				t.Fatalf("%q without %q is %q", rule, lacks, less)
+			}
+			r.apply(less)
+			s, err := r.open()
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer s.Close()
+			held, next := request("a"), patientWaiter("a")
+			if next.TTL = time.Minute; lacks[0] == "publish" && len(lacks) == 1 {
+				next.TTL = 6 * time.Second // whoever releases can not tell; nothing else is amiss
+			}
+			takes(t, s, r.servers, held)
+			done := waits(t.Context(), s, next)
+			for _, server := range r.servers {
+				eventually(t, "it has a place", func() bool { return server.Text(t, "EXISTS", "{a}:place:"+next.Owner) == "1" })
+			}
+			if err := s.Release(t.Context(), held); err != nil {
+				t.Fatal(err)
+			}
+			letGo(t, s, next, grantedSoon(t, done))
+		})
+	}
+}
+
+// A server that knows the second version of the protocol only can not tell anybody
+// anything on the connection on which it is asked.
+func TestWaitingWithoutPush(t *testing.T) {
+	for _, nodes := range []int{1, 3} {
+		t.Run(fmt.Sprint(nodes), func(t *testing.T) {
+			servers := redistest.StartN(t, nodes, "--rename-command", "HELLO", "")
+			s := open(t, addrs(servers), nil)
+			held, next := request("stock"), patientWaiter("stock")
+			takes(t, s, servers, held)
+			done := waits(t.Context(), s, next)
+			for _, server := range servers {
+				eventually(t, "the server knows that it can not tell", func() bool { return strings.HasPrefix(server.Text(t, "GET", "{stock}:place:"+next.Owner), "1") })
+			}
+			letGo(t, s, held, store.Grant{})
+			letGo(t, s, next, grantedSoon(t, done))
+		})
+	}
+}
+
+// The right to listen is taken away while somebody waits, which breaks the
+// connection as well.
+func TestRightsAreTakenAway(t *testing.T) {
+	r := ruled{t: t, servers: redistest.StartN(t, 3)}
+	rule, err := redisstore.ACL{User: "locker", Uses: redisstore.ToLock}.Rule()
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.apply(rule)
+	s, err := r.open()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	held, next := request("a"), patientWaiter("a")
+	takes(t, s, r.servers, held)
+	done := wait(t, t.Context(), s, r.servers, next)
+	for _, server := range r.servers {
+		server.Text(t, "ACL", "SETUSER", "locker", "-subscribe", "resetchannels")
+		server.Text(t, "CLIENT", "KILL", "TYPE", "pubsub")
+	}
+	for _, server := range r.servers {
+		eventually(t, "the server knows that it can not tell", func() bool { return strings.HasPrefix(server.Text(t, "GET", "{a}:place:"+next.Owner), "1") })
+	}
+	if err := s.Release(t.Context(), held); err != nil {
+		t.Fatal(err)
+	}
+	letGo(t, s, next, grantedSoon(t, done))
+}
+
+// A lock that somebody else keeps, and gives back without telling anybody.
+func TestWaitingForAStranger(t *testing.T) {
+	servers := redistest.StartN(t, 1)
+	s := open(t, addrs(servers), nil)
+	servers[0].Text(t, "SET", "stock", "stranger", "PX", "600000")
+	next := patientWaiter("stock")
+	done := wait(t, t.Context(), s, servers, next)
+	servers[0].Text(t, "DEL", "stock")
+	letGo(t, s, next, grantedSoon(t, done))
+}
+
+// Where there is something else at the line's name, who would have to wait is told
+// so, and everybody else locks as ever.
+func TestWaitingWhereThereIsNoLine(t *testing.T) {
+	servers := redistest.StartN(t, 3)
+	s := open(t, addrs(servers), nil)
+	for _, server := range servers {
+		server.Text(t, "SET", "{stock}:line", "x")
+	}
+	held := request("stock")
+	takes(t, s, servers, held)
+	ctx, cancel := context.WithTimeout(t.Context(), soon)
+	defer cancel()
+	if _, err := s.Wait(ctx, patientWaiter("stock"), nil); err == nil || ctx.Err() != nil || !strings.Contains(err.Error(), "WRONGTYPE") {
+		t.Errorf("waiting: %v", err)
+	}
+	if err := s.Release(t.Context(), held); err != nil {
+		t.Fatal(err)
+	}
+	next := waiter("stock")
+	g, err := s.Wait(t.Context(), next, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	letGo(t, s, next, g)
+}
+
+// Who leaves is gone everywhere at once, and so is who is closed.
+func TestLeaving(t *testing.T) {
+	servers := redistest.StartN(t, 3)
+	s, closes := open(t, addrs(servers), nil), open(t, addrs(servers), nil)
+	held := request("stock")
+	takes(t, s, servers, held)
+	ctx, cancel := context.WithCancel(t.Context())
+	left := wait(t, ctx, s, servers, patientWaiter("stock"))
+	closed := wait(t, t.Context(), closes, servers, patientWaiter("stock"))
+	cancel()
+	if o := <-left; !errors.Is(o.err, context.Canceled) {
+		t.Errorf("who left: %+v", o)
+	}
+	closes.Close()
+	if o := <-closed; !errors.Is(o.err, store.ErrClosed) {
+		t.Errorf("who was closed: %+v", o)
+	}
+	if err := s.Release(t.Context(), held); err != nil {
+		t.Fatal(err)
+	}
+	nothingLeft(t, servers)
+}
+
+// Many want the lock, from two processes: all get it, one after the other, and its
+// tokens rise.
+func TestManyWait(t *testing.T) {
+	for _, nodes := range []int{1, 3, 5} {
+		t.Run(fmt.Sprint(nodes), func(t *testing.T) {
+			servers := redistest.StartN(t, nodes)
+			stores := []*redisstore.Store{open(t, addrs(servers), nil), open(t, addrs(servers), nil)}
+			var all sync.WaitGroup
+			var mu sync.Mutex
+			var last fence.Token
+			for i := range 40 {
+				all.Go(func() {
+					s := stores[i%2]
+					for range 3 {
+						r := patientWaiter("stock")
+						g, err := s.Wait(t.Context(), r, nil)
+						if err != nil {
+							t.Error(err)
+							return
+						}
+						if !mu.TryLock() {
+							t.Error("two have it")
+							return
+						}
+						if g.Token <= last {
+							t.Errorf("token %d after %d", g.Token, last)
+						}
+						last = g.Token
+						mu.Unlock()
+						letGo(t, s, r, g)
+					}
+				})
+			}
+			all.Wait()
+			nothingLeft(t, servers)
+		})
+	}
+}

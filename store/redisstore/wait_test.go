@@ -1,0 +1,129 @@
+package redisstore_test
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/leasehold-dev/leasehold/internal/testenv/redistest"
+	"github.com/leasehold-dev/leasehold/store"
+)
+
+// waiter is a request of somebody who waits.
+func waiter(name string) store.Request {
+	r := request(name)
+	r.Owner = store.NewOwnerAt(time.Now())
+	return r
+}
+
+// outcome is what became of waiting.
+type outcome struct {
+	grant store.Grant
+	err   error
+}
+
+// waits waits in the background.
+func waits(ctx context.Context, s store.Waiter, r store.Request) <-chan outcome {
+	done := make(chan outcome, 1)
+	go func() {
+		g, err := s.Wait(ctx, r, nil)
+		done <- outcome{g, err}
+	}()
+	return done
+}
+
+// wait is waits, and returns when it stands in line at every server.
+func wait(t *testing.T, ctx context.Context, s store.Waiter, servers []*redistest.Server, r store.Request) <-chan outcome {
+	t.Helper()
+	done := waits(ctx, s, r)
+	for _, server := range servers {
+		eventually(t, "it has a place", func() bool { return placed(t, server, r) })
+	}
+	return done
+}
+
+// placed says whether the owner has a place in line, and will be told.
+func placed(t *testing.T, server *redistest.Server, r store.Request) bool {
+	place := server.Text(t, "GET", "{"+r.Name+"}:place:"+r.Owner)
+	return place != "(nil)" && place[0] == '0'
+}
+
+// takes takes the lock, at all servers.
+func takes(t *testing.T, s store.Store, servers []*redistest.Server, r store.Request) store.Grant {
+	t.Helper()
+	g := acquire(t, s, r)
+	for _, server := range servers {
+		has(t, server, r.Name)
+	}
+	return g
+}
+
+func granted(t *testing.T, done <-chan outcome) store.Grant {
+	t.Helper()
+	select {
+	case o := <-done:
+		if o.err != nil {
+			t.Fatal(o.err)
+		}
+		return o.grant
+	case <-time.After(20 * time.Second):
+		t.Fatal("not granted")
+	}
+	panic("unreachable")
+}
+
+// letGo releases what was granted to one who waited, perhaps by another owner of its
+// rank.
+func letGo(t *testing.T, s store.Store, r store.Request, g store.Grant) {
+	t.Helper()
+	r.Owner, r.Renewed = cmp.Or(g.Owner, r.Owner), g.Repeated
+	if err := s.Release(t.Context(), r); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// nothingLeft waits until only counters and tombstones are left.
+func nothingLeft(t *testing.T, servers []*redistest.Server) {
+	t.Helper()
+	for _, s := range servers {
+		eventually(t, "no lock, no place and no line is left", func() bool {
+			return !slices.ContainsFunc(s.Keys(t), func(key string) bool {
+				return !strings.HasSuffix(key, "}:token") && !strings.Contains(key, "}:gone:")
+			})
+		})
+	}
+}
+
+// A lock that is released goes to those who wait, one after the other, and nothing
+// is left of it in the end.
+func TestHandOff(t *testing.T) {
+	for _, nodes := range []int{1, 3, 5} {
+		t.Run(fmt.Sprint(nodes), func(t *testing.T) {
+			servers := redistest.StartN(t, nodes)
+			holder, other := open(t, addrs(servers), nil), open(t, addrs(servers), nil)
+			first := request("stock")
+			token := takes(t, holder, servers, first).Token
+			a, b := waiter("stock"), waiter("stock")
+			gotA := wait(t, t.Context(), other, servers, a)
+			gotB := wait(t, t.Context(), holder, servers, b)
+			if err := holder.Release(t.Context(), first); err != nil {
+				t.Fatal(err)
+			}
+			g := granted(t, gotA)
+			if g.Token <= token {
+				t.Errorf("token %d after %d", g.Token, token)
+			}
+			letGo(t, other, a, g)
+			next := granted(t, gotB)
+			if next.Token <= g.Token {
+				t.Errorf("token %d after %d", next.Token, g.Token)
+			}
+			letGo(t, holder, b, next)
+			nothingLeft(t, servers)
+		})
+	}
+}
