@@ -9,7 +9,7 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/leasehold-dev/leasehold/internal/simredis"
+	"github.com/leasehold-dev/leasehold/internal/testenv/simredis"
 	"github.com/leasehold-dev/leasehold/store"
 )
 

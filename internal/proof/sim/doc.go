@@ -1,7 +1,7 @@
 // Package sim runs the production client over the production Redis store, with their
 // goroutines and timers, in a world that is made up: servers, network, clocks, pauses
 // and crashes. The store dials through Options.Dial and speaks the Redis protocol with
-// servers of internal/simredis, which run its Lua scripts. Time is virtual
+// servers of internal/testenv/simredis, which run its Lua scripts. Time is virtual
 // (testing/synctest), so a minute of it takes some milliseconds. A judge watches what
 // holders of leases see, and what the servers keep.
 //

@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/leasehold-dev/leasehold/internal/clock"
-	"github.com/leasehold-dev/leasehold/internal/simredis"
+	"github.com/leasehold-dev/leasehold/internal/testenv/simredis"
 )
 
 // node is one address, and the server that answers there: with a clock of its own,

@@ -8,11 +8,11 @@ const (
 	// that locks stay behind for a TTL; a server that cannot write at present answers
 	// a release as if it had been done. Runs do not judge idle time yet, nor what is
 	// left behind of the time before all was calm, and have no such servers.
-	retentionPending = false
+	retentionPending = true
 	// identityPending: servers that are replaced, become replicas for a while, or start
 	// with a wrong clock are believed; seeds do not have those faults yet.
-	identityPending = false
+	identityPending = true
 	// membershipPending: a client with another list of nodes stands in line, and is
 	// handed the lock by one that has both lists.
-	membershipPending = false
+	membershipPending = true
 )

@@ -40,7 +40,7 @@ func TestScripts(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		s := scripts().Draw(rt, "script")
 		if r := Run(t, s, Shipped(), false); len(r.Violations) > 0 {
-			rt.Fatalf("%v\nreplay: go test ./internal/sim -run '^TestReplay$' -v -script='%s'", r.Violations, s)
+			rt.Fatalf("%v\nreplay: go test ./internal/proof/sim -run '^TestReplay$' -v -script='%s'", r.Violations, s)
 		}
 	})
 }

@@ -86,7 +86,7 @@ func report(t *testing.T, flags string, s Script, r Result) {
 	t.Helper()
 	small := Shrink(s, func(s Script) bool { return len(Run(t, s, shipped(), false).Violations) > 0 })
 	again := Run(t, small, shipped(), true)
-	const replay = "go test ./internal/sim -run '^TestReplay$' -v "
+	const replay = "go test ./internal/proof/sim -run '^TestReplay$' -v "
 	var b strings.Builder
 	for _, v := range r.Violations {
 		fmt.Fprintf(&b, "%s\n", v)

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/leasehold-dev/leasehold/internal/simredis"
+	"github.com/leasehold-dev/leasehold/internal/testenv/simredis"
 )
 
 // stream is what a connection has under way, and its server's end. Events say when

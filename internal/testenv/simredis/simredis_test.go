@@ -15,7 +15,7 @@ import (
 	"time"
 
 	"github.com/leasehold-dev/leasehold/internal/testenv/redistest"
-	"github.com/leasehold-dev/leasehold/internal/simredis"
+	"github.com/leasehold-dev/leasehold/internal/testenv/simredis"
 	"github.com/leasehold-dev/leasehold/store"
 	"github.com/leasehold-dev/leasehold/store/redisstore"
 )
