@@ -13,6 +13,7 @@ FUZZTIME  = 10s
 # run only to see that it runs.
 SHORT     = $(if $(filter %ms,$(BENCHTIME)),-short)
 SEEDS     = 1000
+MOST      = 0
 TORTURE   = 60s
 SEED      = 0
 PLATFORMS = darwin/arm64 windows/amd64 linux/386
@@ -92,8 +93,8 @@ cross: ## build and vet the library and the command for other systems
 		$(GO) vet ./...; \
 	done
 
-explore: ## search every interleaving of the protocol in small worlds (long)
-	$(GO) run -tags mutants ./internal/proof/explore/cmd/explore
+explore: ## search every interleaving of the protocol in small worlds (long; a few minutes with MOST=500000)
+	$(GO) run -tags mutants ./internal/proof/explore/cmd/explore -most $(MOST)
 
 sim: ## run SEEDS seeds of the simulator
 	@dir=$$(mktemp -d); trap 'rm -rf "$$dir"' EXIT; $(GO) test -c -o "$$dir/sim" ./internal/proof/sim && \

@@ -37,6 +37,20 @@ type Func func() Instant
 // Now implements Clock.
 func (f Func) Now() Instant { return f() }
 
+// Simulated is the Clock of a simulator. A client that is given one draws nothing from
+// chance and asks the machine nothing about time, so that its runs can be repeated.
+type Simulated interface {
+	Clock
+	// Wall is the time of day.
+	Wall() time.Time
+	// Jitter takes the place of a random part of d.
+	Jitter(d time.Duration) time.Duration
+	// Rest returns when all other goroutines of the run have come to rest, so that what
+	// is done next does not depend on which of them ran first. Of several that call it at
+	// one time those with a smaller turn go first.
+	Rest(turn int)
+}
+
 // System is the machine's own clock. On Linux it is CLOCK_BOOTTIME, which goes
 // on counting while the machine is suspended: Go's monotonic clock stands
 // still then, and a lease would look valid after resume although its store has

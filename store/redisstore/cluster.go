@@ -6,7 +6,6 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/leasehold-dev/leasehold/internal/quorum/driver"
 	"github.com/leasehold-dev/leasehold/store"
@@ -42,10 +41,10 @@ func OpenCluster(ctx context.Context, urls []string, o *Options) (*Cluster, erro
 	if err != nil {
 		return nil, err
 	}
-	s := &Store{o: opts, wall: time.Now, servers: registry{ids: map[int]identity{}}, closing: make(chan struct{}), proof: waitingProof, idle: idleAfter}
+	s := &Store{o: opts, wall: opts.wall(), servers: registry{ids: map[int]identity{}}, closing: make(chan struct{}), proof: waitingProof, idle: idleAfter}
 	r := newRouter(s, seeds)
 	s.route, s.channel = r, r.clusterChannel(unsharded)
-	s.keeper = driver.Keeper{Nodes: []driver.Node{r}, Encode: s.encode, NodeTimeout: opts.nodeTimeout, Clock: opts.Clock, Logger: opts.Logger, Crowded: s.crowded, Closing: s.closing}
+	s.keeper = driver.Keeper{Nodes: []driver.Node{r}, Encode: s.encode, NodeTimeout: opts.nodeTimeout, Clock: opts.Clock, Jitter: opts.jitter(), Logger: opts.Logger, Crowded: s.crowded, Closing: s.closing}
 	c := &Cluster{s: s, r: r}
 	if err := r.chart(ctx); err != nil {
 		c.Close()

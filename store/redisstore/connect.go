@@ -103,7 +103,7 @@ func (n *node) open(ctx context.Context, host string, greet func(*wire) error) (
 func (n *node) dial(ctx context.Context, host string) (net.Conn, error) {
 	a := n.addr
 	a.host = host
-	return a.dial(ctx, n.s.o.TLS)
+	return a.dial(ctx, &n.s.o)
 }
 
 // login is what is said on a new connection first, and has to succeed.
@@ -154,7 +154,7 @@ func (n *node) greet(w *wire) error {
 	if err := n.learn(w); err != nil {
 		return err
 	}
-	if n.s.guarded.Load() {
+	if n.s.guarded.Load() && marksLooked {
 		if err := n.arrive(w, said[must].kind != '-'); err != nil {
 			return err
 		}

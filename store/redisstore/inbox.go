@@ -92,6 +92,9 @@ func (w *wire) heard(v value) {
 	case told.granted && n.isCounting(): // if it was declared empty, it grants again
 		n.s.keeper.Poll(n.index)
 	case told.granted:
+		if !pushesStamped {
+			told.stamp = w.at
+		}
 		n.s.keeper.Handed(n.index, told.owner, driver.Answer{Token: told.token, Counted: told.counted, Reserved: told.reserved, From: told.stamp, Clock: told.clock, At: w.at})
 	default:
 		n.s.keeper.Freed(n.index, told.owner)
@@ -109,7 +112,7 @@ func (v value) isMessage() bool {
 
 // missed has those who wait ask the node again, after its connection broke.
 func (w *wire) missed() {
-	if w.hears { // also for places that nobody waits at yet
+	if w.hears && missedAsked { // also for places that nobody waits at yet
 		w.n.s.keeper.Poll(w.n.index)
 	}
 }

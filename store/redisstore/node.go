@@ -3,7 +3,6 @@ package redisstore
 import (
 	"context"
 	"log/slog"
-	"runtime"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -207,7 +206,7 @@ func (n *node) wake() {
 // send is the node's goroutine: it writes whatever is in line in one go.
 func (n *node) send() {
 	for range n.ready {
-		runtime.Gosched() // let those who are about to put something get on board
+		n.s.o.rest(n.index) // let those who are about to put something get on board
 		for n.flush() {
 		}
 		if n.isClosed() {

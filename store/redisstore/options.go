@@ -1,9 +1,12 @@
 package redisstore
 
 import (
+	"context"
 	"crypto/tls"
 	"fmt"
 	"log/slog"
+	"net"
+	"runtime"
 	"time"
 
 	"github.com/leasehold-dev/leasehold/internal/clock"
@@ -50,6 +53,12 @@ type Options struct {
 	SentinelUsername, SentinelPassword string
 	// TLS for rediss:// and rediss-sentinel:// URLs. Default: the system's roots, TLS 1.2 or newer.
 	TLS *tls.Config
+	// Dial opens the connections to servers, sentinels and cluster members, for
+	// example through a tunnel. TLS is laid over what it returns where the URL asks
+	// for it. Its context ends after ConnectTimeout. The connections must support
+	// deadlines, and Close must end a Read or Write that is under way. Nil: a
+	// net.Dialer.
+	Dial func(ctx context.Context, network, addr string) (net.Conn, error)
 	// Logger is told what an operator should know: an even number of nodes,
 	// nodes that come and go. Nil: nothing is logged.
 	Logger *slog.Logger
@@ -102,4 +111,30 @@ func (o Options) nodeTimeout(ttl time.Duration) time.Duration {
 		return o.NodeTimeout
 	}
 	return min(max(ttl/100, 20*time.Millisecond), 500*time.Millisecond)
+}
+
+// wall is the time of day, by the options' clock if it knows one.
+func (o Options) wall() func() time.Time {
+	if c, ok := o.Clock.(clock.Simulated); ok {
+		return c.Wall
+	}
+	return time.Now
+}
+
+// jitter makes waiters poll at different times, as majority.Keeper.Jitter; nil is its default.
+func (o Options) jitter() func(time.Duration) time.Duration {
+	if c, ok := o.Clock.(clock.Simulated); ok {
+		return c.Jitter
+	}
+	return nil
+}
+
+// rest lets other goroutines do what they are about to do. In a simulation that is
+// certain, and they go on in turn.
+func (o Options) rest(turn int) {
+	if c, ok := o.Clock.(clock.Simulated); ok {
+		c.Rest(turn)
+		return
+	}
+	runtime.Gosched()
 }

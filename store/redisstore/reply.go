@@ -58,7 +58,7 @@ func (r reply) answer(s *script) driver.Answer {
 		switch {
 		case r.sent:
 			kind = quorum.Unknown
-		case r.outcome == store.WrongType:
+		case r.outcome == store.WrongType || !errorsSayNothing:
 			kind = quorum.No
 		}
 		return driver.Answer{Kind: kind, Said: store.NodeOutcome{Outcome: r.outcome, Err: r.err}, At: r.at}

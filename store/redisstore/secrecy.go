@@ -12,9 +12,12 @@ import (
 )
 
 // dial connects to the server at the address, over TLS if the URL says so.
-func (a address) dial(ctx context.Context, secrecy *tls.Config) (net.Conn, error) {
-	dialer := &net.Dialer{KeepAlive: 15 * time.Second}
-	conn, err := dialer.DialContext(ctx, "tcp", a.host)
+func (a address) dial(ctx context.Context, o *Options) (net.Conn, error) {
+	dial, secrecy := o.Dial, o.TLS
+	if dial == nil {
+		dial = (&net.Dialer{KeepAlive: 15 * time.Second}).DialContext
+	}
+	conn, err := dial(ctx, "tcp", a.host)
 	if err != nil || !a.tls {
 		return conn, err
 	}

@@ -210,7 +210,7 @@ func (p *panel) question(ctx context.Context, i int) (t testimony, alive bool) {
 	w := p.lines[i]
 	if w == nil {
 		a := s.addrs[i]
-		conn, err := a.dial(ctx, p.n.s.o.TLS)
+		conn, err := a.dial(ctx, &p.n.s.o)
 		if err != nil {
 			return testimony{err: plainly(err)}, false
 		}

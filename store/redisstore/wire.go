@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/leasehold-dev/leasehold/internal/clock"
+	"github.com/leasehold-dev/leasehold/internal/quorum"
 	"github.com/leasehold-dev/leasehold/store"
 )
 
@@ -191,6 +192,7 @@ func (w *wire) look() {
 	}
 	w.n.mu.Unlock()
 	if late {
+		w.n.s.o.rest((1 + w.n.index) * quorum.MaxNodes * quorum.MaxNodes)
 		w.abandon(errSilent)
 	}
 }
@@ -279,6 +281,7 @@ func (w *wire) read() {
 	for {
 		if err := w.next(); err != nil {
 			w.abandon(err)
+			w.n.s.o.rest((1 + w.n.index) * quorum.MaxNodes) // so that others send in between
 			w.end()
 			return
 		}

@@ -133,3 +133,17 @@ func pause(ctx context.Context, d time.Duration) bool {
 		return false
 	}
 }
+
+// Blink takes one server after the other away for a moment, once a second, until ctx
+// ends: its connections are cut, and new ones refused. Two are never away at once.
+func (c *Cluster) Blink(ctx context.Context, note func(on, what string) (over func())) {
+	for i := 0; pause(ctx, 850*time.Millisecond); i++ {
+		n := c.Nodes[i%len(c.Nodes)]
+		over := note(fmt.Sprintf("node %s", n.Server.Addr()), "away for a moment")
+		n.Proxy.RefuseNew()
+		n.Proxy.Cut()
+		pause(ctx, 150*time.Millisecond)
+		n.Proxy.Pass()
+		over()
+	}
+}

@@ -20,6 +20,9 @@ var (
 	faultsFor = flag.Duration("for", 7*time.Second, "how long TestTorture makes faults")
 	seed      = flag.Uint64("seed", 0, "seed of the faults; 0: another each time")
 	procs     = flag.Int("procs", 4, "processes that take locks")
+	ttl       = flag.Duration("ttl", time.Second, "TTL of the locks of TestTorture; what is left behind is in the way for as long")
+	blinks    = flag.Bool("blinks", false, "TestTorture takes one server at a time away for a moment, and nothing else")
+	idle      = flag.Duration("idle", 0, "how long somebody may wait for a lock that can be had while TestTorture makes faults; 0: that is not judged")
 	out       = flag.String("out", "", "where TestTorture leaves the history, an empty or new directory; else it is kept only on failure")
 )
 

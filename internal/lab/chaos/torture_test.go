@@ -72,15 +72,22 @@ func run(t *testing.T, c torture.Config) (*torture.Report, string) {
 func TestTorture(t *testing.T) {
 	verdict = "FAIL: it came to no verdict"
 	c := Start(t, nodes, Durable...)
-	const ttl = time.Second
+	ttl := *ttl
 	if *seed == 0 {
 		*seed = rand.Uint64N(1e9) + 1
 	}
 	report, printed := run(t, torture.Config{
 		Procs: *procs, Locks: torture.Names(3), TTL: ttl, For: *faultsFor, Seed: *seed, Dir: *out,
+		Nodes: nodes, Idle: *idle,
 		Store:   []string{c.URL(settings(ttl))},
 		Command: workers(t, "shipped"),
-		Disturb: func(ctx context.Context, note func(on, what string) func()) { c.Disturb(ctx, *seed, ttl, note) },
+		Disturb: func(ctx context.Context, note func(on, what string) func()) {
+			if *blinks {
+				c.Blink(ctx, note)
+				return
+			}
+			c.Disturb(ctx, *seed, ttl, note)
+		},
 	})
 	t.Log(printed)
 	if !report.OK() {

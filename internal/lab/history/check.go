@@ -13,6 +13,8 @@ type Limits struct {
 	// Patience is how long porcupine may think about one part of the history
 	// of one lock.
 	Patience time.Duration
+	// Idle is what idle time is judged by.
+	Idle Idleness
 }
 
 // Findings are what Check has found.
@@ -29,6 +31,8 @@ type Findings struct {
 	// Recovered is how long after the last fault the last lock was granted
 	// again; zero if one was not, or if there was no calm to see it in.
 	Recovered time.Duration
+	// Idle is the longest time for which somebody waited for a lock that could be had.
+	Idle time.Duration
 }
 
 // Check looks for violations in the whole of h, to which nothing may be added
@@ -72,6 +76,8 @@ func (h *History) Check(l Limits) Findings {
 		}
 	}
 	f.Violations = append(f.Violations, h.liveness(l.Calm)...)
+	found, f.Idle = h.idleness(l.Idle)
+	f.Violations = append(f.Violations, found...)
 	if again := h.Again(); len(again) == len(h.Locks) {
 		for _, at := range again {
 			f.Recovered = max(f.Recovered, at.Sub(h.Calm))

@@ -72,6 +72,9 @@ type Event struct {
 	N    int `json:"n,omitempty"`
 	Lock int `json:"lock"`
 
+	// Waits, of Ask: it stands in line if somebody has the lock.
+	Waits bool `json:"waits,omitempty"`
+
 	Token fence.Token   `json:"token,omitempty"`
 	Owner string        `json:"owner,omitempty"`
 	From  clock.Instant `json:"from,omitempty"`

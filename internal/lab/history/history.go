@@ -45,7 +45,7 @@ func (h *History) Add(proc, life int, e Event) error {
 	case Up, Down, Trouble, Extended:
 		return nil
 	case Ask:
-		a := &Attempt{ID: id, Lock: e.Lock, Asked: e.At, From: e.At, Outcome: Unknown}
+		a := &Attempt{ID: id, Lock: e.Lock, Waits: e.Waits, Asked: e.At, From: e.At, Outcome: Unknown}
 		if e.Lock < 0 || e.Lock >= len(h.Locks) {
 			return fmt.Errorf("attempt %v is of lock %d of %d", id, e.Lock, len(h.Locks))
 		}

@@ -13,7 +13,7 @@ import (
 // Violation is something that no lock which keeps its promises would have done.
 type Violation struct {
 	// Check is which promise: "mutual exclusion", "tokens", "writes", "lock
-	// model", "token model", "liveness".
+	// model", "token model", "liveness", "idle".
 	Check string
 	Lock  int
 	What  string

@@ -57,15 +57,15 @@ func (h *hammer) round(ctx context.Context) {
 	if h.chance(0.15) { // somebody gives up in the middle
 		patience = h.upTo(50 * time.Millisecond)
 	}
-	acquire := (*leasehold.Lock).Acquire
+	acquire, waits := (*leasehold.Lock).Acquire, true
 	if !eager && h.chance(0.3) {
-		acquire = (*leasehold.Lock).Try
+		acquire, waits = (*leasehold.Lock).Try, false
 	}
 	waiting, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 
 	left = history.Now()
-	h.note(history.Event{Op: history.Ask, At: left, Lock: lock})
+	h.note(history.Event{Op: history.Ask, At: left, Lock: lock, Waits: waits})
 	lease, err := acquire(h.client.Mutex(h.Locks[lock]).With(o), waiting)
 	at := history.Now()
 	if err != nil {

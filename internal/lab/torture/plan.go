@@ -48,6 +48,10 @@ const Goroutines = 3
 // was held up; those who wait may be in a pause, and the machine may be busy.
 func calm(ttl time.Duration) time.Duration { return 5*ttl + 10*time.Second }
 
+// grace is how long after a fault a server is not expected to be of use yet: clients
+// pause for a second before they try to connect again.
+const grace = 2 * time.Second
+
 // Check says what is wrong with c for a store of these abilities.
 func (c Config) Check(caps store.Caps) error {
 	switch {

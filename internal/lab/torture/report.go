@@ -44,8 +44,10 @@ func (r *run) report(ctx context.Context, hung []string) (*Report, error) {
 	}
 	rep := &Report{
 		Config: r.Config, h: r.h, Hung: hung, CutShort: ctx.Err() != nil,
-		Findings: r.h.Check(history.Limits{Calm: calm(r.TTL), Patience: 20 * time.Second}),
-		Took:     time.Since(r.began), Kills: int(r.kills.Load()), Stops: int(r.stops.Load()),
+		Findings: r.h.Check(history.Limits{Calm: calm(r.TTL), Patience: 20 * time.Second, Idle: history.Idleness{
+			Bound: r.Idle, TTL: r.TTL, Nodes: r.Nodes, Grace: grace,
+		}}),
+		Took: time.Since(r.began), Kills: int(r.kills.Load()), Stops: int(r.stops.Load()),
 		Plot: filepath.Join(r.Dir, "history.svg"),
 	}
 	rep.Faults = len(r.h.Faults) - rep.Kills - rep.Stops
@@ -157,6 +159,9 @@ func (r *Report) Verdict() string {
 	}
 	if r.Recovered > 0 {
 		s += fmt.Sprintf("; after the last, every lock was granted again within %v", r.Recovered.Round(time.Millisecond))
+	}
+	if r.Config.Idle > 0 {
+		s += fmt.Sprintf("; nobody waited longer than %v for a lock that could be had", r.Findings.Idle.Round(time.Millisecond))
 	}
 	if r.CutShort {
 		s += "; cut short"

@@ -25,6 +25,11 @@ type Config struct {
 	Seed       uint64        // of the faults, and of what the workers do
 	Store      []string      // the store, for the workers' Open
 	Dir        string        // for the histories; made if need be, else empty
+	// Nodes is how many servers decide by their majority. Zero: one does.
+	Nodes int
+	// Idle is how long somebody may wait for a lock that can be had, while faults go
+	// on. Zero: that is not judged.
+	Idle time.Duration
 	// Command makes a process that will call Work. Its input and output are
 	// set by Run.
 	Command func() *exec.Cmd

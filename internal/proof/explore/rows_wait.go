@@ -118,7 +118,7 @@ func waitingRows() []Row {
 		{Name: "W-time", What: "what a node granted counts even when its time is over", Off: []string{"place-in-time"},
 			Model: one(2, func(m *Model) { m.Check = Tokens }), Want: Tokens, Mutant: "quorum-place-in-time"},
 		{Name: "W-told", What: "who is handed the lock counts from when it hears of that",
-			Model: one(3, func(m *Model) { m.Check, m.CountFromPush = Mutex, true }), Want: Mutex, Mutant: "hand-off-counts-from-its-request"},
+			Model: one(3, func(m *Model) { m.Check, m.CountFromPush = Mutex, true }), Want: Mutex, Mutant: "redis-stamp-of-push"},
 		{Name: "W-same", What: "a lock that is handed on keeps its token",
 			Model: one(2, func(m *Model) { m.Check, m.Rules.HandsSame = Tokens, true }), Want: Tokens, Mutant: "node-hands-with-a-larger-token"},
 		{Name: "W-shut", What: "a node in quarantine hands the lock to those who wait",

@@ -2,24 +2,22 @@ package sim
 
 import (
 	"context"
-	"errors"
+	"strings"
 	"sync/atomic"
 	"time"
 
 	"github.com/leasehold-dev/leasehold"
 	"github.com/leasehold-dev/leasehold/internal/clock"
-	"github.com/leasehold-dev/leasehold/internal/quorum"
-	"github.com/leasehold-dev/leasehold/internal/quorum/driver"
-	"github.com/leasehold-dev/leasehold/store"
+	"github.com/leasehold-dev/leasehold/store/redisstore"
 )
 
-// client is one process on a machine of its own: the production client over the
-// production quorum, with some goroutines that want locks.
+// client is one process on a machine of its own: the production client over the Redis
+// store, with some goroutines that want locks.
 //
 // Its clock runs as fast as the bubble's timers do, which are its own: both
 // hang on one oscillator. That clocks differ in speed is up to the nodes.
 //
-// While it is paused its goroutines can not be stopped, but nobody sees them
+// While it is paused its goroutines cannot be stopped, but nobody sees them
 // run: nothing they send leaves before the process goes on, and what they do
 // counts as done then, which is also the time they read on the clock. So they
 // behave like a process that is woken up and finds all its timers fired.
@@ -27,73 +25,118 @@ type client struct {
 	w       *world
 	index   int
 	c       *leasehold.Client
-	keeper  *driver.Keeper
+	store   *redisstore.Store
 	links   []*link
 	list    list // of nodes that it asks, in scripts that Roll
 	workers []*worker
-	full    []atomic.Bool // per node: nothing more can be put in line
 
-	epoch clock.Instant
-	wall  atomic.Int64 // error of its wall clock
-	woken atomic.Int64 // what its clock reads while it is paused; 0: not paused
-	dead  bool
-	ctx   context.Context // ends when it dies, or the run is given up
-	end   context.CancelFunc
+	epoch  clock.Instant
+	wrong  atomic.Int64 // error of its wall clock
+	woken  atomic.Int64 // what its clock reads while it is paused; 0: not paused
+	dead   bool
+	gone   atomic.Bool // dead, for those who dial
+	killed chan struct{}
+	ctx    context.Context // ends when it dies, or the run is given up
+	end    context.CancelFunc
 
 	// While it is paused:
 	patient bool // what arrives is not seen before it goes on
 	unseen  []func()
-	unsent  []unsent
 	moving  *Fault // begins when the client next sends what it waits for
+	moves   bool   // it has
 
 	wokeAt time.Duration // when it last woke up from a doze
 	goneOn time.Duration // when it last went on after a pause
 }
 
-type unsent struct {
-	l *link
-	k *call
-}
+// list is which nodes a client asks: one list, or two while one is being replaced by
+// the other.
+type list uint8
+
+const (
+	allNodes list = iota
+	bothList      // a majority of each
+	oldList       // nodes 1, 2, 3
+	newList       // nodes 1, 2, 4
+)
+
+var lists = []list{bothList, oldList, newList}
 
 func newClient(w *world, index int) *client {
-	c := &client{w: w, index: index, full: make([]atomic.Bool, w.script.Nodes), wokeAt: -time.Hour, goneOn: -time.Hour}
+	c := &client{w: w, index: index, killed: make(chan struct{}), wokeAt: -time.Hour, goneOn: -time.Hour}
 	c.epoch = clock.Instant(time.Duration(index+1) * time.Hour)
 	c.ctx, c.end = context.WithCancel(context.Background())
-	s := &quorumStore{
-		k:      driver.Keeper{Encode: c.encode, NodeTimeout: w.script.nodeTimeout, Clock: clock.Func(c.boot), Logger: w.log},
-		maxTTL: w.script.longest(),
-	}
-	if len(w.nodes) > 1 && !w.switches.NoClockWatch {
-		s.k.Clocks = driver.NewClocks(len(w.nodes), w.quarantine(), c.wallAhead(), w.log)
-	}
-	c.keeper = &s.k
-	s.k.Jitter = func(d time.Duration) time.Duration { return c.jitter(d) }
 	for _, n := range w.nodes {
-		l := &link{w: w, c: c, n: n, at: n.index}
-		l.ear.l = l
-		c.links = append(c.links, l)
-		s.k.Nodes = append(s.k.Nodes, l)
+		c.links = append(c.links, &link{w: w, c: c, n: n})
 	}
 	if w.script.Roll {
 		c.list = lists[index%len(lists)]
-		c.list.join(&s.k)
 	}
-	cohort := &leasehold.Cohort{}
-	if w.script.Pass {
-		cohort = &leasehold.Cohort{Passes: 3, For: w.script.longest()}
-	}
-	c.c = leasehold.New(s, &leasehold.Options{
-		Clock: clock.Func(c.boot), Logger: w.log, Cohort: cohort,
-		RetryDelay: func(try int) time.Duration { return c.jitter(10 * time.Millisecond << min(try, 5)) },
-	})
 	for i := range w.script.Workers {
 		c.workers = append(c.workers, newWorker(c, i))
 	}
 	return c
 }
 
-// boot is the clock of the client's machine that counts suspend.
-func (c *client) boot() clock.Instant {
+// options are the store's, and its URL.
+func (c *client) options() (url string, o *redisstore.Options) {
+	o = &redisstore.Options{
+		MaxTTL: c.w.script.longest(), NodeTimeout: time.Duration(c.w.script.NodeTimeout) * time.Millisecond,
+		Dial: c.dial, Clock: c, Logger: c.w.log,
+	}
+	var hosts []string
+	for i := range c.links {
+		hosts = append(hosts, nodeAddress(i))
+	}
+	switch c.list {
+	case oldList:
+		hosts = hosts[:3]
+	case bothList:
+		o.Next = []string{hosts[0], hosts[1], hosts[3]}
+		hosts = hosts[:3]
+	case newList:
+		hosts = []string{hosts[0], hosts[1], hosts[3]}
+	}
+	return "redis://" + strings.Join(hosts, ","), o
+}
+
+// open makes the store, as soon as it can be, and the client.
+func (c *client) open() error {
+	url, o := c.options()
+	for {
+		s, err := redisstore.Open(c.ctx, []string{url}, o)
+		if err == nil {
+			c.store = s
+			break
+		}
+		if c.ctx.Err() != nil {
+			return err
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+	cohort := &leasehold.Cohort{}
+	if c.w.script.Pass {
+		cohort = &leasehold.Cohort{Passes: 3, For: c.w.script.longest()}
+	}
+	c.c = leasehold.New(c.store, &leasehold.Options{
+		Clock: c, Logger: c.w.log, Cohort: cohort,
+		RetryDelay: func(try int) time.Duration { return c.Jitter(10 * time.Millisecond << min(try, 5)) },
+	})
+	return nil
+}
+
+// bootstrap declares the servers empty, as an operator does, and tells them of which
+// list they are.
+func (c *client) bootstrap() {
+	url, o := c.options()
+	if _, err := redisstore.Bootstrap(c.ctx, []string{url}, o, false); err != nil {
+		panic("sim: bootstrap: " + err.Error())
+	}
+}
+
+// Now is the clock of the client's machine that counts suspend. It implements
+// clock.Simulated with Wall, Jitter and Rest.
+func (c *client) Now() clock.Instant {
 	if woken := c.woken.Load(); woken != 0 {
 		return clock.Instant(woken)
 	}
@@ -108,33 +151,20 @@ func (c *client) reads() clock.Instant {
 	return c.epoch.Add(c.w.now())
 }
 
-// encode makes the payload of a question. The proposal is the time of day the
-// client believes in, as the Redis store's is.
-func (c *client) encode(q driver.Question, _ any) any {
-	s := &question{Question: q}
-	if q.Op == quorum.Acquire || q.Op == quorum.Release {
-		day := midnight.Add(c.w.now() + time.Duration(c.wall.Load()) + 20*time.Millisecond)
-		s.propose = uint64(max(0, day) / 1000)
-	}
-	if q.Next != nil {
-		s.next = c.encode(*q.Next, nil).(*question)
-	}
-	return s
+// Wall is the time of day that the client believes in.
+func (c *client) Wall() time.Time {
+	passed := c.Now().Sub(c.epoch)
+	return time.Unix(0, int64(midnight.Add(passed+time.Duration(c.wrong.Load()))))
 }
 
-// jitter is the same for all: what two clients do at the same time differs by
+// Jitter is the same at all times: what two clients do at the same time differs by
 // when they began.
-func (c *client) jitter(d time.Duration) time.Duration {
+func (c *client) Jitter(d time.Duration) time.Duration {
 	return (d*3/4 + time.Duration(c.index)*7*grain).Truncate(grain)
 }
 
-// nodeTimeout is as the Redis store works it out.
-func (s *Script) nodeTimeout(ttl time.Duration) time.Duration {
-	if s.NodeTimeout > 0 {
-		return time.Duration(s.NodeTimeout) * time.Millisecond
-	}
-	return min(max(ttl/100, 20*time.Millisecond), 500*time.Millisecond)
-}
+// Rest returns when all goroutines are blocked: time goes on only then.
+func (c *client) Rest(turn int) { time.Sleep(time.Duration(1 + turn)) }
 
 // sees has the client notice something: at once, or when it goes on.
 func (c *client) sees(do func()) {
@@ -157,7 +187,7 @@ func (c *client) pause(d time.Duration, patient bool) {
 		return
 	}
 	c.patient = patient
-	c.woken.Store(int64(c.boot().Add(d)))
+	c.woken.Store(int64(c.Now().Add(d)))
 	c.w.hist.client("is paused", c, d)
 	c.w.judge.pauses(c)
 	c.w.after(d, arrival, c.goOn)
@@ -165,7 +195,7 @@ func (c *client) pause(d time.Duration, patient bool) {
 
 // move stops the machine, and its network after that.
 func (c *client) move(d time.Duration) {
-	c.moving = nil
+	c.moving, c.moves = nil, false
 	c.pause(d, false)
 	for _, l := range c.links {
 		c.w.after(d, outside, func() { l.held++ })
@@ -179,10 +209,10 @@ func (c *client) goOn() {
 	c.woken.Store(0)
 	c.goneOn = w.now()
 	w.hist.client("goes on", c, 0)
-	sent, seen := c.unsent, c.unseen
-	c.unsent, c.unseen = nil, nil
-	for _, u := range sent {
-		u.l.send(u.k)
+	seen := c.unseen
+	c.unseen = nil
+	for _, l := range c.links {
+		l.transmit()
 	}
 	t := w.now()
 	for _, do := range seen {
@@ -199,84 +229,37 @@ func (c *client) kill() {
 		return
 	}
 	c.w.hist.client("dies", c, 0)
-	c.dead = true
 	for _, l := range c.links {
-		if l.conn != nil {
-			l.conn.giveUp(store.Unreachable, errKilled)
+		l.transmit()
+	}
+	c.dead = true
+	c.gone.Store(true)
+	close(c.killed)
+	for _, l := range c.links {
+		for _, s := range l.streams {
+			if !s.shut {
+				s.shut = true
+				s.c.end(errKilled)
+				s.send(segment{fin: true})
+			}
 		}
-		l.ear.cut()
 	}
 	c.w.judge.died(c)
 	c.w.stirred = true
 	c.end()
 }
 
-// quorumStore is a store.Store over simulated nodes, as thin as can be.
-type quorumStore struct {
-	k      driver.Keeper
-	maxTTL time.Duration
-}
-
-var _ store.Returner = (*quorumStore)(nil)
-
-func (s *quorumStore) Return(ctx context.Context, r, next store.Request) (bool, error) {
-	if err := errors.Join(ctx.Err(), r.Check(s.maxTTL), next.Check(s.maxTTL)); err != nil {
-		return false, err
+// sent looks whether a move is to begin with what the client has just sent.
+func (c *client) sent(o op) {
+	if f := c.moving; f != nil && o.name == [...]string{"acquire", "extend"}[f.Size%2] {
+		c.moves = true
 	}
-	return s.k.Return(ctx, r, next)
 }
 
-func (s *quorumStore) Wait(ctx context.Context, r store.Request, reason func(error)) (store.Grant, error) {
-	if err := errors.Join(ctx.Err(), r.Check(s.maxTTL)); err != nil {
-		s.k.Drop(r.Owner)
-		return store.Grant{}, err
+// replace is what the operator does when every client is to know both lists.
+func (c *client) replace() {
+	url, o := c.options()
+	for c.ctx.Err() == nil && redisstore.Replace(c.ctx, []string{url}, o, nil) != nil {
+		time.Sleep(time.Second)
 	}
-	return s.k.Wait(ctx, r, reason)
 }
-
-func (s *quorumStore) Draw(ctx context.Context, r store.Request) (store.Drawn, error) {
-	if err := errors.Join(ctx.Err(), r.Check(s.maxTTL)); err != nil {
-		return store.Drawn{}, err
-	}
-	return s.k.Draw(ctx, r)
-}
-
-func (s *quorumStore) Acquire(ctx context.Context, r store.Request) (store.Grant, error) {
-	if err := errors.Join(ctx.Err(), r.Check(s.maxTTL)); err != nil {
-		return store.Grant{}, err
-	}
-	return s.k.Acquire(ctx, r)
-}
-
-func (s *quorumStore) Renew(ctx context.Context, leases []store.Request) []error {
-	if err := ctx.Err(); err != nil {
-		errs := make([]error, len(leases))
-		for i := range errs {
-			errs[i] = err
-		}
-		return errs
-	}
-	return s.k.Renew(ctx, leases)
-}
-
-func (s *quorumStore) Release(ctx context.Context, r store.Request) error {
-	if err := errors.Join(ctx.Err(), r.Check(s.maxTTL)); err != nil {
-		return err
-	}
-	return s.k.Release(ctx, r)
-}
-
-func (s *quorumStore) Inspect(context.Context, string) (store.State, error) {
-	return store.State{}, store.ErrUnsupported
-}
-
-func (s *quorumStore) List(context.Context, string) ([]store.State, error) {
-	return nil, store.ErrUnsupported
-}
-
-func (s *quorumStore) Caps() store.Caps {
-	n := len(s.k.Nodes)
-	return store.Caps{Engine: "simulated", Nodes: n, Quorum: quorum.Majority(n), MaxTTL: s.maxTTL, Reach: "network", Clock: "each node's own"}
-}
-
-func (s *quorumStore) Close() error { return nil }

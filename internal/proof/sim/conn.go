@@ -1,174 +1,197 @@
 package sim
 
 import (
+	"errors"
+	"net"
+	"os"
+	"sync"
+	"sync/atomic"
 	"time"
-
-	"github.com/leasehold-dev/leasehold/internal/quorum"
-	"github.com/leasehold-dev/leasehold/internal/quorum/driver"
-	"github.com/leasehold-dev/leasehold/store"
 )
 
-// conn is one connection. Events say when something arrives; what it is, is
-// always the first in line, so order holds whatever the delays.
+// conn is the client's end of a connection, which the production code reads and
+// writes. What it writes lies there until the driver takes it; the driver delivers
+// what it can read. The other end is a stream.
 type conn struct {
-	l    *link
-	life int  // of the node: a later one does not know this connection
-	shut bool // the client has given it up
+	w     *world
+	space *atomic.Pointer[chan struct{}] // closed when there is room to write; nil: there is
 
-	flight   []*call // sent and not answered, in order
-	commands []*call // of these, on their way to the node
-	replies  []reply // on their way back
-	turn     int     // arrivals planned in an earlier turn are void
+	mu     sync.Mutex
+	in     []byte
+	broken error // what a Read says once in is empty
+	out    []byte
+	closed bool
 
-	lastOut, lastIn   time.Duration
-	stuckOut, stuckIn int     // arrivals that a fault holds
-	served            []*call // for Replay: the last commands that arrived
+	wake          chan struct{} // there may be something to read
+	done          chan struct{} // closed by Close
+	reads, writes deadline
 }
 
-type reply struct {
-	k *call
-	a driver.Answer
+func newConn(w *world, space *atomic.Pointer[chan struct{}]) *conn {
+	return &conn{w: w, space: space, wake: make(chan struct{}, 1), done: make(chan struct{})}
 }
 
-// transmit sends a call; its time runs from now.
-func (c *conn) transmit(k *call) {
-	w := c.l.w
-	c.flight = append(c.flight, k)
-	c.commands = append(c.commands, k)
-	c.lastOut = c.arriveAt(max(w.now()+c.l.delay(), c.lastOut))
-	w.after(k.mc.Timeout, timer, func() {
-		c.l.c.sees(func() {
-			if !k.done && !c.shut {
-				c.giveUp(store.TimedOut, errNoAnswer)
+// Read implements net.Conn.
+func (c *conn) Read(b []byte) (int, error) {
+	for {
+		late := c.reads.passed()
+		c.mu.Lock()
+		n, err := copy(b, c.in), c.broken
+		c.in = c.in[n:]
+		closed := c.closed
+		c.mu.Unlock()
+		switch {
+		case closed:
+			return 0, net.ErrClosed
+		case n > 0:
+			return n, nil
+		case err != nil:
+			return 0, err
+		}
+		select {
+		case <-c.wake:
+		case <-c.done:
+		case <-late:
+			return 0, os.ErrDeadlineExceeded
+		}
+	}
+}
+
+// Write implements net.Conn.
+func (c *conn) Write(b []byte) (int, error) {
+	for room := c.space.Load(); room != nil; room = c.space.Load() {
+		select {
+		case <-*room:
+		case <-c.done:
+			return 0, net.ErrClosed
+		case <-c.writes.passed():
+			return 0, os.ErrDeadlineExceeded
+		}
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	switch {
+	case c.closed:
+		return 0, net.ErrClosed
+	case c.broken != nil:
+		return 0, c.broken
+	}
+	c.out = append(c.out, b...)
+	c.w.wake()
+	return len(b), nil
+}
+
+// Close implements net.Conn.
+func (c *conn) Close() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.closed {
+		c.closed = true
+		close(c.done)
+		c.reads.set(time.Time{})
+		c.writes.set(time.Time{})
+		c.w.wake()
+	}
+	return nil
+}
+
+// take is what was written since, and whether the connection was closed.
+func (c *conn) take() (out []byte, closed bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	out, c.out = c.out, nil
+	return out, c.closed
+}
+
+// deliver gives the client something to read.
+func (c *conn) deliver(b []byte) {
+	c.mu.Lock()
+	c.in = append(c.in, b...)
+	c.mu.Unlock()
+	c.stir()
+}
+
+// end has the client find that the connection is broken, once it has read what came.
+func (c *conn) end(err error) {
+	c.mu.Lock()
+	if c.broken == nil {
+		c.broken = err
+	}
+	c.mu.Unlock()
+	c.stir()
+}
+
+func (c *conn) stir() {
+	select {
+	case c.wake <- struct{}{}:
+	default:
+	}
+	c.w.stirred = true
+}
+
+func (c *conn) LocalAddr() net.Addr                { return address("client") }
+func (c *conn) RemoteAddr() net.Addr               { return address("server") }
+func (c *conn) SetDeadline(t time.Time) error      { c.reads.set(t); c.writes.set(t); return nil }
+func (c *conn) SetReadDeadline(t time.Time) error  { c.reads.set(t); return nil }
+func (c *conn) SetWriteDeadline(t time.Time) error { c.writes.set(t); return nil }
+
+type address string
+
+func (a address) Network() string { return "simulated" }
+func (a address) String() string  { return string(a) }
+
+// deadline closes a channel when it has passed.
+type deadline struct {
+	mu    sync.Mutex
+	timer *time.Timer
+	late  chan struct{}
+}
+
+func (d *deadline) passed() <-chan struct{} {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.late == nil {
+		d.late = make(chan struct{})
+	}
+	return d.late
+}
+
+// set moves the deadline; a zero t is none. One that has passed ends what waits.
+func (d *deadline) set(t time.Time) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.timer != nil {
+		d.timer.Stop()
+		d.timer = nil
+	}
+	late := d.late
+	if late == nil {
+		late = make(chan struct{})
+	}
+	select {
+	case <-late:
+		late = make(chan struct{})
+	default:
+	}
+	d.late = late
+	switch left := time.Until(t); {
+	case t.IsZero():
+	case left <= 0:
+		close(late)
+	default:
+		d.timer = time.AfterFunc(left, func() {
+			d.mu.Lock()
+			defer d.mu.Unlock()
+			if d.late == late {
+				close(late)
+				d.late = nil
 			}
 		})
-	})
-}
-
-func (c *conn) arriveAt(t time.Duration) time.Duration {
-	turn := c.turn
-	return c.l.w.at(t, outside, func() {
-		if turn == c.turn {
-			c.arrives()
-		}
-	})
-}
-
-// arrives hands the node the first command in line.
-func (c *conn) arrives() {
-	if c.l.held > 0 {
-		c.stuckOut++
-		return
-	}
-	k := c.commands[0]
-	c.commands = c.commands[1:]
-	n := c.l.n
-	if n.life != c.life || !n.reachable() {
-		c.reset()
-		return
-	}
-	c.served = append(c.served, k)
-	if len(c.served) > 4 {
-		c.served = c.served[1:]
-	}
-	n.serve(k, c)
-}
-
-// reset has the client learn that the node's end of the connection is gone.
-func (c *conn) reset() {
-	c.l.w.after(c.l.delay(), arrival, func() {
-		if c.l.held > 0 || c.l.deaf > 0 {
-			return // only by getting no answers
-		}
-		c.l.c.sees(func() {
-			if !c.shut {
-				c.giveUp(store.Unreachable, errBroken)
-			}
-		})
-	})
-}
-
-// reply sends the node's answer back.
-func (c *conn) reply(k *call, a driver.Answer) {
-	c.replies = append(c.replies, reply{k, a})
-	c.lastIn = c.returnAt(max(c.l.w.now()+c.l.delay(), c.lastIn))
-}
-
-func (c *conn) returnAt(t time.Duration) time.Duration {
-	return c.l.w.at(t, arrival, c.returns)
-}
-
-// returns hands the client the first answer in line.
-func (c *conn) returns() {
-	if c.l.held > 0 || c.l.deaf > 0 {
-		c.stuckIn++
-		return
-	}
-	r := c.replies[0]
-	c.replies = c.replies[1:]
-	if c.life != c.l.n.life {
-		return // the restart took the socket's buffer with it
-	}
-	c.l.c.sees(func() {
-		if !c.shut {
-			c.flight = c.flight[1:]
-			c.l.answer(r.k, r.a)
-		}
-	})
-}
-
-// giveUp closes the client's end. What was not answered may have been applied.
-func (c *conn) giveUp(said store.Outcome, err error) {
-	c.shut = true
-	if c.l.conn == c {
-		c.l.conn = nil
-	}
-	for _, k := range c.flight {
-		c.l.fail(k, quorum.Unknown, said, err)
-	}
-	c.flight = nil
-}
-
-// heal lets go what a fault held. What a closed connection had under way is
-// delivered all the same, or lost: both happen.
-func (c *conn) heal() {
-	w := c.l.w
-	if c.shut && c.stuckOut > 0 && w.rng.IntN(2) == 0 {
-		c.turn++
-		c.commands, c.stuckOut = nil, 0
-	}
-	if c.l.held == 0 {
-		for range c.stuckOut {
-			c.lastOut = c.arriveAt(max(w.now()+c.l.delay(), c.lastOut))
-		}
-		c.stuckOut = 0
-	}
-	if c.l.held == 0 && c.l.deaf == 0 {
-		for range c.stuckIn {
-			c.lastIn = c.returnAt(max(w.now()+c.l.delay(), c.lastIn))
-		}
-		c.stuckIn = 0
 	}
 }
 
-// cut breaks the connection now. A first part of what the client had sent
-// still arrives, up to late from now.
-func (c *conn) cut(late time.Duration) {
-	w := c.l.w
-	c.turn++
-	c.commands = c.commands[:w.rng.IntN(len(c.commands)+1)]
-	c.stuckOut = 0
-	for range c.commands {
-		d := c.l.delay()
-		if late > 0 {
-			d += time.Duration(w.rng.Int64N(int64(late)))
-		}
-		c.lastOut = c.arriveAt(max(w.now()+d, c.lastOut))
-	}
-	if !c.shut {
-		c.giveUp(store.Unreachable, errBroken)
-	}
-}
-
-// idle says whether nothing more can come of a connection.
-func (c *conn) idle() bool { return c.shut && len(c.commands) == 0 && c.stuckIn == 0 }
+var (
+	errRefused = errors.New("connection refused")
+	errReset   = errors.New("connection reset by peer")
+	errKilled  = errors.New("process is dead")
+)

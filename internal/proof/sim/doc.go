@@ -1,20 +1,36 @@
-// Package sim runs the production client, its goroutines, timers and all, over
-// the production quorum, in a world that is made up: nodes, network, clocks,
-// pauses and crashes. Time is virtual (testing/synctest), so a minute of it
-// takes some milliseconds. A judge watches what holders of leases see.
+// Package sim runs the production client over the production Redis store, with their
+// goroutines and timers, in a world that is made up: servers, network, clocks, pauses
+// and crashes. The store dials through Options.Dial and speaks the Redis protocol with
+// servers of internal/testenv/simredis, which run its Lua scripts. Time is virtual
+// (testing/synctest), so a minute of it takes some milliseconds. A judge watches what
+// holders of leases see, and what the servers keep.
 //
 // # One script, one history
 //
 // A run is decided by its Script, to the last event: by no scheduler, no number
 // of processors, no race detector, no random source of the production code. One
 // goroutine, the driver, does everything that happens outside of the clients.
-// It waits until all others are blocked, takes what they have sent, in an order
-// that does not depend on who ran first, and lets exactly one thing happen. No
-// two things that could disturb each other share a nanosecond. Retry delays come
-// from the script's seed; owners, which are random, are numbered as they appear.
+// It waits until all others are blocked, takes what they have written, and lets
+// exactly one thing happen. No two things that could disturb each other share a
+// nanosecond. Where several goroutines of a client act at one instant:
+//
+//   - What they write to one server is one segment. The server does its commands in the
+//     order of their owners, and answers in the order in which they were written.
+//   - The store's own goroutines go on in turn, with what others do at that instant
+//     done before (clock.Simulated).
+//
+// Pauses of the store come from the script; owners, which are random, are numbered as
+// they appear.
 //
 // OfSeed makes the script of a seed. Scripts also come from rapid, and from
-// files in testdata/kept, where those stay that found something.
+// files in testdata/kept, where those stay that found something. Those in
+// testdata/pending show what is not mended yet; pending.go says what that is.
+//
+// # What is not simulated
+//
+// Connections are no TCP sockets, so the store writes from its own goroutine and reads
+// with a goroutine for each connection: the ways around these (direct_unix.go, turns.go)
+// are left to tests with real servers, as are TLS, sentinels and clusters.
 //
 // # What is assumed
 //
@@ -27,11 +43,9 @@
 //     then stay behind until their TTL is over, and nothing worse.
 //   - A node does one command at a time, each as one step, and what it answers
 //     is so. It may be slow, down, out of reach, or answer errors, for any time.
-//   - A node that comes back with less than it had (nothing, or all but the last
-//     second of its writes) takes part in nothing until the longest TTL is over,
-//     counted from the crash, and until its clock is ahead of every token it can
-//     have given: by a second, and what two clocks differ by. Any number of
-//     nodes may lose data, at once or in turn.
+//   - A node may come back with less than it had: nothing, or all but the last second
+//     of its writes. Any number may, at once or in turn. That they take part in
+//     nothing until it is safe is up to the clients and the scripts.
 //   - A node's clock is as fast as a client's to within 1 % (0.95 % here). Its
 //     time of day may be wrong and may be set back, by less than the quarantine
 //     in all; it is not set ahead.
@@ -58,7 +72,7 @@
 //
 // # How a process that is stopped is simulated
 //
-// Goroutines can not be stopped from outside. Those of a paused client run on,
+// Goroutines cannot be stopped from outside. Those of a paused client run on,
 // but read on their clock the instant at which the process will go on, and
 // nobody sees anything they do before that instant. So they do what a process
 // does that wakes up and finds all its timers fired and, as the script wants

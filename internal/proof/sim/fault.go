@@ -22,23 +22,25 @@ const (
 // node counts tokens from, which is a second, and the error of two clocks.
 func (w *world) quarantine() time.Duration {
 	longest := w.script.longest()
-	switch {
-	case w.switches.NoQuarantine:
-		return 0
-	case w.switches.ShortQuarantine:
-		return longest / 2
-	}
-	return max(longest+longest/50, 4*time.Second)
+	return max(longest+longest/50, 5*time.Second)
 }
 
 // overAt is when nothing is left of a fault.
 func (w *world) overAt(f Fault) time.Duration {
 	end := f.at() + f.last()
-	if f.Kind == Crash && f.Size > 0 || f.Kind == Wipe {
+	switch f.Kind {
+	case Boot:
+		end += time.Duration(f.Size) * time.Millisecond
+	}
+	switch f.Kind {
+	case Crash, Wipe, Boot, Replace, Replicate:
 		end += w.quarantine() * 102 / 100 // by the slowest clock, set back
 		end += backOften * backMost * time.Millisecond
 	}
 	if f.Kind == Switch {
+		end += 2*w.quarantine() + 2*time.Second
+	}
+	if f.Kind == StepAhead {
 		end += 2 * w.quarantine()
 	}
 	if f.Kind == Move {
@@ -71,31 +73,50 @@ func (w *world) fault(f Fault) {
 	case Full:
 		w.forLinks(f, func(l *link) { l.noSpace++; l.fill() }, func(l *link) { l.noSpace--; l.fill() })
 	case Cut:
-		w.forLinks(f, func(l *link) { l.cut(size) }, nil)
+		w.forLinks(f, func(l *link) { l.breaks(size) }, nil)
 	case Replay:
 		w.forLinks(f, func(l *link) { l.replay(f.Size) }, nil)
 	case Slow:
 		w.forNodes(f, func(n *node) { n.slow += size }, func(n *node) { n.slow -= size })
 	case Ail:
-		w.forNodes(f, func(n *node) { n.ails++ }, func(n *node) { n.ails-- })
+		code := troubles[f.Size%len(troubles)]
+		w.forNodes(f, func(n *node) { n.ails[code] = true; n.ailing() }, func(n *node) { n.ails[code] = false; n.ailing() })
+	case Refuse:
+		w.forLinks(f, func(l *link) {
+			for _, s := range l.streams {
+				s.reset()
+			}
+			l.cut++
+		}, func(l *link) { l.cut-- })
 	case Crash:
 		w.forNodes(f, func(n *node) { n.crash(f.last(), size) }, nil)
+	case Boot:
+		w.forNodes(f, func(n *node) { n.boot(size, f.last()) }, nil)
+	case Replace:
+		w.forNodes(f, func(n *node) { n.replaced(size) }, nil)
+	case Replicate:
+		w.forNodes(f, func(n *node) { n.becomesReplica(w.nodes[(n.index+1)%len(w.nodes)], f.last()) }, nil)
 	case Switch:
-		w.switchLists()
+		go w.operators[1].replace()
+		w.stirred = true
 	case Wipe:
 		w.forNodes(f, func(n *node) { n.wipe() }, nil)
 	case StepBack:
 		w.forNodes(f, func(n *node) {
 			if n.backs++; n.backs <= backOften {
 				n.steps -= min(size, backMost*time.Millisecond)
+				n.doubt(2 * w.quarantine())
 			}
 		}, nil)
 	case StepAhead:
-		w.forNodes(f, func(n *node) { n.jump(size) }, nil)
+		w.forNodes(f, func(n *node) {
+			n.steps += size
+			n.doubt(2*w.quarantine() + w.script.longest())
+		}, nil)
 	case Forget:
 		w.forNodes(f, func(n *node) { n.forget() }, nil)
 	case WallClock:
-		w.forClients(f, func(c *client) { c.wall.Store(int64(f.Size) * int64(time.Second)) })
+		w.forClients(f, func(c *client) { c.wrong.Store(int64(f.Size) * int64(time.Second)) })
 	case Pause:
 		w.forClients(f, func(c *client) { c.pause(f.last(), f.Size == 1) })
 	case Move:

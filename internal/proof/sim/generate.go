@@ -1,6 +1,9 @@
 package sim
 
-import "math/rand/v2"
+import (
+	"math/rand/v2"
+	"slices"
+)
 
 // source draws the numbers a script is made of: rapid, which can then shrink a
 // script that fails, or a seed.
@@ -50,10 +53,15 @@ func setting(src source) Script {
 // to get anywhere.
 func (s *Script) drawFault(src source, before []Fault) Fault {
 	ttl := int(s.longest().Milliseconds())
+	kinds := []Kind{
+		Hold, Hold, Fade, Fade, Deaf, Deaf, Delay, Delay, Cut, Cut, Cut, Pause, Pause, Move, Move, Move, Crash, Crash, Crash, Wipe,
+		Ail, Slow, Doze, StepBack, WallClock, Full, Kill, Replay, Refuse, Refuse,
+	}
+	if !identityPending && s.Nodes > 2 {
+		kinds = append(kinds, Boot, Replace, Replicate)
+	}
 	f := Fault{
-		Kind: pick(src, "kind",
-			Hold, Hold, Fade, Fade, Deaf, Deaf, Delay, Delay, Cut, Cut, Cut, Pause, Pause, Move, Move, Move, Crash, Crash, Crash, Wipe,
-			Ail, Slow, Doze, StepBack, WallClock, Full, Kill, Replay),
+		Kind:   pick(src, "kind", kinds...),
 		At:     src.draw("at", 0, s.Span*1000),
 		For:    src.draw("for", 1, pick(src, "long", ttl/20, ttl, 2*ttl)),
 		Client: src.draw("client", 0, s.Clients),
@@ -78,6 +86,17 @@ func (s *Script) drawFault(src source, before []Fault) Fault {
 		f.Size = src.draw("size", 1, 4)
 	case Ail:
 		f.Client = 0
+		if f.Size = src.draw("size", 0, len(troubles)-1); retentionPending {
+			f.Size = slices.Index(troubles, "LOADING")
+		}
+	case Boot:
+		f.Client, f.Node = 0, max(f.Node, 1)
+		f.Size = src.draw("size", 0, 600_000)
+	case Replace:
+		f.For, f.Client, f.Node = 0, 0, max(f.Node, 1)
+		f.Size = src.draw("size", 0, 1000)
+	case Replicate:
+		f.Client, f.Node = 0, max(f.Node, 1)
 	case Slow:
 		f.Client = 0
 		f.Size = src.draw("size", 1, 50)

@@ -4,13 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"regexp"
 	"strings"
 	"time"
 
 	"github.com/leasehold-dev/leasehold"
-	"github.com/leasehold-dev/leasehold/internal/proof/modelnode"
-	"github.com/leasehold-dev/leasehold/internal/quorum"
-	"github.com/leasehold-dev/leasehold/internal/quorum/driver"
 	"github.com/leasehold-dev/leasehold/store"
 )
 
@@ -44,8 +42,6 @@ func (h *history) number(name string) int {
 	return n
 }
 
-func (h *history) owner(n int) string { return h.names[n] }
-
 // mix takes a fact into the digest.
 func (h *history) mix(facts ...uint64) {
 	const prime = 1099511628211 // FNV-1a, a word at a time
@@ -69,118 +65,72 @@ func (h *history) write(where, format string, args ...any) {
 
 // The kinds of fact in the digest.
 const (
-	factSend = iota + 1
-	factApply
-	factAnswer
+	factSends = iota + 1
+	factApplies
+	factReceives
 	factNote
 	factEnd
-	factRefuse
 	factSay
-	factTold
-	factHears
 )
 
-func (h *history) send(k *call, refused bool) {
-	q := k.q
-	h.mix(factSend, uint64(k.l.c.index), uint64(k.l.n.index), uint64(q.Op), uint64(q.owner), q.Token, q.propose)
-	if h.keep {
-		h.write(fmt.Sprintf("c%d.w%d", k.l.c.index+1, q.worker), "-> n%d  %s%s", k.l.n.index+1, q, map[bool]string{true: ": no room in the line"}[refused])
-	}
-}
-
-func (q *question) String() string {
-	s := fmt.Sprintf("%s o%d of lock %d", q.Op, q.owner, q.lock+1)
-	switch q.Op {
-	case quorum.Acquire, quorum.Extend:
-		s += fmt.Sprintf(" for %v", q.Lease.TTL)
-	case quorum.Confirm:
-		s += fmt.Sprintf(" token %d", q.Token)
-	}
-	if q.GivesWay {
-		s += fmt.Sprintf(", to give way to o%d", q.to)
-	}
-	if q.Waits {
-		s += ", or wait"
-	}
-	if q.Again {
-		s += ", again"
-	}
-	if q.Behind {
-		s += ", only to wait behind a holder"
-	} else if q.Stand {
-		s += ", only to wait"
-	}
-	if q.Tomb {
-		s += ", for ever"
-	}
-	return s
-}
-
-var verdicts = [...]string{"done", "taken", "buried", "shut"}
-
-// told is what a node says unasked.
-func (h *history) told(n *node, t modelnode.Told[int]) {
-	h.mix(factTold, uint64(n.index), uint64(t.Owner), t.Token, t.Stamp)
-	if h.keep {
-		h.write(fmt.Sprintf("n%d", n.index+1), "hands it on: %s", tellings(t))
-	}
-}
-
-// hears is that it arrives.
-func (h *history) hears(l *link, t modelnode.Told[int]) {
-	h.mix(factHears, uint64(l.c.index), uint64(l.n.index), uint64(t.Owner), t.Token)
-	if h.keep {
-		h.write(fmt.Sprintf("c%d", l.c.index+1), "<~ n%d  %s", l.n.index+1, tellings(t))
-	}
-}
-
-func tellings(t modelnode.Told[int]) string {
-	if !t.Granted {
-		return fmt.Sprintf("free, for o%d to try", t.Owner)
-	}
-	return fmt.Sprintf("o%d has it now, token %d", t.Owner, t.Token)
-}
-
-func (h *history) apply(k *call, a modelnode.Answer[int]) {
-	q := k.q
-	h.mix(factApply, uint64(k.l.n.index), uint64(q.Op), uint64(q.owner), uint64(a.Verdict), a.Token, uint64(a.Holder), uint64(a.ExpiresIn))
+// sends is that a client writes something.
+func (h *history) sends(s *stream, g segment) {
+	h.mix(factSends, uint64(s.l.c.index), uint64(s.l.n.index), uint64(len(g.commands)))
 	if !h.keep {
 		return
 	}
-	s := verdicts[a.Verdict]
-	switch {
-	case a.Token != 0:
-		s += fmt.Sprintf(", token %d", a.Token)
-	case a.Holder != 0:
-		if s += fmt.Sprintf(" by o%d for another %v", a.Holder, a.ExpiresIn); a.Position > 0 {
-			s += fmt.Sprintf(", place %d", a.Position)
+	where := fmt.Sprintf("c%d", s.l.c.index+1)
+	for _, i := range g.order {
+		h.write(where, "-> n%d  %s", s.l.n.index+1, h.w.names.read(s.l.n.server, g.commands[i]))
+	}
+	if g.fin {
+		h.write(where, "-> n%d  closes the connection", s.l.n.index+1)
+	}
+}
+
+// receives is that it can read something.
+func (h *history) receives(s *stream, n int) {
+	h.mix(factReceives, uint64(s.l.c.index), uint64(s.l.n.index))
+	if h.keep {
+		h.write(fmt.Sprintf("c%d", s.l.c.index+1), "<- n%d  %d bytes", s.l.n.index+1, n)
+	}
+}
+
+// applies is that a node does a command.
+func (h *history) applies(n *node, o op, said []byte, replayed bool) {
+	h.mix(factApplies, uint64(n.index), uint64(o.lock+1), uint64(len(said)))
+	h.mixText(o.name)
+	for _, k := range o.owners {
+		h.mix(uint64(k))
+	}
+	if len(said) > 0 {
+		h.mix(uint64(said[0]), uint64(firstNumber(said)))
+	}
+	if h.keep {
+		again := map[bool]string{true: " (replayed)"}[replayed]
+		h.write(fmt.Sprintf("n%d", n.index+1), "%s: %s%s", o, h.shows(said), again)
+	}
+}
+
+// channelName is the name of a store's channel, which is random.
+var channelName = regexp.MustCompile("(leasehold:to:)[A-Z2-7]{26}")
+
+// shows is what a server says, with owners by their numbers.
+func (h *history) shows(said []byte) string {
+	const most = 300
+	text := channelName.ReplaceAllString(strings.ReplaceAll(string(said), "\r\n", " "), "$1*")
+	for i, name := range h.names {
+		if i > 0 {
+			text = strings.ReplaceAll(text, name, fmt.Sprintf("o%d", i))
 		}
-	case a.Verdict == modelnode.Taken:
-		s = "not there"
 	}
-	if k.replayed {
-		s += " (replayed)"
+	if len(text) > most {
+		text = text[:most] + "..."
 	}
-	h.write(fmt.Sprintf("n%d", k.l.n.index+1), "%s: %s", q, s)
+	return text
 }
 
-func (h *history) refuses(k *call) {
-	h.mix(factRefuse, uint64(k.l.n.index), uint64(k.q.Op), uint64(k.q.owner))
-	if h.keep {
-		h.write(fmt.Sprintf("n%d", k.l.n.index+1), "%s: an error", k.q)
-	}
-}
-
-var kinds = [...]string{"yes", "no", "absent", "unsent", "unknown"}
-
-func (h *history) answer(k *call, a driver.Answer) {
-	h.mix(factAnswer, uint64(k.l.c.index), uint64(k.l.n.index), uint64(k.q.Op), uint64(k.q.owner), uint64(a.Kind), a.Token)
-	if h.keep {
-		h.write(fmt.Sprintf("c%d.w%d", k.l.c.index+1, k.q.worker), "<- n%d  %s: %s", k.l.n.index+1, k.q, kinds[a.Kind])
-	}
-}
-
-var noteNames = [...]string{"holds the lock", "gave up", "writes to the resource", "extended", "begins to release", "released", "WRONG"}
+var noteNames = [...]string{"asks for a lock", "holds the lock", "gave up", "writes to the resource", "extended", "begins to release", "released", "WRONG"}
 
 func (h *history) note(k *worker, n note) {
 	cl := class(n.err)
@@ -216,10 +166,6 @@ func (h *history) fault(f Fault) {
 	if h.keep {
 		h.write("", "FAULT %s", f)
 	}
-}
-
-func (h *history) node(what string, n *node, d time.Duration) {
-	h.say("n%d %s %s", n.index+1, what, orNothing(d))
 }
 
 func (h *history) client(what string, c *client, d time.Duration) {

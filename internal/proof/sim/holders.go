@@ -16,8 +16,9 @@ func (j *judge) grants(c *claim) {
 	c.at = j.w.now()
 	c.owner = j.w.hist.number(c.lease.Owner())
 	j.claims = append(j.claims, c)
-	o := &j.w.owners[c.owner]
-	begun := o.born
+	j.kept = append(j.kept, c)
+	o := j.w.owner(c.owner)
+	begun := c.k.began   // or later: what it asked for may not have left at once
 	if o.holder != nil { // passed on
 		begun = c.at
 		j.tally.Passed++
@@ -28,7 +29,9 @@ func (j *judge) grants(c *claim) {
 	if o.least = 0; c.minHold > 0 && c.k.c.goneOn < begun {
 		o.least = begun + c.minHold
 	}
+	j.locks[c.lock].leastUntil = max(j.locks[c.lock].leastUntil, begun+c.minHold, c.at+c.minHold)
 	j.tally.Grants++
+	j.locks[c.lock].grants++
 	if c.ended() || c.lease.Err() != nil {
 		return // over before anybody could act on it
 	}
@@ -81,7 +84,7 @@ func (j *judge) goesOn(cl *client) {
 func (j *judge) pauses(cl *client) {
 	for _, c := range j.claims {
 		if c.k.c == cl {
-			j.w.owners[c.owner].least = 0
+			j.w.owner(c.owner).least = 0
 		}
 	}
 }
@@ -107,7 +110,7 @@ func (j *judge) ends(c *claim) {
 		return
 	}
 	j.tally.Losses++
-	j.w.owners[c.owner].least = 0
+	j.w.owner(c.owner).least = 0
 	if c.last {
 		j.wrong(Waiting, "%s was lost though nothing was wrong: %v", j.name(c), lost.Reason)
 	}
@@ -130,8 +133,8 @@ func (j *judge) ends(c *claim) {
 func (j *judge) freeIn(c *claim) time.Duration {
 	var in []time.Duration
 	for _, n := range j.w.nodes {
-		d := max(n.shut(), n.discounted())
-		if o, left, held := n.locks[c.lock].Holder(n.clock()); held && o == c.owner {
+		d := n.shut()
+		if o, left, held := n.holder(c.lock); held && o == c.owner {
 			d = max(d, n.trueLength(left))
 		}
 		in = append(in, d)
@@ -143,7 +146,7 @@ func (j *judge) freeIn(c *claim) time.Duration {
 // on is how many nodes have c.
 func (j *judge) on(c *claim) (nodes int) {
 	for _, n := range j.w.nodes {
-		if o, _, held := n.locks[c.lock].Holder(n.clock()); held && o == c.owner {
+		if o, _, held := n.holder(c.lock); held && o == c.owner {
 			nodes++
 		}
 	}
@@ -167,8 +170,8 @@ func (j *judge) writes(c *claim) {
 // releases judges what a holder was told of its release.
 func (j *judge) releases(c *claim, err error) {
 	still := j.on(c)
-	passed := j.w.owners[c.owner].holder != c
-	if passed || j.w.script.Roll || j.w.owners[c.owner].revived {
+	passed := j.w.owner(c.owner).holder != c
+	if passed || j.w.script.Roll || j.w.owner(c.owner).revived {
 		still = 0 // how many are too many depends on the list; or it came back by a Replay
 	}
 	if err != nil {
@@ -179,7 +182,7 @@ func (j *judge) releases(c *claim, err error) {
 			j.wrong(Answers, "%s could not be released though nothing was wrong: %s", j.name(c), class(err))
 		}
 		if c.minHold > 0 && (errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)) {
-			j.w.owners[c.owner].told = everywhere // the least hold was cut off: the lock ends by its TTL, as documented
+			j.w.owner(c.owner).left = true // the least hold was cut off: the lock ends by its TTL, as documented
 		}
 		return
 	}
@@ -188,10 +191,3 @@ func (j *judge) releases(c *claim, err error) {
 		j.wrong(Answers, "%s was released, and is still on %d nodes", j.name(c), still)
 	}
 }
-
-var everywhere = func() (a [maxNodes]bool) {
-	for i := range a {
-		a[i] = true
-	}
-	return a
-}()

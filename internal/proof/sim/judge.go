@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/leasehold-dev/leasehold"
@@ -16,6 +17,7 @@ type judge struct {
 	w      *world
 	claims []*claim // not known to be over
 	locks  []lockRecord
+	kept   []*claim  // that their holders have not begun to release
 	goneOn []*client // after a pause, not looked at since
 	given  []note    // releases heard of just now
 	wrongs []Violation
@@ -40,6 +42,14 @@ type claim struct {
 type lockRecord struct {
 	token   uint64 // of the last grant
 	written uint64 // largest token the resource has seen
+
+	grants     int           // of it
+	leastUntil time.Duration // a least hold keeps it until then
+	// Of the judgement of idle time: who waits for it in vain, since when, and how
+	// many grants had been seen then.
+	waited     string
+	freeSince  time.Duration
+	grantsSeen int
 }
 
 // Violation is a promise that was broken.
@@ -59,13 +69,15 @@ const (
 	Stale     = "a holder that believed in its lease was refused for its token"
 	Orphan    = "something was left behind"
 	Waiting   = "a waiter did not get the lock"
+	Idle      = "nobody has a lock that somebody waits for"
 	Answers   = "a wrong answer"
 )
 
 type noteKind uint8
 
 const (
-	granted noteKind = iota
+	begins noteKind = iota
+	granted
 	refused
 	wrote
 	extended
@@ -78,6 +90,7 @@ const (
 type note struct {
 	kind  noteKind
 	claim *claim
+	lock  int // of begins
 	err   error
 	text  string
 	by    *worker
@@ -165,9 +178,13 @@ func (j *judge) hear(k *worker, n note) {
 		return
 	}
 	switch n.kind {
+	case begins:
+		k.wants, k.began = n.lock, j.w.now()
 	case granted:
+		k.wants = -1
 		j.grants(n.claim)
 	case refused:
+		k.wants = -1
 		j.tally.Refusals++
 		j.refuses(k, n)
 	case wrote:
@@ -191,4 +208,10 @@ func (j *judge) refuses(k *worker, n note) {
 	if n.text == "last" {
 		j.wrong(Waiting, "c%d.w%d was refused though nothing was wrong: %s", k.c.index+1, k.index, class(n.err))
 	}
+}
+
+// placeOf is whose place in the line of which lock a key is.
+func placeOf(key string) (lock int, owner string, ok bool) {
+	name, owner, ok := strings.Cut(key, "}:place:")
+	return lockIndex(strings.TrimPrefix(name, "{")), owner, ok
 }

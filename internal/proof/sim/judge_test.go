@@ -5,8 +5,6 @@ import (
 	"strings"
 	"testing"
 	"time"
-
-	"github.com/leasehold-dev/leasehold/internal/proof/modelnode"
 )
 
 // every repeats a fault all through a run.
@@ -36,8 +34,8 @@ func TestAssumptionsAreNeeded(t *testing.T) {
 		tamper   func(*world)
 		rules    []string // any of these
 	}{
-		{name: "nodes whose clocks jump ahead are discounted", faults: everywhere(StepAhead, 1000, 0),
-			switches: func(s *Switches) { s.NoClockWatch = true }, rules: []string{Exclusion, ToldLate}},
+		{name: "clocks of nodes do not jump ahead", faults: everywhere(StepAhead, 1000, 0),
+			rules: []string{Exclusion, ToldLate}},
 		{name: "clocks of nodes differ from clients' by less than the drift allowed", faults: every(Fault{Kind: Hold, Client: 1, For: 1500}, 1000, 3000, 20_000),
 			tamper: func(w *world) {
 				for _, n := range w.nodes {
@@ -47,23 +45,19 @@ func TestAssumptionsAreNeeded(t *testing.T) {
 		{name: "nodes do not lose a lock", faults: everywhere(Forget, 0, 0),
 			rules: []string{Exclusion, ToldLate}},
 		{name: "a node that lost data stays out", faults: everywhere(Crash, 2000, 20),
-			switches: func(s *Switches) { s.NoQuarantine = true }, rules: []string{Exclusion, ToldLate, Token}},
+			switches: func(s *Switches) { s.Edit = without("quarantine") }, rules: []string{Exclusion, ToldLate, Token}},
 		{name: "and for as long as leases last", faults: everywhere(Crash, 2000, 20),
-			switches: func(s *Switches) { s.ShortQuarantine = true }, rules: []string{Exclusion, ToldLate, Token}},
+			switches: func(s *Switches) { s.Edit = without("quarantine-long-enough") }, rules: []string{Exclusion, ToldLate, Token}},
 		{name: "counters are kept, or begin at the time of day", faults: every(Fault{Kind: Crash, Size: 2000, For: 20}, 4000, 6000, 20_000),
-			switches: func(s *Switches) { s.Rules.NoClock = true },
-			tamper: func(w *world) {
-				for _, c := range w.clients {
-					c.wall.Store(-int64(1e18)) // and no client proposes it
-				}
-			}, rules: []string{Token, Stale}},
+			switches: func(s *Switches) { s.Edit = without("node-clock-floor") },
+			tamper:   noProposals, rules: []string{Token, Stale}},
 		{name: "the client's clock counts suspend", faults: everywhere(Doze, 0, 2000),
-			switches: func(s *Switches) { s.NoBootClock = true }, rules: []string{Exclusion, Stale, Answers}},
-		{name: "nodes remember who was released", faults: everywhere(Cut, 800, 0),
-			switches: func(s *Switches) { s.Rules.NoTombs = true }, rules: []string{Orphan}},
+			switches: func(s *Switches) { s.NoBootClock = true }, rules: []string{Exclusion, Stale}},
+		{name: "nodes remember who was released", faults: append(every(Fault{Kind: Cut, Size: 800}, 1500, 300, 20_000), Fault{Kind: Delay, Size: 15, For: 20_000}),
+			switches: func(s *Switches) { s.Edit = without("node-tombstones") }, rules: []string{Orphan}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			sw := Shipped()
+			sw := Switches{Patient: true}
 			if c.switches != nil {
 				c.switches(&sw)
 			}
@@ -87,7 +81,7 @@ func TestAssumptionsAreEnough(t *testing.T) {
 	for _, k := range []struct {
 		kind       Kind
 		size, last int
-	}{{Crash, 2000, 20}, {Crash, 500, 20}, {Doze, 0, 2000}, {Cut, 800, 0}, {StepBack, 250, 0}, {StepAhead, 1000, 0}, {Move, 1, 1500}, {Hold, 0, 1500}} {
+	}{{Crash, 2000, 20}, {Crash, 500, 20}, {Doze, 0, 2000}, {Cut, 800, 0}, {StepBack, 250, 0}, {Move, 1, 1500}, {Hold, 0, 1500}} {
 		s := busy(1, every(Fault{Kind: k.kind, Size: k.size, For: k.last}, 1500, 2500, 20_000))
 		if r := Run(t, s, Shipped(), false); len(r.Violations) > 0 {
 			report(t, "-script='"+s.String()+"'", s, r)
@@ -106,17 +100,20 @@ func TestNothingIsLeftBehindUnseen(t *testing.T) {
 		}},
 		{"a lock", Orphan, "keeps lock 1", func(w *world) {
 			w.at(w.calmAt+100*time.Millisecond, outside, func() {
-				o := w.hist.number("a stranger")
-				w.owners = append(w.owners, owner{born: w.now()})
-				n := w.nodes[1]
-				n.locks[0], _ = modelnode.Lock[int]{}.Acquire(w.switches.Rules, modelnode.Ask[int]{Owner: o, TTL: time.Hour}, n.clock())
+				var take func()
+				take = func() {
+					if !seize(w, w.nodes[1]) {
+						w.after(time.Millisecond, outside, take)
+					}
+				}
+				take()
 			})
 		}},
 		{"a waiter", Waiting, "wants the lock once more", func(w *world) {
 			var take func() // for ever, on all nodes, as they become free
 			take = func() {
 				for _, n := range w.nodes {
-					n.locks[0], _ = n.locks[0].Acquire(w.switches.Rules, modelnode.Ask[int]{Owner: 1, TTL: 1e6 * time.Hour}, n.clock())
+					seize(w, n)
 				}
 				w.after(time.Millisecond, outside, take)
 			}
@@ -124,10 +121,19 @@ func TestNothingIsLeftBehindUnseen(t *testing.T) {
 		}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			r := run(t, busy(1, nil), Shipped(), false, c.tamper)
+			r := run(t, busy(1, nil), Switches{Patient: true}, false, c.tamper)
 			if len(r.Violations) == 0 || r.Violations[0].Rule != c.rule || !strings.Contains(r.Violations[0].Text, c.text) {
 				t.Errorf("found %v, want %q", r.Violations, c.text)
 			}
 		})
 	}
+}
+
+// seize has a node keep the first lock for an owner that the first client never made, if
+// it is nobody's.
+func seize(w *world, n *node) bool {
+	w.owner(w.hist.number("stray")).client = 0
+	session := n.server.Connect(func([]byte) {})
+	defer session.Close()
+	return string(session.Do([]string{"SET", lockName(0), "stray {}", "NX", "PX", "3600000"})) == "+OK\r\n"
 }

@@ -1,67 +1,72 @@
 package sim
 
-import (
-	"github.com/leasehold-dev/leasehold/internal/proof/modelnode"
-	"github.com/leasehold-dev/leasehold/internal/quorum"
-)
+import "slices"
 
 // applied judges one step of one node.
-func (j *judge) applied(n *node, k *call, a modelnode.Answer[int]) {
-	q := k.q
-	done := a.Verdict == modelnode.Done
-	if k.replayed && q.Op == quorum.Acquire && (done || a.Position > 0) {
-		j.w.owners[q.owner].revived = true
-	}
-	for _, t := range a.Told {
-		if t.Granted {
-			j.handed(n, t.Owner)
+func (j *judge) applied(n *node, o op, said []byte, replayed bool) {
+	refused := len(said) > 0 && said[0] == '-'
+	if replayed && o.acquires() && !refused {
+		for _, k := range o.owners {
+			j.w.owner(k).revived = true
 		}
-	}
-	if q.Behind && a.Position > 0 {
-		j.tally.Returned++
 	}
 	switch {
-	case q.Op == quorum.Acquire && done:
-		j.w.owners[q.owner].asked[n.index] = j.w.owners[q.owner].asked[n.index] || !k.replayed
-		if at, ok := n.releasedAt[q.owner]; ok && n.clock().Sub(at) < q.Lease.TTL && !k.replayed {
-			j.wrong(Orphan, "node n%d gives the lock to o%d, which it was told to release before", n.index+1, q.owner)
-		}
-	case q.Op == quorum.Acquire && a.Verdict == modelnode.Buried:
-		j.tally.Buried++
-	case q.Op == quorum.Confirm && done:
+	case refused || len(o.owners) == 0:
+	case o.name == "confirm" && yes(said):
 		j.tally.Confirms++
-	case q.Op == quorum.Confirm:
-		j.w.owners[q.owner].asked[n.index] = false // it is gone there, and its owner hears so
-	case q.Op == quorum.Extend && done:
+	case o.name == "extend" && yes(said):
 		j.tally.Renewals++
-	case q.Op == quorum.Heal && done:
+	case o.name == "heal" && yes(said):
 		j.tally.Heals++
-		if at, ok := n.releasedAt[q.owner]; ok && n.clock().Sub(at) < q.Lease.TTL && !k.replayed {
-			j.wrong(Orphan, "node n%d gives the lock back to o%d, which it was told to release before", n.index+1, q.owner)
+	case o.acquires() && buried(said):
+		j.tally.Buried++
+	}
+	if o.name == "return" && !refused && len(o.owners) > 1 {
+		j.tally.Returned++
+	}
+	if o.releases() && len(o.owners) > 0 && !refused {
+		j.released(n, o.owners[0])
+	}
+	j.compareHolders(n, o)
+}
+
+// yes and buried read the first word of a script's answer.
+func yes(said []byte) bool    { return firstNumber(said) == '1' }
+func buried(said []byte) bool { return firstNumber(said) == '2' }
+
+// firstNumber is that of an array, which may be in an array.
+func firstNumber(said []byte) byte {
+	i := slices.Index(said, ':')
+	if len(said) == 0 || said[0] != '*' || i < 0 || i+1 >= len(said) {
+		return 0
+	}
+	return said[i+1]
+}
+
+// released judges that a node ends a lease because it is told to.
+func (j *judge) released(n *node, number int) {
+	n.releasedAt[number] = n.clock()
+	o := j.w.owner(number)
+	if early := o.least - j.w.now(); early > 0 && o.client >= 0 && j.w.clients[o.client].running() {
+		j.wrong(Answers, "o%d is released %v before its least hold is over", number, early)
+		o.least = 0
+	}
+}
+
+// compareHolders sees to whom the command has given a lock, if it has to anybody.
+func (j *judge) compareHolders(n *node, by op) {
+	for lock, was := range n.holders {
+		number, _, held := n.holder(lock)
+		n.holders[lock] = number
+		if !held || number == was {
+			continue
 		}
-	case q.Op == quorum.Release:
-		n.releasedAt[q.owner] = n.clock()
-	}
-}
-
-// handed judges that a node gives the lock to one who waits.
-func (j *judge) handed(n *node, number int) {
-	o := &j.w.owners[number]
-	o.asked[n.index] = o.asked[n.index] || !o.revived
-	if at, ok := n.releasedAt[number]; ok && n.clock().Sub(at) < o.ttl && !o.revived {
-		j.wrong(Orphan, "node n%d hands the lock to o%d, which it was told to release before", n.index+1, number)
-	}
-	j.tally.Handed++
-}
-
-// sends judges what leaves a client: no release before its time.
-func (j *judge) sends(puts []put) {
-	for _, p := range puts {
-		q := p.mc.Payload.(*question)
-		o := &j.w.owners[q.owner]
-		if early := o.least - j.w.now(); q.Op == quorum.Release && early > 0 && p.l.c.running() {
-			j.wrong(Answers, "o%d is released %v before its least hold is over", q.owner, early)
-			o.least = 0
+		o := j.w.owner(number)
+		if !slices.Contains(by.owners, number) || by.releases() {
+			j.tally.Handed++
+		}
+		if at, ok := n.releasedAt[number]; ok && n.clock().Sub(at) < o.ttl && !o.revived {
+			j.wrong(Orphan, "node n%d gives the lock to o%d, which it was told to release before, by: %v", n.index+1, number, by)
 		}
 	}
 }
@@ -78,29 +83,36 @@ func (j *judge) starved() {
 	}
 }
 
-// atTheEnd looks for what was left behind: attempts whose release never left,
-// and, of the rounds in which nothing was wrong, any lock at all.
+// atTheEnd looks for what was left behind: locks and places of attempts that are over,
+// of which a node was never told, whatever happened before.
 func (j *judge) atTheEnd() {
-	for i, o := range j.w.owners {
-		for n := range j.w.nodes {
-			if o.asked[n] && !o.told[n] && !j.w.clients[o.client].dead {
-				j.wrong(Orphan, "o%d (c%d.w%d) had the lock on node n%d and never released it there", i, o.client+1, o.worker, n+1)
-				return
-			}
-		}
-	}
 	for _, n := range j.w.nodes {
-		for i, l := range n.locks {
-			if o, left, held := l.Holder(n.clock()); held && j.w.owners[o].born > j.w.calmAt {
-				j.wrong(Orphan, "node n%d keeps lock %d for o%d for another %v", n.index+1, i+1, o, left)
+		for i := range n.holders {
+			if number, left, held := n.holder(i); held && j.leftBehind(number) {
+				j.wrong(Orphan, "node n%d keeps lock %d for o%d for another %v", n.index+1, i+1, number, left)
 				return
 			}
-			for _, p := range l.Line {
-				if left := p.Expiry.Sub(n.clock()); left > 0 && j.w.owners[p.Owner].born > j.w.calmAt {
-					j.wrong(Orphan, "node n%d keeps a place in the line for lock %d for o%d for another %v", n.index+1, i+1, p.Owner, left)
-					return
-				}
+		}
+		for _, key := range n.server.Keys() {
+			lock, owner, ok := placeOf(key)
+			if !ok {
+				continue
+			}
+			if number := j.w.hist.number(owner); j.leftBehind(number) {
+				_, left, _ := n.server.Value(key)
+				j.wrong(Orphan, "node n%d keeps a place in the line for lock %d for o%d for another %v", n.index+1, lock+1, number, left)
+				return
 			}
 		}
 	}
+}
+
+// leftBehind says whether nobody is excused for what a node has of an owner, when all
+// workers are done.
+func (j *judge) leftBehind(number int) bool {
+	o := j.w.owner(number)
+	if j.w.switches.Patient && o.born <= j.w.calmAt {
+		return false
+	}
+	return !o.revived && !o.left && o.client >= 0 && !j.w.clients[o.client].dead
 }

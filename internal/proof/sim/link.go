@@ -1,166 +1,110 @@
 package sim
 
 import (
-	"errors"
-	"fmt"
+	"context"
+	"net"
 	"slices"
+	"strconv"
+	"strings"
+	"sync/atomic"
 	"time"
-
-	"github.com/leasehold-dev/leasehold/internal/quorum"
-	"github.com/leasehold-dev/leasehold/internal/quorum/driver"
-	"github.com/leasehold-dev/leasehold/store"
 )
 
-// link is a client's way to one node: majority.Node for the one, and at most
-// one connection at a time to the other. It does what TCP and the Redis store
-// do: what is sent on one connection arrives in order, once, or never; a call
-// without an answer in time breaks its connection; a new connection is made
-// when there is something to send, after a pause if that failed before; what
-// the old one had under way may arrive after what the new one carries.
+// link is a client's way to one node, over which it has connections one after the
+// other, and sometimes several at once.
 type link struct {
-	w *world
-	c *client
-	n *node
-	// at is the node's place in the client's list.
-	at int
-
-	ear      ear
-	conn     *conn   // nil: none
-	conns    []*conn // it, and those closed that have something under way
-	waiting  []*call
-	dialling bool
-	retryAt  time.Duration // in the client's timer time
-	failures int
+	w       *world
+	c       *client
+	n       *node
+	streams []*stream
+	dialed  []*dialing // under way; with the world's mutex until the driver takes them
 
 	// What faults do to it; counts of those that are on.
 	extra               time.Duration
 	held, deaf, noSpace int
+	cut                 int // connections are refused, and none is left
+	space               atomic.Pointer[chan struct{}]
+	clearSince          time.Duration // no fault is on it since
 }
 
-// call is a question under way.
-type call struct {
-	l    *link
-	q    *question
-	mc   driver.Call
-	done bool
-	// replayed: somebody sends it once more. Nobody waits for the answer.
-	replayed bool
+// dialing is a connection that the client waits for.
+type dialing struct {
+	gone   atomic.Bool // the client does not wait any more
+	result chan dialed
 }
 
-// question is what a call asks: the payload.
-type question struct {
-	driver.Question
-	propose uint64
-	owner   int // as the history names it
-	to      int // of a Release that gives way; 0: nobody
-	worker  int
-	lock    int
-	next    *question // asked right after it, by itself
+type dialed struct {
+	conn net.Conn
+	err  error
 }
 
-const connectTimeout = time.Second
+// nodeAddress is what clients call a node.
+func nodeAddress(i int) string { return "n" + strconv.Itoa(i+1) + ":6379" }
 
-var (
-	errDown     = errors.New("connection refused")
-	errNoAnswer = errors.New("no answer in time")
-	errBroken   = errors.New("connection broke")
-	errFull     = errors.New("too many requests wait for it")
-	errKilled   = errors.New("process is dead")
-)
-
-// Addr implements majority.Node.
-func (l *link) Addr() string { return fmt.Sprintf("n%d", l.n.index+1) }
-
-// Flush implements majority.Node: the driver has taken what was put.
-func (l *link) Flush() {}
-
-// Put implements majority.Node: the driver takes it from here.
-func (l *link) Put(mc driver.Call) error {
-	full := l.c.full[l.n.index].Load()
-	l.w.put(l, mc, full)
-	if full {
-		return errFull
+// dial is what Options.Dial is.
+func (c *client) dial(ctx context.Context, _, addr string) (net.Conn, error) {
+	number, _, _ := strings.Cut(strings.TrimPrefix(addr, "n"), ":")
+	i, err := strconv.Atoi(number)
+	if err != nil || i < 1 || i > len(c.links) {
+		return nil, &net.AddrError{Err: "no such node", Addr: addr}
 	}
-	if q := mc.Payload.(*question).next; q != nil {
-		l.w.put(l, driver.Call{Payload: q, Timeout: mc.Timeout, To: mc.Next, Tag: int(q.Op)}, false)
+	if c.gone.Load() {
+		return nil, errKilled
 	}
-	return nil
-}
-
-// send is the driver's: the call leaves the client, as soon as there is a
-// connection.
-func (l *link) send(k *call) {
-	if k.q.Waits {
-		l.ear.listen()
-	}
-	switch now := l.w.timerNow(); {
-	case l.c.dead:
-		l.fail(k, quorum.Unsent, store.Unreachable, errKilled)
-	case l.conn != nil:
-		l.conn.transmit(k)
-	case now < l.retryAt:
-		l.fail(k, quorum.Unsent, store.Unreachable, errDown)
-	default:
-		l.waiting = append(l.waiting, k)
-		l.dial()
+	l, d := c.links[i-1], &dialing{result: make(chan dialed, 1)}
+	c.w.mu.Lock()
+	l.dialed = append(l.dialed, d)
+	c.w.mu.Unlock()
+	c.w.wake()
+	select {
+	case r := <-d.result:
+		return r.conn, r.err
+	case <-ctx.Done():
+		d.gone.Store(true)
+		return nil, ctx.Err()
+	case <-c.killed:
+		return nil, errKilled
 	}
 }
 
-// fail answers a call without the node.
-func (l *link) fail(k *call, kind quorum.Kind, said store.Outcome, err error) {
-	l.w.after(0, arrival, func() {
-		l.c.sees(func() { l.answer(k, driver.Answer{Kind: kind, Said: store.NodeOutcome{Outcome: said, Err: err}}) })
+// connect is the driver's part of a dial.
+func (l *link) connect(d *dialing) {
+	if l.held > 0 || l.deaf > 0 {
+		return // until the client gives it up
+	}
+	l.w.after(l.delay()+l.delay(), arrival, func() {
+		if d.gone.Load() || l.held > 0 || l.deaf > 0 {
+			return
+		}
+		l.c.sees(func() {
+			l.w.stirred = true
+			if d.gone.Load() {
+				return
+			}
+			if !l.n.up || l.cut > 0 {
+				d.result <- dialed{err: errRefused}
+				return
+			}
+			s := &stream{l: l, c: newConn(l.w, &l.space), life: l.n.life}
+			s.session = l.n.server.Connect(s.says)
+			l.streams = append(slices.DeleteFunc(l.streams, (*stream).idle), s)
+			l.w.hist.say("c%d has a connection to n%d", l.c.index+1, l.n.index+1)
+			d.result <- dialed{conn: s.c}
+		})
 	})
 }
 
-// answer gives a call its only answer.
-func (l *link) answer(k *call, a driver.Answer) {
-	if k.done {
-		return
+// transmit sends what the client has to say to the node.
+func (l *link) transmit() {
+	l.w.mu.Lock()
+	dialed := l.dialed
+	l.dialed = nil
+	l.w.mu.Unlock()
+	for _, d := range dialed {
+		l.connect(d)
 	}
-	k.done = true
-	a.Deaf = k.q.Waits && !l.ear.up
-	l.w.hist.answer(k, a)
-	l.w.stirred = true
-	k.mc.To.Answer(l.at, k.mc.Tag, a)
-}
-
-func (l *link) dial() {
-	if l.dialling {
-		return
-	}
-	l.dialling = true
-	rtt := l.delay() + l.delay()
-	switch {
-	case l.held > 0 || l.deaf > 0 || rtt > connectTimeout:
-		l.w.after(connectTimeout, timer, func() { l.c.sees(func() { l.dialled(errNoAnswer) }) })
-	case !l.n.reachable():
-		l.w.after(rtt, arrival, func() { l.c.sees(func() { l.dialled(errDown) }) })
-	default:
-		l.w.after(rtt, arrival, func() { l.c.sees(func() { l.dialled(nil) }) })
-	}
-}
-
-func (l *link) dialled(err error) {
-	l.dialling = false
-	waiting := l.waiting
-	l.waiting = nil
-	if err == nil && !l.n.reachable() { // it died meanwhile
-		err = errDown
-	}
-	if err != nil {
-		l.failures++
-		l.retryAt = l.w.timerNow() + min(time.Second, 25*time.Millisecond<<min(l.failures, 6))
-		for _, k := range waiting {
-			l.fail(k, quorum.Unsent, store.Unreachable, err)
-		}
-		return
-	}
-	l.failures = 0
-	l.conn = &conn{l: l, life: l.n.life}
-	l.conns = append(slices.DeleteFunc(l.conns, (*conn).idle), l.conn)
-	for _, k := range waiting {
-		l.conn.transmit(k)
+	for _, s := range l.streams {
+		s.transmit()
 	}
 }
 
@@ -175,36 +119,58 @@ func (l *link) delay() time.Duration {
 
 // heal lets go what a fault held.
 func (l *link) heal() {
-	for _, c := range l.conns {
-		c.heal()
-	}
-	l.ear.heal()
-}
-
-// cut breaks the connection, if there is one.
-func (l *link) cut(late time.Duration) {
-	if l.conn != nil {
-		l.conn.cut(late)
-	}
-	if l.ear.up && l.w.rng.IntN(2) == 0 {
-		l.ear.cut()
+	for _, s := range l.streams {
+		s.heal()
 	}
 }
 
-// fill tells the client's side whether there is room in the line.
-func (l *link) fill() { l.c.full[l.n.index].Store(l.noSpace > 0) }
+// breaks cuts all connections.
+func (l *link) breaks(late time.Duration) {
+	for _, s := range l.streams {
+		if s.life == l.n.life {
+			s.cut(late)
+		}
+	}
+}
 
-// replay sends the last commands of the connection once more.
+// fill has writes wait, or go on.
+func (l *link) fill() {
+	if room := l.space.Load(); l.noSpace > 0 && room == nil {
+		room := make(chan struct{})
+		l.space.Store(&room)
+	} else if l.noSpace == 0 && room != nil {
+		l.space.Store(nil)
+		close(*room)
+		l.w.stirred = true
+	}
+}
+
+// replay sends the last commands of the newest connection once more.
 func (l *link) replay(most int) {
-	if l.conn == nil || !l.n.reachable() {
+	if len(l.streams) == 0 || !l.n.up {
 		return
 	}
-	for _, k := range l.conn.served[max(0, len(l.conn.served)-most):] {
-		again := &call{l: l, q: k.q, done: true, replayed: true}
+	served := l.streams[len(l.streams)-1].served
+	for _, words := range served[max(0, len(served)-most):] {
 		l.w.after(l.delay(), outside, func() {
-			if l.n.reachable() {
-				l.n.apply(again)
+			if l.n.up {
+				l.n.replays(words)
 			}
 		})
 	}
+}
+
+// usable says whether nothing is wrong with the link and its node, and nothing that was
+// wrong keeps anything under way.
+func (l *link) usable() bool {
+	if l.held+l.deaf+l.noSpace+l.cut > 0 || l.extra > 0 || !l.n.up || l.n.slow > 0 || l.n.server.Trouble != "" {
+		return false
+	}
+	soon := l.w.now() + 5*time.Millisecond
+	return !slices.ContainsFunc(l.streams, func(s *stream) bool { return !s.shut && (s.lastOut > soon || s.lastIn > soon) })
+}
+
+// connected says whether the client has a connection that works.
+func (l *link) connected() bool {
+	return slices.ContainsFunc(l.streams, func(s *stream) bool { return !s.shut && s.life == l.n.life })
 }

@@ -1,22 +1,21 @@
 package sim
 
 import (
-	"errors"
+	"fmt"
 	"time"
 
 	"github.com/leasehold-dev/leasehold/internal/clock"
-	"github.com/leasehold-dev/leasehold/internal/proof/modelnode"
-	"github.com/leasehold-dev/leasehold/internal/quorum"
-	"github.com/leasehold-dev/leasehold/internal/quorum/driver"
-	"github.com/leasehold-dev/leasehold/store"
+	"github.com/leasehold-dev/leasehold/internal/testenv/simredis"
 )
 
-// node is one server: the model of one, with a clock of its own, that can be
-// slow, down, or forgetful. It does one command at a time.
+// node is one address, and the server that answers there: with a clock of its own,
+// that can be slow, down, forgetful, or another than before. It does one command at a
+// time.
 type node struct {
-	w     *world
-	index int
-	locks []modelnode.Lock[int]
+	w      *world
+	index  int
+	server *simredis.Server
+	starts int // of servers: their run ids
 
 	// Its clock: what it showed when the run began, and how many parts in a
 	// million it is fast. steps are what it was set ahead or back since.
@@ -24,38 +23,68 @@ type node struct {
 	ppm   int64
 	steps time.Duration
 	backs int
-	// discountedUntil is when clients that saw its clock jump ahead count it again.
-	discountedUntil time.Duration
 
-	list  list // that it was told it is part of
-	up    bool
-	life  int           // counts its starts
-	opens clock.Instant // by its own clock: until then it is in quarantine
-	slow  time.Duration
-	ails  int      // faults by which it only answers errors
-	line  []served // commands that wait, in order
-	busy  bool     // with the first of them
+	durable bool // it appends every write to a file before it answers
+	up      bool
+	life    int             // counts its starts
+	slow    time.Duration   // that each command takes
+	ails    map[string]bool // error codes that it answers with
+	line    []task          // commands that wait, in order
+	busy    bool            // with the first of them
+	spoken  []*stream       // to which it has something to say
 
-	writes []write // of the last second, the oldest first
-	// When each owner was last released here, by the node's clock, as far as
-	// the node can know.
+	// opens is when a quarantine that it owes ends, by its own clock: the server
+	// has lost data, or may be another.
+	opens clock.Instant
+	// doubted is until when clients may not count it, at most: it may be in
+	// quarantine for longer than it need be, or its clock has jumped.
+	doubted time.Duration
+	holders []int // of each lock, as the judge has last seen
+	// releasedAt is when each owner was last released here, by the node's clock, as
+	// far as the node can know.
 	releasedAt map[int]clock.Instant
 }
 
-type served struct {
-	k *call
-	c *conn
+// task is a command of a connection; of a connection that ends it is nil.
+type task struct {
+	s     *stream
+	words []string
+	g     *segment
+	at    int // the command's place in the segment as it was written
 }
 
-// write is what a lock was before it was written.
-type write struct {
-	at   time.Duration
-	lock int
-	was  modelnode.Lock[int]
+// midnight of the first of January 2026, when runs begin. Bubbles begin in 2000, when a
+// time in milliseconds had a digit less than the scripts expect.
+const midnight = clock.Instant(1767225600 * time.Second)
+
+func newNode(w *world, i int) *node {
+	n := &node{w: w, index: i, up: true, holders: make([]int, w.script.Locks), releasedAt: map[int]clock.Instant{}, ails: map[string]bool{}}
+	n.epoch = midnight.Add(time.Duration(w.rng.Int64N(int64(2*clockError))) - clockError)
+	n.ppm = w.rng.Int64N(2*clockRate+1) - clockRate
+	n.durable = true
+	for _, f := range w.script.Faults {
+		if (f.Node == 0 || f.Node == i+1) && (f.Kind == Crash && f.Size > 0 || f.Kind == Boot) {
+			n.durable = false
+		}
+	}
+	n.start(nil)
+	return n
 }
 
-// midnight of the first of January 2000, when bubbles begin.
-const midnight = clock.Instant(946684800 * time.Second)
+// start begins a new run of the server, with the data that it finds.
+func (n *node) start(d simredis.Data) {
+	n.starts++
+	n.server = simredis.New(fmt.Sprintf("%039d%d", n.starts, n.index+1), n.wall)
+	n.server.Edit = n.w.switches.Edit
+	n.server.SetDurable(n.durable)
+	if d != nil {
+		n.server.Load(d)
+	}
+	n.ailing()
+}
+
+// wall is the server's time of day.
+func (n *node) wall() time.Time { return time.Unix(0, int64(n.clock())) }
 
 // clock is the node's own time. Tokens count its microseconds.
 func (n *node) clock() clock.Instant {
@@ -68,20 +97,31 @@ func (n *node) trueLength(d time.Duration) time.Duration {
 	return time.Duration(float64(d) * 1e6 / float64(1_000_000+n.ppm))
 }
 
-func (n *node) reachable() bool { return n.up }
-
-// shut is for how long the node is still in quarantine.
+// shut is for how long the node still owes a quarantine.
 func (n *node) shut() time.Duration { return n.trueLength(max(0, n.opens.Sub(n.clock()))) }
 
-// mayHaveForgotten begins a quarantine.
+// mayHaveForgotten begins a quarantine, if there is one: a server that is alone is only
+// put into one for locks that require it.
 func (n *node) mayHaveForgotten() {
 	clear(n.releasedAt)
 	n.opens = max(n.opens, n.clock().Add(n.w.quarantine()))
+	n.doubt(2*n.w.quarantine() + 2*time.Second)
 }
 
-// serve does a command, after those that came before.
-func (n *node) serve(k *call, c *conn) {
-	n.line = append(n.line, served{k, c})
+// doubt excuses clients for not counting the node for some time.
+func (n *node) doubt(d time.Duration) { n.doubted = max(n.doubted, n.w.now()+d) }
+
+// serve does the commands of a segment, after those that came before.
+func (n *node) serve(s *stream, g segment) {
+	g.answers = make([][]byte, len(g.commands))
+	for _, i := range g.order {
+		n.line = append(n.line, task{s: s, words: g.commands[i], g: &g, at: i})
+		s.served = append(s.served, g.commands[i])
+	}
+	s.served = s.served[max(0, len(s.served)-4):]
+	if g.fin {
+		n.line = append(n.line, task{s: s})
+	}
 	if !n.busy {
 		n.work()
 	}
@@ -90,7 +130,7 @@ func (n *node) serve(k *call, c *conn) {
 // work does what waits, each command in its time.
 func (n *node) work() {
 	for n.busy = false; len(n.line) > 0; n.line = n.line[1:] {
-		if n.slow > 0 {
+		if n.slow > 0 && n.line[0].words != nil {
 			n.busy = true
 			life := n.life
 			n.w.after(n.slow, outside, func() {
@@ -106,161 +146,175 @@ func (n *node) work() {
 	}
 }
 
-// finish does the first command in line.
-func (n *node) finish() { n.line[0].c.reply(n.line[0].k, n.apply(n.line[0].k)) }
+// finish does the first command in line. What it answers goes out with the answers to
+// the rest of its segment.
+func (n *node) finish() {
+	k := n.line[0]
+	if k.words == nil {
+		k.s.session.Close()
+		return
+	}
+	k.g.answers[k.at] = n.apply(k.s.session, k.words, false)
+	if k.g.done++; k.g.done < len(k.g.commands) {
+		return
+	}
+	for _, b := range k.g.answers {
+		k.s.says(b)
+	}
+	spoken := n.spoken
+	n.spoken = nil
+	for _, s := range spoken {
+		s.flush()
+	}
+}
+
+// replays does a command once more, on a connection that nobody has.
+func (n *node) replays(words []string) {
+	session := n.server.Connect(func([]byte) {})
+	defer session.Close()
+	n.apply(session, words, true)
+	for _, s := range n.spoken {
+		s.flush()
+	}
+	n.spoken = nil
+}
 
 // apply is one command's atomic step.
-func (n *node) apply(k *call) driver.Answer {
-	if !n.serves(k) {
-		n.w.hist.refuses(k)
-		return driver.Answer{Kind: quorum.Unsent, Said: store.NodeOutcome{Outcome: store.Refused, Err: errList}}
-	}
-	if n.ails > 0 {
-		n.w.hist.refuses(k)
-		a := driver.Answer{Kind: quorum.Unsent, Said: store.NodeOutcome{Outcome: store.Refused, Err: errAiling}}
-		if n.w.switches.ErrorIsNo {
-			a.Kind = quorum.No
-		}
-		return a
-	}
-	q, rules, now := k.q, n.w.switches.Rules, n.clock()
-	was := n.locks[q.lock]
-	was.ShutUntil = n.opens
-	l, a := was, modelnode.Answer[int]{}
-	switch q.Op {
-	case quorum.Acquire:
-		l, a = was.Acquire(rules, modelnode.Ask[int]{
-			Owner: q.owner, TTL: q.Lease.TTL, Propose: q.propose, Spare: uint64(q.Lease.Spare),
-			Wait: q.Waits, Again: q.Again, Stand: q.Stand, Behind: q.Behind, Barge: q.Lease.Barge, Ticket: store.Rank(q.Lease.Owner), Stamp: uint64(q.Stamp),
-		}, now)
-	case quorum.Confirm:
-		if q.Least > 0 {
-			l, a = was.Reserve(rules, q.owner, q.Least, q.Token, now)
-		} else {
-			l, a = was.Confirm(rules, q.owner, q.Token, now)
-		}
-	case quorum.Extend:
-		l, a = was.Extend(rules, q.owner, q.Lease.TTL, now)
-	case quorum.Heal:
-		l, a = was.Heal(rules, q.owner, q.Lease.TTL, now)
-	case quorum.Release:
-		var tomb time.Duration
-		if q.Tomb {
-			tomb = q.Lease.TTL
-		}
-		l, a = was.Release(rules, modelnode.Ending[int]{Owner: q.owner, Tomb: tomb, Renewed: q.Lease.Renewed, GivesWay: q.GivesWay, To: q.to, Propose: q.propose, Reach: n.reaches}, now)
-	}
-	n.record(q.lock, was)
-	n.locks[q.lock] = l
-	n.w.hist.apply(k, a)
-	n.w.judge.applied(n, k, a)
-	n.tell(a.Told)
-	said := n.say(a)
-	said.Waiting = l.Waiting(now) > 0
+func (n *node) apply(session *simredis.Conn, words []string, replayed bool) []byte {
+	o := n.w.names.read(n.server, words)
+	said := session.Do(words)
+	n.w.hist.applies(n, o, said, replayed)
+	n.w.judge.applied(n, o, said, replayed)
 	return said
 }
 
-// serves looks at the list that the client has, where that matters: when a lease
-// begins or goes on.
-func (n *node) serves(k *call) bool {
-	if !n.w.script.Roll || k.q.Op == quorum.Confirm || k.q.Op == quorum.Release {
-		return true
+// holder is who has a lock there, and for how long by the node's clock.
+func (n *node) holder(lock int) (owner int, left time.Duration, held bool) {
+	value, left, held := n.server.Value(lockName(lock))
+	if !held {
+		return 0, 0, false
 	}
-	by := k.l.c.list
-	if n.list == anyList {
-		n.list = by
-	}
-	return n.w.switches.AnyList || n.list.admits(by)
+	return n.w.hist.number(ownerOf(value)), left, true
 }
 
-// record keeps what the last second of writes overwrote.
-func (n *node) record(lock int, was modelnode.Lock[int]) {
-	t := n.w.now()
-	old := 0
-	for old < len(n.writes) && n.writes[old].at < t-time.Second {
-		old++
-	}
-	n.writes = append(n.writes[old:], write{t, lock, was})
-}
-
-// say is a as the Redis store would understand it.
-func (n *node) say(a modelnode.Answer[int]) driver.Answer {
-	switch a.Verdict {
-	case modelnode.Done:
-		return driver.Answer{Kind: quorum.Yes, Token: a.Token, Reserved: a.Reserved, Counted: true, Clock: n.clock(), Said: store.NodeOutcome{Outcome: store.Granted}}
-	case modelnode.Taken:
-		if a.Holder == 0 {
-			return driver.Answer{Kind: quorum.Absent, Said: store.NodeOutcome{Outcome: store.Absent}, Position: a.Position, Clock: n.clock()}
+// ailing has the server answer as the faults that are on have it.
+func (n *node) ailing() {
+	n.server.Trouble = ""
+	for _, code := range troubles {
+		if n.ails[code] {
+			n.server.Trouble = code
 		}
-		left := (a.ExpiresIn + time.Millisecond - 1).Truncate(time.Millisecond)
-		return driver.Answer{Kind: quorum.No, Said: store.NodeOutcome{
-			Outcome: store.Taken, Holder: store.Holder{Owner: n.w.hist.owner(a.Holder), Host: "simulated"}, ExpiresIn: left,
-		}, Position: a.Position, Clock: n.clock()}
-
-	case modelnode.Buried:
-		return driver.Answer{Kind: quorum.No, Said: store.NodeOutcome{Outcome: store.Refused, Err: errBuried}}
 	}
-	return driver.Answer{Kind: quorum.Unsent, Said: store.NodeOutcome{Outcome: store.Quarantined, ExpiresIn: a.ExpiresIn, Err: errShut}}
 }
+
+// troubles are what Ail has a server answer, by the fault's size.
+var troubles = []string{"OOM", "MISCONF", "LOADING"}
 
 // forget loses the locks and nothing else.
 func (n *node) forget() {
-	for i, l := range n.locks {
-		n.locks[i] = modelnode.Lock[int]{Counter: l.Counter, CounterExpiry: l.CounterExpiry}
+	d := n.server.Data()
+	for i := range n.w.script.Locks {
+		delete(d, lockName(i))
 	}
+	n.server.Load(d)
 	clear(n.releasedAt)
 }
 
-// wipe is forget, noticed: the counters are gone too, and so is the mark by
-// which the node's scripts know that it may grant.
+// wipe loses everything, with the mark by which the scripts know that the server may
+// grant.
 func (n *node) wipe() {
-	clear(n.locks)
-	n.writes = nil
+	n.server.Load(nil)
 	n.mayHaveForgotten()
+}
+
+// stop ends the server process and its connections.
+func (n *node) stop() {
+	n.up = false
+	n.life++
+	n.line, n.busy, n.spoken = nil, false, nil
+	for _, c := range n.w.clients {
+		for _, s := range c.links[n.index].streams {
+			if !s.shut {
+				s.reset()
+			}
+		}
+	}
+}
+
+// comesUp ends the time that the node is down.
+func (n *node) comesUp(down time.Duration, d func() simredis.Data, lost bool) {
+	life := n.life
+	n.w.after(down, outside, func() {
+		if n.life != life {
+			return
+		}
+		n.start(d())
+		n.up = true
+		if lost || !n.durable { // clients can tell only when it started
+			n.mayHaveForgotten()
+		}
+		n.w.hist.say("n%d is up", n.index+1)
+	})
 }
 
 // crash takes the node down for a while; what it loses is as Crash says.
 func (n *node) crash(down, loss time.Duration) {
-	w := n.w
-	n.up = false
-	n.life++
-	for _, c := range w.clients {
-		if conn := c.links[n.index].conn; conn != nil {
-			conn.reset()
-		}
-		c.links[n.index].ear.cut()
-	}
-	n.line, n.busy = nil, false
+	n.stop()
 	lost := false
 	switch {
-	case loss > time.Second:
+	case loss > simredis.Journal:
 		lost = true
-		clear(n.locks)
+		n.server.Load(nil)
 	case loss > 0:
-		for i := len(n.writes) - 1; i >= 0 && n.writes[i].at > w.now()-loss; i-- {
-			n.locks[n.writes[i].lock], lost = n.writes[i].was, true
-		}
+		lost = n.server.Rewind(loss)
 	}
-	n.writes = nil
-	if lost {
+	d := n.server.Data()
+	if lost || !n.durable {
 		n.mayHaveForgotten()
 	}
+	n.comesUp(down, func() simredis.Data { return d }, lost)
+}
+
+// boot is a crash that loses everything, after which the clock is behind for a while.
+func (n *node) boot(behind, lasts time.Duration) {
+	const down = 300 * time.Millisecond
+	n.stop()
+	n.steps -= behind
+	n.comesUp(down, func() simredis.Data { return nil }, true)
+	n.opens = n.clock().Add(down + n.w.quarantine())
+	n.w.after(down+lasts, outside, func() {
+		n.steps += behind
+		n.opens = n.opens.Add(behind) // the step is not time that has passed
+		n.doubt(2*n.w.quarantine() + 2*time.Second)
+		n.w.hist.say("the clock of n%d is set right, by %v", n.index+1, behind)
+	})
+	n.doubt(behind + lasts + 3*n.w.quarantine())
+}
+
+// replaced puts another server at the node's address: a copy of what it had some time
+// ago, which has been running for long.
+func (n *node) replaced(age time.Duration) {
+	n.stop()
+	n.server.Rewind(age)
+	d := n.server.Data()
+	n.start(d)
+	n.server.Backdate(time.Hour)
+	n.up = true
+	n.mayHaveForgotten()
+}
+
+// becomesReplica has the node follow another one for a while, and be a master again
+// then: it has the other's data, and no connection broke.
+func (n *node) becomesReplica(of *node, d time.Duration) {
+	n.server.Follow(of.server)
+	n.mayHaveForgotten()
+	n.doubt(d + 2*n.w.quarantine() + 2*time.Second)
 	life := n.life
-	w.after(down, outside, func() {
+	n.w.after(d, outside, func() {
 		if n.life == life {
-			n.up = true
-			if lost { // clients can tell only when it started
-				n.mayHaveForgotten()
-			}
-			w.hist.node("is up", n, 0)
+			n.server.Promote(fmt.Sprintf("%039d%d", 1000+n.starts, n.index+1))
+			n.mayHaveForgotten()
+			n.w.hist.say("n%d is a master again", n.index+1)
 		}
 	})
 }
-
-var errAiling = errors.New("can not write now")
-
-var errList = errors.New("the client has another list of nodes")
-
-var errShut = errors.New("in quarantine")
-
-var errBuried = errors.New("this owner was already released")

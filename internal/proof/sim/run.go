@@ -7,32 +7,21 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
-
-	"github.com/leasehold-dev/leasehold/internal/proof/modelnode"
 )
 
-// Switches take mechanisms away that are not in the production code: those of
-// the nodes, and of whoever operates them.
+// Switches take mechanisms away that are not in the Go code: those of the scripts, of
+// whoever operates the servers, and of the machine.
 type Switches struct {
-	Rules modelnode.Rules
-	// NoQuarantine: a node that lost data takes part at once.
-	NoQuarantine bool
-	// ShortQuarantine: it stays out for half the longest TTL.
-	ShortQuarantine bool
-	// ErrorIsNo: a node's error counts as its saying that the lease is gone.
-	ErrorIsNo bool
-	// AnyList: nodes do not look which list of nodes a client has.
-	AnyList bool
-	// NoClockWatch: clients do not look whether nodes' clocks jump.
-	NoClockWatch bool
-	// CountFromPush: a lock that was handed over counts from when that is heard.
-	CountFromPush bool
+	// Edit changes a script before a server runs it; nil: as it is.
+	Edit func(text string) string
 	// NoBootClock: the clients' clock stands still while they are suspended.
 	NoBootClock bool
+	// Patient: the judge does not look for how long a lock that can be had is nobody's.
+	Patient bool
 }
 
 // Shipped has every mechanism in place.
-func Shipped() Switches { return Switches{Rules: modelnode.Shipped()} }
+func Shipped() Switches { return Switches{Patient: retentionPending} }
 
 // Result is what came of a run.
 type Result struct {
@@ -103,6 +92,7 @@ func run(t *testing.T, s Script, sw Switches, keepHistory bool, tamper func(*wor
 		}
 	}()
 	synctest.Test(t, func(t *testing.T) {
+		time.Sleep(time.Until(time.Unix(0, int64(midnight))))
 		w := newWorld(s, sw, slog.New(slog.DiscardHandler))
 		w.hist.keep = keepHistory
 		if tamper != nil {
@@ -122,8 +112,11 @@ func run(t *testing.T, s Script, sw Switches, keepHistory bool, tamper func(*wor
 // leave lets everything end that ends by itself. Goroutines that do not are
 // found by the bubble.
 func (w *world) leave() {
-	for _, c := range w.clients {
+	for c := range w.everybody {
 		c.end()
+		if c.store != nil {
+			c.store.Close()
+		}
 	}
 	time.Sleep(10 * time.Second)
 	synctest.Wait()

@@ -72,17 +72,33 @@ const (
 	// arrive, up to Size milliseconds later: after what it sends on its next
 	// connection.
 	Cut Kind = "cut"
-	// Full: the line to the node is full; nothing more is taken.
+	// Full: there is no room in the socket; who writes to it waits.
 	Full Kind = "full"
 	// Slow: the node needs Size milliseconds more for every command, one after
 	// the other.
 	Slow Kind = "slow"
-	// Ail: the node answers everything with an error, and does nothing.
+	// Refuse: connections to the node are refused, and none that there was is left,
+	// for example because its process was not quick enough to be started again. It
+	// loses nothing.
+	Refuse Kind = "refuse"
+	// Ail: the node has no memory left (Size 0), no room to write to (1), or is
+	// reading its data (2), and answers with errors.
 	Ail Kind = "ail"
 	// Crash: the node is down. It comes back with everything (Size 0), without
 	// the last Size milliseconds of its writes (up to 1000), or empty (Size
-	// larger). If it lost anything it stays out for the quarantine.
+	// larger). It stays out for the quarantine then, and also if it comes back with
+	// everything but is not known to write it down in time: the nodes of a script
+	// that never lose anything in a crash are.
 	Crash Kind = "crash"
+	// Boot: the node crashes and comes back empty, with its clock Size milliseconds
+	// behind. That is set right For later.
+	Boot Kind = "boot"
+	// Replace: another server takes the node's place: a copy of it, made Size
+	// milliseconds ago (up to 1000), that has been running for long.
+	Replace Kind = "replace"
+	// Replicate: the node becomes a replica of the next one, which gives it that one's
+	// data, and is a master again when the fault ends.
+	Replicate Kind = "replicate"
 	// Wipe: the node loses everything, and goes on; as with FLUSHALL.
 	Wipe Kind = "wipe"
 	// Switch: the operator switches from the old list to the new one; in
@@ -128,6 +144,14 @@ const (
 // longest is the longest TTL of the run, and the store's maximum.
 func (s *Script) longest() time.Duration { return time.Duration(s.TTL) * ttlUnit }
 
+// nodeTimeout is how long the store waits for a node's answer.
+func (s *Script) nodeTimeout(ttl time.Duration) time.Duration {
+	if s.NodeTimeout > 0 {
+		return time.Duration(s.NodeTimeout) * time.Millisecond
+	}
+	return min(max(ttl/100, 20*time.Millisecond), 500*time.Millisecond)
+}
+
 func (s *Script) span() time.Duration { return time.Duration(s.Span) * time.Second }
 
 func (f *Fault) at() time.Duration   { return time.Duration(f.At * millisecond) }
@@ -145,6 +169,9 @@ func (s *Script) check() error {
 		if c.v < c.low || c.v > c.high {
 			return fmt.Errorf("%s is %d: it goes from %d to %d", c.name, c.v, c.low, c.high)
 		}
+	}
+	if s.Roll && s.Nodes != 4 {
+		return fmt.Errorf("a script that rolls has 4 nodes, not %d", s.Nodes)
 	}
 	for i, f := range s.Faults {
 		if f.Client < 0 || f.Client > s.Clients || f.Node < 0 || f.Node > s.Nodes || f.At < 0 || f.For < 0 || f.Size < 0 && f.Kind != WallClock {

@@ -21,6 +21,7 @@ const (
 	eventLanes  = 500_000
 	eventStride = 7919 // coprime with eventLanes: each lane comes once in a turn
 	workerLanes = 20_000
+	workerStep  = 4_000 // longer than what an instant leads to takes; see clock.Simulated
 )
 
 // event is something that happens outside of the clients' code.

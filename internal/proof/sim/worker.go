@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/store"
 )
 
 // worker is a goroutine of a client that wants locks, in one way after the
@@ -20,15 +21,17 @@ type worker struct {
 	rng   *rand.Rand
 	lane  int // its part of the instants
 	turn  int
-	notes []note // what the driver has not seen yet; with the world's mutex
-	doing string // in words, for one that does not get on
+	notes []note        // what the driver has not seen yet; with the world's mutex
+	wants int           // the lock that it waits for, as the driver has heard; -1: none
+	began time.Duration // when it last began to ask for one
+	doing string        // in words, for one that does not get on
 	since time.Duration
 }
 
 func newWorker(c *client, i int) *worker {
 	number := c.index*maxWorkers + i
 	return &worker{
-		w: c.w, c: c, index: i + 1, lane: eventLanes + number*workerLanes,
+		w: c.w, c: c, index: i + 1, wants: -1, lane: eventLanes + number*workerLanes,
 		rng: rand.New(rand.NewPCG(c.w.script.Seed, uint64(number)+1)),
 	}
 }
@@ -36,7 +39,7 @@ func newWorker(c *client, i int) *worker {
 // lanes shifts d a little, so that waiting for it from now ends at an instant
 // that nothing else has.
 func (k *worker) lanes(d time.Duration) time.Duration {
-	k.turn = (k.turn + 1) % workerLanes
+	k.turn = (k.turn + workerStep) % workerLanes
 	now := k.w.timerNow()
 	end := now + max(d, 0)
 	end = end - end%grain + time.Duration(k.lane+k.turn)
@@ -61,12 +64,17 @@ func (k *worker) sleep(ctx context.Context, d time.Duration) {
 	}
 }
 
-func (k *worker) run() {
+// run is the worker's life; err is why the client could not be opened before it died.
+func (k *worker) run(err error) {
 	defer func() {
 		k.does("is done")
 		k.w.working.Add(-1)
 		k.w.wake()
 	}()
+	if err != nil {
+		return
+	}
+	k.sleep(k.c.ctx, prologue-k.w.timerNow())
 	if k.w.script.Steady && k.c.index == 0 && k.index == 1 {
 		k.steady()
 	}
@@ -95,12 +103,13 @@ func (k *worker) does(what string) { k.doing, k.since = what, k.w.timerNow() }
 
 // lock is one of the locks, asked for in this worker's name. Half the time it
 // is the first one, so that there is something to wait for.
-func (k *worker) lock() (*leasehold.Lock, leasehold.LockOptions) {
+func (k *worker) lock() (lock int, l *leasehold.Lock, o leasehold.LockOptions) {
 	i := 0
 	if k.rng.IntN(2) == 0 {
 		i = k.rng.IntN(k.w.script.Locks)
 	}
-	o := leasehold.LockOptions{
+	o = leasehold.LockOptions{
+		Require: k.requires(),
 		TTL:     k.w.script.longest() / time.Duration(1+k.rng.IntN(2)),
 		Purpose: fmt.Sprintf("w%d", k.index),
 	}
@@ -113,19 +122,33 @@ func (k *worker) lock() (*leasehold.Lock, leasehold.LockOptions) {
 	}
 	most := o.TTL / time.Duration(2+k.rng.IntN(10))
 	o.RetryDelay = func(try int) time.Duration { return k.lanes(5*time.Millisecond + k.upTo(most)) }
-	return k.c.c.Mutex(lockName(i)), o
+	return i, k.c.c.Mutex(lockName(i)), o
+}
+
+// requires is what locks require of a store. Without that nobody looks whether the only
+// server has forgotten leases.
+func (k *worker) requires() store.Class {
+	if k.w.script.Nodes == 1 {
+		return store.CrashSafe
+	}
+	return 0
 }
 
 // round locks once, in one of the ways there are.
 func (k *worker) round() {
-	l, o := k.lock()
+	i, l, o := k.lock()
 	ctx := k.c.ctx
 	if k.rng.IntN(3) == 0 { // patience has an end, maybe in the middle of things
 		var stop context.CancelFunc
 		ctx, stop = context.WithTimeout(ctx, k.lanes(k.upTo(k.w.script.longest())))
 		defer stop()
 	}
-	switch k.rng.IntN(10) {
+	way := k.rng.IntN(10)
+	if way == 0 {
+		o.Tries = 1
+	}
+	k.begins(i, o)
+	switch way {
 	case 0:
 		k.does("tries once")
 		k.keep(ctx, o, func() (*leasehold.Lease, error) { return l.With(o).Try(ctx) })
@@ -153,13 +176,14 @@ func (k *worker) round() {
 // again locks many times in a row, and for a moment only, so that it is expected back.
 // Now and then its patience has an end, maybe while it is.
 func (k *worker) again() {
-	o := leasehold.LockOptions{TTL: k.w.script.longest(), Purpose: fmt.Sprintf("w%d", k.index)}
+	o := leasehold.LockOptions{Require: k.requires(), TTL: k.w.script.longest(), Purpose: fmt.Sprintf("w%d", k.index)}
 	l := k.c.c.Mutex(lockName(0)).With(o)
 	patience := k.lanes(k.upTo(2 * k.w.script.longest()))
 	ctx, stop := context.WithTimeout(k.c.ctx, patience)
 	defer stop()
 	k.does("wants a lock again and again")
 	for range 5 + k.rng.IntN(20) {
+		k.begins(0, o)
 		lease, err := l.Acquire(ctx)
 		if err != nil {
 			k.note(note{kind: refused, err: err})
@@ -258,13 +282,14 @@ func (k *worker) hold(c *claim, ctx context.Context, d time.Duration) {
 
 // steady is one round that lasts until the end.
 func (k *worker) steady() {
-	o := leasehold.LockOptions{TTL: k.w.script.longest(), Purpose: "steady"}
+	o := leasehold.LockOptions{Require: k.requires(), TTL: k.w.script.longest(), Purpose: "steady"}
 	k.does("holds on")
+	k.begins(0, o)
 	var c *claim
 	err := k.c.c.Mutex(lockName(0)).With(o).Do(k.c.ctx, func(ctx context.Context, lease *leasehold.Lease) error {
 		c = k.grant(lease, o)
 		c.last = true // nothing is wrong that it does not have to bear
-		k.hold(c, ctx, k.w.script.span()-k.w.timerNow())
+		k.hold(c, ctx, prologue+k.w.script.span()-k.w.timerNow())
 		k.note(note{kind: releasing, claim: c})
 		return lease.Err()
 	})
@@ -278,13 +303,14 @@ func (k *worker) steady() {
 // lastRound is after all faults: everybody gets the lock, keeps it as long as
 // wanted and gives it back.
 func (k *worker) lastRound() {
-	l, o := k.lock()
+	i, l, o := k.lock()
 	o.TTL = k.w.script.longest()
 	d := k.upTo(time.Second)
 	if k.index == 1 && k.c.index == 0 {
 		d = o.TTL + o.TTL/4 // long enough to need renewals
 	}
 	k.does("wants the lock once more")
+	k.begins(i, o)
 	var c *claim
 	err := l.With(o).Do(k.c.ctx, func(ctx context.Context, lease *leasehold.Lease) error {
 		c = k.grant(lease, o)
@@ -298,6 +324,15 @@ func (k *worker) lastRound() {
 		return
 	}
 	k.note(note{kind: released, claim: c, err: err})
+}
+
+// begins notes that the worker asks for a lock from now on. Unless it tries now and
+// then, it stands in line for it.
+func (k *worker) begins(lock int, o leasehold.LockOptions) {
+	if o.Tries > 0 {
+		lock = -1
+	}
+	k.note(note{kind: begins, lock: lock})
 }
 
 func (k *worker) note(n note) {

@@ -10,9 +10,6 @@ import (
 	"sync/atomic"
 	"testing/synctest"
 	"time"
-
-	"github.com/leasehold-dev/leasehold/internal/clock"
-	"github.com/leasehold-dev/leasehold/internal/proof/modelnode"
 )
 
 // Limits of a script.
@@ -22,6 +19,9 @@ const (
 	maxWorkers = 4
 	maxLocks   = 4
 )
+
+// prologue is how long clients have to connect before anything happens to them.
+const prologue = time.Second
 
 // world is one run. Everything outside of the clients' code happens on one
 // goroutine, the driver, one event at a time, each when nothing else runs; so
@@ -39,24 +39,35 @@ type world struct {
 	stirred bool // a client's goroutine may have been woken
 	dozing  bool
 
-	nodes   []*node
-	clients []*client
-	owners  []owner // by the number the history gives them; the first is nobody
-	hist    history
-	judge   judge
-	spare   []put
+	nodes     []*node
+	clients   []*client
+	operators []*client // no fault hits them
+	owners    []owner   // by the number the history gives them; the first is nobody
+	names     names
+	hist      history
+	judge     judge
 
 	calm     chan struct{} // closed when all faults are over
 	calmAt   time.Duration // when that is
 	working  atomic.Int64  // workers that are not done
 	poke     chan struct{} // wakes the driver
 	mu       sync.Mutex
-	outbox   []put
 	gaveUp   bool
 	patience time.Duration // when the driver stops waiting for workers
 	events   int
 
 	lastEvent time.Duration
+}
+
+// owner is one attempt to acquire.
+type owner struct {
+	client, worker, lock int
+	ttl                  time.Duration
+	born                 time.Duration
+	holder               *claim        // that has it, or had it last
+	least                time.Duration // it is not to be released before, unless it is lost
+	revived              bool          // an acquire of it was replayed, and done
+	left                 bool          // it is left to its TTL, as documented
 }
 
 func (w *world) timerNow() time.Duration { return time.Since(w.began) }
@@ -74,30 +85,43 @@ func newWorld(s Script, sw Switches, log *slog.Logger) *world {
 		script: s, switches: sw, log: log, began: time.Now(),
 		rng:  rand.New(rand.NewPCG(s.Seed, 0)),
 		calm: make(chan struct{}), poke: make(chan struct{}, 1),
-		owners: make([]owner, 1),
+		owners: make([]owner, 1), names: names{hashes: map[string]string{}},
 	}
+	w.names.w = w
 	w.hist.init(w)
 	w.judge.init(w)
 	for i := range s.Nodes {
-		n := &node{w: w, index: i, up: true, locks: make([]modelnode.Lock[int], s.Locks), releasedAt: map[int]clock.Instant{}}
-		n.epoch = midnight.Add(time.Duration(w.rng.Int64N(int64(2*clockError))) - clockError)
-		n.ppm = w.rng.Int64N(2*clockRate+1) - clockRate
-		if i < 3 {
-			n.list = oldList // only looked at in scripts that Roll
-		}
-		w.nodes = append(w.nodes, n)
+		w.nodes = append(w.nodes, newNode(w, i))
 	}
 	for i := range s.Clients {
 		w.clients = append(w.clients, newClient(w, i))
 	}
+	for i, l := range []list{oldList, bothList} {
+		c := newClient(w, s.Clients+i)
+		if c.workers = nil; s.Roll {
+			c.list = l
+		}
+		w.operators = append(w.operators, c)
+	}
 	for _, f := range s.Faults {
-		w.at(f.at(), outside, func() { w.fault(f) })
+		w.at(prologue+f.at(), outside, func() { w.fault(f) })
 		w.calmAt = max(w.calmAt, w.overAt(f))
 	}
-	w.calmAt = max(w.calmAt, s.span()) + 2*time.Second
+	w.calmAt = prologue + max(w.calmAt, s.span()) + 2*time.Second
 	w.at(w.calmAt, outside, w.becalm)
 	w.patience = w.calmAt + w.enough()
 	return w
+}
+
+// everybody is all who have connections.
+func (w *world) everybody(yield func(*client) bool) {
+	for _, some := range [][]*client{w.clients, w.operators} {
+		for _, c := range some {
+			if !yield(c) {
+				return
+			}
+		}
+	}
 }
 
 // enough is time for every worker to get and keep a lock once more: all they
@@ -121,12 +145,8 @@ func (w *world) becalm() {
 func (w *world) drive() {
 	alarm := time.NewTimer(time.Hour)
 	defer alarm.Stop()
-	for _, c := range w.clients {
-		for _, k := range c.workers {
-			w.working.Add(1)
-			go k.run()
-		}
-	}
+	go w.begin()
+	w.working.Add(int64(w.script.Clients * w.script.Workers))
 	w.stirred = true
 	last := time.Duration(-1) // when to stop, once known
 	for {
@@ -139,6 +159,7 @@ func (w *world) drive() {
 			}
 		}
 		now := w.now()
+		w.judge.idle()
 		if last < 0 && w.working.Load() == 0 {
 			last = now + settle
 		}
@@ -174,6 +195,54 @@ func (w *world) drive() {
 	}
 }
 
+// begin has the servers declared, and then the clients connect and their workers begin.
+func (w *world) begin() {
+	w.operators[0].bootstrap()
+	for _, c := range w.clients {
+		go func() {
+			err := c.open()
+			for _, k := range c.workers {
+				go k.run(err)
+			}
+		}()
+	}
+}
+
+// collect takes what the clients' goroutines have sent and noted since.
+func (w *world) collect() {
+	for c := range w.everybody {
+		if !c.running() {
+			continue
+		}
+		for _, l := range c.links {
+			l.transmit()
+		}
+	}
+	w.judge.look()
+	for _, c := range w.clients {
+		if c.moves && c.moving != nil && c.running() {
+			c.move(c.moving.last())
+		}
+	}
+}
+
+// owner is what is known of the owner of that number.
+func (w *world) owner(n int) *owner {
+	for len(w.owners) <= n {
+		w.owners = append(w.owners, owner{client: -1, lock: -1, born: w.now(), ttl: w.script.longest()})
+	}
+	return &w.owners[n]
+}
+
+// appears notes the owners that a client has sent a command about.
+func (w *world) appears(o op, c *client) {
+	for _, n := range o.owners {
+		if w := w.owner(n); w.client < 0 && c.workers != nil {
+			w.client, w.lock = c.index, o.lock
+		}
+	}
+}
+
 // settle is how long what is under way may take when nothing is wrong: far
 // less than a lease lasts, so that a lock left behind is still there.
 const settle = 500 * time.Millisecond
@@ -203,4 +272,4 @@ func lockIndex(name string) int {
 }
 
 // stop is what workers watch: no new rounds after it.
-func (w *world) stop() bool { return w.timerNow() >= w.script.span() }
+func (w *world) stop() bool { return w.timerNow() >= prologue+w.script.span() }

@@ -1,0 +1,50 @@
+package main
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/leasehold-dev/leasehold/internal/proof/explore"
+)
+
+// The time left follows from the states that are still to come, at the pace so far.
+func TestMeter(t *testing.T) {
+	rows := explore.Rows()[:3]
+	for _, r := range rows {
+		if sizeOf(r) == 0 {
+			t.Fatalf("nobody knows the size of %s", r.Name)
+		}
+	}
+	m := newMeter(rows)
+	m.planned = sizeOf(rows[0]) + 3000
+	m.finish(rows[0], 1000)
+	if m.done != 1 || m.planned != 4000 {
+		t.Errorf("%d rows done, %d states planned, want 1 and 4000", m.done, m.planned)
+	}
+	got := m.line(rows[1], 1000, 7, m.began.Add(2*time.Second))
+	for _, want := range []string{"1 of 3 rows", "1000 states a second", "about 2s left", rows[1].Name + ": 1000 states, depth 7"} {
+		if !strings.Contains(got, want) {
+			t.Errorf("%q does not say %q", got, want)
+		}
+	}
+	if m.due(m.began.Add(time.Second)) || !m.due(m.began.Add(6*time.Second)) || m.due(m.began.Add(7*time.Second)) {
+		t.Error("it is told at other times than every five seconds")
+	}
+}
+
+// Every row has a size, so that the part that is small enough is known.
+func TestSizes(t *testing.T) {
+	known := map[string]bool{}
+	for _, r := range explore.Rows() {
+		known[r.Name] = true
+		if sizeOf(r) == 0 {
+			t.Errorf("sizes.txt has no size of %s", r.Name)
+		}
+	}
+	for line := range strings.Lines(sizes) {
+		if name, _, _ := strings.Cut(line, " "); !known[name] {
+			t.Errorf("sizes.txt has a size of %s, which is no row", name)
+		}
+	}
+}

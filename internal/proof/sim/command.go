@@ -1,0 +1,128 @@
+package sim
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/leasehold-dev/leasehold/internal/testenv/simredis"
+	"github.com/leasehold-dev/leasehold/store"
+)
+
+// op is a command as the judge and the history see it.
+type op struct {
+	name   string // of the script, or of the command
+	lock   int    // -1: none
+	owners []int  // that it is about; of a return the one that it releases is first
+	rank   uint64 // of the first owner: when it began to wait
+}
+
+// releases says whether the command ends leases, or places, of its first owner.
+func (o op) releases() bool { return o.name == "release" || o.name == "return" }
+
+// acquires says whether it asks for a lock.
+func (o op) acquires() bool { return o.name == "acquire" || o.name == "return" }
+
+func (o op) String() string {
+	if o.lock < 0 {
+		return o.name
+	}
+	s := fmt.Sprintf("%s lock %d", o.name, o.lock+1)
+	for _, n := range o.owners {
+		s += fmt.Sprintf(" o%d", n)
+	}
+	return s
+}
+
+// names knows scripts by their text.
+type names struct {
+	w      *world
+	hashes map[string]string
+}
+
+// read says what a command is about.
+func (n *names) read(s *simredis.Server, words []string) op {
+	o := op{name: strings.ToLower(words[0]), lock: -1}
+	if o.name != "evalsha" && o.name != "eval" || len(words) < 3 {
+		return o
+	}
+	o.name = n.script(s, words[1])
+	for i, w := range words[3:] {
+		if i == 0 {
+			o.lock = lockIndex(w)
+		}
+		owner := ""
+		if _, after, ok := strings.Cut(w, "}:gone:"); ok {
+			owner = after
+		} else if id, meta, ok := strings.Cut(w, " "); ok && strings.HasPrefix(meta, "{") {
+			owner = id
+		}
+		if owner != "" {
+			if len(o.owners) == 0 {
+				o.rank = store.Rank(owner)
+			}
+			if k := n.w.hist.number(owner); !slices.Contains(o.owners, k) {
+				o.owners = append(o.owners, k)
+			}
+		}
+	}
+	return o
+}
+
+func (n *names) script(s *simredis.Server, word string) string {
+	if name, ok := n.hashes[word]; ok {
+		return name
+	}
+	text := word
+	if known, ok := s.Script(word); ok {
+		text = known
+	} else if len(word) == 40 {
+		return "unknown" // the server does not know it either
+	}
+	name := scriptName(text)
+	n.hashes[word] = name
+	return name
+}
+
+// scriptName is the file in which the script begins.
+func scriptName(text string) string {
+	for _, f := range scriptFiles() {
+		if strings.Contains(text, f.begins) {
+			return f.name
+		}
+	}
+	return "script"
+}
+
+type scriptFile struct{ name, begins string }
+
+// scriptFiles are the files of the Redis store that scripts are made of, with the text
+// before the first inclusion of another. Tests run in their package's directory.
+var scriptFiles = sync.OnceValue(func() (all []scriptFile) {
+	files, err := filepath.Glob("../../../store/redisstore/scripts/*.lua")
+	if err != nil || len(files) == 0 {
+		panic("sim: the scripts of the Redis store are not where they were")
+	}
+	for _, f := range files {
+		text, err := os.ReadFile(f)
+		if err != nil {
+			panic(err)
+		}
+		if !bytes.Contains(text, []byte("if #KEYS == 0")) {
+			continue // included in others
+		}
+		begins, _, _ := strings.Cut(string(text), "-- include ")
+		all = append(all, scriptFile{strings.TrimSuffix(filepath.Base(f), ".lua"), strings.TrimRight(begins, " ")})
+	}
+	return all
+})
+
+// ownerOf is whose value a lock's key holds.
+func ownerOf(value string) string {
+	owner, _, _ := strings.Cut(value, " ")
+	return owner
+}

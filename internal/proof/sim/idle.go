@@ -1,0 +1,124 @@
+package sim
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+)
+
+// idle judges that nobody waits for a lock that can be had: while a majority of nodes
+// is reachable for somebody who waits, no holder lives, and none is left that nobody can
+// release, the lock is granted within four node timeouts and a quarter of a second.
+//
+// It is called before every event, since what it looks at changes only by events.
+func (j *judge) idle() {
+	if j.w.switches.Patient || j.w.script.Roll { // a majority of what, depends on whom you ask
+		return
+	}
+	now := j.w.now()
+	for _, c := range j.w.clients {
+		for _, l := range c.links {
+			if !l.usable() {
+				l.clearSince = now
+			}
+		}
+	}
+	for lock := range j.locks {
+		r := &j.locks[lock]
+		if r.waited != "" && now-r.freeSince > j.bound() && !j.w.gaveUp {
+			j.wrong(Idle, "lock %d can be had since %v, and %s waits for it: %s", lock+1, r.freeSince, r.waited, j.describe(lock))
+			return
+		}
+		who := j.waitsInVain(lock)
+		if who == "" || r.waited == "" || r.grants != r.grantsSeen {
+			r.freeSince, r.grantsSeen = now, r.grants
+		}
+		r.waited = who
+	}
+}
+
+// bound is how long a lock that can be had may stay free.
+func (j *judge) bound() time.Duration {
+	return 4*j.w.script.nodeTimeout(j.w.script.longest()) + 250*time.Millisecond
+}
+
+// waitsInVain names somebody who waits for a lock that can be had, if there is one.
+func (j *judge) waitsInVain(lock int) string {
+	r := &j.locks[lock]
+	j.kept = slices.DeleteFunc(j.kept, func(c *claim) bool { return c.k.c.dead || c.giving && c.over })
+	for _, c := range j.kept {
+		if c.lock == lock {
+			return "" // also where the lease was lost: what it was for may not be done yet
+		}
+	}
+	if j.w.now() < r.leastUntil {
+		return ""
+	}
+	for _, c := range j.w.clients {
+		if !j.settled(c) {
+			continue
+		}
+		for _, k := range c.workers {
+			if k.wants == lock && j.available(c, lock) >= moreThanHalf(len(j.w.nodes)) {
+				return fmt.Sprintf("c%d.w%d", c.index+1, k.index)
+			}
+		}
+	}
+	return ""
+}
+
+// settled says whether a client runs, and has for long enough to have seen to what was
+// left to do when it could not.
+func (j *judge) settled(c *client) bool {
+	return c.running() && j.w.now() > c.goneOn && j.w.now() > c.wokeAt+250*time.Millisecond
+}
+
+// available is how many nodes could grant a lock to a client.
+func (j *judge) available(c *client, lock int) (nodes int) {
+	for _, n := range j.w.nodes {
+		if j.reachable(c, n) && n.shut() == 0 && j.w.now() >= n.doubted && j.releasable(n, lock) {
+			nodes++
+		}
+	}
+	return nodes
+}
+
+// mostPause is how long a client pauses at most before it tries to connect again.
+const mostPause = time.Second + 2*time.Millisecond
+
+// reachable says whether a client can talk to a node: nothing keeps it from doing so,
+// and it is connected, or had the time to be.
+func (j *judge) reachable(c *client, n *node) bool {
+	l := c.links[n.index]
+	return l.usable() && (l.connected() || j.w.now() > l.clearSince+mostPause+2*j.w.script.nodeTimeout(j.w.script.longest()))
+}
+
+// releasable says whether what a node has of a lock is nobody's, or somebody's who can
+// release it.
+func (j *judge) releasable(n *node, lock int) bool {
+	number, _, held := n.holder(lock)
+	if !held {
+		return true
+	}
+	o := j.w.owner(number)
+	if o.client < 0 || o.revived || o.left {
+		return false
+	}
+	by := j.w.clients[o.client]
+	return j.settled(by) && j.reachable(by, n)
+}
+
+// describe says who has what of a lock.
+func (j *judge) describe(lock int) string {
+	var all []string
+	for _, n := range j.w.nodes {
+		number, left, held := n.holder(lock)
+		if !held {
+			all = append(all, fmt.Sprintf("n%d nobody", n.index+1))
+			continue
+		}
+		all = append(all, fmt.Sprintf("n%d o%d (c%d) for %v", n.index+1, number, j.w.owner(number).client+1, left.Round(time.Millisecond)))
+	}
+	return strings.Join(all, ", ")
+}

@@ -1,0 +1,231 @@
+package sim
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"github.com/leasehold-dev/leasehold/internal/testenv/simredis"
+)
+
+// stream is what a connection has under way, and its server's end. Events say when
+// something arrives; what it is, is always the first in line, so order holds whatever
+// the delays.
+type stream struct {
+	l       *link
+	c       *conn
+	life    int // of the node: a later one does not know this connection
+	session *simredis.Conn
+	shut    bool // the client has closed its end, or knows that it is broken
+
+	sent    []segment // on their way to the server
+	said    [][]byte  // on their way back
+	answers []byte    // that leave with the next segment
+	turn    int       // arrivals planned in an earlier turn are void
+
+	lastOut, lastIn   time.Duration
+	stuckOut, stuckIn int        // arrivals that a fault holds
+	served            [][]string // for Replay: the last commands that arrived
+}
+
+// segment is what was written at one time: it arrives at one time. Several goroutines
+// may have put their commands into it, in an order that nobody can repeat; the server
+// does them in another, which depends on their owners only, and answers in theirs.
+type segment struct {
+	commands [][]string
+	order    []int // in which they are done
+	fin      bool  // the client has closed its end
+
+	answers [][]byte
+	done    int
+}
+
+// sort finds the order: what is about no owner first, then the oldest.
+func (g *segment) sort(ops []op) {
+	for i := range g.commands {
+		g.order = append(g.order, i)
+	}
+	slices.SortStableFunc(g.order, func(a, b int) int {
+		x, y := ops[a], ops[b]
+		return cmp.Or(cmp.Compare(x.lock, y.lock), cmp.Compare(x.rank, y.rank))
+	})
+}
+
+// transmit sends what the client has written since it was last looked at.
+func (s *stream) transmit() {
+	if s.shut || !s.l.c.running() {
+		return
+	}
+	out, closed := s.c.take()
+	var g segment
+	var ops []op
+	for len(out) > 0 {
+		words, rest, err := simredis.Parse(out)
+		if err != nil || words == nil {
+			panic("sim: a client wrote a part of a command, or none at all")
+		}
+		g.commands, out = append(g.commands, words), rest
+		o := s.l.w.names.read(s.l.n.server, words)
+		s.l.w.appears(o, s.l.c)
+		s.l.c.sent(o)
+		ops = append(ops, o)
+	}
+	g.fin = closed
+	if s.shut = closed; !closed && g.commands == nil {
+		return
+	}
+	g.sort(ops)
+	s.l.w.hist.sends(s, g)
+	s.send(g)
+}
+
+func (s *stream) send(g segment) {
+	s.sent = append(s.sent, g)
+	s.lastOut = s.arriveAt(max(s.l.w.now()+s.l.delay(), s.lastOut))
+}
+
+func (s *stream) arriveAt(t time.Duration) time.Duration {
+	turn := s.turn
+	return s.l.w.at(t, outside, func() {
+		if turn == s.turn {
+			s.arrives()
+		}
+	})
+}
+
+// arrives hands the server the first segment in line.
+func (s *stream) arrives() {
+	if s.l.held > 0 {
+		s.stuckOut++
+		return
+	}
+	g := s.sent[0]
+	s.sent = s.sent[1:]
+	if s.l.n.life != s.life || s.l.cut > 0 {
+		s.reset()
+		return
+	}
+	s.l.n.serve(s, g)
+}
+
+// reset has the client learn that the server's end of the connection is gone.
+func (s *stream) reset() {
+	s.l.w.after(s.l.delay(), arrival, func() {
+		if s.l.held > 0 || s.l.deaf > 0 {
+			return // only by getting no answers
+		}
+		s.l.c.sees(func() { s.breaks(errReset) })
+	})
+}
+
+// breaks ends the client's end.
+func (s *stream) breaks(err error) {
+	if !s.shut {
+		s.transmit() // what it has written before it knows
+		s.shut = true
+		s.c.end(err)
+	}
+}
+
+// says adds to what the server answers, or says unasked.
+func (s *stream) says(b []byte) {
+	if len(s.answers) == 0 {
+		s.l.n.spoken = append(s.l.n.spoken, s)
+	}
+	s.answers = append(s.answers, b...)
+}
+
+// flush sends what the server has said.
+func (s *stream) flush() {
+	s.said = append(s.said, s.answers)
+	s.answers = nil
+	s.lastIn = s.returnAt(max(s.l.w.now()+s.l.delay(), s.lastIn))
+}
+
+func (s *stream) returnAt(t time.Duration) time.Duration {
+	turn := s.turn
+	return s.l.w.at(t, arrival, func() {
+		if turn == s.turn {
+			s.returns()
+		}
+	})
+}
+
+// returns hands the client what the server said first.
+func (s *stream) returns() {
+	if s.l.held > 0 || s.l.deaf > 0 {
+		s.stuckIn++
+		return
+	}
+	b := s.said[0]
+	s.said = s.said[1:]
+	if s.life != s.l.n.life {
+		return // the restart took the socket's buffer with it
+	}
+	s.l.c.sees(func() {
+		if !s.shut {
+			s.l.w.hist.receives(s, len(b))
+			s.c.deliver(b)
+		}
+	})
+}
+
+// heal lets go what a fault held. What a closed connection had under way is
+// delivered all the same, or lost: both happen.
+func (s *stream) heal() {
+	w := s.l.w
+	if s.shut && s.stuckOut > 0 && w.rng.IntN(2) == 0 {
+		s.abort(nil)
+	}
+	if s.l.held == 0 {
+		for range s.stuckOut {
+			s.lastOut = s.arriveAt(max(w.now()+s.l.delay(), s.lastOut))
+		}
+		s.stuckOut = 0
+	}
+	if s.l.held == 0 && s.l.deaf == 0 {
+		for range s.stuckIn {
+			s.lastIn = s.returnAt(max(w.now()+s.l.delay(), s.lastIn))
+		}
+		s.stuckIn = 0
+	}
+}
+
+// abort forgets what is under way, but for some commands that still arrive, and has the
+// server's end closed after them.
+func (s *stream) abort(commands [][]string) {
+	s.turn++
+	s.sent, s.said, s.stuckOut, s.stuckIn = nil, nil, 0, 0
+	for _, words := range commands {
+		s.sent = append(s.sent, segment{commands: [][]string{words}, order: []int{0}})
+	}
+	s.sent = append(s.sent, segment{fin: true})
+}
+
+// cut breaks the connection now. A first part of what the client had sent still
+// arrives, up to late from now.
+func (s *stream) cut(late time.Duration) {
+	w := s.l.w
+	s.transmit()
+	var under [][]string
+	for _, g := range s.sent {
+		for _, i := range g.order {
+			under = append(under, g.commands[i])
+		}
+	}
+	s.abort(slices.Clone(under[:w.rng.IntN(len(under)+1)]))
+	for range s.sent {
+		d := s.l.delay()
+		if late > 0 {
+			d += time.Duration(w.rng.Int64N(int64(late)))
+		}
+		s.lastOut = s.arriveAt(max(w.now()+d, s.lastOut))
+	}
+	if !s.shut {
+		s.shut = true
+		w.after(0, arrival, func() { s.l.c.sees(func() { s.c.end(errReset) }) })
+	}
+}
+
+// idle says whether nothing more can come of a connection.
+func (s *stream) idle() bool { return s.shut && len(s.sent) == 0 && s.stuckIn == 0 }

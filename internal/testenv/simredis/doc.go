@@ -1,0 +1,13 @@
+// Package simredis is a Redis server for simulations: a function of the commands it
+// is sent and of a clock that the simulation sets. It starts no goroutine, opens no
+// socket and draws nothing from chance.
+//
+// It runs the Lua scripts that it is sent, so that a simulation checks the scripts as
+// they are and keeps no model of them. What it knows of Redis is what the scripts and
+// the connections of store/redis need; any other command is an error. Its own test
+// holds it against a real server, command by command.
+//
+// A simulation can do to it what happens to real servers: it can be restarted with all
+// its data, with a part or with none; be replaced by a copy; become a replica and a
+// master again; run out of memory; and have a wall clock that steps.
+package simredis

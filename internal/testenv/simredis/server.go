@@ -1,0 +1,137 @@
+package simredis
+
+import (
+	"slices"
+	"time"
+)
+
+// Server is one server process and its data. It is not safe for concurrent use.
+type Server struct {
+	clock   func() time.Time
+	started int64 // wall clock in seconds, as the server reports its uptime
+	runID   string
+	replid  string // of its replication history
+	replid2 string // of the one before: it was a replica once
+	replica bool
+	keys    keyspace
+	scripts map[string]string
+	conns   []*Conn
+
+	// Config is what CONFIG GET says. Durable servers have appendonly yes.
+	Config map[string]string
+	// Trouble is an error code that commands answer with: LOADING for all that touch
+	// data, MISCONF for those that write, OOM for those that need memory. Empty: none.
+	Trouble string
+	// Edit changes the text of a script before it runs, unless it is nil: to see what
+	// a mistake in it leads to.
+	Edit func(text string) string
+}
+
+// New starts a server without data. Its clock is the machine's time of day, which may
+// step. The id tells it apart from all others, and from itself after a restart.
+func New(id string, clock func() time.Time) *Server {
+	s := &Server{
+		clock: clock, started: clock().Unix(), runID: id, replid: "r" + id, replid2: noReplication,
+		keys: keyspace{data: map[string]entry{}}, scripts: map[string]string{},
+		Config: map[string]string{
+			"appendonly": "no", "appendfsync": "everysec", "no-appendfsync-on-rewrite": "no",
+			"maxmemory": "0", "maxmemory-policy": "noeviction", "save": "",
+		},
+	}
+	s.keys.changed = s.invalidate
+	return s
+}
+
+const noReplication = "0000000000000000000000000000000000000000"
+
+// SetDurable has the server say whether it appends every write to a file before it
+// answers.
+func (s *Server) SetDurable(durable bool) {
+	s.Config["appendonly"], s.Config["appendfsync"] = "no", "everysec"
+	if durable {
+		s.Config["appendonly"], s.Config["appendfsync"] = "yes", "always"
+	}
+}
+
+// Data is what a server holds at some time.
+type Data map[string]entry
+
+// Data returns a copy of all that the server holds.
+func (s *Server) Data() Data {
+	d := Data{}
+	for k, e := range s.keys.data {
+		d[k] = e.clone()
+	}
+	return d
+}
+
+// Load replaces all that the server holds, as a restart or a synchronization does.
+func (s *Server) Load(d Data) {
+	s.keys.data = map[string]entry{}
+	for k, e := range d {
+		s.keys.data[k] = e.clone()
+	}
+	s.keys.journal = nil
+	s.flushed()
+}
+
+// Rewind undoes the writes of the last time d, at most Journal.
+func (s *Server) Rewind(d time.Duration) (lost bool) {
+	s.tick()
+	return s.keys.rewind(s.keys.now.Add(-d))
+}
+
+// Journal is for how long a server can undo its writes.
+const Journal = time.Second
+
+// Follow makes the server a replica that has synchronized with a master whose
+// replication id and data these are.
+func (s *Server) Follow(master *Server) {
+	s.Load(master.Data())
+	s.replica, s.replid, s.replid2 = true, master.replid, noReplication
+}
+
+// Promote makes a replica a master again, with a replication id of its own.
+func (s *Server) Promote(replid string) {
+	if s.replica {
+		s.replica, s.replid2, s.replid = false, s.replid, replid
+	}
+}
+
+// Backdate has the server say that it began to run earlier by d.
+func (s *Server) Backdate(d time.Duration) { s.started -= int64(d / time.Second) }
+
+// Value is what a string key holds, and for how long by the server's clock; zero: it
+// does not expire. It disturbs nothing.
+func (s *Server) Value(key string) (value string, left time.Duration, ok bool) {
+	e, ok := s.keys.data[key]
+	now := s.clock()
+	if !ok || e.expired(now) {
+		return "", 0, false
+	}
+	if e.expires > 0 {
+		left = time.UnixMilli(e.expires + 1).Sub(now)
+	}
+	return e.text, left, true
+}
+
+// Keys are the names of all keys that have not expired, sorted.
+func (s *Server) Keys() (names []string) {
+	now := s.clock()
+	for k, e := range s.keys.data {
+		if !e.expired(now) {
+			names = append(names, k)
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
+// tick reads the clock once for a command, as Redis does.
+func (s *Server) tick() { s.keys.now = s.clock() }
+
+// Script is the text of a script that the server was sent.
+func (s *Server) Script(sha string) (text string, ok bool) {
+	text, ok = s.scripts[sha]
+	return text, ok
+}

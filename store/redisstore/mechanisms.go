@@ -1,0 +1,22 @@
+//go:build !mutants
+
+package redisstore
+
+// Mechanisms that the promises rest on. The checkers' build makes them
+// variables, to show that each is needed; here they are constants.
+const (
+	// requeues: a release that a broken connection took with it is sent again.
+	requeues = true
+	// marksLooked: a new connection begins with a look whether the server is the one
+	// that its mark speaks of.
+	marksLooked = true
+	// clocksWatched: a server whose clock has jumped does not count for a while.
+	clocksWatched = true
+	// errorsSayNothing: a server that answers with an error may have the lease.
+	errorsSayNothing = true
+	// pushesStamped: a lock that was handed over counts from when the request left
+	// that it answers, not from when that is heard.
+	pushesStamped = true
+	// missedAsked: after a connection broke, all who wait ask again.
+	missedAsked = true
+)

@@ -1,0 +1,22 @@
+//go:build mutants
+
+package redisstore
+
+var (
+	requeues         = true
+	marksLooked      = true
+	clocksWatched    = true
+	errorsSayNothing = true
+	pushesStamped    = true
+	missedAsked      = true
+)
+
+// Mechanisms of this package, by name: setting one to false takes it out.
+var Mechanisms = map[string]*bool{
+	"requeue":             &requeues,
+	"look-at-mark":        &marksLooked,
+	"clock-watch":         &clocksWatched,
+	"error-says-nothing":  &errorsSayNothing,
+	"stamp-of-push":       &pushesStamped,
+	"ask-what-was-missed": &missedAsked,
+}
