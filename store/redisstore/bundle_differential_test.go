@@ -64,7 +64,7 @@ func (n *scripted) twice(random *rand.Rand, seen map[string]int) error {
 	for i := range 1 + random.IntN(8) {
 		r := store.Request{Name: fmt.Sprint("lock", i), Owner: fmt.Sprint("owner", i), TTL: time.Minute, Require: require}
 		leases = append(leases, r)
-		state = append(state, do(fates[random.IntN(len(fates))], r.Owner, r.Name))
+		state = append(state, do(fates[random.IntN(len(fates))], r.Owner+"|{}", r.Name))
 		if random.IntN(5) > 0 {
 			state = append(state, newCommand("SET", keysOf(r.Name)[1], "7", "PX", "1000000"))
 		}
