@@ -4,7 +4,7 @@ GOVULNCHECK = v1.8.0
 
 # What may be changed on the command line: make fuzz FUZZTIME=1m
 PKG       = ./...
-TIMEOUT   = 10m
+TIMEOUT   = 20m
 COUNT     = 10
 BENCH     = .
 BENCHTIME = 1s
