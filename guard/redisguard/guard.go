@@ -86,7 +86,7 @@ func (g *Guard) Delete(ctx context.Context, key string, token fence.Token) error
 // done that half, and its token is remembered.
 func (g *Guard) Run(ctx context.Context, script, resource string, token fence.Token, keys, args []string) (any, error) {
 	if strings.HasPrefix(script, "#!") {
-		return nil, fmt.Errorf("%w: %q: a script with a #! line can not be made part of another: leave the line out", ErrInvalid, resource)
+		return nil, fmt.Errorf("%w: %q: a script with a #! line cannot be made part of another: leave the line out", ErrInvalid, resource)
 	}
 	return g.run(ctx, compose(script), resource, token, keys, args)
 }

@@ -52,7 +52,7 @@ func identifier(name string) error {
 			plain = plain && (r == '_' || '0' <= r && r <= '9' || 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z')
 		}
 		if !plain {
-			return fmt.Errorf("%w: %q can not be the name of a table or column here: letters, digits and _ only, with dots between schema and table", ErrInvalid, name)
+			return fmt.Errorf("%w: %q cannot be the name of a table or column here: letters, digits and _ only, with dots between schema and table", ErrInvalid, name)
 		}
 	}
 	return nil
@@ -66,7 +66,7 @@ type statements struct {
 	// the row, or the place of the row, until the transaction ends; where raised
 	// is empty it answers with what is there then.
 	raise  string
-	raised string // reads that, where raise can not answer
+	raised string // reads that, where raise cannot answer
 	look   string // reads it without locking
 }
 

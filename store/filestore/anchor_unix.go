@@ -224,7 +224,7 @@ func tryLock(f *os.File) (bool, error) {
 		return false, nil
 	}
 	if err != nil {
-		return false, fmt.Errorf("its file system can not tell who has it open (flock): %w", err)
+		return false, fmt.Errorf("its file system cannot tell who has it open (flock): %w", err)
 	}
 	return true, nil
 }

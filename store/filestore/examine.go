@@ -27,7 +27,7 @@ type FileExamination struct {
 	// Shared is what the options said.
 	Shared bool
 	// Exposed is how others than the user could tamper with the file, nil if
-	// they can not.
+	// they cannot.
 	Exposed error
 	// Network is the kind of network file system it is on, empty for a local
 	// one or where that is not known.
@@ -45,7 +45,7 @@ type FileExamination struct {
 // ExamineFile finds out what there is to know about the lock file at path,
 // without making it if it is not there. A file that is there is opened as
 // OpenFile does, and a lock is taken and given back, of a name that nobody else
-// uses. It blocks like OpenFile. An error means that path can not name a file,
+// uses. It blocks like OpenFile. An error means that path cannot name a file,
 // or that ctx has ended. o may be nil.
 func ExamineFile(ctx context.Context, path string, o *Options) (FileExamination, error) {
 	if o == nil {
@@ -53,7 +53,7 @@ func ExamineFile(ctx context.Context, path string, o *Options) (FileExamination,
 	}
 	abs, err := filepath.Abs(path)
 	if err != nil || path == "" {
-		return FileExamination{}, fmt.Errorf("%w: lock file %q: the path can not be made absolute: %v", store.ErrInvalid, path, err)
+		return FileExamination{}, fmt.Errorf("%w: lock file %q: the path cannot be made absolute: %v", store.ErrInvalid, path, err)
 	}
 	e := FileExamination{Path: abs, Shared: o.Shared}
 	info, err := os.Stat(abs)

@@ -176,7 +176,7 @@ func (s *Store) useLog(ctx context.Context) error {
 			return false, err
 		}
 		if mode != "wal" {
-			return false, fmt.Errorf("its file system can not share memory between processes (journal mode %q): use a local disk", mode)
+			return false, fmt.Errorf("its file system cannot share memory between processes (journal mode %q): use a local disk", mode)
 		}
 		return false, nil
 	})

@@ -166,7 +166,7 @@ func TestNoRights(t *testing.T) {
 		},
 		"directory of a file": {
 			spoil: func(dir, _ string) error { return os.Chmod(dir, 0o555) },
-			words: []string{"can not be written", "its directory"},
+			words: []string{"cannot be written", "its directory"},
 		},
 		"file": {
 			spoil: func(_, path string) error { return os.Chmod(path, 0o400) },

@@ -9,7 +9,7 @@ import (
 )
 
 // exposed says why others than the user of this process can write a file; empty
-// when they can not. The administrator always can.
+// when they cannot. The administrator always can.
 func exposed(info os.FileInfo) string {
 	if why := foreign(info); why != "" {
 		return why

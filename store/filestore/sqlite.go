@@ -137,9 +137,9 @@ func sqliteExplain(err error) (store.Outcome, error) {
 	case lib.SQLITE_CORRUPT:
 		what = "it is damaged: end everything that uses it and delete it; that voids all its leases, and fencing tokens start again"
 	case lib.SQLITE_READONLY:
-		what = "it can not be written: check the rights to the file and its directory, and whether its file system is read-only"
+		what = "it cannot be written: check the rights to the file and its directory, and whether its file system is read-only"
 	case lib.SQLITE_CANTOPEN:
-		what = "it, or the -wal and -shm files beside it, can not be opened: check the rights to them and to the directory"
+		what = "it, or the -wal and -shm files beside it, cannot be opened: check the rights to them and to the directory"
 	case lib.SQLITE_PERM, lib.SQLITE_AUTH:
 		what = "access to it is denied: check the rights to the file"
 	case lib.SQLITE_FULL:

@@ -115,7 +115,7 @@ func checkReturnGranted(t *trial) {
 	t.vacant("and gives it back", holder.Name)
 }
 
-// checkReturnByOwnerOnly: who does not have the lock can not return it, and has no place.
+// checkReturnByOwnerOnly: who does not have the lock cannot return it, and has no place.
 func checkReturnByOwnerOnly(t *trial) {
 	holder := t.request(t.name(), t.long)
 	t.acquire(t.first, holder)
