@@ -31,10 +31,9 @@ func thisMachine() machine {
 	}
 }
 
-// boottimeOffset is how far this process's CLOCK_BOOTTIME is ahead of the
-// machine's. They differ in a time namespace, such as a container that was
-// moved here from another machine; a file shared with processes outside it
-// needs one clock.
+// boottimeOffset returns how far this process's CLOCK_BOOTTIME is ahead of the
+// machine's. They differ in a time namespace, such as that of a container
+// migrated from another machine. Processes that share a file need one clock.
 func boottimeOffset() (time.Duration, error) {
 	const dir = "/proc/self/"
 	inside, err := os.Readlink(dir + "ns/time")
