@@ -3,9 +3,9 @@
 // an equal one, remember a larger one. It knows nothing of locks, so that a
 // resource can import it without importing a lock client.
 //
-// The rule is only worth something where it is one atomic step with the write
-// it protects. Packages guard/sqlguard, guard/redisguard and guard/httpguard do
-// that for databases, Redis and HTTP servers.
+// The rule protects a write only if both happen in one atomic step. Packages
+// guard/sqlguard, guard/redisguard and guard/httpguard do that for databases,
+// Redis and HTTP servers.
 package fence
 
 import (
@@ -21,22 +21,23 @@ import (
 // Tokens stay below 2^53, so they survive JSON, Lua and floating point.
 type Token uint64
 
-// Max is the largest token there can be.
+// Max is the largest possible token.
 const Max Token = 1<<53 - 1
 
-// What an error of this package can match with errors.Is.
+// Errors of this package, to be matched with errors.Is.
 var (
-	// ErrStale: the resource has seen a larger token. Always a *StaleError.
+	// ErrStale means that the resource has seen a larger token. The error is
+	// always a *StaleError.
 	ErrStale = errors.New("fencing token is older than one already seen")
-	// ErrInvalid: what was offered is no fencing token at all.
+	// ErrInvalid means that the offered value is not a fencing token.
 	ErrInvalid = errors.New("not a fencing token")
 )
 
-// StaleError says which token was refused, by what, and which larger one it had
-// seen. It matches ErrStale. Whoever gets it has lost its lease, if it has not
-// been told already; trying again with the same token is in vain.
+// StaleError reports that a resource refused a token because it had seen a
+// larger one. It matches ErrStale. The client that offered the token has lost
+// its lease; trying again with the same token cannot succeed.
 type StaleError struct {
-	// Resource is what refused, as its guard calls it.
+	// Resource is the name of the resource, as its guard was given it.
 	Resource string
 	// Offered is the token that was refused.
 	Offered Token
@@ -48,10 +49,11 @@ func (e *StaleError) Error() string {
 	return fmt.Sprintf("%q refuses fencing token %s: it has seen %s, so the lease is over and a later holder has written", e.Resource, e.Offered, e.Highest)
 }
 
-// Is makes errors.Is(err, ErrStale) true.
+// Is reports whether target is ErrStale.
 func (e *StaleError) Is(target error) bool { return target == ErrStale }
 
-// Parse reads a token as String writes it. The error matches ErrInvalid.
+// Parse returns the token that s represents in decimal. The error matches
+// ErrInvalid.
 func Parse(s string) (Token, error) {
 	n, err := strconv.ParseUint(s, 10, 64)
 	if err != nil {
@@ -63,13 +65,14 @@ func Parse(s string) (Token, error) {
 	return Token(n), nil
 }
 
-// String is the token in decimal, as the command exports it to its child.
+// String returns the token in decimal, as the command exports it to its child.
 func (t Token) String() string { return strconv.FormatUint(uint64(t), 10) }
 
-// Check says whether t can have been granted; the error matches ErrInvalid.
+// Check returns nil if t can have been granted, and otherwise an error that
+// matches ErrInvalid.
 func (t Token) Check() error {
 	if t == 0 {
-		return fmt.Errorf("%w: it is zero, which no lease ever has: hand over the token of the lease", ErrInvalid)
+		return fmt.Errorf("%w: it is zero, which no lease ever has: pass the token of the lease", ErrInvalid)
 	}
 	if t > Max {
 		return fmt.Errorf("%w: %s is larger than %s", ErrInvalid, t, Max)
@@ -77,15 +80,16 @@ func (t Token) Check() error {
 	return nil
 }
 
-// Stale says whether a resource that has already seen highest must refuse t:
-// smaller is refused, equal is the same holder again, larger is a newer one.
+// Stale reports whether a resource that has already seen highest must refuse t.
+// A smaller token is refused, an equal one is the same holder again, and a
+// larger one is a later holder.
 func (t Token) Stale(highest Token) bool { return t < highest }
 
-// Admit is the rule for the resource of that name: the largest token seen was
-// highest (zero: none yet), and offered comes with a write. It returns what the
-// resource has to remember from now on; with an error, the write must not
-// happen, and highest stays what it was. The error is a *StaleError, or matches
-// ErrInvalid.
+// Admit decides whether the named resource accepts a write that comes with the
+// token offered. highest is the largest token that the resource has seen, or
+// zero if none. Admit returns the token to remember from now on. If it returns
+// an error, the write must not happen and the returned token is highest. The
+// error is a *StaleError or matches ErrInvalid.
 func Admit(resource string, highest, offered Token) (Token, error) {
 	if err := offered.Check(); err != nil {
 		return highest, fmt.Errorf("%q: %w", resource, err)

@@ -2,29 +2,29 @@ package store
 
 import "fmt"
 
-// Class says how much the locks of a store stand.
+// Class is the strongest guarantee a store can give.
 type Class uint8
 
-// The classes, each with all that the one before it promises. What breaks a
-// promise is said in docs/guarantees.md.
+// The classes, weakest first. Each includes the promises of the one before it.
+// docs/guarantees.md lists the tests that show them and what would break them.
 const (
-	// Efficiency: two holders at once are rare, and possible: when the server
-	// restarts without its last writes, or a replica takes over. For work that
-	// had better not be done twice.
+	// Efficiency allows two holders at once in rare cases: the server restarts
+	// without its last writes, or a replica takes over. Use it to avoid doing
+	// work twice, not to protect data.
 	Efficiency Class = iota
-	// CrashSafe: no crash of a server or a client, restart, loss of data or cut
-	// of the network makes two holders at once, as long as clocks run at about
-	// the same speed.
+	// CrashSafe rules out two holders at once after a crash or restart of a
+	// server or a client, a loss of data or a network partition, as long as all
+	// clocks run at about the same speed.
 	CrashSafe
-	// Consensus: servers agree on every grant before it counts, whatever their
-	// clocks do. A holder that was stopped is refused by its fencing token, as
-	// everywhere.
+	// Consensus means that servers agree on every grant before it counts,
+	// whatever their clocks do. A holder that was paused past its lease is still
+	// refused only by its fencing token, as in every class.
 	Consensus
 )
 
 var classNames = [...]string{"efficiency", "crash-safe", "consensus"}
 
-// String is how the class is written on the command line.
+// String returns the name of the class as the command line spells it.
 func (c Class) String() string {
 	if int(c) < len(classNames) {
 		return classNames[c]
@@ -32,12 +32,13 @@ func (c Class) String() string {
 	return fmt.Sprintf("class %d", c)
 }
 
-// ParseClass reads what String writes.
+// ParseClass returns the class with the given name. It is the inverse of
+// Class.String; any other name gives an error that matches ErrInvalid.
 func ParseClass(s string) (Class, error) {
 	for c, name := range classNames {
 		if s == name {
 			return Class(c), nil
 		}
 	}
-	return 0, fmt.Errorf("%w: there is no guarantee %q: choose one of efficiency, crash-safe, consensus", ErrInvalid, s)
+	return 0, fmt.Errorf("%w: unknown class %q: choose one of efficiency, crash-safe, consensus", ErrInvalid, s)
 }

@@ -7,48 +7,55 @@ import (
 	"time"
 )
 
-// What an error of a store can match with errors.Is.
+// Errors that a store returns, to be matched with errors.Is. One error may match
+// several of them.
 var (
-	// ErrBusy: somebody else holds the lock. Always a *BusyError.
+	// ErrBusy means that another owner holds the lock. The error is always a
+	// *BusyError.
 	ErrBusy = errors.New("lock is held by somebody else")
-	// ErrNotHeld: the lock is certainly not, or no longer, held by this owner.
+	// ErrNotHeld means that this owner certainly does not hold the lock, or no
+	// longer does.
 	ErrNotHeld = errors.New("lock is not held by this owner")
-	// ErrQuorum: fewer nodes than a majority could give the answer needed.
-	// Always a *QuorumError.
+	// ErrQuorum means that too few nodes gave the answer that was needed. The
+	// error is always a *QuorumError.
 	ErrQuorum = errors.New("no quorum")
-	// ErrAmbiguous: it is unknown whether the request took effect.
+	// ErrAmbiguous means that the request may or may not have taken effect.
 	ErrAmbiguous = errors.New("outcome unknown")
-	// ErrInvalid: the request was refused before anything was sent.
+	// ErrInvalid means that the request was refused before anything was sent.
 	ErrInvalid = errors.New("invalid request")
-	// ErrUnsupported: this store can not do what was asked.
+	// ErrUnsupported means that this store cannot do what was asked.
 	ErrUnsupported = errors.New("not supported by this store")
-	// ErrKindMismatch: the name is in use for a lock of another kind, or for
-	// data that is no lock at all.
+	// ErrKindMismatch means that the name is in use for a lock of another kind,
+	// or for data that is not a lock.
 	ErrKindMismatch = errors.New("name is in use for something else")
-	// ErrIncomplete: not all locks could be looked at. What was found is returned.
+	// ErrIncomplete means that the store could not look at all locks. The locks
+	// it found are returned with the error.
 	ErrIncomplete = errors.New("incomplete")
-	// ErrClosed: the store was closed.
+	// ErrClosed means that the store was closed.
 	ErrClosed = errors.New("store is closed")
 )
 
-// BusyError says who holds a lock and for how long.
+// BusyError reports who holds a lock and for how long.
 type BusyError struct {
+	// Name is the name of the lock.
 	Name string
-	// Holder and ExpiresIn are as the store said when it was last asked. While somebody
-	// waits that may be a while ago: see Waiter.
+	// Holder holds the lock. Holder, ExpiresIn and Position are what the store
+	// knew when it last looked; during a wait that may be some time ago (see
+	// Waiter.Wait).
 	Holder Holder
-	// ExpiresIn is the time until the holder's lease ends unless it is
-	// renewed; negative when it never ends by itself.
+	// ExpiresIn is the time until the holder's lease ends unless it is renewed.
+	// It is negative if the lease never ends by itself.
 	ExpiresIn time.Duration
-	// Position is our own in the line, 1 the next to come; 0: we do not stand in
-	// it. It is that of the last time we asked. Since then those before us may have
-	// left; and where the owners' ranks decide, as over Redis, somebody who began to
-	// wait earlier may have come.
+	// Position is the caller's place in the queue of waiters: 1 is the next to
+	// be granted the lock, 0 means that the caller is not in the queue. It may
+	// be out of date: waiters before the caller may have left. In a store that
+	// orders waiters by rank (see Rank), a waiter that began earlier may have
+	// joined in front.
 	Position int
-	// Nodes has what each node of a quorum store said, nil elsewhere.
+	// Nodes is the answer of each node of a quorum store; nil in other stores.
 	Nodes []NodeOutcome
-	// Err is why the wait ended, nil if there was none: it wraps the error of
-	// the caller's context.
+	// Err is the reason why the wait ended, or nil if the caller did not wait.
+	// It wraps the error of the caller's context.
 	Err error
 }
 
@@ -57,15 +64,15 @@ func (e *BusyError) Error() string {
 	fmt.Fprintf(&b, "lock %q is held by %s", e.Name, e.Holder)
 	switch {
 	case e.ExpiresIn < 0:
-		b.WriteString(", without an expiry: it was not made by a lock client that bounds its leases, and stays until somebody deletes it")
+		b.WriteString(", without an expiry: another kind of client made it without a TTL, and it stays until somebody deletes it")
 	case e.ExpiresIn > 0:
 		fmt.Fprintf(&b, ", expires in %v unless renewed", Round(e.ExpiresIn))
 	}
 	switch {
 	case e.Position == 1:
-		b.WriteString("; we are next")
+		b.WriteString("; next in the queue")
 	case e.Position > 1:
-		fmt.Fprintf(&b, "; %d wait before us", e.Position-1)
+		fmt.Fprintf(&b, "; position %d in the queue", e.Position)
 	}
 	if e.Err != nil {
 		fmt.Fprintf(&b, " (%v)", e.Err)
@@ -73,12 +80,14 @@ func (e *BusyError) Error() string {
 	return b.String()
 }
 
-// Is makes errors.Is(err, ErrBusy) true.
+// Is reports whether target is ErrBusy.
 func (e *BusyError) Is(target error) bool { return target == ErrBusy }
 
+// Unwrap returns e.Err.
 func (e *BusyError) Unwrap() error { return e.Err }
 
-// Round shortens a duration to what a person wants to read.
+// Round rounds a duration for people to read: to whole seconds above a minute,
+// to tenths of a second above a second, to milliseconds above a millisecond.
 func Round(d time.Duration) time.Duration {
 	switch {
 	case d > time.Minute || d < -time.Minute:

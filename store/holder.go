@@ -7,20 +7,26 @@ import (
 	"time"
 )
 
-// Holder describes who has a lock, or waits for it, to people. Only Owner takes
-// part in decisions.
+// Holder describes the holder of a lock, or a waiter, for people to read. Only
+// Owner takes part in decisions; the other fields are what the holder said of
+// itself and may be anything.
 type Holder struct {
+	// Owner is the owner value of the lease; see Request.Owner.
 	Owner string
-	// Foreign says that another kind of client made the lock. Owner is then what it
-	// wrote into the lock's key, as far as that can be shown, and the rest is empty.
+	// Foreign reports that another kind of client made the lock. Owner is then
+	// what that client wrote into the lock's key, as far as it can be shown, and
+	// the fields below are empty.
 	Foreign bool
-	Host    string
-	PID     int
+	// Host and PID name the process that holds the lock.
+	Host string
+	PID  int
+	// Purpose is the free text that the holder gave as its reason.
 	Purpose string
-	// Spare is how many tokens the holder reserved with its grant; see Request.Spare.
+	// Spare is the number of tokens that the holder reserved beyond the one of
+	// its grant; see Request.Spare.
 	Spare int
-	// Since is when the attempt that got the lock began, by the holder's wall
-	// clock, to the second.
+	// Since is when the holder's attempt to acquire began, by the holder's wall
+	// clock, to the second. It is zero if unknown.
 	Since time.Time
 }
 
@@ -32,7 +38,8 @@ type holderJSON struct {
 	Spare   int    `json:"spare,omitempty"`
 }
 
-// Encode returns h without its Owner as compact JSON, for Request.Meta.
+// Encode returns h as compact JSON for Request.Meta. Owner and Foreign are left
+// out, and invalid UTF-8 is replaced.
 func (h Holder) Encode() string {
 	j := holderJSON{Host: h.Host, PID: h.PID, Purpose: strings.ToValidUTF8(h.Purpose, "?"), Spare: h.Spare}
 	if !h.Since.IsZero() {
@@ -45,12 +52,13 @@ func (h Holder) Encode() string {
 	return string(b)
 }
 
-// lastSince is a day before the year 10000, which RFC 3339, and so JSON, can not
-// write in any time zone.
+// lastSince is a day before the year 10000, in Unix seconds. RFC 3339, and so
+// JSON, cannot write the year 10000, in whatever time zone it begins.
 const lastSince = 253402214400
 
-// DecodeHolder is the inverse of Encode, with the owner it was stored beside.
-// It takes any bytes: what is not ours gives a Holder with only its Owner.
+// DecodeHolder returns the Holder that Encode wrote as meta, with the given
+// owner. It accepts any bytes: if meta is not the output of Encode, only Owner
+// is set.
 func DecodeHolder(owner, meta string) Holder {
 	h := Holder{Owner: owner}
 	var j holderJSON
@@ -64,8 +72,8 @@ func DecodeHolder(owner, meta string) Holder {
 	return h
 }
 
-// String names the holder in one short line that is safe on a terminal,
-// whatever bytes a stranger wrote into the lock.
+// String names the holder in one short line. It is safe to print on a terminal,
+// whatever bytes another client wrote into the lock.
 func (h Holder) String() string {
 	var b strings.Builder
 	if h.Host == "" && h.PID == 0 {

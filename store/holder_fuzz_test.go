@@ -73,6 +73,6 @@ func showable(t *testing.T, h store.Holder) {
 		t.Errorf("it takes %d bytes to print a holder: %s", len(text), text)
 	}
 	if _, err := json.Marshal(h.Since); err != nil {
-		t.Errorf("since %v can not be shown: %v", h.Since, err)
+		t.Errorf("since %v cannot be shown: %v", h.Since, err)
 	}
 }

@@ -7,35 +7,35 @@ import (
 	"time"
 )
 
-// Outcome is what one node had to say to one request.
+// Outcome is the result of one request at one node.
 type Outcome uint8
 
-// The outcomes. Unknown ones (Unreachable after sending, TimedOut) may have
-// been applied.
+// The outcomes. After Pending, Unreachable and TimedOut the node may or may not
+// have applied the request.
 const (
-	// Pending: the answer was not waited for.
+	// Pending means that the caller did not wait for the node's answer.
 	Pending Outcome = iota
-	// Granted: the node did what was asked.
+	// Granted means that the node did what was asked.
 	Granted
-	// Taken: somebody else holds the lock there.
+	// Taken means that another owner holds the lock on the node.
 	Taken
-	// Absent: nobody holds the lock there.
+	// Absent means that nobody holds the lock on the node.
 	Absent
-	// Unreachable: no connection, or it broke.
+	// Unreachable means that there was no connection, or that it broke.
 	Unreachable
-	// TimedOut: no answer within the node timeout.
+	// TimedOut means that the node did not answer within the node timeout.
 	TimedOut
-	// Quarantined: the node may have forgotten leases and abstains.
+	// Quarantined means that the node may have forgotten leases and abstains.
 	Quarantined
-	// WrongType: the key holds something that is not a lock.
+	// WrongType means that the lock's key holds something that is not a lock.
 	WrongType
-	// Refused: the node answered with an error: not authorised, out of
-	// memory, read-only, and the like.
+	// Refused means that the node answered with an error, such as not
+	// authorised, out of memory or read-only.
 	Refused
-	// Loading: the node is still reading its data.
+	// Loading means that the node is still loading its data.
 	Loading
-	// Unsettled: the node's cluster is just being changed, or a part of it is down. The
-	// request was not applied.
+	// Unsettled means that the node's cluster is being reconfigured, or is
+	// partly down. The request was not applied.
 	Unsettled
 )
 
@@ -44,6 +44,7 @@ var outcomeNames = [...]string{
 	"quarantined", "wrong type", "refused", "loading", "unsettled",
 }
 
+// String returns the outcome in lower-case words, such as "timed out".
 func (o Outcome) String() string {
 	if int(o) < len(outcomeNames) {
 		return outcomeNames[o]
@@ -51,18 +52,21 @@ func (o Outcome) String() string {
 	return fmt.Sprintf("outcome %d", o)
 }
 
-// NodeOutcome is the evidence of one node.
+// NodeOutcome is what one node of a store answered.
 type NodeOutcome struct {
-	// Node is its address, without credentials.
-	Node    string
+	// Node is the address of the node, without credentials.
+	Node string
+	// Outcome is the result of the request at this node.
 	Outcome Outcome
-	// Holder and ExpiresIn are set when Taken. When Quarantined, ExpiresIn is
-	// how long the node stays out.
+	// Holder and ExpiresIn describe the lease of another owner when Outcome is
+	// Taken. When it is Quarantined, ExpiresIn is the rest of the quarantine.
 	Holder    Holder
 	ExpiresIn time.Duration
-	// Err is what went wrong, nil for Granted, Taken and Absent.
+	// Err is what went wrong; nil for Granted, Taken and Absent.
 	Err error
 }
+
+// String describes the outcome in one line, with the address of the node first.
 
 func (n NodeOutcome) String() string {
 	switch {
@@ -74,14 +78,17 @@ func (n NodeOutcome) String() string {
 	return fmt.Sprintf("%s: %s", n.Node, n.Outcome)
 }
 
-// QuorumError says that a majority was out of reach, and what each node said.
+// QuorumError reports that too few nodes gave the answer that was needed, and
+// what each node answered. Stores with one node use it too, with Need set to 1.
 type QuorumError struct {
-	// Op is what was tried: "acquire", "renew", "release", "open", "inspect".
+	// Op is the operation that failed, such as "acquire", "renew", "release",
+	// "inspect", "list" or "open".
 	Op string
-	// Name of the lock, empty for "open".
+	// Name is the name of the lock. It is empty if Op is not about one lock.
 	Name string
-	// Need is how many nodes had to agree.
-	Need  int
+	// Need is the number of nodes that had to agree.
+	Need int
+	// Nodes has one entry for each node.
 	Nodes []NodeOutcome
 }
 
@@ -102,9 +109,9 @@ func (e *QuorumError) Error() string {
 	return b.String()
 }
 
-// Is makes errors.Is(err, ErrQuorum) true, ErrKindMismatch when a node found
-// something that is not a lock, and ErrAmbiguous when a node may have done
-// what was asked without saying so.
+// Is reports whether e matches target. It always matches ErrQuorum. It matches
+// ErrKindMismatch if a node found something that is not a lock, and ErrAmbiguous
+// if a node may have done what was asked without confirming it.
 func (e *QuorumError) Is(target error) bool {
 	switch target {
 	case ErrQuorum:
@@ -117,7 +124,7 @@ func (e *QuorumError) Is(target error) bool {
 	return false
 }
 
-// Unwrap gives the nodes' errors to errors.Is and errors.As.
+// Unwrap returns the errors of the nodes.
 func (e *QuorumError) Unwrap() []error {
 	var errs []error
 	for _, n := range e.Nodes {
@@ -128,7 +135,7 @@ func (e *QuorumError) Unwrap() []error {
 	return errs
 }
 
-// Count is how many nodes had outcome o.
+// Count returns the number of nodes with outcome o.
 func (e *QuorumError) Count(o Outcome) int {
 	c := 0
 	for _, n := range e.Nodes {
@@ -139,10 +146,10 @@ func (e *QuorumError) Count(o Outcome) int {
 	return c
 }
 
-// OpensIn is after what time enough nodes for a majority are out of quarantine,
-// if that is what keeps them from answering; otherwise false.
+// OpensIn returns the time until enough nodes have left quarantine to form a
+// quorum. It returns false if quarantine is not what prevents the quorum.
 func (e *QuorumError) OpensIn() (time.Duration, bool) {
-	var waits []time.Duration // of the nodes that answer, or will
+	var waits []time.Duration // of the nodes that answer now or after quarantine
 	for _, n := range e.Nodes {
 		switch n.Outcome {
 		case Quarantined:
@@ -159,9 +166,9 @@ func (e *QuorumError) OpensIn() (time.Duration, bool) {
 	return d, d > 0
 }
 
-// Transient says whether waiting can help: enough nodes for a majority were
-// reached, held up by another client, or may come back; as opposed to nodes
-// that refuse us for a reason a person has to remove.
+// Transient reports whether waiting can help. It returns false if so many nodes
+// answered WrongType or Refused, which only a person can mend, that the others
+// cannot form a quorum.
 func (e *QuorumError) Transient() bool {
 	return len(e.Nodes)-e.Count(WrongType)-e.Count(Refused) >= e.Need
 }

@@ -5,23 +5,23 @@ import "strings"
 // ownPrefix begins the keys that belong to a server as a whole.
 const ownPrefix = "leasehold:"
 
-// What belongs to the lock x is at the key {x}: and one of these words (token
-// counter, line, tokens that a guard has seen), or one of these prefixes and an
-// owner (tombstone, place in the line).
+// The keys that belong to lock x are {x}: followed by one of ownWords (token
+// counter, queue of waiters, tokens that a guard has seen), or by one of
+// ownPrefixes and an owner (tombstone, waiter's place).
 var (
 	ownWords    = []string{"token", "line", "waits", "fence"}
 	ownPrefixes = []string{"gone:", "place:"}
 )
 
-// reserved reports whether name is that of a key that the stores or the guards
-// may keep for themselves.
+// reserved reports whether a store or a guard may use a key called name for
+// itself.
 func reserved(name string) bool {
 	if strings.HasPrefix(name, ownPrefix) {
 		return true
 	}
 	rest, braced := strings.CutPrefix(name, "{")
 	for braced {
-		// x may contain "}:" as well, so each of them may be the one that ends it.
+		// x may itself contain "}:", so every "}:" may be the one that ends it.
 		if _, rest, braced = strings.Cut(rest, "}:"); braced && isOwn(rest) {
 			return true
 		}
@@ -29,7 +29,7 @@ func reserved(name string) bool {
 	return false
 }
 
-// isOwn reports whether {x}: followed by rest is a key of ours.
+// isOwn reports whether {x}: followed by rest is one of Leasehold's own keys.
 func isOwn(rest string) bool {
 	for _, w := range ownWords {
 		if rest == w {

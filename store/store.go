@@ -1,14 +1,15 @@
-// Package store is the seam between the lock client and the engines that keep
-// locks: Redis, SQL databases, memory. It says what one store must do; which
-// stores exist is not its business.
+// Package store defines what the lock client needs from an engine that keeps
+// locks, such as Redis, a file or memory. It contains the interfaces, the types
+// they exchange and their errors, and no implementation.
 //
-// A store performs single atomic steps: grant, renew, release, look. It does
-// not wait for a lock to become free, does not renew by itself and does not
-// judge validity: the client does, in one place for all stores. A store never
-// hears an absolute time; TTLs are relative and counted by the store's own
-// clock.
+// A Store performs single atomic steps: acquire, renew, release, inspect. A
+// Waiter can also queue for a lock until it is granted, and a Returner can
+// rejoin that queue with a release. No store renews a lease by itself or judges
+// whether it is still valid: the client does both, in one place for all stores.
+// The client never passes an absolute time to a store. TTLs are relative, and
+// the store counts them by its own clock.
 //
-// Every implementation passes the suite in store/storetest.
+// Every implementation must pass the suite in store/storetest.
 package store
 
 import (
@@ -18,155 +19,172 @@ import (
 	"github.com/leasehold-dev/leasehold/fence"
 )
 
-// Store keeps locks. All methods are safe for concurrent use, block until the
-// outcome is known, the store's own time limits have passed or ctx has ended,
-// and send nothing when the request is invalid.
+// Store keeps locks. All methods are safe for concurrent use and send nothing if
+// the request is invalid. A method that takes a context blocks until the outcome
+// is known, the store's own time limits pass, or the context ends. After
+// Close it fails with ErrClosed, or with ErrInvalid if the request is invalid.
 type Store interface {
-	// Acquire makes one attempt to take the lock r.Name for r.Owner, and does
-	// not wait for it to become free.
+	// Acquire makes one attempt to acquire the lock r.Name for r.Owner. It does
+	// not wait for the lock to become free.
 	//
-	// Granted: the returned Grant, nil error. The caller counts the lease's
-	// validity from just before it called. If r.Owner already holds the lock,
-	// the same grant is confirmed: the TTL at least as long as before, and the
-	// same token, or one of those that were reserved with it (a larger one where
-	// a quorum gained a node by it).
+	// If the lock is granted, the error is nil, and the caller counts the validity
+	// of the lease from just before the call. If r.Owner already holds the lock,
+	// Acquire confirms that grant: the lease lasts at least as long as before, and
+	// the token is the same, or one of those reserved with it. Over several nodes
+	// the token may be larger, if the call gained a node.
 	//
 	// Otherwise the error matches
-	//   - ErrBusy (as *BusyError): somebody else holds it;
-	//   - ErrQuorum (as *QuorumError): too few nodes could answer;
-	//   - ErrInvalid: the request was refused before anything was sent;
-	//   - ctx.Err(): the caller gave up;
-	//   - or it is the engine's own.
-	// On every error the store itself sees to it, on a context of its own and
-	// in the background where need be, that nothing is left of the attempt: a
-	// request that may still be in flight can not take the lock afterwards.
+	//   - ErrBusy (as *BusyError) if another owner holds the lock;
+	//   - ErrQuorum (as *QuorumError) if too few nodes gave an answer;
+	//   - ErrInvalid if the request was refused before anything was sent;
+	//   - ErrUnsupported if the store cannot give r.Require;
+	//   - ErrClosed if the store was closed;
+	//   - ctx.Err() if the caller gave up;
+	// or it is an error of the engine.
+	//
+	// On every error the store itself makes sure that nothing of the attempt
+	// remains, on a context of its own and if necessary in the background: a
+	// request still in flight cannot acquire the lock afterwards.
 	Acquire(ctx context.Context, r Request) (Grant, error)
 
-	// Renew makes each lease last at least its TTL from now, and never less
-	// than it did. It never creates a lock that is gone. The result has one
-	// entry per lease, in order: nil when renewed; ErrNotHeld when the lock is
-	// certainly no longer held by that owner; anything else means unknown: the
-	// renewal may have been applied.
+	// Renew makes each lease last at least its TTL from now, and never shortens
+	// one. It never creates a lease that is gone. The result has one entry for
+	// each lease, in the same order. An entry is nil if the lease was renewed, and
+	// matches ErrNotHeld if the owner certainly no longer holds the lock and
+	// ErrInvalid if the request was refused. After any other error the renewal may
+	// or may not have been applied, and calling again is safe.
 	Renew(ctx context.Context, leases []Request) []error
 
-	// Release ends the lease if it is still r.Owner's, and touches nobody
-	// else's. It returns nil when it removed the lease, ErrNotHeld when there
-	// was certainly none of this owner; after any other error the lease may or
-	// may not be there, and calling again is safe.
+	// Release ends the lease of r.Owner and changes no other owner's lease. It
+	// returns nil if it ended the lease. The error matches ErrNotHeld if r.Owner
+	// certainly had no lease, as in a second call. After any other error the lease
+	// may or may not remain, and calling again is safe.
 	Release(ctx context.Context, r Request) error
 
-	// Inspect looks at one lock without changing it. A free lock is no error.
+	// Inspect returns the state of one lock without changing it. A free lock is
+	// not an error.
 	Inspect(ctx context.Context, name string) (State, error)
 
-	// List returns the locks held at present whose name starts with prefix,
-	// sorted by name. It is for people: it may be slow, and locks that come or
-	// go meanwhile may be missing or shown. If the store gives up before it has seen all
-	// of them, it returns those it found and an error that matches ErrIncomplete.
+	// List returns the locks that are held and whose names start with prefix,
+	// sorted by name. It is meant for people: it may be slow, and locks that are
+	// acquired or released meanwhile may or may not appear. If the store gives up
+	// early, it returns the locks it found and an error that matches
+	// ErrIncomplete.
 	List(ctx context.Context, prefix string) ([]State, error)
 
-	// Caps says what this store is.
+	// Caps describes the store. It does not block, may be called after Close, and
+	// always returns the same value.
 	Caps() Caps
 
-	// Close gives back what the store holds. It waits a bounded time for
-	// clean-up that is still under way. Leases that are held stay until their
-	// TTL is over. Calling it twice is harmless; other calls after it fail
-	// with ErrClosed.
+	// Close frees the resources of the store. It waits for clean-up that is still
+	// under way, for a bounded time. It releases no lease: each ends when its TTL
+	// has passed. Calling it twice is harmless.
 	Close() error
 }
 
-// Request names one lease of one lock: who wants or has it, and for how long.
-// The same value that was granted is given to Renew and Release.
+// Request describes one lease of one lock: who wants or holds it, and for how
+// long. The request that was granted is also the one to renew and to release
+// (but see Grant.Owner and Grant.Repeated).
 type Request struct {
-	// Name of the lock: 1 to MaxName bytes, any bytes.
+	// Name is the name of the lock: 1 to MaxName bytes, of any value. See
+	// CheckName for reserved names.
 	Name string
-	// Owner is unique to one attempt to acquire: 1 to MaxOwner printable
-	// ASCII characters without space. See NewOwner.
+	// Owner identifies one attempt to acquire: 1 to MaxOwner printable ASCII
+	// characters without space. See NewOwner.
 	Owner string
-	// Attempt names one of several attempts of the same Owner, where Owner is not new:
-	// as Owner, a value of its own each time. Empty where Owner is new. What cleans up
-	// after an attempt, in the store or by Undo, leaves the grants of the others alone.
+	// Attempt tells several attempts of the same Owner apart. It is empty if
+	// Owner is new, and otherwise a new value for each attempt, in the form of an
+	// Owner. Clean-up after one attempt leaves the grants of the others alone.
 	Attempt string
-	// Undo says, when the lease is released, that only a grant of which no other
-	// attempt knows is to be ended. Stores may pass over it where Attempt is empty.
+	// Undo is for Release: end only a grant that no other attempt of the same
+	// Owner knows of. Stores may ignore it if Attempt is empty.
 	Undo bool
-	// Meta describes the owner to other people (see Holder.Encode). Stores
-	// keep it and give it back unread.
+	// Meta describes the owner to people; see Holder.Encode. Stores keep it and
+	// return it without interpreting it.
 	Meta string
-	// TTL is how long the store keeps the lease when nobody renews it; at
-	// least one millisecond. Stores may round up to their own resolution,
-	// never down.
+	// TTL is how long the store keeps the lease if nobody renews it. The minimum
+	// is MinTTL. Stores may round it up to their own resolution, never down.
 	TTL time.Duration
-	// Require is the least that the grant has to stand. Stores that can not
-	// give it refuse, with ErrUnsupported; those that can at a price pay it.
+	// Require is the weakest class of guarantee that the caller accepts. A store
+	// that cannot give it returns ErrUnsupported; a store that can give it only
+	// at a higher cost does so.
 	Require Class
-	// Renewed says, when the lease is released, that it was renewed before, or
-	// is being renewed. Over several nodes a renewal may then still be under way
-	// that would give the lease to a node which had lost it.
+	// Renewed is for Release: the lease was renewed before, or a renewal is under
+	// way. Over several nodes, a late renewal could otherwise give the lease back
+	// to a node that had lost it.
 	Renewed bool
-	// Spare is how many tokens are to be reserved besides the one of the grant,
-	// for a lease that its process may pass on from one goroutine to the next: at
-	// most, and at most MaxSpare. A store whose clock is the floor of its tokens
-	// reserves fewer rather than have them lead that clock by more than a second.
+	// Spare is the number of tokens to reserve beyond the one of the grant, at
+	// most MaxSpare, for a lease that the process may pass from one goroutine to
+	// the next. The store may reserve fewer. A store whose tokens follow its clock
+	// does so rather than let them run more than a second ahead of the clock.
 	Spare int
 	// Above is for Draw: the largest token of the lease so far.
 	Above fence.Token
-	// Barge is for Wait: be told when the lock is free instead of being handed it,
-	// so that whoever comes first takes it. Who has come too late for some time is
-	// handed it all the same. Without it the lock goes to the longest waiting.
+	// Barge is for Wait. It opts out of the fair hand-off: the waiter is notified
+	// when the lock is free and competes for it. A waiter that has lost that
+	// competition for some time is handed the lock all the same. Without Barge,
+	// the lock is handed to the waiter at the head of the queue.
 	Barge bool
 }
 
-// Grant is a store's yes.
+// Grant is the result of a successful Acquire or Wait.
 type Grant struct {
-	// Token is larger than that of every earlier grant of the same lock. The Spare
-	// tokens that follow it belong to this grant as well: the next one's is larger
-	// than them all. Spare is at most Request.Spare.
+	// Token is larger than the token of every earlier grant of the same lock. The
+	// Spare tokens that follow it belong to this grant as well, and the next grant
+	// has a token larger than all of them. Spare is at most Request.Spare.
 	Token fence.Token
 	Spare int
-	// Owner that it was granted to, where Wait had to take another than that of the
-	// request, of the same rank: renewals and the release are then in this name.
+	// Owner, if not empty, is the owner to use for renewals and the release: Wait
+	// had to replace Request.Owner by another owner of the same rank.
 	Owner string
-	// Since is when the request that was granted left, counted from just before
-	// the call: validity counts from then. Zero for Acquire, which sends once.
+	// Since is when the granted request was sent, as the time since just before
+	// the call. Validity counts from then. It is zero for Acquire, which sends its
+	// request once.
 	Since time.Duration
-	// Repeated says that the lock was asked for more than once, and a request may
-	// still be on the way: Renewed is to be set when the lease is released.
+	// Repeated reports that the request was sent more than once, and that one may
+	// still be in flight. The caller sets Request.Renewed for the release.
 	Repeated bool
 }
 
-// State is what a store knows of one lock.
+// State is what a store knows about one lock.
 type State struct {
+	// Name is the name of the lock.
 	Name string
-	// Held says whether anybody holds it now; the fields below are then set.
+	// Held reports whether the lock is held now. If it is not, Holder, Token and
+	// ExpiresIn are zero.
 	Held bool
-	// Holder is who. Owner is always set; the rest as far as the holder said
-	// it, and empty for a holder that is not one of ours.
+	// Holder describes the holder. Its Owner is always set. The other fields are
+	// as the holder gave them, and empty for another kind of client.
 	Holder Holder
-	// Token of the holder's grant; zero when the store has none for the holder. If the
-	// holder reserved more tokens later, it may be any of those that are the holder's.
+	// Token is the token of the holder's grant, or zero if the store has none. If
+	// the holder has reserved further tokens, it may be any of the holder's.
 	Token fence.Token
-	// ExpiresIn is the time until the lease ends by itself, by the store's
-	// clock; negative when it never does (a foreign key without a TTL).
+	// ExpiresIn is the time until the lease ends unless it is renewed, by the
+	// store's clock. It is negative if the lease never ends by itself, as for
+	// another client's key without a TTL.
 	ExpiresIn time.Duration
-	// Line are those who wait for it, first come first, as far as the store keeps
-	// a line; of a long one the first MaxLine. Set by Inspect only.
+	// Line is the queue of waiters in order, at most the first MaxLine of them.
+	// Only Inspect sets it, and only in a store that keeps a queue.
 	Line []Place
-	// Nodes has one outcome per node of a quorum store, nil elsewhere.
+	// Nodes has one outcome for each node of a quorum store; nil in other stores.
 	Nodes []NodeOutcome
 }
 
-// Caps says what a store is and how far it goes.
+// Caps describes a store and its limits.
 type Caps struct {
-	// Engine in one word: "memory", "sqlite", "redis".
+	// Engine names the engine in one word, such as "memory", "sqlite" or "redis".
 	Engine string
-	// Nodes is the number of independent servers, Quorum how many must agree.
+	// Nodes is the number of independent servers. Quorum is how many of them must
+	// agree.
 	Nodes, Quorum int
-	// MaxTTL is the longest TTL it accepts; zero: no limit of its own.
+	// MaxTTL is the longest TTL that the store accepts. Zero means no limit.
 	MaxTTL time.Duration
-	// Reach says between whom its locks hold: "process", "machine", "network".
+	// Reach is the range within which a lock excludes others: "process",
+	// "machine" or "network".
 	Reach string
-	// Clock says whose clock counts TTLs, in words for people.
+	// Clock names the clock that counts TTLs, for people to read.
 	Clock string
-	// Class is the most that a lock can require; see Request.Require.
+	// Class is the strongest guarantee that a lock can require; see
+	// Request.Require.
 	Class Class
 }

@@ -9,67 +9,72 @@ import (
 	"github.com/leasehold-dev/leasehold/fence"
 )
 
-// Waiter is a Store that keeps a line of those who wait for a lock, and hands
-// the lock to the first of them when it is released. Its methods are to Store's
-// as waiting is to asking: safe for concurrent use, and nothing is sent when the
-// request is invalid.
+// Waiter is a Store that keeps a FIFO queue of waiters for each lock. Releasing
+// a lock hands it to the first live waiter in the same atomic step. The methods
+// are safe for concurrent use and send nothing if the request is invalid.
 type Waiter interface {
 	Store
 
-	// Wait takes the lock r.Name for r.Owner, and stands in line for it while
-	// somebody else has it. It blocks until the lock is granted, ctx has ended, or
-	// waiting is of no use.
+	// Wait acquires the lock r.Name for r.Owner, queueing while another owner
+	// holds it. It blocks until the lock is granted, ctx ends, or an error shows
+	// that waiting cannot succeed. A free lock goes to the first owner that asks
+	// for it.
 	//
-	// The place in the line is itself leased: it lasts for r.TTL, Wait refreshes
-	// it, and it disappears by itself when its process dies. The order is that of
-	// arrival; a lock that nobody has goes to whoever asks first. r.Owner must be
-	// new, as ever; one from NewOwnerAt keeps its rank on every node, and where a
-	// node that has lost the line is told of it again.
+	// The place in the queue is itself a lease: it lasts for r.TTL, Wait
+	// refreshes it, and it expires if the process dies. Waiters are ordered by
+	// arrival. r.Owner must be new. An owner from NewOwnerAt also carries its
+	// rank, which keeps its place the same on every node, and again after a node
+	// has lost the queue.
 	//
-	// reason, if not nil, is told why the lock was not granted yet, at least once
-	// before the first pause and whenever something new is known: a *BusyError, or
-	// a *QuorumError while too few nodes answer, which Wait rides out. How soon another
-	// holder or position is known is the store's business: it need not ask for it more
-	// often than the place is refreshed. It is called
-	// on whatever goroutine brought the news, at times when Wait has just returned,
-	// and must not block.
+	// If reason is not nil, Wait calls it with the cause of the delay: once
+	// before the first pause, and again whenever the cause changes. The cause is
+	// a *BusyError, or a *QuorumError while too few nodes answer, in which case
+	// Wait goes on waiting. The holder and the position in it may be old: a store
+	// need not look more often than it refreshes the place. reason may run on any
+	// goroutine, may still be called when Wait has just returned, and must not
+	// block.
 	//
-	// Errors are those of Acquire but for ErrBusy, and a QuorumError only where
-	// waiting can not mend it. On every error the place is given up, and nothing
-	// is left of the attempt, as with Acquire.
+	// The errors are those of Acquire, except that ErrBusy is never returned and
+	// a QuorumError only if waiting cannot mend it; ErrNotHeld means that
+	// r.Owner was released during the wait. On every error Wait gives up
+	// the place and leaves nothing of the attempt behind, as Acquire does.
 	Wait(ctx context.Context, r Request, reason func(error)) (Grant, error)
 
-	// Draw reserves one further token and r.Spare more at most, larger than r.Above
-	// and than those of all grants before, for a lease that r.Owner holds, as
-	// Wait and Acquire reserve the first ones, and says whether anybody waits for
-	// the lock. ErrNotHeld: the lock is certainly no longer held by that owner;
-	// any other error: no token may be used.
+	// Draw reserves one more token, and at most r.Spare tokens after it, for the
+	// lease that r.Owner holds. They are larger than r.Above and than the tokens
+	// of all earlier grants. Draw also reports whether anybody waits for the lock.
+	//
+	// The error matches ErrNotHeld if r.Owner certainly no longer holds the lock.
+	// After any other error it may still hold it. No token may be used after an
+	// error. Each successful call reserves new tokens.
 	Draw(ctx context.Context, r Request) (Drawn, error)
 }
 
-// Drawn are tokens that were reserved for a lease later on.
+// Drawn is the result of Waiter.Draw: tokens that were reserved for a lease after
+// its grant.
 type Drawn struct {
-	// Token is the first of them; Spare more follow it, at most as many as were
-	// asked for.
+	// Token is the first reserved token. The Spare tokens that follow it are
+	// reserved as well; Spare is at most Request.Spare.
 	Token fence.Token
 	Spare int
-	// Waiting says whether anybody stands in line for the lock, in this process
-	// or elsewhere.
+	// Waiting reports whether anybody waits for the lock, in this process or in
+	// another.
 	Waiting bool
 }
 
-// Place is one waiter's in the line for a lock.
+// Place is the place of one waiter in the queue for a lock.
 type Place struct {
-	// Holder is who waits; Since is when it began to.
+	// Holder describes the waiter. Its Since is when the wait began.
 	Holder Holder
-	// ExpiresIn is when the place ends by itself unless it is refreshed.
+	// ExpiresIn is the time until the place expires unless it is refreshed.
 	ExpiresIn time.Duration
 }
 
-// NewOwnerAt returns a fresh owner value as NewOwner does, for somebody who may
-// have to wait. It says when the wait began, in microseconds: its rank in the
-// line, which is the same on all nodes, and which orders owners who got a part
-// of the nodes each. A wall clock that is wrong costs fairness, nothing else.
+// NewOwnerAt returns a fresh owner value, as NewOwner does, for an attempt that
+// may have to wait. It includes the time when the wait began, in microseconds,
+// as the owner's rank. The rank is the same on all nodes, so it also orders
+// owners that were each granted a part of the nodes. A wrong wall clock costs
+// fairness, nothing else.
 func NewOwnerAt(since time.Time) string {
 	b := make([]byte, 0, 40)
 	b = append(b, NewOwner()...)
@@ -77,7 +82,7 @@ func NewOwnerAt(since time.Time) string {
 	return string(strconv.AppendUint(b, uint64(max(0, since.UnixMicro())), 36))
 }
 
-// SameRank returns a fresh owner value of the rank that owner has.
+// SameRank returns a fresh owner value with the rank of owner.
 func SameRank(owner string) string {
 	_, rank, _ := strings.Cut(owner, string(rankMark))
 	return NewOwner() + string(rankMark) + rank
@@ -86,7 +91,8 @@ func SameRank(owner string) string {
 // rankMark is not among the characters of base64url.
 const rankMark = '.'
 
-// Rank is when owner began to wait, in microseconds; 0 where it does not say.
+// Rank returns when owner began to wait, in microseconds since the Unix epoch,
+// or 0 if owner carries no rank.
 func Rank(owner string) uint64 {
 	_, text, _ := strings.Cut(owner, string(rankMark))
 	n, err := strconv.ParseUint(text, 36, 52)
@@ -96,8 +102,8 @@ func Rank(owner string) uint64 {
 	return n
 }
 
-// Before says whether owner a comes before b in any line: it began to wait
-// earlier, or, of two who did not say or began together, by its name.
+// Before reports whether owner a is ordered before owner b: a has the smaller
+// rank, or the ranks are equal and a is the smaller string.
 func Before(a, b string) bool {
 	if x, y := Rank(a), Rank(b); x != y {
 		return x < y

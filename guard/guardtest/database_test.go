@@ -127,7 +127,7 @@ func rebind(dialect sqlguard.Dialect, query string) string {
 }
 
 // waiters waits until n statements that name the table wait for a lock. Those
-// of SQLite can not be asked for.
+// of SQLite cannot be asked for.
 func (d *database) waiters(t *testing.T, table string, n int) {
 	t.Helper()
 	question := map[sqlguard.Dialect]string{

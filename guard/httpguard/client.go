@@ -8,16 +8,17 @@ import (
 	"github.com/leasehold-dev/leasehold/fence"
 )
 
-// Transport is an http.RoundTripper that sends the token in the request's
-// context: see WithToken. A request without one, or with the header set already,
-// is sent as it is. The zero Transport is fine.
+// Transport is an http.RoundTripper that sends the token of the request's
+// context; see WithToken. A request without a token, or with the header already
+// set, is sent unchanged. The zero value is ready to use.
 type Transport struct {
-	// Base does the work. Nil: http.DefaultTransport.
+	// Base sends the requests. Nil means http.DefaultTransport.
 	Base http.RoundTripper
 }
 
-// RoundTrip sends the request. It is as safe for concurrent use as Base. The
-// error matches fence.ErrInvalid, and nothing was sent, if the token is none.
+// RoundTrip implements http.RoundTripper. It is safe for concurrent use if Base
+// is. If the token is invalid, the error matches fence.ErrInvalid and nothing was
+// sent.
 func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	token, ok := TokenFrom(r.Context())
 	if !ok || r.Header.Get(Header) != "" {
@@ -25,7 +26,7 @@ func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 	if err := token.Check(); err != nil {
 		if r.Body != nil {
-			r.Body.Close() // which a RoundTripper owes, whatever happens
+			r.Body.Close() // a RoundTripper must, even on errors
 		}
 		return nil, fmt.Errorf("httpguard: %w", err)
 	}
@@ -37,7 +38,8 @@ func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	return t.base().RoundTrip(r)
 }
 
-// CloseIdleConnections does what it says, for http.Client.
+// CloseIdleConnections closes the idle connections of Base, if Base can.
+// http.Client calls it.
 func (t *Transport) CloseIdleConnections() {
 	if c, ok := t.base().(interface{ CloseIdleConnections() }); ok {
 		c.CloseIdleConnections()
@@ -51,8 +53,9 @@ func (t *Transport) base() http.RoundTripper {
 	return t.Base
 }
 
-// Check is a *fence.StaleError if the response is a guard's refusal, and nil for
-// any other response, whatever its status. It leaves the body alone.
+// Check returns a *fence.StaleError if a guard refused the request because of its
+// token, and nil for any other response, whatever its status. It does not read
+// the body.
 func Check(r *http.Response) error {
 	if r.StatusCode != http.StatusConflict {
 		return nil
@@ -66,14 +69,14 @@ func Check(r *http.Response) error {
 		where := *r.Request.URL
 		where.RawQuery, where.User = "", nil // may hold secrets
 		stale.Resource = r.Request.Method + " " + where.String()
-		stale.Offered, _ = fence.Parse(r.Request.Header.Get(Header)) // zero if it is not known
+		stale.Offered, _ = fence.Parse(r.Request.Header.Get(Header)) // zero if unknown
 	}
 	return stale
 }
 
-// Refuse answers with 409 and the larger token if err is, or wraps, a
-// *fence.StaleError, and says whether it did: for handlers that hand the token on
-// to what keeps the data.
+// Refuse answers with 409 Conflict and the larger token if err is or wraps a
+// *fence.StaleError, and reports whether it did. It is meant for handlers that
+// pass the token on to a guarded store.
 func Refuse(w http.ResponseWriter, err error) bool {
 	stale, ok := errors.AsType[*fence.StaleError](err)
 	if ok {

@@ -1,30 +1,32 @@
 // Package httpguard carries fencing tokens over HTTP: a client sends the token of
 // its lease with every request, and a server refuses requests of holders whose
-// lease is over. It knows nothing of locks: a token is all it needs.
+// lease is over. It knows nothing of locks, only fencing tokens.
 //
 // # On the wire
 //
-//   - The client sends Fencing-Token: the token, in decimal.
-//   - A token smaller than the largest that the resource has seen is answered with
-//     409 Conflict, and Fencing-Token-Highest: that largest one. The handler does
-//     not run.
-//   - A request without the header is answered with 428 Precondition Required, one
-//     whose header is no token with 400 Bad Request. GET, HEAD and OPTIONS need no
-//     token; with one, they are judged like any other.
-//   - 503 Service Unavailable: it could not be judged, and the handler did not run.
+//   - The client sends the token, in decimal, in the header Fencing-Token.
+//   - If the resource has seen a larger token, the server answers 409 Conflict,
+//     with that token in the header Fencing-Token-Highest.
+//   - If the header is missing, the server answers 428 Precondition Required.
+//     Requests with GET, HEAD and OPTIONS need no token, but if they have one it
+//     is checked.
+//   - If the header is not a token, the server answers 400 Bad Request.
+//   - If the token could not be checked, it answers 503 Service Unavailable.
+//
+// The handler runs in none of these error cases.
 //
 // # What it protects
 //
-// Judging a request is not yet protecting what its handler does: a handler may be
-// slow, and a request with a larger token come in before it is done. So in one
-// server process, requests of one resource with different tokens run one after
-// the other: a larger token waits for handlers of smaller ones to return, and
-// from the moment it waits, smaller ones are refused. That protects everything a
-// handler has done when it returns.
+// Checking the token of a request does not by itself protect what its handler
+// does: a request with a larger token may arrive while a slow handler runs.
+// Within one server process, requests for one resource with different tokens
+// therefore run one after the other. A larger token waits for the handlers of
+// smaller ones to return, and while it waits, smaller ones are refused. This
+// protects everything that a handler has done when it returns.
 //
-// Where several processes serve a resource, a Memory that they share remembers
-// tokens for all of them, and over restarts, but does not make a process wait for
-// the handlers of another. Then the handler itself must hand the token on, to
-// what finally keeps the data: TokenFrom gives it the token, guard/sqlguard and
-// guard/redisguard take it, and Refuse answers with what they say.
+// If several processes serve a resource, they need a shared Memory. It remembers
+// tokens for all of them, also across restarts, but one process does not wait for
+// the handlers of another. The handler must then pass the token on to the store
+// that keeps the data: TokenFrom returns the token, guard/sqlguard and
+// guard/redisguard check it, and Refuse turns their error into an answer.
 package httpguard

@@ -7,8 +7,8 @@ import (
 	"github.com/leasehold-dev/leasehold/fence"
 )
 
-// gate lets handlers of one resource in, by token: those of one token together,
-// a larger one after them, a smaller one never again.
+// gate orders the handlers of one resource by token. Handlers with the same token
+// run together, a larger token runs after them, and a smaller one is refused.
 type gate struct {
 	forget bool // somebody else remembers tokens
 
@@ -16,7 +16,7 @@ type gate struct {
 	resources map[string]*entrance
 }
 
-// entrance is what is known of one resource.
+// entrance is the state of one resource.
 type entrance struct {
 	highest fence.Token   // the largest that came, which may still wait
 	current fence.Token   // of those inside
@@ -25,7 +25,8 @@ type entrance struct {
 	empty   chan struct{} // closed when the last handler has left
 }
 
-// enter waits for handlers of smaller tokens to leave. On nil, leave is owed.
+// enter waits until the handlers of smaller tokens have left. If it returns nil,
+// the caller must call leave.
 func (g *gate) enter(ctx context.Context, resource string, token fence.Token) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -42,7 +43,7 @@ func (g *gate) enter(ctx context.Context, resource string, token fence.Token) er
 	for {
 		highest, err := fence.Admit(resource, e.highest, token)
 		if err != nil {
-			return err // a larger one came while this one waited, or before
+			return err // a larger token came earlier, or during the wait
 		}
 		e.highest = highest
 		if e.inside == 0 || e.current == token {
@@ -74,8 +75,8 @@ func (g *gate) leave(resource string) {
 	g.tidy(resource, e)
 }
 
-// tidy keeps the gate from growing with every resource there ever was. It is the
-// last to forget a token: nobody else may remember it.
+// tidy removes an idle resource, so that the gate does not grow with every
+// resource ever used. It does so only if a Memory remembers the tokens.
 func (g *gate) tidy(resource string, e *entrance) {
 	if g.forget && e.inside == 0 && e.waiting == 0 {
 		delete(g.resources, resource)

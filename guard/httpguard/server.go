@@ -11,33 +11,35 @@ import (
 )
 
 // Memory remembers the largest token of every resource. *sqlguard.Memory and
-// *redisguard.Guard do.
+// *redisguard.Guard implement it.
 type Memory interface {
-	// Admit applies the rule of package fence in one atomic step: it refuses a
-	// token smaller than the largest it has seen with a *fence.StaleError, or
-	// remembers it, for good, and returns nil. Any other error means that the
-	// token was not judged. It must be safe for concurrent use.
+	// Admit applies the rule of package fence in one atomic step. It returns a
+	// *fence.StaleError if token is smaller than the largest that the resource
+	// has seen. Otherwise it remembers the token permanently and returns nil. Any
+	// other error means that the token was not checked. Admit must be safe for
+	// concurrent use.
 	Admit(ctx context.Context, resource string, token fence.Token) error
 }
 
-// Options for a guard. Nil is fine.
+// Options configure a guard. Nil means the defaults.
 type Options struct {
-	// Memory remembers tokens over restarts and between the processes that serve
-	// a resource. Nil: this process remembers, until it ends, and keeps a few
-	// bytes for every resource there ever was.
+	// Memory remembers tokens across restarts, for all processes that serve a
+	// resource. If it is nil, this process remembers them until it ends, and
+	// keeps a few bytes for every resource ever used.
 	Memory Memory
-	// Logger is told when the Memory fails; the client only learns that the
-	// request could not be judged. Nil: slog.Default().
+	// Logger logs errors of the Memory; the client only learns that its token
+	// could not be checked. Nil means slog.Default().
 	Logger *slog.Logger
 }
 
-// New guards a handler: a request is handed on only with a token that is not
-// smaller than the largest its resource has seen. What is answered otherwise
-// is in the documentation of the package. The resource is the name of what one
-// lock protects, read from the request, whoever sent it; it must not be empty.
+// New returns a handler that passes a request to next only if its token is not
+// smaller than the largest token that its resource has seen. The package
+// documentation lists the other answers. resource returns the name of what one
+// lock protects, read from the request; the name must not be empty. It must be the same
+// for every client.
 //
 // A request waits while handlers of smaller tokens run, until its context ends.
-// The handler is safe for concurrent use if next is.
+// The handler is safe for concurrent use if next and resource are.
 func New(next http.Handler, resource func(*http.Request) string, o *Options) http.Handler {
 	if next == nil || resource == nil {
 		panic("httpguard: New needs a handler, and a function that names the resource of a request")
@@ -94,15 +96,15 @@ func (g *guard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	g.next.ServeHTTP(w, r.WithContext(WithToken(r.Context(), token)))
 }
 
-// trouble answers a request that could not be judged. Details are for the log:
-// they may name servers that are none of the client's business.
+// trouble answers a request whose token could not be checked. Details go only to
+// the log: they may name servers that the client should not know.
 func (g *guard) trouble(w http.ResponseWriter, r *http.Request, err error) {
 	logger := g.o.Logger
 	if logger == nil {
 		logger = slog.Default()
 	}
-	logger.WarnContext(r.Context(), "fencing token could not be judged", "method", r.Method, "path", r.URL.Path, "err", err)
-	http.Error(w, "the fencing token could not be judged, so nothing was done; try again", http.StatusServiceUnavailable)
+	logger.WarnContext(r.Context(), "cannot check fencing token", "method", r.Method, "path", r.URL.Path, "err", err)
+	http.Error(w, "the fencing token could not be checked, so nothing was done; try again", http.StatusServiceUnavailable)
 }
 
 func parse(sent []string) (fence.Token, error) {

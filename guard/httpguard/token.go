@@ -16,14 +16,16 @@ const (
 
 type tokenKey struct{}
 
-// WithToken returns a context whose requests Transport sends with that token.
+// WithToken returns a context with the token. Transport sends it with every
+// request that has this context.
 func WithToken(ctx context.Context, token fence.Token) context.Context {
 	return context.WithValue(ctx, tokenKey{}, token)
 }
 
-// TokenFrom is the token in a context: of WithToken, or of the request that a
-// handler behind the guard is serving. A handler that makes requests with its
-// own request's context, through a Transport, hands the token on by itself.
+// TokenFrom returns the token of a context: that of WithToken, or that of the
+// request which a handler behind the guard serves. A handler that makes requests
+// with its own request's context, through a Transport, passes the token on
+// automatically.
 func TokenFrom(ctx context.Context) (fence.Token, bool) {
 	token, ok := ctx.Value(tokenKey{}).(fence.Token)
 	return token, ok

@@ -1,18 +1,18 @@
-// Package redisguard keeps writes of a holder whose lease is over out of data in
-// Redis. It knows nothing of locks: a token is all it needs.
+// Package redisguard refuses writes to data in Redis by a holder whose lease is
+// over. It knows nothing of locks, only fencing tokens.
 //
-// The largest token that a key has seen stands beside it, and a script compares,
-// remembers and writes in one step. All writers of the key have to come this way;
-// a plain SET is not held back. Reading needs no guard.
+// The largest token that a key has seen is kept in a second key beside it. A
+// script compares the tokens, remembers the larger one and writes the data in one
+// step. All writers of the key must use this package: a plain SET is not refused.
+// Reading needs no guard.
 //
-// The tokens must come from the locks of one name. The data may be on the server
-// that keeps those locks or on any other, a cluster included; but the key of the
-// data must not be the name of the lock, which is the key of the lock.
+// All tokens for a key must come from one lock. The data may be on the server
+// that keeps the lock, on another server or in a cluster. Its key must not be the
+// name of the lock, because that is the lock's own key.
 //
-// The token beside the key is written in one step with the data, so what a
-// server loses in a crash or a failover it loses of both. A server that evicts
-// keys may evict the token alone, and then a stale write gets through: guarded
-// data needs maxmemory-policy noeviction.
+// Token and data are written in one step, so a crash or a failover of the server
+// loses both or neither. A server that evicts keys may evict the token alone, and
+// a stale write is then accepted: guarded data needs maxmemory-policy noeviction.
 //
 // # Clients
 //

@@ -12,40 +12,40 @@ import (
 	"github.com/leasehold-dev/leasehold/fence"
 )
 
-// ErrInvalid: the call was refused before anything was sent.
+// ErrInvalid means that the call was refused before anything was sent.
 var ErrInvalid = errors.New("redisguard: invalid call")
 
-// Eval runs a Lua script on the server, as EVAL does, and returns its answer: a
-// whole number as int64, text as string or []byte, an array as []any, and nil for
-// nothing. It must not run a script a second time after an error, unless the
-// first run certainly did nothing; for Set and Delete that would do no harm.
+// Eval runs a Lua script on the server, as EVAL does, and returns its reply: an
+// integer as int64, text as string or []byte, an array as []any, and a nil reply
+// as nil. It must not run the script again after an error, unless the first run
+// certainly had no effect. (For Set and Delete a second run is harmless.)
 type Eval func(ctx context.Context, script string, keys, args []string) (any, error)
 
-// Options for a Guard. Nil is fine.
+// Options configure a Guard. Nil means the defaults.
 type Options struct {
-	// Keep is how long a token is remembered after the last write that was let
-	// in. Zero: for ever, which costs one small key for every key that was ever
-	// guarded, deleted ones included. A holder that was paused for longer than
-	// Keep is not refused.
+	// Keep is how long a token is remembered after the last accepted write. A
+	// holder that was paused for longer than Keep is not refused. Zero means for
+	// ever, which costs one small key for every key ever guarded, even after it
+	// is deleted.
 	Keep time.Duration
 }
 
-// Guard writes with a check of the token. It is safe for concurrent use if its
-// Eval is.
+// Guard checks the token of every write. It is safe for concurrent use if its
+// Eval is. Its methods block as long as Eval does.
 type Guard struct {
 	eval Eval
 	keep string // milliseconds
 }
 
-// New makes a Guard. It sends nothing. The error matches ErrInvalid.
+// New returns a Guard. It sends nothing. The error matches ErrInvalid.
 func New(eval Eval, o *Options) (*Guard, error) {
 	if eval == nil {
-		return nil, fmt.Errorf("%w: there is no function to run scripts with", ErrInvalid)
+		return nil, fmt.Errorf("%w: the Eval function is nil", ErrInvalid)
 	}
 	g := &Guard{eval: eval, keep: "0"}
 	if o != nil && o.Keep != 0 {
 		if o.Keep < time.Millisecond {
-			return nil, fmt.Errorf("%w: Keep is %v: it needs a millisecond at least, or zero for ever", ErrInvalid, o.Keep)
+			return nil, fmt.Errorf("%w: Keep is %v: it must be at least a millisecond, or zero for ever", ErrInvalid, o.Keep)
 		}
 		g.keep = strconv.FormatInt(o.Keep.Milliseconds(), 10)
 	}
@@ -53,46 +53,47 @@ func New(eval Eval, o *Options) (*Guard, error) {
 }
 
 // Set writes a value to a key if token is not smaller than the largest that the
-// key has seen. The value ends after ttl, in whole milliseconds; zero: never.
+// key has seen. The key expires after ttl, in whole milliseconds; zero means
+// never.
 //
-// It blocks as long as Eval does. Errors: a *fence.StaleError when the token was
-// refused and nothing was written; ErrInvalid when nothing was sent; else what
-// Eval returned, and then the write may have happened or may happen yet. Setting
-// the same again with the same token is fine after any of these.
+// The error is a *fence.StaleError if the token was refused, and matches
+// ErrInvalid if nothing was sent; in both cases nothing was written. After any
+// other error, which is that of Eval, the write may have happened or may yet
+// happen. It is safe to call Set again with the same value and token.
 func (g *Guard) Set(ctx context.Context, key, value string, token fence.Token, ttl time.Duration) error {
 	if ttl != 0 && ttl < time.Millisecond {
-		return fmt.Errorf("%w: the time to live of %q is %v: it needs a millisecond at least, or zero for none", ErrInvalid, key, ttl)
+		return fmt.Errorf("%w: the TTL of %q is %v: it must be at least a millisecond, or zero for none", ErrInvalid, key, ttl)
 	}
 	_, err := g.run(ctx, setScript, key, token, []string{key}, []string{value, strconv.FormatInt(ttl.Milliseconds(), 10)})
 	return err
 }
 
-// Delete removes a key, of whatever type, under the same condition and with the
-// same errors as Set. The token stays remembered. Removing what is not there is
-// no error.
+// Delete deletes a key of any type, under the same condition and with the same
+// errors as Set. The token is still remembered. Deleting a missing key is not an
+// error.
 func (g *Guard) Delete(ctx context.Context, key string, token fence.Token) error {
 	_, err := g.run(ctx, deleteScript, key, token, []string{key}, nil)
 	return err
 }
 
-// Run runs a script of yours, in one step with the check, if token is not
-// smaller than the largest that the resource has seen. The resource is the name
-// of what one lock protects, such as its only or its most important key; in a
-// cluster it and all keys must be in one slot, by a hash tag in each. The script
-// sees keys and args as KEYS and ARGV, as if it ran alone. Run returns the
-// script's answer as Eval gives it.
+// Run runs the caller's script, in one step with the check, if token is not
+// smaller than the largest that the resource has seen. resource is the name of
+// what one lock protects, such as its only or most important key. In a cluster,
+// the resource and all keys must be in one slot, by a hash tag in each. The
+// script sees keys and args as KEYS and ARGV, as if it ran alone. Run returns the
+// script's reply as Eval returns it.
 //
-// Errors are those of Set, or the script's own. A script that fails half way has
-// done that half, and its token is remembered.
+// The errors are those of Set, and the script's own. If a script fails halfway,
+// its first half has taken effect and its token is remembered.
 func (g *Guard) Run(ctx context.Context, script, resource string, token fence.Token, keys, args []string) (any, error) {
 	if strings.HasPrefix(script, "#!") {
-		return nil, fmt.Errorf("%w: %q: a script with a #! line can not be made part of another: leave the line out", ErrInvalid, resource)
+		return nil, fmt.Errorf("%w: %q: a script with a #! line cannot be embedded in another: remove the line", ErrInvalid, resource)
 	}
 	return g.run(ctx, compose(script), resource, token, keys, args)
 }
 
-// Admit judges the token and remembers it, and writes nothing else: for a
-// resource that is not in Redis. It is what httpguard.Options take. Errors are
+// Admit checks the token and remembers it, and writes nothing else. It is for a
+// resource that is not in Redis, and implements httpguard.Memory. The errors are
 // those of Set.
 func (g *Guard) Admit(ctx context.Context, resource string, token fence.Token) error {
 	_, err := g.run(ctx, admitScript, resource, token, nil, nil)
@@ -102,7 +103,7 @@ func (g *Guard) Admit(ctx context.Context, resource string, token fence.Token) e
 //go:embed scripts/admit.lua
 var admitLua string
 
-// compose puts the work into the script that judges.
+// compose returns the script that checks the token and then does work.
 func compose(work string) string { return strings.Replace(admitLua, "--WORK--", work, 1) }
 
 var (
@@ -137,11 +138,11 @@ func (g *Guard) run(ctx context.Context, script, resource string, token fence.To
 			}
 		}
 	}
-	return nil, fmt.Errorf("redisguard: %q: the script's answer came as %.80s (%T), which is none of its answers: check the Eval", resource, fmt.Sprint(answer), answer)
+	return nil, fmt.Errorf("redisguard: %q: unexpected reply %.80s (%T) of the script: check the Eval function", resource, fmt.Sprint(answer), answer)
 }
 
-// refusal is the error for what the script has refused; nil if that makes no
-// sense.
+// refusal returns the error for a refusal by the script, or nil if the reply
+// makes no sense.
 func refusal(resource, highest string, offered fence.Token) error {
 	seen, err := fence.Parse(highest)
 	if err != nil {
@@ -159,10 +160,9 @@ func text(v any) string {
 	return s
 }
 
-// FenceKey is the key beside a resource's own that remembers its largest token,
-// in the same slot of a cluster: {resource}:fence, or resource:fence where the
-// resource has a hash tag. Nothing else may write it. The error matches
-// ErrInvalid.
+// FenceKey returns the key that keeps the largest token of a resource. It is in
+// the same slot of a cluster: {resource}:fence, or resource:fence if the resource
+// has a hash tag. Nothing else may write it. The error matches ErrInvalid.
 func FenceKey(resource string) (string, error) {
 	open := strings.IndexByte(resource, '{')
 	switch {

@@ -9,10 +9,10 @@ import (
 	"github.com/leasehold-dev/leasehold/fence"
 )
 
-// ErrInvalid: the call was refused before anything was sent.
+// ErrInvalid means that the call was refused before anything was sent.
 var ErrInvalid = errors.New("sqlguard: invalid call")
 
-// MaxResource is how many bytes the name of a resource may have.
+// MaxResource is the longest name of a resource, in bytes.
 const MaxResource = 1024
 
 func check(resource string, token fence.Token) error {

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// Dialect is the kind of database. There is no zero Dialect: say which one.
+// Dialect is a kind of database. The zero value is not valid.
 type Dialect uint8
 
 // The dialects.
@@ -35,7 +35,7 @@ func (d Dialect) check() error {
 	return nil
 }
 
-// mark is the placeholder of the n-th argument, counted from 1.
+// mark returns the placeholder of the n-th argument, counted from 1.
 func (d Dialect) mark(n int) string {
 	if d == PostgreSQL {
 		return "$" + strconv.Itoa(n)
@@ -43,8 +43,8 @@ func (d Dialect) mark(n int) string {
 	return "?"
 }
 
-// identifier says whether a name can stand in a statement as it is. Everything
-// else would have to be quoted, which changes what it means in some databases.
+// identifier returns an error unless name can be used in a statement without
+// quotes. Quoting would change its meaning in some databases.
 func identifier(name string) error {
 	for part := range strings.SplitSeq(name, ".") {
 		plain := part != "" && (part[0] < '0' || part[0] > '9')
@@ -52,21 +52,21 @@ func identifier(name string) error {
 			plain = plain && (r == '_' || '0' <= r && r <= '9' || 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z')
 		}
 		if !plain {
-			return fmt.Errorf("%w: %q can not be the name of a table or column here: letters, digits and _ only, with dots between schema and table", ErrInvalid, name)
+			return fmt.Errorf("%w: %q cannot be the name of a table or column here: letters, digits and _ only, with dots between schema and table", ErrInvalid, name)
 		}
 	}
 	return nil
 }
 
-// statements keep the largest token of each resource, in a table of ours.
+// statements are the SQL for the guard's table of tokens.
 type statements struct {
 	create string // makes the table, unless it is there
 	probe  string // works if the table is there
-	// raise writes the larger of what is there and what is offered, and so locks
-	// the row, or the place of the row, until the transaction ends; where raised
-	// is empty it answers with what is there then.
+	// raise writes the larger of the stored and the offered token. This locks the
+	// row, or the key of a row that does not exist yet, until the transaction
+	// ends. It returns the new token if raised is empty.
 	raise  string
-	raised string // reads that, where raise can not answer
+	raised string // reads the new token if raise cannot return it
 	look   string // reads it without locking
 }
 

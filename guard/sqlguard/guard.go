@@ -9,29 +9,29 @@ import (
 	"github.com/leasehold-dev/leasehold/fence"
 )
 
-// DefaultTable is the name of the table unless Options say otherwise.
+// DefaultTable is the default of Options.Table.
 const DefaultTable = "leasehold_fences"
 
-// ErrAmbiguous: the database did not say whether it committed. Look before
-// doing anything twice.
+// ErrAmbiguous means that the database did not say whether it committed. Check
+// what is there before doing anything a second time.
 var ErrAmbiguous = errors.New("sqlguard: unknown whether the transaction was committed")
 
-// Options for a Guard. Nil is fine.
+// Options configure a Guard. Nil means the defaults.
 type Options struct {
-	// Table keeps the largest token of each resource: letters, digits and _, with
-	// a schema before a dot if need be. Empty: DefaultTable. All that write to a
-	// resource must use the same table.
+	// Table is the name of the table with the largest token of each resource:
+	// letters, digits and _, with an optional schema before a dot. Empty means
+	// DefaultTable. All writers to a resource must use the same table.
 	Table string
 }
 
-// Guard runs fenced transactions. It holds no connection and no state, so it is
-// cheap, and safe for concurrent use.
+// Guard runs fenced transactions. It has no connection and no state, is cheap to
+// make, and is safe for concurrent use.
 type Guard struct {
 	d   Dialect
 	sql statements
 }
 
-// New makes a Guard for that kind of database. It sends nothing. The error
+// New returns a Guard for databases of dialect d. It sends nothing. The error
 // matches ErrInvalid.
 func New(d Dialect, o *Options) (*Guard, error) {
 	table := DefaultTable
@@ -44,11 +44,11 @@ func New(d Dialect, o *Options) (*Guard, error) {
 	return &Guard{d: d, sql: d.statements(table)}, nil
 }
 
-// Schema is the statement that makes the table, for those who keep their schema
-// themselves. It changes nothing where the table is there already.
+// Schema returns the statement that creates the table if it does not exist, for
+// programs that manage their schema themselves.
 func (g *Guard) Schema() string { return g.sql.create }
 
-// CreateTable makes the table unless it is there, and may be called at every
+// CreateTable creates the table if it does not exist. It may be called at every
 // start, by many processes at once.
 func (g *Guard) CreateTable(ctx context.Context, db Execer) error {
 	for again := newTries(); ; {
@@ -66,22 +66,22 @@ func (g *Guard) CreateTable(ctx context.Context, db Execer) error {
 	}
 }
 
-// Tx runs fn in a transaction if token is not smaller than the largest that the
-// resource has seen in a transaction that was committed, and commits. The
-// resource is a name of yours for what one lock protects: 1 to MaxResource bytes
-// of UTF-8. Tokens of different locks must not meet at one resource.
+// Tx runs fn in a transaction and commits it, if token is not smaller than the
+// largest that the resource has seen in a committed transaction. resource is a
+// name that the caller chooses for what one lock protects: 1 to MaxResource bytes
+// of UTF-8. Do not use tokens of different locks for one resource.
 //
-// It blocks while another fenced transaction of the resource is open, until ctx
-// ends. When fn returns an error, or panics, everything is rolled back, the
-// larger token too, and the error is returned as it is. fn runs once at most; it
-// must not end tx itself, and what it reads should be read through tx.
+// Tx blocks while another fenced transaction of the resource is open, until ctx
+// ends. If fn returns an error or panics, everything is rolled back, the larger
+// token too, and Tx returns that error unchanged. fn runs at most once. It must
+// not end tx, and should read through tx.
 //
-// Errors: a *fence.StaleError when the token was refused, and fn did not run;
-// one that matches ErrInvalid or fence.ErrInvalid when nothing was sent;
-// ErrAmbiguous when the commit failed and may have happened all the same. After
-// any other error nothing was written. Conflicts that come up before fn runs are
-// tried again, for some seconds; calling Tx again with the same token is fine
-// after any of these.
+// The error is a *fence.StaleError if the token was refused; fn did not run. It
+// matches ErrInvalid or fence.ErrInvalid if nothing was sent. It matches
+// ErrAmbiguous if the commit failed but may have taken effect. After any other
+// error nothing was written. Tx retries conflicts that occur before fn runs, for
+// some seconds. After any error it is safe to call Tx again with the same token,
+// but after ErrAmbiguous fn may then run on its own effects.
 func (g *Guard) Tx(ctx context.Context, db Beginner, resource string, token fence.Token, fn func(tx *sql.Tx) error) error {
 	if err := check(resource, token); err != nil {
 		return err
@@ -97,13 +97,13 @@ func (g *Guard) Tx(ctx context.Context, db Beginner, resource string, token fenc
 	}
 }
 
-// once is one try of Tx; began says whether fn has run.
+// once is one attempt of Tx. began reports whether fn has run.
 func (g *Guard) once(ctx context.Context, db Beginner, resource string, token fence.Token, fn func(tx *sql.Tx) error) (began bool, err error) {
 	tx, err := db.BeginTx(ctx, nil)
 	if err != nil {
 		return false, fmt.Errorf("sqlguard: %q: beginning the transaction: %w", resource, err)
 	}
-	defer tx.Rollback() // does nothing after the commit; on a panic it is all there is
+	defer tx.Rollback() // no effect after a commit
 	if err := g.AdmitTx(ctx, tx, resource, token); err != nil {
 		return false, err
 	}
@@ -119,10 +119,10 @@ func (g *Guard) once(ctx context.Context, db Beginner, resource string, token fe
 	return true, nil
 }
 
-// AdmitTx is the check alone, for a transaction of your own, and must come first
-// in it. On nil the resource's row is locked, and the token is remembered if the
-// transaction is committed. On any error the transaction must be rolled back. It
-// blocks and fails like Tx, except that nothing is tried again.
+// AdmitTx makes the check alone, for a transaction of the caller. It must be the
+// first statement of tx. If it returns nil, the row of the resource is locked,
+// and the token is remembered if the transaction commits. On any error the caller
+// must roll back. AdmitTx blocks and fails like Tx, but retries nothing.
 func (g *Guard) AdmitTx(ctx context.Context, tx *sql.Tx, resource string, token fence.Token) error {
 	if err := check(resource, token); err != nil {
 		return err
@@ -148,8 +148,8 @@ func (g *Guard) raise(ctx context.Context, tx *sql.Tx, resource string, token fe
 	return fence.Token(highest), err
 }
 
-// Highest is the largest token that was committed for the resource, zero if
-// there is none. It waits for nobody; what it says may be out of date at once.
+// Highest returns the largest committed token of the resource, or zero if there
+// is none. It waits for no transaction; the answer may be out of date at once.
 func (g *Guard) Highest(ctx context.Context, db Queryer, resource string) (fence.Token, error) {
 	if err := checkResource(resource); err != nil {
 		return 0, err

@@ -5,17 +5,17 @@ import (
 	"database/sql"
 )
 
-// Beginner is what Tx needs of a *sql.DB or *sql.Conn.
+// Beginner is the part of *sql.DB and *sql.Conn that Tx uses.
 type Beginner interface {
 	BeginTx(ctx context.Context, o *sql.TxOptions) (*sql.Tx, error)
 }
 
-// Queryer is what Highest needs of a *sql.DB, *sql.Conn or *sql.Tx.
+// Queryer is the part of *sql.DB, *sql.Conn and *sql.Tx that Highest uses.
 type Queryer interface {
 	QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row
 }
 
-// Execer is what writing needs of a *sql.DB, *sql.Conn or *sql.Tx.
+// Execer is the part of *sql.DB, *sql.Conn and *sql.Tx that writing uses.
 type Execer interface {
 	Queryer
 	ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error)

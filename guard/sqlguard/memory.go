@@ -7,19 +7,18 @@ import (
 	"github.com/leasehold-dev/leasehold/fence"
 )
 
-// Memory is the guard's table as a memory alone, for a resource that is not in
-// the database: it judges and remembers, and protects no write. It is what
-// httpguard.Options take.
+// Memory returns a Memory that uses the guard's table.
 func (g *Guard) Memory(db Beginner) *Memory { return &Memory{g, db} }
 
-// Memory remembers tokens in a database.
+// Memory remembers tokens in a database, for a resource that is not in that
+// database. It protects no write. It implements httpguard.Memory.
 type Memory struct {
 	g  *Guard
 	db Beginner
 }
 
-// Admit judges the token and remembers it: on nil, that is committed. Errors are
-// those of Guard.Tx.
+// Admit checks the token and remembers it. If it returns nil, the token is
+// committed. The errors are those of Guard.Tx.
 func (m *Memory) Admit(ctx context.Context, resource string, token fence.Token) error {
 	return m.g.Tx(ctx, m.db, resource, token, func(*sql.Tx) error { return nil })
 }

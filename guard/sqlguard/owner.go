@@ -6,11 +6,12 @@ import (
 	"fmt"
 )
 
-// ErrNotOwner: the row has been claimed by another owner since, or by none yet.
-// Always an *OwnerError.
+// ErrNotOwner means that another owner has claimed the row since, or that none
+// has claimed it yet. The error is always an *OwnerError.
 var ErrNotOwner = errors.New("sqlguard: the row belongs to another owner")
 
-// OwnerError says who was refused and whose the row is. It matches ErrNotOwner.
+// OwnerError reports which owner was refused and which one the row belongs to. It
+// matches ErrNotOwner.
 type OwnerError struct {
 	Row   Row
 	Owner string
@@ -25,13 +26,12 @@ func (e *OwnerError) Error() string {
 	return fmt.Sprintf("%s belongs to %q now, so %q may not change it", e.Row, e.Found, e.Owner)
 }
 
-// Is makes errors.Is(err, ErrNotOwner) true.
+// Is reports whether target is ErrNotOwner.
 func (e *OwnerError) Is(target error) bool { return target == ErrNotOwner }
 
-// ClaimRow writes the lease's owner to the row, whoever stood there: it is the
-// first thing to do with the lease, before the row is read. Errors: one that
-// matches sql.ErrNoRows when there is no such row, ErrInvalid, or what the
-// database said.
+// ClaimRow writes the owner of a lease to the row, in place of any other owner.
+// Call it first, before reading the row. The error matches sql.ErrNoRows if there
+// is no such row, or ErrInvalid if nothing was sent, or is that of the database.
 func (d Dialect) ClaimRow(ctx context.Context, db Execer, row Row, owner string) error {
 	if owner == "" {
 		return fmt.Errorf("%w: %s: the owner is empty: use that of the lease", ErrInvalid, row)
@@ -43,13 +43,13 @@ func (d Dialect) ClaimRow(ctx context.Context, db Execer, row Row, owner string)
 	return u.run(ctx, db, func(found any) (bool, error) { return asText(found) == owner, nil })
 }
 
-// UpdateOwned changes a row that was claimed with ClaimRow, if owner still
-// stands there:
+// UpdateOwned changes a row that was claimed with ClaimRow, if owner is still the
+// owner in it. It runs
 //
 //	UPDATE table SET set WHERE key AND column = owner
 //
-// Set and args are as in UpdateRow. Errors: an *OwnerError when somebody else
-// has claimed the row; else those of UpdateRow.
+// set and args are as in UpdateRow. The error is an *OwnerError if another owner
+// has claimed the row. Other errors are those of UpdateRow.
 func (d Dialect) UpdateOwned(ctx context.Context, db Execer, row Row, owner, set string, args ...any) error {
 	if owner == "" {
 		return fmt.Errorf("%w: %s: the owner is empty: use that of the lease", ErrInvalid, row)

@@ -10,17 +10,17 @@ import (
 	"github.com/leasehold-dev/leasehold/fence"
 )
 
-// Row names a row of a table of yours, and the column of it that decides who may
-// write: one for tokens (a 64-bit whole number, NULL or 0 until the first write), or
-// one for owners (text, NULL or empty until the first claim; compared as the
-// database compares it). Names are letters, digits and _; a schema goes before a
-// dot.
+// Row names a row of a table of the caller, and the column that decides which
+// writers are accepted. That column has either tokens (a 64-bit integer, NULL or
+// 0 until the first write) or owners (text, NULL or empty until the first claim,
+// compared as the database compares it). Names are letters, digits and _; a
+// schema goes before a dot.
 type Row struct {
 	Table string
-	// Key is what tells the row from others: values by column. It must match
+	// Key has the values, by column, that identify the row. It must match exactly
 	// one row.
 	Key map[string]any
-	// Column has the token or the owner.
+	// Column is the column with the token or the owner.
 	Column string
 }
 
@@ -33,21 +33,22 @@ func (r Row) String() string {
 }
 
 // UpdateRow changes a row that has a token column, if token is not smaller than
-// what stands there:
+// the one in it. It runs
 //
 //	UPDATE table SET set, column = token WHERE key AND column <= token
 //
-// Set is what comes before the token, such as "state = $1, paid = $2" in
-// PostgreSQL, "state = ?, paid = ?" elsewhere, with args for it; it must not be
-// made of input from outside. An empty set only moves the token on: in a
-// transaction, that locks the row for whatever follows.
+// set is the list of assignments, such as "state = $1, paid = $2" in PostgreSQL
+// and "state = ?, paid = ?" elsewhere, and args are its arguments. It must not
+// contain untrusted input. If set is empty, only the token is updated, which in a
+// transaction locks the row for the statements that follow.
 //
-// It blocks while another transaction has the row. Errors: a *fence.StaleError
-// when the row has seen a larger token; one that matches sql.ErrNoRows when there
-// is no such row; ErrInvalid or fence.ErrInvalid before anything is sent; else
-// what the database said. Given a *sql.DB it tries conflicts again, for some
-// seconds; within a transaction, only the whole of it can be. Calling it again
-// with the same token is fine.
+// UpdateRow blocks while another transaction has the row. The error is a
+// *fence.StaleError if the row has seen a larger token. It matches sql.ErrNoRows
+// if there is no such row, and ErrInvalid or fence.ErrInvalid if nothing was
+// sent. Other errors are those of the database. If db is a *sql.DB, UpdateRow
+// retries conflicts for some seconds; within a transaction, the caller has to
+// retry the whole transaction. It is safe to call UpdateRow again with the same
+// token.
 func (d Dialect) UpdateRow(ctx context.Context, db Execer, row Row, token fence.Token, set string, args ...any) error {
 	if err := token.Check(); err != nil {
 		return fmt.Errorf("%w: %s: %w", ErrInvalid, row, err)

@@ -12,7 +12,8 @@ import (
 	"github.com/leasehold-dev/leasehold/fence"
 )
 
-// update is a compare-and-set on one row, and how to look why it did nothing.
+// update is a compare-and-set on one row, with a query that finds out why it did
+// nothing.
 type update struct {
 	row      Row
 	sql      string
@@ -21,9 +22,9 @@ type update struct {
 	lookArgs []any
 }
 
-// update puts the statements together. The column is set to value; condition,
-// if there is one, is a format for what has to be true of the column (first) and
-// the value (second).
+// update builds the statements. The column is set to value. condition, if not
+// empty, is a format for the condition on the column (first argument) and the
+// value (second).
 func (d Dialect) update(row Row, set string, args []any, value any, condition string) (update, error) {
 	err := errors.Join(d.check(), identifier(row.Table), identifier(row.Column))
 	for name := range row.Key {
@@ -60,21 +61,22 @@ func (d Dialect) update(row Row, set string, args []any, value any, condition st
 	u.sql = b.String()
 	u.look = "SELECT " + row.Column + " FROM " + row.Table + " WHERE " + strings.Join(whereLook, " AND ")
 	if d == MySQL {
-		u.look += " FOR UPDATE" // else a transaction reads its snapshot, not what stopped it
+		u.look += " FOR UPDATE" // else a transaction reads its snapshot, not the current row
 	}
 	return u, nil
 }
 
-// run does the update. Where it changed no row, judge says of what stands in the
-// column whether it is what the update would leave there, or why it was refused.
+// run runs the update. If it changed no row, judge decides by what it found in
+// the column. It returns same if the update would leave just that, or an error
+// that says why the update was refused.
 func (u update) run(ctx context.Context, db Execer, judge func(found any) (same bool, err error)) error {
 	again := newTries()
-	seen := 0 // how often in a row the value was found there
+	seen := 0 // how many times in a row the column already had the value
 	for range 1000 {
 		result, err := db.ExecContext(ctx, u.sql, u.args...)
 		if err != nil {
-			// Alone, a statement that met another can be tried again; within
-			// a transaction, only all of it can.
+			// Outside a transaction a single statement can be retried after a
+			// conflict. Inside one, only the whole transaction can.
 			if _, alone := db.(*sql.DB); alone {
 				err = again.after(ctx, err)
 			}
@@ -85,7 +87,7 @@ func (u update) run(ctx context.Context, db Execer, judge func(found any) (same 
 		}
 		switch n, err := result.RowsAffected(); {
 		case err != nil:
-			return fmt.Errorf("sqlguard: %s: the driver does not say how many rows an update changed, which is all it goes by: %w", u.row, err)
+			return fmt.Errorf("sqlguard: %s: the driver does not report how many rows an update changed, which the check needs: %w", u.row, err)
 		case n > 1:
 			return fmt.Errorf("sqlguard: the key of %s matches %d rows, and all were changed: it must match one", u.row, n)
 		case n == 1:
@@ -102,17 +104,18 @@ func (u update) run(ctx context.Context, db Execer, judge func(found any) (same 
 		case !same:
 			seen = 0 // changed between the two statements; it may work now
 		case seen == 1:
-			// MySQL counts rows that an update matched and left as they were
-			// as none. Twice the same: it was there all the time.
+			// MySQL does not count rows that an update matched but left
+			// unchanged. Found twice in a row, the value was there during the
+			// update.
 			return nil
 		default:
 			seen++
 		}
 	}
-	return fmt.Errorf("sqlguard: %s changes so fast that it is impossible to say what kept the update from it; nothing was written", u.row)
+	return fmt.Errorf("sqlguard: %s changes too fast to find out why the update was refused; nothing was written", u.row)
 }
 
-// asToken reads what a driver gives for a whole number.
+// asToken converts what a driver returns for an integer.
 func asToken(v any) (fence.Token, error) {
 	switch v := v.(type) {
 	case nil:
@@ -132,7 +135,7 @@ func asToken(v any) (fence.Token, error) {
 	return 0, fmt.Errorf("%w: %.40s (%T)", fence.ErrInvalid, fmt.Sprint(v), v)
 }
 
-// asText reads what a driver gives for text.
+// asText converts what a driver returns for text.
 func asText(v any) string {
 	switch v := v.(type) {
 	case nil:

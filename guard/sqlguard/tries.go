@@ -11,10 +11,11 @@ import (
 	"github.com/leasehold-dev/leasehold/fence"
 )
 
-// patience bounds how long conflicts are tried again, when the context does not.
+// patience bounds how long conflicts are retried if the context does not end
+// first.
 const patience = 10 * time.Second
 
-// tries is a run of attempts at the same thing.
+// tries counts the attempts at one operation.
 type tries struct {
 	end time.Time
 	n   int
@@ -22,16 +23,16 @@ type tries struct {
 
 func newTries() *tries { return &tries{end: time.Now().Add(patience)} }
 
-// after waits a little and returns nil, if err is a conflict with somebody else
-// that may be gone by then. Otherwise it returns the error to give up with.
+// after waits a little and returns nil if err is a conflict that may be gone by
+// then. Otherwise it returns the error to give up with.
 func (t *tries) after(ctx context.Context, err error) error {
 	if err == nil || !conflict(err) {
 		return err
 	}
 	if time.Now().After(t.end) {
-		return fmt.Errorf("others were in the way for %v, and nothing was done: %w", patience, err)
+		return fmt.Errorf("conflicts with other transactions for %v, and nothing was done: %w", patience, err)
 	}
-	// Uneven, so that those who met once do not meet again.
+	// Random, so that transactions that met once do not meet again.
 	const least, most = time.Millisecond, 50 * time.Millisecond
 	d := min(least<<min(t.n, 10), most)
 	t.n++
@@ -41,14 +42,14 @@ func (t *tries) after(ctx context.Context, err error) error {
 	case <-timer.C:
 		return nil
 	case <-ctx.Done():
-		return fmt.Errorf("%w, while others were in the way: %w", context.Cause(ctx), err)
+		return fmt.Errorf("%w, after conflicts with other transactions: %w", context.Cause(ctx), err)
 	}
 }
 
-// conflict says whether a database reports, by err, that somebody else was in
-// the way, and that nothing was done. We import no driver, so we ask errors for
-// what drivers have in common; where a driver gives nothing but text, we look
-// into that. An error we fail to recognise is returned instead of tried again.
+// conflict reports whether err says that a concurrent transaction was in the way
+// and that nothing was done. This package imports no driver, so it looks for
+// methods that drivers have in common, and at the text of errors that have none.
+// An error that it does not recognise is not retried.
 func conflict(err error) bool {
 	if errors.Is(err, fence.ErrStale) {
 		return false
@@ -93,7 +94,7 @@ func conflict(err error) bool {
 	return false
 }
 
-// refused says whether a failed commit is known to have done nothing.
+// refused reports whether a failed commit certainly had no effect.
 func refused(err error) bool {
 	if e, ok := errors.AsType[interface {
 		error

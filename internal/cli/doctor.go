@@ -76,7 +76,7 @@ leasehold itself failed, for example on wrong usage.`,
 // doctor is the whole of "leasehold doctor".
 func (p *program) doctor(c *cobra.Command, o doctorFlags) error {
 	if o.ttl < store.MinTTL {
-		return usage(c, "--ttl %v is too short: the least is %v", o.ttl, store.MinTTL)
+		return usage(c, "--ttl %v is too short: the minimum is %v", o.ttl, store.MinTTL)
 	}
 	urls, s, err := p.storeAsked(c)
 	if err != nil {

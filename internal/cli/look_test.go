@@ -202,7 +202,7 @@ func TestWrongUsage(t *testing.T) {
 		{"unknown flag: --bogus", "run x --bogus -- true"},
 		{"exclude each other", "run x --try --wait 1s -- true"},
 		{"exclude each other", "run x --try --barge -- true"},
-		{"the most is 1024", "run " + strings.Repeat("x", 1025) + " -- true"},
+		{"the maximum is 1024", "run " + strings.Repeat("x", 1025) + " -- true"},
 		{"is reserved", "run {x}:token -- true"},
 		{"is reserved", "show leasehold:node"},
 		{"--ttl 1ms", "run x --ttl 1ms -- true"},

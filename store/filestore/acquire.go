@@ -31,7 +31,7 @@ func (s *Store) Acquire(ctx context.Context, r store.Request) (store.Grant, erro
 	}
 	if ans.Verdict == rule.Granted {
 		g := store.Grant{Token: ans.Token, Spare: r.Spare}
-		if ans.Again { // how many were reserved with it is not kept
+		if ans.Again { // the record does not say how many were reserved
 			g.Spare = 0
 		}
 		return g, nil
@@ -39,7 +39,7 @@ func (s *Store) Acquire(ctx context.Context, r store.Request) (store.Grant, erro
 	return store.Grant{}, refusal("acquire", r.Name, ans)
 }
 
-// refusal is the rule's no, as an error.
+// refusal returns the error for a verdict other than Granted.
 func refusal(op, name string, ans rule.Answer) error {
 	holder := store.DecodeHolder(ans.Blocker.Owner, ans.Blocker.Meta)
 	switch ans.Verdict {
@@ -48,15 +48,16 @@ func refusal(op, name string, ans rule.Answer) error {
 	case rule.Mismatch:
 		return fmt.Errorf("%s %q: %w, by %s", op, name, store.ErrKindMismatch, holder)
 	case rule.Buried:
-		return fmt.Errorf("%s %q: %w: its attempt was given up, and a new one needs a new owner", op, name, store.ErrNotHeld)
+		return fmt.Errorf("%s %q: %w: this attempt was given up; a new attempt needs a new owner", op, name, store.ErrNotHeld)
 	}
 	return fmt.Errorf("%s %q: unexpected verdict: %v", op, name, ans.Verdict)
 }
 
-// admit asks the rule for r, and for a place in the line if wait is positive.
-// What has become free by itself is first handed on to those who wait, unless the
-// one who asks barges. Only a new grant draws tokens, so the rule is asked first
-// whether there will be one. me is how its place is told; the zero value: not at all.
+// admit asks the rule to admit r, and takes a place in the line if wait is
+// positive. Unless barge is set, a lock that became free by expiry is first
+// handed to its waiters. Only a new grant draws tokens, so the rule is first
+// asked whether there will be one. me says how to notify the waiter; the zero
+// value means that it polls.
 func (t *step) admit(r store.Request, wait time.Duration, barge bool, me waiter) (rule.Answer, error) {
 	before, err := t.read(r.Name)
 	if err != nil {
@@ -86,7 +87,7 @@ func (t *step) admit(r store.Request, wait time.Duration, barge bool, me waiter)
 		after, ans = rule.Admit(before.Record, ask, t.now)
 	case ans.Verdict == rule.Granted, ans.Verdict == rule.Busy && wait > 0, changed:
 	default:
-		return ans, nil // and nothing is written
+		return ans, nil // nothing to write
 	}
 	next := before.with(after)
 	if ans.Position > 0 {
@@ -98,9 +99,9 @@ func (t *step) admit(r store.Request, wait time.Duration, barge bool, me waiter)
 	return ans, t.write(r.Name, next)
 }
 
-// takeBack ends an attempt that failed and may have taken effect all the same,
-// in the background. With bury its owner is kept out for a while, in case the
-// commit that nobody had an answer to is still on its way.
+// takeBack undoes, in the background, an attempt that failed but may have taken
+// effect. If bury is set, the owner is also refused for a while, in case a commit
+// without an answer takes effect later.
 func (s *Store) takeBack(ctx context.Context, r store.Request, bury bool) {
 	ctx = context.WithoutCancel(ctx)
 	s.gate.stay()
@@ -115,7 +116,7 @@ func (s *Store) takeBack(ctx context.Context, r store.Request, bury bool) {
 			return err
 		})
 		if err != nil {
-			s.log.Warn("clean-up after a failed acquire did not succeed: the lock may stay taken for its TTL",
+			s.log.Warn("cannot undo a failed acquire; the lock may stay taken until its TTL expires",
 				"lock", r.Name, "owner", r.Owner, "ttl", r.TTL, "err", s.failed(ctx, "release", r.Name, false, err))
 		}
 	}()

@@ -12,13 +12,13 @@ import (
 // process makes SQLite give the next one a new, empty log: both would then grant
 // the same lock.
 //
-// So every process keeps the three open while it has a store in them, and keeps
-// a shared flock on each, which ends with the process and belongs to the file
-// itself, not to a name of it. A newcomer that finds the main file in use
-// demands that the log and the index beside it are in use too. A process that is
-// in looks before every step whether the names still lead to its three files and
-// none has shrunk, and whether the main file has got a second name, beside
-// which another log would lie.
+// So every process keeps the three files open while it has a store in them, and
+// holds a shared flock on each. A flock ends with the process and belongs to the
+// file itself, not to its name. A process that opens the store and finds the main
+// file in use requires the log and the index beside it to be in use too. Before
+// every step, each process checks that the names still lead to its three files,
+// that none has shrunk, and that the main file has no second name, beside which
+// there would be another log.
 
 // logSuffix and indexSuffix are what SQLite adds to the name of the main file.
 const (
@@ -26,8 +26,8 @@ const (
 	indexSuffix = "-shm"
 )
 
-// strayError is about a file that is not the one which processes have in use.
-// It may be that the last of them is just closing it, so openFile tries again.
+// strayError reports a file that is not the one other processes have in use. The
+// last of them may be just closing it, so openFile tries again.
 type strayError struct {
 	path, why string
 	err       error // may be nil
@@ -40,15 +40,16 @@ func (e *strayError) Error() string {
 func (e *strayError) Unwrap() error { return e.err }
 
 var (
-	errOpening = errors.New("another process has been opening the lock file all the time")
-	errShrunk  = errors.New("it was emptied or shortened while in use: end everything that uses it")
+	errOpening = errors.New("other processes kept opening the lock file until the time limit")
+	errShrunk  = errors.New("it was emptied or shortened while in use: end all processes that use it")
 )
 
-// linkedError is about a main file with several names, each of which would have
-// a log of its own beside it.
+// linkedError reports a main file with several names, each of which would have
+// its own log beside it.
 func linkedError(names uint64) error {
 	return fmt.Errorf("it has %d names (hard links), and processes that use different ones do not exclude each other: remove all names but one", names)
 }
 
-// realPath is the name beside which SQLite keeps its other files.
+// realPath returns path without symbolic links. SQLite keeps its other files
+// beside that name.
 func realPath(path string) (string, error) { return filepath.EvalSymlinks(path) }

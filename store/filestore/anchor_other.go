@@ -8,8 +8,8 @@ import (
 	"os"
 )
 
-// anchor is a lock file that is open here. On this system nobody can remove or
-// rename a file that is in use, so there is less to look after.
+// anchor is a lock file that this process has open. On this system a file in use
+// cannot be removed or renamed, so there is less to guard against.
 type anchor struct{ info os.FileInfo }
 
 func weigh(path string) (*anchor, error) {
@@ -21,7 +21,7 @@ func (a *anchor) lift() {}
 
 func (a *anchor) settle(_ context.Context, _ string, open, _ func() error) error { return open() }
 
-// intact says whether path is still this file.
+// intact returns an error if path is no longer this file.
 func (a *anchor) intact(path string) error {
 	info, err := os.Stat(path)
 	switch {

@@ -16,9 +16,9 @@ import (
 )
 
 // anchor is a lock file that this process has open. All stores of the process in
-// the same file share one, because closing any descriptor of the main file or the
-// index takes away the locks that SQLite has on them: the anchor's are closed
-// when the last store is.
+// the same file share one. Closing any descriptor of the main file or the index
+// would drop SQLite's locks on it, so the anchor closes its descriptors only
+// after the last store is closed.
 type anchor struct {
 	id   fileID
 	refs int // guarded by anchors
@@ -29,21 +29,21 @@ type anchor struct {
 	main    *os.File
 	log     pinned
 	index   pinned
-	size    atomic.Int64 // of the main file: the most that was seen
+	size    atomic.Int64 // largest size of the main file seen so far
 	more    []*os.File   // also the main file, guarded by anchors
 }
 
-// fileID tells files apart, as long as they are open.
+// fileID identifies an open file.
 type fileID struct{ dev, ino uint64 }
 
-// pinned is a file beside the main one.
+// pinned is a file beside the main one that is kept open.
 type pinned struct {
 	f    *os.File
 	id   fileID
 	size atomic.Int64
 }
 
-// anchors are those of this process.
+// anchors are the anchors of this process.
 var anchors = struct {
 	sync.Mutex
 	of map[fileID]*anchor
@@ -58,7 +58,8 @@ func stat(path string) (st unix.Stat_t, err error) {
 	return st, nil
 }
 
-// weigh finds the anchor of the file at path, or makes one. The caller lifts it.
+// weigh returns the anchor of the file at path, and makes one if there is none.
+// The caller must call lift.
 func weigh(path string) (*anchor, error) {
 	anchors.Lock()
 	defer anchors.Unlock()
@@ -82,7 +83,7 @@ func weigh(path string) (*anchor, error) {
 		return nil, errors.Join(err, f.Close())
 	}
 	id := idOf(&st)
-	if a := anchors.of[id]; a != nil { // it took the place of another just now
+	if a := anchors.of[id]; a != nil { // the file at path was replaced between stat and open
 		a.more = append(a.more, f)
 		return nil, errReplaced
 	}
@@ -91,7 +92,7 @@ func weigh(path string) (*anchor, error) {
 	return a, nil
 }
 
-// lift is the opposite of weigh. No connection of the store to the file is left.
+// lift undoes weigh. No connection of the store to the file may be left.
 func (a *anchor) lift() {
 	anchors.Lock()
 	defer anchors.Unlock()
@@ -104,7 +105,7 @@ func (a *anchor) lift() {
 	for _, f := range a.more {
 		_ = f.Close()
 	}
-	_ = a.main.Close() // the last: a newcomer that finds it in use looks for the others
+	_ = a.main.Close() // last: a process that finds it in use requires the others to be too
 }
 
 func (p *pinned) close() {
@@ -114,9 +115,9 @@ func (p *pinned) close() {
 	}
 }
 
-// settle calls open, which opens the database, once that is safe, and sees to it
-// that it stays so. An error that is a *strayError may pass; others do not.
-// Connections that open made are closed when it fails, or by shut.
+// settle calls open, which opens the database, when that is safe, and keeps it
+// safe from then on. An error that is a *strayError may go away; others do not.
+// If settle fails after open, it calls shut to close the connections.
 func (a *anchor) settle(ctx context.Context, path string, open, shut func() error) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -161,14 +162,14 @@ func (a *anchor) knock(ctx context.Context) error {
 	}
 }
 
-// door locks or unlocks a byte of the main file, far from those that SQLite locks.
-// Only the process that has it opens the file.
+// door locks or unlocks a byte of the main file, far from the bytes that SQLite
+// locks. A process opens the file only while it has this lock.
 func (a *anchor) door(how int16) error {
 	const pending = 0x40000000 // where SQLite's locks begin; they end 512 bytes on
 	return unix.FcntlFlock(a.main.Fd(), setDoor, &unix.Flock_t{Type: how, Start: pending + 4096, Len: 1})
 }
 
-// join opens the file, while no other process does.
+// join opens the database. The caller has the lock of door.
 func (a *anchor) join(path string, open, shut func() error) error {
 	alone, err := tryLock(a.main)
 	if err != nil {
@@ -178,8 +179,8 @@ func (a *anchor) join(path string, open, shut func() error) error {
 		return err
 	}
 	if alone {
-		// A log that is left of processes which were killed may be used, but not
-		// one that others use with a file which had this name before.
+		// A log left behind by killed processes may be used. A log that other
+		// processes use, with a file that had this name before, may not.
 		if err := a.log.pin(a.real+logSuffix, false); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
@@ -208,7 +209,7 @@ func (a *anchor) join(path string, open, shut func() error) error {
 		}
 	}
 	if err == nil {
-		// The last process that had it may have removed them before open did its work.
+		// The last process to close the file may have removed them before open ran.
 		err = a.intact(path)
 	}
 	if err != nil {
@@ -217,20 +218,21 @@ func (a *anchor) join(path string, open, shut func() error) error {
 	return nil
 }
 
-// tryLock gets an exclusive flock, if nobody else has one.
+// tryLock tries to get an exclusive flock. It returns false if another process
+// has one.
 func tryLock(f *os.File) (bool, error) {
 	err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
 	if errors.Is(err, unix.EWOULDBLOCK) {
 		return false, nil
 	}
 	if err != nil {
-		return false, fmt.Errorf("its file system can not tell who has it open (flock): %w", err)
+		return false, fmt.Errorf("its file system does not support flock: %w", err)
 	}
 	return true, nil
 }
 
-// pin opens a file beside the main one. used says whether other processes are to
-// have it open, or are not to.
+// pin opens a file beside the main one. used says whether other processes must
+// have it open, or must not.
 func (p *pinned) pin(path string, used bool) error {
 	f, err := os.OpenFile(path, os.O_RDWR, 0)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -258,7 +260,8 @@ func (p *pinned) pin(path string, used bool) error {
 	return nil
 }
 
-// intact says whether the names still lead to the files that are open here.
+// intact returns an error if the names no longer lead to the files that are open,
+// or if a file has shrunk.
 func (a *anchor) intact(path string) error {
 	st, err := stat(path)
 	switch {
@@ -285,7 +288,8 @@ func (p *pinned) intact(path string) error {
 	return nil
 }
 
-// shrunk notes the size of a file that only grows while it is in use.
+// shrunk records the size of a file that only grows while in use, and reports
+// whether it has shrunk.
 func shrunk(most *atomic.Int64, size int64) bool {
 	for {
 		before := most.Load()
@@ -298,7 +302,7 @@ func shrunk(most *atomic.Int64, size int64) bool {
 	}
 }
 
-// single says whether the main file has one name only.
+// single returns an error if the main file has more than one name.
 func (a *anchor) single() error {
 	var st unix.Stat_t
 	if err := unix.Fstat(int(a.main.Fd()), &st); err != nil {

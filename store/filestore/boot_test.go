@@ -150,7 +150,7 @@ func TestRebootVoidsLeases(t *testing.T) {
 	}
 }
 
-// A store that is open can not have lived through a reboot: if the boot id in
+// A store that is open cannot have lived through a reboot: if the boot id in
 // its file changes, somebody who sees another boot id shares it.
 func TestOtherBootIDMeanwhile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "locks.db")
@@ -181,9 +181,9 @@ func TestOtherBootIDMeanwhile(t *testing.T) {
 
 func TestNoBootID(t *testing.T) {
 	m := newFakeMachine().machine()
-	m.bootID = func() (string, error) { return "", errors.New("can not tell boots apart") }
+	m.bootID = func() (string, error) { return "", errors.New("cannot tell boots apart") }
 	_, err := openFile(t.Context(), filepath.Join(t.TempDir(), "locks.db"), nil, sqliteOn(m))
-	said(t, err, "locks.db", "can not tell boots apart")
+	said(t, err, "locks.db", "cannot tell boots apart")
 }
 
 // A power failure takes back every commit that was not synced. Tokens go on

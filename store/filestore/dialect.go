@@ -9,7 +9,7 @@ import (
 	"github.com/leasehold-dev/leasehold/store"
 )
 
-// Dialect is what an SQL engine does in its own way. SQLite makes one.
+// Dialect holds what differs between SQL engines. SQLite returns one.
 type Dialect struct {
 	engine string // for Caps
 	reach  string // for Caps
@@ -17,35 +17,36 @@ type Dialect struct {
 	sql    statements
 
 	// now reads the clock that counts TTLs. It runs in the transaction of the
-	// step, after whatever keeps other steps of the same lock out: a reading
-	// taken earlier could be older than what another step has written since.
+	// step, after the locks that keep other steps out are held. A reading taken
+	// earlier could be older than what another step has written since.
 	now func(ctx context.Context, tx *sql.Tx) (clock.Instant, error)
-	// resolution is how far a reading of now can be behind the time. TTLs are
-	// made longer by it, or the shortest could end before their holder stops
-	// to trust them.
+	// resolution is how far a reading of now can lag behind. TTLs are extended by
+	// it; otherwise the shortest could end before their holder stops trusting
+	// them.
 	resolution time.Duration
-	// epoch names the life of the clock. A file's clock starts anew with every
-	// boot, and leases of another epoch are void; a server's never does.
+	// epoch identifies the run of the clock. A file's clock starts anew with
+	// every boot, and leases of another epoch are void. A server's epoch never
+	// changes.
 	epoch func() (string, error)
 	// wall is the wall clock. Tokens are at least its microseconds, so that they
-	// go on rising when the tables are lost or an older copy is put in their place.
+	// keep rising when the tables are lost or replaced by an older copy.
 	wall func() time.Time
 
-	// oneWriter: the engine has no use for two writing transactions at once.
-	// They queue in Go, where waiting costs nothing and has an order.
+	// oneWriter is set if the engine allows one writing transaction at a time.
+	// Writers then queue in Go, where waiting is cheap and fair.
 	oneWriter bool
-	// durably runs fn in a transaction that is on disk when it returns,
+	// durably runs fn in a transaction that is on disk when durably returns,
 	// however other transactions are committed.
 	durably func(ctx context.Context, db *sql.DB, fn func(*sql.Tx) error) error
-	// again says whether err came of others being in the way, so that the
-	// transaction certainly had no effect and may be run once more.
+	// again reports whether err means that another transaction was in the way, so
+	// that this one certainly had no effect and may be run again.
 	again func(err error) bool
-	// explain puts err in words a user can act on.
+	// explain puts err in words that a user can act on.
 	explain func(err error) (store.Outcome, error)
 }
 
-// statements are the SQL of a dialect. Names of locks are bytes, not text:
-// text has collations, and forbids some bytes.
+// statements are the SQL of a dialect. Lock names are stored as bytes, because
+// text has collations and forbids some bytes.
 type statements struct {
 	create  []string // makes the tables, unless they are there
 	found   string   // (schema, origin, epoch, ceiling): the one row of the meta table

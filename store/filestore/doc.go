@@ -1,73 +1,74 @@
 // Package filestore keeps locks in an SQL database, one row per lock. A step is
-// one transaction: read the row, run the rule, write the row back. What a lock
-// means is not decided here.
+// one transaction: read the row, apply package rule, write the row back.
 //
-// OpenFile is the usual way in: it keeps the locks in an SQLite file, and they
-// hold between all processes of one machine that open the same file. New takes
-// a handle the caller has opened and the Dialect that fits it.
+// Most programs use OpenFile. It keeps the locks in an SQLite file, and they
+// exclude all processes of one machine that open the same file. New takes a
+// database handle that the caller has opened, and its Dialect.
 //
 // # Time in a file
 //
-// A server has a clock of its own, a file has none. There the machine's clock
-// since boot counts the TTLs. On Linux it goes on counting while the machine is
-// suspended. Nobody sets it, so a wall clock that jumps expires nothing and
-// prolongs nothing. It starts again at every boot, so the file also remembers
-// the boot's id: after a reboot, which no holder survived, every lease in the
-// file is void, and the tokens go on above the last.
+// A file has no clock, so the machine's clock since boot counts the TTLs. On
+// Linux this clock goes on while the machine is suspended. Nobody can set it, so
+// a jump of the wall clock neither expires nor extends a lease. It starts again
+// at every boot, so the file also records the id of the boot. No holder survives
+// a reboot: after one, every lease in the file is void, and tokens go on above
+// the last.
 //
-// Processes that share a file must therefore see the same boot id. Containers
-// of one machine usually do; systemd-nspawn shows each of its containers one
-// of its own, and other machines have their own. Sharing a file with those does
-// not work, nor does any network file system, whose locks and shared memory do
-// not reach from machine to machine. A store that finds, while it is in use,
-// that its file was taken over under another boot id refuses to go on. Use a
-// server for such cases.
+// Processes that share a file must therefore see the same boot id. Containers of
+// one machine usually do, except under systemd-nspawn, which gives each container
+// its own. A file cannot be shared with such a container or with another machine,
+// nor on a network file system, whose locks and shared memory do not reach from
+// one machine to another. A store whose file is taken over by a process with
+// another boot id refuses to go on. Use a server for such cases.
 //
-// Elsewhere than on Linux some of this is weaker:
+// On systems other than Linux some of this is weaker:
 //
-//   - macOS: the file's clock counts sleep, but a holder's own, Go's monotonic
-//     clock, does not. After a sleep a holder may trust its lease too long.
-//   - Windows: the same, and the clock moves in steps of 16 ms, by which every
-//     TTL is made longer. The file is protected by the rights its directory
-//     hands down; nothing is checked.
+//   - macOS: the file's clock counts sleep, but a holder's own clock (Go's
+//     monotonic clock) does not. After a sleep a holder may trust its lease too
+//     long.
+//   - Windows: as on macOS. The clock moves in steps of 16 ms, and every TTL is
+//     extended by one step. The file has the rights that it inherits from its
+//     directory; they are not checked.
 //   - Other systems: OpenFile fails, because there is no way to tell boots
 //     apart.
 //
 // # Waiting
 //
-// Waiters stand in the lock's row, in the order in which they came. The
-// transaction that frees the lock hands it to the first of them, and so does the
-// first one that comes upon a lease which has expired.
+// The lock's row has the queue of waiters, in order of arrival. The transaction
+// that frees the lock hands it to the first waiter, as does the first transaction
+// that finds the lease expired.
 //
-// Each process that waits listens on a unix datagram socket in a directory beside
-// the file, which has -waiters added to its name and the rights of the file. Its
-// places say which socket that is. The step that hands the lock over passes by
-// those whose socket nobody has open, for their process is dead. Then it sends the
-// lease to the waiter, who need not ask for it. No process id is used, so that
-// containers can share the file.
+// Each process with waiters listens on a unix datagram socket. The sockets are in
+// a directory beside the file, whose name is that of the file with -waiters added
+// and which has the rights of the file. Each place in the queue names the socket
+// of its process. The step that hands the lock on skips places whose socket no
+// process has open: their process is dead. It then sends the lease to the waiter,
+// which need not ask for it. No process ids are used, so containers can share the
+// file.
 //
-// Waiters look at the row all the same: the first in line four times a second, in
-// case a message was lost, and the others once. Where there can be no socket they
-// look 20 to 100 times a second as the first in line, and the more rarely the
-// farther behind: on Windows, for handles given to New, and for long paths
-// elsewhere than on Linux. Looking writes nothing and stands in nobody's way.
+// In case a message is lost, waiters also read the row: the first in the queue
+// four times a second, the others once a second. Without sockets, the first reads
+// it 20 to 100 times a second, and the others less often the farther back they
+// are. There are no sockets on Windows, for handles given to New, and for long
+// paths on systems other than Linux. Reading blocks no other process.
 //
 // # What survives
 //
-// A process that is killed leaves its leases to their TTL and the file in
-// order. After a power failure the leases are void anyway, so lock operations do
-// not wait for the disk, but for one in several hundred that moves SQLite's log
-// into the file. Only the tokens must never go back: they are taken from a range
-// whose end is on disk before the first of it is granted, and after a reboot
-// they go on at that end. They are also no less than the wall clock in
-// microseconds, so that none repeats when the file is deleted, emptied, or put
-// back from an older copy, as long as the clock is not set back beyond the last.
+// The leases of a killed process end with their TTL, and the file stays intact.
+// After a power failure the leases are void anyway, so lock operations do not
+// wait for the disk. The exception is one in several hundred that moves SQLite's
+// log into the file.
 //
-// Every process keeps a flock on the file and on the two that SQLite has beside
-// it, the log (-wal) and its index (-shm). While any process has them open, nobody
-// opens the file without that log and that index, nor by a second name of it: a
-// log that was removed, and made anew by the next process, would lack the leases
-// that are in the old one. A store whose files were removed, replaced or shortened
-// grants nothing more. Only where all three files are deleted while a lease is
-// held can the next process not know of it.
+// Tokens never go back. They are taken from a range whose end is on disk before
+// the first token of the range is granted, and after a reboot they go on at that
+// end. They are also at least the wall clock in microseconds. So none repeats if
+// the file is deleted, emptied or restored from an older copy, unless the clock is
+// set back beyond the last token.
+//
+// Every process keeps a flock on the file and on the two files that SQLite keeps
+// beside it, the log (-wal) and its index (-shm). While any process has them open,
+// no process can open the file with another log or index, or by a second name: a
+// new log would lack the leases that are in the old one. A store whose files were
+// removed, replaced or shortened grants nothing more. Only if all three files are
+// deleted while a lease is held, the next process cannot know of it.
 package filestore

@@ -32,7 +32,7 @@ func (s *Store) Draw(ctx context.Context, r store.Request) (store.Drawn, error) 
 	return d, nil
 }
 
-// drawFor takes tokens for a lease, if it is there.
+// drawFor draws tokens for the lease of r. held is false if there is none.
 func (t *step) drawFor(r store.Request) (d store.Drawn, held bool, err error) {
 	before, err := t.read(r.Name)
 	if err != nil {

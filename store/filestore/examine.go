@@ -16,44 +16,44 @@ import (
 	"github.com/leasehold-dev/leasehold/store"
 )
 
-// FileExamination is what ExamineFile found out about a lock file: facts, from
-// which somebody else draws conclusions.
+// FileExamination is what ExamineFile found out about a lock file. It has facts,
+// not conclusions.
 type FileExamination struct {
-	// Path is absolute.
+	// Path is the absolute path of the file.
 	Path string
-	// Missing says that there is no file yet. What follows is then about the
-	// directory it would be made in.
+	// Missing reports that there is no file yet. The fields below are then about
+	// the directory in which it would be created.
 	Missing bool
-	// Shared is what the options said.
+	// Shared is Options.Shared.
 	Shared bool
-	// Exposed is how others than the user could tamper with the file, nil if
-	// they can not.
+	// Exposed says how other users could tamper with the file. It is nil if they
+	// cannot.
 	Exposed error
-	// Network is the kind of network file system it is on, empty for a local
-	// one or where that is not known.
+	// Network is the kind of network file system that the file is on. It is empty
+	// for a local file system or an unknown one.
 	Network string
-	// Free is how many bytes are left on its disk, if FreeKnown.
+	// Free is the number of bytes left on its disk, if FreeKnown is set.
 	Free      uint64
 	FreeKnown bool
-	// Journal is SQLite's journal mode as it was found, "wal" after the first
-	// use; empty where there was nothing to ask.
+	// Journal is SQLite's journal mode before the examination. It is "wal" after
+	// the first use, and empty if there is no database to ask.
 	Journal string
-	// Unusable is why no lock can be taken and given back there.
+	// Unusable says why a lock cannot be acquired and released in the file. It is
+	// nil if it can.
 	Unusable error
 }
 
-// ExamineFile finds out what there is to know about the lock file at path,
-// without making it if it is not there. A file that is there is opened as
-// OpenFile does, and a lock is taken and given back, of a name that nobody else
-// uses. It blocks like OpenFile. An error means that path can not name a file,
-// or that ctx has ended. o may be nil.
+// ExamineFile examines the lock file at path. It does not create a missing file.
+// It opens an existing file as OpenFile does, and acquires and releases a lock
+// with a unique name. It blocks like OpenFile. It returns an error if path cannot
+// name a file, or if ctx has ended. o may be nil.
 func ExamineFile(ctx context.Context, path string, o *Options) (FileExamination, error) {
 	if o == nil {
 		o = &Options{}
 	}
 	abs, err := filepath.Abs(path)
 	if err != nil || path == "" {
-		return FileExamination{}, fmt.Errorf("%w: lock file %q: the path can not be made absolute: %v", store.ErrInvalid, path, err)
+		return FileExamination{}, fmt.Errorf("%w: lock file %q: the path cannot be made absolute: %v", store.ErrInvalid, path, err)
 	}
 	e := FileExamination{Path: abs, Shared: o.Shared}
 	info, err := os.Stat(abs)
@@ -92,7 +92,7 @@ func ExamineFile(ctx context.Context, path string, o *Options) (FileExamination,
 	return e, ctx.Err()
 }
 
-// existing is the nearest directory above that is there.
+// existing returns dir or, if it does not exist, its nearest ancestor that does.
 func existing(dir string) string {
 	for {
 		if _, err := os.Stat(dir); err == nil || dir == filepath.Dir(dir) {
@@ -102,7 +102,7 @@ func existing(dir string) string {
 	}
 }
 
-// writable says why nothing can be made in a directory.
+// writable returns an error if no file can be created in dir.
 func writable(dir string) error {
 	f, err := os.CreateTemp(dir, ".leasehold-doctor-*")
 	if err != nil {
@@ -111,7 +111,7 @@ func writable(dir string) error {
 	return errors.Join(f.Close(), os.Remove(f.Name()))
 }
 
-// journalMode asks before the store is opened, which changes it.
+// journalMode returns the journal mode. Opening the store would change it.
 func journalMode(ctx context.Context, path string) string {
 	connector, err := sqlite.NewConnector(dsn(path))
 	if err != nil {
@@ -128,7 +128,7 @@ func journalMode(ctx context.Context, path string) string {
 	return mode
 }
 
-// tryFile takes a lock and gives it back.
+// tryFile acquires and releases a lock.
 func tryFile(ctx context.Context, path string, o *Options) (err error) {
 	s, err := OpenFile(ctx, path, o)
 	if err != nil {

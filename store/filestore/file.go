@@ -13,39 +13,39 @@ import (
 	"github.com/leasehold-dev/leasehold/store"
 )
 
-// OpenFile makes a store in the SQLite file at path, for all processes of this
-// machine that open the same file. It blocks until the file is ready, ctx has
-// ended or Options.Timeout has passed.
+// OpenFile returns a store in the SQLite file at path. Its locks exclude all
+// processes of this machine that open the same file. It blocks until the file is
+// ready, ctx ends or Options.Timeout passes.
 //
-// A file that is not there is created, readable and writable by its owner
-// only; its directory has to be there, unless Options.MakeDir says otherwise. A
-// file that others than this user and the administrator own or can write is
-// refused: they could take and end every lock. So is a file in a directory that
-// another user owns, or that anybody can write and that is not sticky as /tmp is:
-// the file could be replaced there. Directories further up are not looked at.
-// A file with several names (hard links) is refused, and so is one with the
-// tables of something else. See Options.Shared for files that several users share
-// on purpose. SQLite keeps two more files beside it while it is in use, with -wal
-// and -shm added to the name.
+// A missing file is created with read and write access for its owner only. Its
+// directory must exist unless Options.MakeDir is set. OpenFile refuses a file
+// that a user other than this one and the administrator owns or can write: that
+// user could take and end every lock. It also refuses a file whose directory
+// belongs to another user, or is writable by everybody and not sticky (as /tmp
+// is), because the file could be replaced there. Parent directories are not
+// checked. It refuses a file with several names (hard links), and one that has
+// tables of another program. See Options.Shared for files that several users
+// share on purpose. While the file is in use, SQLite keeps two more files beside
+// it, whose names end in -wal and -shm.
 //
-// Do not remove or replace any of the three while a process has the file open:
-// its stores then grant nothing more, and no other process can open the file
-// until the last of them has ended.
+// Do not remove or replace any of the three while a process has the file open.
+// Its stores would then grant nothing more, and no other process could open the
+// file until the last of them has ended.
 //
 // Nothing else in this process may open the file, not even to copy it: on most
-// systems, closing it again takes away the locks that SQLite has on it.
+// systems, closing it again drops SQLite's locks on it.
 //
-// path may hold any bytes but NUL. It must not be on a network file system;
+// path may contain any bytes but NUL. It must not be on a network file system;
 // see the package documentation. o may be nil.
 func OpenFile(ctx context.Context, path string, o *Options) (*Store, error) {
 	return openFile(ctx, path, o, SQLite())
 }
 
 const (
-	// maxReads are the looks that may be under way at once. They do not keep
-	// each other or the one writer waiting.
+	// maxReads is how many reading transactions may run at once. They do not
+	// block each other or the one writer.
 	maxReads = 3
-	maxConns = maxReads + 2 // with the one writer's, and the one that only stays
+	maxConns = maxReads + 2 // plus the writer's, and Store.stays
 )
 
 func openFile(ctx context.Context, path string, o *Options, d Dialect) (*Store, error) {
@@ -66,7 +66,7 @@ func openFile(ctx context.Context, path string, o *Options, d Dialect) (*Store, 
 			continue
 		}
 		if err != nil && bounded.Err() != nil && stray != nil {
-			err = stray // rather than that there was no time for another attempt
+			err = stray // more useful than the time limit
 		}
 		switch {
 		case err == nil:
@@ -115,7 +115,7 @@ func openAnchored(ctx context.Context, path string, o *Options, d Dialect) (*Sto
 			err = s.open(ctx)
 		}
 		if err == nil {
-			// While one connection is there, SQLite does not remove the log.
+			// While one connection is open, SQLite does not remove the log.
 			s.stays, err = db.Conn(ctx)
 		}
 		if err == nil {
@@ -127,7 +127,7 @@ func openAnchored(ctx context.Context, path string, o *Options, d Dialect) (*Sto
 		return err
 	}, s.disconnect)
 	if err != nil {
-		_ = s.Close() // of no use to anybody
+		_ = s.Close() // the first error is the one to report
 		return nil, err
 	}
 	return s, nil
@@ -135,19 +135,20 @@ func openAnchored(ctx context.Context, path string, o *Options, d Dialect) (*Sto
 
 // dsn is the data source name for the file at path.
 //
-// mode=rw: SQLite never creates the file, so that it never has other rights
-// than prepareFile gave it. busy_timeout(0): waiting for other processes is run's
-// business, which knows the caller's context. synchronous(NORMAL): with a
-// write-ahead log that keeps the file in order through a power failure and
-// only loses the last commits, see the package documentation; what must not be
-// lost is committed by sqliteDurably. fullfsync: macOS needs to be told that a
-// sync is one.
+//   - mode=rw: SQLite never creates the file, so it always has the rights that
+//     prepareFile gave it.
+//   - busy_timeout(0): run waits for other processes, as it knows the caller's
+//     context.
+//   - synchronous(NORMAL): with a write-ahead log, a power failure loses the last
+//     commits but does not damage the file (see the package documentation).
+//     sqliteDurably commits what must not be lost.
+//   - fullfsync(1): on macOS, a sync reaches the disk only with this.
 func dsn(path string) string {
 	return "file://" + escapePath(path) + "?mode=rw&_txlock=immediate&_error_rc=1&_dqs=0" +
 		"&_pragma=busy_timeout(0)&_pragma=synchronous(NORMAL)&_pragma=fullfsync(1)"
 }
 
-// escapePath writes path as a URI needs it.
+// escapePath escapes path for a URI.
 func escapePath(path string) string {
 	const plain = "/._-~abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
 	var b strings.Builder
@@ -162,10 +163,10 @@ func escapePath(path string) string {
 	return b.String()
 }
 
-// useLog sees to it that the file has a write-ahead log. With one, readers and
-// the writer do not wait for each other, a commit is one write, and no commit
-// waits for the disk; with SQLite's other journals each does, twice. The
-// setting stays with the file.
+// useLog makes the file use a write-ahead log. Readers and the writer then do not
+// wait for each other, a commit is one write, and no commit waits for the disk.
+// With SQLite's other journals each commit does, twice. The setting stays with
+// the file.
 func (s *Store) useLog(ctx context.Context) error {
 	_, err := s.run(ctx, s.writers, func(ctx context.Context) (bool, error) {
 		if err := s.inTx(ctx, onlyOurs); err != nil {
@@ -176,15 +177,15 @@ func (s *Store) useLog(ctx context.Context) error {
 			return false, err
 		}
 		if mode != "wal" {
-			return false, fmt.Errorf("its file system can not share memory between processes (journal mode %q): use a local disk", mode)
+			return false, fmt.Errorf("its file system cannot share memory between processes (journal mode %q): use a local disk", mode)
 		}
 		return false, nil
 	})
 	return s.opening(err)
 }
 
-// onlyOurs looks for tables of something else, which would not be glad of ours
-// or of another journal mode.
+// onlyOurs returns an error if the database has tables of another program, which
+// our tables or the journal mode could disturb.
 func onlyOurs(ctx context.Context, tx *sql.Tx) error {
 	var other string
 	err := tx.QueryRowContext(ctx, `SELECT name FROM sqlite_schema
@@ -195,5 +196,5 @@ func onlyOurs(ctx context.Context, tx *sql.Tx) error {
 	case err != nil:
 		return err
 	}
-	return fmt.Errorf("it is the database of something else (it has a table %q): give the locks a file of their own", other)
+	return fmt.Errorf("it is the database of another program (it has a table %q): give the locks a file of their own", other)
 }

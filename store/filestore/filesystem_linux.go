@@ -2,8 +2,8 @@ package filestore
 
 import "golang.org/x/sys/unix"
 
-// networkFileSystems are those on which the locks and the shared memory of one
-// machine are not those of another, by the number the kernel knows them by.
+// networkFileSystems names, by the kernel's number, file systems on which locks
+// and shared memory do not reach from one machine to another.
 var networkFileSystems = map[int64]string{
 	unix.NFS_SUPER_MAGIC:   "NFS",
 	unix.SMB_SUPER_MAGIC:   "SMB",
@@ -22,7 +22,8 @@ var networkFileSystems = map[int64]string{
 	0x19830326:             "BeeGFS",
 }
 
-// networkFileSystem is the kind of network file system that path is on, if so.
+// networkFileSystem returns the kind of network file system that path is on, or
+// "".
 func networkFileSystem(path string) string {
 	var st unix.Statfs_t
 	if unix.Statfs(path, &st) != nil {
@@ -31,7 +32,7 @@ func networkFileSystem(path string) string {
 	return networkFileSystems[int64(uint32(st.Type))]
 }
 
-// freeSpace is how many bytes this user may still write to the disk of path.
+// freeSpace returns how many bytes this user may still write to the disk of path.
 func freeSpace(path string) (bytes uint64, known bool) {
 	var st unix.Statfs_t
 	if unix.Statfs(path, &st) != nil {

@@ -10,9 +10,9 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/rule"
 )
 
-// advance hands a lock that is free to those whose turn has come. Waiters whose
-// process is gone lose their place instead. changed says whether there were any
-// of either; then the row is to be written.
+// advance hands a free lock to the waiters whose turn has come. It skips waiters
+// whose process is dead and removes their places. changed reports whether the row
+// must be written.
 func (t *step) advance(name string, r row) (_ row, changed bool, err error) {
 	before, after, turns := turnsOfTheLiving(r.Record, t.now, func(owner string) bool {
 		return t.s.push.presence(r.Waiters[owner].Socket) == dead
@@ -34,14 +34,14 @@ func (t *step) advance(name string, r row) (_ row, changed bool, err error) {
 			t.s.bells.ring(name, turn.Owner)
 		}
 		if len(after.Line) > 0 && len(after.Line) != len(r.Line) {
-			t.s.bells.ring(name, after.Line[0].Owner) // who may be the first now
+			t.s.bells.ring(name, after.Line[0].Owner) // it may be the new head
 		}
 	})
 	return r.with(after), changed, nil
 }
 
-// turnsOfTheLiving is rule.Advance without those who turn out to be gone when
-// their turn has come: before is the record without their places.
+// turnsOfTheLiving is rule.Advance without the waiters that turn out to be gone.
+// before is r without their places.
 func turnsOfTheLiving(r rule.Record, now clock.Instant, gone func(owner string) bool) (before, after rule.Record, turns []rule.Turn) {
 	for {
 		after, turns = rule.Advance(r, 0, now)
@@ -58,24 +58,25 @@ func turnsOfTheLiving(r rule.Record, now clock.Instant, gone func(owner string) 
 	}
 }
 
-// bells wake those of this process who wait. They would find out by themselves,
-// as those of other processes do, only later. The zero value is ready for use.
+// bells wake the waiters of this process early. Without them they would still
+// find out, as waiters of other processes do, but later. The zero value is ready
+// for use.
 type bells struct {
 	mu sync.Mutex
 	of map[string][]*bell // by the lock's name
 }
 
-// bell is one waiter's.
+// bell is the bell of one waiter.
 type bell struct {
 	c        chan struct{}
 	owner    string
 	wait     string  // its name
-	handed   message // what it was told last, if that was of a lease
-	position int     // in the line, as far as it is known; 0: not yet
+	handed   message // the last message about a lease
+	position int     // in the line; 0 if not yet known
 }
 
-// hang gives owner a bell, until remove is called. Then the turn to look often
-// is another's.
+// hang adds a bell for owner. remove removes it, and wakes the next waiter of the
+// process, which then has to read the row often.
 func (b *bells) hang(name, owner string) (one *bell, remove func()) {
 	one = &bell{c: make(chan struct{}, 1), owner: owner, wait: strings.ToLower(rand.Text()[:16])}
 	b.mu.Lock()
@@ -98,14 +99,14 @@ func (b *bells) hang(name, owner string) (one *bell, remove func()) {
 				next = o
 			}
 		}
-		if next != nil { // the others are about to ask anyway
+		if next != nil { // waiters without a known position are about to ask anyway
 			next.ring()
 		}
 	}
 }
 
-// stands notes the position, and says whether nobody of this process stands
-// before it: one of them is enough to look often.
+// stands records the position of a waiter. It reports whether no other waiter of
+// this process is in front: only the first of them has to read the row often.
 func (b *bells) stands(name string, one *bell, position int) (first bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -113,7 +114,7 @@ func (b *bells) stands(name string, one *bell, position int) (first bool) {
 	return !slices.ContainsFunc(b.of[name], func(o *bell) bool { return 0 < o.position && o.position < position })
 }
 
-// ring wakes owner, if it waits here for the lock.
+// ring wakes owner, if it waits in this process for the lock.
 func (b *bells) ring(name, owner string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -124,7 +125,7 @@ func (b *bells) ring(name, owner string) {
 	}
 }
 
-// answer wakes the wait that m is meant for, if it is still there.
+// answer wakes the waiter that m is addressed to, if it still waits.
 func (b *bells) answer(m message) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -136,7 +137,7 @@ func (b *bells) answer(m message) {
 	}
 }
 
-// handed is what the waiter was told, once.
+// handed returns the last message for the waiter, once.
 func (b *bells) handed(one *bell) (m message) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

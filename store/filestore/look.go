@@ -9,7 +9,7 @@ import (
 	"github.com/leasehold-dev/leasehold/store"
 )
 
-// Inspect implements store.Store. It does not wait for those who write.
+// Inspect implements store.Store. It does not wait for writers.
 func (s *Store) Inspect(ctx context.Context, name string) (store.State, error) {
 	if err := store.CheckName(name); err != nil {
 		return store.State{}, err
@@ -31,7 +31,7 @@ func (s *Store) Inspect(ctx context.Context, name string) (store.State, error) {
 	return st, nil
 }
 
-// List implements store.Store. It is one look at one moment.
+// List implements store.Store. The result is a consistent snapshot.
 func (s *Store) List(ctx context.Context, prefix string) ([]store.State, error) {
 	if err := s.gate.enter(); err != nil {
 		return nil, err
@@ -49,10 +49,10 @@ func (s *Store) List(ctx context.Context, prefix string) ([]store.State, error) 
 }
 
 func (t *step) list(prefix string) ([]store.State, error) {
-	// No name with this prefix sorts after the prefix and as many of the
-	// largest byte as a name could have, and one.
+	// No name with this prefix sorts after the prefix followed by more 0xff bytes
+	// than a name can have.
 	last := prefix + strings.Repeat("\xff", max(store.MaxName-len(prefix), 0)+1)
-	if _, err := t.read("leasehold"); err != nil { // for the check that comes with it
+	if _, err := t.read("leasehold"); err != nil { // only for step.check
 		return nil, err
 	}
 	rows, err := t.stmt(qList).QueryContext(t.ctx, []byte(prefix), []byte(last), int64(t.now))
@@ -77,7 +77,7 @@ func (t *step) list(prefix string) ([]store.State, error) {
 	return held, rows.Err()
 }
 
-// places are those who wait, as they are shown.
+// places returns the waiters as Inspect shows them.
 func places(r rule.Record, now clock.Instant) (line []store.Place) {
 	r = rule.Expire(r, now)
 	for _, p := range r.Line[:min(len(r.Line), store.MaxLine)] {
@@ -86,7 +86,7 @@ func places(r rule.Record, now clock.Instant) (line []store.Place) {
 	return line
 }
 
-// state is what r says of the lock called name.
+// state returns what record r says about the lock called name.
 func state(name string, r rule.Record, now clock.Instant) store.State {
 	r = rule.Expire(r, now)
 	if len(r.Holds) == 0 {

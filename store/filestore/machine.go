@@ -6,16 +6,16 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/clock"
 )
 
-// machine is where a file gets its time from: a clock that all processes of
-// this machine read alike, that runs on while the machine sleeps and that
-// nobody sets, and the name of the boot it counts from. thisMachine, one for
-// each system, makes it.
+// machine is the source of time for a file: a clock since boot and the id of that
+// boot. All processes of the machine read the same clock, it goes on while the
+// machine sleeps, and nobody can set it. thisMachine returns the one of this
+// system.
 type machine struct {
 	now func() (clock.Instant, error)
-	// resolution is how far a reading can be behind the time.
+	// resolution is how far a reading can lag behind.
 	resolution time.Duration
 	bootID     func() (string, error)
 	words      string
-	// wall is the machine's wall clock, below which no token is granted.
+	// wall is the machine's wall clock; no token is granted below it.
 	wall func() time.Time
 }

@@ -24,7 +24,7 @@ func thisMachine() machine {
 		bootID: func() (string, error) {
 			id, err := unix.Sysctl("kern.bootsessionuuid")
 			if err != nil {
-				return "", fmt.Errorf("can not tell this boot of the machine from others: sysctl kern.bootsessionuuid: %w", err)
+				return "", fmt.Errorf("cannot tell this boot of the machine from others: sysctl kern.bootsessionuuid: %w", err)
 			}
 			return id, nil
 		},

@@ -22,7 +22,7 @@ func thisMachine() machine {
 		bootID: func() (string, error) {
 			id, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
 			if err != nil {
-				return "", fmt.Errorf("can not tell this boot of the machine from others: %w", err)
+				return "", fmt.Errorf("cannot tell this boot of the machine from others: %w", err)
 			}
 			return strings.TrimSpace(string(id)), nil
 		},
@@ -31,10 +31,9 @@ func thisMachine() machine {
 	}
 }
 
-// boottimeOffset is how far this process's CLOCK_BOOTTIME is ahead of the
-// machine's. They differ in a time namespace, such as a container that was
-// moved here from another machine; a file shared with processes outside it
-// needs one clock.
+// boottimeOffset returns how far this process's CLOCK_BOOTTIME is ahead of the
+// machine's. They differ in a time namespace, such as that of a container
+// migrated from another machine. Processes that share a file need one clock.
 func boottimeOffset() (time.Duration, error) {
 	const dir = "/proc/self/"
 	inside, err := os.Readlink(dir + "ns/time")
@@ -42,15 +41,15 @@ func boottimeOffset() (time.Duration, error) {
 		return 0, nil // a kernel without time namespaces
 	}
 	if err != nil {
-		return 0, fmt.Errorf("can not tell the machine's clock: %w", err)
+		return 0, fmt.Errorf("cannot tell the machine's clock: %w", err)
 	}
 	// timens_offsets is about the namespace of the children to come.
 	if next, err := os.Readlink(dir + "ns/time_for_children"); err != nil || next != inside {
-		return 0, fmt.Errorf("can not tell the machine's clock: this process has made a time namespace (%s) and is not in it (%s): start the program inside it", next, inside)
+		return 0, fmt.Errorf("cannot tell the machine's clock: this process has made a time namespace (%s) and is not in it (%s): start the program inside it", next, inside)
 	}
 	offsets, err := os.ReadFile(dir + "timens_offsets")
 	if err != nil {
-		return 0, fmt.Errorf("can not tell the machine's clock: %w", err)
+		return 0, fmt.Errorf("cannot tell the machine's clock: %w", err)
 	}
 	return parseBoottimeOffset(string(offsets))
 }
@@ -63,5 +62,5 @@ func parseBoottimeOffset(offsets string) (time.Duration, error) {
 			return time.Duration(sec)*time.Second + time.Duration(nsec), nil
 		}
 	}
-	return 0, fmt.Errorf("can not tell the machine's clock: no offset of boottime in %q", offsets)
+	return 0, fmt.Errorf("cannot tell the machine's clock: no offset of boottime in %q", offsets)
 }

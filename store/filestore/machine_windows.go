@@ -23,12 +23,12 @@ func thisMachine() machine {
 		bootID: func() (string, error) {
 			key, err := registry.OpenKey(registry.LOCAL_MACHINE, prefetch, registry.QUERY_VALUE)
 			if err != nil {
-				return "", fmt.Errorf("can not tell this boot of the machine from others: open registry key %s: %w", prefetch, err)
+				return "", fmt.Errorf("cannot tell this boot of the machine from others: open registry key %s: %w", prefetch, err)
 			}
 			defer key.Close()
 			id, _, err := key.GetIntegerValue("BootId")
 			if err != nil {
-				return "", fmt.Errorf("can not tell this boot of the machine from others: BootId in registry key %s: %w", prefetch, err)
+				return "", fmt.Errorf("cannot tell this boot of the machine from others: BootId in registry key %s: %w", prefetch, err)
 			}
 			return strconv.FormatUint(id, 10), nil
 		},

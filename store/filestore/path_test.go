@@ -101,7 +101,7 @@ func TestUnusableFiles(t *testing.T) {
 		},
 		"no directory": {
 			make:  func(path string) error { return os.Remove(filepath.Dir(path)) },
-			words: []string{"there is no directory", "make it"},
+			words: []string{"there is no directory", "create it"},
 		},
 		"file for a directory": {
 			make: func(path string) error { return os.WriteFile(filepath.Dir(path), nil, 0o600) },

@@ -12,15 +12,14 @@ import (
 	"github.com/leasehold-dev/leasehold/store"
 )
 
-// creating keeps those who create the file apart from those who open it in this
-// process: closing any descriptor of a file drops all locks that the process
-// has on it by other descriptors, and SQLite's are of that sort.
+// creating prevents this process from creating the file while it opens it.
+// Closing any descriptor of a file drops all POSIX locks that the process has on
+// it through other descriptors, and SQLite uses those.
 var creating sync.Mutex
 
-// prepareFile sees to it that there is a file at path that SQLite can be given,
-// and returns the path made absolute:
-// with rights for its owner only if it had to be created, and with rights that
-// are not too wide if it was there.
+// prepareFile checks the file at path, creates it if it is missing, and returns
+// its absolute path. A new file is accessible to its owner only. An existing one
+// is refused if its rights are too wide, unless Options.Shared is set.
 func prepareFile(path string, o *Options) (string, error) {
 	if path == "" || strings.IndexByte(path, 0) >= 0 {
 		return "", fmt.Errorf("%w: lock file %q: the path is empty or has a NUL byte in it", store.ErrInvalid, path)
@@ -52,16 +51,16 @@ func prepareFile(path string, o *Options) (string, error) {
 	return abs, nil
 }
 
-// leastDatabase is the size of the smallest page SQLite can have. It takes any
-// smaller file for an empty one and writes over it.
+// leastDatabase is SQLite's smallest page size. SQLite treats any smaller file as
+// empty and overwrites it.
 const leastDatabase = 512
 
-// directory says what is wrong with that of the file at path, if it is not there:
-// whoever mistyped it would have locks that nobody else asks for.
+// directory returns an error if the directory of the file at path is missing. A
+// mistyped path would give locks that exclude nobody.
 func directory(path string) error {
 	dir := filepath.Dir(path)
 	if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("there is no directory %s: make it, if the path is right", dir)
+		return fmt.Errorf("there is no directory %s: create it if the path is right", dir)
 	}
 	return nil
 }
@@ -76,7 +75,7 @@ func create(path string) (os.FileInfo, error) {
 	case !errors.Is(err, fs.ErrExist):
 		return nil, err
 	}
-	// Where it exists it is not opened, see creating.
+	// An existing file is not opened here; see creating.
 	info, err := os.Stat(path)
 	switch {
 	case err != nil:
@@ -86,14 +85,14 @@ func create(path string) (os.FileInfo, error) {
 	case !info.Mode().IsRegular():
 		return nil, fmt.Errorf("it is not a regular file (%v)", info.Mode().Type())
 	case info.Size() > 0 && info.Size() < leastDatabase:
-		return nil, errors.New("it is not an SQLite database: name another file, or move this one away")
+		return nil, errors.New("it is not an SQLite database: choose another file, or move this one away")
 	}
 	return info, nil
 }
 
 const shareAdvice = "; if it is shared on purpose, say so (Options.Shared, or shared=true in its URL)"
 
-// privateDir refuses a directory in which others could replace the file.
+// privateDir returns an error if other users could replace the file in dir.
 func privateDir(dir string) error {
 	info, err := os.Stat(dir)
 	if err != nil {
@@ -105,10 +104,11 @@ func privateDir(dir string) error {
 	return nil
 }
 
-// private refuses what others could have tampered with.
+// private returns an error if other users could have tampered with the file or
+// with those beside it.
 func private(path string, info os.FileInfo) error {
 	if why := exposed(info); why != "" {
-		return errors.New(why + ": whoever can write it can take and end every lock" + shareAdvice)
+		return errors.New(why + ": anybody who can write it can take and end every lock" + shareAdvice)
 	}
 	real, err := realPath(path)
 	if err != nil {
@@ -120,8 +120,8 @@ func private(path string, info os.FileInfo) error {
 			continue // usually it is not there
 		}
 		if why := exposed(info); why != "" || !info.Mode().IsRegular() {
-			return fmt.Errorf("%s beside it is not the work of its owner (%v, %s): delete it", filepath.Base(real)+beside, info.Mode(), why)
+			return fmt.Errorf("%s beside it was not made by its owner (%v, %s): delete it", filepath.Base(real)+beside, info.Mode(), why)
 		}
 	}
-	return privateDir(filepath.Dir(real)) // prepareFile has seen to that of path
+	return privateDir(filepath.Dir(real)) // prepareFile has checked that of path
 }

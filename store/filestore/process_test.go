@@ -536,7 +536,7 @@ func TestComingAndGoing(t *testing.T) {
 	}
 }
 
-// refused opens a file that it can not get, and prints why.
+// refused opens a file that it cannot get, and prints why.
 func refused(args []string) error {
 	_, err := OpenFile(context.Background(), args[0], &Options{Timeout: time.Second, MakeDir: true})
 	if err == nil {

@@ -11,22 +11,23 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/clock"
 )
 
-// A process that waits has a socket in a directory beside the lock file, and its
-// places in the line say which. A step that hands a lock to a place looks first
-// whether anybody has its socket open: if not, the waiter is dead and the next one
-// has its turn. Once the step is committed, the socket gets a message.
+// A process with waiters has a socket in a directory beside the lock file, and
+// its places in the line name that socket. A step that hands on a lock first
+// checks whether a process has the socket of the next place open. If none has,
+// the waiter is dead and is skipped. After the commit the step sends a message to
+// the socket.
 //
-// A message says with which token the lease was handed over, and until when it
-// lasts, which is all that the waiter needs. It may come late or never: the waiter
-// looks at the row now and then all the same.
+// The message has the token and the end of the lease, which is all that the
+// waiter needs. It may be late or lost, so the waiter also reads the row from
+// time to time.
 
 // socketsSuffix is added to the name of the lock file for the directory.
 const socketsSuffix = "-waiters"
 
-// socketName is how long the name of a socket is.
+// socketName is the length of a socket's name.
 const socketName = 16
 
-// presence is what can be said of a waiter.
+// presence is what is known of the process behind a socket.
 type presence int
 
 const (
@@ -35,8 +36,8 @@ const (
 	dead
 )
 
-// pusher tells the waiters of other processes, and listens for those of its own.
-// The zero value does neither.
+// pusher sends messages to waiters of other processes, and receives those for
+// waiters of this one. The zero value does neither.
 type pusher struct {
 	dir    string // of the sockets
 	shared bool
@@ -44,18 +45,19 @@ type pusher struct {
 	log    *slog.Logger
 
 	mu     sync.Mutex
-	own    *mailbox  // nil until somebody waits
-	not    time.Time // until when there is no use in trying to have one
+	own    *mailbox  // nil until a waiter needs it
+	not    time.Time // do not try to open own before this time
 	closed bool
 	wire   wire // for sending
 }
 
-// message tells a wait that its turn has come.
+// message tells a waiter that its turn has come.
 type message struct {
 	Lock, Wait string
-	// Token is that of the lease; zero: there is room for one, to be asked for.
+	// Token is the token of the lease. Zero means that the lock is free and the
+	// waiter has to ask for it.
 	Token fence.Token
-	// Expiry is the lease's, by the clock that counts TTLs.
+	// Expiry is the end of the lease, by the clock that counts TTLs.
 	Expiry clock.Instant
 }
 
@@ -93,8 +95,8 @@ func newPusher(real string, o *Options, hear func(message), log *slog.Logger) *p
 	return &pusher{dir: real + socketsSuffix, shared: o.Shared, hear: hear, log: log}
 }
 
-// socket is the name of this process's socket, made if need be; empty if there
-// can be none.
+// socket returns the name of this process's socket, and makes the socket if
+// needed. It returns "" if there can be none.
 func (p *pusher) socket() string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -104,7 +106,7 @@ func (p *pusher) socket() string {
 	if p.own != nil && p.own.there() {
 		return p.own.name
 	}
-	if p.own != nil { // somebody has removed it
+	if p.own != nil { // its file was removed
 		p.own.close()
 		p.own = nil
 	}
@@ -115,14 +117,14 @@ func (p *pusher) socket() string {
 	})
 	if err != nil {
 		p.not = time.Now().Add(time.Minute)
-		p.log.Info("waiters poll the lock file: they cannot have a socket beside it", "dir", p.dir, "err", err)
+		p.log.Info("cannot create a socket beside the lock file; waiters will poll", "dir", p.dir, "err", err)
 		return ""
 	}
 	p.own = box
 	return box.name
 }
 
-// presence says whether a process has the socket open.
+// presence reports whether a process has the socket open.
 func (p *pusher) presence(socket string) presence {
 	if !p.reaches(socket) {
 		return unknown
@@ -138,7 +140,7 @@ func (p *pusher) presence(socket string) presence {
 	return p.wire.probe(p.dir, socket)
 }
 
-// send tells the waiter that its turn has come, and does not wait.
+// send sends m to the waiter's socket. It does not block.
 func (p *pusher) send(socket string, m message) {
 	if !p.reaches(socket) {
 		return
@@ -154,8 +156,8 @@ func (p *pusher) send(socket string, m message) {
 	}
 }
 
-// reaches says whether socket is the name of one in the directory. The row may have
-// been written by anybody who shares the file.
+// reaches reports whether socket can be the name of a socket in the directory.
+// Anybody who shares the file may have written the row.
 func (p *pusher) reaches(socket string) bool {
 	const digits = "abcdefghijklmnopqrstuvwxyz234567" // of rand.Text
 	return p.dir != "" && len(socket) == socketName && strings.Trim(socket, digits) == ""

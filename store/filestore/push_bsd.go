@@ -20,8 +20,8 @@ func datagramSocket() (int, error) {
 	return fd, unix.SetNonblock(fd, true)
 }
 
-// address is how a socket in dir is called. There is no way round the length that
-// the kernel takes; those who wait for a file with a longer path poll it.
+// address returns the address of a socket in dir. It fails if the path is longer
+// than the kernel allows; waiters then poll.
 func address(dir, name string) (addr string, done func(), err error) {
 	const longest = 103
 	addr = dir + "/" + name

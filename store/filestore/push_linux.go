@@ -10,8 +10,8 @@ func datagramSocket() (int, error) {
 	return unix.Socket(unix.AF_UNIX, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
 }
 
-// address is how a socket in dir is called within the 107 bytes that the kernel
-// takes. done is called after use.
+// address returns an address for a socket in dir that fits into the 107 bytes
+// that the kernel allows. done must be called after use.
 func address(dir, name string) (addr string, done func(), err error) {
 	const longest = 107
 	if addr := dir + "/" + name; len(addr) <= longest {

@@ -29,7 +29,7 @@ type mailbox struct {
 	done sync.WaitGroup
 }
 
-// openMailbox makes a socket in dir, and the directory where it is missing.
+// openMailbox makes a socket in dir, and makes dir if it is missing.
 func openMailbox(dir string, shared bool, hear func([]byte)) (*mailbox, error) {
 	name := strings.ToLower(rand.Text()[:socketName])
 	for try := 0; ; try++ {
@@ -42,7 +42,7 @@ func openMailbox(dir string, shared bool, hear func([]byte)) (*mailbox, error) {
 		if err == nil || !errors.Is(err, fs.ErrNotExist) || try == 10 {
 			return b, err
 		}
-		// A process that was the last to wait has removed the directory again.
+		// Another process, whose last waiter left, has removed the directory again.
 	}
 }
 
@@ -76,7 +76,7 @@ func listen(dir, name string, hear func([]byte)) (*mailbox, error) {
 	return b, nil
 }
 
-// there says whether others can still find the socket.
+// there reports whether other processes can still find the socket.
 func (b *mailbox) there() bool {
 	info, err := os.Lstat(b.path)
 	return err == nil && os.SameFile(info, b.info)
@@ -91,8 +91,8 @@ func (b *mailbox) close() {
 	_ = os.Remove(filepath.Dir(b.path)) // fails unless it was the last one in it
 }
 
-// makeSocketDir makes the directory with the rights of the lock file, or says why
-// the one that is there cannot be used.
+// makeSocketDir makes dir with the rights of the lock file. It returns an error
+// if an existing dir cannot be used.
 func makeSocketDir(dir string, shared bool) error {
 	err := os.Mkdir(dir, 0o700)
 	if err == nil {
@@ -114,9 +114,9 @@ func makeSocketDir(dir string, shared bool) error {
 	return nil
 }
 
-// matchRights gives path the rights to read and write that those of the lock file
-// have, and for a directory that to enter it where they may write: who can write
-// the lock file can tell its waiters.
+// matchRights gives path the read and write rights of the lock file, and for a
+// directory the right to enter it wherever there is the right to write. A user
+// that can write the lock file can then notify its waiters.
 func matchRights(path, lockFile string, enter os.FileMode) error {
 	info, err := os.Stat(lockFile)
 	if err != nil {
@@ -130,13 +130,13 @@ func matchRights(path, lockFile string, enter os.FileMode) error {
 		return err
 	}
 	if st, ok := info.Sys().(*syscall.Stat_t); ok && perm&0o060 != 0 {
-		_ = os.Lchown(path, -1, int(st.Gid)) // whoever is not in that group gets no further
+		_ = os.Lchown(path, -1, int(st.Gid)) // fails unless this user is in that group
 	}
 	return nil
 }
 
-// sweep removes sockets that nobody has open. A young one may belong to a process
-// that is about to open it.
+// sweep removes sockets that no process has open. It leaves young ones, which a
+// process may be about to open.
 func sweep(dir string) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
@@ -176,7 +176,7 @@ func (w *wire) close() {
 	}
 }
 
-// probe says whether anybody has the socket open, without disturbing it.
+// probe reports whether a process has the socket open, without disturbing it.
 func (w *wire) probe(dir, name string) presence {
 	addr, done, err := address(dir, name)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -195,7 +195,7 @@ func (w *wire) probe(dir, name string) presence {
 	return unknown
 }
 
-// send does not wait. What cannot be sent is lost.
+// send sends a message without blocking. A message that cannot be sent is lost.
 func (w *wire) send(dir, name string, text []byte) {
 	addr, done, err := address(dir, name)
 	if err != nil || w.dial() != nil {

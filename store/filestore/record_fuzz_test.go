@@ -112,7 +112,7 @@ func TestUnreadableRow(t *testing.T) {
 	mustAcquire(t, s, request("other"))
 }
 
-// A row that can not have been written by a store is refused, rather than taken
+// A row that cannot have been written by a store is refused, rather than taken
 // for a lock that is free.
 func TestNoRecord(t *testing.T) {
 	const lease = `{"owner":"ann","weight":1,"count":1,"token":7,"expiry":9000000000000000000}`

@@ -9,9 +9,9 @@ import (
 	"github.com/leasehold-dev/leasehold/store"
 )
 
-// Release implements store.Store. It leaves no tombstone: the acquire before it
-// has either happened or was taken back. The lock is handed to the first in line
-// in the same transaction.
+// Release implements store.Store. It leaves no tombstone, because no acquire of
+// the owner can still be pending. The lock is handed to the first waiter in the
+// same transaction.
 func (s *Store) Release(ctx context.Context, r store.Request) error {
 	if err := cmp.Or(store.CheckName(r.Name), store.CheckOwner(r.Owner)); err != nil {
 		return err

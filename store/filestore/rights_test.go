@@ -56,11 +56,11 @@ func TestExposedFiles(t *testing.T) {
 	}{
 		"file for the group": {
 			spoil: func(_, path string) { mustDo(os.Chmod(path, 0o660)) },
-			words: []string{"others than its owner can write it", "-rw-rw----", "Options.Shared"},
+			words: []string{"users other than its owner can write it", "-rw-rw----", "Options.Shared"},
 		},
 		"file for all": {
 			spoil: func(_, path string) { mustDo(os.Chmod(path, 0o646)) },
-			words: []string{"others than its owner can write it", "Options.Shared"},
+			words: []string{"users other than its owner can write it", "Options.Shared"},
 		},
 		"directory for all": {
 			spoil: func(dir, _ string) { mustDo(os.Chmod(dir, 0o777)) },
@@ -166,7 +166,7 @@ func TestNoRights(t *testing.T) {
 		},
 		"directory of a file": {
 			spoil: func(dir, _ string) error { return os.Chmod(dir, 0o555) },
-			words: []string{"can not be written", "its directory"},
+			words: []string{"cannot be written", "its directory"},
 		},
 		"file": {
 			spoil: func(_, path string) error { return os.Chmod(path, 0o400) },

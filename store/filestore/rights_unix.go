@@ -8,20 +8,20 @@ import (
 	"syscall"
 )
 
-// exposed says why others than the user of this process can write a file; empty
-// when they can not. The administrator always can.
+// exposed says why users other than that of this process can write a file. It
+// returns "" if they cannot. The administrator always can.
 func exposed(info os.FileInfo) string {
 	if why := foreign(info); why != "" {
 		return why
 	}
 	if mode := info.Mode().Perm(); mode&0o022 != 0 {
-		return fmt.Sprintf("others than its owner can write it (%v)", mode)
+		return fmt.Sprintf("users other than its owner can write it (%v)", mode)
 	}
 	return ""
 }
 
-// foreign says that a file or directory is neither this user's nor the
-// administrator's; empty when it is.
+// foreign says that a file or directory belongs to a user other than this one and
+// the administrator. It returns "" if it does not.
 func foreign(info os.FileInfo) string {
 	if st, ok := info.Sys().(*syscall.Stat_t); ok && int(st.Uid) != os.Geteuid() && st.Uid != 0 {
 		return fmt.Sprintf("it belongs to another user (uid %d, this process is %d)", st.Uid, os.Geteuid())
@@ -29,11 +29,11 @@ func foreign(info os.FileInfo) string {
 	return ""
 }
 
-// replaceable says why others can replace files in a directory; empty when they
-// cannot. The directory's owner always can. Anybody else with the right to write
-// it can, unless the sticky bit limits them to their own files. Write access for
-// the group is left alone: on many systems every user is a group, and directories
-// come with it.
+// replaceable says why other users can replace files in a directory. It returns
+// "" if they cannot. The directory's owner always can. Anybody else with the
+// right to write it can, unless the sticky bit limits them to their own files.
+// Write access for the group is accepted: on many systems every user has a group
+// of its own, and directories are created with it.
 func replaceable(dir os.FileInfo) string {
 	if why := foreign(dir); why != "" {
 		return why

@@ -11,23 +11,22 @@ import (
 // row is what the tables keep of a lock.
 type row struct {
 	rule.Record
-	// Waiters are how the owners of places are told that their turn has come. Those
-	// that poll have none. A version that does not know of them drops them, upon
-	// which all poll.
+	// Waiters says how to notify the owners of places. Waiters that poll have no
+	// entry. A version that does not know this field drops it, and then all poll.
 	Waiters map[string]waiter `json:"waiters,omitempty"`
 }
 
-// waiter is one wait under way in some process.
+// waiter is one pending wait in some process.
 type waiter struct {
 	// Socket is the name of the process's socket.
 	Socket string `json:"socket"`
-	// Wait is a name made up for this wait: an owner may come again, and must not
-	// take a message to its former self for one to it.
+	// Wait is a random name for this wait. An owner may wait again, and must not
+	// take a message for its earlier wait for a new one.
 	Wait string `json:"wait"`
 }
 
-// with is the row after a step of the rule. Waiters of owners that no longer wait
-// are forgotten.
+// with returns the row after a step of the rule. It drops entries of owners that
+// no longer wait.
 func (r row) with(after rule.Record) row {
 	next := row{Record: after}
 	for _, p := range after.Line {
@@ -38,7 +37,7 @@ func (r row) with(after rule.Record) row {
 	return next
 }
 
-// told notes how owner is told. The row must not share its map with another.
+// told records how to notify owner. The row must not share its map with another.
 func (r *row) told(owner string, w waiter) {
 	if r.Waiters == nil {
 		r.Waiters = make(map[string]waiter, len(r.Line))
@@ -51,8 +50,8 @@ func (r row) encode() (string, error) {
 	return string(text), err
 }
 
-// decode reads what encode has written. Anything else is an error: taken for a
-// free lock, it could be one that somebody holds.
+// decode reads what encode has written. Anything else is an error: if it were
+// taken for a free lock, two owners could hold it.
 func decode(name string, text []byte) (r row, err error) {
 	if err = json.Unmarshal(text, &r); err == nil {
 		err = r.Check()

@@ -14,8 +14,8 @@ import (
 // errLimit is the end of Options.Timeout.
 var errLimit = errors.New("time limit")
 
-// write runs fn in a writing transaction, as often as others get in the way.
-// maybe is set when it failed and may have taken effect all the same.
+// write runs fn in a writing transaction, and repeats it while other transactions
+// are in the way. maybe is set if it failed but may have taken effect.
 func (s *Store) write(ctx context.Context, fn func(*step) error) (maybe bool, err error) {
 	return s.run(ctx, s.writers, func(ctx context.Context) (maybe bool, err error) {
 		maybe, err = s.once(ctx, false, fn)
@@ -29,7 +29,7 @@ func (s *Store) write(ctx context.Context, fn func(*step) error) (maybe bool, er
 	})
 }
 
-// read runs fn in a transaction that writes nothing.
+// read runs fn in a read-only transaction.
 func (s *Store) read(ctx context.Context, fn func(*step) error) error {
 	_, err := s.run(ctx, s.readers, func(ctx context.Context) (bool, error) {
 		return s.once(ctx, true, fn)
@@ -37,7 +37,7 @@ func (s *Store) read(ctx context.Context, fn func(*step) error) error {
 	return err
 }
 
-// run waits for a turn and calls work until others are no longer in its way,
+// run waits for a turn and calls work until no other transaction is in its way,
 // within ctx and the time limit.
 func (s *Store) run(ctx context.Context, turns chan struct{}, work func(context.Context) (bool, error)) (maybe bool, err error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, s.limit, errLimit)
@@ -74,7 +74,8 @@ func (s *Store) run(ctx context.Context, turns chan struct{}, work func(context.
 	}
 }
 
-// ended says that ctx has, and what stood in the way until then.
+// ended returns the error for a ctx that has ended. last is the error that
+// prevented success until then.
 func ended(ctx context.Context, last error) error {
 	return &endedError{cause: context.Cause(ctx), ctx: ctx.Err(), last: last}
 }
@@ -91,8 +92,8 @@ func (e *endedError) Error() string {
 func (e *endedError) Unwrap() []error { return []error{e.ctx, e.cause} }
 
 // pause lets the process that is in the way finish. Its transactions take less
-// than a millisecond, so the first pauses are naps; the others are uneven so that
-// those who wait get out of step.
+// than a millisecond, so the first pauses are very short. The others are random
+// so that contenders get out of step.
 func pause(ctx context.Context, try int) {
 	const yields, naps = 4, 16
 	switch {
@@ -113,7 +114,7 @@ func pause(ctx context.Context, try int) {
 	}
 }
 
-// failed is the error a call gives its caller for err.
+// failed turns err into the error that the caller of a method gets.
 func (s *Store) failed(ctx context.Context, op, name string, maybe bool, err error) error {
 	if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
 		if name == "" {
@@ -128,17 +129,17 @@ func (s *Store) failed(ctx context.Context, op, name string, maybe bool, err err
 		_, why := s.d.explain(over.last)
 		n.Err = fmt.Errorf("no success within %v: %w", s.limit, why)
 	case errors.As(err, &over):
-		n.Err = fmt.Errorf("no turn within %v: this process has too many requests for it", s.limit)
+		n.Err = fmt.Errorf("no turn within %v: this process has too many pending requests", s.limit)
 	default:
 		n.Outcome, n.Err = s.d.explain(err)
 	}
 	if maybe && n.Outcome == store.Refused {
-		n.Outcome = store.Unreachable // the one outcome for an error after which nobody knows
+		n.Outcome = store.Unreachable // the outcome for errors that leave the result unknown
 	}
 	return &store.QuorumError{Op: op, Name: name, Need: 1, Nodes: []store.NodeOutcome{n}}
 }
 
-// moreTokens puts a new range of tokens on disk, of which n are wanted at once.
+// moreTokens puts a new range of tokens on disk, n of which are wanted at once.
 func (s *Store) moreTokens(ctx context.Context, n int64) error {
 	return s.d.durably(ctx, s.db, func(tx *sql.Tx) error {
 		_, err := tx.StmtContext(ctx, s.stmts[qReserve]).ExecContext(ctx, n, s.tokenFloor(), tokenRange)

@@ -11,30 +11,30 @@ import (
 	"github.com/leasehold-dev/leasehold/fence"
 )
 
-// schemaVersion is written into the database and goes up with every change to
-// what is in the tables, the records included, that an earlier version would take
-// for something else. One that knows of no line takes a lock that is free before
-// those who wait for it: that costs order, and no more.
+// schemaVersion is written into the database. It is increased with every change
+// to the tables or records that an earlier version would misread. A version that
+// does not know the line takes a free lock ahead of its waiters, which costs
+// fairness and nothing else.
 const schemaVersion = 1
 
-// tokenRange is how far the range of tokens on disk reaches beyond the token that
-// is granted. Tokens follow the wall clock in microseconds, so this is a minute:
-// a store in use waits for the disk once a minute, and after a reboot tokens are
-// at most a minute ahead of the clock.
+// tokenRange is how far the range of tokens on disk reaches beyond the last
+// granted token. Tokens follow the wall clock in microseconds, so this is a
+// minute: a store in use waits for the disk once a minute, and after a reboot
+// tokens are at most a minute ahead of the clock.
 const tokenRange = int64(time.Minute / time.Microsecond)
 
-// tokenFloor is the wall clock in microseconds: the least that the last token of a
-// grant can be. A clock that is set centuries ahead does not use up all tokens.
+// tokenFloor is the wall clock in microseconds. The last token of a grant is at
+// least this. A clock that is set centuries ahead does not use up all tokens.
 func (s *Store) tokenFloor() int64 {
 	const farthest = int64(fence.Max / 2)
 	return min(s.d.wall().UnixMicro(), farthest)
 }
 
-// metaRow is what the tables say of themselves.
+// metaRow is what the tables say about themselves.
 type metaRow struct {
 	schema int
-	origin string // made up for these tables when they were made
-	epoch  string // of the clock, see Dialect
+	origin string // random, chosen when the tables were made
+	epoch  string // of the clock; see Dialect
 }
 
 func scanMeta(row *sql.Row) (m metaRow, err error) {
@@ -42,14 +42,14 @@ func scanMeta(row *sql.Row) (m metaRow, err error) {
 	return m, err
 }
 
-// open makes the tables what this version and this boot need, and prepares the
-// statements.
+// open creates or updates the tables for this version and this boot, and prepares
+// the statements.
 func (s *Store) open(ctx context.Context) (err error) {
 	if s.meta.epoch, err = s.d.epoch(); err != nil {
 		return err
 	}
 	_, err = s.run(ctx, s.writers, func(ctx context.Context) (bool, error) {
-		// Usually all is well, and finding out writes nothing to disk.
+		// Usually the tables are as expected, and this check writes nothing to disk.
 		err := s.inTx(ctx, s.inOrder)
 		if errors.Is(err, errNewer) {
 			return false, err
@@ -65,7 +65,7 @@ func (s *Store) open(ctx context.Context) (err error) {
 	return s.opening(err)
 }
 
-// opening puts an error of run in words, for those who open the store.
+// opening explains an error of run to the caller who opens the store.
 func (s *Store) opening(err error) error {
 	var over *endedError
 	switch {
@@ -81,7 +81,7 @@ func (s *Store) opening(err error) error {
 	return err
 }
 
-// inTx runs fn in a writing transaction that it takes back.
+// inTx runs fn in a writing transaction and rolls it back.
 func (s *Store) inTx(ctx context.Context, fn func(context.Context, *sql.Tx) error) error {
 	tx, err := s.db.BeginTx(ctx, nil)
 	if err != nil {
@@ -91,7 +91,8 @@ func (s *Store) inTx(ctx context.Context, fn func(context.Context, *sql.Tx) erro
 	return fn(ctx, tx)
 }
 
-// inOrder says what is not. What it finds it keeps for later comparison.
+// inOrder returns an error if the tables are not as expected. It keeps what it
+// finds, for later comparison.
 func (s *Store) inOrder(ctx context.Context, tx *sql.Tx) error {
 	is, err := scanMeta(tx.QueryRowContext(ctx, s.d.sql.meta))
 	switch {
@@ -105,15 +106,15 @@ func (s *Store) inOrder(ctx context.Context, tx *sql.Tx) error {
 		return errOtherEpoch
 	}
 	s.meta = is
-	// Rarely has this something to do. It shows whether this process may write
-	// at all: of a file it may not write, SQLite lets it begin all the same.
+	// This statement rarely changes anything. It shows whether this process may
+	// write at all: SQLite lets a transaction begin even in a read-only file.
 	_, err = tx.ExecContext(ctx, s.d.sql.reserve, 1, 0, tokenRange)
 	return err
 }
 
-// setUp makes the tables if need be. If the clock has begun anew since they were
-// last used, no holder is left: every lease is void. Tokens go on above all that
-// can have been granted, whether or not those grants reached the disk.
+// setUp makes the tables if needed. If the clock has started anew since they were
+// last used, no holder is left and every lease is void. Tokens go on above all
+// that can have been granted, whether or not those grants reached the disk.
 func (s *Store) setUp(ctx context.Context, tx *sql.Tx) error {
 	for _, q := range s.d.sql.create {
 		if _, err := tx.ExecContext(ctx, q); err != nil {

@@ -14,12 +14,12 @@ import (
 	"github.com/leasehold-dev/leasehold/store"
 )
 
-// SQLite is the dialect for New of a handle to an SQLite file on this machine,
-// opened with the driver of modernc.org/sqlite. The tables are added to the
-// database; their names begin with leasehold_. The handle should have
-// _txlock=immediate in its data source name: without it the store is as
-// correct, but steps that contend are run several times. A database in memory
-// is none that others can share: use the memory store.
+// SQLite returns the dialect for New of an SQLite file on this machine, opened
+// with the driver of modernc.org/sqlite. The tables are added to the database;
+// their names begin with leasehold_. The data source name should include
+// _txlock=immediate: without it the store is just as correct, but contending
+// steps run several times. Do not use it for a database in memory, which other
+// processes cannot share; use package memstore for that.
 //
 // Most programs want OpenFile instead.
 func SQLite() Dialect { return sqliteOn(thisMachine()) }
@@ -71,8 +71,8 @@ var sqliteStatements = statements{
 	list:  `SELECT name, record FROM leasehold_locks WHERE name >= ? AND name < ? AND ends > ? ORDER BY name`,
 }
 
-// sqliteDurably commits with synchronous=EXTRA, the strictest there is, which
-// syncs the log, or the journal and the directory it is deleted from.
+// sqliteDurably commits with synchronous=EXTRA, SQLite's strictest mode. It syncs
+// the log, or the journal and the directory from which that is deleted.
 func sqliteDurably(ctx context.Context, db *sql.DB, fn func(*sql.Tx) error) (err error) {
 	conn, err := db.Conn(ctx)
 	if err != nil {
@@ -90,7 +90,7 @@ func sqliteDurably(ctx context.Context, db *sql.DB, fn func(*sql.Tx) error) (err
 		}
 		defer func() {
 			_, back := conn.ExecContext(context.WithoutCancel(ctx), fmt.Sprintf("PRAGMA synchronous = %d", usual))
-			if back != nil { // then it must not serve others, who would wait for the disk each time
+			if back != nil { // drop the connection: its later commits would all wait for the disk
 				_ = conn.Raw(func(any) error { return driver.ErrBadConn })
 			}
 		}()
@@ -106,7 +106,7 @@ func sqliteDurably(ctx context.Context, db *sql.DB, fn func(*sql.Tx) error) (err
 	return tx.Commit()
 }
 
-// sqliteCode is the primary result code in err, or 0.
+// sqliteCode returns the primary result code in err, or 0.
 func sqliteCode(err error) int {
 	var e *sqlite.Error
 	if errors.As(err, &e) {
@@ -115,10 +115,11 @@ func sqliteCode(err error) int {
 	return 0
 }
 
-// sqliteAgain: SQLite reports each of these without having changed anything.
+// sqliteAgain reports whether err is one that SQLite returns without having
+// changed anything.
 func sqliteAgain(err error) bool {
 	switch sqliteCode(err) {
-	case lib.SQLITE_BUSY, // another connection is writing, recovering, or opening or closing last
+	case lib.SQLITE_BUSY, // another connection is writing, recovering, or is the first to open or the last to close
 		lib.SQLITE_LOCKED,   // the same, within a shared cache
 		lib.SQLITE_PROTOCOL: // lost a race for the log's locks too often
 		return true
@@ -133,13 +134,13 @@ func sqliteExplain(err error) (store.Outcome, error) {
 	case lib.SQLITE_BUSY, lib.SQLITE_LOCKED, lib.SQLITE_PROTOCOL:
 		return store.TimedOut, fmt.Errorf("other processes kept the database busy: %w", err)
 	case lib.SQLITE_NOTADB:
-		what = "it is not an SQLite database: name another file, or move this one away"
+		what = "it is not an SQLite database: choose another file, or move this one away"
 	case lib.SQLITE_CORRUPT:
-		what = "it is damaged: end everything that uses it and delete it; that voids all its leases, and fencing tokens start again"
+		what = "it is damaged: end all processes that use it and delete it; that voids all its leases, and fencing tokens go on at the wall clock"
 	case lib.SQLITE_READONLY:
-		what = "it can not be written: check the rights to the file and its directory, and whether its file system is read-only"
+		what = "it cannot be written: check the rights to the file and its directory, and whether its file system is read-only"
 	case lib.SQLITE_CANTOPEN:
-		what = "it, or the -wal and -shm files beside it, can not be opened: check the rights to them and to the directory"
+		what = "it, or the -wal and -shm files beside it, cannot be opened: check the rights to them and to the directory"
 	case lib.SQLITE_PERM, lib.SQLITE_AUTH:
 		what = "access to it is denied: check the rights to the file"
 	case lib.SQLITE_FULL:

@@ -12,38 +12,39 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/rule"
 )
 
-// What a step can find instead of its tables as it expects them.
+// Errors of a step that does not find its tables as expected.
 var (
-	errOtherEpoch = errors.New("it was taken over under another boot id: it is shared with another machine, or with a container that has a boot id of its own, and locks in a file do not reach that far")
+	errOtherEpoch = errors.New("a process with another boot id has taken it over: it is shared with another machine, or with a container that has its own boot id, and locks in a file do not work across those")
 	errEmptied    = errors.New("its lock tables were emptied while it was in use")
 	errReplaced   = errors.New("it was replaced by another while in use: open it again")
 	errNewer      = errors.New("it was made by a newer version of this program: use that version, or another database")
 )
 
-// tokensUsedUpError: the range of tokens has fewer left than a step needs.
+// tokensUsedUpError reports that the range of tokens has fewer left than a step
+// needs.
 type tokensUsedUpError struct{ need int64 }
 
 func (e tokensUsedUpError) Error() string { return "the range of tokens is used up" }
 
-// step is one transaction at work.
+// step is one transaction in progress.
 type step struct {
 	ctx   context.Context
 	tx    *sql.Tx
 	s     *Store
 	now   clock.Instant
 	wrote bool
-	// committed are called once what the step did is there to be seen.
+	// committed are called after the commit.
 	committed []func()
 }
 
-// once runs fn in one transaction. maybe is set when it failed in the attempt
-// to commit: then it may have taken effect.
+// once runs fn in one transaction. maybe is set if the commit failed, in which
+// case it may have taken effect.
 func (s *Store) once(ctx context.Context, readOnly bool, fn func(*step) error) (maybe bool, err error) {
 	tx, err := s.db.BeginTx(ctx, &sql.TxOptions{ReadOnly: readOnly})
 	if err != nil {
 		return false, err
 	}
-	defer tx.Rollback() // nothing, once committed
+	defer tx.Rollback() // no effect after a commit
 	t := &step{ctx: ctx, tx: tx, s: s}
 	if err := s.intact(); err != nil {
 		return false, err
@@ -63,8 +64,8 @@ func (s *Store) once(ctx context.Context, readOnly bool, fn func(*step) error) (
 	return false, nil
 }
 
-// check says whether the tables are still those that the store was opened on, and
-// mean what they meant then. Every step that reads anything calls it.
+// check returns an error if the tables are not those that the store was opened
+// on, or no longer have the same meaning. Every step that reads calls it.
 func (t *step) check(schema int, origin, epoch []byte) error {
 	switch meta := &t.s.meta; {
 	case schema != meta.schema:
@@ -79,7 +80,7 @@ func (t *step) check(schema int, origin, epoch []byte) error {
 
 func (t *step) stmt(which int) *sql.Stmt { return t.tx.StmtContext(t.ctx, t.s.stmts[which]) }
 
-// read is the record of a lock. A lock without a row is a free one.
+// read returns the record of a lock. A lock without a row is free.
 func (t *step) read(name string) (r row, err error) {
 	rows, err := t.stmt(qGet).QueryContext(t.ctx, []byte(name))
 	if err != nil {
@@ -90,7 +91,7 @@ func (t *step) read(name string) (r row, err error) {
 		return row{}, cmp.Or(rows.Err(), errEmptied)
 	}
 	var schema int
-	var origin, epoch, text sql.RawBytes // which saves copies
+	var origin, epoch, text sql.RawBytes // to save copies
 	if err := rows.Scan(&schema, &origin, &epoch, &text); err != nil {
 		return row{}, err
 	}
@@ -100,10 +101,10 @@ func (t *step) read(name string) (r row, err error) {
 	return decode(name, text)
 }
 
-// write keeps what is left of a record. When nothing is, the row goes: the next
-// grant draws a token above all that any lock here has had, so a free lock
-// needs no row to keep its tokens rising, and names that are used once do not
-// pile up.
+// write stores a record. If nothing but the last token is left, it deletes the
+// row. The next grant draws a token above all that any lock here has had, so a
+// free lock needs no row to keep its tokens rising, and unused names do not pile
+// up.
 func (t *step) write(name string, r row) error {
 	t.wrote = true
 	if r.Idle() {
@@ -118,7 +119,7 @@ func (t *step) write(name string, r row) error {
 	return err
 }
 
-// ends is when nothing of r will be left.
+// ends returns the time when nothing of r will be left.
 func ends(r rule.Record) (end clock.Instant) {
 	for _, h := range r.Holds {
 		end = max(end, h.Expiry)
@@ -132,13 +133,14 @@ func ends(r rule.Record) (end clock.Instant) {
 	return end
 }
 
-// sweepEvery is how many times tokens are drawn between two sweeps of the rows
-// whose holders died and that nobody asked for again. A sweep reads all rows.
+// sweepEvery is how many draws of tokens lie between two sweeps. A sweep reads
+// all rows, and deletes those of locks that expired and that nobody has asked for
+// since.
 const sweepEvery = 1024
 
-// draw takes the next n tokens, and returns the first. They are above every
-// earlier token of any lock in the database, and the last of them is no less than
-// the wall clock.
+// draw takes the next n tokens and returns the first. They are above every
+// earlier token of any lock in the database, and the last of them is at least the
+// wall clock.
 func (t *step) draw(n int64) (fence.Token, error) {
 	if err := t.s.single(); err != nil {
 		return 0, err
@@ -160,7 +162,8 @@ func (t *step) draw(n int64) (fence.Token, error) {
 	return fence.Token(last - n + 1), nil
 }
 
-// lasting is the TTL that keeps a lease for at least ttl, whatever now rounds off.
+// lasting returns the TTL that keeps a lease for at least ttl, given the
+// resolution of the clock.
 func (t *step) lasting(ttl time.Duration) time.Duration {
 	if longer := ttl + t.s.d.resolution; longer > ttl {
 		return longer

@@ -13,35 +13,36 @@ import (
 	"github.com/leasehold-dev/leasehold/store"
 )
 
-// Options change how a Store works. The zero value, and nil, are good defaults.
+// Options configure a Store. The zero value and nil are good defaults.
 type Options struct {
-	// MaxTTL is the longest TTL that is accepted. Zero: any.
+	// MaxTTL is the longest TTL that the store accepts. Zero means no limit.
 	MaxTTL time.Duration
-	// Timeout bounds every call, the wait for other processes that are writing
-	// included. Zero: 5 s.
+	// Timeout bounds every call, including the time it waits for other processes
+	// to finish writing. Zero means 5 s.
 	Timeout time.Duration
 	// Shared lets OpenFile accept a file that another user owns or can write, or
-	// that lies in a directory where another user can replace it. Those users can
-	// take and end every lock in it. To share one, make
-	// an empty file with the rights it is to have, in a directory where the
-	// same users may create files: the two files beside it get the same rights.
+	// that another user can replace in its directory. Those users can take and
+	// end every lock in it. To share a file, create it empty, with the rights it
+	// should have, in a directory where the same users may create files. The
+	// files that SQLite adds beside it get the same rights.
 	Shared bool
-	// MakeDir has OpenFile make the directory of the file, and those above it,
-	// where they are missing. Without it that is an error: a name that was
-	// mistyped would give locks that exclude nobody.
+	// MakeDir makes OpenFile create the directory of the file, and its parents,
+	// if they are missing. Without it a missing directory is an error, because a
+	// mistyped path would give locks that exclude nobody.
 	MakeDir bool
-	// Logger is told of clean-up that did not succeed. Nil: nothing is logged.
+	// Logger logs clean-up that failed. Nil means no logging.
 	Logger *slog.Logger
 }
 
 const defaultTimeout = 5 * time.Second
 
-// Store is a store.Waiter in an SQL database.
+// Store is a store.Waiter in an SQL database. Its methods are safe for concurrent
+// use.
 //
-// Errors that are neither of the lock nor of the caller's context are
-// *store.QuorumError with the one node there is. It counts as timed out when
-// other processes kept the database busy for Options.Timeout, which waiting can
-// mend, and as refused when a person has to mend it.
+// An error that concerns neither the lock nor the caller's context is a
+// *store.QuorumError with one node. Its outcome is store.TimedOut if other
+// processes kept the database busy for Options.Timeout, so that trying later can
+// help. It is store.Refused if a person has to mend it.
 type Store struct {
 	db    *sql.DB
 	d     Dialect
@@ -51,19 +52,21 @@ type Store struct {
 	stmts stmts
 
 	maxTTL, limit time.Duration
-	// writers and readers are as many as may be at work at once; nil: any.
+	// writers and readers limit how many transactions run at once. Nil means no
+	// limit.
 	writers, readers chan struct{}
 
-	// own is set when the handle was opened here, and is closed here. Nothing
-	// in it blocks for long then, and transactions are not interrupted: ctx
-	// counts while they wait for their turn.
+	// own is set if the store opened db and must close it. No call on db then
+	// blocks for long, and transactions are not interrupted: ctx only counts
+	// while they wait to begin.
 	own bool
-	// intact says whether the database is still the one that was opened, and single
-	// whether nobody can have another by another name: then nothing is granted.
+	// intact checks that the database is still the one that was opened. single
+	// checks that the file has no second name. If either fails, nothing is
+	// granted.
 	intact, single func() error
-	// stays is a connection that nothing but Close uses.
+	// stays is a connection that only Close uses.
 	stays *sql.Conn
-	// closed is called once no connection to the database is left.
+	// closed is called when the last connection to the database is closed.
 	closed func()
 
 	gate  gate
@@ -73,16 +76,16 @@ type Store struct {
 
 var _ store.Waiter = (*Store)(nil)
 
-// New makes a store of a database handle, and the tables it needs unless they
-// are there. It blocks until that is done, ctx has ended or Options.Timeout has
-// passed. The handle stays the caller's, who closes it after the store. o may
-// be nil.
+// New returns a store that uses the database handle db. It creates the tables it
+// needs. It blocks until that is done, ctx ends or Options.Timeout passes. The
+// caller keeps db and closes it after the store. o may be nil.
 //
-// The caller also looks after the database's files. What OpenFile does for them is
-// not done: see there who may have them, and what must not happen to them.
+// The caller also takes care of the files of the database. New does nothing of
+// what OpenFile does for them: see there which users may have access, and what
+// must not happen to the files.
 func New(ctx context.Context, db *sql.DB, d Dialect, o *Options) (*Store, error) {
 	if db == nil || d.again == nil {
-		return nil, fmt.Errorf("%w: a database handle and a dialect are needed, such as SQLite()", store.ErrInvalid)
+		return nil, fmt.Errorf("%w: New needs a database handle and a dialect, such as SQLite()", store.ErrInvalid)
 	}
 	s, err := newStore(db, d, o)
 	if err != nil {
@@ -97,7 +100,7 @@ func New(ctx context.Context, db *sql.DB, d Dialect, o *Options) (*Store, error)
 func newStore(db *sql.DB, d Dialect, o *Options) (*Store, error) {
 	o = cmp.Or(o, &Options{})
 	if o.MaxTTL < 0 || o.Timeout < 0 {
-		return nil, fmt.Errorf("%w: MaxTTL %v, Timeout %v: neither can be negative", store.ErrInvalid, o.MaxTTL, o.Timeout)
+		return nil, fmt.Errorf("%w: MaxTTL %v, Timeout %v: neither may be negative", store.ErrInvalid, o.MaxTTL, o.Timeout)
 	}
 	s := &Store{
 		db:     db,
@@ -131,8 +134,8 @@ func (s *Store) Caps() store.Caps {
 	}
 }
 
-// Close implements store.Store. It waits for calls and clean-up under way, for
-// Options.Timeout at most. Those who wait for a lock leave the line.
+// Close implements store.Store. It waits for pending calls and clean-up, for at
+// most Options.Timeout. Pending Waits leave the line.
 func (s *Store) Close() error {
 	idle, first := s.gate.close()
 	if !first {
@@ -145,7 +148,7 @@ func (s *Store) Close() error {
 	case <-idle:
 		defer s.closed()
 	case <-timer.C:
-		go func() { // calls under way still have connections
+		go func() { // pending calls still have connections
 			<-idle
 			s.closed()
 		}()
@@ -156,7 +159,7 @@ func (s *Store) Close() error {
 	return nil
 }
 
-// disconnect ends what the store has under way with the database.
+// disconnect closes what the store has open in the database.
 func (s *Store) disconnect() error {
 	err := s.stmts.close()
 	if s.stays != nil {
@@ -169,13 +172,13 @@ func (s *Store) disconnect() error {
 	return err
 }
 
-// gate counts the calls under way and lets none in after it was closed.
+// gate counts pending calls, and admits none after it was closed.
 type gate struct {
 	mu     sync.Mutex
 	calls  int
 	closed bool
 	shut   chan struct{} // closed when closed
-	idle   chan struct{} // closed when closed and no call is left
+	idle   chan struct{} // closed when the gate is closed and no call is left
 }
 
 func (g *gate) enter() error {
@@ -188,7 +191,7 @@ func (g *gate) enter() error {
 	return nil
 }
 
-// stay counts one more call, on behalf of one that is under way.
+// stay counts one more call. The caller is itself counted.
 func (g *gate) stay() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -204,8 +207,8 @@ func (g *gate) leave() {
 	}
 }
 
-// close returns what ends when the last call has; first is false if the gate
-// was closed already.
+// close closes the gate. idle is closed when the last pending call has left.
+// first is false if the gate was closed already.
 func (g *gate) close() (idle <-chan struct{}, first bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -14,34 +14,34 @@ import (
 	"github.com/leasehold-dev/leasehold/store"
 )
 
-// waiting is one Wait under way.
+// waiting is one pending Wait.
 type waiting struct {
 	s      *Store
 	r      store.Request
 	reason func(error)
 	bell   *bell
 
-	// position in the line and holder are what was found last.
+	// position and holder are those of the last read of the row.
 	position int
 	holder   string
-	// expiresIn is how long the holder's lease had left then.
+	// expiresIn is how much of the holder's lease was left at that time.
 	expiresIn time.Duration
-	// first: nobody of this process stands before it.
+	// first is set if no other waiter of this process is in front.
 	first bool
-	// looks counts how often that was found.
+	// looks counts the reads of the row since position or holder last changed.
 	looks int
-	// socket is where this process is told of the place; empty if nowhere.
+	// socket is the name of this process's socket as the row has it, or empty.
 	socket string
-	// lost counts how often the place was gone before its turn came.
+	// lost counts how often the place disappeared before its turn.
 	lost int
-	// grant is what a look has found, which needs no asking.
+	// grant is the lease if it was found without asking for it.
 	grant *store.Grant
 }
 
-// Wait implements store.Waiter. The waiter leaves its place in the lock's row, and
-// is told when its turn comes, through a socket or, within a process, directly. It
-// looks at the row now and then all the same, and often if it has no socket. It
-// writes nothing but to refresh its place.
+// Wait implements store.Waiter. The waiter has a place in the lock's row. When
+// the lock is handed to it, it is notified through a socket or, within the same
+// process, directly. It also reads the row from time to time, and often if it has
+// no socket. It writes only to refresh its place.
 func (s *Store) Wait(ctx context.Context, r store.Request, reason func(error)) (store.Grant, error) {
 	if err := r.Check(s.maxTTL); err != nil {
 		return store.Grant{}, err
@@ -57,10 +57,10 @@ func (s *Store) Wait(ctx context.Context, r store.Request, reason func(error)) (
 	bell, remove := s.bells.hang(r.Name, r.Owner)
 	defer remove()
 	w.bell = bell
-	// Since is counted from here, a moment after the call: the caller, who counts
-	// from before it, then trusts the lease a little less than it could.
+	// Since counts from here, slightly after the call. The caller counts from just
+	// before the call and so trusts the lease a little less than it could.
 	start := clock.System().Now()
-	asked, unsure := false, false // whether there is something to take back, and whether it may be late
+	asked, unsure := false, false // there is something to take back; a commit may still take effect
 	for {
 		sent := clock.System().Now()
 		ans, maybe, err := w.ask(ctx)
@@ -94,11 +94,12 @@ func (s *Store) Wait(ctx context.Context, r store.Request, reason func(error)) (
 	}
 }
 
-// ask asks for the lock, or for a place in the line. The same owner may ask again
-// whatever came of it: that refreshes the place, or confirms the grant.
+// ask asks for the lock, or for a place in the line. It may be called again by
+// the same owner after any result: that refreshes the place or confirms the
+// grant.
 func (w *waiting) ask(ctx context.Context) (ans rule.Answer, maybe bool, err error) {
 	w.socket = ""
-	if w.lost < 2 { // else others may not reach it, and take us for dead again and again
+	if w.lost < 2 { // else other processes may be unable to reach it and take this one for dead
 		w.socket = w.s.push.socket()
 	}
 	me := waiter{}
@@ -115,15 +116,15 @@ func (w *waiting) ask(ctx context.Context) (ans rule.Answer, maybe bool, err err
 	return ans, maybe, err
 }
 
-// passing says whether err is of a kind that waiting can mend.
+// passing reports whether waiting can mend err.
 func passing(err error) bool {
 	var q *store.QuorumError
 	return errors.As(err, &q) && q.Transient()
 }
 
-// watch looks until the lock is ours, which sets grant, or it is time to ask again:
-// because the lock is nobody's, because the place is gone or has to be refreshed,
-// or because looking fails, which asking does better.
+// watch waits until the lock is granted, which sets w.grant, or until it is time
+// to ask again: the lock is free, the place is gone or must be refreshed, or
+// reading fails (ask reports the error).
 func (w *waiting) watch(ctx context.Context, start clock.Instant) error {
 	for {
 		if err := w.pause(ctx, w.interval()); err != nil {
@@ -148,15 +149,15 @@ func (w *waiting) watch(ctx context.Context, start clock.Instant) error {
 	}
 }
 
-// handed takes the lease that a message is about, unless it has not long to go: then
-// a look at the row leads to asking, which makes it longer.
+// handed takes the lease that message m announces. It does not if too little of
+// the lease is left: ask then extends it.
 func (w *waiting) handed(m message, since time.Duration) bool {
 	now, err := w.s.d.now(context.Background(), nil)
 	return err == nil && w.take(m.Token, m.Expiry.Sub(now), since)
 }
 
-// take accepts a lease that has so much left now, a time of since after the wait
-// began. The lease began when it would have for its TTL to end when it does.
+// take accepts a lease of which left remains now. since is the time since the
+// wait began. The start of the lease is computed from its end and the TTL.
 func (w *waiting) take(token fence.Token, left, since time.Duration) bool {
 	left -= w.s.d.resolution
 	since += left - w.r.TTL
@@ -167,8 +168,8 @@ func (w *waiting) take(token fence.Token, left, since time.Duration) bool {
 	return true
 }
 
-// look says whether there is something to ask for. It was begun a time of since
-// after the wait was.
+// look examines the row and reports whether to call ask. since is the time from
+// the start of the wait to the start of the read.
 func (w *waiting) look(r rule.Record, now clock.Instant, since time.Duration) bool {
 	if len(r.Holds) > 0 && r.Holds[0].Owner == w.r.Owner {
 		return !w.take(r.Holds[0].Token, r.Holds[0].Expiry.Sub(now), since)
@@ -188,7 +189,8 @@ func (w *waiting) look(r rule.Record, now clock.Instant, since time.Duration) bo
 	return false
 }
 
-// found notes who has the lock and where we stand, and tells what is new of it.
+// found records the holder and the position, and reports them if they have
+// changed.
 func (w *waiting) found(position int, holder, meta string, expiresIn time.Duration) {
 	w.expiresIn = expiresIn
 	w.looks++
@@ -200,11 +202,11 @@ func (w *waiting) found(position int, holder, meta string, expiresIn time.Durati
 	w.reason(&store.BusyError{Name: w.r.Name, Holder: store.DecodeHolder(holder, meta), ExpiresIn: expiresIn, Position: position})
 }
 
-// interval is the time until the next look. A waiter that is told of its turn
-// looks only to be sure; one that is not looks the more rarely the farther back
-// it stands. Whoever stands behind another waiter of its process is woken by that.
-// Nobody misses the end of the holder's lease, and nobody is so late that it could
-// lose its place.
+// interval returns the time until the next read of the row. A waiter with a
+// socket reads only as a precaution. A waiter without one reads less often the
+// farther back it is. A waiter behind another one of its process is woken by that
+// one. Every waiter reads soon enough to notice the end of the holder's lease and
+// to keep its own place.
 func (w *waiting) interval() time.Duration {
 	const first, slowest, behind, rarest = 10 * time.Millisecond, 50 * time.Millisecond, 25 * time.Millisecond, time.Second
 	d := min(first+time.Duration(w.looks)*2*time.Millisecond, slowest)
@@ -212,7 +214,7 @@ func (w *waiting) interval() time.Duration {
 	case !w.first:
 		d = rarest
 	case w.socket != "" && w.position > 1:
-		// Those before us may all be dead, so that nobody takes the lock over.
+		// The waiters in front may all be dead, so that none of them takes the lock.
 		d = min(rarest, max(w.expiresIn, 0)+time.Duration(w.position)*behind)
 	case w.socket != "":
 		d = min(rarest/4, w.expiresIn)
@@ -224,10 +226,10 @@ func (w *waiting) interval() time.Duration {
 	return max(min(d, w.r.TTL/8), time.Millisecond)
 }
 
-// pause lets about d pass, or less if somebody rings. Its error says that the
-// wait is of no use any more.
+// pause waits for about d, or until the bell rings. It returns an error if the
+// store is closed or ctx ends.
 func (w *waiting) pause(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d*3/4 + rand.N(d/2+1)) // uneven, so that those who wait get out of step
+	timer := time.NewTimer(d*3/4 + rand.N(d/2+1)) // random, so that waiters get out of step
 	defer timer.Stop()
 	select {
 	case <-timer.C:

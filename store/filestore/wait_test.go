@@ -105,7 +105,7 @@ func TestWaitWithUnknownOutcome(t *testing.T) {
 	}
 }
 
-// One that gives up while it asks leaves neither lease nor place, and can not
+// One that gives up while it asks leaves neither lease nor place, and cannot
 // come back late.
 func TestWaitCancelledInTheCommit(t *testing.T) {
 	f, s, sound := openFaulty(t, nil, SQLite())
@@ -351,7 +351,7 @@ func TestPlacesAreRefreshed(t *testing.T) {
 		m.sleep(25 * time.Second)
 		poll(t, "the place is refreshed", func() bool { return left() == r.TTL })
 	}
-	m.sleep(2 * time.Minute) // it can not have looked meanwhile
+	m.sleep(2 * time.Minute) // it cannot have looked meanwhile
 	poll(t, "it stands in line again", func() bool { return left() == r.TTL })
 	mustRelease(t, s, holder)
 	if err := <-done; err != nil {

@@ -5,12 +5,12 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/rule"
 )
 
-// keep stores what is left of a record once the lock was handed on, or forgets
-// it when nothing is.
+// keep hands the lock to the waiters whose turn has come and stores the record,
+// or forgets it if nothing but the last token is left.
 func (s *Store) keep(name string, r rule.Record, now clock.Instant) {
 	r, _ = rule.Advance(r, s.forgotten+1, now)
 	if l := s.lines[name]; l != nil {
-		l.tell(r, now)
+		l.notify(r, now)
 		if len(l.waiters) == 0 {
 			delete(s.lines, name)
 		}
@@ -23,11 +23,10 @@ func (s *Store) keep(name string, r rule.Record, now clock.Instant) {
 	delete(s.records, name)
 }
 
-// sweepSometimes forgets the locks whose holders let them expire and that
-// nobody asked for again. It walks all records once in as many acquires as
-// there were records left by the walk before, so it costs each acquire a
-// constant share, and there are never more records than twice those living at
-// the last walk, and a few.
+// sweepSometimes forgets locks that expired and that nobody has asked for since.
+// If a sweep leaves n records, the next one follows n acquires later. The cost
+// for each acquire is therefore constant, and the number of records stays below
+// about twice the number that were alive at the last sweep.
 func (s *Store) sweepSometimes(now clock.Instant) {
 	s.untilSweep--
 	if s.untilSweep > 0 {
@@ -36,6 +35,6 @@ func (s *Store) sweepSometimes(now clock.Instant) {
 	for name := range s.records {
 		s.keep(name, s.settled(name, now), now)
 	}
-	const least = 128 // fewer are not worth a walk
+	const least = 128 // fewer are not worth a sweep
 	s.untilSweep = max(least, len(s.records))
 }

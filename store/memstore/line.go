@@ -10,23 +10,24 @@ import (
 	"github.com/leasehold-dev/leasehold/store"
 )
 
-// line is all the Waits for one lock. Who stands where is the record's business;
-// here is how to reach them. It is guarded by the store's mutex.
+// line holds the waiters for one lock, so that they can be woken. Their order is
+// kept in the lock's record. The store's mutex guards a line.
 type line struct {
 	waiters map[string]*waiter // by owner
-	// rounds counts the calls of tell.
+	// rounds counts the calls of notify.
 	rounds int
 
-	// timer goes off when the holder's lease is over, at due or earlier. It is
-	// set when armed.
+	// timer fires when the holder's lease ends, at due or earlier. armed is set
+	// while it runs.
 	timer *time.Timer
 	armed bool
 	due   clock.Instant
-	// least is how long it is set for at least.
+	// least is the shortest time that the timer is set to.
 	least time.Duration
 }
 
-// join adds a waiter to the line for its lock, before its place is asked for.
+// join adds w to the line for its lock. The caller then asks for a place in the
+// record.
 func (s *Store) join(w *waiter) error {
 	name, owner := w.request.Name, w.request.Owner
 	l := s.lines[name]
@@ -35,7 +36,7 @@ func (s *Store) join(w *waiter) error {
 		s.lines[name] = l
 	}
 	if l.waiters[owner] != nil {
-		return fmt.Errorf("%w: owner %s waits for %q already: every attempt needs an owner of its own", store.ErrInvalid, owner, name)
+		return fmt.Errorf("%w: owner %s already waits for %q: every attempt needs a new owner", store.ErrInvalid, owner, name)
 	}
 	if l.timer == nil {
 		l.timer = time.AfterFunc(time.Hour, func() { s.expired(name, l) })
@@ -45,21 +46,20 @@ func (s *Store) join(w *waiter) error {
 	return nil
 }
 
-// settled is the record of the lock after it was handed to those whose turn has
-// come by the mere passing of time.
+// settled returns the record of the lock, after handing the lock on if its
+// lease has expired.
 func (s *Store) settled(name string, now clock.Instant) rule.Record {
 	r := s.alive(name, now)
 	if len(r.Line) == 0 || len(r.Holds) > 0 {
-		return r // there is nobody to hand it to, or nothing to hand on
+		return r // there is no waiter, or the lock is held
 	}
 	s.keep(name, r, now)
 	return s.records[name]
 }
 
-// alive is the record of the lock as it is now. Each place in it lasts as long as
-// one that was just asked for: a waiter of this process is alive, and a place
-// that nobody waits in is taken out at once, so it is enough to see to it
-// whenever somebody looks.
+// alive returns the record of the lock without what has expired. It first
+// refreshes the place of every waiter: all waiters belong to this process, and a
+// waiter that leaves is removed at once, so those that remain are alive.
 func (s *Store) alive(name string, now clock.Instant) rule.Record {
 	r, l := s.records[name], s.lines[name]
 	if l == nil {
@@ -74,9 +74,9 @@ func (s *Store) alive(name string, now clock.Instant) rule.Record {
 	return rule.Expire(r, now)
 }
 
-// tell lets the waiters know what has become of them, and watches over the
-// lease of whoever holds the lock now.
-func (l *line) tell(r rule.Record, now clock.Instant) {
+// notify tells each waiter its new position, removes those that no longer have a
+// place in r, and sets the timer for the end of the holder's lease.
+func (l *line) notify(r rule.Record, now clock.Instant) {
 	var holder rule.Hold
 	if len(r.Holds) > 0 {
 		holder = r.Holds[0]
@@ -85,7 +85,7 @@ func (l *line) tell(r rule.Record, now clock.Instant) {
 	for i, p := range r.Line {
 		if w := l.waiters[p.Owner]; w != nil {
 			w.round = l.rounds
-			w.stands(position{i + 1, holder.Owner}, holder, now)
+			w.setPosition(position{i + 1, holder.Owner}, holder, now)
 		}
 	}
 	for owner, w := range l.waiters {
@@ -101,14 +101,14 @@ func (l *line) tell(r rule.Record, now clock.Instant) {
 	l.watch(holder, now)
 }
 
-// remove takes out a waiter that stands in line no more, whatever the reason.
+// remove removes w, which no longer has a place in the record, and wakes it.
 func (l *line) remove(w *waiter) {
 	delete(l.waiters, w.request.Owner)
 	w.out = true
-	w.rouse()
+	w.signal()
 }
 
-// dismiss ends the wait of the owner, if it waits.
+// dismiss ends the wait of owner with the error why, if it waits.
 func (l *line) dismiss(owner string, why error) {
 	if w := l.waiters[owner]; w != nil {
 		w.err = why
@@ -116,24 +116,24 @@ func (l *line) dismiss(owner string, why error) {
 	}
 }
 
-// watch has the timer go off when the lease of the holder is over. A timer that
-// will go off earlier, because the lease was renewed since, is left as it is: it
-// is set again then.
+// watch sets the timer to the end of the holder's lease. A timer that will fire
+// earlier, because the lease was renewed, is left alone; expired sets it again.
 func (l *line) watch(holder rule.Hold, now clock.Instant) {
 	switch {
 	case len(l.waiters) == 0:
 		l.timer.Stop()
 		l.armed = false
 	case holder.Owner == "":
-		// The lock is left to one who barges, and who looks after the line if it
-		// does not take it.
+		// The lock is free for a barging waiter that was just notified. It either
+		// takes the lock or, in leave, hands it to the next waiter.
 	case !l.armed || holder.Expiry < l.due:
 		l.armed, l.due = true, holder.Expiry
 		l.timer.Reset(max(l.least, holder.Expiry.Sub(now)))
 	}
 }
 
-// expired is what the timer of l does. It hands the lock on if that is due.
+// expired runs when the timer of l fires. It hands the lock on if the lease has
+// ended.
 func (s *Store) expired(name string, l *line) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -143,11 +143,11 @@ func (s *Store) expired(name string, l *line) {
 	now := s.clock.Now()
 	l.armed = false
 	if now < l.due {
-		// The store's clock is not the timer's, and goes slower. It is not
-		// to be asked all the time when it is about to come so far.
+		// The store's clock is behind the timer's clock. Set the timer for at
+		// least a short pause, so that it does not spin.
 		const pause = 10 * time.Millisecond
 		l.least = pause
 	}
-	s.keep(name, s.alive(name, now), now) // which also sets the timer again
+	s.keep(name, s.alive(name, now), now) // also sets the timer again
 	l.least = 0
 }

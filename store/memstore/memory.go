@@ -1,6 +1,6 @@
-// Package memstore keeps locks in the memory of one process. It is the rule
-// under a mutex: exact, with nothing that can fail, for tests and for programs
-// whose only contenders are their own goroutines.
+// Package memstore keeps locks in the memory of one process. It applies
+// package rule under a mutex: it is exact and involves no I/O. Use it in tests,
+// and in programs whose goroutines compete only with each other.
 package memstore
 
 import (
@@ -18,37 +18,36 @@ import (
 	"github.com/leasehold-dev/leasehold/store"
 )
 
-// Options change how a Store works. The zero value is right for all but tests.
+// Options configure a Store. Only tests need other than the zero value.
 type Options struct {
 	// Clock counts the TTLs; nil means clock.System().
 	Clock clock.Clock
 }
 
-// Store is a store.Waiter in memory. Two Stores know nothing of each other.
-// Its methods never block for longer than other calls compute; Wait does,
-// without asking again meanwhile: whoever frees the lock hands it on.
+// Store is a store.Waiter in memory. Two Stores share nothing. No method but
+// Wait blocks, except for the mutex that other calls hold for a short time. Wait
+// does not poll: the call that frees the lock wakes the next waiter.
 type Store struct {
 	clock clock.Clock
 
 	mu      sync.Mutex
 	closed  bool
 	records map[string]rule.Record
-	// lines are those who wait, by the lock's name; a name that nobody waits for
-	// has none.
+	// lines has the waiters by the lock's name. A lock without waiters has no
+	// entry.
 	lines map[string]*line
 	// forgotten is the highest token of all records that were dropped. Every
-	// grant draws a higher one, so a lock that comes back after it was
-	// dropped goes on above its last token, and a name nobody uses any more
-	// costs no memory. Tokens of one lock may thereby skip numbers; they only
-	// have to rise.
+	// grant draws a higher one. Tokens of a lock therefore rise even after its
+	// record was dropped, and unused names cost no memory. Tokens of one lock may
+	// skip numbers.
 	forgotten fence.Token
-	// untilSweep counts down the acquires to the next sweep.
+	// untilSweep is the number of acquires until the next sweep.
 	untilSweep int
 }
 
 var _ store.Waiter = (*Store)(nil)
 
-// New makes an empty store. o may be nil.
+// New returns an empty store. o may be nil.
 func New(o *Options) *Store {
 	s := &Store{clock: clock.System(), records: make(map[string]rule.Record), lines: make(map[string]*line)}
 	if o != nil && o.Clock != nil {
@@ -57,8 +56,8 @@ func New(o *Options) *Store {
 	return s
 }
 
-// Acquire implements store.Store. Its errors are *store.BusyError,
-// store.ErrInvalid, store.ErrClosed and that of ctx.
+// Acquire implements store.Store. Its errors match store.ErrBusy,
+// store.ErrInvalid, store.ErrClosed or ctx.Err().
 func (s *Store) Acquire(ctx context.Context, r store.Request) (store.Grant, error) {
 	if err := r.Check(0); err != nil {
 		return store.Grant{}, err
@@ -69,13 +68,13 @@ func (s *Store) Acquire(ctx context.Context, r store.Request) (store.Grant, erro
 	defer s.mu.Unlock()
 	now := s.clock.Now()
 	s.sweepSometimes(now)
-	// Settled, it is free only if nobody waits who has a claim to it.
+	// After settled, a free lock has no waiter that it should go to.
 	rec, ans := rule.Admit(s.settled(r.Name, now), s.ask(r), now)
 	s.keep(r.Name, rec, now)
 	switch ans.Verdict {
 	case rule.Granted:
 		g := store.Grant{Token: ans.Token, Spare: r.Spare}
-		if ans.Again { // how many were reserved with it is not kept
+		if ans.Again { // the record does not say how many were reserved
 			g.Spare = 0
 		}
 		return g, nil
@@ -100,8 +99,8 @@ func (s *Store) ask(r store.Request) rule.Ask {
 	}
 }
 
-// unexpected are the verdicts that need another kind of lock or a tombstone:
-// this store makes neither.
+// unexpected returns the error for a verdict that needs another kind of lock or
+// a tombstone. This store makes neither.
 func unexpected(op, name string, ans rule.Answer) error {
 	return fmt.Errorf("%s %q: unexpected verdict: %v", op, name, ans.Verdict)
 }
@@ -130,8 +129,8 @@ func (s *Store) Renew(ctx context.Context, leases []store.Request) []error {
 	return errs
 }
 
-// Release implements store.Store. A Wait of the owner that is under way ends
-// with store.ErrNotHeld.
+// Release implements store.Store. A pending Wait of the same owner ends with
+// store.ErrNotHeld.
 func (s *Store) Release(ctx context.Context, r store.Request) error {
 	if err := cmp.Or(store.CheckName(r.Name), store.CheckOwner(r.Owner)); err != nil {
 		return err
@@ -141,10 +140,10 @@ func (s *Store) Release(ctx context.Context, r store.Request) error {
 	}
 	defer s.mu.Unlock()
 	now := s.clock.Now()
-	// No tombstone: an acquire here has either happened or never will.
+	// No tombstone is needed: no acquire can be in flight here.
 	rec, ans := rule.Release(s.alive(r.Name, now), r.Owner, 0, now)
 	if l := s.lines[r.Name]; l != nil {
-		l.dismiss(r.Owner, fmt.Errorf("wait for %q: %w: its owner was released meanwhile", r.Name, store.ErrNotHeld))
+		l.dismiss(r.Owner, fmt.Errorf("wait for %q: %w: its owner was released during the wait", r.Name, store.ErrNotHeld))
 	}
 	s.keep(r.Name, rec, now)
 	if ans.Verdict != rule.Done {
@@ -201,11 +200,12 @@ func (s *Store) Caps() store.Caps {
 		Quorum: 1,
 		Reach:  "process",
 		Clock:  "this process's own clock",
-		Class:  store.CrashSafe, // who crashes takes all holders along
+		Class:  store.CrashSafe, // a crash of the process ends all holders too
 	}
 }
 
-// Close implements store.Store. It never fails. Those who wait are told at once.
+// Close implements store.Store. It never fails. Pending Waits end at once with
+// store.ErrClosed.
 func (s *Store) Close() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -216,18 +216,18 @@ func (s *Store) Close() error {
 		}
 		l.timer.Stop()
 	}
-	s.records, s.lines = nil, nil // all that could reach them was this Store
+	s.records, s.lines = nil, nil // nothing else can reach them
 	return nil
 }
 
-// enter locks the store for one step, unless the caller has given up or the
-// store was closed.
+// enter locks the mutex for one step. It returns an error, with the mutex
+// unlocked, if ctx has ended or the store was closed.
 func (s *Store) enter(ctx context.Context) error {
 	if ctx == nil {
 		panic("memory: nil Context") // while the mutex is free
 	}
 	s.mu.Lock()
-	// After the lock: ctx may have ended while others were in here.
+	// ctx is checked with the mutex locked: it may have ended before that.
 	err := ctx.Err()
 	if s.closed {
 		err = store.ErrClosed
@@ -238,7 +238,7 @@ func (s *Store) enter(ctx context.Context) error {
 	return err
 }
 
-// state is what r says of the lock called name.
+// state returns what record r says about the lock called name.
 func state(name string, r rule.Record, now clock.Instant) store.State {
 	r = rule.Expire(r, now)
 	if len(r.Holds) == 0 {

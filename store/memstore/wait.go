@@ -10,42 +10,46 @@ import (
 	"github.com/leasehold-dev/leasehold/store"
 )
 
-// waiter is one Wait under way. All but wake is guarded by the store's mutex.
+// waiter is one pending Wait. The store's mutex guards all fields but wake.
 type waiter struct {
 	request store.Request
-	// wake holds something when there is news.
+	// wake holds a value when one of the fields below has changed.
 	wake chan struct{}
-	// round is the last one of the line's in which it stood in line.
+	// round is the last round of the line in which the waiter had a place.
 	round int
-	// position is the one it was told last, and busy why it waits, unless it
-	// was told that as well. Nobody is told who did not ask to be.
+	// position is the position last noted for the waiter. busy is the cause that
+	// has not been reported yet, or nil. Both are used only if asked is set: the
+	// caller of Wait gave a reason function.
 	position position
 	busy     *busy
 	asked    bool
 
-	// out: it is not in line any more, since at. Either it was handed the lock,
-	// or err says why waiting is of no use, or it barges and may come.
+	// out is set when the waiter is no longer in the line, since at. Either hold
+	// is the lease that it was handed, or err says why the wait ended, or the
+	// waiter barges and may now compete for the lock.
 	out  bool
 	hold rule.Hold
 	at   clock.Instant
 	err  error
 }
 
-// position is what a waiter wants to know about a change of.
+// position is a waiter's position and the holder it waits for. A change of
+// either is reported.
 type position struct {
 	number int
 	holder string
 }
 
-// busy is what a waiter is told of it.
+// busy is what a *store.BusyError for a waiter is made from.
 type busy struct {
 	position  int
 	holder    rule.Hold
 	expiresIn time.Duration
 }
 
-// Wait implements store.Waiter. Its errors are store.ErrInvalid, store.ErrClosed
-// and that of ctx, and store.ErrNotHeld if the owner is released meanwhile.
+// Wait implements store.Waiter. Its errors match store.ErrInvalid,
+// store.ErrClosed or ctx.Err(), or store.ErrNotHeld if the owner was released
+// during the wait.
 func (s *Store) Wait(ctx context.Context, r store.Request, reason func(error)) (store.Grant, error) {
 	if err := r.Check(0); err != nil {
 		return store.Grant{}, err
@@ -55,12 +59,12 @@ func (s *Store) Wait(ctx context.Context, r store.Request, reason func(error)) (
 	if err := s.enter(ctx); err != nil {
 		return store.Grant{}, err
 	}
-	if err := s.stand(w); err != nil {
+	if err := s.enqueue(w); err != nil {
 		s.mu.Unlock()
 		return store.Grant{}, err
 	}
 	for {
-		// Here the mutex is locked.
+		// The mutex is locked here.
 		switch {
 		case w.err != nil:
 			s.mu.Unlock()
@@ -69,7 +73,7 @@ func (s *Store) Wait(ctx context.Context, r store.Request, reason func(error)) (
 			s.mu.Unlock()
 			return store.Grant{Token: w.hold.Token, Spare: r.Spare, Since: w.at.Sub(start)}, nil
 		case w.out:
-			if err := s.stand(w); err != nil {
+			if err := s.enqueue(w); err != nil {
 				s.mu.Unlock()
 				return store.Grant{}, err
 			}
@@ -79,7 +83,7 @@ func (s *Store) Wait(ctx context.Context, r store.Request, reason func(error)) (
 		w.busy = nil
 		s.mu.Unlock()
 		if news != nil {
-			s.tell(w, reason, news.error(r.Name))
+			s.report(w, reason, news.error(r.Name))
 		}
 		select {
 		case <-w.wake:
@@ -90,9 +94,9 @@ func (s *Store) Wait(ctx context.Context, r store.Request, reason func(error)) (
 	}
 }
 
-// tell calls reason, without the mutex. If reason panics or ends the goroutine, so
-// does the wait, and its place is given up.
-func (s *Store) tell(w *waiter, reason func(error), why error) {
+// report calls reason. The mutex must not be locked. If reason panics or ends
+// the goroutine, the wait ends and gives up its place.
+func (s *Store) report(w *waiter, reason func(error), why error) {
 	returned := false
 	defer func() {
 		if !returned {
@@ -103,12 +107,12 @@ func (s *Store) tell(w *waiter, reason func(error), why error) {
 	returned = true
 }
 
-// stand asks for the lock, or for a place in the line. What comes of it is in w
-// then.
-func (s *Store) stand(w *waiter) error {
+// enqueue asks for the lock or, if it is busy, for a place in the line. The
+// result is in w.
+func (s *Store) enqueue(w *waiter) error {
 	r, now := w.request, s.clock.Now()
 	s.sweepSometimes(now)
-	w.out, w.round = false, 0 // the line may be a new one, which counts from the beginning
+	w.out, w.round = false, 0 // the line may be a new one with other rounds
 	if err := s.join(w); err != nil {
 		return err
 	}
@@ -122,8 +126,8 @@ func (s *Store) stand(w *waiter) error {
 	return nil
 }
 
-// leave ends the wait of w, who gave up because of why. If it was handed the
-// lock already, or told that it may come, the next one's turn has come.
+// leave ends the wait of w because of why. If w had already been handed the
+// lock, or notified to compete for it, the lock goes to the next waiter.
 func (s *Store) leave(w *waiter, why error) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -143,18 +147,18 @@ func (s *Store) leave(w *waiter, why error) error {
 	return why
 }
 
-// stands notes the waiter's position for it, if that is news.
-func (w *waiter) stands(p position, holder rule.Hold, now clock.Instant) {
+// setPosition records the waiter's position, and wakes it if that has changed.
+func (w *waiter) setPosition(p position, holder rule.Hold, now clock.Instant) {
 	if !w.asked || p == w.position || p.holder == "" {
 		return
 	}
 	w.position = p
 	w.busy = &busy{p.number, holder, max(0, holder.Expiry.Sub(now))}
-	w.rouse()
+	w.signal()
 }
 
-// rouse wakes the waiter, unless it is about to wake anyway.
-func (w *waiter) rouse() {
+// signal wakes the waiter. It does nothing if the waiter is already woken.
+func (w *waiter) signal() {
 	select {
 	case w.wake <- struct{}{}:
 	default:
@@ -170,8 +174,8 @@ func (b *busy) error(name string) error {
 	}
 }
 
-// Draw implements store.Waiter. Its errors are store.ErrNotHeld,
-// store.ErrInvalid, store.ErrClosed and that of ctx.
+// Draw implements store.Waiter. Its errors match store.ErrNotHeld,
+// store.ErrInvalid, store.ErrClosed or ctx.Err().
 func (s *Store) Draw(ctx context.Context, r store.Request) (store.Drawn, error) {
 	if err := r.Check(0); err != nil {
 		return store.Drawn{}, err

@@ -66,8 +66,8 @@ func (w *waiting) ended() bool {
 	}
 }
 
-// The lock passes from one to the next in no time at all, and its lease lasts
-// from then on, however long they waited.
+// A released lock goes to the next waiter at once. The new lease counts from
+// then, however long the waiter waited.
 func TestHandedOnAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := bubbled()
@@ -103,8 +103,8 @@ func TestHandedOnAtOnce(t *testing.T) {
 	})
 }
 
-// A lease that is renewed, prolonged or ends sooner than the timer was set for
-// is watched over all the same.
+// The end of a lease is noticed in time, also when the lease was renewed or ends
+// sooner than the timer was set for.
 func TestExpiryIsFollowed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := bubbled()
@@ -133,8 +133,9 @@ func TestExpiryIsFollowed(t *testing.T) {
 	})
 }
 
-// Who gives up is out of the line at once, wherever it stood, and nothing of it
-// is left; a lock that was handed to it goes on to the next.
+// A waiter that gives up leaves the line at once, wherever it stood, and leaves
+// nothing behind. If the lock was handed to it, the lock goes on to the next
+// waiter.
 func TestGivingUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := bubbled()
@@ -175,14 +176,14 @@ func TestGivingUp(t *testing.T) {
 	})
 }
 
-// One who was handed the lock and does not want it any more hands it on.
+// A waiter that was handed the lock as it gave up passes it to the next waiter.
 func TestGivingUpWhatWasHandedOn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := bubbled()
 		holder, _ := s.take(t, "lock", time.Hour)
 		w := &waiter{request: request(time.Minute), wake: make(chan struct{}, 1)}
 		s.mu.Lock()
-		if err := s.stand(w); err != nil {
+		if err := s.enqueue(w); err != nil {
 			t.Fatal(err)
 		}
 		s.mu.Unlock()
@@ -199,8 +200,8 @@ func TestGivingUpWhatWasHandedOn(t *testing.T) {
 	})
 }
 
-// One who barges and is told that the lock is free, and does not come, leaves it
-// to the next.
+// If a barging waiter is notified that the lock is free but gives up, the lock
+// goes to the next waiter.
 func TestBargeAndDoNotCome(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := bubbled()
@@ -208,7 +209,7 @@ func TestBargeAndDoNotCome(t *testing.T) {
 		w := &waiter{request: request(time.Minute), wake: make(chan struct{}, 1)}
 		w.request.Barge = true
 		s.mu.Lock()
-		if err := s.stand(w); err != nil {
+		if err := s.enqueue(w); err != nil {
 			t.Fatal(err)
 		}
 		s.mu.Unlock()
@@ -225,8 +226,8 @@ func TestBargeAndDoNotCome(t *testing.T) {
 	})
 }
 
-// A waiter's place is not lost to one who barges in, however long ago anybody
-// has looked at it.
+// A barging waiter takes no other waiter's place, however long ago the line was
+// last looked at.
 func TestBargeTakesNobodysPlace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := bubbled()
@@ -244,8 +245,8 @@ func TestBargeTakesNobodysPlace(t *testing.T) {
 	})
 }
 
-// A lease that has expired goes to the first in line as soon as anybody comes
-// upon it, however late the timer is, and not to whoever that is.
+// If the timer is late, the next call of any kind hands an expired lease to the
+// first waiter, not to the caller.
 func TestExpiredLeaseIsHandedOn(t *testing.T) {
 	for what, come := range map[string]func(s *Store, first string){
 		"asks": func(s *Store, first string) {
@@ -262,7 +263,7 @@ func TestExpiredLeaseIsHandedOn(t *testing.T) {
 		"waits": func(s *Store, _ string) {
 			s.mu.Lock()
 			defer s.mu.Unlock()
-			if err := s.stand(&waiter{request: request(time.Minute), wake: make(chan struct{}, 1)}); err != nil {
+			if err := s.enqueue(&waiter{request: request(time.Minute), wake: make(chan struct{}, 1)}); err != nil {
 				t.Error(err)
 			}
 		},
@@ -271,7 +272,7 @@ func TestExpiredLeaseIsHandedOn(t *testing.T) {
 		s.take(t, "lock", time.Minute)
 		w := &waiter{request: request(time.Minute), wake: make(chan struct{}, 1)}
 		s.mu.Lock()
-		if err := s.stand(w); err != nil {
+		if err := s.enqueue(w); err != nil {
 			t.Fatal(err)
 		}
 		s.mu.Unlock()
@@ -284,7 +285,7 @@ func TestExpiredLeaseIsHandedOn(t *testing.T) {
 	}
 }
 
-// While the clock stands, nobody asks it all the time.
+// While the clock stands still, the store does not read it in a tight loop.
 func TestStandingClockIsNotWatched(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var mu sync.Mutex
@@ -314,7 +315,7 @@ func TestStandingClockIsNotWatched(t *testing.T) {
 	})
 }
 
-// Owners that are released, or used twice, wait no longer.
+// A Wait fails if its owner waits already, is released, or the store is closed.
 func TestWaitOfNoUse(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := bubbled()
@@ -336,7 +337,7 @@ func TestWaitOfNoUse(t *testing.T) {
 	})
 }
 
-// However many wait, each release wakes one, and the order is that of arrival.
+// In a long line, each release wakes one waiter, in the order of arrival.
 func TestLongLine(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := bubbled()
@@ -377,7 +378,8 @@ func TestLongLine(t *testing.T) {
 	})
 }
 
-// A reason function that ends the goroutine of its Wait leaves no place in the line.
+// A reason function that ends the goroutine of its Wait leaves no place in the
+// line.
 func TestReasonEndsTheWait(t *testing.T) {
 	for how, end := range map[string]func(){"panic": func() { panic("from reason") }, "Goexit": runtime.Goexit} {
 		s := New(nil)

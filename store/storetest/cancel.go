@@ -11,7 +11,7 @@ import (
 	"github.com/leasehold-dev/leasehold/store"
 )
 
-// checkEndedContext: who has given up gets nothing.
+// checkEndedContext: an acquire on an ended context gets no lock.
 func checkEndedContext(t *trial) {
 	for _, s := range t.handles() {
 		for want, ctx := range t.ended() {
@@ -29,8 +29,8 @@ func checkEndedContext(t *trial) {
 	}
 }
 
-// checkEndedContextIsNoLoss: with a context that has ended, no answer may say
-// that a lease is gone: its holder would stop for nothing.
+// checkEndedContextIsNoLoss: on an ended context, no answer says that a lease is
+// gone. Its holder would stop for no reason.
 func checkEndedContextIsNoLoss(t *trial) {
 	for want, ctx := range t.ended() {
 		start := clock.System().Now()
@@ -63,8 +63,8 @@ func checkEndedContextIsNoLoss(t *trial) {
 	}
 }
 
-// checkCancelledMidway: contenders who give up in the middle of an attempt
-// leave nothing, not even later.
+// checkCancelledMidway: an acquire that is cancelled midway leaves nothing
+// behind, not even later.
 func checkCancelledMidway(t *trial) {
 	const workers, rounds = 4, 15
 	name := t.name()
@@ -98,7 +98,8 @@ func checkCancelledMidway(t *trial) {
 	t.takeAndKeep(name)
 }
 
-// takeAndKeep gets the lock, soon, and sees that no late request takes it away.
+// takeAndKeep acquires the lock soon, and checks that no late request takes it
+// away.
 func (t *trial) takeAndKeep(name string) {
 	t.Helper()
 	var r store.Request

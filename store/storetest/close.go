@@ -8,7 +8,7 @@ import (
 	"github.com/leasehold-dev/leasehold/store"
 )
 
-// checkClose: closing twice is harmless, and nothing works afterwards.
+// checkClose: closing twice is harmless, and after it every call fails.
 func checkClose(t *trial) {
 	s, _ := t.reopen()
 	r := t.request(t.name(), t.options.MinTTL) // nobody will be there to release it
@@ -38,8 +38,8 @@ func checkClose(t *trial) {
 	}
 }
 
-// checkCloseKeepsLeases: a client that goes away takes no lease along, neither
-// its own nor somebody else's.
+// checkCloseKeepsLeases: closing a handle ends no lease, neither its own nor
+// another's.
 func checkCloseKeepsLeases(t *trial) {
 	a, b := t.reopen()
 	if b == nil {
@@ -64,8 +64,8 @@ func checkCloseKeepsLeases(t *trial) {
 	}
 }
 
-// checkCloseDuringCalls: calls that are under way when the store is closed come
-// back, with an outcome or with ErrClosed.
+// checkCloseDuringCalls: calls under way when the store is closed return, with an
+// outcome or with ErrClosed.
 func checkCloseDuringCalls(t *trial) {
 	s, _ := t.reopen()
 	const workers = 4

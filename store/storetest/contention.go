@@ -14,8 +14,8 @@ import (
 	"github.com/leasehold-dev/leasehold/store"
 )
 
-// checkOneWinner: of many who ask at the same moment, one gets it. Where nodes
-// have votes it may be none.
+// checkOneWinner: of many owners that ask at the same moment, one is granted the
+// lock. In a quorum store it may be none.
 func checkOneWinner(t *trial) {
 	const contenders, rounds = 8, 10
 	for range rounds {
@@ -45,8 +45,8 @@ func checkOneWinner(t *trial) {
 	}
 }
 
-// checkMutualExclusion: what is done under the lock is done alone, and in the
-// order of the tokens.
+// checkMutualExclusion: the lock admits one holder at a time, in the order of the
+// tokens.
 func checkMutualExclusion(t *trial) {
 	const workers, rounds = 6, 15
 	name := t.name()
@@ -99,7 +99,8 @@ func checkMutualExclusion(t *trial) {
 	t.free(name)
 }
 
-// turns judges many who hold one lock, one after the other.
+// turns checks that successive holders of one lock do not overlap and have rising
+// tokens.
 type turns struct {
 	inside atomic.Int64
 	last   atomic.Uint64 // of the tokens so far
@@ -136,8 +137,8 @@ func (all *turns) nextQuits(t *trial, s store.Store, name string) func() {
 	return func() {}
 }
 
-// checkWaitMany: however many wait at once, each of them gets the lock, alone, in
-// the order of the tokens.
+// checkWaitMany: of many concurrent waiters each is granted the lock, one at a
+// time and in the order of the tokens.
 func checkWaitMany(t *trial) {
 	const waiters = 50
 	name := t.name()
@@ -168,8 +169,9 @@ func checkWaitMany(t *trial) {
 	t.vacant("nothing is left of a line that has ended", name)
 }
 
-// checkWaitComeAndGo: those who give up at any moment, or just when they are handed the
-// lock, ask in between or barge neither stop the others nor get in beside them.
+// checkWaitComeAndGo: owners that give up at any moment (even as they are handed
+// the lock), try without waiting, or barge neither block the others nor get in
+// beside them.
 func checkWaitComeAndGo(t *trial) {
 	const workers, rounds = 20, 8
 	name := t.name()
@@ -204,7 +206,7 @@ func checkWaitComeAndGo(t *trial) {
 				cancel()
 				if err != nil {
 					if !expected(err) {
-						t.Errorf("one of many who come and go: %v", err)
+						t.Errorf("one of many owners that come and go: %v", err)
 					}
 					continue
 				}

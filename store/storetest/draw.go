@@ -8,8 +8,8 @@ import (
 	"github.com/leasehold-dev/leasehold/store"
 )
 
-// checkSpareTokens: tokens that are reserved with a grant are nobody else's,
-// whichever way the next one gets the lock.
+// checkSpareTokens: tokens reserved with a grant are granted to no other owner,
+// however the next owner gets the lock.
 func checkSpareTokens(t *trial) {
 	holder := t.request(t.name(), t.long)
 	holder.Spare = 7
@@ -61,14 +61,14 @@ func checkSpareTokens(t *trial) {
 		t.Fatalf("draw: %v", err)
 	}
 	w := t.wait(t.other(), t.applicant(l.Name, t.long))
-	t.gets("who waits gets a lock whose lease expired", w)
+	t.gets("the waiter gets a lock whose lease expired", w)
 	if w.grant.Token <= d.Token+fence.Token(d.Spare) {
 		t.Fatalf("token %v was granted after %v and %d more were drawn", w.grant.Token, d.Token, d.Spare)
 	}
 }
 
-// checkDraw: a holder gets further tokens, one at least and no more than it asks for,
-// above all that were there; nothing else about its lease changes.
+// checkDraw: a holder draws at least one token, and no more than it asks for, all
+// larger than any before. Nothing else about its lease changes.
 func checkDraw(t *trial) {
 	start := clock.System().Now()
 	r := spare(t.request(t.name(), t.long), 4)
@@ -81,7 +81,7 @@ func checkDraw(t *trial) {
 				t.Fatalf("drew %v and %d more after %v", d.Token, n, last)
 			}
 			if d.Waiting {
-				t.Fatalf("draw: somebody is said to wait")
+				t.Fatalf("draw: a waiter is reported")
 			}
 			last = d.Token + fence.Token(d.Spare)
 		}
@@ -103,7 +103,7 @@ func checkDraw(t *trial) {
 	}
 }
 
-// checkDrawWaiting: a holder that draws is told whether anybody waits.
+// checkDrawWaiting: Draw reports whether anybody waits for the lock.
 func checkDrawWaiting(t *trial) {
 	r := t.request(t.name(), t.long)
 	t.acquire(t.first, r)
@@ -119,11 +119,11 @@ func checkDrawWaiting(t *trial) {
 	}
 	for i := range t.handles() {
 		w := t.wait(t.handles()[i], t.applicant(r.Name, t.long))
-		t.eventually("a holder that draws is told that somebody waits", waiting(true))
+		t.eventually("Draw reports a waiter", waiting(true))
 		t.waits(w)
 		w.cancel()
-		t.eventually("who gives up comes back", w.over)
-		t.eventually("a holder that draws is told that nobody waits any more", waiting(false))
+		t.eventually("a Wait that gives up returns", w.over)
+		t.eventually("Draw reports that nobody waits any more", waiting(false))
 	}
 	line := t.queue(t.applicant(r.Name, t.long), t.applicant(r.Name, t.long))
 	d := t.draw(t.first, spare(r, 6))
@@ -138,7 +138,7 @@ func checkDrawWaiting(t *trial) {
 	}
 }
 
-// checkDrawByOwnerOnly: nobody draws for a lease that is not its own.
+// checkDrawByOwnerOnly: only the holder can draw tokens for its lease.
 func checkDrawByOwnerOnly(t *trial) {
 	above := func(r store.Request) store.Request {
 		r.Above = 1
@@ -157,13 +157,13 @@ func checkDrawByOwnerOnly(t *trial) {
 		_, err := s.(store.Waiter).Draw(t.Context(), above(t.request(r.Name, t.long)))
 		t.notHeld("draw by somebody else", err)
 		_, err = s.(store.Waiter).Draw(t.Context(), above(next))
-		t.notHeld("draw by one who waits", err)
+		t.notHeld("draw by a waiter", err)
 	}
 	if st := t.heldBy(r); st.Token != g.Token {
 		t.Errorf("token %v after others tried to draw, granted was %v", st.Token, g.Token)
 	}
 	t.release(t.first, r)
-	t.gets("who waits gets the lock", w)
+	t.gets("the waiter gets the lock", w)
 	_, err := t.first.(store.Waiter).Draw(t.Context(), above(r))
 	t.notHeld("draw by the holder before", err)
 }

@@ -8,8 +8,8 @@ import (
 	"github.com/leasehold-dev/leasehold/store"
 )
 
-// checkExpiry: a lease nobody renews ends by itself, and not before its holder
-// has stopped to trust it.
+// checkExpiry: a lease that nobody renews ends by itself, but not before its
+// validity has ended.
 func checkExpiry(t *trial) {
 	l := t.acquireShort(t.first)
 	next := t.request(l.Name, t.long)
@@ -30,8 +30,8 @@ func checkExpiry(t *trial) {
 	t.heldBy(next)
 }
 
-// checkExpiryCountsDown: what Inspect says of the remaining time goes down, and
-// then there is no holder left to be seen anywhere.
+// checkExpiryCountsDown: the remaining time that Inspect returns decreases, and
+// then neither Inspect nor List shows a holder.
 func checkExpiryCountsDown(t *trial) {
 	l := t.acquireShort(t.first)
 	left := l.TTL + t.options.Resolution
@@ -54,8 +54,8 @@ func checkExpiryCountsDown(t *trial) {
 	}
 }
 
-// checkExpiredHolder: who comes back after its lease has expired can do nothing
-// to the one who has the lock now.
+// checkExpiredHolder: an owner whose lease has expired cannot affect the present
+// holder.
 func checkExpiredHolder(t *trial) {
 	l := t.acquireShort(t.first)
 	t.eventually("a lease ends by itself", func() bool { return !t.inspect(t.first, l.Name).Held })

@@ -440,7 +440,7 @@ func (s *flawed) Close() error {
 	if s.closed.Swap(true) && s.is("closing twice fails") {
 		return errors.New("closed already")
 	}
-	if s.is("close takes the leases along") {
+	if s.is("close ends the leases") {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		clear(s.locks)

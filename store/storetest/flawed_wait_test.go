@@ -26,15 +26,15 @@ func (s *flawed) Wait(ctx context.Context, r store.Request, reason func(error)) 
 	p := &place{Request: r}
 	told := store.BusyError{Position: -1}
 	for first := true; ; first = false {
-		if s.closed.Load() && (first || !s.is("those who wait are not told of the close")) {
+		if s.closed.Load() && (first || !s.is("waits do not end with the store")) {
 			s.leave(p)
 			return store.Grant{}, store.ErrClosed
 		}
 		if err := ctx.Err(); err != nil && !(first && s.is("an ended context is not looked at")) {
-			if !s.is("who gives up keeps its place") {
+			if !s.is("waits that give up keep their place") {
 				s.leave(p)
 			}
-			if s.is("who gives up is told that it is busy") {
+			if s.is("waits that give up return busy") {
 				return store.Grant{}, &store.BusyError{Name: r.Name}
 			}
 			return store.Grant{}, err
@@ -43,7 +43,7 @@ func (s *flawed) Wait(ctx context.Context, r store.Request, reason func(error)) 
 		if busy == nil {
 			return g, nil
 		}
-		if news := busy.Position != told.Position || busy.Holder.Owner != told.Holder.Owner; reason != nil && news && !s.is("who waits is told nothing") {
+		if news := busy.Position != told.Position || busy.Holder.Owner != told.Holder.Owner; reason != nil && news && !s.is("waiters are told nothing") {
 			told = *busy
 			reason(busy)
 		}
@@ -82,7 +82,7 @@ func (s *flawed) stand(p *place, start clock.Instant) (store.Grant, *store.BusyE
 		busy.Position = 3
 	case s.is("positions never change"):
 		busy.Position = p.came
-	case s.is("who waits is told of itself"):
+	case s.is("waiters are told of themselves"):
 		busy.Holder = store.DecodeHolder(p.Owner, p.Meta)
 	}
 	return store.Grant{}, busy
@@ -92,11 +92,11 @@ func (s *flawed) stand(p *place, start clock.Instant) (store.Grant, *store.BusyE
 // lock that nobody has.
 func (s *flawed) mayTake(l *lock, p *place, at int) bool {
 	switch {
-	case s.is("a free lock is for those who ask"), p.Barge && s.is("who barges does not come"):
+	case s.is("a free lock is for those who ask"), p.Barge && s.is("barging waiters never take the lock"):
 		return false
 	case at >= 0 && s.is("expired leases are for those who ask"):
 		return false
-	case at >= 0 && p.Barge && s.is("who barges is forgotten"):
+	case at >= 0 && p.Barge && s.is("barging waiters are forgotten"):
 		return false
 	}
 	return at == 0 || len(l.line) == 0 || p.Barge
@@ -149,7 +149,7 @@ func (s *flawed) leave(p *place) {
 	defer s.mu.Unlock()
 	l := s.look(s.key(p.Name))
 	l.line = slices.DeleteFunc(l.line, func(q *place) bool { return q == p })
-	if l.owner == p.Owner && !s.is("who gives up keeps what it was handed") {
+	if l.owner == p.Owner && !s.is("waits that give up keep what they were handed") {
 		l.owner = ""
 		s.handOn(l)
 	}
@@ -174,7 +174,7 @@ func (s *flawed) Draw(ctx context.Context, r store.Request) (store.Drawn, error)
 	switch {
 	case l.owner == r.Owner:
 	case s.is("anybody draws"):
-	case s.is("who waits draws") && slices.ContainsFunc(l.line, func(p *place) bool { return p.Owner == r.Owner }):
+	case s.is("waiters draw tokens") && slices.ContainsFunc(l.line, func(p *place) bool { return p.Owner == r.Owner }):
 	case s.is("draws fail for other reasons"):
 		return store.Drawn{}, errors.New("not now")
 	default:
@@ -192,9 +192,9 @@ func (s *flawed) Draw(ctx context.Context, r store.Request) (store.Drawn, error)
 		l.token = d.Token
 	case s.is("draws end leases early"):
 		l.expiry = min(l.expiry, clock.System().Now().Add(r.TTL/2))
-	case s.is("nobody is said to wait"):
+	case s.is("no waiter is ever reported"):
 		d.Waiting = false
-	case s.is("somebody is always said to wait"):
+	case s.is("a waiter is always reported"):
 		d.Waiting = true
 	}
 	return d, nil

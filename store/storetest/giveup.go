@@ -8,8 +8,8 @@ import (
 	"github.com/leasehold-dev/leasehold/store"
 )
 
-// checkWaitGivenUp: who gives up is told so and is out of the line, wherever it
-// stood; the others keep their order.
+// checkWaitGivenUp: a Wait that gives up returns the error of its context and
+// leaves the line, wherever it stood. The others keep their order.
 func checkWaitGivenUp(t *trial) {
 	holder := t.request(t.name(), t.long)
 	t.acquire(t.first, holder)
@@ -19,30 +19,30 @@ func checkWaitGivenUp(t *trial) {
 	}
 	line := t.queue(all...)
 	line[2].cancel()
-	t.ends("one in the middle of the line gives up", line[2], context.Canceled)
-	t.lined("one in the middle of the line has given up", holder.Name, line[0], line[1], line[3], line[4])
+	t.ends("a waiter in the middle of the line gives up", line[2], context.Canceled)
+	t.lined("a waiter in the middle of the line has given up", holder.Name, line[0], line[1], line[3], line[4])
 	line[0].cancel()
 	t.ends("the first in line gives up", line[0], context.Canceled)
 	line[4].cancel()
 	t.ends("the last in line gives up", line[4], context.Canceled)
-	t.lined("those who have given up are out of the line", holder.Name, line[1], line[3])
+	t.lined("waiters that gave up are out of the line", holder.Name, line[1], line[3])
 	t.heldBy(holder)
 	t.release(t.first, holder)
-	t.gets("the first of those who still wait gets the lock", line[1])
+	t.gets("the first remaining waiter gets the lock", line[1])
 	t.waits(line[3])
 	t.release(t.other(), line[1].Request)
-	t.gets("the last of those who still wait gets the lock", line[3])
+	t.gets("the last remaining waiter gets the lock", line[3])
 	t.release(t.other(), line[3].Request)
 	t.vacant("nothing is left of a line that has ended", holder.Name)
 }
 
-// checkWaitGivenUpByAll: a lock that somebody waited for in vain is free when it
-// is released, also when both happen at once.
+// checkWaitGivenUpByAll: after its only waiter gave up, a released lock is free,
+// even if both happen at once.
 func checkWaitGivenUpByAll(t *trial) {
 	holder := t.request(t.name(), t.long)
 	t.acquire(t.first, holder)
 	w := t.wait(t.other(), t.applicant(holder.Name, t.long))
-	t.eventually("who has to wait is told why", func() bool { return w.over() || len(w.heard()) > 0 })
+	t.eventually("a waiter is told why it waits", func() bool { return w.over() || len(w.heard()) > 0 })
 	w.cancel()
 	t.ends("the only one in line gives up", w, context.Canceled)
 	t.lined("nobody is in line", holder.Name)
@@ -55,7 +55,7 @@ func checkWaitGivenUpByAll(t *trial) {
 		w := t.queue(t.applicant(holder.Name, t.long))[0]
 		go w.cancel()
 		t.release(t.other(), holder)
-		t.eventually("who gives up comes back", w.over)
+		t.eventually("a Wait that gives up returns", w.over)
 		switch {
 		case w.err == nil:
 			t.release(t.first, w.Request)
@@ -66,8 +66,8 @@ func checkWaitGivenUpByAll(t *trial) {
 	}
 }
 
-// checkWaitEndedContext: who has given up before it came gets nothing, and
-// leaves nothing, whether the lock is free or held.
+// checkWaitEndedContext: a Wait on an ended context gets and leaves nothing,
+// whether the lock is free or held.
 func checkWaitEndedContext(t *trial) {
 	for _, s := range t.handles() {
 		for want, ctx := range t.ended() {
@@ -107,7 +107,8 @@ func checkWaitEndedContext(t *trial) {
 	t.lined("nobody is in line after the deadline", holder.Name)
 }
 
-// checkWaitInvalid: nonsense is refused as such, and leaves nothing.
+// checkWaitInvalid: invalid requests to wait or draw are refused with ErrInvalid
+// and leave nothing behind.
 func checkWaitInvalid(t *trial) {
 	s := t.first.(store.Waiter)
 	for _, f := range faults(s) {
@@ -126,8 +127,8 @@ func checkWaitInvalid(t *trial) {
 	}
 }
 
-// checkWaitClosed: those who wait when the store is closed are told at once, and
-// nobody is handed the lock for them. Nothing works afterwards.
+// checkWaitClosed: closing the store ends every Wait at once, and no lock is
+// handed to an ended Wait. After that every call fails.
 func checkWaitClosed(t *trial) {
 	a, b := t.reopen()
 	rest := a
@@ -141,14 +142,14 @@ func checkWaitClosed(t *trial) {
 			t.Fatalf("acquire: %v", err)
 		}
 		w := t.wait(a, t.applicant(holder.Name, t.long))
-		t.eventually("who has to wait is told why", func() bool { return w.over() || len(w.heard()) > 0 })
+		t.eventually("a waiter is told why it waits", func() bool { return w.over() || len(w.heard()) > 0 })
 		if w.over() {
 			continue // the machine was too slow, and the lease is over
 		}
 		if err := a.Close(); err != nil {
 			t.Fatalf("close: %v", err)
 		}
-		if t.eventually("who waits is told that the store was closed", w.over); w.err == nil {
+		if t.eventually("a Wait ends when the store is closed", w.over); w.err == nil {
 			t.Fatalf("wait: granted (token %v) by a store that is closed", w.grant.Token)
 		}
 		t.closed("wait", w.err)

@@ -28,7 +28,7 @@ func checkCaps(t *trial) {
 	}
 }
 
-// checkGrant: a free lock is granted, and everybody can see to whom.
+// checkGrant: a free lock is granted, and every handle sees the holder.
 func checkGrant(t *trial) {
 	r := t.request(t.name(), t.long)
 	g := t.acquire(t.first, r)
@@ -47,7 +47,7 @@ func checkGrant(t *trial) {
 	t.heldBy(r)
 }
 
-// checkBusy: a refusal says who is in the way and for how long, and changes
+// checkBusy: a refusal names the holder and the remaining time, and changes
 // nothing.
 func checkBusy(t *trial) {
 	r := t.request(t.name(), t.long)
@@ -67,8 +67,8 @@ func checkBusy(t *trial) {
 	t.free(r.Name) // no refused attempt was left to take it
 }
 
-// checkRepeat: the same attempt asked again is the same lease: a lost answer is
-// not a lost lock.
+// checkRepeat: repeating an acquire confirms the same lease, so that a lost
+// answer does not lose the lock.
 func checkRepeat(t *trial) {
 	start := clock.System().Now()
 	r := t.request(t.name(), t.long)
@@ -110,8 +110,8 @@ func (t *trial) sameToken(what string, got, want fence.Token) {
 	}
 }
 
-// checkTokensRise: every later grant of a lock has a larger token, whichever
-// way the earlier lease ended.
+// checkTokensRise: every later grant of a lock has a larger token, however the
+// earlier lease ended.
 func checkTokensRise(t *trial) {
 	names := []string{t.name(), t.name(), t.name()}
 	last := make(map[string]fence.Token)

@@ -7,7 +7,7 @@ import (
 	"github.com/leasehold-dev/leasehold/store"
 )
 
-// checkInspect: looking says what is, and changes nothing.
+// checkInspect: Inspect returns the state of a lock and changes nothing.
 func checkInspect(t *trial) {
 	name := t.name()
 	for range 2 {
@@ -31,7 +31,7 @@ func checkInspect(t *trial) {
 	t.free(name)
 }
 
-// checkList: what is held is listed, sorted; what is not is not.
+// checkList: List returns the held locks, sorted, and no others.
 func checkList(t *trial) {
 	prefix := t.name() + "/"
 	if list := t.list(t.first, prefix); len(list) != 0 {
@@ -67,8 +67,8 @@ func checkList(t *trial) {
 	}
 }
 
-// checkListPrefix: a prefix is compared byte by byte, whatever it means as a
-// pattern in the engine's own language.
+// checkListPrefix: List compares the prefix byte by byte, even if it has a
+// meaning as a pattern in the engine.
 func checkListPrefix(t *trial) {
 	prefix := t.name() + "/"
 	held := make(map[string]store.Request)

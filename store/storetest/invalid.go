@@ -10,7 +10,7 @@ import (
 	"github.com/leasehold-dev/leasehold/store"
 )
 
-// fault is one thing that can be wrong with a request.
+// fault is one way in which a request can be invalid.
 type fault struct {
 	what  string
 	spoil func(r *store.Request)
@@ -47,7 +47,8 @@ func faults(s store.Store) []fault {
 	return bad
 }
 
-// checkInvalidAcquire: nonsense is refused as such, and leaves nothing.
+// checkInvalidAcquire: Acquire refuses invalid requests with ErrInvalid, and they
+// leave nothing behind.
 func checkInvalidAcquire(t *trial) {
 	for _, f := range faults(t.first) {
 		good := t.request(t.name(), t.long)
@@ -69,7 +70,7 @@ func checkInvalidAcquire(t *trial) {
 	}
 }
 
-// checkInvalidOthers: so it is by the other methods.
+// checkInvalidOthers: the other methods refuse invalid requests too.
 func checkInvalidOthers(t *trial) {
 	start := clock.System().Now()
 	r := t.request(t.name(), t.long)
@@ -103,8 +104,8 @@ func checkInvalidOthers(t *trial) {
 	t.lasts("after refused requests", r, t.long, start)
 }
 
-// checkLongestTTL: the maximum the store names is accepted; where it names
-// none, the longest there is.
+// checkLongestTTL: a TTL of Caps.MaxTTL is accepted. If there is no maximum, the
+// longest duration is.
 func checkLongestTTL(t *trial) {
 	longest := t.first.Caps().MaxTTL
 	if longest == 0 {

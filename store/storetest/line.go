@@ -10,8 +10,8 @@ import (
 	"github.com/leasehold-dev/leasehold/store"
 )
 
-// checkWaitFree: who waits for a lock that nobody has gets it at once, with or
-// without a callback, as it would by asking.
+// checkWaitFree: Wait is granted a free lock at once, with or without a reason
+// function, as Acquire is.
 func checkWaitFree(t *trial) {
 	var last fence.Token
 	name := t.name()
@@ -39,8 +39,8 @@ func checkWaitFree(t *trial) {
 	t.vacant("a lock that was waited for and released is free", name)
 }
 
-// checkWaitInOrder: a release hands the lock to the first in line, whoever it
-// is, and to nobody else; the lease lasts as long as its holder will trust it.
+// checkWaitInOrder: a release hands the lock to the first waiter and to nobody
+// else. The new lease lasts as long as its holder will trust it.
 func checkWaitInOrder(t *trial) {
 	holder := t.request(t.name(), t.long)
 	last := t.acquire(t.first, holder).Token
@@ -49,7 +49,7 @@ func checkWaitInOrder(t *trial) {
 	for i, w := range line {
 		t.waits(line[i:]...)
 		t.release(t.handles()[i%len(t.handles())], holder)
-		t.eventually("somebody in line gets the lock that was released", func() bool { return slices.ContainsFunc(line[i:], (*waiting).over) })
+		t.eventually("a waiter gets the lock that was released", func() bool { return slices.ContainsFunc(line[i:], (*waiting).over) })
 		t.waits(line[i+1:]...)
 		t.gets("the first in line gets the lock that was released", w)
 		t.waits(line[i+1:]...)
@@ -67,8 +67,7 @@ func checkWaitInOrder(t *trial) {
 	t.acquire(t.first, t.request(holder.Name, t.long))
 }
 
-// checkWaitAndTry: who only asks does not get in before those who wait, although
-// the lock was released just now.
+// checkWaitAndTry: Acquire does not overtake waiters, even just after a release.
 func checkWaitAndTry(t *trial) {
 	for range 5 {
 		holder := t.request(t.name(), t.long)
@@ -79,33 +78,33 @@ func checkWaitAndTry(t *trial) {
 		g, err := t.other().Acquire(t.Context(), r)
 		if err == nil {
 			t.track(r)
-			t.Fatalf("acquire %q: granted (token %v) before one who has waited for it", r.Name, g.Token)
+			t.Fatalf("acquire %q: granted (token %v) before a waiter", r.Name, g.Token)
 		}
 		if !refused(err) {
 			t.Fatalf("acquire %q after it was handed on: %v", r.Name, err)
 		}
-		t.gets("who waits gets the lock", w)
+		t.gets("the waiter gets the lock", w)
 		t.release(t.first, w.Request)
 	}
 }
 
-// checkWaitReleased: a release of an owner takes it out of the line, too. Its
-// wait may end then.
+// checkWaitReleased: Release also takes a waiting owner out of the line. Its Wait
+// may end then.
 func checkWaitReleased(t *trial) {
 	holder := t.request(t.name(), t.long)
 	t.acquire(t.first, holder)
 	line := t.queue(t.applicant(holder.Name, t.long), t.applicant(holder.Name, t.long))
 	line[0].cancel()
-	t.eventually("who gives up comes back", line[0].over)
+	t.eventually("a Wait that gives up returns", line[0].over)
 	for _, s := range t.handles() {
-		t.notHeld("release by one who waited", s.Release(t.Context(), line[0].Request))
+		t.notHeld("release by an owner that waited", s.Release(t.Context(), line[0].Request))
 	}
 	t.release(t.first, holder)
 	t.gets("the next one gets the lock", line[1])
 }
 
-// checkWaitForExpiry: a lease that ends by itself goes to the first in line, and
-// not before its holder has stopped to trust it.
+// checkWaitForExpiry: an expired lease passes to the first waiter, but not before
+// its validity has ended.
 func checkWaitForExpiry(t *trial) {
 	// Of a lease so short that nobody could queue up in its time, another.
 	var l short
@@ -113,10 +112,10 @@ func checkWaitForExpiry(t *trial) {
 	for t.options.MinTTL = min(t.options.MinTTL, t.long/8); ; t.options.MinTTL *= 2 {
 		l = t.acquireShort(t.first)
 		a := t.wait(t.first, t.applicant(l.Name, t.long))
-		t.eventually("who has to wait is told why", func() bool { return a.over() || len(a.heard()) > 0 })
+		t.eventually("a waiter is told why it waits", func() bool { return a.over() || len(a.heard()) > 0 })
 		b := t.wait(t.other(), t.applicant(l.Name, t.long))
 		line = []*waiting{a, b}
-		t.eventually("who has to wait is told why", func() bool { return b.over() || len(b.heard()) > 0 })
+		t.eventually("a waiter is told why it waits", func() bool { return b.over() || len(b.heard()) > 0 })
 		if !l.overdue() || t.options.MinTTL > t.long {
 			break
 		}
@@ -138,8 +137,8 @@ func checkWaitForExpiry(t *trial) {
 	t.gets("the next one gets the lock", line[1])
 }
 
-// checkWaitBarge: who barges gets the lock as well, whether it is free or has to
-// become so, and whoever else waits for it.
+// checkWaitBarge: a barging waiter gets the lock, whether it is free or is
+// released later, and whoever else waits.
 func checkWaitBarge(t *trial) {
 	barges := func(name string) store.Request {
 		r := t.applicant(name, t.long)
@@ -148,11 +147,11 @@ func checkWaitBarge(t *trial) {
 	}
 	holder := barges(t.name())
 	w := t.wait(t.first, holder)
-	t.gets("one who barges gets a free lock", w)
+	t.gets("a barging waiter gets a free lock", w)
 	alone := t.queue(barges(holder.Name))[0]
 	t.heldBy(holder)
 	t.release(t.first, holder)
-	t.gets("one who barges gets a lock that was released", alone)
+	t.gets("a barging waiter gets a lock that was released", alone)
 	holder, last := alone.Request, alone.grant.Token
 	line := t.queue(barges(holder.Name), t.applicant(holder.Name, t.long), barges(holder.Name), barges(holder.Name))
 	t.release(t.first, holder)
@@ -179,7 +178,7 @@ func checkWaitBarge(t *trial) {
 	t.vacant("nothing is left of a line that has ended", holder.Name)
 }
 
-// checkWaitShown: Inspect shows who waits, the first first, and List does not.
+// checkWaitShown: Inspect shows the waiters in order; List does not show them.
 func checkWaitShown(t *trial) {
 	holder := t.request(t.name(), t.long)
 	for _, s := range t.handles() {
@@ -195,7 +194,7 @@ func checkWaitShown(t *trial) {
 		all = append(all, r)
 	}
 	line := t.queue(all...)
-	t.lined("all who wait are shown, the first first", holder.Name, line...)
+	t.lined("all waiters are shown, the first first", holder.Name, line...)
 	for _, s := range t.handles() {
 		for i, p := range t.inspect(s, holder.Name).Line {
 			t.sameHolder("line", p.Holder, all[i])
@@ -208,15 +207,15 @@ func checkWaitShown(t *trial) {
 	t.heldBy(holder)
 	t.release(t.first, holder)
 	t.gets("the first in line gets the lock", line[0])
-	t.lined("who got the lock does not wait any more", holder.Name, line[1:]...)
+	t.lined("the new holder is out of the line", holder.Name, line[1:]...)
 	t.release(t.first, line[0].Request)
 	t.gets("the second in line gets the lock", line[1])
 	line[2].cancel()
-	t.lined("who gave up does not wait any more", holder.Name)
+	t.lined("the waiter that gave up is out of the line", holder.Name)
 }
 
-// checkWaitTold: who waits is told for whom and in which position, which counts
-// down.
+// checkWaitTold: the reason function is told the holder and the position, which
+// counts down.
 func checkWaitTold(t *trial) {
 	// A store may learn of it only when it refreshes the places.
 	ttl := min(t.long, t.patience*3/10)
@@ -224,7 +223,7 @@ func checkWaitTold(t *trial) {
 	t.acquire(t.first, holder)
 	line := t.queue(t.applicant(holder.Name, ttl), t.applicant(holder.Name, ttl), t.applicant(holder.Name, ttl))
 	for i, w := range line {
-		t.eventually("who waits is told that the lock is held, and its position", func() bool { busy := w.busy(); return busy != nil && busy.Position > 0 })
+		t.eventually("a waiter is told the holder and its position", func() bool { busy := w.busy(); return busy != nil && busy.Position > 0 })
 		for _, err := range w.heard() {
 			var busy *store.BusyError
 			if !errors.As(err, &busy) {
@@ -246,7 +245,7 @@ func checkWaitTold(t *trial) {
 		t.gets("the first in line gets the lock", line[i])
 		holder = line[i].Request
 		start := clock.System().Now()
-		t.eventually("who waits is told that it has moved up, and who has the lock now", func() bool {
+		t.eventually("a waiter is told its new position and the new holder", func() bool {
 			if now := clock.System().Now(); now.Sub(start) > ttl/4 { // longer than a lease may be left alone
 				_ = t.renew(t.first, holder)
 				start = now

@@ -6,7 +6,7 @@ import (
 	"github.com/leasehold-dev/leasehold/store"
 )
 
-// checkNamesOfAnyBytes: a name is bytes, nothing else, up to the limit.
+// checkNamesOfAnyBytes: a name may consist of any bytes, up to the limit.
 func checkNamesOfAnyBytes(t *trial) {
 	all := make([]byte, 256)
 	for i := range all {
@@ -58,7 +58,8 @@ func checkNamesAlike(t *trial) {
 	}
 }
 
-// checkOwnersAlike: so are owners.
+// checkOwnersAlike: owners that differ in one byte are different owners, as are
+// names.
 func checkOwnersAlike(t *trial) {
 	lower := t.request(t.name(), t.long)
 	lower.Owner = "a" + strings.ToLower(lower.Owner)
@@ -88,7 +89,7 @@ func checkOwnersAlike(t *trial) {
 	t.release(t.other(), long)
 }
 
-// checkMeta: what a holder says of itself is kept and given back, and decides
+// checkMeta: a store keeps Request.Meta and returns it unchanged; it decides
 // nothing.
 func checkMeta(t *trial) {
 	for _, meta := range []string{

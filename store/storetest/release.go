@@ -1,6 +1,6 @@
 package storetest
 
-// checkReleaseByOwnerOnly: nobody releases what is somebody else's.
+// checkReleaseByOwnerOnly: an owner cannot release another owner's lease.
 func checkReleaseByOwnerOnly(t *trial) {
 	r := t.request(t.name(), t.long)
 	g := t.acquire(t.first, r)
@@ -17,7 +17,7 @@ func checkReleaseByOwnerOnly(t *trial) {
 	t.free(r.Name)
 }
 
-// checkReleaseTwice: a release says whether there was something to release.
+// checkReleaseTwice: Release reports whether there was a lease to release.
 func checkReleaseTwice(t *trial) {
 	never := t.request(t.name(), t.long)
 	t.notHeld("release of a lock nobody ever had", t.first.Release(t.Context(), never))

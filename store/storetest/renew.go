@@ -8,8 +8,7 @@ import (
 	"github.com/leasehold-dev/leasehold/store"
 )
 
-// checkRenewExtends: a renewed lease is there after its first TTL is over, with
-// the same token.
+// checkRenewExtends: a renewed lease outlasts its first TTL, with the same token.
 func checkRenewExtends(t *trial) {
 	var l short
 	var renewed store.Request
@@ -42,8 +41,8 @@ func checkRenewExtends(t *trial) {
 	t.release(t.first, renewed)
 }
 
-// checkRenewNeverShrinks: a renewal with a shorter TTL, or a late one, takes no
-// time away from the holder.
+// checkRenewNeverShrinks: a renewal that is late or has a shorter TTL takes no
+// time from the holder.
 func checkRenewNeverShrinks(t *trial) {
 	start := clock.System().Now()
 	r := t.request(t.name(), t.long)
@@ -58,8 +57,8 @@ func checkRenewNeverShrinks(t *trial) {
 	}
 }
 
-// checkRenewNeverCreates: what is gone stays gone. A lease brought back would
-// stand beside whoever had the lock meanwhile.
+// checkRenewNeverCreates: Renew does not bring back a lease that is gone. It
+// could stand beside that of another holder.
 func checkRenewNeverCreates(t *trial) {
 	never := t.request(t.name(), t.long)
 	t.notHeld("renew of a lock nobody ever had", t.renew(t.first, never))
@@ -83,7 +82,7 @@ func checkRenewNeverCreates(t *trial) {
 	}
 }
 
-// checkRenewByOwnerOnly: nobody keeps alive what is somebody else's.
+// checkRenewByOwnerOnly: an owner cannot renew another owner's lease.
 func checkRenewByOwnerOnly(t *trial) {
 	r := t.request(t.name(), t.long/2)
 	t.acquire(t.first, r)
@@ -93,7 +92,7 @@ func checkRenewByOwnerOnly(t *trial) {
 	}
 }
 
-// checkRenewBatch: each lease of a batch gets its own answer, in its place.
+// checkRenewBatch: each lease of a batch has its own result, in order.
 func checkRenewBatch(t *trial) {
 	if errs := t.first.Renew(t.Context(), nil); len(errs) != 0 {
 		t.Fatalf("renew of no leases: %d results", len(errs))

@@ -5,13 +5,13 @@ import (
 	"github.com/leasehold-dev/leasehold/store"
 )
 
-// returned is a place that was taken with a release, as a wait that has not begun.
+// returned is a place that was taken with a release and is not yet waited in.
 type returned struct {
 	next  store.Request
 	start clock.Instant
 }
 
-// comeBack releases r, whose lock somebody waits for, and takes a place behind.
+// comeBack releases r, whose lock somebody waits for, and rejoins the line.
 func (t *trial) comeBack(s store.Store, r store.Request) returned {
 	t.Helper()
 	p := returned{next: t.applicant(r.Name, t.long), start: clock.System().Now()}
@@ -23,15 +23,15 @@ func (t *trial) comeBack(s store.Store, r store.Request) returned {
 	return p
 }
 
-// wait begins to wait at the place.
+// waitAt begins to wait in the place p.
 func (t *trial) waitAt(s store.Store, p returned) *waiting {
 	w := t.wait(s, p.next)
 	w.start = p.start
 	return w
 }
 
-// checkReturn: who returns a lock with a place for the next time hands it on, and comes
-// after those who came before.
+// checkReturn: Return hands the lock on, and its place comes after those taken
+// before.
 func checkReturn(t *trial) {
 	holder := t.request(t.name(), t.long)
 	last := t.acquire(t.first, holder).Token
@@ -44,7 +44,7 @@ func checkReturn(t *trial) {
 			t.Fatalf("granted token %v after %v, inspect says %v", first.grant.Token, last, st.Token)
 		}
 		line = append(line[1:], t.waitAt(t.first, p))
-		t.lined("who comes back stands behind the others", holder.Name, line...)
+		t.lined("the place of Return is behind the others", holder.Name, line...)
 		t.waits(line...)
 		last, holder = first.grant.Token, first.Request
 	}
@@ -57,7 +57,7 @@ func checkReturn(t *trial) {
 	t.vacant("nothing is left of a line that has ended", holder.Name)
 }
 
-// checkReturnFree: nobody stands in line for a lock that nobody else wants.
+// checkReturnFree: Return takes no place for a lock that nobody else wants.
 func checkReturnFree(t *trial) {
 	for range 3 {
 		holder := t.request(t.name(), t.long)
@@ -69,13 +69,13 @@ func checkReturnFree(t *trial) {
 		}
 		t.vacant("a lock that was returned is free", holder.Name)
 		w := t.wait(t.first, next)
-		t.gets("who comes back to a free lock gets it", w)
+		t.gets("Wait after Return gets a free lock", w)
 		t.release(t.other(), w.Request)
 	}
 }
 
-// checkReturnGivenUp: a place that nobody comes back to is given up by a release,
-// whether or not it was granted the lock.
+// checkReturnGivenUp: Release abandons an unclaimed place, whether or not it was
+// granted the lock.
 func checkReturnGivenUp(t *trial) {
 	for _, granted := range []bool{false, true} {
 		holder := t.request(t.name(), t.long)
@@ -92,12 +92,13 @@ func checkReturnGivenUp(t *trial) {
 			t.lined("a place that was given up is gone", holder.Name)
 			t.release(t.other(), w.Request)
 		}
-		t.vacant("who does not come back leaves nothing behind", holder.Name)
+		t.vacant("an abandoned place leaves nothing behind", holder.Name)
 		t.notHeld("release by one who has not come back, again", t.first.Release(t.Context(), p.next))
 	}
 }
 
-// checkReturnGranted: who was granted the lock before coming back has it at once.
+// checkReturnGranted: a place that was granted the lock before it was claimed is
+// granted to Wait at once.
 func checkReturnGranted(t *trial) {
 	holder := t.request(t.name(), t.long)
 	t.acquire(t.first, holder)
@@ -107,7 +108,7 @@ func checkReturnGranted(t *trial) {
 	t.release(t.other(), w.Request)
 	t.heldBy(p.next)
 	back := t.waitAt(t.first, p)
-	t.gets("who comes back late has the lock", back)
+	t.gets("a late Wait gets the lock that its place was granted", back)
 	if back.grant.Token <= w.grant.Token {
 		t.Fatalf("token %v after %v", back.grant.Token, w.grant.Token)
 	}
@@ -115,7 +116,8 @@ func checkReturnGranted(t *trial) {
 	t.vacant("and gives it back", holder.Name)
 }
 
-// checkReturnByOwnerOnly: who does not have the lock can not return it, and has no place.
+// checkReturnByOwnerOnly: Return by an owner that does not hold the lock fails
+// and takes no place.
 func checkReturnByOwnerOnly(t *trial) {
 	holder := t.request(t.name(), t.long)
 	t.acquire(t.first, holder)
@@ -123,7 +125,7 @@ func checkReturnByOwnerOnly(t *trial) {
 		standing, err := s.(store.Returner).Return(t.Context(), t.request(holder.Name, t.long), t.applicant(holder.Name, t.long))
 		t.notHeld("return by one who does not have it", err)
 		if standing {
-			t.Fatalf("return of a lock that somebody else has: there is a place all the same")
+			t.Fatalf("return of a lock that somebody else has: a place was taken")
 		}
 	}
 	t.heldBy(holder)
@@ -132,7 +134,8 @@ func checkReturnByOwnerOnly(t *trial) {
 	t.vacant("and nobody gets it", holder.Name)
 }
 
-// checkReturnInvalid: what is wrong with either request is said before anything is sent.
+// checkReturnInvalid: Return refuses an invalid request, either of the two,
+// before it sends anything.
 func checkReturnInvalid(t *trial) {
 	s := t.first.(store.Returner)
 	holder := t.request(t.name(), t.long)
@@ -150,8 +153,7 @@ func checkReturnInvalid(t *trial) {
 	t.heldBy(holder)
 }
 
-// checkReturnClosed: a place that nobody has come back to is given up when the store is
-// closed.
+// checkReturnClosed: closing the store abandons unclaimed places.
 func checkReturnClosed(t *trial) {
 	a, b := t.reopen()
 	if b == nil {
@@ -160,7 +162,7 @@ func checkReturnClosed(t *trial) {
 	holder := t.request(t.name(), t.long)
 	t.acquire(a, holder)
 	w := t.wait(b, t.applicant(holder.Name, t.long))
-	t.eventually("who has to wait is told why", func() bool { return len(w.heard()) > 0 })
+	t.eventually("a waiter is told why it waits", func() bool { return len(w.heard()) > 0 })
 	t.comeBack(a, holder)
 	t.eventually("the first in line gets the lock that was returned", w.over)
 	if err := a.Close(); err != nil {

@@ -1,14 +1,13 @@
-// Package storetest is the suite every store.Store passes: the contract of
-// package store, as tests. A store that fails it keeps no locks, whatever else
-// it does well. One that is a store.Waiter or a
-// store.Returner is held to what that promises, too.
+// Package storetest tests that a store.Store keeps the contract of package
+// store. Every store must pass it. A store that is also a store.Waiter or a
+// store.Returner is tested for what those promise as well.
 //
 //	func TestConformance(t *testing.T) {
 //		storetest.Run(t, open, storetest.Options{Second: join})
 //	}
 //
-// Leaks of goroutines are for the caller to look for, after Run has returned
-// and its stores are closed.
+// The suite does not look for leaked goroutines. The caller does that after Run
+// has returned, when all stores are closed.
 package storetest
 
 import (
@@ -19,27 +18,26 @@ import (
 	"github.com/leasehold-dev/leasehold/store"
 )
 
-// Options fit the suite to a store. The zero value is right for a store that
+// Options adapt the suite to a store. The zero value is right for a store that
 // only one handle can reach.
 type Options struct {
-	// MinTTL is a TTL short enough to wait for its end in a test, and long
-	// enough for the store to get a few requests done in it. Zero: 150 ms.
+	// MinTTL is a TTL long enough for a few requests to the store, and short
+	// enough for a test to wait for its end. Zero means 150 ms.
 	MinTTL time.Duration
-	// Resolution is what the store rounds TTLs up to. Zero: 1 ms.
+	// Resolution is the unit to which the store rounds TTLs up. Zero means 1 ms.
 	Resolution time.Duration
-	// Second opens another, independent handle (connection, client) to the
-	// locks of the store that open returned last. With it, every contest is
-	// between two handles. Leave it nil where there is no such thing.
+	// Second opens another, independent handle (connection, client) to the locks
+	// of the store that open returned last. If it is set, every contest is
+	// between two handles. Leave it nil if a store cannot have two handles.
 	Second func(t *testing.T) store.Store
 }
 
-// Run runs the suite as subtests of t. open returns a store without locks, or
-// at least without any whose name starts with "storetest/"; it is called a few
-// times, each with the test or subtest whose end is the store's. Run closes
-// what it opened; cleaning up beyond that (servers, files) is for open to leave
-// to t.Cleanup.
+// Run runs the suite as subtests of t. It calls open a few times. open returns a
+// store in which no lock has a name that starts with "storetest/"; the t it is
+// given ends when the store is no longer used. Run closes every store it opened.
+// open registers any further clean-up (servers, files) with t.Cleanup.
 //
-// It takes a few seconds, most of them spent on waiting for leases to expire.
+// Run blocks for a few seconds, most of them spent waiting for leases to expire.
 func Run(t *testing.T, open func(t *testing.T) store.Store, o Options) {
 	pair := func(t *testing.T) (first, second store.Store) {
 		first = open(t)
@@ -70,7 +68,7 @@ type check struct {
 	run  func(t *trial)
 }
 
-// checksOf are those that s has to pass.
+// checksOf returns the checks that s has to pass.
 func checksOf(s store.Store) []check {
 	all := checks
 	if _, ok := s.(store.Waiter); ok {
@@ -82,7 +80,8 @@ func checksOf(s store.Store) []check {
 	return all
 }
 
-// checks are those for every store. They share one store and never a lock's name.
+// checks are the checks for every store. They share one store and use different
+// lock names.
 var checks = []check{
 	{"Caps", checkCaps},
 	{"Grant", checkGrant},
@@ -119,7 +118,7 @@ var checks = []check{
 	{"CloseDuringCalls", checkCloseDuringCalls},
 }
 
-// waitChecks are those for a store.Waiter.
+// waitChecks are the further checks for a store.Waiter.
 var waitChecks = []check{
 	{"WaitFree", checkWaitFree},
 	{"WaitInOrder", checkWaitInOrder},
@@ -142,7 +141,7 @@ var waitChecks = []check{
 	{"DrawByOwnerOnly", checkDrawByOwnerOnly},
 }
 
-// returnChecks are those for a store.Returner.
+// returnChecks are the further checks for a store.Returner.
 var returnChecks = []check{
 	{"Return", checkReturn},
 	{"ReturnFree", checkReturnFree},

@@ -14,8 +14,8 @@ import (
 	"github.com/leasehold-dev/leasehold/store"
 )
 
-// reporter is what a check needs of *testing.T. It is an interface so that the
-// suite itself can be tested: a check run against a broken store has to fail.
+// reporter is the part of *testing.T that a check uses. It is an interface so
+// that the suite can be tested: a check must fail on a broken store.
 type reporter interface {
 	Helper()
 	Errorf(format string, args ...any)
@@ -24,7 +24,7 @@ type reporter interface {
 	Cleanup(func())
 }
 
-// subject is the store that is on trial.
+// subject is the store under test.
 type subject struct {
 	// first and second are handles to the same locks; second is nil where
 	// there is only one.
@@ -36,7 +36,7 @@ type subject struct {
 	patience time.Duration
 }
 
-// trial is one check at work on one store.
+// trial is one run of one check on one store.
 type trial struct {
 	reporter
 	subject
@@ -61,7 +61,7 @@ func newTrial(r reporter, s subject) *trial {
 	return t
 }
 
-// other is the handle of a contender: the second where there is one.
+// other returns the handle of a contender: the second one if there is one.
 func (t *trial) other() store.Store {
 	if t.second != nil {
 		return t.second
@@ -69,7 +69,7 @@ func (t *trial) other() store.Store {
 	return t.first
 }
 
-// handles are all there are.
+// handles returns all handles.
 func (t *trial) handles() []store.Store {
 	if t.second != nil {
 		return []store.Store{t.first, t.second}
@@ -77,17 +77,17 @@ func (t *trial) handles() []store.Store {
 	return []store.Store{t.first}
 }
 
-// name is a lock's name nobody has used.
+// name returns an unused lock name.
 func (t *trial) name() string { return "storetest/" + crand.Text() }
 
-// request is what a new attempt asks for.
+// request returns the request of a new attempt.
 func (t *trial) request(name string, ttl time.Duration) store.Request {
 	h := store.Holder{Host: "host-of-the-holder", PID: 4711, Purpose: "nightly invoices", Since: time.Now()}
 	return store.Request{Name: name, Owner: store.NewOwner(), Meta: h.Encode(), TTL: ttl}
 }
 
-// acquire takes a lock that has to be free. It is released at the end of the
-// check at the latest.
+// acquire acquires a lock that must be free. The lock is released at the end of
+// the check at the latest.
 func (t *trial) acquire(s store.Store, r store.Request) store.Grant {
 	t.Helper()
 	g, err := s.Acquire(t.Context(), r)
@@ -102,7 +102,7 @@ func (t *trial) acquire(s store.Store, r store.Request) store.Grant {
 	return g
 }
 
-// spares requires no more tokens to be reserved than were asked for.
+// spares requires that no more tokens were reserved than asked for.
 func (t *trial) spares(what string, got, asked int) {
 	t.Helper()
 	if got < 0 || got > asked {
@@ -138,11 +138,11 @@ func (t *trial) acquireShort(s store.Store) short {
 	return short{}
 }
 
-// overdue says whether the holder of l may no longer trust its lease: from
-// here on, the store may have let it expire.
+// overdue reports whether the validity of l has ended. From then on the store may
+// let it expire.
 func (l short) overdue() bool { return clock.System().Now() >= validity.Until(l.start, l.TTL) }
 
-// refuse asks for a lock that somebody else has.
+// refuse asks for a lock that another owner holds, and requires a refusal.
 func (t *trial) refuse(s store.Store, r store.Request) *store.BusyError {
 	t.Helper()
 	g, err := s.Acquire(t.Context(), r)
@@ -156,7 +156,7 @@ func (t *trial) refuse(s store.Store, r store.Request) *store.BusyError {
 	return busy
 }
 
-// release ends a lease that has to be there.
+// release releases a lease that must exist.
 func (t *trial) release(s store.Store, r store.Request) {
 	t.Helper()
 	if err := s.Release(t.Context(), r); err != nil {
@@ -177,7 +177,7 @@ func (t *trial) renew(s store.Store, r store.Request) error {
 	return errs[0]
 }
 
-// notHeld requires err to say that a lease is certainly not there.
+// notHeld requires err to match store.ErrNotHeld.
 func (t *trial) notHeld(what string, err error) {
 	t.Helper()
 	if !errors.Is(err, store.ErrNotHeld) {
@@ -185,7 +185,7 @@ func (t *trial) notHeld(what string, err error) {
 	}
 }
 
-// inspect looks at a lock.
+// inspect returns the state of a lock.
 func (t *trial) inspect(s store.Store, name string) store.State {
 	t.Helper()
 	st, err := s.Inspect(t.Context(), name)
@@ -198,7 +198,7 @@ func (t *trial) inspect(s store.Store, name string) store.State {
 	return st
 }
 
-// free requires every handle to see nobody on the lock.
+// free requires every handle to see that the lock is free.
 func (t *trial) free(name string) {
 	t.Helper()
 	for _, s := range t.handles() {
@@ -208,8 +208,8 @@ func (t *trial) free(name string) {
 	}
 }
 
-// heldBy requires every handle to see r's owner on the lock, and gives what the
-// last one saw.
+// heldBy requires every handle to see that r.Owner holds the lock. It returns
+// what the last handle saw.
 func (t *trial) heldBy(r store.Request) (st store.State) {
 	t.Helper()
 	for _, s := range t.handles() {
@@ -224,8 +224,7 @@ func (t *trial) heldBy(r store.Request) (st store.State) {
 	return st
 }
 
-// within requires what a store says of a lease's remaining time to be positive
-// and no more than ttl.
+// within requires the remaining time of a lease to be positive and at most ttl.
 func (t *trial) within(what string, expiresIn, ttl time.Duration) {
 	t.Helper()
 	if expiresIn <= 0 || expiresIn > ttl+t.options.Resolution {
@@ -233,8 +232,8 @@ func (t *trial) within(what string, expiresIn, ttl time.Duration) {
 	}
 }
 
-// lasts requires the lease of r to have what is left of a TTL that was given to
-// it after start, as far as its holder may count on it.
+// lasts requires the lease of r to last at least to the end of its validity, for
+// a lease of ttl whose request was sent at start.
 func (t *trial) lasts(what string, r store.Request, ttl time.Duration, start clock.Instant) {
 	t.Helper()
 	st := t.heldBy(r)
@@ -243,7 +242,7 @@ func (t *trial) lasts(what string, r store.Request, ttl time.Duration, start clo
 	}
 }
 
-// eventually waits for something that has to come.
+// eventually waits until ok returns true, and fails the check if it does not.
 func (t *trial) eventually(what string, ok func() bool) {
 	t.Helper()
 	for start := clock.System().Now(); !ok(); t.pause() {
@@ -253,8 +252,8 @@ func (t *trial) eventually(what string, ok func() bool) {
 	}
 }
 
-// pause is the time between two looks, uneven so that contenders get out of
-// step.
+// pause sleeps between two polls, for a random time so that contenders get out
+// of step.
 func (t *trial) pause() {
 	select {
 	case <-t.Context().Done():
@@ -268,8 +267,8 @@ func (t *trial) track(r store.Request) {
 	t.held[r.Owner] = r
 }
 
-// cleanUp releases what a check left, so that servers others use are not
-// littered.
+// cleanUp releases what a check left behind, because others may use the server
+// too.
 func (t *trial) cleanUp() {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), 5*time.Second)
 	defer cancel()

@@ -13,13 +13,13 @@ import (
 	"github.com/leasehold-dev/leasehold/store"
 )
 
-// waiting is a Wait under way.
+// waiting is a pending Wait.
 type waiting struct {
-	store.Request // its owner changes to whom the lock was granted to
+	store.Request // after a grant, its Owner is the one it was granted to
 	rank          uint64
 	cancel        context.CancelFunc
 	start         clock.Instant
-	// done is closed when it is over, and what follows is set.
+	// done is closed when the Wait has returned; back, grant and err are then set.
 	done  chan struct{}
 	back  clock.Instant
 	grant store.Grant
@@ -29,20 +29,20 @@ type waiting struct {
 	told []error
 }
 
-// applicant is what an attempt that is ready to wait asks for.
+// applicant returns the request of a new attempt that may wait.
 func (t *trial) applicant(name string, ttl time.Duration) store.Request {
 	r := t.request(name, ttl)
 	r.Owner = store.NewOwnerAt(time.Now())
 	return r
 }
 
-// named is the lease that was granted, perhaps to another owner of the same rank.
+// named returns r with the owner of grant g.
 func named(r store.Request, g store.Grant) store.Request {
 	r.Owner = cmp.Or(g.Owner, r.Owner)
 	return r
 }
 
-// wait begins to wait. The wait is over at the end of the check at the latest.
+// wait starts a Wait. It ends at the end of the check at the latest.
 func (t *trial) wait(s store.Store, r store.Request) *waiting {
 	ctx, cancel := context.WithCancel(t.Context())
 	w := &waiting{Request: r, rank: store.Rank(r.Owner), cancel: cancel, done: make(chan struct{}), start: clock.System().Now()}
@@ -61,27 +61,27 @@ func (t *trial) wait(s store.Store, r store.Request) *waiting {
 		select {
 		case <-w.done:
 		case <-time.After(t.patience):
-			t.Errorf("wait for %q: does not come back %v after its context has ended", r.Name, t.patience)
+			t.Errorf("wait for %q: has not returned %v after its context ended", r.Name, t.patience)
 		}
 	})
 	return w
 }
 
-// hear is the reason callback.
+// hear is the reason function.
 func (w *waiting) hear(err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.told = append(w.told, err)
 }
 
-// heard is what the waiter was told so far.
+// heard returns what the waiter was told so far.
 func (w *waiting) heard() []error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return slices.Clone(w.told)
 }
 
-// over says whether the wait is.
+// over reports whether the Wait has returned.
 func (w *waiting) over() bool {
 	select {
 	case <-w.done:
@@ -91,20 +91,19 @@ func (w *waiting) over() bool {
 	}
 }
 
-// queue has waiters for a lock that is held stand in line, each of them before
-// the next one comes.
+// queue starts a Wait for each request, in order. The lock must be held.
 func (t *trial) queue(all ...store.Request) (line []*waiting) {
 	t.Helper()
 	for i, r := range all {
 		w := t.wait(t.handles()[i%len(t.handles())], r)
-		t.eventually("who has to wait is told why", func() bool { return w.over() || len(w.heard()) > 0 })
+		t.eventually("a waiter is told why it waits", func() bool { return w.over() || len(w.heard()) > 0 })
 		t.waits(w)
 		line = append(line, w)
 	}
 	return line
 }
 
-// waits requires all of line to be waiting.
+// waits requires that no Wait of line has returned.
 func (t *trial) waits(line ...*waiting) {
 	t.Helper()
 	for i, w := range line {
@@ -114,7 +113,7 @@ func (t *trial) waits(line ...*waiting) {
 	}
 }
 
-// gets requires the wait to end with the lock, as a grant that is worth it.
+// gets requires the Wait to return a valid grant of the lock.
 func (t *trial) gets(what string, w *waiting) {
 	t.Helper()
 	t.eventually(what, w.over)
@@ -131,7 +130,7 @@ func (t *trial) gets(what string, w *waiting) {
 	t.lasts(what, w.Request, w.TTL, w.start.Add(w.grant.Since))
 }
 
-// ends requires the wait to end with an error that matches want.
+// ends requires the Wait to return an error that matches want.
 func (t *trial) ends(what string, w *waiting, want error) {
 	t.Helper()
 	t.eventually(what, w.over)
@@ -140,7 +139,8 @@ func (t *trial) ends(what string, w *waiting, want error) {
 	}
 }
 
-// lined requires every handle to show, before long, exactly these in line.
+// lined requires every handle to show, before long, exactly these waiters in
+// order.
 func (t *trial) lined(what string, name string, want ...*waiting) {
 	t.Helper()
 	for _, s := range t.handles() {
@@ -150,7 +150,7 @@ func (t *trial) lined(what string, name string, want ...*waiting) {
 	}
 }
 
-// vacant requires nothing to be left of a lock before long: neither holder nor line.
+// vacant requires the lock to have, before long, neither a holder nor waiters.
 func (t *trial) vacant(what string, name string) {
 	t.Helper()
 	for _, s := range t.handles() {
@@ -161,5 +161,5 @@ func (t *trial) vacant(what string, name string) {
 	}
 }
 
-// last is the last of the tokens that w was granted.
+// last returns the last of the tokens that w was granted.
 func (w *waiting) last() fence.Token { return w.grant.Token + fence.Token(w.grant.Spare) }

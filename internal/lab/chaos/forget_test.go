@@ -83,7 +83,7 @@ func lock(t *testing.T, where string) *leasehold.Lock {
 }
 
 // answered is how many nodes said that somebody else has the lock, or that they
-// can not know.
+// cannot know.
 func answered(err error) int {
 	var busy *leasehold.BusyError
 	var quorum *leasehold.QuorumError

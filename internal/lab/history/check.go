@@ -70,7 +70,7 @@ func (h *History) Check(l Limits) Findings {
 			if refused != nil {
 				f.Violations = append(f.Violations, Violation{
 					Check: m.name, Lock: lock, refused: refused, Attempts: refused[max(0, len(refused)-3):],
-					What: "there is no order of the operations that explains the answers; it can not be continued with the last of these",
+					What: "there is no order of the operations that explains the answers; it cannot be continued with the last of these",
 				})
 			}
 		}

@@ -56,7 +56,7 @@ const (
 const (
 	// Up: it can reach its store and begins.
 	Up Op = "up"
-	// Trouble: it can not, or not yet.
+	// Trouble: it cannot, or not yet.
 	Trouble Op = "trouble"
 	// Down: it has done all it began, and ends.
 	Down Op = "down"
@@ -124,7 +124,7 @@ func writeLine(f *os.File, v any) error {
 		return err
 	}
 	if _, err := f.Write(append(line, '\n')); err != nil {
-		return fmt.Errorf("the history can not be written: %w", err)
+		return fmt.Errorf("the history cannot be written: %w", err)
 	}
 	return nil
 }

@@ -148,7 +148,7 @@ func (h *History) models() []model {
 // the other checks, which know no chunks.
 const chunk, overlap = 4000, 400
 
-// refused looks for attempts of one lock that the model can not explain. It
+// refused looks for attempts of one lock that the model cannot explain. It
 // returns as few of them as begin with the first; nil when there are none, and
 // decided is false when patience did not suffice to tell.
 func (h *History) refused(m model, lock int, patience time.Duration) (attempts []*Attempt, decided bool) {

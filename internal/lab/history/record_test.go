@@ -105,7 +105,7 @@ func TestResource(t *testing.T) {
 }
 
 // What is told of an event that no attempt began, or of a lock that is none, is
-// a history that can not be right.
+// a history that cannot be right.
 func TestHistoryRefusesNonsense(t *testing.T) {
 	h := New([]string{"a"})
 	for _, e := range []Event{

@@ -39,7 +39,7 @@ func (s *stage) enter(name string) *actor {
 // begin gives an order; report waits for what became of it.
 func (a *actor) begin(o order) {
 	if err := a.orders.Encode(o); err != nil {
-		a.s.fail("client %s can not be told what to do: %w", a.name, err)
+		a.s.fail("client %s cannot be told what to do: %w", a.name, err)
 	}
 }
 
@@ -99,7 +99,7 @@ func (a *actor) open(store string) *actor {
 	return a
 }
 
-// must ends the play if an order failed that can not fail.
+// must ends the play if an order failed that cannot fail.
 func (a *actor) must(r report) report {
 	if r.Err != "" {
 		a.s.fail("client %s: %s", a.name, r.Err)

@@ -58,7 +58,7 @@ long as all clocks agree.`,
 				return ending{Broken, "A's lease is gone: " + why}
 			}
 			if why := a.releases(); why != "" {
-				s.fail("A can not give the lock back: %s", why)
+				s.fail("A cannot give the lock back: %s", why)
 			}
 			a.says("gives the lock back")
 			if b.gets(terms{ttl: long}) <= first {

@@ -14,7 +14,7 @@ remedy: a crashed node stays out for longer than the longest TTL.`,
 			cut := s.network(nodes[2].Addr())
 			cut.RefuseNew()
 			a, b := s.enter("A"), s.enter("B")
-			s.happens("network", "node 3 can not be reached from A")
+			s.happens("network", "node 3 cannot be reached from A")
 			redlock := func(c *actor, addrs ...string) bool {
 				got := 0
 				for i, addr := range addrs {
@@ -43,7 +43,7 @@ remedy: a crashed node stays out for longer than the longest TTL.`,
 			nodes := s.servers(3)
 			cut := s.network(nodes[2].Addr())
 			cut.RefuseNew()
-			s.happens("network", "node 3 can not be reached from A")
+			s.happens("network", "node 3 cannot be reached from A")
 			r := s.resource(true)
 			a := s.enter("A").open(s.url(nodes[0].Addr(), nodes[1].Addr(), cut.Addr()))
 			b := s.enter("B").open(s.url(nodes[0].Addr(), nodes[1].Addr(), nodes[2].Addr()))

@@ -97,7 +97,7 @@ func (l *modelLink) Flush() {}
 // Put implements majority.Node.
 func (l *modelLink) Put(c driver.Call) error {
 	if l.cut {
-		return fmt.Errorf("node %d can not be reached", l.node.number)
+		return fmt.Errorf("node %d cannot be reached", l.node.number)
 	}
 	select {
 	case l.calls <- c:

@@ -49,7 +49,7 @@ func (s *stage) keeps(a, b *actor, d time.Duration, words string) ending {
 		}
 	}
 	if why := a.releases(); why != "" {
-		s.fail("A can not give the lock back: %s", why)
+		s.fail("A cannot give the lock back: %s", why)
 	}
 	a.says("is done, and gives the lock back")
 	b.gets(terms{})

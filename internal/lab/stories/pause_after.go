@@ -32,7 +32,7 @@ is built on. The resource can, if it looks at a fencing token.`,
 		},
 	},
 	Ours: []Part{{
-		Design: "Leasehold: it can not stop a process that does not run either. Its token is the resource's to check.",
+		Design: "Leasehold: it cannot stop a process that does not run either. Its token is the resource's to check.",
 		play: func(s *stage) ending {
 			server := s.server()
 			r := s.resource(true)

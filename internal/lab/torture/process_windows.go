@@ -18,5 +18,5 @@ func (w *process) stop() {}
 func (w *process) cont() {}
 func (w *process) dump() {}
 
-// signalled can not be told here from an end of its own.
+// signalled cannot be told here from an end of its own.
 func signalled(*os.ProcessState) bool { return true }

@@ -202,7 +202,7 @@ func TestHungWorkerFails(t *testing.T) {
 		said, _ := os.ReadFile(path)
 		return bytes.Contains(said, []byte("(*stuck).Release"))
 	})
-	if canStop && !dumped { // elsewhere they can not be made to
+	if canStop && !dumped { // elsewhere they cannot be made to
 		t.Error("no worker says where it hangs")
 	}
 }

@@ -6,5 +6,5 @@ import "syscall"
 
 func sysProcAttr() *syscall.SysProcAttr { return nil }
 
-// standsStill can not be asked here in a portable way.
+// standsStill cannot be asked here in a portable way.
 func standsStill(int) bool { return true }

@@ -70,7 +70,7 @@ func TestBlackhole(t *testing.T) {
 	}
 
 	p.Pass()
-	old.expectEnd("") // a stream with a hole can not go on
+	old.expectEnd("") // a stream with a hole cannot go on
 	fresh.expectEnd("")
 	idle.talk("idle again") // nothing was lost here
 	quiet.talk("late")

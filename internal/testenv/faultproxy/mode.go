@@ -41,7 +41,7 @@ func (p *Proxy) Delay(d time.Duration) {
 
 // Blackhole keeps connections open, accepts new ones, and swallows what either
 // side sends, the end of a connection included. A connection that has lost
-// something can not go on: it is closed when the mode changes.
+// something cannot go on: it is closed when the mode changes.
 func (p *Proxy) Blackhole() { p.setMode(blackhole) }
 
 // DropReplies passes requests on to the server and swallows its replies. As

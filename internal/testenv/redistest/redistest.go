@@ -113,7 +113,7 @@ func launch(t testing.TB, n int, o Options) []*Server {
 const Mark = "leasehold:node"
 
 // Declare has clients trust that the server, as it runs now, has forgotten
-// nothing; StartN does. A server that can not be written to stays as it is.
+// nothing; StartN does. A server that cannot be written to stays as it is.
 func (s *Server) Declare() {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()

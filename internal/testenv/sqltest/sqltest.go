@@ -113,7 +113,7 @@ func (e engine) start(s *Server) error {
 }
 
 // await waits until the server says that it listens. What it says is read from
-// a file that nobody else writes: somebody else's server on the port can not
+// a file that nobody else writes: somebody else's server on the port cannot
 // pass for it.
 func (e engine) await(p *process) error {
 	poll := time.NewTicker(5 * time.Millisecond)
