@@ -291,3 +291,32 @@ func TestClusterIsDown(t *testing.T) {
 		t.Error("a token far ahead of the clock")
 	}
 }
+
+// A release is not lost because nobody has the slot when it comes.
+func TestReleaseWhileNobodyHasTheSlot(t *testing.T) {
+	t.Parallel() // it mostly waits
+	c := redistest.StartCluster(t, 3, 0)
+	const name = "stock"
+	held := request(name)
+	acquire(t, openCluster(t, c.Masters, nil), held)
+	server, slot := c.Has(t, name), c.Slot(t, name)
+	server.Text(t, "CLUSTER", "DELSLOTS", slot)
+	for _, m := range c.Masters {
+		if m != server {
+			m.Text(t, "CLUSTER", "DELSLOTS", slot)
+		}
+	}
+	s := openCluster(t, c.Masters, nil)
+	err := s.Renew(t.Context(), []store.Request{held})[0]
+	if err == nil || !strings.Contains(err.Error(), "no server of the cluster has the slot") {
+		t.Fatalf("renewal: %v", err)
+	}
+	if err := s.Release(t.Context(), held); err == nil {
+		t.Error("a release that no server has executed")
+	}
+	server.Text(t, "CLUSTER", "ADDSLOTS", slot)
+	eventually(t, "the lock is released", func() bool {
+		keys, err := server.Do(t.Context(), "EXISTS", name) // CLUSTERDOWN at first
+		return err == nil && keys == int64(0)
+	})
+}

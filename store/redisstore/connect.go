@@ -174,6 +174,9 @@ func (n *node) identify(info, fsync value) error {
 		return newRefused(info)
 	}
 	id := parseIdentity(info, fsync)
+	if id.loading {
+		return newRefused(value{text: []byte("LOADING the server is not up yet")})
+	}
 	fit := id
 	if n.s.route != nil { // where servers are of a cluster, and become replicas, it is seen to otherwise
 		fit.mode, fit.role = "", ""

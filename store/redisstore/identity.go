@@ -17,6 +17,7 @@ type identity struct {
 	appends  bool // every write goes to a file; see also always
 	always   bool // before it is answered, also while the file is rewritten
 	readable bool // whether the configuration says so
+	loading  bool // it reads its data, and says meanwhile that it appends nothing
 
 	mode, role, eviction string // empty where unknown
 	bounded              bool   // it has a memory limit
@@ -52,6 +53,8 @@ func parseIdentity(info, fsync value) identity {
 			id.promoted = strings.Trim(v, "0") != ""
 		case "aof_enabled":
 			id.appends = v == "1"
+		case "loading":
+			id.loading = v == "1"
 		case "redis_mode":
 			id.mode = v
 		case "role":

@@ -69,6 +69,9 @@ func (r *router) Put(c driver.Call) error {
 func (r *router) put(c call, more bool) error {
 	for {
 		n := r.serves(c.command.slot - 1)
+		if n == nil && c.command.script.frees() {
+			n = r.anybody() // who says that nobody has the slot, and retains it
+		}
 		if n == nil {
 			r.want()
 			return r.unserved()
@@ -130,6 +133,19 @@ func (r *router) serves(slot int) *node {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
 	return r.table[slot]
+}
+
+// anybody is one of the members, if possible one that is there.
+func (r *router) anybody() (found *node) {
+	for _, n := range r.everybody() {
+		n.mu.Lock()
+		there := n.wire != nil
+		n.mu.Unlock()
+		if found = n; there {
+			break
+		}
+	}
+	return found
 }
 
 // member is the one at that address. The mutex is held.

@@ -1,0 +1,53 @@
+package redisstore_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/leasehold-dev/leasehold/internal/nodemark"
+	"github.com/leasehold-dev/leasehold/internal/testenv/faultproxy"
+	"github.com/leasehold-dev/leasehold/internal/testenv/redistest"
+)
+
+// A server that reads its append-only file says meanwhile that it has none. A client that
+// connects just before the end does not take that for a lack of durability, which would
+// put the server into quarantine.
+func TestDurableServerIsLoading(t *testing.T) {
+	// Some seconds of loading, in which it answers now and then.
+	servers := redistest.StartN(t, 3, "--appendonly", "yes", "--appendfsync", "always", "--key-load-delay", "300")
+	server := servers[0]
+	server.Text(t, "EVAL", "for i = 1, 20000 do redis.call('SET', 'key' .. i, i) end", "0")
+	server.Kill()
+	if err := server.RestartLoading(); err != nil {
+		t.Fatal(err)
+	}
+	p := faultproxy.New(t, server.Addr())
+	p.HoldReplies()
+	c := open(t, []string{p.Addr(), servers[1].Addr(), servers[2].Addr()}, nil)
+	p.Await(t, "the server says what it is", func(s faultproxy.Stats) bool { return s.Replies.Held() > 1000 })
+	server.Text(t, "CONFIG", "SET", "key-load-delay", "0")
+	eventually(t, "the server has loaded", func() bool {
+		return strings.Contains(server.Text(t, "INFO", "persistence"), "\nloading:0")
+	})
+	p.Pass()
+	run := ""
+	for l := range strings.Lines(server.Text(t, "INFO", "server")) {
+		if id, ok := strings.CutPrefix(strings.TrimSpace(l), "run_id:"); ok {
+			run = id
+		}
+	}
+	var mark nodemark.Mark
+	eventually(t, "the client has arrived", func() bool {
+		_, err := c.Inspect(t.Context(), "a") // which has it connect
+		if err != nil {
+			t.Fatal(err)
+		}
+		if mark, err = nodemark.Parse(server.Text(t, "GET", redistest.Mark)); err != nil {
+			t.Fatal(err)
+		}
+		return mark.Run == run
+	})
+	if !mark.Open || mark.Durable == 0 {
+		t.Errorf("the mark of a server that has forgotten nothing: %v", mark)
+	}
+}
