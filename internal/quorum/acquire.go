@@ -153,10 +153,10 @@ func (a *Attempt) decide(now clock.Instant, out []Send) []Send {
 		}
 	}
 	switch {
-	case a.cancelled, !a.line.waits && (!a.Enough(held|hoped) || now >= validity.Until(a.start, a.ttl)):
+	case a.cancelled, !a.line.waits && (!a.HasQuorum(held|hoped) || now >= validity.Until(a.start, a.ttl)):
 		a.verdict = Lost
 		return out
-	case !a.Enough(held):
+	case !a.HasQuorum(held):
 		return out
 	}
 	token := a.highest(held)
@@ -165,7 +165,7 @@ func (a *Attempt) decide(now clock.Instant, out []Send) []Send {
 			confirmed = confirmed.with(i)
 		}
 	}
-	if a.Enough(confirmed) || !confirmToken {
+	if a.HasQuorum(confirmed) || !confirmToken {
 		a.verdict, a.token, a.from = Won, token, a.since(held, confirmed)
 		a.reserved = a.least(held, confirmed)
 		return out
@@ -197,7 +197,7 @@ func (a *Attempt) since(held, confirmed Set) clock.Instant {
 	if !a.line.waits {
 		return a.start
 	}
-	if !a.Enough(confirmed) { // only where confirming is switched off
+	if !a.HasQuorum(confirmed) { // only where confirming is switched off
 		confirmed = held
 	}
 	var since clock.Instant
@@ -211,7 +211,7 @@ func (a *Attempt) since(held, confirmed Set) clock.Instant {
 				enough = enough.with(j)
 			}
 		}
-		if a.Enough(enough) {
+		if a.HasQuorum(enough) {
 			since = max(since, a.nodes[i].from)
 		}
 	}
@@ -228,7 +228,7 @@ func (a *Attempt) since(held, confirmed Set) clock.Instant {
 // answers, so that no node is asked to confirm needlessly. Where a node outside
 // it stands is of no concern. Of two sets it is the larger one of both.
 func (a *Attempt) highest(held Set) (token uint64) {
-	for _, set := range a.Lists() {
+	for _, set := range a.JointSets() {
 		var answers [MaxNodes]uint64
 		n := 0
 		for i := range a.Nodes {
@@ -246,7 +246,7 @@ func (a *Attempt) highest(held Set) (token uint64) {
 // least is how many tokens below the grant's own all nodes have reserved that stand
 // there: on each of them they are above all that it granted before.
 func (a *Attempt) least(held, confirmed Set) uint64 {
-	if !a.Enough(confirmed) { // only where confirming is switched off
+	if !a.HasQuorum(confirmed) { // only where confirming is switched off
 		confirmed = held
 	}
 	least := uint64(math.MaxUint64)
@@ -268,7 +268,7 @@ func (a *Attempt) cleanUp(out []Send) []Send {
 		}
 		again := n.place.doubted || n.place.under != 0
 		out = append(out, Send{
-			Node: i, Op: Release, Tomb: (n.phase == Doubtful || again) && buryDoubtful, Always: again && buryDoubtful && buryRepeated,
+			Node: i, Op: Release, Tomb: (n.phase == Doubtful || again) && buryDoubtful, AlwaysTomb: again && buryDoubtful && buryRepeated,
 			GivesWay: a.line.gaveWay, ToSenior: a.line.toSenior,
 		})
 		n.phase = Relinquish

@@ -75,9 +75,9 @@ func (v *Vote) decide() {
 	}
 	releasing := v.op == Release
 	switch {
-	case v.Enough(yes), releasing && v.Enough(yes|no) && (v.Gone() || hoped == 0):
+	case v.HasQuorum(yes), releasing && v.HasQuorum(yes|no) && (v.Gone() || hoped == 0):
 		v.verdict = Won
-	case !v.Enough(yes|hoped) && (!releasing || !v.Enough(yes|no|hoped)):
+	case !v.HasQuorum(yes|hoped) && (!releasing || !v.HasQuorum(yes|no|hoped)):
 		v.verdict = Lost
 	}
 }
@@ -97,7 +97,7 @@ func (v *Vote) Verdict() Verdict { return v.verdict }
 
 // Gone says whether the lease is certainly not ours any more: so many nodes do
 // not have it that a majority can not.
-func (v *Vote) Gone() bool { return !v.Enough(v.all() &^ v.in(Refused)) }
+func (v *Vote) Gone() bool { return !v.HasQuorum(v.all() &^ v.in(Refused)) }
 
 // Late says whether node's answer had not come within the node timeout.
 func (v *Vote) Late(node int) bool { return v.late && v.nodes[node] == Asked }

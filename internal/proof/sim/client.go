@@ -27,7 +27,7 @@ type client struct {
 	w       *world
 	index   int
 	c       *leasehold.Client
-	keeper  *driver.Keeper
+	keeper  *driver.Driver
 	links   []*link
 	list    list // of nodes that it asks, in scripts that Roll
 	workers []*worker
@@ -60,7 +60,7 @@ func newClient(w *world, index int) *client {
 	c.epoch = clock.Instant(time.Duration(index+1) * time.Hour)
 	c.ctx, c.end = context.WithCancel(context.Background())
 	s := &quorumStore{
-		k:      driver.Keeper{Encode: c.encode, NodeTimeout: w.script.nodeTimeout, Clock: clock.Func(c.boot), Logger: w.log},
+		k:      driver.Driver{Encode: c.encode, NodeTimeout: w.script.nodeTimeout, Clock: clock.Func(c.boot), Logger: w.log},
 		maxTTL: w.script.longest(),
 	}
 	if len(w.nodes) > 1 && !w.switches.NoClockWatch {
@@ -213,7 +213,7 @@ func (c *client) kill() {
 
 // quorumStore is a store.Store over simulated nodes, as thin as can be.
 type quorumStore struct {
-	k      driver.Keeper
+	k      driver.Driver
 	maxTTL time.Duration
 }
 
@@ -223,12 +223,12 @@ func (s *quorumStore) Return(ctx context.Context, r, next store.Request) (bool, 
 	if err := errors.Join(ctx.Err(), r.Check(s.maxTTL), next.Check(s.maxTTL)); err != nil {
 		return false, err
 	}
-	return s.k.Return(ctx, r, next)
+	return s.k.ReleaseAndRejoin(ctx, r, next)
 }
 
 func (s *quorumStore) Wait(ctx context.Context, r store.Request, reason func(error)) (store.Grant, error) {
 	if err := errors.Join(ctx.Err(), r.Check(s.maxTTL)); err != nil {
-		s.k.Drop(r.Owner)
+		s.k.Abandon(r.Owner)
 		return store.Grant{}, err
 	}
 	return s.k.Wait(ctx, r, reason)
@@ -238,7 +238,7 @@ func (s *quorumStore) Draw(ctx context.Context, r store.Request) (store.Drawn, e
 	if err := errors.Join(ctx.Err(), r.Check(s.maxTTL)); err != nil {
 		return store.Drawn{}, err
 	}
-	return s.k.Draw(ctx, r)
+	return s.k.ReserveTokens(ctx, r)
 }
 
 func (s *quorumStore) Acquire(ctx context.Context, r store.Request) (store.Grant, error) {

@@ -27,7 +27,7 @@ type conn struct {
 
 type reply struct {
 	k *call
-	a driver.Answer
+	a driver.Reply
 }
 
 // transmit sends a call; its time runs from now.
@@ -89,7 +89,7 @@ func (c *conn) reset() {
 }
 
 // reply sends the node's answer back.
-func (c *conn) reply(k *call, a driver.Answer) {
+func (c *conn) reply(k *call, a driver.Reply) {
 	c.replies = append(c.replies, reply{k, a})
 	c.lastIn = c.returnAt(max(c.l.w.now()+c.l.delay(), c.lastIn))
 }

@@ -52,7 +52,7 @@ func (e *ear) listen() {
 			l.c.sees(func() {
 				l.w.hist.say("c%d listens to n%d", l.c.index+1, l.n.index+1)
 				l.w.stirred = true
-				l.c.keeper.Poll(l.at)
+				l.c.keeper.OnPushLost(l.at)
 			})
 		}
 	})
@@ -107,14 +107,14 @@ func (e *ear) arrives() {
 		l.w.stirred = true
 		owner := l.w.hist.owner(p.told.Owner)
 		if !p.told.Granted {
-			l.c.keeper.Freed(l.at, owner)
+			l.c.keeper.OnFree(l.at, owner)
 			return
 		}
 		from := clock.Instant(p.told.Stamp)
 		if l.w.switches.CountFromPush {
 			from = l.c.boot()
 		}
-		l.c.keeper.Handed(l.at, owner, driver.Answer{Kind: quorum.Yes, Token: p.told.Token, Reserved: p.told.Reserved, Counted: true, From: from, Clock: p.at})
+		l.c.keeper.OnGranted(l.at, owner, driver.Reply{Kind: quorum.Yes, Token: p.told.Token, Reserved: p.told.Reserved, Counted: true, Stamp: from, Clock: p.at})
 	})
 }
 

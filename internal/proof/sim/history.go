@@ -105,9 +105,9 @@ func (q *question) String() string {
 	if q.Again {
 		s += ", again"
 	}
-	if q.Behind {
+	if q.IfHeld {
 		s += ", only to wait behind a holder"
-	} else if q.Stand {
+	} else if q.QueueOnly {
 		s += ", only to wait"
 	}
 	if q.Tomb {
@@ -173,7 +173,7 @@ func (h *history) refuses(k *call) {
 
 var kinds = [...]string{"yes", "no", "absent", "unsent", "unknown"}
 
-func (h *history) answer(k *call, a driver.Answer) {
+func (h *history) answer(k *call, a driver.Reply) {
 	h.mix(factAnswer, uint64(k.l.c.index), uint64(k.l.n.index), uint64(k.q.Op), uint64(k.q.owner), uint64(a.Kind), a.Token)
 	if h.keep {
 		h.write(fmt.Sprintf("c%d.w%d", k.l.c.index+1, k.q.worker), "<- n%d  %s: %s", k.l.n.index+1, k.q, kinds[a.Kind])

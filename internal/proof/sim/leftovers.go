@@ -17,7 +17,7 @@ func (j *judge) applied(n *node, k *call, a modelnode.Answer[int]) {
 			j.handed(n, t.Owner)
 		}
 	}
-	if q.Behind && a.Position > 0 {
+	if q.IfHeld && a.Position > 0 {
 		j.tally.Returned++
 	}
 	switch {

@@ -11,7 +11,7 @@ import (
 	"github.com/leasehold-dev/leasehold/store"
 )
 
-// link is a client's way to one node: majority.Node for the one, and at most
+// link is a client's way to one node: driver.Node for the one, and at most
 // one connection at a time to the other. It does what TCP and the Redis store
 // do: what is sent on one connection arrives in order, once, or never; a call
 // without an answer in time breaks its connection; a new connection is made
@@ -68,13 +68,13 @@ var (
 	errKilled   = errors.New("process is dead")
 )
 
-// Addr implements majority.Node.
+// Addr implements driver.Node.
 func (l *link) Addr() string { return fmt.Sprintf("n%d", l.n.index+1) }
 
-// Flush implements majority.Node: the driver has taken what was put.
+// Flush implements driver.Node: the driver has taken what was put.
 func (l *link) Flush() {}
 
-// Put implements majority.Node: the driver takes it from here.
+// Put implements driver.Node: the driver takes it from here.
 func (l *link) Put(mc driver.Call) error {
 	full := l.c.full[l.n.index].Load()
 	l.w.put(l, mc, full)
@@ -109,20 +109,20 @@ func (l *link) send(k *call) {
 // fail answers a call without the node.
 func (l *link) fail(k *call, kind quorum.Kind, said store.Outcome, err error) {
 	l.w.after(0, arrival, func() {
-		l.c.sees(func() { l.answer(k, driver.Answer{Kind: kind, Said: store.NodeOutcome{Outcome: said, Err: err}}) })
+		l.c.sees(func() { l.answer(k, driver.Reply{Kind: kind, Report: store.NodeOutcome{Outcome: said, Err: err}}) })
 	})
 }
 
 // answer gives a call its only answer.
-func (l *link) answer(k *call, a driver.Answer) {
+func (l *link) answer(k *call, a driver.Reply) {
 	if k.done {
 		return
 	}
 	k.done = true
-	a.Deaf = k.q.Waits && !l.ear.up
+	a.NoPush = k.q.Waits && !l.ear.up
 	l.w.hist.answer(k, a)
 	l.w.stirred = true
-	k.mc.To.Answer(l.at, k.mc.Tag, a)
+	k.mc.To.Receive(l.at, k.mc.Tag, a)
 }
 
 func (l *link) dial() {

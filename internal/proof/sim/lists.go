@@ -22,7 +22,7 @@ const (
 var lists = []list{bothList, oldList, newList}
 
 // join has a client ask its list only.
-func (l list) join(k *driver.Keeper) {
+func (l list) join(k *driver.Driver) {
 	switch l {
 	case oldList:
 		k.Nodes = k.Nodes[:3]

@@ -110,14 +110,14 @@ func (n *node) work() {
 func (n *node) finish() { n.line[0].c.reply(n.line[0].k, n.apply(n.line[0].k)) }
 
 // apply is one command's atomic step.
-func (n *node) apply(k *call) driver.Answer {
+func (n *node) apply(k *call) driver.Reply {
 	if !n.serves(k) {
 		n.w.hist.refuses(k)
-		return driver.Answer{Kind: quorum.Unsent, Said: store.NodeOutcome{Outcome: store.Refused, Err: errList}}
+		return driver.Reply{Kind: quorum.Unsent, Report: store.NodeOutcome{Outcome: store.Refused, Err: errList}}
 	}
 	if n.ails > 0 {
 		n.w.hist.refuses(k)
-		a := driver.Answer{Kind: quorum.Unsent, Said: store.NodeOutcome{Outcome: store.Refused, Err: errAiling}}
+		a := driver.Reply{Kind: quorum.Unsent, Report: store.NodeOutcome{Outcome: store.Refused, Err: errAiling}}
 		if n.w.switches.ErrorIsNo {
 			a.Kind = quorum.No
 		}
@@ -131,7 +131,7 @@ func (n *node) apply(k *call) driver.Answer {
 	case quorum.Acquire:
 		l, a = was.Acquire(rules, modelnode.Ask[int]{
 			Owner: q.owner, TTL: q.Lease.TTL, Propose: q.propose, Spare: uint64(q.Lease.Spare),
-			Wait: q.Waits, Again: q.Again, Stand: q.Stand, Behind: q.Behind, Barge: q.Lease.Barge, Ticket: store.Rank(q.Lease.Owner), Stamp: uint64(q.Stamp),
+			Wait: q.Waits, Again: q.Again, Stand: q.QueueOnly, Behind: q.IfHeld, Barge: q.Lease.Barge, Ticket: store.Rank(q.Lease.Owner), Stamp: uint64(q.Stamp),
 		}, now)
 	case quorum.Confirm:
 		if q.Least > 0 {
@@ -184,23 +184,23 @@ func (n *node) record(lock int, was modelnode.Lock[int]) {
 }
 
 // say is a as the Redis store would understand it.
-func (n *node) say(a modelnode.Answer[int]) driver.Answer {
+func (n *node) say(a modelnode.Answer[int]) driver.Reply {
 	switch a.Verdict {
 	case modelnode.Done:
-		return driver.Answer{Kind: quorum.Yes, Token: a.Token, Reserved: a.Reserved, Counted: true, Clock: n.clock(), Said: store.NodeOutcome{Outcome: store.Granted}}
+		return driver.Reply{Kind: quorum.Yes, Token: a.Token, Reserved: a.Reserved, Counted: true, Clock: n.clock(), Report: store.NodeOutcome{Outcome: store.Granted}}
 	case modelnode.Taken:
 		if a.Holder == 0 {
-			return driver.Answer{Kind: quorum.Absent, Said: store.NodeOutcome{Outcome: store.Absent}, Position: a.Position, Clock: n.clock()}
+			return driver.Reply{Kind: quorum.Absent, Report: store.NodeOutcome{Outcome: store.Absent}, Position: a.Position, Clock: n.clock()}
 		}
 		left := (a.ExpiresIn + time.Millisecond - 1).Truncate(time.Millisecond)
-		return driver.Answer{Kind: quorum.No, Said: store.NodeOutcome{
+		return driver.Reply{Kind: quorum.No, Report: store.NodeOutcome{
 			Outcome: store.Taken, Holder: store.Holder{Owner: n.w.hist.owner(a.Holder), Host: "simulated"}, ExpiresIn: left,
 		}, Position: a.Position, Clock: n.clock()}
 
 	case modelnode.Buried:
-		return driver.Answer{Kind: quorum.No, Said: store.NodeOutcome{Outcome: store.Refused, Err: errBuried}}
+		return driver.Reply{Kind: quorum.No, Report: store.NodeOutcome{Outcome: store.Refused, Err: errBuried}}
 	}
-	return driver.Answer{Kind: quorum.Unsent, Said: store.NodeOutcome{Outcome: store.Quarantined, ExpiresIn: a.ExpiresIn, Err: errShut}}
+	return driver.Reply{Kind: quorum.Unsent, Report: store.NodeOutcome{Outcome: store.Quarantined, ExpiresIn: a.ExpiresIn, Err: errShut}}
 }
 
 // forget loses the locks and nothing else.

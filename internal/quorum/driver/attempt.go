@@ -18,7 +18,7 @@ import (
 // verdict, until every node has answered and what has to be is released. Then
 // its memory serves another one.
 type attempt struct {
-	k       *Keeper
+	k       *Driver
 	over    chan struct{} // gets one with the verdict
 	timer   *time.Timer
 	payload any // of the acquire
@@ -36,7 +36,7 @@ type attempt struct {
 }
 
 // Acquire is one attempt; see store.Store. The request has been checked.
-func (k *Keeper) Acquire(ctx context.Context, r store.Request) (store.Grant, error) {
+func (k *Driver) Acquire(ctx context.Context, r store.Request) (store.Grant, error) {
 	start := k.Clock.Now() // before anything is sent: validity counts from here
 	a := k.begin(r, start)
 	a.core.Begin(k.config(r), r.TTL, start)
@@ -52,7 +52,7 @@ func (k *Keeper) Acquire(ctx context.Context, r store.Request) (store.Grant, err
 }
 
 // begin makes an attempt whose only user is the caller, who begins its core.
-func (k *Keeper) begin(r store.Request, start clock.Instant) *attempt {
+func (k *Driver) begin(r store.Request, start clock.Instant) *attempt {
 	a, ok := k.attempts.Get().(*attempt)
 	if !ok {
 		a = &attempt{k: k, over: make(chan struct{}, 1), timer: stopped()}
@@ -75,7 +75,7 @@ func (a *attempt) ask(q Question) {
 }
 
 // reserved is how many tokens below that of a grant are its own as well.
-func (a *attempt) reserved(ans Answer) uint64 {
+func (a *attempt) reserved(ans Reply) uint64 {
 	asked := uint64(a.r.Spare)
 	if ans.Counted {
 		return min(ans.Reserved, asked)
@@ -146,13 +146,13 @@ func (a *attempt) send(sends []quorum.Send, now clock.Instant) {
 		switch send.Op {
 		case quorum.Acquire:
 			q.Lease.Barge = a.barges(now)
-			q.Waits, q.Again, q.Stand, q.Stamp = true, send.Again, send.Stand, now
+			q.Waits, q.Again, q.QueueOnly, q.Stamp = true, send.Again, send.QueueOnly, now
 			a.queue.again = a.queue.again || send.Again
 			which := 0
 			if send.Again {
 				which |= 1
 			}
-			if send.Stand {
+			if send.QueueOnly {
 				which |= 2
 			}
 			payload := &asking[which]
@@ -162,7 +162,7 @@ func (a *attempt) send(sends []quorum.Send, now clock.Instant) {
 			a.put(send.Node, send.Op, *payload, false)
 			continue
 		case quorum.Release:
-			q.Lease.Renewed = q.Lease.Renewed || send.Always
+			q.Lease.Renewed = q.Lease.Renewed || send.AlwaysTomb
 			q.Lease.Undo = undoOwn && q.Lease.Attempt != ""
 			if q.GivesWay = send.GivesWay; send.ToSenior {
 				q.To = a.senior()
@@ -183,12 +183,12 @@ func (a *attempt) put(node int, op quorum.Op, payload any, more bool) {
 
 // unsent takes in that a question will never be asked. The mutex is held.
 func (a *attempt) unsent(node int, op quorum.Op, err error) {
-	a.note(node, Unsent(err))
-	a.apply(a.inLine(quorum.Event{Kind: quorum.Unsent, Node: node, Op: op}, Answer{Said: Unsent(err)}), a.k.Clock.Now())
+	a.note(node, PutOutcome(err))
+	a.apply(a.inLine(quorum.Event{Kind: quorum.Unsent, Node: node, Op: op}, Reply{Report: PutOutcome(err)}), a.k.Clock.Now())
 }
 
-// Answer implements Receiver.
-func (a *attempt) Answer(node, tag int, ans Answer) {
+// Receive implements Receiver.
+func (a *attempt) Receive(node, tag int, ans Reply) {
 	a.mu.Lock()
 	a.hear(node, tag, ans)
 	a.inform(a.news())
@@ -196,11 +196,11 @@ func (a *attempt) Answer(node, tag int, ans Answer) {
 }
 
 // hear takes in an answer. The mutex is held.
-func (a *attempt) hear(node, tag int, ans Answer) {
+func (a *attempt) hear(node, tag int, ans Reply) {
 	op := quorum.Op(tag)
 	if op == quorum.Release {
 		if ans.Kind == quorum.Unsent || ans.Kind == quorum.Unknown {
-			a.k.Logger.Debug("a node may keep part of a lock that was not got: it ends there by its TTL", "lock", a.r.Name, "node", a.k.Nodes[node].Addr(), "err", ans.Said.Err)
+			a.k.Logger.Debug("a node may keep part of a lock that was not got: it ends there by its TTL", "lock", a.r.Name, "node", a.k.Nodes[node].Addr(), "err", ans.Report.Err)
 		}
 		return
 	}
@@ -208,11 +208,11 @@ func (a *attempt) hear(node, tag int, ans Answer) {
 	if err := a.k.trusts(node, ans, a.core.AskedAt(node), at); err != nil && ans.Kind == quorum.Yes && op == quorum.Acquire {
 		// It is to be released there, as if nobody knew whether it was granted.
 		if ans.Kind = quorum.Unknown; a.queue.waits {
-			ans.Kind = quorum.Shun
+			ans.Kind = quorum.Discounted
 		}
-		ans.Said = err.said()
+		ans.Report = err.said()
 	}
-	a.note(node, ans.Said)
+	a.note(node, ans.Report)
 	a.apply(a.inLine(quorum.Event{Kind: ans.Kind, Node: node, Op: op, Token: ans.Token, Reserved: a.reserved(ans)}, ans), at)
 }
 
@@ -231,7 +231,7 @@ func (a *attempt) note(node int, said store.NodeOutcome) {
 func (a *attempt) failure(ctx context.Context) error {
 	nodes := a.k.evidence(a.said, &a.core)
 	need := quorum.Majority(len(nodes))
-	if busy := BusyError(a.r.Name, nodes, need); busy != nil {
+	if busy := newBusyError(a.r.Name, nodes, need); busy != nil {
 		return busy
 	}
 	err := &store.QuorumError{Op: "acquire", Name: a.r.Name, Need: need, Nodes: nodes}

@@ -17,7 +17,7 @@ import (
 // that come in after the verdicts are welcome and change nothing; with the last
 // of them its memory serves another one.
 type ballot struct {
-	k     *Keeper
+	k     *Driver
 	over  chan struct{} // gets one when every vote has its verdict
 	timer *time.Timer
 	parts []part
@@ -36,7 +36,7 @@ type ballot struct {
 }
 
 // Renew extends leases that have been checked; see store.Store.
-func (k *Keeper) Renew(ctx context.Context, leases []store.Request) []error {
+func (k *Driver) Renew(ctx context.Context, leases []store.Request) []error {
 	errs := make([]error, len(leases))
 	if len(leases) == 0 {
 		return errs
@@ -56,8 +56,8 @@ func (k *Keeper) Renew(ctx context.Context, leases []store.Request) []error {
 }
 
 // Release ends a lease that has been checked; see store.Store.
-func (k *Keeper) Release(ctx context.Context, r store.Request) error {
-	if k.Drop(r.Owner) {
+func (k *Driver) Release(ctx context.Context, r store.Request) error {
+	if k.Abandon(r.Owner) {
 		return fmt.Errorf("%s %q: %w", quorum.Release, r.Name, store.ErrNotHeld)
 	}
 	k.releases(r.Owner)
@@ -69,10 +69,10 @@ func (k *Keeper) Release(ctx context.Context, r store.Request) error {
 	return b.result(ctx, 0)
 }
 
-// Draw reserves more tokens for a lease that has been checked; see store.Waiter.
+// ReserveTokens reserves more tokens for a lease that has been checked; see store.Waiter.
 // They are raised on a majority where the lock is ours, as the token of a grant
 // is confirmed: as far as each of them goes.
-func (k *Keeper) Draw(ctx context.Context, r store.Request) (store.Drawn, error) {
+func (k *Driver) ReserveTokens(ctx context.Context, r store.Request) (store.Drawn, error) {
 	if r.Above == 0 { // nodes do not know which of the tokens are its own
 		return store.Drawn{}, fmt.Errorf("%w: draw for lock %q: Above has to be the largest token of the lease so far", store.ErrInvalid, r.Name)
 	}
@@ -89,7 +89,7 @@ func (k *Keeper) Draw(ctx context.Context, r store.Request) (store.Drawn, error)
 }
 
 // ballot is one without leases, which is the caller's alone.
-func (k *Keeper) ballot(op quorum.Op) *ballot {
+func (k *Driver) ballot(op quorum.Op) *ballot {
 	b, ok := k.ballots.Get().(*ballot)
 	if !ok {
 		b = &ballot{k: k, over: make(chan struct{}, 1), timer: stopped()}
@@ -138,7 +138,7 @@ func (b *ballot) question(i int) Question {
 		q.Least = uint64(r.Above) + 1
 	}
 	if a := b.then; a != nil {
-		q.Next = &Question{Op: quorum.Acquire, Lease: a.r, Waits: true, Behind: true, Stamp: a.start}
+		q.Next = &Question{Op: quorum.Acquire, Lease: a.r, Waits: true, IfHeld: true, Stamp: a.start}
 	}
 	return q
 }
@@ -170,7 +170,7 @@ func (b *ballot) apply(i int, e quorum.Event, now clock.Instant) {
 // ignored takes answers that change nothing.
 type ignored struct{}
 
-func (ignored) Answer(int, int, Answer) {}
+func (ignored) Receive(int, int, Reply) {}
 
 // step applies an event to all votes that are open.
 func (b *ballot) step(e quorum.Event) {
@@ -195,13 +195,13 @@ func (b *ballot) next() (first clock.Instant, ok bool) {
 	return first, ok
 }
 
-// Answer implements Receiver.
-func (b *ballot) Answer(node, tag int, ans Answer) {
+// Receive implements Receiver.
+func (b *ballot) Receive(node, tag int, ans Reply) {
 	b.mu.Lock()
 	defer b.leave()
 	at := b.k.at(ans)
 	b.k.trusts(node, ans, b.start, at) // who has the lease already says so, whatever the time
-	b.note(tag, node, ans.Said)
+	b.note(tag, node, ans.Report)
 	b.line = b.line || ans.Waiting
 	if ans.Kind == quorum.Yes {
 		b.lowest = min(b.lowest, ans.Token)
@@ -249,7 +249,7 @@ func (b *ballot) result(ctx context.Context, i int) error {
 
 // notHeld says that the lease is gone, and who has the lock now if anybody.
 func (b *ballot) notHeld(i int) error {
-	if busy := BusyError(b.leases[i].Name, b.about(i), quorum.Majority(len(b.k.Nodes))); busy != nil {
+	if busy := newBusyError(b.leases[i].Name, b.about(i), quorum.Majority(len(b.k.Nodes))); busy != nil {
 		return fmt.Errorf("%w: now held by %s", store.ErrNotHeld, busy.Holder)
 	}
 	return store.ErrNotHeld

@@ -82,7 +82,7 @@ const (
 )
 
 // Wait stands in line; see store.Waiter. The request has been checked.
-func (k *Keeper) Wait(ctx context.Context, r store.Request, reason func(error)) (store.Grant, error) {
+func (k *Driver) Wait(ctx context.Context, r store.Request, reason func(error)) (store.Grant, error) {
 	a := k.claim(r.Owner, reason)
 	if a == nil {
 		a = k.come(r, false, reason)
@@ -99,7 +99,7 @@ func (k *Keeper) Wait(ctx context.Context, r store.Request, reason func(error)) 
 }
 
 // come begins an attempt that stands in line. again: it follows one that gave way.
-func (k *Keeper) come(r store.Request, again bool, reason func(error)) *attempt {
+func (k *Driver) come(r store.Request, again bool, reason func(error)) *attempt {
 	start := k.Clock.Now()
 	a := k.begin(r, start)
 	a.mu.Lock()
@@ -107,7 +107,7 @@ func (k *Keeper) come(r store.Request, again bool, reason func(error)) *attempt 
 	a.queue = queued{waits: true, number: k.waiting.last.Add(1), reason: reason}
 	a.mu.Unlock()
 	k.enter(a)
-	a.ask(Question{Op: quorum.Acquire, Lease: r, Waits: true, Stand: again, Stamp: start})
+	a.ask(Question{Op: quorum.Acquire, Lease: r, Waits: true, QueueOnly: again, Stamp: start})
 	a.mu.Lock()
 	a.inform(a.news()) // nodes that could not be asked have answered
 	a.mu.Unlock()
@@ -115,7 +115,7 @@ func (k *Keeper) come(r store.Request, again bool, reason func(error)) *attempt 
 }
 
 // stand waits for as long as nobody has to be given way to.
-func (k *Keeper) stand(ctx context.Context, a *attempt) (g store.Grant, gaveWay bool, err error) {
+func (k *Driver) stand(ctx context.Context, a *attempt) (g store.Grant, gaveWay bool, err error) {
 	await(ctx, k.Closing, k.Clock, a.start, a.over, a.timer, a, func() { k.listen(ctx, a.over, a.left) })
 	a.mu.Lock()
 	defer a.leave()
@@ -147,7 +147,7 @@ func (a *attempt) left() time.Duration {
 	return at.Sub(a.k.Clock.Now())
 }
 
-func (k *Keeper) closing() bool {
+func (k *Driver) closing() bool {
 	select {
 	case <-k.Closing:
 		return true
@@ -156,7 +156,7 @@ func (k *Keeper) closing() bool {
 	}
 }
 
-func (k *Keeper) enter(a *attempt) {
+func (k *Driver) enter(a *attempt) {
 	w := &k.waiting
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -167,25 +167,25 @@ func (k *Keeper) enter(a *attempt) {
 }
 
 // load is how many wait.
-func (k *Keeper) load() int {
+func (k *Driver) load() int {
 	w := &k.waiting
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return len(w.byOwner)
 }
 
-// Handed takes in what a node says unasked: that it has granted the lock to
+// OnGranted takes in what a node says unasked: that it has granted the lock to
 // owner. It does not block.
-func (k *Keeper) Handed(node int, owner string, ans Answer) {
+func (k *Driver) OnGranted(node int, owner string, ans Reply) {
 	waits := k.tell(owner, func(a *attempt) {
 		at := k.at(ans)
-		if ans.From < a.start || ans.From > at {
+		if ans.Stamp < a.start || ans.Stamp > at {
 			return // no request of this attempt left then
 		}
-		e := quorum.Event{Kind: quorum.Handed, Node: node, Op: quorum.Acquire, Token: ans.Token, Reserved: a.reserved(ans), From: ans.From}
+		e := quorum.Event{Kind: quorum.PushGranted, Node: node, Op: quorum.Acquire, Token: ans.Token, Reserved: a.reserved(ans), From: ans.Stamp}
 		said := store.NodeOutcome{Outcome: store.Granted}
-		if err := k.trusts(node, ans, ans.From, at); err != nil {
-			e.Kind = quorum.Shun
+		if err := k.trusts(node, ans, ans.Stamp, at); err != nil {
+			e.Kind = quorum.Discounted
 			said = err.said()
 		}
 		a.note(node, said)
@@ -196,15 +196,15 @@ func (k *Keeper) Handed(node int, owner string, ans Answer) {
 	}
 }
 
-// Freed takes in what a node says unasked: that the lock is free, for whoever
+// OnFree takes in what a node says unasked: that the lock is free, for whoever
 // barges to come and try.
-func (k *Keeper) Freed(node int, owner string) {
+func (k *Driver) OnFree(node int, owner string) {
 	waits := k.tell(owner, func(a *attempt) {
 		now := k.Clock.Now()
 		if a.queue.freed == 0 {
 			a.queue.freed = now
 		}
-		a.apply(quorum.Event{Kind: quorum.Freed, Node: node}, now)
+		a.apply(quorum.Event{Kind: quorum.PushFree, Node: node}, now)
 	})
 	if !waits {
 		k.decline(node, owner)
@@ -216,9 +216,9 @@ func (a *attempt) barges(now clock.Instant) bool {
 	return a.r.Barge && (a.queue.freed == 0 || now.Sub(a.queue.freed) < bargeFor)
 }
 
-// Poll has everybody who waits ask the node again: what it said unasked may have
+// OnPushLost has everybody who waits ask the node again: what it said unasked may have
 // been missed.
-func (k *Keeper) Poll(node int) {
+func (k *Driver) OnPushLost(node int) {
 	w := &k.waiting
 	w.mu.Lock()
 	owners := make([]string, 0, len(w.byOwner))
@@ -233,14 +233,14 @@ func (k *Keeper) Poll(node int) {
 				a.queue.nodes[node].missed = true
 				return
 			}
-			a.apply(quorum.Event{Kind: quorum.Poll, Node: node}, k.Clock.Now())
+			a.apply(quorum.Event{Kind: quorum.PushLost, Node: node}, k.Clock.Now())
 		})
 	}
 }
 
 // tell does something with the attempt of owner, if it is still open. It says whether
 // there is an attempt: one that is not open any more sees to what it leaves itself.
-func (k *Keeper) tell(owner string, do func(*attempt)) (found bool) {
+func (k *Driver) tell(owner string, do func(*attempt)) (found bool) {
 	w := &k.waiting
 	w.mu.Lock()
 	a := w.byOwner[owner]
@@ -269,7 +269,7 @@ func (a *attempt) arm(now clock.Instant) {
 
 // inLine completes the event that an answer is, for an attempt that waits. The
 // mutex is held.
-func (a *attempt) inLine(e quorum.Event, ans Answer) quorum.Event {
+func (a *attempt) inLine(e quorum.Event, ans Reply) quorum.Event {
 	if !a.queue.waits {
 		return e
 	}
@@ -278,22 +278,22 @@ func (a *attempt) inLine(e quorum.Event, ans Answer) quorum.Event {
 	if e.Op == quorum.Acquire {
 		s.position = ans.Position
 	}
-	if ans.Said.Outcome == store.Taken {
-		e.Holder, e.Lasts = ans.Said.Holder.Owner, ans.Said.ExpiresIn
+	if ans.Report.Outcome == store.Taken {
+		e.Holder, e.ExpiresIn = ans.Report.Holder.Owner, ans.Report.ExpiresIn
 		if e.Senior = store.Before(e.Holder, a.r.Owner); e.Senior && len(a.k.Nodes) > 1 {
-			e.Came = a.k.seen.since(e.Holder, a.k.at(ans))
+			e.HolderSince = a.k.seen.since(e.Holder, a.k.at(ans))
 		}
 	}
-	e.Pause = a.pause(ans)
+	e.RetryAfter = a.pause(ans)
 	return a.returned(e, ans)
 }
 
 // pause is how long to wait before the node is asked again, if nothing is heard.
 // The machine sees to it that it is never longer than a place may go without
 // being refreshed.
-func (a *attempt) pause(ans Answer) time.Duration {
+func (a *attempt) pause(ans Reply) time.Duration {
 	d := a.r.TTL
-	switch said := ans.Said; said.Outcome {
+	switch said := ans.Report; said.Outcome {
 	case store.Taken:
 		if said.ExpiresIn > 0 {
 			d = min(d, said.ExpiresIn+expired+time.Duration(max(0, ans.Position-1))*heirPause)
@@ -301,7 +301,7 @@ func (a *attempt) pause(ans Answer) time.Duration {
 		switch {
 		case said.Holder.Foreign && ans.Position <= 1:
 			d = min(d, a.poll(strangerEvery))
-		case said.Holder.Foreign || ans.Deaf:
+		case said.Holder.Foreign || ans.NoPush:
 			d = min(d, a.poll(pollEvery))
 		}
 	case store.Quarantined:
@@ -319,7 +319,7 @@ func (a *attempt) poll(every time.Duration) time.Duration {
 	return a.k.jitter(every * time.Duration(1+a.k.load()/polledAtOnce))
 }
 
-func (k *Keeper) jitter(d time.Duration) time.Duration {
+func (k *Driver) jitter(d time.Duration) time.Duration {
 	if k.Jitter != nil {
 		return k.Jitter(d)
 	}
@@ -356,7 +356,7 @@ func (a *attempt) news() (why error) {
 	}
 	nodes := a.k.evidence(a.said, &a.core)
 	need := quorum.Majority(len(nodes))
-	if busy := BusyError(a.r.Name, nodes, need); busy != nil {
+	if busy := newBusyError(a.r.Name, nodes, need); busy != nil {
 		busy.Position = position
 		now.holder, now.position = busy.Holder.Owner, position
 		why = busy

@@ -22,7 +22,7 @@ func (*silent) Put(Call) error { return nil }
 // Nodes answer at the same time, and whoever brings news may be held up before it is
 // told. What is told last is the latest all the same.
 func TestLatestNewsIsToldLast(t *testing.T) {
-	k := &Keeper{
+	k := &Driver{
 		Nodes:       []Node{&silent{}, &silent{}, &silent{}},
 		Encode:      func(q Question, _ any) any { return []Question{q} },
 		NodeTimeout: func(time.Duration) time.Duration { return time.Hour },
@@ -46,9 +46,9 @@ func TestLatestNewsIsToldLast(t *testing.T) {
 	a.mu.Unlock()
 	holder := store.Holder{Owner: store.NewOwnerAt(time.Unix(1000, 0)), Host: "h", PID: 1}
 	answer := func(node, position int) {
-		a.Answer(node, int(quorum.Acquire), Answer{
+		a.Receive(node, int(quorum.Acquire), Reply{
 			Kind: quorum.No, Position: position,
-			Said: store.NodeOutcome{Outcome: store.Taken, Holder: holder, ExpiresIn: time.Minute},
+			Report: store.NodeOutcome{Outcome: store.Taken, Holder: holder, ExpiresIn: time.Minute},
 		})
 	}
 	told := func(position int) bool {
@@ -74,15 +74,15 @@ func TestLatestNewsIsToldLast(t *testing.T) {
 	}
 }
 
-// waitsOf is an attempt that waits, of a keeper of n nodes, whose pauses are not jittered.
+// waitsOf is an attempt that waits, of a driver of n nodes, whose pauses are not jittered.
 func waitsOf(n int, ttl time.Duration) *attempt {
-	k := &Keeper{Nodes: make([]Node, n), Jitter: func(d time.Duration) time.Duration { return d }}
+	k := &Driver{Nodes: make([]Node, n), Jitter: func(d time.Duration) time.Duration { return d }}
 	return &attempt{k: k, r: store.Request{Name: "a", Owner: store.NewOwner(), TTL: ttl}}
 }
 
-func heldFor(d time.Duration, position int) Answer {
+func heldFor(d time.Duration, position int) Reply {
 	holder := store.Holder{Owner: store.NewOwner(), Host: "h", PID: 1}
-	return Answer{Kind: quorum.No, Position: position, Said: store.NodeOutcome{Outcome: store.Taken, Holder: holder, ExpiresIn: d}}
+	return Reply{Kind: quorum.No, Position: position, Report: store.NodeOutcome{Outcome: store.Taken, Holder: holder, ExpiresIn: d}}
 }
 
 // Whoever waits comes soon after the end of a lease that is not renewed, wherever it stands,
@@ -126,13 +126,13 @@ func TestManyComeForAShortLease(t *testing.T) {
 func TestPollingIsBounded(t *testing.T) {
 	a := waitsOf(1, time.Hour)
 	first, second, deaf := heldFor(time.Hour, 1), heldFor(time.Hour, 2), heldFor(time.Hour, 1)
-	first.Said.Holder = store.Holder{Owner: "x", Foreign: true}
-	second.Said.Holder, deaf.Deaf = first.Said.Holder, true
+	first.Report.Holder = store.Holder{Owner: "x", Foreign: true}
+	second.Report.Holder, deaf.NoPush = first.Report.Holder, true
 	for n := 1; n <= 10*polledAtOnce; n++ {
 		a.k.enter(&attempt{r: store.Request{Owner: store.NewOwner()}})
 		for _, c := range []struct {
 			who   string
-			ans   Answer
+			ans   Reply
 			every time.Duration
 		}{{"first behind a stranger", first, strangerEvery}, {"second behind a stranger", second, pollEvery}, {"not told", deaf, pollEvery}} {
 			d := a.pause(c.ans)

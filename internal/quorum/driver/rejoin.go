@@ -14,9 +14,9 @@ import (
 // ask a node again at which it found nobody to stand behind. To the protocol it is a
 // release, and a request to wait that follows it at once.
 
-// Return ends the lease of r and leaves a place in line for next; see store.Returner.
+// ReleaseAndRejoin ends the lease of r and leaves a place in line for next; see store.Returner.
 // The requests have been checked.
-func (k *Keeper) Return(ctx context.Context, r, next store.Request) (standing bool, err error) {
+func (k *Driver) ReleaseAndRejoin(ctx context.Context, r, next store.Request) (standing bool, err error) {
 	a := k.begin(next, k.Clock.Now())
 	a.mu.Lock()
 	a.users++ // for as long as this goes on, whatever becomes of the attempt meanwhile
@@ -40,7 +40,7 @@ func (k *Keeper) Return(ctx context.Context, r, next store.Request) (standing bo
 	standing = err == nil && a.stands()
 	a.leave()
 	if standing = standing && !k.closing(); !standing {
-		k.Drop(next.Owner)
+		k.Abandon(next.Owner)
 	}
 	return standing, err
 }
@@ -72,12 +72,12 @@ func (a *attempt) stands() bool {
 		}
 	}
 	c := a.k.config(a.r)
-	return c.Enough(may)
+	return c.HasQuorum(may)
 }
 
 // claim finds the attempt that Return has left for owner, if there is one, for whoever
 // waits for it from now on.
-func (k *Keeper) claim(owner string, reason func(error)) *attempt {
+func (k *Driver) claim(owner string, reason func(error)) *attempt {
 	a := k.unclaimed(owner)
 	if a == nil {
 		return nil
@@ -88,7 +88,7 @@ func (k *Keeper) claim(owner string, reason func(error)) *attempt {
 	for i := range k.Nodes {
 		if s := &a.queue.nodes[i]; (s.none || s.missed) && a.core.Verdict() == quorum.Open {
 			s.none, s.missed = false, false
-			a.apply(quorum.Event{Kind: quorum.Poll, Node: i}, now)
+			a.apply(quorum.Event{Kind: quorum.PushLost, Node: i}, now)
 		}
 	}
 	a.inform(a.news())
@@ -96,9 +96,9 @@ func (k *Keeper) claim(owner string, reason func(error)) *attempt {
 	return a
 }
 
-// Drop gives up what Return has left for owner, and says whether there was anything. It
+// Abandon gives up what Return has left for owner, and says whether there was anything. It
 // does not block: the nodes are told to release what is there, or may be.
-func (k *Keeper) Drop(owner string) bool {
+func (k *Driver) Abandon(owner string) bool {
 	a := k.unclaimed(owner)
 	if a == nil {
 		return false
@@ -121,19 +121,19 @@ func (k *Keeper) Drop(owner string) bool {
 	return true
 }
 
-// DropAll does so for all owners: nobody will come back.
-func (k *Keeper) DropAll() {
+// AbandonAll does so for all owners: nobody will come back.
+func (k *Driver) AbandonAll() {
 	w := &k.waiting
 	w.mu.Lock()
 	owners := slices.Collect(maps.Keys(w.byOwner))
 	w.mu.Unlock()
 	for _, owner := range owners {
-		k.Drop(owner)
+		k.Abandon(owner)
 	}
 }
 
 // unclaimed finds what Return has left for owner, and makes it whoever's who asks.
-func (k *Keeper) unclaimed(owner string) *attempt {
+func (k *Driver) unclaimed(owner string) *attempt {
 	w := &k.waiting
 	if w.unclaimed.Load() == 0 { // as is usual
 		return nil
@@ -157,18 +157,18 @@ func (k *Keeper) unclaimed(owner string) *attempt {
 // returned completes the first answer of a node to an attempt that Return began. One
 // that had nobody to stand behind knows nothing of it: it is asked again once somebody
 // waits. The mutex is held.
-func (a *attempt) returned(e quorum.Event, ans Answer) quorum.Event {
+func (a *attempt) returned(e quorum.Event, ans Reply) quorum.Event {
 	s := &a.queue.nodes[e.Node]
 	if !s.behind || e.Op != quorum.Acquire {
 		return e
 	}
 	s.behind = false
-	if ans.Said.Outcome != store.Absent {
+	if ans.Report.Outcome != store.Absent {
 		return e
 	}
-	e.Kind, e.Pause = quorum.Unsent, expired
+	e.Kind, e.RetryAfter = quorum.Unsent, expired
 	if a.queue.unclaimed {
-		s.none, e.Pause = true, a.r.TTL
+		s.none, e.RetryAfter = true, a.r.TTL
 	}
 	return e
 }

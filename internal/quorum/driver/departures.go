@@ -41,7 +41,7 @@ func (d *departed) add(r store.Request, held bool) {
 }
 
 // depart takes in that nobody waits for an attempt any more. Its mutex is held.
-func (k *Keeper) depart(a *attempt) {
+func (k *Driver) depart(a *attempt) {
 	w := &k.waiting
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -50,7 +50,7 @@ func (k *Keeper) depart(a *attempt) {
 }
 
 // releases takes in that the lease of an owner, if there is one, is being released.
-func (k *Keeper) releases(owner string) {
+func (k *Driver) releases(owner string) {
 	w := &k.waiting
 	if !w.departed.some.Load() {
 		return // as is usual where nobody waits
@@ -64,7 +64,7 @@ func (k *Keeper) releases(owner string) {
 
 // decline gives back what a node has granted to owner, or keeps free for it, if that one
 // has left. The lock goes to the next in line there.
-func (k *Keeper) decline(node int, owner string) {
+func (k *Driver) decline(node int, owner string) {
 	w := &k.waiting
 	w.mu.Lock()
 	d := w.departed.byOwner[owner]

@@ -108,19 +108,19 @@ func (a *Attempt) hearInLine(e Event, now clock.Instant) {
 	p := &n.place
 	switch {
 	case n.phase == Relinquish:
-	case e.Kind == Shun && n.phase != Held:
+	case e.Kind == Discounted && n.phase != Held:
 		n.phase, p.shun, p.tried = Doubtful, true, true
 		if e.From == 0 { // an answer
 			p.under, p.slow, p.again = 0, false, p.under.Add(a.ttl/refreshes)
 		}
-	case e.Kind == Handed:
+	case e.Kind == PushGranted:
 		n.granted(e, e.From)
 		a.line.viewed = true // what others said may be from before the hand-off
-	case (e.Kind == Poll || e.Kind == Freed) && p.under != 0:
+	case (e.Kind == PushLost || e.Kind == PushFree) && p.under != 0:
 		p.poll = true // it may have overtaken the answer to the request it is about
-	case e.Kind == Poll:
+	case e.Kind == PushLost:
 		p.again = now
-	case e.Kind == Freed:
+	case e.Kind == PushFree:
 		for i := range a.Nodes { // whoever had it is about to release the others, too
 			if q := &a.nodes[i].place; q.holder == p.holder {
 				q.senior = false
@@ -131,7 +131,7 @@ func (a *Attempt) hearInLine(e Event, now clock.Instant) {
 		a.placed(n, e, now)
 	case e.Op == Confirm && n.counts():
 		if a.confirmed(n, e); n.phase != Held {
-			p.again = now.Add(e.Pause)
+			p.again = now.Add(e.RetryAfter)
 		}
 	}
 }
@@ -158,26 +158,26 @@ func (a *Attempt) placed(n *candidate, e Event, now clock.Instant) {
 			if p.holder != e.Holder || n.phase != Refused {
 				p.came = now
 			}
-			if e.Came != 0 {
-				p.came = min(p.came, e.Came)
+			if e.HolderSince != 0 {
+				p.came = min(p.came, e.HolderSince)
 			}
-			n.phase, p.holder, p.senior, p.until = Refused, e.Holder, e.Senior, now.Add(e.Lasts)
-			if e.Lasts < 0 {
+			n.phase, p.holder, p.senior, p.until = Refused, e.Holder, e.Senior, now.Add(e.ExpiresIn)
+			if e.ExpiresIn < 0 {
 				p.until = math.MaxInt64
 			}
 			p.free = e.Kind == Absent && p.stood
-			p.again = min(p.again, now.Add(e.Pause))
+			p.again = min(p.again, now.Add(e.RetryAfter))
 		}
 	case Unsent:
 		if n.phase != Held {
 			n.phase = Missing
 		}
-		p.again = min(p.again, now.Add(e.Pause))
+		p.again = min(p.again, now.Add(e.RetryAfter))
 	default:
 		if p.doubted = true; n.phase != Held {
 			n.phase = Doubtful
 		}
-		p.again = min(p.again, now.Add(e.Pause))
+		p.again = min(p.again, now.Add(e.RetryAfter))
 	}
 	if p.poll {
 		p.poll, p.again = false, now
@@ -238,7 +238,7 @@ func (a *Attempt) wait(now clock.Instant, out []Send) []Send {
 		due := now >= p.again || look && !a.holds(n, now) || p.free && !pending && leader == "" && !senior
 		if p.under == 0 && due {
 			p.stood = leader != "" || senior
-			out = append(out, Send{Node: i, Op: Acquire, Again: p.tried, Stand: p.stood})
+			out = append(out, Send{Node: i, Op: Acquire, Again: p.tried, QueueOnly: p.stood})
 			l.again = l.again || p.tried
 			p.under, l.viewed = now, false
 		}
@@ -276,7 +276,7 @@ func (a *Attempt) leader(now clock.Instant) string {
 				has = has.with(j)
 			}
 		}
-		if a.Enough(has) {
+		if a.HasQuorum(has) {
 			return holder
 		}
 	}

@@ -13,11 +13,11 @@ import (
 
 // order puts leases that can be renewed by one call next to each other; nil: they
 // are as they come.
-func (k *Keeper) order(leases []store.Request) []int {
+func (k *Driver) order(leases []store.Request) []int {
 	alike := func(a, b store.Request) int {
 		return cmp.Or(cmp.Compare(a.TTL, b.TTL), cmp.Compare(a.Require, b.Require))
 	}
-	if k.Bundle == nil || !slices.ContainsFunc(leases, func(r store.Request) bool { return alike(r, leases[0]) != 0 }) {
+	if k.EncodeRenewals == nil || !slices.ContainsFunc(leases, func(r store.Request) bool { return alike(r, leases[0]) != 0 }) {
 		return nil
 	}
 	order := make([]int, len(leases))
@@ -53,8 +53,8 @@ func (b *ballot) write() {
 		}
 		p := &parts[len(parts)-1]
 		p.first, p.n = i, 1
-		if b.op == quorum.Extend && b.k.Bundle != nil {
-			p.payload, p.n = b.k.Bundle(b.leases[i:], p.payload)
+		if b.op == quorum.Extend && b.k.EncodeRenewals != nil {
+			p.payload, p.n = b.k.EncodeRenewals(b.leases[i:], p.payload)
 		} else {
 			p.payload = b.k.Encode(b.question(i), p.payload)
 		}
@@ -72,16 +72,16 @@ func (b *ballot) put(node int, p part, more bool) {
 	}
 	now := b.k.Clock.Now()
 	for i := p.first; i < p.first+p.n; i++ {
-		b.note(i, node, Unsent(err))
+		b.note(i, node, PutOutcome(err))
 		b.apply(i, quorum.Event{Kind: quorum.Unsent, Node: node}, now)
 	}
 }
 
-// Answers implements Crowd.
-func (b *ballot) Answers(node, tag, n int, usual Answer, others []Other) {
+// ReceiveBatch implements BatchReceiver.
+func (b *ballot) ReceiveBatch(node, tag, n int, usual Reply, others []Exception) {
 	b.mu.Lock()
 	defer b.leave()
-	if usual.Apart {
+	if usual.RetrySingly {
 		for i := tag; i < tag+n; i++ {
 			b.put(node, part{b.k.Encode(b.question(i), nil), i, 1}, i < tag+n-1)
 		}
@@ -92,9 +92,9 @@ func (b *ballot) Answers(node, tag, n int, usual Answer, others []Other) {
 	for i := range n {
 		a := &usual
 		if len(others) > 0 && others[0].Lease == i {
-			a, others = &others[0].Answer, others[1:]
+			a, others = &others[0].Reply, others[1:]
 		}
-		b.note(tag+i, node, a.Said)
+		b.note(tag+i, node, a.Report)
 		b.apply(tag+i, quorum.Event{Kind: a.Kind, Node: node}, at)
 	}
 }
