@@ -189,9 +189,9 @@ func (l *Lock) attempt(ctx context.Context, life leasefsm.Config, bound bool, q 
 		return nil, h.late(ctx, now.Sub(start))
 	}
 	defer rn.mu.Unlock()
-	lease := rn.begin(h, start, now, l, ctx, bound)
+	lease := rn.startLocked(h, start, now, l, ctx, bound)
 	if q != nil {
-		q.attach(h, now)
+		q.attachLocked(h, now)
 	}
 	return lease, nil
 }

@@ -35,9 +35,9 @@ type departure struct {
 }
 
 // departure returns that of w, which has not left yet. The renewer's mutex is held.
-func (w *waiter) departure(now clock.Instant) departure {
+func (w *waiter) departureLocked(now clock.Instant) departure {
 	q := w.q
-	s := departure{why: w.why(now), at: q.reasonAt, ahead: w.ahead()}
+	s := departure{why: w.reasonLocked(now), at: q.reasonAt, ahead: w.aheadLocked()}
 	if q.h != nil { // the holder is in this process
 		s.at = now
 	}

@@ -85,11 +85,11 @@ func TestUnwantedIsDeclined(t *testing.T) {
 }
 
 func TestDepartedAreBounded(t *testing.T) {
-	var d departed
-	for i := range 3 * mostDeparted {
+	var d departures
+	for i := range 3 * mostDepartures {
 		d.add(store.Request{Owner: fmt.Sprint(i)}, false)
 	}
-	if len(d.byOwner) != mostDeparted || d.byOwner[fmt.Sprint(3*mostDeparted-1)] == nil {
-		t.Errorf("%d are remembered, want the last %d", len(d.byOwner), mostDeparted)
+	if len(d.byOwner) != mostDepartures || d.byOwner[fmt.Sprint(3*mostDepartures-1)] == nil {
+		t.Errorf("%d are remembered, want the last %d", len(d.byOwner), mostDepartures)
 	}
 }

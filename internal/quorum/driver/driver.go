@@ -185,8 +185,8 @@ type Driver struct {
 	// Closing ends what waits in line, with store.ErrClosed; nil: nothing does.
 	Closing <-chan struct{}
 
-	waiting waiting
-	seen    seen
+	waiting   waiting
+	sightings sightings
 
 	// What was used and can be used again. Much of the cost of a lock would
 	// otherwise be memory.
@@ -208,7 +208,7 @@ func (k *Driver) flush() {
 }
 
 // listen takes in what the node says, where it is the only one and lets us.
-func (k *Driver) listen(ctx context.Context, over <-chan struct{}, left func() time.Duration) {
+func (k *Driver) readInline(ctx context.Context, over <-chan struct{}, left func() time.Duration) {
 	if len(k.Nodes) > 1 {
 		return
 	}
@@ -218,7 +218,7 @@ func (k *Driver) listen(ctx context.Context, over <-chan struct{}, left func() t
 }
 
 // at is the instant of an answer.
-func (k *Driver) at(a Reply) clock.Instant {
+func (k *Driver) receivedAt(a Reply) clock.Instant {
 	if a.At == 0 {
 		return k.Clock.Now()
 	}
@@ -227,7 +227,7 @@ func (k *Driver) at(a Reply) clock.Instant {
 
 // trusts looks at the clock of the node that gave an answer to what left after
 // sent, and says why the node is not to be counted, if so.
-func (k *Driver) trusts(node int, a Reply, sent, received clock.Instant) *jumpError {
+func (k *Driver) checkClock(node int, a Reply, sent, received clock.Instant) *jumpError {
 	if a.Clock == 0 || k.Clocks == nil {
 		return nil
 	}
@@ -276,14 +276,14 @@ func await(ctx context.Context, closing <-chan struct{}, c clock.Clock, now cloc
 	}
 }
 
-func stopped() *time.Timer {
+func stoppedTimer() *time.Timer {
 	t := time.NewTimer(time.Hour)
 	t.Stop()
 	return t
 }
 
 // blank is n outcomes of which nothing is known yet, in the memory of old.
-func blank(old []store.NodeOutcome, n int) []store.NodeOutcome {
+func clearOutcomes(old []store.NodeOutcome, n int) []store.NodeOutcome {
 	blank := slices.Grow(old[:0], n)[:n]
 	clear(blank)
 	return blank

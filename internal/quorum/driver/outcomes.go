@@ -9,14 +9,14 @@ import (
 )
 
 // witness is what evidence asks a quorum machine.
-type witness interface {
+type nodeStatus interface {
 	Late(node int) bool
 	Agreed(node int) bool
 }
 
 // evidence completes what the nodes said by what the machine knows of them:
 // plain agreement is not written down, and silence can not be.
-func (k *Driver) evidence(said []store.NodeOutcome, m witness) []store.NodeOutcome {
+func (k *Driver) describe(said []store.NodeOutcome, m nodeStatus) []store.NodeOutcome {
 	nodes := make([]store.NodeOutcome, len(k.Nodes))
 	copy(nodes, said)
 	for i := range nodes {

@@ -30,11 +30,11 @@ func TestLatestNewsIsToldLast(t *testing.T) {
 		Logger:      slog.New(slog.DiscardHandler),
 	}
 	now := k.Clock.Now()
-	a := k.begin(store.Request{Name: "a", Owner: store.NewOwnerAt(time.Unix(2000, 0)), TTL: time.Minute}, now)
+	a := k.newAttempt(store.Request{Name: "a", Owner: store.NewOwnerAt(time.Unix(2000, 0)), TTL: time.Minute}, now)
 	var positions []int
 	a.mu.Lock()
 	a.core.BeginWait(k.config(a.r), a.r.TTL, now, false)
-	a.queue = queued{waits: true, reason: func(err error) {
+	a.waiting = waitState{waits: true, reason: func(err error) {
 		var busy *store.BusyError
 		if !errors.As(err, &busy) {
 			t.Errorf("told %v", err)
@@ -54,12 +54,12 @@ func TestLatestNewsIsToldLast(t *testing.T) {
 	told := func(position int) bool {
 		a.mu.Lock()
 		defer a.mu.Unlock()
-		return a.queue.told.position == position
+		return a.waiting.lastNews.position == position
 	}
 
 	answer(0, 1)
 	answer(1, 1)
-	a.telling.Lock() // as who was held up while telling something
+	a.reporting.Lock() // as who was held up while telling something
 	var held sync.WaitGroup
 	for _, position := range []int{3, 2, 1} {
 		held.Go(func() { answer(2, position) })
@@ -67,7 +67,7 @@ func TestLatestNewsIsToldLast(t *testing.T) {
 			runtime.Gosched()
 		}
 	}
-	a.telling.Unlock()
+	a.reporting.Unlock()
 	held.Wait()
 	if !slices.Equal(positions, []int{1}) {
 		t.Errorf("told of the positions %v, where 3 and 2 had become old before anything could be told", positions)
@@ -92,7 +92,7 @@ func TestAllComeWhenALeaseEnds(t *testing.T) {
 	a := waitsOf(3, ttl)
 	last := left
 	for position := 1; position <= 1000; position++ {
-		d := a.pause(heldFor(left, position))
+		d := a.retryAfterLocked(heldFor(left, position))
 		if d <= last {
 			t.Fatalf("position %d comes after %v, where the one before it does after %v", position, d, last)
 		}
@@ -101,7 +101,7 @@ func TestAllComeWhenALeaseEnds(t *testing.T) {
 		}
 		last = d
 	}
-	if d := a.pause(heldFor(ttl*2/3, 1)); d <= ttl/3 {
+	if d := a.retryAfterLocked(heldFor(ttl*2/3, 1)); d <= ttl/3 {
 		t.Errorf("comes after %v, before the place has to be refreshed, for a lease that is renewed in time", d)
 	}
 }
@@ -113,7 +113,7 @@ func TestManyComeForAShortLease(t *testing.T) {
 	a := waitsOf(3, time.Hour)
 	asked := 0.0
 	for position := 1; position <= 5000; position++ {
-		asked += 1 / a.pause(heldFor(50*time.Millisecond, position)).Seconds()
+		asked += 1 / a.retryAfterLocked(heldFor(50*time.Millisecond, position)).Seconds()
 	}
 	if asked > most {
 		t.Errorf("5000 who wait ask %.0f times per second, want %d at most", asked, most)
@@ -129,13 +129,13 @@ func TestPollingIsBounded(t *testing.T) {
 	first.Report.Holder = store.Holder{Owner: "x", Foreign: true}
 	second.Report.Holder, deaf.NoPush = first.Report.Holder, true
 	for n := 1; n <= 10*polledAtOnce; n++ {
-		a.k.enter(&attempt{r: store.Request{Owner: store.NewOwner()}})
+		a.k.register(&attempt{r: store.Request{Owner: store.NewOwner()}})
 		for _, c := range []struct {
 			who   string
 			ans   Reply
 			every time.Duration
-		}{{"first behind a stranger", first, strangerEvery}, {"second behind a stranger", second, pollEvery}, {"not told", deaf, pollEvery}} {
-			d := a.pause(c.ans)
+		}{{"first behind a stranger", first, pollForeignEvery}, {"second behind a stranger", second, pollEvery}, {"not told", deaf, pollEvery}} {
+			d := a.retryAfterLocked(c.ans)
 			if n < polledAtOnce && d != c.every {
 				t.Fatalf("%s: %d look every %v, want every %v", c.who, n, d, c.every)
 			}
