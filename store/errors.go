@@ -9,23 +9,23 @@ import (
 
 // What an error of a store can match with errors.Is.
 var (
-	// ErrBusy: somebody else holds the lock. Always a *BusyError.
-	ErrBusy = errors.New("lock is held by somebody else")
+	// ErrBusy: another owner holds the lock. Always a *BusyError.
+	ErrBusy = errors.New("lock is held by another owner")
 	// ErrNotHeld: the lock is certainly not, or no longer, held by this owner.
 	ErrNotHeld = errors.New("lock is not held by this owner")
-	// ErrQuorum: fewer nodes than a majority could give the answer needed.
+	// ErrQuorum: fewer nodes than a majority gave the answer that was needed.
 	// Always a *QuorumError.
 	ErrQuorum = errors.New("no quorum")
 	// ErrAmbiguous: it is unknown whether the request took effect.
 	ErrAmbiguous = errors.New("outcome unknown")
 	// ErrInvalid: the request was refused before anything was sent.
 	ErrInvalid = errors.New("invalid request")
-	// ErrUnsupported: this store can not do what was asked.
+	// ErrUnsupported: this store cannot do what was asked.
 	ErrUnsupported = errors.New("not supported by this store")
 	// ErrKindMismatch: the name is in use for a lock of another kind, or for
-	// data that is no lock at all.
-	ErrKindMismatch = errors.New("name is in use for something else")
-	// ErrIncomplete: not all locks could be looked at. What was found is returned.
+	// data that is not a lock.
+	ErrKindMismatch = errors.New("name is in use for another kind of lock or for other data")
+	// ErrIncomplete: not all locks could be examined. What was found is returned.
 	ErrIncomplete = errors.New("incomplete")
 	// ErrClosed: the store was closed.
 	ErrClosed = errors.New("store is closed")
@@ -34,21 +34,21 @@ var (
 // BusyError says who holds a lock and for how long.
 type BusyError struct {
 	Name string
-	// Holder and ExpiresIn are as the store said when it was last asked. While somebody
-	// waits that may be a while ago: see Waiter.
+	// Holder and ExpiresIn are what the store answered last. During a wait that answer
+	// may be old: see Waiter.
 	Holder Holder
 	// ExpiresIn is the time until the holder's lease ends unless it is
 	// renewed; negative when it never ends by itself.
 	ExpiresIn time.Duration
-	// Position is our own in the line, 1 the next to come; 0: we do not stand in
-	// it. It is that of the last time we asked. Since then those before us may have
-	// left; and where the owners' ranks decide, as over Redis, somebody who began to
-	// wait earlier may have come.
+	// Position is this caller's position in the queue when the store was last asked:
+	// 1 is the head, 0 means that the caller is not in the queue. Waiters ahead may
+	// have left since. Where the owners' ranks decide, as over Redis, a waiter that
+	// began earlier may have been inserted ahead.
 	Position int
-	// Nodes has what each node of a quorum store said, nil elsewhere.
+	// Nodes has the answer of each node of a quorum store. Other stores leave it nil.
 	Nodes []NodeOutcome
-	// Err is why the wait ended, nil if there was none: it wraps the error of
-	// the caller's context.
+	// Err is why the wait ended. It wraps the error of the caller's context. It is
+	// nil if there was no wait.
 	Err error
 }
 
@@ -57,15 +57,15 @@ func (e *BusyError) Error() string {
 	fmt.Fprintf(&b, "lock %q is held by %s", e.Name, e.Holder)
 	switch {
 	case e.ExpiresIn < 0:
-		b.WriteString(", without an expiry: it was not made by a lock client that bounds its leases, and stays until somebody deletes it")
+		b.WriteString(", without an expiry: another kind of client made it, and it stays until it is deleted")
 	case e.ExpiresIn > 0:
 		fmt.Fprintf(&b, ", expires in %v unless renewed", Round(e.ExpiresIn))
 	}
 	switch {
 	case e.Position == 1:
-		b.WriteString("; we are next")
+		b.WriteString("; this caller is next in the queue")
 	case e.Position > 1:
-		fmt.Fprintf(&b, "; %d wait before us", e.Position-1)
+		fmt.Fprintf(&b, "; waiters ahead in the queue: %d", e.Position-1)
 	}
 	if e.Err != nil {
 		fmt.Fprintf(&b, " (%v)", e.Err)
