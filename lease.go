@@ -243,7 +243,7 @@ func (l *Lease) releaseHold(ctx context.Context) error {
 			l.outcome = errors.Join(l.lost, err)
 		}
 	case errors.Is(err, store.ErrNotHeld):
-		l.released, l.outcome = true, &LostError{Name: l.h.req.Name, Reason: "the store had already given it up when it was released"}
+		l.released, l.outcome = true, &LostError{Name: l.h.req.Name, Cause: LostDenied, Reason: "the store no longer had it when it was released"}
 	case err != nil:
 		return err // unknown: the next call tries again
 	default:

@@ -206,5 +206,5 @@ func (c *Client) newHold(req store.Request, grant store.Grant, fsm leasefsm.Leas
 func (h *hold) late(ctx context.Context, took time.Duration) error {
 	h.req.Undo = true
 	err := h.release(ctx)
-	return &LostError{Name: h.req.Name, Reason: "the grant took " + store.Round(took).String() + " to arrive, and its validity was over", Err: err}
+	return &LostError{Name: h.req.Name, Cause: LostLateGrant, Reason: "the grant took " + store.Round(took).String() + " to arrive, and its validity was over", Err: err}
 }
