@@ -7,6 +7,7 @@ import (
 	"github.com/leasehold-dev/leasehold/fence"
 	"github.com/leasehold-dev/leasehold/internal/clock"
 	"github.com/leasehold-dev/leasehold/internal/leasefsm"
+	"github.com/leasehold-dev/leasehold/internal/validity"
 	"github.com/leasehold-dev/leasehold/store"
 )
 
@@ -102,7 +103,7 @@ func (rn *renewer) passLocked(h *hold, w *waiter, now clock.Instant) {
 // askAround asks the store for more tokens, and passes h on unless a bound is
 // reached and it says that somebody waits elsewhere. It is on a context of its own, as a release is.
 func (h *hold) askAround(ctx context.Context) (passed bool) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), h.req.TTL/3)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), validity.RenewAfter(h.req.TTL))
 	defer cancel()
 	r := h.req
 	// What is left is used as well, and the first of those drawn is there for a pass, too.

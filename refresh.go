@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/leasehold-dev/leasehold/internal/clock"
+	"github.com/leasehold-dev/leasehold/internal/validity"
 	"github.com/leasehold-dev/leasehold/store"
 )
 
@@ -116,7 +117,7 @@ func (l *Lock) refreshHolder(ctx context.Context, why error, at clock.Instant, t
 
 // inspect asks the store about a lock although ctx has ended.
 func (c *Client) inspect(ctx context.Context, name string, ttl time.Duration) (store.State, error) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), min(refreshTimeout, ttl/3))
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), min(refreshTimeout, validity.RenewAfter(ttl)))
 	defer cancel()
 	return c.store.Inspect(ctx, name)
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/leasehold-dev/leasehold/internal/clock"
 	"github.com/leasehold-dev/leasehold/internal/leasefsm"
+	"github.com/leasehold-dev/leasehold/internal/validity"
 	"github.com/leasehold-dev/leasehold/store"
 )
 
@@ -206,7 +207,7 @@ func (rn *renewer) stepLocked(h *hold, e leasefsm.Event, start, now clock.Instan
 	}
 	switch after {
 	case leasefsm.Lost:
-		err := &LostError{Name: h.req.Name, Reason: h.fsm.Cause().String(), Err: h.lastErr}
+		err := &LostError{Name: h.req.Name, Cause: lossCauseOf(h.fsm.Cause()), Reason: h.fsm.Cause().String(), Err: h.lastErr}
 		rn.c.logLater(slog.LevelError, "lease lost", "lock", h.req.Name, "owner", h.req.Owner, "token", h.token, "err", err)
 		for _, l := range h.leases {
 			if lossTold {
@@ -303,7 +304,7 @@ func (rn *renewer) renew(ctx context.Context, batch []*hold) []error {
 	bound := batch[0].req.TTL
 	for i, h := range batch {
 		reqs[i] = h.req
-		bound = min(bound, h.req.TTL/3)
+		bound = min(bound, validity.RenewAfter(h.req.TTL))
 	}
 	ctx, cancel := context.WithTimeout(ctx, bound)
 	defer cancel()

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/leasehold-dev/leasehold/internal/clock"
+	"github.com/leasehold-dev/leasehold/internal/validity"
 )
 
 // line is what an attempt that waits knows besides. It stays open while others
@@ -56,8 +57,6 @@ type nodeWait struct {
 }
 
 const (
-	// A place is refreshed this many times in its life.
-	refreshes = 3
 	// firstLook is how long the other nodes' grants are waited for when some have
 	// come in: they are sent at about the same time.
 	firstLook = 10 * time.Millisecond
@@ -111,7 +110,7 @@ func (a *Attempt) takeEventWaiting(e Event, now clock.Instant) {
 	case e.Kind == Discounted && n.phase != Held:
 		n.phase, p.shun, p.tried = Doubtful, true, true
 		if e.From == 0 { // an answer
-			p.under, p.slow, p.again = 0, false, p.under.Add(a.ttl/refreshes)
+			p.under, p.slow, p.again = 0, false, p.under.Add(validity.RenewAfter(a.ttl))
 		}
 	case e.Kind == PushGranted:
 		n.takeGrant(e, e.From)
@@ -144,7 +143,7 @@ func (a *Attempt) GaveWay() bool { return a.waiting.gaveWay }
 func (a *Attempt) takeAcquireReply(n *candidate, e Event, now clock.Instant) {
 	p := &n.wait
 	sent := p.under
-	p.under, p.slow, p.free, p.shun, p.again = 0, false, false, false, sent.Add(a.ttl/refreshes)
+	p.under, p.slow, p.free, p.shun, p.again = 0, false, false, false, sent.Add(validity.RenewAfter(a.ttl))
 	if e.Kind != Unsent {
 		p.tried = true
 	}
@@ -221,7 +220,7 @@ func (a *Attempt) stepWaiting(now clock.Instant, out []Send) []Send {
 	}
 	look := l.lookAt != 0 && now >= l.lookAt
 	seen := part && !pending && !l.viewed
-	longest := a.ttl / refreshes // that is looked away for
+	longest := validity.RenewAfter(a.ttl) // the longest pause between two looks
 	first := leader == "" && (senior || stale && l.look >= min(progress, longest))
 	if giveWay && (seen && (first || leader != "" && l.look >= min(patience, longest)) || look && shunned) {
 		a.verdict, l.gaveWay, l.toSenior = Lost, true, leader == ""
