@@ -7,6 +7,7 @@ import (
 	"github.com/leasehold-dev/leasehold/fence"
 	"github.com/leasehold-dev/leasehold/internal/clock"
 	"github.com/leasehold-dev/leasehold/internal/leasefsm"
+	"github.com/leasehold-dev/leasehold/internal/validity"
 	"github.com/leasehold-dev/leasehold/store"
 )
 
@@ -55,7 +56,7 @@ func (q *queue) spare(waiters int) int {
 }
 
 // reserve notes the tokens that h may use. The renewer's mutex is held.
-func (h *hold) reserve(first fence.Token, n int) { h.next, h.spare = first, n }
+func (h *hold) reserveLocked(first fence.Token, n int) { h.next, h.spare = first, n }
 
 // turn is what becomes of a hold that its last lease leaves.
 type turn uint8
@@ -70,11 +71,11 @@ const (
 
 // turn says what becomes of h at now, and who is next. A lost lease has no queue.
 // The renewer's mutex is held.
-func (h *hold) turn(now clock.Instant) (turn, *waiter) {
+func (h *hold) turnLocked(now clock.Instant) (turn, *waiter) {
 	if h.q == nil {
 		return releaseIt, nil
 	}
-	w, bounds := h.q.foremost(), h.c.cohort
+	w, bounds := h.q.foremostLocked(), h.c.cohort
 	switch {
 	case w == nil, !h.fsm.Passable(now):
 		return releaseIt, nil
@@ -86,23 +87,23 @@ func (h *hold) turn(now clock.Instant) (turn, *waiter) {
 
 // pass makes w, of its queue, the holder of h, whose leases have all left. The
 // renewer's mutex is held.
-func (rn *renewer) pass(h *hold, w *waiter, now clock.Instant) {
-	h.q.remove(w)
+func (rn *renewer) passLocked(h *hold, w *waiter, now clock.Instant) {
+	h.q.removeLocked(w)
 	h.passes++
 	h.spare--
 	if passesDraw {
 		h.token = h.next
 	}
 	h.next++
-	rn.step(h, leasefsm.Passed, 0, now)
-	h.suit(now, w.l)
-	w.tell(answer{lease: h.enter(new(Lease), w.ctx, w.bound), how: Passed})
+	rn.stepLocked(h, leasefsm.Passed, 0, now)
+	h.applyOptionsLocked(now, w.l)
+	w.deliverLocked(answer{lease: h.addLeaseLocked(new(Lease), w.ctx, w.bound), how: Passed})
 }
 
 // askAround asks the store for more tokens, and passes h on unless a bound is
 // reached and it says that somebody waits elsewhere. It is on a context of its own, as a release is.
 func (h *hold) askAround(ctx context.Context) (passed bool) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), h.req.TTL/3)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), validity.RenewAfter(h.req.TTL))
 	defer cancel()
 	r := h.req
 	// What is left is used as well, and the first of those drawn is there for a pass, too.
@@ -113,21 +114,21 @@ func (h *hold) askAround(ctx context.Context) (passed bool) {
 	rn := &h.c.renewer
 	now := rn.lock()
 	defer rn.mu.Unlock()
-	rn.step(h, leasefsm.Tick, 0, now)
+	rn.stepLocked(h, leasefsm.Tick, 0, now)
 	if err == nil && d.Token > h.token {
 		if d.Token == r.Above+1 {
 			h.spare += d.Spare + 1
 		} else {
-			h.reserve(d.Token, d.Spare+1)
+			h.reserveLocked(d.Token, d.Spare+1)
 		}
 		if !d.Waiting {
 			h.passes, h.mark = 0, now
 		}
-		if t, w := h.turn(now); t == passItOn {
-			rn.pass(h, w, now)
+		if t, w := h.turnLocked(now); t == passItOn {
+			rn.passLocked(h, w, now)
 			return true
 		}
 	}
-	rn.step(h, leasefsm.Release, 0, now)
+	rn.stepLocked(h, leasefsm.Release, 0, now)
 	return false
 }

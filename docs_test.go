@@ -115,10 +115,10 @@ func freePorts(t *testing.T, n int) []string {
 // clock that counts elapsed time. Only where it is shown may it be read.
 func TestWallClockIsNotRead(t *testing.T) {
 	allowed := map[string]string{
-		"describe": "tells others since when the lock is held",
-		"Deadline": "tells the holder the end of validity as a time",
-		"take":     "ranks a place among those of other processes",
-		"expected": "ranks the next place in the same way",
+		"describe":          "tells others since when the lock is held",
+		"Deadline":          "tells the holder the end of validity as a time",
+		"newPlaceLocked":    "ranks a place among those of other processes",
+		"reservationWanted": "ranks the next place in the same way",
 	}
 	files, err := filepath.Glob("*.go")
 	if err != nil {

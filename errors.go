@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/leasehold-dev/leasehold/fence"
+	"github.com/leasehold-dev/leasehold/internal/leasefsm"
 	"github.com/leasehold-dev/leasehold/store"
 )
 
@@ -14,7 +15,8 @@ var (
 	// ErrBusy means that another owner holds the lock, and that the wait was over
 	// or none was asked for. It is always a *BusyError.
 	ErrBusy = store.ErrBusy
-	// ErrLost means that the lease ended before it was released. It is always a
+	// ErrLost means that the lease ended before it was released. LostError.Cause tells
+	// why. It is always a
 	// *LostError.
 	ErrLost = errors.New("lease lost")
 	// ErrReleased means that the holder released the lease.
@@ -49,10 +51,55 @@ type Holder = store.Holder
 // LostError says why a lease was lost. It matches ErrLost.
 type LostError struct {
 	Name string
-	// Reason is a phrase for people.
+	// Cause says which way the lease was lost, for programs.
+	Cause LossCause
+	// Reason says the same for people, and may have details.
 	Reason string
 	// Err is the last answer of the store, or nil if there was none.
 	Err error
+}
+
+// LossCause is the way in which a lease was lost.
+type LossCause uint8
+
+// The causes of a loss. None of them is 0.
+const (
+	// LostExpired: the validity ended before a renewal succeeded. The store may have
+	// been unreachable or slow, or the process may have been stopped.
+	LostExpired LossCause = 1 + iota
+	// LostDenied: the store answered that this owner no longer holds the lock. The
+	// lease ended there early, or was removed.
+	LostDenied
+	// LostMaxHold: LockOptions.MaxHold was over.
+	LostMaxHold
+	// LostLateGrant: the store granted the lock, but the answer took so long that
+	// the validity was over when it arrived. There never was a Lease.
+	LostLateGrant
+)
+
+var lossCauses = [...]string{
+	LostExpired:   "expired",
+	LostDenied:    "denied by the store",
+	LostMaxHold:   "maximum hold reached",
+	LostLateGrant: "granted too late",
+}
+
+func (c LossCause) String() string {
+	if int(c) < len(lossCauses) && c != 0 {
+		return lossCauses[c]
+	}
+	return fmt.Sprintf("cause %d", uint8(c))
+}
+
+// lossCauseOf is the public name of the state machine's cause.
+func lossCauseOf(c leasefsm.Cause) LossCause {
+	switch c {
+	case leasefsm.Denied:
+		return LostDenied
+	case leasefsm.HeldMax:
+		return LostMaxHold
+	}
+	return LostExpired
 }
 
 func (e *LostError) Error() string {

@@ -30,7 +30,7 @@ type Lease struct {
 	held   time.Duration // for how long, if it was the last lease of its hold
 
 	releasing sync.Mutex // serialises Release, and guards what follows
-	left      bool       // no longer among the hold's leases
+	detached  bool       // no longer among the hold's leases
 	lost      error      // why it was lost before it was released
 	released  bool       // outcome is final
 	outcome   error
@@ -121,7 +121,7 @@ func (l *Lease) Err() error {
 	now := rn.lock()
 	defer rn.mu.Unlock()
 	if errLooks {
-		rn.step(l.h, leasefsm.Tick, 0, now)
+		rn.stepLocked(l.h, leasefsm.Tick, 0, now)
 	}
 	return l.err
 }
@@ -214,9 +214,9 @@ func (l *Lease) isOver() bool {
 
 // releaseOnce is one call of release. l.releasing is held.
 func (l *Lease) releaseOnce(ctx context.Context) (over bool, err error) {
-	if !l.left {
+	if !l.detached {
 		t, impatient := l.leave(ctx)
-		l.left, over = true, t != stays
+		l.detached, over = true, t != stays
 		if t == askAround && l.h.askAround(ctx) {
 			t = passItOn
 		}
@@ -243,7 +243,7 @@ func (l *Lease) releaseHold(ctx context.Context) error {
 			l.outcome = errors.Join(l.lost, err)
 		}
 	case errors.Is(err, store.ErrNotHeld):
-		l.released, l.outcome = true, &LostError{Name: l.h.req.Name, Reason: "the store had already given it up when it was released"}
+		l.released, l.outcome = true, &LostError{Name: l.h.req.Name, Cause: LostDenied, Reason: "the store no longer had it when it was released"}
 	case err != nil:
 		return err // unknown: the next call tries again
 	default:

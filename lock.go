@@ -189,9 +189,9 @@ func (l *Lock) attempt(ctx context.Context, life leasefsm.Config, bound bool, q 
 		return nil, h.late(ctx, now.Sub(start))
 	}
 	defer rn.mu.Unlock()
-	lease := rn.begin(h, start, now, l, ctx, bound)
+	lease := rn.startLocked(h, start, now, l, ctx, bound)
 	if q != nil {
-		q.attach(h, now)
+		q.attachLocked(h, now)
 	}
 	return lease, nil
 }
@@ -206,5 +206,5 @@ func (c *Client) newHold(req store.Request, grant store.Grant, fsm leasefsm.Leas
 func (h *hold) late(ctx context.Context, took time.Duration) error {
 	h.req.Undo = true
 	err := h.release(ctx)
-	return &LostError{Name: h.req.Name, Reason: "the grant took " + store.Round(took).String() + " to arrive, and its validity was over", Err: err}
+	return &LostError{Name: h.req.Name, Cause: LostLateGrant, Reason: "the grant took " + store.Round(took).String() + " to arrive, and its validity was over", Err: err}
 }

@@ -117,7 +117,7 @@ func (l *Lease) ended(kind EventKind, held time.Duration, err error) Event {
 
 // observeLoss has the observer told of the loss of l, by a goroutine of the
 // package's own. The renewer's mutex is held.
-func (rn *renewer) observeLoss(l *Lease, held time.Duration, err error) {
+func (rn *renewer) observeLossLocked(l *Lease, held time.Duration, err error) {
 	h, e := l.h, l.ended(Lost, held, err)
 	h.telling = true
 	rn.c.notify.add(func() {

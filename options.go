@@ -207,7 +207,7 @@ func (o LockOptions) life() (leasefsm.Config, error) {
 	if valid <= 0 {
 		return c, invalid("TTL %v leaves no validity after the drift allowance of %v: ask for at least 3ms", c.TTL, validity.Drift(c.TTL))
 	}
-	c.Renew = orElse(c.Renew, c.TTL/3)
+	c.Renew = orElse(c.Renew, validity.RenewAfter(c.TTL))
 	c.Notice = orElse(c.Notice, min(c.TTL/20, valid/2))
 	if o.NoRenew || !renewing {
 		c.Renew = 0

@@ -16,11 +16,11 @@ type place struct {
 	ctx      context.Context
 	cancel   context.CancelFunc
 	since    time.Time    // its rank
-	told     bool         // that the lock was busy
+	busy     bool         // that the lock was busy
 	reserved *reservation // the place was taken with a release
 
 	// Where a goroutine stands on behalf of the queue:
-	left chan struct{} // closed when nothing is left of the place
+	gone chan struct{} // closed when nothing is left of the place
 	// Where one of the queue stands by itself, and only its own wait ends the place:
 	alone    *waiter
 	patience *time.Timer // with a store that gives no answer; seldom needed
@@ -28,11 +28,11 @@ type place struct {
 
 // stand waits in the store's line for as long as anybody is in the queue. The caller
 // has set asking.
-func (q *queue) stand() {
+func (q *queue) waitForQueue() {
 	q.c.contain(func() {
 		for {
-			p := q.newPlace()
-			if p == nil || q.standAt(p) {
+			p := q.nextPlace()
+			if p == nil || q.waitAtAndEnd(p) {
 				return // the queue is somebody else's business
 			}
 		}
@@ -40,8 +40,8 @@ func (q *queue) stand() {
 }
 
 // standAt is waitAt, and gives up p.
-func (q *queue) standAt(p *place) (given bool) {
-	defer close(p.left)
+func (q *queue) waitAtAndEnd(p *place) (given bool) {
+	defer close(p.gone)
 	defer p.cancel()
 	return q.waitAt(p)
 }
@@ -56,34 +56,34 @@ func (q *queue) failed() {
 	rn.mu.Lock()
 	defer rn.mu.Unlock()
 	q.asking, q.place = false, nil
-	q.refuse(errFailed)
-	q.settle()
+	q.refuseAllLocked(errFailed)
+	q.askIfNeededLocked()
 }
 
 // newPlace is the next place to wait at; nil: nobody needs one.
-func (q *queue) newPlace() *place {
+func (q *queue) nextPlace() *place {
 	rn := &q.c.renewer
 	rn.mu.Lock()
 	defer rn.mu.Unlock()
-	w := q.foremost()
+	w := q.foremostLocked()
 	if w == nil {
 		q.asking, q.place = false, nil
-		q.settle()
+		q.askIfNeededLocked()
 		return nil
 	}
-	p := q.take(context.WithoutCancel(w.ctx))
-	p.left = make(chan struct{})
+	p := q.newPlaceLocked(context.WithoutCancel(w.ctx))
+	p.gone = make(chan struct{})
 	return p
 }
 
 // take makes a place, which ends with ctx. It has the rank of those before it
 // that were given up while somebody waited. The renewer's mutex is held.
-func (q *queue) take(ctx context.Context) *place {
-	p := &place{reserved: q.takeReservation()}
+func (q *queue) newPlaceLocked(ctx context.Context) *place {
+	p := &place{reserved: q.takeReservationLocked()}
 	switch {
 	case p.reserved != nil:
-		q.since, p.told = p.reserved.since, true
-		q.c.renewer.contentions.of(q.name).came()
+		q.since, p.busy = p.reserved.since, true
+		q.c.renewer.contentions.of(q.name).rejoined()
 	case q.since.IsZero() || !placeKept:
 		q.since = time.Now()
 	}
@@ -97,7 +97,7 @@ func (q *queue) take(ctx context.Context) *place {
 // says whether it has to go on waiting. If not it has its answer, or its context
 // or patience has ended. A store that gives no answer does not cost it the place
 // before that: it would lose its turn to those who came later.
-func (w *waiter) stand(p *place) (waits bool) {
+func (w *waiter) waitAt(p *place) (waits bool) {
 	q := w.q
 	rn := &q.c.renewer
 	defer p.end()
@@ -117,21 +117,21 @@ func (w *waiter) stand(p *place) (waits bool) {
 	defer rn.mu.Unlock()
 	over = true
 	q.asking, q.place = false, nil
-	left, trouble := w.patience(now)
+	left, trouble := w.patienceLocked(now)
 	waits = !w.done && w.ctx.Err() == nil && (!trouble || left >= 0)
 	if waits || w.done { // or else when it has left: nobody has to stand there for it
-		q.settle()
+		q.askIfNeededLocked()
 	}
 	return waits
 }
 
 // heed ends the place when the patience of the one waiter that stands there does. The
 // renewer's mutex is held.
-func (p *place) heed(now clock.Instant) {
+func (p *place) watchPatienceLocked(now clock.Instant) {
 	if p.alone == nil {
 		return
 	}
-	left, trouble := p.alone.patience(now)
+	left, trouble := p.alone.patienceLocked(now)
 	switch {
 	case trouble && left < 0:
 		p.cancel()
@@ -152,7 +152,7 @@ func (p *place) checkPatience() {
 		now := rn.lock()
 		defer rn.mu.Unlock()
 		if q.place == p {
-			p.heed(now)
+			p.watchPatienceLocked(now)
 		}
 	}, p.cancel)
 }
@@ -171,7 +171,7 @@ func (q *queue) waitAt(p *place) (given bool) {
 	rn := &q.c.renewer
 	for try := 1; p.ctx.Err() == nil || p.reserved != nil; try++ {
 		rn.mu.Lock()
-		n := q.length()
+		n := q.lengthLocked()
 		rn.mu.Unlock()
 		req, start := q.ask(p, n)
 		grant, err := q.c.waiter.Wait(p.ctx, req, func(reason error) {
@@ -180,8 +180,8 @@ func (q *queue) waitAt(p *place) (given bool) {
 				now := rn.lock()
 				defer rn.mu.Unlock()
 				if q.place == p {
-					p.told = true
-					q.because(reason, now)
+					p.busy = true
+					q.setReasonLocked(reason, now)
 				}
 			}, p.cancel)
 		})
@@ -194,11 +194,11 @@ func (q *queue) waitAt(p *place) (given bool) {
 		}
 		now := rn.lock()
 		if _, retry := canWait(err); !retry {
-			q.refuse(err)
+			q.refuseAllLocked(err)
 			rn.mu.Unlock()
 			return false
 		}
-		q.because(err, now)
+		q.setReasonLocked(err, now)
 		rn.mu.Unlock()
 		pause(p.ctx, q.c.delay(try))
 	}
@@ -241,7 +241,7 @@ func (q *queue) give(p *place, req store.Request, grant store.Grant, start clock
 		rn.mu.Unlock()
 		return false, h.late(p.ctx, now.Sub(start))
 	}
-	w := q.foremost()
+	w := q.foremostLocked()
 	if w == nil {
 		q.since = time.Time{}
 		rn.mu.Unlock()
@@ -252,15 +252,15 @@ func (q *queue) give(p *place, req store.Request, grant store.Grant, start clock
 		}
 		return false, nil
 	}
-	q.remove(w)
-	rn.contentions.of(q.name).busy = p.told
+	q.removeLocked(w)
+	rn.contentions.of(q.name).busy = p.busy
 	how := Acquired
-	if p.told {
+	if p.busy {
 		how = Handed
 	}
 	h.home = q
-	w.tell(answer{lease: rn.begin(h, start, now, w.l, w.ctx, w.bound), how: how})
-	q.attach(h, now)
+	w.deliverLocked(answer{lease: rn.startLocked(h, start, now, w.l, w.ctx, w.bound), how: how})
+	q.attachLocked(h, now)
 	rn.mu.Unlock()
 	return true, nil
 }

@@ -50,7 +50,7 @@ type waiter struct {
 	answer     chan answer   // holds one
 	from       clock.Instant // when it first looked into trouble
 	withdrew   *departure    // from where it left the queue without an answer; nil: it did not
-	left       chan struct{} // closed when nothing is left of the place that it withdrew from; or nil
+	placeGone  chan struct{} // closed when nothing is left of the place that it withdrew from; or nil
 }
 
 // answer ends a wait, unless it is the zero one, which says that there is a new
@@ -73,7 +73,7 @@ func (q *queue) request(waiters int) store.Request {
 
 // queueFor returns the queue for t, and whether it was there before. The
 // renewer's mutex is held.
-func (rn *renewer) queueFor(t terms) (q *queue, known bool) {
+func (rn *renewer) queueForLocked(t terms) (q *queue, known bool) {
 	if q = rn.queues[t]; q != nil {
 		return q, true
 	}
@@ -84,12 +84,12 @@ func (rn *renewer) queueFor(t terms) (q *queue, known bool) {
 
 // settle sees to it that somebody asks the store if anybody waits, and that a
 // queue nobody needs is forgotten. The renewer's mutex is held.
-func (q *queue) settle() {
+func (q *queue) askIfNeededLocked() {
 	switch {
 	case q.asking || q.h != nil:
-	case q.foremost() != nil:
+	case q.foremostLocked() != nil:
 		q.asking = true
-		go q.stand()
+		go q.waitForQueue()
 	case q.first == nil && q.reserved == nil:
 		delete(q.c.renewer.queues, q.terms)
 	}
@@ -99,22 +99,22 @@ func (q *queue) settle() {
 // asks, holds or waits, it returns a place for w to stand at in its own goroutine,
 // which spares making one and two switches between them. A waiter that listens for why it
 // waits cannot be told while it stands. The renewer's mutex is held.
-func (w *waiter) settle(now clock.Instant) *place {
+func (w *waiter) placeOrQueueLocked(now clock.Instant) *place {
 	q := w.q
 	if q.asking || q.h != nil || q.first != w || w.next != nil || w.l.listens() {
-		q.settle()
+		q.askIfNeededLocked()
 		return nil
 	}
 	q.asking = true
-	p := q.take(w.ctx)
+	p := q.newPlaceLocked(w.ctx)
 	p.alone = w
-	p.heed(now)
+	p.watchPatienceLocked(now)
 	return p
 }
 
 // join puts a goroutine at the end of the queue, or before all others. The
 // renewer's mutex is held.
-func (q *queue) join(l *Lock, ctx context.Context, bound, ahead bool) *waiter {
+func (q *queue) joinLocked(l *Lock, ctx context.Context, bound, ahead bool) *waiter {
 	w := &waiter{q: q, l: l, ctx: ctx, bound: bound, answer: make(chan answer, 1)}
 	switch {
 	case q.first == nil:
@@ -126,13 +126,13 @@ func (q *queue) join(l *Lock, ctx context.Context, bound, ahead bool) *waiter {
 		w.prev, q.last.next, q.last = q.last, w, w
 	}
 	if q.h != nil || q.reason != nil {
-		w.news()
+		w.notifyLocked()
 	}
 	return w
 }
 
 // remove takes w out of the queue. The renewer's mutex is held.
-func (q *queue) remove(w *waiter) {
+func (q *queue) removeLocked(w *waiter) {
 	w.done = true
 	if w.prev != nil {
 		w.prev.next = w.next
@@ -148,7 +148,7 @@ func (q *queue) remove(w *waiter) {
 }
 
 // length is how many wait. The renewer's mutex is held.
-func (q *queue) length() (n int) {
+func (q *queue) lengthLocked() (n int) {
 	for w := q.first; w != nil; w = w.next {
 		n++
 	}
@@ -156,7 +156,7 @@ func (q *queue) length() (n int) {
 }
 
 // foremost is the first who still waits, or nil. The renewer's mutex is held.
-func (q *queue) foremost() *waiter {
+func (q *queue) foremostLocked() *waiter {
 	w := q.first
 	for w != nil && w.ctx.Err() != nil { // it is about to leave by itself
 		w = w.next
@@ -166,7 +166,7 @@ func (q *queue) foremost() *waiter {
 
 // tell answers w, instead of what it was told before and has not seen yet. The
 // renewer's mutex is held, so that there is room.
-func (w *waiter) tell(a answer) {
+func (w *waiter) deliverLocked(a answer) {
 	select {
 	case <-w.answer:
 	default:
@@ -175,16 +175,16 @@ func (w *waiter) tell(a answer) {
 }
 
 // refuse answers all who wait with err. The renewer's mutex is held.
-func (q *queue) refuse(err error) {
+func (q *queue) refuseAllLocked(err error) {
 	for q.first != nil {
 		w := q.first
-		q.remove(w)
-		w.tell(answer{err: err})
+		q.removeLocked(w)
+		w.deliverLocked(answer{err: err})
 	}
 }
 
 // because is told why the lock was not granted. The renewer's mutex is held.
-func (q *queue) because(err error, now clock.Instant) {
+func (q *queue) setReasonLocked(err error, now clock.Instant) {
 	q.reason, q.reasonAt = err, now
 	if busy, _ := canWait(err); busy != nil || opens(err) {
 		q.trouble = 0
@@ -192,30 +192,30 @@ func (q *queue) because(err error, now clock.Instant) {
 		q.trouble = now
 	}
 	if q.place != nil {
-		q.place.heed(now)
+		q.place.watchPatienceLocked(now)
 	}
-	q.tellAll()
+	q.notifyAllLocked()
 }
 
 // tellAll has everybody look at the reason again. The renewer's mutex is held.
-func (q *queue) tellAll() {
+func (q *queue) notifyAllLocked() {
 	for w := q.first; w != nil; w = w.next {
-		w.news()
+		w.notifyLocked()
 	}
 }
 
 // news has w look at the reason again, if it matters to it.
-func (w *waiter) news() {
+func (w *waiter) notifyLocked() {
 	if w.l.listens() || w.q.trouble != 0 {
-		w.tell(answer{})
+		w.deliverLocked(answer{})
 	}
 }
 
 // why is the reason for w to wait, as it stands now. The renewer's mutex is held.
-func (w *waiter) why(now clock.Instant) error {
-	q, ahead := w.q, w.ahead()
+func (w *waiter) reasonLocked(now clock.Instant) error {
+	q, ahead := w.q, w.aheadLocked()
 	if q.h != nil {
-		busy := q.h.busy(now)
+		busy := q.h.busyLocked(now)
 		busy.Position = ahead + 1
 		return busy
 	}
@@ -234,7 +234,7 @@ func (w *waiter) why(now clock.Instant) error {
 }
 
 // ahead is how many of the queue come before w. The renewer's mutex is held.
-func (w *waiter) ahead() (n int) {
+func (w *waiter) aheadLocked() (n int) {
 	for o := w.prev; o != nil; o = o.prev {
 		n++
 	}
@@ -243,7 +243,7 @@ func (w *waiter) ahead() (n int) {
 
 // troubled is since when the store has given w no answer; 0 when it has. The
 // renewer's mutex is held.
-func (w *waiter) troubled(now clock.Instant) clock.Instant {
+func (w *waiter) troubleSinceLocked(now clock.Instant) clock.Instant {
 	if w.q.trouble == 0 || w.q.h != nil {
 		return 0
 	}
@@ -255,8 +255,8 @@ func (w *waiter) troubled(now clock.Instant) clock.Instant {
 
 // patience is how long w goes on waiting for a store that gives it no answer: for
 // a TTL. It says whether there is such trouble. The renewer's mutex is held.
-func (w *waiter) patience(now clock.Instant) (left time.Duration, trouble bool) {
-	since := w.troubled(now)
+func (w *waiter) patienceLocked(now clock.Instant) (left time.Duration, trouble bool) {
+	since := w.troubleSinceLocked(now)
 	return since.Add(w.q.life.TTL).Sub(now), since != 0
 }
 
@@ -272,7 +272,7 @@ func (w *waiter) leave() (*Lease, EventKind, error) {
 		a := <-w.answer
 		return a.lease, a.how, a.err
 	}
-	w.withdraw(now)
+	w.withdrawLocked(now)
 	rn.mu.Unlock()
 	w.awaitPlace()
 	if w.ctx.Err() == nil {
@@ -283,27 +283,27 @@ func (w *waiter) leave() (*Lease, EventKind, error) {
 
 // withdraw takes w out of the queue, unless it is out of it already. The renewer's
 // mutex is held.
-func (w *waiter) withdraw(now clock.Instant) {
+func (w *waiter) withdrawLocked(now clock.Instant) {
 	if w.withdrew != nil {
 		return
 	}
-	s := w.departure(now)
+	s := w.departureLocked(now)
 	w.withdrew = &s
 	q, ahead := w.q, w.prev != nil
-	q.remove(w)
+	q.removeLocked(w)
 	w.done = false // it has no answer
 	if p := q.place; p != nil && (q.first == nil || !placeKept && !ahead) {
 		p.cancel()
-		w.left = p.left
+		w.placeGone = p.gone
 	}
-	q.settle()
+	q.askIfNeededLocked()
 }
 
 // awaitPlace waits until nothing is left of the place in the store's line, if w was
 // the last who wanted it.
 func (w *waiter) awaitPlace() {
-	if w.left != nil {
-		<-w.left
+	if w.placeGone != nil {
+		<-w.placeGone
 	}
 }
 
@@ -319,7 +319,7 @@ func (w *waiter) abandon() {
 		}
 		return
 	}
-	w.withdraw(0) // the time is for an error that nobody sees
+	w.withdrawLocked(0) // the time is for an error that nobody sees
 	rn.mu.Unlock()
 	w.awaitPlace()
 }
@@ -332,13 +332,13 @@ func (w *waiter) stepAside() {
 		now := rn.lock()
 		defer rn.mu.Unlock()
 		if !w.done {
-			w.withdraw(now)
+			w.withdrawLocked(now)
 		}
 	}, nil)
 }
 
 // busy is what there is to tell others of h. The renewer's mutex is held.
-func (h *hold) busy(now clock.Instant) *BusyError {
+func (h *hold) busyLocked(now clock.Instant) *BusyError {
 	if h.holder == nil {
 		who := store.DecodeHolder(h.req.Owner, h.req.Meta)
 		h.holder = &who
@@ -348,28 +348,28 @@ func (h *hold) busy(now clock.Instant) *BusyError {
 
 // attach makes h the lease that the queue passes on, where the client does so.
 // The goroutine that asked the store has it. The renewer's mutex is held.
-func (q *queue) attach(h *hold, now clock.Instant) {
+func (q *queue) attachLocked(h *hold, now clock.Instant) {
 	q.asking, q.place, q.since, q.reason, q.trouble = false, nil, time.Time{}, nil, 0
 	if q.passesOn() {
 		q.h, h.q = h, q
-		h.reserve(h.token+1, h.spare)
+		h.reserveLocked(h.token+1, h.spare)
 		h.mark = now
-		q.tellAll()
+		q.notifyAllLocked()
 	}
-	q.settle()
+	q.askIfNeededLocked()
 }
 
 // detach ends that: those who wait are on their own. The renewer's mutex is held.
-func (h *hold) detach(now clock.Instant) {
+func (h *hold) detachLocked(now clock.Instant) {
 	q := h.q
 	if q == nil {
 		return
 	}
 	q.h, h.q = nil, nil
 	if q.first != nil {
-		q.reason, q.reasonAt = h.busy(now), now
+		q.reason, q.reasonAt = h.busyLocked(now), now
 	}
-	q.settle()
+	q.askIfNeededLocked()
 }
 
 // detachReleased lets the waiters of h ask the store, now that h was released.
@@ -379,5 +379,5 @@ func (rn *renewer) detachReleased(h *hold) {
 	}
 	now := rn.lock()
 	defer rn.mu.Unlock()
-	h.detach(now)
+	h.detachLocked(now)
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/leasehold-dev/leasehold/internal/clock"
+	"github.com/leasehold-dev/leasehold/internal/validity"
 	"github.com/leasehold-dev/leasehold/store"
 )
 
@@ -35,9 +36,9 @@ type departure struct {
 }
 
 // departure returns that of w, which has not left yet. The renewer's mutex is held.
-func (w *waiter) departure(now clock.Instant) departure {
+func (w *waiter) departureLocked(now clock.Instant) departure {
 	q := w.q
-	s := departure{why: w.why(now), at: q.reasonAt, ahead: w.ahead()}
+	s := departure{why: w.reasonLocked(now), at: q.reasonAt, ahead: w.aheadLocked()}
 	if q.h != nil { // the holder is in this process
 		s.at = now
 	}
@@ -116,7 +117,7 @@ func (l *Lock) refreshHolder(ctx context.Context, why error, at clock.Instant, t
 
 // inspect asks the store about a lock although ctx has ended.
 func (c *Client) inspect(ctx context.Context, name string, ttl time.Duration) (store.State, error) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), min(refreshTimeout, ttl/3))
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), min(refreshTimeout, validity.RenewAfter(ttl)))
 	defer cancel()
 	return c.store.Inspect(ctx, name)
 }

@@ -30,10 +30,10 @@ const (
 
 // contention is what a client remembers of a lock that other clients want too.
 type contention struct {
-	busy    bool          // it was held when it was last asked for
-	left    clock.Instant // when it was released; 0: not since it was asked for
-	returns int           // how many times in a row it was asked for soon after that
-	needs   int           // how many are needed to expect it again; 0: rejoinAfter
+	busy       bool          // it was held when it was last asked for
+	releasedAt clock.Instant // when it was released; 0: not since it was asked for
+	returns    int           // how many times in a row it was asked for soon after that
+	needs      int           // how many are needed to expect it again; 0: rejoinAfter
 }
 
 // contentions is the contention of some locks, by a hash of their names. Without
@@ -55,7 +55,7 @@ func (c *contention) expected() bool {
 
 // came notes that this client wanted the lock again. If it does so often, fewer
 // times are needed to expect it.
-func (c *contention) came() {
+func (c *contention) rejoined() {
 	if c.returns++; c.returns >= 4*max(c.needs, rejoinAfter) {
 		c.needs /= 2
 		c.returns = max(c.needs, rejoinAfter)
@@ -69,15 +69,15 @@ func (c *contention) missed() {
 
 // asked notes that the lock is asked for.
 func (c *contention) asked(now clock.Instant) {
-	if c.left == 0 {
+	if c.releasedAt == 0 {
 		return
 	}
-	if now.Sub(c.left) <= rejoinWithin {
-		c.came()
+	if now.Sub(c.releasedAt) <= rejoinWithin {
+		c.rejoined()
 	} else {
 		c.returns = 0
 	}
-	c.left = 0
+	c.releasedAt = 0
 }
 
 // reservation is a place in the store's line that was taken with a release.
@@ -94,10 +94,10 @@ func (h *hold) releaseOrRejoin(ctx context.Context, r store.Request) error {
 	if h.home == nil || h.c.returner == nil { // it did not come from a line
 		return h.c.store.Release(ctx, r)
 	}
-	p := h.expected()
+	p := h.reservationWanted()
 	if p == nil {
 		err := h.c.store.Release(ctx, r)
-		h.c.renewer.left(h.home.name)
+		h.c.renewer.noteRelease(h.home.name)
 		return err
 	}
 	standing, err := h.c.returner.Return(ctx, r, p.req)
@@ -108,16 +108,16 @@ func (h *hold) releaseOrRejoin(ctx context.Context, r store.Request) error {
 }
 
 // left notes that a lock was released.
-func (rn *renewer) left(name string) {
+func (rn *renewer) noteRelease(name string) {
 	now := rn.lock()
 	defer rn.mu.Unlock()
 	if c := rn.contentions.of(name); c.busy {
-		c.left = now
+		c.releasedAt = now
 	}
 }
 
 // expected returns the place to reserve when h is released, or nil.
-func (h *hold) expected() *reservation {
+func (h *hold) reservationWanted() *reservation {
 	q, rn := h.home, &h.c.renewer
 	now := rn.lock()
 	defer rn.mu.Unlock()
@@ -125,7 +125,7 @@ func (h *hold) expected() *reservation {
 	if c := rn.contentions.of(q.name); !certain && !c.expected() {
 		return nil
 	}
-	p := &reservation{req: q.request(max(q.length(), 1)), start: now, since: time.Now()}
+	p := &reservation{req: q.request(max(q.lengthLocked(), 1)), start: now, since: time.Now()}
 	p.req.Owner = store.NewOwnerAt(p.since)
 	return p
 }
@@ -136,7 +136,7 @@ func (h *hold) reserveNext(p *reservation) bool {
 	rn := &h.c.renewer
 	rn.mu.Lock()
 	defer rn.mu.Unlock()
-	q, _ := rn.queueFor(h.home.terms)
+	q, _ := rn.queueForLocked(h.home.terms)
 	if q.asking || q.reserved != nil || q.h != nil && q.h != h {
 		return false
 	}
@@ -151,7 +151,7 @@ func (h *hold) reserveNext(p *reservation) bool {
 
 // takeReservation is the place that is kept for whoever comes first, if there is one. The
 // renewer's mutex is held.
-func (q *queue) takeReservation() *reservation {
+func (q *queue) takeReservationLocked() *reservation {
 	p := q.reserved
 	if p != nil {
 		q.reserved = nil
@@ -174,9 +174,9 @@ func (rn *renewer) lapseOld() {
 			q.reserved.old = true
 			continue
 		}
-		old = append(old, q.takeReservation())
+		old = append(old, q.takeReservationLocked())
 		rn.contentions.of(q.name).missed()
-		q.settle()
+		q.askIfNeededLocked()
 	}
 	if rn.lapsing = len(rn.returned) > 0; rn.lapsing {
 		rn.lapse.Reset(reservedFor / 2)

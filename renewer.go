@@ -11,6 +11,7 @@ import (
 
 	"github.com/leasehold-dev/leasehold/internal/clock"
 	"github.com/leasehold-dev/leasehold/internal/leasefsm"
+	"github.com/leasehold-dev/leasehold/internal/validity"
 	"github.com/leasehold-dev/leasehold/store"
 )
 
@@ -75,7 +76,7 @@ func (rn *renewer) lock() (now clock.Instant) {
 	read := false
 	defer func() {
 		if !read {
-			rn.loseAll()
+			rn.loseAllLocked()
 			rn.mu.Unlock()
 		}
 	}()
@@ -85,28 +86,28 @@ func (rn *renewer) lock() (now clock.Instant) {
 }
 
 // loseAll ends every lease. The renewer's mutex is held.
-func (rn *renewer) loseAll() {
+func (rn *renewer) loseAllLocked() {
 	for len(rn.holds) > 0 {
 		h := rn.holds[0].h
 		h.lastErr = errClock
-		rn.step(h, leasefsm.Tick, 0, math.MaxInt64)
+		rn.stepLocked(h, leasefsm.Tick, 0, math.MaxInt64)
 	}
 	rn.armed = false
 }
 
 // begin renews h from now on and returns the first lease of it, which l asked
 // for at start. The renewer's mutex is held.
-func (rn *renewer) begin(h *hold, start, now clock.Instant, l *Lock, base context.Context, bound bool) *Lease {
-	h.suit(start, l)
+func (rn *renewer) startLocked(h *hold, start, now clock.Instant, l *Lock, base context.Context, bound bool) *Lease {
+	h.applyOptionsLocked(start, l)
 	h.leases = h.only[:0]
-	lease := h.enter(&h.first, base, bound)
+	lease := h.addLeaseLocked(&h.first, base, bound)
 	rn.holds.add(h)
-	rn.arm(now)
+	rn.armLocked(now)
 	return lease
 }
 
 // suit notes what l wants of a hold that begins at start.
-func (h *hold) suit(start clock.Instant, l *Lock) {
+func (h *hold) applyOptionsLocked(start clock.Instant, l *Lock) {
 	h.delay, h.least = l.delay(), 0
 	if l.o.MinHold > 0 {
 		h.least = start.Add(l.o.MinHold)
@@ -114,7 +115,7 @@ func (h *hold) suit(start clock.Instant, l *Lock) {
 }
 
 // enter makes l one more lease of h. The renewer's mutex is held.
-func (h *hold) enter(l *Lease, base context.Context, bound bool) *Lease {
+func (h *hold) addLeaseLocked(l *Lease, base context.Context, bound bool) *Lease {
 	l.h, l.base, l.bound, l.token = h, base, bound, h.token
 	h.leases = append(h.leases, l)
 	return l
@@ -125,10 +126,10 @@ func (l *Lease) reenter(base context.Context, bound bool) (*Lease, error) {
 	rn := &l.h.c.renewer
 	now := rn.lock()
 	defer rn.mu.Unlock()
-	if rn.step(l.h, leasefsm.Tick, 0, now); l.err != nil {
+	if rn.stepLocked(l.h, leasefsm.Tick, 0, now); l.err != nil {
 		return nil, l.err
 	}
-	return l.h.enter(new(Lease), base, bound), nil
+	return l.h.addLeaseLocked(new(Lease), base, bound), nil
 }
 
 // leave ends l, unless it is the last of its hold and MinHold is not over: rest is
@@ -139,7 +140,7 @@ func (rn *renewer) leave(l *Lease, impatient bool) (t turn, rest time.Duration, 
 	now := rn.lock()
 	defer rn.mu.Unlock()
 	h := l.h
-	rn.step(h, leasefsm.Tick, 0, now)
+	rn.stepLocked(h, leasefsm.Tick, 0, now)
 	last := len(h.leases) == 1
 	rest = h.least.Sub(now)
 	early := leastHold && last && l.err == nil && rest > 0
@@ -147,31 +148,31 @@ func (rn *renewer) leave(l *Lease, impatient bool) (t turn, rest time.Duration, 
 		return stays, rest, nil
 	}
 	lost = l.err
-	l.end(ErrReleased)
+	l.endLocked(ErrReleased)
 	l.until = h.fsm.Until()
 	h.leases = slices.DeleteFunc(h.leases, func(o *Lease) bool { return o == l })
 	if !last {
 		return stays, 0, lost
 	}
 	l.held = now.Sub(h.fsm.Since())
-	t, next := h.turn(now)
+	t, next := h.turnLocked(now)
 	if early {
 		t = leaveIt
 	}
 	switch {
 	case t == leaveIt, t == releaseIt:
-		rn.step(h, leasefsm.Release, 0, now)
+		rn.stepLocked(h, leasefsm.Release, 0, now)
 		if t == leaveIt || h.q != nil && h.q.first == nil {
-			h.detach(now)
+			h.detachLocked(now)
 		}
 	case t == passItOn:
-		rn.pass(h, next, now)
+		rn.passLocked(h, next, now)
 	}
 	return t, 0, lost
 }
 
 // end makes err l's fate, unless it already has one. The renewer's mutex is held.
-func (l *Lease) end(err error) {
+func (l *Lease) endLocked(err error) {
 	if l.err != nil {
 		return
 	}
@@ -186,7 +187,7 @@ func (l *Lease) end(err error) {
 
 // step applies an event to h, keeps its place among the deadlines, and tells
 // its holders when it is lost. The renewer's mutex is held.
-func (rn *renewer) step(h *hold, e leasefsm.Event, start, now clock.Instant) {
+func (rn *renewer) stepLocked(h *hold, e leasefsm.Event, start, now clock.Instant) {
 	if e == leasefsm.RenewalSent {
 		h.renewed.Store(true)
 	}
@@ -198,7 +199,7 @@ func (rn *renewer) step(h *hold, e leasefsm.Event, start, now clock.Instant) {
 		} else {
 			rn.holds.remove(h.at)
 		}
-		rn.arm(now)
+		rn.armLocked(now)
 	}
 	after := h.fsm.State()
 	if after == before {
@@ -206,17 +207,17 @@ func (rn *renewer) step(h *hold, e leasefsm.Event, start, now clock.Instant) {
 	}
 	switch after {
 	case leasefsm.Lost:
-		err := &LostError{Name: h.req.Name, Reason: h.fsm.Cause().String(), Err: h.lastErr}
+		err := &LostError{Name: h.req.Name, Cause: lossCauseOf(h.fsm.Cause()), Reason: h.fsm.Cause().String(), Err: h.lastErr}
 		rn.c.logLater(slog.LevelError, "lease lost", "lock", h.req.Name, "owner", h.req.Owner, "token", h.token, "err", err)
 		for _, l := range h.leases {
 			if lossTold {
-				l.end(err)
+				l.endLocked(err)
 			}
 		}
 		if rn.c.observe != nil && len(h.leases) > 0 {
-			rn.observeLoss(h.leases[0], now.Sub(h.fsm.Since()), err)
+			rn.observeLossLocked(h.leases[0], now.Sub(h.fsm.Since()), err)
 		}
-		h.detach(now)
+		h.detachLocked(now)
 	case leasefsm.Jeopardy:
 		rn.c.logLater(slog.LevelWarn, "renewal failed, validity remains", "lock", h.req.Name, "left", h.fsm.Until().Sub(now), "err", h.lastErr)
 	}
@@ -224,7 +225,7 @@ func (rn *renewer) step(h *hold, e leasefsm.Event, start, now clock.Instant) {
 
 // arm sets the timer for the earliest deadline, unless it fires before that
 // anyway. The renewer's mutex is held.
-func (rn *renewer) arm(now clock.Instant) {
+func (rn *renewer) armLocked(now clock.Instant) {
 	if len(rn.holds) == 0 { // if it fires, for nothing, that is cheaper than to set it for each lease
 		return
 	}
@@ -247,7 +248,7 @@ func (rn *renewer) sweep() {
 		now := rn.lock() // again: of many leases, dealing with them took time
 		defer rn.mu.Unlock()
 		rn.armed = false
-		rn.arm(now)
+		rn.armLocked(now)
 	}, nil)
 }
 
@@ -259,9 +260,9 @@ func (rn *renewer) sweepDue() {
 		h := rn.holds[0].h
 		if h.fsm.Due(now) || h.fsm.Due(now.Add(h.fsm.Renew/early)) {
 			rn.due = append(rn.due, h)
-			rn.step(h, leasefsm.RenewalSent, 0, now)
+			rn.stepLocked(h, leasefsm.RenewalSent, 0, now)
 		} else if rn.holds[0].at <= now {
-			rn.step(h, leasefsm.Tick, 0, now)
+			rn.stepLocked(h, leasefsm.Tick, 0, now)
 		} else {
 			break
 		}
@@ -303,7 +304,7 @@ func (rn *renewer) renew(ctx context.Context, batch []*hold) []error {
 	bound := batch[0].req.TTL
 	for i, h := range batch {
 		reqs[i] = h.req
-		bound = min(bound, h.req.TTL/3)
+		bound = min(bound, validity.RenewAfter(h.req.TTL))
 	}
 	ctx, cancel := context.WithTimeout(ctx, bound)
 	defer cancel()
@@ -326,11 +327,11 @@ func (rn *renewer) renew(ctx context.Context, batch []*hold) []error {
 		h.lastErr = errs[i]
 		switch {
 		case errs[i] == nil:
-			rn.step(h, leasefsm.Renewed, start, now)
+			rn.stepLocked(h, leasefsm.Renewed, start, now)
 		case errors.Is(errs[i], store.ErrNotHeld):
-			rn.step(h, leasefsm.RenewalDenied, 0, now)
+			rn.stepLocked(h, leasefsm.RenewalDenied, 0, now)
 		default:
-			rn.step(h, leasefsm.RenewalUnknown, 0, now)
+			rn.stepLocked(h, leasefsm.RenewalUnknown, 0, now)
 		}
 	}
 	return errs
@@ -342,7 +343,7 @@ func (rn *renewer) renewalFailed(batch []*hold) {
 	defer rn.mu.Unlock()
 	for _, h := range batch {
 		h.lastErr = errRenewal
-		rn.step(h, leasefsm.RenewalUnknown, 0, now)
+		rn.stepLocked(h, leasefsm.RenewalUnknown, 0, now)
 	}
 }
 
@@ -351,7 +352,7 @@ var errRenewal = errors.New("the renewal panicked")
 // renewNow is Extend.
 func (rn *renewer) renewNow(ctx context.Context, l *Lease) error {
 	now := rn.lock()
-	rn.step(l.h, leasefsm.RenewalSent, 0, now)
+	rn.stepLocked(l.h, leasefsm.RenewalSent, 0, now)
 	rn.mu.Unlock()
 	err := rn.renew(ctx, []*hold{l.h})[0]
 	if over := l.Err(); over != nil {

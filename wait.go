@@ -66,7 +66,7 @@ func (l *Lock) get(ctx context.Context, tries int, bound bool, began clock.Insta
 		l = l.With(LockOptions{Owner: store.NewOwner()})
 	}
 	if l.c.waiter != nil && tries == 0 && l.o.Owner == "" {
-		return l.inLine(ctx, life, bound, began)
+		return l.queueUp(ctx, life, bound, began)
 	}
 	lease, err := l.poll(ctx, life, tries, bound, began)
 	return lease, Acquired, err
@@ -112,17 +112,17 @@ func (l *Lock) poll(ctx context.Context, life leasefsm.Config, tries int, bound 
 
 // inLine asks once, and stands in line when that does not give the lock; or
 // behind those of this client that already do.
-func (l *Lock) inLine(ctx context.Context, life leasefsm.Config, bound bool, began clock.Instant) (*Lease, EventKind, error) {
+func (l *Lock) queueUp(ctx context.Context, life leasefsm.Config, bound bool, began clock.Instant) (*Lease, EventKind, error) {
 	if ctx.Err() != nil {
 		return nil, 0, gaveUp(ctx, nil)
 	}
 	rn := &l.c.renewer
 	now := rn.lock()
-	q, known := rn.queueFor(terms{l.name, l.o.Purpose, life, l.o.Require, l.o.Barge})
+	q, known := rn.queueForLocked(terms{l.name, l.o.Purpose, life, l.o.Require, l.o.Barge})
 	c := rn.contentions.of(l.name)
 	if c.asked(now); known || c.busy {
-		w := q.join(l, ctx, bound, false)
-		p := w.settle(now)
+		w := q.joinLocked(l, ctx, bound, false)
+		p := w.placeOrQueueLocked(now)
 		rn.mu.Unlock()
 		return w.get(p, began)
 	}
@@ -135,7 +135,7 @@ func (l *Lock) inLine(ctx context.Context, life leasefsm.Config, bound bool, beg
 	q.asking = false
 	busy, retry := canWait(err)
 	if ctx.Err() != nil || !retry {
-		q.settle()
+		q.askIfNeededLocked()
 		rn.mu.Unlock()
 		if ctx.Err() != nil && (retry || errors.Is(err, ctx.Err())) {
 			err = gaveUp(ctx, err)
@@ -145,13 +145,13 @@ func (l *Lock) inLine(ctx context.Context, life leasefsm.Config, bound bool, beg
 	if busy != nil {
 		c.busy = true
 	}
-	w := q.join(l, ctx, bound, true)
+	w := q.joinLocked(l, ctx, bound, true)
 	if busy != nil { // waiters are told when their position is known too
 		q.reason, q.reasonAt = err, now
 	} else {
-		q.because(err, now)
+		q.setReasonLocked(err, now)
 	}
-	p := w.settle(now)
+	p := w.placeOrQueueLocked(now)
 	rn.mu.Unlock()
 	return w.get(p, began)
 }
@@ -165,7 +165,7 @@ func (l *Lock) askFirst(ctx context.Context, life leasefsm.Config, bound bool, q
 		if !returned { // a function of the user's failed: the next may ask
 			rn.mu.Lock()
 			q.asking = false
-			q.settle()
+			q.askIfNeededLocked()
 			rn.mu.Unlock()
 		}
 	}()
@@ -184,7 +184,7 @@ func (w *waiter) get(p *place, began clock.Instant) (lease *Lease, how EventKind
 			w.abandon()
 		}
 	}()
-	if p != nil && !w.stand(p) {
+	if p != nil && !w.waitAt(p) {
 		lease, how, err = w.leave()
 	} else {
 		lease, how, err = w.wait(began)
@@ -216,9 +216,9 @@ func (w *waiter) wait(began clock.Instant) (*Lease, EventKind, error) {
 		}
 		var why error
 		if w.l.listens() {
-			why = w.why(now)
+			why = w.reasonLocked(now)
 		}
-		left, trouble := w.patience(now)
+		left, trouble := w.patienceLocked(now)
 		rn.mu.Unlock()
 		switch {
 		case trouble && left < 0:

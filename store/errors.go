@@ -12,7 +12,7 @@ import (
 var (
 	// ErrBusy means that another owner holds the lock. The error is always a
 	// *BusyError.
-	ErrBusy = errors.New("lock is held by somebody else")
+	ErrBusy = errors.New("lock is held by another owner")
 	// ErrNotHeld means that this owner certainly does not hold the lock, or no
 	// longer does.
 	ErrNotHeld = errors.New("lock is not held by this owner")
@@ -27,7 +27,7 @@ var (
 	ErrUnsupported = errors.New("not supported by this store")
 	// ErrKindMismatch means that the name is in use for a lock of another kind,
 	// or for data that is not a lock.
-	ErrKindMismatch = errors.New("name is in use for something else")
+	ErrKindMismatch = errors.New("name is in use for another kind of lock or for other data")
 	// ErrIncomplete means that the store could not look at all locks. The locks
 	// it found are returned with the error.
 	ErrIncomplete = errors.New("incomplete")
@@ -64,15 +64,15 @@ func (e *BusyError) Error() string {
 	fmt.Fprintf(&b, "lock %q is held by %s", e.Name, e.Holder)
 	switch {
 	case e.ExpiresIn < 0:
-		b.WriteString(", without an expiry: another kind of client made it without a TTL, and it stays until somebody deletes it")
+		b.WriteString(", without an expiry: another kind of client made it, and it stays until it is deleted")
 	case e.ExpiresIn > 0:
 		fmt.Fprintf(&b, ", expires in %v unless renewed", Round(e.ExpiresIn))
 	}
 	switch {
 	case e.Position == 1:
-		b.WriteString("; next in the queue")
+		b.WriteString("; this caller is next in the queue")
 	case e.Position > 1:
-		fmt.Fprintf(&b, "; position %d in the queue", e.Position)
+		fmt.Fprintf(&b, "; waiters ahead in the queue: %d", e.Position-1)
 	}
 	if e.Err != nil {
 		fmt.Fprintf(&b, " (%v)", e.Err)

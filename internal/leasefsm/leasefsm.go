@@ -227,7 +227,7 @@ func (l Lease) Passable(now clock.Instant) bool {
 	if !passWhileValid {
 		return true
 	}
-	return l.Valid(now) && l.Renew > 0 && l.proven.Add(-l.Notice).Sub(now) >= l.TTL/3
+	return l.Valid(now) && l.Renew > 0 && l.proven.Add(-l.Notice).Sub(now) >= validity.RenewAfter(l.TTL)
 }
 
 // Due says whether a renewal should be sent at now.

@@ -35,21 +35,21 @@ type Attempt struct {
 	token     uint64
 	reserved  uint64 // tokens below it that are the grant's as well
 	nodes     [MaxNodes]candidate
-	line      line
+	waiting   waitState
 }
 
 type candidate struct {
-	phase Phase
-	late  bool          // past its node timeout: not waited for, but still welcome
-	at    uint64        // where its counter stands, if Held
-	spare uint64        // tokens below what it granted that are the grant's as well
-	asked uint64        // the token it was asked to confirm, if larger than at
-	from  clock.Instant // when the request left that it granted, if Held
-	place place         // where the attempt waits
+	phase    Phase
+	late     bool          // past its node timeout: not waited for, but still welcome
+	token    uint64        // where its counter stands, if Held
+	reserved uint64        // tokens below what it granted that are the grant's as well
+	asked    uint64        // the token it was asked to confirm, if larger than at
+	from     clock.Instant // when the request left that it granted, if Held
+	wait     nodeWait      // where the attempt waits
 }
 
 // counts says whether the token can be confirmed there.
-func (n *candidate) counts() bool { return n.phase == Held || !confirmOwned }
+func (n *candidate) canConfirm() bool { return n.phase == Held || !confirmOwned }
 
 // NewAttempt begins an attempt whose requests leave after start. The driver
 // sends Acquire to every node.
@@ -71,18 +71,18 @@ func (a *Attempt) Step(e Event, now clock.Instant, out []Send) []Send {
 	case Cancel:
 		a.cancelled = a.cancelled || a.verdict == Open
 	default:
-		if a.line.waits {
-			a.hearInLine(e, now)
+		if a.waiting.waits {
+			a.takeEventWaiting(e, now)
 		} else {
-			a.hear(e)
+			a.takeReply(e)
 		}
 	}
 	if a.verdict == Open {
 		out = a.decide(now, out)
 		switch {
-		case !a.line.waits:
+		case !a.waiting.waits:
 		case a.verdict == Open:
-			out = a.wait(now, out)
+			out = a.stepWaiting(now, out)
 		case a.verdict == Won: // only now: what is sent later may come after the release
 			out = a.fill(now, out)
 		}
@@ -94,12 +94,12 @@ func (a *Attempt) Step(e Event, now clock.Instant, out []Send) []Send {
 }
 
 // hear takes in one node's answer.
-func (a *Attempt) hear(e Event) {
+func (a *Attempt) takeReply(e Event) {
 	n := &a.nodes[e.Node]
 	if e.Op == Acquire && n.phase == Asked {
 		switch e.Kind {
 		case Yes:
-			n.phase, n.late, n.at, n.spare, n.from = Held, false, e.Token, e.Reserved, a.start
+			n.phase, n.late, n.token, n.reserved, n.from = Held, false, e.Token, e.Reserved, a.start
 		case No, Absent:
 			n.phase = Refused
 		case Unsent:
@@ -110,7 +110,7 @@ func (a *Attempt) hear(e Event) {
 			}
 		}
 	}
-	if e.Op == Confirm && n.counts() {
+	if e.Op == Confirm && n.canConfirm() {
 		a.confirmed(n, e)
 	}
 }
@@ -119,7 +119,7 @@ func (a *Attempt) hear(e Event) {
 func (a *Attempt) confirmed(n *candidate, e Event) {
 	switch e.Kind {
 	case Yes:
-		n.at, n.late = max(n.at, e.Token), false
+		n.token, n.late = max(n.token, e.Token), false
 	case No, Absent: // the lock is not ours there any more
 		n.phase = Refused
 	default: // ours, but not to be confirmed: no use, and to be released
@@ -132,11 +132,11 @@ func (a *Attempt) timeOut(now clock.Instant) {
 	for i := range a.Nodes {
 		n := &a.nodes[i]
 		switch {
-		case n.phase == Asked && !a.line.waits && now >= a.start.Add(a.NodeTimeout):
+		case n.phase == Asked && !a.waiting.waits && now >= a.start.Add(a.NodeTimeout):
 			n.late = true
-		case n.phase == Held && n.asked > n.at && now >= a.confirmBy:
+		case n.phase == Held && n.asked > n.token && now >= a.confirmBy:
 			n.late = true
-			n.place.again = now
+			n.wait.again = now
 		}
 	}
 }
@@ -153,28 +153,28 @@ func (a *Attempt) decide(now clock.Instant, out []Send) []Send {
 		}
 	}
 	switch {
-	case a.cancelled, !a.line.waits && (!a.Enough(held|hoped) || now >= validity.Until(a.start, a.ttl)):
+	case a.cancelled, !a.waiting.waits && (!a.HasQuorum(held|hoped) || now >= validity.Until(a.start, a.ttl)):
 		a.verdict = Lost
 		return out
-	case !a.Enough(held):
+	case !a.HasQuorum(held):
 		return out
 	}
-	token := a.highest(held)
+	token := a.largestToken(held)
 	for i := range a.Nodes {
-		if n := &a.nodes[i]; n.counts() && !n.late && n.at == token && (held.Has(i) || !confirmOwned) {
+		if n := &a.nodes[i]; n.canConfirm() && !n.late && n.token == token && (held.Has(i) || !confirmOwned) {
 			confirmed = confirmed.with(i)
 		}
 	}
-	if a.Enough(confirmed) || !confirmToken {
-		a.verdict, a.token, a.from = Won, token, a.since(held, confirmed)
-		a.reserved = a.least(held, confirmed)
+	if a.HasQuorum(confirmed) || !confirmToken {
+		a.verdict, a.token, a.from = Won, token, a.validFrom(held, confirmed)
+		a.reserved = a.fewestReserved(held, confirmed)
 		return out
 	}
-	if a.confirmBy == 0 || a.line.waits && now >= a.confirmBy {
+	if a.confirmBy == 0 || a.waiting.waits && now >= a.confirmBy {
 		a.confirmBy = now.Add(a.NodeTimeout)
 	}
 	for i := range a.Nodes {
-		if n := &a.nodes[i]; (a.holds(n, now) || !confirmOwned) && max(n.at, n.asked) < token {
+		if n := &a.nodes[i]; (a.holds(n, now) || !confirmOwned) && max(n.token, n.asked) < token {
 			n.asked = token
 			out = append(out, Send{Node: i, Op: Confirm, Token: token})
 		}
@@ -193,11 +193,11 @@ const aboutAsLate = 16
 // since is when the latest requests left that a majority granted, together with
 // those about as late: so that no time is lost when one of the nodes is. All leave
 // at once where nobody waits.
-func (a *Attempt) since(held, confirmed Set) clock.Instant {
-	if !a.line.waits {
+func (a *Attempt) validFrom(held, confirmed Set) clock.Instant {
+	if !a.waiting.waits {
 		return a.start
 	}
-	if !a.Enough(confirmed) { // only where confirming is switched off
+	if !a.HasQuorum(confirmed) { // only where confirming is switched off
 		confirmed = held
 	}
 	var since clock.Instant
@@ -211,7 +211,7 @@ func (a *Attempt) since(held, confirmed Set) clock.Instant {
 				enough = enough.with(j)
 			}
 		}
-		if a.Enough(enough) {
+		if a.HasQuorum(enough) {
 			since = max(since, a.nodes[i].from)
 		}
 	}
@@ -227,13 +227,13 @@ func (a *Attempt) since(held, confirmed Set) clock.Instant {
 // highest is the largest answer of a majority: of the one with the smallest
 // answers, so that no node is asked to confirm needlessly. Where a node outside
 // it stands is of no concern. Of two sets it is the larger one of both.
-func (a *Attempt) highest(held Set) (token uint64) {
-	for _, set := range a.Lists() {
+func (a *Attempt) largestToken(held Set) (token uint64) {
+	for _, set := range a.JointSets() {
 		var answers [MaxNodes]uint64
 		n := 0
 		for i := range a.Nodes {
 			if (held & set).Has(i) {
-				answers[n] = a.nodes[i].at
+				answers[n] = a.nodes[i].token
 				n++
 			}
 		}
@@ -245,14 +245,14 @@ func (a *Attempt) highest(held Set) (token uint64) {
 
 // least is how many tokens below the grant's own all nodes have reserved that stand
 // there: on each of them they are above all that it granted before.
-func (a *Attempt) least(held, confirmed Set) uint64 {
-	if !a.Enough(confirmed) { // only where confirming is switched off
+func (a *Attempt) fewestReserved(held, confirmed Set) uint64 {
+	if !a.HasQuorum(confirmed) { // only where confirming is switched off
 		confirmed = held
 	}
 	least := uint64(math.MaxUint64)
 	for i := range a.Nodes {
 		if confirmed.Has(i) {
-			least = min(least, a.nodes[i].spare)
+			least = min(least, a.nodes[i].reserved)
 		}
 	}
 	return least
@@ -263,13 +263,13 @@ func (a *Attempt) least(held, confirmed Set) uint64 {
 func (a *Attempt) cleanUp(out []Send) []Send {
 	for i := range a.Nodes {
 		n := &a.nodes[i]
-		if n.phase == Relinquish || n.phase != Held && n.phase != Doubtful && !(a.line.waits && n.place.left()) {
+		if n.phase == Relinquish || n.phase != Held && n.phase != Doubtful && !(a.waiting.waits && n.wait.mayHold()) {
 			continue
 		}
-		again := n.place.doubted || n.place.under != 0
+		again := n.wait.doubted || n.wait.under != 0
 		out = append(out, Send{
-			Node: i, Op: Release, Tomb: (n.phase == Doubtful || again) && buryDoubtful, Always: again && buryDoubtful && buryRepeated,
-			GivesWay: a.line.gaveWay, ToSenior: a.line.toSenior,
+			Node: i, Op: Release, Tomb: (n.phase == Doubtful || again) && buryDoubtful, AlwaysTomb: again && buryDoubtful && buryRepeated,
+			GivesWay: a.waiting.gaveWay, ToSenior: a.waiting.toSenior,
 		})
 		n.phase = Relinquish
 	}
@@ -291,7 +291,7 @@ func (a *Attempt) From() clock.Instant { return a.from }
 
 // AskedAt is when the request left that node answers, or answered last.
 func (a *Attempt) AskedAt(node int) clock.Instant {
-	if under := a.nodes[node].place.under; under != 0 {
+	if under := a.nodes[node].wait.under; under != 0 {
 		return under
 	}
 	return a.start
@@ -301,15 +301,15 @@ func (a *Attempt) AskedAt(node int) clock.Instant {
 func (a *Attempt) Late(node int) bool { return a.nodes[node].late }
 
 // Agreed says whether node granted the lock, even if it was given back since.
-func (a *Attempt) Agreed(node int) bool { return a.nodes[node].at > 0 }
+func (a *Attempt) Agreed(node int) bool { return a.nodes[node].token > 0 }
 
 // Next is when a Tick can change something; false when none can.
 func (a *Attempt) Next() (clock.Instant, bool) {
 	if a.verdict != Open {
 		return 0, false
 	}
-	if a.line.waits {
-		return a.nextInLine()
+	if a.waiting.waits {
+		return a.nextWaiting()
 	}
 	next := validity.Until(a.start, a.ttl)
 	for _, n := range a.nodes[:a.Nodes] {
@@ -317,7 +317,7 @@ func (a *Attempt) Next() (clock.Instant, bool) {
 		case n.late:
 		case n.phase == Asked:
 			next = min(next, a.start.Add(a.NodeTimeout))
-		case n.phase == Held && n.asked > n.at:
+		case n.phase == Held && n.asked > n.token:
 			next = min(next, a.confirmBy)
 		}
 	}

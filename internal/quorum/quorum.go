@@ -56,7 +56,7 @@ func SetOf(nodes ...int) (s Set) {
 func (c *Config) all() Set { return 1<<c.Nodes - 1 }
 
 // Lists are the sets of which majorities are needed, one or two.
-func (c *Config) Lists() []Set {
+func (c *Config) JointSets() []Set {
 	switch {
 	case c.Sets[0] == 0:
 		return []Set{c.all()}
@@ -69,8 +69,8 @@ func (c *Config) Lists() []Set {
 // Enough says whether s has a majority of every set: then it shares a node with
 // everything else that is enough, for this client or for one that asks only one
 // of the sets.
-func (c *Config) Enough(s Set) bool {
-	for _, set := range c.Lists() {
+func (c *Config) HasQuorum(s Set) bool {
+	for _, set := range c.JointSets() {
 		if (s & set).Size() < Majority(set.Size()) {
 			return false
 		}
@@ -116,13 +116,13 @@ type Send struct {
 	Token uint64 // of Confirm
 	Tomb  bool   // of Release
 	// Of Release: leave the tombstone even where the lock was ours.
-	Always bool
+	AlwaysTomb bool
 	// Of Release: GivesWay leaves the lock there to come for, and hands it to
 	// nobody in line but, with ToSenior, to the first of those before us.
 	GivesWay, ToSenior bool
 	// Of Acquire: the node was asked before; refresh the place only, and do not
 	// take a lock that nobody has.
-	Again, Stand bool
+	Again, QueueOnly bool
 }
 
 // Kind is what an event reports.
@@ -149,15 +149,15 @@ const (
 	Tick
 	// Cancel: the caller gave up.
 	Cancel
-	// Handed: a node says, unasked, that it has granted the lock to us.
-	Handed
-	// Poll: what the node says unasked may have been missed.
-	Poll
-	// Freed: a node says, unasked, that the lock is free there.
-	Freed
-	// Shun: a node has granted the lock, and what it grants does not count at
+	// PushGranted: a node says, unasked, that it has granted the lock to us.
+	PushGranted
+	// PushLost: what the node says unasked may have been missed.
+	PushLost
+	// PushFree: a node says, unasked, that the lock is free there.
+	PushFree
+	// Discounted: a node has granted the lock, and what it grants does not count at
 	// present.
-	Shun
+	Discounted
 )
 
 // Event is what happened.
@@ -167,19 +167,19 @@ type Event struct {
 	Op    Op
 	Token uint64
 	// Reserved is how many tokens below that are the grant's, too, of a Yes to Acquire
-	// or a Handed.
+	// or a PushGranted.
 	Reserved uint64
-	// From is when the request left that Handed grants.
+	// From is when the request left that PushGranted reports.
 	From clock.Instant
 	// Of an answer to Acquire that left us in line: who has the lock there, for how
 	// long (negative: for ever), and whether that one comes before us.
 	// Came is since when it is known to, at least; zero: since now.
-	Holder string
-	Lasts  time.Duration
-	Senior bool
-	Came   clock.Instant
+	Holder      string
+	ExpiresIn   time.Duration
+	Senior      bool
+	HolderSince clock.Instant
 	// Pause is how soon it is of use to ask again.
-	Pause time.Duration
+	RetryAfter time.Duration
 }
 
 // Verdict is how an attempt or a vote stands.

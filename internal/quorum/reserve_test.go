@@ -26,12 +26,12 @@ func TestReservedTokens(t *testing.T) {
 		}, 100, 2},
 		{"told a second time", []Event{
 			{Kind: Yes, Op: Acquire, Node: 0, Token: 100, Reserved: 8},
-			{Kind: Handed, Op: Acquire, Node: 0, Token: 100, From: lineStart},
+			{Kind: PushGranted, Op: Acquire, Node: 0, Token: 100, From: lineStart},
 			{Kind: Yes, Op: Acquire, Node: 1, Token: 100, Reserved: 8},
 		}, 100, 8},
 		{"told a second time after the counter was raised", []Event{
 			{Kind: Yes, Op: Acquire, Node: 0, Token: 90, Reserved: 8},
-			{Kind: Handed, Op: Acquire, Node: 0, Token: 100, From: lineStart},
+			{Kind: PushGranted, Op: Acquire, Node: 0, Token: 100, From: lineStart},
 			{Kind: Yes, Op: Acquire, Node: 1, Token: 100, Reserved: 8},
 		}, 100, 0},
 	} {

@@ -20,7 +20,7 @@ type Vote struct {
 	verdict Verdict
 	late    bool
 	nodes   [MaxNodes]Phase
-	bare    Set // nodes where nobody has the lock, and that were not given it yet
+	free    Set // nodes where nobody has the lock, and that were not given it yet
 }
 
 // NewVote begins a vote whose requests leave after start. op is Extend or
@@ -41,7 +41,7 @@ func (v *Vote) Step(e Event, now clock.Instant, out []Send) []Send {
 		v.nodes[e.Node] = Refused
 	case Absent:
 		v.nodes[e.Node] = Refused
-		v.bare = v.bare.with(e.Node)
+		v.free = v.free.with(e.Node)
 	case Unsent:
 		v.nodes[e.Node] = Missing
 	case Unknown:
@@ -51,39 +51,39 @@ func (v *Vote) Step(e Event, now clock.Instant, out []Send) []Send {
 	if v.verdict == Open {
 		v.decide()
 	}
-	if v.op == Extend && v.verdict == Won && v.bare != 0 && heal {
-		out = v.give(out)
+	if v.op == Extend && v.verdict == Won && v.free != 0 && heal {
+		out = v.heal(out)
 	}
 	return out
 }
 
 // give sends the lease to the nodes that are without it.
-func (v *Vote) give(out []Send) []Send {
+func (v *Vote) heal(out []Send) []Send {
 	for i := range v.Nodes {
-		if v.bare.Has(i) {
+		if v.free.Has(i) {
 			out = append(out, Send{Node: i, Op: Heal})
 		}
 	}
-	v.bare = 0
+	v.free = 0
 	return out
 }
 
 func (v *Vote) decide() {
-	yes, no, hoped := v.in(Held), v.in(Refused), Set(0)
+	yes, no, hoped := v.nodesIn(Held), v.nodesIn(Refused), Set(0)
 	if !v.late {
-		hoped = v.in(Asked)
+		hoped = v.nodesIn(Asked)
 	}
 	releasing := v.op == Release
 	switch {
-	case v.Enough(yes), releasing && v.Enough(yes|no) && (v.Gone() || hoped == 0):
+	case v.HasQuorum(yes), releasing && v.HasQuorum(yes|no) && (v.Gone() || hoped == 0):
 		v.verdict = Won
-	case !v.Enough(yes|hoped) && (!releasing || !v.Enough(yes|no|hoped)):
+	case !v.HasQuorum(yes|hoped) && (!releasing || !v.HasQuorum(yes|no|hoped)):
 		v.verdict = Lost
 	}
 }
 
 // in are the nodes in a phase.
-func (v *Vote) in(p Phase) (s Set) {
+func (v *Vote) nodesIn(p Phase) (s Set) {
 	for i, q := range v.nodes[:v.Nodes] {
 		if q == p {
 			s = s.with(i)
@@ -97,7 +97,7 @@ func (v *Vote) Verdict() Verdict { return v.verdict }
 
 // Gone says whether the lease is certainly not ours any more: so many nodes do
 // not have it that a majority can not.
-func (v *Vote) Gone() bool { return !v.Enough(v.all() &^ v.in(Refused)) }
+func (v *Vote) Gone() bool { return !v.HasQuorum(v.all() &^ v.nodesIn(Refused)) }
 
 // Late says whether node's answer had not come within the node timeout.
 func (v *Vote) Late(node int) bool { return v.late && v.nodes[node] == Asked }

@@ -18,3 +18,9 @@ func Drift(ttl time.Duration) time.Duration { return ttl/100 + 2*time.Millisecon
 func Until(start clock.Instant, ttl time.Duration) clock.Instant {
 	return start.Add(ttl - Drift(ttl))
 }
+
+// RenewAfter is how long after a request for a lease of this TTL the next one
+// leaves: a third of the TTL, so that the lease outlives two requests in a row
+// that fail. It is also how often a waiter refreshes its place in a store's queue,
+// and how long a request about a lease may take, since the next one is due then.
+func RenewAfter(ttl time.Duration) time.Duration { return ttl / 3 }

@@ -11,6 +11,7 @@ import (
 	"github.com/leasehold-dev/leasehold/fence"
 	"github.com/leasehold-dev/leasehold/internal/clock"
 	"github.com/leasehold-dev/leasehold/internal/rule"
+	"github.com/leasehold-dev/leasehold/internal/validity"
 	"github.com/leasehold-dev/leasehold/store"
 )
 
@@ -181,7 +182,7 @@ func (w *waiting) look(r rule.Record, now clock.Instant, since time.Duration) bo
 	if i < 0 || len(r.Holds) == 0 {
 		return true
 	}
-	if left := r.Line[i].Expiry.Sub(now); left < w.r.TTL-w.r.TTL/3 {
+	if left := r.Line[i].Expiry.Sub(now); left < w.r.TTL-validity.RenewAfter(w.r.TTL) {
 		return true
 	}
 	h := r.Holds[0]

@@ -80,7 +80,7 @@ func (r *router) ask(ctx context.Context) (chart []stretch, nodes []store.NodeOu
 	connected, others := r.known()
 	for _, n := range connected {
 		p := make(poll, 1)
-		said := driver.Unsent(n.put(call{command: chartCommand, timeout: r.s.o.nodeTimeout(r.s.o.MaxTTL), look: p}, false))
+		said := driver.PutOutcome(n.put(call{command: chartCommand, timeout: r.s.o.nodeTimeout(r.s.o.MaxTTL), look: p}, false))
 		if said.Err == nil {
 			select {
 			case a := <-p:
@@ -193,7 +193,7 @@ func (r *router) adopt(chart []stretch) {
 		n.tune()
 	}
 	if changed {
-		r.s.keeper.Poll(0)
+		r.s.keeper.OnPushLost(0)
 	}
 }
 

@@ -90,14 +90,14 @@ func (w *wire) heard(v value) {
 	case !ok:
 		n.log.Debug("a message to those who wait is not understood", "message", v.list[2].String())
 	case told.granted && n.isCounting(): // if it was declared empty, it grants again
-		n.s.keeper.Poll(n.index)
+		n.s.keeper.OnPushLost(n.index)
 	case told.granted:
 		if !pushesStamped {
 			told.stamp = w.at
 		}
-		n.s.keeper.Handed(n.index, told.owner, driver.Answer{Token: told.token, Counted: told.counted, Reserved: told.reserved, From: told.stamp, Clock: told.clock, At: w.at})
+		n.s.keeper.OnGranted(n.index, told.owner, driver.Reply{Token: told.token, Counted: told.counted, Reserved: told.reserved, Stamp: told.stamp, Clock: told.clock, At: w.at})
 	default:
-		n.s.keeper.Freed(n.index, told.owner)
+		n.s.keeper.OnFree(n.index, told.owner)
 	}
 }
 
@@ -113,7 +113,7 @@ func (v value) isMessage() bool {
 // missed has those who wait ask the node again, after its connection broke.
 func (w *wire) missed() {
 	if w.hears && missedAsked { // also for places that nobody waits at yet
-		w.n.s.keeper.Poll(w.n.index)
+		w.n.s.keeper.OnPushLost(w.n.index)
 	}
 }
 

@@ -73,7 +73,7 @@ type call struct {
 	to      driver.Receiver
 	tag     int
 	leases  int             // that it is about, where several answers are wanted
-	next    driver.Receiver // of the answer to what is asked with it, see majority.Question
+	next    driver.Receiver // of the answer to what is asked with it, see driver.Question
 	look    poll
 	sent    time.Time
 	again   bool // by its text, since the server did not know the script
@@ -113,7 +113,7 @@ func newNode(index int, a address, s *Store) *node {
 	return n
 }
 
-// Addr implements majority.Node.
+// Addr implements driver.Node.
 func (n *node) Addr() string {
 	if s := n.s.sentinels; s != nil {
 		return s.name()
@@ -121,7 +121,7 @@ func (n *node) Addr() string {
 	return n.addr.host
 }
 
-// Put implements majority.Node.
+// Put implements driver.Node.
 func (n *node) Put(c driver.Call) error {
 	return n.put(call{command: c.Payload.(*command), timeout: c.Timeout, to: c.To, tag: c.Tag, leases: c.Leases, next: c.Next}, c.More)
 }
@@ -146,7 +146,7 @@ func (n *node) put(c call, more bool) error {
 	return err
 }
 
-// Flush implements majority.Node. Whoever puts something sends it, and what others
+// Flush implements driver.Node. Whoever puts something sends it, and what others
 // have put by then, which saves waking up another goroutine; what there is no room for
 // is left to the node's own.
 func (n *node) Flush() {
@@ -301,7 +301,7 @@ func (n *node) fail() {
 // nobody wants the answer.
 type nobody struct{}
 
-func (nobody) Answer(int, int, driver.Answer) {}
+func (nobody) Receive(int, int, driver.Reply) {}
 
 // settle hands a reply out. What that leads to is put in line before the call
 // counts as no longer in flight.
@@ -329,7 +329,7 @@ func (n *node) deliver(c call, r reply) {
 		c.look <- looked{n.index, r}
 	} else if c.leases > 1 {
 		usual, others := r.answers(c.command.script, c.leases)
-		c.to.(driver.Crowd).Answers(n.index, c.tag, c.leases, usual, others)
+		c.to.(driver.BatchReceiver).ReceiveBatch(n.index, c.tag, c.leases, usual, others)
 	} else {
 		if c.command == infoCommand && r.outcome == store.Granted {
 			n.compare(r.value)
@@ -347,11 +347,11 @@ func (n *node) deliver(c call, r reply) {
 	}
 }
 
-func (n *node) answer(to driver.Receiver, tag int, a driver.Answer) {
-	if a.Said.Outcome == store.Quarantined {
-		a.Said = n.isShut(a.Said)
+func (n *node) answer(to driver.Receiver, tag int, a driver.Reply) {
+	if a.Report.Outcome == store.Quarantined {
+		a.Report = n.isShut(a.Report)
 	}
-	to.Answer(n.index, tag, a)
+	to.Receive(n.index, tag, a)
 }
 
 // idle says whether there is no need for a connection.

@@ -290,7 +290,7 @@ func (n *node) dropLooksLocked() {
 
 // remember keeps which grant of the node a client has seen last: a server that does not
 // know of it is another, or has lost data.
-func (n *node) remember(c *command, a driver.Answer) {
+func (n *node) remember(c *command, a driver.Reply) {
 	if a.Kind != quorum.Yes || a.Token == 0 || c.script != guardedScript {
 		return
 	}

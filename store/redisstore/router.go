@@ -58,10 +58,10 @@ func newRouter(s *Store, seeds []address) *router {
 	return r
 }
 
-// Addr implements majority.Node. What went wrong where is in the errors.
+// Addr implements driver.Node. What went wrong where is in the errors.
 func (r *router) Addr() string { return "cluster of " + r.seeds[0].host }
 
-// Put implements majority.Node.
+// Put implements driver.Node.
 func (r *router) Put(c driver.Call) error {
 	return r.put(call{command: c.Payload.(*command), timeout: c.Timeout, to: c.To, tag: c.Tag, leases: c.Leases, next: c.Next}, c.More)
 }
@@ -91,7 +91,7 @@ func (r *router) put(c call, more bool) error {
 	}
 }
 
-// Flush implements majority.Node.
+// Flush implements driver.Node.
 func (r *router) Flush() {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
@@ -113,7 +113,7 @@ func (r *router) unserved() error {
 
 // refusal says which member takes no calls.
 func (n *node) refusal(err error) error {
-	said := driver.Unsent(err)
+	said := driver.PutOutcome(err)
 	return &driver.Refusal{Outcome: said.Outcome, Err: n.blamed(said.Err)}
 }
 
@@ -254,7 +254,7 @@ func (r *router) resend(to *node, c call, said reply) (reply, bool) {
 		return said, true
 	}
 	if err := to.put(c, false); err != nil {
-		why := driver.Unsent(to.refusal(err))
+		why := driver.PutOutcome(to.refusal(err))
 		said.outcome, said.err = why.Outcome, why.Err
 		return said, true
 	}

@@ -102,8 +102,8 @@ func (w *wire) idles() {
 	}
 }
 
-// Listen implements majority.Listener.
-func (n *node) Listen(ctx context.Context, over <-chan struct{}, left func() time.Duration) {
+// Listen implements driver.InlineReader.
+func (n *node) ReadInline(ctx context.Context, over <-chan struct{}, left func() time.Duration) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	w := n.wire

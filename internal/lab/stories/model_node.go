@@ -52,7 +52,7 @@ func (n *modelNode) setNX(owner string, ttl time.Duration) bool {
 }
 
 // apply does what a client of ours asks.
-func (n *modelNode) apply(q driver.Question) driver.Answer {
+func (n *modelNode) apply(q driver.Question) driver.Reply {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	rules, now, r := modelnode.Shipped(), n.now(), q.Lease
@@ -73,11 +73,11 @@ func (n *modelNode) apply(q driver.Question) driver.Answer {
 	}
 	switch {
 	case a.Verdict == modelnode.Done:
-		return driver.Answer{Kind: quorum.Yes, Token: a.Token, Said: store.NodeOutcome{Outcome: store.Granted}}
+		return driver.Reply{Kind: quorum.Yes, Token: a.Token, Report: store.NodeOutcome{Outcome: store.Granted}}
 	case a.Verdict == modelnode.Taken && a.Holder != "":
-		return driver.Answer{Kind: quorum.No, Said: store.NodeOutcome{Outcome: store.Taken, Holder: store.Holder{Owner: a.Holder}, ExpiresIn: a.ExpiresIn}}
+		return driver.Reply{Kind: quorum.No, Report: store.NodeOutcome{Outcome: store.Taken, Holder: store.Holder{Owner: a.Holder}, ExpiresIn: a.ExpiresIn}}
 	}
-	return driver.Answer{Kind: quorum.No, Said: store.NodeOutcome{Outcome: store.Absent}}
+	return driver.Reply{Kind: quorum.No, Report: store.NodeOutcome{Outcome: store.Absent}}
 }
 
 // modelLink is one client's connection to a node.
@@ -88,13 +88,13 @@ type modelLink struct {
 	calls chan driver.Call
 }
 
-// Addr implements majority.Node.
+// Addr implements driver.Node.
 func (l *modelLink) Addr() string { return fmt.Sprint("node ", l.node.number) }
 
-// Flush implements majority.Node: what is put is on its way.
+// Flush implements driver.Node: what is put is on its way.
 func (l *modelLink) Flush() {}
 
-// Put implements majority.Node.
+// Put implements driver.Node.
 func (l *modelLink) Put(c driver.Call) error {
 	if l.cut {
 		return fmt.Errorf("node %d cannot be reached", l.node.number)
@@ -112,7 +112,7 @@ func (l *modelLink) serve(quit <-chan struct{}) {
 	for {
 		select {
 		case c := <-l.calls:
-			c.To.Answer(l.index, c.Tag, l.node.apply(c.Payload.(driver.Question)))
+			c.To.Receive(l.index, c.Tag, l.node.apply(c.Payload.(driver.Question)))
 		case <-quit:
 			return
 		}

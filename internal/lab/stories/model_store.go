@@ -16,7 +16,7 @@ import (
 // modelStore is one client's store over modelled nodes: the quorum of the Redis
 // store, with other nodes.
 type modelStore struct {
-	keeper driver.Keeper
+	keeper driver.Driver
 	links  []*modelLink
 	quit   chan struct{}
 	done   sync.WaitGroup
@@ -27,7 +27,7 @@ var _ store.Store = (*modelStore)(nil)
 // newModelStore makes the store of a client that reaches the nodes of these
 // numbers only.
 func newModelStore(nodes []*modelNode, reachable []int) *modelStore {
-	s := &modelStore{quit: make(chan struct{}), keeper: driver.Keeper{
+	s := &modelStore{quit: make(chan struct{}), keeper: driver.Driver{
 		Encode:      func(q driver.Question, _ any) any { return q },
 		NodeTimeout: func(ttl time.Duration) time.Duration { return ttl / 10 },
 		Clock:       clock.System(),

@@ -111,7 +111,7 @@ func (w *walker) doubt(st *state, s *slot, mv move) {
 	}
 	if w.m.Waits {
 		st.doubts -= min(st.doubts, 1)
-		e.Pause = ticks(w.m.TTL)
+		e.RetryAfter = ticks(w.m.TTL)
 	}
 	if w.m.Waits && e.Op == quorum.Acquire {
 		s.cells[mv.node].dropAsk()
@@ -139,11 +139,11 @@ func (w *walker) send(s *slot, step *attemptStep) {
 	for _, send := range step.sends {
 		c := &s.cells[send.Node]
 		if send.Op == quorum.Release {
-			c.line.always, c.line.gives, c.line.toSenior = send.Always, send.GivesWay, send.ToSenior
+			c.line.always, c.line.gives, c.line.toSenior = send.AlwaysTomb, send.GivesWay, send.ToSenior
 		}
 		switch {
 		case send.Op == quorum.Acquire:
-			w.askAgain(s, c, send.Stand)
+			w.askAgain(s, c, send.QueueOnly)
 		case send.Op == quorum.Confirm:
 			c.ask(w.m.packed(send.Token), asked)
 		case send.Tomb:

@@ -76,7 +76,7 @@ func (w *walker) tell(st *state, mv move) {
 		}
 	}
 	cfg := quorum.Config{Nodes: w.m.Nodes, Sets: knowsBoth.sets()}
-	if !st.switching && cfg.Enough(told) {
+	if !st.switching && cfg.HasQuorum(told) {
 		st.switching, st.wait = true, uint8(w.m.SwitchWait)
 	}
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/leasefsm"
 	"github.com/leasehold-dev/leasehold/internal/proof/modelnode"
 	"github.com/leasehold-dev/leasehold/internal/quorum"
+	"github.com/leasehold-dev/leasehold/internal/validity"
 )
 
 // Limits of a Model: what a state has room for.
@@ -183,5 +184,5 @@ func (m *Model) quorum() quorum.Config {
 // lease is the configuration of a lease's life: no notice, so that what is
 // checked is the whole validity.
 func (m *Model) lease() leasefsm.Config {
-	return leasefsm.Config{TTL: ticks(m.TTL), Renew: ticks(m.TTL) / 3}
+	return leasefsm.Config{TTL: ticks(m.TTL), Renew: validity.RenewAfter(ticks(m.TTL))}
 }

@@ -102,9 +102,9 @@ func (w *walker) returned(s *slot, q *queue, e quorum.Event) quorum.Event {
 	if q.behind = false; e.Kind != quorum.Absent {
 		return e
 	}
-	e.Kind, e.Pause = quorum.Unsent, time.Millisecond
+	e.Kind, e.RetryAfter = quorum.Unsent, time.Millisecond
 	if s.unclaimed {
-		q.none, e.Pause = true, ticks(w.m.TTL)
+		q.none, e.RetryAfter = true, ticks(w.m.TTL)
 	}
 	return e
 }
@@ -125,7 +125,7 @@ func (w *walker) standing(s *slot) bool {
 		}
 	}
 	cfg := w.m.quorum()
-	return cfg.Enough(said)
+	return cfg.HasQuorum(said)
 }
 
 // claim has somebody wait for an attempt. The nodes that had nobody to stand behind
@@ -135,7 +135,7 @@ func (w *walker) claim(st *state, s *slot) {
 	for n := range w.m.Nodes {
 		if q := &s.cells[n].line; q.none && s.life == asking {
 			q.none = false
-			w.stepAsking(st, s, quorum.Event{Kind: quorum.Poll, Node: n})
+			w.stepAsking(st, s, quorum.Event{Kind: quorum.PushLost, Node: n})
 		}
 	}
 	w.deeds[Claimed]++

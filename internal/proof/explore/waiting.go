@@ -143,9 +143,9 @@ var owners = [maxSlots + 1]string{"", "1", "2", "3", "4"}
 // inLine completes the event that an answer to an ACQUIRE is, as drivers do.
 func (w *walker) inLine(s *slot, q *queue, e quorum.Event) quorum.Event {
 	if e.Kind != quorum.Yes && q.holder != 0 {
-		e.Holder, e.Lasts, e.Senior = owners[q.holder], ticks(int(q.lasts)), q.senior
+		e.Holder, e.ExpiresIn, e.Senior = owners[q.holder], ticks(int(q.lasts)), q.senior
 	}
-	e.Pause = ticks(w.m.TTL) // it is asked again before that
+	e.RetryAfter = ticks(w.m.TTL) // it is asked again before that
 	if q.behind {
 		return w.returned(s, q, e)
 	}
@@ -154,11 +154,11 @@ func (w *walker) inLine(s *slot, q *queue, e quorum.Event) quorum.Event {
 
 // hearInLine tells an attempt that waits what a node said.
 func (w *walker) hearInLine(st *state, s *slot, mv move) {
-	e := quorum.Event{Kind: quorum.Poll, Node: int(mv.node)}
+	e := quorum.Event{Kind: quorum.PushLost, Node: int(mv.node)}
 	if mv.kind == hearPush {
 		q := &s.cells[mv.node].line
 		p := q.pushes[mv.arg]
-		e = quorum.Event{Kind: quorum.Handed, Node: int(mv.node), Token: w.m.number(p.token), From: at(p.stamp - 1)}
+		e = quorum.Event{Kind: quorum.PushGranted, Node: int(mv.node), Token: w.m.number(p.token), From: at(p.stamp - 1)}
 		if w.m.CountFromPush {
 			e.From = at(s.age)
 		}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/leasehold-dev/leasehold"
@@ -120,7 +119,7 @@ func (j *judge) ends(c *claim) {
 	if asleep := j.drowsy(c) || j.w.now() < c.k.c.goneOn+time.Millisecond; asleep || c.giving {
 		return
 	}
-	if on := j.on(c); strings.Contains(lost.Reason, "no longer has it") && on >= moreThanHalf(len(j.w.nodes)) {
+	if on := j.on(c); lost.Cause == leasehold.LostDenied && on >= moreThanHalf(len(j.w.nodes)) {
 		j.wrong(Answers, "%s was said to be gone, and is on %d nodes", j.name(c), on)
 	}
 	j.tally.Told++

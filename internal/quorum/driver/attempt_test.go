@@ -13,7 +13,7 @@ import (
 // cleanedUp says what a node that granted the lock is told by an attempt that failed.
 func cleanedUp(t *testing.T, r store.Request) (told store.Request) {
 	released := make(chan store.Request, 1)
-	k := &Keeper{
+	k := &Driver{
 		Encode:      func(q Question, _ any) any { return q },
 		NodeTimeout: func(time.Duration) time.Duration { return time.Hour },
 		Clock:       clock.System(),
@@ -38,14 +38,14 @@ func (s *splitting) Addr() string { return "node" }
 
 func (s *splitting) Put(c Call) error {
 	q := c.Payload.(Question)
-	a := Answer{Kind: quorum.No, Said: store.NodeOutcome{Outcome: store.Taken, Holder: store.Holder{Owner: "x"}, ExpiresIn: time.Minute}}
+	a := Reply{Kind: quorum.No, Report: store.NodeOutcome{Outcome: store.Taken, Holder: store.Holder{Owner: "x"}, ExpiresIn: time.Minute}}
 	if s.index == 0 {
-		a = Answer{Kind: quorum.Yes, Token: 1, Said: store.NodeOutcome{Outcome: store.Granted}}
+		a = Reply{Kind: quorum.Yes, Token: 1, Report: store.NodeOutcome{Outcome: store.Granted}}
 	}
 	if q.Op == quorum.Release {
 		s.released <- q.Lease
 	}
-	go c.To.Answer(s.index, c.Tag, a)
+	go c.To.Receive(s.index, c.Tag, a)
 	return nil
 }
 

@@ -17,89 +17,89 @@ import (
 // that come in after the verdicts are welcome and change nothing; with the last
 // of them its memory serves another one.
 type ballot struct {
-	k     *Keeper
-	over  chan struct{} // gets one when every vote has its verdict
-	timer *time.Timer
-	parts []part
+	k       *Driver
+	over    chan struct{} // gets one when every vote has its verdict
+	timer   *time.Timer
+	batches []batch
 
-	mu     sync.Mutex
-	users  int // the caller, and every call under way
-	op     quorum.Op
-	start  clock.Instant // before anything was sent
-	leases []store.Request
-	votes  []quorum.Vote
-	open   int
-	said   []store.NodeOutcome // per lease and node; empty while all is plain yes
-	line   bool                // a node says that somebody waits
-	lowest uint64              // counter of a node that confirmed
-	then   *attempt            // whose first question goes with this one; see Return
+	mu         sync.Mutex
+	users      int // the caller, and every call under way
+	op         quorum.Op
+	start      clock.Instant // before anything was sent
+	leases     []store.Request
+	votes      []quorum.Vote
+	open       int
+	reports    []store.NodeOutcome // per lease and node; empty while all is plain yes
+	hasWaiters bool                // a node says that somebody waits
+	lowest     uint64              // counter of a node that confirmed
+	then       *attempt            // whose first question goes with this one; see Return
 }
 
 // Renew extends leases that have been checked; see store.Store.
-func (k *Keeper) Renew(ctx context.Context, leases []store.Request) []error {
+func (k *Driver) Renew(ctx context.Context, leases []store.Request) []error {
 	errs := make([]error, len(leases))
 	if len(leases) == 0 {
 		return errs
 	}
-	b := k.ballot(quorum.Extend)
-	order := k.order(leases)
+	b := k.newBallot(quorum.Extend)
+	order := k.batchOrder(leases)
 	for i := range leases {
-		b.leases = append(b.leases, leases[place(order, i)])
+		b.leases = append(b.leases, leases[inOrder(order, i)])
 	}
 	b.run(ctx)
 	b.mu.Lock()
-	defer b.leave()
+	defer b.doneLocked()
 	for i := range errs {
-		errs[place(order, i)] = b.result(ctx, i)
+		errs[inOrder(order, i)] = b.resultLocked(ctx, i)
 	}
 	return errs
 }
 
 // Release ends a lease that has been checked; see store.Store.
-func (k *Keeper) Release(ctx context.Context, r store.Request) error {
-	if k.Drop(r.Owner) {
+func (k *Driver) Release(ctx context.Context, r store.Request) error {
+	if k.Abandon(r.Owner) {
 		return fmt.Errorf("%s %q: %w", quorum.Release, r.Name, store.ErrNotHeld)
 	}
-	k.releases(r.Owner)
-	b := k.ballot(quorum.Release)
+	k.noteRelease(r.Owner)
+	b := k.newBallot(quorum.Release)
 	b.leases = append(b.leases, r)
 	b.run(ctx)
 	b.mu.Lock()
-	defer b.leave()
-	return b.result(ctx, 0)
+	defer b.doneLocked()
+	return b.resultLocked(ctx, 0)
 }
 
-// Draw reserves more tokens for a lease that has been checked; see store.Waiter.
+// ReserveTokens reserves more tokens for a lease that has been checked; see store.Waiter.
 // They are raised on a majority where the lock is ours, as the token of a grant
 // is confirmed: as far as each of them goes.
-func (k *Keeper) Draw(ctx context.Context, r store.Request) (store.Drawn, error) {
+func (k *Driver) ReserveTokens(ctx context.Context, r store.Request) (store.Drawn, error) {
 	if r.Above == 0 { // nodes do not know which of the tokens are its own
 		return store.Drawn{}, fmt.Errorf("%w: draw for lock %q: Above has to be the largest token of the lease so far", store.ErrInvalid, r.Name)
 	}
-	b := k.ballot(quorum.Confirm)
+	b := k.newBallot(quorum.Confirm)
 	b.leases = append(b.leases, r)
 	b.run(ctx)
 	b.mu.Lock()
-	defer b.leave()
-	if err := b.result(ctx, 0); err != nil {
+	defer b.doneLocked()
+	if err := b.resultLocked(ctx, 0); err != nil {
 		return store.Drawn{}, err
 	}
 	most := min(b.lowest, uint64(r.Above)+uint64(r.Spare)+1)
-	return store.Drawn{Token: r.Above + 1, Spare: int(most - uint64(r.Above) - 1), Waiting: b.line}, nil
+	return store.Drawn{Token: r.Above + 1, Spare: int(most - uint64(r.Above) - 1), Waiting: b.hasWaiters}, nil
 }
 
 // ballot is one without leases, which is the caller's alone.
-func (k *Keeper) ballot(op quorum.Op) *ballot {
+func (k *Driver) newBallot(op quorum.Op) *ballot {
 	b, ok := k.ballots.Get().(*ballot)
 	if !ok {
-		b = &ballot{k: k, over: make(chan struct{}, 1), timer: stopped()}
+		b = &ballot{k: k, over: make(chan struct{}, 1), timer: stoppedTimer()}
 	}
-	b.op, b.users, b.leases, b.said, b.line, b.lowest, b.then = op, 1, b.leases[:0], b.said[:0], false, math.MaxUint64, nil
+	b.op, b.users, b.leases, b.reports, b.hasWaiters, b.lowest, b.then = op, 1, b.leases[:0], b.reports[:0], false, math.MaxUint64, nil
 	return b
 }
 
 // leave unlocks, and is the last thing that a user of b does.
-func (b *ballot) leave() {
+func (b *ballot) doneLocked() {
 	b.users--
 	last := b.users == 0
 	b.mu.Unlock()
@@ -117,18 +117,18 @@ func (b *ballot) run(ctx context.Context) {
 	for i := range b.leases {
 		b.votes = append(b.votes, quorum.NewVote(b.k.config(b.leases[i]), b.op, b.start))
 	}
-	b.write()
+	b.encodeLocked()
 	for n := range b.k.Nodes {
-		b.ask(n)
+		b.askLocked(n)
 	}
 	b.mu.Unlock()
 	b.k.flush()
-	b.k.listen(ctx, b.over, nil)
+	b.k.readInline(ctx, b.over, nil)
 	await(ctx, nil, b.k.Clock, b.start, b.over, b.timer, b, nil)
 }
 
 // question is about one lease.
-func (b *ballot) question(i int) Question {
+func (b *ballot) questionFor(i int) Question {
 	r := b.leases[i]
 	// Where the acquire has not been answered it may still arrive. A single node
 	// has answered, or there would be no lease, unless it was asked again.
@@ -138,20 +138,20 @@ func (b *ballot) question(i int) Question {
 		q.Least = uint64(r.Above) + 1
 	}
 	if a := b.then; a != nil {
-		q.Next = &Question{Op: quorum.Acquire, Lease: a.r, Waits: true, Behind: true, Stamp: a.start}
+		q.Next = &Question{Op: quorum.Acquire, Lease: a.r, Waits: true, IfHeld: true, Stamp: a.start}
 	}
 	return q
 }
 
 // ask puts all questions in line at one node. The mutex is held.
-func (b *ballot) ask(node int) {
-	for _, p := range b.parts {
-		b.put(node, p, true)
+func (b *ballot) askLocked(node int) {
+	for _, p := range b.batches {
+		b.putLocked(node, p, true)
 	}
 }
 
 // apply steps one vote. The mutex is held.
-func (b *ballot) apply(i int, e quorum.Event, now clock.Instant) {
+func (b *ballot) applyLocked(i int, e quorum.Event, now clock.Instant) {
 	before := b.votes[i].Verdict()
 	sends := b.votes[i].Step(e, now, nil)
 	if before == quorum.Open && b.votes[i].Verdict() != quorum.Open {
@@ -170,7 +170,7 @@ func (b *ballot) apply(i int, e quorum.Event, now clock.Instant) {
 // ignored takes answers that change nothing.
 type ignored struct{}
 
-func (ignored) Answer(int, int, Answer) {}
+func (ignored) Receive(int, int, Reply) {}
 
 // step applies an event to all votes that are open.
 func (b *ballot) step(e quorum.Event) {
@@ -179,7 +179,7 @@ func (b *ballot) step(e quorum.Event) {
 	now := b.k.Clock.Now()
 	for i := range b.votes {
 		if b.votes[i].Verdict() == quorum.Open {
-			b.apply(i, e, now)
+			b.applyLocked(i, e, now)
 		}
 	}
 }
@@ -195,52 +195,52 @@ func (b *ballot) next() (first clock.Instant, ok bool) {
 	return first, ok
 }
 
-// Answer implements Receiver.
-func (b *ballot) Answer(node, tag int, ans Answer) {
+// Receive implements Receiver.
+func (b *ballot) Receive(node, tag int, ans Reply) {
 	b.mu.Lock()
-	defer b.leave()
-	at := b.k.at(ans)
-	b.k.trusts(node, ans, b.start, at) // who has the lease already says so, whatever the time
-	b.note(tag, node, ans.Said)
-	b.line = b.line || ans.Waiting
+	defer b.doneLocked()
+	at := b.k.receivedAt(ans)
+	b.k.checkClock(node, ans, b.start, at) // who has the lease already says so, whatever the time
+	b.noteLocked(tag, node, ans.Report)
+	b.hasWaiters = b.hasWaiters || ans.Waiting
 	if ans.Kind == quorum.Yes {
 		b.lowest = min(b.lowest, ans.Token)
 	}
-	b.apply(tag, quorum.Event{Kind: ans.Kind, Node: node}, at)
+	b.applyLocked(tag, quorum.Event{Kind: ans.Kind, Node: node}, at)
 }
 
 // note keeps what a node said. The mutex is held.
-func (b *ballot) note(i, node int, said store.NodeOutcome) {
-	if len(b.said) == 0 {
+func (b *ballot) noteLocked(i, node int, said store.NodeOutcome) {
+	if len(b.reports) == 0 {
 		if said.Outcome == store.Granted {
 			return
 		}
-		b.said = blank(b.said, len(b.leases)*len(b.k.Nodes))
+		b.reports = clearOutcomes(b.reports, len(b.leases)*len(b.k.Nodes))
 	}
-	b.about(i)[node] = said
+	b.reportsOf(i)[node] = said
 }
 
 // about is what the nodes said of one lease.
-func (b *ballot) about(i int) []store.NodeOutcome {
-	if len(b.said) == 0 {
+func (b *ballot) reportsOf(i int) []store.NodeOutcome {
+	if len(b.reports) == 0 {
 		return nil
 	}
 	n := len(b.k.Nodes)
-	return b.said[i*n : (i+1)*n]
+	return b.reports[i*n : (i+1)*n]
 }
 
 // result is what became of one lease. The mutex is held.
-func (b *ballot) result(ctx context.Context, i int) error {
+func (b *ballot) resultLocked(ctx context.Context, i int) error {
 	v, r := &b.votes[i], b.leases[i]
 	// Of an even number, half without the lease are enough to say that it is
 	// gone, and not enough for others to have the lock: not released yet.
 	if v.Gone() && (b.op != quorum.Release || v.Verdict() == quorum.Won) {
-		return fmt.Errorf("%s %q: %w", b.op, r.Name, b.notHeld(i))
+		return fmt.Errorf("%s %q: %w", b.op, r.Name, b.notHeldLocked(i))
 	}
 	if v.Verdict() == quorum.Won {
 		return nil
 	}
-	err := &store.QuorumError{Op: b.op.String(), Name: r.Name, Need: quorum.Majority(len(b.k.Nodes)), Nodes: b.k.evidence(b.about(i), v)}
+	err := &store.QuorumError{Op: b.op.String(), Name: r.Name, Need: quorum.Majority(len(b.k.Nodes)), Nodes: b.k.describe(b.reportsOf(i), v)}
 	if ctx.Err() != nil {
 		return fmt.Errorf("%w (%w)", ctx.Err(), err)
 	}
@@ -248,8 +248,8 @@ func (b *ballot) result(ctx context.Context, i int) error {
 }
 
 // notHeld says that the lease is gone, and who has the lock now if anybody.
-func (b *ballot) notHeld(i int) error {
-	if busy := BusyError(b.leases[i].Name, b.about(i), quorum.Majority(len(b.k.Nodes))); busy != nil {
+func (b *ballot) notHeldLocked(i int) error {
+	if busy := newBusyError(b.leases[i].Name, b.reportsOf(i), quorum.Majority(len(b.k.Nodes))); busy != nil {
 		return fmt.Errorf("%w: now held by %s", store.ErrNotHeld, busy.Holder)
 	}
 	return store.ErrNotHeld

@@ -92,7 +92,7 @@ func (c *Clocks) ReadAt(node int) clock.Instant {
 type jumpError struct{ by, left time.Duration }
 
 // said is how a node stands whose grants do not count.
-func (e *jumpError) said() store.NodeOutcome {
+func (e *jumpError) outcome() store.NodeOutcome {
 	return store.NodeOutcome{Outcome: store.Quarantined, ExpiresIn: e.left, Err: e}
 }
 

@@ -8,5 +8,5 @@ var (
 )
 
 // Mechanisms are the switches of this build, by name. All are on at first.
-// Nobody may be using a Keeper while one is changed.
+// Nobody may be using a Driver while one is changed.
 var Mechanisms = map[string]*bool{"decline-unwanted": &declineUnwanted, "undo-own": &undoOwn}

@@ -22,7 +22,7 @@ func (*silent) Put(Call) error { return nil }
 // Nodes answer at the same time, and whoever brings news may be held up before it is
 // told. What is told last is the latest all the same.
 func TestLatestNewsIsToldLast(t *testing.T) {
-	k := &Keeper{
+	k := &Driver{
 		Nodes:       []Node{&silent{}, &silent{}, &silent{}},
 		Encode:      func(q Question, _ any) any { return []Question{q} },
 		NodeTimeout: func(time.Duration) time.Duration { return time.Hour },
@@ -30,11 +30,11 @@ func TestLatestNewsIsToldLast(t *testing.T) {
 		Logger:      slog.New(slog.DiscardHandler),
 	}
 	now := k.Clock.Now()
-	a := k.begin(store.Request{Name: "a", Owner: store.NewOwnerAt(time.Unix(2000, 0)), TTL: time.Minute}, now)
+	a := k.newAttempt(store.Request{Name: "a", Owner: store.NewOwnerAt(time.Unix(2000, 0)), TTL: time.Minute}, now)
 	var positions []int
 	a.mu.Lock()
 	a.core.BeginWait(k.config(a.r), a.r.TTL, now, false)
-	a.queue = queued{waits: true, reason: func(err error) {
+	a.waiting = waitState{waits: true, reason: func(err error) {
 		var busy *store.BusyError
 		if !errors.As(err, &busy) {
 			t.Errorf("told %v", err)
@@ -46,20 +46,20 @@ func TestLatestNewsIsToldLast(t *testing.T) {
 	a.mu.Unlock()
 	holder := store.Holder{Owner: store.NewOwnerAt(time.Unix(1000, 0)), Host: "h", PID: 1}
 	answer := func(node, position int) {
-		a.Answer(node, int(quorum.Acquire), Answer{
+		a.Receive(node, int(quorum.Acquire), Reply{
 			Kind: quorum.No, Position: position,
-			Said: store.NodeOutcome{Outcome: store.Taken, Holder: holder, ExpiresIn: time.Minute},
+			Report: store.NodeOutcome{Outcome: store.Taken, Holder: holder, ExpiresIn: time.Minute},
 		})
 	}
 	told := func(position int) bool {
 		a.mu.Lock()
 		defer a.mu.Unlock()
-		return a.queue.told.position == position
+		return a.waiting.lastNews.position == position
 	}
 
 	answer(0, 1)
 	answer(1, 1)
-	a.telling.Lock() // as who was held up while telling something
+	a.reporting.Lock() // as who was held up while telling something
 	var held sync.WaitGroup
 	for _, position := range []int{3, 2, 1} {
 		held.Go(func() { answer(2, position) })
@@ -67,22 +67,22 @@ func TestLatestNewsIsToldLast(t *testing.T) {
 			runtime.Gosched()
 		}
 	}
-	a.telling.Unlock()
+	a.reporting.Unlock()
 	held.Wait()
 	if !slices.Equal(positions, []int{1}) {
 		t.Errorf("told of the positions %v, where 3 and 2 had become old before anything could be told", positions)
 	}
 }
 
-// waitsOf is an attempt that waits, of a keeper of n nodes, whose pauses are not jittered.
+// waitsOf is an attempt that waits, of a driver of n nodes, whose pauses are not jittered.
 func waitsOf(n int, ttl time.Duration) *attempt {
-	k := &Keeper{Nodes: make([]Node, n), Jitter: func(d time.Duration) time.Duration { return d }}
+	k := &Driver{Nodes: make([]Node, n), Jitter: func(d time.Duration) time.Duration { return d }}
 	return &attempt{k: k, r: store.Request{Name: "a", Owner: store.NewOwner(), TTL: ttl}}
 }
 
-func heldFor(d time.Duration, position int) Answer {
+func heldFor(d time.Duration, position int) Reply {
 	holder := store.Holder{Owner: store.NewOwner(), Host: "h", PID: 1}
-	return Answer{Kind: quorum.No, Position: position, Said: store.NodeOutcome{Outcome: store.Taken, Holder: holder, ExpiresIn: d}}
+	return Reply{Kind: quorum.No, Position: position, Report: store.NodeOutcome{Outcome: store.Taken, Holder: holder, ExpiresIn: d}}
 }
 
 // Whoever waits comes soon after the end of a lease that is not renewed, wherever it stands,
@@ -92,7 +92,7 @@ func TestAllComeWhenALeaseEnds(t *testing.T) {
 	a := waitsOf(3, ttl)
 	last := left
 	for position := 1; position <= 1000; position++ {
-		d := a.pause(heldFor(left, position))
+		d := a.retryAfterLocked(heldFor(left, position))
 		if d <= last {
 			t.Fatalf("position %d comes after %v, where the one before it does after %v", position, d, last)
 		}
@@ -101,7 +101,7 @@ func TestAllComeWhenALeaseEnds(t *testing.T) {
 		}
 		last = d
 	}
-	if d := a.pause(heldFor(ttl*2/3, 1)); d <= ttl/3 {
+	if d := a.retryAfterLocked(heldFor(ttl*2/3, 1)); d <= ttl/3 {
 		t.Errorf("comes after %v, before the place has to be refreshed, for a lease that is renewed in time", d)
 	}
 }
@@ -113,7 +113,7 @@ func TestManyComeForAShortLease(t *testing.T) {
 	a := waitsOf(3, time.Hour)
 	asked := 0.0
 	for position := 1; position <= 5000; position++ {
-		asked += 1 / a.pause(heldFor(50*time.Millisecond, position)).Seconds()
+		asked += 1 / a.retryAfterLocked(heldFor(50*time.Millisecond, position)).Seconds()
 	}
 	if asked > most {
 		t.Errorf("5000 who wait ask %.0f times per second, want %d at most", asked, most)
@@ -126,16 +126,16 @@ func TestManyComeForAShortLease(t *testing.T) {
 func TestPollingIsBounded(t *testing.T) {
 	a := waitsOf(1, time.Hour)
 	first, second, deaf := heldFor(time.Hour, 1), heldFor(time.Hour, 2), heldFor(time.Hour, 1)
-	first.Said.Holder = store.Holder{Owner: "x", Foreign: true}
-	second.Said.Holder, deaf.Deaf = first.Said.Holder, true
+	first.Report.Holder = store.Holder{Owner: "x", Foreign: true}
+	second.Report.Holder, deaf.NoPush = first.Report.Holder, true
 	for n := 1; n <= 10*polledAtOnce; n++ {
-		a.k.enter(&attempt{r: store.Request{Owner: store.NewOwner()}})
+		a.k.register(&attempt{r: store.Request{Owner: store.NewOwner()}})
 		for _, c := range []struct {
 			who   string
-			ans   Answer
+			ans   Reply
 			every time.Duration
-		}{{"first behind a stranger", first, strangerEvery}, {"second behind a stranger", second, pollEvery}, {"not told", deaf, pollEvery}} {
-			d := a.pause(c.ans)
+		}{{"first behind a stranger", first, pollForeignEvery}, {"second behind a stranger", second, pollEvery}, {"not told", deaf, pollEvery}} {
+			d := a.retryAfterLocked(c.ans)
 			if n < polledAtOnce && d != c.every {
 				t.Fatalf("%s: %d look every %v, want every %v", c.who, n, d, c.every)
 			}

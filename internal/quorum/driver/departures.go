@@ -12,11 +12,11 @@ import (
 // gave up its place was lost, or a request for the place came late. Nobody would use that
 // grant, so it is given back at once; but not the grant of a lease that is held, which
 // its last nodes may hand over late. An owner that is not known is left alone.
-type departed struct {
+type departures struct {
 	byOwner map[string]*departure
-	ring    [mostDeparted]string // their owners
-	next    int                  // of which this one left first
-	some    atomic.Bool          // there are some
+	ring    [mostDepartures]string // their owners
+	next    int                    // of which this one left first
+	some    atomic.Bool            // there are some
 }
 
 type departure struct {
@@ -24,10 +24,10 @@ type departure struct {
 	held bool // it was granted the lock, and has not released it
 }
 
-const mostDeparted = 1024
+const mostDepartures = 1024
 
 // add takes in that the owner of r has left the line.
-func (d *departed) add(r store.Request, held bool) {
+func (d *departures) add(r store.Request, held bool) {
 	if d.byOwner == nil {
 		d.byOwner = map[string]*departure{}
 		d.some.Store(true)
@@ -35,39 +35,39 @@ func (d *departed) add(r store.Request, held bool) {
 	if d.byOwner[r.Owner] == nil {
 		delete(d.byOwner, d.ring[d.next])
 		d.ring[d.next] = r.Owner
-		d.next = (d.next + 1) % mostDeparted
+		d.next = (d.next + 1) % mostDepartures
 	}
 	d.byOwner[r.Owner] = &departure{r, held}
 }
 
 // depart takes in that nobody waits for an attempt any more. Its mutex is held.
-func (k *Keeper) depart(a *attempt) {
+func (k *Driver) unregisterLocked(a *attempt) {
 	w := &k.waiting
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	delete(w.byOwner, a.r.Owner)
-	w.departed.add(a.r, a.core.Verdict() == quorum.Won)
+	w.departures.add(a.r, a.core.Verdict() == quorum.Won)
 }
 
 // releases takes in that the lease of an owner, if there is one, is being released.
-func (k *Keeper) releases(owner string) {
+func (k *Driver) noteRelease(owner string) {
 	w := &k.waiting
-	if !w.departed.some.Load() {
+	if !w.departures.some.Load() {
 		return // as is usual where nobody waits
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if d := w.departed.byOwner[owner]; d != nil {
+	if d := w.departures.byOwner[owner]; d != nil {
 		d.held = false
 	}
 }
 
 // decline gives back what a node has granted to owner, or keeps free for it, if that one
 // has left. The lock goes to the next in line there.
-func (k *Keeper) decline(node int, owner string) {
+func (k *Driver) releaseUnwanted(node int, owner string) {
 	w := &k.waiting
 	w.mu.Lock()
-	d := w.departed.byOwner[owner]
+	d := w.departures.byOwner[owner]
 	unwanted := d != nil && !d.held && declineUnwanted
 	var r store.Request
 	if unwanted {

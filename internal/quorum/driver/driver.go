@@ -34,14 +34,14 @@ type Node interface {
 	Flush()
 }
 
-// Listener is a Node that lets who waits take in what it says, which saves waking up
+// InlineReader is a Node that lets who waits take in what it says, which saves waking up
 // whoever does so otherwise.
-type Listener interface {
+type InlineReader interface {
 	Node
-	// Listen does so until there is something in over, or ctx has ended: without left,
+	// ReadInline does so until there is something in over, or ctx has ended: without left,
 	// while answers are awaited; otherwise for as long as left says, which is asked
 	// after each thing heard. It returns early, or at once, where others take things in.
-	Listen(ctx context.Context, over <-chan struct{}, left func() time.Duration)
+	ReadInline(ctx context.Context, over <-chan struct{}, left func() time.Duration)
 }
 
 // Question is what a node is asked.
@@ -55,12 +55,12 @@ type Question struct {
 	Tomb  bool // of Release
 
 	// Waits: an Acquire of one who waits in line, has asked before if Again, and
-	// does not take a lock that nobody has if Stand. Behind is Stand of one that wants
+	// does not take a lock that nobody has if QueueOnly. IfHeld is QueueOnly of one that wants
 	// a place only behind a holder: where nobody has the lock the node does nothing,
 	// and answers Absent. Stamp means nothing to the node, which gives it back with what
 	// it says unasked.
-	Waits, Again, Stand, Behind bool
-	Stamp                       clock.Instant
+	Waits, Again, QueueOnly, IfHeld bool
+	Stamp                           clock.Instant
 	// GivesWay: a Release for To, if that owner waits there, and for it to come for
 	// otherwise: nobody else in line is handed the lock.
 	GivesWay bool
@@ -71,7 +71,7 @@ type Question struct {
 
 // Call is a question on its way to one node.
 type Call struct {
-	// Payload is the question as Keeper.Encode made it: once for all nodes. It
+	// Payload is the question as Driver.Encode made it: once for all nodes. It
 	// stays as it is until all of them have answered.
 	Payload any
 	// Timeout after which the answer is of no use to whoever asked.
@@ -80,8 +80,8 @@ type Call struct {
 	Tag     int // the receiver's own
 	// Next is who gets the answer to the question's Next, by its operation as the tag.
 	Next Receiver
-	// Leases that the question is about, where Keeper.Bundle made it of several:
-	// To is a Crowd then. Zero or one: it is about one.
+	// Leases that the question is about, where Driver.EncodeRenewals made it of several:
+	// To is a BatchReceiver then. Zero or one: it is about one.
 	Leases int
 	// More says that another call to the same node, or Flush, follows at once.
 	More bool
@@ -97,8 +97,8 @@ func (r *Refusal) Error() string { return r.Err.Error() }
 
 func (r *Refusal) Unwrap() error { return r.Err }
 
-// Unsent is what an error of Put says of the node.
-func Unsent(err error) store.NodeOutcome {
+// PutOutcome is what an error of Put says of the node.
+func PutOutcome(err error) store.NodeOutcome {
 	if r, ok := err.(*Refusal); ok {
 		return store.NodeOutcome{Outcome: r.Outcome, Err: r.Err}
 	}
@@ -107,26 +107,26 @@ func Unsent(err error) store.NodeOutcome {
 
 // Receiver is told what became of a call. It must not block.
 type Receiver interface {
-	Answer(node, tag int, a Answer)
+	Receive(node, tag int, a Reply)
 }
 
-// Crowd is a Receiver of calls about several leases.
-type Crowd interface {
+// BatchReceiver is a Receiver of calls about several leases.
+type BatchReceiver interface {
 	Receiver
-	// Answers is Answer for a call about n leases whose tags begin with tag: of
+	// ReceiveBatch is Receive for a call about n leases whose tags begin with tag: of
 	// others there is something else to say than the usual. It must not keep others.
-	Answers(node, tag, n int, usual Answer, others []Other)
+	ReceiveBatch(node, tag, n int, usual Reply, others []Exception)
 }
 
-// Other is the answer about one of the leases of a call; the first is 0. They
+// Exception is the answer about one of the leases of a call; the first is 0. They
 // come in order.
-type Other struct {
+type Exception struct {
 	Lease int
-	Answer
+	Reply
 }
 
-// Answer is what became of a call.
-type Answer struct {
+// Reply is what became of a call.
+type Reply struct {
 	// Kind is Yes, No, Unsent or Unknown.
 	Kind quorum.Kind
 	// Token is the node's counter, after a yes to Acquire or Confirm.
@@ -135,8 +135,8 @@ type Answer struct {
 	// otherwise as many as were asked for.
 	Reserved uint64
 	Counted  bool
-	// Said is the same for people.
-	Said store.NodeOutcome
+	// Report is the same for people.
+	Report store.NodeOutcome
 	// At is when it came in, where the node knows; zero: now.
 	At clock.Instant
 	// Clock is what the node's own clock said, if the node told.
@@ -144,32 +144,32 @@ type Answer struct {
 
 	// Position in line, where an Acquire was given a place; 1 is the next to come.
 	Position int
-	// Deaf: with that place, but the node has no way to tell us when it is our turn.
-	Deaf bool
+	// NoPush: with that place, but the node has no way to tell us when it is our turn.
+	NoPush bool
 	// Waiting says, after a Confirm, that somebody stands in line.
 	Waiting bool
-	// From is the stamp of the request that was granted, where the node says so
+	// Stamp is that of the request that was granted, where the node says so
 	// unasked.
-	From clock.Instant
-	// Apart, of a call about several leases: the node refused it as a whole, and may
+	Stamp clock.Instant
+	// RetrySingly, of a call about several leases: the node refused it as a whole, and may
 	// not refuse all of its parts.
-	Apart bool
+	RetrySingly bool
 }
 
-// Keeper asks a majority of nodes for locks. It is safe for concurrent use;
+// Driver asks a majority of nodes for locks. It is safe for concurrent use;
 // its fields are set once, before.
-type Keeper struct {
+type Driver struct {
 	Nodes []Node
 	// Sets of nodes of each of which a majority is needed; see quorum.Config.
 	Sets [2]quorum.Set
 	// Encode turns a question into what the nodes understand. It may do so in
 	// the memory of old, a payload that nobody needs any more, or nil.
 	Encode func(q Question, old any) any
-	// Bundle makes one question of the renewals of several leases, in the memory of
+	// EncodeRenewals makes one question of the renewals of several leases, in the memory of
 	// old: of as many as go together, from the first. It says how many these are.
 	// Renewals are sorted so that those of one TTL stand together. Nil: each lease
 	// is asked about by itself.
-	Bundle func(leases []store.Request, old any) (payload any, n int)
+	EncodeRenewals func(leases []store.Request, old any) (payload any, n int)
 	// NodeTimeout for a request of that TTL.
 	NodeTimeout func(ttl time.Duration) time.Duration
 	Clock       clock.Clock
@@ -179,27 +179,27 @@ type Keeper struct {
 	// Jitter is a pause of d at most, and not much less, at random; nil: it is
 	// drawn here. For simulations.
 	Jitter func(d time.Duration) time.Duration
-	// Crowded says whether so much is under way that others are about to ask as
+	// Coalesce says whether so much is under way that others are about to ask as
 	// well: they are let go first, so that one write will do for all. Nil: it never is.
-	Crowded func() bool
+	Coalesce func() bool
 	// Closing ends what waits in line, with store.ErrClosed; nil: nothing does.
 	Closing <-chan struct{}
 
-	waiting waiting
-	seen    seen
+	waiting   waiting
+	sightings sightings
 
 	// What was used and can be used again. Much of the cost of a lock would
 	// otherwise be memory.
 	attempts, ballots sync.Pool
 }
 
-func (k *Keeper) config(r store.Request) quorum.Config {
+func (k *Driver) config(r store.Request) quorum.Config {
 	return quorum.Config{Nodes: len(k.Nodes), NodeTimeout: k.NodeTimeout(r.TTL), Sets: k.Sets}
 }
 
 // flush has all nodes send what was put.
-func (k *Keeper) flush() {
-	if k.Crowded != nil && k.Crowded() {
+func (k *Driver) flush() {
+	if k.Coalesce != nil && k.Coalesce() {
 		runtime.Gosched()
 	}
 	for _, n := range k.Nodes {
@@ -208,17 +208,17 @@ func (k *Keeper) flush() {
 }
 
 // listen takes in what the node says, where it is the only one and lets us.
-func (k *Keeper) listen(ctx context.Context, over <-chan struct{}, left func() time.Duration) {
+func (k *Driver) readInline(ctx context.Context, over <-chan struct{}, left func() time.Duration) {
 	if len(k.Nodes) > 1 {
 		return
 	}
-	if n, ok := k.Nodes[0].(Listener); ok {
-		n.Listen(ctx, over, left)
+	if n, ok := k.Nodes[0].(InlineReader); ok {
+		n.ReadInline(ctx, over, left)
 	}
 }
 
 // at is the instant of an answer.
-func (k *Keeper) at(a Answer) clock.Instant {
+func (k *Driver) receivedAt(a Reply) clock.Instant {
 	if a.At == 0 {
 		return k.Clock.Now()
 	}
@@ -227,7 +227,7 @@ func (k *Keeper) at(a Answer) clock.Instant {
 
 // trusts looks at the clock of the node that gave an answer to what left after
 // sent, and says why the node is not to be counted, if so.
-func (k *Keeper) trusts(node int, a Answer, sent, received clock.Instant) *jumpError {
+func (k *Driver) checkClock(node int, a Reply, sent, received clock.Instant) *jumpError {
 	if a.Clock == 0 || k.Clocks == nil {
 		return nil
 	}
@@ -276,14 +276,14 @@ func await(ctx context.Context, closing <-chan struct{}, c clock.Clock, now cloc
 	}
 }
 
-func stopped() *time.Timer {
+func stoppedTimer() *time.Timer {
 	t := time.NewTimer(time.Hour)
 	t.Stop()
 	return t
 }
 
 // blank is n outcomes of which nothing is known yet, in the memory of old.
-func blank(old []store.NodeOutcome, n int) []store.NodeOutcome {
+func clearOutcomes(old []store.NodeOutcome, n int) []store.NodeOutcome {
 	blank := slices.Grow(old[:0], n)[:n]
 	clear(blank)
 	return blank

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/leasehold-dev/leasehold/internal/clock"
+	"github.com/leasehold-dev/leasehold/internal/validity"
 )
 
 // line is what an attempt that waits knows besides. It stays open while others
@@ -24,7 +25,7 @@ import (
 //   - While somebody else has a majority, what can be had is what the holder has
 //     lost, by a restart, and is to be healed: it is given up in the same way, and
 //     then only stood in line for.
-type line struct {
+type waitState struct {
 	waits bool
 	// While some nodes have the lock for us, and not enough: when to look again
 	// who has the others, and the pause after that.
@@ -38,7 +39,7 @@ type line struct {
 }
 
 // place is one node's part of it.
-type place struct {
+type nodeWait struct {
 	under   clock.Instant // when the acquire under way left; 0: none is
 	slow    bool          // it is past its node timeout
 	again   clock.Instant // when to ask the next time
@@ -56,8 +57,6 @@ type place struct {
 }
 
 const (
-	// A place is refreshed this many times in its life.
-	refreshes = 3
 	// firstLook is how long the other nodes' grants are waited for when some have
 	// come in: they are sent at about the same time.
 	firstLook = 10 * time.Millisecond
@@ -82,20 +81,20 @@ func NewWait(c Config, ttl time.Duration, start clock.Instant, stand bool) (a At
 // BeginWait makes a what NewWait returns, where it is.
 func (a *Attempt) BeginWait(c Config, ttl time.Duration, start clock.Instant, stand bool) {
 	a.Begin(c, ttl, start)
-	a.line.waits, a.line.look = true, firstLook
+	a.waiting.waits, a.waiting.look = true, firstLook
 	for i := range a.Nodes {
-		a.nodes[i].place.under, a.nodes[i].place.stood = start, stand
+		a.nodes[i].wait.under, a.nodes[i].wait.stood = start, stand
 	}
 }
 
-// left says whether the node may have something of ours.
-func (p *place) left() bool { return p.tried || p.under != 0 }
+// mayHold says whether the node may have something of ours.
+func (p *nodeWait) mayHold() bool { return p.tried || p.under != 0 }
 
 // Repeated says whether an acquire may still be on its way when the lease is
 // released, other than those that the first release follows on their heels.
 func (a *Attempt) Repeated() bool {
 	for i := range a.Nodes {
-		if p := &a.nodes[i].place; buryRepeated && (p.doubted || p.under != 0 && a.line.again) {
+		if p := &a.nodes[i].wait; buryRepeated && (p.doubted || p.under != 0 && a.waiting.again) {
 			return true
 		}
 	}
@@ -103,54 +102,54 @@ func (a *Attempt) Repeated() bool {
 }
 
 // hearInLine takes in what one node says.
-func (a *Attempt) hearInLine(e Event, now clock.Instant) {
+func (a *Attempt) takeEventWaiting(e Event, now clock.Instant) {
 	n := &a.nodes[e.Node]
-	p := &n.place
+	p := &n.wait
 	switch {
 	case n.phase == Relinquish:
-	case e.Kind == Shun && n.phase != Held:
+	case e.Kind == Discounted && n.phase != Held:
 		n.phase, p.shun, p.tried = Doubtful, true, true
 		if e.From == 0 { // an answer
-			p.under, p.slow, p.again = 0, false, p.under.Add(a.ttl/refreshes)
+			p.under, p.slow, p.again = 0, false, p.under.Add(validity.RenewAfter(a.ttl))
 		}
-	case e.Kind == Handed:
-		n.granted(e, e.From)
-		a.line.viewed = true // what others said may be from before the hand-off
-	case (e.Kind == Poll || e.Kind == Freed) && p.under != 0:
+	case e.Kind == PushGranted:
+		n.takeGrant(e, e.From)
+		a.waiting.viewed = true // what others said may be from before the hand-off
+	case (e.Kind == PushLost || e.Kind == PushFree) && p.under != 0:
 		p.poll = true // it may have overtaken the answer to the request it is about
-	case e.Kind == Poll:
+	case e.Kind == PushLost:
 		p.again = now
-	case e.Kind == Freed:
+	case e.Kind == PushFree:
 		for i := range a.Nodes { // whoever had it is about to release the others, too
-			if q := &a.nodes[i].place; q.holder == p.holder {
+			if q := &a.nodes[i].wait; q.holder == p.holder {
 				q.senior = false
 			}
 		}
 		p.free, p.holder, p.until = true, "", 0
 	case e.Op == Acquire:
-		a.placed(n, e, now)
-	case e.Op == Confirm && n.counts():
+		a.takeAcquireReply(n, e, now)
+	case e.Op == Confirm && n.canConfirm():
 		if a.confirmed(n, e); n.phase != Held {
-			p.again = now.Add(e.Pause)
+			p.again = now.Add(e.RetryAfter)
 		}
 	}
 }
 
 // GaveWay says whether it was lost because others come first: the driver is to
 // begin another one, under a new owner of the same rank.
-func (a *Attempt) GaveWay() bool { return a.line.gaveWay }
+func (a *Attempt) GaveWay() bool { return a.waiting.gaveWay }
 
 // placed takes in the answer to the acquire under way.
-func (a *Attempt) placed(n *candidate, e Event, now clock.Instant) {
-	p := &n.place
+func (a *Attempt) takeAcquireReply(n *candidate, e Event, now clock.Instant) {
+	p := &n.wait
 	sent := p.under
-	p.under, p.slow, p.free, p.shun, p.again = 0, false, false, false, sent.Add(a.ttl/refreshes)
+	p.under, p.slow, p.free, p.shun, p.again = 0, false, false, false, sent.Add(validity.RenewAfter(a.ttl))
 	if e.Kind != Unsent {
 		p.tried = true
 	}
 	switch e.Kind {
 	case Yes:
-		n.granted(e, sent)
+		n.takeGrant(e, sent)
 	case No, Absent:
 		// What it has granted since is for this very request, and was told on
 		// another way, which may be the shorter one.
@@ -158,26 +157,26 @@ func (a *Attempt) placed(n *candidate, e Event, now clock.Instant) {
 			if p.holder != e.Holder || n.phase != Refused {
 				p.came = now
 			}
-			if e.Came != 0 {
-				p.came = min(p.came, e.Came)
+			if e.HolderSince != 0 {
+				p.came = min(p.came, e.HolderSince)
 			}
-			n.phase, p.holder, p.senior, p.until = Refused, e.Holder, e.Senior, now.Add(e.Lasts)
-			if e.Lasts < 0 {
+			n.phase, p.holder, p.senior, p.until = Refused, e.Holder, e.Senior, now.Add(e.ExpiresIn)
+			if e.ExpiresIn < 0 {
 				p.until = math.MaxInt64
 			}
 			p.free = e.Kind == Absent && p.stood
-			p.again = min(p.again, now.Add(e.Pause))
+			p.again = min(p.again, now.Add(e.RetryAfter))
 		}
 	case Unsent:
 		if n.phase != Held {
 			n.phase = Missing
 		}
-		p.again = min(p.again, now.Add(e.Pause))
+		p.again = min(p.again, now.Add(e.RetryAfter))
 	default:
 		if p.doubted = true; n.phase != Held {
 			n.phase = Doubtful
 		}
-		p.again = min(p.again, now.Add(e.Pause))
+		p.again = min(p.again, now.Add(e.RetryAfter))
 	}
 	if p.poll {
 		p.poll, p.again = false, now
@@ -186,25 +185,25 @@ func (a *Attempt) placed(n *candidate, e Event, now clock.Instant) {
 
 // granted takes in a grant of the request that left at from. One that is told again
 // comes without the tokens that were reserved with it.
-func (n *candidate) granted(e Event, from clock.Instant) {
+func (n *candidate) takeGrant(e Event, from clock.Instant) {
 	if n.phase != Held {
-		n.phase, n.at, n.spare, n.asked, n.from, n.late = Held, e.Token, e.Reserved, 0, from, false
+		n.phase, n.token, n.reserved, n.asked, n.from, n.late = Held, e.Token, e.Reserved, 0, from, false
 		return
 	}
-	if e.Token > n.at || e.Token == n.at && e.Reserved > n.spare {
-		n.at, n.spare = e.Token, e.Reserved
+	if e.Token > n.token || e.Token == n.token && e.Reserved > n.reserved {
+		n.token, n.reserved = e.Token, e.Reserved
 	}
 	n.from, n.late = max(n.from, from), false
 }
 
 // wait says what a waiting attempt does next.
-func (a *Attempt) wait(now clock.Instant, out []Send) []Send {
-	l := &a.line
+func (a *Attempt) stepWaiting(now clock.Instant, out []Send) []Send {
+	l := &a.waiting
 	leader := a.leader(now)
 	part, pending, senior, stale, shunned := false, false, false, false, false
 	for i := range a.Nodes {
 		n := &a.nodes[i]
-		p := &n.place
+		p := &n.wait
 		p.slow = p.under != 0 && now >= p.under.Add(a.NodeTimeout)
 		part = part || a.holds(n, now) || p.shun
 		shunned = shunned || p.shun
@@ -221,7 +220,7 @@ func (a *Attempt) wait(now clock.Instant, out []Send) []Send {
 	}
 	look := l.lookAt != 0 && now >= l.lookAt
 	seen := part && !pending && !l.viewed
-	longest := a.ttl / refreshes // that is looked away for
+	longest := validity.RenewAfter(a.ttl) // the longest pause between two looks
 	first := leader == "" && (senior || stale && l.look >= min(progress, longest))
 	if giveWay && (seen && (first || leader != "" && l.look >= min(patience, longest)) || look && shunned) {
 		a.verdict, l.gaveWay, l.toSenior = Lost, true, leader == ""
@@ -234,11 +233,11 @@ func (a *Attempt) wait(now clock.Instant, out []Send) []Send {
 	}
 	for i := range a.Nodes {
 		n := &a.nodes[i]
-		p := &n.place
+		p := &n.wait
 		due := now >= p.again || look && !a.holds(n, now) || p.free && !pending && leader == "" && !senior
 		if p.under == 0 && due {
 			p.stood = leader != "" || senior
-			out = append(out, Send{Node: i, Op: Acquire, Again: p.tried, Stand: p.stood})
+			out = append(out, Send{Node: i, Op: Acquire, Again: p.tried, QueueOnly: p.stood})
 			l.again = l.again || p.tried
 			p.under, l.viewed = now, false
 		}
@@ -250,9 +249,9 @@ func (a *Attempt) wait(now clock.Instant, out []Send) []Send {
 // more nodes have it, the more may be lost.
 func (a *Attempt) fill(now clock.Instant, out []Send) []Send {
 	for i := range a.Nodes {
-		if p := &a.nodes[i].place; p.free && p.under == 0 {
+		if p := &a.nodes[i].wait; p.free && p.under == 0 {
 			out = append(out, Send{Node: i, Op: Acquire, Again: p.tried})
-			a.line.again = true
+			a.waiting.again = true
 			p.under, p.free, p.stood = now, false, false
 		}
 	}
@@ -266,17 +265,17 @@ func (a *Attempt) leader(now clock.Instant) string {
 		return ""
 	}
 	for i := range a.Nodes {
-		holder := a.nodes[i].place.holder
+		holder := a.nodes[i].wait.holder
 		if holder == "" {
 			continue
 		}
 		var has Set
 		for j := range a.Nodes {
-			if n := &a.nodes[j]; n.phase == Refused && n.place.holder == holder && now < n.place.until {
+			if n := &a.nodes[j]; n.phase == Refused && n.wait.holder == holder && now < n.wait.until {
 				has = has.with(j)
 			}
 		}
-		if a.Enough(has) {
+		if a.HasQuorum(has) {
 			return holder
 		}
 	}
@@ -284,28 +283,28 @@ func (a *Attempt) leader(now clock.Instant) string {
 }
 
 // nextInLine is when a Tick can change something.
-func (a *Attempt) nextInLine() (next clock.Instant, ok bool) {
+func (a *Attempt) nextWaiting() (next clock.Instant, ok bool) {
 	first := func(t clock.Instant) {
 		if !ok || t < next {
 			next, ok = t, true
 		}
 	}
-	if a.line.lookAt != 0 {
-		first(a.line.lookAt)
+	if a.waiting.lookAt != 0 {
+		first(a.waiting.lookAt)
 	}
 	for i := range a.Nodes {
 		n := &a.nodes[i]
-		switch p := &n.place; {
+		switch p := &n.wait; {
 		case p.under != 0 && !p.slow:
 			first(p.under.Add(a.NodeTimeout))
 		case p.under == 0:
 			first(p.again)
 		}
-		if n.phase == Held && n.asked > n.at && !n.late {
+		if n.phase == Held && n.asked > n.token && !n.late {
 			first(a.confirmBy)
 		}
-		if n.place.awaited {
-			first(n.place.came.Add(progress))
+		if n.wait.awaited {
+			first(n.wait.came.Add(progress))
 		}
 	}
 	return next, ok

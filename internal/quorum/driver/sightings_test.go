@@ -11,14 +11,14 @@ import (
 )
 
 func TestSeen(t *testing.T) {
-	var s seen
+	var s sightings
 	start := clock.Instant(time.Hour)
 	now := start
 	if got := s.since("stuck", now); got != start {
 		t.Errorf("first seen %v before it was", start.Sub(got))
 	}
 	// Many come and go, and the one that stays is known all the time.
-	for i := range 20 * mostSeen {
+	for i := range 20 * mostSightings {
 		now = now.Add(time.Millisecond)
 		if got := s.since(fmt.Sprint("other", i), now); got != now {
 			t.Fatalf("somebody new is known since %v ago", now.Sub(got))
@@ -26,15 +26,15 @@ func TestSeen(t *testing.T) {
 		if got := s.since("stuck", now); got != start {
 			t.Fatalf("after %v: known since %v later", now.Sub(start), got.Sub(start))
 		}
-		if len(s.owners) > mostSeen+1 {
+		if len(s.owners) > mostSightings+1 {
 			t.Fatalf("%d are remembered", len(s.owners))
 		}
 	}
 	// All at the same moment are too many, and no harm.
-	for i := range 4 * mostSeen {
+	for i := range 4 * mostSightings {
 		s.since(fmt.Sprint("crowd", i), now)
 	}
-	if len(s.owners) > mostSeen+1 {
+	if len(s.owners) > mostSightings+1 {
 		t.Errorf("%d are remembered", len(s.owners))
 	}
 }
@@ -42,27 +42,27 @@ func TestSeen(t *testing.T) {
 // A later attempt knows of somebody senior since when an earlier one has seen him,
 // and of others nothing; on a single node nobody has a part.
 func TestSeenByAnEarlierAttempt(t *testing.T) {
-	k := &Keeper{Nodes: []Node{&oracle{}, &oracle{index: 1}, &oracle{index: 2}}, Clock: clock.System()}
+	k := &Driver{Nodes: []Node{&oracle{}, &oracle{index: 1}, &oracle{index: 2}}, Clock: clock.System()}
 	senior, junior := store.NewOwnerAt(time.Unix(1000, 0)), store.NewOwnerAt(time.Unix(3000, 0))
 	hears := func(holder string, at clock.Instant) quorum.Event {
-		a := k.begin(store.Request{Name: "a", Owner: store.NewOwnerAt(time.Unix(2000, 0)), TTL: time.Minute}, at)
+		a := k.newAttempt(store.Request{Name: "a", Owner: store.NewOwnerAt(time.Unix(2000, 0)), TTL: time.Minute}, at)
 		a.mu.Lock()
-		defer a.leave()
-		a.queue.waits = true
+		defer a.doneLocked()
+		a.waiting.waits = true
 		said := store.NodeOutcome{Outcome: store.Taken, Holder: store.Holder{Owner: holder, PID: 1}, ExpiresIn: time.Minute}
-		return a.inLine(quorum.Event{Kind: quorum.No, Op: quorum.Acquire}, Answer{Kind: quorum.No, Said: said, At: at})
+		return a.eventLocked(quorum.Event{Kind: quorum.No, Op: quorum.Acquire}, Reply{Kind: quorum.No, Report: said, At: at})
 	}
 	first, later := clock.Instant(time.Hour), clock.Instant(2*time.Hour)
 	for _, at := range []clock.Instant{first, later} {
-		if e := hears(senior, at); !e.Senior || e.Came != first {
-			t.Errorf("the senior is known since %v after the first time", e.Came.Sub(first))
+		if e := hears(senior, at); !e.Senior || e.HolderSince != first {
+			t.Errorf("the senior is known since %v after the first time", e.HolderSince.Sub(first))
 		}
-		if e := hears(junior, at); e.Senior || e.Came != 0 {
-			t.Errorf("of a junior it is said that he is known since %v", e.Came)
+		if e := hears(junior, at); e.Senior || e.HolderSince != 0 {
+			t.Errorf("of a junior it is said that he is known since %v", e.HolderSince)
 		}
 	}
 	k.Nodes = k.Nodes[:1]
-	if e := hears(senior, later); e.Came != 0 {
-		t.Errorf("on a single node, too: %v", e.Came)
+	if e := hears(senior, later); e.HolderSince != 0 {
+		t.Errorf("on a single node, too: %v", e.HolderSince)
 	}
 }

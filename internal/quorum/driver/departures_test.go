@@ -27,7 +27,7 @@ func (g *granting) Put(c Call) error {
 	q := c.Payload.(Question)
 	g.asked = append(g.asked, fmt.Sprint(q.Op, " ", q.Lease.Owner))
 	if !g.mute {
-		go c.To.Answer(g.index, c.Tag, Answer{Kind: quorum.Yes, Token: 7, Said: store.NodeOutcome{Outcome: store.Granted}})
+		go c.To.Receive(g.index, c.Tag, Reply{Kind: quorum.Yes, Token: 7, Report: store.NodeOutcome{Outcome: store.Granted}})
 	}
 	return nil
 }
@@ -38,7 +38,7 @@ func (g *granting) Flush() {}
 // told to release.
 func lateHand(t *testing.T) []string {
 	nodes := []*granting{{index: 0}, {index: 1}, {index: 2, mute: true}}
-	k := &Keeper{
+	k := &Driver{
 		Encode:      func(q Question, _ any) any { return q },
 		NodeTimeout: func(time.Duration) time.Duration { return time.Hour },
 		Clock:       clock.System(),
@@ -58,7 +58,7 @@ func lateHand(t *testing.T) []string {
 	if err := k.Release(t.Context(), request("released")); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := k.Return(t.Context(), request("returned"), request("next")); err != nil {
+	if _, err := k.ReleaseAndRejoin(t.Context(), request("returned"), request("next")); err != nil {
 		t.Fatal(err)
 	}
 	gone, cancel := context.WithCancel(t.Context())
@@ -71,7 +71,7 @@ func lateHand(t *testing.T) []string {
 	}
 	nodes[2].asked = nil
 	for _, owner := range []string{"holds", "released", "returned", "next", "left", "a stranger"} {
-		k.Handed(2, owner, Answer{Token: 8, From: k.Clock.Now()})
+		k.OnGranted(2, owner, Reply{Token: 8, Stamp: k.Clock.Now()})
 	}
 	return nodes[2].asked
 }
@@ -85,11 +85,11 @@ func TestUnwantedIsDeclined(t *testing.T) {
 }
 
 func TestDepartedAreBounded(t *testing.T) {
-	var d departed
-	for i := range 3 * mostDeparted {
+	var d departures
+	for i := range 3 * mostDepartures {
 		d.add(store.Request{Owner: fmt.Sprint(i)}, false)
 	}
-	if len(d.byOwner) != mostDeparted || d.byOwner[fmt.Sprint(3*mostDeparted-1)] == nil {
-		t.Errorf("%d are remembered, want the last %d", len(d.byOwner), mostDeparted)
+	if len(d.byOwner) != mostDepartures || d.byOwner[fmt.Sprint(3*mostDepartures-1)] == nil {
+		t.Errorf("%d are remembered, want the last %d", len(d.byOwner), mostDepartures)
 	}
 }

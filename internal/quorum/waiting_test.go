@@ -34,7 +34,7 @@ func (w *waiting) hears(ms int, e Event) {
 		for _, f := range []struct {
 			set  bool
 			word string
-		}{{s.Again, "again"}, {s.Stand, "stand"}, {s.Tomb, "tomb"}, {s.Always, "always"}, {s.GivesWay, "gives way"}, {s.ToSenior, "to the senior"}} {
+		}{{s.Again, "again"}, {s.QueueOnly, "stand"}, {s.Tomb, "tomb"}, {s.AlwaysTomb, "always"}, {s.GivesWay, "gives way"}, {s.ToSenior, "to the senior"}} {
 			if f.set {
 				text += ", " + f.word
 			}
@@ -62,7 +62,7 @@ func (w *waiting) stands(want Verdict) {
 
 // taken is the answer of a node that somebody else has, who comes before us or not.
 func taken(node int, by string, senior bool) Event {
-	return Event{Kind: No, Node: node, Op: Acquire, Holder: by, Lasts: time.Hour, Senior: senior, Pause: time.Hour}
+	return Event{Kind: No, Node: node, Op: Acquire, Holder: by, ExpiresIn: time.Hour, Senior: senior, RetryAfter: time.Hour}
 }
 
 func granted(node int, token uint64) Event {
@@ -71,7 +71,7 @@ func granted(node int, token uint64) Event {
 
 // handed is what a node says unasked: it grants the request that left then.
 func handed(node int, token uint64, ms int) Event {
-	return Event{Kind: Handed, Node: node, Op: Acquire, Token: token, From: at(ms)}
+	return Event{Kind: PushGranted, Node: node, Op: Acquire, Token: token, From: at(ms)}
 }
 
 func TestWaitIsHandedTheLock(t *testing.T) {
@@ -188,7 +188,7 @@ func TestSplitIsResolved(t *testing.T) {
 	for n, holder := range []string{"", "", "senior", "junior", "senior"} {
 		e := taken(n, holder, holder == "senior")
 		if holder == "" {
-			e = Event{Kind: Absent, Node: n, Op: Acquire, Pause: time.Hour}
+			e = Event{Kind: Absent, Node: n, Op: Acquire, RetryAfter: time.Hour}
 		}
 		w.hears(4, e)
 		w.sends()
@@ -272,13 +272,13 @@ func TestShortTTLGivesWay(t *testing.T) {
 func TestFreedAndPolled(t *testing.T) {
 	w := newWaiting(t, 1)
 	w.hears(1, taken(0, "x", true))
-	w.hears(5, Event{Kind: Freed, Node: 0})
+	w.hears(5, Event{Kind: PushFree, Node: 0})
 	w.sends("acquire 0, again")
-	w.hears(6, Event{Kind: Freed, Node: 0}) // about the request under way
+	w.hears(6, Event{Kind: PushFree, Node: 0}) // about the request under way
 	w.sends()
 	w.hears(7, taken(0, "x", true))
 	w.sends("acquire 0, again")
-	w.hears(8, Event{Kind: Poll, Node: 0})
+	w.hears(8, Event{Kind: PushLost, Node: 0})
 	w.sends()
 	w.hears(9, taken(0, "x", true))
 	w.sends("acquire 0, again")
@@ -290,14 +290,14 @@ func TestFreedAndPolled(t *testing.T) {
 // of use, and given back before long.
 func TestGrantThatDoesNotCount(t *testing.T) {
 	w := newWaiting(t, 3)
-	w.hears(1, Event{Kind: Shun, Node: 0, Op: Acquire})
+	w.hears(1, Event{Kind: Discounted, Node: 0, Op: Acquire})
 	w.hears(1, granted(1, 7))
 	w.stands(Open)
 	w.hears(2, granted(2, 7))
 	w.stands(Won)
 
 	w = newWaiting(t, 3)
-	w.hears(1, Event{Kind: Shun, Node: 0, Op: Acquire})
+	w.hears(1, Event{Kind: Discounted, Node: 0, Op: Acquire})
 	w.hears(1, taken(1, "x", true))
 	w.hears(1, taken(2, "x", true))
 	w.stands(Open)
@@ -313,8 +313,8 @@ func TestGrantThatDoesNotCount(t *testing.T) {
 func TestLeavingTheLine(t *testing.T) {
 	w := newWaiting(t, 5)
 	w.hears(1, taken(0, "x", true))
-	w.hears(1, Event{Kind: Unsent, Node: 1, Op: Acquire, Pause: time.Hour})
-	w.hears(1, Event{Kind: Unknown, Node: 2, Op: Acquire, Pause: time.Millisecond})
+	w.hears(1, Event{Kind: Unsent, Node: 1, Op: Acquire, RetryAfter: time.Hour})
+	w.hears(1, Event{Kind: Unknown, Node: 2, Op: Acquire, RetryAfter: time.Millisecond})
 	w.hears(1, granted(3, 7))
 	w.hears(2, Event{Kind: Tick})
 	w.sends("acquire 2, again, stand")
@@ -334,7 +334,7 @@ func TestStrangerOnOneNode(t *testing.T) {
 	w.a = NewWait(w.a.Config, 3*time.Second, lineStart, true)
 	w.hears(1, taken(0, "stranger", true))
 	for n := 1; n < 3; n++ {
-		w.hears(1, Event{Kind: Absent, Node: n, Op: Acquire, Pause: time.Hour})
+		w.hears(1, Event{Kind: Absent, Node: n, Op: Acquire, RetryAfter: time.Hour})
 	}
 	w.sends()
 	next, ok := w.a.Next()
@@ -353,11 +353,11 @@ func TestStrangerIsKnown(t *testing.T) {
 	w := newWaiting(t, 3)
 	w.a = NewWait(w.a.Config, 3*time.Second, lineStart, true)
 	stranger := taken(0, "stranger", true)
-	stranger.Came = at(-1000)
+	stranger.HolderSince = at(-1000)
 	w.hears(1, stranger)
-	w.hears(1, Event{Kind: Absent, Node: 1, Op: Acquire, Pause: time.Hour})
+	w.hears(1, Event{Kind: Absent, Node: 1, Op: Acquire, RetryAfter: time.Hour})
 	w.sends()
-	w.hears(2, Event{Kind: Absent, Node: 2, Op: Acquire, Pause: time.Hour})
+	w.hears(2, Event{Kind: Absent, Node: 2, Op: Acquire, RetryAfter: time.Hour})
 	w.sends("acquire 1, again", "acquire 2, again")
 }
 
@@ -367,10 +367,10 @@ func TestMajorityIsFilled(t *testing.T) {
 	for n := range 3 {
 		w.hears(1, taken(n, "x", true))
 	}
-	w.hears(5, Event{Kind: Freed, Node: 0})
-	w.hears(5, Event{Kind: Freed, Node: 1})
+	w.hears(5, Event{Kind: PushFree, Node: 0})
+	w.hears(5, Event{Kind: PushFree, Node: 1})
 	w.sends("acquire 0, again", "acquire 1, again")
-	w.hears(6, Event{Kind: Freed, Node: 2})
+	w.hears(6, Event{Kind: PushFree, Node: 2})
 	w.sends()
 	w.hears(7, granted(0, 7))
 	w.hears(8, granted(1, 7))
@@ -381,6 +381,6 @@ func TestMajorityIsFilled(t *testing.T) {
 	}
 	w.hears(9, Event{Kind: Absent, Node: 2, Op: Acquire})
 	w.sends()
-	w.hears(10, Event{Kind: Freed, Node: 2}) // the lease may have been released
+	w.hears(10, Event{Kind: PushFree, Node: 2}) // the lease may have been released
 	w.sends()
 }

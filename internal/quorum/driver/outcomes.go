@@ -9,14 +9,14 @@ import (
 )
 
 // witness is what evidence asks a quorum machine.
-type witness interface {
+type nodeStatus interface {
 	Late(node int) bool
 	Agreed(node int) bool
 }
 
 // evidence completes what the nodes said by what the machine knows of them:
 // plain agreement is not written down, and silence can not be.
-func (k *Keeper) evidence(said []store.NodeOutcome, m witness) []store.NodeOutcome {
+func (k *Driver) describe(said []store.NodeOutcome, m nodeStatus) []store.NodeOutcome {
 	nodes := make([]store.NodeOutcome, len(k.Nodes))
 	copy(nodes, said)
 	for i := range nodes {
@@ -37,7 +37,7 @@ func (k *Keeper) evidence(said []store.NodeOutcome, m witness) []store.NodeOutco
 // nodes are away that there is none to be had, being held is not the reason.
 // ExpiresIn is when a majority of the nodes can be free, if nobody renews, as
 // far as their answers were waited for.
-func BusyError(name string, nodes []store.NodeOutcome, need int) *store.BusyError {
+func newBusyError(name string, nodes []store.NodeOutcome, need int) *store.BusyError {
 	var free []time.Duration
 	var holder store.Holder
 	most, away := 0, 0

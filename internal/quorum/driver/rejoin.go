@@ -14,39 +14,39 @@ import (
 // ask a node again at which it found nobody to stand behind. To the protocol it is a
 // release, and a request to wait that follows it at once.
 
-// Return ends the lease of r and leaves a place in line for next; see store.Returner.
+// ReleaseAndRejoin ends the lease of r and leaves a place in line for next; see store.Returner.
 // The requests have been checked.
-func (k *Keeper) Return(ctx context.Context, r, next store.Request) (standing bool, err error) {
-	a := k.begin(next, k.Clock.Now())
+func (k *Driver) ReleaseAndRejoin(ctx context.Context, r, next store.Request) (standing bool, err error) {
+	a := k.newAttempt(next, k.Clock.Now())
 	a.mu.Lock()
 	a.users++ // for as long as this goes on, whatever becomes of the attempt meanwhile
 	a.core.BeginWait(k.config(next), next.TTL, a.start, true)
-	a.queue = queued{waits: true, unclaimed: true, number: k.waiting.last.Add(1)}
+	a.waiting = waitState{waits: true, reserved: true, number: k.waiting.last.Add(1)}
 	for i := range k.Nodes {
-		a.queue.nodes[i].behind = true
+		a.waiting.nodes[i].onlyIfHeld = true
 	}
 	a.mu.Unlock()
-	k.enter(a)
-	k.waiting.unclaimed.Add(1)
-	k.releases(r.Owner)
+	k.register(a)
+	k.waiting.reserved.Add(1)
+	k.noteRelease(r.Owner)
 
-	b := k.ballot(quorum.Release)
+	b := k.newBallot(quorum.Release)
 	b.leases, b.then = append(b.leases, r), a
 	b.run(ctx)
 	b.mu.Lock()
-	err = b.result(ctx, 0)
-	b.leave()
+	err = b.resultLocked(ctx, 0)
+	b.doneLocked()
 	a.mu.Lock()
-	standing = err == nil && a.stands()
-	a.leave()
+	standing = err == nil && a.mayQueueLocked()
+	a.doneLocked()
 	if standing = standing && !k.closing(); !standing {
-		k.Drop(next.Owner)
+		k.Abandon(next.Owner)
 	}
 	return standing, err
 }
 
 // with puts a call that asks for a, too; nil is nobody. It says what put does.
-func (a *attempt) with(c Call, node int, put func(Call) error) error {
+func (a *attempt) putWith(c Call, node int, put func(Call) error) error {
 	if a == nil {
 		return put(c)
 	}
@@ -57,85 +57,85 @@ func (a *attempt) with(c Call, node int, put func(Call) error) error {
 	if err == nil {
 		a.users++
 	} else {
-		a.unsent(node, quorum.Acquire, err)
+		a.unsentLocked(node, quorum.Acquire, err)
 	}
 	return err
 }
 
 // stands says whether there may be a place for it at a majority of nodes. The mutex is
 // held.
-func (a *attempt) stands() bool {
+func (a *attempt) mayQueueLocked() bool {
 	var may quorum.Set
 	for i := range a.k.Nodes {
-		if !a.queue.nodes[i].none {
+		if !a.waiting.nodes[i].noPlace {
 			may |= quorum.SetOf(i)
 		}
 	}
 	c := a.k.config(a.r)
-	return c.Enough(may)
+	return c.HasQuorum(may)
 }
 
 // claim finds the attempt that Return has left for owner, if there is one, for whoever
 // waits for it from now on.
-func (k *Keeper) claim(owner string, reason func(error)) *attempt {
-	a := k.unclaimed(owner)
+func (k *Driver) takeReserved(owner string, reason func(error)) *attempt {
+	a := k.findReserved(owner)
 	if a == nil {
 		return nil
 	}
 	a.mu.Lock()
-	a.queue.reason = reason
+	a.waiting.reason = reason
 	now := k.Clock.Now()
 	for i := range k.Nodes {
-		if s := &a.queue.nodes[i]; (s.none || s.missed) && a.core.Verdict() == quorum.Open {
-			s.none, s.missed = false, false
-			a.apply(quorum.Event{Kind: quorum.Poll, Node: i}, now)
+		if s := &a.waiting.nodes[i]; (s.noPlace || s.pushLost) && a.core.Verdict() == quorum.Open {
+			s.noPlace, s.pushLost = false, false
+			a.applyLocked(quorum.Event{Kind: quorum.PushLost, Node: i}, now)
 		}
 	}
-	a.inform(a.news())
+	a.reportLocked(a.newsLocked())
 	a.mu.Unlock()
 	return a
 }
 
-// Drop gives up what Return has left for owner, and says whether there was anything. It
+// Abandon gives up what Return has left for owner, and says whether there was anything. It
 // does not block: the nodes are told to release what is there, or may be.
-func (k *Keeper) Drop(owner string) bool {
-	a := k.unclaimed(owner)
+func (k *Driver) Abandon(owner string) bool {
+	a := k.findReserved(owner)
 	if a == nil {
 		return false
 	}
 	a.mu.Lock()
-	defer a.leave()
+	defer a.doneLocked()
 	if a.core.Verdict() == quorum.Open {
-		a.apply(quorum.Event{Kind: quorum.Cancel}, k.Clock.Now())
+		a.applyLocked(quorum.Event{Kind: quorum.Cancel}, k.Clock.Now())
 	}
 	<-a.over
-	k.depart(a)
-	k.releases(owner)
+	k.unregisterLocked(a)
+	k.noteRelease(owner)
 	if a.core.Verdict() == quorum.Won { // or else that has seen to it
 		for i := range k.Nodes {
 			r := a.r
 			r.Renewed = r.Renewed || a.core.Repeated()
-			a.put(i, quorum.Release, k.Encode(Question{Op: quorum.Release, Lease: r, Tomb: true}, nil), false)
+			a.putLocked(i, quorum.Release, k.Encode(Question{Op: quorum.Release, Lease: r, Tomb: true}, nil), false)
 		}
 	}
 	return true
 }
 
-// DropAll does so for all owners: nobody will come back.
-func (k *Keeper) DropAll() {
+// AbandonAll does so for all owners: nobody will come back.
+func (k *Driver) AbandonAll() {
 	w := &k.waiting
 	w.mu.Lock()
 	owners := slices.Collect(maps.Keys(w.byOwner))
 	w.mu.Unlock()
 	for _, owner := range owners {
-		k.Drop(owner)
+		k.Abandon(owner)
 	}
 }
 
 // unclaimed finds what Return has left for owner, and makes it whoever's who asks.
-func (k *Keeper) unclaimed(owner string) *attempt {
+func (k *Driver) findReserved(owner string) *attempt {
 	w := &k.waiting
-	if w.unclaimed.Load() == 0 { // as is usual
+	if w.reserved.Load() == 0 { // as is usual
 		return nil
 	}
 	w.mu.Lock()
@@ -146,29 +146,29 @@ func (k *Keeper) unclaimed(owner string) *attempt {
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if !a.queue.unclaimed || a.r.Owner != owner {
+	if !a.waiting.reserved || a.r.Owner != owner {
 		return nil
 	}
-	a.queue.unclaimed = false
-	w.unclaimed.Add(-1)
+	a.waiting.reserved = false
+	w.reserved.Add(-1)
 	return a
 }
 
 // returned completes the first answer of a node to an attempt that Return began. One
 // that had nobody to stand behind knows nothing of it: it is asked again once somebody
 // waits. The mutex is held.
-func (a *attempt) returned(e quorum.Event, ans Answer) quorum.Event {
-	s := &a.queue.nodes[e.Node]
-	if !s.behind || e.Op != quorum.Acquire {
+func (a *attempt) rejoinEventLocked(e quorum.Event, ans Reply) quorum.Event {
+	s := &a.waiting.nodes[e.Node]
+	if !s.onlyIfHeld || e.Op != quorum.Acquire {
 		return e
 	}
-	s.behind = false
-	if ans.Said.Outcome != store.Absent {
+	s.onlyIfHeld = false
+	if ans.Report.Outcome != store.Absent {
 		return e
 	}
-	e.Kind, e.Pause = quorum.Unsent, expired
-	if a.queue.unclaimed {
-		s.none, e.Pause = true, a.r.TTL
+	e.Kind, e.RetryAfter = quorum.Unsent, afterExpiry
+	if a.waiting.reserved {
+		s.noPlace, e.RetryAfter = true, a.r.TTL
 	}
 	return e
 }

@@ -11,31 +11,31 @@ import (
 // seen remembers since when those are known who have the lock at some node. Who has
 // some of the nodes for long, and not enough of them, has died; one attempt after
 // the other would else find out, and wait for it each time.
-type seen struct {
+type sightings struct {
 	mu     sync.Mutex
-	owners map[string]sightings
+	owners map[string]sighting
 }
 
-type sightings struct{ first, last clock.Instant }
+type sighting struct{ first, last clock.Instant }
 
 const (
 	// mostSeen owners are remembered, as a rule,
-	mostSeen = 256
+	mostSightings = 256
 	// and those for so long after they were last seen.
-	seenFor = 30 * time.Second
+	rememberFor = 30 * time.Second
 )
 
 // since is when owner, who is seen now, was first seen.
-func (s *seen) since(owner string, now clock.Instant) clock.Instant {
+func (s *sightings) since(owner string, now clock.Instant) clock.Instant {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.owners == nil {
-		s.owners = make(map[string]sightings)
+		s.owners = make(map[string]sighting)
 	}
 	o, known := s.owners[owner]
 	if !known {
 		o.first = now
-		if len(s.owners) >= mostSeen {
+		if len(s.owners) >= mostSightings {
 			s.forget(now)
 		}
 	}
@@ -45,9 +45,9 @@ func (s *seen) since(owner string, now clock.Instant) clock.Instant {
 }
 
 // forget makes room. Most owners had the lock and are gone.
-func (s *seen) forget(now clock.Instant) {
-	for keep := seenFor; len(s.owners) > mostSeen/2; keep /= 4 {
-		maps.DeleteFunc(s.owners, func(_ string, o sightings) bool { return now.Sub(o.last) >= keep })
+func (s *sightings) forget(now clock.Instant) {
+	for keep := rememberFor; len(s.owners) > mostSightings/2; keep /= 4 {
+		maps.DeleteFunc(s.owners, func(_ string, o sighting) bool { return now.Sub(o.last) >= keep })
 		if keep == 0 {
 			return
 		}

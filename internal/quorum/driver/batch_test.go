@@ -18,9 +18,9 @@ import (
 // oracle is a node that knows what to answer about each lease.
 type oracle struct {
 	index int
-	says  map[string]Answer // by the name of the lock
-	full  bool              // it takes no calls
-	apart bool              // it refuses all calls about more than one lease
+	says  map[string]Reply // by the name of the lock
+	full  bool             // it takes no calls
+	apart bool             // it refuses all calls about more than one lease
 
 	mu     sync.Mutex
 	put    []Call
@@ -70,22 +70,22 @@ func (o *oracle) settled() string {
 func (o *oracle) answer(c Call) {
 	asked := c.Payload.([]Question)
 	if len(asked) == 1 {
-		c.To.Answer(o.index, c.Tag, o.says[asked[0].Lease.Name])
+		c.To.Receive(o.index, c.Tag, o.says[asked[0].Lease.Name])
 		return
 	}
 	if o.apart {
-		c.To.(Crowd).Answers(o.index, c.Tag, c.Leases, Answer{Kind: quorum.Unsent, Apart: true}, nil)
+		c.To.(BatchReceiver).ReceiveBatch(o.index, c.Tag, c.Leases, Reply{Kind: quorum.Unsent, RetrySingly: true}, nil)
 		return
 	}
 	// What is usual is what it says of one of them; of some it says the same again.
 	usual := o.says[asked[len(asked)/2].Lease.Name]
-	var others []Other
+	var others []Exception
 	for i, q := range asked {
 		if a := o.says[q.Lease.Name]; a != usual || i == 0 {
-			others = append(others, Other{i, a})
+			others = append(others, Exception{i, a})
 		}
 	}
-	c.To.(Crowd).Answers(o.index, c.Tag, c.Leases, usual, others)
+	c.To.(BatchReceiver).ReceiveBatch(o.index, c.Tag, c.Leases, usual, others)
 }
 
 // What becomes of each of many leases does not depend on how many a node is asked
@@ -99,32 +99,32 @@ func TestLeasesAreApart(t *testing.T) {
 			leases[i] = store.Request{Name: fmt.Sprint("lock", i), Owner: fmt.Sprint("o", i), TTL: time.Duration(1+random.IntN(3)) * time.Minute, Require: store.Class(random.IntN(2)) * store.CrashSafe}
 		}
 		nodes := 1 + random.IntN(5)
-		says := make([]map[string]Answer, nodes)
+		says := make([]map[string]Reply, nodes)
 		full, apart := random.IntN(4*nodes), random.IntN(3*nodes)
 		for n := range says {
-			says[n] = map[string]Answer{}
+			says[n] = map[string]Reply{}
 			for _, r := range leases {
-				says[n][r.Name] = []Answer{
-					{Kind: quorum.Yes, Said: store.NodeOutcome{Outcome: store.Granted}},
-					{Kind: quorum.Yes, Said: store.NodeOutcome{Outcome: store.Granted}},
-					{Kind: quorum.Yes, Said: store.NodeOutcome{Outcome: store.Granted}},
-					{Kind: quorum.No, Said: store.NodeOutcome{Outcome: store.Taken, Holder: store.Holder{Owner: "x"}, ExpiresIn: time.Second}},
-					{Kind: quorum.Absent, Said: store.NodeOutcome{Outcome: store.Absent}},
-					{Kind: quorum.Unsent, Said: store.NodeOutcome{Outcome: store.Refused}},
-					{Kind: quorum.Unknown, Said: store.NodeOutcome{Outcome: store.TimedOut}},
+				says[n][r.Name] = []Reply{
+					{Kind: quorum.Yes, Report: store.NodeOutcome{Outcome: store.Granted}},
+					{Kind: quorum.Yes, Report: store.NodeOutcome{Outcome: store.Granted}},
+					{Kind: quorum.Yes, Report: store.NodeOutcome{Outcome: store.Granted}},
+					{Kind: quorum.No, Report: store.NodeOutcome{Outcome: store.Taken, Holder: store.Holder{Owner: "x"}, ExpiresIn: time.Second}},
+					{Kind: quorum.Absent, Report: store.NodeOutcome{Outcome: store.Absent}},
+					{Kind: quorum.Unsent, Report: store.NodeOutcome{Outcome: store.Refused}},
+					{Kind: quorum.Unknown, Report: store.NodeOutcome{Outcome: store.TimedOut}},
 				}[random.IntN(7)]
 			}
 		}
 		var results, healed [2][]string
 		for way := range results {
-			k := &Keeper{
+			k := &Driver{
 				Encode:      func(q Question, _ any) any { return []Question{q} },
 				NodeTimeout: func(time.Duration) time.Duration { return time.Hour },
 				Clock:       clock.System(),
 				Logger:      slog.New(slog.DiscardHandler),
 			}
 			if way == 1 {
-				k.Bundle = func(leases []store.Request, _ any) (any, int) {
+				k.EncodeRenewals = func(leases []store.Request, _ any) (any, int) {
 					var q []Question
 					for len(q) < min(len(leases), 4) && leases[len(q)].TTL == leases[0].TTL && leases[len(q)].Require == leases[0].Require {
 						q = append(q, Question{Op: quorum.Extend, Lease: leases[len(q)]})

@@ -1,0 +1,226 @@
+package quorum
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/leasehold-dev/leasehold/internal/clock"
+)
+
+var update = flag.Bool("update", false, "write what the machine does into testdata/*.txt")
+
+// Each file in testdata is a story: what the machine is told, and below each event,
+// indented, the messages it sends and how it stands then. Text after # is for the
+// reader. To add a story, write its events and run
+//
+//	go test ./internal/quorum -run TestTranscripts -update
+//
+// and read what the machine made of it.
+func TestTranscripts(t *testing.T) {
+	files, err := filepath.Glob("testdata/*.txt")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no stories: %v", err)
+	}
+	for _, file := range files {
+		t.Run(strings.TrimSuffix(filepath.Base(file), ".txt"), func(t *testing.T) {
+			want, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got, err := replay(string(want))
+			if err != nil {
+				t.Fatalf("%s:%v", file, err)
+			}
+			if *update {
+				if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
+					t.Fatal(err)
+				}
+				return
+			}
+			gotLines, wantLines := strings.Split(got, "\n"), strings.Split(string(want), "\n")
+			for i := range max(len(gotLines), len(wantLines)) {
+				g, w := lineOf(gotLines, i), lineOf(wantLines, i)
+				if g != w {
+					t.Fatalf("%s:%d:\ngot  %s\nwant %s", file, i+1, g, w)
+				}
+			}
+		})
+	}
+}
+
+func lineOf(lines []string, i int) string {
+	if i < len(lines) {
+		return lines[i]
+	}
+	return "(end)"
+}
+
+// replay returns the story with what the machine does now.
+func replay(story string) (string, error) {
+	var out strings.Builder
+	var a *Attempt
+	for i, line := range strings.SplitAfter(story, "\n") {
+		text := strings.TrimSpace(line)
+		switch {
+		case strings.HasPrefix(line, "    "): // what the machine did when it was recorded
+			continue
+		case text == "" || strings.HasPrefix(text, "#"):
+			out.WriteString(line)
+			continue
+		}
+		out.WriteString(line)
+		if begun := parseBegin(text); begun != nil {
+			a = begun
+			continue
+		}
+		if a == nil {
+			return "", fmt.Errorf("%d: a story starts with an attempt", i+1)
+		}
+		ms, e, err := parseEvent(text)
+		if err != nil {
+			return "", fmt.Errorf("%d: %v", i+1, err)
+		}
+		for _, s := range a.Step(e, at(ms), nil) {
+			fmt.Fprintf(&out, "    -> %s\n", sendText(s))
+		}
+		fmt.Fprintf(&out, "    %s\n", stateText(a, at(ms)))
+	}
+	return out.String(), nil
+}
+
+var beginning = regexp.MustCompile(`^at (\d+)ms an attempt begins on (\d+) nodes(, waits)?(, queues only)?$`)
+
+// parseBegin returns the attempt that a line begins, or nil. Its TTL is 3 s, and a node has
+// 50 ms to answer.
+func parseBegin(line string) *Attempt {
+	m := beginning.FindStringSubmatch(line)
+	if m == nil {
+		return nil
+	}
+	ms, _ := strconv.Atoi(m[1])
+	nodes, _ := strconv.Atoi(m[2])
+	cfg := Config{Nodes: nodes, NodeTimeout: 50 * time.Millisecond}
+	var a Attempt
+	if m[3] != "" {
+		a = NewWait(cfg, 3*time.Second, at(ms), m[4] != "")
+	} else {
+		a = NewAttempt(cfg, 3*time.Second, at(ms))
+	}
+	return &a
+}
+
+// phrases are the events that a story can tell.
+var phrases = []struct {
+	pattern *regexp.Regexp
+	event   func(m []string) Event
+}{
+	{regexp.MustCompile(`^node (\d+) grants token (\d+)$`), func(m []string) Event {
+		return Event{Kind: Yes, Op: Acquire, Node: number(m[1]), Token: uint64(number(m[2]))}
+	}},
+	{regexp.MustCompile(`^node (\d+) confirms token (\d+)$`), func(m []string) Event {
+		return Event{Kind: Yes, Op: Confirm, Node: number(m[1]), Token: uint64(number(m[2]))}
+	}},
+	{regexp.MustCompile(`^node (\d+) cannot confirm, the lock is no longer ours there$`), func(m []string) Event {
+		return Event{Kind: No, Op: Confirm, Node: number(m[1])}
+	}},
+	{regexp.MustCompile(`^node (\d+) refuses, (\w+) has the lock for (\d+)ms( and is senior)?$`), func(m []string) Event {
+		lasts := time.Duration(number(m[3])) * time.Millisecond
+		return Event{Kind: No, Op: Acquire, Node: number(m[1]), Holder: m[2], ExpiresIn: lasts, RetryAfter: lasts, Senior: m[4] != ""}
+	}},
+	{regexp.MustCompile(`^node (\d+) queues us, the lock is free$`), func(m []string) Event {
+		return Event{Kind: Absent, Op: Acquire, Node: number(m[1]), RetryAfter: time.Hour}
+	}},
+	{regexp.MustCompile(`^node (\d+) cannot be reached$`), func(m []string) Event {
+		return Event{Kind: Unsent, Op: Acquire, Node: number(m[1]), RetryAfter: 100 * time.Millisecond}
+	}},
+	{regexp.MustCompile(`^node (\d+) breaks the connection$`), func(m []string) Event {
+		return Event{Kind: Unknown, Op: Acquire, Node: number(m[1]), RetryAfter: 100 * time.Millisecond}
+	}},
+	{regexp.MustCompile(`^node (\d+) pushes a grant of token (\d+) for the request of (\d+)ms$`), func(m []string) Event {
+		return Event{Kind: PushGranted, Op: Acquire, Node: number(m[1]), Token: uint64(number(m[2])), From: at(number(m[3]))}
+	}},
+	{regexp.MustCompile(`^node (\d+) pushes that the lock is free$`), func(m []string) Event {
+		return Event{Kind: PushFree, Node: number(m[1])}
+	}},
+	{regexp.MustCompile(`^time passes$`), func([]string) Event { return Event{Kind: Tick} }},
+	{regexp.MustCompile(`^the caller gives up$`), func([]string) Event { return Event{Kind: Cancel} }},
+}
+
+var timed = regexp.MustCompile(`^at (\d+)ms (.*)$`)
+
+func parseEvent(line string) (ms int, e Event, err error) {
+	m := timed.FindStringSubmatch(line)
+	if m == nil {
+		return 0, e, fmt.Errorf("no time in %q", line)
+	}
+	for _, p := range phrases {
+		if found := p.pattern.FindStringSubmatch(m[2]); found != nil {
+			return number(m[1]), p.event(found), nil
+		}
+	}
+	return 0, e, fmt.Errorf("unknown event %q", m[2])
+}
+
+func number(s string) int {
+	n, _ := strconv.Atoi(s)
+	return n
+}
+
+func sendText(s Send) string {
+	text := fmt.Sprintf("%s node %d", s.Op, s.Node)
+	if s.Op == Confirm {
+		text = fmt.Sprintf("ask node %d to confirm token %d", s.Node, s.Token)
+	}
+	for _, f := range []struct {
+		set  bool
+		word string
+	}{
+		{s.Again, "again"}, {s.QueueOnly, "queue only"}, {s.Tomb && !s.AlwaysTomb, "leave a tombstone if nothing is there"},
+		{s.AlwaysTomb, "leave a tombstone in any case"}, {s.GivesWay && !s.ToSenior, "keep it free"}, {s.ToSenior, "hand it to the senior"},
+	} {
+		if f.set {
+			text += ", " + f.word
+		}
+	}
+	return text
+}
+
+var (
+	phaseNames   = [...]string{Asked: "asked", Held: "granted", Refused: "refused", Missing: "not reached", Doubtful: "may have granted", Relinquish: "told to release"}
+	verdictNames = [...]string{Open: "open", Won: "won", Lost: "lost"}
+)
+
+// stateText is how the attempt stands, and each node in it.
+func stateText(a *Attempt, now clock.Instant) string {
+	text := verdictNames[a.Verdict()]
+	switch {
+	case a.Verdict() == Won:
+		text += fmt.Sprintf(" with token %d, valid from %v", a.Token(), a.From().Sub(lineStart))
+	case a.GaveWay():
+		text += ", gave way"
+	}
+	for i := range a.Nodes {
+		n := &a.nodes[i]
+		text += fmt.Sprintf(" | %d %s", i, phaseNames[n.phase])
+		switch {
+		case n.phase == Held:
+			text += fmt.Sprintf(" %d", n.token)
+			if !a.holds(n, now) {
+				text += " (expired)"
+			}
+		case n.phase == Refused && n.wait.holder != "":
+			text += " for " + n.wait.holder
+		}
+		if n.late {
+			text += " (late)"
+		}
+	}
+	return text
+}

@@ -1,0 +1,70 @@
+package leasehold_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/store"
+)
+
+// A program can tell the ways in which a lease is lost apart without reading text.
+func TestLossHasACause(t *testing.T) {
+	for _, c := range []struct {
+		cause leasehold.LossCause
+		text  string
+		lose  func(b *bench) error
+	}{
+		{leasehold.LostExpired, "expired", func(b *bench) error {
+			o := short
+			o.NoRenew = true
+			l := b.acquire(b.c.Mutex("a").With(o))
+			<-l.Done()
+			return l.Err()
+		}},
+		{leasehold.LostDenied, "denied by the store", func(b *bench) error {
+			l := b.acquire(b.c.Mutex("a").With(short))
+			b.store.onRenew(all(store.ErrNotHeld))
+			<-l.Done()
+			return l.Err()
+		}},
+		{leasehold.LostDenied, "denied by the store", func(b *bench) error {
+			l := b.acquire(b.c.Mutex("a").With(short))
+			b.store.onRelease(func(context.Context, store.Request) error { return store.ErrNotHeld })
+			return l.Release(b.t.Context())
+		}},
+		{leasehold.LostMaxHold, "maximum hold reached", func(b *bench) error {
+			o := short
+			o.MaxHold = 20 * time.Second
+			l := b.acquire(b.c.Mutex("a").With(o))
+			<-l.Done()
+			return l.Err()
+		}},
+		{leasehold.LostLateGrant, "granted too late", func(b *bench) error {
+			b.store.onAcquire(func(ctx context.Context, r store.Request) (store.Grant, error) {
+				g, err := b.store.Store.Acquire(ctx, r)
+				time.Sleep(r.TTL - time.Millisecond)
+				return g, err
+			})
+			_, err := b.c.Mutex("a").With(short).Try(b.t.Context())
+			return err
+		}},
+	} {
+		t.Run(c.text, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				err := c.lose(newBench(t))
+				var lost *leasehold.LostError
+				if !errors.As(err, &lost) || lost.Cause != c.cause || lost.Cause.String() != c.text {
+					t.Errorf("%v has the cause %v, want %v (%s)", err, lost, c.cause, c.text)
+				}
+			})
+		})
+	}
+	if got := leasehold.LossCause(0).String(); !strings.Contains(got, "0") {
+		t.Errorf("the cause that is none is called %q", got)
+	}
+}
