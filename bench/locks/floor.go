@@ -21,7 +21,7 @@ func floorOf(n int, token bool) Kind {
 // lineOf hands the lock on by hand, from one to the next in line.
 func lineOf(n int) Kind {
 	return Kind{
-		Name: fmt.Sprintf("floor-line-%d", n), Label: "a line by hand, " + nodes(n), Role: Floor, Engine: Redis, Nodes: n,
+		Name: fmt.Sprintf("floor-line-%d", n), Label: "a queue by hand, " + nodes(n), Role: Floor, Engine: Redis, Nodes: n,
 		Sends: []string{"setnx", "zcard"}, // before the lock goes round
 		Open:  func(_ context.Context, addrs []string) (Client, error) { return floor.OpenLine(addrs) },
 	}
