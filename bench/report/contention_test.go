@@ -111,8 +111,8 @@ func TestAims(t *testing.T) {
 		"2 processes of 16 goroutines each, 5 nodes: the longest": contentious().change(Inside, "leasehold-5", 2, func(f *contend.Figures) { f.LongestStay = time.Second }),
 		"waiting, 100 goroutines of one process, 1 node: comman":  contentious().change(Waiting, "leasehold-1", 1, func(f *contend.Figures) { f.Sent = 1 }),
 		"waiting, 100 goroutines of one process, 5 nodes: clien":  contentious().change(Waiting, "leasehold-5", 1, func(f *contend.Figures) { f.ClientCPU *= 3 }),
-		"the first waiter is killed, 1 node":                     slow(contend.Killed, 6*time.Millisecond),
-		"the first waiter is frozen, 5 nodes":                    slow(contend.Frozen, 4*time.Second),
+		"the first waiter is killed, 1 node":                      slow(contend.Killed, 6*time.Millisecond),
+		"the first waiter is frozen, 5 nodes":                     slow(contend.Frozen, 4*time.Second),
 	} {
 		found := false
 		for _, what := range missed(r) {
