@@ -2,15 +2,15 @@
 STATICCHECK = v0.8.2
 GOVULNCHECK = v1.8.0
 
-# What may be changed on the command line: make fuzz FUZZTIME=1m
+# Settings for the command line, as in: make fuzz FUZZTIME=1m
 PKG       = ./...
 TIMEOUT   = 20m
 COUNT     = 10
 BENCH     = .
 BENCHTIME = 1s
 FUZZTIME  = 10s
-# Set when the benchmarks are only looked at: the comparison with others is then
-# run only to see that it runs.
+# Set if the benchmarks only have to run, as in BENCHTIME=10ms: the comparison with
+# other libraries is then short and its figures mean nothing.
 SHORT     = $(if $(filter %ms,$(BENCHTIME)),-short)
 SEEDS     = 1000
 MOST      = 0
@@ -18,8 +18,8 @@ TORTURE   = 60s
 SEED      = 0
 PLATFORMS = darwin/arm64 windows/amd64 linux/386
 
-# What "make quick" runs: what decides, which takes no server, and of Redis the
-# contract of a store, what is on the wire, and the scripts against the rule.
+# What "make quick" runs: the packages that decide, which need no server, and of
+# Redis the contract of a store, the wire format, and the scripts against the rule.
 QUICK      = . ./fence ./guard/... ./store ./store/memstore ./internal/clock ./internal/doctor ./internal/layering \
 	./internal/leasefsm ./internal/nodeclock ./internal/nodemark ./internal/quorum ./internal/quorum/driver \
 	./internal/retain ./internal/rule ./internal/validity
@@ -42,8 +42,8 @@ quick: redis ## run the tests of the inner loop in under a minute
 test: redis databases ## run all tests with the race detector, against real servers
 	@scripts/need-race.sh
 ifeq ($(PKG),./...)
-	@# The search of the explorer computes, and takes six times as long with the race
-	@# detector; make race runs it so.
+	@# The explorer takes six times as long with the race detector, so it runs without
+	@# it here; make race runs it with the detector.
 	$(GO) test -race -timeout $(TIMEOUT) $$($(GO) list ./... | grep -v '/internal/proof/explore$$')
 	$(GO) test -timeout $(TIMEOUT) ./internal/proof/explore
 	cd guard/guardtest && $(GO) test -race -timeout $(TIMEOUT) ./...
@@ -52,7 +52,7 @@ else
 	$(GO) test -race -timeout $(TIMEOUT) $(PKG)
 endif
 
-race: redis databases ## run the tests COUNT times, to find what fails only now and then
+race: redis databases ## run the tests COUNT times, to find rare failures
 	@scripts/need-race.sh
 	$(GO) test -race -timeout 60m -count $(COUNT) $(PKG)
 ifeq ($(PKG),./...)
@@ -60,9 +60,10 @@ ifeq ($(PKG),./...)
 	cd bench && $(GO) test -race -timeout 60m -count $(COUNT) ./beside
 endif
 
-lint: ## check formatting, go vet, staticcheck, known vulnerabilities
+lint: ## check formatting, prose, go vet, staticcheck, known vulnerabilities
 	@unformatted=$$(gofmt -l .); if [ -n "$$unformatted" ]; then \
 		echo "not formatted (make fmt does it):"; echo "$$unformatted"; exit 1; fi
+	@scripts/prose.sh
 	$(GO) vet ./...
 	$(GO) run honnef.co/go/tools/cmd/staticcheck@$(STATICCHECK) ./...
 	cd bench && $(GO) vet ./... && $(GO) run honnef.co/go/tools/cmd/staticcheck@$(STATICCHECK) ./...
@@ -72,14 +73,14 @@ lint: ## check formatting, go vet, staticcheck, known vulnerabilities
 fmt: ## format the code
 	gofmt -w .
 
-bench: redis ## run the benchmarks, and others' locks beside ours (quick look: BENCHTIME=10ms)
+bench: redis ## run the benchmarks, other libraries included (briefly: BENCHTIME=10ms)
 	$(GO) test -run '^$$' -bench '$(BENCH)' -benchtime $(BENCHTIME) -benchmem -timeout 30m $(PKG)
 ifeq ($(PKG),./...)
 	@$(if $(SHORT),,$(MAKE) --no-print-directory peers)
 	cd bench && $(GO) test ./... && $(GO) run . $(SHORT)
 endif
 
-figures: redis peers ## measure everything beside others again, for docs/performance.md
+figures: redis peers ## measure all libraries again, for docs/performance.md
 	cd bench && $(GO) run . -out ../docs/performance -doc ../docs/performance.md
 
 fuzz: redis ## run every fuzz target for FUZZTIME
@@ -100,13 +101,13 @@ sim: ## run SEEDS seeds of the simulator
 	@dir=$$(mktemp -d); trap 'rm -rf "$$dir"' EXIT; $(GO) test -c -o "$$dir/sim" ./internal/proof/sim && \
 		cd internal/proof/sim && "$$dir/sim" -test.run '^TestSeeds$$' -test.timeout 12h -seeds=$(SEEDS)
 
-mutants: ## take out one mechanism after the other: a checker must notice each
+mutants: ## remove one mechanism after the other: a checker must notice each
 	@dir=$$(mktemp -d); trap 'rm -rf "$$dir"' EXIT; $(GO) vet -tags mutants ./... && \
 		$(GO) test -tags mutants -c -o "$$dir/explore" ./internal/proof/explore && (cd internal/proof/explore && "$$dir/explore") && \
 		$(GO) test -tags mutants ./internal/retain ./internal/quorum/driver && \
 		$(GO) test -tags mutants -c -o "$$dir/mutants" ./internal/proof/mutants && cd internal/proof/mutants && "$$dir/mutants"
 
-torture: redis ## hammer locks on real servers with real faults for TORTURE (SEED says which)
+torture: redis ## stress locks on real servers with real faults for TORTURE (faults by SEED)
 	@dir=$$(mktemp -d); trap 'rm -rf "$$dir"' EXIT; $(GO) test -race -c -o "$$dir/chaos" ./internal/lab/chaos && \
 		cd internal/lab/chaos && "$$dir/chaos" -test.run '^TestTorture$$' -test.v -test.timeout 3h -for $(TORTURE) -seed $(SEED)
 

@@ -16,7 +16,7 @@ import (
 	"github.com/leasehold-dev/leasehold/bench/servers"
 )
 
-// The cells and spinners of a run are this program again.
+// The cells and spinners of a run are this test binary again.
 func TestMain(m *testing.M) {
 	if len(os.Args) == 2 && (os.Args[1] == cell.Arg || os.Args[1] == contend.Arg || os.Args[1] == servers.SpinArg) {
 		main()
@@ -76,7 +76,7 @@ func TestRun(t *testing.T) {
 	}
 }
 
-// The same of locks that everybody wants.
+// The same for contended locks.
 func TestContention(t *testing.T) {
 	s := settings{
 		only: regexp.MustCompile("^(leasehold-1|redislock)$"), scenarios: all(contentionScenarios...), goroutines: []int{1}, processes: []int{2},
@@ -125,7 +125,7 @@ func TestContention(t *testing.T) {
 	}
 }
 
-// Every figure that is aimed at comes out of what is measured by default.
+// A default run measures every figure for which there is an aim.
 func TestContests(t *testing.T) {
 	s := settings{scenarios: all(allScenarios...), processes: []int{2, 16, 128}, rounds: 5, dur: time.Second}
 	measured := map[string]bool{}

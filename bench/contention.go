@@ -13,7 +13,7 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/lab/load"
 )
 
-// contest is one sort of contention with who takes part.
+// contest is one kind of contention and its participants.
 type contest struct {
 	scenario  string
 	kinds     []locks.Kind
@@ -26,22 +26,22 @@ type contest struct {
 	far       time.Duration // the round trip to the servers
 }
 
-// How contention is measured, but for what flags say.
+// Settings of contention that have no flag.
 const (
 	insiders  = 16                     // goroutines of one process
-	onlookers = 100                    // who wait for a lock that somebody keeps
+	onlookers = 100                    // that wait for a lock that is kept
 	keptFor   = locks.TTL / 3          // in which each place is refreshed once
 	farAway   = 2 * time.Millisecond   // a round trip
 	farCrowd  = 16                     // processes far away
-	gathering = 500 * time.Millisecond // for the first rush to be over
-	placeTTL  = 3 * time.Second        // of those who wait behind somebody frozen
+	gathering = 500 * time.Millisecond // until all processes have started
+	placeTTL  = 3 * time.Second        // of the waiters behind a frozen one
 )
 
-// contests are what is measured, in order. The kinds that are compared follow
-// each other closely, as everywhere.
+// contests returns the measurements, in order. Kinds that are compared are measured one
+// right after the other.
 func (s settings) contests(kinds []locks.Kind) []contest {
 	ours := filter(kinds, oursAsItComes)
-	locking := filter(kinds, func(k locks.Kind) bool { return k.Role != locks.Floor }) // what is by hand only goes round
+	locking := filter(kinds, func(k locks.Kind) bool { return k.Role != locks.Floor }) // the queue by hand cannot do anything else
 	all := []contest{
 		{scenario: report.Contended, kinds: kinds, processes: s.processes, inside: 1, rounds: s.rounds, dur: 2 * s.dur, warm: gathering},
 		{scenario: report.Inside, kinds: ours, processes: []int{1, 2}, inside: insiders, rounds: s.rounds, dur: s.dur, warm: s.warm},
@@ -68,7 +68,7 @@ func oursAsItComes(k locks.Kind) bool { return k.Role == locks.Ours && !k.Barges
 
 func oursAlone(k locks.Kind) bool { return oursAsItComes(k) && k.Nodes == 1 }
 
-// contention measures all of it.
+// contention makes all measurements of contended locks.
 func (b *bench) contention(ctx context.Context) error {
 	kinds := filter(b.contended, func(k locks.Kind) bool { return b.serves(k.Engine) })
 	for _, c := range b.contests(kinds) {
@@ -88,12 +88,12 @@ func (b *bench) contention(ctx context.Context) error {
 	return nil
 }
 
-// serves says whether servers of that sort are up.
+// serves reports whether servers of that engine are up.
 func (b *bench) serves(e locks.Engine) bool {
 	return e == locks.Redis || e == locks.Etcd && b.etcd != nil || e == locks.ZooKeeper && b.zoo != nil
 }
 
-// service is the servers of a kind, emptied; roundTrip makes them look far away.
+// service returns the servers of a kind, emptied; roundTrip makes them look distant.
 func (b *bench) service(ctx context.Context, k locks.Kind, roundTrip time.Duration) (s contend.Service, far contend.Far, err error) {
 	s.Kind = k
 	switch k.Engine {
@@ -123,7 +123,7 @@ func (b *bench) service(ctx context.Context, k locks.Kind, roundTrip time.Durati
 	return s, far, err
 }
 
-// compete is one implementation's turn in one round.
+// compete measures one implementation in one round.
 func (b *bench) compete(ctx context.Context, c contest, round, processes int, k locks.Kind) error {
 	service, far, err := b.service(ctx, k, c.far)
 	if err != nil {
@@ -139,7 +139,7 @@ func (b *bench) compete(ctx context.Context, c contest, round, processes int, k 
 		return ctx.Err()
 	case err != nil && b.short && k.Role == locks.Ours:
 		return fmt.Errorf("%s, %s: %w", c.scenario, k.Name, err)
-	case err != nil: // that it can not be measured is a result
+	case err != nil: // a failed measurement is a result too
 		f = contend.Figures{Processes: processes, Goroutines: c.inside, Window: c.dur, Errors: 1, Failed: err.Error()}
 	}
 	b.run.Contests = append(b.run.Contests, report.Contest{Scenario: c.scenario, Kind: k.Name, Round: round, Figures: f})
@@ -155,7 +155,7 @@ func (b *bench) compete(ctx context.Context, c contest, round, processes int, k 
 	return nil
 }
 
-// first sees what somebody who is first in line and gone costs the next.
+// first measures how long the lock is idle if the first waiter is gone.
 func (b *bench) first(ctx context.Context, kinds []locks.Kind) error {
 	rounds, ttl := b.rounds, placeTTL
 	if b.short {
@@ -184,8 +184,8 @@ func (b *bench) first(ctx context.Context, kinds []locks.Kind) error {
 	return nil
 }
 
-// lockName is a new one each time: what is left of the last one is in nobody's
-// way.
+// lockName returns a new name each time, so that nothing is left over from the last
+// measurement.
 func (b *bench) lockName() string {
 	b.named++
 	return fmt.Sprintf("bench-contended-%d", b.named)

@@ -1,6 +1,6 @@
 package main
 
-// down is how many servers it puts out of service: the last ones.
+// down is the number of servers it puts out of service, the last of the list.
 func (f fault) down() int {
 	switch f {
 	case freezeOne:
@@ -11,7 +11,7 @@ func (f fault) down() int {
 	return 0
 }
 
-// befall lets the fault happen and returns what mends it.
+// befall causes the fault and returns a function that repairs it.
 func (b *bench) befall(f fault) (mend func() error, err error) {
 	last := b.redis[len(b.redis)-f.down():]
 	undo := func() error { return nil }

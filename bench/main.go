@@ -1,14 +1,14 @@
-// Command bench measures Leasehold and its peers side by side: it starts
-// servers of its own, lets every implementation do the same, one after the
-// other and round by round, and compares the medians.
+// Command bench measures Leasehold and its peers side by side. It starts servers of its
+// own, lets every implementation do the same in turn, round by round, and compares the
+// medians.
 //
 //	go run .                         everything, some forty minutes
-//	go run . -short                  half a minute, to see that it runs
+//	go run . -short                  half a minute, to check that it runs
 //	go run . -scenarios contended,inside,waiting,far,first
-//	                                 only locks that everybody wants
-//	go run . -only 'leasehold|floor' what its name says
+//	                                 only contended locks
+//	go run . -only 'leasehold|floor' only these implementations
 //	go run . -read results/raw.json -doc ../docs/performance.md
-//	                                 show again what was measured before
+//	                                 show earlier results again
 package main
 
 import (
@@ -31,7 +31,7 @@ import (
 	"github.com/leasehold-dev/leasehold/bench/servers"
 )
 
-// settings are what the flags say.
+// settings holds the flags.
 type settings struct {
 	only       *regexp.Regexp // names of implementations
 	scenarios  map[string]bool
@@ -73,18 +73,18 @@ func end(err error) {
 func run() error {
 	s := settings{scenarios: map[string]bool{}}
 	only := flag.String("only", "", "measure the implementations whose names match this regular `expression`")
-	scenarios := flag.String("scenarios", "", "a `list` of "+strings.Join(allScenarios, ", ")+" (default all; with -short those that take no time)")
+	scenarios := flag.String("scenarios", "", "a `list` of "+strings.Join(allScenarios, ", ")+" (default all; with -short the quick ones)")
 	goroutines := flag.String("goroutines", "1,16,256", "how many goroutines at once, a `list`")
 	processes := flag.String("processes", "2,16,128", "how many processes want one lock, a `list`")
-	flag.DurationVar(&s.hold, "hold", 0, "how long they hold it each time")
-	flag.IntVar(&s.rounds, "rounds", 5, "how often each measurement is made")
+	flag.DurationVar(&s.hold, "hold", 0, "how long each holder keeps the contended lock")
+	flag.IntVar(&s.rounds, "rounds", 5, "how many times to make each measurement")
 	flag.DurationVar(&s.dur, "for", time.Second, "how long each measurement takes")
-	flag.IntVar(&s.leases, "leases", 100_000, "how many leases to hold, to see what that costs")
-	flag.BoolVar(&s.spin, "spin", false, "keep the processors awake all the time, with spinners of idle priority")
-	flag.BoolVar(&s.short, "short", false, "only see that it runs: one short round, and no server that is not installed")
+	flag.IntVar(&s.leases, "leases", 100_000, "how many leases to hold at once")
+	flag.BoolVar(&s.spin, "spin", false, "always keep the processors awake, with spinners of idle priority")
+	flag.BoolVar(&s.short, "short", false, "only check that it runs: one short round, without servers that are not installed")
 	flag.StringVar(&s.out, "out", "", "write the raw results as JSON, figures.txt and plots into this `directory`")
 	flag.StringVar(&s.doc, "doc", "", "put the figures into this `document`")
-	read := flag.String("read", "", "measure nothing, show what is in this raw.json or contention.json `file`")
+	read := flag.String("read", "", "measure nothing, and show the results in this raw.json or contention.json `file`")
 	flag.Parse()
 	if flag.NArg() > 0 {
 		return fmt.Errorf("unknown argument %q", flag.Arg(0))
@@ -142,15 +142,15 @@ func numbers(list string) ([]int, error) {
 	for text := range strings.SplitSeq(list, ",") {
 		n, err := strconv.Atoi(text)
 		if err != nil || n < 1 {
-			return nil, fmt.Errorf("%q is no number of goroutines or processes", text)
+			return nil, fmt.Errorf("%q is not a number of goroutines or processes", text)
 		}
 		all = append(all, n)
 	}
 	return all, nil
 }
 
-// show prints the run and writes it where it was asked for. What was no lock is
-// an error after that.
+// show prints the run and writes it to the places that the flags name. It then returns
+// an error if an implementation did not exclude.
 func (s settings) show(r *report.Run) error {
 	if err := report.Print(os.Stdout, r); err != nil {
 		return err
@@ -190,7 +190,7 @@ func (s settings) keep(r *report.Run) error {
 		}
 	}
 	if s.doc != "" {
-		return nil // it has the figures
+		return nil // the document has the figures
 	}
 	f, err := os.Create(filepath.Join(s.out, "figures.txt"))
 	if err != nil {

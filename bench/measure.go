@@ -27,10 +27,11 @@ type bench struct {
 	named     int // locks so far
 }
 
-// redisServers is how many there are: the most that any implementation uses.
+// redisServers is the number of servers to start: the most that any implementation
+// uses.
 const redisServers = 5
 
-// measureAll starts the servers and measures all that was asked for.
+// measureAll starts the servers and makes all measurements that the settings select.
 func measureAll(ctx context.Context, s settings) (*report.Run, error) {
 	b := &bench{settings: s, run: &report.Run{
 		Machine: report.ThisMachine(), Started: time.Now().UTC().Truncate(time.Second), Rounds: s.rounds, For: s.dur, Hold: s.hold,
@@ -84,8 +85,8 @@ func measureAll(ctx context.Context, s settings) (*report.Run, error) {
 
 func say(format string, args ...any) { fmt.Fprintf(os.Stderr, format+"\n", args...) }
 
-// start starts the servers that are needed. In a short run, what is not
-// installed is left out, and said so.
+// start starts the servers that are needed. A short run leaves out servers that are not
+// installed, and says so.
 func (b *bench) start(ctx context.Context) (err error) {
 	all := slices.Concat(b.kinds, b.contended)
 	b.run.Versions = moduleVersions(all)
@@ -128,7 +129,7 @@ func (b *bench) stop() {
 	}
 }
 
-// spec is what a cell has to know of the servers.
+// spec returns what a cell needs to know about the servers.
 func (b *bench) spec(do string, k locks.Kind) cell.Spec {
 	s := cell.Spec{Do: do, Kind: k.Name, Goroutines: b.goroutines, Warm: b.warm, For: b.dur, TTL: locks.TTL}
 	switch k.Engine {
@@ -151,7 +152,7 @@ func (b *bench) serving(k locks.Kind) servers.Redis {
 	return b.redis[:k.Nodes]
 }
 
-// check sees that what is to be measured is a lock.
+// check makes sure that an implementation excludes before it is measured.
 func (b *bench) check(ctx context.Context, k locks.Kind) error {
 	if err := b.serving(k).Empty(ctx); err != nil {
 		return err
@@ -170,10 +171,9 @@ func (b *bench) check(ctx context.Context, k locks.Kind) error {
 	return nil
 }
 
-// step makes all rounds of a scenario: in each, every implementation has its
-// turn, so that whatever disturbs the machine for a while disturbs them all.
-// Those that are compared, with the same number of goroutines, follow each
-// other closely.
+// step makes all rounds of a scenario. In each round every implementation has a turn,
+// so that a disturbance of the machine affects them all. Measurements that are
+// compared, those with the same number of goroutines, follow each other directly.
 func (b *bench) step(ctx context.Context, st step) error {
 	if st.awake && !b.spin {
 		spinners, err := servers.StartSpinners()
@@ -199,7 +199,7 @@ func (b *bench) step(ctx context.Context, st step) error {
 	return nil
 }
 
-// turn is one implementation's in one round.
+// turn measures one implementation in one round.
 func (b *bench) turn(ctx context.Context, st step, round, goroutines int, k locks.Kind) error {
 	used := b.serving(k)
 	if st.servers > 0 {
@@ -246,8 +246,8 @@ func (b *bench) turn(ctx context.Context, st step, round, goroutines int, k lock
 	return nil
 }
 
-// note keeps what was found and says it. Where nothing was, that is a result:
-// no operation within the time.
+// note stores and prints a result. A cell without figures is a result too: no operation
+// ended within the time.
 func (b *bench) note(st step, round int, k locks.Kind, s cell.Spec, o cell.Outcome) {
 	for _, n := range s.Goroutines[len(o.Figures):] {
 		o.Figures = append(o.Figures, cell.Figures{Goroutines: n, Elapsed: s.For, Errors: 1, FirstError: o.Error})
@@ -263,8 +263,8 @@ func (b *bench) note(st step, round int, k locks.Kind, s cell.Spec, o cell.Outco
 	}
 }
 
-// held measures what many leases cost that are just held. It takes one renewal
-// of each, at least, to see it.
+// held measures the cost of leases that are only held. It takes at least one renewal of
+// each.
 func (b *bench) held(ctx context.Context) error {
 	for _, k := range filter(b.kinds, func(k locks.Kind) bool { return k.Role == locks.Ours }) {
 		if err := b.serving(k).Empty(ctx); err != nil {

@@ -9,21 +9,21 @@ import (
 
 const heldScenario = "held"
 
-// In some scenarios everybody has locks of his own, in others all want one.
+// In some scenarios each goroutine has locks of its own, in others all want one lock.
 var (
 	aloneScenarios      = []string{report.Healthy, report.Awake, report.Frozen, report.Dead, heldScenario}
 	contentionScenarios = []string{report.Contended, report.Inside, report.Waiting, report.Far, report.First}
 	allScenarios        = slices.Concat(aloneScenarios, contentionScenarios)
 )
 
-// any says whether one of those is to be measured.
+// any reports whether one of the scenarios is selected.
 func (s settings) any(of []string) bool {
 	return slices.ContainsFunc(of, func(name string) bool { return s.scenarios[name] })
 }
 
 func known(name string) bool { return slices.Contains(allScenarios, name) }
 
-// step is one scenario with what is measured in it.
+// step is one scenario and its measurements.
 type step struct {
 	scenario   string
 	kinds      []locks.Kind
@@ -32,11 +32,11 @@ type step struct {
 	awake      bool  // with spinners
 	faults     fault // once the clients are open
 	servers    int   // how many of the Redis servers there are; 0 for all
-	strict     bool  // what can not be measured ends the run
+	strict     bool  // a measurement that fails ends the run
 	beside     *step // measured right after each kind, for comparison
 }
 
-// fault is what befalls the servers.
+// fault is something that happens to the servers.
 type fault string
 
 const (
@@ -45,7 +45,7 @@ const (
 	killTwo   fault = "kill two"
 )
 
-// plan is what is measured, in order.
+// plan returns the steps of the run, in order.
 func (s settings) plan(kinds []locks.Kind) []step {
 	five := filter(kinds, func(k locks.Kind) bool { return k.Nodes == 5 && k.Role != locks.Floor })
 	ours := filter(kinds, func(k locks.Kind) bool { return k.Nodes == 5 && k.Role == locks.Ours })
@@ -56,7 +56,7 @@ func (s settings) plan(kinds []locks.Kind) []step {
 		}
 	}
 	add(step{scenario: report.Healthy, kinds: kinds, goroutines: s.goroutines, rounds: s.rounds, strict: true})
-	// Sleeping processors matter where there is little to do.
+	// Sleeping processors matter if there is little to do.
 	add(step{scenario: report.Awake, kinds: kinds, goroutines: s.goroutines[:1], rounds: s.rounds, strict: true, awake: true})
 	add(step{scenario: report.Frozen, kinds: five, goroutines: s.goroutines[:min(2, len(s.goroutines))], rounds: min(s.rounds, 3), faults: freezeOne})
 	add(step{scenario: report.Dead, kinds: five, goroutines: s.goroutines, rounds: s.rounds, faults: killTwo,

@@ -15,19 +15,19 @@ import (
 	"github.com/leasehold-dev/leasehold/bench/cell"
 )
 
-// process is a cell that has opened its client and waits for the word.
+// process is a cell that has opened its client and waits for the signal to begin.
 type process struct {
 	cmd    *exec.Cmd
 	in     io.WriteCloser
 	out    *bufio.Reader
 	cancel context.CancelFunc
-	early  *cell.Outcome // it has ended before it was ready
+	early  *cell.Outcome // set if the cell ended before it was ready
 }
 
-// slack is what a cell may take besides its measurements before it is given up.
+// slack is the time that a cell may take in addition to its measurements.
 const slack = 60 * time.Second
 
-// spawn starts a cell and waits until it is ready. The caller owes a finish.
+// spawn starts a cell and waits until it is ready. The caller must call finish.
 func spawn(ctx context.Context, s cell.Spec) (*process, error) {
 	self, err := os.Executable()
 	if err != nil {
@@ -70,7 +70,7 @@ func spawn(ctx context.Context, s cell.Spec) (*process, error) {
 	return p, nil
 }
 
-// finish gives the word and returns what the cell has found.
+// finish tells the cell to begin and returns its outcome.
 func (p *process) finish() (cell.Outcome, error) {
 	defer p.end()
 	if p.early != nil {
@@ -86,6 +86,6 @@ func (p *process) finish() (cell.Outcome, error) {
 
 func (p *process) end() {
 	p.in.Close()
-	p.cancel() // what is done has been said
+	p.cancel() // the outcome has been read
 	p.cmd.Wait()
 }

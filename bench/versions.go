@@ -8,10 +8,10 @@ import (
 	"github.com/leasehold-dev/leasehold/bench/locks"
 )
 
-// drivers are modules that peers are measured on.
+// drivers are the modules of the Redis clients that peers use.
 var drivers = []string{"github.com/redis/go-redis/v9", "github.com/redis/rueidis", "github.com/redis/rueidis/rueidiscompat"}
 
-// moduleVersions are those of the peers that are measured and of their drivers.
+// moduleVersions returns the versions of the peers and of their drivers.
 func moduleVersions(kinds []locks.Kind) map[string]string {
 	wanted := map[string]bool{}
 	for _, k := range kinds {
@@ -39,7 +39,7 @@ func moduleVersions(kinds []locks.Kind) map[string]string {
 	return versions
 }
 
-// moduleName is the end of a module's path that says what it is.
+// moduleName returns the part of a module's path that names it.
 func moduleName(p string) string {
 	base := path.Base(p)
 	if len(base) == 2 && base[0] == 'v' { // a major version

@@ -1,6 +1,5 @@
 #!/bin/sh
-# Installs a server that only the comparison with others needs, unless it is
-# there.
+# Installs a server that only the benchmark needs, unless it is installed.
 # usage: ensure-peer.sh PROGRAM|FILE PACKAGE [SERVICE], by the names of Debian
 set -eu
 
@@ -36,7 +35,7 @@ command -v apt-get >/dev/null 2>&1 || give_up
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT
 
-# run says what it does only when it fails.
+# run executes a command and prints its output only if it fails.
 run() {
 	if ! "$@" >"$log" 2>&1 </dev/null; then
 		echo "ensure-peer: this failed: $*" >&2
@@ -46,9 +45,9 @@ run() {
 }
 
 echo "ensure-peer: apt-get install $package" >&2
-run $root apt-get update || true # an old list is good enough, if there is one
+run $root apt-get update || true # an old package list is good enough, if there is one
 run $root env DEBIAN_FRONTEND=noninteractive apt-get -o DPkg::Lock::Timeout=300 install -y --no-install-recommends "$package" || give_up
-# Debian starts what it installs, and nobody asked for a server that stays.
+# Debian starts what it installs. The benchmark starts servers of its own, so stop this one.
 if [ -n "$service" ]; then
 	if [ -d /run/systemd/system ]; then
 		run $root systemctl disable --now "$service" || true

@@ -1,7 +1,7 @@
 #!/bin/sh
 # Makes sure that the tests find the programs of a PostgreSQL server: installs
-# them from the system's packages where that needs no questions, or else says
-# what to install. Quiet when there is nothing to do.
+# them from the system's packages if that asks no questions, and otherwise says
+# what to install. Prints nothing if there is nothing to do.
 set -eu
 
 # Packages keep them out of PATH; see internal/testenv/sqltest/postgresql.go.

@@ -1,7 +1,7 @@
 #!/bin/sh
 # Makes sure that the tests find a redis-server or valkey-server: installs one
-# from the system's packages where that needs no questions, or else says what
-# to install. Quiet when there is nothing to do.
+# from the system's packages if that asks no questions, and otherwise says what
+# to install. Prints nothing if there is nothing to do.
 set -eu
 
 have() { command -v "$1" >/dev/null 2>&1; }
@@ -34,7 +34,7 @@ fi
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT
 
-# run says what it does only when it fails.
+# run executes a command and prints its output only if it fails.
 run() {
 	if ! "$@" >"$log" 2>&1 </dev/null; then
 		echo "ensure-redis: this failed: $*" >&2
@@ -50,11 +50,11 @@ elif [ "$root" = no ]; then
 	give_up
 elif have apt-get; then
 	echo 'ensure-redis: apt-get install redis-server' >&2
-	run $root apt-get update || true # an old list is good enough, if there is one
+	run $root apt-get update || true # an old package list is good enough, if there is one
 	run $root env DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends redis-server || give_up
-	# Debian starts what it installs. The tests start servers of their own, and
-	# nobody asked for one that stays on this machine. The package was not here
-	# before (see above), so the service is nobody's yet.
+	# Debian starts what it installs. The tests start servers of their own, so stop
+	# this one. The package was not here before (see above), so nobody uses the
+	# service yet.
 	if [ -d /run/systemd/system ]; then
 		run $root systemctl disable --now redis-server || true
 	elif have service; then

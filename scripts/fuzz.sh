@@ -1,6 +1,6 @@
 #!/bin/sh
-# Runs every fuzz target of the module in turn, for the given time each; the
-# Go command takes only one at once.
+# Runs every fuzz target of the module in turn, for the given time each, because
+# the Go command runs one at a time.
 # usage: fuzz.sh TIME, such as 10s
 set -eu
 
@@ -13,9 +13,9 @@ done)
 out=$(mktemp)
 trap 'rm -f "$out"' EXIT
 
-# fuzz fails when the target does. Now and then the Go command reports the end
-# of the fuzzing time itself as a failure, without an input that failed; the
-# target is then run once more.
+# fuzz runs one target and fails if the target fails. Sometimes the Go command
+# reports the end of the fuzzing time as a failure, without an input that failed.
+# The target then runs once more.
 fuzz() {
 	for attempt in 1 2; do
 		if go test -run '^$' -fuzz "^$2\$" -fuzztime "$3" "$1" >"$out" 2>&1 </dev/null; then

@@ -1,11 +1,10 @@
 #!/bin/sh
-# Looks for known vulnerabilities that this module's code can reach. A finding
-# fails. A database that can not be reached does not: that is said, and no
-# verdict is given.
+# Looks for known vulnerabilities that this module's code can reach, and fails if
+# it finds one. If the database cannot be reached, it says so and succeeds.
 # usage: govulncheck.sh VERSION
 set -eu
 
-# Not "go run": it turns every exit code into 1, and here they differ.
+# Not "go run", which turns every exit code into 1: the exit codes differ.
 tmp=$(mktemp -d)
 trap 'rm -rf "$tmp"' EXIT
 GOBIN=$tmp go install "golang.org/x/vuln/cmd/govulncheck@$1"
@@ -13,7 +12,7 @@ GOBIN=$tmp go install "golang.org/x/vuln/cmd/govulncheck@$1"
 code=0
 "$tmp/govulncheck" ./... >"$tmp/out" 2>&1 || code=$?
 if [ "$code" = 1 ] && grep -q 'fetching vulnerabilities' "$tmp/out"; then
-	echo 'govulncheck: NOT CHECKED, the vulnerability database can not be reached from here:'
+	echo 'govulncheck: NOT CHECKED, the vulnerability database cannot be reached from here:'
 	sed 's/^/  /' "$tmp/out"
 	exit 0
 fi

@@ -1,13 +1,13 @@
-# Sourced by the scripts that make sure the tests find a server. Before it:
+# Sourced by the scripts that install a server for the tests. They first set:
 #   me=NAME-OF-THE-SCRIPT  apt=PACKAGE  dnf=PACKAGE  apk=PACKAGE  brew=PACKAGE
 #   service=NAME-OF-THE-SERVICE that Debian starts by itself
-#   give_up: says what to install, and ends the script
-# Then: install. It asks nothing; where it would have to, it gives up.
+#   give_up: a function that says what to install, and ends the script
+# and then call install, which never asks a question: it gives up instead.
 
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT
 
-# run says what it does only when it fails.
+# run executes a command and prints its output only if it fails.
 run() {
 	if ! "$@" >"$log" 2>&1 </dev/null; then
 		echo "$me: this failed: $*" >&2
@@ -31,11 +31,11 @@ install() {
 		give_up
 	elif command -v apt-get >/dev/null 2>&1; then
 		echo "$me: apt-get install $apt" >&2
-		run $root apt-get update || true # an old list is good enough, if there is one
+		run $root apt-get update || true # an old package list is good enough, if there is one
 		run $root env DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends "$apt" || give_up
-		# Debian starts what it installs. The tests start servers of their own,
-		# and nobody asked for one that stays on this machine. The package was
-		# not here before, so the service is nobody's yet.
+		# Debian starts what it installs. The tests start servers of their own, so
+		# stop this one. The package was not here before, so nobody uses the
+		# service yet.
 		if [ -d /run/systemd/system ]; then
 			run $root systemctl disable --now "$service" || true
 		elif command -v service >/dev/null 2>&1; then

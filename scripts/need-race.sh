@@ -1,6 +1,6 @@
 #!/bin/sh
-# The race detector needs a C compiler; says so before the Go command does it
-# in its own words.
+# Fails with a clear message if there is no C compiler, which the race detector
+# needs.
 set -eu
 
 if [ "$(go env CGO_ENABLED)" = 1 ] && command -v "$(go env CC | cut -d ' ' -f 1)" >/dev/null 2>&1; then

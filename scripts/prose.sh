@@ -1,7 +1,7 @@
 #!/bin/sh
-# Finds what can be found by pattern of the sentences that have to be read twice:
-# "cannot" in two words, and sentences whose subject is "Who ...". Questions may
-# begin so. CONTRIBUTING.md says how sentences read here.
+# Finds two habits that make sentences hard to read: "cannot" in two words, and
+# "Who ..." as the subject of a sentence. Questions may begin with it.
+# CONTRIBUTING.md says how sentences read here.
 set -eu
 cd "$(dirname "$0")/.."
 

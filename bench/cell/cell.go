@@ -1,9 +1,9 @@
-// Package cell is one measurement of one implementation, made by a process of
-// its own, so that nothing of what was measured before is in the way, and so
-// that what the process uses is that implementation's.
+// Package cell makes one measurement of one implementation in a process of its own. So
+// earlier measurements leave nothing behind, and everything that the process uses
+// belongs to that implementation.
 //
-// The process reads a Spec from its input, opens its client, says that it is
-// ready, waits for another line, measures, and prints an Outcome.
+// The process reads a Spec from its input, opens its client, prints Ready, waits for
+// another line, measures, and prints an Outcome.
 package cell
 
 import (
@@ -22,20 +22,20 @@ import (
 // Arg makes the program a cell: main calls Main then.
 const Arg = "cell"
 
-// What a cell can do.
+// The tasks of a cell.
 const (
 	Measure = "measure" // lock and unlock as fast as possible
 	Check   = "check"   // does it exclude anybody at all?
 	Held    = "held"    // what many leases cost that are just held
 )
 
-// Spec says what a cell is to do.
+// Spec is the task of a cell.
 type Spec struct {
 	Do         string
 	Kind       string        // of locks
 	Addrs      []string      // of its servers
 	Probe      []string      // Redis servers to ask what they have done
-	PID        int           // server whose processor time is read, where it can not be asked
+	PID        int           // server whose processor time is read, if the server cannot report it
 	Goroutines []int         // to measure, one after the other
 	Warm       time.Duration // before each measurement
 	For        time.Duration // each measurement
@@ -43,17 +43,17 @@ type Spec struct {
 	TTL        time.Duration // of what is held
 }
 
-// Outcome is what a cell has found.
+// Outcome is the result of a cell.
 type Outcome struct {
 	Figures []Figures    `json:",omitempty"`
 	Held    *HeldFigures `json:",omitempty"`
 	Error   string       `json:",omitempty"` // nothing could be found out
 }
 
-// Ready is the line a cell says when its client is open.
+// Ready is the line that a cell prints when its client is open.
 const Ready = "ready"
 
-// Main is the whole process.
+// Main runs the process.
 func Main(in io.Reader, out io.Writer) error {
 	r := bufio.NewReader(in)
 	line, err := r.ReadBytes('\n')
@@ -75,7 +75,7 @@ func Main(in io.Reader, out io.Writer) error {
 	return json.NewEncoder(out).Encode(outcome)
 }
 
-// run does it; begin waits for the word to begin.
+// run executes the task; begin waits for the signal to begin.
 func (s Spec) run(ctx context.Context, begin func() error) (Outcome, error) {
 	kind, ok := locks.Named(s.Kind)
 	if !ok {
@@ -113,7 +113,7 @@ func (s Spec) measure(ctx context.Context, client locks.Client, begin func() err
 	for i := range pairs {
 		pairs[i] = client.Pair(fmt.Sprintf("bench/%s/%d", s.Kind, i))
 	}
-	// Connections, scripts and parents of nodes are made while all is well.
+	// Connections, scripts and parent nodes are created before any fault.
 	if r := run(ctx, pairs, s.Warm, warmGrace); r.Operations == 0 {
 		return o, fmt.Errorf("not a single lock: %w", orNothing(r.Err))
 	}
@@ -136,13 +136,13 @@ func (s Spec) measure(ctx context.Context, client locks.Client, begin func() err
 	return o, nil
 }
 
-// How much longer than it was to take an operation may take.
+// How much longer than the measurement an operation may take.
 const (
 	grace     = 5 * time.Second
 	warmGrace = time.Second // when it is not measured
 )
 
-// run bounds what hangs: such an operation is an error.
+// run limits operations that hang, and counts them as errors.
 func run(ctx context.Context, pairs []load.Pair, d, grace time.Duration) load.Result {
 	ctx, cancel := context.WithTimeout(ctx, d+grace)
 	defer cancel()

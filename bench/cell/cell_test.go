@@ -23,7 +23,7 @@ func addrs(servers []*redistest.Server) []string {
 	return all
 }
 
-// talk is a cell's life as its parent sees it.
+// talk runs a cell as its parent does.
 func talk(t *testing.T, s Spec) Outcome {
 	t.Helper()
 	inR, inW := io.Pipe()
@@ -57,7 +57,8 @@ func talk(t *testing.T, s Spec) Outcome {
 	return o
 }
 
-// What Redis implementations are said to have done, the servers have done.
+// The commands counted for the Redis implementations are those that the servers
+// executed.
 func TestMeasure(t *testing.T) {
 	servers, alone := redistest.StartN(t, 5), redistest.StartN(t, 1) // which does not belong to the others
 	for _, k := range locks.All {
@@ -81,8 +82,8 @@ func TestMeasure(t *testing.T) {
 				if f.Goroutines != 2-i || f.Operations == 0 || f.Lock.P50 <= 0 || f.Unlock.P99 < f.Unlock.P50 || f.ClientCPU <= 0 || f.Allocs == 0 && k.Role != locks.Floor {
 					t.Errorf("%+v", f)
 				}
-				// At the very least one command to take and one to give back, on
-				// a majority of the servers.
+				// At least one command to acquire and one to release, on a majority of
+				// the servers.
 				if least := f.Operations * uint64(k.Nodes/2+1) * 2; f.Commands < least {
 					t.Errorf("%d commands for %d operations, the least is %d", f.Commands, f.Operations, least)
 				}
@@ -91,7 +92,7 @@ func TestMeasure(t *testing.T) {
 	}
 }
 
-// That the others exclude, too, is seen at the beginning of every run.
+// Every run checks at its start that the others exclude too.
 func TestCheck(t *testing.T) {
 	servers := redistest.StartN(t, 5)
 	for _, name := range []string{"leasehold-5", "floor-1"} {
@@ -132,7 +133,8 @@ func TestTrouble(t *testing.T) {
 	}
 }
 
-// everybody is a lock that anybody gets; nobody is one that nobody gets twice.
+// everybody is a lock that is always granted; nobody is one that is never granted
+// again.
 type everybody struct{}
 
 func (everybody) Pair(string) load.Pair        { return everybody{} }
@@ -140,7 +142,7 @@ func (everybody) Close()                       {}
 func (everybody) Lock(context.Context) error   { return nil }
 func (everybody) Unlock(context.Context) error { return nil }
 
-// waiting is a good lock that waits for longer than it is asked to.
+// waiting is a correct lock that waits longer than asked.
 type waiting struct{ mu *sync.Mutex }
 
 func (w waiting) Pair(string) load.Pair        { return w }

@@ -10,12 +10,11 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/lab/load"
 )
 
-// patience is how long a lock that is taken is seen not to be had.
+// patience is how long the check tries to take a lock that is held.
 const patience = 200 * time.Millisecond
 
-// exclusion sees that a lock that is held is not to be had, and one that was
-// given back is: whatever else was measured would be no lock. The two who ask
-// are different clients, as two processes are.
+// exclusion checks that a held lock is refused and a released one is granted: anything
+// else is not a lock. It uses two clients, as two processes would.
 func exclusion(ctx context.Context, name string, a, b locks.Client) error {
 	first, second := a.Pair(name), b.Pair(name)
 	if err := first.Lock(ctx); err != nil {
@@ -44,7 +43,7 @@ func exclusion(ctx context.Context, name string, a, b locks.Client) error {
 	return second.Unlock(ctx)
 }
 
-// lockSoon allows for what is still being cleaned up.
+// lockSoon retries for a while, because the implementation may still be cleaning up.
 func lockSoon(ctx context.Context, p load.Pair) error {
 	for end := time.Now().Add(10 * time.Second); ; time.Sleep(10 * time.Millisecond) {
 		limited, cancel := context.WithTimeout(ctx, 5*time.Second)

@@ -16,7 +16,7 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/lab/load"
 )
 
-// HeldFigures say what holding many leases costs. Figures of the client are of
+// HeldFigures are the cost of holding many leases. Figures of the client are those of
 // the whole process.
 type HeldFigures struct {
 	Leases    int
@@ -31,11 +31,11 @@ type HeldFigures struct {
 	Lost      int // leases that did not live to the end of the window
 }
 
-// takers get the leases, this many at a time.
+// takers is the number of goroutines that acquire the leases.
 const takers = 256
 
-// held takes the leases, watches them being renewed for a while, and counts
-// those that are left.
+// held acquires the leases, watches their renewal for a while, and counts those that
+// are left.
 func (s Spec) held(ctx context.Context, begin func() error) (*HeldFigures, error) {
 	st, client, err := locks.Leasehold(ctx, s.Addrs)
 	if err != nil {
@@ -106,7 +106,7 @@ func take(ctx context.Context, client *lh.Client, ttl time.Duration, leases []*l
 	return nil
 }
 
-// memory is what is in use: on the heap, and of the machine.
+// memory returns the memory in use: on the heap, and of the machine.
 func memory() (heap, resident uint64) {
 	runtime.GC()
 	runtime.GC() // what pools keep goes with the second

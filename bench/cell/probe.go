@@ -10,14 +10,14 @@ import (
 	"github.com/leasehold-dev/leasehold/bench/servers"
 )
 
-// serverUse is what the servers have used and done since they started.
+// serverUse is what the servers have used and executed since they started.
 type serverUse struct {
 	cpu      time.Duration
 	commands uint64
 	asked    uint64 // by probing itself
 }
 
-// probe asks the servers.
+// probe reads the figures of the servers.
 func (s Spec) probe() (u serverUse, err error) {
 	if s.PID != 0 {
 		u.cpu, err = servers.CPU(s.PID)
@@ -64,8 +64,8 @@ func (u *serverUse) add(info string) error {
 	return nil
 }
 
-// since is what was used between two probes. The earlier one's own command
-// counts among those that the later one sees.
+// since returns the use between two probes. The later probe also counts the command of
+// the earlier one.
 func (u serverUse) since(before serverUse) serverUse {
 	return serverUse{cpu: u.cpu - before.cpu, commands: u.commands - before.commands - before.asked}
 }

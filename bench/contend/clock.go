@@ -2,16 +2,16 @@ package contend
 
 import "time"
 
-// The machine's clock is read once, as closely together with this process's own
-// as can be, and then counted on with that, which takes no system call. What
-// two processes differ by is less than the time between the two readings, some
-// hundred nanoseconds: far less than any lock takes to change hands.
+// The machine's clock is read once, as close to a reading of this process's own clock
+// as possible. From then on the process's clock counts, which takes no system call. Two
+// processes differ by less than the time between two readings, some hundred
+// nanoseconds, which is far less than a hand-off takes.
 var (
 	origin = time.Now()
 	offset = calibrate()
 )
 
-// readings are how many pairs the closest is taken from.
+// readings is the number of pairs of which the closest is taken.
 const readings = 200
 
 func calibrate() int64 {
@@ -27,8 +27,8 @@ func calibrate() int64 {
 	return at
 }
 
-// Now is the time of the machine's clock, the same in all its processes.
+// Now returns the time of the machine's clock, which is the same in all processes.
 func Now() int64 { return offset + int64(time.Since(origin)) }
 
-// until is how long it is to a point in time.
+// until returns the time left until an instant.
 func until(at int64) time.Duration { return time.Duration(at - Now()) }

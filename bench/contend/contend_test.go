@@ -21,7 +21,7 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/testenv/redistest"
 )
 
-// anybody is a lock that everybody gets at once: none.
+// anybody is a lock that everybody gets at once, so no lock at all.
 var anybody = locks.Kind{Name: "anybody", Label: "no lock at all", Role: locks.Peer, Engine: locks.Redis, Nodes: 1, Open: func(context.Context, []string) (locks.Client, error) {
 	return everybodys{}, nil
 }}
@@ -35,7 +35,7 @@ func (everybodys) Unlock(context.Context) error { return nil }
 
 const orphansArg = "orphans"
 
-// Workers are this program again; so is a parent that dies before them.
+// The workers are this program again, and so is the parent that dies before them.
 func TestMain(m *testing.M) {
 	locks.Contended = append(locks.Contended, anybody)
 	if len(os.Args) == 2 {
@@ -55,7 +55,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// serviceOf starts servers for a kind.
+// serviceOf starts the servers of a kind.
 func serviceOf(t *testing.T, name string) Service {
 	t.Helper()
 	k, ok := locks.ContendedNamed(name)
@@ -73,8 +73,8 @@ func contestOf(t *testing.T, name string, processes int) Contest {
 	return Contest{Service: serviceOf(t, name), Lock: "a", Processes: processes, Goroutines: 1, Warm: 100 * time.Millisecond, For: 300 * time.Millisecond}
 }
 
-// Every implementation on Redis is a lock, and what its clients are said to
-// have sent is what a server that writes it all down has seen from them.
+// Every implementation on Redis excludes, and the commands counted for its clients are
+// those that a monitored server saw.
 func TestContests(t *testing.T) {
 	for _, k := range locks.Contended {
 		if k.Engine != locks.Redis || k.Name == anybody.Name {
@@ -127,7 +127,7 @@ func counted(k locks.Kind, command string) bool {
 	return command == keepAlive || slices.Contains(neverInScripts, command) || slices.Contains(k.Sends, command)
 }
 
-// seen are the commands that a server has executed, by who asked for them.
+// seen has the commands that a server executed, sent by clients or called by scripts.
 type seen struct{ sent, called map[string]int }
 
 func (s seen) total() (n int) {
@@ -137,8 +137,7 @@ func (s seen) total() (n int) {
 	return n
 }
 
-// monitor has a server tell everything it executes. The returned function ends
-// that.
+// monitor makes a server report every command until the returned function is called.
 func monitor(t *testing.T, addr string) func() seen {
 	t.Helper()
 	conn, err := net.Dial("tcp", addr)
@@ -182,8 +181,8 @@ func monitor(t *testing.T, addr string) func() seen {
 	}
 }
 
-// awaitDepartures waits until a server has read all that those who are gone have
-// sent: until nobody but who asks, and a monitor, is connected.
+// awaitDepartures waits until a server has read everything that closed clients sent:
+// until only this client and a monitor are connected.
 func awaitDepartures(t *testing.T, addr string) {
 	t.Helper()
 	for limit := time.Now().Add(time.Minute); ; time.Sleep(time.Millisecond) {
@@ -205,7 +204,8 @@ func awaitDepartures(t *testing.T, addr string) {
 	}
 }
 
-// What is no lock is found out, from the clocks of the processes to the figures.
+// A lock that does not exclude is detected, from the clocks of the processes to the
+// figures.
 func TestOverlapOfProcesses(t *testing.T) {
 	c := contestOf(t, anybody.Name, 3)
 	c.Hold = time.Millisecond
@@ -218,7 +218,7 @@ func TestOverlapOfProcesses(t *testing.T) {
 	}
 }
 
-// Nobody gets a lock that is kept, and it is given back in the end.
+// A lock that is kept goes to nobody else, and is released in the end.
 func TestKept(t *testing.T) {
 	c := contestOf(t, "leasehold-1", 2)
 	c.Goroutines, c.Kept = 3, true
@@ -294,8 +294,7 @@ func TestReading(t *testing.T) {
 	}
 }
 
-// orphans starts workers, one of them frozen, says who they are, and waits to be
-// killed.
+// orphans starts workers, one of them frozen, prints their ids, and waits to be killed.
 func orphans() error {
 	spec := Spec{Do: Loop, Kind: anybody.Name}
 	f, err := Muster(context.Background(), []Spec{spec, spec})
@@ -309,7 +308,7 @@ func orphans() error {
 	select {}
 }
 
-// Workers end when their parent does, however it ends and whatever they are at.
+// Workers end when their parent does, however it ends and whatever they are doing.
 func TestNoOrphans(t *testing.T) {
 	parent := exec.Command(os.Args[0], orphansArg)
 	parent.Stderr = os.Stderr
@@ -344,8 +343,7 @@ func TestNoOrphans(t *testing.T) {
 	}
 }
 
-// runs says whether there is such a process that is not merely waiting to be
-// forgotten.
+// runs reports whether the process exists and is not a zombie.
 func runs(pid int) bool {
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {

@@ -14,23 +14,23 @@ type Contest struct {
 	Goroutines int           // of each
 	Hold       time.Duration // how long a turn takes
 	Warm, For  time.Duration
-	// Kept has somebody else hold the lock all the time, so that nobody gets it.
+	// Kept makes another process hold the lock all the time, so that no worker gets it.
 	Kept bool
 }
 
-// assembly is how long it takes at most until all workers know what to do.
+// assembly is the longest time until all workers know what to do.
 const assembly = 50 * time.Millisecond
 
 func (c Contest) spec(do string) Spec {
 	return Spec{Do: do, Kind: c.Kind.Name, Addrs: c.Addrs, Lock: c.Lock, Goroutines: c.Goroutines, Hold: c.Hold}
 }
 
-// attempts is how often a contest is made until the servers were asked in time: on
-// a machine that stood still meanwhile, what they say does not belong to the
-// turns that were counted. The last attempt counts in any case.
+// attempts is how often a contest is repeated until the servers were read in time. If
+// the machine stood still, their figures do not belong to the turns that were counted.
+// The last attempt counts in any case.
 const attempts = 3
 
-// Run blocks until it is over and all workers are gone.
+// Run measures, and blocks until all workers have ended.
 func (c Contest) Run(ctx context.Context) (Figures, error) {
 	for again := 1; ; again++ {
 		f, late, err := c.once(ctx)
@@ -41,7 +41,7 @@ func (c Contest) Run(ctx context.Context) (Figures, error) {
 	}
 }
 
-// once makes it once, and says how late the servers were asked.
+// once measures once, and returns how late the servers were read.
 func (c Contest) once(ctx context.Context) (f Figures, late time.Duration, err error) {
 	specs := make([]Spec, c.Processes)
 	for i := range specs {
@@ -92,7 +92,7 @@ func (c Contest) once(ctx context.Context) (f Figures, late time.Duration, err e
 	return f, late, nil
 }
 
-// use is what the servers do within the window, and how late they were asked.
+// use returns what the servers did within the window, and how late they were read.
 func (c Contest) use(ctx context.Context, sp span) (u Use, late time.Duration, err error) {
 	if err := sleepUntil(ctx, sp.From); err != nil {
 		return u, 0, err
@@ -121,7 +121,7 @@ func sleepUntil(ctx context.Context, at int64) error {
 	}
 }
 
-// collect puts together what all workers have found.
+// collect merges the results of all workers.
 func (f Fleet) collect() (logs []Log, sum heading, err error) {
 	headings, holds := make([]heading, len(f)), make([][][]Hold, len(f))
 	at := map[*Member]int{}
@@ -167,7 +167,7 @@ func (c Contest) keeper(ctx context.Context) (*Member, error) {
 	return m, nil
 }
 
-// release has a keeper give the lock back, and returns its turn.
+// release makes a keeper release the lock, and returns its turn.
 func (m *Member) release() (Hold, error) {
 	if _, err := fmt.Fprintln(m.in, release); err != nil {
 		return Hold{}, err
@@ -175,7 +175,7 @@ func (m *Member) release() (Hold, error) {
 	return m.one()
 }
 
-// one is the only turn of a worker that has only one.
+// one returns the turn of a worker that has exactly one.
 func (m *Member) one() (Hold, error) {
 	h, holds, err := m.collect()
 	if err != nil {

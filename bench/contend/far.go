@@ -11,10 +11,10 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/testenv/faultproxy"
 )
 
-// Far are proxies that make servers look far away.
+// Far is a set of proxies that make servers look distant.
 type Far []*faultproxy.Proxy
 
-// MoveAway puts a proxy in front of each address. The caller owes a Close.
+// MoveAway puts a proxy in front of each address. The caller must call Close.
 func MoveAway(addrs []string, roundTrip time.Duration) (Far, error) {
 	var f Far
 	for _, a := range addrs {
@@ -29,7 +29,7 @@ func MoveAway(addrs []string, roundTrip time.Duration) (Far, error) {
 	return f, nil
 }
 
-// Addrs are where clients connect.
+// Addrs returns the addresses for clients.
 func (f Far) Addrs() []string {
 	addrs := make([]string, len(f))
 	for i, p := range f {
@@ -45,8 +45,7 @@ func (f Far) Close() {
 	}
 }
 
-// RoundTrip measures how far away a Redis server really is: the median of some
-// PINGs.
+// RoundTrip measures the round trip to a Redis server: the median of some PINGs.
 func RoundTrip(addr string) (time.Duration, error) {
 	conn, err := net.DialTimeout("tcp", addr, 5*time.Second)
 	if err != nil {

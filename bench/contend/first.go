@@ -9,28 +9,28 @@ import (
 	"github.com/leasehold-dev/leasehold/bench/locks"
 )
 
-// What becomes of the first in line before the lock is given back.
+// What happens to the first waiter before the lock is released.
 const (
 	Alive  = "alive"
 	Killed = "killed"         // kill -9
-	Hasty  = "killed at once" // before it has stood there for long
+	Hasty  = "killed at once" // as it joins the queue
 	Frozen = "frozen"         // SIGSTOP
 )
 
-// Fates are all of them.
+// Fates has all of these.
 var Fates = []string{Alive, Killed, Hasty, Frozen}
 
-// standing is how long those who wait have done so before anything happens. A
-// process that waits for the first time has connections to make.
+// standing is how long the waiters wait before anything happens, because a process that
+// waits for the first time has to connect.
 const standing = 500 * time.Millisecond
 
-// First has a process hold a lock, a second and then a third one wait for it,
-// lets something become of the second, has the lock given back, and returns how
-// long it took from then until somebody had it: the second if it is alive, the
-// third otherwise. Those who wait have places of that TTL. Leasehold only.
+// First makes one process hold a lock, and a second and then a third wait for it. It
+// applies fate to the second, releases the lock, and returns the time until a waiter
+// has it: the second if it is alive, the third otherwise. The places of the waiters
+// have that TTL. It works with Leasehold only.
 func (s Service) First(ctx context.Context, lock, fate string, ttl time.Duration) (time.Duration, error) {
 	if s.Kind.Role != locks.Ours {
-		return 0, errors.New("only Leasehold says when it stands in line")
+		return 0, errors.New("only Leasehold reports its place in the queue")
 	}
 	keeper, err := Contest{Service: s, Lock: lock}.keeper(ctx)
 	if err != nil {

@@ -15,7 +15,7 @@ import (
 	"time"
 )
 
-// Member is one worker process, as its parent sees it.
+// Member is one worker process, seen from its parent.
 type Member struct {
 	cmd    *exec.Cmd
 	in     io.WriteCloser
@@ -24,12 +24,12 @@ type Member struct {
 	ended  bool
 }
 
-// patience is how long workers may take for whatever is not measured: more than
+// patience is how long workers may take for everything that is not measured: more than
 // a hundred of them start at once on few processors.
 const patience = 90 * time.Second
 
-// Enlist starts a worker and tells it what to do. It ends with ctx, with End,
-// or with this process.
+// Enlist starts a worker with a spec. The worker ends with ctx, with End, or with this
+// process.
 func Enlist(ctx context.Context, s Spec) (*Member, error) {
 	self, err := os.Executable()
 	if err != nil {
@@ -58,8 +58,8 @@ func Enlist(ctx context.Context, s Spec) (*Member, error) {
 	return m, nil
 }
 
-// launch starts a command. Linux ties the death of a child to the thread that
-// started it, so one thread starts them all and never ends.
+// launch starts a command. Linux ends a child together with the thread that started it,
+// so one thread starts them all and never ends.
 func launch(cmd *exec.Cmd) error {
 	launcher.Do(func() {
 		go func() {
@@ -79,14 +79,14 @@ var (
 	launches = make(chan func())
 )
 
-// tell writes a line of JSON.
+// tell writes a line of JSON to the worker.
 func (m *Member) tell(what any) error { return json.NewEncoder(m.in).Encode(what) }
 
-// hear waits for a line that the worker owes.
+// hear waits for the next line of the worker, which must be word.
 func (m *Member) hear(word string) error {
 	line, err := within(patience, m, func() (string, error) { return m.out.ReadString('\n') })
 	if err != nil {
-		return fmt.Errorf("a worker ended, or hung, before it was %s: %w", word, err)
+		return fmt.Errorf("a worker ended or hung before it was %s: %w", word, err)
 	}
 	if line = strings.TrimSpace(line); line != word {
 		return fmt.Errorf("a worker said %q instead of %q", line, word)
@@ -94,19 +94,19 @@ func (m *Member) hear(word string) error {
 	return nil
 }
 
-// within bounds what blocks for as long as the worker says nothing.
+// within limits the time of a call that blocks until the worker writes something.
 func within[T any](d time.Duration, m *Member, f func() (T, error)) (T, error) {
 	timer := time.AfterFunc(d, m.cancel)
 	defer timer.Stop()
 	return f()
 }
 
-// collect reads what the worker has found.
+// collect reads the results of the worker.
 func (m *Member) collect() (heading, [][]Hold, error) {
 	var h heading
 	all, err := within(patience, m, func() ([][]Hold, error) {
 		if err := readJSON(m.out, &h); err != nil {
-			return nil, fmt.Errorf("what a worker has found: %w", err)
+			return nil, fmt.Errorf("results of a worker: %w", err)
 		}
 		all := make([][]Hold, len(h.Turns))
 		for i, n := range h.Turns {
@@ -129,10 +129,10 @@ func (m *Member) Freeze() error { return m.cmd.Process.Signal(syscall.SIGSTOP) }
 // End ends the worker, in whatever state it is. Calling it again is harmless.
 func (m *Member) End() { m.end(m.cancel) }
 
-// dismissed is how long a worker may take to end when it has been told to.
+// dismissed is how long a worker may take to end after it was told to.
 const dismissed = 5 * time.Second
 
-// dismiss lets the worker end by itself, having told all it knows.
+// dismiss lets the worker end by itself after it has written its results.
 func (m *Member) dismiss() {
 	m.end(func() { time.AfterFunc(dismissed, m.cancel) })
 }
@@ -151,10 +151,10 @@ func (m *Member) end(how func()) {
 	m.cancel()
 }
 
-// Fleet is a number of workers.
+// Fleet is a group of workers.
 type Fleet []*Member
 
-// Muster starts a worker for each spec and returns when all are ready.
+// Muster starts a worker for each spec, and returns when all are ready.
 func Muster(ctx context.Context, specs []Spec) (Fleet, error) {
 	f := make(Fleet, 0, len(specs))
 	for _, s := range specs {
@@ -180,8 +180,8 @@ func (f Fleet) End() {
 	})
 }
 
-// each does it to all workers at once. Of several errors it returns one: they
-// are mostly the same.
+// each calls do for all workers at once. Of several errors, which are mostly the same,
+// it returns one.
 func (f Fleet) each(do func(*Member) error) error {
 	var failed error
 	var once sync.Once

@@ -1,11 +1,10 @@
-// Package contend measures one lock that everybody wants: processes that do
-// nothing but take it and give it back, and what becomes of their turns.
+// Package contend measures one contended lock: processes do nothing but take it and
+// release it.
 //
-// Each process writes down when it asked, got the lock and began to give it back,
-// by a clock that all processes of the machine share, and hands that over at the
-// end. Put together it is the exact order of holders: how often the lock changed
-// hands, how long that took, who was left out, and whether two ever held it at
-// once.
+// Each process records when it asked for the lock, got it and began to release it, by a
+// clock that all processes of the machine share. Together the records give the exact
+// order of holders: how often the lock changed hands, how long that took, which
+// processes starved, and whether two ever held it at once.
 package contend
 
 import (
@@ -15,25 +14,25 @@ import (
 	"math"
 )
 
-// Hold is one turn with the lock, in nanoseconds of the machine's clock. Got is
-// read after the lock was granted and Freed before it is given back, so that the
-// lock was really held from the one to the other.
+// Hold is one turn with the lock, in nanoseconds of the machine's clock. Got is read
+// after the lock was granted and Freed before it is released, so the lock was really
+// held between the two.
 type Hold struct {
 	Asked, Got, Freed int64
 }
 
-// Never is when a lock is given back that was not, yet.
+// Never is the Freed of a turn that has not ended.
 const Never = math.MaxInt64
 
-// Log is what one goroutine of one process has written down.
+// Log is the record of one goroutine of one process.
 type Log struct {
 	Process int
 	Holds   []Hold // in order
-	// Asking is since when it was waiting at the end; 0 if it was not.
+	// Asking is since when the goroutine was waiting at the end; 0 if it was not.
 	Asking int64
 }
 
-// holdSize is a Hold in bytes.
+// holdSize is the size of a Hold in bytes.
 const holdSize = 24
 
 func writeHolds(w io.Writer, holds []Hold) error {

@@ -7,32 +7,32 @@ import (
 	"time"
 )
 
-// Figures are the results of one measurement. A hand-off is a turn of another
-// process than the one before: turns as such mislead, as who polls takes the
-// lock again that it has just given back.
+// Figures are the results of one measurement. A hand-off is a turn of another process
+// than the one before. The number of turns misleads, because a process that polls often
+// takes the lock again that it has just released.
 type Figures struct {
 	Processes  int
 	Goroutines int // of each
 	Window     time.Duration
 	Turns      int // that began within the window
 	HandOffs   int
-	// HandOff is the time from the beginning of a release to the next process
-	// having the lock.
+	// HandOff is the time from the start of a release until the next process has the
+	// lock.
 	HandOff Quantiles
-	// Wait is the time from asking to having; Max knows those who waited in vain.
+	// Wait is the time from asking to having the lock; Max includes waits that failed.
 	Wait Quantiles
-	// Held is how long turns took.
+	// Held is the length of turns.
 	Held    Quantiles
 	Starved int // processes without a turn
-	// Fairness is Jain's index of turns for each process: 1 when all had the
-	// same, 1/n when one had all.
+	// Fairness is Jain's index of the turns of each process: 1 if all had the same
+	// number, 1/n if one had all.
 	Fairness float64
-	// LongestRun is how many turns one process had in a row at most, and
-	// LongestStay how long, while others waited.
+	// LongestRun is the largest number of turns that one process had in a row while
+	// others waited, and LongestStay the longest time.
 	LongestRun  int
 	LongestStay time.Duration
-	// Overlaps are turns that began while somebody else had the lock: it was no
-	// lock then.
+	// Overlaps counts turns that began while another holder had the lock, which then
+	// did not exclude.
 	Overlaps int    `json:",omitempty"`
 	Overlap  string `json:",omitempty"` // the first of them
 	GaveUp   int    `json:",omitempty"` // locks that were asked for anew, as the implementation waits no longer
@@ -44,7 +44,7 @@ type Figures struct {
 // Quantiles of a distribution of durations.
 type Quantiles struct{ P50, P99, Max time.Duration }
 
-// Use is what it took, in the window.
+// Use is the cost within the window.
 type Use struct {
 	ClientCPU time.Duration // all processes together
 	ServerCPU time.Duration // all servers together
@@ -53,14 +53,14 @@ type Use struct {
 	Commands  float64       // what servers executed, those inside scripts included; Redis only
 }
 
-// turn is a hold with whose it was.
+// turn is a Hold and its process.
 type turn struct {
 	Hold
 	process int
 }
 
-// Merge finds out what the processes did from one point in time to another.
-// Turns before and after count for what they overlap only.
+// Merge computes the figures of a window of time. Turns outside it count only for
+// overlaps.
 func Merge(logs []Log, processes int, from, to int64) Figures {
 	f := Figures{Processes: processes, Window: time.Duration(to - from)}
 	if processes > 0 {
@@ -108,8 +108,7 @@ func Merge(logs []Log, processes int, from, to int64) Figures {
 	return f
 }
 
-// inVain is the longest wait of those who were still waiting at the end, and of
-// those whose turn came after it.
+// inVain is the longest wait that had not ended within the window.
 func inVain(logs []Log, turns []turn, to int64) time.Duration {
 	var longest time.Duration
 	for _, l := range logs {
@@ -125,8 +124,8 @@ func inVain(logs []Log, turns []turn, to int64) time.Duration {
 	return longest
 }
 
-// overlaps counts turns that began while another was not over. The turns are in
-// the order in which they began.
+// overlaps counts turns that began before another had ended. The turns must be in the
+// order in which they began.
 func overlaps(turns []turn) (n int, first string) {
 	if len(turns) == 0 {
 		return 0, ""
@@ -152,7 +151,7 @@ func before(got, freed int64) string {
 	return fmt.Sprintf("%v before that began to give it back", time.Duration(freed-got))
 }
 
-// jain is Jain's index of fairness. That of nothing at all is 0.
+// jain returns Jain's index of fairness, 0 for nothing at all.
 func jain(shares []int) float64 {
 	var sum, squares float64
 	for _, n := range shares {

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// turns makes holds out of triples of asked, got and freed.
+// turns makes Holds from triples of asked, got and freed.
 func turns(times ...int64) []Hold {
 	var holds []Hold
 	for t := range slices.Chunk(times, 3) {
@@ -55,7 +55,7 @@ func TestMerge(t *testing.T) {
 	}
 }
 
-// Two holders at once are seen, wherever they are.
+// Two holders at once are detected wherever they are.
 func TestOverlapsAreFound(t *testing.T) {
 	good := [][]Hold{turns(0, 10, 20, 30, 40, 50, 60, 70, 80), turns(0, 20, 40, 40, 50, 60)}
 	merge := func(a, b []Hold) Figures {

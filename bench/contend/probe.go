@@ -14,7 +14,7 @@ import (
 	"github.com/leasehold-dev/leasehold/bench/servers"
 )
 
-// Service is the servers of one implementation.
+// Service has the servers of one implementation.
 type Service struct {
 	Kind  locks.Kind
 	Addrs []string        // where its clients connect
@@ -22,7 +22,7 @@ type Service struct {
 	Other *servers.Server // the one it uses instead of Redis
 }
 
-// reading is what servers have used and done since they started.
+// reading is what servers have used and executed since they started.
 type reading struct {
 	at             int64
 	cpu            time.Duration
@@ -31,7 +31,8 @@ type reading struct {
 	own            uint64 // of commands, by reading
 }
 
-// read asks all servers at once. The time of it is the middle of the asking.
+// read asks all servers at once. Its time is the middle between the request and the
+// last reply.
 func (s Service) read(ctx context.Context) (reading, error) {
 	begin := Now()
 	r, err := s.ask(ctx)
@@ -64,8 +65,8 @@ func (s Service) ask(ctx context.Context) (r reading, err error) {
 	return r, nil
 }
 
-// neverInScripts are the commands that scripts are not allowed to call, so that
-// each one a server has executed was sent by a client.
+// neverInScripts has the commands that scripts may not call: if a server executed one,
+// a client sent it.
 var neverInScripts = []string{
 	"eval", "evalsha", "eval_ro", "evalsha_ro", "fcall", "fcall_ro", "script", "function",
 	"subscribe", "unsubscribe", "psubscribe", "punsubscribe", "ssubscribe", "sunsubscribe",
@@ -73,12 +74,12 @@ var neverInScripts = []string{
 	"select", // scripts may call it, but nobody's do
 }
 
-// keepAlive is what clients send on connections with nothing else to do. It is
-// counted apart: it depends on time, not on what locks do.
+// keepAlive is the command that clients send on idle connections. It is counted
+// separately, because it depends on time and not on locks.
 const keepAlive = "ping"
 
-// add adds what one server says. Servers count what a script calls among the
-// commands they have executed; what clients sent is told apart by name.
+// add adds the figures of one server. Servers also count commands that scripts call;
+// those that clients sent are recognized by name.
 func (r *reading) add(info string, sends []string) error {
 	found := 0
 	for line := range strings.Lines(info) {
@@ -125,8 +126,8 @@ func (r *reading) add(info string, sends []string) error {
 	return nil
 }
 
-// since is what was used from one reading to another, in proportion to the
-// window: the servers answer a little before and after its ends.
+// since returns the use between two readings, scaled to the window: the servers answer
+// a little before and after its ends.
 func (r reading) since(before reading, window time.Duration) Use {
 	share := float64(window) / float64(max(r.at-before.at, 1))
 	return Use{

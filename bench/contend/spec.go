@@ -5,14 +5,14 @@ import "time"
 // Arg makes the program a worker: main calls Main then.
 const Arg = "contend"
 
-// What a worker can do.
+// The tasks of a worker.
 const (
 	Loop  = "loop"  // take the lock and give it back, over and over
 	Keep  = "keep"  // take the lock, say so, and give it back when told to
 	Stand = "stand" // Leasehold only: say when it stands in line, and hold once
 )
 
-// Spec says what a worker is to do.
+// Spec is the task of a worker.
 type Spec struct {
 	Do         string
 	Kind       string // of locks
@@ -23,8 +23,8 @@ type Spec struct {
 	TTL        time.Duration // of who stands in line
 }
 
-// What a worker and its parent say to each other, a line each. A worker whose
-// input ends, as it does when the parent is gone, ends.
+// The messages between a worker and its parent, one line each. A worker ends when its
+// input ends, as it does when the parent is gone.
 const (
 	ready   = "ready"   // the client is open
 	held    = "held"    // the lock is
@@ -32,12 +32,11 @@ const (
 	release = "release"
 )
 
-// span is what a worker is told to begin with: when to begin, and what will be
-// measured.
+// span tells a worker when to begin, and which window will be measured.
 type span struct{ Begin, From, To int64 }
 
-// heading is the first line of what a worker has found; the turns follow it,
-// goroutine by goroutine.
+// heading is the first line of a worker's results. The turns follow it, goroutine by
+// goroutine.
 type heading struct {
 	Turns  []int         // of each goroutine
 	Asking []int64       // since when each was waiting at the end, or 0

@@ -10,8 +10,8 @@ import (
 	"github.com/leasehold-dev/leasehold/bench/locks"
 )
 
-// stand waits for the lock, says when it is in line for it, holds it once and
-// gives it back.
+// stand waits for the lock, reports when it has a place in the queue, holds the lock
+// once and releases it.
 func (s Spec) stand(told <-chan string, out io.Writer) error {
 	ctx := context.Background()
 	st, client, err := locks.Leasehold(ctx, s.Addrs)

@@ -16,14 +16,14 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/lab/load"
 )
 
-// parting is how long turns may go on after the window, and leaving how long
-// what does not end by itself is waited for.
+// parting is how long turns continue after the window. leaving is how long the worker
+// waits for goroutines that do not end by themselves.
 const (
 	parting = 20 * time.Millisecond
 	leaving = time.Second
 )
 
-// Main is the whole worker.
+// Main runs the worker.
 func Main(in io.Reader, out io.Writer) error {
 	lines := bufio.NewReader(in)
 	var s Spec
@@ -82,10 +82,10 @@ func Main(in io.Reader, out io.Writer) error {
 	cancel()
 	select {
 	case <-ended:
-	case <-time.After(leaving): // it knows no end of waiting
+	case <-time.After(leaving): // the implementation cannot cancel a wait
 	}
 	err = report(out, h, asking, workers)
-	// Who waits is to see that we leave, and not only that we are gone.
+	// Close, so that waiters see a release and not only a lost connection.
 	closed := make(chan struct{})
 	go func() {
 		client.Close()
@@ -98,9 +98,8 @@ func Main(in io.Reader, out io.Writer) error {
 	return err
 }
 
-// opening is for how long opening a client is tried: a hundred processes that
-// start at once on few processors keep each other from it, which is not what is
-// measured.
+// opening is how long a worker tries to open its client. A hundred processes that start
+// at once on few processors delay each other, and that is not measured.
 const opening = 30 * time.Second
 
 func open(ctx context.Context, kind locks.Kind, addrs []string) (locks.Client, error) {
@@ -112,7 +111,7 @@ func open(ctx context.Context, kind locks.Kind, addrs []string) (locks.Client, e
 	}
 }
 
-// follow hands on what the parent says, and ends this process with it.
+// follow passes on the lines of the parent, and ends this process when the parent ends.
 func follow(lines *bufio.Reader) <-chan string {
 	told := make(chan string)
 	go func() {
@@ -135,7 +134,7 @@ func readJSON(lines *bufio.Reader, into any) error {
 	return json.Unmarshal(line, into)
 }
 
-// keep holds the lock until it is told to give it back.
+// keep holds the lock until it is told to release it.
 func (s Spec) keep(ctx context.Context, client locks.Client, told <-chan string, out io.Writer) error {
 	pair := client.Pair(s.Lock)
 	h := Hold{Asked: Now()}
@@ -150,12 +149,12 @@ func (s Spec) keep(ctx context.Context, client locks.Client, told <-chan string,
 	return reportOne(out, h, err)
 }
 
-// worker is one goroutine's part.
+// worker is one goroutine's state.
 type worker struct {
 	pair load.Pair
 	hold time.Duration
 
-	mu     sync.Mutex // the end of the measurement may come in between
+	mu     sync.Mutex // the measurement may end at any moment
 	holds  []Hold
 	asking int64
 	gaveUp int
@@ -163,7 +162,7 @@ type worker struct {
 	failed error
 }
 
-// errorPause keeps locks that fail at once from being asked for in a busy loop.
+// errorPause avoids a busy loop if attempts fail at once.
 const errorPause = time.Millisecond
 
 func (w *worker) loop(ctx context.Context) {
@@ -194,8 +193,8 @@ func (w *worker) loop(ctx context.Context) {
 	}
 }
 
-// refused is told why a lock was not granted. That the implementation has
-// waited for as long as it does is no error: it is asked again.
+// refused notes why a lock was not granted. It is no error if the implementation gave
+// up after its usual wait: the worker calls it again.
 func (w *worker) refused(err error) {
 	if locks.GaveUp(err) {
 		w.note(func() { w.gaveUp++ })
@@ -225,7 +224,7 @@ func (w *worker) since() int64 {
 	return w.asking
 }
 
-// report writes what all goroutines have written down. They may go on.
+// report writes the records of all goroutines, which may go on meanwhile.
 func report(out io.Writer, h heading, asking []int64, workers []*worker) error {
 	h.Asking = asking
 	all := make([][]Hold, len(workers))

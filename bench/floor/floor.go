@@ -24,8 +24,8 @@ type Client struct {
 	tokens bool
 }
 
-// Open connects to the servers. With tokens, the acquiring script draws a number
-// from a counter, too.
+// Open connects to the servers. With tokens, the acquiring script also draws a number
+// from a counter.
 func Open(addrs []string, tokens bool) (*Client, error) {
 	g, err := dial(addrs, releaseScript, tokenScript)
 	if err != nil {
@@ -37,7 +37,7 @@ func Open(addrs []string, tokens bool) (*Client, error) {
 // Close ends the connections.
 func (c *Client) Close() { c.g.close() }
 
-// Pair is a lock of that name.
+// Pair returns the lock of that name.
 func (c *Client) Pair(name string) load.Pair {
 	return &pair{c: c, name: name, counter: "{" + name + "}:token", prefix: rand.Text()[:16], slot: newSlot()}
 }

@@ -50,7 +50,7 @@ func TestFloorLocks(t *testing.T) {
 	}
 }
 
-// A majority is enough, and late answers count for nothing that comes later.
+// A majority is enough, and late answers do not count for later questions.
 func TestFloorWithManyGoroutines(t *testing.T) {
 	servers := redistest.StartN(t, 5)
 	servers[0].Text(t, "CONFIG", "SET", "maxmemory", "1") // it refuses to write
@@ -95,7 +95,8 @@ func TestFloorEndsWithItsConnection(t *testing.T) {
 	}
 }
 
-// The line goes round: everybody has a turn in each round, and nobody two at once.
+// The lock goes round: every process has one turn in each round, and only one has the
+// lock.
 func TestLineGoesRound(t *testing.T) {
 	for _, nodes := range []int{1, 5} {
 		servers := redistest.StartN(t, nodes)

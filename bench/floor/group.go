@@ -1,7 +1,6 @@
-// Package floor is what locks on Redis cost when nothing is done but sending
-// the commands and counting the answers: written by hand, on one connection
-// for each server, without clean-up, time limits, renewal or anything else that
-// makes a lock safe to use. It is the measure for what does more.
+// Package floor is a lower bound for locks on Redis. It only sends the commands and
+// counts the answers: written by hand, on one connection to each server, without
+// clean-up, time limits, renewal or anything else that makes a lock safe to use.
 package floor
 
 import (
@@ -14,7 +13,7 @@ import (
 	"github.com/leasehold-dev/leasehold/bench/resp"
 )
 
-// group is a connection to each of some servers, which are all sent the same.
+// group has a connection to each of several servers, and sends the same to all.
 type group struct {
 	need  int // answers that decide
 	conns []*conn
@@ -33,7 +32,7 @@ type group struct {
 	ended  sync.WaitGroup
 }
 
-// conn is a connection and who waits for its answers, in order.
+// conn is a connection and the slots that wait for its answers, in order.
 type conn struct {
 	net.Conn
 	r *bufio.Reader
@@ -46,7 +45,7 @@ var errClosed = errors.New("floor: closed")
 
 const bufferSize = 64 << 10
 
-// dial connects to the servers and has them learn the scripts.
+// dial connects to the servers and loads the scripts.
 func dial(addrs []string, scripts ...string) (*group, error) {
 	g := &group{need: len(addrs)/2 + 1, handed: make(chan struct{}, 1), broken: make(chan struct{})}
 	for _, addr := range addrs {
@@ -70,9 +69,8 @@ func dial(addrs []string, scripts ...string) (*group, error) {
 	return g, nil
 }
 
-// do sends a command to all servers. The caller sends it by itself when nobody
-// is sending, which saves a wake-up; whatever has come together meanwhile is
-// left to the sender.
+// do sends a command to all servers. The caller writes it if no other goroutine is
+// writing, which saves a wake-up. Otherwise it queues the command for the writer.
 func (g *group) do(command []byte, c call) {
 	g.mu.Lock()
 	g.batch = append(g.batch, command...)
@@ -93,7 +91,7 @@ func (g *group) do(command []byte, c call) {
 	g.flushing = false
 }
 
-// send goes on sending where a caller has left off.
+// send continues to write where a caller stopped.
 func (g *group) send() {
 	for {
 		select {
@@ -114,7 +112,7 @@ func (g *group) send() {
 	}
 }
 
-// flush sends what is there, after others that could run have put in theirs.
+// flush writes the queued commands, after other runnable goroutines have added theirs.
 func (g *group) flush() {
 	runtime.Gosched()
 	g.mu.Lock()
@@ -151,7 +149,7 @@ func (g *group) read(c *conn) {
 			next = 0
 		}
 		if next == len(mine) {
-			g.fail(errors.New("floor: an answer that nobody waits for"))
+			g.fail(errors.New("floor: unexpected answer"))
 			return
 		}
 		mine[next].answer(reply, g.need, len(g.conns))

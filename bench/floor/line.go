@@ -15,9 +15,9 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/lab/load"
 )
 
-// standScript stands in line, giveScript gives the lock to the first in it and tells that
-// one, and passScript does both. Nothing asks whether that is right: whether the lock was
-// ours, who is first is still there, or the command comes late.
+// standScript enters the queue, giveScript gives the lock to the first waiter and
+// notifies it, and passScript does both. None checks anything: that the lock was ours,
+// that the first waiter is alive, that the command is not late.
 const (
 	standScript = `return redis.call('ZADD', KEYS[2], ARGV[2], ARGV[1])`
 	passScript  = `redis.call('ZADD', KEYS[2], ARGV[2], ARGV[1]) ` + giveScript
@@ -29,26 +29,26 @@ return 1`
 
 var standHash, passHash, giveHash = hash(standScript), hash(passScript), hash(giveScript)
 
-// gathering is how long nobody has to have come before the lock goes round: who comes
-// later might come to different places of the line at different servers.
+// gathering is how long no process may have come before the lock goes round: a later
+// one could get different positions at different servers.
 const gathering = 300 * time.Millisecond
 
 // Line is one lock that goes round among processes that all want it again at once, on
-// one or on a majority of several servers: a command and a message for each turn and
-// server. A process that ends, or a message that is lost, stops all of them.
+// one server or on a majority of several. Each turn takes a command and a message for
+// each server. If a process ends or a message is lost, all of them stop.
 type Line struct {
 	need  int
 	conns []net.Conn
-	turn  chan struct{} // gets one when it is ours
+	turn  chan struct{} // receives when the lock is ours
 	ended sync.WaitGroup
 
-	place string // how we stand in line, and the channel on which we are told
+	place string // our entry in the queue, and the channel for messages to us
 
 	mu      sync.Mutex
 	command []byte // that passes the lock on
 	turns   int    // that are over
 	given   []int  // how often each server gave us the lock
-	passed  []int  // and how often we passed it on there
+	passed  []int  // how often we passed it on there
 }
 
 // OpenLine connects to the servers.
@@ -76,7 +76,7 @@ func OpenLine(addrs []string) (*Line, error) {
 	return l, nil
 }
 
-// Close ends the connections. The lock stays with whoever has it.
+// Close ends the connections. The lock stays with its holder.
 func (l *Line) Close() {
 	for _, c := range l.conns {
 		c.Close()
@@ -84,7 +84,7 @@ func (l *Line) Close() {
 	l.ended.Wait()
 }
 
-// Pair is the lock of that name. There can be only one for each Line.
+// Pair returns the lock of that name. Each Line can have only one.
 func (l *Line) Pair(name string) load.Pair { return &linePair{l: l, name: name} }
 
 type linePair struct {
@@ -113,7 +113,8 @@ func (p *linePair) Lock(ctx context.Context) error {
 	}
 }
 
-// stand stands in line for the first time. Somebody has to give the lock to the first.
+// stand enters the queue for the first time. Another call has to give the lock to the
+// first waiter.
 func (p *linePair) stand(ctx context.Context) error {
 	l := p.l
 	for _, c := range l.conns {
@@ -136,7 +137,8 @@ func (p *linePair) stand(ctx context.Context) error {
 	return nil
 }
 
-// gather waits until all servers have as many in line, and nobody has come for a while.
+// gather waits until the queues of all servers are equally long and have not grown for
+// a while.
 func (l *Line) gather(ctx context.Context, line string) error {
 	was, since := "", time.Now()
 	for time.Since(since) < gathering {
@@ -160,7 +162,8 @@ func (l *Line) gather(ctx context.Context, line string) error {
 	return nil
 }
 
-// Unlock passes the lock on where we have it. Elsewhere that is done as soon as we do.
+// Unlock passes the lock on at every server where we have it, and at the others as soon
+// as we get it there.
 func (p *linePair) Unlock(context.Context) error {
 	l := p.l
 	l.mu.Lock()
@@ -175,8 +178,8 @@ func (p *linePair) Unlock(context.Context) error {
 	return nil
 }
 
-// pass passes the lock on at one server, if it is there and it is time to. The mutex is
-// held.
+// pass passes the lock on at one server, if we have it there and our turn is over. The
+// caller holds the mutex.
 func (l *Line) pass(i int) error {
 	if l.passed[i] == l.given[i] || l.passed[i] == l.turns {
 		return nil
@@ -186,8 +189,8 @@ func (l *Line) pass(i int) error {
 	return err
 }
 
-// read hears what a server says: the answers to our commands, which say nothing, and
-// that it has given us the lock. It ends with the connection.
+// read receives from one server until the connection ends: the answers to our commands,
+// which it ignores, and the messages that we have the lock.
 func (l *Line) read(i int, r *bufio.Reader) {
 	for {
 		said, err := resp.Read(r)
@@ -200,7 +203,7 @@ func (l *Line) read(i int, r *bufio.Reader) {
 	}
 }
 
-// gives counts what a server has given us.
+// gives counts how often a server gave us the lock.
 func (l *Line) gives(i int) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()

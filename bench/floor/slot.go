@@ -6,8 +6,8 @@ import (
 	"github.com/leasehold-dev/leasehold/bench/resp"
 )
 
-// slot is where one goroutine waits for a majority. Answers that come after it
-// must not count for what it asks next, so each question has a number.
+// slot lets one goroutine wait for a majority. Late answers must not count for its next
+// question, so each question has a number.
 type slot struct {
 	state atomic.Uint64 // number of the question <<32 | yes <<16 | no
 	done  chan bool     // the verdict
@@ -33,8 +33,8 @@ func (s *slot) ask() call {
 	return call{s, number}
 }
 
-// answer counts one server's answer, and wakes who asked when it decides. What
-// comes later is for nobody.
+// answer counts one server's answer, and wakes the goroutine when it decides. It
+// ignores later answers.
 func (c call) answer(r resp.Reply, need, all int) {
 	one := uint64(oneNo)
 	if granted(r) {

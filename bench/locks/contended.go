@@ -12,8 +12,8 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/lab/load"
 )
 
-// Contended are the implementations in the form in which they wait for a lock
-// that somebody else holds. Most do by themselves.
+// Contended has the implementations in the form in which they wait for a lock that is
+// held. Most do so by default.
 var Contended = contended()
 
 func contended() []Kind {
@@ -24,7 +24,7 @@ func contended() []Kind {
 	}
 }
 
-// ContendedNamed finds a kind among them.
+// ContendedNamed returns the kind of that name in Contended.
 func ContendedNamed(name string) (Kind, bool) {
 	for _, k := range Contended {
 		if k.Name == name {
@@ -34,10 +34,10 @@ func ContendedNamed(name string) (Kind, bool) {
 	return Kind{}, false
 }
 
-// waiting is this library as it comes, waiting for its turn.
+// waiting is Leasehold with its default settings, waiting for its turn.
 func waiting(n int) Kind { return waitingWith(leasehold(n), lh.LockOptions{TTL: TTL}) }
 
-// barging is told that the lock is free, instead of being handed it.
+// barging is notified that the lock is free, and is not handed it.
 func barging(n int) Kind {
 	k := waitingWith(leasehold(n), lh.LockOptions{TTL: TTL, Barge: true})
 	k.Name, k.Label, k.Barges = k.Name+"-barge", k.Label+", barging", true
@@ -71,7 +71,7 @@ func (p *leaseholdWaiting) Unlock(ctx context.Context) error { return p.lease.Re
 // redislockBackoff is the pause between attempts in its documentation.
 const redislockBackoff = 100 * time.Millisecond
 
-// redislockWaiting asks again after a while, which it does not by itself.
+// redislockWaiting asks again after a while, which redislock does not do by default.
 func redislockWaiting() Kind {
 	k := redislock
 	k.Open = func(ctx context.Context, addrs []string) (Client, error) {
@@ -95,8 +95,8 @@ func (p *redislockRetrying) Lock(ctx context.Context) (err error) {
 	return err
 }
 
-// GaveUp says whether an error of a Lock means no more than that the lock was
-// not to be had for as long as the implementation waits by itself.
+// GaveUp reports whether an error of a Lock only means that the lock stayed held for as
+// long as the implementation waits by default.
 func GaveUp(err error) bool {
 	var taken *redsync.ErrTaken
 	return errors.As(err, &taken) || errors.Is(err, redsync.ErrFailed) || errors.Is(err, rl.ErrNotObtained)

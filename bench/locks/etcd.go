@@ -11,7 +11,7 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/lab/load"
 )
 
-// etcdMutex has one session for all locks, which is how it is meant.
+// etcdMutex has one session for all locks, as its documentation recommends.
 var etcdMutex = Kind{
 	Name: "etcd", Label: "etcd concurrency.Mutex, 1 server", Role: Peer, Engine: Etcd, Nodes: 1, Module: "go.etcd.io/etcd/client/v3",
 	Open: func(ctx context.Context, addrs []string) (Client, error) {

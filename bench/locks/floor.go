@@ -7,8 +7,8 @@ import (
 	"github.com/leasehold-dev/leasehold/bench/floor"
 )
 
-// floorOf is SET NX PX and compare-and-delete by hand; with a token, the
-// acquiring script counts, too.
+// floorOf is SET NX PX and compare-and-delete by hand; with a token, the acquiring
+// script also counts.
 func floorOf(n int, token bool) Kind {
 	k := Kind{Name: fmt.Sprintf("floor-%d", n), Label: "by hand, " + nodes(n), Role: Floor, Engine: Redis, Nodes: n}
 	if token {
@@ -18,10 +18,10 @@ func floorOf(n int, token bool) Kind {
 	return k
 }
 
-// lineOf hands the lock on by hand, from one to the next in line.
+// lineOf is a queue by hand: each holder hands the lock to the next waiter.
 func lineOf(n int) Kind {
 	return Kind{
-		Name: fmt.Sprintf("floor-line-%d", n), Label: "a line by hand, " + nodes(n), Role: Floor, Engine: Redis, Nodes: n,
+		Name: fmt.Sprintf("floor-line-%d", n), Label: "a queue by hand, " + nodes(n), Role: Floor, Engine: Redis, Nodes: n,
 		Sends: []string{"setnx", "zcard"}, // before the lock goes round
 		Open:  func(_ context.Context, addrs []string) (Client, error) { return floor.OpenLine(addrs) },
 	}

@@ -10,10 +10,10 @@ import (
 	"github.com/leasehold-dev/leasehold/store/redisstore"
 )
 
-// leasehold is this library as it comes: tokens, renewal, deadlines.
+// leasehold is Leasehold with its default settings: tokens, renewal, deadlines.
 func leasehold(n int) Kind {
 	var sends []string
-	if n == 1 { // it looks on connecting whether the server is one of several
+	if n == 1 { // on connecting it checks whether the server is one of several
 		sends = []string{"get"}
 	}
 	return Kind{
@@ -30,7 +30,7 @@ func leasehold(n int) Kind {
 	}
 }
 
-// Leasehold opens the store over those servers, and a client of it.
+// Leasehold opens a store over the servers, and a client of it.
 func Leasehold(ctx context.Context, addrs []string) (*redisstore.Store, *lh.Client, error) {
 	st, err := redisstore.Open(ctx, []string{"redis://" + strings.Join(addrs, ",")}, nil)
 	if err != nil {

@@ -1,5 +1,5 @@
-// Package locks has every implementation that is measured, each in a file of
-// its own and used as its documentation says, with the settings it comes with.
+// Package locks has every implementation that is measured, each in a file of its own,
+// used as its documentation says and with its default settings.
 package locks
 
 import (
@@ -9,7 +9,7 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/lab/load"
 )
 
-// TTL of all locks, so that what depends on it is the same for all.
+// TTL is the TTL of all locks, so that costs which depend on it are the same for all.
 const TTL = 30 * time.Second
 
 // Engine is the kind of server a lock needs.
@@ -22,7 +22,7 @@ const (
 	ZooKeeper Engine = "zookeeper"
 )
 
-// Role is what a measurement is compared as.
+// Role is how an implementation takes part in comparisons.
 type Role string
 
 // The roles.
@@ -35,26 +35,26 @@ const (
 // Kind is one implementation with its settings.
 type Kind struct {
 	Name   string // for flags and files
-	Label  string // for people
+	Label  string // shown to the reader
 	Role   Role
 	Engine Engine
 	Nodes  int    // servers it uses
 	Module string // whose version counts; empty for our own
-	// Sends are the commands its clients send that scripts can call, too. All
-	// others of that sort which a server executes come from their scripts.
+	// Sends has the commands that its clients send although scripts may call them too.
+	// All other executions of such commands come from scripts.
 	Sends  []string
-	Barges bool // it is told that the lock is free, instead of being handed it
+	Barges bool // it is notified that the lock is free, and is not handed it
 	Open   func(ctx context.Context, addrs []string) (Client, error)
 }
 
-// Client is what one process uses for all its locks.
+// Client is the client that one process uses for all its locks.
 type Client interface {
-	// Pair is the lock of that name, for one goroutine.
+	// Pair returns the lock of that name, for one goroutine.
 	Pair(name string) load.Pair
 	Close()
 }
 
-// All are the implementations, in the order they are shown.
+// All has the implementations, in the order in which they are shown.
 var All = []Kind{
 	leasehold(5), floorOf(5, true), floorOf(5, false),
 	redsyncRueidis(5, false), redsyncRueidis(5, true), redsyncGoredis(5, false), redsyncGoredis(5, true),
@@ -64,7 +64,7 @@ var All = []Kind{
 	etcdMutex, zookeeperLock,
 }
 
-// Named finds a kind.
+// Named returns the kind of that name.
 func Named(name string) (Kind, bool) {
 	for _, k := range All {
 		if k.Name == name {
@@ -74,7 +74,7 @@ func Named(name string) (Kind, bool) {
 	return Kind{}, false
 }
 
-// client is a Client of two functions.
+// client is a Client made of two functions.
 type client struct {
 	pair  func(name string) load.Pair
 	close func()

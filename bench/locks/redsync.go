@@ -27,7 +27,7 @@ func redsyncKind(n int, failFast bool, driver string) Kind {
 	return k
 }
 
-// redsyncClient is one Redsync over pools of whatever driver.
+// redsyncClient is one Redsync over pools of any driver.
 func redsyncClient(pools []redis.Pool, failFast bool, closeAll func()) Client {
 	rs := redsync.New(pools...)
 	pair := func(name string) load.Pair {
@@ -47,7 +47,7 @@ func (p redsyncPair) Unlock(ctx context.Context) error {
 	if err == nil && !ok {
 		return errNotUnlocked
 	}
-	if ok { // by a majority; what a minority said is no failure
+	if ok { // by a majority; errors of a minority do not count
 		return nil
 	}
 	return err

@@ -32,12 +32,12 @@ func redsyncGoredis(n int, failFast bool) Kind {
 	return k
 }
 
-// quiet is for servers that are gone on purpose.
+// quiet drops log lines about servers that are down on purpose.
 type quiet struct{}
 
 func (quiet) Printf(context.Context, string, ...any) {}
 
-// dialGoredis connects at once: the driver would do it with the first command.
+// dialGoredis connects at once; the driver would only do so with the first command.
 func dialGoredis(ctx context.Context, addr string) (*goredis.Client, error) {
 	goredis.SetLogger(quiet{})
 	c := goredis.NewClient(&goredis.Options{Addr: addr})

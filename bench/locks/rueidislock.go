@@ -11,8 +11,8 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/lab/load"
 )
 
-// rueidislockOf takes a majority of keys, 1 of 1 or 2 of 3, all on one server.
-// With noLoop, clients are not told of their own changes.
+// rueidislockOf takes a majority of keys, 1 of 1 or 2 of 3, all on one server. With
+// noLoop, clients are not notified of their own changes.
 func rueidislockOf(majority int32, noLoop bool) Kind {
 	k := Kind{
 		Name:  fmt.Sprintf("rueidislock-%d", 2*majority-1),
@@ -29,8 +29,8 @@ func rueidislockOf(majority int32, noLoop bool) Kind {
 			KeyMajority:    majority,
 			NoLoopTracking: noLoop,
 			KeyValidity:    TTL,
-			// With the 20 ms it comes with, a busy machine makes requests fail,
-			// and who asked then waits for a message that does not come.
+			// With the default of 20 ms, requests fail on a busy machine, and the
+			// caller then waits for a message that never comes.
 			TryNextAfter: time.Second,
 		})
 		if err != nil {

@@ -13,7 +13,8 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/lab/load"
 )
 
-// crowd says which measurements of one lock are repetitions of each other.
+// crowd identifies a measurement of one contended lock: measurements with an equal
+// crowd are repetitions of each other.
 type crowd struct {
 	scenario, kind        string
 	processes, goroutines int
@@ -92,7 +93,7 @@ func contestedOf(r *Run) map[crowd]contested {
 
 func handsOff(c Contest) bool { return c.HandOffs > 0 }
 
-// medianWhere is over those measurements that have such a figure.
+// medianWhere returns the median over the measurements that which selects.
 func medianWhere(g []Contest, which func(Contest) bool, of func(Contest) float64) float64 {
 	var values []float64
 	for _, c := range g {
@@ -103,15 +104,15 @@ func medianWhere(g []Contest, which func(Contest) bool, of func(Contest) float64
 	return load.Median(values)
 }
 
-// contestTitles say what a scenario is, for people.
+// contestTitles describe the scenarios to a reader.
 var contestTitles = []struct {
 	scenario, title string
 	columns         []contestColumn
 }{
 	{Contended, "One lock that all processes want", contendedColumns},
 	{Inside, "One lock that all goroutines want", insideColumns},
-	{Waiting, "Waiting for a lock that somebody else keeps", waitingColumns},
-	{Far, "One lock that all processes want, servers far away", contendedColumns},
+	{Waiting, "Waiting for a lock that another process keeps", waitingColumns},
+	{Far, "One lock that all processes want, distant servers", contendedColumns},
 }
 
 type contestColumn struct {
@@ -171,7 +172,7 @@ type contestTable struct {
 	rows  [][]string
 }
 
-// contestTables are all there is to show. A column without any text is left out.
+// contestTables returns all tables of contention, without columns that are empty.
 func contestTables(r *Run) []contestTable {
 	medians := contestedOf(r)
 	var tables []contestTable
@@ -198,7 +199,7 @@ func contestTables(r *Run) []contestTable {
 		}
 	}
 	if rows := firstTable(r); len(rows) > 1 {
-		tables = append(tables, contestTable{"What becomes of the first in line, and when somebody has the lock after it was given back", rows})
+		tables = append(tables, contestTable{"The first waiter is alive, killed or frozen: time from the release until a waiter has the lock", rows})
 	}
 	return tables
 }
@@ -220,7 +221,7 @@ func crowdOf(processes, goroutines int) string {
 	return fmt.Sprintf("%d processes of %s each", processes, plural(goroutines))
 }
 
-// sizes are the numbers of processes and of goroutines that were measured.
+// sizes returns the numbers of processes and goroutines that were measured.
 func sizes(medians map[crowd]contested, scenario string) [][2]int {
 	var all [][2]int
 	for k := range medians {
@@ -249,9 +250,9 @@ func rowsOf(shown []contested, columns []contestColumn) [][]string {
 	return append([][]string{head}, rows...)
 }
 
-// afterFirst is what was measured of one fate of the first in line.
+// afterFirst has the measurements of one fate of the first waiter.
 type afterFirst struct {
-	median, longest time.Duration // of those that did not fail
+	median, longest time.Duration // of the measurements that did not fail
 	ttl             time.Duration
 	times, failed   int
 }
@@ -276,7 +277,7 @@ func afterFirstOf(r *Run, kind, fate string) (a afterFirst) {
 }
 
 func firstTable(r *Run) [][]string {
-	rows := [][]string{{"", "the first in line is", "median", "longest", "times", "failed", "TTL of places"}}
+	rows := [][]string{{"", "the first waiter is", "median", "longest", "times", "failed", "TTL of places"}}
 	for _, k := range locks.Contended {
 		for _, fate := range contend.Fates {
 			if a := afterFirstOf(r, k.Name, fate); a.times > 0 {

@@ -11,23 +11,24 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/lab/load"
 )
 
-// aim is one figure of contention that is to be reached, and what was.
+// aim is one figure of contention, as measured, and our aim for it if any.
 type aim struct {
 	what     string
 	measured string
 	aimed    string
 	reached  bool
-	judged   bool // there is an aim
+	judged   bool // aimed is set
 }
 
-// aims are judged one by one; what was not measured is left out.
+// aims collects the figures of a run, without those that were not measured.
 type aims struct {
 	run     *Run
 	medians map[crowd]contested
 	all     []aim
 }
 
-// aimsOf judges a run. Ours is the library as it comes.
+// aimsOf returns the figures of a run and their aims. Leasehold has its default
+// settings.
 func aimsOf(r *Run) []aim {
 	a := &aims{run: r, medians: contestedOf(r)}
 	a.compared()
@@ -61,7 +62,7 @@ func (a *aims) at(scenario, kind string, processes int) (contested, bool) {
 	return m, ok
 }
 
-// bestPeer is who changes hands most often.
+// bestPeer returns the peer with the most hand-offs per second.
 func (a *aims) bestPeer(scenario string, processes int, which func(locks.Kind) bool) (best contested, ok bool) {
 	for _, k := range locks.Contended {
 		if m, there := a.at(scenario, k.Name, processes); there && k.Role == locks.Peer && which(k) && (!ok || m.handOffs > best.handOffs) {
@@ -79,14 +80,15 @@ func redsyncOn(n int) func(locks.Kind) bool {
 	return func(k locks.Kind) bool { return k.Module == redsyncModule && k.Nodes == n }
 }
 
-// rueidislock is with any number of keys: now and then one of two processes is shut out
-// for as long as it is measured, and beside that anything would do.
+// rueidislock selects it with any number of keys: with one key, one of two
+// processes sometimes starves for the whole measurement, and that would be too
+// easy to beat.
 func rueidislock(k locks.Kind) bool { return strings.HasPrefix(k.Name, "rueidislock") }
 
-// redsyncModule is how redsync's kinds are known.
+// redsyncModule identifies the kinds of redsync.
 const redsyncModule = "github.com/go-redsync/redsync/v4"
 
-// compared are hand-offs a second beside the peers.
+// compared adds hand-offs per second, compared with the peers.
 func (a *aims) compared() {
 	for _, c := range []struct {
 		scenario         string
@@ -119,7 +121,7 @@ func (a *aims) compared() {
 			where = ", far away"
 		}
 		what := fmt.Sprintf("%d processes, %s%s: hand-offs per second, Leasehold / %s (%s)", c.processes, nodes(c.nodes), where, c.what, than.label)
-		x := math.Inf(1) // of one whose lock never changed hands
+		x := math.Inf(1) // if the peer's lock never changed hands
 		if than.handOffs > 0 || us.handOffs == 0 {
 			x = us.handOffs / max(than.handOffs, 1e-9)
 		}
@@ -129,14 +131,14 @@ func (a *aims) compared() {
 			a.show(what, fmt.Sprintf("%.2f", x))
 		}
 		if c.fair {
-			a.all = append(a.all, aimOf(fmt.Sprintf("%d processes, %s: fairness, beside that of the same peer", c.processes, nodes(c.nodes)),
+			a.all = append(a.all, aimOf(fmt.Sprintf("%d processes, %s: fairness (of the same peer: %.3f)", c.processes, nodes(c.nodes), than.fairness),
 				fmt.Sprintf("%.3f", us.fairness), fmt.Sprintf("at least %.3f", than.fairness), us.fairness >= than.fairness-0.001))
 		}
 	}
 	a.roundTrips()
 }
 
-// roundTrips is what a hand-off takes of a round trip to servers far away.
+// roundTrips adds the time of a hand-off in round trips to distant servers.
 func (a *aims) roundTrips() {
 	if a.run.RoundTrip == 0 {
 		return
@@ -148,7 +150,7 @@ func (a *aims) roundTrips() {
 	}
 }
 
-// crowded is what 128 processes on one node are to see.
+// crowded adds the figures of 128 processes on one node.
 func (a *aims) crowded() {
 	const n = 128
 	us, ok := a.at(Contended, "leasehold-1", n)
@@ -156,14 +158,14 @@ func (a *aims) crowded() {
 		return
 	}
 	bound := 2 * n * (us.hold + us.handOffP50)
-	a.all = append(a.all, aimOf("128 processes, 1 node: longest wait, and 2 x (hold + hand-off) x 128", us.longestWait.Round(time.Millisecond).String(),
-		"under "+bound.Round(time.Millisecond).String(), us.longestWait < bound))
+	a.all = append(a.all, aimOf("128 processes, 1 node: longest wait", us.longestWait.Round(time.Millisecond).String(),
+		"under "+bound.Round(time.Millisecond).String()+", 2 x (hold + hand-off) x 128", us.longestWait < bound))
 	a.all = append(a.all, aimOf("128 processes, 1 node: fairness (Jain)", fmt.Sprintf("%.3f", us.fairness), "at least 0.99", us.fairness >= 0.99))
 	a.most("128 processes, 1 node: processes without a turn", us.starved, 0)
 	a.most("128 processes, 1 node: commands per hand-off", us.sentPerHandOff, 2.2)
 }
 
-// ownNodes compares five nodes with one.
+// ownNodes adds the ratio of five nodes to one.
 func (a *aims) ownNodes() {
 	for _, n := range []int{2, 16, 128} {
 		five, ok := a.at(Contended, "leasehold-5", n)
@@ -174,8 +176,8 @@ func (a *aims) ownNodes() {
 	}
 }
 
-// byHand is what the aims that compare are for a line written by hand, which does the
-// least that can be done, and how near we come to it.
+// byHand adds the same ratios for a queue written by hand, which does the least
+// that can be done, and how near Leasehold comes to it.
 func (a *aims) byHand() {
 	for _, n := range []int{2, 16, 128} {
 		for _, on := range []int{1, 5} {
@@ -189,24 +191,24 @@ func (a *aims) byHand() {
 				}
 			}
 			us, _ := a.at(Contended, fmt.Sprintf("leasehold-%d", on), n)
-			beside("Leasehold / a line by hand", us.handOffs, hand.handOffs)
+			beside("Leasehold / a queue by hand", us.handOffs, hand.handOffs)
 			if on == 1 {
 				continue
 			}
 			redsync, _ := a.bestPeer(Contended, n, redsyncOn(on))
-			beside("a line by hand / best redsync", hand.handOffs, redsync.handOffs)
+			beside("a queue by hand / best redsync", hand.handOffs, redsync.handOffs)
 			one, _ := a.at(Contended, "floor-line-1", n)
-			beside("a line by hand / the same on 1 node", hand.handOffs, one.handOffs)
+			beside("a queue by hand / the same on 1 node", hand.handOffs, one.handOffs)
 		}
 	}
 }
 
 // cohortFor is how long a process passes a lock on among its goroutines, by
-// default, while another one waits. How often is bounded, too, but only from when
-// the other one stands in line, which is not seen from here.
+// default, while another process waits. The number of passes is bounded too, but
+// only from when the other process is in the queue, which cannot be seen here.
 const cohortFor = 100 * time.Millisecond
 
-// inside is what goroutines of one process see.
+// inside adds the figures of passing a lock on within a process.
 func (a *aims) inside() {
 	for _, size := range sizes(a.medians, Inside) {
 		for _, n := range []int{1, 5} {
@@ -225,9 +227,9 @@ func (a *aims) inside() {
 	}
 }
 
-// waiting is what it takes to wait: each process that waits, and the one that
-// holds, refreshes once in a third of the TTL at each node. A twentieth is for
-// refreshes that come a little early. Keep-alives do not count.
+// waiting adds the cost of waiting. The holder and each waiting process refresh
+// once in a third of the TTL at each node. A twentieth more is allowed because some
+// refreshes come a little early. Keep-alives do not count.
 func (a *aims) waiting() {
 	for _, size := range sizes(a.medians, Waiting) {
 		for _, n := range []int{1, 5} {
@@ -243,15 +245,15 @@ func (a *aims) waiting() {
 	}
 }
 
-// stepIn is how long it may take the next one to notice that it is its turn.
+// stepIn is how long the next waiter may take to notice that it is its turn.
 const stepIn = 5 * time.Millisecond
 
-// firsts is what somebody gone costs the next in line.
+// firsts adds how long the lock is idle if the first waiter is gone.
 func (a *aims) firsts() {
 	for _, n := range []int{1, 5} {
 		kind := fmt.Sprintf("leasehold-%d", n)
 		if k := afterFirstOf(a.run, kind, contend.Killed); k.times > 0 {
-			what := fmt.Sprintf("the first in line is killed, %s: the next one has the lock after (longest of %d: %v)", nodes(n), k.times, k.longest.Round(10*time.Microsecond))
+			what := fmt.Sprintf("the first waiter is killed, %s: time until the next one has the lock (longest of %d: %v)", nodes(n), k.times, k.longest.Round(10*time.Microsecond))
 			measured := k.measured(k.median.Round(10 * time.Microsecond))
 			if n == 1 {
 				a.all = append(a.all, aimOf(what, measured, fmt.Sprintf("under %v", stepIn), k.median < stepIn && k.failed == 0))
@@ -260,20 +262,20 @@ func (a *aims) firsts() {
 			}
 		}
 		if h := afterFirstOf(a.run, kind, contend.Hasty); h.times > 0 {
-			a.show(fmt.Sprintf("the first in line is killed at once, %s: the next one has the lock after, at most", nodes(n)), h.measured(h.longest.Round(10*time.Microsecond)))
+			a.show(fmt.Sprintf("the first waiter is killed as it joins, %s: longest time until the next one has the lock", nodes(n)), h.measured(h.longest.Round(10*time.Microsecond)))
 		}
 		if f := afterFirstOf(a.run, kind, contend.Frozen); f.times > 0 {
-			what := fmt.Sprintf("the first in line is frozen, %s: the next one has the lock after, at most", nodes(n))
+			what := fmt.Sprintf("the first waiter is frozen, %s: longest time until the next one has the lock", nodes(n))
 			a.all = append(a.all, aimOf(what, f.measured(f.longest.Round(time.Millisecond)),
 				fmt.Sprintf("at most %v, the TTL of its place, and %v", f.ttl, stepIn), f.longest <= f.ttl+stepIn && f.failed == 0))
 		}
 	}
 }
 
-// measured tells of failures, too.
+// measured formats the time, and the number of failures if there were any.
 func (f afterFirst) measured(took time.Duration) string {
 	if f.failed > 0 {
-		return fmt.Sprintf("%v, and nobody had it %d times", took, f.failed)
+		return fmt.Sprintf("%v, but %d times no waiter got the lock", took, f.failed)
 	}
 	return took.String()
 }
@@ -285,8 +287,16 @@ func nodes(n int) string {
 	return fmt.Sprintf("%d nodes", n)
 }
 
-// aimTable shows them.
-func aimTable(all []aim) [][]string {
+// aimTable formats the figures; with aims, also our aims and whether they were
+// reached.
+func aimTable(all []aim, aims bool) [][]string {
+	if !aims {
+		rows := [][]string{{"figure", "measured"}}
+		for _, a := range all {
+			rows = append(rows, []string{a.what, a.measured})
+		}
+		return rows
+	}
 	rows := [][]string{{"figure", "measured", "aimed at", ""}}
 	for _, a := range all {
 		verdict := ""

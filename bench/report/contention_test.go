@@ -12,7 +12,7 @@ import (
 	"github.com/leasehold-dev/leasehold/bench/locks"
 )
 
-// contestOf makes a second in which a lock has changed hands that often.
+// contestOf returns a measurement of one second with that many hand-offs.
 func contestOf(processes, goroutines, handOffs int) contend.Figures {
 	return contend.Figures{
 		Processes: processes, Goroutines: goroutines, Window: time.Second, Turns: 2 * handOffs, HandOffs: handOffs,
@@ -22,7 +22,7 @@ func contestOf(processes, goroutines, handOffs int) contend.Figures {
 	}
 }
 
-// contentious is a run that reaches everything that is aimed at.
+// contentious returns a run that reaches every aim.
 func contentious() *Run {
 	r := &Run{Machine: ThisMachine(), Started: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC), Rounds: 3, For: time.Second, RoundTrip: 2 * time.Millisecond}
 	add := func(scenario string, k locks.Kind, round int, f contend.Figures) {
@@ -59,7 +59,7 @@ func contentious() *Run {
 	return r
 }
 
-// change changes every measurement of that many processes by some.
+// change applies how to every measurement of that scenario, kind and size.
 func (r *Run) change(scenario, kind string, processes int, how func(*contend.Figures)) *Run {
 	for i := range r.Contests {
 		if c := &r.Contests[i]; c.Scenario == scenario && c.Kind == kind && c.Processes == processes {
@@ -111,8 +111,8 @@ func TestAims(t *testing.T) {
 		"2 processes of 16 goroutines each, 5 nodes: the longest": contentious().change(Inside, "leasehold-5", 2, func(f *contend.Figures) { f.LongestStay = time.Second }),
 		"waiting, 100 goroutines of one process, 1 node: comman":  contentious().change(Waiting, "leasehold-1", 1, func(f *contend.Figures) { f.Sent = 1 }),
 		"waiting, 100 goroutines of one process, 5 nodes: clien":  contentious().change(Waiting, "leasehold-5", 1, func(f *contend.Figures) { f.ClientCPU *= 3 }),
-		"the first in line is killed, 1 node":                     slow(contend.Killed, 6*time.Millisecond),
-		"the first in line is frozen, 5 nodes":                    slow(contend.Frozen, 4*time.Second),
+		"the first waiter is killed, 1 node":                      slow(contend.Killed, 6*time.Millisecond),
+		"the first waiter is frozen, 5 nodes":                     slow(contend.Frozen, 4*time.Second),
 	} {
 		found := false
 		for _, what := range missed(r) {
@@ -127,18 +127,18 @@ func TestAims(t *testing.T) {
 	}
 }
 
-// How far an aim lies from what can be had is seen by a line written by hand.
+// A queue written by hand shows how far an aim is from what can be reached.
 func TestBesideALineByHand(t *testing.T) {
 	shown := map[string]string{}
 	for _, a := range aimsOf(contentious().change(Contended, "floor-line-5", 16, func(f *contend.Figures) { f.HandOffs *= 3 })) {
 		shown[a.what] = a.measured
 	}
 	for what, want := range map[string]string{
-		"128 processes, 1 node: hand-offs per second, Leasehold / a line by hand":          "80.00",
-		"128 processes, 5 nodes: hand-offs per second, Leasehold / a line by hand":         "50.00",
-		"16 processes, 5 nodes: hand-offs per second, a line by hand / best redsync":       "3.00",
-		"16 processes, 5 nodes: hand-offs per second, a line by hand / the same on 1 node": "3.00",
-		"2 processes, 5 nodes: hand-offs per second, a line by hand / the same on 1 node":  "1.00",
+		"128 processes, 1 node: hand-offs per second, Leasehold / a queue by hand":          "80.00",
+		"128 processes, 5 nodes: hand-offs per second, Leasehold / a queue by hand":         "50.00",
+		"16 processes, 5 nodes: hand-offs per second, a queue by hand / best redsync":       "3.00",
+		"16 processes, 5 nodes: hand-offs per second, a queue by hand / the same on 1 node": "3.00",
+		"2 processes, 5 nodes: hand-offs per second, a queue by hand / the same on 1 node":  "1.00",
 	} {
 		if shown[what] != want {
 			t.Errorf("%s: %q, want %s", what, shown[what], want)
@@ -169,7 +169,7 @@ func TestContentionIsShown(t *testing.T) {
 			t.Errorf("%q is missing:\n%s", part, b.String())
 		}
 	}
-	for _, none := range []string{"**missed**", "OVERLAPS", "starved"} { // columns without anything in them
+	for _, none := range []string{"**missed**", "OVERLAPS", "starved"} { // empty columns are left out
 		if strings.Contains(b.String(), none) {
 			t.Errorf("%q is there:\n%s", none, b.String())
 		}
@@ -190,7 +190,7 @@ func TestContentionIsPlotted(t *testing.T) {
 	wellFormed(t, ContentionPlot(&Run{}))
 }
 
-// A lock that nobody got after all does not count as one that was had at once.
+// A failed measurement does not count as a fast one.
 func TestFailureIsNotFast(t *testing.T) {
 	r := contentious()
 	for i := range r.Firsts {
@@ -202,12 +202,12 @@ func TestFailureIsNotFast(t *testing.T) {
 		t.Errorf("missed: %q", got)
 	}
 	var b strings.Builder
-	if err := Print(&b, r); err != nil || !strings.Contains(b.String(), "nobody had it 1 times") {
+	if err := Print(&b, r); err != nil || !strings.Contains(b.String(), "1 times no waiter got the lock") {
 		t.Errorf("%v: %s", err, b.String())
 	}
 }
 
-// A peer whose lock never changes hands is beaten, unless ours does not either.
+// A peer whose lock never changes hands is beaten, unless ours never does either.
 func TestNobodyHandsOff(t *testing.T) {
 	none := func(f *contend.Figures) { f.HandOffs = 0 }
 	r := contentious().change(Contended, "rueidislock-1", 2, none)
@@ -226,7 +226,7 @@ func TestNobodyHandsOff(t *testing.T) {
 	}
 }
 
-// Two holders at once are told in every way there is.
+// Two holders at once are reported in the table and as an error.
 func TestOverlapsAreShouted(t *testing.T) {
 	r := contentious()
 	if err := Overlapped(r); err != nil {
@@ -248,7 +248,7 @@ func TestApart(t *testing.T) {
 	whole.Contests, whole.Firsts, whole.RoundTrip = other.Contests, other.Firsts, other.RoundTrip
 	alone, contended := whole.Apart()
 	if !reflect.DeepEqual(alone, sample()) {
-		t.Error("what nobody else wanted is not what it was")
+		t.Error("the figures of locks without contention changed")
 	}
 	if alone.Contended() || !contended.Contended() || len(contended.Cells)+len(contended.Held) > 0 {
 		t.Errorf("%+v", contended)
@@ -258,7 +258,7 @@ func TestApart(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got, err := Read(path); err != nil || !reflect.DeepEqual(got, contended) {
-		t.Errorf("what was read is not what was written; %v", err)
+		t.Errorf("read something else than was written; %v", err)
 	}
 	if alone, contended := (&Run{}).Apart(); alone != nil || contended != nil {
 		t.Error("parts of nothing")
@@ -281,13 +281,13 @@ func TestDocumentInParts(t *testing.T) {
 	if err := Document(path, contentious()); err != nil {
 		t.Fatal(err)
 	}
-	if s := read(); !strings.Contains(s, "OLD\n") || strings.Contains(s, "OLDER") || !strings.Contains(s, "| reached |") || !strings.HasSuffix(s, endContention+"\nc\n") {
+	if s := read(); !strings.Contains(s, "OLD\n") || strings.Contains(s, "OLDER") || !strings.Contains(s, "| 128 processes, 1 node: fairness (Jain) | 0.995 |") || strings.Contains(s, "aim") || strings.Contains(s, "reached") || !strings.HasSuffix(s, endContention+"\nc\n") {
 		t.Errorf("%s", s)
 	}
 	if err := Document(path, sample()); err != nil {
 		t.Fatal(err)
 	}
-	if s := read(); strings.Contains(s, "OLD") || !strings.Contains(s, "| reached |") || !strings.Contains(s, "| Leasehold, 5 nodes |") {
+	if s := read(); strings.Contains(s, "OLD") || !strings.Contains(s, "| 128 processes, 1 node: fairness (Jain) |") || !strings.Contains(s, "| Leasehold, 5 nodes |") {
 		t.Errorf("%s", s)
 	}
 	if err := os.WriteFile(path, []byte(begin+end), 0o600); err != nil {

@@ -14,8 +14,7 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/lab/load"
 )
 
-// What is between these lines of the document is made anew by every run that has
-// measured it.
+// Document replaces the text between these lines if a run has measured it.
 const (
 	begin = "<!-- figures: made by \"make figures\", not by hand -->"
 	end   = "<!-- end of figures -->"
@@ -24,8 +23,9 @@ const (
 	endContention   = "<!-- end of contention -->"
 )
 
-// Document puts the run into the document at path, whose other text stays, and
-// so does what the run has not measured.
+// Document writes the figures of the run into the document at path. All other
+// text stays, and so do figures that the run has not measured. Our own aims are
+// not written: they are for those who work on Leasehold, and Print shows them.
 func Document(path string, r *Run) error {
 	text, err := os.ReadFile(path)
 	if err != nil {
@@ -44,28 +44,28 @@ func Document(path string, r *Run) error {
 	return os.WriteFile(path, text, 0o644)
 }
 
-// replace puts figures between two lines of a text.
+// replace returns text with figures between its lines begin and end.
 func replace(text []byte, begin, end, figures string) ([]byte, error) {
 	before, rest, ok := bytes.Cut(text, []byte(begin))
 	_, after, ended := bytes.Cut(rest, []byte(end))
 	if !ok || !ended {
-		return nil, fmt.Errorf("no place for figures: it needs a line %q and a line %q", begin, end)
+		return nil, fmt.Errorf("no place for figures: the lines %q and %q are missing", begin, end)
 	}
 	return slices.Concat(before, []byte(begin+"\n\n"+figures+end), after), nil
 }
 
-// measuredOn says when and on what.
+// measuredOn says when and on which machine the run was.
 func measuredOn(r *Run) string {
-	return fmt.Sprintf("Measured on %s within %v, %v for each measurement, on %s.%s\n\nVersions: %s.\n",
+	return fmt.Sprintf("Measured on %s in %v, %v for each measurement, on %s.%s\n\nVersions: %s.\n",
 		r.Started.Format("2 January 2006"), r.Took.Round(time.Minute), r.For, r.Machine, shared(r), versions(r))
 }
 
-// contention is what was measured of locks that everybody wants.
+// contention returns the figures of contended locks.
 func contention(r *Run) string {
 	var b strings.Builder
 	b.WriteString("![Changes of holder per second](performance/contention.svg)\n\n" + measuredOn(r) + "\nRaw results: [performance/contention.json](performance/contention.json).\n")
 	if all := aimsOf(r); len(all) > 0 {
-		b.WriteString("\n### Contention: what is aimed at\n\n" + markdownOf(aimTable(all)))
+		b.WriteString("\n### Contention: ratios and other key figures\n\n" + markdownOf(aimTable(all, false)))
 	}
 	for _, t := range contestTables(r) {
 		fmt.Fprintf(&b, "\n### %s\n\n%s", t.title, markdownOf(t.rows))
@@ -79,8 +79,8 @@ func figures(r *Run) string {
 	var b strings.Builder
 	b.WriteString(measuredOn(r))
 	for _, t := range titles[:2] {
-		if table := ratioTable(m, t.scenario); len(table) > 1 {
-			fmt.Fprintf(&b, "\n### Ratios: %s\n\nIn brackets what is aimed at.\n\n%s", lower(t.title), markdownOf(table))
+		if table := ratioTable(m, t.scenario, false); len(table) > 1 {
+			fmt.Fprintf(&b, "\n### Ratios: %s\n\n%s", lower(t.title), markdownOf(table))
 		}
 	}
 	for _, t := range titles {
@@ -97,7 +97,7 @@ func figures(r *Run) string {
 		}
 	}
 	if len(r.Held) > 0 {
-		b.WriteString("\n### Leases that are just held\n\n")
+		b.WriteString("\n### Leases that are only held\n\n")
 		for _, h := range r.Held {
 			fmt.Fprintf(&b, "- %s\n", heldLine(h))
 		}
@@ -106,18 +106,18 @@ func figures(r *Run) string {
 	return b.String()
 }
 
-// quietLoad is a load average that a machine has which nobody else uses.
+// quietLoad is the largest load average of an idle machine.
 const quietLoad = 0.5
 
-// shared warns of figures from a machine that others used, too.
+// shared returns a warning if other programs used the machine during the run.
 func shared(r *Run) string {
 	first, _, _ := strings.Cut(r.LoadOff, " ")
 	load, err := strconv.ParseFloat(first, 64)
 	if err != nil || load < quietLoad {
 		return ""
 	}
-	return fmt.Sprintf(" **Others used the machine at the same time:** its load average was %s before anything was started, where that of a quiet one is near 0. "+
-		"Figures are lower than they could be, and rounds far apart; ratios are to be trusted more, and not to the second digit.", first)
+	return fmt.Sprintf(" **Other programs used the machine at the same time:** its load average was %s before the run, and is near 0 on an idle machine. "+
+		"So absolute figures are too low, and rounds differ widely. Trust the ratios more, but not to the second digit.", first)
 }
 
 func lower(s string) string { return strings.ToLower(s[:1]) + s[1:] }

@@ -8,16 +8,16 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/lab/load"
 )
 
-// ratio is a figure that tells how we compare; it travels from one machine to
-// another where operations per second do not.
+// ratio compares Leasehold with something measured in the same run. Ratios
+// hold on other machines better than operations per second do.
 type ratio struct {
 	what string
-	aim  map[int]float64 // by number of goroutines
-	most bool            // the aim is not to be exceeded; else it is to be reached
+	aim  map[int]float64 // our target, by number of goroutines
+	most bool            // the aim is an upper bound; otherwise a lower one
 	of   func(m medians, scenario string, goroutines int) (float64, bool)
 }
 
-// perSecond compares throughput with the best of others.
+// perSecond is our throughput divided by the best of others.
 func perSecond(ours string, others func(locks.Kind) bool) func(medians, string, int) (float64, bool) {
 	return func(m medians, scenario string, n int) (float64, bool) {
 		us, ok := m.rows[key{scenario, ours, n}]
@@ -26,8 +26,7 @@ func perSecond(ours string, others func(locks.Kind) bool) func(medians, string, 
 	}
 }
 
-// cost compares what an operation costs the cheapest of others with what it
-// costs us.
+// cost is the cost of an operation with the cheapest of others, divided by ours.
 func cost(ours string, others func(locks.Kind) bool, of func(load.Row) float64) func(medians, string, int) (float64, bool) {
 	return func(m medians, scenario string, n int) (float64, bool) {
 		us, ok := m.rows[key{scenario, ours, n}]
@@ -41,7 +40,7 @@ func cost(ours string, others func(locks.Kind) bool, of func(load.Row) float64) 
 	}
 }
 
-// best is the largest figure of those kinds.
+// best returns the largest figure of the kinds that which selects.
 func best(m medians, scenario string, n int, which func(locks.Kind) bool, figure func(load.Row) float64) float64 {
 	most := 0.0
 	for _, k := range locks.All {
@@ -67,7 +66,7 @@ func by(one, sixteen, many float64) map[int]float64 {
 	return map[int]float64{1: one, 16: sixteen, 256: many}
 }
 
-// ratios are what is aimed at, all with ours as it comes.
+// ratios are the figures to watch, all with Leasehold's default settings.
 var ratios = []ratio{
 	{what: "5 nodes: operations per second, Leasehold / best redsync", aim: by(1.6, 4, 6), of: perSecond("leasehold-5", peers(5))},
 	{what: "5 nodes: operations per second, Leasehold / by hand with a counter", aim: by(0.9, 0.85, 0.85), of: perSecond("leasehold-5", named("floor-token-5"))},
@@ -91,8 +90,8 @@ var ratios = []ratio{
 }
 
 // ratioTable has a line for each ratio: its name and, for each number of
-// goroutines, the ratio, the aim, and whether it is reached.
-func ratioTable(m medians, scenario string) [][]string {
+// goroutines, the value; with aims, also the aim and whether it was missed.
+func ratioTable(m medians, scenario string, aims bool) [][]string {
 	numbers := m.goroutines(scenario)
 	head := []string{"ratio"}
 	for _, n := range numbers {
@@ -107,7 +106,10 @@ func ratioTable(m medians, scenario string) [][]string {
 			text := "-"
 			if ok {
 				found = true
-				text = fmt.Sprintf("%.2f%s", x, r.verdict(x, n))
+				text = fmt.Sprintf("%.2f", x)
+				if aims {
+					text += r.verdict(x, n)
+				}
 			}
 			line = append(line, text)
 		}
@@ -140,7 +142,7 @@ func plural(n int) string {
 	return fmt.Sprintf("%d goroutines", n)
 }
 
-// markdownOf is a table of a document.
+// markdownOf formats a table for a document.
 func markdownOf(table [][]string) string {
 	var b strings.Builder
 	for i, line := range table {

@@ -9,16 +9,16 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/lab/load"
 )
 
-// titles say what a scenario is, for people.
+// titles describe the scenarios to a reader.
 var titles = []struct{ scenario, title string }{
 	{Healthy, "All servers up"},
 	{Awake, "All servers up, processors kept awake by spinners of idle priority"},
 	{Frozen, "One of five servers frozen"},
 	{Dead, "Two of five servers dead"},
-	{Three, "Three servers, all up, to compare with two dead of five"},
+	{Three, "Three servers, all up (to compare with two of five dead)"},
 }
 
-// Print writes all there is as text.
+// Print writes all figures of the run as text, with our aims.
 func Print(w io.Writer, r *Run) error {
 	m := mediansOf(r)
 	for _, t := range titles {
@@ -35,11 +35,11 @@ func Print(w io.Writer, r *Run) error {
 		}
 	}
 	for _, t := range titles[:2] {
-		table := ratioTable(m, t.scenario)
+		table := ratioTable(m, t.scenario, true)
 		if len(table) < 2 {
 			continue
 		}
-		fmt.Fprintf(w, "%s: ratios, and in brackets what is aimed at\n", t.title)
+		fmt.Fprintf(w, "%s: ratios, with our aims in brackets\n", t.title)
 		if err := printTable(w, table, 0); err != nil {
 			return err
 		}
@@ -50,7 +50,7 @@ func Print(w io.Writer, r *Run) error {
 	return printContention(w, r)
 }
 
-// printContention writes what was measured of locks that everybody wants.
+// printContention writes the figures of contended locks.
 func printContention(w io.Writer, r *Run) error {
 	for _, t := range contestTables(r) {
 		fmt.Fprintf(w, "%s\n", t.title)
@@ -59,19 +59,19 @@ func printContention(w io.Writer, r *Run) error {
 		}
 	}
 	if all := aimsOf(r); len(all) > 0 {
-		fmt.Fprintln(w, "Contention: what is aimed at")
-		if err := printTable(w, aimTable(all), 0); err != nil {
+		fmt.Fprintln(w, "Contention: our aims")
+		if err := printTable(w, aimTable(all, true), 0); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// Overlapped is an error if two holders ever had a lock at once.
+// Overlapped returns an error if a lock ever had two holders at once.
 func Overlapped(r *Run) error {
 	for _, c := range r.Contests {
 		if c.Overlaps > 0 {
-			return fmt.Errorf("NO LOCK: %s with %s: %d turns began while somebody else had the lock; the first: %s", c.Kind, crowdOf(c.Processes, c.Goroutines), c.Overlaps, c.Overlap)
+			return fmt.Errorf("%s is not a lock: with %s, %d turns began while another holder had it; the first: %s", c.Kind, crowdOf(c.Processes, c.Goroutines), c.Overlaps, c.Overlap)
 		}
 	}
 	return nil

@@ -1,5 +1,5 @@
-// Package resp is as much of the Redis protocol as it takes to write commands
-// by hand and to know what came back.
+// Package resp is the part of the Redis protocol that is needed to write commands by
+// hand and to read the replies.
 package resp
 
 import (
@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// AppendCommand appends a command in the form servers read.
+// AppendCommand appends a command in wire format.
 func AppendCommand(b []byte, args ...string) []byte {
 	b = append(b, '*')
 	b = strconv.AppendInt(b, int64(len(args)), 10)
@@ -39,8 +39,8 @@ const (
 	Push   = '>' // what the server was not asked for
 )
 
-// Reply is what a server answered: of a List, a Map or a Push it is no more than the
-// last part. Bytes are valid until the next Read.
+// Reply is a reply of a server; of a List, a Map or a Push, only the last element.
+// Bytes is valid until the next Read.
 type Reply struct {
 	Kind   byte
 	Number int64
@@ -89,7 +89,7 @@ func Read(r *bufio.Reader) (Reply, error) {
 	return Reply{}, fmt.Errorf("unreadable reply %q", line)
 }
 
-// number reads a decimal without making a string of it.
+// number parses a decimal without allocating a string.
 func number(b []byte) (int64, error) {
 	digits, sign := b, int64(1)
 	if len(b) > 0 && b[0] == '-' {
@@ -124,8 +124,8 @@ func text(r *bufio.Reader, n int) (Reply, error) {
 	return Reply{Kind: Text, Bytes: b[:n]}, nil
 }
 
-// Ask sends one command over a connection of its own and returns the text of
-// the reply. An error the server answers with is an error.
+// Ask sends one command over a connection of its own and returns the text of the reply.
+// An error reply is returned as an error.
 func Ask(addr string, args ...string) (string, error) {
 	conn, err := net.DialTimeout("tcp", addr, 5*time.Second)
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 // tick is the unit of processor times in /proc, the same on every Linux.
 const tick = 10 * time.Millisecond
 
-// CPU is the processor time a process has used, to 10 ms, on Linux.
+// CPU returns the processor time of a process, to 10 ms. It works on Linux.
 func CPU(pid int) (time.Duration, error) {
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 	"os/exec"
 )
 
-// StartEtcd starts one etcd as it comes: it writes every change to disk.
+// StartEtcd starts one etcd with its default settings: it writes every change to disk.
 func StartEtcd(ctx context.Context) (*Server, error) {
 	program, err := exec.LookPath("etcd")
 	if err != nil {
@@ -43,7 +43,7 @@ func StartEtcd(ctx context.Context) (*Server, error) {
 			return err
 		}
 		if health.Health != "true" {
-			return fmt.Errorf("it says of its health: %q", health.Health)
+			return fmt.Errorf("it reports its health as %q", health.Health)
 		}
 		return get(ctx, url+"/version", &version)
 	})

@@ -41,7 +41,7 @@ func start(ctx context.Context, dir string, command []string, ready func(context
 	s.proc.Dir, s.proc.Stdout, s.proc.Stderr, s.proc.SysProcAttr = dir, f, f, dieWithUs()
 	started := make(chan error)
 	go func() {
-		// Linux ties the death of a child to the thread that started it.
+		// Linux ends a child together with the thread that started it.
 		runtime.LockOSThread()
 		defer runtime.UnlockOSThread()
 		err := s.proc.Start()
@@ -82,7 +82,7 @@ func (s *Server) Close() {
 	os.RemoveAll(s.dir)
 }
 
-// freePort finds a port nobody listens on, for a server that has to be told.
+// freePort finds a free port, for a server that cannot choose one itself.
 func freePort() (int, error) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -92,7 +92,7 @@ func freePort() (int, error) {
 	return l.Addr().(*net.TCPAddr).Port, nil
 }
 
-// MissingError says that a server is not installed, and what to do about it.
+// MissingError says that a server is not installed, and what to install.
 type MissingError struct{ Program, Install string }
 
 func (e *MissingError) Error() string {

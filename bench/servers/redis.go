@@ -12,7 +12,7 @@ import (
 	"github.com/leasehold-dev/leasehold/store/redisstore"
 )
 
-// Redis is a number of Redis servers, without persistence.
+// Redis is a group of Redis servers without persistence.
 type Redis []*localredis.Server
 
 // StartRedis starts n servers.
@@ -49,13 +49,13 @@ func (r Redis) Addrs() []string {
 	return addrs
 }
 
-// Empty makes the servers forget everything, scripts included, so that each
-// measurement finds them alike; and declares that nobody has locks there, as an
-// operator does with servers that are new. All of them have to be up.
+// Empty removes everything from the servers, scripts included, so that each measurement
+// finds the same state. It then declares that no locks are held there, as an operator
+// does with new servers. All servers must be up.
 func (r Redis) Empty(ctx context.Context) error { return r.EmptyAs(ctx, r.Addrs()) }
 
-// EmptyAs is Empty for clients that find the servers at other addresses: who
-// decides together is known by how clients write it.
+// EmptyAs is Empty for clients that reach the servers at other addresses: a list of
+// servers is identified by the addresses as clients write them.
 func (r Redis) EmptyAs(ctx context.Context, addrs []string) error {
 	for _, s := range r {
 		for _, command := range [][]string{{"FLUSHALL"}, {"SCRIPT", "FLUSH"}} {
@@ -70,7 +70,7 @@ func (r Redis) EmptyAs(ctx context.Context, addrs []string) error {
 	return nil
 }
 
-// Version is what the first server says it is.
+// Version returns the version that the first server reports.
 func (r Redis) Version() (string, error) {
 	info, err := resp.Ask(r[0].Addr(), "INFO", "server")
 	for line := range strings.Lines(info) {

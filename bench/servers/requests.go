@@ -13,13 +13,11 @@ import (
 	"time"
 )
 
-// Requests is how many messages clients have sent to the server since it
-// started, those that keep sessions alive included. It is what commands are to
-// Redis.
+// Requests returns how many messages clients have sent to the server since it started,
+// including keep-alives. It corresponds to the commands of Redis.
 func (s *Server) Requests(ctx context.Context) (uint64, error) { return s.requests(ctx) }
 
-// etcdRequests counts the messages of all streams, of which a call has one or
-// more.
+// etcdRequests counts the messages of all streams; a call has one or more.
 func etcdRequests(ctx context.Context, url string) (uint64, error) {
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, url+"/metrics", nil)
 	if err != nil {
@@ -48,12 +46,12 @@ func etcdRequests(ctx context.Context, url string) (uint64, error) {
 		sum, found = sum+n, true
 	}
 	if err == nil && !found {
-		err = errors.New("etcd does not say how many messages it has received")
+		err = errors.New("etcd does not report how many messages it received")
 	}
 	return uint64(sum), err
 }
 
-// zookeeperRequests is what its statistics call received.
+// zookeeperRequests returns the number that its statistics call received.
 func zookeeperRequests(addr string) (uint64, error) {
 	text, err := zookeeperSays(addr)
 	if err != nil {
@@ -64,10 +62,10 @@ func zookeeperRequests(addr string) (uint64, error) {
 			return strconv.ParseUint(strings.TrimSpace(n), 10, 64)
 		}
 	}
-	return 0, fmt.Errorf("ZooKeeper does not say what it has received: %s", text)
+	return 0, fmt.Errorf("ZooKeeper does not report how many messages it received: %s", text)
 }
 
-// zookeeperSays is its short description of itself.
+// zookeeperSays returns ZooKeeper's short description of itself.
 func zookeeperSays(addr string) (string, error) {
 	c, err := net.DialTimeout("tcp", addr, time.Second)
 	if err != nil {

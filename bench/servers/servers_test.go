@@ -85,7 +85,7 @@ func TestCPU(t *testing.T) {
 	}
 }
 
-// A server that is not installed is named with what to install.
+// The error for a server that is not installed says what to install.
 func TestMissing(t *testing.T) {
 	t.Setenv("PATH", t.TempDir())
 	var missing *MissingError
@@ -97,7 +97,7 @@ func TestMissing(t *testing.T) {
 	}
 }
 
-// One that does not start is not waited for, and its log is shown.
+// If a server does not start, the error comes at once and has its log.
 func TestBroken(t *testing.T) {
 	dir := t.TempDir()
 	for _, name := range []string{"etcd", "java"} {

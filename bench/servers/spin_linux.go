@@ -9,9 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Spin keeps the calling thread's processor from going to sleep, and never in
-// the way of anything else: it counts at the lowest priority there is, for ever
-// or until our parent is gone.
+// Spin keeps the processor of the calling thread awake. It counts at the lowest
+// priority, so that it delays nothing else, until the parent process is gone.
 func Spin() error {
 	runtime.LockOSThread()
 	const schedIdle = 5

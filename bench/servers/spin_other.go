@@ -4,5 +4,5 @@ package servers
 
 import "errors"
 
-// Spin is for Linux: elsewhere it would be in the way.
+// Spin works on Linux only: elsewhere it would delay other programs.
 func Spin() error { return errors.New("spinning at idle priority works on Linux only") }

@@ -6,9 +6,9 @@ import (
 	"runtime"
 )
 
-// Spinners are processes that keep every processor awake. With one goroutine on
-// a quiet machine, one measures how long a processor takes to go to sleep and
-// wake up, more than anything else.
+// Spinners are processes that keep every processor awake. With one goroutine on an idle
+// machine, a measurement without them is mostly the time that a processor takes to go
+// to sleep and wake up.
 type Spinners []*exec.Cmd
 
 // SpinArg makes this program a spinner: main calls Spin then.

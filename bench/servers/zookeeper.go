@@ -10,15 +10,15 @@ import (
 	"strings"
 )
 
-// zookeeperJars are where packages put the program.
+// zookeeperJars are the places where packages put the program.
 var zookeeperJars = []string{
 	"/usr/share/java/zookeeper.jar", // Debian, Ubuntu; it names the others it needs
 }
 
 var errNoZooKeeper = &MissingError{"ZooKeeper", `run scripts/ensure-zookeeper.sh, or on Debian and Ubuntu "sudo apt-get install -y zookeeper default-jre-headless"`}
 
-// StartZooKeeper starts one ZooKeeper as it comes: it writes every change to
-// disk.
+// StartZooKeeper starts one ZooKeeper with its default settings: it writes every change
+// to disk.
 func StartZooKeeper(ctx context.Context) (*Server, error) {
 	java, err := exec.LookPath("java")
 	if err != nil {

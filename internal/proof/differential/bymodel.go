@@ -7,14 +7,14 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/proof/modelnode"
 )
 
-// byModel is what the model of a node says of one lock.
+// byModel answers for one lock as the model of a node does.
 type byModel struct {
 	rules modelnode.Rules
 	lock  modelnode.Lock[string]
 }
 
-// do carries out c. With a floor, that is the least token a grant can draw, and
-// not what the node's clock and the proposal say.
+// do executes c. A floor is the least token that a grant can draw, in place of the
+// node's clock and the proposal.
 func (m *byModel) do(c Command, floor *uint64, now clock.Instant) Answer {
 	owner := c.Owner.ID
 	var ans modelnode.Answer[string]
@@ -61,7 +61,7 @@ func (m *byModel) do(c Command, floor *uint64, now clock.Instant) Answer {
 	return Answer{Verdict: Done, Token: ans.Token}
 }
 
-// state is what the model has of the lock.
+// state returns the model's state of the lock.
 func (m *byModel) state(now clock.Instant) State {
 	s := State{Token: m.lock.Token(now), Tombs: map[string]time.Duration{}}
 	if o, _, held := m.lock.Holder(now); held {
@@ -78,7 +78,7 @@ func (m *byModel) state(now clock.Instant) State {
 	return s
 }
 
-// floorAt is the least token a node draws whose clock says now, when propose is
+// floorAt returns the least token that a node with the clock now draws if propose is
 // proposed.
 func floorAt(now clock.Instant, propose uint64) uint64 {
 	_, ans := modelnode.Lock[string]{}.Acquire(modelnode.Shipped(), modelnode.Ask[string]{Owner: "x", TTL: 1, Propose: propose}, now)

@@ -10,17 +10,17 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/rule"
 )
 
-// byRule is what the rule says of one lock. The rule has a record where a node
-// has keys that live and die apart, so a few things need saying:
+// byRule answers for one lock as the rule does. The rule has one record, but a node has
+// keys that expire independently. So a few differences are bridged here:
 //
 //   - A node's counter is forgotten some time after the last grant, and can be
 //     lost. The record's token is then set back to zero, and so is the token
 //     of the lease, if there is one. An owner whose lease has lost its token is
 //     granted it anew: as if it had released it before it asked.
-//   - The rule says first that an owner is buried, a node that the lock is
-//     taken. Both refuse.
-//   - Confirming a token is no step of the rule: one server needs none. It
-//     raises the token of the record and of the lease.
+//   - If an owner is buried and the lock is taken, the rule answers with the
+//     first, a node with the second. Both refuse.
+//   - The rule has no step that confirms a token, because a single server needs
+//     none. A Confirm raises the token of the record and of the lease.
 //   - Other programs change a lock behind the rule's back. Theirs is a lease
 //     without a token.
 type byRule struct {
@@ -28,14 +28,14 @@ type byRule struct {
 	record rule.Record
 	// forget is when the counter is forgotten; zero: never.
 	forget clock.Instant
-	// fresh says whether the last command got a lease that was not there.
+	// fresh reports whether the last command made a new lease.
 	fresh bool
 }
 
 // counterLife is how long nodes keep counters.
 var counterLife = modelnode.Shipped().CounterLife
 
-// do carries out c. floor is the least token a grant can draw.
+// do executes c. floor is the least token that a grant can draw.
 func (b *byRule) do(c Command, floor uint64, now clock.Instant) Answer {
 	b.expire(now)
 	b.fresh = false
@@ -101,7 +101,7 @@ func (b *byRule) acquire(c Command, floor uint64, now clock.Instant) Answer {
 	return b.taken(now)
 }
 
-// heal gives the owner a lock that nobody has, with the token that is there.
+// heal gives the owner a free lock, with the token of the record.
 func (b *byRule) heal(c Command, now clock.Instant) Answer {
 	owner := c.Owner.ID
 	switch h := b.holder(); {
@@ -134,7 +134,7 @@ func (b *byRule) confirm(owner string, token uint64, now clock.Instant) Answer {
 	return Answer{Verdict: Done, Token: uint64(b.record.Token)}
 }
 
-// verdict is the answer to a step that is the owner's or nobody's.
+// verdict returns the answer to a step that only the holder may take.
 func (b *byRule) verdict(ans rule.Answer, now clock.Instant) Answer {
 	if ans.Verdict == rule.Done {
 		return Answer{Verdict: Done}
@@ -145,7 +145,7 @@ func (b *byRule) verdict(ans rule.Answer, now clock.Instant) Answer {
 	return b.taken(now)
 }
 
-// taken says who has the lock, if anybody.
+// taken returns the answer that names the holder, if there is one.
 func (b *byRule) taken(now clock.Instant) Answer {
 	h := b.holder()
 	if h == nil {
@@ -161,7 +161,7 @@ func (b *byRule) holder() *rule.Hold {
 	return &b.record.Holds[0]
 }
 
-// expire drops what is over.
+// expire removes what has expired.
 func (b *byRule) expire(now clock.Instant) {
 	b.record = rule.Expire(b.record, now)
 	if b.traits.Node && b.forget != 0 && now >= b.forget {
@@ -169,7 +169,7 @@ func (b *byRule) expire(now clock.Instant) {
 	}
 }
 
-// counted: the counter was written.
+// counted notes that the counter was written.
 func (b *byRule) counted(now clock.Instant) { b.forget = now.Add(counterLife) }
 
 func (b *byRule) loseCounter() {
@@ -181,7 +181,7 @@ func (b *byRule) loseCounter() {
 	}
 }
 
-// state is what the rule has of the lock.
+// state returns the rule's state of the lock.
 func (b *byRule) state(now clock.Instant) State {
 	b.expire(now)
 	s := State{Token: uint64(b.record.Token), Tombs: map[string]time.Duration{}}

@@ -8,7 +8,7 @@ import (
 	"github.com/leasehold-dev/leasehold/store"
 )
 
-// ByStore carries out those commands that every store knows.
+// ByStore executes the commands that every store knows.
 func ByStore(s store.Store, c Command) (Answer, error) {
 	ctx := context.Background()
 	r := store.Request{Name: c.Lock, Owner: c.Owner.ID, Meta: c.Owner.Meta, TTL: c.TTL}
@@ -30,7 +30,7 @@ func ByStore(s store.Store, c Command) (Answer, error) {
 	case Release:
 		return answerOf(s.Release(ctx, r))
 	}
-	return Answer{}, fmt.Errorf("a store is not asked to %v", c.Op)
+	return Answer{}, fmt.Errorf("a store cannot execute %v", c.Op)
 }
 
 func answerOf(err error) (Answer, error) {

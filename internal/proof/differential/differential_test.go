@@ -13,7 +13,7 @@ import (
 	"github.com/leasehold-dev/leasehold/store/memstore"
 )
 
-// modelSubject is the model node as the engine, to hold it to the rule.
+// modelSubject is the model node as the engine, compared with the rule.
 type modelSubject struct {
 	rules modelnode.Rules
 	now   clock.Instant
@@ -53,7 +53,7 @@ func (m *modelSubject) Look(lock string) (State, error) { return m.locks[lock].s
 
 func TestModelNode(t *testing.T) { Check(t, &modelSubject{rules: modelnode.Shipped()}) }
 
-// Each mechanism of the node, left out, is missed by the rule.
+// The rule notices if any mechanism of the node is missing.
 func TestModelNodeWithout(t *testing.T) {
 	for name, change := range map[string]func(*modelnode.Rules){
 		"the clock as the floor":     func(r *modelnode.Rules) { r.NoClock = true },
@@ -75,8 +75,8 @@ func TestModelNodeWithout(t *testing.T) {
 	}
 }
 
-// The steps that are tried reach every verdict on every operation that can give
-// it, and not only a few times.
+// The generated steps reach every verdict of every operation that can give it, many
+// times.
 func TestStepsReachEverything(t *testing.T) {
 	seen := map[string]int{}
 	m := &modelSubject{rules: modelnode.Shipped()}
@@ -156,7 +156,7 @@ func (m *memorySubject) Look(lock string) (State, error) {
 
 func TestMemory(t *testing.T) { Check(t, &memorySubject{}) }
 
-// A failure is a list of steps that a person can read, with what each gave.
+// A failure is a readable list of steps, with the answer to each.
 func TestTrace(t *testing.T) {
 	s := &modelSubject{rules: modelnode.Shipped()}
 	s.rules.ExtendCreates = true
@@ -177,7 +177,7 @@ func TestTrace(t *testing.T) {
 	}
 }
 
-// What the subject itself fails with is not taken for an answer.
+// An error of the subject itself is not taken for an answer.
 func TestFailure(t *testing.T) {
 	broken := errors.New("broken")
 	s := failing{&modelSubject{rules: modelnode.Shipped()}, broken}

@@ -12,24 +12,23 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/proof/modelnode"
 )
 
-// Check runs s through random steps, and fails with the shortest list of steps
-// it finds after which s differs from the rule. How many it tries is set by
-// -rapid.checks.
+// Check runs s through random lists of steps, and fails with the shortest list it finds
+// after which s differs from the rule. The flag -rapid.checks sets the number of lists.
 func Check(t *testing.T, s Subject) {
 	t.Helper()
 	list := steps(!s.Traits().Live)
 	rapid.Check(t, func(t *rapid.T) {
 		if err := Run(s, list.Draw(t, "steps")); err != nil {
-			// The words of the failure stay the same while it is made
-			// smaller; tokens of a clock that runs do not.
+			// The text of the failure must stay the same while it is shrunk, but tokens
+			// of a running clock do not.
 			t.Log(err)
 			t.Fatal("the engine is not at one with the rule: see below")
 		}
 	})
 }
 
-// Find is Check for an s that is to fail: it returns the first difference found
-// in the given number of lists of steps, which are the same each time, or nil.
+// Find is Check for an s that should fail. It returns the first difference found in the
+// given number of lists of steps, or nil. The lists are the same each time.
 func Find(s Subject, lists int) error {
 	list := steps(!s.Traits().Live)
 	for seed := range lists {
@@ -40,11 +39,11 @@ func Find(s Subject, lists int) error {
 	return nil
 }
 
-// start is what clocks show at first that can be set: a time of day, because
+// start is the initial time of clocks that can be set. It is a time of day, because
 // tokens are made of it and have that many digits.
 const start = clock.Instant(1_790_000_000_123_456_000)
 
-// run is one run through a list of steps.
+// run executes one list of steps.
 type run struct {
 	s      Subject
 	traits Traits
@@ -56,8 +55,8 @@ type run struct {
 	trace   strings.Builder
 }
 
-// Run takes s through the steps, from the beginning, and returns what it does
-// otherwise than rule and model, or what it failed with.
+// Run takes s through the steps, from the beginning, and returns its first difference
+// from rule and model, or its own error.
 func Run(s Subject, steps []Step) error {
 	r := &run{s: s, traits: s.Traits(), now: start, rules: map[string]*byRule{}, models: map[string]*byModel{}, highest: map[string]uint64{}}
 	for _, lock := range Locks {
@@ -74,7 +73,8 @@ func Run(s Subject, steps []Step) error {
 		fmt.Fprintf(&r.trace, "%3d. %v", i+1, step)
 		err := r.step(step)
 		if err == nil {
-			// Every lock when time has passed, and in the end; else the one.
+			// Check every lock if time has passed and at the end, otherwise only this
+			// one.
 			looked := Locks[step.Lock : step.Lock+1]
 			if step.Op == Pass || step.Op == LoseAll || i == len(steps)-1 {
 				looked = Locks
@@ -103,7 +103,7 @@ func (r *run) step(st Step) error {
 		return err
 	}
 	fmt.Fprintf(&r.trace, " -> %v", got)
-	// What the references keep is what the engine is to keep.
+	// The engine must keep what the references keep.
 	c.TTL = r.traits.ttl(c.TTL)
 	floor := r.floor(c, got)
 	locks := []string{c.Lock}
@@ -128,9 +128,9 @@ func (r *run) step(st Step) error {
 	return r.rising(c, got)
 }
 
-// rising demands that every grant's token is above all before, those included
-// whose counter has been forgotten since. Where the clock does not move, that
-// can not be asked for.
+// rising checks that every grant's token is larger than all earlier ones, including
+// those whose counter has been forgotten since. If the clock does not move, that cannot
+// be required.
 func (r *run) rising(c Command, got Answer) error {
 	switch {
 	case r.traits.Live:
@@ -147,7 +147,7 @@ func (r *run) rising(c Command, got Answer) error {
 	return nil
 }
 
-// command puts a step in numbers.
+// command turns a step into a command with absolute values.
 func (r *run) command(st Step) (Command, error) {
 	c := Command{Op: st.Op, Lock: Locks[st.Lock], Owner: Owners[st.Owner], TTL: st.TTL}
 	switch st.Op {
@@ -169,13 +169,12 @@ func (r *run) command(st Step) (Command, error) {
 	return c, nil
 }
 
-// counter is where the lock's counter stands.
+// counter returns the value of the lock's counter.
 func (r *run) counter(lock string) int64 { return int64(r.rules[lock].state(r.now).Token) }
 
-// floor is the least token that the clock and the proposal allowed the engine to
-// draw. Where that is known only to be between two values, it is the token that
-// was drawn, if that is between them: the references then draw the same, unless
-// their counters stand higher.
+// floor returns the least token that the clock and the proposal allowed the engine to
+// draw. If only two bounds are known and the token that was drawn is between them, it
+// is that token: the references then draw the same, unless their counters are larger.
 func (r *run) floor(c Command, got Answer) uint64 {
 	if c.Op != Acquire {
 		return 0
@@ -196,7 +195,7 @@ func (r *run) same(reference string, got, want Answer) error {
 	return nil
 }
 
-// look compares what is left behind of the locks.
+// look compares the remaining state of the locks.
 func (r *run) look(locks []string) error {
 	for _, lock := range locks {
 		state, err := r.s.Look(lock)

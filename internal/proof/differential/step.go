@@ -8,7 +8,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// Op is what a step does.
+// Op is the operation of a step.
 type Op uint8
 
 // The operations.
@@ -21,7 +21,7 @@ const (
 	Extend
 	// Release: an owner gives up its lease.
 	Release
-	// Bury: the same, and leaves a tombstone if it has none.
+	// Bury: the same, and the owner gets a tombstone if it has none.
 	Bury
 	// Pass: time goes by.
 	Pass
@@ -33,19 +33,19 @@ const (
 	LoseCounter
 	// LoseAll: everything is lost. Nodes only.
 	LoseAll
-	// BuryRenewed: as Bury, and leaves the tombstone in any case. Nodes only.
+	// BuryRenewed: as Bury, but the owner gets the tombstone in any case. Nodes only.
 	BuryRenewed
 	// Heal: an owner is given the lock if nobody has it. Nodes only.
 	Heal
 )
 
-// node says whether only nodes know the operation.
+// node reports whether only nodes know the operation.
 func (o Op) node() bool {
 	return o == Confirm || o >= StrangerSets
 }
 
-// Step is one command or event. It speaks of clocks and counters relative to
-// where they stand, so that any part of a list of steps makes sense by itself.
+// Step is one command or event. Its times and tokens are relative to the present clock
+// and counter, so that any part of a list of steps makes sense by itself.
 type Step struct {
 	Op Op
 	// Lock and Owner are indices into Locks and Owners.
@@ -53,14 +53,15 @@ type Step struct {
 	// TTL of Acquire, Extend and StrangerSets, where zero is a key for ever;
 	// how much time passes.
 	TTL time.Duration
-	// Ahead is by how much the token that Acquire proposes leads the clock, in
-	// microseconds, or the counter if Onward; and Confirm's token the counter.
+	// Ahead is how far the token that Acquire proposes is ahead of the clock, in
+	// microseconds, or of the counter if Onward; and how far Confirm's token is ahead
+	// of the counter.
 	Ahead  int64
 	Onward bool
 }
 
-// Locks and Owners that steps are about. One name has bytes that need care, one
-// owner is how another's value begins, and one has nothing to say of itself.
+// Locks and Owners are those that steps use. One name has bytes that need care, one
+// owner is a prefix of another, and one has no description.
 var (
 	Locks  = []string{"stock", "a {b}:\x00\xff*"}
 	Owners = []Owner{
@@ -81,14 +82,14 @@ const (
 	day  = 24 * time.Hour
 )
 
-// tombLife is how long owner's tombstones are kept. All releases of one owner
-// come with the TTL of its one request, so a later tombstone never ends before
-// an earlier one, and there is no telling who would be right if it did.
+// tombLife is how long tombstones of an owner are kept. All releases of one owner have
+// the TTL of its one request, so a later tombstone never ends before an earlier one.
+// What should happen if it did is not defined.
 func tombLife(owner int) time.Duration { return time.Duration(owner+1) * unit }
 
-// steps makes lists of steps. Times are multiples of a large unit, which lets an
-// engine live by a clock that cannot be stepped; with exact, some are a little
-// less, or more.
+// steps generates lists of steps. Times are multiples of a large unit, which allows
+// engines with a clock that cannot be set. With exact, some times are a little shorter
+// or longer.
 func steps(exact bool) *rapid.Generator[[]Step] {
 	one := rapid.Custom(func(t *rapid.T) Step { return step(t, exact) })
 	return rapid.Custom(func(t *rapid.T) (list []Step) {
@@ -99,7 +100,7 @@ func steps(exact bool) *rapid.Generator[[]Step] {
 	})
 }
 
-// often has each operation as often as it is to be drawn.
+// often has each operation as often as it should be drawn.
 var often = slices.Concat(
 	slices.Repeat([]Op{Acquire}, 9),
 	slices.Repeat([]Op{Extend, Pass}, 4),
@@ -144,7 +145,7 @@ func step(t *rapid.T, exact bool) Step {
 	return s
 }
 
-// farBack makes any proposal zero or less.
+// farBack makes every proposal zero or less.
 const farBack = 1 << 60
 
 var opNames = [...]string{

@@ -11,36 +11,36 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/clock"
 )
 
-// Subject is an engine that is held to the rule. An error of a method is the
-// engine's own failure, which no answer ever is.
+// Subject is an engine that is compared with the rule. An error of a method is a
+// failure of the engine itself, never an answer.
 type Subject interface {
 	Traits() Traits
-	// Begin starts over with no locks at all. Where the subject's clock can be
-	// set, it stands at now.
+	// Begin starts over without any locks. If the subject's clock can be set, it is set
+	// to now.
 	Begin(now clock.Instant) error
 	// Pass lets time go by.
 	Pass(d time.Duration) error
 	// Clock is the engine's present time.
 	Clock() (clock.Instant, error)
-	// Do carries out a command.
+	// Do executes a command.
 	Do(Command) (Answer, error)
-	// Look tells what there is of the lock.
+	// Look returns the state of the lock.
 	Look(lock string) (State, error)
 }
 
-// Traits are what distinguishes one engine's answers from another's.
+// Traits describe how the answers of engines differ.
 type Traits struct {
-	// Node: it is a node of a quorum, and knows the operations that only those
-	// know. Its tokens come of its clock, the proposal and a counter. Others
-	// draw any token that is above all before.
+	// Node: the engine is a node of a quorum, and knows the operations that only nodes
+	// know. It draws tokens from its clock, the proposal and a counter. Other engines
+	// draw any token that is larger than all earlier ones.
 	Node bool
-	// Tombs: it can be told to bury.
+	// Tombs: the engine can leave tombstones.
 	Tombs bool
 	// Resolution of TTLs, which are rounded up to it.
 	Resolution time.Duration
-	// Live: its clock can not be set. Passing time is made by taking it away
-	// from what is left of each key, the clock that tokens come of does not
-	// move with it, and what is left is exact only to a fraction of a unit.
+	// Live: the engine's clock cannot be set. To let time pass, the remaining time of
+	// each key is shortened. The clock that tokens are drawn from does not move then,
+	// and remaining times are exact only to a fraction of a unit.
 	Live bool
 }
 
@@ -48,7 +48,7 @@ func (t Traits) takes(o Op) bool {
 	return (t.Node || !o.node()) && (t.Tombs || o != Bury)
 }
 
-// ttl is d as the engine keeps it.
+// ttl returns d as the engine rounds it.
 func (t Traits) ttl(d time.Duration) time.Duration {
 	if r := t.Resolution; r > 0 {
 		return (d + r - 1) / r * r
@@ -56,7 +56,7 @@ func (t Traits) ttl(d time.Duration) time.Duration {
 	return d
 }
 
-// Command is a step with all it means in numbers.
+// Command is a step with absolute values.
 type Command struct {
 	Op    Op
 	Lock  string
@@ -68,54 +68,54 @@ type Command struct {
 	Token uint64
 }
 
-// Verdict is what an engine says to a command.
+// Verdict is an engine's answer to a command.
 type Verdict uint8
 
 // The verdicts. The zero Verdict is none of them.
 const (
 	_ Verdict = iota
-	// Done: it did what was asked.
+	// Done: the command was executed.
 	Done
-	// Taken: somebody else has the lock.
+	// Taken: another owner has the lock.
 	Taken
-	// Nobody has the lock, and it was not asked for.
+	// Nobody has the lock, and the command was not Acquire.
 	Nobody
-	// NotHeld is what engines that are no nodes say for both when they are to
-	// extend or release.
+	// NotHeld: engines that are not nodes answer with it in both cases to Extend and
+	// Release.
 	NotHeld
-	// Buried: the owner was released before it asked.
+	// Buried: the owner was released before its Acquire.
 	Buried
 )
 
 // Answer is a verdict and its evidence.
 type Answer struct {
 	Verdict Verdict
-	// Token of an Acquire or Confirm that was done.
+	// Token of an Acquire or Confirm that was executed.
 	Token uint64
-	// Holder is whose the lock is, and Left for how long, if Taken.
+	// Holder has the lock, for the time Left, if Taken.
 	Holder string
 	Left   time.Duration
-	// Before and After are the engine's clock on both sides of an Acquire. They
-	// are the same where it can be set.
+	// Before and After are the engine's clock before and after an Acquire. They are
+	// equal if the clock can be set.
 	Before, After clock.Instant
 }
 
 // Never is what is left of a key that does not expire.
 const Never = time.Duration(-1)
 
-// State is what there is of a lock.
+// State is the state of a lock.
 type State struct {
 	Holder string // empty: nobody
 	Left   time.Duration
-	// Token is where the counter stands, zero if nowhere; engines that are no
-	// nodes need to tell it only of a lock that is held.
+	// Token is the value of the counter, zero if there is none. Engines that are not
+	// nodes need it only for a lock that is held.
 	Token     uint64
 	TokenLeft time.Duration // of nodes
-	// Tombs are the owners that are buried, and for how long.
+	// Tombs has the owners that are buried, and for how long.
 	Tombs map[string]time.Duration
 }
 
-// left is the time until expiry.
+// left returns the time until expiry.
 func left(expiry, now clock.Instant) time.Duration {
 	if expiry == forever {
 		return Never
@@ -123,10 +123,10 @@ func left(expiry, now clock.Instant) time.Duration {
 	return expiry.Sub(now)
 }
 
-// forever is the expiry of what has none.
+// forever is the expiry of a key that never expires.
 const forever = clock.Instant(math.MaxInt64)
 
-// near rounds what is left to what the engine can be held to.
+// near rounds a remaining time to the precision of the engine.
 func (t Traits) near(d time.Duration) time.Duration {
 	if t.Live && d > 0 {
 		return d.Round(unit)
@@ -139,7 +139,7 @@ func (t Traits) nearAnswer(a Answer) Answer {
 	return a
 }
 
-// nearState is s with no more in it than the engine tells.
+// nearState returns s without what the engine does not report.
 func (t Traits) nearState(s State) State {
 	s.Left, s.TokenLeft = t.near(s.Left), t.near(s.TokenLeft)
 	if !t.Node {

@@ -6,44 +6,44 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/clock"
 )
 
-// Place is a waiter's in the line for the lock: its Acquire, kept until there is
-// something to grant. A place is leased like the lock, so that of a dead waiter
-// disappears.
+// Place is a waiter's place in the queue for the lock: its Acquire, kept until the lock
+// can be granted. A place has a TTL like the lock, so a dead waiter's place disappears.
 type Place[O comparable] struct {
 	Owner O
-	// Ticket orders the line; of equal ones the earlier to come is first.
+	// Ticket orders the queue. Of equal tickets, the one that came earlier is first.
 	Ticket uint64
 	Expiry clock.Instant
-	// Stamp is the waiter's own mark of the last request that came for it. It is
-	// told when it is handed the lock, and knows from it how long that is good.
+	// Stamp is the waiter's own mark of its last request that arrived. A grant carries
+	// it, and tells the waiter from when its validity counts.
 	Stamp uint64
 	Spare uint64
-	// Barge: it wants to be told when the lock is free, not to be handed it.
+	// Barge: the waiter wants to be notified when the lock is free, and not to be
+	// handed it.
 	Barge bool
 }
 
-// Told is what the node says, unasked, to a waiter.
+// Told is a push of the node to a waiter.
 type Told[O comparable] struct {
 	Owner O
-	// Granted: the lock is its, with that token, since the request of that stamp.
-	// Otherwise the lock is free at this moment, and the place is gone.
+	// Granted: the waiter has the lock, with that token, since its request of that
+	// stamp. Otherwise the lock is free at this moment, and the place is gone.
 	Granted bool
 	Token   uint64
-	// Reserved is how many tokens below that are its own as well.
+	// Reserved is how many tokens below Token also belong to the grant.
 	Reserved uint64
 	Stamp    uint64
 }
 
-// Reach says whether a waiter can be told anything: whether its connection is
-// still there. Nil: all can.
+// Reach reports whether a waiter can receive a push, that is, whether its connection is
+// open. Nil: all can.
 type Reach[O comparable] func(O) bool
 
-// place is the index of the owner's, or -1.
+// place returns the index of the owner's place, or -1.
 func (l Lock[O]) place(o O) int {
 	return slices.IndexFunc(l.Line, func(p Place[O]) bool { return p.Owner == o })
 }
 
-// leave takes the owner out of the line.
+// leave removes the owner's place from the queue.
 func (l Lock[O]) leave(o O) Lock[O] {
 	if i := l.place(o); i >= 0 {
 		l.Line = slices.Delete(slices.Clone(l.Line), i, i+1)
@@ -51,7 +51,8 @@ func (l Lock[O]) leave(o O) Lock[O] {
 	return l
 }
 
-// stand answers a, who is not granted the lock, and gives it its place if it wants one.
+// stand answers a request that is not granted the lock, and gives it a place if it
+// wants one.
 func (l Lock[O]) stand(r Rules, a Ask[O], now clock.Instant) (Lock[O], Answer[O]) {
 	ans := l.taken(now)
 	if a.Wait && l.buried(a.Owner, now) && !r.NoTombs {
@@ -63,7 +64,7 @@ func (l Lock[O]) stand(r Rules, a Ask[O], now clock.Instant) (Lock[O], Answer[O]
 	return l, ans
 }
 
-// wait gives a a place, or refreshes the one it has, and says which it is.
+// wait gives the request a place or refreshes the one it has, and returns its position.
 func (l Lock[O]) wait(r Rules, a Ask[O], now clock.Instant) (Lock[O], int) {
 	p := Place[O]{Owner: a.Owner, Ticket: l.ticket(r, a, now), Expiry: now.Add(a.TTL), Stamp: a.Stamp, Spare: a.Spare, Barge: a.Barge}
 	l.Line = slices.DeleteFunc(slices.Clone(l.Line), func(q Place[O]) bool { return now >= q.Expiry })
@@ -80,9 +81,9 @@ func (l Lock[O]) wait(r Rules, a Ask[O], now clock.Instant) (Lock[O], int) {
 	return l, i + 1
 }
 
-// ticket is the place's in the order. What a newcomer says of the time is believed
-// near this node's own only; who asks again keeps its ticket, wherever it stood
-// before the node lost it.
+// ticket returns the ticket of a place. A newcomer's time is believed only if it is
+// near this node's clock. A waiter that asks again keeps its ticket, even if the node
+// lost its place meanwhile.
 func (l Lock[O]) ticket(r Rules, a Ask[O], now clock.Instant) uint64 {
 	if r.NoClock || a.Again {
 		return a.Ticket
@@ -91,7 +92,7 @@ func (l Lock[O]) ticket(r Rules, a Ask[O], now clock.Instant) uint64 {
 	return max(micros-min(micros, lead), min(a.Ticket, micros+lead))
 }
 
-// prefer puts the owner first in line, and says whether it waits.
+// prefer makes the owner first in the queue, and reports whether it waits.
 func (l Lock[O]) prefer(o O, now clock.Instant) (Lock[O], bool) {
 	i := l.place(o)
 	if i < 0 || now >= l.Line[i].Expiry {
@@ -101,8 +102,8 @@ func (l Lock[O]) prefer(o O, now clock.Instant) (Lock[O], bool) {
 	return l, true
 }
 
-// hand gives a free lock to the first in line who is still there. Like every
-// grant it waits for the end of a quarantine.
+// hand gives a free lock to the first waiter that can be reached. Like every grant it
+// waits for the end of a quarantine.
 func (l Lock[O]) hand(r Rules, propose uint64, reach Reach[O], now clock.Instant) (Lock[O], []Told[O]) {
 	if l.holder(now) != *new(O) || now < l.ShutUntil && !r.HandsShut {
 		return l, nil
@@ -128,7 +129,7 @@ func (l Lock[O]) hand(r Rules, propose uint64, reach Reach[O], now clock.Instant
 	return l, nil
 }
 
-// Waiting says how many wait at now.
+// Waiting returns the number of waiters at now.
 func (l Lock[O]) Waiting(now clock.Instant) (n int) {
 	for _, p := range l.Line {
 		if now < p.Expiry {

@@ -1,8 +1,8 @@
-// Package modelnode is a node of the quorum as a pure function: what the
-// scripts in store/redisstore/scripts do to one lock, step by step, on a value.
-// Checkers and simulators drive the production protocol against it.
+// Package modelnode is a node of the quorum as a pure function. It does to one lock, as
+// a value, what the scripts in store/redisstore/scripts do, step by step. Checkers and
+// simulators run the production protocol against it.
 //
-// Every mechanism the scripts rely on can be left out, to show what it is for.
+// Every mechanism that the scripts rely on can be switched off, to show what it is for.
 package modelnode
 
 import (
@@ -12,13 +12,12 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/clock"
 )
 
-// Lock is all one node keeps about one lock. It is a value: a step returns a
-// new one and leaves the old as it was. The zero Lock was never asked for. O
-// names an owner; its zero value is nobody.
+// Lock is everything that one node keeps about one lock. It is a value: a step returns
+// a new one and does not change the old. The zero Lock was never used. O names an
+// owner; its zero value is nobody.
 //
-// Instants are those of the node's own clock, which is both what counts TTLs
-// and, in microseconds, the floor of tokens. What ends at an instant is gone at
-// that instant.
+// Instants are of the node's own clock, which counts TTLs and, in microseconds, is the
+// floor of tokens. What ends at an instant is gone at that instant.
 type Lock[O comparable] struct {
 	// Owner has the lock while now < Expiry.
 	Owner  O
@@ -27,11 +26,11 @@ type Lock[O comparable] struct {
 	// zero: none. It is forgotten at CounterExpiry, unless that is zero.
 	Counter       uint64
 	CounterExpiry clock.Instant
-	// Tombs are the owners that may not acquire any more, in no order.
+	// Tombs has the owners that may not acquire any more, in no order.
 	Tombs []Tomb[O]
 	// ShutUntil is the end of a quarantine: nothing is granted before it.
 	ShutUntil clock.Instant
-	// Line are those who wait, the next to come first.
+	// Line has the waiters, the next one first.
 	Line []Place[O]
 }
 
@@ -41,14 +40,15 @@ type Tomb[O comparable] struct {
 	Expiry clock.Instant
 }
 
-// Verdict is what a node says to an operation.
+// Verdict is a node's answer to an operation.
 type Verdict uint8
 
 // The verdicts.
 const (
-	// Done: it did what was asked.
+	// Done: the command was executed.
 	Done Verdict = iota
-	// Taken: somebody else has the lock; for all but Acquire, perhaps nobody.
+	// Taken: another owner has the lock; for all operations but Acquire, perhaps nobody
+	// has it.
 	Taken
 	// Buried: this owner was released before its acquire arrived.
 	Buried
@@ -56,42 +56,43 @@ const (
 	Shut
 )
 
-// Answer is what a node says.
+// Answer is a node's answer, with its evidence.
 type Answer[O comparable] struct {
 	Verdict Verdict
-	// Token is where the counter stands, after an Acquire or Confirm was done.
+	// Token is the value of the counter after an Acquire or Confirm that was executed.
 	Token uint64
-	// Reserved is how many tokens below that are the grant's as well, after an Acquire
-	// was done that found the lock free.
+	// Reserved is how many tokens below Token also belong to the grant, after an
+	// Acquire that found the lock free.
 	Reserved uint64
-	// Holder has the lock, for another ExpiresIn, if Verdict is Taken; if it is
-	// Shut, the quarantine lasts for as long.
+	// If Verdict is Taken, Holder has the lock for another ExpiresIn. If it is Shut,
+	// the quarantine lasts for another ExpiresIn.
 	Holder    O
 	ExpiresIn time.Duration
-	// Position in the line, of an Acquire that waits; 1 is the next to come.
+	// Position in the queue of an Acquire that waits; 1 is the next.
 	Position int
-	// Told are those who hear of the step besides who asked for it.
+	// Told has the pushes that the step led to.
 	Told []Told[O]
 }
 
-// Ask is what an Acquire brings along.
+// Ask has the arguments of an Acquire.
 type Ask[O comparable] struct {
 	Owner O
 	TTL   time.Duration
-	// Propose is the token the client would like; usually all nodes take it.
+	// Propose is the token that the client proposes; usually all nodes accept it.
 	Propose uint64
-	// Spare is how many tokens below the one that is answered are the grant's, too.
+	// Spare is how many tokens below the one in the answer should belong to the grant
+	// too.
 	Spare uint64
 
-	// Wait leaves a place in the line if the lock is taken, or refreshes it. The
-	// rest is about that place; Again: this owner has asked here before; Stand: it
-	// wants its place only, and does not take the lock even if nobody has it; Behind:
-	// the same, but where nobody has it there is no place either.
+	// Wait takes a place in the queue if the lock is taken, or refreshes it. The other
+	// fields are about that place. Again: this owner has asked here before. Stand: it
+	// only wants its place, and does not take a free lock. Behind: the same, but if the
+	// lock is free it gets no place either.
 	Wait, Again, Stand, Behind, Barge bool
 	Ticket, Stamp                     uint64
 }
 
-// holder is who has the lock at now.
+// holder returns the owner that has the lock at now.
 func (l Lock[O]) holder(now clock.Instant) (o O) {
 	if now < l.Expiry {
 		return l.Owner
@@ -99,7 +100,7 @@ func (l Lock[O]) holder(now clock.Instant) (o O) {
 	return o
 }
 
-// last is where the counter stands at now; zero: nowhere.
+// last returns the value of the counter at now, zero if there is none.
 func (l Lock[O]) last(now clock.Instant) uint64 {
 	if l.CounterExpiry != 0 && now >= l.CounterExpiry {
 		return 0
@@ -107,10 +108,11 @@ func (l Lock[O]) last(now clock.Instant) uint64 {
 	return l.Counter
 }
 
-// Token is where the counter stands at now; zero: nowhere.
+// Token returns the value of the counter at now, zero if there is none.
 func (l Lock[O]) Token(now clock.Instant) uint64 { return l.last(now) }
 
-// Holder is who has the lock at now, and for how long; nobody: false.
+// Holder returns the owner that has the lock at now, and for how long; false if nobody
+// has it.
 func (l Lock[O]) Holder(now clock.Instant) (o O, left time.Duration, held bool) {
 	if o = l.holder(now); o == *new(O) {
 		return o, 0, false
@@ -134,7 +136,7 @@ func (l Lock[O]) buried(o O, now clock.Instant) bool {
 	return slices.ContainsFunc(l.Tombs, func(t Tomb[O]) bool { return t.Owner == o && now < t.Expiry })
 }
 
-// count puts the counter at token.
+// count sets the counter to token.
 func (l Lock[O]) count(r Rules, token uint64, now clock.Instant) Lock[O] {
 	l.Counter, l.CounterExpiry = token, 0
 	if r.CounterLife > 0 {

@@ -6,10 +6,10 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/nodemark"
 )
 
-// The functions in this file do to a node's mark what the scripts arrive, relist and gate
-// do. A nil mark is that of a node that has none. Instants are microseconds.
+// The functions in this file do to a node's mark what the scripts arrive, relist and
+// gate do. A nil mark means that the node has none. Instants are in microseconds.
 
-// Newcomer is what a client tells a node about itself and the server when it arrives.
+// Newcomer is what a client tells a node about itself and the server when it connects.
 type Newcomer struct {
 	Print, List      string // its list of nodes
 	Run, Replication string
@@ -17,12 +17,13 @@ type Newcomer struct {
 	Quarantine       int64 // that the client asks for
 	Wall             int64 // the client's wall clock
 	Durable          string
-	// Seen is the token of the last grant that the client has seen, and Counter where
-	// the node's counter of that lock stands.
+	// Seen is the token of the last grant that the client has seen, and Counter the
+	// value of the node's counter for that lock.
 	Seen, Counter uint64
 }
 
-// Arrive returns the mark after a client arrived, and how long the node is shut.
+// Arrive returns the mark after a client connected, and how long the node is in
+// quarantine.
 func Arrive(before *nodemark.Mark, c Newcomer, now int64) (m nodemark.Mark, left int64) {
 	m = nodemark.New()
 	if before != nil {
@@ -98,7 +99,7 @@ func forgot(m nodemark.Mark, c Newcomer, now int64) string {
 	return "restarted"
 }
 
-// Entrance is what a client that wants to be granted a lock knows of a node.
+// Entrance is what a client that wants a lock knows about a node.
 type Entrance struct {
 	Print    string
 	Run      string // or how it begins; dashes: not known
@@ -116,8 +117,8 @@ const (
 	OtherVersion Barrier = 5
 )
 
-// Gate says whether a node may grant to a client, and if it is in quarantine why. The text
-// is that of its mark, empty for none.
+// Gate reports whether a node may grant to a client and, if it is in quarantine, why.
+// text is its mark, empty for none.
 func Gate(text string, e Entrance) (b Barrier, why string) {
 	if text == "" {
 		return Quarantine, "emptied"
@@ -138,7 +139,7 @@ func Gate(text string, e Entrance) (b Barrier, why string) {
 	return None, ""
 }
 
-// Relisting is what has a node's mark name another list.
+// Relisting is a request to change the list in a node's mark.
 type Relisting struct {
 	Print, List string
 	Done        string // a list that is not to be replaced any more
@@ -146,7 +147,7 @@ type Relisting struct {
 	Before      string // the list before, if a majority of it was told, or empty
 }
 
-// Relist returns the mark after that.
+// Relist returns the mark after the request.
 func Relist(m nodemark.Mark, r Relisting, now int64) nodemark.Mark {
 	if m.Print == r.Done || r.From != "" && r.From != m.Print {
 		return m

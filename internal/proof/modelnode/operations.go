@@ -7,8 +7,8 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/clock"
 )
 
-// Acquire takes the lock if it is free, and draws its token. An owner that has
-// it already is answered the same again.
+// Acquire takes the lock if it is free, and draws its token. An owner that already has
+// it gets the same answer again.
 func (l Lock[O]) Acquire(r Rules, a Ask[O], now clock.Instant) (Lock[O], Answer[O]) {
 	held, last := l.holder(now), l.last(now)
 	nobody := *new(O)
@@ -30,8 +30,9 @@ func (l Lock[O]) Acquire(r Rules, a Ask[O], now clock.Instant) (Lock[O], Answer[
 	return l, Answer[O]{Token: token, Reserved: reserved}
 }
 
-// draw is the token that clock and proposal ask for, and how many of the spare ones
-// below it are reserved: none that would have it lead the clock too far.
+// draw returns the token that follows from clock and proposal, and how many of the
+// spare ones below it are reserved: none that would put the token too far ahead of the
+// clock.
 func (l Lock[O]) draw(r Rules, propose, spare uint64, now clock.Instant) (token, reserved uint64) {
 	last := l.last(now)
 	if r.NoClock {
@@ -45,8 +46,8 @@ func (l Lock[O]) draw(r Rules, propose, spare uint64, now clock.Instant) (token,
 	return token, min(spare, token-last-1)
 }
 
-// Reserve is Confirm for tokens that are to be reserved: up to token, but not so far
-// that they lead the clock too much, and up to least in any case.
+// Reserve is Confirm for tokens that are reserved: up to token unless that is too far
+// ahead of the clock, and up to least in any case.
 func (l Lock[O]) Reserve(r Rules, o O, least, token uint64, now clock.Instant) (Lock[O], Answer[O]) {
 	if !r.NoClock {
 		token = min(token, max(least, r.most(now)))
@@ -80,9 +81,9 @@ func (l Lock[O]) Extend(r Rules, o O, ttl time.Duration, now clock.Instant) (Loc
 	return l.lasting(r, ttl, now), Answer[O]{}
 }
 
-// Heal gives o the lock for ttl, if nobody has it and o was not released. It
-// draws no token. A node in quarantine does not do it: somebody whose attempt is
-// still open may count a grant that the node has forgotten.
+// Heal gives o the lock for ttl, if nobody has it and o was not released. It draws no
+// token. A node in quarantine refuses: an attempt that is still open may count a grant
+// that the node has forgotten.
 func (l Lock[O]) Heal(r Rules, o O, ttl time.Duration, now clock.Instant) (Lock[O], Answer[O]) {
 	if held := l.holder(now); held != *new(O) && held != o {
 		return l, l.taken(now)
@@ -100,7 +101,7 @@ func (l Lock[O]) Heal(r Rules, o O, ttl time.Duration, now clock.Instant) (Lock[
 	return l, Answer[O]{}
 }
 
-// lasting has the present lease last for ttl from now.
+// lasting extends the present lease to ttl from now.
 func (l Lock[O]) lasting(r Rules, ttl time.Duration, now clock.Instant) Lock[O] {
 	if end := now.Add(ttl); end > l.Expiry || r.ExpiryShrinks {
 		l.Expiry = end
@@ -108,24 +109,24 @@ func (l Lock[O]) lasting(r Rules, ttl time.Duration, now clock.Instant) Lock[O] 
 	return l
 }
 
-// Ending is what a Release brings along.
+// Ending has the arguments of a Release.
 type Ending[O comparable] struct {
 	Owner O
-	// Tomb, when positive, is for how long the owner can not get the lock again,
-	// if it does not have it, or if Renewed.
+	// Tomb, if positive, is how long the owner cannot get the lock again, if it does
+	// not have it or if Renewed.
 	Tomb    time.Duration
 	Renewed bool
-	// GivesWay: the lock is for To, if that one waits here, and left for it to come
-	// for otherwise: nobody else is handed it.
+	// GivesWay: the lock is for To. If To does not wait here, the lock stays free for
+	// it and is handed to nobody else.
 	GivesWay bool
 	To       O
-	// Propose a token for the next in line.
+	// Propose is a token for the next waiter.
 	Propose uint64
 	Reach   Reach[O]
 }
 
-// Release ends the owner's lease and takes it out of the line. A lock that is free
-// then goes to the next in line.
+// Release ends the owner's lease and removes its place from the queue. If the lock is
+// free then, the next waiter gets it.
 func (l Lock[O]) Release(r Rules, e Ending[O], now clock.Instant) (Lock[O], Answer[O]) {
 	o, tomb := e.Owner, e.Tomb
 	a, ours := l.taken(now), l.holder(now) == o
@@ -149,8 +150,9 @@ func (l Lock[O]) Release(r Rules, e Ending[O], now clock.Instant) (Lock[O], Answ
 	return l, a
 }
 
-// Return is a Release, and in the same step a place in line for another owner, who is
-// granted nothing yet. What becomes of the place is of no concern to the release.
+// Return is a Release that in the same step takes a place in the queue for another
+// owner, without granting it anything yet. The release does not depend on whether that
+// owner gets the place.
 func (l Lock[O]) Return(r Rules, e Ending[O], a Ask[O], now clock.Instant) (after Lock[O], ended, placed Answer[O]) {
 	a.Wait = true
 	after, ended = l.Release(r, e, now)
@@ -161,9 +163,8 @@ func (l Lock[O]) Return(r Rules, e Ending[O], a Ask[O], now clock.Instant) (afte
 	return after, ended, placed
 }
 
-// Crash is a restart without the lost memory: the lock, the tombstones and,
-// unless it is kept durably, the counter. The node grants nothing for the
-// quarantine that follows.
+// Crash is a restart that loses the lock, the tombstones and, unless it is durable, the
+// counter. The node grants nothing for the quarantine that follows.
 func (l Lock[O]) Crash(keepCounter bool, quarantine time.Duration, now clock.Instant) Lock[O] {
 	after := Lock[O]{ShutUntil: now.Add(quarantine)}
 	if keepCounter {

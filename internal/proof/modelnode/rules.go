@@ -6,48 +6,47 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/clock"
 )
 
-// Rules say how a node behaves. Each switch takes one mechanism away; with
-// none set, a node does what the scripts do.
+// Rules say how a node behaves. Each switch removes one mechanism. With none set, a
+// node does what the scripts do.
 type Rules struct {
-	// NoClock: the node's clock is no floor for tokens, and does not bound
-	// what a client proposes. Tokens then count from 1.
+	// NoClock: the node's clock is not the floor of tokens, and does not limit
+	// proposals. Tokens then count from 1.
 	NoClock bool
 	// NoTombs: a release that finds nothing leaves nothing behind.
 	NoTombs bool
-	// ConfirmAnywhere: a token is confirmed even where the lock is not ours.
+	// ConfirmAnywhere: a token is confirmed even if another owner has the lock.
 	ConfirmAnywhere bool
-	// ExpiryShrinks: a lease ends when the last extension said, even if an
-	// earlier one said later.
+	// ExpiryShrinks: the last extension decides when a lease ends, even if an earlier
+	// one went further.
 	ExpiryShrinks bool
 	// ExtendCreates: extending takes the lock if nobody has it.
 	ExtendCreates bool
-	// HealsShut: a node gives a lock to a holder that says it has a majority,
-	// even in quarantine.
+	// HealsShut: a node heals even in quarantine.
 	HealsShut bool
-	// HandsShut: a node in quarantine hands the lock to those who wait.
+	// HandsShut: a node in quarantine hands the lock to waiters.
 	HandsShut bool
-	// PlacesStay: whoever is released keeps its place in line.
+	// PlacesStay: an owner that is released keeps its place in the queue.
 	PlacesStay bool
 	// HandsSame: a lock that is handed on keeps its token.
 	HandsSame bool
-	// StandsAlone: who wants a place only behind a holder has one also where nobody
-	// has the lock.
+	// StandsAlone: an owner that only wants a place behind a holder gets one even if
+	// the lock is free.
 	StandsAlone bool
-	// ReturnsWhole: who releases and wants a place in line for another owner of its
-	// own is released only where it gets that place.
+	// ReturnsWhole: a Return releases only if the other owner gets its place.
 	ReturnsWhole bool
 
-	// MaxLead is how far a proposed token may lead the node's clock.
+	// MaxLead is how far a proposed token may be ahead of the node's clock.
 	MaxLead time.Duration
 	// CounterLife is how long the counter outlives the last grant or renewal;
 	// zero: for ever.
 	CounterLife time.Duration
 }
 
-// Shipped are the rules the scripts are given.
+// Shipped are the rules of the scripts.
 func Shipped() Rules { return Rules{MaxLead: time.Second, CounterLife: 24 * time.Hour} }
 
-// most is the largest token that is drawn of a proposal, or reserved, at now.
+// most returns the largest token that may be drawn from a proposal, or reserved, at
+// now.
 func (r Rules) most(now clock.Instant) uint64 {
 	return uint64(max(0, now)/1000) + uint64(r.MaxLead.Microseconds())
 }

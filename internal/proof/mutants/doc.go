@@ -1,8 +1,8 @@
-// Package mutants takes one mechanism after the other out of the project and
-// demands that the simulator or the explorer notices each. A checker that finds
-// nothing wrong says something only if it would have found it.
+// Package mutants removes one mechanism of the project after the other, and requires
+// that the simulator or the explorer notices each. That a checker finds nothing wrong
+// means something only if it would find what is wrong.
 //
-// It is all in the tests, and in the checkers' build alone:
+// All of it is in the tests, and only in the checkers' build:
 //
 //	go test -tags mutants ./internal/proof/mutants -v [-mutant NAME] [-most SEEDS]
 package mutants

@@ -27,7 +27,7 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// names of all mutants that either checker can make, sorted.
+// names returns the names of all mutants that either checker can make, sorted.
 func names() (all []string) {
 	for _, m := range sim.Mutants() {
 		all = append(all, m.Name)
@@ -63,8 +63,8 @@ func TestMutants(t *testing.T) {
 	}
 }
 
-// catch says who notices the mutant and how; empty: nobody. What a few seeds
-// show is quicker than a search, and a search quicker than many seeds.
+// catch returns which checker notices the mutant and how, or "" if none does. It tries
+// a few seeds first, then a search, which is slower, and then many seeds.
 func catch(t *testing.T, name string) string {
 	if how := simulate(t, name, min(20, *most)); how != "" {
 		return how
@@ -93,7 +93,7 @@ func search(t *testing.T, name string) string {
 			continue
 		}
 		if !explore.Switch(r.Off...) {
-			t.Fatalf("%s: can not switch %q off", r.Name, r.Off)
+			t.Fatalf("%s: cannot switch %q off", r.Name, r.Off)
 		}
 		found := explore.Search(r.Model, explore.Limits{Workers: 2})
 		explore.Switch()
@@ -104,8 +104,7 @@ func search(t *testing.T, name string) string {
 	return ""
 }
 
-// The checkers find nothing when nothing is off: what they say of a mutant is
-// not what they say anyway.
+// The checkers find nothing if nothing is off, so their verdicts are about the mutants.
 func TestNothingIsOff(t *testing.T) {
 	if how, noticed := (sim.Mutant{Name: "none"}).Catch(t, 20); noticed {
 		t.Errorf("with nothing off: %s", how)
