@@ -13,7 +13,7 @@ import (
 	"github.com/leasehold-dev/leasehold/store"
 )
 
-// told collects what who waits is told.
+// told collects what the reason function of a Wait is told.
 type told struct {
 	mu   sync.Mutex
 	errs []error
@@ -31,8 +31,8 @@ func (w *told) matches(target error) bool {
 	return errors.Is(errors.Join(w.errs...), target)
 }
 
-// A file that others keep busy for longer than the store's own limit does not
-// end a wait: it says so and goes on.
+// If other processes keep the file busy for longer than the store's limit, a Wait
+// reports that and goes on.
 func TestWaitRidesOutABusyFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "locks.db")
 	other, hasty := mustOpen(t, path, nil), mustOpen(t, path, nil)
@@ -54,7 +54,7 @@ func TestWaitRidesOutABusyFile(t *testing.T) {
 	mustRelease(t, other, r)
 }
 
-// An answer that is lost is asked for again, and is the same: one lease, or one
+// If the answer to a request is lost, Wait asks again and gets the same lease or
 // place.
 func TestWaitWithUnknownOutcome(t *testing.T) {
 	for what, fault := range map[string]func(commit func() error) error{
@@ -105,8 +105,8 @@ func TestWaitWithUnknownOutcome(t *testing.T) {
 	}
 }
 
-// One that gives up while it asks leaves neither lease nor place, and cannot
-// come back late.
+// A Wait that is cancelled during a commit leaves neither a lease nor a place,
+// not even later.
 func TestWaitCancelledInTheCommit(t *testing.T) {
 	f, s, sound := openFaulty(t, nil, SQLite())
 	for _, held := range []bool{false, true} {
@@ -158,7 +158,7 @@ func TestWaitEndsWhereWaitingDoesNotHelp(t *testing.T) {
 	said(t, err, "wait for", `"a"`, "newer version")
 }
 
-// While nothing happens, those who wait only look.
+// Waiters only read while nothing changes.
 func TestWaitingWritesNothing(t *testing.T) {
 	f, s, sound := openFaulty(t, nil, SQLite())
 	mustAcquire(t, sound, request("a"))
@@ -191,8 +191,7 @@ func TestWaitingWritesNothing(t *testing.T) {
 	wg.Wait()
 }
 
-// Who waits in the process of whoever frees the lock does not wait for its next
-// look.
+// A release wakes the waiters of its own process at once.
 func TestReleaseRings(t *testing.T) {
 	s := mustOpen(t, filepath.Join(t.TempDir(), "locks.db"), nil)
 	holder := request("a")
@@ -231,7 +230,7 @@ func TestReleaseRings(t *testing.T) {
 	}
 }
 
-// stands makes w ask once, and demands that it is told to wait.
+// stands makes w ask once, and requires that the lock is busy.
 func (w *waiting) stands(t *testing.T) {
 	t.Helper()
 	if w.bell == nil {
@@ -242,8 +241,8 @@ func (w *waiting) stands(t *testing.T) {
 	}
 }
 
-// A lease that has expired goes to the first in line as soon as anybody comes
-// upon it, and not to whoever that is, unless it barges.
+// The next call of any kind hands an expired lease to the first waiter, not to
+// the caller, unless the caller barges.
 func TestExpiredLeaseIsHandedOn(t *testing.T) {
 	m := newFakeMachine()
 	s := m.open(t, filepath.Join(t.TempDir(), "locks.db"))
@@ -280,7 +279,8 @@ func TestExpiredLeaseIsHandedOn(t *testing.T) {
 	}
 }
 
-// How often who waits looks.
+// The interval between two reads of the row depends on the waiter's position and
+// socket.
 func TestInterval(t *testing.T) {
 	const far = time.Hour
 	for _, c := range []struct {
