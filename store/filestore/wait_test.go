@@ -46,7 +46,7 @@ func TestWaitRidesOutABusyFile(t *testing.T) {
 		_, err := hasty.Wait(t.Context(), r, w.hear)
 		done <- err
 	}()
-	poll(t, "who waits is told that the file is busy", func() bool { return w.matches(store.ErrQuorum) })
+	poll(t, "the waiter is told that the file is busy", func() bool { return w.matches(store.ErrQuorum) })
 	stop()
 	if err := <-done; err != nil {
 		t.Fatal(err)
@@ -137,7 +137,7 @@ func TestWaitCancelledInTheCommit(t *testing.T) {
 	}
 }
 
-// A file that a person has to see to ends the wait.
+// A file that needs a person's attention ends the wait.
 func TestWaitEndsWhereWaitingDoesNotHelp(t *testing.T) {
 	s := mustOpen(t, filepath.Join(t.TempDir(), "locks.db"), nil)
 	mustAcquire(t, s, request("a"))
@@ -213,7 +213,7 @@ func TestReleaseRings(t *testing.T) {
 			t.Errorf("number %d was not woken: %v", i+1, err)
 		}
 	}
-	// Who leaves wakes the one behind it, who looks for both from then on.
+	// A waiter that leaves wakes the next one, which then reads the row often.
 	other, remove := s.bells.hang("a", "other")
 	if first := s.bells.stands("a", line[1].bell, 1); !first {
 		t.Error("the first one of the process is not to look often")
@@ -261,20 +261,20 @@ func TestExpiredLeaseIsHandedOn(t *testing.T) {
 		case "asks":
 			var busy *store.BusyError
 			if _, err := s.Acquire(t.Context(), r); !errors.As(err, &busy) || busy.Holder.Owner != first.r.Owner || busy.ExpiresIn != first.r.TTL-holder.TTL {
-				t.Errorf("who asks gets %v", err)
+				t.Errorf("acquire: got %v, want busy, held by the first waiter", err)
 			}
 		case "waits":
 			(&waiting{s: s, r: r}).stands(t)
 		case "barges":
 			r.Barge = true
 			if _, err := s.Wait(t.Context(), r, nil); err != nil {
-				t.Errorf("who barges gets %v", err)
+				t.Errorf("wait with Barge: %v", err)
 			}
 			mustRelease(t, s, r)
 		}
 		st, err := s.Inspect(t.Context(), name)
 		if err != nil || st.Holder.Owner != first.r.Owner {
-			t.Errorf("to one who %s: %+v, %v", name, st, err)
+			t.Errorf("after an owner that %s: %+v, %v", name, st, err)
 		}
 	}
 }
@@ -325,7 +325,7 @@ func TestInterval(t *testing.T) {
 	}
 }
 
-// Places are refreshed in time, and who finds that its place is gone asks again.
+// Places are refreshed in time, and a waiter whose place is gone asks again.
 func TestPlacesAreRefreshed(t *testing.T) {
 	m := newFakeMachine()
 	s := m.open(t, filepath.Join(t.TempDir(), "locks.db"))
@@ -359,7 +359,7 @@ func TestPlacesAreRefreshed(t *testing.T) {
 	}
 }
 
-// What a version that knew of no line has left is as good as ever.
+// A record of a version without a line is still valid.
 func TestRecordWithoutALine(t *testing.T) {
 	s := mustOpen(t, filepath.Join(t.TempDir(), "locks.db"), nil)
 	putRow(t, s, []byte(`{"spec":{"limit":1},"holds":[{"owner":"ann","meta":"x","weight":1,"count":1,"token":7,"expiry":9000000000000000000}],"token":7}`))
@@ -383,8 +383,8 @@ func TestRecordWithoutALine(t *testing.T) {
 	}
 }
 
-// A range of tokens is never too short for what is asked for at once, and tokens
-// that are reserved are on disk before they are granted.
+// The range of tokens always covers a request, and reserved tokens are on disk
+// before they are granted.
 func TestManySpareTokens(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "locks.db")
 	m := newFakeMachine()
