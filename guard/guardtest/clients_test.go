@@ -13,8 +13,8 @@ import (
 	"github.com/leasehold-dev/leasehold/guard/redisguard"
 )
 
-// What the documentation of redisguard says to write for a client, works: every
-// kind of answer comes through.
+// The Eval functions in the documentation of redisguard work with their client
+// libraries, for every type of reply.
 func TestRedisClients(t *testing.T) {
 	t.Parallel()
 	ru, err := rueidis.NewClient(rueidis.ClientOption{InitAddress: []string{redisServer.Addr()}, DisableCache: true, ForceSingleClient: true})

@@ -175,10 +175,10 @@ func httpGoodsWith(t *testing.T, guarded bool, o *httpguard.Options) goods {
 	return goods{Kind: "http", Source: s.URL + "/goods"}
 }
 
-// A holder reads, is frozen until long after its validity, and then writes what
-// follows from what it read. Meanwhile another holder has written. With the
-// guard, nothing is lost and the late one is told; without it, the same course of
-// events loses what the other has written.
+// A holder reads, is frozen until long after its validity, and then writes a
+// value based on what it read. Meanwhile another holder has written. With the
+// guard, the late write is refused and nothing is lost. Without it, the same
+// sequence loses the other holder's write.
 func TestFrozenHolderCanNotWrite(t *testing.T) {
 	t.Parallel()
 	for name, make := range kinds() {
@@ -222,8 +222,8 @@ func TestFrozenHolderCanNotWrite(t *testing.T) {
 	}
 }
 
-// A holder that is frozen within its transaction keeps the next one waiting. What
-// it then writes is not late: the next one sees it, and adds to it.
+// A holder that is frozen within its transaction makes the next one wait. Its
+// write is then not late: the next holder sees it.
 func TestFrozenWithinItsTransaction(t *testing.T) {
 	t.Parallel()
 	for _, f := range flavours[:3] {

@@ -127,8 +127,8 @@ func TestRowWritersAtOnce(t *testing.T) {
 	})
 }
 
-// A transaction may have begun before what stands in the way now. (Not in a file,
-// where one that has read keeps others from writing.)
+// The caller's transaction may have begun before the write that is in its way.
+// (Not in a file, where a transaction that has read keeps others from writing.)
 func TestRowInATransactionThatBeganEarlier(t *testing.T) {
 	on(t, slices.DeleteFunc(slices.Clone(flavours), flavour.file), func(t *testing.T, d *database) {
 		row := d.rows(t, "token")

@@ -57,7 +57,7 @@ func TestSQLRefusesOlderTokens(t *testing.T) {
 	})
 }
 
-// A transaction that fails leaves nothing, the larger token included.
+// A failed transaction leaves nothing behind, not even the larger token.
 func TestSQLRollsBackTheTokenToo(t *testing.T) {
 	onEach(t, func(t *testing.T, d *database) {
 		j := d.journal(t)
@@ -97,8 +97,8 @@ func risen(tokens []fence.Token) error {
 	return nil
 }
 
-// Nobody has written to the resource yet, so there is no row to lock, and
-// several writers come at once.
+// Several writers of a new resource start at once, when there is no row to lock
+// yet.
 func TestFirstWritersOfAResourceAtOnce(t *testing.T) {
 	onEach(t, func(t *testing.T, d *database) {
 		j := d.journal(t)
@@ -138,8 +138,8 @@ func TestFirstWritersOfAResourceAtOnce(t *testing.T) {
 	})
 }
 
-// What the guard does is needed: looking first and writing then, in one
-// transaction, lets a stale write through at the levels databases start from.
+// The guard is needed: reading the token and then writing, in one transaction,
+// accepts a stale write at the default isolation levels.
 func TestLookingBeforeWritingIsNotEnough(t *testing.T) {
 	on(t, flavours[:2], func(t *testing.T, d *database) {
 		j := d.journal(t)
@@ -178,8 +178,8 @@ func TestLookingBeforeWritingIsNotEnough(t *testing.T) {
 	})
 }
 
-// Transactions of one resource follow each other: a larger token waits, and a
-// smaller one that waited is refused.
+// Transactions of one resource run one after the other: a larger token waits, and
+// a smaller one that waited is refused.
 func TestSQLWritersWaitForEachOther(t *testing.T) {
 	onEach(t, func(t *testing.T, d *database) {
 		j := d.journal(t)
@@ -220,10 +220,10 @@ func TestSQLWritersWaitForEachOther(t *testing.T) {
 	})
 }
 
-// The check in a transaction of the user's own should come first; where it does
-// not, the database may show what was there when the transaction began, but the
-// guard must not go by that. (Not in a file, where a transaction that has read
-// keeps others from writing.)
+// AdmitTx should be the first statement of a transaction. If it is not, the
+// database may show the state at the start of the transaction, which the guard
+// must not rely on. (Not in a file, where a transaction that has read keeps
+// others from writing.)
 func TestSQLCheckInATransactionThatBeganEarlier(t *testing.T) {
 	on(t, slices.DeleteFunc(slices.Clone(flavours), flavour.file), func(t *testing.T, d *database) {
 		j := d.journal(t)
@@ -308,7 +308,7 @@ func TestTableCanBeCreatedByManyAtOnce(t *testing.T) {
 	})
 }
 
-// A guard of a database stands for the memory of something that is elsewhere.
+// A guard's table can remember tokens for a resource that is not in the database.
 func TestSQLMemory(t *testing.T) {
 	onEach(t, func(t *testing.T, d *database) {
 		m := d.guard.Memory(d)

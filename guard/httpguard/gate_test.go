@@ -8,8 +8,7 @@ import (
 	"github.com/leasehold-dev/leasehold/fence"
 )
 
-// Where somebody else remembers tokens, nothing is kept of a resource that
-// nobody uses; where nobody else does, everything is.
+// With a Memory, the gate forgets unused resources. Without one, it forgets none.
 func TestGateGrowsOnlyAsLongAsItMust(t *testing.T) {
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()

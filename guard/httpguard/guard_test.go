@@ -113,8 +113,8 @@ func TestRequestsWithoutAToken(t *testing.T) {
 	}
 }
 
-// A larger token waits for the handler of a smaller one; while it waits, smaller
-// ones are refused already. Those of one token run together.
+// A larger token waits for the handler of a smaller one. While it waits, smaller
+// tokens are refused. Handlers with the same token run together.
 func TestHandlersOfDifferentTokensDoNotOverlap(t *testing.T) {
 	arrived, goOn := make(chan fence.Token, 3), make(chan struct{})
 	var mu sync.Mutex
@@ -212,7 +212,7 @@ func TestWaitingEndsWithTheRequest(t *testing.T) {
 	first.Wait()
 }
 
-// A handler that panics does not keep others out.
+// A handler that panics does not block later requests.
 func TestPanicsLeaveTheGateOpen(t *testing.T) {
 	h := httpguard.New(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		if r.Header.Get(httpguard.Header) == "1" {

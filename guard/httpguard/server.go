@@ -35,8 +35,8 @@ type Options struct {
 // New returns a handler that passes a request to next only if its token is not
 // smaller than the largest token that its resource has seen. The package
 // documentation lists the other answers. resource returns the name of what one
-// lock protects, read from the request; the name must not be empty. It must be the same
-// for every client.
+// lock protects, read from the request. The name must not be empty, and must be
+// the same for every client.
 //
 // A request waits while handlers of smaller tokens run, until its context ends.
 // The handler is safe for concurrent use if next and resource are.

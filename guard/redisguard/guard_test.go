@@ -98,7 +98,7 @@ func TestRedisRefusesOlderTokens(t *testing.T) {
 	}
 }
 
-// What is remembered outlives the data.
+// The token is remembered after the data was deleted.
 func TestDeletedKeysStayGuarded(t *testing.T) {
 	s, eval := open(t)
 	g := newGuard(t, eval, nil)
@@ -202,7 +202,7 @@ func TestBadCallsAreRefusedBeforeAnythingIsSent(t *testing.T) {
 	}
 }
 
-// An answer that is no answer must never pass for "written".
+// An unexpected reply must never count as a successful write.
 func TestStrangeAnswers(t *testing.T) {
 	boom := errors.New("boom")
 	for _, answer := range []any{nil, "OK", int64(1), []any{}, []any{int64(1)}, []any{int64(0), "none"}, []any{int64(0), early.String()}, []any{"1", nil}, []any{int64(2), nil}, boom} {

@@ -81,7 +81,7 @@ func (g *Guard) CreateTable(ctx context.Context, db Execer) error {
 // ErrAmbiguous if the commit failed but may have taken effect. After any other
 // error nothing was written. Tx retries conflicts that occur before fn runs, for
 // some seconds. After any error it is safe to call Tx again with the same token,
-// but after ErrAmbiguous fn may then run on its own effects.
+// but after ErrAmbiguous fn may then find its own effects in the database.
 func (g *Guard) Tx(ctx context.Context, db Beginner, resource string, token fence.Token, fn func(tx *sql.Tx) error) error {
 	if err := check(resource, token); err != nil {
 		return err

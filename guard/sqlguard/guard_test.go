@@ -90,7 +90,7 @@ func TestBadCallsAreRefusedBeforeAnythingIsSent(t *testing.T) {
 	}
 }
 
-// After this error nobody can know.
+// A commit of unknown outcome gives ErrAmbiguous.
 func TestCommitOfUnknownOutcomeIsSaidToBe(t *testing.T) {
 	db, err := sql.Open("sqlite", "file:"+filepath.Join(t.TempDir(), "data.db"))
 	if err != nil {

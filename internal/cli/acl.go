@@ -9,7 +9,7 @@ import (
 	"github.com/leasehold-dev/leasehold/store/redisstore"
 )
 
-// aclUses are what a Redis user can be for.
+// aclUses are the purposes that a Redis user can have.
 var aclUses = map[string]redisstore.Use{
 	"lock":      redisstore.ToLock,
 	"show":      redisstore.ToShow,

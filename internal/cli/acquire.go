@@ -15,8 +15,8 @@ import (
 	"github.com/leasehold-dev/leasehold/store"
 )
 
-// acquire opens the store and waits for the lock, as the flags and signals
-// want. On every error the store is closed again.
+// acquire opens the store and waits for the lock, as flags and signals require.
+// On every error it closes the store.
 func (p *program) acquire(c *cobra.Command, o runFlags, sigs *signals, name string, options leasehold.LockOptions) (store.Store, *leasehold.Lease, error) {
 	ctx, stop := sigs.during(context.Background())
 	st, err := p.openStore(ctx, c)
@@ -58,7 +58,7 @@ func (p *program) acquire(c *cobra.Command, o runFlags, sigs *signals, name stri
 	return nil, nil, err
 }
 
-// wait waits for the lock and says so.
+// wait waits for the lock and reports the wait.
 func (p *program) wait(ctx context.Context, o runFlags, st store.Store, name string, options leasehold.LockOptions) (*leasehold.Lease, error) {
 	var until time.Time
 	if o.wait > 0 {
@@ -96,8 +96,8 @@ func (p *program) wait(ctx context.Context, o runFlags, st store.Store, name str
 	return lease, err
 }
 
-// gaveUp is err in the words of who chose how long to wait, unless somebody has
-// the lock, which is said elsewhere.
+// gaveUp describes err to a user who chose how long to wait. A busy lock is
+// described elsewhere.
 func gaveUp(err error, wait time.Duration) error {
 	var quorum *leasehold.QuorumError
 	switch {

@@ -22,7 +22,7 @@ const (
 	benchMost   = 10_000 // goroutines
 )
 
-// benchFlags are those of "bench".
+// benchFlags are the flags of "bench".
 type benchFlags struct {
 	dur        time.Duration
 	ttl        time.Duration
@@ -88,7 +88,7 @@ what was measured until then.`,
 	return c
 }
 
-// settle says what is wrong with the flags.
+// settle returns an error if the flags are invalid.
 func (o *benchFlags) settle(c *cobra.Command) error {
 	if o.dur < 100*time.Millisecond || o.dur > 24*time.Hour {
 		return usage(c, "--for %v: it has to be 100ms to 24h", o.dur)
@@ -106,7 +106,7 @@ func (o *benchFlags) settle(c *cobra.Command) error {
 	return nil
 }
 
-// bench is the whole of "leasehold bench".
+// bench runs "leasehold bench".
 func (p *program) bench(c *cobra.Command, o benchFlags) error {
 	if err := o.settle(c); err != nil {
 		return err
@@ -150,7 +150,7 @@ func orSlow(err error) error {
 	return err
 }
 
-// measure runs the rounds, until the end of ctx if that comes first.
+// measure runs the rounds, until they are done or ctx ends.
 func (p *program) measure(ctx context.Context, locks *leasehold.Client, o benchFlags) []load.Summary {
 	prefix := benchPrefix + store.NewOwner()[:8] + "/"
 	pairs := make([]load.Pair, slices.Max(o.goroutines))
@@ -181,8 +181,8 @@ func (p *program) measure(ctx context.Context, locks *leasehold.Client, o benchF
 	return results
 }
 
-// benchProgress says what was measured last: on a terminal in one line that is
-// kept up to date, elsewhere in a line for each round.
+// benchProgress shows the last measurement: in one status line on a terminal, and
+// otherwise in a line for each round.
 func (p *program) benchProgress(numbers int) func(round, i int, r load.Result) {
 	var parts []string
 	return func(round, i int, r load.Result) {
@@ -204,7 +204,7 @@ func goroutines(n int) string {
 	return fmt.Sprintf("%d goroutines", n)
 }
 
-// tellBench prints the results, and to standard error what went wrong.
+// tellBench prints the results, and errors to standard error.
 func (p *program) tellBench(caps store.Caps, o benchFlags, results []load.Summary) error {
 	if o.asJSON {
 		return writeJSON(p.stdout, benchJSONOf(caps, o, results))

@@ -7,7 +7,7 @@ import (
 	"github.com/leasehold-dev/leasehold/store"
 )
 
-// benchJSON is what "bench --json" prints, as its help describes it.
+// benchJSON is the output of "bench --json", as described in its help.
 type benchJSON struct {
 	Engine  string            `json:"engine"`
 	Nodes   int               `json:"nodes"`

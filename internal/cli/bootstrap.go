@@ -41,7 +41,7 @@ lock may be held. If the declaration is false, a lock can have two holders.`,
 	return c
 }
 
-// declaredJSON is part of what is promised: see the help of --json.
+// declaredJSON is a stable interface; see the help of --json.
 type declaredJSON struct {
 	Node  string `json:"node"`
 	RunID string `json:"run_id"`

@@ -21,8 +21,8 @@ const (
 	codeTrouble = runner.CodeTrouble
 )
 
-// exitError ends the program with a code. With a nil err there is nothing to
-// say: whoever made it has said it.
+// exitError ends the program with a code. If err is nil, the cause was already
+// reported.
 type exitError struct {
 	code int
 	err  error
@@ -108,7 +108,8 @@ lists the exit codes of run.`,
 	return root
 }
 
-// strict makes errors of what cobra's own commands take for a wish to be helped.
+// strict turns calls of cobra's own commands with wrong arguments into errors.
+// Otherwise they would print help.
 func strict(root *cobra.Command) {
 	root.SetHelpCommand(&cobra.Command{
 		Use:   "help [command]",
@@ -134,12 +135,12 @@ func strict(root *cobra.Command) {
 	}
 }
 
-// usage is an error in how c was called.
+// usage returns an error in how c was called.
 func usage(c *cobra.Command, format string, args ...any) error {
 	return fmt.Errorf(format+" (see %q)", append(args, c.CommandPath()+" --help")...)
 }
 
-// oneName is the args check of commands that take one lock's name.
+// oneName checks the arguments of commands that take the name of one lock.
 func oneName(c *cobra.Command, args []string) error {
 	if len(args) != 1 {
 		return usage(c, "give the name of one lock, not %d", len(args))

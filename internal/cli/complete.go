@@ -20,8 +20,8 @@ func (p *program) completeOneName(c *cobra.Command, args []string, toComplete st
 	return p.completeName(c, toComplete)
 }
 
-// completeName offers the locks that are held, if the store says so at once. It
-// says nothing about trouble: somebody is typing.
+// completeName offers the names of locks that are held, if the store answers at
+// once. It reports no errors: the user is typing.
 func (p *program) completeName(c *cobra.Command, toComplete string) ([]string, cobra.ShellCompDirective) {
 	const nothing = cobra.ShellCompDirectiveNoFileComp
 	p.voice.quiet = true
@@ -48,10 +48,10 @@ func (p *program) completeName(c *cobra.Command, toComplete string) ([]string, c
 	return names, nothing
 }
 
-// harmless reports whether a name can be put on a command line as it is: no
-// shell expands, executes or splits any of its characters, and no command takes
-// it for a flag. Anybody who can lock can choose a name, and completion puts it
-// on the command line of somebody else.
+// harmless reports whether a name can be put on a command line unquoted: no shell
+// expands, executes or splits any of its characters, and no command takes it for
+// a flag. Anybody who can lock can choose a name, and completion puts it on
+// another user's command line.
 func harmless(name string) bool {
 	for i, c := range []byte(name) {
 		switch {
@@ -64,7 +64,7 @@ func harmless(name string) bool {
 	return name != ""
 }
 
-// wouldCreate says whether opening the store would make a file.
+// wouldCreate reports whether opening the store would create a file.
 func (p *program) wouldCreate(c *cobra.Command) bool {
 	urls, err := p.where.urls(c)
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 	"github.com/leasehold-dev/leasehold/store"
 )
 
-// doctorFlags are those of "doctor".
+// doctorFlags are the flags of "doctor".
 type doctorFlags struct {
 	ttl    time.Duration
 	prefix string
@@ -73,7 +73,7 @@ leasehold itself failed, for example on wrong usage.`,
 	return c
 }
 
-// doctor is the whole of "leasehold doctor".
+// doctor runs "leasehold doctor".
 func (p *program) doctor(c *cobra.Command, o doctorFlags) error {
 	if o.ttl < store.MinTTL {
 		return usage(c, "--ttl %v is too short: the minimum is %v", o.ttl, store.MinTTL)
@@ -113,7 +113,7 @@ func (p *program) doctor(c *cobra.Command, o doctorFlags) error {
 // oneLine is text of others, servers among them, as it can be printed.
 func oneLine(s string) string { return strings.Join(strings.Fields(safe(s)), " ") }
 
-// writeFindings prints findings for people, those of one code together.
+// writeFindings prints findings for people, grouped by code.
 func writeFindings(w io.Writer, findings []doctor.Finding) error {
 	var b strings.Builder
 	counts := map[doctor.Severity]int{}
@@ -136,7 +136,7 @@ func writeFindings(w io.Writer, findings []doctor.Finding) error {
 	return err
 }
 
-// summary says how many findings of each severity there are.
+// summary counts the findings of each severity in words.
 func summary(counts map[doctor.Severity]int) string {
 	var parts []string
 	for _, s := range []doctor.Severity{doctor.Error, doctor.Warning} {

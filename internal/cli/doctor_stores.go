@@ -9,7 +9,7 @@ import (
 	"github.com/leasehold-dev/leasehold/store/redisstore"
 )
 
-// examiners look at the stores of one scheme each, by its first name.
+// examiners examine stores, by the first name of the scheme.
 var examiners = map[string]func(ctx context.Context, urls []string, o doctorFlags) ([]doctor.Finding, error){
 	"file":           examineFile,
 	"redis":          examineRedis,

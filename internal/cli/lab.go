@@ -2,7 +2,8 @@ package cli
 
 import "github.com/spf13/cobra"
 
-// labCommand is the parent of what tries things out.
+// labCommand is the parent of the commands that replay failures and run
+// experiments.
 func (p *program) labCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "lab",

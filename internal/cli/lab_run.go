@@ -81,7 +81,7 @@ replayed (for example without redis-server); 128+N ended by signal N.`,
 	return c
 }
 
-// storyClientCommand is what "lab run" starts as clients.
+// storyClientCommand is the command that "lab run" starts as a client.
 func (p *program) storyClientCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:    "story-client",
@@ -108,14 +108,14 @@ func storiesOf(name string) ([]stories.Story, error) {
 	return nil, fmt.Errorf("there is no story %s: there are %s", shown(name), strings.Join(storyNames(), ", "))
 }
 
-// telling is one story as it is played.
+// telling is one story in progress.
 type telling struct {
 	stories.Story
 	events chan stories.Event // closed when it is over
 	err    error              // set before
 }
 
-// tellStories is the whole of "lab run".
+// tellStories runs "lab run".
 func (p *program) tellStories(chosen []stories.Story, asJSON bool) error {
 	exe, err := os.Executable()
 	if err != nil {
@@ -158,7 +158,7 @@ func (p *program) tellStories(chosen []stories.Story, asJSON bool) error {
 	return nil
 }
 
-// play plays stories, a few at once.
+// play plays stories, a few at a time.
 func play(ctx context.Context, chosen []stories.Story, command func() *exec.Cmd) []*telling {
 	all := make([]*telling, len(chosen))
 	for i, s := range chosen {
@@ -178,8 +178,8 @@ func play(ctx context.Context, chosen []stories.Story, command func() *exec.Cmd)
 	return all
 }
 
-// tell prints one story while it is played, and is what became of it. The error
-// is that of printing.
+// tell prints one story while it is played, and returns its result. The error is
+// that of printing.
 func (p *program) tell(t *telling, asJSON bool) (one storyJSON, err error) {
 	one = storyJSON{Name: t.Name, Title: t.Title, Verdict: "pass"}
 	if !asJSON {

@@ -17,10 +17,10 @@ import (
 	"github.com/leasehold-dev/leasehold/store"
 )
 
-// codeViolation: a promise was seen broken.
+// codeViolation is the exit code if a guarantee was violated.
 const codeViolation = 1
 
-// tortureFlags are those of "lab torture".
+// tortureFlags are the flags of "lab torture".
 type tortureFlags struct {
 	dur    time.Duration
 	ttl    time.Duration
@@ -92,7 +92,7 @@ usage, the store cannot be reached); 128+N ended by signal N without a violation
 	return c
 }
 
-// tortureWorkerCommand is what "lab torture" starts several of.
+// tortureWorkerCommand is the command that "lab torture" starts as a worker.
 func (p *program) tortureWorkerCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:    "torture-worker",
@@ -104,7 +104,7 @@ func (p *program) tortureWorkerCommand() *cobra.Command {
 	}
 }
 
-// openURLs opens a store for a worker, which has nobody to talk to.
+// openURLs opens a store for a worker, which prints nothing.
 func openURLs(ctx context.Context, urls []string) (store.Store, error) {
 	s, err := schemeOf(urls)
 	if err != nil {
@@ -113,7 +113,7 @@ func openURLs(ctx context.Context, urls []string) (store.Store, error) {
 	return s.open(ctx, urls, slog.New(slog.DiscardHandler))
 }
 
-// torture is the whole of "leasehold lab torture".
+// torture runs "leasehold lab torture".
 func (p *program) torture(c *cobra.Command, o tortureFlags) error {
 	switch {
 	case o.seed == 0 && c.Flags().Changed("seed"):
@@ -159,7 +159,7 @@ func (p *program) torture(c *cobra.Command, o tortureFlags) error {
 	return err
 }
 
-// runTorture sees that it can be done, and does it.
+// runTorture checks that the run is possible, and performs it.
 func (p *program) runTorture(ctx context.Context, c *cobra.Command, config torture.Config) (*torture.Report, error) {
 	st, err := p.openStore(ctx, c)
 	if err != nil {
@@ -186,8 +186,8 @@ func (p *program) runTorture(ctx context.Context, c *cobra.Command, config tortu
 	return report, err
 }
 
-// tortureProgress says how far it is: on a terminal in one line that is kept up
-// to date, elsewhere in a line now and then.
+// tortureProgress shows the progress: in one status line on a terminal, and
+// otherwise in a line from time to time.
 func (p *program) tortureProgress(whole time.Duration) func(torture.Progress) {
 	var mu sync.Mutex
 	var last time.Time

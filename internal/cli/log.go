@@ -7,8 +7,8 @@ import (
 	"sync"
 )
 
-// logger is for whatever logs what its errors say, too: it speaks only to those
-// who ask for everything.
+// logger is for code whose errors say the same as its logs: it prints only in
+// verbose mode.
 func (v *voice) logger() *slog.Logger {
 	if !v.verbose {
 		return slog.New(slog.DiscardHandler)
@@ -16,9 +16,9 @@ func (v *voice) logger() *slog.Logger {
 	return slog.New(&logHandler{least: slog.LevelDebug, say: func(s string) { v.note("%s", s) }})
 }
 
-// storeLogger is for a store, whose warnings are for everybody. What it says
-// while it is opened is held back until settle: if the store could not be
-// opened, the error says the same.
+// storeLogger is for a store, whose warnings are always printed. Messages logged
+// while the store is opened are held back until settle is called: if opening
+// failed, the error says the same.
 func (v *voice) storeLogger() (log *slog.Logger, settle func(opened bool)) {
 	if v.verbose {
 		return v.logger(), func(bool) {}
@@ -47,7 +47,7 @@ func (v *voice) storeLogger() (log *slog.Logger, settle func(opened bool)) {
 	}
 }
 
-// logHandler says log records in lines of text.
+// logHandler prints log records as lines of text.
 type logHandler struct {
 	say   func(string)
 	least slog.Level

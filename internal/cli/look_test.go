@@ -287,7 +287,7 @@ func TestOnlyTheDefaultDirectoryIsMade(t *testing.T) {
 	dir := filepath.Join(s.home, "typo")
 	for _, args := range [][]string{{"run", "x", "--", "true"}, {"ls"}} {
 		p := s.run(125, append([]string{"--store", "file:" + filepath.Join(dir, "x.db")}, args...)...)
-		if said := p.err.String(); !strings.Contains(said, "there is no directory "+dir) || !strings.Contains(said, "make it") {
+		if said := p.err.String(); !strings.Contains(said, "there is no directory "+dir) || !strings.Contains(said, "create it") {
 			t.Errorf("%q: %s", args, said)
 		}
 	}

@@ -56,7 +56,8 @@ With --json it prints an array of objects.
 	return c
 }
 
-// writeList prints the locks that were found; whole says that there are no others.
+// writeList prints the locks that were found. whole reports whether these are
+// all.
 func (p *program) writeList(states []store.State, asJSON, whole bool) error {
 	if asJSON {
 		list := make([]stateJSON, len(states))
@@ -74,7 +75,7 @@ func (p *program) writeList(states []store.State, asJSON, whole bool) error {
 	return writeTable(p.stdout, states, time.Now())
 }
 
-// ask opens the store for fn and closes it.
+// ask opens the store, calls fn and closes the store.
 func (p *program) ask(c *cobra.Command, fn func(context.Context, store.Store) error) error {
 	ctx := context.Background() // a signal just ends us: nothing is left behind
 	st, err := p.openStore(ctx, c)
@@ -97,7 +98,7 @@ func writeTable(w io.Writer, states []store.State, now time.Time) error {
 	return t.Flush()
 }
 
-// heldFor is by two clocks, the holder's and ours, that may differ.
+// heldFor compares two clocks, the holder's and ours, which may differ.
 func heldFor(s store.State, now time.Time) string {
 	if s.Holder.Since.IsZero() {
 		return "-"
@@ -105,7 +106,7 @@ func heldFor(s store.State, now time.Time) string {
 	return ago(s.Holder.Since, now)
 }
 
-// ago is how long since was before now, to the second.
+// ago returns the time from since to now, to the second.
 func ago(since, now time.Time) string {
 	return brief(max(0, now.Sub(since)).Truncate(time.Second))
 }

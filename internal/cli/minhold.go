@@ -9,11 +9,11 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/runner"
 )
 
-// waitMinHold waits until the lock may be released, renewing it meanwhile, and
-// reports whether that is so. It is not when a signal asks us to end: the store
-// then keeps the lock for the rest without us. If it cannot keep it for that long
-// (most, 0 for no limit), the first signal is answered by saying so, and the
-// second ends the wait.
+// waitMinHold waits until the lock may be released, and renews it meanwhile. It
+// returns false if a signal asks the program to end: the store then keeps the
+// lock for the rest of the time. If the store cannot keep it for that long (most;
+// 0 means no limit), the first signal only prints a message, and the second ends
+// the wait.
 func (p *program) waitMinHold(sigs *signals, lease *leasehold.Lease, until time.Time, most time.Duration) bool {
 	rest := time.Until(until)
 	if rest <= 0 {
@@ -45,7 +45,7 @@ func (p *program) waitMinHold(sigs *signals, lease *leasehold.Lease, until time.
 	}
 }
 
-// sayHeld says that the lock stays held although the command has ended.
+// sayHeld reports that the lock stays held although the command has ended.
 func (p *program) sayHeld(name string, rest time.Duration) {
 	text := fmt.Sprintf("the command has ended; lock %q is held for %s more (--min-hold)", name, brief(rest))
 	if p.voice.screen {

@@ -43,7 +43,8 @@ func nested(reason error) bool {
 	return errors.As(reason, &busy) && slices.Contains(ownersAbove(os.Getenv), busy.Holder.Owner)
 }
 
-// nestedError is the error of a wait for a lock that this process runs under.
+// nestedError is the error of a wait for a lock that this process already runs
+// under.
 func nestedError(name string) error {
 	return fmt.Errorf("lock %q is held by a \"leasehold run\" that we run under, so the wait would never end: "+
 		"leave out the inner \"leasehold run\", or use another name (a background process that outlives the outer command waits if you unset %s)", name, ownerVar)

@@ -87,7 +87,7 @@ Exit codes: that of the command, or
 	return c
 }
 
-// run is the whole of "leasehold run".
+// run runs "leasehold run".
 func (p *program) run(c *cobra.Command, o runFlags, args []string) error {
 	name, command, err := splitArgs(c, args)
 	if err != nil {
@@ -126,7 +126,7 @@ func (p *program) run(c *cobra.Command, o runFlags, args []string) error {
 	return nil
 }
 
-// splitArgs takes NAME -- command args apart.
+// splitArgs splits the arguments NAME -- command args.
 func splitArgs(c *cobra.Command, args []string) (name string, command []string, err error) {
 	dash := c.ArgsLenAtDash()
 	if dash == 0 && len(args) > 1 && strings.HasPrefix(args[0], "-") && args[1] == "--" {
@@ -151,7 +151,7 @@ func startFailed(err error) error {
 	return &exitError{code: err.(*runner.StartError).Code, err: err}
 }
 
-// environ is what the command finds in its environment.
+// environ returns the variables that are added to the command's environment.
 func environ(l *leasehold.Lease) []string {
 	return runner.Environ(os.Environ(),
 		nameVar+"="+l.Name(),
@@ -165,7 +165,7 @@ func environ(l *leasehold.Lease) []string {
 // says it: the command's name, and nothing of its arguments, which may be secret.
 func purposeOf(command string) string { return filepath.Base(command) }
 
-// busyError is what there is to say when somebody else kept the lock.
+// busyError returns the error if another owner kept the lock.
 func busyError(e *leasehold.BusyError, after string) error {
 	plain := *e
 	plain.Err = nil // the end of our own wait

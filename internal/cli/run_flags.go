@@ -34,7 +34,7 @@ func (o *runFlags) add(f *pflag.FlagSet) {
 	f.IntVarP(&o.busyCode, "conflict-exit-code", "E", o.busyCode, "exit with code `N` if someone else holds the lock")
 }
 
-// leastTTL is the shortest time in which a process can be stopped.
+// leastTTL is the shortest TTL in which a process can still be stopped in time.
 const leastTTL = 100 * time.Millisecond
 
 // settle checks the flags and turns them into lock options and the time budget

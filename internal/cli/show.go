@@ -100,7 +100,7 @@ func writeState(w io.Writer, s store.State, now time.Time) error {
 	return t.Flush()
 }
 
-// placeText is one place in the line, in words.
+// placeText describes one waiter.
 func placeText(p store.Place, now time.Time) string {
 	s := p.Holder.String()
 	if !p.Holder.Since.IsZero() {

@@ -9,8 +9,9 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/runner"
 )
 
-// signals are what others ask of this process. While a command runs they are
-// the command's; while there is none, those that ask to end end what we wait for.
+// signals are the signals sent to this process. While a command runs they are
+// passed on to it. Otherwise those that ask the program to end also end what it
+// waits for.
 type signals struct{ ch chan os.Signal }
 
 func listen() *signals {

@@ -31,7 +31,7 @@ const jsonHelp = `The JSON is a stable interface. A lock is an object with
                  ...), owner and expires_in_ms if taken, and error if any
 Fields may be added; none is renamed or removed.`
 
-// stateJSON is a lock as jsonHelp describes it.
+// stateJSON is a lock, as jsonHelp describes it.
 type stateJSON struct {
 	Name       string `json:"name"`
 	NameBase64 string `json:"name_base64,omitempty"`
@@ -53,7 +53,7 @@ type placeJSON struct {
 	Expires milliseconds `json:"expires_in_ms"`
 }
 
-// holderJSON is who has a lock, or waits for it.
+// holderJSON is a holder or a waiter.
 type holderJSON struct {
 	Owner   string     `json:"owner"`
 	Host    string     `json:"host,omitempty"`
@@ -79,7 +79,7 @@ type nodeJSON struct {
 	Error   string        `json:"error,omitempty"`
 }
 
-// milliseconds until something expires; negative is never.
+// milliseconds is the time until something expires. A negative value means never.
 type milliseconds time.Duration
 
 func (m milliseconds) MarshalJSON() ([]byte, error) {

@@ -31,11 +31,10 @@ type scheme struct {
 	open func(ctx context.Context, urls []string, log *slog.Logger) (store.Store, error)
 }
 
-// schemes are all the stores there are. Adding a store to the command is adding
-// an entry here.
+// schemes are all kinds of stores. To add one to the command, add it here.
 var schemes = []scheme{fileScheme, redisScheme, sentinelScheme, clusterScheme, memoryScheme}
 
-// schemeHelp describes the schemes, a paragraph each.
+// schemeHelp describes the schemes, one paragraph each.
 func schemeHelp() string {
 	var b strings.Builder
 	for _, s := range schemes {
@@ -58,7 +57,7 @@ func (s *storeFlags) add(f *pflag.FlagSet) {
 	f.StringVar(&s.file, "store-file", "", "read the URL from `FILE`; several lines name the nodes of one store\n(default: $LEASEHOLD_STORE_FILE)")
 }
 
-// urls are the URLs asked for, on the command line or in the environment.
+// urls returns the store URLs from the command line or the environment.
 func (s storeFlags) urls(c *cobra.Command) ([]string, error) {
 	url := setting{"--store", s.url, c.Flags().Changed("store")}
 	file := setting{"--store-file", s.file, c.Flags().Changed("store-file")}
@@ -110,8 +109,8 @@ func variable(name string) setting {
 	return setting{name, value, ok}
 }
 
-// readURLs reads a file of one URL a line. Empty lines and those that begin
-// with # are passed over.
+// readURLs reads a file with one URL per line. It skips empty lines and those
+// that begin with #.
 func readURLs(path string) ([]string, error) {
 	text, err := os.ReadFile(path)
 	if err != nil {
@@ -131,7 +130,7 @@ func readURLs(path string) ([]string, error) {
 
 var password = regexp.MustCompile(`://[^:\s]*:\S+@|[?&]sentinel_password=.`)
 
-// storeAsked is the store asked for: its URLs and their scheme.
+// storeAsked returns the URLs of the store and their scheme.
 func (p *program) storeAsked(c *cobra.Command) ([]string, scheme, error) {
 	if password.MatchString(p.where.url) {
 		p.voice.note("warning: all users of this machine can see the password in --store: put it into %s or into a --store-file", storeVar)
@@ -144,7 +143,7 @@ func (p *program) storeAsked(c *cobra.Command) ([]string, scheme, error) {
 	return urls, s, err
 }
 
-// openStore opens the store asked for. Errors do not show credentials.
+// openStore opens the store. Its errors contain no credentials.
 func (p *program) openStore(ctx context.Context, c *cobra.Command) (store.Store, error) {
 	urls, s, err := p.storeAsked(c)
 	if err != nil {
@@ -156,7 +155,7 @@ func (p *program) openStore(ctx context.Context, c *cobra.Command) (store.Store,
 	return st, err
 }
 
-// schemeOf is the scheme that all the urls have.
+// schemeOf returns the scheme, which all urls must share.
 func schemeOf(urls []string) (scheme, error) {
 	var found scheme
 	for i, url := range urls {
@@ -173,8 +172,8 @@ func schemeOf(urls []string) (scheme, error) {
 	return found, nil
 }
 
-// unknownScheme names what could not be understood only if it is surely a
-// scheme: it might be a mistyped secret.
+// unknownScheme names the unknown scheme only if it is certainly one: it might be
+// a mistyped secret.
 func unknownScheme(url string) error {
 	what := "unknown store"
 	if name, _, ok := strings.Cut(url, "://"); ok && !strings.ContainsAny(name, ":@/ ") {

@@ -38,7 +38,8 @@ func openFile(ctx context.Context, urls []string, log *slog.Logger) (store.Store
 	return filestore.OpenFile(ctx, path, o)
 }
 
-// fileOf is the file that a URL names. Only the default one's directory is made.
+// fileOf returns the file that a URL names. The directory is created only for the
+// default file.
 func fileOf(raw string) (path string, o *filestore.Options, err error) {
 	o = &filestore.Options{}
 	if path, o.Shared, err = parseFileURL(raw); err == nil && path == "" {
@@ -48,7 +49,7 @@ func fileOf(raw string) (path string, o *filestore.Options, err error) {
 	return path, o, err
 }
 
-// parseFileURL takes a file: URL apart. An empty path means the default one.
+// parseFileURL parses a file: URL. An empty path means the default file.
 func parseFileURL(raw string) (path string, shared bool, err error) {
 	rest := strings.TrimPrefix(strings.TrimPrefix(raw, "file"), ":")
 	rest, query, _ := strings.Cut(rest, "?")
@@ -77,7 +78,7 @@ func parseFileURL(raw string) (path string, shared bool, err error) {
 	return path, shared, nil
 }
 
-// defaultFile is where the user's own locks are.
+// defaultFile returns the path of the user's own lock file.
 func defaultFile() (string, error) {
 	dir, err := stateDir(runtime.GOOS, os.Getenv)
 	if err != nil {
@@ -86,8 +87,8 @@ func defaultFile() (string, error) {
 	return filepath.Join(dir, "leasehold", "locks.db"), nil
 }
 
-// stateDir is where a system wants programs to keep what is to survive the
-// program but is no document of the user's.
+// stateDir returns the system's directory for state that should outlast a program
+// but is not a document.
 func stateDir(goos string, getenv func(string) string) (string, error) {
 	if dir := getenv("XDG_STATE_HOME"); filepath.IsAbs(dir) {
 		return dir, nil

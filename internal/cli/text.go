@@ -2,8 +2,8 @@ package cli
 
 import "strconv"
 
-// shown is s as it can be printed anywhere: as it is when it is plain, quoted
-// when it is empty or has spaces or anything a terminal could act on.
+// shown returns s in a form that can be printed anywhere. It quotes s if it is
+// empty, has spaces, or has characters that a terminal could act on.
 func shown(s string) string {
 	q := strconv.QuoteToGraphic(s)
 	if s == "" || len(q) != len(s)+2 {

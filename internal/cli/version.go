@@ -8,7 +8,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// build says what this program was built from.
+// build describes what this program was built from.
 type build struct {
 	Version  string `json:"version"`            // of the module; "(devel)" when built from a work tree
 	Revision string `json:"revision,omitempty"` // of the repository, if the build knew it

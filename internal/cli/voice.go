@@ -12,12 +12,12 @@ import (
 	"golang.org/x/term"
 )
 
-// voice prints what the command has to say, a line at a time, without ever
-// making the speaker wait: who speaks may be about to stop a command whose
-// lease is lost, while nobody reads our pipe or somebody has pressed Ctrl-S.
-// Its methods are safe for concurrent use.
+// voice prints messages, one line each, without ever blocking its caller. The
+// caller may be about to stop a command whose lease is lost while nobody reads
+// our pipe, or while somebody has pressed Ctrl-S. Its methods are safe for
+// concurrent use.
 //
-// On a terminal it also keeps one line that is overwritten: the status.
+// On a terminal it also has one status line, which it overwrites.
 type voice struct {
 	quiet, verbose bool // set once, before anything is said
 
@@ -26,7 +26,7 @@ type voice struct {
 	queue  chan utterance
 }
 
-// utterance is one thing to write.
+// utterance is one thing to print.
 type utterance struct {
 	text    string
 	status  bool          // overwrites the status
@@ -40,19 +40,19 @@ func newVoice(w *os.File) *voice {
 	return v
 }
 
-// error is printed in any case.
+// error always prints.
 func (v *voice) error(format string, args ...any) { v.say(format, args...) }
 
-// note is printed unless quiet was asked for.
+// note prints unless quiet was requested.
 func (v *voice) note(format string, args ...any) {
 	if !v.quiet {
 		v.say(format, args...)
 	}
 }
 
-// status shows text in the line that is overwritten, in place of what it
-// showed. An empty text takes the line away. It prints nothing where there is
-// no such line. A terminal is narrow, so our name is not in front of it.
+// status replaces the text of the status line. An empty text removes the line.
+// Without a terminal it does nothing. A terminal is narrow, so the program's name
+// is not printed before it.
 func (v *voice) status(text string) {
 	if v.screen && !v.quiet {
 		v.put(utterance{text: safe(text), status: true})
@@ -65,7 +65,7 @@ func (v *voice) say(format string, args ...any) {
 	v.put(utterance{text: prefix + safe(fmt.Sprintf(format, args...))})
 }
 
-// put drops what cannot be written, rather than wait.
+// put queues u, and drops it if that would block.
 func (v *voice) put(u utterance) {
 	select {
 	case v.queue <- u:
@@ -73,7 +73,7 @@ func (v *voice) put(u utterance) {
 	}
 }
 
-// speak writes. It is the only one that may have to wait.
+// speak writes the queue. It is the only method that may block on output.
 func (v *voice) speak() {
 	shown := false // there is a status
 	for u := range v.queue {
@@ -106,7 +106,7 @@ func (v *voice) cut(s string) string {
 	return string([]rune(s)[:max(width-1, 0)])
 }
 
-// flush waits until everything said so far was written, for as long as that.
+// flush waits until everything queued so far was written, for at most patience.
 func (v *voice) flush(patience time.Duration) {
 	written := make(chan struct{})
 	v.put(utterance{written: written})
@@ -122,8 +122,8 @@ var (
 	example = regexp.MustCompile(`(^|\s)rediss?(-sentinel|-cluster)?://(USER)?:PASSWORD@(HOST|SENTINEL)\b`)
 )
 
-// safe takes out of a message the credentials of whatever URL found its way
-// into it, and what a terminal would act on.
+// safe removes from a message the credentials of any URL in it, and characters
+// that a terminal could act on.
 func safe(s string) string {
 	// The words of an example are put aside, in characters that do not survive
 	// below.

@@ -12,8 +12,8 @@ import (
 )
 
 // waiting reports why the command waits for a lock. On a terminal it keeps one
-// line up to date; elsewhere it prints a line when the wait begins and one each
-// time the reason changes.
+// status line up to date. Otherwise it prints a line when the wait begins and
+// whenever the reason changes.
 type waiting struct {
 	voice *voice
 	name  string
@@ -66,7 +66,7 @@ func (w *waiting) refresh() {
 	}
 }
 
-// end takes the status away.
+// end removes the status line.
 func (w *waiting) end() {
 	w.mu.Lock()
 	quit := w.quit
@@ -77,9 +77,9 @@ func (w *waiting) end() {
 	}
 }
 
-// line describes the wait at now: what changes and what matters most comes
-// first, since a terminal cuts the end off. The lock is called name. The mutex
-// is held.
+// line describes the wait at now. What changes and what matters most comes first,
+// because a terminal cuts off the end. name is the name of the lock. The mutex
+// must be held.
 func (w *waiting) line(name string, now time.Time) string {
 	s := "waiting"
 	waited := now.Sub(w.began)
@@ -104,7 +104,7 @@ func (w *waiting) line(name string, now time.Time) string {
 	return s + "; " + w.reason.words(now)
 }
 
-// short is d as people write it: 1h, not 1h0m0s.
+// short formats d as people write it: 1h, not 1h0m0s.
 func short(d time.Duration) string {
 	s := brief(d)
 	if strings.HasSuffix(s, "m0s") {
@@ -116,7 +116,7 @@ func short(d time.Duration) string {
 	return s
 }
 
-// elided is name without its middle if it is long.
+// elided returns name without its middle if it is long.
 func elided(name string) string {
 	const most, end = 24, 12
 	runes := []rune(name)
@@ -126,7 +126,7 @@ func elided(name string) string {
 	return string(runes[:most-end-3]) + "..." + string(runes[len(runes)-end:])
 }
 
-// reason is why a lock could not be had.
+// reason is why a lock is not available.
 type reason struct {
 	key    string // the same for the same reason
 	text   string
@@ -152,7 +152,7 @@ func reasonOf(err error, now time.Time) reason {
 	return r
 }
 
-// troubleOf is the reason when no majority of nodes could answer.
+// troubleOf returns the reason if no quorum of nodes could answer.
 func troubleOf(err error, now time.Time) reason {
 	var quorum *leasehold.QuorumError
 	if errors.As(err, &quorum) {
@@ -165,7 +165,7 @@ func troubleOf(err error, now time.Time) reason {
 	return reason{key: "trouble", text: err.Error(), ahead: -1}
 }
 
-// words is the reason as of now.
+// words describes the reason as of now.
 func (r reason) words(now time.Time) string {
 	s := r.text
 	if !r.since.IsZero() && now.After(r.since) { // the holder's clock may be another
@@ -182,7 +182,7 @@ func (r reason) words(now time.Time) string {
 	return s
 }
 
-// brief is d to the second, or to what store.Round leaves of less.
+// brief rounds d to the second, or as store.Round does if it is shorter.
 func brief(d time.Duration) string {
 	if d >= time.Second {
 		return d.Round(time.Second).String()

@@ -1,6 +1,6 @@
-// Package clock tells how much time has passed on this machine, and nothing
-// about what time of day it is. Every deadline in the project is an Instant of
-// one Clock, so a stepped wall clock changes none of them.
+// Package clock measures elapsed time on this machine, not the time of day. Every
+// deadline in the project is an Instant of one Clock, so a stepped wall clock
+// changes none of them.
 package clock
 
 import (
@@ -8,13 +8,14 @@ import (
 	"time"
 )
 
-// Instant is a moment on one Clock, in nanoseconds since that clock's own
-// epoch. Only differences of Instants of the same clock mean anything. The
-// zero Instant is used as "never set".
+// Instant is a moment on one Clock, in nanoseconds since that clock's own epoch.
+// Only differences between Instants of the same clock have a meaning. The zero
+// Instant means "never set".
 type Instant int64
 
-// Add returns the instant d later, or the last one there is: centuries, which
-// is how some people write "for ever", must not come out as long ago.
+// Add returns the instant d later, or the last possible one on overflow: a d of
+// centuries, by which some callers mean "for ever", must not give an instant in
+// the past.
 func (i Instant) Add(d time.Duration) Instant {
 	if t := i + Instant(d); d < 0 || t >= i {
 		return t
@@ -25,13 +26,14 @@ func (i Instant) Add(d time.Duration) Instant {
 // Sub returns the time from j to i.
 func (i Instant) Sub(j Instant) time.Duration { return time.Duration(i - j) }
 
-// Clock reads the time that has passed. Implementations are safe for
-// concurrent use, never go back, and never block.
+// Clock reads elapsed time. Implementations are safe for concurrent use, never go
+// back and never block.
 type Clock interface {
 	Now() Instant
 }
 
-// Func makes a Clock of a function; tests and simulators inject time with it.
+// Func turns a function into a Clock. Tests and simulators use it to control
+// time.
 type Func func() Instant
 
 // Now implements Clock.
@@ -51,10 +53,10 @@ type Simulated interface {
 	Rest(turn int)
 }
 
-// System is the machine's own clock. On Linux it is CLOCK_BOOTTIME, which goes
-// on counting while the machine is suspended: Go's monotonic clock stands
-// still then, and a lease would look valid after resume although its store has
-// long given it to somebody else. Elsewhere it is Go's monotonic clock.
+// System returns the machine's own clock. On Linux it is CLOCK_BOOTTIME, which
+// goes on while the machine is suspended. Go's monotonic clock stands still then,
+// so a lease would look valid after a resume although its store has long granted
+// the lock to another owner. On other systems it is Go's monotonic clock.
 func System() Clock { return systemClock{} }
 
 type systemClock struct{}

@@ -4,7 +4,7 @@ package clock
 
 import "time"
 
-// CountsSuspend says whether System goes on counting while the machine sleeps.
+// CountsSuspend reports whether System goes on while the machine is suspended.
 const CountsSuspend = false
 
 var processStart = time.Now()

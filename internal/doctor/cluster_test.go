@@ -43,7 +43,7 @@ func TestRealCluster(t *testing.T) {
 		t.Errorf("a sound cluster: %q\n%s", codes, said)
 	}
 	if has(codes, WaitersPoll, c.Masters[0].Addr()) {
-		t.Errorf("who waits is not told: %s", said)
+		t.Errorf("unexpected finding waiters-poll: %s", said)
 	}
 
 	for i, s := range c.Masters {

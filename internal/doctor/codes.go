@@ -2,8 +2,8 @@ package doctor
 
 import "slices"
 
-// Code names what kind of finding one is. Codes are a contract with programs:
-// some may be added, none changes its meaning. docs/doctor.md explains each.
+// Code identifies a kind of finding. Programs may rely on codes: new ones may be
+// added, but none changes its meaning. docs/doctor.md explains each.
 type Code string
 
 // The codes about servers.
@@ -81,83 +81,83 @@ const (
 
 // advice says what to do, by code.
 var advice = map[Code]string{
-	NoQuorum:            "Mend the nodes named in the other findings, until a majority takes part.",
-	NodeUnreachable:     "Start the server, or mend the address, the network or the firewall between.",
-	NodeSilent:          "See whether the server is stopped, swapping or busy with a slow command, and whether a firewall drops packets.",
+	NoQuorum:            "Fix the nodes named in the other findings, until a majority takes part.",
+	NodeUnreachable:     "Start the server, or fix the address, the network or a firewall.",
+	NodeSilent:          "Check whether the server is stopped, swapping or busy with a slow command, and whether a firewall drops packets.",
 	LoginRefused:        "Check the user name and the password in the URL; \"leasehold acl\" prints a rule for a user.",
-	NodeLoading:         "Wait until the server has read its data.",
-	SameServer:          "List each server once.",
+	NodeLoading:         "Wait until the server has loaded its data.",
+	SameServer:          "Name each server once.",
 	SameHost:            "Put the servers on machines that do not fail together.",
-	EvenNodes:           "Use one server less, or one more.",
+	EvenNodes:           "Use one server fewer, or one more.",
 	ServerTooOld:        "Use Redis 5 or newer, or Valkey.",
 	Replica:             "List the master instead, or see what the sentinels that name it are doing; better, an independent server without replicas.",
 	Replicated:          "For more safety use three or five independent servers without replicas. With one, never promote a replica within the maximum TTL of the last grant; if sentinels may, check the tokens where the data lives.",
 	Sentinel:            "List the servers that keep data, independent ones, which no sentinel fails over. Or, with its weaker guarantee, name the sentinels as redis-sentinel://HOST,HOST...?master=NAME.",
-	SentinelSilent:      "Mend what is said, or take the sentinel out of the URL if it is no more.",
-	SentinelsDisagree:   "Look again in a few seconds. If it stays so, mend the network between the sentinels, or the configuration of those that are behind.",
+	SentinelSilent:      "Fix what is reported, or remove the sentinel from the URL if it no longer exists.",
+	SentinelsDisagree:   "Try again in a few seconds. If it persists, fix the network between the sentinels, or the configuration of those that are behind.",
 	Cluster:             "Give the store as redis-cluster://, or use independent servers that are not part of a cluster.",
 	NoCluster:           "Give the store as redis://, or name a server of the cluster.",
-	SlotsUnserved:       "Give the slots to a server (CLUSTER ADDSLOTS), or mend the master that had them.",
+	SlotsUnserved:       "Give the slots to a server (CLUSTER ADDSLOTS), or repair the master that had them.",
 	Eviction:            "CONFIG SET maxmemory-policy noeviction, and the same in the server's configuration file.",
 	MemoryFull:          "Free memory on the server, or raise maxmemory.",
-	MemoryLow:           "Free memory on the server, or raise maxmemory, before it is full: then it takes no more locks.",
+	MemoryLow:           "Free memory on the server, or raise maxmemory, before it is full: a full server refuses locks.",
 	RightMissing:        "Give the user the right; \"leasehold acl\" prints the whole rule.",
 	KeyForbidden:        "Give the user the pattern (\"leasehold acl\" prints the whole rule), or, if its locks have names with a common beginning, say so with --prefix.",
-	ScriptFails:         "Mend what the server says.",
-	WaitersPoll:         "Give the user the right to publish and to listen (\"leasehold acl\" prints the whole rule), and let nothing be between that knows no channels.",
+	ScriptFails:         "Fix what the server reports.",
+	WaitersPoll:         "Give the user the right to publish and to listen (\"leasehold acl\" prints the whole rule), and use no proxy that does not support pub/sub.",
 	TTLOverMaximum:      "Use a shorter TTL, or raise max_ttl in the URL, for every client of this store.",
-	TTLTooShort:         "Use a longer TTL, or servers that are nearer.",
-	RoundTripOver:       "Raise node_timeout in the URL, for all clients, or use servers that are nearer.",
+	TTLTooShort:         "Use a longer TTL, or servers with a shorter round trip.",
+	RoundTripOver:       "Raise node_timeout in the URL, for all clients, or use servers with a shorter round trip.",
 	RoundTripNear:       "Raise node_timeout in the URL, for all clients, or find out what slows the server down.",
-	ClocksDiffer:        "Let NTP run on all servers, slewing the clock and not stepping it.",
-	ClockHere:           "Let NTP run here and on the servers.",
+	ClocksDiffer:        "Run NTP on all servers, and let it slew the clock instead of stepping it.",
+	ClockHere:           "Run NTP here and on the servers.",
 	OtherList:           "Give all clients the same list. To replace one list by another see \"leasehold replace --help\".",
 	ListsReplaced:       "When all clients have both lists, run \"leasehold replace\".",
 	OtherVersion:        "Use one version of Leasehold everywhere. When all clients of the other one have ended, run \"leasehold bootstrap\".",
 	Quarantined:         "Wait. If it is certain that nobody holds a lock, \"leasehold bootstrap\" ends it at once.",
 	RestartedRecently:   "Wait for the time said before trusting that nobody else holds a lock.",
-	RestartUnseen:       "Nothing has to be done. If it is certain that nobody holds a lock, \"leasehold bootstrap\" lets the node take part at once.",
+	RestartUnseen:       "No action is needed. If it is certain that nobody holds a lock, \"leasehold bootstrap\" lets the node take part at once.",
 	FsyncNotAlways:      "Set appendonly yes and appendfsync always on the server, or take fsync=always out of the URL.",
-	PersistenceFailing:  "See the server's log: usually the disk is full, or a directory is not writable.",
+	PersistenceFailing:  "Check the server's log: usually the disk is full, or a directory is not writable.",
 	PersistenceNone:     "Set appendonly yes and appendfsync always, or use three or five independent servers.",
 	PersistenceSnapshot: "Set appendonly yes and appendfsync always, or use three or five independent servers.",
 	PersistenceEverySec: "Set appendfsync always, or use three or five independent servers.",
-	PersistenceUnknown:  "Let the user read the configuration (\"leasehold acl --for doctor\"), or see for yourself: appendfsync always is what loses nothing.",
+	PersistenceUnknown:  "Let the user read the configuration (\"leasehold acl --for doctor\"), or check it yourself: only appendfsync always loses nothing.",
 	InfoForbidden:       "Give the user +info; \"leasehold acl\" prints the whole rule.",
-	ConfigForbidden:     "Give the user +config|get if this is to be checked (\"leasehold acl --for doctor\").",
+	ConfigForbidden:     "Give the user +config|get to have this checked (\"leasehold acl --for doctor\").",
 	LockWithoutTTL:      "Find out who made the key, and delete it if nobody relies on it: until then the lock cannot be taken.",
 	LockOfWrongType:     "Give the locks other names, or delete the keys if nobody needs them.",
 	RedissonLock:        "Use one of the two libraries for a name. They exclude each other, but Redisson does not wait: it throws an exception while Leasehold has the lock.",
-	ForeignLock:         "Nothing has to be done: both kinds of clients exclude each other. Their leases have no fencing token.",
-	ForeignCounter:      "Do not name a lock like that, or move what is there.",
-	CounterWithoutTTL:   "If the key is the counter of a lock, PEXPIRE it in a day's milliseconds, 86400000, and find out who took its expiry away. If not, do not name a lock like that.",
-	TombstoneWithoutTTL: "PEXPIRE the keys in max_ttl, and find out who took their expiry away.",
-	KeysNotSeen:         "Give the user +scan if this is to be checked (\"leasehold acl --for doctor\").",
-	KeysPartlySeen:      "Look at fewer keys, with --prefix.",
+	ForeignLock:         "No action is needed: both kinds of clients exclude each other. Their leases have no fencing token.",
+	ForeignCounter:      "Do not use that name for a lock, or move what is there.",
+	CounterWithoutTTL:   "If the key is the counter of a lock, PEXPIRE it in a day's milliseconds, 86400000, and find out what removed its TTL. If not, do not use that name for a lock.",
+	TombstoneWithoutTTL: "PEXPIRE the keys in max_ttl, and find out what removed their TTL.",
+	KeysNotSeen:         "Give the user +scan to have this checked (\"leasehold acl --for doctor\").",
+	KeysPartlySeen:      "Limit the keys with --prefix.",
 	FileOnNetwork:       "Put the file on a disk of this machine, or use a server for locks between machines.",
-	FileExposed:         "Take the rights away from others; if the file is shared on purpose, say so with shared=true in its URL.",
-	FileUnusable:        "Mend what is said, or name another file.",
+	FileExposed:         "Remove the other users' rights; if the file is shared on purpose, add shared=true to its URL.",
+	FileUnusable:        "Fix what is reported, or choose another file.",
 	FileDiskLow:         "Free space on the disk.",
-	FileShared:          "Nothing has to be done if all who can write the file may do that.",
-	FileNotLogged:       "Nothing has to be done: the first use changes it. Find out which other program opens the file.",
-	FileMissing:         "Nothing has to be done.",
+	FileShared:          "No action is needed if all users that can write the file may do that.",
+	FileNotLogged:       "No action is needed: the first use changes it. Find out which other program opens the file.",
+	FileMissing:         "No action is needed.",
 	MemoryOnly:          "Between processes use \"file\", between machines a server.",
 }
 
-// adviceForSeveral takes the place of advice where the majority of several
-// independent servers decides already.
+// adviceForSeveral replaces advice if several independent servers decide by
+// majority.
 var adviceForSeveral = map[Code]string{
 	Replica:             "List its master instead, or another server that has none: each server of the list must be a master without replicas.",
-	Replicated:          "Remove the replicas: the other servers of the list are there for the loss of one. Until then never promote a replica within the maximum TTL of the last grant.",
+	Replicated:          "Remove the replicas: the other servers of the list cover the loss of one. Until then never promote a replica within the maximum TTL of the last grant.",
 	Sentinel:            "List the servers that keep data, which no sentinel fails over.",
 	Cluster:             "List servers that are not part of a cluster.",
-	PersistenceNone:     "Nothing has to be done. With appendonly yes and appendfsync always, a server that was restarted takes part again at once.",
-	PersistenceSnapshot: "Nothing has to be done. With appendonly yes and appendfsync always, a server that was restarted takes part again at once.",
-	PersistenceEverySec: "Nothing has to be done. With appendfsync always, a server that was restarted takes part again at once.",
+	PersistenceNone:     "No action is needed. With appendonly yes and appendfsync always, a server that was restarted takes part again at once.",
+	PersistenceSnapshot: "No action is needed. With appendonly yes and appendfsync always, a server that was restarted takes part again at once.",
+	PersistenceEverySec: "No action is needed. With appendfsync always, a server that was restarted takes part again at once.",
 }
 
-// Codes are all codes there are, in the order in which findings of the same
-// severity are told.
+// Codes returns all codes, in the order in which findings of the same severity
+// are listed.
 func Codes() []Code { return slices.Clone(codes) }
 
 var codes = []Code{

@@ -1,5 +1,5 @@
-// Package doctor draws conclusions from what was found out about a store: which
-// of it endangers locks, and what to do about that. It looks at nothing itself.
+// Package doctor draws conclusions from the facts about a store: what endangers
+// locks, and what to do about it. It collects no facts itself.
 package doctor
 
 import (
@@ -8,21 +8,21 @@ import (
 	"slices"
 )
 
-// Severity says how bad a finding is.
+// Severity is how bad a finding is.
 type Severity uint8
 
 // The severities.
 const (
-	// Info is worth knowing; nothing has to be done.
+	// Info is worth knowing; no action is needed.
 	Info Severity = iota
-	// Warning: locks work, and will not some day, or promise less than they
-	// seem to.
+	// Warning means that locks work now but may fail later, or that they
+	// guarantee less than they seem to.
 	Warning
-	// Error: locks do not work, or two can hold one.
+	// Error means that locks do not work, or that two owners can hold one.
 	Error
 )
 
-// String is how the severity is written everywhere.
+// String returns the severity in lower case: "error", "warning" or "info".
 func (s Severity) String() string {
 	switch s {
 	case Error:
@@ -33,21 +33,22 @@ func (s Severity) String() string {
 	return "info"
 }
 
-// MarshalText writes what String does.
+// MarshalText writes what String returns.
 func (s Severity) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
 
-// Finding is one conclusion.
+// Finding is one conclusion about a store.
 type Finding struct {
 	Severity Severity `json:"severity"`
 	Code     Code     `json:"code"`
 	// Node is the server or the file it is about, empty for the whole store.
 	Node string `json:"node"`
-	// Message says what is so and what follows from it, Advice what to do.
+	// Message says what was found and what follows from it. Advice says what to
+	// do.
 	Message string `json:"message"`
 	Advice  string `json:"advice"`
 }
 
-// Worst is the severity of the worst finding, Info for none.
+// Worst returns the severity of the worst finding, or Info if there is none.
 func Worst(findings []Finding) Severity {
 	worst := Info
 	for _, f := range findings {
@@ -62,8 +63,8 @@ type report struct {
 	findings []Finding
 }
 
-// add takes a finding about node, or about all of them. The advice that belongs
-// to the code is filled in.
+// add adds a finding about one node, or about the whole store if node is empty.
+// It fills in the advice for the code.
 func (r *report) add(s Severity, c Code, node, format string, args ...any) {
 	do := advice[c]
 	if other, ok := adviceForSeveral[c]; ok && r.several {
@@ -72,8 +73,8 @@ func (r *report) add(s Severity, c Code, node, format string, args ...any) {
 	r.findings = append(r.findings, Finding{Severity: s, Code: c, Node: node, Message: fmt.Sprintf(format, args...), Advice: do})
 }
 
-// sorted are the findings, worst first, those of one code together, and never
-// nil.
+// sorted returns the findings, worst first and grouped by code. The result is
+// never nil.
 func (r *report) sorted() []Finding {
 	order := map[Code]int{}
 	for i, c := range Codes() {

@@ -2,22 +2,23 @@ package doctor
 
 import "github.com/leasehold-dev/leasehold/store/filestore"
 
-// leastFree is how many bytes should be left for a lock file and its log.
+// leastFree is the space that should be left for a lock file and its log, in
+// bytes.
 const leastFree = 16 << 20
 
-// File is what the examination of a lock file leads to.
+// File returns the findings about a lock file.
 func File(e filestore.FileExamination) []Finding {
 	r := &report{}
 	if e.Network != "" {
 		r.add(Error, FileOnNetwork, e.Path, "The file is on a network file system (%s), whose locks do not reach from machine to machine: two machines can hold one lock, and the file can be damaged.", e.Network)
 	}
 	if e.Exposed != nil && e.Shared {
-		r.add(Info, FileShared, e.Path, "Others than this user can write the file, or replace it, which shared=true allows: they can take and end every lock.")
+		r.add(Info, FileShared, e.Path, "Other users can write or replace the file, which shared=true allows: they can take and end every lock.")
 	} else if e.Exposed != nil {
 		r.add(Error, FileExposed, e.Path, "The file is refused: %v.", e.Exposed)
 	}
 	if e.Unusable != nil {
-		r.add(Error, FileUnusable, e.Path, "No lock can be taken there: %v.", e.Unusable)
+		r.add(Error, FileUnusable, e.Path, "No lock can be acquired there: %v.", e.Unusable)
 	}
 	if e.FreeKnown && e.Free < leastFree {
 		r.add(Warning, FileDiskLow, e.Path, "Only %s are left on its disk.", size(e.Free))

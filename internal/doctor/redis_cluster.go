@@ -38,7 +38,7 @@ func seed(r *report, n store.NodeOutcome) {
 	case store.TimedOut:
 		r.add(Error, NodeSilent, n.Node, "The server does not answer: %v.", n.Err)
 	case store.Loading:
-		r.add(Error, NodeLoading, n.Node, "The server is still reading its data.")
+		r.add(Error, NodeLoading, n.Node, "The server is still loading its data.")
 	default:
 		r.add(Error, NodeUnreachable, n.Node, "The server cannot be reached: %v.", n.Err)
 	}

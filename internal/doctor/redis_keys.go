@@ -18,18 +18,18 @@ var oddities = map[redisstore.Oddity]struct {
 	redisstore.Foreign:          {Info, ForeignLock, "%s is held by another kind of client."},
 	redisstore.ForeignCounter:   {Warning, ForeignCounter, "%s is no number where the tokens of a lock are counted: a lock of the name in braces cannot be taken."},
 	redisstore.EndlessCounter:   {Warning, CounterWithoutTTL, "%s, where the tokens of a lock are counted, never expires; ours do after a day."},
-	redisstore.EndlessTombstone: {Warning, TombstoneWithoutTTL, "%s, left behind by a lease that was given back, never expires; ours do after the lease's TTL."},
+	redisstore.EndlessTombstone: {Warning, TombstoneWithoutTTL, "%s, left behind by a released lease, never expires; it should expire after the lease's TTL."},
 }
 
-// keys is about what was found at the names of locks.
+// keys reports unexpected data at the names of locks.
 func keys(r *report, e redisstore.Examination) {
 	each(e, func(n redisstore.Examined) {
 		switch {
 		case n.Server.Loading: // it says nothing yet
 		case n.Keys.Err != nil:
-			r.add(Info, KeysNotSeen, n.Node, "The keys of locks could not be looked at (%v).", n.Keys.Err)
+			r.add(Info, KeysNotSeen, n.Node, "The keys of locks could not be read (%v).", n.Keys.Err)
 		case n.Keys.Partial:
-			r.add(Info, KeysPartlySeen, n.Node, "There are too many keys to look at: it was stopped after %s.", count(n.Keys.Locks, "lock"))
+			r.add(Info, KeysPartlySeen, n.Node, "There are too many keys: the examination stopped after %s.", count(n.Keys.Locks, "lock"))
 		}
 		for _, odd := range n.Keys.Odd {
 			o := oddities[odd.Oddity]
@@ -38,7 +38,7 @@ func keys(r *report, e redisstore.Examination) {
 	})
 }
 
-// examples names the keys, or some and how many there are.
+// examples names the keys, or a few of them and their number.
 func examples(odd redisstore.OddKeys) string {
 	var names []string
 	for _, k := range odd.Examples {

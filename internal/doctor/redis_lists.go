@@ -6,7 +6,7 @@ import (
 	"github.com/leasehold-dev/leasehold/store/redisstore"
 )
 
-// lists is about nodes that decide together with others.
+// lists reports nodes that belong to another list of nodes.
 func lists(r *report, e redisstore.Examination) {
 	each(e, func(n redisstore.Examined) {
 		if n.Mark.Others != "" {

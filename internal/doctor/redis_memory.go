@@ -2,7 +2,7 @@ package doctor
 
 import "github.com/leasehold-dev/leasehold/store/redisstore"
 
-// memory is about what happens when it runs out.
+// memory reports what happens when a server runs out of memory.
 func memory(r *report, e redisstore.Examination) {
 	each(e, func(n redisstore.Examined) {
 		s := n.Server
@@ -12,13 +12,13 @@ func memory(r *report, e redisstore.Examination) {
 			if s.Evicted > 0 {
 				already = " It has evicted " + count(int(s.Evicted), "key") + " since it started."
 			}
-			r.add(Error, Eviction, n.Node, "When its memory is full it removes keys, locks that are held and token counters among them (maxmemory-policy %s at %s of %s).%s", s.Eviction, size(s.Memory), size(s.MaxMemory), already)
+			r.add(Error, Eviction, n.Node, "When its memory is full it evicts keys, including held locks and token counters (maxmemory-policy %s at %s of %s).%s", s.Eviction, size(s.Memory), size(s.MaxMemory), already)
 		case full(s):
-			r.add(Error, MemoryFull, n.Node, "Its memory is full (%s of %s): it takes no lock.", size(s.Memory), size(s.MaxMemory))
+			r.add(Error, MemoryFull, n.Node, "Its memory is full (%s of %s): it refuses locks.", size(s.Memory), size(s.MaxMemory))
 		case s.MaxMemory > 0 && low(s.Memory, s.MaxMemory):
-			r.add(Warning, MemoryLow, n.Node, "Its memory is almost full (%s of %s): when it is, it takes no more locks.", size(s.Memory), size(s.MaxMemory))
+			r.add(Warning, MemoryLow, n.Node, "Its memory is almost full (%s of %s): when it is full, it refuses locks.", size(s.Memory), size(s.MaxMemory))
 		case s.MaxMemory == 0 && low(s.Memory, s.SystemMemory):
-			r.add(Warning, MemoryLow, n.Node, "It uses %s of the machine's %s, without a limit: the system may end it.", size(s.Memory), size(s.SystemMemory))
+			r.add(Warning, MemoryLow, n.Node, "It uses %s of the machine's %s, without a limit: the system may kill it.", size(s.Memory), size(s.SystemMemory))
 		}
 	})
 }
@@ -31,5 +31,5 @@ func full(s redisstore.Server) bool {
 	return s.MaxMemory > 0 && s.Memory >= s.MaxMemory && !evicts(s)
 }
 
-// low says whether less than a tenth is left.
+// low reports whether less than a tenth is left.
 func low(used, most uint64) bool { return most > 0 && used > most-most/10 }

@@ -2,11 +2,11 @@ package doctor
 
 import "github.com/leasehold-dev/leasehold/store/redisstore"
 
-// persistence is about what a restart of a server means.
+// persistence reports what a restart of a server would lose.
 func persistence(r *report, e redisstore.Examination) {
-	forgets, bad := "two can hold a lock then", Warning
+	forgets, bad := "two owners can then hold a lock", Warning
 	if several(e) {
-		forgets, bad = "it stays out for "+span(e.Quarantine)+" then", Info
+		forgets, bad = "it is then quarantined for "+span(e.Quarantine), Info
 	}
 	each(e, func(n redisstore.Examined) {
 		s := n.Server
@@ -14,10 +14,10 @@ func persistence(r *report, e redisstore.Examination) {
 			return
 		}
 		if s.SettingsErr != nil {
-			r.add(Info, ConfigForbidden, n.Node, "CONFIG GET cannot be used (%v): when the server writes to disk is not known.", s.SettingsErr)
+			r.add(Info, ConfigForbidden, n.Node, "CONFIG GET cannot be used (%v): it is not known when the server writes to disk.", s.SettingsErr)
 		}
 		if e.FsyncAlways && s.SettingsErr == nil && !keepsAll(s) {
-			r.add(Error, FsyncNotAlways, n.Node, "The URL says fsync=always, and the server does otherwise (appendonly %s, appendfsync %s): where a user may not read that, a restart forgets leases and nobody notices.", yes(s.AppendOnly), s.Fsync)
+			r.add(Error, FsyncNotAlways, n.Node, "The URL says fsync=always, but the server is configured differently (appendonly %s, appendfsync %s): a client whose user may not read the configuration would not notice that a restart lost leases.", yes(s.AppendOnly), s.Fsync)
 		}
 		if s.SaveFails {
 			r.add(Warning, PersistenceFailing, n.Node, "The server could not write its data to disk the last time it tried: it may soon refuse locks, and a restart loses what is not written.")

@@ -7,7 +7,8 @@ import (
 	"github.com/leasehold-dev/leasehold/store/redisstore"
 )
 
-// reachable is about nodes that are there, and whether they are enough.
+// reachable reports nodes that cannot be reached, and whether the others form a
+// quorum.
 func reachable(r *report, e redisstore.Examination) {
 	for _, l := range lacking(e, func(n redisstore.Examined) bool { return votes(e, n) }) {
 		can := 0
@@ -17,19 +18,19 @@ func reachable(r *report, e redisstore.Examination) {
 			}
 		}
 		if several(e) {
-			r.add(Error, NoQuorum, "", "Of %s%s %s, and %d are needed: no lock can be taken now.", count(len(l), "node"), which(e, l), takePart(can), majority(l))
+			r.add(Error, NoQuorum, "", "Of %s%s %s, and %d are needed: no lock can be acquired now.", count(len(l), "node"), which(e, l), takePart(can), majority(l))
 		}
 	}
 	for _, n := range e.Nodes {
 		switch n.Outcome {
 		case store.Granted:
 			if n.Server.Loading {
-				r.add(bearable(e), NodeLoading, n.Node, "The server is still reading its data.")
+				r.add(bearable(e), NodeLoading, n.Node, "The server is still loading its data.")
 			}
 		case store.Loading:
-			r.add(bearable(e), NodeLoading, n.Node, "The server is still reading its data.")
+			r.add(bearable(e), NodeLoading, n.Node, "The server is still loading its data.")
 		case store.Refused:
-			r.add(Error, LoginRefused, n.Node, "The server does not let us in: %v.", n.Err)
+			r.add(Error, LoginRefused, n.Node, "The server refuses the login: %v.", n.Err)
 		case store.TimedOut:
 			r.add(bearable(e), NodeSilent, n.Node, "The server does not answer: %v.", n.Err)
 		default:
@@ -48,7 +49,7 @@ func takePart(n int) string {
 	return count(n, "") + " can take part"
 }
 
-// which says which of two lists it is.
+// which names the nodes of a list if there are two lists.
 func which(e redisstore.Examination, l []int) string {
 	if len(e.Lists) < 2 {
 		return ""

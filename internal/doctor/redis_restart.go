@@ -5,7 +5,7 @@ import "github.com/leasehold-dev/leasehold/store/redisstore"
 // shut says whether a node stays out for now.
 func shut(n redisstore.Examined) bool { return n.Mark.Shut }
 
-// restarts is about servers that may have forgotten leases.
+// restarts reports servers that may have lost leases.
 func restarts(r *report, e redisstore.Examination) {
 	each(e, func(n redisstore.Examined) {
 		s := n.Server
@@ -19,16 +19,16 @@ func restarts(r *report, e redisstore.Examination) {
 		switch {
 		case !several(e):
 			if s.Uptime < e.MaxTTL && !keepsAll(s) {
-				r.add(Warning, RestartedRecently, n.Node, "The server was started %s ago and may have forgotten leases that were granted before: for %s more two can hold one lock.", span(s.Uptime), span(e.MaxTTL-s.Uptime))
+				r.add(Warning, RestartedRecently, n.Node, "The server was started %s ago and may have forgotten leases that were granted before: for another %s two owners can hold one lock.", span(s.Uptime), span(e.MaxTTL-s.Uptime))
 			}
 		case n.Mark.Err != nil:
 		case shut(n):
-			r.add(bearable(e), Quarantined, n.Node, "The server, which was started %s ago, is in quarantine, because %s: it takes no part for %s more.", span(s.Uptime), n.Mark.Why, span(n.Mark.OpensIn))
+			r.add(bearable(e), Quarantined, n.Node, "The server, which was started %s ago, is in quarantine, because %s: it takes no part for another %s.", span(s.Uptime), n.Mark.Why, span(n.Mark.OpensIn))
 		case !n.Mark.Found || n.Mark.RunID != s.RunID && !(n.Mark.Durable && keepsAll(s)):
-			r.add(Info, RestartUnseen, n.Node, "Nobody has locked here since the server was started or emptied (it was started %s ago). The first who does keeps it out for up to %s, in case it has forgotten leases.", span(s.Uptime), span(e.Quarantine))
+			r.add(Info, RestartUnseen, n.Node, "No client has used the server since it was started or emptied (it was started %s ago). The first client that does quarantines it for up to %s, in case it has lost leases.", span(s.Uptime), span(e.Quarantine))
 		}
 	})
 }
 
-// keepsAll says whether the server is known to lose nothing.
+// keepsAll reports whether the server is known to lose nothing.
 func keepsAll(s redisstore.Server) bool { return s.AppendOnly && s.Fsync == "always" }

@@ -2,7 +2,8 @@ package doctor
 
 import "github.com/leasehold-dev/leasehold/store/redisstore"
 
-// rights is about what the user of the URL may do, as far as it was tried.
+// rights reports which rights the user of the URL lacks, as far as that was
+// tried.
 func rights(r *report, e redisstore.Examination) {
 	each(e, func(n redisstore.Examined) {
 		for _, l := range n.Lacking {
@@ -16,7 +17,7 @@ func rights(r *report, e redisstore.Examination) {
 			return // reason enough
 		}
 		if n.UntoldErr != nil && len(n.Lacking) == 0 {
-			r.add(Warning, WaitersPoll, n.Node, "Who waits for a lock is not told when it is free, and asks for it now and then (%v).", n.UntoldErr)
+			r.add(Warning, WaitersPoll, n.Node, "Waiters cannot be notified when a lock is free, and poll instead (%v).", n.UntoldErr)
 		}
 		for _, f := range n.Failing {
 			r.add(Error, ScriptFails, n.Node, "The script %q fails on a lock that nobody uses: %v.", f.Script, f.Err)

@@ -2,7 +2,7 @@ package doctor
 
 import "github.com/leasehold-dev/leasehold/store/redisstore"
 
-// roles is about what else the servers are part of.
+// roles reports servers that are sentinels, replicas or part of a cluster.
 func roles(r *report, e redisstore.Examination) {
 	each(e, func(n redisstore.Examined) {
 		s := n.Server

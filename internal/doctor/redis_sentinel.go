@@ -7,7 +7,7 @@ import (
 	"github.com/leasehold-dev/leasehold/store/redisstore"
 )
 
-// watched is about a master that sentinels watch, and about them.
+// watched reports on a master that sentinels watch, and on the sentinels.
 func watched(r *report, e redisstore.Examination) {
 	if e.Sentinels == nil {
 		return

@@ -95,8 +95,8 @@ var redisCases = []redisCase{
 	{"wrong password", 3, func(e *redisstore.Examination, n *redisstore.Examined) {
 		*n = redisstore.Examined{Node: first, Outcome: store.Refused, Err: errors.New("WRONGPASS")}
 	}, Error, LoginRefused, first, "WRONGPASS"},
-	{"loading", 3, func(e *redisstore.Examination, n *redisstore.Examined) { n.Server.Loading = true }, Warning, NodeLoading, first, "reading"},
-	{"loading, as a reply", 1, func(e *redisstore.Examination, n *redisstore.Examined) { n.Outcome = store.Loading }, Error, NodeLoading, first, "reading"},
+	{"loading", 3, func(e *redisstore.Examination, n *redisstore.Examined) { n.Server.Loading = true }, Warning, NodeLoading, first, "loading"},
+	{"loading, as a reply", 1, func(e *redisstore.Examination, n *redisstore.Examined) { n.Outcome = store.Loading }, Error, NodeLoading, first, "loading"},
 	{"listed twice", 3, func(e *redisstore.Examination, n *redisstore.Examined) { n.Server.RunID = "run-c" }, Error, SameServer, "", "a:6379 and c:6379 are one server"},
 	{"on one machine", 3, func(e *redisstore.Examination, n *redisstore.Examined) { n.Host = "10.0.0.b" }, Warning, SameHost, "", "2 of 3"},
 	{"four", 4, func(*redisstore.Examination, *redisstore.Examined) {}, Warning, EvenNodes, "", "4 nodes are no safer than 3"},
@@ -134,7 +134,7 @@ var redisCases = []redisCase{
 	{"a command is missing", 3, func(e *redisstore.Examination, n *redisstore.Examined) {
 		n.Lacking = []redisstore.Lack{{Command: "pexpire", Says: "NOPERM"}}
 	}, Error, RightMissing, first, "+pexpire"},
-	{"nothing can be told", 3, func(e *redisstore.Examination, n *redisstore.Examined) { n.UntoldErr = errDenied }, Warning, WaitersPoll, first, "now and then (NOPERM"},
+	{"nothing can be told", 3, func(e *redisstore.Examination, n *redisstore.Examined) { n.UntoldErr = errDenied }, Warning, WaitersPoll, first, "poll instead (NOPERM"},
 	{"keys are forbidden", 3, func(e *redisstore.Examination, n *redisstore.Examined) {
 		n.Lacking = []redisstore.Lack{{Key: "{jobs/*}:*", Says: "NOPERM"}}
 	}, Error, KeyForbidden, first, "{jobs/*}:*"},
@@ -161,7 +161,7 @@ var redisCases = []redisCase{
 	{"our clock is ahead", 1, func(e *redisstore.Examination, n *redisstore.Examined) { n.Ahead = -3 * time.Second }, Warning, ClockHere, "", "ahead of that of the servers"},
 	{"in quarantine", 3, func(e *redisstore.Examination, n *redisstore.Examined) {
 		n.Mark.Shut, n.Mark.OpensIn, n.Mark.Why = true, 40*time.Second, "it was restarted"
-	}, Warning, Quarantined, first, "it was restarted: it takes no part for 40s more"},
+	}, Warning, Quarantined, first, "it was restarted: it takes no part for another 40s"},
 	{"too many in quarantine", 3, func(e *redisstore.Examination, n *redisstore.Examined) {
 		for i := range e.Nodes {
 			e.Nodes[i].Mark.Shut, e.Nodes[i].Mark.OpensIn = true, 40*time.Second
@@ -169,21 +169,21 @@ var redisCases = []redisCase{
 	}, Error, Quarantined, first, "40s"},
 	{"alone and restarted", 1, func(e *redisstore.Examination, n *redisstore.Examined) {
 		n.Server.Uptime, n.Server.Fsync = 20*time.Second, "everysec"
-	}, Warning, RestartedRecently, first, "for 40s more"},
+	}, Warning, RestartedRecently, first, "for another 40s"},
 	{"no mark", 3, func(e *redisstore.Examination, n *redisstore.Examined) { n.Mark = redisstore.Mark{} }, Info, RestartUnseen, first, "up to 1m1s"},
 	{"the mark of another run", 3, func(e *redisstore.Examination, n *redisstore.Examined) {
 		n.Server.RunID, n.Server.Fsync = "run-new", "everysec"
-	}, Info, RestartUnseen, first, "Nobody has locked here"},
+	}, Info, RestartUnseen, first, "No client has used the server"},
 	{"the mark of a run that was not durable", 3, func(e *redisstore.Examination, n *redisstore.Examined) {
 		n.Server.RunID, n.Mark.Durable = "run-new", false
-	}, Info, RestartUnseen, first, "Nobody has locked here"},
+	}, Info, RestartUnseen, first, "No client has used the server"},
 	{"the mark of another version", 3, func(e *redisstore.Examination, n *redisstore.Examined) {
 		n.Mark = redisstore.Mark{Err: errors.New("its mark has version 3"), Version: "3"}
 	}, Warning, OtherVersion, first, "its mark has version 3"},
 	{"not what the URL says", 3, func(e *redisstore.Examination, n *redisstore.Examined) { e.FsyncAlways, n.Server.Fsync = true, "no" }, Error, FsyncNotAlways, first, "appendfsync no"},
 	{"cannot save", 3, func(e *redisstore.Examination, n *redisstore.Examined) { n.Server.SaveFails = true }, Warning, PersistenceFailing, first, "could not write"},
-	{"alone, nothing on disk", 1, func(e *redisstore.Examination, n *redisstore.Examined) { n.Server.AppendOnly = false }, Warning, PersistenceNone, first, "two can hold a lock"},
-	{"nothing on disk", 3, func(e *redisstore.Examination, n *redisstore.Examined) { n.Server.AppendOnly = false }, Info, PersistenceNone, first, "stays out for 1m1s"},
+	{"alone, nothing on disk", 1, func(e *redisstore.Examination, n *redisstore.Examined) { n.Server.AppendOnly = false }, Warning, PersistenceNone, first, "two owners can then hold a lock"},
+	{"nothing on disk", 3, func(e *redisstore.Examination, n *redisstore.Examined) { n.Server.AppendOnly = false }, Info, PersistenceNone, first, "quarantined for 1m1s"},
 	{"snapshots", 1, func(e *redisstore.Examination, n *redisstore.Examined) {
 		n.Server.AppendOnly, n.Server.Snapshots = false, true
 	}, Warning, PersistenceSnapshot, first, "snapshot"},

@@ -9,7 +9,7 @@ import (
 	"github.com/leasehold-dev/leasehold/store/redisstore"
 )
 
-// times is about how long nodes take to answer, against how long they may.
+// times compares the round trips of nodes with the node timeout.
 func times(r *report, e redisstore.Examination) {
 	if e.TTL > e.MaxTTL {
 		r.add(Error, TTLOverMaximum, "", "A TTL of %s is over the maximum of %s (max_ttl): locks with it are refused.", span(e.TTL), span(e.MaxTTL))
@@ -17,9 +17,9 @@ func times(r *report, e redisstore.Examination) {
 	each(e, func(n redisstore.Examined) {
 		switch {
 		case n.Trip > e.NodeTimeout:
-			r.add(bearable(e), RoundTripOver, n.Node, "A round trip takes %s, and its answer is waited for for only %s at a TTL of %s: its vote comes too late.", span(n.Trip), span(e.NodeTimeout), span(e.TTL))
+			r.add(bearable(e), RoundTripOver, n.Node, "A round trip takes %s, and the node timeout is only %s at a TTL of %s: its vote comes too late.", span(n.Trip), span(e.NodeTimeout), span(e.TTL))
 		case n.Slowest > e.NodeTimeout/2:
-			r.add(Warning, RoundTripNear, n.Node, "A round trip takes up to %s, and its answer is waited for for only %s at a TTL of %s.", span(n.Slowest), span(e.NodeTimeout), span(e.TTL))
+			r.add(Warning, RoundTripNear, n.Node, "A round trip takes up to %s, and the node timeout is only %s at a TTL of %s.", span(n.Slowest), span(e.NodeTimeout), span(e.TTL))
 		}
 	})
 	// The majority decides, so what counts is the slowest of the quickest.

@@ -9,7 +9,7 @@ import (
 	"github.com/leasehold-dev/leasehold/store"
 )
 
-// span is a duration as people read it.
+// span formats a duration for people.
 func span(d time.Duration) string {
 	if d.Abs() >= time.Second {
 		return store.Round(d).String()
@@ -39,7 +39,7 @@ func list(names []string) string {
 	return strings.Join(names[:last], ", ") + " and " + names[last]
 }
 
-// size is a number of bytes.
+// size formats a number of bytes.
 func size(b uint64) string {
 	for i, unit := range []string{"GiB", "MiB", "KiB"} {
 		if one := uint64(1) << (30 - 10*i); b >= one {
@@ -49,7 +49,8 @@ func size(b uint64) string {
 	return strconv.FormatUint(b, 10) + " bytes"
 }
 
-// quoted is a key as it can be printed anywhere, cut to a readable length.
+// quoted quotes a key so that it can be printed anywhere, cut to a readable
+// length.
 func quoted(key string) string {
 	const most = 80
 	if len(key) > most {

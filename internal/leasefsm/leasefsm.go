@@ -1,15 +1,15 @@
-// Package leasefsm is the life of one lease as its holder sees it:
+// Package leasefsm is the state machine of one lease, as its holder sees it:
 //
 //	waiting -> held <-> jeopardy -> lost
 //	              \________________-> released
 //
-// A held lease may pass from one holder to the next within its process, which
-// begins a hold of its own on what the store was asked for once.
+// A held lease may pass from one holder to the next within its process. The next
+// holder begins a hold of its own, without asking the store.
 //
-// It is a pure value: Step takes a state, an event and the present instant and
-// returns the next state. It starts no timer and sends nothing; whoever drives
-// it asks Next when to come back. All timing of leases is decided here, so a
-// checker that drives this package drives the timing that is shipped.
+// A lease is a pure value: Step takes an event and the current instant and
+// returns the next state. It starts no timer and sends nothing; Next tells the
+// driver when to call again. All timing of leases is decided here, so a checker
+// that drives this package checks the timing of the real program.
 package leasefsm
 
 import (
@@ -19,20 +19,20 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/validity"
 )
 
-// State is where a lease stands.
+// State is the state of a lease.
 type State uint8
 
 // The states. Lost and Released are final.
 const (
-	// Waiting: asked for, not granted.
+	// Waiting means that the lease was requested and not yet granted.
 	Waiting State = iota
-	// Held: granted, and the last renewal (if one was due) succeeded.
+	// Held means that it was granted and that no renewal has failed since.
 	Held
-	// Jeopardy: renewals fail, but validity remains.
+	// Jeopardy means that renewals fail while validity remains.
 	Jeopardy
-	// Lost: the holder was told that it may no longer act.
+	// Lost means that the holder was notified that it may no longer act.
 	Lost
-	// Released: the holder gave it back.
+	// Released means that the holder released the lease.
 	Released
 )
 
@@ -40,33 +40,35 @@ var stateNames = [...]string{"waiting", "held", "jeopardy", "lost", "released"}
 
 func (s State) String() string { return stateNames[s] }
 
-// Config is what does not change during a lease's life.
+// Config has what does not change during the life of a lease.
 type Config struct {
-	// TTL each grant and renewal lasts, counted by the store.
+	// TTL is how long each grant and renewal lasts, counted by the store.
 	TTL time.Duration
-	// Notice is how long before the end of validity the holder is told, so
-	// that it has stopped when validity ends. Less than TTL.
+	// Notice is how long before the end of validity the holder is notified, so
+	// that it has stopped by then. It is less than TTL.
 	Notice time.Duration
-	// Renew is the time between renewals; zero: never renewed.
+	// Renew is the time between renewals. Zero means that the lease is never
+	// renewed.
 	Renew time.Duration
-	// MaxHold bounds the whole hold, renewals included; zero: no bound.
+	// MaxHold bounds the whole hold, renewals included. Zero means no bound.
 	MaxHold time.Duration
 }
 
-// Lease is one lease's life. It is a plain value: copying it forks it.
+// Lease is the life of one lease. It is a plain value: copying it forks it.
 type Lease struct {
 	Config
 	state State
 	cause Cause
-	// since is the start of the attempt that was granted, or of the hold that it
-	// was passed on to.
+	// since is the start of the granted attempt, or of the current holder's hold
+	// if the lease was passed on.
 	since clock.Instant
-	// proven is the end of validity that the store has agreed to. It moves
-	// forward only when a renewal is proven, and never back.
+	// proven is the end of validity that the store has confirmed. It moves only
+	// forward, and only with a proven renewal.
 	proven clock.Instant
-	// until is the end of validity for this holder: proven, within MaxHold.
+	// until is the end of validity for this holder: proven, limited by MaxHold.
 	until clock.Instant
-	// renewAt is when the next renewal is due; meaningless while renewing.
+	// renewAt is when the next renewal is due. It has no meaning while renewing
+	// is set.
 	renewAt  clock.Instant
 	renewing bool
 	failures int
@@ -78,11 +80,11 @@ type Cause uint8
 // The causes.
 const (
 	NotLost Cause = iota
-	// Expired: validity was about to end without a proven renewal.
+	// Expired means that validity was about to end without a proven renewal.
 	Expired
-	// Denied: the store said that the lock is no longer ours.
+	// Denied means that the store said that this owner no longer holds the lock.
 	Denied
-	// HeldMax: the longest hold the holder allowed itself is over.
+	// HeldMax means that the hold reached Config.MaxHold.
 	HeldMax
 )
 
@@ -90,36 +92,36 @@ var causeNames = [...]string{"not lost", "its validity ended before a renewal su
 
 func (c Cause) String() string { return causeNames[c] }
 
-// Event is what happened to a lease.
+// Event is something that happens to a lease.
 type Event uint8
 
-// The events. Start, where it matters, is an instant read before the request
-// left.
+// The events. start is the argument of Step: an instant read before the request
+// was sent.
 const (
-	// Granted: the store granted the attempt begun at start.
+	// Granted means that the store granted the attempt begun at start.
 	Granted Event = iota
-	// RenewalSent: a renewal is about to leave.
+	// RenewalSent means that a renewal is about to be sent.
 	RenewalSent
-	// Renewed: the store proved the renewal begun at start.
+	// Renewed means that the store proved the renewal begun at start.
 	Renewed
-	// RenewalUnknown: the renewal failed or its outcome is unknown.
+	// RenewalUnknown means that the renewal failed or that its outcome is unknown.
 	RenewalUnknown
-	// RenewalDenied: the store said the lease is certainly gone.
+	// RenewalDenied means that the store said the lease is certainly gone.
 	RenewalDenied
-	// Tick: time has passed.
+	// Tick means that time has passed.
 	Tick
-	// Passed: the holder has let go, and another one of its process goes on.
+	// Passed means that the holder passed the lease to another in its process.
 	Passed
-	// Release: the holder gives it back.
+	// Release means that the holder releases the lease.
 	Release
 )
 
-// New is a lease that was asked for and not yet granted.
+// New returns a lease that was requested but not yet granted.
 func New(c Config) Lease { return Lease{Config: c} }
 
-// Step applies one event. start is used by Granted and Renewed only. Every
-// step first lets time pass: an event that arrives after the holder had to be
-// told finds the lease lost, however late a timer may be.
+// Step returns the lease after one event. Only Granted and Renewed use start.
+// Every step first applies the passage of time: an event that arrives after the
+// holder had to be notified finds the lease lost, however late a timer may be.
 func (l Lease) Step(e Event, start, now clock.Instant) Lease {
 	if renewInTime || e != Renewed {
 		l = l.pass(now)
@@ -136,10 +138,10 @@ func (l Lease) Step(e Event, start, now clock.Instant) Lease {
 	case Renewed:
 		l.renewing = false
 		if l.Live() {
-			// Counted from before the request left, and only here, where pass
-			// has just found the old validity unexpired: Redlock's own text
-			// lacks that condition, and without it a renewal can be "granted"
-			// by nodes that meanwhile granted the lock to others and lost it.
+			// The new validity counts from before the request was sent, and
+			// only if pass has just found the old one unexpired. Redlock's own
+			// text lacks this condition. Without it, nodes that meanwhile
+			// granted the lock to others and lost it could grant a renewal.
 			l.proven = max(l.proven, validity.Until(start, l.TTL))
 			l.until = l.bound(l.proven)
 			l.state, l.failures = Held, 0
@@ -182,7 +184,7 @@ func (l Lease) granted(start, now clock.Instant) Lease {
 	return l.pass(now) // a grant that took too long is lost at once
 }
 
-// bound keeps until within the longest hold.
+// bound limits until by MaxHold.
 func (l Lease) bound(until clock.Instant) clock.Instant {
 	if l.MaxHold > 0 {
 		return min(until, l.since.Add(l.MaxHold))
@@ -200,28 +202,28 @@ func (l Lease) pass(now clock.Instant) Lease {
 	return l
 }
 
-// tellAt is when the holder is told that it loses the lease.
+// tellAt is when the holder is notified that it loses the lease.
 func (l Lease) tellAt() clock.Instant { return l.until.Add(-l.Notice) }
 
-// retryDelay is the pause after a renewal of unknown outcome: a twelfth of the
-// renewal interval at first, so that several tries fit into what remains, then
-// doubling up to the interval's quarter.
+// retryDelay is the pause after a renewal of unknown outcome. It starts at a
+// twelfth of the renewal interval, so that several attempts fit into the
+// remaining validity, and doubles up to a quarter of the interval.
 func (l Lease) retryDelay() time.Duration {
 	d := l.Renew / 12 << min(l.failures-1, 2)
 	return max(min(d, l.Renew/4), time.Millisecond)
 }
 
-// Live says whether the holder may act: held or in jeopardy. It is as of the
-// last step; Valid asks for an instant.
+// Live reports whether the holder may act, which is in states Held and Jeopardy.
+// It is as of the last step; see Valid.
 func (l Lease) Live() bool { return l.state == Held || l.state == Jeopardy }
 
-// Valid says whether the lease may be trusted at now: it was granted, is not
-// lost or released, and its holder need not be told yet.
+// Valid reports whether the lease may be trusted at now: it was granted, is
+// neither lost nor released, and its holder need not be notified yet.
 func (l Lease) Valid(now clock.Instant) bool { return l.pass(now).Live() }
 
-// Passable says whether what is left at now is worth passing on: the next
-// holder is not lost, will not be within a third of a TTL even if nothing is
-// proven any more, and has renewals to come. Without any it would get less of a
+// Passable reports whether enough of the lease is left at now to pass it on. It
+// must be valid, remain so for a third of the TTL even if no renewal succeeds,
+// and have renewals to come. Without renewals the next holder would get less of a
 // lease than it asked for.
 func (l Lease) Passable(now clock.Instant) bool {
 	if !passWhileValid {
@@ -230,18 +232,18 @@ func (l Lease) Passable(now clock.Instant) bool {
 	return l.Valid(now) && l.Renew > 0 && l.proven.Add(-l.Notice).Sub(now) >= validity.RenewAfter(l.TTL)
 }
 
-// Due says whether a renewal should be sent at now.
+// Due reports whether a renewal should be sent at now.
 func (l Lease) Due(now clock.Instant) bool {
 	return l.Valid(now) && !l.renewing && l.renews() && now >= l.renewAt
 }
 
-// renews says whether another renewal could move the deadline.
+// renews reports whether another renewal could extend validity.
 func (l Lease) renews() bool {
 	return l.Renew > 0 && (l.MaxHold == 0 || l.until < l.since.Add(l.MaxHold))
 }
 
-// Next is the instant at which the lease wants a Tick, or a renewal: false
-// when nothing will ever happen by itself.
+// Next returns when the lease next needs a Tick or a renewal. It returns false if
+// nothing more happens without an event.
 func (l Lease) Next() (clock.Instant, bool) {
 	if !l.Live() {
 		return 0, false
@@ -252,14 +254,15 @@ func (l Lease) Next() (clock.Instant, bool) {
 	return l.tellAt(), true
 }
 
-// State is where the lease stood after the last step.
+// State returns the state after the last step.
 func (l Lease) State() State { return l.state }
 
-// Cause says why it was lost.
+// Cause returns why the lease was lost.
 func (l Lease) Cause() Cause { return l.cause }
 
-// Since is the start of the attempt that was granted, or of the present hold.
+// Since returns the start of the granted attempt, or of the current holder's
+// hold.
 func (l Lease) Since() clock.Instant { return l.since }
 
-// Until is the end of validity; it does not move once the lease is lost.
+// Until returns the end of validity. It does not change once the lease is lost.
 func (l Lease) Until() clock.Instant { return l.until }

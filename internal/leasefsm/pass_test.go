@@ -37,7 +37,8 @@ func TestPassBeginsAHold(t *testing.T) {
 	}
 }
 
-// A renewal that was under way when the lease was passed on counts for the next.
+// A renewal that was pending when the lease was passed on counts for the next
+// holder.
 func TestRenewalAcrossAPass(t *testing.T) {
 	c := Config{TTL: 10 * time.Second, Notice: time.Second, Renew: 3 * time.Second}
 	l := held(c).Step(RenewalSent, 0, at(3*time.Second)).Step(Passed, 0, at(4*time.Second)).Step(Renewed, at(3*time.Second), at(5*time.Second))
@@ -49,7 +50,7 @@ func TestRenewalAcrossAPass(t *testing.T) {
 	}
 }
 
-// What is over is not brought back by a pass.
+// A pass does not bring back a lease that is over.
 func TestPassResurrectsNothing(t *testing.T) {
 	c := Config{TTL: 10 * time.Second, Notice: time.Second, Renew: 3 * time.Second, MaxHold: 4 * time.Second}
 	for what, l := range map[string]Lease{

@@ -9,34 +9,35 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/clock"
 )
 
-// Ask is one attempt to be admitted. Callers have checked that Owner is not
-// empty and TTL positive.
+// Ask is one request to be admitted. The caller has checked that Owner is not
+// empty and TTL is positive.
 type Ask struct {
 	// Spec is the lock's kind as this owner understands it.
 	Spec  Spec
 	Owner string
 	Meta  string
-	// Weight is how much of the limit is wanted; zero means 1.
+	// Weight is how much of the limit the owner wants. Zero means 1.
 	Weight int64
 	TTL    time.Duration
-	// Reenter makes another ask of an owner that is inside already count: it
-	// is released as often as it was admitted. Without it the ask is taken for
-	// the same request sent again, and one release ends it.
+	// Reenter makes a further ask of an owner that already holds the lock count:
+	// the owner must then release it as often as it was admitted. Without it, the
+	// ask is treated as a repetition of the same request, and one release ends
+	// the lease.
 	Reenter bool
-	// Fair has the owner wait for everybody who stands before it in the line.
-	// Without it the owner barges: it takes what is free at this moment.
+	// Fair makes the owner wait for all owners before it in the line. Without it
+	// the owner barges: it takes what is free now.
 	Fair bool
-	// Wait, when positive, leaves a place in the line if the lock is busy, or
-	// keeps the one the owner has, for at least this long. Order is that of
-	// arrival; a refreshed place stays where it is. See Advance.
+	// Wait, if positive, adds a place at the end of the line if the lock is busy,
+	// or refreshes the owner's place, for at least this long. A refreshed place
+	// keeps its position. See Advance.
 	Wait time.Duration
-	// Spare is how many tokens to reserve besides that of the grant, 0 to
-	// MaxSpare. They follow it without a gap, and no other grant has them.
-	// Grants that share their token reserve none.
+	// Spare is the number of tokens to reserve beyond that of the grant, 0 to
+	// MaxSpare. They follow it without a gap and belong to no other grant. Grants
+	// that share their token reserve none.
 	Spare int
-	// Floor is the least token a grant may draw. A store that can forget a
-	// record, and with it the last token, gives something that never goes
-	// back, such as its clock in microseconds.
+	// Floor is the smallest token that a grant may draw. A store that can forget
+	// a record, and its last token with it, passes a value that never goes back,
+	// such as its clock in microseconds.
 	Floor fence.Token
 }
 
@@ -74,7 +75,7 @@ func (r Record) grant(a Ask, now clock.Instant) (Record, Answer) {
 	return r, Answer{Verdict: Granted, Token: h.Token, Count: h.Count, ExpiresIn: h.Expiry.Sub(now)}
 }
 
-// enter lets h in, with a token of its own. Its place is no longer needed.
+// enter adds h with a new token, and removes the owner's place in the line.
 func (r Record) enter(h Hold, spare int, floor fence.Token) (Record, Hold) {
 	h.Count = 1
 	r, h.Token = r.draw(h.Weight, spare, floor)
@@ -83,8 +84,8 @@ func (r Record) enter(h Hold, spare int, floor fence.Token) (Record, Hold) {
 	return r, h
 }
 
-// again answers an owner that is inside already. Its token stays, its expiry
-// never shrinks.
+// again answers an owner that already holds the lock. Its token stays the same,
+// and its expiry never moves back.
 func (r Record) again(i int, a Ask, now clock.Instant) (Record, Answer) {
 	h := r.Holds[i]
 	if a.Weight > h.Weight {
@@ -98,7 +99,7 @@ func (r Record) again(i int, a Ask, now clock.Instant) (Record, Answer) {
 	return r, Answer{Verdict: Granted, Again: true, Token: h.Token, Count: h.Count, ExpiresIn: h.Expiry.Sub(now)}
 }
 
-// room is what the leases leave of the limit.
+// room returns the part of the limit that the leases leave.
 func (r Record) room() int64 {
 	room := r.Spec.Limit
 	for _, h := range r.Holds {
@@ -107,9 +108,9 @@ func (r Record) room() int64 {
 	return room
 }
 
-// ahead are the waiters that a fair ask has to leave room for: all who came
-// before it. For a mutex that means only the head is admitted; of a semaphore
-// or a line of readers, as many from the head as fit together.
+// ahead returns the waiters for which a fair ask must leave room: all that came
+// before it. In a mutex, only the head of the line is thus admitted. In a
+// semaphore or among readers, as many from the head as fit together are.
 func (r Record) ahead(a Ask) []Place {
 	if !a.Fair {
 		return nil
@@ -120,8 +121,9 @@ func (r Record) ahead(a Ask) []Place {
 	return r.Line
 }
 
-// fits says whether weight fits into room once everybody ahead has been let in.
-// It counts down, so that weights near the end of int64 do not overflow.
+// fits reports whether weight fits into room after everybody in ahead was
+// admitted. It counts down, so that weights near the maximum of int64 do not
+// overflow.
 func fits(weight, room int64, ahead []Place) bool {
 	for _, p := range ahead {
 		if p.Weight > room {
@@ -132,8 +134,8 @@ func fits(weight, room int64, ahead []Place) bool {
 	return weight <= room
 }
 
-// busy names the blocker: a holder, if the leases alone leave no room, else
-// somebody ahead in the line.
+// busy names the blocker: a holder if the leases alone leave no room, and
+// otherwise a waiter ahead in the line.
 func (r Record) busy(a Ask, ahead []Place, now clock.Instant) Answer {
 	holds := r.Holds
 	if a.Weight <= r.room() {
@@ -145,7 +147,7 @@ func (r Record) busy(a Ask, ahead []Place, now clock.Instant) Answer {
 	return ans
 }
 
-// mismatch names who uses the lock as something else.
+// mismatch names an owner that uses the lock as another kind.
 func (r Record) mismatch(owner string, now clock.Instant) Answer {
 	ans := blocked(r.Holds, r.Line, now)
 	ans.Verdict = Mismatch
@@ -153,8 +155,8 @@ func (r Record) mismatch(owner string, now clock.Instant) Answer {
 	return ans
 }
 
-// blocked is the evidence of the lease that ends first, or, when no lease is
-// in the way, of the place that does. One of the two slices is not empty.
+// blocked returns the lease that ends first or, if no lease is in the way, the
+// place that does. One of the two slices must not be empty.
 func blocked(holds []Hold, line []Place, now clock.Instant) Answer {
 	if len(holds) > 0 {
 		h := slices.MinFunc(holds, func(a, b Hold) int { return cmp.Compare(a.Expiry, b.Expiry) })

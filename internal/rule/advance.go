@@ -7,27 +7,27 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/clock"
 )
 
-// Turn is what became of a place whose turn has come.
+// Turn says what happened to a place whose turn has come.
 type Turn struct {
 	Owner string
-	// Token is that of the lease it was handed. Zero: it was told that there is
-	// room for it, and nothing else.
+	// Token is the token of the lease that was handed to it. Zero means that the
+	// owner barges and was only notified.
 	Token fence.Token
 	// ExpiresIn is how long the lease lasts unless it is renewed.
 	ExpiresIn time.Duration
 }
 
-// Advance hands the lock to those who wait for it: from the head of the line on,
-// as many as there is room for together. Each lease lasts as long as the place
-// that it comes of would have: that is all its owner, who does not know of it
-// yet, can count on. A place that barges is taken out of the line and told; the
-// room that it needs is left to it, until the next step.
+// Advance hands the lock to waiters: as many from the head of the line as there
+// is room for together. Each lease lasts as long as the place would have, because
+// its owner does not know of it yet and cannot count on more. A barging waiter is
+// removed from the line and notified instead. The room that it needs is left free
+// until the next step.
 //
-// It is to follow every step that can free something, in the same transaction:
-// a release, a leave, and any step that comes upon a lease which has expired.
-// Where a store does so, nobody who is alive waits for a lock that is free.
+// A store must call Advance in the same transaction after every step that can
+// free the lock: a release, a leave, and any step that finds an expired lease.
+// Then no live waiter waits for a free lock.
 //
-// floor is as Ask.Floor, for the first of the leases.
+// floor is like Ask.Floor, for the first of the leases.
 func Advance(r Record, floor fence.Token, now clock.Instant) (Record, []Turn) {
 	r = Expire(r, now)
 	var turns []Turn

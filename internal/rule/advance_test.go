@@ -8,7 +8,7 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/clock"
 )
 
-// advance is the step with the turns it is to come to.
+// advance returns the step Advance, which must give these turns.
 func advance(t *testing.T, floor int, want ...Turn) action {
 	return action{"advance", func(r Record, now clock.Instant) (Record, Answer) {
 		t.Helper()
@@ -23,7 +23,7 @@ func advance(t *testing.T, floor int, want ...Turn) action {
 	}}
 }
 
-// told says whether the room was left to somebody who barges.
+// told reports whether a barging waiter was notified.
 func told(turns []Turn) bool { return len(turns) > 0 && turns[len(turns)-1].Token == 0 }
 
 func handed(owner string, token int, left time.Duration) Turn {
@@ -56,7 +56,7 @@ func TestAdvance(t *testing.T) {
 		{60 * ms, release("b"), released(2)},
 		{60 * ms, advance(t, 0, handed("d", 3, 240*ms)), Answer{}},
 		{60 * ms, m("c", 0), says(busy("d", 240*ms, 0))},
-		// One who leaves and has been handed it gives it to the next.
+		// An owner that leaves after it was handed the lock passes it to the next.
 		{70 * ms, leave("d"), released(3)},
 		{70 * ms, advance(t, 40, handed("e", 40, 830*ms)), Answer{}}, // not below the floor
 		{70 * ms, m("f", 900*ms), says(busy("e", 830*ms, 1))},
@@ -131,8 +131,8 @@ func TestAdvanceSeveral(t *testing.T) {
 	})
 }
 
-// A place that barges is told, and has to come itself; the room is left to it
-// until somebody else looks.
+// A barging waiter is notified and has to ask for the lock; the room is left free
+// until the next step.
 func TestAdvanceTellsWhoBarges(t *testing.T) {
 	queue := func(owner string) action {
 		return ask(Ask{Spec: Mutex, Owner: owner, TTL: 500 * ms, Wait: 100 * ms, Fair: true})
@@ -186,7 +186,7 @@ func draw(owner string, spare, floor int) action {
 	}}
 }
 
-// Tokens that are reserved are nobody else's.
+// Reserved tokens are granted to no other owner.
 func TestSpareTokens(t *testing.T) {
 	m := func(owner string, spare, floor int) action {
 		return ask(Ask{Spec: Mutex, Owner: owner, TTL: 100 * ms, Wait: 100 * ms, Fair: true, Spare: spare, Floor: fenceToken(floor)})

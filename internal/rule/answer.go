@@ -7,28 +7,28 @@ import (
 	"github.com/leasehold-dev/leasehold/fence"
 )
 
-// Verdict is the rule's word on one step.
+// Verdict is the result of one step.
 type Verdict uint8
 
 // The verdicts. The zero Verdict is none of them.
 const (
 	_ Verdict = iota
-	// Granted: the owner has a lease now. It is a new one, or, when
-	// Answer.Again is set, the one the owner already had.
+	// Granted means that the owner now has a lease: a new one, or, if
+	// Answer.Again is set, the one that it already had.
 	Granted
-	// Busy: there is no room, or others wait before this owner.
+	// Busy means that there is no room, or that others wait ahead of this owner.
 	Busy
-	// Mismatch: what was asked for does not fit this lock: it is in use as
-	// another kind, the weight is not within its limit, or it is more than
-	// the owner's own lease has (a lease does not grow: two readers that both
-	// want to become the writer would wait for each other for ever).
+	// Mismatch means that the ask does not fit this lock: the lock is in use as
+	// another kind, the weight exceeds its limit, or the weight exceeds that of
+	// the owner's lease. (A lease does not grow: two readers that both wanted to
+	// become the writer would wait for each other for ever.)
 	Mismatch
-	// Buried: this owner was released before it asked; see Release.
+	// Buried means that this owner was released before it asked; see Release.
 	Buried
-	// Done: the lease was renewed or released, the place given up, or tokens
-	// were drawn.
+	// Done means that the lease was renewed or released, the place given up, or
+	// tokens were drawn.
 	Done
-	// NotHeld: there is no lease (for Leave: no place either) of this owner.
+	// NotHeld means that this owner has no lease and, for Leave, no place either.
 	NotHeld
 )
 
@@ -44,31 +44,30 @@ func (v Verdict) String() string {
 // Answer is a verdict and its evidence.
 type Answer struct {
 	Verdict Verdict
-	// Again is set when Granted confirmed or re-entered a lease that was
-	// already there.
+	// Again is set if Granted confirmed or re-entered an existing lease.
 	Again bool
-	// Token is that of the owner's lease, for Granted and Done; for Draw it is
-	// the first one drawn.
+	// Token is the token of the owner's lease, for Granted and Done. For Draw it
+	// is the first token drawn.
 	Token fence.Token
-	// Count is how often the owner is inside after this step, for Granted and
-	// Done; zero after the last release.
+	// Count is how many times the owner has entered the lock after this step, for
+	// Granted and Done. It is zero after the last release.
 	Count int64
 	// ExpiresIn is how long the owner's lease lasts unless it is renewed
 	// (Granted, Done), or the blocker's lease or place (Busy, Mismatch).
 	ExpiresIn time.Duration
-	// Blocker is who is in the way, for Busy, and for Mismatch where somebody
-	// is: of all that are, the one that will be gone first.
+	// Blocker is who is in the way, for Busy, and for Mismatch if anybody is. Of
+	// several, it is the one that expires first.
 	Blocker Blocker
-	// Position is the owner's own in the line after this step; 1 is the head,
-	// 0 means it has no place.
+	// Position is the owner's position in the line after this step. 1 is the
+	// head; 0 means that it has no place.
 	Position int
 }
 
-// Blocker is the one an owner has to wait for.
+// Blocker is an owner that another owner has to wait for.
 type Blocker struct {
 	Owner string
 	Meta  string
-	// Waiting says that it does not hold the lock itself but stands in the
-	// line before this owner.
+	// Waiting is set if the blocker does not hold the lock but waits ahead in the
+	// line.
 	Waiting bool
 }

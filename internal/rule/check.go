@@ -6,11 +6,11 @@ import (
 	"math"
 )
 
-// Check says what is wrong with a record that was kept somewhere else, or nil.
-// No steps lead to a record that it finds fault with; to take a step from one
-// could let a second owner in.
+// Check returns an error if r, which was read from outside, is not valid. No
+// sequence of steps leads to such a record, and a step from one could admit a
+// second owner.
 func (r Record) Check() error {
-	if r.Token > math.MaxInt64 { // so many follow that no step can use them up
+	if r.Token > math.MaxInt64 { // the many tokens below this cannot be used up
 		return errors.New("no token is left after the last")
 	}
 	room := r.Spec.Limit

@@ -6,9 +6,9 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/clock"
 )
 
-// Leave ends the owner's wait: it gives up the place in the line, or, if the
-// owner was let in before it could know, the lease, however often entered. An
-// owner that has neither is NotHeld.
+// Leave ends the owner's wait. It removes the owner's place or, if the lock was
+// already handed to the owner, its lease, however often entered. An owner with
+// neither is NotHeld.
 func Leave(r Record, owner string, now clock.Instant) (Record, Answer) {
 	r = Expire(r, now)
 	if i := r.hold(owner); i >= 0 {
@@ -24,7 +24,7 @@ func Leave(r Record, owner string, now clock.Instant) (Record, Answer) {
 	return r, Answer{Verdict: Done}
 }
 
-// wait leaves a place at the end of the line, or refreshes the one there is.
+// wait adds a place at the end of the line, or refreshes the owner's place.
 func (r Record) wait(a Ask, now clock.Instant) Record {
 	p := Place{Owner: a.Owner, Meta: a.Meta, Weight: a.Weight, Expiry: after(now, a.Wait), Spare: a.Spare, Barge: !a.Fair}
 	i := r.place(a.Owner)
@@ -37,7 +37,7 @@ func (r Record) wait(a Ask, now clock.Instant) Record {
 	return r
 }
 
-// place is the index of the owner's place, or -1.
+// place returns the index of the owner's place, or -1.
 func (r Record) place(owner string) int {
 	return slices.IndexFunc(r.Line, func(p Place) bool { return p.Owner == owner })
 }

@@ -16,7 +16,7 @@ import (
 
 func fenceToken(n int) fence.Token { return fence.Token(n) }
 
-// owners names who is in r: holders, line, tombs.
+// owners lists the owners in r: holders, waiters and tombstones.
 func owners(r Record) string {
 	var h, l, t []string
 	for _, v := range r.Holds {
@@ -31,7 +31,7 @@ func owners(r Record) string {
 	return strings.Join(h, " ") + " | " + strings.Join(l, " ") + " | " + strings.Join(t, " ")
 }
 
-// history is a lock with steps at random, and what was seen of it.
+// history is a lock under random steps, with what was observed of it.
 type history struct {
 	now    clock.Instant
 	record Record
@@ -43,8 +43,8 @@ type history struct {
 	arrived []Place
 }
 
-// TestRuleKeepsItsPromises takes every step in any order at any time and holds
-// the rule to what makes a lock a lock.
+// TestRuleKeepsItsPromises takes random steps at random times and checks the
+// properties of a lock after each.
 func TestRuleKeepsItsPromises(t *testing.T) {
 	specs := []Spec{Mutex, Semaphore(3), {Limit: 3, Shared: true}}
 	ttl := rapid.Custom(func(t *rapid.T) time.Duration { return time.Duration(rapid.IntRange(1, 20).Draw(t, "ttl")) })
@@ -94,7 +94,7 @@ func TestRuleKeepsItsPromises(t *testing.T) {
 	})
 }
 
-// step takes one, and requires it to leave its input alone.
+// step takes one step, and requires it not to change its input.
 func (h *history) step(t *rapid.T, f func(Record) (Record, Answer)) (before Record, ans Answer) {
 	in := h.record
 	copied := deepCopy(in)
@@ -189,8 +189,8 @@ func (h *history) admit(t *rapid.T, a Ask) {
 	}
 }
 
-// confirmed: nothing changes about a lease but its expiry, and the count where
-// it was meant to.
+// confirmed: a confirmed lease changes only its expiry and, on re-entry, its
+// count.
 func (h *history) confirmed(t *rapid.T, was, now Hold, a Ask) {
 	if a.Reenter {
 		was.Count++
@@ -203,8 +203,8 @@ func (h *history) confirmed(t *rapid.T, was, now Hold, a Ask) {
 	}
 }
 
-// fresh: a grant that has to be told from those before it can be, and what it
-// reserves is nobody else's.
+// fresh: a new exclusive grant has a larger token than all before it, and so are
+// the tokens that it reserves.
 func (h *history) fresh(t *rapid.T, owner string, weight int64, spare int, floor, token fence.Token) {
 	h.tokens[owner] = token
 	h.drawn(t, weight, spare, floor, token)
@@ -225,7 +225,7 @@ func (h *history) drawn(t *rapid.T, weight int64, spare int, floor, token fence.
 	}
 }
 
-// stands: the place is what was asked for, and at least as long.
+// stands: the place is as asked for, and lasts at least as long.
 func (h *history) stands(t *rapid.T, p Place, a Ask, weight int64) {
 	if p.Expiry < h.now.Add(a.Wait) {
 		t.Fatalf("a place for %v ends too soon", a.Wait)
@@ -242,12 +242,12 @@ func (h *history) stands(t *rapid.T, p Place, a Ask, weight int64) {
 	h.arrived[i] = p
 }
 
-// leaves: the owner is in the line no more.
+// leaves: the owner is no longer in the line.
 func (h *history) leaves(owner string) {
 	h.arrived = slices.DeleteFunc(h.arrived, func(p Place) bool { return p.Owner == owner })
 }
 
-// alive are the places of those who are, in the order in which they came.
+// alive returns the places of live waiters, in order of arrival.
 func (h *history) alive() (line []Place) {
 	for _, p := range h.arrived {
 		if h.now < p.Expiry {
@@ -257,8 +257,8 @@ func (h *history) alive() (line []Place) {
 	return line
 }
 
-// notOvertaken: all who stood ahead of the one just admitted still fit in
-// together, as far as they did before: nobody was put back.
+// notOvertaken: a fair grant leaves room for all waiters ahead of it that fitted
+// before.
 func notOvertaken(t *rapid.T, room int64, ahead []Place) {
 	for _, p := range ahead {
 		if room -= p.Weight; room < 0 {
@@ -267,8 +267,8 @@ func notOvertaken(t *rapid.T, room int64, ahead []Place) {
 	}
 }
 
-// blocker: the evidence is a living holder when it is full, else a waiter, and
-// none of them goes sooner.
+// blocker: the blocker is a live holder if the lock is full, and otherwise a
+// waiter, and none of them expires sooner.
 func (h *history) blocker(t *rapid.T, ans Answer, fits bool, ahead []Place) {
 	ok := false
 	if ans.Blocker.Waiting {
@@ -351,8 +351,8 @@ func (h *history) leave(t *rapid.T, owner string) {
 	}
 }
 
-// advance: the first in line, and as many as there is room for with it, are let
-// in as they asked, or told; all others stay as they were.
+// advance: as many waiters from the head of the line as there is room for are
+// admitted as they asked, or notified; all others are unchanged.
 func (h *history) advance(t *rapid.T, floor fence.Token) {
 	var turns []Turn
 	before, _ := h.step(t, func(r Record) (Record, Answer) {
@@ -412,7 +412,7 @@ func (h *history) draw(t *rapid.T, owner string, spare int, floor fence.Token) {
 	}
 }
 
-// check holds at any time.
+// check has the properties that hold at any time.
 func (h *history) check(t *rapid.T) {
 	if err := h.record.Check(); err != nil {
 		t.Fatalf("%v: %+v", err, h.record)
@@ -456,7 +456,7 @@ func (h *history) held(t *rapid.T, owner string) Hold {
 	return h.record.Holds[i]
 }
 
-// spare is what is left of the limit, counted apart from the rule.
+// spare is the unused part of the limit, computed independently of the rule.
 func spare(r Record) int64 {
 	left := r.Spec.Limit
 	for _, h := range r.Holds {

@@ -7,14 +7,13 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/clock"
 )
 
-// Release ends the owner's lease, or, if it was entered several times, counts
-// one down (Answer.Count is what remains).
+// Release ends the owner's lease. If it was entered several times, Release counts
+// one down, and Answer.Count is what remains.
 //
-// An owner that has none is NotHeld, and loses its place in the line: nobody
-// stands in it any more, and it would be handed the lock for nothing. With
-// tomb > 0 the owner is then kept from being admitted for that long: this is how
-// a client takes back an ask whose outcome it does not know and that may yet
-// arrive.
+// An owner without a lease is NotHeld. It loses its place in the line, as nobody
+// waits there any more and the lock would be handed to it for nothing. If tomb is
+// positive, the owner is also refused for that long. A client uses this to take
+// back a request whose outcome it does not know and that may yet arrive.
 func Release(r Record, owner string, tomb time.Duration, now clock.Instant) (Record, Answer) {
 	r = Expire(r, now)
 	i := r.hold(owner)
@@ -35,7 +34,7 @@ func Release(r Record, owner string, tomb time.Duration, now clock.Instant) (Rec
 	return r, Answer{Verdict: Done, Token: h.Token}
 }
 
-// bury leaves a tombstone.
+// bury adds a tombstone for owner.
 func (r Record) bury(owner string, tomb time.Duration, now clock.Instant) Record {
 	t := Tomb{Owner: owner, Expiry: after(now, tomb)}
 	i := slices.IndexFunc(r.Tombs, func(t Tomb) bool { return t.Owner == owner })

@@ -6,10 +6,10 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/clock"
 )
 
-// Renew makes the owner's lease last at least ttl from now, and never less than
-// it did: a late or duplicated renewal must not take time away from a holder
-// who counts on it. It creates nothing: an owner that is gone is NotHeld, since
-// somebody else may have been in meanwhile.
+// Renew makes the owner's lease last at least ttl from now, and never shortens
+// it: a late or repeated renewal must not take time from a holder. It never
+// creates a lease. An owner without one is NotHeld, because another owner may
+// have held the lock meanwhile.
 func Renew(r Record, owner string, ttl time.Duration, now clock.Instant) (Record, Answer) {
 	r = Expire(r, now)
 	i := r.hold(owner)

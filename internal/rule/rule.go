@@ -1,10 +1,10 @@
-// Package rule is the meaning of a lock: one pure function for each step a
-// lock can take. A lock kind is an admission rule, not an implementation:
-// mutex, semaphore, read-write, re-entry, the line and fairness are all Admit,
-// and Advance, which is Admit for those who asked before.
+// Package rule defines what a lock means: one pure function for each step that a
+// lock can take. A kind of lock is an admission rule, not an implementation.
+// Admit decides for mutexes, semaphores, read-write locks, re-entry, the line and
+// fairness. Advance decides the same for owners that asked earlier and wait.
 //
-// The rule does no I/O and never asks what time it is. Stores that can run it
-// do (memory, SQL); the others are checked against it, command by command.
+// The package does no I/O and reads no clock. The stores in memory and SQL run
+// it. The others are checked against it, command by command.
 package rule
 
 import (
@@ -12,20 +12,21 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/clock"
 )
 
-// Spec is the kind of a lock: how much of it there is, and who may share it.
-// All asks for one lock must bring the same Spec.
+// Spec is the kind of a lock: its limit, and whether grants share a token. All
+// asks for one lock must have the same Spec.
 //
 //	mutex       {Limit: 1}           every ask has weight 1
 //	semaphore   {Limit: n}           weight w of n
 //	read-write  {Limit: ReadWrite}   reader: weight 1, writer: weight ReadWrite
 type Spec struct {
 	Limit int64 `json:"limit"`
-	// Shared grants (those of less than the whole limit) leave the token as it
-	// is: readers do not need to be told apart by a resource, writers do.
+	// Shared grants (those of less than the whole limit) do not change the token:
+	// a resource need not tell readers apart, only writers.
 	Shared bool `json:"shared,omitempty"`
 }
 
-// ReadWriteLimit is the limit of a read-write lock: more readers than there can be.
+// ReadWriteLimit is the limit of a read-write lock, more than the number of
+// readers can ever be.
 const ReadWriteLimit = 1 << 40
 
 // The kinds that have a name.
@@ -34,26 +35,26 @@ var (
 	ReadWrite = Spec{Limit: ReadWriteLimit, Shared: true}
 )
 
-// Semaphore is a lock of n permits.
+// Semaphore returns the kind of a lock with n permits.
 func Semaphore(n int64) Spec { return Spec{Limit: n} }
 
-// Record is all a store keeps about one lock. The zero Record is a lock nobody
-// ever asked for. It is a value: steps return a new one and leave the old as
-// it was.
+// Record is all that a store keeps about one lock. The zero Record is a lock that
+// nobody has asked for. It is a value: steps return a new Record and do not
+// change the old one.
 type Record struct {
 	Spec Spec `json:"spec"`
 	// Holds are the leases, oldest grant first. Expired ones may still be
-	// here; every step drops them first.
+	// included; every step drops them first.
 	Holds []Hold `json:"holds,omitempty"`
-	// Line are the waiters' places, in order of arrival.
+	// Line has the waiters' places, in order of arrival.
 	Line []Place `json:"line,omitempty"`
 	// Tombs are owners that were released before their acquire arrived.
 	Tombs []Tomb `json:"tombs,omitempty"`
-	// Token is the largest that was ever granted or reserved.
+	// Token is the largest token ever granted or reserved.
 	Token fence.Token `json:"token"`
 }
 
-// MaxSpare is the most tokens that can be reserved at once.
+// MaxSpare is the largest number of tokens that can be reserved at once.
 const MaxSpare = 1 << 16
 
 // Hold is one lease of the lock.
@@ -61,24 +62,25 @@ type Hold struct {
 	Owner  string        `json:"owner"`
 	Meta   string        `json:"meta,omitempty"`
 	Weight int64         `json:"weight"`
-	Count  int64         `json:"count"` // of re-entries, from 1
+	Count  int64         `json:"count"` // how often entered, from 1
 	Token  fence.Token   `json:"token"`
 	Expiry clock.Instant `json:"expiry"` // held while now < Expiry
 }
 
-// Place is one waiter's position in the line; it is itself leased. It is the
-// waiter's ask, kept until there is room for it.
+// Place is a waiter's position in the line, itself leased. It keeps what the
+// waiter asked for until there is room.
 type Place struct {
 	Owner  string        `json:"owner"`
 	Meta   string        `json:"meta,omitempty"`
 	Weight int64         `json:"weight"`
 	Expiry clock.Instant `json:"expiry"`
 	Spare  int           `json:"spare,omitempty"` // tokens to reserve
-	// Barge: it is told that there is room for it instead of being let in.
+	// Barge means that the waiter is notified when there is room, instead of
+	// being handed the lock.
 	Barge bool `json:"barge,omitempty"`
 }
 
-// Tomb keeps an owner from being admitted.
+// Tomb refuses an owner until it expires.
 type Tomb struct {
 	Owner  string        `json:"owner"`
 	Expiry clock.Instant `json:"expiry"`

@@ -43,8 +43,8 @@ func leave(owner string) action {
 	return action{"leave " + owner, func(r Record, now clock.Instant) (Record, Answer) { return Leave(r, owner, now) }}
 }
 
-// play tells a story. It starts well after the clock's own beginning, so that
-// nothing depends on that.
+// play runs the steps and checks each answer. It starts well after the clock's
+// epoch, so that nothing depends on that.
 func play(t *testing.T, steps []step) Record {
 	t.Helper()
 	const start = clock.Instant(time.Hour)
@@ -63,8 +63,8 @@ func play(t *testing.T, steps []step) Record {
 	return r
 }
 
-// deepCopy also copies what lies beyond the end of a slice: an append there
-// would write into what another record uses.
+// deepCopy also copies the elements beyond the end of each slice, to detect an
+// append that writes into memory that another record uses.
 func deepCopy(r Record) Record {
 	r.Holds = slices.Clone(r.Holds[:cap(r.Holds)])[:len(r.Holds)]
 	r.Line = slices.Clone(r.Line[:cap(r.Line)])[:len(r.Line)]
@@ -151,7 +151,7 @@ func TestExpiry(t *testing.T) {
 		{0, m("a", 100*ms), granted(1, 1, 100*ms)},
 		{100*ms - 1, m("b", 100*ms), busy("a", 1, 0)},
 		{100 * ms, m("b", 100*ms), granted(2, 1, 100*ms)},
-		// The one whose time was over is nobody now.
+		// The owner whose lease expired has none now.
 		{100 * ms, renew("a", 100*ms), notHeld},
 		{100 * ms, release("a"), notHeld},
 		// A renewal at the last moment counts, one at the first moment after
@@ -208,7 +208,7 @@ func TestSemaphore(t *testing.T) {
 		{0, s("a", 2, 100*ms), granted(1, 1, 100*ms)},
 		{0, s("b", 0, 60*ms), granted(2, 1, 60*ms)}, // weight 1
 		{0, s("c", 2, 80*ms), granted(3, 1, 80*ms)},
-		// Full: the evidence is who will be gone first, not who came first.
+		// When full, the blocker is the holder that expires first, not the first holder.
 		{10 * ms, s("d", 1, 100*ms), busy("b", 50*ms, 0)},
 		{10 * ms, renew("b", 300*ms), renewed(2, 1, 300*ms)},
 		{10 * ms, s("d", 1, 100*ms), busy("c", 70*ms, 0)},
@@ -222,7 +222,7 @@ func TestSemaphore(t *testing.T) {
 		{100 * ms, s("e", 2, 100*ms), again(5, 1, 100*ms)},
 		{100 * ms, s("e", 1, 100*ms), again(5, 1, 100*ms)},
 		{100 * ms, s("e", 3, 100*ms), Answer{Verdict: Mismatch, Blocker: Blocker{Owner: "e"}, ExpiresIn: 100 * ms}},
-		// What can never fit is no matter of waiting.
+		// An ask that can never fit is not put in the line.
 		{100 * ms, s("f", 6, 100*ms), Answer{Verdict: Mismatch}},
 		{100 * ms, s("f", -1, 100*ms), Answer{Verdict: Mismatch}},
 	})
@@ -364,9 +364,9 @@ func TestLine(t *testing.T) {
 		{50 * ms, m("b", 100*ms), busy("a", 450*ms, 1)},
 		{60 * ms, m("d", ms), busy("a", 440*ms, 3)},
 		{61 * ms, m("d", 0), busy("a", 439*ms, 3)},
-		// c, who was not heard of again, is gone at 110; d moves up.
+		// c does not refresh its place and loses it at 110; d moves up.
 		{110 * ms, m("d", 100*ms), busy("a", 390*ms, 2)},
-		// Who leaves is gone at once, and comes back at the end.
+		// An owner that leaves is gone at once, and rejoins at the end.
 		{110 * ms, leave("b"), left},
 		{110 * ms, leave("b"), notHeld},
 		{110 * ms, m("b", 100*ms), busy("a", 390*ms, 2)},
@@ -375,18 +375,18 @@ func TestLine(t *testing.T) {
 		{120 * ms, release("a"), released(1)},
 		{120 * ms, m("d", 100*ms), granted(2, 1, 500*ms)},
 		{120 * ms, m("b", 100*ms), busy("d", 500*ms, 1)},
-		// The holder asking again does not stand in line for its own lock.
+		// A holder that asks again gets no place in the line for its own lock.
 		{120 * ms, m("d", 100*ms), again(2, 1, 500*ms)},
 		{120 * ms, m("g", 100*ms), busy("d", 500*ms, 2)},
-		// Without anybody alive in the line the next one to come gets it.
+		// If no waiter is alive, the next owner that asks gets the lock.
 		{120 * ms, release("d"), released(2)},
 		{220 * ms, m("f", 100*ms), granted(3, 1, 500*ms)},
-		// A release by one who waits is a step out of the line.
+		// A release by a waiter removes it from the line.
 		{220 * ms, m("b", 100*ms), busy("f", 500*ms, 1)},
 		{220 * ms, m("c", 100*ms), busy("f", 500*ms, 2)},
 		{220 * ms, release("b"), notHeld},
 		{220 * ms, m("c", 100*ms), busy("f", 500*ms, 1)},
-		// Who leaves and was let in before it knew gives the lock back, all of it.
+		// An owner that leaves after it was handed the lock releases it entirely.
 		{220 * ms, ask(Ask{Spec: Mutex, Owner: "f", TTL: ms, Reenter: true}), again(3, 2, 500*ms)},
 		{220 * ms, leave("f"), released(3)},
 		{220 * ms, leave("f"), notHeld},
@@ -414,7 +414,7 @@ func TestFair(t *testing.T) {
 		{10 * ms, ask(Ask{Spec: Mutex, Owner: "e", TTL: ms, Fair: true}), behind("b", 90*ms, 0)},
 		{10 * ms, queue("b"), granted(2, 1, 500*ms)},
 		{10 * ms, release("b"), released(2)},
-		// Who barges takes what is free, and keeps no place.
+		// An owner that barges takes what is free, and has no place afterwards.
 		{20 * ms, barge("d"), granted(3, 1, 500*ms)},
 		{20 * ms, barge("e"), busy("d", 500*ms, 2)},
 		{20 * ms, release("d"), released(3)},

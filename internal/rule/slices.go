@@ -2,14 +2,14 @@ package rule
 
 import "slices"
 
-// Records share their slices with the records they came from, so none of these
-// ever writes into the slice it was given. An empty result is nil: equal
-// records then look equal, whichever way they came about.
+// Records share their slices with the records that they were made from, so none
+// of these functions writes into the slice it is given. An empty result is nil,
+// so that equal records compare equal, however they were made.
 
-// with is s and v after it.
+// with returns s with v appended.
 func with[E any](s []E, v E) []E { return append(slices.Clip(s), v) }
 
-// without is s but for element i; s itself when i is negative.
+// without returns s without element i, or s itself if i is negative.
 func without[E any](s []E, i int) []E {
 	if i < 0 {
 		return s
@@ -17,14 +17,15 @@ func without[E any](s []E, i int) []E {
 	return slices.Concat(s[:i], s[i+1:])
 }
 
-// replaced is s with v as element i.
+// replaced returns s with v as element i.
 func replaced[E any](s []E, i int, v E) []E {
 	s = slices.Clone(s)
 	s[i] = v
 	return s
 }
 
-// living are the elements of s that keep says are, s itself when all are.
+// living returns the elements of s for which keep is true; s itself if that is
+// all of them.
 func living[E any](s []E, keep func(E) bool) []E {
 	if !slices.ContainsFunc(s, func(v E) bool { return !keep(v) }) {
 		return s

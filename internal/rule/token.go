@@ -5,14 +5,14 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/clock"
 )
 
-// Draw reserves spare+1 further tokens for an owner that is inside:
-// Answer.Token and the spare that follow it. They are above all that were there
-// before, so that a process can pass its lease on from one goroutine to the next
-// and have the resource refuse the one before. The lease's own token stays, and
-// so does its expiry. An owner that is not inside is NotHeld.
+// Draw reserves spare+1 further tokens for an owner that holds the lock:
+// Answer.Token and the spare tokens after it. They are larger than all earlier
+// ones, so that a process can pass its lease from one goroutine to the next and a
+// resource refuses the earlier one. The lease keeps its own token and its expiry.
+// An owner without a lease is NotHeld.
 //
-// floor is as Ask.Floor. A lease that shares its token draws none: it is given
-// the one it has.
+// floor is like Ask.Floor. A lease with a shared token draws none; it gets the
+// token that it has.
 func Draw(r Record, owner string, spare int, floor fence.Token, now clock.Instant) (Record, Answer) {
 	r = Expire(r, now)
 	i := r.hold(owner)
@@ -24,8 +24,8 @@ func Draw(r Record, owner string, spare int, floor fence.Token, now clock.Instan
 	return r, Answer{Verdict: Done, Token: first, Count: h.Count, ExpiresIn: h.Expiry.Sub(now)}
 }
 
-// draw takes the next token, and spare that follow it. Those that are shared
-// leave the token alone even when the floor has risen: two readers are inside
+// draw takes the next token, and spare tokens after it. A shared grant leaves the
+// token unchanged even if the floor has risen: two readers hold the lock
 // together, and neither may look stale beside the other.
 func (r Record) draw(weight int64, spare int, floor fence.Token) (Record, fence.Token) {
 	if r.Spec.Shared && weight < r.Spec.Limit {

@@ -87,7 +87,7 @@ func TestCommandEndsWithTheLeaseOfAStoppedHost(t *testing.T) {
 	}
 }
 
-// Whoever would be the parent of orphans otherwise may take its time.
+// The process that would otherwise adopt orphans may be slow to reap them.
 func TestOrphansOfAKilledCommandAreReaped(t *testing.T) {
 	j := sh(t, Budget{Slack: time.Second}, "(echo ready; while :; do sleep 1; done) & wait")
 	j.expect("ready")

@@ -8,5 +8,5 @@ import "syscall"
 // command goes on, and its lock ends with the TTL.
 func dieWithParent(*syscall.SysProcAttr) {}
 
-// adoptOrphans: nor is there this. See groupAlive.
+// adoptOrphans is not available on this system; see groupAlive.
 func adoptOrphans() {}

@@ -2,8 +2,8 @@ package runner
 
 import "strings"
 
-// Environ returns base with each of the "KEY=value" in add taking the place of
-// every earlier value of its key.
+// Environ returns base with add applied: each "KEY=value" in add replaces all
+// earlier values of its key.
 func Environ(base []string, add ...string) []string {
 	over := make(map[string]bool, len(add))
 	for _, kv := range add {

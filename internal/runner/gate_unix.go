@@ -12,8 +12,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// gateName is the first argument of this program as the process that becomes the
-// command.
+// gateName is the first argument of this program when it runs as the process that
+// becomes the command.
 const gateName = "leasehold-gate"
 
 // A gate keeps a command from running before it is guarded. The process that

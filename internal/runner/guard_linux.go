@@ -10,14 +10,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// commandFD is where a guard has a file that stands for the command.
+// commandFD is the file descriptor by which a guard identifies the command.
 const commandFD = 3
 
 // ownExecutable is this program, even if its file was replaced or removed since.
 func ownExecutable() (string, error) { return "/proc/self/exe", nil }
 
-// openProcess returns a file that stands for a process, whatever becomes of its
-// number, or nil on a kernel that has none.
+// openProcess returns a file that identifies a process even if its number is
+// reused, or nil if the kernel has none.
 func openProcess(pid int) *os.File {
 	fd, err := unix.PidfdOpen(pid, 0)
 	if err != nil {
@@ -26,15 +26,15 @@ func openProcess(pid int) *os.File {
 	return os.NewFile(uintptr(fd), "command")
 }
 
-// killProcess kills the command, wherever it has gone.
+// killProcess kills the command, even if it has left its group.
 func killProcess(pid int) {
 	if err := unix.PidfdSendSignal(commandFD, unix.SIGKILL, nil, 0); err == unix.EBADF || err == unix.ENOSYS {
 		syscall.Kill(pid, syscall.SIGKILL)
 	}
 }
 
-// bootTime is a clock that all processes share and that goes on while the machine
-// is suspended.
+// bootTime reads a clock that all processes share and that goes on while the
+// machine is suspended.
 func bootTime() time.Duration {
 	var ts unix.Timespec
 	if err := unix.ClockGettime(unix.CLOCK_BOOTTIME, &ts); err != nil {

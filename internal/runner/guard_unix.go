@@ -15,16 +15,16 @@ import (
 // guardName is the first argument of a guard, in place of a program's name.
 const guardName = "leasehold-guard"
 
-// guard is a process that kills the command and its group when we die in a way
-// that leaves us no chance to do so, or when we are stopped past the end of the
-// lease. The kernel's death signal does not do: a command that changes its user
-// loses it, it does not reach what the command has started, and a stopped process
-// is not dead.
+// guard is a process that kills the command and its group if this process dies
+// without a chance to do so, or is stopped past the end of the lease. The
+// kernel's death signal is not enough: a command that changes its user loses it,
+// it does not reach what the command has started, and a stopped process is not
+// dead.
 //
-// The guard is this program once more, started beside the command, in a session
-// of its own, so that signals to our group or terminal do not reach it. We tell
-// it when the lease ends through a pipe; it knows that we are dead when the pipe
-// is closed.
+// The guard is this program again, started beside the command in a session of its
+// own, so that signals to our group or terminal do not reach it. A pipe tells it
+// when the lease ends. When the pipe is closed, it knows that this process is
+// dead.
 //
 // A nil *guard guards nothing.
 type guard struct {
@@ -32,11 +32,11 @@ type guard struct {
 	gone chan struct{} // closed when it was reaped
 }
 
-// dismissed is what the guard is told when there is nothing left to guard.
+// dismissed is what the guard is sent when there is nothing left to guard.
 const dismissed = 0
 
-// newGuard starts a guard of the command pid, which is not reaped meanwhile. Without
-// one the kernel's death signal is all there is.
+// newGuard starts a guard for the command pid, which must not be reaped
+// meanwhile. If it fails, only the kernel's death signal remains.
 func newGuard(pid int) *guard {
 	self, err := ownExecutable()
 	if err != nil {
@@ -76,8 +76,8 @@ func newGuard(pid int) *guard {
 	return g
 }
 
-// extend tells the guard when the lease ends. A guard that does not read is no
-// reason to wait: a later end follows.
+// extend tells the guard when the lease ends. It does not wait for a guard that
+// does not read: a later end follows.
 func (g *guard) extend(left time.Duration) {
 	if g == nil {
 		return
@@ -86,7 +86,8 @@ func (g *guard) extend(left time.Duration) {
 	g.tell(max(1, bootTime()+left))
 }
 
-// dismiss tells the guard to end, and returns what is closed when it has.
+// dismiss tells the guard to end, and returns a channel that is closed when it
+// has.
 func (g *guard) dismiss() (gone <-chan struct{}) {
 	if g == nil {
 		return nil
@@ -101,8 +102,8 @@ func (g *guard) tell(end time.Duration) {
 	g.pipe.Write(binary.NativeEndian.AppendUint64(nil, uint64(end)))
 }
 
-// IsHelper reports whether the program was started by itself: as a guard, or as the
-// process that becomes a command. Its main function has to call Help then.
+// IsHelper reports whether the program was started by itself, as a guard or as
+// the process that becomes a command. Its main function must then call Help.
 func IsHelper(args []string) bool {
 	return len(args) > 1 && (args[0] == guardName || args[0] == gateName)
 }
@@ -161,8 +162,8 @@ func guardCommand(args []string) (code int) {
 }
 
 // killAll kills the command and its group. The number of the group stays taken
-// while it has a member, and our parent dismisses us as soon as the command was
-// reaped, so that it is nobody else's.
+// while it has a member, and the parent dismisses the guard as soon as it has
+// reaped the command, so the number cannot be another group's.
 func killAll(pid int) {
 	syscall.Kill(-pid, syscall.SIGKILL)
 	killProcess(pid)

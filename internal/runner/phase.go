@@ -2,30 +2,31 @@ package runner
 
 import "time"
 
-// Budget is how the time between the loss of a lease and the end of its
-// validity is spent.
+// Budget divides the time between the loss of a lease and the end of its
+// validity.
 type Budget struct {
-	// Grace is how long a command that was told to stop may take, before it is
-	// killed. Zero: it is killed without being told.
+	// Grace is how long a command may take to end after it was asked to stop.
+	// Then it is killed. Zero means that it is killed at once.
 	Grace time.Duration
-	// Slack is what is left of validity when it is killed: the time to be gone.
+	// Slack is how much validity is left when the command is killed, for its
+	// processes to end.
 	Slack time.Duration
 }
 
-// NewBudget is the Budget for a lease of that TTL. A machine under load takes
-// its time to end processes, and the shorter a TTL the less there is of it: the
-// slack is 4 % of the TTL, half a second at most.
+// NewBudget returns the Budget for a lease with the given TTL. A machine under
+// load takes time to end processes: the slack is 4 % of the TTL, at most half a
+// second.
 func NewBudget(ttl, grace time.Duration) Budget {
 	return Budget{Grace: grace, Slack: min(ttl/25, 500*time.Millisecond)}
 }
 
-// DefaultGrace is a tenth of the TTL, ten seconds at most.
+// DefaultGrace is a tenth of the TTL, at most ten seconds.
 func DefaultGrace(ttl time.Duration) time.Duration { return min(ttl/10, 10*time.Second) }
 
-// Notice is how long before the end of validity the loss has to be known.
+// Notice is how long before the end of validity the loss must be known.
 func (b Budget) Notice() time.Duration { return b.Grace + b.Slack }
 
-// phase is how far the end of a command has come.
+// phase is how far the end of a command has progressed.
 type phase uint8
 
 const (
@@ -39,7 +40,7 @@ const (
 	done
 )
 
-// view is what can be seen of a command and its lease at one moment.
+// view is what is known about a command and its lease at one moment.
 type view struct {
 	exited bool          // the command itself has ended
 	alone  bool          // and with it every process of its group; only looked at when lost
@@ -48,7 +49,7 @@ type view struct {
 	since  time.Duration // the phase was entered
 }
 
-// next is the phase that follows from what is seen. It depends on nothing else.
+// next returns the phase that follows from the view. It depends on nothing else.
 func (p phase) next(v view, b Budget) phase {
 	switch {
 	case p == done, v.exited && !v.lost, v.exited && v.alone:

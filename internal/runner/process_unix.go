@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// process is the command and the group it leads.
+// process is the command and the process group that it leads.
 type process struct {
 	pid     int // also the number of its group
 	changes <-chan change
@@ -60,8 +60,9 @@ func start(cmd Command, tty *terminal, valid time.Duration) (*process, *StartErr
 	return p, nil
 }
 
-// enter starts the command, guarded from its first instruction on. Where that
-// cannot be, it is started all the same: the kernel's death signal remains.
+// enter starts the command behind a gate, so that it is guarded from its first
+// instruction. If that is impossible, it starts the command without one, and only
+// the kernel's death signal remains.
 func (p *process) enter(cmd Command, attr *syscall.ProcAttr, valid time.Duration) (err error) {
 	self, err := ownExecutable()
 	var g *gate
@@ -95,13 +96,13 @@ func (p *process) reap() {
 	}
 }
 
-// dismiss ends what guards the command; it has ended when gone is closed.
+// dismiss ends the guard of the command. gone is closed when the guard has ended.
 func (p *process) dismiss() (gone <-chan struct{}) { return p.guard.dismiss() }
 
-// extend says how long the lease is valid.
+// extend sets how long the lease is valid.
 func (p *process) extend(left time.Duration) { p.guard.extend(left) }
 
-// await reports stops of the process, and its end, which it is the one to reap.
+// await reports stops of the process, and its end. It reaps the process.
 func (p *process) await(changes chan<- change) {
 	for {
 		var ws syscall.WaitStatus
@@ -127,8 +128,9 @@ func (p *process) await(changes chan<- change) {
 	}
 }
 
-// signal goes to the whole group, and to the command if it has left that. The
-// error says that the command cannot be given it; that it is gone is none.
+// signal sends a signal to the whole group, and to the command if it has left the
+// group. It returns an error if the command may not be signalled; that the
+// command has ended is not an error.
 func (p *process) signal(sig syscall.Signal) error {
 	syscall.Kill(-p.pid, sig)
 	if p.reaped.Load() {
@@ -143,8 +145,8 @@ func (p *process) signal(sig syscall.Signal) error {
 	return nil
 }
 
-// terminate asks the group to stop. It also wakes processes that are stopped,
-// which would not see it.
+// terminate asks the group to stop. It also continues stopped processes, which
+// would not receive the signal otherwise.
 func (p *process) terminate() error {
 	adoptOrphans()
 	err := p.signal(syscall.SIGTERM)

@@ -57,7 +57,7 @@ func (p *process) kill() error {
 // Signals are those that would otherwise end us before the command.
 func Signals() []os.Signal { return []os.Signal{os.Interrupt, syscall.SIGTERM} }
 
-// Ends says whether sig asks to end the program.
+// Ends reports whether sig asks the program to end.
 func Ends(sig syscall.Signal) bool { return sig == syscall.SIGINT || sig == syscall.SIGTERM }
 
 // terminal: there is no job control to take part in.

@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// StartError says why a command could not be started.
+// StartError reports why a command could not be started.
 type StartError struct {
 	Command string
 	Code    int // to exit with: CodeNotFound or CodeNotExecutable
@@ -43,8 +43,8 @@ func startError(command string, err error) *StartError {
 }
 
 // Resolve finds the executable for a command's name as a shell does: in PATH,
-// unless the name has a slash. It is asked before a lock is, so that a command
-// that cannot be run takes none. The error is a *StartError.
+// unless the name has a slash. Callers use it before they acquire a lock, so that
+// a command that cannot run takes none. The error is a *StartError.
 func Resolve(name string) (path string, err error) {
 	path, err = exec.LookPath(name)
 	switch {

@@ -21,14 +21,15 @@ const (
 	SignalCode        = 128
 )
 
-// Lease is what a runner needs to know of a lease.
+// Lease is what a runner needs to know about a lease.
 type Lease interface {
 	// Done is closed when the lease is over.
 	Done() <-chan struct{}
-	// Err says why it is over, nil while it can be trusted. It reads the clock.
+	// Err returns why the lease is over, or nil while it is valid. It reads the
+	// clock.
 	Err() error
-	// Deadline is the end of validity as it is known now. It is asked for anew
-	// whenever it matters, because a machine may have been suspended since.
+	// Deadline returns the current end of validity. It is called again whenever
+	// it matters, because the machine may have been suspended.
 	Deadline() time.Time
 }
 
@@ -41,26 +42,27 @@ type Command struct {
 	Stdin, Stdout, Stderr *os.File
 }
 
-// Config is how to run it.
+// Config says how to run a command.
 type Config struct {
 	Lease  Lease
 	Budget Budget
-	// Signals are passed on to the command. See Signals for which to ask for.
+	// Signals are passed on to the command. The function Signals returns which
+	// ones to subscribe to.
 	Signals <-chan os.Signal
-	// Report is told what happens, for people. It must not block: a pipe that
-	// nobody reads must not keep a command alive. May be nil.
+	// Report is called with messages for people. It must not block: an unread
+	// pipe must not keep a command alive. It may be nil.
 	Report func(msg string)
 }
 
-// Outcome is how it went.
+// Outcome is how a command ended.
 type Outcome struct {
 	// Code to exit with.
 	Code int
-	// Started says whether the command ran at all.
+	// Started reports whether the command ran at all.
 	Started bool
-	// Err is why Code is not the command's own, nil when it is: a *StartError,
-	// or the lease's error when that was lost, even if the command ended by
-	// itself in the same moment.
+	// Err is why Code is not the command's own, or nil if it is. It is a
+	// *StartError, or the lease's error if the lease was lost, even if the
+	// command ended by itself at the same moment.
 	Err error
 	// Signal is what ended the command, or kept it from being started.
 	Signal syscall.Signal
@@ -68,12 +70,12 @@ type Outcome struct {
 	guard <-chan struct{} // see Reap
 }
 
-// Run starts cmd and returns when it has ended, and, if the lease was lost, when
-// every process of its group has. It is to be called once in a process: signal
+// Run starts cmd and returns when it has ended and, if the lease was lost, when
+// every process of its group has. It may be called once in a process: signal
 // handling and the terminal belong to the whole process.
 //
-// As long as the lease holds, only the command itself is waited for: what it
-// left running in the background goes on, without the lease.
+// While the lease holds, Run waits only for the command itself. Processes that it
+// left in the background go on without the lease.
 func Run(cmd Command, c Config) Outcome {
 	if sig := endBeforeStart(c.Signals); sig != 0 {
 		return Outcome{Code: SignalCode + int(sig), Signal: sig}
@@ -98,9 +100,9 @@ func Run(cmd Command, c Config) Outcome {
 	return o
 }
 
-// Reap waits, for a moment at most, until the process that guarded the command
-// is gone. It is to be called when nothing else is urgent any more: not every
-// first process of a machine or a container reaps what we leave behind.
+// Reap waits, for a short time at most, until the process that guarded the
+// command has ended. Call it when nothing urgent is left: not every first process
+// of a machine or a container reaps orphans.
 func (o Outcome) Reap() {
 	if o.guard != nil {
 		select {
@@ -110,8 +112,8 @@ func (o Outcome) Reap() {
 	}
 }
 
-// endBeforeStart is the signal that came in after the lease was granted and
-// asks to end what has not begun yet, or zero.
+// endBeforeStart returns a signal that arrived after the lease was granted and
+// asks to end the program before the command starts, or zero.
 func endBeforeStart(signals <-chan os.Signal) syscall.Signal {
 	for {
 		select {
@@ -125,7 +127,7 @@ func endBeforeStart(signals <-chan os.Signal) syscall.Signal {
 	}
 }
 
-// run is one command that runs.
+// run is one running command.
 type run struct {
 	Config
 	proc *process
@@ -177,7 +179,7 @@ func (r *run) loop() Outcome {
 	}
 }
 
-// look is what can be seen now.
+// look returns the current view.
 func (r *run) look() view {
 	if r.lost == nil {
 		r.lost = r.Lease.Err()
@@ -190,7 +192,7 @@ func (r *run) look() view {
 	return v
 }
 
-// enter does what the new phase asks for. Signals leave first, words later.
+// enter does what the new phase requires. It sends signals before it reports.
 func (r *run) enter(was phase, v view) {
 	switch {
 	case r.phase == told:
@@ -243,7 +245,7 @@ func (r *run) reassure() time.Duration {
 	return max(left/4, 20*time.Millisecond)
 }
 
-// pass gives a signal that was meant for the command to its whole group, as a
+// pass sends a signal that was meant for the command to its whole group, as a
 // terminal would.
 func (r *run) pass(s os.Signal) {
 	if sig, ok := s.(syscall.Signal); ok && r.exit == nil {
@@ -263,13 +265,13 @@ func (r *run) outcome() Outcome {
 	return o
 }
 
-// exit is how a command ended: by itself with a code, or by a signal.
+// exit is how a command ended: with a code, or by a signal.
 type exit struct {
 	code   int
 	signal syscall.Signal
 }
 
-// change is news of the command: it ended, or a signal stopped it.
+// change is news about the command: it ended, or a signal stopped it.
 type change struct {
 	exit *exit
 	stop syscall.Signal

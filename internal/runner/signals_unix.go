@@ -27,8 +27,7 @@ func Signals() []os.Signal {
 	return sigs
 }
 
-// Ends says whether sig asks to end the program, as opposed to telling it
-// something.
+// Ends reports whether sig asks the program to end.
 func Ends(sig syscall.Signal) bool {
 	switch sig {
 	case syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGABRT, syscall.SIGALRM, syscall.SIGXCPU:

@@ -12,14 +12,15 @@ import (
 	"golang.org/x/term"
 )
 
-// terminal is the terminal that controls our session. A command that runs in a
-// group of its own is, to the shell that started us, no part of the job; this
-// makes it behave like one. The group that may read from the terminal, and that
-// Ctrl-C and Ctrl-Z reach, is the command's; when it stops we stop, so that the
-// shell sees its job stopped, and when we go on it does.
+// terminal is the controlling terminal of our session. The command runs in a
+// process group of its own, which the shell that started us does not know as part
+// of the job. This type makes it behave like one. The command's group is in the
+// foreground: it may read from the terminal, and Ctrl-C and Ctrl-Z reach it. When
+// the command stops we stop too, so that the shell sees its job stopped, and when
+// we are continued we continue it.
 //
-// Without a terminal (fd is -1) only the last remains: a SIGTSTP that is sent to
-// us stops the command as well.
+// Without a terminal (fd is -1), only this remains: a SIGTSTP sent to us also
+// stops the command.
 type terminal struct {
 	fd    int  // -1: there is none
 	own   int  // our group
@@ -35,7 +36,7 @@ type terminal struct {
 	restore  bool // it was killed, and could not tidy up
 }
 
-// openTerminal finds out whether there is one.
+// openTerminal opens the controlling terminal, if there is one.
 func openTerminal(stdin *os.File) *terminal {
 	fd, err := unix.Open("/dev/tty", unix.O_RDWR|unix.O_CLOEXEC|unix.O_NOCTTY, 0)
 	t := &terminal{fd: fd, own: unix.Getpgrp(), sigs: make(chan os.Signal, 4)}
@@ -63,7 +64,7 @@ func (t *terminal) watch(child int) {
 	}
 }
 
-// close takes the terminal back for whatever runs after us.
+// close takes the terminal back for the program that runs after us.
 func (t *terminal) close() {
 	if t.fd >= 0 {
 		signal.Ignore(syscall.SIGTTOU)
@@ -78,10 +79,10 @@ func (t *terminal) close() {
 
 func (t *terminal) signals() <-chan os.Signal { return t.sigs }
 
-// ours says whether the terminal is in our group's hands.
+// ours reports whether our group is in the foreground.
 func (t *terminal) ours() bool { return t.holder() == t.own }
 
-// holder is the group in the foreground, 0 when that cannot be found out.
+// holder returns the foreground group, or 0 if that cannot be found out.
 func (t *terminal) holder() int {
 	group, err := unix.IoctlGetInt(t.fd, unix.TIOCGPGRP)
 	if err != nil {
@@ -94,8 +95,8 @@ func (t *terminal) give() {
 	t.given = unix.IoctlSetPointerInt(t.fd, unix.TIOCSPGRP, t.child) == nil
 }
 
-// take takes the terminal back from the command or from a group that is gone,
-// and from nobody else: by now it may be the shell's.
+// take takes the terminal back from the command or from a group that has ended,
+// and from no other: by now it may be the shell's.
 func (t *terminal) take() {
 	if !t.given {
 		return
@@ -107,7 +108,7 @@ func (t *terminal) take() {
 	t.given = false
 }
 
-// stopped deals with a stop of the command.
+// stopped handles a stop of the command.
 func (t *terminal) stopped(sig syscall.Signal) {
 	switch {
 	case t.fd < 0:
@@ -145,7 +146,7 @@ func (t *terminal) pause() {
 	syscall.Kill(group, syscall.SIGTTIN)
 }
 
-// told deals with a signal that job control sent to us.
+// told handles a job-control signal that was sent to us.
 func (t *terminal) told(s os.Signal) {
 	switch s {
 	case syscall.SIGTSTP, syscall.SIGTTOU:
@@ -156,12 +157,11 @@ func (t *terminal) told(s os.Signal) {
 	}
 }
 
-// resumeNow has resume go on with the command at once.
+// resumeNow makes resume continue the command at once.
 func (t *terminal) resumeNow() { t.paused, t.resumeAt = true, time.Now() }
 
-// resume lets the command go on when its time has come, unless that may not be:
-// the lease may have been lost while we were stopped. It says how long to wait
-// before asking again.
+// resume continues the command when it is time, unless the lease may have been
+// lost while we were stopped. It returns how long to wait before the next call.
 func (t *terminal) resume(may bool) time.Duration {
 	if !t.paused {
 		return time.Hour
@@ -179,6 +179,6 @@ func (t *terminal) resume(may bool) time.Duration {
 	return time.Hour
 }
 
-// killed notes that a signal ended the command, which can then not have left the
-// terminal as it found it.
+// killed records that a signal ended the command, which then may not have
+// restored the terminal.
 func (t *terminal) killed() { t.restore = true }

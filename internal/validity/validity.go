@@ -9,12 +9,12 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/clock"
 )
 
-// Drift is what is set aside for clocks that run at different speeds: 1 % of
-// the TTL, and 2 ms for the precision with which a store expires keys.
+// Drift is the margin for clocks that run at different speeds: 1 % of the TTL,
+// plus 2 ms for the precision with which a store expires keys.
 func Drift(ttl time.Duration) time.Duration { return ttl/100 + 2*time.Millisecond }
 
-// Until is the end of the validity of a lease whose request left at start, a
-// clock reading taken before the first byte was sent.
+// Until returns the end of the validity of a lease. start is a clock reading from
+// before the first byte of the request was sent.
 func Until(start clock.Instant, ttl time.Duration) clock.Instant {
 	return start.Add(ttl - Drift(ttl))
 }

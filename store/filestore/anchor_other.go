@@ -12,12 +12,12 @@ import (
 // cannot be removed or renamed, so there is less to guard against.
 type anchor struct{ info os.FileInfo }
 
-func weigh(path string) (*anchor, error) {
+func openAnchor(path string) (*anchor, error) {
 	info, err := os.Stat(path)
 	return &anchor{info}, err
 }
 
-func (a *anchor) lift() {}
+func (a *anchor) release() {}
 
 func (a *anchor) settle(_ context.Context, _ string, open, _ func() error) error { return open() }
 

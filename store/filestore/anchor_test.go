@@ -84,9 +84,9 @@ func (h holderElsewhere) end(t *testing.T) {
 	_ = h.c.Wait()
 }
 
-// Whatever is done to the files of a lock that is held, nobody gets it beside its
-// holder, who gets no other lock in files that newcomers do not see, and no token
-// comes twice.
+// Damage to the files of a held lock never gives the lock to a second holder,
+// does not let the holder take locks that new processes cannot see, and never
+// repeats a token.
 func TestFilesDamagedWhileHeld(t *testing.T) {
 	remove := func(paths ...string) error {
 		var errs []error

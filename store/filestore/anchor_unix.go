@@ -58,9 +58,9 @@ func stat(path string) (st unix.Stat_t, err error) {
 	return st, nil
 }
 
-// weigh returns the anchor of the file at path, and makes one if there is none.
-// The caller must call lift.
-func weigh(path string) (*anchor, error) {
+// openAnchor returns the anchor of the file at path, and makes one if there is none.
+// The caller must call release.
+func openAnchor(path string) (*anchor, error) {
 	anchors.Lock()
 	defer anchors.Unlock()
 	st, err := stat(path)
@@ -92,8 +92,8 @@ func weigh(path string) (*anchor, error) {
 	return a, nil
 }
 
-// lift undoes weigh. No connection of the store to the file may be left.
-func (a *anchor) lift() {
+// release undoes openAnchor. No connection of the store to the file may be left.
+func (a *anchor) release() {
 	anchors.Lock()
 	defer anchors.Unlock()
 	if a.refs--; a.refs > 0 {
@@ -134,7 +134,7 @@ func (a *anchor) settle(ctx context.Context, path string, open, shut func() erro
 		}
 		return open()
 	}
-	if err := a.knock(ctx); err != nil {
+	if err := a.lockDoor(ctx); err != nil {
 		return err
 	}
 	defer a.door(unix.F_UNLCK)
@@ -148,8 +148,8 @@ func (a *anchor) settle(ctx context.Context, path string, open, shut func() erro
 	return err
 }
 
-// knock waits until no other process is opening the file.
-func (a *anchor) knock(ctx context.Context) error {
+// lockDoor waits until no other process is opening the file.
+func (a *anchor) lockDoor(ctx context.Context) error {
 	for try := 0; ; try++ {
 		err := a.door(unix.F_WRLCK)
 		if !errors.Is(err, unix.EAGAIN) && !errors.Is(err, unix.EACCES) {

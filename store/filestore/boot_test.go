@@ -57,8 +57,8 @@ func (m *fakeMachine) open(t *testing.T, path string) *Store {
 	return s
 }
 
-// The store reads no clock but the machine's: a lease ends exactly when that
-// says so, however long the test takes and whatever the wall clock does.
+// A lease ends exactly when the machine's clock says so, however long the test
+// takes and whatever the wall clock does.
 func TestOnlyTheMachinesClockCounts(t *testing.T) {
 	m := newFakeMachine()
 	s := m.open(t, filepath.Join(t.TempDir(), "locks.db"))
@@ -84,7 +84,7 @@ func TestOnlyTheMachinesClockCounts(t *testing.T) {
 	mustAcquire(t, s, request("a"))
 }
 
-// A clock that moves in steps makes leases longer, never shorter.
+// A clock with a coarse resolution extends leases and never shortens them.
 func TestCoarseClock(t *testing.T) {
 	m := newFakeMachine()
 	coarse := m.machine()
@@ -150,8 +150,8 @@ func TestRebootVoidsLeases(t *testing.T) {
 	}
 }
 
-// A store that is open cannot have lived through a reboot: if the boot id in
-// its file changes, somebody who sees another boot id shares it.
+// An open store cannot have survived a reboot: if the boot id in its file
+// changes, a process with another boot id shares the file.
 func TestOtherBootIDMeanwhile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "locks.db")
 	here := newFakeMachine().open(t, path)
@@ -186,8 +186,8 @@ func TestNoBootID(t *testing.T) {
 	said(t, err, "locks.db", "cannot tell boots apart")
 }
 
-// A power failure takes back every commit that was not synced. Tokens go on
-// above those that were granted by such commits all the same.
+// A power failure loses every commit that was not synced. Later tokens are still
+// larger than those granted by lost commits.
 func TestTokensSurvivePowerFailure(t *testing.T) {
 	m := newFakeMachine()
 	path := filepath.Join(t.TempDir(), "locks.db")
@@ -290,8 +290,8 @@ func said(t *testing.T, err error, words ...string) {
 	}
 }
 
-// No token comes a second time when the tables are lost: with the file, with the
-// log that had the last commits, or because an older copy took its place.
+// No token repeats if the tables are lost with the file, lost with the log that
+// had the last commits, or replaced by an older copy.
 func TestTokensFollowTheWallClock(t *testing.T) {
 	m := newFakeMachine()
 	dir := t.TempDir()

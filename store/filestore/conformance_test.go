@@ -18,8 +18,8 @@ func TestFileConforms(t *testing.T) {
 	}, storetest.Options{Second: func(t *testing.T) store.Store { return mustOpen(t, path, nil) }})
 }
 
-// A handle of the caller's own, with nothing set: no write-ahead log, no
-// immediate transactions, as many connections as it likes.
+// A handle of the caller conforms with default settings: no write-ahead log, no
+// immediate transactions, any number of connections.
 func TestHandleConforms(t *testing.T) {
 	var path string
 	open := func(t *testing.T) store.Store {
@@ -35,8 +35,8 @@ func TestHandleConforms(t *testing.T) {
 	}, storetest.Options{Second: open})
 }
 
-// A handle of one connection must do: nothing may ask for a second while it has
-// the first.
+// One connection is enough: no call needs a second connection while it has the
+// first.
 func TestHandleWithOneConnectionConforms(t *testing.T) {
 	storetest.Run(t, func(t *testing.T) store.Store {
 		db := handle(t, filepath.Join(t.TempDir(), "app.db"))

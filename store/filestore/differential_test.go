@@ -13,14 +13,14 @@ import (
 	"github.com/leasehold-dev/leasehold/store"
 )
 
-// The store does what the rule says, command by command, and the rows it leaves
-// behind say the same.
+// The store does what package rule says, command by command, and the rows it
+// writes agree.
 func TestFollowsTheRule(t *testing.T) {
 	m := newFakeMachine()
 	differential.Check(t, &ruled{m: m, s: m.open(t, filepath.Join(t.TempDir(), "locks.db"))})
 }
 
-// The comparison fails where it should: what the store keeps is needed.
+// The comparison above fails if the store forgets rows.
 func TestForgottenRowsAreNoticed(t *testing.T) {
 	m := newFakeMachine()
 	for name, change := range map[string]string{

@@ -136,8 +136,7 @@ func TestAcquireWithUnknownOutcome(t *testing.T) {
 	}
 }
 
-// An acquire that is taken back before it takes effect does not take effect
-// later.
+// An acquire that was undone before it took effect does not take effect later.
 func TestAcquireTakenBackEarly(t *testing.T) {
 	f, s, sound := openFaulty(t, nil, SQLite())
 	f.onCommit(func(func() error) error { return errCut })
@@ -173,7 +172,7 @@ func TestAcquireCancelledInTheCommit(t *testing.T) {
 	})
 }
 
-// Close waits for clean-up that is still under way.
+// Close waits for clean-up that is still in progress.
 func TestCloseWaitsForCleanUp(t *testing.T) {
 	f, s, sound := openFaulty(t, nil, SQLite())
 	f.onCommit(func(commit func() error) error {
@@ -219,8 +218,7 @@ func TestRenewAndReleaseWithUnknownOutcome(t *testing.T) {
 	}
 }
 
-// A commit that others got in the way of is made once more, with the same
-// outcome as if nothing had happened.
+// A commit that fails because the file is busy is repeated, with the same result.
 func TestBusyCommit(t *testing.T) {
 	errBusy := errors.New("somebody else is writing")
 	d := SQLite()
@@ -301,7 +299,7 @@ func TestBusyFile(t *testing.T) {
 	_, err = OpenFile(t.Context(), path, &Options{Timeout: 30 * time.Millisecond})
 	said(t, err, path, "busy")
 
-	// Who looks does not wait.
+	// Inspect does not wait.
 	if st, err := patient.Inspect(t.Context(), "a"); err != nil || st.Holder.Owner != r.Owner {
 		t.Errorf("inspect: %+v, %v", st, err)
 	}
@@ -354,7 +352,8 @@ func TestCancelledInTheQueue(t *testing.T) {
 	}
 }
 
-// Rows of leases nobody gave back do not pile up, and free locks have none.
+// Rows of leases that were never released do not pile up, and free locks have no
+// rows.
 func TestRowsGo(t *testing.T) {
 	m := newFakeMachine()
 	s := m.open(t, filepath.Join(t.TempDir(), "locks.db"))

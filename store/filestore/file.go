@@ -86,7 +86,7 @@ func openAnchored(ctx context.Context, path string, o *Options, d Dialect) (*Sto
 	if err != nil {
 		return nil, err
 	}
-	a, err := weigh(path)
+	a, err := openAnchor(path)
 	if err != nil {
 		return nil, err
 	}
@@ -97,14 +97,14 @@ func openAnchored(ctx context.Context, path string, o *Options, d Dialect) (*Sto
 	s, err := newStore(db, d, o)
 	if err != nil {
 		err = errors.Join(err, db.Close())
-		a.lift()
+		a.release()
 		return nil, err
 	}
 	s.own = true
 	s.node = path
 	s.intact = func() error { return a.intact(path) }
 	s.single = a.single
-	s.closed = a.lift
+	s.closed = a.release
 	s.readers = make(chan struct{}, maxReads)
 	if real, err := realPath(path); err == nil {
 		s.push = newPusher(real, o, s.bells.answer, s.log)

@@ -7,7 +7,8 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/clock"
 )
 
-// The file's clock is the one holders count with, as the machine has it.
+// The file's clock is the clock that holders use, without the offset of a time
+// namespace.
 func TestMachineClock(t *testing.T) {
 	offset, err := boottimeOffset()
 	if err != nil {

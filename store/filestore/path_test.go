@@ -43,7 +43,7 @@ func TestSpecialPaths(t *testing.T) {
 	}
 }
 
-// A relative path means what it meant when it was given.
+// A relative path is resolved when the store is opened.
 func TestRelativePath(t *testing.T) {
 	dir := t.TempDir()
 	t.Chdir(dir)
@@ -61,7 +61,7 @@ func TestRelativePath(t *testing.T) {
 	}
 }
 
-// Two ways to the same file are one file.
+// Two paths to the same file give the same locks.
 func TestLinkedPath(t *testing.T) {
 	dir := t.TempDir()
 	path, link := filepath.Join(dir, "locks.db"), filepath.Join(dir, "link.db")
@@ -164,8 +164,8 @@ func TestUnusableFiles(t *testing.T) {
 	}
 }
 
-// A file that goes away, or becomes another, under a store that has it open:
-// whoever opens the new one holds the same locks, so this store must not go on.
+// If the file is removed or replaced under an open store, other processes can
+// hold the same locks in the new file. The open store must stop.
 func TestFileReplacedWhileOpen(t *testing.T) {
 	for what, connections := range map[string]int{"connections stay": maxConns, "connections are made anew": 0} {
 		t.Run(what, func(t *testing.T) {
@@ -208,8 +208,8 @@ func TestFileReplacedWhileOpen(t *testing.T) {
 	}
 }
 
-// When another file's bytes are put into its place, the log still has what was
-// written since, for newcomers as well.
+// If another file's bytes overwrite the file, the log still has what was written
+// since, for new processes as well.
 func TestFileOverwrittenWhileOpen(t *testing.T) {
 	dir := t.TempDir()
 	path, other := filepath.Join(dir, "locks.db"), filepath.Join(dir, "other.db")

@@ -203,7 +203,7 @@ func neverOverlap(t *testing.T, how string, processes, rounds int) {
 	}
 }
 
-// The test above sees an overlap if there is one.
+// The tests above would notice an overlap.
 func TestWithoutTheLockTheyOverlap(t *testing.T) {
 	for range 50 {
 		dir := t.TempDir()
@@ -378,9 +378,8 @@ func mortal(args []string) error {
 	}
 }
 
-// Waiters and holders are killed and started anew, all the time: nobody is inside
-// with another that comes out again, tokens rise, and the lock goes on being handed
-// on.
+// Waiters and holders are killed and restarted repeatedly. No two surviving
+// holders overlap, tokens rise, and the lock is still handed on.
 func TestProcessesAreKilled(t *testing.T) {
 	dir := t.TempDir()
 	path, log := filepath.Join(dir, "locks.db"), filepath.Join(dir, "log")
@@ -486,8 +485,8 @@ func churn(args []string) error {
 	return nil
 }
 
-// Many processes meet at a file that is not there yet: the tables are made
-// once, and nobody is turned away.
+// If many processes open a missing file at once, the tables are made once and
+// every process succeeds.
 func TestFirstOpenByMany(t *testing.T) {
 	for round := range 5 {
 		path := filepath.Join(t.TempDir(), "a", "b", "locks.db")
@@ -513,8 +512,8 @@ func TestFirstOpenByMany(t *testing.T) {
 	}
 }
 
-// Processes that come and go all the time are in nobody's way: each that closes
-// the file last removes the log, and the next makes it.
+// Processes that open and close the file concurrently do not disturb each other,
+// although the last to close it removes the log and the next makes it again.
 func TestComingAndGoing(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "locks.db")
 	var all []*child

@@ -49,8 +49,8 @@ func waitFor(t *testing.T, s *Store, r store.Request) <-chan store.Grant {
 	return done
 }
 
-// Waiters whose process was killed are skipped in the step that frees the lock,
-// however long their places have to go, and however many there are.
+// The step that frees the lock skips waiters whose process was killed, however
+// long their places last and however many there are.
 func TestDeadWaitersAreSkipped(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "locks.db")
 	s := mustOpen(t, path, nil)
@@ -87,8 +87,8 @@ func TestDeadWaitersAreSkipped(t *testing.T) {
 	mustAcquire(t, s, request("the lock"))
 }
 
-// The same where nobody releases the lock, but the holder's lease ends: those who
-// wait behind a dead one find out.
+// A waiter behind a dead one gets the lock even if the holder's lease expires
+// instead of being released.
 func TestDeadWaiterIsSkippedWhenTheLeaseEnds(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "locks.db")
 	s := mustOpen(t, path, nil)
@@ -121,7 +121,8 @@ func overhear(s *Store) *atomic.Pointer[message] {
 	return &last
 }
 
-// A waiter of another process is told which lease it was handed, and does not ask.
+// A waiter in another process receives its lease in a message and does not ask
+// for it.
 func TestHandOffIsPushed(t *testing.T) {
 	for what, path := range map[string]string{
 		"short path": filepath.Join(t.TempDir(), "locks.db"),
@@ -155,8 +156,8 @@ func TestHandOffIsPushed(t *testing.T) {
 	}
 }
 
-// A message that comes late is for a wait that is over, even if the owner waits
-// again; and what is no message is ignored.
+// A late message is ignored, even if the owner waits again, and so is an invalid
+// one.
 func TestLateMessage(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "locks.db")
 	s, waits := mustOpen(t, path, nil), mustOpen(t, path, nil)
@@ -191,7 +192,7 @@ func TestLateMessage(t *testing.T) {
 	}
 }
 
-// Without messages waiters poll.
+// If messages are lost, waiters poll.
 func TestLostMessages(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "locks.db")
 	s, waits := mustOpen(t, path, nil), mustOpen(t, path, nil)
@@ -203,8 +204,8 @@ func TestLostMessages(t *testing.T) {
 	<-done
 }
 
-// Sockets that a cleaner removes are made again; a waiter that was taken for dead
-// meanwhile gets the lock all the same.
+// Sockets that a cleaner removes are made again. A waiter that was taken for dead
+// meanwhile still gets the lock.
 func TestSocketsAreRemoved(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "locks.db")
 	s, waits := mustOpen(t, path, nil), mustOpen(t, path, nil)
@@ -232,8 +233,8 @@ func TestSocketsAreRemoved(t *testing.T) {
 	mustRelease(t, waits, r)
 }
 
-// A process whose sockets others do not find, such as one that sees another
-// directory there, is not taken for dead for ever: it does without them.
+// A process whose sockets others cannot find, such as one that sees another
+// directory there, is not taken for dead for ever: it stops using sockets.
 func TestSocketsElsewhere(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "locks.db")
 	s, waits := mustOpen(t, path, nil), mustOpen(t, path, nil)
@@ -259,8 +260,8 @@ func TestSocketsElsewhere(t *testing.T) {
 	mustRelease(t, waits, r)
 }
 
-// What a killed process has left is removed by the next one that waits, and what
-// is made is gone when nobody waits any more.
+// The next waiter removes the sockets of a killed process. When nobody waits, no
+// sockets are left.
 func TestSocketsAreCleanedUp(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "locks.db")
 	s := mustOpen(t, path, nil)
@@ -297,7 +298,7 @@ func TestSocketsAreCleanedUp(t *testing.T) {
 	}
 }
 
-// Whoever may write the lock file can tell those who wait for it, and nobody else.
+// Users that can write the lock file can notify its waiters, and no others.
 func TestRightsOfSockets(t *testing.T) {
 	for _, c := range []struct {
 		file, dir, socket os.FileMode
@@ -323,7 +324,7 @@ func TestRightsOfSockets(t *testing.T) {
 	}
 }
 
-// A directory that others could have made is not used.
+// A directory that another user could have made is not used.
 func TestStrangeSocketDirectory(t *testing.T) {
 	for what, spoil := range map[string]func(dir string) error{
 		"anybody can write it": func(dir string) error { return errors.Join(os.Mkdir(dir, 0o777), os.Chmod(dir, 0o777)) },
@@ -353,7 +354,7 @@ func TestStrangeSocketDirectory(t *testing.T) {
 	}
 }
 
-// In a copy of the directory the original's waiters are not there.
+// A copy of the directory does not have the waiters of the original.
 func TestWaitersInACopy(t *testing.T) {
 	dir := t.TempDir()
 	path, copied := filepath.Join(dir, "a", "locks.db"), filepath.Join(dir, "b", "locks.db")
@@ -394,7 +395,7 @@ func TestMessageEncoding(t *testing.T) {
 	}
 }
 
-// A store that is closed leaves no descriptor behind.
+// A closed store leaves no file descriptor open.
 func TestNoDescriptorIsLeft(t *testing.T) {
 	open := func() int {
 		entries, err := os.ReadDir("/dev/fd")

@@ -96,7 +96,8 @@ func stepsOf(s *Store) map[string]func() error {
 	}
 }
 
-// Every call that meets such a row says so, and leaves it as it is.
+// Every call that reads an invalid row returns an error and leaves the row
+// unchanged.
 func TestUnreadableRow(t *testing.T) {
 	s := newFakeMachine().open(t, filepath.Join(t.TempDir(), "locks.db"))
 	text := []byte("{")
@@ -112,8 +113,7 @@ func TestUnreadableRow(t *testing.T) {
 	mustAcquire(t, s, request("other"))
 }
 
-// A row that cannot have been written by a store is refused, rather than taken
-// for a lock that is free.
+// A row that no store can have written is refused, and not taken for a free lock.
 func TestNoRecord(t *testing.T) {
 	const lease = `{"owner":"ann","weight":1,"count":1,"token":7,"expiry":9000000000000000000}`
 	if _, err := decode("stock", []byte(`{"spec":{"limit":1},"holds":[`+lease+`],"token":7}`)); err != nil {

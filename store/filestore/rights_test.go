@@ -41,8 +41,8 @@ func TestCreatedForItsOwnerOnly(t *testing.T) {
 	}
 }
 
-// What others could have tampered with is refused, unless it is said to be
-// shared.
+// A file with which other users could have tampered is refused unless it is
+// declared shared.
 func TestExposedFiles(t *testing.T) {
 	mustDo := func(err error) {
 		if err != nil {
@@ -219,8 +219,8 @@ func TestNoRights(t *testing.T) {
 	}
 }
 
-// A file in another user's directory is refused: that user can put another file
-// in its place, even where the directory's sticky bit keeps all others from it.
+// A file in another user's directory is refused: that user can replace the file,
+// even if the directory's sticky bit stops all others.
 func TestSomebodyElsesDirectory(t *testing.T) {
 	dir := t.TempDir()
 	info, err := os.Stat(dir)
@@ -287,7 +287,7 @@ type modeOf struct {
 
 func (m modeOf) Mode() os.FileMode { return m.mode }
 
-// Another user's file is refused even where it can be written.
+// Another user's file is refused even if it can be written.
 func TestSomebodyElsesFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "locks.db")
 	if err := mustOpen(t, path, nil).Close(); err != nil {
@@ -337,9 +337,8 @@ func locked(args []string) error {
 	return nil
 }
 
-// Opening a file must not take away the locks SQLite has on it elsewhere in
-// this process: POSIX drops all of a process's locks on a file when it closes
-// any descriptor of it.
+// Opening a file must not drop SQLite's locks on it in this process. POSIX drops
+// all of a process's locks on a file when it closes any descriptor of the file.
 func TestOpeningKeepsTheLocksOfOthers(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "locks.db")
 	s := mustOpen(t, path, nil)

@@ -13,7 +13,7 @@ import (
 	"github.com/leasehold-dev/leasehold/store"
 )
 
-// told collects what who waits is told.
+// told collects what the reason function of a Wait is told.
 type told struct {
 	mu   sync.Mutex
 	errs []error
@@ -31,8 +31,8 @@ func (w *told) matches(target error) bool {
 	return errors.Is(errors.Join(w.errs...), target)
 }
 
-// A file that others keep busy for longer than the store's own limit does not
-// end a wait: it says so and goes on.
+// If other processes keep the file busy for longer than the store's limit, a Wait
+// reports that and goes on.
 func TestWaitRidesOutABusyFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "locks.db")
 	other, hasty := mustOpen(t, path, nil), mustOpen(t, path, nil)
@@ -46,7 +46,7 @@ func TestWaitRidesOutABusyFile(t *testing.T) {
 		_, err := hasty.Wait(t.Context(), r, w.hear)
 		done <- err
 	}()
-	poll(t, "who waits is told that the file is busy", func() bool { return w.matches(store.ErrQuorum) })
+	poll(t, "the waiter is told that the file is busy", func() bool { return w.matches(store.ErrQuorum) })
 	stop()
 	if err := <-done; err != nil {
 		t.Fatal(err)
@@ -54,7 +54,7 @@ func TestWaitRidesOutABusyFile(t *testing.T) {
 	mustRelease(t, other, r)
 }
 
-// An answer that is lost is asked for again, and is the same: one lease, or one
+// If the answer to a request is lost, Wait asks again and gets the same lease or
 // place.
 func TestWaitWithUnknownOutcome(t *testing.T) {
 	for what, fault := range map[string]func(commit func() error) error{
@@ -105,8 +105,8 @@ func TestWaitWithUnknownOutcome(t *testing.T) {
 	}
 }
 
-// One that gives up while it asks leaves neither lease nor place, and cannot
-// come back late.
+// A Wait that is cancelled during a commit leaves neither a lease nor a place,
+// not even later.
 func TestWaitCancelledInTheCommit(t *testing.T) {
 	f, s, sound := openFaulty(t, nil, SQLite())
 	for _, held := range []bool{false, true} {
@@ -137,7 +137,7 @@ func TestWaitCancelledInTheCommit(t *testing.T) {
 	}
 }
 
-// A file that a person has to see to ends the wait.
+// A file that needs a person's attention ends the wait.
 func TestWaitEndsWhereWaitingDoesNotHelp(t *testing.T) {
 	s := mustOpen(t, filepath.Join(t.TempDir(), "locks.db"), nil)
 	mustAcquire(t, s, request("a"))
@@ -158,7 +158,7 @@ func TestWaitEndsWhereWaitingDoesNotHelp(t *testing.T) {
 	said(t, err, "wait for", `"a"`, "newer version")
 }
 
-// While nothing happens, those who wait only look.
+// Waiters only read while nothing changes.
 func TestWaitingWritesNothing(t *testing.T) {
 	f, s, sound := openFaulty(t, nil, SQLite())
 	mustAcquire(t, sound, request("a"))
@@ -191,8 +191,7 @@ func TestWaitingWritesNothing(t *testing.T) {
 	wg.Wait()
 }
 
-// Who waits in the process of whoever frees the lock does not wait for its next
-// look.
+// A release wakes the waiters of its own process at once.
 func TestReleaseRings(t *testing.T) {
 	s := mustOpen(t, filepath.Join(t.TempDir(), "locks.db"), nil)
 	holder := request("a")
@@ -214,7 +213,7 @@ func TestReleaseRings(t *testing.T) {
 			t.Errorf("number %d was not woken: %v", i+1, err)
 		}
 	}
-	// Who leaves wakes the one behind it, who looks for both from then on.
+	// A waiter that leaves wakes the next one, which then reads the row often.
 	other, remove := s.bells.hang("a", "other")
 	if first := s.bells.stands("a", line[1].bell, 1); !first {
 		t.Error("the first one of the process is not to look often")
@@ -231,7 +230,7 @@ func TestReleaseRings(t *testing.T) {
 	}
 }
 
-// stands makes w ask once, and demands that it is told to wait.
+// stands makes w ask once, and requires that the lock is busy.
 func (w *waiting) stands(t *testing.T) {
 	t.Helper()
 	if w.bell == nil {
@@ -242,8 +241,8 @@ func (w *waiting) stands(t *testing.T) {
 	}
 }
 
-// A lease that has expired goes to the first in line as soon as anybody comes
-// upon it, and not to whoever that is, unless it barges.
+// The next call of any kind hands an expired lease to the first waiter, not to
+// the caller, unless the caller barges.
 func TestExpiredLeaseIsHandedOn(t *testing.T) {
 	m := newFakeMachine()
 	s := m.open(t, filepath.Join(t.TempDir(), "locks.db"))
@@ -262,25 +261,26 @@ func TestExpiredLeaseIsHandedOn(t *testing.T) {
 		case "asks":
 			var busy *store.BusyError
 			if _, err := s.Acquire(t.Context(), r); !errors.As(err, &busy) || busy.Holder.Owner != first.r.Owner || busy.ExpiresIn != first.r.TTL-holder.TTL {
-				t.Errorf("who asks gets %v", err)
+				t.Errorf("acquire: got %v, want busy, held by the first waiter", err)
 			}
 		case "waits":
 			(&waiting{s: s, r: r}).stands(t)
 		case "barges":
 			r.Barge = true
 			if _, err := s.Wait(t.Context(), r, nil); err != nil {
-				t.Errorf("who barges gets %v", err)
+				t.Errorf("wait with Barge: %v", err)
 			}
 			mustRelease(t, s, r)
 		}
 		st, err := s.Inspect(t.Context(), name)
 		if err != nil || st.Holder.Owner != first.r.Owner {
-			t.Errorf("to one who %s: %+v, %v", name, st, err)
+			t.Errorf("after an owner that %s: %+v, %v", name, st, err)
 		}
 	}
 }
 
-// How often who waits looks.
+// The interval between two reads of the row depends on the waiter's position and
+// socket.
 func TestInterval(t *testing.T) {
 	const far = time.Hour
 	for _, c := range []struct {
@@ -325,7 +325,7 @@ func TestInterval(t *testing.T) {
 	}
 }
 
-// Places are refreshed in time, and who finds that its place is gone asks again.
+// Places are refreshed in time, and a waiter whose place is gone asks again.
 func TestPlacesAreRefreshed(t *testing.T) {
 	m := newFakeMachine()
 	s := m.open(t, filepath.Join(t.TempDir(), "locks.db"))
@@ -359,7 +359,7 @@ func TestPlacesAreRefreshed(t *testing.T) {
 	}
 }
 
-// What a version that knew of no line has left is as good as ever.
+// A record of a version without a line is still valid.
 func TestRecordWithoutALine(t *testing.T) {
 	s := mustOpen(t, filepath.Join(t.TempDir(), "locks.db"), nil)
 	putRow(t, s, []byte(`{"spec":{"limit":1},"holds":[{"owner":"ann","meta":"x","weight":1,"count":1,"token":7,"expiry":9000000000000000000}],"token":7}`))
@@ -383,8 +383,8 @@ func TestRecordWithoutALine(t *testing.T) {
 	}
 }
 
-// A range of tokens is never too short for what is asked for at once, and tokens
-// that are reserved are on disk before they are granted.
+// The range of tokens always covers a request, and reserved tokens are on disk
+// before they are granted.
 func TestManySpareTokens(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "locks.db")
 	m := newFakeMachine()

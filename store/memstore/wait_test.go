@@ -252,12 +252,12 @@ func TestExpiredLeaseIsHandedOn(t *testing.T) {
 		"asks": func(s *Store, first string) {
 			var busy *store.BusyError
 			if _, err := s.Acquire(t.Context(), request(time.Minute)); !errors.As(err, &busy) || busy.Holder.Owner != first || busy.ExpiresIn != time.Minute {
-				t.Errorf("who asks gets %v", err)
+				t.Errorf("acquire: got %v, want busy, held by the first waiter", err)
 			}
 		},
 		"looks": func(s *Store, first string) {
 			if st, err := s.Inspect(t.Context(), "lock"); err != nil || st.Holder.Owner != first || len(st.Line) > 0 {
-				t.Errorf("who looks sees %+v, %v", st, err)
+				t.Errorf("inspect: %+v, %v, want held by the first waiter", st, err)
 			}
 		},
 		"waits": func(s *Store, _ string) {
@@ -279,7 +279,7 @@ func TestExpiredLeaseIsHandedOn(t *testing.T) {
 		*now = now.Add(time.Minute)
 		come(s, w.request.Owner)
 		if !w.out || w.hold.Owner != w.request.Owner {
-			t.Errorf("one came that %s: who waits got %+v", what, w.hold)
+			t.Errorf("after a call of the kind %q: the first waiter got %+v", what, w.hold)
 		}
 		s.Close()
 	}
@@ -401,7 +401,7 @@ func TestReasonEndsTheWait(t *testing.T) {
 			t.Error(err)
 		}
 		if st, err := s.Inspect(t.Context(), "a"); err != nil || st.Held {
-			t.Errorf("%s: the lock was handed to somebody who is gone: %v", how, err)
+			t.Errorf("%s: the lock was handed to a Wait that has ended: %v", how, err)
 		}
 		s.Close()
 	}

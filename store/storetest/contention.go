@@ -50,9 +50,8 @@ func checkOneWinner(t *trial) {
 func checkMutualExclusion(t *trial) {
 	const workers, rounds = 6, 15
 	name := t.name()
-	// Loads and stores are atomic so that nothing but the lock keeps two
-	// increments apart; a race detector does not see the order that a lock on
-	// a server makes.
+	// Loads and stores are atomic because the race detector does not see the
+	// order that a lock on a server creates. Only the lock separates increments.
 	var inside, counter atomic.Int64
 	var last atomic.Uint64
 	deadline := clock.System().Now().Add(max(4*t.patience, time.Second))
@@ -104,8 +103,8 @@ func checkMutualExclusion(t *trial) {
 type turns struct {
 	inside atomic.Int64
 	last   atomic.Uint64 // of the tokens so far
-	// quitters give up at the moment when they are handed the lock: by their owners,
-	// what cancels their wait.
+	// quitters has, by owner, the cancel function of each waiter that gives up as
+	// it is handed the lock.
 	quitters sync.Map
 }
 

@@ -34,7 +34,7 @@ func checkSpareTokens(t *trial) {
 		if g.Token <= last {
 			t.Fatalf("token %v was granted after %v was reserved", g.Token, last)
 		}
-		// Asking again reserves nothing new and takes nothing back.
+		// A repeated acquire reserves no new tokens and keeps the old ones.
 		again, err := s.Acquire(t.Context(), r)
 		if err != nil {
 			t.Fatalf("acquire by the owner again: %v", err)
@@ -47,7 +47,7 @@ func checkSpareTokens(t *trial) {
 		last = reserved
 		t.release(s, r)
 	}
-	// So it is where the lease ends by itself.
+	// The same holds if the lease expires.
 	l := t.acquireShort(t.first)
 	r := spare(l.Request, 5)
 	if st, err := t.first.Inspect(t.Context(), l.Name); err == nil {

@@ -42,7 +42,7 @@ func checkGrant(t *trial) {
 	t.sameHolder("inspect", st.Holder, r)
 	t.within("inspect", st.ExpiresIn, r.TTL)
 
-	// A lock is only its own.
+	// Other locks are not affected.
 	t.acquire(t.other(), t.request(t.name(), t.long))
 	t.heldBy(r)
 }
@@ -85,11 +85,11 @@ func checkRepeat(t *trial) {
 	}
 	t.lasts("asked again with a shorter TTL", r, t.long, start)
 	t.sameToken("inspect after asking again", t.heldBy(r).Token, g.Token)
-	// It was one lease all the time: one release ends it.
+	// All of these were one lease: one release ends it.
 	t.release(t.first, r)
 	t.free(r.Name)
 
-	// A longer TTL asked again counts.
+	// A repeated acquire with a longer TTL extends the lease.
 	l := t.acquireShort(t.first)
 	l.Request.TTL = t.long
 	start = clock.System().Now()

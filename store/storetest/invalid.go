@@ -64,7 +64,7 @@ func checkInvalidAcquire(t *trial) {
 		if len(t.list(t.first, good.Name)) != 0 {
 			t.Errorf("acquire: %s: refused, and left something behind", f.what)
 		}
-		// The lock is none the worse.
+		// The lock can still be acquired.
 		t.acquire(t.other(), good)
 		t.release(t.other(), good)
 	}

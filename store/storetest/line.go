@@ -106,7 +106,7 @@ func checkWaitReleased(t *trial) {
 // checkWaitForExpiry: an expired lease passes to the first waiter, but not before
 // its validity has ended.
 func checkWaitForExpiry(t *trial) {
-	// Of a lease so short that nobody could queue up in its time, another.
+	// If the lease expired before the waiters had queued, try another.
 	var l short
 	var line []*waiting
 	for t.options.MinTTL = min(t.options.MinTTL, t.long/8); ; t.options.MinTTL *= 2 {
@@ -217,7 +217,7 @@ func checkWaitShown(t *trial) {
 // checkWaitTold: the reason function is told the holder and the position, which
 // counts down.
 func checkWaitTold(t *trial) {
-	// A store may learn of it only when it refreshes the places.
+	// A store may learn of a new position only when it refreshes the places.
 	ttl := min(t.long, t.patience*3/10)
 	holder := t.request(t.name(), t.long)
 	t.acquire(t.first, holder)

@@ -73,7 +73,7 @@ func checkOwnersAlike(t *trial) {
 		t.heldBy(lower)
 	}
 
-	// All that an owner may be made of, and as much of it as it may be.
+	// An owner of the greatest length, with all characters that are allowed.
 	var printable []byte
 	for c := byte('!'); c <= '~'; c++ {
 		printable = append(printable, c)
@@ -107,7 +107,7 @@ func checkMeta(t *trial) {
 		t.sameHolder("inspect", t.heldBy(r).Holder, r)
 		t.sameHolder("busy", t.refuse(t.other(), t.request(r.Name, t.long)).Holder, r)
 
-		// Asking again and renewing bring it along once more.
+		// A repeated acquire and a renewal send it again.
 		again, err := t.other().Acquire(t.Context(), r)
 		if err != nil {
 			t.Fatalf("acquire by the owner again: %v", err)

@@ -10,7 +10,7 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/testenv/redistest"
 )
 
-// Durable are the settings of a server that forgets nothing it has answered.
+// Durable are the settings of a server that loses nothing it has acknowledged.
 var Durable = []string{"--appendonly", "yes", "--appendfsync", "always"}
 
 // Cluster is a number of independent Redis servers, each behind a proxy.
@@ -25,7 +25,7 @@ type Node struct {
 	busy   sync.Mutex // held while something is done to it
 }
 
-// Start starts n servers with these settings. They end with the test.
+// Start starts n servers with the given settings. They end with the test.
 func Start(t testing.TB, n int, settings ...string) *Cluster {
 	t.Helper()
 	c := &Cluster{}
@@ -35,8 +35,8 @@ func Start(t testing.TB, n int, settings ...string) *Cluster {
 	return c
 }
 
-// URL names the nodes, all of them if none are given, by the addresses of their
-// proxies.
+// URL returns a URL of the given nodes, or of all nodes, by the addresses of
+// their proxies.
 func (c *Cluster) URL(settings url.Values, nodes ...int) string {
 	if len(nodes) == 0 {
 		for i := range c.Nodes {

@@ -8,14 +8,14 @@ import (
 	"time"
 )
 
-// fault is a kind of trouble. do makes it, for as long as wait blocks, and
-// takes it back.
+// fault is a kind of fault. do causes it, for as long as wait blocks, and then
+// undoes it.
 type fault struct {
 	name string
 	do   func(n *Node, rng *rand.Rand, d time.Duration, wait func())
 }
 
-// faults are all there are. Each leaves the node as it found it.
+// faults are all kinds of faults. Each leaves the node as it found it.
 var faults = []fault{
 	{"server frozen", func(n *Node, _ *rand.Rand, _ time.Duration, wait func()) {
 		n.Server.Freeze() // what goes wrong here fails the test by itself
@@ -105,7 +105,7 @@ func (c *Cluster) Disturb(ctx context.Context, seed uint64, ttl time.Duration, n
 	all.Wait()
 }
 
-// suffer makes one fault, unless the node has one.
+// suffer causes one fault, unless the node already has one.
 func (n *Node) suffer(ctx context.Context, rng *rand.Rand, d time.Duration, note func(on, what string) (over func())) {
 	if !n.busy.TryLock() {
 		return
@@ -117,12 +117,12 @@ func (n *Node) suffer(ctx context.Context, rng *rand.Rand, d time.Duration, note
 	over()
 }
 
-// draw draws a duration.
+// draw returns a random duration.
 func draw(rng *rand.Rand, least, most time.Duration) time.Duration {
 	return least + time.Duration(rng.Int64N(int64(most-least)))
 }
 
-// pause waits, and is false when ctx ended meanwhile.
+// pause waits for d. It returns false if ctx ended meanwhile.
 func pause(ctx context.Context, d time.Duration) bool {
 	t := time.NewTimer(d)
 	defer t.Stop()

@@ -5,8 +5,8 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/clock"
 )
 
-// Attempt is one attempt to acquire a lock, and what became of it. Instants
-// that did not come are zero.
+// Attempt is one attempt to acquire a lock, and what became of it. Instants that
+// never came are zero.
 type Attempt struct {
 	ID
 	Lock     int
@@ -27,8 +27,8 @@ type Attempt struct {
 	Err      string        // of the outcome, the loss or the release, whichever came last
 }
 
-// Look is one time that the holder looked at its lease, found it good, and
-// wrote to the resource.
+// Look is one check of the lease by its holder that found it valid, followed by a
+// write to the resource.
 type Look struct {
 	At, Until, Done clock.Instant
 	Write           int

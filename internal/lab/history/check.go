@@ -5,37 +5,38 @@ import (
 	"time"
 )
 
-// Limits of a check.
+// Limits bound a check.
 type Limits struct {
-	// Calm is how long it may take until every lock is granted again after the
-	// last fault.
+	// Calm is how long it may take after the last fault until every lock is
+	// granted again.
 	Calm time.Duration
-	// Patience is how long porcupine may think about one part of the history
-	// of one lock.
+	// Patience is how long porcupine may take for one part of the history of one
+	// lock.
 	Patience time.Duration
 	// Idle is what idle time is judged by.
 	Idle Idleness
 }
 
-// Findings are what Check has found.
+// Findings are the results of Check.
 type Findings struct {
 	Violations []Violation
-	// Undecided are checks that came to no end, in words.
+	// Undecided describes checks that did not finish in time.
 	Undecided []string
-	// LateWrites came to the resource after a later holder's, from holders that
-	// had been stopped between looking at their lease and writing. No lock can
-	// prevent them; a resource that checks tokens refuses them.
+	// LateWrites counts writes that reached the resource after those of a later
+	// holder, by holders that had been stopped between checking their lease and
+	// writing. No lock can prevent them; a resource that checks tokens refuses
+	// them.
 	LateWrites int
 	// Counts of attempts, by what became of them.
 	Granted, Failed, Unknown, Lost, Killed int
-	// Recovered is how long after the last fault the last lock was granted
-	// again; zero if one was not, or if there was no calm to see it in.
+	// Recovered is how long after the last fault the last lock was granted again.
+	// It is zero if one was not granted, or if there was no calm period.
 	Recovered time.Duration
 	// Idle is the longest time for which somebody waited for a lock that could be had.
 	Idle time.Duration
 }
 
-// Check looks for violations in the whole of h, to which nothing may be added
+// Check looks for violations in the whole of h. Nothing may be added to h
 // meanwhile.
 func (h *History) Check(l Limits) Findings {
 	var f Findings

@@ -21,9 +21,9 @@ type Follower struct {
 // Follow prepares to read the file at path, which need not exist yet.
 func Follow(path string) *Follower { return &Follower{path: path} }
 
-// Read hands to each, in order, the events that were added since the last call.
-// A last line without an end is left for later: its writer may be at it, or
-// was killed at it.
+// Read calls each, in order, with the events that were added since the last call.
+// It leaves an unfinished last line for later: its writer may still be writing
+// it, or was killed.
 func (f *Follower) Read(each func(Event)) error {
 	if f.f == nil {
 		file, err := os.Open(f.path)

@@ -7,15 +7,15 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/clock"
 )
 
-// Fault is something that was done to disturb, or to a process.
+// Fault is one fault that was injected, in the environment or in a process.
 type Fault struct {
 	At, End clock.Instant // End is zero while it lasts, or for what has no duration
 	On      string        // "worker 2", "node 127.0.0.1:7001"
 	What    string
 }
 
-// History is everything that is known of one run. Its methods are safe for
-// concurrent use; its fields are to be read when nothing is added any more.
+// History is everything that is known about one run. Its methods are safe for
+// concurrent use. Its fields may be read only when nothing is added any more.
 type History struct {
 	Locks    []string
 	Attempts []*Attempt // in the order in which they became known
@@ -29,13 +29,13 @@ type History struct {
 	open map[ID]*Attempt
 }
 
-// New is the history of locks of these names, from now on.
+// New returns an empty history of the named locks, which starts now.
 func New(locks []string) *History {
 	now := Now()
 	return &History{Locks: locks, Start: now, End: now, open: map[ID]*Attempt{}}
 }
 
-// Add adds what a process wrote, in the order in which it wrote it.
+// Add adds an event of a process. The events of a process must be added in order.
 func (h *History) Add(proc, life int, e Event) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -64,8 +64,8 @@ func (h *History) Add(proc, life int, e Event) error {
 	return nil
 }
 
-// Kill notes that a process was sent the signal that ends it, at that time.
-// Everything it wrote is to be added before.
+// Kill records when a process was sent the signal that kills it. All its events
+// must have been added.
 func (h *History) Kill(proc, life int, at clock.Instant) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -86,7 +86,7 @@ func (h *History) Begin(on, what string) *Fault {
 	return f
 }
 
-// Over notes that f is over.
+// Over records the end of f.
 func (h *History) Over(f *Fault) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -94,7 +94,7 @@ func (h *History) Over(f *Fault) {
 	h.End = max(h.End, f.End)
 }
 
-// granted are the grants of one lock.
+// granted returns the granted attempts of one lock.
 func (h *History) granted(lock int) []*Attempt {
 	var all []*Attempt
 	for _, a := range h.Attempts {

@@ -27,8 +27,8 @@ const (
 // nobody has the lock.
 var nobody *Attempt
 
-// lockModel is a plain lock: who takes it finds it free. An attempt of unknown
-// outcome may have taken it and given it back again, or not: both are followed.
+// lockModel is a plain lock that can only be taken when it is free. An attempt of
+// unknown outcome may or may not have taken and released it: both are followed.
 var lockModel = porcupine.NondeterministicModel{
 	Init: func() []any { return []any{nobody} },
 	Step: func(state, input, _ any) []any {
@@ -63,8 +63,8 @@ var lockModel = porcupine.NondeterministicModel{
 	},
 }
 
-// tokenModel is a counter that every grant moves on, by any amount: those of
-// unknown outcome may have moved it, which changes nothing.
+// tokenModel is a counter that every grant increases, by any amount. Attempts of
+// unknown outcome may have increased it, which makes no difference.
 var tokenModel = porcupine.Model{
 	Init: func() any { return fence.Token(0) },
 	Step: func(state, _, output any) (bool, any) {
@@ -76,8 +76,8 @@ var tokenModel = porcupine.Model{
 	DescribeState: func(state any) string { return state.(fence.Token).String() },
 }
 
-// lockOperations are the steps of attempts of one lock. What is not known to
-// have come to an end may do so until after everything else.
+// lockOperations returns the steps of attempts of one lock. A step without a
+// known end may end after everything else.
 func (h *History) lockOperations(attempts []*Attempt) []porcupine.Operation {
 	never := h.End.Add(time.Second)
 	lane := h.lanes()
@@ -106,7 +106,7 @@ func (h *History) lockOperations(attempts []*Attempt) []porcupine.Operation {
 	return ops
 }
 
-// tokenOperations are the grants among attempts of one lock.
+// tokenOperations returns the grants among attempts of one lock.
 func (h *History) tokenOperations(attempts []*Attempt) []porcupine.Operation {
 	lane := h.lanes()
 	var ops []porcupine.Operation
@@ -170,7 +170,7 @@ func (h *History) refused(m model, lock int, patience time.Duration) (attempts [
 	return nil, decided
 }
 
-// shortest is the shortest beginning of attempts that the model refuses.
+// shortest returns the shortest prefix of attempts that the model refuses.
 func (h *History) shortest(m model, attempts []*Attempt, patience time.Duration) []*Attempt {
 	least, most := 1, len(attempts)
 	for least < most {
@@ -184,8 +184,8 @@ func (h *History) shortest(m model, attempts []*Attempt, patience time.Duration)
 	return attempts[:most]
 }
 
-// ordered are the attempts of one lock that matter to a model, by when they
-// were over.
+// ordered returns the attempts of one lock that matter to a model, ordered by
+// their ends.
 func (h *History) ordered(lock int) []*Attempt {
 	var all []*Attempt
 	for _, a := range h.Attempts {

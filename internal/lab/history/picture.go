@@ -8,9 +8,9 @@ import (
 	"github.com/anishathalye/porcupine"
 )
 
-// Picture writes, as a page for a browser, what porcupine makes of the history
-// that led to a violation which one of its models has found: how far an order
-// can be found, and where there is none.
+// Picture writes an HTML page by porcupine about the history that led to a
+// violation found by one of its models. It shows how far an order of the
+// operations can be found.
 func (h *History) Picture(w io.Writer, v Violation) error {
 	for _, m := range h.models() {
 		if m.name == v.Check {

@@ -33,10 +33,10 @@ type plot struct {
 	wrong    map[*Attempt]bool
 }
 
-// Plot writes the history as an SVG image: a lane for every goroutine, with its
-// waits and holds, and one for everything that was disturbed. The attempts of
-// violations stand out. Of a history too long to be drawn it shows the part
-// around the first violation, or the end.
+// Plot writes the history as an SVG image. It has a lane for every goroutine,
+// with its waits and holds, and lanes for the faults. The attempts of violations
+// are highlighted. If the history is too long to draw, Plot shows the part around
+// the first violation, or the end.
 func (h *History) Plot(w io.Writer, violations []Violation) error {
 	p := &plot{History: h, Writer: bufio.NewWriter(w), from: h.Start, to: h.End, wrong: map[*Attempt]bool{}}
 	for _, v := range violations {
@@ -156,8 +156,8 @@ func (p *plot) frame() {
 	}
 }
 
-// fault draws a fault behind everything in its lane, and for a worker behind
-// its goroutines as well.
+// fault draws a fault behind everything in its lane and, for a worker, behind its
+// goroutines as well.
 func (p *plot) fault(f *Fault) {
 	from, to := p.x(f.At), p.x(max(f.End, f.At))
 	tall := laneHeight
@@ -202,7 +202,7 @@ func (p *plot) bar(a *Attempt, y int, from, to clock.Instant, style string) {
 		p.x(from), y+2, max(p.x(to)-p.x(from), 1), laneHeight-4, colour(a.Lock), style)
 }
 
-// colours tell locks apart, for as many as a person can.
+// colours distinguish locks, as far as people can tell them apart.
 var colours = []string{"#1f77b4", "#ff7f0e", "#2ca02c", "#9467bd", "#8c564b", "#e377c2", "#17becf", "#bcbd22"}
 
 func colour(lock int) string { return colours[lock%len(colours)] }

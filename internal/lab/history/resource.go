@@ -9,12 +9,12 @@ import (
 	"github.com/leasehold-dev/leasehold/fence"
 )
 
-// Resource is what the locks protect: a file that everybody appends to. The
-// system puts the lines into one order, whatever any clock says. It takes every
-// write, also those that a resource which checks tokens would refuse.
+// Resource is what the locks protect: a file to which all holders append. The
+// system orders the lines, independently of any clock. It accepts every write,
+// even those that a resource which checks tokens would refuse.
 type Resource struct{ f *os.File }
 
-// ID names an attempt.
+// ID identifies an attempt.
 type ID struct {
 	Proc int `json:"proc"` // from 1
 	Life int `json:"life"` // of that process: 1, and one more after each death
@@ -32,7 +32,7 @@ type Write struct {
 	Token  fence.Token `json:"token"`
 }
 
-// OpenResource opens the file, and creates it if need be.
+// OpenResource opens the file, and creates it if it does not exist.
 func OpenResource(path string) (*Resource, error) {
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
 	if err != nil {

@@ -7,12 +7,12 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/clock"
 )
 
-// Since is t counted from the start of the run, for people.
+// Since formats t as the time since the start of the run.
 func (h *History) Since(t clock.Instant) string {
 	return fmt.Sprintf("%.4fs", t.Sub(h.Start).Seconds())
 }
 
-// Tell is a as one line.
+// Tell describes a in one line.
 func (h *History) Tell(a *Attempt) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%v asked %s", a.ID, h.Since(a.Asked))
@@ -42,7 +42,7 @@ func (h *History) Tell(a *Attempt) string {
 	return b.String()
 }
 
-// Around are the faults in the time of the violation, in words.
+// Around describes the faults at the time of the violation.
 func (h *History) Around(v Violation) []string {
 	var all []string
 	for _, f := range h.around(v.Attempts) {
@@ -51,7 +51,7 @@ func (h *History) Around(v Violation) []string {
 	return all
 }
 
-// around are the faults in the time of attempts.
+// around returns the faults at the time of attempts.
 func (h *History) around(attempts []*Attempt) []Fault {
 	if len(attempts) == 0 {
 		return nil

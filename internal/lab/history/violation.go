@@ -10,14 +10,14 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/clock"
 )
 
-// Violation is something that no lock which keeps its promises would have done.
+// Violation is something that a correct lock would not have done.
 type Violation struct {
 	// Check is which promise: "mutual exclusion", "tokens", "writes", "lock
 	// model", "token model", "liveness", "idle".
 	Check string
 	Lock  int
 	What  string
-	// Attempts are those that show it.
+	// Attempts are the attempts that show the violation.
 	Attempts []*Attempt
 
 	refused []*Attempt // all that led to it, where a model refused them
@@ -53,8 +53,8 @@ func (h *History) exclusion(lock int) []Violation {
 	return found
 }
 
-// tokens finds grants whose token is not larger than that of every grant that
-// was over before they were asked for, or that somebody else has too.
+// tokens finds grants whose token is not larger than that of every grant that was
+// over before they were asked for, and tokens that were granted twice.
 func (h *History) tokens(lock int) []Violation {
 	grants := h.granted(lock)
 	byFrom, byAnswer := slices.Clone(grants), slices.Clone(grants)
@@ -127,7 +127,8 @@ func (h *History) writes() (found []Violation, late int) {
 	return found, late
 }
 
-// liveness finds locks that nobody got again, in time, when all was calm.
+// liveness finds locks that were not granted again in time after the faults
+// ended.
 func (h *History) liveness(bound time.Duration) []Violation {
 	if h.Calm == 0 {
 		return nil
@@ -143,7 +144,8 @@ func (h *History) liveness(bound time.Duration) []Violation {
 	return found
 }
 
-// Again says of each lock that was granted after all was calm when that was.
+// Again returns, for each lock that was granted after the faults ended, when that
+// was.
 func (h *History) Again() map[int]clock.Instant {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// CPUTime is the processor time of this process, user and system.
+// CPUTime returns the processor time of this process, user and system.
 func CPUTime() time.Duration {
 	var r syscall.Rusage
 	if syscall.Getrusage(syscall.RUSAGE_SELF, &r) != nil {

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// CPUTime is the processor time of this process, user and system.
+// CPUTime returns the processor time of this process, user and system.
 func CPUTime() time.Duration {
 	self, err := syscall.GetCurrentProcess()
 	if err != nil {

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// Histogram counts durations in buckets that are at most 1/64 of what is in
-// them wide, from a nanosecond to an hour. The zero value is empty.
+// Histogram counts durations from a nanosecond to an hour, in buckets whose width
+// is at most 1/64 of their values. The zero value is empty.
 type Histogram struct {
 	count   uint64
 	buckets [bucketCount]uint32
@@ -18,14 +18,14 @@ const (
 	bucketCount = (42-fine)<<fine + 1<<(fine+1) // an hour has 42 bits
 )
 
-// bucketOf is the number of d's bucket: its highest bits and how many follow.
+// bucketOf returns the bucket of d: its highest bits, and how many bits follow.
 func bucketOf(d time.Duration) int {
 	v := uint64(min(max(d, 0), longest))
 	shift := max(bits.Len64(v)-fine-1, 0)
 	return shift<<fine + int(v>>shift)
 }
 
-// middleOf is the duration in the middle of a bucket.
+// middleOf returns the duration in the middle of a bucket.
 func middleOf(bucket int) time.Duration {
 	shift := max(bucket>>fine-1, 0)
 	low := uint64(bucket-shift<<fine) << shift
@@ -44,8 +44,8 @@ func (h *Histogram) merge(o *Histogram) {
 	}
 }
 
-// Quantile is the duration that the share q of all durations, from 0 to 1, does
-// not exceed, give or take 1 %; 0 for an empty histogram.
+// Quantile returns the duration that the share q of all durations, from 0 to 1,
+// does not exceed, to within 1 %. It returns 0 for an empty histogram.
 func (h *Histogram) Quantile(q float64) time.Duration {
 	want := uint64(q * float64(h.count))
 	if float64(want) < q*float64(h.count) || want == 0 {

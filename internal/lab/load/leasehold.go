@@ -6,15 +6,15 @@ import (
 	"github.com/leasehold-dev/leasehold"
 )
 
-// leases locks with a client as anybody would: with its renewal, its deadlines
-// and its token.
+// leases locks with a client as programs do: with its renewal, its deadlines and
+// its token.
 type leases struct {
 	lock  *leasehold.Lock
 	lease *leasehold.Lease
 }
 
-// OfLock is a Pair that takes and gives back l. Nobody else is expected to ask
-// for it: a lock that is taken is an error, not a reason to wait.
+// OfLock returns a Pair that acquires and releases l. It does not wait: a lock
+// that another owner holds is an error.
 func OfLock(l *leasehold.Lock) Pair { return &leases{lock: l} }
 
 func (p *leases) Lock(ctx context.Context) (err error) {

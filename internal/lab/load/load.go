@@ -13,8 +13,8 @@ import (
 	"time"
 )
 
-// Pair is one goroutine's own lock, which nobody else asks for. Its methods are
-// called in turn, from one goroutine at a time.
+// Pair is the lock of one goroutine, for which nobody else asks. Its methods are
+// called alternately, from one goroutine at a time.
 type Pair interface {
 	// Lock blocks until it holds the lock, or fails.
 	Lock(ctx context.Context) error
@@ -22,7 +22,7 @@ type Pair interface {
 	Unlock(ctx context.Context) error
 }
 
-// Result is what one Run has measured. One operation is a lock and an unlock.
+// Result is what one Run measured. One operation is a lock and an unlock.
 type Result struct {
 	Goroutines int
 	Elapsed    time.Duration // until the last operation was finished
@@ -39,7 +39,7 @@ type Result struct {
 	Bytes  uint64 // allocated, not held
 }
 
-// errorPause keeps locks that fail at once from being asked for in a busy loop.
+// errorPause keeps a lock that fails at once from being asked for in a busy loop.
 const errorPause = time.Millisecond
 
 // Run has every pair locked and unlocked over and over for d, each by a
@@ -124,8 +124,9 @@ func (w *worker) failed(ctx context.Context, err error) {
 	time.Sleep(errorPause)
 }
 
-// add adds a worker, which took that long. Each has its own time: one that
-// finishes late must not make those look slow who had nothing to do meanwhile.
+// add adds the figures of a worker that took the given time. Each rate is
+// computed over the worker's own time, so that one that finishes late does not
+// make the others look slow.
 func (r *Result) add(w *worker, took time.Duration) {
 	if took > 0 {
 		r.PerSecond += float64(w.operations) / took.Seconds()
@@ -141,7 +142,8 @@ func (r *Result) add(w *worker, took time.Duration) {
 	r.Unlock.merge(&w.unlock)
 }
 
-// PerOperation divides by the operations; 0 when there were none.
+// PerOperation divides x by the number of operations. It returns 0 if there were
+// none.
 func (r Result) PerOperation(x float64) float64 {
 	if r.Operations == 0 {
 		return 0

@@ -6,9 +6,9 @@ import (
 	"time"
 )
 
-// Summary is what several runs with as many goroutines have in common: the
-// median of each figure. Figures per operation are of the runs in which there
-// was one.
+// Summary combines several runs with the same number of goroutines: it has the
+// median of each figure. Figures per operation are those of the runs with at
+// least one operation.
 type Summary struct {
 	Goroutines           int
 	Rounds               int

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// Row is a line of a table: a summary, with figures that other processes must
-// be asked for.
+// Row is a line of a table: a summary, with figures collected from other
+// processes.
 type Row struct {
 	Name string // of what was measured; a table without any has no such column
 	Summary
@@ -17,7 +17,7 @@ type Row struct {
 	Commands  float64       // per operation, all servers together
 }
 
-// column is one of a table's; it is left out when no row has text for it.
+// column is one column of a table. It is left out if no row has text for it.
 type column struct {
 	head string
 	text func(Row) string
@@ -48,7 +48,7 @@ var columns = []column{
 	}},
 }
 
-// used are the columns that say something about one of the rows.
+// used returns the columns that have text for at least one row.
 func used(rows []Row) []column {
 	var some []column
 	for _, c := range columns {
@@ -62,7 +62,7 @@ func used(rows []Row) []column {
 	return some
 }
 
-// cells are the texts of a row.
+// cells returns the texts of a row.
 func (r Row) cells(columns []column) []string {
 	texts := make([]string, len(columns))
 	for i, c := range columns {
@@ -110,7 +110,7 @@ func Markdown(w io.Writer, rows []Row) error {
 	return err
 }
 
-// Thousands is a number to three digits or the unit, with commas.
+// Thousands formats a number to three digits, or to units, with commas.
 func Thousands(x float64) string {
 	if x < 10 {
 		return fmt.Sprintf("%.1f", x)
@@ -122,8 +122,8 @@ func Thousands(x float64) string {
 	return s
 }
 
-// Micros is a duration in microseconds, or what suits a longer one; empty for
-// none.
+// Micros formats a duration in microseconds, or in a larger unit if it is long.
+// It returns "" for zero.
 func Micros(d time.Duration) string {
 	switch {
 	case d <= 0:
@@ -138,7 +138,7 @@ func Micros(d time.Duration) string {
 	return fmt.Sprintf("%.1fs", d.Seconds())
 }
 
-// Small is a number with one digit behind the point; empty for none.
+// Small formats a number with one decimal. It returns "" for zero.
 func Small(x float64) string {
 	if x <= 0 {
 		return ""

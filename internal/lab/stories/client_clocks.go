@@ -8,11 +8,11 @@ import (
 var clientClocks = Story{
 	Name:  "client-clocks",
 	Title: "SETNX and GETSET with clients' clocks, one of them fast",
-	Told: `An old recipe has the holder write into the key when its lock ends, by its own
-clock. Whoever finds that time past takes the lock with GETSET. All is well as
-long as all clocks agree.`,
+	Told: `In an old recipe the holder writes into the key when its lock ends, by its own
+clock. A client that finds that time past takes the lock with GETSET. This works
+only as long as all clocks agree.`,
 	Weak: Part{
-		Design: "SETNX lock <when it ends>; if that time is past, GETSET lock <new end>, and who gets the old value back has the lock.",
+		Design: "SETNX lock <when it ends>; if that time is past, GETSET lock <new end>; the client that gets the old value back has the lock.",
 		play: func(s *stage) ending {
 			const fast = 5 * time.Minute
 			server := s.server()

@@ -12,9 +12,9 @@ var clockJump = Story{
 	Title: "A node's clock jumps, and with it the end of a lock",
 	Told: `Client 1 has the lock on nodes 1, 2 and 3 of five; it cannot reach 4 and 5. The clock
 of node 3 is set ahead, by hand or by a time service, and the lock ends there.
-Client 2, who cannot reach 1 and 2, gets it on 3, 4 and 5. Both have a majority.
+Client 2 cannot reach 1 and 2, and gets it on 3, 4 and 5. Both have a majority.
 (The nodes are modelled, because the clock of a real server cannot be set without
-setting this machine's. A test holds the model against real servers.)`,
+setting this machine's. A test compares the model with real servers.)`,
 	Weak: Part{
 		Design: "Redlock over five modelled nodes.",
 		play: func(s *stage) ending {

@@ -12,7 +12,7 @@ var delayedPacket = Story{
 networks have done. By then the lock is over and somebody else's. To the resource
 it looks like any other write.`,
 	Weak: Part{
-		Design: "SET NX PX, and a resource that takes what comes.",
+		Design: "SET NX PX, and a resource that accepts every write.",
 		play: func(s *stage) ending {
 			server := s.server()
 			r := s.resource(false)
@@ -33,7 +33,7 @@ it looks like any other write.`,
 		},
 	},
 	Ours: []Part{{
-		Design: "Leasehold: the living keep their lease while they wait for an answer. So the holder dies, and its write lives on. The resource looks at tokens.",
+		Design: "Leasehold: a live holder keeps its lease while it waits for an answer. So the holder dies, and its write is delivered later. The resource checks tokens.",
 		play: func(s *stage) ending {
 			server := s.server()
 			r := s.resource(true)

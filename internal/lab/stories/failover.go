@@ -27,7 +27,7 @@ client B gets it too.`,
 		},
 	},
 	Ours: []Part{{
-		Design: "Leasehold over three independent servers: there is nobody to fail over to, and a majority remembers.",
+		Design: "Leasehold over three independent servers: there is no failover, and a majority remembers.",
 		play: func(s *stage) ending {
 			nodes := s.servers(3)
 			url := s.url(nodes[0].Addr(), nodes[1].Addr(), nodes[2].Addr())

@@ -8,7 +8,7 @@ var outlived = Story{
 	Told: `Nobody can tell beforehand how long the work will take. When the TTL is over the
 lock is free, finished or not, and another client starts.`,
 	Weak: Part{
-		Design: "SET NX PX with a TTL that should do, and no renewal.",
+		Design: "SET NX PX with a TTL that should be long enough, and no renewal.",
 		play: func(s *stage) ending {
 			server := s.server()
 			a, b := s.enter("A"), s.enter("B")
@@ -20,7 +20,7 @@ lock is free, finished or not, and another client starts.`,
 			}
 			b.says("works")
 			a.says("still works")
-			return ending{Failed, "A and B are at it at the same time."}
+			return ending{Failed, "A and B work at the same time."}
 		},
 	},
 	Ours: []Part{{

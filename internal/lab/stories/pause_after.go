@@ -4,11 +4,11 @@ import "time"
 
 var pauseAfter = Story{
 	Name:  "pause-after",
-	Title: "The client is paused after its look, before its write",
-	Told: `Client 1 has the lock, has even looked whether it is still valid, and is paused
+	Title: "The client is paused after its check, before its write",
+	Told: `Client 1 has the lock, has even checked that it is still valid, and is paused
 before it writes. The TTL ends, client 2 gets the lock and writes. Client 1 wakes
 up and does what it was about to do. No lock service can prevent that, whatever it
-is built on. The resource can, if it looks at a fencing token.`,
+is built on. The resource can, if it checks a fencing token.`,
 	Weak: Part{
 		Design: "SET NX PX, with a look at the clock before the write.",
 		play: func(s *stage) ending {
@@ -32,7 +32,7 @@ is built on. The resource can, if it looks at a fencing token.`,
 		},
 	},
 	Ours: []Part{{
-		Design: "Leasehold: it cannot stop a process that does not run either. Its token is the resource's to check.",
+		Design: "Leasehold: it cannot stop a paused process either, but the resource can check its token.",
 		play: func(s *stage) ending {
 			server := s.server()
 			r := s.resource(true)

@@ -9,11 +9,11 @@ var pauseBefore = Story{
 	Name:  "pause-before",
 	Title: "The client is paused while the answer is on its way",
 	Told: `Client 1 asks for the lock. While the answer is in its kernel's buffer the process
-is paused, by a collection, say, for longer than the TTL. Client 2 gets the lock.
+is paused, say by garbage collection, for longer than the TTL. Client 2 gets the lock.
 Client 1 wakes up, reads "OK", and believes that it has the lock. Redlock's third
 step is there for this: compare the time it took with the TTL.`,
 	Weak: Part{
-		Design: "SET NX PX, and whoever reads OK has the lock: without the third step.",
+		Design: "SET NX PX without the third step: a client that reads OK has the lock.",
 		play: func(s *stage) ending {
 			server := s.server()
 			net := s.network(server.Addr())

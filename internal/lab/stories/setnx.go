@@ -10,7 +10,7 @@ before it deletes the key, nobody else ever gets the lock.`,
 		play:   deadlock(" at work"),
 	},
 	Ours: []Part{{
-		Design: "Leasehold: the lock comes with a TTL, which the living renew.",
+		Design: "Leasehold: the lock has a TTL, which a live holder renews.",
 		play: func(s *stage) ending {
 			url := s.url(s.server().Addr())
 			a, b := s.enter("A").open(url), s.enter("B").open(url)

@@ -1,10 +1,10 @@
-// Package stories replays the failures that are told of distributed locks: each
-// first on the weak design it is told of, which has to fail, then on ours.
+// Package stories replays well-known failures of distributed locks. Each is
+// played first on a weak design, which must fail, and then on ours.
 //
-// What can be real is real: redis-server processes, clients that are processes
-// of their own and are killed and stopped, a network that holds back what is
-// sent. How a part ended is observed, never assumed: a weak design that does not
-// fail is an error, and what ours does not prevent is said.
+// As much as possible is real: redis-server processes, clients in processes of
+// their own that are killed and stopped, and a network that holds data back. The
+// outcome of a part is observed, never assumed. It is an error if a weak design
+// does not fail, and the story says what ours does not prevent.
 package stories
 
 import (
@@ -19,51 +19,52 @@ import (
 // Outcome is how a part of a story ended.
 type Outcome string
 
-// The outcomes. Failed and Broken are the same seen from two sides: the first
-// is what a weak design is there to show, the second must not happen to ours.
+// The outcomes.
 const (
+	// Failed means that the lock failed, as a weak design must.
 	Failed Outcome = "failed"
-	// Held: the lock did what locks are for.
+	// Held means that the lock excluded all others.
 	Held Outcome = "held"
-	// Guarded: the lock could not prevent it, or did not; the resource, which
-	// looks at the fencing token, refused the late write.
+	// Guarded means that the lock did not prevent the failure, but that the
+	// resource refused the late write by its fencing token.
 	Guarded Outcome = "guarded"
-	Broken  Outcome = "broken"
+	// Broken means that the lock failed on our design, which must not happen.
+	Broken Outcome = "broken"
 )
 
 // Story is one failure.
 type Story struct {
 	Name  string // one word
 	Title string // one line
-	Told  string // what is told of it, in a few sentences
+	Told  string // the failure, in a few sentences
 	Weak  Part
 	Ours  []Part
 }
 
-// Part is a story on one design.
+// Part is a story played on one design.
 type Part struct {
 	Design string // what the design is, in a sentence or two
 	play   func(*stage) ending
 }
 
-// ending is how a play ended, and in words why.
+// ending is how a play ended, and why.
 type ending struct {
 	outcome Outcome
 	words   string
 }
 
-// Config says how stories are told.
+// Config says how to play stories.
 type Config struct {
-	// Command makes a process that will call Act. Its input and output are set
-	// by Tell.
+	// Command returns a process that will call Act. Tell sets its input and
+	// output.
 	Command func() *exec.Cmd
-	// Tell is told every event as it happens, one at a time. Nil: nobody is.
+	// Tell, if not nil, is called with every event as it happens, one at a time.
 	Tell func(Event)
 
 	unguarded bool // for tests: resources do not look at tokens
 }
 
-// All are the stories, from the simplest to the subtlest.
+// All returns the stories, from the simplest to the subtlest.
 func All() []Story {
 	return []Story{
 		setnx, setnxExpire, deleteAnybody, outlived, clientClocks, ids,
@@ -71,7 +72,7 @@ func All() []Story {
 	}
 }
 
-// Find returns the story of that name.
+// Find returns the story with the given name.
 func Find(name string) (Story, bool) {
 	all := All()
 	i := slices.IndexFunc(all, func(s Story) bool { return s.Name == name })
@@ -81,16 +82,17 @@ func Find(name string) (Story, bool) {
 	return all[i], true
 }
 
-// ErrNotAsTold: the weak design did not fail, or ours was not safe.
-var ErrNotAsTold = errors.New("the story did not go as it is told")
+// ErrNotAsTold means that the weak design did not fail, or that ours was not
+// safe.
+var ErrNotAsTold = errors.New("the story did not end as expected")
 
 // patience bounds one part. It takes a few seconds unless the machine is busy.
 const patience = 2 * time.Minute
 
-// Run plays the story: the weak design, then ours. It blocks until it is over,
-// some seconds, or ctx ends. The error matches ErrNotAsTold if it went another
-// way, localredis.ErrNotInstalled if there is no Redis server to start, and
-// otherwise says what kept it from being played at all.
+// Run plays the story on the weak design, then on ours. It blocks until the story
+// is over, which takes some seconds, or ctx ends. The error matches ErrNotAsTold
+// if the story ended differently, and localredis.ErrNotInstalled if there is no
+// Redis server to start. Any other error says why the story could not be played.
 func (s Story) Run(ctx context.Context, c Config) error {
 	if c.Tell == nil {
 		c.Tell = func(Event) {}
@@ -117,15 +119,15 @@ func (s Story) Run(ctx context.Context, c Config) error {
 // firstTTL is the TTL of leases in a story, unless the machine is too slow.
 const firstTTL = time.Second
 
-// play plays one part. What depends on being quicker than a lease is tried
-// again with longer leases if the machine was not.
+// play plays one part. If the machine was too slow for the leases, it plays the
+// part again with longer ones.
 func (s Story) play(ctx context.Context, c Config, part string, p Part) (ending, error) {
 	for ttl := firstTTL; ; ttl *= 2 {
 		t := newTimeline(s.Name, part, c.Tell)
 		t.add(Begin, "", "%s", p.Design)
 		end, err := perform(ctx, c, t, ttl, p.play)
 		if errors.Is(err, errTooSlow) && ttl < 8*firstTTL {
-			t.add(Note, "", "The machine was too slow for leases of %v: once more, with longer ones.", ttl)
+			t.add(Note, "", "The machine was too slow for leases of %v: playing again with longer ones.", ttl)
 			continue
 		}
 		if err != nil {

@@ -54,7 +54,7 @@ func (r *run) replace(slot int) {
 	r.slots[slot] = next
 }
 
-// bury reads what a process that is gone has left.
+// bury reads the rest of the history of a process that has ended.
 func (r *run) bury(w *process) {
 	if err := w.read(r.add(w)); err != nil {
 		r.fail(err)
@@ -71,7 +71,7 @@ func (r *run) bury(w *process) {
 	w.close()
 }
 
-// pause waits, and is false when ctx ended meanwhile.
+// pause waits for d. It returns false if ctx ended meanwhile.
 func pause(ctx context.Context, d time.Duration) bool {
 	t := time.NewTimer(d)
 	defer t.Stop()

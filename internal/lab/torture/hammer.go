@@ -12,8 +12,8 @@ import (
 	"github.com/leasehold-dev/leasehold/store"
 )
 
-// hammer is one goroutine that takes locks and gives them back. What it does is
-// drawn from its rng; when it happens, and what comes of it, is not.
+// hammer is one goroutine that acquires and releases locks. What it does is drawn
+// from its rng; when it happens, and with what result, is not.
 type hammer struct {
 	*worker
 	g      int
@@ -36,7 +36,7 @@ func (h *hammer) note(e history.Event) {
 	h.write(e)
 }
 
-// round is one attempt, and the hold it may lead to.
+// round is one attempt, and the hold that may follow.
 func (h *hammer) round(ctx context.Context) {
 	h.n++
 	h.spell--
@@ -87,7 +87,7 @@ func (h *hammer) round(ctx context.Context) {
 	}
 }
 
-// hold keeps the lease for a while, looks at it and uses it, and gives it back.
+// hold keeps the lease for a while, checks and uses it, and releases it.
 func (h *hammer) hold(ctx context.Context, lock int, lease *leasehold.Lease) {
 	length := h.upTo(20 * time.Millisecond)
 	if h.spell > 0 {
@@ -123,8 +123,8 @@ func (h *hammer) hold(ctx context.Context, lock int, lease *leasehold.Lease) {
 	h.note(history.Event{Op: history.Released, Err: text(err)})
 }
 
-// use does what the lock protects, as a careful holder does: it looks at its
-// lease, and writes. It is false when the lease is lost.
+// use does what the lock protects, as a careful holder does: it checks its lease
+// and writes. It returns false if the lease is lost.
 func (h *hammer) use(lock int, lease *leasehold.Lease, number int) bool {
 	at := history.Now()
 	if err := lease.Err(); err != nil {

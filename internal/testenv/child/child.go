@@ -10,16 +10,16 @@ import (
 	"time"
 )
 
-// Goroutine is the function that waits for a running process. A goleak check
-// that runs while one is still up excludes it with
-// goleak.IgnoreAnyFunction(child.Goroutine). It is gone when the process is.
+// Goroutine is the function that waits for a running process. A goleak check that
+// runs while a process is up excludes it with
+// goleak.IgnoreAnyFunction(child.Goroutine). It ends with the process.
 const Goroutine = "github.com/leasehold-dev/leasehold/internal/testenv/child.(*Process).run"
 
 // patience bounds what takes milliseconds unless something is broken.
 const patience = 30 * time.Second
 
-// Process is a process that was started. Its methods are safe for concurrent
-// use; those that send a signal fail when it is gone.
+// Process is a started process. Its methods are safe for concurrent use. Those
+// that send a signal fail when the process has ended.
 type Process struct {
 	cmd  *exec.Cmd
 	done chan struct{} // closed when the process is gone
@@ -38,9 +38,9 @@ func Start(cmd *exec.Cmd) (*Process, error) {
 	return p, nil
 }
 
-// run starts the process and waits for it, all on one thread: Linux ties "kill
-// it when its parent dies" to the thread that started it, so that thread has
-// to live as long as the process does.
+// run starts the process and waits for it on one thread: Linux ties "kill it when
+// its parent dies" to the thread that started it, so that thread must live as
+// long as the process.
 func (p *Process) run(started chan<- error) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
@@ -53,27 +53,28 @@ func (p *Process) run(started chan<- error) {
 	close(p.done)
 }
 
-// PID is the process id.
+// PID returns the process id.
 func (p *Process) PID() int { return p.cmd.Process.Pid }
 
-// Done is closed when the process is gone.
+// Done returns a channel that is closed when the process has ended.
 func (p *Process) Done() <-chan struct{} { return p.done }
 
-// Err is how the process ended, nil if well. It blocks until it has.
+// Err returns how the process ended, nil for success. It blocks until the process
+// has ended.
 func (p *Process) Err() error {
 	<-p.done
 	return p.err
 }
 
-// Kill ends the process by force and returns when it is gone. Calling it again
-// is harmless.
+// Kill kills the process and returns when it has ended. Calling it again is
+// harmless.
 func (p *Process) Kill() {
 	p.cmd.Process.Kill() // fails only when it is gone already
 	<-p.done
 }
 
-// End asks the process to end and returns when it is gone. If it does not go it
-// is killed, which is an error. One that stands still is woken for it.
+// End asks the process to end and returns when it has. It first thaws a frozen
+// process. If the process does not end, End kills it and returns an error.
 func (p *Process) End() error {
 	if err := p.terminate(); err != nil {
 		p.Kill()
@@ -88,8 +89,8 @@ func (p *Process) End() error {
 	}
 }
 
-// Freeze makes the process stand still and returns when it does.
+// Freeze stops the process (SIGSTOP) and returns when it has stopped.
 func (p *Process) Freeze() error { return p.freeze() }
 
-// Thaw lets a frozen process go on.
+// Thaw continues a frozen process.
 func (p *Process) Thaw() error { return p.thaw() }

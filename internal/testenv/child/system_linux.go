@@ -7,14 +7,14 @@ import (
 	"syscall"
 )
 
-// sysProcAttr makes the kernel end the process when we die, and keeps it out of
-// our process group, so that Ctrl-C is ours to handle.
+// sysProcAttr makes the kernel end the process when its parent dies, and puts it
+// into a process group of its own, so that Ctrl-C does not reach it.
 func sysProcAttr() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Setpgid: true}
 }
 
-// standsStill says whether the process is stopped: the signal is sent at once
-// but takes effect a little later.
+// standsStill reports whether the process is stopped. SIGSTOP takes effect a
+// little after it was sent.
 func standsStill(pid int) bool {
 	stat, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
 	if err != nil {

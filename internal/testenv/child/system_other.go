@@ -6,5 +6,5 @@ import "syscall"
 
 func sysProcAttr() *syscall.SysProcAttr { return nil }
 
-// standsStill cannot be asked here in a portable way.
+// standsStill cannot be implemented portably.
 func standsStill(int) bool { return true }

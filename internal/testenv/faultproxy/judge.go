@@ -22,8 +22,8 @@ type ruling struct {
 	changed <-chan struct{} // hold: closed when to ask again
 }
 
-// judge decides about one item. What it decides and what it notes down is one
-// step with respect to changes of the mode.
+// judge decides about one item and counts it, atomically with respect to changes
+// of the mode.
 func (p *Proxy) judge(l *link, dir direction, it item) ruling {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -41,8 +41,8 @@ func (p *Proxy) judge(l *link, dir direction, it item) ruling {
 	return r
 }
 
-// cutting says whether an item about to be delivered is where something is cut, and
-// after how many of its bytes.
+// cutting reports whether the connection is to be cut at this item, and after how
+// many of its bytes.
 func (p *Proxy) cutting(l *link, dir direction, it item) (limit int, cut bool) {
 	if it.end {
 		return 0, false
@@ -65,7 +65,7 @@ func (p *Proxy) cutting(l *link, dir direction, it item) (limit int, cut bool) {
 	return l.cutAfter, true
 }
 
-// judge is the meaning of the modes.
+// judge defines what each mode does with an item.
 func (s state) judge(dir direction, it item, now time.Time) ruling {
 	if it.seq <= s.released {
 		return ruling{verdict: deliver}

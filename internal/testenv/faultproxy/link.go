@@ -14,7 +14,7 @@ const (
 	toClient
 )
 
-// item is something one side sent: bytes, or the end of them.
+// item is something one side sent: bytes, or the end of the stream.
 type item struct {
 	data     []byte
 	end      bool
@@ -22,16 +22,16 @@ type item struct {
 	seq      uint64
 }
 
-// queued bounds what is held back per direction, in chunks. Beyond it the
-// sender is not read from any more and gets to feel it, as with a full window.
+// queued is how many chunks are held back per direction. Beyond it the proxy
+// stops reading, and the sender blocks as with a full window.
 const queued = 1024
 
-// lingering is how long a client has to notice that its connection was ended.
+// lingering is how long a client has to notice that its connection has ended.
 const lingering = 10 * time.Second
 
-// link is one client's connection and the one made to the server for it. Each
-// direction has a goroutine that receives and one that passes on, with a
-// queue between them, so that what is held back does not hide what happens.
+// link is one client's connection and the one to the server for it. Each
+// direction has a goroutine that receives and one that passes on, with a queue
+// between them, so that events are noticed while items are held back.
 type link struct {
 	proxy       *Proxy
 	client      *net.TCPConn
@@ -63,7 +63,7 @@ func newLink(p *Proxy, client *net.TCPConn) *link {
 	return l
 }
 
-// run lives as long as the link.
+// run runs until the link ends.
 func (l *link) run() {
 	defer l.proxy.forget(l)
 	var pumps sync.WaitGroup
@@ -84,9 +84,9 @@ func (l *link) run() {
 	}
 }
 
-// connect connects to the server. In a blackhole it first waits for light: a
-// server that is down must not show there either. It is false when there will
-// be no connection.
+// connect connects to the server. In a blackhole it first waits for the mode to
+// end, so that a client cannot notice a server that is down. It returns false if
+// there will be no connection.
 func (l *link) connect() bool {
 	for {
 		dark, changed := l.proxy.dark()
@@ -115,7 +115,7 @@ func (l *link) connect() bool {
 	return true
 }
 
-// close ends both connections at once. Calling it again is harmless.
+// close closes both connections at once. Calling it again is harmless.
 func (l *link) close() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -161,8 +161,8 @@ func (l *link) lose(dir direction, it item) {
 	l.proxy.count.lost[dir].Add(int64(len(it.data)))
 }
 
-// passOn does with what was received in one direction as the mode says, until
-// the end of it or of the link.
+// passOn handles what was received in one direction as the mode says, until the
+// stream or the link ends.
 func (l *link) passOn(dir direction) {
 	broken := false // the receiver is gone; its sender may not know yet
 	for {
@@ -197,7 +197,7 @@ func (l *link) passOn(dir direction) {
 	}
 }
 
-// await returns when the item is no longer to be held, with what to do with it.
+// await waits until the item is no longer held, and returns what to do with it.
 func (l *link) await(dir direction, it item) (verdict, int) {
 	for {
 		r := l.proxy.judge(l, dir, it)
@@ -217,8 +217,8 @@ func (l *link) await(dir direction, it item) (verdict, int) {
 	}
 }
 
-// write passes on the first n bytes of an item, and is false when the receiver
-// does not take them any more.
+// write passes on the first n bytes of an item. It returns false if the receiver
+// no longer accepts them.
 func (l *link) write(dir direction, it item, n int) bool {
 	to := l.client
 	if dir == toServer {
@@ -240,8 +240,8 @@ func (l *link) write(dir direction, it item, n int) bool {
 	return true
 }
 
-// finishRequests tells the server that the client sends no more. The client
-// may still be there for the replies.
+// finishRequests closes the stream to the server. The client may still read
+// replies.
 func (l *link) finishRequests() {
 	select {
 	case <-l.connected:
@@ -250,10 +250,9 @@ func (l *link) finishRequests() {
 	}
 }
 
-// hangUp ends the link after the last reply. A server that has ended does not
-// read any more, so nothing is left to pass on to it. The client gets a moment
-// to see the end: closing on it while it sends would reset the connection, and
-// that would take from it what it was just sent.
+// hangUp ends the link after the last reply. The server has ended and reads no
+// more. The client gets a moment to notice: closing the connection while it sends
+// would reset it and discard the last replies.
 func (l *link) hangUp() {
 	l.client.CloseWrite()
 	l.server.Close()

@@ -14,7 +14,7 @@ const (
 	dropReplies
 )
 
-// state is what the proxy was told to do.
+// state is the current mode and orders of the proxy.
 type state struct {
 	mode      mode
 	delay     time.Duration
@@ -28,41 +28,40 @@ type cutOrder struct {
 	after int    // bytes of the reply to let through; -1: not even the request
 }
 
-// Pass lets everything through, what is held included, and takes back
-// RefuseNew and a cut that has not happened yet.
+// Pass passes everything on, including what is held. It cancels RefuseNew and a
+// cut that has not happened yet.
 func (p *Proxy) Pass() {
 	p.set(func(s *state) { *s = state{released: p.seq} })
 }
 
-// Delay passes on what it receives d later, in each direction and in order.
+// Delay passes everything on d later, in order, in each direction.
 func (p *Proxy) Delay(d time.Duration) {
 	p.set(func(s *state) { s.mode, s.delay = delay, d })
 }
 
-// Blackhole keeps connections open, accepts new ones, and swallows what either
-// side sends, the end of a connection included. A connection that has lost
-// something cannot go on: it is closed when the mode changes.
+// Blackhole keeps connections open, accepts new ones, and discards what either
+// side sends, even the end of a connection. A connection that has lost data
+// cannot go on: it is closed when the mode changes.
 func (p *Proxy) Blackhole() { p.setMode(blackhole) }
 
-// DropReplies passes requests on to the server and swallows its replies. As
-// after Blackhole, connections that lost something are closed when the mode
-// changes.
+// DropReplies passes requests on to the server and discards its replies. As after
+// Blackhole, connections that have lost data are closed when the mode changes.
 func (p *Proxy) DropReplies() { p.setMode(dropReplies) }
 
-// HoldRequests keeps requests back until Release or another mode, and then
-// delivers them even if the client has gone meanwhile, as a network may.
+// HoldRequests holds requests back until Release or another mode. It then
+// delivers them even if the client has disconnected, as a network may.
 func (p *Proxy) HoldRequests() { p.setMode(holdRequests) }
 
-// HoldReplies passes requests on to the server and keeps its replies back
-// until Release or another mode.
+// HoldReplies passes requests on to the server and holds its replies back until
+// Release or another mode.
 func (p *Proxy) HoldReplies() { p.setMode(holdReplies) }
 
-// HoldAll is HoldRequests and HoldReplies together: a network that is down and
-// delivers late once it is up again.
+// HoldAll combines HoldRequests and HoldReplies: a network that is down and
+// delivers late.
 func (p *Proxy) HoldAll() { p.setMode(holdAll) }
 
-// Release delivers what is held at this moment. The mode stays: what comes
-// later is held again. Where nothing is ever held it does nothing.
+// Release delivers what is held at this moment. The mode stays, so later items
+// are held again. If nothing is held, Release does nothing.
 func (p *Proxy) Release() {
 	p.set(func(s *state) {
 		if s.mode != blackhole && s.mode != dropReplies {
@@ -71,31 +70,31 @@ func (p *Proxy) Release() {
 	})
 }
 
-// RefuseNew resets every connection made from now on, until Pass. Those that
-// exist, and the mode, are not touched.
+// RefuseNew resets every new connection, until Pass. Existing connections and the
+// mode do not change.
 func (p *Proxy) RefuseNew() {
 	p.set(func(s *state) { s.refuseNew = true })
 }
 
-// CutReplyAfter lets n bytes of the next reply on any connection through and
-// then closes that connection. It happens once; the server has had the request.
+// CutReplyAfter passes n bytes of the next reply on any connection and then
+// closes that connection. It happens once. The server has received the request.
 func (p *Proxy) CutReplyAfter(n int) { p.CutReplyTo("", n) }
 
 // CutReplyTo is CutReplyAfter for the reply to the next request that contains
-// match, such as the name of a lock. Requests of a client library's own, a
-// PING say, are then no danger. Where requests are pipelined, what is cut is
-// the first reply on that connection after the request was passed on.
-// The match is looked for in each chunk received, not across them.
+// match, such as the name of a lock. It ignores the client library's own
+// requests, such as PING. If requests are pipelined, it cuts the first reply on
+// that connection after the request was passed on. It searches each received
+// chunk for match, not across chunks.
 func (p *Proxy) CutReplyTo(match string, n int) {
 	p.set(func(s *state) { s.cut = &cutOrder{match: []byte(match), after: n} })
 }
 
-// CutRequest closes the connection on which the next request comes that contains match,
-// and lets nothing of it through. It happens once.
+// CutRequest closes the connection of the next request that contains match, and
+// passes on nothing of it. It happens once.
 func (p *Proxy) CutRequest(match string) { p.CutReplyTo(match, -1) }
 
-// Cut closes all connections now, what is held on them included, and says how
-// many there were. New ones are accepted as before.
+// Cut closes all connections now, discards what is held on them, and returns
+// their number. New connections are accepted as before.
 func (p *Proxy) Cut() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -31,8 +31,8 @@ type Proxy struct {
 	links   map[*link]struct{}
 }
 
-// TB is what a proxy wants of a testing.TB. The proxy is part of the command,
-// which package testing should not be.
+// TB is the part of testing.TB that a proxy uses. The proxy is part of the
+// command, which should not import package testing.
 type TB interface {
 	Helper()
 	Cleanup(func())
@@ -40,8 +40,8 @@ type TB interface {
 	Fatalf(format string, args ...any)
 }
 
-// New starts a proxy in front of target ("host:port") that ends with the test.
-// The target need not be up.
+// New starts a proxy in front of target ("host:port"). It ends with the test. The
+// target need not be up.
 func New(t TB, target string) *Proxy {
 	t.Helper()
 	p, err := Listen(target)
@@ -53,7 +53,7 @@ func New(t TB, target string) *Proxy {
 }
 
 // Listen starts a proxy in front of target on a free port of 127.0.0.1. The
-// caller owes a Close.
+// caller must call Close.
 func Listen(target string) (*Proxy, error) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -65,11 +65,11 @@ func Listen(target string) (*Proxy, error) {
 	return p, nil
 }
 
-// Addr is where clients connect, "127.0.0.1:port".
+// Addr returns the address to which clients connect, "127.0.0.1:port".
 func (p *Proxy) Addr() string { return p.listener.Addr().String() }
 
 // Close ends the proxy and all its connections, and returns when its last
-// goroutine is gone. Calling it twice is harmless.
+// goroutine has ended. Calling it twice is harmless.
 func (p *Proxy) Close() {
 	p.cancel()
 	p.listener.Close()
@@ -116,8 +116,8 @@ func (p *Proxy) forget(l *link) {
 	delete(p.links, l)
 }
 
-// arrived counts what was received, and numbers it for Release. Both are one
-// step: what Stats shows as received, Release releases.
+// arrived counts what was received, and numbers it for Release, in one step: what
+// Stats shows as received, Release releases.
 func (p *Proxy) arrived(dir direction, n int) uint64 {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -126,8 +126,8 @@ func (p *Proxy) arrived(dir direction, n int) uint64 {
 	return p.seq
 }
 
-// dark says whether the proxy is a blackhole, and what is closed when that may
-// have changed.
+// dark reports whether the proxy is a blackhole. The channel is closed when that
+// may have changed.
 func (p *Proxy) dark() (bool, <-chan struct{}) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

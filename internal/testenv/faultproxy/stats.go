@@ -5,9 +5,9 @@ import (
 	"time"
 )
 
-// Stats say what went through the proxy so far. Bytes count as passed once they
-// are with the kernel on their way, so the other side may see them a moment
-// before Stats does, or after.
+// Stats counts what has gone through the proxy so far. Bytes count as passed once
+// the kernel has them, so the other side may see them slightly before or after
+// Stats does.
 type Stats struct {
 	Accepted int64 // connections
 	Refused  int64 // connections, by RefuseNew
@@ -24,7 +24,7 @@ type Flow struct {
 	Lost     int64 // swallowed, cut off, or left when the connection ended
 }
 
-// Held is what the proxy has received and not yet passed on or lost.
+// Held returns the number of bytes received and not yet passed on or lost.
 func (f Flow) Held() int64 { return f.Received - f.Passed - f.Lost }
 
 type counters struct {
@@ -32,7 +32,7 @@ type counters struct {
 	received, passed, lost [2]atomic.Int64 // by direction
 }
 
-// Stats reads the counters.
+// Stats returns the counters.
 func (p *Proxy) Stats() Stats {
 	p.mu.Lock()
 	open := len(p.links)
@@ -54,8 +54,8 @@ func (p *Proxy) Stats() Stats {
 	}
 }
 
-// Await waits until the counters are as ok wants them, and fails the test at
-// once, saying what was waited for, when that takes half a minute.
+// Await waits until ok accepts the counters. It fails the test, naming what was
+// awaited, after half a minute.
 func (p *Proxy) Await(t TB, what string, ok func(Stats) bool) {
 	t.Helper()
 	for end := time.Now().Add(30 * time.Second); ; time.Sleep(time.Millisecond) {

@@ -5,10 +5,11 @@ import (
 	"os/exec"
 )
 
-// binaries are the servers that will do, in order of preference.
+// binaries are the suitable server programs, in order of preference.
 var binaries = []string{"redis-server", "valkey-server"}
 
-// ErrNotInstalled: there is no server to start. It says what to install.
+// ErrNotInstalled means that no server program is installed. Its text says what
+// to install.
 var ErrNotInstalled = errors.New(`neither redis-server nor valkey-server is installed (or not in PATH), and a real one is needed. Install it and run again:
 	Debian, Ubuntu   sudo apt-get install -y redis-server
 	Fedora           sudo dnf install -y redis    (or valkey)

@@ -9,12 +9,13 @@ import (
 	"time"
 )
 
-// slots are those of every cluster.
+// slots is the number of slots in every cluster.
 const slots = 16384
 
-// Join makes one cluster of servers that were launched for that: the first so many
-// become its masters, which share the slots evenly and in order, and each of the others
-// a replica of one of them, in turn. It returns when all see the cluster work.
+// Join makes one cluster of servers that were launched with Options.Cluster. The
+// first masters of them become masters and share the slots evenly and in order.
+// The others become replicas of the masters, in turn. Join returns when all
+// servers see a working cluster.
 func Join(servers []*Server, masters int) error {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
@@ -74,8 +75,9 @@ func Join(servers []*Server, masters int) error {
 	return nil
 }
 
-// Joins adds to the cluster of members a server that was launched for that, as a master
-// without slots. It returns when all know each other.
+// Joins adds the server, which was launched with Options.Cluster, to the cluster
+// of members, as a master without slots. It returns when all servers know each
+// other.
 func (s *Server) Joins(members []*Server) error {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
@@ -85,12 +87,13 @@ func (s *Server) Joins(members []*Server) error {
 	return known(ctx, append(members[:len(members):len(members)], s))
 }
 
-// meet is the command by which another comes to know the server.
+// meet returns the command that introduces the server to another.
 func (s *Server) meet() []string {
 	return []string{"CLUSTER", "MEET", "127.0.0.1", strconv.Itoa(s.port), strconv.Itoa(s.bus)}
 }
 
-// known waits until all servers see a cluster of them, with all slots.
+// known waits until all servers see a cluster of exactly these servers, with all
+// slots.
 func known(ctx context.Context, servers []*Server) error {
 	for _, s := range servers {
 		err := until(ctx, func() error {
@@ -112,7 +115,7 @@ func (s *Server) text(ctx context.Context, args ...string) (string, error) {
 	return Text(v), err
 }
 
-// until tries until it works, or says what did not.
+// until repeats try until it succeeds, or returns its last error.
 func until(ctx context.Context, try func() error) error {
 	poll := time.NewTicker(20 * time.Millisecond)
 	defer poll.Stop()

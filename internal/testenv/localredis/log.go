@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// Log is what the server has written, over all restarts; the end of it, when
+// Log returns what the server has logged, over all restarts, or the end of it if
 // it is long.
 func (s *Server) Log() string {
 	b, err := os.ReadFile(s.logPath())

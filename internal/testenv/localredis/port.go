@@ -23,8 +23,8 @@ var taken = struct {
 	ports map[int]bool
 }{ports: map[int]bool{}}
 
-// pickPort finds a port nobody listens on. Another process may still be
-// quicker; that shows when the server starts, and another port is tried then.
+// pickPort finds a port on which nobody listens. Another process may still take
+// it first; the server then fails to start, and another port is tried.
 func pickPort() (int, error) {
 	var last error
 	for range 200 {
@@ -52,7 +52,7 @@ func releasePort(port int) {
 	delete(taken.ports, port)
 }
 
-// pickPorts finds those of a server.
+// pickPorts picks the ports of a server.
 func (s *Server) pickPorts(cluster bool) (err error) {
 	if s.port, err = pickPort(); err == nil && cluster {
 		if s.bus, err = pickPort(); err != nil {

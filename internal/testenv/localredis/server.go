@@ -17,32 +17,32 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/testenv/child"
 )
 
-// patience bounds everything a server is waited for. It is only ever used up
-// when something is broken.
+// patience bounds every wait for a server. It is only used up if something is
+// broken.
 const patience = 30 * time.Second
 
-// Options say what to launch. The zero Options are fine.
+// Options say what to launch. The zero value is ready to use.
 type Options struct {
-	// Dir is the server's working directory; it must exist. Empty: one is
-	// made, and removed by Close.
+	// Dir is the server's working directory, which must exist. If it is empty,
+	// Launch makes one and Close removes it.
 	Dir string
 	// Args are server settings, such as "--requirepass", "x"; later ones win
 	// over the defaults (loopback only, no persistence).
 	Args []string
-	// Sentinel makes it a sentinel, which watches servers and keeps no data: lines
-	// for its configuration file, such as "sentinel monitor mymaster 127.0.0.1 6379 1".
-	// Args are not for it.
+	// Sentinel, if not nil, makes the server a sentinel, which watches servers
+	// and keeps no data. It has lines for the sentinel's configuration file, such
+	// as "sentinel monitor mymaster 127.0.0.1 6379 1". Args are then ignored.
 	Sentinel []string
-	// Cluster makes it a member of a cluster, alone and without slots at first.
+	// Cluster makes the server a member of a cluster, at first alone and without
+	// slots.
 	Cluster bool
-	// Trouble, if not nil, is told every error that a method returns, but not
-	// those of Do.
+	// Trouble, if not nil, is called with every error that a method returns,
+	// except Do.
 	Trouble func(error)
 }
 
-// Server is one redis-server process, or the place of one that was killed: its
-// address and its directory stay the same over restarts. All methods are safe
-// for concurrent use.
+// Server is one redis-server process. Its address and directory stay the same
+// over restarts, also while it is down. All methods are safe for concurrent use.
 type Server struct {
 	binary   string
 	port     int
@@ -59,7 +59,7 @@ type Server struct {
 	closed bool
 }
 
-// Launch starts a server and waits until it answers. The caller owes a Close.
+// Launch starts a server and waits until it answers. The caller must call Close.
 func Launch(o Options) (*Server, error) {
 	binary, err := findBinary()
 	if err != nil {
@@ -92,7 +92,7 @@ func Launch(o Options) (*Server, error) {
 	return s, nil
 }
 
-// setting finds the value of a setting in args.
+// setting returns the value of a setting in args.
 func setting(args []string, name string) string {
 	for i := len(args) - 2; i >= 0; i-- {
 		if args[i] == name {
@@ -102,10 +102,11 @@ func setting(args []string, name string) string {
 	return ""
 }
 
-// Addr is the server's address, "127.0.0.1:port".
+// Addr returns the server's address, "127.0.0.1:port".
 func (s *Server) Addr() string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(s.port)) }
 
-// URL is the server's address as a redis:// URL, with the password if it has one.
+// URL returns the server's address as a redis:// URL, with the password if it has
+// one.
 func (s *Server) URL() string {
 	u := url.URL{Scheme: "redis", Host: s.Addr()}
 	if s.password != "" {
@@ -114,7 +115,7 @@ func (s *Server) URL() string {
 	return u.String()
 }
 
-// PID is the process id of the running server, 0 while it is down.
+// PID returns the process id of the running server, or 0 while it is down.
 func (s *Server) PID() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -124,8 +125,8 @@ func (s *Server) PID() int {
 	return s.proc.PID()
 }
 
-// Kill ends the server with SIGKILL and returns when it is gone and its port
-// refuses connections. A server that is down stays down.
+// Kill kills the server with SIGKILL and returns when its process has ended and
+// its port refuses connections. It does nothing if the server is down.
 func (s *Server) Kill() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -139,8 +140,8 @@ func (s *Server) killLocked() {
 	}
 }
 
-// Stop asks the server to end, so that it saves what its settings make it
-// save, and returns when it is gone. A frozen server is thawed first.
+// Stop asks the server to end, so that it saves its data if configured to, and
+// returns when it has. It first thaws a frozen server.
 func (s *Server) Stop() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -153,12 +154,12 @@ func (s *Server) Stop() error {
 }
 
 // Restart kills the server, if it is up, and starts it again with the same
-// address, directory and settings. It comes back empty unless its settings
+// address, directory and settings. It is empty afterwards unless its settings
 // make it keep data ("--appendonly", "yes", "--appendfsync", "always").
 func (s *Server) Restart() error { return s.startAgain(false) }
 
-// RestartLoading is Restart, except that it returns as soon as the server
-// answers at all, even if only to say that it is still loading its data.
+// RestartLoading is like Restart, but returns as soon as the server answers at
+// all, even that it is still loading its data.
 func (s *Server) RestartLoading() error { return s.startAgain(true) }
 
 func (s *Server) startAgain(loading bool) error {
@@ -180,9 +181,9 @@ func (s *Server) startAgain(loading bool) error {
 	}
 }
 
-// Freeze stops the server in its tracks (SIGSTOP): connections stay open and
-// are still accepted by the kernel, nothing is answered. It returns when the
-// server stands still.
+// Freeze stops the server (SIGSTOP). Connections stay open, and the kernel
+// accepts new ones, but nothing is answered. Freeze returns when the server has
+// stopped.
 func (s *Server) Freeze() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -192,7 +193,7 @@ func (s *Server) Freeze() error {
 	return s.failed("freeze", s.proc.Freeze())
 }
 
-// Thaw lets a frozen server go on (SIGCONT).
+// Thaw continues a frozen server (SIGCONT).
 func (s *Server) Thaw() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -202,8 +203,8 @@ func (s *Server) Thaw() error {
 	return s.failed("thaw", s.proc.Thaw())
 }
 
-// Close kills the server for good and gives back what it used. Calling it
-// twice is harmless.
+// Close kills the server for good and frees its resources. Calling it twice is
+// harmless.
 func (s *Server) Close() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -218,10 +219,10 @@ func (s *Server) Close() {
 	}
 }
 
-// ErrDown: the server is not running.
+// ErrDown means that the server is not running.
 var ErrDown = errors.New("it is not running")
 
-// failed adds which server it was, and tells whoever wants to know.
+// failed adds the server's address to err, and calls Options.Trouble.
 func (s *Server) failed(what string, err error) error {
 	if err == nil {
 		return nil

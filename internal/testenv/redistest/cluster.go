@@ -15,8 +15,9 @@ type Cluster struct {
 	Replicas []*Server // the first of the first master, and so on
 }
 
-// StartCluster launches a cluster of so many masters, and of replicas for each, waits
-// until it works, and ends it with the test, as Start does.
+// StartCluster launches a cluster with the given number of masters, and of
+// replicas for each. It waits until the cluster works, and ends it with the test,
+// as Start does.
 func StartCluster(t testing.TB, masters, replicas int, args ...string) *Cluster {
 	t.Helper()
 	args = append([]string{"--repl-diskless-sync-delay", "0"}, args...)
@@ -46,17 +47,17 @@ func plain(servers []*Server) []*localredis.Server {
 	return all
 }
 
-// All are the masters and the replicas.
+// All returns the masters and the replicas.
 func (c *Cluster) All() []*Server { return slices.Concat(c.Masters, c.Replicas) }
 
-// Slot of a key, as the servers see it.
+// Slot returns the slot of a key, as the servers compute it.
 func (c *Cluster) Slot(t testing.TB, key string) string {
 	t.Helper()
 	return c.up(t).Text(t, "CLUSTER", "KEYSLOT", key)
 }
 
-// Has is the server that has the slot of a key, as all of those see that are up; nil if
-// they do not agree.
+// Has returns the server that has the slot of a key according to all servers that
+// are up, or nil if they do not agree.
 func (c *Cluster) Has(t testing.TB, key string) *Server {
 	t.Helper()
 	slot, _ := strconv.Atoi(c.Slot(t, key))
@@ -93,14 +94,14 @@ func (c *Cluster) up(t testing.TB) *Server {
 	return all[at]
 }
 
-// Move is a slot that is given to another master, step by step.
+// Move is a slot that is moved to another master, step by step.
 type Move struct {
 	c        *Cluster
 	slot     string
 	from, to *Server
 }
 
-// Move gives the slot of a key to another master, with all that is in it.
+// Move moves the slot of a key to another master, with all keys in it.
 func (c *Cluster) Move(t testing.TB, key string, to *Server) {
 	t.Helper()
 	m := c.BeginMove(t, key, to)
@@ -108,7 +109,7 @@ func (c *Cluster) Move(t testing.TB, key string, to *Server) {
 	m.End(t)
 }
 
-// BeginMove has both know that the slot of a key is about to be another's.
+// BeginMove tells both masters that the slot of a key is about to move.
 func (c *Cluster) BeginMove(t testing.TB, key string, to *Server) *Move {
 	t.Helper()
 	m := &Move{c, c.Slot(t, key), c.Has(t, key), to}
@@ -117,7 +118,7 @@ func (c *Cluster) BeginMove(t testing.TB, key string, to *Server) *Move {
 	return m
 }
 
-// Carry carries over some keys, or all that are in the slot.
+// Carry migrates the given keys, or all keys of the slot if none are given.
 func (m *Move) Carry(t testing.TB, keys ...string) {
 	t.Helper()
 	_, port, _ := strings.Cut(m.to.Addr(), ":")
@@ -135,8 +136,7 @@ func (m *Move) Carry(t testing.TB, keys ...string) {
 	}
 }
 
-// End has everybody know that the slot is the other's. What came meanwhile is carried
-// over before.
+// End migrates the remaining keys and tells all servers that the slot has moved.
 func (m *Move) End(t testing.TB) {
 	t.Helper()
 	m.Carry(t)

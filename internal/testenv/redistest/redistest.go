@@ -24,16 +24,16 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/testenv/localredis"
 )
 
-// Goroutine is the function that waits for a running server. A goleak check
-// that runs while a server is still up excludes it with
-// goleak.IgnoreAnyFunction(redistest.Goroutine). It is gone when the server is.
+// Goroutine is the function that waits for a running server. A goleak check that
+// runs while a server is up excludes it with
+// goleak.IgnoreAnyFunction(redistest.Goroutine). It ends with the server.
 const Goroutine = child.Goroutine
 
-// patience bounds everything a server is waited for. It is only ever used up
-// when something is broken.
+// patience bounds every wait for a server. It is only used up if something is
+// broken.
 const patience = 30 * time.Second
 
-// Server is a server, with what a test wants of it besides.
+// Server is a localredis.Server with methods for tests.
 type Server struct{ *localredis.Server }
 
 // The rest is as localredis has it.
@@ -43,7 +43,7 @@ type (
 	None       = localredis.None
 )
 
-// Launch starts a server and waits until it answers. The caller owes a Close.
+// Launch starts a server and waits until it answers. The caller must call Close.
 func Launch(o Options) (*Server, error) {
 	s, err := localredis.Launch(o)
 	if errors.Is(err, localredis.ErrNotInstalled) {
@@ -108,12 +108,12 @@ func launch(t testing.TB, n int, o Options) []*Server {
 	return servers
 }
 
-// Mark is the key by which clients of several servers know that a server has
-// forgotten nothing.
+// Mark is the key by which clients of several servers know that a server has lost
+// nothing.
 const Mark = "leasehold:node"
 
-// Declare has clients trust that the server, as it runs now, has forgotten
-// nothing; StartN does. A server that cannot be written to stays as it is.
+// Declare makes clients trust that the server, as it runs now, has lost nothing.
+// StartN calls it. It does nothing if the server cannot be written to.
 func (s *Server) Declare() {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
@@ -131,9 +131,9 @@ func (s *Server) Declare() {
 	}
 }
 
-// Text is Do for a server that is up: the answer as text (numbers in decimal,
-// "(nil)" for None, one line per element of an array). An error fails the test
-// at once.
+// Text is Do for a server that is up. It returns the reply as text: numbers in
+// decimal, "(nil)" for None, one line for each element of an array. It fails the
+// test on an error.
 func (s *Server) Text(t testing.TB, args ...string) string {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), patience)

@@ -18,19 +18,20 @@ type Watched struct {
 	Sentinels []*Server
 }
 
-// MasterName is what the sentinels of StartWatched call the master.
+// MasterName is the name of the master in the sentinels of StartWatched.
 const MasterName = "mymaster"
 
-// StartWatched starts a master with one replica and so many sentinels, waits until all
-// know each other, and ends them with the test. Half a second without an answer is a
-// failure for the sentinels, of whom a majority has to agree on who replaces the master. The
-// lines, such as "requirepass x", are added to their configuration.
+// StartWatched starts a master with one replica and the given number of
+// sentinels. It waits until all know each other, and ends them with the test. For
+// the sentinels, half a second without an answer is a failure, and a majority of
+// them has to agree on a failover. The lines, such as "requirepass x", are added
+// to their configuration.
 func StartWatched(t testing.TB, sentinels int, lines ...string) *Watched {
 	t.Helper()
 	return Watch(t, Start(t), sentinels, nil, lines...)
 }
 
-// Watch is StartWatched for a master that is there. The replica gets the settings.
+// Watch is StartWatched for an existing master. The replica gets the settings.
 func Watch(t testing.TB, master *Server, sentinels int, settings []string, lines ...string) *Watched {
 	t.Helper()
 	host, port, _ := net.SplitHostPort(master.Addr())
@@ -75,7 +76,7 @@ func Watch(t testing.TB, master *Server, sentinels int, settings []string, lines
 	return w
 }
 
-// master is what a sentinel says about the master.
+// master returns what a sentinel reports about the master.
 func (s *Server) master(t testing.TB) map[string]string {
 	t.Helper()
 	words := strings.Split(s.Text(t, "SENTINEL", "MASTER", MasterName), "\n")
@@ -86,14 +87,14 @@ func (s *Server) master(t testing.TB) map[string]string {
 	return m
 }
 
-// MasterAddr is where the master is, as the sentinel s says.
+// MasterAddr returns the address of the master according to sentinel s.
 func (s *Server) MasterAddr(t testing.TB) string {
 	t.Helper()
 	host, port, _ := strings.Cut(s.Text(t, "SENTINEL", "GET-MASTER-ADDR-BY-NAME", MasterName), "\n")
 	return net.JoinHostPort(host, port)
 }
 
-// URL has all the sentinels.
+// URL returns a URL with all sentinels.
 func (w *Watched) URL() string {
 	var addrs []string
 	for _, s := range w.Sentinels {
@@ -102,8 +103,8 @@ func (w *Watched) URL() string {
 	return "redis-sentinel://" + strings.Join(addrs, ",") + "?master=" + MasterName
 }
 
-// Failover has a sentinel promote the replica although the master is well. It returns
-// when all sentinels that are up know.
+// Failover makes a sentinel promote the replica although the master works. It
+// returns when all sentinels that are up know.
 func (w *Watched) Failover(t testing.TB) {
 	t.Helper()
 	first := w.up(t)[0]
@@ -114,7 +115,8 @@ func (w *Watched) Failover(t testing.TB) {
 	w.Promoted(t)
 }
 
-// Promoted waits until all sentinels that are up say that the replica is the master.
+// Promoted waits until all sentinels that are up report the replica as the
+// master.
 func (w *Watched) Promoted(t testing.TB) {
 	t.Helper()
 	for _, s := range w.up(t) {
@@ -137,7 +139,7 @@ func (w *Watched) up(t testing.TB) (all []*Server) {
 	return all
 }
 
-// until polls, for so long that only a broken thing fails.
+// until polls until ok returns true. It fails only if something is broken.
 func until(t testing.TB, what string, ok func() bool) {
 	t.Helper()
 	for end := time.Now().Add(patience); !ok(); time.Sleep(10 * time.Millisecond) {

@@ -7,8 +7,8 @@ import (
 	"slices"
 )
 
-// find looks for a program in PATH, and then where packages put it that keep
-// it out of PATH; of several versions, the newest by name.
+// find looks for a program in PATH and then in the directories where packages
+// install it outside PATH. Of several versions it returns the newest by name.
 func (e engine) find(names []string, elsewhere ...string) (string, error) {
 	for _, name := range names {
 		if path, err := exec.LookPath(name); err == nil {

@@ -8,7 +8,7 @@ import (
 	"syscall"
 )
 
-// LaunchMariaDB starts a MariaDB server. The caller owes a Close.
+// LaunchMariaDB starts a MariaDB server. The caller must call Close.
 func LaunchMariaDB() (*Server, error) {
 	e := engine{
 		name: "MariaDB",

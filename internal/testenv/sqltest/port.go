@@ -6,9 +6,9 @@ import (
 	"net"
 )
 
-// freePort finds a port nobody listens on, below the range out of which systems
-// number outgoing connections: out of it, any client could take the port before
-// the server does. Another server may still be quicker; that shows when ours
+// freePort finds a port on which nobody listens. It is below the range of ports
+// for outgoing connections, from which any client could take the port before the
+// server does. Another server may still take it first; that shows when ours
 // starts.
 func freePort() (int, error) {
 	const first, last = 10000, 32000

@@ -7,7 +7,7 @@ import (
 	"syscall"
 )
 
-// LaunchPostgreSQL starts a PostgreSQL server. The caller owes a Close.
+// LaunchPostgreSQL starts a PostgreSQL server. The caller must call Close.
 func LaunchPostgreSQL() (*Server, error) {
 	e := engine{
 		name: "PostgreSQL",

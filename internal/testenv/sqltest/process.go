@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// process is a program that runs, as whom it may.
+// process is a running program.
 type process struct {
 	cmd     *exec.Cmd
 	logPath string
@@ -37,8 +37,8 @@ func (u user) run(program string, args []string, dir, logPath string) (*process,
 	return p, nil
 }
 
-// wait starts the process and waits for it, all on one thread: Linux ties "end
-// it when its parent dies" to the thread that started it.
+// wait starts the process and waits for it on one thread: Linux ties "end it when
+// its parent dies" to the thread that started it.
 func (p *process) wait(started chan<- error) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
@@ -51,7 +51,7 @@ func (p *process) wait(started chan<- error) {
 	close(p.done)
 }
 
-// end sends the signal, and kills the process when that takes too long.
+// end sends the signal, and kills the process if it does not end in time.
 func (p *process) end(with os.Signal) {
 	if with == nil || p.cmd.Process.Signal(with) != nil {
 		p.cmd.Process.Kill() // fails only when it is gone already
@@ -64,7 +64,7 @@ func (p *process) end(with os.Signal) {
 	}
 }
 
-// log is what it has printed; the end of it, when it is long.
+// log returns what the process has printed, or the end of it if it is long.
 func (p *process) log() string {
 	b, err := os.ReadFile(p.logPath)
 	if err != nil {

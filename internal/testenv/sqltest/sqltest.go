@@ -17,8 +17,8 @@ import (
 	"time"
 )
 
-// patience bounds everything a server is waited for. It is only ever used up
-// when something is broken.
+// patience bounds every wait for a server. It is only used up if something is
+// broken.
 const patience = 60 * time.Second
 
 // Server is a running database server.
@@ -34,14 +34,14 @@ type Server struct {
 	proc *process
 }
 
-// engine is how to run one kind of server.
+// engine says how to run one kind of server.
 type engine struct {
 	name    string
 	install string   // what to install, for people
 	account []string // whom it may run as where we are root, first choice first
-	// prepare makes the files of a database in s.dir.
+	// prepare creates the files of a database in s.dir.
 	prepare func(s *Server, run func(program string, args ...string) error) error
-	// command is the program and its arguments, to listen on that port.
+	// command returns the program and its arguments for a server on that port.
 	command func(s *Server, port int) (string, []string, error)
 	ready   string // what it prints when it listens
 	taken   string // what it prints when the port is in use
@@ -132,7 +132,7 @@ func (e engine) await(p *process) error {
 	return fmt.Errorf("it does not listen after %v:\n%s", patience, p.log())
 }
 
-// Log is what the server has written.
+// Log returns what the server has logged.
 func (s *Server) Log() string {
 	if s.proc == nil {
 		return ""

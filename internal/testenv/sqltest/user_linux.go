@@ -9,10 +9,12 @@ import (
 	"syscall"
 )
 
-// user is whom a server runs as: nil is whoever we are.
+// user is the account that a server runs as. Without cred it is that of this
+// process.
 type user struct{ cred *syscall.Credential }
 
-// account finds whom to run as. Database servers refuse to run as root.
+// account finds an account to run a server as. Database servers refuse to run as
+// root.
 func account(names []string) (user, error) {
 	if os.Getuid() != 0 {
 		return user{}, nil
@@ -35,7 +37,7 @@ func account(names []string) (user, error) {
 	return user{}, fmt.Errorf("it does not run as root, and there is no user %s: run the tests as another user", strings.Join(names, " or "))
 }
 
-// own gives a file to the user.
+// own makes the user the owner of a file.
 func (u user) own(path string) error {
 	if u.cred == nil {
 		return nil

@@ -8,7 +8,7 @@ import (
 	"syscall"
 )
 
-// user is whom a server runs as: whoever we are.
+// user is the account that a server runs as: that of this process.
 type user struct{}
 
 func account([]string) (user, error) {
