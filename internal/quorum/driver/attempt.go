@@ -109,7 +109,7 @@ func (a *attempt) next() (clock.Instant, bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.waiting.waits { // what nodes say may want it earlier at any time
-		a.waiting.armed = 0
+		a.waiting.timerAt = 0
 		a.armLocked(a.k.Clock.Now())
 		return 0, false
 	}
@@ -147,7 +147,7 @@ func (a *attempt) sendLocked(sends []quorum.Send, now clock.Instant) {
 		case quorum.Acquire:
 			q.Lease.Barge = a.bargesLocked(now)
 			q.Waits, q.Again, q.QueueOnly, q.Stamp = true, send.Again, send.QueueOnly, now
-			a.waiting.again = a.waiting.again || send.Again
+			a.waiting.refreshed = a.waiting.refreshed || send.Again
 			which := 0
 			if send.Again {
 				which |= 1

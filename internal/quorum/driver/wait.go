@@ -26,15 +26,15 @@ type waiting struct {
 
 // queued is what an attempt that waits knows besides.
 type waitState struct {
-	waits    bool
-	reserved bool   // nobody waits for what becomes of it yet; see Return
-	number   uint64 // in the order they came
-	reason   func(error)
-	again    bool          // its place was refreshed
-	armed    clock.Instant // when the timer fires; 0: it was not set
-	freed    clock.Instant // when it was first told that the lock is free; 0: never
-	nodes    [quorum.MaxNodes]nodeWait
-	lastNews news
+	waits     bool
+	reserved  bool   // nobody waits for what becomes of it yet; see Return
+	number    uint64 // in the order they came
+	reason    func(error)
+	refreshed bool          // its place was refreshed
+	timerAt   clock.Instant // when the timer fires; 0: it was not set
+	freeSince clock.Instant // when it was first told that the lock is free; 0: never
+	nodes     [quorum.MaxNodes]nodeWait
+	lastNews  news
 }
 
 // standing is what a node said of our place.
@@ -201,8 +201,8 @@ func (k *Driver) OnGranted(node int, owner string, ans Reply) {
 func (k *Driver) OnFree(node int, owner string) {
 	waits := k.withAttempt(owner, func(a *attempt) {
 		now := k.Clock.Now()
-		if a.waiting.freed == 0 {
-			a.waiting.freed = now
+		if a.waiting.freeSince == 0 {
+			a.waiting.freeSince = now
 		}
 		a.applyLocked(quorum.Event{Kind: quorum.PushFree, Node: node}, now)
 	})
@@ -213,7 +213,7 @@ func (k *Driver) OnFree(node int, owner string) {
 
 // barges says whether the attempt still only wants to be told. The mutex is held.
 func (a *attempt) bargesLocked(now clock.Instant) bool {
-	return a.r.Barge && (a.waiting.freed == 0 || now.Sub(a.waiting.freed) < bargeFor)
+	return a.r.Barge && (a.waiting.freeSince == 0 || now.Sub(a.waiting.freeSince) < bargeFor)
 }
 
 // OnPushLost has everybody who waits ask the node again: what it said unasked may have
@@ -261,8 +261,8 @@ func (k *Driver) withAttempt(owner string, do func(*attempt)) (found bool) {
 // for longer, and has it set later as well: many who wait would be woken up for nothing.
 // The mutex is held.
 func (a *attempt) armLocked(now clock.Instant) {
-	if at, ok := a.core.Next(); ok && (a.waiting.armed == 0 || at < a.waiting.armed || at > a.waiting.armed && a.waiting.again) {
-		a.waiting.armed = at
+	if at, ok := a.core.Next(); ok && (a.waiting.timerAt == 0 || at < a.waiting.timerAt || at > a.waiting.timerAt && a.waiting.refreshed) {
+		a.waiting.timerAt = at
 		a.timer.Reset(max(at.Sub(now), 0))
 	}
 }
