@@ -55,7 +55,7 @@ func (q *queue) spare(waiters int) int {
 	return min(8*(waiters+1), q.c.cohort.most())
 }
 
-// reserve notes the tokens that h may use. The renewer's mutex is held.
+// reserveLocked notes the tokens that h may use. The renewer's mutex is held.
 func (h *hold) reserveLocked(first fence.Token, n int) { h.next, h.spare = first, n }
 
 // turn is what becomes of a hold that its last lease leaves.
@@ -69,7 +69,7 @@ const (
 	leaveIt   // until its TTL is over
 )
 
-// turn says what becomes of h at now, and who is next. A lost lease has no queue.
+// turnLocked says what becomes of h at now, and who is next. A lost lease has no queue.
 // The renewer's mutex is held.
 func (h *hold) turnLocked(now clock.Instant) (turn, *waiter) {
 	if h.q == nil {
@@ -85,7 +85,7 @@ func (h *hold) turnLocked(now clock.Instant) (turn, *waiter) {
 	return passItOn, w
 }
 
-// pass makes w, of its queue, the holder of h, whose leases have all left. The
+// passLocked makes w, of its queue, the holder of h, whose leases have all left. The
 // renewer's mutex is held.
 func (rn *renewer) passLocked(h *hold, w *waiter, now clock.Instant) {
 	h.q.removeLocked(w)

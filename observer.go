@@ -115,7 +115,7 @@ func (l *Lease) ended(kind EventKind, held time.Duration, err error) Event {
 	return Event{Kind: kind, Name: r.Name, Owner: r.Owner, Token: l.token, Held: held, Err: err}
 }
 
-// observeLoss has the observer told of the loss of l, by a goroutine of the
+// observeLossLocked has the observer told of the loss of l, by a goroutine of the
 // package's own. The renewer's mutex is held.
 func (rn *renewer) observeLossLocked(l *Lease, held time.Duration, err error) {
 	h, e := l.h, l.ended(Lost, held, err)

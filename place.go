@@ -26,7 +26,7 @@ type place struct {
 	patience *time.Timer // with a store that gives no answer; seldom needed
 }
 
-// stand waits in the store's line for as long as anybody is in the queue. The caller
+// waitForQueue waits in the store's line for as long as anybody is in the queue. The caller
 // has set asking.
 func (q *queue) waitForQueue() {
 	q.c.contain(func() {
@@ -39,7 +39,7 @@ func (q *queue) waitForQueue() {
 	}, q.failed)
 }
 
-// standAt is waitAt, and gives up p.
+// waitAtAndEnd is waitAt, and gives up p.
 func (q *queue) waitAtAndEnd(p *place) (given bool) {
 	defer close(p.gone)
 	defer p.cancel()
@@ -60,7 +60,7 @@ func (q *queue) failed() {
 	q.askIfNeededLocked()
 }
 
-// newPlace is the next place to wait at; nil: nobody needs one.
+// nextPlace returns the next place to wait at, or nil if the queue is empty.
 func (q *queue) nextPlace() *place {
 	rn := &q.c.renewer
 	rn.mu.Lock()
@@ -76,7 +76,7 @@ func (q *queue) nextPlace() *place {
 	return p
 }
 
-// take makes a place, which ends with ctx. It has the rank of those before it
+// newPlaceLocked makes a place, which ends with ctx. It has the rank of those before it
 // that were given up while somebody waited. The renewer's mutex is held.
 func (q *queue) newPlaceLocked(ctx context.Context) *place {
 	p := &place{reserved: q.takeReservationLocked()}
@@ -93,7 +93,7 @@ func (q *queue) newPlaceLocked(ctx context.Context) *place {
 	return p
 }
 
-// stand has w stand at p, for itself and for all that come to wait behind it, and
+// waitAt has w stand at p, for itself and for all that come to wait behind it, and
 // says whether it has to go on waiting. If not it has its answer, or its context
 // or patience has ended. A store that gives no answer does not cost it the place
 // before that: it would lose its turn to those who came later.
@@ -125,7 +125,7 @@ func (w *waiter) waitAt(p *place) (waits bool) {
 	return waits
 }
 
-// heed ends the place when the patience of the one waiter that stands there does. The
+// watchPatienceLocked ends the place when the patience of the one waiter that stands there does. The
 // renewer's mutex is held.
 func (p *place) watchPatienceLocked(now clock.Instant) {
 	if p.alone == nil {

@@ -71,7 +71,7 @@ func (q *queue) request(waiters int) store.Request {
 	}
 }
 
-// queueFor returns the queue for t, and whether it was there before. The
+// queueForLocked returns the queue for t, and whether it was there before. The
 // renewer's mutex is held.
 func (rn *renewer) queueForLocked(t terms) (q *queue, known bool) {
 	if q = rn.queues[t]; q != nil {
@@ -82,8 +82,8 @@ func (rn *renewer) queueForLocked(t terms) (q *queue, known bool) {
 	return q, false
 }
 
-// settle sees to it that somebody asks the store if anybody waits, and that a
-// queue nobody needs is forgotten. The renewer's mutex is held.
+// askIfNeededLocked starts a goroutine that asks the store if the queue has waiters and
+// none of them asks yet. It forgets a queue that is no longer needed.
 func (q *queue) askIfNeededLocked() {
 	switch {
 	case q.asking || q.h != nil:
@@ -95,10 +95,10 @@ func (q *queue) askIfNeededLocked() {
 	}
 }
 
-// settle does so for w, which has just joined. Where nobody else of the client
-// asks, holds or waits, it returns a place for w to stand at in its own goroutine,
-// which spares making one and two switches between them. A waiter that listens for why it
-// waits cannot be told while it stands. The renewer's mutex is held.
+// placeOrQueueLocked is askIfNeededLocked for w, which has just joined. If no other
+// goroutine of the client asks, holds or waits, it returns a place at which w waits in
+// its own goroutine. That saves a goroutine and two switches. A waiter with a reason
+// function cannot wait in this way.
 func (w *waiter) placeOrQueueLocked(now clock.Instant) *place {
 	q := w.q
 	if q.asking || q.h != nil || q.first != w || w.next != nil || w.l.listens() {
@@ -112,7 +112,7 @@ func (w *waiter) placeOrQueueLocked(now clock.Instant) *place {
 	return p
 }
 
-// join puts a goroutine at the end of the queue, or before all others. The
+// joinLocked puts a goroutine at the end of the queue, or before all others. The
 // renewer's mutex is held.
 func (q *queue) joinLocked(l *Lock, ctx context.Context, bound, ahead bool) *waiter {
 	w := &waiter{q: q, l: l, ctx: ctx, bound: bound, answer: make(chan answer, 1)}
@@ -131,7 +131,7 @@ func (q *queue) joinLocked(l *Lock, ctx context.Context, bound, ahead bool) *wai
 	return w
 }
 
-// remove takes w out of the queue. The renewer's mutex is held.
+// removeLocked takes w out of the queue. The renewer's mutex is held.
 func (q *queue) removeLocked(w *waiter) {
 	w.done = true
 	if w.prev != nil {
@@ -147,7 +147,7 @@ func (q *queue) removeLocked(w *waiter) {
 	w.prev, w.next = nil, nil
 }
 
-// length is how many wait. The renewer's mutex is held.
+// lengthLocked is how many wait. The renewer's mutex is held.
 func (q *queue) lengthLocked() (n int) {
 	for w := q.first; w != nil; w = w.next {
 		n++
@@ -155,7 +155,7 @@ func (q *queue) lengthLocked() (n int) {
 	return n
 }
 
-// foremost is the first who still waits, or nil. The renewer's mutex is held.
+// foremostLocked returns the first waiter whose context has not ended, or nil.
 func (q *queue) foremostLocked() *waiter {
 	w := q.first
 	for w != nil && w.ctx.Err() != nil { // it is about to leave by itself
@@ -164,8 +164,8 @@ func (q *queue) foremostLocked() *waiter {
 	return w
 }
 
-// tell answers w, instead of what it was told before and has not seen yet. The
-// renewer's mutex is held, so that there is room.
+// deliverLocked answers w, and replaces an answer that w has not read yet. The mutex
+// keeps others from filling the room in between.
 func (w *waiter) deliverLocked(a answer) {
 	select {
 	case <-w.answer:
@@ -174,7 +174,7 @@ func (w *waiter) deliverLocked(a answer) {
 	w.answer <- a
 }
 
-// refuse answers all who wait with err. The renewer's mutex is held.
+// refuseAllLocked ends all waits of the queue with err.
 func (q *queue) refuseAllLocked(err error) {
 	for q.first != nil {
 		w := q.first
@@ -183,7 +183,7 @@ func (q *queue) refuseAllLocked(err error) {
 	}
 }
 
-// because is told why the lock was not granted. The renewer's mutex is held.
+// setReasonLocked records why the lock was not granted, and notifies the waiters.
 func (q *queue) setReasonLocked(err error, now clock.Instant) {
 	q.reason, q.reasonAt = err, now
 	if busy, _ := canWait(err); busy != nil || opens(err) {
@@ -197,21 +197,21 @@ func (q *queue) setReasonLocked(err error, now clock.Instant) {
 	q.notifyAllLocked()
 }
 
-// tellAll has everybody look at the reason again. The renewer's mutex is held.
+// notifyAllLocked makes all waiters read the reason again.
 func (q *queue) notifyAllLocked() {
 	for w := q.first; w != nil; w = w.next {
 		w.notifyLocked()
 	}
 }
 
-// news has w look at the reason again, if it matters to it.
+// notifyLocked makes w read the reason again, if w uses it.
 func (w *waiter) notifyLocked() {
 	if w.l.listens() || w.q.trouble != 0 {
 		w.deliverLocked(answer{})
 	}
 }
 
-// why is the reason for w to wait, as it stands now. The renewer's mutex is held.
+// reasonLocked returns why w waits at now.
 func (w *waiter) reasonLocked(now clock.Instant) error {
 	q, ahead := w.q, w.aheadLocked()
 	if q.h != nil {
@@ -233,7 +233,7 @@ func (w *waiter) reasonLocked(now clock.Instant) error {
 	return &e
 }
 
-// ahead is how many of the queue come before w. The renewer's mutex is held.
+// aheadLocked returns how many waiters of the queue come before w.
 func (w *waiter) aheadLocked() (n int) {
 	for o := w.prev; o != nil; o = o.prev {
 		n++
@@ -241,7 +241,7 @@ func (w *waiter) aheadLocked() (n int) {
 	return n
 }
 
-// troubled is since when the store has given w no answer; 0 when it has. The
+// troubleSinceLocked is since when the store has given w no answer; 0 when it has. The
 // renewer's mutex is held.
 func (w *waiter) troubleSinceLocked(now clock.Instant) clock.Instant {
 	if w.q.trouble == 0 || w.q.h != nil {
@@ -253,7 +253,7 @@ func (w *waiter) troubleSinceLocked(now clock.Instant) clock.Instant {
 	return max(w.from, w.q.trouble)
 }
 
-// patience is how long w goes on waiting for a store that gives it no answer: for
+// patienceLocked is how long w goes on waiting for a store that gives it no answer: for
 // a TTL. It says whether there is such trouble. The renewer's mutex is held.
 func (w *waiter) patienceLocked(now clock.Instant) (left time.Duration, trouble bool) {
 	since := w.troubleSinceLocked(now)
@@ -281,7 +281,7 @@ func (w *waiter) leave() (*Lease, EventKind, error) {
 	return nil, 0, gaveUp(w.ctx, q.refreshHolder(w.ctx, *w.withdrew))
 }
 
-// withdraw takes w out of the queue, unless it is out of it already. The renewer's
+// withdrawLocked takes w out of the queue, unless it is out of it already. The renewer's
 // mutex is held.
 func (w *waiter) withdrawLocked(now clock.Instant) {
 	if w.withdrew != nil {
@@ -337,7 +337,7 @@ func (w *waiter) stepAside() {
 	}, nil)
 }
 
-// busy is what there is to tell others of h. The renewer's mutex is held.
+// busyLocked is the error for those who want the lock that h holds.
 func (h *hold) busyLocked(now clock.Instant) *BusyError {
 	if h.holder == nil {
 		who := store.DecodeHolder(h.req.Owner, h.req.Meta)
@@ -346,7 +346,7 @@ func (h *hold) busyLocked(now clock.Instant) *BusyError {
 	return &BusyError{Name: h.req.Name, Holder: *h.holder, ExpiresIn: max(h.fsm.Until().Sub(now), time.Nanosecond)}
 }
 
-// attach makes h the lease that the queue passes on, where the client does so.
+// attachLocked makes h the lease that the queue passes on, where the client does so.
 // The goroutine that asked the store has it. The renewer's mutex is held.
 func (q *queue) attachLocked(h *hold, now clock.Instant) {
 	q.asking, q.place, q.since, q.reason, q.trouble = false, nil, time.Time{}, nil, 0
@@ -359,7 +359,8 @@ func (q *queue) attachLocked(h *hold, now clock.Instant) {
 	q.askIfNeededLocked()
 }
 
-// detach ends that: those who wait are on their own. The renewer's mutex is held.
+// detachLocked undoes attachLocked: h is not passed on any more, and its waiters ask the
+// store.
 func (h *hold) detachLocked(now clock.Instant) {
 	q := h.q
 	if q == nil {

@@ -35,7 +35,7 @@ type departure struct {
 	ahead int           // waiters of the queue before it
 }
 
-// departure returns that of w, which has not left yet. The renewer's mutex is held.
+// departureLocked returns that of w, which has not left yet. The renewer's mutex is held.
 func (w *waiter) departureLocked(now clock.Instant) departure {
 	q := w.q
 	s := departure{why: w.reasonLocked(now), at: q.reasonAt, ahead: w.aheadLocked()}

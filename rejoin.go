@@ -53,7 +53,7 @@ func (c *contention) expected() bool {
 	return c.busy && c.returns >= max(c.needs, rejoinAfter)
 }
 
-// came notes that this client wanted the lock again. If it does so often, fewer
+// rejoined notes that this client wanted the lock again. If it does so often, fewer
 // times are needed to expect it.
 func (c *contention) rejoined() {
 	if c.returns++; c.returns >= 4*max(c.needs, rejoinAfter) {
@@ -107,7 +107,7 @@ func (h *hold) releaseOrRejoin(ctx context.Context, r store.Request) error {
 	return err
 }
 
-// left notes that a lock was released.
+// noteRelease notes that a lock was released.
 func (rn *renewer) noteRelease(name string) {
 	now := rn.lock()
 	defer rn.mu.Unlock()
@@ -116,7 +116,7 @@ func (rn *renewer) noteRelease(name string) {
 	}
 }
 
-// expected returns the place to reserve when h is released, or nil.
+// reservationWanted returns the place to reserve when h is released, or nil.
 func (h *hold) reservationWanted() *reservation {
 	q, rn := h.home, &h.c.renewer
 	now := rn.lock()
@@ -149,7 +149,7 @@ func (h *hold) reserveNext(p *reservation) bool {
 	return true
 }
 
-// takeReservation is the place that is kept for whoever comes first, if there is one. The
+// takeReservationLocked is the place that is kept for whoever comes first, if there is one. The
 // renewer's mutex is held.
 func (q *queue) takeReservationLocked() *reservation {
 	p := q.reserved

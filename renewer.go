@@ -85,7 +85,7 @@ func (rn *renewer) lock() (now clock.Instant) {
 	return now
 }
 
-// loseAll ends every lease. The renewer's mutex is held.
+// loseAllLocked ends every lease. The renewer's mutex is held.
 func (rn *renewer) loseAllLocked() {
 	for len(rn.holds) > 0 {
 		h := rn.holds[0].h
@@ -95,7 +95,7 @@ func (rn *renewer) loseAllLocked() {
 	rn.armed = false
 }
 
-// begin renews h from now on and returns the first lease of it, which l asked
+// startLocked renews h from now on and returns the first lease of it, which l asked
 // for at start. The renewer's mutex is held.
 func (rn *renewer) startLocked(h *hold, start, now clock.Instant, l *Lock, base context.Context, bound bool) *Lease {
 	h.applyOptionsLocked(start, l)
@@ -106,7 +106,7 @@ func (rn *renewer) startLocked(h *hold, start, now clock.Instant, l *Lock, base 
 	return lease
 }
 
-// suit notes what l wants of a hold that begins at start.
+// applyOptionsLocked notes what l wants of a hold that begins at start.
 func (h *hold) applyOptionsLocked(start clock.Instant, l *Lock) {
 	h.delay, h.least = l.delay(), 0
 	if l.o.MinHold > 0 {
@@ -114,7 +114,7 @@ func (h *hold) applyOptionsLocked(start clock.Instant, l *Lock) {
 	}
 }
 
-// enter makes l one more lease of h. The renewer's mutex is held.
+// addLeaseLocked makes l one more lease of h. The renewer's mutex is held.
 func (h *hold) addLeaseLocked(l *Lease, base context.Context, bound bool) *Lease {
 	l.h, l.base, l.bound, l.token = h, base, bound, h.token
 	h.leases = append(h.leases, l)
@@ -171,7 +171,7 @@ func (rn *renewer) leave(l *Lease, impatient bool) (t turn, rest time.Duration, 
 	return t, 0, lost
 }
 
-// end makes err l's fate, unless it already has one. The renewer's mutex is held.
+// endLocked makes err l's fate, unless it already has one. The renewer's mutex is held.
 func (l *Lease) endLocked(err error) {
 	if l.err != nil {
 		return
@@ -185,7 +185,7 @@ func (l *Lease) endLocked(err error) {
 	}
 }
 
-// step applies an event to h, keeps its place among the deadlines, and tells
+// stepLocked applies an event to h, keeps its place among the deadlines, and tells
 // its holders when it is lost. The renewer's mutex is held.
 func (rn *renewer) stepLocked(h *hold, e leasefsm.Event, start, now clock.Instant) {
 	if e == leasefsm.RenewalSent {
@@ -223,7 +223,7 @@ func (rn *renewer) stepLocked(h *hold, e leasefsm.Event, start, now clock.Instan
 	}
 }
 
-// arm sets the timer for the earliest deadline, unless it fires before that
+// armLocked sets the timer for the earliest deadline, unless it fires before that
 // anyway. The renewer's mutex is held.
 func (rn *renewer) armLocked(now clock.Instant) {
 	if len(rn.holds) == 0 { // if it fires, for nothing, that is cheaper than to set it for each lease

@@ -110,7 +110,7 @@ func (l *Lock) poll(ctx context.Context, life leasefsm.Config, tries int, bound 
 	}
 }
 
-// inLine asks once, and stands in line when that does not give the lock; or
+// queueUp asks once, and stands in line when that does not give the lock; or
 // behind those of this client that already do.
 func (l *Lock) queueUp(ctx context.Context, life leasefsm.Config, bound bool, began clock.Instant) (*Lease, EventKind, error) {
 	if ctx.Err() != nil {

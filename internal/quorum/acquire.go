@@ -9,21 +9,20 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/validity"
 )
 
-// Attempt is one attempt to acquire one lock for one owner, made for it and
-// never used again.
+// Attempt is one attempt to acquire one lock for one owner. It is not reused.
 //
-// It is won when a majority of nodes hold the lock for us and stand at the same
-// token, and validity remains. The token is the largest answer of a majority;
-// nodes of it that answered less are asked to confirm it. Only nodes where the
-// lock is still ours can: of two grants' confirmed majorities one node is in
-// both, the later grant's answer from it is larger than the earlier token, and
-// the later token is no smaller. So tokens increase whatever the clocks do.
+// The attempt is won when a majority of nodes has granted the lock and stands at the
+// same token, and validity remains. The token is the largest answer of a majority. Nodes
+// of the majority that answered less are asked to confirm it. A node can confirm only
+// while this owner still has the lock there. The confirmed majorities of two grants
+// share a node; its later answer is larger than the earlier token, and the later token is
+// no smaller than that answer. So tokens increase whatever the clocks do.
 //
-// Once lost, every node that granted or may have granted is told to release:
-// at once, or when its answer comes in. A node that never had the message, or
-// said no, needs nothing.
+// Once the attempt is lost, every node that granted or may have granted is told to
+// release, at once or when its answer arrives. A node that never received the message or
+// refused needs nothing.
 //
-// An attempt that waits is not lost while others have the lock: see line.
+// An attempt that waits is not lost while others have the lock: see waitState.
 type Attempt struct {
 	Config
 	ttl       time.Duration
@@ -48,7 +47,7 @@ type candidate struct {
 	wait     nodeWait      // where the attempt waits
 }
 
-// counts says whether the token can be confirmed there.
+// canConfirm reports whether the token can be confirmed there.
 func (n *candidate) canConfirm() bool { return n.phase == Held || !confirmOwned }
 
 // NewAttempt begins an attempt whose requests leave after start. The driver
@@ -58,7 +57,7 @@ func NewAttempt(c Config, ttl time.Duration, start clock.Instant) (a Attempt) {
 	return a
 }
 
-// Begin makes a what NewAttempt returns, where it is: an attempt is large.
+// Begin is NewAttempt in place: an attempt is large.
 func (a *Attempt) Begin(c Config, ttl time.Duration, start clock.Instant) {
 	*a = Attempt{Config: c, ttl: ttl, start: start}
 }
@@ -93,7 +92,7 @@ func (a *Attempt) Step(e Event, now clock.Instant, out []Send) []Send {
 	return out
 }
 
-// hear takes in one node's answer.
+// takeReply applies one node's answer.
 func (a *Attempt) takeReply(e Event) {
 	n := &a.nodes[e.Node]
 	if e.Op == Acquire && n.phase == Asked {
@@ -115,19 +114,19 @@ func (a *Attempt) takeReply(e Event) {
 	}
 }
 
-// confirmed takes in what a node said to a confirmation.
+// confirmed applies the answer to a confirmation.
 func (a *Attempt) confirmed(n *candidate, e Event) {
 	switch e.Kind {
 	case Yes:
 		n.token, n.late = max(n.token, e.Token), false
-	case No, Absent: // the lock is not ours there any more
+	case No, Absent: // this owner no longer has the lock there
 		n.phase = Refused
-	default: // ours, but not to be confirmed: no use, and to be released
+	default: // the node may have the lock but cannot confirm: it is released
 		n.phase = Doubtful
 	}
 }
 
-// timeOut stops waiting for nodes whose time is over.
+// timeOut stops waiting for nodes past their node timeout.
 func (a *Attempt) timeOut(now clock.Instant) {
 	for i := range a.Nodes {
 		n := &a.nodes[i]
@@ -136,12 +135,12 @@ func (a *Attempt) timeOut(now clock.Instant) {
 			n.late = true
 		case n.phase == Held && n.asked > n.token && now >= a.confirmBy:
 			n.late = true
-			n.wait.again = now
+			n.wait.nextAt = now
 		}
 	}
 }
 
-// decide looks whether the attempt is won or lost, or needs confirmations.
+// decide settles whether the attempt is won or lost, or asks for confirmations.
 func (a *Attempt) decide(now clock.Instant, out []Send) []Send {
 	var held, hoped, confirmed Set
 	for i := range a.Nodes {
@@ -182,17 +181,17 @@ func (a *Attempt) decide(now clock.Instant, out []Send) []Send {
 	return out
 }
 
-// holds says whether the node certainly has the lock for us at now.
+// holds reports whether the node certainly has the lock for this owner at now.
 func (a *Attempt) holds(n *candidate, now clock.Instant) bool {
 	return n.phase == Held && (!placeInTime || now < validity.Until(n.from, a.ttl))
 }
 
-// aboutAsLate is the part of the TTL that makes no difference.
+// aboutAsLate is the fraction of the TTL by which departures count as simultaneous.
 const aboutAsLate = 16
 
-// since is when the latest requests left that a majority granted, together with
-// those about as late: so that no time is lost when one of the nodes is. All leave
-// at once where nobody waits.
+// validFrom returns the departure from which validity counts: that of the latest
+// requests that a majority granted, or an earlier one that is about as late, so that no
+// validity is lost with one of the nodes. Without waiting all requests leave together.
 func (a *Attempt) validFrom(held, confirmed Set) clock.Instant {
 	if !a.waiting.waits {
 		return a.start
@@ -224,9 +223,9 @@ func (a *Attempt) validFrom(held, confirmed Set) clock.Instant {
 	return since
 }
 
-// highest is the largest answer of a majority: of the one with the smallest
-// answers, so that no node is asked to confirm needlessly. Where a node outside
-// it stands is of no concern. Of two sets it is the larger one of both.
+// largestToken is the largest answer of the majority with the smallest answers, so
+// that no node is asked to confirm needlessly. Nodes outside that majority do not
+// matter. Of a joint configuration it is the larger of the two.
 func (a *Attempt) largestToken(held Set) (token uint64) {
 	for _, set := range a.JointSets() {
 		var answers [MaxNodes]uint64
@@ -243,8 +242,8 @@ func (a *Attempt) largestToken(held Set) (token uint64) {
 	return token
 }
 
-// least is how many tokens below the grant's own all nodes have reserved that stand
-// there: on each of them they are above all that it granted before.
+// fewestReserved returns how many tokens below the grant's own every confirming node has
+// reserved. On each of these nodes they are above everything it granted before.
 func (a *Attempt) fewestReserved(held, confirmed Set) uint64 {
 	if !a.HasQuorum(confirmed) { // only where confirming is switched off
 		confirmed = held
@@ -258,15 +257,15 @@ func (a *Attempt) fewestReserved(held, confirmed Set) uint64 {
 	return least
 }
 
-// cleanUp releases where the lock is ours or may be. A tombstone goes where the
-// acquire may still be on its way.
+// cleanUp releases on every node that has granted the lock or may have. It leaves a
+// tombstone where the acquire may still be on its way.
 func (a *Attempt) cleanUp(out []Send) []Send {
 	for i := range a.Nodes {
 		n := &a.nodes[i]
 		if n.phase == Relinquish || n.phase != Held && n.phase != Doubtful && !(a.waiting.waits && n.wait.mayHold()) {
 			continue
 		}
-		again := n.wait.doubted || n.wait.under != 0
+		again := n.wait.uncertain || n.wait.sentAt != 0
 		out = append(out, Send{
 			Node: i, Op: Release, Tomb: (n.phase == Doubtful || again) && buryDoubtful, AlwaysTomb: again && buryDoubtful && buryRepeated,
 			GivesWay: a.waiting.gaveWay, ToSenior: a.waiting.toSenior,
@@ -276,34 +275,34 @@ func (a *Attempt) cleanUp(out []Send) []Send {
 	return out
 }
 
-// Verdict is how the attempt stands.
+// Verdict returns the outcome, or Open.
 func (a *Attempt) Verdict() Verdict { return a.verdict }
 
-// Token of the grant, once won.
+// Token returns the token of the grant, once won.
 func (a *Attempt) Token() uint64 { return a.token }
 
-// Reserved is how many tokens below that are the grant's as well, once won.
+// Reserved returns how many tokens below Token belong to the grant as well, once won.
 func (a *Attempt) Reserved() uint64 { return a.reserved }
 
-// From is when the requests left that were granted, once won: validity counts
-// from then.
+// From returns the instant from which validity counts, once won: a departure of the
+// granted requests.
 func (a *Attempt) From() clock.Instant { return a.from }
 
-// AskedAt is when the request left that node answers, or answered last.
+// AskedAt returns when the request left that node answers, or answered last.
 func (a *Attempt) AskedAt(node int) clock.Instant {
-	if under := a.nodes[node].wait.under; under != 0 {
+	if under := a.nodes[node].wait.sentAt; under != 0 {
 		return under
 	}
 	return a.start
 }
 
-// Late says whether node's answer had not come within the node timeout.
+// Late reports whether the node missed its node timeout.
 func (a *Attempt) Late(node int) bool { return a.nodes[node].late }
 
-// Agreed says whether node granted the lock, even if it was given back since.
+// Agreed reports whether the node granted the lock, even if it was released since.
 func (a *Attempt) Agreed(node int) bool { return a.nodes[node].token > 0 }
 
-// Next is when a Tick can change something; false when none can.
+// Next returns when a Tick can change something; false if none can.
 func (a *Attempt) Next() (clock.Instant, bool) {
 	if a.verdict != Open {
 		return 0, false

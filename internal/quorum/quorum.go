@@ -1,14 +1,14 @@
 // Package quorum is the protocol over N independent nodes: one attempt to
 // acquire, and one vote to renew or to release, as pure state machines.
 //
-// A machine is a plain value: it is told events and the present instant, and
-// answers with messages to send. It has no goroutines, no clock and no network,
-// so the store that ships and the checker that searches all its interleavings
-// drive the same code. One node is the case N = 1.
+// A machine is a plain value: Step takes an event and the present instant, and returns
+// the messages to send. It has no goroutines, no clock and no network, so the store that
+// ships and the checker that searches all interleavings run the same code. A single
+// node is the case N = 1. testdata has transcripts of what a machine does.
 //
-// Whoever drives a machine sees to two things: messages to one node are sent
-// in the order given, and every Send is answered by exactly one event for that
-// node, however late.
+// The driver of a machine guarantees two things: it sends the messages for one node in
+// the order given, and it answers every Send by exactly one event for that node,
+// however late.
 package quorum
 
 import (
@@ -18,18 +18,18 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/clock"
 )
 
-// MaxNodes is the largest number of nodes. More than nine only costs.
+// MaxNodes is the largest number of nodes. More than nine bring no benefit.
 const MaxNodes = 16
 
-// Config is what does not change during an attempt or a vote.
+// Config holds what does not change during an attempt or a vote.
 type Config struct {
 	// Nodes is N, 1 to MaxNodes.
 	Nodes int
-	// NodeTimeout is how long a node's answer is waited for. It is far below
-	// the TTL, so that a dead node costs little of the validity.
+	// NodeTimeout is how long the machine waits for a node's answer. It is far
+	// below the TTL, so that a dead node costs little of the validity.
 	NodeTimeout time.Duration
-	// Sets of nodes of each of which a majority is needed, while one list of
-	// nodes is being replaced by another. Empty: all nodes are one set.
+	// Sets are the sets of nodes of which a majority each is needed. There are two
+	// while one membership is replaced by another. Empty: all nodes are one set.
 	Sets [2]Set
 }
 
@@ -38,13 +38,13 @@ type Set uint16
 
 func (s Set) with(node int) Set { return s | 1<<node }
 
-// Has says whether node is in the set.
+// Has reports whether node is in the set.
 func (s Set) Has(node int) bool { return s&(1<<node) != 0 }
 
-// Size is how many nodes are.
+// Size returns the number of nodes in the set.
 func (s Set) Size() int { return bits.OnesCount16(uint16(s)) }
 
-// SetOf these nodes.
+// SetOf returns the set of these nodes.
 func SetOf(nodes ...int) (s Set) {
 	for _, n := range nodes {
 		s = s.with(n)
@@ -52,10 +52,10 @@ func SetOf(nodes ...int) (s Set) {
 	return s
 }
 
-// all nodes there are.
+// all returns the set of all nodes.
 func (c *Config) all() Set { return 1<<c.Nodes - 1 }
 
-// Lists are the sets of which majorities are needed, one or two.
+// JointSets returns the sets of which a majority each is needed, one or two.
 func (c *Config) JointSets() []Set {
 	switch {
 	case c.Sets[0] == 0:
@@ -66,9 +66,8 @@ func (c *Config) JointSets() []Set {
 	return []Set{c.Sets[0], c.Sets[1]}
 }
 
-// Enough says whether s has a majority of every set: then it shares a node with
-// everything else that is enough, for this client or for one that asks only one
-// of the sets.
+// HasQuorum reports whether s has a majority of every set. Two such sets share a node,
+// also if the other client knows only one of the memberships.
 func (c *Config) HasQuorum(s Set) bool {
 	for _, set := range c.JointSets() {
 		if (s & set).Size() < Majority(set.Size()) {
@@ -78,7 +77,7 @@ func (c *Config) HasQuorum(s Set) bool {
 	return true
 }
 
-// Majority of n nodes: any two majorities share a node.
+// Majority returns how many of n nodes are a majority: any two majorities share a node.
 func Majority(n int) int {
 	if !overHalf {
 		return max(n/2, 1)
@@ -97,11 +96,11 @@ const (
 	Confirm
 	// Extend: make the lease last at least its TTL from now, if it is ours.
 	Extend
-	// Release: remove the lease if it is ours; with Tomb, and if it is not
-	// there, keep it from arriving later.
+	// Release: remove the lease if it is ours. With Tomb, if it is not there, leave
+	// a tombstone so that it cannot arrive later.
 	Release
-	// Heal: give the node our lease, if nobody has the lock there. Nobody waits
-	// for the answer.
+	// Heal: give the node the lease, if the lock is free there. The machine does not
+	// wait for the answer.
 	Heal
 )
 
@@ -115,47 +114,46 @@ type Send struct {
 	Op    Op
 	Token uint64 // of Confirm
 	Tomb  bool   // of Release
-	// Of Release: leave the tombstone even where the lock was ours.
+	// AlwaysTomb, of Release: leave the tombstone even if the lock was ours.
 	AlwaysTomb bool
-	// Of Release: GivesWay leaves the lock there to come for, and hands it to
-	// nobody in line but, with ToSenior, to the first of those before us.
+	// Of Release: GivesWay frees the lock without handing it to a waiter; with
+	// ToSenior the node hands it to the most senior waiter ahead of this attempt.
 	GivesWay, ToSenior bool
-	// Of Acquire: the node was asked before; refresh the place only, and do not
-	// take a lock that nobody has.
+	// Of Acquire: Again says that the node was asked before. QueueOnly takes or
+	// refreshes a place in the queue, and does not take a free lock.
 	Again, QueueOnly bool
 }
 
 // Kind is what an event reports.
 type Kind uint8
 
-// The kinds of event. The first five are a node's; Op says which message they
-// answer.
+// The kinds of event. The first five are answers of a node; Op says to which message.
 const (
 	// Yes: the node did it. For Acquire, Token is the node's answer; for
 	// Confirm, the value confirmed.
 	Yes Kind = iota
-	// No: the node looked and did not do it: somebody else has the lock, or, for
-	// Release, this lease is not there.
+	// No: the node did not do it: another owner has the lock or, for Release, this
+	// lease is not there.
 	No
-	// Absent: it did not do it, because nobody has the lock there. Only for
-	// Extend is that more than a No.
+	// Absent: the node did not do it, because the lock is free there. Only Extend
+	// and a waiting Acquire treat it differently from No.
 	Absent
-	// Unsent: the message never left, or the node would not look at the lock:
-	// nothing was done, and nothing is known.
+	// Unsent: the message never left, or the node refused to examine the lock.
+	// Nothing was done, and nothing is known.
 	Unsent
-	// Unknown: it left, and may have been applied.
+	// Unknown: the message left, and may have been applied.
 	Unknown
 	// Tick: time has passed.
 	Tick
 	// Cancel: the caller gave up.
 	Cancel
-	// PushGranted: a node says, unasked, that it has granted the lock to us.
+	// PushGranted: a node pushes that it has granted the lock to this owner.
 	PushGranted
-	// PushLost: what the node says unasked may have been missed.
+	// PushLost: pushes of the node may have been lost.
 	PushLost
-	// PushFree: a node says, unasked, that the lock is free there.
+	// PushFree: a node pushes that the lock is free there.
 	PushFree
-	// Discounted: a node has granted the lock, and what it grants does not count at
+	// Discounted: a node has granted the lock, and its grants do not count at
 	// present.
 	Discounted
 )
@@ -166,23 +164,23 @@ type Event struct {
 	Node  int
 	Op    Op
 	Token uint64
-	// Reserved is how many tokens below that are the grant's, too, of a Yes to Acquire
-	// or a PushGranted.
+	// Reserved is how many tokens below Token belong to the grant as well. It is set
+	// for a Yes to Acquire and for PushGranted.
 	Reserved uint64
-	// From is when the request left that PushGranted reports.
+	// From is when the request left that PushGranted grants.
 	From clock.Instant
-	// Of an answer to Acquire that left us in line: who has the lock there, for how
-	// long (negative: for ever), and whether that one comes before us.
-	// Came is since when it is known to, at least; zero: since now.
+	// Set for an answer to Acquire that left the attempt in the queue: the owner that
+	// has the lock there, how long its lease lasts (negative: for ever), whether it is
+	// senior to this attempt, and when it was first seen (0: now).
 	Holder      string
 	ExpiresIn   time.Duration
 	Senior      bool
 	HolderSince clock.Instant
-	// Pause is how soon it is of use to ask again.
+	// RetryAfter is the pause after which asking again can help.
 	RetryAfter time.Duration
 }
 
-// Verdict is how an attempt or a vote stands.
+// Verdict is the outcome of an attempt or a vote.
 type Verdict uint8
 
 // The verdicts. All but Open are final.
@@ -190,11 +188,11 @@ const (
 	Open Verdict = iota
 	// Won: a majority did it, in time.
 	Won
-	// Lost: a majority did not, or can not any more.
+	// Lost: a majority did not, or no longer can.
 	Lost
 )
 
-// Phase is how one node stands in one attempt or vote.
+// Phase is the state of one node in an attempt or a vote.
 type Phase uint8
 
 // The phases.
@@ -202,7 +200,7 @@ const (
 	Asked      Phase = iota // no answer yet
 	Held                    // it granted, or voted yes
 	Refused                 // it certainly did not do it
-	Missing                 // not reached: it did nothing and said nothing
+	Missing                 // not reached: nothing was done, nothing is known
 	Doubtful                // may have done it
 	Relinquish              // told to release
 )

@@ -2,17 +2,16 @@ package quorum
 
 import "github.com/leasehold-dev/leasehold/internal/clock"
 
-// Vote asks all nodes to extend or to release one lease. What a yes means is
-// the same for both: the node did it; a no: the lease is not there. It is over
-// as soon as a majority said yes, or so many said no that the lease can not
-// have been on a majority. Releasing is content with a majority that is without
-// the lease, whoever removed it: others can have the lock then. (Of an even
-// number, half that said no are enough for the one and not for the other.)
+// Vote asks all nodes to extend or to release one lease. Yes means that the node did
+// it, No that the lease is not there. The vote is over as soon as a majority said yes, or
+// so many said no that the lease cannot be on a majority. A release is also won when a
+// majority is without the lease, whatever removed it: others can have the lock then. (Of
+// an even number of nodes, half that said no end the lease but do not free the lock.)
 //
-// Once a majority has extended the lease, nodes that have lost it, or never had
-// it, are given it: while it is valid nobody else can have a majority, and so
-// long holds outlive the restarts of nodes, one after the other. What a node is
-// given counts from the next renewal on, when it says itself that it has it.
+// Once a majority has extended the lease, the vote heals nodes that lost it or never had
+// it. No other owner can have a majority while the lease is valid, so a long hold
+// survives the restart of one node after the other. A healed node counts from the next
+// renewal on, when it answers for itself.
 type Vote struct {
 	Config
 	op      Op
@@ -20,11 +19,11 @@ type Vote struct {
 	verdict Verdict
 	late    bool
 	nodes   [MaxNodes]Phase
-	free    Set // nodes where nobody has the lock, and that were not given it yet
+	free    Set // nodes where the lock is free and that were not healed yet
 }
 
 // NewVote begins a vote whose requests leave after start. op is Extend or
-// Release. The driver sends it to every node, and then what Step says.
+// Release. The driver sends it to every node, and then what Step returns.
 func NewVote(c Config, op Op, start clock.Instant) Vote {
 	return Vote{Config: c, op: op, by: start.Add(c.NodeTimeout)}
 }
@@ -57,7 +56,7 @@ func (v *Vote) Step(e Event, now clock.Instant, out []Send) []Send {
 	return out
 }
 
-// give sends the lease to the nodes that are without it.
+// heal sends the lease to the nodes where the lock is free.
 func (v *Vote) heal(out []Send) []Send {
 	for i := range v.Nodes {
 		if v.free.Has(i) {
@@ -82,7 +81,7 @@ func (v *Vote) decide() {
 	}
 }
 
-// in are the nodes in a phase.
+// nodesIn returns the nodes in a phase.
 func (v *Vote) nodesIn(p Phase) (s Set) {
 	for i, q := range v.nodes[:v.Nodes] {
 		if q == p {
@@ -92,18 +91,18 @@ func (v *Vote) nodesIn(p Phase) (s Set) {
 	return s
 }
 
-// Verdict is how the vote stands.
+// Verdict returns the outcome, or Open.
 func (v *Vote) Verdict() Verdict { return v.verdict }
 
-// Gone says whether the lease is certainly not ours any more: so many nodes do
-// not have it that a majority can not.
+// Gone reports whether the lease has certainly ended: so many nodes are without it
+// that a majority cannot have it.
 func (v *Vote) Gone() bool { return !v.HasQuorum(v.all() &^ v.nodesIn(Refused)) }
 
-// Late says whether node's answer had not come within the node timeout.
+// Late reports whether the node missed its node timeout.
 func (v *Vote) Late(node int) bool { return v.late && v.nodes[node] == Asked }
 
-// Agreed says whether node did what was asked.
+// Agreed reports whether the node did what was asked.
 func (v *Vote) Agreed(node int) bool { return v.nodes[node] == Held }
 
-// Next is when a Tick can change something; false when none can.
+// Next returns when a Tick can change something; false if none can.
 func (v *Vote) Next() (clock.Instant, bool) { return v.by, v.verdict == Open && !v.late }

@@ -8,183 +8,182 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/validity"
 )
 
-// line is what an attempt that waits knows besides. It stays open while others
-// have the lock, with a place in line at every node; a place is the acquire
-// itself, kept by the node until it has something to grant. Granting late is the
-// same to this machine as a message that was late, so all that makes tokens rise
-// and leases exclude each other is what it is without a line. What is new:
+// waitState is the additional state of an attempt that waits in the queues of the
+// nodes. The attempt stays open while others have the lock. Its place in a node's queue
+// is the acquire itself, which the node keeps until it has something to grant. To this
+// machine a grant from the queue is the answer to a slow message, so tokens rise and
+// leases exclude each other for the same reasons as without a queue. What is new:
 //
-//   - The acquire is sent again and again, to keep the place. Each grant counts
-//     from when the request left that it answers, node by node; one whose time is
-//     over counts no more.
-//   - Several who wait may get a part of the nodes each. Whoever sees somebody
-//     senior in the way gives way: this attempt is lost, like any other, what it
-//     has goes to that one, and the driver begins another of the same rank. To
-//     give up nodes one by one under the same owner would let what comes in late
-//     take away what was granted since.
-//   - While somebody else has a majority, what can be had is what the holder has
-//     lost, by a restart, and is to be healed: it is given up in the same way, and
-//     then only stood in line for.
+//   - The acquire is sent again and again, to keep the place. Each grant counts from
+//     the departure of the request that it answers, node by node. An expired grant
+//     does not count.
+//   - Several waiters may each be granted a part of the nodes. A waiter that sees a
+//     senior one in the way gives way: the attempt is lost, its nodes go to the senior,
+//     and the driver begins another attempt of the same rank. Giving up single nodes
+//     under the same owner would be unsafe: a late message could take away a later grant.
+//   - While another owner has a majority, a node can be free only because it lost the
+//     holder's lease in a restart. It is the holder's to heal, so the waiter gives it
+//     up in the same way, and then only queues there.
 type waitState struct {
 	waits bool
-	// While some nodes have the lock for us, and not enough: when to look again
-	// who has the others, and the pause after that.
-	lookAt clock.Instant
-	look   time.Duration
-	viewed bool // what there was to see has been acted on
-	again  bool // an acquire was sent a second time
-	// It is lost because others come first, and is to be followed by another.
+	// Set while a minority of the nodes has granted the lock: when to ask again who
+	// has the others, and the pause after that.
+	lookAt    clock.Instant
+	lookPause time.Duration
+	acted     bool // the answers so far have been acted on
+	repeated  bool // an acquire was sent a second time
+	// The attempt is lost because a senior waiter comes first. Another one follows it.
 	gaveWay  bool
-	toSenior bool // to one who has no majority either
+	toSenior bool // and the senior has no majority either
 }
 
-// place is one node's part of it.
+// nodeWait is the part of waitState that belongs to one node.
 type nodeWait struct {
-	under   clock.Instant // when the acquire under way left; 0: none is
-	slow    bool          // it is past its node timeout
-	again   clock.Instant // when to ask the next time
-	poll    bool          // at once, when the one under way is answered
-	tried   bool          // a request has reached it, or may have
-	doubted bool          // of one it is not known what became of it
-	shun    bool          // it has granted the lock, and that does not count
-	holder  string        // who has the lock there,
-	came    clock.Instant // since then at least,
-	until   clock.Instant // until then unless it is renewed,
-	senior  bool          // and comes before us
-	awaited bool          // and may be about to get the others, too
-	stood   bool          // the acquire under way does not take a free lock
-	free    bool          // nobody has it, and we stand in line
+	sentAt        clock.Instant // when the acquire under way left; 0: none is under way
+	slow          bool          // it is past its node timeout
+	nextAt        clock.Instant // when to send the next acquire
+	askNow        bool          // send the next one when the one under way is answered
+	reached       bool          // a request has reached it, or may have
+	uncertain     bool          // the outcome of an acquire is unknown
+	discounted    bool          // the node granted the lock, and its grants do not count
+	holder        string        // the owner that has the lock there
+	holderSince   clock.Instant // when it was first seen
+	holderUntil   clock.Instant // when its lease ends unless it is renewed
+	senior        bool          // the holder comes before this attempt
+	holderGaining bool          // the holder may still be getting other nodes
+	queueOnly     bool          // the acquire under way does not take a free lock
+	free          bool          // the lock is free there, and this attempt is in the queue
 }
 
 const (
-	// firstLook is how long the other nodes' grants are waited for when some have
-	// come in: they are sent at about the same time.
+	// firstLook is how long an attempt waits for further grants after the first ones:
+	// the nodes send them at about the same time.
 	firstLook = 10 * time.Millisecond
-	// Somebody with a majority is left in peace by then: until then what we have of
-	// the other nodes is most likely to be ours next, as when a release has reached
-	// one of them late.
-	patience = 16 * firstLook
-	// Who has some nodes, and no majority after this time, is probably not about to
-	// get one: it has died, or is a stranger. Others may then try; and give way once
-	// more if that leads to nothing, since it may as well have been held up.
-	progress = 25 * firstLook
+	// leaderPatience is how long an attempt keeps its nodes while another owner has a
+	// majority. Most likely that owner is releasing the lock, and one of its nodes heard
+	// of it late.
+	leaderPatience = 16 * firstLook
+	// partPatience is how long an owner with a minority of the nodes may take to get a
+	// majority. After that it has probably died, or does not use the queue. Juniors then
+	// try, and give way once more if that fails, since the owner may only be slow.
+	partPatience = 25 * firstLook
 )
 
-// NewWait begins an attempt that waits in line. The driver sends Acquire to
-// every node, with Stand if stand, and what Step says then. stand is for one that
-// follows one that gave way.
-func NewWait(c Config, ttl time.Duration, start clock.Instant, stand bool) (a Attempt) {
-	a.BeginWait(c, ttl, start, stand)
+// NewWait begins an attempt that waits in the nodes' queues. The driver sends Acquire
+// to every node, and then what Step returns. queueOnly is for an attempt that follows
+// one that gave way: its first acquires do not take a free lock.
+func NewWait(c Config, ttl time.Duration, start clock.Instant, queueOnly bool) (a Attempt) {
+	a.BeginWait(c, ttl, start, queueOnly)
 	return a
 }
 
-// BeginWait makes a what NewWait returns, where it is.
-func (a *Attempt) BeginWait(c Config, ttl time.Duration, start clock.Instant, stand bool) {
+// BeginWait is NewWait in place: an attempt is large.
+func (a *Attempt) BeginWait(c Config, ttl time.Duration, start clock.Instant, queueOnly bool) {
 	a.Begin(c, ttl, start)
-	a.waiting.waits, a.waiting.look = true, firstLook
+	a.waiting.waits, a.waiting.lookPause = true, firstLook
 	for i := range a.Nodes {
-		a.nodes[i].wait.under, a.nodes[i].wait.stood = start, stand
+		a.nodes[i].wait.sentAt, a.nodes[i].wait.queueOnly = start, queueOnly
 	}
 }
 
-// mayHold says whether the node may have something of ours.
-func (p *nodeWait) mayHold() bool { return p.tried || p.under != 0 }
+// mayHold reports whether the node may have a lease or a place of this attempt.
+func (p *nodeWait) mayHold() bool { return p.reached || p.sentAt != 0 }
 
-// Repeated says whether an acquire may still be on its way when the lease is
-// released, other than those that the first release follows on their heels.
+// Repeated reports whether a repeated acquire may still be on its way when the lease
+// is released. The release then has to leave tombstones.
 func (a *Attempt) Repeated() bool {
 	for i := range a.Nodes {
-		if p := &a.nodes[i].wait; buryRepeated && (p.doubted || p.under != 0 && a.waiting.again) {
+		if p := &a.nodes[i].wait; buryRepeated && (p.uncertain || p.sentAt != 0 && a.waiting.repeated) {
 			return true
 		}
 	}
 	return false
 }
 
-// hearInLine takes in what one node says.
+// takeEventWaiting applies one node's event to an attempt that waits.
 func (a *Attempt) takeEventWaiting(e Event, now clock.Instant) {
 	n := &a.nodes[e.Node]
 	p := &n.wait
 	switch {
 	case n.phase == Relinquish:
 	case e.Kind == Discounted && n.phase != Held:
-		n.phase, p.shun, p.tried = Doubtful, true, true
+		n.phase, p.discounted, p.reached = Doubtful, true, true
 		if e.From == 0 { // an answer
-			p.under, p.slow, p.again = 0, false, p.under.Add(validity.RenewAfter(a.ttl))
+			p.sentAt, p.slow, p.nextAt = 0, false, p.sentAt.Add(validity.RenewAfter(a.ttl))
 		}
 	case e.Kind == PushGranted:
 		n.takeGrant(e, e.From)
-		a.waiting.viewed = true // what others said may be from before the hand-off
-	case (e.Kind == PushLost || e.Kind == PushFree) && p.under != 0:
-		p.poll = true // it may have overtaken the answer to the request it is about
+		a.waiting.acted = true // the other answers may be older than the hand-off
+	case (e.Kind == PushLost || e.Kind == PushFree) && p.sentAt != 0:
+		p.askNow = true // it may have overtaken the answer to the request under way
 	case e.Kind == PushLost:
-		p.again = now
+		p.nextAt = now
 	case e.Kind == PushFree:
-		for i := range a.Nodes { // whoever had it is about to release the others, too
+		for i := range a.Nodes { // the holder is about to release the others, too
 			if q := &a.nodes[i].wait; q.holder == p.holder {
 				q.senior = false
 			}
 		}
-		p.free, p.holder, p.until = true, "", 0
+		p.free, p.holder, p.holderUntil = true, "", 0
 	case e.Op == Acquire:
 		a.takeAcquireReply(n, e, now)
 	case e.Op == Confirm && n.canConfirm():
 		if a.confirmed(n, e); n.phase != Held {
-			p.again = now.Add(e.RetryAfter)
+			p.nextAt = now.Add(e.RetryAfter)
 		}
 	}
 }
 
-// GaveWay says whether it was lost because others come first: the driver is to
-// begin another one, under a new owner of the same rank.
+// GaveWay reports whether the attempt was lost because a senior waiter comes first.
+// The driver then begins another one, under a new owner of the same rank.
 func (a *Attempt) GaveWay() bool { return a.waiting.gaveWay }
 
-// placed takes in the answer to the acquire under way.
+// takeAcquireReply applies the answer to the acquire under way.
 func (a *Attempt) takeAcquireReply(n *candidate, e Event, now clock.Instant) {
 	p := &n.wait
-	sent := p.under
-	p.under, p.slow, p.free, p.shun, p.again = 0, false, false, false, sent.Add(validity.RenewAfter(a.ttl))
+	sent := p.sentAt
+	p.sentAt, p.slow, p.free, p.discounted, p.nextAt = 0, false, false, false, sent.Add(validity.RenewAfter(a.ttl))
 	if e.Kind != Unsent {
-		p.tried = true
+		p.reached = true
 	}
 	switch e.Kind {
 	case Yes:
 		n.takeGrant(e, sent)
 	case No, Absent:
-		// What it has granted since is for this very request, and was told on
-		// another way, which may be the shorter one.
+		// A grant that was pushed since answers this same request. The push may
+		// overtake the answer.
 		if n.phase != Held || n.from < sent {
 			if p.holder != e.Holder || n.phase != Refused {
-				p.came = now
+				p.holderSince = now
 			}
 			if e.HolderSince != 0 {
-				p.came = min(p.came, e.HolderSince)
+				p.holderSince = min(p.holderSince, e.HolderSince)
 			}
-			n.phase, p.holder, p.senior, p.until = Refused, e.Holder, e.Senior, now.Add(e.ExpiresIn)
+			n.phase, p.holder, p.senior, p.holderUntil = Refused, e.Holder, e.Senior, now.Add(e.ExpiresIn)
 			if e.ExpiresIn < 0 {
-				p.until = math.MaxInt64
+				p.holderUntil = math.MaxInt64
 			}
-			p.free = e.Kind == Absent && p.stood
-			p.again = min(p.again, now.Add(e.RetryAfter))
+			p.free = e.Kind == Absent && p.queueOnly
+			p.nextAt = min(p.nextAt, now.Add(e.RetryAfter))
 		}
 	case Unsent:
 		if n.phase != Held {
 			n.phase = Missing
 		}
-		p.again = min(p.again, now.Add(e.RetryAfter))
+		p.nextAt = min(p.nextAt, now.Add(e.RetryAfter))
 	default:
-		if p.doubted = true; n.phase != Held {
+		if p.uncertain = true; n.phase != Held {
 			n.phase = Doubtful
 		}
-		p.again = min(p.again, now.Add(e.RetryAfter))
+		p.nextAt = min(p.nextAt, now.Add(e.RetryAfter))
 	}
-	if p.poll {
-		p.poll, p.again = false, now
+	if p.askNow {
+		p.askNow, p.nextAt = false, now
 	}
 }
 
-// granted takes in a grant of the request that left at from. One that is told again
-// comes without the tokens that were reserved with it.
+// takeGrant applies a grant of the request that left at from. A repeated grant does not
+// mention the tokens that were reserved with it.
 func (n *candidate) takeGrant(e Event, from clock.Instant) {
 	if n.phase != Held {
 		n.phase, n.token, n.reserved, n.asked, n.from, n.late = Held, e.Token, e.Reserved, 0, from, false
@@ -196,7 +195,7 @@ func (n *candidate) takeGrant(e Event, from clock.Instant) {
 	n.from, n.late = max(n.from, from), false
 }
 
-// wait says what a waiting attempt does next.
+// stepWaiting decides what a waiting attempt does next.
 func (a *Attempt) stepWaiting(now clock.Instant, out []Send) []Send {
 	l := &a.waiting
 	leader := a.leader(now)
@@ -204,62 +203,62 @@ func (a *Attempt) stepWaiting(now clock.Instant, out []Send) []Send {
 	for i := range a.Nodes {
 		n := &a.nodes[i]
 		p := &n.wait
-		p.slow = p.under != 0 && now >= p.under.Add(a.NodeTimeout)
-		part = part || a.holds(n, now) || p.shun
-		shunned = shunned || p.shun
-		pending = pending || p.under != 0 && !p.slow
-		before := n.phase == Refused && p.senior && now < p.until && a.Nodes > 1
-		p.awaited = before && now < p.came.Add(progress)
-		senior, stale = senior || p.awaited, stale || before
+		p.slow = p.sentAt != 0 && now >= p.sentAt.Add(a.NodeTimeout)
+		part = part || a.holds(n, now) || p.discounted
+		shunned = shunned || p.discounted
+		pending = pending || p.sentAt != 0 && !p.slow
+		before := n.phase == Refused && p.senior && now < p.holderUntil && a.Nodes > 1
+		p.holderGaining = before && now < p.holderSince.Add(partPatience)
+		senior, stale = senior || p.holderGaining, stale || before
 	}
 	switch {
 	case !part:
-		l.lookAt, l.look = 0, firstLook
+		l.lookAt, l.lookPause = 0, firstLook
 	case l.lookAt == 0:
-		l.lookAt = now.Add(l.look)
+		l.lookAt = now.Add(l.lookPause)
 	}
 	look := l.lookAt != 0 && now >= l.lookAt
-	seen := part && !pending && !l.viewed
+	seen := part && !pending && !l.acted
 	longest := validity.RenewAfter(a.ttl) // the longest pause between two looks
-	first := leader == "" && (senior || stale && l.look >= min(progress, longest))
-	if giveWay && (seen && (first || leader != "" && l.look >= min(patience, longest)) || look && shunned) {
+	first := leader == "" && (senior || stale && l.lookPause >= min(partPatience, longest))
+	if giveWay && (seen && (first || leader != "" && l.lookPause >= min(leaderPatience, longest)) || look && shunned) {
 		a.verdict, l.gaveWay, l.toSenior = Lost, true, leader == ""
 		return out
 	}
-	l.viewed = l.viewed || seen
+	l.acted = l.acted || seen
 	if look {
-		l.look = min(2*l.look, longest)
-		l.lookAt = now.Add(l.look)
+		l.lookPause = min(2*l.lookPause, longest)
+		l.lookAt = now.Add(l.lookPause)
 	}
 	for i := range a.Nodes {
 		n := &a.nodes[i]
 		p := &n.wait
-		due := now >= p.again || look && !a.holds(n, now) || p.free && !pending && leader == "" && !senior
-		if p.under == 0 && due {
-			p.stood = leader != "" || senior
-			out = append(out, Send{Node: i, Op: Acquire, Again: p.tried, QueueOnly: p.stood})
-			l.again = l.again || p.tried
-			p.under, l.viewed = now, false
+		due := now >= p.nextAt || look && !a.holds(n, now) || p.free && !pending && leader == "" && !senior
+		if p.sentAt == 0 && due {
+			p.queueOnly = leader != "" || senior
+			out = append(out, Send{Node: i, Op: Acquire, Again: p.reached, QueueOnly: p.queueOnly})
+			l.repeated = l.repeated || p.reached
+			p.sentAt, l.acted = now, false
 		}
 	}
 	return out
 }
 
-// fill asks for the lock where nobody has it, once a majority has it for us: the
-// more nodes have it, the more may be lost.
+// fill asks for the lock on free nodes once the attempt has a majority: the more nodes
+// have the lease, the more may fail.
 func (a *Attempt) fill(now clock.Instant, out []Send) []Send {
 	for i := range a.Nodes {
-		if p := &a.nodes[i].wait; p.free && p.under == 0 {
-			out = append(out, Send{Node: i, Op: Acquire, Again: p.tried})
-			a.waiting.again = true
-			p.under, p.free, p.stood = now, false, false
+		if p := &a.nodes[i].wait; p.free && p.sentAt == 0 {
+			out = append(out, Send{Node: i, Op: Acquire, Again: p.reached})
+			a.waiting.repeated = true
+			p.sentAt, p.free, p.queueOnly = now, false, false
 		}
 	}
 	return out
 }
 
-// leader is who has a majority, as far as its nodes have said: none of a single
-// node, which its holder can not lose to anybody.
+// leader returns the owner that has a majority by the answers so far, or "". A single
+// node has none, since its holder cannot lose it to another.
 func (a *Attempt) leader(now clock.Instant) string {
 	if a.Nodes == 1 {
 		return ""
@@ -271,7 +270,7 @@ func (a *Attempt) leader(now clock.Instant) string {
 		}
 		var has Set
 		for j := range a.Nodes {
-			if n := &a.nodes[j]; n.phase == Refused && n.wait.holder == holder && now < n.wait.until {
+			if n := &a.nodes[j]; n.phase == Refused && n.wait.holder == holder && now < n.wait.holderUntil {
 				has = has.with(j)
 			}
 		}
@@ -282,7 +281,7 @@ func (a *Attempt) leader(now clock.Instant) string {
 	return ""
 }
 
-// nextInLine is when a Tick can change something.
+// nextWaiting is Next for an attempt that waits.
 func (a *Attempt) nextWaiting() (next clock.Instant, ok bool) {
 	first := func(t clock.Instant) {
 		if !ok || t < next {
@@ -295,16 +294,16 @@ func (a *Attempt) nextWaiting() (next clock.Instant, ok bool) {
 	for i := range a.Nodes {
 		n := &a.nodes[i]
 		switch p := &n.wait; {
-		case p.under != 0 && !p.slow:
-			first(p.under.Add(a.NodeTimeout))
-		case p.under == 0:
-			first(p.again)
+		case p.sentAt != 0 && !p.slow:
+			first(p.sentAt.Add(a.NodeTimeout))
+		case p.sentAt == 0:
+			first(p.nextAt)
 		}
 		if n.phase == Held && n.asked > n.token && !n.late {
 			first(a.confirmBy)
 		}
-		if n.wait.awaited {
-			first(n.wait.came.Add(progress))
+		if n.wait.holderGaining {
+			first(n.wait.holderSince.Add(partPatience))
 		}
 	}
 	return next, ok

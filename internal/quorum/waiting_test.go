@@ -308,7 +308,7 @@ func TestGrantThatDoesNotCount(t *testing.T) {
 	}
 }
 
-// Who leaves gives up every place, with a tombstone where a request may still
+// An attempt that is cancelled gives up every place, with a tombstone where a request may still
 // arrive.
 func TestLeavingTheLine(t *testing.T) {
 	w := newWaiting(t, 5)

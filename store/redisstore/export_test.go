@@ -38,7 +38,7 @@ func (s *Store) TriesAfter(d time.Duration) { s.proof = d }
 // ReadsAfter says how long nobody reads when nothing is in flight.
 func (s *Store) ReadsAfter(d time.Duration) { s.idle = d }
 
-// Listen has the caller take in what the first server says; see node.Listen.
+// Listen has the caller take in what the first server says; see node.ReadInline.
 func (s *Store) Listen(ctx context.Context, over <-chan struct{}, left func() time.Duration) {
 	s.nodes[0].ReadInline(ctx, over, left)
 }

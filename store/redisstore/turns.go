@@ -102,7 +102,7 @@ func (w *wire) idles() {
 	}
 }
 
-// Listen implements driver.InlineReader.
+// ReadInline implements driver.InlineReader.
 func (n *node) ReadInline(ctx context.Context, over <-chan struct{}, left func() time.Duration) {
 	n.mu.Lock()
 	defer n.mu.Unlock()

@@ -20,7 +20,7 @@ type asker struct {
 }
 
 func (a *asker) Receive(int, int, driver.Reply) {
-	if strings.Contains(string(debug.Stack()), "(*node).Listen") {
+	if strings.Contains(string(debug.Stack()), "(*node).ReadInline") {
 		a.self.Add(1)
 	}
 	a.over <- struct{}{}

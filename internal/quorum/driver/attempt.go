@@ -13,31 +13,30 @@ import (
 	"github.com/leasehold-dev/leasehold/store"
 )
 
-// attempt drives one quorum.Attempt: it carries the messages, and keeps what
-// the nodes said for the error. It goes on living after the caller has its
-// verdict, until every node has answered and what has to be is released. Then
-// its memory serves another one.
+// attempt drives one quorum.Attempt: it carries the messages, and keeps the reports of
+// the nodes for the error. It outlives the caller's verdict until every node has
+// replied and every unwanted grant is released. Then its memory is reused.
 type attempt struct {
 	k       *Driver
-	over    chan struct{} // gets one with the verdict
+	over    chan struct{} // gets an element with the verdict
 	timer   *time.Timer
 	payload any // of the acquire
 
-	reporting sync.Mutex // held by who tells why it was not granted yet; see inform
+	reporting sync.Mutex // held while the caller's reason function runs; see reportLocked
 
 	mu      sync.Mutex
-	users   int // the caller, and every call under way
+	users   int // the caller and every call under way
 	r       store.Request
 	start   clock.Instant // before anything was sent
 	core    quorum.Attempt
 	sends   []quorum.Send
-	reports []store.NodeOutcome // as far as they did not simply grant; empty if all did
-	waiting waitState           // of one that waits
+	reports []store.NodeOutcome // per node; empty if all simply granted
+	waiting waitState           // unused if the attempt does not wait
 }
 
 // Acquire is one attempt; see store.Store. The request has been checked.
 func (k *Driver) Acquire(ctx context.Context, r store.Request) (store.Grant, error) {
-	start := k.Clock.Now() // before anything is sent: validity counts from here
+	start := k.Clock.Now() // before anything is sent, since validity counts from here
 	a := k.newAttempt(r, start)
 	a.core.Begin(k.config(r), r.TTL, start)
 	a.askAll(Question{Op: quorum.Acquire, Lease: r})
@@ -51,7 +50,7 @@ func (k *Driver) Acquire(ctx context.Context, r store.Request) (store.Grant, err
 	return store.Grant{}, a.failureLocked(ctx)
 }
 
-// begin makes an attempt whose only user is the caller, who begins its core.
+// newAttempt returns an attempt whose only user is the caller. The caller begins its core.
 func (k *Driver) newAttempt(r store.Request, start clock.Instant) *attempt {
 	a, ok := k.attempts.Get().(*attempt)
 	if !ok {
@@ -63,7 +62,7 @@ func (k *Driver) newAttempt(r store.Request, start clock.Instant) *attempt {
 	return a
 }
 
-// ask puts the first question to all nodes, which is the same for all of them.
+// askAll puts the first question, which is the same for all nodes.
 func (a *attempt) askAll(q Question) {
 	a.mu.Lock()
 	a.payload = a.k.Encode(q, a.payload)
@@ -74,7 +73,7 @@ func (a *attempt) askAll(q Question) {
 	a.k.flush()
 }
 
-// reserved is how many tokens below that of a grant are its own as well.
+// reservedLocked is how many tokens below its token belong to a grant as well.
 func (a *attempt) reservedLocked(ans Reply) uint64 {
 	asked := uint64(a.r.Spare)
 	if ans.Counted {
@@ -83,7 +82,7 @@ func (a *attempt) reservedLocked(ans Reply) uint64 {
 	return asked
 }
 
-// grant is what was won. The nodes count up to the largest token of it.
+// grantLocked is the grant of an attempt that is won. Its token is the smallest of its own.
 func (a *attempt) grantLocked() store.Grant {
 	spare := a.core.Reserved()
 	return store.Grant{
@@ -95,7 +94,7 @@ func (a *attempt) grantLocked() store.Grant {
 	}
 }
 
-// leave unlocks, and is the last thing that a user of a does.
+// doneLocked ends one use of a and unlocks it. The user must not touch a afterwards.
 func (a *attempt) doneLocked() {
 	a.users--
 	last := a.users == 0
@@ -108,8 +107,8 @@ func (a *attempt) doneLocked() {
 func (a *attempt) next() (clock.Instant, bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if a.waiting.waits { // what nodes say may want it earlier at any time
-		a.waiting.armed = 0
+	if a.waiting.waits { // a push may need the timer earlier at any time
+		a.waiting.timerAt = 0
 		a.armLocked(a.k.Clock.Now())
 		return 0, false
 	}
@@ -122,8 +121,7 @@ func (a *attempt) step(e quorum.Event) {
 	a.applyLocked(e, a.k.Clock.Now())
 }
 
-// apply steps the machine and puts in line what it wants sent. The mutex is
-// held.
+// applyLocked steps the machine and puts the calls that it wants sent.
 func (a *attempt) applyLocked(e quorum.Event, now clock.Instant) {
 	before := a.core.Verdict()
 	a.sends = a.core.Step(e, now, a.sends[:0])
@@ -131,23 +129,23 @@ func (a *attempt) applyLocked(e quorum.Event, now clock.Instant) {
 		a.over <- struct{}{}
 	}
 	if len(a.sends) > 0 {
-		a.sendLocked(slices.Clone(a.sends), now) // put may step the machine again
+		a.sendLocked(slices.Clone(a.sends), now) // putLocked may step the machine again
 	}
 	if a.waiting.waits && !a.waiting.reserved {
 		a.armLocked(now)
 	}
 }
 
-// send puts in line what the machine wants sent. The mutex is held.
+// sendLocked puts the calls that the machine wants sent.
 func (a *attempt) sendLocked(sends []quorum.Send, now clock.Instant) {
-	var asking [4]any // the same question to several nodes
+	var asking [4]any // payloads shared by several nodes
 	for _, send := range sends {
 		q := Question{Op: send.Op, Lease: a.r, Token: send.Token, Tomb: send.Tomb}
 		switch send.Op {
 		case quorum.Acquire:
 			q.Lease.Barge = a.bargesLocked(now)
 			q.Waits, q.Again, q.QueueOnly, q.Stamp = true, send.Again, send.QueueOnly, now
-			a.waiting.again = a.waiting.again || send.Again
+			a.waiting.refreshed = a.waiting.refreshed || send.Again
 			which := 0
 			if send.Again {
 				which |= 1
@@ -181,7 +179,7 @@ func (a *attempt) putLocked(node int, op quorum.Op, payload any, more bool) {
 	a.users++
 }
 
-// unsent takes in that a question will never be asked. The mutex is held.
+// unsentLocked steps the machine for a call that will never be sent.
 func (a *attempt) unsentLocked(node int, op quorum.Op, err error) {
 	a.noteLocked(node, PutOutcome(err))
 	a.applyLocked(a.eventLocked(quorum.Event{Kind: quorum.Unsent, Node: node, Op: op}, Reply{Report: PutOutcome(err)}), a.k.Clock.Now())
@@ -195,18 +193,18 @@ func (a *attempt) Receive(node, tag int, ans Reply) {
 	a.doneLocked()
 }
 
-// hear takes in an answer. The mutex is held.
+// takeReplyLocked steps the machine with a reply.
 func (a *attempt) takeReplyLocked(node, tag int, ans Reply) {
 	op := quorum.Op(tag)
 	if op == quorum.Release {
 		if ans.Kind == quorum.Unsent || ans.Kind == quorum.Unknown {
-			a.k.Logger.Debug("a node may keep part of a lock that was not got: it ends there by its TTL", "lock", a.r.Name, "node", a.k.Nodes[node].Addr(), "err", ans.Report.Err)
+			a.k.Logger.Debug("partial grant may remain on node until its TTL expires", "lock", a.r.Name, "node", a.k.Nodes[node].Addr(), "err", ans.Report.Err)
 		}
 		return
 	}
 	at := a.k.receivedAt(ans)
 	if err := a.k.checkClock(node, ans, a.core.AskedAt(node), at); err != nil && ans.Kind == quorum.Yes && op == quorum.Acquire {
-		// It is to be released there, as if nobody knew whether it was granted.
+		// The node is released as if the outcome were unknown.
 		if ans.Kind = quorum.Unknown; a.waiting.waits {
 			ans.Kind = quorum.Discounted
 		}
@@ -216,7 +214,7 @@ func (a *attempt) takeReplyLocked(node, tag int, ans Reply) {
 	a.applyLocked(a.eventLocked(quorum.Event{Kind: ans.Kind, Node: node, Op: op, Token: ans.Token, Reserved: a.reservedLocked(ans)}, ans), at)
 }
 
-// note keeps what a node said.
+// noteLocked keeps the report of a node.
 func (a *attempt) noteLocked(node int, said store.NodeOutcome) {
 	if len(a.reports) == 0 {
 		if said.Outcome == store.Granted {
@@ -227,7 +225,7 @@ func (a *attempt) noteLocked(node int, said store.NodeOutcome) {
 	a.reports[node] = said
 }
 
-// failure is the error of a lost attempt. The mutex is held.
+// failureLocked is the error of a lost attempt.
 func (a *attempt) failureLocked(ctx context.Context) error {
 	nodes := a.k.describe(a.reports, &a.core)
 	need := quorum.Majority(len(nodes))

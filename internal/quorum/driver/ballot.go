@@ -13,26 +13,25 @@ import (
 	"github.com/leasehold-dev/leasehold/store"
 )
 
-// ballot drives one quorum.Vote for each of some leases, all at once. Answers
-// that come in after the verdicts are welcome and change nothing; with the last
-// of them its memory serves another one.
+// ballot drives one quorum.Vote for each of several leases at once. Replies that arrive
+// after the verdicts change nothing. With the last of them the memory is reused.
 type ballot struct {
 	k       *Driver
-	over    chan struct{} // gets one when every vote has its verdict
+	over    chan struct{} // gets an element when every vote has a verdict
 	timer   *time.Timer
 	batches []batch
 
 	mu         sync.Mutex
-	users      int // the caller, and every call under way
+	users      int // the caller and every call under way
 	op         quorum.Op
 	start      clock.Instant // before anything was sent
 	leases     []store.Request
 	votes      []quorum.Vote
 	open       int
-	reports    []store.NodeOutcome // per lease and node; empty while all is plain yes
-	hasWaiters bool                // a node says that somebody waits
-	lowest     uint64              // counter of a node that confirmed
-	then       *attempt            // whose first question goes with this one; see Return
+	reports    []store.NodeOutcome // per lease and node; empty while all said yes
+	hasWaiters bool                // a node reported waiters
+	lowest     uint64              // smallest counter of the nodes that confirmed
+	then       *attempt            // its first question goes with this one; see ReleaseAndRejoin
 }
 
 // Renew extends leases that have been checked; see store.Store.
@@ -70,8 +69,8 @@ func (k *Driver) Release(ctx context.Context, r store.Request) error {
 }
 
 // ReserveTokens reserves more tokens for a lease that has been checked; see store.Waiter.
-// They are raised on a majority where the lock is ours, as the token of a grant
-// is confirmed: as far as each of them goes.
+// The counters of a majority that has the lease are raised, as when the token of a grant
+// is confirmed, as far as each node allows.
 func (k *Driver) ReserveTokens(ctx context.Context, r store.Request) (store.Drawn, error) {
 	if r.Above == 0 { // nodes do not know which of the tokens are its own
 		return store.Drawn{}, fmt.Errorf("%w: draw for lock %q: Above has to be the largest token of the lease so far", store.ErrInvalid, r.Name)
@@ -88,7 +87,7 @@ func (k *Driver) ReserveTokens(ctx context.Context, r store.Request) (store.Draw
 	return store.Drawn{Token: r.Above + 1, Spare: int(most - uint64(r.Above) - 1), Waiting: b.hasWaiters}, nil
 }
 
-// ballot is one without leases, which is the caller's alone.
+// newBallot returns a ballot without leases whose only user is the caller.
 func (k *Driver) newBallot(op quorum.Op) *ballot {
 	b, ok := k.ballots.Get().(*ballot)
 	if !ok {
@@ -98,7 +97,7 @@ func (k *Driver) newBallot(op quorum.Op) *ballot {
 	return b
 }
 
-// leave unlocks, and is the last thing that a user of b does.
+// doneLocked ends one use of b and unlocks it. The user must not touch b afterwards.
 func (b *ballot) doneLocked() {
 	b.users--
 	last := b.users == 0
@@ -127,11 +126,11 @@ func (b *ballot) run(ctx context.Context) {
 	await(ctx, nil, b.k.Clock, b.start, b.over, b.timer, b, nil)
 }
 
-// question is about one lease.
+// questionFor is the question about one lease.
 func (b *ballot) questionFor(i int) Question {
 	r := b.leases[i]
-	// Where the acquire has not been answered it may still arrive. A single node
-	// has answered, or there would be no lease, unless it was asked again.
+	// An acquire that was not answered may still arrive. A single node has answered,
+	// or there would be no lease, unless the acquire was repeated.
 	tomb := b.op == quorum.Release && (len(b.k.Nodes) > 1 || r.Renewed)
 	q := Question{Op: b.op, Lease: r, Token: uint64(r.Above) + uint64(r.Spare) + 1, Tomb: tomb}
 	if b.op == quorum.Confirm {
@@ -143,14 +142,14 @@ func (b *ballot) questionFor(i int) Question {
 	return q
 }
 
-// ask puts all questions in line at one node. The mutex is held.
+// askLocked puts all batches to one node.
 func (b *ballot) askLocked(node int) {
 	for _, p := range b.batches {
 		b.putLocked(node, p, true)
 	}
 }
 
-// apply steps one vote. The mutex is held.
+// applyLocked steps one vote.
 func (b *ballot) applyLocked(i int, e quorum.Event, now clock.Instant) {
 	before := b.votes[i].Verdict()
 	sends := b.votes[i].Step(e, now, nil)
@@ -159,20 +158,20 @@ func (b *ballot) applyLocked(i int, e quorum.Event, now clock.Instant) {
 			b.over <- struct{}{}
 		}
 	}
-	for _, send := range sends { // nobody waits for what becomes of these
+	for _, send := range sends { // the outcome of these is of no interest
 		c := Call{Payload: b.k.Encode(Question{Op: send.Op, Lease: b.leases[i]}, nil), Timeout: b.votes[i].NodeTimeout, To: ignored{}}
 		if err := b.k.Nodes[send.Node].Put(c); err == nil {
-			b.k.Logger.Debug("a node that was without a lease is given it", "lock", b.leases[i].Name, "node", b.k.Nodes[send.Node].Addr())
+			b.k.Logger.Debug("healing a node that lost a lease", "lock", b.leases[i].Name, "node", b.k.Nodes[send.Node].Addr())
 		}
 	}
 }
 
-// ignored takes answers that change nothing.
+// ignored receives replies that change nothing.
 type ignored struct{}
 
 func (ignored) Receive(int, int, Reply) {}
 
-// step applies an event to all votes that are open.
+// step applies an event to all open votes.
 func (b *ballot) step(e quorum.Event) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -200,7 +199,7 @@ func (b *ballot) Receive(node, tag int, ans Reply) {
 	b.mu.Lock()
 	defer b.doneLocked()
 	at := b.k.receivedAt(ans)
-	b.k.checkClock(node, ans, b.start, at) // who has the lease already says so, whatever the time
+	b.k.checkClock(node, ans, b.start, at) // only for the log: a node that has the lease counts whatever its clock
 	b.noteLocked(tag, node, ans.Report)
 	b.hasWaiters = b.hasWaiters || ans.Waiting
 	if ans.Kind == quorum.Yes {
@@ -209,7 +208,7 @@ func (b *ballot) Receive(node, tag int, ans Reply) {
 	b.applyLocked(tag, quorum.Event{Kind: ans.Kind, Node: node}, at)
 }
 
-// note keeps what a node said. The mutex is held.
+// noteLocked keeps the report of a node about a lease.
 func (b *ballot) noteLocked(i, node int, said store.NodeOutcome) {
 	if len(b.reports) == 0 {
 		if said.Outcome == store.Granted {
@@ -220,7 +219,7 @@ func (b *ballot) noteLocked(i, node int, said store.NodeOutcome) {
 	b.reportsOf(i)[node] = said
 }
 
-// about is what the nodes said of one lease.
+// reportsOf returns the reports about one lease.
 func (b *ballot) reportsOf(i int) []store.NodeOutcome {
 	if len(b.reports) == 0 {
 		return nil
@@ -229,11 +228,11 @@ func (b *ballot) reportsOf(i int) []store.NodeOutcome {
 	return b.reports[i*n : (i+1)*n]
 }
 
-// result is what became of one lease. The mutex is held.
+// resultLocked is the error of one lease.
 func (b *ballot) resultLocked(ctx context.Context, i int) error {
 	v, r := &b.votes[i], b.leases[i]
-	// Of an even number, half without the lease are enough to say that it is
-	// gone, and not enough for others to have the lock: not released yet.
+	// If half of an even number of nodes are without the lease, it is gone, but others
+	// cannot have the lock yet: it is not released.
 	if v.Gone() && (b.op != quorum.Release || v.Verdict() == quorum.Won) {
 		return fmt.Errorf("%s %q: %w", b.op, r.Name, b.notHeldLocked(i))
 	}
@@ -247,7 +246,7 @@ func (b *ballot) resultLocked(ctx context.Context, i int) error {
 	return err
 }
 
-// notHeld says that the lease is gone, and who has the lock now if anybody.
+// notHeldLocked is ErrNotHeld with the present holder, if there is one.
 func (b *ballot) notHeldLocked(i int) error {
 	if busy := newBusyError(b.leases[i].Name, b.reportsOf(i), quorum.Majority(len(b.k.Nodes))); busy != nil {
 		return fmt.Errorf("%w: now held by %s", store.ErrNotHeld, busy.Holder)

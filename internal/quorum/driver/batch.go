@@ -8,11 +8,11 @@ import (
 	"github.com/leasehold-dev/leasehold/store"
 )
 
-// Many leases that are renewed together are asked about with few calls, where the
-// nodes understand that; each has its vote all the same.
+// Leases that are renewed together share few calls, if the nodes understand that. Each
+// lease has a vote of its own all the same.
 
-// order puts leases that can be renewed by one call next to each other; nil: they
-// are as they come.
+// batchOrder returns an order in which leases that fit into one call are adjacent. Nil
+// is the given order.
 func (k *Driver) batchOrder(leases []store.Request) []int {
 	alike := func(a, b store.Request) int {
 		return cmp.Or(cmp.Compare(a.TTL, b.TTL), cmp.Compare(a.Require, b.Require))
@@ -28,7 +28,7 @@ func (k *Driver) batchOrder(leases []store.Request) []int {
 	return order
 }
 
-// place is that of the lease that comes i-th in an order.
+// inOrder returns the index of the i-th lease in an order.
 func inOrder(order []int, i int) int {
 	if order == nil {
 		return i
@@ -36,19 +36,19 @@ func inOrder(order []int, i int) int {
 	return order[i]
 }
 
-// part is what a node is asked with one call: about n leases, from the first.
+// batch is one call to a node: about n leases, starting with first.
 type batch struct {
 	payload  any
 	first, n int
 }
 
-// write makes the questions, which are the same for all nodes. The mutex is held.
+// encodeLocked makes the payloads, which are the same for all nodes.
 func (b *ballot) encodeLocked() {
 	parts := b.batches[:0]
 	for i := 0; i < len(b.leases); i += parts[len(parts)-1].n {
 		if len(parts) == cap(parts) {
 			parts = append(parts, batch{})
-		} else { // the payload of another time is there to be used again
+		} else { // reuse the payload of an earlier ballot
 			parts = parts[:len(parts)+1]
 		}
 		p := &parts[len(parts)-1]
@@ -62,7 +62,7 @@ func (b *ballot) encodeLocked() {
 	b.batches = parts
 }
 
-// put asks a node about some leases. The mutex is held.
+// putLocked asks a node about a batch of leases.
 func (b *ballot) putLocked(node int, p batch, more bool) {
 	c := Call{Payload: p.payload, Timeout: b.votes[p.first].NodeTimeout, To: b, Tag: p.first, Leases: p.n, More: more}
 	err := b.then.putWith(c, node, b.k.Nodes[node].Put)
@@ -78,7 +78,7 @@ func (b *ballot) putLocked(node int, p batch, more bool) {
 }
 
 // ReceiveBatch implements BatchReceiver.
-func (b *ballot) ReceiveBatch(node, tag, n int, usual Reply, others []Exception) {
+func (b *ballot) ReceiveBatch(node, tag, n int, usual Reply, exceptions []Exception) {
 	b.mu.Lock()
 	defer b.doneLocked()
 	if usual.RetrySingly {
@@ -91,8 +91,8 @@ func (b *ballot) ReceiveBatch(node, tag, n int, usual Reply, others []Exception)
 	b.k.checkClock(node, usual, b.start, at)
 	for i := range n {
 		a := &usual
-		if len(others) > 0 && others[0].Lease == i {
-			a, others = &others[0].Reply, others[1:]
+		if len(exceptions) > 0 && exceptions[0].Lease == i {
+			a, exceptions = &exceptions[0].Reply, exceptions[1:]
 		}
 		b.noteLocked(tag+i, node, a.Report)
 		b.applyLocked(tag+i, quorum.Event{Kind: a.Kind, Node: node}, at)

@@ -11,10 +11,10 @@ import (
 	"github.com/leasehold-dev/leasehold/store"
 )
 
-// Clocks watches the clocks of the nodes. One that jumped ahead may have dropped
-// leases before their time, so it is discounted: what it grants does not count
-// until the longest of them is over. A client that has not seen the jump cannot
-// know. It is safe for concurrent use.
+// Clocks watches the clocks of the nodes. A node whose clock jumped ahead may have
+// dropped leases too early, so it is discounted: its grants do not count until the
+// longest of those leases is over. A client that has not seen the jump cannot know of
+// it. Clocks is safe for concurrent use.
 type Clocks struct {
 	hold time.Duration
 	ours func() time.Duration
@@ -32,12 +32,12 @@ type watched struct {
 	until  clock.Instant // it is discounted before
 }
 
-// NewClocks watches so many nodes, whose leases last for hold at most.
+// NewClocks returns a watch over nodes whose leases last for at most hold.
 //
-// ours is by how much this machine's wall clock is ahead of the clock that the
-// instants are read on, since any moment. A jump of a node by which it has grown as
-// well is put down to that clock having stood still. Nil where it cannot, as on
-// Linux: then every jump is the node's.
+// ours returns by how much this machine's wall clock is ahead of the clock of the
+// instants, counted from any moment. If it grew by as much as a node seems to have
+// jumped, then the clock of the instants stood still and the node did not jump. Nil means
+// that the clock cannot stand still, as on Linux.
 func NewClocks(nodes int, hold time.Duration, ours func() time.Duration, log *slog.Logger) *Clocks {
 	if ours == nil {
 		ours = func() time.Duration { return 0 }
@@ -45,8 +45,8 @@ func NewClocks(nodes int, hold time.Duration, ours func() time.Duration, log *sl
 	return &Clocks{hold: hold, ours: ours, log: log, nodes: make([]watched, nodes)}
 }
 
-// WallAhead is what NewClocks needs to know of c, this machine's clock: nil where it
-// goes on while the machine sleeps.
+// WallAhead returns the argument ours of NewClocks for c, this machine's clock. It is nil
+// if c goes on while the machine sleeps.
 func WallAhead(c clock.Clock) func() time.Duration {
 	if clock.CountsSuspend {
 		return nil
@@ -54,12 +54,12 @@ func WallAhead(c clock.Clock) func() time.Duration {
 	return func() time.Duration { return time.Duration(time.Now().UnixNano() - int64(c.Now())) }
 }
 
-// tolerable is how far a clock may jump without any harm: leases of a second
-// have as much allowance for drift.
+// tolerable is how far a clock may jump without harm: a lease of one second has
+// as much allowance for drift.
 const tolerable = 10 * time.Millisecond
 
-// Observe is told that a node read its clock as at, between sent and received.
-// The error says why its grants do not count at present, nil if they do.
+// Observe takes a reading at of a node's clock, made between sent and received. The
+// error says why the grants of the node do not count at present; nil if they do.
 func (c *Clocks) Observe(node int, addr string, sent, received, at clock.Instant) *jumpError {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -82,7 +82,7 @@ func (c *Clocks) Observe(node int, addr string, sent, received, at clock.Instant
 	return nil
 }
 
-// ReadAt is when the node's clock was last observed; zero: never.
+// ReadAt returns when the node's clock was last observed; zero: never.
 func (c *Clocks) ReadAt(node int) clock.Instant {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -91,7 +91,7 @@ func (c *Clocks) ReadAt(node int) clock.Instant {
 
 type jumpError struct{ by, left time.Duration }
 
-// said is how a node stands whose grants do not count.
+// outcome is the report of a node whose grants do not count.
 func (e *jumpError) outcome() store.NodeOutcome {
 	return store.NodeOutcome{Outcome: store.Quarantined, ExpiresIn: e.left, Err: e}
 }

@@ -7,26 +7,26 @@ import (
 	"github.com/leasehold-dev/leasehold/store"
 )
 
-// departed are owners that stood in line and do not wait any more, most lately those
-// that left last. A node may hand the lock to one of them all the same: the release that
-// gave up its place was lost, or a request for the place came late. Nobody would use that
-// grant, so it is given back at once; but not the grant of a lease that is held, which
-// its last nodes may hand over late. An owner that is not known is left alone.
+// departures remembers the owners that left a queue most recently. A node may hand the
+// lock to one of them all the same, because the release of its place was lost or a request
+// for the place arrived late. Nobody would use that grant, so it is released at once. The
+// grant of a lease that is held is kept: its last nodes may hand it over late. Owners that
+// are not remembered are left alone.
 type departures struct {
 	byOwner map[string]*departure
-	ring    [mostDepartures]string // their owners
-	next    int                    // of which this one left first
-	some    atomic.Bool            // there are some
+	ring    [mostDepartures]string // the owners, oldest at next
+	next    int                    // index of the oldest
+	some    atomic.Bool            // byOwner is not empty
 }
 
 type departure struct {
 	r    store.Request
-	held bool // it was granted the lock, and has not released it
+	held bool // the owner was granted the lock and has not released it
 }
 
 const mostDepartures = 1024
 
-// add takes in that the owner of r has left the line.
+// add remembers that the owner of r has left the queue.
 func (d *departures) add(r store.Request, held bool) {
 	if d.byOwner == nil {
 		d.byOwner = map[string]*departure{}
@@ -40,7 +40,8 @@ func (d *departures) add(r store.Request, held bool) {
 	d.byOwner[r.Owner] = &departure{r, held}
 }
 
-// depart takes in that nobody waits for an attempt any more. Its mutex is held.
+// unregisterLocked removes an attempt that nobody waits for any more. The mutex of a is
+// held.
 func (k *Driver) unregisterLocked(a *attempt) {
 	w := &k.waiting
 	w.mu.Lock()
@@ -49,11 +50,11 @@ func (k *Driver) unregisterLocked(a *attempt) {
 	w.departures.add(a.r, a.core.Verdict() == quorum.Won)
 }
 
-// releases takes in that the lease of an owner, if there is one, is being released.
+// noteRelease remembers that the lease of an owner, if there is one, is being released.
 func (k *Driver) noteRelease(owner string) {
 	w := &k.waiting
 	if !w.departures.some.Load() {
-		return // as is usual where nobody waits
+		return // the usual case without waiters
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -62,8 +63,8 @@ func (k *Driver) noteRelease(owner string) {
 	}
 }
 
-// decline gives back what a node has granted to owner, or keeps free for it, if that one
-// has left. The lock goes to the next in line there.
+// releaseUnwanted releases what a node has granted to owner, or reserved for it, if that
+// owner has left. The node then serves the next waiter in its queue.
 func (k *Driver) releaseUnwanted(node int, owner string) {
 	w := &k.waiting
 	w.mu.Lock()
@@ -79,6 +80,6 @@ func (k *Driver) releaseUnwanted(node int, owner string) {
 	}
 	c := Call{Payload: k.Encode(Question{Op: quorum.Release, Lease: r}, nil), Timeout: k.NodeTimeout(r.TTL), To: ignored{}}
 	if err := k.Nodes[node].Put(c); err != nil {
-		k.Logger.Debug("a lock that nobody wants any more could not be given back", "lock", r.Name, "node", k.Nodes[node].Addr(), "err", err)
+		k.Logger.Debug("cannot release a grant to a waiter that has left; it ends by its TTL", "lock", r.Name, "node", k.Nodes[node].Addr(), "err", err)
 	}
 }

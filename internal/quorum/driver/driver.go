@@ -1,11 +1,10 @@
-// Package driver is the shell around the quorum machines: it carries their
-// messages to nodes and their verdicts to callers. It does not know what a node
-// is; the Redis store brings real ones, the simulator its own, and both run
-// this code.
+// Package driver runs the quorum machines: it carries their messages to nodes and
+// their verdicts to callers. It does not know what a node is. The Redis store brings
+// real nodes and the simulator its own, and both run this code.
 //
-// Nothing here starts a goroutine or waits for a node that is not needed: the
-// machines are stepped by whoever brings an answer, and callers wait for the
-// verdict only.
+// The package starts no goroutines and waits for no node that is not needed. The
+// goroutine that delivers a reply steps the machine, and a caller waits only for the
+// verdict.
 package driver
 
 import (
@@ -23,25 +22,26 @@ import (
 
 // Node is one independent server.
 type Node interface {
-	// Addr names it to people, without credentials.
+	// Addr returns the address for errors and logs, without credentials.
 	Addr() string
-	// Put sends a call behind all that was put before, and never blocks. An
-	// error means that it will never be sent, and that its receiver hears
-	// nothing of it; a *Refusal says more of the reason. Otherwise the receiver
-	// gets exactly one answer, however late, and not before Put has returned.
+	// Put queues a call behind the earlier ones and never blocks. An error means
+	// that the call will never be sent and its receiver gets no reply; a *Refusal
+	// gives the reason. Otherwise the receiver gets exactly one reply, however late,
+	// and not before Put has returned.
 	Put(Call) error
-	// Flush sends what was put with More.
+	// Flush sends the calls that were put with More.
 	Flush()
 }
 
-// InlineReader is a Node that lets who waits take in what it says, which saves waking up
-// whoever does so otherwise.
+// InlineReader is a Node whose replies a waiting caller can read itself, which saves a
+// switch to the goroutine that reads them otherwise.
 type InlineReader interface {
 	Node
-	// ReadInline does so until there is something in over, or ctx has ended: without left,
-	// while answers are awaited; otherwise for as long as left says, which is asked
-	// after each thing heard. It returns early, or at once, where others take things in.
-	ReadInline(ctx context.Context, over <-chan struct{}, left func() time.Duration)
+	// ReadInline reads replies and pushes until over has an element or ctx has ended.
+	// If idle is nil it reads while replies are outstanding; otherwise for the time
+	// that idle returns, which is called after each message. It returns early, or at
+	// once, if another goroutine is the reader.
+	ReadInline(ctx context.Context, over <-chan struct{}, idle func() time.Duration)
 }
 
 // Question is what a node is asked.
@@ -49,45 +49,44 @@ type Question struct {
 	Op    quorum.Op
 	Lease store.Request
 	Token uint64 // of Confirm
-	// Least, of a Confirm that reserves tokens: the node need not go further than this
-	// where Token is more than a second ahead of its clock. Zero: it must.
+	// Least, of a Confirm that reserves tokens, is how far the counter must go if Token
+	// is more than a second ahead of the node's clock. Zero: up to Token.
 	Least uint64
 	Tomb  bool // of Release
 
-	// Waits: an Acquire of one who waits in line, has asked before if Again, and
-	// does not take a lock that nobody has if QueueOnly. IfHeld is QueueOnly of one that wants
-	// a place only behind a holder: where nobody has the lock the node does nothing,
-	// and answers Absent. Stamp means nothing to the node, which gives it back with what
-	// it says unasked.
+	// Waits: an Acquire that joins the queue if the lock is held. Again: it was sent
+	// before. QueueOnly: it does not take a free lock. IfHeld: nor does it queue unless
+	// the lock is held; if the lock is free the node does nothing and answers Absent.
+	// Stamp means nothing to the node, which returns it with a pushed grant.
 	Waits, Again, QueueOnly, IfHeld bool
 	Stamp                           clock.Instant
-	// GivesWay: a Release for To, if that owner waits there, and for it to come for
-	// otherwise: nobody else in line is handed the lock.
+	// GivesWay: a Release that hands the lock to To, if that owner waits there, and
+	// otherwise leaves it free. It is handed to no other waiter.
 	GivesWay bool
 	To       string
-	// Next, of a Release: asked right after it, as one step with it or not.
+	// Next, of a Release, is asked right after it, atomically with it or not.
 	Next *Question
 }
 
 // Call is a question on its way to one node.
 type Call struct {
-	// Payload is the question as Driver.Encode made it: once for all nodes. It
-	// stays as it is until all of them have answered.
+	// Payload is the question as Driver.Encode made it, once for all nodes. It is not
+	// changed until all of them have replied.
 	Payload any
-	// Timeout after which the answer is of no use to whoever asked.
+	// Timeout is how long the receiver can use the reply.
 	Timeout time.Duration
 	To      Receiver
 	Tag     int // the receiver's own
-	// Next is who gets the answer to the question's Next, by its operation as the tag.
+	// Next gets the reply to the question's Next, with the operation as the tag.
 	Next Receiver
-	// Leases that the question is about, where Driver.EncodeRenewals made it of several:
-	// To is a BatchReceiver then. Zero or one: it is about one.
+	// Leases is how many leases the question is about, if Driver.EncodeRenewals made
+	// it of several: To is a BatchReceiver then. Zero or one: it is about one.
 	Leases int
 	// More says that another call to the same node, or Flush, follows at once.
 	More bool
 }
 
-// Refusal is why a node takes no calls.
+// Refusal is the error of Put from a node that accepts no calls at present.
 type Refusal struct {
 	Outcome store.Outcome
 	Err     error
@@ -97,7 +96,7 @@ func (r *Refusal) Error() string { return r.Err.Error() }
 
 func (r *Refusal) Unwrap() error { return r.Err }
 
-// PutOutcome is what an error of Put says of the node.
+// PutOutcome returns the outcome of the node that an error of Put stands for.
 func PutOutcome(err error) store.NodeOutcome {
 	if r, ok := err.(*Refusal); ok {
 		return store.NodeOutcome{Outcome: r.Outcome, Err: r.Err}
@@ -105,7 +104,7 @@ func PutOutcome(err error) store.NodeOutcome {
 	return store.NodeOutcome{Outcome: store.Unreachable, Err: err}
 }
 
-// Receiver is told what became of a call. It must not block.
+// Receiver gets the reply to a call. Receive must not block.
 type Receiver interface {
 	Receive(node, tag int, a Reply)
 }
@@ -113,83 +112,83 @@ type Receiver interface {
 // BatchReceiver is a Receiver of calls about several leases.
 type BatchReceiver interface {
 	Receiver
-	// ReceiveBatch is Receive for a call about n leases whose tags begin with tag: of
-	// others there is something else to say than the usual. It must not keep others.
-	ReceiveBatch(node, tag, n int, usual Reply, others []Exception)
+	// ReceiveBatch is Receive for a call about n leases whose tags begin with tag. usual
+	// is the reply about each lease that is not among exceptions. It must not keep
+	// exceptions.
+	ReceiveBatch(node, tag, n int, usual Reply, exceptions []Exception)
 }
 
-// Exception is the answer about one of the leases of a call; the first is 0. They
-// come in order.
+// Exception is the reply about one lease of a batch; the first lease is 0. Exceptions
+// are sorted by lease.
 type Exception struct {
 	Lease int
 	Reply
 }
 
-// Reply is what became of a call.
+// Reply is the outcome of a call.
 type Reply struct {
 	// Kind is Yes, No, Unsent or Unknown.
 	Kind quorum.Kind
 	// Token is the node's counter, after a yes to Acquire or Confirm.
 	Token uint64
-	// Reserved is how many tokens below that are the grant's as well, if Counted:
-	// otherwise as many as were asked for.
+	// Reserved is how many tokens below Token belong to the grant as well, if Counted
+	// is set. Otherwise it is as many as were requested.
 	Reserved uint64
 	Counted  bool
-	// Report is the same for people.
+	// Report is the same for errors and logs.
 	Report store.NodeOutcome
-	// At is when it came in, where the node knows; zero: now.
+	// At is when the reply arrived, if the node knows; zero: now.
 	At clock.Instant
-	// Clock is what the node's own clock said, if the node told.
+	// Clock is the reading of the node's own clock, if the reply has one.
 	Clock clock.Instant
 
-	// Position in line, where an Acquire was given a place; 1 is the next to come.
+	// Position is the position in the queue that an Acquire got; 1 is the head.
 	Position int
-	// NoPush: with that place, but the node has no way to tell us when it is our turn.
+	// NoPush, with a Position: the node cannot push a grant to this client.
 	NoPush bool
-	// Waiting says, after a Confirm, that somebody stands in line.
+	// Waiting, after a Confirm: the queue has waiters.
 	Waiting bool
-	// Stamp is that of the request that was granted, where the node says so
-	// unasked.
+	// Stamp is that of the request that a pushed grant answers.
 	Stamp clock.Instant
-	// RetrySingly, of a call about several leases: the node refused it as a whole, and may
-	// not refuse all of its parts.
+	// RetrySingly, of a call about several leases: the node refused the call as a
+	// whole, and may accept some of the leases.
 	RetrySingly bool
 }
 
-// Driver asks a majority of nodes for locks. It is safe for concurrent use;
-// its fields are set once, before.
+// Driver asks a majority of nodes for locks. It is safe for concurrent use. Its fields
+// are set before the first use.
 type Driver struct {
 	Nodes []Node
-	// Sets of nodes of each of which a majority is needed; see quorum.Config.
+	// Sets are the sets of nodes of which a majority each is needed; see quorum.Config.
 	Sets [2]quorum.Set
-	// Encode turns a question into what the nodes understand. It may do so in
-	// the memory of old, a payload that nobody needs any more, or nil.
+	// Encode makes a payload of a question. It may reuse the memory of old, a payload
+	// that is no longer needed, or nil.
 	Encode func(q Question, old any) any
-	// EncodeRenewals makes one question of the renewals of several leases, in the memory of
-	// old: of as many as go together, from the first. It says how many these are.
-	// Renewals are sorted so that those of one TTL stand together. Nil: each lease
-	// is asked about by itself.
+	// EncodeRenewals makes one payload of the renewals of the first n leases, as many
+	// as fit together, and may reuse the memory of old. The leases are sorted so that
+	// those of one TTL are adjacent. Nil: each lease has a payload of its own.
 	EncodeRenewals func(leases []store.Request, old any) (payload any, n int)
-	// NodeTimeout for a request of that TTL.
+	// NodeTimeout returns how long a node may take to answer a request of that TTL.
 	NodeTimeout func(ttl time.Duration) time.Duration
 	Clock       clock.Clock
 	Logger      *slog.Logger
-	// Clocks of the nodes are watched; nil: they are not.
+	// Clocks watches the clocks of the nodes. Nil: they are not watched.
 	Clocks *Clocks
-	// Jitter is a pause of d at most, and not much less, at random; nil: it is
-	// drawn here. For simulations.
+	// Jitter returns a random pause of at most d and not much less. Nil: the driver
+	// draws it. Simulations set it.
 	Jitter func(d time.Duration) time.Duration
-	// Coalesce says whether so much is under way that others are about to ask as
-	// well: they are let go first, so that one write will do for all. Nil: it never is.
+	// Coalesce reports whether to yield the processor before a flush, because so much
+	// is under way that other goroutines are about to put calls: one write then serves
+	// all. Nil: never.
 	Coalesce func() bool
-	// Closing ends what waits in line, with store.ErrClosed; nil: nothing does.
+	// Closing, once closed, ends all waits with store.ErrClosed. It may be nil.
 	Closing <-chan struct{}
 
 	waiting   waiting
 	sightings sightings
 
-	// What was used and can be used again. Much of the cost of a lock would
-	// otherwise be memory.
+	// Pools of attempts and ballots. Memory would otherwise be much of the cost of
+	// a lock.
 	attempts, ballots sync.Pool
 }
 
@@ -197,7 +196,7 @@ func (k *Driver) config(r store.Request) quorum.Config {
 	return quorum.Config{Nodes: len(k.Nodes), NodeTimeout: k.NodeTimeout(r.TTL), Sets: k.Sets}
 }
 
-// flush has all nodes send what was put.
+// flush makes all nodes send the calls that were put.
 func (k *Driver) flush() {
 	if k.Coalesce != nil && k.Coalesce() {
 		runtime.Gosched()
@@ -207,7 +206,7 @@ func (k *Driver) flush() {
 	}
 }
 
-// listen takes in what the node says, where it is the only one and lets us.
+// readInline reads the replies of the node, if it is the only one and an InlineReader.
 func (k *Driver) readInline(ctx context.Context, over <-chan struct{}, left func() time.Duration) {
 	if len(k.Nodes) > 1 {
 		return
@@ -217,7 +216,7 @@ func (k *Driver) readInline(ctx context.Context, over <-chan struct{}, left func
 	}
 }
 
-// at is the instant of an answer.
+// receivedAt is when a reply arrived.
 func (k *Driver) receivedAt(a Reply) clock.Instant {
 	if a.At == 0 {
 		return k.Clock.Now()
@@ -225,8 +224,8 @@ func (k *Driver) receivedAt(a Reply) clock.Instant {
 	return a.At
 }
 
-// trusts looks at the clock of the node that gave an answer to what left after
-// sent, and says why the node is not to be counted, if so.
+// checkClock compares the clock of the node that replied to a request sent after sent.
+// The error says why the grants of the node do not count at present.
 func (k *Driver) checkClock(node int, a Reply, sent, received clock.Instant) *jumpError {
 	if a.Clock == 0 || k.Clocks == nil {
 		return nil
@@ -234,16 +233,15 @@ func (k *Driver) checkClock(node int, a Reply, sent, received clock.Instant) *ju
 	return k.Clocks.Observe(node, k.Nodes[node].Addr(), sent, received, a.Clock)
 }
 
-// machine is what await steps.
+// machine is what await drives.
 type machine interface {
 	next() (clock.Instant, bool)
 	step(quorum.Event)
 }
 
-// await returns when m is over, and steps it meanwhile: m is told that time has
-// passed when it has asked for that, and that ctx has ended, or closing. now is the
-// present, or a moment ago. listen, if not nil, is how to wait as long as nothing but m
-// is stepped.
+// await returns when m has a verdict. Meanwhile it steps m with Tick when m asked for
+// it, and with Cancel when ctx ends or closing is closed. now is the present, or a
+// moment ago. listen, if not nil, reads replies while there is nothing else to do.
 func await(ctx context.Context, closing <-chan struct{}, c clock.Clock, now clock.Instant, over <-chan struct{}, timer *time.Timer, m machine, listen func()) {
 	select {
 	case <-over: // by now
@@ -282,7 +280,7 @@ func stoppedTimer() *time.Timer {
 	return t
 }
 
-// blank is n outcomes of which nothing is known yet, in the memory of old.
+// clearOutcomes returns n outcomes that are Pending, in the memory of old.
 func clearOutcomes(old []store.NodeOutcome, n int) []store.NodeOutcome {
 	blank := slices.Grow(old[:0], n)[:n]
 	clear(blank)

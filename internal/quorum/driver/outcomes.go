@@ -8,14 +8,14 @@ import (
 	"github.com/leasehold-dev/leasehold/store"
 )
 
-// witness is what evidence asks a quorum machine.
+// nodeStatus is what describe needs to know of a quorum machine.
 type nodeStatus interface {
 	Late(node int) bool
 	Agreed(node int) bool
 }
 
-// evidence completes what the nodes said by what the machine knows of them:
-// plain agreement is not written down, and silence can not be.
+// describe completes the reports of the nodes by what the machine knows of them. Plain
+// agreement is not reported, and silence cannot be.
 func (k *Driver) describe(said []store.NodeOutcome, m nodeStatus) []store.NodeOutcome {
 	nodes := make([]store.NodeOutcome, len(k.Nodes))
 	copy(nodes, said)
@@ -33,10 +33,10 @@ func (k *Driver) describe(said []store.NodeOutcome, m nodeStatus) []store.NodeOu
 	return nodes
 }
 
-// BusyError says who keeps us from a majority, nil if nobody does: when so many
-// nodes are away that there is none to be had, being held is not the reason.
-// ExpiresIn is when a majority of the nodes can be free, if nobody renews, as
-// far as their answers were waited for.
+// newBusyError names the owner that has most of the nodes. It returns nil if no owner has
+// any, or if so many nodes are away that a majority is impossible anyway. ExpiresIn is
+// the time until a majority of the nodes can be free, if nothing is renewed, by the
+// answers that arrived.
 func newBusyError(name string, nodes []store.NodeOutcome, need int) *store.BusyError {
 	var free []time.Duration
 	var holder store.Holder

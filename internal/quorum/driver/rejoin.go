@@ -9,17 +9,17 @@ import (
 	"github.com/leasehold-dev/leasehold/store"
 )
 
-// A place in line that is taken while the lock is released is an attempt like any
-// other, but for that nobody waits for what becomes of it yet, and that it does not
-// ask a node again at which it found nobody to stand behind. To the protocol it is a
-// release, and a request to wait that follows it at once.
+// A place that is taken with a release is an attempt like any other, with two
+// differences: no caller waits for it yet, and it does not ask a node again that had no
+// holder to queue behind. To the protocol it is a release followed at once by a request
+// to wait.
 
-// ReleaseAndRejoin ends the lease of r and leaves a place in line for next; see store.Returner.
+// ReleaseAndRejoin ends the lease of r and leaves a place in the queue for next; see store.Returner.
 // The requests have been checked.
 func (k *Driver) ReleaseAndRejoin(ctx context.Context, r, next store.Request) (standing bool, err error) {
 	a := k.newAttempt(next, k.Clock.Now())
 	a.mu.Lock()
-	a.users++ // for as long as this goes on, whatever becomes of the attempt meanwhile
+	a.users++ // keeps a from being reused until this returns
 	a.core.BeginWait(k.config(next), next.TTL, a.start, true)
 	a.waiting = waitState{waits: true, reserved: true, number: k.waiting.last.Add(1)}
 	for i := range k.Nodes {
@@ -45,7 +45,7 @@ func (k *Driver) ReleaseAndRejoin(ctx context.Context, r, next store.Request) (s
 	return standing, err
 }
 
-// with puts a call that asks for a, too; nil is nobody. It says what put does.
+// putWith puts a call whose Next is the first question of a, which may be nil.
 func (a *attempt) putWith(c Call, node int, put func(Call) error) error {
 	if a == nil {
 		return put(c)
@@ -62,8 +62,7 @@ func (a *attempt) putWith(c Call, node int, put func(Call) error) error {
 	return err
 }
 
-// stands says whether there may be a place for it at a majority of nodes. The mutex is
-// held.
+// mayQueueLocked reports whether the attempt may have a place at a majority of nodes.
 func (a *attempt) mayQueueLocked() bool {
 	var may quorum.Set
 	for i := range a.k.Nodes {
@@ -75,8 +74,8 @@ func (a *attempt) mayQueueLocked() bool {
 	return c.HasQuorum(may)
 }
 
-// claim finds the attempt that Return has left for owner, if there is one, for whoever
-// waits for it from now on.
+// takeReserved returns the attempt that ReleaseAndRejoin left for owner, or nil. The
+// caller waits for it from now on.
 func (k *Driver) takeReserved(owner string, reason func(error)) *attempt {
 	a := k.findReserved(owner)
 	if a == nil {
@@ -96,8 +95,8 @@ func (k *Driver) takeReserved(owner string, reason func(error)) *attempt {
 	return a
 }
 
-// Abandon gives up what Return has left for owner, and says whether there was anything. It
-// does not block: the nodes are told to release what is there, or may be.
+// Abandon gives up the attempt that ReleaseAndRejoin left for owner, and reports whether
+// there was one. It does not block: the nodes are told to release in the background.
 func (k *Driver) Abandon(owner string) bool {
 	a := k.findReserved(owner)
 	if a == nil {
@@ -111,7 +110,7 @@ func (k *Driver) Abandon(owner string) bool {
 	<-a.over
 	k.unregisterLocked(a)
 	k.noteRelease(owner)
-	if a.core.Verdict() == quorum.Won { // or else that has seen to it
+	if a.core.Verdict() == quorum.Won { // a lost attempt has released everything
 		for i := range k.Nodes {
 			r := a.r
 			r.Renewed = r.Renewed || a.core.Repeated()
@@ -121,7 +120,7 @@ func (k *Driver) Abandon(owner string) bool {
 	return true
 }
 
-// AbandonAll does so for all owners: nobody will come back.
+// AbandonAll calls Abandon for all owners.
 func (k *Driver) AbandonAll() {
 	w := &k.waiting
 	w.mu.Lock()
@@ -132,10 +131,11 @@ func (k *Driver) AbandonAll() {
 	}
 }
 
-// unclaimed finds what Return has left for owner, and makes it whoever's who asks.
+// findReserved returns the attempt that ReleaseAndRejoin left for owner and marks it as
+// taken, or nil.
 func (k *Driver) findReserved(owner string) *attempt {
 	w := &k.waiting
-	if w.reserved.Load() == 0 { // as is usual
+	if w.reserved.Load() == 0 { // the usual case
 		return nil
 	}
 	w.mu.Lock()
@@ -154,9 +154,9 @@ func (k *Driver) findReserved(owner string) *attempt {
 	return a
 }
 
-// returned completes the first answer of a node to an attempt that Return began. One
-// that had nobody to stand behind knows nothing of it: it is asked again once somebody
-// waits. The mutex is held.
+// rejoinEventLocked completes the event of a node's first answer to an attempt that
+// ReleaseAndRejoin began. A node without a holder gave no place: it is asked again once
+// a caller waits.
 func (a *attempt) rejoinEventLocked(e quorum.Event, ans Reply) quorum.Event {
 	s := &a.waiting.nodes[e.Node]
 	if !s.onlyIfHeld || e.Op != quorum.Acquire {

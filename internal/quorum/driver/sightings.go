@@ -8,9 +8,9 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/clock"
 )
 
-// seen remembers since when those are known who have the lock at some node. Who has
-// some of the nodes for long, and not enough of them, has died; one attempt after
-// the other would else find out, and wait for it each time.
+// sightings remembers when each owner was first seen to hold the lock at some node. An
+// owner that has had a minority of the nodes for long has died. Without this memory every
+// attempt would wait to find that out by itself.
 type sightings struct {
 	mu     sync.Mutex
 	owners map[string]sighting
@@ -19,13 +19,13 @@ type sightings struct {
 type sighting struct{ first, last clock.Instant }
 
 const (
-	// mostSeen owners are remembered, as a rule,
+	// mostSightings is how many owners are remembered, as a rule.
 	mostSightings = 256
-	// and those for so long after they were last seen.
+	// rememberFor is how long an owner is remembered after it was last seen.
 	rememberFor = 30 * time.Second
 )
 
-// since is when owner, who is seen now, was first seen.
+// since returns when owner, which is seen now, was first seen.
 func (s *sightings) since(owner string, now clock.Instant) clock.Instant {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -44,7 +44,7 @@ func (s *sightings) since(owner string, now clock.Instant) clock.Instant {
 	return o.first
 }
 
-// forget makes room. Most owners had the lock and are gone.
+// forget makes room: most owners no longer hold the lock.
 func (s *sightings) forget(now clock.Instant) {
 	for keep := rememberFor; len(s.owners) > mostSightings/2; keep /= 4 {
 		maps.DeleteFunc(s.owners, func(_ string, o sighting) bool { return now.Sub(o.last) >= keep })

@@ -14,39 +14,38 @@ import (
 	"github.com/leasehold-dev/leasehold/store"
 )
 
-// waiting are the attempts that stand in line, by owner, so that what nodes say
-// unasked finds them.
+// waiting holds the attempts that wait, by owner, so that pushes find them.
 type waiting struct {
 	last       atomic.Uint64
-	reserved   atomic.Int64 // that nobody waits for yet; see Return
+	reserved   atomic.Int64 // number of attempts that no caller waits for yet; see ReleaseAndRejoin
 	mu         sync.Mutex
 	byOwner    map[string]*attempt
 	departures departures
 }
 
-// queued is what an attempt that waits knows besides.
+// waitState is the additional state of an attempt that waits.
 type waitState struct {
-	waits    bool
-	reserved bool   // nobody waits for what becomes of it yet; see Return
-	number   uint64 // in the order they came
-	reason   func(error)
-	again    bool          // its place was refreshed
-	armed    clock.Instant // when the timer fires; 0: it was not set
-	freed    clock.Instant // when it was first told that the lock is free; 0: never
-	nodes    [quorum.MaxNodes]nodeWait
-	lastNews news
+	waits     bool
+	reserved  bool   // no caller waits for it yet; see ReleaseAndRejoin
+	number    uint64 // in order of arrival
+	reason    func(error)
+	refreshed bool          // an acquire was repeated
+	timerAt   clock.Instant // when the timer fires; 0: it is not set
+	freeSince clock.Instant // when a node first pushed that the lock is free; 0: never
+	nodes     [quorum.MaxNodes]nodeWait
+	lastNews  news
 }
 
-// standing is what a node said of our place.
+// nodeWait is what a node reported of the attempt's place.
 type nodeWait struct {
 	answered   bool
 	position   int
-	onlyIfHeld bool // only wanted behind somebody else; see Return
-	noPlace    bool // and there is none, for want of that
-	pushLost   bool // what it said since, perhaps, while nobody waited
+	onlyIfHeld bool // the place is wanted only behind a holder; see ReleaseAndRejoin
+	noPlace    bool // the node gave none, since the lock was free
+	pushLost   bool // pushes may have been lost before a caller waited
 }
 
-// told is what was last said to whoever waits.
+// news is what was last reported to the caller's reason function.
 type news struct {
 	holder   string
 	position int
@@ -55,33 +54,32 @@ type news struct {
 }
 
 const (
-	// pollEvery is the longest pause between two looks at a lock whose release
-	// nobody would tell us of.
+	// pollEvery is the longest pause between two requests for a lock whose release is
+	// not pushed.
 	pollEvery = time.Second
-	// strangerEvery is that pause for the first in line behind a client of another kind,
-	// which releases without telling anybody. Those clients look as often themselves.
+	// pollForeignEvery is that pause for the head of the queue behind another kind of
+	// client, whose release is not pushed. Such clients poll as often themselves.
 	pollForeignEvery = 100 * time.Millisecond
-	// polledAtOnce is how many attempts may do so at full pace; more of them take
-	// their time.
+	// polledAtOnce is how many attempts may poll at full pace. With more, each polls
+	// more rarely.
 	polledAtOnce = 64
-	// troubled is the pause before a node that could not be asked is asked again.
+	// retryUnreachable is the pause before a node that could not be reached is asked again.
 	retryUnreachable = 100 * time.Millisecond
-	// Those in line come for a lock whose holder does not renew it any more, one
-	// heirPause after the other. All of them do: any number from the head of the line on
-	// may have died with the holder. Where the holder asked for no shorter a TTL than
-	// those who wait, that costs nothing: a refresh comes before it, with a new end. Where
-	// it did, each comes as often as its lease could have ended, but for the more rarely
-	// the farther back it stands: a crowd asks little more often than its first few.
+	// heirPause separates the waiters that ask for a lock when its lease should have
+	// ended. All of them ask in turn, since any number from the head of the queue on may
+	// have died with the holder. If the holder's TTL is no shorter than the waiters', this
+	// costs nothing: a refresh comes first and learns the new end. Otherwise each waiter
+	// asks as often as the lease could have ended, and later the farther back it is.
 	heirPause = 20 * time.Millisecond
-	// bargeFor is how long somebody at the head of the line, who wanted it so, may
-	// come too late for a lock that is free. Then it is handed it like others, or a
-	// process that takes the lock again and again would shut it out.
+	// bargeFor is how long a waiter that barges competes for a free lock. After that the
+	// lock is handed to it like to others, or a process that takes the lock again and
+	// again would starve it.
 	bargeFor = 20 * time.Millisecond
-	// expired is how long after its end a lease is certainly gone.
+	// afterExpiry is how long after its end a lease has certainly gone.
 	afterExpiry = time.Millisecond
 )
 
-// Wait stands in line; see store.Waiter. The request has been checked.
+// Wait waits in the queue; see store.Waiter. The request has been checked.
 func (k *Driver) Wait(ctx context.Context, r store.Request, reason func(error)) (store.Grant, error) {
 	a := k.takeReserved(r.Owner, reason)
 	if a == nil {
@@ -98,7 +96,7 @@ func (k *Driver) Wait(ctx context.Context, r store.Request, reason func(error)) 
 	}
 }
 
-// come begins an attempt that stands in line. again: it follows one that gave way.
+// enqueue begins an attempt that waits. again: it follows one that gave way.
 func (k *Driver) enqueue(r store.Request, again bool, reason func(error)) *attempt {
 	start := k.Clock.Now()
 	a := k.newAttempt(r, start)
@@ -109,12 +107,12 @@ func (k *Driver) enqueue(r store.Request, again bool, reason func(error)) *attem
 	k.register(a)
 	a.askAll(Question{Op: quorum.Acquire, Lease: r, Waits: true, QueueOnly: again, Stamp: start})
 	a.mu.Lock()
-	a.reportLocked(a.newsLocked()) // nodes that could not be asked have answered
+	a.reportLocked(a.newsLocked()) // calls that could not be put have their outcomes
 	a.mu.Unlock()
 	return a
 }
 
-// stand waits for as long as nobody has to be given way to.
+// awaitVerdict waits until the attempt is won, lost or gives way.
 func (k *Driver) awaitVerdict(ctx context.Context, a *attempt) (g store.Grant, gaveWay bool, err error) {
 	await(ctx, k.Closing, k.Clock, a.start, a.over, a.timer, a, func() { k.readInline(ctx, a.over, a.idleTime) })
 	a.mu.Lock()
@@ -133,14 +131,14 @@ func (k *Driver) awaitVerdict(ctx context.Context, a *attempt) (g store.Grant, g
 	return g, false, a.failureLocked(ctx)
 }
 
-// left is how long an attempt that waits has nothing to do by itself.
+// idleTime is how long an attempt that waits has nothing to do by itself.
 func (a *attempt) idleTime() time.Duration {
 	if a.k.closing() {
 		return 0
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	at, ok := a.core.Next() // the timer may fire earlier, for what has been answered since
+	at, ok := a.core.Next() // the timer may be set earlier than this
 	if !ok {
 		return 0
 	}
@@ -166,7 +164,7 @@ func (k *Driver) register(a *attempt) {
 	w.byOwner[a.r.Owner] = a
 }
 
-// load is how many wait.
+// waiters returns how many attempts wait.
 func (k *Driver) waiters() int {
 	w := &k.waiting
 	w.mu.Lock()
@@ -174,8 +172,8 @@ func (k *Driver) waiters() int {
 	return len(w.byOwner)
 }
 
-// OnGranted takes in what a node says unasked: that it has granted the lock to
-// owner. It does not block.
+// OnGranted applies a push of a node: it has granted the lock to owner. It does not
+// block.
 func (k *Driver) OnGranted(node int, owner string, ans Reply) {
 	waits := k.withAttempt(owner, func(a *attempt) {
 		at := k.receivedAt(ans)
@@ -196,13 +194,13 @@ func (k *Driver) OnGranted(node int, owner string, ans Reply) {
 	}
 }
 
-// OnFree takes in what a node says unasked: that the lock is free, for whoever
-// barges to come and try.
+// OnFree applies a push of a node: the lock is free, and owner, which barges, may ask
+// for it.
 func (k *Driver) OnFree(node int, owner string) {
 	waits := k.withAttempt(owner, func(a *attempt) {
 		now := k.Clock.Now()
-		if a.waiting.freed == 0 {
-			a.waiting.freed = now
+		if a.waiting.freeSince == 0 {
+			a.waiting.freeSince = now
 		}
 		a.applyLocked(quorum.Event{Kind: quorum.PushFree, Node: node}, now)
 	})
@@ -211,13 +209,12 @@ func (k *Driver) OnFree(node int, owner string) {
 	}
 }
 
-// barges says whether the attempt still only wants to be told. The mutex is held.
+// bargesLocked reports whether the attempt still competes instead of being handed the lock.
 func (a *attempt) bargesLocked(now clock.Instant) bool {
-	return a.r.Barge && (a.waiting.freed == 0 || now.Sub(a.waiting.freed) < bargeFor)
+	return a.r.Barge && (a.waiting.freeSince == 0 || now.Sub(a.waiting.freeSince) < bargeFor)
 }
 
-// OnPushLost has everybody who waits ask the node again: what it said unasked may have
-// been missed.
+// OnPushLost makes every waiter ask the node again: pushes of it may have been lost.
 func (k *Driver) OnPushLost(node int) {
 	w := &k.waiting
 	w.mu.Lock()
@@ -229,7 +226,7 @@ func (k *Driver) OnPushLost(node int) {
 	w.mu.Unlock()
 	for _, owner := range owners {
 		k.withAttempt(owner, func(a *attempt) {
-			if a.waiting.reserved { // nobody would wait for the answer
+			if a.waiting.reserved { // no caller waits for the answer
 				a.waiting.nodes[node].pushLost = true
 				return
 			}
@@ -238,8 +235,8 @@ func (k *Driver) OnPushLost(node int) {
 	}
 }
 
-// tell does something with the attempt of owner, if it is still open. It says whether
-// there is an attempt: one that is not open any more sees to what it leaves itself.
+// withAttempt calls do with the attempt of owner, if it is open. It reports whether there
+// is an attempt: one that is no longer open releases what it was granted by itself.
 func (k *Driver) withAttempt(owner string, do func(*attempt)) (found bool) {
 	w := &k.waiting
 	w.mu.Lock()
@@ -250,25 +247,23 @@ func (k *Driver) withAttempt(owner string, do func(*attempt)) (found bool) {
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	// Its memory may serve another attempt by now.
+	// The memory may have been reused for another attempt.
 	if a.users > 0 && a.waiting.waits && a.r.Owner == owner && a.core.Verdict() == quorum.Open {
 		do(a)
 	}
 	return true
 }
 
-// arm sets the timer earlier if the machine wants it. Who has waited for long may do so
-// for longer, and has it set later as well: many who wait would be woken up for nothing.
-// The mutex is held.
+// armLocked sets the timer earlier if the machine wants it. For an attempt that has
+// waited for long it is also set later: otherwise many waiters would wake up for nothing.
 func (a *attempt) armLocked(now clock.Instant) {
-	if at, ok := a.core.Next(); ok && (a.waiting.armed == 0 || at < a.waiting.armed || at > a.waiting.armed && a.waiting.again) {
-		a.waiting.armed = at
+	if at, ok := a.core.Next(); ok && (a.waiting.timerAt == 0 || at < a.waiting.timerAt || at > a.waiting.timerAt && a.waiting.refreshed) {
+		a.waiting.timerAt = at
 		a.timer.Reset(max(at.Sub(now), 0))
 	}
 }
 
-// inLine completes the event that an answer is, for an attempt that waits. The
-// mutex is held.
+// eventLocked completes the event of a reply for an attempt that waits.
 func (a *attempt) eventLocked(e quorum.Event, ans Reply) quorum.Event {
 	if !a.waiting.waits {
 		return e
@@ -288,9 +283,8 @@ func (a *attempt) eventLocked(e quorum.Event, ans Reply) quorum.Event {
 	return a.rejoinEventLocked(e, ans)
 }
 
-// pause is how long to wait before the node is asked again, if nothing is heard.
-// The machine sees to it that it is never longer than a place may go without
-// being refreshed.
+// retryAfterLocked is the pause before the node is asked again if it pushes nothing. The
+// machine asks earlier if the place has to be refreshed.
 func (a *attempt) retryAfterLocked(ans Reply) time.Duration {
 	d := a.r.TTL
 	switch said := ans.Report; said.Outcome {
@@ -313,8 +307,8 @@ func (a *attempt) retryAfterLocked(ans Reply) time.Duration {
 	return max(d, afterExpiry)
 }
 
-// poll is the pause between two looks at a lock whose release nobody would tell us of,
-// and more than that where many attempts look.
+// pollPause is the pause between two requests for a lock whose release is not pushed. It
+// grows with the number of attempts that wait.
 func (a *attempt) pollPause(every time.Duration) time.Duration {
 	return a.k.jitter(every * time.Duration(1+a.k.waiters()/polledAtOnce))
 }
@@ -326,8 +320,7 @@ func (k *Driver) jitter(d time.Duration) time.Duration {
 	return d/2 + rand.N(d/2+1)
 }
 
-// senior is whoever comes first of those before us who have a part of the nodes.
-// The mutex is held.
+// seniorLocked is the most senior of the owners ahead of this attempt that have a node.
 func (a *attempt) seniorLocked() (owner string) {
 	for _, said := range a.reports {
 		if o := said.Holder.Owner; said.Outcome == store.Taken && store.Before(o, a.r.Owner) && (owner == "" || store.Before(o, owner)) {
@@ -337,8 +330,8 @@ func (a *attempt) seniorLocked() (owner string) {
 	return owner
 }
 
-// news is why the lock was not granted yet, if there is anything to tell that was not
-// told before. What waiting can not mend ends the attempt. The mutex is held.
+// newsLocked is why the lock was not granted yet, if that has changed since it was last
+// reported. It cancels the attempt if waiting cannot help.
 func (a *attempt) newsLocked() (why error) {
 	q := &a.waiting
 	if !q.waits || a.core.Verdict() != quorum.Open {
@@ -376,9 +369,9 @@ func (a *attempt) newsLocked() (why error) {
 	return why
 }
 
-// inform tells what news has found. Several nodes answer at once, and the last thing
-// told has to be the latest: what is no news any more when its turn comes is left out.
-// The mutex is held, but not while telling.
+// reportLocked calls the caller's reason function with the result of newsLocked. Several
+// nodes may reply at once, and the last report has to be the latest: one that is outdated
+// when its turn comes is left out. The mutex is released during the call.
 func (a *attempt) reportLocked(why error) {
 	if why == nil {
 		return
