@@ -92,7 +92,10 @@ func (w *wire) heard(v value) {
 	case told.granted && n.isCounting(): // if it was declared empty, it grants again
 		n.s.keeper.Poll(n.index)
 	case told.granted:
-		n.s.keeper.Handed(n.index, told.owner, driver.Answer{Token: told.token, Counted: told.counted, Reserved: told.reserved, From: told.stamp, Clock: told.clock, At: w.at})
+		name := n.s.keeper.Handed(n.index, told.owner, driver.Answer{Token: told.token, Counted: told.counted, Reserved: told.reserved, From: told.stamp, Clock: told.clock, At: w.at})
+		if name != "" && n.s.guarded.Load() {
+			n.saw([]byte(name), told.token, w.at)
+		}
 	default:
 		n.s.keeper.Freed(n.index, told.owner)
 	}

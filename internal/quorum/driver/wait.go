@@ -175,13 +175,15 @@ func (k *Keeper) load() int {
 }
 
 // Handed takes in what a node says unasked: that it has granted the lock to
-// owner. It does not block.
-func (k *Keeper) Handed(node int, owner string, ans Answer) {
+// owner. It does not block. It returns which lock that is, and nothing
+// if the owner does not wait.
+func (k *Keeper) Handed(node int, owner string, ans Answer) (name string) {
 	waits := k.tell(owner, func(a *attempt) {
 		at := k.at(ans)
 		if ans.From < a.start || ans.From > at {
 			return // no request of this attempt left then
 		}
+		name = a.r.Name
 		e := quorum.Event{Kind: quorum.Handed, Node: node, Op: quorum.Acquire, Token: ans.Token, Reserved: a.reserved(ans), From: ans.From}
 		said := store.NodeOutcome{Outcome: store.Granted}
 		if err := k.trusts(node, ans, ans.From, at); err != nil {
@@ -194,6 +196,7 @@ func (k *Keeper) Handed(node int, owner string, ans Answer) {
 	if !waits {
 		k.decline(node, owner)
 	}
+	return name
 }
 
 // Freed takes in what a node says unasked: that the lock is free, for whoever
