@@ -95,7 +95,10 @@ func (w *wire) heard(v value) {
 		if !pushesStamped {
 			told.stamp = w.at
 		}
-		n.s.keeper.OnGranted(n.index, told.owner, driver.Reply{Token: told.token, Counted: told.counted, Reserved: told.reserved, Stamp: told.stamp, Clock: told.clock, At: w.at})
+		name := n.s.keeper.OnGranted(n.index, told.owner, driver.Reply{Token: told.token, Counted: told.counted, Reserved: told.reserved, Stamp: told.stamp, Clock: told.clock, At: w.at})
+		if name != "" && n.s.guarded.Load() {
+			n.saw([]byte(name), told.token, w.at)
+		}
 	default:
 		n.s.keeper.OnFree(n.index, told.owner)
 	}

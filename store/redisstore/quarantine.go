@@ -182,10 +182,11 @@ func (n *node) arrived(said value, isNew bool) error {
 	}
 	why := string(list[2].text)
 	n.mu.Lock()
-	n.unmarked, n.granted.token = nil, 0
+	n.unmarked = nil
 	n.print, n.before = string(list[4].text), string(list[5].text)
 	shut := shutFor(list[1], list[2], store.NodeOutcome{})
 	if shut.Outcome == store.Quarantined {
+		n.granted.token = 0 // or it would begin anew each time that we connect
 		n.countLocked(shut)
 	} else if why == nodemark.Declared {
 		n.shut = count{}
@@ -291,12 +292,15 @@ func (n *node) dropLooksLocked() {
 // remember keeps which grant of the node a client has seen last: a server that does not
 // know of it is another, or has lost data.
 func (n *node) remember(c *command, a driver.Reply) {
-	if a.Kind != quorum.Yes || a.Token == 0 || c.script != guardedScript {
-		return
+	if a.Kind == quorum.Yes && a.Token != 0 && c.script == guardedScript {
+		n.saw(c.firstKey(), a.Token, a.At)
 	}
-	name := c.firstKey()
+}
+
+// saw keeps that the node has granted the lock of that name.
+func (n *node) saw(name []byte, token uint64, at clock.Instant) {
 	n.mu.Lock()
-	n.granted.name, n.granted.token, n.granted.at = append(n.granted.name[:0], name...), a.Token, a.At
+	n.granted.name, n.granted.token, n.granted.at = append(n.granted.name[:0], name...), token, at
 	n.mu.Unlock()
 }
 

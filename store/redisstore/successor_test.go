@@ -186,6 +186,38 @@ func TestDurableCopyIsBehind(t *testing.T) {
 	refusedThere(t, openURL(t, s.url), request("lock"), 1, "restarted")
 }
 
+// It is noticed also after the client has had to connect to the server again.
+func TestDurableCopyIsBehindAfterABlip(t *testing.T) {
+	always := []string{"--appendonly", "yes", "--appendfsync", "always"}
+	s := newSuccession(t, "", always...)
+	standby := redistest.Start(t, always...)
+	standby.Text(t, "SET", redistest.Mark, s.servers[1].Text(t, "GET", redistest.Mark))
+	s.holds(t, request("lock"))
+	s.at.moveTo(s.servers[1])
+	eventually(t, "the client is connected again", func() bool {
+		st, err := s.connected.Inspect(t.Context(), "lock")
+		return err == nil && st.Nodes[1].Outcome == store.Taken
+	})
+	s.at.moveTo(standby)
+	refusedThere(t, s.connected, request("lock"), 1, "restarted")
+}
+
+// A client knows also of a lock that it was handed when it waited.
+func TestDurableCopyLacksALockThatWasHanded(t *testing.T) {
+	always := []string{"--appendonly", "yes", "--appendfsync", "always"}
+	s := newSuccession(t, "", always...)
+	standby := redistest.Start(t, always...)
+	first := request("lock")
+	acquire(t, s.late, first)
+	standby.Text(t, "SET", redistest.Mark, s.servers[1].Text(t, "GET", redistest.Mark))
+	done := wait(t, t.Context(), s.connected, s.servers, patientWaiter("lock"))
+	letGo(t, s.late, first, store.Grant{})
+	grantedSoon(t, done)
+	s.servers[2].Text(t, "DEL", "lock", "{lock}:token")
+	s.at.moveTo(standby)
+	refusedThere(t, s.connected, request("lock"), 1, "restarted")
+}
+
 // atOnce is a master that sends its data to a replica without waiting for others to come.
 var atOnce = []string{"--repl-diskless-sync-delay", "0"}
 

@@ -173,13 +173,14 @@ func (k *Driver) waiters() int {
 }
 
 // OnGranted applies a push of a node: it has granted the lock to owner. It does not
-// block.
-func (k *Driver) OnGranted(node int, owner string, ans Reply) {
+// block. It returns the name of the lock, and nothing if the owner does not wait.
+func (k *Driver) OnGranted(node int, owner string, ans Reply) (name string) {
 	waits := k.withAttempt(owner, func(a *attempt) {
 		at := k.receivedAt(ans)
 		if ans.Stamp < a.start || ans.Stamp > at {
 			return // no request of this attempt left then
 		}
+		name = a.r.Name
 		e := quorum.Event{Kind: quorum.PushGranted, Node: node, Op: quorum.Acquire, Token: ans.Token, Reserved: a.reservedLocked(ans), From: ans.Stamp}
 		said := store.NodeOutcome{Outcome: store.Granted}
 		if err := k.checkClock(node, ans, ans.Stamp, at); err != nil {
@@ -192,6 +193,7 @@ func (k *Driver) OnGranted(node int, owner string, ans Reply) {
 	if !waits {
 		k.releaseUnwanted(node, owner)
 	}
+	return name
 }
 
 // OnFree applies a push of a node: the lock is free, and owner, which barges, may ask
