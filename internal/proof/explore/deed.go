@@ -6,7 +6,7 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/proof/modelnode"
 )
 
-// deed says what was done in a step.
+// deed describes the action of a step.
 func (t *tale) deed(mv move) string {
 	who, node := t.names[mv.slot], mv.node+1
 	s := &t.before.slots[mv.slot]
@@ -129,7 +129,7 @@ func (t *tale) request(mv move) string {
 	return who + "RELEASE"
 }
 
-// reply says what a node made of it.
+// reply describes the node's answer.
 func (t *tale) reply(mv move) string {
 	a := t.answer
 	switch a.Verdict {
@@ -166,7 +166,7 @@ func (t *tale) reply(mv move) string {
 	return "the key is deleted" + t.handed()
 }
 
-// heard says what an answer is.
+// heard describes an answer.
 func (t *tale) heard(mv move, c *cell) string {
 	msg, age := c.extend, t.before.slots[mv.slot].age
 	switch mv.kind {
@@ -193,7 +193,7 @@ func (t *tale) heard(mv move, c *cell) string {
 	return "extended"
 }
 
-// asked says when an ACQUIRE left that was not the first.
+// asked describes when a repeated ACQUIRE left.
 func (t *tale) asked(s *slot, a ask) (line string) {
 	if !t.m.Waits || s.life != asking {
 		return ""
@@ -207,7 +207,7 @@ func (t *tale) asked(s *slot, a ask) (line string) {
 	return line
 }
 
-// handed says to whom the lock was handed on.
+// handed describes which attempt was handed the lock.
 func (t *tale) handed() (line string) {
 	for _, to := range t.answer.Told {
 		line += fmt.Sprintf(", and handed to %s with token %s, who is told", t.names[to.Owner-1], t.token(t.m.packed(to.Token)))

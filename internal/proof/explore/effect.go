@@ -2,7 +2,7 @@ package explore
 
 import "fmt"
 
-// effects says what followed from a step besides what was done in it.
+// effects describes what followed from a step.
 func (t *tale) effects(mv move) []string {
 	var lines []string
 	add := func(format string, args ...any) { lines = append(lines, fmt.Sprintf(format, args...)) }
@@ -41,7 +41,7 @@ func (t *tale) effects(mv move) []string {
 	return lines
 }
 
-// left is for how many ticks a lease is still valid.
+// left returns for how many ticks a lease is still valid.
 func (t *tale) left(s *slot) (n int) {
 	if s.life != holding {
 		return 0
@@ -52,7 +52,7 @@ func (t *tale) left(s *slot) (n int) {
 	return n
 }
 
-// confirms are the nodes that were newly asked to confirm.
+// confirms returns the nodes that were asked to confirm in this step.
 func (t *tale) confirms(was, is *slot) (nodes []int) {
 	for n := range t.m.Nodes {
 		if count(is.cells[n].confirm) > count(was.cells[n].confirm) {
@@ -71,7 +71,7 @@ func count(confirms [3]message) (n int) {
 	return n
 }
 
-// gone are the nodes where a key ended.
+// gone returns the nodes where a key ended.
 func (t *tale) gone(was, is *slot) (nodes []int) {
 	for n := range t.m.Nodes {
 		if was.cells[n].key > 0 && is.cells[n].key == 0 {
@@ -81,7 +81,7 @@ func (t *tale) gone(was, is *slot) (nodes []int) {
 	return nodes
 }
 
-// verdict says in words what the last step broke.
+// verdict describes what the last step broke.
 func (t *tale) verdict(mv move) string {
 	who := t.names[mv.slot]
 	switch {

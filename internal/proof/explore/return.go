@@ -7,12 +7,12 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/quorum"
 )
 
-// In a world with Returns, whoever releases may want the lock again at once: then a
-// place in line for its next attempt goes with the release, in one message to each
-// node, which does both in one step. Nobody waits for that attempt yet. It hears what
-// nodes say, but not that time passes, until somebody claims it; or it is given up. To
-// claim it earlier than the release has its verdict is not possible. Giving it up may
-// come at any time; of an attempt that was won meanwhile that is a release.
+// In a world with Returns, a client that releases may want the lock again at once. The
+// release then also takes a place in the queue for the client's next attempt, in one
+// message to each node, which does both in one step. Nobody waits for that attempt yet.
+// Until the client claims it, it gets the messages of nodes but no timers. It cannot be
+// claimed before the release has its verdict. It may be given up at any time; if it was
+// won meanwhile, that is a release.
 
 // returnMoves are the releases that begin an attempt in slot free, if one more than
 // the active ones may be.
@@ -42,7 +42,7 @@ func (w *walker) mayReturn(st *state) bool {
 	return w.m.Returns && st.slots[w.m.Attempts-1].life == unused
 }
 
-// comeBack has a client release, with a place for its next attempt.
+// comeBack makes a client release, with a place for its next attempt.
 func (w *walker) comeBack(st *state, mv move) {
 	old, s := &st.slots[mv.arg>>1], &st.slots[mv.slot]
 	*s = slot{life: asking, unclaimed: true, machine: fresh + 1} // which has asked for places only
@@ -67,7 +67,8 @@ func (w *walker) arrivals(st *state, i, n uint8, out []move) []move {
 	return out
 }
 
-// deliverReturn has a node execute a release and what comes with it.
+// deliverReturn makes a node execute a release together with the ACQUIRE of the next
+// attempt.
 func (w *walker) deliverReturn(st *state, mv move) {
 	s := &st.slots[mv.slot]
 	c := &s.cells[mv.node]
@@ -97,7 +98,7 @@ func (w *walker) deliverReturn(st *state, mv move) {
 }
 
 // returned completes the first answer to an attempt that was begun with a release, as
-// the driver of those does: a node that had nobody to stand behind knows nothing of it.
+// the driver does: a node with a free lock gave it no place.
 func (w *walker) returned(s *slot, q *queue, e quorum.Event) quorum.Event {
 	if q.behind = false; e.Kind != quorum.Absent {
 		return e
@@ -109,14 +110,15 @@ func (w *walker) returned(s *slot, q *queue, e quorum.Event) quorum.Event {
 	return e
 }
 
-// unsent is for an ACQUIRE that never left: nor did the release that it came with.
+// unsent handles an ACQUIRE that never left; the release that it came with never left
+// either.
 func (q *queue) unsent() {
 	if q.behind {
 		q.comes, q.renewed = 0, false
 	}
 }
 
-// standing says whether the release that an attempt was begun with may have its verdict.
+// standing reports whether the release that began an attempt may have its verdict.
 func (w *walker) standing(s *slot) bool {
 	var said quorum.Set
 	for n := range w.m.Nodes {
@@ -128,8 +130,8 @@ func (w *walker) standing(s *slot) bool {
 	return cfg.Enough(said)
 }
 
-// claim has somebody wait for an attempt. The nodes that had nobody to stand behind
-// are asked again.
+// claim makes the client wait for an attempt. It asks the nodes again that gave it no
+// place because the lock was free.
 func (w *walker) claim(st *state, s *slot) {
 	s.unclaimed = false
 	for n := range w.m.Nodes {
@@ -141,7 +143,7 @@ func (w *walker) claim(st *state, s *slot) {
 	w.deeds[Claimed]++
 }
 
-// cancel has whoever waits for an attempt, or might come for it, give it up.
+// cancel gives up an attempt, whether it was claimed or not.
 func (w *walker) cancel(st *state, s *slot) {
 	if s.unclaimed {
 		w.deeds[Dropped]++
@@ -153,7 +155,8 @@ func (w *walker) cancel(st *state, s *slot) {
 	w.stepAsking(st, s, quorum.Event{Kind: quorum.Cancel})
 }
 
-// awaits says whether a release of slot i's is under way with another's ACQUIRE.
+// awaits reports whether a release of slot i is under way with the ACQUIRE of another
+// slot.
 func (st *state) awaits(i uint8) bool {
 	for j := range st.slots {
 		for n := range st.slots[j].cells {
@@ -191,7 +194,7 @@ var deedNames = [deeds]string{
 
 func (d Deed) String() string { return deedNames[d] }
 
-// Deeds are how often each was done, on any of the ways that were searched.
+// Deeds counts how often each happened, on all paths that were searched.
 type Deeds [deeds]int
 
 func (d *Deeds) add(more Deeds) {

@@ -105,7 +105,7 @@ func TestVerdicts(t *testing.T) {
 			}
 			for _, deed := range row.Reach {
 				if r.Deeds[deed] == 0 {
-					t.Errorf("in no way that was searched did this happen: %v", deed)
+					t.Errorf("on no path that was searched did this happen: %v", deed)
 				}
 			}
 			if r.Found == 0 && !r.Complete {

@@ -6,11 +6,11 @@ import (
 	"time"
 )
 
-// Result is what a search found.
+// Result is the result of a search.
 type Result struct {
 	// Found is the property that broke, 0 if none.
 	Found Property
-	// Trace is how, step by step.
+	// Trace is the path to it, step by step.
 	Trace []string
 	// Complete: every state that can be reached was visited.
 	Complete bool
@@ -18,7 +18,7 @@ type Result struct {
 	// Depth of the last state visited: steps from the beginning.
 	Depth int
 	Took  time.Duration
-	// Deeds on all ways that were searched.
+	// Deeds has how often each happened, on all paths that were searched.
 	Deeds Deeds
 }
 

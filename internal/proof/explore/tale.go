@@ -7,9 +7,9 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/proof/modelnode"
 )
 
-// tale retells a path that the search found, step by step, for people. The
-// search knows states only up to a permutation of nodes and attempts; here the
-// path is walked again with names that stay.
+// tale describes a path that the search found, step by step. The search knows states
+// only up to a permutation of nodes and attempts; a tale walks the path again with
+// names that stay.
 type tale struct {
 	*walker
 	before, after state
@@ -23,7 +23,7 @@ func newTale(m *Model, ms *machines) *tale {
 	return &tale{walker: newWalker(m, ms)}
 }
 
-// tell walks along the fingerprints, and then the step that breaks something.
+// tell follows the fingerprints, and then takes the step that breaks something.
 func (t *tale) tell(path []print) []string {
 	for _, st := range t.initial() {
 		if t.print(st) == path[0] {
@@ -58,7 +58,7 @@ func (t *tale) print(st state) print {
 	return fingerprint(t.m.encode(&st, nil))
 }
 
-// step takes the first step that is right, and tells of it.
+// step takes the first step that is right, and describes it.
 func (t *tale) step(right func() bool) {
 	t.before = t.after
 	for _, mv := range t.moves(&t.before, nil) {
@@ -69,7 +69,7 @@ func (t *tale) step(right func() bool) {
 			return
 		}
 	}
-	panic("explore: a path that can not be walked again")
+	panic("explore: a path that cannot be walked again")
 }
 
 // note adds the line for a step.
@@ -96,7 +96,7 @@ func (t *tale) note(mv move) {
 	t.lines = append(t.lines, fmt.Sprintf("[%d] %s", t.now, line))
 }
 
-// opening says how the world stands at first, where it is not all zero.
+// opening describes the initial state, if it is not all zero.
 func (t *tale) opening() {
 	var parts []string
 	for n := range t.m.Nodes {
@@ -113,7 +113,7 @@ func (t *tale) opening() {
 	}
 }
 
-// name gives an attempt a client: the first that has nothing better to do.
+// name gives an attempt to the first client that is free.
 func (t *tale) name(slot uint8) {
 	if t.m.ReuseOwner {
 		client := slot % uint8(t.m.Clients)
