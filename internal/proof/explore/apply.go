@@ -167,7 +167,7 @@ func (w *walker) won(st *state, s *slot, step *attemptStep) {
 		c.abandonConfirms()
 	}
 	if s.unclaimed {
-		w.deeds[Early]++
+		w.actions[Early]++
 	}
 	s.token, s.floor, s.repeated, s.unclaimed = t, 0, w.m.Waits && step.repeated, false
 	from := step.from
@@ -193,7 +193,7 @@ func (w *walker) lostAttempt(s *slot, step *attemptStep) {
 	}
 	s.gaveWay, s.unclaimed = step.gaveWay, s.unclaimed && step.gaveWay
 	if s.unclaimed {
-		w.deeds[Yielded]++
+		w.actions[Yielded]++
 	}
 	if !w.m.EveryEvent {
 		w.writeOff(s)

@@ -56,7 +56,7 @@ func (w *walker) deliver(st *state, mv move) {
 	}
 	w.keep(st, mv.node, after)
 	w.push(st, mv.node, a.Told)
-	stays := c.release && w.lessensInLine() && c.acquiring()
+	stays := c.release && w.reducesInQueue() && c.acquiring()
 	if mv.kind == deliverRelease || mv.kind == deliverBury {
 		st.skips -= min(st.skips, mv.arg&0xf, 1)
 	}

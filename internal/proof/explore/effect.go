@@ -3,7 +3,7 @@ package explore
 import "fmt"
 
 // effects describes what followed from a step.
-func (t *tale) effects(mv move) []string {
+func (t *trace) effects(mv move) []string {
 	var lines []string
 	add := func(format string, args ...any) { lines = append(lines, fmt.Sprintf(format, args...)) }
 	for i := range t.m.Attempts {
@@ -42,7 +42,7 @@ func (t *tale) effects(mv move) []string {
 }
 
 // left returns for how many ticks a lease is still valid.
-func (t *tale) left(s *slot) (n int) {
+func (t *trace) left(s *slot) (n int) {
 	if s.life != holding {
 		return 0
 	}
@@ -53,7 +53,7 @@ func (t *tale) left(s *slot) (n int) {
 }
 
 // confirms returns the nodes that were asked to confirm in this step.
-func (t *tale) confirms(was, is *slot) (nodes []int) {
+func (t *trace) confirms(was, is *slot) (nodes []int) {
 	for n := range t.m.Nodes {
 		if count(is.cells[n].confirm) > count(was.cells[n].confirm) {
 			nodes = append(nodes, n)
@@ -72,7 +72,7 @@ func count(confirms [3]message) (n int) {
 }
 
 // gone returns the nodes where a key ended.
-func (t *tale) gone(was, is *slot) (nodes []int) {
+func (t *trace) gone(was, is *slot) (nodes []int) {
 	for n := range t.m.Nodes {
 		if was.cells[n].key > 0 && is.cells[n].key == 0 {
 			nodes = append(nodes, n)
@@ -82,7 +82,7 @@ func (t *tale) gone(was, is *slot) (nodes []int) {
 }
 
 // verdict describes what the last step broke.
-func (t *tale) verdict(mv move) string {
+func (t *trace) verdict(mv move) string {
 	who := t.names[mv.slot]
 	switch {
 	case t.broken&Served != 0:

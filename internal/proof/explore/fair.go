@@ -119,7 +119,7 @@ func (st *state) gaveWay() bool {
 }
 
 // goOn describes some steps of the continuation in which nothing goes wrong.
-func (t *tale) goOn(steps int) {
+func (t *trace) goOn(steps int) {
 	t.m.fairStart(&t.after)
 	t.walker = newWalker(fairWorld(t.m), t.machines)
 	for range steps {

@@ -235,37 +235,37 @@ var everyAnswer = []quorum.Event{
 // of those nodes, if earlier answers make no difference any more. It tests that with
 // the production code, for every attempt and every answer.
 func (d *driver) asLost(id machine, age, waiting uint8) machine {
-	canon, ok := d.lostBy[waiting] // which list does not matter any more
+	canonical, ok := d.lostBy[waiting] // which list does not matter any more
 	if !ok {
-		canon = fresh
+		canonical = fresh
 		for n := range d.m.Nodes {
 			if waiting&(1<<n) == 0 {
-				canon = d.stepAttempt(canon, quorum.Event{Kind: quorum.No, Node: n}, 0).next
+				canonical = d.stepAttempt(canonical, quorum.Event{Kind: quorum.No, Node: n}, 0).next
 			}
 		}
-		canon = d.stepAttempt(canon, quorum.Event{Kind: quorum.Cancel}, 0).next
-		d.lostBy[waiting] = canon
+		canonical = d.stepAttempt(canonical, quorum.Event{Kind: quorum.Cancel}, 0).next
+		d.lostBy[waiting] = canonical
 	}
-	if id == canon {
-		return canon
+	if id == canonical {
+		return canonical
 	}
 	same, known := d.losts[id]
 	if !known {
-		same = d.sameLost(id, canon, age, waiting)
+		same = d.sameLost(id, canonical, age, waiting)
 		d.losts[id] = same
 	}
 	if !same {
 		return id
 	}
-	return canon
+	return canonical
 }
 
 // sameLost reports whether two lost attempts send the same, whatever they hear.
-func (d *driver) sameLost(id, canon machine, age, waiting uint8) bool {
+func (d *driver) sameLost(id, canonical machine, age, waiting uint8) bool {
 	for n := range d.m.Nodes {
 		for _, e := range everyAnswer {
 			e.Node = n
-			if waiting&(1<<n) != 0 && !sameSends(d.stepAttempt(id, e, age).sends, d.stepAttempt(canon, e, age).sends) {
+			if waiting&(1<<n) != 0 && !sameSends(d.stepAttempt(id, e, age).sends, d.stepAttempt(canonical, e, age).sends) {
 				return false
 			}
 		}

@@ -114,7 +114,7 @@ type Model struct {
 	CountFromPush bool
 
 	// EveryEvent: machines get every possible event. Otherwise events that lead to
-	// nothing new are left out: see lessen.go.
+	// nothing new are left out: see reduce.go.
 	EveryEvent bool
 	// Plain: states count as different even if they differ only in what cannot matter
 	// any more, or in the names of nodes and attempts. This takes much more time, and

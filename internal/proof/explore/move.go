@@ -201,7 +201,7 @@ func (w *walker) cellMoves(st *state, i, n uint8, out []move) []move {
 		request(deliverHeal, 0)
 	}
 	late = late || w.m.InOrder && (c.extend.sent() || c.strays != [2]uint8{} || c.heals > 0)
-	if c.release && !late && (c.key > 0 || !w.lessens()) {
+	if c.release && !late && (c.key > 0 || !w.reduces()) {
 		out = w.releases(st, deliverRelease, i, n, out)
 	}
 	if c.bury && !late {

@@ -54,7 +54,7 @@ func (w *walker) comeBack(st *state, mv move) {
 		c.line = queue{stand: true, behind: true, asks: uint8(min(w.m.Asks, 1)), comes: mv.arg>>1 + 1, renewed: from.line.always}
 		from.bury, from.line.always = false, false
 	}
-	w.deeds[Returned]++
+	w.actions[Returned]++
 }
 
 // arrivals are the steps of such a message that arrives.
@@ -81,16 +81,16 @@ func (w *walker) deliverReturn(st *state, mv move) {
 	after, ended, a := before.Return(w.m.Rules, end, next, nodeNow(st, mv.node))
 
 	old.freed = w.m.Check&Orphans != 0
-	old.release = old.release || w.lessensInLine() && old.acquiring()
+	old.release = old.release || w.reducesInQueue() && old.acquiring()
 	w.checkFreed(&after, owner)
 	w.checkLine(st, mv.node, &before, &after)
 	w.keep(st, mv.node, after)
 	w.push(st, mv.node, ended.Told)
 	st.skips -= min(st.skips, mv.arg&0xf, 1)
 	if a.Position > 0 {
-		w.deeds[Placed]++
+		w.actions[Placed]++
 	} else {
-		w.deeds[Bare]++
+		w.actions[Bare]++
 	}
 	c.deliveredInLine(mv, saying(a), &a, 0, a.Holder != 0 && st.before(a.Holder-1, mv.slot))
 	w.answer = a
@@ -140,13 +140,13 @@ func (w *walker) claim(st *state, s *slot) {
 			w.stepAsking(st, s, quorum.Event{Kind: quorum.Poll, Node: n})
 		}
 	}
-	w.deeds[Claimed]++
+	w.actions[Claimed]++
 }
 
 // cancel gives up an attempt, whether it was claimed or not.
 func (w *walker) cancel(st *state, s *slot) {
 	if s.unclaimed {
-		w.deeds[Dropped]++
+		w.actions[Dropped]++
 	}
 	if s.life == over {
 		s.gaveWay, s.unclaimed = false, false
@@ -168,13 +168,13 @@ func (st *state) awaits(i uint8) bool {
 	return false
 }
 
-// Deed is something that happens in a world with Returns.
-type Deed uint8
+// Action is something that happens in a world with Returns.
+type Action uint8
 
-// The deeds.
+// The actions.
 const (
 	// Returned: a lease was released with a place for the next attempt.
-	Returned Deed = iota
+	Returned Action = iota
 	// Placed: a node gave it that place. Bare: it had nobody to stand behind.
 	Placed
 	Bare
@@ -184,20 +184,20 @@ const (
 	// Early: it was won before. Yielded: it gave way before.
 	Early
 	Yielded
-	deeds
+	actions
 )
 
-var deedNames = [deeds]string{
+var actionNames = [actions]string{
 	Returned: "a release with a place for the next attempt", Placed: "that place is given", Bare: "nobody to stand behind",
 	Claimed: "the attempt is claimed", Dropped: "it is given up", Early: "it is won before it is claimed", Yielded: "it gives way before it is claimed",
 }
 
-func (d Deed) String() string { return deedNames[d] }
+func (d Action) String() string { return actionNames[d] }
 
-// Deeds counts how often each happened, on all paths that were searched.
-type Deeds [deeds]int
+// Actions counts how often each happened, on all paths that were searched.
+type Actions [actions]int
 
-func (d *Deeds) add(more Deeds) {
+func (d *Actions) add(more Actions) {
 	for i, n := range more {
 		d[i] += n
 	}

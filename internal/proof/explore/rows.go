@@ -15,7 +15,7 @@ type Row struct {
 	// Want is the property that must be found broken, 0 if all must hold.
 	Want Property
 	// Reach is what has to happen on some path; otherwise the row shows nothing.
-	Reach []Deed
+	Reach []Action
 	// Mutant is the mechanism whose absence breaks it, by the name that the
 	// simulator has for it too; empty where it is an assumption that does not
 	// hold, or nothing.

@@ -32,7 +32,7 @@ func back(attempts int, change func(*Model)) Model {
 
 // cameBack has everything that can happen to an attempt that began with a release,
 // except giving way.
-var cameBack = []Deed{Returned, Placed, Bare, Claimed, Dropped, Early}
+var cameBack = []Action{Returned, Placed, Bare, Claimed, Dropped, Early}
 
 // waitingRows returns the rows of waiting and handing on.
 func waitingRows() []Row {

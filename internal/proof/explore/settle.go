@@ -100,7 +100,7 @@ func (w *walker) settleSlot(st *state, i int) {
 	if !acquiring {
 		s.propose = 0
 	}
-	if w.lessensInLine() || s.life == over && s.released {
+	if w.reducesInQueue() || s.life == over && s.released {
 		s.repeated = false // which only the release asks for
 	}
 	s.age = min(s.age, w.ageLimit(s, acquiring, confirming))
@@ -168,7 +168,7 @@ func (w *walker) settleCell(st *state, i, n int) {
 	s, r := &st.slots[i], &w.m.Rules
 	c := &s.cells[n]
 	own := w.ownerAt(st, i, n)
-	if w.lessens() {
+	if w.reduces() {
 		// A tombstone makes an acquire fail, and it may as well never arrive.
 		c.tomb, c.release, c.bury = 0, c.release || c.bury, false
 		if s.life == over { // a key that only has others refused may as well never come
@@ -185,7 +185,7 @@ func (w *walker) settleCell(st *state, i, n int) {
 			}
 		}
 	}
-	if w.lessensInLine() {
+	if w.reducesInQueue() {
 		// As above; but the release may be what hands the lock on, and so takes its
 		// time where there is something to release.
 		c.tomb, c.release, c.bury = 0, c.release || c.bury, false

@@ -253,7 +253,7 @@ func (w *walker) settleLine(s *slot, n int) {
 			}
 		}
 	}
-	if !c.release && !c.bury || w.lessensInLine() {
+	if !c.release && !c.bury || w.reducesInQueue() {
 		if q.always = false; !c.release && !c.bury {
 			q.gives, q.toSenior = false, false
 		}

@@ -14,10 +14,10 @@ type walker struct {
 	broken  Property
 	answer  modelnode.Answer[uint8]
 	granted token
-	deeds   Deeds
+	actions Actions
 	tombs   [maxSlots]modelnode.Tomb[uint8]
 	line    [maxSlots]modelnode.Place[uint8]
-	sorted  canon
+	sorted  canonicalizer
 	fair    *walker
 	// For served: states from which all waiters are served, and those on the way.
 	wellFrom map[print]bool

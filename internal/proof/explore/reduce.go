@@ -55,14 +55,14 @@ func (w *walker) tells(kind moveKind, s *slot, c *cell) bool {
 	return false
 }
 
-// lessens reports whether releases are reduced to the worst that they can do.
-func (w *walker) lessens() bool {
+// reduces reports whether releases are reduced to the worst that they can do.
+func (w *walker) reduces() bool {
 	return !w.m.EveryEvent && !w.m.Plain && !w.m.Waits && !w.m.ReuseOwner && w.m.Check&Orphans == 0
 }
 
-// lessensInLine reports whether releases of waiters leave no tombstones, and are
+// reducesInQueue reports whether releases of waiters leave no tombstones, and are
 // executed once more instead if an acquire comes late.
-func (w *walker) lessensInLine() bool {
+func (w *walker) reducesInQueue() bool {
 	return w.m.Waits && !w.m.EveryEvent && !w.m.Plain && w.m.Check&Orphans == 0
 }
 

@@ -6,8 +6,8 @@ import (
 	"slices"
 )
 
-// canon has the scratch memory for finding a canonical state.
-type canon struct {
+// canonicalizer has the scratch memory for finding a canonical state.
+type canonicalizer struct {
 	st    state
 	marks [maxNodes]uint64
 	cells [maxSlots][maxNodes]uint64
