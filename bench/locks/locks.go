@@ -42,9 +42,12 @@ type Kind struct {
 	Module string // whose version counts; empty for our own
 	// Sends has the commands that its clients send although scripts may call them too.
 	// All other executions of such commands come from scripts.
-	Sends  []string
-	Barges bool // it is notified that the lock is free, and is not handed it
-	Open   func(ctx context.Context, addrs []string) (Client, error)
+	Sends []string
+	// Uncounted has the commands that its clients send rarely and its scripts call
+	// often. Servers report only the sum, so those of clients are not counted.
+	Uncounted []string
+	Barges    bool // it is notified that the lock is free, and is not handed it
+	Open      func(ctx context.Context, addrs []string) (Client, error)
 }
 
 // Client is the client that one process uses for all its locks.

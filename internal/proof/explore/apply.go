@@ -5,8 +5,8 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/quorum"
 )
 
-// apply takes one step: st becomes what follows. What the step broke is then in
-// w.broken.
+// apply takes one step and changes st accordingly. It notes in w.broken what the step
+// broke.
 func (w *walker) apply(st *state, mv move) {
 	w.broken = 0
 	if mv.twice {
@@ -88,7 +88,7 @@ func (w *walker) begin(st *state, s *slot, proposal uint8) {
 	}
 }
 
-// hear tells an attempt what a node answered.
+// hear passes a node's answer to an attempt.
 func (w *walker) hear(st *state, s *slot, op quorum.Op, n uint8, msg *message) {
 	e := answerEvent(op, n, *msg, w.m.number(msg.token))
 	if *msg = (message{}); w.m.Waits && op == quorum.Acquire {
@@ -98,7 +98,7 @@ func (w *walker) hear(st *state, s *slot, op quorum.Op, n uint8, msg *message) {
 	w.stepAsking(st, s, e)
 }
 
-// doubt tells an attempt that an answer will not come.
+// doubt tells an attempt that no answer will come.
 func (w *walker) doubt(st *state, s *slot, mv move) {
 	e := quorum.Event{Kind: quorum.Unknown, Node: int(mv.node), Op: quorum.Acquire}
 	msg := &s.cells[mv.node].acquire
@@ -133,7 +133,7 @@ func (w *walker) stepAsking(st *state, s *slot, e quorum.Event) {
 	}
 }
 
-// send makes what a step led to so.
+// send carries out what a step led to.
 func (w *walker) send(s *slot, step *attemptStep) {
 	s.machine = step.next
 	for _, send := range step.sends {
@@ -167,7 +167,7 @@ func (w *walker) won(st *state, s *slot, step *attemptStep) {
 		c.abandonConfirms()
 	}
 	if s.unclaimed {
-		w.deeds[Early]++
+		w.actions[Early]++
 	}
 	s.token, s.floor, s.repeated, s.unclaimed = t, 0, w.m.Waits && step.repeated, false
 	from := step.from
@@ -182,7 +182,7 @@ func (w *walker) won(st *state, s *slot, step *attemptStep) {
 	}
 }
 
-// lostAttempt sees to what a lost attempt still has to do.
+// lostAttempt does what a lost attempt still has to do.
 func (w *walker) lostAttempt(s *slot, step *attemptStep) {
 	s.life, s.floor = lost, 0
 	for n := range w.m.Nodes {
@@ -193,7 +193,7 @@ func (w *walker) lostAttempt(s *slot, step *attemptStep) {
 	}
 	s.gaveWay, s.unclaimed = step.gaveWay, s.unclaimed && step.gaveWay
 	if s.unclaimed {
-		w.deeds[Yielded]++
+		w.actions[Yielded]++
 	}
 	if !w.m.EveryEvent {
 		w.writeOff(s)
@@ -218,7 +218,7 @@ func (c *cell) abandonConfirms() {
 	}
 }
 
-// stray has nobody wait for the extend any more.
+// stray makes the client stop waiting for the answer to an extend.
 func (c *cell) stray(short bool) {
 	if c.extend.sent() {
 		kind := 0
@@ -266,9 +266,9 @@ func (w *walker) stepRenewal(st *state, s *slot, e quorum.Event) {
 	before := s.machine
 	s.machine = w.stepLease(s.machine, event, start, at(s.age))
 	if v.Verdict() == quorum.Won && w.heals() {
-		// What is still to be answered is heard by the vote even now, and may
-		// have it heal. Taking that for granted leaves nothing out: at a node
-		// that has the lease already, or another's, it does nothing.
+		// The vote still hears late answers, and they can make it heal. It is sound to
+		// assume that they do: at a node that has this lease already, or another's,
+		// healing does nothing.
 		for n := range w.m.Nodes {
 			if c := &s.cells[n]; c.extend.sent() || c.extend.stage == saidAbsent {
 				c.heal()
@@ -289,7 +289,7 @@ func (w *walker) stepRenewal(st *state, s *slot, e quorum.Event) {
 	}
 }
 
-// heal has one more message to give the node the lease under way.
+// heal puts one more message on the wire that gives the node the lease.
 func (c *cell) heal() { c.heals = min(c.heals+1, 3) }
 
 func (w *walker) endVote(s *slot) {
@@ -299,8 +299,8 @@ func (w *walker) endVote(s *slot) {
 	s.vote, s.voteAt, s.short = 0, 0, false
 }
 
-// end makes nothing of the lease but its messages and keys. Its holder may
-// still give it back.
+// end ends the lease, but its messages and keys remain. Its holder may still release
+// it.
 func (w *walker) end(s *slot) {
 	w.endVote(s)
 	s.life, s.machine, s.token, s.renewals = over, 0, 0, 0
@@ -309,8 +309,8 @@ func (w *walker) end(s *slot) {
 	}
 }
 
-// giveBack has the holder release. As in production every node is left a
-// tombstone if the key is not there: the acquire may not have arrived yet.
+// giveBack makes the holder release. As in production, a node without the key keeps a
+// tombstone: the acquire may not have arrived yet.
 func (w *walker) giveBack(s *slot) {
 	s.released = true
 	if s.life == holding {

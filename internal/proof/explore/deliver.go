@@ -2,7 +2,7 @@ package explore
 
 import "github.com/leasehold-dev/leasehold/internal/proof/modelnode"
 
-// deliver has a node execute a request.
+// deliver makes a node execute a request.
 func (w *walker) deliver(st *state, mv move) {
 	s := &st.slots[mv.slot]
 	c := &s.cells[mv.node]
@@ -56,7 +56,7 @@ func (w *walker) deliver(st *state, mv move) {
 	}
 	w.keep(st, mv.node, after)
 	w.push(st, mv.node, a.Told)
-	stays := c.release && w.lessensInLine() && c.acquiring()
+	stays := c.release && w.reducesInQueue() && c.acquiring()
 	if mv.kind == deliverRelease || mv.kind == deliverBury {
 		st.skips -= min(st.skips, mv.arg&0xf, 1)
 	}
@@ -103,7 +103,7 @@ func (c *cell) delivered(mv move, how stage, said token, short, orphans bool) {
 	}
 }
 
-// saying is the kind of answer that a is.
+// saying returns the kind of an answer.
 func saying(a modelnode.Answer[uint8]) stage {
 	switch {
 	case a.Verdict == modelnode.Done:

@@ -2,8 +2,8 @@ package explore
 
 import "fmt"
 
-// effects says what followed from a step besides what was done in it.
-func (t *tale) effects(mv move) []string {
+// effects describes what followed from a step.
+func (t *trace) effects(mv move) []string {
 	var lines []string
 	add := func(format string, args ...any) { lines = append(lines, fmt.Sprintf(format, args...)) }
 	for i := range t.m.Attempts {
@@ -41,8 +41,8 @@ func (t *tale) effects(mv move) []string {
 	return lines
 }
 
-// left is for how many ticks a lease is still valid.
-func (t *tale) left(s *slot) (n int) {
+// left returns for how many ticks a lease is still valid.
+func (t *trace) left(s *slot) (n int) {
 	if s.life != holding {
 		return 0
 	}
@@ -52,8 +52,8 @@ func (t *tale) left(s *slot) (n int) {
 	return n
 }
 
-// confirms are the nodes that were newly asked to confirm.
-func (t *tale) confirms(was, is *slot) (nodes []int) {
+// confirms returns the nodes that were asked to confirm in this step.
+func (t *trace) confirms(was, is *slot) (nodes []int) {
 	for n := range t.m.Nodes {
 		if count(is.cells[n].confirm) > count(was.cells[n].confirm) {
 			nodes = append(nodes, n)
@@ -71,8 +71,8 @@ func count(confirms [3]message) (n int) {
 	return n
 }
 
-// gone are the nodes where a key ended.
-func (t *tale) gone(was, is *slot) (nodes []int) {
+// gone returns the nodes where a key ended.
+func (t *trace) gone(was, is *slot) (nodes []int) {
 	for n := range t.m.Nodes {
 		if was.cells[n].key > 0 && is.cells[n].key == 0 {
 			nodes = append(nodes, n)
@@ -81,8 +81,8 @@ func (t *tale) gone(was, is *slot) (nodes []int) {
 	return nodes
 }
 
-// verdict says in words what the last step broke.
-func (t *tale) verdict(mv move) string {
+// verdict describes what the last step broke.
+func (t *trace) verdict(mv move) string {
 	who := t.names[mv.slot]
 	switch {
 	case t.broken&Served != 0:

@@ -2,7 +2,7 @@ package explore
 
 import "hash/maphash"
 
-// How long whoever waits may take to get the lock, once nothing goes wrong.
+// How long a waiter may take to get the lock once nothing goes wrong.
 const (
 	fairTicks = 16
 	fairSteps = 4000
@@ -11,8 +11,7 @@ const (
 
 var fairSeeds = [2]maphash.Seed{maphash.MakeSeed(), maphash.MakeSeed()}
 
-// fairWorld is m's with nothing in it that can go wrong, and nobody who has
-// enough of waiting.
+// fairWorld returns m's world without faults and without impatient waiters.
 func fairWorld(m *Model) *Model {
 	f := *m
 	f.Attempts, f.Asks, f.Patience = maxSlots, unlimited, unlimited
@@ -20,7 +19,7 @@ func fairWorld(m *Model) *Model {
 	return &f
 }
 
-// fairStart is st as it is in that world.
+// fairStart returns st in that world.
 func (m *Model) fairStart(st *state) {
 	st.twice, st.doubts, st.skips, st.crashes, st.losses, st.jumps = 0, 0, 0, 0, 0, 0
 	for i := range st.slots {
@@ -34,10 +33,10 @@ func (m *Model) fairStart(st *state) {
 	}
 }
 
-// served says whether everybody who waits gets the lock, if from st on nothing
-// goes wrong: every message arrives, timers fire, holders release at once, and
-// whoever gave way comes again. One such course of things is looked at, as far as
-// one that is known to end well.
+// served reports whether every waiter gets the lock if nothing goes wrong from st on:
+// every message arrives, timers fire, holders release at once, and attempts that gave
+// way come again. It follows one such continuation, up to a state that is known to end
+// well.
 func (w *walker) served(st state) bool {
 	if w.fair == nil {
 		w.fair, w.wellFrom = newWalker(fairWorld(w.m), w.machines), map[print]bool{}
@@ -72,7 +71,7 @@ func (w *walker) nobodyWaits(st *state) bool {
 	return true
 }
 
-// fairStep takes a step of those that are due; time passes when there is none.
+// fairStep takes one of the steps that are due, or lets time pass if there is none.
 func (w *walker) fairStep(st *state) move {
 	before := *st
 	w.due = w.due[:0]
@@ -109,7 +108,7 @@ func (w *walker) fairStep(st *state) move {
 	return mv
 }
 
-// gaveWay says whether somebody has still to come again.
+// gaveWay reports whether an attempt that gave way has not come again yet.
 func (st *state) gaveWay() bool {
 	for i := range st.slots {
 		if st.slots[i].gaveWay {
@@ -119,8 +118,8 @@ func (st *state) gaveWay() bool {
 	return false
 }
 
-// goOn tells how it goes on when nothing goes wrong any more, for a while.
-func (t *tale) goOn(steps int) {
+// goOn describes some steps of the continuation in which nothing goes wrong.
+func (t *trace) goOn(steps int) {
 	t.m.fairStart(&t.after)
 	t.walker = newWalker(fairWorld(t.m), t.machines)
 	for range steps {

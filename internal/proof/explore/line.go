@@ -2,9 +2,8 @@ package explore
 
 import "github.com/leasehold-dev/leasehold/internal/proof/modelnode"
 
-// queue is what waiting in line adds to a cell: a place in the node's line, and
-// messages under way besides. Stamps are ages of the attempt, at which an ACQUIRE
-// left.
+// queue is what waiting adds to a cell: a place in the node's queue, and more messages
+// under way. A stamp is the age of the attempt when an ACQUIRE left.
 type queue struct {
 	place uint8 // ticks left; 0: none
 	stamp uint8 // of the place
@@ -28,20 +27,20 @@ type queue struct {
 	gives, toSenior bool // it hands the lock to nobody, or to one before us only
 }
 
-// ask is an ACQUIRE under way that nobody waits for.
+// ask is an ACQUIRE under way whose answer nobody waits for.
 type ask struct {
 	stamp uint8 // plus one; 0: there is none
 	stand bool
 }
 
-// push is what a node says unasked: it has granted the lock, since the request
-// of that stamp.
+// push is a node's notification that it granted the lock, since the request of that
+// stamp.
 type push struct {
 	token token
 	stamp uint8 // plus one; 0: there is none
 }
 
-// Width of what a queue has in a state.
+// Widths of a queue's fields in a state.
 const (
 	stampBits = 3
 	askBits   = 2
@@ -94,8 +93,8 @@ func unpackQueue(word uint64) (q queue) {
 	return q
 }
 
-// strayed has one more ACQUIRE under way that nobody waits for. Where there is no
-// room, the oldest never arrives.
+// strayed puts one more ACQUIRE on the wire whose answer nobody waits for. If there is
+// no room, the oldest never arrives.
 func (q *queue) strayed(a ask) {
 	switch {
 	case q.strays[0].stamp == 0:
@@ -107,8 +106,7 @@ func (q *queue) strayed(a ask) {
 	}
 }
 
-// told has one more push under way. Where there is no room, the oldest never
-// arrives.
+// told puts one more push on the wire. If there is no room, the oldest never arrives.
 func (q *queue) told(p push) {
 	if q.pushes[0].stamp != 0 {
 		q.pushes[0] = q.pushes[1]
@@ -117,7 +115,7 @@ func (q *queue) told(p push) {
 	q.sort()
 }
 
-// sort puts what has no order into one.
+// sort puts messages without an order into a canonical one.
 func (q *queue) sort() {
 	if a, b := q.strays[0], q.strays[1]; a.stamp > b.stamp || a.stamp == b.stamp && a.stand && !b.stand {
 		q.strays[0], q.strays[1] = b, a
@@ -127,13 +125,13 @@ func (q *queue) sort() {
 	}
 }
 
-// abandonAsks has nobody listen any more to what the node says to a slot.
+// abandonAsks makes the client ignore all further messages of the node to a slot.
 func (c *cell) abandonAsks() {
 	c.dropAsk()
 	c.line.pushes = [2]push{}
 }
 
-// dropAsk has nobody wait for the answer to an ACQUIRE.
+// dropAsk makes the client stop waiting for the answer to an ACQUIRE.
 func (c *cell) dropAsk() {
 	q := &c.line
 	if c.acquire.sent() && !q.behind {
@@ -143,12 +141,12 @@ func (c *cell) dropAsk() {
 	q.answered()
 }
 
-// answered forgets what concerns the ACQUIRE that is waited for.
+// answered clears the ACQUIRE whose answer the client waits for.
 func (q *queue) answered() {
 	q.sent, q.stand, q.holder, q.lasts, q.senior, q.lost = 0, false, 0, 0, false, false
 }
 
-// places are those in node n's line, the first to come first.
+// places returns the places in node n's queue, in order.
 func (w *walker) places(st *state, n uint8, to []modelnode.Place[uint8]) []modelnode.Place[uint8] {
 	now := nodeNow(st, n)
 	for rank := range uint8(w.m.Attempts) {
@@ -164,7 +162,7 @@ func (w *walker) places(st *state, n uint8, to []modelnode.Place[uint8]) []model
 	return to
 }
 
-// keepPlaces puts back node n's line after an operation.
+// keepPlaces stores node n's queue after an operation.
 func (w *walker) keepPlaces(st *state, n uint8, l *modelnode.Lock[uint8]) {
 	now := nodeNow(st, n)
 	for i := range w.m.Attempts {
@@ -179,7 +177,7 @@ func (w *walker) keepPlaces(st *state, n uint8, l *modelnode.Lock[uint8]) {
 	}
 }
 
-// push puts on the wire what node n says unasked.
+// push puts the pushes of node n on the wire.
 func (w *walker) push(st *state, n uint8, told []modelnode.Told[uint8]) {
 	for _, t := range told {
 		if s := &st.slots[t.Owner-1]; t.Granted && s.life == asking {

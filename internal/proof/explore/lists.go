@@ -2,10 +2,10 @@ package explore
 
 import "github.com/leasehold-dev/leasehold/internal/quorum"
 
-// In a world with Lists, one list of nodes is replaced by another: of four nodes,
-// 1,2,3 by 1,2,4. An attempt is a client's that knows the old list, both, or the
-// new one. Nodes keep which they were told, and serve whom it admits; what they
-// do not serve may as well never arrive, and is not delivered here.
+// In a world with Lists, one list of nodes is replaced by another: of four nodes, 1,2,3
+// by 1,2,4. The client of an attempt knows the old list, both, or the new one. A node
+// keeps the list that it was told of, and serves the clients that it admits. Requests
+// of other clients have no effect, and are not delivered here.
 type role uint8
 
 const (
@@ -20,7 +20,7 @@ var (
 	newNodes = quorum.SetOf(0, 1, 3)
 )
 
-// sets are those of which a client in that role needs majorities.
+// sets returns the sets of which a client in that role needs majorities.
 func (r role) sets() [2]quorum.Set {
 	switch r {
 	case knowsOld:
@@ -33,23 +33,23 @@ func (r role) sets() [2]quorum.Set {
 	return [2]quorum.Set{}
 }
 
-// asks says whether a client in that role sends to node n.
+// asks reports whether a client in that role sends to node n.
 func (r role) asks(n int) bool {
 	sets := r.sets()
 	return r == nobodySaid || (sets[0] | sets[1]).Has(n)
 }
 
-// admits says whether a node that was told of r serves a client in role by.
+// admits reports whether a node that was told of r serves a client in role by.
 func (r role) admits(by role) bool { return r == nobodySaid || r == by || by == knowsBoth }
 
-// serves says whether node n serves the slot's client.
+// serves reports whether node n serves the slot's client.
 func (w *walker) serves(st *state, s *slot, n uint8) bool {
 	return !w.m.Lists || w.m.AnyList || st.nodes[n].list.admits(s.role)
 }
 
-// operator are the steps of whoever replaces the list: every node is told of both
-// lists, one after the other and maybe not all; when a majority of each has been,
-// and as long is waited as leases last, nodes of the new list are told of that.
+// operator appends the steps of the operator that replaces the list. The nodes are told
+// of both lists, one after the other and possibly not all. When a majority of each was
+// told, and leases from before have ended, nodes are told of the new list.
 func (w *walker) operator(st *state, out []move) []move {
 	for i := range w.m.Nodes {
 		n := uint8(i)

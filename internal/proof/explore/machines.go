@@ -8,19 +8,18 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/quorum"
 )
 
-// machine is a number for one value of a production machine. The machines are
-// opaque to the checker: it knows them only by equality and by stepping them,
-// and keeps numbers because the same few thousand values come back in millions
-// of states.
+// machine is the number of one value of a production machine. The machines are opaque
+// to the explorer, which only compares and steps them. It keeps numbers because the
+// same few thousand values occur in millions of states.
 type machine uint32
 
-// The first value of each kind: one that has not been told anything yet.
+// The first value of each kind: one without any events yet.
 const fresh machine = 1
 
-// freshFor is the same for an attempt or vote of a client in that role.
+// freshFor returns the first value for an attempt or vote of a client in that role.
 func freshFor(r role) machine { return fresh + machine(max(r, knowsOld)-knowsOld) }
 
-// machines are all values met so far. It is shared by the workers of a search.
+// machines has all values met so far. The workers of a search share it.
 //
 // The time axis of an attempt and its lease begins at epoch when the attempt
 // does, that of a vote when the vote does; production code only ever looks at
@@ -70,8 +69,8 @@ func newMachines(m *Model) *machines {
 	return ms
 }
 
-// probeHeal asks the production code whether a renewal that all nodes but one
-// agreed to has the last one given the lease.
+// probeHeal asks the production code whether it gives the lease to a node that lacks it
+// after all others have renewed.
 func (m *Model) probeHeal() bool {
 	v := quorum.NewVote(m.quorum(), quorum.Extend, epoch)
 	for n := 1; n < m.Nodes; n++ {
@@ -80,7 +79,7 @@ func (m *Model) probeHeal() bool {
 	return len(v.Step(quorum.Event{Kind: quorum.Absent}, epoch, nil)) > 0
 }
 
-// add returns v's number. The mutex is held, or nobody else is there yet.
+// add returns v's number. The caller holds the mutex, or is the only user.
 func (in *interned[T]) add(v T, b birth) machine {
 	if id, ok := in.ids[v]; ok {
 		return id
@@ -97,8 +96,8 @@ func (in *interned[T]) add(v T, b birth) machine {
 	return id
 }
 
-// driver steps machines for one worker, and remembers what came of it: a step
-// is a function of its arguments, so the production code runs once for each.
+// driver steps machines for one worker and remembers the results: a step is a function
+// of its arguments, so the production code runs once for each.
 type driver struct {
 	*machines
 	seenAttempts view[quorum.Attempt]
@@ -129,7 +128,7 @@ func (ms *machines) driver() *driver {
 	}
 }
 
-// view is what a worker has seen of the values, which are only ever added to.
+// view is a worker's copy of the values, to which values are only ever added.
 type view[T comparable] struct{ values []T }
 
 func (v *view[T]) at(id machine, ms *machines, in *interned[T]) *T {
@@ -161,7 +160,7 @@ type stepKey struct {
 	age   uint8
 }
 
-// attemptStep is what a step of an attempt led to.
+// attemptStep is the result of a step of an attempt.
 type attemptStep struct {
 	next     machine
 	verdict  quorum.Verdict
@@ -187,7 +186,7 @@ func (d *driver) stepAttempt(id machine, e quorum.Event, age uint8) *attemptStep
 	return s
 }
 
-// voteStep is what a step of a vote led to.
+// voteStep is the result of a step of a vote.
 type voteStep struct {
 	next  machine
 	sends []quorum.Send
@@ -227,47 +226,46 @@ func (d *driver) stepLease(id machine, e leasefsm.Event, start, now clock.Instan
 	return next
 }
 
-// everyAnswer is all a node can say, or not say, to an acquire.
+// everyAnswer has every answer that a node can give to an acquire, and its absence.
 var everyAnswer = []quorum.Event{
 	{Kind: quorum.Yes, Token: 1}, {Kind: quorum.No}, {Kind: quorum.Absent}, {Kind: quorum.Unsent}, {Kind: quorum.Unknown},
 }
 
-// asLost returns the one lost attempt that stands for all that still wait for
-// the acquires of those nodes, if what this one heard before makes no difference
-// any more. Whether it does is tried out on the production code, for every
-// attempt and every answer.
+// asLost returns the lost attempt that represents all which still wait for the acquires
+// of those nodes, if earlier answers make no difference any more. It tests that with
+// the production code, for every attempt and every answer.
 func (d *driver) asLost(id machine, age, waiting uint8) machine {
-	canon, ok := d.lostBy[waiting] // which list does not matter any more
+	canonical, ok := d.lostBy[waiting] // which list does not matter any more
 	if !ok {
-		canon = fresh
+		canonical = fresh
 		for n := range d.m.Nodes {
 			if waiting&(1<<n) == 0 {
-				canon = d.stepAttempt(canon, quorum.Event{Kind: quorum.No, Node: n}, 0).next
+				canonical = d.stepAttempt(canonical, quorum.Event{Kind: quorum.No, Node: n}, 0).next
 			}
 		}
-		canon = d.stepAttempt(canon, quorum.Event{Kind: quorum.Cancel}, 0).next
-		d.lostBy[waiting] = canon
+		canonical = d.stepAttempt(canonical, quorum.Event{Kind: quorum.Cancel}, 0).next
+		d.lostBy[waiting] = canonical
 	}
-	if id == canon {
-		return canon
+	if id == canonical {
+		return canonical
 	}
 	same, known := d.losts[id]
 	if !known {
-		same = d.sameLost(id, canon, age, waiting)
+		same = d.sameLost(id, canonical, age, waiting)
 		d.losts[id] = same
 	}
 	if !same {
 		return id
 	}
-	return canon
+	return canonical
 }
 
-// sameLost says whether two lost attempts send the same, whatever they hear.
-func (d *driver) sameLost(id, canon machine, age, waiting uint8) bool {
+// sameLost reports whether two lost attempts send the same, whatever they hear.
+func (d *driver) sameLost(id, canonical machine, age, waiting uint8) bool {
 	for n := range d.m.Nodes {
 		for _, e := range everyAnswer {
 			e.Node = n
-			if waiting&(1<<n) != 0 && !sameSends(d.stepAttempt(id, e, age).sends, d.stepAttempt(canon, e, age).sends) {
+			if waiting&(1<<n) != 0 && !sameSends(d.stepAttempt(id, e, age).sends, d.stepAttempt(canonical, e, age).sends) {
 				return false
 			}
 		}

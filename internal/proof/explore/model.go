@@ -3,13 +3,13 @@
 // leases and the formula of validity are the shipped code; nodes are
 // internal/proof/modelnode, which does what the scripts do.
 //
-// The world is N nodes and a few clients that attempt, hold, renew and release
-// one lock. Time passes in ticks, between any two steps, for as long as it
-// likes: a client may be paused anywhere, and no timer is on time. Requests
-// and answers arrive in any order, at any time or never. Where a Model says
-// so, nodes crash, forget, jump in time, and messages arrive twice.
+// The world is N nodes and a few clients that attempt, hold, renew and release one
+// lock. Time passes in ticks, between any two steps, for as long as it likes: a client
+// may be paused anywhere, and no timer is punctual. Requests and answers arrive in any
+// order, at any time or never. Where a Model says so, nodes crash, forget, jump in
+// time, and messages arrive twice.
 //
-// The search is breadth first, so a violation is found by a shortest way to it.
+// The search is breadth first, so it finds a shortest path to a violation.
 package explore
 
 import (
@@ -22,7 +22,7 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/validity"
 )
 
-// Limits of a Model: what a state has room for.
+// Limits of a Model, which depend on the size of a state.
 const (
 	maxNodes = 5
 	maxSlots = 4
@@ -93,32 +93,33 @@ type Model struct {
 	SwitchWait int
 	AnyList    bool
 
-	// Waits: attempts stand in line. Each asks a node at most Asks times, and goes
-	// away after Patience ticks. Doubts: so many requests are given up while they
-	// are under way (with EveryEvent, any number); Skips: so often a node takes
-	// one who waits for gone. Polls: who waits may ask earlier than it has to.
+	// Waits: attempts wait in a queue. Each asks a node at most Asks times, and leaves
+	// after Patience ticks. Doubts: this many requests are given up while they are
+	// under way (with EveryEvent, any number). Skips: this often a node takes a live
+	// waiter for dead. Polls: a waiter may ask earlier than it has to.
 	Waits                         bool
 	Asks, Patience, Doubts, Skips int
 	Polls                         bool
-	// Returns: who releases may take a place for its next attempt in the same message;
-	// see return.go.
+	// Returns: a client that releases may take a place for its next attempt in the same
+	// message; see return.go.
 	Returns bool
-	// Begun: at first one has the lock, and another stands in line at all nodes.
+	// Begun: at the beginning one attempt has the lock, and another waits at all nodes.
 	Begun bool
-	// AnyRank: who begins to wait may come before all who wait already.
+	// AnyRank: a new waiter may come before all others.
 	AnyRank bool
 	// KeepLine: a node that crashes loses the lock and keeps the line, as of a
 	// moment at which the lock was another's.
 	KeepLine bool
-	// CountFromPush: who is handed the lock counts from when it hears of that.
+	// CountFromPush: a waiter that is handed the lock counts validity from when it
+	// hears of that.
 	CountFromPush bool
 
-	// EveryEvent: machines are told all that can be told to them. Otherwise
-	// those events are left out that lead to nothing new: see lessen.go.
+	// EveryEvent: machines get every possible event. Otherwise events that lead to
+	// nothing new are left out: see reduce.go.
 	EveryEvent bool
-	// Plain: states that differ only in what can not matter any more, or in
-	// what nodes and attempts are called, are told apart. It takes much more
-	// time, and must not change a verdict.
+	// Plain: states count as different even if they differ only in what cannot matter
+	// any more, or in the names of nodes and attempts. This takes much more time, and
+	// must not change a verdict.
 	Plain bool
 
 	// Rules of the nodes.
@@ -127,7 +128,7 @@ type Model struct {
 	Check Property
 }
 
-// Reread says when a node that lost its counter reads it from the others.
+// Reread is when a node that lost its counter reads it from the others.
 type Reread uint8
 
 // When counters are read back.
@@ -148,10 +149,10 @@ const (
 	Tokens
 	// Renewals: no lease is renewed after a larger token was granted.
 	Renewals
-	// Orphans: what a lost attempt may get is released, and no owner gets a key
-	// at a node after its release there.
+	// Orphans: a lost attempt releases every lock that it may get, and no owner gets a
+	// key at a node after its release there.
 	Orphans
-	// Served: whoever waits gets the lock once nothing goes wrong any more.
+	// Served: every waiter gets the lock once nothing goes wrong any more.
 	Served
 
 	Safety = Mutex | Tokens | Renewals

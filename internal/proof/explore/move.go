@@ -99,12 +99,12 @@ func (w *walker) moves(st *state, out []move) []move {
 	return w.faults(st, out)
 }
 
-// busy says whether a client can not make another attempt beside this one.
+// busy reports whether a client cannot make another attempt beside this one.
 func (w *walker) busy(s *slot) bool {
 	return s.life == unused || s.life == asking || s.life == holding && w.valid(s)
 }
 
-// slotMoves are those of one attempt, its lease and its messages.
+// slotMoves appends the steps of one attempt, its lease and its messages.
 func (w *walker) slotMoves(st *state, i uint8, out []move) []move {
 	s := &st.slots[i]
 	if s.life == unused {
@@ -146,7 +146,7 @@ func (w *walker) slotMoves(st *state, i uint8, out []move) []move {
 	return out
 }
 
-// cellMoves are those of the messages between one attempt and one node.
+// cellMoves appends the steps of the messages between one attempt and one node.
 func (w *walker) cellMoves(st *state, i, n uint8, out []move) []move {
 	s := &st.slots[i]
 	c := &s.cells[n]
@@ -201,7 +201,7 @@ func (w *walker) cellMoves(st *state, i, n uint8, out []move) []move {
 		request(deliverHeal, 0)
 	}
 	late = late || w.m.InOrder && (c.extend.sent() || c.strays != [2]uint8{} || c.heals > 0)
-	if c.release && !late && (c.key > 0 || !w.lessens()) {
+	if c.release && !late && (c.key > 0 || !w.reduces()) {
 		out = w.releases(st, deliverRelease, i, n, out)
 	}
 	if c.bury && !late {
@@ -210,7 +210,7 @@ func (w *walker) cellMoves(st *state, i, n uint8, out []move) []move {
 	return out
 }
 
-// faults are what can go wrong with nodes.
+// faults appends the faults of nodes.
 func (w *walker) faults(st *state, out []move) []move {
 	for i := range w.m.Nodes {
 		n := uint8(i)
@@ -237,7 +237,7 @@ func (w *walker) faults(st *state, out []move) []move {
 	return out
 }
 
-// event of an answer that a client hears.
+// event returns the event of an answer that a client hears.
 func answerEvent(op quorum.Op, n uint8, msg message, number uint64) quorum.Event {
 	e := quorum.Event{Kind: quorum.No, Node: int(n), Op: op}
 	switch msg.stage {

@@ -7,12 +7,12 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/quorum"
 )
 
-// In a world with Returns, whoever releases may want the lock again at once: then a
-// place in line for its next attempt goes with the release, in one message to each
-// node, which does both in one step. Nobody waits for that attempt yet. It hears what
-// nodes say, but not that time passes, until somebody claims it; or it is given up. To
-// claim it earlier than the release has its verdict is not possible. Giving it up may
-// come at any time; of an attempt that was won meanwhile that is a release.
+// In a world with Returns, a client that releases may want the lock again at once. The
+// release then also takes a place in the queue for the client's next attempt, in one
+// message to each node, which does both in one step. Nobody waits for that attempt yet.
+// Until the client claims it, it gets the messages of nodes but no timers. It cannot be
+// claimed before the release has its verdict. It may be given up at any time; if it was
+// won meanwhile, that is a release.
 
 // returnMoves are the releases that begin an attempt in slot free, if one more than
 // the active ones may be.
@@ -42,7 +42,7 @@ func (w *walker) mayReturn(st *state) bool {
 	return w.m.Returns && st.slots[w.m.Attempts-1].life == unused
 }
 
-// comeBack has a client release, with a place for its next attempt.
+// comeBack makes a client release, with a place for its next attempt.
 func (w *walker) comeBack(st *state, mv move) {
 	old, s := &st.slots[mv.arg>>1], &st.slots[mv.slot]
 	*s = slot{life: asking, unclaimed: true, machine: fresh + 1} // which has asked for places only
@@ -54,7 +54,7 @@ func (w *walker) comeBack(st *state, mv move) {
 		c.line = queue{stand: true, behind: true, asks: uint8(min(w.m.Asks, 1)), comes: mv.arg>>1 + 1, renewed: from.line.always}
 		from.bury, from.line.always = false, false
 	}
-	w.deeds[Returned]++
+	w.actions[Returned]++
 }
 
 // arrivals are the steps of such a message that arrives.
@@ -67,7 +67,8 @@ func (w *walker) arrivals(st *state, i, n uint8, out []move) []move {
 	return out
 }
 
-// deliverReturn has a node execute a release and what comes with it.
+// deliverReturn makes a node execute a release together with the ACQUIRE of the next
+// attempt.
 func (w *walker) deliverReturn(st *state, mv move) {
 	s := &st.slots[mv.slot]
 	c := &s.cells[mv.node]
@@ -80,16 +81,16 @@ func (w *walker) deliverReturn(st *state, mv move) {
 	after, ended, a := before.Return(w.m.Rules, end, next, nodeNow(st, mv.node))
 
 	old.freed = w.m.Check&Orphans != 0
-	old.release = old.release || w.lessensInLine() && old.acquiring()
+	old.release = old.release || w.reducesInQueue() && old.acquiring()
 	w.checkFreed(&after, owner)
 	w.checkLine(st, mv.node, &before, &after)
 	w.keep(st, mv.node, after)
 	w.push(st, mv.node, ended.Told)
 	st.skips -= min(st.skips, mv.arg&0xf, 1)
 	if a.Position > 0 {
-		w.deeds[Placed]++
+		w.actions[Placed]++
 	} else {
-		w.deeds[Bare]++
+		w.actions[Bare]++
 	}
 	c.deliveredInLine(mv, saying(a), &a, 0, a.Holder != 0 && st.before(a.Holder-1, mv.slot))
 	w.answer = a
@@ -97,7 +98,7 @@ func (w *walker) deliverReturn(st *state, mv move) {
 }
 
 // returned completes the first answer to an attempt that was begun with a release, as
-// the driver of those does: a node that had nobody to stand behind knows nothing of it.
+// the driver does: a node with a free lock gave it no place.
 func (w *walker) returned(s *slot, q *queue, e quorum.Event) quorum.Event {
 	if q.behind = false; e.Kind != quorum.Absent {
 		return e
@@ -109,14 +110,15 @@ func (w *walker) returned(s *slot, q *queue, e quorum.Event) quorum.Event {
 	return e
 }
 
-// unsent is for an ACQUIRE that never left: nor did the release that it came with.
+// unsent handles an ACQUIRE that never left; the release that it came with never left
+// either.
 func (q *queue) unsent() {
 	if q.behind {
 		q.comes, q.renewed = 0, false
 	}
 }
 
-// standing says whether the release that an attempt was begun with may have its verdict.
+// standing reports whether the release that began an attempt may have its verdict.
 func (w *walker) standing(s *slot) bool {
 	var said quorum.Set
 	for n := range w.m.Nodes {
@@ -128,8 +130,8 @@ func (w *walker) standing(s *slot) bool {
 	return cfg.HasQuorum(said)
 }
 
-// claim has somebody wait for an attempt. The nodes that had nobody to stand behind
-// are asked again.
+// claim makes the client wait for an attempt. It asks the nodes again that gave it no
+// place because the lock was free.
 func (w *walker) claim(st *state, s *slot) {
 	s.unclaimed = false
 	for n := range w.m.Nodes {
@@ -138,13 +140,13 @@ func (w *walker) claim(st *state, s *slot) {
 			w.stepAsking(st, s, quorum.Event{Kind: quorum.PushLost, Node: n})
 		}
 	}
-	w.deeds[Claimed]++
+	w.actions[Claimed]++
 }
 
-// cancel has whoever waits for an attempt, or might come for it, give it up.
+// cancel gives up an attempt, whether it was claimed or not.
 func (w *walker) cancel(st *state, s *slot) {
 	if s.unclaimed {
-		w.deeds[Dropped]++
+		w.actions[Dropped]++
 	}
 	if s.life == over {
 		s.gaveWay, s.unclaimed = false, false
@@ -153,7 +155,8 @@ func (w *walker) cancel(st *state, s *slot) {
 	w.stepAsking(st, s, quorum.Event{Kind: quorum.Cancel})
 }
 
-// awaits says whether a release of slot i's is under way with another's ACQUIRE.
+// awaits reports whether a release of slot i is under way with the ACQUIRE of another
+// slot.
 func (st *state) awaits(i uint8) bool {
 	for j := range st.slots {
 		for n := range st.slots[j].cells {
@@ -165,13 +168,13 @@ func (st *state) awaits(i uint8) bool {
 	return false
 }
 
-// Deed is something that happens in a world with Returns.
-type Deed uint8
+// Action is something that happens in a world with Returns.
+type Action uint8
 
-// The deeds.
+// The actions.
 const (
 	// Returned: a lease was released with a place for the next attempt.
-	Returned Deed = iota
+	Returned Action = iota
 	// Placed: a node gave it that place. Bare: it had nobody to stand behind.
 	Placed
 	Bare
@@ -181,20 +184,20 @@ const (
 	// Early: it was won before. Yielded: it gave way before.
 	Early
 	Yielded
-	deeds
+	actions
 )
 
-var deedNames = [deeds]string{
+var actionNames = [actions]string{
 	Returned: "a release with a place for the next attempt", Placed: "that place is given", Bare: "nobody to stand behind",
 	Claimed: "the attempt is claimed", Dropped: "it is given up", Early: "it is won before it is claimed", Yielded: "it gives way before it is claimed",
 }
 
-func (d Deed) String() string { return deedNames[d] }
+func (d Action) String() string { return actionNames[d] }
 
-// Deeds are how often each was done, on any of the ways that were searched.
-type Deeds [deeds]int
+// Actions counts how often each happened, on all paths that were searched.
+type Actions [actions]int
 
-func (d *Deeds) add(more Deeds) {
+func (d *Actions) add(more Actions) {
 	for i, n := range more {
 		d[i] += n
 	}

@@ -2,11 +2,11 @@ package explore
 
 import "github.com/leasehold-dev/leasehold/internal/proof/modelnode"
 
-// Row is one run of the set: a world, the mechanisms that are off in it, and
-// the verdict it must come to.
+// Row is one run of the set: a world, the mechanisms that are switched off, and the
+// verdict that the search must come to.
 type Row struct {
 	Name string
-	// What the world is, in words.
+	// What describes the world.
 	What string
 	// Off are mechanisms of the production code that are switched off, which
 	// only the checker's build can do. What is off in the nodes is in the Model.
@@ -14,8 +14,8 @@ type Row struct {
 	Model Model
 	// Want is the property that must be found broken, 0 if all must hold.
 	Want Property
-	// Reach is what has to happen in it on some way, or the row says nothing.
-	Reach []Deed
+	// Reach is what has to happen on some path; otherwise the row shows nothing.
+	Reach []Action
 	// Mutant is the mechanism whose absence breaks it, by the name that the
 	// simulator has for it too; empty where it is an assumption that does not
 	// hold, or nothing.
@@ -161,7 +161,7 @@ func Rows() []Row {
 	}, waitingRows()...)
 }
 
-// lists is a world in which one list of nodes is replaced by another.
+// lists returns a world in which one list of nodes is replaced by another.
 func lists(attempts int, change func(*Model)) Model {
 	return world(attempts, func(m *Model) {
 		m.Lists, m.Nodes, m.SwitchWait, m.Check = true, 4, 2, Mutex

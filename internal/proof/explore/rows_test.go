@@ -103,9 +103,9 @@ func TestVerdicts(t *testing.T) {
 			if r.Found != row.Want {
 				t.Errorf("%s: found %v, want %v\n%s", row.What, r.Found, row.Want, strings.Join(r.Trace, "\n"))
 			}
-			for _, deed := range row.Reach {
-				if r.Deeds[deed] == 0 {
-					t.Errorf("in no way that was searched did this happen: %v", deed)
+			for _, action := range row.Reach {
+				if r.Actions[action] == 0 {
+					t.Errorf("on no path that was searched did this happen: %v", action)
 				}
 			}
 			if r.Found == 0 && !r.Complete {

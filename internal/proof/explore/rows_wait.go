@@ -1,7 +1,7 @@
 package explore
 
-// inLine is a world in which attempts wait: two at a time, each for three ticks at
-// most, in which it asks a node up to twice.
+// inLine returns a world in which attempts wait: two at a time, each for at most three
+// ticks, in which it asks a node up to twice.
 func inLine(attempts int, change func(*Model)) Model {
 	return world(attempts, func(m *Model) {
 		m.Waits, m.Asks, m.Patience = true, 2, 3
@@ -12,7 +12,7 @@ func inLine(attempts int, change func(*Model)) Model {
 	})
 }
 
-// one is such a world with a single node.
+// one returns such a world with a single node.
 func one(attempts int, change func(*Model)) Model {
 	return inLine(attempts, func(m *Model) {
 		m.Nodes = 1
@@ -20,8 +20,9 @@ func one(attempts int, change func(*Model)) Model {
 	})
 }
 
-// back is a world with two nodes in which one has the lock at first, another stands in
-// line, and who releases may come back in the same message.
+// back returns a world with two nodes in which one attempt has the lock at first,
+// another waits, and a client that releases may take its next place in the same
+// message.
 func back(attempts int, change func(*Model)) Model {
 	return inLine(attempts, func(m *Model) {
 		m.Nodes, m.Returns, m.Begun, m.Asks, m.Patience = 2, true, true, 1, 2
@@ -29,10 +30,11 @@ func back(attempts int, change func(*Model)) Model {
 	})
 }
 
-// cameBack is all that can become of who comes back, but for giving way.
-var cameBack = []Deed{Returned, Placed, Bare, Claimed, Dropped, Early}
+// cameBack has everything that can happen to an attempt that began with a release,
+// except giving way.
+var cameBack = []Action{Returned, Placed, Bare, Claimed, Dropped, Early}
 
-// waitingRows are those of waiting in line and handing on.
+// waitingRows returns the rows of waiting and handing on.
 func waitingRows() []Row {
 	return []Row{
 		{Name: "W1", What: "who waits in line is handed the lock, one node: as shipped",
@@ -68,7 +70,7 @@ func waitingRows() []Row {
 		{Name: "W3-again", What: "three attempts, of which one may follow one that gave way; within a tick",
 			Model: inLine(3, func(m *Model) { m.Asks, m.TTL, m.Patience = 1, 1, 1 })},
 
-		// Who leaves the line.
+		// Leaving the queue.
 		{Name: "W4", What: "who has left gets nothing any more, if no request is longer under way than tombstones last",
 			Model: one(3, func(m *Model) { m.Check, m.MaxDelay, m.Doubts = Orphans, 1, 1 })},
 		{Name: "W4-renew", What: "the same; leases are renewed",
@@ -76,7 +78,7 @@ func waitingRows() []Row {
 		{Name: "W4-three", What: "the same; three nodes",
 			Model: inLine(2, func(m *Model) { m.Check, m.MaxDelay, m.Asks, m.Patience = Orphans, 1, 1, 2 })},
 
-		// Who releases with a place for its next attempt.
+		// Releases with a place for the next attempt.
 		{Name: "W5", What: "who releases comes back in the same message, one node", Reach: cameBack,
 			Model: one(3, func(m *Model) { m.Returns = true })},
 		{Name: "W5-late", What: "the same; a request is given up and arrives late, or never, and something arrives twice", Reach: cameBack,
@@ -114,7 +116,7 @@ func waitingRows() []Row {
 		{Name: "W6-whole", What: "who comes back is released only where it gets its place",
 			Model: one(2, func(m *Model) { m.Returns, m.Check, m.MaxDelay, m.Rules.ReturnsWhole = true, Orphans, 1, true }), Want: Orphans, Mutant: "node-releases-who-comes-back"},
 
-		// What it rests on.
+		// What waiting depends on.
 		{Name: "W-time", What: "what a node granted counts even when its time is over", Off: []string{"place-in-time"},
 			Model: one(2, func(m *Model) { m.Check = Tokens }), Want: Tokens, Mutant: "quorum-place-in-time"},
 		{Name: "W-told", What: "who is handed the lock counts from when it hears of that",

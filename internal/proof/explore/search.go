@@ -6,11 +6,11 @@ import (
 	"time"
 )
 
-// Result is what a search found.
+// Result is the result of a search.
 type Result struct {
 	// Found is the property that broke, 0 if none.
 	Found Property
-	// Trace is how, step by step.
+	// Trace is the path to it, step by step.
 	Trace []string
 	// Complete: every state that can be reached was visited.
 	Complete bool
@@ -18,8 +18,8 @@ type Result struct {
 	// Depth of the last state visited: steps from the beginning.
 	Depth int
 	Took  time.Duration
-	// Deeds on all ways that were searched.
-	Deeds Deeds
+	// Actions has how often each happened, on all paths that were searched.
+	Actions Actions
 }
 
 // Limits of a search; zero: none.
@@ -94,12 +94,12 @@ func Search(m Model, lim Limits) Result {
 		}
 	}
 	for _, w := range workers {
-		r.Deeds.add(w.deeds)
+		r.Actions.add(w.actions)
 	}
 	r.Found, r.States = s.found, s.seen.len()
 	r.Complete = s.found == 0 && len(s.frontier) == 0
 	if s.found != 0 {
-		r.Trace = newTale(&m, s.machines).tell(s.seen.path(s.foundAt))
+		r.Trace = newTrace(&m, s.machines).tell(s.seen.path(s.foundAt))
 		r.Depth = len(s.seen.path(s.foundAt))
 	}
 	r.Took = time.Since(began)

@@ -5,9 +5,9 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/quorum"
 )
 
-// settle takes out of a state what makes no difference to anything that can
-// still happen, so that states which differ only in that are one. Every line of
-// it has to be sound: it may forget, but not make a violation unreachable.
+// settle removes from a state what makes no difference to anything that can still
+// happen, so that states which differ only in that become one. Every line of it must be
+// sound: it may forget, but not make a violation unreachable.
 func (w *walker) settle(st *state) {
 	for i := range w.m.Attempts {
 		switch s := &st.slots[i]; {
@@ -34,7 +34,7 @@ func (w *walker) settlePlainly(st *state, s *slot) {
 	}
 }
 
-// ended is what all states are in which nothing can break any more.
+// ended returns the state that represents all in which nothing can break any more.
 func ended() (st state) {
 	for i := range st.slots {
 		st.slots[i].life = over
@@ -100,7 +100,7 @@ func (w *walker) settleSlot(st *state, i int) {
 	if !acquiring {
 		s.propose = 0
 	}
-	if w.lessensInLine() || s.life == over && s.released {
+	if w.reducesInQueue() || s.life == over && s.released {
 		s.repeated = false // which only the release asks for
 	}
 	s.age = min(s.age, w.ageLimit(s, acquiring, confirming))
@@ -109,7 +109,7 @@ func (w *walker) settleSlot(st *state, i int) {
 	}
 }
 
-// dead says whether a lease is not valid, and can not become so again.
+// dead reports whether a lease is not valid and cannot become valid again.
 func (w *walker) dead(s *slot) bool {
 	if w.valid(s) {
 		return false
@@ -163,12 +163,12 @@ func (w *walker) ownerAt(st *state, i, n int) (o owner) {
 	return o
 }
 
-// settleCell forgets messages that can not change anything.
+// settleCell forgets messages that cannot change anything.
 func (w *walker) settleCell(st *state, i, n int) {
 	s, r := &st.slots[i], &w.m.Rules
 	c := &s.cells[n]
 	own := w.ownerAt(st, i, n)
-	if w.lessens() {
+	if w.reduces() {
 		// A tombstone makes an acquire fail, and it may as well never arrive.
 		c.tomb, c.release, c.bury = 0, c.release || c.bury, false
 		if s.life == over { // a key that only has others refused may as well never come
@@ -185,7 +185,7 @@ func (w *walker) settleCell(st *state, i, n int) {
 			}
 		}
 	}
-	if w.lessensInLine() {
+	if w.reducesInQueue() {
 		// As above; but the release may be what hands the lock on, and so takes its
 		// time where there is something to release.
 		c.tomb, c.release, c.bury = 0, c.release || c.bury, false
@@ -244,8 +244,8 @@ func (m message) rank() int {
 	return int(m.token)<<8 | int(m.stage)
 }
 
-// spent says whether nothing that is checked can break any more: there will be
-// no more grants, and nobody holds with an old token.
+// spent reports whether nothing that is checked can break any more: there will be no
+// more grants, and nobody holds the lock with an old token.
 func (w *walker) spent(st *state) bool {
 	if w.m.Check&Orphans != 0 {
 		return false

@@ -34,7 +34,7 @@ type node struct {
 	list   role // that it was told
 }
 
-// life is where an attempt and its lease stand.
+// life is the phase of an attempt and its lease.
 type life uint8
 
 const (
@@ -91,7 +91,7 @@ type message struct {
 	token token // what is to be confirmed; or the answer
 }
 
-// stage is where a message stands.
+// stage is the phase of a message.
 type stage uint8
 
 const (
@@ -103,10 +103,10 @@ const (
 	saidYes
 )
 
-// awaited says whether the sender has still to hear of it.
+// awaited reports whether the sender still waits for the answer.
 func (m message) awaited() bool { return m.stage == asked || m.stage >= saidNo }
 
-// sent says whether the request is under way.
+// sent reports whether the request is under way.
 func (m message) sent() bool { return m.stage == asked || m.stage == stray }
 
 // abandon is the message when nobody waits for its answer any more.
@@ -139,12 +139,12 @@ func (c *cell) ask(t token, s stage) {
 	panic("explore: more confirmations under way than a cell has room for")
 }
 
-// acquiring says whether an acquire can still reach the node.
+// acquiring reports whether an acquire can still reach the node.
 func (c *cell) acquiring() bool {
 	return c.acquire.sent() || c.again || c.line.comes != 0 || c.line.strays != [2]ask{}
 }
 
-// confirming says whether a confirmation or its answer is under way.
+// confirming reports whether a confirmation or its answer is under way.
 func (c *cell) confirming() bool {
 	for _, msg := range c.confirm {
 		if msg.stage != idle {
@@ -154,7 +154,7 @@ func (c *cell) confirming() bool {
 	return false
 }
 
-// isGone says whether nothing is left of an attempt.
+// isGone reports whether nothing is left of an attempt.
 func (s *slot) isGone() bool {
 	bare := *s
 	bare.rank = 0

@@ -2,7 +2,6 @@
 
 package explore
 
-// Switch has the production code run without some of its mechanisms, and with
-// all others. It says whether it could: only the checker's build can switch
-// anything off.
+// Switch makes the production code run without the mechanisms off, and with all others.
+// It reports whether it could: only the checkers' build can switch anything off.
 func Switch(off ...string) bool { return len(off) == 0 }

@@ -9,8 +9,8 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/quorum"
 )
 
-// Switch has the production code run without some of its mechanisms, and with
-// all others. It says whether it could. Searches under way would see it.
+// Switch makes the production code run without the mechanisms off, and with all others.
+// It reports whether it could. It must not be called during a search.
 func Switch(off ...string) bool {
 	all := maps.Clone(quorum.Mechanisms)
 	maps.Copy(all, leasefsm.Mechanisms)

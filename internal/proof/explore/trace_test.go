@@ -11,8 +11,8 @@ import (
 
 var rewrite = flag.Bool("rewrite", false, "write what TestTrace is told to its file")
 
-// A violation is told so that a person can follow it, step by step: the renewal
-// that is too late, and the lock that was handed over long before that is heard.
+// A trace describes a violation step by step: the renewal that is too late, and the
+// lock that was handed over long before its waiter hears of it.
 func TestTrace(t *testing.T) {
 	for _, row := range Rows() {
 		file := "testdata/" + row.Name + ".txt"
@@ -20,7 +20,7 @@ func TestTrace(t *testing.T) {
 			continue
 		}
 		if !Switch(row.Off...) {
-			t.Fatalf("can not switch %q off", row.Off)
+			t.Fatalf("cannot switch %q off", row.Off)
 		}
 		told := strings.Join(Search(row.Model, Limits{Workers: 1}).Trace, "\n") + "\n"
 		Switch()

@@ -39,8 +39,8 @@ func (w *walker) lineMoves(st *state, i, n uint8, out []move) []move {
 	return out
 }
 
-// releases are the steps of a release that arrives: whom it may be for, and whom
-// the node may take for gone.
+// releases appends the steps of a release that arrives: for which owner it is, and
+// which waiter the node may take for dead.
 func (w *walker) releases(st *state, kind moveKind, i, n uint8, out []move) []move {
 	q := &st.slots[i].cells[n].line
 	out = append(out, move{kind: kind, slot: i, node: n})
@@ -76,7 +76,7 @@ func (q *queue) arriving(mv move) ask {
 	return ask{q.sent + 1, q.stand}
 }
 
-// before says whether slot i comes before slot j in any line.
+// before reports whether slot i comes before slot j in every queue.
 func (st *state) before(i, j uint8) bool {
 	if a, b := st.slots[i].rank, st.slots[j].rank; a != b {
 		return a < b
@@ -84,8 +84,8 @@ func (st *state) before(i, j uint8) bool {
 	return i < j
 }
 
-// askAgain has an attempt that waits ask a node. One that has asked as often as
-// it may is not answered any more.
+// askAgain makes a waiting attempt ask a node. If it has asked as often as it may, it
+// gets no answer any more.
 func (w *walker) askAgain(s *slot, c *cell, stand bool) {
 	if c.line.lost = int(c.line.asks) >= w.m.Asks; !c.line.lost {
 		c.acquire = message{stage: asked}
@@ -169,8 +169,7 @@ func (w *walker) hearInLine(st *state, s *slot, mv move) {
 	w.stepAsking(st, s, e)
 }
 
-// follow has an attempt take the place of one that gave way, or come last, or
-// first.
+// follow makes an attempt take the place of one that gave way, or come last, or first.
 func (w *walker) follow(st *state, s *slot, first bool) {
 	for i := range w.m.Attempts {
 		before := &st.slots[i]
@@ -219,7 +218,7 @@ func closeRanks(slots []slot) {
 	}
 }
 
-// begun has one get the lock, and then another stand in line for it.
+// begun makes one attempt get the lock, and another wait for it.
 func (w *walker) begun(st *state) {
 	for i := range uint8(2) {
 		w.apply(st, move{kind: begin, slot: i})
@@ -234,15 +233,14 @@ func (w *walker) begun(st *state) {
 	}
 }
 
-// impatient has an attempt go away that has waited for long enough.
+// impatient makes an attempt leave that has waited for long enough.
 func (w *walker) impatient(st *state, s *slot) {
 	if w.m.Waits && s.life == asking && int(s.age) >= w.m.Patience {
 		w.cancel(st, s)
 	}
 }
 
-// settleLine forgets what can not matter any more of a slot's part in node n's
-// line.
+// settleLine forgets what cannot matter any more of a slot's place in node n's queue.
 func (w *walker) settleLine(s *slot, n int) {
 	c := &s.cells[n]
 	q := &c.line
@@ -255,7 +253,7 @@ func (w *walker) settleLine(s *slot, n int) {
 			}
 		}
 	}
-	if !c.release && !c.bury || w.lessensInLine() {
+	if !c.release && !c.bury || w.reducesInQueue() {
 		if q.always = false; !c.release && !c.bury {
 			q.gives, q.toSenior = false, false
 		}
@@ -282,8 +280,8 @@ func (w *walker) settleLine(s *slot, n int) {
 	q.sort()
 }
 
-// checkLine looks at a node after a step: nobody who was released there may have
-// the lock, or a place.
+// checkLine checks a node after a step: no owner that was released there may have the
+// lock or a place.
 func (w *walker) checkLine(st *state, n uint8, before, after *modelnode.Lock[uint8]) {
 	for i := range w.m.Attempts {
 		o := uint8(i) + 1
@@ -307,8 +305,8 @@ func waits(l *modelnode.Lock[uint8], o uint8) bool {
 	return slices.ContainsFunc(l.Line, func(p modelnode.Place[uint8]) bool { return p.Owner == o })
 }
 
-// mayHand says whether a release of slot i's at node n may hand on a lock that is
-// another's to wait for.
+// mayHand reports whether a release of slot i at node n may hand the lock to another
+// waiter.
 func (w *walker) mayHand(st *state, i, n int) bool {
 	for j := range w.m.Attempts {
 		s := &st.slots[j]

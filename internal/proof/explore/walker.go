@@ -14,12 +14,12 @@ type walker struct {
 	broken  Property
 	answer  modelnode.Answer[uint8]
 	granted token
-	deeds   Deeds
+	actions Actions
 	tombs   [maxSlots]modelnode.Tomb[uint8]
 	line    [maxSlots]modelnode.Place[uint8]
-	sorted  canon
+	sorted  canonicalizer
 	fair    *walker
-	// For served: states from which it ends well, and those on the way.
+	// For served: states from which all waiters are served, and those on the way.
 	wellFrom map[print]bool
 	course   []print
 	due      []move
@@ -86,7 +86,7 @@ func (w *walker) owner(st *state, n uint8) int {
 	return -1
 }
 
-// valid says whether a held lease may be trusted at present.
+// valid reports whether a held lease may be trusted at present.
 func (w *walker) valid(s *slot) bool { return w.lease(s.machine).Valid(at(s.age)) }
 
 // nodeNow is what node n's clock says.

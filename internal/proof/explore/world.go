@@ -2,7 +2,7 @@ package explore
 
 import "github.com/leasehold-dev/leasehold/internal/proof/modelnode"
 
-// pass lets one tick pass for everybody.
+// pass lets one tick pass everywhere.
 func (w *walker) pass(st *state) {
 	for n := range w.m.Nodes {
 		nd := &st.nodes[n]
@@ -31,7 +31,7 @@ func (w *walker) expire(st *state, n int, by uint8) {
 	}
 }
 
-// fault has something go wrong at a node.
+// fault makes something go wrong at a node.
 func (w *walker) fault(st *state, mv move) {
 	n, nd := mv.node, &st.nodes[mv.node]
 	switch mv.kind {

@@ -41,7 +41,7 @@ func main() {
 		switch {
 		case r.Found != row.Want:
 			verdict = fmt.Sprintf("NOT EXPECTED, which was %v", row.Want)
-		case slices.ContainsFunc(row.Reach, func(d explore.Deed) bool { return r.Deeds[d] == 0 }):
+		case slices.ContainsFunc(row.Reach, func(d explore.Action) bool { return r.Actions[d] == 0 }):
 			verdict = fmt.Sprintf("NOT REACHED, some of %v", row.Reach)
 		case r.Found == 0 && !r.Complete:
 			verdict = "GIVEN UP before all states were visited"

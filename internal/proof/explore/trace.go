@@ -7,10 +7,10 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/proof/modelnode"
 )
 
-// tale retells a path that the search found, step by step, for people. The
-// search knows states only up to a permutation of nodes and attempts; here the
-// path is walked again with names that stay.
-type tale struct {
+// trace describes a path that the search found, step by step. The search knows states
+// only up to a permutation of nodes and attempts; a trace walks the path again with
+// names that stay.
+type trace struct {
 	*walker
 	before, after state
 	names         [maxSlots]string // of attempts and their leases: A1, B1, A2
@@ -19,12 +19,12 @@ type tale struct {
 	lines         []string
 }
 
-func newTale(m *Model, ms *machines) *tale {
-	return &tale{walker: newWalker(m, ms)}
+func newTrace(m *Model, ms *machines) *trace {
+	return &trace{walker: newWalker(m, ms)}
 }
 
-// tell walks along the fingerprints, and then the step that breaks something.
-func (t *tale) tell(path []print) []string {
+// tell follows the fingerprints, and then takes the step that breaks something.
+func (t *trace) tell(path []print) []string {
 	for _, st := range t.initial() {
 		if t.print(st) == path[0] {
 			t.after = st
@@ -53,13 +53,13 @@ func (t *tale) tell(path []print) []string {
 	return t.lines
 }
 
-func (t *tale) print(st state) print {
+func (t *trace) print(st state) print {
 	t.canonical(&st)
 	return fingerprint(t.m.encode(&st, nil))
 }
 
-// step takes the first step that is right, and tells of it.
-func (t *tale) step(right func() bool) {
+// step takes the first step that is right, and describes it.
+func (t *trace) step(right func() bool) {
 	t.before = t.after
 	for _, mv := range t.moves(&t.before, nil) {
 		t.after = t.before
@@ -69,18 +69,18 @@ func (t *tale) step(right func() bool) {
 			return
 		}
 	}
-	panic("explore: a path that can not be walked again")
+	panic("explore: a path that cannot be walked again")
 }
 
 // note adds the line for a step.
-func (t *tale) note(mv move) {
+func (t *trace) note(mv move) {
 	switch mv.kind {
 	case begin:
 		t.name(mv.slot)
 	case comeBack:
 		t.names[mv.slot] = t.next(rune(t.names[mv.arg>>1][0]))
 	}
-	line := t.deed(mv)
+	line := t.action(mv)
 	if t.granted != 0 {
 		t.tokens[mv.slot] = t.granted
 	}
@@ -96,8 +96,8 @@ func (t *tale) note(mv move) {
 	t.lines = append(t.lines, fmt.Sprintf("[%d] %s", t.now, line))
 }
 
-// opening says how the world stands at first, where it is not all zero.
-func (t *tale) opening() {
+// opening describes the initial state, if it is not all zero.
+func (t *trace) opening() {
 	var parts []string
 	for n := range t.m.Nodes {
 		nd := t.after.nodes[n]
@@ -113,8 +113,8 @@ func (t *tale) opening() {
 	}
 }
 
-// name gives an attempt a client: the first that has nothing better to do.
-func (t *tale) name(slot uint8) {
+// name gives an attempt to the first client that is free.
+func (t *trace) name(slot uint8) {
 	if t.m.ReuseOwner {
 		client := slot % uint8(t.m.Clients)
 		t.names[slot] = fmt.Sprintf("%c%d", 'A'+client, slot/uint8(t.m.Clients)+1)
@@ -135,7 +135,7 @@ func (t *tale) name(slot uint8) {
 }
 
 // next is the name of a client's next attempt.
-func (t *tale) next(client rune) string {
+func (t *trace) next(client rune) string {
 	count := 1
 	for _, name := range t.names {
 		if strings.HasPrefix(name, string(client)) {
@@ -147,7 +147,7 @@ func (t *tale) next(client rune) string {
 
 // token writes a token down. One that was drawn from a clock is a time: ticks
 // since the beginning, and a small rest.
-func (t *tale) token(k token) string {
+func (t *trace) token(k token) string {
 	number := t.m.number(k)
 	if !t.m.Floor {
 		return fmt.Sprint(number)

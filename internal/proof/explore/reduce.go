@@ -5,10 +5,10 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/quorum"
 )
 
-// A search leaves out what leads to nothing new: for each run with such a step
-// there is one without it in which the nodes execute the same requests at the
-// same time, and the same grants and renewals are made. That rests on how the
-// production machines treat the events in question, so searches of smaller
+// Partial-order reduction: a search leaves out steps that lead to nothing new. For each
+// run with such a step there is one without it in which the nodes execute the same
+// requests at the same time, and the same grants and renewals are made. This depends on
+// how the production machines treat the events in question. So searches of smaller
 // worlds with EveryEvent leave out nothing, and must come to the same verdicts.
 //
 //   - An attempt is not told that an acquire was refused, never left, or will
@@ -28,8 +28,8 @@ import (
 //   - Of a lease only the rest of its validity is kept, not how often it was
 //     renewed to get there.
 
-// tells says whether a machine is told of something. A lateness that concerns
-// confirmations is more than a loss: it may change the token.
+// tells reports whether a machine is told of an event. A late confirmation is more than
+// a loss: it may change the token.
 func (w *walker) tells(kind moveKind, s *slot, c *cell) bool {
 	if w.m.EveryEvent {
 		return true
@@ -55,18 +55,18 @@ func (w *walker) tells(kind moveKind, s *slot, c *cell) bool {
 	return false
 }
 
-// lessens says whether releases are taken for what they can do at worst.
-func (w *walker) lessens() bool {
+// reduces reports whether releases are reduced to the worst that they can do.
+func (w *walker) reduces() bool {
 	return !w.m.EveryEvent && !w.m.Plain && !w.m.Waits && !w.m.ReuseOwner && w.m.Check&Orphans == 0
 }
 
-// lessensInLine says whether releases of those who wait leave no tombstones, and
-// are executed once more, for any acquire that comes late.
-func (w *walker) lessensInLine() bool {
+// reducesInQueue reports whether releases of waiters leave no tombstones, and are
+// executed once more instead if an acquire comes late.
+func (w *walker) reducesInQueue() bool {
 	return w.m.Waits && !w.m.EveryEvent && !w.m.Plain && w.m.Check&Orphans == 0
 }
 
-// heals says whether renewals give the lease to nodes that are without it.
+// heals reports whether renewals give the lease to nodes that do not have it.
 func (w *walker) heals() bool { return w.m.Renewals > 0 && w.healing }
 
 // dropRefusals takes refusals off the wire.
@@ -79,8 +79,7 @@ func (c *cell) dropRefusals(waits bool) {
 	}
 }
 
-// writeOff tells a lost attempt that no answer will come any more, or that it
-// has come.
+// writeOff tells a lost attempt that each answer has come or will never come.
 func (w *walker) writeOff(s *slot) {
 	for n := range w.m.Nodes {
 		msg := &s.cells[n].acquire
@@ -96,8 +95,8 @@ func (w *walker) writeOff(s *slot) {
 	}
 }
 
-// rebase turns a lease into the one just granted that has as much validity
-// left. Production code must see no difference between the two.
+// rebase replaces a lease by a newly granted one with the same remaining validity.
+// Production code must not see a difference.
 func (w *walker) rebase(s *slot) {
 	if w.m.Plain || w.m.Floor || w.m.MaxDelay > 0 { // the age of a lease tells more than that
 		return

@@ -6,8 +6,8 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/proof/modelnode"
 )
 
-// deed says what was done in a step.
-func (t *tale) deed(mv move) string {
+// action describes the action of a step.
+func (t *trace) action(mv move) string {
 	who, node := t.names[mv.slot], mv.node+1
 	s := &t.before.slots[mv.slot]
 	c := &s.cells[mv.node]
@@ -79,7 +79,7 @@ func (t *tale) deed(mv move) string {
 	panic("explore: a step without words")
 }
 
-func (t *tale) crashed() string {
+func (t *trace) crashed() string {
 	line := ""
 	if !t.m.KeepCounter {
 		line += " and its counter"
@@ -94,7 +94,7 @@ func (t *tale) crashed() string {
 }
 
 // request names the message that a node executes.
-func (t *tale) request(mv move) string {
+func (t *trace) request(mv move) string {
 	who := t.names[mv.slot] + "'s "
 	s := &t.before.slots[mv.slot]
 	c := &s.cells[mv.node]
@@ -129,8 +129,8 @@ func (t *tale) request(mv move) string {
 	return who + "RELEASE"
 }
 
-// reply says what a node made of it.
-func (t *tale) reply(mv move) string {
+// reply describes the node's answer.
+func (t *trace) reply(mv move) string {
 	a := t.answer
 	switch a.Verdict {
 	case modelnode.Buried:
@@ -166,8 +166,8 @@ func (t *tale) reply(mv move) string {
 	return "the key is deleted" + t.handed()
 }
 
-// heard says what an answer is.
-func (t *tale) heard(mv move, c *cell) string {
+// heard describes an answer.
+func (t *trace) heard(mv move, c *cell) string {
 	msg, age := c.extend, t.before.slots[mv.slot].age
 	switch mv.kind {
 	case hearAcquire:
@@ -193,8 +193,8 @@ func (t *tale) heard(mv move, c *cell) string {
 	return "extended"
 }
 
-// asked says when an ACQUIRE left that was not the first.
-func (t *tale) asked(s *slot, a ask) (line string) {
+// asked describes when a repeated ACQUIRE left.
+func (t *trace) asked(s *slot, a ask) (line string) {
 	if !t.m.Waits || s.life != asking {
 		return ""
 	}
@@ -207,8 +207,8 @@ func (t *tale) asked(s *slot, a ask) (line string) {
 	return line
 }
 
-// handed says to whom the lock was handed on.
-func (t *tale) handed() (line string) {
+// handed describes which attempt was handed the lock.
+func (t *trace) handed() (line string) {
 	for _, to := range t.answer.Told {
 		line += fmt.Sprintf(", and handed to %s with token %s, who is told", t.names[to.Owner-1], t.token(t.m.packed(to.Token)))
 	}

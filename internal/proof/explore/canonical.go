@@ -6,8 +6,8 @@ import (
 	"slices"
 )
 
-// canon has the room that finding a canonical state takes.
-type canon struct {
+// canonicalizer has the scratch memory for finding a canonical state.
+type canonicalizer struct {
 	st    state
 	marks [maxNodes]uint64
 	cells [maxSlots][maxNodes]uint64
@@ -20,9 +20,9 @@ type slotOrder struct {
 	at  int
 }
 
-// canonical turns st into the one state that stands for all that differ from it
-// only in which node, and which attempt, is called what. States that it does not
-// recognise as such stay apart, which costs time and nothing else.
+// canonical replaces st by the state that represents all states which differ only in
+// the names of nodes and attempts. If it does not recognize that two states are the
+// same, they stay separate, which only costs time.
 func (w *walker) canonical(st *state) {
 	if w.m.Plain {
 		return
@@ -46,13 +46,13 @@ func (w *walker) canonical(st *state) {
 	}
 }
 
-// mix is a hash of two numbers.
+// mix hashes two numbers.
 func mix(a, b uint64) uint64 {
 	hi, lo := bits.Mul64(a^0x9e3779b97f4a7c15, b^0xd1b54a32d192ed03)
 	return hi ^ lo
 }
 
-// orderNodes finds an order of the nodes that depends only on what is at them.
+// orderNodes finds an order of the nodes that depends only on their contents.
 func (w *walker) orderNodes(st *state) {
 	c := &w.sorted
 	nodes := w.m.Nodes
