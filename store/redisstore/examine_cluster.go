@@ -11,24 +11,25 @@ import (
 	"github.com/leasehold-dev/leasehold/store"
 )
 
-// ClusterExamination is what ExamineCluster found out.
+// ClusterExamination holds what ExamineCluster found out.
 type ClusterExamination struct {
-	// Seeds are what the servers of the URLs said, if none of them says who has which
-	// slot. Nothing else is known then.
+	// Seeds holds the outcomes of the servers of the URLs if none of them could describe
+	// the slots. All other fields are then zero.
 	Seeds []store.NodeOutcome
-	// Masters are those that have slots, each examined as the one server of a store; in
-	// the order of their slots.
+	// Masters holds an examination of each master that has slots, as the only node of a
+	// store, in the order of their slots.
 	Masters []Examination
-	// Unserved is how many slots no server has, of SlotsOfCluster: locks that fall
-	// there can not be taken.
+	// Unserved counts the slots, out of SlotsOfCluster, that no server has: locks in
+	// those slots cannot be acquired.
 	Unserved int
 }
 
-// SlotsOfCluster is how many slots every cluster has.
+// SlotsOfCluster is the number of slots of every cluster.
 const SlotsOfCluster = slots
 
-// ExamineCluster is Examine for the masters of a cluster, of which urls name some
-// servers as for OpenCluster.
+// ExamineCluster is like Examine, for the masters of a cluster. The urls name some of its
+// servers, as for OpenCluster. It fails only if the URLs or the options are wrong, or if
+// ctx ends.
 func ExamineCluster(ctx context.Context, urls []string, o *Options, scope Scope) (ClusterExamination, error) {
 	seeds, opts, err := clusterURLs(urls, o)
 	if err != nil {
@@ -69,7 +70,7 @@ func ExamineCluster(ctx context.Context, urls []string, o *Options, scope Scope)
 	return e, ctx.Err()
 }
 
-// sharded says whether a version knows sharded channels.
+// sharded reports whether a server version supports sharded channels.
 func sharded(version string) bool {
 	major, _, _ := strings.Cut(version, ".")
 	n, err := strconv.Atoi(major)

@@ -11,20 +11,23 @@ import (
 	"github.com/leasehold-dev/leasehold/store"
 )
 
-// Replace ends the replacement of one list of nodes by another, for when every
-// client has both: urls and o name them as for Open, with Options.Next or next=
-// in the URL. From now on nodes refuse clients that have the old list only; a
-// holder that locked by it loses the lock and is told. After the longest TTL the
-// nodes serve clients that have the new list only, which is then what clients are
-// to be given.
+// Replace finishes the replacement of one membership by another. Call it when every
+// client is configured with both: urls and o name them as for Open, with Options.Next or
+// next= in the URL. First the nodes begin to refuse clients that know the old membership
+// only; a holder that such a client has loses its lease and is notified. After the
+// longest TTL the nodes accept clients that know the new membership only, which can then
+// be rolled out.
 //
-// It blocks for a little more than MaxTTL. A majority of each list has to answer,
-// and in the end all nodes of the new list, or it fails and names those that did not:
-// they would refuse clients that have the new list only. If it fails, or ctx ends,
-// clients with both lists go on as before, and calling it again goes on from there,
-// also when the nodes of the old list are gone meanwhile, provided that a majority of
-// them was told, which the marks of the new nodes record. When all is done it changes
-// nothing. progress is called at each step with what happens next, unless it is nil.
+// Replace blocks for a little more than MaxTTL. It fails unless a majority of each
+// membership and, in the end, every node of the new one has answered; the error names the
+// nodes that did not. Those nodes would refuse clients that know the new membership only.
+//
+// If Replace fails or ctx ends, clients with both memberships go on as before, and
+// calling Replace again resumes. It resumes even if the nodes of the old membership are
+// gone by then, provided that a majority of them refused old clients before: the marks of
+// the new nodes record that. Calling it after it has succeeded changes nothing. If
+// progress is not nil, Replace calls it before each step with a description of the step;
+// it must not block.
 func Replace(ctx context.Context, urls []string, o *Options, progress func(string)) error {
 	if err := mustBeIndependent("replace", urls); err != nil {
 		return err
@@ -46,7 +49,7 @@ func Replace(ctx context.Context, urls []string, o *Options, progress func(strin
 	return r.run(ctx, progress)
 }
 
-// replacement is that of one list by another.
+// replacement is the replacement of one membership by another.
 type replacement struct {
 	*Store
 	oldText, oldPrint string
@@ -62,13 +65,13 @@ func (r *replacement) run(ctx context.Context, progress func(string)) error {
 	}
 	switch {
 	case told.finished >= quorum.Majority(next.Size()):
-		// It was waited for when they were told.
+		// The wait took place when those nodes were updated.
 	case told.enough(old) != nil && told.recorded < quorum.Majority(next.Size()):
 		return told.enough(old)
 	default:
-		// The nodes of the new list record that a majority of the old one was told, if they
-		// have not when this was called before. A later replacement in the other direction
-		// tells a majority of them, which then record nothing.
+		// Have the nodes of the new membership record that a majority of the old one was
+		// updated, unless an earlier call did so. A later replacement in the other
+		// direction updates a majority of them, which then record nothing.
 		c := relistCommand(r.lists.print, r.lists.text, r.newPrint, "", r.oldPrint)
 		if err := r.relist(ctx, next, c).enough(next); err != nil {
 			return err
@@ -85,7 +88,7 @@ func (r *replacement) run(ctx context.Context, progress func(string)) error {
 	return r.relist(ctx, next, relistCommand(r.newPrint, r.newText, r.newPrint, "", r.oldPrint)).all(next)
 }
 
-// relistCommand has a node's mark name a list; see scripts/relist.lua.
+// relistCommand makes a node's mark name another membership; see scripts/relist.lua.
 func relistCommand(print, text, done, from, before string) *command {
 	c := new(command)
 	b := appendWord(appendWord(c.begin(relistScript), markKey), print)
@@ -93,12 +96,12 @@ func relistCommand(print, text, done, from, before string) *command {
 	return c
 }
 
-// relisted is what became of the nodes' marks.
+// relisted is the result of updating the marks of some nodes.
 type relisted struct {
 	told  quorum.Set
 	nodes []store.NodeOutcome
-	// recorded is how many nodes record that a majority of the old list was told, and
-	// finished how many of those are of the new list only.
+	// recorded counts the nodes that record that a majority of the old membership was
+	// updated. finished counts those among them that belong to the new membership only.
 	recorded, finished int
 }
 
@@ -137,12 +140,12 @@ func (r *replacement) relist(ctx context.Context, to quorum.Set, c *command) rel
 	return told
 }
 
-// enough fails unless a majority of the set was told.
+// enough returns an error unless a majority of the set was updated.
 func (t relisted) enough(set quorum.Set) error {
 	return t.most(set, quorum.Majority(set.Size()))
 }
 
-// all fails unless every node of the set was told.
+// all returns an error unless every node of the set was updated.
 func (t relisted) all(set quorum.Set) error {
 	if err := t.most(set, set.Size()); err != nil {
 		return fmt.Errorf("the nodes that were not told refuse clients that know the new list only: replace again when they are up: %w", err)
