@@ -6,22 +6,22 @@ import (
 	"github.com/leasehold-dev/leasehold/store"
 )
 
-// A client that knows one server only does not look at the server's mark for each
-// lock, which would be a tenth of what a lock costs there. It must not have a list to
-// itself all the same when others count that server among several: with a majority of
-// those they would not exclude each other. So it looks when it connects, after it has
-// begun to listen on a channel on which it is told whenever the list changes. Servers
-// that can not tell us (before Redis 6) are looked at on each connection only.
+// A store with one server does not check the server's mark for each lock, which would add
+// a tenth to the cost of a lock. It must still not use a server that belongs to a larger
+// membership: it and the clients of that membership would not exclude each other. So it
+// checks the mark when it connects, after it has subscribed to a channel on which every
+// change of the membership is published. Servers that cannot push (before Redis 6) are
+// checked on each connection only.
 
-// listChannel is where clients are told that a server's list has changed; it is
-// written in scripts/tell.lua, too.
+// listChannel is the channel on which changes of a server's membership are published.
+// scripts/tell.lua contains its name, too.
 const listChannel = channelBegin + "all"
 
-// alone says whether the node's store knows no other.
+// alone reports whether this is the only node of its store.
 func (n *node) alone() bool { return len(n.s.nodes) == 1 }
 
-// belongs sees which list the server is one of, by its mark. Who may not read that, or
-// is somewhere where there is none, knows of no other list.
+// belongs checks by the mark which membership the server belongs to. A client that may
+// not read the mark, and a server without one, pass the check.
 func (n *node) belongs(text value) {
 	var foreign *driver.Refusal
 	if text.kind != '$' || text.null {
@@ -41,8 +41,8 @@ func (n *node) belongs(text value) {
 	n.mu.Unlock()
 }
 
-// turnAway answers what was put in line before it was known that it is not for this
-// server.
+// turnAway answers calls that were enqueued before it was known that this server must not
+// be used for them.
 func (n *node) turnAway() {
 	n.mu.Lock()
 	foreign := n.foreign

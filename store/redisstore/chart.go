@@ -12,26 +12,25 @@ import (
 	"github.com/leasehold-dev/leasehold/store"
 )
 
-// Who has which slot is asked of any member. Nothing depends on it being right:
-// whoever is asked and does not have a slot says so. But a member that is gone says
-// nothing, and who waits in line at a server that is not the lock's any more is not
-// told when it is its turn. So it is asked again whenever something is not as it was
-// said to be; and once in a while as long as anybody waits.
+// Any member can be asked for the slot map. A stale map is safe: a member that does not
+// have a slot redirects the client. But a member that is gone cannot redirect, and a
+// waiter whose lock has moved would wait for a push from the wrong server. So the map is
+// refreshed whenever an answer contradicts it, and regularly while there are waiters.
 
 const (
-	// chartedEvery is how often it is asked while somebody waits.
+	// chartedEvery is the interval between refreshes while there are waiters.
 	chartedEvery = time.Second
-	// chartPause is the least time between two looks; it doubles up to a second while
-	// nobody answers.
+	// chartPause is the least time between two refreshes. It doubles up to a second while
+	// all of them fail.
 	chartPause = 50 * time.Millisecond
-	// retiring is how long a member that has no slots any more may take to answer what
-	// it was asked.
+	// retiring is how long a member that has lost all its slots may take to answer what
+	// is in flight.
 	retiring = time.Second
 )
 
 var chartCommand = newCommand("CLUSTER", "SLOTS")
 
-// want has the table of slots looked at again, soon.
+// want requests a refresh of the slot map soon.
 func (r *router) want() {
 	select {
 	case r.wanted <- struct{}{}:
@@ -39,7 +38,7 @@ func (r *router) want() {
 	}
 }
 
-// tend is the goroutine that does so: one at a time, and never without a pause.
+// tend is the refresh loop. It runs in one goroutine and pauses after each refresh.
 func (r *router) tend() {
 	tick := time.NewTicker(chartedEvery)
 	defer tick.Stop()
@@ -73,9 +72,9 @@ func (r *router) tend() {
 	}
 }
 
-// ask asks one member after the other, beginning with another each time: one that was
-// cut off from the rest goes on saying what was once so. The error comes with
-// what each said.
+// ask asks one member after the other for the slot map. It starts with a different member
+// each time, because one that was cut off from the cluster keeps reporting a stale map.
+// The error comes with the outcome of each member.
 func (r *router) ask(ctx context.Context) (chart []stretch, nodes []store.NodeOutcome, err error) {
 	connected, others := r.known()
 	for _, n := range connected {
@@ -108,8 +107,8 @@ func (r *router) ask(ctx context.Context) (chart []stretch, nodes []store.NodeOu
 	return nil, nodes, errUncharted
 }
 
-// known are the members to which there is a connection, and the addresses of all
-// others and of the seeds.
+// known returns the members that are connected, and the addresses of the other members
+// and of the seeds.
 func (r *router) known() (connected []*node, others []address) {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
@@ -136,7 +135,7 @@ func (r *router) known() (connected []*node, others []address) {
 	return connected, others
 }
 
-// visit asks over a connection that is made for that.
+// visit asks for the slot map over a new connection.
 func (r *router) visit(ctx context.Context, a address) (chart []stretch, err error) {
 	n := &node{s: r.s, addr: a, log: r.s.o.Logger, ctx: ctx}
 	w, err := n.open(ctx, a.host, func(w *wire) error {
@@ -160,8 +159,8 @@ func (r *router) visit(ctx context.Context, a address) (chart []stretch, err err
 	return chart, nil
 }
 
-// adopt takes in who has which slot. If that has changed, all who wait ask again:
-// their place moved with the lock, and what its new server said they have not heard.
+// adopt installs a slot map. If a slot has moved, all waiters ask again: their places
+// moved with the locks, and pushes from the new server did not reach them.
 func (r *router) adopt(chart []stretch) {
 	table := new([slots]*node)
 	r.mu.Lock()
@@ -197,7 +196,7 @@ func (r *router) adopt(chart []stretch) {
 	}
 }
 
-// retire ends a member once it has nothing more to say.
+// retire closes a member once it has nothing more to answer.
 func (r *router) retire(n *node) {
 	end := time.NewTimer(retiring)
 	defer end.Stop()
@@ -210,7 +209,7 @@ func (r *router) retire(n *node) {
 		case <-end.C:
 			busy = false
 		case <-look.C:
-			n.Flush() // what was put just before
+			n.Flush() // sends what was enqueued just before
 			n.mu.Lock()
 			busy = n.waiting.n > 0 || n.wire != nil && n.wire.flight.n > 0
 			n.mu.Unlock()
@@ -220,19 +219,19 @@ func (r *router) retire(n *node) {
 	r.inherit(n)
 }
 
-// inherit sends the releases that a member has retained to those that have its slots
-// now.
+// inherit sends a member's retained releases to the members that have its slots now.
 func (r *router) inherit(n *node) {
 	n.mu.Lock()
 	all := n.retained.All()
 	n.mu.Unlock()
 	for _, q := range all {
 		c := call{command: r.s.encode(q, nil).(*command), timeout: r.s.o.nodeTimeout(q.Lease.TTL), to: nobody{}, tag: int(quorum.Release)}
-		r.put(c, false) // a member that refuses it retains it
+		r.put(c, false) // a member that refuses the release retains it
 	}
 }
 
-// tune has a member connected to anew that had no slots when it was, and so no channel.
+// tune replaces the connection to a member that had no slots when it was made, and so no
+// channel.
 func (n *node) tune() {
 	n.mu.Lock()
 	w := n.wire
@@ -243,7 +242,7 @@ func (n *node) tune() {
 	}
 }
 
-// chart makes the first table, which Open needs.
+// chart gets the first slot map, for Open.
 func (r *router) chart(ctx context.Context) error {
 	chart, nodes, err := r.ask(ctx)
 	switch {

@@ -6,14 +6,15 @@ import (
 	"strconv"
 )
 
-// stretch is a range of slots and the address of the master that has it.
+// stretch is a range of slots, with the address of the master that has them.
 type stretch struct {
 	first, last int
 	host        string
 }
 
-// readChart reads what CLUSTER SLOTS says; asked is the address of who says it, which
-// may not know its own name. What nobody has is left out.
+// readChart reads the reply to CLUSTER SLOTS. The argument asked is the address of the
+// member that sent it, which may not know its own name. Slots without a master are left
+// out.
 func readChart(v value, asked string) ([]stretch, error) {
 	if v.kind == '-' {
 		return nil, newRefused(v)
@@ -39,8 +40,8 @@ func readChart(v value, asked string) ([]stretch, error) {
 	return chart, nil
 }
 
-// memberHost is the address of a member as another one gives it, which is its own
-// where it does not say.
+// memberHost returns the address of a member as reported by another. An empty host means
+// the member that was asked.
 func memberHost(host, port, asked string) (string, bool) {
 	if host == "" {
 		host, _, _ = net.SplitHostPort(asked)

@@ -5,11 +5,11 @@ import (
 	"fmt"
 )
 
-// clustered servers are one Redis Cluster. The URLs name some of them, which know
-// all others.
+// clustered is the topology of one Redis Cluster. The URLs name some of its members,
+// which know all others.
 var clustered = topology{scheme: "redis-cluster", port: "6379"}
 
-// clusterURLs reads the URLs of a cluster.
+// clusterURLs parses the URLs of a cluster.
 func clusterURLs(urls []string, o *Options) ([]address, Options, error) {
 	if o == nil {
 		o = &Options{}

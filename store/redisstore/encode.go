@@ -10,8 +10,8 @@ import (
 	"github.com/leasehold-dev/leasehold/store"
 )
 
-// encode turns a question into the command that asks it, in the memory of an
-// old one where there is one.
+// encode encodes a question as a command. It reuses the memory of the old command, if one
+// is given.
 func (s *Store) encode(q driver.Question, old any) any {
 	c, _ := old.(*command)
 	if c == nil {
@@ -101,18 +101,18 @@ func (s *Store) encode(q driver.Question, old any) any {
 	return c
 }
 
-// appendProposal proposes a token, to us or to the next in line. The wall clock
-// serves for that only, and each node keeps the proposal near its own clock: a
-// wrong one costs a round trip, and changes nothing else.
+// appendProposal appends a proposed token for this grant, or for the next waiter's. Only
+// the proposal uses the wall clock, and each node keeps it near its own clock: a wrong
+// one costs a round trip and nothing else.
 func (s *Store) appendProposal(b []byte) []byte {
 	return appendNumber(b, uint64(max(0, s.wall().Add(proposalLead).UnixMicro())))
 }
 
-// channelBegin is how the channels begin on which servers tell those who wait.
+// channelBegin is the prefix of all channels that this package uses.
 const channelBegin = "leasehold:to:"
 
-// appendPlace says what the acquire script has to know to keep the request, and where
-// in it that we can be told when it is our turn; see command.tells.
+// appendPlace appends what the acquire script needs to enqueue the request. It also
+// returns the offset of the no-push flag; see command.tells.
 func (s *Store) appendPlace(b []byte, q driver.Question, guarded bool) (_ []byte, tells int) {
 	if !q.Waits {
 		return appendWord(b, ""), 0
@@ -147,7 +147,7 @@ func (s *Store) appendPlace(b []byte, q driver.Question, guarded bool) (_ []byte
 	return b, len(b) - len(place)
 }
 
-// ranks have so many digits at least.
+// ranks is the least number of digits of a rank.
 const ranks = 16
 
 func (s *Store) inspectCall(name string) *command {

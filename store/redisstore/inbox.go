@@ -6,20 +6,20 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/quorum/driver"
 )
 
-// What a server says unasked: that somebody's turn has come. It says so on the
-// connection that it is asked on, which listens to the store's channel from the
-// beginning, and so in the order in which it happened. What is heard is a hint:
-// whenever something may have been missed, all who wait ask the node again.
+// Pushes tell waiters that it is their turn. The server sends them on the connection that
+// carries requests, which subscribes to the store's channel before its first request.
+// They therefore arrive in order with the answers. A push is only a hint: whenever one
+// may have been lost, all waiters ask the node again.
 
-// waitingProof is how long a connection may be silent while somebody waits before it
-// is tried: it may be dead without anybody having said so. Places of 30 seconds are
-// refreshed before, which does as well.
+// waitingProof is how long a connection may be silent while there are waiters before it
+// is tested: it may have broken unnoticed. Places that last for 30 seconds are refreshed
+// more often, which tests it as well.
 const waitingProof = 15 * time.Second
 
-// listen has the server tell us, and, where it is the only one, looks which list it is
-// one of. hello is what it said to the third version of the protocol, without which it
-// could not tell us while it is asked other things as well. One that does not let us
-// listen says so to those who wait, who then ask now and then.
+// listen subscribes to pushes. For the only node of a store it also runs the single-node
+// membership check. The argument hello is the reply to HELLO 3: without version 3 of the
+// protocol a connection that receives pushes cannot carry requests. If the server cannot
+// push, waiters poll.
 func (n *node) listen(w *wire, hello value) error {
 	if n.s.route != nil {
 		return n.s.route.listen(n, w, hello)
@@ -41,7 +41,7 @@ func (n *node) listen(w *wire, hello value) error {
 	}
 	if n.alone() {
 		mark := all[channels]
-		if mark.isError("LOADING") { // it has not read it yet
+		if mark.isError("LOADING") { // the server has not read the mark yet
 			return newRefused(mark)
 		}
 		n.belongs(mark)
@@ -53,7 +53,7 @@ func (n *node) listen(w *wire, hello value) error {
 	return n.listens(w, said)
 }
 
-// listens takes in what the server said to that.
+// listens handles the reply to the subscription.
 func (n *node) listens(w *wire, said value) error {
 	if w.hears = said.kind == '>'; w.hears {
 		return nil
@@ -71,7 +71,7 @@ func (n *node) listens(w *wire, said value) error {
 	return nil
 }
 
-// heard takes in what the server said unasked.
+// heard handles a push.
 func (w *wire) heard(v value) {
 	if !v.isMessage() {
 		return
@@ -89,7 +89,7 @@ func (w *wire) heard(v value) {
 	switch {
 	case !ok:
 		n.log.Debug("a message to those who wait is not understood", "message", v.list[2].String())
-	case told.granted && n.isCounting(): // if it was declared empty, it grants again
+	case told.granted && n.isCounting(): // an operator has declared the server empty; it grants again
 		n.s.keeper.Poll(n.index)
 	case told.granted:
 		n.s.keeper.Handed(n.index, told.owner, driver.Answer{Token: told.token, Counted: told.counted, Reserved: told.reserved, From: told.stamp, Clock: told.clock, At: w.at})
@@ -98,7 +98,7 @@ func (w *wire) heard(v value) {
 	}
 }
 
-// isMessage says whether it is one, or that there will be none any more.
+// isMessage reports whether v is a push about a channel, or about the loss of one.
 func (v value) isMessage() bool {
 	if v.kind != '>' || len(v.list) != 3 {
 		return false
@@ -107,15 +107,15 @@ func (v value) isMessage() bool {
 	return kind == "message" || kind == "smessage" || kind == "sunsubscribe"
 }
 
-// missed has those who wait ask the node again, after its connection broke.
+// missed makes all waiters ask the node again after its connection broke.
 func (w *wire) missed() {
-	if w.hears { // also for places that nobody waits at yet
+	if w.hears { // even if nobody waits at a place yet
 		w.n.s.keeper.Poll(w.n.index)
 	}
 }
 
-// prove has a connection tried on which somebody waits for what is not said. The mutex
-// is held, and nothing is in flight. It returns when to look again; zero: no need to.
+// prove tests a silent connection while there are waiters. The mutex is held, and nothing
+// is in flight. It returns when to test again; zero means not before something is sent.
 func (w *wire) prove(now time.Time) (again time.Time) {
 	n := w.n
 	if !w.hears || n.s.waiting.Load() == 0 {
@@ -129,5 +129,5 @@ func (w *wire) prove(now time.Time) (again time.Time) {
 		n.waiting.push(call{command: pingCommand, timeout: n.s.o.ConnectTimeout, look: make(poll, 1)})
 		n.wake()
 	}
-	return time.Time{} // it is looked again when the answer is late
+	return time.Time{} // a late answer has look called
 }

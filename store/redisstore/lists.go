@@ -14,30 +14,31 @@ import (
 	"github.com/leasehold-dev/leasehold/store"
 )
 
-// A list is the addresses as clients write them: all clients write the same.
+// A membership is the set of server addresses that decide, as the clients write them. All
+// clients must write them alike.
 //
-// Two clients exclude each other if their majorities share a node. Those of the
-// lists A,B,C and D,E,F share none, nor do A,C and B,D of A,B,C and A,B,D. So
-// every node keeps, in its mark, which list it is one of, and refuses clients
-// that have another.
+// Two clients exclude each other only if any two of their majorities share a node.
+// Majorities of A,B,C and D,E,F share none. Nor do A,C, which is a majority of A,B,C, and
+// B,D, which is one of A,B,D. So the mark on every node names the membership that the
+// node belongs to, and a node refuses clients with another one.
 //
-// To replace a list, clients are given both, one after the other: they ask for a
-// majority of each, and so exclude clients with either. When all have them,
-// Replace tells the nodes to refuse clients that know the old list only, waits
-// until none of those can have a lease, and then has the nodes of the new list
-// serve clients that know just that.
+// To replace a membership, all clients are first given both, one client after the other.
+// This is a joint configuration: a client needs a majority of each, and so excludes
+// clients with either. When all clients have both, Replace tells the nodes to refuse
+// clients that know the old membership only, waits until those have lost their leases,
+// and then makes the nodes of the new membership accept clients that know just that one.
 
-// lists are the nodes that decide.
+// lists is the membership that decides, or two in a joint configuration.
 type lists struct {
-	next []string // replacing the others; empty: nothing is replaced
+	next []string // the membership that replaces the current one; empty: none does
 	sets [2]quorum.Set
-	// text is the list as people read it: sorted, and while one list replaces
-	// another both, with > between them. print is its fingerprint, which takes
-	// less room in every request.
+	// text is the membership as people read it: sorted; for a joint configuration both,
+	// with > between them. print is its fingerprint, which takes less room in every
+	// request.
 	text, print string
 }
 
-// fingerprint is as long as the scripts take it to be.
+// fingerprint is the length of a fingerprint. The scripts rely on it.
 const fingerprint = 12
 
 // newLists adds the nodes of next to addrs.
@@ -81,22 +82,22 @@ func newLists(addrs []address, next []string) ([]address, lists, error) {
 	return addrs, l, nil
 }
 
-// describe returns a list as text and its fingerprint.
+// describe returns a membership as text, and its fingerprint.
 func describe(hosts []string) (text, print string) {
 	text = strings.ToLower(strings.Join(slices.Sorted(slices.Values(hosts)), ","))
 	sum := sha1.Sum([]byte(text))
 	return text, hex.EncodeToString(sum[:])[:fingerprint]
 }
 
-// excluded says whether a server of that list refuses clients that have these, as
-// the scripts decide it.
+// excluded reports whether a server with the fingerprint print in its mark refuses
+// clients with this membership. The scripts decide it in the same way.
 func (l lists) excluded(print string) bool {
 	now, next, _ := strings.Cut(l.print, ">")
 	return print != "" && print != nodemark.Unknown && print != l.print && print != now && print != next
 }
 
-// others is the list that a mark names, if its server refuses clients with these. Where
-// both are lists of one server they are the same one, however it is written.
+// others returns the membership that a mark names, if its server refuses this client. Two
+// memberships of one server count as equal, however the address is written.
 func (l lists) others(mark nodemark.Mark) (list string, other bool) {
 	if !l.excluded(mark.Print) || !strings.Contains(l.text+mark.List, ",") {
 		return "", false
@@ -104,9 +105,9 @@ func (l lists) others(mark nodemark.Mark) (list string, other bool) {
 	return mark.List, true
 }
 
-// reconsider is called when n has just been connected to and names another list. It may
-// have been down while that list was replaced by ours: the other nodes are asked, as what
-// we knew of them may be old.
+// reconsider runs after a connection to n if its mark names another membership. The node
+// may have been down while that was replaced by ours: the other nodes are asked, since
+// what is known about them may be out of date.
 func (n *node) reconsider() {
 	if n.alone() || len(n.s.lists.next) > 0 {
 		return
@@ -122,10 +123,10 @@ func (n *node) reconsider() {
 	}
 }
 
-// adopt has the nodes join our list that were left out when it replaced theirs, as a
-// majority of our nodes records: it records that after a majority of the old list was
-// told to refuse clients that know no other, and those have lost their leases since. If
-// ours had been replaced in turn, no majority would name it any more.
+// adopt makes nodes join our membership that were down when it replaced theirs. A
+// majority of our nodes must record that replacement: they do so only after a majority of
+// the old membership was told to refuse its clients and those have lost their leases. If
+// our membership had been replaced in turn, no majority would name it any more.
 func (s *Store) adopt() {
 	records := map[string]int{}
 	for _, n := range s.nodes {
@@ -153,10 +154,10 @@ func (s *Store) adopt() {
 	}
 }
 
-// otherList is the outcome of a node that is one of another list.
+// otherList returns the outcome of a node that belongs to another membership.
 func otherList(list value) store.NodeOutcome {
 	theirs := "others"
-	if now, next, both := strings.Cut(string(list.text), ">"); both { // quoted: it may be anything
+	if now, next, both := strings.Cut(string(list.text), ">"); both { // quoted, since it may contain anything
 		theirs = fmt.Sprintf("%q, which are being replaced by %q", now, next)
 	} else if now != "" {
 		theirs = strconv.Quote(now)
