@@ -6,7 +6,7 @@ import (
 	"slices"
 )
 
-// watched are servers that sentinels watch:
+// watched is the topology of servers that sentinels watch:
 //
 //	redis-sentinel://user:password@sentinel:26379,sentinel:26379,.../db?master=mymaster
 //
@@ -20,7 +20,7 @@ var watched = topology{
 
 const onlyIndependent = "it is about independent servers, of which none takes the place of another"
 
-// check says what does not go together.
+// check refuses options that contradict each other or the topology.
 func (t topology) check(addrs []address, o Options) error {
 	if t.scheme != watched.scheme {
 		if o.Master != "" || o.SentinelUsername != "" || o.SentinelPassword != "" {
@@ -45,7 +45,7 @@ func (t topology) check(addrs []address, o Options) error {
 	return errors.New("redis: the URLs of the sentinels differ in user, password, database or TLS: those are the master's, and the same in all")
 }
 
-// mustBeIndependent refuses servers of any other kind, before anything is sent.
+// mustBeIndependent refuses servers that are not independent, before anything is sent.
 func mustBeIndependent(what string, urls []string) error {
 	if t := topologyOf(urls); t.scheme != independent.scheme {
 		return fmt.Errorf("redis: %s is not for %s://: %s", what, t.scheme, onlyIndependent)

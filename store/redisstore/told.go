@@ -9,21 +9,22 @@ import (
 	"github.com/leasehold-dev/leasehold/store"
 )
 
-// told is what a server says unasked; see scripts/hand.lua.
+// told is a push that a script published; see scripts/hand.lua.
 type told struct {
 	owner string
-	// granted: the lock is that owner's, with the token, since the request of that
-	// stamp; clock is the server's own. Otherwise the lock is free.
+	// granted is set if owner now has the lock, with the token, by the request of that
+	// stamp; clock is the server's. Otherwise the lock is free.
 	granted bool
 	token   uint64
-	// counted: not all tokens that were asked for are reserved, but so many.
+	// counted is set if fewer tokens are reserved than were asked for; reserved says how
+	// many.
 	counted  bool
 	reserved uint64
 	stamp    clock.Instant
 	clock    clock.Instant
 }
 
-// readTold reads a message, which may be anybody's.
+// readTold parses a message. Anybody may publish to the channel.
 func readTold(message string) (t told, ok bool) {
 	words := strings.Split(message, " ")
 	if len(words) < 2 || store.CheckOwner(words[1]) != nil {

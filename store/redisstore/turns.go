@@ -5,36 +5,38 @@ import (
 	"time"
 )
 
-// turns is who reads the answers. Where a client has one server, and asks it one
-// thing after the other, whoever asks reads the answer as well, and who stands in line
-// what the server says of that: to have another goroutine read it and wake up who waits
-// takes as long as the server does. For all else, and soon after the last answer, it is
-// the connection's own goroutine, which also sees when the server ends the connection.
-// With several servers it would save little: they take most of the time themselves.
+// turns lets a waiting or asking goroutine read the replies inline. If a client has one
+// server and sends one request after the other, the caller itself reads the answer, and a
+// waiter reads the pushes: to hand them over from another goroutine takes as long as the
+// server takes to answer. In all other cases, and soon after the last answer, the
+// connection's own goroutine reads, which also notices when the server closes the
+// connection. With several servers inline reading saves little: most of the time passes
+// in the servers.
 //
-// A deadline that is nearer than all others has Go wake up a thread to wait for it. So
-// none is set for each answer: one is kept for as long as it will do.
+// A deadline nearer than all others makes Go wake up a thread to wait for it. So the
+// deadline is not set for each answer, but kept for as long as it serves.
 //
-// Guarded by the node's mutex, but for what is of whoever reads.
+// All fields are guarded by the node's mutex, except those marked as the reader's.
 type turns struct {
 	paused   bool          // the connection's goroutine does not read
-	attended bool          // somebody else does
-	carryOn  chan struct{} // has the connection's goroutine read again
-	most     int           // in flight at once, since there was nothing
-	alone    int           // so many answers came that nothing else was in flight with
-	idle     *time.Timer   // runs out
-	idled    bool          // it has, while somebody attended
-	called   bool          // who attends is to look whether that is still wanted
+	attended bool          // there is an inline reader
+	carryOn  chan struct{} // makes the connection's goroutine read again
+	most     int           // largest number in flight since nothing was
+	alone    int           // answers in a row to calls that were alone in flight
+	idle     *time.Timer   // ends inline reading after a pause
+	idled    bool          // idle has fired while there was an inline reader
+	called   bool          // the inline reader must check whether to go on
 
-	within bool      // an answer; of whoever reads
-	until  time.Time // the deadline of reading; the same
+	within bool      // in the middle of an answer; of the reader
+	until  time.Time // the read deadline; of the reader
 }
 
 const (
-	// aloneFor answers it has to be so before somebody who asks reads: with two who
-	// ask at once, each would have to wake up the connection's goroutine for the other.
+	// aloneFor is how many answers in a row must come to calls that were alone in flight
+	// before a caller reads inline. With two callers at once, each would have to wake up
+	// the connection's goroutine for the other.
 	aloneFor = 8
-	// idleAfter is how long nobody reads when nothing is in flight.
+	// idleAfter is how long nobody reads while nothing is in flight.
 	idleAfter = 250 * time.Millisecond
 )
 
@@ -44,8 +46,8 @@ func (t *turns) begin(w *wire) {
 	t.idle.Stop()
 }
 
-// pause is called by the connection's goroutine after each answer, and returns
-// when it is to read again.
+// pause is called by the connection's goroutine after each answer, and returns when the
+// goroutine must read again.
 func (w *wire) pause() {
 	n, t := w.n, &w.turns
 	if len(n.s.nodes) > 1 || n.s.route != nil || w.raw == nil {
@@ -69,14 +71,14 @@ func (w *wire) pause() {
 	w.limit(0)
 }
 
-// quiet says whether nobody awaits anything, but for so many who stand in line. The
+// quiet reports whether no answer is awaited and at most that many waiters exist. The
 // mutex is held.
 func (w *wire) quiet(but int64) bool {
 	return w.broken == nil && w.flight.n == 0 && w.again.n == 0 && w.in.in.Buffered() == 0 && w.n.s.waiting.Load() <= but
 }
 
-// resume has the connection's goroutine read, unless somebody else does, who then
-// sees to it. The mutex is held.
+// resume makes the connection's goroutine read, unless there is an inline reader, which
+// will see to it. The mutex is held.
 func (w *wire) resume() {
 	if t := &w.turns; t.paused && !t.attended {
 		t.paused, t.alone = false, 0
@@ -84,7 +86,7 @@ func (w *wire) resume() {
 	}
 }
 
-// idles has it read when nobody has asked anything for a while.
+// idles makes the connection's goroutine read after nothing was asked for a while.
 func (w *wire) idles() {
 	w.n.mu.Lock()
 	defer w.n.mu.Unlock()
@@ -93,16 +95,16 @@ func (w *wire) idles() {
 	switch {
 	case !t.paused:
 	case t.attended:
-		t.idled = true // and is to do so again when it is over
+		t.idled = true // it reads when the inline reader stops
 	case left > 0:
 		t.idle.Reset(max(left, long/4))
 	default:
 		w.resume()
-		t.alone = -8 * aloneFor // who asks now and then gains nothing
+		t.alone = -8 * aloneFor // inline reading gains nothing for rare requests
 	}
 }
 
-// Listen implements majority.Listener.
+// Listen implements driver.Listener.
 func (n *node) Listen(ctx context.Context, over <-chan struct{}, left func() time.Duration) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -122,7 +124,7 @@ func (n *node) Listen(ctx context.Context, over <-chan struct{}, left func() tim
 	n.mu.Lock()
 	t.attended, ok = false, ok && !t.called
 	others := int64(0)
-	if left != nil { // who stands in line is one of those who do, and goes on if it is not over
+	if left != nil { // the caller is one of the waiters, and goes on if its wait is not over
 		ok, others = ok && len(over) > 0, 1
 	}
 	switch {
@@ -134,7 +136,7 @@ func (n *node) Listen(ctx context.Context, over <-chan struct{}, left func() tim
 	}
 }
 
-// call has who attends look whether that is still wanted.
+// call makes the inline reader check whether to go on.
 func (n *node) call() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -144,8 +146,8 @@ func (n *node) call() {
 	}
 }
 
-// readUntil says whether all is well; if not the connection's goroutine finds the
-// same.
+// readUntil reads inline until over is closed or ctx ends. It reports whether the
+// connection is in order; if not, the connection's goroutine gets the same error.
 func (w *wire) readUntil(ctx context.Context, over <-chan struct{}, left func() time.Duration) (ok bool) {
 	for len(over) == 0 && ctx.Err() == nil && w.attends(left) {
 		if _, err := w.in.in.Peek(1); isTimeout(err) {
@@ -164,8 +166,8 @@ func (w *wire) readUntil(ctx context.Context, over <-chan struct{}, left func() 
 	return true
 }
 
-// attends says whether there is more to read for who attends, and limits for how
-// long. While something is in flight the server's patience does that.
+// attends reports whether the inline reader has more to read, and limits how long it may
+// read. While something is in flight, the timeout of the oldest call is the limit.
 func (w *wire) attends(left func() time.Duration) bool {
 	n, t := w.n, &w.turns
 	n.mu.Lock()
@@ -180,20 +182,20 @@ func (w *wire) attends(left func() time.Duration) bool {
 			return false
 		}
 		most = left()
-		least = most / 2 // to set it each time takes long
+		least = most / 2 // setting it is slow, so not each time
 	}
 	if rest := time.Until(t.until); most <= 0 || least <= rest && rest <= most {
 		return most > 0
 	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if !t.called { // or else it would undo what whoever called has set
+	if !t.called { // otherwise it would undo the deadline that call has set
 		w.limit(most)
 	}
 	return !t.called
 }
 
-// limit sets how long to wait for answers; 0: for ever.
+// limit sets the read deadline; 0 means none.
 func (w *wire) limit(d time.Duration) {
 	w.turns.until = time.Time{}
 	if d > 0 {

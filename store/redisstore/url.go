@@ -26,11 +26,11 @@ type address struct {
 	tls      bool
 }
 
-// topology is how the servers that a URL names belong together.
+// topology is how the servers of a URL belong together.
 type topology struct {
-	scheme string // of its URLs; with an s at the end of its first word over TLS
-	port   string // where none is given
-	// texts are the settings that only it has, and without those that only others have.
+	scheme string // of its URLs; an s at the end of the first word selects TLS
+	port   string // the default port
+	// texts returns the settings that only this topology has.
 	texts   func(*Options) map[string]*string
 	without []string
 }
@@ -39,7 +39,7 @@ var independent = topology{scheme: "redis", port: "6379"}
 
 var topologies = []topology{independent, watched}
 
-// topologyOf is that of the first URL; all have to have the same.
+// topologyOf returns the topology of the first URL; all must have the same.
 func topologyOf(urls []string) topology {
 	for _, raw := range urls {
 		if i := slices.IndexFunc(topologies, func(t topology) bool { return t.of(raw) }); i >= 0 {
@@ -49,25 +49,25 @@ func topologyOf(urls []string) topology {
 	return independent
 }
 
-// of says whether a URL is one of the topology.
+// of reports whether a URL is one of the topology.
 func (t topology) of(raw string) bool {
 	scheme, _, ok := strings.Cut(raw, "://")
 	return ok && (scheme == t.scheme || scheme == t.secure())
 }
 
-// secure is the scheme over TLS.
+// secure returns the scheme over TLS.
 func (t topology) secure() string {
 	first, rest, _ := strings.Cut(t.scheme, "-")
 	return strings.TrimSuffix(first+"s-"+rest, "-")
 }
 
-// parseURLs reads
+// parseURLs parses
 //
 //	redis://user:password@host:port,host:port,.../db?setting=value
 //	rediss://...                                       (TLS)
 //
-// into addresses, and lays the settings over o. Several URLs give one set of
-// nodes. No error shows a password.
+// It returns the addresses, and o with the settings of the URLs applied. Several URLs
+// give one set of nodes. No error contains a password.
 func (t topology) parseURLs(urls []string, o Options) ([]address, Options, error) {
 	settings := url.Values{}
 	var addrs []address
@@ -136,7 +136,7 @@ func (t topology) parseURL(raw string) ([]address, url.Values, error) {
 	if i := strings.LastIndex(authority, "@"); i >= 0 {
 		user, hosts = authority[:i+1], authority[i+1:]
 	}
-	// A list of hosts is not a URL's host, so the rest is parsed without it.
+	// net/url does not accept a list of hosts, so the rest is parsed without it.
 	u, err := url.Parse(scheme + "://" + user + "host" + tail)
 	if err != nil || u.Fragment != "" {
 		return nil, nil, fmt.Errorf("redis: the URL of %s can not be read: escape special characters in the user name and the password (@ is %%40, / is %%2F, : is %%3A, # is %%23)", hosts)
@@ -163,7 +163,7 @@ func (t topology) parseURL(raw string) ([]address, url.Values, error) {
 	return addrs, query, nil
 }
 
-// sharedHost is one that two of the addresses have, or empty.
+// sharedHost returns a host that two of the addresses have; empty if there is none.
 func sharedHost(addrs []address) string {
 	seen := map[string]bool{}
 	for _, a := range addrs {
@@ -176,7 +176,7 @@ func sharedHost(addrs []address) string {
 	return ""
 }
 
-// hostPort completes host to host:port.
+// hostPort adds the default port to a host without one.
 func hostPort(host, defaultPort string) (string, error) {
 	if host == "" {
 		return "", errors.New("redis: an address has no host: they look like redis://a:6379,b:6379")
@@ -186,16 +186,16 @@ func hostPort(host, defaultPort string) (string, error) {
 	}
 	name, port, err := net.SplitHostPort(host)
 	if n, bad := strconv.Atoi(port); err != nil || bad != nil || n < 1 || n > 65535 || name == "" {
-		// What stands after the colon is not echoed: where the @ was forgotten
-		// it is a password.
+		// The text after the colon is not echoed: if the @ was forgotten, it is a
+		// password.
 		name, _, _ := strings.Cut(host, ":")
 		return "", fmt.Errorf("redis: the address that begins with %q is not host:port (an IPv6 address is written [::1]:6379)", name)
 	}
 	return net.JoinHostPort(name, port), nil
 }
 
-// applySettings lays the settings of the URLs over o. secure says whether any of
-// the servers is reached over TLS.
+// applySettings applies the settings of the URLs to o. The argument secure says whether
+// any server is reached over TLS.
 func (t topology) applySettings(settings url.Values, secure bool, o Options) (Options, error) {
 	durations := map[string]*time.Duration{
 		"max_ttl": &o.MaxTTL, "node_timeout": &o.NodeTimeout, "connect_timeout": &o.ConnectTimeout,
@@ -251,7 +251,7 @@ func (t topology) applySettings(settings url.Values, secure bool, o Options) (Op
 	return o, err
 }
 
-// readTLS makes the configuration that the files describe, on top of base.
+// readTLS returns a copy of base that uses the given files.
 func readTLS(ca, cert, key, name string, base *tls.Config) (*tls.Config, error) {
 	c := &tls.Config{MinVersion: tls.VersionTLS12}
 	if base != nil {

@@ -9,40 +9,40 @@ import (
 	"github.com/leasehold-dev/leasehold/store"
 )
 
-// wire is one connection to a server that has been greeted. Commands are
-// written without waiting for the answers to those before; a goroutine reads
-// the answers, which come in the same order, and hands them out.
+// wire is one connection to a server, after the greeting. Commands are pipelined: they
+// are written without waiting for earlier answers. A goroutine reads the answers, which
+// arrive in the same order, and delivers them.
 type wire struct {
 	n        *node
-	host     string // where it leads
+	host     string // of the server
 	conn     net.Conn
-	raw      *direct // the same; nil: there is no such way
+	raw      *direct // the same connection; nil if direct transfer is impossible
 	answered bool    // the server has answered something; of exchange
-	hears    bool    // what the server says unasked; set once, before it is used
-	// channel on which it does, in a cluster; untuned: it had no slots to have one in.
+	hears    bool    // the server can push; set once, before the connection is used
+	// channel is the channel for pushes, in a cluster. untuned is set if the member had
+	// no slots, and so could not have one.
 	channel string
 	untuned bool
-	run     string // fingerprint of the server's run ID; set once, before it is used
-	rest    []byte // what could not be written without waiting; of whoever is sending
+	run     string // fingerprint of the server's run ID; set once, before the connection is used
+	rest    []byte // what did not fit into the socket's buffer; of the sender
 	in      replies
-	at      clock.Instant // when what is being read came in; of the reader
+	at      clock.Instant // when the data that is being read arrived; of the reader
 
-	// Guarded by the node's mutex until the connection is broken, and of the
-	// reader then.
+	// Guarded by the node's mutex. Once the connection is broken, the reader owns them.
 	flight   queue[call]   // sent and not answered
-	again    queue[call]   // to be sent again, by their text
+	again    queue[call]   // to be sent again as text
 	full     bool          // the sender waits for room in flight
-	patience time.Duration // how long the oldest in flight may take
-	lookAt   time.Time     // when watch has look called; zero: it has not
+	patience time.Duration // how long the oldest call in flight may take
+	lookAt   time.Time     // when the watch timer calls look; zero: it is stopped
 	used     time.Time     // when the server last answered
 	calm     bool          // nothing was sent for long before what is in flight
-	outdated error         // why it is to be replaced when all that was sent is answered
-	broken   error         // why it is not to be used any more
-	doubted  bool          // its answers are not listened to any more, see close.go
+	outdated error         // why to replace it once all answers are in; nil: no need
+	broken   error         // why it cannot be used any more
+	doubted  bool          // later answers are ignored, see close.go
 	turns    turns
 
 	watch  *time.Timer
-	forget func() bool // takes back that it ends with the node
+	forget func() bool // detaches the connection from the node's context
 }
 
 var (
@@ -52,8 +52,8 @@ var (
 	errSilent      = errors.New("no answer in time")
 )
 
-// start begins to use the connection. Whatever was read of it so far was by
-// the same replies.
+// start begins to use the connection. The exchange of the greeting has used the same
+// replies.
 func (w *wire) start() {
 	w.used = time.Now()
 	w.watch = time.AfterFunc(time.Hour, w.look)
@@ -63,8 +63,8 @@ func (w *wire) start() {
 	w.n.all.Go(w.read)
 }
 
-// take moves what waits into flight, as much as may be, and appends it to out;
-// more says whether there is more that can be sent at once.
+// take moves enqueued calls into flight, within limits, and appends them to out. It
+// reports whether more can be sent at once.
 func (w *wire) take(out []byte) (_ []byte, more bool) {
 	n := w.n
 	n.mu.Lock()
@@ -74,8 +74,8 @@ func (w *wire) take(out []byte) (_ []byte, more bool) {
 	}
 	now := time.Now()
 	if w.again.n > 0 {
-		// First all answers, then those that have to be sent again, and then
-		// the others: nothing overtakes what was put before it.
+		// First all answers arrive, then calls that must be sent again are sent, and then
+		// the others: no call overtakes an earlier one.
 		if w.flight.n > 0 {
 			return out, false
 		}
@@ -87,13 +87,13 @@ func (w *wire) take(out []byte) (_ []byte, more bool) {
 		return out, n.waiting.n > 0
 	}
 	if w.outdated != nil {
-		return out, false // what waits is for the next connection
+		return out, false // the next connection sends what is enqueued
 	}
 	for n.waiting.n > 0 && w.flight.n < maxFlight && len(out) < maxWrite {
 		c, _ := n.waiting.pop()
 		out = w.asks(c, out, now)
-		// Copied while the mutex is held: once in flight the call may be
-		// answered, and the command's memory used for another.
+		// Copy while the mutex is held: once in flight, the call may be answered, and the
+		// memory of its command reused.
 		out = w.says(c.command, append(out, c.command.bytes...))
 		w.launch(c, now)
 	}
@@ -101,8 +101,9 @@ func (w *wire) take(out []byte) (_ []byte, more bool) {
 	return out, n.waiting.n > 0 && !w.full
 }
 
-// says is out, at whose end c is, with a 1 where we can not be told unasked. In a
-// cluster it is told here on which channel we are, which a place ends with.
+// says patches the command c at the end of out: it sets the no-push flag if this
+// connection cannot receive pushes. In a cluster it also fills in the channel of the
+// connection, which a place ends with.
 func (w *wire) says(c *command, out []byte) []byte {
 	w.fillGate(c, out)
 	if c.tells > 0 && !w.hears {
@@ -113,8 +114,8 @@ func (w *wire) says(c *command, out []byte) []byte {
 	return out
 }
 
-// asks appends that the server is to do c although it does not have its slot yet, if
-// it is one that was sent here for that. The mutex is held.
+// asks appends an ASKING command if c was redirected here by a member that is giving its
+// slot away. The mutex is held.
 func (w *wire) asks(c call, out []byte, now time.Time) []byte {
 	if c.trail == nil || !c.trail.asking {
 		return out
@@ -139,21 +140,21 @@ func (w *wire) launch(c call, now time.Time) {
 	}
 }
 
-// write sends; whether anything gets through will be seen by the answers.
+// write sends. Errors are ignored: missing answers show them.
 func (w *wire) write(out []byte) {
 	if _, err := w.conn.Write(out); err != nil {
 		w.abandon(err)
 	}
 }
 
-// sendsAtOnce says whether who puts something is to send it: there is a way to do
-// so without waiting, the server is known to be there, and nothing has to be sent
-// before. The mutex is held, and nobody is sending.
+// sendsAtOnce reports whether the goroutine that enqueues a call may send it: the
+// connection can be written without blocking, the server is known to be there, and
+// nothing must be sent before. The mutex is held, and nobody is sending.
 func (w *wire) sendsAtOnce() bool {
 	return w.raw != nil && w.outdated == nil && w.fresh() && w.again.n == 0 && len(w.rest) == 0
 }
 
-// offer sends without waiting, and says whether something is left to be sent.
+// offer sends without blocking, and reports whether something is left to be sent.
 func (w *wire) offer(out []byte) (left bool) {
 	if len(out) == 0 {
 		return false
@@ -167,8 +168,8 @@ func (w *wire) offer(out []byte) (left bool) {
 	return n < len(out)
 }
 
-// look gives the connection up when the oldest in flight has waited too long.
-// While answers come in it is called once in a while only.
+// look gives the connection up if the oldest call in flight has waited too long. While
+// answers arrive it runs only now and then.
 func (w *wire) look() {
 	w.n.mu.Lock()
 	late, now := false, time.Now()
@@ -195,8 +196,9 @@ func (w *wire) look() {
 	}
 }
 
-// lookAgain has look called at that time, or, if it is zero, not before something is
-// sent; and when the server's clock is to be read. The mutex is held.
+// lookAgain sets the watch timer to the given time, but not later than the next reading
+// of the server's clock. If the time is zero, look is needed only after something is
+// sent. The mutex is held.
 func (w *wire) lookAgain(now, at time.Time) {
 	if due := w.n.clock.due; !due.IsZero() && (at.IsZero() || due.Before(at)) {
 		at = due
@@ -208,7 +210,7 @@ func (w *wire) lookAgain(now, at time.Time) {
 	}
 }
 
-// abandon ends the connection. Its reader answers what was in flight.
+// abandon closes the connection. Its reader answers what was in flight.
 func (w *wire) abandon(err error) {
 	w.n.mu.Lock()
 	w.giveUp(err)
@@ -216,9 +218,8 @@ func (w *wire) abandon(err error) {
 	w.conn.Close()
 }
 
-// replace has the connection abandoned as soon as all that was sent over it is
-// answered. Nothing more is sent until there is another one. So nobody hears of it, as
-// somebody would whose answer was lost.
+// replace abandons the connection as soon as everything that was sent over it is
+// answered, and sends nothing more until then. So no caller loses an answer.
 func (w *wire) replace(why error) {
 	w.n.mu.Lock()
 	w.outdated = why
@@ -229,13 +230,13 @@ func (w *wire) replace(why error) {
 	}
 }
 
-// drained reports whether nothing is awaited any more over a connection that is to be
-// replaced. The mutex is held.
+// drained reports whether a connection that is to be replaced has no calls in flight any
+// more. The mutex is held.
 func (w *wire) drained() bool {
 	return w.outdated != nil && w.flight.n == 0 && w.again.n == 0
 }
 
-// giveUp has nobody use the connection any more. The mutex is held.
+// giveUp marks the connection as unusable. The mutex is held.
 func (w *wire) giveUp(err error) {
 	if w.broken != nil {
 		return
@@ -246,7 +247,7 @@ func (w *wire) giveUp(err error) {
 	switch {
 	case n.closed:
 		w.broken = store.ErrClosed
-	case err == errSilent: // and so it is for everybody else at once
+	case err == errSilent: // the node is down for other callers at once
 		n.isDown(err, w.patience, 0)
 	}
 	n.disconnected(w)
@@ -263,14 +264,14 @@ func (w *wire) receive(b []byte) (int, error) {
 	return w.conn.Read(b)
 }
 
-// Read is where the replies come from.
+// Read is the source of replies.
 func (w *wire) Read(b []byte) (int, error) {
 	n, err := w.receive(b)
 	for err != nil && w.turns.within && isTimeout(err) {
-		w.limit(0) // the rest of it comes
+		w.limit(0) // the rest of the answer is about to arrive
 		n, err = w.receive(b)
 	}
-	w.at = w.n.s.o.Clock.Now() // one reading for all that came at once
+	w.at = w.n.s.o.Clock.Now() // one reading of the clock for everything that arrived at once
 	return n, err
 }
 
@@ -286,7 +287,7 @@ func (w *wire) read() {
 	}
 }
 
-// next takes in one thing that the server says.
+// next handles one reply or push.
 func (w *wire) next() error {
 	v, err := w.in.next()
 	switch {
@@ -304,17 +305,17 @@ func (w *wire) next() error {
 	return nil
 }
 
-// hear hands out one reply, and says whether anybody had asked for it.
+// hear delivers one reply, and reports whether there was a call for it.
 func (w *wire) hear(v value) bool {
 	n := w.n
 	n.mu.Lock()
 	if w.broken != nil || w.doubted {
 		n.mu.Unlock()
-		return true // what is in flight is settled otherwise
+		return true // what is in flight has been answered otherwise
 	}
 	c, asked := w.flight.pop()
 	forgot := asked && c.command.script != nil && !c.again && v.isError("NOSCRIPT")
-	if forgot { // somebody flushed the server's scripts
+	if forgot { // the server's scripts were flushed
 		c.again = true
 		w.again.push(c)
 	}
@@ -324,7 +325,7 @@ func (w *wire) hear(v value) bool {
 	}
 	if w.flight.n == 0 {
 		w.used = time.Now()
-		if w.calm { // or else it is left to run out: there will be more
+		if w.calm { // otherwise the timer runs on: more calls will come
 			w.calm = false
 			w.lookAgain(w.used, w.prove(w.used))
 		}
@@ -342,14 +343,14 @@ func (w *wire) hear(v value) bool {
 	return asked
 }
 
-// end answers all that was in flight: it may have been applied.
+// end answers all that was in flight: it may have been executed.
 func (w *wire) end() {
 	w.forget()
 	w.watch.Stop()
 	w.turns.idle.Stop()
 	outcome, err := classify(w.broken, w.patience)
-	// The server has answered those that were to be sent again, before any that
-	// is in flight: they were not applied.
+	// The server has answered the calls that were to be sent again, before any that is in
+	// flight: they were not executed.
 	for c, ok := w.again.pop(); ok; c, ok = w.again.pop() {
 		w.n.settle(c, reply{outcome: outcome, err: err})
 	}
@@ -359,12 +360,10 @@ func (w *wire) end() {
 	w.missed()
 }
 
-// fresh says whether the server has just answered, or is about to. The mutex is
-// held.
+// fresh reports whether the server has just answered, or is about to. The mutex is held.
 func (w *wire) fresh() bool { return w.flight.n > 0 || time.Since(w.used) < maxIdle }
 
-// proven says whether the connection can be used: where it was idle, its
-// server is asked first.
+// proven reports whether the connection works. If it was idle, it sends a PING first.
 func (w *wire) proven() bool {
 	n := w.n
 	n.mu.Lock()
@@ -379,7 +378,7 @@ func (w *wire) proven() bool {
 	w.resume()
 	n.mu.Unlock()
 	w.write(pingCommand.bytes)
-	return !(<-p).sent // answered, whatever it said
+	return !(<-p).sent // any answer will do
 }
 
 var pingCommand, askingCommand = newCommand("PING"), newCommand("ASKING")
