@@ -29,11 +29,11 @@ func (n *node) belongs(text value) {
 	}
 	mark, err := nodemark.Parse(string(text.text))
 	if err != nil {
-		n.log.Warn("node can not be used", "err", err)
+		n.log.Warn("node cannot be used", "err", err)
 		foreign = &driver.Refusal{Outcome: store.Refused, Err: err}
 	} else if list, other := n.s.lists.others(mark); other {
 		said := otherList(value{kind: '$', text: []byte(list)})
-		n.log.Warn("the server is one of several that decide together", "err", said.Err)
+		n.log.Warn("the server belongs to a multi-server configuration; this client is refused", "err", said.Err)
 		foreign = &driver.Refusal{Outcome: said.Outcome, Err: said.Err}
 	}
 	n.mu.Lock()

@@ -43,7 +43,7 @@ func Bootstrap(ctx context.Context, urls []string, o *Options, force bool) ([]De
 		return nil, err
 	}
 	if len(held) > 0 && !force {
-		return nil, fmt.Errorf("%w: %d are, such as %q by %s: the servers are in use, and not to be declared empty", store.ErrBusy, len(held), held[0].Name, held[0].Holder)
+		return nil, fmt.Errorf("%w: %d locks are held, such as %q by %s: servers in use must not be declared empty", store.ErrBusy, len(held), held[0].Name, held[0].Holder)
 	}
 	nodes := make([]store.NodeOutcome, len(servers))
 	for i, server := range servers {

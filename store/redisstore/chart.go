@@ -66,7 +66,7 @@ func (r *router) tend() {
 			r.adopt(chart)
 		} else if failures++; r.ctx.Err() == nil {
 			pause = min(chartPause<<min(failures, 5), time.Second)
-			r.s.o.Logger.Debug("nobody says which server of the cluster has which slots", "err", err)
+			r.s.o.Logger.Debug("cannot refresh the cluster's slot map", "err", err)
 		}
 		rest.Reset(pause)
 	}

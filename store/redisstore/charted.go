@@ -20,7 +20,7 @@ func readChart(v value, asked string) ([]stretch, error) {
 		return nil, newRefused(v)
 	}
 	if v.kind != '*' || len(v.list) == 0 {
-		return nil, fmt.Errorf("%w: %s says that nobody has any slot", errUncharted, asked)
+		return nil, fmt.Errorf("%w: %s reports that no server has any slot", errUncharted, asked)
 	}
 	var chart []stretch
 	for _, some := range v.list {

@@ -74,7 +74,7 @@ func (c *Cluster) Close() error {
 // check refuses requests that require more than a cluster can guarantee.
 func (c *Cluster) check(r store.Request) error {
 	if r.Require > store.Efficiency {
-		return fmt.Errorf("%w: lock %q requires %v, and a Redis Cluster gives %v at most: a replica that is promoted may not know of it; use independent servers", store.ErrUnsupported, r.Name, r.Require, store.Efficiency)
+		return fmt.Errorf("%w: lock %q requires %v, but a Redis Cluster guarantees %v at most, because a promoted replica may not know of the lock: use independent servers", store.ErrUnsupported, r.Name, r.Require, store.Efficiency)
 	}
 	return nil
 }

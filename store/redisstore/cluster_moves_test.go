@@ -92,7 +92,7 @@ func TestSlotOnItsWay(t *testing.T) {
 	renews("still where it was")
 	m.Carry(t, name)
 	// Half of it is here and half there, for which nobody is to be blamed.
-	if err := holder.Renew(t.Context(), []store.Request{held})[0]; err == nil || errors.Is(err, store.ErrNotHeld) || !strings.Contains(err.Error(), "gives the lock's slot") {
+	if err := holder.Renew(t.Context(), []store.Request{held})[0]; err == nil || errors.Is(err, store.ErrNotHeld) || !strings.Contains(err.Error(), "lock's slot is moving") {
 		t.Errorf("renewal with half of the lock there: %v", err)
 	}
 	m.Carry(t, "{"+name+"}:token")

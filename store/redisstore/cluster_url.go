@@ -25,9 +25,9 @@ func clusterURLs(urls []string, o *Options) ([]address, Options, error) {
 	}
 	switch {
 	case len(opts.Next) > 0:
-		return nil, opts, errors.New("redis: next is for lists of independent servers: a cluster's members change by themselves; leave it out")
+		return nil, opts, errors.New("redis: next is for independent servers: a cluster changes its members by itself; leave it out")
 	case opts.FsyncAlways:
-		return nil, opts, errors.New("redis: fsync=always is for locks that survive every crash, which a cluster can not promise: leave it out")
+		return nil, opts, errors.New("redis: fsync=always is for locks that survive every crash, which a cluster cannot guarantee: leave it out")
 	}
 	opts, err = opts.settle()
 	return seeds, opts, err

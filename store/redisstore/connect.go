@@ -56,7 +56,7 @@ func (n *node) connect() bool {
 // waited is how long the client waited for it. The mutex is held.
 func (n *node) isDown(err error, waited, pause time.Duration) {
 	if n.down == nil && !n.closed {
-		n.log.Warn("node can not be used", "err", err)
+		n.log.Warn("node cannot be used", "err", err)
 	}
 	outcome, err := classify(err, waited)
 	n.down = &driver.Refusal{Outcome: outcome, Err: err}
@@ -166,7 +166,7 @@ func (n *node) greet(w *wire) error {
 // request. Its arguments are the replies to INFO and CONFIG GET.
 func (n *node) identify(info, fsync value) error {
 	if info.isError("NOPERM") {
-		n.log.Warn("INFO is not permitted: the node can not be told apart from the others", "err", string(info.text))
+		n.log.Warn("INFO is not permitted: cannot check whether two addresses lead to the same server", "err", string(info.text))
 		info = value{}
 	}
 	if info.kind == '-' {

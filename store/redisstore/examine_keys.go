@@ -235,7 +235,7 @@ func likeness(value string) string {
 		return "a number"
 	}
 	if !utf8.ValidString(value) {
-		return "bytes that are no text"
+		return "binary data"
 	}
 	return ""
 }

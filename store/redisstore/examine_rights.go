@@ -133,7 +133,7 @@ func (d *examiner) listening() error {
 	return nil
 }
 
-var errNobodyListens = errors.New("the server does not know of the connection that listens: something between leads to different servers")
+var errNobodyListens = errors.New("the server does not know the connection that subscribed: a proxy may lead to different servers")
 
 // scripts runs every script on an unused lock.
 func (d *examiner) scripts() error {

@@ -136,7 +136,7 @@ func TestLikeness(t *testing.T) {
 		"0123456789abcdef0123456789abcdef":         "as redis-py and node-redlock write",
 		"0b16b1f0-5a25-4b5c-a22b-3f5b0b1c8f6e":     "a UUID",
 		"1700000000":                               "a number",
-		"\xff":                                     "bytes that are no text",
+		"\xff":                                     "binary data",
 		"hunter2 is what somebody keeps in there!": "",
 	} {
 		if got := likeness(value); got != want {

@@ -66,7 +66,7 @@ func (n *node) listens(w *wire, said value) error {
 	n.deaf = true
 	n.mu.Unlock()
 	if !told {
-		n.log.Warn("the server does not let us listen: who waits for a lock asks for it now and then instead", "err", said.String())
+		n.log.Warn("cannot subscribe to notifications; waiters will poll", "err", said.String())
 	}
 	return nil
 }
@@ -88,7 +88,7 @@ func (w *wire) heard(v value) {
 	told, ok := readTold(string(v.list[2].text))
 	switch {
 	case !ok:
-		n.log.Debug("a message to those who wait is not understood", "message", v.list[2].String())
+		n.log.Debug("ignoring an invalid push", "message", v.list[2].String())
 	case told.granted && n.isCounting(): // an operator has declared the server empty; it grants again
 		n.s.keeper.Poll(n.index)
 	case told.granted:

@@ -207,7 +207,7 @@ func (c *catalog) add(key string) {
 func (c *catalog) full() error {
 	switch {
 	case c.left <= 0:
-		return fmt.Errorf("%w: there are too many keys to remember (%d names so far)", store.ErrIncomplete, len(c.found))
+		return fmt.Errorf("%w: too many keys (%d names so far)", store.ErrIncomplete, len(c.found))
 	case time.Now().After(c.until):
 		return fmt.Errorf("%w: the server did not come to the end of its keys within %v", store.ErrIncomplete, listFor)
 	}
@@ -243,7 +243,7 @@ func (n *node) scan(ctx context.Context, pattern string, all *catalog) (store.Ou
 			all.left -= listEntry
 		}
 		if repeats > listRepeats {
-			return store.Refused, fmt.Errorf("%w: SCAN goes in a circle: it came back to the same %d cursors again and again", store.ErrIncomplete, len(been))
+			return store.Refused, fmt.Errorf("%w: SCAN does not end: it keeps returning the same %d cursors", store.ErrIncomplete, len(been))
 		}
 		if err := all.full(); err != nil {
 			return store.Refused, err

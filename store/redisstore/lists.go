@@ -72,11 +72,11 @@ func newLists(addrs []address, next []string) ([]address, lists, error) {
 		l.sets[1] |= quorum.SetOf(at)
 	}
 	if len(addrs) > quorum.MaxNodes {
-		return nil, l, fmt.Errorf("redis: %d nodes in both lists are more than the %d that make sense", len(addrs), quorum.MaxNodes)
+		return nil, l, fmt.Errorf("redis: %d nodes in both memberships are more than the %d that are supported", len(addrs), quorum.MaxNodes)
 	}
 	text, print := describe(l.next)
 	if print == l.print {
-		return nil, l, errors.New("redis: next lists the same nodes: there is nothing to replace")
+		return nil, l, errors.New("redis: next names the same nodes as the URL: there is nothing to replace")
 	}
 	l.text, l.print = l.text+">"+text, l.print+">"+print
 	return addrs, l, nil
@@ -147,7 +147,7 @@ func (s *Store) adopt() {
 		}
 		n.mu.Unlock()
 		if left {
-			n.log.Info("the node was left out when its list was replaced, and joins the new one", "list", s.lists.text)
+			n.log.Info("node missed the replacement of its membership and joins the new one", "list", s.lists.text)
 			c := relistCommand(s.lists.print, s.lists.text, s.lists.print, print, before)
 			n.put(call{command: c, timeout: s.o.ConnectTimeout, to: nobody{}}, false)
 		}
@@ -162,7 +162,7 @@ func otherList(list value) store.NodeOutcome {
 	} else if now != "" {
 		theirs = strconv.Quote(now)
 	}
-	return store.NodeOutcome{Outcome: store.Refused, Err: fmt.Errorf("%w: it decides together with %s: give all clients one list, or both while one replaces the other", errOtherList, theirs)}
+	return store.NodeOutcome{Outcome: store.Refused, Err: fmt.Errorf("%w: it belongs to %s: configure all clients with the same servers, or with both memberships (next=) while one replaces the other", errOtherList, theirs)}
 }
 
-var errOtherList = errors.New("this client has another list of nodes")
+var errOtherList = errors.New("this client is configured with other servers")

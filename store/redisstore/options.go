@@ -64,7 +64,7 @@ func (o Options) settle() (Options, error) {
 		v    time.Duration
 	}{{"MaxTTL", o.MaxTTL}, {"NodeTimeout", o.NodeTimeout}, {"ConnectTimeout", o.ConnectTimeout}} {
 		if d.v < 0 {
-			return o, fmt.Errorf("redis: %s is %v: it can not be negative", d.name, d.v)
+			return o, fmt.Errorf("redis: %s is %v: it must not be negative", d.name, d.v)
 		}
 	}
 	if o.MaxTTL == 0 {
@@ -74,7 +74,7 @@ func (o Options) settle() (Options, error) {
 		o.ConnectTimeout = DefaultConnectTimeout
 	}
 	if o.NodeTimeout >= o.MaxTTL {
-		return o, fmt.Errorf("redis: a node timeout of %v is not below the maximum TTL of %v: waiting for one dead node would use up a lease", o.NodeTimeout, o.MaxTTL)
+		return o, fmt.Errorf("redis: the node timeout of %v is not below the maximum TTL of %v: waiting for one dead node would outlast a lease", o.NodeTimeout, o.MaxTTL)
 	}
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)

@@ -115,7 +115,7 @@ func (n *node) durable() string {
 	return "unknown"
 }
 
-var errUnidentified = errors.New("the server does not say whether it was restarted, and might have forgotten leases: permit the user INFO, or set fsync=always in the URL if the server appends every write before it answers")
+var errUnidentified = errors.New("cannot tell whether the server was restarted and has forgotten leases: permit the user INFO, or set fsync=always in the URL if the server appends every write before it answers")
 
 // arrive checks the mark on a new connection. A server that can push is told to notify
 // the client if its data is replaced.
@@ -145,7 +145,7 @@ func (n *node) arrive(w *wire, tells bool) error {
 		return nil
 	}
 	if all[0].kind == '-' && tells {
-		n.log.Warn("the server will not tell us if its data is replaced: that shows only when we connect again", "err", all[0].String())
+		n.log.Warn("cannot subscribe to changes of the server's data; a replacement is noticed only when the client reconnects", "err", all[0].String())
 	}
 	return n.arrived(said, true)
 }
@@ -174,7 +174,7 @@ func (n *node) arrived(said value, isNew bool) error {
 	switch {
 	case len(list) == 2 && list[0].num == 5:
 		outcome := otherVersion(list[1])
-		n.log.Warn("node can not be used", "err", outcome.Err)
+		n.log.Warn("node cannot be used", "err", outcome.Err)
 		n.setUnmarked(&driver.Refusal{Outcome: outcome.Outcome, Err: outcome.Err})
 		return nil
 	case len(list) != 6 || list[0].num != 1:
@@ -256,7 +256,7 @@ func (n *node) isShut(said store.NodeOutcome) store.NodeOutcome {
 	return said
 }
 
-var errShut = errors.New("the server is in quarantine, which it was not when the connection was made")
+var errShut = errors.New("the server went into quarantine after the connection was made")
 
 // reopenLocked enqueues a check of the mark before c if c needs the node to be open and
 // the quarantine is over by this client's count.
@@ -322,7 +322,7 @@ func (s *Store) lasts(told *node, quarantine value) {
 		return
 	}
 	s.longest.Store(int64(d))
-	told.log.Warn("there are clients with a longer max_ttl, which should be the same for all: quarantines last as long as theirs", "quarantine", d, "ours", s.o.quarantine())
+	told.log.Warn("other clients use a longer max_ttl, so quarantines last longer; configure all clients with the same max_ttl", "quarantine", d, "ours", s.o.quarantine())
 	for _, n := range s.nodes {
 		n.mu.Lock()
 		if n != told && n.wire != nil {
@@ -368,7 +368,7 @@ func reasonOf(why string) string {
 	case "restarted":
 		return "it was restarted, and may have forgotten leases"
 	case "replaced":
-		return "it took the place of another server, and may not know all leases"
+		return "its data was replaced by that of another server, and may lack leases"
 	case "behind":
 		return "it has lost a lock that this client was granted, and may have forgotten leases"
 	}

@@ -30,11 +30,11 @@ const (
 func (d *redirection) Error() string { return fmt.Sprintf("%s (%s)", d.said, d.why) }
 
 var (
-	errUncharted = errors.New("the cluster does not say who has which slot")
-	errUnserved  = errors.New("no server of the cluster has the slot of this lock at present")
-	errRetired   = errors.New("the server is no master of the cluster any more")
-	errUnheard   = errors.New("the slot of the channel was given to another server")
-	errNotTuned  = errors.New("the server has got slots since the connection was made")
+	errUncharted = errors.New("the cluster does not report its slot map")
+	errUnserved  = errors.New("no server of the cluster serves the slot of this lock at present")
+	errRetired   = errors.New("the server is not a master of the cluster any more")
+	errUnheard   = errors.New("the slot of the channel has moved to another server")
+	errNotTuned  = errors.New("the server was given slots after the connection was made")
 )
 
 // readRedirection reads an error reply; nil if it is not a redirection.
@@ -50,13 +50,13 @@ func readRedirection(reply string) *redirection {
 		}
 		d.slot, d.host = n, host
 		if d.kind = moving; word == "MOVED" {
-			d.kind, d.why = moved, "the server is part of a cluster, which does not work as a node: give the store as redis-cluster://, or use independent servers"
+			d.kind, d.why = moved, "the server is part of a cluster, which cannot be a node: use a redis-cluster:// URL, or independent servers"
 		} else {
-			d.why = "the cluster gives the lock's slot to another server"
+			d.why = "the lock's slot is moving to another server"
 		}
 		return d
 	case "TRYAGAIN":
-		d.kind, d.why = unsettled, "the cluster gives the lock's slot to another server"
+		d.kind, d.why = unsettled, "the lock's slot is moving to another server"
 		return d
 	case "CLUSTERDOWN":
 		d.kind, d.why = unsettled, "the server's cluster is down"
@@ -65,7 +65,7 @@ func readRedirection(reply string) *redirection {
 	// A script has accessed a key that just moved away, and could not go on: the key was
 	// not declared.
 	if strings.Contains(reply, "Script attempted to access a non local key") {
-		d.kind, d.why = unsettled, "the cluster gives the lock's slot to another server"
+		d.kind, d.why = unsettled, "the lock's slot is moving to another server"
 		return d
 	}
 	return nil

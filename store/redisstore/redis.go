@@ -121,13 +121,13 @@ func newStore(urls []string, o *Options) (*Store, error) {
 		if n%2 != 0 {
 			continue
 		}
-		opts.Logger.Warn("an even number of nodes survives no more failures than one node less", "nodes", n, "failures", n-quorum.Majority(n))
+		opts.Logger.Warn("an even number of nodes tolerates no more failures than one node fewer", "nodes", n, "failures", n-quorum.Majority(n))
 	}
 	if host := sharedHost(addrs); host != "" {
-		opts.Logger.Info("nodes share a host, and fail together with it", "host", host)
+		opts.Logger.Info("nodes share a host and fail together", "host", host)
 	}
 	if sentinels != nil {
-		opts.Logger.Warn("locks can be lost when the sentinels replace the master: the replica that they promote may not know the last grants", "master", sentinels.master)
+		opts.Logger.Warn("a failover can lose locks: the promoted replica may not know the latest grants", "master", sentinels.master)
 	}
 	s.nodes = make([]*node, len(addrs))
 	for i, a := range addrs {
@@ -208,7 +208,7 @@ func (s *Store) ready(ctx context.Context, r store.Request) error {
 	}
 	if r.Require >= store.CrashSafe {
 		if s.sentinels != nil {
-			return fmt.Errorf("%w: lock %q requires %v, and servers that sentinels watch give %v at most", store.ErrUnsupported, r.Name, r.Require, store.Efficiency)
+			return fmt.Errorf("%w: lock %q requires %v, but servers watched by sentinels guarantee %v at most", store.ErrUnsupported, r.Name, r.Require, store.Efficiency)
 		}
 		return s.guard()
 	}

@@ -52,15 +52,15 @@ func classifyReply(reply string) (store.Outcome, error) {
 		{"WRONGTYPE", "the key holds something that is not a lock: choose another name, or delete the key", store.WrongType},
 		{"LOADING", "the server is still reading its data: wait until it is up", store.Loading},
 		{"WRONGPASS", "check the user name and the password", store.Refused},
-		{"NOAUTH", "the server asks for a password: put it into the URL, as in redis://:PASSWORD@HOST", store.Refused},
+		{"NOAUTH", "the server requires a password: put it into the URL, as in redis://:PASSWORD@HOST", store.Refused},
 		{"NOPERM", "the user lacks a permission: see the ACL rule in the documentation", store.Refused},
 		{deniedInScript, "the user lacks a permission: see the ACL rule in the documentation", store.Refused},
 		{"OOM", "the server is out of memory (maxmemory)", store.Refused},
-		{"READONLY", "the server is a replica: use its master, and independent masters for a quorum", store.Refused},
-		{"MISCONF", "the server refuses writes because it can not save its data", store.Refused},
+		{"READONLY", "the server is a replica: use its master, or independent masters for a quorum", store.Refused},
+		{"MISCONF", "the server refuses writes because it cannot save its data", store.Refused},
 		{"MASTERDOWN", "the server is a replica that lost its master", store.Refused},
-		{"cluster support disabled", "the server is in no cluster: give the store as redis://", store.Refused},
-		{"BUSY", "the server is busy running somebody's script", store.Refused},
+		{"cluster support disabled", "the server is not in a cluster: use a redis:// URL", store.Refused},
+		{"BUSY", "the server is busy running another client's script", store.Refused},
 	} {
 		if strings.Contains(reply, k.code) {
 			return k.outcome, fmt.Errorf("%s (%s)", store.Excerpt(reply), k.advice)

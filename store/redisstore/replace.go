@@ -41,7 +41,7 @@ func Replace(ctx context.Context, urls []string, o *Options, progress func(strin
 		progress = func(string) {}
 	}
 	if len(s.lists.next) == 0 {
-		return errors.New("redis: name the nodes that replace the others: redis://a,b,c?next=a,b,d")
+		return errors.New("redis: name the new nodes with next=: redis://a,b,c?next=a,b,d")
 	}
 	r := replacement{Store: s}
 	r.oldText, r.newText, _ = strings.Cut(s.lists.text, ">")
@@ -58,7 +58,7 @@ type replacement struct {
 
 func (r *replacement) run(ctx context.Context, progress func(string)) error {
 	old, next := r.lists.sets[0], r.lists.sets[1]
-	progress("clients that know " + r.oldText + " only are refused")
+	progress("clients that know " + r.oldText + " only will be refused")
 	told := r.relist(ctx, old|next, relistCommand(r.lists.print, r.lists.text, r.newPrint, "", ""))
 	if err := told.enough(next); err != nil {
 		return err
@@ -77,14 +77,14 @@ func (r *replacement) run(ctx context.Context, progress func(string)) error {
 			return err
 		}
 		wait := r.quarantine()
-		progress(fmt.Sprintf("waiting %v until none of them can have a lease", wait))
+		progress(fmt.Sprintf("waiting %v until their leases have expired", wait))
 		select {
 		case <-time.After(wait):
 		case <-ctx.Done():
 			return ctx.Err()
 		}
 	}
-	progress("clients that know " + r.newText + " only are served")
+	progress("clients that know " + r.newText + " only will be accepted")
 	return r.relist(ctx, next, relistCommand(r.newPrint, r.newText, r.newPrint, "", r.oldPrint)).all(next)
 }
 
@@ -132,7 +132,7 @@ func (r *replacement) relist(ctx context.Context, to quorum.Set, c *command) rel
 			told.nodes[i] = otherVersion(list[1])
 			told.nodes[i].Node = n.Addr()
 		case len(list) == 1:
-			told.nodes[i].Outcome, told.nodes[i].Err = store.Quarantined, errors.New("it was emptied just now: try again")
+			told.nodes[i].Outcome, told.nodes[i].Err = store.Quarantined, errors.New("it has just been emptied: try again")
 		default:
 			told.nodes[i].Outcome, told.nodes[i].Err = store.Refused, notUnderstood(said.value)
 		}
@@ -148,7 +148,7 @@ func (t relisted) enough(set quorum.Set) error {
 // all returns an error unless every node of the set was updated.
 func (t relisted) all(set quorum.Set) error {
 	if err := t.most(set, set.Size()); err != nil {
-		return fmt.Errorf("the nodes that were not told refuse clients that know the new list only: replace again when they are up: %w", err)
+		return fmt.Errorf("nodes that were not updated refuse clients that know the new membership only: run replace again when they are up: %w", err)
 	}
 	return nil
 }

@@ -38,7 +38,7 @@ func TestReplace(t *testing.T) {
 	}
 	var refused *store.QuorumError
 	other := func(err error) bool {
-		return errors.As(err, &refused) && refused.Count(store.Refused) >= 1 && strings.Contains(err.Error(), "another list of nodes")
+		return errors.As(err, &refused) && refused.Count(store.Refused) >= 1 && strings.Contains(err.Error(), "configured with other servers")
 	}
 
 	old := client(url(before, ""))

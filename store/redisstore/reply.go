@@ -131,7 +131,7 @@ func clockOf(time []value) clock.Instant {
 	return clock.Instant(s*1e9 + us*1e3)
 }
 
-func notUnderstood(v value) error { return fmt.Errorf("answer not understood: %.80s", v) }
+func notUnderstood(v value) error { return fmt.Errorf("invalid answer: %.80s", v) }
 
 // number reads a number that was sent as a string: a token or a cursor.
 func (v value) number() (uint64, bool) {

@@ -123,7 +123,7 @@ func (r *replies) value(depth int) (value, error) {
 const format = "txt:"
 
 func notRedis(what []byte) error {
-	return fmt.Errorf("the server answers what is not the Redis protocol: %.40q", what)
+	return fmt.Errorf("the server does not speak the Redis protocol: %.40q", what)
 }
 
 // line reads a line and returns it without its end. It is at least one byte long.
@@ -152,7 +152,7 @@ func (r *replies) string(n int) ([]byte, error) {
 		}
 		r.text = append(r.text, part[:min(len(part), mostKept-(len(r.text)-begin))]...)
 		if len(r.text) > mostMemory {
-			return nil, fmt.Errorf("the server answers with more than %d bytes", mostMemory)
+			return nil, fmt.Errorf("the answer has more than %d bytes", mostMemory)
 		}
 		n -= len(part)
 		r.in.Discard(len(part))
@@ -171,7 +171,7 @@ func (r *replies) string(n int) ([]byte, error) {
 // array reads n values. The outermost array of every reply reuses the same memory.
 func (r *replies) array(n, depth int) ([]value, error) {
 	if r.count += n; r.count > mostElements {
-		return nil, fmt.Errorf("the server answers with more than %d elements", mostElements)
+		return nil, fmt.Errorf("the answer has more than %d elements", mostElements)
 	}
 	var list []value
 	if depth == 0 {

@@ -86,7 +86,7 @@ const Password = "PASSWORD"
 // spaces.
 func (a ACL) Rule() ([]string, error) {
 	if a.User == "" || strings.ContainsAny(a.User, " \x00") {
-		return nil, fmt.Errorf("redis: %q can not be the name of a user: it must not be empty or have spaces", a.User)
+		return nil, fmt.Errorf("redis: %q is no user name: it must not be empty or contain spaces", a.User)
 	}
 	rule := append([]string{a.User, "reset", "on", ">" + Password}, a.keys()...)
 	if a.Uses&toChange != 0 {

@@ -178,7 +178,7 @@ func (r *router) settled(n *node, c call, said reply) (reply, bool) {
 		patience = releasing
 	}
 	if d.kind == moved {
-		said.err = fmt.Errorf("%s (the servers of the cluster do not agree)", d.said)
+		said.err = fmt.Errorf("%s (the servers of the cluster disagree)", d.said)
 	}
 	said.outcome, said.err = store.Unsettled, n.blamed(said.err)
 	if to == nil || time.Since(t.since)+pause > patience || r.s.closed.Load() {

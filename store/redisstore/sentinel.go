@@ -131,12 +131,12 @@ func (e *unfoundError) Error() string {
 		if t.err != nil {
 			each = append(each, t.sentinel+": "+t.err.Error())
 		} else {
-			each = append(each, fmt.Sprintf("%s: it is %s (epoch %d)", t.sentinel, t.master, t.epoch))
+			each = append(each, fmt.Sprintf("%s: it names %s (epoch %d)", t.sentinel, t.master, t.epoch))
 		}
 	}
-	why := "no sentinel says where the master is"
+	why := "no sentinel names a master"
 	if e.late {
-		why = "no sentinel that is up to date says where the master is: those that answer may be cut off from the others"
+		why = "no up-to-date sentinel names a master: the sentinels that answer may be cut off from the others"
 	}
 	return why + ": " + strings.Join(each, "; ")
 }
@@ -269,11 +269,11 @@ func epochOf(v value) (uint64, bool) {
 // sentinelRefused adds what to do to a sentinel's refusal.
 func sentinelRefused(v value) error {
 	for _, k := range []struct{ code, advice string }{
-		{"NOAUTH", "the sentinel asks for a password of its own: set sentinel_password, and sentinel_username if it has users"},
+		{"NOAUTH", "the sentinel requires a password of its own: set sentinel_password, and sentinel_username if it has users"},
 		{"WRONGPASS", "check sentinel_username and sentinel_password"},
 		{"NOPERM", "permit the user on the sentinel +sentinel|get-master-addr-by-name and +sentinel|master"},
-		{"ERR unknown command", "it is no sentinel"},
-		{"ERR AUTH", "the sentinel asks for no password: take sentinel_password away"},
+		{"ERR unknown command", "it is not a sentinel"},
+		{"ERR AUTH", "the sentinel has no password: remove sentinel_password"},
 	} {
 		if v.isError(k.code) {
 			return fmt.Errorf("%w (%s)", newRefused(v), k.advice)

@@ -23,9 +23,9 @@ const (
 // Reasons for replacing a connection. The first two are not refusals: they end by
 // waiting.
 var (
-	errNotMaster = errors.New("it is not the master that the sentinels say it is: they may not know yet")
-	errDemoted   = errors.New("it is not the master any more: the sentinels are asked where that is")
-	errMoved     = errors.New("the sentinels have another master now")
+	errNotMaster = errors.New("the sentinels name this server as the master, but it is not: they may not have noticed yet")
+	errDemoted   = errors.New("it is not the master any more; asking the sentinels for the new one")
+	errMoved     = errors.New("the sentinels now name another master")
 )
 
 // follow notices when the connected master has been replaced. The old master may not
@@ -60,7 +60,7 @@ func (n *node) follow() {
 		if err != nil || slices.Contains(masters, w.host) {
 			continue // without sentinels there is no promotion
 		}
-		n.log.Info("the sentinels have another master", "was", w.host, "is", masters[0])
+		n.log.Info("the sentinels now name another master", "was", w.host, "is", masters[0])
 		w.abandon(errMoved)
 	}
 }

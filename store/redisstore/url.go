@@ -88,11 +88,11 @@ func (t topology) parseURLs(urls []string, o Options) ([]address, Options, error
 	case len(addrs) == 0:
 		return nil, o, errors.New("redis: no nodes: give at least one address, as in redis://127.0.0.1:6379")
 	case len(addrs) > quorum.MaxNodes:
-		return nil, o, fmt.Errorf("redis: %d nodes are more than the %d that make sense: five survive the loss of two", len(addrs), quorum.MaxNodes)
+		return nil, o, fmt.Errorf("redis: %d nodes are more than the %d that are supported: five nodes tolerate the loss of two", len(addrs), quorum.MaxNodes)
 	}
 	for i, a := range addrs {
 		if slices.ContainsFunc(addrs[:i], func(b address) bool { return a.host == b.host }) {
-			return nil, o, fmt.Errorf("redis: node %s is listed twice: its vote would count double; list each server once", a.host)
+			return nil, o, fmt.Errorf("redis: node %s is listed twice: list each server once, or its vote counts double", a.host)
 		}
 		if o.Username != "" && a.username == "" && a.password == "" {
 			addrs[i].username = o.Username
@@ -115,7 +115,7 @@ func (t topology) parseURL(raw string) ([]address, url.Values, error) {
 	scheme, rest, _ := strings.Cut(raw, "://")
 	if !t.of(raw) {
 		if topologyOf([]string{raw}).of(raw) {
-			return nil, nil, fmt.Errorf("redis: URLs of %s:// and of %s:// do not go together: all have to name the servers of one store", t.scheme, scheme)
+			return nil, nil, fmt.Errorf("redis: URLs of %s:// and of %s:// cannot be combined: all URLs must name servers of one store", t.scheme, scheme)
 		}
 		// Not echoed: what is not a URL may be a mistyped secret.
 		var known []string
@@ -139,11 +139,11 @@ func (t topology) parseURL(raw string) ([]address, url.Values, error) {
 	// net/url does not accept a list of hosts, so the rest is parsed without it.
 	u, err := url.Parse(scheme + "://" + user + "host" + tail)
 	if err != nil || u.Fragment != "" {
-		return nil, nil, fmt.Errorf("redis: the URL of %s can not be read: escape special characters in the user name and the password (@ is %%40, / is %%2F, : is %%3A, # is %%23)", hosts)
+		return nil, nil, fmt.Errorf("redis: the URL of %s cannot be parsed: escape special characters in the user name and the password (@ is %%40, / is %%2F, : is %%3A, # is %%23)", hosts)
 	}
 	query, err := url.ParseQuery(u.RawQuery)
 	if err != nil {
-		return nil, nil, fmt.Errorf("redis: the settings in the URL of %s can not be read: they look like ?max_ttl=60s&node_timeout=50ms", hosts)
+		return nil, nil, fmt.Errorf("redis: the settings in the URL of %s cannot be parsed: write them like ?max_ttl=60s&node_timeout=50ms", hosts)
 	}
 	base := address{username: u.User.Username(), tls: scheme == t.secure()}
 	base.password, _ = u.User.Password()
@@ -179,7 +179,7 @@ func sharedHost(addrs []address) string {
 // hostPort adds the default port to a host without one.
 func hostPort(host, defaultPort string) (string, error) {
 	if host == "" {
-		return "", errors.New("redis: an address has no host: they look like redis://a:6379,b:6379")
+		return "", errors.New("redis: an address has no host: write addresses like redis://a:6379,b:6379")
 	}
 	if !strings.Contains(host, ":") || strings.HasPrefix(host, "[") && strings.HasSuffix(host, "]") {
 		return net.JoinHostPort(strings.Trim(host, "[]"), defaultPort), nil
@@ -210,7 +210,7 @@ func (t topology) applySettings(settings url.Values, secure bool, o Options) (Op
 			return o, fmt.Errorf("redis: setting %q in the URL does not go with %s://: %s", k, t.scheme, onlyIndependent)
 		} else if text, ok := texts[k]; ok {
 			if *text != "" && *text != v[0] { // not shown: it may be a password
-				return o, fmt.Errorf("redis: %s in the URL is not what it is in the options", k)
+				return o, fmt.Errorf("redis: %s in the URL contradicts the options", k)
 			}
 			*text = v[0]
 		} else if d, ok := durations[k]; ok {
@@ -226,7 +226,7 @@ func (t topology) applySettings(settings url.Values, secure bool, o Options) (Op
 			*f = v[0]
 		} else if k == "fsync" {
 			if v[0] != "always" {
-				return o, fmt.Errorf("redis: setting fsync=%q: the only value is always, for servers that append every write before they answer it", v[0])
+				return o, fmt.Errorf("redis: setting fsync=%q: the only value is always, for servers that append every write before they answer", v[0])
 			}
 			o.FsyncAlways = true
 		} else if k == "next" {
@@ -238,7 +238,7 @@ func (t topology) applySettings(settings url.Values, secure bool, o Options) (Op
 		} else {
 			known := append([]string{"connect_timeout", "fsync", "max_ttl", "next", "node_timeout", "tls_ca", "tls_cert", "tls_key", "tls_server_name"}, slices.Collect(maps.Keys(texts))...)
 			known = slices.DeleteFunc(known, func(k string) bool { return slices.Contains(t.without, k) })
-			return o, fmt.Errorf("redis: unknown setting %q in the URL: there are %s", k, strings.Join(slices.Sorted(slices.Values(known)), ", "))
+			return o, fmt.Errorf("redis: unknown setting %q in the URL; the settings are %s", k, strings.Join(slices.Sorted(slices.Values(known)), ", "))
 		}
 	}
 	for k := range files {
