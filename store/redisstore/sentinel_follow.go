@@ -23,7 +23,7 @@ const (
 // Reasons for replacing a connection. The first two are not refusals: they end by
 // waiting.
 var (
-	errNotMaster = errors.New("the sentinels name this server as the master, but it is not: they may not have noticed yet")
+	errNotMaster = errors.New("it is not the master, but the sentinels name it: they may not have noticed a failover yet")
 	errDemoted   = errors.New("it is not the master any more; asking the sentinels for the new one")
 	errMoved     = errors.New("the sentinels now name another master")
 )
