@@ -15,8 +15,8 @@ func rights(r *report, e redisstore.Examination) {
 		if s := n.Server; s.Replica || s.Loading || s.Mode == "cluster" || s.Mode == "sentinel" || full(s) {
 			return // reason enough
 		}
-		if n.UntoldErr != nil && len(n.Lacking) == 0 {
-			r.add(Warning, WaitersPoll, n.Node, "Who waits for a lock is not told when it is free, and asks for it now and then (%v).", n.UntoldErr)
+		if n.PushErr != nil && len(n.Lacking) == 0 {
+			r.add(Warning, WaitersPoll, n.Node, "Who waits for a lock is not told when it is free, and asks for it now and then (%v).", n.PushErr)
 		}
 		for _, f := range n.Failing {
 			r.add(Error, ScriptFails, n.Node, "The script %q fails on a lock that nobody uses: %v.", f.Script, f.Err)

@@ -134,7 +134,7 @@ var redisCases = []redisCase{
 	{"a command is missing", 3, func(e *redisstore.Examination, n *redisstore.Examined) {
 		n.Lacking = []redisstore.Lack{{Command: "pexpire", Says: "NOPERM"}}
 	}, Error, RightMissing, first, "+pexpire"},
-	{"nothing can be told", 3, func(e *redisstore.Examination, n *redisstore.Examined) { n.UntoldErr = errDenied }, Warning, WaitersPoll, first, "now and then (NOPERM"},
+	{"nothing can be told", 3, func(e *redisstore.Examination, n *redisstore.Examined) { n.PushErr = errDenied }, Warning, WaitersPoll, first, "now and then (NOPERM"},
 	{"keys are forbidden", 3, func(e *redisstore.Examination, n *redisstore.Examined) {
 		n.Lacking = []redisstore.Lack{{Key: "{jobs/*}:*", Says: "NOPERM"}}
 	}, Error, KeyForbidden, first, "{jobs/*}:*"},

@@ -74,7 +74,7 @@ func (r reply) answers(s *script, n int) (usual driver.Answer, others []driver.O
 		return usual, nil
 	}
 	part := func(v value) driver.Answer {
-		p := hearing(v)
+		p := replyTo(v)
 		p.at = r.at
 		return p.answer(s)
 	}

@@ -110,7 +110,7 @@ func (n *scripted) oneByOne(leases []store.Request) (all []driver.Answer, err er
 		if err != nil {
 			return nil, err
 		}
-		all = append(all, hearing(v[0]).answer(c.script))
+		all = append(all, replyTo(v[0]).answer(c.script))
 	}
 	return all, nil
 }
@@ -123,7 +123,7 @@ func (n *scripted) together(leases []store.Request) ([]driver.Answer, error) {
 	if err != nil || all != len(leases) {
 		return nil, fmt.Errorf("%d of %d leases: %w", all, len(leases), err)
 	}
-	r := hearing(v[0])
+	r := replyTo(v[0])
 	r.at = 1
 	if all == 1 {
 		return []driver.Answer{r.answer(c.script)}, nil

@@ -42,7 +42,7 @@ func OpenCluster(ctx context.Context, urls []string, o *Options) (*Cluster, erro
 	if err != nil {
 		return nil, err
 	}
-	s := &Store{o: opts, wall: time.Now, servers: registry{ids: map[int]identity{}}, closing: make(chan struct{}), proof: waitingProof, idle: idleAfter}
+	s := &Store{o: opts, wall: time.Now, servers: registry{ids: map[int]identity{}}, closing: make(chan struct{}), pushTestAfter: pushTestAfter, idle: idleAfter}
 	r := newRouter(s, seeds)
 	s.route, s.channel = r, r.clusterChannel(unsharded)
 	s.keeper = driver.Keeper{Nodes: []driver.Node{r}, Encode: s.encode, NodeTimeout: opts.nodeTimeout, Clock: opts.Clock, Logger: opts.Logger, Crowded: s.crowded, Closing: s.closing}

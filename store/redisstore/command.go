@@ -13,9 +13,9 @@ type command struct {
 	script *script // that it calls, if any
 	more   int     // number of leases that it is about, minus 1: see bundle
 	bytes  []byte
-	// tells is the distance from the end of bytes to the no-push flag; 0 if there is
+	// noPushAt is the distance from the end of bytes to the no-push flag; 0 if there is
 	// none.
-	tells int
+	noPushAt int
 	// slot of its lock, plus 1; 0 if it has none, or there is no cluster.
 	slot int
 	// repeats is set if the command may be lost, because it will be sent again anyway.
@@ -36,7 +36,7 @@ func newCommand(words ...string) *command {
 // begin starts a call of s in c and reuses c's memory. The caller appends all keys and
 // arguments of the script.
 func (c *command) begin(s *script) []byte {
-	c.script, c.more, c.tells, c.repeats = s, 0, 0, false
+	c.script, c.more, c.noPushAt, c.repeats = s, 0, 0, false
 	return append(c.bytes[:0], s.byHash...)
 }
 
@@ -46,7 +46,7 @@ func (c *command) beginMany(s *script, more int) []byte {
 	if more == 0 {
 		return c.begin(s)
 	}
-	c.script, c.more, c.tells, c.repeats = s, more, 0, false
+	c.script, c.more, c.noPushAt, c.repeats = s, more, 0, false
 	return appendBegin(c.bytes[:0], "EVALSHA", s.hash, s.keys+2*more, s.args+s.each*more)
 }
 

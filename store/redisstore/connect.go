@@ -219,11 +219,11 @@ func (w *wire) exchange(commands []*command) ([]value, error) {
 	said := make([]value, len(commands))
 	for i := range said {
 		v, err := w.in.next()
-		for err == nil && (v.isMessage() || v.isInvalidation()) { // a push
+		for err == nil && (v.isPush() || v.isInvalidation()) { // a push
 			if v.isInvalidation() {
 				w.invalidated(v)
 			} else if string(v.list[1].text) != listChannel { // a change of membership during the exchange is seen in what is read next
-				w.heard(v)
+				w.handlePush(v)
 			}
 			v, err = w.in.next()
 		}

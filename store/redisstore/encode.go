@@ -50,7 +50,7 @@ func (s *Store) encode(q driver.Question, old any) any {
 		b = appendNumber(b, uint64(r.Spare))
 		b, tells := s.appendPlace(b, q, guarded)
 		if c.bytes = gate(b); tells > 0 {
-			c.tells = len(c.bytes) - tells
+			c.noPushAt = len(c.bytes) - tells
 		}
 		c.repeats = q.Again
 	case quorum.Confirm:
@@ -95,7 +95,7 @@ func (s *Store) encode(q driver.Question, old any) any {
 			b, tells = s.appendPlace(appendMillis(appendValue(b, next), next.TTL), *q.Next, s.guards(next))
 		}
 		if c.bytes = gate(b); tells > 0 {
-			c.tells = len(c.bytes) - tells
+			c.noPushAt = len(c.bytes) - tells
 		}
 	}
 	return c

@@ -48,8 +48,8 @@ type Examined struct {
 	// script was tried on an unused lock, and Failing lists those that failed.
 	Lacking []Lack
 	Failing []Failure
-	// UntoldErr is why waiters could not receive pushes in a trial; nil if they can.
-	UntoldErr error
+	// PushErr is why waiters could not receive pushes in a trial; nil if they can.
+	PushErr error
 	Keys      Survey
 }
 

@@ -107,7 +107,7 @@ func (d *examiner) listening() error {
 		return nil
 	})
 	if err != nil {
-		d.found.UntoldErr = err
+		d.found.PushErr = err
 		return nil
 	}
 	defer w.forget()
@@ -117,18 +117,18 @@ func (d *examiner) listening() error {
 		return err
 	}
 	if said.kind == '-' {
-		d.found.UntoldErr = newRefused(said)
+		d.found.PushErr = newRefused(said)
 		return nil
 	}
 	if said.num == 0 {
-		d.found.UntoldErr = errNobodyListens
+		d.found.PushErr = errNobodyListens
 		return nil
 	}
 	w.conn.SetReadDeadline(time.Now().Add(d.n.s.o.ConnectTimeout))
 	if v, err := w.in.next(); err != nil {
-		d.found.UntoldErr = err
+		d.found.PushErr = err
 	} else if len(v.list) != 3 || string(v.list[2].text) != "doctor" {
-		d.found.UntoldErr = notUnderstood(v)
+		d.found.PushErr = notUnderstood(v)
 	}
 	return nil
 }

@@ -33,7 +33,7 @@ const MaxBundle = maxBundle
 
 // TriesAfter says how long a connection is silent before it is tried while somebody
 // waits.
-func (s *Store) TriesAfter(d time.Duration) { s.proof = d }
+func (s *Store) TriesAfter(d time.Duration) { s.pushTestAfter = d }
 
 // ReadsAfter says how long nobody reads when nothing is in flight.
 func (s *Store) ReadsAfter(d time.Duration) { s.idle = d }

@@ -23,7 +23,7 @@ func (n *scripted) ask(t *testing.T, questions ...driver.Question) (all []driver
 		n.s.wall, n.s.channel = time.Now, channelBegin+"nobody"
 		c := n.s.encode(q, nil).(*command)
 		asks := n.byText(c)
-		asks.bytes = n.wire.says(c, asks.bytes) // that nobody hears anything
+		asks.bytes = n.wire.setPushFlagLocked(c, asks.bytes) // that nobody hears anything
 		commands = append(commands, asks)
 	}
 	replies, err := n.run(commands...)
@@ -31,7 +31,7 @@ func (n *scripted) ask(t *testing.T, questions ...driver.Question) (all []driver
 		t.Fatal(err)
 	}
 	for _, v := range replies {
-		all = append(all, hearing(v).answer(acquireScript))
+		all = append(all, replyTo(v).answer(acquireScript))
 	}
 	return all
 }

@@ -11,10 +11,10 @@ import (
 // They therefore arrive in order with the answers. A push is only a hint: whenever one
 // may have been lost, all waiters ask the node again.
 
-// waitingProof is how long a connection may be silent while there are waiters before it
+// pushTestAfter is how long a connection may be silent while there are waiters before it
 // is tested: it may have broken unnoticed. Places that last for 30 seconds are refreshed
 // more often, which tests it as well.
-const waitingProof = 15 * time.Second
+const pushTestAfter = 15 * time.Second
 
 // listen subscribes to pushes. For the only node of a store it also runs the single-node
 // membership check. The argument hello is the reply to HELLO 3: without version 3 of the
@@ -50,20 +50,20 @@ func (n *node) listen(w *wire, hello value) error {
 	if channels > 0 {
 		said = all[channels-1]
 	}
-	return n.listens(w, said)
+	return n.subscribed(w, said)
 }
 
-// listens handles the reply to the subscription.
-func (n *node) listens(w *wire, said value) error {
-	if w.hears = said.kind == '>'; w.hears {
+// subscribed handles the reply to the subscription.
+func (n *node) subscribed(w *wire, said value) error {
+	if w.canPush = said.kind == '>'; w.canPush {
 		return nil
 	}
 	if said.isError("LOADING") {
 		return newRefused(said)
 	}
 	n.mu.Lock()
-	told := n.deaf
-	n.deaf = true
+	told := n.noPush
+	n.noPush = true
 	n.mu.Unlock()
 	if !told {
 		n.log.Warn("cannot subscribe to notifications; waiters will poll", "err", said.String())
@@ -71,9 +71,9 @@ func (n *node) listens(w *wire, said value) error {
 	return nil
 }
 
-// heard handles a push.
-func (w *wire) heard(v value) {
-	if !v.isMessage() {
+// handlePush handles a push.
+func (w *wire) handlePush(v value) {
+	if !v.isPush() {
 		return
 	}
 	n := w.n
@@ -82,10 +82,10 @@ func (w *wire) heard(v value) {
 		w.abandon(errListChanged)
 		return
 	case string(v.list[0].text) == "sunsubscribe":
-		w.replace(errUnheard)
+		w.replace(errChannelMoved)
 		return
 	}
-	told, ok := readTold(string(v.list[2].text))
+	told, ok := parsePush(string(v.list[2].text))
 	switch {
 	case !ok:
 		n.log.Debug("ignoring an invalid push", "message", v.list[2].String())
@@ -98,8 +98,8 @@ func (w *wire) heard(v value) {
 	}
 }
 
-// isMessage reports whether v is a push about a channel, or about the loss of one.
-func (v value) isMessage() bool {
+// isPush reports whether v is a push about a channel, or about the loss of one.
+func (v value) isPush() bool {
 	if v.kind != '>' || len(v.list) != 3 {
 		return false
 	}
@@ -107,21 +107,21 @@ func (v value) isMessage() bool {
 	return kind == "message" || kind == "smessage" || kind == "sunsubscribe"
 }
 
-// missed makes all waiters ask the node again after its connection broke.
-func (w *wire) missed() {
-	if w.hears { // even if nobody waits at a place yet
+// recheckWaiters makes all waiters ask the node again after its connection broke.
+func (w *wire) recheckWaiters() {
+	if w.canPush { // even if nobody waits at a place yet
 		w.n.s.keeper.Poll(w.n.index)
 	}
 }
 
-// prove tests a silent connection while there are waiters. The mutex is held, and nothing
+// testPushLocked tests a silent connection while there are waiters. The mutex is held, and nothing
 // is in flight. It returns when to test again; zero means not before something is sent.
-func (w *wire) prove(now time.Time) (again time.Time) {
+func (w *wire) testPushLocked(now time.Time) (again time.Time) {
 	n := w.n
-	if !w.hears || n.s.waiting.Load() == 0 {
+	if !w.canPush || n.s.waiting.Load() == 0 {
 		return time.Time{}
 	}
-	if at := w.used.Add(n.s.proof); now.Before(at) {
+	if at := w.used.Add(n.s.pushTestAfter); now.Before(at) {
 		return at
 	}
 	if n.waiting.n == 0 {

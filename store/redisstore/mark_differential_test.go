@@ -479,7 +479,7 @@ func (m *markRun) grants() (string, error) {
 	ask := func(q driver.Question) *command {
 		c := m.s.encode(q, nil).(*command)
 		asks := m.byText(c)
-		w.says(c, asks.bytes)
+		w.setPushFlagLocked(c, asks.bytes)
 		return asks
 	}
 	m.s.wall = time.Now

@@ -17,7 +17,7 @@ func TestReplacedConnectionLosesNoAnswer(t *testing.T) {
 	for _, replace := range []func(*wire){
 		func(w *wire) { w.untuned = true; w.n.tune() },
 		func(w *wire) {
-			w.heard(value{kind: '>', list: []value{{kind: '$', text: []byte("sunsubscribe")}, {kind: '$'}, {kind: ':'}}})
+			w.handlePush(value{kind: '>', list: []value{{kind: '$', text: []byte("sunsubscribe")}, {kind: '$'}, {kind: ':'}}})
 		},
 	} {
 		n, server := bareNode(t)

@@ -33,7 +33,7 @@ var (
 	errUncharted = errors.New("the cluster does not report its slot map")
 	errUnserved  = errors.New("no server of the cluster serves the slot of this lock at present")
 	errRetired   = errors.New("the server is not a master of the cluster any more")
-	errUnheard   = errors.New("the slot of the channel has moved to another server")
+	errChannelMoved   = errors.New("the slot of the channel has moved to another server")
 	errNotTuned  = errors.New("the server was given slots after the connection was made")
 )
 

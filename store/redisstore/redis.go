@@ -43,7 +43,7 @@ type Store struct {
 	channel string        // on which the servers push hand-offs to this store
 	closing chan struct{} // closed by Close
 	waiting atomic.Int64  // number of waiters
-	proof   time.Duration // waitingProof
+	pushTestAfter   time.Duration // waitingProof
 	idle    time.Duration // idleAfter
 
 	// Servers that may have forgotten leases abstain; see guard.
@@ -108,7 +108,7 @@ func newStore(urls []string, o *Options) (*Store, error) {
 	if opts, err = opts.settle(); err != nil {
 		return nil, err
 	}
-	s := &Store{o: opts, lists: lists, sentinels: sentinels, wall: time.Now, servers: registry{ids: map[int]identity{}}, channel: channelBegin + rand.Text(), closing: make(chan struct{}), proof: waitingProof, idle: idleAfter}
+	s := &Store{o: opts, lists: lists, sentinels: sentinels, wall: time.Now, servers: registry{ids: map[int]identity{}}, channel: channelBegin + rand.Text(), closing: make(chan struct{}), pushTestAfter: pushTestAfter, idle: idleAfter}
 	s.keeper = driver.Keeper{Sets: lists.sets, Encode: s.encode, Bundle: s.bundle, NodeTimeout: opts.nodeTimeout, Clock: opts.Clock, Logger: opts.Logger, Crowded: s.crowded, Closing: s.closing}
 	if len(addrs) > 1 {
 		s.keeper.Clocks = driver.NewClocks(len(addrs), opts.quarantine(), driver.WallAhead(opts.Clock), opts.Logger)

@@ -24,8 +24,8 @@ type reply struct {
 	at    clock.Instant // when the reply arrived; zero if none did
 }
 
-// hearing converts what the server answered into a reply.
-func hearing(v value) reply {
+// replyTo converts what the server answered into a reply.
+func replyTo(v value) reply {
 	if v.kind == '-' {
 		outcome, err := classifyReply(string(v.text))
 		return reply{outcome: outcome, err: err}

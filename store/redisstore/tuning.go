@@ -23,7 +23,7 @@ func (r *router) listen(n *node, w *wire, hello value) error {
 			return err
 		}
 	}
-	return n.listens(w, said)
+	return n.subscribed(w, said)
 }
 
 // subscribe returns the reply to the subscription.

@@ -18,7 +18,7 @@ type wire struct {
 	conn     net.Conn
 	raw      *direct // the same connection; nil if direct transfer is impossible
 	answered bool    // the server has answered something; of exchange
-	hears    bool    // the server can push; set once, before the connection is used
+	canPush    bool    // the server can push; set once, before the connection is used
 	// channel is the channel for pushes, in a cluster. untuned is set if the member had
 	// no slots, and so could not have one.
 	channel string
@@ -81,7 +81,7 @@ func (w *wire) take(out []byte) (_ []byte, more bool) {
 		}
 		for c, ok := w.again.pop(); ok; c, ok = w.again.pop() {
 			out = w.asks(c, out, now)
-			out = w.says(c.command, c.command.byText(out))
+			out = w.setPushFlagLocked(c.command, c.command.byText(out))
 			w.launch(c, now)
 		}
 		return out, n.waiting.n > 0
@@ -94,21 +94,21 @@ func (w *wire) take(out []byte) (_ []byte, more bool) {
 		out = w.asks(c, out, now)
 		// Copy while the mutex is held: once in flight, the call may be answered, and the
 		// memory of its command reused.
-		out = w.says(c.command, append(out, c.command.bytes...))
+		out = w.setPushFlagLocked(c.command, append(out, c.command.bytes...))
 		w.launch(c, now)
 	}
 	w.full = n.waiting.n > 0 && w.flight.n >= maxFlight
 	return out, n.waiting.n > 0 && !w.full
 }
 
-// says patches the command c at the end of out: it sets the no-push flag if this
+// setPushFlagLocked patches the command c at the end of out: it sets the no-push flag if this
 // connection cannot receive pushes. In a cluster it also fills in the channel of the
 // connection, which a place ends with.
-func (w *wire) says(c *command, out []byte) []byte {
+func (w *wire) setPushFlagLocked(c *command, out []byte) []byte {
 	w.fillGate(c, out)
-	if c.tells > 0 && !w.hears {
-		out[len(out)-c.tells] = '1'
-	} else if c.tells > 0 && w.channel != "" {
+	if c.noPushAt > 0 && !w.canPush {
+		out[len(out)-c.noPushAt] = '1'
+	} else if c.noPushAt > 0 && w.channel != "" {
 		copy(out[len(out)-len("\r\n")-len(w.channel):], w.channel)
 	}
 	return out
@@ -184,7 +184,7 @@ func (w *wire) look() {
 			again = at
 		}
 	} else {
-		again = w.prove(now)
+		again = w.testPushLocked(now)
 	}
 	if !late {
 		w.n.readClock(now)
@@ -295,18 +295,18 @@ func (w *wire) next() error {
 		return err
 	case v.isInvalidation():
 		w.invalidated(v)
-	case v.kind == '>' && w.hears:
-		w.heard(v)
+	case v.kind == '>' && w.canPush:
+		w.handlePush(v)
 	case w.n.isDemoted(v):
 		return w.demoted()
-	case v.kind == '>' || !w.hear(v):
+	case v.kind == '>' || !w.handleReply(v):
 		return errUnasked
 	}
 	return nil
 }
 
-// hear delivers one reply, and reports whether there was a call for it.
-func (w *wire) hear(v value) bool {
+// handleReply delivers one reply, and reports whether there was a call for it.
+func (w *wire) handleReply(v value) bool {
 	n := w.n
 	n.mu.Lock()
 	if w.broken != nil || w.doubted {
@@ -327,13 +327,13 @@ func (w *wire) hear(v value) bool {
 		w.used = time.Now()
 		if w.calm { // otherwise the timer runs on: more calls will come
 			w.calm = false
-			w.lookAgain(w.used, w.prove(w.used))
+			w.lookAgain(w.used, w.testPushLocked(w.used))
 		}
 	}
 	drained := w.drained()
 	n.mu.Unlock()
 	if asked && !forgot {
-		r := hearing(v)
+		r := replyTo(v)
 		r.at = w.at
 		n.settle(c, r)
 	}
@@ -357,7 +357,7 @@ func (w *wire) end() {
 	for c, ok := w.flight.pop(); ok; c, ok = w.flight.pop() {
 		w.n.settle(c, reply{outcome: outcome, err: err, sent: true})
 	}
-	w.missed()
+	w.recheckWaiters()
 }
 
 // fresh reports whether the server has just answered, or is about to. The mutex is held.
