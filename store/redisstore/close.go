@@ -31,7 +31,7 @@ func (s *Store) Close() error {
 	close(s.closing)
 	s.keeper.DropAll()
 	for _, n := range s.members() {
-		n.call()
+		n.interruptInline()
 	}
 	patience := time.NewTimer(closingTime)
 	defer patience.Stop()
@@ -109,7 +109,7 @@ func (n *node) doubt(now time.Time) {
 	w.watch.Stop()
 	var late queue[call]
 	late, w.flight = w.flight, late
-	w.resume()
+	w.resumeLocked()
 	n.wake()
 	n.mu.Unlock()
 	for c, ok := late.pop(); ok; c, ok = late.pop() {

@@ -48,5 +48,5 @@ func (s *Store) Called() bool {
 	n := s.nodes[0]
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	return n.wire.turns.called
+	return n.wire.inline.interrupted
 }

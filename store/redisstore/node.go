@@ -274,7 +274,7 @@ func (n *node) sendAs(w *wire, unproven bool) bool {
 	if n.out = out; len(out) > 0 {
 		w.write(out)
 		n.mu.Lock()
-		w.resume()
+		w.resumeLocked()
 		n.mu.Unlock()
 	}
 	return more
@@ -380,7 +380,7 @@ func (n *node) close() {
 	n.cancel() // ends a connection attempt to a dead server
 	n.mu.Lock()
 	if n.wire != nil {
-		n.wire.resume()
+		n.wire.resumeLocked()
 	}
 	n.mu.Unlock()
 	n.all.Wait()

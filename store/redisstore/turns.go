@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// turns lets a waiting or asking goroutine read the replies inline. If a client has one
+// inlineReader lets a waiting or asking goroutine read the replies inline. If a client has one
 // server and sends one request after the other, the caller itself reads the answer, and a
 // waiter reads the pushes: to hand them over from another goroutine takes as long as the
 // server takes to answer. In all other cases, and soon after the last answer, the
@@ -17,90 +17,90 @@ import (
 // deadline is not set for each answer, but kept for as long as it serves.
 //
 // All fields are guarded by the node's mutex, except those marked as the reader's.
-type turns struct {
+type inlineReader struct {
 	paused   bool          // the connection's goroutine does not read
-	attended bool          // there is an inline reader
-	carryOn  chan struct{} // makes the connection's goroutine read again
+	active bool          // there is an inline reader
+	wakeUp  chan struct{} // makes the connection's goroutine read again
 	most     int           // largest number in flight since nothing was
-	alone    int           // answers in a row to calls that were alone in flight
+	single    int           // answers in a row to calls that were alone in flight
 	idle     *time.Timer   // ends inline reading after a pause
 	idled    bool          // idle has fired while there was an inline reader
-	called   bool          // the inline reader must check whether to go on
+	interrupted   bool          // the inline reader must check whether to go on
 
 	within bool      // in the middle of an answer; of the reader
 	until  time.Time // the read deadline; of the reader
 }
 
 const (
-	// aloneFor is how many answers in a row must come to calls that were alone in flight
+	// singleFor is how many answers in a row must come to calls that were alone in flight
 	// before a caller reads inline. With two callers at once, each would have to wake up
 	// the connection's goroutine for the other.
-	aloneFor = 8
+	singleFor = 8
 	// idleAfter is how long nobody reads while nothing is in flight.
 	idleAfter = 250 * time.Millisecond
 )
 
-func (t *turns) begin(w *wire) {
-	t.carryOn = make(chan struct{}, 1)
-	t.idle = time.AfterFunc(time.Hour, w.idles)
+func (t *inlineReader) begin(w *wire) {
+	t.wakeUp = make(chan struct{}, 1)
+	t.idle = time.AfterFunc(time.Hour, w.stopIdle)
 	t.idle.Stop()
 }
 
 // pause is called by the connection's goroutine after each answer, and returns when the
 // goroutine must read again.
 func (w *wire) pause() {
-	n, t := w.n, &w.turns
+	n, t := w.n, &w.inline
 	if len(n.s.nodes) > 1 || n.s.route != nil || w.raw == nil {
 		return
 	}
 	n.mu.Lock()
-	if t.alone++; t.most > 1 {
-		t.alone = 0
+	if t.single++; t.most > 1 {
+		t.single = 0
 	}
 	if w.flight.n == 0 {
 		t.most = 0
 	}
-	if t.alone < aloneFor || !w.quiet(0) || n.closed {
+	if t.single < singleFor || !w.quietLocked(0) || n.closed {
 		n.mu.Unlock()
 		return
 	}
 	t.paused = true
 	t.idle.Reset(n.s.idle)
 	n.mu.Unlock()
-	<-t.carryOn
+	<-t.wakeUp
 	w.limit(0)
 }
 
-// quiet reports whether no answer is awaited and at most that many waiters exist. The
+// quietLocked reports whether no answer is awaited and at most that many waiters exist. The
 // mutex is held.
-func (w *wire) quiet(but int64) bool {
+func (w *wire) quietLocked(but int64) bool {
 	return w.broken == nil && w.flight.n == 0 && w.again.n == 0 && w.in.in.Buffered() == 0 && w.n.s.waiting.Load() <= but
 }
 
-// resume makes the connection's goroutine read, unless there is an inline reader, which
+// resumeLocked makes the connection's goroutine read, unless there is an inline reader, which
 // will see to it. The mutex is held.
-func (w *wire) resume() {
-	if t := &w.turns; t.paused && !t.attended {
-		t.paused, t.alone = false, 0
-		t.carryOn <- struct{}{}
+func (w *wire) resumeLocked() {
+	if t := &w.inline; t.paused && !t.active {
+		t.paused, t.single = false, 0
+		t.wakeUp <- struct{}{}
 	}
 }
 
-// idles makes the connection's goroutine read after nothing was asked for a while.
-func (w *wire) idles() {
+// stopIdle makes the connection's goroutine read after nothing was asked for a while.
+func (w *wire) stopIdle() {
 	w.n.mu.Lock()
 	defer w.n.mu.Unlock()
-	t, long := &w.turns, w.n.s.idle
+	t, long := &w.inline, w.n.s.idle
 	left := long - time.Since(w.used)
 	switch {
 	case !t.paused:
-	case t.attended:
+	case t.active:
 		t.idled = true // it reads when the inline reader stops
 	case left > 0:
 		t.idle.Reset(max(left, long/4))
 	default:
-		w.resume()
-		t.alone = -8 * aloneFor // inline reading gains nothing for rare requests
+		w.resumeLocked()
+		t.single = -8 * singleFor // inline reading gains nothing for rare requests
 	}
 }
 
@@ -109,39 +109,39 @@ func (n *node) Listen(ctx context.Context, over <-chan struct{}, left func() tim
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	w := n.wire
-	if w == nil || !w.turns.paused || w.turns.attended || left == nil && w.flight.n == 0 {
+	if w == nil || !w.inline.paused || w.inline.active || left == nil && w.flight.n == 0 {
 		return
 	}
-	t := &w.turns
-	t.attended, t.called = true, false
+	t := &w.inline
+	t.active, t.interrupted = true, false
 	n.mu.Unlock()
 	done := func() bool { return true }
 	if ctx.Done() != nil {
-		done = context.AfterFunc(ctx, n.call)
+		done = context.AfterFunc(ctx, n.interruptInline)
 	}
 	ok := w.readUntil(ctx, over, left)
 	done()
 	n.mu.Lock()
-	t.attended, ok = false, ok && !t.called
+	t.active, ok = false, ok && !t.interrupted
 	others := int64(0)
 	if left != nil { // the caller is one of the waiters, and goes on if its wait is not over
 		ok, others = ok && len(over) > 0, 1
 	}
 	switch {
-	case !ok || !w.quiet(others) || n.closed:
-		w.resume()
+	case !ok || !w.quietLocked(others) || n.closed:
+		w.resumeLocked()
 	case t.idled:
 		t.idled = false
 		t.idle.Reset(n.s.idle)
 	}
 }
 
-// call makes the inline reader check whether to go on.
-func (n *node) call() {
+// interruptInline makes the inline reader check whether to go on.
+func (n *node) interruptInline() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if w := n.wire; w != nil && w.turns.attended {
-		w.turns.called = true
+	if w := n.wire; w != nil && w.inline.active {
+		w.inline.interrupted = true
 		w.conn.SetReadDeadline(time.Unix(1, 0))
 	}
 }
@@ -149,15 +149,15 @@ func (n *node) call() {
 // readUntil reads inline until over is closed or ctx ends. It reports whether the
 // connection is in order; if not, the connection's goroutine gets the same error.
 func (w *wire) readUntil(ctx context.Context, over <-chan struct{}, left func() time.Duration) (ok bool) {
-	for len(over) == 0 && ctx.Err() == nil && w.attends(left) {
+	for len(over) == 0 && ctx.Err() == nil && w.keepReading(left) {
 		if _, err := w.in.in.Peek(1); isTimeout(err) {
 			continue
 		} else if err != nil {
 			return false
 		}
-		w.turns.within = true
+		w.inline.within = true
 		err := w.next()
-		w.turns.within = false
+		w.inline.within = false
 		if err != nil {
 			w.abandon(err)
 			return false
@@ -166,12 +166,12 @@ func (w *wire) readUntil(ctx context.Context, over <-chan struct{}, left func() 
 	return true
 }
 
-// attends reports whether the inline reader has more to read, and limits how long it may
+// keepReading reports whether the inline reader has more to read, and limits how long it may
 // read. While something is in flight, the timeout of the oldest call is the limit.
-func (w *wire) attends(left func() time.Duration) bool {
-	n, t := w.n, &w.turns
+func (w *wire) keepReading(left func() time.Duration) bool {
+	n, t := w.n, &w.inline
 	n.mu.Lock()
-	called, awaited := t.called, w.flight.n > 0
+	called, awaited := t.interrupted, w.flight.n > 0
 	n.mu.Unlock()
 	if called {
 		return false
@@ -189,17 +189,17 @@ func (w *wire) attends(left func() time.Duration) bool {
 	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if !t.called { // otherwise it would undo the deadline that call has set
+	if !t.interrupted { // otherwise it would undo the deadline that call has set
 		w.limit(most)
 	}
-	return !t.called
+	return !t.interrupted
 }
 
 // limit sets the read deadline; 0 means none.
 func (w *wire) limit(d time.Duration) {
-	w.turns.until = time.Time{}
+	w.inline.until = time.Time{}
 	if d > 0 {
-		w.turns.until = time.Now().Add(d)
+		w.inline.until = time.Now().Add(d)
 	}
-	w.conn.SetReadDeadline(w.turns.until)
+	w.conn.SetReadDeadline(w.inline.until)
 }

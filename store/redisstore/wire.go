@@ -39,7 +39,7 @@ type wire struct {
 	outdated error         // why to replace it once all answers are in; nil: no need
 	broken   error         // why it cannot be used any more
 	doubted  bool          // later answers are ignored, see close.go
-	turns    turns
+	inline    inlineReader
 
 	watch  *time.Timer
 	forget func() bool // detaches the connection from the node's context
@@ -59,7 +59,7 @@ func (w *wire) start() {
 	w.watch = time.AfterFunc(time.Hour, w.look)
 	w.n.startClock(w.used)
 	w.lookAgain(w.used, time.Time{})
-	w.turns.begin(w)
+	w.inline.begin(w)
 	w.n.all.Go(w.read)
 }
 
@@ -133,7 +133,7 @@ func (w *wire) launch(c call, now time.Time) {
 	w.patience = max(w.patience, c.timeout)
 	c.sent = now
 	w.flight.push(c)
-	w.turns.most = max(w.turns.most, w.flight.n)
+	w.inline.most = max(w.inline.most, w.flight.n)
 	if late := now.Add(w.patience); w.lookAt.IsZero() || late.Before(w.lookAt) {
 		w.lookAt = late
 		w.watch.Reset(w.patience)
@@ -243,7 +243,7 @@ func (w *wire) giveUp(err error) {
 	}
 	n := w.n
 	w.broken, n.wire = err, nil
-	w.resume()
+	w.resumeLocked()
 	switch {
 	case n.closed:
 		w.broken = store.ErrClosed
@@ -267,7 +267,7 @@ func (w *wire) receive(b []byte) (int, error) {
 // Read is the source of replies.
 func (w *wire) Read(b []byte) (int, error) {
 	n, err := w.receive(b)
-	for err != nil && w.turns.within && isTimeout(err) {
+	for err != nil && w.inline.within && isTimeout(err) {
 		w.limit(0) // the rest of the answer is about to arrive
 		n, err = w.receive(b)
 	}
@@ -347,7 +347,7 @@ func (w *wire) handleReply(v value) bool {
 func (w *wire) end() {
 	w.forget()
 	w.watch.Stop()
-	w.turns.idle.Stop()
+	w.inline.idle.Stop()
 	outcome, err := classify(w.broken, w.patience)
 	// The server has answered the calls that were to be sent again, before any that is in
 	// flight: they were not executed.
@@ -375,7 +375,7 @@ func (w *wire) proven() bool {
 	n.s.inFlight.Add(1)
 	p := make(poll, 1)
 	w.launch(call{command: pingCommand, timeout: n.s.o.ConnectTimeout, look: p}, time.Now())
-	w.resume()
+	w.resumeLocked()
 	n.mu.Unlock()
 	w.write(pingCommand.bytes)
 	return !(<-p).sent // any answer will do
