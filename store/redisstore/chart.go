@@ -18,29 +18,29 @@ import (
 // refreshed whenever an answer contradicts it, and regularly while there are waiters.
 
 const (
-	// chartedEvery is the interval between refreshes while there are waiters.
-	chartedEvery = time.Second
-	// chartPause is the least time between two refreshes. It doubles up to a second while
+	// refreshEvery is the interval between refreshes while there are waiters.
+	refreshEvery = time.Second
+	// refreshPause is the least time between two refreshes. It doubles up to a second while
 	// all of them fail.
-	chartPause = 50 * time.Millisecond
+	refreshPause = 50 * time.Millisecond
 	// retiring is how long a member that has lost all its slots may take to answer what
 	// is in flight.
 	retiring = time.Second
 )
 
-var chartCommand = newCommand("CLUSTER", "SLOTS")
+var slotsCommand = newCommand("CLUSTER", "SLOTS")
 
-// want requests a refresh of the slot map soon.
-func (r *router) want() {
+// requestRefresh requests a refresh of the slot map soon.
+func (r *router) requestRefresh() {
 	select {
-	case r.wanted <- struct{}{}:
+	case r.refreshWanted <- struct{}{}:
 	default:
 	}
 }
 
-// tend is the refresh loop. It runs in one goroutine and pauses after each refresh.
-func (r *router) tend() {
-	tick := time.NewTicker(chartedEvery)
+// refreshLoop is the refresh loop. It runs in one goroutine and pauses after each refresh.
+func (r *router) refreshLoop() {
+	tick := time.NewTicker(refreshEvery)
 	defer tick.Stop()
 	rest := time.NewTimer(0)
 	defer rest.Stop()
@@ -54,38 +54,38 @@ func (r *router) tend() {
 			select {
 			case <-r.s.closing:
 				return
-			case <-r.wanted:
+			case <-r.refreshWanted:
 				wait = false
 			case <-tick.C:
 				wait = r.s.waiting.Load() == 0
 			}
 		}
-		pause := chartPause
-		if chart, _, err := r.ask(r.ctx); err == nil {
+		pause := refreshPause
+		if slotMap, _, err := r.fetchSlotMap(r.ctx); err == nil {
 			failures = 0
-			r.adopt(chart)
+			r.installSlotMap(slotMap)
 		} else if failures++; r.ctx.Err() == nil {
-			pause = min(chartPause<<min(failures, 5), time.Second)
+			pause = min(refreshPause<<min(failures, 5), time.Second)
 			r.s.o.Logger.Debug("cannot refresh the cluster's slot map", "err", err)
 		}
 		rest.Reset(pause)
 	}
 }
 
-// ask asks one member after the other for the slot map. It starts with a different member
+// fetchSlotMap asks one member after the other for the slot map. It starts with a different member
 // each time, because one that was cut off from the cluster keeps reporting a stale map.
 // The error comes with the outcome of each member.
-func (r *router) ask(ctx context.Context) (chart []stretch, nodes []store.NodeOutcome, err error) {
+func (r *router) fetchSlotMap(ctx context.Context) (slotMap []slotRange, nodes []store.NodeOutcome, err error) {
 	connected, others := r.known()
 	for _, n := range connected {
 		p := make(poll, 1)
-		said := driver.Unsent(n.put(call{command: chartCommand, timeout: r.s.o.nodeTimeout(r.s.o.MaxTTL), look: p}, false))
+		said := driver.Unsent(n.put(call{command: slotsCommand, timeout: r.s.o.nodeTimeout(r.s.o.MaxTTL), look: p}, false))
 		if said.Err == nil {
 			select {
 			case a := <-p:
 				if said.Err = a.err; a.err == nil {
-					if chart, said.Err = readChart(a.value, n.addr.host); said.Err == nil {
-						return chart, nil, nil
+					if slotMap, said.Err = parseSlotMap(a.value, n.addr.host); said.Err == nil {
+						return slotMap, nil, nil
 					}
 				}
 			case <-ctx.Done():
@@ -97,14 +97,14 @@ func (r *router) ask(ctx context.Context) (chart []stretch, nodes []store.NodeOu
 		if ctx.Err() != nil {
 			break
 		}
-		chart, err := r.visit(ctx, a)
+		slotMap, err := r.fetchFrom(ctx, a)
 		if err == nil {
-			return chart, nil, nil
+			return slotMap, nil, nil
 		}
 		outcome, err := classify(err, r.s.o.ConnectTimeout)
 		nodes = append(nodes, store.NodeOutcome{Node: a.host, Outcome: outcome, Err: err})
 	}
-	return nil, nodes, errUncharted
+	return nil, nodes, errNoSlotMap
 }
 
 // known returns the members that are connected, and the addresses of the other members
@@ -123,8 +123,8 @@ func (r *router) known() (connected []*node, others []address) {
 		}
 	}
 	slices.SortFunc(connected, func(a, b *node) int { return cmp.Compare(a.addr.host, b.addr.host) })
-	if r.turn++; len(connected) > 0 {
-		at := r.turn % len(connected)
+	if r.nextAsked++; len(connected) > 0 {
+		at := r.nextAsked % len(connected)
 		connected = slices.Concat(connected[at:], connected[:at])
 	}
 	for _, a := range r.seeds {
@@ -135,11 +135,11 @@ func (r *router) known() (connected []*node, others []address) {
 	return connected, others
 }
 
-// visit asks for the slot map over a new connection.
-func (r *router) visit(ctx context.Context, a address) (chart []stretch, err error) {
+// fetchFrom asks for the slot map over a new connection.
+func (r *router) fetchFrom(ctx context.Context, a address) (slotMap []slotRange, err error) {
 	n := &node{s: r.s, addr: a, log: r.s.o.Logger, ctx: ctx}
 	w, err := n.open(ctx, a.host, func(w *wire) error {
-		said, err := w.exchange(append(n.login(), chartCommand))
+		said, err := w.exchange(append(n.login(), slotsCommand))
 		if err != nil {
 			return err
 		}
@@ -148,7 +148,7 @@ func (r *router) visit(ctx context.Context, a address) (chart []stretch, err err
 				return newRefused(v)
 			}
 		}
-		chart, err = readChart(said[len(said)-1], a.host)
+		slotMap, err = parseSlotMap(said[len(said)-1], a.host)
 		return err
 	})
 	if err != nil {
@@ -156,12 +156,12 @@ func (r *router) visit(ctx context.Context, a address) (chart []stretch, err err
 	}
 	w.forget()
 	w.conn.Close()
-	return chart, nil
+	return slotMap, nil
 }
 
-// adopt installs a slot map. If a slot has moved, all waiters ask again: their places
+// installSlotMap installs a slot map. If a slot has moved, all waiters ask again: their places
 // moved with the locks, and pushes from the new server did not reach them.
-func (r *router) adopt(chart []stretch) {
+func (r *router) installSlotMap(slotMap []slotRange) {
 	table := new([slots]*node)
 	r.mu.Lock()
 	if r.closed {
@@ -169,8 +169,8 @@ func (r *router) adopt(chart []stretch) {
 		return
 	}
 	has := map[*node]bool{}
-	for _, s := range chart {
-		n := r.member(s.host)
+	for _, s := range slotMap {
+		n := r.memberAtLocked(s.host)
 		has[n] = true
 		for i := s.first; i <= s.last; i++ {
 			table[i] = n
@@ -189,7 +189,7 @@ func (r *router) adopt(chart []stretch) {
 	}
 	r.mu.Unlock()
 	for n := range has {
-		n.tune()
+		n.resubscribe()
 	}
 	if changed {
 		r.s.keeper.Poll(0)
@@ -230,24 +230,24 @@ func (r *router) inherit(n *node) {
 	}
 }
 
-// tune replaces the connection to a member that had no slots when it was made, and so no
+// resubscribe replaces the connection to a member that had no slots when it was made, and so no
 // channel.
-func (n *node) tune() {
+func (n *node) resubscribe() {
 	n.mu.Lock()
 	w := n.wire
-	untuned := w != nil && w.untuned
+	untuned := w != nil && w.noChannel
 	n.mu.Unlock()
 	if untuned {
-		w.replace(errNotTuned)
+		w.replace(errNoChannel)
 	}
 }
 
-// chart gets the first slot map, for Open.
-func (r *router) chart(ctx context.Context) error {
-	chart, nodes, err := r.ask(ctx)
+// loadSlotMap gets the first slot map, for Open.
+func (r *router) loadSlotMap(ctx context.Context) error {
+	slotMap, nodes, err := r.fetchSlotMap(ctx)
 	switch {
 	case err == nil:
-		r.adopt(chart)
+		r.installSlotMap(slotMap)
 		return nil
 	case ctx.Err() != nil:
 		return errors.Join(ctx.Err(), err)

@@ -53,7 +53,7 @@ func (s *Store) Close() error {
 // members returns the store's nodes, or the members of a cluster.
 func (s *Store) members() []*node {
 	if s.route != nil {
-		return s.route.everybody()
+		return s.route.allMembers()
 	}
 	return s.nodes
 }

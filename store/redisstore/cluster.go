@@ -47,11 +47,11 @@ func OpenCluster(ctx context.Context, urls []string, o *Options) (*Cluster, erro
 	s.route, s.channel = r, r.clusterChannel(unsharded)
 	s.keeper = driver.Keeper{Nodes: []driver.Node{r}, Encode: s.encode, NodeTimeout: opts.nodeTimeout, Clock: opts.Clock, Logger: opts.Logger, Crowded: s.crowded, Closing: s.closing}
 	c := &Cluster{s: s, r: r}
-	if err := r.chart(ctx); err != nil {
+	if err := r.loadSlotMap(ctx); err != nil {
 		c.Close()
 		return nil, err
 	}
-	r.all.Go(r.tend)
+	r.all.Go(r.refreshLoop)
 	return c, nil
 }
 
@@ -164,7 +164,7 @@ func (c *Cluster) Inspect(ctx context.Context, name string) (store.State, error)
 // prepare connects to the member that has a lock if nothing has been sent to it yet:
 // connecting may take longer than the timeout for an answer.
 func (r *router) prepare(ctx context.Context, name string) {
-	n := r.serves(slotOf(clusterName(name)))
+	n := r.memberFor(slotOf(clusterName(name)))
 	if n == nil {
 		return
 	}
@@ -201,8 +201,8 @@ func clusterPrefix(prefix string) string {
 	return prefix
 }
 
-// everybody returns all members that are known.
-func (r *router) everybody() []*node {
+// allMembers returns all members that are known.
+func (r *router) allMembers() []*node {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
 	return slices.Collect(maps.Values(r.members))

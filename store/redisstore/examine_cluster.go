@@ -40,13 +40,13 @@ func ExamineCluster(ctx context.Context, urls []string, o *Options, scope Scope)
 	}
 	r := newRouter(&Store{o: opts}, seeds) // never opened
 	defer r.cancel()
-	chart, said, err := r.ask(ctx)
+	chart, said, err := r.fetchSlotMap(ctx)
 	if err != nil {
 		return ClusterExamination{Seeds: said}, ctx.Err()
 	}
-	slices.SortFunc(chart, func(a, b stretch) int { return a.first - b.first })
+	slices.SortFunc(chart, func(a, b slotRange) int { return a.first - b.first })
 	e := ClusterExamination{Unserved: slots}
-	has := map[string][]stretch{}
+	has := map[string][]slotRange{}
 	var hosts []string
 	for _, s := range chart {
 		if e.Unserved -= s.last - s.first + 1; has[s.host] == nil {
@@ -61,7 +61,7 @@ func ExamineCluster(ctx context.Context, urls []string, o *Options, scope Scope)
 			member, scope := seeds[0], scope
 			member.host = host
 			scope.serves = func(slot int) bool {
-				return slices.ContainsFunc(has[host], func(s stretch) bool { return s.first <= slot && slot <= s.last })
+				return slices.ContainsFunc(has[host], func(s slotRange) bool { return s.first <= slot && slot <= s.last })
 			}
 			e.Masters[i] = examineAll(ctx, []address{member}, nil, lists{}, opts, scope, time.Now)
 		})

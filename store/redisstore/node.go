@@ -311,7 +311,7 @@ func (nobody) Answer(int, int, driver.Answer) {}
 func (n *node) settle(c call, r reply) {
 	if n.s.route != nil {
 		var over bool
-		if r, over = n.s.route.settled(n, c, r); !over {
+		if r, over = n.s.route.routeReply(n, c, r); !over {
 			n.s.inFlight.Add(-1)
 			return
 		}

@@ -27,7 +27,7 @@ func classify(err error, timeout time.Duration) (store.Outcome, error) {
 			silence = &schemeError{silence, scheme.hint}
 		}
 		return store.TimedOut, silence
-	case errors.Is(err, errUncharted), errors.Is(err, errSameServer), errors.Is(err, errUnfit), errors.Is(err, errUnidentified):
+	case errors.Is(err, errNoSlotMap), errors.Is(err, errSameServer), errors.Is(err, errUnfit), errors.Is(err, errUnidentified):
 		return store.Refused, err
 	}
 	return store.Unreachable, err

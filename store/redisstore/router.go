@@ -21,11 +21,11 @@ type router struct {
 	s       *Store
 	seeds   []address
 	channel string // suffix of the members' channels
-	wanted  chan struct{}
+	refreshWanted  chan struct{}
 	ctx     context.Context // ends when the cluster is closed
 	cancel  context.CancelFunc
 	all     sync.WaitGroup // goroutines of the router
-	turn    int            // which member is asked for the slot map first
+	nextAsked    int            // which member is asked for the slot map first
 
 	mu      sync.RWMutex
 	closed  bool
@@ -44,15 +44,15 @@ type trail struct {
 const (
 	// mostMoves is how often a call is redirected without a pause.
 	mostMoves = 3
-	// settling is the pause before a call is sent again to a member whose slot is moving.
-	settling = 5 * time.Millisecond
-	// releasing is how long a release is tried while its slot moves: nothing else would
+	// slotMovePause is the pause before a call is sent again to a member whose slot is moving.
+	slotMovePause = 5 * time.Millisecond
+	// releaseRetryFor is how long a release is tried while its slot moves: nothing else would
 	// repeat it. Other calls are useless once their caller has a verdict.
-	releasing = 5 * time.Second
+	releaseRetryFor = 5 * time.Second
 )
 
 func newRouter(s *Store, seeds []address) *router {
-	r := &router{s: s, seeds: seeds, channel: rand.Text(), wanted: make(chan struct{}, 1), members: map[string]*node{}}
+	r := &router{s: s, seeds: seeds, channel: rand.Text(), refreshWanted: make(chan struct{}, 1), members: map[string]*node{}}
 	r.ctx, r.cancel = context.WithCancel(context.Background())
 	return r
 }
@@ -67,9 +67,9 @@ func (r *router) Put(c driver.Call) error {
 
 func (r *router) put(c call, more bool) error {
 	for {
-		n := r.serves(c.command.slot - 1)
+		n := r.memberFor(c.command.slot - 1)
 		if n == nil {
-			r.want()
+			r.requestRefresh()
 			return r.unserved()
 		}
 		err := n.put(c, more)
@@ -79,10 +79,10 @@ func (r *router) put(c call, more bool) error {
 				n.unflushed.Store(true)
 			}
 			return nil
-		case errors.Is(err, store.ErrClosed) && r.serves(c.command.slot-1) != n:
+		case errors.Is(err, store.ErrClosed) && r.memberFor(c.command.slot-1) != n:
 			continue // the member was retired just now
 		}
-		r.want() // another member may have taken its place
+		r.requestRefresh() // another member may have taken its place
 		return n.refusal(err)
 	}
 }
@@ -124,15 +124,15 @@ func (n *node) blamed(err error) error {
 	return fmt.Errorf("%s: %w", n.addr.host, err)
 }
 
-// serves returns the member that has a slot; nil if it is unknown.
-func (r *router) serves(slot int) *node {
+// memberFor returns the member that has a slot; nil if it is unknown.
+func (r *router) memberFor(slot int) *node {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
 	return r.table[slot]
 }
 
-// member returns the member at that address. The mutex is held.
-func (r *router) member(host string) *node {
+// memberAtLocked returns the member at that address. The mutex is held.
+func (r *router) memberAtLocked(host string) *node {
 	n := r.members[host]
 	if n == nil && !r.closed {
 		a := r.seeds[0]
@@ -143,9 +143,9 @@ func (r *router) member(host string) *node {
 	return n
 }
 
-// settled handles a reply. If it is a redirection, settled sends the call again and
+// routeReply handles a reply. If it is a redirection, settled sends the call again and
 // returns false. Otherwise it returns the reply, with the member named in its error.
-func (r *router) settled(n *node, c call, said reply) (reply, bool) {
+func (r *router) routeReply(n *node, c call, said reply) (reply, bool) {
 	if said.err == nil {
 		return said, true
 	}
@@ -157,7 +157,7 @@ func (r *router) settled(n *node, c call, said reply) (reply, bool) {
 	if !errors.As(said.err, &d) {
 		lost := errors.Is(said.err, store.ErrClosed) && !said.sent && !r.s.closed.Load()
 		if said.sent || !lost {
-			r.want()
+			r.requestRefresh()
 			said.err = n.blamed(said.err)
 			return said, true
 		}
@@ -171,11 +171,11 @@ func (r *router) settled(n *node, c call, said reply) (reply, bool) {
 	t.asking = d.kind == moving
 	to, pause := r.follow(n, d), time.Duration(0)
 	if d.kind == unsettled || t.moves > mostMoves {
-		pause = settling << min(t.moves, 4)
+		pause = slotMovePause << min(t.moves, 4)
 	}
 	patience := c.timeout
 	if c.command.script.frees() {
-		patience = releasing
+		patience = releaseRetryFor
 	}
 	if d.kind == moved {
 		said.err = fmt.Errorf("%s (the servers of the cluster disagree)", d.said)
@@ -191,7 +191,7 @@ func (r *router) settled(n *node, c call, said reply) (reply, bool) {
 	r.s.inFlight.Add(1)
 	time.AfterFunc(pause, func() {
 		if d.kind == unsettled {
-			to = r.serves(c.command.slot - 1)
+			to = r.memberFor(c.command.slot - 1)
 		}
 		if said, over := r.resend(to, c, said); over {
 			n.deliver(c, said)
@@ -215,17 +215,17 @@ func (r *router) follow(n *node, d *redirection) *node {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.member(host)
+	return r.memberAtLocked(host)
 }
 
 // moves records that another member has a slot.
 func (r *router) moves(slot int, host string) *node {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	n := r.member(host)
+	n := r.memberAtLocked(host)
 	if n != nil && r.table[slot] != n {
 		r.table[slot], r.changed = n, true
-		r.want()
+		r.requestRefresh()
 	}
 	return n
 }

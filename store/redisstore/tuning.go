@@ -19,7 +19,7 @@ func (r *router) clusterChannel(tag string) string { return channelBegin + tag +
 func (r *router) listen(n *node, w *wire, hello value) error {
 	said, err := hello, error(nil)
 	if hello.kind != '-' {
-		if said, err = r.subscribe(n, w); err != nil || w.untuned {
+		if said, err = r.subscribe(n, w); err != nil || w.noChannel {
 			return err
 		}
 	}
@@ -56,7 +56,7 @@ func (r *router) subscribe(n *node, w *wire) (value, error) {
 		}
 		return said[0], nil
 	}
-	w.untuned = true
+	w.noChannel = true
 	return value{}, nil
 }
 

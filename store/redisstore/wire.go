@@ -22,7 +22,7 @@ type wire struct {
 	// channel is the channel for pushes, in a cluster. untuned is set if the member had
 	// no slots, and so could not have one.
 	channel string
-	untuned bool
+	noChannel bool
 	run     string // fingerprint of the server's run ID; set once, before the connection is used
 	rest    []byte // what did not fit into the socket's buffer; of the sender
 	in      replies
