@@ -50,7 +50,7 @@ type Examined struct {
 	Failing []Failure
 	// PushErr is why waiters could not receive pushes in a trial; nil if they can.
 	PushErr error
-	Keys      Survey
+	Keys    Survey
 }
 
 // Server holds what a server reports about itself.

@@ -55,7 +55,7 @@ type node struct {
 
 	clock clockReading
 
-	noPush     bool   // the server refused a subscription at some time
+	noPush   bool   // the server refused a subscription at some time
 	failures int    // to connect, in a row
 	sending  bool   // a goroutine is sending
 	missed   bool   // another goroutine had something to send meanwhile

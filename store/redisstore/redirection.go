@@ -30,11 +30,11 @@ const (
 func (d *redirection) Error() string { return fmt.Sprintf("%s (%s)", d.said, d.why) }
 
 var (
-	errNoSlotMap = errors.New("the cluster does not report its slot map")
-	errUnserved  = errors.New("no server of the cluster serves the slot of this lock at present")
-	errRetired   = errors.New("the server is not a master of the cluster any more")
-	errChannelMoved   = errors.New("the slot of the channel has moved to another server")
-	errNoChannel  = errors.New("the server was given slots after the connection was made")
+	errNoSlotMap    = errors.New("the cluster does not report its slot map")
+	errUnserved     = errors.New("no server of the cluster serves the slot of this lock at present")
+	errRetired      = errors.New("the server is not a master of the cluster any more")
+	errChannelMoved = errors.New("the slot of the channel has moved to another server")
+	errNoChannel    = errors.New("the server was given slots after the connection was made")
 )
 
 // readRedirection reads an error reply; nil if it is not a redirection.

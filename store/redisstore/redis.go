@@ -40,11 +40,11 @@ type Store struct {
 	closed    atomic.Bool
 	inFlight  atomic.Int64 // calls enqueued and not answered yet
 
-	channel string        // on which the servers push hand-offs to this store
-	closing chan struct{} // closed by Close
-	waiting atomic.Int64  // number of waiters
-	pushTestAfter   time.Duration // waitingProof
-	idle    time.Duration // idleAfter
+	channel       string        // on which the servers push hand-offs to this store
+	closing       chan struct{} // closed by Close
+	waiting       atomic.Int64  // number of waiters
+	pushTestAfter time.Duration // waitingProof
+	idle          time.Duration // idleAfter
 
 	// Servers that may have forgotten leases abstain; see guard.
 	guarded, armed atomic.Bool

@@ -18,14 +18,14 @@ import (
 // receiver of the answer. So the validity of leases and places does not depend on where
 // their slots are, or on how often they move.
 type router struct {
-	s       *Store
-	seeds   []address
-	channel string // suffix of the members' channels
-	refreshWanted  chan struct{}
-	ctx     context.Context // ends when the cluster is closed
-	cancel  context.CancelFunc
-	all     sync.WaitGroup // goroutines of the router
-	nextAsked    int            // which member is asked for the slot map first
+	s             *Store
+	seeds         []address
+	channel       string // suffix of the members' channels
+	refreshWanted chan struct{}
+	ctx           context.Context // ends when the cluster is closed
+	cancel        context.CancelFunc
+	all           sync.WaitGroup // goroutines of the router
+	nextAsked     int            // which member is asked for the slot map first
 
 	mu      sync.RWMutex
 	closed  bool

@@ -18,14 +18,14 @@ import (
 //
 // All fields are guarded by the node's mutex, except those marked as the reader's.
 type inlineReader struct {
-	paused   bool          // the connection's goroutine does not read
-	active bool          // there is an inline reader
-	wakeUp  chan struct{} // makes the connection's goroutine read again
-	most     int           // largest number in flight since nothing was
-	single    int           // answers in a row to calls that were alone in flight
-	idle     *time.Timer   // ends inline reading after a pause
-	idled    bool          // idle has fired while there was an inline reader
-	interrupted   bool          // the inline reader must check whether to go on
+	paused      bool          // the connection's goroutine does not read
+	active      bool          // there is an inline reader
+	wakeUp      chan struct{} // makes the connection's goroutine read again
+	most        int           // largest number in flight since nothing was
+	single      int           // answers in a row to calls that were alone in flight
+	idle        *time.Timer   // ends inline reading after a pause
+	idled       bool          // idle has fired while there was an inline reader
+	interrupted bool          // the inline reader must check whether to go on
 
 	within bool      // in the middle of an answer; of the reader
 	until  time.Time // the read deadline; of the reader

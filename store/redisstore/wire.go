@@ -18,15 +18,15 @@ type wire struct {
 	conn     net.Conn
 	raw      *direct // the same connection; nil if direct transfer is impossible
 	answered bool    // the server has answered something; of exchange
-	canPush    bool    // the server can push; set once, before the connection is used
+	canPush  bool    // the server can push; set once, before the connection is used
 	// channel is the channel for pushes, in a cluster. untuned is set if the member had
 	// no slots, and so could not have one.
-	channel string
+	channel   string
 	noChannel bool
-	run     string // fingerprint of the server's run ID; set once, before the connection is used
-	rest    []byte // what did not fit into the socket's buffer; of the sender
-	in      replies
-	at      clock.Instant // when the data that is being read arrived; of the reader
+	run       string // fingerprint of the server's run ID; set once, before the connection is used
+	rest      []byte // what did not fit into the socket's buffer; of the sender
+	in        replies
+	at        clock.Instant // when the data that is being read arrived; of the reader
 
 	// Guarded by the node's mutex. Once the connection is broken, the reader owns them.
 	flight   queue[call]   // sent and not answered
@@ -39,7 +39,7 @@ type wire struct {
 	outdated error         // why to replace it once all answers are in; nil: no need
 	broken   error         // why it cannot be used any more
 	doubted  bool          // later answers are ignored, see close.go
-	inline    inlineReader
+	inline   inlineReader
 
 	watch  *time.Timer
 	forget func() bool // detaches the connection from the node's context
