@@ -50,7 +50,7 @@ func takePart(n int) string {
 
 // which says which of two lists it is.
 func which(e redisstore.Examination, l []int) string {
-	if len(e.Lists) < 2 {
+	if len(e.Memberships) < 2 {
 		return ""
 	}
 	var names []string

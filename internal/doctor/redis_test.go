@@ -20,7 +20,7 @@ func sound(n int) redisstore.Examination {
 	}
 	for i := range n {
 		letter := string(rune('a' + i))
-		e.Lists[0] = append(e.Lists[0], i)
+		e.Memberships[0] = append(e.Memberships[0], i)
 		e.Nodes = append(e.Nodes, redisstore.Examined{
 			Node: letter + ":6379", Host: "10.0.0." + letter, Outcome: store.Granted,
 			Trip: time.Millisecond, Slowest: 2 * time.Millisecond, AheadError: time.Millisecond,
@@ -63,18 +63,18 @@ var redisCases = []redisCase{
 		}
 	}, Error, NoQuorum, "", "2 can take part, and 3"},
 	{"one of two lists lacks its majority", 5, func(e *redisstore.Examination, n *redisstore.Examined) {
-		e.Lists = [][]int{{0, 1, 2}, {0, 3, 4}}
+		e.Memberships = [][]int{{0, 1, 2}, {0, 3, 4}}
 		n.Outcome, e.Nodes[4].Server.Replica = store.Unreachable, true
 	}, Error, NoQuorum, "", "Of 3 nodes (a:6379, d:6379, e:6379) one can take part, and 2 are needed"},
 	{"each of two lists has its majority", 5, func(e *redisstore.Examination, n *redisstore.Examined) {
-		e.Lists = [][]int{{0, 1, 2}, {0, 3, 4}}
+		e.Memberships = [][]int{{0, 1, 2}, {0, 3, 4}}
 		n.Outcome = store.Unreachable
 	}, Warning, NodeUnreachable, first, "reached"},
 	{"two lists", 4, func(e *redisstore.Examination, n *redisstore.Examined) {
-		e.Lists = [][]int{{0, 1, 2}, {0, 1, 3}}
+		e.Memberships = [][]int{{0, 1, 2}, {0, 1, 3}}
 	}, Info, ListsReplaced, "", "majority of each"},
 	{"one of two lists is even", 4, func(e *redisstore.Examination, n *redisstore.Examined) {
-		e.Lists = [][]int{{0, 1, 2}, {0, 3}}
+		e.Memberships = [][]int{{0, 1, 2}, {0, 3}}
 	}, Warning, EvenNodes, "", "2 nodes (a:6379, d:6379)"},
 	{"with others", 3, func(e *redisstore.Examination, n *redisstore.Examined) { n.Mark.Others = "a:1,x:1" }, Warning, OtherList, first, "together with a:1,x:1, and"},
 	{"the only one, with others", 1, func(e *redisstore.Examination, n *redisstore.Examined) { n.Mark.Others = "a:1,x:1" }, Error, OtherList, first, "together with a:1,x:1, and"},

@@ -13,16 +13,16 @@ import (
 // change of the membership is published. Servers that cannot push (before Redis 6) are
 // checked on each connection only.
 
-// listChannel is the channel on which changes of a server's membership are published.
+// membershipChannel is the channel on which changes of a server's membership are published.
 // scripts/tell.lua contains its name, too.
-const listChannel = channelBegin + "all"
+const membershipChannel = channelBegin + "all"
 
-// alone reports whether this is the only node of its store.
-func (n *node) alone() bool { return len(n.s.nodes) == 1 }
+// isSingle reports whether this is the only node of its store.
+func (n *node) isSingle() bool { return len(n.s.nodes) == 1 }
 
-// belongs checks by the mark which membership the server belongs to. A client that may
+// checkMembership checks by the mark which membership the server belongs to. A client that may
 // not read the mark, and a server without one, pass the check.
-func (n *node) belongs(text value) {
+func (n *node) checkMembership(text value) {
 	var foreign *driver.Refusal
 	if text.kind != '$' || text.null {
 		text.text = []byte(nodemark.New().String())
@@ -31,8 +31,8 @@ func (n *node) belongs(text value) {
 	if err != nil {
 		n.log.Warn("node cannot be used", "err", err)
 		foreign = &driver.Refusal{Outcome: store.Refused, Err: err}
-	} else if list, other := n.s.lists.others(mark); other {
-		said := otherList(value{kind: '$', text: []byte(list)})
+	} else if list, other := n.s.membership.others(mark); other {
+		said := otherMembership(value{kind: '$', text: []byte(list)})
 		n.log.Warn("the server belongs to a multi-server configuration; this client is refused", "err", said.Err)
 		foreign = &driver.Refusal{Outcome: said.Outcome, Err: said.Err}
 	}
@@ -41,9 +41,9 @@ func (n *node) belongs(text value) {
 	n.mu.Unlock()
 }
 
-// turnAway answers calls that were enqueued before it was known that this server must not
+// failForeign answers calls that were enqueued before it was known that this server must not
 // be used for them.
-func (n *node) turnAway() {
+func (n *node) failForeign() {
 	n.mu.Lock()
 	foreign := n.foreign
 	var away []call

@@ -48,7 +48,7 @@ func Bootstrap(ctx context.Context, urls []string, o *Options, force bool) ([]De
 	nodes := make([]store.NodeOutcome, len(servers))
 	for i, server := range servers {
 		r := s.nodes[i].askOne(ctx, newCommand("SET", markKey, s.nodes[i].declaration(force).String()))
-		s.nodes[i].askOne(ctx, newCommand("PUBLISH", listChannel, "")) // as scripts/tell.lua does
+		s.nodes[i].askOne(ctx, newCommand("PUBLISH", membershipChannel, "")) // as scripts/tell.lua does
 		nodes[i] = store.NodeOutcome{Node: server.Node, Outcome: r.outcome, Err: r.err}
 	}
 	if e := (&store.QuorumError{Op: "bootstrap", Need: len(nodes), Nodes: nodes}); e.Count(store.Granted) < e.Need {
@@ -65,7 +65,7 @@ func (n *node) declaration(force bool) nodemark.Mark {
 	defer n.mu.Unlock()
 	m := nodemark.New()
 	m.Open, m.Why = true, nodemark.Declared
-	m.Print, m.List = n.s.lists.print, n.s.lists.text
+	m.Print, m.List = n.s.membership.fingerprint, n.s.membership.text
 	m.Run, m.Replication = n.server.runID, cmp.Or(n.server.replication, nodemark.Unknown)
 	if n.durable() == "always" && !force {
 		m.Durable, m.ClientDurable = 1, 1

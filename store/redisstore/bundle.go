@@ -58,7 +58,7 @@ func (s *Store) extend(c *command, leases []store.Request) {
 	}
 	b = appendMillis(appendMillis(b, leases[0].TTL), counterLife)
 	if guarded {
-		b = appendWord(b, s.lists.print)
+		b = appendWord(b, s.membership.fingerprint)
 	}
 	c.bytes = b
 }

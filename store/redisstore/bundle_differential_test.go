@@ -50,7 +50,7 @@ func spaced(mark string) string { return "SET %s " + strings.ReplaceAll(mark, " 
 
 // twice renews some leases both ways, each time from the same state.
 func (n *scripted) twice(random *rand.Rand, seen map[string]int) error {
-	n.s.lists.print = "0123456789ab"
+	n.s.membership.fingerprint = "0123456789ab"
 	do := func(format string, args ...any) *command {
 		words := strings.Split(fmt.Sprintf(format, args...), " ")
 		for i := range words {

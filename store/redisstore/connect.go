@@ -222,7 +222,7 @@ func (w *wire) exchange(commands []*command) ([]value, error) {
 		for err == nil && (v.isPush() || v.isInvalidation()) { // a push
 			if v.isInvalidation() {
 				w.invalidated(v)
-			} else if string(v.list[1].text) != listChannel { // a change of membership during the exchange is seen in what is read next
+			} else if string(v.list[1].text) != membershipChannel { // a change of membership during the exchange is seen in what is read next
 				w.handlePush(v)
 			}
 			v, err = w.in.next()

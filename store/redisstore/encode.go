@@ -38,7 +38,7 @@ func (s *Store) encode(q driver.Question, old any) any {
 	}
 	gate := func(b []byte) []byte {
 		if guarded {
-			b = appendGate(b, s.lists.print)
+			b = appendGate(b, s.membership.fingerprint)
 		}
 		return b
 	}
@@ -66,7 +66,7 @@ func (s *Store) encode(q driver.Question, old any) any {
 	case quorum.Heal:
 		b := appendTombKey(appendWord(c.begin(healScript), r.Name), r)
 		b = appendMillis(appendValue(appendWord(b, markKey), r), r.TTL)
-		c.bytes = appendGate(b, s.lists.print)
+		c.bytes = appendGate(b, s.membership.fingerprint)
 	default: // quorum.Release
 		life, always := time.Duration(0), "0"
 		if q.Tomb {

@@ -11,9 +11,9 @@ import (
 type Examination struct {
 	// Nodes has one entry per server, in the order of the URLs.
 	Nodes []Examined
-	// Lists holds the memberships that decide, as indexes into Nodes: one, or two while
+	// Memberships holds the memberships that decide, as indexes into Nodes: one, or two while
 	// one replaces the other. A majority of each has to agree.
-	Lists [][]int
+	Memberships [][]int
 	// Sentinels holds the reply of each sentinel, in the order of the URLs. It is nil if
 	// there are no sentinels.
 	Sentinels []SentinelSays

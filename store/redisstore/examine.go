@@ -65,7 +65,7 @@ func examine(ctx context.Context, urls []string, o *Options, scope Scope, wall f
 		return Examination{}, err
 	}
 	sentinels, addrs := topology.sentinels(addrs, opts)
-	addrs, lists, err := newLists(addrs, opts.Next)
+	addrs, lists, err := newMembership(addrs, opts.Next)
 	if err != nil {
 		return Examination{}, err
 	}
@@ -80,13 +80,13 @@ func examine(ctx context.Context, urls []string, o *Options, scope Scope, wall f
 
 // examineAll examines the servers as nodes of one store, and the sentinels that watch
 // them, if any.
-func examineAll(ctx context.Context, addrs []address, watch *sentinels, lists lists, opts Options, scope Scope, wall func() time.Time) Examination {
+func examineAll(ctx context.Context, addrs []address, watch *sentinels, lists membership, opts Options, scope Scope, wall func() time.Time) Examination {
 	e := Examination{
-		Nodes: make([]Examined, len(addrs)), Lists: lists.indexes(len(addrs)),
+		Nodes: make([]Examined, len(addrs)), Memberships: lists.indexes(len(addrs)),
 		TTL: scope.TTL, MaxTTL: opts.MaxTTL, NodeTimeout: opts.nodeTimeout(scope.TTL),
 		Quarantine: opts.quarantine(), FsyncAlways: opts.FsyncAlways,
 	}
-	s := &Store{o: opts, lists: lists, sentinels: watch, wall: wall, nodes: make([]*node, len(addrs)), channel: channelBegin + rand.Text()} // never opened
+	s := &Store{o: opts, membership: lists, sentinels: watch, wall: wall, nodes: make([]*node, len(addrs)), channel: channelBegin + rand.Text()} // never opened
 	s.guarded.Store(len(addrs) > 1)
 	for i, a := range addrs {
 		s.nodes[i] = &node{s: s, index: i, addr: a, log: opts.Logger, ctx: ctx}

@@ -63,7 +63,7 @@ func ExamineCluster(ctx context.Context, urls []string, o *Options, scope Scope)
 			scope.serves = func(slot int) bool {
 				return slices.ContainsFunc(has[host], func(s slotRange) bool { return s.first <= slot && slot <= s.last })
 			}
-			e.Masters[i] = examineAll(ctx, []address{member}, nil, lists{}, opts, scope, time.Now)
+			e.Masters[i] = examineAll(ctx, []address{member}, nil, membership{}, opts, scope, time.Now)
 		})
 	}
 	all.Wait()

@@ -148,7 +148,7 @@ func (d *examiner) scripts() error {
 	guarded.Owner, guarded.Require = store.NewOwner(), store.CrashSafe
 	// Use a store of one node, so that a lock is granted without checking the mark: where
 	// there is none, checking would create one.
-	alone := &Store{o: d.n.s.o, wall: d.n.s.wall, nodes: d.n.s.nodes[:1], lists: d.n.s.lists, channel: d.n.s.channel}
+	alone := &Store{o: d.n.s.o, wall: d.n.s.wall, nodes: d.n.s.nodes[:1], membership: d.n.s.membership, channel: d.n.s.channel}
 	type trial struct {
 		name string
 		c    *command

@@ -116,12 +116,12 @@ func (s *Store) readMark(v value, now time.Time) Mark {
 		found.OpensIn = max(time.UnixMicro(m.Opens).Sub(now), time.UnixMicro(m.ClientOpens).Sub(s.wall()), 0)
 		found.Shut = true
 	}
-	found.Others, _ = s.lists.others(m)
+	found.Others, _ = s.membership.others(m)
 	return found
 }
 
 // indexes returns the nodes of each membership.
-func (l lists) indexes(nodes int) [][]int {
+func (l membership) indexes(nodes int) [][]int {
 	sets := l.sets[:]
 	if len(l.next) == 0 {
 		var all quorum.Set

@@ -67,7 +67,7 @@ func TestQuarantineHandsNothingOn(t *testing.T) {
 		for _, returns := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%s, returns: %v", name, returns), func(t *testing.T) {
 				n := onRedis(t)
-				n.s.lists.print, n.wire.run = "ba9876543210", strings.Repeat("a", runPrint)
+				n.s.membership.fingerprint, n.wire.run = "ba9876543210", strings.Repeat("a", runPrint)
 				n.text(t, "SET", markKey, openMark)
 				held, next, back := lining("stock", store.CrashSafe), lining("stock", store.CrashSafe), lining("stock", store.CrashSafe)
 				n.ask(t, driver.Question{Op: quorum.Acquire, Lease: held}, driver.Question{Op: quorum.Acquire, Lease: next, Waits: true})

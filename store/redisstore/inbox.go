@@ -26,25 +26,25 @@ func (n *node) listen(w *wire, hello value) error {
 	}
 	var asked []*command
 	if hello.kind != '-' {
-		if n.alone() {
-			asked = append(asked, newCommand("SUBSCRIBE", listChannel))
+		if n.isSingle() {
+			asked = append(asked, newCommand("SUBSCRIBE", membershipChannel))
 		}
 		asked = append(asked, newCommand("SUBSCRIBE", n.s.channel))
 	}
 	channels := len(asked)
-	if n.alone() {
+	if n.isSingle() {
 		asked = append(asked, newCommand("GET", markKey))
 	}
 	all, err := w.exchange(asked)
 	if err != nil {
 		return err
 	}
-	if n.alone() {
+	if n.isSingle() {
 		mark := all[channels]
 		if mark.isError("LOADING") { // the server has not read the mark yet
 			return newRefused(mark)
 		}
-		n.belongs(mark)
+		n.checkMembership(mark)
 	}
 	said := hello
 	if channels > 0 {
@@ -78,8 +78,8 @@ func (w *wire) handlePush(v value) {
 	}
 	n := w.n
 	switch {
-	case string(v.list[1].text) == listChannel:
-		w.abandon(errListChanged)
+	case string(v.list[1].text) == membershipChannel:
+		w.abandon(errMembershipChanged)
 		return
 	case string(v.list[0].text) == "sunsubscribe":
 		w.replace(errChannelMoved)

@@ -99,7 +99,7 @@ func (s *Store) Inspect(ctx context.Context, name string) (store.State, error) {
 	if err != nil {
 		return state, err
 	}
-	cfg := quorum.Config{Nodes: len(nodes), Sets: s.lists.sets}
+	cfg := quorum.Config{Nodes: len(nodes), Sets: s.membership.sets}
 	if !enoughAnswered(cfg, nodes) {
 		return state, &store.QuorumError{Op: "inspect", Name: name, Need: quorum.Majority(len(nodes)), Nodes: nodes}
 	}

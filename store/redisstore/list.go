@@ -70,7 +70,7 @@ func (s *Store) inspectAll(ctx context.Context, names []string) (held []store.St
 	if err != nil {
 		return nil, err
 	}
-	cfg := quorum.Config{Nodes: len(nodes), Sets: s.lists.sets}
+	cfg := quorum.Config{Nodes: len(nodes), Sets: s.membership.sets}
 	if !enoughAnswered(cfg, nodes) {
 		return nil, &store.QuorumError{Op: "list", Need: quorum.Majority(len(nodes)), Nodes: nodes}
 	}

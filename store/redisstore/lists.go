@@ -28,28 +28,28 @@ import (
 // clients that know the old membership only, waits until those have lost their leases,
 // and then makes the nodes of the new membership accept clients that know just that one.
 
-// lists is the membership that decides, or two in a joint configuration.
-type lists struct {
+// membership is the membership that decides, or two in a joint configuration.
+type membership struct {
 	next []string // the membership that replaces the current one; empty: none does
 	sets [2]quorum.Set
 	// text is the membership as people read it: sorted; for a joint configuration both,
 	// with > between them. print is its fingerprint, which takes less room in every
 	// request.
-	text, print string
+	text, fingerprint string
 }
 
-// fingerprint is the length of a fingerprint. The scripts rely on it.
-const fingerprint = 12
+// fingerprintSize is the length of a fingerprint. The scripts rely on it.
+const fingerprintSize = 12
 
-// newLists adds the nodes of next to addrs.
-func newLists(addrs []address, next []string) ([]address, lists, error) {
-	var l lists
+// newMembership adds the nodes of next to addrs.
+func newMembership(addrs []address, next []string) ([]address, membership, error) {
+	var l membership
 	var now []string
 	for i, a := range addrs {
 		now = append(now, a.host)
 		l.sets[0] |= quorum.SetOf(i)
 	}
-	l.text, l.print = describe(now)
+	l.text, l.fingerprint = describe(now)
 	if len(next) == 0 {
 		l.sets[0] = 0
 		return addrs, l, nil
@@ -75,10 +75,10 @@ func newLists(addrs []address, next []string) ([]address, lists, error) {
 		return nil, l, fmt.Errorf("redis: %d nodes in both memberships are more than the %d that are supported", len(addrs), quorum.MaxNodes)
 	}
 	text, print := describe(l.next)
-	if print == l.print {
+	if print == l.fingerprint {
 		return nil, l, errors.New("redis: next names the same nodes as the URL: there is nothing to replace")
 	}
-	l.text, l.print = l.text+">"+text, l.print+">"+print
+	l.text, l.fingerprint = l.text+">"+text, l.fingerprint+">"+print
 	return addrs, l, nil
 }
 
@@ -86,83 +86,83 @@ func newLists(addrs []address, next []string) ([]address, lists, error) {
 func describe(hosts []string) (text, print string) {
 	text = strings.ToLower(strings.Join(slices.Sorted(slices.Values(hosts)), ","))
 	sum := sha1.Sum([]byte(text))
-	return text, hex.EncodeToString(sum[:])[:fingerprint]
+	return text, hex.EncodeToString(sum[:])[:fingerprintSize]
 }
 
 // excluded reports whether a server with the fingerprint print in its mark refuses
 // clients with this membership. The scripts decide it in the same way.
-func (l lists) excluded(print string) bool {
-	now, next, _ := strings.Cut(l.print, ">")
-	return print != "" && print != nodemark.Unknown && print != l.print && print != now && print != next
+func (l membership) excluded(print string) bool {
+	now, next, _ := strings.Cut(l.fingerprint, ">")
+	return print != "" && print != nodemark.Unknown && print != l.fingerprint && print != now && print != next
 }
 
 // others returns the membership that a mark names, if its server refuses this client. Two
 // memberships of one server count as equal, however the address is written.
-func (l lists) others(mark nodemark.Mark) (list string, other bool) {
+func (l membership) others(mark nodemark.Mark) (list string, other bool) {
 	if !l.excluded(mark.Print) || !strings.Contains(l.text+mark.List, ",") {
 		return "", false
 	}
 	return mark.List, true
 }
 
-// reconsider runs after a connection to n if its mark names another membership. The node
+// recheckOmitted runs after a connection to n if its mark names another membership. The node
 // may have been down while that was replaced by ours: the other nodes are asked, since
 // what is known about them may be out of date.
-func (n *node) reconsider() {
-	if n.alone() || len(n.s.lists.next) > 0 {
+func (n *node) recheckOmitted() {
+	if n.isSingle() || len(n.s.membership.next) > 0 {
 		return
 	}
 	for _, other := range n.s.nodes {
 		other.mu.Lock()
 		if other == n {
 			other.omitted = true
-		} else if other.print = ""; other.wire != nil {
+		} else if other.fingerprint = ""; other.wire != nil {
 			other.lookLocked()
 		}
 		other.mu.Unlock()
 	}
 }
 
-// adopt makes nodes join our membership that were down when it replaced theirs. A
+// adoptOmitted makes nodes join our membership that were down when it replaced theirs. A
 // majority of our nodes must record that replacement: they do so only after a majority of
 // the old membership was told to refuse its clients and those have lost their leases. If
 // our membership had been replaced in turn, no majority would name it any more.
-func (s *Store) adopt() {
+func (s *Store) adoptOmitted() {
 	records := map[string]int{}
 	for _, n := range s.nodes {
 		n.mu.Lock()
-		if n.print == s.lists.print {
+		if n.fingerprint == s.membership.fingerprint {
 			records[n.before]++
 		}
 		n.mu.Unlock()
 	}
 	for _, n := range s.nodes {
 		n.mu.Lock()
-		left, print := n.omitted && n.wire != nil, n.print
+		left, print := n.omitted && n.wire != nil, n.fingerprint
 		before, next, joint := strings.Cut(print, ">")
-		if left && before != nodemark.Unknown && records[before] >= quorum.Majority(len(s.nodes)) && (!joint || next == s.lists.print) {
+		if left && before != nodemark.Unknown && records[before] >= quorum.Majority(len(s.nodes)) && (!joint || next == s.membership.fingerprint) {
 			n.omitted = false
 		} else {
 			left = false
 		}
 		n.mu.Unlock()
 		if left {
-			n.log.Info("node missed the replacement of its membership and joins the new one", "list", s.lists.text)
-			c := relistCommand(s.lists.print, s.lists.text, s.lists.print, print, before)
+			n.log.Info("node missed the replacement of its membership and joins the new one", "list", s.membership.text)
+			c := setMembershipCommand(s.membership.fingerprint, s.membership.text, s.membership.fingerprint, print, before)
 			n.put(call{command: c, timeout: s.o.ConnectTimeout, to: nobody{}}, false)
 		}
 	}
 }
 
-// otherList returns the outcome of a node that belongs to another membership.
-func otherList(list value) store.NodeOutcome {
+// otherMembership returns the outcome of a node that belongs to another membership.
+func otherMembership(list value) store.NodeOutcome {
 	theirs := "others"
 	if now, next, both := strings.Cut(string(list.text), ">"); both { // quoted, since it may contain anything
 		theirs = fmt.Sprintf("%q, which are being replaced by %q", now, next)
 	} else if now != "" {
 		theirs = strconv.Quote(now)
 	}
-	return store.NodeOutcome{Outcome: store.Refused, Err: fmt.Errorf("%w: it belongs to %s: configure all clients with the same servers, or with both memberships (next=) while one replaces the other", errOtherList, theirs)}
+	return store.NodeOutcome{Outcome: store.Refused, Err: fmt.Errorf("%w: it belongs to %s: configure all clients with the same servers, or with both memberships (next=) while one replaces the other", errOtherMembership, theirs)}
 }
 
-var errOtherList = errors.New("this client is configured with other servers")
+var errOtherMembership = errors.New("this client is configured with other servers")

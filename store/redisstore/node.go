@@ -34,11 +34,11 @@ type node struct {
 	server  identity // the server that answers
 	shut    count    // the node's quarantine
 	granted grant    // the last grant from the node
-	// print is the fingerprint of the membership in the node's mark, empty if it is not
+	// fingerprint is the fingerprint of the membership in the node's mark, empty if it is not
 	// known; before is that of the membership which that one replaced. omitted is set if
 	// it is not ours: the node may have been down while it was replaced.
-	print, before string
-	omitted       bool
+	fingerprint, before string
+	omitted             bool
 	// unmarked is why the user cannot update the mark, which a user that only looks at
 	// locks need not do.
 	unmarked *driver.Refusal
@@ -259,8 +259,8 @@ func (n *node) sendAs(w *wire, unproven bool) bool {
 			n.fail()
 			return false
 		}
-		n.turnAway()
-		n.s.adopt()
+		n.failForeign()
+		n.s.adoptOmitted()
 		return true
 	}
 	if unproven && !w.proven() {

@@ -86,7 +86,7 @@ func (n *node) arrival(isNew bool) *command {
 	} else {
 		b = appendWord(b, markKey) // in the place of a token counter
 	}
-	b = appendWord(appendWord(b, n.s.lists.print), n.s.lists.text)
+	b = appendWord(appendWord(b, n.s.membership.fingerprint), n.s.membership.text)
 	b = appendWord(b, cmp.Or(id.runID, nodemark.Unknown))
 	b = appendWord(b, cmp.Or(id.replication, nodemark.Unknown))
 	b = appendWord(b, promoted)
@@ -183,7 +183,7 @@ func (n *node) arrived(said value, isNew bool) error {
 	why := string(list[2].text)
 	n.mu.Lock()
 	n.unmarked, n.granted.token = nil, 0
-	n.print, n.before = string(list[4].text), string(list[5].text)
+	n.fingerprint, n.before = string(list[4].text), string(list[5].text)
 	shut := shutFor(list[1], list[2], store.NodeOutcome{})
 	if shut.Outcome == store.Quarantined {
 		n.countLocked(shut)
@@ -195,10 +195,10 @@ func (n *node) arrived(said value, isNew bool) error {
 		n.log.Warn("node is in quarantine", "why", shut.Err)
 	}
 	n.s.lasts(n, list[3])
-	if isNew && n.s.lists.excluded(string(list[4].text)) {
-		n.reconsider()
+	if isNew && n.s.membership.excluded(string(list[4].text)) {
+		n.recheckOmitted()
 	}
-	n.s.adopt()
+	n.s.adoptOmitted()
 	return nil
 }
 

@@ -48,7 +48,7 @@ type Store struct {
 
 	// Servers that may have forgotten leases abstain; see guard.
 	guarded, armed atomic.Bool
-	lists          lists
+	membership     membership
 	longest        atomic.Int64 // longest quarantine that other clients ask for
 	arming         sync.Mutex
 
@@ -101,14 +101,14 @@ func newStore(urls []string, o *Options) (*Store, error) {
 		return nil, err
 	}
 	sentinels, addrs := topology.sentinels(addrs, opts)
-	addrs, lists, err := newLists(addrs, opts.Next)
+	addrs, lists, err := newMembership(addrs, opts.Next)
 	if err != nil {
 		return nil, err
 	}
 	if opts, err = opts.settle(); err != nil {
 		return nil, err
 	}
-	s := &Store{o: opts, lists: lists, sentinels: sentinels, wall: time.Now, servers: registry{ids: map[int]identity{}}, channel: channelBegin + rand.Text(), closing: make(chan struct{}), pushTestAfter: pushTestAfter, idle: idleAfter}
+	s := &Store{o: opts, membership: lists, sentinels: sentinels, wall: time.Now, servers: registry{ids: map[int]identity{}}, channel: channelBegin + rand.Text(), closing: make(chan struct{}), pushTestAfter: pushTestAfter, idle: idleAfter}
 	s.keeper = driver.Keeper{Sets: lists.sets, Encode: s.encode, Bundle: s.bundle, NodeTimeout: opts.nodeTimeout, Clock: opts.Clock, Logger: opts.Logger, Crowded: s.crowded, Closing: s.closing}
 	if len(addrs) > 1 {
 		s.keeper.Clocks = driver.NewClocks(len(addrs), opts.quarantine(), driver.WallAhead(opts.Clock), opts.Logger)

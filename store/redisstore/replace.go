@@ -40,12 +40,12 @@ func Replace(ctx context.Context, urls []string, o *Options, progress func(strin
 	if progress == nil {
 		progress = func(string) {}
 	}
-	if len(s.lists.next) == 0 {
+	if len(s.membership.next) == 0 {
 		return errors.New("redis: name the new nodes with next=: redis://a,b,c?next=a,b,d")
 	}
 	r := replacement{Store: s}
-	r.oldText, r.newText, _ = strings.Cut(s.lists.text, ">")
-	r.oldPrint, r.newPrint, _ = strings.Cut(s.lists.print, ">")
+	r.oldText, r.newText, _ = strings.Cut(s.membership.text, ">")
+	r.oldPrint, r.newPrint, _ = strings.Cut(s.membership.fingerprint, ">")
 	return r.run(ctx, progress)
 }
 
@@ -57,9 +57,9 @@ type replacement struct {
 }
 
 func (r *replacement) run(ctx context.Context, progress func(string)) error {
-	old, next := r.lists.sets[0], r.lists.sets[1]
+	old, next := r.membership.sets[0], r.membership.sets[1]
 	progress("clients that know " + r.oldText + " only will be refused")
-	told := r.relist(ctx, old|next, relistCommand(r.lists.print, r.lists.text, r.newPrint, "", ""))
+	told := r.update(ctx, old|next, setMembershipCommand(r.membership.fingerprint, r.membership.text, r.newPrint, "", ""))
 	if err := told.enough(next); err != nil {
 		return err
 	}
@@ -72,8 +72,8 @@ func (r *replacement) run(ctx context.Context, progress func(string)) error {
 		// Have the nodes of the new membership record that a majority of the old one was
 		// updated, unless an earlier call did so. A later replacement in the other
 		// direction updates a majority of them, which then record nothing.
-		c := relistCommand(r.lists.print, r.lists.text, r.newPrint, "", r.oldPrint)
-		if err := r.relist(ctx, next, c).enough(next); err != nil {
+		c := setMembershipCommand(r.membership.fingerprint, r.membership.text, r.newPrint, "", r.oldPrint)
+		if err := r.update(ctx, next, c).enough(next); err != nil {
 			return err
 		}
 		wait := r.quarantine()
@@ -85,19 +85,19 @@ func (r *replacement) run(ctx context.Context, progress func(string)) error {
 		}
 	}
 	progress("clients that know " + r.newText + " only will be accepted")
-	return r.relist(ctx, next, relistCommand(r.newPrint, r.newText, r.newPrint, "", r.oldPrint)).all(next)
+	return r.update(ctx, next, setMembershipCommand(r.newPrint, r.newText, r.newPrint, "", r.oldPrint)).all(next)
 }
 
-// relistCommand makes a node's mark name another membership; see scripts/relist.lua.
-func relistCommand(print, text, done, from, before string) *command {
+// setMembershipCommand makes a node's mark name another membership; see scripts/relist.lua.
+func setMembershipCommand(print, text, done, from, before string) *command {
 	c := new(command)
 	b := appendWord(appendWord(c.begin(relistScript), markKey), print)
 	c.bytes = appendWord(appendWord(appendWord(appendWord(b, text), done), from), before)
 	return c
 }
 
-// relisted is the result of updating the marks of some nodes.
-type relisted struct {
+// markUpdates is the result of updating the marks of some nodes.
+type markUpdates struct {
 	told  quorum.Set
 	nodes []store.NodeOutcome
 	// recorded counts the nodes that record that a majority of the old membership was
@@ -105,9 +105,9 @@ type relisted struct {
 	recorded, finished int
 }
 
-// relist sends c to the nodes of a set.
-func (r *replacement) relist(ctx context.Context, to quorum.Set, c *command) relisted {
-	told := relisted{nodes: make([]store.NodeOutcome, len(r.nodes))}
+// update sends c to the nodes of a set.
+func (r *replacement) update(ctx context.Context, to quorum.Set, c *command) markUpdates {
+	told := markUpdates{nodes: make([]store.NodeOutcome, len(r.nodes))}
 	for i, n := range r.nodes {
 		told.nodes[i].Node = n.Addr()
 		if !to.Has(i) {
@@ -121,7 +121,7 @@ func (r *replacement) relist(ctx context.Context, to quorum.Set, c *command) rel
 		switch list := said.value.list; {
 		case len(list) == 3 && list[0].num == 1:
 			told.told |= quorum.SetOf(i)
-			if !r.lists.sets[1].Has(i) || string(list[2].text) != r.oldPrint {
+			if !r.membership.sets[1].Has(i) || string(list[2].text) != r.oldPrint {
 				break
 			}
 			told.recorded++
@@ -141,19 +141,19 @@ func (r *replacement) relist(ctx context.Context, to quorum.Set, c *command) rel
 }
 
 // enough returns an error unless a majority of the set was updated.
-func (t relisted) enough(set quorum.Set) error {
+func (t markUpdates) enough(set quorum.Set) error {
 	return t.most(set, quorum.Majority(set.Size()))
 }
 
 // all returns an error unless every node of the set was updated.
-func (t relisted) all(set quorum.Set) error {
+func (t markUpdates) all(set quorum.Set) error {
 	if err := t.most(set, set.Size()); err != nil {
 		return fmt.Errorf("nodes that were not updated refuse clients that know the new membership only: run replace again when they are up: %w", err)
 	}
 	return nil
 }
 
-func (t relisted) most(set quorum.Set, need int) error {
+func (t markUpdates) most(set quorum.Set, need int) error {
 	if (t.told & set).Size() >= need {
 		return nil
 	}

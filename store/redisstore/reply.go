@@ -83,7 +83,7 @@ func (r reply) answer(s *script) driver.Answer {
 			}
 		case 4:
 			if len(said) >= 2 {
-				return driver.Answer{Kind: quorum.Unsent, Said: otherList(said[1]), At: r.at}
+				return driver.Answer{Kind: quorum.Unsent, Said: otherMembership(said[1]), At: r.at}
 			}
 		case 5:
 			if len(said) >= 2 {

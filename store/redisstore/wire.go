@@ -46,10 +46,10 @@ type wire struct {
 }
 
 var (
-	errLineFull    = errors.New("too many requests wait for it")
-	errUnasked     = errors.New("the server answers what it was not asked")
-	errListChanged = errors.New("the list of nodes that the server is one of has changed")
-	errSilent      = errors.New("no answer in time")
+	errLineFull          = errors.New("too many requests wait for it")
+	errUnasked           = errors.New("the server answers what it was not asked")
+	errMembershipChanged = errors.New("the list of nodes that the server is one of has changed")
+	errSilent            = errors.New("no answer in time")
 )
 
 // start begins to use the connection. The exchange of the greeting has used the same
