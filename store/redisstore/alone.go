@@ -56,6 +56,6 @@ func (n *node) failForeign() {
 	}
 	n.mu.Unlock()
 	for _, c := range away {
-		n.settle(c, reply{outcome: foreign.Outcome, err: foreign.Err})
+		n.finish(c, reply{outcome: foreign.Outcome, err: foreign.Err})
 	}
 }

@@ -113,6 +113,6 @@ func (n *node) doubt(now time.Time) {
 	n.wake()
 	n.mu.Unlock()
 	for c, ok := late.pop(); ok; c, ok = late.pop() {
-		n.settle(c, reply{outcome: store.TimedOut, err: errSilent, sent: true})
+		n.finish(c, reply{outcome: store.TimedOut, err: errSilent, sent: true})
 	}
 }

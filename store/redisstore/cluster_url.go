@@ -29,6 +29,6 @@ func clusterURLs(urls []string, o *Options) ([]address, Options, error) {
 	case opts.FsyncAlways:
 		return nil, opts, errors.New("redis: fsync=always is for locks that survive every crash, which a cluster cannot guarantee: leave it out")
 	}
-	opts, err = opts.settle()
+	opts, err = opts.withDefaults()
 	return seeds, opts, err
 }

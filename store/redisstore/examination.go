@@ -100,10 +100,10 @@ type Mark struct {
 	// Others describes the membership that the server belongs to, if it differs from the
 	// one of the URLs: the server then refuses this client.
 	Others string
-	// Shut is set if the server is in quarantine, for OpensIn more. If OpensIn is zero,
+	// Quarantined is set if the server is in quarantine, for OpensIn more. If OpensIn is zero,
 	// the next client to connect ends the quarantine.
-	Shut    bool
-	OpensIn time.Duration
+	Quarantined bool
+	OpensIn     time.Duration
 	// Durable is set if every client saw, when it connected, that the server appends
 	// every write to a file before answering.
 	Durable bool

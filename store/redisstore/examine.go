@@ -28,8 +28,8 @@ type Scope struct {
 	serves func(slot int) bool
 }
 
-// settle fills in the defaults and validates the scope.
-func (s Scope) settle() (Scope, error) {
+// withDefaults fills in the defaults and validates the scope.
+func (s Scope) withDefaults() (Scope, error) {
 	if s.TTL < store.MinTTL {
 		return s, fmt.Errorf("%w: TTL %v is too short: the least is %v", store.ErrInvalid, s.TTL, store.MinTTL)
 	}
@@ -69,10 +69,10 @@ func examine(ctx context.Context, urls []string, o *Options, scope Scope, wall f
 	if err != nil {
 		return Examination{}, err
 	}
-	if opts, err = opts.settle(); err != nil {
+	if opts, err = opts.withDefaults(); err != nil {
 		return Examination{}, err
 	}
-	if scope, err = scope.settle(); err != nil {
+	if scope, err = scope.withDefaults(); err != nil {
 		return Examination{}, err
 	}
 	return examineAll(ctx, addrs, sentinels, lists, opts, scope, wall), ctx.Err()
@@ -126,7 +126,7 @@ func (n *node) examine(ctx context.Context, scope Scope) Examined {
 func (d *examiner) visit(ctx context.Context) error {
 	dialing, cancel := context.WithTimeout(ctx, d.n.s.o.ConnectTimeout)
 	defer cancel()
-	hosts, err := d.n.whereabouts(dialing)
+	hosts, err := d.n.masterAddrs(dialing)
 	if err != nil {
 		return err
 	}

@@ -35,7 +35,7 @@ func ExamineCluster(ctx context.Context, urls []string, o *Options, scope Scope)
 	if err != nil {
 		return ClusterExamination{}, err
 	}
-	if scope, err = scope.settle(); err != nil {
+	if scope, err = scope.withDefaults(); err != nil {
 		return ClusterExamination{}, err
 	}
 	r := newRouter(&Store{o: opts}, seeds) // never opened

@@ -114,7 +114,7 @@ func (s *Store) readMark(v value, now time.Time) Mark {
 	found := Mark{Found: true, RunID: m.Run, Why: reasonOf(m.Why), Durable: m.Durable > 0}
 	if !m.Open {
 		found.OpensIn = max(time.UnixMicro(m.Opens).Sub(now), time.UnixMicro(m.ClientOpens).Sub(s.wall()), 0)
-		found.Shut = true
+		found.Quarantined = true
 	}
 	found.Others, _ = s.membership.others(m)
 	return found

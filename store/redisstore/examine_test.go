@@ -110,9 +110,9 @@ func TestParseMark(t *testing.T) {
 		want Mark
 	}{
 		{value{kind: '$', null: true}, Mark{}},
-		{text("2 shut - ab - 7000000 6000000 restarted 5000000 0 0 0 - 0 -"), Mark{Found: true, RunID: "ab", Why: "it was restarted, and may have forgotten leases", Shut: true, OpensIn: 2 * time.Second}},
-		{text("2 shut - ab - 4000000 9000000 restarted 5000000 0 0 0 - 0 -"), Mark{Found: true, RunID: "ab", Why: "it was restarted, and may have forgotten leases", Shut: true, OpensIn: 3 * time.Second}},
-		{text("2 shut - ab - 4000000 4000000 restarted 5000000 0 0 0 - 0 -"), Mark{Found: true, RunID: "ab", Why: "it was restarted, and may have forgotten leases", Shut: true}},
+		{text("2 shut - ab - 7000000 6000000 restarted 5000000 0 0 0 - 0 -"), Mark{Found: true, RunID: "ab", Why: "it was restarted, and may have forgotten leases", Quarantined: true, OpensIn: 2 * time.Second}},
+		{text("2 shut - ab - 4000000 9000000 restarted 5000000 0 0 0 - 0 -"), Mark{Found: true, RunID: "ab", Why: "it was restarted, and may have forgotten leases", Quarantined: true, OpensIn: 3 * time.Second}},
+		{text("2 shut - ab - 4000000 4000000 restarted 5000000 0 0 0 - 0 -"), Mark{Found: true, RunID: "ab", Why: "it was restarted, and may have forgotten leases", Quarantined: true}},
 		{text("2 open - ab - 0 0 declared 0 3 3 0 - 0 -"), Mark{Found: true, RunID: "ab", Why: `it may have forgotten leases ("declared")`, Durable: true}},
 		{text("2 open d061ae3a340a ab - 0 0 declared 0 0 0 0 - 0 a:1,b:1,c:1"), Mark{Found: true, RunID: "ab", Why: `it may have forgotten leases ("declared")`, Others: "a:1,b:1,c:1"}},
 	} {

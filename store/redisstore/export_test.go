@@ -26,7 +26,7 @@ func ParseURLs(urls []string, o Options) (hosts []string, _ Options, _ error) {
 var DecodeValue = decodeValue
 
 // Settle exposes the check of options.
-var Settle = Options.settle
+var Settle = Options.withDefaults
 
 // MaxBundle exposes how many leases one command renews.
 const MaxBundle = maxBundle

@@ -44,8 +44,8 @@ func (s *Store) ask(ctx context.Context, command *command, timeout time.Duration
 	return nil
 }
 
-// muster waits until a quorum of different servers is up.
-func (s *Store) muster(ctx context.Context) error {
+// waitForQuorum waits until a quorum of different servers is up.
+func (s *Store) waitForQuorum(ctx context.Context) error {
 	nodes := make([]store.NodeOutcome, len(s.nodes))
 	for i, n := range s.nodes {
 		nodes[i].Node = n.Addr()
@@ -160,7 +160,7 @@ func (a reply) look() (said store.NodeOutcome, token fence.Token, line []store.P
 	}
 	switch v := a.value.list; {
 	case len(v) == 5:
-		return shutFor(v[2], v[3], store.NodeOutcome{Outcome: store.Absent}), 0, placesOf(v[4].list)
+		return quarantinedOr(v[2], v[3], store.NodeOutcome{Outcome: store.Absent}), 0, placesOf(v[4].list)
 	case len(v) == 7 && v[1].kind == '$' && v[2].kind == ':':
 		if token, ok := v[3].number(); ok {
 			said := takenBy(v[1], v[2])

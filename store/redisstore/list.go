@@ -136,7 +136,7 @@ func (a reply) listed(n int) (map[int]listed, store.NodeOutcome) {
 	if len(v) < 2 {
 		return nil, refused
 	}
-	others := shutFor(v[0], v[1], store.NodeOutcome{Outcome: store.Absent})
+	others := quarantinedOr(v[0], v[1], store.NodeOutcome{Outcome: store.Absent})
 	all := map[int]listed{}
 	for v := range slices.Chunk(v[2:], 4) {
 		if len(v) < 4 || v[0].kind != ':' || v[0].num < 1 || v[0].num > int64(n) || v[1].kind != '$' || v[2].kind != ':' {

@@ -474,7 +474,7 @@ func (m *markRun) grants() (string, error) {
 		w.run = e.Run
 	}
 	if e.Counting {
-		w.n.shut.until = m.s.o.Clock.Now().Add(time.Hour)
+		w.n.quarantined.until = m.s.o.Clock.Now().Add(time.Hour)
 	}
 	ask := func(q driver.Question) *command {
 		c := m.s.encode(q, nil).(*command)

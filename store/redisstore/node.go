@@ -23,17 +23,17 @@ type node struct {
 	addr  address
 	log   *slog.Logger
 
-	mu      sync.Mutex
-	waiting queue[call]
-	wire    *wire           // nil: not connected
-	down    *driver.Refusal // why the node must not be used before retryAt; nil: it can be used
-	retryAt time.Time
-	dialing bool
-	reached bool // there was a connection at some time
-	closed  bool
-	server  identity // the server that answers
-	shut    count    // the node's quarantine
-	granted grant    // the last grant from the node
+	mu          sync.Mutex
+	waiting     queue[call]
+	wire        *wire           // nil: not connected
+	down        *driver.Refusal // why the node must not be used before retryAt; nil: it can be used
+	retryAt     time.Time
+	dialing     bool
+	reached     bool // there was a connection at some time
+	closed      bool
+	server      identity        // the server that answers
+	quarantined quarantineCount // the node's quarantine
+	granted     grant           // the last grant from the node
 	// fingerprint is the fingerprint of the membership in the node's mark, empty if it is not
 	// known; before is that of the membership which that one replaced. omitted is set if
 	// it is not ours: the node may have been down while it was replaced.
@@ -297,7 +297,7 @@ func (n *node) fail() {
 		if !ok {
 			return
 		}
-		n.settle(c, r)
+		n.finish(c, r)
 	}
 }
 
@@ -306,9 +306,9 @@ type nobody struct{}
 
 func (nobody) Answer(int, int, driver.Answer) {}
 
-// settle delivers a reply. Calls that result from it are enqueued before this call stops
+// finish delivers a reply. Calls that result from it are enqueued before this call stops
 // counting as in flight.
-func (n *node) settle(c call, r reply) {
+func (n *node) finish(c call, r reply) {
 	if n.s.route != nil {
 		var over bool
 		if r, over = n.s.route.routeReply(n, c, r); !over {
@@ -352,7 +352,7 @@ func (n *node) deliver(c call, r reply) {
 
 func (n *node) answer(to driver.Receiver, tag int, a driver.Answer) {
 	if a.Said.Outcome == store.Quarantined {
-		a.Said = n.isShut(a.Said)
+		a.Said = n.quarantineSeen(a.Said)
 	}
 	to.Answer(n.index, tag, a)
 }

@@ -57,8 +57,8 @@ type Options struct {
 	Clock clock.Clock
 }
 
-// settle fills in the defaults and validates the options.
-func (o Options) settle() (Options, error) {
+// withDefaults fills in the defaults and validates the options.
+func (o Options) withDefaults() (Options, error) {
 	for _, d := range []struct {
 		name string
 		v    time.Duration

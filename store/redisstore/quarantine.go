@@ -184,11 +184,11 @@ func (n *node) arrived(said value, isNew bool) error {
 	n.mu.Lock()
 	n.unmarked, n.granted.token = nil, 0
 	n.fingerprint, n.before = string(list[4].text), string(list[5].text)
-	shut := shutFor(list[1], list[2], store.NodeOutcome{})
+	shut := quarantinedOr(list[1], list[2], store.NodeOutcome{})
 	if shut.Outcome == store.Quarantined {
 		n.countLocked(shut)
 	} else if why == nodemark.Declared {
-		n.shut = count{}
+		n.quarantined = quarantineCount{}
 	}
 	n.mu.Unlock()
 	if shut.Outcome == store.Quarantined {
@@ -202,8 +202,8 @@ func (n *node) arrived(said value, isNew bool) error {
 	return nil
 }
 
-// count is a node's quarantine as this client counts it.
-type count struct {
+// quarantineCount is a node's quarantine as this client counts it.
+type quarantineCount struct {
 	until clock.Instant // zero: there is none
 	why   string
 }
@@ -211,19 +211,19 @@ type count struct {
 // countLocked begins to count a quarantine, or extends it. It never shortens it: the
 // server's clock may have been set.
 func (n *node) countLocked(shut store.NodeOutcome) {
-	n.shut.until = max(n.shut.until, n.s.o.Clock.Now().Add(shut.ExpiresIn))
+	n.quarantined.until = max(n.quarantined.until, n.s.o.Clock.Now().Add(shut.ExpiresIn))
 	var q *quarantineError
 	if errors.As(shut.Err, &q) {
-		n.shut.why = q.why
+		n.quarantined.why = q.why
 	}
 }
 
 // leftLocked is how long the quarantine lasts by this client's count.
 func (n *node) leftLocked() time.Duration {
-	if n.shut.until == 0 {
+	if n.quarantined.until == 0 {
 		return 0
 	}
-	return max(0, n.shut.until.Sub(n.s.o.Clock.Now()))
+	return max(0, n.quarantined.until.Sub(n.s.o.Clock.Now()))
 }
 
 // isCounting reports whether the node is in quarantine by this client's count.
@@ -233,36 +233,36 @@ func (n *node) isCounting() bool {
 	return n.leftLocked() > 0
 }
 
-// isShut handles a refusal because of a quarantine, and returns the outcome to report. If
+// quarantineSeen handles a refusal because of a quarantine, and returns the outcome to report. If
 // this client did not know of the quarantine, something has happened to the server since
 // it connected. If the server was emptied, the client begins to count a quarantine;
 // otherwise it reconnects and checks the mark.
-func (n *node) isShut(said store.NodeOutcome) store.NodeOutcome {
+func (n *node) quarantineSeen(said store.NodeOutcome) store.NodeOutcome {
 	var q *quarantineError
 	errors.As(said.Err, &q)
 	n.mu.Lock()
 	w, left := n.wire, n.leftLocked()
 	switch {
 	case left > said.ExpiresIn:
-		said.ExpiresIn, said.Err = left, &quarantineError{n.shut.why, left}
-	case n.shut.until != 0:
+		said.ExpiresIn, said.Err = left, &quarantineError{n.quarantined.why, left}
+	case n.quarantined.until != 0:
 	case q != nil && q.why == "emptied":
 		n.countLocked(said)
 		n.lookLocked()
 	case w != nil:
-		defer w.abandon(errShut)
+		defer w.abandon(errQuarantineBegan)
 	}
 	n.mu.Unlock()
 	return said
 }
 
-var errShut = errors.New("the server went into quarantine after the connection was made")
+var errQuarantineBegan = errors.New("the server went into quarantine after the connection was made")
 
 // reopenLocked enqueues a check of the mark before c if c needs the node to be open and
 // the quarantine is over by this client's count.
 func (n *node) reopenLocked(c *command) {
-	if c.script.gated() && n.shut.until != 0 && n.leftLocked() == 0 {
-		n.shut = count{}
+	if c.script.gated() && n.quarantined.until != 0 && n.leftLocked() == 0 {
+		n.quarantined = quarantineCount{}
 		n.lookLocked()
 	}
 }
@@ -332,9 +332,9 @@ func (s *Store) lasts(told *node, quarantine value) {
 	}
 }
 
-// shutFor returns the outcome of a node whose quarantine lasts for another left
+// quarantinedOr returns the outcome of a node whose quarantine lasts for another left
 // microseconds, or otherwise if the quarantine is over.
-func shutFor(left, why value, otherwise store.NodeOutcome) store.NodeOutcome {
+func quarantinedOr(left, why value, otherwise store.NodeOutcome) store.NodeOutcome {
 	us, ok := left.number()
 	if !ok || us == 0 {
 		return otherwise

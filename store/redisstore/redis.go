@@ -83,7 +83,7 @@ func Open(ctx context.Context, urls []string, o *Options) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := s.muster(ctx); err != nil {
+	if err := s.waitForQuorum(ctx); err != nil {
 		s.Close()
 		return nil, err
 	}
@@ -105,7 +105,7 @@ func newStore(urls []string, o *Options) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	if opts, err = opts.settle(); err != nil {
+	if opts, err = opts.withDefaults(); err != nil {
 		return nil, err
 	}
 	s := &Store{o: opts, membership: lists, sentinels: sentinels, wall: time.Now, servers: registry{ids: map[int]identity{}}, channel: channelBegin + rand.Text(), closing: make(chan struct{}), pushTestAfter: pushTestAfter, idle: idleAfter}

@@ -91,7 +91,7 @@ func (r reply) answer(s *script) driver.Answer {
 			}
 		case 3:
 			if len(said) >= 3 {
-				return driver.Answer{Kind: quorum.Unsent, Said: shutFor(said[1], said[2], store.NodeOutcome{Outcome: store.Quarantined}), At: r.at}
+				return driver.Answer{Kind: quorum.Unsent, Said: quarantinedOr(said[1], said[2], store.NodeOutcome{Outcome: store.Quarantined}), At: r.at}
 			}
 		case 2:
 			return driver.Answer{Kind: quorum.No, Said: store.NodeOutcome{Outcome: store.Refused, Err: errReleasedOwner}, At: r.at}

@@ -28,8 +28,8 @@ type sentinels struct {
 	epoch uint64 // the newest one that was reported
 }
 
-// testimony is one sentinel's reply.
-type testimony struct {
+// sentinelReply is one sentinel's reply.
+type sentinelReply struct {
 	sentinel string
 	master   string // address of the master
 	// epoch counts the configurations that the sentinels have agreed on; each failover
@@ -77,26 +77,26 @@ func (s *sentinels) lookedAt(host string) {
 // older epoch counts only if at least many sentinels report it, as they do when an
 // operator has set them up anew; fewer may be cut off, and name a master that was
 // replaced.
-func newest(said []testimony, known uint64, many int) (masters []string, epoch uint64, err error) {
-	var best []testimony
+func newest(said []sentinelReply, known uint64, many int) (masters []string, epoch uint64, err error) {
+	var best []sentinelReply
 	for _, t := range said {
 		if t.err != nil {
 			continue
 		}
 		switch {
 		case len(best) == 0 || t.dated && (!best[0].dated || t.epoch > best[0].epoch):
-			best = []testimony{t}
+			best = []sentinelReply{t}
 		case t.dated == best[0].dated && t.epoch == best[0].epoch:
 			best = append(best, t)
 		}
 	}
 	if len(best) == 0 {
-		return nil, known, &unfoundError{said: said}
+		return nil, known, &noMasterError{said: said}
 	}
 	if epoch = best[0].epoch; !best[0].dated {
 		epoch = known
 	} else if epoch < known && len(best) < many {
-		return nil, known, &unfoundError{said: said, late: true}
+		return nil, known, &noMasterError{said: said, late: true}
 	}
 	votes := map[string]int{}
 	for _, t := range best {
@@ -109,7 +109,7 @@ func newest(said []testimony, known uint64, many int) (masters []string, epoch u
 }
 
 // masters asks the sentinels; see newest, and ask for the meaning of moment.
-func (s *sentinels) masters(ctx context.Context, p *panel, moment time.Duration, many int) ([]string, error) {
+func (s *sentinels) masters(ctx context.Context, p *sentinelPool, moment time.Duration, many int) ([]string, error) {
 	said := p.ask(ctx, moment)
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -118,14 +118,14 @@ func (s *sentinels) masters(ctx context.Context, p *panel, moment time.Duration,
 	return masters, err
 }
 
-// unfoundError says that the sentinels did not report the master's address, and what each
+// noMasterError says that the sentinels did not report the master's address, and what each
 // of them answered. It wraps no error: a timeout of a sentinel is not one of the master.
-type unfoundError struct {
-	said []testimony
+type noMasterError struct {
+	said []sentinelReply
 	late bool // the sentinels that answered are behind earlier reports
 }
 
-func (e *unfoundError) Error() string {
+func (e *noMasterError) Error() string {
 	var each []string
 	for _, t := range e.said {
 		if t.err != nil {
@@ -141,24 +141,24 @@ func (e *unfoundError) Error() string {
 	return why + ": " + strings.Join(each, "; ")
 }
 
-// panel holds connections to the sentinels, which are kept between questions. One
+// sentinelPool holds connections to the sentinels, which are kept between questions. One
 // goroutine at a time may use it.
-type panel struct {
+type sentinelPool struct {
 	n     *node
 	lines []*wire // nil: not connected
 }
 
-func (n *node) newPanel() *panel {
-	return &panel{n: n, lines: make([]*wire, len(n.s.sentinels.addrs))}
+func (n *node) newPanel() *sentinelPool {
+	return &sentinelPool{n: n, lines: make([]*wire, len(n.s.sentinels.addrs))}
 }
 
-func (p *panel) close() {
+func (p *sentinelPool) close() {
 	for i := range p.lines {
 		p.hangUp(i)
 	}
 }
 
-func (p *panel) hangUp(i int) {
+func (p *sentinelPool) hangUp(i int) {
 	if w := p.lines[i]; w != nil {
 		w.conn.Close()
 		p.lines[i] = nil
@@ -168,12 +168,12 @@ func (p *panel) hangUp(i int) {
 // ask asks all sentinels at once, since one that is cut off from the others does not know
 // it. It blocks until all have answered or ctx ends. If moment is not zero, it waits at
 // most that long after the first sentinel has named a master.
-func (p *panel) ask(ctx context.Context, moment time.Duration) []testimony {
+func (p *sentinelPool) ask(ctx context.Context, moment time.Duration) []sentinelReply {
 	ctx, cancel := context.WithTimeout(ctx, p.n.s.o.ConnectTimeout)
 	defer cancel()
 	enough := time.AfterFunc(time.Hour, cancel)
 	defer enough.Stop()
-	said := make([]testimony, len(p.lines))
+	said := make([]sentinelReply, len(p.lines))
 	var all sync.WaitGroup
 	var first sync.Once
 	for i := range said {
@@ -189,7 +189,7 @@ func (p *panel) ask(ctx context.Context, moment time.Duration) []testimony {
 }
 
 // askOne asks one sentinel. If the kept connection is dead, it makes a new one.
-func (p *panel) askOne(ctx context.Context, i int) testimony {
+func (p *sentinelPool) askOne(ctx context.Context, i int) sentinelReply {
 	kept := p.lines[i] != nil
 	t, alive := p.question(ctx, i)
 	if !alive && kept && ctx.Err() == nil {
@@ -200,7 +200,7 @@ func (p *panel) askOne(ctx context.Context, i int) testimony {
 }
 
 // question asks one sentinel once, and reports whether the connection can be kept.
-func (p *panel) question(ctx context.Context, i int) (t testimony, alive bool) {
+func (p *sentinelPool) question(ctx context.Context, i int) (t sentinelReply, alive bool) {
 	defer func() {
 		if !alive {
 			p.hangUp(i)
@@ -213,7 +213,7 @@ func (p *panel) question(ctx context.Context, i int) (t testimony, alive bool) {
 		a := s.addrs[i]
 		conn, err := a.dial(ctx, p.n.s.o.TLS)
 		if err != nil {
-			return testimony{err: plainly(err)}, false
+			return sentinelReply{err: sentinelError(err)}, false
 		}
 		w = &wire{n: p.n, conn: conn}
 		w.in = newReplies(conn)
@@ -226,10 +226,10 @@ func (p *panel) question(ctx context.Context, i int) (t testimony, alive bool) {
 	said, err := w.exchange(append(hello, newCommand("SENTINEL", "MASTER", s.master), newCommand("SENTINEL", "GET-MASTER-ADDR-BY-NAME", s.master)))
 	alive = over() && err == nil
 	if err != nil {
-		return testimony{err: plainly(err)}, false
+		return sentinelReply{err: sentinelError(err)}, false
 	}
 	if len(hello) > 0 && said[0].kind == '-' {
-		return testimony{err: sentinelRefused(said[0])}, false
+		return sentinelReply{err: sentinelRefused(said[0])}, false
 	}
 	said = said[len(hello):]
 	if t.master, t.err = masterNamed(said[1], s.master); t.err == nil {
@@ -282,8 +282,8 @@ func sentinelRefused(v value) error {
 	return newRefused(v)
 }
 
-// plainly describes why a sentinel could not be asked.
-func plainly(err error) error {
+// sentinelError describes why a sentinel could not be asked.
+func sentinelError(err error) error {
 	if isTimeout(err) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 		return errSilent
 	}

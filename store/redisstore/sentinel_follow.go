@@ -65,8 +65,8 @@ func (n *node) follow() {
 	}
 }
 
-// whereabouts returns the addresses where the node's server may be, the likeliest first.
-func (n *node) whereabouts(ctx context.Context) ([]string, error) {
+// masterAddrs returns the addresses where the node's server may be, the likeliest first.
+func (n *node) masterAddrs(ctx context.Context) ([]string, error) {
 	if n.s.sentinels == nil {
 		return []string{n.addr.host}, nil
 	}
@@ -83,7 +83,7 @@ func (n *node) whereabouts(ctx context.Context) ([]string, error) {
 func (n *node) reachMaster() (*wire, error) {
 	ctx, cancel := context.WithTimeout(n.ctx, n.s.o.ConnectTimeout)
 	defer cancel()
-	hosts, err := n.whereabouts(ctx)
+	hosts, err := n.masterAddrs(ctx)
 	if err != nil {
 		return nil, err
 	}

@@ -59,7 +59,7 @@ func (n *node) stats() NodeStats {
 		ns.InFlight = n.wire.flight.n
 	}
 	if left := n.leftLocked(); left > 0 {
-		ns.QuarantinedFor, ns.Why = left, &quarantineError{n.shut.why, left}
+		ns.QuarantinedFor, ns.Why = left, &quarantineError{n.quarantined.why, left}
 	}
 	return ns
 }

@@ -335,7 +335,7 @@ func (w *wire) handleReply(v value) bool {
 	if asked && !forgot {
 		r := replyTo(v)
 		r.at = w.at
-		n.settle(c, r)
+		n.finish(c, r)
 	}
 	if drained {
 		w.abandon(w.outdated)
@@ -352,10 +352,10 @@ func (w *wire) end() {
 	// The server has answered the calls that were to be sent again, before any that is in
 	// flight: they were not executed.
 	for c, ok := w.again.pop(); ok; c, ok = w.again.pop() {
-		w.n.settle(c, reply{outcome: outcome, err: err})
+		w.n.finish(c, reply{outcome: outcome, err: err})
 	}
 	for c, ok := w.flight.pop(); ok; c, ok = w.flight.pop() {
-		w.n.settle(c, reply{outcome: outcome, err: err, sent: true})
+		w.n.finish(c, reply{outcome: outcome, err: err, sent: true})
 	}
 	w.recheckWaiters()
 }
