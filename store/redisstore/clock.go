@@ -36,16 +36,16 @@ func (n *node) clockSaid(said value, sent, received clock.Instant) {
 	}
 }
 
-// startClock reads the clock over a new connection. The mutex is held.
-func (n *node) startClock(now time.Time) {
+// startClockLocked reads the clock over a new connection. The mutex is held.
+func (n *node) startClockLocked(now time.Time) {
 	if n.watchesClock() {
 		n.clock.due = now.Add(n.s.o.clockPause())
 	}
 }
 
-// readClock sends a reading if one is due. The connection is in use, and the mutex is
+// readClockLocked sends a reading if one is due. The connection is in use, and the mutex is
 // held.
-func (n *node) readClock(now time.Time) {
+func (n *node) readClockLocked(now time.Time) {
 	c := &n.clock
 	if !n.watchesClock() || now.Before(c.due) {
 		return

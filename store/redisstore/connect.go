@@ -43,25 +43,25 @@ func (n *node) connect() bool {
 		}
 		n.dropLooksLocked()
 		n.failures, n.down, n.wire, n.reached = 0, nil, w, true
-		n.connected()
+		n.connectedLocked()
 		w.start()
 		return true
 	}
-	n.isDown(err, n.s.o.ConnectTimeout, retryPause(n.failures))
+	n.setDownLocked(err, n.s.o.ConnectTimeout, retryPause(n.failures))
 	n.failures++
 	return false
 }
 
-// isDown refuses calls for the node until the pause is over. If an answer was late,
+// setDownLocked refuses calls for the node until the pause is over. If an answer was late,
 // waited is how long the client waited for it. The mutex is held.
-func (n *node) isDown(err error, waited, pause time.Duration) {
+func (n *node) setDownLocked(err error, waited, pause time.Duration) {
 	if n.down == nil && !n.closed {
 		n.log.Warn("node cannot be used", "err", err)
 	}
 	outcome, err := classify(err, waited)
 	n.down = &driver.Refusal{Outcome: outcome, Err: err}
 	n.retryAt = time.Now().Add(pause)
-	n.recallAt(time.Now())
+	n.scheduleResendLocked(time.Now())
 }
 
 // reach connects to the right server and prepares the connection.

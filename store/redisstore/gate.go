@@ -25,10 +25,10 @@ func (s *script) gated() bool {
 	return s == guardedScript || s == resignScript || s == rejoinScript || s == healScript
 }
 
-// fillGate patches the arguments about the mark in the command c at the end of out: the
+// fillGateLocked patches the arguments about the mark in the command c at the end of out: the
 // run of the server that this connection leads to, and whether this client counts a
 // quarantine of its own. The mutex is held.
-func (w *wire) fillGate(c *command, out []byte) {
+func (w *wire) fillGateLocked(c *command, out []byte) {
 	if !c.script.gated() {
 		return
 	}

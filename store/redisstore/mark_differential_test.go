@@ -337,7 +337,7 @@ func (m *markRun) arrives(now int64) (string, error) {
 		heard = announced(before.List, after.List)
 	}
 	what := fmt.Sprintf("arrive %+v at %d", c, now)
-	said, err := m.run(newCommand("SET", "{seen}:token", "7"), m.byText(n.arrival(c.Durable != "unasked")), newCommand("DEL", "{seen}:token"))
+	said, err := m.run(newCommand("SET", "{seen}:token", "7"), m.byText(n.arrivalLocked(c.Durable != "unasked")), newCommand("DEL", "{seen}:token"))
 	if err != nil {
 		return what, err
 	}

@@ -51,7 +51,7 @@ type node struct {
 	// them; see retained.go.
 	retained retain.List[leaseID, driver.Question]
 	retains  atomic.Int64 // number of entries in retained
-	recall   *time.Timer
+	resend   *time.Timer
 
 	clock clockReading
 
@@ -107,8 +107,8 @@ func newNode(index int, a address, s *Store) *node {
 	n := &node{s: s, index: index, addr: a, log: s.o.Logger.With("node", a.host), ready: make(chan struct{}, 1)}
 	n.ctx, n.cancel = context.WithCancel(context.Background())
 	n.retained.Most = maxRetained
-	n.recall = time.AfterFunc(time.Hour, n.tellDue)
-	n.recall.Stop()
+	n.resend = time.AfterFunc(time.Hour, n.resendDue)
+	n.resend.Stop()
 	n.all.Go(n.send)
 	if s.sentinels != nil {
 		n.all.Go(n.follow)
@@ -134,14 +134,14 @@ func (n *node) Put(c driver.Call) error {
 func (n *node) put(c call, more bool) error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	err := n.refuses(c.command)
+	err := n.refusesLocked(c.command)
 	if err == nil {
 		n.reopenLocked(c.command)
 		n.s.inFlight.Add(1)
-		n.isTold(c.command)
+		n.sendingLocked(c.command)
 		n.waiting.push(c)
 	} else {
-		n.unsent(c, time.Now())
+		n.unsentLocked(c, time.Now())
 	}
 	if !more && n.waiting.n > 0 {
 		n.wake()
@@ -160,7 +160,7 @@ func (n *node) Flush() {
 	case n.waiting.n == 0:
 	case n.sending:
 		n.missed = true
-	case w == nil || !w.sendsAtOnce():
+	case w == nil || !w.sendsAtOnceLocked():
 		n.wake()
 	default:
 		n.sending = true
@@ -176,8 +176,8 @@ func (n *node) Flush() {
 	}
 }
 
-// refuses returns why c cannot be enqueued. The mutex is held.
-func (n *node) refuses(c *command) error {
+// refusesLocked returns why c cannot be enqueued. The mutex is held.
+func (n *node) refusesLocked(c *command) error {
 	switch {
 	case n.closed:
 		return store.ErrClosed
@@ -228,7 +228,7 @@ func (n *node) flush() (more bool) {
 		return false
 	}
 	n.sending = true
-	unproven, w := n.needsProof(), n.wire
+	unproven, w := n.needsProofLocked(), n.wire
 	n.mu.Unlock()
 	more = n.sendAs(w, unproven)
 	n.mu.Lock()
@@ -237,9 +237,9 @@ func (n *node) flush() (more bool) {
 	return more
 }
 
-// needsProof reports whether a call is enqueued that should not be sent over a connection
+// needsProofLocked reports whether a call is enqueued that should not be sent over a connection
 // that may be dead. The mutex is held.
-func (n *node) needsProof() bool {
+func (n *node) needsProofLocked() bool {
 	for c := range n.waiting.all {
 		if !c.command.repeats {
 			return true
@@ -291,7 +291,7 @@ func (n *node) fail() {
 			r.outcome, r.err = n.down.Outcome, n.down.Err
 		}
 		if ok {
-			n.unsent(c, time.Now())
+			n.unsentLocked(c, time.Now())
 		}
 		n.mu.Unlock()
 		if !ok {
@@ -374,7 +374,7 @@ func (n *node) isClosed() bool {
 func (n *node) close() {
 	n.mu.Lock()
 	n.closed = true
-	n.recall.Stop()
+	n.resend.Stop()
 	n.wake()
 	n.mu.Unlock()
 	n.cancel() // ends a connection attempt to a dead server

@@ -47,7 +47,7 @@ func (s *Store) guard() error {
 	defer s.arming.Unlock()
 	for _, n := range s.nodes {
 		n.mu.Lock()
-		c, known := n.arrival(true), n.wire == nil || n.server.runID != "" || n.durable() == "asserted"
+		c, known := n.arrivalLocked(true), n.wire == nil || n.server.runID != "" || n.durable() == "asserted"
 		n.mu.Unlock()
 		if !known {
 			said := store.NodeOutcome{Node: n.Addr(), Outcome: store.Refused, Err: errUnidentified}
@@ -62,10 +62,10 @@ func (s *Store) guard() error {
 	return nil
 }
 
-// arrival returns the command that checks the mark and updates it; nil if the client
+// arrivalLocked returns the command that checks the mark and updates it; nil if the client
 // cannot distinguish the runs of the server. What the server reported about itself is
 // used on a new connection only, since it may be out of date later. The mutex is held.
-func (n *node) arrival(isNew bool) *command {
+func (n *node) arrivalLocked(isNew bool) *command {
 	id, durable := n.server, n.durable()
 	if id.runID == "" && durable != "asserted" {
 		return nil
@@ -121,7 +121,7 @@ var errUnidentified = errors.New("cannot tell whether the server was restarted a
 // the client if its data is replaced.
 func (n *node) arrive(w *wire, tells bool) error {
 	n.mu.Lock()
-	c := n.arrival(true)
+	c := n.arrivalLocked(true)
 	n.mu.Unlock()
 	if c == nil {
 		return errUnidentified
@@ -269,7 +269,7 @@ func (n *node) reopenLocked(c *command) {
 
 // lookLocked enqueues a check of the mark.
 func (n *node) lookLocked() {
-	if c := n.arrival(false); c != nil && !n.closed && n.waiting.n < maxLine {
+	if c := n.arrivalLocked(false); c != nil && !n.closed && n.waiting.n < maxLine {
 		n.s.inFlight.Add(1)
 		n.waiting.push(call{command: c, timeout: n.s.o.ConnectTimeout, to: nobody{}})
 		n.wake()

@@ -46,32 +46,32 @@ func (s *script) takes() bool {
 	return s == acquireScript || s == guardedScript || s == healScript
 }
 
-// isTold records that c is about to be sent. The mutex is held.
-func (n *node) isTold(c *command) {
+// sendingLocked records that c is about to be sent. The mutex is held.
+func (n *node) sendingLocked(c *command) {
 	if c.script.takes() {
 		n.retained.Told(idOf(c.question.Lease))
 	}
 }
 
-// unsent records that c was not sent, and will not be. The mutex is held.
-func (n *node) unsent(c call, now time.Time) {
+// unsentLocked records that c was not sent, and will not be. The mutex is held.
+func (n *node) unsentLocked(c call, now time.Time) {
 	s := c.command.script
 	switch {
 	case n.closed || c.owed != nil:
 	case s.frees():
-		n.retain(c.command, now)
+		n.retainLocked(c.command, now)
 	case s.takes() && !c.command.question.Again:
 		n.retained.Untold(idOf(c.command.question.Lease))
 		n.retains.Store(int64(n.retained.Len()))
 	}
 }
 
-// retain retains the release that c asks for. The mutex is held.
-func (n *node) retain(c *command, now time.Time) {
+// retainLocked retains the release that c asks for. The mutex is held.
+func (n *node) retainLocked(c *command, now time.Time) {
 	q := toRetain(c.question)
 	if n.retained.Keep(idOf(q.Lease), q, q.Lease.TTL, now) {
 		n.retains.Store(int64(n.retained.Len()))
-		n.recallAt(now)
+		n.scheduleResendLocked(now)
 	}
 }
 
@@ -97,14 +97,14 @@ func (n *node) answered(c call, r reply) {
 	case executed:
 		n.retained.Forget(idOf(c.command.question.Lease))
 	case !r.sent: // a sent one was retained when the connection was lost
-		n.retain(c.command, now)
+		n.retainLocked(c.command, now)
 	}
 	n.retains.Store(int64(n.retained.Len()))
-	n.recallAt(now)
+	n.scheduleResendLocked(now)
 }
 
-// disconnected retains the unanswered releases of w, which is lost. The mutex is held.
-func (n *node) disconnected(w *wire) {
+// disconnectedLocked retains the unanswered releases of w, which is lost. The mutex is held.
+func (n *node) disconnectedLocked(w *wire) {
 	if n.closed {
 		return
 	}
@@ -112,7 +112,7 @@ func (n *node) disconnected(w *wire) {
 	for _, q := range []*queue[call]{&w.again, &w.flight} {
 		for c := range q.all {
 			if c.command.script.frees() && c.owed == nil {
-				n.retain(c.command, now)
+				n.retainLocked(c.command, now)
 			}
 		}
 	}
@@ -130,16 +130,16 @@ func (n *node) disconnected(w *wire) {
 	}
 }
 
-// connected records that there is a connection. The mutex is held.
-func (n *node) connected() {
+// connectedLocked records that there is a connection. The mutex is held.
+func (n *node) connectedLocked() {
 	now := time.Now()
 	n.retained.Connected(n.server.runID, now)
-	n.tell(now)
+	n.sendRetainedLocked(now)
 }
 
-// tell enqueues the retained releases that are due, before all other calls. The mutex is
+// sendRetainedLocked enqueues the retained releases that are due, before all other calls. The mutex is
 // held.
-func (n *node) tell(now time.Time) {
+func (n *node) sendRetainedLocked(now time.Time) {
 	due := n.retained.Due(now)
 	n.retains.Store(int64(n.retained.Len()))
 	if len(due) > 0 {
@@ -155,23 +155,23 @@ func (n *node) tell(now time.Time) {
 		n.waiting = line
 		n.wake()
 	}
-	n.recallAt(now)
+	n.scheduleResendLocked(now)
 }
 
-// recallAt has tellDue called when a retained release is due again, or when the node may
+// scheduleResendLocked has tellDue called when a retained release is due again, or when the node may
 // reconnect for one. The mutex is held.
-func (n *node) recallAt(now time.Time) {
+func (n *node) scheduleResendLocked(now time.Time) {
 	at, ok := n.retained.Next()
 	if n.wire == nil && n.down != nil && at.Before(n.retryAt) {
 		at = n.retryAt
 	}
 	if ok {
-		n.recall.Reset(max(at.Sub(now), 0))
+		n.resend.Reset(max(at.Sub(now), 0))
 	}
 }
 
-// tellDue enqueues what is due, or wakes the node so that it connects.
-func (n *node) tellDue() {
+// resendDue enqueues what is due, or wakes the node so that it connects.
+func (n *node) resendDue() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	switch {
@@ -179,6 +179,6 @@ func (n *node) tellDue() {
 	case n.wire == nil:
 		n.wake()
 	default:
-		n.tell(time.Now())
+		n.sendRetainedLocked(time.Now())
 	}
 }

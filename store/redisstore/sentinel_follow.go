@@ -139,7 +139,7 @@ func (w *wire) demoted() error {
 		if c, asked := w.flight.pop(); asked {
 			w.again.push(c)
 		}
-		w.giveUp(errDemoted)
+		w.giveUpLocked(errDemoted)
 	}
 	return errDemoted
 }

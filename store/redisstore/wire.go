@@ -57,8 +57,8 @@ var (
 func (w *wire) start() {
 	w.used = time.Now()
 	w.watch = time.AfterFunc(time.Hour, w.look)
-	w.n.startClock(w.used)
-	w.lookAgain(w.used, time.Time{})
+	w.n.startClockLocked(w.used)
+	w.lookAgainLocked(w.used, time.Time{})
 	w.inline.begin(w)
 	w.n.all.Go(w.read)
 }
@@ -80,9 +80,9 @@ func (w *wire) take(out []byte) (_ []byte, more bool) {
 			return out, false
 		}
 		for c, ok := w.again.pop(); ok; c, ok = w.again.pop() {
-			out = w.asks(c, out, now)
+			out = w.appendAskingLocked(c, out, now)
 			out = w.setPushFlagLocked(c.command, c.command.byText(out))
-			w.launch(c, now)
+			w.launchLocked(c, now)
 		}
 		return out, n.waiting.n > 0
 	}
@@ -91,11 +91,11 @@ func (w *wire) take(out []byte) (_ []byte, more bool) {
 	}
 	for n.waiting.n > 0 && w.flight.n < maxFlight && len(out) < maxWrite {
 		c, _ := n.waiting.pop()
-		out = w.asks(c, out, now)
+		out = w.appendAskingLocked(c, out, now)
 		// Copy while the mutex is held: once in flight, the call may be answered, and the
 		// memory of its command reused.
 		out = w.setPushFlagLocked(c.command, append(out, c.command.bytes...))
-		w.launch(c, now)
+		w.launchLocked(c, now)
 	}
 	w.full = n.waiting.n > 0 && w.flight.n >= maxFlight
 	return out, n.waiting.n > 0 && !w.full
@@ -105,7 +105,7 @@ func (w *wire) take(out []byte) (_ []byte, more bool) {
 // connection cannot receive pushes. In a cluster it also fills in the channel of the
 // connection, which a place ends with.
 func (w *wire) setPushFlagLocked(c *command, out []byte) []byte {
-	w.fillGate(c, out)
+	w.fillGateLocked(c, out)
 	if c.noPushAt > 0 && !w.canPush {
 		out[len(out)-c.noPushAt] = '1'
 	} else if c.noPushAt > 0 && w.channel != "" {
@@ -114,19 +114,19 @@ func (w *wire) setPushFlagLocked(c *command, out []byte) []byte {
 	return out
 }
 
-// asks appends an ASKING command if c was redirected here by a member that is giving its
+// appendAskingLocked appends an ASKING command if c was redirected here by a member that is giving its
 // slot away. The mutex is held.
-func (w *wire) asks(c call, out []byte, now time.Time) []byte {
+func (w *wire) appendAskingLocked(c call, out []byte, now time.Time) []byte {
 	if c.trail == nil || !c.trail.asking {
 		return out
 	}
 	w.n.s.inFlight.Add(1)
-	w.launch(call{command: askingCommand, timeout: c.timeout, to: nobody{}}, now)
+	w.launchLocked(call{command: askingCommand, timeout: c.timeout, to: nobody{}}, now)
 	return append(out, askingCommand.bytes...)
 }
 
-// launch counts a call as sent. The mutex is held.
-func (w *wire) launch(c call, now time.Time) {
+// launchLocked counts a call as sent. The mutex is held.
+func (w *wire) launchLocked(c call, now time.Time) {
 	if w.calm = w.flight.n == 0 && now.Sub(w.used) > maxIdle; w.flight.n == 0 {
 		w.patience = 0
 	}
@@ -147,11 +147,11 @@ func (w *wire) write(out []byte) {
 	}
 }
 
-// sendsAtOnce reports whether the goroutine that enqueues a call may send it: the
+// sendsAtOnceLocked reports whether the goroutine that enqueues a call may send it: the
 // connection can be written without blocking, the server is known to be there, and
 // nothing must be sent before. The mutex is held, and nobody is sending.
-func (w *wire) sendsAtOnce() bool {
-	return w.raw != nil && w.outdated == nil && w.fresh() && w.again.n == 0 && len(w.rest) == 0
+func (w *wire) sendsAtOnceLocked() bool {
+	return w.raw != nil && w.outdated == nil && w.freshLocked() && w.again.n == 0 && len(w.rest) == 0
 }
 
 // offer sends without blocking, and reports whether something is left to be sent.
@@ -187,8 +187,8 @@ func (w *wire) look() {
 		again = w.testPushLocked(now)
 	}
 	if !late {
-		w.n.readClock(now)
-		w.lookAgain(now, again)
+		w.n.readClockLocked(now)
+		w.lookAgainLocked(now, again)
 	}
 	w.n.mu.Unlock()
 	if late {
@@ -196,10 +196,10 @@ func (w *wire) look() {
 	}
 }
 
-// lookAgain sets the watch timer to the given time, but not later than the next reading
+// lookAgainLocked sets the watch timer to the given time, but not later than the next reading
 // of the server's clock. If the time is zero, look is needed only after something is
 // sent. The mutex is held.
-func (w *wire) lookAgain(now, at time.Time) {
+func (w *wire) lookAgainLocked(now, at time.Time) {
 	if due := w.n.clock.due; !due.IsZero() && (at.IsZero() || due.Before(at)) {
 		at = due
 	}
@@ -213,7 +213,7 @@ func (w *wire) lookAgain(now, at time.Time) {
 // abandon closes the connection. Its reader answers what was in flight.
 func (w *wire) abandon(err error) {
 	w.n.mu.Lock()
-	w.giveUp(err)
+	w.giveUpLocked(err)
 	w.n.mu.Unlock()
 	w.conn.Close()
 }
@@ -223,21 +223,21 @@ func (w *wire) abandon(err error) {
 func (w *wire) replace(why error) {
 	w.n.mu.Lock()
 	w.outdated = why
-	drained := w.drained()
+	drained := w.drainedLocked()
 	w.n.mu.Unlock()
 	if drained {
 		w.abandon(why)
 	}
 }
 
-// drained reports whether a connection that is to be replaced has no calls in flight any
+// drainedLocked reports whether a connection that is to be replaced has no calls in flight any
 // more. The mutex is held.
-func (w *wire) drained() bool {
+func (w *wire) drainedLocked() bool {
 	return w.outdated != nil && w.flight.n == 0 && w.again.n == 0
 }
 
-// giveUp marks the connection as unusable. The mutex is held.
-func (w *wire) giveUp(err error) {
+// giveUpLocked marks the connection as unusable. The mutex is held.
+func (w *wire) giveUpLocked(err error) {
 	if w.broken != nil {
 		return
 	}
@@ -248,9 +248,9 @@ func (w *wire) giveUp(err error) {
 	case n.closed:
 		w.broken = store.ErrClosed
 	case err == errSilent: // the node is down for other callers at once
-		n.isDown(err, w.patience, 0)
+		n.setDownLocked(err, w.patience, 0)
 	}
-	n.disconnected(w)
+	n.disconnectedLocked(w)
 	if n.waiting.n > 0 {
 		n.wake()
 	}
@@ -327,10 +327,10 @@ func (w *wire) handleReply(v value) bool {
 		w.used = time.Now()
 		if w.calm { // otherwise the timer runs on: more calls will come
 			w.calm = false
-			w.lookAgain(w.used, w.testPushLocked(w.used))
+			w.lookAgainLocked(w.used, w.testPushLocked(w.used))
 		}
 	}
-	drained := w.drained()
+	drained := w.drainedLocked()
 	n.mu.Unlock()
 	if asked && !forgot {
 		r := replyTo(v)
@@ -360,21 +360,21 @@ func (w *wire) end() {
 	w.recheckWaiters()
 }
 
-// fresh reports whether the server has just answered, or is about to. The mutex is held.
-func (w *wire) fresh() bool { return w.flight.n > 0 || time.Since(w.used) < maxIdle }
+// freshLocked reports whether the server has just answered, or is about to. The mutex is held.
+func (w *wire) freshLocked() bool { return w.flight.n > 0 || time.Since(w.used) < maxIdle }
 
 // proven reports whether the connection works. If it was idle, it sends a PING first.
 func (w *wire) proven() bool {
 	n := w.n
 	n.mu.Lock()
-	sure := w.broken != nil || w.doubted || w.again.n > 0 || w.fresh()
+	sure := w.broken != nil || w.doubted || w.again.n > 0 || w.freshLocked()
 	if sure {
 		defer n.mu.Unlock()
 		return w.broken == nil
 	}
 	n.s.inFlight.Add(1)
 	p := make(poll, 1)
-	w.launch(call{command: pingCommand, timeout: n.s.o.ConnectTimeout, look: p}, time.Now())
+	w.launchLocked(call{command: pingCommand, timeout: n.s.o.ConnectTimeout, look: p}, time.Now())
 	w.resumeLocked()
 	n.mu.Unlock()
 	w.write(pingCommand.bytes)
