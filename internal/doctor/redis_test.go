@@ -16,7 +16,7 @@ var errDenied = errors.New("NOPERM not for you")
 // sound are n servers about which there is nothing to say.
 func sound(n int) redisstore.Examination {
 	e := redisstore.Examination{
-		Lists: make([][]int, 1), TTL: 30 * time.Second, MaxTTL: time.Minute, NodeTimeout: 300 * time.Millisecond, Quarantine: 61 * time.Second,
+		Memberships: make([][]int, 1), TTL: 30 * time.Second, MaxTTL: time.Minute, NodeTimeout: 300 * time.Millisecond, Quarantine: 61 * time.Second,
 	}
 	for i := range n {
 		letter := string(rune('a' + i))
@@ -160,11 +160,11 @@ var redisCases = []redisCase{
 	}, Warning, ClockHere, "", "behind that of the servers by about 3s"},
 	{"our clock is ahead", 1, func(e *redisstore.Examination, n *redisstore.Examined) { n.Ahead = -3 * time.Second }, Warning, ClockHere, "", "ahead of that of the servers"},
 	{"in quarantine", 3, func(e *redisstore.Examination, n *redisstore.Examined) {
-		n.Mark.Shut, n.Mark.OpensIn, n.Mark.Why = true, 40*time.Second, "it was restarted"
+		n.Mark.Quarantined, n.Mark.OpensIn, n.Mark.Why = true, 40*time.Second, "it was restarted"
 	}, Warning, Quarantined, first, "it was restarted: it takes no part for 40s more"},
 	{"too many in quarantine", 3, func(e *redisstore.Examination, n *redisstore.Examined) {
 		for i := range e.Nodes {
-			e.Nodes[i].Mark.Shut, e.Nodes[i].Mark.OpensIn = true, 40*time.Second
+			e.Nodes[i].Mark.Quarantined, e.Nodes[i].Mark.OpensIn = true, 40*time.Second
 		}
 	}, Error, Quarantined, first, "40s"},
 	{"alone and restarted", 1, func(e *redisstore.Examination, n *redisstore.Examined) {

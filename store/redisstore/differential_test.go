@@ -67,7 +67,7 @@ type change struct {
 	script   *script
 	old, new string
 	hidden   bool // on miniredis
-	unseen   bool // on Redis, whose clock can not be set
+	unseen   bool // on Redis, whose clock cannot be set
 	of       renewal
 }
 

@@ -98,8 +98,8 @@ func TestQuarantineHandsNothingOn(t *testing.T) {
 	}
 }
 
-// Who must not be granted the lock without a look at the mark is not handed it by
-// somebody who does not look.
+// A waiter that requires a check of the mark is not handed the lock by a release that
+// does not check it.
 func TestGuardedPlaceIsNotHandedUnseen(t *testing.T) {
 	n := onRedis(t)
 	n.s.nodes = make([]*node, 1)
@@ -231,7 +231,7 @@ func TestLineIsSpoilt(t *testing.T) {
 			if !strings.HasPrefix(words[1], "{stock}:place:") {
 				return
 			}
-			// Who asks again has its place again.
+			// A waiter that asks again gets its place back.
 			n.ask(t, driver.Question{Op: quorum.Acquire, Lease: held})
 			n.text(t, "DEL", words[1])
 			n.text(t, words...)
@@ -278,7 +278,7 @@ func TestLongLine(t *testing.T) {
 	for _, i := range rnd.Perm(all) {
 		stands(line[i], true)
 	}
-	// Who gives up goes, from wherever it stood.
+	// A waiter that gives up is removed, wherever it was in the queue.
 	for range 50 {
 		i := rnd.IntN(len(line))
 		n.ask(t, driver.Question{Op: quorum.Release, Lease: line[i]})

@@ -256,7 +256,7 @@ type lineRun struct {
 	trace  strings.Builder
 }
 
-// errSlow ends a run in which a clock that can not be set went on for so long that
+// errSlow ends a run in which a clock that cannot be set went on for so long that
 // there is no telling what is right.
 var errSlow = errors.New("too slow")
 

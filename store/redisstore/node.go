@@ -43,11 +43,11 @@ type node struct {
 	// locks need not do.
 	unmarked *driver.Refusal
 	lookAt   time.Time // when the mark is checked again
-	// foreign is why no lock may be kept on the node: see belongs.
+	// foreign is why no lock may be kept on the node: see checkMembership.
 	foreign *driver.Refusal
 	// unflushed is set if Flush has something to send; see router.
 	unflushed atomic.Bool
-	// retained holds the releases that the node has yet to receive, and recall sends
+	// retained holds the releases that the node has yet to receive, and resend sends
 	// them; see retained.go.
 	retained retain.List[leaseID, driver.Question]
 	retains  atomic.Int64 // number of entries in retained

@@ -158,7 +158,7 @@ func (n *node) sendRetainedLocked(now time.Time) {
 	n.scheduleResendLocked(now)
 }
 
-// scheduleResendLocked has tellDue called when a retained release is due again, or when the node may
+// scheduleResendLocked has resendDue called when a retained release is due again, or when the node may
 // reconnect for one. The mutex is held.
 func (n *node) scheduleResendLocked(now time.Time) {
 	at, ok := n.retained.Next()

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// Who is the master, by what the sentinels say.
+// TestNewest checks which master the sentinels' replies name.
 func TestNewest(t *testing.T) {
 	says := func(master string, epoch uint64) sentinelReply {
 		return sentinelReply{sentinel: "s", master: master, epoch: epoch, dated: true}

@@ -15,7 +15,7 @@ const unsharded = "------"
 func (r *router) clusterChannel(tag string) string { return channelBegin + tag + r.channel }
 
 // listen subscribes to pushes of a member. A member without slots cannot push; it is
-// connected to again when it has some, see tune.
+// connected to again when it has some, see resubscribe.
 func (r *router) listen(n *node, w *wire, hello value) error {
 	said, err := hello, error(nil)
 	if hello.kind != '-' {
