@@ -97,7 +97,7 @@ func (s *Store) identities(ctx context.Context) ([]Declared, error) {
 func (n *node) askOne(ctx context.Context, c *command) reply {
 	p := make(poll, 1)
 	if err := n.put(call{command: c, timeout: n.s.o.ConnectTimeout, look: p}, false); err != nil {
-		said := driver.Unsent(err)
+		said := driver.PutOutcome(err)
 		return reply{outcome: said.Outcome, err: said.Err}
 	}
 	select {

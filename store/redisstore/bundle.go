@@ -64,29 +64,29 @@ func (s *Store) extend(c *command, leases []store.Request) {
 }
 
 // answers reads the reply to one command about n leases.
-func (r reply) answers(s *script, n int) (usual driver.Answer, others []driver.Other) {
+func (r reply) answers(s *script, n int) (usual driver.Reply, others []driver.Exception) {
 	said := r.value.list
 	if r.outcome != store.Granted || len(said) == 0 || said[0].kind != '*' {
 		usual = r.answer(s)
 		// If the server refused the command as a whole, single leases may still be
 		// renewable: perhaps the user lacks permission for one name only.
-		usual.Apart = r.outcome != store.Granted && r.at != 0
+		usual.RetrySingly = r.outcome != store.Granted && r.at != 0
 		return usual, nil
 	}
-	part := func(v value) driver.Answer {
+	part := func(v value) driver.Reply {
 		p := replyTo(v)
 		p.at = r.at
 		return p.answer(s)
 	}
-	others = make([]driver.Other, 0, len(said)/2)
+	others = make([]driver.Exception, 0, len(said)/2)
 	next := int64(1) // Lua counts from 1
 	for said := said[1:]; len(said) > 0; said = said[2:] {
 		at := said[0]
 		if len(said) == 1 || at.kind != ':' || at.num < next || at.num > int64(n) {
-			a := driver.Answer{Kind: quorum.Unknown, Said: store.NodeOutcome{Outcome: store.Refused, Err: notUnderstood(r.value)}, At: r.at}
+			a := driver.Reply{Kind: quorum.Unknown, Report: store.NodeOutcome{Outcome: store.Refused, Err: notUnderstood(r.value)}, At: r.at}
 			return a, nil
 		}
-		others = append(others, driver.Other{Lease: int(at.num - 1), Answer: part(said[1])})
+		others = append(others, driver.Exception{Lease: int(at.num - 1), Reply: part(said[1])})
 		next = at.num + 1
 	}
 	return part(said[0]), others

@@ -70,7 +70,7 @@ func (n *scripted) twice(random *rand.Rand, seen map[string]int) error {
 		}
 	}
 	var said [2][]string
-	for way, renew := range []func([]store.Request) ([]driver.Answer, error){n.oneByOne, n.together} {
+	for way, renew := range []func([]store.Request) ([]driver.Reply, error){n.oneByOne, n.together} {
 		if _, err := n.run(state...); err != nil {
 			return err
 		}
@@ -88,12 +88,12 @@ func (n *scripted) twice(random *rand.Rand, seen map[string]int) error {
 				left := time.Duration(v[1].num) * time.Millisecond
 				said[way] = append(said[way], fmt.Sprintf("%s: %s, left %v", key, v[0].text, left.Round(10*time.Second)))
 			}
-			text := fmt.Sprint(a.Said.Err)
-			if a.Said.Outcome == store.WrongType { // and where in the script that showed
+			text := fmt.Sprint(a.Report.Err)
+			if a.Report.Outcome == store.WrongType { // and where in the script that showed
 				text = "that it is"
 			}
-			said[way] = append(said[way], fmt.Sprintf("%s: %v, %v %v %v, %v, clock %v", r.Name, a.Kind, a.Said.Outcome, a.Said.Holder, a.Said.ExpiresIn.Round(10*time.Second), text, a.Clock > 0))
-			seen[fmt.Sprintf("%v %v", a.Kind, a.Said.Outcome)]++
+			said[way] = append(said[way], fmt.Sprintf("%s: %v, %v %v %v, %v, clock %v", r.Name, a.Kind, a.Report.Outcome, a.Report.Holder, a.Report.ExpiresIn.Round(10*time.Second), text, a.Clock > 0))
+			seen[fmt.Sprintf("%v %v", a.Kind, a.Report.Outcome)]++
 		}
 	}
 	if !slices.Equal(said[0], said[1]) {
@@ -103,7 +103,7 @@ func (n *scripted) twice(random *rand.Rand, seen map[string]int) error {
 }
 
 // oneByOne takes a command for each lease.
-func (n *scripted) oneByOne(leases []store.Request) (all []driver.Answer, err error) {
+func (n *scripted) oneByOne(leases []store.Request) (all []driver.Reply, err error) {
 	for _, r := range leases {
 		c := n.s.encode(driver.Question{Op: quorum.Extend, Lease: r}, nil).(*command)
 		v, err := n.wire.exchange([]*command{n.byText(c)})
@@ -116,7 +116,7 @@ func (n *scripted) oneByOne(leases []store.Request) (all []driver.Answer, err er
 }
 
 // together takes one, and more only where it was refused as a whole.
-func (n *scripted) together(leases []store.Request) ([]driver.Answer, error) {
+func (n *scripted) together(leases []store.Request) ([]driver.Reply, error) {
 	payload, all := n.s.bundle(leases, nil)
 	c := payload.(*command)
 	v, err := n.wire.exchange([]*command{n.byText(c)})
@@ -126,10 +126,10 @@ func (n *scripted) together(leases []store.Request) ([]driver.Answer, error) {
 	r := replyTo(v[0])
 	r.at = 1
 	if all == 1 {
-		return []driver.Answer{r.answer(c.script)}, nil
+		return []driver.Reply{r.answer(c.script)}, nil
 	}
 	usual, others := r.answers(c.script, all)
-	if usual.Apart {
+	if usual.RetrySingly {
 		return n.oneByOne(leases)
 	}
 	return apart(usual, others, all), nil

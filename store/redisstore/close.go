@@ -29,7 +29,7 @@ func (s *Store) Close() error {
 		return nil
 	}
 	close(s.closing)
-	s.keeper.DropAll()
+	s.keeper.AbandonAll()
 	for _, n := range s.members() {
 		n.interruptInline()
 	}

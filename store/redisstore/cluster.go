@@ -45,7 +45,7 @@ func OpenCluster(ctx context.Context, urls []string, o *Options) (*Cluster, erro
 	s := &Store{o: opts, wall: time.Now, servers: registry{ids: map[int]identity{}}, closing: make(chan struct{}), pushTestAfter: pushTestAfter, idle: idleAfter}
 	r := newRouter(s, seeds)
 	s.route, s.channel = r, r.clusterChannel(unsharded)
-	s.keeper = driver.Keeper{Nodes: []driver.Node{r}, Encode: s.encode, NodeTimeout: opts.nodeTimeout, Clock: opts.Clock, Logger: opts.Logger, Crowded: s.crowded, Closing: s.closing}
+	s.keeper = driver.Driver{Nodes: []driver.Node{r}, Encode: s.encode, NodeTimeout: opts.nodeTimeout, Clock: opts.Clock, Logger: opts.Logger, Coalesce: s.crowded, Closing: s.closing}
 	c := &Cluster{s: s, r: r}
 	if err := r.loadSlotMap(ctx); err != nil {
 		c.Close()
@@ -181,7 +181,7 @@ func (r *router) prepare(ctx context.Context, name string) {
 func (r *router) askFor(ctx context.Context, c *command) reply {
 	p := make(poll, 1)
 	if err := r.put(call{command: c, timeout: r.s.o.nodeTimeout(r.s.o.MaxTTL), look: p}, false); err != nil {
-		said := driver.Unsent(err)
+		said := driver.PutOutcome(err)
 		return reply{outcome: said.Outcome, err: said.Err}
 	}
 	select {

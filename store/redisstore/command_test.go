@@ -68,7 +68,7 @@ func TestDeafConnectionSaysSo(t *testing.T) {
 	r := store.Request{Name: "a", Owner: store.NewOwnerAt(time.UnixMicro(1790000000123456)), Meta: "m", TTL: time.Second}
 	for flags, require := range map[string]store.Class{"-": 0, "g": store.CrashSafe} {
 		r.Require = require
-		waits := driver.Question{Op: quorum.Acquire, Lease: r, Waits: true, Again: true, Behind: true, Stamp: 7}
+		waits := driver.Question{Op: quorum.Acquire, Lease: r, Waits: true, Again: true, IfHeld: true, Stamp: 7}
 		c := s.encode(waits, nil).(*command)
 		returns := s.encode(driver.Question{Op: quorum.Release, Lease: r, Next: &waits}, nil).(*command)
 		hears, deaf := &wire{n: &node{s: s}, canPush: true}, &wire{n: &node{s: s}}

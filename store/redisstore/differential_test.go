@@ -412,27 +412,27 @@ func (n *scripted) bundle(r store.Request) (*command, func(reply) (differential.
 }
 
 // apart is what was said of each of n leases.
-func apart(usual driver.Answer, others []driver.Other, n int) []driver.Answer {
-	each := slices.Repeat([]driver.Answer{usual}, n)
+func apart(usual driver.Reply, others []driver.Exception, n int) []driver.Reply {
+	each := slices.Repeat([]driver.Reply{usual}, n)
 	for _, o := range others {
-		each[o.Lease] = o.Answer
+		each[o.Lease] = o.Reply
 	}
 	return each
 }
 
 // answerOf is the answer as the quorum hears it.
-func answerOf(a driver.Answer) (ans differential.Answer, err error) {
+func answerOf(a driver.Reply) (ans differential.Answer, err error) {
 	switch {
 	case a.Kind == quorum.Yes:
 		ans = differential.Answer{Verdict: differential.Done, Token: a.Token}
-	case a.Kind == quorum.No && a.Said.Outcome == store.Taken:
-		ans = differential.Answer{Verdict: differential.Taken, Holder: a.Said.Holder.Owner, Left: remaining(a.Said.ExpiresIn)}
-	case a.Kind == quorum.Absent && a.Said.Outcome == store.Absent:
+	case a.Kind == quorum.No && a.Report.Outcome == store.Taken:
+		ans = differential.Answer{Verdict: differential.Taken, Holder: a.Report.Holder.Owner, Left: remaining(a.Report.ExpiresIn)}
+	case a.Kind == quorum.Absent && a.Report.Outcome == store.Absent:
 		ans.Verdict = differential.Nobody
-	case a.Kind == quorum.No && errors.Is(a.Said.Err, errReleasedOwner):
+	case a.Kind == quorum.No && errors.Is(a.Report.Err, errReleasedOwner):
 		ans.Verdict = differential.Buried
 	default:
-		err = fmt.Errorf("unexpected answer: kind %d, %v", a.Kind, a.Said)
+		err = fmt.Errorf("unexpected answer: kind %d, %v", a.Kind, a.Report)
 	}
 	return ans, err
 }

@@ -21,7 +21,7 @@ type inOrder struct {
 	done chan struct{}
 }
 
-func (r *inOrder) Answer(_, tag int, _ driver.Answer) {
+func (r *inOrder) Receive(_, tag int, _ driver.Reply) {
 	if tag != r.next {
 		r.t.Errorf("answer to question %d instead of %d", tag, r.next)
 	}

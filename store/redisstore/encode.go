@@ -121,9 +121,9 @@ func (s *Store) appendPlace(b []byte, q driver.Question, guarded bool) (_ []byte
 	if q.Again {
 		again = '1'
 	}
-	if q.Behind {
+	if q.IfHeld {
 		stand = '2'
-	} else if q.Stand {
+	} else if q.QueueOnly {
 		stand = '1'
 	}
 	if q.Lease.Barge {

@@ -40,7 +40,7 @@ func (s *Store) ReadsAfter(d time.Duration) { s.idle = d }
 
 // Listen has the caller take in what the first server says; see node.Listen.
 func (s *Store) Listen(ctx context.Context, over <-chan struct{}, left func() time.Duration) {
-	s.nodes[0].Listen(ctx, over, left)
+	s.nodes[0].ReadInline(ctx, over, left)
 }
 
 // Called says whether who listens to the first server has been told to look up.

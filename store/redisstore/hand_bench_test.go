@@ -136,7 +136,7 @@ func (l *longLine) newcomer() driver.Question {
 // returns is the holder's release with a place for a newcomer.
 func (l *longLine) returns() *command {
 	r, next := l.all[0], l.newcomer()
-	l.all, next.Behind = l.all[1:], true
+	l.all, next.IfHeld = l.all[1:], true
 	return l.s.encode(driver.Question{Op: quorum.Release, Lease: r, Next: &next}, nil).(*command)
 }
 

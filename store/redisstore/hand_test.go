@@ -16,7 +16,7 @@ import (
 )
 
 // ask has the server do what is asked, which must not fail.
-func (n *scripted) ask(t *testing.T, questions ...driver.Question) (all []driver.Answer) {
+func (n *scripted) ask(t *testing.T, questions ...driver.Question) (all []driver.Reply) {
 	t.Helper()
 	var commands []*command
 	for _, q := range questions {
@@ -77,7 +77,7 @@ func TestQuarantineHandsNothingOn(t *testing.T) {
 				line := n.text(t, "LRANGE", "{stock}:line", "0", "-1")
 				q := driver.Question{Op: quorum.Release, Lease: held}
 				if returns {
-					q.Next = &driver.Question{Op: quorum.Acquire, Lease: back, Waits: true, Behind: true}
+					q.Next = &driver.Question{Op: quorum.Acquire, Lease: back, Waits: true, IfHeld: true}
 				}
 				n.ask(t, q)
 				if got := n.text(t, "GET", "stock") == next.Owner; got != c.held {
@@ -119,7 +119,7 @@ func TestGuardedPlaceOfReturnIsNotHandedUnseen(t *testing.T) {
 	n.s.nodes = make([]*node, 1)
 	held, first, back := lining("stock", 0), lining("stock", 0), lining("stock", store.CrashSafe)
 	n.ask(t, driver.Question{Op: quorum.Acquire, Lease: held}, driver.Question{Op: quorum.Acquire, Lease: first, Waits: true},
-		driver.Question{Op: quorum.Release, Lease: held, Next: &driver.Question{Op: quorum.Acquire, Lease: back, Waits: true, Behind: true}})
+		driver.Question{Op: quorum.Release, Lease: held, Next: &driver.Question{Op: quorum.Acquire, Lease: back, Waits: true, IfHeld: true}})
 	if said := n.text(t, "EXISTS", "{stock}:place:"+back.Owner); said != "1" {
 		t.Fatal("who returns has no place")
 	}

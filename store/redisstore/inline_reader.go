@@ -105,7 +105,7 @@ func (w *wire) stopIdle() {
 }
 
 // Listen implements driver.Listener.
-func (n *node) Listen(ctx context.Context, over <-chan struct{}, left func() time.Duration) {
+func (n *node) ReadInline(ctx context.Context, over <-chan struct{}, left func() time.Duration) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	w := n.wire

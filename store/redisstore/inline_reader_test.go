@@ -19,7 +19,7 @@ type asker struct {
 	self atomic.Int64 // so many it has read by itself
 }
 
-func (a *asker) Answer(int, int, driver.Answer) {
+func (a *asker) Receive(int, int, driver.Reply) {
 	if strings.Contains(string(debug.Stack()), "(*node).Listen") {
 		a.self.Add(1)
 	}
@@ -32,7 +32,7 @@ func (a *asker) ask(t *testing.T, n *node) {
 		t.Fatal(err)
 	}
 	n.Flush()
-	n.Listen(t.Context(), a.over, nil)
+	n.ReadInline(t.Context(), a.over, nil)
 	<-a.over
 }
 

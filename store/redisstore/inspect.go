@@ -29,7 +29,7 @@ func (s *Store) ask(ctx context.Context, command *command, timeout time.Duration
 	p := make(poll, len(s.nodes)) // with room for all, so that a late answer blocks nobody
 	for i, n := range s.nodes {
 		if err := n.put(call{command: command, timeout: timeout, look: p}, false); err != nil {
-			said := driver.Unsent(err)
+			said := driver.PutOutcome(err)
 			p <- looked{i, reply{outcome: said.Outcome, err: said.Err}}
 		}
 	}
@@ -114,7 +114,7 @@ func enoughAnswered(cfg quorum.Config, nodes []store.NodeOutcome) bool {
 			answered |= quorum.SetOf(i)
 		}
 	}
-	return cfg.Enough(answered)
+	return cfg.HasQuorum(answered)
 }
 
 // stateOf combines what the nodes said about a lock: the outcome, the holder's token and
@@ -126,7 +126,7 @@ func stateOf(name string, cfg quorum.Config, nodes []store.NodeOutcome, tokens [
 	}
 	// In a joint configuration, a majority of either membership is enough: the holder may
 	// know only that one.
-	for _, set := range cfg.Lists() {
+	for _, set := range cfg.JointSets() {
 		need := quorum.Majority(set.Size())
 		for _, n := range nodes {
 			if owned := ownedBy(n.Holder, set, nodes); n.Outcome == store.Taken && len(owned) >= need {

@@ -367,7 +367,7 @@ func (r *lineRun) question(s lineStep) driver.Question {
 	placed := slices.ContainsFunc(r.model.Line, func(p modelnode.Place[string]) bool { return p.Owner == owner })
 	switch s.Op {
 	case asks:
-		q.Op, q.Waits, q.Stand, q.Behind, q.Stamp = quorum.Acquire, true, s.Stand, s.Behind, clock.Instant(r.trace.Len())<<40
+		q.Op, q.Waits, q.QueueOnly, q.IfHeld, q.Stamp = quorum.Acquire, true, s.Stand, s.Behind, clock.Instant(r.trace.Len())<<40
 		q.Again = s.Again || placed
 	case tries: // who has asked for a place does not go without
 		q.Op, q.Waits, q.Again = quorum.Acquire, placed, placed
@@ -384,7 +384,7 @@ func (r *lineRun) question(s lineStep) driver.Question {
 		q.Op, q.Tomb = quorum.Release, s.Tomb
 		if s.Op == returns && s.To >= 0 && s.To != s.Owner {
 			next := store.Request{Name: lineLock, Owner: r.owners[s.To], Meta: `{"pid":1}`, TTL: 2 * s.TTL, Spare: s.Spare, Barge: s.Barge}
-			q.Next = &driver.Question{Op: quorum.Acquire, Lease: next, Waits: true, Stand: s.Stand, Behind: !s.Stand, Stamp: clock.Instant(r.trace.Len()) << 40}
+			q.Next = &driver.Question{Op: quorum.Acquire, Lease: next, Waits: true, QueueOnly: s.Stand, IfHeld: !s.Stand, Stamp: clock.Instant(r.trace.Len()) << 40}
 		}
 		if s.Op != cedes {
 			break
@@ -439,7 +439,7 @@ func (r *lineRun) byModel(s lineStep, q driver.Question) (ans, next modelnode.An
 func ask(q driver.Question, propose uint64) modelnode.Ask[string] {
 	l := q.Lease
 	return modelnode.Ask[string]{
-		Owner: l.Owner, TTL: l.TTL, Propose: propose, Spare: uint64(l.Spare), Wait: q.Waits, Again: q.Again, Stand: q.Stand, Behind: q.Behind, Barge: l.Barge,
+		Owner: l.Owner, TTL: l.TTL, Propose: propose, Spare: uint64(l.Spare), Wait: q.Waits, Again: q.Again, Stand: q.QueueOnly, Behind: q.IfHeld, Barge: l.Barge,
 		Ticket: store.Rank(l.Owner), Stamp: uint64(q.Stamp),
 	}
 }
@@ -453,7 +453,7 @@ func (r *lineRun) placed(q driver.Question, ans modelnode.Answer[string]) {
 
 // byScript has the script do it, and returns what it says to us, of what came next, and
 // to others.
-func (r *lineRun) byScript(q driver.Question, told int) (a, next driver.Answer, heard []string, err error) {
+func (r *lineRun) byScript(q driver.Question, told int) (a, next driver.Reply, heard []string, err error) {
 	waits := q.Lease.Owner // who is to be told
 	if q.Next != nil {
 		waits = q.Next.Lease.Owner
@@ -497,7 +497,7 @@ func (r *lineRun) byScript(q driver.Question, told int) (a, next driver.Answer, 
 }
 
 // same compares the answers.
-func (r *lineRun) same(q driver.Question, got driver.Answer, want modelnode.Answer[string]) error {
+func (r *lineRun) same(q driver.Question, got driver.Reply, want modelnode.Answer[string]) error {
 	kind, outcome := quorum.No, store.Taken
 	switch {
 	case want.Verdict == modelnode.Done:
@@ -517,11 +517,11 @@ func (r *lineRun) same(q driver.Question, got driver.Answer, want modelnode.Answ
 	}
 	deaf := want.Position > 0 && !r.heard[q.Lease.Owner]
 	waiting := q.Op == quorum.Confirm && want.Verdict == modelnode.Done && r.model.Waiting(r.now) > 0
-	if got.Kind != kind || got.Said.Outcome != outcome || got.Token != token || got.Said.Holder.Owner != want.Holder ||
-		got.Position != want.Position || got.Deaf != deaf || waiting && !got.Waiting {
+	if got.Kind != kind || got.Report.Outcome != outcome || got.Token != token || got.Report.Holder.Owner != want.Holder ||
+		got.Position != want.Position || got.NoPush != deaf || waiting && !got.Waiting {
 		return fmt.Errorf("the script answers %+v\nthe model %+v", got, want)
 	}
-	if left := got.Said.ExpiresIn; outcome == store.Taken && kind == quorum.No && r.near(left.Milliseconds()) != r.near(want.ExpiresIn.Milliseconds()) {
+	if left := got.Report.ExpiresIn; outcome == store.Taken && kind == quorum.No && r.near(left.Milliseconds()) != r.near(want.ExpiresIn.Milliseconds()) {
 		return fmt.Errorf("the script says that the lock ends in %v, the model in %v", left, want.ExpiresIn)
 	}
 	return nil

@@ -304,7 +304,7 @@ func (n *node) fail() {
 // nobody is a receiver that ignores the answer.
 type nobody struct{}
 
-func (nobody) Answer(int, int, driver.Answer) {}
+func (nobody) Receive(int, int, driver.Reply) {}
 
 // finish delivers a reply. Calls that result from it are enqueued before this call stops
 // counting as in flight.
@@ -332,7 +332,7 @@ func (n *node) deliver(c call, r reply) {
 		c.look <- looked{n.index, r}
 	} else if c.leases > 1 {
 		usual, others := r.answers(c.command.script, c.leases)
-		c.to.(driver.Crowd).Answers(n.index, c.tag, c.leases, usual, others)
+		c.to.(driver.BatchReceiver).ReceiveBatch(n.index, c.tag, c.leases, usual, others)
 	} else {
 		if c.command == infoCommand && r.outcome == store.Granted {
 			n.compare(r.value)
@@ -350,11 +350,11 @@ func (n *node) deliver(c call, r reply) {
 	}
 }
 
-func (n *node) answer(to driver.Receiver, tag int, a driver.Answer) {
-	if a.Said.Outcome == store.Quarantined {
-		a.Said = n.quarantineSeen(a.Said)
+func (n *node) answer(to driver.Receiver, tag int, a driver.Reply) {
+	if a.Report.Outcome == store.Quarantined {
+		a.Report = n.quarantineSeen(a.Report)
 	}
-	to.Answer(n.index, tag, a)
+	to.Receive(n.index, tag, a)
 }
 
 // idle reports whether the node needs no connection.

@@ -90,11 +90,11 @@ func (w *wire) handlePush(v value) {
 	case !ok:
 		n.log.Debug("ignoring an invalid push", "message", v.list[2].String())
 	case told.granted && n.isCounting(): // an operator has declared the server empty; it grants again
-		n.s.keeper.Poll(n.index)
+		n.s.keeper.OnPushLost(n.index)
 	case told.granted:
-		n.s.keeper.Handed(n.index, told.owner, driver.Answer{Token: told.token, Counted: told.counted, Reserved: told.reserved, From: told.stamp, Clock: told.clock, At: w.at})
+		n.s.keeper.OnGranted(n.index, told.owner, driver.Reply{Token: told.token, Counted: told.counted, Reserved: told.reserved, Stamp: told.stamp, Clock: told.clock, At: w.at})
 	default:
-		n.s.keeper.Freed(n.index, told.owner)
+		n.s.keeper.OnFree(n.index, told.owner)
 	}
 }
 
@@ -110,7 +110,7 @@ func (v value) isPush() bool {
 // recheckWaiters makes all waiters ask the node again after its connection broke.
 func (w *wire) recheckWaiters() {
 	if w.canPush { // even if nobody waits at a place yet
-		w.n.s.keeper.Poll(w.n.index)
+		w.n.s.keeper.OnPushLost(w.n.index)
 	}
 }
 

@@ -290,7 +290,7 @@ func (n *node) dropLooksLocked() {
 
 // remember records the latest grant from the node. A server that does not know this grant
 // is another server, or has lost data.
-func (n *node) remember(c *command, a driver.Answer) {
+func (n *node) remember(c *command, a driver.Reply) {
 	if a.Kind != quorum.Yes || a.Token == 0 || c.script != guardedScript {
 		return
 	}

@@ -33,7 +33,7 @@ import (
 type Store struct {
 	o         Options
 	nodes     []*node
-	keeper    driver.Keeper
+	keeper    driver.Driver
 	servers   registry
 	sentinels *sentinels       // find the address of the only node; nil: its address is given
 	wall      func() time.Time // time of day
@@ -109,14 +109,14 @@ func newStore(urls []string, o *Options) (*Store, error) {
 		return nil, err
 	}
 	s := &Store{o: opts, membership: lists, sentinels: sentinels, wall: time.Now, servers: registry{ids: map[int]identity{}}, channel: channelBegin + rand.Text(), closing: make(chan struct{}), pushTestAfter: pushTestAfter, idle: idleAfter}
-	s.keeper = driver.Keeper{Sets: lists.sets, Encode: s.encode, Bundle: s.bundle, NodeTimeout: opts.nodeTimeout, Clock: opts.Clock, Logger: opts.Logger, Crowded: s.crowded, Closing: s.closing}
+	s.keeper = driver.Driver{Sets: lists.sets, Encode: s.encode, EncodeRenewals: s.bundle, NodeTimeout: opts.nodeTimeout, Clock: opts.Clock, Logger: opts.Logger, Coalesce: s.crowded, Closing: s.closing}
 	if len(addrs) > 1 {
 		s.keeper.Clocks = driver.NewClocks(len(addrs), opts.quarantine(), driver.WallAhead(opts.Clock), opts.Logger)
 	}
 	s.guarded.Store(len(addrs) > 1)
 	s.armed.Store(len(addrs) > 1)
 	cfg := quorum.Config{Nodes: len(addrs), Sets: lists.sets}
-	for _, list := range cfg.Lists() {
+	for _, list := range cfg.JointSets() {
 		n := list.Size()
 		if n%2 != 0 {
 			continue

@@ -49,7 +49,7 @@ func (r reply) parts(s *script) (first, next reply) {
 // answer reads the reply of a script that changes a lock. If the script should draw a
 // token, a grant without one does not count: token 0 would pass for older than all
 // others.
-func (r reply) answer(s *script) driver.Answer {
+func (r reply) answer(s *script) driver.Reply {
 	draws := s.draws()
 	if r.outcome != store.Granted {
 		// A command that failed did nothing and says nothing about the lease, which may
@@ -61,12 +61,12 @@ func (r reply) answer(s *script) driver.Answer {
 		case r.outcome == store.WrongType:
 			kind = quorum.No
 		}
-		return driver.Answer{Kind: kind, Said: store.NodeOutcome{Outcome: r.outcome, Err: r.err}, At: r.at}
+		return driver.Reply{Kind: kind, Report: store.NodeOutcome{Outcome: r.outcome, Err: r.err}, At: r.at}
 	}
 	if said := r.value.list; len(said) > 0 && said[0].kind == ':' {
 		switch said[0].num {
 		case 1:
-			a := driver.Answer{Kind: quorum.Yes, Said: store.NodeOutcome{Outcome: store.Granted}, At: r.at}
+			a := driver.Reply{Kind: quorum.Yes, Report: store.NodeOutcome{Outcome: store.Granted}, At: r.at}
 			rest, drew := said[1:], !draws
 			if draws && len(rest) > 0 {
 				a.Token, drew = rest[0].number()
@@ -83,26 +83,26 @@ func (r reply) answer(s *script) driver.Answer {
 			}
 		case 4:
 			if len(said) >= 2 {
-				return driver.Answer{Kind: quorum.Unsent, Said: otherMembership(said[1]), At: r.at}
+				return driver.Reply{Kind: quorum.Unsent, Report: otherMembership(said[1]), At: r.at}
 			}
 		case 5:
 			if len(said) >= 2 {
-				return driver.Answer{Kind: quorum.Unsent, Said: otherVersion(said[1]), At: r.at}
+				return driver.Reply{Kind: quorum.Unsent, Report: otherVersion(said[1]), At: r.at}
 			}
 		case 3:
 			if len(said) >= 3 {
-				return driver.Answer{Kind: quorum.Unsent, Said: quarantinedOr(said[1], said[2], store.NodeOutcome{Outcome: store.Quarantined}), At: r.at}
+				return driver.Reply{Kind: quorum.Unsent, Report: quarantinedOr(said[1], said[2], store.NodeOutcome{Outcome: store.Quarantined}), At: r.at}
 			}
 		case 2:
-			return driver.Answer{Kind: quorum.No, Said: store.NodeOutcome{Outcome: store.Refused, Err: errReleasedOwner}, At: r.at}
+			return driver.Reply{Kind: quorum.No, Report: store.NodeOutcome{Outcome: store.Refused, Err: errReleasedOwner}, At: r.at}
 		case 0:
 			if len(said) >= 3 && said[1].kind == '$' && said[2].kind == ':' {
-				a := driver.Answer{Kind: quorum.No, Said: takenBy(said[1], said[2]), At: r.at}
-				if a.Said.Outcome == store.Absent {
+				a := driver.Reply{Kind: quorum.No, Report: takenBy(said[1], said[2]), At: r.at}
+				if a.Report.Outcome == store.Absent {
 					a.Kind = quorum.Absent
 				}
 				if len(said) >= 5 {
-					a.Position, a.Deaf = position(said[3]), said[4].num != 0
+					a.Position, a.NoPush = position(said[3]), said[4].num != 0
 				}
 				if len(said) >= 7 {
 					a.Clock = clockOf(said[5:7])
@@ -112,7 +112,7 @@ func (r reply) answer(s *script) driver.Answer {
 		}
 	}
 	// The script ran, so it may have done what was asked, whatever it answered.
-	return driver.Answer{Kind: quorum.Unknown, Said: store.NodeOutcome{Outcome: store.Refused, Err: notUnderstood(r.value)}, At: r.at}
+	return driver.Reply{Kind: quorum.Unknown, Report: store.NodeOutcome{Outcome: store.Refused, Err: notUnderstood(r.value)}, At: r.at}
 }
 
 // position reads a position in the queue of waiters, and bounds it.

@@ -109,7 +109,7 @@ func (r *router) unserved() error {
 
 // refusal names the member in an error that refuses a call.
 func (n *node) refusal(err error) error {
-	said := driver.Unsent(err)
+	said := driver.PutOutcome(err)
 	return &driver.Refusal{Outcome: said.Outcome, Err: n.blamed(said.Err)}
 }
 
@@ -238,7 +238,7 @@ func (r *router) resend(to *node, c call, said reply) (reply, bool) {
 		return said, true
 	}
 	if err := to.put(c, false); err != nil {
-		why := driver.Unsent(to.refusal(err))
+		why := driver.PutOutcome(to.refusal(err))
 		said.outcome, said.err = why.Outcome, why.Err
 		return said, true
 	}

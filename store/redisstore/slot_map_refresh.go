@@ -79,7 +79,7 @@ func (r *router) fetchSlotMap(ctx context.Context) (slotMap []slotRange, nodes [
 	connected, others := r.known()
 	for _, n := range connected {
 		p := make(poll, 1)
-		said := driver.Unsent(n.put(call{command: slotsCommand, timeout: r.s.o.nodeTimeout(r.s.o.MaxTTL), look: p}, false))
+		said := driver.PutOutcome(n.put(call{command: slotsCommand, timeout: r.s.o.nodeTimeout(r.s.o.MaxTTL), look: p}, false))
 		if said.Err == nil {
 			select {
 			case a := <-p:
@@ -192,7 +192,7 @@ func (r *router) installSlotMap(slotMap []slotRange) {
 		n.resubscribe()
 	}
 	if changed {
-		r.s.keeper.Poll(0)
+		r.s.keeper.OnPushLost(0)
 	}
 }
 

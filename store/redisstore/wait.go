@@ -14,7 +14,7 @@ var _ store.Returner = (*Store)(nil)
 // push, because the user lacks the permission or a proxy is in between, the client polls.
 func (s *Store) Wait(ctx context.Context, r store.Request, reason func(error)) (store.Grant, error) {
 	if err := s.ready(ctx, r); err != nil {
-		s.keeper.Drop(r.Owner)
+		s.keeper.Abandon(r.Owner)
 		return store.Grant{}, err
 	}
 	s.waiting.Add(1)
@@ -27,7 +27,7 @@ func (s *Store) Draw(ctx context.Context, r store.Request) (store.Drawn, error) 
 	if err := s.check(ctx, r); err != nil {
 		return store.Drawn{}, err
 	}
-	return s.keeper.Draw(ctx, r)
+	return s.keeper.ReserveTokens(ctx, r)
 }
 
 // Return implements store.Returner. Each server does both in one step; see
@@ -42,5 +42,5 @@ func (s *Store) Return(ctx context.Context, r, next store.Request) (standing boo
 	if r.Name != next.Name || r.Owner == next.Owner {
 		return false, fmt.Errorf("%w: return of lock %q: the place has to be for the same lock, and of another owner", store.ErrInvalid, r.Name)
 	}
-	return s.keeper.Return(ctx, r, next)
+	return s.keeper.ReleaseAndRejoin(ctx, r, next)
 }
