@@ -184,7 +184,7 @@ func TestDoctorUsage(t *testing.T) {
 		"acl --for sleep":   "lock, show, ls, doctor",
 		"acl --for=":        "empty",
 		"acl --db -1":       "database",
-		"acl --user=":       "name of a user",
+		"acl --user=":       "is no user name",
 		"doctor --store redis://a --store-file x": "exclude each other",
 	} {
 		if p := s.run(codeTrouble, strings.Fields(args)...); !strings.Contains(p.err.String(), says) || p.out.String() != "" {

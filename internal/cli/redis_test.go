@@ -154,7 +154,7 @@ func TestRedisReplace(t *testing.T) {
 	run := []string{"run", "x", "--ttl", "2s", "--try", "--", "true"}
 	old.run(0, run...)
 	both.run(0, run...)
-	if p := next.run(125, run...); !strings.Contains(p.err.String(), "another list of nodes") {
+	if p := next.run(125, run...); !strings.Contains(p.err.String(), "configured with other servers") {
 		t.Errorf("before: %s", p.err.String())
 	}
 	if p := both.run(0, "replace"); strings.Count(p.err.String(), "\n") != 3 || !strings.Contains(p.err.String(), "waiting 5s") {
@@ -162,7 +162,7 @@ func TestRedisReplace(t *testing.T) {
 	}
 	next.run(0, run...)
 	both.run(0, run...)
-	if p := old.run(125, run...); !strings.Contains(p.err.String(), "another list of nodes") {
+	if p := old.run(125, run...); !strings.Contains(p.err.String(), "configured with other servers") {
 		t.Errorf("after: %s", p.err.String())
 	}
 	if p := next.run(125, "replace"); !strings.Contains(p.err.String(), "next=") {

@@ -24,7 +24,7 @@ func TestSentinels(t *testing.T) {
 		t.Error(out)
 	}
 	h.let()
-	if p := s.run(0, "run", "x", "--", "true"); strings.Count(p.err.String(), "warning") != 1 || !strings.Contains(p.err.String(), "locks can be lost") {
+	if p := s.run(0, "run", "x", "--", "true"); strings.Count(p.err.String(), "warning") != 1 || !strings.Contains(p.err.String(), "failover can lose locks") {
 		t.Errorf("stderr %q, want one warning", p.err.String())
 	}
 	for _, c := range []struct {
@@ -45,7 +45,7 @@ func TestSentinels(t *testing.T) {
 		t.Errorf("stderr %q", p.err.String())
 	}
 	p := s.run(125, "ls", "--store", w.URL()+"&sentinel_password=s3cr3t")
-	if text := p.err.String(); !strings.Contains(text, "all users of this machine can see the password") || !strings.Contains(text, "take sentinel_password away") || strings.Contains(text, "s3cr3t") {
+	if text := p.err.String(); !strings.Contains(text, "all users of this machine can see the password") || !strings.Contains(text, "remove sentinel_password") || strings.Contains(text, "s3cr3t") {
 		t.Errorf("stderr %q", text)
 	}
 	if out := s.run(0, "--help").out.String(); !strings.Contains(out, "redis-sentinel://USER:PASSWORD@SENTINEL:PORT") {
@@ -68,7 +68,7 @@ func TestDoctorOfSentinels(t *testing.T) {
 		t.Errorf("%s", said)
 	}
 	w.Sentinels[0].Kill()
-	if codes, said = s.doctor(2, "--store", url); codes["node-unreachable"] != "error" || !strings.Contains(said, "no sentinel says") {
+	if codes, said = s.doctor(2, "--store", url); codes["node-unreachable"] != "error" || !strings.Contains(said, "no sentinel names") {
 		t.Errorf("%s", said)
 	}
 }

@@ -49,7 +49,7 @@ func votes(e redisstore.Examination, n redisstore.Examined) bool {
 
 // lacking are the lists without a majority of nodes for which ok.
 func lacking(e redisstore.Examination, ok func(redisstore.Examined) bool) (lists [][]int) {
-	for _, list := range e.Lists {
+	for _, list := range e.Memberships {
 		count := 0
 		for _, i := range list {
 			if ok(e.Nodes[i]) {

@@ -22,7 +22,7 @@ func identity(r *report, e redisstore.Examination) {
 			r.add(Warning, SameHost, "", "%s are on one machine: when it fails, %d of %d nodes do.", list(nodes), len(nodes), len(e.Nodes))
 		})
 	}
-	for _, l := range e.Lists {
+	for _, l := range e.Memberships {
 		if n := len(l); n%2 == 0 {
 			r.add(Warning, EvenNodes, "", "%d nodes%s are no safer than %d: both survive the loss of %d, and one more can fail.", n, which(e, l), n-1, n-majority(l))
 		}

@@ -17,7 +17,7 @@ func lists(r *report, e redisstore.Examination) {
 			r.add(bearable(e), OtherList, n.Node, "The server decides together with %s, and refuses clients that have another list: they would not exclude each other.", now)
 		}
 	})
-	if len(e.Lists) > 1 {
+	if len(e.Memberships) > 1 {
 		r.add(Info, ListsReplaced, "", "One list of nodes is being replaced by another: a majority of each has to grant a lock.")
 	}
 }

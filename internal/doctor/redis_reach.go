@@ -51,7 +51,7 @@ func takePart(n int) string {
 
 // which names the nodes of a list if there are two lists.
 func which(e redisstore.Examination, l []int) string {
-	if len(e.Lists) < 2 {
+	if len(e.Memberships) < 2 {
 		return ""
 	}
 	var names []string

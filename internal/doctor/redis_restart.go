@@ -3,7 +3,7 @@ package doctor
 import "github.com/leasehold-dev/leasehold/store/redisstore"
 
 // shut says whether a node stays out for now.
-func shut(n redisstore.Examined) bool { return n.Mark.Shut }
+func shut(n redisstore.Examined) bool { return n.Mark.Quarantined }
 
 // restarts reports servers that may have lost leases.
 func restarts(r *report, e redisstore.Examination) {

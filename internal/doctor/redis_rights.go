@@ -16,8 +16,8 @@ func rights(r *report, e redisstore.Examination) {
 		if s := n.Server; s.Replica || s.Loading || s.Mode == "cluster" || s.Mode == "sentinel" || full(s) {
 			return // reason enough
 		}
-		if n.UntoldErr != nil && len(n.Lacking) == 0 {
-			r.add(Warning, WaitersPoll, n.Node, "Waiters cannot be notified when a lock is free, and poll instead (%v).", n.UntoldErr)
+		if n.PushErr != nil && len(n.Lacking) == 0 {
+			r.add(Warning, WaitersPoll, n.Node, "Waiters cannot be notified when a lock is free, and poll instead (%v).", n.PushErr)
 		}
 		for _, f := range n.Failing {
 			r.add(Error, ScriptFails, n.Node, "The script %q fails on a lock that nobody uses: %v.", f.Script, f.Err)

@@ -16,11 +16,11 @@ var errDenied = errors.New("NOPERM not for you")
 // sound are n servers about which there is nothing to say.
 func sound(n int) redisstore.Examination {
 	e := redisstore.Examination{
-		Lists: make([][]int, 1), TTL: 30 * time.Second, MaxTTL: time.Minute, NodeTimeout: 300 * time.Millisecond, Quarantine: 61 * time.Second,
+		Memberships: make([][]int, 1), TTL: 30 * time.Second, MaxTTL: time.Minute, NodeTimeout: 300 * time.Millisecond, Quarantine: 61 * time.Second,
 	}
 	for i := range n {
 		letter := string(rune('a' + i))
-		e.Lists[0] = append(e.Lists[0], i)
+		e.Memberships[0] = append(e.Memberships[0], i)
 		e.Nodes = append(e.Nodes, redisstore.Examined{
 			Node: letter + ":6379", Host: "10.0.0." + letter, Outcome: store.Granted,
 			Trip: time.Millisecond, Slowest: 2 * time.Millisecond, AheadError: time.Millisecond,
@@ -63,18 +63,18 @@ var redisCases = []redisCase{
 		}
 	}, Error, NoQuorum, "", "2 can take part, and 3"},
 	{"one of two lists lacks its majority", 5, func(e *redisstore.Examination, n *redisstore.Examined) {
-		e.Lists = [][]int{{0, 1, 2}, {0, 3, 4}}
+		e.Memberships = [][]int{{0, 1, 2}, {0, 3, 4}}
 		n.Outcome, e.Nodes[4].Server.Replica = store.Unreachable, true
 	}, Error, NoQuorum, "", "Of 3 nodes (a:6379, d:6379, e:6379) one can take part, and 2 are needed"},
 	{"each of two lists has its majority", 5, func(e *redisstore.Examination, n *redisstore.Examined) {
-		e.Lists = [][]int{{0, 1, 2}, {0, 3, 4}}
+		e.Memberships = [][]int{{0, 1, 2}, {0, 3, 4}}
 		n.Outcome = store.Unreachable
 	}, Warning, NodeUnreachable, first, "reached"},
 	{"two lists", 4, func(e *redisstore.Examination, n *redisstore.Examined) {
-		e.Lists = [][]int{{0, 1, 2}, {0, 1, 3}}
+		e.Memberships = [][]int{{0, 1, 2}, {0, 1, 3}}
 	}, Info, ListsReplaced, "", "majority of each"},
 	{"one of two lists is even", 4, func(e *redisstore.Examination, n *redisstore.Examined) {
-		e.Lists = [][]int{{0, 1, 2}, {0, 3}}
+		e.Memberships = [][]int{{0, 1, 2}, {0, 3}}
 	}, Warning, EvenNodes, "", "2 nodes (a:6379, d:6379)"},
 	{"with others", 3, func(e *redisstore.Examination, n *redisstore.Examined) { n.Mark.Others = "a:1,x:1" }, Warning, OtherList, first, "together with a:1,x:1, and"},
 	{"the only one, with others", 1, func(e *redisstore.Examination, n *redisstore.Examined) { n.Mark.Others = "a:1,x:1" }, Error, OtherList, first, "together with a:1,x:1, and"},
@@ -134,7 +134,7 @@ var redisCases = []redisCase{
 	{"a command is missing", 3, func(e *redisstore.Examination, n *redisstore.Examined) {
 		n.Lacking = []redisstore.Lack{{Command: "pexpire", Says: "NOPERM"}}
 	}, Error, RightMissing, first, "+pexpire"},
-	{"nothing can be told", 3, func(e *redisstore.Examination, n *redisstore.Examined) { n.UntoldErr = errDenied }, Warning, WaitersPoll, first, "poll instead (NOPERM"},
+	{"nothing can be told", 3, func(e *redisstore.Examination, n *redisstore.Examined) { n.PushErr = errDenied }, Warning, WaitersPoll, first, "poll instead (NOPERM"},
 	{"keys are forbidden", 3, func(e *redisstore.Examination, n *redisstore.Examined) {
 		n.Lacking = []redisstore.Lack{{Key: "{jobs/*}:*", Says: "NOPERM"}}
 	}, Error, KeyForbidden, first, "{jobs/*}:*"},
@@ -160,11 +160,11 @@ var redisCases = []redisCase{
 	}, Warning, ClockHere, "", "behind that of the servers by about 3s"},
 	{"our clock is ahead", 1, func(e *redisstore.Examination, n *redisstore.Examined) { n.Ahead = -3 * time.Second }, Warning, ClockHere, "", "ahead of that of the servers"},
 	{"in quarantine", 3, func(e *redisstore.Examination, n *redisstore.Examined) {
-		n.Mark.Shut, n.Mark.OpensIn, n.Mark.Why = true, 40*time.Second, "it was restarted"
+		n.Mark.Quarantined, n.Mark.OpensIn, n.Mark.Why = true, 40*time.Second, "it was restarted"
 	}, Warning, Quarantined, first, "it was restarted: it takes no part for another 40s"},
 	{"too many in quarantine", 3, func(e *redisstore.Examination, n *redisstore.Examined) {
 		for i := range e.Nodes {
-			e.Nodes[i].Mark.Shut, e.Nodes[i].Mark.OpensIn = true, 40*time.Second
+			e.Nodes[i].Mark.Quarantined, e.Nodes[i].Mark.OpensIn = true, 40*time.Second
 		}
 	}, Error, Quarantined, first, "40s"},
 	{"alone and restarted", 1, func(e *redisstore.Examination, n *redisstore.Examined) {

@@ -24,7 +24,7 @@ func times(r *report, e redisstore.Examination) {
 	})
 	// The majority decides, so what counts is the slowest of the quickest.
 	trip := time.Duration(0)
-	for _, l := range e.Lists {
+	for _, l := range e.Memberships {
 		var trips []time.Duration
 		for _, i := range l {
 			if n := e.Nodes[i]; n.Outcome == store.Granted {

@@ -1,5 +1,5 @@
-// Package nodeclock notices when a node's clock jumps: an expiry then comes
-// sooner than anybody counted on.
+// Package nodeclock detects jumps of a node's clock. After a jump ahead, leases expire
+// earlier than their holders expect.
 package nodeclock
 
 import (
@@ -8,34 +8,33 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/clock"
 )
 
-// slack is what a node's answer may be off for reasons of its own: its time is
-// read before the command runs, in its own resolution.
+// slack is the tolerated error of a node's reading: a node reads its clock before it runs
+// the command, and with a limited resolution.
 const slack = 2 * time.Millisecond
 
-// rate is the difference in speed that the drift allowance covers: one part in
-// so many.
+// rate is the reciprocal of the difference in speed that the drift allowance covers.
 const rate = 100
 
-// Watch compares one node's clock with ours. The zero Watch has seen nothing.
+// Watch compares one node's clock with ours. The zero Watch has no observations.
 // It is not safe for concurrent use.
 type Watch struct {
 	seen      bool
 	at        clock.Instant
-	low, high time.Duration // by how much the node's clock was ahead of ours then
+	low, high time.Duration // bounds on how far the node's clock was ahead of ours then
 }
 
-// Jump is by how much a node's clock has jumped: positive ahead, negative back.
-// The zero Jump is none. The true jump lies between Least and Most, of which Least
-// is the one nearer to zero.
+// Jump bounds how far a node's clock has jumped: positive ahead, negative back. The true
+// jump lies between Least and Most; Least is nearer to zero. The zero Jump means that the
+// clock has not jumped.
 type Jump struct{ Least, Most time.Duration }
 
-// Observe is told that a node read its clock as node, some time between sent
-// and received on ours. It returns the jump that must have happened since the
-// observations before. The next observations are compared with this one.
+// Observe records that a node's clock read node at some time between sent and received on
+// our clock. It returns the jump that must have happened since earlier observations. Later
+// observations are compared with this one.
 func (w *Watch) Observe(sent, received, node clock.Instant) (j Jump) {
 	low, high := node.Sub(received)-slack, node.Sub(sent)+slack
 	if high < low {
-		return Jump{} // ours has jumped, or somebody mixed up the arguments
+		return Jump{} // our clock has jumped, or the arguments are in the wrong order
 	}
 	if w.seen {
 		drift := max(0, received.Sub(w.at)) / rate
@@ -45,7 +44,7 @@ func (w *Watch) Observe(sent, received, node clock.Instant) (j Jump) {
 			j = Jump{Least: low - was.high, Most: high - was.low}
 		case high < was.low:
 			j = Jump{Least: high - was.low, Most: low - was.high}
-		default: // both hold, so what both allow is true
+		default: // both bounds hold, so their intersection does
 			low, high = max(low, was.low), min(high, was.high)
 		}
 	}
@@ -53,11 +52,11 @@ func (w *Watch) Observe(sent, received, node clock.Instant) (j Jump) {
 	return j
 }
 
-// Ours reports whether the jump ahead was not the node's: our own clock stood still
-// instead, as Go's monotonic clock does on some systems while the machine sleeps.
-// Our wall clock goes on then, and has gained as much over that clock since the
-// observation before. How many nodes jump says nothing: a time server can set
-// several, one soon after the other.
+// Ours reports whether a jump ahead was caused by our own clock standing still, as Go's
+// monotonic clock does on some systems while the machine sleeps. Our wall clock continues
+// meanwhile: gained is how much it gained over the monotonic clock since the observation
+// before. The number of nodes that jump is no evidence, since a time server can set
+// several nodes one soon after the other.
 func (j Jump) Ours(gained time.Duration) bool {
 	return j.Least > 0 && j.Least-slack <= gained && gained <= j.Most+slack
 }

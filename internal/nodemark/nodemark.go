@@ -1,6 +1,6 @@
-// Package nodemark is the text of the mark that clients leave on a node. The mark
-// says whether the node may grant locks, which list of nodes it belongs to and
-// which run of the server that was said of. The scripts of store/redisstore read and
+// Package nodemark encodes and decodes the mark that clients write on a node. The mark says
+// whether the node may grant locks, which membership it belongs to, and which run of the
+// server that is about. The scripts of store/redisstore read and
 // write the same text; see store/redisstore/scripts/mark.lua.
 package nodemark
 
@@ -10,58 +10,58 @@ import (
 	"strings"
 )
 
-// Version is the version of the mark that this code reads and writes. A client
-// refuses a node whose mark has another one.
+// Version is the version of marks that this package reads and writes. A client refuses a
+// node whose mark has another version.
 const Version = 2
 
-// Unknown stands for a word that is not known.
+// Unknown stands for a value that is not known.
 const Unknown = "-"
 
-// Declared is the Why of a mark by which an operator declared the node empty.
+// Declared is the Why of a mark with which an operator has declared the node empty.
 const Declared = "declared"
 
-// A Mark is what the clients of a node know about it. All instants are in
-// microseconds, by the wall clock of the node or, in the fields that begin with
-// Client, by that of the client that wrote the mark.
+// Mark is the shared knowledge of a node's clients about it. All times are in microseconds,
+// by the wall clock of the node or, in fields that begin with Client, by that of the
+// client that wrote the mark.
 type Mark struct {
-	// Open says that the node may grant locks. A node that is not open is in
-	// quarantine until both Opens and ClientOpens have passed, when the next client
-	// that arrives opens it. They are kept afterwards; zero: there was no quarantine.
+	// Open is set if the node may grant locks. Otherwise it is in quarantine until Opens
+	// and ClientOpens have both passed and the next client connects, which sets Open.
+	// Both times are kept afterwards; zero means that there was no quarantine.
 	Open               bool
 	Opens, ClientOpens int64
-	// Why the last quarantine began: one word.
+	// Why is the reason for the last quarantine, as one word.
 	Why string
 	// Longest is the longest quarantine that any client asked for, in microseconds.
 	Longest int64
-	// Lengthened says that a client whose clock is behind has lengthened the
-	// quarantine, which happens only once.
+	// Lengthened is set if a client whose clock is behind has lengthened the quarantine,
+	// which happens only once.
 	Lengthened bool
 
-	// Print is the fingerprint of the list of nodes that the node is one of, and List
-	// that list.
+	// Print is the fingerprint of the membership that the node belongs to, and List that
+	// membership.
 	Print, List string
-	// Before is the fingerprint of the list that this one replaced or is replacing,
-	// and Told when the last nodes of a majority of it were told; zero: they were not.
+	// Before is the fingerprint of the membership that this one replaced or is replacing.
+	// Told is when a majority of that one had been updated; zero if it has not.
 	Before string
 	Told   int64
 
 	// Run is the server's run ID and Replication its replication ID.
 	Run, Replication string
-	// Durable and ClientDurable say since when all clients that wrote leases saw the
-	// server append every write to a file before it answered; zero: they did not.
+	// Durable and ClientDurable are since when every client that wrote leases has seen
+	// that the server appends each write to a file before answering; zero if not all did.
 	Durable, ClientDurable int64
 }
 
-// New returns the mark of a node that nothing is known of.
+// New returns the mark of a node about which nothing is known.
 func New() Mark {
 	return Mark{Why: Unknown, Print: Unknown, List: Unknown, Before: Unknown, Run: Unknown, Replication: Unknown}
 }
 
-// VersionError says that a mark has a version that this code does not know.
+// VersionError reports a mark whose version this package does not support.
 type VersionError struct{ Version string }
 
 func (e *VersionError) Error() string {
-	return fmt.Sprintf("its mark has version %q, and this client knows version %d only: end all clients of other versions, and then run leasehold bootstrap", e.Version, Version)
+	return fmt.Sprintf("its mark has version %q, and this client supports version %d only: stop all clients of other versions, then run leasehold bootstrap", e.Version, Version)
 }
 
 // String returns the text of the mark.
@@ -81,10 +81,10 @@ func (m Mark) String() string {
 	}, " ")
 }
 
-// words is how many words the text of a mark has.
+// words is the number of words in the text of a mark.
 const words = 15
 
-// Parse reads the text of a mark. The error is a *VersionError.
+// Parse parses the text of a mark. Its error is always a *VersionError.
 func Parse(text string) (Mark, error) {
 	w := strings.Split(text, " ")
 	if w[0] != strconv.Itoa(Version) {
@@ -108,8 +108,8 @@ func Parse(text string) (Mark, error) {
 	return m, nil
 }
 
-// versionOf returns the version that the first word of a mark stands for. Version 1
-// had none, and began with the instant at which the node opens.
+// versionOf returns the version of a mark by its first word. Version 1 had no version
+// number, and began with the time at which the node opens.
 func versionOf(first string) string {
 	if len(first) == 16 && strings.Trim(first, "0123456789") == "" {
 		return "1"

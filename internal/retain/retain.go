@@ -1,9 +1,9 @@
-// Package retain decides what one server still has to be told, and for how long.
+// Package retain decides which releases must be sent to a server again, and for how long.
 //
-// A lease is ended on every server that may have it. A server that is away when that
-// happens, or that answers with an error, keeps the lease for its TTL, and with it
-// everybody from the lock. So the release is retained: it is sent again, before all
-// else, until the server has executed it or it can have no effect any more.
+// A lease is released on every server that may have it. If a server is unreachable at that
+// time, or answers with an error, the lease would block the lock until its TTL expires. So
+// the release is retained: it is sent again, before all other requests, until the server
+// has executed it or it cannot have an effect any more.
 package retain
 
 import (
@@ -11,26 +11,26 @@ import (
 	"time"
 )
 
-// List is what one server has yet to be told, oldest first. K names a lease, T is what
-// there is to say of it. The zero List is empty. It is a plain value without a clock;
-// whoever uses it sees to mutual exclusion.
+// List holds the retained releases of one server, oldest first. K identifies a lease, and T
+// is its release. The zero List is empty. A List has no clock and is not safe for
+// concurrent use.
 type List[K comparable, T any] struct {
-	// Most bounds the entries. One more drops the oldest.
+	// Most bounds the entries. A further entry drops the oldest.
 	Most int
 
 	entries   list.List // of *Entry[K, T]
 	byKey     map[K]*list.Element
 	connected bool
-	run       string // of the server, while connected; empty: not known
+	run       string // run ID of the server, while connected; empty: not known
 	lost      string // the same, of the last connection that was lost
 	dropped   uint64
 
-	// Leases that this server was never told of. Each set becomes the old one when it
-	// is full, so that they are bounded without being looked through.
+	// Leases whose requests were never sent to this server. When unknown is full, it
+	// replaces older, so that both stay bounded without a search.
 	unknown, older map[K]struct{}
 }
 
-// Entry is one thing to tell.
+// Entry is one retained release.
 type Entry[K comparable, T any] struct {
 	What T
 
@@ -38,9 +38,9 @@ type Entry[K comparable, T any] struct {
 	ttl      time.Duration // of the lease
 	kept     time.Time     // nothing of the lease was sent later
 	run      string        // of the server that may have the lease; empty: not known
-	until    time.Time     // it has no effect from then on; zero: not known yet
+	until    time.Time     // when the release becomes useless; zero: not known yet
 	again    time.Time     // not to be sent before
-	tries    int           // that the server refused
+	tries    int           // how often the server refused it
 	underway bool          // it was sent over the present connection
 }
 
@@ -49,13 +49,13 @@ const (
 	// longestPause.
 	firstPause   = 50 * time.Millisecond
 	longestPause = time.Second
-	// A lease has certainly ended after its TTL and one part in slack of it.
+	// A lease has certainly ended after its TTL and a further 1/slack of it.
 	slack = 16
 )
 
-// Keep retains what ends the lease named k, which was made or renewed for ttl before
-// now. It replaces what was retained for that lease before. It says whether there is
-// a need to: none if the server was never told of the lease.
+// Keep retains the release of lease k, which was granted or renewed for ttl before now. It
+// replaces an earlier release of that lease. It returns false and retains nothing if no
+// request for the lease was ever sent to the server.
 func (l *List[K, T]) Keep(k K, what T, ttl time.Duration, now time.Time) bool {
 	if l.isUnknown(k) {
 		l.Told(k)
@@ -77,19 +77,19 @@ func (l *List[K, T]) Keep(k K, what T, ttl time.Duration, now time.Time) bool {
 	return true
 }
 
-// end is when a lease has ended that began or was renewed at t at the latest.
+// end returns when a lease has certainly ended that was last renewed at t or before.
 func (e *Entry[K, T]) end(t time.Time) time.Time { return t.Add(e.ttl + e.ttl/slack) }
 
-// Connected takes in that there is a connection to the server, which runs as run; empty
-// means that it does not say. All entries are due.
+// Connected records a new connection to the server. The argument run is its run ID, empty
+// if it is not known. All entries become due.
 //
-// A server that still runs may have been stopped, with requests of ours unread: those
-// it has executed by now, so what they made ends a TTL from now. What a server had
-// not executed when it died is lost with it, so what it has ends a TTL after the last
-// request was sent.
+// A server that is still in the same run may have been stopped with our requests unread.
+// It has executed them by now, so their leases end one TTL from now. Requests that a
+// server had not executed when it died are lost, so the leases of the run before end one
+// TTL after the last request was sent.
 func (l *List[K, T]) Connected(run string, now time.Time) {
 	l.connected, l.run = true, run
-	l.unknown, l.older = nil, nil // the two are about the outage
+	l.unknown, l.older = nil, nil // both are about the outage
 	for at := l.entries.Front(); at != nil; at = at.Next() {
 		e := at.Value.(*Entry[K, T])
 		e.again, e.tries = time.Time{}, 0
@@ -103,8 +103,8 @@ func (l *List[K, T]) Connected(run string, now time.Time) {
 	}
 }
 
-// Disconnected takes in that the connection is gone. What was sent over it and not
-// answered is to be sent again.
+// Disconnected records the loss of the connection. Releases that were sent over it and not
+// answered must be sent again.
 func (l *List[K, T]) Disconnected() {
 	if !l.connected {
 		return
@@ -112,15 +112,15 @@ func (l *List[K, T]) Disconnected() {
 	l.connected, l.lost = false, l.run
 	for at := l.entries.Front(); at != nil; at = at.Next() {
 		e := at.Value.(*Entry[K, T])
-		if e.tries == 0 { // or the server has executed all that was sent before
+		if e.tries == 0 { // otherwise the server has executed all earlier requests
 			e.until = time.Time{}
 		}
 		e.underway = e.underway && !resendUnanswered
 	}
 }
 
-// Due returns what is to be sent now, oldest first, and counts it as sent. It
-// forgets what has no effect any more.
+// Due returns the entries to send now, oldest first, and counts them as sent. It drops
+// entries that cannot have an effect any more.
 func (l *List[K, T]) Due(now time.Time) (due []*Entry[K, T]) {
 	for at := l.entries.Front(); at != nil; {
 		e, next := at.Value.(*Entry[K, T]), at.Next()
@@ -136,7 +136,7 @@ func (l *List[K, T]) Due(now time.Time) (due []*Entry[K, T]) {
 	return due
 }
 
-// Answered takes in that the server has answered e: it has executed it, or refuses to.
+// Answered records the server's answer to e: it has executed the release, or refused it.
 func (l *List[K, T]) Answered(e *Entry[K, T], executed bool, now time.Time) {
 	at := l.byKey[e.key]
 	if at == nil || at.Value != e {
@@ -150,7 +150,7 @@ func (l *List[K, T]) Answered(e *Entry[K, T], executed bool, now time.Time) {
 	e.tries++
 }
 
-// Next is when there is something to send again, while there is a connection.
+// Next returns when the next entry becomes due, provided that there is a connection.
 func (l *List[K, T]) Next() (next time.Time, ok bool) {
 	for at := l.entries.Front(); at != nil; at = at.Next() {
 		if e := at.Value.(*Entry[K, T]); !e.underway && (!ok || e.again.Before(next)) {
@@ -160,8 +160,7 @@ func (l *List[K, T]) Next() (next time.Time, ok bool) {
 	return next, ok
 }
 
-// Forget drops what is retained for the lease, which the server has been told
-// otherwise.
+// Forget drops the release of lease k: the server has executed another request that ends it.
 func (l *List[K, T]) Forget(k K) {
 	if at := l.byKey[k]; at != nil {
 		l.remove(at)
@@ -173,7 +172,7 @@ func (l *List[K, T]) remove(at *list.Element) {
 	l.entries.Remove(at)
 }
 
-// All returns what is retained, oldest first.
+// All returns the retained releases, oldest first.
 func (l *List[K, T]) All() (all []T) {
 	for at := l.entries.Front(); at != nil; at = at.Next() {
 		all = append(all, at.Value.(*Entry[K, T]).What)
@@ -181,15 +180,14 @@ func (l *List[K, T]) All() (all []T) {
 	return all
 }
 
-// Len is how many entries there are.
+// Len returns the number of entries.
 func (l *List[K, T]) Len() int { return l.entries.Len() }
 
-// Dropped is how many entries were dropped for want of room.
+// Dropped returns how many entries were dropped because the list was full.
 func (l *List[K, T]) Dropped() uint64 { return l.dropped }
 
-// Untold takes in that the request that would have made the lease was never sent. A
-// release of it is not worth keeping, nor is one that was kept while the request waited
-// to be sent.
+// Untold records that the request for lease k was never sent. A release of the lease is
+// then useless, and so is one retained while the request was waiting to be sent.
 func (l *List[K, T]) Untold(k K) {
 	if skipUntold {
 		l.Forget(k)
@@ -203,7 +201,7 @@ func (l *List[K, T]) Untold(k K) {
 	l.unknown[k] = struct{}{}
 }
 
-// Told takes in that a request that may make the lease is about to be sent.
+// Told records that a request that may create lease k is about to be sent.
 func (l *List[K, T]) Told(k K) {
 	delete(l.unknown, k)
 	delete(l.older, k)

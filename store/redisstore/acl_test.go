@@ -42,7 +42,7 @@ func (r ruled) apply(rule []string) {
 		for _, key := range s.Keys(r.t) {
 			s.Text(r.t, "DEL", key)
 		}
-		if r.path != "" { // who only looks can not make the mark
+		if r.path != "" { // a user that only looks cannot write the mark
 			s.Text(r.t, "COPY", redistest.Mark, redistest.Mark, "DB", strings.Trim(r.path, "/"), "REPLACE")
 		}
 	}
@@ -64,7 +64,7 @@ func (r ruled) locks(name string) error {
 	}
 	defer s.Close()
 	ctx := r.t.Context()
-	r.servers[0].Text(r.t, "SET", "{"+name+"}:token", "9000000000000000") // so that the others have to be told
+	r.servers[0].Text(r.t, "SET", "{"+name+"}:token", "9000000000000000") // so that the others must be updated
 	l := request(name)
 	if _, err := s.Acquire(ctx, l); err != nil {
 		return err
@@ -133,7 +133,7 @@ func (r ruled) waits(s store.Waiter, name string) error {
 		<-done
 	}()
 	if !r.all(func(server *redistest.Server) bool { return placed(r.t, server, next) }) {
-		return errors.New("the server can not tell")
+		return errors.New("the server cannot push")
 	}
 	// Another one has waited for longer, and goes.
 	other, over := context.WithCancel(ctx)
@@ -232,7 +232,7 @@ func (r ruled) declares() error {
 	return fmt.Errorf("a lock that is held is not noticed: %w", err)
 }
 
-// examines is told everything there is.
+// examines gets a complete examination.
 func (r ruled) examines() error {
 	for _, server := range r.servers {
 		server.Text(r.t, "HSET", "jobs/r", "0b16b1f0-5a25-4b5c-a22b-3f5b0b1c8f6e:1", "1")
@@ -243,8 +243,8 @@ func (r ruled) examines() error {
 		return err
 	}
 	for _, n := range e.Nodes {
-		if n.Outcome != store.Granted || n.ServerErr != nil || n.Server.SettingsErr != nil || n.Mark.Err != nil || n.UntoldErr != nil || n.Keys.Err != nil || len(n.Lacking)+len(n.Failing) > 0 {
-			return errors.Join(errors.New("not all is told"), n.Err, n.ServerErr, n.Server.SettingsErr, n.Mark.Err, n.UntoldErr, n.Keys.Err)
+		if n.Outcome != store.Granted || n.ServerErr != nil || n.Server.SettingsErr != nil || n.Mark.Err != nil || n.PushErr != nil || n.Keys.Err != nil || len(n.Lacking)+len(n.Failing) > 0 {
+			return errors.Join(errors.New("not all is told"), n.Err, n.ServerErr, n.Server.SettingsErr, n.Mark.Err, n.PushErr, n.Keys.Err)
 		}
 		if !n.Mark.Found || n.AheadError == 0 {
 			return errors.New("no mark, or no time")
@@ -327,7 +327,7 @@ func TestLeastPrivilege(t *testing.T) {
 	}
 }
 
-// Who may only look takes no lock.
+// A user that may only look cannot acquire a lock.
 func TestLookersTakeNoLock(t *testing.T) {
 	r := ruled{t: t, servers: redistest.StartN(t, 3)}
 	rule, err := redisstore.ACL{User: "locker", Uses: redisstore.ToShow | redisstore.ToList}.Rule()

@@ -10,21 +10,21 @@ import (
 	"github.com/leasehold-dev/leasehold/store"
 )
 
-// Declared is a server of which it was declared that it has forgotten nothing.
+// Declared identifies a server that Bootstrap declared empty.
 type Declared struct {
-	Node  string // its address
-	RunID string // which is new at every start
+	Node  string // the server's address
+	RunID string // the server's run ID, which changes at every start
 }
 
-// Bootstrap declares, for the servers that answer at this moment and for no
-// later run of them, that nobody holds a lock there which they do not know of:
-// that they are new, or that all who may have had locks are known to be gone.
-// Their quarantine then ends at once. If that is not so, two holders at once are
-// possible.
+// Bootstrap declares that the servers have forgotten no lease: they are new, or no client
+// that may have held locks on them is running any more. It ends their quarantine at once.
+// The declaration covers only the servers that answer now, and only their current run. If
+// it is wrong, a lock can have two holders.
 //
-// It changes nothing, and fails, unless every node of urls answers and says who
-// it is; or while locks are held there, unless force. It blocks for
-// Options.ConnectTimeout at most, and calling it twice is harmless.
+// Bootstrap changes nothing and fails unless every node of urls answers and reports its
+// identity. It also fails with store.ErrBusy if locks are held there, unless force is
+// set. It blocks for about Options.ConnectTimeout at most. It is safe for concurrent use,
+// and calling it twice is harmless.
 func Bootstrap(ctx context.Context, urls []string, o *Options, force bool) ([]Declared, error) {
 	if err := mustBeIndependent("bootstrap", urls); err != nil {
 		return nil, err
@@ -43,12 +43,12 @@ func Bootstrap(ctx context.Context, urls []string, o *Options, force bool) ([]De
 		return nil, err
 	}
 	if len(held) > 0 && !force {
-		return nil, fmt.Errorf("%w: %d are, such as %q by %s: the servers are in use, and not to be declared empty", store.ErrBusy, len(held), held[0].Name, held[0].Holder)
+		return nil, fmt.Errorf("%w: %d locks are held, such as %q by %s: servers in use must not be declared empty", store.ErrBusy, len(held), held[0].Name, held[0].Holder)
 	}
 	nodes := make([]store.NodeOutcome, len(servers))
 	for i, server := range servers {
 		r := s.nodes[i].askOne(ctx, newCommand("SET", markKey, s.nodes[i].declaration(force).String()))
-		s.nodes[i].askOne(ctx, newCommand("PUBLISH", listChannel, "")) // as scripts/tell.lua does
+		s.nodes[i].askOne(ctx, newCommand("PUBLISH", membershipChannel, "")) // as scripts/tell.lua does
 		nodes[i] = store.NodeOutcome{Node: server.Node, Outcome: r.outcome, Err: r.err}
 	}
 	if e := (&store.QuorumError{Op: "bootstrap", Need: len(nodes), Nodes: nodes}); e.Count(store.Granted) < e.Need {
@@ -57,14 +57,15 @@ func Bootstrap(ctx context.Context, urls []string, o *Options, force bool) ([]De
 	return servers, nil
 }
 
-// declaration is the mark of a node that was declared empty. If nobody holds a lock
-// there, all leases are still to be written, and are durable if the server is.
+// declaration returns the mark of a node that is declared empty. If no locks are held
+// there, no lease has been written yet, so the mark claims durability if the server is
+// durable.
 func (n *node) declaration(force bool) nodemark.Mark {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	m := nodemark.New()
 	m.Open, m.Why = true, nodemark.Declared
-	m.Print, m.List = n.s.lists.print, n.s.lists.text
+	m.Print, m.List = n.s.membership.fingerprint, n.s.membership.text
 	m.Run, m.Replication = n.server.runID, cmp.Or(n.server.replication, nodemark.Unknown)
 	if n.durable() == "always" && !force {
 		m.Durable, m.ClientDurable = 1, 1
@@ -72,12 +73,12 @@ func (n *node) declaration(force bool) nodemark.Mark {
 	return m
 }
 
-// identities are who answers at each node's address.
+// identities returns the identity of the server at each node's address.
 func (s *Store) identities(ctx context.Context) ([]Declared, error) {
 	servers := make([]Declared, len(s.nodes))
 	nodes := make([]store.NodeOutcome, len(s.nodes))
 	for i, n := range s.nodes {
-		r := s.nodes[i].askOne(ctx, pingCommand) // there is a connection now, or none to be had
+		r := s.nodes[i].askOne(ctx, pingCommand) // connects if necessary
 		nodes[i] = store.NodeOutcome{Node: n.Addr(), Outcome: r.outcome, Err: r.err}
 		n.mu.Lock()
 		servers[i] = Declared{n.Addr(), n.server.runID}

@@ -6,18 +6,18 @@ import (
 	"github.com/leasehold-dev/leasehold/store"
 )
 
-// Leases that are renewed together take one command for many of them: much of
-// what one costs is the command and its answer, for both sides.
+// Leases that are renewed together share one command: much of the cost of a renewal is
+// the command and its answer, on both sides.
 
 const (
-	// maxBundle leases at most are renewed by one command, which keeps the server
-	// from everybody else meanwhile: for some microseconds each.
+	// maxBundle bounds the leases in one command, which blocks the server for some
+	// microseconds per lease.
 	maxBundle = 64
-	// maxBundleBytes is about how long such a command may become.
+	// maxBundleBytes is the approximate limit on the size of such a command.
 	maxBundleBytes = 32 << 10
 )
 
-// bundle is driver.Driver.EncodeRenewals.
+// bundle implements EncodeRenewals of driver.Driver.
 func (s *Store) bundle(leases []store.Request, old any) (payload any, n int) {
 	c, _ := old.(*command)
 	if c == nil {
@@ -36,8 +36,8 @@ func (s *Store) bundle(leases []store.Request, old any) (payload any, n int) {
 	return c, n
 }
 
-// extend makes c renew leases, which have the first one's TTL, and are guarded as
-// it is.
+// extend makes c renew leases. All of them have the TTL of the first one, and the same
+// requirement.
 func (s *Store) extend(c *command, leases []store.Request) {
 	script, guarded := extendScript, s.guards(leases[0])
 	if guarded {
@@ -58,7 +58,7 @@ func (s *Store) extend(c *command, leases []store.Request) {
 	}
 	b = appendMillis(appendMillis(b, leases[0].TTL), counterLife)
 	if guarded {
-		b = appendWord(b, s.lists.print)
+		b = appendWord(b, s.membership.fingerprint)
 	}
 	c.bytes = b
 }
@@ -68,18 +68,18 @@ func (r reply) answers(s *script, n int) (usual driver.Reply, others []driver.Ex
 	said := r.value.list
 	if r.outcome != store.Granted || len(said) == 0 || said[0].kind != '*' {
 		usual = r.answer(s)
-		// What the server refused as a whole it may not have to: that one name is not
-		// permitted to the user is no reason to lose all the others.
+		// If the server refused the command as a whole, single leases may still be
+		// renewable: perhaps the user lacks permission for one name only.
 		usual.RetrySingly = r.outcome != store.Granted && r.at != 0
 		return usual, nil
 	}
 	part := func(v value) driver.Reply {
-		p := hearing(v)
+		p := replyTo(v)
 		p.at = r.at
 		return p.answer(s)
 	}
 	others = make([]driver.Exception, 0, len(said)/2)
-	next := int64(1) // as Lua counts
+	next := int64(1) // Lua counts from 1
 	for said := said[1:]; len(said) > 0; said = said[2:] {
 		at := said[0]
 		if len(said) == 1 || at.kind != ':' || at.num < next || at.num > int64(n) {

@@ -50,7 +50,7 @@ func spaced(mark string) string { return "SET %s " + strings.ReplaceAll(mark, " 
 
 // twice renews some leases both ways, each time from the same state.
 func (n *scripted) twice(random *rand.Rand, seen map[string]int) error {
-	n.s.lists.print = "0123456789ab"
+	n.s.membership.fingerprint = "0123456789ab"
 	do := func(format string, args ...any) *command {
 		words := strings.Split(fmt.Sprintf(format, args...), " ")
 		for i := range words {
@@ -110,7 +110,7 @@ func (n *scripted) oneByOne(leases []store.Request) (all []driver.Reply, err err
 		if err != nil {
 			return nil, err
 		}
-		all = append(all, hearing(v[0]).answer(c.script))
+		all = append(all, replyTo(v[0]).answer(c.script))
 	}
 	return all, nil
 }
@@ -123,7 +123,7 @@ func (n *scripted) together(leases []store.Request) ([]driver.Reply, error) {
 	if err != nil || all != len(leases) {
 		return nil, fmt.Errorf("%d of %d leases: %w", all, len(leases), err)
 	}
-	r := hearing(v[0])
+	r := replyTo(v[0])
 	r.at = 1
 	if all == 1 {
 		return []driver.Reply{r.answer(c.script)}, nil

@@ -6,47 +6,46 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/clock"
 )
 
-// How far a server's clock may drift unnoticed grows with the time since it was last
-// read: after an hour a jump of half a minute passes for drift. So each of several
-// servers is asked for the time where nothing else has told it for half of the longest
-// TTL, also while nobody wants a lock.
+// The longer a server's clock goes unread, the more it may drift: after an hour, half a
+// minute counts as drift. So the client reads the clock of each of several servers at
+// least every half of the longest TTL, even while it has no requests.
 
-// clockReading is when a node's clock is read without a lock being asked for. Guarded
-// by the node's mutex.
+// clockReading schedules readings of a node's clock outside of lock requests. It is
+// guarded by the node's mutex.
 type clockReading struct {
-	due   time.Time     // when the next reading is due; zero: none ever is
-	asked clock.Instant // before the present one was sent; zero: none is under way
+	due   time.Time     // when the next reading is due; zero: never
+	asked clock.Instant // just before the reading in flight was sent; zero: none is
 }
 
 var timeCommand = &command{bytes: newCommand("TIME").bytes, repeats: true}
 
-// leastClockPause keeps tiny TTLs from having the time asked for all the time.
+// leastClockPause limits the rate of readings for tiny TTLs.
 const leastClockPause = 100 * time.Millisecond
 
 // clockPause is how long a server's clock may go unread.
 func (o Options) clockPause() time.Duration { return max(o.MaxTTL/2, leastClockPause) }
 
-// watchesClock reports whether the server's clock is to be read.
+// watchesClock reports whether the server's clock is read.
 func (n *node) watchesClock() bool { return n.s.keeper.Clocks != nil }
 
-// clockSaid takes in what the server said to TIME, between sent and received. Anything
-// but a time changes nothing.
+// clockSaid observes the reply to a TIME that was sent and received at the given
+// instants. It ignores a reply that is not a time.
 func (n *node) clockSaid(said value, sent, received clock.Instant) {
 	if at := clockOf(said.list); at != 0 && n.watchesClock() {
 		n.s.keeper.Clocks.Observe(n.index, n.Addr(), sent, received, at)
 	}
 }
 
-// startClock has a new connection tell the time. The mutex is held.
-func (n *node) startClock(now time.Time) {
+// startClockLocked reads the clock over a new connection. The mutex is held.
+func (n *node) startClockLocked(now time.Time) {
 	if n.watchesClock() {
 		n.clock.due = now.Add(n.s.o.clockPause())
 	}
 }
 
-// readClock asks for the time if that is due. The connection is in use, and the mutex
-// is held.
-func (n *node) readClock(now time.Time) {
+// readClockLocked sends a reading if one is due. The connection is in use, and the mutex is
+// held.
+func (n *node) readClockLocked(now time.Time) {
 	c := &n.clock
 	if !n.watchesClock() || now.Before(c.due) {
 		return
@@ -54,7 +53,7 @@ func (n *node) readClock(now time.Time) {
 	pause, at := n.s.o.clockPause(), n.s.o.Clock.Now()
 	c.due = now.Add(pause)
 	if unread := at.Sub(n.s.keeper.Clocks.ReadAt(n.index)); unread < pause {
-		c.due = now.Add(pause - unread) // answers to others have told the time
+		c.due = now.Add(pause - unread) // replies to other commands carried the time
 		return
 	}
 	if c.asked != 0 || n.closed {
@@ -66,7 +65,7 @@ func (n *node) readClock(now time.Time) {
 	n.wake()
 }
 
-// clockRead takes in the answer to that.
+// clockRead handles the reply to a reading.
 func (n *node) clockRead(r reply) {
 	n.mu.Lock()
 	sent := n.clock.asked

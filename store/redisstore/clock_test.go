@@ -45,7 +45,7 @@ func (s *timeServer) serve(c net.Conn) {
 // half of the longest TTL, and asks for the time no more often than that.
 func TestIdleConnectionReadsTheClock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		o, err := Options{MaxTTL: time.Minute, Logger: slog.New(slog.DiscardHandler)}.settle()
+		o, err := Options{MaxTTL: time.Minute, Logger: slog.New(slog.DiscardHandler)}.withDefaults()
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -6,23 +6,24 @@ import (
 	"github.com/leasehold-dev/leasehold/store"
 )
 
-// A store that is closed has to leave nothing behind, and nobody wants to wait for
-// servers that say nothing. What is written to a live connection is as good as told,
-// even to a server that is stopped: it reads its socket when it goes on. So closing
-// waits for answers for a moment only, and then treats all requests that are not
-// answered as if they had been granted, and sends the releases after them. It waits
+// Closing must leave no leases behind, but must not wait long for servers that do not
+// answer. A request written to a live connection will be executed: even a stopped server
+// reads its socket when it continues. Close therefore waits briefly for answers, then
+// treats every unanswered request as granted and sends releases after them. It waits
 // longer only for a node whose connection broke after something was sent.
 
 const (
-	// answerGrace is how long after it was sent a request may be answered while its
-	// store is closed.
+	// answerGrace is how long after it was sent a request may still be answered while the
+	// store closes.
 	answerGrace = 20 * time.Millisecond
 	// closingTime bounds Close.
 	closingTime = 300 * time.Millisecond
 )
 
-// Close implements store.Store. Those who wait in line give up their places. It waits
-// for clean-up that is still under way, for a third of a second at most.
+// Close implements store.Store. It ends all waits, gives up their places, and closes all
+// connections. It blocks for at most a third of a second, to let releases be sent. It is
+// safe for concurrent use; a second call returns nil at once. Leases that are still held
+// last until their TTL expires.
 func (s *Store) Close() error {
 	if s.closed.Swap(true) {
 		return nil
@@ -30,7 +31,7 @@ func (s *Store) Close() error {
 	close(s.closing)
 	s.keeper.AbandonAll()
 	for _, n := range s.members() {
-		n.call()
+		n.interruptInline()
 	}
 	patience := time.NewTimer(closingTime)
 	defer patience.Stop()
@@ -49,15 +50,16 @@ func (s *Store) Close() error {
 	return nil
 }
 
-// members are the nodes that there are, in a cluster too.
+// members returns the store's nodes, or the members of a cluster.
 func (s *Store) members() []*node {
 	if s.route != nil {
-		return s.route.everybody()
+		return s.route.allMembers()
 	}
 	return s.nodes
 }
 
-// busy says whether a store that is being closed has anything left to do.
+// busy reports whether a store that is being closed still has something to send or to
+// wait for.
 func (s *Store) busy() bool {
 	now := time.Now()
 	owed, unheard := false, int64(0)
@@ -69,8 +71,8 @@ func (s *Store) busy() bool {
 	return owed || s.waiting.Load() > 0 || s.inFlight.Load() > unheard
 }
 
-// unfinished says how many of the node's calls need not be waited for, and whether it still
-// has to be told something that it can be told.
+// unfinished returns how many of the node's calls Close need not wait for, and whether
+// releases for it are still pending that can be delivered.
 func (n *node) unfinished() (unheard int64, owes bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -89,8 +91,8 @@ func (n *node) unfinished() (unheard int64, owes bool) {
 	return 0, false
 }
 
-// doubt has a node whose answers are late treat all that is in flight as perhaps done,
-// so that whoever asked releases it. What comes in is not listened to any more.
+// doubt treats everything in flight on a node whose answers are late as possibly
+// executed, so that callers release it. Later answers over the connection are ignored.
 func (n *node) doubt(now time.Time) {
 	n.mu.Lock()
 	w := n.wire
@@ -107,10 +109,10 @@ func (n *node) doubt(now time.Time) {
 	w.watch.Stop()
 	var late queue[call]
 	late, w.flight = w.flight, late
-	w.resume()
+	w.resumeLocked()
 	n.wake()
 	n.mu.Unlock()
 	for c, ok := late.pop(); ok; c, ok = late.pop() {
-		n.settle(c, reply{outcome: store.TimedOut, err: errSilent, sent: true})
+		n.finish(c, reply{outcome: store.TimedOut, err: errSilent, sent: true})
 	}
 }

@@ -39,7 +39,7 @@ func closesSoon(t *testing.T, s store.Store) {
 	}
 }
 
-// Closing does not wait for servers that are stopped. What they have to be told lies in
+// Closing does not wait for servers that are stopped. The releases for them lie in
 // their sockets, and is done when they go on.
 func TestCloseBesideFrozenServers(t *testing.T) {
 	patient := &redisstore.Options{NodeTimeout: 50 * time.Second}

@@ -11,50 +11,50 @@ import (
 	"github.com/leasehold-dev/leasehold/store"
 )
 
-// Cluster keeps locks on a Redis Cluster: each on the one master that has its slot. It
-// is safe for concurrent use.
+// Cluster keeps locks on a Redis Cluster, each on the one master that serves its slot. It
+// is safe for concurrent use. Close it when it is no longer needed.
 //
-// It promises less than independent servers do: store.Efficiency. Replicas follow
-// their master a little later, so that one that is promoted may not know of the last
-// grants, and give the locks away again; its clock keeps tokens from going back, as
-// far as clocks agree. While slots move, their locks stay, and who waits for them
-// keeps the place; a lock is neither taken nor released for as long as its own slot
-// is being moved.
+// Its class is store.Efficiency, which is weaker than that of independent servers. A
+// replica lags behind its master, so a promoted replica may not know of the latest grants
+// and may grant those locks again. Tokens do not go back, as long as the servers' clocks
+// agree. Locks stay held while their slots move, and waiters keep their places; while a
+// lock's own slot is being moved, the lock can be neither acquired nor released.
 type Cluster struct {
-	s *Store // without nodes of its own
+	s *Store // has no nodes of its own
 	r *router
 }
 
 var _ store.Returner = (*Cluster)(nil)
 
-// OpenCluster connects to the cluster of which urls name some members, masters or
+// OpenCluster connects to a cluster. The urls name some of its members, masters or
 // replicas:
 //
 //	redis-cluster://user:password@a:6379,b:6379?max_ttl=60s&node_timeout=50ms
 //
-// and rediss-cluster:// for TLS. It blocks until one of them says who the others are,
-// for Options.ConnectTimeout each at most, and fails with a *store.QuorumError if none
-// does. All members take the same user, password and certificates. A nil o means the
-// defaults; Options.Next and FsyncAlways are for independent servers.
+// The scheme rediss-cluster:// selects TLS. OpenCluster blocks until one of the members
+// has named the others, at most for Options.ConnectTimeout for each member tried. It
+// fails with a *store.QuorumError if no member does. All members must accept the same
+// user, password and certificates. A nil o means the defaults; Options.Next and
+// FsyncAlways are for independent servers and are refused.
 func OpenCluster(ctx context.Context, urls []string, o *Options) (*Cluster, error) {
 	seeds, opts, err := clusterURLs(urls, o)
 	if err != nil {
 		return nil, err
 	}
-	s := &Store{o: opts, wall: opts.wall(), servers: registry{ids: map[int]identity{}}, closing: make(chan struct{}), proof: waitingProof, idle: idleAfter}
+	s := &Store{o: opts, wall: opts.wall(), servers: registry{ids: map[int]identity{}}, closing: make(chan struct{}), pushTestAfter: pushTestAfter, idle: idleAfter}
 	r := newRouter(s, seeds)
 	s.route, s.channel = r, r.clusterChannel(unsharded)
 	s.keeper = driver.Driver{Nodes: []driver.Node{r}, Encode: s.encode, NodeTimeout: opts.nodeTimeout, Clock: opts.Clock, Jitter: opts.jitter(), Logger: opts.Logger, Coalesce: s.crowded, Closing: s.closing}
 	c := &Cluster{s: s, r: r}
-	if err := r.chart(ctx); err != nil {
+	if err := r.loadSlotMap(ctx); err != nil {
 		c.Close()
 		return nil, err
 	}
-	r.all.Go(r.tend)
+	r.all.Go(r.refreshLoop)
 	return c, nil
 }
 
-// Caps implements store.Store. Each lock is decided about by one server.
+// Caps implements store.Store. One server decides about each lock.
 func (c *Cluster) Caps() store.Caps {
 	return store.Caps{
 		Engine: "redis-cluster", Nodes: 1, Quorum: 1,
@@ -63,17 +63,17 @@ func (c *Cluster) Caps() store.Caps {
 	}
 }
 
-// Close implements store.Store.
+// Close implements store.Store. It does what Store.Close does.
 func (c *Cluster) Close() error {
 	err := c.s.Close()
 	c.r.close()
 	return err
 }
 
-// check refuses what no cluster can give.
+// check refuses requests that require more than a cluster can guarantee.
 func (c *Cluster) check(r store.Request) error {
 	if r.Require > store.Efficiency {
-		return fmt.Errorf("%w: lock %q requires %v, and a Redis Cluster gives %v at most: a replica that is promoted may not know of it; use independent servers", store.ErrUnsupported, r.Name, r.Require, store.Efficiency)
+		return fmt.Errorf("%w: lock %q requires %v, but a Redis Cluster guarantees %v at most, because a promoted replica may not know of the lock: use independent servers", store.ErrUnsupported, r.Name, r.Require, store.Efficiency)
 	}
 	return nil
 }
@@ -87,8 +87,8 @@ func (c *Cluster) Acquire(ctx context.Context, r store.Request) (store.Grant, er
 	return c.s.Acquire(ctx, r)
 }
 
-// Wait implements store.Waiter. Each lock's server keeps its line, which moves with the
-// lock, and hands it on as Store does.
+// Wait implements store.Waiter. The server that has the lock keeps its queue of waiters,
+// which moves with the lock, and hands the lock over as Store does.
 func (c *Cluster) Wait(ctx context.Context, r store.Request, reason func(error)) (store.Grant, error) {
 	if err := c.check(r); err != nil {
 		return store.Grant{}, err
@@ -105,7 +105,7 @@ func (c *Cluster) Return(ctx context.Context, r, next store.Request) (standing b
 	return c.s.Return(ctx, plain(r), next)
 }
 
-// Renew implements store.Store. All members are asked at once, each about its own.
+// Renew implements store.Store. It asks all members at once, each about its own locks.
 func (c *Cluster) Renew(ctx context.Context, leases []store.Request) []error {
 	if slices.ContainsFunc(leases, func(r store.Request) bool { return r.Require > store.Efficiency }) {
 		leases = slices.Clone(leases)
@@ -126,8 +126,8 @@ func (c *Cluster) Draw(ctx context.Context, r store.Request) (store.Drawn, error
 	return c.s.Draw(ctx, plain(r))
 }
 
-// plain is a request about a lease that there may be, whatever it required: one that
-// required more was not granted.
+// plain returns r with the requirement lowered to what a cluster gives. A request that
+// required more was never granted, so nothing is lost.
 func plain(r store.Request) store.Request {
 	r.Require = store.Efficiency
 	return r
@@ -160,10 +160,10 @@ func (c *Cluster) Inspect(ctx context.Context, name string) (store.State, error)
 	return state, nil
 }
 
-// prepare connects to the member that has a lock, where nobody has done so yet: it may
-// take longer than an answer is waited for.
+// prepare connects to the member that has a lock if nothing has been sent to it yet:
+// connecting may take longer than the timeout for an answer.
 func (r *router) prepare(ctx context.Context, name string) {
-	n := r.serves(slotOf(clusterName(name)))
+	n := r.memberFor(slotOf(clusterName(name)))
 	if n == nil {
 		return
 	}
@@ -175,7 +175,8 @@ func (r *router) prepare(ctx context.Context, name string) {
 	}
 }
 
-// askFor asks the member that has the command's slot.
+// askFor sends a command to the member that has the command's slot, and waits for the
+// answer.
 func (r *router) askFor(ctx context.Context, c *command) reply {
 	p := make(poll, 1)
 	if err := r.put(call{command: c, timeout: r.s.o.nodeTimeout(r.s.o.MaxTTL), look: p}, false); err != nil {
@@ -190,7 +191,8 @@ func (r *router) askFor(ctx context.Context, c *command) reply {
 	}
 }
 
-// clusterPrefix is as much of a prefix as the keys of all such locks begin with.
+// clusterPrefix returns the part of a prefix with which the keys of all matching locks
+// begin.
 func clusterPrefix(prefix string) string {
 	if at := strings.IndexAny(prefix, "%}"); at >= 0 {
 		return prefix[:at]
@@ -198,14 +200,14 @@ func clusterPrefix(prefix string) string {
 	return prefix
 }
 
-// everybody are the members that are known.
-func (r *router) everybody() []*node {
+// allMembers returns all members that are known.
+func (r *router) allMembers() []*node {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
 	return slices.Collect(maps.Values(r.members))
 }
 
-// masters are the members that have slots.
+// masters returns the members that have slots.
 func (r *router) masters() (all []*node) {
 	r.mu.RLock()
 	defer r.mu.RUnlock()

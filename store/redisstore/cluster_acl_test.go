@@ -77,7 +77,7 @@ func (r ruled) moves(c *redistest.Cluster, s store.Store, l store.Request) error
 }
 
 // The rule that is printed for a cluster is enough, and nothing in it can be dropped;
-// but for INFO, without which we can not warn of servers that evict locks.
+// but for INFO, without which the client cannot warn of servers that evict locks.
 func TestLeastPrivilegeInACluster(t *testing.T) {
 	t.Parallel() // it mostly waits
 	c := redistest.StartCluster(t, 3, 0)

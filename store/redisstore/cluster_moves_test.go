@@ -72,7 +72,7 @@ func TestSlotMovesWhileALockIsHeld(t *testing.T) {
 }
 
 // While a slot is on its way, leases in it are renewed wherever they are, nothing is
-// taken for lost, and what can not be done yet is done when it has arrived.
+// taken for lost, and what cannot be done yet is done once it has arrived.
 func TestSlotOnItsWay(t *testing.T) {
 	t.Parallel() // it mostly waits
 	c := redistest.StartCluster(t, 3, 0)
@@ -92,7 +92,7 @@ func TestSlotOnItsWay(t *testing.T) {
 	renews("still where it was")
 	m.Carry(t, name)
 	// Half of it is here and half there, for which nobody is to be blamed.
-	if err := holder.Renew(t.Context(), []store.Request{held})[0]; err == nil || errors.Is(err, store.ErrNotHeld) || !strings.Contains(err.Error(), "gives the lock's slot") {
+	if err := holder.Renew(t.Context(), []store.Request{held})[0]; err == nil || errors.Is(err, store.ErrNotHeld) || !strings.Contains(err.Error(), "lock's slot is moving") {
 		t.Errorf("renewal with half of the lock there: %v", err)
 	}
 	m.Carry(t, "{"+name+"}:token")
@@ -155,8 +155,8 @@ func TestSlotOfTheChannelMoves(t *testing.T) {
 	inTurn(t, g, requests, all, other)
 }
 
-// Whoever waits is told by the one member on which the lock is, over one subscription
-// for all locks; nobody else hears of it.
+// A waiter is notified by the one member that has the lock, over one subscription
+// for all locks; other members receive nothing.
 func TestClusterTellsOnOneChannelOfItsOwn(t *testing.T) {
 	c := redistest.StartCluster(t, 3, 0)
 	holder, other := openCluster(t, c.Masters, nil), openCluster(t, c.Masters, nil)
@@ -206,7 +206,7 @@ func offset(t *testing.T, server *redistest.Server, which string) string {
 	return offset
 }
 
-// A master dies, and its replica takes its place: who waits goes on waiting there, and
+// A master dies, and its replica takes its place: waiters go on waiting there, and
 // tokens do not go back. The place of the dead master may be without the last of what
 // it was told.
 func TestMasterOfAClusterDies(t *testing.T) {

@@ -17,7 +17,7 @@ import (
 	"github.com/leasehold-dev/leasehold/store/redisstore"
 )
 
-// Servers before 7 know no sharded channels, and tell those who wait otherwise.
+// Servers before 7 have no sharded channels, and notify waiters by plain ones.
 func TestClusterWithoutShardedChannels(t *testing.T) {
 	c := redistest.StartCluster(t, 3, 0, "--rename-command", "SSUBSCRIBE", "", "--rename-command", "SPUBLISH", "")
 	holder, other := openCluster(t, c.Masters, nil), openCluster(t, c.Masters, nil)
@@ -28,7 +28,7 @@ func TestClusterWithoutShardedChannels(t *testing.T) {
 	inTurn(t, g, requests, all, other, holder)
 }
 
-// Who may not listen asks now and then.
+// A client that may not subscribe polls.
 func TestClusterWithoutRightsToListen(t *testing.T) {
 	c := redistest.StartCluster(t, 3, 0)
 	for _, s := range c.Masters {

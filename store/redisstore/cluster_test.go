@@ -128,7 +128,7 @@ func TestClusterIsForEfficiency(t *testing.T) {
 	}
 }
 
-// What a cluster can not do is refused by the URL, and without echoing secrets.
+// Settings that a cluster cannot support are refused, without echoing secrets.
 func TestClusterURLs(t *testing.T) {
 	for url, want := range map[string]string{
 		"redis://a":                              "redis-cluster://",

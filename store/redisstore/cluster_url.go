@@ -5,11 +5,11 @@ import (
 	"fmt"
 )
 
-// clustered servers are one Redis Cluster. The URLs name some of them, which know
-// all others.
+// clustered is the topology of one Redis Cluster. The URLs name some of its members,
+// which know all others.
 var clustered = topology{scheme: "redis-cluster", port: "6379"}
 
-// clusterURLs reads the URLs of a cluster.
+// clusterURLs parses the URLs of a cluster.
 func clusterURLs(urls []string, o *Options) ([]address, Options, error) {
 	if o == nil {
 		o = &Options{}
@@ -25,10 +25,10 @@ func clusterURLs(urls []string, o *Options) ([]address, Options, error) {
 	}
 	switch {
 	case len(opts.Next) > 0:
-		return nil, opts, errors.New("redis: next is for lists of independent servers: a cluster's members change by themselves; leave it out")
+		return nil, opts, errors.New("redis: next is for independent servers: a cluster changes its members by itself; leave it out")
 	case opts.FsyncAlways:
-		return nil, opts, errors.New("redis: fsync=always is for locks that survive every crash, which a cluster can not promise: leave it out")
+		return nil, opts, errors.New("redis: fsync=always is for locks that survive every crash, which a cluster cannot guarantee: leave it out")
 	}
-	opts, err = opts.settle()
+	opts, err = opts.withDefaults()
 	return seeds, opts, err
 }

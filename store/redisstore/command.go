@@ -7,24 +7,24 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/quorum/driver"
 )
 
-// command is what a node is sent, written as the protocol wants it: once, and
-// the same bytes go to every node.
+// command is one command in the protocol's encoding. It is encoded once, and the same
+// bytes are sent to every node.
 type command struct {
-	script *script // that it runs, if any
-	more   int     // leases that it is about, besides the one: see bundle
+	script *script // that it calls, if any
+	more   int     // number of leases that it is about, minus 1: see bundle
 	bytes  []byte
-	// tells is how far from the end there is a 0 that says that the server can tell us
-	// unasked what comes of it; 0: nothing comes of it then.
-	tells int
-	// slot that its lock is in, and 1 more; 0: it is about none, or there are no slots.
+	// noPushAt is the distance from the end of bytes to the no-push flag; 0 if there is
+	// none.
+	noPushAt int
+	// slot of its lock, plus 1; 0 if it has none, or there is no cluster.
 	slot int
-	// repeats: it says what was said before, and if it is lost it will be said again.
+	// repeats is set if the command may be lost, because it will be sent again anyway.
 	repeats bool
-	// question that it asks, of a command that encode made.
+	// question that the command asks, if encode made it.
 	question driver.Question
 }
 
-// newCommand is one without a script.
+// newCommand returns a command that calls no script.
 func newCommand(words ...string) *command {
 	c := &command{bytes: appendCount(nil, len(words))}
 	for _, w := range words {
@@ -33,25 +33,25 @@ func newCommand(words ...string) *command {
 	return c
 }
 
-// begin starts the call of s in c, whose memory is used again. The keys and
-// arguments of the script follow, all of them.
+// begin starts a call of s in c and reuses c's memory. The caller appends all keys and
+// arguments of the script.
 func (c *command) begin(s *script) []byte {
-	c.script, c.more, c.tells, c.repeats = s, 0, 0, false
+	c.script, c.more, c.noPushAt, c.repeats = s, 0, 0, false
 	return append(c.bytes[:0], s.byHash...)
 }
 
-// beginMany is begin of a command about more leases than one: for each of them
-// there are two keys more, and as many arguments as the script says.
+// beginMany is begin for a command about several leases. Each one beyond the first adds
+// two keys, and as many arguments as the script says.
 func (c *command) beginMany(s *script, more int) []byte {
 	if more == 0 {
 		return c.begin(s)
 	}
-	c.script, c.more, c.tells, c.repeats = s, more, 0, false
+	c.script, c.more, c.noPushAt, c.repeats = s, more, 0, false
 	return appendBegin(c.bytes[:0], "EVALSHA", s.hash, s.keys+2*more, s.args+s.each*more)
 }
 
-// byText appends the same call with the script's text, which the node then
-// knows.
+// byText appends the same call with the script's text, from which the node learns the
+// script.
 func (c *command) byText(b []byte) []byte {
 	s := c.script
 	if c.more == 0 {
@@ -89,8 +89,7 @@ func appendNumber(b []byte, n uint64) []byte {
 	return appendWord(b, string(strconv.AppendUint(digits[:0], n, 10)))
 }
 
-// appendMillis rounds up: a store may keep a lease longer than asked, never
-// shorter.
+// appendMillis rounds up: a store may keep a lease longer than asked, but never shorter.
 func appendMillis(b []byte, d time.Duration) []byte {
 	return appendNumber(b, uint64((d+time.Millisecond-1)/time.Millisecond))
 }

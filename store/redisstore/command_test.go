@@ -71,15 +71,15 @@ func TestDeafConnectionSaysSo(t *testing.T) {
 		waits := driver.Question{Op: quorum.Acquire, Lease: r, Waits: true, Again: true, IfHeld: true, Stamp: 7}
 		c := s.encode(waits, nil).(*command)
 		returns := s.encode(driver.Question{Op: quorum.Release, Lease: r, Next: &waits}, nil).(*command)
-		hears, deaf := &wire{n: &node{s: s}, hears: true}, &wire{n: &node{s: s}}
+		hears, deaf := &wire{n: &node{s: s}, canPush: true}, &wire{n: &node{s: s}}
 		for _, text := range []bool{false, true} {
 			for c, at := range map[*command]int{c: 3 + c.script.keys + 4, returns: 3 + returns.script.keys + 7} {
 				encode := func(w *wire) []string {
 					begin := []byte("+what was before\r\n")
 					if text {
-						return words(t, w.says(c, c.byText(begin))[len(begin):])
+						return words(t, w.setPushFlagLocked(c, c.byText(begin))[len(begin):])
 					}
-					return words(t, w.says(c, append(begin, c.bytes...))[len(begin):])
+					return words(t, w.setPushFlagLocked(c, append(begin, c.bytes...))[len(begin):])
 				}
 				got, not := encode(hears), encode(deaf)
 				if want := "1201790000000123456 7 0 " + flags + " leasehold:to:x"; got[at] != want || not[at] != strings.Replace(want, "120", "121", 1) {
@@ -91,7 +91,7 @@ func TestDeafConnectionSaysSo(t *testing.T) {
 			}
 		}
 		other := s.encode(driver.Question{Op: quorum.Acquire, Lease: r}, c).(*command)
-		if before := string(other.bytes); string(deaf.says(other, other.bytes)) != before {
+		if before := string(other.bytes); string(deaf.setPushFlagLocked(other, other.bytes)) != before {
 			t.Error("who does not wait says that it hears nothing")
 		}
 	}
@@ -101,16 +101,16 @@ func TestDeafConnectionSaysSo(t *testing.T) {
 // leads to, and whether the client counts a quarantine.
 func TestGateIsToldOfTheNode(t *testing.T) {
 	s := &Store{wall: time.Now, channel: channelBegin + "x", o: Options{Clock: clock.System()}, nodes: make([]*node, 3)}
-	s.lists.print = "0123456789ab"
+	s.membership.fingerprint = "0123456789ab"
 	r := store.Request{Name: "a", Owner: "o", Meta: "m", TTL: time.Second}
 	next := driver.Question{Op: quorum.Acquire, Lease: r, Waits: true}
 	unknown, known, counts := &wire{n: &node{s: s}}, &wire{n: &node{s: s}, run: "abcdefghijkl"}, &wire{n: &node{s: s}, run: "abcdefghijkl"}
-	counts.n.shut.until = s.o.Clock.Now().Add(time.Hour)
+	counts.n.quarantined.until = s.o.Clock.Now().Add(time.Hour)
 	for _, q := range []driver.Question{{Op: quorum.Acquire, Lease: r}, next, {Op: quorum.Heal, Lease: r}, {Op: quorum.Release, Lease: r}, {Op: quorum.Release, Lease: r, Next: &next}} {
 		c := s.encode(q, nil).(*command)
 		for w, want := range map[*wire]string{unknown: "------------ 0", known: "abcdefghijkl 0", counts: "abcdefghijkl 1"} {
-			byHash := words(t, w.says(c, slices.Clone(c.bytes)))
-			byText := words(t, w.says(c, c.byText(nil)))
+			byHash := words(t, w.setPushFlagLocked(c, slices.Clone(c.bytes)))
+			byText := words(t, w.setPushFlagLocked(c, c.byText(nil)))
 			for _, said := range [][]string{byHash, byText} {
 				if got := strings.Join(said[len(said)-3:], " "); got != "0123456789ab "+want {
 					t.Errorf("%s: %q, want %q", c.script.name, got, want)

@@ -11,15 +11,16 @@ import (
 )
 
 const (
-	// firstRetry is the pause before a node that could not be used is tried again.
+	// firstRetry is the pause before a failed node is tried again.
 	firstRetry = 50 * time.Millisecond
-	// eagerRetries times the pause is twice that at most: a node is often away for an
-	// instant only, and others may wait for what it has to be told. Then the pause
-	// doubles up to a second.
+	// eagerRetries is how often a node is tried with at most twice that pause. A node is
+	// often away for a moment only, and other clients may wait for releases that it has
+	// to receive. Later the pause doubles up to a second.
 	eagerRetries = 20
 )
 
-// retryPause is the pause after so many failures in a row before this one.
+// retryPause returns the pause after a failure, given the number of failures in a row
+// before it.
 func retryPause(failures int) time.Duration {
 	if failures <= eagerRetries {
 		return firstRetry << min(failures, 1)
@@ -27,7 +28,7 @@ func retryPause(failures int) time.Duration {
 	return min(firstRetry<<min(failures-eagerRetries+1, 5), time.Second)
 }
 
-// connect makes a connection, and says whether there is one.
+// connect makes a connection and reports whether it succeeded.
 func (n *node) connect() bool {
 	n.mu.Lock()
 	n.dialing = true
@@ -42,29 +43,28 @@ func (n *node) connect() bool {
 		}
 		n.dropLooksLocked()
 		n.failures, n.down, n.wire, n.reached = 0, nil, w, true
-		n.connected()
+		n.connectedLocked()
 		w.start()
 		return true
 	}
-	n.isDown(err, n.s.o.ConnectTimeout, retryPause(n.failures))
+	n.setDownLocked(err, n.s.o.ConnectTimeout, retryPause(n.failures))
 	n.failures++
 	return false
 }
 
-// isDown keeps everybody from using the node for a while. waited is how long
-// its answer was waited for, if it was. The mutex is held.
-func (n *node) isDown(err error, waited, pause time.Duration) {
+// setDownLocked refuses calls for the node until the pause is over. If an answer was late,
+// waited is how long the client waited for it. The mutex is held.
+func (n *node) setDownLocked(err error, waited, pause time.Duration) {
 	if n.down == nil && !n.closed {
-		n.log.Warn("node can not be used", "err", err)
+		n.log.Warn("node cannot be used", "err", err)
 	}
 	outcome, err := classify(err, waited)
 	n.down = &driver.Refusal{Outcome: outcome, Err: err}
 	n.retryAt = time.Now().Add(pause)
-	n.recallAt(time.Now())
+	n.scheduleResendLocked(time.Now())
 }
 
-// reach connects to the server, makes sure that it is the one that is meant,
-// and prepares it.
+// reach connects to the right server and prepares the connection.
 func (n *node) reach() (*wire, error) {
 	if n.s.sentinels != nil {
 		return n.reachMaster()
@@ -72,8 +72,8 @@ func (n *node) reach() (*wire, error) {
 	return n.open(n.ctx, n.addr.host, n.greet)
 }
 
-// open makes a connection to host that ends with the node, and has it greeted before
-// it is used. ConnectTimeout bounds it all.
+// open connects to host and calls greet before the connection is used. The connection
+// ends with the node. ConnectTimeout bounds all of it.
 func (n *node) open(ctx context.Context, host string, greet func(*wire) error) (*wire, error) {
 	ctx, cancel := context.WithTimeout(ctx, n.s.o.ConnectTimeout)
 	defer cancel()
@@ -106,7 +106,7 @@ func (n *node) dial(ctx context.Context, host string) (net.Conn, error) {
 	return a.dial(ctx, &n.s.o)
 }
 
-// login is what is said on a new connection first, and has to succeed.
+// login returns the commands that begin a connection and have to succeed.
 func (n *node) login() []*command {
 	hello := n.addr.auth()
 	if n.addr.db != 0 {
@@ -115,7 +115,7 @@ func (n *node) login() []*command {
 	return hello
 }
 
-// auth is how a password is given, if there is one.
+// auth returns the AUTH command, if there is a password.
 func (a address) auth() []*command {
 	switch {
 	case a.username != "":
@@ -126,7 +126,7 @@ func (a address) auth() []*command {
 	return nil
 }
 
-// greet is what is said on a new connection before it is used.
+// greet runs the exchange that begins a connection.
 func (n *node) greet(w *wire) error {
 	hello := n.login()
 	must := len(hello)
@@ -142,7 +142,7 @@ func (n *node) greet(w *wire) error {
 			return newRefused(v)
 		}
 	}
-	// That the connection has no name is nobody's loss.
+	// An error from CLIENT SETNAME does no harm.
 	if err := n.identify(said[must+2], said[must+3]); err != nil {
 		return err
 	}
@@ -162,12 +162,11 @@ func (n *node) greet(w *wire) error {
 	return n.listen(w, said[must])
 }
 
-// identify looks who answers on a new connection. It is called on every one,
-// before the first request is sent; info and fsync are what the server says of
-// itself.
+// identify checks which server answers. It runs on every connection before the first
+// request. Its arguments are the replies to INFO and CONFIG GET.
 func (n *node) identify(info, fsync value) error {
 	if info.isError("NOPERM") {
-		n.log.Warn("INFO is not permitted: the node can not be told apart from the others", "err", string(info.text))
+		n.log.Warn("INFO is not permitted: cannot check whether two addresses lead to the same server", "err", string(info.text))
 		info = value{}
 	}
 	if info.kind == '-' {
@@ -178,12 +177,12 @@ func (n *node) identify(info, fsync value) error {
 		return newRefused(value{text: []byte("LOADING the server is not up yet")})
 	}
 	fit := id
-	if n.s.route != nil { // where servers are of a cluster, and become replicas, it is seen to otherwise
+	if n.s.route != nil { // for members of a cluster, redirections notice a replica
 		fit.mode, fit.role = "", ""
 	}
 	if err := fit.unfit(); err != nil && len(n.s.nodes) > 1 {
 		return err
-	} else if err != nil && (n.s.sentinels == nil || id.role == "master") { // or else see isMaster
+	} else if err != nil && (n.s.sentinels == nil || id.role == "master") { // with sentinels, isMaster checks the role
 		n.log.Warn("the server can lose locks", "err", err)
 	}
 	n.mu.Lock()
@@ -192,10 +191,9 @@ func (n *node) identify(info, fsync value) error {
 	return n.s.servers.vet(n, id, n.s.nodes)
 }
 
-// learn has the server know all scripts before the first is called by its
-// hash. A script that had to be sent again by its text would hold up all that
-// is behind it in line. An error reply is no matter here, whoever calls a
-// script will get it too.
+// learn loads all scripts before the first call by hash. A script that had to be sent
+// again as text would delay everything that is enqueued behind it. An error reply is
+// ignored here: callers of the script will get it too.
 func (n *node) learn(w *wire) error {
 	lessons := make([]*command, len(allScripts))
 	for i, s := range allScripts {
@@ -205,8 +203,8 @@ func (n *node) learn(w *wire) error {
 	return err
 }
 
-// exchange sends commands and waits for their replies, on a connection that is
-// not used for anything else yet.
+// exchange sends commands and waits for their replies, on a connection that is not used
+// for anything else yet.
 func (w *wire) exchange(commands []*command) ([]value, error) {
 	var out []byte
 	for _, c := range commands {
@@ -224,11 +222,11 @@ func (w *wire) exchange(commands []*command) ([]value, error) {
 	said := make([]value, len(commands))
 	for i := range said {
 		v, err := w.in.next()
-		for err == nil && (v.isMessage() || v.isInvalidation()) { // not what was asked for
+		for err == nil && (v.isPush() || v.isInvalidation()) { // a push
 			if v.isInvalidation() {
 				w.invalidated(v)
-			} else if string(v.list[1].text) != listChannel { // what is looked at next is the new one
-				w.heard(v)
+			} else if string(v.list[1].text) != membershipChannel { // a change of membership during the exchange is seen in what is read next
+				w.handlePush(v)
 			}
 			v, err = w.in.next()
 		}
@@ -238,7 +236,7 @@ func (w *wire) exchange(commands []*command) ([]value, error) {
 		w.answered = true
 		said[i] = v.clone()
 	}
-	// Once it listens it may hear something at any time.
+	// After a subscription, a push may arrive at any time.
 	if begin, _ := w.in.in.Peek(min(1, w.in.in.Buffered())); len(begin) > 0 && begin[0] != '>' {
 		return nil, errUnasked
 	}

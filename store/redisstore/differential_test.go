@@ -67,7 +67,7 @@ type change struct {
 	script   *script
 	old, new string
 	hidden   bool // on miniredis
-	unseen   bool // on Redis, whose clock can not be set
+	unseen   bool // on Redis, whose clock cannot be set
 	of       renewal
 }
 
@@ -366,7 +366,7 @@ func (n *scripted) Do(c differential.Command) (differential.Answer, error) {
 	}
 	before, err1 := timeOf(replies[1])
 	after, err2 := timeOf(replies[3])
-	ans, err := read(hearing(replies[2]))
+	ans, err := read(replyTo(replies[2]))
 	ans.Before, ans.After = before, after
 	return ans, errors.Join(err, err1, err2)
 }
@@ -507,7 +507,7 @@ func (n *scripted) Look(lock string) (differential.State, error) {
 		}
 	}
 	if n.mini == nil {
-		err = n.inspected(hearing(replies[len(replies)-1]), state)
+		err = n.inspected(replyTo(replies[len(replies)-1]), state)
 	}
 	return state, err
 }

@@ -5,9 +5,9 @@ import (
 	"unsafe"
 )
 
-// These calls do not wait, so Go's scheduler need not know of them. It would have
-// its monitor woken up by the first one after each pause, which costs as much as
-// the call: most of what a client does comes after a pause.
+// These calls do not block, so Go's scheduler need not know about them. Through it, the
+// first call after each pause would wake up the runtime's monitor thread, which costs as
+// much as the call itself, and most calls of a client come after a pause.
 
 func sysRead(fd int, b []byte) (int, error) { return sysTransfer(syscall.SYS_READ, fd, b) }
 

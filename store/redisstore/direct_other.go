@@ -7,7 +7,7 @@ import (
 	"net"
 )
 
-// direct is not to be had here.
+// direct is not supported on this platform.
 type direct struct{}
 
 func newDirect(net.Conn) *direct { return nil }

@@ -63,11 +63,11 @@ func bareNode(t *testing.T) (*node, net.Conn) {
 	return n, server
 }
 
-// Who sends is not held up by a server that does not read, and what there was no
+// A server that does not read does not block the sender, and what there was no
 // room for gets there all the same, once and in order.
 func TestSendingNeverWaits(t *testing.T) {
 	const questions = 500
-	size := 32 << 20 // more than any system keeps for who does not read
+	size := 32 << 20 // more than any system buffers for a server that does not read
 	var commands []*command
 	var want bytes.Buffer
 	for i := range questions {

@@ -8,14 +8,14 @@ import (
 	"syscall"
 )
 
-// direct is a connection without what the net package does around each system
-// call. One goroutine at a time may read, and one write.
+// direct reads and writes a connection without the overhead of package net. At most one
+// goroutine may read, and one write, at a time.
 type direct struct {
 	raw  syscall.RawConn
 	r, w transfer
 }
 
-// transfer is one direction. What is done is made once: it would be memory for
+// transfer is one direction. Its function is created once, to avoid an allocation for
 // each call.
 type transfer struct {
 	do  func(fd uintptr) bool
@@ -24,8 +24,8 @@ type transfer struct {
 	err error
 }
 
-// newDirect is one for conn, or nil where there is none: a TLS connection writes
-// more than it is given.
+// newDirect returns nil if direct transfer is impossible: a TLS connection writes other
+// bytes than it is given.
 func newDirect(conn net.Conn) *direct {
 	c, ok := conn.(*net.TCPConn)
 	if !ok {
@@ -49,13 +49,13 @@ func (t *transfer) try(fd uintptr, call func(int, []byte) (int, error)) error {
 	}
 }
 
-// Read is as that of a net.Conn.
+// Read implements io.Reader.
 func (d *direct) Read(b []byte) (int, error) {
 	d.r.buf = b
 	err := d.raw.Read(d.r.do)
 	d.r.buf = nil
 	switch {
-	case err != nil: // the deadline, or it was closed
+	case err != nil: // the deadline has passed, or the connection was closed
 		return 0, err
 	case d.r.err != nil:
 		return 0, d.r.err
@@ -65,7 +65,7 @@ func (d *direct) Read(b []byte) (int, error) {
 	return d.r.n, nil
 }
 
-// writeNow writes as much as there is room for, and does not wait.
+// writeNow writes as much as fits into the socket's buffer. It does not block.
 func (d *direct) writeNow(out []byte) (int, error) {
 	d.w.buf = out
 	err := d.raw.Write(d.w.do)

@@ -10,8 +10,8 @@ import (
 	"github.com/leasehold-dev/leasehold/store"
 )
 
-// encode turns a question into the command that asks it, in the memory of an
-// old one where there is one.
+// encode encodes a question as a command. It reuses the memory of the old command, if one
+// is given.
 func (s *Store) encode(q driver.Question, old any) any {
 	c, _ := old.(*command)
 	if c == nil {
@@ -38,7 +38,7 @@ func (s *Store) encode(q driver.Question, old any) any {
 	}
 	gate := func(b []byte) []byte {
 		if guarded {
-			b = appendGate(b, s.lists.print)
+			b = appendGate(b, s.membership.fingerprint)
 		}
 		return b
 	}
@@ -50,7 +50,7 @@ func (s *Store) encode(q driver.Question, old any) any {
 		b = appendNumber(b, uint64(r.Spare))
 		b, tells := s.appendPlace(b, q, guarded)
 		if c.bytes = gate(b); tells > 0 {
-			c.tells = len(c.bytes) - tells
+			c.noPushAt = len(c.bytes) - tells
 		}
 		c.repeats = q.Again
 	case quorum.Confirm:
@@ -66,7 +66,7 @@ func (s *Store) encode(q driver.Question, old any) any {
 	case quorum.Heal:
 		b := appendTombKey(appendWord(c.begin(healScript), r.Name), r)
 		b = appendMillis(appendValue(appendWord(b, markKey), r), r.TTL)
-		c.bytes = appendGate(b, s.lists.print)
+		c.bytes = appendGate(b, s.membership.fingerprint)
 	default: // quorum.Release
 		life, always := time.Duration(0), "0"
 		if q.Tomb {
@@ -95,24 +95,24 @@ func (s *Store) encode(q driver.Question, old any) any {
 			b, tells = s.appendPlace(appendMillis(appendValue(b, next), next.TTL), *q.Next, s.guards(next))
 		}
 		if c.bytes = gate(b); tells > 0 {
-			c.tells = len(c.bytes) - tells
+			c.noPushAt = len(c.bytes) - tells
 		}
 	}
 	return c
 }
 
-// appendProposal proposes a token, to us or to the next in line. The wall clock
-// serves for that only, and each node keeps the proposal near its own clock: a
-// wrong one costs a round trip, and changes nothing else.
+// appendProposal appends a proposed token for this grant, or for the next waiter's. Only
+// the proposal uses the wall clock, and each node keeps it near its own clock: a wrong
+// one costs a round trip and nothing else.
 func (s *Store) appendProposal(b []byte) []byte {
 	return appendNumber(b, uint64(max(0, s.wall().Add(proposalLead).UnixMicro())))
 }
 
-// channelBegin is how the channels begin on which servers tell those who wait.
+// channelBegin is the prefix of all channels that this package uses.
 const channelBegin = "leasehold:to:"
 
-// appendPlace says what the acquire script has to know to keep the request, and where
-// in it that we can be told when it is our turn; see command.tells.
+// appendPlace appends what the acquire script needs to enqueue the request. It also
+// returns the offset of the no-push flag; see command.tells.
 func (s *Store) appendPlace(b []byte, q driver.Question, guarded bool) (_ []byte, tells int) {
 	if !q.Waits {
 		return appendWord(b, ""), 0
@@ -147,7 +147,7 @@ func (s *Store) appendPlace(b []byte, q driver.Question, guarded bool) (_ []byte
 	return b, len(b) - len(place)
 }
 
-// ranks have so many digits at least.
+// ranks is the least number of digits of a rank.
 const ranks = 16
 
 func (s *Store) inspectCall(name string) *command {

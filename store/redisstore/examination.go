@@ -6,166 +6,167 @@ import (
 	"github.com/leasehold-dev/leasehold/store"
 )
 
-// Examination is what Examine found out about the servers of a store: facts,
-// from which somebody else draws conclusions.
+// Examination holds what Examine found out about the servers of a store. It contains
+// facts only; the caller draws the conclusions.
 type Examination struct {
 	// Nodes has one entry per server, in the order of the URLs.
 	Nodes []Examined
-	// Lists are the lists of nodes that decide, by index: one, or two while one
-	// replaces the other. A majority of each has to agree.
-	Lists [][]int
-	// Sentinels are what those that watch the server say, in the order of the URLs;
-	// nil where there are none.
+	// Memberships holds the memberships that decide, as indexes into Nodes: one, or two while
+	// one replaces the other. A majority of each has to agree.
+	Memberships [][]int
+	// Sentinels holds the reply of each sentinel, in the order of the URLs. It is nil if
+	// there are no sentinels.
 	Sentinels []SentinelSays
-	// TTL is the one that was asked about, MaxTTL the longest that the store
-	// accepts, and NodeTimeout how long a node is waited for at that TTL.
+	// TTL is the TTL that was asked about, MaxTTL the longest one that the store accepts,
+	// and NodeTimeout how long a client waits for a node at TTL.
 	TTL, MaxTTL, NodeTimeout time.Duration
-	// Quarantine is how long a server that may have forgotten leases stays out,
-	// and FsyncAlways what Options said of the servers.
+	// Quarantine is how long a server that may have forgotten leases grants nothing.
+	// FsyncAlways is the value from Options.
 	Quarantine  time.Duration
 	FsyncAlways bool
 }
 
-// Examined is one server. What could not be read is zero, with an error beside
-// it that says why.
+// Examined describes one server. A value that could not be read is zero, and an error
+// field beside it says why.
 type Examined struct {
-	// Node is its address as the URLs have it, without credentials; Host the
-	// machine that answered there, as an IP address.
+	// Node is the server's address as in the URLs, without credentials. Host is the IP
+	// address of the machine that answered.
 	Node, Host string
-	// Outcome is Granted when the server let us in. Otherwise Err says why not,
-	// and nothing below is set.
+	// Outcome is store.Granted if the server accepted the connection. Otherwise Err says
+	// why not, and all fields below are zero.
 	Outcome store.Outcome
 	Err     error
-	// Trip is the median time of a request and its answer, Slowest the longest.
+	// Trip is the median round-trip time, and Slowest the longest.
 	Trip, Slowest time.Duration
-	// Ahead is how far the server's time of day is ahead of this machine's; it
-	// is known only to within AheadError.
+	// Ahead is how far the server's wall clock is ahead of this machine's, with an error
+	// of at most AheadError.
 	Ahead, AheadError time.Duration
 	Server            Server
 	ServerErr         error
 	Mark              Mark
-	// Lacking is what the user may not do. If it is empty, every script was run
-	// on a lock that nobody uses, and Failing says which did not work.
+	// Lacking lists the permissions that the user does not have. If it is empty, every
+	// script was tried on an unused lock, and Failing lists those that failed.
 	Lacking []Lack
 	Failing []Failure
-	// UntoldErr is why those who wait for a lock could not be told when it is their
-	// turn, as it was tried; nil if they can.
-	UntoldErr error
-	Keys      Survey
+	// PushErr is why waiters could not receive pushes in a trial; nil if they can.
+	PushErr error
+	Keys    Survey
 }
 
-// Server is what a server says of itself.
+// Server holds what a server reports about itself.
 type Server struct {
-	// Product is "redis" or "valkey", Version that of the Redis it is or is
-	// compatible with.
+	// Product is "redis" or "valkey". Version is that of Redis, or of the Redis version
+	// that the server is compatible with.
 	Product, Version string
-	RunID            string // new at every start
+	RunID            string // changes at every start
 	Uptime           time.Duration
 	// Mode is "standalone", "cluster" or "sentinel".
 	Mode    string
-	Loading bool // it still reads its data
-	// Replica is set for one, and where each replicates to the other; Master is
-	// then whose. Replicas is how many it has.
+	Loading bool // the server is still reading its data
+	// Replica is set for a replica, including one that also replicates back to its
+	// master. Master is then the address of its master. Replicas counts its own replicas.
 	Replica  bool
 	Master   string
 	Replicas int
-	// Memory it uses and may use, in bytes; MaxMemory is zero for no limit.
+	// Memory is the memory in use and MaxMemory the limit, in bytes. A MaxMemory of zero
+	// means no limit.
 	Memory, MaxMemory, SystemMemory uint64
-	// Eviction is what it does at the limit; Evicted how many keys it has
-	// removed for that since it started.
+	// Eviction is the policy at the memory limit. Evicted counts the keys evicted since
+	// the server started.
 	Eviction string
 	Evicted  uint64
-	// AppendOnly says that it writes a log. Fsync is when that is on disk:
-	// "always", "everysec", "no", followed by ", no-appendfsync-on-rewrite yes" if it is not
-	// while the log is rewritten. Snapshots says that it saves all data now and
-	// then. The last two come from its configuration: SettingsErr says why they
-	// are not known.
+	// AppendOnly is set if the server writes an append-only file. Fsync is when the file
+	// is synced: "always", "everysec" or "no", followed by ", no-appendfsync-on-rewrite
+	// yes" if it is not synced while it is rewritten. Snapshots is set if the server
+	// regularly saves all its data. Fsync and Snapshots come from the server's
+	// configuration: SettingsErr is why they could not be read.
 	AppendOnly  bool
 	Fsync       string
 	Snapshots   bool
 	SettingsErr error
-	// SaveFails says that its last attempt to write to disk did not succeed.
+	// SaveFails is set if the server's last attempt to write to disk failed.
 	SaveFails bool
 }
 
-// Mark is the note on a server that says from when on it takes part, made by
-// the first client that connects after the server started.
+// Mark is the note on a server that says whether it may grant locks. The first client
+// that connects after the server starts writes it.
 type Mark struct {
-	// Found says that there is one. RunID is the run of the server that it was
-	// said of, "-" if no client could tell.
+	// Found is set if the server has a mark. RunID is the run of the server that the mark
+	// is about, or "-" if no client could read it.
 	Found bool
 	RunID string
-	// Why it was made, in words.
+	// Why is the reason for the last quarantine, as a sentence.
 	Why string
-	// Others is set if the server decides together with others than those of the
-	// URLs, and so refuses this list: which, for people.
+	// Others describes the membership that the server belongs to, if it differs from the
+	// one of the URLs: the server then refuses this client.
 	Others string
-	// Shut says that the server is in quarantine, for OpensIn; zero: until the next
-	// client comes.
-	Shut    bool
-	OpensIn time.Duration
-	// Durable says that all clients saw the server append every write to a file before
-	// it answered, when they arrived.
+	// Quarantined is set if the server is in quarantine, for OpensIn more. If OpensIn is zero,
+	// the next client to connect ends the quarantine.
+	Quarantined bool
+	OpensIn     time.Duration
+	// Durable is set if every client saw, when it connected, that the server appends
+	// every write to a file before answering.
 	Durable bool
-	// Err is why it could not be read, and Version that of the mark if another version of
-	// Leasehold wrote it: the server is then not used.
+	// Err is why the mark could not be read. Version is set if another version of
+	// Leasehold wrote the mark: this client then refuses the server.
 	Err     error
 	Version string
 }
 
-// Lack is a permission that locks need and the user of the URL does not have.
+// Lack is a permission that locks need and the user does not have.
 type Lack struct {
-	// Command as an ACL rule names it, in lower case; or Key, a pattern.
+	// Command is the command as an ACL rule names it, in lower case. If it is empty, Key
+	// is a key pattern.
 	Command, Key string
 	// Says is the server's refusal.
 	Says string
 }
 
-// Failure is a script that does not work although nothing is lacking.
+// Failure is a script that fails although no permission is missing.
 type Failure struct {
 	Script string
 	Err    error
 }
 
-// Oddity is what is odd about a key.
+// Oddity is a way in which a key is unusual.
 type Oddity uint8
 
-// The oddities. Keys of locks are known by their token counters; if a prefix was
-// given, every key that begins with it counts as one too.
+// The oddities. Locks are found by their token counters. If a prefix was given, every key
+// that begins with it also counts as a lock.
 const (
-	// Endless is the key of a lock that never expires.
+	// Endless is a lock's key that never expires.
 	Endless Oddity = iota
-	// WrongType is the key of a lock that holds no string.
+	// WrongType is a lock's key that does not hold a string.
 	WrongType
 	// Redisson is a lock of Redisson, which is a hash.
 	Redisson
-	// Foreign is a lock of another client that excludes ours and is excluded.
+	// Foreign is a lock of another client. It excludes our locks, and they exclude it.
 	Foreign
-	// ForeignCounter is no number where the lock's tokens are counted.
+	// ForeignCounter is a token counter that does not hold a number.
 	ForeignCounter
-	// EndlessCounter and EndlessTombstone never expire, which ours do.
+	// EndlessCounter and EndlessTombstone never expire, although ours do.
 	EndlessCounter
 	EndlessTombstone
 )
 
-// Survey is what is odd about the keys of locks on one server.
+// Survey lists the unusual keys of locks on one server.
 type Survey struct {
-	// Locks is how many names of locks were looked at.
+	// Locks counts the names that were examined.
 	Locks int
-	// Partial says that there were too many keys, or it took too long, to see
-	// them all. Err is why they could not be looked at.
+	// Partial is set if the survey stopped early because there were too many keys or it
+	// took too long. Err is why the keys could not be examined.
 	Partial bool
 	Err     error
 	Odd     []OddKeys
 }
 
-// OddKeys are those that are odd in one way.
+// OddKeys are the keys with one oddity.
 type OddKeys struct {
 	Oddity Oddity
 	Count  int
-	// Examples are some of them; Says what is known of each besides.
+	// Examples holds some of the keys.
 	Examples []OddKey
 }
 
-// OddKey is one of them.
+// OddKey is one unusual key, with what is known about it.
 type OddKey struct{ Key, Says string }

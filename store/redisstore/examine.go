@@ -13,23 +13,23 @@ import (
 	"github.com/leasehold-dev/leasehold/store"
 )
 
-// Scope says what an examination is to look at.
+// Scope limits an examination.
 type Scope struct {
-	// TTL that locks will have. It decides how long a node is waited for.
+	// TTL is the TTL of the locks. It determines how long a client waits for a node.
 	TTL time.Duration
-	// Prefix is what the names of the locks begin with. Keys are looked at, and
-	// rights tried, for such names only. Empty: any name.
+	// Prefix is what the names of the locks begin with. Only keys of such locks are
+	// examined, and permissions are tried on such names. Empty means all names.
 	Prefix string
-	// MaxLocks is how many locks at most are looked at on each server. Zero:
-	// 10000.
+	// MaxLocks bounds the locks that are examined on each server. Zero means 10000.
 	MaxLocks int
 
-	// serves says whether the server, one of a cluster, has a slot; nil: it is in none.
+	// serves reports whether a member of a cluster has a slot; nil if there is no
+	// cluster.
 	serves func(slot int) bool
 }
 
-// settle fills in defaults and says what is wrong.
-func (s Scope) settle() (Scope, error) {
+// withDefaults fills in the defaults and validates the scope.
+func (s Scope) withDefaults() (Scope, error) {
 	if s.TTL < store.MinTTL {
 		return s, fmt.Errorf("%w: TTL %v is too short: the least is %v", store.ErrInvalid, s.TTL, store.MinTTL)
 	}
@@ -39,17 +39,18 @@ func (s Scope) settle() (Scope, error) {
 
 const (
 	defaultMaxLocks = 10000
-	surveyTime      = 5 * time.Second // at most, on each server
+	surveyTime      = 5 * time.Second // on each server
 	tripsTimed      = 9
 )
 
-// Examine finds out what there is to know about the servers that urls name, as
-// Open would use them: with the same user, TLS and settings. It works where Open
-// refuses, and when servers are down, which is then a part of the answer. It
-// blocks until all servers have answered or were waited for in vain, for some
-// seconds. It changes no lock: what it tries, it tries on a name that nobody else
-// uses, and removes afterwards. An error means that the URLs or options are
-// wrong, or that ctx has ended.
+// Examine reports on the servers that urls name. It connects as Open does, with the same
+// user, TLS and settings, and also works where Open fails: a server that is down is part
+// of the report.
+//
+// Examine blocks until each server has answered or timed out, which takes some seconds.
+// It is safe for concurrent use and can be called again. It changes no lock: its trials
+// use a lock name that no other client uses, and it removes their traces. It fails only
+// if the URLs or the options are wrong, or if ctx ends.
 func Examine(ctx context.Context, urls []string, o *Options, scope Scope) (Examination, error) {
 	return examine(ctx, urls, o, scope, time.Now)
 }
@@ -64,28 +65,28 @@ func examine(ctx context.Context, urls []string, o *Options, scope Scope, wall f
 		return Examination{}, err
 	}
 	sentinels, addrs := topology.sentinels(addrs, opts)
-	addrs, lists, err := newLists(addrs, opts.Next)
+	addrs, lists, err := newMembership(addrs, opts.Next)
 	if err != nil {
 		return Examination{}, err
 	}
-	if opts, err = opts.settle(); err != nil {
+	if opts, err = opts.withDefaults(); err != nil {
 		return Examination{}, err
 	}
-	if scope, err = scope.settle(); err != nil {
+	if scope, err = scope.withDefaults(); err != nil {
 		return Examination{}, err
 	}
 	return examineAll(ctx, addrs, sentinels, lists, opts, scope, wall), ctx.Err()
 }
 
-// examineAll examines the servers as the nodes of one store, and the sentinels that
-// watch it, if any do.
-func examineAll(ctx context.Context, addrs []address, watch *sentinels, lists lists, opts Options, scope Scope, wall func() time.Time) Examination {
+// examineAll examines the servers as nodes of one store, and the sentinels that watch
+// them, if any.
+func examineAll(ctx context.Context, addrs []address, watch *sentinels, lists membership, opts Options, scope Scope, wall func() time.Time) Examination {
 	e := Examination{
-		Nodes: make([]Examined, len(addrs)), Lists: lists.indexes(len(addrs)),
+		Nodes: make([]Examined, len(addrs)), Memberships: lists.indexes(len(addrs)),
 		TTL: scope.TTL, MaxTTL: opts.MaxTTL, NodeTimeout: opts.nodeTimeout(scope.TTL),
 		Quarantine: opts.quarantine(), FsyncAlways: opts.FsyncAlways,
 	}
-	s := &Store{o: opts, lists: lists, sentinels: watch, wall: wall, nodes: make([]*node, len(addrs)), channel: channelBegin + rand.Text()} // never opened
+	s := &Store{o: opts, membership: lists, sentinels: watch, wall: wall, nodes: make([]*node, len(addrs)), channel: channelBegin + rand.Text()} // never opened
 	s.guarded.Store(len(addrs) > 1)
 	for i, a := range addrs {
 		s.nodes[i] = &node{s: s, index: i, addr: a, log: opts.Logger, ctx: ctx}
@@ -101,7 +102,7 @@ func examineAll(ctx context.Context, addrs []address, watch *sentinels, lists li
 	return e
 }
 
-// examiner is a connection to a node on which one thing is asked after the other.
+// examiner sends one command after the other to a node, over a connection of its own.
 type examiner struct {
 	n     *node
 	w     *wire
@@ -121,11 +122,11 @@ func (n *node) examine(ctx context.Context, scope Scope) Examined {
 	return d.found
 }
 
-// visit is one round of questions. It ends at the first that is not answered.
+// visit runs all examinations of a node. It stops at the first command without an answer.
 func (d *examiner) visit(ctx context.Context) error {
 	dialing, cancel := context.WithTimeout(ctx, d.n.s.o.ConnectTimeout)
 	defer cancel()
-	hosts, err := d.n.whereabouts(dialing)
+	hosts, err := d.n.masterAddrs(dialing)
 	if err != nil {
 		return err
 	}
@@ -146,13 +147,13 @@ func (d *examiner) visit(ctx context.Context) error {
 	return nil
 }
 
-// ask sends commands at once and waits for all the answers.
+// ask sends commands together and waits for all their answers.
 func (d *examiner) ask(commands ...*command) ([]value, error) {
 	d.w.conn.SetDeadline(time.Now().Add(d.n.s.o.ConnectTimeout))
 	return d.w.exchange(commands)
 }
 
-// askFor is ask for one command.
+// askFor sends one command and waits for its answer.
 func (d *examiner) askFor(words ...string) (value, error) {
 	said, err := d.ask(newCommand(words...))
 	if err != nil {
@@ -163,7 +164,7 @@ func (d *examiner) askFor(words ...string) (value, error) {
 
 func (d *examiner) login() error {
 	commands := d.n.login()
-	// Without a password, the first other command is what is refused.
+	// The handshake without a password succeeds; the first other command is refused.
 	said, err := d.ask(append(commands, newCommand("GET", d.probeName()))...)
 	if err != nil {
 		return err
@@ -176,8 +177,7 @@ func (d *examiner) login() error {
 	return nil
 }
 
-// timing takes the time of some round trips, and compares clocks on the
-// quickest.
+// timing measures some round trips, and compares the clocks in the fastest.
 func (d *examiner) timing() error {
 	trips := make([]time.Duration, tripsTimed)
 	for i := range trips {
@@ -207,8 +207,7 @@ func readTime(v value) (time.Time, bool) {
 	return time.UnixMicro(int64(seconds)*1e6 + int64(micros)), ok && also
 }
 
-// probe is the name of a lock that nobody has used, and, in a cluster, that the server
-// keeps.
+// probe returns a lock name that is not in use. In a cluster, its slot is on this server.
 func (d *examiner) probe() string {
 	for {
 		name := d.probeName() + "/" + store.NewOwner()
@@ -220,5 +219,5 @@ func (d *examiner) probe() string {
 	}
 }
 
-// probeName is that of a lock nobody else uses.
+// probeName is the base of the lock name that trials use.
 func (d *examiner) probeName() string { return d.scope.Prefix + "leasehold-doctor" }

@@ -11,41 +11,42 @@ import (
 	"github.com/leasehold-dev/leasehold/store"
 )
 
-// ClusterExamination is what ExamineCluster found out.
+// ClusterExamination holds what ExamineCluster found out.
 type ClusterExamination struct {
-	// Seeds are what the servers of the URLs said, if none of them says who has which
-	// slot. Nothing else is known then.
+	// Seeds holds the outcomes of the servers of the URLs if none of them could describe
+	// the slots. All other fields are then zero.
 	Seeds []store.NodeOutcome
-	// Masters are those that have slots, each examined as the one server of a store; in
-	// the order of their slots.
+	// Masters holds an examination of each master that has slots, as the only node of a
+	// store, in the order of their slots.
 	Masters []Examination
-	// Unserved is how many slots no server has, of SlotsOfCluster: locks that fall
-	// there can not be taken.
+	// Unserved counts the slots, out of SlotsOfCluster, that no server has: locks in
+	// those slots cannot be acquired.
 	Unserved int
 }
 
-// SlotsOfCluster is how many slots every cluster has.
+// SlotsOfCluster is the number of slots of every cluster.
 const SlotsOfCluster = slots
 
-// ExamineCluster is Examine for the masters of a cluster, of which urls name some
-// servers as for OpenCluster.
+// ExamineCluster is like Examine, for the masters of a cluster. The urls name some of its
+// servers, as for OpenCluster. It fails only if the URLs or the options are wrong, or if
+// ctx ends.
 func ExamineCluster(ctx context.Context, urls []string, o *Options, scope Scope) (ClusterExamination, error) {
 	seeds, opts, err := clusterURLs(urls, o)
 	if err != nil {
 		return ClusterExamination{}, err
 	}
-	if scope, err = scope.settle(); err != nil {
+	if scope, err = scope.withDefaults(); err != nil {
 		return ClusterExamination{}, err
 	}
 	r := newRouter(&Store{o: opts}, seeds) // never opened
 	defer r.cancel()
-	chart, said, err := r.ask(ctx)
+	chart, said, err := r.fetchSlotMap(ctx)
 	if err != nil {
 		return ClusterExamination{Seeds: said}, ctx.Err()
 	}
-	slices.SortFunc(chart, func(a, b stretch) int { return a.first - b.first })
+	slices.SortFunc(chart, func(a, b slotRange) int { return a.first - b.first })
 	e := ClusterExamination{Unserved: slots}
-	has := map[string][]stretch{}
+	has := map[string][]slotRange{}
 	var hosts []string
 	for _, s := range chart {
 		if e.Unserved -= s.last - s.first + 1; has[s.host] == nil {
@@ -60,16 +61,16 @@ func ExamineCluster(ctx context.Context, urls []string, o *Options, scope Scope)
 			member, scope := seeds[0], scope
 			member.host = host
 			scope.serves = func(slot int) bool {
-				return slices.ContainsFunc(has[host], func(s stretch) bool { return s.first <= slot && slot <= s.last })
+				return slices.ContainsFunc(has[host], func(s slotRange) bool { return s.first <= slot && slot <= s.last })
 			}
-			e.Masters[i] = examineAll(ctx, []address{member}, nil, lists{}, opts, scope, time.Now)
+			e.Masters[i] = examineAll(ctx, []address{member}, nil, membership{}, opts, scope, time.Now)
 		})
 	}
 	all.Wait()
 	return e, ctx.Err()
 }
 
-// sharded says whether a version knows sharded channels.
+// sharded reports whether a server version supports sharded channels.
 func sharded(version string) bool {
 	major, _, _ := strings.Cut(version, ".")
 	n, err := strconv.Atoi(major)

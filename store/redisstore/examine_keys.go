@@ -10,12 +10,12 @@ import (
 )
 
 const (
-	surveyBatch = 200 // locks looked at in one go
-	exampleKeys = 3   // named for each oddity
+	surveyBatch = 200 // locks examined in one step
+	exampleKeys = 3   // examples per oddity
 )
 
-// survey looks at the keys of locks, as many as it may. Its commands are those
-// that are allowed to whoever locks, but for SCAN.
+// survey examines the keys of locks, up to the limit of the scope. Apart from SCAN it
+// uses only commands that any user that locks may run.
 func (d *examiner) survey() error {
 	if d.found.Server.Mode == "sentinel" {
 		return nil
@@ -23,7 +23,7 @@ func (d *examiner) survey() error {
 	f := finds{names: map[string]bool{}, most: d.scope.MaxLocks, until: time.Now().Add(surveyTime)}
 	prefix := globEscape.Replace(d.scope.Prefix)
 	patterns := []string{keyBegin + prefix + "*}:*"}
-	if prefix != "" { // whatever begins with it is the name of a lock
+	if prefix != "" { // every key that begins with it is the name of a lock
 		patterns = append(patterns, prefix+"*")
 	}
 	for _, p := range patterns {
@@ -43,7 +43,7 @@ func (d *examiner) survey() error {
 	return nil
 }
 
-// finds are the keys that were found.
+// finds collects the keys that were found.
 type finds struct {
 	names   map[string]bool
 	order   []string // of locks
@@ -63,7 +63,7 @@ func (f *finds) add(key string) {
 			f.tombs = append(f.tombs, key)
 			return
 		} else if strings.Contains(inner, "}:") {
-			return // somebody's, and no concern of locks
+			return // a key of another program that is not about locks
 		}
 	}
 	if !f.names[key] && key != markKey && key != "" {
@@ -72,7 +72,7 @@ func (f *finds) add(key string) {
 	}
 }
 
-// scan gathers the keys that match, as far as it may.
+// scan collects the keys that match, up to the limits.
 func (d *examiner) scan(pattern string, f *finds) error {
 	for cursor := "0"; ; {
 		v, err := d.askFor("SCAN", cursor, "MATCH", pattern, "COUNT", "1000")
@@ -102,7 +102,7 @@ func (d *examiner) scan(pattern string, f *finds) error {
 	}
 }
 
-// tombs looks for those that stay for ever.
+// tombs finds tombstones that never expire.
 func (d *examiner) tombs(keys []string) error {
 	for batch := range slices.Chunk(keys, surveyBatch) {
 		var commands []*command
@@ -122,7 +122,7 @@ func (d *examiner) tombs(keys []string) error {
 	return nil
 }
 
-// locks looks at some locks and their counters.
+// locks examines some locks and their counters.
 func (d *examiner) locks(names []string) error {
 	const each = 4
 	var commands []*command
@@ -142,7 +142,7 @@ func (d *examiner) locks(names []string) error {
 		switch wrong := v[2].isError("WRONGTYPE"); {
 		case wrong:
 			d.odd(ForeignCounter, counter, "no string")
-			continue // then the name need not be that of a lock either
+			continue // then the name may not be that of a lock either
 		case v[2].kind == '$' && !v[2].null && !number:
 			d.odd(ForeignCounter, counter, "")
 			continue
@@ -164,7 +164,7 @@ func (d *examiner) locks(names []string) error {
 	return nil
 }
 
-// mistyped looks what there is instead of a string, as far as it is allowed.
+// mistyped finds out what a key that is not a string holds, as far as permissions allow.
 func (d *examiner) mistyped(name string) error {
 	said, err := d.ask(newCommand("TYPE", name), newCommand("HSCAN", name, "0", "COUNT", "10"))
 	if err != nil {
@@ -194,22 +194,22 @@ func (d *examiner) odd(o Oddity, key, says string) {
 	d.found.Keys.Odd = append(d.found.Keys.Odd, OddKeys{Oddity: o, Count: 1, Examples: []OddKey{{key, says}}})
 }
 
-// neverExpires reads the answer to PTTL.
+// neverExpires reports whether the reply to PTTL says that a key has no expiry.
 func neverExpires(v value) bool { return v.kind == ':' && v.num == -1 }
 
-// redissonField is a field of the hash that is a lock of Redisson: a client and
-// one of its threads.
+// redissonField matches a field of a Redisson lock, which is a hash: a client and one of
+// its threads.
 var redissonField = regexp.MustCompile(`^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}:[0-9]+$`)
 
 var ownerAlone = regexp.MustCompile(`^[A-Za-z0-9_-]{27}$`)
 
-// ours says whether a value looks like one of ours.
+// ours reports whether a value looks like one that this package writes.
 func ours(value string) bool {
 	owner, meta, ok := strings.Cut(value, " ")
 	return ok && strings.HasPrefix(meta, "{") && owner != "" || ownerAlone.MatchString(value)
 }
 
-// likenesses are values by which other clients can be told.
+// likenesses are patterns that identify the values of other clients.
 var likenesses = []struct {
 	value *regexp.Regexp
 	says  string
@@ -220,8 +220,8 @@ var likenesses = []struct {
 	{regexp.MustCompile(`^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$`), "a UUID"},
 }
 
-// likeness says what a value looks like. A value that is unknown is not shown: it
-// may be anything.
+// likeness describes a value. It does not show an unknown value, which may be
+// confidential.
 func likeness(value string) string {
 	if ours(value) {
 		return "as Leasehold writes"
@@ -235,7 +235,7 @@ func likeness(value string) string {
 		return "a number"
 	}
 	if !utf8.ValidString(value) {
-		return "bytes that are no text"
+		return "binary data"
 	}
 	return ""
 }

@@ -11,9 +11,8 @@ import (
 	"github.com/leasehold-dev/leasehold/store"
 )
 
-// trials are the commands that locks need, as they are tried on the key of a
-// lock that nobody uses. INFO is tried anyway, and for those that only waiting needs
-// see listening.
+// trials maps each command that locks need to a trial of it on an unused lock's key. INFO
+// is always sent, and listening tries the commands that only waiters need.
 var trials = map[string]func(key string) []string{
 	"evalsha": func(string) []string { return []string{"EVALSHA", "0000000000000000000000000000000000000000", "0"} },
 	"eval":    func(string) []string { return []string{"EVAL", "return 0", "0"} },
@@ -32,7 +31,7 @@ var trials = map[string]func(key string) []string{
 	"time":    func(string) []string { return []string{"TIME"} },
 }
 
-// rights tries every command and every pattern of keys that locks need.
+// rights tries every command and every key pattern that locks need.
 func (d *examiner) rights() error {
 	if d.found.Server.Mode == "sentinel" {
 		return nil
@@ -58,7 +57,8 @@ func (d *examiner) rights() error {
 	return d.keyRights(key)
 }
 
-// keyRights tries the patterns of keys by a script that does nothing with them.
+// keyRights tries the key patterns with a script that declares the keys and does nothing
+// with them.
 func (d *examiner) keyRights(key string) error {
 	keys := []string{key, keyBegin + key + counterEnd, markKey}
 	if len(d.n.s.nodes) == 1 {
@@ -79,13 +79,13 @@ func (d *examiner) keyRights(key string) error {
 
 func (d *examiner) lacks(l Lack) { d.found.Lacking = append(d.found.Lacking, l) }
 
-// deniesCommand tells a refusal to run a command from that of a key.
+// deniesCommand distinguishes the refusal of a command from that of a key.
 func deniesCommand(v value) bool {
 	return v.isError("NOPERM") && bytes.Contains(v.text, []byte("to run"))
 }
 
-// listening tries whether the server can tell us what we wait for: a second
-// connection listens, and the first one says something.
+// listening tries whether waiters can receive pushes: a second connection subscribes to a
+// channel, and the first one publishes a message there.
 func (d *examiner) listening() error {
 	if s := d.found.Server; s.Mode == "sentinel" || s.Replica || s.Loading {
 		return nil
@@ -107,7 +107,7 @@ func (d *examiner) listening() error {
 		return nil
 	})
 	if err != nil {
-		d.found.UntoldErr = err
+		d.found.PushErr = err
 		return nil
 	}
 	defer w.forget()
@@ -117,25 +117,25 @@ func (d *examiner) listening() error {
 		return err
 	}
 	if said.kind == '-' {
-		d.found.UntoldErr = newRefused(said)
+		d.found.PushErr = newRefused(said)
 		return nil
 	}
 	if said.num == 0 {
-		d.found.UntoldErr = errNobodyListens
+		d.found.PushErr = errNobodyListens
 		return nil
 	}
 	w.conn.SetReadDeadline(time.Now().Add(d.n.s.o.ConnectTimeout))
 	if v, err := w.in.next(); err != nil {
-		d.found.UntoldErr = err
+		d.found.PushErr = err
 	} else if len(v.list) != 3 || string(v.list[2].text) != "doctor" {
-		d.found.UntoldErr = notUnderstood(v)
+		d.found.PushErr = notUnderstood(v)
 	}
 	return nil
 }
 
-var errNobodyListens = errors.New("the server does not know of the connection that listens: something between leads to different servers")
+var errNobodyListens = errors.New("the server does not know the connection that subscribed: a proxy may lead to different servers")
 
-// scripts runs every script on a lock that nobody uses.
+// scripts runs every script on an unused lock.
 func (d *examiner) scripts() error {
 	s := d.found.Server
 	if len(d.found.Lacking) > 0 || s.Mode == "sentinel" || s.Replica || s.Loading {
@@ -146,9 +146,9 @@ func (d *examiner) scripts() error {
 	waits.Owner = store.NewOwnerAt(time.Now())
 	guarded := r
 	guarded.Owner, guarded.Require = store.NewOwner(), store.CrashSafe
-	// Of a node alone, so that a lock is granted without a look at the mark:
-	// where there is none, looking would make one.
-	alone := &Store{o: d.n.s.o, wall: d.n.s.wall, nodes: d.n.s.nodes[:1], lists: d.n.s.lists, channel: d.n.s.channel}
+	// Use a store of one node, so that a lock is granted without checking the mark: where
+	// there is none, checking would create one.
+	alone := &Store{o: d.n.s.o, wall: d.n.s.wall, nodes: d.n.s.nodes[:1], membership: d.n.s.membership, channel: d.n.s.channel}
 	type trial struct {
 		name string
 		c    *command
@@ -169,7 +169,7 @@ func (d *examiner) scripts() error {
 	}
 	all = append(all, trial{"inspect", alone.inspectCall(r.Name)})
 	var commands []*command
-	for _, t := range all { // by its text, which the server may not know yet
+	for _, t := range all { // by text, since the server may not know the script yet
 		commands = append(commands, &command{bytes: t.c.byText(nil)})
 	}
 	name := keyBegin + r.Name

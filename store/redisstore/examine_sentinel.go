@@ -2,18 +2,18 @@ package redisstore
 
 import "context"
 
-// SentinelSays is what one sentinel says about the master.
+// SentinelSays is what one sentinel reports about the master.
 type SentinelSays struct {
-	// Sentinel is its address, Master that of the master as it knows it. If it
-	// does not say, Err is why.
+	// Sentinel is the sentinel's address, and Master the master's address according to
+	// it. Err is why it reported none.
 	Sentinel, Master string
 	Err              error
-	// Epoch counts failovers: one that is behind the others was cut off. Zero
-	// where the user may not see it.
+	// Epoch counts failovers: a sentinel whose epoch is behind that of the others was cut
+	// off. It is zero if the user may not read it.
 	Epoch uint64
 }
 
-// examineSentinels asks all sentinels, and waits for each.
+// examineSentinels asks all sentinels and waits for each.
 func (n *node) examineSentinels(ctx context.Context) (all []SentinelSays) {
 	p := n.newPanel()
 	defer p.close()

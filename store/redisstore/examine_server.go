@@ -11,7 +11,7 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/quorum"
 )
 
-// server asks what the server says of itself, and how it is configured.
+// server reads what the server reports about itself, and its configuration.
 func (d *examiner) server() error {
 	info, err := d.askFor("INFO")
 	if err != nil {
@@ -40,7 +40,7 @@ func (d *examiner) server() error {
 	return nil
 }
 
-// setting reads the answer to CONFIG GET of one setting.
+// setting reads the reply to CONFIG GET for one setting.
 func setting(v value) (string, error) {
 	switch {
 	case v.kind == '-':
@@ -51,8 +51,7 @@ func setting(v value) (string, error) {
 	return string(v.list[1].text), nil
 }
 
-// parseServer reads the answer to INFO. Servers of all versions leave out some
-// of it.
+// parseServer reads the reply to INFO. Every server version leaves out some fields.
 func parseServer(info string) Server {
 	is := map[string]string{}
 	for l := range strings.Lines(info) {
@@ -85,9 +84,9 @@ func parseServer(info string) Server {
 	return s
 }
 
-// mark reads the note that says from when on the node takes part.
+// mark reads the mark, which says whether the node may grant locks.
 func (d *examiner) mark() error {
-	if d.scope.serves != nil { // there is none
+	if d.scope.serves != nil { // a cluster has no marks
 		return nil
 	}
 	said, err := d.ask(newCommand("GET", markKey), newCommand("TIME"))
@@ -99,7 +98,8 @@ func (d *examiner) mark() error {
 	return nil
 }
 
-// readMark reads the mark as people want to know it. now is the server's clock.
+// readMark converts the mark into its exported form. The argument now is the server's
+// clock.
 func (s *Store) readMark(v value, now time.Time) Mark {
 	switch {
 	case v.kind == '-':
@@ -114,14 +114,14 @@ func (s *Store) readMark(v value, now time.Time) Mark {
 	found := Mark{Found: true, RunID: m.Run, Why: reasonOf(m.Why), Durable: m.Durable > 0}
 	if !m.Open {
 		found.OpensIn = max(time.UnixMicro(m.Opens).Sub(now), time.UnixMicro(m.ClientOpens).Sub(s.wall()), 0)
-		found.Shut = true
+		found.Quarantined = true
 	}
-	found.Others, _ = s.lists.others(m)
+	found.Others, _ = s.membership.others(m)
 	return found
 }
 
-// indexes are the nodes of each list.
-func (l lists) indexes(nodes int) [][]int {
+// indexes returns the nodes of each membership.
+func (l membership) indexes(nodes int) [][]int {
 	sets := l.sets[:]
 	if len(l.next) == 0 {
 		var all quorum.Set

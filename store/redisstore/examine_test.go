@@ -110,9 +110,9 @@ func TestParseMark(t *testing.T) {
 		want Mark
 	}{
 		{value{kind: '$', null: true}, Mark{}},
-		{text("2 shut - ab - 7000000 6000000 restarted 5000000 0 0 0 - 0 -"), Mark{Found: true, RunID: "ab", Why: "it was restarted, and may have forgotten leases", Shut: true, OpensIn: 2 * time.Second}},
-		{text("2 shut - ab - 4000000 9000000 restarted 5000000 0 0 0 - 0 -"), Mark{Found: true, RunID: "ab", Why: "it was restarted, and may have forgotten leases", Shut: true, OpensIn: 3 * time.Second}},
-		{text("2 shut - ab - 4000000 4000000 restarted 5000000 0 0 0 - 0 -"), Mark{Found: true, RunID: "ab", Why: "it was restarted, and may have forgotten leases", Shut: true}},
+		{text("2 shut - ab - 7000000 6000000 restarted 5000000 0 0 0 - 0 -"), Mark{Found: true, RunID: "ab", Why: "it was restarted, and may have forgotten leases", Quarantined: true, OpensIn: 2 * time.Second}},
+		{text("2 shut - ab - 4000000 9000000 restarted 5000000 0 0 0 - 0 -"), Mark{Found: true, RunID: "ab", Why: "it was restarted, and may have forgotten leases", Quarantined: true, OpensIn: 3 * time.Second}},
+		{text("2 shut - ab - 4000000 4000000 restarted 5000000 0 0 0 - 0 -"), Mark{Found: true, RunID: "ab", Why: "it was restarted, and may have forgotten leases", Quarantined: true}},
 		{text("2 open - ab - 0 0 declared 0 3 3 0 - 0 -"), Mark{Found: true, RunID: "ab", Why: `it may have forgotten leases ("declared")`, Durable: true}},
 		{text("2 open d061ae3a340a ab - 0 0 declared 0 0 0 0 - 0 a:1,b:1,c:1"), Mark{Found: true, RunID: "ab", Why: `it may have forgotten leases ("declared")`, Others: "a:1,b:1,c:1"}},
 	} {
@@ -136,7 +136,7 @@ func TestLikeness(t *testing.T) {
 		"0123456789abcdef0123456789abcdef":         "as redis-py and node-redlock write",
 		"0b16b1f0-5a25-4b5c-a22b-3f5b0b1c8f6e":     "a UUID",
 		"1700000000":                               "a number",
-		"\xff":                                     "bytes that are no text",
+		"\xff":                                     "binary data",
 		"hunter2 is what somebody keeps in there!": "",
 	} {
 		if got := likeness(value); got != want {

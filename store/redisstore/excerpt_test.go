@@ -13,7 +13,7 @@ func TestLongErrorRepliesAreCut(t *testing.T) {
 		if text := (value{kind: '*', list: []value{v, v, v}}).String(); len(text) > 600 {
 			t.Errorf("a list of long replies is described in %d bytes", len(text))
 		}
-		for way, err := range map[string]error{"reply": hearing(v).err, "refusal": newRefused(v)} {
+		for way, err := range map[string]error{"reply": replyTo(v).err, "refusal": newRefused(v)} {
 			if err == nil {
 				t.Fatalf("%s %q: no error", way, begin)
 			}

@@ -26,14 +26,14 @@ func ParseURLs(urls []string, o Options) (hosts []string, _ Options, _ error) {
 var DecodeValue = decodeValue
 
 // Settle exposes the check of options.
-var Settle = Options.settle
+var Settle = Options.withDefaults
 
 // MaxBundle exposes how many leases one command renews.
 const MaxBundle = maxBundle
 
 // TriesAfter says how long a connection is silent before it is tried while somebody
 // waits.
-func (s *Store) TriesAfter(d time.Duration) { s.proof = d }
+func (s *Store) TriesAfter(d time.Duration) { s.pushTestAfter = d }
 
 // ReadsAfter says how long nobody reads when nothing is in flight.
 func (s *Store) ReadsAfter(d time.Duration) { s.idle = d }
@@ -48,5 +48,5 @@ func (s *Store) Called() bool {
 	n := s.nodes[0]
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	return n.wire.turns.called
+	return n.wire.inline.interrupted
 }

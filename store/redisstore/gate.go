@@ -8,26 +8,27 @@ import (
 )
 
 // The scripts that grant end with three arguments about the mark; see scripts/gate.lua.
-// The last two differ from node to node and are filled in as a command is sent.
+// The last two differ between nodes and are patched when a command is sent.
 
-// runPrint is how many characters of a run ID stand for it.
+// runPrint is how many characters of a run ID identify a run.
 const runPrint = 12
 
-// appendGate appends what gate has to know, for a node whose run is not known.
+// appendGate appends the arguments about the mark, for a node whose run is not known.
 func appendGate(b []byte, print string) []byte {
 	b = appendWord(b, print)
 	b = appendWord(b, strings.Repeat(nodemark.Unknown, runPrint))
 	return appendWord(b, "0")
 }
 
-// gated says whether a script ends with what gate has to know.
+// gated reports whether a script ends with these arguments.
 func (s *script) gated() bool {
 	return s == guardedScript || s == resignScript || s == rejoinScript || s == healScript
 }
 
-// fillGate fills in, at the end of out where c is, which run of the server the connection
-// leads to and whether we count a quarantine of our own. The mutex is held.
-func (w *wire) fillGate(c *command, out []byte) {
+// fillGateLocked patches the arguments about the mark in the command c at the end of out: the
+// run of the server that this connection leads to, and whether this client counts a
+// quarantine of its own. The mutex is held.
+func (w *wire) fillGateLocked(c *command, out []byte) {
 	if !c.script.gated() {
 		return
 	}
@@ -41,7 +42,7 @@ func (w *wire) fillGate(c *command, out []byte) {
 	}
 }
 
-// runOf returns the fingerprint of the server's run, empty if it is not known.
+// runOf returns the beginning of the server's run ID; empty if it is not known.
 func (n *node) runOf() string {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -51,11 +52,11 @@ func (n *node) runOf() string {
 	return n.server.runID[:runPrint]
 }
 
-// firstKey is the first key of a script's command.
+// firstKey returns the first key of a script's command.
 func (c *command) firstKey() []byte {
 	size, key, _ := bytes.Cut(c.bytes[len(c.script.byHash):], []byte("\r\n"))
 	n := 0
-	for _, digit := range size[1:] { // after a $
+	for _, digit := range size[1:] { // skips the $
 		n = 10*n + int(digit-'0')
 	}
 	return key[:n]

@@ -23,7 +23,7 @@ func (n *scripted) ask(t *testing.T, questions ...driver.Question) (all []driver
 		n.s.wall, n.s.channel = time.Now, channelBegin+"nobody"
 		c := n.s.encode(q, nil).(*command)
 		asks := n.byText(c)
-		asks.bytes = n.wire.says(c, asks.bytes) // that nobody hears anything
+		asks.bytes = n.wire.setPushFlagLocked(c, asks.bytes) // that nobody hears anything
 		commands = append(commands, asks)
 	}
 	replies, err := n.run(commands...)
@@ -31,7 +31,7 @@ func (n *scripted) ask(t *testing.T, questions ...driver.Question) (all []driver
 		t.Fatal(err)
 	}
 	for _, v := range replies {
-		all = append(all, hearing(v).answer(acquireScript))
+		all = append(all, replyTo(v).answer(acquireScript))
 	}
 	return all
 }
@@ -67,7 +67,7 @@ func TestQuarantineHandsNothingOn(t *testing.T) {
 		for _, returns := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%s, returns: %v", name, returns), func(t *testing.T) {
 				n := onRedis(t)
-				n.s.lists.print, n.wire.run = "ba9876543210", strings.Repeat("a", runPrint)
+				n.s.membership.fingerprint, n.wire.run = "ba9876543210", strings.Repeat("a", runPrint)
 				n.text(t, "SET", markKey, openMark)
 				held, next, back := lining("stock", store.CrashSafe), lining("stock", store.CrashSafe), lining("stock", store.CrashSafe)
 				n.ask(t, driver.Question{Op: quorum.Acquire, Lease: held}, driver.Question{Op: quorum.Acquire, Lease: next, Waits: true})
@@ -98,8 +98,8 @@ func TestQuarantineHandsNothingOn(t *testing.T) {
 	}
 }
 
-// Who must not be granted the lock without a look at the mark is not handed it by
-// somebody who does not look.
+// A waiter that requires a check of the mark is not handed the lock by a release that
+// does not check it.
 func TestGuardedPlaceIsNotHandedUnseen(t *testing.T) {
 	n := onRedis(t)
 	n.s.nodes = make([]*node, 1)
@@ -231,7 +231,7 @@ func TestLineIsSpoilt(t *testing.T) {
 			if !strings.HasPrefix(words[1], "{stock}:place:") {
 				return
 			}
-			// Who asks again has its place again.
+			// A waiter that asks again gets its place back.
 			n.ask(t, driver.Question{Op: quorum.Acquire, Lease: held})
 			n.text(t, "DEL", words[1])
 			n.text(t, words...)
@@ -278,7 +278,7 @@ func TestLongLine(t *testing.T) {
 	for _, i := range rnd.Perm(all) {
 		stands(line[i], true)
 	}
-	// Who gives up goes, from wherever it stood.
+	// A waiter that gives up is removed, wherever it was in the queue.
 	for range 50 {
 		i := rnd.IntN(len(line))
 		n.ask(t, driver.Question{Op: quorum.Release, Lease: line[i]})

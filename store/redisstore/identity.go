@@ -7,24 +7,24 @@ import (
 	"sync"
 )
 
-// identity is what a server says of itself; empty where it may not.
+// identity is what a server reports about itself. Fields it does not report are zero.
 type identity struct {
-	runID       string // new at every start of the server
+	runID       string // changes at every start of the server
 	replication string // changes when its data is replaced by another server's
-	// promoted: it was a replica once, and its master's last writes may be
-	// missing, however long it has been up.
+	// promoted is set if the server was a replica once. It may lack its former master's
+	// last writes, however long it has been up.
 	promoted bool
 	appends  bool // every write goes to a file; see also always
-	always   bool // before it is answered, also while the file is rewritten
-	readable bool // whether the configuration says so
-	loading  bool // it reads its data, and says meanwhile that it appends nothing
+	always   bool // the file is synced before the answer, even while it is rewritten
+	readable bool // the user may read the configuration
+	loading  bool // it is reading its data, and reports meanwhile that it appends nothing
 
-	mode, role, eviction string // empty where unknown
-	bounded              bool   // it has a memory limit
+	mode, role, eviction string // empty if unknown
+	bounded              bool   // there is a memory limit
 }
 
-// unfit says why the server can not be one of several nodes that decide by
-// majority, nil if it can as far as it says.
+// unfit returns why the server cannot be one of several independent nodes; nil if nothing
+// is known against it.
 func (id identity) unfit() error {
 	switch {
 	case id.role != "" && id.role != "master":
@@ -39,7 +39,7 @@ func (id identity) unfit() error {
 
 var errUnfit = errors.New("the server is not fit to be a node")
 
-// parseIdentity reads what INFO and CONFIG GET *appendfsync* say.
+// parseIdentity reads the replies to INFO and CONFIG GET *appendfsync*.
 func parseIdentity(info, fsync value) identity {
 	var id identity
 	for l := range strings.Lines(string(info.text)) {
@@ -77,9 +77,8 @@ func parseIdentity(info, fsync value) identity {
 
 var errSameServer = errors.New("the same server is listed under two addresses")
 
-// registry knows which server answers at which address. Two addresses of one
-// server would count its vote twice, and two clients could both have "a
-// majority".
+// registry records which server answers at which address. If two addresses led to one
+// server, its vote would count double, and two clients could both have a "majority".
 type registry struct {
 	mu  sync.Mutex
 	ids map[int]identity
@@ -95,7 +94,7 @@ func (r *registry) vet(n *node, id identity, nodes []*node) error {
 	}
 	for other, oid := range r.ids {
 		if oid.runID == id.runID {
-			return fmt.Errorf("%w: %s and %s (run_id %s): list each server once, its vote would count double", errSameServer, nodes[other].addr.host, n.addr.host, id.runID)
+			return fmt.Errorf("%w: %s and %s (run_id %s): list each server once, or its vote counts double", errSameServer, nodes[other].addr.host, n.addr.host, id.runID)
 		}
 	}
 	r.ids[n.index] = id

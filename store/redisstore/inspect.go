@@ -14,8 +14,8 @@ import (
 	"github.com/leasehold-dev/leasehold/store"
 )
 
-// poll gathers the answers of nodes that are merely looked at, where a slow
-// node's answer is worth waiting for.
+// poll collects the answers of nodes to commands that only read, where even a slow node
+// is worth waiting for.
 type poll chan looked
 
 type looked struct {
@@ -23,10 +23,10 @@ type looked struct {
 	reply
 }
 
-// ask sends command to the nodes and calls each for every answer, until all
-// are in or ctx ends.
+// ask sends command to all nodes, and calls each with every answer until all have
+// answered or ctx ends.
 func (s *Store) ask(ctx context.Context, command *command, timeout time.Duration, each func(looked)) error {
-	p := make(poll, len(s.nodes)) // room for all: a late answer blocks nobody
+	p := make(poll, len(s.nodes)) // with room for all, so that a late answer blocks nobody
 	for i, n := range s.nodes {
 		if err := n.put(call{command: command, timeout: timeout, look: p}, false); err != nil {
 			said := driver.PutOutcome(err)
@@ -44,19 +44,19 @@ func (s *Store) ask(ctx context.Context, command *command, timeout time.Duration
 	return nil
 }
 
-// muster looks that enough nodes are there and are different servers.
-func (s *Store) muster(ctx context.Context) error {
+// waitForQuorum waits until a quorum of different servers is up.
+func (s *Store) waitForQuorum(ctx context.Context) error {
 	nodes := make([]store.NodeOutcome, len(s.nodes))
 	for i, n := range s.nodes {
 		nodes[i].Node = n.Addr()
 	}
-	// With a majority there, the others get a moment more: one that is down
-	// must not cost every start of a program a whole connect timeout.
+	// Once a majority is up, the other nodes get a little more time only: a node that is
+	// down must not delay each start of a program by a whole connect timeout.
 	settle, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	up, start := 0, time.Now()
 	err := s.ask(settle, pingCommand, s.o.ConnectTimeout, func(a looked) {
-		nodes[a.node].Node = s.nodes[a.node].Addr() // who it is may have turned out only now
+		nodes[a.node].Node = s.nodes[a.node].Addr() // sentinels may have named the server only now
 		nodes[a.node].Outcome, nodes[a.node].Err = a.outcome, a.err
 		if a.outcome == store.Granted || a.err != nil && isDenied(a.err.Error()) {
 			nodes[a.node].Outcome, nodes[a.node].Err = store.Granted, nil
@@ -78,8 +78,8 @@ func (s *Store) muster(ctx context.Context) error {
 	return e
 }
 
-// Inspect implements store.Store. A lock is held if one owner has it on a
-// majority of the nodes.
+// Inspect implements store.Store. A lock is held if one owner has it on a majority of the
+// nodes.
 func (s *Store) Inspect(ctx context.Context, name string) (store.State, error) {
 	state := store.State{Name: name}
 	if err := cmp.Or(s.usable(ctx), store.CheckName(name)); err != nil {
@@ -99,14 +99,14 @@ func (s *Store) Inspect(ctx context.Context, name string) (store.State, error) {
 	if err != nil {
 		return state, err
 	}
-	cfg := quorum.Config{Nodes: len(nodes), Sets: s.lists.sets}
+	cfg := quorum.Config{Nodes: len(nodes), Sets: s.membership.sets}
 	if !enoughAnswered(cfg, nodes) {
 		return state, &store.QuorumError{Op: "inspect", Name: name, Need: quorum.Majority(len(nodes)), Nodes: nodes}
 	}
 	return stateOf(name, cfg, nodes, tokens, lines), nil
 }
 
-// enoughAnswered reports whether the nodes that said who has a lock are a majority.
+// enoughAnswered reports whether a quorum of nodes said who holds the lock.
 func enoughAnswered(cfg quorum.Config, nodes []store.NodeOutcome) bool {
 	var answered quorum.Set
 	for i, n := range nodes {
@@ -117,15 +117,15 @@ func enoughAnswered(cfg quorum.Config, nodes []store.NodeOutcome) bool {
 	return cfg.HasQuorum(answered)
 }
 
-// stateOf is what the nodes make of a lock, of which each said its outcome, the token of
-// its holder, and the line.
+// stateOf combines what the nodes said about a lock: the outcome, the holder's token and
+// the queue of waiters of each node.
 func stateOf(name string, cfg quorum.Config, nodes []store.NodeOutcome, tokens []fence.Token, lines [][]store.Place) store.State {
 	state := store.State{Name: name}
 	if len(nodes) > 1 {
 		state.Nodes = nodes
 	}
-	// While one list replaces another, a majority of either will do: its client
-	// may know no other.
+	// In a joint configuration, a majority of either membership is enough: the holder may
+	// know only that one.
 	for _, set := range cfg.JointSets() {
 		need := quorum.Majority(set.Size())
 		for _, n := range nodes {
@@ -142,8 +142,8 @@ func stateOf(name string, cfg quorum.Config, nodes []store.NodeOutcome, tokens [
 	return state
 }
 
-// agreed is the token that a majority of the owned nodes stands at. A node that
-// joined after the grant may stand higher or lower.
+// agreed returns the token that a majority of the owned nodes has. A node that joined
+// after the grant may have a higher or lower one.
 func agreed(owned []int, tokens []fence.Token, need int) fence.Token {
 	at := make([]fence.Token, len(owned))
 	for i, n := range owned {
@@ -153,14 +153,14 @@ func agreed(owned []int, tokens []fence.Token, need int) fence.Token {
 	return at[need-1]
 }
 
-// look reads the answer of the inspect script.
+// look reads the reply of the inspect script.
 func (a reply) look() (said store.NodeOutcome, token fence.Token, line []store.Place) {
 	if a.outcome != store.Granted {
 		return store.NodeOutcome{Outcome: a.outcome, Err: a.err}, 0, nil
 	}
 	switch v := a.value.list; {
 	case len(v) == 5:
-		return shutFor(v[2], v[3], store.NodeOutcome{Outcome: store.Absent}), 0, placesOf(v[4].list)
+		return quarantinedOr(v[2], v[3], store.NodeOutcome{Outcome: store.Absent}), 0, placesOf(v[4].list)
 	case len(v) == 7 && v[1].kind == '$' && v[2].kind == ':':
 		if token, ok := v[3].number(); ok {
 			said := takenBy(v[1], v[2])
@@ -170,9 +170,9 @@ func (a reply) look() (said store.NodeOutcome, token fence.Token, line []store.P
 	return store.NodeOutcome{Outcome: store.Refused, Err: notUnderstood(a.value)}, 0, nil
 }
 
-// ownToken is the token of the holder's grant, by the counter, which stands at the last
-// of those that were reserved with it. If the holder has reserved more since, it is one
-// of its tokens all the same. Another kind of client has none.
+// ownToken returns the token of the holder's grant. The counter is at the last token that
+// was reserved with the grant. If the holder has reserved more since, the result is still
+// one of its tokens. Other clients have no tokens.
 func ownToken(h store.Holder, counter uint64) fence.Token {
 	if h.Foreign || h.Spare < 0 || uint64(h.Spare) >= counter {
 		return 0
@@ -180,7 +180,7 @@ func ownToken(h store.Holder, counter uint64) fence.Token {
 	return fence.Token(counter - uint64(h.Spare))
 }
 
-// ownedBy are the nodes of a set that holder has.
+// ownedBy returns the nodes of a set on which holder has the lock.
 func ownedBy(holder store.Holder, set quorum.Set, nodes []store.NodeOutcome) (owned []int) {
 	for i, n := range nodes {
 		if set.Has(i) && n.Outcome == store.Taken && n.Holder.Owner == holder.Owner {
@@ -190,15 +190,14 @@ func ownedBy(holder store.Holder, set quorum.Set, nodes []store.NodeOutcome) (ow
 	return owned
 }
 
-// heldFor is how long the holder keeps a majority if nobody renews: until so
-// many of its nodes have expired that fewer than need are left. Negative if
-// never.
+// heldFor returns how long the holder keeps its majority if it does not renew: until
+// fewer than need of its nodes are left. It is negative if the lock never expires.
 func heldFor(owned []int, nodes []store.NodeOutcome, need int) time.Duration {
 	left := make([]time.Duration, len(owned))
 	for i, n := range owned {
 		left[i] = nodes[n].ExpiresIn
 	}
-	// Longest first, those that never expire (negative) before all.
+	// Sort the longest first. Leases that never expire (negative) come before all others.
 	slices.SortFunc(left, func(a, b time.Duration) int { return cmp.Compare(uint64(b), uint64(a)) })
 	return left[need-1]
 }

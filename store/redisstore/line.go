@@ -7,7 +7,7 @@ import (
 	"github.com/leasehold-dev/leasehold/store"
 )
 
-// placesOf reads the line as the inspect script tells it: values and PTTLs.
+// placesOf reads the queue as the inspect script reports it: values and PTTLs.
 func placesOf(said []value) []store.Place {
 	var line []store.Place
 	for v := range slices.Chunk(said, 2) {
@@ -19,9 +19,10 @@ func placesOf(said []value) []store.Place {
 	return line
 }
 
-// mergeLines makes one of the lines that nodes keep of a lock that holder has. Who
-// has a part of the nodes and waits at the others waits. The nodes go by their own
-// clocks, so that for several the owners' ranks decide, as they do in the end.
+// mergeLines merges the queues of a lock's waiters from all nodes. An owner that has the
+// lock on some nodes and waits at others is a waiter, unless it is the holder. With
+// several nodes, owners are ordered by rank, as they will be in the end: the nodes'
+// clocks differ.
 func mergeLines(lines [][]store.Place, holder string) []store.Place {
 	var all []store.Place
 	for _, line := range lines {

@@ -256,7 +256,7 @@ type lineRun struct {
 	trace  strings.Builder
 }
 
-// errSlow ends a run in which a clock that can not be set went on for so long that
+// errSlow ends a run in which a clock that cannot be set went on for so long that
 // there is no telling what is right.
 var errSlow = errors.New("too slow")
 
@@ -463,7 +463,7 @@ func (r *lineRun) byScript(q driver.Question, told int) (a, next driver.Reply, h
 	c := r.s.encode(q, nil).(*command)
 	open := newCommand("SET", markKey, openMark)
 	asks := r.byText(c)
-	asks.bytes = (&wire{n: r.wire.n, hears: r.heard[waits]}).says(c, asks.bytes)
+	asks.bytes = (&wire{n: r.wire.n, canPush: r.heard[waits]}).setPushFlagLocked(c, asks.bytes)
 	replies, err := r.scripted.run(open, asks, timeCommand, newCommand("DEL", markKey))
 	if err != nil {
 		return a, next, nil, err
@@ -477,7 +477,7 @@ func (r *lineRun) byScript(q driver.Question, told int) (a, next driver.Reply, h
 	}
 	all, err := r.messages(told)
 	for _, m := range all {
-		t, ok := readTold(m)
+		t, ok := parsePush(m)
 		switch {
 		case !ok:
 			return a, next, nil, fmt.Errorf("a message that is none: %q", m)
@@ -492,7 +492,7 @@ func (r *lineRun) byScript(q driver.Question, told int) (a, next driver.Reply, h
 		}
 		heard = append(heard, m)
 	}
-	said, more := hearing(replies[1]).parts(c.script)
+	said, more := replyTo(replies[1]).parts(c.script)
 	return said.answer(c.script), more.answer(acquireScript), heard, err
 }
 
@@ -560,7 +560,7 @@ func (r *lineRun) look() error {
 	if replies[1].null {
 		got["left"] = ""
 	}
-	_, _, line := hearing(replies[4]).look()
+	_, _, line := replyTo(replies[4]).look()
 	for i, p := range line {
 		got[fmt.Sprint("place ", i+1)] = p.Holder.Owner + " for " + r.near(p.ExpiresIn.Milliseconds())
 	}

@@ -16,24 +16,25 @@ import (
 	"github.com/leasehold-dev/leasehold/store"
 )
 
-// Bounds of a listing. SCAN ends when the server says so, and a broken server never does.
+// Bounds of a listing. SCAN ends only when the server says so, and a broken server may
+// never do that.
 const (
 	listFor     = time.Minute
-	listMemory  = 256 << 20 // bytes of names and cursors
-	listEntry   = 64        // bytes that each of them takes besides its own
-	listRepeats = 1000      // cursors that were there before: a table that shrinks repeats a few
-	listBatch   = 256       // locks that are looked at in one step
-	listAtOnce  = 64        // locks of a cluster that are looked at at the same time
+	listMemory  = 256 << 20 // bytes, for names and cursors
+	listEntry   = 64        // bytes of overhead for each of them
+	listRepeats = 1000      // cursors seen before: a table that shrinks repeats a few
+	listBatch   = 256       // locks per step
+	listAtOnce  = 64        // locks of a cluster that are inspected concurrently
 )
 
-// List implements store.Store. It finds locks by their token counters, so that locks of
-// other clients are not listed, also where there is a counter of an earlier grant.
+// List implements store.Store. It finds locks by their token counters and leaves out
+// locks of other clients, even where a counter of an earlier grant exists.
 func (s *Store) List(ctx context.Context, prefix string) ([]store.State, error) {
 	held, err := s.held(ctx, prefix)
 	return slices.DeleteFunc(held, func(state store.State) bool { return state.Holder.Foreign }), err
 }
 
-// held is List with the locks of other clients for which there is a counter.
+// held is like List, but includes locks of other clients that have a token counter.
 func (s *Store) held(ctx context.Context, prefix string) ([]store.State, error) {
 	if err := s.usable(ctx); err != nil {
 		return nil, err
@@ -53,7 +54,7 @@ func (s *Store) held(ctx context.Context, prefix string) ([]store.State, error) 
 	return held, cut
 }
 
-// inspectAll looks at many locks at once, and returns those that are held.
+// inspectAll inspects many locks in one step, and returns those that are held.
 func (s *Store) inspectAll(ctx context.Context, names []string) (held []store.State, err error) {
 	nodes := make([]store.NodeOutcome, len(s.nodes))
 	said := make([]map[int]listed, len(s.nodes))
@@ -69,12 +70,12 @@ func (s *Store) inspectAll(ctx context.Context, names []string) (held []store.St
 	if err != nil {
 		return nil, err
 	}
-	cfg := quorum.Config{Nodes: len(nodes), Sets: s.lists.sets}
+	cfg := quorum.Config{Nodes: len(nodes), Sets: s.membership.sets}
 	if !enoughAnswered(cfg, nodes) {
 		return nil, &store.QuorumError{Op: "list", Need: quorum.Majority(len(nodes)), Nodes: nodes}
 	}
 	for i, name := range names {
-		var its []store.NodeOutcome // unless no node says that it is held
+		var its []store.NodeOutcome // stays nil if no node says that it is held
 		tokens := make([]fence.Token, len(nodes))
 		for n := range said {
 			l, ok := said[n][i]
@@ -97,7 +98,7 @@ func (s *Store) inspectAll(ctx context.Context, names []string) (held []store.St
 	return held, nil
 }
 
-// listCall is the command that looks at the locks of these names.
+// listCall returns the command that inspects the locks with these names.
 func (s *Store) listCall(names []string) *command {
 	c, script := new(command), listScript
 	guarded := s.guarded.Load()
@@ -118,14 +119,14 @@ func (s *Store) listCall(names []string) *command {
 	return c
 }
 
-// listed is what a node said of one lock that is held.
+// listed is what a node said about one held lock.
 type listed struct {
 	outcome store.NodeOutcome
 	token   fence.Token
 }
 
-// listed reads the answer to listCall about n locks: those that are held, by their number,
-// and what there is to say of all others.
+// listed reads the answer to listCall about n locks. It returns the held ones by index,
+// and the outcome of all others.
 func (a reply) listed(n int) (map[int]listed, store.NodeOutcome) {
 	if a.outcome != store.Granted {
 		return nil, store.NodeOutcome{Outcome: a.outcome, Err: a.err}
@@ -135,7 +136,7 @@ func (a reply) listed(n int) (map[int]listed, store.NodeOutcome) {
 	if len(v) < 2 {
 		return nil, refused
 	}
-	others := shutFor(v[0], v[1], store.NodeOutcome{Outcome: store.Absent})
+	others := quarantinedOr(v[0], v[1], store.NodeOutcome{Outcome: store.Absent})
 	all := map[int]listed{}
 	for v := range slices.Chunk(v[2:], 4) {
 		if len(v) < 4 || v[0].kind != ':' || v[0].num < 1 || v[0].num > int64(n) || v[1].kind != '$' || v[2].kind != ':' {
@@ -149,9 +150,9 @@ func (a reply) listed(n int) (map[int]listed, store.NodeOutcome) {
 	return all, others
 }
 
-// names finds those locks with the prefix that any node keeps a counter of. What a cut
-// scan has found is returned with an error that matches store.ErrIncomplete, unless a
-// majority of the nodes has told all.
+// names finds the locks with the prefix that have a token counter on any node. If scans
+// were cut short so that fewer than a majority of the nodes reported all their keys, it
+// returns what it found and an error that matches store.ErrIncomplete.
 func (s *Store) names(ctx context.Context, prefix string) (*catalog, error) {
 	pattern := keyBegin + globEscape.Replace(prefix) + "*" + counterEnd
 	names := newCatalog(func(key string) (string, bool) {
@@ -182,7 +183,7 @@ func (s *Store) names(ctx context.Context, prefix string) (*catalog, error) {
 
 var globEscape = strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`, `]`, `\]`)
 
-// catalog gathers the names of locks from the keys that scans find, within bounds.
+// catalog collects names of locks from scanned keys, within bounds.
 type catalog struct {
 	nameOf func(key string) (string, bool)
 	found  map[string]bool
@@ -194,7 +195,7 @@ func newCatalog(nameOf func(string) (string, bool)) *catalog {
 	return &catalog{nameOf, map[string]bool{}, time.Now().Add(listFor), listMemory}
 }
 
-// add takes in a key that was found.
+// add adds the lock of a key.
 func (c *catalog) add(key string) {
 	if name, ok := c.nameOf(key); ok && !c.found[name] && c.left > 0 {
 		c.found[name] = true
@@ -202,18 +203,18 @@ func (c *catalog) add(key string) {
 	}
 }
 
-// full says which bound has been reached, if one has.
+// full returns an error if a bound has been reached.
 func (c *catalog) full() error {
 	switch {
 	case c.left <= 0:
-		return fmt.Errorf("%w: there are too many keys to remember (%d names so far)", store.ErrIncomplete, len(c.found))
+		return fmt.Errorf("%w: too many keys (%d names so far)", store.ErrIncomplete, len(c.found))
 	case time.Now().After(c.until):
 		return fmt.Errorf("%w: the server did not come to the end of its keys within %v", store.ErrIncomplete, listFor)
 	}
 	return nil
 }
 
-// scan adds the keys of the node that match.
+// scan adds the node's keys that match.
 func (n *node) scan(ctx context.Context, pattern string, all *catalog) (store.Outcome, error) {
 	been, repeats := map[uint64]bool{}, 0
 	for cursor := uint64(0); ; {
@@ -242,7 +243,7 @@ func (n *node) scan(ctx context.Context, pattern string, all *catalog) (store.Ou
 			all.left -= listEntry
 		}
 		if repeats > listRepeats {
-			return store.Refused, fmt.Errorf("%w: SCAN goes in a circle: it came back to the same %d cursors again and again", store.ErrIncomplete, len(been))
+			return store.Refused, fmt.Errorf("%w: SCAN does not end: it keeps returning the same %d cursors", store.ErrIncomplete, len(been))
 		}
 		if err := all.full(); err != nil {
 			return store.Refused, err
@@ -251,8 +252,8 @@ func (n *node) scan(ctx context.Context, pattern string, all *catalog) (store.Ou
 	}
 }
 
-// List implements store.Store: the locks of all members, as Store.List does. It fails
-// if one of them does not answer.
+// List implements store.Store. It lists the locks of all members, and fails if one of
+// them does not answer.
 func (c *Cluster) List(ctx context.Context, prefix string) ([]store.State, error) {
 	if err := c.s.usable(ctx); err != nil {
 		return nil, err
@@ -280,8 +281,9 @@ func (c *Cluster) List(ctx context.Context, prefix string) ([]store.State, error
 	return held, cut
 }
 
-// inspectAll looks at many locks, and returns those that a client of ours holds. A script
-// sees one slot only, so each is looked at by itself, several at the same time.
+// inspectAll inspects many locks, and returns those that a client of this package holds.
+// A script can access one slot only, so each lock takes a command of its own; several are
+// in flight at once.
 func (c *Cluster) inspectAll(ctx context.Context, names []string) ([]store.State, error) {
 	states, errs := make([]store.State, len(names)), make([]error, len(names))
 	ctx, cancel := context.WithCancel(ctx)
@@ -316,7 +318,7 @@ func (c *Cluster) inspectAll(ctx context.Context, names []string) ([]store.State
 	return held, context.Cause(ctx)
 }
 
-// wrongType reports whether a key is no lock of any kind.
+// wrongType reports whether the lock's key holds something that is not a lock.
 func wrongType(err error) bool {
 	q, ok := errors.AsType[*store.QuorumError](err)
 	return ok && q.Count(store.WrongType) > 0

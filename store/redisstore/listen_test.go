@@ -60,8 +60,8 @@ func listens(t *testing.T, s *redisstore.Store, servers []*redistest.Server) (r 
 	panic("unreachable")
 }
 
-// Who stands in line alone, with one server, hears by itself what the server says. It
-// notices all the same whatever else ends the wait, and nobody misses anything.
+// The only waiter of a store with one server reads the pushes inline. It
+// still notices everything else that ends the wait, and no push is lost.
 func TestWhoStandsInLineListens(t *testing.T) {
 	servers := redistest.StartN(t, 1)
 	s := undisturbed(t, servers)
@@ -122,7 +122,7 @@ func TestWhoStandsInLineListens(t *testing.T) {
 	})
 }
 
-// Whoever listens notices the end of its context also when that comes while it sees
+// The inline reader notices the end of its context also when that comes while it sees
 // how long it may.
 func TestContextEndsBeforeListening(t *testing.T) {
 	s := undisturbed(t, redistest.StartN(t, 1))
@@ -152,7 +152,7 @@ func TestContextEndsBeforeListening(t *testing.T) {
 	})
 }
 
-// Who stands in line and does not listen is told all the same: somebody reads for as
+// A waiter that does not read inline is notified all the same: another goroutine reads for as
 // long as anybody stands there, be it that another asks one thing after the other
 // meanwhile, or that the one who listened is served.
 func TestWhoDoesNotListenIsTold(t *testing.T) {

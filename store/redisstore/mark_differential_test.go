@@ -186,7 +186,7 @@ var markChanges = []change{
 type markRun struct {
 	*scripted
 	r     *rand.Rand
-	lists []lists
+	lists []membership
 	model string // the text that is expected; empty: none
 }
 
@@ -195,11 +195,11 @@ func (n *scripted) marks(seed int) error {
 	m := markRun{scripted: n, r: rand.New(rand.NewPCG(uint64(seed), 1))}
 	for _, list := range []string{"a:1", "a:1,b:1,c:1", "a:1,b:1,d:1", "a:1,b:1,c:1>a:1,b:1,d:1", "b:1"} {
 		now, next, both := strings.Cut(list, ">")
-		var l lists
-		l.text, l.print = describe(strings.Split(now, ","))
+		var l membership
+		l.text, l.fingerprint = describe(strings.Split(now, ","))
 		if both {
 			text, print := describe(strings.Split(next, ","))
-			l.text, l.print = l.text+">"+text, l.print+">"+print
+			l.text, l.fingerprint = l.text+">"+text, l.fingerprint+">"+print
 		}
 		m.lists = append(m.lists, l)
 	}
@@ -294,12 +294,12 @@ func (m *markRun) step() (string, error) {
 func (m *markRun) arrives(now int64) (string, error) {
 	l := mostly(m.r, m.lists[m.r.IntN(2):])
 	c := modelnode.Newcomer{
-		Print: l.print, List: l.text, Run: mostly(m.r, runs), Replication: mostly(m.r, replications),
+		Print: l.fingerprint, List: l.text, Run: mostly(m.r, runs), Replication: mostly(m.r, replications),
 		Promoted: m.r.IntN(4) == 0, Quarantine: pick(m.r, []int64{5e6, 5e6, 10e6}),
 		Wall:    now + pick(m.r, steps).Microseconds()*int64(1-2*m.r.IntN(2)),
 		Durable: pick(m.r, durabilities), Counter: 7, Seen: pick(m.r, []uint64{0, 6, 7, 7, 8}),
 	}
-	m.s.lists = l
+	m.s.membership = l
 	m.s.wall = func() time.Time { return time.UnixMicro(c.Wall) }
 	m.s.longest.Store(c.Quarantine * 1000)
 	m.s.o.MaxTTL, m.s.o.FsyncAlways = time.Second, c.Durable == "asserted"
@@ -337,7 +337,7 @@ func (m *markRun) arrives(now int64) (string, error) {
 		heard = announced(before.List, after.List)
 	}
 	what := fmt.Sprintf("arrive %+v at %d", c, now)
-	said, err := m.run(newCommand("SET", "{seen}:token", "7"), m.byText(n.arrival(c.Durable != "unasked")), newCommand("DEL", "{seen}:token"))
+	said, err := m.run(newCommand("SET", "{seen}:token", "7"), m.byText(n.arrivalLocked(c.Durable != "unasked")), newCommand("DEL", "{seen}:token"))
 	if err != nil {
 		return what, err
 	}
@@ -377,14 +377,14 @@ func announced(before, after string) int64 {
 // listens has a second connection hear when lists change.
 func (n *scripted) listens(t *testing.T) {
 	n.ear = dialScripted(t, n.wire.conn.RemoteAddr().String()).wire
-	if _, err := n.ear.exchange([]*command{newCommand("SUBSCRIBE", listChannel)}); err != nil {
+	if _, err := n.ear.exchange([]*command{newCommand("SUBSCRIBE", membershipChannel)}); err != nil {
 		t.Fatal(err)
 	}
 }
 
 // hears demands that so many messages were published on the channel of lists.
 func (m *markRun) hears(want int64) error {
-	if _, err := m.run(newCommand("PUBLISH", listChannel, "all")); err != nil {
+	if _, err := m.run(newCommand("PUBLISH", membershipChannel, "all")); err != nil {
 		return err
 	}
 	for got := int64(0); ; got++ {
@@ -403,12 +403,12 @@ func (m *markRun) hears(want int64) error {
 
 // relists has the mark name another list.
 func (m *markRun) relists(now int64) (string, error) {
-	from := pick(m.r, m.lists).print
+	from := pick(m.r, m.lists).fingerprint
 	if m.r.IntN(2) == 0 {
 		from = ""
 	}
-	to, before := pick(m.r, m.lists), pick(m.r, []string{"", "", m.lists[1].print, m.lists[2].print})
-	r := modelnode.Relisting{Print: to.print, List: to.text, Done: pick(m.r, m.lists).print, From: from, Before: before}
+	to, before := pick(m.r, m.lists), pick(m.r, []string{"", "", m.lists[1].fingerprint, m.lists[2].fingerprint})
+	r := modelnode.Relisting{Print: to.fingerprint, List: to.text, Done: pick(m.r, m.lists).fingerprint, From: from, Before: before}
 	want, heard := "0", int64(0)
 	if mark, err := nodemark.Parse(m.model); m.model != "" && err != nil {
 		want = "5"
@@ -420,7 +420,7 @@ func (m *markRun) relists(now int64) (string, error) {
 		m.model, want = after.String(), "1 "+after.Print+" "+after.Before
 	}
 	what := fmt.Sprintf("relist %+v", r)
-	said, err := m.run(m.byText(relistCommand(r.Print, r.List, r.Done, r.From, r.Before)))
+	said, err := m.run(m.byText(setMembershipCommand(r.Print, r.List, r.Done, r.From, r.Before)))
 	if err != nil {
 		return what, err
 	}
@@ -445,7 +445,7 @@ func (m *markRun) becomes(now int64) (string, error) {
 	default: // it is declared empty, or has run for a while
 		m.model = markOf(func(mark *nodemark.Mark) {
 			l := pick(m.r, m.lists)
-			mark.Print, mark.List, mark.Run, mark.Replication = l.print, l.text, pick(m.r, runs), replications[0]
+			mark.Print, mark.List, mark.Run, mark.Replication = l.fingerprint, l.text, pick(m.r, runs), replications[0]
 			if m.r.IntN(2) == 0 {
 				mark.Why, mark.Longest = "restarted", 5e6
 				mark.Durable, mark.ClientDurable = now-pick(m.r, steps).Microseconds(), now-pick(m.r, steps).Microseconds()
@@ -462,8 +462,8 @@ func (m *markRun) becomes(now int64) (string, error) {
 
 // grants has clients ask for a lock that is free, in all ways in which one is given.
 func (m *markRun) grants() (string, error) {
-	e := modelnode.Entrance{Print: pick(m.r, m.lists).print, Run: mostly(m.r, runs)[:1], Counting: m.r.IntN(5) == 0}
-	m.s.lists.print = e.Print
+	e := modelnode.Entrance{Print: pick(m.r, m.lists).fingerprint, Run: mostly(m.r, runs)[:1], Counting: m.r.IntN(5) == 0}
+	m.s.membership.fingerprint = e.Print
 	e.Run = strings.Repeat(e.Run, runPrint)
 	barrier, why := modelnode.Gate(m.model, e)
 	want := fmt.Sprint(barrier, why)
@@ -474,12 +474,12 @@ func (m *markRun) grants() (string, error) {
 		w.run = e.Run
 	}
 	if e.Counting {
-		w.n.shut.until = m.s.o.Clock.Now().Add(time.Hour)
+		w.n.quarantined.until = m.s.o.Clock.Now().Add(time.Hour)
 	}
 	ask := func(q driver.Question) *command {
 		c := m.s.encode(q, nil).(*command)
 		asks := m.byText(c)
-		w.says(c, asks.bytes)
+		w.setPushFlagLocked(c, asks.bytes)
 		return asks
 	}
 	m.s.wall = time.Now

@@ -13,90 +13,92 @@ import (
 	"github.com/leasehold-dev/leasehold/store"
 )
 
-// node is one Redis server: one connection, to which one goroutine at a time
-// writes what waits in line, and one goroutine that reads its answers. Nothing else
-// talks to the server, so everything reaches it in the order it was put.
+// node is one Redis server with one connection to it. At most one goroutine at a time
+// writes the enqueued calls, and one reads the answers. Nothing else talks to the server,
+// so calls reach it in the order in which they were enqueued.
 type node struct {
 	s     *Store
 	index int
 	addr  address
 	log   *slog.Logger
 
-	mu      sync.Mutex
-	waiting queue[call]
-	wire    *wire           // nil: there is no connection
-	down    *driver.Refusal // why it is not to be used before retryAt; nil: it is
-	retryAt time.Time
-	dialing bool
-	reached bool // there was a connection at some time
-	closed  bool
-	server  identity // that answers there
-	shut    count    // its quarantine
-	granted grant    // the last that it gave us
-	// print is the fingerprint of the list in its mark, empty if that is not known, and
-	// before of the list which that one replaced; omitted: it names another list than ours,
-	// and may have been left out when that was replaced.
-	print, before string
-	omitted       bool
-	// unmarked is why the user can not see to its mark, which who only looks at
-	// locks does not have to.
+	mu          sync.Mutex
+	waiting     queue[call]
+	wire        *wire           // nil: not connected
+	down        *driver.Refusal // why the node must not be used before retryAt; nil: it can be used
+	retryAt     time.Time
+	dialing     bool
+	reached     bool // there was a connection at some time
+	closed      bool
+	server      identity        // the server that answers
+	quarantined quarantineCount // the node's quarantine
+	granted     grant           // the last grant from the node
+	// fingerprint is the fingerprint of the membership in the node's mark, empty if it is not
+	// known; before is that of the membership which that one replaced. omitted is set if
+	// it is not ours: the node may have been down while it was replaced.
+	fingerprint, before string
+	omitted             bool
+	// unmarked is why the user cannot update the mark, which a user that only looks at
+	// locks need not do.
 	unmarked *driver.Refusal
-	lookAt   time.Time // when it is looked at again
-	// foreign is why nothing is to be locked there: see belongs.
+	lookAt   time.Time // when the mark is checked again
+	// foreign is why no lock may be kept on the node: see checkMembership.
 	foreign *driver.Refusal
-	// unflushed says that Flush has something to send; see router.
+	// unflushed is set if Flush has something to send; see router.
 	unflushed atomic.Bool
-	// retained is what is still to be told here, and recall sees to it; see retained.go.
+	// retained holds the releases that the node has yet to receive, and resend sends
+	// them; see retained.go.
 	retained retain.List[leaseID, driver.Question]
-	retains  atomic.Int64 // so much
-	recall   *time.Timer
+	retains  atomic.Int64 // number of entries in retained
+	resend   *time.Timer
 
 	clock clockReading
 
-	deaf     bool   // the server did not let us listen at some time
-	failures int    // in a row, to connect
-	sending  bool   // somebody is
-	missed   bool   // meanwhile somebody else would have
-	out      []byte // of whoever is sending
+	noPush   bool   // the server refused a subscription at some time
+	failures int    // to connect, in a row
+	sending  bool   // a goroutine is sending
+	missed   bool   // another goroutine had something to send meanwhile
+	out      []byte // buffer of the goroutine that is sending
 
 	ready  chan struct{}   // there may be something to send
-	ctx    context.Context // ends when the store is closed for good
+	ctx    context.Context // ends when the store is closed
 	cancel context.CancelFunc
-	all    sync.WaitGroup // its goroutines
+	all    sync.WaitGroup // goroutines of the node
 }
 
-// call is one command for one node, and who wants the answer: a vote, or
-// somebody who looks at the whole of it.
+// call is one command for one node and the receiver of its answer. The receiver is a
+// vote, or a poll that wants the whole reply.
 type call struct {
 	command *command
 	timeout time.Duration
 	to      driver.Receiver
 	tag     int
-	leases  int             // that it is about, where several answers are wanted
-	next    driver.Receiver // of the answer to what is asked with it, see driver.Question
+	leases  int             // number of leases, for a command with several answers
+	next    driver.Receiver // receives the answer to the second question; see driver.Question
 	look    poll
 	sent    time.Time
-	again   bool // by its text, since the server did not know the script
+	again   bool // sent as text, since the server did not know the script
 	trail   *trail
-	// Of a release that was retained: whose, and as what.
+	// owed is set for a retained release.
 	owed *owed
 }
 
 const (
-	// maxLine bounds what waits for one node; a full line counts as a node that
-	// can not be reached.
+	// maxLine bounds the calls enqueued for one node. A node with a full queue counts as
+	// unreachable.
 	maxLine = 16384
-	// maxFlight commands at most are sent and not answered. What waits longer
-	// has not been sent, which is better to know than that it may have been.
+	// maxFlight bounds the commands that are sent and not answered. Calls beyond it stay
+	// unsent, and an unsent call has certainly not been executed.
 	maxFlight = 1024
-	// From so many calls in flight on, at the only node or at all of several, those
-	// who send let others put theirs first: as measured, with 1 to 256 goroutines. One
-	// server keeps up with a few small writes, of five each would be a write less.
+	// From this many calls in flight on, for one node or for all of several, senders
+	// first let others enqueue their calls. The numbers were measured with 1 to 256
+	// goroutines. One server keeps up with several small writes; with five servers each
+	// write counts.
 	crowdOne, crowdMany = 16, 8
-	// maxWrite is about how much is written in one go.
+	// maxWrite is the approximate size of one write.
 	maxWrite = 256 << 10
-	// maxIdle is how long a connection may be unused before it is tried first: a
-	// server or a firewall may have dropped it meanwhile.
+	// maxIdle is how long a connection may be unused before it is tested: a server or a
+	// firewall may have dropped it meanwhile.
 	maxIdle = time.Second
 )
 
@@ -104,8 +106,8 @@ func newNode(index int, a address, s *Store) *node {
 	n := &node{s: s, index: index, addr: a, log: s.o.Logger.With("node", a.host), ready: make(chan struct{}, 1)}
 	n.ctx, n.cancel = context.WithCancel(context.Background())
 	n.retained.Most = maxRetained
-	n.recall = time.AfterFunc(time.Hour, n.tellDue)
-	n.recall.Stop()
+	n.resend = time.AfterFunc(time.Hour, n.resendDue)
+	n.resend.Stop()
 	n.all.Go(n.send)
 	if s.sentinels != nil {
 		n.all.Go(n.follow)
@@ -126,19 +128,19 @@ func (n *node) Put(c driver.Call) error {
 	return n.put(call{command: c.Payload.(*command), timeout: c.Timeout, to: c.To, tag: c.Tag, leases: c.Leases, next: c.Next}, c.More)
 }
 
-// put never blocks. A node that is down costs its callers a look at the clock;
-// the first one after a while has it tried again.
+// put enqueues a call and never blocks. A call for a node that is down costs a look at
+// the clock; the first one after a pause makes the node try to reconnect.
 func (n *node) put(c call, more bool) error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	err := n.refuses(c.command)
+	err := n.refusesLocked(c.command)
 	if err == nil {
 		n.reopenLocked(c.command)
 		n.s.inFlight.Add(1)
-		n.isTold(c.command)
+		n.sendingLocked(c.command)
 		n.waiting.push(c)
 	} else {
-		n.unsent(c, time.Now())
+		n.unsentLocked(c, time.Now())
 	}
 	if !more && n.waiting.n > 0 {
 		n.wake()
@@ -146,9 +148,9 @@ func (n *node) put(c call, more bool) error {
 	return err
 }
 
-// Flush implements driver.Node. Whoever puts something sends it, and what others
-// have put by then, which saves waking up another goroutine; what there is no room for
-// is left to the node's own.
+// Flush implements driver.Node. The goroutine that enqueues a call sends it, together
+// with the calls that others have enqueued, which saves waking up another goroutine. If
+// the socket's buffer is full, the node's own goroutine sends the rest.
 func (n *node) Flush() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -157,7 +159,7 @@ func (n *node) Flush() {
 	case n.waiting.n == 0:
 	case n.sending:
 		n.missed = true
-	case w == nil || !w.sendsAtOnce():
+	case w == nil || !w.sendsAtOnceLocked():
 		n.wake()
 	default:
 		n.sending = true
@@ -173,16 +175,16 @@ func (n *node) Flush() {
 	}
 }
 
-// refuses says why c can not be put in line. The mutex is held.
-func (n *node) refuses(c *command) error {
+// refusesLocked returns why c cannot be enqueued. The mutex is held.
+func (n *node) refusesLocked(c *command) error {
 	switch {
 	case n.closed:
 		return store.ErrClosed
 	case n.down != nil && time.Now().Before(n.retryAt):
 		return n.down
 	case n.down != nil && n.dialing && (!c.script.frees() || n.failures > 0):
-		// Nobody waits for a node of which there is little hope. Where it has
-		// only just fallen silent, what may be left there is to be released.
+		// Do not wait for a node that is unlikely to recover soon. If it has only just
+		// failed, releases wait for it: leases may be left on it.
 		return n.down
 	case n.unmarked != nil && (c.script == guardedScript || c.script == healScript):
 		n.stillUnmarkedLocked()
@@ -195,7 +197,7 @@ func (n *node) refuses(c *command) error {
 	return nil
 }
 
-// wake has the sending goroutine look.
+// wake wakes up the sending goroutine.
 func (n *node) wake() {
 	select {
 	case n.ready <- struct{}{}:
@@ -203,10 +205,10 @@ func (n *node) wake() {
 	}
 }
 
-// send is the node's goroutine: it writes whatever is in line in one go.
+// send is the sending goroutine of the node.
 func (n *node) send() {
 	for range n.ready {
-		n.s.o.rest(n.index) // let those who are about to put something get on board
+		n.s.o.rest(n.index) // lets other goroutines enqueue their calls first
 		for n.flush() {
 		}
 		if n.isClosed() {
@@ -216,16 +218,16 @@ func (n *node) send() {
 	}
 }
 
-// flush sends some of what waits, and says whether to go on at once.
+// flush sends some of the enqueued calls, and reports whether to continue at once.
 func (n *node) flush() (more bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if n.sending { // and wakes us afterwards
+	if n.sending { // the other sender wakes us afterwards
 		n.missed = true
 		return false
 	}
 	n.sending = true
-	unproven, w := n.needsProof(), n.wire
+	unproven, w := n.needsProofLocked(), n.wire
 	n.mu.Unlock()
 	more = n.sendAs(w, unproven)
 	n.mu.Lock()
@@ -234,9 +236,9 @@ func (n *node) flush() (more bool) {
 	return more
 }
 
-// needsProof says whether anything is in line that had better not be sent into the
-// void. The mutex is held.
-func (n *node) needsProof() bool {
+// needsProofLocked reports whether a call is enqueued that should not be sent over a connection
+// that may be dead. The mutex is held.
+func (n *node) needsProofLocked() bool {
 	for c := range n.waiting.all {
 		if !c.command.repeats {
 			return true
@@ -245,8 +247,8 @@ func (n *node) needsProof() bool {
 	return false
 }
 
-// sendAs sends over w, as the only one who does. What is in line is best sent over a
-// connection that is known to be there, if unproven.
+// sendAs sends over w. No other goroutine may be sending. If unproven is set, it first
+// tests a connection that has been idle.
 func (n *node) sendAs(w *wire, unproven bool) bool {
 	if w == nil {
 		if n.idle() {
@@ -256,12 +258,12 @@ func (n *node) sendAs(w *wire, unproven bool) bool {
 			n.fail()
 			return false
 		}
-		n.turnAway()
-		n.s.adopt()
+		n.failForeign()
+		n.s.adoptOmitted()
 		return true
 	}
 	if unproven && !w.proven() {
-		return true // it was not: see what there is now
+		return true // the connection is dead: see what has replaced it
 	}
 	if len(w.rest) > 0 {
 		w.write(w.rest)
@@ -271,14 +273,14 @@ func (n *node) sendAs(w *wire, unproven bool) bool {
 	if n.out = out; len(out) > 0 {
 		w.write(out)
 		n.mu.Lock()
-		w.resume()
+		w.resumeLocked()
 		n.mu.Unlock()
 	}
 	return more
 }
 
-// fail answers what waits for a node that can not be used: nothing of it was
-// sent.
+// fail answers the calls that are enqueued for a node that cannot be used. None of them
+// was sent.
 func (n *node) fail() {
 	for {
 		n.mu.Lock()
@@ -288,27 +290,27 @@ func (n *node) fail() {
 			r.outcome, r.err = n.down.Outcome, n.down.Err
 		}
 		if ok {
-			n.unsent(c, time.Now())
+			n.unsentLocked(c, time.Now())
 		}
 		n.mu.Unlock()
 		if !ok {
 			return
 		}
-		n.settle(c, r)
+		n.finish(c, r)
 	}
 }
 
-// nobody wants the answer.
+// nobody is a receiver that ignores the answer.
 type nobody struct{}
 
 func (nobody) Receive(int, int, driver.Reply) {}
 
-// settle hands a reply out. What that leads to is put in line before the call
-// counts as no longer in flight.
-func (n *node) settle(c call, r reply) {
+// finish delivers a reply. Calls that result from it are enqueued before this call stops
+// counting as in flight.
+func (n *node) finish(c call, r reply) {
 	if n.s.route != nil {
 		var over bool
-		if r, over = n.s.route.settled(n, c, r); !over {
+		if r, over = n.s.route.routeReply(n, c, r); !over {
 			n.s.inFlight.Add(-1)
 			return
 		}
@@ -317,7 +319,7 @@ func (n *node) settle(c call, r reply) {
 	n.s.inFlight.Add(-1)
 }
 
-// deliver gives a reply to whoever asked.
+// deliver gives a reply to the receiver of the call.
 func (n *node) deliver(c call, r reply) {
 	if c.command.script.frees() {
 		n.answered(c, r)
@@ -335,7 +337,7 @@ func (n *node) deliver(c call, r reply) {
 			n.compare(r.value)
 		}
 		if c.command.script == arriveScript && r.outcome == store.Granted {
-			n.arrived(r.value, false) // whoever asks next hears what it leads to
+			n.arrived(r.value, false) // before the next caller asks
 		}
 		r, next := r.parts(c.command.script)
 		if c.next != nil {
@@ -349,12 +351,12 @@ func (n *node) deliver(c call, r reply) {
 
 func (n *node) answer(to driver.Receiver, tag int, a driver.Reply) {
 	if a.Report.Outcome == store.Quarantined {
-		a.Report = n.isShut(a.Report)
+		a.Report = n.quarantineSeen(a.Report)
 	}
 	to.Receive(n.index, tag, a)
 }
 
-// idle says whether there is no need for a connection.
+// idle reports whether the node needs no connection.
 func (n *node) idle() bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -367,17 +369,17 @@ func (n *node) isClosed() bool {
 	return n.closed
 }
 
-// close ends the node: what is still in line is answered as not sent.
+// close closes the node: calls that are still enqueued are answered as not sent.
 func (n *node) close() {
 	n.mu.Lock()
 	n.closed = true
-	n.recall.Stop()
+	n.resend.Stop()
 	n.wake()
 	n.mu.Unlock()
-	n.cancel() // what waits for a dead server ends now
+	n.cancel() // ends a connection attempt to a dead server
 	n.mu.Lock()
 	if n.wire != nil {
-		n.wire.resume()
+		n.wire.resumeLocked()
 	}
 	n.mu.Unlock()
 	n.all.Wait()

@@ -18,62 +18,62 @@ const (
 	DefaultConnectTimeout = time.Second
 )
 
-// Options configure a Store. The zero value, and nil, are good defaults. What
-// a URL sets as well must be the same in both.
+// Options configures a Store. The zero value and nil mean the defaults. A setting that is
+// given both here and in a URL must have the same value in both.
 type Options struct {
-	// MaxTTL is the longest TTL the store accepts. Default DefaultMaxTTL. It
-	// should be the same for all clients of the same servers: it is how long a
-	// server that lost its data has to stay out before it is safe again.
+	// MaxTTL is the longest TTL the store accepts. The default is DefaultMaxTTL. All
+	// clients of the same servers should use the same value: a server that has lost its
+	// data stays in quarantine for that long.
 	MaxTTL time.Duration
-	// NodeTimeout is how long one node's answer is waited for. Default: a
-	// hundredth of the TTL asked for, at least 20 ms and at most 500 ms.
+	// NodeTimeout is how long the client waits for one node's answer. The default is a
+	// hundredth of the requested TTL, at least 20 ms and at most 500 ms.
 	NodeTimeout time.Duration
-	// ConnectTimeout bounds connecting, the handshake and TLS included.
-	// Default DefaultConnectTimeout.
+	// ConnectTimeout bounds connecting, including the TLS and Redis handshakes. The
+	// default is DefaultConnectTimeout.
 	ConnectTimeout time.Duration
-	// Next are the nodes that are to replace those of the URLs: both lists
-	// decide then, each by its majority, until Replace has shut out clients that
-	// know only the first. Addresses as in a URL; user, password and database
-	// are those of the first node.
+	// Next lists the nodes that will replace those of the URLs. Until Replace has
+	// finished, both memberships decide, each by its own majority. Addresses are written
+	// as in a URL; user, password and database are those of the first node.
 	Next []string
-	// FsyncAlways asserts that the servers append every write to a file before
-	// they answer it (appendonly yes, appendfsync always, no-appendfsync-on-rewrite
-	// no), for a user who may not read that with CONFIG GET; what is read counts for
-	// more. Such a client leaves it in the mark if others have seen it, and uses a
-	// server of which it may not read INFO either. That a restart calls for no
-	// quarantine takes clients that can read the settings: an assertion cannot know
-	// what they were before.
+	// FsyncAlways asserts that the servers append every write to a file before they
+	// answer (appendonly yes, appendfsync always, no-appendfsync-on-rewrite no). It is
+	// for a user that may not read these settings with CONFIG GET; settings that can be
+	// read take precedence. A client that asserts this does not remove the claim of
+	// durability from the mark, and it uses a server even if it may not read INFO there.
+	// To skip the quarantine after a restart, clients that can read the settings are
+	// needed all the same: an assertion cannot know what the settings were before.
 	FsyncAlways bool
-	// Username and Password for nodes whose URL has none.
+	// Username and Password are used for nodes whose URL has none.
 	Username, Password string
-	// Master is what the sentinels call the servers that keep the locks, master= in
-	// a redis-sentinel:// URL. SentinelUsername and SentinelPassword are for
-	// sentinels that ask for a password themselves; all else is about the master.
+	// Master is the sentinels' name of the master, which is master= in a
+	// redis-sentinel:// URL. SentinelUsername and SentinelPassword authenticate to the
+	// sentinels; all other options are about the master.
 	Master                             string
 	SentinelUsername, SentinelPassword string
-	// TLS for rediss:// and rediss-sentinel:// URLs. Default: the system's roots, TLS 1.2 or newer.
+	// TLS is the configuration for rediss:// and rediss-sentinel:// URLs. The default
+	// uses the system's roots and TLS 1.2 or newer.
 	TLS *tls.Config
 	// Dial opens the connections to servers, sentinels and cluster members, for
-	// example through a tunnel. TLS is laid over what it returns where the URL asks
-	// for it. Its context ends after ConnectTimeout. The connections must support
-	// deadlines, and Close must end a Read or Write that is under way. Nil: a
+	// example through a tunnel. TLS is laid over what it returns if the URL asks for
+	// it. Its context ends after ConnectTimeout. The connections must support
+	// deadlines, and Close must end a Read or Write that is under way. Nil means a
 	// net.Dialer.
 	Dial func(ctx context.Context, network, addr string) (net.Conn, error)
-	// Logger is told what an operator should know: an even number of nodes,
-	// nodes that come and go. Nil: nothing is logged.
+	// Logger receives what an operator should know, such as nodes that fail and recover.
+	// Nil disables logging.
 	Logger *slog.Logger
-	// Clock measures node timeouts and validity. Nil: the machine's own.
+	// Clock measures node timeouts and validity. Nil means the system's monotonic clock.
 	Clock clock.Clock
 }
 
-// settle fills in defaults and says what is wrong.
-func (o Options) settle() (Options, error) {
+// withDefaults fills in the defaults and validates the options.
+func (o Options) withDefaults() (Options, error) {
 	for _, d := range []struct {
 		name string
 		v    time.Duration
 	}{{"MaxTTL", o.MaxTTL}, {"NodeTimeout", o.NodeTimeout}, {"ConnectTimeout", o.ConnectTimeout}} {
 		if d.v < 0 {
-			return o, fmt.Errorf("redis: %s is %v: it can not be negative", d.name, d.v)
+			return o, fmt.Errorf("redis: %s is %v: it must not be negative", d.name, d.v)
 		}
 	}
 	if o.MaxTTL == 0 {
@@ -83,7 +83,7 @@ func (o Options) settle() (Options, error) {
 		o.ConnectTimeout = DefaultConnectTimeout
 	}
 	if o.NodeTimeout >= o.MaxTTL {
-		return o, fmt.Errorf("redis: a node timeout of %v is not below the maximum TTL of %v: waiting for one dead node would use up a lease", o.NodeTimeout, o.MaxTTL)
+		return o, fmt.Errorf("redis: the node timeout of %v is not below the maximum TTL of %v: waiting for one dead node would outlast a lease", o.NodeTimeout, o.MaxTTL)
 	}
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
@@ -94,10 +94,10 @@ func (o Options) settle() (Options, error) {
 	return o, nil
 }
 
-// quarantine is how long a server that may have forgotten leases grants
-// nothing: the longest TTL, by any clock; and longer than a token can be ahead
-// of the clock that is the floor of the next one, which is maxLead and what the
-// clocks of the servers differ by.
+// quarantine is how long a server that may have forgotten leases grants nothing. It is
+// longer than the longest TTL by any clock, and longer than a token can lead the clock
+// that is the floor of the next token: by maxLead, and by the difference of the servers'
+// clocks.
 func (o Options) quarantine() time.Duration {
 	return max(o.MaxTTL+o.MaxTTL/50, leastQuarantine)
 }
@@ -105,7 +105,7 @@ func (o Options) quarantine() time.Duration {
 // leastQuarantine allows for clocks that are some seconds apart.
 const leastQuarantine = 5 * time.Second
 
-// nodeTimeout for a request with that TTL.
+// nodeTimeout returns how long to wait for a node at that TTL.
 func (o Options) nodeTimeout(ttl time.Duration) time.Duration {
 	if o.NodeTimeout > 0 {
 		return o.NodeTimeout

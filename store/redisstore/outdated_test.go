@@ -15,9 +15,9 @@ import (
 // told of it. What is asked meanwhile waits for the next one.
 func TestReplacedConnectionLosesNoAnswer(t *testing.T) {
 	for _, replace := range []func(*wire){
-		func(w *wire) { w.untuned = true; w.n.tune() },
+		func(w *wire) { w.noChannel = true; w.n.resubscribe() },
 		func(w *wire) {
-			w.heard(value{kind: '>', list: []value{{kind: '$', text: []byte("sunsubscribe")}, {kind: '$'}, {kind: ':'}}})
+			w.handlePush(value{kind: '>', list: []value{{kind: '$', text: []byte("sunsubscribe")}, {kind: '$'}, {kind: ':'}}})
 		},
 	} {
 		n, server := bareNode(t)

@@ -118,7 +118,7 @@ func TestLateReleaseOfAnOwner(t *testing.T) {
 	}
 }
 
-// Whoever releases a lease that several processes joined ends it for all of them.
+// Releasing a lease that several processes joined ends it for all of them.
 func TestReleaseOfAnOwnerEndsAll(t *testing.T) {
 	servers := redistest.StartN(t, 3)
 	first, second := open(t, addrs(servers), nil), open(t, addrs(servers), nil)

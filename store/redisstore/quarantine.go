@@ -14,31 +14,30 @@ import (
 	"github.com/leasehold-dev/leasehold/store"
 )
 
-// A server that restarts without its data, is emptied, or is replaced by
-// another that does not have all of it, would grant locks that are held. So it
-// grants nothing until every lease it may have forgotten has ended: Redlock's
-// "delayed restarts", enforced by the clients.
+// A server that restarts without its data, is emptied, or is replaced by one without all
+// of the data would grant locks that are held. So it grants nothing until every lease
+// that it may have forgotten has ended. This is Redlock's "delayed restart", enforced by
+// the clients.
 //
-// The mark is a key on the server which says whether it may grant, and which run
-// of the server that was said of; see internal/nodemark. The scripts that grant
-// look at it, in the same step and without another round trip, and compare the run
-// with the one that the client connected to: a server that was emptied has lost the
-// mark, and one that was given another server's data has that one's. And because a
-// restart breaks every connection, each new one begins with a look whether the mark
-// is of this run; see scripts/arrive.lua.
+// The mark is a key on the server. It says whether the server may grant, and which run of
+// the server that is about; see internal/nodemark. The scripts that grant check the mark
+// in the same step, without another round trip, and compare the run with the one that the
+// client connected to. A server that was emptied has no mark, and a server with another
+// server's data has that one's. A restart breaks every connection, so each new connection
+// begins with a check that the mark is about this run; see scripts/arrive.lua.
 //
-// A quarantine ends when the wall clocks of the server and of the client that says so
-// have both passed the end in the mark. A client that is there all the time counts
-// for itself as well, by a clock that nobody sets.
+// A quarantine ends when the wall clocks of the server and of the client that ends it
+// have both passed the end in the mark. A client that stays connected also counts for
+// itself, by a monotonic clock.
 const markKey = "leasehold:node"
 
-// guards says whether a request is only for servers that have forgotten nothing.
+// guards reports whether a request may only use servers that have forgotten nothing.
 func (s *Store) guards(r store.Request) bool {
 	return len(s.nodes) > 1 || r.Require >= store.CrashSafe && s.route == nil
 }
 
-// guard sees to the mark of a single server, the first time that a lock requires
-// it: connections to come begin with it, and on the one that is there it goes
+// guard makes a store with a single server check the mark, from the first lock on that
+// requires it. New connections begin with the check; on the present one it is enqueued
 // before the request that follows.
 func (s *Store) guard() error {
 	if s.armed.Load() {
@@ -48,7 +47,7 @@ func (s *Store) guard() error {
 	defer s.arming.Unlock()
 	for _, n := range s.nodes {
 		n.mu.Lock()
-		c, known := n.arrival(true), n.wire == nil || n.server.runID != "" || n.durable() == "asserted"
+		c, known := n.arrivalLocked(true), n.wire == nil || n.server.runID != "" || n.durable() == "asserted"
 		n.mu.Unlock()
 		if !known {
 			said := store.NodeOutcome{Node: n.Addr(), Outcome: store.Refused, Err: errUnidentified}
@@ -63,10 +62,10 @@ func (s *Store) guard() error {
 	return nil
 }
 
-// arrival returns the command that sees to the mark, nil if the client cannot tell one
-// run of the server from another. What the server said of itself counts on a new
-// connection only: later it may be out of date. The mutex is held.
-func (n *node) arrival(isNew bool) *command {
+// arrivalLocked returns the command that checks the mark and updates it; nil if the client
+// cannot distinguish the runs of the server. What the server reported about itself is
+// used on a new connection only, since it may be out of date later. The mutex is held.
+func (n *node) arrivalLocked(isNew bool) *command {
 	id, durable := n.server, n.durable()
 	if id.runID == "" && durable != "asserted" {
 		return nil
@@ -85,9 +84,9 @@ func (n *node) arrival(isNew bool) *command {
 		token = n.granted.token
 		b = appendCounterKey(b, string(n.granted.name))
 	} else {
-		b = appendWord(b, markKey) // which is no counter
+		b = appendWord(b, markKey) // in the place of a token counter
 	}
-	b = appendWord(appendWord(b, n.s.lists.print), n.s.lists.text)
+	b = appendWord(appendWord(b, n.s.membership.fingerprint), n.s.membership.text)
 	b = appendWord(b, cmp.Or(id.runID, nodemark.Unknown))
 	b = appendWord(b, cmp.Or(id.replication, nodemark.Unknown))
 	b = appendWord(b, promoted)
@@ -97,12 +96,13 @@ func (n *node) arrival(isNew bool) *command {
 	return c
 }
 
-// maxClockError is by how much the clocks of client and server may differ in a day.
+// maxClockError bounds the drift of client and server clocks in a day.
 const maxClockError = time.Hour
 
 // durable says whether the server appends every write before it answers. Only a client
-// that may read the configuration says always: others that arrive take that back, since
-// what the server does while they write is not known, unless it was asserted.
+// that may read the configuration says "always". A client that may not read it takes the
+// claim back when it connects, since the server's settings are unknown while it writes,
+// unless Options asserts them.
 func (n *node) durable() string {
 	switch id := n.server; {
 	case id.readable && id.appends && id.always:
@@ -115,19 +115,19 @@ func (n *node) durable() string {
 	return "unknown"
 }
 
-var errUnidentified = errors.New("the server does not say whether it was restarted, and might have forgotten leases: permit the user INFO, or set fsync=always in the URL if the server appends every write before it answers")
+var errUnidentified = errors.New("cannot tell whether the server was restarted and has forgotten leases: permit the user INFO, or set fsync=always in the URL if the server appends every write before it answers")
 
-// arrive sees to the mark on a new connection. A server that can tell us unasked is to
-// say when its data is replaced.
+// arrive checks the mark on a new connection. A server that can push is told to notify
+// the client if its data is replaced.
 func (n *node) arrive(w *wire, tells bool) error {
 	n.mu.Lock()
-	c := n.arrival(true)
+	c := n.arrivalLocked(true)
 	n.mu.Unlock()
 	if c == nil {
 		return errUnidentified
 	}
 	commands := []*command{c}
-	if tells { // before we look, so that nothing is missed
+	if tells { // before the mark is read, so that no replacement goes unnoticed
 		commands = []*command{trackCommand, c}
 	}
 	all, err := w.exchange(commands)
@@ -145,7 +145,7 @@ func (n *node) arrive(w *wire, tells bool) error {
 		return nil
 	}
 	if all[0].kind == '-' && tells {
-		n.log.Warn("the server will not tell us if its data is replaced: that shows only when we connect again", "err", all[0].String())
+		n.log.Warn("cannot subscribe to changes of the server's data; a replacement is noticed only when the client reconnects", "err", all[0].String())
 	}
 	return n.arrived(said, true)
 }
@@ -156,11 +156,11 @@ func (n *node) setUnmarked(why *driver.Refusal) {
 	n.mu.Unlock()
 }
 
-// markPause is how long a mark that we cannot use is left alone before it is looked at
-// again: an operator may have written another.
+// markPause is how long a mark that this client cannot use is left alone before it is
+// read again: an operator may have replaced it.
 const markPause = time.Second
 
-// stillUnmarkedLocked has the mark looked at again now and then.
+// stillUnmarkedLocked enqueues another check of the mark if markPause has passed.
 func (n *node) stillUnmarkedLocked() {
 	if now := time.Now(); n.wire != nil && now.After(n.lookAt) {
 		n.lookAt = now.Add(markPause)
@@ -168,13 +168,13 @@ func (n *node) stillUnmarkedLocked() {
 	}
 }
 
-// arrived takes in what the arrive script said, on a new connection or another.
+// arrived handles the reply of the arrive script, on a new connection or an old one.
 func (n *node) arrived(said value, isNew bool) error {
 	list := said.list
 	switch {
 	case len(list) == 2 && list[0].num == 5:
 		outcome := otherVersion(list[1])
-		n.log.Warn("node can not be used", "err", outcome.Err)
+		n.log.Warn("node cannot be used", "err", outcome.Err)
 		n.setUnmarked(&driver.Refusal{Outcome: outcome.Outcome, Err: outcome.Err})
 		return nil
 	case len(list) != 6 || list[0].num != 1:
@@ -183,102 +183,102 @@ func (n *node) arrived(said value, isNew bool) error {
 	why := string(list[2].text)
 	n.mu.Lock()
 	n.unmarked = nil
-	n.print, n.before = string(list[4].text), string(list[5].text)
-	shut := shutFor(list[1], list[2], store.NodeOutcome{})
+	n.fingerprint, n.before = string(list[4].text), string(list[5].text)
+	shut := quarantinedOr(list[1], list[2], store.NodeOutcome{})
 	if shut.Outcome == store.Quarantined {
 		n.granted.token = 0 // or it would begin anew each time that we connect
 		n.countLocked(shut)
 	} else if why == nodemark.Declared {
-		n.shut = count{}
+		n.quarantined = quarantineCount{}
 	}
 	n.mu.Unlock()
 	if shut.Outcome == store.Quarantined {
 		n.log.Warn("node is in quarantine", "why", shut.Err)
 	}
 	n.s.lasts(n, list[3])
-	if isNew && n.s.lists.excluded(string(list[4].text)) {
-		n.reconsider()
+	if isNew && n.s.membership.excluded(string(list[4].text)) {
+		n.recheckOmitted()
 	}
-	n.s.adopt()
+	n.s.adoptOmitted()
 	return nil
 }
 
-// count is a node's quarantine as this client counts it.
-type count struct {
+// quarantineCount is a node's quarantine as this client counts it.
+type quarantineCount struct {
 	until clock.Instant // zero: there is none
 	why   string
 }
 
-// countLocked begins to count a quarantine, or goes on for longer. No server can have
-// us count for less: its clock may have been set.
+// countLocked begins to count a quarantine, or extends it. It never shortens it: the
+// server's clock may have been set.
 func (n *node) countLocked(shut store.NodeOutcome) {
-	n.shut.until = max(n.shut.until, n.s.o.Clock.Now().Add(shut.ExpiresIn))
+	n.quarantined.until = max(n.quarantined.until, n.s.o.Clock.Now().Add(shut.ExpiresIn))
 	var q *quarantineError
 	if errors.As(shut.Err, &q) {
-		n.shut.why = q.why
+		n.quarantined.why = q.why
 	}
 }
 
-// leftLocked is how long the quarantine lasts by our own count.
+// leftLocked is how long the quarantine lasts by this client's count.
 func (n *node) leftLocked() time.Duration {
-	if n.shut.until == 0 {
+	if n.quarantined.until == 0 {
 		return 0
 	}
-	return max(0, n.shut.until.Sub(n.s.o.Clock.Now()))
+	return max(0, n.quarantined.until.Sub(n.s.o.Clock.Now()))
 }
 
-// isCounting says whether our own count of the node's quarantine is not over.
+// isCounting reports whether the node is in quarantine by this client's count.
 func (n *node) isCounting() bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return n.leftLocked() > 0
 }
 
-// isShut takes in that the node refused to grant because of quarantine, and returns
-// that as it is to be told. If we knew nothing of it, something has happened to the server
-// while we were connected. If it was emptied, that is noted; otherwise we connect again,
-// and look what has become of it.
-func (n *node) isShut(said store.NodeOutcome) store.NodeOutcome {
+// quarantineSeen handles a refusal because of a quarantine, and returns the outcome to report. If
+// this client did not know of the quarantine, something has happened to the server since
+// it connected. If the server was emptied, the client begins to count a quarantine;
+// otherwise it reconnects and checks the mark.
+func (n *node) quarantineSeen(said store.NodeOutcome) store.NodeOutcome {
 	var q *quarantineError
 	errors.As(said.Err, &q)
 	n.mu.Lock()
 	w, left := n.wire, n.leftLocked()
 	switch {
 	case left > said.ExpiresIn:
-		said.ExpiresIn, said.Err = left, &quarantineError{n.shut.why, left}
-	case n.shut.until != 0:
+		said.ExpiresIn, said.Err = left, &quarantineError{n.quarantined.why, left}
+	case n.quarantined.until != 0:
 	case q != nil && q.why == "emptied":
 		n.countLocked(said)
 		n.lookLocked()
 	case w != nil:
-		defer w.abandon(errShut)
+		defer w.abandon(errQuarantineBegan)
 	}
 	n.mu.Unlock()
 	return said
 }
 
-var errShut = errors.New("the server is in quarantine, which it was not when the connection was made")
+var errQuarantineBegan = errors.New("the server went into quarantine after the connection was made")
 
-// reopenLocked has the mark looked at before c, if c needs the node to be open and our
-// count of its quarantine is over.
+// reopenLocked enqueues a check of the mark before c if c needs the node to be open and
+// the quarantine is over by this client's count.
 func (n *node) reopenLocked(c *command) {
-	if c.script.gated() && n.shut.until != 0 && n.leftLocked() == 0 {
-		n.shut = count{}
+	if c.script.gated() && n.quarantined.until != 0 && n.leftLocked() == 0 {
+		n.quarantined = quarantineCount{}
 		n.lookLocked()
 	}
 }
 
-// lookLocked has the mark looked at.
+// lookLocked enqueues a check of the mark.
 func (n *node) lookLocked() {
-	if c := n.arrival(false); c != nil && !n.closed && n.waiting.n < maxLine {
+	if c := n.arrivalLocked(false); c != nil && !n.closed && n.waiting.n < maxLine {
 		n.s.inFlight.Add(1)
 		n.waiting.push(call{command: c, timeout: n.s.o.ConnectTimeout, to: nobody{}})
 		n.wake()
 	}
 }
 
-// dropLooksLocked takes back looks that were put in line before the connection that is
-// about to be used was made. It began with one, perhaps at another run of the server.
+// dropLooksLocked removes the checks that were enqueued before a new connection was made.
+// The connection began with a check of its own, perhaps on another run of the server.
 func (n *node) dropLooksLocked() {
 	for range n.waiting.n {
 		if c, _ := n.waiting.pop(); c.command.script == arriveScript {
@@ -289,8 +289,8 @@ func (n *node) dropLooksLocked() {
 	}
 }
 
-// remember keeps which grant of the node a client has seen last: a server that does not
-// know of it is another, or has lost data.
+// remember records the latest grant from the node. A server that does not know this grant
+// is another server, or has lost data.
 func (n *node) remember(c *command, a driver.Reply) {
 	if a.Kind == quorum.Yes && a.Token != 0 && c.script == guardedScript {
 		n.saw(c.firstKey(), a.Token, a.At)
@@ -304,21 +304,21 @@ func (n *node) saw(name []byte, token uint64, at clock.Instant) {
 	n.mu.Unlock()
 }
 
-// grant is one that a client was given.
+// grant identifies a grant that this client was given.
 type grant struct {
 	name  []byte // of the lock
 	token uint64
 	at    clock.Instant
 }
 
-// quarantine is how long a server that may have forgotten leases grants nothing: for as
-// long as the leases of any client may last, as far as servers know of them.
+// quarantine is how long a server that may have forgotten leases grants nothing: as long
+// as the leases of any client may last, as far as servers know about them.
 func (s *Store) quarantine() time.Duration {
 	return max(s.o.quarantine(), time.Duration(s.longest.Load()))
 }
 
-// lasts takes in the longest quarantine that a node was asked for by anybody. Others may
-// have forgotten that, and have been told of a shorter one by us.
+// lasts learns of the longest quarantine that any client has asked a node for. Other
+// nodes may have forgotten it, and this client may have asked them for a shorter one.
 func (s *Store) lasts(told *node, quarantine value) {
 	us, _ := quarantine.number()
 	d := time.Duration(min(us, 1<<50)) * time.Microsecond
@@ -326,7 +326,7 @@ func (s *Store) lasts(told *node, quarantine value) {
 		return
 	}
 	s.longest.Store(int64(d))
-	told.log.Warn("there are clients with a longer max_ttl, which should be the same for all: quarantines last as long as theirs", "quarantine", d, "ours", s.o.quarantine())
+	told.log.Warn("other clients use a longer max_ttl, so quarantines last longer; configure all clients with the same max_ttl", "quarantine", d, "ours", s.o.quarantine())
 	for _, n := range s.nodes {
 		n.mu.Lock()
 		if n != told && n.wire != nil {
@@ -336,9 +336,9 @@ func (s *Store) lasts(told *node, quarantine value) {
 	}
 }
 
-// shutFor is the outcome of a node whose quarantine lasts for that many
-// microseconds more, or otherwise if it is over.
-func shutFor(left, why value, otherwise store.NodeOutcome) store.NodeOutcome {
+// quarantinedOr returns the outcome of a node whose quarantine lasts for another left
+// microseconds, or otherwise if the quarantine is over.
+func quarantinedOr(left, why value, otherwise store.NodeOutcome) store.NodeOutcome {
 	us, ok := left.number()
 	if !ok || us == 0 {
 		return otherwise
@@ -347,14 +347,14 @@ func shutFor(left, why value, otherwise store.NodeOutcome) store.NodeOutcome {
 	return store.NodeOutcome{Outcome: store.Quarantined, ExpiresIn: d, Err: &quarantineError{string(why.text), d}}
 }
 
-// otherVersion is the outcome of a node whose mark has a version that we do not know.
+// otherVersion returns the outcome of a node whose mark has an unknown version.
 func otherVersion(version value) store.NodeOutcome {
 	return store.NodeOutcome{Outcome: store.Refused, Err: &nodemark.VersionError{Version: string(version.text)}}
 }
 
-// quarantineError says why a node grants nothing for now.
+// quarantineError is why a node grants nothing for now.
 type quarantineError struct {
-	why  string // as the mark has it
+	why  string // as in the mark
 	left time.Duration
 }
 
@@ -362,7 +362,7 @@ func (e *quarantineError) Error() string {
 	return fmt.Sprintf("%s; it takes part again in %v", reasonOf(e.why), store.Round(e.left))
 }
 
-// reasonOf says in a sentence why a mark shuts a node.
+// reasonOf describes the reason that a mark gives for a quarantine.
 func reasonOf(why string) string {
 	switch why {
 	case "empty":
@@ -372,7 +372,7 @@ func reasonOf(why string) string {
 	case "restarted":
 		return "it was restarted, and may have forgotten leases"
 	case "replaced":
-		return "it took the place of another server, and may not know all leases"
+		return "its data was replaced by that of another server, and may lack leases"
 	case "behind":
 		return "it has lost a lock that this client was granted, and may have forgotten leases"
 	}

@@ -253,7 +253,7 @@ func TestOneServerInQuarantine(t *testing.T) {
 	}
 }
 
-// A client whose own leases are short keeps to the quarantine of those who have longer
+// A client whose own leases are short keeps to the quarantine of clients with longer
 // ones, of which a server that has not forgotten tells it.
 func TestQuarantineOfTheLongestTTL(t *testing.T) {
 	servers := redistest.StartN(t, 3)
@@ -276,7 +276,7 @@ func TestQuarantineOfTheLongestTTL(t *testing.T) {
 	})
 }
 
-// Who may only look at locks is let in, also where nobody has seen to the mark
+// A user that may only look at locks can connect, even if no client has written the mark
 // yet; granting takes the right to.
 func TestLookingNeedsNoMark(t *testing.T) {
 	servers := redistest.StartN(t, 3)

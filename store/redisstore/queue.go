@@ -1,6 +1,6 @@
 package redisstore
 
-// queue is first in, first out, in memory that is used again and again.
+// queue is a first-in, first-out queue that reuses its memory.
 type queue[T any] struct {
 	ring  []T // its length is a power of two
 	first int
@@ -22,7 +22,7 @@ func (q *queue[T]) grow() {
 	q.ring, q.first = ring, 0
 }
 
-// front is the oldest, if there is one.
+// front returns the oldest item; nil if the queue is empty.
 func (q *queue[T]) front() *T {
 	if q.n == 0 {
 		return nil
@@ -41,7 +41,7 @@ func (q *queue[T]) pop() (v T, ok bool) {
 	return v, true
 }
 
-// all are the items, oldest first.
+// all iterates over the items, oldest first.
 func (q *queue[T]) all(yield func(*T) bool) {
 	for i := range q.n {
 		if !yield(&q.ring[(q.first+i)&(len(q.ring)-1)]) {

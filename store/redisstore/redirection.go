@@ -9,11 +9,11 @@ import (
 	"github.com/leasehold-dev/leasehold/store"
 )
 
-// redirection is what a member of a cluster says instead of doing what it was asked:
-// that it does not have the slot, or not all of it yet, or any more. Nothing was done.
+// redirection is a cluster member's refusal of a command because it does not have the
+// slot, or only a part of it. The command was not executed.
 type redirection struct {
 	kind redirectionKind
-	host string // host:port, of moved and moving; without the host where it is its own
+	host string // host:port, of moved and moving; an empty host is the member's own
 	slot int    // of moved and moving
 	said string
 	why  string
@@ -22,22 +22,22 @@ type redirection struct {
 type redirectionKind uint8
 
 const (
-	moved     redirectionKind = iota // another has the slot
-	moving                           // another is about to have it, and has this key already
-	unsettled                        // it is being given to another just now, or nobody has it
+	moved     redirectionKind = iota // another member has the slot
+	moving                           // another member is taking the slot over and already has this key
+	unsettled                        // the slot is moving just now, or nobody has it
 )
 
 func (d *redirection) Error() string { return fmt.Sprintf("%s (%s)", d.said, d.why) }
 
 var (
-	errUncharted = errors.New("the cluster does not say who has which slot")
-	errUnserved  = errors.New("no server of the cluster has the slot of this lock at present")
-	errRetired   = errors.New("the server is no master of the cluster any more")
-	errUnheard   = errors.New("the slot of the channel was given to another server")
-	errNotTuned  = errors.New("the server has got slots since the connection was made")
+	errNoSlotMap    = errors.New("the cluster does not report its slot map")
+	errUnserved     = errors.New("no server of the cluster serves the slot of this lock at present")
+	errRetired      = errors.New("the server is not a master of the cluster any more")
+	errChannelMoved = errors.New("the slot of the channel has moved to another server")
+	errNoChannel    = errors.New("the server was given slots after the connection was made")
 )
 
-// readRedirection reads an error reply; nil: it is another.
+// readRedirection reads an error reply; nil if it is not a redirection.
 func readRedirection(reply string) *redirection {
 	d := &redirection{said: store.Excerpt(reply)}
 	word, rest, _ := strings.Cut(reply, " ")
@@ -50,28 +50,28 @@ func readRedirection(reply string) *redirection {
 		}
 		d.slot, d.host = n, host
 		if d.kind = moving; word == "MOVED" {
-			d.kind, d.why = moved, "the server is part of a cluster, which does not work as a node: give the store as redis-cluster://, or use independent servers"
+			d.kind, d.why = moved, "the server is part of a cluster, which cannot be a node: use a redis-cluster:// URL, or independent servers"
 		} else {
-			d.why = "the cluster gives the lock's slot to another server"
+			d.why = "the lock's slot is moving to another server"
 		}
 		return d
 	case "TRYAGAIN":
-		d.kind, d.why = unsettled, "the cluster gives the lock's slot to another server"
+		d.kind, d.why = unsettled, "the lock's slot is moving to another server"
 		return d
 	case "CLUSTERDOWN":
 		d.kind, d.why = unsettled, "the server's cluster is down"
 		return d
 	}
-	// A script has come to a key that was just given away, and could not go on: this one
-	// was not named before it began.
+	// A script has accessed a key that just moved away, and could not go on: the key was
+	// not declared.
 	if strings.Contains(reply, "Script attempted to access a non local key") {
-		d.kind, d.why = unsettled, "the cluster gives the lock's slot to another server"
+		d.kind, d.why = unsettled, "the lock's slot is moving to another server"
 		return d
 	}
 	return nil
 }
 
-// outcome is how it is judged where nobody is there to follow it.
+// outcome is the outcome of a redirection that is not followed.
 func (d *redirection) outcome() store.Outcome {
 	if d.kind == moved {
 		return store.Refused
@@ -79,7 +79,8 @@ func (d *redirection) outcome() store.Outcome {
 	return store.Unsettled
 }
 
-// member is the address that it leads to; asked is that of who said so.
+// member returns the address that the redirection names. The argument asked is the
+// address of the member that sent it.
 func (d *redirection) member(asked string) (string, bool) {
 	at := strings.LastIndex(d.host, ":")
 	if at < 0 {

@@ -1,16 +1,17 @@
 // Package redisstore keeps locks on one Redis server, or on a majority of several
-// independent ones: Redlock, with a fencing token that comes with the lock. On a
-// Redis Cluster it keeps each on one of the masters; see Cluster for what that is worth.
+// independent servers. The algorithm is Redlock, extended by a fencing token that each
+// grant carries. Locks can also be kept on a Redis Cluster, each on one master, with
+// weaker guarantees: see Cluster.
 //
-// The lock L is the key L with the value "owner {...}" and a TTL, so that every
-// other client that locks with SET L value NX PX excludes us and is excluded.
-// What else belongs to L is at {L}:... .
+// Lock L is the key L with the value "owner {...}" and a TTL. Any other client that locks
+// with SET L value NX PX therefore excludes this one, and is excluded by it. All other
+// data of lock L is in keys that begin with {L}:.
 //
-// The servers must be independent masters. A replica that is promoted may not
-// know of a lock its master granted, which no client can notice. Where sentinels
-// promote replicas (redis-sentinel://), the store says so: its class is
-// store.Efficiency. Tokens never go back there either, as long as the servers' clocks
-// agree: a resource that checks them refuses a holder whose lock was lost.
+// The servers must be independent masters. A promoted replica may not know of a lock that
+// its master granted, and no client can notice that. Where sentinels promote replicas
+// (redis-sentinel://), the class of the store is therefore store.Efficiency. Tokens do
+// not go back there either, as long as the servers' clocks agree: a resource that checks
+// tokens refuses a holder whose lock was lost.
 package redisstore
 
 import (
@@ -27,30 +28,31 @@ import (
 	"github.com/leasehold-dev/leasehold/store"
 )
 
-// Store keeps locks on Redis. It is safe for concurrent use.
+// Store keeps locks on Redis. It is safe for concurrent use. Close it when it is no
+// longer needed.
 type Store struct {
 	o         Options
 	nodes     []*node
 	keeper    driver.Driver
 	servers   registry
-	sentinels *sentinels       // who know where the only node is; nil: its address is given
+	sentinels *sentinels       // find the address of the only node; nil: its address is given
 	wall      func() time.Time // time of day
 	closed    atomic.Bool
-	inFlight  atomic.Int64 // calls put in line and not answered yet
+	inFlight  atomic.Int64 // calls enqueued and not answered yet
 
-	channel string        // by which the servers tell us that our turn has come
-	closing chan struct{} // closed by Close
-	waiting atomic.Int64  // how many stand in line
-	proof   time.Duration // waitingProof
-	idle    time.Duration // idleAfter
+	channel       string        // on which the servers push hand-offs to this store
+	closing       chan struct{} // closed by Close
+	waiting       atomic.Int64  // number of waiters
+	pushTestAfter time.Duration // waitingProof
+	idle          time.Duration // idleAfter
 
 	// Servers that may have forgotten leases abstain; see guard.
 	guarded, armed atomic.Bool
-	lists          lists
-	longest        atomic.Int64 // quarantine that other clients ask for
+	membership     membership
+	longest        atomic.Int64 // longest quarantine that other clients ask for
 	arming         sync.Mutex
 
-	route *router // to the members of a cluster, of which all else is here; see Cluster
+	route *router // to the members of a cluster; nil: there is none. See Cluster.
 }
 
 var _ store.Store = (*Store)(nil)
@@ -59,35 +61,36 @@ var _ store.Store = (*Store)(nil)
 //
 //	redis://user:password@a:6379,b:6379,c:6379/0?max_ttl=60s&node_timeout=50ms
 //
-// and rediss:// for TLS. It blocks until a majority answered or can not, for
-// Options.ConnectTimeout at most. Nodes that are down are tried again when
-// they are needed. It fails with a *store.QuorumError if too few are up, and
-// always if one server is listed under two addresses. A nil o means the
-// defaults.
+// The scheme rediss:// selects TLS. A nil o means the defaults.
 //
-// Or they name the sentinels that watch a master and its replicas:
+// Open blocks until a majority of the nodes has answered or cannot answer any more, at
+// most for Options.ConnectTimeout. A node that is down is tried again when it is needed.
+// Open fails with a *store.QuorumError if too few nodes are up, or if one server is
+// listed under two addresses.
+//
+// The URLs can instead name the sentinels that watch a master and its replicas:
 //
 //	redis-sentinel://user:password@s1:26379,s2:26379,s3:26379/0?master=mymaster
 //
-// and rediss-sentinel://. The user, the password and the database are the master's;
-// Options.SentinelUsername and SentinelPassword are the sentinels'. The store has one
-// node then, the master, wherever the sentinels say that it is: they are asked for each
-// connection, and each second whether that has changed. A failover can lose locks,
-// since replication does not wait: locks that require more than store.Efficiency are
-// refused.
+// The scheme rediss-sentinel:// selects TLS. The user, the password and the database are
+// those of the master; Options.SentinelUsername and SentinelPassword are those of the
+// sentinels. The store then has one node, the current master. It asks the sentinels for
+// the master's address before each connection, and once a second whether it has changed.
+// A failover can lose locks, because replication is asynchronous: locks that require more
+// than store.Efficiency are refused.
 func Open(ctx context.Context, urls []string, o *Options) (*Store, error) {
 	s, err := newStore(urls, o)
 	if err != nil {
 		return nil, err
 	}
-	if err := s.muster(ctx); err != nil {
+	if err := s.waitForQuorum(ctx); err != nil {
 		s.Close()
 		return nil, err
 	}
 	return s, nil
 }
 
-// newStore returns a Store that has connected to no node yet.
+// newStore returns a Store that has not connected to any node yet.
 func newStore(urls []string, o *Options) (*Store, error) {
 	if o == nil {
 		o = &Options{}
@@ -98,14 +101,14 @@ func newStore(urls []string, o *Options) (*Store, error) {
 		return nil, err
 	}
 	sentinels, addrs := topology.sentinels(addrs, opts)
-	addrs, lists, err := newLists(addrs, opts.Next)
+	addrs, lists, err := newMembership(addrs, opts.Next)
 	if err != nil {
 		return nil, err
 	}
-	if opts, err = opts.settle(); err != nil {
+	if opts, err = opts.withDefaults(); err != nil {
 		return nil, err
 	}
-	s := &Store{o: opts, lists: lists, sentinels: sentinels, wall: opts.wall(), servers: registry{ids: map[int]identity{}}, channel: channelBegin + rand.Text(), closing: make(chan struct{}), proof: waitingProof, idle: idleAfter}
+	s := &Store{o: opts, membership: lists, sentinels: sentinels, wall: opts.wall(), servers: registry{ids: map[int]identity{}}, channel: channelBegin + rand.Text(), closing: make(chan struct{}), pushTestAfter: pushTestAfter, idle: idleAfter}
 	s.keeper = driver.Driver{Sets: lists.sets, Encode: s.encode, EncodeRenewals: s.bundle, NodeTimeout: opts.nodeTimeout, Clock: opts.Clock, Jitter: opts.jitter(), Logger: opts.Logger, Coalesce: s.crowded, Closing: s.closing}
 	if len(addrs) > 1 && clocksWatched {
 		s.keeper.Clocks = driver.NewClocks(len(addrs), opts.quarantine(), driver.WallAhead(opts.Clock), opts.Logger)
@@ -118,13 +121,13 @@ func newStore(urls []string, o *Options) (*Store, error) {
 		if n%2 != 0 {
 			continue
 		}
-		opts.Logger.Warn("an even number of nodes survives no more failures than one node less", "nodes", n, "failures", n-quorum.Majority(n))
+		opts.Logger.Warn("an even number of nodes tolerates no more failures than one node fewer", "nodes", n, "failures", n-quorum.Majority(n))
 	}
 	if host := sharedHost(addrs); host != "" {
-		opts.Logger.Info("nodes share a host, and fail together with it", "host", host)
+		opts.Logger.Info("nodes share a host and fail together", "host", host)
 	}
 	if sentinels != nil {
-		opts.Logger.Warn("locks can be lost when the sentinels replace the master: the replica that they promote may not know the last grants", "master", sentinels.master)
+		opts.Logger.Warn("a failover can lose locks: the promoted replica may not know the latest grants", "master", sentinels.master)
 	}
 	s.nodes = make([]*node, len(addrs))
 	for i, a := range addrs {
@@ -134,8 +137,8 @@ func newStore(urls []string, o *Options) (*Store, error) {
 	return s, nil
 }
 
-// crowded says whether so many answers are awaited that others who were just
-// answered are about to ask again.
+// crowded reports whether so many calls are in flight that the callers of those just
+// answered are likely to send more at once.
 func (s *Store) crowded() bool {
 	if len(s.keeper.Nodes) == 1 && s.route == nil {
 		return s.inFlight.Load() > crowdOne
@@ -164,8 +167,8 @@ func (s *Store) Acquire(ctx context.Context, r store.Request) (store.Grant, erro
 	return s.keeper.Acquire(ctx, r)
 }
 
-// Renew implements store.Store. All leases are asked for at once, and the
-// results are there when each has its majority or can not get it.
+// Renew implements store.Store. It renews all leases at once, and returns when each lease
+// has its majority or cannot get it.
 func (s *Store) Renew(ctx context.Context, leases []store.Request) []error {
 	errs := make([]error, len(leases))
 	for i, r := range leases {
@@ -197,21 +200,23 @@ func (s *Store) Release(ctx context.Context, r store.Request) error {
 	return s.keeper.Release(ctx, r)
 }
 
-// ready refuses what is not to be sent to acquire a lock, and prepares for the rest.
+// ready checks an acquire request before it is sent, and has the mark of a single server
+// checked if the lock requires that.
 func (s *Store) ready(ctx context.Context, r store.Request) error {
 	if err := s.check(ctx, r); err != nil {
 		return err
 	}
 	if r.Require >= store.CrashSafe {
 		if s.sentinels != nil {
-			return fmt.Errorf("%w: lock %q requires %v, and servers that sentinels watch give %v at most", store.ErrUnsupported, r.Name, r.Require, store.Efficiency)
+			return fmt.Errorf("%w: lock %q requires %v, but servers watched by sentinels guarantee %v at most", store.ErrUnsupported, r.Name, r.Require, store.Efficiency)
 		}
 		return s.guard()
 	}
 	return nil
 }
 
-// check refuses what is not to be sent.
+// check refuses requests that are invalid, whose context has ended, or that come after
+// Close.
 func (s *Store) check(ctx context.Context, r store.Request) error {
 	if err := s.usable(ctx); err != nil {
 		return err

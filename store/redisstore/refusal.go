@@ -11,8 +11,8 @@ import (
 	"github.com/leasehold-dev/leasehold/store"
 )
 
-// classify says what a connection that failed means, in words that name no
-// secret. timeout is how long it was waited.
+// classify turns the failure of a connection into an outcome and an error that contains
+// no secret. The argument timeout is how long the client waited.
 func classify(err error, timeout time.Duration) (store.Outcome, error) {
 	var said *refused
 	switch {
@@ -21,13 +21,13 @@ func classify(err error, timeout time.Duration) (store.Outcome, error) {
 	case errors.Is(err, context.Canceled), errors.Is(err, store.ErrClosed):
 		return store.Unreachable, store.ErrClosed
 	case errors.Is(err, errSilent), isTimeout(err):
-		// Not wrapped: it is not the caller's deadline that passed.
+		// Not wrapped: the caller's own deadline has not passed.
 		silence := fmt.Errorf("no answer within %v", timeout)
 		if scheme := new(schemeError); errors.As(err, &scheme) {
 			silence = &schemeError{silence, scheme.hint}
 		}
 		return store.TimedOut, silence
-	case errors.Is(err, errUncharted), errors.Is(err, errSameServer), errors.Is(err, errUnfit), errors.Is(err, errUnidentified):
+	case errors.Is(err, errNoSlotMap), errors.Is(err, errSameServer), errors.Is(err, errUnfit), errors.Is(err, errUnidentified):
 		return store.Refused, err
 	}
 	return store.Unreachable, err
@@ -38,9 +38,9 @@ func isTimeout(err error) bool {
 	return errors.As(err, &t) && t.Timeout()
 }
 
-// classifyReply says what an error reply means and what to do about it. Older
-// servers put the code of an error inside a script behind other words, so it
-// is looked for anywhere.
+// classifyReply turns an error reply into an outcome and an error that says what to do.
+// Older servers put other words before the code of an error inside a script, so the code
+// may be anywhere in the reply.
 func classifyReply(reply string) (store.Outcome, error) {
 	if d := readRedirection(reply); d != nil {
 		return d.outcome(), d
@@ -52,15 +52,15 @@ func classifyReply(reply string) (store.Outcome, error) {
 		{"WRONGTYPE", "the key holds something that is not a lock: choose another name, or delete the key", store.WrongType},
 		{"LOADING", "the server is still reading its data: wait until it is up", store.Loading},
 		{"WRONGPASS", "check the user name and the password", store.Refused},
-		{"NOAUTH", "the server asks for a password: put it into the URL, as in redis://:PASSWORD@HOST", store.Refused},
+		{"NOAUTH", "the server requires a password: put it into the URL, as in redis://:PASSWORD@HOST", store.Refused},
 		{"NOPERM", "the user lacks a permission: see the ACL rule in the documentation", store.Refused},
 		{deniedInScript, "the user lacks a permission: see the ACL rule in the documentation", store.Refused},
 		{"OOM", "the server is out of memory (maxmemory)", store.Refused},
-		{"READONLY", "the server is a replica: use its master, and independent masters for a quorum", store.Refused},
-		{"MISCONF", "the server refuses writes because it can not save its data", store.Refused},
+		{"READONLY", "the server is a replica: use its master, or independent masters for a quorum", store.Refused},
+		{"MISCONF", "the server refuses writes because it cannot save its data", store.Refused},
 		{"MASTERDOWN", "the server is a replica that lost its master", store.Refused},
-		{"cluster support disabled", "the server is in no cluster: give the store as redis://", store.Refused},
-		{"BUSY", "the server is busy running somebody's script", store.Refused},
+		{"cluster support disabled", "the server is not in a cluster: use a redis:// URL", store.Refused},
+		{"BUSY", "the server is busy running another client's script", store.Refused},
 	} {
 		if strings.Contains(reply, k.code) {
 			return k.outcome, fmt.Errorf("%s (%s)", store.Excerpt(reply), k.advice)
@@ -71,8 +71,8 @@ func classifyReply(reply string) (store.Outcome, error) {
 
 const deniedInScript = "The user executing the script can't"
 
-// isDenied says whether an error reply is about rights that the user lacks.
-// Inside of scripts older servers say it in words of their own.
+// isDenied reports whether an error reply is about a missing permission. Older servers
+// word it differently inside scripts.
 func isDenied(reply string) bool {
 	return strings.Contains(reply, "NOPERM") || strings.Contains(reply, deniedInScript)
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/leasehold-dev/leasehold/store"
 )
 
-// A server that refuses to write for reasons of its own (it can not save its
+// A server that refuses to write for reasons of its own (it cannot save its
 // data, it lacks replicas, it has become one) has not said that the lease is
 // gone: the holder may still count on it, and must try again to give it back.
 func TestARefusalDoesNotEndALease(t *testing.T) {

@@ -11,20 +11,23 @@ import (
 	"github.com/leasehold-dev/leasehold/store"
 )
 
-// Replace ends the replacement of one list of nodes by another, for when every
-// client has both: urls and o name them as for Open, with Options.Next or next=
-// in the URL. From now on nodes refuse clients that have the old list only; a
-// holder that locked by it loses the lock and is told. After the longest TTL the
-// nodes serve clients that have the new list only, which is then what clients are
-// to be given.
+// Replace finishes the replacement of one membership by another. Call it when every
+// client is configured with both: urls and o name them as for Open, with Options.Next or
+// next= in the URL. First the nodes begin to refuse clients that know the old membership
+// only; a holder that such a client has loses its lease and is notified. After the
+// longest TTL the nodes accept clients that know the new membership only, which can then
+// be rolled out.
 //
-// It blocks for a little more than MaxTTL. A majority of each list has to answer,
-// and in the end all nodes of the new list, or it fails and names those that did not:
-// they would refuse clients that have the new list only. If it fails, or ctx ends,
-// clients with both lists go on as before, and calling it again goes on from there,
-// also when the nodes of the old list are gone meanwhile, provided that a majority of
-// them was told, which the marks of the new nodes record. When all is done it changes
-// nothing. progress is called at each step with what happens next, unless it is nil.
+// Replace blocks for a little more than MaxTTL. It fails unless a majority of each
+// membership and, in the end, every node of the new one has answered; the error names the
+// nodes that did not. Those nodes would refuse clients that know the new membership only.
+//
+// If Replace fails or ctx ends, clients with both memberships go on as before, and
+// calling Replace again resumes. It resumes even if the nodes of the old membership are
+// gone by then, provided that a majority of them refused old clients before: the marks of
+// the new nodes record that. Calling it after it has succeeded changes nothing. If
+// progress is not nil, Replace calls it before each step with a description of the step;
+// it must not block.
 func Replace(ctx context.Context, urls []string, o *Options, progress func(string)) error {
 	if err := mustBeIndependent("replace", urls); err != nil {
 		return err
@@ -37,16 +40,16 @@ func Replace(ctx context.Context, urls []string, o *Options, progress func(strin
 	if progress == nil {
 		progress = func(string) {}
 	}
-	if len(s.lists.next) == 0 {
-		return errors.New("redis: name the nodes that replace the others: redis://a,b,c?next=a,b,d")
+	if len(s.membership.next) == 0 {
+		return errors.New("redis: name the new nodes with next=: redis://a,b,c?next=a,b,d")
 	}
 	r := replacement{Store: s}
-	r.oldText, r.newText, _ = strings.Cut(s.lists.text, ">")
-	r.oldPrint, r.newPrint, _ = strings.Cut(s.lists.print, ">")
+	r.oldText, r.newText, _ = strings.Cut(s.membership.text, ">")
+	r.oldPrint, r.newPrint, _ = strings.Cut(s.membership.fingerprint, ">")
 	return r.run(ctx, progress)
 }
 
-// replacement is that of one list by another.
+// replacement is the replacement of one membership by another.
 type replacement struct {
 	*Store
 	oldText, oldPrint string
@@ -54,57 +57,57 @@ type replacement struct {
 }
 
 func (r *replacement) run(ctx context.Context, progress func(string)) error {
-	old, next := r.lists.sets[0], r.lists.sets[1]
-	progress("clients that know " + r.oldText + " only are refused")
-	told := r.relist(ctx, old|next, relistCommand(r.lists.print, r.lists.text, r.newPrint, "", ""))
+	old, next := r.membership.sets[0], r.membership.sets[1]
+	progress("clients that know " + r.oldText + " only will be refused")
+	told := r.update(ctx, old|next, setMembershipCommand(r.membership.fingerprint, r.membership.text, r.newPrint, "", ""))
 	if err := told.enough(next); err != nil {
 		return err
 	}
 	switch {
 	case told.finished >= quorum.Majority(next.Size()):
-		// It was waited for when they were told.
+		// The wait took place when those nodes were updated.
 	case told.enough(old) != nil && told.recorded < quorum.Majority(next.Size()):
 		return told.enough(old)
 	default:
-		// The nodes of the new list record that a majority of the old one was told, if they
-		// have not when this was called before. A later replacement in the other direction
-		// tells a majority of them, which then record nothing.
-		c := relistCommand(r.lists.print, r.lists.text, r.newPrint, "", r.oldPrint)
-		if err := r.relist(ctx, next, c).enough(next); err != nil {
+		// Have the nodes of the new membership record that a majority of the old one was
+		// updated, unless an earlier call did so. A later replacement in the other
+		// direction updates a majority of them, which then record nothing.
+		c := setMembershipCommand(r.membership.fingerprint, r.membership.text, r.newPrint, "", r.oldPrint)
+		if err := r.update(ctx, next, c).enough(next); err != nil {
 			return err
 		}
 		wait := r.quarantine()
-		progress(fmt.Sprintf("waiting %v until none of them can have a lease", wait))
+		progress(fmt.Sprintf("waiting %v until their leases have expired", wait))
 		select {
 		case <-time.After(wait):
 		case <-ctx.Done():
 			return ctx.Err()
 		}
 	}
-	progress("clients that know " + r.newText + " only are served")
-	return r.relist(ctx, next, relistCommand(r.newPrint, r.newText, r.newPrint, "", r.oldPrint)).all(next)
+	progress("clients that know " + r.newText + " only will be accepted")
+	return r.update(ctx, next, setMembershipCommand(r.newPrint, r.newText, r.newPrint, "", r.oldPrint)).all(next)
 }
 
-// relistCommand has a node's mark name a list; see scripts/relist.lua.
-func relistCommand(print, text, done, from, before string) *command {
+// setMembershipCommand makes a node's mark name another membership; see scripts/relist.lua.
+func setMembershipCommand(print, text, done, from, before string) *command {
 	c := new(command)
 	b := appendWord(appendWord(c.begin(relistScript), markKey), print)
 	c.bytes = appendWord(appendWord(appendWord(appendWord(b, text), done), from), before)
 	return c
 }
 
-// relisted is what became of the nodes' marks.
-type relisted struct {
+// markUpdates is the result of updating the marks of some nodes.
+type markUpdates struct {
 	told  quorum.Set
 	nodes []store.NodeOutcome
-	// recorded is how many nodes record that a majority of the old list was told, and
-	// finished how many of those are of the new list only.
+	// recorded counts the nodes that record that a majority of the old membership was
+	// updated. finished counts those among them that belong to the new membership only.
 	recorded, finished int
 }
 
-// relist sends c to the nodes of a set.
-func (r *replacement) relist(ctx context.Context, to quorum.Set, c *command) relisted {
-	told := relisted{nodes: make([]store.NodeOutcome, len(r.nodes))}
+// update sends c to the nodes of a set.
+func (r *replacement) update(ctx context.Context, to quorum.Set, c *command) markUpdates {
+	told := markUpdates{nodes: make([]store.NodeOutcome, len(r.nodes))}
 	for i, n := range r.nodes {
 		told.nodes[i].Node = n.Addr()
 		if !to.Has(i) {
@@ -118,7 +121,7 @@ func (r *replacement) relist(ctx context.Context, to quorum.Set, c *command) rel
 		switch list := said.value.list; {
 		case len(list) == 3 && list[0].num == 1:
 			told.told |= quorum.SetOf(i)
-			if !r.lists.sets[1].Has(i) || string(list[2].text) != r.oldPrint {
+			if !r.membership.sets[1].Has(i) || string(list[2].text) != r.oldPrint {
 				break
 			}
 			told.recorded++
@@ -129,7 +132,7 @@ func (r *replacement) relist(ctx context.Context, to quorum.Set, c *command) rel
 			told.nodes[i] = otherVersion(list[1])
 			told.nodes[i].Node = n.Addr()
 		case len(list) == 1:
-			told.nodes[i].Outcome, told.nodes[i].Err = store.Quarantined, errors.New("it was emptied just now: try again")
+			told.nodes[i].Outcome, told.nodes[i].Err = store.Quarantined, errors.New("it has just been emptied: try again")
 		default:
 			told.nodes[i].Outcome, told.nodes[i].Err = store.Refused, notUnderstood(said.value)
 		}
@@ -137,20 +140,20 @@ func (r *replacement) relist(ctx context.Context, to quorum.Set, c *command) rel
 	return told
 }
 
-// enough fails unless a majority of the set was told.
-func (t relisted) enough(set quorum.Set) error {
+// enough returns an error unless a majority of the set was updated.
+func (t markUpdates) enough(set quorum.Set) error {
 	return t.most(set, quorum.Majority(set.Size()))
 }
 
-// all fails unless every node of the set was told.
-func (t relisted) all(set quorum.Set) error {
+// all returns an error unless every node of the set was updated.
+func (t markUpdates) all(set quorum.Set) error {
 	if err := t.most(set, set.Size()); err != nil {
-		return fmt.Errorf("the nodes that were not told refuse clients that know the new list only: replace again when they are up: %w", err)
+		return fmt.Errorf("nodes that were not updated refuse clients that know the new membership only: run replace again when they are up: %w", err)
 	}
 	return nil
 }
 
-func (t relisted) most(set quorum.Set, need int) error {
+func (t markUpdates) most(set quorum.Set, need int) error {
 	if (t.told & set).Size() >= need {
 		return nil
 	}

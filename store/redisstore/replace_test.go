@@ -38,7 +38,7 @@ func TestReplace(t *testing.T) {
 	}
 	var refused *store.QuorumError
 	other := func(err error) bool {
-		return errors.As(err, &refused) && refused.Count(store.Refused) >= 1 && strings.Contains(err.Error(), "another list of nodes")
+		return errors.As(err, &refused) && refused.Count(store.Refused) >= 1 && strings.Contains(err.Error(), "configured with other servers")
 	}
 
 	old := client(url(before, ""))
@@ -115,7 +115,7 @@ func TestReplace(t *testing.T) {
 	acquire(t, next, ask("y"))
 }
 
-// What can not be a replacement is said before anything is sent.
+// An invalid replacement is refused before anything is sent.
 func TestReplaceNeedsTwoLists(t *testing.T) {
 	for url, want := range map[string]string{
 		"redis://127.0.0.1:1,127.0.0.1:2?next=127.0.0.1:2,127.0.0.1:1": "nothing to replace",

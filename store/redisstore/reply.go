@@ -13,20 +13,19 @@ import (
 	"github.com/leasehold-dev/leasehold/store"
 )
 
-// reply is what the node made of a call.
+// reply is the result of a call on one node.
 type reply struct {
-	// outcome is Granted when the node ran the command: see value.
+	// outcome is Granted if the node executed the command: see value.
 	outcome store.Outcome
-	// sent says whether the command may have been applied although outcome is
-	// not Granted.
+	// sent is set if the command may have been executed although outcome is not Granted.
 	sent  bool
 	err   error
 	value value
-	at    clock.Instant // when it came in; zero where nothing did
+	at    clock.Instant // when the reply arrived; zero if none did
 }
 
-// hearing is what the server said, as a reply.
-func hearing(v value) reply {
+// replyTo converts what the server answered into a reply.
+func replyTo(v value) reply {
 	if v.kind == '-' {
 		outcome, err := classifyReply(string(v.text))
 		return reply{outcome: outcome, err: err}
@@ -34,7 +33,8 @@ func hearing(v value) reply {
 	return reply{outcome: store.Granted, value: v}
 }
 
-// parts are the replies to what two questions say at once: the second one's is next.
+// parts splits the reply to a command that asks two questions: next is the answer to the
+// second one.
 func (r reply) parts(s *script) (first, next reply) {
 	first, next = r, r
 	if r.outcome == store.Granted && s.returns() {
@@ -46,14 +46,14 @@ func (r reply) parts(s *script) (first, next reply) {
 	return first, next
 }
 
-// answer reads the reply to one of the scripts that change something. Of one that
-// draws a token, a yes without is none: a grant of token 0 would pass for older
-// than all others.
+// answer reads the reply of a script that changes a lock. If the script should draw a
+// token, a grant without one does not count: token 0 would pass for older than all
+// others.
 func (r reply) answer(s *script) driver.Reply {
 	draws := s.draws()
 	if r.outcome != store.Granted {
-		// An error reply did nothing and says nothing of the lease, which may be
-		// there all the same: no more than if the command had never left.
+		// A command that failed did nothing and says nothing about the lease, which may
+		// exist all the same. It counts as not sent.
 		kind := quorum.Unsent
 		switch {
 		case r.sent:
@@ -83,7 +83,7 @@ func (r reply) answer(s *script) driver.Reply {
 			}
 		case 4:
 			if len(said) >= 2 {
-				return driver.Reply{Kind: quorum.Unsent, Report: otherList(said[1]), At: r.at}
+				return driver.Reply{Kind: quorum.Unsent, Report: otherMembership(said[1]), At: r.at}
 			}
 		case 5:
 			if len(said) >= 2 {
@@ -91,7 +91,7 @@ func (r reply) answer(s *script) driver.Reply {
 			}
 		case 3:
 			if len(said) >= 3 {
-				return driver.Reply{Kind: quorum.Unsent, Report: shutFor(said[1], said[2], store.NodeOutcome{Outcome: store.Quarantined}), At: r.at}
+				return driver.Reply{Kind: quorum.Unsent, Report: quarantinedOr(said[1], said[2], store.NodeOutcome{Outcome: store.Quarantined}), At: r.at}
 			}
 		case 2:
 			return driver.Reply{Kind: quorum.No, Report: store.NodeOutcome{Outcome: store.Refused, Err: errReleasedOwner}, At: r.at}
@@ -111,15 +111,14 @@ func (r reply) answer(s *script) driver.Reply {
 			}
 		}
 	}
-	// It ran, so whatever it says, it may have done what was asked.
+	// The script ran, so it may have done what was asked, whatever it answered.
 	return driver.Reply{Kind: quorum.Unknown, Report: store.NodeOutcome{Outcome: store.Refused, Err: notUnderstood(r.value)}, At: r.at}
 }
 
-// position reads one in the line, where nobody needs to know more exactly how far
-// away it is.
+// position reads a position in the queue of waiters, and bounds it.
 func position(v value) int { return int(max(0, min(v.num, math.MaxInt32))) }
 
-// clockOf reads what TIME said; zero: nothing.
+// clockOf reads the reply to TIME; zero if it is not a time.
 func clockOf(time []value) clock.Instant {
 	if len(time) != 2 {
 		return 0
@@ -132,9 +131,9 @@ func clockOf(time []value) clock.Instant {
 	return clock.Instant(s*1e9 + us*1e3)
 }
 
-func notUnderstood(v value) error { return fmt.Errorf("answer not understood: %.80s", v) }
+func notUnderstood(v value) error { return fmt.Errorf("invalid answer: %.80s", v) }
 
-// number reads one that came as a string: a token, a cursor.
+// number reads a number that was sent as a string: a token or a cursor.
 func (v value) number() (uint64, bool) {
 	if v.kind != '$' {
 		return 0, false
@@ -143,19 +142,19 @@ func (v value) number() (uint64, bool) {
 	return t, err == nil
 }
 
-// mostMillis is how many of them a time.Duration can be.
+// mostMillis is how many milliseconds a time.Duration can hold.
 const mostMillis = math.MaxInt64 / int64(time.Millisecond)
 
-// takenBy reads the value of a lock's key and what PTTL said of it.
+// takenBy reads the value of a lock's key, and its PTTL.
 func takenBy(value, pttl value) store.NodeOutcome {
 	ms := pttl.num
-	if ms == -2 { // a lock may well have an empty value
+	if ms == -2 { // the key does not exist; a lock may have an empty value
 		return store.NodeOutcome{Outcome: store.Absent}
 	}
-	if ms == 0 { // less than a millisecond is left, not nothing
+	if ms == 0 { // less than a millisecond is left, but not nothing
 		ms = 1
 	}
-	ms = min(ms, mostMillis) // a stranger's key can last for longer
+	ms = min(ms, mostMillis) // another client's key can last for longer
 	return store.NodeOutcome{Outcome: store.Taken, Holder: decodeValue(string(value.text)), ExpiresIn: time.Duration(ms) * time.Millisecond}
 }
 

@@ -11,46 +11,44 @@ import (
 	"github.com/leasehold-dev/leasehold/store"
 )
 
-// The Redis protocol, as far as a store needs it: its second version, which all
-// servers speak, and what the third adds, in which they also say what they were not
-// asked. Those of its kinds that mean the same to us as one of the second are read as
-// that one.
+// This file reads the Redis protocol, as far as a store needs it: version 2, which all
+// servers speak, and the pushes of version 3. Types of version 3 that have an equivalent
+// in version 2 are read as that.
 
-// value is one reply, an element of one, or what was said unasked.
+// value is one reply, an element of one, or a push.
 type value struct {
-	kind byte // one of + - : $ * >, which was not asked
+	kind byte // one of + - : $ * and >, which is a push
 	null bool // of $ and *
 	text []byte
 	num  int64 // of :
 	list []value
 }
 
-// Limits of what is believed to be a reply. Our scripts answer a few hundred
-// bytes, or with the value of a key that is a stranger's, which can have any
-// size; a SCAN answers with some thousand keys. A cluster whose slots are scattered
-// needs a dozen elements to say where each is.
+// Limits on replies. Our scripts answer with a few hundred bytes, or with the value of
+// another client's key, which can have any size. SCAN answers with some thousand keys.
+// The slot map of a cluster with scattered slots takes a dozen elements per range.
 const (
-	mostText     = 512 << 20 // of a string, as the server's own
-	mostKept     = 64 << 10  // of a string: what is beyond is read and dropped
+	mostText     = 512 << 20 // of a string; the server's own limit
+	mostKept     = 64 << 10  // of a string: the rest is read and dropped
 	mostMemory   = 16 << 20  // of all strings of a reply
 	mostElements = 1 << 18
 	mostDepth    = 4
 	lineBuffer   = 16 << 10 // also the longest line
 )
 
-// replies reads values from a stream. What it can not make sense of is an
-// error, after which there is no telling where the next reply begins.
+// replies reads values from a stream. After an error the position in the stream is lost,
+// and it cannot be used any more.
 type replies struct {
 	in       *bufio.Reader
 	text     []byte  // of the value read last
-	elements []value // its own
-	count    int     // of them and theirs
+	elements []value // of the outermost array
+	count    int     // number of all elements, including nested ones
 }
 
 func newReplies(in io.Reader) replies { return replies{in: bufio.NewReaderSize(in, lineBuffer)} }
 
-// next waits for one value and returns it. It is good until the next one is
-// read; clone keeps it.
+// next waits for one value and returns it. The value is valid until the next call; clone
+// copies it.
 func (r *replies) next() (value, error) {
 	if cap(r.text) > mostKept {
 		r.text = nil
@@ -93,7 +91,7 @@ func (r *replies) value(depth int) (value, error) {
 		var n int64
 		if n, ok = length(rest, mostElements); ok && n >= 0 && depth < mostDepth && (depth == 0 || v.kind != '>') {
 			switch v.kind {
-			case '%': // one after the other, as the second version has it
+			case '%': // keys and values alternate, as in version 2
 				v.kind, n = '*', 2*n
 			case '~':
 				v.kind = '*'
@@ -121,14 +119,14 @@ func (r *replies) value(depth int) (value, error) {
 	return v, nil
 }
 
-// format is as much as says how a text is to be shown.
+// format is the prefix of a verbatim string that gives its format.
 const format = "txt:"
 
 func notRedis(what []byte) error {
-	return fmt.Errorf("the server answers what is not the Redis protocol: %.40q", what)
+	return fmt.Errorf("the server does not speak the Redis protocol: %.40q", what)
 }
 
-// line reads up to the end of a line, without it; at least one byte.
+// line reads a line and returns it without its end. It is at least one byte long.
 func (r *replies) line() ([]byte, error) {
 	line, err := r.in.ReadSlice('\n')
 	if errors.Is(err, bufio.ErrBufferFull) {
@@ -143,8 +141,8 @@ func (r *replies) line() ([]byte, error) {
 	return line[:len(line)-2], nil
 }
 
-// string reads n bytes and the end of the line behind them. Memory is taken for
-// what has come, never for what is announced.
+// string reads n bytes and the end of line behind them. It allocates memory for bytes
+// that have arrived, never for bytes that are only announced.
 func (r *replies) string(n int) ([]byte, error) {
 	begin := len(r.text)
 	for n > 0 {
@@ -154,7 +152,7 @@ func (r *replies) string(n int) ([]byte, error) {
 		}
 		r.text = append(r.text, part[:min(len(part), mostKept-(len(r.text)-begin))]...)
 		if len(r.text) > mostMemory {
-			return nil, fmt.Errorf("the server answers with more than %d bytes", mostMemory)
+			return nil, fmt.Errorf("the answer has more than %d bytes", mostMemory)
 		}
 		n -= len(part)
 		r.in.Discard(len(part))
@@ -170,11 +168,10 @@ func (r *replies) string(n int) ([]byte, error) {
 	return r.text[begin:len(r.text):len(r.text)], nil
 }
 
-// array reads n values. Those of the outermost array, which most replies are,
-// always use the same memory.
+// array reads n values. The outermost array of every reply reuses the same memory.
 func (r *replies) array(n, depth int) ([]value, error) {
 	if r.count += n; r.count > mostElements {
-		return nil, fmt.Errorf("the server answers with more than %d elements", mostElements)
+		return nil, fmt.Errorf("the answer has more than %d elements", mostElements)
 	}
 	var list []value
 	if depth == 0 {
@@ -207,13 +204,13 @@ func integer(b []byte) (int64, bool) {
 	return n, err == nil
 }
 
-// length reads that of a string or an array; -1 means that there is none.
+// length reads the length of a string or an array; -1 means that it is null.
 func length(b []byte, most int64) (int64, bool) {
 	n, ok := integer(b)
 	return n, ok && -1 <= n && n <= most
 }
 
-// clone is v in memory of its own.
+// clone returns a copy of v in memory of its own.
 func (v value) clone() value {
 	v.text = bytes.Clone(v.text)
 	if v.list != nil {
@@ -226,12 +223,12 @@ func (v value) clone() value {
 	return v
 }
 
-// is an error reply of that code.
+// isError reports whether v is an error reply with that code.
 func (v value) isError(code string) bool {
 	return v.kind == '-' && bytes.HasPrefix(v.text, []byte(code))
 }
 
-// String describes the value to people, in one short line.
+// String describes the value in one short line.
 func (v value) String() string {
 	switch {
 	case v.null:

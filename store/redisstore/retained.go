@@ -9,81 +9,81 @@ import (
 	"github.com/leasehold-dev/leasehold/store"
 )
 
-// Releases that a node could not be given, or did not execute, are retained and sent
-// first over its next connection: nobody else repeats them where a majority has
-// answered, and what is left behind keeps others from the lock until its TTL is over.
-// To send one twice does no harm: an owner is never used again, or it is said which of
-// its attempts is meant. What is retained,
-// and until when, is decided by package retain.
+// Releases that a node could not receive or did not execute are retained and sent first
+// over its next connection. No other part of the client repeats them once a majority has
+// answered, and a lease that is left behind blocks the lock until its TTL expires.
+// Sending a release twice does no harm: an owner is never reused, or the release names
+// the attempt that it is about. Package retain decides what is retained, and until when.
 
-// maxRetained releases at most are retained for one node.
+// maxRetained bounds the releases retained for one node.
 const maxRetained = 4096
 
-// leaseID names the lease that a release is about.
+// leaseID identifies the lease that a release is about.
 type leaseID struct{ name, owner, attempt string }
 
 func idOf(r store.Request) leaseID { return leaseID{r.Name, r.Owner, r.Attempt} }
 
-// owed is what a call sends that was retained, and by which node.
+// owed links a call to the retained release that it sends, and to the node that retains
+// it.
 type owed struct {
 	by    *node
 	entry *retain.Entry[leaseID, driver.Question]
 }
 
-// toRetain is the part of a release that is still of use later: it ends the lease and
-// gives up its place. The lock goes to whoever is first in line by then, and the next
-// place that a release may ask for is its own attempt's to ask for again, or to give
-// up: taken here, it could be handed the lock that nobody waits for any more. Of an owner
-// that is not new it ends only what no other attempt knows of.
+// toRetain returns the part of a release that is still useful later: it ends the lease
+// and gives up its place. The lock goes to whichever waiter is first by then. The release
+// must not enqueue the next attempt: that attempt asks for its place itself or gives it
+// up, and a place taken here could be handed the lock when nobody waits any more. For an
+// owner that is not new, the release ends only a grant that no other attempt knows about.
 func toRetain(q driver.Question) driver.Question {
 	q.Next, q.GivesWay, q.To = nil, false, ""
 	q.Lease.Undo = q.Lease.Attempt != ""
 	return q
 }
 
-// takes says whether a script may make a lease, or a place in line.
+// takes reports whether a script may create a lease or a place.
 func (s *script) takes() bool {
 	return s == acquireScript || s == guardedScript || s == healScript
 }
 
-// isTold takes in that c is about to be sent. The mutex is held.
-func (n *node) isTold(c *command) {
+// sendingLocked records that c is about to be sent. The mutex is held.
+func (n *node) sendingLocked(c *command) {
 	if c.script.takes() {
 		n.retained.Told(idOf(c.question.Lease))
 	}
 }
 
-// unsent takes in that c was not sent, and will not be. The mutex is held.
-func (n *node) unsent(c call, now time.Time) {
+// unsentLocked records that c was not sent, and will not be. The mutex is held.
+func (n *node) unsentLocked(c call, now time.Time) {
 	s := c.command.script
 	switch {
 	case n.closed || c.owed != nil:
 	case s.frees():
-		n.retain(c.command, now)
+		n.retainLocked(c.command, now)
 	case s.takes() && !c.command.question.Again:
 		n.retained.Untold(idOf(c.command.question.Lease))
 		n.retains.Store(int64(n.retained.Len()))
 	}
 }
 
-// retain keeps the release that c asks for. The mutex is held.
-func (n *node) retain(c *command, now time.Time) {
+// retainLocked retains the release that c asks for. The mutex is held.
+func (n *node) retainLocked(c *command, now time.Time) {
 	q := toRetain(c.question)
 	if n.retained.Keep(idOf(q.Lease), q, q.Lease.TTL, now) {
 		n.retains.Store(int64(n.retained.Len()))
-		n.recallAt(now)
+		n.scheduleResendLocked(now)
 	}
 }
 
-// answered takes in what became of a release.
+// answered handles the result of a release.
 func (n *node) answered(c call, r reply) {
 	executed := r.outcome == store.Granted || r.outcome == store.WrongType
 	if executed && c.owed == nil && n.retains.Load() == 0 {
-		return // as is usual
+		return // the usual case
 	}
 	if o := c.owed; o != nil {
 		if o.by == n && r.at == 0 {
-			return // the connection was lost, and what it was to send is known
+			return // the connection was lost, and the entry still stands
 		}
 		n = o.by
 	}
@@ -96,16 +96,15 @@ func (n *node) answered(c call, r reply) {
 		n.retained.Answered(c.owed.entry, executed, now)
 	case executed:
 		n.retained.Forget(idOf(c.command.question.Lease))
-	case !r.sent: // or else it was retained when the connection was lost
-		n.retain(c.command, now)
+	case !r.sent: // a sent one was retained when the connection was lost
+		n.retainLocked(c.command, now)
 	}
 	n.retains.Store(int64(n.retained.Len()))
-	n.recallAt(now)
+	n.scheduleResendLocked(now)
 }
 
-// disconnected takes in that w is lost: the releases that it takes with it are retained.
-// The mutex is held.
-func (n *node) disconnected(w *wire) {
+// disconnectedLocked retains the unanswered releases of w, which is lost. The mutex is held.
+func (n *node) disconnectedLocked(w *wire) {
 	if n.closed {
 		return
 	}
@@ -113,12 +112,12 @@ func (n *node) disconnected(w *wire) {
 	for _, q := range []*queue[call]{&w.again, &w.flight} {
 		for c := range q.all {
 			if c.command.script.frees() && c.owed == nil {
-				n.retain(c.command, now)
+				n.retainLocked(c.command, now)
 			}
 		}
 	}
 	n.retained.Disconnected()
-	for range n.waiting.n { // those that were retained come again with the next connection
+	for range n.waiting.n { // retained releases are enqueued again with the next connection
 		c, _ := n.waiting.pop()
 		if c.owed != nil && c.owed.by == n {
 			n.s.inFlight.Add(-1)
@@ -131,15 +130,16 @@ func (n *node) disconnected(w *wire) {
 	}
 }
 
-// connected takes in that there is a connection. The mutex is held.
-func (n *node) connected() {
+// connectedLocked records that there is a connection. The mutex is held.
+func (n *node) connectedLocked() {
 	now := time.Now()
 	n.retained.Connected(n.server.runID, now)
-	n.tell(now)
+	n.sendRetainedLocked(now)
 }
 
-// tell puts what is retained and due in front of the line. The mutex is held.
-func (n *node) tell(now time.Time) {
+// sendRetainedLocked enqueues the retained releases that are due, before all other calls. The mutex is
+// held.
+func (n *node) sendRetainedLocked(now time.Time) {
 	due := n.retained.Due(now)
 	n.retains.Store(int64(n.retained.Len()))
 	if len(due) > 0 {
@@ -155,23 +155,23 @@ func (n *node) tell(now time.Time) {
 		n.waiting = line
 		n.wake()
 	}
-	n.recallAt(now)
+	n.scheduleResendLocked(now)
 }
 
-// recallAt has tellDue called when something that is retained is to be sent again, or
-// a connection may be made for it. The mutex is held.
-func (n *node) recallAt(now time.Time) {
+// scheduleResendLocked has resendDue called when a retained release is due again, or when the node may
+// reconnect for one. The mutex is held.
+func (n *node) scheduleResendLocked(now time.Time) {
 	at, ok := n.retained.Next()
 	if n.wire == nil && n.down != nil && at.Before(n.retryAt) {
 		at = n.retryAt
 	}
 	if ok {
-		n.recall.Reset(max(at.Sub(now), 0))
+		n.resend.Reset(max(at.Sub(now), 0))
 	}
 }
 
-// tellDue sends what is due, or has a connection made for it.
-func (n *node) tellDue() {
+// resendDue enqueues what is due, or wakes the node so that it connects.
+func (n *node) resendDue() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	switch {
@@ -179,6 +179,6 @@ func (n *node) tellDue() {
 	case n.wire == nil:
 		n.wake()
 	default:
-		n.tell(time.Now())
+		n.sendRetainedLocked(time.Now())
 	}
 }

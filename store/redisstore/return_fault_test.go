@@ -21,10 +21,10 @@ type turn struct {
 	t       *testing.T
 	servers []*redistest.Server
 	proxies []*faultproxy.Proxy
-	s       *redisstore.Store // who returns
-	other   *redisstore.Store // who waits
+	s       *redisstore.Store // the client that returns
+	other   *redisstore.Store // the client that waits
 	held    store.Request
-	first   store.Request // of who waits
+	first   store.Request // of the client that waits
 	got     <-chan outcome
 	next    store.Request
 }
@@ -43,7 +43,7 @@ func newTurnOf(t *testing.T, nodes int) *turn {
 	return r
 }
 
-// standing returns the lock, and who waits gets it.
+// standing returns the lock, and the waiter gets it.
 func (r *turn) standing() store.Grant {
 	r.t.Helper()
 	standing, err := r.s.Return(r.t.Context(), r.held, r.next)
@@ -152,7 +152,7 @@ func TestReturnIsSentAgain(t *testing.T) {
 		before, after func(*turn, *faultproxy.Proxy)
 	}{
 		"before the server has it": {
-			// Of who returns alone: who waits would be taken for dead where it can not be told.
+			// Only the client that returns is cut off: a waiter that cannot be notified would be taken for dead.
 			before: func(r *turn, p *faultproxy.Proxy) { p.CutRequest("{stock}:gone:" + r.held.Owner) },
 			after: func(r *turn, p *faultproxy.Proxy) {
 				p.Await(r.t, "the return is cut", func(st faultproxy.Stats) bool { return st.Cut > 0 })
@@ -257,7 +257,7 @@ func TestReturnIsSentAgainWithoutPush(t *testing.T) {
 	nothingLeft(t, servers)
 }
 
-// Whose context ends while the lock is returned is told that nobody knows, and has no
+// A caller whose context ends during the return gets an error that says the outcome is unknown, and has no
 // place: what reaches the servers all the same is the release.
 func TestReturnIsCancelled(t *testing.T) {
 	t.Run("before", func(t *testing.T) {

@@ -6,27 +6,27 @@ import (
 	"strings"
 )
 
-// Use is what a user of the servers is there for: any of these together.
+// Use says what a user of the servers may do. Uses can be combined with |.
 type Use uint8
 
 // The uses.
 const (
-	ToLock    Use = 1 << iota // acquire, renew, release and inspect: what locks need
-	ToShow                    // look at locks, and never take one
+	ToLock    Use = 1 << iota // acquire, renew, release and inspect locks
+	ToShow                    // look at locks, but never acquire one
 	ToList                    // find the names of locks as well
-	ToExamine                 // be given all that Examine can find out
+	ToExamine                 // read everything that Examine reports
 	ToDeclare                 // call Bootstrap
 )
 
-// ACL is the rule of a user with the least rights.
+// ACL describes the ACL rule of a user with the least permissions that its uses need.
 type ACL struct {
 	User string
-	// Prefix is what the names of its locks begin with; empty for all locks.
+	// Prefix is what the names of the user's locks begin with; empty allows all names.
 	Prefix string
 	Uses   Use
-	// DB says that the URLs name another database than 0.
+	// DB is set if the URLs select a database other than 0.
 	DB bool
-	// Cluster says that the servers are those of a Redis Cluster, from version 7 on.
+	// Cluster is set if the servers form a Redis Cluster of version 7 or later.
 	Cluster bool
 }
 
@@ -36,10 +36,10 @@ const (
 	toSee    = toChange | ToShow
 )
 
-// rights are the commands of an ACL rule, in the order in which it names them,
-// and what they are for. Commands that every user may run are not among them. The
-// last two, or in a cluster the two before the last, are for those who wait to be told
-// when it is their turn; without them they ask now and then.
+// rights lists the commands of an ACL rule, in the order in which the rule names them,
+// and the uses that need each. Commands that every user may run are left out. The last
+// two (in a cluster, the two before the last) let waiters receive pushes; without them
+// waiters poll.
 var rights = []struct {
 	command string
 	uses    Use
@@ -70,22 +70,23 @@ var rights = []struct {
 	{"subscribe", toChange},
 }
 
-// inCluster are the commands that stand for others in a cluster, where there are no marks
-// to be told about.
+// inCluster maps commands to those that replace them in a cluster. Marks do not exist
+// there, so nothing tracks them.
 var inCluster = map[string]string{"publish": "spublish", "subscribe": "ssubscribe", "client|tracking": ""}
 
-// clusterRights are those that only a cluster needs, whatever for.
+// clusterRights are the commands that only a cluster needs, for every use.
 var clusterRights = []string{"cluster|slots", "asking"}
 
-// Password is what stands for the password in a rule, to be replaced.
+// Password is the placeholder for the password in a rule.
 const Password = "PASSWORD"
 
-// Rule is the rule as arguments of ACL SETUSER: the user, then what it may do.
-// Everything that the user could do before is taken away. ACL patterns can not
-// have spaces; a ? stands for each, which matches any one byte.
+// Rule returns the rule as arguments of ACL SETUSER: the user name, then its permissions.
+// The rule first resets the user. ACL patterns cannot contain spaces, so each space in a
+// prefix becomes a ?, which matches any one byte. Rule fails if User is empty or contains
+// spaces.
 func (a ACL) Rule() ([]string, error) {
 	if a.User == "" || strings.ContainsAny(a.User, " \x00") {
-		return nil, fmt.Errorf("redis: %q can not be the name of a user: it must not be empty or have spaces", a.User)
+		return nil, fmt.Errorf("redis: %q is no user name: it must not be empty or contain spaces", a.User)
 	}
 	rule := append([]string{a.User, "reset", "on", ">" + Password}, a.keys()...)
 	if a.Uses&toChange != 0 {
@@ -97,7 +98,7 @@ func (a ACL) Rule() ([]string, error) {
 	return rule, nil
 }
 
-// Line is the rule as it is typed into redis-cli.
+// Line returns the rule as one line for redis-cli. It fails where Rule does.
 func (a ACL) Line() (string, error) {
 	rule, err := a.Rule()
 	if err != nil {
@@ -109,8 +110,8 @@ func (a ACL) Line() (string, error) {
 	return "ACL SETUSER " + strings.Join(rule, " "), nil
 }
 
-// patterns are those of the keys: of locks, of what belongs to them, and of what
-// belongs to a node.
+// patterns returns the key patterns: for locks, for the other keys of locks, and for the
+// keys of a node.
 func (a ACL) patterns() []string {
 	prefix := spaceless.Replace(globEscape.Replace(a.Prefix))
 	return []string{prefix + "*", keyBegin + prefix + "*}:*", markKey}
@@ -118,7 +119,7 @@ func (a ACL) patterns() []string {
 
 func (a ACL) keys() (all []string) {
 	if a.Prefix == "" {
-		return []string{"~*"} // which the others would add nothing to
+		return []string{"~*"} // the other patterns would add nothing
 	}
 	patterns := a.patterns()
 	if a.Cluster {
@@ -154,7 +155,7 @@ func (a ACL) commands() (names []string) {
 
 var spaceless = strings.NewReplacer(" ", "?", "\x00", "?")
 
-// cliWord quotes a word for redis-cli if it needs that.
+// cliWord quotes a word for redis-cli if necessary.
 func cliWord(w string) string {
 	plain := func(r rune) bool { return r > ' ' && r < 0x7f && r != '"' && r != '\'' && r != '\\' }
 	if !slices.ContainsFunc([]rune(w), func(r rune) bool { return !plain(r) }) {

@@ -12,53 +12,52 @@ import (
 	"github.com/leasehold-dev/leasehold/store"
 )
 
-// router is a cluster as the one node that keeps a lock: what is put goes to the
-// member that has the lock's slot. A member that has it no longer says who has, and
-// did nothing: the same command goes there, and whoever waits for the answer does not
-// come to know. So what a lease and a place in line are worth, and whose they are,
-// does not depend on where their slot is, or how often it moves.
+// router presents a cluster as the one node of a quorum. It sends each call to the member
+// that has the lock's slot. A member that no longer has the slot executes nothing and
+// redirects the client; the router sends the same command there, unnoticed by the
+// receiver of the answer. So the validity of leases and places does not depend on where
+// their slots are, or on how often they move.
 type router struct {
-	s       *Store
-	seeds   []address
-	channel string // how the members' channels end
-	wanted  chan struct{}
-	ctx     context.Context // ends when the cluster is closed for good
-	cancel  context.CancelFunc
-	all     sync.WaitGroup // its goroutines
-	turn    int            // of who looks who has which slot
+	s             *Store
+	seeds         []address
+	channel       string // suffix of the members' channels
+	refreshWanted chan struct{}
+	ctx           context.Context // ends when the cluster is closed
+	cancel        context.CancelFunc
+	all           sync.WaitGroup // goroutines of the router
+	nextAsked     int            // which member is asked for the slot map first
 
 	mu      sync.RWMutex
 	closed  bool
-	members map[string]*node // by their addresses
-	table   [slots]*node     // who has which slot; nil: nobody, or it is not known
-	changed bool             // one has another than it had when that was last looked at
+	members map[string]*node // by address
+	table   [slots]*node     // which member has which slot; nil: unknown, or nobody
+	changed bool             // a slot has moved since the last refresh
 }
 
-// trail is where a call has been before.
+// trail records where a call has been sent before.
 type trail struct {
 	since  time.Time
 	moves  int
-	asking bool // the next one is to do it although it does not have the slot yet
+	asking bool // the next member executes it although it does not have the slot yet
 }
 
 const (
-	// mostMoves is how often a call is sent on at once; then it takes its time.
+	// mostMoves is how often a call is redirected without a pause.
 	mostMoves = 3
-	// settling is the pause before a member is asked again that is just being given a
-	// slot, or has just given it away.
-	settling = 5 * time.Millisecond
-	// releasing is how long a release is tried that comes while its slot moves: nobody
-	// would repeat it. All else is of no use once its caller has the verdict.
-	releasing = 5 * time.Second
+	// slotMovePause is the pause before a call is sent again to a member whose slot is moving.
+	slotMovePause = 5 * time.Millisecond
+	// releaseRetryFor is how long a release is tried while its slot moves: nothing else would
+	// repeat it. Other calls are useless once their caller has a verdict.
+	releaseRetryFor = 5 * time.Second
 )
 
 func newRouter(s *Store, seeds []address) *router {
-	r := &router{s: s, seeds: seeds, channel: rand.Text(), wanted: make(chan struct{}, 1), members: map[string]*node{}}
+	r := &router{s: s, seeds: seeds, channel: rand.Text(), refreshWanted: make(chan struct{}, 1), members: map[string]*node{}}
 	r.ctx, r.cancel = context.WithCancel(context.Background())
 	return r
 }
 
-// Addr implements driver.Node. What went wrong where is in the errors.
+// Addr implements driver.Node. Errors name the member that they are about.
 func (r *router) Addr() string { return "cluster of " + r.seeds[0].host }
 
 // Put implements driver.Node.
@@ -68,12 +67,12 @@ func (r *router) Put(c driver.Call) error {
 
 func (r *router) put(c call, more bool) error {
 	for {
-		n := r.serves(c.command.slot - 1)
+		n := r.memberFor(c.command.slot - 1)
 		if n == nil && c.command.script.frees() {
-			n = r.anybody() // who says that nobody has the slot, and retains it
+			n = r.anybody() // which answers that nobody has the slot, and retains the release
 		}
 		if n == nil {
-			r.want()
+			r.requestRefresh()
 			return r.unserved()
 		}
 		err := n.put(c, more)
@@ -83,10 +82,10 @@ func (r *router) put(c call, more bool) error {
 				n.unflushed.Store(true)
 			}
 			return nil
-		case errors.Is(err, store.ErrClosed) && r.serves(c.command.slot-1) != n:
-			continue // it was retired just now
+		case errors.Is(err, store.ErrClosed) && r.memberFor(c.command.slot-1) != n:
+			continue // the member was retired just now
 		}
-		r.want() // another may have taken its place
+		r.requestRefresh() // another member may have taken its place
 		return n.refusal(err)
 	}
 }
@@ -111,33 +110,33 @@ func (r *router) unserved() error {
 	return &driver.Refusal{Outcome: store.Unsettled, Err: errUnserved}
 }
 
-// refusal says which member takes no calls.
+// refusal names the member in an error that refuses a call.
 func (n *node) refusal(err error) error {
 	said := driver.PutOutcome(err)
 	return &driver.Refusal{Outcome: said.Outcome, Err: n.blamed(said.Err)}
 }
 
-// blamed says which member an error is about.
+// blamed names the member in an error.
 func (n *node) blamed(err error) error {
 	if n.s.closed.Load() {
 		return err
 	}
 	if errors.Is(err, store.ErrClosed) {
-		err = errRetired // nobody has closed the store
+		err = errRetired // only this member was closed, not the store
 	}
 	return fmt.Errorf("%s: %w", n.addr.host, err)
 }
 
-// serves is who has a slot.
-func (r *router) serves(slot int) *node {
+// memberFor returns the member that has a slot; nil if it is unknown.
+func (r *router) memberFor(slot int) *node {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
 	return r.table[slot]
 }
 
-// anybody is one of the members, if possible one that is there.
+// anybody returns one of the members, if possible one with a connection.
 func (r *router) anybody() (found *node) {
-	for _, n := range r.everybody() {
+	for _, n := range r.allMembers() {
 		n.mu.Lock()
 		there := n.wire != nil
 		n.mu.Unlock()
@@ -148,8 +147,8 @@ func (r *router) anybody() (found *node) {
 	return found
 }
 
-// member is the one at that address. The mutex is held.
-func (r *router) member(host string) *node {
+// memberAtLocked returns the member at that address. The mutex is held.
+func (r *router) memberAtLocked(host string) *node {
 	n := r.members[host]
 	if n == nil && !r.closed {
 		a := r.seeds[0]
@@ -160,9 +159,9 @@ func (r *router) member(host string) *node {
 	return n
 }
 
-// settled takes in an answer, and says whether it is one: otherwise the call is
-// under way again. Of what comes from a member it says which.
-func (r *router) settled(n *node, c call, said reply) (reply, bool) {
+// routeReply handles a reply. If it is a redirection, settled sends the call again and
+// returns false. Otherwise it returns the reply, with the member named in its error.
+func (r *router) routeReply(n *node, c call, said reply) (reply, bool) {
 	if said.err == nil {
 		return said, true
 	}
@@ -174,11 +173,11 @@ func (r *router) settled(n *node, c call, said reply) (reply, bool) {
 	if !errors.As(said.err, &d) {
 		lost := errors.Is(said.err, store.ErrClosed) && !said.sent && !r.s.closed.Load()
 		if said.sent || !lost {
-			r.want()
+			r.requestRefresh()
 			said.err = n.blamed(said.err)
 			return said, true
 		}
-		d = &redirection{kind: unsettled} // it was retired with this in line
+		d = &redirection{kind: unsettled} // the member was retired with this call enqueued
 	}
 	t := trail{since: time.Now()}
 	if c.trail != nil {
@@ -188,14 +187,14 @@ func (r *router) settled(n *node, c call, said reply) (reply, bool) {
 	t.asking = d.kind == moving
 	to, pause := r.follow(n, d), time.Duration(0)
 	if d.kind == unsettled || t.moves > mostMoves {
-		pause = settling << min(t.moves, 4)
+		pause = slotMovePause << min(t.moves, 4)
 	}
 	patience := c.timeout
 	if c.command.script.frees() {
-		patience = releasing
+		patience = releaseRetryFor
 	}
 	if d.kind == moved {
-		said.err = fmt.Errorf("%s (the servers of the cluster do not agree)", d.said)
+		said.err = fmt.Errorf("%s (the servers of the cluster disagree)", d.said)
 	}
 	said.outcome, said.err = store.Unsettled, n.blamed(said.err)
 	if to == nil || time.Since(t.since)+pause > patience || r.s.closed.Load() {
@@ -208,7 +207,7 @@ func (r *router) settled(n *node, c call, said reply) (reply, bool) {
 	r.s.inFlight.Add(1)
 	time.AfterFunc(pause, func() {
 		if d.kind == unsettled {
-			to = r.serves(c.command.slot - 1)
+			to = r.memberFor(c.command.slot - 1)
 		}
 		if said, over := r.resend(to, c, said); over {
 			n.deliver(c, said)
@@ -218,7 +217,7 @@ func (r *router) settled(n *node, c call, said reply) (reply, bool) {
 	return said, false
 }
 
-// follow is who to ask next.
+// follow returns the member that a redirection leads to.
 func (r *router) follow(n *node, d *redirection) *node {
 	if d.kind == unsettled {
 		return n
@@ -232,22 +231,23 @@ func (r *router) follow(n *node, d *redirection) *node {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.member(host)
+	return r.memberAtLocked(host)
 }
 
-// moves takes in that a slot is another's.
+// moves records that another member has a slot.
 func (r *router) moves(slot int, host string) *node {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	n := r.member(host)
+	n := r.memberAtLocked(host)
 	if n != nil && r.table[slot] != n {
 		r.table[slot], r.changed = n, true
-		r.want()
+		r.requestRefresh()
 	}
 	return n
 }
 
-// resend has another member asked. Otherwise it says what there is to say of that.
+// resend sends the call to another member. If that fails, it returns the reply to
+// deliver.
 func (r *router) resend(to *node, c call, said reply) (reply, bool) {
 	if to == nil {
 		said.err = errUnserved
@@ -261,7 +261,7 @@ func (r *router) resend(to *node, c call, said reply) (reply, bool) {
 	return said, false
 }
 
-// close ends all members.
+// close closes all members.
 func (r *router) close() {
 	r.mu.Lock()
 	r.closed = true

@@ -16,17 +16,17 @@ type script struct {
 	name string // of its file
 	text string
 	hash string // by which Redis calls it
-	keys int    // how many it is called with
-	args int    // and arguments
-	each int    // arguments for each lease that it is about; see beginMany
+	keys int    // number of keys
+	args int    // number of arguments
+	each int    // arguments per lease; see beginMany
 
-	byHash []byte // how a command that calls it begins
-	byText []byte // the same for a node that does not know the script yet
-	lesson []byte // a command that makes it known and does nothing
+	byHash []byte // beginning of a command that calls it
+	byText []byte // the same, for a node that does not know the script yet
+	lesson []byte // command that loads it and does nothing
 }
 
 func newScript(name, text string, keys, args int) *script {
-	sum := sha1.Sum([]byte(text)) // how Redis names scripts
+	sum := sha1.Sum([]byte(text)) // Redis identifies scripts by this hash
 	s := &script{name: name, text: text, hash: hex.EncodeToString(sum[:]), keys: keys, args: args, each: 1}
 	s.byHash = appendBegin(nil, "EVALSHA", s.hash, keys, args)
 	s.byText = appendBegin(nil, "EVAL", text, keys, args)
@@ -34,7 +34,7 @@ func newScript(name, text string, keys, args int) *script {
 	return s
 }
 
-// appendBegin appends how a command that calls a script begins.
+// appendBegin appends the beginning of a command that calls a script.
 func appendBegin(b []byte, verb, script string, keys, args int) []byte {
 	b = appendCount(b, 3+keys+args)
 	return appendNumber(appendWord(appendWord(b, verb), script), uint64(keys))
@@ -43,28 +43,28 @@ func appendBegin(b []byte, verb, script string, keys, args int) []byte {
 //go:embed scripts
 var luaFiles embed.FS
 
-// include is a line of a script that stands for another file: what several
-// scripts do is written once, and read by the server only where it is come to.
+// include matches a line that includes another file. The loader replaces it by the text
+// of that file, so that code shared by scripts is written once.
 var include = regexp.MustCompile(`(?m)^ *-- include (\w+)\n`)
 
 func luaFile(name string) string {
 	text, err := luaFiles.ReadFile("scripts/" + name + ".lua")
 	if err != nil {
-		panic(err) // it was there when this was compiled
+		panic(err) // the files are embedded, so this is a mistake in a script
 	}
 	return include.ReplaceAllStringFunc(string(text), func(line string) string {
 		return luaFile(include.FindStringSubmatch(line)[1])
 	})
 }
 
-// load makes a script of a file.
+// load makes a script from a file.
 func load(name string, keys, args int) *script {
 	constants := fmt.Sprintf("local LEAD, LIFE = %d, '%d' -- us, ms\n", maxLead.Microseconds(), counterLife.Milliseconds())
 	return newScript(name, constants+luaFile(name), keys, args)
 }
 
-// Those with a second line are called with the mark as well, where a server must
-// not have forgotten anything.
+// The scripts. Those with a second line have a variant that also gets the mark, for
+// servers that must not have forgotten anything.
 var (
 	acquireScript = load("acquire", 3, 5)
 	guardedScript = load("acquire", 4, 8)
@@ -86,51 +86,51 @@ var (
 	allScripts = []*script{acquireScript, confirmScript, extendScript, releaseScript, returnScript, healScript, inspectScript, arriveScript, relistScript}
 )
 
-// loadLister makes the script that looks at many locks, of which the keys say all.
+// loadLister makes the script that inspects many locks, which gets all its input as keys.
 func loadLister(keys int) *script {
 	s := load("list", keys, 0)
 	s.each = 0
 	return s
 }
 
-// draws says whether the script answers with a token.
+// draws reports whether the script answers with a token.
 func (s *script) draws() bool {
 	return s == acquireScript || s == guardedScript || s == confirmScript
 }
 
-// frees says whether it ends a lease.
+// frees reports whether the script ends a lease.
 func (s *script) frees() bool { return s == releaseScript || s == resignScript || s.returns() }
 
-// keeps says whether it takes a lock, or makes a lease last longer.
+// keeps reports whether the script acquires a lock or extends a lease.
 func (s *script) keeps() bool {
 	return s == acquireScript || s == guardedScript || s == extendScript || s == prolongScript || s.returns()
 }
 
-// returns says whether it then stands in line again.
+// returns reports whether the script enqueues a place after the release.
 func (s *script) returns() bool { return s == returnScript || s == rejoinScript }
 
 const (
-	// maxLead is how far a proposed token may lead a node's clock. It bounds by
-	// how much a token can be ahead of the clock that is its floor after a loss
-	// of data.
+	// maxLead is how far a proposed token may lead a node's clock. After a loss of data
+	// that clock is the floor of tokens, and maxLead bounds how far a token can be ahead
+	// of it.
 	maxLead = time.Second
-	// proposalLead makes the proposal larger than the clocks of the nodes that
-	// will see it a little later, so that usually all of them take it.
+	// proposalLead is added to a proposed token, so that it is usually ahead of the clock
+	// of every node that will see it a little later, and all nodes take it.
 	proposalLead = 20 * time.Millisecond
-	// counterLife is how long a counter outlives the last grant or renewal.
-	// Afterwards the node's clock is the floor: it has moved on by a day, and
-	// no token leads it by more than maxLead and the error of that clock.
+	// counterLife is how long a counter outlives the last grant or renewal. Afterwards
+	// the node's clock is the floor: it has advanced by a day, and no token leads it by
+	// more than maxLead and the error of that clock.
 	counterLife = 24 * time.Hour
 )
 
-// Keys of lock L. The lock itself is at its own name, where every other client
-// that uses SET NX PX looks for it; all else is at {L}:..., in the same slot.
+// Keys of lock L. The lock itself is at its own name, where every other client that uses
+// SET NX PX looks for it. All other keys are at {L}:..., in the same slot.
 const (
 	keyBegin   = "{"
 	counterEnd = "}:token"
 	tombMiddle = "}:gone:"
-	// The line of those who wait, the place of each in it, and what there is to know
-	// of all. The scripts make these names themselves.
+	// The queue of waiters, the places in it, and a summary of both. The scripts build
+	// these names themselves.
 	lineEnd     = "}:line"
 	waitsEnd    = "}:waits"
 	placeMiddle = "}:place:"

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// dial connects to the server at the address, over TLS if the URL says so.
+// dial connects to the server at the address, over TLS if the URL selects it.
 func (a address) dial(ctx context.Context, o *Options) (net.Conn, error) {
 	dial, secrecy := o.Dial, o.TLS
 	if dial == nil {
@@ -36,8 +36,8 @@ func (a address) dial(ctx context.Context, o *Options) (net.Conn, error) {
 	return secure, nil
 }
 
-// schemeError is the failure of a connection whose cause may be that one side
-// speaks TLS and the other does not. The words of the error below do not say so.
+// schemeError is a connection failure whose cause may be that only one side speaks TLS.
+// The underlying error does not say so.
 type schemeError struct {
 	err  error
 	hint string
@@ -46,9 +46,8 @@ type schemeError struct {
 func (e *schemeError) Error() string { return fmt.Sprintf("%v (%s)", e.err, e.hint) }
 func (e *schemeError) Unwrap() error { return e.err }
 
-// handshakeError is the error of a TLS handshake. A server that speaks plain text
-// answers it with an error, or waits for more, since it takes it for a part of a
-// command.
+// handshakeError is the error of a TLS handshake. A server without TLS answers the
+// handshake with an error, or waits for more because it reads it as part of a command.
 func handshakeError(err error) error {
 	var plain tls.RecordHeaderError
 	switch {
@@ -60,8 +59,8 @@ func handshakeError(err error) error {
 	return err
 }
 
-// firstError is the error of the first exchange on a connection. A server that
-// speaks TLS ends one that begins in plain text without an answer.
+// firstError is the error of the first exchange on a connection. A server that speaks TLS
+// closes a connection that begins without it, and does not answer.
 func firstError(conn net.Conn, err error) error {
 	if _, secure := conn.(*tls.Conn); !secure && endedByPeer(err) {
 		return &schemeError{err, "before the first answer: if the server speaks TLS, begin the URL with rediss"}

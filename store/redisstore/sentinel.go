@@ -13,34 +13,35 @@ import (
 	"time"
 )
 
-// Sentinels watch a master and its replicas, and promote one of these when the
-// master fails. A store then has one node, whose address is asked of them each
-// time it connects; and once in a while, since the master that was replaced may go
-// on answering us; see follow.
+// Sentinels watch a master and its replicas, and promote a replica when the master fails.
+// With sentinels, a store has one node. It asks them for the master's address each time
+// it connects, and once a second while it is connected, since a master that was replaced
+// may go on answering; see follow.
 
-// sentinels know where the master is.
+// sentinels finds the address of the master.
 type sentinels struct {
-	addrs  []address // theirs, with their own credentials
-	master string    // what they call it
+	addrs  []address // of the sentinels, with their own credentials
+	master string    // the sentinels' name of the master
 
 	mu    sync.Mutex
-	at    string // where the master was when it was last looked for; empty: not yet
-	epoch uint64 // of the newest that was heard
+	at    string // where the master was last found; empty: not asked yet
+	epoch uint64 // the newest one that was reported
 }
 
-// testimony is what one sentinel says.
-type testimony struct {
+// sentinelReply is one sentinel's reply.
+type sentinelReply struct {
 	sentinel string
-	master   string // its address
-	// epoch counts the configurations that the sentinels agreed on: each failover
-	// is one more. One that was cut off from the others stays behind. dated: it is
-	// known.
+	master   string // address of the master
+	// epoch counts the configurations that the sentinels have agreed on; each failover
+	// adds one. A sentinel that was cut off from the others stays behind. dated is set if
+	// epoch is known.
 	epoch uint64
 	dated bool
 	err   error // why there is nothing above
 }
 
-// sentinels of a topology that has them, and the one node that they stand for.
+// sentinels returns the sentinels of a topology that has them, and the address of the one
+// node that they watch.
 func (t topology) sentinels(addrs []address, o Options) (*sentinels, []address) {
 	if t.scheme != watched.scheme {
 		return nil, addrs
@@ -54,7 +55,7 @@ func (t topology) sentinels(addrs []address, o Options) (*sentinels, []address) 
 	return s, []address{node}
 }
 
-// name is how the node is called for people.
+// name is the name of the node in messages.
 func (s *sentinels) name() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -70,31 +71,32 @@ func (s *sentinels) lookedAt(host string) {
 	s.at = host
 }
 
-// newest are the masters that are named in the newest configuration that anybody
-// knows of, the one that most sentinels name first. It is one, unless some have just
-// changed their mind, or do not tell the truth. known is the newest epoch heard
-// before: what is older counts only if so many sentinels say it, as they do when somebody
-// has set them up anew. Fewer may be cut off, and name a master that was replaced.
-func newest(said []testimony, known uint64, many int) (masters []string, epoch uint64, err error) {
-	var best []testimony
+// newest returns the masters that the newest configuration names, the one that most
+// sentinels name first. There is more than one only if some sentinels have just changed
+// their mind or are wrong. The argument known is the newest epoch reported before. An
+// older epoch counts only if at least many sentinels report it, as they do when an
+// operator has set them up anew; fewer may be cut off, and name a master that was
+// replaced.
+func newest(said []sentinelReply, known uint64, many int) (masters []string, epoch uint64, err error) {
+	var best []sentinelReply
 	for _, t := range said {
 		if t.err != nil {
 			continue
 		}
 		switch {
 		case len(best) == 0 || t.dated && (!best[0].dated || t.epoch > best[0].epoch):
-			best = []testimony{t}
+			best = []sentinelReply{t}
 		case t.dated == best[0].dated && t.epoch == best[0].epoch:
 			best = append(best, t)
 		}
 	}
 	if len(best) == 0 {
-		return nil, known, &unfoundError{said: said}
+		return nil, known, &noMasterError{said: said}
 	}
 	if epoch = best[0].epoch; !best[0].dated {
 		epoch = known
 	} else if epoch < known && len(best) < many {
-		return nil, known, &unfoundError{said: said, late: true}
+		return nil, known, &noMasterError{said: said, late: true}
 	}
 	votes := map[string]int{}
 	for _, t := range best {
@@ -106,8 +108,8 @@ func newest(said []testimony, known uint64, many int) (masters []string, epoch u
 	return masters, epoch, nil
 }
 
-// masters asks the sentinels; see newest, and ask for the moment.
-func (s *sentinels) masters(ctx context.Context, p *panel, moment time.Duration, many int) ([]string, error) {
+// masters asks the sentinels; see newest, and ask for the meaning of moment.
+func (s *sentinels) masters(ctx context.Context, p *sentinelPool, moment time.Duration, many int) ([]string, error) {
 	said := p.ask(ctx, moment)
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -116,63 +118,62 @@ func (s *sentinels) masters(ctx context.Context, p *panel, moment time.Duration,
 	return masters, err
 }
 
-// unfoundError says that the sentinels do not say where the master is, and what
-// each of them said. It wraps nothing: that one of them did not answer in time is not
-// that the master did not.
-type unfoundError struct {
-	said []testimony
-	late bool // those that answer are behind what others said before
+// noMasterError says that the sentinels did not report the master's address, and what each
+// of them answered. It wraps no error: a timeout of a sentinel is not one of the master.
+type noMasterError struct {
+	said []sentinelReply
+	late bool // the sentinels that answered are behind earlier reports
 }
 
-func (e *unfoundError) Error() string {
+func (e *noMasterError) Error() string {
 	var each []string
 	for _, t := range e.said {
 		if t.err != nil {
 			each = append(each, t.sentinel+": "+t.err.Error())
 		} else {
-			each = append(each, fmt.Sprintf("%s: it is %s (epoch %d)", t.sentinel, t.master, t.epoch))
+			each = append(each, fmt.Sprintf("%s: it names %s (epoch %d)", t.sentinel, t.master, t.epoch))
 		}
 	}
-	why := "no sentinel says where the master is"
+	why := "no sentinel names a master"
 	if e.late {
-		why = "no sentinel that is up to date says where the master is: those that answer may be cut off from the others"
+		why = "no up-to-date sentinel names a master: the sentinels that answer may be cut off from the others"
 	}
 	return why + ": " + strings.Join(each, "; ")
 }
 
-// panel are connections to the sentinels, kept from one question to the next, and
-// used by one goroutine at a time.
-type panel struct {
+// sentinelPool holds connections to the sentinels, which are kept between questions. One
+// goroutine at a time may use it.
+type sentinelPool struct {
 	n     *node
-	lines []*wire // nil: none
+	lines []*wire // nil: not connected
 }
 
-func (n *node) newPanel() *panel {
-	return &panel{n: n, lines: make([]*wire, len(n.s.sentinels.addrs))}
+func (n *node) newPanel() *sentinelPool {
+	return &sentinelPool{n: n, lines: make([]*wire, len(n.s.sentinels.addrs))}
 }
 
-func (p *panel) close() {
+func (p *sentinelPool) close() {
 	for i := range p.lines {
 		p.hangUp(i)
 	}
 }
 
-func (p *panel) hangUp(i int) {
+func (p *sentinelPool) hangUp(i int) {
 	if w := p.lines[i]; w != nil {
 		w.conn.Close()
 		p.lines[i] = nil
 	}
 }
 
-// ask asks all sentinels at once: who is cut off from the others does not know it.
-// It blocks until all have answered or ctx ends; or, if moment is not zero, for that long
-// after the first has said where the master is.
-func (p *panel) ask(ctx context.Context, moment time.Duration) []testimony {
+// ask asks all sentinels at once, since one that is cut off from the others does not know
+// it. It blocks until all have answered or ctx ends. If moment is not zero, it waits at
+// most that long after the first sentinel has named a master.
+func (p *sentinelPool) ask(ctx context.Context, moment time.Duration) []sentinelReply {
 	ctx, cancel := context.WithTimeout(ctx, p.n.s.o.ConnectTimeout)
 	defer cancel()
 	enough := time.AfterFunc(time.Hour, cancel)
 	defer enough.Stop()
-	said := make([]testimony, len(p.lines))
+	said := make([]sentinelReply, len(p.lines))
 	var all sync.WaitGroup
 	var first sync.Once
 	for i := range said {
@@ -187,8 +188,8 @@ func (p *panel) ask(ctx context.Context, moment time.Duration) []testimony {
 	return said
 }
 
-// askOne asks one sentinel, over a new connection if the one that was kept is dead.
-func (p *panel) askOne(ctx context.Context, i int) testimony {
+// askOne asks one sentinel. If the kept connection is dead, it makes a new one.
+func (p *sentinelPool) askOne(ctx context.Context, i int) sentinelReply {
 	kept := p.lines[i] != nil
 	t, alive := p.question(ctx, i)
 	if !alive && kept && ctx.Err() == nil {
@@ -198,8 +199,8 @@ func (p *panel) askOne(ctx context.Context, i int) testimony {
 	return t
 }
 
-// question asks one sentinel once, and says whether the connection can be used again.
-func (p *panel) question(ctx context.Context, i int) (t testimony, alive bool) {
+// question asks one sentinel once, and reports whether the connection can be kept.
+func (p *sentinelPool) question(ctx context.Context, i int) (t sentinelReply, alive bool) {
 	defer func() {
 		if !alive {
 			p.hangUp(i)
@@ -212,7 +213,7 @@ func (p *panel) question(ctx context.Context, i int) (t testimony, alive bool) {
 		a := s.addrs[i]
 		conn, err := a.dial(ctx, &p.n.s.o)
 		if err != nil {
-			return testimony{err: plainly(err)}, false
+			return sentinelReply{err: sentinelError(err)}, false
 		}
 		w = &wire{n: p.n, conn: conn}
 		w.in = newReplies(conn)
@@ -221,14 +222,14 @@ func (p *panel) question(ctx context.Context, i int) (t testimony, alive bool) {
 	deadline, _ := ctx.Deadline()
 	w.conn.SetDeadline(deadline)
 	over := context.AfterFunc(ctx, func() { w.conn.SetDeadline(time.Unix(1, 0)) })
-	// In this order: the address is never older than the epoch.
+	// In this order, so that the address is never older than the epoch.
 	said, err := w.exchange(append(hello, newCommand("SENTINEL", "MASTER", s.master), newCommand("SENTINEL", "GET-MASTER-ADDR-BY-NAME", s.master)))
 	alive = over() && err == nil
 	if err != nil {
-		return testimony{err: plainly(err)}, false
+		return sentinelReply{err: sentinelError(err)}, false
 	}
 	if len(hello) > 0 && said[0].kind == '-' {
-		return testimony{err: sentinelRefused(said[0])}, false
+		return sentinelReply{err: sentinelRefused(said[0])}, false
 	}
 	said = said[len(hello):]
 	if t.master, t.err = masterNamed(said[1], s.master); t.err == nil {
@@ -237,7 +238,7 @@ func (p *panel) question(ctx context.Context, i int) (t testimony, alive bool) {
 	return t, alive
 }
 
-// masterNamed reads the answer to GET-MASTER-ADDR-BY-NAME.
+// masterNamed reads the reply to GET-MASTER-ADDR-BY-NAME.
 func masterNamed(v value, name string) (string, error) {
 	switch {
 	case v.kind == '-':
@@ -254,8 +255,8 @@ func masterNamed(v value, name string) (string, error) {
 	return net.JoinHostPort(host, port), nil
 }
 
-// epochOf reads it out of the answer to SENTINEL MASTER, which is what not everybody may
-// ask.
+// epochOf reads the epoch from the reply to SENTINEL MASTER, for which the user may lack
+// the permission.
 func epochOf(v value) (uint64, bool) {
 	for i := 0; i+1 < len(v.list); i += 2 {
 		if string(v.list[i].text) == "config-epoch" {
@@ -265,14 +266,14 @@ func epochOf(v value) (uint64, bool) {
 	return 0, false
 }
 
-// sentinelRefused says what to do about a sentinel's refusal.
+// sentinelRefused adds what to do to a sentinel's refusal.
 func sentinelRefused(v value) error {
 	for _, k := range []struct{ code, advice string }{
-		{"NOAUTH", "the sentinel asks for a password of its own: set sentinel_password, and sentinel_username if it has users"},
+		{"NOAUTH", "the sentinel requires a password of its own: set sentinel_password, and sentinel_username if it has users"},
 		{"WRONGPASS", "check sentinel_username and sentinel_password"},
 		{"NOPERM", "permit the user on the sentinel +sentinel|get-master-addr-by-name and +sentinel|master"},
-		{"ERR unknown command", "it is no sentinel"},
-		{"ERR AUTH", "the sentinel asks for no password: take sentinel_password away"},
+		{"ERR unknown command", "it is not a sentinel"},
+		{"ERR AUTH", "the sentinel has no password: remove sentinel_password"},
 	} {
 		if v.isError(k.code) {
 			return fmt.Errorf("%w (%s)", newRefused(v), k.advice)
@@ -281,8 +282,8 @@ func sentinelRefused(v value) error {
 	return newRefused(v)
 }
 
-// plainly says why a sentinel could not be asked.
-func plainly(err error) error {
+// sentinelError describes why a sentinel could not be asked.
+func sentinelError(err error) error {
 	if isTimeout(err) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 		return errSilent
 	}

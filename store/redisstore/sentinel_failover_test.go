@@ -50,7 +50,7 @@ func TestFailover(t *testing.T) {
 	w.Promoted(t)
 	asks(t, "the lease is renewed by the new master", func() error { return one.Renew(t.Context(), []store.Request{held})[0] })
 	held.Renewed = true
-	// Who is not there when the lock is handed on is passed over.
+	// A waiter that is gone when the lock is handed over is passed over.
 	eventually(t, "both can be told by the new master", func() bool {
 		own := 0
 		for c := range strings.SplitSeq(replica.Text(t, "PUBSUB", "CHANNELS", "leasehold:to:*"), "\n") {
@@ -128,7 +128,7 @@ func TestFailoverOnOrder(t *testing.T) {
 	letGo(t, two, next, g)
 }
 
-// The sentinels can not reach the master any more, and promote the replica; we can reach
+// The sentinels cannot reach the master any more, and promote the replica; we can reach
 // it, and it grants what it is asked for. Nothing but the sentinels tells us to leave.
 func TestMasterThatIsCutOffFromTheSentinels(t *testing.T) {
 	t.Parallel() // it mostly waits

@@ -10,33 +10,33 @@ import (
 )
 
 const (
-	// followEvery is the pause between two questions to the sentinels whether the
-	// master is still the one that we are connected to. It adds to the time in which
-	// they notice a failure, which is seconds.
+	// followEvery is the interval at which a connected node asks the sentinels whether
+	// the master has changed. It adds to the time in which they notice a failure, which
+	// is some seconds.
 	followEvery = time.Second
-	// othersMoment is how long the other sentinels are waited for when one has said
-	// where the master is, and somebody waits for a connection: one of them may be
-	// dead, and one behind the others.
+	// othersMoment is how long the other sentinels may take to answer after the first has
+	// named a master, while calls wait for a connection. One of the others may be dead;
+	// one may know a newer master.
 	othersMoment = 100 * time.Millisecond
 )
 
-// What a connection that was replaced ends with. The first two are no refusals: waiting
-// mends them.
+// Reasons for replacing a connection. The first two are not refusals: they end by
+// waiting.
 var (
-	errNotMaster = errors.New("it is not the master that the sentinels say it is: they may not know yet")
-	errDemoted   = errors.New("it is not the master any more: the sentinels are asked where that is")
-	errMoved     = errors.New("the sentinels have another master now")
+	errNotMaster = errors.New("it is not the master, but the sentinels name it: they may not have noticed a failover yet")
+	errDemoted   = errors.New("it is not the master any more; asking the sentinels for the new one")
+	errMoved     = errors.New("the sentinels now name another master")
 )
 
-// follow leaves a master that was replaced. It may not know that it was: cut off from
-// the sentinels, but not from us, it would go on granting locks that the new one grants
-// to others.
+// follow notices when the connected master has been replaced. The old master may not
+// know: if it is cut off from the sentinels but not from this client, it goes on granting
+// locks that the new master grants to others.
 //
-// Each sentinel is asked each second, over a connection that is kept. To listen to
-// what they announce (+switch-master) would be quieter; but what was announced before
-// we listened, or on a connection that died without a word, or by another sentinel while
-// the one that we listen to is cut off, would be missed for good. Who asks knows within
-// a second or two in all these cases.
+// follow asks every sentinel once a second, over connections that it keeps. Subscribing
+// to +switch-master would take fewer messages. But a client would then miss an
+// announcement made before it subscribed, on a connection that died silently, or by
+// another sentinel while its own is cut off. By asking, it notices all of these within a
+// second or two.
 func (n *node) follow() {
 	p := n.newPanel()
 	defer p.close()
@@ -52,21 +52,21 @@ func (n *node) follow() {
 		w := n.wire
 		n.mu.Unlock()
 		if w == nil {
-			continue // who connects asks as well
+			continue // connecting asks as well
 		}
-		// To go back to what is older all have to say so: right after a failover most of
-		// them may not know of it yet.
+		// To go back to an older configuration, all sentinels must report it: right after
+		// a failover most of them may not know the new one yet.
 		masters, err := n.s.sentinels.masters(n.ctx, p, followEvery, len(p.lines))
 		if err != nil || slices.Contains(masters, w.host) {
-			continue // as long as the sentinels are away nobody is promoted by them
+			continue // without sentinels there is no promotion
 		}
-		n.log.Info("the sentinels have another master", "was", w.host, "is", masters[0])
+		n.log.Info("the sentinels now name another master", "was", w.host, "is", masters[0])
 		w.abandon(errMoved)
 	}
 }
 
-// whereabouts is where the node's server may be, the likeliest first.
-func (n *node) whereabouts(ctx context.Context) ([]string, error) {
+// masterAddrs returns the addresses where the node's server may be, the likeliest first.
+func (n *node) masterAddrs(ctx context.Context) ([]string, error) {
 	if n.s.sentinels == nil {
 		return []string{n.addr.host}, nil
 	}
@@ -79,11 +79,11 @@ func (n *node) whereabouts(ctx context.Context) ([]string, error) {
 	return masters, err
 }
 
-// reachMaster is reach where sentinels know which server is meant.
+// reachMaster is reach for a node that sentinels watch.
 func (n *node) reachMaster() (*wire, error) {
 	ctx, cancel := context.WithTimeout(n.ctx, n.s.o.ConnectTimeout)
 	defer cancel()
-	hosts, err := n.whereabouts(ctx)
+	hosts, err := n.masterAddrs(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -97,9 +97,9 @@ func (n *node) reachMaster() (*wire, error) {
 	return nil, err
 }
 
-// isMaster makes sure that the sentinels are right, after the server was identified.
-// One whose user may not read INFO is asked for its role alone, and believed if the
-// user may not read that either: a replica will refuse to write.
+// isMaster checks that the server, which has been identified, is a master. If the user
+// may not read INFO, it asks for the role alone. If the user may not read that either, it
+// trusts the sentinels: a replica will refuse writes.
 func (n *node) isMaster(w *wire) error {
 	if n.s.sentinels == nil {
 		return nil
@@ -122,16 +122,15 @@ func (n *node) isMaster(w *wire) error {
 	return nil
 }
 
-// isDemoted says whether a reply means that the server was made a replica since we
-// connected to it.
+// isDemoted reports whether a reply means that the server has become a replica since the
+// connection was made.
 func (n *node) isDemoted(v value) bool {
 	return n.s.sentinels != nil && v.kind == '-' &&
 		(strings.Contains(string(v.text), "READONLY") || v.isError("MASTERDOWN"))
 }
 
-// demoted takes in a reply of that kind, and returns why the connection ends. What
-// was asked is as good as not sent: it did nothing. A release is sent to the new
-// master; see retained.go.
+// demoted handles such a reply, and returns why the connection ends. The call that was
+// refused counts as not sent. A release is sent to the new master; see retained.go.
 func (w *wire) demoted() error {
 	n := w.n
 	n.mu.Lock()
@@ -140,7 +139,7 @@ func (w *wire) demoted() error {
 		if c, asked := w.flight.pop(); asked {
 			w.again.push(c)
 		}
-		w.giveUp(errDemoted)
+		w.giveUpLocked(errDemoted)
 	}
 	return errDemoted
 }

@@ -7,33 +7,33 @@ import (
 	"testing"
 )
 
-// Who is the master, by what the sentinels say.
+// TestNewest checks which master the sentinels' replies name.
 func TestNewest(t *testing.T) {
-	says := func(master string, epoch uint64) testimony {
-		return testimony{sentinel: "s", master: master, epoch: epoch, dated: true}
+	says := func(master string, epoch uint64) sentinelReply {
+		return sentinelReply{sentinel: "s", master: master, epoch: epoch, dated: true}
 	}
-	mayNot := func(master string) testimony { return testimony{sentinel: "s", master: master} }
-	silent := testimony{sentinel: "s", err: errors.New("down")}
+	mayNot := func(master string) sentinelReply { return sentinelReply{sentinel: "s", master: master} }
+	silent := sentinelReply{sentinel: "s", err: errors.New("down")}
 	for name, c := range map[string]struct {
-		said  []testimony
+		said  []sentinelReply
 		known uint64
 		want  string // empty: nobody
 		epoch uint64
 	}{
-		"all agree":                            {[]testimony{says("a", 3), says("a", 3), says("a", 3)}, 0, "a", 3},
-		"one is left":                          {[]testimony{silent, silent, says("a", 3)}, 3, "a", 3},
-		"nobody answers":                       {[]testimony{silent, silent}, 3, "", 3},
-		"one knows of a failover already":      {[]testimony{says("a", 3), says("a", 3), says("b", 4)}, 3, "b", 4},
-		"one is cut off":                       {[]testimony{says("a", 3), says("b", 4), says("b", 4)}, 4, "b", 4},
-		"only the one that is cut off is left": {[]testimony{says("a", 3), silent, silent}, 4, "", 4},
-		"half of them is not most":             {[]testimony{says("a", 3), silent}, 4, "", 4},
-		"set up anew":                          {[]testimony{says("c", 0), says("c", 0), silent}, 4, "c", 0},
-		"the only one, set up anew":            {[]testimony{says("c", 0)}, 4, "c", 0},
-		"most name one":                        {[]testimony{says("a", 3), says("b", 3), says("b", 3)}, 3, "b a", 3},
-		"the first named":                      {[]testimony{says("a", 3), says("b", 3)}, 3, "a b", 3},
-		"epochs are not shown":                 {[]testimony{mayNot("a"), mayNot("b"), mayNot("b")}, 0, "b a", 0},
-		"only one shows epochs":                {[]testimony{mayNot("a"), mayNot("a"), says("b", 1)}, 0, "b", 1},
-		"the one that shows epochs is down":    {[]testimony{mayNot("a"), silent}, 4, "a", 4},
+		"all agree":                            {[]sentinelReply{says("a", 3), says("a", 3), says("a", 3)}, 0, "a", 3},
+		"one is left":                          {[]sentinelReply{silent, silent, says("a", 3)}, 3, "a", 3},
+		"nobody answers":                       {[]sentinelReply{silent, silent}, 3, "", 3},
+		"one knows of a failover already":      {[]sentinelReply{says("a", 3), says("a", 3), says("b", 4)}, 3, "b", 4},
+		"one is cut off":                       {[]sentinelReply{says("a", 3), says("b", 4), says("b", 4)}, 4, "b", 4},
+		"only the one that is cut off is left": {[]sentinelReply{says("a", 3), silent, silent}, 4, "", 4},
+		"half of them is not most":             {[]sentinelReply{says("a", 3), silent}, 4, "", 4},
+		"set up anew":                          {[]sentinelReply{says("c", 0), says("c", 0), silent}, 4, "c", 0},
+		"the only one, set up anew":            {[]sentinelReply{says("c", 0)}, 4, "c", 0},
+		"most name one":                        {[]sentinelReply{says("a", 3), says("b", 3), says("b", 3)}, 3, "b a", 3},
+		"the first named":                      {[]sentinelReply{says("a", 3), says("b", 3)}, 3, "a b", 3},
+		"epochs are not shown":                 {[]sentinelReply{mayNot("a"), mayNot("b"), mayNot("b")}, 0, "b a", 0},
+		"only one shows epochs":                {[]sentinelReply{mayNot("a"), mayNot("a"), says("b", 1)}, 0, "b", 1},
+		"the one that shows epochs is down":    {[]sentinelReply{mayNot("a"), silent}, 4, "a", 4},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, epoch, err := newest(c.said, c.known, len(c.said)/2+1)

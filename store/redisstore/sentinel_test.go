@@ -61,7 +61,7 @@ func TestSentinelsThatDoNotAnswer(t *testing.T) {
 	if c := s.Caps(); c.Class != store.Efficiency || c.Engine != "redis" || c.Nodes != 1 {
 		t.Errorf("it says of itself %+v", c)
 	}
-	if n := strings.Count(log.String(), "level=WARN"); n != 1 || !strings.Contains(log.String(), "locks can be lost") {
+	if n := strings.Count(log.String(), "level=WARN"); n != 1 || !strings.Contains(log.String(), "failover can lose locks") {
 		t.Errorf("warnings:\n%s\nwant one, of the guarantee", log.String())
 	}
 	silent.Pass()
@@ -97,7 +97,7 @@ func TestSentinelsDoNotMakeItCrashSafe(t *testing.T) {
 	}
 }
 
-// When no sentinel says where the master is, the error has what each of them said.
+// When no sentinel names a master, the error has what each of them said.
 func TestNoSentinelKnows(t *testing.T) {
 	t.Parallel() // it mostly waits
 	w := redistest.StartWatched(t, 1, "requirepass s3cr3t-pass")
@@ -106,7 +106,7 @@ func TestNoSentinelKnows(t *testing.T) {
 	stranger := redistest.StartWatched(t, 1)
 	hosts := strings.Join([]string{down.Addr(), plain.Addr(), stranger.Sentinels[0].Addr(), w.Sentinels[0].Addr()}, ",")
 	for address, password := range map[string]string{
-		"redis-sentinel://" + hosts + "?master=cache":                                            "asks for a password of its own",
+		"redis-sentinel://" + hosts + "?master=cache":                                            "requires a password of its own",
 		"redis-sentinel://" + hosts + "?master=cache&sentinel_password=s3cr3t-wrong":             "WRONGPASS",
 		"redis-sentinel://me:s3cr3t-db@" + hosts + "?master=cache&sentinel_password=s3cr3t-pass": `no master "cache"`,
 	} {
@@ -202,7 +202,7 @@ func TestSentinelThatIsBehind(t *testing.T) {
 	now.Kill()
 	eventually(t, "the error says that the sentinel is behind", func() bool {
 		_, err := s.Acquire(t.Context(), request("c"))
-		return err != nil && strings.Contains(err.Error(), "up to date") && strings.Contains(err.Error(), old.Addr())
+		return err != nil && strings.Contains(err.Error(), "up-to-date") && strings.Contains(err.Error(), old.Addr())
 	})
 	if keys := old.Keys(t); len(keys) != 0 {
 		t.Errorf("keys %q on the server that was replaced", keys)

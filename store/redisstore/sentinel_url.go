@@ -6,7 +6,7 @@ import (
 	"slices"
 )
 
-// watched are servers that sentinels watch:
+// watched is the topology of servers that sentinels watch:
 //
 //	redis-sentinel://user:password@sentinel:26379,sentinel:26379,.../db?master=mymaster
 //
@@ -18,19 +18,19 @@ var watched = topology{
 	},
 }
 
-const onlyIndependent = "it is about independent servers, of which none takes the place of another"
+const onlyIndependent = "it is for independent servers only"
 
-// check says what does not go together.
+// check refuses options that contradict each other or the topology.
 func (t topology) check(addrs []address, o Options) error {
 	if t.scheme != watched.scheme {
 		if o.Master != "" || o.SentinelUsername != "" || o.SentinelPassword != "" {
-			return errors.New("redis: Master, SentinelUsername and SentinelPassword are for sentinels: give their addresses, as in redis-sentinel://s1,s2,s3?master=mymaster")
+			return errors.New("redis: Master, SentinelUsername and SentinelPassword are for sentinels: use their addresses, as in redis-sentinel://s1,s2,s3?master=mymaster")
 		}
 		return nil
 	}
 	switch {
 	case o.Master == "":
-		return errors.New("redis: which servers the sentinels are to be asked about is missing: add master= and the name that they have in the sentinels' configuration, as in redis-sentinel://s1,s2,s3?master=mymaster")
+		return errors.New("redis: the name of the master is missing: add master= with the name from the sentinels' configuration, as in redis-sentinel://s1,s2,s3?master=mymaster")
 	case len(o.Next) > 0:
 		return fmt.Errorf("redis: Next does not go with %s://: %s", t.scheme, onlyIndependent)
 	case o.FsyncAlways:
@@ -42,10 +42,10 @@ func (t topology) check(addrs []address, o Options) error {
 	if !slices.ContainsFunc(addrs, func(a address) bool { return !alike(a) }) {
 		return nil
 	}
-	return errors.New("redis: the URLs of the sentinels differ in user, password, database or TLS: those are the master's, and the same in all")
+	return errors.New("redis: the URLs of the sentinels differ in user, password, database or TLS: these belong to the master and must be the same in all URLs")
 }
 
-// mustBeIndependent refuses servers of any other kind, before anything is sent.
+// mustBeIndependent refuses servers that are not independent, before anything is sent.
 func mustBeIndependent(what string, urls []string) error {
 	if t := topologyOf(urls); t.scheme != independent.scheme {
 		return fmt.Errorf("redis: %s is not for %s://: %s", what, t.scheme, onlyIndependent)

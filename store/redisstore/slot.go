@@ -2,15 +2,15 @@ package redisstore
 
 import "strings"
 
-// A Redis Cluster divides the keys over slots, and the slots over its masters. What
-// belongs to a lock is in one slot, and so on one server: L, and {L}:..., of which
-// the part in braces alone counts.
+// A Redis Cluster divides keys into slots, and assigns the slots to its masters. All keys
+// of a lock are in one slot, and so on one server: L, and {L}:..., of which only the part
+// in braces counts.
 
-// slots is how many there are.
+// slots is the number of slots.
 const slots = 16384
 
-// slotOf is the slot of a key, or of a sharded channel: the CRC of it, or of what
-// is in its first braces if that is anything.
+// slotOf returns the slot of a key or a sharded channel: the CRC of the text between its
+// first braces, or of all of it if there is no such text.
 func slotOf(key string) int {
 	if _, rest, ok := strings.Cut(key, "{"); ok {
 		if tag, _, ok := strings.Cut(rest, "}"); ok && tag != "" {
@@ -24,7 +24,7 @@ func slotOf(key string) int {
 	return int(crc % slots)
 }
 
-// crcTable is that of CRC-16/XMODEM.
+// crcTable is the table of CRC-16/XMODEM.
 var crcTable = func() (table [256]uint16) {
 	const polynomial = 0x1021
 	for i := range table {
@@ -40,11 +40,11 @@ var crcTable = func() (table [256]uint16) {
 	return table
 }()
 
-// tagSize is how long a tag is.
+// tagSize is the length of a tag.
 const tagSize = 4
 
-// tagIn finds a tag whose slot is among those wanted, beginning somewhere; empty: no
-// slot is.
+// tagIn finds a tag whose slot is wanted. It tries tags from number begin on; empty:
+// there is none.
 func tagIn(wanted func(slot int) bool, begin int) string {
 	const letters = "abcdefghijklmnopqrstuvwxyz234567" // 1<<20 tags, some for each slot
 	var tag [tagSize]byte
@@ -60,12 +60,12 @@ func tagIn(wanted func(slot int) bool, begin int) string {
 	return ""
 }
 
-// clusterName is the name under which a cluster keeps a lock, which is its own but for
-// names with a }: what is in the first braces of such a name, or of {name}:token, is
-// not the whole of it, and the keys of the lock would be in different slots. Of these
-// } and % are written as in a URL, with a % at the end; and so are those that end
-// with a % already, which could otherwise be taken for them. Other clients do not
-// know of that, and exclude us for all other names only.
+// clusterName returns the name under which a cluster keeps a lock. It is the lock's own
+// name unless that contains a } or ends with a %. The keys of a lock with a } would be in
+// different slots, since the text in the first braces of {name}:token is not the whole
+// name. In such names } and % are escaped as in a URL, and a % is appended. Names that
+// end with a % are escaped too, so that no two locks collide. Clients of other kinds do
+// not know this escape; locks with such names do not exclude them.
 func clusterName(name string) string {
 	if !strings.Contains(name, "}") && !strings.HasSuffix(name, "%") {
 		return name
@@ -73,7 +73,7 @@ func clusterName(name string) string {
 	return braceless.Replace(name) + "%"
 }
 
-// nameInCluster is the name of the lock that a cluster keeps under key, if any.
+// nameInCluster is the inverse of clusterName; ok is false for a key that is no lock.
 func nameInCluster(key string) (name string, ok bool) {
 	inner, encoded := strings.CutSuffix(key, "%")
 	if !encoded {

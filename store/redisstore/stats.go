@@ -2,32 +2,35 @@ package redisstore
 
 import "time"
 
-// Stats are what an operator may want to see of a Store in use, for metrics.
+// Stats is a snapshot of a Store, for metrics.
 type Stats struct {
 	Nodes []NodeStats
 }
 
-// NodeStats are about one node, as this client knows it: nothing is asked.
+// NodeStats describes one node as this client knows it. Nothing is sent to the node.
 type NodeStats struct {
-	// Node is its address.
+	// Node is the node's address.
 	Node string
-	// Err is why it can not be used, nil if it can or was not tried yet.
+	// Err is why the node cannot be used. It is nil if the node can be used, or was not
+	// tried yet.
 	Err error
-	// QuarantinedFor is how long it still grants nothing, because it may have
-	// forgotten leases; Why says what happened to it. Zero and nil otherwise.
+	// QuarantinedFor is how long the node will still grant nothing because it may have
+	// forgotten leases, and Why is the reason. They are zero and nil if it is not in
+	// quarantine.
 	QuarantinedFor time.Duration
 	Why            error
-	// Waiting requests have not been sent, those in flight not been answered.
+	// Waiting counts requests that were not sent yet, and InFlight those that were sent
+	// and not answered yet.
 	Waiting, InFlight int
-	// Retained releases are sent again until the node has executed them: it was away,
-	// or answered with an error. Dropped is how many were given up because there were
-	// too many; what they would have ended lasts until its TTL is over.
+	// Retained counts releases that a node could not receive or refused; they are sent
+	// again until it has executed them. Dropped counts those that were discarded because
+	// there were too many: the leases they would have ended last until their TTL expires.
 	Retained int
 	Dropped  uint64
 }
 
-// Stats returns the present state. It does not block, and is safe for
-// concurrent use, after Close too.
+// Stats returns the current state. It does not block and is safe for concurrent use, even
+// after Close.
 func (s *Store) Stats() Stats {
 	st := Stats{Nodes: make([]NodeStats, len(s.nodes))}
 	for i, n := range s.nodes {
@@ -36,7 +39,7 @@ func (s *Store) Stats() Stats {
 	return st
 }
 
-// Stats is Store.Stats for the masters that have slots, as far as is known.
+// Stats is like Store.Stats, for the masters that are known to have slots.
 func (c *Cluster) Stats() Stats {
 	var st Stats
 	for _, n := range c.r.masters() {
@@ -56,7 +59,7 @@ func (n *node) stats() NodeStats {
 		ns.InFlight = n.wire.flight.n
 	}
 	if left := n.leftLocked(); left > 0 {
-		ns.QuarantinedFor, ns.Why = left, &quarantineError{n.shut.why, left}
+		ns.QuarantinedFor, ns.Why = left, &quarantineError{n.quarantined.why, left}
 	}
 	return ns
 }

@@ -302,11 +302,11 @@ func TestDurabilityIsClaimedOnlyWhereItIsSeen(t *testing.T) {
 	}
 	acquire(t, openURL(t, "redis://locker:x@"+strings.Join(addrs(servers), ",")), request("c"))
 	if durable() {
-		t.Error("who can not see it leaves the claim of others")
+		t.Error("a client that cannot see it left the claim of others")
 	}
 	acquire(t, openURL(t, "redis://locker:x@"+strings.Join(addrs(servers), ",")+"?fsync=always"), request("d"))
 	if durable() {
-		t.Error("who can not see it claims it")
+		t.Error("a client that cannot see it claimed it")
 	}
 }
 
@@ -338,7 +338,7 @@ func TestQuarantineByTwoClocks(t *testing.T) {
 	}
 	passed(func(m *nodemark.Mark) { m.Opens -= 3600e6 })
 	acquire(t, open(t, addrs(servers), nil), request("b"))
-	// Whoever was there all the time counts for itself, whatever the mark says.
+	// A client that stays connected counts for itself, whatever the mark says.
 	if n := shut(t, begin, "a", ""); n < 2 {
 		t.Errorf("a client that counts for itself finds %d in quarantine", n)
 	}

@@ -2,26 +2,27 @@ package redisstore
 
 import "errors"
 
-// A server whose data is replaced by its own replica's, which is behind, has a mark that
-// names the server itself: no script can see that. But a server tells clients that track
-// keys when it drops all of them. Then its replication ID is compared with the one it had
-// when we connected: a mere FLUSHALL leaves that as it is, and is seen by the lack of a mark.
+// If a server's data is replaced by that of its own replica, which lags behind, the mark
+// still names this server, and no script can notice. But a server notifies clients that
+// track keys when it drops all of them. The client then compares the server's replication
+// ID with the one it had at the start of the connection. FLUSHALL does not change that
+// ID; the missing mark shows it.
 
-// trackCommand asks a server to say when keys that begin as the mark does are written by
-// others, which is seldom, or dropped.
+// trackCommand asks the server to report writes of other clients to keys that begin like
+// the mark, which are rare, and the loss of all keys.
 var trackCommand = newCommand("CLIENT", "TRACKING", "ON", "BCAST", "PREFIX", markKey, "NOLOOP")
 
-// infoCommand asks what a server says of itself; see compare.
+// infoCommand reads the replication ID; see compare.
 var infoCommand = newCommand("INFO", "replication")
 
 var errReplaced = errors.New("the server's data was replaced by that of another server")
 
-// isInvalidation says whether it is a message about keys that are tracked.
+// isInvalidation reports whether v is a push about tracked keys.
 func (v value) isInvalidation() bool {
 	return v.kind == '>' && len(v.list) == 2 && string(v.list[0].text) == "invalidate"
 }
 
-// invalidated takes in such a message. One that names no keys is about all of them.
+// invalidated handles such a push. If it names no keys, it is about all of them.
 func (w *wire) invalidated(v value) {
 	if !v.list[1].null {
 		return
@@ -34,7 +35,8 @@ func (w *wire) invalidated(v value) {
 	n.mu.Unlock()
 }
 
-// compare connects again if the server is not the one that we connected to any more.
+// compare ends the connection if the server's role or data has been replaced since it was
+// made.
 func (n *node) compare(info value) {
 	is := parseIdentity(info, value{})
 	n.mu.Lock()

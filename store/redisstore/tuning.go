@@ -2,32 +2,31 @@ package redisstore
 
 import "math/rand/v2"
 
-// A member tells us that our turn has come by sharded publish, which does not leave
-// it: what is published otherwise goes to all members of the cluster. The channel
-// then has to be in a slot of the member's own. What tells the scripts is its name,
-// which goes with each place in line: the brace at the same place in all of them. It
-// depends on the connection over which a place is asked for, and so is written as
-// that is sent.
+// A member sends pushes by sharded publish, which stays on that member; a plain publish
+// would go to all members of the cluster. The channel must therefore be in a slot of the
+// member. The scripts recognize a sharded channel by its name, which is part of each
+// place: the brace is at the same offset in all of them. The name depends on the
+// connection that a request for a place uses, so it is patched when the request is sent.
 
-// unsharded stands for the tag and its braces, for servers before 7.
+// unsharded takes the place of the tag and its braces, for servers before version 7.
 const unsharded = "------"
 
-// clusterChannel is a channel of the length that they all have.
+// clusterChannel returns a channel name. All of them have the same length.
 func (r *router) clusterChannel(tag string) string { return channelBegin + tag + r.channel }
 
-// listen has a member tell us. One that has no slots can not, and is asked again when it
-// has; see tune.
+// listen subscribes to pushes of a member. A member without slots cannot push; it is
+// connected to again when it has some, see resubscribe.
 func (r *router) listen(n *node, w *wire, hello value) error {
 	said, err := hello, error(nil)
 	if hello.kind != '-' {
-		if said, err = r.subscribe(n, w); err != nil || w.untuned {
+		if said, err = r.subscribe(n, w); err != nil || w.noChannel {
 			return err
 		}
 	}
-	return n.listens(w, said)
+	return n.subscribed(w, said)
 }
 
-// subscribe says what the member says to that.
+// subscribe returns the reply to the subscription.
 func (r *router) subscribe(n *node, w *wire) (value, error) {
 	for range mostMoves {
 		has, some := r.slotsOf(n)
@@ -57,11 +56,11 @@ func (r *router) subscribe(n *node, w *wire) (value, error) {
 		}
 		return said[0], nil
 	}
-	w.untuned = true
+	w.noChannel = true
 	return value{}, nil
 }
 
-// slotsOf are the slots that a member has.
+// slotsOf returns the slots of a member, and whether there are any.
 func (r *router) slotsOf(n *node) (has []bool, some bool) {
 	has = make([]bool, slots)
 	r.mu.RLock()

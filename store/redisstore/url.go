@@ -26,11 +26,11 @@ type address struct {
 	tls      bool
 }
 
-// topology is how the servers that a URL names belong together.
+// topology is how the servers of a URL belong together.
 type topology struct {
-	scheme string // of its URLs; with an s at the end of its first word over TLS
-	port   string // where none is given
-	// texts are the settings that only it has, and without those that only others have.
+	scheme string // of its URLs; an s at the end of the first word selects TLS
+	port   string // the default port
+	// texts returns the settings that only this topology has.
 	texts   func(*Options) map[string]*string
 	without []string
 }
@@ -39,7 +39,7 @@ var independent = topology{scheme: "redis", port: "6379"}
 
 var topologies = []topology{independent, watched}
 
-// topologyOf is that of the first URL; all have to have the same.
+// topologyOf returns the topology of the first URL; all must have the same.
 func topologyOf(urls []string) topology {
 	for _, raw := range urls {
 		if i := slices.IndexFunc(topologies, func(t topology) bool { return t.of(raw) }); i >= 0 {
@@ -49,25 +49,25 @@ func topologyOf(urls []string) topology {
 	return independent
 }
 
-// of says whether a URL is one of the topology.
+// of reports whether a URL is one of the topology.
 func (t topology) of(raw string) bool {
 	scheme, _, ok := strings.Cut(raw, "://")
 	return ok && (scheme == t.scheme || scheme == t.secure())
 }
 
-// secure is the scheme over TLS.
+// secure returns the scheme over TLS.
 func (t topology) secure() string {
 	first, rest, _ := strings.Cut(t.scheme, "-")
 	return strings.TrimSuffix(first+"s-"+rest, "-")
 }
 
-// parseURLs reads
+// parseURLs parses
 //
 //	redis://user:password@host:port,host:port,.../db?setting=value
 //	rediss://...                                       (TLS)
 //
-// into addresses, and lays the settings over o. Several URLs give one set of
-// nodes. No error shows a password.
+// It returns the addresses, and o with the settings of the URLs applied. Several URLs
+// give one set of nodes. No error contains a password.
 func (t topology) parseURLs(urls []string, o Options) ([]address, Options, error) {
 	settings := url.Values{}
 	var addrs []address
@@ -88,11 +88,11 @@ func (t topology) parseURLs(urls []string, o Options) ([]address, Options, error
 	case len(addrs) == 0:
 		return nil, o, errors.New("redis: no nodes: give at least one address, as in redis://127.0.0.1:6379")
 	case len(addrs) > quorum.MaxNodes:
-		return nil, o, fmt.Errorf("redis: %d nodes are more than the %d that make sense: five survive the loss of two", len(addrs), quorum.MaxNodes)
+		return nil, o, fmt.Errorf("redis: %d nodes are more than the %d that are supported: five nodes tolerate the loss of two", len(addrs), quorum.MaxNodes)
 	}
 	for i, a := range addrs {
 		if slices.ContainsFunc(addrs[:i], func(b address) bool { return a.host == b.host }) {
-			return nil, o, fmt.Errorf("redis: node %s is listed twice: its vote would count double; list each server once", a.host)
+			return nil, o, fmt.Errorf("redis: node %s is listed twice: list each server once, or its vote counts double", a.host)
 		}
 		if o.Username != "" && a.username == "" && a.password == "" {
 			addrs[i].username = o.Username
@@ -115,7 +115,7 @@ func (t topology) parseURL(raw string) ([]address, url.Values, error) {
 	scheme, rest, _ := strings.Cut(raw, "://")
 	if !t.of(raw) {
 		if topologyOf([]string{raw}).of(raw) {
-			return nil, nil, fmt.Errorf("redis: URLs of %s:// and of %s:// do not go together: all have to name the servers of one store", t.scheme, scheme)
+			return nil, nil, fmt.Errorf("redis: URLs of %s:// and of %s:// cannot be combined: all URLs must name servers of one store", t.scheme, scheme)
 		}
 		// Not echoed: what is not a URL may be a mistyped secret.
 		var known []string
@@ -136,14 +136,14 @@ func (t topology) parseURL(raw string) ([]address, url.Values, error) {
 	if i := strings.LastIndex(authority, "@"); i >= 0 {
 		user, hosts = authority[:i+1], authority[i+1:]
 	}
-	// A list of hosts is not a URL's host, so the rest is parsed without it.
+	// net/url does not accept a list of hosts, so the rest is parsed without it.
 	u, err := url.Parse(scheme + "://" + user + "host" + tail)
 	if err != nil || u.Fragment != "" {
-		return nil, nil, fmt.Errorf("redis: the URL of %s can not be read: escape special characters in the user name and the password (@ is %%40, / is %%2F, : is %%3A, # is %%23)", hosts)
+		return nil, nil, fmt.Errorf("redis: the URL of %s cannot be parsed: escape special characters in the user name and the password (@ is %%40, / is %%2F, : is %%3A, # is %%23)", hosts)
 	}
 	query, err := url.ParseQuery(u.RawQuery)
 	if err != nil {
-		return nil, nil, fmt.Errorf("redis: the settings in the URL of %s can not be read: they look like ?max_ttl=60s&node_timeout=50ms", hosts)
+		return nil, nil, fmt.Errorf("redis: the settings in the URL of %s cannot be parsed: write them like ?max_ttl=60s&node_timeout=50ms", hosts)
 	}
 	base := address{username: u.User.Username(), tls: scheme == t.secure()}
 	base.password, _ = u.User.Password()
@@ -163,7 +163,7 @@ func (t topology) parseURL(raw string) ([]address, url.Values, error) {
 	return addrs, query, nil
 }
 
-// sharedHost is one that two of the addresses have, or empty.
+// sharedHost returns a host that two of the addresses have; empty if there is none.
 func sharedHost(addrs []address) string {
 	seen := map[string]bool{}
 	for _, a := range addrs {
@@ -176,26 +176,26 @@ func sharedHost(addrs []address) string {
 	return ""
 }
 
-// hostPort completes host to host:port.
+// hostPort adds the default port to a host without one.
 func hostPort(host, defaultPort string) (string, error) {
 	if host == "" {
-		return "", errors.New("redis: an address has no host: they look like redis://a:6379,b:6379")
+		return "", errors.New("redis: an address has no host: write addresses like redis://a:6379,b:6379")
 	}
 	if !strings.Contains(host, ":") || strings.HasPrefix(host, "[") && strings.HasSuffix(host, "]") {
 		return net.JoinHostPort(strings.Trim(host, "[]"), defaultPort), nil
 	}
 	name, port, err := net.SplitHostPort(host)
 	if n, bad := strconv.Atoi(port); err != nil || bad != nil || n < 1 || n > 65535 || name == "" {
-		// What stands after the colon is not echoed: where the @ was forgotten
-		// it is a password.
+		// The text after the colon is not echoed: if the @ was forgotten, it is a
+		// password.
 		name, _, _ := strings.Cut(host, ":")
 		return "", fmt.Errorf("redis: the address that begins with %q is not host:port (an IPv6 address is written [::1]:6379)", name)
 	}
 	return net.JoinHostPort(name, port), nil
 }
 
-// applySettings lays the settings of the URLs over o. secure says whether any of
-// the servers is reached over TLS.
+// applySettings applies the settings of the URLs to o. The argument secure says whether
+// any server is reached over TLS.
 func (t topology) applySettings(settings url.Values, secure bool, o Options) (Options, error) {
 	durations := map[string]*time.Duration{
 		"max_ttl": &o.MaxTTL, "node_timeout": &o.NodeTimeout, "connect_timeout": &o.ConnectTimeout,
@@ -210,7 +210,7 @@ func (t topology) applySettings(settings url.Values, secure bool, o Options) (Op
 			return o, fmt.Errorf("redis: setting %q in the URL does not go with %s://: %s", k, t.scheme, onlyIndependent)
 		} else if text, ok := texts[k]; ok {
 			if *text != "" && *text != v[0] { // not shown: it may be a password
-				return o, fmt.Errorf("redis: %s in the URL is not what it is in the options", k)
+				return o, fmt.Errorf("redis: %s in the URL contradicts the options", k)
 			}
 			*text = v[0]
 		} else if d, ok := durations[k]; ok {
@@ -226,7 +226,7 @@ func (t topology) applySettings(settings url.Values, secure bool, o Options) (Op
 			*f = v[0]
 		} else if k == "fsync" {
 			if v[0] != "always" {
-				return o, fmt.Errorf("redis: setting fsync=%q: the only value is always, for servers that append every write before they answer it", v[0])
+				return o, fmt.Errorf("redis: setting fsync=%q: the only value is always, for servers that append every write before they answer", v[0])
 			}
 			o.FsyncAlways = true
 		} else if k == "next" {
@@ -238,7 +238,7 @@ func (t topology) applySettings(settings url.Values, secure bool, o Options) (Op
 		} else {
 			known := append([]string{"connect_timeout", "fsync", "max_ttl", "next", "node_timeout", "tls_ca", "tls_cert", "tls_key", "tls_server_name"}, slices.Collect(maps.Keys(texts))...)
 			known = slices.DeleteFunc(known, func(k string) bool { return slices.Contains(t.without, k) })
-			return o, fmt.Errorf("redis: unknown setting %q in the URL: there are %s", k, strings.Join(slices.Sorted(slices.Values(known)), ", "))
+			return o, fmt.Errorf("redis: unknown setting %q in the URL; the settings are %s", k, strings.Join(slices.Sorted(slices.Values(known)), ", "))
 		}
 	}
 	for k := range files {
@@ -251,7 +251,7 @@ func (t topology) applySettings(settings url.Values, secure bool, o Options) (Op
 	return o, err
 }
 
-// readTLS makes the configuration that the files describe, on top of base.
+// readTLS returns a copy of base that uses the given files.
 func readTLS(ca, cert, key, name string, base *tls.Config) (*tls.Config, error) {
 	c := &tls.Config{MinVersion: tls.VersionTLS12}
 	if base != nil {

@@ -11,9 +11,9 @@ import (
 	"github.com/leasehold-dev/leasehold/store"
 )
 
-// The value of a lock's key is the owner, a space, and the holder's description
-// as compact JSON. It is compared whole. Most other clients write an owner alone. Ours
-// stands alone only if it can be told from theirs.
+// The value of a lock's key is the owner, a space, and the description of the holder as
+// compact JSON. Values are compared as a whole. Most other clients write an owner without
+// a description. We do so only if the owner has the form of ours.
 
 func appendValue(b []byte, r store.Request) []byte {
 	switch {
@@ -25,9 +25,9 @@ func appendValue(b []byte, r store.Request) []byte {
 	return appendWord(b, r.Owner, " ", noMeta)
 }
 
-// decodeValue reads the value of a lock's key, which may be anything: other clients
-// write what they like. A value is ours if it begins with an owner as store.NewOwner
-// makes them, or goes on with a description.
+// decodeValue reads the value of a lock's key, which may be anything, since other clients
+// use the same keys. A value is ours if it begins with an owner as store.NewOwner makes
+// them, or has a description.
 func decodeValue(value string) store.Holder {
 	owner, meta, spaced := strings.Cut(value, " ")
 	if store.CheckOwner(owner) == nil {
@@ -43,14 +43,15 @@ func decodeValue(value string) store.Holder {
 	return store.Holder{Owner: foreignOwner(value), Foreign: true}
 }
 
-// noMeta is the description of a holder that says nothing of itself.
+// noMeta is the description of a holder that describes itself as nothing.
 var noMeta = store.Holder{}.Encode()
 
-// mostForeign is how much of a stranger's value is kept to tell holders apart.
+// mostForeign is how many bytes of another client's value are kept to distinguish
+// holders.
 const mostForeign = 100
 
-// foreignOwner stands for the value that another client wrote. Different values stay
-// different: one holder on two nodes has a part of each that matters.
+// foreignOwner returns an owner that stands for another client's value. Different values
+// give different owners: the majority of a lock is counted by owner.
 func foreignOwner(value string) string {
 	switch {
 	case value == "":
@@ -66,7 +67,7 @@ func foreignOwner(value string) string {
 	return fmt.Sprintf("%s... (SHA-256 %x...)", begin, sum[:8])
 }
 
-// decodeMeta reads a description; what is none gives a zero Holder.
+// decodeMeta reads a description. An invalid one gives a zero Holder.
 func decodeMeta(meta string) store.Holder {
 	slot := &lastDescribed[maphash.String(seed, meta)%uint64(len(lastDescribed))]
 	d := slot.Load()
@@ -77,8 +78,8 @@ func decodeMeta(meta string) store.Holder {
 	return d.as
 }
 
-// described is what a description was decoded as. The last few are kept: five
-// nodes say the same, and who waits hears of the same holders all the time.
+// described caches the last decoded descriptions: five nodes report the same one, and a
+// waiter sees those of the same holders again and again.
 type described struct {
 	meta string
 	as   store.Holder

@@ -9,10 +9,9 @@ import (
 
 var _ store.Returner = (*Store)(nil)
 
-// Wait implements store.Waiter. Each server keeps a line of its own, and hands the
-// lock on in the step that releases it; see scripts/hand.lua. Where the servers can
-// not tell us of it, because their users may not or something is in the way, we ask
-// now and then.
+// Wait implements store.Waiter. Each server keeps its own queue of waiters, and hands the
+// lock over in the step that releases it; see scripts/hand.lua. Where a server cannot
+// push, because the user lacks the permission or a proxy is in between, the client polls.
 func (s *Store) Wait(ctx context.Context, r store.Request, reason func(error)) (store.Grant, error) {
 	if err := s.ready(ctx, r); err != nil {
 		s.keeper.Abandon(r.Owner)
@@ -31,7 +30,8 @@ func (s *Store) Draw(ctx context.Context, r store.Request) (store.Drawn, error) 
 	return s.keeper.ReserveTokens(ctx, r)
 }
 
-// Return implements store.Returner. Each server does both in one step; see scripts/return.lua.
+// Return implements store.Returner. Each server does both in one step; see
+// scripts/return.lua.
 func (s *Store) Return(ctx context.Context, r, next store.Request) (standing bool, err error) {
 	if err := s.check(ctx, r); err != nil {
 		return false, err

@@ -12,7 +12,7 @@ import (
 	"github.com/leasehold-dev/leasehold/store"
 )
 
-// Who waits asks for nothing but to refresh the place, also where the lease of the holder
+// A waiter sends nothing but refreshes of its place, even if the lease of the holder
 // would be over as soon as the place if it were not renewed.
 func TestWaitersDoNotPoll(t *testing.T) {
 	const waiters, every = 100, time.Second

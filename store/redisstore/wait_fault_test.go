@@ -42,7 +42,7 @@ func grantedSoon(t *testing.T, done <-chan outcome) store.Grant {
 	panic("unreachable")
 }
 
-// Who waits and whose connection is gone is passed over, in the same step.
+// A waiter whose connection is gone is passed over, in the same step.
 func TestDeadWaiterIsSkipped(t *testing.T) {
 	for _, nodes := range []int{1, 3} {
 		t.Run(fmt.Sprint(nodes), func(t *testing.T) {
@@ -201,7 +201,7 @@ func TestRestartWhileWaiting(t *testing.T) {
 	}
 }
 
-// A user who may neither publish nor listen waits all the same.
+// A user that may neither publish nor subscribe can still wait.
 func TestWaitingWithoutRights(t *testing.T) {
 	r := ruled{t: t, servers: redistest.StartN(t, 3)}
 	rule, err := redisstore.ACL{User: "locker", Uses: redisstore.ToLock}.Rule()
@@ -227,7 +227,7 @@ func TestWaitingWithoutRights(t *testing.T) {
 			defer s.Close()
 			held, next := request("a"), patientWaiter("a")
 			if next.TTL = time.Minute; lacks[0] == "publish" && len(lacks) == 1 {
-				next.TTL = 6 * time.Second // whoever releases can not tell; nothing else is amiss
+				next.TTL = 6 * time.Second // only the push of the release fails
 			}
 			takes(t, s, r.servers, held)
 			done := waits(t.Context(), s, next)
@@ -242,7 +242,7 @@ func TestWaitingWithoutRights(t *testing.T) {
 	}
 }
 
-// A server that knows the second version of the protocol only can not tell anybody
+// A server that supports only version 2 of the protocol cannot push
 // anything on the connection on which it is asked.
 func TestWaitingWithoutPush(t *testing.T) {
 	for _, nodes := range []int{1, 3} {
@@ -253,7 +253,7 @@ func TestWaitingWithoutPush(t *testing.T) {
 			takes(t, s, servers, held)
 			done := waits(t.Context(), s, next)
 			for _, server := range servers {
-				eventually(t, "the server knows that it can not tell", func() bool { return strings.HasPrefix(server.Text(t, "GET", "{stock}:place:"+next.Owner), "1") })
+				eventually(t, "the place has the no-push flag", func() bool { return strings.HasPrefix(server.Text(t, "GET", "{stock}:place:"+next.Owner), "1") })
 			}
 			letGo(t, s, held, store.Grant{})
 			letGo(t, s, next, grantedSoon(t, done))
@@ -283,7 +283,7 @@ func TestRightsAreTakenAway(t *testing.T) {
 		server.Text(t, "CLIENT", "KILL", "TYPE", "pubsub")
 	}
 	for _, server := range r.servers {
-		eventually(t, "the server knows that it can not tell", func() bool { return strings.HasPrefix(server.Text(t, "GET", "{a}:place:"+next.Owner), "1") })
+		eventually(t, "the place has the no-push flag", func() bool { return strings.HasPrefix(server.Text(t, "GET", "{a}:place:"+next.Owner), "1") })
 	}
 	if err := s.Release(t.Context(), held); err != nil {
 		t.Fatal(err)
@@ -328,7 +328,7 @@ func TestWaitingWhereThereIsNoLine(t *testing.T) {
 	letGo(t, s, next, g)
 }
 
-// Who leaves is gone everywhere at once, and so is who is closed.
+// A waiter that gives up is removed everywhere at once, and so are those of a closed store.
 func TestLeaving(t *testing.T) {
 	servers := redistest.StartN(t, 3)
 	s, closes := open(t, addrs(servers), nil), open(t, addrs(servers), nil)

@@ -13,7 +13,7 @@ import (
 	"github.com/leasehold-dev/leasehold/store"
 )
 
-// waiter is a request of somebody who waits.
+// waiter is a waiting request.
 func waiter(name string) store.Request {
 	r := request(name)
 	r.Owner = store.NewOwnerAt(time.Now())
@@ -36,7 +36,7 @@ func waits(ctx context.Context, s store.Waiter, r store.Request) <-chan outcome 
 	return done
 }
 
-// wait is waits, and returns when it stands in line at every server.
+// wait is like waits, and returns once the request is enqueued at every server.
 func wait(t *testing.T, ctx context.Context, s store.Waiter, servers []*redistest.Server, r store.Request) <-chan outcome {
 	t.Helper()
 	done := waits(ctx, s, r)
@@ -98,7 +98,7 @@ func nothingLeft(t *testing.T, servers []*redistest.Server) {
 	}
 }
 
-// A lock that is released goes to those who wait, one after the other, and nothing
+// A lock that is released goes to the waiters, one after the other, and nothing
 // is left of it in the end.
 func TestHandOff(t *testing.T) {
 	for _, nodes := range []int{1, 3, 5} {

@@ -10,62 +10,62 @@ import (
 	"github.com/leasehold-dev/leasehold/store"
 )
 
-// wire is one connection to a server that has been greeted. Commands are
-// written without waiting for the answers to those before; a goroutine reads
-// the answers, which come in the same order, and hands them out.
+// wire is one connection to a server, after the greeting. Commands are pipelined: they
+// are written without waiting for earlier answers. A goroutine reads the answers, which
+// arrive in the same order, and delivers them.
 type wire struct {
 	n        *node
-	host     string // where it leads
+	host     string // of the server
 	conn     net.Conn
-	raw      *direct // the same; nil: there is no such way
+	raw      *direct // the same connection; nil if direct transfer is impossible
 	answered bool    // the server has answered something; of exchange
-	hears    bool    // what the server says unasked; set once, before it is used
-	// channel on which it does, in a cluster; untuned: it had no slots to have one in.
-	channel string
-	untuned bool
-	run     string // fingerprint of the server's run ID; set once, before it is used
-	rest    []byte // what could not be written without waiting; of whoever is sending
-	in      replies
-	at      clock.Instant // when what is being read came in; of the reader
+	canPush  bool    // the server can push; set once, before the connection is used
+	// channel is the channel for pushes, in a cluster. untuned is set if the member had
+	// no slots, and so could not have one.
+	channel   string
+	noChannel bool
+	run       string // fingerprint of the server's run ID; set once, before the connection is used
+	rest      []byte // what did not fit into the socket's buffer; of the sender
+	in        replies
+	at        clock.Instant // when the data that is being read arrived; of the reader
 
-	// Guarded by the node's mutex until the connection is broken, and of the
-	// reader then.
+	// Guarded by the node's mutex. Once the connection is broken, the reader owns them.
 	flight   queue[call]   // sent and not answered
-	again    queue[call]   // to be sent again, by their text
+	again    queue[call]   // to be sent again as text
 	full     bool          // the sender waits for room in flight
-	patience time.Duration // how long the oldest in flight may take
-	lookAt   time.Time     // when watch has look called; zero: it has not
+	patience time.Duration // how long the oldest call in flight may take
+	lookAt   time.Time     // when the watch timer calls look; zero: it is stopped
 	used     time.Time     // when the server last answered
 	calm     bool          // nothing was sent for long before what is in flight
-	outdated error         // why it is to be replaced when all that was sent is answered
-	broken   error         // why it is not to be used any more
-	doubted  bool          // its answers are not listened to any more, see close.go
-	turns    turns
+	outdated error         // why to replace it once all answers are in; nil: no need
+	broken   error         // why it cannot be used any more
+	doubted  bool          // later answers are ignored, see close.go
+	inline   inlineReader
 
 	watch  *time.Timer
-	forget func() bool // takes back that it ends with the node
+	forget func() bool // detaches the connection from the node's context
 }
 
 var (
-	errLineFull    = errors.New("too many requests wait for it")
-	errUnasked     = errors.New("the server answers what it was not asked")
-	errListChanged = errors.New("the list of nodes that the server is one of has changed")
-	errSilent      = errors.New("no answer in time")
+	errLineFull          = errors.New("too many requests wait for it")
+	errUnasked           = errors.New("the server answers what it was not asked")
+	errMembershipChanged = errors.New("the list of nodes that the server is one of has changed")
+	errSilent            = errors.New("no answer in time")
 )
 
-// start begins to use the connection. Whatever was read of it so far was by
-// the same replies.
+// start begins to use the connection. The exchange of the greeting has used the same
+// replies.
 func (w *wire) start() {
 	w.used = time.Now()
 	w.watch = time.AfterFunc(time.Hour, w.look)
-	w.n.startClock(w.used)
-	w.lookAgain(w.used, time.Time{})
-	w.turns.begin(w)
+	w.n.startClockLocked(w.used)
+	w.lookAgainLocked(w.used, time.Time{})
+	w.inline.begin(w)
 	w.n.all.Go(w.read)
 }
 
-// take moves what waits into flight, as much as may be, and appends it to out;
-// more says whether there is more that can be sent at once.
+// take moves enqueued calls into flight, within limits, and appends them to out. It
+// reports whether more can be sent at once.
 func (w *wire) take(out []byte) (_ []byte, more bool) {
 	n := w.n
 	n.mu.Lock()
@@ -75,86 +75,87 @@ func (w *wire) take(out []byte) (_ []byte, more bool) {
 	}
 	now := time.Now()
 	if w.again.n > 0 {
-		// First all answers, then those that have to be sent again, and then
-		// the others: nothing overtakes what was put before it.
+		// First all answers arrive, then calls that must be sent again are sent, and then
+		// the others: no call overtakes an earlier one.
 		if w.flight.n > 0 {
 			return out, false
 		}
 		for c, ok := w.again.pop(); ok; c, ok = w.again.pop() {
-			out = w.asks(c, out, now)
-			out = w.says(c.command, c.command.byText(out))
-			w.launch(c, now)
+			out = w.appendAskingLocked(c, out, now)
+			out = w.setPushFlagLocked(c.command, c.command.byText(out))
+			w.launchLocked(c, now)
 		}
 		return out, n.waiting.n > 0
 	}
 	if w.outdated != nil {
-		return out, false // what waits is for the next connection
+		return out, false // the next connection sends what is enqueued
 	}
 	for n.waiting.n > 0 && w.flight.n < maxFlight && len(out) < maxWrite {
 		c, _ := n.waiting.pop()
-		out = w.asks(c, out, now)
-		// Copied while the mutex is held: once in flight the call may be
-		// answered, and the command's memory used for another.
-		out = w.says(c.command, append(out, c.command.bytes...))
-		w.launch(c, now)
+		out = w.appendAskingLocked(c, out, now)
+		// Copy while the mutex is held: once in flight, the call may be answered, and the
+		// memory of its command reused.
+		out = w.setPushFlagLocked(c.command, append(out, c.command.bytes...))
+		w.launchLocked(c, now)
 	}
 	w.full = n.waiting.n > 0 && w.flight.n >= maxFlight
 	return out, n.waiting.n > 0 && !w.full
 }
 
-// says is out, at whose end c is, with a 1 where we can not be told unasked. In a
-// cluster it is told here on which channel we are, which a place ends with.
-func (w *wire) says(c *command, out []byte) []byte {
-	w.fillGate(c, out)
-	if c.tells > 0 && !w.hears {
-		out[len(out)-c.tells] = '1'
-	} else if c.tells > 0 && w.channel != "" {
+// setPushFlagLocked patches the command c at the end of out: it sets the no-push flag if this
+// connection cannot receive pushes. In a cluster it also fills in the channel of the
+// connection, which a place ends with.
+func (w *wire) setPushFlagLocked(c *command, out []byte) []byte {
+	w.fillGateLocked(c, out)
+	if c.noPushAt > 0 && !w.canPush {
+		out[len(out)-c.noPushAt] = '1'
+	} else if c.noPushAt > 0 && w.channel != "" {
 		copy(out[len(out)-len("\r\n")-len(w.channel):], w.channel)
 	}
 	return out
 }
 
-// asks appends that the server is to do c although it does not have its slot yet, if
-// it is one that was sent here for that. The mutex is held.
-func (w *wire) asks(c call, out []byte, now time.Time) []byte {
+// appendAskingLocked appends an ASKING command if c was redirected here by a member that is giving its
+// slot away. The mutex is held.
+func (w *wire) appendAskingLocked(c call, out []byte, now time.Time) []byte {
 	if c.trail == nil || !c.trail.asking {
 		return out
 	}
 	w.n.s.inFlight.Add(1)
-	w.launch(call{command: askingCommand, timeout: c.timeout, to: nobody{}}, now)
+	w.launchLocked(call{command: askingCommand, timeout: c.timeout, to: nobody{}}, now)
 	return append(out, askingCommand.bytes...)
 }
 
-// launch counts a call as sent. The mutex is held.
-func (w *wire) launch(c call, now time.Time) {
+// launchLocked counts a call as sent. The mutex is held.
+func (w *wire) launchLocked(c call, now time.Time) {
 	if w.calm = w.flight.n == 0 && now.Sub(w.used) > maxIdle; w.flight.n == 0 {
 		w.patience = 0
 	}
 	w.patience = max(w.patience, c.timeout)
 	c.sent = now
 	w.flight.push(c)
-	w.turns.most = max(w.turns.most, w.flight.n)
+	w.inline.most = max(w.inline.most, w.flight.n)
 	if late := now.Add(w.patience); w.lookAt.IsZero() || late.Before(w.lookAt) {
 		w.lookAt = late
 		w.watch.Reset(w.patience)
 	}
 }
 
-// write sends; whether anything gets through will be seen by the answers.
+// write sends. Errors are ignored: missing answers show them.
 func (w *wire) write(out []byte) {
 	if _, err := w.conn.Write(out); err != nil {
 		w.abandon(err)
 	}
 }
 
-// sendsAtOnce says whether who puts something is to send it: there is a way to do
-// so without waiting, the server is known to be there, and nothing has to be sent
-// before. The mutex is held, and nobody is sending.
-func (w *wire) sendsAtOnce() bool {
-	return w.raw != nil && w.outdated == nil && w.fresh() && w.again.n == 0 && len(w.rest) == 0
+// sendsAtOnceLocked reports whether the goroutine that enqueues a call may send it: the
+// connection can be written without blocking, the server is known to be there, and
+// nothing must be sent before. The mutex is held, and nobody is sending.
+func (w *wire) sendsAtOnceLocked() bool {
+	return w.raw != nil && w.outdated == nil && w.freshLocked() && w.again.n == 0 && len(w.rest) == 0
 }
 
-// offer sends without waiting, and says whether something is left to be sent.
+// offer sends without blocking, and reports whether something is left to be sent.
 func (w *wire) offer(out []byte) (left bool) {
 	if len(out) == 0 {
 		return false
@@ -168,8 +169,8 @@ func (w *wire) offer(out []byte) (left bool) {
 	return n < len(out)
 }
 
-// look gives the connection up when the oldest in flight has waited too long.
-// While answers come in it is called once in a while only.
+// look gives the connection up if the oldest call in flight has waited too long. While
+// answers arrive it runs only now and then.
 func (w *wire) look() {
 	w.n.mu.Lock()
 	late, now := false, time.Now()
@@ -184,11 +185,11 @@ func (w *wire) look() {
 			again = at
 		}
 	} else {
-		again = w.prove(now)
+		again = w.testPushLocked(now)
 	}
 	if !late {
-		w.n.readClock(now)
-		w.lookAgain(now, again)
+		w.n.readClockLocked(now)
+		w.lookAgainLocked(now, again)
 	}
 	w.n.mu.Unlock()
 	if late {
@@ -197,9 +198,10 @@ func (w *wire) look() {
 	}
 }
 
-// lookAgain has look called at that time, or, if it is zero, not before something is
-// sent; and when the server's clock is to be read. The mutex is held.
-func (w *wire) lookAgain(now, at time.Time) {
+// lookAgainLocked sets the watch timer to the given time, but not later than the next reading
+// of the server's clock. If the time is zero, look is needed only after something is
+// sent. The mutex is held.
+func (w *wire) lookAgainLocked(now, at time.Time) {
 	if due := w.n.clock.due; !due.IsZero() && (at.IsZero() || due.Before(at)) {
 		at = due
 	}
@@ -210,48 +212,47 @@ func (w *wire) lookAgain(now, at time.Time) {
 	}
 }
 
-// abandon ends the connection. Its reader answers what was in flight.
+// abandon closes the connection. Its reader answers what was in flight.
 func (w *wire) abandon(err error) {
 	w.n.mu.Lock()
-	w.giveUp(err)
+	w.giveUpLocked(err)
 	w.n.mu.Unlock()
 	w.conn.Close()
 }
 
-// replace has the connection abandoned as soon as all that was sent over it is
-// answered. Nothing more is sent until there is another one. So nobody hears of it, as
-// somebody would whose answer was lost.
+// replace abandons the connection as soon as everything that was sent over it is
+// answered, and sends nothing more until then. So no caller loses an answer.
 func (w *wire) replace(why error) {
 	w.n.mu.Lock()
 	w.outdated = why
-	drained := w.drained()
+	drained := w.drainedLocked()
 	w.n.mu.Unlock()
 	if drained {
 		w.abandon(why)
 	}
 }
 
-// drained reports whether nothing is awaited any more over a connection that is to be
-// replaced. The mutex is held.
-func (w *wire) drained() bool {
+// drainedLocked reports whether a connection that is to be replaced has no calls in flight any
+// more. The mutex is held.
+func (w *wire) drainedLocked() bool {
 	return w.outdated != nil && w.flight.n == 0 && w.again.n == 0
 }
 
-// giveUp has nobody use the connection any more. The mutex is held.
-func (w *wire) giveUp(err error) {
+// giveUpLocked marks the connection as unusable. The mutex is held.
+func (w *wire) giveUpLocked(err error) {
 	if w.broken != nil {
 		return
 	}
 	n := w.n
 	w.broken, n.wire = err, nil
-	w.resume()
+	w.resumeLocked()
 	switch {
 	case n.closed:
 		w.broken = store.ErrClosed
-	case err == errSilent: // and so it is for everybody else at once
-		n.isDown(err, w.patience, 0)
+	case err == errSilent: // the node is down for other callers at once
+		n.setDownLocked(err, w.patience, 0)
 	}
-	n.disconnected(w)
+	n.disconnectedLocked(w)
 	if n.waiting.n > 0 {
 		n.wake()
 	}
@@ -265,14 +266,14 @@ func (w *wire) receive(b []byte) (int, error) {
 	return w.conn.Read(b)
 }
 
-// Read is where the replies come from.
+// Read is the source of replies.
 func (w *wire) Read(b []byte) (int, error) {
 	n, err := w.receive(b)
-	for err != nil && w.turns.within && isTimeout(err) {
-		w.limit(0) // the rest of it comes
+	for err != nil && w.inline.within && isTimeout(err) {
+		w.limit(0) // the rest of the answer is about to arrive
 		n, err = w.receive(b)
 	}
-	w.at = w.n.s.o.Clock.Now() // one reading for all that came at once
+	w.at = w.n.s.o.Clock.Now() // one reading of the clock for everything that arrived at once
 	return n, err
 }
 
@@ -289,7 +290,7 @@ func (w *wire) read() {
 	}
 }
 
-// next takes in one thing that the server says.
+// next handles one reply or push.
 func (w *wire) next() error {
 	v, err := w.in.next()
 	switch {
@@ -297,27 +298,27 @@ func (w *wire) next() error {
 		return err
 	case v.isInvalidation():
 		w.invalidated(v)
-	case v.kind == '>' && w.hears:
-		w.heard(v)
+	case v.kind == '>' && w.canPush:
+		w.handlePush(v)
 	case w.n.isDemoted(v):
 		return w.demoted()
-	case v.kind == '>' || !w.hear(v):
+	case v.kind == '>' || !w.handleReply(v):
 		return errUnasked
 	}
 	return nil
 }
 
-// hear hands out one reply, and says whether anybody had asked for it.
-func (w *wire) hear(v value) bool {
+// handleReply delivers one reply, and reports whether there was a call for it.
+func (w *wire) handleReply(v value) bool {
 	n := w.n
 	n.mu.Lock()
 	if w.broken != nil || w.doubted {
 		n.mu.Unlock()
-		return true // what is in flight is settled otherwise
+		return true // what is in flight has been answered otherwise
 	}
 	c, asked := w.flight.pop()
 	forgot := asked && c.command.script != nil && !c.again && v.isError("NOSCRIPT")
-	if forgot { // somebody flushed the server's scripts
+	if forgot { // the server's scripts were flushed
 		c.again = true
 		w.again.push(c)
 	}
@@ -327,17 +328,17 @@ func (w *wire) hear(v value) bool {
 	}
 	if w.flight.n == 0 {
 		w.used = time.Now()
-		if w.calm { // or else it is left to run out: there will be more
+		if w.calm { // otherwise the timer runs on: more calls will come
 			w.calm = false
-			w.lookAgain(w.used, w.prove(w.used))
+			w.lookAgainLocked(w.used, w.testPushLocked(w.used))
 		}
 	}
-	drained := w.drained()
+	drained := w.drainedLocked()
 	n.mu.Unlock()
 	if asked && !forgot {
-		r := hearing(v)
+		r := replyTo(v)
 		r.at = w.at
-		n.settle(c, r)
+		n.finish(c, r)
 	}
 	if drained {
 		w.abandon(w.outdated)
@@ -345,44 +346,42 @@ func (w *wire) hear(v value) bool {
 	return asked
 }
 
-// end answers all that was in flight: it may have been applied.
+// end answers all that was in flight: it may have been executed.
 func (w *wire) end() {
 	w.forget()
 	w.watch.Stop()
-	w.turns.idle.Stop()
+	w.inline.idle.Stop()
 	outcome, err := classify(w.broken, w.patience)
-	// The server has answered those that were to be sent again, before any that
-	// is in flight: they were not applied.
+	// The server has answered the calls that were to be sent again, before any that is in
+	// flight: they were not executed.
 	for c, ok := w.again.pop(); ok; c, ok = w.again.pop() {
-		w.n.settle(c, reply{outcome: outcome, err: err})
+		w.n.finish(c, reply{outcome: outcome, err: err})
 	}
 	for c, ok := w.flight.pop(); ok; c, ok = w.flight.pop() {
-		w.n.settle(c, reply{outcome: outcome, err: err, sent: true})
+		w.n.finish(c, reply{outcome: outcome, err: err, sent: true})
 	}
-	w.missed()
+	w.recheckWaiters()
 }
 
-// fresh says whether the server has just answered, or is about to. The mutex is
-// held.
-func (w *wire) fresh() bool { return w.flight.n > 0 || time.Since(w.used) < maxIdle }
+// freshLocked reports whether the server has just answered, or is about to. The mutex is held.
+func (w *wire) freshLocked() bool { return w.flight.n > 0 || time.Since(w.used) < maxIdle }
 
-// proven says whether the connection can be used: where it was idle, its
-// server is asked first.
+// proven reports whether the connection works. If it was idle, it sends a PING first.
 func (w *wire) proven() bool {
 	n := w.n
 	n.mu.Lock()
-	sure := w.broken != nil || w.doubted || w.again.n > 0 || w.fresh()
+	sure := w.broken != nil || w.doubted || w.again.n > 0 || w.freshLocked()
 	if sure {
 		defer n.mu.Unlock()
 		return w.broken == nil
 	}
 	n.s.inFlight.Add(1)
 	p := make(poll, 1)
-	w.launch(call{command: pingCommand, timeout: n.s.o.ConnectTimeout, look: p}, time.Now())
-	w.resume()
+	w.launchLocked(call{command: pingCommand, timeout: n.s.o.ConnectTimeout, look: p}, time.Now())
+	w.resumeLocked()
 	n.mu.Unlock()
 	w.write(pingCommand.bytes)
-	return !(<-p).sent // answered, whatever it said
+	return !(<-p).sent // any answer will do
 }
 
 var pingCommand, askingCommand = newCommand("PING"), newCommand("ASKING")

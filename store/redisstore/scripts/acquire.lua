@@ -1,22 +1,24 @@
--- Take the lock if it is free, and draw its token. If somebody else has it, stand
--- in line for it, if asked to.
--- KEYS: the lock, its token counter, this owner's tombstone, and the mark where
---       the server must not have forgotten anything (see arrive). An owner that is
---       not new is followed by a space and the attempt in the tombstone's name.
--- ARGV: value, TTL (ms), proposed token, how many tokens below the one drawn are to
---       be this grant's as well, what there is to know of the place (see place; empty
---       for one who does not wait), and what gate has to know with the mark: fingerprint
---       of the list of nodes, or of both while one replaces the other, the server's run,
---       '1' for a client that counts a quarantine of its own
--- Returns {1, token, the clock (s, us), how many below it are this grant's as well},
--- {0, value of the holder, its PTTL}, with the
--- mark also {..., 0, 0, the clock}, in line what place adds, {2} for an owner that was already released, or what gate does.
-if #KEYS == 0 then return 0 end -- called to be learned, see learn
+-- Acquire the lock if it is free, and draw its token. If another owner has it, enqueue
+-- the request, if asked to.
+--
+-- KEYS: the lock, its token counter, the owner's tombstone, and the mark where the server
+--       must not have forgotten anything (see arrive). For an owner that is not new, the
+--       tombstone's name ends in a space and the attempt.
+-- ARGV: value, TTL (ms), proposed token, how many more tokens to reserve below the one
+--       drawn, the place (see place; empty for a request that does not wait), and with
+--       the mark the arguments of gate: fingerprint of the membership, or of both in a
+--       joint configuration; the server's run; '1' for a client that counts a quarantine
+--       of its own
+-- Returns {1, token, the clock (s, us), how many tokens below it are reserved}, or {0,
+-- value of the holder, its PTTL}, with the mark also {..., 0, 0, the clock}, and for an
+-- enqueued request what place adds, or {2} for an owner that was already released, or the
+-- result of gate.
+if #KEYS == 0 then return 0 end -- called only to load the script
 local call = redis.call
--- All at once: half of the cost is calls. Digits begin what there is to know of a place,
--- the second of which is not 0 for one that does not want the lock if nobody has it.
--- That one, and who has asked before, need to know of the line as well, which others
--- seldom do.
+-- Read everything in one call: calls are half of the cost. A place begins with digits,
+-- the second of which is not 0 if the owner wants to wait even if nobody has the lock.
+-- Such a request, and one of an owner that has asked before, must also read the queue;
+-- others rarely need to.
 local got, name, owner, place
 local again, stands = string.byte(ARGV[5]) == 49, (string.byte(ARGV[5], 2) or 48) > 48
 if again or stands then
@@ -33,8 +35,8 @@ local function refuse(held, left)
     if not KEYS[4] then
       return {0, held, left}
     end
-    -- One of several servers says what its clock reads also to those it refuses, who
-    -- see by that if it jumps.
+    -- One of several servers also tells the clients that it refuses what its clock reads,
+    -- so that they notice if it jumps.
     local time = call('TIME')
     return {0, held, left, 0, 0, time[1], time[2]}
   end
@@ -70,14 +72,14 @@ if again then
   -- include leave
   leave(owner, got[6])
 end
--- Of an owner that is not new {L}:made names the attempt that made the grant, as long
--- as no other knows of it.
+-- For an owner that is not new, {L}:made names the attempt that made the grant, until
+-- another attempt knows about it.
 local attempt = string.match(KEYS[3], ' (.+)', #KEYS[1] + 9)
 if held and attempt and call('MGET', '{' .. KEYS[1] .. '}:made')[1] ~= attempt then
   call('DEL', '{' .. KEYS[1] .. '}:made')
 end
-if held and last then -- the same request again: same grant, never shortened
-  -- How many tokens below it are the grant's is not known any more.
+if held and last then -- the same request again gets the same grant, which is never shortened
+  -- How many tokens below it were reserved is not known any more.
   if call('PTTL', KEYS[1]) < tonumber(ARGV[2]) then
     call('PEXPIRE', KEYS[1], ARGV[2])
   end
@@ -88,7 +90,7 @@ if got[3] then
 end
 local proposed, spare = ARGV[3], ARGV[4]
 -- include draw
--- MGET does not see what is no string: what was not there must not be there.
+-- MGET returns no value for a key that is not a string, so the key must not exist.
 if held then
   call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2])
 elseif not call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2], 'NX') then
@@ -105,7 +107,7 @@ if last then
 else
   counted = redis.pcall('SET', KEYS[2], text, 'PX', LIFE, 'NX')
 end
-if not counted or counted.err then -- no lock without a token
+if not counted or counted.err then -- without a token there is no grant
   call('DEL', KEYS[1])
   return counted or call('GET', KEYS[2])
 end

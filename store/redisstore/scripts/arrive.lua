@@ -1,22 +1,23 @@
--- A client has a new connection to this server, which may have forgotten leases since
--- anybody was here last: then it grants nothing until those have ended. A quarantine
--- that is over ends here.
--- KEYS: the mark, and the token counter of the last lock that the client was granted
---       here
--- ARGV: the client's list of nodes as a fingerprint and as text; the server's run ID and
---       replication ID as the client reads them, - for unknown; '1' if the server was a
+-- Update the mark for a client that has a new connection to this server. The server may
+-- have forgotten leases since the last client connected: then it grants nothing until
+-- those have ended. A quarantine that is over ends here.
+--
+-- KEYS: the mark, and the token counter of the last lock that the client was granted here
+-- ARGV: the client's membership as a fingerprint and as text; the server's run ID and
+--       replication ID as the client read them, - if unknown; '1' if the server was a
 --       replica once; quarantine (us); the client's wall clock (us); whether the server
---       appends every write before it answers (always, never, unknown; asserted, or unasked
---       on a connection that is not new); the token that the client was granted last, '0' for none
+--       appends every write before it answers (always, never, unknown; asserted; unasked
+--       on a connection that is not new); the token that the client was granted last, or
+--       '0'
 -- Returns {1, how long it still grants nothing (us), why, the longest quarantine (us),
--- fingerprint of its list, fingerprint of the list that one replaced}, or {5, the version
--- of a mark that we can not read}.
-if #KEYS == 0 then return 0 end -- called to be learned, see learn
+-- fingerprint of its membership, fingerprint of the membership which that one replaced},
+-- or {5, the version of a mark that this client cannot read}.
+if #KEYS == 0 then return 0 end -- called only to load the script
 -- include mark
 
--- join has the mark name the client's list where it names none, or one server only:
--- a client of that one alone is not left with it beside those who count it among
--- several. Of two lists it is the first, until that is replaced.
+-- join writes the client's membership into a mark that names none, or that names a single
+-- server: a client of that server alone must not keep it when others count it among
+-- several. From a joint configuration it takes the first one, until Replace.
 local function join(mark, client)
   local first = string.match(client.list, '^[^>]+')
   local alone = mark.list ~= '-' and not string.find(mark.list, ',', 1, true) and string.find(first, ',', 1, true)
@@ -27,16 +28,17 @@ local function join(mark, client)
   end
 end
 
--- remembers says whether a new run of the server has all that the one in the mark had:
--- every lease that has not ended yet was written while all writers saw every write go to
--- the file first, by both clocks; and no grant that the client knows of is missing.
+-- remembers reports whether a new run of the server has all the data of the run in the
+-- mark. By both clocks, every lease that has not ended must have been written while all
+-- writers saw every write go to the file first. No grant that the client knows of may be
+-- missing.
 local function remembers(mark, client, now)
   return mark.durable > 0 and mark.durable + mark.longest <= now and mark.clientDurable + mark.longest <= client.wall
     and (client.durable == 'always' or client.durable == 'asserted')
     and not client.promoted and client.counter >= client.seen
 end
 
--- forgot says why the server may have forgotten leases, nil if it has not.
+-- forgot returns why the server may have forgotten leases; nil if it has not.
 local function forgot(mark, client, now)
   if client.run == '-' then
     return nil
@@ -51,9 +53,9 @@ local function forgot(mark, client, now)
   end
 end
 
--- count goes on with a quarantine that has begun, which is now longer by grown. No clock
--- that was set back makes it last longer than a whole one from now; and where it is the
--- client's clock that is behind, the server's has to count a whole one too, once.
+-- count continues a quarantine, which is now longer by grown. A clock that was set back
+-- cannot make it last longer than a full quarantine from now. If the client's clock is
+-- behind, the server's clock counts a full quarantine too, but only once.
 local function count(mark, client, now, grown)
   mark.opens, mark.clientOpens = mark.opens + grown, mark.clientOpens + grown
   mark.opens = math.min(mark.opens, now + mark.longest)
@@ -69,12 +71,12 @@ end
 
 local function arrive(mark, client, now)
   local why
-  if not mark then -- nothing is known: it may have been emptied just now
+  if not mark then -- nothing is known: the server may just have been emptied
     why = 'empty'
     mark = {state = 'shut', print = '-', run = '-', replication = '-', opens = 0, clientOpens = 0, why = '-', longest = 0, durable = 0, clientDurable = 0, lengthened = '0', before = '-', told = 0, list = '-'}
   end
   join(mark, client)
-  -- A longer lease than other clients grant may have been forgotten as well.
+  -- The server may also have forgotten a longer lease than other clients grant.
   local grown = math.max(0, client.quarantine - mark.longest)
   mark.longest = mark.longest + grown
   why = why or forgot(mark, client, now)
@@ -89,7 +91,7 @@ local function arrive(mark, client, now)
     if mark.durable == 0 then
       mark.durable, mark.clientDurable = now, client.wall
     end
-  elseif client.durable ~= 'asserted' and client.durable ~= 'unasked' then -- who can not see it does not claim it
+  elseif client.durable ~= 'asserted' and client.durable ~= 'unasked' then -- a client that cannot read the setting withdraws the claim
     mark.durable, mark.clientDurable = 0, 0
   end
   if client.run ~= '-' then

@@ -1,11 +1,12 @@
--- Raise the token counter to at least ARGV[2], only where the lock is ours. Where
--- tokens are reserved by it, not further ahead of the clock than LEAD, and at least to
--- ARGV[3].
+-- Raise the token counter to at least ARGV[2], if the lock is ours. Raise it to ARGV[3]
+-- only if that does not lead the clock by more than LEAD, and otherwise as far as
+-- allowed.
+--
 -- KEYS: the lock, its token counter
 -- ARGV: value, token, the least token (empty: ARGV[2])
--- Returns {1, counter, 1 or 0 for whether somebody stands in line} or {0, value of
--- the holder, its PTTL}.
-if #KEYS == 0 then return 0 end -- called to be learned, see learn
+-- Returns {1, counter, 1 if there are waiters or 0} or {0, value of the holder, its
+-- PTTL}.
+if #KEYS == 0 then return 0 end -- called only to load the script
 local held = redis.call('GET', KEYS[1])
 if held ~= ARGV[1] then
   return {0, held or '', redis.call('PTTL', KEYS[1])}

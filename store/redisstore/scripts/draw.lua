@@ -1,10 +1,9 @@
--- The token of a grant, as token and text, from proposed, spare, last and now. All
--- nodes usually take the same proposal, and no confirmation is needed. The clock is
--- the floor below which no token falls, even after the counter is lost. So tokens are
--- reserved only as far as they do not lead it by more than LEAD: reserved is how many
--- of the spare ones below token are the grant's as well. There is always a token, also
--- where the clock has been set back. Numbers go out through format: tostring would
--- round microseconds.
+-- Draw the token of a grant from proposed, spare, last and now; set token, text and
+-- reserved. All nodes usually take the same proposal, and no confirmation is needed. The
+-- clock is the floor of tokens, even after the counter is lost, so tokens are reserved
+-- only as far as they lead the clock by at most LEAD: reserved is how many of the spare
+-- tokens below token belong to the grant. A token is always drawn, even if the clock has
+-- been set back. Numbers are formatted, because tostring would round microseconds.
 local token, text, reserved = proposed + 0, proposed, spare + 0
 if token < now or token > now + LEAD or last and token <= last + spare then
   token = math.max(now, math.min(token, now + LEAD))

@@ -1,11 +1,11 @@
--- The lease of ARGV[1] ends, as release says; said is what there is to say of it. Got are
--- the lock, waits and the mark; then there are the counter, and the place of from, who
--- releases it: mine, nil where nobody has looked yet. Afterwards held is the lock's value
--- and left its PTTL; the clock says time, us in now and ms in ms, if it was asked. With
--- the mark, the last three arguments are what gate has to know.
+-- End the lease of ARGV[1], as described in release; the result is said. The values got
+-- are the lock, waits and the mark; counter is the token counter, and mine the place of
+-- from, which releases the lock: nil if it was not read. Afterwards held is the lock's
+-- value and left its PTTL. If the clock was read, it is in time, in now (us) and in ms.
+-- With the mark, the last three arguments are those of gate.
 local held, left, time, now, ms = got[1], -2
 local ours, said = held == ARGV[1], {1}
--- An owner that is not new may have been granted the lock again since, by another attempt.
+-- Another attempt of an owner that is not new may have been granted the lock again.
 local attempt = string.match(KEYS[2], ' (.+)', #KEYS[1] + 9)
 if ours and attempt then
   local made = call('MGET', name .. 'made')[1]
@@ -19,7 +19,7 @@ if not ours then
   left = call('PTTL', KEYS[1])
   said = {0, held or '', left}
   if not held and left ~= -2 then
-    return call('GET', KEYS[1]) -- MGET does not see what is no string
+    return call('GET', KEYS[1]) -- MGET returns no value for a key that is not a string
   end
 elseif not got[2] then
   call('DEL', KEYS[1])
@@ -38,8 +38,8 @@ if got[2] then
     end
   end
 end
--- The tombstone comes last. A server without memory refuses a script whose first write
--- takes some, and all that was written so far frees it.
+-- Write the tombstone last. A server that is out of memory refuses a script whose first
+-- write needs memory, and all writes so far free some.
 if ARGV[2] ~= '0' and (not ours or string.byte(ARGV[3]) == 49) then
   local buried = redis.pcall('SET', KEYS[2], '', 'PX', ARGV[2])
   if buried.err and not ours then

@@ -1,16 +1,15 @@
--- Make each of our leases last at least the TTL from now; never less than it did,
--- and never create it. Several cost little more than one: what the mark and the
--- clock say is asked once.
--- KEYS: the locks, their token counters, and the mark (see arrive) of one of
---       several servers
+-- Extend each of our leases to at least the TTL from now. Never shorten or create one.
+-- Several leases cost little more than one: the mark and the clock are read once.
+--
+-- KEYS: the locks, their token counters, and the mark (see arrive) of one of several
+--       servers
 -- ARGV: the value of each lock, TTL (ms), how long the counters are kept (ms),
---       fingerprint of the list of nodes
--- Returns {1, the clock (s, us)} {0, value of the holder, its PTTL}, or
--- {4, the list that the server is one of}, or {5, the version of a mark that we can not
--- read}. Of several locks it is what there is to
--- say of all; or {that, and the number of each lock of which there is something
--- else to say, followed by it}.
-if #KEYS == 0 then return 0 end -- called to be learned, see learn
+--       fingerprint of the membership
+-- Returns {1, the clock (s, us)}, {0, value of the holder, its PTTL}, {4, the server's
+-- membership}, or {5, the version of a mark that this client cannot read}. For several
+-- locks that is the common result, or {the common result, and the number and the result
+-- of each lock with another one}.
+if #KEYS == 0 then return 0 end -- called only to load the script
 local call, n = redis.call, math.floor(#KEYS / 2)
 local held, other, strangers, all
 if n == 1 then
@@ -20,7 +19,8 @@ else
 end
 for i = 1, n do
   if held[i] ~= ARGV[i] then
-    -- MGET sees no value in what is no string, which must not stop the others.
+    -- MGET returns no value for a key that is not a string, and other leases must not
+    -- fail.
     local said = n > 1 and not held[i] and redis.pcall('GET', KEYS[i])
     if type(said) ~= 'table' then
       said = {0, held[i] or '', call('PTTL', KEYS[i])}

@@ -1,15 +1,17 @@
--- Give the lock, which is nobody's any more, to the first in line who hears of it, or
--- could not be told of anything from the start (see place): in this very step, so that
--- nothing comes between. Others are removed from the line: their processes are gone. In
--- quarantine nothing is granted.
--- Who it is given to is told, by a message to its channel: "handed", owner, token,
--- stamp, the clock (s, us), and, if that is not all that it asked for, how many tokens
--- below that one are reserved for it. Who only wants to hear that the lock is free: "free",
--- owner. All that is written is written before; what is said to nobody is as good as
--- never written, the counter as it was. Who listens to all channels by a pattern seems
--- to be there for everybody: then the place of a dead process has to end by its TTL.
--- Who releases it has no place from then on. Returns whether the key of the lock is as
--- it is to be, as held and left say.
+-- Hand the lock, which nobody has any more, to the first waiter whose push is received,
+-- or whose place says that it never could receive one (see place). This happens in the
+-- same step as the release. Other waiters are removed from the queue: their processes are
+-- gone. In quarantine nothing is granted.
+--
+-- The waiter gets a push on its channel: "handed", owner, token, stamp, the clock (s,
+-- us), and, if fewer tokens are reserved than it asked for, how many below that one. A
+-- waiter that only wants to know that the lock is free gets "free", owner. The grant is
+-- written before the push; if nobody receives that, the grant is undone and the counter
+-- restored. A subscriber to all channels by a pattern seems to receive every push: then
+-- the place of a dead process ends by its TTL.
+--
+-- The owner that releases the lock has no place afterwards. Returns whether the lock's
+-- key is in the state that held and left describe.
 local function hand(to, print, run, counting)
   local sub, find, tokens = string.sub, string.find, name .. 'token'
   time = call('TIME')
@@ -59,7 +61,7 @@ local function hand(to, print, run, counting)
     end
     if place then
       call('DEL', key)
-      -- A pattern that does all of this takes twice as long.
+      -- A pattern that matches all of this takes twice as long.
       local a = find(place, ' ', 32, true)
       local b = a and find(place, ' ', a + 1, true)
       local c = b and find(place, ' ', b + 1, true)
@@ -75,7 +77,8 @@ local function hand(to, print, run, counting)
         else
           local proposed = ARGV[4]
           -- include draw
-          -- MGET does not see what is no string: what was not there must not be there.
+          -- MGET returns no value for a key that is not a string, so the key must not
+          -- exist.
           if last then
             call('SET', tokens, text, 'PX', LIFE)
           elseif not call('SET', tokens, text, 'PX', LIFE, 'NX') then

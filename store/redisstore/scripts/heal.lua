@@ -1,12 +1,13 @@
--- Give the lock to us if nobody has it: a majority of nodes has just said that it
--- is ours, and this one has lost it or never had it. No token is drawn.
--- Not in quarantine: an attempt that is still open may count a grant which the
--- server has forgotten.
--- KEYS: the lock, this owner's tombstone, the mark (see arrive)
--- ARGV: value, TTL (ms), and what gate has to know, as in acquire
--- Returns {1}, {0, value of the holder, its PTTL}, {2} for an owner that was
--- already released, or what gate does.
-if #KEYS == 0 then return 0 end -- called to be learned, see learn
+-- Give the lock to us if nobody has it. A majority of the nodes has just said that it is
+-- ours, and this node has lost it or never had it. No token is drawn. In quarantine the
+-- lock is not given: an attempt of another client may count a grant that this server has
+-- forgotten.
+--
+-- KEYS: the lock, the owner's tombstone, the mark (see arrive)
+-- ARGV: value, TTL (ms), and the arguments of gate, as in acquire
+-- Returns {1}, {0, value of the holder, its PTTL}, {2} for an owner that was already
+-- released, or the result of gate.
+if #KEYS == 0 then return 0 end -- called only to load the script
 local got = redis.call('MGET', KEYS[1], KEYS[2])
 local held = got[1]
 if held and held ~= ARGV[1] then
@@ -28,7 +29,7 @@ if got[2] then
   return {2}
 end
 if not redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2], 'NX') then
-  return redis.call('GET', KEYS[1]) -- MGET does not see what is no string
+  return redis.call('GET', KEYS[1]) -- MGET returns no value for a key that is not a string
 end
 local attempt = string.match(KEYS[2], ' (.+)', #KEYS[1] + 9)
 if attempt then -- see acquire

@@ -1,4 +1,4 @@
--- Others with larger tickets have been faster: the entry goes before the first of them.
+-- There are larger tickets in the queue: insert the entry before the first of them.
 local look, behind, first = 4, 0, nil
 repeat
   local some = call('LRANGE', line, -look, '-1')

@@ -1,12 +1,14 @@
--- Look at a lock, and at the line of those who wait for it.
--- KEYS: the lock, its token counter, the mark (see arrive) where there is one
--- ARGV: how many places to tell at most
--- Returns {1, token, quarantine, why, line} for a free lock, {0, value of the holder,
--- PTTL, token, quarantine, why, line}, with how long the quarantine still lasts (us)
--- and, for each who waits, the value its lock will have and the place's PTTL.
-if #KEYS == 0 then return 0 end -- called to be learned, see learn
+-- Read a lock and the queue of its waiters.
+--
+-- KEYS: the lock, its token counter, the mark (see arrive) if there is one
+-- ARGV: how many places to return at most
+-- Returns {1, token, quarantine, why, queue} for a free lock, or {0, value of the holder,
+-- PTTL, token, quarantine, why, queue}. The quarantine is how long it still lasts (us).
+-- The queue has two values per waiter: the value that its lock will have, and its place's
+-- PTTL.
+if #KEYS == 0 then return 0 end -- called only to load the script
 local held = redis.pcall('GET', KEYS[1])
-if type(held) == 'table' then -- it is no string
+if type(held) == 'table' then -- the key is not a string
   -- include redisson
   local holder = redisson(KEYS[1])
   if not holder then
@@ -19,7 +21,7 @@ local last = redis.call('GET', KEYS[2]) or '0'
 local left, why = shut(KEYS[3])
 local places, name, from = {}, '{' .. KEYS[1] .. '}:', 0
 repeat
-  local some = redis.pcall('LRANGE', name .. 'line', from, from + 99) -- if it is one: who only looks need not be let do more
+  local some = redis.pcall('LRANGE', name .. 'line', from, from + 99) -- if it is a list; a user that only looks needs no further permission
   for _, entry in ipairs(some) do
     local place = redis.call('GET', name .. 'place:' .. string.sub(entry, 18))
     local value = string.match(place or '', '^%d+ %d+ %d+ %S+ %S+ (.+)$')

@@ -1,5 +1,6 @@
--- Take an owner out of the line, with its place (see place): false if it is known to have
--- none, nil if that was not looked for yet. What is no line is left alone.
+-- leave removes an owner and its place (see place) from the queue. The argument place is
+-- false if the owner is known to have none, and nil if it was not read yet. A key that is
+-- not a list is left alone.
 local function leave(owner, place)
   local name = '{' .. KEYS[1] .. '}:'
   if place == nil then

@@ -1,10 +1,11 @@
--- Look at many locks at once, as somebody does who lists them.
--- KEYS: the locks, their token counters in the same order, and the mark (see arrive) where
+-- Read many locks at once, for a listing.
+--
+-- KEYS: the locks, their token counters in the same order, and the mark (see arrive) if
 --       there is one
--- Returns how long the quarantine still lasts (us), why, and then four values for each lock
--- that is held: its number among KEYS, the value of the holder, its PTTL, and the counter.
--- Keys that are no strings are left out. A value that is longer than any of ours is cut.
-if #KEYS == 0 then return 0 end -- called to be learned, see learn
+-- Returns how long the quarantine still lasts (us), why, and then four values for each
+-- held lock: its number among KEYS, the value of the holder, its PTTL, and the counter.
+-- Keys that are not strings are left out. A value longer than any of ours is cut.
+if #KEYS == 0 then return 0 end -- called only to load the script
 local n = math.floor(#KEYS / 2)
 local said = {}
 -- include shut

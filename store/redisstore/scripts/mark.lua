@@ -1,5 +1,6 @@
--- The mark of this server, read and written; internal/nodemark says what it means. Of
--- a mark of another version readMark returns nil and that version, of none nil alone.
+-- Functions that read and write the mark of this server; internal/nodemark says what it
+-- means. For a mark of another version readMark returns nil and that version; without a
+-- mark it returns nil alone.
 local WORDS = {'state', 'print', 'run', 'replication', 'opens', 'clientOpens', 'why', 'longest', 'durable', 'clientDurable', 'lengthened', 'before', 'told', 'list'}
 local NUMBERS = {'opens', 'clientOpens', 'longest', 'durable', 'clientDurable', 'told'}
 
@@ -30,8 +31,8 @@ local function readMark(text)
   return mark
 end
 
--- writeMark writes a mark unless it has that text already: whoever may only look can see
--- to a mark that needs no change.
+-- writeMark writes a mark unless it has that text already, so that a user that may not
+-- write can run arrive if nothing changes.
 local function writeMark(key, mark, before)
   local words = {'2'}
   for i, name in ipairs(WORDS) do

@@ -1,31 +1,31 @@
--- Somebody else has the lock, or the next one is to be another: the request is kept
--- until it is its turn.
+-- Enqueue the request until it is its turn: another owner has the lock, or the next
+-- holder must be another one.
 --
 -- A place is the key {L}:place:OWNER, which lasts for the TTL unless it is refreshed:
---   whether it can not be told (1 or 0), when it ends (ms, 13 digits), ticket (16
---   digits), stamp, spare, flags (b: tell it only that the lock is free; then g: it
---   must not be granted without a look at the mark; or -), channel, and then the value
---   that its lock will have
--- The line is the list {L}:line, with "ticket owner" for each, in the order of
--- tickets: what a place costs does not depend on how many there are.
--- What is known of both is in {L}:waits, which is there while anybody waits, and until
--- a release finds that nobody does: three numbers,
---   when this key and the line end (ms): not before the longest place
---   before when no place ends that is in the line (ms)
---   how many in line were found to have one, while the line is gone through
--- ARGV[5]: 1 or 0 for whether the owner has asked before, 1 for one that only wants the
---          place, 2 where it does so only behind a holder, or 0, 1 or 0 for whether it can
---          not be told anything, its rank (16 digits), and stamp, spare, flags and channel
--- Returns, besides the holder if there is one, the position (1 is the next to come; 0 for
--- one that has none, since there is no holder) and whether it can not be told (1 or 0),
--- and the clock (s, us).
--- Name and owner begin and end the keys. Held is the lock's value, and left its PTTL;
--- waits and was is what there was, the latter at place; time, now and ms are the clock,
--- nil if it was not asked yet.
+--   no-push flag (1: the client cannot receive pushes; or 0), when the place ends (ms, 13
+--   digits), ticket (16 digits), stamp, spare, flags (b: only notify it that the lock is
+--   free; then g: grant it the lock only after a check of the mark; or -), channel, and
+--   then the value that its lock will have
+-- The queue is the list {L}:line, with "ticket owner" for each place, ordered by ticket:
+-- the cost of a place does not depend on the length of the queue. The key {L}:waits
+-- summarizes both. It exists while there are waiters, until a release finds none, and has
+-- three numbers:
+--   when this key and the queue end (ms): not before the longest place
+--   the earliest end of a place in the queue (ms), or a time before it
+--   how many places were found alive so far, while the queue is being swept
+-- ARGV[5]: 1 or 0 for whether the owner has asked before; 1 for an owner that wants to wait
+--          even if nobody has the lock, 2 for one that wants to wait only behind a holder,
+--          or 0; the no-push flag; the rank (16 digits); and stamp, spare, flags, channel
+-- Returns, with the holder if there is one, the position (1 is next; 0 for a request that
+-- was not enqueued, since there is no holder), the no-push flag, and the clock (s, us).
+--
+-- The including script sets these: name and owner, which begin and end the keys; held and
+-- left, the lock's value and PTTL; waits, and was, the value at place; and time, now and
+-- ms, the clock, nil if it was not read yet.
 local sub, byte = string.sub, string.byte
 if not held then
   if left ~= -2 then
-    -- MGET does not see what is no string.
+    -- MGET returns no value for a key that is not a string.
     -- include redisson
     held = redisson(KEYS[1])
     if not held then
@@ -43,7 +43,7 @@ if not now then
 end
 local line = name .. 'line'
 if was and string.match(was, '^%d+()') ~= 31 then
-  was = nil -- something else
+  was = nil -- not a place
 end
 local lasts, bound, seen = 0, 0, 0
 if waits then
@@ -53,7 +53,7 @@ if waits then
   end
 end
 local stale = not waits
--- A place in line may have ended. Of a long line each who comes looks at a part.
+-- A place in the queue may have ended. Each request sweeps a part of a long queue.
 if ms >= bound or seen > 0 then
   -- include sweep
 end
@@ -63,8 +63,8 @@ if was then
   ends = math.max(ends, tonumber(sub(was, 2, 14)))
   ticket = sub(was, 15, 30)
 elseif byte(ARGV[5]) == 48 then
-  -- What a newcomer says of the time is believed near this clock only. Who asks
-  -- again keeps the rank it had, wherever it stood before its place was lost.
+  -- A new waiter's rank is trusted only near this server's clock. A waiter that asks
+  -- again keeps its rank, wherever it was in the queue before its place was lost.
   local rank = ticket + 0
   if rank < now - LEAD or rank > now + LEAD then
     ticket = string.format('%016.0f', math.max(now - LEAD, math.min(rank, now + LEAD)))
@@ -82,10 +82,10 @@ if not position then
     -- include insert
   end
 end
-if ends > lasts then -- for longer than need be, so that it need not be said each time
+if ends > lasts then -- longer than necessary, so that it need not be extended each time
   stale, lasts = true, math.min(ends + ARGV[2], 9999999999999)
   call('PEXPIRE', line, lasts - ms)
-elseif position == 1 then -- perhaps there was no line
+elseif position == 1 then -- the queue may be new
   call('PEXPIRE', line, lasts - ms)
 end
 if stale or ends < bound then

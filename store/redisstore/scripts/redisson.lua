@@ -1,6 +1,7 @@
--- redisson returns who holds the lock of Redisson at key, as "CLIENT:THREAD", and for how
--- long (ms). It returns nothing if the key is no such lock, if it never expires, or if the
--- user may not look. Redisson keeps a lock as a hash with a field for each holder.
+-- redisson returns the holder of the Redisson lock at key, as "CLIENT:THREAD", and how
+-- long it still lasts (ms). It returns nothing if the key is not such a lock, if it never
+-- expires, or if the user lacks the permission to read it. A Redisson lock is a hash with
+-- a field for each holder.
 local function redisson(key)
   local left, said = redis.call('PTTL', key), redis.pcall('HSCAN', key, '0', 'COUNT', '10')
   if left < 0 or said.err then

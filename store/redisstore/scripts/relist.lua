@@ -1,11 +1,12 @@
--- Say which list of nodes this server is one of from now on.
+-- Make the mark name another membership.
+--
 -- KEYS: the mark
--- ARGV: the list's fingerprint; the list; the fingerprint of a list that is not to be
---       replaced any more; the only one that is to be replaced, empty for any; the
---       fingerprint of the list before, if a majority of that one was told, or empty
--- Returns {1, the fingerprint that stands there now, that of the list before}, {0} if
--- there is no mark, or {5, the version of a mark that we can not read}.
-if #KEYS == 0 then return 0 end -- called to be learned, see learn
+-- ARGV: the membership's fingerprint; the membership; the fingerprint of a membership that
+--       must not be replaced any more; the only one that may be replaced, empty for any;
+--       the fingerprint of the membership before, if a majority of it was updated, or empty
+-- Returns {1, the fingerprint in the mark now, that of the membership before}, {0} if
+-- there is no mark, or {5, the version of a mark that this client cannot read}.
+if #KEYS == 0 then return 0 end -- called only to load the script
 -- include mark
 local text = redis.call('GET', KEYS[1])
 local mark, version = readMark(text)
@@ -18,7 +19,7 @@ if mark.print == ARGV[3] or ARGV[4] ~= '' and mark.print ~= ARGV[4] then
   return {1, mark.print, mark.before}
 end
 local list = mark.list
-if ARGV[5] == '' and mark.print ~= ARGV[1] then -- another replacement than what stands there
+if ARGV[5] == '' and mark.print ~= ARGV[1] then -- the mark records another replacement
   mark.before, mark.told = '-', 0
 elseif ARGV[5] ~= '' and mark.before ~= ARGV[5] then
   local time = redis.call('TIME')

@@ -1,13 +1,14 @@
--- Release, and stand in line for the lock again behind whoever has it then: for a
--- process that will want it at once. Nothing comes between. What goes wrong with the
--- place does not make the release fail, and is left for the next request to hear of.
--- KEYS: as of release
--- ARGV: the first five of release; then value, TTL (ms) and what there is to know of the
---       place (see acquire) of whoever comes back; and with the mark what gate has to know
--- Returns what release does, and what acquire does.
-if #KEYS == 0 then return 0 end -- called to be learned, see learn
--- All at once, as in acquire. What the release changes of that, ending and hand keep true,
--- but for the place of who comes back.
+-- Release the lock and enqueue a place behind its new holder, in one step: for a process
+-- that will want the lock again at once. A failure to enqueue does not make the release
+-- fail; the next request will see it.
+--
+-- KEYS: as in release
+-- ARGV: the first five of release; then value, TTL (ms) and place (see acquire) of the
+--       owner that rejoins; and with the mark the arguments of gate
+-- Returns the result of release, and that of acquire.
+if #KEYS == 0 then return 0 end -- called only to load the script
+-- Read everything in one call, as in acquire. The code of ending and hand keeps these
+-- values up to date, except the place of the owner that rejoins.
 local call, name = redis.call, '{' .. KEYS[1] .. '}:'
 local from, back = string.sub(KEYS[2], #KEYS[1] + 9), string.match(ARGV[6], '^[^ ]+')
 local place = name .. 'place:' .. back
@@ -20,7 +21,7 @@ local function stand()
   if got[7] then
     return {2}
   end
-  if was then -- unless it has just been its turn
+  if was then -- it may just have been its turn
     was = call('MGET', place)[1]
   end
   -- include place

@@ -1,5 +1,5 @@
--- Find the entry by its ticket: those before it have no larger one.
-local low, high = -1, 0 -- there are smaller tickets up to low, and none from high on
+-- Find the position of the entry by its ticket: no entry before it has a larger one.
+local low, high = -1, 0 -- tickets up to low are smaller, and those from high on are not
 while true do
   local e = call('LINDEX', line, high)
   if not e or sub(e, 1, 16) >= ticket then

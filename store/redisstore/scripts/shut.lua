@@ -1,6 +1,6 @@
 -- include mark
--- shut returns how long a server still grants nothing (us) and why, by the mark at key,
--- which may be nil. A server without a mark grants.
+-- shut returns how long the mark at key keeps the server in quarantine (us), and why. The
+-- key may be nil. A server without a mark is not in quarantine.
 local function shut(key)
   if not key then
     return '0', ''

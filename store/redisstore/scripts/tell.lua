@@ -1,2 +1,2 @@
--- Those who know one server only look at its mark when they connect.
+-- Notify stores with one server, which check the mark only when they connect.
 redis.pcall('PUBLISH', 'leasehold:to:all', '')

@@ -9,37 +9,38 @@ import (
 	"github.com/leasehold-dev/leasehold/store"
 )
 
-// told is what a server says unasked; see scripts/hand.lua.
-type told struct {
+// push is a push that a script published; see scripts/hand.lua.
+type push struct {
 	owner string
-	// granted: the lock is that owner's, with the token, since the request of that
-	// stamp; clock is the server's own. Otherwise the lock is free.
+	// granted is set if owner now has the lock, with the token, by the request of that
+	// stamp; clock is the server's. Otherwise the lock is free.
 	granted bool
 	token   uint64
-	// counted: not all tokens that were asked for are reserved, but so many.
+	// counted is set if fewer tokens are reserved than were asked for; reserved says how
+	// many.
 	counted  bool
 	reserved uint64
 	stamp    clock.Instant
 	clock    clock.Instant
 }
 
-// readTold reads a message, which may be anybody's.
-func readTold(message string) (t told, ok bool) {
+// parsePush parses a message. Anybody may publish to the channel.
+func parsePush(message string) (t push, ok bool) {
 	words := strings.Split(message, " ")
 	if len(words) < 2 || store.CheckOwner(words[1]) != nil {
-		return told{}, false
+		return push{}, false
 	}
 	t.owner = words[1]
 	switch {
 	case words[0] == "free" && len(words) == 2:
 		return t, true
 	case words[0] != "handed" || len(words) != 6 && len(words) != 7:
-		return told{}, false
+		return push{}, false
 	}
 	token, err1 := strconv.ParseUint(words[2], 10, 64)
 	stamp, err2 := strconv.ParseUint(words[3], 10, 64)
 	if err1 != nil || err2 != nil || token == 0 || stamp > math.MaxInt64 {
-		return told{}, false
+		return push{}, false
 	}
 	text := func(s string) value { return value{kind: '$', text: []byte(s)} }
 	t.granted, t.token, t.stamp = true, token, clock.Instant(stamp)
@@ -47,7 +48,7 @@ func readTold(message string) (t told, ok bool) {
 	if len(words) == 7 {
 		n, err := strconv.ParseUint(words[6], 10, 32)
 		if err != nil {
-			return told{}, false
+			return push{}, false
 		}
 		t.counted, t.reserved = true, n
 	}

@@ -18,7 +18,7 @@ func TestChart(t *testing.T) {
 		nameless = "*3\r\n:7\r\n:16383\r\n*3\r\n_\r\n:7003\r\n$2\r\nid\r\n"
 		unnamed  = "*3\r\n:8\r\n:8\r\n*3\r\n$1\r\n?\r\n:7004\r\n$2\r\nid\r\n"
 	)
-	for said, want := range map[string][]stretch{
+	for said, want := range map[string][]slotRange{
 		"*1\r\n" + plain: {{0, 5, "127.0.0.1:7000"}},
 		"*4\r\n" + plain + named + nameless + unnamed: {{0, 5, "127.0.0.1:7000"}, {6, 6, "h:7001"}, {7, 16383, "10.0.0.9:7003"}},
 		"*0\r\n":                   nil,
@@ -34,7 +34,7 @@ func TestChart(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%q: %v", said, err)
 		}
-		got, err := readChart(v, "10.0.0.9:7009")
+		got, err := parseSlotMap(v, "10.0.0.9:7009")
 		if !slices.Equal(got, want) || (err == nil) != (want != nil) {
 			t.Errorf("%q: %v, %v; want %v", said, got, err, want)
 		}
@@ -54,8 +54,8 @@ func TestScatteredChart(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if chart, err := readChart(v, "a:1"); err != nil || len(chart) != slots {
-		t.Errorf("%d, %v", len(chart), err)
+	if slotMap, err := parseSlotMap(v, "a:1"); err != nil || len(slotMap) != slots {
+		t.Errorf("%d, %v", len(slotMap), err)
 	}
 }
 

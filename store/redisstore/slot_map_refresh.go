@@ -12,36 +12,35 @@ import (
 	"github.com/leasehold-dev/leasehold/store"
 )
 
-// Who has which slot is asked of any member. Nothing depends on it being right:
-// whoever is asked and does not have a slot says so. But a member that is gone says
-// nothing, and who waits in line at a server that is not the lock's any more is not
-// told when it is its turn. So it is asked again whenever something is not as it was
-// said to be; and once in a while as long as anybody waits.
+// Any member can be asked for the slot map. A stale map is safe: a member that does not
+// have a slot redirects the client. But a member that is gone cannot redirect, and a
+// waiter whose lock has moved would wait for a push from the wrong server. So the map is
+// refreshed whenever an answer contradicts it, and regularly while there are waiters.
 
 const (
-	// chartedEvery is how often it is asked while somebody waits.
-	chartedEvery = time.Second
-	// chartPause is the least time between two looks; it doubles up to a second while
-	// nobody answers.
-	chartPause = 50 * time.Millisecond
-	// retiring is how long a member that has no slots any more may take to answer what
-	// it was asked.
+	// refreshEvery is the interval between refreshes while there are waiters.
+	refreshEvery = time.Second
+	// refreshPause is the least time between two refreshes. It doubles up to a second while
+	// all of them fail.
+	refreshPause = 50 * time.Millisecond
+	// retiring is how long a member that has lost all its slots may take to answer what
+	// is in flight.
 	retiring = time.Second
 )
 
-var chartCommand = newCommand("CLUSTER", "SLOTS")
+var slotsCommand = newCommand("CLUSTER", "SLOTS")
 
-// want has the table of slots looked at again, soon.
-func (r *router) want() {
+// requestRefresh requests a refresh of the slot map soon.
+func (r *router) requestRefresh() {
 	select {
-	case r.wanted <- struct{}{}:
+	case r.refreshWanted <- struct{}{}:
 	default:
 	}
 }
 
-// tend is the goroutine that does so: one at a time, and never without a pause.
-func (r *router) tend() {
-	tick := time.NewTicker(chartedEvery)
+// refreshLoop is the refresh loop. It runs in one goroutine and pauses after each refresh.
+func (r *router) refreshLoop() {
+	tick := time.NewTicker(refreshEvery)
 	defer tick.Stop()
 	rest := time.NewTimer(0)
 	defer rest.Stop()
@@ -55,38 +54,38 @@ func (r *router) tend() {
 			select {
 			case <-r.s.closing:
 				return
-			case <-r.wanted:
+			case <-r.refreshWanted:
 				wait = false
 			case <-tick.C:
 				wait = r.s.waiting.Load() == 0
 			}
 		}
-		pause := chartPause
-		if chart, _, err := r.ask(r.ctx); err == nil {
+		pause := refreshPause
+		if slotMap, _, err := r.fetchSlotMap(r.ctx); err == nil {
 			failures = 0
-			r.adopt(chart)
+			r.installSlotMap(slotMap)
 		} else if failures++; r.ctx.Err() == nil {
-			pause = min(chartPause<<min(failures, 5), time.Second)
-			r.s.o.Logger.Debug("nobody says which server of the cluster has which slots", "err", err)
+			pause = min(refreshPause<<min(failures, 5), time.Second)
+			r.s.o.Logger.Debug("cannot refresh the cluster's slot map", "err", err)
 		}
 		rest.Reset(pause)
 	}
 }
 
-// ask asks one member after the other, beginning with another each time: one that was
-// cut off from the rest goes on saying what was once so. The error comes with
-// what each said.
-func (r *router) ask(ctx context.Context) (chart []stretch, nodes []store.NodeOutcome, err error) {
+// fetchSlotMap asks one member after the other for the slot map. It starts with a different member
+// each time, because one that was cut off from the cluster keeps reporting a stale map.
+// The error comes with the outcome of each member.
+func (r *router) fetchSlotMap(ctx context.Context) (slotMap []slotRange, nodes []store.NodeOutcome, err error) {
 	connected, others := r.known()
 	for _, n := range connected {
 		p := make(poll, 1)
-		said := driver.PutOutcome(n.put(call{command: chartCommand, timeout: r.s.o.nodeTimeout(r.s.o.MaxTTL), look: p}, false))
+		said := driver.PutOutcome(n.put(call{command: slotsCommand, timeout: r.s.o.nodeTimeout(r.s.o.MaxTTL), look: p}, false))
 		if said.Err == nil {
 			select {
 			case a := <-p:
 				if said.Err = a.err; a.err == nil {
-					if chart, said.Err = readChart(a.value, n.addr.host); said.Err == nil {
-						return chart, nil, nil
+					if slotMap, said.Err = parseSlotMap(a.value, n.addr.host); said.Err == nil {
+						return slotMap, nil, nil
 					}
 				}
 			case <-ctx.Done():
@@ -98,18 +97,18 @@ func (r *router) ask(ctx context.Context) (chart []stretch, nodes []store.NodeOu
 		if ctx.Err() != nil {
 			break
 		}
-		chart, err := r.visit(ctx, a)
+		slotMap, err := r.fetchFrom(ctx, a)
 		if err == nil {
-			return chart, nil, nil
+			return slotMap, nil, nil
 		}
 		outcome, err := classify(err, r.s.o.ConnectTimeout)
 		nodes = append(nodes, store.NodeOutcome{Node: a.host, Outcome: outcome, Err: err})
 	}
-	return nil, nodes, errUncharted
+	return nil, nodes, errNoSlotMap
 }
 
-// known are the members to which there is a connection, and the addresses of all
-// others and of the seeds.
+// known returns the members that are connected, and the addresses of the other members
+// and of the seeds.
 func (r *router) known() (connected []*node, others []address) {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
@@ -124,8 +123,8 @@ func (r *router) known() (connected []*node, others []address) {
 		}
 	}
 	slices.SortFunc(connected, func(a, b *node) int { return cmp.Compare(a.addr.host, b.addr.host) })
-	if r.turn++; len(connected) > 0 {
-		at := r.turn % len(connected)
+	if r.nextAsked++; len(connected) > 0 {
+		at := r.nextAsked % len(connected)
 		connected = slices.Concat(connected[at:], connected[:at])
 	}
 	for _, a := range r.seeds {
@@ -136,11 +135,11 @@ func (r *router) known() (connected []*node, others []address) {
 	return connected, others
 }
 
-// visit asks over a connection that is made for that.
-func (r *router) visit(ctx context.Context, a address) (chart []stretch, err error) {
+// fetchFrom asks for the slot map over a new connection.
+func (r *router) fetchFrom(ctx context.Context, a address) (slotMap []slotRange, err error) {
 	n := &node{s: r.s, addr: a, log: r.s.o.Logger, ctx: ctx}
 	w, err := n.open(ctx, a.host, func(w *wire) error {
-		said, err := w.exchange(append(n.login(), chartCommand))
+		said, err := w.exchange(append(n.login(), slotsCommand))
 		if err != nil {
 			return err
 		}
@@ -149,7 +148,7 @@ func (r *router) visit(ctx context.Context, a address) (chart []stretch, err err
 				return newRefused(v)
 			}
 		}
-		chart, err = readChart(said[len(said)-1], a.host)
+		slotMap, err = parseSlotMap(said[len(said)-1], a.host)
 		return err
 	})
 	if err != nil {
@@ -157,12 +156,12 @@ func (r *router) visit(ctx context.Context, a address) (chart []stretch, err err
 	}
 	w.forget()
 	w.conn.Close()
-	return chart, nil
+	return slotMap, nil
 }
 
-// adopt takes in who has which slot. If that has changed, all who wait ask again:
-// their place moved with the lock, and what its new server said they have not heard.
-func (r *router) adopt(chart []stretch) {
+// installSlotMap installs a slot map. If a slot has moved, all waiters ask again: their places
+// moved with the locks, and pushes from the new server did not reach them.
+func (r *router) installSlotMap(slotMap []slotRange) {
 	table := new([slots]*node)
 	r.mu.Lock()
 	if r.closed {
@@ -170,8 +169,8 @@ func (r *router) adopt(chart []stretch) {
 		return
 	}
 	has := map[*node]bool{}
-	for _, s := range chart {
-		n := r.member(s.host)
+	for _, s := range slotMap {
+		n := r.memberAtLocked(s.host)
 		has[n] = true
 		for i := s.first; i <= s.last; i++ {
 			table[i] = n
@@ -190,14 +189,14 @@ func (r *router) adopt(chart []stretch) {
 	}
 	r.mu.Unlock()
 	for n := range has {
-		n.tune()
+		n.resubscribe()
 	}
 	if changed {
 		r.s.keeper.OnPushLost(0)
 	}
 }
 
-// retire ends a member once it has nothing more to say.
+// retire closes a member once it has nothing more to answer.
 func (r *router) retire(n *node) {
 	end := time.NewTimer(retiring)
 	defer end.Stop()
@@ -210,7 +209,7 @@ func (r *router) retire(n *node) {
 		case <-end.C:
 			busy = false
 		case <-look.C:
-			n.Flush() // what was put just before
+			n.Flush() // sends what was enqueued just before
 			n.mu.Lock()
 			busy = n.waiting.n > 0 || n.wire != nil && n.wire.flight.n > 0
 			n.mu.Unlock()
@@ -220,35 +219,35 @@ func (r *router) retire(n *node) {
 	r.inherit(n)
 }
 
-// inherit sends the releases that a member has retained to those that have its slots
-// now.
+// inherit sends a member's retained releases to the members that have its slots now.
 func (r *router) inherit(n *node) {
 	n.mu.Lock()
 	all := n.retained.All()
 	n.mu.Unlock()
 	for _, q := range all {
 		c := call{command: r.s.encode(q, nil).(*command), timeout: r.s.o.nodeTimeout(q.Lease.TTL), to: nobody{}, tag: int(quorum.Release)}
-		r.put(c, false) // a member that refuses it retains it
+		r.put(c, false) // a member that refuses the release retains it
 	}
 }
 
-// tune has a member connected to anew that had no slots when it was, and so no channel.
-func (n *node) tune() {
+// resubscribe replaces the connection to a member that had no slots when it was made, and so no
+// channel.
+func (n *node) resubscribe() {
 	n.mu.Lock()
 	w := n.wire
-	untuned := w != nil && w.untuned
+	untuned := w != nil && w.noChannel
 	n.mu.Unlock()
 	if untuned {
-		w.replace(errNotTuned)
+		w.replace(errNoChannel)
 	}
 }
 
-// chart makes the first table, which Open needs.
-func (r *router) chart(ctx context.Context) error {
-	chart, nodes, err := r.ask(ctx)
+// loadSlotMap gets the first slot map, for Open.
+func (r *router) loadSlotMap(ctx context.Context) error {
+	slotMap, nodes, err := r.fetchSlotMap(ctx)
 	switch {
 	case err == nil:
-		r.adopt(chart)
+		r.installSlotMap(slotMap)
 		return nil
 	case ctx.Err() != nil:
 		return errors.Join(ctx.Err(), err)

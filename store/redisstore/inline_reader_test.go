@@ -36,7 +36,7 @@ func (a *asker) ask(t *testing.T, n *node) {
 	<-a.over
 }
 
-// One who asks alone reads the answers as well, also one of which the rest comes
+// A caller that is alone reads the answers inline, even one of which the rest comes
 // late; and one that comes late altogether is not missed.
 func TestWhoAsksReads(t *testing.T) {
 	n, server := bareNode(t)

@@ -24,7 +24,7 @@ func openURL(t *testing.T, url string) *redisstore.Store {
 
 func ofAnotherList(err error) bool {
 	var refused *store.QuorumError
-	return errors.As(err, &refused) && refused.Count(store.Refused) == 1 && strings.Contains(err.Error(), "another list of nodes")
+	return errors.As(err, &refused) && refused.Count(store.Refused) == 1 && strings.Contains(err.Error(), "configured with other servers")
 }
 
 // A server that decides together with others grants nothing to those who know no

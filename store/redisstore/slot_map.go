@@ -6,22 +6,23 @@ import (
 	"strconv"
 )
 
-// stretch is a range of slots and the address of the master that has it.
-type stretch struct {
+// slotRange is a range of slots, with the address of the master that has them.
+type slotRange struct {
 	first, last int
 	host        string
 }
 
-// readChart reads what CLUSTER SLOTS says; asked is the address of who says it, which
-// may not know its own name. What nobody has is left out.
-func readChart(v value, asked string) ([]stretch, error) {
+// parseSlotMap reads the reply to CLUSTER SLOTS. The argument asked is the address of the
+// member that sent it, which may not know its own name. Slots without a master are left
+// out.
+func parseSlotMap(v value, asked string) ([]slotRange, error) {
 	if v.kind == '-' {
 		return nil, newRefused(v)
 	}
 	if v.kind != '*' || len(v.list) == 0 {
-		return nil, fmt.Errorf("%w: %s says that nobody has any slot", errUncharted, asked)
+		return nil, fmt.Errorf("%w: %s reports that no server has any slot", errNoSlotMap, asked)
 	}
-	var chart []stretch
+	var slotMap []slotRange
 	for _, some := range v.list {
 		if len(some.list) < 3 || len(some.list[2].list) < 2 {
 			return nil, notUnderstood(v)
@@ -34,13 +35,13 @@ func readChart(v value, asked string) ([]stretch, error) {
 		if !ok {
 			continue
 		}
-		chart = append(chart, stretch{int(first.num), int(last.num), host})
+		slotMap = append(slotMap, slotRange{int(first.num), int(last.num), host})
 	}
-	return chart, nil
+	return slotMap, nil
 }
 
-// memberHost is the address of a member as another one gives it, which is its own
-// where it does not say.
+// memberHost returns the address of a member as reported by another. An empty host means
+// the member that was asked.
 func memberHost(host, port, asked string) (string, bool) {
 	if host == "" {
 		host, _, _ = net.SplitHostPort(asked)

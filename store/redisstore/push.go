@@ -1,0 +1,139 @@
+package redisstore
+
+import (
+	"time"
+
+	"github.com/leasehold-dev/leasehold/internal/quorum/driver"
+)
+
+// Pushes tell waiters that it is their turn. The server sends them on the connection that
+// carries requests, which subscribes to the store's channel before its first request.
+// They therefore arrive in order with the answers. A push is only a hint: whenever one
+// may have been lost, all waiters ask the node again.
+
+// pushTestAfter is how long a connection may be silent while there are waiters before it
+// is tested: it may have broken unnoticed. Places that last for 30 seconds are refreshed
+// more often, which tests it as well.
+const pushTestAfter = 15 * time.Second
+
+// listen subscribes to pushes. For the only node of a store it also runs the single-node
+// membership check. The argument hello is the reply to HELLO 3: without version 3 of the
+// protocol a connection that receives pushes cannot carry requests. If the server cannot
+// push, waiters poll.
+func (n *node) listen(w *wire, hello value) error {
+	if n.s.route != nil {
+		return n.s.route.listen(n, w, hello)
+	}
+	var asked []*command
+	if hello.kind != '-' {
+		if n.isSingle() {
+			asked = append(asked, newCommand("SUBSCRIBE", membershipChannel))
+		}
+		asked = append(asked, newCommand("SUBSCRIBE", n.s.channel))
+	}
+	channels := len(asked)
+	if n.isSingle() {
+		asked = append(asked, newCommand("GET", markKey))
+	}
+	all, err := w.exchange(asked)
+	if err != nil {
+		return err
+	}
+	if n.isSingle() {
+		mark := all[channels]
+		if mark.isError("LOADING") { // the server has not read the mark yet
+			return newRefused(mark)
+		}
+		n.checkMembership(mark)
+	}
+	said := hello
+	if channels > 0 {
+		said = all[channels-1]
+	}
+	return n.subscribed(w, said)
+}
+
+// subscribed handles the reply to the subscription.
+func (n *node) subscribed(w *wire, said value) error {
+	if w.canPush = said.kind == '>'; w.canPush {
+		return nil
+	}
+	if said.isError("LOADING") {
+		return newRefused(said)
+	}
+	n.mu.Lock()
+	told := n.noPush
+	n.noPush = true
+	n.mu.Unlock()
+	if !told {
+		n.log.Warn("cannot subscribe to notifications; waiters will poll", "err", said.String())
+	}
+	return nil
+}
+
+// handlePush handles a push.
+func (w *wire) handlePush(v value) {
+	if !v.isPush() {
+		return
+	}
+	n := w.n
+	switch {
+	case string(v.list[1].text) == membershipChannel:
+		w.abandon(errMembershipChanged)
+		return
+	case string(v.list[0].text) == "sunsubscribe":
+		w.replace(errChannelMoved)
+		return
+	}
+	told, ok := parsePush(string(v.list[2].text))
+	switch {
+	case !ok:
+		n.log.Debug("ignoring an invalid push", "message", v.list[2].String())
+	case told.granted && n.isCounting(): // an operator has declared the server empty; it grants again
+		n.s.keeper.OnPushLost(n.index)
+	case told.granted:
+		if !pushesStamped {
+			told.stamp = w.at
+		}
+		name := n.s.keeper.OnGranted(n.index, told.owner, driver.Reply{Token: told.token, Counted: told.counted, Reserved: told.reserved, Stamp: told.stamp, Clock: told.clock, At: w.at})
+		if name != "" && n.s.guarded.Load() {
+			n.saw([]byte(name), told.token, w.at)
+		}
+	default:
+		n.s.keeper.OnFree(n.index, told.owner)
+	}
+}
+
+// isPush reports whether v is a push about a channel, or about the loss of one.
+func (v value) isPush() bool {
+	if v.kind != '>' || len(v.list) != 3 {
+		return false
+	}
+	kind := string(v.list[0].text)
+	return kind == "message" || kind == "smessage" || kind == "sunsubscribe"
+}
+
+// recheckWaiters makes all waiters ask the node again after its connection broke.
+func (w *wire) recheckWaiters() {
+	if w.canPush && missedAsked { // even if nobody waits at a place yet
+		w.n.s.keeper.OnPushLost(w.n.index)
+	}
+}
+
+// testPushLocked tests a silent connection while there are waiters. The mutex is held, and nothing
+// is in flight. It returns when to test again; zero means not before something is sent.
+func (w *wire) testPushLocked(now time.Time) (again time.Time) {
+	n := w.n
+	if !w.canPush || n.s.waiting.Load() == 0 {
+		return time.Time{}
+	}
+	if at := w.used.Add(n.s.pushTestAfter); now.Before(at) {
+		return at
+	}
+	if n.waiting.n == 0 {
+		n.s.inFlight.Add(1)
+		n.waiting.push(call{command: pingCommand, timeout: n.s.o.ConnectTimeout, look: make(poll, 1)})
+		n.wake()
+	}
+	return time.Time{} // a late answer has look called
+}
