@@ -63,8 +63,9 @@ func (k *Keeper) releases(owner string) {
 }
 
 // decline gives back what a node has granted to owner, or keeps free for it, if that one
-// has left. The lock goes to the next in line there.
-func (k *Keeper) decline(node int, owner string) {
+// has left. The lock goes to the next in line there. Of a lease that is held it returns
+// which lock that is.
+func (k *Keeper) decline(node int, owner string) (held string) {
 	w := &k.waiting
 	w.mu.Lock()
 	d := w.departed.byOwner[owner]
@@ -72,13 +73,16 @@ func (k *Keeper) decline(node int, owner string) {
 	var r store.Request
 	if unwanted {
 		r = d.r
+	} else if d != nil {
+		held = d.r.Name
 	}
 	w.mu.Unlock()
 	if !unwanted {
-		return
+		return held
 	}
 	c := Call{Payload: k.Encode(Question{Op: quorum.Release, Lease: r}, nil), Timeout: k.NodeTimeout(r.TTL), To: ignored{}}
 	if err := k.Nodes[node].Put(c); err != nil {
 		k.Logger.Debug("a lock that nobody wants any more could not be given back", "lock", r.Name, "node", k.Nodes[node].Addr(), "err", err)
 	}
+	return ""
 }

@@ -176,7 +176,7 @@ func (k *Keeper) load() int {
 
 // Handed takes in what a node says unasked: that it has granted the lock to
 // owner. It does not block. It returns which lock that is, and nothing
-// if the owner does not wait.
+// if the owner neither waits for it nor has it.
 func (k *Keeper) Handed(node int, owner string, ans Answer) (name string) {
 	waits := k.tell(owner, func(a *attempt) {
 		at := k.at(ans)
@@ -194,7 +194,7 @@ func (k *Keeper) Handed(node int, owner string, ans Answer) (name string) {
 		a.apply(e, at)
 	})
 	if !waits {
-		k.decline(node, owner)
+		name = k.decline(node, owner)
 	}
 	return name
 }
