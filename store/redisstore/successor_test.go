@@ -202,22 +202,6 @@ func TestDurableCopyIsBehindAfterABlip(t *testing.T) {
 	refusedThere(t, s.connected, request("lock"), 1, "restarted")
 }
 
-// A client knows also of a lock that it was handed when it waited.
-func TestDurableCopyLacksALockThatWasHanded(t *testing.T) {
-	always := []string{"--appendonly", "yes", "--appendfsync", "always"}
-	s := newSuccession(t, "", always...)
-	standby := redistest.Start(t, always...)
-	first := request("lock")
-	acquire(t, s.late, first)
-	standby.Text(t, "SET", redistest.Mark, s.servers[1].Text(t, "GET", redistest.Mark))
-	done := wait(t, t.Context(), s.connected, s.servers, patientWaiter("lock"))
-	letGo(t, s.late, first, store.Grant{})
-	grantedSoon(t, done)
-	s.servers[2].Text(t, "DEL", "lock", "{lock}:token")
-	s.at.moveTo(standby)
-	refusedThere(t, s.connected, request("lock"), 1, "restarted")
-}
-
 // atOnce is a master that sends its data to a replica without waiting for others to come.
 var atOnce = []string{"--repl-diskless-sync-delay", "0"}
 

@@ -173,7 +173,8 @@ func (k *Driver) waiters() int {
 }
 
 // OnGranted applies a push of a node: it has granted the lock to owner. It does not
-// block. It returns the name of the lock, and nothing if the owner does not wait.
+// block. It returns the name of the lock, and nothing if the owner neither waits for it
+// nor has it.
 func (k *Driver) OnGranted(node int, owner string, ans Reply) (name string) {
 	waits := k.withAttempt(owner, func(a *attempt) {
 		at := k.receivedAt(ans)
@@ -191,7 +192,7 @@ func (k *Driver) OnGranted(node int, owner string, ans Reply) (name string) {
 		a.applyLocked(e, at)
 	})
 	if !waits {
-		k.releaseUnwanted(node, owner)
+		name = k.releaseUnwanted(node, owner)
 	}
 	return name
 }
