@@ -3,17 +3,12 @@
 package runner
 
 import (
-	"encoding/binary"
-	"io"
 	"os"
-	"os/signal"
-	"strconv"
 	"syscall"
 	"time"
-)
 
-// guardName is the first argument of a guard, in place of a program's name.
-const guardName = "leasehold-guard"
+	"github.com/leasehold-dev/leasehold/internal/runner/warden"
+)
 
 // guard is a process that kills the command and its group when we die in a way
 // that leaves us no chance to do so, or when we are stopped past the end of the
@@ -32,13 +27,10 @@ type guard struct {
 	gone chan struct{} // closed when it was reaped
 }
 
-// dismissed is what the guard is told when there is nothing left to guard.
-const dismissed = 0
-
 // newGuard starts a guard of the command pid, which is not reaped meanwhile. Without
 // one the kernel's death signal is all there is.
 func newGuard(pid int) *guard {
-	self, err := ownExecutable()
+	self, err := warden.OwnExecutable()
 	if err != nil {
 		return nil
 	}
@@ -54,11 +46,11 @@ func newGuard(pid int) *guard {
 	}
 	defer null.Close()
 	files := []*os.File{r, null, null}
-	if f := openProcess(pid); f != nil {
+	if f := warden.OpenProcess(pid); f != nil {
 		defer f.Close()
 		files = append(files, f)
 	}
-	proc, err := os.StartProcess(self, []string{guardName, strconv.Itoa(pid)}, &os.ProcAttr{
+	proc, err := os.StartProcess(self, warden.GuardArgs(pid), &os.ProcAttr{
 		Dir:   "/", // it keeps no file system busy
 		Env:   []string{"GOMAXPROCS=1"},
 		Files: files,
@@ -76,6 +68,19 @@ func newGuard(pid int) *guard {
 	return g
 }
 
+// guards reports whether the guard is there.
+func (g *guard) guards() bool {
+	if g == nil {
+		return false
+	}
+	select {
+	case <-g.gone:
+		return false
+	default:
+		return true
+	}
+}
+
 // extend tells the guard when the lease ends. A guard that does not read is no
 // reason to wait: a later end follows.
 func (g *guard) extend(left time.Duration) {
@@ -83,7 +88,7 @@ func (g *guard) extend(left time.Duration) {
 		return
 	}
 	g.pipe.SetWriteDeadline(time.Now().Add(10 * time.Millisecond))
-	g.tell(max(1, bootTime()+left))
+	g.pipe.Write(warden.Message(max(1, warden.BootTime()+left)))
 }
 
 // dismiss tells the guard to end, and returns what is closed when it has.
@@ -92,78 +97,7 @@ func (g *guard) dismiss() (gone <-chan struct{}) {
 		return nil
 	}
 	g.pipe.SetWriteDeadline(time.Now().Add(time.Second))
-	g.tell(dismissed)
+	g.pipe.Write(warden.Message(warden.Dismissed))
 	g.pipe.Close()
 	return g.gone
-}
-
-func (g *guard) tell(end time.Duration) {
-	g.pipe.Write(binary.NativeEndian.AppendUint64(nil, uint64(end)))
-}
-
-// IsHelper reports whether the program was started by itself: as a guard, or as the
-// process that becomes a command. Its main function has to call Help then.
-func IsHelper(args []string) bool {
-	return len(args) > 1 && (args[0] == guardName || args[0] == gateName)
-}
-
-// Help is the main function of a helper.
-func Help(args []string) (code int) {
-	if args[0] == gateName {
-		return becomeCommand(args)
-	}
-	return guardCommand(args)
-}
-
-// guardCommand is the main function of a guard.
-func guardCommand(args []string) (code int) {
-	pid, err := strconv.Atoi(args[1])
-	if err != nil || pid < 2 {
-		return CodeTrouble
-	}
-	// A signal to all processes of a service is for the command, which may take its
-	// time to end.
-	signal.Ignore(syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT, syscall.SIGTERM, syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGTSTP)
-	parent := os.Getppid()
-	ends := make(chan time.Duration)
-	go func() {
-		defer close(ends)
-		for {
-			var b [8]byte
-			if _, err := io.ReadFull(os.Stdin, b[:]); err != nil {
-				return
-			}
-			ends <- time.Duration(binary.NativeEndian.Uint64(b[:]))
-		}
-	}()
-	end := bootTime() + time.Hour
-	look := time.NewTicker(time.Hour)
-	for {
-		// Timers stand still while a machine is suspended: look again.
-		look.Reset(min(max(end-bootTime(), 20*time.Millisecond), 5*time.Second))
-		select {
-		case next, ok := <-ends:
-			switch {
-			case !ok:
-				killAll(pid)
-				return 0
-			case next == dismissed:
-				return 0
-			}
-			end = next
-		case <-look.C:
-			// As long as our parent runs it sees to the end of the lease itself.
-			if bootTime() > end && isStopped(parent) {
-				killAll(pid)
-			}
-		}
-	}
-}
-
-// killAll kills the command and its group. The number of the group stays taken
-// while it has a member, and our parent dismisses us as soon as the command was
-// reaped, so that it is nobody else's.
-func killAll(pid int) {
-	syscall.Kill(-pid, syscall.SIGKILL)
-	killProcess(pid)
 }

@@ -9,6 +9,8 @@ import (
 	"sync/atomic"
 	"syscall"
 	"time"
+
+	"github.com/leasehold-dev/leasehold/internal/runner/warden"
 )
 
 // process is the command and the group it leads.
@@ -16,6 +18,7 @@ type process struct {
 	pid     int // also the number of its group
 	changes <-chan change
 	guard   *guard
+	gate    *gate       // nil if it was started without one
 	reaped  atomic.Bool // the number may be somebody else's
 }
 
@@ -63,15 +66,17 @@ func start(cmd Command, tty *terminal, valid time.Duration) (*process, *StartErr
 // enter starts the command, guarded from its first instruction on. Where that
 // cannot be, it is started all the same: the kernel's death signal remains.
 func (p *process) enter(cmd Command, attr *syscall.ProcAttr, valid time.Duration) (err error) {
-	self, err := ownExecutable()
-	var g *gate
+	self, err := warden.OwnExecutable()
 	if err == nil {
-		g, err = newGate()
+		p.gate, err = newGate()
 	}
 	if err == nil {
-		defer g.close()
-		p.pid, _, err = syscall.StartProcess(self, g.args(cmd), attr)
-		g.passed()
+		p.pid, _, err = syscall.StartProcess(self, p.gate.args(cmd), attr)
+		p.gate.passed()
+		if err != nil {
+			p.gate.close()
+			p.gate = nil
+		}
 	}
 	if err != nil {
 		p.pid, _, err = syscall.StartProcess(cmd.Path, cmd.Args, attr)
@@ -79,27 +84,21 @@ func (p *process) enter(cmd Command, attr *syscall.ProcAttr, valid time.Duration
 	}
 	p.guard = newGuard(p.pid)
 	p.guard.extend(valid)
-	if err = g.open(); err != nil {
-		p.dismiss()
-		p.reap()
-	}
-	return err
-}
-
-// reap waits for the end of a process that did not become the command.
-func (p *process) reap() {
-	for {
-		if _, err := syscall.Wait4(p.pid, nil, 0, nil); err != syscall.EINTR {
-			return
-		}
-	}
+	p.gate.open()
+	return nil
 }
 
 // dismiss ends what guards the command; it has ended when gone is closed.
 func (p *process) dismiss() (gone <-chan struct{}) { return p.guard.dismiss() }
 
-// extend says how long the lease is valid.
-func (p *process) extend(left time.Duration) { p.guard.extend(left) }
+// extend says how long the lease is valid. A guard that was killed is replaced.
+func (p *process) extend(left time.Duration) {
+	if !p.guard.guards() && !p.reaped.Load() {
+		p.guard.dismiss()
+		p.guard = newGuard(p.pid)
+	}
+	p.guard.extend(left)
+}
 
 // await reports stops of the process, and its end, which it is the one to reap.
 func (p *process) await(changes chan<- change) {
@@ -118,13 +117,21 @@ func (p *process) await(changes chan<- change) {
 		case ws.Stopped():
 			changes <- change{stop: ws.StopSignal()}
 		case ws.Signaled():
-			changes <- change{exit: &exit{signal: ws.Signal()}}
+			changes <- change{exit: p.ended(exit{signal: ws.Signal()})}
 			return
 		case ws.Exited():
-			changes <- change{exit: &exit{code: ws.ExitStatus()}}
+			changes <- change{exit: p.ended(exit{code: ws.ExitStatus()})}
 			return
 		}
 	}
+}
+
+// ended adds to e whether it is how the command ended.
+func (p *process) ended(e exit) *exit {
+	if p.gate != nil {
+		e.failed = p.gate.failure(e)
+	}
+	return &e
 }
 
 // signal goes to the whole group, and to the command if it has left that. The

@@ -92,7 +92,7 @@ func Run(cmd Command, c Config) Outcome {
 		return Outcome{Code: err.Code, Err: err}
 	}
 	tty.watch(proc.pid)
-	r := run{Config: c, proc: proc, tty: tty}
+	r := run{Config: c, name: cmd.Args[0], proc: proc, tty: tty}
 	o := r.loop()
 	o.guard = proc.dismiss()
 	return o
@@ -128,6 +128,7 @@ func endBeforeStart(signals <-chan os.Signal) syscall.Signal {
 // run is one command that runs.
 type run struct {
 	Config
+	name string // of the command
 	proc *process
 	tty  *terminal
 
@@ -252,6 +253,10 @@ func (r *run) pass(s os.Signal) {
 }
 
 func (r *run) outcome() Outcome {
+	if r.exit.failed != nil {
+		err := startError(r.name, r.exit.failed)
+		return Outcome{Code: err.Code, Err: err}
+	}
 	o := Outcome{Started: true, Code: r.exit.code, Signal: r.exit.signal}
 	if r.exit.signal != 0 {
 		o.Code = SignalCode + int(r.exit.signal)
@@ -267,6 +272,7 @@ func (r *run) outcome() Outcome {
 type exit struct {
 	code   int
 	signal syscall.Signal
+	failed error // why the process never became the command, or nil
 }
 
 // change is news of the command: it ended, or a signal stopped it.
