@@ -55,6 +55,8 @@ type Options struct {
 	Logger *slog.Logger
 	// Clock measures node timeouts and validity. Nil: the machine's own.
 	Clock clock.Clock
+
+	declares bool // it is opened to end quarantines, which then are no news
 }
 
 // settle fills in defaults and says what is wrong.

@@ -191,7 +191,7 @@ func (n *node) arrived(said value, isNew bool) error {
 		n.shut = count{}
 	}
 	n.mu.Unlock()
-	if shut.Outcome == store.Quarantined {
+	if shut.Outcome == store.Quarantined && !n.s.o.declares {
 		n.log.Warn("node is in quarantine", "why", shut.Err)
 	}
 	n.s.lasts(n, list[3])
