@@ -45,12 +45,13 @@ func newGuard(pid int) *guard {
 		return nil
 	}
 	defer null.Close()
-	files := []*os.File{r, null, null}
+	files := []uintptr{r.Fd(), null.Fd(), null.Fd()}
 	if f := warden.OpenProcess(pid); f != nil {
 		defer f.Close()
-		files = append(files, f)
+		files = append(files, f.Fd())
 	}
-	proc, err := os.StartProcess(self, warden.GuardArgs(pid), &os.ProcAttr{
+	// Package os would start a process of its own first, to learn what the kernel can.
+	guardPID, _, err := syscall.StartProcess(self, warden.GuardArgs(pid), &syscall.ProcAttr{
 		Dir:   "/", // it keeps no file system busy
 		Env:   []string{"GOMAXPROCS=1"},
 		Files: files,
@@ -63,9 +64,18 @@ func newGuard(pid int) *guard {
 	g := &guard{pipe: w, gone: make(chan struct{})}
 	go func() {
 		defer close(g.gone)
-		proc.Wait()
+		waitFor(guardPID)
 	}()
 	return g
+}
+
+// waitFor reaps a child.
+func waitFor(pid int) {
+	for {
+		if _, err := syscall.Wait4(pid, nil, 0, nil); err != syscall.EINTR {
+			return
+		}
+	}
 }
 
 // guards reports whether the guard is there.
