@@ -23,8 +23,9 @@ import (
 //
 // A nil *guard guards nothing.
 type guard struct {
-	pipe *os.File
-	gone chan struct{} // closed when it was reaped
+	pid    int
+	reaped bool
+	pipe   *os.File
 }
 
 // newGuard starts a guard of the command pid, which is not reaped meanwhile. Without
@@ -61,34 +62,19 @@ func newGuard(pid int) *guard {
 		w.Close()
 		return nil
 	}
-	g := &guard{pipe: w, gone: make(chan struct{})}
-	go func() {
-		defer close(g.gone)
-		waitFor(guardPID)
-	}()
-	return g
+	return &guard{pid: guardPID, pipe: w}
 }
 
-// waitFor reaps a child.
-func waitFor(pid int) {
-	for {
-		if _, err := syscall.Wait4(pid, nil, 0, nil); err != syscall.EINTR {
-			return
-		}
-	}
-}
-
-// guards reports whether the guard is there.
+// guards reports whether the guard is there. A guard that has ended is reaped.
 func (g *guard) guards() bool {
 	if g == nil {
 		return false
 	}
-	select {
-	case <-g.gone:
-		return false
-	default:
-		return true
+	if !g.reaped {
+		pid, err := syscall.Wait4(g.pid, nil, syscall.WNOHANG, nil)
+		g.reaped = pid == g.pid || err == syscall.ECHILD
 	}
+	return !g.reaped
 }
 
 // extend tells the guard when the lease ends. A guard that does not read is no
@@ -98,16 +84,30 @@ func (g *guard) extend(left time.Duration) {
 		return
 	}
 	g.pipe.SetWriteDeadline(time.Now().Add(10 * time.Millisecond))
-	g.pipe.Write(warden.Message(max(1, warden.BootTime()+left)))
+	g.pipe.Write(warden.Message(warden.BootTime() + left))
 }
 
-// dismiss tells the guard to end, and returns what is closed when it has.
+// dismiss ends the guard, and returns what is closed when it is gone. It is killed
+// before it can see that the pipe is closed. One that is still starting, beside a
+// command that was quick, would take milliseconds to read that it is not needed.
 func (g *guard) dismiss() (gone <-chan struct{}) {
 	if g == nil {
 		return nil
 	}
-	g.pipe.SetWriteDeadline(time.Now().Add(time.Second))
-	g.pipe.Write(warden.Message(warden.Dismissed))
+	ended := make(chan struct{})
+	if g.guards() {
+		syscall.Kill(g.pid, syscall.SIGKILL)
+		go func() {
+			defer close(ended)
+			for {
+				if _, err := syscall.Wait4(g.pid, nil, 0, nil); err != syscall.EINTR {
+					return
+				}
+			}
+		}()
+	} else {
+		close(ended)
+	}
 	g.pipe.Close()
-	return g.gone
+	return ended
 }

@@ -12,7 +12,8 @@ import (
 	"time"
 )
 
-// guard is the main function of a guard.
+// guard is the main function of a guard. It ends by being killed, when it is not
+// needed any more, or when its standard input ends: its parent was killed then.
 func guard(args []string) (code int) {
 	pid, err := strconv.Atoi(args[1])
 	if err != nil || pid < 2 {
@@ -40,11 +41,8 @@ func guard(args []string) (code int) {
 		look.Reset(min(max(end-BootTime(), 20*time.Millisecond), 5*time.Second))
 		select {
 		case next, ok := <-ends:
-			switch {
-			case !ok:
+			if !ok {
 				killAll(pid)
-				return 0
-			case next == Dismissed:
 				return 0
 			}
 			end = next
@@ -58,7 +56,7 @@ func guard(args []string) (code int) {
 }
 
 // killAll kills the command and its group. The number of the group stays taken
-// while it has a member, and our parent dismisses us as soon as the command was
+// while it has a member, and our parent kills us as soon as the command was
 // reaped, so that it is nobody else's.
 func killAll(pid int) {
 	syscall.Kill(-pid, syscall.SIGKILL)

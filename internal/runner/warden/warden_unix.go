@@ -16,9 +16,6 @@ const (
 	GateName  = "leasehold-gate"
 )
 
-// Dismissed is what a guard is told when there is nothing left to guard.
-const Dismissed = 0
-
 // codeTrouble is a helper's exit code if it cannot do its work.
 const codeTrouble = 125
 
@@ -44,7 +41,7 @@ func GateArgs(fd int, path string, args []string) []string {
 }
 
 // Message is what a guard is told through its standard input: the end of the lease
-// on the clock of BootTime, or Dismissed.
+// on the clock of BootTime.
 func Message(end time.Duration) []byte {
 	return binary.NativeEndian.AppendUint64(nil, uint64(end))
 }
