@@ -8,4 +8,4 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/cli"
 )
 
-func main() { os.Exit(cli.Start(os.Args, os.Stdin, os.Stdout, os.Stderr)) }
+func main() { os.Exit(cli.Main(os.Args[1:], os.Stdin, os.Stdout, os.Stderr)) }

@@ -45,15 +45,6 @@ type program struct {
 	where storeFlags
 }
 
-// Start is the main function of the program: args begin with its name. It tells
-// the command from the helpers that the command starts.
-func Start(args []string, stdin, stdout, stderr *os.File) int {
-	if runner.IsHelper(args) {
-		return runner.Help(args)
-	}
-	return Main(args[1:], stdin, stdout, stderr)
-}
-
 // Main runs the command with args, less the program's own name, and returns the
 // code to exit with. It is to be called once in a process.
 func Main(args []string, stdin, stdout, stderr *os.File) int {

@@ -128,7 +128,11 @@ func TestRedisBootstrap(t *testing.T) {
 		t.Errorf("show: %s", out)
 	}
 	var declared []declaredJSON
-	if err := json.Unmarshal([]byte(s.run(0, "bootstrap", "--json").out.String()), &declared); err != nil || len(declared) != 3 || declared[0].RunID == "" {
+	p = s.run(0, "bootstrap", "--json")
+	if p.err.String() != "" {
+		t.Errorf("a warning of what it ends: %s", p.err.String())
+	}
+	if err := json.Unmarshal([]byte(p.out.String()), &declared); err != nil || len(declared) != 3 || declared[0].RunID == "" {
 		t.Errorf("%v, %v", declared, err)
 	}
 	s.run(0, "run", "x", "--try", "--", "true")

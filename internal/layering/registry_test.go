@@ -12,6 +12,7 @@ var project = rules{
 		{"cmd/leasehold"},
 		{"internal/cli"},
 		{"internal/runner", "internal/lab/torture", "internal/lab/stories", "internal/lab/load", "internal/doctor"},
+		{"internal/runner/warden"},
 		{"server"},
 		{"server/web", "internal/wire"},
 		{"."},
@@ -42,7 +43,7 @@ var project = rules{
 	// What a package may know of ours, where "everything below" is too much.
 	only: map[string][]string{
 		"cmd/leasehold":          {"internal/cli"},
-		"internal/runner":        {"internal/clock"}, // runs a command; what a lock or a store is, it does not know
+		"internal/runner":        {"internal/clock", "internal/runner/warden"}, // runs a command; what a lock or a store is, it does not know
 		".":                      {"store", "internal/leasefsm", "internal/validity", "internal/clock", "fence"},
 		"internal/lab/torture":   {".", "store", "internal/lab/history", "internal/clock"},
 		"internal/lab/load":      {"."},
@@ -59,15 +60,17 @@ var project = rules{
 		"internal/quorum/driver": {"store/redisstore", "internal/lab/stories"},
 		"internal/quorum":        {"internal/quorum/driver", "store/redisstore", "internal/lab/stories"},
 		"internal/retain":        {"store/redisstore"},
+		"internal/runner/warden": {"internal/runner"},
 	},
 
 	// The modules a package may use besides the standard library. Users of the
 	// client alone get none of them, and those of a store only that store's.
 	modules: map[string][]string{
-		"internal/cli":         {"github.com/spf13/cobra", "github.com/spf13/pflag", "golang.org/x/term"},
-		"internal/lab/history": {"github.com/anishathalye/porcupine"},
-		"internal/runner":      {"golang.org/x/sys", "golang.org/x/term"},
-		"store/filestore":      {"modernc.org/sqlite", "golang.org/x/sys"},
+		"internal/cli":           {"github.com/spf13/cobra", "github.com/spf13/pflag", "golang.org/x/term"},
+		"internal/lab/history":   {"github.com/anishathalye/porcupine"},
+		"internal/runner":        {"golang.org/x/sys", "golang.org/x/term"},
+		"internal/runner/warden": {"golang.org/x/sys"},
+		"store/filestore":        {"modernc.org/sqlite", "golang.org/x/sys"},
 	},
 
 	// Functions of their arguments: a checker that drives one of these with

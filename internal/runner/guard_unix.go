@@ -3,17 +3,12 @@
 package runner
 
 import (
-	"encoding/binary"
-	"io"
 	"os"
-	"os/signal"
-	"strconv"
 	"syscall"
 	"time"
-)
 
-// guardName is the first argument of a guard, in place of a program's name.
-const guardName = "leasehold-guard"
+	"github.com/leasehold-dev/leasehold/internal/runner/warden"
+)
 
 // guard is a process that kills the command and its group if this process dies
 // without a chance to do so, or is stopped past the end of the lease. The
@@ -28,17 +23,15 @@ const guardName = "leasehold-guard"
 //
 // A nil *guard guards nothing.
 type guard struct {
-	pipe *os.File
-	gone chan struct{} // closed when it was reaped
+	pid    int
+	reaped bool
+	pipe   *os.File
 }
 
-// dismissed is what the guard is sent when there is nothing left to guard.
-const dismissed = 0
-
-// newGuard starts a guard for the command pid, which must not be reaped
-// meanwhile. If it fails, only the kernel's death signal remains.
+// newGuard starts a guard of the command pid, which is not reaped meanwhile. Without
+// one the kernel's death signal is all there is.
 func newGuard(pid int) *guard {
-	self, err := ownExecutable()
+	self, err := warden.OwnExecutable()
 	if err != nil {
 		return nil
 	}
@@ -53,12 +46,13 @@ func newGuard(pid int) *guard {
 		return nil
 	}
 	defer null.Close()
-	files := []*os.File{r, null, null}
-	if f := openProcess(pid); f != nil {
+	files := []uintptr{r.Fd(), null.Fd(), null.Fd()}
+	if f := warden.OpenProcess(pid); f != nil {
 		defer f.Close()
-		files = append(files, f)
+		files = append(files, f.Fd())
 	}
-	proc, err := os.StartProcess(self, []string{guardName, strconv.Itoa(pid)}, &os.ProcAttr{
+	// Package os would start a process of its own first, to learn what the kernel can.
+	guardPID, _, err := syscall.StartProcess(self, warden.GuardArgs(pid), &syscall.ProcAttr{
 		Dir:   "/", // it keeps no file system busy
 		Env:   []string{"GOMAXPROCS=1"},
 		Files: files,
@@ -68,12 +62,19 @@ func newGuard(pid int) *guard {
 		w.Close()
 		return nil
 	}
-	g := &guard{pipe: w, gone: make(chan struct{})}
-	go func() {
-		defer close(g.gone)
-		proc.Wait()
-	}()
-	return g
+	return &guard{pid: guardPID, pipe: w}
+}
+
+// guards reports whether the guard is there. A guard that has ended is reaped.
+func (g *guard) guards() bool {
+	if g == nil {
+		return false
+	}
+	if !g.reaped {
+		pid, err := syscall.Wait4(g.pid, nil, syscall.WNOHANG, nil)
+		g.reaped = pid == g.pid || err == syscall.ECHILD
+	}
+	return !g.reaped
 }
 
 // extend tells the guard when the lease ends. It does not wait for a guard that
@@ -83,88 +84,30 @@ func (g *guard) extend(left time.Duration) {
 		return
 	}
 	g.pipe.SetWriteDeadline(time.Now().Add(10 * time.Millisecond))
-	g.tell(max(1, bootTime()+left))
+	g.pipe.Write(warden.Message(warden.BootTime() + left))
 }
 
-// dismiss tells the guard to end, and returns a channel that is closed when it
-// has.
+// dismiss ends the guard, and returns what is closed when it is gone. It is killed
+// before it can see that the pipe is closed. One that is still starting, beside a
+// command that was quick, would take milliseconds to read that it is not needed.
 func (g *guard) dismiss() (gone <-chan struct{}) {
 	if g == nil {
 		return nil
 	}
-	g.pipe.SetWriteDeadline(time.Now().Add(time.Second))
-	g.tell(dismissed)
+	ended := make(chan struct{})
+	if g.guards() {
+		syscall.Kill(g.pid, syscall.SIGKILL)
+		go func() {
+			defer close(ended)
+			for {
+				if _, err := syscall.Wait4(g.pid, nil, 0, nil); err != syscall.EINTR {
+					return
+				}
+			}
+		}()
+	} else {
+		close(ended)
+	}
 	g.pipe.Close()
-	return g.gone
-}
-
-func (g *guard) tell(end time.Duration) {
-	g.pipe.Write(binary.NativeEndian.AppendUint64(nil, uint64(end)))
-}
-
-// IsHelper reports whether the program was started by itself, as a guard or as
-// the process that becomes a command. Its main function must then call Help.
-func IsHelper(args []string) bool {
-	return len(args) > 1 && (args[0] == guardName || args[0] == gateName)
-}
-
-// Help is the main function of a helper.
-func Help(args []string) (code int) {
-	if args[0] == gateName {
-		return becomeCommand(args)
-	}
-	return guardCommand(args)
-}
-
-// guardCommand is the main function of a guard.
-func guardCommand(args []string) (code int) {
-	pid, err := strconv.Atoi(args[1])
-	if err != nil || pid < 2 {
-		return CodeTrouble
-	}
-	// A signal to all processes of a service is for the command, which may take its
-	// time to end.
-	signal.Ignore(syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT, syscall.SIGTERM, syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGTSTP)
-	parent := os.Getppid()
-	ends := make(chan time.Duration)
-	go func() {
-		defer close(ends)
-		for {
-			var b [8]byte
-			if _, err := io.ReadFull(os.Stdin, b[:]); err != nil {
-				return
-			}
-			ends <- time.Duration(binary.NativeEndian.Uint64(b[:]))
-		}
-	}()
-	end := bootTime() + time.Hour
-	look := time.NewTicker(time.Hour)
-	for {
-		// Timers stand still while a machine is suspended: look again.
-		look.Reset(min(max(end-bootTime(), 20*time.Millisecond), 5*time.Second))
-		select {
-		case next, ok := <-ends:
-			switch {
-			case !ok:
-				killAll(pid)
-				return 0
-			case next == dismissed:
-				return 0
-			}
-			end = next
-		case <-look.C:
-			// As long as our parent runs it sees to the end of the lease itself.
-			if bootTime() > end && isStopped(parent) {
-				killAll(pid)
-			}
-		}
-	}
-}
-
-// killAll kills the command and its group. The number of the group stays taken
-// while it has a member, and the parent dismisses the guard as soon as it has
-// reaped the command, so the number cannot be another group's.
-func killAll(pid int) {
-	syscall.Kill(-pid, syscall.SIGKILL)
-	killProcess(pid)
+	return ended
 }

@@ -30,9 +30,6 @@ const (
 )
 
 func TestMain(m *testing.M) {
-	if IsHelper(os.Args) {
-		os.Exit(Help(os.Args))
-	}
 	if role := os.Getenv(roleVar); role != "" {
 		os.Exit(roles[role](os.Args[1:]))
 	}

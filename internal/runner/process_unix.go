@@ -9,6 +9,8 @@ import (
 	"sync/atomic"
 	"syscall"
 	"time"
+
+	"github.com/leasehold-dev/leasehold/internal/runner/warden"
 )
 
 // process is the command and the process group that it leads.
@@ -16,6 +18,7 @@ type process struct {
 	pid     int // also the number of its group
 	changes <-chan change
 	guard   *guard
+	gate    *gate       // nil if it was started without one
 	reaped  atomic.Bool // the number may be somebody else's
 }
 
@@ -64,15 +67,17 @@ func start(cmd Command, tty *terminal, valid time.Duration) (*process, *StartErr
 // instruction. If that is impossible, it starts the command without one, and only
 // the kernel's death signal remains.
 func (p *process) enter(cmd Command, attr *syscall.ProcAttr, valid time.Duration) (err error) {
-	self, err := ownExecutable()
-	var g *gate
+	self, err := warden.OwnExecutable()
 	if err == nil {
-		g, err = newGate()
+		p.gate, err = newGate()
 	}
 	if err == nil {
-		defer g.close()
-		p.pid, _, err = syscall.StartProcess(self, g.args(cmd), attr)
-		g.passed()
+		p.pid, _, err = syscall.StartProcess(self, p.gate.args(cmd), attr)
+		p.gate.passed()
+		if err != nil {
+			p.gate.close()
+			p.gate = nil
+		}
 	}
 	if err != nil {
 		p.pid, _, err = syscall.StartProcess(cmd.Path, cmd.Args, attr)
@@ -80,27 +85,21 @@ func (p *process) enter(cmd Command, attr *syscall.ProcAttr, valid time.Duration
 	}
 	p.guard = newGuard(p.pid)
 	p.guard.extend(valid)
-	if err = g.open(); err != nil {
-		p.dismiss()
-		p.reap()
-	}
-	return err
-}
-
-// reap waits for the end of a process that did not become the command.
-func (p *process) reap() {
-	for {
-		if _, err := syscall.Wait4(p.pid, nil, 0, nil); err != syscall.EINTR {
-			return
-		}
-	}
+	p.gate.open()
+	return nil
 }
 
 // dismiss ends the guard of the command. gone is closed when the guard has ended.
 func (p *process) dismiss() (gone <-chan struct{}) { return p.guard.dismiss() }
 
-// extend sets how long the lease is valid.
-func (p *process) extend(left time.Duration) { p.guard.extend(left) }
+// extend says how long the lease is valid. A guard that was killed is replaced.
+func (p *process) extend(left time.Duration) {
+	if !p.guard.guards() && !p.reaped.Load() {
+		p.guard.dismiss()
+		p.guard = newGuard(p.pid)
+	}
+	p.guard.extend(left)
+}
 
 // await reports stops of the process, and its end. It reaps the process.
 func (p *process) await(changes chan<- change) {
@@ -119,18 +118,25 @@ func (p *process) await(changes chan<- change) {
 		case ws.Stopped():
 			changes <- change{stop: ws.StopSignal()}
 		case ws.Signaled():
-			changes <- change{exit: &exit{signal: ws.Signal()}}
+			changes <- change{exit: p.ended(exit{signal: ws.Signal()})}
 			return
 		case ws.Exited():
-			changes <- change{exit: &exit{code: ws.ExitStatus()}}
+			changes <- change{exit: p.ended(exit{code: ws.ExitStatus()})}
 			return
 		}
 	}
 }
 
-// signal sends a signal to the whole group, and to the command if it has left the
-// group. It returns an error if the command may not be signalled; that the
-// command has ended is not an error.
+// ended adds to e whether it is how the command ended.
+func (p *process) ended(e exit) *exit {
+	if p.gate != nil {
+		e.failed = p.gate.failure(e)
+	}
+	return &e
+}
+
+// signal goes to the whole group, and to the command if it has left that. The
+// error says that the command cannot be given it; that it is gone is none.
 func (p *process) signal(sig syscall.Signal) error {
 	syscall.Kill(-p.pid, sig)
 	if p.reaped.Load() {

@@ -13,7 +13,7 @@ import (
 // StartError reports why a command could not be started.
 type StartError struct {
 	Command string
-	Code    int // to exit with: CodeNotFound or CodeNotExecutable
+	Code    int // to exit with: CodeNotFound, CodeNotExecutable, or CodeTrouble
 	Err     error
 }
 
@@ -29,6 +29,8 @@ func (e *StartError) Error() string {
 
 func (e *StartError) Unwrap() error { return e.Err }
 
+var errNotExecuted = errors.New("the process that was to become it ended before that")
+
 // startError gives err the code that shells give it.
 func startError(command string, err error) *StartError {
 	var wrapped *exec.Error
@@ -36,8 +38,11 @@ func startError(command string, err error) *StartError {
 		err = wrapped.Err
 	}
 	code := CodeNotExecutable
-	if errors.Is(err, exec.ErrNotFound) || errors.Is(err, fs.ErrNotExist) {
+	switch {
+	case errors.Is(err, exec.ErrNotFound), errors.Is(err, fs.ErrNotExist):
 		code = CodeNotFound
+	case errors.Is(err, errNotExecuted):
+		code = CodeTrouble
 	}
 	return &StartError{Command: command, Code: code, Err: err}
 }

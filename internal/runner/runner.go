@@ -94,7 +94,7 @@ func Run(cmd Command, c Config) Outcome {
 		return Outcome{Code: err.Code, Err: err}
 	}
 	tty.watch(proc.pid)
-	r := run{Config: c, proc: proc, tty: tty}
+	r := run{Config: c, name: cmd.Args[0], proc: proc, tty: tty}
 	o := r.loop()
 	o.guard = proc.dismiss()
 	return o
@@ -130,6 +130,7 @@ func endBeforeStart(signals <-chan os.Signal) syscall.Signal {
 // run is one running command.
 type run struct {
 	Config
+	name string // of the command
 	proc *process
 	tty  *terminal
 
@@ -254,6 +255,10 @@ func (r *run) pass(s os.Signal) {
 }
 
 func (r *run) outcome() Outcome {
+	if r.exit.failed != nil {
+		err := startError(r.name, r.exit.failed)
+		return Outcome{Code: err.Code, Err: err}
+	}
 	o := Outcome{Started: true, Code: r.exit.code, Signal: r.exit.signal}
 	if r.exit.signal != 0 {
 		o.Code = SignalCode + int(r.exit.signal)
@@ -269,6 +274,7 @@ func (r *run) outcome() Outcome {
 type exit struct {
 	code   int
 	signal syscall.Signal
+	failed error // why the process never became the command, or nil
 }
 
 // change is news about the command: it ended, or a signal stopped it.

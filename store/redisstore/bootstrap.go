@@ -29,7 +29,12 @@ func Bootstrap(ctx context.Context, urls []string, o *Options, force bool) ([]De
 	if err := mustBeIndependent("bootstrap", urls); err != nil {
 		return nil, err
 	}
-	s, err := Open(ctx, urls, o)
+	opts := Options{}
+	if o != nil {
+		opts = *o
+	}
+	opts.declares = true
+	s, err := Open(ctx, urls, &opts)
 	if err != nil {
 		return nil, err
 	}

@@ -64,6 +64,8 @@ type Options struct {
 	Logger *slog.Logger
 	// Clock measures node timeouts and validity. Nil means the system's monotonic clock.
 	Clock clock.Clock
+
+	declares bool // it is opened to end quarantines, which then are no news
 }
 
 // withDefaults fills in the defaults and validates the options.

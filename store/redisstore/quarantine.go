@@ -192,7 +192,7 @@ func (n *node) arrived(said value, isNew bool) error {
 		n.quarantined = quarantineCount{}
 	}
 	n.mu.Unlock()
-	if shut.Outcome == store.Quarantined {
+	if shut.Outcome == store.Quarantined && !n.s.o.declares {
 		n.log.Warn("node is in quarantine", "why", shut.Err)
 	}
 	n.s.lasts(n, list[3])

@@ -1,4 +1,4 @@
-package runner
+package warden
 
 import (
 	"bytes"
@@ -13,12 +13,12 @@ import (
 // commandFD is the file descriptor by which a guard identifies the command.
 const commandFD = 3
 
-// ownExecutable is this program, even if its file was replaced or removed since.
-func ownExecutable() (string, error) { return "/proc/self/exe", nil }
+// OwnExecutable returns the path of this program, even if its file was replaced or removed since.
+func OwnExecutable() (string, error) { return "/proc/self/exe", nil }
 
-// openProcess returns a file that identifies a process even if its number is
-// reused, or nil if the kernel has none.
-func openProcess(pid int) *os.File {
+// OpenProcess returns a file that stands for a process, whatever becomes of its
+// number, or nil on a kernel that has none.
+func OpenProcess(pid int) *os.File {
 	fd, err := unix.PidfdOpen(pid, 0)
 	if err != nil {
 		return nil
@@ -33,9 +33,9 @@ func killProcess(pid int) {
 	}
 }
 
-// bootTime reads a clock that all processes share and that goes on while the
-// machine is suspended.
-func bootTime() time.Duration {
+// BootTime is a clock that all processes share and that goes on while the machine
+// is suspended.
+func BootTime() time.Duration {
 	var ts unix.Timespec
 	if err := unix.ClockGettime(unix.CLOCK_BOOTTIME, &ts); err != nil {
 		return 0
