@@ -1,7 +1,7 @@
 -- Give the lock, which is nobody's any more, to the first in line who hears of it, or
 -- could not be told of anything from the start (see place): in this very step, so that
--- nothing comes between. Others are removed from the line: their processes are gone. In
--- quarantine nothing is granted.
+-- nothing comes between. Others are removed from the line: their processes are gone, or
+-- the mark names a list that is not theirs. In quarantine nothing is granted.
 -- Who it is given to is told, by a message to its channel: "handed", owner, token,
 -- stamp, the clock (s, us), and, if that is not all that it asked for, how many tokens
 -- below that one are reserved for it. Who only wants to hear that the lock is free: "free",
@@ -65,6 +65,14 @@ local function hand(to, print, run, counting)
       local c = b and find(place, ' ', b + 1, true)
       local d = c and find(place, ' ', c + 1, true)
       local spare = d and tonumber(sub(place, a + 1, b - 1))
+      -- The mark has been compared with the list of the client that releases, only.
+      local list = KEYS[3] and d and string.match(sub(place, b + 1, c - 1), '^b?g(.+)')
+      if list and list ~= print then
+        local marked = string.match(got[3], '^2 %S+ (%S+)')
+        if marked ~= '-' and marked ~= list and marked ~= sub(list, 1, 12) and marked ~= sub(list, 14) then
+          spare = nil
+        end
+      end
       if spare then
         local stamp, channel, flag = sub(place, 32, a - 1), sub(place, c + 1, d - 1), string.byte(place, b + 1)
         local message, counts

@@ -4,8 +4,8 @@
 -- A place is the key {L}:place:OWNER, which lasts for the TTL unless it is refreshed:
 --   whether it can not be told (1 or 0), when it ends (ms, 13 digits), ticket (16
 --   digits), stamp, spare, flags (b: tell it only that the lock is free; then g: it
---   must not be granted without a look at the mark; or -), channel, and then the value
---   that its lock will have
+--   must not be granted without a look at the mark, followed by the fingerprint of its
+--   client's list of nodes; or -), channel, and then the value that its lock will have
 -- The line is the list {L}:line, with "ticket owner" for each, in the order of
 -- tickets: what a place costs does not depend on how many there are.
 -- What is known of both is in {L}:waits, which is there while anybody waits, and until
