@@ -130,7 +130,7 @@ func (s *Store) appendPlace(b []byte, q driver.Question, guarded bool) (_ []byte
 		flags += "b"
 	}
 	if guarded {
-		flags += "g"
+		flags += "g" + s.membership.fingerprint
 	}
 	var room [128]byte
 	rank := strconv.AppendUint(room[:0], store.Rank(q.Lease.Owner), 10)

@@ -98,6 +98,36 @@ func TestQuarantineHandsNothingOn(t *testing.T) {
 	}
 }
 
+// A server hands a lock on to no client of a list that it is not one of, also if the
+// client that releases has both lists, and no longer keeps a place for it.
+func TestHandsToNoClientOfAnotherList(t *testing.T) {
+	const one, other, both = "ba9876543210", "0123456789ab", "ba9876543210>0123456789ab"
+	for _, c := range []struct {
+		mark, waiter string
+		handed       bool
+	}{
+		{one, one, true}, {one, other, false}, {one, both, true},
+		{both, one, false}, {both, other, false}, {both, both, true},
+		{other, one, false}, {other, other, true}, {other, both, true},
+		{nodemark.Unknown, one, true},
+	} {
+		n := onRedis(t)
+		n.text(t, "SET", markKey, markOf(func(m *nodemark.Mark) { m.Print = nodemark.Unknown }))
+		held, next := lining("stock", store.CrashSafe), lining("stock", store.CrashSafe)
+		n.s.membership.fingerprint = c.waiter
+		n.ask(t, driver.Question{Op: quorum.Acquire, Lease: held}, driver.Question{Op: quorum.Acquire, Lease: next, Waits: true})
+		n.text(t, "SET", markKey, markOf(func(m *nodemark.Mark) { m.Print = c.mark }))
+		n.s.membership.fingerprint = both
+		n.ask(t, driver.Question{Op: quorum.Release, Lease: held})
+		if got := n.text(t, "GET", "stock") == next.Owner; got != c.handed {
+			t.Errorf("a server of %s hands on to a client of %s: %v", c.mark, c.waiter, got)
+		}
+		if n.text(t, "EXISTS", "{stock}:line", "{stock}:place:"+next.Owner) != "0" {
+			t.Errorf("a server of %s keeps a place for a client of %s", c.mark, c.waiter)
+		}
+	}
+}
+
 // A waiter that requires a check of the mark is not handed the lock by a release that
 // does not check it.
 func TestGuardedPlaceIsNotHandedUnseen(t *testing.T) {

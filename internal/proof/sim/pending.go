@@ -11,8 +11,8 @@ const (
 	retentionPending = true
 	// identityPending: servers that are replaced, become replicas for a while, or start
 	// with a wrong clock are believed; seeds do not have those faults yet.
-	identityPending = true
+	identityPending = false
 	// membershipPending: a client with another list of nodes stands in line, and is
 	// handed the lock by one that has both lists.
-	membershipPending = true
+	membershipPending = false
 )

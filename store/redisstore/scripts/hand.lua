@@ -1,7 +1,7 @@
 -- Hand the lock, which nobody has any more, to the first waiter whose push is received,
 -- or whose place says that it never could receive one (see place). This happens in the
 -- same step as the release. Other waiters are removed from the queue: their processes are
--- gone. In quarantine nothing is granted.
+-- gone, or the mark names another membership than theirs. In quarantine nothing is granted.
 --
 -- The waiter gets a push on its channel: "handed", owner, token, stamp, the clock (s,
 -- us), and, if fewer tokens are reserved than it asked for, how many below that one. A
@@ -67,6 +67,14 @@ local function hand(to, print, run, counting)
       local c = b and find(place, ' ', b + 1, true)
       local d = c and find(place, ' ', c + 1, true)
       local spare = d and tonumber(sub(place, a + 1, b - 1))
+      -- The mark has been compared with the list of the client that releases, only.
+      local list = KEYS[3] and d and string.match(sub(place, b + 1, c - 1), '^b?g(.+)')
+      if list and list ~= print then
+        local marked = string.match(got[3], '^2 %S+ (%S+)')
+        if marked ~= '-' and marked ~= list and marked ~= sub(list, 1, 12) and marked ~= sub(list, 14) then
+          spare = nil
+        end
+      end
       if spare then
         local stamp, channel, flag = sub(place, 32, a - 1), sub(place, c + 1, d - 1), string.byte(place, b + 1)
         local message, counts

@@ -4,8 +4,9 @@
 -- A place is the key {L}:place:OWNER, which lasts for the TTL unless it is refreshed:
 --   no-push flag (1: the client cannot receive pushes; or 0), when the place ends (ms, 13
 --   digits), ticket (16 digits), stamp, spare, flags (b: only notify it that the lock is
---   free; then g: grant it the lock only after a check of the mark; or -), channel, and
---   then the value that its lock will have
+--   free; then g: grant it the lock only after a check of the mark, followed by the
+--   fingerprint of its client's membership; or -), channel, and then the value that its
+--   lock will have
 -- The queue is the list {L}:line, with "ticket owner" for each place, ordered by ticket:
 -- the cost of a place does not depend on the length of the queue. The key {L}:waits
 -- summarizes both. It exists while there are waiters, until a release finds none, and has
