@@ -16,7 +16,7 @@ func TestTheProjectKeepsItsLayers(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// So that reading nothing can not pass for finding nothing.
+	// So that reading nothing cannot pass for finding nothing.
 	if n := len(tree.packages()); n < 10 {
 		t.Fatalf("found %d packages in %s", n, root)
 	}

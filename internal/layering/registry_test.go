@@ -55,7 +55,7 @@ var project = rules{
 		"guard/*":                {"fence"},
 	},
 
-	// Who may import a package, where it is not for everybody above it.
+	// The packages that may import a package, if not everybody above it may.
 	usedBy: map[string][]string{
 		"internal/quorum/driver": {"store/redisstore", "internal/lab/stories"},
 		"internal/quorum":        {"internal/quorum/driver", "store/redisstore", "internal/lab/stories"},

@@ -79,7 +79,7 @@ func (j *judge) goesOn(cl *client) {
 }
 
 // pauses notes that a client is paused. Its timers then fire earlier than its
-// clock says, so that its least holds can not be judged.
+// clock says, so that its least holds cannot be judged.
 func (j *judge) pauses(cl *client) {
 	for _, c := range j.claims {
 		if c.k.c == cl {

@@ -85,7 +85,7 @@ func heldFor(d time.Duration, position int) Reply {
 	return Reply{Kind: quorum.No, Position: position, Report: store.NodeOutcome{Outcome: store.Taken, Holder: holder, ExpiresIn: d}}
 }
 
-// Whoever waits comes soon after the end of a lease that is not renewed, wherever it stands,
+// A waiter comes soon after the end of a lease that is not renewed, wherever it stands,
 // and those before it have come by then if they live.
 func TestAllComeWhenALeaseEnds(t *testing.T) {
 	const left, ttl = 5 * time.Second, time.Hour
