@@ -1,8 +1,10 @@
 package redisstore_test
 
 import (
+	"context"
 	"errors"
 	"testing"
+	"time"
 
 	"github.com/leasehold-dev/leasehold/internal/testenv/redistest"
 	"github.com/leasehold-dev/leasehold/store"
@@ -36,6 +38,34 @@ func TestARefusalDoesNotEndALease(t *testing.T) {
 		}
 		if err := s.Release(t.Context(), r); err != nil {
 			t.Errorf("%d nodes: release afterwards: %v", n, err)
+		}
+	}
+}
+
+// A server that could not write down that a waiter leaves the line has not executed its
+// release, which is therefore sent again. Otherwise it would hand the lock to a waiter
+// that is gone.
+func TestAPlaceIsNotKeptByARefusal(t *testing.T) {
+	server := redistest.Start(t)
+	s := open(t, []string{server.Addr()}, nil)
+	held, waits := request("a"), request("a")
+	waits.TTL = time.Hour
+	if _, err := s.Acquire(t.Context(), held); err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	_, err := s.Wait(ctx, waits, func(error) {
+		server.Text(t, "CONFIG", "SET", "min-replicas-to-write", "1")
+		stop()
+	})
+	if err == nil {
+		t.Fatal("two holders")
+	}
+	server.Text(t, "CONFIG", "SET", "min-replicas-to-write", "0")
+	place := "{a}:place:" + waits.Owner
+	for end := time.Now().Add(time.Minute); server.Text(t, "EXISTS", place) != "0"; time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatal("the place is kept after the server can write again")
 		}
 	}
 }

@@ -28,7 +28,7 @@ end
 if got[2] then
   if held and not ours then
     -- include leave
-    pcall(leave, from, mine)
+    leave(from, mine) -- if that cannot be written, the release has to be sent again
   else
     -- include hand
     local well, done = pcall(hand, ARGV[5], ARGV[#ARGV - 2], ARGV[#ARGV - 1], ARGV[#ARGV])
