@@ -5,8 +5,6 @@ package redisstore
 // Mechanisms that the promises rest on. The checkers' build makes them
 // variables, to show that each is needed; here they are constants.
 const (
-	// requeues: a release that a broken connection took with it is sent again.
-	requeues = true
 	// marksLooked: a new connection begins with a look whether the server is the one
 	// that its mark speaks of.
 	marksLooked = true

@@ -3,7 +3,6 @@
 package redisstore
 
 var (
-	requeues         = true
 	marksLooked      = true
 	clocksWatched    = true
 	errorsSayNothing = true
@@ -13,7 +12,6 @@ var (
 
 // Mechanisms of this package, by name: setting one to false takes it out.
 var Mechanisms = map[string]*bool{
-	"requeue":             &requeues,
 	"look-at-mark":        &marksLooked,
 	"clock-watch":         &clocksWatched,
 	"error-says-nothing":  &errorsSayNothing,

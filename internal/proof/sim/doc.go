@@ -23,8 +23,8 @@
 // they appear.
 //
 // OfSeed makes the script of a seed. Scripts also come from rapid, and from
-// files in testdata/kept, where those stay that found something. Those in
-// testdata/pending show what is not mended yet; pending.go says what that is.
+// files in testdata/kept, where those stay that found something. What is known
+// not to be in order yet, and not judged, is in pending.go.
 //
 // # What is not simulated
 //

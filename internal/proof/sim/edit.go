@@ -13,29 +13,31 @@ type change struct{ old, new string }
 
 // changes are mistakes that take a mechanism out of the scripts.
 var changes = map[string][]change{
-	"quarantine": {{"if now < tonumber(opens) then", "if false then"}},
-	"quarantine-long-enough": {{"if now < tonumber(opens) then",
-		fmt.Sprintf("if now < tonumber(opens) - %d then", (4500 * time.Millisecond).Microseconds())}},
+	"quarantine": {{"mark.state = over and 'open' or 'shut'", "mark.state = 'open'"}, {"if mark.state ~= 'open' then", "if false then"}},
+	"quarantine-long-enough": {{"if mark.state ~= 'open' then",
+		fmt.Sprintf("if mark.state ~= 'open' and mark.opens - %d > now then", (4500 * time.Millisecond).Microseconds())},
+		{"elseif counting == '1' and mark.why ~= 'declared' then", "elseif false then"}},
 	"node-looks-at-lists": {
-		{"if print ~= '-' and print ~= prints and print ~= one and print ~= other then", "if false then"},
+		{"if mark.print ~= '-' and mark.print ~= print and mark.print ~= string.sub(print, 1, 12) and mark.print ~= string.sub(print, 14) then", "if false then"},
 		{"if got and got ~= print and got ~= '-' and got ~= string.sub(print, 1, 12) and got ~= string.sub(print, 14) then", "if false then"},
 	},
+	"node-hands-to-its-list": {{"if list and list ~= print then", "if false then"}},
 	"node-clock-floor": {
 		{"if token < now or token > now + LEAD or last and", "if token < 1 or token > now + LEAD or last and"},
 		{"token = math.max(now, math.min(token, now + LEAD))", "token = math.max(1, math.min(token, now + LEAD))"},
 	},
-	"node-tombstones":             {{"if ARGV[2] ~= '0' and (not ours or ARGV[3] == '1') then", "if false then"}},
-	"node-confirms-owner-only":    {{"if held ~= ARGV[1] then\n  return {0, held or '', redisstore.call('PTTL', KEYS[1])}\nend\nlocal counter", "local counter"}},
+	"node-tombstones":             {{"if ARGV[2] ~= '0' and (not ours or string.byte(ARGV[3]) == 49) then", "if false then"}},
+	"node-confirms-owner-only":    {{"if held ~= ARGV[1] then\n  return {0, held or '', redis.call('PTTL', KEYS[1])}\nend\nlocal token", "local token"}},
 	"node-never-shortens":         {{"if call('PTTL', KEYS[i]) < least then", "if true then"}},
-	"node-heals-after-quarantine": {{"local refusal = gate(KEYS[3], ARGV[3], ARGV[4], time[1] * 1000000 + time[2])", "local refusal"}},
-	"node-hands-after-quarantine": {{"if gate(KEYS[3], ARGV[6], ARGV[7], now) then", "if false then"}},
+	"node-heals-after-quarantine": {{"local refusal = gate(KEYS[3], ARGV[3], ARGV[4], ARGV[5], time[1] * 1000000 + time[2])", "local refusal"}},
+	"node-hands-after-quarantine": {{"if gate(KEYS[3], print, run, counting, now) then", "if false then"}},
 	"node-never-creates": {{"held = {call('GET', KEYS[1])}",
 		"call('SET', KEYS[1], ARGV[1], 'NX', 'PX', ARGV[2]) held = {call('GET', KEYS[1])}"}},
 	"node-skips-the-dead": {{"'PUBLISH', channel, message) ~= 0", "'PUBLISH', channel, message) ~= -1"}},
 }
 
 // idleOnly are those that show only in how long a lock stays nobody's.
-var idleOnly = map[string]bool{"node-skips-the-dead": true, "redis-requeue": true, "redis-ask-what-was-missed": true}
+var idleOnly = map[string]bool{"node-skips-the-dead": true, "redis-ask-what-was-missed": true}
 
 // without is a Switches.Edit that makes these mistakes.
 func without(names ...string) func(string) string {

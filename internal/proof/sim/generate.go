@@ -2,7 +2,6 @@ package sim
 
 import (
 	"math/rand/v2"
-	"slices"
 )
 
 // source draws the numbers a script is made of: rapid, which can then shrink a
@@ -57,7 +56,7 @@ func (s *Script) drawFault(src source, before []Fault) Fault {
 		Hold, Hold, Fade, Fade, Deaf, Deaf, Delay, Delay, Cut, Cut, Cut, Pause, Pause, Move, Move, Move, Crash, Crash, Crash, Wipe,
 		Ail, Slow, Doze, StepBack, WallClock, Full, Kill, Replay, Refuse, Refuse,
 	}
-	if !identityPending && s.Nodes > 2 {
+	if s.Nodes > 2 {
 		kinds = append(kinds, Boot, Replace, Replicate)
 	}
 	f := Fault{
@@ -86,9 +85,7 @@ func (s *Script) drawFault(src source, before []Fault) Fault {
 		f.Size = src.draw("size", 1, 4)
 	case Ail:
 		f.Client = 0
-		if f.Size = src.draw("size", 0, len(troubles)-1); retentionPending {
-			f.Size = slices.Index(troubles, "LOADING")
-		}
+		f.Size = src.draw("size", 0, len(troubles)-1)
 	case Boot:
 		f.Client, f.Node = 0, max(f.Node, 1)
 		f.Size = src.draw("size", 0, 600_000)

@@ -61,17 +61,14 @@ func TestAssumptionsAreNeeded(t *testing.T) {
 			if c.switches != nil {
 				c.switches(&sw)
 			}
+			// A run ends with the first promise that it breaks, which may be another one.
 			for seed := range uint64(tries) {
 				r := run(t, busy(seed, c.faults), sw, false, c.tamper)
-				if len(r.Violations) == 0 {
-					continue
+				if len(r.Violations) > 0 && slices.Contains(c.rules, r.Violations[0].Rule) {
+					return
 				}
-				if v := r.Violations[0]; !slices.Contains(c.rules, v.Rule) {
-					t.Errorf("seed %d: %v, want one of %q", seed, v, c.rules)
-				}
-				return
 			}
-			t.Errorf("nothing was found in %d runs", tries)
+			t.Errorf("none of %q was found broken in %d runs", c.rules, tries)
 		})
 	}
 }

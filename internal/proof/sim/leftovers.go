@@ -111,8 +111,5 @@ func (j *judge) atTheEnd() {
 // workers are done.
 func (j *judge) leftBehind(number int) bool {
 	o := j.w.owner(number)
-	if j.w.switches.Patient && o.born <= j.w.calmAt {
-		return false
-	}
 	return !o.revived && !o.left && o.client >= 0 && !j.w.clients[o.client].dead
 }

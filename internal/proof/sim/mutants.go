@@ -38,7 +38,7 @@ func Mutants() []Mutant {
 			all = append(all, Mutant{Name: from.where + "-" + name, mech: on})
 		}
 	}
-	all = slices.DeleteFunc(all, func(m Mutant) bool { return idleOnly[m.Name] && retentionPending })
+	all = slices.DeleteFunc(all, func(m Mutant) bool { return idleOnly[m.Name] && idlePending })
 	slices.SortFunc(all, func(a, b Mutant) int { return cmp.Compare(a.Name, b.Name) })
 	return all
 }
@@ -65,7 +65,7 @@ func (m Mutant) Catch(t *testing.T, most int) (how string, caught bool) {
 		if noticed(fmt.Sprintf("seed %d", seed+1), OfSeed(seed+1)) ||
 			seed < 40 && noticed(fmt.Sprintf("jumping clocks, seed %d", seed), jumping(seed)) ||
 			seed < 40 && noticed(fmt.Sprintf("fading network, seed %d", seed), fading(seed)) ||
-			!membershipPending && seed < 40 && noticed(fmt.Sprintf("lists, seed %d", seed), rollingList(seed)) ||
+			seed < 40 && noticed(fmt.Sprintf("lists, seed %d", seed), rollingList(seed)) ||
 			seed == 0 && noticed("rolling restarts", rolling()) {
 			break
 		}

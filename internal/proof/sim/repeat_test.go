@@ -1,7 +1,6 @@
 package sim
 
 import (
-	"path/filepath"
 	"runtime"
 	"testing"
 )
@@ -17,17 +16,6 @@ func TestOneSeedOneHistory(t *testing.T) {
 	}
 	if len(digests) != 1 {
 		t.Errorf("20 runs of seed %d gave %d histories: %v", s.Seed, len(digests), digests)
-	}
-}
-
-// The scripts that show what is pending have the kinds of fault that seeds do not.
-func TestPendingRepeats(t *testing.T) {
-	files, _ := filepath.Glob("testdata/pending/*.json")
-	for _, f := range files {
-		s := read(t, f)
-		if Run(t, s, Switches{Patient: true}, false).Digest != Run(t, s, Switches{Patient: true}, true).Digest {
-			t.Errorf("%s: two runs, two histories", f)
-		}
 	}
 }
 

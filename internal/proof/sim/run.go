@@ -21,7 +21,7 @@ type Switches struct {
 }
 
 // Shipped has every mechanism in place.
-func Shipped() Switches { return Switches{Patient: retentionPending} }
+func Shipped() Switches { return Switches{Patient: idlePending} }
 
 // Result is what came of a run.
 type Result struct {
