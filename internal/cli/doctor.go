@@ -84,7 +84,7 @@ func (p *program) doctor(c *cobra.Command, o doctorFlags) error {
 	}
 	examine, ok := examiners[s.names[0]]
 	if !ok {
-		return fmt.Errorf("doctor cannot examine %s:", s.names[0])
+		return fmt.Errorf("doctor cannot examine stores of the scheme %s", s.names[0])
 	}
 	p.voice.status("examining the store ...")
 	findings, err := examine(context.Background(), urls, o) // a signal just ends us: what is tried ends by itself

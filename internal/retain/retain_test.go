@@ -160,7 +160,6 @@ func walk(random *rand.Rand) (wrong string) {
 	connected, refuses, stopped := true, false, false
 	type flying struct {
 		*Entry[int, int]
-		answered bool
 	}
 	var flight []*flying
 	held, next := map[int]bool{}, 0 // leases that are not released, and were asked for

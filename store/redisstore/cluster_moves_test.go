@@ -308,7 +308,7 @@ func TestReleaseWhileNobodyHasTheSlot(t *testing.T) {
 	}
 	s := openCluster(t, c.Masters, nil)
 	err := s.Renew(t.Context(), []store.Request{held})[0]
-	if err == nil || !strings.Contains(err.Error(), "no server of the cluster has the slot") {
+	if err == nil || !strings.Contains(err.Error(), "no server of the cluster serves the slot") {
 		t.Fatalf("renewal: %v", err)
 	}
 	if err := s.Release(t.Context(), held); err == nil {

@@ -14,7 +14,7 @@ import (
 // a second.
 func ahead(t *testing.T, what string, last fence.Token) {
 	t.Helper()
-	if lead := time.UnixMicro(int64(last)).Sub(time.Now()); lead > time.Second {
+	if lead := time.Until(time.UnixMicro(int64(last))); lead > time.Second {
 		t.Errorf("%s: token %d is %v ahead of the clock", what, last, lead)
 	}
 }

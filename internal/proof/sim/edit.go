@@ -36,9 +36,6 @@ var changes = map[string][]change{
 	"node-skips-the-dead": {{"'PUBLISH', channel, message) ~= 0", "'PUBLISH', channel, message) ~= -1"}},
 }
 
-// idleOnly are those that show only in how long a lock stays nobody's.
-var idleOnly = map[string]bool{"node-skips-the-dead": true, "redis-ask-what-was-missed": true}
-
 // without is a Switches.Edit that makes these mistakes.
 func without(names ...string) func(string) string {
 	var pairs []string

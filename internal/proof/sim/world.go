@@ -61,13 +61,13 @@ type world struct {
 
 // owner is one attempt to acquire.
 type owner struct {
-	client, worker, lock int
-	ttl                  time.Duration
-	born                 time.Duration
-	holder               *claim        // that has it, or had it last
-	least                time.Duration // it is not to be released before, unless it is lost
-	revived              bool          // an acquire of it was replayed, and done
-	left                 bool          // it is left to its TTL, as documented
+	client, lock int
+	ttl          time.Duration
+	born         time.Duration
+	holder       *claim        // that has it, or had it last
+	least        time.Duration // it is not to be released before, unless it is lost
+	revived      bool          // an acquire of it was replayed, and done
+	left         bool          // it is left to its TTL, as documented
 }
 
 func (w *world) timerNow() time.Duration { return time.Since(w.began) }

@@ -288,7 +288,8 @@ func (c *tee) Read(b []byte) (int, error) {
 			want := c.want[0]
 			c.want = c.want[1:]
 			c.mu.Unlock()
-			itself := bytes.Contains(said, []byte("run_id:")) || bytes.Contains(said, []byte("proto")) // says who it is
+			itself := bytes.Contains(said, []byte("run_id:")) || bytes.Contains(said, []byte("proto")) || // says who it is
+				bytes.Contains(said, []byte("appendfsync")) // and its settings, in any order
 			if !itself && !alike(said, want) {
 				c.b.t.Errorf("Redis     %q\nsimulated %q", said, want)
 			}
