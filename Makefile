@@ -28,10 +28,10 @@ QUICKREDIS = TestConformance|TestWireFormat|TestInteroperatesWithPlainClients|Te
 GO = go
 
 .DEFAULT_GOAL = help
-.PHONY: help quick test race lint fmt vuln bench figures peers fuzz cross explore sim mutants torture redis databases
+.PHONY: help quick test race lint fmt vuln bench figures peers fuzz cross explore sim mutants mutants-quick torture redis databases
 
 help: ## show this list
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 	@echo
 	@echo '  Settings, with their defaults: PKG=$(PKG) TIMEOUT=$(TIMEOUT) COUNT=$(COUNT) BENCH=$(BENCH) BENCHTIME=$(BENCHTIME) FUZZTIME=$(FUZZTIME)'
 
@@ -42,10 +42,10 @@ quick: redis ## run the tests of the inner loop in under a minute
 test: redis databases ## run all tests with the race detector, against real servers
 	@scripts/need-race.sh
 ifeq ($(PKG),./...)
-	@# The explorer takes six times as long with the race detector, so it runs without
-	@# it here; make race runs it with the detector.
-	$(GO) test -race -timeout $(TIMEOUT) $$($(GO) list ./... | grep -v '/internal/proof/explore$$')
-	$(GO) test -timeout $(TIMEOUT) ./internal/proof/explore
+	@# The explorer and the simulator take six times as long with the race detector, so
+	@# they run without it here; make race runs them with the detector.
+	$(GO) test -race -timeout $(TIMEOUT) $$($(GO) list ./... | grep -vE '/internal/proof/(explore|sim)$$')
+	$(GO) test -timeout $(TIMEOUT) ./internal/proof/explore ./internal/proof/sim
 	cd guard/guardtest && $(GO) test -race -timeout $(TIMEOUT) ./...
 	cd bench && $(GO) test -race -timeout $(TIMEOUT) ./beside
 else
@@ -106,6 +106,10 @@ mutants: ## remove one mechanism after the other: a checker must notice each
 		$(GO) test -tags mutants -c -o "$$dir/explore" ./internal/proof/explore && (cd internal/proof/explore && "$$dir/explore") && \
 		$(GO) test -tags mutants ./internal/retain ./internal/quorum/driver && \
 		$(GO) test -tags mutants -c -o "$$dir/mutants" ./internal/proof/mutants && cd internal/proof/mutants && "$$dir/mutants"
+
+mutants-quick: ## the same for the packages that decide, without the simulator
+	$(GO) vet -tags mutants ./...
+	$(GO) test -tags mutants ./internal/retain ./internal/quorum/driver
 
 torture: redis ## stress locks on real servers with real faults for TORTURE (faults by SEED)
 	@dir=$$(mktemp -d); trap 'rm -rf "$$dir"' EXIT; $(GO) test -race -c -o "$$dir/chaos" ./internal/lab/chaos && \
