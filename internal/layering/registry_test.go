@@ -31,7 +31,7 @@ var project = rules{
 		{"fence"},
 		{"internal/testenv/faultproxy", "internal/testenv/redistest", "internal/testenv/simredis", "internal/testenv/sqltest", "internal/layering", "internal/endtoend"},
 		{"internal/testenv/localredis"},
-		{"internal/testenv/child", "internal/nodemark", "store/redisstore/internal/resp"},
+		{"internal/testenv/child", "internal/testenv/port", "internal/nodemark", "store/redisstore/internal/resp"},
 		{"internal/excerpt"},
 	},
 
