@@ -60,6 +60,7 @@ func (n *node) unsentLocked(c call, now time.Time) {
 	case n.closed || c.owed != nil:
 	case s.frees():
 		n.retainLocked(c.command, now)
+	case s == healScript: // the node has been asked about this lease before, and may get it late
 	case s.takes() && !c.command.question.Again:
 		n.retained.Untold(idOf(c.command.question.Lease))
 		n.retains.Store(int64(n.retained.Len()))
