@@ -309,7 +309,7 @@ func (h *history) renew(t *rapid.T, owner string, ttl time.Duration) {
 }
 
 func (h *history) release(t *rapid.T, owner string, tomb time.Duration) {
-	before, ans := h.step(t, func(r Record) (Record, Answer) { return Release(r, owner, tomb, h.now) })
+	before, ans := h.step(t, func(r Record) (Record, Answer) { return Release(r, End{Owner: owner, Tomb: tomb}, h.now) })
 	i := before.hold(owner)
 	if i < 0 {
 		h.untouched(t, before)

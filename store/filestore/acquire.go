@@ -70,13 +70,14 @@ func (t *step) admit(r store.Request, wait time.Duration, barge bool, me waiter)
 		}
 	}
 	ask := rule.Ask{
-		Spec:  rule.Mutex,
-		Owner: r.Owner,
-		Meta:  r.Meta,
-		TTL:   t.lasting(r.TTL),
-		Spare: r.Spare,
-		Fair:  wait > 0 && !barge,
-		Wait:  wait,
+		Spec:    rule.Mutex,
+		Owner:   r.Owner,
+		Attempt: r.Attempt,
+		Meta:    r.Meta,
+		TTL:     t.lasting(r.TTL),
+		Spare:   r.Spare,
+		Fair:    wait > 0 && !barge,
+		Wait:    wait,
 	}
 	after, ans := rule.Admit(before.Record, ask, t.now)
 	switch {
@@ -103,7 +104,7 @@ func (t *step) admit(r store.Request, wait time.Duration, barge bool, me waiter)
 // effect. If bury is set, the owner is also refused for a while, in case a commit
 // without an answer takes effect later.
 func (s *Store) takeBack(ctx context.Context, r store.Request, bury bool) {
-	ctx = context.WithoutCancel(ctx)
+	ctx, r.Undo = context.WithoutCancel(ctx), true
 	s.gate.stay()
 	go func() {
 		defer s.gate.leave()
