@@ -75,7 +75,7 @@ func Admit(r Record, a Ask, now clock.Instant) (Record, Answer) {
 func (r Record) grant(a Ask, now clock.Instant) (Record, Answer) {
 	h := Hold{Owner: a.Owner, Meta: a.Meta, Weight: a.Weight, Expiry: after(now, a.TTL), Made: a.Attempt}
 	r, h = r.enter(h, a.Spare, a.Floor)
-	return r, Answer{Verdict: Granted, Token: h.Token, Count: h.Count, ExpiresIn: h.Expiry.Sub(now)}
+	return r, Answer{Verdict: Granted, Token: h.Token, Spare: int(r.Token - h.Token), Count: h.Count, ExpiresIn: h.Expiry.Sub(now)}
 }
 
 // enter adds h with a new token, and removes the owner's place in the line.

@@ -30,11 +30,7 @@ func (s *Store) Acquire(ctx context.Context, r store.Request) (store.Grant, erro
 		return store.Grant{}, s.failed(ctx, "acquire", r.Name, maybe, err)
 	}
 	if ans.Verdict == rule.Granted {
-		g := store.Grant{Token: ans.Token, Spare: r.Spare}
-		if ans.Again { // the record does not say how many were reserved
-			g.Spare = 0
-		}
-		return g, nil
+		return store.Grant{Token: ans.Token, Spare: ans.Spare}, nil
 	}
 	return store.Grant{}, refusal("acquire", r.Name, ans)
 }
@@ -82,7 +78,7 @@ func (t *step) admit(r store.Request, wait time.Duration, barge bool, me waiter)
 	after, ans := rule.Admit(before.Record, ask, t.now)
 	switch {
 	case ans.Verdict == rule.Granted && !ans.Again:
-		if ask.Floor, err = t.draw(int64(r.Spare) + 1); err != nil {
+		if ask.Floor, ask.Spare, err = t.draw(r.Spare); err != nil {
 			return rule.Answer{}, err
 		}
 		after, ans = rule.Admit(before.Record, ask, t.now)

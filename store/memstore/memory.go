@@ -73,11 +73,7 @@ func (s *Store) Acquire(ctx context.Context, r store.Request) (store.Grant, erro
 	s.keep(r.Name, rec, now)
 	switch ans.Verdict {
 	case rule.Granted:
-		g := store.Grant{Token: ans.Token, Spare: r.Spare}
-		if ans.Again { // the record does not say how many were reserved
-			g.Spare = 0
-		}
-		return g, nil
+		return store.Grant{Token: ans.Token, Spare: ans.Spare}, nil
 	case rule.Busy:
 		return store.Grant{}, &store.BusyError{
 			Name:      r.Name,

@@ -139,6 +139,7 @@ var waitChecks = []check{
 	{"WaitEndedContext", checkWaitEndedContext},
 	{"WaitClosed", checkWaitClosed},
 	{"SpareTokens", checkSpareTokens},
+	{"TokensStayNearTheClock", checkTokensStayNearTheClock},
 	{"Draw", checkDraw},
 	{"DrawWaiting", checkDrawWaiting},
 	{"DrawByOwnerOnly", checkDrawByOwnerOnly},

@@ -156,6 +156,7 @@ var caught = []struct {
 	{"close does nothing", "WaitClosed", "by a store that is closed"},
 	{"reserved tokens are granted again", "SpareTokens", "was reserved"},
 	{"draws repeat", "SpareTokens", "5 more were drawn"},
+	{"reserved tokens run ahead of the clock", "TokensStayNearTheClock", "ahead of the clock"},
 	{"draws repeat", "Draw", "drew"},
 	{"draws reserve more", "Draw", "spare tokens, got"},
 	{"grants reserve more", "SpareTokens", "acquire: asked for 7 spare tokens, got"},
