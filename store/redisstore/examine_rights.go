@@ -84,8 +84,8 @@ func deniesCommand(v value) bool {
 	return v.isError("NOPERM") && bytes.Contains(v.text, []byte("to run"))
 }
 
-// listening tries whether waiters can receive pushes: a second connection subscribes to a
-// channel, and the first one publishes a message there.
+// listening tries whether clients can receive pushes: a second connection tracks the mark
+// and subscribes to a channel, and the first one publishes a message there.
 func (d *examiner) listening() error {
 	if s := d.found.Server; s.Mode == "sentinel" || s.Replica || s.Loading {
 		return nil
@@ -95,11 +95,17 @@ func (d *examiner) listening() error {
 		channel, publish, subscribe = channelBegin+"{"+tagIn(serves, 0)+"}-doctor", "SPUBLISH", "SSUBSCRIBE"
 	}
 	w, err := d.n.open(d.n.ctx, d.w.host, func(w *wire) error {
-		said, err := w.exchange(append(d.n.login(), newCommand("HELLO", "3"), newCommand(subscribe, channel)))
+		said, err := w.exchange(append(d.n.login(), newCommand("HELLO", "3"), trackCommand, newCommand(subscribe, channel)))
 		if err != nil {
 			return err
 		}
-		for _, v := range said[len(said)-2:] {
+		hello, tracked, subscribed := said[len(said)-3], said[len(said)-2], said[len(said)-1]
+		for _, v := range []value{hello, tracked} {
+			if v.kind == '-' && d.found.TrackingErr == nil && d.scope.serves == nil && d.n.s.sentinels == nil {
+				d.found.TrackingErr = newRefused(v)
+			}
+		}
+		for _, v := range []value{hello, subscribed} {
 			if v.kind == '-' {
 				return newRefused(v)
 			}
