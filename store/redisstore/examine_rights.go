@@ -86,8 +86,8 @@ func deniesCommand(v resp.Value) bool {
 	return v.Code() == resp.Denied && bytes.Contains(v.Text, []byte("to run"))
 }
 
-// listening tries whether waiters can receive pushes: a second connection subscribes to a
-// channel, and the first one publishes a message there.
+// listening tries whether clients can receive pushes: a second connection tracks the mark
+// and subscribes to a channel, and the first one publishes a message there.
 func (d *examiner) listening() error {
 	if s := d.found.Server; s.Mode == "sentinel" || s.Replica || s.Loading {
 		return nil
@@ -97,11 +97,17 @@ func (d *examiner) listening() error {
 		channel, publish, subscribe = script.ChannelBegin+"{"+tagIn(serves, 0)+"}-doctor", "SPUBLISH", "SSUBSCRIBE"
 	}
 	w, err := d.n.open(d.n.ctx, d.w.host, func(w *wire) error {
-		said, err := w.exchange(append(d.n.login(), script.NewCommand("HELLO", "3"), script.NewCommand(subscribe, channel)))
+		said, err := w.exchange(append(d.n.login(), script.NewCommand("HELLO", "3"), trackCommand, script.NewCommand(subscribe, channel)))
 		if err != nil {
 			return err
 		}
-		for _, v := range said[len(said)-2:] {
+		hello, tracked, subscribed := said[len(said)-3], said[len(said)-2], said[len(said)-1]
+		for _, v := range []resp.Value{hello, tracked} {
+			if v.Kind == '-' && d.found.TrackingErr == nil && d.scope.serves == nil && d.n.s.sentinels == nil {
+				d.found.TrackingErr = resp.ErrorOf(v)
+			}
+		}
+		for _, v := range []resp.Value{hello, subscribed} {
 			if v.Kind == '-' {
 				return resp.ErrorOf(v)
 			}

@@ -176,12 +176,18 @@ func (k *Driver) waiters() int {
 // block. It returns the name of the lock, and nothing if the owner neither waits for it
 // nor has it.
 func (k *Driver) OnGranted(node int, owner string, ans Reply) (name string) {
-	waits := k.withAttempt(owner, func(a *attempt) {
+	waits := k.withRegistered(owner, func(a *attempt) {
 		at := k.receivedAt(ans)
 		if ans.Stamp < a.start || ans.Stamp > at {
 			return // no request of this attempt left then
 		}
+		if a.core.Verdict() == quorum.Lost {
+			return
+		}
 		name = a.r.Name
+		if a.core.Verdict() == quorum.Won {
+			return // the majority has granted it; the waiter has not returned yet
+		}
 		e := quorum.Event{Kind: quorum.PushGranted, Node: node, Op: quorum.Acquire, Token: ans.Token, Reserved: a.reservedLocked(ans), From: ans.Stamp}
 		said := store.NodeOutcome{Outcome: store.Granted}
 		if err := k.checkClock(node, ans, ans.Stamp, at); err != nil {
@@ -241,6 +247,16 @@ func (k *Driver) OnPushLost(node int) {
 // withAttempt calls do with the attempt of owner, if it is open. It reports whether there
 // is an attempt: one that is no longer open releases what it was granted by itself.
 func (k *Driver) withAttempt(owner string, do func(*attempt)) (found bool) {
+	return k.withRegistered(owner, func(a *attempt) {
+		if a.core.Verdict() == quorum.Open {
+			do(a)
+		}
+	})
+}
+
+// withRegistered calls do with the attempt of owner, whatever its verdict. It reports
+// whether there is one.
+func (k *Driver) withRegistered(owner string, do func(*attempt)) (found bool) {
 	w := &k.waiting
 	w.mu.Lock()
 	a := w.byOwner[owner]
@@ -251,7 +267,7 @@ func (k *Driver) withAttempt(owner string, do func(*attempt)) (found bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	// The memory may have been reused for another attempt.
-	if a.users > 0 && a.waiting.waits && a.r.Owner == owner && a.core.Verdict() == quorum.Open {
+	if a.users > 0 && a.waiting.waits && a.r.Owner == owner {
 		do(a)
 	}
 	return true
