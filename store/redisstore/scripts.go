@@ -147,7 +147,7 @@ func appendCounterKey(b []byte, name string) []byte {
 	return appendWord(b, keyBegin, name, counterEnd)
 }
 
-func appendTombKey(b []byte, r store.Request) []byte {
+func appendTombKey(b []byte, r store.Lease) []byte {
 	if r.Attempt == "" {
 		return appendWord(b, keyBegin, r.Name, tombMiddle, r.Owner)
 	}
