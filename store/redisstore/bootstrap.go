@@ -8,6 +8,7 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/nodemark"
 	"github.com/leasehold-dev/leasehold/internal/quorum/driver"
 	"github.com/leasehold-dev/leasehold/store"
+	"github.com/leasehold-dev/leasehold/store/redisstore/internal/config"
 	"github.com/leasehold-dev/leasehold/store/redisstore/internal/script"
 )
 
@@ -27,19 +28,18 @@ type Declared struct {
 // set. It blocks for about Options.ConnectTimeout at most. It is safe for concurrent use,
 // and calling it twice is harmless.
 func Bootstrap(ctx context.Context, urls []string, o *Options, force bool) ([]Declared, error) {
-	if err := mustBeIndependent("bootstrap", urls); err != nil {
+	if err := config.MustBeIndependent("bootstrap", urls); err != nil {
 		return nil, err
 	}
-	opts := Options{}
-	if o != nil {
-		opts = *o
-	}
-	opts.declares = true
-	s, err := Open(ctx, urls, &opts)
+	s, err := newStore(urls, o)
 	if err != nil {
 		return nil, err
 	}
 	defer s.Close()
+	s.declares = true
+	if err := s.waitForQuorum(ctx); err != nil {
+		return nil, err
+	}
 	servers, err := s.identities(ctx)
 	if err != nil {
 		return nil, err

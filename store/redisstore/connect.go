@@ -3,7 +3,6 @@ package redisstore
 import (
 	"context"
 	"net"
-	"strconv"
 	"time"
 
 	"github.com/leasehold-dev/leasehold/internal/quorum/driver"
@@ -70,12 +69,12 @@ func (n *node) reach() (*wire, error) {
 	if n.s.sentinels != nil {
 		return n.reachMaster()
 	}
-	return n.open(n.ctx, n.addr.host, n.greet)
+	return n.open(n.ctx, n.addr.Host, n.greet)
 }
 
 // open connects to host and calls greet before the connection is used. The connection
 // ends with the node. ConnectTimeout bounds all of it.
-func (n *node) open(ctx context.Context, host string, greet func(*wire) error) (*wire, error) {
+func (n *node) open(ctx context.Context, host string, greet func(context.Context, *wire) error) (*wire, error) {
 	ctx, cancel := context.WithTimeout(ctx, n.s.o.ConnectTimeout)
 	defer cancel()
 	conn, err := n.dial(ctx, host)
@@ -87,7 +86,7 @@ func (n *node) open(ctx context.Context, host string, greet func(*wire) error) (
 	w.forget = context.AfterFunc(n.ctx, func() { conn.Close() })
 	deadline, _ := ctx.Deadline()
 	conn.SetDeadline(deadline)
-	if err = greet(w); err == nil {
+	if err = greet(ctx, w); err == nil {
 		err = conn.SetDeadline(time.Time{})
 	}
 	if err != nil {
@@ -103,37 +102,20 @@ func (n *node) open(ctx context.Context, host string, greet func(*wire) error) (
 
 func (n *node) dial(ctx context.Context, host string) (net.Conn, error) {
 	a := n.addr
-	a.host = host
-	return a.dial(ctx, &n.s.o)
-}
-
-// login returns the commands that begin a connection and have to succeed.
-func (n *node) login() []*script.Command {
-	hello := n.addr.auth()
-	if n.addr.db != 0 {
-		hello = append(hello, script.NewCommand("SELECT", strconv.Itoa(n.addr.db)))
-	}
-	return hello
-}
-
-// auth returns the AUTH command, if there is a password.
-func (a address) auth() []*script.Command {
-	switch {
-	case a.username != "":
-		return []*script.Command{script.NewCommand("AUTH", a.username, a.password)}
-	case a.password != "":
-		return []*script.Command{script.NewCommand("AUTH", a.password)}
-	}
-	return nil
+	a.Host = host
+	return dial(ctx, a, &n.s.o)
 }
 
 // greet runs the exchange that begins a connection.
-func (n *node) greet(w *wire) error {
-	hello := n.login()
+func (n *node) greet(ctx context.Context, w *wire) error {
+	hello, err := n.s.o.Login(ctx, n.addr)
+	if err != nil {
+		return err
+	}
 	must := len(hello)
-	hello = append(hello, script.NewCommand("HELLO", "3"), script.NewCommand("CLIENT", "SETNAME", "leasehold"), script.NewCommand("INFO"), script.NewCommand("CONFIG", "GET", "*appendfsync*"), timeCommand)
+	hello = append(hello, resp.Command("HELLO", "3"), resp.Command("CLIENT", "SETNAME", "leasehold"), resp.Command("INFO"), resp.Command("CONFIG", "GET", "*appendfsync*"), timeCommand.Bytes)
 	sent := n.s.o.Clock.Now()
-	said, err := w.exchange(hello)
+	said, err := w.exchange(hello...)
 	received := n.s.o.Clock.Now()
 	if err != nil {
 		return err
@@ -196,20 +178,20 @@ func (n *node) identify(info, fsync resp.Value) error {
 // again as text would delay everything that is enqueued behind it. An error reply is
 // ignored here: callers of the script will get it too.
 func (n *node) learn(w *wire) error {
-	lessons := make([]*script.Command, len(script.All))
+	lessons := make([][]byte, len(script.All))
 	for i, s := range script.All {
-		lessons[i] = &script.Command{Bytes: s.Lesson}
+		lessons[i] = s.Lesson
 	}
-	_, err := w.exchange(lessons)
+	_, err := w.exchange(lessons...)
 	return err
 }
 
 // exchange sends commands and waits for their replies, on a connection that is not used
 // for anything else yet.
-func (w *wire) exchange(commands []*script.Command) ([]resp.Value, error) {
+func (w *wire) exchange(commands ...[]byte) ([]resp.Value, error) {
 	var out []byte
 	for _, c := range commands {
-		out = append(out, c.Bytes...)
+		out = append(out, c...)
 	}
 	failed := func(err error) error {
 		if w.answered {

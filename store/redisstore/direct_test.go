@@ -11,6 +11,7 @@ import (
 
 	"github.com/leasehold-dev/leasehold/internal/clock"
 	"github.com/leasehold-dev/leasehold/internal/quorum/driver"
+	"github.com/leasehold-dev/leasehold/store/redisstore/internal/config"
 	"github.com/leasehold-dev/leasehold/store/redisstore/internal/resp"
 	"github.com/leasehold-dev/leasehold/store/redisstore/internal/script"
 )
@@ -50,8 +51,8 @@ func bareNode(t *testing.T) (*node, net.Conn) {
 	}
 	t.Cleanup(func() { server.Close() })
 
-	s := &Store{idle: idleAfter, o: Options{Logger: slog.New(slog.DiscardHandler), Clock: clock.System(), ConnectTimeout: time.Minute}}
-	n := newNode(0, address{host: l.Addr().String()}, s)
+	s := &Store{idle: idleAfter, o: config.Config{Logger: slog.New(slog.DiscardHandler), Clock: clock.System(), ConnectTimeout: time.Minute}}
+	n := newNode(0, config.Address{Host: l.Addr().String()}, s)
 	s.nodes = []*node{n}
 	t.Cleanup(n.close)
 	w := &wire{n: n, conn: conn, raw: newDirect(conn)}

@@ -27,8 +27,13 @@ type transfer struct {
 // newDirect returns nil if direct transfer is impossible: a TLS connection writes other
 // bytes than it is given.
 func newDirect(conn net.Conn) *direct {
-	c, ok := conn.(*net.TCPConn)
-	if !ok {
+	var c syscall.Conn
+	switch conn := conn.(type) {
+	case *net.TCPConn:
+		c = conn
+	case *net.UnixConn:
+		c = conn
+	default:
 		return nil
 	}
 	raw, err := c.SyscallConn()

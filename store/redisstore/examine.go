@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/leasehold-dev/leasehold/store"
+	"github.com/leasehold-dev/leasehold/store/redisstore/internal/config"
 	"github.com/leasehold-dev/leasehold/store/redisstore/internal/resp"
 	"github.com/leasehold-dev/leasehold/store/redisstore/internal/script"
 )
@@ -58,20 +59,16 @@ func Examine(ctx context.Context, urls []string, o *Options, scope Scope) (Exami
 }
 
 func examine(ctx context.Context, urls []string, o *Options, scope Scope, wall func() time.Time) (Examination, error) {
-	if o == nil {
-		o = &Options{}
-	}
-	topology := topologyOf(urls)
-	addrs, opts, err := topology.parseURLs(urls, *o)
+	addrs, opts, err := config.Parse(urls, o.settings())
 	if err != nil {
 		return Examination{}, err
 	}
-	sentinels, addrs := topology.sentinels(addrs, opts)
+	sentinels, addrs := newSentinels(addrs, opts)
 	addrs, lists, err := newMembership(addrs, opts.Next)
 	if err != nil {
 		return Examination{}, err
 	}
-	if opts, err = opts.withDefaults(); err != nil {
+	if opts, err = opts.WithDefaults(); err != nil {
 		return Examination{}, err
 	}
 	if scope, err = scope.withDefaults(); err != nil {
@@ -82,11 +79,11 @@ func examine(ctx context.Context, urls []string, o *Options, scope Scope, wall f
 
 // examineAll examines the servers as nodes of one store, and the sentinels that watch
 // them, if any.
-func examineAll(ctx context.Context, addrs []address, watch *sentinels, lists membership, opts Options, scope Scope, wall func() time.Time) Examination {
+func examineAll(ctx context.Context, addrs []config.Address, watch *sentinels, lists membership, opts config.Config, scope Scope, wall func() time.Time) Examination {
 	e := Examination{
 		Nodes: make([]Examined, len(addrs)), Memberships: lists.indexes(len(addrs)),
-		TTL: scope.TTL, MaxTTL: opts.MaxTTL, NodeTimeout: opts.nodeTimeout(scope.TTL),
-		Quarantine: opts.quarantine(), FsyncAlways: opts.FsyncAlways,
+		TTL: scope.TTL, MaxTTL: opts.MaxTTL, NodeTimeout: opts.TimeoutFor(scope.TTL),
+		Quarantine: opts.Quarantine(), FsyncAlways: opts.FsyncAlways,
 	}
 	s := &Store{o: opts, membership: lists, sentinels: watch, wall: wall, nodes: make([]*node, len(addrs)), channel: script.ChannelBegin + rand.Text()} // never opened
 	s.guarded.Store(len(addrs) > 1)
@@ -141,7 +138,10 @@ func (d *examiner) visit(ctx context.Context) error {
 	d.w = &wire{n: d.n, host: hosts[0], conn: conn}
 	d.w.in = resp.NewReader(d.w)
 	d.found.Host, _, _ = net.SplitHostPort(conn.RemoteAddr().String())
-	for _, step := range []func() error{d.login, d.timing, d.server, d.mark, d.survey, d.rights, d.scripts, d.listening} {
+	if err := d.login(dialing); err != nil {
+		return err
+	}
+	for _, step := range []func() error{d.timing, d.server, d.mark, d.survey, d.rights, d.scripts, d.listening} {
 		if err := step(); err != nil {
 			return err
 		}
@@ -150,24 +150,27 @@ func (d *examiner) visit(ctx context.Context) error {
 }
 
 // ask sends commands together and waits for all their answers.
-func (d *examiner) ask(commands ...*script.Command) ([]resp.Value, error) {
+func (d *examiner) ask(commands ...[]byte) ([]resp.Value, error) {
 	d.w.conn.SetDeadline(time.Now().Add(d.n.s.o.ConnectTimeout))
-	return d.w.exchange(commands)
+	return d.w.exchange(commands...)
 }
 
 // askFor sends one command and waits for its answer.
 func (d *examiner) askFor(words ...string) (resp.Value, error) {
-	said, err := d.ask(script.NewCommand(words...))
+	said, err := d.ask(resp.Command(words...))
 	if err != nil {
 		return resp.Value{}, err
 	}
 	return said[0], nil
 }
 
-func (d *examiner) login() error {
-	commands := d.n.login()
+func (d *examiner) login(ctx context.Context) error {
+	commands, err := d.n.s.o.Login(ctx, d.n.addr)
+	if err != nil {
+		return err
+	}
 	// The handshake without a password succeeds; the first other command is refused.
-	said, err := d.ask(append(commands, script.NewCommand("GET", d.probeName()))...)
+	said, err := d.ask(append(commands, resp.Command("GET", d.probeName()))...)
 	if err != nil {
 		return err
 	}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/leasehold-dev/leasehold/store"
+	"github.com/leasehold-dev/leasehold/store/redisstore/internal/config"
 	"github.com/leasehold-dev/leasehold/store/redisstore/internal/resp"
 )
 
@@ -32,7 +33,7 @@ const SlotsOfCluster = resp.Slots
 // servers, as for OpenCluster. It fails only if the URLs or the options are wrong, or if
 // ctx ends.
 func ExamineCluster(ctx context.Context, urls []string, o *Options, scope Scope) (ClusterExamination, error) {
-	seeds, opts, err := clusterURLs(urls, o)
+	seeds, opts, err := config.ParseCluster(urls, o.settings())
 	if err != nil {
 		return ClusterExamination{}, err
 	}
@@ -60,11 +61,11 @@ func ExamineCluster(ctx context.Context, urls []string, o *Options, scope Scope)
 	for i, host := range hosts {
 		all.Go(func() {
 			member, scope := seeds[0], scope
-			member.host = host
+			member.Host = host
 			scope.serves = func(slot int) bool {
 				return slices.ContainsFunc(has[host], func(s slotRange) bool { return s.first <= slot && slot <= s.last })
 			}
-			e.Masters[i] = examineAll(ctx, []address{member}, nil, membership{}, opts, scope, time.Now)
+			e.Masters[i] = examineAll(ctx, []config.Address{member}, nil, membership{}, opts, scope, time.Now)
 		})
 	}
 	all.Wait()

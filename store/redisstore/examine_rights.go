@@ -2,6 +2,7 @@ package redisstore
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"slices"
 	"time"
@@ -40,14 +41,14 @@ func (d *examiner) rights() error {
 	}
 	key := d.probe()
 	var names []string
-	var commands []*script.Command
+	var commands [][]byte
 	for _, r := range rights {
 		if try := trials[r.command]; try != nil {
 			names = append(names, r.command)
-			commands = append(commands, script.NewCommand(try(key)...))
+			commands = append(commands, resp.Command(try(key)...))
 		}
 	}
-	said, err := d.ask(append(commands, script.NewCommand("DEL", key))...)
+	said, err := d.ask(append(commands, resp.Command("DEL", key))...)
 	if err != nil {
 		return err
 	}
@@ -96,8 +97,12 @@ func (d *examiner) listening() error {
 	if serves := d.scope.serves; serves != nil && sharded(d.found.Server.Version) {
 		channel, publish, subscribe = script.ChannelBegin+"{"+tagIn(serves, 0)+"}-doctor", "SPUBLISH", "SSUBSCRIBE"
 	}
-	w, err := d.n.open(d.n.ctx, d.w.host, func(w *wire) error {
-		said, err := w.exchange(append(d.n.login(), script.NewCommand("HELLO", "3"), script.NewCommand(subscribe, channel)))
+	w, err := d.n.open(d.n.ctx, d.w.host, func(ctx context.Context, w *wire) error {
+		login, err := d.n.s.o.Login(ctx, d.n.addr)
+		if err != nil {
+			return err
+		}
+		said, err := w.exchange(append(login, resp.Command("HELLO", "3"), resp.Command(subscribe, channel))...)
 		if err != nil {
 			return err
 		}
@@ -170,12 +175,12 @@ func (d *examiner) scripts() error {
 		try("heal", driver.Question{Op: quorum.Heal, Lease: guarded})
 	}
 	all = append(all, trial{"inspect", alone.Inspect(r.Name, false)})
-	var commands []*script.Command
+	var commands [][]byte
 	for _, t := range all { // by text, since the server may not know the script yet
-		commands = append(commands, &script.Command{Bytes: t.c.ByText(nil)})
+		commands = append(commands, t.c.ByText(nil))
 	}
 	name := script.KeyBegin + r.Name
-	commands = append(commands, script.NewCommand("DEL", r.Name, name+script.CounterEnd, name+script.LineEnd, name+script.WaitsEnd, name+script.PlaceMiddle+waits.Owner, name+script.TombMiddle+r.Owner, name+script.TombMiddle+waits.Owner, name+script.TombMiddle+guarded.Owner))
+	commands = append(commands, resp.Command("DEL", r.Name, name+script.CounterEnd, name+script.LineEnd, name+script.WaitsEnd, name+script.PlaceMiddle+waits.Owner, name+script.TombMiddle+r.Owner, name+script.TombMiddle+waits.Owner, name+script.TombMiddle+guarded.Owner))
 	said, err := d.ask(commands...)
 	if err != nil {
 		return err

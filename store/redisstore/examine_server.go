@@ -24,7 +24,7 @@ func (d *examiner) server() error {
 		return nil
 	}
 	s := parseServer(string(info.Text))
-	said, err := d.ask(script.NewCommand("CONFIG", "GET", "appendfsync"), script.NewCommand("CONFIG", "GET", "no-appendfsync-on-rewrite"), script.NewCommand("CONFIG", "GET", "save"))
+	said, err := d.ask(resp.Command("CONFIG", "GET", "appendfsync"), resp.Command("CONFIG", "GET", "no-appendfsync-on-rewrite"), resp.Command("CONFIG", "GET", "save"))
 	if err != nil {
 		return err
 	}
@@ -91,7 +91,7 @@ func (d *examiner) mark() error {
 	if d.scope.serves != nil { // a cluster has no marks
 		return nil
 	}
-	said, err := d.ask(script.NewCommand("GET", script.MarkKey), script.NewCommand("TIME"))
+	said, err := d.ask(resp.Command("GET", script.MarkKey), resp.Command("TIME"))
 	if err != nil {
 		return err
 	}

@@ -100,7 +100,7 @@ func newLongLine(b *testing.B, servers, waiting int) *longLine {
 	}))
 	n.s.wall, n.s.channel = time.Now, script.ChannelBegin+strings.Repeat("c", 26)
 	ears := dialScripted(b, n.wire.conn.RemoteAddr().String())
-	if _, err := ears.wire.exchange([]*script.Command{script.NewCommand("SUBSCRIBE", n.s.channel)}); err != nil {
+	if _, err := ears.wire.exchange(resp.Command("SUBSCRIBE", n.s.channel)); err != nil {
 		b.Fatal(err)
 	}
 	go func() {

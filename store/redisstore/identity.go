@@ -96,7 +96,7 @@ func (r *registry) vet(n *node, id identity, nodes []*node) error {
 	}
 	for other, oid := range r.ids {
 		if oid.runID == id.runID {
-			return fmt.Errorf("%w: %s and %s (run_id %s): list each server once, or its vote counts double", errSameServer, nodes[other].addr.host, n.addr.host, id.runID)
+			return fmt.Errorf("%w: %s and %s (run_id %s): list each server once, or its vote counts double", errSameServer, nodes[other].addr.Host, n.addr.Host, id.runID)
 		}
 	}
 	r.ids[n.index] = id

@@ -77,7 +77,7 @@ func listening(t *testing.T, n *scripted) *ears {
 	w := &wire{n: n.wire.n, conn: conn}
 	w.in = resp.NewReader(w)
 	e := &ears{scripted: n, in: w}
-	if _, err := w.exchange([]*script.Command{script.NewCommand("SUBSCRIBE", "always")}); err != nil {
+	if _, err := w.exchange(resp.Command("SUBSCRIBE", "always")); err != nil {
 		t.Fatal(err)
 	}
 	return e
@@ -89,7 +89,7 @@ func (e *ears) listen(owner string, yes bool) error {
 	if yes {
 		verb = "SUBSCRIBE"
 	}
-	_, err := e.in.exchange([]*script.Command{script.NewCommand(verb, script.ChannelBegin+owner)})
+	_, err := e.in.exchange(resp.Command(verb, script.ChannelBegin+owner))
 	return err
 }
 

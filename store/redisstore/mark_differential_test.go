@@ -383,7 +383,7 @@ func announced(before, after string) int64 {
 // listens has a second connection hear when lists change.
 func (n *scripted) listens(t *testing.T) {
 	n.ear = dialScripted(t, n.wire.conn.RemoteAddr().String()).wire
-	if _, err := n.ear.exchange([]*script.Command{script.NewCommand("SUBSCRIBE", membershipChannel)}); err != nil {
+	if _, err := n.ear.exchange(resp.Command("SUBSCRIBE", membershipChannel)); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/leasehold-dev/leasehold/internal/nodemark"
 	"github.com/leasehold-dev/leasehold/internal/quorum"
+	"github.com/leasehold-dev/leasehold/store/redisstore/internal/config"
 )
 
 // A membership is the set of server addresses that decide, as the clients write them. All
@@ -40,11 +41,11 @@ type membership struct {
 const fingerprintSize = 12
 
 // newMembership adds the nodes of next to addrs.
-func newMembership(addrs []address, next []string) ([]address, membership, error) {
+func newMembership(addrs []config.Address, next []string) ([]config.Address, membership, error) {
 	var l membership
 	var now []string
 	for i, a := range addrs {
-		now = append(now, a.host)
+		now = append(now, a.Host)
 		l.sets[0] |= quorum.SetOf(i)
 	}
 	l.text, l.fingerprint = describe(now)
@@ -53,7 +54,7 @@ func newMembership(addrs []address, next []string) ([]address, membership, error
 		return addrs, l, nil
 	}
 	for _, host := range next {
-		host, err := hostPort(strings.TrimSpace(host), independent.port)
+		host, err := config.ServerAddress(strings.TrimSpace(host))
 		if err != nil {
 			return nil, l, err
 		}
@@ -61,10 +62,10 @@ func newMembership(addrs []address, next []string) ([]address, membership, error
 			return nil, l, fmt.Errorf("redis: node %s is listed twice in next: list each server once", host)
 		}
 		l.next = append(l.next, host)
-		at := slices.IndexFunc(addrs, func(a address) bool { return a.host == host })
+		at := slices.IndexFunc(addrs, func(a config.Address) bool { return a.Host == host })
 		if at < 0 {
 			a := addrs[0]
-			a.host = host
+			a.Host = host
 			at, addrs = len(addrs), append(slices.Clip(addrs), a)
 		}
 		l.sets[1] |= quorum.SetOf(at)

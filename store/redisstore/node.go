@@ -11,6 +11,7 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/quorum/driver"
 	"github.com/leasehold-dev/leasehold/internal/retain"
 	"github.com/leasehold-dev/leasehold/store"
+	"github.com/leasehold-dev/leasehold/store/redisstore/internal/config"
 	"github.com/leasehold-dev/leasehold/store/redisstore/internal/script"
 )
 
@@ -20,7 +21,7 @@ import (
 type node struct {
 	s     *Store
 	index int
-	addr  address
+	addr  config.Address
 	log   *slog.Logger
 
 	mu          sync.Mutex
@@ -103,8 +104,8 @@ const (
 	maxIdle = time.Second
 )
 
-func newNode(index int, a address, s *Store) *node {
-	n := &node{s: s, index: index, addr: a, log: s.o.Logger.With("node", a.host), ready: make(chan struct{}, 1)}
+func newNode(index int, a config.Address, s *Store) *node {
+	n := &node{s: s, index: index, addr: a, log: s.o.Logger.With("node", a.Host), ready: make(chan struct{}, 1)}
 	n.ctx, n.cancel = context.WithCancel(context.Background())
 	n.retained.Most = maxRetained
 	n.resend = time.AfterFunc(time.Hour, n.resendDue)
@@ -121,7 +122,7 @@ func (n *node) Addr() string {
 	if s := n.s.sentinels; s != nil {
 		return s.name()
 	}
-	return n.addr.host
+	return n.addr.Host
 }
 
 // Put implements driver.Node.
@@ -209,7 +210,7 @@ func (n *node) wake() {
 // send is the sending goroutine of the node.
 func (n *node) send() {
 	for range n.ready {
-		n.s.o.rest(n.index) // lets other goroutines enqueue their calls first
+		n.s.o.Rest(n.index) // lets other goroutines enqueue their calls first
 		for n.flush() {
 		}
 		if n.isClosed() {

@@ -26,18 +26,18 @@ func (n *node) listen(w *wire, hello resp.Value) error {
 	if n.s.route != nil {
 		return n.s.route.listen(n, w, hello)
 	}
-	var asked []*script.Command
+	var asked [][]byte
 	if hello.Kind != '-' {
 		if n.isSingle() {
-			asked = append(asked, script.NewCommand("SUBSCRIBE", membershipChannel))
+			asked = append(asked, resp.Command("SUBSCRIBE", membershipChannel))
 		}
-		asked = append(asked, script.NewCommand("SUBSCRIBE", n.s.channel))
+		asked = append(asked, resp.Command("SUBSCRIBE", n.s.channel))
 	}
 	channels := len(asked)
 	if n.isSingle() {
-		asked = append(asked, script.NewCommand("GET", script.MarkKey))
+		asked = append(asked, resp.Command("GET", script.MarkKey))
 	}
-	all, err := w.exchange(asked)
+	all, err := w.exchange(asked...)
 	if err != nil {
 		return err
 	}

@@ -104,11 +104,11 @@ func (n *node) arrive(w *wire, tells bool) error {
 	if c == nil {
 		return errUnidentified
 	}
-	commands := []*script.Command{c}
+	commands := [][]byte{c.Bytes}
 	if tells { // before the mark is read, so that no replacement goes unnoticed
-		commands = []*script.Command{trackCommand, c}
+		commands = [][]byte{trackCommand, c.Bytes}
 	}
-	all, err := w.exchange(commands)
+	all, err := w.exchange(commands...)
 	if err != nil {
 		return err
 	}
@@ -169,7 +169,7 @@ func (n *node) arrived(said resp.Value, isNew bool) error {
 		n.quarantined = quarantineCount{}
 	}
 	n.mu.Unlock()
-	if shut.Outcome == store.Quarantined && !n.s.o.declares {
+	if shut.Outcome == store.Quarantined && !n.s.declares {
 		n.log.Warn("node is in quarantine", "why", shut.Err)
 	}
 	n.s.lasts(n, list[3])
@@ -291,7 +291,7 @@ type grant struct {
 // quarantine is how long a server that may have forgotten leases grants nothing: as long
 // as the leases of any client may last, as far as servers know about them.
 func (s *Store) quarantine() time.Duration {
-	return max(s.o.quarantine(), time.Duration(s.longest.Load()))
+	return max(s.o.Quarantine(), time.Duration(s.longest.Load()))
 }
 
 // lasts learns of the longest quarantine that any client has asked a node for. Other
@@ -303,7 +303,7 @@ func (s *Store) lasts(told *node, quarantine resp.Value) {
 		return
 	}
 	s.longest.Store(int64(d))
-	told.log.Warn("other clients use a longer max_ttl, so quarantines last longer; configure all clients with the same max_ttl", "quarantine", d, "ours", s.o.quarantine())
+	told.log.Warn("other clients use a longer max_ttl, so quarantines last longer; configure all clients with the same max_ttl", "quarantine", d, "ours", s.o.Quarantine())
 	for _, n := range s.nodes {
 		n.mu.Lock()
 		if n != told && n.wire != nil {

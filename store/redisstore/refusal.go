@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/leasehold-dev/leasehold/store"
+	"github.com/leasehold-dev/leasehold/store/redisstore/internal/config"
 	"github.com/leasehold-dev/leasehold/store/redisstore/internal/resp"
 	"github.com/leasehold-dev/leasehold/store/redisstore/internal/script"
 )
@@ -21,6 +22,8 @@ func classify(err error, timeout time.Duration) (store.Outcome, error) {
 		return script.Classify(said)
 	case errors.Is(err, context.Canceled), errors.Is(err, store.ErrClosed):
 		return store.Unreachable, store.ErrClosed
+	case errors.Is(err, config.ErrCredentials):
+		return store.Refused, err
 	case errors.Is(err, errSilent), isTimeout(err):
 		// Not wrapped: the caller's own deadline has not passed.
 		silence := fmt.Errorf("no answer within %v", timeout)

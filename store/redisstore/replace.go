@@ -9,6 +9,7 @@ import (
 
 	"github.com/leasehold-dev/leasehold/internal/quorum"
 	"github.com/leasehold-dev/leasehold/store"
+	"github.com/leasehold-dev/leasehold/store/redisstore/internal/config"
 	"github.com/leasehold-dev/leasehold/store/redisstore/internal/resp"
 	"github.com/leasehold-dev/leasehold/store/redisstore/internal/script"
 )
@@ -31,7 +32,7 @@ import (
 // progress is not nil, Replace calls it before each step with a description of the step;
 // it must not block.
 func Replace(ctx context.Context, urls []string, o *Options, progress func(string)) error {
-	if err := mustBeIndependent("replace", urls); err != nil {
+	if err := config.MustBeIndependent("replace", urls); err != nil {
 		return err
 	}
 	s, err := newStore(urls, o)

@@ -9,16 +9,18 @@ import (
 	"net"
 	"syscall"
 	"time"
+
+	"github.com/leasehold-dev/leasehold/store/redisstore/internal/config"
 )
 
 // dial connects to the server at the address, over TLS if the URL selects it.
-func (a address) dial(ctx context.Context, o *Options) (net.Conn, error) {
+func dial(ctx context.Context, a config.Address, o *config.Config) (net.Conn, error) {
 	dial, secrecy := o.Dial, o.TLS
 	if dial == nil {
 		dial = (&net.Dialer{KeepAlive: 15 * time.Second}).DialContext
 	}
-	conn, err := dial(ctx, "tcp", a.host)
-	if err != nil || !a.tls {
+	conn, err := dial(ctx, a.Network(), a.Host)
+	if err != nil || !a.TLS {
 		return conn, err
 	}
 	config := &tls.Config{}
@@ -26,7 +28,7 @@ func (a address) dial(ctx context.Context, o *Options) (net.Conn, error) {
 		config = secrecy.Clone()
 	}
 	if config.ServerName == "" {
-		config.ServerName, _, _ = net.SplitHostPort(a.host)
+		config.ServerName, _, _ = net.SplitHostPort(a.Host)
 	}
 	secure := tls.Client(conn, config)
 	if err := secure.HandshakeContext(ctx); err != nil {

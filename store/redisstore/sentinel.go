@@ -12,8 +12,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/leasehold-dev/leasehold/store/redisstore/internal/config"
 	"github.com/leasehold-dev/leasehold/store/redisstore/internal/resp"
-	"github.com/leasehold-dev/leasehold/store/redisstore/internal/script"
 )
 
 // Sentinels watch a master and its replicas, and promote a replica when the master fails.
@@ -23,8 +23,8 @@ import (
 
 // sentinels finds the address of the master.
 type sentinels struct {
-	addrs  []address // of the sentinels, with their own credentials
-	master string    // the sentinels' name of the master
+	addrs  []config.Address // of the sentinels, with their own credentials
+	master string           // the sentinels' name of the master
 
 	mu    sync.Mutex
 	at    string // where the master was last found; empty: not asked yet
@@ -43,19 +43,19 @@ type sentinelReply struct {
 	err   error // why there is nothing above
 }
 
-// sentinels returns the sentinels of a topology that has them, and the address of the one
+// newSentinels returns the sentinels, if the URLs named some, and the address of the one
 // node that they watch.
-func (t topology) sentinels(addrs []address, o Options) (*sentinels, []address) {
-	if t.scheme != watched.scheme {
+func newSentinels(addrs []config.Address, o config.Config) (*sentinels, []config.Address) {
+	if o.Master == "" {
 		return nil, addrs
 	}
 	s := &sentinels{master: o.Master}
 	for _, a := range addrs {
-		s.addrs = append(s.addrs, address{host: a.host, tls: a.tls, username: o.SentinelUsername, password: o.SentinelPassword})
+		s.addrs = append(s.addrs, config.Address{Host: a.Host, TLS: a.TLS, Username: o.SentinelUsername, Password: o.SentinelPassword})
 	}
 	node := addrs[0]
-	node.host = o.Master
-	return s, []address{node}
+	node.Host = o.Master
+	return s, []config.Address{node}
 }
 
 // name is the name of the node in messages.
@@ -198,7 +198,7 @@ func (p *sentinelPool) askOne(ctx context.Context, i int) sentinelReply {
 	if !alive && kept && ctx.Err() == nil {
 		t, _ = p.question(ctx, i)
 	}
-	t.sentinel = p.n.s.sentinels.addrs[i].host
+	t.sentinel = p.n.s.sentinels.addrs[i].Host
 	return t
 }
 
@@ -210,23 +210,23 @@ func (p *sentinelPool) question(ctx context.Context, i int) (t sentinelReply, al
 		}
 	}()
 	s := p.n.s.sentinels
-	var hello []*script.Command
+	var hello [][]byte
 	w := p.lines[i]
 	if w == nil {
 		a := s.addrs[i]
-		conn, err := a.dial(ctx, &p.n.s.o)
+		conn, err := dial(ctx, a, &p.n.s.o)
 		if err != nil {
 			return sentinelReply{err: sentinelError(err)}, false
 		}
 		w = &wire{n: p.n, conn: conn}
 		w.in = resp.NewReader(conn)
-		p.lines[i], hello = w, a.auth()
+		p.lines[i], hello = w, a.Auth()
 	}
 	deadline, _ := ctx.Deadline()
 	w.conn.SetDeadline(deadline)
 	over := context.AfterFunc(ctx, func() { w.conn.SetDeadline(time.Unix(1, 0)) })
 	// In this order, so that the address is never older than the epoch.
-	said, err := w.exchange(append(hello, script.NewCommand("SENTINEL", "MASTER", s.master), script.NewCommand("SENTINEL", "GET-MASTER-ADDR-BY-NAME", s.master)))
+	said, err := w.exchange(append(hello, resp.Command("SENTINEL", "MASTER", s.master), resp.Command("SENTINEL", "GET-MASTER-ADDR-BY-NAME", s.master))...)
 	alive = over() && err == nil
 	if err != nil {
 		return sentinelReply{err: sentinelError(err)}, false

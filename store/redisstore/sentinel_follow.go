@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/leasehold-dev/leasehold/store/redisstore/internal/resp"
-	"github.com/leasehold-dev/leasehold/store/redisstore/internal/script"
 )
 
 const (
@@ -70,7 +69,7 @@ func (n *node) follow() {
 // masterAddrs returns the addresses where the node's server may be, the likeliest first.
 func (n *node) masterAddrs(ctx context.Context) ([]string, error) {
 	if n.s.sentinels == nil {
-		return []string{n.addr.host}, nil
+		return []string{n.addr.Host}, nil
 	}
 	p := n.newPanel()
 	defer p.close()
@@ -110,7 +109,7 @@ func (n *node) isMaster(w *wire) error {
 	role := n.server.role
 	n.mu.Unlock()
 	if role == "" {
-		said, err := w.exchange([]*script.Command{script.NewCommand("ROLE")})
+		said, err := w.exchange(resp.Command("ROLE"))
 		if err != nil {
 			return err
 		}

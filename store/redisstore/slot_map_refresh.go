@@ -10,6 +10,7 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/quorum"
 	"github.com/leasehold-dev/leasehold/internal/quorum/driver"
 	"github.com/leasehold-dev/leasehold/store"
+	"github.com/leasehold-dev/leasehold/store/redisstore/internal/config"
 	"github.com/leasehold-dev/leasehold/store/redisstore/internal/resp"
 	"github.com/leasehold-dev/leasehold/store/redisstore/internal/script"
 )
@@ -81,12 +82,12 @@ func (r *router) fetchSlotMap(ctx context.Context) (slotMap []slotRange, nodes [
 	connected, others := r.known()
 	for _, n := range connected {
 		p := make(poll, 1)
-		said := driver.PutOutcome(n.put(call{command: slotsCommand, timeout: r.s.o.nodeTimeout(r.s.o.MaxTTL), look: p}, false))
+		said := driver.PutOutcome(n.put(call{command: slotsCommand, timeout: r.s.o.TimeoutFor(r.s.o.MaxTTL), look: p}, false))
 		if said.Err == nil {
 			select {
 			case a := <-p:
 				if said.Err = a.Err; a.Err == nil {
-					if slotMap, said.Err = parseSlotMap(a.Value, n.addr.host); said.Err == nil {
+					if slotMap, said.Err = parseSlotMap(a.Value, n.addr.Host); said.Err == nil {
 						return slotMap, nil, nil
 					}
 				}
@@ -104,14 +105,14 @@ func (r *router) fetchSlotMap(ctx context.Context) (slotMap []slotRange, nodes [
 			return slotMap, nil, nil
 		}
 		outcome, err := classify(err, r.s.o.ConnectTimeout)
-		nodes = append(nodes, store.NodeOutcome{Node: a.host, Outcome: outcome, Err: err})
+		nodes = append(nodes, store.NodeOutcome{Node: a.Host, Outcome: outcome, Err: err})
 	}
 	return nil, nodes, errNoSlotMap
 }
 
 // known returns the members that are connected, and the addresses of the other members
 // and of the seeds.
-func (r *router) known() (connected []*node, others []address) {
+func (r *router) known() (connected []*node, others []config.Address) {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
 	for _, n := range r.members {
@@ -124,13 +125,13 @@ func (r *router) known() (connected []*node, others []address) {
 			others = append(others, n.addr)
 		}
 	}
-	slices.SortFunc(connected, func(a, b *node) int { return cmp.Compare(a.addr.host, b.addr.host) })
+	slices.SortFunc(connected, func(a, b *node) int { return cmp.Compare(a.addr.Host, b.addr.Host) })
 	if r.nextAsked++; len(connected) > 0 {
 		at := r.nextAsked % len(connected)
 		connected = slices.Concat(connected[at:], connected[:at])
 	}
 	for _, a := range r.seeds {
-		if r.members[a.host] == nil {
+		if r.members[a.Host] == nil {
 			others = append(others, a)
 		}
 	}
@@ -138,10 +139,14 @@ func (r *router) known() (connected []*node, others []address) {
 }
 
 // fetchFrom asks for the slot map over a new connection.
-func (r *router) fetchFrom(ctx context.Context, a address) (slotMap []slotRange, err error) {
+func (r *router) fetchFrom(ctx context.Context, a config.Address) (slotMap []slotRange, err error) {
 	n := &node{s: r.s, addr: a, log: r.s.o.Logger, ctx: ctx}
-	w, err := n.open(ctx, a.host, func(w *wire) error {
-		said, err := w.exchange(append(n.login(), slotsCommand))
+	w, err := n.open(ctx, a.Host, func(ctx context.Context, w *wire) error {
+		login, err := r.s.o.Login(ctx, a)
+		if err != nil {
+			return err
+		}
+		said, err := w.exchange(append(login, slotsCommand.Bytes)...)
 		if err != nil {
 			return err
 		}
@@ -150,7 +155,7 @@ func (r *router) fetchFrom(ctx context.Context, a address) (slotMap []slotRange,
 				return resp.ErrorOf(v)
 			}
 		}
-		slotMap, err = parseSlotMap(said[len(said)-1], a.host)
+		slotMap, err = parseSlotMap(said[len(said)-1], a.Host)
 		return err
 	})
 	if err != nil {
@@ -227,7 +232,7 @@ func (r *router) inherit(n *node) {
 	all := n.retained.All()
 	n.mu.Unlock()
 	for _, q := range all {
-		c := call{command: r.s.encode(q, nil).(*script.Command), timeout: r.s.o.nodeTimeout(q.Lease.TTL), to: nobody{}, tag: int(quorum.Release)}
+		c := call{command: r.s.encode(q, nil).(*script.Command), timeout: r.s.o.TimeoutFor(q.Lease.TTL), to: nobody{}, tag: int(quorum.Release)}
 		r.put(c, false) // a member that refuses the release retains it
 	}
 }

@@ -15,7 +15,7 @@ import (
 
 // trackCommand asks the server to report writes of other clients to keys that begin like
 // the mark, which are rare, and the loss of all keys.
-var trackCommand = script.NewCommand("CLIENT", "TRACKING", "ON", "BCAST", "PREFIX", script.MarkKey, "NOLOOP")
+var trackCommand = resp.Command("CLIENT", "TRACKING", "ON", "BCAST", "PREFIX", script.MarkKey, "NOLOOP")
 
 // infoCommand reads the replication ID; see compare.
 var infoCommand = script.NewCommand("INFO", "replication")

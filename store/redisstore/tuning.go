@@ -40,20 +40,20 @@ func (r *router) subscribe(n *node, w *wire) (resp.Value, error) {
 		}
 		tag := tagIn(func(slot int) bool { return has[slot] }, rand.IntN(1<<(5*tagSize)))
 		w.channel = r.clusterChannel("{" + tag + "}")
-		said, err := w.exchange([]*script.Command{script.NewCommand("SSUBSCRIBE", w.channel)})
+		said, err := w.exchange(resp.Command("SSUBSCRIBE", w.channel))
 		if err != nil {
 			return resp.Value{}, err
 		}
 		if said[0].Code() == resp.UnknownCommand {
 			w.channel = r.clusterChannel(unsharded)
-			said, err = w.exchange([]*script.Command{script.NewCommand("SUBSCRIBE", w.channel)})
+			said, err = w.exchange(resp.Command("SUBSCRIBE", w.channel))
 			if err != nil {
 				return resp.Value{}, err
 			}
 		}
 		if said[0].Kind == '-' {
 			if d := resp.RedirectionOf(resp.ErrorOf(said[0])); d != nil && d.Kind == resp.RedirectMoved {
-				if host, ok := memberOf(d, n.addr.host); ok && host != n.addr.host {
+				if host, ok := memberOf(d, n.addr.Host); ok && host != n.addr.Host {
 					r.moves(d.Slot, host)
 					continue
 				}

@@ -195,7 +195,7 @@ func (w *wire) look() {
 	}
 	w.n.mu.Unlock()
 	if late {
-		w.n.s.o.rest((1 + w.n.index) * quorum.MaxNodes * quorum.MaxNodes)
+		w.n.s.o.Rest((1 + w.n.index) * quorum.MaxNodes * quorum.MaxNodes)
 		w.abandon(errSilent)
 	}
 }
@@ -284,7 +284,7 @@ func (w *wire) read() {
 	for {
 		if err := w.next(); err != nil {
 			w.abandon(err)
-			w.n.s.o.rest((1 + w.n.index) * quorum.MaxNodes) // so that others send in between
+			w.n.s.o.Rest((1 + w.n.index) * quorum.MaxNodes) // so that others send in between
 			w.end()
 			return
 		}
