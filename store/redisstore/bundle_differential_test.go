@@ -107,7 +107,7 @@ func (n *scripted) twice(random *rand.Rand, seen map[string]int) error {
 func (n *scripted) oneByOne(leases []store.Request) (all []driver.Reply, err error) {
 	for _, r := range leases {
 		c := n.s.encode(driver.Question{Op: quorum.Extend, Lease: r}, nil).(*script.Command)
-		v, err := n.wire.exchange(n.byText(c).Bytes)
+		v, err := n.wire.Exchange(n.byText(c).Bytes)
 		if err != nil {
 			return nil, err
 		}
@@ -120,7 +120,7 @@ func (n *scripted) oneByOne(leases []store.Request) (all []driver.Reply, err err
 func (n *scripted) together(leases []store.Request) ([]driver.Reply, error) {
 	payload, all := n.s.bundle(leases, nil)
 	c := payload.(*script.Command)
-	v, err := n.wire.exchange(n.byText(c).Bytes)
+	v, err := n.wire.Exchange(n.byText(c).Bytes)
 	if err != nil || all != len(leases) {
 		return nil, fmt.Errorf("%d of %d leases: %w", all, len(leases), err)
 	}

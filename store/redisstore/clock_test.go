@@ -60,8 +60,7 @@ func TestIdleConnectionReadsTheClock(t *testing.T) {
 		near, far := net.Pipe()
 		var server timeServer
 		go server.serve(far)
-		w := &wire{n: n, conn: near}
-		w.in = resp.NewReader(w)
+		w := n.newWire("", near)
 		w.forget = context.AfterFunc(n.ctx, func() { near.Close() })
 		n.mu.Lock()
 		n.wire = w

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/leasehold-dev/leasehold/internal/quorum/driver"
+	"github.com/leasehold-dev/leasehold/store/redisstore/internal/conn"
 	"github.com/leasehold-dev/leasehold/store/redisstore/internal/resp"
 	"github.com/leasehold-dev/leasehold/store/redisstore/internal/script"
 )
@@ -81,8 +82,7 @@ func (n *node) open(ctx context.Context, host string, greet func(context.Context
 	if err != nil {
 		return nil, err
 	}
-	w := &wire{n: n, host: host, conn: conn, raw: newDirect(conn)}
-	w.in = resp.NewReader(w)
+	w := n.newWire(host, conn)
 	w.forget = context.AfterFunc(n.ctx, func() { conn.Close() })
 	deadline, _ := ctx.Deadline()
 	conn.SetDeadline(deadline)
@@ -100,10 +100,25 @@ func (n *node) open(ctx context.Context, host string, greet func(context.Context
 	return w, nil
 }
 
+// newWire returns a wire over a connection.
+func (n *node) newWire(host string, conn net.Conn) *wire {
+	w := &wire{n: n}
+	w.Attach(host, conn, w)
+	w.Pushed = func(v resp.Value) {
+		switch {
+		case v.IsInvalidation():
+			w.invalidated(v)
+		case string(v.List[1].Text) != membershipChannel: // a change of membership is seen in what is read next
+			w.handlePush(v)
+		}
+	}
+	return w
+}
+
 func (n *node) dial(ctx context.Context, host string) (net.Conn, error) {
 	a := n.addr
 	a.Host = host
-	return dial(ctx, a, &n.s.o)
+	return conn.Dial(ctx, a, &n.s.o)
 }
 
 // greet runs the exchange that begins a connection.
@@ -115,7 +130,7 @@ func (n *node) greet(ctx context.Context, w *wire) error {
 	must := len(hello)
 	hello = append(hello, resp.Command("HELLO", "3"), resp.Command("CLIENT", "SETNAME", "leasehold"), resp.Command("INFO"), resp.Command("CONFIG", "GET", "*appendfsync*"), timeCommand.Bytes)
 	sent := n.s.o.Clock.Now()
-	said, err := w.exchange(hello...)
+	said, err := w.Exchange(hello...)
 	received := n.s.o.Clock.Now()
 	if err != nil {
 		return err
@@ -182,46 +197,6 @@ func (n *node) learn(w *wire) error {
 	for i, s := range script.All {
 		lessons[i] = s.Lesson
 	}
-	_, err := w.exchange(lessons...)
+	_, err := w.Exchange(lessons...)
 	return err
-}
-
-// exchange sends commands and waits for their replies, on a connection that is not used
-// for anything else yet.
-func (w *wire) exchange(commands ...[]byte) ([]resp.Value, error) {
-	var out []byte
-	for _, c := range commands {
-		out = append(out, c...)
-	}
-	failed := func(err error) error {
-		if w.answered {
-			return err
-		}
-		return firstError(w.conn, err)
-	}
-	if _, err := w.conn.Write(out); err != nil {
-		return nil, failed(err)
-	}
-	said := make([]resp.Value, len(commands))
-	for i := range said {
-		v, err := w.in.Next()
-		for err == nil && (v.IsPush() || v.IsInvalidation()) { // a push
-			if v.IsInvalidation() {
-				w.invalidated(v)
-			} else if string(v.List[1].Text) != membershipChannel { // a change of membership during the exchange is seen in what is read next
-				w.handlePush(v)
-			}
-			v, err = w.in.Next()
-		}
-		if err != nil {
-			return nil, failed(err)
-		}
-		w.answered = true
-		said[i] = v.Clone()
-	}
-	// After a subscription, a push may arrive at any time.
-	if kind, some := w.in.Buffered(); some && kind != '>' {
-		return nil, errUnasked
-	}
-	return said, nil
 }

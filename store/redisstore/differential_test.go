@@ -245,8 +245,7 @@ func dialScripted(t testing.TB, addr string) *scripted {
 	}
 	t.Cleanup(func() { conn.Close() })
 	s := &Store{o: config.Config{Clock: clock.System()}}
-	w := &wire{n: &node{s: s}, conn: conn}
-	w.in = resp.NewReader(w)
+	w := (&node{s: s}).newWire("", conn)
 	return &scripted{s: s, wire: w}
 }
 
@@ -320,7 +319,7 @@ func timeOf(v resp.Value) (clock.Instant, error) {
 // run sends commands in one go. Nil is no error, and neither is what a script
 // answers.
 func (n *scripted) run(commands ...*script.Command) ([]resp.Value, error) {
-	replies, err := n.wire.exchange(script.Bytes(commands...)...)
+	replies, err := n.wire.Exchange(script.Bytes(commands...)...)
 	if err != nil {
 		return nil, err
 	}

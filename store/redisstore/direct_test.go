@@ -12,7 +12,6 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/clock"
 	"github.com/leasehold-dev/leasehold/internal/quorum/driver"
 	"github.com/leasehold-dev/leasehold/store/redisstore/internal/config"
-	"github.com/leasehold-dev/leasehold/store/redisstore/internal/resp"
 	"github.com/leasehold-dev/leasehold/store/redisstore/internal/script"
 )
 
@@ -55,8 +54,7 @@ func bareNode(t *testing.T) (*node, net.Conn) {
 	n := newNode(0, config.Address{Host: l.Addr().String()}, s)
 	s.nodes = []*node{n}
 	t.Cleanup(n.close)
-	w := &wire{n: n, conn: conn, raw: newDirect(conn)}
-	w.in = resp.NewReader(w)
+	w := n.newWire("", conn)
 	w.forget = context.AfterFunc(n.ctx, func() { conn.Close() })
 	n.mu.Lock()
 	defer n.mu.Unlock()

@@ -12,8 +12,10 @@ import (
 
 	"github.com/leasehold-dev/leasehold/store"
 	"github.com/leasehold-dev/leasehold/store/redisstore/internal/config"
+	"github.com/leasehold-dev/leasehold/store/redisstore/internal/conn"
 	"github.com/leasehold-dev/leasehold/store/redisstore/internal/resp"
 	"github.com/leasehold-dev/leasehold/store/redisstore/internal/script"
+	"github.com/leasehold-dev/leasehold/store/redisstore/internal/sentinel"
 )
 
 // Scope limits an examination.
@@ -63,7 +65,7 @@ func examine(ctx context.Context, urls []string, o *Options, scope Scope, wall f
 	if err != nil {
 		return Examination{}, err
 	}
-	sentinels, addrs := newSentinels(addrs, opts)
+	sentinels, addrs := sentinel.New(addrs, opts)
 	addrs, lists, err := newMembership(addrs, opts.Next)
 	if err != nil {
 		return Examination{}, err
@@ -79,7 +81,7 @@ func examine(ctx context.Context, urls []string, o *Options, scope Scope, wall f
 
 // examineAll examines the servers as nodes of one store, and the sentinels that watch
 // them, if any.
-func examineAll(ctx context.Context, addrs []config.Address, watch *sentinels, lists membership, opts config.Config, scope Scope, wall func() time.Time) Examination {
+func examineAll(ctx context.Context, addrs []config.Address, watch *sentinel.Group, lists membership, opts config.Config, scope Scope, wall func() time.Time) Examination {
 	e := Examination{
 		Nodes: make([]Examined, len(addrs)), Memberships: lists.indexes(len(addrs)),
 		TTL: scope.TTL, MaxTTL: opts.MaxTTL, NodeTimeout: opts.TimeoutFor(scope.TTL),
@@ -104,7 +106,7 @@ func examineAll(ctx context.Context, addrs []config.Address, watch *sentinels, l
 // examiner sends one command after the other to a node, over a connection of its own.
 type examiner struct {
 	n     *node
-	w     *wire
+	w     *conn.Line
 	scope Scope
 	found Examined
 }
@@ -129,30 +131,29 @@ func (d *examiner) visit(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	conn, err := d.n.dial(dialing, hosts[0])
-	if err != nil {
+	at := d.n.addr
+	at.Host = hosts[0]
+	if d.w, err = conn.Open(dialing, at, &d.n.s.o); err != nil {
 		return err
 	}
-	defer conn.Close()
-	defer context.AfterFunc(ctx, func() { conn.Close() })()
-	d.w = &wire{n: d.n, host: hosts[0], conn: conn}
-	d.w.in = resp.NewReader(d.w)
-	d.found.Host, _, _ = net.SplitHostPort(conn.RemoteAddr().String())
+	defer d.w.Conn.Close()
+	defer context.AfterFunc(ctx, func() { d.w.Conn.Close() })()
+	d.found.Host, _, _ = net.SplitHostPort(d.w.Conn.RemoteAddr().String())
 	if err := d.login(dialing); err != nil {
 		return err
 	}
-	for _, step := range []func() error{d.timing, d.server, d.mark, d.survey, d.rights, d.scripts, d.listening} {
+	for _, step := range []func() error{d.timing, d.server, d.mark, d.survey, d.rights, d.scripts} {
 		if err := step(); err != nil {
 			return err
 		}
 	}
-	return nil
+	return d.listening(ctx)
 }
 
 // ask sends commands together and waits for all their answers.
 func (d *examiner) ask(commands ...[]byte) ([]resp.Value, error) {
-	d.w.conn.SetDeadline(time.Now().Add(d.n.s.o.ConnectTimeout))
-	return d.w.exchange(commands...)
+	d.w.Conn.SetDeadline(time.Now().Add(d.n.s.o.ConnectTimeout))
+	return d.w.Exchange(commands...)
 }
 
 // askFor sends one command and waits for its answer.

@@ -10,6 +10,7 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/quorum"
 	"github.com/leasehold-dev/leasehold/internal/quorum/driver"
 	"github.com/leasehold-dev/leasehold/store"
+	"github.com/leasehold-dev/leasehold/store/redisstore/internal/conn"
 	"github.com/leasehold-dev/leasehold/store/redisstore/internal/resp"
 	"github.com/leasehold-dev/leasehold/store/redisstore/internal/script"
 )
@@ -89,7 +90,7 @@ func deniesCommand(v resp.Value) bool {
 
 // listening tries whether waiters can receive pushes: a second connection subscribes to a
 // channel, and the first one publishes a message there.
-func (d *examiner) listening() error {
+func (d *examiner) listening(ctx context.Context) error {
 	if s := d.found.Server; s.Mode == "sentinel" || s.Replica || s.Loading {
 		return nil
 	}
@@ -97,28 +98,13 @@ func (d *examiner) listening() error {
 	if serves := d.scope.serves; serves != nil && sharded(d.found.Server.Version) {
 		channel, publish, subscribe = script.ChannelBegin+"{"+tagIn(serves, 0)+"}-doctor", "SPUBLISH", "SSUBSCRIBE"
 	}
-	w, err := d.n.open(d.n.ctx, d.w.host, func(ctx context.Context, w *wire) error {
-		login, err := d.n.s.o.Login(ctx, d.n.addr)
-		if err != nil {
-			return err
-		}
-		said, err := w.exchange(append(login, resp.Command("HELLO", "3"), resp.Command(subscribe, channel))...)
-		if err != nil {
-			return err
-		}
-		for _, v := range said[len(said)-2:] {
-			if v.Kind == '-' {
-				return resp.ErrorOf(v)
-			}
-		}
-		return nil
-	})
+	w, err := d.subscribe(ctx, subscribe, channel)
 	if err != nil {
 		d.found.PushErr = err
 		return nil
 	}
-	defer w.forget()
-	defer w.conn.Close()
+	defer w.Conn.Close()
+	defer context.AfterFunc(ctx, func() { w.Conn.Close() })()
 	said, err := d.askFor(publish, channel, "doctor")
 	if err != nil {
 		return err
@@ -131,13 +117,30 @@ func (d *examiner) listening() error {
 		d.found.PushErr = errNobodyListens
 		return nil
 	}
-	w.conn.SetReadDeadline(time.Now().Add(d.n.s.o.ConnectTimeout))
-	if v, err := w.in.Next(); err != nil {
+	w.Conn.SetReadDeadline(time.Now().Add(d.n.s.o.ConnectTimeout))
+	if v, err := w.In.Next(); err != nil {
 		d.found.PushErr = err
 	} else if len(v.List) != 3 || string(v.List[2].Text) != "doctor" {
 		d.found.PushErr = resp.Unexpected(v)
 	}
 	return nil
+}
+
+// subscribe opens a connection that is subscribed to a channel.
+func (d *examiner) subscribe(ctx context.Context, verb, channel string) (*conn.Line, error) {
+	at := d.n.addr
+	at.Host = d.w.Host
+	w, said, err := conn.Login(ctx, at, &d.n.s.o, resp.Command("HELLO", "3"), resp.Command(verb, channel))
+	if err != nil {
+		return nil, err
+	}
+	for _, v := range said {
+		if v.Kind == '-' {
+			w.Conn.Close()
+			return nil, resp.ErrorOf(v)
+		}
+	}
+	return w, nil
 }
 
 var errNobodyListens = errors.New("the server does not know the connection that subscribed: a proxy may lead to different servers")

@@ -382,8 +382,8 @@ func announced(before, after string) int64 {
 
 // listens has a second connection hear when lists change.
 func (n *scripted) listens(t *testing.T) {
-	n.ear = dialScripted(t, n.wire.conn.RemoteAddr().String()).wire
-	if _, err := n.ear.exchange(resp.Command("SUBSCRIBE", membershipChannel)); err != nil {
+	n.ear = dialScripted(t, n.wire.Conn.RemoteAddr().String()).wire
+	if _, err := n.ear.Exchange(resp.Command("SUBSCRIBE", membershipChannel)); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -394,7 +394,7 @@ func (m *markRun) hears(want int64) error {
 		return err
 	}
 	for got := int64(0); ; got++ {
-		v, err := m.ear.in.Next()
+		v, err := m.ear.In.Next()
 		if err != nil {
 			return err
 		}

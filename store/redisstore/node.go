@@ -120,7 +120,7 @@ func newNode(index int, a config.Address, s *Store) *node {
 // Addr implements driver.Node.
 func (n *node) Addr() string {
 	if s := n.s.sentinels; s != nil {
-		return s.name()
+		return s.Name()
 	}
 	return n.addr.Host
 }

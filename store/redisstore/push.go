@@ -37,7 +37,7 @@ func (n *node) listen(w *wire, hello resp.Value) error {
 	if n.isSingle() {
 		asked = append(asked, resp.Command("GET", script.MarkKey))
 	}
-	all, err := w.exchange(asked...)
+	all, err := w.Exchange(asked...)
 	if err != nil {
 		return err
 	}

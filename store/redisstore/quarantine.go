@@ -108,7 +108,7 @@ func (n *node) arrive(w *wire, tells bool) error {
 	if tells { // before the mark is read, so that no replacement goes unnoticed
 		commands = [][]byte{trackCommand, c.Bytes}
 	}
-	all, err := w.exchange(commands...)
+	all, err := w.Exchange(commands...)
 	if err != nil {
 		return err
 	}

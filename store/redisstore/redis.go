@@ -28,6 +28,7 @@ import (
 	"github.com/leasehold-dev/leasehold/store"
 	"github.com/leasehold-dev/leasehold/store/redisstore/internal/config"
 	"github.com/leasehold-dev/leasehold/store/redisstore/internal/script"
+	"github.com/leasehold-dev/leasehold/store/redisstore/internal/sentinel"
 )
 
 // Store keeps locks on Redis. It is safe for concurrent use. Close it when it is no
@@ -37,7 +38,7 @@ type Store struct {
 	nodes     []*node
 	keeper    driver.Driver
 	servers   registry
-	sentinels *sentinels       // find the address of the only node; nil: its address is given
+	sentinels *sentinel.Group  // find the address of the only node; nil: its address is given
 	wall      func() time.Time // time of day
 	declares  bool             // it is opened to end quarantines, which then are no news
 	closed    atomic.Bool
@@ -99,7 +100,7 @@ func newStore(urls []string, o *Options) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	sentinels, addrs := newSentinels(addrs, opts)
+	sentinels, addrs := sentinel.New(addrs, opts)
 	addrs, lists, err := newMembership(addrs, opts.Next)
 	if err != nil {
 		return nil, err
@@ -126,7 +127,7 @@ func newStore(urls []string, o *Options) (*Store, error) {
 		opts.Logger.Info("nodes share a host and fail together", "host", host)
 	}
 	if sentinels != nil {
-		opts.Logger.Warn("a failover can lose locks: the promoted replica may not know the latest grants", "master", sentinels.master)
+		opts.Logger.Warn("a failover can lose locks: the promoted replica may not know the latest grants", "master", sentinels.Master)
 	}
 	s.nodes = make([]*node, len(addrs))
 	for i, a := range addrs {

@@ -11,6 +11,7 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/quorum/driver"
 	"github.com/leasehold-dev/leasehold/store"
 	"github.com/leasehold-dev/leasehold/store/redisstore/internal/config"
+	"github.com/leasehold-dev/leasehold/store/redisstore/internal/conn"
 	"github.com/leasehold-dev/leasehold/store/redisstore/internal/resp"
 	"github.com/leasehold-dev/leasehold/store/redisstore/internal/script"
 )
@@ -139,31 +140,13 @@ func (r *router) known() (connected []*node, others []config.Address) {
 }
 
 // fetchFrom asks for the slot map over a new connection.
-func (r *router) fetchFrom(ctx context.Context, a config.Address) (slotMap []slotRange, err error) {
-	n := &node{s: r.s, addr: a, log: r.s.o.Logger, ctx: ctx}
-	w, err := n.open(ctx, a.Host, func(ctx context.Context, w *wire) error {
-		login, err := r.s.o.Login(ctx, a)
-		if err != nil {
-			return err
-		}
-		said, err := w.exchange(append(login, slotsCommand.Bytes)...)
-		if err != nil {
-			return err
-		}
-		for _, v := range said {
-			if v.Kind == '-' {
-				return resp.ErrorOf(v)
-			}
-		}
-		slotMap, err = parseSlotMap(said[len(said)-1], a.Host)
-		return err
-	})
+func (r *router) fetchFrom(ctx context.Context, a config.Address) ([]slotRange, error) {
+	l, said, err := conn.Login(ctx, a, &r.s.o, slotsCommand.Bytes)
 	if err != nil {
 		return nil, err
 	}
-	w.forget()
-	w.conn.Close()
-	return slotMap, nil
+	l.Conn.Close()
+	return parseSlotMap(said[0], a.Host)
 }
 
 // installSlotMap installs a slot map. If a slot has moved, all waiters ask again: their places

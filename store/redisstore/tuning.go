@@ -40,13 +40,13 @@ func (r *router) subscribe(n *node, w *wire) (resp.Value, error) {
 		}
 		tag := tagIn(func(slot int) bool { return has[slot] }, rand.IntN(1<<(5*tagSize)))
 		w.channel = r.clusterChannel("{" + tag + "}")
-		said, err := w.exchange(resp.Command("SSUBSCRIBE", w.channel))
+		said, err := w.Exchange(resp.Command("SSUBSCRIBE", w.channel))
 		if err != nil {
 			return resp.Value{}, err
 		}
 		if said[0].Code() == resp.UnknownCommand {
 			w.channel = r.clusterChannel(unsharded)
-			said, err = w.exchange(resp.Command("SUBSCRIBE", w.channel))
+			said, err = w.Exchange(resp.Command("SUBSCRIBE", w.channel))
 			if err != nil {
 				return resp.Value{}, err
 			}

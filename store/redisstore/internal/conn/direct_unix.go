@@ -1,6 +1,6 @@
 //go:build unix
 
-package redisstore
+package conn
 
 import (
 	"io"
@@ -70,8 +70,8 @@ func (d *direct) Read(b []byte) (int, error) {
 	return d.r.n, nil
 }
 
-// writeNow writes as much as fits into the socket's buffer. It does not block.
-func (d *direct) writeNow(out []byte) (int, error) {
+// WriteNow writes as much as fits into the socket's buffer. It does not block.
+func (d *direct) WriteNow(out []byte) (int, error) {
 	d.w.buf = out
 	err := d.raw.Write(d.w.do)
 	d.w.buf = nil
