@@ -88,8 +88,8 @@ func deniesCommand(v resp.Value) bool {
 	return v.Code() == resp.Denied && bytes.Contains(v.Text, []byte("to run"))
 }
 
-// listening tries whether waiters can receive pushes: a second connection subscribes to a
-// channel, and the first one publishes a message there.
+// listening tries whether clients can receive pushes: a second connection tracks the mark
+// and subscribes to a channel, and the first one publishes a message there.
 func (d *examiner) listening(ctx context.Context) error {
 	if s := d.found.Server; s.Mode == "sentinel" || s.Replica || s.Loading {
 		return nil
@@ -126,15 +126,21 @@ func (d *examiner) listening(ctx context.Context) error {
 	return nil
 }
 
-// subscribe opens a connection that is subscribed to a channel.
+// subscribe opens a connection that tracks the mark and is subscribed to a channel.
 func (d *examiner) subscribe(ctx context.Context, verb, channel string) (*conn.Line, error) {
 	at := d.n.addr
 	at.Host = d.w.Host
-	w, said, err := conn.Login(ctx, at, &d.n.s.o, resp.Command("HELLO", "3"), resp.Command(verb, channel))
+	w, said, err := conn.Login(ctx, at, &d.n.s.o, resp.Command("HELLO", "3"), trackCommand, resp.Command(verb, channel))
 	if err != nil {
 		return nil, err
 	}
-	for _, v := range said {
+	hello, tracked, subscribed := said[0], said[1], said[2]
+	for _, v := range []resp.Value{hello, tracked} {
+		if v.Kind == '-' && d.found.TrackingErr == nil && d.scope.serves == nil && d.n.s.sentinels == nil {
+			d.found.TrackingErr = resp.ErrorOf(v)
+		}
+	}
+	for _, v := range []resp.Value{hello, subscribed} {
 		if v.Kind == '-' {
 			w.Conn.Close()
 			return nil, resp.ErrorOf(v)

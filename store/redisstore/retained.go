@@ -56,6 +56,7 @@ func (n *node) unsentLocked(c call, now time.Time) {
 	case n.closed || c.owed != nil:
 	case s.Frees():
 		n.retainLocked(c.command, now)
+	case s == script.Heal: // the node has been asked about this lease before, and may get it late
 	case s.Takes() && !c.command.Question.Again:
 		n.retained.Untold(idOf(c.command.Question.Lease))
 		n.retains.Store(int64(n.retained.Len()))

@@ -41,7 +41,8 @@ const (
 // rights lists the commands of an ACL rule, in the order in which the rule names them,
 // and the uses that need each. Commands that every user may run are left out. The last
 // two (in a cluster, the two before the last) let waiters receive pushes; without them
-// waiters poll.
+// waiters poll. Without client|tracking, a replacement of the server's data is noticed
+// later.
 var rights = []struct {
 	command string
 	uses    Use
@@ -67,7 +68,7 @@ var rights = []struct {
 	{"type", ToExamine},
 	{"hscan", toSee},
 	{"config|get", ToExamine},
-	{"client|tracking", ToLock},
+	{"client|tracking", toChange},
 	{"publish", toChange},
 	{"subscribe", toChange},
 }
