@@ -51,7 +51,7 @@ func spaced(mark string) string { return "SET %s " + strings.ReplaceAll(mark, " 
 
 // twice renews some leases both ways, each time from the same state.
 func (n *scripted) twice(random *rand.Rand, seen map[string]int) error {
-	n.s.membership.fingerprint = "0123456789ab"
+	n.s.membership.Fingerprint = "0123456789ab"
 	do := func(format string, args ...any) *script.Command {
 		words := strings.Split(fmt.Sprintf(format, args...), " ")
 		for i := range words {

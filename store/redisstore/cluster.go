@@ -9,6 +9,7 @@ import (
 
 	"github.com/leasehold-dev/leasehold/internal/quorum/driver"
 	"github.com/leasehold-dev/leasehold/store"
+	"github.com/leasehold-dev/leasehold/store/redisstore/internal/cluster"
 	"github.com/leasehold-dev/leasehold/store/redisstore/internal/config"
 	"github.com/leasehold-dev/leasehold/store/redisstore/internal/script"
 )
@@ -43,7 +44,7 @@ func OpenCluster(ctx context.Context, urls []string, o *Options) (*Cluster, erro
 	if err != nil {
 		return nil, err
 	}
-	s := &Store{o: opts, wall: opts.Wall(), servers: registry{ids: map[int]identity{}}, closing: make(chan struct{}), pushTestAfter: pushTestAfter, idle: idleAfter}
+	s := &Store{o: opts, wall: opts.Wall(), closing: make(chan struct{}), pushTestAfter: pushTestAfter, idle: idleAfter}
 	r := newRouter(s, seeds)
 	s.route, s.channel = r, r.clusterChannel(unsharded)
 	s.keeper = driver.Driver{Nodes: []driver.Node{r}, Encode: s.encode, NodeTimeout: opts.TimeoutFor, Clock: opts.Clock, Jitter: opts.Jitter(), Logger: opts.Logger, Coalesce: s.crowded, Closing: s.closing}
@@ -165,7 +166,7 @@ func (c *Cluster) Inspect(ctx context.Context, name string) (store.State, error)
 // prepare connects to the member that has a lock if nothing has been sent to it yet:
 // connecting may take longer than the timeout for an answer.
 func (r *router) prepare(ctx context.Context, name string) {
-	n := r.memberFor(slotOf(clusterName(name)))
+	n := r.memberFor(cluster.SlotOf(cluster.KeyOf(name)))
 	if n == nil {
 		return
 	}

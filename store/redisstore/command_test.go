@@ -104,7 +104,7 @@ func TestDeafConnectionSaysSo(t *testing.T) {
 // leads to, and whether the client counts a quarantine.
 func TestGateIsToldOfTheNode(t *testing.T) {
 	s := &Store{wall: time.Now, channel: script.ChannelBegin + "x", o: config.Config{Clock: clock.System()}, nodes: make([]*node, 3)}
-	s.membership.fingerprint = "0123456789ab"
+	s.membership.Fingerprint = "0123456789ab"
 	r := store.Request{Name: "a", Owner: "o", Meta: "m", TTL: time.Second}
 	next := driver.Question{Op: quorum.Acquire, Lease: r, Waits: true}
 	unknown, known, counts := &wire{n: &node{s: s}}, &wire{n: &node{s: s}, run: "abcdefghijkl"}, &wire{n: &node{s: s}, run: "abcdefghijkl"}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/leasehold-dev/leasehold/internal/quorum/driver"
 	"github.com/leasehold-dev/leasehold/store/redisstore/internal/conn"
+	"github.com/leasehold-dev/leasehold/store/redisstore/internal/membership"
 	"github.com/leasehold-dev/leasehold/store/redisstore/internal/resp"
 	"github.com/leasehold-dev/leasehold/store/redisstore/internal/script"
 )
@@ -59,7 +60,7 @@ func (n *node) setDownLocked(err error, waited, pause time.Duration) {
 	if n.down == nil && !n.closed {
 		n.log.Warn("node cannot be used", "err", err)
 	}
-	outcome, err := classify(err, waited)
+	outcome, err := membership.Classify(err, waited)
 	n.down = &driver.Refusal{Outcome: outcome, Err: err}
 	n.retryAt = time.Now().Add(pause)
 	n.scheduleResendLocked(time.Now())
@@ -108,7 +109,7 @@ func (n *node) newWire(host string, conn net.Conn) *wire {
 		switch {
 		case v.IsInvalidation():
 			w.invalidated(v)
-		case string(v.List[1].Text) != membershipChannel: // a change of membership is seen in what is read next
+		case string(v.List[1].Text) != membership.Channel: // a change of membership is seen in what is read next
 			w.handlePush(v)
 		}
 	}
@@ -170,23 +171,23 @@ func (n *node) identify(info, fsync resp.Value) error {
 	if info.Kind == '-' {
 		return resp.ErrorOf(info)
 	}
-	id := parseIdentity(info, fsync)
-	if id.loading {
+	id := membership.ParseIdentity(info, fsync)
+	if id.Loading {
 		return resp.ErrorOf(resp.Value{Text: []byte("LOADING the server is not up yet")})
 	}
 	fit := id
 	if n.s.route != nil { // for members of a cluster, redirections notice a replica
-		fit.mode, fit.role = "", ""
+		fit.Mode, fit.Role = "", ""
 	}
-	if err := fit.unfit(); err != nil && len(n.s.nodes) > 1 {
+	if err := fit.Unfit(); err != nil && len(n.s.nodes) > 1 {
 		return err
-	} else if err != nil && (n.s.sentinels == nil || id.role == "master") { // with sentinels, isMaster checks the role
+	} else if err != nil && (n.s.sentinels == nil || id.Role == "master") { // with sentinels, isMaster checks the role
 		n.log.Warn("the server can lose locks", "err", err)
 	}
 	n.mu.Lock()
 	n.server = id
 	n.mu.Unlock()
-	return n.s.servers.vet(n, id, n.s.nodes)
+	return n.s.servers.Vet(n.index, n.addr.Host, id)
 }
 
 // learn loads all scripts before the first call by hash. A script that had to be sent

@@ -11,8 +11,10 @@ import (
 	"time"
 
 	"github.com/leasehold-dev/leasehold/store"
+	"github.com/leasehold-dev/leasehold/store/redisstore/internal/cluster"
 	"github.com/leasehold-dev/leasehold/store/redisstore/internal/config"
 	"github.com/leasehold-dev/leasehold/store/redisstore/internal/conn"
+	"github.com/leasehold-dev/leasehold/store/redisstore/internal/membership"
 	"github.com/leasehold-dev/leasehold/store/redisstore/internal/resp"
 	"github.com/leasehold-dev/leasehold/store/redisstore/internal/script"
 	"github.com/leasehold-dev/leasehold/store/redisstore/internal/sentinel"
@@ -66,7 +68,7 @@ func examine(ctx context.Context, urls []string, o *Options, scope Scope, wall f
 		return Examination{}, err
 	}
 	sentinels, addrs := sentinel.New(addrs, opts)
-	addrs, lists, err := newMembership(addrs, opts.Next)
+	addrs, lists, err := membership.New(addrs, opts.Next)
 	if err != nil {
 		return Examination{}, err
 	}
@@ -81,9 +83,9 @@ func examine(ctx context.Context, urls []string, o *Options, scope Scope, wall f
 
 // examineAll examines the servers as nodes of one store, and the sentinels that watch
 // them, if any.
-func examineAll(ctx context.Context, addrs []config.Address, watch *sentinel.Group, lists membership, opts config.Config, scope Scope, wall func() time.Time) Examination {
+func examineAll(ctx context.Context, addrs []config.Address, watch *sentinel.Group, lists membership.List, opts config.Config, scope Scope, wall func() time.Time) Examination {
 	e := Examination{
-		Nodes: make([]Examined, len(addrs)), Memberships: lists.indexes(len(addrs)),
+		Nodes: make([]Examined, len(addrs)), Memberships: lists.Indexes(len(addrs)),
 		TTL: scope.TTL, MaxTTL: opts.MaxTTL, NodeTimeout: opts.TimeoutFor(scope.TTL),
 		Quarantine: opts.Quarantine(), FsyncAlways: opts.FsyncAlways,
 	}
@@ -116,7 +118,7 @@ func (n *node) examine(ctx context.Context, scope Scope) Examined {
 	err := d.visit(ctx)
 	d.found.Node = n.Addr()
 	if err != nil {
-		outcome, err := classify(err, n.s.o.ConnectTimeout)
+		outcome, err := membership.Classify(err, n.s.o.ConnectTimeout)
 		return Examined{Node: d.found.Node, Host: d.found.Host, Outcome: outcome, Err: err}
 	}
 	d.found.Outcome = store.Granted
@@ -219,7 +221,7 @@ func (d *examiner) probe() string {
 		name := d.probeName() + "/" + store.NewOwner()
 		if d.scope.serves == nil {
 			return name
-		} else if name = clusterName(name); d.scope.serves(slotOf(name)) {
+		} else if name = cluster.KeyOf(name); d.scope.serves(cluster.SlotOf(name)) {
 			return name
 		}
 	}

@@ -10,7 +10,9 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/quorum"
 	"github.com/leasehold-dev/leasehold/internal/quorum/driver"
 	"github.com/leasehold-dev/leasehold/store"
+	"github.com/leasehold-dev/leasehold/store/redisstore/internal/cluster"
 	"github.com/leasehold-dev/leasehold/store/redisstore/internal/conn"
+	"github.com/leasehold-dev/leasehold/store/redisstore/internal/membership"
 	"github.com/leasehold-dev/leasehold/store/redisstore/internal/resp"
 	"github.com/leasehold-dev/leasehold/store/redisstore/internal/script"
 )
@@ -96,7 +98,7 @@ func (d *examiner) listening(ctx context.Context) error {
 	}
 	channel, publish, subscribe := d.n.s.channel+"-doctor", "PUBLISH", "SUBSCRIBE"
 	if serves := d.scope.serves; serves != nil && sharded(d.found.Server.Version) {
-		channel, publish, subscribe = script.ChannelBegin+"{"+tagIn(serves, 0)+"}-doctor", "SPUBLISH", "SSUBSCRIBE"
+		channel, publish, subscribe = script.ChannelBegin+"{"+cluster.TagIn(serves, 0)+"}-doctor", "SPUBLISH", "SSUBSCRIBE"
 	}
 	w, err := d.subscribe(ctx, subscribe, channel)
 	if err != nil {
@@ -130,7 +132,7 @@ func (d *examiner) listening(ctx context.Context) error {
 func (d *examiner) subscribe(ctx context.Context, verb, channel string) (*conn.Line, error) {
 	at := d.n.addr
 	at.Host = d.w.Host
-	w, said, err := conn.Login(ctx, at, &d.n.s.o, resp.Command("HELLO", "3"), trackCommand, resp.Command(verb, channel))
+	w, said, err := conn.Login(ctx, at, &d.n.s.o, resp.Command("HELLO", "3"), membership.TrackCommand, resp.Command(verb, channel))
 	if err != nil {
 		return nil, err
 	}
@@ -164,7 +166,7 @@ func (d *examiner) scripts() error {
 	guarded.Owner, guarded.Require = store.NewOwner(), store.CrashSafe
 	// Encode as for a store of one node, so that a lock is granted without checking the
 	// mark: where there is none, checking would create one.
-	alone := script.Encoder{Wall: d.n.s.wall, Fingerprint: d.n.s.membership.fingerprint, Channel: d.n.s.channel}
+	alone := script.Encoder{Wall: d.n.s.wall, Fingerprint: d.n.s.membership.Fingerprint, Channel: d.n.s.channel}
 	type trial struct {
 		name string
 		c    *script.Command

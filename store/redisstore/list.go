@@ -14,6 +14,7 @@ import (
 	"github.com/leasehold-dev/leasehold/fence"
 	"github.com/leasehold-dev/leasehold/internal/quorum"
 	"github.com/leasehold-dev/leasehold/store"
+	"github.com/leasehold-dev/leasehold/store/redisstore/internal/cluster"
 	"github.com/leasehold-dev/leasehold/store/redisstore/internal/resp"
 	"github.com/leasehold-dev/leasehold/store/redisstore/internal/script"
 )
@@ -72,7 +73,7 @@ func (s *Store) inspectAll(ctx context.Context, names []string) (held []store.St
 	if err != nil {
 		return nil, err
 	}
-	cfg := quorum.Config{Nodes: len(nodes), Sets: s.membership.sets}
+	cfg := quorum.Config{Nodes: len(nodes), Sets: s.membership.Sets}
 	if !enoughAnswered(cfg, nodes) {
 		return nil, &store.QuorumError{Op: "list", Need: quorum.Majority(len(nodes)), Nodes: nodes}
 	}
@@ -209,7 +210,7 @@ func (c *Cluster) List(ctx context.Context, prefix string) ([]store.State, error
 		return nil, err
 	}
 	names := newCatalog(func(key string) (string, bool) {
-		name, ok := nameInCluster(strings.TrimSuffix(strings.TrimPrefix(key, script.KeyBegin), script.CounterEnd))
+		name, ok := cluster.NameOf(strings.TrimSuffix(strings.TrimPrefix(key, script.KeyBegin), script.CounterEnd))
 		return name, ok && strings.HasPrefix(name, prefix) && store.CheckName(name) == nil
 	})
 	var cut error

@@ -12,6 +12,7 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/retain"
 	"github.com/leasehold-dev/leasehold/store"
 	"github.com/leasehold-dev/leasehold/store/redisstore/internal/config"
+	"github.com/leasehold-dev/leasehold/store/redisstore/internal/membership"
 	"github.com/leasehold-dev/leasehold/store/redisstore/internal/script"
 )
 
@@ -32,9 +33,9 @@ type node struct {
 	dialing     bool
 	reached     bool // there was a connection at some time
 	closed      bool
-	server      identity        // the server that answers
-	quarantined quarantineCount // the node's quarantine
-	granted     grant           // the last grant from the node
+	server      membership.Identity // the server that answers
+	quarantined quarantineCount     // the node's quarantine
+	granted     grant               // the last grant from the node
 	// fingerprint is the fingerprint of the membership in the node's mark, empty if it is not
 	// known; before is that of the membership which that one replaced. omitted is set if
 	// it is not ours: the node may have been down while it was replaced.

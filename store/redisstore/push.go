@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/leasehold-dev/leasehold/internal/quorum/driver"
+	"github.com/leasehold-dev/leasehold/store/redisstore/internal/membership"
 	"github.com/leasehold-dev/leasehold/store/redisstore/internal/resp"
 	"github.com/leasehold-dev/leasehold/store/redisstore/internal/script"
 )
@@ -29,7 +30,7 @@ func (n *node) listen(w *wire, hello resp.Value) error {
 	var asked [][]byte
 	if hello.Kind != '-' {
 		if n.isSingle() {
-			asked = append(asked, resp.Command("SUBSCRIBE", membershipChannel))
+			asked = append(asked, resp.Command("SUBSCRIBE", membership.Channel))
 		}
 		asked = append(asked, resp.Command("SUBSCRIBE", n.s.channel))
 	}
@@ -80,7 +81,7 @@ func (w *wire) handlePush(v resp.Value) {
 	}
 	n := w.n
 	switch {
-	case string(v.List[1].Text) == membershipChannel:
+	case string(v.List[1].Text) == membership.Channel:
 		w.abandon(errMembershipChanged)
 		return
 	case string(v.List[0].Text) == "sunsubscribe":

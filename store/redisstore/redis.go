@@ -27,6 +27,7 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/quorum/driver"
 	"github.com/leasehold-dev/leasehold/store"
 	"github.com/leasehold-dev/leasehold/store/redisstore/internal/config"
+	"github.com/leasehold-dev/leasehold/store/redisstore/internal/membership"
 	"github.com/leasehold-dev/leasehold/store/redisstore/internal/script"
 	"github.com/leasehold-dev/leasehold/store/redisstore/internal/sentinel"
 )
@@ -37,7 +38,7 @@ type Store struct {
 	o         config.Config
 	nodes     []*node
 	keeper    driver.Driver
-	servers   registry
+	servers   membership.Registry
 	sentinels *sentinel.Group  // find the address of the only node; nil: its address is given
 	wall      func() time.Time // time of day
 	declares  bool             // it is opened to end quarantines, which then are no news
@@ -52,7 +53,7 @@ type Store struct {
 
 	// Servers that may have forgotten leases abstain; see guard.
 	guarded, armed atomic.Bool
-	membership     membership
+	membership     membership.List
 	longest        atomic.Int64 // longest quarantine that other clients ask for
 	arming         sync.Mutex
 
@@ -101,21 +102,21 @@ func newStore(urls []string, o *Options) (*Store, error) {
 		return nil, err
 	}
 	sentinels, addrs := sentinel.New(addrs, opts)
-	addrs, lists, err := newMembership(addrs, opts.Next)
+	addrs, lists, err := membership.New(addrs, opts.Next)
 	if err != nil {
 		return nil, err
 	}
 	if opts, err = opts.WithDefaults(); err != nil {
 		return nil, err
 	}
-	s := &Store{o: opts, membership: lists, sentinels: sentinels, wall: opts.Wall(), servers: registry{ids: map[int]identity{}}, channel: script.ChannelBegin + rand.Text(), closing: make(chan struct{}), pushTestAfter: pushTestAfter, idle: idleAfter}
-	s.keeper = driver.Driver{Sets: lists.sets, Encode: s.encode, EncodeRenewals: s.bundle, NodeTimeout: opts.TimeoutFor, Clock: opts.Clock, Jitter: opts.Jitter(), Logger: opts.Logger, Coalesce: s.crowded, Closing: s.closing}
+	s := &Store{o: opts, membership: lists, sentinels: sentinels, wall: opts.Wall(), channel: script.ChannelBegin + rand.Text(), closing: make(chan struct{}), pushTestAfter: pushTestAfter, idle: idleAfter}
+	s.keeper = driver.Driver{Sets: lists.Sets, Encode: s.encode, EncodeRenewals: s.bundle, NodeTimeout: opts.TimeoutFor, Clock: opts.Clock, Jitter: opts.Jitter(), Logger: opts.Logger, Coalesce: s.crowded, Closing: s.closing}
 	if len(addrs) > 1 && clocksWatched {
 		s.keeper.Clocks = driver.NewClocks(len(addrs), opts.Quarantine(), driver.WallAhead(opts.Clock), opts.Logger)
 	}
 	s.guarded.Store(len(addrs) > 1)
 	s.armed.Store(len(addrs) > 1)
-	cfg := quorum.Config{Nodes: len(addrs), Sets: lists.sets}
+	cfg := quorum.Config{Nodes: len(addrs), Sets: lists.Sets}
 	for _, list := range cfg.JointSets() {
 		n := list.Size()
 		if n%2 != 0 {

@@ -130,7 +130,7 @@ func (n *node) disconnectedLocked(w *wire) {
 // connectedLocked records that there is a connection. The mutex is held.
 func (n *node) connectedLocked() {
 	now := time.Now()
-	n.retained.Connected(n.server.runID, now)
+	n.retained.Connected(n.server.RunID, now)
 	n.sendRetainedLocked(now)
 }
 

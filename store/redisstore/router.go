@@ -10,6 +10,7 @@ import (
 
 	"github.com/leasehold-dev/leasehold/internal/quorum/driver"
 	"github.com/leasehold-dev/leasehold/store"
+	"github.com/leasehold-dev/leasehold/store/redisstore/internal/cluster"
 	"github.com/leasehold-dev/leasehold/store/redisstore/internal/config"
 	"github.com/leasehold-dev/leasehold/store/redisstore/internal/resp"
 	"github.com/leasehold-dev/leasehold/store/redisstore/internal/script"
@@ -225,7 +226,7 @@ func (r *router) follow(n *node, d *resp.Redirection) *node {
 	if d.Kind == resp.RedirectWait {
 		return n
 	}
-	host, ok := memberOf(d, n.addr.Host)
+	host, ok := cluster.MemberOf(d, n.addr.Host)
 	if !ok {
 		return nil
 	}

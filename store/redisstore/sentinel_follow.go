@@ -106,7 +106,7 @@ func (n *node) isMaster(w *wire) error {
 		return nil
 	}
 	n.mu.Lock()
-	role := n.server.role
+	role := n.server.Role
 	n.mu.Unlock()
 	if role == "" {
 		said, err := w.Exchange(resp.Command("ROLE"))

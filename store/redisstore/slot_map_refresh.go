@@ -10,8 +10,9 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/quorum"
 	"github.com/leasehold-dev/leasehold/internal/quorum/driver"
 	"github.com/leasehold-dev/leasehold/store"
+	"github.com/leasehold-dev/leasehold/store/redisstore/internal/cluster"
 	"github.com/leasehold-dev/leasehold/store/redisstore/internal/config"
-	"github.com/leasehold-dev/leasehold/store/redisstore/internal/conn"
+	"github.com/leasehold-dev/leasehold/store/redisstore/internal/membership"
 	"github.com/leasehold-dev/leasehold/store/redisstore/internal/resp"
 	"github.com/leasehold-dev/leasehold/store/redisstore/internal/script"
 )
@@ -32,7 +33,7 @@ const (
 	retiring = time.Second
 )
 
-var slotsCommand = script.NewCommand("CLUSTER", "SLOTS")
+var slotsCommand = &script.Command{Bytes: cluster.SlotsCommand}
 
 // requestRefresh requests a refresh of the slot map soon.
 func (r *router) requestRefresh() {
@@ -79,7 +80,7 @@ func (r *router) refreshLoop() {
 // fetchSlotMap asks one member after the other for the slot map. It starts with a different member
 // each time, because one that was cut off from the cluster keeps reporting a stale map.
 // The error comes with the outcome of each member.
-func (r *router) fetchSlotMap(ctx context.Context) (slotMap []slotRange, nodes []store.NodeOutcome, err error) {
+func (r *router) fetchSlotMap(ctx context.Context) (slotMap []cluster.Range, nodes []store.NodeOutcome, err error) {
 	connected, others := r.known()
 	for _, n := range connected {
 		p := make(poll, 1)
@@ -88,7 +89,7 @@ func (r *router) fetchSlotMap(ctx context.Context) (slotMap []slotRange, nodes [
 			select {
 			case a := <-p:
 				if said.Err = a.Err; a.Err == nil {
-					if slotMap, said.Err = parseSlotMap(a.Value, n.addr.Host); said.Err == nil {
+					if slotMap, said.Err = cluster.ParseSlotMap(a.Value, n.addr.Host); said.Err == nil {
 						return slotMap, nil, nil
 					}
 				}
@@ -101,14 +102,14 @@ func (r *router) fetchSlotMap(ctx context.Context) (slotMap []slotRange, nodes [
 		if ctx.Err() != nil {
 			break
 		}
-		slotMap, err := r.fetchFrom(ctx, a)
+		slotMap, err := cluster.Fetch(ctx, a, &r.s.o)
 		if err == nil {
 			return slotMap, nil, nil
 		}
-		outcome, err := classify(err, r.s.o.ConnectTimeout)
+		outcome, err := membership.Classify(err, r.s.o.ConnectTimeout)
 		nodes = append(nodes, store.NodeOutcome{Node: a.Host, Outcome: outcome, Err: err})
 	}
-	return nil, nodes, errNoSlotMap
+	return nil, nodes, cluster.ErrNoSlotMap
 }
 
 // known returns the members that are connected, and the addresses of the other members
@@ -139,19 +140,9 @@ func (r *router) known() (connected []*node, others []config.Address) {
 	return connected, others
 }
 
-// fetchFrom asks for the slot map over a new connection.
-func (r *router) fetchFrom(ctx context.Context, a config.Address) ([]slotRange, error) {
-	l, said, err := conn.Login(ctx, a, &r.s.o, slotsCommand.Bytes)
-	if err != nil {
-		return nil, err
-	}
-	l.Conn.Close()
-	return parseSlotMap(said[0], a.Host)
-}
-
 // installSlotMap installs a slot map. If a slot has moved, all waiters ask again: their places
 // moved with the locks, and pushes from the new server did not reach them.
-func (r *router) installSlotMap(slotMap []slotRange) {
+func (r *router) installSlotMap(slotMap []cluster.Range) {
 	table := new([resp.Slots]*node)
 	r.mu.Lock()
 	if r.closed {
@@ -160,9 +151,9 @@ func (r *router) installSlotMap(slotMap []slotRange) {
 	}
 	has := map[*node]bool{}
 	for _, s := range slotMap {
-		n := r.memberAtLocked(s.host)
+		n := r.memberAtLocked(s.Host)
 		has[n] = true
-		for i := s.first; i <= s.last; i++ {
+		for i := s.First; i <= s.Last; i++ {
 			table[i] = n
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/quorum"
 	"github.com/leasehold-dev/leasehold/store"
 	"github.com/leasehold-dev/leasehold/store/redisstore/internal/conn"
+	"github.com/leasehold-dev/leasehold/store/redisstore/internal/membership"
 	"github.com/leasehold-dev/leasehold/store/redisstore/internal/resp"
 	"github.com/leasehold-dev/leasehold/store/redisstore/internal/script"
 )
@@ -347,7 +348,7 @@ func (w *wire) end() {
 	w.forget()
 	w.watch.Stop()
 	w.inline.idle.Stop()
-	outcome, err := classify(w.broken, w.patience)
+	outcome, err := membership.Classify(w.broken, w.patience)
 	// The server has answered the calls that were to be sent again, before any that is in
 	// flight: they were not executed.
 	for c, ok := w.again.pop(); ok; c, ok = w.again.pop() {

@@ -1,4 +1,4 @@
-package redisstore
+package membership
 
 import (
 	"context"
@@ -13,10 +13,11 @@ import (
 	"github.com/leasehold-dev/leasehold/store/redisstore/internal/script"
 )
 
-// classify turns the failure of a connection into an outcome and an error that contains
+// Classify turns the failure of a connection into an outcome and an error that contains
 // no secret. The argument timeout is how long the client waited.
-func classify(err error, timeout time.Duration) (store.Outcome, error) {
+func Classify(err error, timeout time.Duration) (store.Outcome, error) {
 	var said *resp.Error
+	var unusable *script.Unusable
 	switch {
 	case errors.As(err, &said):
 		return script.Classify(said)
@@ -31,7 +32,7 @@ func classify(err error, timeout time.Duration) (store.Outcome, error) {
 			silence = &conn.SchemeError{Err: silence, Hint: scheme.Hint}
 		}
 		return store.TimedOut, silence
-	case errors.Is(err, errNoSlotMap), errors.Is(err, errSameServer), errors.Is(err, errUnfit), errors.Is(err, errUnidentified):
+	case errors.As(err, &unusable):
 		return store.Refused, err
 	}
 	return store.Unreachable, err
