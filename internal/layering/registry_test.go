@@ -18,7 +18,9 @@ var project = rules{
 		{"."},
 		{"internal/leasefsm"},
 		{"store/memstore", "store/redisstore", "store/filestore"},
-		{"store/redisstore/internal/script"},
+		{"store/redisstore/internal/membership", "store/redisstore/internal/sentinel", "store/redisstore/internal/cluster"},
+		{"store/redisstore/internal/conn", "store/redisstore/internal/script"},
+		{"store/redisstore/internal/config"},
 		{"store/storetest", "internal/proof/differential"},
 		{"internal/quorum/driver"},
 		{"store"},
@@ -60,7 +62,7 @@ var project = rules{
 	// The packages that may import a package, if not everybody above it may.
 	usedBy: map[string][]string{
 		"internal/quorum/driver": {"store/redisstore", "store/redisstore/internal/script", "internal/lab/stories"},
-		"internal/quorum":        {"internal/quorum/driver", "store/redisstore", "store/redisstore/internal/script", "internal/lab/stories"},
+		"internal/quorum":        {"internal/quorum/driver", "store/redisstore", "store/redisstore/internal/script", "store/redisstore/internal/config", "store/redisstore/internal/membership", "internal/lab/stories"},
 		"internal/retain":        {"store/redisstore"},
 		"internal/runner/warden": {"internal/runner"},
 	},
