@@ -130,7 +130,7 @@ func (a address) auth() []*command {
 func (n *node) greet(w *wire) error {
 	hello := n.login()
 	must := len(hello)
-	hello = append(hello, newCommand("HELLO", "3"), newCommand("CLIENT", "SETNAME", "leasehold"), newCommand("INFO"), newCommand("CONFIG", "GET", "*appendfsync*"), timeCommand)
+	hello = append(hello, newCommand("HELLO", "3"), newCommand("CLIENT", "SETNAME", "leasehold"), identityCommand, settingsCommand, timeCommand)
 	sent := n.s.o.Clock.Now()
 	said, err := w.exchange(hello)
 	received := n.s.o.Clock.Now()

@@ -52,7 +52,8 @@ type node struct {
 	retains  atomic.Int64 // number of entries in retained
 	resend   *time.Timer
 
-	clock clockReading
+	clock  clockReading
+	review review
 
 	noPush   bool   // the server refused a subscription at some time
 	failures int    // to connect, in a row
@@ -326,6 +327,10 @@ func (n *node) deliver(c call, r reply) {
 	}
 	if c.command == timeCommand {
 		n.clockRead(r)
+	} else if c.command == settingsCommand {
+		n.settingsRead(r)
+	} else if c.command == identityCommand {
+		n.reviewed(r)
 	} else if c.look != nil {
 		r.value = r.value.clone()
 		c.look <- looked{n.index, r}
