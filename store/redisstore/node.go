@@ -332,7 +332,7 @@ func (n *node) deliver(c call, r reply) {
 	} else if c.command == identityCommand {
 		n.reviewed(r)
 	} else if c.look != nil {
-		r.value = r.value.clone()
+		r.value = r.value.Clone()
 		c.look <- looked{n.index, r}
 	} else if c.leases > 1 {
 		usual, others := r.answers(c.command.script, c.leases)

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/leasehold-dev/leasehold/store"
+	"github.com/leasehold-dev/leasehold/store/redisstore/internal/resp"
 )
 
 // A server's settings and role can change under a connection: CONFIG SET turns off the
@@ -16,8 +17,8 @@ import (
 // review schedules the reviews of a node. It is guarded by the node's mutex.
 type review struct {
 	due   time.Time
-	under bool  // the reply to the last one is outstanding
-	fsync value // of the review that is under way: the reply to settingsCommand
+	under bool       // the reply to the last one is outstanding
+	fsync resp.Value // of the review that is under way: the reply to settingsCommand
 }
 
 var (
@@ -49,7 +50,7 @@ func (n *node) reviewLocked(now time.Time) {
 	if !n.reviews() || n.review.under || n.closed {
 		return
 	}
-	n.review.under, n.review.fsync = true, value{}
+	n.review.under, n.review.fsync = true, resp.Value{}
 	commands := []*command{identityCommand}
 	if n.server.readable {
 		commands = []*command{settingsCommand, identityCommand}
@@ -64,7 +65,7 @@ func (n *node) reviewLocked(now time.Time) {
 // settingsRead keeps the settings until the rest of the review has arrived.
 func (n *node) settingsRead(r reply) {
 	n.mu.Lock()
-	n.review.fsync = r.value.clone()
+	n.review.fsync = r.value.Clone()
 	n.mu.Unlock()
 }
 
