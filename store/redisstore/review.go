@@ -22,8 +22,8 @@ type review struct {
 }
 
 var (
-	settingsCommand = newCommand("CONFIG", "GET", "*appendfsync*")
-	identityCommand = newCommand("INFO")
+	settingsCommand = &command{bytes: newCommand("CONFIG", "GET", "*appendfsync*").bytes, repeats: true}
+	identityCommand = &command{bytes: newCommand("INFO").bytes, repeats: true}
 )
 
 var errChanged = errors.New("the server's settings have changed")
