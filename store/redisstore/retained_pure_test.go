@@ -7,6 +7,7 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/quorum"
 	"github.com/leasehold-dev/leasehold/internal/quorum/driver"
 	"github.com/leasehold-dev/leasehold/store"
+	"github.com/leasehold-dev/leasehold/store/redisstore/internal/script"
 )
 
 // What is retained of a release ends its lease and gives up its place, and nothing else:
@@ -56,7 +57,7 @@ func TestUnsentHealKeepsTheRelease(t *testing.T) {
 		n := s.nodes[0]
 		n.mu.Lock()
 		for _, q := range []quorum.Op{op, quorum.Release} {
-			n.unsentLocked(call{command: s.encode(driver.Question{Op: q, Lease: lease}, nil).(*command)}, time.Now())
+			n.unsentLocked(call{command: s.encode(driver.Question{Op: q, Lease: lease}, nil).(*script.Command)}, time.Now())
 		}
 		if got := n.retained.Len(); got != retained {
 			t.Errorf("after an unsent %v, %d releases are retained, want %d", op, got, retained)

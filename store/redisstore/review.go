@@ -6,6 +6,7 @@ import (
 
 	"github.com/leasehold-dev/leasehold/store"
 	"github.com/leasehold-dev/leasehold/store/redisstore/internal/resp"
+	"github.com/leasehold-dev/leasehold/store/redisstore/internal/script"
 )
 
 // A server's settings and role can change under a connection: CONFIG SET turns off the
@@ -22,8 +23,8 @@ type review struct {
 }
 
 var (
-	settingsCommand = &command{bytes: newCommand("CONFIG", "GET", "*appendfsync*").bytes, repeats: true}
-	identityCommand = &command{bytes: newCommand("INFO").bytes, repeats: true}
+	settingsCommand = &script.Command{Bytes: script.NewCommand("CONFIG", "GET", "*appendfsync*").Bytes, Repeats: true}
+	identityCommand = &script.Command{Bytes: script.NewCommand("INFO").Bytes, Repeats: true}
 )
 
 var errChanged = errors.New("the server's settings have changed")
@@ -51,9 +52,9 @@ func (n *node) reviewLocked(now time.Time) {
 		return
 	}
 	n.review.under, n.review.fsync = true, resp.Value{}
-	commands := []*command{identityCommand}
+	commands := []*script.Command{identityCommand}
 	if n.server.readable {
-		commands = []*command{settingsCommand, identityCommand}
+		commands = []*script.Command{settingsCommand, identityCommand}
 	}
 	for _, c := range commands {
 		n.s.inFlight.Add(1)
@@ -63,20 +64,20 @@ func (n *node) reviewLocked(now time.Time) {
 }
 
 // settingsRead keeps the settings until the rest of the review has arrived.
-func (n *node) settingsRead(r reply) {
+func (n *node) settingsRead(r script.Reply) {
 	n.mu.Lock()
-	n.review.fsync = r.value.Clone()
+	n.review.fsync = r.Value.Clone()
 	n.mu.Unlock()
 }
 
 // reviewed connects anew if the server is not as it was when the connection was made.
-func (n *node) reviewed(r reply) {
+func (n *node) reviewed(r script.Reply) {
 	n.mu.Lock()
-	is, was, w := parseIdentity(r.value, n.review.fsync), n.server, n.wire
+	is, was, w := parseIdentity(r.Value, n.review.fsync), n.server, n.wire
 	n.review.under = false
 	n.mu.Unlock()
 	switch {
-	case r.outcome != store.Granted || w == nil:
+	case r.Outcome != store.Granted || w == nil:
 		return
 	case is.role != was.role || is.replication != was.replication:
 		w.abandon(errReplaced)

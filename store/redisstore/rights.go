@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/leasehold-dev/leasehold/store/redisstore/internal/script"
 )
 
 // Use says what a user of the servers may do. Uses can be combined with |.
@@ -91,7 +93,7 @@ func (a ACL) Rule() ([]string, error) {
 	}
 	rule := append([]string{a.User, "reset", "on", ">" + Password}, a.keys()...)
 	if a.Uses&toChange != 0 {
-		rule = append(rule, "&"+channelBegin+"*")
+		rule = append(rule, "&"+script.ChannelBegin+"*")
 	}
 	for _, c := range a.commands() {
 		rule = append(rule, "+"+c)
@@ -115,7 +117,7 @@ func (a ACL) Line() (string, error) {
 // keys of a node.
 func (a ACL) patterns() []string {
 	prefix := spaceless.Replace(globEscape.Replace(a.Prefix))
-	return []string{prefix + "*", keyBegin + prefix + "*}:*", markKey}
+	return []string{prefix + "*", script.KeyBegin + prefix + "*}:*", script.MarkKey}
 }
 
 func (a ACL) keys() (all []string) {
@@ -124,7 +126,7 @@ func (a ACL) keys() (all []string) {
 	}
 	patterns := a.patterns()
 	if a.Cluster {
-		patterns = slices.DeleteFunc(patterns, func(p string) bool { return p == markKey })
+		patterns = slices.DeleteFunc(patterns, func(p string) bool { return p == script.MarkKey })
 	}
 	for _, p := range patterns {
 		all = append(all, "~"+p)

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"slices"
 
+	"github.com/leasehold-dev/leasehold/internal/clock"
 	"github.com/leasehold-dev/leasehold/internal/quorum"
 	"github.com/leasehold-dev/leasehold/store"
 )
@@ -52,6 +53,11 @@ func (k *Driver) OnFree(node int, owner string) {
 	if !waits {
 		k.releaseUnwanted(node, owner)
 	}
+}
+
+// bargesLocked reports whether the attempt still competes instead of being handed the lock.
+func (a *attempt) bargesLocked(now clock.Instant) bool {
+	return a.r.Barge && (a.waiting.freeSince == 0 || now.Sub(a.waiting.freeSince) < bargeFor)
 }
 
 // OnPushLost makes every waiter ask the node again: pushes of it may have been lost.

@@ -170,11 +170,6 @@ func (k *Driver) waiters() int {
 	return len(w.byOwner)
 }
 
-// bargesLocked reports whether the attempt still competes instead of being handed the lock.
-func (a *attempt) bargesLocked(now clock.Instant) bool {
-	return a.r.Barge && (a.waiting.freeSince == 0 || now.Sub(a.waiting.freeSince) < bargeFor)
-}
-
 // armLocked sets the timer earlier if the machine wants it. For an attempt that has
 // waited for long it is also set later: otherwise many waiters would wake up for nothing.
 func (a *attempt) armLocked(now clock.Instant) {
