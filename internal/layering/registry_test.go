@@ -12,7 +12,7 @@ var project = rules{
 		{"cmd/leasehold"},
 		{"internal/cli"},
 		{"internal/runner", "internal/lab/torture", "internal/lab/stories", "internal/lab/load", "internal/doctor"},
-		{"internal/runner/warden"},
+		{"internal/runner/warden", "internal/cli/quit"},
 		{"server"},
 		{"server/web", "internal/wire"},
 		{"."},
@@ -65,6 +65,7 @@ var project = rules{
 		"internal/quorum":        {"internal/quorum/driver", "store/redisstore", "store/redisstore/internal/script", "store/redisstore/internal/config", "store/redisstore/internal/membership", "internal/lab/stories"},
 		"internal/retain":        {"store/redisstore"},
 		"internal/runner/warden": {"internal/runner"},
+		"internal/cli/quit":      {"internal/cli"}, // it changes what SIGQUIT does
 	},
 
 	// The modules a package may use besides the standard library. Users of the
