@@ -109,7 +109,7 @@ func newStore(urls []string, o *Options) (*Store, error) {
 		return nil, err
 	}
 	s := &Store{o: opts, membership: lists, sentinels: sentinels, wall: opts.wall(), servers: registry{ids: map[int]identity{}}, channel: channelBegin + rand.Text(), closing: make(chan struct{}), pushTestAfter: pushTestAfter, idle: idleAfter}
-	s.keeper = driver.Driver{Sets: lists.sets, Encode: s.encode, EncodeRenewals: s.bundle, NodeTimeout: opts.nodeTimeout, Clock: opts.Clock, Jitter: opts.jitter(), Logger: opts.Logger, Coalesce: s.crowded, Closing: s.closing}
+	s.keeper = driver.Driver{Sets: lists.sets, Encode: s.encode, EncodeRenewals: s.bundle, NodeTimeout: opts.nodeTimeout, Clock: opts.Clock, Wall: s.wall, Jitter: opts.jitter(), Logger: opts.Logger, Coalesce: s.crowded, Closing: s.closing}
 	if len(addrs) > 1 && clocksWatched {
 		s.keeper.Clocks = driver.NewClocks(len(addrs), opts.quarantine(), driver.WallAhead(opts.Clock), opts.Logger)
 	}
