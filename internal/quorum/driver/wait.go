@@ -3,6 +3,7 @@ package driver
 import (
 	"cmp"
 	"context"
+	"maps"
 	"math/rand/v2"
 	"slices"
 	"sync"
@@ -87,12 +88,12 @@ func (k *Driver) Wait(ctx context.Context, r store.Request, reason func(error)) 
 	}
 	for first := a.start; ; a = k.enqueue(r, true, reason) {
 		after := a.start.Sub(first)
-		g, gaveWay, err := k.awaitVerdict(ctx, a)
-		if !gaveWay {
+		g, follow, err := k.awaitVerdict(ctx, a)
+		if follow == nil {
 			g.Since += after
 			return g, err
 		}
-		r.Owner = store.SameRank(r.Owner)
+		r.Owner = follow(r.Owner)
 	}
 }
 
@@ -112,23 +113,34 @@ func (k *Driver) enqueue(r store.Request, again bool, reason func(error)) *attem
 	return a
 }
 
-// awaitVerdict waits until the attempt is won, lost or gives way.
-func (k *Driver) awaitVerdict(ctx context.Context, a *attempt) (g store.Grant, gaveWay bool, err error) {
+// awaitVerdict waits until the attempt is won, lost or gives way. If it gave way,
+// follow returns the owner of the attempt that follows it.
+func (k *Driver) awaitVerdict(ctx context.Context, a *attempt) (g store.Grant, follow func(owner string) string, err error) {
 	await(ctx, k.Closing, k.Clock, a.start, a.over, a.timer, a, func() { k.readInline(ctx, a.over, a.idleTime) })
 	a.mu.Lock()
 	defer a.doneLocked()
 	k.unregisterLocked(a)
 	switch {
 	case a.core.Verdict() == quorum.Won:
-		return a.grantLocked(), false, nil
+		return a.grantLocked(), nil, nil
 	case ctx.Err() != nil:
-		return g, false, ctx.Err()
+		return g, nil, ctx.Err()
 	case k.closing():
-		return g, false, store.ErrClosed
+		return g, nil, store.ErrClosed
+	case a.core.HandedOver():
+		return g, k.newRank, nil
 	case a.core.GaveWay():
-		return g, true, nil
+		return g, store.SameRank, nil
 	}
-	return g, false, a.failureLocked(ctx)
+	return g, nil, a.failureLocked(ctx)
+}
+
+// newRank returns an owner that comes after all that wait already.
+func (k *Driver) newRank(string) string {
+	if k.Wall == nil {
+		return store.NewOwnerAt(time.Now())
+	}
+	return store.NewOwnerAt(k.Wall())
 }
 
 // idleTime is how long an attempt that waits has nothing to do by itself.
@@ -219,15 +231,7 @@ func (a *attempt) bargesLocked(now clock.Instant) bool {
 
 // OnPushLost makes every waiter ask the node again: pushes of it may have been lost.
 func (k *Driver) OnPushLost(node int) {
-	w := &k.waiting
-	w.mu.Lock()
-	owners := make([]string, 0, len(w.byOwner))
-	for owner := range w.byOwner {
-		owners = append(owners, owner)
-	}
-	slices.SortFunc(owners, func(x, y string) int { return cmp.Compare(w.byOwner[x].waiting.number, w.byOwner[y].waiting.number) })
-	w.mu.Unlock()
-	for _, owner := range owners {
+	for _, owner := range k.ownersInOrder() {
 		k.withAttempt(owner, func(a *attempt) {
 			if a.waiting.reserved { // no caller waits for the answer
 				a.waiting.nodes[node].pushLost = true
@@ -236,6 +240,18 @@ func (k *Driver) OnPushLost(node int) {
 			a.applyLocked(quorum.Event{Kind: quorum.PushLost, Node: node}, k.Clock.Now())
 		})
 	}
+}
+
+// ownersInOrder returns the owners of all attempts that wait, in order of arrival.
+func (k *Driver) ownersInOrder() []string {
+	w := &k.waiting
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	owners := slices.Collect(maps.Keys(w.byOwner))
+	slices.SortFunc(owners, func(x, y string) int {
+		return cmp.Compare(w.byOwner[x].waiting.number, w.byOwner[y].waiting.number)
+	})
+	return owners
 }
 
 // withAttempt calls do with the attempt of owner, if it is open. It reports whether there
