@@ -22,6 +22,7 @@ type waiting struct {
 	mu         sync.Mutex
 	byOwner    map[string]*attempt
 	departures departures
+	suspend    suspendWatch
 }
 
 // waitState is the additional state of an attempt that waits.
@@ -116,6 +117,7 @@ func (k *Driver) enqueue(r store.Request, again bool, reason func(error)) *attem
 // awaitVerdict waits until the attempt is won, lost or gives way. If it gave way,
 // follow returns the owner of the attempt that follows it.
 func (k *Driver) awaitVerdict(ctx context.Context, a *attempt) (g store.Grant, follow func(owner string) string, err error) {
+	k.watchSuspend()
 	await(ctx, k.Closing, k.Clock, a.start, a.over, a.timer, a, func() { k.readInline(ctx, a.over, a.idleTime) })
 	a.mu.Lock()
 	defer a.doneLocked()
