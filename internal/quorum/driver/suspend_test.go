@@ -66,7 +66,7 @@ func TestWaiterRefreshesAfterASuspend(t *testing.T) {
 		ctx, stop := context.WithCancel(t.Context())
 		done := make(chan error)
 		go func() {
-			_, err := k.Wait(ctx, store.Request{Name: "a", Owner: store.NewOwnerAt(began), TTL: time.Minute}, nil)
+			_, err := k.Wait(ctx, store.WaitRequest{Lease: store.Lease{Name: "a", Owner: store.NewOwnerAt(began), TTL: time.Minute}}, nil)
 			done <- err
 		}()
 		for _, n := range nodes {
@@ -108,7 +108,7 @@ func TestWaiterThatHandsOverComesLast(t *testing.T) {
 		ctx, stop := context.WithCancel(t.Context())
 		done := make(chan error)
 		go func() {
-			_, err := k.Wait(ctx, store.Request{Name: "a", Owner: store.NewOwnerAt(time.Now()), TTL: time.Minute}, nil)
+			_, err := k.Wait(ctx, store.WaitRequest{Lease: store.Lease{Name: "a", Owner: store.NewOwnerAt(time.Now()), TTL: time.Minute}}, nil)
 			done <- err
 		}()
 		first := <-nodes[0].asked
