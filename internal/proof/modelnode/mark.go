@@ -85,7 +85,7 @@ func forgot(m nodemark.Mark, c Newcomer, now int64) string {
 		return ""
 	case m.Run == c.Run && known(m.Replication) && known(c.Replication) && m.Replication != c.Replication && c.Promoted:
 		return "replaced"
-	case m.Run == c.Run && m.Why != nodemark.Declared && c.Counter < c.Seen:
+	case m.Run == c.Run && m.Why != nodemark.Declared && c.Counter < c.Seen && int64(c.Seen) >= m.Opens-m.Longest:
 		return "behind"
 	case m.Run == c.Run:
 		return ""

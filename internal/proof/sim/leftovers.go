@@ -58,6 +58,9 @@ func (j *judge) compareHolders(n *node, by op) {
 	for lock, was := range n.holders {
 		number, _, held := n.holder(lock)
 		n.holders[lock] = number
+		if held {
+			n.offered[lock] = offer{}
+		}
 		if !held || number == was {
 			continue
 		}

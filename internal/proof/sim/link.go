@@ -86,7 +86,7 @@ func (l *link) connect(d *dialing) {
 				return
 			}
 			s := &stream{l: l, c: newConn(l.w, &l.space), life: l.n.life}
-			s.session = l.n.server.Connect(s.says)
+			s.session = l.n.server.Connect(func(b []byte) { l.n.pushes(b); s.says(b) })
 			l.streams = append(slices.DeleteFunc(l.streams, (*stream).idle), s)
 			l.w.hist.say("c%d has a connection to n%d", l.c.index+1, l.n.index+1)
 			d.result <- dialed{conn: s.c}

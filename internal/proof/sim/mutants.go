@@ -21,9 +21,6 @@ type Mutant struct {
 	switches func(*Switches)
 }
 
-// idleOnly are those that show only in how long a lock stays nobody's.
-var idleOnly = map[string]bool{"node-skips-the-dead": true, "redis-ask-what-was-missed": true}
-
 // Mutants are those that this build can make, sorted by name. What is wrong
 // with each is said where its mechanism is defined.
 func Mutants() []Mutant {
@@ -41,7 +38,6 @@ func Mutants() []Mutant {
 			all = append(all, Mutant{Name: from.where + "-" + name, mech: on})
 		}
 	}
-	all = slices.DeleteFunc(all, func(m Mutant) bool { return idleOnly[m.Name] && idlePending })
 	slices.SortFunc(all, func(a, b Mutant) int { return cmp.Compare(a.Name, b.Name) })
 	return all
 }
