@@ -8,6 +8,7 @@ var (
 	errorsSayNothing = true
 	pushesStamped    = true
 	missedAsked      = true
+	retainedIsPlain  = true
 )
 
 // Mechanisms of this package, by name: setting one to false takes it out.
@@ -17,4 +18,5 @@ var Mechanisms = map[string]*bool{
 	"error-says-nothing":  &errorsSayNothing,
 	"stamp-of-push":       &pushesStamped,
 	"ask-what-was-missed": &missedAsked,
+	"retained-is-plain":   &retainedIsPlain,
 }

@@ -1,6 +1,7 @@
 package redisstore
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -12,16 +13,23 @@ import (
 // What is retained of a release ends its lease and gives up its place, and nothing else:
 // it takes no place, and does not keep the lock for somebody who may be gone by then.
 func TestToRetain(t *testing.T) {
+	for _, wrong := range wrongToRetain() {
+		t.Error(wrong)
+	}
+}
+
+func wrongToRetain() (wrong []string) {
 	lease := store.Request{Name: "a", Owner: "me", Meta: "{}", TTL: time.Minute, Renewed: true}
 	next := &driver.Question{Op: quorum.Acquire, Lease: store.Request{Name: "a", Owner: "next", TTL: time.Minute}, Waits: true}
 	q := driver.Question{Op: quorum.Release, Lease: lease, Tomb: true, GivesWay: true, To: "senior", Next: next}
 	if got, want := toRetain(q), (driver.Question{Op: quorum.Release, Lease: lease, Tomb: true}); got != want {
-		t.Errorf("of %+v %+v is retained, want %+v", q, got, want)
+		wrong = append(wrong, fmt.Sprintf("of %+v %+v is retained, want %+v", q, got, want))
 	}
 	q.Lease.Attempt = "second"
 	if got := toRetain(q); !got.Lease.Undo || got.Lease.Attempt != "second" {
-		t.Errorf("of a release of one attempt of several %+v is retained", got)
+		wrong = append(wrong, fmt.Sprintf("of a release of one attempt of several %+v is retained", got))
 	}
+	return wrong
 }
 
 // A node that was away for an instant is tried again soon, one that is away for long

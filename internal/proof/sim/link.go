@@ -170,6 +170,12 @@ func (l *link) usable() bool {
 	return !slices.ContainsFunc(l.streams, func(s *stream) bool { return !s.shut && (s.lastOut > soon || s.lastIn > soon) })
 }
 
+// hungUp says whether the node knows that the client is dead: it has seen the end of all
+// its connections.
+func (l *link) hungUp() bool {
+	return l.c.dead && !slices.ContainsFunc(l.streams, func(s *stream) bool { return !s.idle() })
+}
+
 // connected says whether the client has a connection that works.
 func (l *link) connected() bool {
 	return slices.ContainsFunc(l.streams, func(s *stream) bool { return !s.shut && s.life == l.n.life })

@@ -39,7 +39,10 @@ type node struct {
 	// doubted is until when clients may not count it, at most: it may be in
 	// quarantine for longer than it need be, or its clock has jumped.
 	doubted time.Duration
-	holders []int // of each lock, as the judge has last seen
+	// discounted is until when every client that was connected when its clock jumped
+	// ahead does not count what it grants, at least.
+	discounted time.Duration
+	holders    []int // of each lock, as the judge has last seen
 	// releasedAt is when each owner was last released here, by the node's clock, as
 	// far as the node can know.
 	releasedAt map[int]clock.Instant
