@@ -155,6 +155,7 @@ func (n *node) finish() {
 	k := n.line[0]
 	if k.words == nil {
 		k.s.session.Close()
+		k.s.l.open--
 		return
 	}
 	k.g.answers[k.at] = n.apply(k.s.session, k.words, false)
@@ -236,6 +237,7 @@ func (n *node) stop() {
 	n.life++
 	n.line, n.busy, n.spoken = nil, false, nil
 	for _, c := range n.w.clients {
+		c.links[n.index].open = 0
 		for _, s := range c.links[n.index].streams {
 			if !s.shut {
 				s.reset()
