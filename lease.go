@@ -235,7 +235,7 @@ func (l *Lease) releaseOnce(ctx context.Context) (over bool, err error) {
 // releaseHold releases the lock, and settles what Release returns. l.releasing is
 // held.
 func (l *Lease) releaseHold(ctx context.Context) error {
-	err := l.h.release(ctx)
+	err := l.h.release(ctx, l.lost != nil)
 	switch {
 	case l.lost != nil: // before: say so, whatever the store still had
 		l.released, l.outcome = true, l.lost
@@ -253,8 +253,9 @@ func (l *Lease) releaseHold(ctx context.Context) error {
 }
 
 // release releases h in the store, on a context of its own, and tries again
-// while the outcome is unknown.
-func (h *hold) release(ctx context.Context) error {
+// while the outcome is unknown. With undo it leaves the lease to other attempts of
+// the same owner, if they know of it.
+func (h *hold) release(ctx context.Context, undo bool) error {
 	// After a TTL the store has dropped the lease by itself, and nobody wants
 	// to wait longer than some seconds to be told so.
 	bound := min(max(h.req.TTL, time.Second), 5*time.Second)
@@ -264,7 +265,7 @@ func (h *hold) release(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, bound)
 	defer cancel()
 	r := h.req
-	r.Renewed = h.renewed.Load()
+	r.Renewed, r.Undo = h.renewed.Load(), undo
 	err := h.releaseOrRejoin(ctx, r)
 	h.c.renewer.detachReleased(h)
 	for try := 1; retries(err); try++ {

@@ -176,6 +176,7 @@ func (l *Lock) attempt(ctx context.Context, life leasefsm.Config, bound bool, q 
 	settled := false
 	defer func() {
 		if !settled {
+			req.Undo = true
 			l.c.drop(ctx, req)
 		}
 	}()
@@ -204,7 +205,6 @@ func (c *Client) newHold(req store.Request, grant store.Grant, fsm leasefsm.Leas
 
 // late releases what was granted too late to be of use.
 func (h *hold) late(ctx context.Context, took time.Duration) error {
-	h.req.Undo = true
-	err := h.release(ctx)
+	err := h.release(ctx, true)
 	return &LostError{Name: h.req.Name, Cause: LostLateGrant, Reason: "the grant took " + store.Round(took).String() + " to arrive, and its validity was over", Err: err}
 }

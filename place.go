@@ -246,7 +246,7 @@ func (q *queue) give(p *place, req store.Request, grant store.Grant, start clock
 		q.since = time.Time{}
 		rn.mu.Unlock()
 		if unwantedReleased {
-			if err := h.release(p.ctx); retries(err) {
+			if err := h.release(p.ctx, false); retries(err) {
 				h.logUnknown(err)
 			}
 		}

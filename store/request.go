@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"strings"
 	"time"
+
+	"github.com/leasehold-dev/leasehold/internal/excerpt"
 )
 
 // Limits that are the same for every store.
@@ -73,7 +75,7 @@ func (r Request) Check(maxTTL time.Duration) error {
 //
 // Names of keys that Leasehold itself uses in Redis are reserved in every store.
 // They begin with "leasehold:", or have the form {x}:word, where x is any text
-// and word is token, line, waits or fence, or begins with gone: or place:.
+// and word is token, line, waits, fence or made, or begins with gone: or place:.
 func CheckName(name string) error {
 	if name == "" {
 		return fmt.Errorf("%w: the lock's name is empty: give it one", ErrInvalid)
@@ -82,7 +84,7 @@ func CheckName(name string) error {
 		return fmt.Errorf("%w: the lock's name has %d bytes, the maximum is %d: shorten or hash it", ErrInvalid, len(name), MaxName)
 	}
 	if reserved(name) {
-		return fmt.Errorf("%w: the name %q is reserved for Leasehold's own keys: choose another name", ErrInvalid, printable(name, mostQuoted))
+		return fmt.Errorf("%w: the name %q is reserved for Leasehold's own keys: choose another name", ErrInvalid, excerpt.AtMost(name, mostQuoted))
 	}
 	return nil
 }

@@ -18,6 +18,7 @@ var project = rules{
 		{"."},
 		{"internal/leasefsm"},
 		{"store/memstore", "store/redisstore", "store/filestore"},
+		{"store/redisstore/internal/script"},
 		{"store/storetest", "internal/proof/differential"},
 		{"internal/quorum/driver"},
 		{"store"},
@@ -30,7 +31,8 @@ var project = rules{
 		{"fence"},
 		{"internal/testenv/faultproxy", "internal/testenv/redistest", "internal/testenv/simredis", "internal/testenv/sqltest", "internal/layering", "internal/endtoend"},
 		{"internal/testenv/localredis"},
-		{"internal/testenv/child", "internal/nodemark"},
+		{"internal/testenv/child", "internal/testenv/port", "internal/nodemark", "store/redisstore/internal/resp"},
+		{"internal/excerpt"},
 	},
 
 	// Test equipment: only test files, and other test equipment, import it.
@@ -51,14 +53,14 @@ var project = rules{
 		"internal/lab/history":   {"internal/clock", "fence"},
 		"internal/leasefsm":      {"internal/validity", "internal/clock"},
 		"internal/quorum/driver": {"store", "internal/quorum", "internal/validity", "internal/nodeclock", "internal/clock", "fence"},
-		"store":                  {"fence"},
+		"store":                  {"fence", "internal/excerpt"},
 		"guard/*":                {"fence"},
 	},
 
 	// The packages that may import a package, if not everybody above it may.
 	usedBy: map[string][]string{
-		"internal/quorum/driver": {"store/redisstore", "internal/lab/stories"},
-		"internal/quorum":        {"internal/quorum/driver", "store/redisstore", "internal/lab/stories"},
+		"internal/quorum/driver": {"store/redisstore", "store/redisstore/internal/script", "internal/lab/stories"},
+		"internal/quorum":        {"internal/quorum/driver", "store/redisstore", "store/redisstore/internal/script", "internal/lab/stories"},
 		"internal/retain":        {"store/redisstore"},
 		"internal/runner/warden": {"internal/runner"},
 	},
@@ -75,5 +77,5 @@ var project = rules{
 
 	// Functions of their arguments: a checker that drives one of these with
 	// made-up time and made-up messages sees all there is to see.
-	pure: []string{"fence", "internal/doctor", "internal/leasefsm", "internal/proof/modelnode", "internal/nodemark", "internal/quorum", "internal/retain", "internal/rule", "internal/validity"},
+	pure: []string{"fence", "internal/doctor", "internal/excerpt", "internal/leasefsm", "internal/proof/modelnode", "internal/nodemark", "internal/quorum", "internal/retain", "internal/rule", "internal/validity"},
 }

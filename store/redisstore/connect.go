@@ -7,7 +7,8 @@ import (
 	"time"
 
 	"github.com/leasehold-dev/leasehold/internal/quorum/driver"
-	"github.com/leasehold-dev/leasehold/store"
+	"github.com/leasehold-dev/leasehold/store/redisstore/internal/resp"
+	"github.com/leasehold-dev/leasehold/store/redisstore/internal/script"
 )
 
 const (
@@ -82,7 +83,7 @@ func (n *node) open(ctx context.Context, host string, greet func(*wire) error) (
 		return nil, err
 	}
 	w := &wire{n: n, host: host, conn: conn, raw: newDirect(conn)}
-	w.in = newReplies(w)
+	w.in = resp.NewReader(w)
 	w.forget = context.AfterFunc(n.ctx, func() { conn.Close() })
 	deadline, _ := ctx.Deadline()
 	conn.SetDeadline(deadline)
@@ -107,21 +108,21 @@ func (n *node) dial(ctx context.Context, host string) (net.Conn, error) {
 }
 
 // login returns the commands that begin a connection and have to succeed.
-func (n *node) login() []*command {
+func (n *node) login() []*script.Command {
 	hello := n.addr.auth()
 	if n.addr.db != 0 {
-		hello = append(hello, newCommand("SELECT", strconv.Itoa(n.addr.db)))
+		hello = append(hello, script.NewCommand("SELECT", strconv.Itoa(n.addr.db)))
 	}
 	return hello
 }
 
 // auth returns the AUTH command, if there is a password.
-func (a address) auth() []*command {
+func (a address) auth() []*script.Command {
 	switch {
 	case a.username != "":
-		return []*command{newCommand("AUTH", a.username, a.password)}
+		return []*script.Command{script.NewCommand("AUTH", a.username, a.password)}
 	case a.password != "":
-		return []*command{newCommand("AUTH", a.password)}
+		return []*script.Command{script.NewCommand("AUTH", a.password)}
 	}
 	return nil
 }
@@ -130,7 +131,7 @@ func (a address) auth() []*command {
 func (n *node) greet(w *wire) error {
 	hello := n.login()
 	must := len(hello)
-	hello = append(hello, newCommand("HELLO", "3"), newCommand("CLIENT", "SETNAME", "leasehold"), newCommand("INFO"), newCommand("CONFIG", "GET", "*appendfsync*"), timeCommand)
+	hello = append(hello, script.NewCommand("HELLO", "3"), script.NewCommand("CLIENT", "SETNAME", "leasehold"), script.NewCommand("INFO"), script.NewCommand("CONFIG", "GET", "*appendfsync*"), timeCommand)
 	sent := n.s.o.Clock.Now()
 	said, err := w.exchange(hello)
 	received := n.s.o.Clock.Now()
@@ -138,8 +139,8 @@ func (n *node) greet(w *wire) error {
 		return err
 	}
 	for _, v := range said[:must] {
-		if v.kind == '-' {
-			return newRefused(v)
+		if v.Kind == '-' {
+			return resp.ErrorOf(v)
 		}
 	}
 	// An error from CLIENT SETNAME does no harm.
@@ -155,7 +156,7 @@ func (n *node) greet(w *wire) error {
 		return err
 	}
 	if n.s.guarded.Load() && marksLooked {
-		if err := n.arrive(w, said[must].kind != '-'); err != nil {
+		if err := n.arrive(w, said[must].Kind != '-'); err != nil {
 			return err
 		}
 	}
@@ -164,17 +165,17 @@ func (n *node) greet(w *wire) error {
 
 // identify checks which server answers. It runs on every connection before the first
 // request. Its arguments are the replies to INFO and CONFIG GET.
-func (n *node) identify(info, fsync value) error {
-	if info.isError("NOPERM") {
-		n.log.Warn("INFO is not permitted: cannot check whether two addresses lead to the same server", "err", string(info.text))
-		info = value{}
+func (n *node) identify(info, fsync resp.Value) error {
+	if info.Code() == resp.Denied {
+		n.log.Warn("INFO is not permitted: cannot check whether two addresses lead to the same server", "err", string(info.Text))
+		info = resp.Value{}
 	}
-	if info.kind == '-' {
-		return newRefused(info)
+	if info.Kind == '-' {
+		return resp.ErrorOf(info)
 	}
 	id := parseIdentity(info, fsync)
 	if id.loading {
-		return newRefused(value{text: []byte("LOADING the server is not up yet")})
+		return resp.ErrorOf(resp.Value{Text: []byte("LOADING the server is not up yet")})
 	}
 	fit := id
 	if n.s.route != nil { // for members of a cluster, redirections notice a replica
@@ -195,9 +196,9 @@ func (n *node) identify(info, fsync value) error {
 // again as text would delay everything that is enqueued behind it. An error reply is
 // ignored here: callers of the script will get it too.
 func (n *node) learn(w *wire) error {
-	lessons := make([]*command, len(allScripts))
-	for i, s := range allScripts {
-		lessons[i] = &command{bytes: s.lesson}
+	lessons := make([]*script.Command, len(script.All))
+	for i, s := range script.All {
+		lessons[i] = &script.Command{Bytes: s.Lesson}
 	}
 	_, err := w.exchange(lessons)
 	return err
@@ -205,10 +206,10 @@ func (n *node) learn(w *wire) error {
 
 // exchange sends commands and waits for their replies, on a connection that is not used
 // for anything else yet.
-func (w *wire) exchange(commands []*command) ([]value, error) {
+func (w *wire) exchange(commands []*script.Command) ([]resp.Value, error) {
 	var out []byte
 	for _, c := range commands {
-		out = append(out, c.bytes...)
+		out = append(out, c.Bytes...)
 	}
 	failed := func(err error) error {
 		if w.answered {
@@ -219,36 +220,26 @@ func (w *wire) exchange(commands []*command) ([]value, error) {
 	if _, err := w.conn.Write(out); err != nil {
 		return nil, failed(err)
 	}
-	said := make([]value, len(commands))
+	said := make([]resp.Value, len(commands))
 	for i := range said {
-		v, err := w.in.next()
-		for err == nil && (v.isPush() || v.isInvalidation()) { // a push
-			if v.isInvalidation() {
+		v, err := w.in.Next()
+		for err == nil && (v.IsPush() || v.IsInvalidation()) { // a push
+			if v.IsInvalidation() {
 				w.invalidated(v)
-			} else if string(v.list[1].text) != membershipChannel { // a change of membership during the exchange is seen in what is read next
+			} else if string(v.List[1].Text) != membershipChannel { // a change of membership during the exchange is seen in what is read next
 				w.handlePush(v)
 			}
-			v, err = w.in.next()
+			v, err = w.in.Next()
 		}
 		if err != nil {
 			return nil, failed(err)
 		}
 		w.answered = true
-		said[i] = v.clone()
+		said[i] = v.Clone()
 	}
 	// After a subscription, a push may arrive at any time.
-	if begin, _ := w.in.in.Peek(min(1, w.in.in.Buffered())); len(begin) > 0 && begin[0] != '>' {
+	if kind, some := w.in.Buffered(); some && kind != '>' {
 		return nil, errUnasked
 	}
 	return said, nil
 }
-
-// refused is an error reply.
-type refused string
-
-func newRefused(v value) error {
-	r := refused(v.text)
-	return &r
-}
-
-func (r *refused) Error() string { return store.Excerpt(string(*r)) }

@@ -3,6 +3,10 @@ package redisstore
 import (
 	"context"
 	"time"
+
+	"github.com/leasehold-dev/leasehold/store"
+	"github.com/leasehold-dev/leasehold/store/redisstore/internal/resp"
+	"github.com/leasehold-dev/leasehold/store/redisstore/internal/script"
 )
 
 // StepWall makes the store see another time of day than the machine's.
@@ -11,7 +15,9 @@ func (s *Store) StepWall(by time.Duration) {
 }
 
 // Classify exposes what a reply of the server is taken for.
-var Classify = classifyReply
+func Classify(reply string) (store.Outcome, error) {
+	return script.Classify(resp.ErrorOf(resp.Value{Kind: '-', Text: []byte(reply)}))
+}
 
 // ParseURLs exposes the reading of URLs: the nodes and the settings.
 func ParseURLs(urls []string, o Options) (hosts []string, _ Options, _ error) {
@@ -23,13 +29,13 @@ func ParseURLs(urls []string, o Options) (hosts []string, _ Options, _ error) {
 }
 
 // DecodeValue exposes the reading of a key's value.
-var DecodeValue = decodeValue
+var DecodeValue = script.DecodeValue
 
 // Settle exposes the check of options.
 var Settle = Options.withDefaults
 
 // MaxBundle exposes how many leases one command renews.
-const MaxBundle = maxBundle
+const MaxBundle = script.MaxBundle
 
 // TriesAfter says how long a connection is silent before it is tried while somebody
 // waits.

@@ -2,22 +2,9 @@ package redisstore
 
 import (
 	"slices"
-	"time"
 
 	"github.com/leasehold-dev/leasehold/store"
 )
-
-// placesOf reads the queue as the inspect script reports it: values and PTTLs.
-func placesOf(said []value) []store.Place {
-	var line []store.Place
-	for v := range slices.Chunk(said, 2) {
-		if len(v) < 2 || v[0].kind != '$' || len(v[0].text) == 0 || v[1].kind != ':' || v[1].num < 0 {
-			continue
-		}
-		line = append(line, store.Place{Holder: decodeValue(string(v[0].text)), ExpiresIn: time.Duration(min(v[1].num, mostMillis)) * time.Millisecond})
-	}
-	return line
-}
 
 // mergeLines merges the queues of a lock's waiters from all nodes. An owner that has the
 // lock on some nodes and waits at others is a waiter, unless it is the holder. With

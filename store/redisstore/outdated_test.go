@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/leasehold-dev/leasehold/store"
+	"github.com/leasehold-dev/leasehold/store/redisstore/internal/resp"
 )
 
 // A connection that is to be replaced, since its server has got slots or the channel's
@@ -17,7 +18,7 @@ func TestReplacedConnectionLosesNoAnswer(t *testing.T) {
 	for _, replace := range []func(*wire){
 		func(w *wire) { w.noChannel = true; w.n.resubscribe() },
 		func(w *wire) {
-			w.handlePush(value{kind: '>', list: []value{{kind: '$', text: []byte("sunsubscribe")}, {kind: '$'}, {kind: ':'}}})
+			w.handlePush(resp.Value{Kind: '>', List: []resp.Value{{Kind: '$', Text: []byte("sunsubscribe")}, {Kind: '$'}, {Kind: ':'}}})
 		},
 	} {
 		n, server := bareNode(t)
@@ -30,7 +31,7 @@ func TestReplacedConnectionLosesNoAnswer(t *testing.T) {
 			return p
 		}
 		answer := ask()
-		for range strings.Count(string(pingCommand.bytes), "\n") {
+		for range strings.Count(string(pingCommand.Bytes), "\n") {
 			if _, err := in.ReadString('\n'); err != nil {
 				t.Fatal(err)
 			}
@@ -43,14 +44,14 @@ func TestReplacedConnectionLosesNoAnswer(t *testing.T) {
 		if _, err := server.Write([]byte("+PONG\r\n")); err != nil {
 			t.Fatal(err)
 		}
-		if a := <-answer; a.outcome != store.Granted {
-			t.Errorf("what was under way: %v (%v)", a.outcome, a.err)
+		if a := <-answer; a.Outcome != store.Granted {
+			t.Errorf("what was under way: %v (%v)", a.Outcome, a.Err)
 		}
 		if rest, err := io.ReadAll(in); err != nil || len(rest) > 0 {
 			t.Errorf("the server was sent %q over the old connection (%v)", rest, err)
 		}
-		if a := <-later; a.sent { // there is no server for the next connection
-			t.Errorf("what was asked later was sent: %v", a.err)
+		if a := <-later; a.Sent { // there is no server for the next connection
+			t.Errorf("what was asked later was sent: %v", a.Err)
 		}
 	}
 }

@@ -5,8 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
+
+	"github.com/leasehold-dev/leasehold/store/redisstore/internal/resp"
+	"github.com/leasehold-dev/leasehold/store/redisstore/internal/script"
 )
 
 const (
@@ -108,12 +110,12 @@ func (n *node) isMaster(w *wire) error {
 	role := n.server.role
 	n.mu.Unlock()
 	if role == "" {
-		said, err := w.exchange([]*command{newCommand("ROLE")})
+		said, err := w.exchange([]*script.Command{script.NewCommand("ROLE")})
 		if err != nil {
 			return err
 		}
-		if v := said[0]; len(v.list) > 0 {
-			role = string(v.list[0].text)
+		if v := said[0]; len(v.List) > 0 {
+			role = string(v.List[0].Text)
 		}
 	}
 	if role != "" && role != "master" {
@@ -124,9 +126,12 @@ func (n *node) isMaster(w *wire) error {
 
 // isDemoted reports whether a reply means that the server has become a replica since the
 // connection was made.
-func (n *node) isDemoted(v value) bool {
-	return n.s.sentinels != nil && v.kind == '-' &&
-		(strings.Contains(string(v.text), "READONLY") || v.isError("MASTERDOWN"))
+func (n *node) isDemoted(v resp.Value) bool {
+	if n.s.sentinels == nil {
+		return false
+	}
+	c := v.Code()
+	return c == resp.ReadOnly || c == resp.MasterDown
 }
 
 // demoted handles such a reply, and returns why the connection ends. The call that was

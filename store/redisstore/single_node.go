@@ -4,6 +4,8 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/nodemark"
 	"github.com/leasehold-dev/leasehold/internal/quorum/driver"
 	"github.com/leasehold-dev/leasehold/store"
+	"github.com/leasehold-dev/leasehold/store/redisstore/internal/resp"
+	"github.com/leasehold-dev/leasehold/store/redisstore/internal/script"
 )
 
 // A store with one server does not check the server's mark for each lock, which would add
@@ -14,25 +16,25 @@ import (
 // checked on each connection only.
 
 // membershipChannel is the channel on which changes of a server's membership are published.
-// scripts/tell.lua contains its name, too.
-const membershipChannel = channelBegin + "all"
+// tell.lua contains its name, too.
+const membershipChannel = script.ChannelBegin + "all"
 
 // isSingle reports whether this is the only node of its store.
 func (n *node) isSingle() bool { return len(n.s.nodes) == 1 }
 
 // checkMembership checks by the mark which membership the server belongs to. A client that may
 // not read the mark, and a server without one, pass the check.
-func (n *node) checkMembership(text value) {
+func (n *node) checkMembership(text resp.Value) {
 	var foreign *driver.Refusal
-	if text.kind != '$' || text.null {
-		text.text = []byte(nodemark.New().String())
+	if text.Kind != '$' || text.Null {
+		text.Text = []byte(nodemark.New().String())
 	}
-	mark, err := nodemark.Parse(string(text.text))
+	mark, err := nodemark.Parse(string(text.Text))
 	if err != nil {
 		n.log.Warn("node cannot be used", "err", err)
 		foreign = &driver.Refusal{Outcome: store.Refused, Err: err}
 	} else if list, other := n.s.membership.others(mark); other {
-		said := otherMembership(value{kind: '$', text: []byte(list)})
+		said := script.OtherMembership(resp.Value{Kind: '$', Text: []byte(list)})
 		n.log.Warn("the server belongs to a multi-server configuration; this client is refused", "err", said.Err)
 		foreign = &driver.Refusal{Outcome: said.Outcome, Err: said.Err}
 	}
@@ -48,7 +50,7 @@ func (n *node) failForeign() {
 	foreign := n.foreign
 	var away []call
 	for range n.waiting.n {
-		if c, _ := n.waiting.pop(); foreign != nil && c.command.script.keeps() {
+		if c, _ := n.waiting.pop(); foreign != nil && c.command.Script.Keeps() {
 			away = append(away, c)
 		} else {
 			n.waiting.push(c)
@@ -56,6 +58,6 @@ func (n *node) failForeign() {
 	}
 	n.mu.Unlock()
 	for _, c := range away {
-		n.finish(c, reply{outcome: foreign.Outcome, err: foreign.Err})
+		n.finish(c, script.Reply{Outcome: foreign.Outcome, Err: foreign.Err})
 	}
 }

@@ -10,6 +10,8 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/quorum"
 	"github.com/leasehold-dev/leasehold/internal/quorum/driver"
 	"github.com/leasehold-dev/leasehold/store"
+	"github.com/leasehold-dev/leasehold/store/redisstore/internal/resp"
+	"github.com/leasehold-dev/leasehold/store/redisstore/internal/script"
 )
 
 // Any member can be asked for the slot map. A stale map is safe: a member that does not
@@ -28,7 +30,7 @@ const (
 	retiring = time.Second
 )
 
-var slotsCommand = newCommand("CLUSTER", "SLOTS")
+var slotsCommand = script.NewCommand("CLUSTER", "SLOTS")
 
 // requestRefresh requests a refresh of the slot map soon.
 func (r *router) requestRefresh() {
@@ -83,8 +85,8 @@ func (r *router) fetchSlotMap(ctx context.Context) (slotMap []slotRange, nodes [
 		if said.Err == nil {
 			select {
 			case a := <-p:
-				if said.Err = a.err; a.err == nil {
-					if slotMap, said.Err = parseSlotMap(a.value, n.addr.host); said.Err == nil {
+				if said.Err = a.Err; a.Err == nil {
+					if slotMap, said.Err = parseSlotMap(a.Value, n.addr.host); said.Err == nil {
 						return slotMap, nil, nil
 					}
 				}
@@ -144,8 +146,8 @@ func (r *router) fetchFrom(ctx context.Context, a address) (slotMap []slotRange,
 			return err
 		}
 		for _, v := range said {
-			if v.kind == '-' {
-				return newRefused(v)
+			if v.Kind == '-' {
+				return resp.ErrorOf(v)
 			}
 		}
 		slotMap, err = parseSlotMap(said[len(said)-1], a.host)
@@ -162,7 +164,7 @@ func (r *router) fetchFrom(ctx context.Context, a address) (slotMap []slotRange,
 // installSlotMap installs a slot map. If a slot has moved, all waiters ask again: their places
 // moved with the locks, and pushes from the new server did not reach them.
 func (r *router) installSlotMap(slotMap []slotRange) {
-	table := new([slots]*node)
+	table := new([resp.Slots]*node)
 	r.mu.Lock()
 	if r.closed {
 		r.mu.Unlock()
@@ -225,7 +227,7 @@ func (r *router) inherit(n *node) {
 	all := n.retained.All()
 	n.mu.Unlock()
 	for _, q := range all {
-		c := call{command: r.s.encode(q, nil).(*command), timeout: r.s.o.nodeTimeout(q.Lease.TTL), to: nobody{}, tag: int(quorum.Release)}
+		c := call{command: r.s.encode(q, nil).(*script.Command), timeout: r.s.o.nodeTimeout(q.Lease.TTL), to: nobody{}, tag: int(quorum.Release)}
 		r.put(c, false) // a member that refuses the release retains it
 	}
 }

@@ -1,0 +1,57 @@
+package script
+
+import (
+	"math"
+	"strconv"
+	"strings"
+
+	"github.com/leasehold-dev/leasehold/internal/clock"
+	"github.com/leasehold-dev/leasehold/store"
+	"github.com/leasehold-dev/leasehold/store/redisstore/internal/resp"
+)
+
+// push is a push that a script published; see hand.lua.
+type push struct {
+	Owner string
+	// Granted is set if owner now has the lock, with the token, by the request of that
+	// stamp; clock is the server's. Otherwise the lock is free.
+	Granted bool
+	Token   uint64
+	// Counted is set if fewer tokens are reserved than were asked for; reserved says how
+	// many.
+	Counted  bool
+	Reserved uint64
+	Stamp    clock.Instant
+	Clock    clock.Instant
+}
+
+// ParsePush parses a message. Anybody may publish to the channel.
+func ParsePush(message string) (t push, ok bool) {
+	words := strings.Split(message, " ")
+	if len(words) < 2 || store.CheckOwner(words[1]) != nil {
+		return push{}, false
+	}
+	t.Owner = words[1]
+	switch {
+	case words[0] == "free" && len(words) == 2:
+		return t, true
+	case words[0] != "handed" || len(words) != 6 && len(words) != 7:
+		return push{}, false
+	}
+	token, err1 := strconv.ParseUint(words[2], 10, 64)
+	stamp, err2 := strconv.ParseUint(words[3], 10, 64)
+	if err1 != nil || err2 != nil || token == 0 || stamp > math.MaxInt64 {
+		return push{}, false
+	}
+	text := func(s string) resp.Value { return resp.Value{Kind: '$', Text: []byte(s)} }
+	t.Granted, t.Token, t.Stamp = true, token, clock.Instant(stamp)
+	t.Clock = ClockOf([]resp.Value{text(words[4]), text(words[5])})
+	if len(words) == 7 {
+		n, err := strconv.ParseUint(words[6], 10, 32)
+		if err != nil {
+			return push{}, false
+		}
+		t.Counted, t.Reserved = true, n
+	}
+	return t, t.Clock != 0
+}
