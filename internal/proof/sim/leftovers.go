@@ -64,7 +64,7 @@ func (j *judge) compareHolders(n *node, by op) {
 		o := j.w.owner(number)
 		if !slices.Contains(by.owners, number) || by.releases() {
 			j.tally.Handed++
-			if o.client >= 0 && j.w.clients[o.client].links[n.index].hungUp() {
+			if o.client >= 0 && j.w.script.onlyKills() && j.w.clients[o.client].links[n.index].hungUp() {
 				j.wrong(Idle, "node n%d hands the lock to o%d, whose process is dead, by: %v", n.index+1, number, by)
 			}
 		}
