@@ -28,7 +28,7 @@ QUICKREDIS = TestConformance|TestWireFormat|TestInteroperatesWithPlainClients|Te
 GO = go
 
 .DEFAULT_GOAL = help
-.PHONY: help quick test race lint fmt vuln bench figures peers fuzz cross explore sim mutants mutants-quick torture redis databases
+.PHONY: help quick test race lint fmt vuln bench figures peers fuzz cross explore sim mutants torture redis databases
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -101,15 +101,11 @@ sim: ## run SEEDS seeds of the simulator
 	@dir=$$(mktemp -d); trap 'rm -rf "$$dir"' EXIT; $(GO) test -c -o "$$dir/sim" ./internal/proof/sim && \
 		cd internal/proof/sim && "$$dir/sim" -test.run '^TestSeeds$$' -test.timeout 12h -seeds=$(SEEDS)
 
-mutants: ## remove one mechanism after the other: a checker must notice each
-	@dir=$$(mktemp -d); trap 'rm -rf "$$dir"' EXIT; $(GO) vet -tags mutants ./... && \
-		$(GO) test -tags mutants -c -o "$$dir/explore" ./internal/proof/explore && (cd internal/proof/explore && "$$dir/explore") && \
-		$(GO) test -tags mutants ./internal/retain ./internal/quorum/driver && \
-		$(GO) test -tags mutants -c -o "$$dir/mutants" ./internal/proof/mutants && cd internal/proof/mutants && "$$dir/mutants"
-
-mutants-quick: ## the same for the packages that decide, without the simulator
+mutants: ## remove one mechanism after the other: the checker that is named for it must notice
 	$(GO) vet -tags mutants ./...
-	$(GO) test -tags mutants ./internal/retain ./internal/quorum/driver
+	$(GO) test -tags mutants -run '^TestMechanismsAreNeeded$$' . ./internal/retain ./internal/quorum/driver ./store/redisstore
+	@dir=$$(mktemp -d); trap 'rm -rf "$$dir"' EXIT; $(GO) test -tags mutants -c -o "$$dir/mutants" ./internal/proof/mutants && \
+		cd internal/proof/mutants && "$$dir/mutants"
 
 torture: redis ## stress locks on real servers with real faults for TORTURE (faults by SEED)
 	@dir=$$(mktemp -d); trap 'rm -rf "$$dir"' EXIT; $(GO) test -race -c -o "$$dir/chaos" ./internal/lab/chaos && \

@@ -111,6 +111,7 @@ func (w *world) fault(f Fault) {
 	case StepAhead:
 		w.forNodes(f, func(n *node) {
 			n.steps += size
+			n.discounted = w.now() + w.script.longest()
 			n.doubt(2*w.quarantine() + w.script.longest())
 		}, nil)
 	case Forget:

@@ -141,7 +141,7 @@ func (j *judge) jumped(c *claim) bool {
 func (j *judge) freeIn(c *claim) time.Duration {
 	var in []time.Duration
 	for _, n := range j.w.nodes {
-		d := n.shut()
+		d := max(n.shut(), n.discounted-j.w.now())
 		if o, left, held := n.holder(c.lock); held && o == c.owner {
 			d = max(d, n.trueLength(left))
 		}

@@ -17,6 +17,7 @@ type link struct {
 	c       *client
 	n       *node
 	streams []*stream
+	open    int        // connections that the present run of the server takes for open
 	dialed  []*dialing // under way; with the world's mutex until the driver takes them
 
 	// What faults do to it; counts of those that are on.
@@ -87,6 +88,7 @@ func (l *link) connect(d *dialing) {
 			}
 			s := &stream{l: l, c: newConn(l.w, &l.space), life: l.n.life}
 			s.session = l.n.server.Connect(func(b []byte) { l.n.pushes(b); s.says(b) })
+			l.open++
 			l.streams = append(slices.DeleteFunc(l.streams, (*stream).idle), s)
 			l.w.hist.say("c%d has a connection to n%d", l.c.index+1, l.n.index+1)
 			d.result <- dialed{conn: s.c}
@@ -169,6 +171,10 @@ func (l *link) usable() bool {
 	soon := l.w.now() + 5*time.Millisecond
 	return !slices.ContainsFunc(l.streams, func(s *stream) bool { return !s.shut && (s.lastOut > soon || s.lastIn > soon) })
 }
+
+// hungUp says whether the client is dead and the node knows it: it has seen the end of all
+// connections.
+func (l *link) hungUp() bool { return l.c.dead && l.open == 0 }
 
 // connected says whether the client has a connection that works.
 func (l *link) connected() bool {

@@ -45,8 +45,11 @@ type node struct {
 	unseen bool
 	// setRight is when its clock, which was behind, was last set right.
 	setRight time.Duration
-	holders  []int   // of each lock, as the judge has last seen
-	offered  []offer // of each lock
+	// discounted is until when every client that was connected when its clock jumped
+	// ahead does not count what it grants, at least.
+	discounted time.Duration
+	holders    []int   // of each lock, as the judge has last seen
+	offered    []offer // of each lock
 	// releasedAt is when each owner was last released here, by the node's clock, as
 	// far as the node can know.
 	releasedAt map[int]clock.Instant
@@ -178,6 +181,7 @@ func (n *node) finish() {
 	k := n.line[0]
 	if k.words == nil {
 		k.s.session.Close()
+		k.s.l.open--
 		return
 	}
 	k.g.answers[k.at] = n.apply(k.s.session, k.words, false)
@@ -266,6 +270,7 @@ func (n *node) stop() {
 	n.life++
 	n.line, n.busy, n.spoken = nil, false, nil
 	for _, c := range n.w.clients {
+		c.links[n.index].open = 0
 		for _, s := range c.links[n.index].streams {
 			if !s.shut {
 				s.reset()
