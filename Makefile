@@ -22,7 +22,7 @@ PLATFORMS = darwin/arm64 windows/amd64 linux/386
 # Redis the contract of a store, the wire format, and the scripts against the rule.
 QUICK      = . ./fence ./guard/... ./store ./store/memstore ./internal/clock ./internal/doctor ./internal/layering \
 	./internal/leasefsm ./internal/nodeclock ./internal/nodemark ./internal/quorum ./internal/quorum/driver \
-	./internal/retain ./internal/rule ./internal/validity
+	./internal/retain ./internal/rule ./internal/validity ./internal/waitq
 QUICKREDIS = TestConformance|TestWireFormat|TestInteroperatesWithPlainClients|TestHandOff|TestOwnHolder|TestAnswers
 
 GO = go
@@ -104,12 +104,12 @@ sim: ## run SEEDS seeds of the simulator
 mutants: ## remove one mechanism after the other: a checker must notice each
 	@dir=$$(mktemp -d); trap 'rm -rf "$$dir"' EXIT; $(GO) vet -tags mutants ./... && \
 		$(GO) test -tags mutants -c -o "$$dir/explore" ./internal/proof/explore && (cd internal/proof/explore && "$$dir/explore") && \
-		$(GO) test -tags mutants ./internal/retain ./internal/quorum/driver && \
+		$(GO) test -tags mutants ./internal/retain ./internal/quorum/driver ./internal/waitq && \
 		$(GO) test -tags mutants -c -o "$$dir/mutants" ./internal/proof/mutants && cd internal/proof/mutants && "$$dir/mutants"
 
 mutants-quick: ## the same for the packages that decide, without the simulator
 	$(GO) vet -tags mutants ./...
-	$(GO) test -tags mutants ./internal/retain ./internal/quorum/driver
+	$(GO) test -tags mutants ./internal/retain ./internal/quorum/driver ./internal/waitq
 
 torture: redis ## stress locks on real servers with real faults for TORTURE (faults by SEED)
 	@dir=$$(mktemp -d); trap 'rm -rf "$$dir"' EXIT; $(GO) test -race -c -o "$$dir/chaos" ./internal/lab/chaos && \

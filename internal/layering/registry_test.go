@@ -16,7 +16,7 @@ var project = rules{
 		{"server"},
 		{"server/web", "internal/wire"},
 		{"."},
-		{"internal/leasefsm"},
+		{"internal/leasefsm", "internal/waitq"},
 		{"store/memstore", "store/redisstore", "store/filestore"},
 		{"store/storetest", "internal/proof/differential"},
 		{"internal/quorum/driver"},
@@ -44,12 +44,13 @@ var project = rules{
 	only: map[string][]string{
 		"cmd/leasehold":          {"internal/cli"},
 		"internal/runner":        {"internal/clock", "internal/runner/warden"}, // runs a command; what a lock or a store is, it does not know
-		".":                      {"store", "internal/leasefsm", "internal/validity", "internal/clock", "fence"},
+		".":                      {"store", "internal/leasefsm", "internal/waitq", "internal/validity", "internal/clock", "fence"},
 		"internal/lab/torture":   {".", "store", "internal/lab/history", "internal/clock"},
 		"internal/lab/load":      {"."},
 		"internal/doctor":        {"store", "store/redisstore", "store/filestore", "internal/validity"},
 		"internal/lab/history":   {"internal/clock", "fence"},
 		"internal/leasefsm":      {"internal/validity", "internal/clock"},
+		"internal/waitq":         {"internal/clock", "fence"},
 		"internal/quorum/driver": {"store", "internal/quorum", "internal/validity", "internal/nodeclock", "internal/clock", "fence"},
 		"store":                  {"fence"},
 		"guard/*":                {"fence"},
@@ -75,5 +76,5 @@ var project = rules{
 
 	// Functions of their arguments: a checker that drives one of these with
 	// made-up time and made-up messages sees all there is to see.
-	pure: []string{"fence", "internal/doctor", "internal/leasefsm", "internal/proof/modelnode", "internal/nodemark", "internal/quorum", "internal/retain", "internal/rule", "internal/validity"},
+	pure: []string{"fence", "internal/doctor", "internal/leasefsm", "internal/proof/modelnode", "internal/nodemark", "internal/quorum", "internal/retain", "internal/rule", "internal/validity", "internal/waitq"},
 }
