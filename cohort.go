@@ -8,6 +8,7 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/clock"
 	"github.com/leasehold-dev/leasehold/internal/leasefsm"
 	"github.com/leasehold-dev/leasehold/internal/validity"
+	"github.com/leasehold-dev/leasehold/internal/waitq"
 	"github.com/leasehold-dev/leasehold/store"
 )
 
@@ -41,91 +42,133 @@ func (c Cohort) most() int {
 	return min(c.Passes, store.MaxSpare)
 }
 
-// passesOn says whether a lease of these terms is passed on. One that is not
-// renewed is not: the next would get less of a lease than it asked for.
-func (q *queue) passesOn() bool { return q.c.cohort.most() > 0 && q.life.Renew > 0 }
-
-// spare is how many tokens a lease is asked for besides its own when so many
-// wait: no more than may well be used. Tokens must not outrun the clock, from
-// which a node that has lost its counter goes on.
-func (q *queue) spare(waiters int) int {
-	if !q.passesOn() {
-		return 0
-	}
-	return min(8*(waiters+1), q.c.cohort.most())
+// bounds returns what c comes to.
+func (c Cohort) bounds() waitq.Cohort {
+	return waitq.Cohort{MostPasses: c.Passes, For: c.For, MostTokens: c.most()}
 }
 
-// reserveLocked notes the tokens that h may use. The renewer's mutex is held.
-func (h *hold) reserveLocked(first fence.Token, n int) { h.next, h.spare = first, n }
+// noPasses are the bounds of leases that are not passed on.
+var noPasses waitq.Cohort
 
-// turn is what becomes of a hold that its last lease leaves.
-type turn uint8
+// boundsFor returns the bounds for leases of that life. A lease that is not renewed is
+// not passed on: the next holder would get less of a lease than it asked for.
+func (c *Client) boundsFor(life leasefsm.Config) *waitq.Cohort {
+	if life.Renew == 0 {
+		return &noPasses
+	}
+	return &c.cohort
+}
+
+// attachLocked makes h, which was just granted, the lease that q passes on, if it does
+// so. The renewer's mutex is held.
+func (h *hold) attachLocked(q *queue) {
+	q.reason = nil
+	if q.m.Holds() {
+		q.h, h.q = h, q
+	}
+}
+
+// detachLocked undoes attachLocked, since h is over: its waiters ask the store. The
+// renewer's mutex is held.
+func (h *hold) detachLocked(now clock.Instant) {
+	q := h.q
+	if q == nil {
+		return
+	}
+	q.h, h.q = nil, nil
+	if q.m.Len() > 0 {
+		q.reason, q.reasonAt = h.busyLocked(now), now
+	}
+	q.stepLocked(waitq.Event[*waiter]{Kind: waitq.LeaseOver}, now)
+}
+
+// detachReleased lets the waiters of h ask the store, now that h was released.
+func (rn *renewer) detachReleased(h *hold) {
+	if h.q == nil { // and only the goroutine that releases h could set it now
+		return
+	}
+	now := rn.lock()
+	defer rn.mu.Unlock()
+	h.detachLocked(now)
+}
+
+// busyLocked is the error for those who want the lock that h holds.
+func (h *hold) busyLocked(now clock.Instant) *BusyError {
+	if h.holder == nil {
+		who := store.DecodeHolder(h.req.Owner, h.req.Meta)
+		h.holder = &who
+	}
+	return &BusyError{Name: h.req.Name, Holder: *h.holder, ExpiresIn: max(h.fsm.Until().Sub(now), time.Nanosecond)}
+}
+
+// turn is what becomes of a hold that its last lease leaves. With askAround it is what
+// the store is asked for.
+type turn struct {
+	verdict
+	above fence.Token
+	count int
+}
+
+type verdict uint8
 
 const (
-	stays turn = iota // other leases of it are left
+	stays verdict = iota // other leases of it are left
 	releaseIt
 	passItOn
 	askAround // whether others wait: a bound is reached, or tokens are used up
 	leaveIt   // until its TTL is over
 )
 
-// turnLocked says what becomes of h at now, and who is next. A lost lease has no queue.
-// The renewer's mutex is held.
-func (h *hold) turnLocked(now clock.Instant) (turn, *waiter) {
-	if h.q == nil {
-		return releaseIt, nil
+// unlockLocked ends h at now, when its last lease has left it, unless it is passed on or
+// the store has to be asked first. The renewer's mutex is held.
+func (rn *renewer) unlockLocked(h *hold, now clock.Instant) turn {
+	if h.q != nil {
+		a, _ := h.q.stepLocked(waitq.Event[*waiter]{Kind: waitq.Unlock, Passable: h.fsm.Passable(now)}, now)
+		switch a.Kind {
+		case waitq.Pass:
+			rn.passLocked(h, a, now)
+			return turn{verdict: passItOn}
+		case waitq.ReserveTokens:
+			return turn{askAround, a.Token, a.Count}
+		}
+		if !h.q.m.Holds() { // nobody waits for the release
+			h.q.h, h.q = nil, nil
+		}
 	}
-	w, bounds := h.q.foremostLocked(), h.c.cohort
-	switch {
-	case w == nil, !h.fsm.Passable(now):
-		return releaseIt, nil
-	case h.spare == 0, passesBounded && (h.passes >= bounds.Passes || now.Sub(h.mark) >= bounds.For):
-		return askAround, w
-	}
-	return passItOn, w
+	rn.stepLocked(h, leasefsm.Release, 0, now)
+	return turn{verdict: releaseIt}
 }
 
-// passLocked makes w, of its queue, the holder of h, whose leases have all left. The
-// renewer's mutex is held.
-func (rn *renewer) passLocked(h *hold, w *waiter, now clock.Instant) {
-	h.q.removeLocked(w)
-	h.passes++
-	h.spare--
-	if passesDraw {
-		h.token = h.next
-	}
-	h.next++
+// passLocked carries out a pass of h, whose leases have all left. The renewer's mutex is
+// held.
+func (rn *renewer) passLocked(h *hold, pass waitq.Action[*waiter], now clock.Instant) {
+	w := pass.Waiter.Of
+	h.token = pass.Token
 	rn.stepLocked(h, leasefsm.Passed, 0, now)
 	h.applyOptionsLocked(now, w.l)
-	w.deliverLocked(answer{lease: h.addLeaseLocked(new(Lease), w.ctx, w.bound), how: Passed})
+	w.endLocked(answer{lease: h.addLeaseLocked(new(Lease), w.ctx, w.bound), how: Passed})
 }
 
 // askAround asks the store for more tokens, and passes h on unless a bound is
 // reached and it says that somebody waits elsewhere. It is on a context of its own, as a release is.
-func (h *hold) askAround(ctx context.Context) (passed bool) {
+func (h *hold) askAround(ctx context.Context, t turn) (passed bool) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), validity.RenewAfter(h.req.TTL))
 	defer cancel()
 	r := h.req
-	// What is left is used as well, and the first of those drawn is there for a pass, too.
-	r.Spare = max(0, h.c.cohort.most()-h.spare-1)
-	r.Above = h.next + fence.Token(h.spare) - 1
+	r.Spare, r.Above = t.count-1, t.above
 	d, err := h.c.waiter.Draw(ctx, r)
 
 	rn := &h.c.renewer
 	now := rn.lock()
 	defer rn.mu.Unlock()
 	rn.stepLocked(h, leasefsm.Tick, 0, now)
-	if err == nil && d.Token > h.token {
-		if d.Token == r.Above+1 {
-			h.spare += d.Spare + 1
-		} else {
-			h.reserveLocked(d.Token, d.Spare+1)
+	if h.q != nil { // or else it is lost
+		e := waitq.Event[*waiter]{Kind: waitq.TokensReserved, Passable: h.fsm.Passable(now)}
+		if err == nil {
+			e.Token, e.Count, e.Waiting = d.Token, d.Spare+1, d.Waiting
 		}
-		if !d.Waiting {
-			h.passes, h.mark = 0, now
-		}
-		if t, w := h.turnLocked(now); t == passItOn {
-			rn.passLocked(h, w, now)
+		if a, _ := h.q.stepLocked(e, now); a.Kind == waitq.Pass {
+			rn.passLocked(h, a, now)
 			return true
 		}
 	}

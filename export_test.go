@@ -12,7 +12,7 @@ func (c *Client) Waiting() (n int) {
 	c.renewer.mu.Lock()
 	defer c.renewer.mu.Unlock()
 	for _, q := range c.renewer.queues {
-		n += q.lengthLocked()
+		n += q.m.Len()
 	}
 	return n
 }

@@ -56,12 +56,7 @@ type hold struct {
 	telling bool      // the observer is being told of the loss
 
 	home *queue // whose place in the store's line it was granted at; nil: at none
-	// Where the lease may be passed on, to whom and what for.
-	q      *queue
-	next   fence.Token   // to be used next,
-	spare  int           // of so many
-	passes int           // since mark,
-	mark   clock.Instant // from when the cohort's bounds count
+	q    *queue // which passes the lease on; nil: none
 
 	holder *Holder // what others are told of it, once somebody was
 }
@@ -216,11 +211,11 @@ func (l *Lease) isOver() bool {
 func (l *Lease) releaseOnce(ctx context.Context) (over bool, err error) {
 	if !l.detached {
 		t, impatient := l.leave(ctx)
-		l.detached, over = true, t != stays
-		if t == askAround && l.h.askAround(ctx) {
-			t = passItOn
+		l.detached, over = true, t.verdict != stays
+		if t.verdict == askAround && l.h.askAround(ctx, t) {
+			t.verdict = passItOn
 		}
-		switch t {
+		switch t.verdict {
 		case stays, passItOn:
 			l.released, l.outcome = true, l.lost
 			return over, l.outcome

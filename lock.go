@@ -9,6 +9,7 @@ import (
 
 	"github.com/leasehold-dev/leasehold/internal/clock"
 	"github.com/leasehold-dev/leasehold/internal/leasefsm"
+	"github.com/leasehold-dev/leasehold/internal/waitq"
 	"github.com/leasehold-dev/leasehold/store"
 )
 
@@ -30,7 +31,7 @@ type Client struct {
 
 	waiter   store.Waiter   // store, when it keeps a line; otherwise nil
 	returner store.Returner // and when it also takes a place with a release
-	cohort   Cohort
+	cohort   waitq.Cohort
 	delay    func(try int) time.Duration
 	observe  func(context.Context, Event)
 
@@ -59,7 +60,7 @@ func (c *Client) describe(purpose string, spare int) string {
 
 // New returns a Client of s. It sends nothing. A nil o means the defaults.
 func New(s store.Store, o *Options) *Client {
-	c := &Client{store: s, clock: clock.System(), log: slog.New(slog.DiscardHandler), pid: os.Getpid(), cohort: defaultCohort, delay: defaultRetryDelay}
+	c := &Client{store: s, clock: clock.System(), log: slog.New(slog.DiscardHandler), pid: os.Getpid(), cohort: defaultCohort.bounds(), delay: defaultRetryDelay}
 	c.host, _ = os.Hostname() // shown to people only; empty where unknown
 	c.waiter, _ = s.(store.Waiter)
 	if r, ok := s.(store.Returner); ok && s.Caps().Nodes > 1 { // one server hands on the sooner, the less it has to do besides
@@ -78,7 +79,7 @@ func New(s store.Store, o *Options) *Client {
 		c.delay = o.RetryDelay
 	}
 	if o.Cohort != nil {
-		c.cohort = *o.Cohort
+		c.cohort = o.Cohort.bounds()
 	}
 	c.observe = o.Observer
 	c.notify.c = c
@@ -191,13 +192,14 @@ func (l *Lock) attempt(ctx context.Context, life leasefsm.Config, bound bool, q 
 	defer rn.mu.Unlock()
 	lease := rn.startLocked(h, start, now, l, ctx, bound)
 	if q != nil {
-		q.attachLocked(h, now)
+		q.stepLocked(waitq.Event[*waiter]{Kind: waitq.TryGranted, Token: grant.Token, Spare: grant.Spare}, now)
+		h.attachLocked(q)
 	}
 	return lease, nil
 }
 
 func (c *Client) newHold(req store.Request, grant store.Grant, fsm leasefsm.Lease) *hold {
-	h := &hold{c: c, req: req, token: grant.Token, spare: grant.Spare, delay: c.delay, fsm: fsm, at: -1}
+	h := &hold{c: c, req: req, token: grant.Token, delay: c.delay, fsm: fsm, at: -1}
 	h.renewed.Store(grant.Repeated)
 	return h
 }

@@ -24,19 +24,7 @@ const (
 	// leastHold, longestHold: MinHold and MaxHold are kept.
 	leastHold   = true
 	longestHold = true
-	// passesDraw: each pass has a token of its own.
-	passesDraw = true
-	// passesBounded: passes come to an end while others wait elsewhere.
-	passesBounded = true
 	// grantFromSince: a grant that was waited for counts from when the request
 	// that it answers left.
 	grantFromSince = true
-	// unwantedReleased: a grant that nobody waits for any more is released.
-	unwantedReleased = true
-	// placeKept: a place in the store's line, or its rank, outlasts the waiter that
-	// took it.
-	placeKept = true
-	// returnedGivenUp: a place in line that was taken with a release is given up when
-	// nobody wants it.
-	returnedGivenUp = true
 )

@@ -38,12 +38,9 @@ type departure struct {
 // departureLocked returns that of w, which has not left yet. The renewer's mutex is held.
 func (w *waiter) departureLocked(now clock.Instant) departure {
 	q := w.q
-	s := departure{why: w.reasonLocked(now), at: q.reasonAt, ahead: w.aheadLocked()}
+	s := departure{why: w.reasonLocked(now), at: q.reasonAt, rank: q.m.Rank(), ahead: q.m.Ahead(&w.Waiter)}
 	if q.h != nil { // the holder is in this process
 		s.at = now
-	}
-	if !q.since.IsZero() {
-		s.rank = uint64(max(0, q.since.UnixMicro()))
 	}
 	return s
 }

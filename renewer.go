@@ -12,6 +12,7 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/clock"
 	"github.com/leasehold-dev/leasehold/internal/leasefsm"
 	"github.com/leasehold-dev/leasehold/internal/validity"
+	"github.com/leasehold-dev/leasehold/internal/waitq"
 	"github.com/leasehold-dev/leasehold/store"
 )
 
@@ -30,7 +31,7 @@ type renewer struct {
 	sweepAt clock.Instant
 
 	queues      map[terms]*queue
-	contentions contentions
+	contentions waitq.Contentions
 
 	returned []*queue    // those with a reservation that nobody has taken yet
 	lapse    *time.Timer // runs lapses
@@ -145,30 +146,22 @@ func (rn *renewer) leave(l *Lease, impatient bool) (t turn, rest time.Duration, 
 	rest = h.least.Sub(now)
 	early := leastHold && last && l.err == nil && rest > 0
 	if early && !impatient {
-		return stays, rest, nil
+		return turn{verdict: stays}, rest, nil
 	}
 	lost = l.err
 	l.endLocked(ErrReleased)
 	l.until = h.fsm.Until()
 	h.leases = slices.DeleteFunc(h.leases, func(o *Lease) bool { return o == l })
 	if !last {
-		return stays, 0, lost
+		return turn{verdict: stays}, 0, lost
 	}
 	l.held = now.Sub(h.fsm.Since())
-	t, next := h.turnLocked(now)
 	if early {
-		t = leaveIt
-	}
-	switch {
-	case t == leaveIt, t == releaseIt:
 		rn.stepLocked(h, leasefsm.Release, 0, now)
-		if t == leaveIt || h.q != nil && h.q.first == nil {
-			h.detachLocked(now)
-		}
-	case t == passItOn:
-		rn.passLocked(h, next, now)
+		h.detachLocked(now)
+		return turn{verdict: leaveIt}, 0, lost
 	}
-	return t, 0, lost
+	return rn.unlockLocked(h, now), 0, lost
 }
 
 // endLocked makes err l's fate, unless it already has one. The renewer's mutex is held.

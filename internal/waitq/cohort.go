@@ -43,9 +43,8 @@ func (q *Queue[T]) unlock(passable bool, now clock.Instant, out []Action[T]) []A
 	case w == nil || !passable:
 		return q.release(out)
 	case c.spare == 0 || q.bounded(now):
-		// What is left is used as well, and the first of those drawn is there for a
-		// pass, too.
-		return append(out, Action[T]{Kind: Draw, Token: c.above(), Spare: max(0, q.MostTokens-c.spare-1)})
+		// The tokens that are left are used as well.
+		return append(out, Action[T]{Kind: ReserveTokens, Token: c.last(), Count: max(1, q.bounds.MostTokens-c.spare)})
 	}
 	return q.pass(w, out)
 }
@@ -53,11 +52,11 @@ func (q *Queue[T]) unlock(passable bool, now clock.Instant, out []Action[T]) []A
 // bounded reports whether a bound is reached: the store is asked then whether anybody
 // waits elsewhere.
 func (q *Queue[T]) bounded(now clock.Instant) bool {
-	return passesBounded && (q.cohort.passes >= q.MostPasses || now.Sub(q.cohort.mark) >= q.For)
+	return passesBounded && (q.cohort.passes >= q.bounds.MostPasses || now.Sub(q.cohort.mark) >= q.bounds.For)
 }
 
-// above is the last token that is reserved.
-func (c *cohort) above() fence.Token { return c.next + fence.Token(c.spare) - 1 }
+// last is the last token that is reserved.
+func (c *cohort) last() fence.Token { return c.next + fence.Token(c.spare) - 1 }
 
 // pass makes w the holder.
 func (q *Queue[T]) pass(w *Waiter[T], out []Action[T]) []Action[T] {
@@ -82,17 +81,17 @@ func (q *Queue[T]) release(out []Action[T]) []Action[T] {
 	return append(out, Action[T]{Kind: Release})
 }
 
-// drawn goes on with the tokens that the store has reserved. While nobody waits
+// tokensReserved goes on with the tokens that the store has reserved. While nobody waits
 // elsewhere, the bounds start anew.
-func (q *Queue[T]) drawn(e Event[T], now clock.Instant, out []Action[T]) []Action[T] {
+func (q *Queue[T]) tokensReserved(e Event[T], now clock.Instant, out []Action[T]) []Action[T] {
 	c := &q.cohort
 	if e.Token <= c.token {
 		return append(out, Action[T]{Kind: Release})
 	}
-	if e.Token == c.above()+1 {
-		c.spare += e.Spare + 1
+	if e.Token == c.last()+1 {
+		c.spare += e.Count
 	} else {
-		c.next, c.spare = e.Token, e.Spare+1
+		c.next, c.spare = e.Token, e.Count
 	}
 	if !e.Waiting {
 		c.passes, c.mark = 0, now

@@ -1,25 +1,23 @@
 package waitq
 
-import (
-	"time"
-
-	"github.com/leasehold-dev/leasehold/fence"
-)
+import "github.com/leasehold-dev/leasehold/fence"
 
 // EventKind is what has happened.
 type EventKind uint8
 
 // The events. In brackets are the fields of Event that each uses.
 const (
-	// Join: a goroutine wants the lock [Waiter].
-	Join EventKind = iota
+	// Arrive: a goroutine wants the lock. Unless it has to Try, it joins at once.
+	Arrive EventKind = iota
+	// Join: a goroutine that has arrived waits [Waiter].
+	Join
 	// TryGranted: the one attempt of a goroutine was granted [Token, Spare].
 	TryGranted
-	// TryRefused: it was not, and waiting may help [Waiter, Why].
+	// TryRefused: it was not, and the goroutine waits [Waiter, Why].
 	TryRefused
-	// TryFailed: it was not, and its goroutine does not wait.
+	// TryFailed: it was not, and the goroutine does not wait.
 	TryFailed
-	// Enter: the goroutine that asks for the queue takes its next place [Wall].
+	// Enter: the goroutine that asks for the queue takes its next place [Rank].
 	Enter
 	// Told: there is a reason why the lock is not granted yet [Why, Pushed].
 	Told
@@ -37,12 +35,12 @@ const (
 	Leave
 	// Unlock: the last holder has left the lease [Passable].
 	Unlock
-	// Drawn: the store was asked for more tokens, and the lease is not over [Token,
-	// Spare, Waiting, Passable]. A zero Token means that it has given none.
-	Drawn
+	// TokensReserved: the store was asked for more tokens, and the lease is not over
+	// [Token, Count, Waiting, Passable]. A zero Token means that it has given none.
+	TokensReserved
 	// LeaseOver: the lease was lost, released or left to its TTL.
 	LeaseOver
-	// Reserve: a place was taken with the release of a lease [Wall, Own].
+	// Reserve: a place was taken with the release of a lease [Rank, Own].
 	Reserve
 	// Lapse: a part of the time has passed for which a place is reserved.
 	Lapse
@@ -56,11 +54,13 @@ type Event[T any] struct {
 	// Pushed says that a reason is for as long as the place is waited at: the store
 	// has not ended the wait.
 	Pushed bool
-	// Wall is the time of day, which ranks a place among those of other processes.
-	Wall time.Time
-	// Token was granted, or is the first of those drawn; Spare more follow it.
-	Token fence.Token
-	Spare int
+	// Rank is the time of day in microseconds. It ranks a place among those of other
+	// processes.
+	Rank uint64
+	// Token was granted, and Spare more that follow it; or it is the first of Count that
+	// were reserved.
+	Token        fence.Token
+	Spare, Count int
 	// Waiting says that somebody waits elsewhere.
 	Waiting bool
 	// Passable says that enough of the lease is left to pass it on.
@@ -86,8 +86,7 @@ type ActionKind uint8
 
 // The actions. In brackets are the fields of Action that each uses.
 const (
-	// Try: make one attempt, and report it by TryGranted, TryRefused or TryFailed
-	// [Waiter].
+	// Try: make one attempt, and report it by TryGranted, TryRefused or TryFailed.
 	Try ActionKind = iota
 	// EnterYourself: the waiter's own goroutine asks the store for the queue: it steps
 	// Enter at once [Waiter].
@@ -108,9 +107,9 @@ const (
 	Give
 	// Pass: the waiter has the lease, with this token [Waiter, Token].
 	Pass
-	// Draw: ask the store for Spare tokens larger than Token, and report Drawn [Token,
-	// Spare].
-	Draw
+	// ReserveTokens: ask the store for Count tokens larger than Token, and report
+	// TokensReserved [Token, Count].
+	ReserveTokens
 	// Release: release the lease, and report LeaseOver unless the phase is Idle.
 	Release
 	// Discard: release what was granted at the place, since nobody wants it.
@@ -123,5 +122,5 @@ type Action[T any] struct {
 	Reserved bool
 	Waiter   *Waiter[T]
 	Token    fence.Token
-	Spare    int
+	Count    int
 }

@@ -18,22 +18,22 @@ type world struct {
 	choices []byte // what happens next
 	q       Queue[int]
 	now     clock.Instant
-	wall    time.Time
+	wall    uint64 // the time of day
 	names   int
 	story   []string
 	broken  error
 
-	order    []*Waiter[int] // those that wait
-	tries    []*Waiter[int]
-	started  int // goroutines that have not entered yet
-	place    *placeRecord
-	rank     time.Time // that the next place must keep, unless zero
-	reserved bool
+	order   []*Waiter[int] // those that wait
+	tries   []*Waiter[int]
+	started int // goroutines that have not entered yet
+	place   *placeRecord
+	rank    uint64 // that the next place must keep, unless 0
+	kept    bool   // a place is reserved
 
 	lease     leaseRecord
 	others    int         // leases of this process that the queue does not pass on
 	lastToken fence.Token // of all grants and passes
-	drawn     fence.Token // the last that the store has reserved
+	reserved  fence.Token // the last that the store has reserved
 }
 
 type placeRecord struct {
@@ -47,7 +47,7 @@ type leaseRecord struct {
 	state  leaseState
 	passes int
 	mark   clock.Instant
-	asked  Action[int] // Draw
+	asked  Action[int] // ReserveTokens
 	told   bool        // its release has reserved a place
 }
 
@@ -56,17 +56,17 @@ type leaseState int
 const (
 	noLease leaseState = iota
 	inUse
-	drawing
+	asking
 	releasing
 )
 
 func newWorld(choices []byte) *world {
-	w := &world{choices: choices, now: clock.Instant(time.Hour), wall: time.Unix(1e9, 0)}
-	cfg := Config{TTL: 10 * time.Second}
+	w := &world{choices: choices, now: clock.Instant(time.Hour), wall: 1e15}
+	bounds := new(Cohort)
 	if w.pick(4) > 0 {
-		cfg.Cohort = Cohort{MostPasses: 1 + w.pick(4), For: time.Duration(1+w.pick(5)) * time.Second, MostTokens: 1 + w.pick(4)}
+		*bounds = Cohort{MostPasses: 1 + w.pick(4), For: time.Duration(1+w.pick(5)) * time.Second, MostTokens: 1 + w.pick(4)}
 	}
-	w.q = New[int](cfg, new(Contention))
+	w.q = New[int](10*time.Second, bounds, new(Contention))
 	return w
 }
 
@@ -101,8 +101,8 @@ func (w *world) run() error {
 		}
 		w.check()
 	}
-	if w.broken == nil && (len(w.order) > 0 || !w.q.Idle() || w.reserved) {
-		w.flaw("in the end %d wait, the queue is %v, a place is reserved: %v", len(w.order), w.q.Phase(), w.reserved)
+	if w.broken == nil && (len(w.order) > 0 || !w.q.Idle() || w.kept) {
+		w.flaw("in the end %d wait, the queue is %v, a place is reserved: %v", len(w.order), w.q.Phase(), w.kept)
 	}
 	if w.broken != nil {
 		return fmt.Errorf("%v, after %v", w.broken, w.story)
@@ -112,11 +112,18 @@ func (w *world) run() error {
 
 // possible returns everything that may happen now. Time may always pass.
 func (w *world) possible() []func() {
-	events := []func(){func() { w.now = w.now.Add(time.Second); w.wall = w.wall.Add(time.Second) }}
+	events := []func(){func() { w.now = w.now.Add(time.Second); w.wall += 1e6 }}
 	if len(w.order)+len(w.tries) < 5 {
 		events = append(events, func() {
 			w.names++
-			w.step(Event[int]{Kind: Join, Waiter: &Waiter[int]{Of: w.names, Listens: w.pick(3) == 0}})
+			tries := len(w.tries)
+			w.step(Event[int]{Kind: Arrive})
+			x := &Waiter[int]{Of: w.names, Listens: w.pick(3) == 0}
+			if len(w.tries) > tries {
+				w.tries[tries] = x
+			} else {
+				w.step(Event[int]{Kind: Join, Waiter: x})
+			}
 		})
 	}
 	for _, x := range w.order {
@@ -152,8 +159,8 @@ func (w *world) possible() []func() {
 		events = append(events,
 			func() { w.step(Event[int]{Kind: Unlock, Passable: w.pick(8) > 0}) },
 			func() { w.step(Event[int]{Kind: LeaseOver}) })
-	case drawing:
-		events = append(events, w.draw, func() { w.others++; w.step(Event[int]{Kind: LeaseOver}) })
+	case asking:
+		events = append(events, w.answerTokens, func() { w.others++; w.step(Event[int]{Kind: LeaseOver}) })
 	case releasing:
 		events = append(events, func() { w.step(Event[int]{Kind: LeaseOver}) })
 		if !w.lease.told {
@@ -163,7 +170,7 @@ func (w *world) possible() []func() {
 	if w.others > 0 {
 		events = append(events, func() { w.others--; w.reserve(false) }, func() { w.others-- })
 	}
-	if w.reserved {
+	if w.kept {
 		events = append(events, func() { w.step(Event[int]{Kind: Lapse}) })
 	}
 	return events
@@ -186,11 +193,11 @@ func (w *world) finish() bool {
 		w.grant(Granted, nil)
 	case w.lease.state == inUse:
 		w.step(Event[int]{Kind: Unlock, Passable: true})
-	case w.lease.state == drawing:
-		w.draw()
+	case w.lease.state == asking:
+		w.answerTokens()
 	case w.lease.state == releasing:
 		w.step(Event[int]{Kind: LeaseOver})
-	case w.reserved:
+	case w.kept:
 		w.step(Event[int]{Kind: Lapse})
 	default:
 		return false
@@ -204,8 +211,8 @@ func (w *world) enter() {
 }
 
 func (w *world) grant(kind EventKind, by *Waiter[int]) {
-	spare := min(w.pick(4), w.q.MostTokens)
-	token := max(w.lastToken, w.drawn) + 1 + fence.Token(w.pick(2))
+	spare := min(w.pick(4), w.q.bounds.MostTokens)
+	token := max(w.lastToken, w.reserved) + 1 + fence.Token(w.pick(2))
 	w.step(Event[int]{Kind: kind, Waiter: by, Token: token, Spare: spare})
 }
 
@@ -219,24 +226,24 @@ func (w *world) leavePlace() {
 	}
 }
 
-// draw answers a Draw: with an error, or with tokens that may not follow those that are
+// answerTokens answers ReserveTokens: with an error, or with tokens that may not follow those that are
 // left.
-func (w *world) draw() {
-	e := Event[int]{Kind: Drawn, Waiting: w.pick(2) == 0, Passable: w.pick(8) > 0}
+func (w *world) answerTokens() {
+	e := Event[int]{Kind: TokensReserved, Waiting: w.pick(2) == 0, Passable: w.pick(8) > 0}
 	if w.pick(4) > 0 {
-		e.Token, e.Spare = max(w.lease.asked.Token, w.drawn)+1+fence.Token(w.pick(2)), w.lease.asked.Spare
+		e.Token, e.Count = max(w.lease.asked.Token, w.reserved)+1+fence.Token(w.pick(2)), w.pick(w.lease.asked.Count+1)
 	}
 	w.step(e)
 }
 
 func (w *world) reserve(own bool) {
-	w.wall = w.wall.Add(time.Millisecond)
+	w.wall += 1e3
 	w.step(Event[int]{Kind: Reserve, Own: own})
 }
 
 // step has the event happen, and carries out what the queue decides.
 func (w *world) step(e Event[int]) {
-	e.Wall = w.wall
+	e.Rank = w.wall
 	who := 0
 	if e.Waiter != nil {
 		who = e.Waiter.Of
@@ -257,16 +264,16 @@ func (w *world) step(e Event[int]) {
 		if given != 1 {
 			w.flaw("what was granted was given to %d, or discarded", given)
 		}
-	case Unlock, Drawn:
+	case Unlock, TokensReserved:
 		if w.lease == before {
 			w.flaw("a lease that was left is neither passed on nor released")
 		}
 	case Reserve:
 		if !slices.ContainsFunc(actions, func(a Action[int]) bool { return a.Kind == GiveUp }) {
-			w.reserved = true
+			w.kept = true
 		}
 	}
-	if w.reserved && !w.q.reservation.there {
+	if w.kept && !w.q.reservation.there {
 		w.flaw("a reserved place was forgotten")
 	}
 }
@@ -275,14 +282,12 @@ func (w *world) step(e Event[int]) {
 func (w *world) expect(e Event[int]) {
 	if e.Kind == Join || e.Kind == TryRefused {
 		if len(w.order) == 0 {
-			w.rank = time.Time{}
+			w.rank = 0
 		}
 	}
 	switch e.Kind {
 	case Join:
-		if !w.q.Idle() || w.q.contention.busy {
-			w.order = append(w.order, e.Waiter)
-		}
+		w.order = append(w.order, e.Waiter)
 	case TryGranted, TryFailed, TryRefused:
 		w.tries = slices.DeleteFunc(w.tries, func(x *Waiter[int]) bool { return x == e.Waiter })
 		if e.Kind == TryRefused {
@@ -296,20 +301,20 @@ func (w *world) expect(e Event[int]) {
 		w.place.done = true
 	case LeaseOver:
 		w.lease = leaseRecord{}
-	case Drawn:
-		if e.Token != 0 {
-			w.drawn = e.Token + fence.Token(e.Spare)
+	case TokensReserved:
+		if e.Count != 0 {
+			w.reserved = e.Token + fence.Token(e.Count) - 1
 		}
 		if e.Token != 0 && !e.Waiting {
 			w.lease.passes, w.lease.mark = 0, w.now
 		}
 	}
 	if e.Kind == Granted || e.Kind == TryGranted {
-		w.drawn = e.Token + fence.Token(e.Spare)
-		w.rank = time.Time{}
+		w.reserved = e.Token + fence.Token(e.Spare)
+		w.rank = 0
 		switch {
 		case e.Kind == Granted && w.firstLive() == nil:
-		case w.q.Passes():
+		case w.q.bounds.Passes():
 			w.lease = leaseRecord{state: inUse, mark: w.now}
 		default:
 			w.others++
@@ -335,7 +340,7 @@ func (w *world) firstLive() *Waiter[int] {
 func (w *world) apply(a Action[int], e Event[int]) {
 	switch a.Kind {
 	case Try:
-		w.tries = append(w.tries, a.Waiter)
+		w.tries = append(w.tries, nil)
 	case EnterYourself:
 		w.step(Event[int]{Kind: Enter})
 		if w.place == nil {
@@ -346,18 +351,18 @@ func (w *world) apply(a Action[int], e Event[int]) {
 	case Start:
 		w.started++
 	case Wait:
-		if !w.rank.IsZero() && !a.Reserved && !w.q.Rank().Equal(w.rank) {
+		if w.rank != 0 && !a.Reserved && w.q.Rank() != w.rank {
 			w.flaw("the next place has another rank, although somebody waits since the last one")
 		}
-		if a.Reserved != w.reserved {
-			w.flaw("a place is reserved: %v, and used: %v", w.reserved, a.Reserved)
+		if a.Reserved != w.kept {
+			w.flaw("a place is reserved: %v, and used: %v", w.kept, a.Reserved)
 		}
-		w.place, w.rank, w.reserved = new(placeRecord), w.q.Rank(), false
+		w.place, w.rank, w.kept = new(placeRecord), w.q.Rank(), false
 	case GiveUp:
 		switch {
 		case a.Reserved:
 			if e.Kind == Lapse {
-				w.reserved = false
+				w.kept = false
 			}
 		case w.place == nil:
 			w.flaw("a place is given up that is not there")
@@ -374,10 +379,10 @@ func (w *world) apply(a Action[int], e Event[int]) {
 		w.drop(a.Waiter)
 	case Give, Pass:
 		w.answer(a)
-	case Draw:
-		w.lease.state, w.lease.asked = drawing, a
-		if a.Spare < 0 || a.Spare >= w.q.MostTokens {
-			w.flaw("%d tokens are drawn, the most is %d", a.Spare+1, w.q.MostTokens)
+	case ReserveTokens:
+		w.lease.state, w.lease.asked = asking, a
+		if a.Count < 1 || a.Count > w.q.bounds.MostTokens {
+			w.flaw("%d tokens are to be reserved, the most is %d", a.Count, w.q.bounds.MostTokens)
 		}
 	case Release:
 		w.lease.state = releasing
@@ -399,12 +404,12 @@ func (w *world) answer(a Action[int]) {
 		return
 	}
 	l := &w.lease
-	if a.Token <= w.lastToken || a.Token > w.drawn {
-		w.flaw("token %d after %d, and %d is the last that is reserved", a.Token, w.lastToken, w.drawn)
+	if a.Token <= w.lastToken || a.Token > w.reserved {
+		w.flaw("token %d after %d, and %d is the last that is reserved", a.Token, w.lastToken, w.reserved)
 	}
 	w.lastToken = a.Token
-	if l.passes >= w.q.MostPasses || w.now.Sub(l.mark) >= w.q.For {
-		w.flaw("pass %d after %v, the bounds are %d and %v", l.passes+1, w.now.Sub(l.mark), w.q.MostPasses, w.q.For)
+	if l.passes >= w.q.bounds.MostPasses || w.now.Sub(l.mark) >= w.q.bounds.For {
+		w.flaw("pass %d after %v, the bounds are %d and %v", l.passes+1, w.now.Sub(l.mark), w.q.bounds.MostPasses, w.q.bounds.For)
 	}
 	l.passes++
 	l.state = inUse

@@ -18,10 +18,10 @@ func (q *Queue[T]) setReason(why Reason, now clock.Instant, out []Action[T]) []A
 }
 
 // Patience returns how long w goes on waiting for a store that gives it no answer: for
-// a TTL. It returns false if there is no such trouble.
+// its TTL. It returns false if there is no such trouble.
 func (q *Queue[T]) Patience(w *Waiter[T], now clock.Instant) (left time.Duration, trouble bool) {
 	if q.trouble == 0 || q.Holds() {
 		return 0, false
 	}
-	return max(q.trouble, w.joined).Add(q.TTL).Sub(now), true
+	return max(q.trouble, w.joined).Add(q.ttl).Sub(now), true
 }

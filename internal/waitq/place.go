@@ -1,10 +1,6 @@
 package waitq
 
-import (
-	"time"
-
-	"github.com/leasehold-dev/leasehold/internal/clock"
-)
+import "github.com/leasehold-dev/leasehold/internal/clock"
 
 // tryRefused has the goroutine whose attempt was refused wait before those that came
 // meanwhile.
@@ -21,7 +17,7 @@ func (q *Queue[T]) tryRefused(e Event[T], now clock.Instant, out []Action[T]) []
 
 // enter takes the next place in the store's queue, if anybody wants it. The place has
 // the rank of those before it that were given up while somebody waited.
-func (q *Queue[T]) enter(wall time.Time, out []Action[T]) []Action[T] {
+func (q *Queue[T]) enter(rank uint64, out []Action[T]) []Action[T] {
 	if q.self == nil && q.Foremost() == nil {
 		q.phase = Idle
 		return out
@@ -31,8 +27,8 @@ func (q *Queue[T]) enter(wall time.Time, out []Action[T]) []Action[T] {
 	case q.reservation.there:
 		q.rank = q.takeReservation()
 		q.contention.rejoined()
-	case q.rank.IsZero() || !placeKept:
-		q.rank = wall
+	case q.rank == 0 || !placeKept:
+		q.rank = rank
 	}
 	q.phase, q.contended = Waiting, wait.Reserved
 	return append(out, wait)
@@ -43,7 +39,7 @@ func (q *Queue[T]) enter(wall time.Time, out []Action[T]) []Action[T] {
 func (q *Queue[T]) granted(e Event[T], now clock.Instant, out []Action[T]) []Action[T] {
 	w := q.Foremost()
 	if w == nil {
-		q.rank = time.Time{}
+		q.rank = 0
 		if unwantedReleased {
 			out = append(out, Action[T]{Kind: Discard})
 		}

@@ -1,13 +1,11 @@
 package waitq
 
-import "time"
-
 // reservation is a place in the store's queue that was taken with the release of a
 // lease, and that no waiter has taken over yet.
 type reservation struct {
 	there bool
 	old   bool // a Lapse has found it once already
-	rank  time.Time
+	rank  uint64
 }
 
 // RejoinWanted reports whether the place for the next wait should be taken with the
@@ -17,18 +15,21 @@ func (q *Queue[T]) RejoinWanted(attached bool) bool {
 	return attached && q.first != nil || q.contention.Expected()
 }
 
+// Reserved reports whether a place is reserved.
+func (q *Queue[T]) Reserved() bool { return q.reservation.there }
+
 // reserve keeps a place for the next waiter. It is given up if a goroutine has asked
 // the store meanwhile.
 func (q *Queue[T]) reserve(e Event[T], out []Action[T]) []Action[T] {
 	if q.phase != Idle && !(q.phase == Ending && e.Own) || q.reservation.there {
 		return append(out, Action[T]{Kind: GiveUp, Reserved: true})
 	}
-	q.reservation = reservation{there: true, rank: e.Wall}
+	q.reservation = reservation{there: true, rank: e.Rank}
 	return out
 }
 
 // takeReservation ends the reservation and returns the rank of its place.
-func (q *Queue[T]) takeReservation() time.Time {
+func (q *Queue[T]) takeReservation() uint64 {
 	rank := q.reservation.rank
 	q.reservation = reservation{}
 	return rank

@@ -70,9 +70,10 @@ type teller struct {
 }
 
 // epoch is 0 ms of every story, and midnight is the time of day then.
-const epoch = clock.Instant(time.Hour)
-
-var midnight = time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)
+const (
+	epoch    = clock.Instant(time.Hour)
+	midnight = 1e15
+)
 
 // replay returns the story with what the machine does now.
 func replay(story string) (string, error) {
@@ -99,7 +100,15 @@ func replay(story string) (string, error) {
 		if err != nil {
 			return "", fmt.Errorf("%d: %v", i+1, err)
 		}
-		for _, a := range t.q.Step(e, epoch.Add(time.Duration(ms)*time.Millisecond), nil) {
+		now := epoch.Add(time.Duration(ms) * time.Millisecond)
+		var actions []Action[string]
+		if e.Kind == Join {
+			actions = t.q.Step(Event[string]{Kind: Arrive}, now, nil)
+		}
+		if len(actions) == 0 {
+			actions = t.q.Step(e, now, nil)
+		}
+		for _, a := range actions {
 			fmt.Fprintf(&out, "    -> %s\n", actionText(a))
 		}
 		fmt.Fprintf(&out, "    %s\n", t.state())
@@ -115,11 +124,11 @@ func begin(line string) *teller {
 	if m == nil {
 		return nil
 	}
-	cfg := Config{TTL: 3 * time.Second}
+	bounds := new(Cohort)
 	if m[1] != "" {
-		cfg.Cohort = Cohort{MostPasses: number(m[2]), For: time.Duration(number(m[3])) * time.Millisecond, MostTokens: number(m[2])}
+		*bounds = Cohort{MostPasses: number(m[2]), For: time.Duration(number(m[3])) * time.Millisecond, MostTokens: number(m[2])}
 	}
-	return &teller{q: New[string](cfg, &Contention{busy: m[4] != ""}), waiters: map[string]*Waiter[string]{}}
+	return &teller{q: New[string](3*time.Second, bounds, &Contention{busy: m[4] != ""}), waiters: map[string]*Waiter[string]{}}
 }
 
 var reasons = map[string]Reason{"is busy": Busy, "is closed for a while": Closed, "gives no answer": NoAnswer}
@@ -153,10 +162,10 @@ var phrases = []struct {
 	{regexp.MustCompile(`^(\w+) unlocks(, and little of the lease is left)?$`), func(m []string) Event[string] {
 		return Event[string]{Kind: Unlock, Passable: m[2] == ""}
 	}},
-	{regexp.MustCompile(`^the store draws token (\d+), and (\d+) more(, and somebody waits elsewhere)?$`), func(m []string) Event[string] {
-		return Event[string]{Kind: Drawn, Token: fence.Token(number(m[1])), Spare: number(m[2]), Waiting: m[3] != "", Passable: true}
+	{regexp.MustCompile(`^the store reserves (\d+) tokens from (\d+) on(, and somebody waits elsewhere)?$`), func(m []string) Event[string] {
+		return Event[string]{Kind: TokensReserved, Token: fence.Token(number(m[2])), Count: number(m[1]), Waiting: m[3] != "", Passable: true}
 	}},
-	{regexp.MustCompile(`^the store draws no token$`), func([]string) Event[string] { return Event[string]{Kind: Drawn} }},
+	{regexp.MustCompile(`^the store reserves no tokens$`), func([]string) Event[string] { return Event[string]{Kind: TokensReserved} }},
 	{regexp.MustCompile(`^the lease is (released|lost)$`), func([]string) Event[string] { return Event[string]{Kind: LeaseOver} }},
 	{regexp.MustCompile(`^the release takes the next place$`), func([]string) Event[string] { return Event[string]{Kind: Reserve, Own: true} }},
 	{regexp.MustCompile(`^the reservation gets older$`), func([]string) Event[string] { return Event[string]{Kind: Lapse} }},
@@ -175,7 +184,7 @@ func (t *teller) parse(line string) (e Event[string], ms int, err error) {
 			continue
 		}
 		e, ms := p.event(found), number(m[1])
-		e.Wall = midnight.Add(time.Duration(ms) * time.Millisecond)
+		e.Rank = midnight + uint64(ms)*1000
 		switch e.Kind {
 		case Join:
 			t.waiters[found[1]] = e.Waiter
@@ -197,7 +206,7 @@ func number(s string) int {
 func actionText(a Action[string]) string {
 	switch a.Kind {
 	case Try:
-		return a.Waiter.Of + " makes one attempt"
+		return "make one attempt"
 	case EnterYourself:
 		return a.Waiter.Of + " asks for the queue"
 	case Start:
@@ -220,8 +229,8 @@ func actionText(a Action[string]) string {
 		return a.Waiter.Of + " has the lease"
 	case Pass:
 		return fmt.Sprintf("%s has the lease with token %d", a.Waiter.Of, a.Token)
-	case Draw:
-		return fmt.Sprintf("ask for %d tokens above %d", a.Spare+1, a.Token)
+	case ReserveTokens:
+		return fmt.Sprintf("ask for %d tokens above %d", a.Count, a.Token)
 	case Release:
 		return "release the lease"
 	case Discard:
@@ -235,8 +244,8 @@ func (t *teller) state() string {
 	q := &t.q
 	text := q.Phase().String()
 	switch {
-	case q.Phase() == Waiting && !q.Rank().IsZero():
-		text += " since " + q.Rank().Sub(midnight).String()
+	case q.Phase() == Waiting && q.Rank() != 0:
+		text += fmt.Sprintf(" since %dms", (q.Rank()-midnight)/1000)
 	case q.Holds():
 		c := q.cohort
 		text += fmt.Sprintf(" token %d, %d spare, %d passed", c.token, c.spare, c.passes)

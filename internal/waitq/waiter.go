@@ -2,7 +2,6 @@ package waitq
 
 import (
 	"iter"
-	"time"
 
 	"github.com/leasehold-dev/leasehold/internal/clock"
 )
@@ -56,7 +55,7 @@ func (q *Queue[T]) join(w *Waiter[T], ahead bool, now clock.Instant, out []Actio
 	switch {
 	case q.first == nil:
 		q.first, q.last = w, w
-		q.rank = time.Time{} // the waiter with that rank has left
+		q.rank = 0 // the waiter with that rank has left
 	case ahead:
 		w.next, q.first.prev, q.first = q.first, w, w
 	default:

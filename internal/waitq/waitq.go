@@ -3,19 +3,19 @@
 // a place in the store's queue, and none does while one of them has a lease that it
 // will pass on.
 //
-//	idle      Join         trying: mostly nobody else wants the lock
-//	idle      (waiters)    entering
-//	trying    TryGranted   holding
-//	trying    TryRefused   entering
-//	trying    TryFailed    idle
-//	entering  Enter        waiting; idle if no waiter is left
-//	waiting   Granted      holding
-//	waiting   Enter        waiting, at the next place; idle if no waiter is left
-//	waiting   PlaceOver    idle
-//	holding   Unlock       holding, by the next waiter; or ending
-//	ending    Drawn        holding, by the next waiter; or still ending
-//	holding   LeaseOver    idle
-//	ending    LeaseOver    idle
+//	idle      Arrive          trying, unless others are known to want the lock
+//	idle      (waiters)       entering
+//	trying    TryGranted      holding
+//	trying    TryRefused      entering
+//	trying    TryFailed       idle
+//	entering  Enter           waiting; idle if no waiter is left
+//	waiting   Granted         holding
+//	waiting   Enter           waiting, at the next place; idle if no waiter is left
+//	waiting   PlaceOver       idle
+//	holding   Unlock          holding, by the next waiter; or ending
+//	ending    TokensReserved  holding, by the next waiter; or still ending
+//	holding   LeaseOver       idle
+//	ending    LeaseOver       idle
 //
 // The phases:
 //
@@ -63,17 +63,11 @@ var phaseNames = [...]string{"idle", "trying", "entering", "waiting", "holding",
 
 func (p Phase) String() string { return phaseNames[p] }
 
-// Config has what does not change in the life of a queue.
-type Config struct {
-	// TTL is how long a waiter goes on waiting while the store gives no answer.
-	TTL time.Duration
-	Cohort
-}
-
 // Queue is the goroutines that wait for one lock on the same terms, first come first
 // served. T is what the driver knows a waiter by.
 type Queue[T any] struct {
-	Config
+	ttl        time.Duration
+	bounds     *Cohort
 	contention *Contention
 	phase      Phase
 
@@ -82,7 +76,7 @@ type Queue[T any] struct {
 
 	self        *Waiter[T] // waits at the place in its own goroutine; nil: another goroutine does
 	contended   bool       // at this place the store has given a reason to wait
-	rank        time.Time  // of the place, kept until the lock is granted or nobody waits
+	rank        uint64     // of the place, kept until the lock is granted or nobody waits
 	reservation reservation
 
 	known   bool          // there is a reason why the lock is not granted yet
@@ -91,9 +85,10 @@ type Queue[T any] struct {
 	cohort cohort
 }
 
-// New returns an idle queue. Queues of one lock share c.
-func New[T any](cfg Config, c *Contention) Queue[T] {
-	return Queue[T]{Config: cfg, contention: c}
+// New returns an idle queue. Its waiters go on waiting for ttl while the store gives no
+// answer. Queues of one lock share c.
+func New[T any](ttl time.Duration, bounds *Cohort, c *Contention) Queue[T] {
+	return Queue[T]{ttl: ttl, bounds: bounds, contention: c}
 }
 
 // Idle reports whether the queue can be forgotten.
@@ -108,19 +103,21 @@ func (q *Queue[T]) Phase() Phase { return q.phase }
 // holder left it.
 func (q *Queue[T]) Holds() bool { return q.phase == Holding || q.phase == Ending }
 
-// Rank returns the rank of the place in the store's queue. It is the zero Time if
-// there is no place and the next one has no rank to keep.
-func (q *Queue[T]) Rank() time.Time { return q.rank }
+// Rank returns the rank of the place in the store's queue. It is 0 if there is no place
+// and the next one has no rank to keep.
+func (q *Queue[T]) Rank() uint64 { return q.rank }
 
 // Step applies one event and appends the actions that follow from it to out.
 func (q *Queue[T]) Step(e Event[T], now clock.Instant, out []Action[T]) []Action[T] {
 	switch e.Kind {
-	case Join:
+	case Arrive:
 		q.contention.asked(now)
-		if q.Idle() && !q.contention.busy {
-			q.phase = Trying
-			return append(out, Action[T]{Kind: Try, Waiter: e.Waiter})
+		if !q.Idle() || q.contention.busy {
+			return out
 		}
+		q.phase = Trying
+		return append(out, Action[T]{Kind: Try})
+	case Join:
 		out = q.join(e.Waiter, false, now, out)
 		return q.askFor(e.Waiter, out)
 	case TryGranted:
@@ -130,7 +127,7 @@ func (q *Queue[T]) Step(e Event[T], now clock.Instant, out []Action[T]) []Action
 	case TryFailed:
 		q.phase = Idle
 	case Enter:
-		return q.enter(e.Wall, out)
+		return q.enter(e.Rank, out)
 	case Told:
 		q.contended = q.contended || e.Pushed
 		return q.setReason(e.Why, now, out)
@@ -147,8 +144,8 @@ func (q *Queue[T]) Step(e Event[T], now clock.Instant, out []Action[T]) []Action
 		out = q.leave(e.Waiter, out)
 	case Unlock:
 		return q.unlock(e.Passable, now, out)
-	case Drawn:
-		return q.drawn(e, now, out)
+	case TokensReserved:
+		return q.tokensReserved(e, now, out)
 	case LeaseOver:
 		q.phase = Idle
 		q.known = q.known || q.first != nil
@@ -186,8 +183,8 @@ func (q *Queue[T]) askFor(w *Waiter[T], out []Action[T]) []Action[T] {
 // attach begins to pass a lease on, if the terms allow it, after the grant of a token
 // and of spare more for passes.
 func (q *Queue[T]) attach(token fence.Token, spare int, now clock.Instant, out []Action[T]) []Action[T] {
-	q.phase, q.self, q.rank, q.known, q.trouble = Idle, nil, time.Time{}, false, 0
-	if q.Passes() {
+	q.phase, q.self, q.rank, q.known, q.trouble = Idle, nil, 0, false, 0
+	if q.bounds.Passes() {
 		q.phase = Holding
 		q.cohort = cohort{token: token, next: token + 1, spare: spare, mark: now}
 		out = q.tellAll(out)
