@@ -33,6 +33,8 @@ type departure struct {
 	at    clock.Instant // when that was known
 	rank  uint64        // of the queue's place in the store's line; 0: it had none
 	ahead int           // waiters of the queue before it
+
+	placeGone chan struct{} // closed when nothing is left of the place that it left; or nil
 }
 
 // departureLocked returns that of w, which has not left yet. The renewer's mutex is held.

@@ -11,14 +11,13 @@ import (
 // waiter is one goroutine in a queue.
 type waiter struct {
 	waitq.Waiter[*waiter]
-	q         *queue
-	l         *Lock
-	ctx       context.Context
-	bound     bool
-	done      bool          // answered, and no longer in the queue
-	answer    chan answer   // holds one
-	withdrew  *departure    // from where it left the queue without an answer; nil: it did not
-	placeGone chan struct{} // closed when nothing is left of the place that it withdrew from; or nil
+	q        *queue
+	l        *Lock
+	ctx      context.Context
+	bound    bool
+	done     bool        // answered, and no longer in the queue
+	answer   chan answer // holds one
+	withdrew *departure  // from where it left the queue without an answer; nil: it did not
 }
 
 // answer ends a wait, unless it is the zero one, which says that there is a new
@@ -199,15 +198,15 @@ func (w *waiter) withdrawLocked(now clock.Instant) {
 	if a.Kind == waitq.GiveUp {
 		p := w.q.place
 		p.cancel()
-		w.placeGone = p.gone
+		s.placeGone = p.gone
 	}
 }
 
 // awaitPlace waits until nothing is left of the place in the store's queue, if w was
 // the last that wanted it.
 func (w *waiter) awaitPlace() {
-	if w.placeGone != nil {
-		<-w.placeGone
+	if gone := w.withdrew.placeGone; gone != nil {
+		<-gone
 	}
 }
 

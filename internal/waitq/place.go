@@ -22,9 +22,9 @@ func (q *Queue[T]) enter(rank uint64, out []Action[T]) []Action[T] {
 		q.phase = Idle
 		return out
 	}
-	wait := Action[T]{Kind: Wait, Reserved: q.reservation.there}
+	wait := Action[T]{Kind: Wait, Reserved: q.kept}
 	switch {
-	case q.reservation.there:
+	case q.kept:
 		q.rank = q.takeReservation()
 		q.contention.rejoined()
 	case q.rank == 0 || !placeKept:

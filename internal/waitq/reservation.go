@@ -1,12 +1,7 @@
 package waitq
 
-// reservation is a place in the store's queue that was taken with the release of a
-// lease, and that no waiter has taken over yet.
-type reservation struct {
-	there bool
-	old   bool // a Lapse has found it once already
-	rank  uint64
-}
+// A place in the store's queue can be taken with the release of a lease. It is reserved
+// for the next waiter of this process.
 
 // RejoinWanted reports whether the place for the next wait should be taken with the
 // release of a lease: a goroutine waits, or will soon. attached says that the lease is
@@ -16,32 +11,31 @@ func (q *Queue[T]) RejoinWanted(attached bool) bool {
 }
 
 // Reserved reports whether a place is reserved.
-func (q *Queue[T]) Reserved() bool { return q.reservation.there }
+func (q *Queue[T]) Reserved() bool { return q.kept }
 
 // reserve keeps a place for the next waiter. It is given up if a goroutine has asked
 // the store meanwhile.
 func (q *Queue[T]) reserve(e Event[T], out []Action[T]) []Action[T] {
-	if q.phase != Idle && !(q.phase == Ending && e.Own) || q.reservation.there {
+	if q.phase != Idle && !(q.phase == Ending && e.Own) || q.kept {
 		return append(out, Action[T]{Kind: GiveUp, Reserved: true})
 	}
-	q.reservation = reservation{there: true, rank: e.Rank}
+	q.kept, q.old, q.keptRank = true, false, e.Rank
 	return out
 }
 
 // takeReservation ends the reservation and returns the rank of its place.
 func (q *Queue[T]) takeReservation() uint64 {
-	rank := q.reservation.rank
-	q.reservation = reservation{}
-	return rank
+	q.kept = false
+	return q.keptRank
 }
 
 // lapse gives up a place that nobody has wanted since the Lapse before. So one timer
 // serves all queues.
 func (q *Queue[T]) lapse(out []Action[T]) []Action[T] {
 	switch {
-	case !q.reservation.there:
-	case !q.reservation.old:
-		q.reservation.old = true
+	case !q.kept:
+	case !q.old:
+		q.old = true
 	default:
 		q.takeReservation()
 		q.contention.missed()

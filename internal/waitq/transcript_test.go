@@ -258,7 +258,7 @@ func (t *teller) state() string {
 		}
 		separator = ", "
 	}
-	if q.reservation.there {
+	if q.kept {
 		text += " | a place is reserved"
 	}
 	if q.trouble != 0 {

@@ -14,8 +14,8 @@ type Waiter[T any] struct {
 	// patience.
 	Listens bool
 
-	joined     clock.Instant
 	ended      bool // it is about to leave
+	joined     clock.Instant
 	prev, next *Waiter[T]
 }
 
@@ -29,7 +29,12 @@ func (q *Queue[T]) Waiters() iter.Seq[*Waiter[T]] {
 }
 
 // Len returns how many wait.
-func (q *Queue[T]) Len() int { return q.length }
+func (q *Queue[T]) Len() (n int) {
+	for w := q.first; w != nil; w = w.next {
+		n++
+	}
+	return n
+}
 
 // Foremost returns the first waiter that is not about to leave, or nil.
 func (q *Queue[T]) Foremost() *Waiter[T] {
@@ -51,7 +56,6 @@ func (q *Queue[T]) Ahead(w *Waiter[T]) (n int) {
 // join puts w at the end of the queue, or before all others.
 func (q *Queue[T]) join(w *Waiter[T], ahead bool, now clock.Instant, out []Action[T]) []Action[T] {
 	w.joined = now
-	q.length++
 	switch {
 	case q.first == nil:
 		q.first, q.last = w, w
@@ -69,7 +73,6 @@ func (q *Queue[T]) join(w *Waiter[T], ahead bool, now clock.Instant, out []Actio
 
 // remove takes w out of the queue.
 func (q *Queue[T]) remove(w *Waiter[T]) {
-	q.length--
 	if w.prev != nil {
 		w.prev.next = w.next
 	} else {

@@ -69,20 +69,21 @@ type Queue[T any] struct {
 	ttl        time.Duration
 	bounds     *Cohort
 	contention *Contention
-	phase      Phase
 
 	first, last *Waiter[T]
-	length      int
-
 	self        *Waiter[T] // waits at the place in its own goroutine; nil: another goroutine does
-	contended   bool       // at this place the store has given a reason to wait
-	rank        uint64     // of the place, kept until the lock is granted or nobody waits
-	reservation reservation
 
-	known   bool          // there is a reason why the lock is not granted yet
-	trouble clock.Instant // since when the store has given no answer at all
+	// The flags are side by side, since there is a queue for every lock that is held.
+	phase     Phase
+	contended bool // at this place the store has given a reason to wait
+	known     bool // there is a reason why the lock is not granted yet
+	kept      bool // a place is reserved
+	old       bool // and a Lapse has found it once already
 
-	cohort cohort
+	rank     uint64        // of the place, kept until the lock is granted or nobody waits
+	keptRank uint64        // of the reserved place
+	trouble  clock.Instant // since when the store has given no answer at all
+	cohort   cohort
 }
 
 // New returns an idle queue. Its waiters go on waiting for ttl while the store gives no
@@ -93,7 +94,7 @@ func New[T any](ttl time.Duration, bounds *Cohort, c *Contention) Queue[T] {
 
 // Idle reports whether the queue can be forgotten.
 func (q *Queue[T]) Idle() bool {
-	return q.phase == Idle && q.first == nil && !q.reservation.there
+	return q.phase == Idle && q.first == nil && !q.kept
 }
 
 // Phase returns the phase after the last step.
