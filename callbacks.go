@@ -15,7 +15,7 @@ import (
 // Logger's handler) may panic, end their goroutine, block, or call the Client.
 // The package keeps to three rules, so that nothing is left behind then:
 //
-//   - Only the Clock is read while a mutex is held, by renewer.lock.
+//   - Only the Clock is read while a mutex is held, by Client.lock.
 //   - On a caller's goroutine a panic goes up to the caller, and deferred
 //     functions give up what the call would have returned.
 //   - On the package's own goroutines it is recovered and logged.

@@ -60,7 +60,7 @@ func (c *Client) boundsFor(life leasefsm.Config) *waitq.Cohort {
 }
 
 // attachLocked makes h, which was just granted, the lease that q passes on, if it does
-// so. The renewer's mutex is held.
+// so. The client's mutex is held.
 func (h *hold) attachLocked(q *queue) {
 	q.reason = nil
 	if q.m.Holds() {
@@ -69,7 +69,7 @@ func (h *hold) attachLocked(q *queue) {
 }
 
 // detachLocked undoes attachLocked, since h is over: its waiters ask the store. The
-// renewer's mutex is held.
+// client's mutex is held.
 func (h *hold) detachLocked(now clock.Instant) {
 	q := h.q
 	if q == nil {
@@ -83,12 +83,12 @@ func (h *hold) detachLocked(now clock.Instant) {
 }
 
 // detachReleased lets the waiters of h ask the store, now that h was released.
-func (rn *renewer) detachReleased(h *hold) {
+func (h *hold) detachReleased() {
 	if h.q == nil { // and only the goroutine that releases h could set it now
 		return
 	}
-	now := rn.lock()
-	defer rn.mu.Unlock()
+	now := h.c.lock()
+	defer h.c.mu.Unlock()
 	h.detachLocked(now)
 }
 
@@ -120,13 +120,13 @@ const (
 )
 
 // unlockLocked ends h at now, when its last lease has left it, unless it is passed on or
-// the store has to be asked first. The renewer's mutex is held.
-func (rn *renewer) unlockLocked(h *hold, now clock.Instant) turn {
+// the store has to be asked first. The client's mutex is held.
+func (h *hold) unlockLocked(now clock.Instant) turn {
 	if h.q != nil {
 		a, _ := h.q.stepLocked(waitq.Event[*waiter]{Kind: waitq.Unlock, Passable: h.fsm.Passable(now)}, now)
 		switch a.Kind {
 		case waitq.Pass:
-			rn.passLocked(h, a, now)
+			h.passLocked(a, now)
 			return turn{verdict: passItOn}
 		case waitq.ReserveTokens:
 			return turn{askAround, a.Token, a.Count}
@@ -135,16 +135,16 @@ func (rn *renewer) unlockLocked(h *hold, now clock.Instant) turn {
 			h.q.h, h.q = nil, nil
 		}
 	}
-	rn.stepLocked(h, leasefsm.Release, 0, now)
+	h.stepLocked(leasefsm.Release, 0, now)
 	return turn{verdict: releaseIt}
 }
 
-// passLocked carries out a pass of h, whose leases have all left. The renewer's mutex is
+// passLocked carries out a pass of h, whose leases have all left. The client's mutex is
 // held.
-func (rn *renewer) passLocked(h *hold, pass waitq.Action[*waiter], now clock.Instant) {
+func (h *hold) passLocked(pass waitq.Action[*waiter], now clock.Instant) {
 	w := pass.Waiter.Of
 	h.token = pass.Token
-	rn.stepLocked(h, leasefsm.Passed, 0, now)
+	h.stepLocked(leasefsm.Passed, 0, now)
 	h.applyOptionsLocked(now, w.l)
 	w.endLocked(answer{lease: h.addLeaseLocked(new(Lease), w.ctx, w.bound), how: Passed})
 }
@@ -158,20 +158,19 @@ func (h *hold) askAround(ctx context.Context, t turn) (passed bool) {
 	r.Spare, r.Above = t.count-1, t.above
 	d, err := h.c.waiter.Draw(ctx, r)
 
-	rn := &h.c.renewer
-	now := rn.lock()
-	defer rn.mu.Unlock()
-	rn.stepLocked(h, leasefsm.Tick, 0, now)
+	now := h.c.lock()
+	defer h.c.mu.Unlock()
+	h.stepLocked(leasefsm.Tick, 0, now)
 	if h.q != nil { // or else it is lost
 		e := waitq.Event[*waiter]{Kind: waitq.TokensReserved, Passable: h.fsm.Passable(now)}
 		if err == nil {
 			e.Token, e.Count, e.Waiting = d.Token, d.Spare+1, d.Waiting
 		}
 		if a, _ := h.q.stepLocked(e, now); a.Kind == waitq.Pass {
-			rn.passLocked(h, a, now)
+			h.passLocked(a, now)
 			return true
 		}
 	}
-	rn.stepLocked(h, leasefsm.Release, 0, now)
+	h.stepLocked(leasefsm.Release, 0, now)
 	return false
 }

@@ -2,16 +2,16 @@ package leasehold
 
 // Queues is how many queues a client keeps.
 func (c *Client) Queues() int {
-	c.renewer.mu.Lock()
-	defer c.renewer.mu.Unlock()
-	return len(c.renewer.queues)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return len(c.queues.known)
 }
 
 // Waiting is how many goroutines are in them.
 func (c *Client) Waiting() (n int) {
-	c.renewer.mu.Lock()
-	defer c.renewer.mu.Unlock()
-	for _, q := range c.renewer.queues {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, q := range c.queues.known {
 		n += q.m.Len()
 	}
 	return n

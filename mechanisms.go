@@ -13,8 +13,6 @@ const (
 	noticeGiven = true
 	// lossTold: and they are told by their context, not only when they ask.
 	lossTold = true
-	// clockRead: the clock is read again before long, whatever timers say.
-	clockRead = true
 	// errLooks: Lease.Err reads the clock as well.
 	errLooks = true
 	// renewing: leases are renewed.

@@ -7,7 +7,6 @@ var (
 	renewalFromStart = true
 	noticeGiven      = true
 	lossTold         = true
-	clockRead        = true
 	errLooks         = true
 	renewing         = true
 	releaseDetached  = true
@@ -23,7 +22,6 @@ var Mechanisms = map[string]*bool{
 	"renewal-from-start": &renewalFromStart,
 	"notice":             &noticeGiven,
 	"loss-told":          &lossTold,
-	"clock-read":         &clockRead,
 	"err-looks":          &errLooks,
 	"renewing":           &renewing,
 	"release-detached":   &releaseDetached,

@@ -116,17 +116,17 @@ func (l *Lease) ended(kind EventKind, held time.Duration, err error) Event {
 }
 
 // observeLossLocked has the observer told of the loss of l, by a goroutine of the
-// package's own. The renewer's mutex is held.
-func (rn *renewer) observeLossLocked(l *Lease, held time.Duration, err error) {
+// package's own. The client's mutex is held.
+func (c *Client) observeLossLocked(l *Lease, held time.Duration, err error) {
 	h, e := l.h, l.ended(Lost, held, err)
 	h.telling = true
-	rn.c.notify.add(func() {
+	c.notify.add(func() {
 		defer func() {
-			rn.mu.Lock()
+			c.mu.Lock()
 			h.telling = false
-			rn.mu.Unlock()
+			c.mu.Unlock()
 		}()
-		rn.c.observe(l.base, e)
+		c.observe(l.base, e)
 	})
 }
 
@@ -138,12 +138,12 @@ func (l *Lease) observeRelease(err error) {
 		return
 	}
 	tell := func() { c.observe(l.base, l.ended(Released, l.held, err)) }
-	c.renewer.mu.Lock()
+	c.mu.Lock()
 	telling := l.h.telling
 	if telling {
 		c.notify.add(tell)
 	}
-	c.renewer.mu.Unlock()
+	c.mu.Unlock()
 	if !telling {
 		tell()
 	}

@@ -54,18 +54,16 @@ var errFailed = errors.New("a function given to the client panicked while the lo
 
 // failed ends all waits of the queue.
 func (q *queue) failed() {
-	rn := &q.c.renewer
-	rn.mu.Lock()
-	defer rn.mu.Unlock()
+	q.c.mu.Lock()
+	defer q.c.mu.Unlock()
 	q.refuseAllLocked(errFailed)
 	q.stepLocked(waitq.Event[*waiter]{Kind: waitq.PlaceOver}, 0)
 }
 
 // nextPlace returns the next place to wait at, or nil if the queue is empty.
 func (q *queue) nextPlace() *place {
-	rn := &q.c.renewer
-	rn.mu.Lock()
-	defer rn.mu.Unlock()
+	q.c.mu.Lock()
+	defer q.c.mu.Unlock()
 	p := q.newPlaceLocked(0)
 	if p != nil {
 		p.begin(context.WithoutCancel(q.m.Foremost().Of.ctx))
@@ -80,22 +78,21 @@ func (q *queue) nextPlace() *place {
 // before that: it would lose its turn to those who came later.
 func (w *waiter) waitAt(p *place) (waits bool) {
 	q := w.q
-	rn := &q.c.renewer
 	defer p.end()
 	over := false
 	defer func() {
 		if !over { // a function of the user's failed: w is about to leave
-			rn.mu.Lock()
+			q.c.mu.Lock()
 			w.leavePlaceLocked(false)
-			rn.mu.Unlock()
+			q.c.mu.Unlock()
 		}
 	}()
 	if q.waitAt(p) {
 		over = true
 		return false // if the lock was not given to w, its context has ended
 	}
-	now := rn.lock()
-	defer rn.mu.Unlock()
+	now := q.c.lock()
+	defer q.c.mu.Unlock()
 	over = true
 	left, trouble := w.patienceLocked(now)
 	waits = !w.done && w.ctx.Err() == nil && (!trouble || left >= 0)
@@ -104,7 +101,7 @@ func (w *waiter) waitAt(p *place) (waits bool) {
 }
 
 // leavePlaceLocked gives up the place at which w has waited. If w does not wait any
-// longer, the queue does not ask the store for it again. The renewer's mutex is held.
+// longer, the queue does not ask the store for it again. The client's mutex is held.
 func (w *waiter) leavePlaceLocked(waits bool) {
 	if !waits && !w.done {
 		w.q.m.Step(waitq.Event[*waiter]{Kind: waitq.Ended, Waiter: &w.Waiter}, 0, nil)
@@ -113,7 +110,7 @@ func (w *waiter) leavePlaceLocked(waits bool) {
 }
 
 // watchPatienceLocked ends the place when the patience of the one waiter that stands there does. The
-// renewer's mutex is held.
+// client's mutex is held.
 func (p *place) watchPatienceLocked(now clock.Instant) {
 	if p.alone == nil {
 		return
@@ -134,10 +131,9 @@ func (p *place) watchPatienceLocked(now clock.Instant) {
 // checkPatience has the place end if it is time.
 func (p *place) checkPatience() {
 	q := p.alone.q
-	rn := &q.c.renewer
 	q.c.contain(func() {
-		now := rn.lock()
-		defer rn.mu.Unlock()
+		now := q.c.lock()
+		defer q.c.mu.Unlock()
 		if q.place == p {
 			p.watchPatienceLocked(now)
 		}
@@ -155,17 +151,16 @@ func (p *place) end() {
 // waitAt waits until the lock was granted and given to somebody, or nobody wants
 // it any more, or everybody was told that waiting is of no use.
 func (q *queue) waitAt(p *place) (given bool) {
-	rn := &q.c.renewer
 	for try := 1; p.ctx.Err() == nil || p.reserved != nil; try++ {
-		rn.mu.Lock()
+		q.c.mu.Lock()
 		n := q.m.Len()
-		rn.mu.Unlock()
+		q.c.mu.Unlock()
 		req, start := q.ask(p, n)
 		grant, err := q.c.waiter.Wait(p.ctx, req, func(reason error) {
 			// The goroutine may be the store's.
 			q.c.contain(func() {
-				now := rn.lock()
-				defer rn.mu.Unlock()
+				now := q.c.lock()
+				defer q.c.mu.Unlock()
 				if q.place == p {
 					q.setReasonLocked(reason, true, now)
 				}
@@ -178,14 +173,14 @@ func (q *queue) waitAt(p *place) (given bool) {
 		} else if p.ctx.Err() != nil {
 			return false
 		}
-		now := rn.lock()
+		now := q.c.lock()
 		if _, retry := canWait(err); !retry {
 			q.refuseAllLocked(err)
-			rn.mu.Unlock()
+			q.c.mu.Unlock()
 			return false
 		}
 		q.setReasonLocked(err, false, now)
-		rn.mu.Unlock()
+		q.c.mu.Unlock()
 		pause(p.ctx, q.c.delay(try))
 	}
 	return false
@@ -199,7 +194,7 @@ func (q *queue) ask(p *place, waiters int) (store.Request, clock.Instant) {
 	}
 	r := q.request(waiters)
 	r.Owner = ownerAt(p.rank)
-	return r, q.c.renewer.now()
+	return r, q.c.clock.Now()
 }
 
 // give makes the first in the queue the holder of what was granted, or gives it
@@ -214,8 +209,7 @@ func (q *queue) give(p *place, req store.Request, grant store.Grant, start clock
 			q.c.drop(p.ctx, req)
 		}
 	}()
-	rn := &q.c.renewer
-	now := rn.lock()
+	now := q.c.lock()
 	settled = true
 	if !grantFromSince {
 		start = now
@@ -224,12 +218,12 @@ func (q *queue) give(p *place, req store.Request, grant store.Grant, start clock
 	}
 	h := q.c.newHold(req, grant, leasefsm.New(q.life).Step(leasefsm.Granted, start, now))
 	if !h.fsm.Live() {
-		rn.mu.Unlock()
+		q.c.mu.Unlock()
 		return false, h.late(p.ctx, now.Sub(start))
 	}
 	a, ok := q.stepLocked(waitq.Event[*waiter]{Kind: waitq.Granted, Token: grant.Token, Spare: grant.Spare}, now)
 	if a.Kind != waitq.Give {
-		rn.mu.Unlock()
+		q.c.mu.Unlock()
 		if ok {
 			if err := h.release(p.ctx); retries(err) {
 				h.logUnknown(err)
@@ -243,8 +237,8 @@ func (q *queue) give(p *place, req store.Request, grant store.Grant, start clock
 	}
 	w := a.Waiter.Of
 	h.home = q
-	w.endLocked(answer{lease: rn.startLocked(h, start, now, w.l, w.ctx, w.bound), how: how})
+	w.endLocked(answer{lease: h.startLocked(start, now, w.l, w.ctx, w.bound), how: how})
 	h.attachLocked(q)
-	rn.mu.Unlock()
+	q.c.mu.Unlock()
 	return true, nil
 }

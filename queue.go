@@ -20,7 +20,7 @@ type terms struct {
 
 // queue is the goroutines of one client that want the same. What they do is decided by
 // waitq.Queue; the queue carries that out. It is there only while a goroutine asks,
-// holds or waits. The renewer's mutex guards it.
+// holds or waits. The client's mutex guards it.
 type queue struct {
 	terms
 	c        *Client
@@ -34,19 +34,26 @@ type queue struct {
 	refresh  *refresh // the last one, by waiters that gave up
 }
 
-// queueForLocked returns the queue for t. The renewer's mutex is held.
-func (rn *renewer) queueForLocked(t terms) *queue {
-	q := rn.queues[t]
+// queues are all the queues of a client. The client's mutex guards them.
+type queues struct {
+	known       map[terms]*queue
+	contentions waitq.Contentions
+	reservations
+}
+
+// queueForLocked returns the queue for t. The client's mutex is held.
+func (c *Client) queueForLocked(t terms) *queue {
+	q := c.queues.known[t]
 	if q == nil {
-		q = &queue{terms: t, c: rn.c}
-		q.m = waitq.New[*waiter](t.life.TTL, rn.c.boundsFor(t.life), rn.contentions.Of(t.name))
-		rn.queues[t] = q
+		q = &queue{terms: t, c: c}
+		q.m = waitq.New[*waiter](t.life.TTL, c.boundsFor(t.life), c.queues.contentions.Of(t.name))
+		c.queues.known[t] = q
 	}
 	return q
 }
 
 // triesFirstLocked reports whether the goroutine that has just arrived asks the store
-// once before it waits. The renewer's mutex is held.
+// once before it waits. The client's mutex is held.
 func (q *queue) triesFirstLocked(now clock.Instant) bool {
 	var room [1]waitq.Action[*waiter]
 	return len(q.m.Step(waitq.Event[*waiter]{Kind: waitq.Arrive}, now, room[:0])) > 0
@@ -54,7 +61,7 @@ func (q *queue) triesFirstLocked(now clock.Instant) bool {
 
 // stepLocked applies an event to the queue and carries out what follows from it. It
 // returns the action that is left to the caller, of which there is one at most. The
-// renewer's mutex is held.
+// client's mutex is held.
 func (q *queue) stepLocked(e waitq.Event[*waiter], now clock.Instant) (left waitq.Action[*waiter], ok bool) {
 	q.markEndedLocked()
 	var room [4]waitq.Action[*waiter]
@@ -72,7 +79,7 @@ func (q *queue) stepLocked(e waitq.Event[*waiter], now clock.Instant) (left wait
 		q.place = nil
 	}
 	if q.m.Idle() {
-		delete(q.c.renewer.queues, q.terms)
+		delete(q.c.queues.known, q.terms)
 	}
 	return left, ok
 }
@@ -91,7 +98,7 @@ func (q *queue) markEndedLocked() {
 }
 
 // setReasonLocked records why the lock was not granted. pushed says that the store goes
-// on waiting. The renewer's mutex is held.
+// on waiting. The client's mutex is held.
 func (q *queue) setReasonLocked(err error, pushed bool, now clock.Instant) {
 	q.reason, q.reasonAt = err, now
 	q.stepLocked(waitq.Event[*waiter]{Kind: waitq.Told, Why: classOf(err), Pushed: pushed}, now)
@@ -112,7 +119,7 @@ func classOf(err error) waitq.Reason {
 	return waitq.NoAnswer
 }
 
-// refuseAllLocked ends all waits of the queue with err. The renewer's mutex is held.
+// refuseAllLocked ends all waits of the queue with err. The client's mutex is held.
 func (q *queue) refuseAllLocked(err error) {
 	for _, a := range q.m.Step(waitq.Event[*waiter]{Kind: waitq.Refused}, 0, nil) {
 		a.Waiter.Of.endLocked(answer{err: err})
@@ -135,7 +142,7 @@ func (q *queue) request(waiters int) store.Request {
 }
 
 // newPlaceLocked takes the queue's next place in the store's queue, or returns nil if no
-// waiter is left. The renewer's mutex is held.
+// waiter is left. The client's mutex is held.
 func (q *queue) newPlaceLocked(now clock.Instant) *place {
 	a, ok := q.stepLocked(waitq.Event[*waiter]{Kind: waitq.Enter, Rank: rankOf(time.Now())}, now)
 	if !ok {

@@ -37,7 +37,7 @@ type departure struct {
 	placeGone chan struct{} // closed when nothing is left of the place that it left; or nil
 }
 
-// departureLocked returns that of w, which has not left yet. The renewer's mutex is held.
+// departureLocked returns that of w, which has not left yet. The client's mutex is held.
 func (w *waiter) departureLocked(now clock.Instant) departure {
 	q := w.q
 	s := departure{why: w.reasonLocked(now), at: q.reasonAt, rank: q.m.Rank(), ahead: q.m.Ahead(&w.Waiter)}
@@ -54,10 +54,9 @@ func (q *queue) refreshHolder(ctx context.Context, s departure) error {
 	if !errors.As(s.why, &busy) {
 		return s.why
 	}
-	rn := &q.c.renewer
-	now := rn.lock()
+	now := q.c.lock()
 	if now.Sub(s.at) < recent {
-		rn.mu.Unlock()
+		q.c.mu.Unlock()
 		return s.why
 	}
 	l, mine := q.refresh, false
@@ -65,7 +64,7 @@ func (q *queue) refreshHolder(ctx context.Context, s departure) error {
 		l, mine = &refresh{at: now, done: make(chan struct{})}, true
 		q.refresh = l
 	}
-	rn.mu.Unlock()
+	q.c.mu.Unlock()
 	if mine {
 		l.ask(ctx, q)
 	}

@@ -117,16 +117,15 @@ func (l *Lock) queueUp(ctx context.Context, life leasefsm.Config, bound bool, be
 	if ctx.Err() != nil {
 		return nil, 0, gaveUp(ctx, nil)
 	}
-	rn := &l.c.renewer
-	now := rn.lock()
-	q := rn.queueForLocked(terms{l.name, l.o.Purpose, life, l.o.Require, l.o.Barge})
+	now := l.c.lock()
+	q := l.c.queueForLocked(terms{l.name, l.o.Purpose, life, l.o.Require, l.o.Barge})
 	if !q.triesFirstLocked(now) {
 		w := q.newWaiter(l, ctx, bound)
 		p := w.joinLocked(waitq.Event[*waiter]{Kind: waitq.Join}, now)
-		rn.mu.Unlock()
+		l.c.mu.Unlock()
 		return w.get(p, began)
 	}
-	rn.mu.Unlock()
+	l.c.mu.Unlock()
 	lease, now, err := l.askFirst(ctx, life, bound, q)
 	if err == nil {
 		return lease, Acquired, nil
@@ -134,7 +133,7 @@ func (l *Lock) queueUp(ctx context.Context, life leasefsm.Config, bound bool, be
 	_, retry := canWait(err)
 	if ctx.Err() != nil || !retry {
 		q.stepLocked(waitq.Event[*waiter]{Kind: waitq.TryFailed}, now)
-		rn.mu.Unlock()
+		l.c.mu.Unlock()
 		if ctx.Err() != nil && (retry || errors.Is(err, ctx.Err())) {
 			err = gaveUp(ctx, err)
 		}
@@ -143,24 +142,23 @@ func (l *Lock) queueUp(ctx context.Context, life leasefsm.Config, bound bool, be
 	q.reason, q.reasonAt = err, now
 	w := q.newWaiter(l, ctx, bound)
 	p := w.joinLocked(waitq.Event[*waiter]{Kind: waitq.TryRefused, Why: classOf(err)}, now)
-	rn.mu.Unlock()
+	l.c.mu.Unlock()
 	return w.get(p, began)
 }
 
 // askFirst makes the attempt that all others of q wait for. If it fails, askFirst
-// returns with the renewer's mutex held and the time.
+// returns with the client's mutex held and the time.
 func (l *Lock) askFirst(ctx context.Context, life leasefsm.Config, bound bool, q *queue) (lease *Lease, now clock.Instant, err error) {
-	rn := &l.c.renewer
 	returned := false
 	defer func() {
 		if !returned { // a function of the user's failed: the next may ask
-			rn.mu.Lock()
+			l.c.mu.Lock()
 			q.stepLocked(waitq.Event[*waiter]{Kind: waitq.TryFailed}, 0)
-			rn.mu.Unlock()
+			l.c.mu.Unlock()
 		}
 	}()
 	if lease, err = l.attempt(ctx, life, bound, q); err != nil {
-		now = rn.lock()
+		now = l.c.lock()
 	}
 	returned = true
 	return lease, now, err

@@ -36,7 +36,7 @@ func (q *queue) newWaiter(l *Lock, ctx context.Context, bound bool) *waiter {
 }
 
 // joinLocked has w wait in its queue, after the event by which it comes to that. It
-// returns the place at which w waits in its own goroutine, or nil. The renewer's mutex is
+// returns the place at which w waits in its own goroutine, or nil. The client's mutex is
 // held.
 func (w *waiter) joinLocked(e waitq.Event[*waiter], now clock.Instant) *place {
 	e.Waiter = &w.Waiter
@@ -69,7 +69,6 @@ func (w *waiter) get(p *place, began clock.Instant) (lease *Lease, how EventKind
 
 // wait waits in the queue, and tells of the reasons.
 func (w *waiter) wait(began clock.Instant) (*Lease, EventKind, error) {
-	rn := &w.q.c.renewer
 	var patience *time.Timer // with a store that gives no answer; seldom needed
 	var over <-chan time.Time
 	var told cause
@@ -83,9 +82,9 @@ func (w *waiter) wait(began clock.Instant) (*Lease, EventKind, error) {
 			}
 		case <-over:
 		}
-		now := rn.lock()
+		now := w.q.c.lock()
 		if w.done {
-			rn.mu.Unlock()
+			w.q.c.mu.Unlock()
 			continue
 		}
 		var why error
@@ -93,7 +92,7 @@ func (w *waiter) wait(began clock.Instant) (*Lease, EventKind, error) {
 			why = w.reasonLocked(now)
 		}
 		left, trouble := w.patienceLocked(now)
-		rn.mu.Unlock()
+		w.q.c.mu.Unlock()
 		switch {
 		case trouble && left < 0:
 			return w.leave()
@@ -121,12 +120,12 @@ func (w *waiter) tellWaiting(began clock.Instant, why error, told *cause) {
 }
 
 // patienceLocked is how long w goes on waiting for a store that gives it no answer. It
-// says whether there is such trouble. The renewer's mutex is held.
+// says whether there is such trouble. The client's mutex is held.
 func (w *waiter) patienceLocked(now clock.Instant) (left time.Duration, trouble bool) {
 	return w.q.m.Patience(&w.Waiter, now)
 }
 
-// reasonLocked returns why w waits at now. The renewer's mutex is held.
+// reasonLocked returns why w waits at now. The client's mutex is held.
 func (w *waiter) reasonLocked(now clock.Instant) error {
 	q, ahead := w.q, w.q.m.Ahead(&w.Waiter)
 	if q.h != nil {
@@ -148,7 +147,7 @@ func (w *waiter) reasonLocked(now clock.Instant) error {
 	return &e
 }
 
-// endLocked ends the wait of w, which is no longer in the queue. The renewer's mutex is
+// endLocked ends the wait of w, which is no longer in the queue. The client's mutex is
 // held.
 func (w *waiter) endLocked(a answer) {
 	w.done = true
@@ -170,15 +169,14 @@ func (w *waiter) deliverLocked(a answer) {
 // leave stays until nothing is left of it in the store's queue.
 func (w *waiter) leave() (*Lease, EventKind, error) {
 	q := w.q
-	rn := &q.c.renewer
-	now := rn.lock()
+	now := q.c.lock()
 	if w.done {
-		rn.mu.Unlock()
+		q.c.mu.Unlock()
 		a := <-w.answer
 		return a.lease, a.how, a.err
 	}
 	w.withdrawLocked(now)
-	rn.mu.Unlock()
+	q.c.mu.Unlock()
 	w.awaitPlace()
 	if w.ctx.Err() == nil {
 		return nil, 0, w.withdrew.why
@@ -186,7 +184,7 @@ func (w *waiter) leave() (*Lease, EventKind, error) {
 	return nil, 0, gaveUp(w.ctx, q.refreshHolder(w.ctx, *w.withdrew))
 }
 
-// withdrawLocked takes w out of the queue, unless it is out of it already. The renewer's
+// withdrawLocked takes w out of the queue, unless it is out of it already. The client's
 // mutex is held.
 func (w *waiter) withdrawLocked(now clock.Instant) {
 	if w.withdrew != nil {
@@ -213,27 +211,25 @@ func (w *waiter) awaitPlace() {
 // abandon is leave for a waiter whose goroutine goes no further, since a function
 // of the user's has ended it.
 func (w *waiter) abandon() {
-	rn := &w.q.c.renewer
-	rn.mu.Lock()
+	w.q.c.mu.Lock()
 	if w.done {
-		rn.mu.Unlock()
+		w.q.c.mu.Unlock()
 		if a := <-w.answer; a.lease != nil {
 			a.lease.discard()
 		}
 		return
 	}
 	w.withdrawLocked(0) // the time is for an error that nobody sees
-	rn.mu.Unlock()
+	w.q.c.mu.Unlock()
 	w.awaitPlace()
 }
 
 // stepAside withdraws w when its context ends while a function of the user's keeps
 // its goroutine from leaving.
 func (w *waiter) stepAside() {
-	rn := &w.q.c.renewer
 	w.q.c.contain(func() {
-		now := rn.lock()
-		defer rn.mu.Unlock()
+		now := w.q.c.lock()
+		defer w.q.c.mu.Unlock()
 		if !w.done {
 			w.withdrawLocked(now)
 		}

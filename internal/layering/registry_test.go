@@ -16,6 +16,7 @@ var project = rules{
 		{"server"},
 		{"server/web", "internal/wire"},
 		{"."},
+		{"internal/renewer"},
 		{"internal/leasefsm", "internal/waitq"},
 		{"store/memstore", "store/redisstore", "store/filestore"},
 		{"store/storetest", "internal/proof/differential"},
@@ -45,12 +46,13 @@ var project = rules{
 	only: map[string][]string{
 		"cmd/leasehold":          {"internal/cli"},
 		"internal/runner":        {"internal/clock", "internal/runner/warden"}, // runs a command; what a lock or a store is, it does not know
-		".":                      {"store", "internal/leasefsm", "internal/waitq", "internal/validity", "internal/clock", "fence"},
+		".":                      {"store", "internal/leasefsm", "internal/waitq", "internal/renewer", "internal/validity", "internal/clock", "fence"},
 		"internal/lab/torture":   {".", "store", "internal/lab/history", "internal/clock"},
 		"internal/lab/load":      {"."},
 		"internal/doctor":        {"store", "store/redisstore", "store/filestore", "internal/validity"},
 		"internal/lab/history":   {"internal/clock", "fence"},
 		"internal/leasefsm":      {"internal/validity", "internal/clock"},
+		"internal/renewer":       {"internal/leasefsm", "internal/clock"},
 		"internal/waitq":         {"internal/clock", "fence"},
 		"internal/quorum/driver": {"store", "internal/quorum", "internal/validity", "internal/nodeclock", "internal/clock", "fence"},
 		"store":                  {"fence", "internal/excerpt"},

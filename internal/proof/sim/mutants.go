@@ -11,6 +11,7 @@ import (
 	"github.com/leasehold-dev/leasehold"
 	"github.com/leasehold-dev/leasehold/internal/leasefsm"
 	"github.com/leasehold-dev/leasehold/internal/quorum"
+	"github.com/leasehold-dev/leasehold/internal/renewer"
 	"github.com/leasehold-dev/leasehold/internal/waitq"
 	"github.com/leasehold-dev/leasehold/store/redisstore"
 )
@@ -37,7 +38,7 @@ func Mutants() []Mutant {
 	for _, from := range []struct {
 		where string
 		of    map[string]*bool
-	}{{"client", leasehold.Mechanisms}, {"wait", leasehold.WaitMechanisms}, {"wait", waitq.Mechanisms}, {"lease", leasefsm.Mechanisms}, {"quorum", quorum.Mechanisms}, {"redis", redisstore.Mechanisms}} {
+	}{{"client", leasehold.Mechanisms}, {"client", renewer.Mechanisms}, {"wait", leasehold.WaitMechanisms}, {"wait", waitq.Mechanisms}, {"lease", leasefsm.Mechanisms}, {"quorum", quorum.Mechanisms}, {"redis", redisstore.Mechanisms}} {
 		for name, on := range from.of {
 			all = append(all, Mutant{Name: from.where + "-" + name, mech: on})
 		}

@@ -1,0 +1,67 @@
+package leasehold
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/leasehold-dev/leasehold/store"
+)
+
+// release releases h in the store, on a context of its own, and tries again
+// while the outcome is unknown.
+func (h *hold) release(ctx context.Context) error {
+	// After a TTL the store has dropped the lease by itself, and nobody wants
+	// to wait longer than some seconds to be told so.
+	bound := min(max(h.req.TTL, time.Second), 5*time.Second)
+	if releaseDetached {
+		ctx = context.WithoutCancel(ctx)
+	}
+	ctx, cancel := context.WithTimeout(ctx, bound)
+	defer cancel()
+	r := h.req
+	r.Renewed = h.renewed.Load()
+	err := h.releaseOrRejoin(ctx, r)
+	h.detachReleased()
+	for try := 1; retries(err); try++ {
+		if pause(ctx, min(max(h.pauseAfter(ctx, try), time.Millisecond), bound/10)); ctx.Err() != nil {
+			return err
+		}
+		r.Renewed = h.renewed.Load()
+		if err = h.c.store.Release(ctx, r); errors.Is(err, store.ErrNotHeld) {
+			return nil // an earlier try of ours may have done it
+		}
+	}
+	return err
+}
+
+// retries says whether a release that ended with err is to be tried again.
+func retries(err error) bool {
+	return err != nil && !errors.Is(err, store.ErrNotHeld) && !errors.Is(err, store.ErrClosed) && !errors.Is(err, ErrInvalid)
+}
+
+// pauseAfter is the user's RetryDelay. If that does not return, the release is
+// tried once more at once.
+func (h *hold) pauseAfter(ctx context.Context, try int) time.Duration {
+	returned := false
+	defer func() {
+		if !returned {
+			h.c.drop(ctx, h.req)
+		}
+	}()
+	d := h.delay(try)
+	returned = true
+	return d
+}
+
+// logUnknown logs that nobody knows whether h was released.
+func (h *hold) logUnknown(err error) {
+	h.c.log.Warn("release: outcome unknown, the lock ends by its TTL", "lock", h.req.Name, "err", err)
+}
+
+// late releases what was granted too late to be of use.
+func (h *hold) late(ctx context.Context, took time.Duration) error {
+	h.req.Undo = true
+	err := h.release(ctx)
+	return &LostError{Name: h.req.Name, Cause: LostLateGrant, Reason: "the grant took " + store.Round(took).String() + " to arrive, and its validity was over", Err: err}
+}
