@@ -34,6 +34,7 @@ func (l *Lock) attempt(ctx context.Context, life leasefsm.Config, bound bool, q 
 	settled := false
 	defer func() {
 		if !settled {
+			req.Undo = true
 			l.c.drop(ctx, req)
 		}
 	}()

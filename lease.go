@@ -200,7 +200,7 @@ func (l *Lease) releaseOnce(ctx context.Context) (over bool, err error) {
 // releaseHold releases the lock, and settles what Release returns. l.releasing is
 // held.
 func (l *Lease) releaseHold(ctx context.Context) error {
-	err := l.h.release(ctx)
+	err := l.h.release(ctx, l.lost != nil)
 	switch {
 	case l.lost != nil: // before: say so, whatever the store still had
 		l.released, l.outcome = true, l.lost

@@ -225,7 +225,7 @@ func (q *queue) give(p *place, req store.Request, grant store.Grant, start clock
 	if a.Kind != waitq.Give {
 		q.c.mu.Unlock()
 		if ok {
-			if err := h.release(p.ctx); retries(err) {
+			if err := h.release(p.ctx, false); retries(err) {
 				h.logUnknown(err)
 			}
 		}

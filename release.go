@@ -9,8 +9,9 @@ import (
 )
 
 // release releases h in the store, on a context of its own, and tries again
-// while the outcome is unknown.
-func (h *hold) release(ctx context.Context) error {
+// while the outcome is unknown. With undo it leaves the lease to other attempts of
+// the same owner, if they know of it.
+func (h *hold) release(ctx context.Context, undo bool) error {
 	// After a TTL the store has dropped the lease by itself, and nobody wants
 	// to wait longer than some seconds to be told so.
 	bound := min(max(h.req.TTL, time.Second), 5*time.Second)
@@ -20,7 +21,7 @@ func (h *hold) release(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, bound)
 	defer cancel()
 	r := h.req
-	r.Renewed = h.renewed.Load()
+	r.Renewed, r.Undo = h.renewed.Load(), undo
 	err := h.releaseOrRejoin(ctx, r)
 	h.detachReleased()
 	for try := 1; retries(err); try++ {
@@ -61,7 +62,6 @@ func (h *hold) logUnknown(err error) {
 
 // late releases what was granted too late to be of use.
 func (h *hold) late(ctx context.Context, took time.Duration) error {
-	h.req.Undo = true
-	err := h.release(ctx)
+	err := h.release(ctx, true)
 	return &LostError{Name: h.req.Name, Cause: LostLateGrant, Reason: "the grant took " + store.Round(took).String() + " to arrive, and its validity was over", Err: err}
 }

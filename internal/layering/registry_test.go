@@ -19,6 +19,7 @@ var project = rules{
 		{"internal/renewer"},
 		{"internal/leasefsm", "internal/waitq"},
 		{"store/memstore", "store/redisstore", "store/filestore"},
+		{"store/redisstore/internal/script"},
 		{"store/storetest", "internal/proof/differential"},
 		{"internal/quorum/driver"},
 		{"store"},
@@ -31,7 +32,7 @@ var project = rules{
 		{"fence"},
 		{"internal/testenv/faultproxy", "internal/testenv/redistest", "internal/testenv/simredis", "internal/testenv/sqltest", "internal/layering", "internal/endtoend"},
 		{"internal/testenv/localredis"},
-		{"internal/testenv/child", "internal/nodemark", "store/redisstore/internal/resp"},
+		{"internal/testenv/child", "internal/testenv/port", "internal/nodemark", "store/redisstore/internal/resp"},
 		{"internal/excerpt"},
 	},
 
@@ -61,8 +62,8 @@ var project = rules{
 
 	// The packages that may import a package, if not everybody above it may.
 	usedBy: map[string][]string{
-		"internal/quorum/driver": {"store/redisstore", "internal/lab/stories"},
-		"internal/quorum":        {"internal/quorum/driver", "store/redisstore", "internal/lab/stories"},
+		"internal/quorum/driver": {"store/redisstore", "store/redisstore/internal/script", "internal/lab/stories"},
+		"internal/quorum":        {"internal/quorum/driver", "store/redisstore", "store/redisstore/internal/script", "internal/lab/stories"},
 		"internal/retain":        {"store/redisstore"},
 		"internal/runner/warden": {"internal/runner"},
 	},

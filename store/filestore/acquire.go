@@ -30,11 +30,7 @@ func (s *Store) Acquire(ctx context.Context, r store.Request) (store.Grant, erro
 		return store.Grant{}, s.failed(ctx, "acquire", r.Name, maybe, err)
 	}
 	if ans.Verdict == rule.Granted {
-		g := store.Grant{Token: ans.Token, Spare: r.Spare}
-		if ans.Again { // the record does not say how many were reserved
-			g.Spare = 0
-		}
-		return g, nil
+		return store.Grant{Token: ans.Token, Spare: ans.Spare}, nil
 	}
 	return store.Grant{}, refusal("acquire", r.Name, ans)
 }
@@ -70,18 +66,19 @@ func (t *step) admit(r store.Request, wait time.Duration, barge bool, me waiter)
 		}
 	}
 	ask := rule.Ask{
-		Spec:  rule.Mutex,
-		Owner: r.Owner,
-		Meta:  r.Meta,
-		TTL:   t.lasting(r.TTL),
-		Spare: r.Spare,
-		Fair:  wait > 0 && !barge,
-		Wait:  wait,
+		Spec:    rule.Mutex,
+		Owner:   r.Owner,
+		Attempt: r.Attempt,
+		Meta:    r.Meta,
+		TTL:     t.lasting(r.TTL),
+		Spare:   r.Spare,
+		Fair:    wait > 0 && !barge,
+		Wait:    wait,
 	}
 	after, ans := rule.Admit(before.Record, ask, t.now)
 	switch {
 	case ans.Verdict == rule.Granted && !ans.Again:
-		if ask.Floor, err = t.draw(int64(r.Spare) + 1); err != nil {
+		if ask.Floor, ask.Spare, err = t.draw(r.Spare); err != nil {
 			return rule.Answer{}, err
 		}
 		after, ans = rule.Admit(before.Record, ask, t.now)
@@ -103,7 +100,7 @@ func (t *step) admit(r store.Request, wait time.Duration, barge bool, me waiter)
 // effect. If bury is set, the owner is also refused for a while, in case a commit
 // without an answer takes effect later.
 func (s *Store) takeBack(ctx context.Context, r store.Request, bury bool) {
-	ctx = context.WithoutCancel(ctx)
+	ctx, r.Undo = context.WithoutCancel(ctx), true
 	s.gate.stay()
 	go func() {
 		defer s.gate.leave()

@@ -42,10 +42,10 @@ func (t *step) drawFor(r store.Request) (d store.Drawn, held bool, err error) {
 	if ans.Verdict != rule.Done {
 		return store.Drawn{}, false, nil
 	}
-	floor, err := t.draw(int64(r.Spare) + 1)
+	floor, spare, err := t.draw(r.Spare)
 	if err != nil {
 		return store.Drawn{}, false, err
 	}
-	after, ans = rule.Draw(before.Record, r.Owner, r.Spare, floor, t.now)
-	return store.Drawn{Token: ans.Token, Spare: r.Spare, Waiting: len(after.Line) > 0}, true, t.write(r.Name, before.with(after))
+	after, ans = rule.Draw(before.Record, r.Owner, spare, floor, t.now)
+	return store.Drawn{Token: ans.Token, Spare: ans.Spare, Waiting: len(after.Line) > 0}, true, t.write(r.Name, before.with(after))
 }

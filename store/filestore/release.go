@@ -39,7 +39,7 @@ func (t *step) release(r store.Request, tomb time.Duration) (rule.Answer, error)
 	if err != nil {
 		return rule.Answer{}, err
 	}
-	after, ans := rule.Release(before.Record, r.Owner, tomb, t.now)
+	after, ans := rule.Release(before.Record, rule.End{Owner: r.Owner, Attempt: r.Attempt, Undo: r.Undo, Tomb: tomb}, t.now)
 	if ans.Verdict != rule.Done && tomb == 0 && len(after.Line) == len(before.Line) {
 		return ans, nil
 	}

@@ -190,5 +190,5 @@ func (s *Store) Draw(ctx context.Context, r store.Request) (store.Drawn, error) 
 	if ans.Verdict != rule.Done {
 		return store.Drawn{}, fmt.Errorf("draw tokens for %q: %w", r.Name, store.ErrNotHeld)
 	}
-	return store.Drawn{Token: ans.Token, Spare: r.Spare, Waiting: len(rec.Line) > 0}, nil
+	return store.Drawn{Token: ans.Token, Spare: ans.Spare, Waiting: len(rec.Line) > 0}, nil
 }

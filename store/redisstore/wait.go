@@ -10,7 +10,7 @@ import (
 var _ store.Returner = (*Store)(nil)
 
 // Wait implements store.Waiter. Each server keeps its own queue of waiters, and hands the
-// lock over in the step that releases it; see scripts/hand.lua. Where a server cannot
+// lock over in the step that releases it; see hand.lua. Where a server cannot
 // push, because the user lacks the permission or a proxy is in between, the client polls.
 func (s *Store) Wait(ctx context.Context, r store.Request, reason func(error)) (store.Grant, error) {
 	if err := s.ready(ctx, r); err != nil {
@@ -31,7 +31,7 @@ func (s *Store) Draw(ctx context.Context, r store.Request) (store.Drawn, error) 
 }
 
 // Return implements store.Returner. Each server does both in one step; see
-// scripts/return.lua.
+// return.lua.
 func (s *Store) Return(ctx context.Context, r, next store.Request) (standing bool, err error) {
 	if err := s.check(ctx, r); err != nil {
 		return false, err

@@ -2,6 +2,7 @@ package storetest
 
 import (
 	"errors"
+	"time"
 
 	"github.com/leasehold-dev/leasehold/fence"
 	"github.com/leasehold-dev/leasehold/internal/clock"
@@ -64,6 +65,48 @@ func checkSpareTokens(t *trial) {
 	t.gets("the waiter gets a lock whose lease expired", w)
 	if w.grant.Token <= d.Token+fence.Token(d.Spare) {
 		t.Fatalf("token %v was granted after %v and %d more were drawn", w.grant.Token, d.Token, d.Spare)
+	}
+}
+
+// checkTokensStayNearTheClock: a store whose tokens follow its clock reserves them no more
+// than a second ahead of it, however many are asked for and how often. A grant or a draw
+// gets one token all the same.
+func checkTokensStayNearTheClock(t *trial) {
+	holder := spare(t.request(t.name(), t.long), 0)
+	g := t.acquire(t.first, holder)
+	if int64(g.Token) < time.Now().Add(-time.Minute).UnixMicro() {
+		return // its tokens follow no clock
+	}
+	last := g.Token
+	near := func(what string, token fence.Token, spare int) {
+		if token <= last {
+			t.Fatalf("%s: token %v after %v", what, token, last)
+		}
+		last = token + fence.Token(spare)
+		if lead := time.Until(time.UnixMicro(int64(last))); lead > time.Second {
+			t.Fatalf("%s: token %v is %v ahead of the clock", what, last, lead)
+		}
+	}
+	for range 40 { // 2.6 seconds of tokens
+		holder.Above, holder.Spare = last, store.MaxSpare
+		d, err := t.first.(store.Waiter).Draw(t.Context(), holder)
+		if err != nil {
+			t.Fatalf("draw by the holder: %v", err)
+		}
+		near("draw", d.Token, d.Spare)
+	}
+	for range 20 {
+		t.release(t.first, holder)
+		holder = spare(t.request(holder.Name, t.long), store.MaxSpare)
+		g := t.acquire(t.other(), holder)
+		near("acquire", g.Token, g.Spare)
+	}
+	for range 20 {
+		w := t.queue(spare(t.applicant(holder.Name, t.long), store.MaxSpare))[0]
+		t.release(t.first, holder)
+		t.gets("the waiter gets the lock", w)
+		holder = w.Request
+		near("wait", w.grant.Token, w.grant.Spare)
 	}
 }
 
