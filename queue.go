@@ -107,18 +107,6 @@ func (q *queue) setReasonLocked(err error, pushed bool, now clock.Instant) {
 	}
 }
 
-// classOf is what a queue has to know of an error for which canWait says that waiting
-// may help.
-func classOf(err error) waitq.Reason {
-	if busy, _ := canWait(err); busy != nil {
-		return waitq.Busy
-	}
-	if opens(err) {
-		return waitq.Closed
-	}
-	return waitq.NoAnswer
-}
-
 // refuseAllLocked ends all waits of the queue with err. The client's mutex is held.
 func (q *queue) refuseAllLocked(err error) {
 	for _, a := range q.m.Step(waitq.Event[*waiter]{Kind: waitq.Refused}, 0, nil) {

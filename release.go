@@ -65,3 +65,22 @@ func (h *hold) late(ctx context.Context, took time.Duration) error {
 	err := h.release(ctx, true)
 	return &LostError{Name: h.req.Name, Cause: LostLateGrant, Reason: "the grant took " + store.Round(took).String() + " to arrive, and its validity was over", Err: err}
 }
+
+// discard releases l, which nobody will be given, because a function of the
+// user's failed just before.
+func (l *Lease) discard() {
+	c := l.h.c
+	l.WaiveMinHold() // no work was done, so no run of it has to exclude others
+	ctx := context.WithoutCancel(l.base)
+	c.contain(func() { l.Release(ctx) }, nil)
+}
+
+// drop releases in the store what r was granted, when nothing else can be done
+// about it.
+func (c *Client) drop(ctx context.Context, r store.Request) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), min(max(r.TTL, time.Second), 5*time.Second))
+	defer cancel()
+	if err := c.store.Release(ctx, r); err != nil && !errors.Is(err, store.ErrNotHeld) {
+		c.log.Warn("release: outcome unknown, the lock ends by its TTL", "lock", r.Name, "err", err)
+	}
+}

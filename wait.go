@@ -1,7 +1,6 @@
 package leasehold
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -164,30 +163,6 @@ func (l *Lock) askFirst(ctx context.Context, life leasefsm.Config, bound bool, q
 	return lease, now, err
 }
 
-// canWait says whether the lock may be had later: because its holder will be
-// gone (busy is then set), or because nodes may come back.
-func canWait(err error) (busy *BusyError, retry bool) {
-	if errors.As(err, &busy) {
-		return busy, true
-	}
-	var quorum *QuorumError
-	if errors.As(err, &quorum) {
-		return nil, quorum.Transient()
-	}
-	return nil, errors.Is(err, ErrLost) // granted, but too late to be of use
-}
-
-// opens says whether the lock cannot be had because nodes are in quarantine,
-// which has an end.
-func opens(err error) bool {
-	var quorum *QuorumError
-	if !errors.As(err, &quorum) {
-		return false
-	}
-	_, ok := quorum.OpensIn()
-	return ok
-}
-
 // untilFree cuts a pause short to when the holder's lease ends, plus a little
 // so that the store has really dropped it.
 func untilFree(d time.Duration, busy *BusyError) time.Duration {
@@ -204,32 +179,4 @@ func pause(ctx context.Context, d time.Duration) {
 	case <-ctx.Done():
 	case <-t.C:
 	}
-}
-
-// gaveUp is the error of a wait that its context ended. It matches the
-// context's error and whatever the last answer matched.
-func gaveUp(ctx context.Context, last error) error {
-	ended := ctx.Err()
-	if cause := context.Cause(ctx); cause != ended {
-		ended = both(ended, cause)
-	}
-	var busy *BusyError
-	if errors.As(last, &busy) {
-		e := *busy
-		e.Err = both(ended, busy.Err)
-		return &e
-	}
-	switch {
-	case last != nil && errors.Is(last, ended):
-		return last
-	}
-	return both(ended, last)
-}
-
-// both is errors.Join in one line.
-func both(a, b error) error {
-	if a == nil || b == nil {
-		return cmp.Or(a, b)
-	}
-	return fmt.Errorf("%w: %w", a, b)
 }

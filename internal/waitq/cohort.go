@@ -35,70 +35,41 @@ type cohort struct {
 	mark   clock.Instant // from when the bounds count
 }
 
-// unlock decides what becomes of the lease when its last holder has left it.
-func (q *Queue[T]) unlock(passable bool, now clock.Instant, out []Action[T]) []Action[T] {
-	q.phase = Ending
-	c, w := &q.cohort, q.Foremost()
-	switch {
-	case w == nil || !passable:
-		return q.release(out)
-	case c.spare == 0 || q.bounded(now):
-		// The tokens that are left are used as well.
-		return append(out, Action[T]{Kind: ReserveTokens, Token: c.last(), Count: max(1, q.bounds.MostTokens-c.spare)})
-	}
-	return q.pass(w, out)
+// begin notes a grant of a token, and of spare more for passes.
+func (c *cohort) begin(token fence.Token, spare int, now clock.Instant) {
+	*c = cohort{token: token, next: token + 1, spare: spare, mark: now}
 }
 
-// bounded reports whether a bound is reached: the store is asked then whether anybody
-// waits elsewhere.
-func (q *Queue[T]) bounded(now clock.Instant) bool {
-	return passesBounded && (q.cohort.passes >= q.bounds.MostPasses || now.Sub(q.cohort.mark) >= q.bounds.For)
+// bounded reports whether no pass may follow before the store is asked: for tokens, or
+// whether anybody waits elsewhere.
+func (c *cohort) bounded(by *Cohort, now clock.Instant) bool {
+	return c.spare == 0 || passesBounded && (c.passes >= by.MostPasses || now.Sub(c.mark) >= by.For)
 }
 
-// last is the last token that is reserved.
+// last returns the last token that is reserved.
 func (c *cohort) last() fence.Token { return c.next + fence.Token(c.spare) - 1 }
 
-// pass makes w the holder.
-func (q *Queue[T]) pass(w *Waiter[T], out []Action[T]) []Action[T] {
-	q.phase = Holding
-	q.remove(w)
-	c := &q.cohort
+// add notes that the store has reserved count tokens. It returns false if they are of no
+// use, since the holder has a later one.
+func (c *cohort) add(token fence.Token, count int) bool {
+	switch {
+	case token <= c.token:
+		return false
+	case token == c.last()+1:
+		c.spare += count
+	default:
+		c.next, c.spare = token, count
+	}
+	return true
+}
+
+// pass returns the token of the next holder.
+func (c *cohort) pass() fence.Token {
 	c.passes++
 	c.spare--
 	if passesDraw {
 		c.token = c.next
 	}
 	c.next++
-	return append(out, Action[T]{Kind: Pass, Waiter: w, Token: c.token})
-}
-
-// release ends the lease. Waiters ask the store only when it was released. If there are
-// none, the goroutines that come meanwhile need not wait for that.
-func (q *Queue[T]) release(out []Action[T]) []Action[T] {
-	if q.first == nil {
-		q.phase = Idle
-	}
-	return append(out, Action[T]{Kind: Release})
-}
-
-// tokensReserved goes on with the tokens that the store has reserved. While nobody waits
-// elsewhere, the bounds start anew.
-func (q *Queue[T]) tokensReserved(e Event[T], now clock.Instant, out []Action[T]) []Action[T] {
-	c := &q.cohort
-	if e.Token <= c.token {
-		return append(out, Action[T]{Kind: Release})
-	}
-	if e.Token == c.last()+1 {
-		c.spare += e.Count
-	} else {
-		c.next, c.spare = e.Token, e.Count
-	}
-	if !e.Waiting {
-		c.passes, c.mark = 0, now
-	}
-	w := q.Foremost()
-	if w == nil || !e.Passable || c.spare == 0 || q.bounded(now) {
-		return append(out, Action[T]{Kind: Release})
-	}
-	return q.pass(w, out)
+	return c.token
 }

@@ -273,7 +273,7 @@ func (w *world) step(e Event[int]) {
 			w.kept = true
 		}
 	}
-	if w.kept && !w.q.kept {
+	if w.kept && !w.q.reservation.kept {
 		w.flaw("a reserved place was forgotten")
 	}
 }

@@ -6,22 +6,19 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/clock"
 )
 
-// setReason notes why the lock is not granted, and has the waiters told.
-func (q *Queue[T]) setReason(why Reason, now clock.Instant, out []Action[T]) []Action[T] {
-	q.known = true
+// trouble is since when the store has given no answer at all; 0 while it answers.
+type trouble clock.Instant
+
+// note takes account of what the store has said.
+func (t *trouble) note(why Reason, now clock.Instant) {
 	if why != NoAnswer {
-		q.trouble = 0
-	} else if q.trouble == 0 {
-		q.trouble = now
+		*t = 0
+	} else if *t == 0 {
+		*t = trouble(now)
 	}
-	return q.tellAll(out)
 }
 
-// Patience returns how long w goes on waiting for a store that gives it no answer: for
-// its TTL. It returns false if there is no such trouble.
-func (q *Queue[T]) Patience(w *Waiter[T], now clock.Instant) (left time.Duration, trouble bool) {
-	if q.trouble == 0 || q.Holds() {
-		return 0, false
-	}
-	return max(q.trouble, w.joined).Add(q.ttl).Sub(now), true
+// left returns how much remains at now of the patience of a waiter that has joined then.
+func (t trouble) left(joined clock.Instant, ttl time.Duration, now clock.Instant) time.Duration {
+	return max(clock.Instant(t), joined).Add(ttl).Sub(now)
 }

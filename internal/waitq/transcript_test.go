@@ -258,11 +258,11 @@ func (t *teller) state() string {
 		}
 		separator = ", "
 	}
-	if q.kept {
+	if q.reservation.kept {
 		text += " | a place is reserved"
 	}
 	if q.trouble != 0 {
-		text += " | no answer since " + q.trouble.Sub(epoch).String()
+		text += " | no answer since " + clock.Instant(q.trouble).Sub(epoch).String()
 	}
 	return text
 }

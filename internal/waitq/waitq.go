@@ -40,9 +40,9 @@
 package waitq
 
 import (
+	"iter"
 	"time"
 
-	"github.com/leasehold-dev/leasehold/fence"
 	"github.com/leasehold-dev/leasehold/internal/clock"
 )
 
@@ -69,21 +69,17 @@ type Queue[T any] struct {
 	ttl        time.Duration
 	bounds     *Cohort
 	contention *Contention
+	waiters    line[T]
 
-	first, last *Waiter[T]
-	self        *Waiter[T] // waits at the place in its own goroutine; nil: another goroutine does
-
-	// The flags are side by side, since there is a queue for every lock that is held.
 	phase     Phase
+	self      bool // a waiter asks for the queue in its own goroutine
 	contended bool // at this place the store has given a reason to wait
 	known     bool // there is a reason why the lock is not granted yet
-	kept      bool // a place is reserved
-	old       bool // and a Lapse has found it once already
 
-	rank     uint64        // of the place, kept until the lock is granted or nobody waits
-	keptRank uint64        // of the reserved place
-	trouble  clock.Instant // since when the store has given no answer at all
-	cohort   cohort
+	rank        uint64 // of the place, kept until the lock is granted or nobody waits
+	reservation reservation
+	trouble     trouble
+	cohort      cohort
 }
 
 // New returns an idle queue. Its waiters go on waiting for ttl while the store gives no
@@ -94,7 +90,7 @@ func New[T any](ttl time.Duration, bounds *Cohort, c *Contention) Queue[T] {
 
 // Idle reports whether the queue can be forgotten.
 func (q *Queue[T]) Idle() bool {
-	return q.phase == Idle && q.first == nil && !q.kept
+	return q.phase == Idle && q.waiters.first == nil && !q.reservation.kept
 }
 
 // Phase returns the phase after the last step.
@@ -108,87 +104,52 @@ func (q *Queue[T]) Holds() bool { return q.phase == Holding || q.phase == Ending
 // and the next one has no rank to keep.
 func (q *Queue[T]) Rank() uint64 { return q.rank }
 
-// Step applies one event and appends the actions that follow from it to out.
-func (q *Queue[T]) Step(e Event[T], now clock.Instant, out []Action[T]) []Action[T] {
-	switch e.Kind {
-	case Arrive:
-		q.contention.asked(now)
-		if !q.Idle() || q.contention.busy {
-			return out
+// Contended reports whether the store has given a reason to wait at the place.
+func (q *Queue[T]) Contended() bool { return q.contended }
+
+// Reserved reports whether a place is reserved.
+func (q *Queue[T]) Reserved() bool { return q.reservation.kept }
+
+// RejoinWanted reports whether the place for the next wait should be taken with the
+// release of a lease: a goroutine waits, or will soon. attached says that the lease is
+// the one that the queue passed on.
+func (q *Queue[T]) RejoinWanted(attached bool) bool {
+	return attached && q.waiters.first != nil || q.contention.Expected()
+}
+
+// Waiters returns the waiters in their order.
+func (q *Queue[T]) Waiters() iter.Seq[*Waiter[T]] {
+	return func(yield func(*Waiter[T]) bool) {
+		for w := q.waiters.first; w != nil && yield(w); {
+			w = w.next
 		}
-		q.phase = Trying
-		return append(out, Action[T]{Kind: Try})
-	case Join:
-		out = q.join(e.Waiter, false, now, out)
-		return q.askFor(e.Waiter, out)
-	case TryGranted:
-		return q.attach(e.Token, e.Spare, now, out)
-	case TryRefused:
-		return q.tryRefused(e, now, out)
-	case TryFailed:
-		q.phase = Idle
-	case Enter:
-		return q.enter(e.Rank, out)
-	case Told:
-		q.contended = q.contended || e.Pushed
-		return q.setReason(e.Why, now, out)
-	case Granted:
-		return q.granted(e, now, out)
-	case Refused:
-		return q.refuseAll(out)
-	case PlaceOver:
-		q.phase, q.self = Idle, nil
-	case Ended:
-		e.Waiter.ended = true
-		return out
-	case Leave:
-		out = q.leave(e.Waiter, out)
-	case Unlock:
-		return q.unlock(e.Passable, now, out)
-	case TokensReserved:
-		return q.tokensReserved(e, now, out)
-	case LeaseOver:
-		q.phase = Idle
-		q.known = q.known || q.first != nil
-		if !askedAfterLease {
-			return out
-		}
-	case Reserve:
-		return q.reserve(e, out)
-	case Lapse:
-		out = q.lapse(out)
 	}
-	return q.ask(out)
 }
 
-// ask has a goroutine of its own ask the store if anybody waits and nobody asks yet.
-func (q *Queue[T]) ask(out []Action[T]) []Action[T] {
-	if q.phase != Idle && (oneAsker || q.phase != Entering) || q.Foremost() == nil {
-		return out
+// Len returns how many wait.
+func (q *Queue[T]) Len() (n int) {
+	for w := q.waiters.first; w != nil; w = w.next {
+		n++
 	}
-	q.phase = Entering
-	return append(out, Action[T]{Kind: Start})
+	return n
 }
 
-// askFor is ask for w, which has just joined. If it is alone it waits at the place in
-// its own goroutine, which saves a goroutine and two switches. A waiter that listens
-// cannot do so: its goroutine calls a function of the user's.
-func (q *Queue[T]) askFor(w *Waiter[T], out []Action[T]) []Action[T] {
-	if q.phase != Idle || q.first != w || w.next != nil || w.Listens {
-		return q.ask(out)
+// Foremost returns the first waiter that is not about to leave, or nil.
+func (q *Queue[T]) Foremost() *Waiter[T] { return q.waiters.foremost() }
+
+// Ahead returns how many waiters of the queue come before w.
+func (q *Queue[T]) Ahead(w *Waiter[T]) (n int) {
+	for o := w.prev; o != nil; o = o.prev {
+		n++
 	}
-	q.phase, q.self = Entering, w
-	return append(out, Action[T]{Kind: EnterYourself, Waiter: w})
+	return n
 }
 
-// attach begins to pass a lease on, if the terms allow it, after the grant of a token
-// and of spare more for passes.
-func (q *Queue[T]) attach(token fence.Token, spare int, now clock.Instant, out []Action[T]) []Action[T] {
-	q.phase, q.self, q.rank, q.known, q.trouble = Idle, nil, 0, false, 0
-	if q.bounds.Passes() {
-		q.phase = Holding
-		q.cohort = cohort{token: token, next: token + 1, spare: spare, mark: now}
-		out = q.tellAll(out)
+// Patience returns how long w goes on waiting for a store that gives it no answer: for
+// its TTL. It returns false if there is no such trouble.
+func (q *Queue[T]) Patience(w *Waiter[T], now clock.Instant) (left time.Duration, trouble bool) {
+	if q.trouble == 0 || q.Holds() {
+		return 0, false
 	}
-	return q.ask(out)
+	return q.trouble.left(w.joined, q.ttl, now), true
 }
