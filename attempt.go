@@ -10,13 +10,14 @@ import (
 
 // attempt asks the store once, for itself or for those in q as well.
 func (l *Lock) attempt(ctx context.Context, life leasefsm.Config, bound bool, q *queue) (*Lease, error) {
-	req := store.Request{Name: l.name, Owner: l.o.Owner, TTL: life.TTL, Require: l.o.Require}
+	req := store.AcquireRequest{Lease: store.Lease{Name: l.name, Owner: l.o.Owner, TTL: life.TTL, Require: l.o.Require}}
 	if req.Owner != "" {
 		req.Attempt = store.NewOwner()
 	}
 	switch {
 	case q != nil:
-		req = q.request(0)
+		r := q.request(0)
+		req = store.AcquireRequest{Lease: r.Lease, Spare: r.Spare}
 		req.Owner = store.NewOwner()
 	case req.Owner == "":
 		req.Owner = store.NewOwner()
@@ -34,14 +35,13 @@ func (l *Lock) attempt(ctx context.Context, life leasefsm.Config, bound bool, q 
 	settled := false
 	defer func() {
 		if !settled {
-			req.Undo = true
-			l.c.drop(ctx, req)
+			l.c.drop(ctx, store.ReleaseRequest{Lease: req.Lease, Undo: true})
 		}
 	}()
 	now := l.c.lock()
 	settled = true
 	fsm = fsm.Step(leasefsm.Granted, start, now)
-	h := l.c.newHold(req, grant, fsm)
+	h := l.c.newHold(req.Lease, grant, fsm)
 	if !fsm.Live() {
 		l.c.mu.Unlock()
 		return nil, h.late(ctx, now.Sub(start))

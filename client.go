@@ -37,7 +37,7 @@ type Client struct {
 	notify notifier
 
 	waiter   store.Waiter   // store, when it keeps a line; otherwise nil
-	returner store.Returner // and when it also takes a place with a release
+	rejoiner store.Rejoiner // store, when releasing and rejoining in one step pays
 	cohort   waitq.Cohort
 	delay    func(try int) time.Duration
 	observe  func(context.Context, Event)
@@ -50,8 +50,8 @@ func New(s store.Store, o *Options) *Client {
 	c := &Client{store: s, clock: clock.System(), log: slog.New(slog.DiscardHandler), pid: os.Getpid(), cohort: defaultCohort.bounds(), delay: defaultRetryDelay}
 	c.host, _ = os.Hostname() // shown to people only; empty where unknown
 	c.waiter, _ = s.(store.Waiter)
-	if r, ok := s.(store.Returner); ok && s.Caps().Nodes > 1 { // one server hands on the sooner, the less it has to do besides
-		c.returner = r
+	if r, ok := s.(store.Rejoiner); ok && s.Caps().Rejoins {
+		c.rejoiner = r
 	}
 	if o == nil {
 		o = &Options{}

@@ -17,7 +17,7 @@ import (
 // hold is what the leases that entered one grant share.
 type hold struct {
 	c     *Client
-	req   store.Request
+	req   store.Lease                 // as it was granted
 	token fence.Token                 // of the present holder
 	least clock.Instant               // held until here at least, where MinHold asks for it
 	delay func(try int) time.Duration // pauses between releases of unknown outcome
@@ -38,7 +38,7 @@ type hold struct {
 	holder *Holder // what others are told of it, once somebody was
 }
 
-func (c *Client) newHold(req store.Request, grant store.Grant, fsm leasefsm.Lease) *hold {
+func (c *Client) newHold(req store.Lease, grant store.Grant, fsm leasefsm.Lease) *hold {
 	h := &hold{c: c, req: req, token: grant.Token, delay: c.delay}
 	h.fsm = renewer.NewLease(h, fsm)
 	h.renewed.Store(grant.Repeated)

@@ -162,7 +162,7 @@ func (l *Lease) release(ctx context.Context) (over, known bool, err error) {
 	returned := false
 	defer func() {
 		if !returned && l.isOver() { // the clock failed: it is no longer renewed
-			l.h.c.drop(ctx, l.h.req)
+			l.h.c.drop(ctx, store.ReleaseRequest{Lease: l.h.req})
 		}
 	}()
 	over, err = l.releaseOnce(ctx)

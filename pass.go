@@ -115,13 +115,13 @@ func (h *hold) passLocked(pass waitq.Action[*waiter], now clock.Instant) {
 }
 
 // askAround asks the store for more tokens, and passes h on unless a bound is
-// reached and it says that somebody waits elsewhere. It is on a context of its own, as a release is.
+// reached and it says that somebody waits elsewhere, or it has no tokens to give. It is
+// on a context of its own, as a release is.
 func (h *hold) askAround(ctx context.Context, t turn) (passed bool) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), validity.RenewAfter(h.req.TTL))
 	defer cancel()
-	r := h.req
-	r.Spare, r.Above = t.count-1, t.above
-	d, err := h.c.waiter.Draw(ctx, r)
+	r := store.ReserveRequest{Lease: h.req, Above: t.above, Count: t.count}
+	d, err := h.c.waiter.ReserveTokens(ctx, r)
 
 	now := h.c.lock()
 	defer h.c.mu.Unlock()
@@ -129,7 +129,7 @@ func (h *hold) askAround(ctx context.Context, t turn) (passed bool) {
 	if h.q != nil { // or else it is lost
 		e := waitq.Event[*waiter]{Kind: waitq.TokensReserved, Passable: h.fsm.Passable(now)}
 		if err == nil {
-			e.Token, e.Count, e.Waiting = d.Token, d.Spare+1, d.Waiting
+			e.Token, e.Count, e.Waiting = d.Token, d.Count, d.Waiting
 		}
 		if a, _ := h.q.stepLocked(e, now); a.Kind == waitq.Pass {
 			h.passLocked(a, now)

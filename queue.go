@@ -121,11 +121,12 @@ func rankOf(t time.Time) uint64 { return uint64(max(0, t.UnixMicro())) }
 func ownerAt(rank uint64) string { return store.NewOwnerAt(time.UnixMicro(int64(rank))) }
 
 // request is what the queue asks the store for when so many wait, but for the owner.
-func (q *queue) request(waiters int) store.Request {
+func (q *queue) request(waiters int) store.WaitRequest {
 	spare := q.c.boundsFor(q.life).Tokens(waiters)
-	return store.Request{
-		Name: q.name, Meta: q.c.describe(q.purpose, spare), TTL: q.life.TTL,
-		Require: q.require, Spare: spare, Barge: q.barge,
+	return store.WaitRequest{
+		Lease: store.Lease{Name: q.name, Meta: q.c.describe(q.purpose, spare), TTL: q.life.TTL, Require: q.require},
+		Spare: spare,
+		Barge: q.barge,
 	}
 }
 

@@ -10,14 +10,14 @@ import (
 
 // Under contention most of the cost of a turn is to release the lock and then to join
 // the line for the next turn. A client does both in one message, if the store can (see
-// store.Returner), when it will want the lock again at once: others of its goroutines
+// store.Rejoiner), when it will want the lock again at once: others of its goroutines
 // wait, or it did so the last few times. The place is then reserved for the first
 // goroutine that wants the lock; if none does within a moment it is given up.
 
 // releaseOrRejoin releases r, the request of h, in the store. It may reserve the next
 // place in the line.
-func (h *hold) releaseOrRejoin(ctx context.Context, r store.Request) error {
-	if h.home == nil || h.c.returner == nil { // it did not come from a line
+func (h *hold) releaseOrRejoin(ctx context.Context, r store.ReleaseRequest) error {
+	if h.home == nil || h.c.rejoiner == nil { // it did not come from a line
 		return h.c.store.Release(ctx, r)
 	}
 	p := h.reservationWanted()
@@ -26,7 +26,7 @@ func (h *hold) releaseOrRejoin(ctx context.Context, r store.Request) error {
 		h.c.noteRelease(h.home.name)
 		return err
 	}
-	standing, err := h.c.returner.Return(ctx, r, p.req)
+	standing, err := h.c.rejoiner.ReleaseAndRejoin(ctx, r, p.req)
 	if standing && !h.reserveNext(p) {
 		h.c.giveUp(p)
 	}

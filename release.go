@@ -20,8 +20,7 @@ func (h *hold) release(ctx context.Context, undo bool) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, bound)
 	defer cancel()
-	r := h.req
-	r.Renewed, r.Undo = h.renewed.Load(), undo
+	r := store.ReleaseRequest{Lease: h.req, Renewed: h.renewed.Load(), Undo: undo}
 	err := h.releaseOrRejoin(ctx, r)
 	h.detachReleased()
 	for try := 1; retries(err); try++ {
@@ -47,7 +46,7 @@ func (h *hold) pauseAfter(ctx context.Context, try int) time.Duration {
 	returned := false
 	defer func() {
 		if !returned {
-			h.c.drop(ctx, h.req)
+			h.c.drop(ctx, store.ReleaseRequest{Lease: h.req})
 		}
 	}()
 	d := h.delay(try)
@@ -77,7 +76,7 @@ func (l *Lease) discard() {
 
 // drop releases in the store what r was granted, when nothing else can be done
 // about it.
-func (c *Client) drop(ctx context.Context, r store.Request) {
+func (c *Client) drop(ctx context.Context, r store.ReleaseRequest) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), min(max(r.TTL, time.Second), 5*time.Second))
 	defer cancel()
 	if err := c.store.Release(ctx, r); err != nil && !errors.Is(err, store.ErrNotHeld) {

@@ -24,7 +24,7 @@ func (r renewals) Step(h *hold, e leasefsm.Event, now clock.Instant) { h.stepLoc
 // renew asks the store to renew batch, and waits for the answers for no longer
 // than until the next renewal of any of them would be due.
 func (c *Client) renew(ctx context.Context, batch []*hold) []error {
-	reqs := make([]store.Request, len(batch))
+	reqs := make([]store.Lease, len(batch))
 	bound := batch[0].req.TTL
 	for i, h := range batch {
 		reqs[i] = h.req

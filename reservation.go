@@ -17,7 +17,7 @@ const reservedFor = 50 * time.Millisecond
 
 // reservation is a place in the store's queue that was taken with a release.
 type reservation struct {
-	req   store.Request
+	req   store.WaitRequest
 	start clock.Instant // before it was asked for
 	rank  uint64
 }
@@ -81,7 +81,7 @@ func (c *Client) lapse() {
 func (c *Client) giveUp(p *reservation) {
 	ctx, cancel := context.WithTimeout(context.Background(), p.req.TTL)
 	defer cancel()
-	if err := c.store.Release(ctx, p.req); err != nil && !errors.Is(err, store.ErrNotHeld) {
+	if err := c.store.Release(ctx, store.ReleaseRequest{Lease: p.req.Lease}); err != nil && !errors.Is(err, store.ErrNotHeld) {
 		c.log.Debug("a place in line that nobody wants ends by its TTL", "lock", p.req.Name, "err", err)
 	}
 }
