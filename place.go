@@ -109,8 +109,8 @@ func (w *waiter) leavePlaceLocked(waits bool) {
 	w.q.stepLocked(waitq.Event[*waiter]{Kind: waitq.PlaceOver}, 0)
 }
 
-// watchPatienceLocked ends the place when the patience of the one waiter that stands there does. The
-// client's mutex is held.
+// watchPatienceLocked ends the place when the patience of the one waiter that waits
+// there does. The client's mutex is held.
 func (p *place) watchPatienceLocked(now clock.Instant) {
 	if p.alone == nil {
 		return
