@@ -22,7 +22,7 @@ PLATFORMS = darwin/arm64 windows/amd64 linux/386
 # Redis the contract of a store, the wire format, and the scripts against the rule.
 QUICK      = . ./fence ./guard/... ./store ./store/memstore ./internal/clock ./internal/doctor ./internal/layering \
 	./internal/leasefsm ./internal/nodeclock ./internal/nodemark ./internal/quorum ./internal/quorum/driver \
-	./internal/retain ./internal/rule ./internal/validity ./internal/excerpt ./store/redisstore/internal/...
+	./internal/retain ./internal/rule ./internal/renewer ./internal/validity ./internal/waitq ./internal/excerpt ./store/redisstore/internal/...
 QUICKREDIS = TestConformance|TestWireFormat|TestInteroperatesWithPlainClients|TestHandOff|TestOwnHolder|TestAnswers
 
 GO = go
@@ -103,7 +103,7 @@ sim: ## run SEEDS seeds of the simulator
 
 mutants: ## remove one mechanism after the other: the checker that is named for it must notice
 	$(GO) vet -tags mutants ./...
-	$(GO) test -tags mutants -run '^TestMechanismsAreNeeded$$' . ./internal/retain ./internal/quorum/driver ./store/redisstore
+	$(GO) test -tags mutants -run '^TestMechanismsAreNeeded$$' . ./internal/retain ./internal/waitq ./internal/quorum/driver ./store/redisstore
 	@dir=$$(mktemp -d); trap 'rm -rf "$$dir"' EXIT; $(GO) test -tags mutants -c -o "$$dir/mutants" ./internal/proof/mutants && \
 		cd internal/proof/mutants && "$$dir/mutants"
 

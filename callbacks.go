@@ -1,21 +1,16 @@
 package leasehold
 
 import (
-	"context"
-	"errors"
 	"log/slog"
 	"runtime/debug"
 	"sync"
-	"time"
-
-	"github.com/leasehold-dev/leasehold/store"
 )
 
 // Functions that the user supplies (Observer, OnWait, RetryDelay, Clock, the
 // Logger's handler) may panic, end their goroutine, block, or call the Client.
 // The package keeps to three rules, so that nothing is left behind then:
 //
-//   - Only the Clock is read while a mutex is held, by renewer.lock.
+//   - Only the Clock is read while a mutex is held, by Client.lock.
 //   - On a caller's goroutine a panic goes up to the caller, and deferred
 //     functions give up what the call would have returned.
 //   - On the package's own goroutines it is recovered and logged.
@@ -90,24 +85,5 @@ func (n *notifier) run() {
 		n.pending = n.pending[1:]
 		n.mu.Unlock()
 		n.c.contain(f, nil)
-	}
-}
-
-// discard releases l, which nobody will be given, because a function of the
-// user's failed just before.
-func (l *Lease) discard() {
-	c := l.h.c
-	l.WaiveMinHold() // no work was done, so no run of it has to exclude others
-	ctx := context.WithoutCancel(l.base)
-	c.contain(func() { l.Release(ctx) }, nil)
-}
-
-// drop releases in the store what r was granted, when nothing else can be done
-// about it.
-func (c *Client) drop(ctx context.Context, r store.ReleaseRequest) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), min(max(r.TTL, time.Second), 5*time.Second))
-	defer cancel()
-	if err := c.store.Release(ctx, r); err != nil && !errors.Is(err, store.ErrNotHeld) {
-		c.log.Warn("release: outcome unknown, the lock ends by its TTL", "lock", r.Name, "err", err)
 	}
 }

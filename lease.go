@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/leasehold-dev/leasehold/fence"
@@ -21,7 +20,7 @@ type Lease struct {
 	base  context.Context // what Context derives from,
 	bound bool            // and ends with
 
-	// Guarded by the renewer's mutex, like everything about the hold.
+	// Guarded by the client's mutex, like everything about the hold.
 	done   chan struct{} // made when somebody asks for it
 	err    error         // nil while held, then why not; sticky
 	ctx    context.Context
@@ -34,36 +33,6 @@ type Lease struct {
 	lost      error      // why it was lost before it was released
 	released  bool       // outcome is final
 	outcome   error
-}
-
-// hold is what the leases that entered one grant share.
-type hold struct {
-	c     *Client
-	req   store.Lease                 // as it was granted
-	token fence.Token                 // of the present holder
-	least clock.Instant               // held until here at least, where MinHold asks for it
-	delay func(try int) time.Duration // pauses between releases of unknown outcome
-
-	renewed atomic.Bool // or is being renewed
-
-	// Guarded by the renewer's mutex.
-	fsm     leasefsm.Lease
-	leases  []*Lease
-	first   Lease     // most holds have no other
-	only    [1]*Lease // room for it
-	lastErr error     // of the last renewal
-	at      int       // index in the renewer's heap, -1 when not there
-	telling bool      // the observer is being told of the loss
-
-	home *queue // whose place in the store's line it was granted at; nil: at none
-	// Where the lease may be passed on, to whom and what for.
-	q      *queue
-	next   fence.Token   // to be used next,
-	spare  int           // of so many
-	passes int           // since mark,
-	mark   clock.Instant // from when the cohort's bounds count
-
-	holder *Holder // what others are told of it, once somebody was
 }
 
 // leaseKey finds in a context the lease it carries, for re-entry.
@@ -87,22 +56,20 @@ func (l *Lease) Owner() string { return l.h.req.Owner }
 // forward, and nothing moves it back. It is computed for the moment of the call, so
 // compare it with time.Now at once. Watch Done instead where you can.
 func (l *Lease) Deadline() time.Time {
-	rn := &l.h.c.renewer
 	wall := time.Now() // first: a pause between the two readings may only shorten it
-	now := rn.lock()
+	now := l.h.c.lock()
 	until := l.until
 	if until == 0 {
 		until = l.h.fsm.Until()
 	}
-	rn.mu.Unlock()
+	l.h.c.mu.Unlock()
 	return wall.Add(until.Sub(now))
 }
 
 // Done returns a channel that is closed when the lease is over: lost or released.
 func (l *Lease) Done() <-chan struct{} {
-	rn := &l.h.c.renewer
-	rn.mu.Lock()
-	defer rn.mu.Unlock()
+	l.h.c.mu.Lock()
+	defer l.h.c.mu.Unlock()
 	if l.done == nil {
 		l.done = make(chan struct{})
 		if l.err != nil {
@@ -117,11 +84,10 @@ func (l *Lease) Done() <-chan struct{} {
 // loss as soon as the time has come, even if the process was stopped and no timer
 // has fired yet.
 func (l *Lease) Err() error {
-	rn := &l.h.c.renewer
-	now := rn.lock()
-	defer rn.mu.Unlock()
+	now := l.h.c.lock()
+	defer l.h.c.mu.Unlock()
 	if errLooks {
-		rn.stepLocked(l.h, leasefsm.Tick, 0, now)
+		l.h.stepLocked(leasefsm.Tick, 0, now)
 	}
 	return l.err
 }
@@ -131,9 +97,8 @@ func (l *Lease) Err() error {
 // with. Under Do it also ends when that context does. It carries the lease: see
 // Lock.Acquire on re-entry. Each call returns the same context.
 func (l *Lease) Context() context.Context {
-	rn := &l.h.c.renewer
-	rn.mu.Lock()
-	defer rn.mu.Unlock()
+	l.h.c.mu.Lock()
+	defer l.h.c.mu.Unlock()
 	if l.ctx == nil {
 		base := l.base
 		if !l.bound {
@@ -157,7 +122,7 @@ func (l *Lease) Extend(ctx context.Context) error {
 	if err := l.Err(); err != nil {
 		return err
 	}
-	return l.h.c.renewer.renewNow(ctx, l)
+	return l.h.c.renewNow(ctx, l)
 }
 
 // Release ends the lease. The last lease of a grant frees the lock or passes it on
@@ -207,8 +172,8 @@ func (l *Lease) release(ctx context.Context) (over, known bool, err error) {
 
 // isOver says whether l is lost or released, as far as is known.
 func (l *Lease) isOver() bool {
-	l.h.c.renewer.mu.Lock()
-	defer l.h.c.renewer.mu.Unlock()
+	l.h.c.mu.Lock()
+	defer l.h.c.mu.Unlock()
 	return l.err != nil
 }
 
@@ -216,11 +181,11 @@ func (l *Lease) isOver() bool {
 func (l *Lease) releaseOnce(ctx context.Context) (over bool, err error) {
 	if !l.detached {
 		t, impatient := l.leave(ctx)
-		l.detached, over = true, t != stays
-		if t == askAround && l.h.askAround(ctx) {
-			t = passItOn
+		l.detached, over = true, t.verdict != stays
+		if t.verdict == askAround && l.h.askAround(ctx, t) {
+			t.verdict = passItOn
 		}
-		switch t {
+		switch t.verdict {
 		case stays, passItOn:
 			l.released, l.outcome = true, l.lost
 			return over, l.outcome
@@ -250,55 +215,4 @@ func (l *Lease) releaseHold(ctx context.Context) error {
 		l.released = true
 	}
 	return l.outcome
-}
-
-// release releases h in the store, on a context of its own, and tries again
-// while the outcome is unknown. With undo it leaves the lease to other attempts of
-// the same owner, if they know of it.
-func (h *hold) release(ctx context.Context, undo bool) error {
-	// After a TTL the store has dropped the lease by itself, and nobody wants
-	// to wait longer than some seconds to be told so.
-	bound := min(max(h.req.TTL, time.Second), 5*time.Second)
-	if releaseDetached {
-		ctx = context.WithoutCancel(ctx)
-	}
-	ctx, cancel := context.WithTimeout(ctx, bound)
-	defer cancel()
-	r := store.ReleaseRequest{Lease: h.req, Renewed: h.renewed.Load(), Undo: undo}
-	err := h.releaseOrRejoin(ctx, r)
-	h.c.renewer.detachReleased(h)
-	for try := 1; retries(err); try++ {
-		if pause(ctx, min(max(h.pauseAfter(ctx, try), time.Millisecond), bound/10)); ctx.Err() != nil {
-			return err
-		}
-		r.Renewed = h.renewed.Load()
-		if err = h.c.store.Release(ctx, r); errors.Is(err, store.ErrNotHeld) {
-			return nil // an earlier try of ours may have done it
-		}
-	}
-	return err
-}
-
-// retries says whether a release that ended with err is to be tried again.
-func retries(err error) bool {
-	return err != nil && !errors.Is(err, store.ErrNotHeld) && !errors.Is(err, store.ErrClosed) && !errors.Is(err, ErrInvalid)
-}
-
-// pauseAfter is the user's RetryDelay. If that does not return, the release is
-// tried once more at once.
-func (h *hold) pauseAfter(ctx context.Context, try int) time.Duration {
-	returned := false
-	defer func() {
-		if !returned {
-			h.c.drop(ctx, store.ReleaseRequest{Lease: h.req})
-		}
-	}()
-	d := h.delay(try)
-	returned = true
-	return d
-}
-
-// logUnknown logs that nobody knows whether h was released.
-func (h *hold) logUnknown(err error) {
-	h.c.log.Warn("release: outcome unknown, the lock ends by its TTL", "lock", h.req.Name, "err", err)
 }

@@ -13,8 +13,6 @@ const (
 	noticeGiven = true
 	// lossTold: and they are told by their context, not only when they ask.
 	lossTold = true
-	// clockRead: the clock is read again before long, whatever timers say.
-	clockRead = true
 	// errLooks: Lease.Err reads the clock as well.
 	errLooks = true
 	// renewing: leases are renewed.
@@ -24,19 +22,7 @@ const (
 	// leastHold, longestHold: MinHold and MaxHold are kept.
 	leastHold   = true
 	longestHold = true
-	// passesDraw: each pass has a token of its own.
-	passesDraw = true
-	// passesBounded: passes come to an end while others wait elsewhere.
-	passesBounded = true
 	// grantFromSince: a grant that was waited for counts from when the request
 	// that it answers left.
 	grantFromSince = true
-	// unwantedReleased: a grant that nobody waits for any more is released.
-	unwantedReleased = true
-	// placeKept: a place in the store's line, or its rank, outlasts the waiter that
-	// took it.
-	placeKept = true
-	// returnedGivenUp: a place in line that was taken with a release is given up when
-	// nobody wants it.
-	returnedGivenUp = true
 )

@@ -7,18 +7,12 @@ var (
 	renewalFromStart = true
 	noticeGiven      = true
 	lossTold         = true
-	clockRead        = true
 	errLooks         = true
 	renewing         = true
 	releaseDetached  = true
 	leastHold        = true
 	longestHold      = true
-	passesDraw       = true
-	passesBounded    = true
 	grantFromSince   = true
-	unwantedReleased = true
-	placeKept        = true
-	returnedGivenUp  = true
 )
 
 // Mechanisms are the switches of this build, by name. All are on at first.
@@ -28,7 +22,6 @@ var Mechanisms = map[string]*bool{
 	"renewal-from-start": &renewalFromStart,
 	"notice":             &noticeGiven,
 	"loss-told":          &lossTold,
-	"clock-read":         &clockRead,
 	"err-looks":          &errLooks,
 	"renewing":           &renewing,
 	"release-detached":   &releaseDetached,
@@ -39,15 +32,5 @@ var Mechanisms = map[string]*bool{
 // WaitMechanisms are the switches of what waiting adds: of no account to a
 // checker whose store keeps no line.
 var WaitMechanisms = map[string]*bool{
-	"pass-draws":        &passesDraw,
-	"grant-from-since":  &grantFromSince,
-	"returned-given-up": &returnedGivenUp,
-}
-
-// QueueMechanisms decide which waiter is next, and what happens between two
-// goroutines: the tests of this package see them, a simulator of nodes does not.
-var QueueMechanisms = map[string]*bool{
-	"pass-bound":        &passesBounded,
-	"unwanted-released": &unwantedReleased,
-	"place-kept":        &placeKept,
+	"grant-from-since": &grantFromSince,
 }

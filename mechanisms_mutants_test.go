@@ -9,6 +9,7 @@ import (
 
 	"github.com/leasehold-dev/leasehold"
 	"github.com/leasehold-dev/leasehold/internal/leasefsm"
+	"github.com/leasehold-dev/leasehold/internal/waitq"
 )
 
 // off is the environment variable that names the mechanism to switch off.
@@ -45,7 +46,7 @@ func init() {
 	if name == "" {
 		return
 	}
-	for _, of := range []map[string]*bool{leasehold.Mechanisms, leasehold.WaitMechanisms, leasehold.QueueMechanisms, leasefsm.WaitMechanisms} {
+	for _, of := range []map[string]*bool{leasehold.WaitMechanisms, waitq.Mechanisms, waitq.QueueMechanisms, leasefsm.WaitMechanisms} {
 		if on := of[name]; on != nil {
 			*on = false
 			return

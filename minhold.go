@@ -12,9 +12,8 @@ import (
 // says. It is for work that failed before it began, which other processes may try.
 // It does not block, and calling it again changes nothing.
 func (l *Lease) WaiveMinHold() {
-	rn := &l.h.c.renewer
-	rn.mu.Lock()
-	defer rn.mu.Unlock()
+	l.h.c.mu.Lock()
+	defer l.h.c.mu.Unlock()
 	l.h.least = 0
 }
 
@@ -22,7 +21,7 @@ func (l *Lease) WaiveMinHold() {
 // If ctx ends first, impatient is its error. l.releasing is held.
 func (l *Lease) leave(ctx context.Context) (t turn, impatient error) {
 	for {
-		t, rest, lost := l.h.c.renewer.leave(l, impatient != nil)
+		t, rest, lost := l.leaveHold(impatient != nil)
 		if rest <= 0 {
 			l.lost = lost
 			return t, impatient
@@ -49,9 +48,8 @@ func (l *Lease) pause(ctx context.Context, d time.Duration) error {
 // renewals, or for as long as it can. It returns what there is to say about a lock
 // that was not released.
 func (h *hold) stay(ctx context.Context) error {
-	rn := &h.c.renewer
-	rest := -rn.lock().Sub(h.least)
-	rn.mu.Unlock()
+	rest := -h.c.lock().Sub(h.least)
+	h.c.mu.Unlock()
 	r := h.req
 	r.TTL = rest
 	caps := h.c.store.Caps()

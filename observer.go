@@ -8,65 +8,6 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/clock"
 )
 
-// Event is something that happened to a lock of a Client: see Options.Observer.
-//
-// Every Acquire, Try and Do causes exactly one of Acquired, Handed, Passed and
-// Failed, unless it re-enters a lease; before it, any number of Waiting. A grant
-// causes one Lost if it is lost before it is released, and one Released when the
-// last of its leases is released.
-type Event struct {
-	Kind EventKind
-	// Name is the name of the lock.
-	Name string
-	// Owner and Token are those of the lease; empty and 0 for Waiting and Failed.
-	Owner string
-	Token Token
-	// Position is that in the line, as in BusyError; set for Waiting.
-	Position int
-	// Waited is how long the goroutine has waited; set for all kinds but Lost and
-	// Released.
-	Waited time.Duration
-	// Held is how long the lease was held; set for Lost and Released.
-	Held time.Duration
-	// Err is the reason to wait, the error of Acquire, the loss, or the error of
-	// Release. It is nil if all is well.
-	Err error
-}
-
-// EventKind says what an Event is about.
-type EventKind uint8
-
-// The kinds of events. More may be added.
-const (
-	// Waiting: a goroutine has to wait for the lock, or the cause has changed:
-	// another holder, another position in the line, nodes that cannot be reached,
-	// or nodes in quarantine. The same cause again is no event.
-	Waiting EventKind = iota + 1
-	// Acquired: the store granted the lock when it was asked for it.
-	Acquired
-	// Handed: this process stood in the store's line, and the lock was handed to
-	// it.
-	Handed
-	// Passed: another goroutine of this process passed its lease on.
-	Passed
-	// Failed: no lease was obtained; Err says why.
-	Failed
-	// Lost: the lease ended before it was released.
-	Lost
-	// Released: the last lease of a grant was released.
-	Released
-)
-
-var eventNames = [...]string{"unknown", "waiting", "acquired", "handed", "passed", "failed", "lost", "released"}
-
-// String returns the kind as one lower-case word, fit for a metric's label.
-func (k EventKind) String() string {
-	if int(k) < len(eventNames) {
-		return eventNames[k]
-	}
-	return eventNames[0]
-}
-
 // started is when a wait began, as far as somebody observes it.
 func (c *Client) started() clock.Instant {
 	if c.observe == nil {
@@ -116,17 +57,17 @@ func (l *Lease) ended(kind EventKind, held time.Duration, err error) Event {
 }
 
 // observeLossLocked has the observer told of the loss of l, by a goroutine of the
-// package's own. The renewer's mutex is held.
-func (rn *renewer) observeLossLocked(l *Lease, held time.Duration, err error) {
+// package's own. The client's mutex is held.
+func (c *Client) observeLossLocked(l *Lease, held time.Duration, err error) {
 	h, e := l.h, l.ended(Lost, held, err)
 	h.telling = true
-	rn.c.notify.add(func() {
+	c.notify.add(func() {
 		defer func() {
-			rn.mu.Lock()
+			c.mu.Lock()
 			h.telling = false
-			rn.mu.Unlock()
+			c.mu.Unlock()
 		}()
-		rn.c.observe(l.base, e)
+		c.observe(l.base, e)
 	})
 }
 
@@ -138,12 +79,12 @@ func (l *Lease) observeRelease(err error) {
 		return
 	}
 	tell := func() { c.observe(l.base, l.ended(Released, l.held, err)) }
-	c.renewer.mu.Lock()
+	c.mu.Lock()
 	telling := l.h.telling
 	if telling {
 		c.notify.add(tell)
 	}
-	c.renewer.mu.Unlock()
+	c.mu.Unlock()
 	if !telling {
 		tell()
 	}

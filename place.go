@@ -7,28 +7,30 @@ import (
 
 	"github.com/leasehold-dev/leasehold/internal/clock"
 	"github.com/leasehold-dev/leasehold/internal/leasefsm"
+	"github.com/leasehold-dev/leasehold/internal/waitq"
 	"github.com/leasehold-dev/leasehold/store"
 )
 
-// place is a place in the store's line. Its grant goes to the goroutine that is then
-// first in the queue.
+// place is a place in the store's queue. Its grant goes to the goroutine that is then
+// first in the queue of this process.
 type place struct {
 	ctx      context.Context
 	cancel   context.CancelFunc
-	since    time.Time    // its rank
-	busy     bool         // that the lock was busy
+	rank     uint64
 	reserved *reservation // the place was taken with a release
 
-	// Where a goroutine stands on behalf of the queue:
+	// Where a goroutine waits on behalf of the queue:
 	gone chan struct{} // closed when nothing is left of the place
-	// Where one of the queue stands by itself, and only its own wait ends the place:
+	// Where one of the queue waits by itself, and only its own wait ends the place:
 	alone    *waiter
 	patience *time.Timer // with a store that gives no answer; seldom needed
 }
 
-// waitForQueue waits in the store's line for as long as anybody is in the queue. The caller
-// has set asking.
-func (q *queue) waitForQueue() {
+// begin has the place end with ctx.
+func (p *place) begin(ctx context.Context) { p.ctx, p.cancel = context.WithCancel(ctx) }
+
+// waitInStore waits in the store's queue for as long as anybody is in the queue.
+func (q *queue) waitInStore() {
 	q.c.contain(func() {
 		for {
 			p := q.nextPlace()
@@ -47,86 +49,68 @@ func (q *queue) waitAtAndEnd(p *place) (given bool) {
 }
 
 // errFailed ends the waits of a queue when a function of the user's has ended the
-// goroutine that stood in line for it.
+// goroutine that waited in the store for it.
 var errFailed = errors.New("a function given to the client panicked while the lock was waited for: see the log")
 
 // failed ends all waits of the queue.
 func (q *queue) failed() {
-	rn := &q.c.renewer
-	rn.mu.Lock()
-	defer rn.mu.Unlock()
-	q.asking, q.place = false, nil
+	q.c.mu.Lock()
+	defer q.c.mu.Unlock()
 	q.refuseAllLocked(errFailed)
-	q.askIfNeededLocked()
+	q.stepLocked(waitq.Event[*waiter]{Kind: waitq.PlaceOver}, 0)
 }
 
 // nextPlace returns the next place to wait at, or nil if the queue is empty.
 func (q *queue) nextPlace() *place {
-	rn := &q.c.renewer
-	rn.mu.Lock()
-	defer rn.mu.Unlock()
-	w := q.foremostLocked()
-	if w == nil {
-		q.asking, q.place = false, nil
-		q.askIfNeededLocked()
-		return nil
+	q.c.mu.Lock()
+	defer q.c.mu.Unlock()
+	p := q.newPlaceLocked(0)
+	if p != nil {
+		p.begin(context.WithoutCancel(q.m.Foremost().Of.ctx))
+		p.gone = make(chan struct{})
 	}
-	p := q.newPlaceLocked(context.WithoutCancel(w.ctx))
-	p.gone = make(chan struct{})
 	return p
 }
 
-// newPlaceLocked makes a place, which ends with ctx. It has the rank of those before it
-// that were given up while somebody waited. The renewer's mutex is held.
-func (q *queue) newPlaceLocked(ctx context.Context) *place {
-	p := &place{reserved: q.takeReservationLocked()}
-	switch {
-	case p.reserved != nil:
-		q.since, p.busy = p.reserved.since, true
-		q.c.renewer.contentions.of(q.name).rejoined()
-	case q.since.IsZero() || !placeKept:
-		q.since = time.Now()
-	}
-	p.since = q.since
-	p.ctx, p.cancel = context.WithCancel(ctx)
-	q.place = p
-	return p
-}
-
-// waitAt has w stand at p, for itself and for all that come to wait behind it, and
+// waitAt has w wait at p, for itself and for all that come to wait behind it, and
 // says whether it has to go on waiting. If not it has its answer, or its context
 // or patience has ended. A store that gives no answer does not cost it the place
 // before that: it would lose its turn to those who came later.
 func (w *waiter) waitAt(p *place) (waits bool) {
 	q := w.q
-	rn := &q.c.renewer
 	defer p.end()
 	over := false
 	defer func() {
 		if !over { // a function of the user's failed: w is about to leave
-			rn.mu.Lock()
-			q.asking, q.place = false, nil
-			rn.mu.Unlock()
+			q.c.mu.Lock()
+			w.leavePlaceLocked(false)
+			q.c.mu.Unlock()
 		}
 	}()
 	if q.waitAt(p) {
 		over = true
 		return false // if the lock was not given to w, its context has ended
 	}
-	now := rn.lock()
-	defer rn.mu.Unlock()
+	now := q.c.lock()
+	defer q.c.mu.Unlock()
 	over = true
-	q.asking, q.place = false, nil
 	left, trouble := w.patienceLocked(now)
 	waits = !w.done && w.ctx.Err() == nil && (!trouble || left >= 0)
-	if waits || w.done { // or else when it has left: nobody has to stand there for it
-		q.askIfNeededLocked()
-	}
+	w.leavePlaceLocked(waits)
 	return waits
 }
 
-// watchPatienceLocked ends the place when the patience of the one waiter that stands there does. The
-// renewer's mutex is held.
+// leavePlaceLocked gives up the place at which w has waited. If w does not wait any
+// longer, the queue does not ask the store for it again. The client's mutex is held.
+func (w *waiter) leavePlaceLocked(waits bool) {
+	if !waits && !w.done {
+		w.q.m.Step(waitq.Event[*waiter]{Kind: waitq.Ended, Waiter: &w.Waiter}, 0, nil)
+	}
+	w.q.stepLocked(waitq.Event[*waiter]{Kind: waitq.PlaceOver}, 0)
+}
+
+// watchPatienceLocked ends the place when the patience of the one waiter that waits
+// there does. The client's mutex is held.
 func (p *place) watchPatienceLocked(now clock.Instant) {
 	if p.alone == nil {
 		return
@@ -147,10 +131,9 @@ func (p *place) watchPatienceLocked(now clock.Instant) {
 // checkPatience has the place end if it is time.
 func (p *place) checkPatience() {
 	q := p.alone.q
-	rn := &q.c.renewer
 	q.c.contain(func() {
-		now := rn.lock()
-		defer rn.mu.Unlock()
+		now := q.c.lock()
+		defer q.c.mu.Unlock()
 		if q.place == p {
 			p.watchPatienceLocked(now)
 		}
@@ -168,20 +151,18 @@ func (p *place) end() {
 // waitAt waits until the lock was granted and given to somebody, or nobody wants
 // it any more, or everybody was told that waiting is of no use.
 func (q *queue) waitAt(p *place) (given bool) {
-	rn := &q.c.renewer
 	for try := 1; p.ctx.Err() == nil || p.reserved != nil; try++ {
-		rn.mu.Lock()
-		n := q.lengthLocked()
-		rn.mu.Unlock()
+		q.c.mu.Lock()
+		n := q.m.Len()
+		q.c.mu.Unlock()
 		req, start := q.ask(p, n)
 		grant, err := q.c.waiter.Wait(p.ctx, req, func(reason error) {
 			// The goroutine may be the store's.
 			q.c.contain(func() {
-				now := rn.lock()
-				defer rn.mu.Unlock()
+				now := q.c.lock()
+				defer q.c.mu.Unlock()
 				if q.place == p {
-					p.busy = true
-					q.setReasonLocked(reason, now)
+					q.setReasonLocked(reason, true, now)
 				}
 			}, p.cancel)
 		})
@@ -192,14 +173,14 @@ func (q *queue) waitAt(p *place) (given bool) {
 		} else if p.ctx.Err() != nil {
 			return false
 		}
-		now := rn.lock()
+		now := q.c.lock()
 		if _, retry := canWait(err); !retry {
 			q.refuseAllLocked(err)
-			rn.mu.Unlock()
+			q.c.mu.Unlock()
 			return false
 		}
-		q.setReasonLocked(err, now)
-		rn.mu.Unlock()
+		q.setReasonLocked(err, false, now)
+		q.c.mu.Unlock()
 		pause(p.ctx, q.c.delay(try))
 	}
 	return false
@@ -212,8 +193,8 @@ func (q *queue) ask(p *place, waiters int) (store.WaitRequest, clock.Instant) {
 		return r.req, r.start
 	}
 	r := q.request(waiters)
-	r.Owner = store.NewOwnerAt(p.since)
-	return r, q.c.renewer.now()
+	r.Owner = ownerAt(p.rank)
+	return r, q.c.clock.Now()
 }
 
 // give makes the first in the queue the holder of what was granted, or gives it
@@ -228,8 +209,7 @@ func (q *queue) give(p *place, req store.Lease, grant store.Grant, start clock.I
 			q.c.drop(p.ctx, store.ReleaseRequest{Lease: req})
 		}
 	}()
-	rn := &q.c.renewer
-	now := rn.lock()
+	now := q.c.lock()
 	settled = true
 	if !grantFromSince {
 		start = now
@@ -238,29 +218,27 @@ func (q *queue) give(p *place, req store.Lease, grant store.Grant, start clock.I
 	}
 	h := q.c.newHold(req, grant, leasefsm.New(q.life).Step(leasefsm.Granted, start, now))
 	if !h.fsm.Live() {
-		rn.mu.Unlock()
+		q.c.mu.Unlock()
 		return false, h.late(p.ctx, now.Sub(start))
 	}
-	w := q.foremostLocked()
-	if w == nil {
-		q.since = time.Time{}
-		rn.mu.Unlock()
-		if unwantedReleased {
+	a, ok := q.stepLocked(waitq.Event[*waiter]{Kind: waitq.Granted, Token: grant.Token, Spare: grant.Spare}, now)
+	if a.Kind != waitq.Give {
+		q.c.mu.Unlock()
+		if ok {
 			if err := h.release(p.ctx, false); retries(err) {
 				h.logUnknown(err)
 			}
 		}
 		return false, nil
 	}
-	q.removeLocked(w)
-	rn.contentions.of(q.name).busy = p.busy
 	how := Acquired
-	if p.busy {
+	if q.m.Contended() {
 		how = Handed
 	}
+	w := a.Waiter.Of
 	h.home = q
-	w.deliverLocked(answer{lease: rn.startLocked(h, start, now, w.l, w.ctx, w.bound), how: how})
-	q.attachLocked(h, now)
-	rn.mu.Unlock()
+	w.endLocked(answer{lease: h.startLocked(start, now, w.l, w.ctx, w.bound), how: how})
+	h.attachLocked(q)
+	q.c.mu.Unlock()
 	return true, nil
 }

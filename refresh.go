@@ -33,17 +33,16 @@ type departure struct {
 	at    clock.Instant // when that was known
 	rank  uint64        // of the queue's place in the store's line; 0: it had none
 	ahead int           // waiters of the queue before it
+
+	placeGone chan struct{} // closed when nothing is left of the place that it left; or nil
 }
 
-// departureLocked returns that of w, which has not left yet. The renewer's mutex is held.
+// departureLocked returns that of w, which has not left yet. The client's mutex is held.
 func (w *waiter) departureLocked(now clock.Instant) departure {
 	q := w.q
-	s := departure{why: w.reasonLocked(now), at: q.reasonAt, ahead: w.aheadLocked()}
+	s := departure{why: w.reasonLocked(now), at: q.reasonAt, rank: q.m.Rank(), ahead: q.m.Ahead(&w.Waiter)}
 	if q.h != nil { // the holder is in this process
 		s.at = now
-	}
-	if !q.since.IsZero() {
-		s.rank = uint64(max(0, q.since.UnixMicro()))
 	}
 	return s
 }
@@ -55,10 +54,9 @@ func (q *queue) refreshHolder(ctx context.Context, s departure) error {
 	if !errors.As(s.why, &busy) {
 		return s.why
 	}
-	rn := &q.c.renewer
-	now := rn.lock()
+	now := q.c.lock()
 	if now.Sub(s.at) < recent {
-		rn.mu.Unlock()
+		q.c.mu.Unlock()
 		return s.why
 	}
 	l, mine := q.refresh, false
@@ -66,7 +64,7 @@ func (q *queue) refreshHolder(ctx context.Context, s departure) error {
 		l, mine = &refresh{at: now, done: make(chan struct{})}, true
 		q.refresh = l
 	}
-	rn.mu.Unlock()
+	q.c.mu.Unlock()
 	if mine {
 		l.ask(ctx, q)
 	}

@@ -1,7 +1,6 @@
 package leasehold
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -9,6 +8,7 @@ import (
 
 	"github.com/leasehold-dev/leasehold/internal/clock"
 	"github.com/leasehold-dev/leasehold/internal/leasefsm"
+	"github.com/leasehold-dev/leasehold/internal/waitq"
 	"github.com/leasehold-dev/leasehold/store"
 )
 
@@ -113,164 +113,57 @@ func (l *Lock) poll(ctx context.Context, life leasefsm.Config, tries int, bound 
 	}
 }
 
-// queueUp asks once, and stands in line when that does not give the lock; or
-// behind those of this client that already do.
+// queueUp asks once, and waits in the queue when that does not give the lock; or at
+// once, behind those of this client that already do.
 func (l *Lock) queueUp(ctx context.Context, life leasefsm.Config, bound bool, began clock.Instant) (*Lease, EventKind, error) {
 	if ctx.Err() != nil {
 		return nil, 0, gaveUp(ctx, nil)
 	}
-	rn := &l.c.renewer
-	now := rn.lock()
-	q, known := rn.queueForLocked(terms{l.name, l.o.Purpose, life, l.o.Require, l.o.Barge})
-	c := rn.contentions.of(l.name)
-	if c.asked(now); known || c.busy {
-		w := q.joinLocked(l, ctx, bound, false)
-		p := w.placeOrQueueLocked(now)
-		rn.mu.Unlock()
+	now := l.c.lock()
+	q := l.c.queueForLocked(terms{l.name, l.o.Purpose, life, l.o.Require, l.o.Barge})
+	if !q.triesFirstLocked(now) {
+		w := q.newWaiter(l, ctx, bound)
+		p := w.joinLocked(waitq.Event[*waiter]{Kind: waitq.Join}, now)
+		l.c.mu.Unlock()
 		return w.get(p, began)
 	}
-	q.asking = true
-	rn.mu.Unlock()
+	l.c.mu.Unlock()
 	lease, now, err := l.askFirst(ctx, life, bound, q)
 	if err == nil {
 		return lease, Acquired, nil
 	}
-	q.asking = false
-	busy, retry := canWait(err)
+	_, retry := canWait(err)
 	if ctx.Err() != nil || !retry {
-		q.askIfNeededLocked()
-		rn.mu.Unlock()
+		q.stepLocked(waitq.Event[*waiter]{Kind: waitq.TryFailed}, now)
+		l.c.mu.Unlock()
 		if ctx.Err() != nil && (retry || errors.Is(err, ctx.Err())) {
 			err = gaveUp(ctx, err)
 		}
 		return nil, 0, err
 	}
-	if busy != nil {
-		c.busy = true
-	}
-	w := q.joinLocked(l, ctx, bound, true)
-	if busy != nil { // waiters are told when their position is known too
-		q.reason, q.reasonAt = err, now
-	} else {
-		q.setReasonLocked(err, now)
-	}
-	p := w.placeOrQueueLocked(now)
-	rn.mu.Unlock()
+	q.reason, q.reasonAt = err, now
+	w := q.newWaiter(l, ctx, bound)
+	p := w.joinLocked(waitq.Event[*waiter]{Kind: waitq.TryRefused, Why: classOf(err)}, now)
+	l.c.mu.Unlock()
 	return w.get(p, began)
 }
 
 // askFirst makes the attempt that all others of q wait for. If it fails, askFirst
-// returns with the renewer's mutex held and the time.
+// returns with the client's mutex held and the time.
 func (l *Lock) askFirst(ctx context.Context, life leasefsm.Config, bound bool, q *queue) (lease *Lease, now clock.Instant, err error) {
-	rn := &l.c.renewer
 	returned := false
 	defer func() {
 		if !returned { // a function of the user's failed: the next may ask
-			rn.mu.Lock()
-			q.asking = false
-			q.askIfNeededLocked()
-			rn.mu.Unlock()
+			l.c.mu.Lock()
+			q.stepLocked(waitq.Event[*waiter]{Kind: waitq.TryFailed}, 0)
+			l.c.mu.Unlock()
 		}
 	}()
 	if lease, err = l.attempt(ctx, life, bound, q); err != nil {
-		now = rn.lock()
+		now = l.c.lock()
 	}
 	returned = true
 	return lease, now, err
-}
-
-// get waits at p, or else in the queue.
-func (w *waiter) get(p *place, began clock.Instant) (lease *Lease, how EventKind, err error) {
-	returned := false
-	defer func() {
-		if !returned {
-			w.abandon()
-		}
-	}()
-	if p != nil && !w.waitAt(p) {
-		lease, how, err = w.leave()
-	} else {
-		lease, how, err = w.wait(began)
-	}
-	returned = true
-	return lease, how, err
-}
-
-// wait waits in the queue, and tells of the reasons.
-func (w *waiter) wait(began clock.Instant) (*Lease, EventKind, error) {
-	rn := &w.q.c.renewer
-	var patience *time.Timer // with a store that gives no answer; seldom needed
-	var over <-chan time.Time
-	var told cause
-	for {
-		select {
-		case <-w.ctx.Done():
-			return w.leave()
-		case a := <-w.answer:
-			if a.lease != nil || a.err != nil {
-				return a.lease, a.how, a.err
-			}
-		case <-over:
-		}
-		now := rn.lock()
-		if w.done {
-			rn.mu.Unlock()
-			continue
-		}
-		var why error
-		if w.l.listens() {
-			why = w.reasonLocked(now)
-		}
-		left, trouble := w.patienceLocked(now)
-		rn.mu.Unlock()
-		switch {
-		case trouble && left < 0:
-			return w.leave()
-		case trouble && patience == nil:
-			patience = time.NewTimer(left + time.Millisecond)
-			defer patience.Stop()
-			over = patience.C
-		case trouble:
-			patience.Reset(left + time.Millisecond)
-		case patience != nil:
-			patience.Stop()
-		}
-		if why != nil {
-			w.tellWaiting(began, why, &told)
-		}
-	}
-}
-
-// tellWaiting calls the user's functions. If the context ends while they block,
-// w does not stand in anybody's way.
-func (w *waiter) tellWaiting(began clock.Instant, why error, told *cause) {
-	stop := context.AfterFunc(w.ctx, w.stepAside)
-	defer stop()
-	w.l.seeWaiting(w.ctx, began, why, told)
-}
-
-// canWait says whether the lock may be had later: because its holder will be
-// gone (busy is then set), or because nodes may come back.
-func canWait(err error) (busy *BusyError, retry bool) {
-	if errors.As(err, &busy) {
-		return busy, true
-	}
-	var quorum *QuorumError
-	if errors.As(err, &quorum) {
-		return nil, quorum.Transient()
-	}
-	return nil, errors.Is(err, ErrLost) // granted, but too late to be of use
-}
-
-// opens says whether the lock cannot be had because nodes are in quarantine,
-// which has an end.
-func opens(err error) bool {
-	var quorum *QuorumError
-	if !errors.As(err, &quorum) {
-		return false
-	}
-	_, ok := quorum.OpensIn()
-	return ok
 }
 
 // untilFree cuts a pause short to when the holder's lease ends, plus a little
@@ -289,32 +182,4 @@ func pause(ctx context.Context, d time.Duration) {
 	case <-ctx.Done():
 	case <-t.C:
 	}
-}
-
-// gaveUp is the error of a wait that its context ended. It matches the
-// context's error and whatever the last answer matched.
-func gaveUp(ctx context.Context, last error) error {
-	ended := ctx.Err()
-	if cause := context.Cause(ctx); cause != ended {
-		ended = both(ended, cause)
-	}
-	var busy *BusyError
-	if errors.As(last, &busy) {
-		e := *busy
-		e.Err = both(ended, busy.Err)
-		return &e
-	}
-	switch {
-	case last != nil && errors.Is(last, ended):
-		return last
-	}
-	return both(ended, last)
-}
-
-// both is errors.Join in one line.
-func both(a, b error) error {
-	if a == nil || b == nil {
-		return cmp.Or(a, b)
-	}
-	return fmt.Errorf("%w: %w", a, b)
 }

@@ -16,7 +16,8 @@ var project = rules{
 		{"server"},
 		{"server/web", "internal/wire"},
 		{"."},
-		{"internal/leasefsm"},
+		{"internal/renewer"},
+		{"internal/leasefsm", "internal/waitq"},
 		{"store/memstore", "store/redisstore", "store/filestore"},
 		{"store/redisstore/internal/membership", "store/redisstore/internal/sentinel", "store/redisstore/internal/cluster"},
 		{"store/redisstore/internal/conn", "store/redisstore/internal/script"},
@@ -48,12 +49,14 @@ var project = rules{
 	only: map[string][]string{
 		"cmd/leasehold":          {"internal/cli"},
 		"internal/runner":        {"internal/clock", "internal/runner/warden"}, // runs a command; what a lock or a store is, it does not know
-		".":                      {"store", "internal/leasefsm", "internal/validity", "internal/clock", "fence"},
+		".":                      {"store", "internal/leasefsm", "internal/waitq", "internal/renewer", "internal/validity", "internal/clock", "fence"},
 		"internal/lab/torture":   {".", "store", "internal/lab/history", "internal/clock"},
 		"internal/lab/load":      {"."},
 		"internal/doctor":        {"store", "store/redisstore", "store/filestore", "internal/validity"},
 		"internal/lab/history":   {"internal/clock", "fence"},
 		"internal/leasefsm":      {"internal/validity", "internal/clock"},
+		"internal/renewer":       {"internal/leasefsm", "internal/clock"},
+		"internal/waitq":         {"internal/clock", "fence"},
 		"internal/quorum/driver": {"store", "internal/quorum", "internal/validity", "internal/nodeclock", "internal/clock", "fence"},
 		"store":                  {"fence", "internal/excerpt"},
 		"guard/*":                {"fence"},
@@ -80,5 +83,5 @@ var project = rules{
 
 	// Functions of their arguments: a checker that drives one of these with
 	// made-up time and made-up messages sees all there is to see.
-	pure: []string{"fence", "internal/doctor", "internal/excerpt", "internal/leasefsm", "internal/proof/modelnode", "internal/nodemark", "internal/quorum", "internal/retain", "internal/rule", "internal/validity"},
+	pure: []string{"fence", "internal/doctor", "internal/excerpt", "internal/leasefsm", "internal/proof/modelnode", "internal/nodemark", "internal/quorum", "internal/retain", "internal/rule", "internal/validity", "internal/waitq"},
 }

@@ -15,7 +15,9 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/proof/sim"
 	"github.com/leasehold-dev/leasehold/internal/quorum"
 	"github.com/leasehold-dev/leasehold/internal/quorum/driver"
+	"github.com/leasehold-dev/leasehold/internal/renewer"
 	"github.com/leasehold-dev/leasehold/internal/retain"
+	"github.com/leasehold-dev/leasehold/internal/waitq"
 	"github.com/leasehold-dev/leasehold/store/redisstore"
 )
 
@@ -91,6 +93,7 @@ var byUnitTests = map[string][]string{
 		"release-detached", "renewal-from-start", "pass-draws", "pass-bound", "grant-from-since",
 		"unwanted-released", "place-kept", "returned-given-up", "pass-while-valid",
 	},
+	"waitq":      {"one-asker", "place-given-up", "asked-after-lease", "ended-passed-over"},
 	"driver":     {"decline-unwanted", "undo-own", "discount-each"},
 	"retain":     {"retain-refused", "resend-unanswered", "new-run-ends", "skip-untold"},
 	"redisstore": {"retained-is-plain"},
@@ -114,7 +117,7 @@ func TestEveryMechanismHasAChecker(t *testing.T) {
 		bySimulator[m.Mechanism()] = true
 	}
 	for _, of := range []map[string]*bool{
-		leasehold.Mechanisms, leasehold.WaitMechanisms, leasehold.QueueMechanisms, leasefsm.Mechanisms, leasefsm.WaitMechanisms,
+		leasehold.Mechanisms, leasehold.WaitMechanisms, renewer.Mechanisms, waitq.Mechanisms, waitq.QueueMechanisms, leasefsm.Mechanisms, leasefsm.WaitMechanisms,
 		quorum.Mechanisms, driver.Mechanisms, retain.Mechanisms, redisstore.Mechanisms,
 	} {
 		for name, on := range of {

@@ -11,6 +11,8 @@ import (
 	"github.com/leasehold-dev/leasehold"
 	"github.com/leasehold-dev/leasehold/internal/quorum"
 	"github.com/leasehold-dev/leasehold/internal/quorum/driver"
+	"github.com/leasehold-dev/leasehold/internal/renewer"
+	"github.com/leasehold-dev/leasehold/internal/waitq"
 	"github.com/leasehold-dev/leasehold/store/redisstore"
 )
 
@@ -31,10 +33,10 @@ const tries = 40
 // Mutants are those that the simulator notices, sorted by name, each with the run in which
 // it does. What is wrong with each is said where its mechanism is defined.
 func Mutants() []Mutant {
-	client, wait, nodes := leasehold.Mechanisms, leasehold.WaitMechanisms, redisstore.Mechanisms
+	client, nodes := leasehold.Mechanisms, redisstore.Mechanisms
 	all := []Mutant{
 		{Name: "boot-clock", script: dozing, seed: 1},
-		{Name: "client-clock-read", mech: client["clock-read"], script: dozingLong, seed: 1},
+		{Name: "client-clock-read", mech: renewer.Mechanisms["clock-read"], script: dozingLong, seed: 1},
 		{Name: "client-err-looks", mech: client["err-looks"], script: dozing, seed: 1},
 		{Name: "client-least-hold", mech: client["least-hold"], script: OfSeed, seed: 1},
 		{Name: "client-longest-hold", mech: client["longest-hold"], script: quiet, seed: 1},
@@ -54,9 +56,9 @@ func Mutants() []Mutant {
 		{Name: "redis-error-says-nothing", mech: nodes["error-says-nothing"], script: ailing, seed: 1},
 		{Name: "redis-look-at-mark", mech: nodes["look-at-mark"], script: losing, seed: 1},
 		{Name: "redis-stamp-of-push", mech: nodes["stamp-of-push"], script: crowding, seed: 2},
-		{Name: "wait-grant-from-since", mech: wait["grant-from-since"], script: crowding, seed: 2},
-		{Name: "wait-pass-draws", mech: wait["pass-draws"], script: passing, seed: 1},
-		{Name: "wait-returned-given-up", mech: wait["returned-given-up"], script: refusing, seed: 2, idle: true},
+		{Name: "wait-grant-from-since", mech: leasehold.WaitMechanisms["grant-from-since"], script: crowding, seed: 2},
+		{Name: "wait-pass-draws", mech: waitq.Mechanisms["pass-draws"], script: passing, seed: 1},
+		{Name: "wait-returned-given-up", mech: waitq.Mechanisms["returned-given-up"], script: refusing, seed: 2, idle: true},
 
 		{Name: "quarantine", edit: "quarantine", script: crashing, seed: 1},
 		{Name: "quarantine-long-enough", edit: "quarantine-long-enough", script: crashing, seed: 1},

@@ -1,0 +1,64 @@
+package leasehold
+
+import (
+	"time"
+)
+
+// Event is something that happened to a lock of a Client: see Options.Observer.
+//
+// Every Acquire, Try and Do causes exactly one of Acquired, Handed, Passed and
+// Failed, unless it re-enters a lease; before it, any number of Waiting. A grant
+// causes one Lost if it is lost before it is released, and one Released when the
+// last of its leases is released.
+type Event struct {
+	Kind EventKind
+	// Name is the name of the lock.
+	Name string
+	// Owner and Token are those of the lease; empty and 0 for Waiting and Failed.
+	Owner string
+	Token Token
+	// Position is that in the line, as in BusyError; set for Waiting.
+	Position int
+	// Waited is how long the goroutine has waited; set for all kinds but Lost and
+	// Released.
+	Waited time.Duration
+	// Held is how long the lease was held; set for Lost and Released.
+	Held time.Duration
+	// Err is the reason to wait, the error of Acquire, the loss, or the error of
+	// Release. It is nil if all is well.
+	Err error
+}
+
+// EventKind says what an Event is about.
+type EventKind uint8
+
+// The kinds of events. More may be added.
+const (
+	// Waiting: a goroutine has to wait for the lock, or the cause has changed:
+	// another holder, another position in the line, nodes that cannot be reached,
+	// or nodes in quarantine. The same cause again is no event.
+	Waiting EventKind = iota + 1
+	// Acquired: the store granted the lock when it was asked for it.
+	Acquired
+	// Handed: this process stood in the store's line, and the lock was handed to
+	// it.
+	Handed
+	// Passed: another goroutine of this process passed its lease on.
+	Passed
+	// Failed: no lease was obtained; Err says why.
+	Failed
+	// Lost: the lease ended before it was released.
+	Lost
+	// Released: the last lease of a grant was released.
+	Released
+)
+
+var eventNames = [...]string{"unknown", "waiting", "acquired", "handed", "passed", "failed", "lost", "released"}
+
+// String returns the kind as one lower-case word, fit for a metric's label.
+func (k EventKind) String() string {
+	if int(k) < len(eventNames) {
+		return eventNames[k]
+	}
+	return eventNames[0]
+}

@@ -1,0 +1,126 @@
+package waitq
+
+import "github.com/leasehold-dev/leasehold/fence"
+
+// EventKind is what has happened.
+type EventKind uint8
+
+// The events. In brackets are the fields of Event that each uses.
+const (
+	// Arrive: a goroutine wants the lock. Unless it has to Try, it joins at once.
+	Arrive EventKind = iota
+	// Join: a goroutine that has arrived waits [Waiter].
+	Join
+	// TryGranted: the one attempt of a goroutine was granted [Token, Spare].
+	TryGranted
+	// TryRefused: it was not, and the goroutine waits [Waiter, Why].
+	TryRefused
+	// TryFailed: it was not, and the goroutine does not wait.
+	TryFailed
+	// Enter: the goroutine that asks for the queue takes its next place [Rank].
+	Enter
+	// Told: there is a reason why the lock is not granted yet [Why, Pushed].
+	Told
+	// Granted: the lock was granted at the place [Token, Spare].
+	Granted
+	// Refused: the store gave an answer that waiting cannot change, to all.
+	Refused
+	// PlaceOver: the goroutine that asked for the queue has given up its place, and
+	// takes no other.
+	PlaceOver
+	// Ended: the context or the patience of a waiter has ended, so that it is about
+	// to leave [Waiter].
+	Ended
+	// Leave: a waiter has left without an answer [Waiter].
+	Leave
+	// Unlock: the last holder has left the lease [Passable].
+	Unlock
+	// TokensReserved: the store was asked for more tokens, and the lease is not over
+	// [Token, Count, Waiting, Passable]. A zero Token means that it has given none.
+	TokensReserved
+	// LeaseOver: the lease was lost, released or left to its TTL.
+	LeaseOver
+	// Reserve: a place was taken with the release of a lease [Rank, Own].
+	Reserve
+	// Lapse: a part of the time has passed for which a place is reserved.
+	Lapse
+)
+
+// Event is something that happens to a queue.
+type Event[T any] struct {
+	Kind   EventKind
+	Waiter *Waiter[T]
+	Why    Reason
+	// Pushed says that a reason is for as long as the place is waited at: the store
+	// has not ended the wait.
+	Pushed bool
+	// Rank is the time of day in microseconds. It ranks a place among those of other
+	// processes.
+	Rank uint64
+	// Token was granted, and Spare more that follow it; or it is the first of Count that
+	// were reserved.
+	Token        fence.Token
+	Spare, Count int
+	// Waiting says that somebody waits elsewhere.
+	Waiting bool
+	// Passable says that enough of the lease is left to pass it on.
+	Passable bool
+	// Own says that the released lease is the one that the queue passed on.
+	Own bool
+}
+
+// Reason is a class of reasons why a lock is not granted.
+type Reason uint8
+
+const (
+	// Busy: somebody has the lock.
+	Busy Reason = iota
+	// Closed: the store does not grant it for a time that it knows.
+	Closed
+	// NoAnswer: the store gave no answer of use.
+	NoAnswer
+)
+
+// ActionKind is what a driver has to do.
+type ActionKind uint8
+
+// The actions. In brackets are the fields of Action that each uses.
+const (
+	// Try: make one attempt, and report it by TryGranted, TryRefused or TryFailed.
+	Try ActionKind = iota
+	// EnterYourself: the waiter's own goroutine asks the store for the queue: it steps
+	// Enter at once [Waiter].
+	EnterYourself
+	// Start: start a goroutine that asks the store for the queue, and steps Enter
+	// until there is no place to wait at.
+	Start
+	// Wait: take a place in the store's queue and wait there; or at the reserved place
+	// [Reserved].
+	Wait
+	// GiveUp: give up the place in the store's queue [Reserved].
+	GiveUp
+	// Tell: have the waiter read the reason anew [Waiter].
+	Tell
+	// Refuse: end the wait with the store's answer [Waiter].
+	Refuse
+	// Give: the waiter has the lease that was granted [Waiter].
+	Give
+	// Pass: the waiter has the lease, with this token [Waiter, Token].
+	Pass
+	// ReserveTokens: ask the store for Count tokens larger than Token, and report
+	// TokensReserved [Token, Count].
+	ReserveTokens
+	// Release: release the lease, and report LeaseOver unless the phase is Idle.
+	Release
+	// Discard: release what was granted at the place, since nobody wants it.
+	Discard
+)
+
+// Action is something that the driver has to do.
+type Action[T any] struct {
+	Kind     ActionKind
+	Reserved bool
+	Waiter   *Waiter[T]
+	Token    fence.Token
+	Count    int
+}

@@ -1,0 +1,480 @@
+package waitq
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/leasehold-dev/leasehold/fence"
+	"github.com/leasehold-dev/leasehold/internal/clock"
+)
+
+// world is a driver that has all that a queue starts under way at once, and lets it end in
+// any order and with any result. It keeps a record of its own of who waits and of who
+// asks, and compares each action of the queue with that.
+type world struct {
+	choices []byte // what happens next
+	q       Queue[int]
+	now     clock.Instant
+	wall    uint64 // the time of day
+	names   int
+	story   []string
+	broken  error
+
+	order   []*Waiter[int] // those that wait
+	tries   []*Waiter[int]
+	started int // goroutines that have not entered yet
+	place   *placeRecord
+	rank    uint64 // that the next place must keep, unless 0
+	kept    bool   // a place is reserved
+
+	lease     leaseRecord
+	others    int         // leases of this process that the queue does not pass on
+	lastToken fence.Token // of all grants and passes
+	reserved  fence.Token // the last that the store has reserved
+}
+
+type placeRecord struct {
+	self      *Waiter[int] // nil: a goroutine waits there for the queue
+	cancelled bool
+	done      bool // the wait has ended
+}
+
+// leaseRecord is the lease that is passed on.
+type leaseRecord struct {
+	state  leaseState
+	passes int
+	mark   clock.Instant
+	asked  Action[int] // ReserveTokens
+	told   bool        // its release has reserved a place
+}
+
+type leaseState int
+
+const (
+	noLease leaseState = iota
+	inUse
+	asking
+	releasing
+)
+
+func newWorld(choices []byte) *world {
+	w := &world{choices: choices, now: clock.Instant(time.Hour), wall: 1e15}
+	bounds := new(Cohort)
+	if w.pick(4) > 0 {
+		*bounds = Cohort{MostPasses: 1 + w.pick(4), For: time.Duration(1+w.pick(5)) * time.Second, MostTokens: 1 + w.pick(4)}
+	}
+	w.q = New[int](10*time.Second, bounds, new(Contention))
+	return w
+}
+
+// pick returns a number below n.
+func (w *world) pick(n int) int {
+	if len(w.choices) == 0 || n == 0 {
+		return 0
+	}
+	c := w.choices[0]
+	w.choices = w.choices[1:]
+	return int(c) % n
+}
+
+// flaw notes the first invariant that is broken.
+func (w *world) flaw(format string, args ...any) {
+	if w.broken == nil {
+		w.broken = fmt.Errorf(format, args...)
+	}
+}
+
+// run lets things happen until the choices are used up, and everything come to an end
+// then. It returns which invariant is broken.
+func (w *world) run() error {
+	for len(w.choices) > 0 && w.broken == nil {
+		events := w.possible()
+		events[w.pick(len(events))]()
+		w.check()
+	}
+	for range 1000 {
+		if w.broken != nil || !w.finish() {
+			break
+		}
+		w.check()
+	}
+	if w.broken == nil && (len(w.order) > 0 || !w.q.Idle() || w.kept) {
+		w.flaw("in the end %d wait, the queue is %v, a place is reserved: %v", len(w.order), w.q.Phase(), w.kept)
+	}
+	if w.broken != nil {
+		return fmt.Errorf("%v, after %v", w.broken, w.story)
+	}
+	return nil
+}
+
+// possible returns everything that may happen now. Time may always pass.
+func (w *world) possible() []func() {
+	events := []func(){func() { w.now = w.now.Add(time.Second); w.wall += 1e6 }}
+	if len(w.order)+len(w.tries) < 5 {
+		events = append(events, func() {
+			w.names++
+			tries := len(w.tries)
+			w.step(Event[int]{Kind: Arrive})
+			x := &Waiter[int]{Of: w.names, Listens: w.pick(3) == 0}
+			if len(w.tries) > tries {
+				w.tries[tries] = x
+			} else {
+				w.step(Event[int]{Kind: Join, Waiter: x})
+			}
+		})
+	}
+	for _, x := range w.order {
+		switch {
+		case !x.ended:
+			events = append(events, func() { w.step(Event[int]{Kind: Ended, Waiter: x}) })
+		case w.place == nil || w.place.self != x:
+			events = append(events, func() { w.step(Event[int]{Kind: Leave, Waiter: x}) })
+		}
+	}
+	for _, x := range w.tries {
+		events = append(events,
+			func() { w.grant(TryGranted, x) },
+			func() { w.step(Event[int]{Kind: TryRefused, Waiter: x, Why: Reason(w.pick(3))}) },
+			func() { w.step(Event[int]{Kind: TryFailed, Waiter: x}) })
+	}
+	if w.started > 0 {
+		events = append(events, w.enter)
+	}
+	if p := w.place; p != nil {
+		if !p.done {
+			events = append(events,
+				func() { w.step(Event[int]{Kind: Told, Why: Reason(w.pick(3)), Pushed: w.pick(2) == 0}) },
+				func() { w.grant(Granted, nil) },
+				func() { w.step(Event[int]{Kind: Refused}) })
+		}
+		if p.done || p.cancelled || p.self != nil && p.self.ended {
+			events = append(events, w.leavePlace)
+		}
+	}
+	switch w.lease.state {
+	case inUse:
+		events = append(events,
+			func() { w.step(Event[int]{Kind: Unlock, Passable: w.pick(8) > 0}) },
+			func() { w.step(Event[int]{Kind: LeaseOver}) })
+	case asking:
+		events = append(events, w.answerTokens, func() { w.others++; w.step(Event[int]{Kind: LeaseOver}) })
+	case releasing:
+		events = append(events, func() { w.step(Event[int]{Kind: LeaseOver}) })
+		if !w.lease.told {
+			events = append(events, func() { w.lease.told = true; w.reserve(true) })
+		}
+	}
+	if w.others > 0 {
+		events = append(events, func() { w.others--; w.reserve(false) }, func() { w.others-- })
+	}
+	if w.kept {
+		events = append(events, func() { w.step(Event[int]{Kind: Lapse}) })
+	}
+	return events
+}
+
+// finish lets something that is under way end well, and returns false if nothing is.
+func (w *world) finish() bool {
+	w.now = w.now.Add(time.Millisecond)
+	ended := slices.IndexFunc(w.order, func(x *Waiter[int]) bool { return x.ended && (w.place == nil || w.place.self != x) })
+	switch {
+	case ended >= 0:
+		w.step(Event[int]{Kind: Leave, Waiter: w.order[ended]})
+	case len(w.tries) > 0:
+		w.grant(TryGranted, w.tries[0])
+	case w.started > 0:
+		w.enter()
+	case w.place != nil && (w.place.done || w.place.cancelled || w.place.self != nil && w.place.self.ended):
+		w.leavePlace()
+	case w.place != nil:
+		w.grant(Granted, nil)
+	case w.lease.state == inUse:
+		w.step(Event[int]{Kind: Unlock, Passable: true})
+	case w.lease.state == asking:
+		w.answerTokens()
+	case w.lease.state == releasing:
+		w.step(Event[int]{Kind: LeaseOver})
+	case w.kept:
+		w.step(Event[int]{Kind: Lapse})
+	default:
+		return false
+	}
+	return true
+}
+
+func (w *world) enter() {
+	w.started--
+	w.step(Event[int]{Kind: Enter})
+}
+
+func (w *world) grant(kind EventKind, by *Waiter[int]) {
+	spare := min(w.pick(4), w.q.bounds.MostTokens)
+	token := max(w.lastToken, w.reserved) + 1 + fence.Token(w.pick(2))
+	w.step(Event[int]{Kind: kind, Waiter: by, Token: token, Spare: spare})
+}
+
+func (w *world) leavePlace() {
+	p := w.place
+	w.place = nil
+	if p.self != nil {
+		w.step(Event[int]{Kind: PlaceOver})
+	} else {
+		w.step(Event[int]{Kind: Enter})
+	}
+}
+
+// answerTokens answers ReserveTokens: with an error, or with tokens that may not follow those that are
+// left.
+func (w *world) answerTokens() {
+	e := Event[int]{Kind: TokensReserved, Waiting: w.pick(2) == 0, Passable: w.pick(8) > 0}
+	if w.pick(4) > 0 {
+		e.Token, e.Count = max(w.lease.asked.Token, w.reserved)+1+fence.Token(w.pick(2)), w.pick(w.lease.asked.Count+1)
+	}
+	w.step(e)
+}
+
+func (w *world) reserve(own bool) {
+	w.wall += 1e3
+	w.step(Event[int]{Kind: Reserve, Own: own})
+}
+
+// step has the event happen, and carries out what the queue decides.
+func (w *world) step(e Event[int]) {
+	e.Rank = w.wall
+	who := 0
+	if e.Waiter != nil {
+		who = e.Waiter.Of
+	}
+	before := w.lease
+	w.story = append(w.story, fmt.Sprintf("%d of %d", e.Kind, who))
+	w.expect(e)
+	actions := w.q.Step(e, w.now, nil)
+	given := 0
+	for _, a := range actions {
+		w.story = append(w.story, fmt.Sprintf("->%d", a.Kind))
+		if w.apply(a, e); a.Kind == Give || a.Kind == Discard {
+			given++
+		}
+	}
+	switch e.Kind {
+	case Granted:
+		if given != 1 {
+			w.flaw("what was granted was given to %d, or discarded", given)
+		}
+	case Unlock, TokensReserved:
+		if w.lease == before {
+			w.flaw("a lease that was left is neither passed on nor released")
+		}
+	case Reserve:
+		if !slices.ContainsFunc(actions, func(a Action[int]) bool { return a.Kind == GiveUp }) {
+			w.kept = true
+		}
+	}
+	if w.kept && !w.q.reservation.kept {
+		w.flaw("a reserved place was forgotten")
+	}
+}
+
+// expect notes what an event means for the record.
+func (w *world) expect(e Event[int]) {
+	if e.Kind == Join || e.Kind == TryRefused {
+		if len(w.order) == 0 {
+			w.rank = 0
+		}
+	}
+	switch e.Kind {
+	case Join:
+		w.order = append(w.order, e.Waiter)
+	case TryGranted, TryFailed, TryRefused:
+		w.tries = slices.DeleteFunc(w.tries, func(x *Waiter[int]) bool { return x == e.Waiter })
+		if e.Kind == TryRefused {
+			w.order = slices.Insert(w.order, 0, e.Waiter)
+		}
+	case Leave:
+		w.drop(e.Waiter)
+	case Refused:
+		w.place.done = true
+	case Granted:
+		w.place.done = true
+	case LeaseOver:
+		w.lease = leaseRecord{}
+	case TokensReserved:
+		if e.Count != 0 {
+			w.reserved = e.Token + fence.Token(e.Count) - 1
+		}
+		if e.Token != 0 && !e.Waiting {
+			w.lease.passes, w.lease.mark = 0, w.now
+		}
+	}
+	if e.Kind == Granted || e.Kind == TryGranted {
+		w.reserved = e.Token + fence.Token(e.Spare)
+		w.rank = 0
+		switch {
+		case e.Kind == Granted && w.firstLive() == nil:
+		case w.q.bounds.Passes():
+			w.lease = leaseRecord{state: inUse, mark: w.now}
+		default:
+			w.others++
+		}
+		w.lastToken = e.Token
+	}
+}
+
+func (w *world) drop(x *Waiter[int]) {
+	w.order = slices.DeleteFunc(w.order, func(o *Waiter[int]) bool { return o == x })
+}
+
+func (w *world) firstLive() *Waiter[int] {
+	for _, x := range w.order {
+		if !x.ended {
+			return x
+		}
+	}
+	return nil
+}
+
+// apply carries out one action.
+func (w *world) apply(a Action[int], e Event[int]) {
+	switch a.Kind {
+	case Try:
+		w.tries = append(w.tries, nil)
+	case EnterYourself:
+		w.step(Event[int]{Kind: Enter})
+		if w.place == nil {
+			w.flaw("a waiter that was to wait by itself has no place")
+		} else {
+			w.place.self = a.Waiter
+		}
+	case Start:
+		w.started++
+	case Wait:
+		if w.rank != 0 && !a.Reserved && w.q.Rank() != w.rank {
+			w.flaw("the next place has another rank, although somebody waits since the last one")
+		}
+		if a.Reserved != w.kept {
+			w.flaw("a place is reserved: %v, and used: %v", w.kept, a.Reserved)
+		}
+		w.place, w.rank, w.kept = new(placeRecord), w.q.Rank(), false
+	case GiveUp:
+		switch {
+		case a.Reserved:
+			if e.Kind == Lapse {
+				w.kept = false
+			}
+		case w.place == nil:
+			w.flaw("a place is given up that is not there")
+		case len(w.order) > 0:
+			w.flaw("a place is given up that somebody wants")
+		default:
+			w.place.cancelled = true
+		}
+	case Tell:
+		if !slices.Contains(w.order, a.Waiter) {
+			w.flaw("%d is told of a reason and does not wait", a.Waiter.Of)
+		}
+	case Refuse:
+		w.drop(a.Waiter)
+	case Give, Pass:
+		w.answer(a)
+	case ReserveTokens:
+		w.lease.state, w.lease.asked = asking, a
+		if a.Count < 1 || a.Count > w.q.bounds.MostTokens {
+			w.flaw("%d tokens are to be reserved, the most is %d", a.Count, w.q.bounds.MostTokens)
+		}
+	case Release:
+		w.lease.state = releasing
+		if w.q.Phase() == Idle {
+			w.lease = leaseRecord{}
+			w.others++
+		}
+	}
+}
+
+// answer gives a waiter a lease: it is the first that is not about to leave.
+func (w *world) answer(a Action[int]) {
+	if first := w.firstLive(); a.Waiter != first {
+		w.flaw("%d has the lease, and it is another's turn, or %[1]d is about to leave", a.Waiter.Of)
+	}
+	w.drop(a.Waiter)
+	if a.Kind == Give {
+		w.place = nil
+		return
+	}
+	l := &w.lease
+	if a.Token <= w.lastToken || a.Token > w.reserved {
+		w.flaw("token %d after %d, and %d is the last that is reserved", a.Token, w.lastToken, w.reserved)
+	}
+	w.lastToken = a.Token
+	if l.passes >= w.q.bounds.MostPasses || w.now.Sub(l.mark) >= w.q.bounds.For {
+		w.flaw("pass %d after %v, the bounds are %d and %v", l.passes+1, w.now.Sub(l.mark), w.q.bounds.MostPasses, w.q.bounds.For)
+	}
+	l.passes++
+	l.state = inUse
+}
+
+// check looks at what must hold between two events.
+func (w *world) check() {
+	asks := len(w.tries) + w.started
+	if w.place != nil {
+		asks++
+	}
+	if w.lease.state != noLease {
+		asks++
+	}
+	if asks > 1 {
+		w.flaw("%d ask the store, or have the lease", asks)
+	}
+	if asks == 0 && w.firstLive() != nil {
+		w.flaw("%d waits, and nobody asks the store for it", w.firstLive().Of)
+	}
+	if p := w.place; p != nil && len(w.order) == 0 && !p.cancelled && !p.done {
+		w.flaw("a place is kept that nobody wants")
+	}
+	if w.q.Len() != len(w.order) {
+		w.flaw("%d wait, and the queue has %d", len(w.order), w.q.Len())
+	}
+	i := 0
+	for x := range w.q.Waiters() {
+		if i >= len(w.order) || w.order[i] != x || w.q.Ahead(x) != i {
+			w.flaw("the order is not that of arrival")
+			break
+		}
+		i++
+	}
+}
+
+// searched returns the first broken invariant in some random runs.
+func searched(runs int) error {
+	random := rand.New(rand.NewPCG(1, 2))
+	for run := range runs {
+		choices := make([]byte, 20+random.IntN(200))
+		for i := range choices {
+			choices[i] = byte(random.Uint32())
+		}
+		if err := newWorld(choices).run(); err != nil {
+			return fmt.Errorf("run %d: %w", run, err)
+		}
+	}
+	return nil
+}
+
+// Whatever happens in whatever order: at most one goroutine asks the store, and one does
+// as long as anybody waits; turns are in the order of arrival; a place, a reservation
+// and a grant are used or given up; and passes keep to their tokens and bounds.
+func TestInvariants(t *testing.T) {
+	if err := searched(20000); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func FuzzInvariants(f *testing.F) {
+	f.Add([]byte("some goroutines want the same lock"))
+	f.Fuzz(func(t *testing.T, choices []byte) {
+		if err := newWorld(choices).run(); err != nil {
+			t.Fatal(err)
+		}
+	})
+}

@@ -1,0 +1,57 @@
+package waitq
+
+import "github.com/leasehold-dev/leasehold/internal/clock"
+
+// Waiter is one goroutine in a queue.
+type Waiter[T any] struct {
+	// Of is what the driver knows the waiter by.
+	Of T
+	// Listens says that the waiter reads every reason, and not only those that try its
+	// patience.
+	Listens bool
+
+	ended      bool // it is about to leave
+	joined     clock.Instant
+	prev, next *Waiter[T]
+}
+
+// line is the waiters of a queue in their order.
+type line[T any] struct{ first, last *Waiter[T] }
+
+// add puts w at the end of the line, or before all others.
+func (l *line[T]) add(w *Waiter[T], ahead bool) {
+	switch {
+	case l.first == nil:
+		l.first, l.last = w, w
+	case ahead:
+		w.next, l.first.prev, l.first = l.first, w, w
+	default:
+		w.prev, l.last.next, l.last = l.last, w, w
+	}
+}
+
+func (l *line[T]) remove(w *Waiter[T]) {
+	if w.prev != nil {
+		w.prev.next = w.next
+	} else {
+		l.first = w.next
+	}
+	if w.next != nil {
+		w.next.prev = w.prev
+	} else {
+		l.last = w.prev
+	}
+	w.prev, w.next = nil, nil
+}
+
+// foremost returns the first waiter that is not about to leave, or nil.
+func (l *line[T]) foremost() *Waiter[T] {
+	w := l.first
+	for endedPassedOver && w != nil && w.ended {
+		w = w.next
+	}
+	return w
+}
+
+// only reports whether w is the only waiter.
+func (l *line[T]) only(w *Waiter[T]) bool { return l.first == w && l.last == w }

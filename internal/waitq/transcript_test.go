@@ -1,0 +1,268 @@
+package waitq
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/leasehold-dev/leasehold/fence"
+	"github.com/leasehold-dev/leasehold/internal/clock"
+)
+
+var update = flag.Bool("update", false, "write what the machine does into testdata/*.txt")
+
+// Each file in testdata is a story: what happens to a queue, and below each event,
+// indented, what the queue has its driver do and how it stands then. Text after # is for
+// the reader. To add a story, write its events and run
+//
+//	go test ./internal/waitq -run TestTranscripts -update
+//
+// and read what the machine made of it.
+func TestTranscripts(t *testing.T) {
+	files, err := filepath.Glob("testdata/*.txt")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no stories: %v", err)
+	}
+	for _, file := range files {
+		t.Run(strings.TrimSuffix(filepath.Base(file), ".txt"), func(t *testing.T) {
+			want, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got, err := replay(string(want))
+			if err != nil {
+				t.Fatalf("%s:%v", file, err)
+			}
+			if *update {
+				if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
+					t.Fatal(err)
+				}
+				return
+			}
+			gotLines, wantLines := strings.Split(got, "\n"), strings.Split(string(want), "\n")
+			for i := range max(len(gotLines), len(wantLines)) {
+				g, w := lineOf(gotLines, i), lineOf(wantLines, i)
+				if g != w {
+					t.Fatalf("%s:%d:\ngot  %s\nwant %s", file, i+1, g, w)
+				}
+			}
+		})
+	}
+}
+
+func lineOf(lines []string, i int) string {
+	if i < len(lines) {
+		return lines[i]
+	}
+	return "(end)"
+}
+
+// teller replays a story.
+type teller struct {
+	q       Queue[string]
+	waiters map[string]*Waiter[string]
+}
+
+// epoch is 0 ms of every story, and midnight is the time of day then.
+const (
+	epoch    = clock.Instant(time.Hour)
+	midnight = 1e15
+)
+
+// replay returns the story with what the machine does now.
+func replay(story string) (string, error) {
+	var out strings.Builder
+	var t *teller
+	for i, line := range strings.SplitAfter(story, "\n") {
+		text := strings.TrimSpace(line)
+		switch {
+		case strings.HasPrefix(line, "    "): // what the machine did when it was recorded
+			continue
+		case text == "" || strings.HasPrefix(text, "#"):
+			out.WriteString(line)
+			continue
+		}
+		out.WriteString(line)
+		if begun := begin(text); begun != nil {
+			t = begun
+			continue
+		}
+		if t == nil {
+			return "", fmt.Errorf("%d: a story starts with a queue", i+1)
+		}
+		e, ms, err := t.parse(text)
+		if err != nil {
+			return "", fmt.Errorf("%d: %v", i+1, err)
+		}
+		now := epoch.Add(time.Duration(ms) * time.Millisecond)
+		var actions []Action[string]
+		if e.Kind == Join {
+			actions = t.q.Step(Event[string]{Kind: Arrive}, now, nil)
+		}
+		if len(actions) == 0 {
+			actions = t.q.Step(e, now, nil)
+		}
+		for _, a := range actions {
+			fmt.Fprintf(&out, "    -> %s\n", actionText(a))
+		}
+		fmt.Fprintf(&out, "    %s\n", t.state())
+	}
+	return out.String(), nil
+}
+
+var beginning = regexp.MustCompile(`^a queue(, that passes on (\d+) times within (\d+)ms)?(, for a lock that others want)?$`)
+
+// begin returns the teller for the queue that a line begins, or nil. Its TTL is 3 s.
+func begin(line string) *teller {
+	m := beginning.FindStringSubmatch(line)
+	if m == nil {
+		return nil
+	}
+	bounds := new(Cohort)
+	if m[1] != "" {
+		*bounds = Cohort{MostPasses: number(m[2]), For: time.Duration(number(m[3])) * time.Millisecond, MostTokens: number(m[2])}
+	}
+	return &teller{q: New[string](3*time.Second, bounds, &Contention{busy: m[4] != ""}), waiters: map[string]*Waiter[string]{}}
+}
+
+var reasons = map[string]Reason{"is busy": Busy, "is closed for a while": Closed, "gives no answer": NoAnswer}
+
+// phrases are the events that a story can tell.
+var phrases = []struct {
+	pattern *regexp.Regexp
+	event   func(m []string) Event[string]
+}{
+	{regexp.MustCompile(`^(\w+) wants the lock( and listens)?$`), func(m []string) Event[string] {
+		return Event[string]{Kind: Join, Waiter: &Waiter[string]{Of: m[1], Listens: m[2] != ""}}
+	}},
+	{regexp.MustCompile(`^(\w+)'s attempt is granted token (\d+), and (\d+) more$`), func(m []string) Event[string] {
+		return Event[string]{Kind: TryGranted, Token: fence.Token(number(m[2])), Spare: number(m[3])}
+	}},
+	{regexp.MustCompile(`^(\w+)'s attempt is refused, the store (is busy|is closed for a while|gives no answer)$`), func(m []string) Event[string] {
+		return Event[string]{Kind: TryRefused, Why: reasons[m[2]]}
+	}},
+	{regexp.MustCompile(`^(\w+)'s attempt fails$`), func([]string) Event[string] { return Event[string]{Kind: TryFailed} }},
+	{regexp.MustCompile(`^(\w+|a goroutine) enters the store's queue$`), func([]string) Event[string] { return Event[string]{Kind: Enter} }},
+	{regexp.MustCompile(`^the store (is busy|is closed for a while|gives no answer)$`), func(m []string) Event[string] {
+		return Event[string]{Kind: Told, Why: reasons[m[1]], Pushed: true}
+	}},
+	{regexp.MustCompile(`^the store grants token (\d+), and (\d+) more$`), func(m []string) Event[string] {
+		return Event[string]{Kind: Granted, Token: fence.Token(number(m[1])), Spare: number(m[2])}
+	}},
+	{regexp.MustCompile(`^the store refuses for good$`), func([]string) Event[string] { return Event[string]{Kind: Refused} }},
+	{regexp.MustCompile(`^the place is over$`), func([]string) Event[string] { return Event[string]{Kind: PlaceOver} }},
+	{regexp.MustCompile(`^(\w+)'s context ends$`), func([]string) Event[string] { return Event[string]{Kind: Ended} }},
+	{regexp.MustCompile(`^(\w+) leaves$`), func([]string) Event[string] { return Event[string]{Kind: Leave} }},
+	{regexp.MustCompile(`^(\w+) unlocks(, and little of the lease is left)?$`), func(m []string) Event[string] {
+		return Event[string]{Kind: Unlock, Passable: m[2] == ""}
+	}},
+	{regexp.MustCompile(`^the store reserves (\d+) tokens from (\d+) on(, and somebody waits elsewhere)?$`), func(m []string) Event[string] {
+		return Event[string]{Kind: TokensReserved, Token: fence.Token(number(m[2])), Count: number(m[1]), Waiting: m[3] != "", Passable: true}
+	}},
+	{regexp.MustCompile(`^the store reserves no tokens$`), func([]string) Event[string] { return Event[string]{Kind: TokensReserved} }},
+	{regexp.MustCompile(`^the lease is (released|lost)$`), func([]string) Event[string] { return Event[string]{Kind: LeaseOver} }},
+	{regexp.MustCompile(`^the release takes the next place$`), func([]string) Event[string] { return Event[string]{Kind: Reserve, Own: true} }},
+	{regexp.MustCompile(`^the reservation gets older$`), func([]string) Event[string] { return Event[string]{Kind: Lapse} }},
+}
+
+var timed = regexp.MustCompile(`^at (\d+)ms (.*)$`)
+
+func (t *teller) parse(line string) (e Event[string], ms int, err error) {
+	m := timed.FindStringSubmatch(line)
+	if m == nil {
+		return e, 0, fmt.Errorf("no time in %q", line)
+	}
+	for _, p := range phrases {
+		found := p.pattern.FindStringSubmatch(m[2])
+		if found == nil {
+			continue
+		}
+		e, ms := p.event(found), number(m[1])
+		e.Rank = midnight + uint64(ms)*1000
+		switch e.Kind {
+		case Join:
+			t.waiters[found[1]] = e.Waiter
+		case TryRefused, Ended, Leave:
+			if e.Waiter = t.waiters[found[1]]; e.Waiter == nil {
+				return e, 0, fmt.Errorf("nobody is called %q", found[1])
+			}
+		}
+		return e, ms, nil
+	}
+	return e, 0, fmt.Errorf("unknown event %q", m[2])
+}
+
+func number(s string) int {
+	n, _ := strconv.Atoi(s)
+	return n
+}
+
+func actionText(a Action[string]) string {
+	switch a.Kind {
+	case Try:
+		return "make one attempt"
+	case EnterYourself:
+		return a.Waiter.Of + " asks for the queue"
+	case Start:
+		return "start a goroutine that asks for the queue"
+	case Wait:
+		if a.Reserved {
+			return "wait at the reserved place"
+		}
+		return "wait in the store's queue"
+	case GiveUp:
+		if a.Reserved {
+			return "give up the reserved place"
+		}
+		return "give up the place"
+	case Tell:
+		return "tell " + a.Waiter.Of
+	case Refuse:
+		return "refuse " + a.Waiter.Of
+	case Give:
+		return a.Waiter.Of + " has the lease"
+	case Pass:
+		return fmt.Sprintf("%s has the lease with token %d", a.Waiter.Of, a.Token)
+	case ReserveTokens:
+		return fmt.Sprintf("ask for %d tokens above %d", a.Count, a.Token)
+	case Release:
+		return "release the lease"
+	case Discard:
+		return "release what was granted"
+	}
+	return "unknown"
+}
+
+// state is how the queue stands.
+func (t *teller) state() string {
+	q := &t.q
+	text := q.Phase().String()
+	switch {
+	case q.Phase() == Waiting && q.Rank() != 0:
+		text += fmt.Sprintf(" since %dms", (q.Rank()-midnight)/1000)
+	case q.Holds():
+		c := q.cohort
+		text += fmt.Sprintf(" token %d, %d spare, %d passed", c.token, c.spare, c.passes)
+	}
+	separator := " | "
+	for w := range q.Waiters() {
+		text += separator + w.Of
+		if w.ended {
+			text += " (about to leave)"
+		}
+		separator = ", "
+	}
+	if q.reservation.kept {
+		text += " | a place is reserved"
+	}
+	if q.trouble != 0 {
+		text += " | no answer since " + clock.Instant(q.trouble).Sub(epoch).String()
+	}
+	return text
+}

@@ -1,0 +1,155 @@
+// Package waitq is the state machine of the goroutines in one process that wait for
+// the same lock on the same terms. For all of them at most one asks the store or has
+// a place in the store's queue, and none does while one of them has a lease that it
+// will pass on.
+//
+//	idle      Arrive          trying, unless others are known to want the lock
+//	idle      (waiters)       entering
+//	trying    TryGranted      holding
+//	trying    TryRefused      entering
+//	trying    TryFailed       idle
+//	entering  Enter           waiting; idle if no waiter is left
+//	waiting   Granted         holding
+//	waiting   Enter           waiting, at the next place; idle if no waiter is left
+//	waiting   PlaceOver       idle
+//	holding   Unlock          holding, by the next waiter; or ending
+//	ending    TokensReserved  holding, by the next waiter; or still ending
+//	holding   LeaseOver       idle
+//	ending    LeaseOver       idle
+//
+// The phases:
+//
+//   - Idle: nobody asks the store. If anybody waits, the next phase begins in the same
+//     step.
+//   - Trying: the first goroutine asks once. It is not in the queue, since mostly it
+//     is granted the lock and nobody has to wait.
+//   - Entering: a goroutine is about to take a place in the store's queue.
+//   - Waiting: it has a place there, and waits for a grant. The grant goes to the
+//     waiter that is first by then.
+//   - Holding: a waiter has the lease. When it leaves the lease, that passes to the
+//     next waiter with a token of its own, and the store is not asked.
+//   - Ending: the lease was left and not passed on: the store is asked for more
+//     tokens, or to release it.
+//
+// A lease that may not be passed on is no concern of the queue: after the grant it is
+// idle, and asks again for the next waiter.
+//
+// A Queue starts no goroutine and calls no store. Step takes an event and the current
+// instant, and returns the actions that the driver carries out. The driver makes one
+// call of Step at a time.
+package waitq
+
+import (
+	"iter"
+	"time"
+
+	"github.com/leasehold-dev/leasehold/internal/clock"
+)
+
+// Phase says who asks the store for the queue, or that a lease is held.
+type Phase uint8
+
+// The phases: see the package's documentation.
+const (
+	Idle Phase = iota
+	Trying
+	Entering
+	Waiting
+	Holding
+	Ending
+)
+
+var phaseNames = [...]string{"idle", "trying", "entering", "waiting", "holding", "ending"}
+
+func (p Phase) String() string { return phaseNames[p] }
+
+// Queue is the goroutines that wait for one lock on the same terms, first come first
+// served. T is what the driver knows a waiter by.
+type Queue[T any] struct {
+	ttl        time.Duration
+	bounds     *Cohort
+	contention *Contention
+	waiters    line[T]
+
+	phase     Phase
+	self      bool // a waiter asks for the queue in its own goroutine
+	contended bool // at this place the store has given a reason to wait
+	known     bool // there is a reason why the lock is not granted yet
+
+	rank        uint64 // of the place, kept until the lock is granted or nobody waits
+	reservation reservation
+	trouble     trouble
+	cohort      cohort
+}
+
+// New returns an idle queue. Its waiters go on waiting for ttl while the store gives no
+// answer. Queues of one lock share c.
+func New[T any](ttl time.Duration, bounds *Cohort, c *Contention) Queue[T] {
+	return Queue[T]{ttl: ttl, bounds: bounds, contention: c}
+}
+
+// Idle reports whether the queue can be forgotten.
+func (q *Queue[T]) Idle() bool {
+	return q.phase == Idle && q.waiters.first == nil && !q.reservation.kept
+}
+
+// Phase returns the phase after the last step.
+func (q *Queue[T]) Phase() Phase { return q.phase }
+
+// Holds reports whether a lease is passed on in the queue, or was until its last
+// holder left it.
+func (q *Queue[T]) Holds() bool { return q.phase == Holding || q.phase == Ending }
+
+// Rank returns the rank of the place in the store's queue. It is 0 if there is no place
+// and the next one has no rank to keep.
+func (q *Queue[T]) Rank() uint64 { return q.rank }
+
+// Contended reports whether the store has given a reason to wait at the place.
+func (q *Queue[T]) Contended() bool { return q.contended }
+
+// Reserved reports whether a place is reserved.
+func (q *Queue[T]) Reserved() bool { return q.reservation.kept }
+
+// RejoinWanted reports whether the place for the next wait should be taken with the
+// release of a lease: a goroutine waits, or will soon. attached says that the lease is
+// the one that the queue passed on.
+func (q *Queue[T]) RejoinWanted(attached bool) bool {
+	return attached && q.waiters.first != nil || q.contention.Expected()
+}
+
+// Waiters returns the waiters in their order.
+func (q *Queue[T]) Waiters() iter.Seq[*Waiter[T]] {
+	return func(yield func(*Waiter[T]) bool) {
+		for w := q.waiters.first; w != nil && yield(w); {
+			w = w.next
+		}
+	}
+}
+
+// Len returns how many wait.
+func (q *Queue[T]) Len() (n int) {
+	for w := q.waiters.first; w != nil; w = w.next {
+		n++
+	}
+	return n
+}
+
+// Foremost returns the first waiter that is not about to leave, or nil.
+func (q *Queue[T]) Foremost() *Waiter[T] { return q.waiters.foremost() }
+
+// Ahead returns how many waiters of the queue come before w.
+func (q *Queue[T]) Ahead(w *Waiter[T]) (n int) {
+	for o := w.prev; o != nil; o = o.prev {
+		n++
+	}
+	return n
+}
+
+// Patience returns how long w goes on waiting for a store that gives it no answer: for
+// its TTL. It returns false if there is no such trouble.
+func (q *Queue[T]) Patience(w *Waiter[T], now clock.Instant) (left time.Duration, trouble bool) {
+	if q.trouble == 0 || q.Holds() {
+		return 0, false
+	}
+	return q.trouble.left(w.joined, q.ttl, now), true
+}

@@ -1,0 +1,86 @@
+package leasehold
+
+import (
+	"context"
+	"errors"
+
+	"github.com/leasehold-dev/leasehold/internal/clock"
+	"github.com/leasehold-dev/leasehold/internal/leasefsm"
+	"github.com/leasehold-dev/leasehold/internal/validity"
+	"github.com/leasehold-dev/leasehold/store"
+)
+
+// renewals carries out what the renewer finds due.
+type renewals struct{ c *Client }
+
+func (r renewals) Lock()                 { r.c.mu.Lock() }
+func (r renewals) Unlock()               { r.c.mu.Unlock() }
+func (r renewals) LockAt() clock.Instant { return r.c.lock() }
+func (r renewals) Contain(f func())      { r.c.contain(f, nil) }
+func (r renewals) Renew(batch []*hold)   { r.c.renew(context.Background(), batch) }
+
+func (r renewals) Step(h *hold, e leasefsm.Event, now clock.Instant) { h.stepLocked(e, 0, now) }
+
+// renew asks the store to renew batch, and waits for the answers for no longer
+// than until the next renewal of any of them would be due.
+func (c *Client) renew(ctx context.Context, batch []*hold) []error {
+	reqs := make([]store.Lease, len(batch))
+	bound := batch[0].req.TTL
+	for i, h := range batch {
+		reqs[i] = h.req
+		bound = min(bound, validity.RenewAfter(h.req.TTL))
+	}
+	ctx, cancel := context.WithTimeout(ctx, bound)
+	defer cancel()
+	settled := false
+	defer func() {
+		if !settled { // the clock or the store panicked
+			c.renewalFailed(batch)
+		}
+	}()
+	start := c.clock.Now()
+	errs := c.store.Renew(ctx, reqs)
+	if !renewalFromStart {
+		start = c.clock.Now()
+	}
+
+	now := c.lock()
+	defer c.mu.Unlock()
+	settled = true
+	for i, h := range batch {
+		h.lastErr = errs[i]
+		switch {
+		case errs[i] == nil:
+			h.stepLocked(leasefsm.Renewed, start, now)
+		case errors.Is(errs[i], store.ErrNotHeld):
+			h.stepLocked(leasefsm.RenewalDenied, 0, now)
+		default:
+			h.stepLocked(leasefsm.RenewalUnknown, 0, now)
+		}
+	}
+	return errs
+}
+
+// renewalFailed has the leases of batch renewed again before long.
+func (c *Client) renewalFailed(batch []*hold) {
+	now := c.lock()
+	defer c.mu.Unlock()
+	for _, h := range batch {
+		h.lastErr = errRenewal
+		h.stepLocked(leasefsm.RenewalUnknown, 0, now)
+	}
+}
+
+var errRenewal = errors.New("the renewal panicked")
+
+// renewNow is Extend.
+func (c *Client) renewNow(ctx context.Context, l *Lease) error {
+	now := c.lock()
+	l.h.stepLocked(leasefsm.RenewalSent, 0, now)
+	c.mu.Unlock()
+	err := c.renew(ctx, []*hold{l.h})[0]
+	if over := l.Err(); over != nil {
+		return over
+	}
+	return err
+}

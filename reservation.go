@@ -1,0 +1,87 @@
+package leasehold
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/leasehold-dev/leasehold/internal/clock"
+	"github.com/leasehold-dev/leasehold/internal/waitq"
+	"github.com/leasehold-dev/leasehold/store"
+)
+
+// reservedFor is how long a place is reserved at most; it is half of that at least.
+// A timer for each place would cost most of what is saved.
+const reservedFor = 50 * time.Millisecond
+
+// reservation is a place in the store's queue that was taken with a release.
+type reservation struct {
+	req   store.WaitRequest
+	start clock.Instant // before it was asked for
+	rank  uint64
+}
+
+// reservations are the places that no waiter has taken over yet.
+type reservations struct {
+	of      []*queue
+	timer   *time.Timer // runs lapse
+	running bool
+}
+
+func (rs *reservations) init(c *Client) {
+	rs.timer = time.AfterFunc(reservedFor, func() { c.contain(c.lapse, nil) })
+	rs.timer.Stop()
+}
+
+// keepReservationLocked keeps p for the next waiter of the queue. The client's mutex is
+// held.
+func (q *queue) keepReservationLocked(p *reservation) {
+	q.reserved = p
+	rs := &q.c.queues.reservations
+	rs.of = append(rs.of, q)
+	if !rs.running {
+		rs.running = true
+		rs.timer.Reset(reservedFor / 2)
+	}
+}
+
+// dropReservationLocked returns the place that was reserved. The client's mutex is held.
+func (q *queue) dropReservationLocked() *reservation {
+	p, rs := q.reserved, &q.c.queues.reservations
+	q.reserved = nil
+	rs.of = slices.DeleteFunc(rs.of, func(o *queue) bool { return o == q })
+	return p
+}
+
+// lapse is called from time to time, and gives up the places that nobody wanted.
+func (c *Client) lapse() {
+	c.mu.Lock()
+	var old []*reservation
+	rs := &c.queues.reservations
+	for _, q := range slices.Clone(rs.of) {
+		a, _ := q.stepLocked(waitq.Event[*waiter]{Kind: waitq.Lapse}, 0)
+		if q.m.Reserved() {
+			continue
+		}
+		if p := q.dropReservationLocked(); a.Kind == waitq.GiveUp {
+			old = append(old, p)
+		}
+	}
+	if rs.running = len(rs.of) > 0; rs.running {
+		rs.timer.Reset(reservedFor / 2)
+	}
+	c.mu.Unlock()
+	for _, p := range old {
+		c.giveUp(p)
+	}
+}
+
+// giveUp gives up a place that nobody wants.
+func (c *Client) giveUp(p *reservation) {
+	ctx, cancel := context.WithTimeout(context.Background(), p.req.TTL)
+	defer cancel()
+	if err := c.store.Release(ctx, store.ReleaseRequest{Lease: p.req.Lease}); err != nil && !errors.Is(err, store.ErrNotHeld) {
+		c.log.Debug("a place in line that nobody wants ends by its TTL", "lock", p.req.Name, "err", err)
+	}
+}

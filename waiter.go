@@ -1,0 +1,237 @@
+package leasehold
+
+import (
+	"context"
+	"time"
+
+	"github.com/leasehold-dev/leasehold/internal/clock"
+	"github.com/leasehold-dev/leasehold/internal/waitq"
+)
+
+// waiter is one goroutine in a queue.
+type waiter struct {
+	waitq.Waiter[*waiter]
+	q        *queue
+	l        *Lock
+	ctx      context.Context
+	bound    bool
+	done     bool        // answered, and no longer in the queue
+	answer   chan answer // holds one
+	withdrew *departure  // from where it left the queue without an answer; nil: it did not
+}
+
+// answer ends a wait, unless it is the zero one, which says that there is a new
+// reason for it.
+type answer struct {
+	lease *Lease
+	how   EventKind
+	err   error
+}
+
+// newWaiter returns a waiter that is in no queue yet.
+func (q *queue) newWaiter(l *Lock, ctx context.Context, bound bool) *waiter {
+	w := &waiter{q: q, l: l, ctx: ctx, bound: bound, answer: make(chan answer, 1)}
+	w.Of, w.Listens = w, l.listens()
+	return w
+}
+
+// joinLocked has w wait in its queue, after the event by which it comes to that. It
+// returns the place at which w waits in its own goroutine, or nil. The client's mutex is
+// held.
+func (w *waiter) joinLocked(e waitq.Event[*waiter], now clock.Instant) *place {
+	e.Waiter = &w.Waiter
+	if a, _ := w.q.stepLocked(e, now); a.Kind != waitq.EnterYourself {
+		return nil
+	}
+	p := w.q.newPlaceLocked(now)
+	p.begin(w.ctx)
+	p.alone = w
+	p.watchPatienceLocked(now)
+	return p
+}
+
+// get waits at p, or else in the queue.
+func (w *waiter) get(p *place, began clock.Instant) (lease *Lease, how EventKind, err error) {
+	returned := false
+	defer func() {
+		if !returned {
+			w.abandon()
+		}
+	}()
+	if p != nil && !w.waitAt(p) {
+		lease, how, err = w.leave()
+	} else {
+		lease, how, err = w.wait(began)
+	}
+	returned = true
+	return lease, how, err
+}
+
+// wait waits in the queue, and tells of the reasons.
+func (w *waiter) wait(began clock.Instant) (*Lease, EventKind, error) {
+	var patience *time.Timer // with a store that gives no answer; seldom needed
+	var over <-chan time.Time
+	var told cause
+	for {
+		select {
+		case <-w.ctx.Done():
+			return w.leave()
+		case a := <-w.answer:
+			if a.lease != nil || a.err != nil {
+				return a.lease, a.how, a.err
+			}
+		case <-over:
+		}
+		now := w.q.c.lock()
+		if w.done {
+			w.q.c.mu.Unlock()
+			continue
+		}
+		var why error
+		if w.l.listens() {
+			why = w.reasonLocked(now)
+		}
+		left, trouble := w.patienceLocked(now)
+		w.q.c.mu.Unlock()
+		switch {
+		case trouble && left < 0:
+			return w.leave()
+		case trouble && patience == nil:
+			patience = time.NewTimer(left + time.Millisecond)
+			defer patience.Stop()
+			over = patience.C
+		case trouble:
+			patience.Reset(left + time.Millisecond)
+		case patience != nil:
+			patience.Stop()
+		}
+		if why != nil {
+			w.tellWaiting(began, why, &told)
+		}
+	}
+}
+
+// tellWaiting calls the user's functions. If the context ends while they block,
+// w does not stand in anybody's way.
+func (w *waiter) tellWaiting(began clock.Instant, why error, told *cause) {
+	stop := context.AfterFunc(w.ctx, w.stepAside)
+	defer stop()
+	w.l.seeWaiting(w.ctx, began, why, told)
+}
+
+// patienceLocked is how long w goes on waiting for a store that gives it no answer. It
+// says whether there is such trouble. The client's mutex is held.
+func (w *waiter) patienceLocked(now clock.Instant) (left time.Duration, trouble bool) {
+	return w.q.m.Patience(&w.Waiter, now)
+}
+
+// reasonLocked returns why w waits at now. The client's mutex is held.
+func (w *waiter) reasonLocked(now clock.Instant) error {
+	q, ahead := w.q, w.q.m.Ahead(&w.Waiter)
+	if q.h != nil {
+		busy := q.h.busyLocked(now)
+		busy.Position = ahead + 1
+		return busy
+	}
+	busy, ok := q.reason.(*BusyError)
+	if !ok {
+		return q.reason
+	}
+	e := *busy
+	if e.ExpiresIn > 0 {
+		e.ExpiresIn = max(e.ExpiresIn-now.Sub(q.reasonAt), 0)
+	}
+	if e.Position > 0 {
+		e.Position += ahead
+	}
+	return &e
+}
+
+// endLocked ends the wait of w, which is no longer in the queue. The client's mutex is
+// held.
+func (w *waiter) endLocked(a answer) {
+	w.done = true
+	w.deliverLocked(a)
+}
+
+// deliverLocked answers w, and replaces an answer that w has not read yet. The mutex
+// keeps others from filling the room in between.
+func (w *waiter) deliverLocked(a answer) {
+	select {
+	case <-w.answer:
+	default:
+	}
+	w.answer <- a
+}
+
+// leave takes w, whose context or patience has ended, out of the queue, and
+// returns the error that its wait ends with; or the answer that came first. The last to
+// leave stays until nothing is left of it in the store's queue.
+func (w *waiter) leave() (*Lease, EventKind, error) {
+	q := w.q
+	now := q.c.lock()
+	if w.done {
+		q.c.mu.Unlock()
+		a := <-w.answer
+		return a.lease, a.how, a.err
+	}
+	w.withdrawLocked(now)
+	q.c.mu.Unlock()
+	w.awaitPlace()
+	if w.ctx.Err() == nil {
+		return nil, 0, w.withdrew.why
+	}
+	return nil, 0, gaveUp(w.ctx, q.refreshHolder(w.ctx, *w.withdrew))
+}
+
+// withdrawLocked takes w out of the queue, unless it is out of it already. The client's
+// mutex is held.
+func (w *waiter) withdrawLocked(now clock.Instant) {
+	if w.withdrew != nil {
+		return
+	}
+	s := w.departureLocked(now)
+	w.withdrew = &s
+	a, _ := w.q.stepLocked(waitq.Event[*waiter]{Kind: waitq.Leave, Waiter: &w.Waiter}, now)
+	if a.Kind == waitq.GiveUp {
+		p := w.q.place
+		p.cancel()
+		s.placeGone = p.gone
+	}
+}
+
+// awaitPlace waits until nothing is left of the place in the store's queue, if w was
+// the last that wanted it.
+func (w *waiter) awaitPlace() {
+	if gone := w.withdrew.placeGone; gone != nil {
+		<-gone
+	}
+}
+
+// abandon is leave for a waiter whose goroutine goes no further, since a function
+// of the user's has ended it.
+func (w *waiter) abandon() {
+	w.q.c.mu.Lock()
+	if w.done {
+		w.q.c.mu.Unlock()
+		if a := <-w.answer; a.lease != nil {
+			a.lease.discard()
+		}
+		return
+	}
+	w.withdrawLocked(0) // the time is for an error that nobody sees
+	w.q.c.mu.Unlock()
+	w.awaitPlace()
+}
+
+// stepAside withdraws w when its context ends while a function of the user's keeps
+// its goroutine from leaving.
+func (w *waiter) stepAside() {
+	w.q.c.contain(func() {
+		now := w.q.c.lock()
+		defer w.q.c.mu.Unlock()
+		if !w.done {
+			w.withdrawLocked(now)
+		}
+	}, nil)
+}
