@@ -18,7 +18,7 @@ import (
 // and what it does, is the same if they are renewed one after the other and by one
 // command.
 func TestOneCommandDoesWhatManyDo(t *testing.T) {
-	for name, n := range map[string]*scripted{"Redis": onRedis(t), "miniredis": onMiniredis(t)} {
+	for name, n := range map[string]*scripted{"Redis": onRedis(t), "simredis": onSimulated(t)} {
 		t.Run(name, func(t *testing.T) {
 			seen := map[string]int{}
 			for seed := range uint64(200) {

@@ -97,13 +97,13 @@ func newLongLine(b *testing.B, servers, waiting int) *longLine {
 		m.Run = strings.Repeat("-", 40) // as commands have it that were not sent by a node
 	}))
 	n.s.wall, n.s.channel = time.Now, channelBegin+strings.Repeat("c", 26)
-	ears := dialScripted(b, n.wire.conn.RemoteAddr().String())
-	if _, err := ears.wire.exchange([]*command{newCommand("SUBSCRIBE", n.s.channel)}); err != nil {
+	ears := n.another(b)
+	if _, err := ears.exchange([]*command{newCommand("SUBSCRIBE", n.s.channel)}); err != nil {
 		b.Fatal(err)
 	}
 	go func() {
 		for rest := make([]byte, 1<<16); ; {
-			if _, err := ears.wire.conn.Read(rest); err != nil {
+			if _, err := ears.conn.Read(rest); err != nil {
 				return
 			}
 		}

@@ -21,7 +21,7 @@ import (
 // servers restart, are given another's data, are emptied and declared, lists are replaced,
 // and the clocks of servers and clients step.
 
-func TestMarksOnMiniredis(t *testing.T) { checkMarks(t, onMiniredis(t), markSeeds) }
+func TestMarksOnSimulatedRedis(t *testing.T) { checkMarks(t, onSimulated(t), markSeeds) }
 
 func TestMarksOnRedis(t *testing.T) { checkMarks(t, onRedis(t), markSeeds/4) }
 
@@ -40,7 +40,7 @@ func checkMarks(t *testing.T, n *scripted, seeds int) {
 // Every script that sees to the mark or looks at it, with one thing in it changed, is found
 // to differ.
 func TestMarkScriptsChanged(t *testing.T) {
-	n := onMiniredis(t)
+	n := onSimulated(t)
 	n.listens(t)
 	for _, c := range markChanges {
 		t.Run(c.name, func(t *testing.T) {
@@ -220,7 +220,7 @@ func (n *scripted) marks(seed int) error {
 			var said []value
 			if said, err = n.run(newCommand("GET", markKey)); err == nil {
 				text := string(said[0].text)
-				if err = sameMark(text, m.model, n.mini == nil); err == nil {
+				if err = sameMark(text, m.model, n.sim == nil); err == nil {
 					m.model = text // to the microsecond
 				}
 			}
@@ -281,11 +281,11 @@ func (m *markRun) step() (string, error) {
 	case 4:
 		return m.relists(us)
 	case 5: // the server's clock, which may step back
-		if m.mini == nil {
+		if m.sim == nil {
 			return "nothing", nil
 		}
 		d := pick(m.r, steps) * time.Duration(1-2*m.r.IntN(2)*m.r.IntN(2))
-		m.setTime(m.now.Add(d))
+		m.now = m.now.Add(d)
 		return fmt.Sprint("time ", d), nil
 	case 6:
 		return m.becomes(us)
@@ -349,7 +349,7 @@ func (m *markRun) arrives(now int64) (string, error) {
 	got := fmt.Sprint(list[0].num)
 	if len(list) == 6 {
 		left, _ := list[1].number()
-		if off := leftIn(want) - int64(left); m.mini == nil && off > 0 && off < time.Second.Microseconds() {
+		if off := leftIn(want) - int64(left); m.sim == nil && off > 0 && off < time.Second.Microseconds() {
 			left += uint64(off)
 		}
 		got = fmt.Sprint(left, " ", string(list[2].text), " ", string(list[3].text), " ", string(list[4].text), " ", string(list[5].text))
@@ -380,7 +380,7 @@ func announced(before, after string) int64 {
 
 // listens has a second connection hear when lists change.
 func (n *scripted) listens(t *testing.T) {
-	n.ear = dialScripted(t, n.wire.conn.RemoteAddr().String()).wire
+	n.ear = n.another(t)
 	if _, err := n.ear.exchange([]*command{newCommand("SUBSCRIBE", membershipChannel)}); err != nil {
 		t.Fatal(err)
 	}

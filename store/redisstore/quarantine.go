@@ -29,7 +29,7 @@ import (
 // A quarantine ends when the wall clocks of the server and of the client that ends it
 // have both passed the end in the mark. A client that stays connected also counts for
 // itself, by a monotonic clock.
-const markKey = "leasehold:node"
+const markKey = nodemark.Key
 
 // guards reports whether a request may only use servers that have forgotten nothing.
 func (s *Store) guards(r store.Request) bool {

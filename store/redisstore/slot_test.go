@@ -56,13 +56,11 @@ func TestNamesInACluster(t *testing.T) {
 
 // There is a tag for each slot.
 func TestTags(t *testing.T) {
-	for slot := range slots {
+	// Each search takes a millisecond with the race detector: a few of each region will do.
+	for slot := 0; slot < slots; slot += 61 {
 		tag := tagIn(func(s int) bool { return s == slot }, rand.IntN(1<<(5*tagSize)))
 		if len(tag) != tagSize || slotOf(fmt.Sprintf("x{%s}y", tag)) != slot {
 			t.Fatalf("slot %d has tag %q", slot, tag)
-		}
-		if testing.Short() && slot > 100 {
-			break
 		}
 	}
 	if tag := tagIn(func(int) bool { return false }, 0); tag != "" {

@@ -61,6 +61,7 @@ func init() {
 		"INCR": {arity: 2, writes: true, grows: true, do: (*Server).incr},
 		"DEL":  {arity: 2, writes: true, do: (*Server).del}, "UNLINK": {arity: 2, writes: true, do: (*Server).del},
 		"EXISTS": {arity: 2, do: (*Server).exists},
+		"KEYS":   {arity: 2, do: (*Server).matching},
 		"SCAN":   {arity: 2, do: (*Server).scan},
 		"TYPE":   {arity: 2, do: (*Server).kind},
 		"STRLEN": {arity: 2, do: func(s *Server, a []string) reply { return s.length(a[0], false) }},
@@ -259,6 +260,18 @@ func (s *Server) flushall([]string) reply {
 	return okReply
 }
 
+func (s *Server) matching(a []string) reply { return bulks(s.match(a[0])) }
+
+// match are the names of keys that match a pattern.
+func (s *Server) match(pattern string) (names []string) {
+	for _, k := range s.Keys() {
+		if ok, err := path.Match(pattern, k); pattern == "*" || ok && err == nil {
+			names = append(names, k)
+		}
+	}
+	return names
+}
+
 // scan returns all keys at once.
 func (s *Server) scan(a []string) reply {
 	pattern := "*"
@@ -267,11 +280,5 @@ func (s *Server) scan(a []string) reply {
 			pattern = a[i+1]
 		}
 	}
-	r := reply{kind: '*'}
-	for _, k := range s.Keys() {
-		if ok, err := path.Match(pattern, k); ok && err == nil {
-			r.list = append(r.list, bulk(k))
-		}
-	}
-	return array(bulk("0"), r)
+	return array(bulk("0"), bulks(s.match(pattern)))
 }
