@@ -5,15 +5,15 @@ import (
 	"go/parser"
 	"go/token"
 	"io/fs"
-	"maps"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
-	"slices"
+	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/leasehold-dev/leasehold/internal/testenv/port"
 )
 
 // What the documents name as proof must exist.
@@ -65,9 +65,12 @@ func TestReadmeCommands(t *testing.T) {
 	if len(ports) != 5 {
 		t.Fatalf("README starts servers on %d ports, want 5", len(ports))
 	}
-	free := freePorts(t, len(ports))
-	for i, p := range slices.Sorted(maps.Keys(ports)) {
-		ports[p] = free[i]
+	for p := range ports {
+		free, err := port.Pick()
+		if err != nil {
+			t.Fatal(err)
+		}
+		ports[p] = strconv.Itoa(free)
 		t.Cleanup(func() { exec.Command("redis-cli", "-p", ports[p], "shutdown", "nosave").Run() })
 	}
 	env := append(os.Environ(), "XDG_STATE_HOME="+t.TempDir())
@@ -90,25 +93,6 @@ func TestReadmeCommands(t *testing.T) {
 			}
 		}
 	}
-}
-
-// freePorts returns n ports that nothing listens on.
-func freePorts(t *testing.T, n int) []string {
-	t.Helper()
-	var ports []string
-	for range n {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer l.Close() // not before all are found: else one may be found twice
-		_, port, err := net.SplitHostPort(l.Addr().String())
-		if err != nil {
-			t.Fatal(err)
-		}
-		ports = append(ports, port)
-	}
-	return ports
 }
 
 // The time of day is for people: what the client decides, it decides by the

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -14,9 +15,9 @@ import (
 	"github.com/leasehold-dev/leasehold/store/redisstore"
 )
 
-// The master of a lock is killed while it is held, and while somebody waits for it:
-// the lease is kept, since the replica that is promoted knows of it, and then goes to
-// who waits. What such a store does not promise cannot be required of it.
+// The master is killed while a lock is held and another client waits for it. The
+// replica that is promoted knows of both, so the lease is renewed there and goes to
+// the waiter when it is released. The store refuses a class that it does not promise.
 func TestLeaseOutlivesAFailover(t *testing.T) {
 	w := redistest.StartWatched(t, 1)
 	client := func() *leasehold.Client {
@@ -38,7 +39,9 @@ func TestLeaseOutlivesAFailover(t *testing.T) {
 		t.Fatal(err)
 	}
 	next := make(chan fence.Token, 1)
-	go func() {
+	var waiting sync.WaitGroup
+	defer waiting.Wait() // the store stays open until the second lease is released
+	waiting.Go(func() {
 		err := two.Mutex("a").With(o).Do(t.Context(), func(_ context.Context, l *leasehold.Lease) error {
 			next <- l.Token()
 			return nil
@@ -47,7 +50,7 @@ func TestLeaseOutlivesAFailover(t *testing.T) {
 			t.Error(err)
 			close(next)
 		}
-	}()
+	})
 	replica := w.Replicas[0]
 	until := func(what string, ok func() bool) {
 		t.Helper()

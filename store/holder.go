@@ -5,6 +5,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/leasehold-dev/leasehold/internal/excerpt"
 )
 
 // Holder describes the holder of a lock, or a waiter, for people to read. Only
@@ -77,15 +79,15 @@ func DecodeHolder(owner, meta string) Holder {
 func (h Holder) String() string {
 	var b strings.Builder
 	if h.Host == "" && h.PID == 0 {
-		b.WriteString(printable(h.Owner, mostShown))
+		b.WriteString(excerpt.AtMost(h.Owner, mostShown))
 	} else {
-		b.WriteString(printable(h.Host, mostShown))
+		b.WriteString(excerpt.AtMost(h.Host, mostShown))
 		b.WriteString(" pid ")
 		b.WriteString(strconv.Itoa(h.PID))
 	}
 	if h.Purpose != "" {
 		b.WriteString(" (")
-		b.WriteString(printable(h.Purpose, mostShown))
+		b.WriteString(excerpt.AtMost(h.Purpose, mostShown))
 		b.WriteString(")")
 	}
 	return b.String()

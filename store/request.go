@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"strings"
 	"time"
+
+	"github.com/leasehold-dev/leasehold/internal/excerpt"
 )
 
 // Limits that are the same for every store.
@@ -82,7 +84,7 @@ func CheckName(name string) error {
 		return fmt.Errorf("%w: the lock's name has %d bytes, the maximum is %d: shorten or hash it", ErrInvalid, len(name), MaxName)
 	}
 	if reserved(name) {
-		return fmt.Errorf("%w: the name %q is reserved for Leasehold's own keys: choose another name", ErrInvalid, printable(name, mostQuoted))
+		return fmt.Errorf("%w: the name %q is reserved for Leasehold's own keys: choose another name", ErrInvalid, excerpt.AtMost(name, mostQuoted))
 	}
 	return nil
 }

@@ -7,6 +7,8 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
+
+	"github.com/leasehold-dev/leasehold/internal/testenv/port"
 )
 
 // StartEtcd starts one etcd with its default settings: it writes every change to disk.
@@ -15,11 +17,11 @@ func StartEtcd(ctx context.Context) (*Server, error) {
 	if err != nil {
 		return nil, &MissingError{"etcd", `run scripts/ensure-etcd.sh, or on Debian and Ubuntu "sudo apt-get install -y etcd-server"`}
 	}
-	client, err := freePort()
+	client, err := port.Pick()
 	if err != nil {
 		return nil, err
 	}
-	peer, err := freePort()
+	peer, err := port.Pick()
 	if err != nil {
 		return nil, err
 	}

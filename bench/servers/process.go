@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -80,16 +79,6 @@ func (s *Server) Close() {
 	s.proc.Process.Kill()
 	<-s.done
 	os.RemoveAll(s.dir)
-}
-
-// freePort finds a free port, for a server that cannot choose one itself.
-func freePort() (int, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return 0, err
-	}
-	defer l.Close()
-	return l.Addr().(*net.TCPAddr).Port, nil
 }
 
 // MissingError says that a server is not installed, and what to install.

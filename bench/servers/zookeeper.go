@@ -8,6 +8,8 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+
+	"github.com/leasehold-dev/leasehold/internal/testenv/port"
 )
 
 // zookeeperJars are the places where packages put the program.
@@ -33,7 +35,7 @@ func StartZooKeeper(ctx context.Context) (*Server, error) {
 	if jar == "" {
 		return nil, errNoZooKeeper
 	}
-	port, err := freePort()
+	free, err := port.Pick()
 	if err != nil {
 		return nil, err
 	}
@@ -42,12 +44,12 @@ func StartZooKeeper(ctx context.Context) (*Server, error) {
 		return nil, err
 	}
 	config := filepath.Join(dir, "zoo.cfg")
-	settings := fmt.Sprintf("tickTime=2000\ndataDir=%s/data\nclientPort=%d\nclientPortAddress=127.0.0.1\nmaxClientCnxns=0\nadmin.enableServer=false\n4lw.commands.whitelist=srvr\n", dir, port)
+	settings := fmt.Sprintf("tickTime=2000\ndataDir=%s/data\nclientPort=%d\nclientPortAddress=127.0.0.1\nmaxClientCnxns=0\nadmin.enableServer=false\n4lw.commands.whitelist=srvr\n", dir, free)
 	if err := os.WriteFile(config, []byte(settings), 0o600); err != nil {
 		os.RemoveAll(dir)
 		return nil, err
 	}
-	addr := fmt.Sprintf("127.0.0.1:%d", port)
+	addr := fmt.Sprintf("127.0.0.1:%d", free)
 	version := ""
 	s, err := start(ctx, dir, []string{java, "-cp", jar, "org.apache.zookeeper.server.quorum.QuorumPeerMain", config}, func(context.Context) (err error) {
 		version, err = zookeeperVersion(addr)

@@ -30,7 +30,8 @@ var project = rules{
 		{"fence"},
 		{"internal/testenv/faultproxy", "internal/testenv/redistest", "internal/testenv/simnet", "internal/testenv/sqltest", "internal/layering", "internal/endtoend"},
 		{"internal/testenv/localredis", "internal/testenv/simredis"},
-		{"internal/testenv/child", "internal/nodemark"},
+		{"internal/testenv/child", "internal/testenv/port", "internal/nodemark", "store/redisstore/internal/resp"},
+		{"internal/excerpt"},
 	},
 
 	// Test equipment: only test files, and other test equipment, import it.
@@ -51,7 +52,7 @@ var project = rules{
 		"internal/lab/history":   {"internal/clock", "fence"},
 		"internal/leasefsm":      {"internal/validity", "internal/clock"},
 		"internal/quorum/driver": {"store", "internal/quorum", "internal/validity", "internal/nodeclock", "internal/clock", "fence"},
-		"store":                  {"fence"},
+		"store":                  {"fence", "internal/excerpt"},
 		"guard/*":                {"fence"},
 	},
 
@@ -75,5 +76,5 @@ var project = rules{
 
 	// Functions of their arguments: a checker that drives one of these with
 	// made-up time and made-up messages sees all there is to see.
-	pure: []string{"fence", "internal/doctor", "internal/leasefsm", "internal/proof/modelnode", "internal/nodemark", "internal/quorum", "internal/retain", "internal/rule", "internal/validity"},
+	pure: []string{"fence", "internal/doctor", "internal/excerpt", "internal/leasefsm", "internal/proof/modelnode", "internal/nodemark", "internal/quorum", "internal/retain", "internal/rule", "internal/validity"},
 }

@@ -4,6 +4,7 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/quorum"
 	"github.com/leasehold-dev/leasehold/internal/quorum/driver"
 	"github.com/leasehold-dev/leasehold/store"
+	"github.com/leasehold-dev/leasehold/store/redisstore/internal/resp"
 )
 
 // Leases that are renewed together share one command: much of the cost of a renewal is
@@ -45,35 +46,35 @@ func (s *Store) extend(c *command, leases []store.Request) {
 	}
 	b := c.beginMany(script, len(leases)-1)
 	for i := range leases {
-		b = appendWord(b, leases[i].Name)
+		b = resp.AppendWord(b, leases[i].Name)
 	}
 	for i := range leases {
 		b = appendCounterKey(b, leases[i].Name)
 	}
 	if guarded {
-		b = appendWord(b, markKey)
+		b = resp.AppendWord(b, markKey)
 	}
 	for i := range leases {
 		b = appendValue(b, leases[i])
 	}
-	b = appendMillis(appendMillis(b, leases[0].TTL), counterLife)
+	b = resp.AppendMillis(resp.AppendMillis(b, leases[0].TTL), counterLife)
 	if guarded {
-		b = appendWord(b, s.membership.fingerprint)
+		b = resp.AppendWord(b, s.membership.fingerprint)
 	}
 	c.bytes = b
 }
 
 // answers reads the reply to one command about n leases.
 func (r reply) answers(s *script, n int) (usual driver.Reply, others []driver.Exception) {
-	said := r.value.list
-	if r.outcome != store.Granted || len(said) == 0 || said[0].kind != '*' {
+	said := r.value.List
+	if r.outcome != store.Granted || len(said) == 0 || said[0].Kind != '*' {
 		usual = r.answer(s)
 		// If the server refused the command as a whole, single leases may still be
 		// renewable: perhaps the user lacks permission for one name only.
 		usual.RetrySingly = r.outcome != store.Granted && r.at != 0
 		return usual, nil
 	}
-	part := func(v value) driver.Reply {
+	part := func(v resp.Value) driver.Reply {
 		p := replyTo(v)
 		p.at = r.at
 		return p.answer(s)
@@ -82,12 +83,12 @@ func (r reply) answers(s *script, n int) (usual driver.Reply, others []driver.Ex
 	next := int64(1) // Lua counts from 1
 	for said := said[1:]; len(said) > 0; said = said[2:] {
 		at := said[0]
-		if len(said) == 1 || at.kind != ':' || at.num < next || at.num > int64(n) {
-			a := driver.Reply{Kind: quorum.Unknown, Report: store.NodeOutcome{Outcome: store.Refused, Err: notUnderstood(r.value)}, At: r.at}
+		if len(said) == 1 || at.Kind != ':' || at.Num < next || at.Num > int64(n) {
+			a := driver.Reply{Kind: quorum.Unknown, Report: store.NodeOutcome{Outcome: store.Refused, Err: resp.Unexpected(r.value)}, At: r.at}
 			return a, nil
 		}
-		others = append(others, driver.Exception{Lease: int(at.num - 1), Reply: part(said[1])})
-		next = at.num + 1
+		others = append(others, driver.Exception{Lease: int(at.Num - 1), Reply: part(said[1])})
+		next = at.Num + 1
 	}
 	return part(said[0]), others
 }

@@ -85,8 +85,8 @@ func (n *scripted) twice(random *rand.Rand, seen map[string]int) error {
 				if err != nil {
 					return err
 				}
-				left := time.Duration(v[1].num) * time.Millisecond
-				said[way] = append(said[way], fmt.Sprintf("%s: %s, left %v", key, v[0].text, left.Round(10*time.Second)))
+				left := time.Duration(v[1].Num) * time.Millisecond
+				said[way] = append(said[way], fmt.Sprintf("%s: %s, left %v", key, v[0].Text, left.Round(10*time.Second)))
 			}
 			text := fmt.Sprint(a.Report.Err)
 			if a.Report.Outcome == store.WrongType { // and where in the script that showed

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/leasehold-dev/leasehold/internal/clock"
+	"github.com/leasehold-dev/leasehold/store/redisstore/internal/resp"
 )
 
 // The longer a server's clock goes unread, the more it may drift: after an hour, half a
@@ -30,8 +31,8 @@ func (n *node) watchesClock() bool { return n.s.keeper.Clocks != nil }
 
 // clockSaid observes the reply to a TIME that was sent and received at the given
 // instants. It ignores a reply that is not a time.
-func (n *node) clockSaid(said value, sent, received clock.Instant) {
-	if at := clockOf(said.list); at != 0 && n.watchesClock() {
+func (n *node) clockSaid(said resp.Value, sent, received clock.Instant) {
+	if at := clockOf(said.List); at != 0 && n.watchesClock() {
 		n.s.keeper.Clocks.Observe(n.index, n.Addr(), sent, received, at)
 	}
 }

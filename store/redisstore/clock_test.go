@@ -13,6 +13,7 @@ import (
 
 	"github.com/leasehold-dev/leasehold/internal/clock"
 	"github.com/leasehold-dev/leasehold/internal/quorum/driver"
+	"github.com/leasehold-dev/leasehold/store/redisstore/internal/resp"
 )
 
 // timeServer answers TIME by a clock that can be set, and counts how often it is asked.
@@ -22,13 +23,13 @@ type timeServer struct {
 }
 
 func (s *timeServer) serve(c net.Conn) {
-	in := newReplies(c)
+	in := resp.NewReader(c)
 	for {
-		v, err := in.next() // a command is written as a reply is
+		v, err := in.Next() // a command is written as a reply is
 		if err != nil {
 			return
 		}
-		if len(v.list) != 1 || string(v.list[0].text) != "TIME" {
+		if len(v.List) != 1 || string(v.List[0].Text) != "TIME" {
 			fmt.Fprint(c, "-ERR not understood\r\n")
 			continue
 		}
@@ -59,7 +60,7 @@ func TestIdleConnectionReadsTheClock(t *testing.T) {
 		var server timeServer
 		go server.serve(far)
 		w := &wire{n: n, conn: near}
-		w.in = newReplies(w)
+		w.in = resp.NewReader(w)
 		w.forget = context.AfterFunc(n.ctx, func() { near.Close() })
 		n.mu.Lock()
 		n.wire = w

@@ -1,10 +1,8 @@
 package redisstore
 
 import (
-	"strconv"
-	"time"
-
 	"github.com/leasehold-dev/leasehold/internal/quorum/driver"
+	"github.com/leasehold-dev/leasehold/store/redisstore/internal/resp"
 )
 
 // command is one command in the protocol's encoding. It is encoded once, and the same
@@ -26,11 +24,7 @@ type command struct {
 
 // newCommand returns a command that calls no script.
 func newCommand(words ...string) *command {
-	c := &command{bytes: appendCount(nil, len(words))}
-	for _, w := range words {
-		c.bytes = appendWord(c.bytes, w)
-	}
-	return c
+	return &command{bytes: resp.AppendCommand(nil, words...)}
 }
 
 // begin starts a call of s in c and reuses c's memory. The caller appends all keys and
@@ -61,35 +55,4 @@ func (c *command) byText(b []byte) []byte {
 	keys, args := s.keys+2*c.more, s.args+s.each*c.more
 	b = appendBegin(b, "EVAL", s.text, keys, args)
 	return append(b, c.bytes[len(appendBegin(nil, "EVALSHA", s.hash, keys, args)):]...)
-}
-
-func appendCount(b []byte, words int) []byte {
-	b = append(b, '*')
-	b = strconv.AppendInt(b, int64(words), 10)
-	return append(b, '\r', '\n')
-}
-
-// appendWord appends one word, which is given in parts.
-func appendWord(b []byte, parts ...string) []byte {
-	n := 0
-	for _, p := range parts {
-		n += len(p)
-	}
-	b = append(b, '$')
-	b = strconv.AppendInt(b, int64(n), 10)
-	b = append(b, '\r', '\n')
-	for _, p := range parts {
-		b = append(b, p...)
-	}
-	return append(b, '\r', '\n')
-}
-
-func appendNumber(b []byte, n uint64) []byte {
-	var digits [20]byte
-	return appendWord(b, string(strconv.AppendUint(digits[:0], n, 10)))
-}
-
-// appendMillis rounds up: a store may keep a lease longer than asked, but never shorter.
-func appendMillis(b []byte, d time.Duration) []byte {
-	return appendNumber(b, uint64((d+time.Millisecond-1)/time.Millisecond))
 }

@@ -12,19 +12,20 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/quorum"
 	"github.com/leasehold-dev/leasehold/internal/quorum/driver"
 	"github.com/leasehold-dev/leasehold/store"
+	"github.com/leasehold-dev/leasehold/store/redisstore/internal/resp"
 )
 
 // words reads a command as a server does.
 func words(t *testing.T, b []byte) []string {
 	t.Helper()
-	r := newReplies(strings.NewReader(string(b)))
-	v, err := r.next()
-	if err != nil || r.in.Buffered() > 0 {
-		t.Fatalf("%q is no command: %v, %d bytes left", b, err, r.in.Buffered())
+	r := resp.NewReader(strings.NewReader(string(b)))
+	v, err := r.Next()
+	if err != nil || r.In.Buffered() > 0 {
+		t.Fatalf("%q is no command: %v, %d bytes left", b, err, r.In.Buffered())
 	}
 	var w []string
-	for _, e := range v.list {
-		w = append(w, string(e.text))
+	for _, e := range v.List {
+		w = append(w, string(e.Text))
 	}
 	return w
 }

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/leasehold-dev/leasehold/internal/quorum/driver"
-	"github.com/leasehold-dev/leasehold/store"
+	"github.com/leasehold-dev/leasehold/store/redisstore/internal/resp"
 )
 
 const (
@@ -82,7 +82,7 @@ func (n *node) open(ctx context.Context, host string, greet func(*wire) error) (
 		return nil, err
 	}
 	w := &wire{n: n, host: host, conn: conn, raw: newDirect(conn)}
-	w.in = newReplies(w)
+	w.in = resp.NewReader(w)
 	w.forget = context.AfterFunc(n.ctx, func() { conn.Close() })
 	deadline, _ := ctx.Deadline()
 	conn.SetDeadline(deadline)
@@ -138,8 +138,8 @@ func (n *node) greet(w *wire) error {
 		return err
 	}
 	for _, v := range said[:must] {
-		if v.kind == '-' {
-			return newRefused(v)
+		if v.Kind == '-' {
+			return resp.ErrorOf(v)
 		}
 	}
 	// An error from CLIENT SETNAME does no harm.
@@ -155,7 +155,7 @@ func (n *node) greet(w *wire) error {
 		return err
 	}
 	if n.s.guarded.Load() && marksLooked {
-		if err := n.arrive(w, said[must].kind != '-'); err != nil {
+		if err := n.arrive(w, said[must].Kind != '-'); err != nil {
 			return err
 		}
 	}
@@ -164,17 +164,17 @@ func (n *node) greet(w *wire) error {
 
 // identify checks which server answers. It runs on every connection before the first
 // request. Its arguments are the replies to INFO and CONFIG GET.
-func (n *node) identify(info, fsync value) error {
-	if info.isError("NOPERM") {
-		n.log.Warn("INFO is not permitted: cannot check whether two addresses lead to the same server", "err", string(info.text))
-		info = value{}
+func (n *node) identify(info, fsync resp.Value) error {
+	if info.Code() == resp.Denied {
+		n.log.Warn("INFO is not permitted: cannot check whether two addresses lead to the same server", "err", string(info.Text))
+		info = resp.Value{}
 	}
-	if info.kind == '-' {
-		return newRefused(info)
+	if info.Kind == '-' {
+		return resp.ErrorOf(info)
 	}
 	id := parseIdentity(info, fsync)
 	if id.loading {
-		return newRefused(value{text: []byte("LOADING the server is not up yet")})
+		return resp.ErrorOf(resp.Value{Text: []byte("LOADING the server is not up yet")})
 	}
 	fit := id
 	if n.s.route != nil { // for members of a cluster, redirections notice a replica
@@ -205,7 +205,7 @@ func (n *node) learn(w *wire) error {
 
 // exchange sends commands and waits for their replies, on a connection that is not used
 // for anything else yet.
-func (w *wire) exchange(commands []*command) ([]value, error) {
+func (w *wire) exchange(commands []*command) ([]resp.Value, error) {
 	var out []byte
 	for _, c := range commands {
 		out = append(out, c.bytes...)
@@ -219,36 +219,26 @@ func (w *wire) exchange(commands []*command) ([]value, error) {
 	if _, err := w.conn.Write(out); err != nil {
 		return nil, failed(err)
 	}
-	said := make([]value, len(commands))
+	said := make([]resp.Value, len(commands))
 	for i := range said {
-		v, err := w.in.next()
-		for err == nil && (v.isPush() || v.isInvalidation()) { // a push
-			if v.isInvalidation() {
+		v, err := w.in.Next()
+		for err == nil && (v.IsPush() || v.IsInvalidation()) { // a push
+			if v.IsInvalidation() {
 				w.invalidated(v)
-			} else if string(v.list[1].text) != membershipChannel { // a change of membership during the exchange is seen in what is read next
+			} else if string(v.List[1].Text) != membershipChannel { // a change of membership during the exchange is seen in what is read next
 				w.handlePush(v)
 			}
-			v, err = w.in.next()
+			v, err = w.in.Next()
 		}
 		if err != nil {
 			return nil, failed(err)
 		}
 		w.answered = true
-		said[i] = v.clone()
+		said[i] = v.Clone()
 	}
 	// After a subscription, a push may arrive at any time.
-	if begin, _ := w.in.in.Peek(min(1, w.in.in.Buffered())); len(begin) > 0 && begin[0] != '>' {
+	if kind, some := w.in.Buffered(); some && kind != '>' {
 		return nil, errUnasked
 	}
 	return said, nil
 }
-
-// refused is an error reply.
-type refused string
-
-func newRefused(v value) error {
-	r := refused(v.text)
-	return &r
-}
-
-func (r *refused) Error() string { return store.Excerpt(string(*r)) }

@@ -19,6 +19,7 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/testenv/simnet"
 	"github.com/leasehold-dev/leasehold/internal/testenv/simredis"
 	"github.com/leasehold-dev/leasehold/store"
+	"github.com/leasehold-dev/leasehold/store/redisstore/internal/resp"
 )
 
 // The scripts do what the rule says, and what the model node does that checkers
@@ -254,7 +255,7 @@ func (n *scripted) another(t testing.TB) *wire {
 	}
 	t.Cleanup(func() { conn.Close() })
 	w := &wire{n: &node{s: n.s}, conn: conn}
-	w.in = newReplies(w)
+	w.in = resp.NewReader(w)
 	return w
 }
 
@@ -308,12 +309,12 @@ func millis(d time.Duration) string {
 	return strconv.FormatInt(int64((d+time.Millisecond-1)/time.Millisecond), 10)
 }
 
-func timeOf(v value) (clock.Instant, error) {
-	if len(v.list) != 2 {
+func timeOf(v resp.Value) (clock.Instant, error) {
+	if len(v.List) != 2 {
 		return 0, fmt.Errorf("TIME: %v", v)
 	}
-	s, ok1 := v.list[0].number()
-	us, ok2 := v.list[1].number()
+	s, ok1 := v.List[0].Number()
+	us, ok2 := v.List[1].Number()
 	if !ok1 || !ok2 {
 		return 0, fmt.Errorf("TIME: %v", v)
 	}
@@ -322,14 +323,14 @@ func timeOf(v value) (clock.Instant, error) {
 
 // run sends commands in one go. Nil is no error, and neither is what a script
 // answers.
-func (n *scripted) run(commands ...*command) ([]value, error) {
+func (n *scripted) run(commands ...*command) ([]resp.Value, error) {
 	replies, err := n.wire.exchange(commands)
 	if err != nil {
 		return nil, err
 	}
 	for i, v := range replies {
-		if v.kind == '-' {
-			return nil, fmt.Errorf("%.60q: %s", commands[i].bytes, v.text)
+		if v.Kind == '-' {
+			return nil, fmt.Errorf("%.60q: %s", commands[i].bytes, v.Text)
 		}
 	}
 	return replies, nil
@@ -472,7 +473,7 @@ func (n *scripted) stranger(c differential.Command) (differential.Answer, error)
 	if err != nil {
 		return differential.Answer{}, err
 	}
-	if replies[0].null {
+	if replies[0].Null {
 		return differential.Answer{Verdict: differential.Taken}, nil
 	}
 	return differential.Answer{Verdict: differential.Done}, nil
@@ -493,8 +494,8 @@ func (n *scripted) Look(lock string) (differential.State, error) {
 	if err != nil {
 		return differential.State{}, err
 	}
-	for _, v := range replies[0].list {
-		key := string(v.text)
+	for _, v := range replies[0].List {
+		key := string(v.Text)
 		if !slices.ContainsFunc(differential.Locks, func(l string) bool { return slices.Contains(keysOf(l), key) }) {
 			return differential.State{}, fmt.Errorf("there is a key %q that no lock has", key)
 		}
@@ -502,11 +503,11 @@ func (n *scripted) Look(lock string) (differential.State, error) {
 	state := differential.State{Tombs: map[string]time.Duration{}}
 	for i := range keysOf(lock) {
 		value, left := replies[1+2*i], replies[2+2*i]
-		if value.null {
+		if value.Null {
 			continue
 		}
-		text := string(value.text)
-		life := remaining(time.Duration(left.num) * time.Millisecond)
+		text := string(value.Text)
+		life := remaining(time.Duration(left.Num) * time.Millisecond)
 		switch i {
 		case 0:
 			state.Holder, state.Left = holderOf(text), life

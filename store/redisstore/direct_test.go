@@ -11,6 +11,7 @@ import (
 
 	"github.com/leasehold-dev/leasehold/internal/clock"
 	"github.com/leasehold-dev/leasehold/internal/quorum/driver"
+	"github.com/leasehold-dev/leasehold/store/redisstore/internal/resp"
 )
 
 // inOrder wants the answers in the order of the questions.
@@ -53,7 +54,7 @@ func bareNode(t *testing.T) (*node, net.Conn) {
 	s.nodes = []*node{n}
 	t.Cleanup(n.close)
 	w := &wire{n: n, conn: conn, raw: newDirect(conn)}
-	w.in = newReplies(w)
+	w.in = resp.NewReader(w)
 	w.forget = context.AfterFunc(n.ctx, func() { conn.Close() })
 	n.mu.Lock()
 	defer n.mu.Unlock()

@@ -8,6 +8,7 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/quorum"
 	"github.com/leasehold-dev/leasehold/internal/quorum/driver"
 	"github.com/leasehold-dev/leasehold/store"
+	"github.com/leasehold-dev/leasehold/store/redisstore/internal/resp"
 )
 
 // encode encodes a question as a command. It reuses the memory of the old command, if one
@@ -28,11 +29,11 @@ func (s *Store) encode(q driver.Question, old any) any {
 		if guarded {
 			plain = marked
 		}
-		return appendWord(c.begin(plain), r.Name)
+		return resp.AppendWord(c.begin(plain), r.Name)
 	}
 	mark := func(b []byte) []byte {
 		if guarded {
-			b = appendWord(b, markKey)
+			b = resp.AppendWord(b, markKey)
 		}
 		return b
 	}
@@ -46,26 +47,26 @@ func (s *Store) encode(q driver.Question, old any) any {
 	case quorum.Acquire:
 		b := appendCounterKey(begin(acquireScript, guardedScript), r.Name)
 		b = mark(appendTombKey(b, r))
-		b = s.appendProposal(appendMillis(appendValue(b, r), r.TTL))
-		b = appendNumber(b, uint64(r.Spare))
+		b = s.appendProposal(resp.AppendMillis(appendValue(b, r), r.TTL))
+		b = resp.AppendNumber(b, uint64(r.Spare))
 		b, tells := s.appendPlace(b, q, guarded)
 		if c.bytes = gate(b); tells > 0 {
 			c.noPushAt = len(c.bytes) - tells
 		}
 		c.repeats = q.Again
 	case quorum.Confirm:
-		b := appendCounterKey(appendWord(c.begin(confirmScript), r.Name), r.Name)
-		b = appendNumber(appendValue(b, r), q.Token)
+		b := appendCounterKey(resp.AppendWord(c.begin(confirmScript), r.Name), r.Name)
+		b = resp.AppendNumber(appendValue(b, r), q.Token)
 		if q.Least > 0 {
-			c.bytes = appendNumber(b, q.Least)
+			c.bytes = resp.AppendNumber(b, q.Least)
 		} else {
-			c.bytes = appendWord(b, "")
+			c.bytes = resp.AppendWord(b, "")
 		}
 	case quorum.Extend:
 		s.extend(c, []store.Request{r})
 	case quorum.Heal:
-		b := appendTombKey(appendWord(c.begin(healScript), r.Name), r)
-		b = appendMillis(appendValue(appendWord(b, markKey), r), r.TTL)
+		b := appendTombKey(resp.AppendWord(c.begin(healScript), r.Name), r)
+		b = resp.AppendMillis(appendValue(resp.AppendWord(b, markKey), r), r.TTL)
 		c.bytes = appendGate(b, s.membership.fingerprint)
 	default: // quorum.Release
 		life, always := time.Duration(0), "0"
@@ -87,12 +88,12 @@ func (s *Store) encode(q driver.Question, old any) any {
 		if q.GivesWay && to == "" {
 			to = " "
 		}
-		b = appendWord(appendMillis(appendValue(b, r), life), always)
-		b = appendWord(s.appendProposal(b), to)
+		b = resp.AppendWord(resp.AppendMillis(appendValue(b, r), life), always)
+		b = resp.AppendWord(s.appendProposal(b), to)
 		tells := 0
 		if q.Next != nil {
 			next := q.Next.Lease
-			b, tells = s.appendPlace(appendMillis(appendValue(b, next), next.TTL), *q.Next, s.guards(next))
+			b, tells = s.appendPlace(resp.AppendMillis(appendValue(b, next), next.TTL), *q.Next, s.guards(next))
 		}
 		if c.bytes = gate(b); tells > 0 {
 			c.noPushAt = len(c.bytes) - tells
@@ -105,7 +106,7 @@ func (s *Store) encode(q driver.Question, old any) any {
 // the proposal uses the wall clock, and each node keeps it near its own clock: a wrong
 // one costs a round trip and nothing else.
 func (s *Store) appendProposal(b []byte) []byte {
-	return appendNumber(b, uint64(max(0, s.wall().Add(proposalLead).UnixMicro())))
+	return resp.AppendNumber(b, uint64(max(0, s.wall().Add(proposalLead).UnixMicro())))
 }
 
 // channelBegin is the prefix of all channels that this package uses.
@@ -115,7 +116,7 @@ const channelBegin = "leasehold:to:"
 // returns the offset of the no-push flag; see command.tells.
 func (s *Store) appendPlace(b []byte, q driver.Question, guarded bool) (_ []byte, tells int) {
 	if !q.Waits {
-		return appendWord(b, ""), 0
+		return resp.AppendWord(b, ""), 0
 	}
 	again, stand, flags := byte('0'), byte('0'), ""
 	if q.Again {
@@ -143,7 +144,7 @@ func (s *Store) appendPlace(b []byte, q driver.Question, guarded bool) (_ []byte
 	place = append(strconv.AppendInt(place, int64(q.Lease.Spare), 10), ' ')
 	place = append(append(place, cmp.Or(flags, "-")...), ' ')
 	place = append(place, s.channel...)
-	b = appendWord(b, string(place))
+	b = resp.AppendWord(b, string(place))
 	return b, len(b) - len(place)
 }
 
@@ -157,10 +158,10 @@ func (s *Store) inspectCall(name string) *command {
 		c.slot = slotOf(name) + 1
 	}
 	if !s.guarded.Load() {
-		c.bytes = appendCounterKey(appendWord(c.begin(inspectScript), name), name)
+		c.bytes = appendCounterKey(resp.AppendWord(c.begin(inspectScript), name), name)
 	} else {
-		c.bytes = appendWord(appendCounterKey(appendWord(c.begin(regardScript), name), name), markKey)
+		c.bytes = resp.AppendWord(appendCounterKey(resp.AppendWord(c.begin(regardScript), name), name), markKey)
 	}
-	c.bytes = appendNumber(c.bytes, store.MaxLine)
+	c.bytes = resp.AppendNumber(c.bytes, store.MaxLine)
 	return c
 }

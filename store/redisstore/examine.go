@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/leasehold-dev/leasehold/store"
+	"github.com/leasehold-dev/leasehold/store/redisstore/internal/resp"
 )
 
 // Scope limits an examination.
@@ -137,7 +138,7 @@ func (d *examiner) visit(ctx context.Context) error {
 	defer conn.Close()
 	defer context.AfterFunc(ctx, func() { conn.Close() })()
 	d.w = &wire{n: d.n, host: hosts[0], conn: conn}
-	d.w.in = newReplies(d.w)
+	d.w.in = resp.NewReader(d.w)
 	d.found.Host, _, _ = net.SplitHostPort(conn.RemoteAddr().String())
 	for _, step := range []func() error{d.login, d.timing, d.server, d.mark, d.survey, d.rights, d.scripts, d.listening} {
 		if err := step(); err != nil {
@@ -148,16 +149,16 @@ func (d *examiner) visit(ctx context.Context) error {
 }
 
 // ask sends commands together and waits for all their answers.
-func (d *examiner) ask(commands ...*command) ([]value, error) {
+func (d *examiner) ask(commands ...*command) ([]resp.Value, error) {
 	d.w.conn.SetDeadline(time.Now().Add(d.n.s.o.ConnectTimeout))
 	return d.w.exchange(commands)
 }
 
 // askFor sends one command and waits for its answer.
-func (d *examiner) askFor(words ...string) (value, error) {
+func (d *examiner) askFor(words ...string) (resp.Value, error) {
 	said, err := d.ask(newCommand(words...))
 	if err != nil {
-		return value{}, err
+		return resp.Value{}, err
 	}
 	return said[0], nil
 }
@@ -170,8 +171,8 @@ func (d *examiner) login() error {
 		return err
 	}
 	for i, v := range said {
-		if v.kind == '-' && (i < len(commands) || v.isError("NOAUTH")) {
-			return newRefused(v)
+		if v.Kind == '-' && (i < len(commands) || v.Code() == resp.NoAuth) {
+			return resp.ErrorOf(v)
 		}
 	}
 	return nil
@@ -198,12 +199,12 @@ func (d *examiner) timing() error {
 	return nil
 }
 
-func readTime(v value) (time.Time, bool) {
-	if len(v.list) != 2 {
+func readTime(v resp.Value) (time.Time, bool) {
+	if len(v.List) != 2 {
 		return time.Time{}, false
 	}
-	seconds, ok := v.list[0].number()
-	micros, also := v.list[1].number()
+	seconds, ok := v.List[0].Number()
+	micros, also := v.List[1].Number()
 	return time.UnixMicro(int64(seconds)*1e6 + int64(micros)), ok && also
 }
 

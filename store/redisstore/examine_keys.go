@@ -7,6 +7,8 @@ import (
 	"strings"
 	"time"
 	"unicode/utf8"
+
+	"github.com/leasehold-dev/leasehold/store/redisstore/internal/resp"
 )
 
 const (
@@ -79,18 +81,18 @@ func (d *examiner) scan(pattern string, f *finds) error {
 		if err != nil {
 			return err
 		}
-		if v.kind == '-' {
-			d.found.Keys.Err = newRefused(v)
+		if v.Kind == '-' {
+			d.found.Keys.Err = resp.ErrorOf(v)
 			return nil
 		}
-		if len(v.list) != 2 {
-			d.found.Keys.Err = notUnderstood(v)
+		if len(v.List) != 2 {
+			d.found.Keys.Err = resp.Unexpected(v)
 			return nil
 		}
-		for _, key := range v.list[1].list {
-			f.add(string(key.text))
+		for _, key := range v.List[1].List {
+			f.add(string(key.Text))
 		}
-		next := string(v.list[0].text)
+		next := string(v.List[0].Text)
 		switch {
 		case next == "0":
 			return nil
@@ -138,27 +140,27 @@ func (d *examiner) locks(names []string) error {
 		v := said[each*i : each*(i+1)]
 		counter := keyBegin + name + counterEnd
 		d.found.Keys.Locks++
-		_, number := v[2].number()
-		switch wrong := v[2].isError("WRONGTYPE"); {
+		_, number := v[2].Number()
+		switch wrong := v[2].Code() == resp.WrongType; {
 		case wrong:
 			d.odd(ForeignCounter, counter, "no string")
 			continue // then the name may not be that of a lock either
-		case v[2].kind == '$' && !v[2].null && !number:
+		case v[2].Kind == '$' && !v[2].Null && !number:
 			d.odd(ForeignCounter, counter, "")
 			continue
 		case number && neverExpires(v[3]):
 			d.odd(EndlessCounter, counter, "")
 		}
 		switch {
-		case v[0].isError("WRONGTYPE"):
+		case v[0].Code() == resp.WrongType:
 			if err := d.mistyped(name); err != nil {
 				return err
 			}
-		case v[0].kind != '$' || v[0].null:
+		case v[0].Kind != '$' || v[0].Null:
 		case neverExpires(v[1]):
-			d.odd(Endless, name, likeness(string(v[0].text)))
-		case !ours(string(v[0].text)):
-			d.odd(Foreign, name, likeness(string(v[0].text)))
+			d.odd(Endless, name, likeness(string(v[0].Text)))
+		case !ours(string(v[0].Text)):
+			d.odd(Foreign, name, likeness(string(v[0].Text)))
 		}
 	}
 	return nil
@@ -171,10 +173,10 @@ func (d *examiner) mistyped(name string) error {
 		return err
 	}
 	kind := ""
-	if said[0].kind == '+' {
-		kind = "a " + string(said[0].text)
+	if said[0].Kind == '+' {
+		kind = "a " + string(said[0].Text)
 	}
-	if len(said[1].list) == 2 && len(said[1].list[1].list) > 0 && redissonField.Match(said[1].list[1].list[0].text) {
+	if len(said[1].List) == 2 && len(said[1].List[1].List) > 0 && redissonField.Match(said[1].List[1].List[0].Text) {
 		d.odd(Redisson, name, "")
 		return nil
 	}
@@ -195,7 +197,7 @@ func (d *examiner) odd(o Oddity, key, says string) {
 }
 
 // neverExpires reports whether the reply to PTTL says that a key has no expiry.
-func neverExpires(v value) bool { return v.kind == ':' && v.num == -1 }
+func neverExpires(v resp.Value) bool { return v.Kind == ':' && v.Num == -1 }
 
 // redissonField matches a field of a Redisson lock, which is a hash: a client and one of
 // its threads.
@@ -211,7 +213,7 @@ func ours(value string) bool {
 
 // likenesses are patterns that identify the values of other clients.
 var likenesses = []struct {
-	value *regexp.Regexp
+	Value *regexp.Regexp
 	says  string
 }{
 	{regexp.MustCompile(`^[A-Za-z0-9+/]{22}==$`), "as redsync writes"},
@@ -227,7 +229,7 @@ func likeness(value string) string {
 		return "as Leasehold writes"
 	}
 	for _, l := range likenesses {
-		if l.value.MatchString(value) {
+		if l.Value.MatchString(value) {
 			return l.says
 		}
 	}

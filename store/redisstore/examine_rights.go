@@ -9,6 +9,7 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/quorum"
 	"github.com/leasehold-dev/leasehold/internal/quorum/driver"
 	"github.com/leasehold-dev/leasehold/store"
+	"github.com/leasehold-dev/leasehold/store/redisstore/internal/resp"
 )
 
 // trials maps each command that locks need to a trial of it on an unused lock's key. INFO
@@ -50,8 +51,8 @@ func (d *examiner) rights() error {
 		return err
 	}
 	for i, name := range names {
-		if v := said[i]; v.kind == '-' && (deniesCommand(v) || v.isError("ERR unknown command")) {
-			d.lacks(Lack{Command: name, Says: store.Excerpt(string(v.text))})
+		if v := said[i]; v.Kind == '-' && (deniesCommand(v) || v.Code() == resp.UnknownCommand) {
+			d.lacks(Lack{Command: name, Says: store.Excerpt(string(v.Text))})
 		}
 	}
 	return d.keyRights(key)
@@ -70,8 +71,8 @@ func (d *examiner) keyRights(key string) error {
 		if err != nil {
 			return err
 		}
-		if v.isError("NOPERM") && !deniesCommand(v) {
-			d.lacks(Lack{Key: patterns[i], Says: store.Excerpt(string(v.text))})
+		if v.Code() == resp.Denied && !deniesCommand(v) {
+			d.lacks(Lack{Key: patterns[i], Says: store.Excerpt(string(v.Text))})
 		}
 	}
 	return nil
@@ -80,8 +81,8 @@ func (d *examiner) keyRights(key string) error {
 func (d *examiner) lacks(l Lack) { d.found.Lacking = append(d.found.Lacking, l) }
 
 // deniesCommand distinguishes the refusal of a command from that of a key.
-func deniesCommand(v value) bool {
-	return v.isError("NOPERM") && bytes.Contains(v.text, []byte("to run"))
+func deniesCommand(v resp.Value) bool {
+	return v.Code() == resp.Denied && bytes.Contains(v.Text, []byte("to run"))
 }
 
 // listening tries whether waiters can receive pushes: a second connection subscribes to a
@@ -100,8 +101,8 @@ func (d *examiner) listening() error {
 			return err
 		}
 		for _, v := range said[len(said)-2:] {
-			if v.kind == '-' {
-				return newRefused(v)
+			if v.Kind == '-' {
+				return resp.ErrorOf(v)
 			}
 		}
 		return nil
@@ -116,19 +117,19 @@ func (d *examiner) listening() error {
 	if err != nil {
 		return err
 	}
-	if said.kind == '-' {
-		d.found.PushErr = newRefused(said)
+	if said.Kind == '-' {
+		d.found.PushErr = resp.ErrorOf(said)
 		return nil
 	}
-	if said.num == 0 {
+	if said.Num == 0 {
 		d.found.PushErr = errNobodyListens
 		return nil
 	}
 	w.conn.SetReadDeadline(time.Now().Add(d.n.s.o.ConnectTimeout))
-	if v, err := w.in.next(); err != nil {
+	if v, err := w.in.Next(); err != nil {
 		d.found.PushErr = err
-	} else if len(v.list) != 3 || string(v.list[2].text) != "doctor" {
-		d.found.PushErr = notUnderstood(v)
+	} else if len(v.List) != 3 || string(v.List[2].Text) != "doctor" {
+		d.found.PushErr = resp.Unexpected(v)
 	}
 	return nil
 }
@@ -180,9 +181,9 @@ func (d *examiner) scripts() error {
 	}
 	var told []string
 	for i, t := range all {
-		if v := said[i]; v.kind == '-' && !slices.Contains(told, string(v.text)) {
-			told = append(told, string(v.text))
-			_, err := classifyReply(string(v.text))
+		if v := said[i]; v.Kind == '-' && !slices.Contains(told, string(v.Text)) {
+			told = append(told, string(v.Text))
+			_, err := classifyReply(resp.ErrorOf(v))
 			d.found.Failing = append(d.found.Failing, Failure{Script: t.name, Err: err})
 		}
 	}

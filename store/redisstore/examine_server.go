@@ -9,6 +9,7 @@ import (
 
 	"github.com/leasehold-dev/leasehold/internal/nodemark"
 	"github.com/leasehold-dev/leasehold/internal/quorum"
+	"github.com/leasehold-dev/leasehold/store/redisstore/internal/resp"
 )
 
 // server reads what the server reports about itself, and its configuration.
@@ -17,11 +18,11 @@ func (d *examiner) server() error {
 	if err != nil {
 		return err
 	}
-	if info.kind == '-' {
-		d.found.ServerErr = newRefused(info)
+	if info.Kind == '-' {
+		d.found.ServerErr = resp.ErrorOf(info)
 		return nil
 	}
-	s := parseServer(string(info.text))
+	s := parseServer(string(info.Text))
 	said, err := d.ask(newCommand("CONFIG", "GET", "appendfsync"), newCommand("CONFIG", "GET", "no-appendfsync-on-rewrite"), newCommand("CONFIG", "GET", "save"))
 	if err != nil {
 		return err
@@ -41,14 +42,14 @@ func (d *examiner) server() error {
 }
 
 // setting reads the reply to CONFIG GET for one setting.
-func setting(v value) (string, error) {
+func setting(v resp.Value) (string, error) {
 	switch {
-	case v.kind == '-':
-		return "", newRefused(v)
-	case len(v.list) != 2:
-		return "", notUnderstood(v)
+	case v.Kind == '-':
+		return "", resp.ErrorOf(v)
+	case len(v.List) != 2:
+		return "", resp.Unexpected(v)
 	}
-	return string(v.list[1].text), nil
+	return string(v.List[1].Text), nil
 }
 
 // parseServer reads the reply to INFO. Every server version leaves out some fields.
@@ -100,14 +101,14 @@ func (d *examiner) mark() error {
 
 // readMark converts the mark into its exported form. The argument now is the server's
 // clock.
-func (s *Store) readMark(v value, now time.Time) Mark {
+func (s *Store) readMark(v resp.Value, now time.Time) Mark {
 	switch {
-	case v.kind == '-':
-		return Mark{Err: newRefused(v)}
-	case v.null:
+	case v.Kind == '-':
+		return Mark{Err: resp.ErrorOf(v)}
+	case v.Null:
 		return Mark{}
 	}
-	m, err := nodemark.Parse(string(v.text))
+	m, err := nodemark.Parse(string(v.Text))
 	if other := (*nodemark.VersionError)(nil); errors.As(err, &other) {
 		return Mark{Err: err, Version: other.Version}
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/leasehold-dev/leasehold/internal/testenv/redistest"
 	"github.com/leasehold-dev/leasehold/store"
+	"github.com/leasehold-dev/leasehold/store/redisstore/internal/resp"
 )
 
 // What an examination leads to is tested, on many kinds of servers, in
@@ -104,12 +105,12 @@ func TestParseServer(t *testing.T) {
 func TestParseMark(t *testing.T) {
 	now := time.UnixMicro(5_000_000)
 	s := &Store{wall: func() time.Time { return time.UnixMicro(6_000_000) }}
-	text := func(s string) value { return value{kind: '$', text: []byte(s)} }
+	text := func(s string) resp.Value { return resp.Value{Kind: '$', Text: []byte(s)} }
 	for _, c := range []struct {
-		v    value
+		v    resp.Value
 		want Mark
 	}{
-		{value{kind: '$', null: true}, Mark{}},
+		{resp.Value{Kind: '$', Null: true}, Mark{}},
 		{text("2 shut - ab - 7000000 6000000 restarted 5000000 0 0 0 - 0 -"), Mark{Found: true, RunID: "ab", Why: "it was restarted, and may have forgotten leases", Quarantined: true, OpensIn: 2 * time.Second}},
 		{text("2 shut - ab - 4000000 9000000 restarted 5000000 0 0 0 - 0 -"), Mark{Found: true, RunID: "ab", Why: "it was restarted, and may have forgotten leases", Quarantined: true, OpensIn: 3 * time.Second}},
 		{text("2 shut - ab - 4000000 4000000 restarted 5000000 0 0 0 - 0 -"), Mark{Found: true, RunID: "ab", Why: "it was restarted, and may have forgotten leases", Quarantined: true}},
@@ -120,7 +121,7 @@ func TestParseMark(t *testing.T) {
 			t.Errorf("%v: %+v, want %+v", c.v, got, c.want)
 		}
 	}
-	for _, v := range []value{{kind: '-', text: []byte("NOPERM")}, text(""), text("0000000000000000 - ab declared -"), text("3 open"), text("2 open"), text("2 open - ab - soon 0 declared 0 3 3 0 - 0 -")} {
+	for _, v := range []resp.Value{{Kind: '-', Text: []byte("NOPERM")}, text(""), text("0000000000000000 - ab declared -"), text("3 open"), text("2 open"), text("2 open - ab - soon 0 declared 0 3 3 0 - 0 -")} {
 		if got := s.readMark(v, now); got.Err == nil || got.Found {
 			t.Errorf("%v: %+v, want an error", v, got)
 		}

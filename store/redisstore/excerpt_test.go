@@ -3,17 +3,19 @@ package redisstore
 import (
 	"strings"
 	"testing"
+
+	"github.com/leasehold-dev/leasehold/store/redisstore/internal/resp"
 )
 
 // An error reply of any size is quoted in one short line, by whatever way it
 // becomes an error.
 func TestLongErrorRepliesAreCut(t *testing.T) {
 	for _, begin := range []string{"ERR ", "NOPERM ", "MOVED 1 127.0.0.1:1", "TRYAGAIN ", "-", "\x1b[2J\n"} {
-		v := value{kind: '-', text: []byte(begin + strings.Repeat("x", 60_000))}
-		if text := (value{kind: '*', list: []value{v, v, v}}).String(); len(text) > 600 {
+		v := resp.Value{Kind: '-', Text: []byte(begin + strings.Repeat("x", 60_000))}
+		if text := (resp.Value{Kind: '*', List: []resp.Value{v, v, v}}).String(); len(text) > 600 {
 			t.Errorf("a list of long replies is described in %d bytes", len(text))
 		}
-		for way, err := range map[string]error{"reply": replyTo(v).err, "refusal": newRefused(v)} {
+		for way, err := range map[string]error{"reply": replyTo(v).err, "refusal": resp.ErrorOf(v)} {
 			if err == nil {
 				t.Fatalf("%s %q: no error", way, begin)
 			}

@@ -3,6 +3,9 @@ package redisstore
 import (
 	"context"
 	"time"
+
+	"github.com/leasehold-dev/leasehold/store"
+	"github.com/leasehold-dev/leasehold/store/redisstore/internal/resp"
 )
 
 // StepWall makes the store see another time of day than the machine's.
@@ -11,7 +14,9 @@ func (s *Store) StepWall(by time.Duration) {
 }
 
 // Classify exposes what a reply of the server is taken for.
-var Classify = classifyReply
+func Classify(reply string) (store.Outcome, error) {
+	return classifyReply(resp.ErrorOf(resp.Value{Kind: '-', Text: []byte(reply)}))
+}
 
 // ParseURLs exposes the reading of URLs: the nodes and the settings.
 func ParseURLs(urls []string, o Options) (hosts []string, _ Options, _ error) {

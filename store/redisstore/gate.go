@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/leasehold-dev/leasehold/internal/nodemark"
+	"github.com/leasehold-dev/leasehold/store/redisstore/internal/resp"
 )
 
 // The scripts that grant end with three arguments about the mark; see scripts/gate.lua.
@@ -15,9 +16,9 @@ const runPrint = 12
 
 // appendGate appends the arguments about the mark, for a node whose run is not known.
 func appendGate(b []byte, print string) []byte {
-	b = appendWord(b, print)
-	b = appendWord(b, strings.Repeat(nodemark.Unknown, runPrint))
-	return appendWord(b, "0")
+	b = resp.AppendWord(b, print)
+	b = resp.AppendWord(b, strings.Repeat(nodemark.Unknown, runPrint))
+	return resp.AppendWord(b, "0")
 }
 
 // gated reports whether a script ends with these arguments.

@@ -12,6 +12,7 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/quorum"
 	"github.com/leasehold-dev/leasehold/internal/quorum/driver"
 	"github.com/leasehold-dev/leasehold/store"
+	"github.com/leasehold-dev/leasehold/store/redisstore/internal/resp"
 )
 
 // BenchmarkHandOff is what a server spends on a lock that many want: a release that
@@ -164,7 +165,7 @@ func (l *longLine) spends(b *testing.B, n int, next func() *command) (us, calls 
 	return us - usBefore, calls - before
 }
 
-func (l *longLine) must(b *testing.B, commands ...*command) []value {
+func (l *longLine) must(b *testing.B, commands ...*command) []resp.Value {
 	said, err := l.run(commands...)
 	if err != nil {
 		b.Fatal(err)
@@ -175,7 +176,7 @@ func (l *longLine) must(b *testing.B, commands ...*command) []value {
 // spent is how long the server says that it ran scripts, in microseconds, and how many
 // commands they called.
 func (l *longLine) spent(b *testing.B) (us, calls float64) {
-	info := string(l.must(b, newCommand("INFO", "commandstats"))[0].text)
+	info := string(l.must(b, newCommand("INFO", "commandstats"))[0].Text)
 	for line := range strings.Lines(info) {
 		name, rest, _ := strings.Cut(strings.TrimPrefix(line, "cmdstat_"), ":calls=")
 		count, rest, _ := strings.Cut(rest, ",usec=")

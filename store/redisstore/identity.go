@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"strings"
 	"sync"
+
+	"github.com/leasehold-dev/leasehold/store/redisstore/internal/resp"
 )
 
 // identity is what a server reports about itself. Fields it does not report are zero.
@@ -40,9 +42,9 @@ func (id identity) unfit() error {
 var errUnfit = errors.New("the server is not fit to be a node")
 
 // parseIdentity reads the replies to INFO and CONFIG GET *appendfsync*.
-func parseIdentity(info, fsync value) identity {
+func parseIdentity(info, fsync resp.Value) identity {
 	var id identity
-	for l := range strings.Lines(string(info.text)) {
+	for l := range strings.Lines(string(info.Text)) {
 		k, v, _ := strings.Cut(strings.TrimSpace(l), ":")
 		switch k {
 		case "run_id":
@@ -66,8 +68,8 @@ func parseIdentity(info, fsync value) identity {
 		}
 	}
 	settings := map[string]string{}
-	for pairs := fsync.list; len(pairs) >= 2; pairs = pairs[2:] {
-		settings[string(pairs[0].text)] = string(pairs[1].text)
+	for pairs := fsync.List; len(pairs) >= 2; pairs = pairs[2:] {
+		settings[string(pairs[0].Text)] = string(pairs[1].Text)
 	}
 	if when, ok := settings["appendfsync"]; ok {
 		id.readable, id.always = true, when == "always" && settings["no-appendfsync-on-rewrite"] == "no"

@@ -74,7 +74,7 @@ func (w *wire) pause() {
 // quietLocked reports whether no answer is awaited and at most that many waiters exist. The
 // mutex is held.
 func (w *wire) quietLocked(but int64) bool {
-	return w.broken == nil && w.flight.n == 0 && w.again.n == 0 && w.in.in.Buffered() == 0 && w.n.s.waiting.Load() <= but
+	return w.broken == nil && w.flight.n == 0 && w.again.n == 0 && !w.in.HasBuffered() && w.n.s.waiting.Load() <= but
 }
 
 // resumeLocked makes the connection's goroutine read, unless there is an inline reader, which
@@ -150,7 +150,7 @@ func (n *node) interruptInline() {
 // connection is in order; if not, the connection's goroutine gets the same error.
 func (w *wire) readUntil(ctx context.Context, over <-chan struct{}, left func() time.Duration) (ok bool) {
 	for len(over) == 0 && ctx.Err() == nil && w.keepReading(left) {
-		if _, err := w.in.in.Peek(1); isTimeout(err) {
+		if err := w.in.Wait(); isTimeout(err) {
 			continue
 		} else if err != nil {
 			return false

@@ -12,6 +12,7 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/quorum"
 	"github.com/leasehold-dev/leasehold/internal/quorum/driver"
 	"github.com/leasehold-dev/leasehold/store"
+	"github.com/leasehold-dev/leasehold/store/redisstore/internal/resp"
 )
 
 // poll collects the answers of nodes to commands that only read, where even a slow node
@@ -58,7 +59,7 @@ func (s *Store) waitForQuorum(ctx context.Context) error {
 	err := s.ask(settle, pingCommand, s.o.ConnectTimeout, func(a looked) {
 		nodes[a.node].Node = s.nodes[a.node].Addr() // sentinels may have named the server only now
 		nodes[a.node].Outcome, nodes[a.node].Err = a.outcome, a.err
-		if a.outcome == store.Granted || a.err != nil && isDenied(a.err.Error()) {
+		if a.outcome == store.Granted || isDenied(a.err) {
 			nodes[a.node].Outcome, nodes[a.node].Err = store.Granted, nil
 			if up++; up == quorum.Majority(len(s.nodes)) {
 				moment := min(max(4*time.Since(start), 20*time.Millisecond), 100*time.Millisecond)
@@ -158,16 +159,16 @@ func (a reply) look() (said store.NodeOutcome, token fence.Token, line []store.P
 	if a.outcome != store.Granted {
 		return store.NodeOutcome{Outcome: a.outcome, Err: a.err}, 0, nil
 	}
-	switch v := a.value.list; {
+	switch v := a.value.List; {
 	case len(v) == 5:
-		return quarantinedOr(v[2], v[3], store.NodeOutcome{Outcome: store.Absent}), 0, placesOf(v[4].list)
-	case len(v) == 7 && v[1].kind == '$' && v[2].kind == ':':
-		if token, ok := v[3].number(); ok {
+		return quarantinedOr(v[2], v[3], store.NodeOutcome{Outcome: store.Absent}), 0, placesOf(v[4].List)
+	case len(v) == 7 && v[1].Kind == '$' && v[2].Kind == ':':
+		if token, ok := v[3].Number(); ok {
 			said := takenBy(v[1], v[2])
-			return said, ownToken(said.Holder, token), placesOf(v[6].list)
+			return said, ownToken(said.Holder, token), placesOf(v[6].List)
 		}
 	}
-	return store.NodeOutcome{Outcome: store.Refused, Err: notUnderstood(a.value)}, 0, nil
+	return store.NodeOutcome{Outcome: store.Refused, Err: resp.Unexpected(a.value)}, 0, nil
 }
 
 // ownToken returns the token of the holder's grant. The counter is at the last token that

@@ -5,16 +5,17 @@ import (
 	"time"
 
 	"github.com/leasehold-dev/leasehold/store"
+	"github.com/leasehold-dev/leasehold/store/redisstore/internal/resp"
 )
 
 // placesOf reads the queue as the inspect script reports it: values and PTTLs.
-func placesOf(said []value) []store.Place {
+func placesOf(said []resp.Value) []store.Place {
 	var line []store.Place
 	for v := range slices.Chunk(said, 2) {
-		if len(v) < 2 || v[0].kind != '$' || len(v[0].text) == 0 || v[1].kind != ':' || v[1].num < 0 {
+		if len(v) < 2 || v[0].Kind != '$' || len(v[0].Text) == 0 || v[1].Kind != ':' || v[1].Num < 0 {
 			continue
 		}
-		line = append(line, store.Place{Holder: decodeValue(string(v[0].text)), ExpiresIn: time.Duration(min(v[1].num, mostMillis)) * time.Millisecond})
+		line = append(line, store.Place{Holder: decodeValue(string(v[0].Text)), ExpiresIn: time.Duration(min(v[1].Num, mostMillis)) * time.Millisecond})
 	}
 	return line
 }

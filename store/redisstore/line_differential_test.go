@@ -10,14 +10,14 @@ import (
 	"testing"
 	"time"
 
-	"pgregory.net/rapid"
-
 	"github.com/leasehold-dev/leasehold/internal/clock"
 	"github.com/leasehold-dev/leasehold/internal/proof/differential"
 	"github.com/leasehold-dev/leasehold/internal/proof/modelnode"
 	"github.com/leasehold-dev/leasehold/internal/quorum"
 	"github.com/leasehold-dev/leasehold/internal/quorum/driver"
 	"github.com/leasehold-dev/leasehold/store"
+	"github.com/leasehold-dev/leasehold/store/redisstore/internal/resp"
+	"pgregory.net/rapid"
 )
 
 // The scripts keep a line as the model node does: the same answers, the same
@@ -90,12 +90,12 @@ func (e *ears) messages() (all []string, err error) {
 		return nil, err
 	}
 	for {
-		v, err := e.in.in.next()
+		v, err := e.in.in.Next()
 		switch {
 		case err != nil:
 			return nil, err
-		case len(v.list) == 3:
-			all = append(all, string(v.list[2].text))
+		case len(v.List) == 3:
+			all = append(all, string(v.List[2].Text))
 		default:
 			return all, nil
 		}
@@ -551,8 +551,8 @@ func (r *lineRun) look() error {
 	if err != nil {
 		return err
 	}
-	got := map[string]string{"holder": whose(replies[1]), "left": r.near(replies[2].num), "counter": string(replies[3].text)}
-	if replies[1].null {
+	got := map[string]string{"holder": whose(replies[1]), "left": r.near(replies[2].Num), "counter": string(replies[3].Text)}
+	if replies[1].Null {
 		got["left"] = ""
 	}
 	_, _, line := replyTo(replies[4]).look()
@@ -560,13 +560,13 @@ func (r *lineRun) look() error {
 		got[fmt.Sprint("place ", i+1)] = p.Holder.Owner + " for " + r.near(p.ExpiresIn.Milliseconds())
 	}
 	longest := int64(-2)
-	for _, v := range replies[0].list {
-		key := string(v.text)
+	for _, v := range replies[0].List {
+		key := string(v.Text)
 		more, err := r.scripted.run(newCommand("PTTL", key))
 		if err != nil {
 			return err
 		}
-		switch left := more[0].num; {
+		switch left := more[0].Num; {
 		case left == -1:
 			return fmt.Errorf("%q lasts for ever", key)
 		case strings.Contains(key, tombMiddle):
@@ -583,7 +583,7 @@ func (r *lineRun) look() error {
 	if r.sim == nil {
 		longest -= lineUnit.Milliseconds() / 2 // time passes between the questions
 	}
-	if lasts := min(more[0].num, more[1].num); lasts < longest {
+	if lasts := min(more[0].Num, more[1].Num); lasts < longest {
 		return fmt.Errorf("the line lasts for %d ms, a place for %d", lasts, longest)
 	}
 	if want := r.wanted(); !maps.Equal(got, want) {
@@ -627,10 +627,10 @@ func (r *lineRun) near(ms int64) string {
 }
 
 // whose is whose value it is, if it is exactly that.
-func whose(v value) string {
-	owner, meta, _ := strings.Cut(string(v.text), " ")
+func whose(v resp.Value) string {
+	owner, meta, _ := strings.Cut(string(v.Text), " ")
 	if owner != "" && owner != differential.Stranger && meta != `{"pid":1}` {
-		return fmt.Sprintf("somebody unknown (%q)", v.text)
+		return fmt.Sprintf("somebody unknown (%q)", v.Text)
 	}
 	return owner
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/leasehold-dev/leasehold/fence"
 	"github.com/leasehold-dev/leasehold/internal/quorum"
 	"github.com/leasehold-dev/leasehold/store"
+	"github.com/leasehold-dev/leasehold/store/redisstore/internal/resp"
 )
 
 // Bounds of a listing. SCAN ends only when the server says so, and a broken server may
@@ -107,13 +108,13 @@ func (s *Store) listCall(names []string) *command {
 	}
 	b := c.beginMany(script, len(names)-1)
 	for _, name := range names {
-		b = appendWord(b, name)
+		b = resp.AppendWord(b, name)
 	}
 	for _, name := range names {
 		b = appendCounterKey(b, name)
 	}
 	if guarded {
-		b = appendWord(b, markKey)
+		b = resp.AppendWord(b, markKey)
 	}
 	c.bytes = b
 	return c
@@ -131,20 +132,20 @@ func (a reply) listed(n int) (map[int]listed, store.NodeOutcome) {
 	if a.outcome != store.Granted {
 		return nil, store.NodeOutcome{Outcome: a.outcome, Err: a.err}
 	}
-	refused := store.NodeOutcome{Outcome: store.Refused, Err: notUnderstood(a.value)}
-	v := a.value.list
+	refused := store.NodeOutcome{Outcome: store.Refused, Err: resp.Unexpected(a.value)}
+	v := a.value.List
 	if len(v) < 2 {
 		return nil, refused
 	}
 	others := quarantinedOr(v[0], v[1], store.NodeOutcome{Outcome: store.Absent})
 	all := map[int]listed{}
 	for v := range slices.Chunk(v[2:], 4) {
-		if len(v) < 4 || v[0].kind != ':' || v[0].num < 1 || v[0].num > int64(n) || v[1].kind != '$' || v[2].kind != ':' {
+		if len(v) < 4 || v[0].Kind != ':' || v[0].Num < 1 || v[0].Num > int64(n) || v[1].Kind != '$' || v[2].Kind != ':' {
 			return nil, refused
 		}
-		counter, _ := v[3].number()
+		counter, _ := v[3].Number()
 		if said := takenBy(v[1], v[2]); said.Outcome == store.Taken {
-			all[int(v[0].num)-1] = listed{said, ownToken(said.Holder, counter)}
+			all[int(v[0].Num)-1] = listed{said, ownToken(said.Holder, counter)}
 		}
 	}
 	return all, others
@@ -222,16 +223,16 @@ func (n *node) scan(ctx context.Context, pattern string, all *catalog) (store.Ou
 		if a.outcome != store.Granted {
 			return a.outcome, a.err
 		}
-		said := a.value.list
+		said := a.value.List
 		if len(said) != 2 {
-			return store.Refused, notUnderstood(a.value)
+			return store.Refused, resp.Unexpected(a.value)
 		}
-		next, ok := said[0].number()
+		next, ok := said[0].Number()
 		if !ok {
-			return store.Refused, notUnderstood(said[0])
+			return store.Refused, resp.Unexpected(said[0])
 		}
-		for _, key := range said[1].list {
-			all.add(string(key.text))
+		for _, key := range said[1].List {
+			all.add(string(key.Text))
 		}
 		if next == 0 {
 			return store.Granted, nil

@@ -15,6 +15,7 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/quorum"
 	"github.com/leasehold-dev/leasehold/internal/quorum/driver"
 	"github.com/leasehold-dev/leasehold/store"
+	"github.com/leasehold-dev/leasehold/store/redisstore/internal/resp"
 )
 
 // The scripts do to a mark what the model does, and grant where the model grants: while
@@ -217,9 +218,9 @@ func (n *scripted) marks(seed int) error {
 	for range 12 {
 		step, err := m.step()
 		if err == nil {
-			var said []value
+			var said []resp.Value
 			if said, err = n.run(newCommand("GET", markKey)); err == nil {
-				text := string(said[0].text)
+				text := string(said[0].Text)
 				if err = sameMark(text, m.model, n.sim == nil); err == nil {
 					m.model = text // to the microsecond
 				}
@@ -345,14 +346,14 @@ func (m *markRun) arrives(now int64) (string, error) {
 	if err != nil {
 		return what, err
 	}
-	list := said[1].list
-	got := fmt.Sprint(list[0].num)
+	list := said[1].List
+	got := fmt.Sprint(list[0].Num)
 	if len(list) == 6 {
-		left, _ := list[1].number()
+		left, _ := list[1].Number()
 		if off := leftIn(want) - int64(left); m.sim == nil && off > 0 && off < time.Second.Microseconds() {
 			left += uint64(off)
 		}
-		got = fmt.Sprint(left, " ", string(list[2].text), " ", string(list[3].text), " ", string(list[4].text), " ", string(list[5].text))
+		got = fmt.Sprint(left, " ", string(list[2].Text), " ", string(list[3].Text), " ", string(list[4].Text), " ", string(list[5].Text))
 	}
 	if got != want {
 		return what, fmt.Errorf("it says %s, want %s", got, want)
@@ -392,11 +393,11 @@ func (m *markRun) hears(want int64) error {
 		return err
 	}
 	for got := int64(0); ; got++ {
-		v, err := m.ear.in.next()
+		v, err := m.ear.in.Next()
 		if err != nil {
 			return err
 		}
-		if len(v.list) == 3 && string(v.list[2].text) == "all" {
+		if len(v.List) == 3 && string(v.List[2].Text) == "all" {
 			if got != want {
 				return fmt.Errorf("%d messages on the channel of lists, want %d", got, want)
 			}
@@ -428,10 +429,10 @@ func (m *markRun) relists(now int64) (string, error) {
 	if err != nil {
 		return what, err
 	}
-	list := said[0].list
-	got := fmt.Sprint(list[0].num)
+	list := said[0].List
+	got := fmt.Sprint(list[0].Num)
 	if len(list) == 3 {
-		got += " " + string(list[1].text) + " " + string(list[2].text)
+		got += " " + string(list[1].Text) + " " + string(list[2].Text)
 	}
 	if got != want {
 		return what, fmt.Errorf("it says %s, want %s", got, want)
@@ -506,21 +507,21 @@ func (m *markRun) grants() (string, error) {
 	}
 	for i, v := range said[:2] {
 		got := ""
-		if len(v.list) > 0 && v.list[0].num != 1 {
-			got = fmt.Sprint(v.list[0].num)
+		if len(v.List) > 0 && v.List[0].Num != 1 {
+			got = fmt.Sprint(v.List[0].Num)
 		}
-		if len(v.list) == 3 && v.list[0].num == 3 {
-			got += string(v.list[2].text)
+		if len(v.List) == 3 && v.List[0].Num == 3 {
+			got += string(v.List[2].Text)
 		}
 		if cmp.Or(got, "0") != want {
 			return what, fmt.Errorf("script %d: it says %v, want %s", i, v, want)
 		}
 	}
-	if _, err := nodemark.Parse(m.model); (m.model != "" && err != nil) != (said[3].list[0].num == 5) {
+	if _, err := nodemark.Parse(m.model); (m.model != "" && err != nil) != (said[3].List[0].Num == 5) {
 		return what, fmt.Errorf("extend says %v", said[3])
 	}
 	barred, _ := modelnode.Gate(m.model, waiter)
-	if handed := strings.HasPrefix(string(said[7].text), next.Owner); handed != (barrier == modelnode.None && barred == modelnode.None) {
+	if handed := strings.HasPrefix(string(said[7].Text), next.Owner); handed != (barrier == modelnode.None && barred == modelnode.None) {
 		return what, fmt.Errorf("handed on to a client of list %s: %v, want %s %d", waiter.Print, handed, want, barred)
 	}
 	return what, nil

@@ -50,7 +50,7 @@ func TestLooksAreNotSentToAnotherRun(t *testing.T) {
 	}
 	now, err1 := nodemark.Parse(servers[0].Text(t, "GET", markKey))
 	want, err2 := nodemark.Parse(declared)
-	if err1 != nil || err2 != nil || !now.Open || now.Run != want.Run || string(was.value.text) == declared {
+	if err1 != nil || err2 != nil || !now.Open || now.Run != want.Run || string(was.value.Text) == declared {
 		t.Errorf("the mark is %v, and was declared as %v", now, want)
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/nodemark"
 	"github.com/leasehold-dev/leasehold/internal/quorum"
 	"github.com/leasehold-dev/leasehold/store"
+	"github.com/leasehold-dev/leasehold/store/redisstore/internal/resp"
 )
 
 // A membership is the set of server addresses that decide, as the clients write them. All
@@ -155,9 +156,9 @@ func (s *Store) adoptOmitted() {
 }
 
 // otherMembership returns the outcome of a node that belongs to another membership.
-func otherMembership(list value) store.NodeOutcome {
+func otherMembership(list resp.Value) store.NodeOutcome {
 	theirs := "others"
-	if now, next, both := strings.Cut(string(list.text), ">"); both { // quoted, since it may contain anything
+	if now, next, both := strings.Cut(string(list.Text), ">"); both { // quoted, since it may contain anything
 		theirs = fmt.Sprintf("%q, which are being replaced by %q", now, next)
 	} else if now != "" {
 		theirs = strconv.Quote(now)

@@ -327,7 +327,7 @@ func (n *node) deliver(c call, r reply) {
 	if c.command == timeCommand {
 		n.clockRead(r)
 	} else if c.look != nil {
-		r.value = r.value.clone()
+		r.value = r.value.Clone()
 		c.look <- looked{n.index, r}
 	} else if c.leases > 1 {
 		usual, others := r.answers(c.command.script, c.leases)

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/leasehold-dev/leasehold/store"
+	"github.com/leasehold-dev/leasehold/store/redisstore/internal/resp"
 )
 
 // A connection that is to be replaced, since its server has got slots or the channel's
@@ -17,7 +18,7 @@ func TestReplacedConnectionLosesNoAnswer(t *testing.T) {
 	for _, replace := range []func(*wire){
 		func(w *wire) { w.noChannel = true; w.n.resubscribe() },
 		func(w *wire) {
-			w.handlePush(value{kind: '>', list: []value{{kind: '$', text: []byte("sunsubscribe")}, {kind: '$'}, {kind: ':'}}})
+			w.handlePush(resp.Value{Kind: '>', List: []resp.Value{{Kind: '$', Text: []byte("sunsubscribe")}, {Kind: '$'}, {Kind: ':'}}})
 		},
 	} {
 		n, server := bareNode(t)

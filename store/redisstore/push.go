@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/leasehold-dev/leasehold/internal/quorum/driver"
+	"github.com/leasehold-dev/leasehold/store/redisstore/internal/resp"
 )
 
 // Pushes tell waiters that it is their turn. The server sends them on the connection that
@@ -20,12 +21,12 @@ const pushTestAfter = 15 * time.Second
 // membership check. The argument hello is the reply to HELLO 3: without version 3 of the
 // protocol a connection that receives pushes cannot carry requests. If the server cannot
 // push, waiters poll.
-func (n *node) listen(w *wire, hello value) error {
+func (n *node) listen(w *wire, hello resp.Value) error {
 	if n.s.route != nil {
 		return n.s.route.listen(n, w, hello)
 	}
 	var asked []*command
-	if hello.kind != '-' {
+	if hello.Kind != '-' {
 		if n.isSingle() {
 			asked = append(asked, newCommand("SUBSCRIBE", membershipChannel))
 		}
@@ -41,8 +42,8 @@ func (n *node) listen(w *wire, hello value) error {
 	}
 	if n.isSingle() {
 		mark := all[channels]
-		if mark.isError("LOADING") { // the server has not read the mark yet
-			return newRefused(mark)
+		if mark.Code() == resp.Loading { // the server has not read the mark yet
+			return resp.ErrorOf(mark)
 		}
 		n.checkMembership(mark)
 	}
@@ -54,12 +55,12 @@ func (n *node) listen(w *wire, hello value) error {
 }
 
 // subscribed handles the reply to the subscription.
-func (n *node) subscribed(w *wire, said value) error {
-	if w.canPush = said.kind == '>'; w.canPush {
+func (n *node) subscribed(w *wire, said resp.Value) error {
+	if w.canPush = said.Kind == '>'; w.canPush {
 		return nil
 	}
-	if said.isError("LOADING") {
-		return newRefused(said)
+	if said.Code() == resp.Loading {
+		return resp.ErrorOf(said)
 	}
 	n.mu.Lock()
 	told := n.noPush
@@ -72,23 +73,23 @@ func (n *node) subscribed(w *wire, said value) error {
 }
 
 // handlePush handles a push.
-func (w *wire) handlePush(v value) {
-	if !v.isPush() {
+func (w *wire) handlePush(v resp.Value) {
+	if !v.IsPush() {
 		return
 	}
 	n := w.n
 	switch {
-	case string(v.list[1].text) == membershipChannel:
+	case string(v.List[1].Text) == membershipChannel:
 		w.abandon(errMembershipChanged)
 		return
-	case string(v.list[0].text) == "sunsubscribe":
+	case string(v.List[0].Text) == "sunsubscribe":
 		w.replace(errChannelMoved)
 		return
 	}
-	told, ok := parsePush(string(v.list[2].text))
+	told, ok := parsePush(string(v.List[2].Text))
 	switch {
 	case !ok:
-		n.log.Debug("ignoring an invalid push", "message", v.list[2].String())
+		n.log.Debug("ignoring an invalid push", "message", v.List[2].String())
 	case told.granted && n.isCounting(): // an operator has declared the server empty; it grants again
 		n.s.keeper.OnPushLost(n.index)
 	case told.granted:
@@ -102,15 +103,6 @@ func (w *wire) handlePush(v value) {
 	default:
 		n.s.keeper.OnFree(n.index, told.owner)
 	}
-}
-
-// isPush reports whether v is a push about a channel, or about the loss of one.
-func (v value) isPush() bool {
-	if v.kind != '>' || len(v.list) != 3 {
-		return false
-	}
-	kind := string(v.list[0].text)
-	return kind == "message" || kind == "smessage" || kind == "sunsubscribe"
 }
 
 // recheckWaiters makes all waiters ask the node again after its connection broke.

@@ -7,6 +7,7 @@ import (
 
 	"github.com/leasehold-dev/leasehold/internal/clock"
 	"github.com/leasehold-dev/leasehold/store"
+	"github.com/leasehold-dev/leasehold/store/redisstore/internal/resp"
 )
 
 // push is a push that a script published; see scripts/hand.lua.
@@ -42,9 +43,9 @@ func parsePush(message string) (t push, ok bool) {
 	if err1 != nil || err2 != nil || token == 0 || stamp > math.MaxInt64 {
 		return push{}, false
 	}
-	text := func(s string) value { return value{kind: '$', text: []byte(s)} }
+	text := func(s string) resp.Value { return resp.Value{Kind: '$', Text: []byte(s)} }
 	t.granted, t.token, t.stamp = true, token, clock.Instant(stamp)
-	t.clock = clockOf([]value{text(words[4]), text(words[5])})
+	t.clock = clockOf([]resp.Value{text(words[4]), text(words[5])})
 	if len(words) == 7 {
 		n, err := strconv.ParseUint(words[6], 10, 32)
 		if err != nil {

@@ -12,6 +12,7 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/quorum"
 	"github.com/leasehold-dev/leasehold/internal/quorum/driver"
 	"github.com/leasehold-dev/leasehold/store"
+	"github.com/leasehold-dev/leasehold/store/redisstore/internal/resp"
 )
 
 // A server that restarts without its data, is emptied, or is replaced by one without all
@@ -78,21 +79,21 @@ func (n *node) arrivalLocked(isNew bool) *command {
 		promoted = "1"
 	}
 	c := new(command)
-	b := appendWord(c.begin(arriveScript), markKey)
+	b := resp.AppendWord(c.begin(arriveScript), markKey)
 	token := uint64(0)
 	if n.granted.token > 0 && n.s.o.Clock.Now().Sub(n.granted.at) < counterLife-maxClockError {
 		token = n.granted.token
 		b = appendCounterKey(b, string(n.granted.name))
 	} else {
-		b = appendWord(b, markKey) // in the place of a token counter
+		b = resp.AppendWord(b, markKey) // in the place of a token counter
 	}
-	b = appendWord(appendWord(b, n.s.membership.fingerprint), n.s.membership.text)
-	b = appendWord(b, cmp.Or(id.runID, nodemark.Unknown))
-	b = appendWord(b, cmp.Or(id.replication, nodemark.Unknown))
-	b = appendWord(b, promoted)
-	b = appendNumber(b, uint64(n.s.quarantine().Microseconds()))
-	b = appendNumber(b, uint64(max(0, n.s.wall().UnixMicro())))
-	c.bytes = appendNumber(appendWord(b, durable), token)
+	b = resp.AppendWord(resp.AppendWord(b, n.s.membership.fingerprint), n.s.membership.text)
+	b = resp.AppendWord(b, cmp.Or(id.runID, nodemark.Unknown))
+	b = resp.AppendWord(b, cmp.Or(id.replication, nodemark.Unknown))
+	b = resp.AppendWord(b, promoted)
+	b = resp.AppendNumber(b, uint64(n.s.quarantine().Microseconds()))
+	b = resp.AppendNumber(b, uint64(max(0, n.s.wall().UnixMicro())))
+	c.bytes = resp.AppendNumber(resp.AppendWord(b, durable), token)
 	return c
 }
 
@@ -135,16 +136,15 @@ func (n *node) arrive(w *wire, tells bool) error {
 		return err
 	}
 	said := all[len(all)-1]
-	if said.kind == '-' {
-		err := newRefused(said)
-		if !isDenied(err.Error()) {
-			return err
+	if said.Kind == '-' {
+		outcome, err := classifyReply(resp.ErrorOf(said))
+		if !isDenied(err) {
+			return resp.ErrorOf(said)
 		}
-		outcome, err := classifyReply(err.Error())
 		n.setUnmarked(&driver.Refusal{Outcome: outcome, Err: err})
 		return nil
 	}
-	if all[0].kind == '-' && tells {
+	if all[0].Kind == '-' && tells {
 		n.log.Warn("cannot subscribe to changes of the server's data; a replacement is noticed only when the client reconnects", "err", all[0].String())
 	}
 	return n.arrived(said, true)
@@ -169,21 +169,21 @@ func (n *node) stillUnmarkedLocked() {
 }
 
 // arrived handles the reply of the arrive script, on a new connection or an old one.
-func (n *node) arrived(said value, isNew bool) error {
-	list := said.list
+func (n *node) arrived(said resp.Value, isNew bool) error {
+	list := said.List
 	switch {
-	case len(list) == 2 && list[0].num == 5:
+	case len(list) == 2 && list[0].Num == 5:
 		outcome := otherVersion(list[1])
 		n.log.Warn("node cannot be used", "err", outcome.Err)
 		n.setUnmarked(&driver.Refusal{Outcome: outcome.Outcome, Err: outcome.Err})
 		return nil
-	case len(list) != 6 || list[0].num != 1:
-		return notUnderstood(said)
+	case len(list) != 6 || list[0].Num != 1:
+		return resp.Unexpected(said)
 	}
-	why := string(list[2].text)
+	why := string(list[2].Text)
 	n.mu.Lock()
 	n.unmarked = nil
-	n.fingerprint, n.before = string(list[4].text), string(list[5].text)
+	n.fingerprint, n.before = string(list[4].Text), string(list[5].Text)
 	shut := quarantinedOr(list[1], list[2], store.NodeOutcome{})
 	if shut.Outcome == store.Quarantined {
 		n.granted.token = 0 // or it would begin anew each time that we connect
@@ -196,7 +196,7 @@ func (n *node) arrived(said value, isNew bool) error {
 		n.log.Warn("node is in quarantine", "why", shut.Err)
 	}
 	n.s.lasts(n, list[3])
-	if isNew && n.s.membership.excluded(string(list[4].text)) {
+	if isNew && n.s.membership.excluded(string(list[4].Text)) {
 		n.recheckOmitted()
 	}
 	n.s.adoptOmitted()
@@ -319,8 +319,8 @@ func (s *Store) quarantine() time.Duration {
 
 // lasts learns of the longest quarantine that any client has asked a node for. Other
 // nodes may have forgotten it, and this client may have asked them for a shorter one.
-func (s *Store) lasts(told *node, quarantine value) {
-	us, _ := quarantine.number()
+func (s *Store) lasts(told *node, quarantine resp.Value) {
+	us, _ := quarantine.Number()
 	d := time.Duration(min(us, 1<<50)) * time.Microsecond
 	if d <= s.quarantine() {
 		return
@@ -338,18 +338,18 @@ func (s *Store) lasts(told *node, quarantine value) {
 
 // quarantinedOr returns the outcome of a node whose quarantine lasts for another left
 // microseconds, or otherwise if the quarantine is over.
-func quarantinedOr(left, why value, otherwise store.NodeOutcome) store.NodeOutcome {
-	us, ok := left.number()
+func quarantinedOr(left, why resp.Value, otherwise store.NodeOutcome) store.NodeOutcome {
+	us, ok := left.Number()
 	if !ok || us == 0 {
 		return otherwise
 	}
 	d := time.Duration(min(us, 1<<50)) * time.Microsecond
-	return store.NodeOutcome{Outcome: store.Quarantined, ExpiresIn: d, Err: &quarantineError{string(why.text), d}}
+	return store.NodeOutcome{Outcome: store.Quarantined, ExpiresIn: d, Err: &quarantineError{string(why.Text), d}}
 }
 
 // otherVersion returns the outcome of a node whose mark has an unknown version.
-func otherVersion(version value) store.NodeOutcome {
-	return store.NodeOutcome{Outcome: store.Refused, Err: &nodemark.VersionError{Version: string(version.text)}}
+func otherVersion(version resp.Value) store.NodeOutcome {
+	return store.NodeOutcome{Outcome: store.Refused, Err: &nodemark.VersionError{Version: string(version.Text)}}
 }
 
 // quarantineError is why a node grants nothing for now.

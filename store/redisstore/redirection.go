@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/leasehold-dev/leasehold/store"
+	"github.com/leasehold-dev/leasehold/store/redisstore/internal/resp"
 )
 
 // redirection is a cluster member's refusal of a command because it does not have the
@@ -38,37 +39,32 @@ var (
 )
 
 // readRedirection reads an error reply; nil if it is not a redirection.
-func readRedirection(reply string) *redirection {
-	d := &redirection{said: store.Excerpt(reply)}
-	word, rest, _ := strings.Cut(reply, " ")
-	switch word {
-	case "MOVED", "ASK":
-		slot, host, ok := strings.Cut(rest, " ")
-		n, err := strconv.Atoi(slot)
-		if !ok || err != nil || n < 0 || n >= slots || strings.Contains(host, " ") {
-			return nil
-		}
-		d.slot, d.host = n, host
-		if d.kind = moving; word == "MOVED" {
-			d.kind, d.why = moved, "the server is part of a cluster, which cannot be a node: use a redis-cluster:// URL, or independent servers"
-		} else {
-			d.why = "the lock's slot is moving to another server"
-		}
-		return d
-	case "TRYAGAIN":
+func readRedirection(reply *resp.Error) *redirection {
+	d := &redirection{said: reply.Error()}
+	switch reply.Code() {
+	case resp.Moved:
+		d.kind, d.why = moved, "the server is part of a cluster, which cannot be a node: use a redis-cluster:// URL, or independent servers"
+	case resp.Ask:
+		d.kind, d.why = moving, "the lock's slot is moving to another server"
+	case resp.TryAgain, resp.KeyMoved: // KeyMoved: the script could not go on, since the key was not declared
 		d.kind, d.why = unsettled, "the lock's slot is moving to another server"
 		return d
-	case "CLUSTERDOWN":
+	case resp.ClusterDown:
 		d.kind, d.why = unsettled, "the server's cluster is down"
 		return d
+	default:
+		return nil
 	}
-	// A script has accessed a key that just moved away, and could not go on: the key was
-	// not declared.
-	if strings.Contains(reply, "Script attempted to access a non local key") {
-		d.kind, d.why = unsettled, "the lock's slot is moving to another server"
-		return d
+	words := strings.Split(reply.Text(), " ")
+	if len(words) != 3 {
+		return nil
 	}
-	return nil
+	var err error
+	if d.slot, err = strconv.Atoi(words[1]); err != nil || d.slot < 0 || d.slot >= slots {
+		return nil
+	}
+	d.host = words[2]
+	return d
 }
 
 // outcome is the outcome of a redirection that is not followed.

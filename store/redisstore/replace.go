@@ -9,6 +9,7 @@ import (
 
 	"github.com/leasehold-dev/leasehold/internal/quorum"
 	"github.com/leasehold-dev/leasehold/store"
+	"github.com/leasehold-dev/leasehold/store/redisstore/internal/resp"
 )
 
 // Replace finishes the replacement of one membership by another. Call it when every
@@ -91,8 +92,8 @@ func (r *replacement) run(ctx context.Context, progress func(string)) error {
 // setMembershipCommand makes a node's mark name another membership; see scripts/relist.lua.
 func setMembershipCommand(print, text, done, from, before string) *command {
 	c := new(command)
-	b := appendWord(appendWord(c.begin(relistScript), markKey), print)
-	c.bytes = appendWord(appendWord(appendWord(appendWord(b, text), done), from), before)
+	b := resp.AppendWord(resp.AppendWord(c.begin(relistScript), markKey), print)
+	c.bytes = resp.AppendWord(resp.AppendWord(resp.AppendWord(resp.AppendWord(b, text), done), from), before)
 	return c
 }
 
@@ -118,23 +119,23 @@ func (r *replacement) update(ctx context.Context, to quorum.Set, c *command) mar
 		if said.outcome != store.Granted {
 			continue
 		}
-		switch list := said.value.list; {
-		case len(list) == 3 && list[0].num == 1:
+		switch list := said.value.List; {
+		case len(list) == 3 && list[0].Num == 1:
 			told.told |= quorum.SetOf(i)
-			if !r.membership.sets[1].Has(i) || string(list[2].text) != r.oldPrint {
+			if !r.membership.sets[1].Has(i) || string(list[2].Text) != r.oldPrint {
 				break
 			}
 			told.recorded++
-			if string(list[1].text) == r.newPrint {
+			if string(list[1].Text) == r.newPrint {
 				told.finished++
 			}
-		case len(list) == 2 && list[0].num == 5:
+		case len(list) == 2 && list[0].Num == 5:
 			told.nodes[i] = otherVersion(list[1])
 			told.nodes[i].Node = n.Addr()
 		case len(list) == 1:
 			told.nodes[i].Outcome, told.nodes[i].Err = store.Quarantined, errors.New("it has just been emptied: try again")
 		default:
-			told.nodes[i].Outcome, told.nodes[i].Err = store.Refused, notUnderstood(said.value)
+			told.nodes[i].Outcome, told.nodes[i].Err = store.Refused, resp.Unexpected(said.value)
 		}
 	}
 	return told

@@ -2,15 +2,14 @@ package redisstore
 
 import (
 	"errors"
-	"fmt"
 	"math"
-	"strconv"
 	"time"
 
 	"github.com/leasehold-dev/leasehold/internal/clock"
 	"github.com/leasehold-dev/leasehold/internal/quorum"
 	"github.com/leasehold-dev/leasehold/internal/quorum/driver"
 	"github.com/leasehold-dev/leasehold/store"
+	"github.com/leasehold-dev/leasehold/store/redisstore/internal/resp"
 )
 
 // reply is the result of a call on one node.
@@ -20,14 +19,14 @@ type reply struct {
 	// sent is set if the command may have been executed although outcome is not Granted.
 	sent  bool
 	err   error
-	value value
+	value resp.Value
 	at    clock.Instant // when the reply arrived; zero if none did
 }
 
 // replyTo converts what the server answered into a reply.
-func replyTo(v value) reply {
-	if v.kind == '-' {
-		outcome, err := classifyReply(string(v.text))
+func replyTo(v resp.Value) reply {
+	if v.Kind == '-' {
+		outcome, err := classifyReply(resp.ErrorOf(v))
 		return reply{outcome: outcome, err: err}
 	}
 	return reply{outcome: store.Granted, value: v}
@@ -38,8 +37,8 @@ func replyTo(v value) reply {
 func (r reply) parts(s *script) (first, next reply) {
 	first, next = r, r
 	if r.outcome == store.Granted && s.returns() {
-		first.value, next.value = value{}, value{}
-		if v := r.value.list; len(v) == 2 {
+		first.value, next.value = resp.Value{}, resp.Value{}
+		if v := r.value.List; len(v) == 2 {
 			first.value, next.value = v[0], v[1]
 		}
 	}
@@ -63,22 +62,22 @@ func (r reply) answer(s *script) driver.Reply {
 		}
 		return driver.Reply{Kind: kind, Report: store.NodeOutcome{Outcome: r.outcome, Err: r.err}, At: r.at}
 	}
-	if said := r.value.list; len(said) > 0 && said[0].kind == ':' {
-		switch said[0].num {
+	if said := r.value.List; len(said) > 0 && said[0].Kind == ':' {
+		switch said[0].Num {
 		case 1:
 			a := driver.Reply{Kind: quorum.Yes, Report: store.NodeOutcome{Outcome: store.Granted}, At: r.at}
 			rest, drew := said[1:], !draws
 			if draws && len(rest) > 0 {
-				a.Token, drew = rest[0].number()
+				a.Token, drew = rest[0].Number()
 				rest = rest[1:]
 			}
 			if drew && (a.Token > 0 || !draws) {
-				if len(rest) == 3 && rest[2].kind == ':' && rest[2].num >= 0 {
-					a.Counted, a.Reserved = true, uint64(rest[2].num)
+				if len(rest) == 3 && rest[2].Kind == ':' && rest[2].Num >= 0 {
+					a.Counted, a.Reserved = true, uint64(rest[2].Num)
 					rest = rest[:2]
 				}
 				a.Clock = clockOf(rest)
-				a.Waiting = s == confirmScript && len(rest) > 0 && rest[0].num != 0
+				a.Waiting = s == confirmScript && len(rest) > 0 && rest[0].Num != 0
 				return a
 			}
 		case 4:
@@ -96,13 +95,13 @@ func (r reply) answer(s *script) driver.Reply {
 		case 2:
 			return driver.Reply{Kind: quorum.No, Report: store.NodeOutcome{Outcome: store.Refused, Err: errReleasedOwner}, At: r.at}
 		case 0:
-			if len(said) >= 3 && said[1].kind == '$' && said[2].kind == ':' {
+			if len(said) >= 3 && said[1].Kind == '$' && said[2].Kind == ':' {
 				a := driver.Reply{Kind: quorum.No, Report: takenBy(said[1], said[2]), At: r.at}
 				if a.Report.Outcome == store.Absent {
 					a.Kind = quorum.Absent
 				}
 				if len(said) >= 5 {
-					a.Position, a.NoPush = position(said[3]), said[4].num != 0
+					a.Position, a.NoPush = position(said[3]), said[4].Num != 0
 				}
 				if len(said) >= 7 {
 					a.Clock = clockOf(said[5:7])
@@ -112,42 +111,31 @@ func (r reply) answer(s *script) driver.Reply {
 		}
 	}
 	// The script ran, so it may have done what was asked, whatever it answered.
-	return driver.Reply{Kind: quorum.Unknown, Report: store.NodeOutcome{Outcome: store.Refused, Err: notUnderstood(r.value)}, At: r.at}
+	return driver.Reply{Kind: quorum.Unknown, Report: store.NodeOutcome{Outcome: store.Refused, Err: resp.Unexpected(r.value)}, At: r.at}
 }
 
 // position reads a position in the queue of waiters, and bounds it.
-func position(v value) int { return int(max(0, min(v.num, math.MaxInt32))) }
+func position(v resp.Value) int { return int(max(0, min(v.Num, math.MaxInt32))) }
 
 // clockOf reads the reply to TIME; zero if it is not a time.
-func clockOf(time []value) clock.Instant {
+func clockOf(time []resp.Value) clock.Instant {
 	if len(time) != 2 {
 		return 0
 	}
-	s, ok1 := time[0].number()
-	us, ok2 := time[1].number()
+	s, ok1 := time[0].Number()
+	us, ok2 := time[1].Number()
 	if !ok1 || !ok2 || s > 1<<32 || us >= 1e6 {
 		return 0
 	}
 	return clock.Instant(s*1e9 + us*1e3)
 }
 
-func notUnderstood(v value) error { return fmt.Errorf("invalid answer: %.80s", v) }
-
-// number reads a number that was sent as a string: a token or a cursor.
-func (v value) number() (uint64, bool) {
-	if v.kind != '$' {
-		return 0, false
-	}
-	t, err := strconv.ParseUint(string(v.text), 10, 64)
-	return t, err == nil
-}
-
 // mostMillis is how many milliseconds a time.Duration can hold.
 const mostMillis = math.MaxInt64 / int64(time.Millisecond)
 
 // takenBy reads the value of a lock's key, and its PTTL.
-func takenBy(value, pttl value) store.NodeOutcome {
-	ms := pttl.num
+func takenBy(value, pttl resp.Value) store.NodeOutcome {
+	ms := pttl.Num
 	if ms == -2 { // the key does not exist; a lock may have an empty value
 		return store.NodeOutcome{Outcome: store.Absent}
 	}
@@ -155,7 +143,7 @@ func takenBy(value, pttl value) store.NodeOutcome {
 		ms = 1
 	}
 	ms = min(ms, mostMillis) // another client's key can last for longer
-	return store.NodeOutcome{Outcome: store.Taken, Holder: decodeValue(string(value.text)), ExpiresIn: time.Duration(ms) * time.Millisecond}
+	return store.NodeOutcome{Outcome: store.Taken, Holder: decodeValue(string(value.Text)), ExpiresIn: time.Duration(ms) * time.Millisecond}
 }
 
 var errReleasedOwner = errors.New("this owner was already released")

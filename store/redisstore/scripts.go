@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/leasehold-dev/leasehold/store"
+	"github.com/leasehold-dev/leasehold/store/redisstore/internal/resp"
 )
 
 // script is a Lua script that runs as one atomic step on a node.
@@ -36,8 +37,8 @@ func newScript(name, text string, keys, args int) *script {
 
 // appendBegin appends the beginning of a command that calls a script.
 func appendBegin(b []byte, verb, script string, keys, args int) []byte {
-	b = appendCount(b, 3+keys+args)
-	return appendNumber(appendWord(appendWord(b, verb), script), uint64(keys))
+	b = resp.AppendCount(b, 3+keys+args)
+	return resp.AppendNumber(resp.AppendWord(resp.AppendWord(b, verb), script), uint64(keys))
 }
 
 //go:embed scripts
@@ -144,12 +145,12 @@ const (
 )
 
 func appendCounterKey(b []byte, name string) []byte {
-	return appendWord(b, keyBegin, name, counterEnd)
+	return resp.AppendWord(b, keyBegin, name, counterEnd)
 }
 
 func appendTombKey(b []byte, r store.Request) []byte {
 	if r.Attempt == "" {
-		return appendWord(b, keyBegin, r.Name, tombMiddle, r.Owner)
+		return resp.AppendWord(b, keyBegin, r.Name, tombMiddle, r.Owner)
 	}
-	return appendWord(b, keyBegin, r.Name, tombMiddle, r.Owner, " ", r.Attempt)
+	return resp.AppendWord(b, keyBegin, r.Name, tombMiddle, r.Owner, " ", r.Attempt)
 }

@@ -11,6 +11,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/leasehold-dev/leasehold/store/redisstore/internal/resp"
 )
 
 // Sentinels watch a master and its replicas, and promote a replica when the master fails.
@@ -216,7 +218,7 @@ func (p *sentinelPool) question(ctx context.Context, i int) (t sentinelReply, al
 			return sentinelReply{err: sentinelError(err)}, false
 		}
 		w = &wire{n: p.n, conn: conn}
-		w.in = newReplies(conn)
+		w.in = resp.NewReader(conn)
 		p.lines[i], hello = w, a.auth()
 	}
 	deadline, _ := ctx.Deadline()
@@ -228,7 +230,7 @@ func (p *sentinelPool) question(ctx context.Context, i int) (t sentinelReply, al
 	if err != nil {
 		return sentinelReply{err: sentinelError(err)}, false
 	}
-	if len(hello) > 0 && said[0].kind == '-' {
+	if len(hello) > 0 && said[0].Kind == '-' {
 		return sentinelReply{err: sentinelRefused(said[0])}, false
 	}
 	said = said[len(hello):]
@@ -239,47 +241,49 @@ func (p *sentinelPool) question(ctx context.Context, i int) (t sentinelReply, al
 }
 
 // masterNamed reads the reply to GET-MASTER-ADDR-BY-NAME.
-func masterNamed(v value, name string) (string, error) {
+func masterNamed(v resp.Value, name string) (string, error) {
 	switch {
-	case v.kind == '-':
+	case v.Kind == '-':
 		return "", sentinelRefused(v)
-	case v.null:
+	case v.Null:
 		return "", fmt.Errorf("it knows no master %q", name)
-	case len(v.list) != 2 || len(v.list[0].text) == 0:
-		return "", notUnderstood(v)
+	case len(v.List) != 2 || len(v.List[0].Text) == 0:
+		return "", resp.Unexpected(v)
 	}
-	host, port := string(v.list[0].text), string(v.list[1].text)
+	host, port := string(v.List[0].Text), string(v.List[1].Text)
 	if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 {
-		return "", notUnderstood(v)
+		return "", resp.Unexpected(v)
 	}
 	return net.JoinHostPort(host, port), nil
 }
 
 // epochOf reads the epoch from the reply to SENTINEL MASTER, for which the user may lack
 // the permission.
-func epochOf(v value) (uint64, bool) {
-	for i := 0; i+1 < len(v.list); i += 2 {
-		if string(v.list[i].text) == "config-epoch" {
-			return v.list[i+1].number()
+func epochOf(v resp.Value) (uint64, bool) {
+	for i := 0; i+1 < len(v.List); i += 2 {
+		if string(v.List[i].Text) == "config-epoch" {
+			return v.List[i+1].Number()
 		}
 	}
 	return 0, false
 }
 
+// sentinelAdvices say what to do about a sentinel's refusal.
+var sentinelAdvices = map[resp.Code]string{
+	resp.NoAuth:         "the sentinel requires a password of its own: set sentinel_password, and sentinel_username if it has users",
+	resp.WrongPassword:  "check sentinel_username and sentinel_password",
+	resp.Denied:         "permit the user on the sentinel +sentinel|get-master-addr-by-name and +sentinel|master",
+	resp.UnknownCommand: "it is not a sentinel",
+	resp.NoPassword:     "the sentinel has no password: remove sentinel_password",
+}
+
 // sentinelRefused adds what to do to a sentinel's refusal.
-func sentinelRefused(v value) error {
-	for _, k := range []struct{ code, advice string }{
-		{"NOAUTH", "the sentinel requires a password of its own: set sentinel_password, and sentinel_username if it has users"},
-		{"WRONGPASS", "check sentinel_username and sentinel_password"},
-		{"NOPERM", "permit the user on the sentinel +sentinel|get-master-addr-by-name and +sentinel|master"},
-		{"ERR unknown command", "it is not a sentinel"},
-		{"ERR AUTH", "the sentinel has no password: remove sentinel_password"},
-	} {
-		if v.isError(k.code) {
-			return fmt.Errorf("%w (%s)", newRefused(v), k.advice)
-		}
+func sentinelRefused(v resp.Value) error {
+	err := resp.ErrorOf(v)
+	if advice, ok := sentinelAdvices[err.Code()]; ok {
+		return fmt.Errorf("%w (%s)", err, advice)
 	}
-	return newRefused(v)
+	return err
 }
 
 // sentinelError describes why a sentinel could not be asked.

@@ -5,8 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
+
+	"github.com/leasehold-dev/leasehold/store/redisstore/internal/resp"
 )
 
 const (
@@ -112,8 +113,8 @@ func (n *node) isMaster(w *wire) error {
 		if err != nil {
 			return err
 		}
-		if v := said[0]; len(v.list) > 0 {
-			role = string(v.list[0].text)
+		if v := said[0]; len(v.List) > 0 {
+			role = string(v.List[0].Text)
 		}
 	}
 	if role != "" && role != "master" {
@@ -124,9 +125,12 @@ func (n *node) isMaster(w *wire) error {
 
 // isDemoted reports whether a reply means that the server has become a replica since the
 // connection was made.
-func (n *node) isDemoted(v value) bool {
-	return n.s.sentinels != nil && v.kind == '-' &&
-		(strings.Contains(string(v.text), "READONLY") || v.isError("MASTERDOWN"))
+func (n *node) isDemoted(v resp.Value) bool {
+	if n.s.sentinels == nil {
+		return false
+	}
+	c := v.Code()
+	return c == resp.ReadOnly || c == resp.MasterDown
 }
 
 // demoted handles such a reply, and returns why the connection ends. The call that was

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/leasehold-dev/leasehold/store/redisstore/internal/resp"
 )
 
 // TestNewest checks which master the sentinels' replies name.
@@ -49,19 +51,19 @@ func TestNewest(t *testing.T) {
 
 // What is no answer of a sentinel is not taken for one.
 func TestSentinelAnswers(t *testing.T) {
-	text := func(s string) value { return value{kind: '$', text: []byte(s)} }
-	list := func(words ...string) (v value) {
-		v.kind = '*'
+	text := func(s string) resp.Value { return resp.Value{Kind: '$', Text: []byte(s)} }
+	list := func(words ...string) (v resp.Value) {
+		v.Kind = '*'
 		for _, w := range words {
-			v.list = append(v.list, text(w))
+			v.List = append(v.List, text(w))
 		}
 		return v
 	}
 	if at, err := masterNamed(list("::1", "6379"), "m"); at != "[::1]:6379" || err != nil {
 		t.Errorf("%s, %v", at, err)
 	}
-	for _, v := range []value{{kind: '*', null: true}, {kind: '$', null: true}, {kind: '-', text: []byte("ERR unknown command")},
-		list("a"), list("", "1"), list("a", "0"), list("a", "x"), list("a", "65536"), {kind: ':'}} {
+	for _, v := range []resp.Value{{Kind: '*', Null: true}, {Kind: '$', Null: true}, {Kind: '-', Text: []byte("ERR unknown command")},
+		list("a"), list("", "1"), list("a", "0"), list("a", "x"), list("a", "65536"), {Kind: ':'}} {
 		if at, err := masterNamed(v, "m"); err == nil || at != "" {
 			t.Errorf("%v: %q, %v", v, at, err)
 		}
@@ -69,7 +71,7 @@ func TestSentinelAnswers(t *testing.T) {
 	if e, ok := epochOf(list("name", "m", "config-epoch", "7", "x")); e != 7 || !ok {
 		t.Errorf("epoch %d, %v", e, ok)
 	}
-	for _, v := range []value{list("config-epoch"), list("x", "config-epoch"), {kind: '-', text: []byte("NOPERM")}} {
+	for _, v := range []resp.Value{list("config-epoch"), list("x", "config-epoch"), {Kind: '-', Text: []byte("NOPERM")}} {
 		if e, ok := epochOf(v); ok {
 			t.Errorf("%v: epoch %d", v, e)
 		}

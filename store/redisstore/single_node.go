@@ -4,6 +4,7 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/nodemark"
 	"github.com/leasehold-dev/leasehold/internal/quorum/driver"
 	"github.com/leasehold-dev/leasehold/store"
+	"github.com/leasehold-dev/leasehold/store/redisstore/internal/resp"
 )
 
 // A store with one server does not check the server's mark for each lock, which would add
@@ -22,17 +23,17 @@ func (n *node) isSingle() bool { return len(n.s.nodes) == 1 }
 
 // checkMembership checks by the mark which membership the server belongs to. A client that may
 // not read the mark, and a server without one, pass the check.
-func (n *node) checkMembership(text value) {
+func (n *node) checkMembership(text resp.Value) {
 	var foreign *driver.Refusal
-	if text.kind != '$' || text.null {
-		text.text = []byte(nodemark.New().String())
+	if text.Kind != '$' || text.Null {
+		text.Text = []byte(nodemark.New().String())
 	}
-	mark, err := nodemark.Parse(string(text.text))
+	mark, err := nodemark.Parse(string(text.Text))
 	if err != nil {
 		n.log.Warn("node cannot be used", "err", err)
 		foreign = &driver.Refusal{Outcome: store.Refused, Err: err}
 	} else if list, other := n.s.membership.others(mark); other {
-		said := otherMembership(value{kind: '$', text: []byte(list)})
+		said := otherMembership(resp.Value{Kind: '$', Text: []byte(list)})
 		n.log.Warn("the server belongs to a multi-server configuration; this client is refused", "err", said.Err)
 		foreign = &driver.Refusal{Outcome: said.Outcome, Err: said.Err}
 	}

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"net"
 	"strconv"
+
+	"github.com/leasehold-dev/leasehold/store/redisstore/internal/resp"
 )
 
 // slotRange is a range of slots, with the address of the master that has them.
@@ -15,27 +17,27 @@ type slotRange struct {
 // parseSlotMap reads the reply to CLUSTER SLOTS. The argument asked is the address of the
 // member that sent it, which may not know its own name. Slots without a master are left
 // out.
-func parseSlotMap(v value, asked string) ([]slotRange, error) {
-	if v.kind == '-' {
-		return nil, newRefused(v)
+func parseSlotMap(v resp.Value, asked string) ([]slotRange, error) {
+	if v.Kind == '-' {
+		return nil, resp.ErrorOf(v)
 	}
-	if v.kind != '*' || len(v.list) == 0 {
+	if v.Kind != '*' || len(v.List) == 0 {
 		return nil, fmt.Errorf("%w: %s reports that no server has any slot", errNoSlotMap, asked)
 	}
 	var slotMap []slotRange
-	for _, some := range v.list {
-		if len(some.list) < 3 || len(some.list[2].list) < 2 {
-			return nil, notUnderstood(v)
+	for _, some := range v.List {
+		if len(some.List) < 3 || len(some.List[2].List) < 2 {
+			return nil, resp.Unexpected(v)
 		}
-		first, last, master := some.list[0], some.list[1], some.list[2].list
-		if first.kind != ':' || last.kind != ':' || first.num < 0 || last.num < first.num || last.num >= slots {
-			return nil, notUnderstood(v)
+		first, last, master := some.List[0], some.List[1], some.List[2].List
+		if first.Kind != ':' || last.Kind != ':' || first.Num < 0 || last.Num < first.Num || last.Num >= slots {
+			return nil, resp.Unexpected(v)
 		}
-		host, ok := memberHost(string(master[0].text), strconv.FormatInt(master[1].num, 10), asked)
+		host, ok := memberHost(string(master[0].Text), strconv.FormatInt(master[1].Num, 10), asked)
 		if !ok {
 			continue
 		}
-		slotMap = append(slotMap, slotRange{int(first.num), int(last.num), host})
+		slotMap = append(slotMap, slotRange{int(first.Num), int(last.Num), host})
 	}
 	return slotMap, nil
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/quorum"
 	"github.com/leasehold-dev/leasehold/internal/quorum/driver"
 	"github.com/leasehold-dev/leasehold/store"
+	"github.com/leasehold-dev/leasehold/store/redisstore/internal/resp"
 )
 
 // Any member can be asked for the slot map. A stale map is safe: a member that does not
@@ -144,8 +145,8 @@ func (r *router) fetchFrom(ctx context.Context, a address) (slotMap []slotRange,
 			return err
 		}
 		for _, v := range said {
-			if v.kind == '-' {
-				return newRefused(v)
+			if v.Kind == '-' {
+				return resp.ErrorOf(v)
 			}
 		}
 		slotMap, err = parseSlotMap(said[len(said)-1], a.host)

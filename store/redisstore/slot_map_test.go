@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/leasehold-dev/leasehold/store"
+	"github.com/leasehold-dev/leasehold/store/redisstore/internal/resp"
 )
 
 // What members say of who has which slot is read as it is, or not at all.
@@ -29,8 +30,8 @@ func TestChart(t *testing.T) {
 		"*1\r\n" + strings.Replace(plain, ":0", "$1\r\n0", 1): nil,
 		"$2\r\nno\r\n": nil,
 	} {
-		in := newReplies(strings.NewReader(said))
-		v, err := in.next()
+		in := resp.NewReader(strings.NewReader(said))
+		v, err := in.Next()
 		if err != nil {
 			t.Fatalf("%q: %v", said, err)
 		}
@@ -49,8 +50,8 @@ func TestScatteredChart(t *testing.T) {
 		server := fmt.Sprintf("*4\r\n$9\r\n127.0.0.1\r\n:%d\r\n$2\r\nid\r\n*0\r\n", 7000+i%3)
 		fmt.Fprintf(&b, "*4\r\n:%d\r\n:%d\r\n%s%s", i, i, server, server)
 	}
-	in := newReplies(bufio.NewReader(strings.NewReader(b.String())))
-	v, err := in.next()
+	in := resp.NewReader(bufio.NewReader(strings.NewReader(b.String())))
+	v, err := in.Next()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -74,7 +75,7 @@ func TestRedirections(t *testing.T) {
 		"CLUSTERDOWN Hash slot not served":                                                               {unsettled, "", store.Unsettled},
 		"ERR Script attempted to access a non local key in a cluster node script: f, on @user_script:1.": {unsettled, "", store.Unsettled},
 	} {
-		outcome, err := classifyReply(reply)
+		outcome, err := classifyReply(resp.ErrorOf(resp.Value{Kind: '-', Text: []byte(reply)}))
 		d, ok := err.(*redirection)
 		if !ok || d.kind != want.kind || outcome != want.as || !strings.HasPrefix(err.Error(), reply) {
 			t.Errorf("%q: %v, %v", reply, outcome, err)
@@ -85,7 +86,7 @@ func TestRedirections(t *testing.T) {
 		}
 	}
 	for _, reply := range []string{"MOVED", "MOVED x a:1", "MOVED 16384 a:1", "MOVED -1 a:1", "ASK 1", "ASK 1 a:1 b:2", "ERR no"} {
-		if d := readRedirection(reply); d != nil {
+		if d := readRedirection(resp.ErrorOf(resp.Value{Kind: '-', Text: []byte(reply)})); d != nil {
 			t.Errorf("%q is taken for %+v", reply, d)
 		}
 	}

@@ -1,6 +1,10 @@
 package redisstore
 
-import "errors"
+import (
+	"errors"
+
+	"github.com/leasehold-dev/leasehold/store/redisstore/internal/resp"
+)
 
 // If a server's data is replaced by that of its own replica, which lags behind, the mark
 // still names this server, and no script can notice. But a server notifies clients that
@@ -17,14 +21,9 @@ var infoCommand = newCommand("INFO", "replication")
 
 var errReplaced = errors.New("the server's data was replaced by that of another server")
 
-// isInvalidation reports whether v is a push about tracked keys.
-func (v value) isInvalidation() bool {
-	return v.kind == '>' && len(v.list) == 2 && string(v.list[0].text) == "invalidate"
-}
-
 // invalidated handles such a push. If it names no keys, it is about all of them.
-func (w *wire) invalidated(v value) {
-	if !v.list[1].null {
+func (w *wire) invalidated(v resp.Value) {
+	if !v.List[1].Null {
 		return
 	}
 	n := w.n
@@ -37,8 +36,8 @@ func (w *wire) invalidated(v value) {
 
 // compare ends the connection if the server's role or data has been replaced since it was
 // made.
-func (n *node) compare(info value) {
-	is := parseIdentity(info, value{})
+func (n *node) compare(info resp.Value) {
+	is := parseIdentity(info, resp.Value{})
 	n.mu.Lock()
 	was, w := n.server, n.wire
 	n.mu.Unlock()

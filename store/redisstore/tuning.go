@@ -1,6 +1,10 @@
 package redisstore
 
-import "math/rand/v2"
+import (
+	"math/rand/v2"
+
+	"github.com/leasehold-dev/leasehold/store/redisstore/internal/resp"
+)
 
 // A member sends pushes by sharded publish, which stays on that member; a plain publish
 // would go to all members of the cluster. The channel must therefore be in a slot of the
@@ -16,9 +20,9 @@ func (r *router) clusterChannel(tag string) string { return channelBegin + tag +
 
 // listen subscribes to pushes of a member. A member without slots cannot push; it is
 // connected to again when it has some, see resubscribe.
-func (r *router) listen(n *node, w *wire, hello value) error {
+func (r *router) listen(n *node, w *wire, hello resp.Value) error {
 	said, err := hello, error(nil)
-	if hello.kind != '-' {
+	if hello.Kind != '-' {
 		if said, err = r.subscribe(n, w); err != nil || w.noChannel {
 			return err
 		}
@@ -27,7 +31,7 @@ func (r *router) listen(n *node, w *wire, hello value) error {
 }
 
 // subscribe returns the reply to the subscription.
-func (r *router) subscribe(n *node, w *wire) (value, error) {
+func (r *router) subscribe(n *node, w *wire) (resp.Value, error) {
 	for range mostMoves {
 		has, some := r.slotsOf(n)
 		if !some {
@@ -37,17 +41,17 @@ func (r *router) subscribe(n *node, w *wire) (value, error) {
 		w.channel = r.clusterChannel("{" + tag + "}")
 		said, err := w.exchange([]*command{newCommand("SSUBSCRIBE", w.channel)})
 		if err != nil {
-			return value{}, err
+			return resp.Value{}, err
 		}
-		if said[0].isError("ERR unknown command") {
+		if said[0].Code() == resp.UnknownCommand {
 			w.channel = r.clusterChannel(unsharded)
 			said, err = w.exchange([]*command{newCommand("SUBSCRIBE", w.channel)})
 			if err != nil {
-				return value{}, err
+				return resp.Value{}, err
 			}
 		}
-		if said[0].kind == '-' {
-			if d := readRedirection(string(said[0].text)); d != nil && d.kind == moved {
+		if said[0].Kind == '-' {
+			if d := readRedirection(resp.ErrorOf(said[0])); d != nil && d.kind == moved {
 				if host, ok := d.member(n.addr.host); ok && host != n.addr.host {
 					r.moves(d.slot, host)
 					continue
@@ -57,7 +61,7 @@ func (r *router) subscribe(n *node, w *wire) (value, error) {
 		return said[0], nil
 	}
 	w.noChannel = true
-	return value{}, nil
+	return resp.Value{}, nil
 }
 
 // slotsOf returns the slots of a member, and whether there are any.

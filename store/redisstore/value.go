@@ -9,6 +9,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/leasehold-dev/leasehold/store"
+	"github.com/leasehold-dev/leasehold/store/redisstore/internal/resp"
 )
 
 // The value of a lock's key is the owner, a space, and the description of the holder as
@@ -18,11 +19,11 @@ import (
 func appendValue(b []byte, r store.Request) []byte {
 	switch {
 	case r.Meta != "":
-		return appendWord(b, r.Owner, " ", r.Meta)
+		return resp.AppendWord(b, r.Owner, " ", r.Meta)
 	case store.IsNewOwner(r.Owner):
-		return appendWord(b, r.Owner)
+		return resp.AppendWord(b, r.Owner)
 	}
-	return appendWord(b, r.Owner, " ", noMeta)
+	return resp.AppendWord(b, r.Owner, " ", noMeta)
 }
 
 // decodeValue reads the value of a lock's key, which may be anything, since other clients

@@ -8,6 +8,7 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/clock"
 	"github.com/leasehold-dev/leasehold/internal/quorum"
 	"github.com/leasehold-dev/leasehold/store"
+	"github.com/leasehold-dev/leasehold/store/redisstore/internal/resp"
 )
 
 // wire is one connection to a server, after the greeting. Commands are pipelined: they
@@ -26,7 +27,7 @@ type wire struct {
 	noChannel bool
 	run       string // fingerprint of the server's run ID; set once, before the connection is used
 	rest      []byte // what did not fit into the socket's buffer; of the sender
-	in        replies
+	in        resp.Reader
 	at        clock.Instant // when the data that is being read arrived; of the reader
 
 	// Guarded by the node's mutex. Once the connection is broken, the reader owns them.
@@ -292,24 +293,24 @@ func (w *wire) read() {
 
 // next handles one reply or push.
 func (w *wire) next() error {
-	v, err := w.in.next()
+	v, err := w.in.Next()
 	switch {
 	case err != nil:
 		return err
-	case v.isInvalidation():
+	case v.IsInvalidation():
 		w.invalidated(v)
-	case v.kind == '>' && w.canPush:
+	case v.Kind == '>' && w.canPush:
 		w.handlePush(v)
 	case w.n.isDemoted(v):
 		return w.demoted()
-	case v.kind == '>' || !w.handleReply(v):
+	case v.Kind == '>' || !w.handleReply(v):
 		return errUnasked
 	}
 	return nil
 }
 
 // handleReply delivers one reply, and reports whether there was a call for it.
-func (w *wire) handleReply(v value) bool {
+func (w *wire) handleReply(v resp.Value) bool {
 	n := w.n
 	n.mu.Lock()
 	if w.broken != nil || w.doubted {
@@ -317,7 +318,7 @@ func (w *wire) handleReply(v value) bool {
 		return true // what is in flight has been answered otherwise
 	}
 	c, asked := w.flight.pop()
-	forgot := asked && c.command.script != nil && !c.again && v.isError("NOSCRIPT")
+	forgot := asked && c.command.script != nil && !c.again && v.Code() == resp.NoScript
 	if forgot { // the server's scripts were flushed
 		c.again = true
 		w.again.push(c)

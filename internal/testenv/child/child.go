@@ -5,6 +5,7 @@ package child
 
 import (
 	"fmt"
+	"os"
 	"os/exec"
 	"runtime"
 	"time"
@@ -26,9 +27,10 @@ type Process struct {
 	err  error         // how it ended; set before done is closed
 }
 
-// Start starts cmd, whose SysProcAttr it sets.
+// Start starts cmd. It adds to cmd.SysProcAttr that the kernel ends the process when
+// its parent dies, with SIGKILL if no other signal is set there.
 func Start(cmd *exec.Cmd) (*Process, error) {
-	cmd.SysProcAttr = sysProcAttr()
+	cmd.SysProcAttr = bind(cmd.SysProcAttr)
 	p := &Process{cmd: cmd, done: make(chan struct{})}
 	started := make(chan error, 1)
 	go p.run(started)
@@ -65,6 +67,9 @@ func (p *Process) Err() error {
 	<-p.done
 	return p.err
 }
+
+// Signal sends a signal.
+func (p *Process) Signal(sig os.Signal) error { return p.cmd.Process.Signal(sig) }
 
 // Kill kills the process and returns when it has ended. Calling it again is
 // harmless.

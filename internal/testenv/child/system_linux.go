@@ -7,10 +7,17 @@ import (
 	"syscall"
 )
 
-// sysProcAttr makes the kernel end the process when its parent dies, and puts it
-// into a process group of its own, so that Ctrl-C does not reach it.
-func sysProcAttr() *syscall.SysProcAttr {
-	return &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Setpgid: true}
+// bind makes the kernel end the process when its parent dies, and puts it into a
+// process group of its own, so that Ctrl-C does not reach it.
+func bind(attr *syscall.SysProcAttr) *syscall.SysProcAttr {
+	if attr == nil {
+		attr = &syscall.SysProcAttr{}
+	}
+	if attr.Pdeathsig == 0 {
+		attr.Pdeathsig = syscall.SIGKILL
+	}
+	attr.Setpgid = true
+	return attr
 }
 
 // standsStill reports whether the process is stopped. SIGSTOP takes effect a

@@ -4,7 +4,7 @@ package child
 
 import "syscall"
 
-func sysProcAttr() *syscall.SysProcAttr { return nil }
+func bind(attr *syscall.SysProcAttr) *syscall.SysProcAttr { return attr }
 
 // standsStill cannot be implemented portably.
 func standsStill(int) bool { return true }

@@ -3,69 +3,49 @@ package sqltest
 import (
 	"os"
 	"os/exec"
-	"runtime"
 	"strings"
 	"time"
+
+	"github.com/leasehold-dev/leasehold/internal/testenv/child"
 )
 
-// process is a running program.
+// process is a running program that writes a log.
 type process struct {
-	cmd     *exec.Cmd
+	*child.Process
 	logPath string
-	stop    os.Signal     // what makes it end in order
-	done    chan struct{} // closed when it is gone
-	err     error         // how it ended; set before done is closed
 }
 
 // run starts a program.
-func (u user) run(program string, args []string, dir, logPath string) (*process, error) {
+func (u user) run(program string, args []string, dir, logPath string) (process, error) {
 	log, err := os.OpenFile(logPath, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
-		return nil, err
+		return process{}, err
 	}
 	defer log.Close() // the process has its own copy
-	p := &process{cmd: exec.Command(program, args...), logPath: logPath, done: make(chan struct{})}
-	p.cmd.Dir = dir
-	p.cmd.Env = append(os.Environ(), "LC_ALL=C", "HOME="+dir, "TMPDIR="+dir) // its words are looked for
-	p.cmd.Stdout, p.cmd.Stderr = log, log
-	p.cmd.SysProcAttr = u.attr()
-	started := make(chan error, 1)
-	go p.wait(started)
-	if err := <-started; err != nil {
-		return nil, err
-	}
-	return p, nil
-}
-
-// wait starts the process and waits for it on one thread: Linux ties "end it when
-// its parent dies" to the thread that started it.
-func (p *process) wait(started chan<- error) {
-	runtime.LockOSThread()
-	defer runtime.UnlockOSThread()
-	err := p.cmd.Start()
-	started <- err
-	if err != nil {
-		return
-	}
-	p.err = p.cmd.Wait()
-	close(p.done)
+	cmd := exec.Command(program, args...)
+	cmd.Dir = dir
+	cmd.Env = append(os.Environ(), "LC_ALL=C", "HOME="+dir, "TMPDIR="+dir) // its words are looked for
+	cmd.Stdout, cmd.Stderr = log, log
+	cmd.SysProcAttr = u.attr()
+	p, err := child.Start(cmd)
+	return process{p, logPath}, err
 }
 
 // end sends the signal, and kills the process if it does not end in time.
-func (p *process) end(with os.Signal) {
-	if with == nil || p.cmd.Process.Signal(with) != nil {
-		p.cmd.Process.Kill() // fails only when it is gone already
+func (p process) end(with os.Signal) {
+	if p.Signal(with) != nil {
+		p.Kill()
+		return
 	}
 	select {
-	case <-p.done:
+	case <-p.Done():
 	case <-time.After(patience / 4):
-		p.cmd.Process.Kill()
-		<-p.done
+		p.Kill()
 	}
 }
 
 // log returns what the process has printed, or the end of it if it is long.
-func (p *process) log() string {
+func (p process) log() string {
 	b, err := os.ReadFile(p.logPath)
 	if err != nil {
 		return err.Error()

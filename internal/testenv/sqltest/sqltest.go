@@ -15,6 +15,8 @@ import (
 	"path/filepath"
 	"strings"
 	"time"
+
+	"github.com/leasehold-dev/leasehold/internal/testenv/port"
 )
 
 // patience bounds every wait for a server. It is only used up if something is
@@ -31,7 +33,8 @@ type Server struct {
 	Database string
 
 	dir  string
-	proc *process
+	proc *process  // nil before it is started
+	end  os.Signal // what makes it end in order
 }
 
 // engine says how to run one kind of server.
@@ -76,13 +79,13 @@ func (e engine) start(s *Server) error {
 			return err
 		}
 		select {
-		case <-p.done:
+		case <-p.Done():
 		case <-time.After(patience):
-			p.end(os.Kill)
+			p.Kill()
 			return fmt.Errorf("%s took more than %v:\n%s", program, patience, p.log())
 		}
-		if p.err != nil {
-			return fmt.Errorf("%s: %w\n%s", program, p.err, p.log())
+		if err := p.Err(); err != nil {
+			return fmt.Errorf("%s: %w\n%s", program, err, p.log())
 		}
 		return nil
 	})
@@ -90,11 +93,11 @@ func (e engine) start(s *Server) error {
 		return err
 	}
 	for try := range 20 {
-		port, err := freePort()
+		free, err := port.Pick()
 		if err != nil {
 			return err
 		}
-		program, args, err := e.command(s, port)
+		program, args, err := e.command(s, free)
 		if err != nil {
 			return err
 		}
@@ -102,8 +105,7 @@ func (e engine) start(s *Server) error {
 		if err != nil {
 			return err
 		}
-		p.stop = e.end
-		s.proc, s.Addr = p, fmt.Sprintf("127.0.0.1:%d", port)
+		s.proc, s.end, s.Addr = &p, e.end, fmt.Sprintf("127.0.0.1:%d", free)
 		err = e.await(p)
 		if err == nil || !strings.Contains(p.log(), e.taken) {
 			return err
@@ -115,7 +117,7 @@ func (e engine) start(s *Server) error {
 // await waits until the server says that it listens. What it says is read from
 // a file that nobody else writes: somebody else's server on the port cannot
 // pass for it.
-func (e engine) await(p *process) error {
+func (e engine) await(p process) error {
 	poll := time.NewTicker(5 * time.Millisecond)
 	defer poll.Stop()
 	for end := time.Now().Add(patience); time.Now().Before(end); {
@@ -123,12 +125,12 @@ func (e engine) await(p *process) error {
 			return nil
 		}
 		select {
-		case <-p.done:
-			return fmt.Errorf("it ended at once (%v):\n%s", p.err, p.log())
+		case <-p.Done():
+			return fmt.Errorf("it ended at once (%v):\n%s", p.Err(), p.log())
 		case <-poll.C:
 		}
 	}
-	p.end(os.Kill)
+	p.Kill()
 	return fmt.Errorf("it does not listen after %v:\n%s", patience, p.log())
 }
 
@@ -143,7 +145,7 @@ func (s *Server) Log() string {
 // Close ends the server and removes its files. A second call does nothing.
 func (s *Server) Close() {
 	if s.proc != nil {
-		s.proc.end(s.proc.stop)
+		s.proc.end(s.end)
 	}
 	os.RemoveAll(s.dir)
 }

@@ -45,9 +45,8 @@ func (u user) own(path string) error {
 	return os.Chown(path, int(u.cred.Uid), int(u.cred.Gid))
 }
 
-// attr makes the kernel end the process when we die, and keeps it out of our
-// process group, so that a test may signal that group. SIGQUIT, because a
-// PostgreSQL that is killed leaves shared memory behind.
+// attr is how to start a process as the user. If its parent dies, it gets SIGQUIT,
+// because a PostgreSQL that is killed leaves shared memory behind.
 func (u user) attr() *syscall.SysProcAttr {
-	return &syscall.SysProcAttr{Credential: u.cred, Pdeathsig: syscall.SIGQUIT, Setpgid: true}
+	return &syscall.SysProcAttr{Credential: u.cred, Pdeathsig: syscall.SIGQUIT}
 }

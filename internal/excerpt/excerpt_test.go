@@ -1,11 +1,11 @@
-package store
+package excerpt
 
 import (
 	"strings"
 	"testing"
 )
 
-func TestExcerpt(t *testing.T) {
+func TestOf(t *testing.T) {
 	for _, c := range []struct{ name, text, want string }{
 		{"short text stays", "ERR max number of clients reached", "ERR max number of clients reached"},
 		{"long text is cut", strings.Repeat("x", 60_000), strings.Repeat("x", 300) + "..."},
@@ -15,11 +15,11 @@ func TestExcerpt(t *testing.T) {
 		{"other bytes are quoted", "\xff\xfe", `"\xff\xfe"`},
 		{"quotation marks alone are no reason", `user "u"`, `user "u"`},
 	} {
-		if got := Excerpt(c.text); got != c.want {
+		if got := Of(c.text); got != c.want {
 			t.Errorf("%s: %q, want %q", c.name, got, c.want)
 		}
 	}
-	if got := Excerpt(strings.Repeat("\x80", 60_000)); len(got) > 4*300+10 {
+	if got := Of(strings.Repeat("\x80", 60_000)); len(got) > 4*300+10 {
 		t.Errorf("the excerpt of 60 KB of bytes has %d bytes", len(got))
 	}
 }

@@ -1,4 +1,4 @@
-package redisstore
+package resp
 
 import (
 	"bytes"
@@ -13,13 +13,13 @@ import (
 	"testing/iotest"
 )
 
-func text(kind byte, s string) value { return value{kind: kind, text: []byte(s)} }
-func number(n int64) value           { return value{kind: ':', num: n} }
-func list(v ...value) value          { return value{kind: '*', list: v} }
+func text(kind byte, s string) Value { return Value{Kind: kind, Text: []byte(s)} }
+func number(n int64) Value           { return Value{Kind: ':', Num: n} }
+func list(v ...Value) Value          { return Value{Kind: '*', List: v} }
 
 var sound = []struct {
 	wire string
-	want value
+	want Value
 }{
 	{"+PONG\r\n", text('+', "PONG")},
 	{"+x\r y\r\n", text('+', "x\r y")},
@@ -29,12 +29,12 @@ var sound = []struct {
 	{":-9223372036854775808\r\n", number(-1 << 63)},
 	{"$5\r\na\r\nb\x00\r\n", text('$', "a\r\nb\x00")},
 	{"$0\r\n\r\n", text('$', "")},
-	{"$-1\r\n", value{kind: '$', null: true}},
+	{"$-1\r\n", Value{Kind: '$', Null: true}},
 	{"*0\r\n", list()},
-	{"*-1\r\n", value{kind: '*', null: true}},
+	{"*-1\r\n", Value{Kind: '*', Null: true}},
 	{"*2\r\n:1\r\n$16\r\n1790000000123456\r\n", list(number(1), text('$', "1790000000123456"))},
 	{"*3\r\n:0\r\n$12\r\nowner {\"a\":}\r\n:29000\r\n", list(number(0), text('$', `owner {"a":}`), number(29000))},
-	{"_\r\n", value{kind: '$', null: true}},
+	{"_\r\n", Value{Kind: '$', Null: true}},
 	{"#t\r\n", number(1)},
 	{"#f\r\n", number(0)},
 	{",1.5\r\n", text('$', "1.5")},
@@ -42,9 +42,9 @@ var sound = []struct {
 	{"!6\r\nERR no\r\n", text('-', "ERR no")},
 	{"!12\r\nERR no\nmore.\r\n", text('-', "ERR no\nmore.")},
 	{"=8\r\ntxt:a\r\nb\r\n", text('$', "a\r\nb")},
-	{"%2\r\n+a\r\n:1\r\n+b\r\n_\r\n", list(text('+', "a"), number(1), text('+', "b"), value{kind: '$', null: true})},
+	{"%2\r\n+a\r\n:1\r\n+b\r\n_\r\n", list(text('+', "a"), number(1), text('+', "b"), Value{Kind: '$', Null: true})},
 	{"~1\r\n:1\r\n", list(number(1))},
-	{">3\r\n$7\r\nmessage\r\n$1\r\nc\r\n$1\r\nm\r\n", value{kind: '>', list: []value{text('$', "message"), text('$', "c"), text('$', "m")}}},
+	{">3\r\n$7\r\nmessage\r\n$1\r\nc\r\n$1\r\nm\r\n", Value{Kind: '>', List: []Value{text('$', "message"), text('$', "c"), text('$', "m")}}},
 	{"*2\r\n$2\r\n17\r\n*2\r\n$1\r\na\r\n$1\r\nb\r\n", list(text('$', "17"), list(text('$', "a"), text('$', "b")))},
 }
 
@@ -69,14 +69,14 @@ func TestReplies(t *testing.T) {
 		"ByteByByte": iotest.OneByteReader(strings.NewReader(all.String())),
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := newReplies(in)
+			r := NewReader(in)
 			for _, c := range sound {
-				v, err := r.next()
-				if got, want := fmt.Sprintf("%c %v", v.kind, v), fmt.Sprintf("%c %v", c.want.kind, c.want); err != nil || got != want {
+				v, err := r.Next()
+				if got, want := fmt.Sprintf("%c %v", v.Kind, v), fmt.Sprintf("%c %v", c.want.Kind, c.want); err != nil || got != want {
 					t.Fatalf("%q: %s, %v; want %s", c.wire, got, err, want)
 				}
 			}
-			if _, err := r.next(); err != io.EOF {
+			if _, err := r.Next(); err != io.EOF {
 				t.Errorf("at the end: %v", err)
 			}
 		})
@@ -85,8 +85,8 @@ func TestReplies(t *testing.T) {
 
 func TestMalformedReplies(t *testing.T) {
 	for _, s := range malformed {
-		r := newReplies(strings.NewReader(s))
-		if v, err := r.next(); err == nil || err == io.EOF || errors.Is(err, io.ErrUnexpectedEOF) {
+		r := NewReader(strings.NewReader(s))
+		if v, err := r.Next(); err == nil || err == io.EOF || errors.Is(err, io.ErrUnexpectedEOF) {
 			t.Errorf("%.40q: %v, %v; want it refused", s, v, err)
 		}
 	}
@@ -95,13 +95,13 @@ func TestMalformedReplies(t *testing.T) {
 // A clone stays when the next reply is read into the same memory.
 func TestClonedReplyStays(t *testing.T) {
 	const first, second = "*2\r\n$3\r\nabc\r\n*1\r\n$1\r\nd\r\n", "*2\r\n$3\r\nxyz\r\n*1\r\n$1\r\nq\r\n"
-	r := newReplies(strings.NewReader(first + second))
-	v, err := r.next()
+	r := NewReader(strings.NewReader(first + second))
+	v, err := r.Next()
 	if err != nil {
 		t.Fatal(err)
 	}
-	kept := v.clone()
-	if _, err := r.next(); err != nil {
+	kept := v.Clone()
+	if _, err := r.Next(); err != nil {
 		t.Fatal(err)
 	}
 	if want := list(text('$', "abc"), list(text('$', "d"))); !reflect.DeepEqual(kept, want) {
@@ -122,8 +122,8 @@ func TestRepliesTakeLittleMemory(t *testing.T) {
 	const most = 1 << 20
 	for _, s := range []string{"$536870912\r\nabc", "*65536\r\n:1\r\n", "*1\r\n*65535\r\n$536870912\r\n"} {
 		if n := taken(func() {
-			r := newReplies(strings.NewReader(s))
-			if _, err := r.next(); err != io.EOF {
+			r := NewReader(strings.NewReader(s))
+			if _, err := r.Next(); err != io.EOF {
 				t.Errorf("%q: %v, want the end", s, err)
 			}
 		}); n > most {
@@ -132,20 +132,20 @@ func TestRepliesTakeLittleMemory(t *testing.T) {
 	}
 	long := io.MultiReader(strings.NewReader("$67108864\r\n"), io.LimitReader(zeros{}, 64<<20), strings.NewReader("\r\n+next\r\n"))
 	if n := taken(func() {
-		r := newReplies(long)
-		v, err := r.next()
-		if err != nil || len(v.text) != mostKept {
-			t.Errorf("a long string: %d bytes, %v; want %d", len(v.text), err, mostKept)
+		r := NewReader(long)
+		v, err := r.Next()
+		if err != nil || len(v.Text) != mostKept {
+			t.Errorf("a long string: %d bytes, %v; want %d", len(v.Text), err, mostKept)
 		}
-		if v, err = r.next(); err != nil || string(v.text) != "next" {
+		if v, err = r.Next(); err != nil || string(v.Text) != "next" {
 			t.Errorf("after it: %v, %v", v, err)
 		}
 	}); n > most {
 		t.Errorf("a long string took %d bytes", n)
 	}
 	many := strings.Repeat("$65536\r\n"+strings.Repeat("x", mostKept)+"\r\n", mostMemory/mostKept+1)
-	r := newReplies(strings.NewReader(fmt.Sprintf("*%d\r\n", mostMemory/mostKept+1) + many))
-	if _, err := r.next(); err == nil {
+	r := NewReader(strings.NewReader(fmt.Sprintf("*%d\r\n", mostMemory/mostKept+1) + many))
+	if _, err := r.Next(); err == nil {
 		t.Error("a reply of more strings than is sensible was read")
 	}
 }
@@ -160,9 +160,9 @@ func (zeros) Read(b []byte) (int, error) {
 // Once the memory is there, reading a script's answer takes none.
 func TestReadingAllocatesNothing(t *testing.T) {
 	in := &endless{text: []byte("*2\r\n:1\r\n$16\r\n1790000000123456\r\n")}
-	r := newReplies(in)
+	r := NewReader(in)
 	if n := testing.AllocsPerRun(1000, func() {
-		if v, err := r.next(); err != nil || len(v.list) != 2 {
+		if v, err := r.Next(); err != nil || len(v.List) != 2 {
 			t.Fatal(v, err)
 		}
 	}); n > 0 {
@@ -196,10 +196,10 @@ func FuzzReplies(f *testing.F) {
 		}
 	}
 	f.Fuzz(func(t *testing.T, b []byte) {
-		whole, bits := newReplies(bytes.NewReader(b)), newReplies(iotest.OneByteReader(bytes.NewReader(b)))
+		whole, bits := NewReader(bytes.NewReader(b)), NewReader(iotest.OneByteReader(bytes.NewReader(b)))
 		for {
-			v, err := whole.next()
-			w, errBits := bits.next()
+			v, err := whole.Next()
+			w, errBits := bits.Next()
 			if fmt.Sprint(err) != fmt.Sprint(errBits) || v.String() != w.String() {
 				t.Fatalf("%v, %v at once; %v, %v byte by byte", v, err, w, errBits)
 			}
@@ -209,8 +209,8 @@ func FuzzReplies(f *testing.F) {
 			if err != nil {
 				return
 			}
-			again := newReplies(bytes.NewReader(write(nil, v)))
-			if w, err := again.next(); err != nil || !same(v, w) {
+			again := NewReader(bytes.NewReader(write(nil, v)))
+			if w, err := again.Next(); err != nil || !same(v, w) {
 				t.Fatalf("%v written again reads %v, %v", v, w, err)
 			}
 		}
@@ -218,28 +218,28 @@ func FuzzReplies(f *testing.F) {
 }
 
 // same also where one has no text and the other an empty one.
-func same(v, w value) bool {
-	return v.kind == w.kind && v.null == w.null && v.num == w.num && bytes.Equal(v.text, w.text) &&
-		slices.EqualFunc(v.list, w.list, same)
+func same(v, w Value) bool {
+	return v.Kind == w.Kind && v.Null == w.Null && v.Num == w.Num && bytes.Equal(v.Text, w.Text) &&
+		slices.EqualFunc(v.List, w.List, same)
 }
 
 // write is the inverse of reading.
-func write(b []byte, v value) []byte {
+func write(b []byte, v Value) []byte {
 	switch {
-	case v.null:
-		return fmt.Appendf(b, "%c-1\r\n", v.kind)
-	case v.kind == ':':
-		return fmt.Appendf(b, ":%d\r\n", v.num)
-	case v.kind == '$':
-		return fmt.Appendf(b, "$%d\r\n%s\r\n", len(v.text), v.text)
-	case v.kind == '-': // as it can have more than a line
-		return fmt.Appendf(b, "!%d\r\n%s\r\n", len(v.text), v.text)
-	case v.kind == '*', v.kind == '>':
-		b = fmt.Appendf(b, "%c%d\r\n", v.kind, len(v.list))
-		for _, e := range v.list {
+	case v.Null:
+		return fmt.Appendf(b, "%c-1\r\n", v.Kind)
+	case v.Kind == ':':
+		return fmt.Appendf(b, ":%d\r\n", v.Num)
+	case v.Kind == '$':
+		return fmt.Appendf(b, "$%d\r\n%s\r\n", len(v.Text), v.Text)
+	case v.Kind == '-': // as it can have more than a line
+		return fmt.Appendf(b, "!%d\r\n%s\r\n", len(v.Text), v.Text)
+	case v.Kind == '*', v.Kind == '>':
+		b = fmt.Appendf(b, "%c%d\r\n", v.Kind, len(v.List))
+		for _, e := range v.List {
 			b = write(b, e)
 		}
 		return b
 	}
-	return fmt.Appendf(b, "%c%s\r\n", v.kind, v.text)
+	return fmt.Appendf(b, "%c%s\r\n", v.Kind, v.Text)
 }

@@ -1,28 +1,12 @@
-package redisstore
+package resp
 
 import (
 	"bufio"
-	"bytes"
 	"errors"
 	"fmt"
 	"io"
 	"strconv"
-
-	"github.com/leasehold-dev/leasehold/store"
 )
-
-// This file reads the Redis protocol, as far as a store needs it: version 2, which all
-// servers speak, and the pushes of version 3. Types of version 3 that have an equivalent
-// in version 2 are read as that.
-
-// value is one reply, an element of one, or a push.
-type value struct {
-	kind byte // one of + - : $ * and >, which is a push
-	null bool // of $ and *
-	text []byte
-	num  int64 // of :
-	list []value
-}
 
 // Limits on replies. Our scripts answer with a few hundred bytes, or with the value of
 // another client's key, which can have any size. SCAN answers with some thousand keys.
@@ -36,20 +20,38 @@ const (
 	lineBuffer   = 16 << 10 // also the longest line
 )
 
-// replies reads values from a stream. After an error the position in the stream is lost,
+// Reader reads values from a stream. After an error the position in the stream is lost,
 // and it cannot be used any more.
-type replies struct {
-	in       *bufio.Reader
+type Reader struct {
+	In       *bufio.Reader
 	text     []byte  // of the value read last
-	elements []value // of the outermost array
+	elements []Value // of the outermost array
 	count    int     // number of all elements, including nested ones
 }
 
-func newReplies(in io.Reader) replies { return replies{in: bufio.NewReaderSize(in, lineBuffer)} }
+func NewReader(in io.Reader) Reader { return Reader{In: bufio.NewReaderSize(in, lineBuffer)} }
 
-// next waits for one value and returns it. The value is valid until the next call; clone
+// Buffered returns the first byte of the next value if it has been received already.
+func (r *Reader) Buffered() (kind byte, some bool) {
+	if !r.HasBuffered() {
+		return 0, false
+	}
+	begin, _ := r.In.Peek(1)
+	return begin[0], true
+}
+
+// HasBuffered reports whether something was received and not returned yet.
+func (r *Reader) HasBuffered() bool { return r.In.Buffered() > 0 }
+
+// Wait waits until something is received.
+func (r *Reader) Wait() error {
+	_, err := r.In.Peek(1)
+	return err
+}
+
+// Next waits for one value and returns it. The value is valid until the next call; clone
 // copies it.
-func (r *replies) next() (value, error) {
+func (r *Reader) Next() (Value, error) {
 	if cap(r.text) > mostKept {
 		r.text = nil
 	}
@@ -57,64 +59,64 @@ func (r *replies) next() (value, error) {
 	return r.value(0)
 }
 
-func (r *replies) value(depth int) (value, error) {
+func (r *Reader) value(depth int) (Value, error) {
 	line, err := r.line()
 	if err != nil {
-		return value{}, err
+		return Value{}, err
 	}
-	v := value{kind: line[0]}
+	v := Value{Kind: line[0]}
 	rest, ok := line[1:], true
-	switch v.kind {
+	switch v.Kind {
 	case '+', '-':
-		v.text = r.keep(rest)
+		v.Text = r.keep(rest)
 	case ':':
-		v.num, ok = integer(rest)
+		v.Num, ok = integer(rest)
 	case '$', '!', '=':
 		var n int64
 		if n, ok = length(rest, mostText); ok && n >= 0 {
-			if v.text, err = r.string(int(n)); err != nil {
-				return value{}, err
+			if v.Text, err = r.string(int(n)); err != nil {
+				return Value{}, err
 			}
 		}
-		v.null = n < 0
+		v.Null = n < 0
 		switch {
-		case v.kind == '!':
-			v.kind, ok = '-', ok && !v.null
-		case v.kind == '=':
-			if v.kind = '$'; ok && len(v.text) < len(format) {
-				return value{}, notRedis(v.text)
+		case v.Kind == '!':
+			v.Kind, ok = '-', ok && !v.Null
+		case v.Kind == '=':
+			if v.Kind = '$'; ok && len(v.Text) < len(format) {
+				return Value{}, notRedis(v.Text)
 			}
-			v.text = v.text[min(len(format), len(v.text)):]
-			ok = ok && !v.null
+			v.Text = v.Text[min(len(format), len(v.Text)):]
+			ok = ok && !v.Null
 		}
 	case '*', '~', '%', '>':
 		var n int64
-		if n, ok = length(rest, mostElements); ok && n >= 0 && depth < mostDepth && (depth == 0 || v.kind != '>') {
-			switch v.kind {
+		if n, ok = length(rest, mostElements); ok && n >= 0 && depth < mostDepth && (depth == 0 || v.Kind != '>') {
+			switch v.Kind {
 			case '%': // keys and values alternate, as in version 2
-				v.kind, n = '*', 2*n
+				v.Kind, n = '*', 2*n
 			case '~':
-				v.kind = '*'
+				v.Kind = '*'
 			}
-			v.list, err = r.array(int(n), depth)
+			v.List, err = r.array(int(n), depth)
 			return v, err
 		}
-		v.null = n < 0 && v.kind == '*'
-		ok = ok && v.null
+		v.Null = n < 0 && v.Kind == '*'
+		ok = ok && v.Null
 	case '_':
-		v.kind, v.null, ok = '$', true, len(rest) == 0
+		v.Kind, v.Null, ok = '$', true, len(rest) == 0
 	case '#':
-		v.kind, ok = ':', len(rest) == 1 && (rest[0] == 't' || rest[0] == 'f')
+		v.Kind, ok = ':', len(rest) == 1 && (rest[0] == 't' || rest[0] == 'f')
 		if ok && rest[0] == 't' {
-			v.num = 1
+			v.Num = 1
 		}
 	case ',', '(':
-		v.kind, v.text = '$', r.keep(rest)
+		v.Kind, v.Text = '$', r.keep(rest)
 	default:
 		ok = false
 	}
 	if !ok {
-		return value{}, notRedis(line)
+		return Value{}, notRedis(line)
 	}
 	return v, nil
 }
@@ -127,8 +129,8 @@ func notRedis(what []byte) error {
 }
 
 // line reads a line and returns it without its end. It is at least one byte long.
-func (r *replies) line() ([]byte, error) {
-	line, err := r.in.ReadSlice('\n')
+func (r *Reader) line() ([]byte, error) {
+	line, err := r.In.ReadSlice('\n')
 	if errors.Is(err, bufio.ErrBufferFull) {
 		return nil, notRedis(line)
 	}
@@ -143,10 +145,10 @@ func (r *replies) line() ([]byte, error) {
 
 // string reads n bytes and the end of line behind them. It allocates memory for bytes
 // that have arrived, never for bytes that are only announced.
-func (r *replies) string(n int) ([]byte, error) {
+func (r *Reader) string(n int) ([]byte, error) {
 	begin := len(r.text)
 	for n > 0 {
-		part, err := r.in.Peek(min(n, r.in.Size()))
+		part, err := r.In.Peek(min(n, r.In.Size()))
 		if err != nil {
 			return nil, err
 		}
@@ -155,25 +157,25 @@ func (r *replies) string(n int) ([]byte, error) {
 			return nil, fmt.Errorf("the answer has more than %d bytes", mostMemory)
 		}
 		n -= len(part)
-		r.in.Discard(len(part))
+		r.In.Discard(len(part))
 	}
-	end, err := r.in.Peek(2)
+	end, err := r.In.Peek(2)
 	if err != nil {
 		return nil, err
 	}
 	if end[0] != '\r' || end[1] != '\n' {
 		return nil, notRedis(end)
 	}
-	r.in.Discard(2)
+	r.In.Discard(2)
 	return r.text[begin:len(r.text):len(r.text)], nil
 }
 
 // array reads n values. The outermost array of every reply reuses the same memory.
-func (r *replies) array(n, depth int) ([]value, error) {
+func (r *Reader) array(n, depth int) ([]Value, error) {
 	if r.count += n; r.count > mostElements {
 		return nil, fmt.Errorf("the answer has more than %d elements", mostElements)
 	}
-	var list []value
+	var list []Value
 	if depth == 0 {
 		list = r.elements[:0]
 	}
@@ -190,7 +192,7 @@ func (r *replies) array(n, depth int) ([]value, error) {
 	return list, nil
 }
 
-func (r *replies) keep(b []byte) []byte {
+func (r *Reader) keep(b []byte) []byte {
 	begin := len(r.text)
 	r.text = append(r.text, b...)
 	return r.text[begin:len(r.text):len(r.text)]
@@ -208,35 +210,4 @@ func integer(b []byte) (int64, bool) {
 func length(b []byte, most int64) (int64, bool) {
 	n, ok := integer(b)
 	return n, ok && -1 <= n && n <= most
-}
-
-// clone returns a copy of v in memory of its own.
-func (v value) clone() value {
-	v.text = bytes.Clone(v.text)
-	if v.list != nil {
-		list := make([]value, len(v.list))
-		for i := range list {
-			list[i] = v.list[i].clone()
-		}
-		v.list = list
-	}
-	return v
-}
-
-// isError reports whether v is an error reply with that code.
-func (v value) isError(code string) bool {
-	return v.kind == '-' && bytes.HasPrefix(v.text, []byte(code))
-}
-
-// String describes the value in one short line.
-func (v value) String() string {
-	switch {
-	case v.null:
-		return "nil"
-	case v.kind == ':':
-		return strconv.FormatInt(v.num, 10)
-	case v.kind == '*', v.kind == '>':
-		return store.Excerpt(fmt.Sprint(v.list))
-	}
-	return store.Excerpt(strconv.Quote(string(v.text)))
 }
