@@ -4,7 +4,6 @@ import (
 	"errors"
 
 	"github.com/leasehold-dev/leasehold/fence"
-	"github.com/leasehold-dev/leasehold/internal/clock"
 	"github.com/leasehold-dev/leasehold/store"
 )
 
@@ -55,7 +54,7 @@ func checkSpareTokens(t *trial) {
 	}
 	d, err := t.first.(store.Waiter).Draw(t.Context(), r)
 	if err != nil {
-		if errors.Is(err, store.ErrNotHeld) && l.overdue() {
+		if errors.Is(err, store.ErrNotHeld) && t.overdue(l) {
 			return // the machine was too slow
 		}
 		t.Fatalf("draw: %v", err)
@@ -70,7 +69,7 @@ func checkSpareTokens(t *trial) {
 // checkDraw: a holder draws at least one token, and no more than it asks for, all
 // larger than any before. Nothing else about its lease changes.
 func checkDraw(t *trial) {
-	start := clock.System().Now()
+	start := t.now()
 	r := spare(t.request(t.name(), t.long), 4)
 	g := t.acquire(t.first, r)
 	last := g.Token + fence.Token(g.Spare)

@@ -2,7 +2,6 @@ package simredis
 
 import (
 	"math"
-	"path"
 	"strconv"
 	"strings"
 )
@@ -265,11 +264,40 @@ func (s *Server) matching(a []string) reply { return bulks(s.match(a[0])) }
 // match are the names of keys that match a pattern.
 func (s *Server) match(pattern string) (names []string) {
 	for _, k := range s.Keys() {
-		if ok, err := path.Match(pattern, k); pattern == "*" || ok && err == nil {
+		if glob(pattern, k) {
 			names = append(names, k)
 		}
 	}
 	return names
+}
+
+// glob says whether a pattern matches a name, byte by byte. It knows no classes.
+func glob(pattern, name string) bool {
+	for pattern != "" {
+		c := pattern[0]
+		pattern = pattern[1:]
+		switch {
+		case c == '*':
+			for i := range len(name) + 1 {
+				if glob(pattern, name[i:]) {
+					return true
+				}
+			}
+			return false
+		case name == "":
+			return false
+		case c == '?':
+			name = name[1:]
+			continue
+		case c == '\\' && pattern != "":
+			c, pattern = pattern[0], pattern[1:]
+		}
+		if name[0] != c {
+			return false
+		}
+		name = name[1:]
+	}
+	return name == ""
 }
 
 // scan returns all keys at once.
