@@ -110,6 +110,7 @@ func takesInLine(t *testing.T, s *redisstore.Cluster, c *redistest.Cluster, r st
 
 // A cluster does not promise more than it can, and says so before anything is sent.
 func TestClusterIsForEfficiency(t *testing.T) {
+	t.Parallel() // it mostly waits
 	c := redistest.StartCluster(t, 3, 0)
 	s := openCluster(t, c.Masters, nil)
 	if class := s.Caps().Class; class != store.Efficiency {

@@ -185,6 +185,7 @@ func TestWhoDoesNotListenIsTold(t *testing.T) {
 // A connection over which nothing comes any more is found out although nobody asks
 // anything, be it that who waits listens, or another goroutine.
 func TestSilentConnection(t *testing.T) {
+	t.Parallel() // it mostly waits
 	for _, name := range []string{"WhoWaitsListens", "Another"} {
 		t.Run(name, func(t *testing.T) {
 			servers := redistest.StartN(t, 1)

@@ -17,9 +17,13 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// open opens a store over the addresses and closes it with the test.
+// open opens a store over the addresses and closes it with the test. Unless o says
+// otherwise, a loaded machine's servers answer within the node timeout.
 func open(t *testing.T, addrs []string, o *redisstore.Options) *redisstore.Store {
 	t.Helper()
+	if o == nil {
+		o = &redisstore.Options{NodeTimeout: long}
+	}
 	s, err := redisstore.Open(t.Context(), []string{"redis://" + strings.Join(addrs, ",")}, o)
 	if err != nil {
 		t.Fatal(err)

@@ -186,6 +186,7 @@ func TestSentinelNamesAReplica(t *testing.T) {
 // One that was cut off from the others names a master that was replaced, which
 // may still think that it is one.
 func TestSentinelThatIsBehind(t *testing.T) {
+	t.Parallel() // it mostly waits
 	old, now := redistest.Start(t), redistest.Start(t)
 	behind, ahead := newFakeSentinel(t, old.Addr(), 1), newFakeSentinel(t, now.Addr(), 2)
 	s := openAt(t, sentinelURL(behind, ahead), nil)
