@@ -17,6 +17,9 @@ import (
 
 func openCluster(t *testing.T, seeds []*redistest.Server, o *redisstore.Options) *redisstore.Cluster {
 	t.Helper()
+	if o == nil {
+		o = &redisstore.Options{NodeTimeout: long}
+	}
 	c, err := redisstore.OpenCluster(t.Context(), []string{"redis-cluster://" + strings.Join(addrs(seeds), ",")}, o)
 	if err != nil {
 		t.Fatal(err)

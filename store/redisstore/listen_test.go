@@ -190,7 +190,7 @@ func TestSilentConnection(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			servers := redistest.StartN(t, 1)
 			proxies := behind(t, servers)
-			s, deaf := open(t, addrs(servers), nil), open(t, addrs(proxies), nil)
+			s, deaf := open(t, addrs(servers), nil), open(t, addrs(proxies), &redisstore.Options{NodeTimeout: time.Second})
 			deaf.TriesAfter(50 * time.Millisecond)
 			held, next := request("stock"), patientWaiter("stock")
 			takes(t, s, servers, held)

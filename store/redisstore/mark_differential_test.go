@@ -22,7 +22,7 @@ import (
 // servers restart, are given another's data, are emptied and declared, lists are replaced,
 // and the clocks of servers and clients step.
 
-func TestMarksOnSimulatedRedis(t *testing.T) { checkMarks(t, onSimulated(t), markSeeds) }
+func TestMarksOnSimulatedRedis(t *testing.T) { checkMarks(t, onSimulated(t), markSeeds/4) }
 
 func TestMarksOnRedis(t *testing.T) { checkMarks(t, onRedis(t), markSeeds/4) }
 

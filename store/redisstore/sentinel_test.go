@@ -35,7 +35,9 @@ func sentinelURL(sentinels ...interface{ Addr() string }) string {
 func TestConformanceOverSentinels(t *testing.T) {
 	t.Parallel() // it mostly waits
 	w := redistest.StartWatched(t, 1)
-	another := func(t *testing.T) store.Store { return openAt(t, w.URL(), nil) }
+	another := func(t *testing.T) store.Store {
+		return openAt(t, w.URL(), &redisstore.Options{NodeTimeout: long})
+	}
 	storetest.Run(t, another, storetest.Options{Second: another})
 }
 

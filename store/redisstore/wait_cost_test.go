@@ -64,7 +64,7 @@ func TestWaitersDoNotPoll(t *testing.T) {
 // A place is refreshed without a look whether the connection is still there: if it is not,
 // that shows by it, and the place lasts until the next time.
 func TestPlacesAreRefreshedWithoutProof(t *testing.T) {
-	t.Parallel() // it mostly waits
+	t.Parallel()                          // it mostly waits
 	const every = 1200 * time.Millisecond // longer than a connection is trusted without an answer
 	servers := redistest.StartN(t, 1)
 	s := open(t, addrs(servers), nil)
