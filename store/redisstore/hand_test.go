@@ -13,17 +13,18 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/quorum"
 	"github.com/leasehold-dev/leasehold/internal/quorum/driver"
 	"github.com/leasehold-dev/leasehold/store"
+	"github.com/leasehold-dev/leasehold/store/redisstore/internal/script"
 )
 
 // ask has the server do what is asked, which must not fail.
 func (n *scripted) ask(t *testing.T, questions ...driver.Question) (all []driver.Reply) {
 	t.Helper()
-	var commands []*command
+	var commands []*script.Command
 	for _, q := range questions {
-		n.s.wall, n.s.channel = time.Now, channelBegin+"nobody"
-		c := n.s.encode(q, nil).(*command)
+		n.s.wall, n.s.channel = time.Now, script.ChannelBegin+"nobody"
+		c := n.s.encode(q, nil).(*script.Command)
 		asks := n.byText(c)
-		asks.bytes = n.wire.setPushFlagLocked(c, asks.bytes) // that nobody hears anything
+		asks.Bytes = n.wire.setPushFlagLocked(c, asks.Bytes) // that nobody hears anything
 		commands = append(commands, asks)
 	}
 	replies, err := n.run(commands...)
@@ -31,7 +32,7 @@ func (n *scripted) ask(t *testing.T, questions ...driver.Question) (all []driver
 		t.Fatal(err)
 	}
 	for _, v := range replies {
-		all = append(all, replyTo(v).answer(acquireScript))
+		all = append(all, script.ReplyTo(v).Answer(script.Acquire))
 	}
 	return all
 }
@@ -39,15 +40,15 @@ func (n *scripted) ask(t *testing.T, questions ...driver.Question) (all []driver
 // text is what the server says to one command.
 func (n *scripted) text(t testing.TB, words ...string) string {
 	t.Helper()
-	said, err := n.run(newCommand(words...))
+	said, err := n.run(script.NewCommand(words...))
 	if err != nil {
 		t.Fatal(err)
 	}
 	return strings.Trim(said[0].String(), `"`)
 }
 
-func lining(name string, require store.Class) store.Request {
-	return store.Request{Name: name, Owner: store.NewOwnerAt(time.Now()), TTL: 30 * time.Second, Require: require}
+func lining(name string, require store.Class) store.Lease {
+	return store.Lease{Name: name, Owner: store.NewOwnerAt(time.Now()), TTL: 30 * time.Second, Require: require}
 }
 
 // A server that grants nothing hands nothing on either; the line stays until it
@@ -67,12 +68,12 @@ func TestQuarantineHandsNothingOn(t *testing.T) {
 		for _, returns := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%s, returns: %v", name, returns), func(t *testing.T) {
 				n := onRedis(t)
-				n.s.membership.fingerprint, n.wire.run = "ba9876543210", strings.Repeat("a", runPrint)
-				n.text(t, "SET", markKey, openMark)
+				n.s.membership.fingerprint, n.wire.run = "ba9876543210", strings.Repeat("a", script.RunPrint)
+				n.text(t, "SET", script.MarkKey, openMark)
 				held, next, back := lining("stock", store.CrashSafe), lining("stock", store.CrashSafe), lining("stock", store.CrashSafe)
 				n.ask(t, driver.Question{Op: quorum.Acquire, Lease: held}, driver.Question{Op: quorum.Acquire, Lease: next, Waits: true})
-				if n.text(t, "DEL", markKey); c.mark != "" {
-					n.text(t, "SET", markKey, c.mark)
+				if n.text(t, "DEL", script.MarkKey); c.mark != "" {
+					n.text(t, "SET", script.MarkKey, c.mark)
 				}
 				line := n.text(t, "LRANGE", "{stock}:line", "0", "-1")
 				q := driver.Question{Op: quorum.Release, Lease: held}
@@ -112,11 +113,11 @@ func TestHandsToNoClientOfAnotherList(t *testing.T) {
 		{nodemark.Unknown, one, true},
 	} {
 		n := onRedis(t)
-		n.text(t, "SET", markKey, markOf(func(m *nodemark.Mark) { m.Print = nodemark.Unknown }))
+		n.text(t, "SET", script.MarkKey, markOf(func(m *nodemark.Mark) { m.Print = nodemark.Unknown }))
 		held, next := lining("stock", store.CrashSafe), lining("stock", store.CrashSafe)
 		n.s.membership.fingerprint = c.waiter
 		n.ask(t, driver.Question{Op: quorum.Acquire, Lease: held}, driver.Question{Op: quorum.Acquire, Lease: next, Waits: true})
-		n.text(t, "SET", markKey, markOf(func(m *nodemark.Mark) { m.Print = c.mark }))
+		n.text(t, "SET", script.MarkKey, markOf(func(m *nodemark.Mark) { m.Print = c.mark }))
 		n.s.membership.fingerprint = both
 		n.ask(t, driver.Question{Op: quorum.Release, Lease: held})
 		if got := n.text(t, "GET", "stock") == next.Owner; got != c.handed {
@@ -202,7 +203,7 @@ func TestWhatIsNoLine(t *testing.T) {
 				}
 			}
 			if !c.waits {
-				_, err := n.run(n.byText(n.s.encode(driver.Question{Op: quorum.Acquire, Lease: next, Waits: true}, nil).(*command)))
+				_, err := n.run(n.byText(n.s.encode(driver.Question{Op: quorum.Acquire, Lease: next, Waits: true}, nil).(*script.Command)))
 				if err == nil || !strings.Contains(err.Error(), "WRONGTYPE") {
 					t.Errorf("waiting: %v", err)
 				}
@@ -218,9 +219,9 @@ func TestWhatIsNoLine(t *testing.T) {
 }
 
 // releases releases what is held.
-func (n *scripted) releases(t *testing.T, held store.Request) {
+func (n *scripted) releases(t *testing.T, held store.Lease) {
 	t.Helper()
-	said, err := n.run(n.byText(n.s.encode(driver.Question{Op: quorum.Release, Lease: held}, nil).(*command)))
+	said, err := n.run(n.byText(n.s.encode(driver.Question{Op: quorum.Release, Lease: held}, nil).(*script.Command)))
 	if err != nil || fmt.Sprint(said) != "[[1]]" {
 		t.Errorf("release: %v, %v", said, err)
 	}
@@ -282,11 +283,11 @@ func TestLongLine(t *testing.T) {
 	held := lining("stock", 0)
 	n.ask(t, driver.Question{Op: quorum.Acquire, Lease: held})
 	begin, rnd := time.Now().Add(-200*time.Millisecond), rand.New(rand.NewPCG(1, 2))
-	var line []store.Request // as it is to be
-	stands := func(r store.Request, again bool) {
+	var line []store.Lease // as it is to be
+	stands := func(r store.Lease, again bool) {
 		t.Helper()
 		a := n.ask(t, driver.Question{Op: quorum.Acquire, Lease: r, Waits: true, Again: again})[0]
-		if want := slices.IndexFunc(line, func(o store.Request) bool { return o.Owner == r.Owner }) + 1; a.Position != want {
+		if want := slices.IndexFunc(line, func(o store.Lease) bool { return o.Owner == r.Owner }) + 1; a.Position != want {
 			t.Fatalf("position %d, want %d of %d", a.Position, want, len(line))
 		}
 	}
@@ -298,7 +299,7 @@ func TestLongLine(t *testing.T) {
 		if i%3 == 0 {
 			r.TTL = 5 * time.Minute
 		}
-		at := slices.IndexFunc(line, func(o store.Request) bool { return store.Rank(o.Owner) > store.Rank(r.Owner) })
+		at := slices.IndexFunc(line, func(o store.Lease) bool { return store.Rank(o.Owner) > store.Rank(r.Owner) })
 		if at < 0 {
 			at = len(line)
 		}
@@ -321,7 +322,7 @@ func TestLongLine(t *testing.T) {
 		t.Fatal(err)
 	}
 	n.text(t, "SET", "stock", held.Owner, "PX", "60000")
-	line = slices.DeleteFunc(line, func(r store.Request) bool { return r.TTL < time.Minute })
+	line = slices.DeleteFunc(line, func(r store.Lease) bool { return r.TTL < time.Minute })
 	for range all / 64 { // each finds a part of them
 		n.ask(t, driver.Question{Op: quorum.Acquire, Lease: line[len(line)-1], Waits: true, Again: true})
 	}
@@ -331,7 +332,7 @@ func TestLongLine(t *testing.T) {
 	if length := n.text(t, "LLEN", "{stock}:line"); length != strconv.Itoa(len(line)) {
 		t.Errorf("%s in line, want %d", length, len(line))
 	}
-	for _, r := range append([]store.Request{held}, line...) {
+	for _, r := range append([]store.Lease{held}, line...) {
 		if got := n.text(t, "GET", "stock"); got != r.Owner {
 			t.Fatalf("it is %s's, want %s's", got, r.Owner)
 		}
