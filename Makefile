@@ -5,6 +5,10 @@ GOVULNCHECK = v1.8.0
 # Settings for the command line, as in: make fuzz FUZZTIME=1m
 PKG       = ./...
 TIMEOUT   = 20m
+# How many tests of a package run beside each other. Those that are marked so mostly wait.
+PARALLEL  = 6
+# Tests of changed scripts.
+ALONE     = ^Test(Scripts|Lines|MarkScripts)Changed$$
 COUNT     = 10
 BENCH     = .
 BENCHTIME = 1s
@@ -42,14 +46,16 @@ quick: redis ## run the tests of the inner loop in under a minute
 test: redis databases ## run all tests with the race detector, against real servers
 	@scripts/need-race.sh
 ifeq ($(PKG),./...)
-	@# The explorer and the simulator take six times as long with the race detector, so
-	@# they run without it here; make race runs them with the detector.
-	$(GO) test -race -timeout $(TIMEOUT) $$($(GO) list ./... | grep -vE '/internal/proof/(explore|sim)$$')
+	@# The explorer, the simulator and the tests of changed scripts, which compute in one
+	@# goroutine, take three to six times as long with the race detector, so they run
+	@# without it here; make race runs them with the detector.
+	$(GO) test -race -timeout $(TIMEOUT) -parallel $(PARALLEL) -skip '$(ALONE)' $$($(GO) list ./... | grep -vE '/internal/proof/(explore|sim)$$')
 	$(GO) test -timeout $(TIMEOUT) ./internal/proof/explore ./internal/proof/sim
+	$(GO) test -timeout $(TIMEOUT) -run '$(ALONE)' ./store/redisstore
 	cd guard/guardtest && $(GO) test -race -timeout $(TIMEOUT) ./...
 	cd bench && $(GO) test -race -timeout $(TIMEOUT) ./beside
 else
-	$(GO) test -race -timeout $(TIMEOUT) $(PKG)
+	$(GO) test -race -timeout $(TIMEOUT) -parallel $(PARALLEL) $(PKG)
 endif
 
 race: redis databases ## run the tests COUNT times, to find rare failures

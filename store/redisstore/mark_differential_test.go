@@ -24,7 +24,7 @@ import (
 // servers restart, are given another's data, are emptied and declared, lists are replaced,
 // and the clocks of servers and clients step.
 
-func TestMarksOnMiniredis(t *testing.T) { checkMarks(t, onMiniredis(t), markSeeds) }
+func TestMarksOnSimulatedRedis(t *testing.T) { checkMarks(t, onSimulated(t), markSeeds/4) }
 
 func TestMarksOnRedis(t *testing.T) { checkMarks(t, onRedis(t), markSeeds/4) }
 
@@ -43,7 +43,7 @@ func checkMarks(t *testing.T, n *scripted, seeds int) {
 // Every script that sees to the mark or looks at it, with one thing in it changed, is found
 // to differ.
 func TestMarkScriptsChanged(t *testing.T) {
-	n := onMiniredis(t)
+	n := onSimulated(t)
 	n.listens(t)
 	for _, c := range markChanges {
 		t.Run(c.name, func(t *testing.T) {
@@ -235,7 +235,7 @@ func (n *scripted) marks(seed int) error {
 			var said []resp.Value
 			if said, err = n.run(script.NewCommand("GET", script.MarkKey)); err == nil {
 				text := string(said[0].Text)
-				if err = sameMark(text, m.model, n.mini == nil); err == nil {
+				if err = sameMark(text, m.model, n.sim == nil); err == nil {
 					m.model = text // to the microsecond
 				}
 			}
@@ -296,11 +296,11 @@ func (m *markRun) step() (string, error) {
 	case 4:
 		return m.relists(us)
 	case 5: // the server's clock, which may step back
-		if m.mini == nil {
+		if m.sim == nil {
 			return "nothing", nil
 		}
 		d := pick(m.r, steps) * time.Duration(1-2*m.r.IntN(2)*m.r.IntN(2))
-		m.setTime(m.now.Add(d))
+		m.now = m.now.Add(d)
 		return fmt.Sprint("time ", d), nil
 	case 6:
 		return m.becomes(us)
@@ -322,7 +322,7 @@ func (m *markRun) arrives(now int64) (string, error) {
 		// A token from about when the last quarantine began. A real server's clock runs on
 		// between the two sides.
 		around := []int64{-1, 0, 1}
-		if m.mini == nil {
+		if m.sim == nil {
 			around = []int64{-2e6, 2e6}
 		}
 		c.Seen = uint64(max(0, mark.Opens-mark.Longest+pick(m.r, around)))
@@ -376,7 +376,7 @@ func (m *markRun) arrives(now int64) (string, error) {
 	}
 	if len(list) == 6 {
 		left, _ := list[1].Number()
-		if off := leftIn(want) - int64(left); m.mini == nil && off > 0 && off < time.Second.Microseconds() {
+		if off := leftIn(want) - int64(left); m.sim == nil && off > 0 && off < time.Second.Microseconds() {
 			left += uint64(off)
 		}
 		got = fmt.Sprint(left, " ", string(list[2].Text), " ", string(list[3].Text), " ", string(list[4].Text), " ", string(list[5].Text))
@@ -407,7 +407,7 @@ func announced(before, after string) int64 {
 
 // listens has a second connection hear when lists change.
 func (n *scripted) listens(t *testing.T) {
-	n.ear = dialScripted(t, n.wire.Conn.RemoteAddr().String()).wire
+	n.ear = n.another(t)
 	if _, err := n.ear.Exchange(resp.Command("SUBSCRIBE", membership.Channel)); err != nil {
 		t.Fatal(err)
 	}
@@ -478,7 +478,7 @@ func (m *markRun) refusalOf(v resp.Value, left int64) (r modelnode.Refusal) {
 	}
 	said, _ := v.List[1].Number()
 	r.Why, r.Left = string(v.List[2].Text), int64(said)
-	if off := left - r.Left; m.mini == nil && off > 0 && off < time.Second.Microseconds() {
+	if off := left - r.Left; m.sim == nil && off > 0 && off < time.Second.Microseconds() {
 		r.Left = left
 	}
 	return r

@@ -2,12 +2,15 @@ package sim
 
 import (
 	"context"
+	"errors"
 	"net"
 	"slices"
 	"strconv"
 	"strings"
 	"sync/atomic"
 	"time"
+
+	"github.com/leasehold-dev/leasehold/internal/testenv/simnet"
 )
 
 // link is a client's way to one node, over which it has connections one after the
@@ -83,10 +86,10 @@ func (l *link) connect(d *dialing) {
 				return
 			}
 			if !l.n.up || l.cut > 0 {
-				d.result <- dialed{err: errRefused}
+				d.result <- dialed{err: simnet.ErrRefused}
 				return
 			}
-			s := &stream{l: l, c: newConn(l.w, &l.space), life: l.n.life}
+			s := &stream{l: l, c: simnet.NewConn(simnet.Hooks{Wrote: l.w.wake, Stirred: func() { l.w.stirred = true }, Space: &l.space}), life: l.n.life}
 			s.session = l.n.server.Connect(func(b []byte) { l.n.pushes(b); s.says(b) })
 			l.open++
 			l.streams = append(slices.DeleteFunc(l.streams, (*stream).idle), s)
@@ -180,3 +183,6 @@ func (l *link) hungUp() bool { return l.c.dead && l.open == 0 }
 func (l *link) connected() bool {
 	return slices.ContainsFunc(l.streams, func(s *stream) bool { return !s.shut && s.life == l.n.life })
 }
+
+// errKilled is what a process that was killed would find, if it could.
+var errKilled = errors.New("process is dead")
