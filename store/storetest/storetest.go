@@ -74,6 +74,12 @@ func checksOf(s store.Store) []check {
 	if _, ok := s.(store.Waiter); ok {
 		all = slices.Concat(all, waitChecks)
 	}
+	switch _, waits := s.(store.Waiter); {
+	case !s.Caps().Kinds:
+		all = slices.Concat(all, noKindChecks)
+	case waits:
+		all = slices.Concat(all, kindChecks)
+	}
 	if _, ok := s.(store.Rejoiner); ok {
 		all = slices.Concat(all, rejoinChecks)
 	}
@@ -139,6 +145,20 @@ var waitChecks = []check{
 	{"ReserveTokens", checkReserveTokens},
 	{"ReserveTokensWaiting", checkReserveTokensWaiting},
 	{"ReserveTokensByOwnerOnly", checkReserveTokensByOwnerOnly},
+}
+
+// noKindChecks are the further checks for a store that keeps only mutexes.
+var noKindChecks = []check{{"KindUnsupported", checkKindUnsupported}}
+
+// kindChecks are the further checks for a store.Waiter that keeps every kind.
+var kindChecks = []check{
+	{"KindLimit", checkKindLimit},
+	{"KindContention", checkKindContention},
+	{"KindWeights", checkKindWeights},
+	{"KindReadWrite", checkKindReadWrite},
+	{"KindWriterWaits", checkKindWriterWaits},
+	{"KindDeadReader", checkKindDeadReader},
+	{"KindMismatch", checkKindMismatch},
 }
 
 // rejoinChecks are the further checks for a store.Rejoiner.
