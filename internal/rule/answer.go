@@ -53,6 +53,8 @@ type Answer struct {
 	Slot int64
 	// Spec is the kind that is in use, for Mismatch.
 	Spec Spec
+	// Spare is how many tokens after Token were reserved by this step.
+	Spare int
 	// Count is how many times the owner has entered the lock after this step, for
 	// Granted and Done. It is zero after the last release.
 	Count int64

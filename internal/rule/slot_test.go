@@ -15,7 +15,7 @@ func TestSlots(t *testing.T) {
 			t.Errorf("%s: %+v, want slot %d", owner, ans, slot)
 		}
 	}
-	r, _ = Release(r, "b", 0, 0)
+	r, _ = Release(r, End{Owner: "b"}, 0)
 	if ans := ask("c"); !ans.Again || ans.Slot != 2 {
 		t.Errorf("c again: %+v, want slot 2", ans)
 	}

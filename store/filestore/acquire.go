@@ -30,11 +30,7 @@ func (s *Store) Acquire(ctx context.Context, r store.AcquireRequest) (store.Gran
 		return store.Grant{}, s.failed(ctx, "acquire", r.Name, maybe, err)
 	}
 	if ans.Verdict == rule.Granted {
-		g := store.Grant{Token: ans.Token, Spare: spareOf(r.Lease, r.Spare), Slot: ans.Slot}
-		if ans.Again { // the record does not say how many were reserved
-			g.Spare = 0
-		}
-		return g, nil
+		return store.Grant{Token: ans.Token, Spare: ans.Spare, Slot: ans.Slot}, nil
 	}
 	return store.Grant{}, refusal("acquire", r.Lease, ans)
 }
@@ -75,12 +71,13 @@ func (t *step) admit(r store.Lease, spare int, wait time.Duration, barge bool, m
 		}
 	}
 	ask := rule.Ask{
-		Spec:   rule.Spec(r.Kind.Normal()),
-		Owner:  r.Owner,
-		Meta:   r.Meta,
-		Weight: r.Weight,
-		TTL:    t.lasting(r.TTL),
-		Spare:  spare,
+		Spec:    rule.Spec(r.Kind.Normal()),
+		Owner:   r.Owner,
+		Attempt: r.Attempt,
+		Meta:    r.Meta,
+		Weight:  r.Weight,
+		TTL:     t.lasting(r.TTL),
+		Spare:   spare,
 		// Of other kinds there may be room for the owner, and waiters ahead of it.
 		Fair: !barge && (wait > 0 || !r.Kind.IsMutex()),
 		Wait: wait,
@@ -88,7 +85,7 @@ func (t *step) admit(r store.Lease, spare int, wait time.Duration, barge bool, m
 	after, ans := rule.Admit(before.Record, ask, t.now)
 	switch {
 	case ans.Verdict == rule.Granted && !ans.Again:
-		if ask.Floor, err = t.draw(int64(spare) + 1); err != nil {
+		if ask.Floor, ask.Spare, err = t.draw(spare); err != nil {
 			return rule.Answer{}, err
 		}
 		after, ans = rule.Admit(before.Record, ask, t.now)
@@ -127,7 +124,7 @@ func (s *Store) takeBack(ctx context.Context, r store.Lease, bury bool) {
 			if bury {
 				tomb = t.lasting(r.TTL)
 			}
-			_, err := t.release(r, tomb)
+			_, err := t.release(store.ReleaseRequest{Lease: r, Undo: true}, tomb)
 			return err
 		})
 		if err != nil {

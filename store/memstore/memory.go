@@ -75,11 +75,7 @@ func (s *Store) Acquire(ctx context.Context, r store.AcquireRequest) (store.Gran
 	s.keep(r.Name, rec, now)
 	switch ans.Verdict {
 	case rule.Granted:
-		g := store.Grant{Token: ans.Token, Spare: ask.Spare, Slot: ans.Slot}
-		if ans.Again { // the record does not say how many were reserved
-			g.Spare = 0
-		}
-		return g, nil
+		return store.Grant{Token: ans.Token, Spare: ans.Spare, Slot: ans.Slot}, nil
 	case rule.Busy:
 		return store.Grant{}, &store.BusyError{
 			Name:      r.Name,
@@ -95,13 +91,14 @@ func (s *Store) ask(r store.Lease, spare int) rule.Ask {
 		spare = 0
 	}
 	return rule.Ask{
-		Spec:   rule.Spec(r.Kind.Normal()),
-		Owner:  r.Owner,
-		Meta:   r.Meta,
-		Weight: r.Weight,
-		TTL:    r.TTL,
-		Spare:  spare,
-		Floor:  s.forgotten + 1,
+		Spec:    rule.Spec(r.Kind.Normal()),
+		Owner:   r.Owner,
+		Attempt: r.Attempt,
+		Meta:    r.Meta,
+		Weight:  r.Weight,
+		TTL:     r.TTL,
+		Spare:   spare,
+		Floor:   s.forgotten + 1,
 	}
 }
 
@@ -152,7 +149,7 @@ func (s *Store) Release(ctx context.Context, r store.ReleaseRequest) error {
 	defer s.mu.Unlock()
 	now := s.clock.Now()
 	// No tombstone is needed: no acquire can be in flight here.
-	rec, ans := rule.Release(s.alive(r.Name, now), r.Owner, 0, now)
+	rec, ans := rule.Release(s.alive(r.Name, now), rule.End{Owner: r.Owner, Attempt: r.Attempt, Undo: r.Undo}, now)
 	if l := s.lines[r.Name]; l != nil {
 		l.dismiss(r.Owner, fmt.Errorf("wait for %q: %w: its owner was released during the wait", r.Name, store.ErrNotHeld))
 	}

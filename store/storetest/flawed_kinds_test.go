@@ -75,8 +75,11 @@ func (s *manifold) admit(l store.Lease, spare int, wait time.Duration) (store.Gr
 	switch ans.Verdict {
 	case rule.Granted:
 		g := store.Grant{Token: ans.Token, Spare: spare, Slot: ans.Slot}
-		if s.is("slots repeat") {
+		switch {
+		case s.is("slots repeat"):
 			g.Slot = 0
+		case s.is("tokens repeat"):
+			g.Token = 7
 		}
 		return g, nil
 	case rule.Mismatch:
@@ -129,11 +132,11 @@ func (s *manifold) Release(_ context.Context, l store.ReleaseRequest) error {
 		if s.is("a release ends all leases") {
 			for _, h := range r.Holds {
 				if h.Owner != l.Owner {
-					r, _ = rule.Release(r, h.Owner, 0, now)
+					r, _ = rule.Release(r, rule.End{Owner: h.Owner}, now)
 				}
 			}
 		}
-		return rule.Release(r, l.Owner, 0, now)
+		return rule.Release(r, rule.End{Owner: l.Owner}, now)
 	})
 	if ans.Verdict != rule.Done {
 		return store.ErrNotHeld

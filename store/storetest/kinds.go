@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/leasehold-dev/leasehold/fence"
 	"github.com/leasehold-dev/leasehold/store"
 )
 
@@ -109,19 +110,20 @@ func checkKindLimit(t *trial) {
 	t.refuse(t.first, t.of(kind, 0, name, t.long))
 }
 
-// checkKindContention: however many want a semaphore, its limit holds, and its
-// slots are each used by one holder.
+// checkKindContention: however many want a semaphore, its limit holds, its slots
+// are each used by one holder, and no token belongs to two grants.
 func checkKindContention(t *trial) {
 	const n, workers, rounds = 3, 9, 12
 	name := t.name()
 	var inside, most atomic.Int64
 	var slots [n]atomic.Int64
+	var tokens sync.Map // of all grants
 	var wg sync.WaitGroup
 	for i := range workers {
 		s := t.handles()[i%len(t.handles())]
 		wg.Go(func() {
 			for range rounds {
-				r := store.WaitRequest{Lease: t.of(store.Semaphore(n), 0, name, t.long)}
+				r := store.WaitRequest{Lease: t.of(store.Semaphore(n), 0, name, t.long), Spare: 3}
 				g, err := s.(store.Waiter).Wait(t.Context(), r, nil)
 				if err != nil {
 					t.Errorf("wait for a permit: %v", err)
@@ -129,6 +131,11 @@ func checkKindContention(t *trial) {
 				}
 				r = named(r, g)
 				t.track(r.Lease)
+				for token := g.Token; token <= g.Token+fence.Token(g.Spare); token++ {
+					if _, twice := tokens.LoadOrStore(token, true); twice {
+						t.Errorf("token %v belongs to two grants", token)
+					}
+				}
 				now := inside.Add(1)
 				for m := most.Load(); now > m && !most.CompareAndSwap(m, now); m = most.Load() {
 				}
@@ -186,6 +193,42 @@ func checkKindWeights(t *trial) {
 	r.Kind, r.Weight = store.Semaphore(-1), 0
 	_, err = t.first.Acquire(t.Context(), store.AcquireRequest{Lease: r})
 	t.invalid("acquire: negative limit", err)
+}
+
+// checkKindTokens: a release that makes room for several waiters gives each of
+// them tokens of its own.
+func checkKindTokens(t *trial) {
+	kind, name := store.Semaphore(5), t.name()
+	all := t.of(kind, 5, name, t.long)
+	g := t.acquireSpare(t.first, store.AcquireRequest{Lease: all, Spare: 3})
+	tokens := map[fence.Token]bool{}
+	add := func(what string, first, last fence.Token) {
+		t.Helper()
+		for token := first; token <= last; token++ {
+			if tokens[token] {
+				t.Fatalf("%s: token %v belongs to two grants", what, token)
+			}
+			tokens[token] = true
+		}
+	}
+	add("the first", g.Token, g.Token+fence.Token(g.Spare))
+	var requests []store.WaitRequest
+	for range 3 {
+		requests = append(requests, spare(store.WaitRequest{Lease: t.of(kind, 1, name, t.long)}, 3))
+	}
+	line := t.queue(requests...)
+	t.release(t.first, all)
+	for _, w := range line {
+		t.gets("all that fit together get the lock", w)
+		add("one that waited", w.grant.Token, w.last())
+	}
+	next := t.acquire(t.other(), t.of(kind, 1, name, t.long))
+	add("the next", next.Token, next.Token)
+	for token := range tokens {
+		if token > next.Token {
+			t.Fatalf("token %v was granted after %v", next.Token, token)
+		}
+	}
 }
 
 // checkKindReadWrite: readers hold a lock together, and a writer alone.
