@@ -17,7 +17,9 @@ var project = rules{
 		{"server/web", "internal/wire"},
 		{"."},
 		{"internal/leasefsm"},
+		{"store/redisstore/redisadmin"},
 		{"store/memstore", "store/redisstore", "store/filestore"},
+		{"store/redisstore/internal/operator"},
 		{"store/redisstore/internal/membership", "store/redisstore/internal/sentinel", "store/redisstore/internal/cluster"},
 		{"store/redisstore/internal/conn", "store/redisstore/internal/script"},
 		{"store/redisstore/internal/config"},
@@ -51,7 +53,7 @@ var project = rules{
 		".":                      {"store", "internal/leasefsm", "internal/validity", "internal/clock", "fence"},
 		"internal/lab/torture":   {".", "store", "internal/lab/history", "internal/clock"},
 		"internal/lab/load":      {"."},
-		"internal/doctor":        {"store", "store/redisstore", "store/filestore", "internal/validity"},
+		"internal/doctor":        {"store", "store/redisstore/redisadmin", "store/redisstore", "store/filestore", "internal/validity"},
 		"internal/lab/history":   {"internal/clock", "fence"},
 		"internal/leasefsm":      {"internal/validity", "internal/clock"},
 		"internal/quorum/driver": {"store", "internal/quorum", "internal/validity", "internal/nodeclock", "internal/clock", "fence"},
@@ -61,8 +63,8 @@ var project = rules{
 
 	// The packages that may import a package, if not everybody above it may.
 	usedBy: map[string][]string{
-		"internal/quorum/driver": {"store/redisstore", "store/redisstore/internal/script", "internal/lab/stories"},
-		"internal/quorum":        {"internal/quorum/driver", "store/redisstore", "store/redisstore/internal/script", "store/redisstore/internal/config", "store/redisstore/internal/membership", "internal/lab/stories"},
+		"internal/quorum/driver": {"store/redisstore", "store/redisstore/redisadmin", "store/redisstore/internal/script", "internal/lab/stories"},
+		"internal/quorum":        {"internal/quorum/driver", "store/redisstore", "store/redisstore/redisadmin", "store/redisstore/internal/script", "store/redisstore/internal/config", "store/redisstore/internal/membership", "internal/lab/stories"},
 		"internal/retain":        {"store/redisstore"},
 		"internal/runner/warden": {"internal/runner"},
 	},

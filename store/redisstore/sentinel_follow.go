@@ -15,10 +15,6 @@ const (
 	// the master has changed. It adds to the time in which they notice a failure, which
 	// is some seconds.
 	followEvery = time.Second
-	// othersMoment is how long the other sentinels may take to answer after the first has
-	// named a master, while calls wait for a connection. One of the others may be dead;
-	// one may know a newer master.
-	othersMoment = 100 * time.Millisecond
 )
 
 // Reasons for replacing a connection. The first two are not refusals: they end by
@@ -71,13 +67,7 @@ func (n *node) masterAddrs(ctx context.Context) ([]string, error) {
 	if n.s.sentinels == nil {
 		return []string{n.addr.Host}, nil
 	}
-	p := n.s.sentinels.NewPool(&n.s.o)
-	defer p.Close()
-	masters, err := n.s.sentinels.Masters(ctx, p, othersMoment, p.Size()/2+1)
-	if err == nil {
-		n.s.sentinels.FoundAt(masters[0])
-	}
-	return masters, err
+	return n.s.sentinels.Find(ctx, &n.s.o)
 }
 
 // reachMaster is reach for a node that sentinels watch.

@@ -14,6 +14,7 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/testenv/redistest"
 	"github.com/leasehold-dev/leasehold/store"
 	"github.com/leasehold-dev/leasehold/store/redisstore"
+	"github.com/leasehold-dev/leasehold/store/redisstore/redisadmin"
 )
 
 // patientWaiter refreshes its places so seldom that what it comes to know soon, it
@@ -204,7 +205,7 @@ func TestRestartWhileWaiting(t *testing.T) {
 // A user that may neither publish nor subscribe can still wait.
 func TestWaitingWithoutRights(t *testing.T) {
 	r := ruled{t: t, servers: redistest.StartN(t, 3)}
-	rule, err := redisstore.ACL{User: "locker", Uses: redisstore.ToLock}.Rule()
+	rule, err := redisadmin.ACL{User: "locker", Uses: redisadmin.ToLock}.Rule()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -265,7 +266,7 @@ func TestWaitingWithoutPush(t *testing.T) {
 // connection as well.
 func TestRightsAreTakenAway(t *testing.T) {
 	r := ruled{t: t, servers: redistest.StartN(t, 3)}
-	rule, err := redisstore.ACL{User: "locker", Uses: redisstore.ToLock}.Rule()
+	rule, err := redisadmin.ACL{User: "locker", Uses: redisadmin.ToLock}.Rule()
 	if err != nil {
 		t.Fatal(err)
 	}

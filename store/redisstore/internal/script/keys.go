@@ -1,6 +1,8 @@
 package script
 
 import (
+	"strings"
+
 	"github.com/leasehold-dev/leasehold/store"
 	"github.com/leasehold-dev/leasehold/store/redisstore/internal/resp"
 )
@@ -48,3 +50,6 @@ func appendTombKey(b []byte, r store.Request) []byte {
 	}
 	return resp.AppendWord(b, KeyBegin, r.Name, TombMiddle, r.Owner, " ", r.Attempt)
 }
+
+// GlobEscape escapes text in a pattern of SCAN or of an ACL rule.
+var GlobEscape = strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`, `]`, `\]`)
