@@ -82,4 +82,18 @@ var project = rules{
 	// Functions of their arguments: a checker that drives one of these with
 	// made-up time and made-up messages sees all there is to see.
 	pure: []string{"fence", "internal/doctor", "internal/excerpt", "internal/leasefsm", "internal/proof/modelnode", "internal/nodemark", "internal/quorum", "internal/retain", "internal/rule", "internal/validity"},
+
+	// The largest circle of files that refer to each other, for packages in which it is
+	// larger than elsewhere. Lower these numbers; do not raise them.
+	circles: map[string]int{
+		".": 15, "internal/cli": 26, "internal/doctor": 13, "internal/lab/stories": 20, "internal/proof/explore": 20,
+		"internal/proof/sim": 17, "internal/quorum/driver": 9, "store/redisstore": 22, "store/storetest": 18,
+	},
+
+	// The methods of types that have more than elsewhere. Lower these numbers, too.
+	methods: map[string]int{
+		"internal/cli.program": 41, "internal/lab/history.History": 31, "internal/proof/explore.walker": 82,
+		"internal/proof/sim.judge": 33, "internal/quorum/driver.Driver": 33, "internal/testenv/simredis.Server": 47,
+		"store/redisstore.node": 78, "store/redisstore.wire": 35, "store/storetest.trial": 40,
+	},
 }
