@@ -39,7 +39,7 @@ type Lease struct {
 // hold is what the leases that entered one grant share.
 type hold struct {
 	c     *Client
-	req   store.Request
+	req   store.Lease                 // as it was granted
 	token fence.Token                 // of the present holder
 	least clock.Instant               // held until here at least, where MinHold asks for it
 	delay func(try int) time.Duration // pauses between releases of unknown outcome
@@ -197,7 +197,7 @@ func (l *Lease) release(ctx context.Context) (over, known bool, err error) {
 	returned := false
 	defer func() {
 		if !returned && l.isOver() { // the clock failed: it is no longer renewed
-			l.h.c.drop(ctx, l.h.req)
+			l.h.c.drop(ctx, store.ReleaseRequest{Lease: l.h.req})
 		}
 	}()
 	over, err = l.releaseOnce(ctx)
@@ -264,8 +264,7 @@ func (h *hold) release(ctx context.Context, undo bool) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, bound)
 	defer cancel()
-	r := h.req
-	r.Renewed, r.Undo = h.renewed.Load(), undo
+	r := store.ReleaseRequest{Lease: h.req, Renewed: h.renewed.Load(), Undo: undo}
 	err := h.releaseOrRejoin(ctx, r)
 	h.c.renewer.detachReleased(h)
 	for try := 1; retries(err); try++ {
@@ -291,7 +290,7 @@ func (h *hold) pauseAfter(ctx context.Context, try int) time.Duration {
 	returned := false
 	defer func() {
 		if !returned {
-			h.c.drop(ctx, h.req)
+			h.c.drop(ctx, store.ReleaseRequest{Lease: h.req})
 		}
 	}()
 	d := h.delay(try)

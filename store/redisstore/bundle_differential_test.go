@@ -59,11 +59,11 @@ func (n *scripted) twice(random *rand.Rand, seen map[string]int) error {
 		}
 		return script.NewCommand(words...)
 	}
-	var leases []store.Request
+	var leases []store.Lease
 	state := []*script.Command{script.NewCommand("FLUSHALL"), do(marks[random.IntN(len(marks))], script.MarkKey)}
 	require := store.Class(random.IntN(2)) * store.CrashSafe
 	for i := range 1 + random.IntN(8) {
-		r := store.Request{Name: fmt.Sprint("lock", i), Owner: fmt.Sprint("owner", i), TTL: time.Minute, Require: require}
+		r := store.Lease{Name: fmt.Sprint("lock", i), Owner: fmt.Sprint("owner", i), TTL: time.Minute, Require: require}
 		leases = append(leases, r)
 		state = append(state, do(fates[random.IntN(len(fates))], r.Owner+"|{}", r.Name))
 		if random.IntN(5) > 0 {
@@ -71,7 +71,7 @@ func (n *scripted) twice(random *rand.Rand, seen map[string]int) error {
 		}
 	}
 	var said [2][]string
-	for way, renew := range []func([]store.Request) ([]driver.Reply, error){n.oneByOne, n.together} {
+	for way, renew := range []func([]store.Lease) ([]driver.Reply, error){n.oneByOne, n.together} {
 		if _, err := n.run(state...); err != nil {
 			return err
 		}
@@ -104,7 +104,7 @@ func (n *scripted) twice(random *rand.Rand, seen map[string]int) error {
 }
 
 // oneByOne takes a command for each lease.
-func (n *scripted) oneByOne(leases []store.Request) (all []driver.Reply, err error) {
+func (n *scripted) oneByOne(leases []store.Lease) (all []driver.Reply, err error) {
 	for _, r := range leases {
 		c := n.s.encode(driver.Question{Op: quorum.Extend, Lease: r}, nil).(*script.Command)
 		v, err := n.wire.Exchange(n.byText(c).Bytes)
@@ -117,7 +117,7 @@ func (n *scripted) oneByOne(leases []store.Request) (all []driver.Reply, err err
 }
 
 // together takes one, and more only where it was refused as a whole.
-func (n *scripted) together(leases []store.Request) ([]driver.Reply, error) {
+func (n *scripted) together(leases []store.Lease) ([]driver.Reply, error) {
 	payload, all := n.s.bundle(leases, nil)
 	c := payload.(*script.Command)
 	v, err := n.wire.Exchange(n.byText(c).Bytes)

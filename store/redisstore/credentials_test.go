@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/leasehold-dev/leasehold/internal/testenv/redistest"
+	"github.com/leasehold-dev/leasehold/store"
 	"github.com/leasehold-dev/leasehold/store/redisstore"
 )
 
@@ -36,7 +37,7 @@ func TestCredentials(t *testing.T) {
 	server.Text(t, "ACL", "SETUSER", "locker", "resetpass", ">second")
 	server.Text(t, "CLIENT", "KILL", "USER", "locker")
 	eventually(t, "the new password is used", func() bool {
-		_, err := s.Acquire(t.Context(), request("b"))
+		_, err := s.Acquire(t.Context(), store.AcquireRequest{Lease: request("b")})
 		return err == nil
 	})
 	if n := asked.Load(); n < 2 {
@@ -71,7 +72,7 @@ func TestUnixSocket(t *testing.T) {
 	if n := strings.Count(server.Text(t, "CLIENT", "LIST"), "laddr="+socket); n != 1 {
 		t.Errorf("%d connections over the socket, want 1", n)
 	}
-	if err := s.Release(t.Context(), r); err != nil {
+	if err := s.Release(t.Context(), store.ReleaseRequest{Lease: r}); err != nil {
 		t.Error(err)
 	}
 	if ttl := s.Caps().MaxTTL; ttl.Seconds() != 50 {

@@ -24,7 +24,7 @@ func (s *Store) encode(q driver.Question, old any) any {
 }
 
 // bundle implements EncodeRenewals of driver.Driver.
-func (s *Store) bundle(leases []store.Request, old any) (payload any, n int) {
+func (s *Store) bundle(leases []store.Lease, old any) (payload any, n int) {
 	c, _ := old.(*script.Command)
 	e := s.encoder()
 	return e.Bundle(leases, c)

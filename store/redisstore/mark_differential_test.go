@@ -530,14 +530,14 @@ func (m *markRun) grants() (string, error) {
 }
 
 // extends renews a lease.
-func (m *markRun) extends(l store.Request) *script.Command {
+func (m *markRun) extends(l store.Lease) *script.Command {
 	var c script.Command
-	m.extend(&c, []store.Request{l})
+	m.extend(&c, []store.Lease{l})
 	return m.byText(&c)
 }
 
 // extend encodes the renewal of leases as the store's encoder does.
-func (m *markRun) extend(c *script.Command, leases []store.Request) {
+func (m *markRun) extend(c *script.Command, leases []store.Lease) {
 	e := m.s.encoder()
 	e.Extend(c, leases)
 }

@@ -13,14 +13,14 @@ import (
 // What is retained of a release ends its lease and gives up its place, and nothing else:
 // it takes no place, and does not keep the lock for somebody who may be gone by then.
 func TestToRetain(t *testing.T) {
-	lease := store.Request{Name: "a", Owner: "me", Meta: "{}", TTL: time.Minute, Renewed: true}
-	next := &driver.Question{Op: quorum.Acquire, Lease: store.Request{Name: "a", Owner: "next", TTL: time.Minute}, Waits: true}
-	q := driver.Question{Op: quorum.Release, Lease: lease, Tomb: true, GivesWay: true, To: "senior", Next: next}
-	if got, want := toRetain(q), (driver.Question{Op: quorum.Release, Lease: lease, Tomb: true}); got != want {
+	lease := store.Lease{Name: "a", Owner: "me", Meta: "{}", TTL: time.Minute}
+	next := &driver.Question{Op: quorum.Acquire, Lease: store.Lease{Name: "a", Owner: "next", TTL: time.Minute}, Waits: true}
+	q := driver.Question{Op: quorum.Release, Lease: lease, Tomb: true, Renewed: true, GivesWay: true, To: "senior", Next: next}
+	if got, want := toRetain(q), (driver.Question{Op: quorum.Release, Lease: lease, Tomb: true, Renewed: true}); got != want {
 		t.Errorf("of %+v %+v is retained, want %+v", q, got, want)
 	}
 	q.Lease.Attempt = "second"
-	if got := toRetain(q); !got.Lease.Undo || got.Lease.Attempt != "second" {
+	if got := toRetain(q); !got.Undo || got.Lease.Attempt != "second" {
 		t.Errorf("of a release of one attempt of several %+v is retained", got)
 	}
 }
@@ -47,7 +47,7 @@ func TestRetryPause(t *testing.T) {
 // A heal that was not sent says nothing about the lease: the node may have it, or may yet
 // get it, from an earlier request. Its release is retained.
 func TestUnsentHealKeepsTheRelease(t *testing.T) {
-	lease := store.Request{Name: "a", Owner: "me", TTL: time.Minute, Renewed: true}
+	lease := store.Lease{Name: "a", Owner: "me", TTL: time.Minute}
 	for op, retained := range map[quorum.Op]int{quorum.Acquire: 0, quorum.Heal: 1} {
 		s, err := newStore([]string{"redis://127.0.0.1:1"}, nil)
 		if err != nil {
@@ -57,7 +57,7 @@ func TestUnsentHealKeepsTheRelease(t *testing.T) {
 		n := s.nodes[0]
 		n.mu.Lock()
 		for _, q := range []quorum.Op{op, quorum.Release} {
-			n.unsentLocked(call{command: s.encode(driver.Question{Op: q, Lease: lease}, nil).(*script.Command)}, time.Now())
+			n.unsentLocked(call{command: s.encode(driver.Question{Op: q, Lease: lease, Renewed: true}, nil).(*script.Command)}, time.Now())
 		}
 		if got := n.retained.Len(); got != retained {
 			t.Errorf("after an unsent %v, %d releases are retained, want %d", op, got, retained)

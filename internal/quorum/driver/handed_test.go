@@ -54,7 +54,7 @@ func TestEveryGrantToAWaiterIsNamed(t *testing.T) {
 			named = append(named, k.OnGranted(node, "waiter", Reply{Token: 7, Stamp: now, At: now}))
 		}
 	}
-	if _, err := k.Wait(t.Context(), store.Request{Name: "a", Owner: "waiter", TTL: time.Minute}, grants); err != nil {
+	if _, err := k.Wait(t.Context(), store.WaitRequest{Lease: store.Lease{Name: "a", Owner: "waiter", TTL: time.Minute}}, grants); err != nil {
 		t.Fatal(err)
 	}
 	if want := []string{"a", "a", "a"}; !slices.Equal(named, want) {

@@ -20,7 +20,7 @@ const (
 
 // Bundle encodes the renewal of as many leases as one command can be about, and returns
 // their number. It reuses the memory of c, if it is given.
-func (e *Encoder) Bundle(leases []store.Request, c *Command) (_ *Command, n int) {
+func (e *Encoder) Bundle(leases []store.Lease, c *Command) (_ *Command, n int) {
 	if c == nil {
 		c = new(Command)
 	}
@@ -39,7 +39,7 @@ func (e *Encoder) Bundle(leases []store.Request, c *Command) (_ *Command, n int)
 
 // Extend makes c renew leases. All of them have the TTL of the first one, and the same
 // requirement.
-func (e *Encoder) Extend(c *Command, leases []store.Request) {
+func (e *Encoder) Extend(c *Command, leases []store.Lease) {
 	script, guarded := Extend, e.guards(leases[0])
 	if guarded {
 		script = ExtendGuarded

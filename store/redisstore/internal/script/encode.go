@@ -24,7 +24,7 @@ type Encoder struct {
 }
 
 // guards reports whether a request may only use servers that have forgotten nothing.
-func (e *Encoder) guards(r store.Request) bool {
+func (e *Encoder) guards(r store.Lease) bool {
 	return e.GuardsAll || r.Require >= store.CrashSafe && !e.GuardsNone
 }
 
@@ -65,7 +65,7 @@ func (e *Encoder) Encode(q driver.Question, c *Command) *Command {
 		b := AppendCounterKey(begin(Acquire, AcquireGuarded), r.Name)
 		b = mark(appendTombKey(b, r))
 		b = e.appendProposal(resp.AppendMillis(appendValue(b, r), r.TTL))
-		b = resp.AppendNumber(b, uint64(r.Spare))
+		b = resp.AppendNumber(b, uint64(q.Spare))
 		b, tells := e.appendPlace(b, q, guarded)
 		if c.Bytes = gate(b); tells > 0 {
 			c.NoPushAt = len(c.Bytes) - tells
@@ -80,7 +80,7 @@ func (e *Encoder) Encode(q driver.Question, c *Command) *Command {
 			c.Bytes = resp.AppendWord(b, "")
 		}
 	case quorum.Extend:
-		e.Extend(c, []store.Request{r})
+		e.Extend(c, []store.Lease{r})
 	case quorum.Heal:
 		b := appendTombKey(resp.AppendWord(c.Begin(Heal), r.Name), r)
 		b = resp.AppendMillis(appendValue(resp.AppendWord(b, MarkKey), r), r.TTL)
@@ -90,10 +90,10 @@ func (e *Encoder) Encode(q driver.Question, c *Command) *Command {
 		if q.Tomb {
 			life = r.TTL
 		}
-		if r.Renewed {
+		if q.Renewed {
 			always = "1"
 		}
-		if r.Undo && r.Attempt != "" {
+		if q.Undo && r.Attempt != "" {
 			always += "u"
 		}
 		plain, marked := Release, ReleaseGuarded
@@ -141,7 +141,7 @@ func (e *Encoder) appendPlace(b []byte, q driver.Question, guarded bool) (_ []by
 	} else if q.QueueOnly {
 		stand = '1'
 	}
-	if q.Lease.Barge {
+	if q.Barge {
 		flags += "b"
 	}
 	if guarded {
@@ -155,7 +155,7 @@ func (e *Encoder) appendPlace(b []byte, q driver.Question, guarded bool) (_ []by
 	}
 	place = append(append(place, rank...), ' ')
 	place = append(strconv.AppendUint(place, uint64(q.Stamp), 10), ' ')
-	place = append(strconv.AppendInt(place, int64(q.Lease.Spare), 10), ' ')
+	place = append(strconv.AppendInt(place, int64(q.Spare), 10), ' ')
 	place = append(append(place, cmp.Or(flags, "-")...), ' ')
 	place = append(place, e.Channel...)
 	b = resp.AppendWord(b, string(place))

@@ -44,7 +44,7 @@ func AppendCounterKey(b []byte, name string) []byte {
 	return resp.AppendWord(b, KeyBegin, name, CounterEnd)
 }
 
-func appendTombKey(b []byte, r store.Request) []byte {
+func appendTombKey(b []byte, r store.Lease) []byte {
 	if r.Attempt == "" {
 		return resp.AppendWord(b, KeyBegin, r.Name, TombMiddle, r.Owner)
 	}
