@@ -244,7 +244,7 @@ func dialScripted(t testing.TB, addr string) *scripted {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { conn.Close() })
-	s := &Store{o: config.Config{Clock: clock.System()}}
+	s := &Store{topology: independent{}, o: config.Config{Clock: clock.System()}}
 	w := (&node{s: s}).newWire("", conn)
 	return &scripted{s: s, wire: w}
 }
