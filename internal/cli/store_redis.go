@@ -1,12 +1,7 @@
 package cli
 
-import (
-	"context"
-	"log/slog"
-
-	"github.com/leasehold-dev/leasehold/store"
-	"github.com/leasehold-dev/leasehold/store/redisstore"
-)
+// The package knows how to open the URLs of redis, sentinels and clusters.
+import _ "github.com/leasehold-dev/leasehold/store/redisstore"
 
 var redisScheme = scheme{
 	names: []string{"redis", "rediss", "unix"},
@@ -14,9 +9,4 @@ var redisScheme = scheme{
 	help: `Redis, for locks between machines. With several independent servers the
 majority decides (Redlock), and fewer than half of them may fail.
 rediss:// is the same over TLS, and unix:///PATH is one server's unix socket.`,
-	open: openRedis,
-}
-
-func openRedis(ctx context.Context, urls []string, log *slog.Logger) (store.Store, error) {
-	return redisstore.Open(ctx, urls, &redisstore.Options{Logger: log})
 }

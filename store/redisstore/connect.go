@@ -121,7 +121,7 @@ func (n *node) greet(ctx context.Context, w *wire) error {
 		return err
 	}
 	must := len(hello)
-	hello = append(hello, resp.Command("HELLO", "3"), resp.Command("CLIENT", "SETNAME", "leasehold"), resp.Command("INFO"), resp.Command("CONFIG", "GET", "*appendfsync*"), timeCommand.Bytes)
+	hello = append(hello, resp.Command("HELLO", "3"), resp.Command("CLIENT", "SETNAME", "leasehold"), identityCommand.Bytes, settingsCommand.Bytes, timeCommand.Bytes)
 	sent := n.s.o.Clock.Now()
 	said, err := w.Exchange(hello...)
 	received := n.s.o.Clock.Now()

@@ -55,7 +55,8 @@ type node struct {
 	retains  atomic.Int64 // number of entries in retained
 	resend   *time.Timer
 
-	clock clockReading
+	clock  clockReading
+	review review
 
 	noPush   bool   // the server refused a subscription at some time
 	failures int    // to connect, in a row
@@ -322,6 +323,10 @@ func (n *node) deliver(c call, r script.Reply) {
 	}
 	if c.command == timeCommand {
 		n.clockRead(r)
+	} else if c.command == settingsCommand {
+		n.settingsRead(r)
+	} else if c.command == identityCommand {
+		n.reviewed(r)
 	} else if c.look != nil {
 		r.Value = r.Value.Clone()
 		c.look <- looked{n.index, r}

@@ -56,6 +56,7 @@ func (w *wire) start() {
 	w.used = time.Now()
 	w.watch = time.AfterFunc(time.Hour, w.look)
 	w.n.startClockLocked(w.used)
+	w.n.startReviewLocked(w.used)
 	w.lookAgainLocked(w.used, time.Time{})
 	w.inline.begin(w)
 	w.n.all.Go(w.read)
@@ -186,6 +187,7 @@ func (w *wire) look() {
 	}
 	if !late {
 		w.n.readClockLocked(now)
+		w.n.reviewLocked(now)
 		w.lookAgainLocked(now, again)
 	}
 	w.n.mu.Unlock()
@@ -196,11 +198,13 @@ func (w *wire) look() {
 }
 
 // lookAgainLocked sets the watch timer to the given time, but not later than the next reading
-// of the server's clock. If the time is zero, look is needed only after something is
+// of the server's clock, or review of its settings. If the time is zero, look is needed only after something is
 // sent. The mutex is held.
 func (w *wire) lookAgainLocked(now, at time.Time) {
-	if due := w.n.clock.due; !due.IsZero() && (at.IsZero() || due.Before(at)) {
-		at = due
+	for _, due := range []time.Time{w.n.clock.due, w.n.review.due} {
+		if !due.IsZero() && (at.IsZero() || due.Before(at)) {
+			at = due
+		}
 	}
 	if w.lookAt = at; at.IsZero() {
 		w.watch.Stop()

@@ -9,6 +9,9 @@ import (
 // which know all others.
 var clustered = topology{scheme: "redis-cluster", port: "6379"}
 
+// ClusterSchemes returns the schemes of the URLs that ParseCluster knows.
+func ClusterSchemes() []string { return clustered.schemes() }
+
 // ParseCluster parses the URLs of a cluster.
 func ParseCluster(urls []string, o Config) ([]Address, Config, error) {
 	seeds, opts, err := clustered.parse(urls, o)

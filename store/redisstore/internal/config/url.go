@@ -61,7 +61,7 @@ func topologyOf(urls []string) topology {
 // of reports whether a URL is one of the topology.
 func (t topology) of(raw string) bool {
 	scheme, _, ok := strings.Cut(raw, "://")
-	return ok && (scheme == t.scheme || scheme == t.secure() || scheme == t.local && t.local != "")
+	return ok && slices.Contains(t.schemes(), scheme)
 }
 
 // secure returns the scheme over TLS.
@@ -69,6 +69,18 @@ func (t topology) secure() string {
 	first, rest, _ := strings.Cut(t.scheme, "-")
 	return strings.TrimSuffix(first+"s-"+rest, "-")
 }
+
+// schemes returns the schemes of the topology's URLs.
+func (t topology) schemes() []string {
+	names := []string{t.scheme, t.secure()}
+	if t.local != "" {
+		names = append(names, t.local)
+	}
+	return names
+}
+
+// Schemes returns the schemes of the URLs that Parse knows.
+func Schemes() []string { return append(independent.schemes(), watched.schemes()...) }
 
 // Parse parses the URLs of independent servers, or those of sentinels.
 func Parse(urls []string, o Config) ([]Address, Config, error) {
