@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"errors"
 
 	"github.com/leasehold-dev/leasehold/internal/doctor"
 	"github.com/leasehold-dev/leasehold/store/filestore"
@@ -19,10 +18,7 @@ var examiners = map[string]func(ctx context.Context, urls []string, o doctorFlag
 }
 
 func examineFile(ctx context.Context, urls []string, _ doctorFlags) ([]doctor.Finding, error) {
-	if len(urls) != 1 {
-		return nil, errors.New("a file store is one file: give one file: URL")
-	}
-	path, options, err := fileOf(urls[0])
+	path, options, err := filestore.ParseURL(urls[0])
 	if err != nil {
 		return nil, err
 	}
