@@ -5,6 +5,10 @@ GOVULNCHECK = v1.8.0
 # Settings for the command line, as in: make fuzz FUZZTIME=1m
 PKG       = ./...
 TIMEOUT   = 20m
+# How many tests of a package run beside each other. Those that are marked so mostly wait.
+PARALLEL  = 6
+# Tests of changed scripts.
+ALONE     = ^Test(Scripts|Lines|MarkScripts)Changed$$
 COUNT     = 10
 BENCH     = .
 BENCHTIME = 1s
@@ -28,7 +32,7 @@ QUICKREDIS = TestConformance|TestWireFormat|TestInteroperatesWithPlainClients|Te
 GO = go
 
 .DEFAULT_GOAL = help
-.PHONY: help quick test race lint fmt vuln bench figures peers fuzz cross explore sim mutants mutants-quick torture redis databases
+.PHONY: help quick test race lint fmt vuln bench figures peers fuzz cross explore sim mutants torture redis databases
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -42,14 +46,16 @@ quick: redis ## run the tests of the inner loop in under a minute
 test: redis databases ## run all tests with the race detector, against real servers
 	@scripts/need-race.sh
 ifeq ($(PKG),./...)
-	@# The explorer and the simulator take six times as long with the race detector, so
-	@# they run without it here; make race runs them with the detector.
-	$(GO) test -race -timeout $(TIMEOUT) $$($(GO) list ./... | grep -vE '/internal/proof/(explore|sim)$$')
+	@# The explorer, the simulator and the tests of changed scripts, which compute in one
+	@# goroutine, take three to six times as long with the race detector, so they run
+	@# without it here; make race runs them with the detector.
+	$(GO) test -race -timeout $(TIMEOUT) -parallel $(PARALLEL) -skip '$(ALONE)' $$($(GO) list ./... | grep -vE '/internal/proof/(explore|sim)$$')
 	$(GO) test -timeout $(TIMEOUT) ./internal/proof/explore ./internal/proof/sim
+	$(GO) test -timeout $(TIMEOUT) -run '$(ALONE)' ./store/redisstore
 	cd guard/guardtest && $(GO) test -race -timeout $(TIMEOUT) ./...
 	cd bench && $(GO) test -race -timeout $(TIMEOUT) ./beside
 else
-	$(GO) test -race -timeout $(TIMEOUT) $(PKG)
+	$(GO) test -race -timeout $(TIMEOUT) -parallel $(PARALLEL) $(PKG)
 endif
 
 race: redis databases ## run the tests COUNT times, to find rare failures
@@ -101,15 +107,11 @@ sim: ## run SEEDS seeds of the simulator
 	@dir=$$(mktemp -d); trap 'rm -rf "$$dir"' EXIT; $(GO) test -c -o "$$dir/sim" ./internal/proof/sim && \
 		cd internal/proof/sim && "$$dir/sim" -test.run '^TestSeeds$$' -test.timeout 12h -seeds=$(SEEDS)
 
-mutants: ## remove one mechanism after the other: a checker must notice each
-	@dir=$$(mktemp -d); trap 'rm -rf "$$dir"' EXIT; $(GO) vet -tags mutants ./... && \
-		$(GO) test -tags mutants -c -o "$$dir/explore" ./internal/proof/explore && (cd internal/proof/explore && "$$dir/explore") && \
-		$(GO) test -tags mutants ./internal/retain ./internal/quorum/driver ./internal/waitq && \
-		$(GO) test -tags mutants -c -o "$$dir/mutants" ./internal/proof/mutants && cd internal/proof/mutants && "$$dir/mutants"
-
-mutants-quick: ## the same for the packages that decide, without the simulator
+mutants: ## remove one mechanism after the other: the checker that is named for it must notice
 	$(GO) vet -tags mutants ./...
-	$(GO) test -tags mutants ./internal/retain ./internal/quorum/driver ./internal/waitq
+	$(GO) test -tags mutants -run '^TestMechanismsAreNeeded$$' . ./internal/retain ./internal/waitq ./internal/quorum/driver ./store/redisstore
+	@dir=$$(mktemp -d); trap 'rm -rf "$$dir"' EXIT; $(GO) test -tags mutants -c -o "$$dir/mutants" ./internal/proof/mutants && \
+		cd internal/proof/mutants && "$$dir/mutants"
 
 torture: redis ## stress locks on real servers with real faults for TORTURE (faults by SEED)
 	@dir=$$(mktemp -d); trap 'rm -rf "$$dir"' EXIT; $(GO) test -race -c -o "$$dir/chaos" ./internal/lab/chaos && \

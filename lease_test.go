@@ -103,6 +103,29 @@ func TestJeopardyHeals(t *testing.T) {
 	})
 }
 
+// A renewed lease lasts from before the renewal was sent: when the store did it, between
+// that and its answer, nobody knows.
+func TestRenewalCountsFromItsRequest(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t)
+		began := time.Now()
+		l := b.acquire(b.c.Mutex("a").With(short))
+		validity := l.Deadline().Sub(began)
+		var sent time.Time
+		b.store.onRenew(func(ctx context.Context, rs []store.Lease) []error {
+			sent = time.Now()
+			errs := b.store.Store.Renew(ctx, rs)
+			time.Sleep(300 * time.Millisecond)
+			return errs
+		})
+		time.Sleep(short.TTL / 2)
+		if want := sent.Add(validity); sent.IsZero() || !l.Deadline().Equal(want) {
+			t.Errorf("after a renewal that took 300 ms the lease ends %v later than from its request", l.Deadline().Sub(want))
+		}
+		b.release(l)
+	})
+}
+
 // A renewal that is answered after the old validity has ended counts for
 // nothing, even though the store said yes.
 func TestLateRenewalDoesNotResurrect(t *testing.T) {

@@ -15,9 +15,12 @@ import (
 // off is the environment variable that names the mechanism to switch off.
 const off = "LEASEHOLD_TEST_OFF"
 
-// The tests of waiting fail when what they are about is switched off.
-func TestWaitMechanismsAreNeeded(t *testing.T) {
+// Tests fail when what they are about is switched off.
+func TestMechanismsAreNeeded(t *testing.T) {
 	for _, c := range [][2]string{
+		{"release-detached", "^TestReleaseTwiceAndWithEndedContext$"},
+		{"renewal-from-start", "^TestRenewalCountsFromItsRequest$"},
+		{"returned-given-up", "^TestPlaceThatNobodyWantsIsGivenUp$"},
 		{"pass-draws", "^TestPassOn$"},
 		{"pass-bound", "^TestPassesAreBoundedInTime$"},
 		{"pass-while-valid", "^TestShortLeaseIsNotPassedOn$"},

@@ -32,8 +32,8 @@ var project = rules{
 		{"internal/validity", "internal/nodeclock", "internal/retain"},
 		{"internal/clock"},
 		{"fence"},
-		{"internal/testenv/faultproxy", "internal/testenv/redistest", "internal/testenv/simredis", "internal/testenv/sqltest", "internal/layering", "internal/endtoend"},
-		{"internal/testenv/localredis"},
+		{"internal/testenv/faultproxy", "internal/testenv/redistest", "internal/testenv/simnet", "internal/testenv/sqltest", "internal/layering", "internal/endtoend"},
+		{"internal/testenv/localredis", "internal/testenv/simredis"},
 		{"internal/testenv/child", "internal/testenv/port", "internal/nodemark", "store/redisstore/internal/resp"},
 		{"internal/excerpt"},
 	},
@@ -42,7 +42,7 @@ var project = rules{
 	equipment: []string{
 		"internal/proof/sim", "internal/lab/chaos", "internal/proof/explore", "internal/proof/explore/cmd/explore", "internal/proof/mutants",
 		"internal/proof/differential",
-		"store/storetest", "internal/testenv/redistest", "internal/testenv/simredis", "internal/testenv/sqltest", "internal/layering", "internal/endtoend",
+		"store/storetest", "internal/testenv/redistest", "internal/testenv/simnet", "internal/testenv/simredis", "internal/testenv/sqltest", "internal/layering", "internal/endtoend",
 	},
 
 	// What a package may know of ours, where "everything below" is too much.

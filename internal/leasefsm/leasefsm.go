@@ -186,7 +186,7 @@ func (l Lease) granted(start, now clock.Instant) Lease {
 
 // bound limits until by MaxHold.
 func (l Lease) bound(until clock.Instant) clock.Instant {
-	if l.MaxHold > 0 {
+	if l.MaxHold > 0 && boundHold {
 		return min(until, l.since.Add(l.MaxHold))
 	}
 	return until

@@ -11,4 +11,6 @@ const (
 	fromStart = true
 	// passWhileValid: a lease is passed on only while enough of it is left.
 	passWhileValid = true
+	// boundHold: no renewal keeps a lease for longer than MaxHold.
+	boundHold = true
 )

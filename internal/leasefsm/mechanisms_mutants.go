@@ -6,6 +6,7 @@ var (
 	renewInTime    = true
 	fromStart      = true
 	passWhileValid = true
+	boundHold      = true
 )
 
 // Mechanisms are the switches of this build, by name. All are on at first. No
@@ -13,6 +14,7 @@ var (
 var Mechanisms = map[string]*bool{
 	"renew-in-time": &renewInTime,
 	"from-start":    &fromStart,
+	"max-hold":      &boundHold,
 }
 
 // WaitMechanisms are the switches for passing a lease on, which not every checker

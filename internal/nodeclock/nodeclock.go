@@ -32,7 +32,8 @@ type Jump struct{ Least, Most time.Duration }
 // our clock. It returns the jump that must have happened since earlier observations. Later
 // observations are compared with this one.
 func (w *Watch) Observe(sent, received, node clock.Instant) (j Jump) {
-	low, high := node.Sub(received)-slack, node.Sub(sent)+slack
+	// The bounds are those at received. A clock that was read long before has drifted since.
+	low, high := node.Sub(received)-slack, node.Sub(sent)+slack+max(0, received.Sub(sent))/rate
 	if high < low {
 		return Jump{} // our clock has jumped, or the arguments are in the wrong order
 	}

@@ -10,6 +10,9 @@ import (
 	"strings"
 )
 
+// Key is the key at which a node has its mark.
+const Key = "leasehold:node"
+
 // Version is the version of marks that this package reads and writes. A client refuses a
 // node whose mark has another version.
 const Version = 2
@@ -55,6 +58,15 @@ type Mark struct {
 // New returns the mark of a node about which nothing is known.
 func New() Mark {
 	return Mark{Why: Unknown, Print: Unknown, List: Unknown, Before: Unknown, Run: Unknown, Replication: Unknown}
+}
+
+// Trusted returns the mark of a node that is declared to have lost nothing as long as
+// this run of its server goes on. It is durable if a client finds that the server is.
+func Trusted(run string) Mark {
+	m := New()
+	m.Open, m.Why, m.Run = true, Declared, run
+	m.Durable, m.ClientDurable = 1, 1
+	return m
 }
 
 // VersionError reports a mark whose version this package does not support.

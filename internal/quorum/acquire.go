@@ -268,7 +268,7 @@ func (a *Attempt) cleanUp(out []Send) []Send {
 		again := n.wait.uncertain || n.wait.sentAt != 0
 		out = append(out, Send{
 			Node: i, Op: Release, Tomb: (n.phase == Doubtful || again) && buryDoubtful, AlwaysTomb: again && buryDoubtful && buryRepeated,
-			GivesWay: a.waiting.gaveWay, ToSenior: a.waiting.toSenior,
+			GivesWay: a.waiting.gaveWay && !a.waiting.toNext, ToSenior: a.waiting.toSenior,
 		})
 		n.phase = Relinquish
 	}

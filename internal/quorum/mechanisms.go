@@ -28,4 +28,6 @@ const (
 	buryRepeated = true
 	// giveWay: of several who have a part of the nodes, the later gives way.
 	giveWay = true
+	// freeOnMost: a release is over when a majority is without the lease.
+	freeOnMost = true
 )

@@ -13,6 +13,7 @@ var (
 	placeInTime  = true
 	buryRepeated = true
 	giveWay      = true
+	freeOnMost   = true
 )
 
 // Mechanisms are the switches of this build, by name. All are on at first.
@@ -28,4 +29,5 @@ var Mechanisms = map[string]*bool{
 	"place-in-time": &placeInTime,
 	"bury-repeated": &buryRepeated,
 	"give-way":      &giveWay,
+	"free-on-most":  &freeOnMost,
 }

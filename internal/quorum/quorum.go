@@ -178,6 +178,9 @@ type Event struct {
 	HolderSince clock.Instant
 	// RetryAfter is the pause after which asking again can help.
 	RetryAfter time.Duration
+	// Uncounted, of an answer to Acquire that is no grant: a grant would not count at
+	// present; see Discounted.
+	Uncounted bool
 }
 
 // Verdict is the outcome of an attempt or a vote.

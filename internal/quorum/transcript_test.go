@@ -137,6 +137,12 @@ var phrases = []struct {
 	{regexp.MustCompile(`^node (\d+) queues us, the lock is free$`), func(m []string) Event {
 		return Event{Kind: Absent, Op: Acquire, Node: number(m[1]), RetryAfter: time.Hour}
 	}},
+	{regexp.MustCompile(`^node (\d+) queues us, the lock is free, and a grant would not count for (\d+)ms$`), func(m []string) Event {
+		return Event{Kind: Absent, Op: Acquire, Node: number(m[1]), Uncounted: true, RetryAfter: time.Duration(number(m[2])) * time.Millisecond}
+	}},
+	{regexp.MustCompile(`^node (\d+) grants, which does not count$`), func(m []string) Event {
+		return Event{Kind: Discounted, Op: Acquire, Node: number(m[1])}
+	}},
 	{regexp.MustCompile(`^node (\d+) cannot be reached$`), func(m []string) Event {
 		return Event{Kind: Unsent, Op: Acquire, Node: number(m[1]), RetryAfter: 100 * time.Millisecond}
 	}},
@@ -203,6 +209,8 @@ func stateText(a *Attempt, now clock.Instant) string {
 	switch {
 	case a.Verdict() == Won:
 		text += fmt.Sprintf(" with token %d, valid from %v", a.Token(), a.From().Sub(lineStart))
+	case a.HandedOver():
+		text += ", handed over"
 	case a.GaveWay():
 		text += ", gave way"
 	}

@@ -73,8 +73,9 @@ func (v *Vote) decide() {
 		hoped = v.nodesIn(Asked)
 	}
 	releasing := v.op == Release
+	freed := v.HasQuorum(yes|no) || !freeOnMost && v.Gone()
 	switch {
-	case v.HasQuorum(yes), releasing && v.HasQuorum(yes|no) && (v.Gone() || hoped == 0):
+	case v.HasQuorum(yes), releasing && freed && (v.Gone() || hoped == 0):
 		v.verdict = Won
 	case !v.HasQuorum(yes|hoped) && (!releasing || !v.HasQuorum(yes|no|hoped)):
 		v.verdict = Lost

@@ -24,6 +24,11 @@ import (
 //   - While another owner has a majority, a node can be free only because it lost the
 //     holder's lease in a restart. It is the holder's to heal, so the waiter gives it
 //     up in the same way, and then only queues there.
+//   - A waiter that was granted a part of the nodes and does not reach a majority, or
+//     reaches nodes whose grants do not count, keeps others from a lock that it cannot get.
+//     It hands over what it has to the next in the queue of each node. The attempt that
+//     follows joins the end of the queues, and takes no free lock before it reaches a
+//     majority.
 type waitState struct {
 	waits bool
 	// Set while a minority of the nodes has granted the lock: when to ask again who
@@ -32,9 +37,13 @@ type waitState struct {
 	lookPause time.Duration
 	acted     bool // the answers so far have been acted on
 	repeated  bool // an acquire was sent a second time
-	// The attempt is lost because a senior waiter comes first. Another one follows it.
+	// The attempt is lost because another waiter comes first. Another one follows it.
 	gaveWay  bool
-	toSenior bool // and the senior has no majority either
+	toSenior bool // that waiter is senior, and has no majority either
+	toNext   bool // it is the next in each queue, since this one cannot get the lock
+	// Since when the attempt has had a part of the nodes without reaching a majority;
+	// 0: it reaches one, or has no part.
+	cutOffSince clock.Instant
 }
 
 // nodeWait is the part of waitState that belongs to one node.
@@ -46,6 +55,7 @@ type nodeWait struct {
 	reached       bool          // a request has reached it, or may have
 	uncertain     bool          // the outcome of an acquire is unknown
 	discounted    bool          // the node granted the lock, and its grants do not count
+	uncounted     bool          // the node would do so
 	holder        string        // the owner that has the lock there
 	holderSince   clock.Instant // when it was first seen
 	holderUntil   clock.Instant // when its lease ends unless it is renewed
@@ -66,7 +76,10 @@ const (
 	// partPatience is how long an owner with a minority of the nodes may take to get a
 	// majority. After that it has probably died, or does not use the queue. Juniors then
 	// try, and give way once more if that fails, since the owner may only be slow.
-	partPatience = 25 * firstLook
+	partPatience = 16 * firstLook
+	// cutOffPatience is how long beyond the node timeout an attempt keeps a part of the
+	// nodes without reaching a majority: a connection that broke may be back by then.
+	cutOffPatience = 8 * firstLook
 )
 
 // NewWait begins an attempt that waits in the nodes' queues. The driver sends Acquire
@@ -107,7 +120,7 @@ func (a *Attempt) takeEventWaiting(e Event, now clock.Instant) {
 	switch {
 	case n.phase == Relinquish:
 	case e.Kind == Discounted && n.phase != Held:
-		n.phase, p.discounted, p.reached = Doubtful, true, true
+		n.phase, p.discounted, p.uncounted, p.reached = Doubtful, true, true, true
 		if e.From == 0 { // an answer
 			p.sentAt, p.slow, p.nextAt = 0, false, p.sentAt.Add(validity.RenewAfter(a.ttl))
 		}
@@ -134,15 +147,21 @@ func (a *Attempt) takeEventWaiting(e Event, now clock.Instant) {
 	}
 }
 
-// GaveWay reports whether the attempt was lost because a senior waiter comes first.
-// The driver then begins another one, under a new owner of the same rank.
+// GaveWay reports whether the attempt was lost because another waiter comes first. The
+// driver then begins another one, under a new owner of the same rank, or after HandedOver
+// of a new rank.
 func (a *Attempt) GaveWay() bool { return a.waiting.gaveWay }
+
+// HandedOver reports whether the attempt gave way to whatever waiters are next, since it
+// cannot get the lock itself at present.
+func (a *Attempt) HandedOver() bool { return a.waiting.toNext }
 
 // takeAcquireReply applies the answer to the acquire under way.
 func (a *Attempt) takeAcquireReply(n *candidate, e Event, now clock.Instant) {
 	p := &n.wait
 	sent := p.sentAt
 	p.sentAt, p.slow, p.free, p.discounted, p.nextAt = 0, false, false, false, sent.Add(validity.RenewAfter(a.ttl))
+	p.uncounted = e.Uncounted
 	if e.Kind != Unsent {
 		p.reached = true
 	}
@@ -199,13 +218,13 @@ func (n *candidate) takeGrant(e Event, from clock.Instant) {
 func (a *Attempt) stepWaiting(now clock.Instant, out []Send) []Send {
 	l := &a.waiting
 	leader := a.leader(now)
-	part, pending, senior, stale, shunned := false, false, false, false, false
+	part, pending, senior, stale, discounted := false, false, false, false, false
 	for i := range a.Nodes {
 		n := &a.nodes[i]
 		p := &n.wait
 		p.slow = p.sentAt != 0 && now >= p.sentAt.Add(a.NodeTimeout)
 		part = part || a.holds(n, now) || p.discounted
-		shunned = shunned || p.discounted
+		discounted = discounted || p.discounted
 		pending = pending || p.sentAt != 0 && !p.slow
 		before := n.phase == Refused && p.senior && now < p.holderUntil && a.Nodes > 1
 		p.holderGaining = before && now < p.holderSince.Add(partPatience)
@@ -217,12 +236,25 @@ func (a *Attempt) stepWaiting(now clock.Instant, out []Send) []Send {
 	case l.lookAt == 0:
 		l.lookAt = now.Add(l.lookPause)
 	}
+	quorate := a.HasQuorum(a.reached(now))
+	switch {
+	case !part || quorate:
+		l.cutOffSince = 0
+	case l.cutOffSince == 0:
+		l.cutOffSince = now
+	}
 	look := l.lookAt != 0 && now >= l.lookAt
 	seen := part && !pending && !l.acted
 	longest := validity.RenewAfter(a.ttl) // the longest pause between two looks
 	first := leader == "" && (senior || stale && l.lookPause >= min(partPatience, longest))
-	if giveWay && (seen && (first || leader != "" && l.lookPause >= min(leaderPatience, longest)) || look && shunned) {
+	cutOff := l.cutOffSince != 0 && now >= a.cutOffEnds()
+	switch {
+	case !giveWay:
+	case seen && (first || leader != "" && l.lookPause >= min(leaderPatience, longest)):
 		a.verdict, l.gaveWay, l.toSenior = Lost, true, leader == ""
+		return out
+	case cutOff || look && discounted && !pending:
+		a.verdict, l.gaveWay, l.toNext = Lost, true, true
 		return out
 	}
 	l.acted = l.acted || seen
@@ -233,7 +265,7 @@ func (a *Attempt) stepWaiting(now clock.Instant, out []Send) []Send {
 	for i := range a.Nodes {
 		n := &a.nodes[i]
 		p := &n.wait
-		due := now >= p.nextAt || look && !a.holds(n, now) || p.free && !pending && leader == "" && !senior
+		due := now >= p.nextAt || look && !a.holds(n, now) || p.free && !pending && leader == "" && !senior && quorate
 		if p.sentAt == 0 && due {
 			p.queueOnly = leader != "" || senior
 			out = append(out, Send{Node: i, Op: Acquire, Again: p.reached, QueueOnly: p.queueOnly})
@@ -242,6 +274,22 @@ func (a *Attempt) stepWaiting(now clock.Instant, out []Send) []Send {
 		}
 	}
 	return out
+}
+
+// reached returns the nodes that have granted the lock, and those that have not but
+// answer, and whose grants would count.
+func (a *Attempt) reached(now clock.Instant) (s Set) {
+	for i := range a.Nodes {
+		if n := &a.nodes[i]; a.holds(n, now) || n.phase == Refused && !n.wait.slow && !n.wait.uncounted {
+			s = s.with(i)
+		}
+	}
+	return s
+}
+
+// cutOffEnds returns when an attempt that does not reach a majority hands over its part.
+func (a *Attempt) cutOffEnds() clock.Instant {
+	return a.waiting.cutOffSince.Add(a.NodeTimeout + cutOffPatience)
 }
 
 // fill asks for the lock on free nodes once the attempt has a majority: the more nodes
@@ -290,6 +338,9 @@ func (a *Attempt) nextWaiting() (next clock.Instant, ok bool) {
 	}
 	if a.waiting.lookAt != 0 {
 		first(a.waiting.lookAt)
+	}
+	if a.waiting.cutOffSince != 0 {
+		first(a.cutOffEnds())
 	}
 	for i := range a.Nodes {
 		n := &a.nodes[i]

@@ -291,6 +291,7 @@ func asLocker(addr, words string) (string, error) {
 
 // The rule that is printed is enough, and nothing in it can be dropped.
 func TestLeastPrivilege(t *testing.T) {
+	t.Parallel() // it mostly waits
 	r := ruled{t: t, servers: redistest.StartN(t, 3)}
 	for name, c := range map[string]struct {
 		acl  redisstore.ACL

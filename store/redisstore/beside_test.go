@@ -100,6 +100,7 @@ func (c plainClient) sends(t *testing.T, server *redistest.Server, command []str
 // TestPlainClientsHoldLocks checks that a lock of each of them is taken for us, and that a
 // waiter has it when they release it.
 func TestPlainClientsHoldLocks(t *testing.T) {
+	t.Parallel() // it mostly waits
 	for _, c := range plainClients {
 		t.Run(c.name, func(t *testing.T) {
 			server := redistest.Start(t)

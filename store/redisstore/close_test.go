@@ -42,6 +42,7 @@ func closesSoon(t *testing.T, s store.Store) {
 // Closing does not wait for servers that are stopped. The releases for them lie in
 // their sockets, and is done when they go on.
 func TestCloseBesideFrozenServers(t *testing.T) {
+	t.Parallel() // it mostly waits
 	patient := &redisstore.Options{NodeTimeout: 50 * time.Second}
 	t.Run("before the store was opened", func(t *testing.T) {
 		servers := redistest.StartN(t, 5)

@@ -86,6 +86,7 @@ func TestClusterGrows(t *testing.T) {
 // what a cluster does not promise to keep from happening. The token is larger all the
 // same.
 func TestPromotedReplicaThatForgot(t *testing.T) {
+	t.Parallel() // it mostly waits
 	c := redistest.StartCluster(t, 3, 1, "--cluster-node-timeout", "1000", "--cluster-replica-no-failover", "yes")
 	s := openCluster(t, c.Masters, nil)
 	const name = "stock"

@@ -17,6 +17,9 @@ import (
 
 func openCluster(t *testing.T, seeds []*redistest.Server, o *redisstore.Options) *redisstore.Cluster {
 	t.Helper()
+	if o == nil {
+		o = &redisstore.Options{NodeTimeout: long}
+	}
 	c, err := redisstore.OpenCluster(t.Context(), []string{"redis-cluster://" + strings.Join(addrs(seeds), ",")}, o)
 	if err != nil {
 		t.Fatal(err)
@@ -110,6 +113,7 @@ func takesInLine(t *testing.T, s *redisstore.Cluster, c *redistest.Cluster, r st
 
 // A cluster does not promise more than it can, and says so before anything is sent.
 func TestClusterIsForEfficiency(t *testing.T) {
+	t.Parallel() // it mostly waits
 	c := redistest.StartCluster(t, 3, 0)
 	s := openCluster(t, c.Masters, nil)
 	if class := s.Caps().Class; class != store.Efficiency {

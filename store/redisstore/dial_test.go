@@ -39,6 +39,7 @@ func (u *tunnel) dial(ctx context.Context, network, addr string) (net.Conn, erro
 // Options.Dial opens every connection: to servers, over TLS as well, to sentinels and
 // the master that they name, and to the members of a cluster.
 func TestDial(t *testing.T) {
+	t.Parallel() // it mostly waits
 	t.Run("server", func(t *testing.T) {
 		u := &tunnel{leads: map[string]string{"locks.internal:6379": redistest.Start(t).Addr()}}
 		s := openAt(t, "redis://locks.internal", &redisstore.Options{Dial: u.dial})

@@ -11,12 +11,13 @@ import (
 	"testing"
 	"time"
 
-	"github.com/alicebob/miniredis/v2"
 	"github.com/leasehold-dev/leasehold/internal/clock"
 	"github.com/leasehold-dev/leasehold/internal/proof/differential"
 	"github.com/leasehold-dev/leasehold/internal/quorum"
 	"github.com/leasehold-dev/leasehold/internal/quorum/driver"
 	"github.com/leasehold-dev/leasehold/internal/testenv/redistest"
+	"github.com/leasehold-dev/leasehold/internal/testenv/simnet"
+	"github.com/leasehold-dev/leasehold/internal/testenv/simredis"
 	"github.com/leasehold-dev/leasehold/store"
 	"github.com/leasehold-dev/leasehold/store/redisstore/internal/config"
 	"github.com/leasehold-dev/leasehold/store/redisstore/internal/resp"
@@ -27,10 +28,10 @@ import (
 // and simulators take for them.
 
 // Every script, with one thing in it changed, is found to differ. The real
-// server shows all changes; miniredis prints numbers whole where Redis does
-// not, which is why there are both.
+// server shows all changes. On simredis numbers print whole where Redis does
+// not, and nothing is inspected.
 func TestScriptsChanged(t *testing.T) {
-	mini, real := onMiniredis(t), onRedis(t)
+	sim, real := onSimulated(t), onRedis(t)
 	for _, c := range changes {
 		t.Run(c.name, func(t *testing.T) {
 			whole := c.script.Text
@@ -38,14 +39,14 @@ func TestScriptsChanged(t *testing.T) {
 			if strings.Count(whole, c.old) != 1 {
 				t.Fatalf("%q is not once in the script", c.old)
 			}
-			for name, n := range map[string]*scripted{"Redis": real, "miniredis": mini} {
+			for name, n := range map[string]*scripted{"Redis": real, "simredis": sim} {
 				n.change = func(text string) string {
 					if text == whole {
 						return changed
 					}
 					return text
 				}
-				if n == mini && c.hidden {
+				if n == sim && c.hidden {
 					continue
 				}
 				for _, bundled := range []bool{false, true} {
@@ -69,8 +70,7 @@ type change struct {
 	name     string
 	script   *script.Script
 	old, new string
-	hidden   bool // on miniredis
-	unseen   bool // on Redis, whose clock cannot be set
+	hidden   bool // on simredis
 	of       renewal
 }
 
@@ -186,13 +186,13 @@ var changes = []change{
 		old: "redis.call('PTTL', KEYS[1]), last", new: "redis.call('PTTL', KEYS[1]), '0'", hidden: true},
 }
 
-func TestScriptsOnMiniredis(t *testing.T) { differential.Check(t, onMiniredis(t)) }
+func TestScriptsOnSimulatedRedis(t *testing.T) { differential.Check(t, onSimulated(t)) }
 
 func TestScriptsOnRedis(t *testing.T) { differential.Check(t, onRedis(t)) }
 
 // The same where renewals are those of several leases at once.
-func TestBundlesOnMiniredis(t *testing.T) {
-	n := onMiniredis(t)
+func TestBundlesOnSimulatedRedis(t *testing.T) {
+	n := onSimulated(t)
 	n.bundles = true
 	differential.Check(t, n)
 }
@@ -209,61 +209,66 @@ func TestBundlesOnRedis(t *testing.T) {
 type scripted struct {
 	s    *Store // only to make commands
 	wire *wire
-	// mini is set where the server's clock can be, and reads it.
-	mini *miniredis.Miniredis
-	now  clock.Instant
+	dial func() (net.Conn, error)
+	// sim is set where the server's clock can be: it shows now.
+	sim *simnet.Host
+	now clock.Instant
 	// change, if there is one, makes another text of a script's.
-	change func(text string) string
+	change  func(text string) string
+	changed map[string]*script.Script // by text
 	// bundles has a lease renewed together with others, of which nothing comes.
 	bundles bool
 	asked   int // how often
 	ear     *wire
 }
 
-// onMiniredis runs the scripts under a clock that is set, to the millisecond
+// onSimulated runs the scripts under a clock that is set, to the millisecond
 // and the microsecond.
-func onMiniredis(t *testing.T) *scripted {
-	mini := miniredis.NewMiniRedis()
-	mini.ClockTTL(true)
-	if err := mini.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(mini.Close)
-	n := dialScripted(t, mini.Addr())
-	n.mini = mini
+func onSimulated(t *testing.T) *scripted {
+	n := &scripted{}
+	network := &simnet.Network{Clock: func() time.Time { return time.Unix(0, int64(n.now)) }}
+	n.sim = network.Start()
+	n.sim.With((*simredis.Server).EndPromptly)
+	n.dial = func() (net.Conn, error) { return network.Dial(t.Context(), "tcp", n.sim.Addr()) }
+	n.connect(t)
 	return n
 }
 
 // onRedis runs them on the real thing, whose clock can only be watched.
-func onRedis(t testing.TB) *scripted { return dialScripted(t, redistest.Start(t).Addr()) }
+func onRedis(t testing.TB) *scripted {
+	addr := redistest.Start(t).Addr()
+	n := &scripted{dial: func() (net.Conn, error) { return net.Dial("tcp", addr) }}
+	n.connect(t)
+	return n
+}
 
-func dialScripted(t testing.TB, addr string) *scripted {
+func (n *scripted) connect(t testing.TB) {
 	t.Helper()
-	conn, err := net.Dial("tcp", addr)
+	n.s = &Store{o: config.Config{Clock: clock.System()}}
+	n.wire = n.another(t)
+}
+
+// another is another connection to the server.
+func (n *scripted) another(t testing.TB) *wire {
+	t.Helper()
+	conn, err := n.dial()
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { conn.Close() })
-	s := &Store{o: config.Config{Clock: clock.System()}}
-	w := (&node{s: s}).newWire("", conn)
-	return &scripted{s: s, wire: w}
+	return (&node{s: n.s}).newWire("", conn)
 }
 
 func (n *scripted) Traits() differential.Traits {
-	return differential.Traits{Node: true, Tombs: true, Resolution: time.Millisecond, Live: n.mini == nil}
+	return differential.Traits{Node: true, Tombs: true, Resolution: time.Millisecond, Live: n.sim == nil}
 }
 
 func (n *scripted) Begin(now clock.Instant) error {
-	if n.mini != nil {
-		n.setTime(now)
+	if n.now = now; n.sim != nil {
+		n.sim.With(func(s *simredis.Server) { s.Load(nil) })
 	}
 	_, err := n.run(script.NewCommand("FLUSHALL"))
 	return err
-}
-
-func (n *scripted) setTime(now clock.Instant) {
-	n.now = now
-	n.mini.SetTime(time.Unix(0, int64(now)))
 }
 
 // age takes time away from what is left of every key, and from when places say that
@@ -284,8 +289,8 @@ for _, key in ipairs(redis.call('KEYS', '*')) do
 end`
 
 func (n *scripted) Pass(d time.Duration) error {
-	if n.mini != nil {
-		n.setTime(n.now.Add(d))
+	if n.sim != nil {
+		n.now = n.now.Add(d)
 		return nil
 	}
 	_, err := n.run(script.NewCommand("EVAL", age, "0", millis(d)))
@@ -335,7 +340,14 @@ func (n *scripted) run(commands ...*script.Command) ([]resp.Value, error) {
 func (n *scripted) byText(c *script.Command) *script.Command {
 	s := c.Script
 	if n.change != nil {
-		s = script.New(s.Name, n.change(s.Text), s.Keys, s.Args)
+		text := n.change(s.Text)
+		if n.changed[text] == nil {
+			if n.changed == nil {
+				n.changed = map[string]*script.Script{}
+			}
+			n.changed[text] = script.New(s.Name, text, s.Keys, s.Args)
+		}
+		s = n.changed[text]
 	}
 	again := &script.Command{Script: s, More: c.More, Bytes: c.Bytes} // all hashes have one length
 	return &script.Command{Bytes: again.ByText(nil)}
@@ -475,7 +487,7 @@ func (n *scripted) Look(lock string) (differential.State, error) {
 	for _, key := range keysOf(lock) {
 		commands = append(commands, script.NewCommand("GET", key), script.NewCommand("PTTL", key))
 	}
-	if n.mini == nil {
+	if n.sim == nil {
 		commands = append(commands, n.byText(n.s.inspectCommand(lock)))
 	}
 	replies, err := n.run(commands...)
@@ -508,7 +520,7 @@ func (n *scripted) Look(lock string) (differential.State, error) {
 			state.Tombs[differential.Owners[i-2].ID] = life
 		}
 	}
-	if n.mini == nil {
+	if n.sim == nil {
 		err = n.inspected(script.ReplyTo(replies[len(replies)-1]), state)
 	}
 	return state, err

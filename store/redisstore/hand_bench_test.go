@@ -99,13 +99,13 @@ func newLongLine(b *testing.B, servers, waiting int) *longLine {
 		m.Run = strings.Repeat("-", 40) // as commands have it that were not sent by a node
 	}))
 	n.s.wall, n.s.channel = time.Now, script.ChannelBegin+strings.Repeat("c", 26)
-	ears := dialScripted(b, n.wire.Conn.RemoteAddr().String())
-	if _, err := ears.wire.Exchange(resp.Command("SUBSCRIBE", n.s.channel)); err != nil {
+	ears := n.another(b)
+	if _, err := ears.Exchange(resp.Command("SUBSCRIBE", n.s.channel)); err != nil {
 		b.Fatal(err)
 	}
 	go func() {
 		for rest := make([]byte, 1<<16); ; {
-			if _, err := ears.wire.Conn.Read(rest); err != nil {
+			if _, err := ears.Conn.Read(rest); err != nil {
 				return
 			}
 		}

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"net"
 	"slices"
 	"strconv"
 	"strings"
@@ -17,7 +16,6 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/quorum"
 	"github.com/leasehold-dev/leasehold/internal/quorum/driver"
 	"github.com/leasehold-dev/leasehold/store"
-	"github.com/leasehold-dev/leasehold/store/redisstore/internal/conn"
 	"github.com/leasehold-dev/leasehold/store/redisstore/internal/resp"
 	"github.com/leasehold-dev/leasehold/store/redisstore/internal/script"
 	"pgregory.net/rapid"
@@ -26,24 +24,20 @@ import (
 // The scripts keep a line as the model node does: the same answers, the same
 // messages to those who wait, and the same left behind after every single step.
 
-func TestLinesOnMiniredis(t *testing.T) { checkLines(t, onMiniredis(t)) }
+func TestLinesOnSimulatedRedis(t *testing.T) { checkLines(t, onSimulated(t)) }
 
 func TestLinesOnRedis(t *testing.T) { checkLines(t, onRedis(t)) }
 
 // Every script, with one thing in it changed that is about lines, is found to
-// differ: on the real server, but for what shows only under a clock that is set.
+// differ.
 func TestLinesChanged(t *testing.T) {
-	mini, real := listening(t, onMiniredis(t)), listening(t, onRedis(t))
+	n := listening(t, onSimulated(t))
 	for _, c := range lineChanges {
 		t.Run(c.name, func(t *testing.T) {
 			script := c.script.Text
 			changed := strings.Replace(script, c.old, c.new, 1)
 			if strings.Count(script, c.old) != 1 {
 				t.Fatalf("%q is not once in the script", c.old)
-			}
-			n := real
-			if c.unseen {
-				n = mini
 			}
 			n.change = func(text string) string {
 				if text == script {
@@ -63,24 +57,21 @@ func TestLinesChanged(t *testing.T) {
 // ears is a server, and what it says unasked.
 type ears struct {
 	*scripted
-	in    *wire
-	heard map[string]bool // the owners whose channel is listened to
-	begun time.Time
+	in *wire
+	// examples are the lists of steps of the first seeds: it takes longer to draw them
+	// than to run them.
+	examples [][]lineStep
+	heard    map[string]bool // the owners whose channel is listened to
+	begun    time.Time
 }
 
 func listening(t *testing.T, n *scripted) *ears {
 	t.Helper()
-	conn, err := net.Dial("tcp", n.wire.Conn.RemoteAddr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { conn.Close() })
-	w := n.wire.n.newWire("", conn)
-	e := &ears{scripted: n, in: w}
+	w := n.another(t)
 	if _, err := w.Exchange(resp.Command("SUBSCRIBE", "always")); err != nil {
 		t.Fatal(err)
 	}
-	return e
+	return &ears{scripted: n, in: w}
 }
 
 // listen begins or ends listening to an owner's channel.
@@ -93,31 +84,23 @@ func (e *ears) listen(owner string, yes bool) error {
 	return err
 }
 
-// messages are those that came since the last call. Redis has sent them before it
-// answers what is asked later; miniredis sends them some time, so as many as are
-// wanted are waited for.
-func (e *ears) messages(wanted int) (all []string, err error) {
+// messages are those that came since the last call. The server has sent them before it
+// answers what is asked later.
+func (e *ears) messages() (all []string, err error) {
 	if _, err := e.in.Conn.Write(pingCommand.Bytes); err != nil {
 		return nil, err
 	}
-	defer e.in.Conn.SetReadDeadline(time.Time{})
-	for answered := false; !answered || len(all) < wanted; {
-		if answered {
-			e.in.Conn.SetReadDeadline(time.Now().Add(time.Second))
-		}
+	for {
 		v, err := e.in.In.Next()
 		switch {
-		case answered && conn.IsTimeout(err):
-			return all, nil
 		case err != nil:
 			return nil, err
 		case len(v.List) == 3:
 			all = append(all, string(v.List[2].Text))
 		default:
-			answered = true
+			return all, nil
 		}
 	}
-	return all, nil
 }
 
 // lineOp is what a step does.
@@ -211,7 +194,7 @@ func checkLines(t *testing.T, n *scripted) {
 			t.Error(err)
 		}
 	}
-	list := lineSteps(n.mini != nil)
+	list := lineSteps(n.sim != nil)
 	rapid.Check(t, func(t *rapid.T) {
 		if err := e.run(list.Draw(t, "steps")); err != nil {
 			t.Log(err)
@@ -228,6 +211,16 @@ var seldomSteps = [][]lineStep{{
 	{Op: asks, Owner: 2, TTL: 30 * lineUnit, Ahead: 500_000},
 	{Op: hushes, Owner: 1},
 	{Op: returns, Owner: 0, To: 1, TTL: lineUnit, Ahead: 500_000},
+}, {
+	// A lock that nobody holds is returned beside a tombstone.
+	{Op: asks, Owner: 3, TTL: 2 * lineUnit, Ahead: 500_000, Stand: true},
+	{Op: releases, Owner: 4, TTL: lineUnit, Tomb: true},
+	{Op: returns, Owner: 3, To: 2, TTL: 30 * lineUnit, Barge: true, Renewed: true},
+}, {
+	// So is one whose line has only an owner that has given up its place.
+	{Op: asks, Owner: 0, TTL: 2 * lineUnit, Ahead: 500_000, Stand: true},
+	{Op: cedes, Owner: 0, TTL: 2 * lineUnit, Behind: true},
+	{Op: returns, Owner: 3, To: 4, TTL: lineUnit, Stand: true, Behind: true, Barge: true, Renewed: true},
 }}
 
 // findLine returns the first difference in some lists of steps, the same each time.
@@ -237,9 +230,11 @@ func findLine(e *ears, lists int) error {
 			return err
 		}
 	}
-	list := lineSteps(e.mini != nil)
 	for seed := range lists {
-		if err := e.run(list.Example(seed)); err != nil {
+		if seed == len(e.examples) {
+			e.examples = append(e.examples, lineSteps(e.sim != nil).Example(seed))
+		}
+		if err := e.run(e.examples[seed]); err != nil {
 			return err
 		}
 	}
@@ -266,7 +261,7 @@ func (e *ears) run(steps []lineStep) error {
 	if err := e.Begin(begin); err != nil {
 		return err
 	}
-	if _, err := e.messages(0); err != nil { // of a run that was given up
+	if _, err := e.messages(); err != nil { // of a run that was given up
 		return err
 	}
 	for owner := range e.heard {
@@ -280,8 +275,8 @@ func (e *ears) run(steps []lineStep) error {
 	if err != nil {
 		return err
 	}
-	r.rules.NoClock = e.mini == nil
-	for i, offset := range lineRanks[e.mini != nil] {
+	r.rules.NoClock = e.sim == nil
+	for i, offset := range lineRanks[e.sim != nil] {
 		r.owners = append(r.owners, []string{"ann", "an", "b", "zoe"}[i]+"."+strconv.FormatInt(int64(clock)/1000+offset, 36))
 	}
 	r.owners = append(r.owners, "rankless")
@@ -343,7 +338,7 @@ func (r *lineRun) step(s lineStep) error {
 			told = append(told, t)
 		}
 	}
-	got, next, heard, err := r.byScript(q, len(told))
+	got, next, heard, err := r.byScript(q)
 	if err != nil {
 		return err
 	}
@@ -454,7 +449,7 @@ func (r *lineRun) placed(q driver.Question, ans modelnode.Answer[string]) {
 
 // byScript has the script do it, and returns what it says to us, of what came next, and
 // to others.
-func (r *lineRun) byScript(q driver.Question, told int) (a, next driver.Reply, heard []string, err error) {
+func (r *lineRun) byScript(q driver.Question) (a, next driver.Reply, heard []string, err error) {
 	waits := q.Lease.Owner // who is to be told
 	if q.Next != nil {
 		waits = q.Next.Lease.Owner
@@ -473,10 +468,10 @@ func (r *lineRun) byScript(q driver.Question, told int) (a, next driver.Reply, h
 	if err != nil {
 		return a, next, nil, err
 	}
-	if r.mini == nil && (int64(now) > propose.UnixNano() || time.Since(r.begun) > time.Second) {
+	if r.sim == nil && (int64(now) > propose.UnixNano() || time.Since(r.begun) > time.Second) {
 		return a, next, nil, errSlow
 	}
-	all, err := r.messages(told)
+	all, err := r.messages()
 	for _, m := range all {
 		t, ok := script.ParsePush(m)
 		switch {
@@ -586,7 +581,7 @@ func (r *lineRun) look() error {
 	if err != nil {
 		return err
 	}
-	if r.mini == nil {
+	if r.sim == nil {
 		longest -= lineUnit.Milliseconds() / 2 // time passes between the questions
 	}
 	if lasts := min(more[0].Num, more[1].Num); lasts < longest {
@@ -626,7 +621,7 @@ func (r *lineRun) wanted() map[string]string {
 // near is what is left of a key, as far as one can be held to it.
 func (r *lineRun) near(ms int64) string {
 	d := time.Duration(ms) * time.Millisecond
-	if r.mini == nil {
+	if r.sim == nil {
 		d = d.Round(lineUnit)
 	}
 	return d.String()

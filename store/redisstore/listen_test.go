@@ -185,11 +185,12 @@ func TestWhoDoesNotListenIsTold(t *testing.T) {
 // A connection over which nothing comes any more is found out although nobody asks
 // anything, be it that who waits listens, or another goroutine.
 func TestSilentConnection(t *testing.T) {
+	t.Parallel() // it mostly waits
 	for _, name := range []string{"WhoWaitsListens", "Another"} {
 		t.Run(name, func(t *testing.T) {
 			servers := redistest.StartN(t, 1)
 			proxies := behind(t, servers)
-			s, deaf := open(t, addrs(servers), nil), open(t, addrs(proxies), nil)
+			s, deaf := open(t, addrs(servers), nil), open(t, addrs(proxies), &redisstore.Options{NodeTimeout: time.Second})
 			deaf.TriesAfter(50 * time.Millisecond)
 			held, next := request("stock"), patientWaiter("stock")
 			takes(t, s, servers, held)

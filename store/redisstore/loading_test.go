@@ -13,6 +13,7 @@ import (
 // connects just before the end does not take that for a lack of durability, which would
 // put the server into quarantine.
 func TestDurableServerIsLoading(t *testing.T) {
+	t.Parallel() // it mostly waits
 	// Some seconds of loading, in which it answers now and then.
 	servers := redistest.StartN(t, 3, "--appendonly", "yes", "--appendfsync", "always", "--key-load-delay", "300")
 	server := servers[0]

@@ -15,4 +15,7 @@ const (
 	pushesStamped = true
 	// missedAsked: after a connection broke, all who wait ask again.
 	missedAsked = true
+	// retainedIsPlain: a release that is sent later ends the grant that it names and its
+	// place, and takes no new place.
+	retainedIsPlain = true
 )

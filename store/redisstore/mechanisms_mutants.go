@@ -5,10 +5,11 @@ package redisstore
 import "github.com/leasehold-dev/leasehold/store/redisstore/internal/script"
 
 var (
-	marksLooked   = true
-	clocksWatched = true
-	pushesStamped = true
-	missedAsked   = true
+	marksLooked     = true
+	clocksWatched   = true
+	pushesStamped   = true
+	missedAsked     = true
+	retainedIsPlain = true
 )
 
 // Mechanisms of this package, by name: setting one to false takes it out.
@@ -18,4 +19,5 @@ var Mechanisms = map[string]*bool{
 	"error-says-nothing":  &script.ErrorsSayNothing,
 	"stamp-of-push":       &pushesStamped,
 	"ask-what-was-missed": &missedAsked,
+	"retained-is-plain":   &retainedIsPlain,
 }

@@ -87,9 +87,9 @@ func TestSharedOwnerChanged(t *testing.T) {
 		{"it is not noted who made it", script.Acquire, "call('SET', '{' .. KEYS[1] .. '}:made', attempt, 'PX', LIFE)", ""},
 		{"who joins has made it", script.Acquire, "if held and attempt and call('MGET', '{' .. KEYS[1] .. '}:made')[1] ~= attempt then\n  call('DEL', '{' .. KEYS[1] .. '}:made')", "if held and attempt then\n  call('SET', '{' .. KEYS[1] .. '}:made', attempt)"},
 		{"what is healed is not noted", script.Heal, "redis.call('SET', '{' .. KEYS[1] .. '}:made', attempt, 'PX', LIFE)", ""},
-		{"a release ends what another made", script.Release, "ours = not made and", "ours ="},
-		{"an attempt undoes what others know of", script.Release, "and string.find(ARGV[3], 'u', 1, true) == nil", ""},
-		{"a release ends nothing that others joined", script.Release, "ours = not made and string.find(ARGV[3], 'u', 1, true) == nil", "ours = false"},
+		{"a release ends what another made", script.Release, "elseif made or string", "elseif string"},
+		{"an attempt undoes what others know of", script.Release, "made or string.find(ARGV[3], 'u', 1, true) then", "made then"},
+		{"a release ends nothing that others joined", script.Release, "elseif made or string.find(ARGV[3], 'u', 1, true) then", "else"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			if strings.Count(c.script.Text, c.old) != 1 {

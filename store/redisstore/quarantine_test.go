@@ -75,6 +75,7 @@ func TestANodeThatForgotStaysOut(t *testing.T) {
 
 // What makes a quarantine, and what does not.
 func TestQuarantine(t *testing.T) {
+	t.Parallel() // it mostly waits
 	t.Run("Restarted", func(t *testing.T) {
 		servers := redistest.StartN(t, 3)
 		s := open(t, addrs(servers), nil)

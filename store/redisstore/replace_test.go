@@ -16,6 +16,7 @@ import (
 // both, and the new one are there. At every moment those that are served exclude
 // each other, and the others are told which lists differ.
 func TestReplace(t *testing.T) {
+	t.Parallel() // it mostly waits
 	servers := redistest.StartN(t, 4)
 	a := addrs(servers)
 	before, after := a[:3], []string{a[0], a[1], a[3]}

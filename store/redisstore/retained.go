@@ -37,6 +37,9 @@ type owed struct {
 // up, and a place taken here could be handed the lock when nobody waits any more. For an
 // owner that is not new, the release ends only a grant that no other attempt knows about.
 func toRetain(q driver.Question) driver.Question {
+	if !retainedIsPlain {
+		return q
+	}
 	q.Next, q.GivesWay, q.To = nil, false, ""
 	q.Undo = q.Lease.Attempt != ""
 	return q

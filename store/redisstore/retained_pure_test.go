@@ -1,6 +1,7 @@
 package redisstore
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -13,16 +14,23 @@ import (
 // What is retained of a release ends its lease and gives up its place, and nothing else:
 // it takes no place, and does not keep the lock for somebody who may be gone by then.
 func TestToRetain(t *testing.T) {
+	for _, wrong := range wrongToRetain() {
+		t.Error(wrong)
+	}
+}
+
+func wrongToRetain() (wrong []string) {
 	lease := store.Lease{Name: "a", Owner: "me", Meta: "{}", TTL: time.Minute}
 	next := &driver.Question{Op: quorum.Acquire, Lease: store.Lease{Name: "a", Owner: "next", TTL: time.Minute}, Waits: true}
 	q := driver.Question{Op: quorum.Release, Lease: lease, Tomb: true, Renewed: true, GivesWay: true, To: "senior", Next: next}
 	if got, want := toRetain(q), (driver.Question{Op: quorum.Release, Lease: lease, Tomb: true, Renewed: true}); got != want {
-		t.Errorf("of %+v %+v is retained, want %+v", q, got, want)
+		wrong = append(wrong, fmt.Sprintf("of %+v %+v is retained, want %+v", q, got, want))
 	}
 	q.Lease.Attempt = "second"
 	if got := toRetain(q); !got.Undo || got.Lease.Attempt != "second" {
-		t.Errorf("of a release of one attempt of several %+v is retained", got)
+		wrong = append(wrong, fmt.Sprintf("of a release of one attempt of several %+v is retained", got))
 	}
+	return wrong
 }
 
 // A node that was away for an instant is tried again soon, one that is away for long

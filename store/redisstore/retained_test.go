@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/leasehold-dev/leasehold/internal/testenv/faultproxy"
@@ -113,17 +115,25 @@ func TestNothingIsRetainedForADeadNode(t *testing.T) {
 }
 
 // While one node at a time is away for 150 ms of each second, and never two at once,
-// those who want a lock go on getting it. The leases last for 30 s: what a node keeps
-// of one that is over would keep everybody from the lock for that long.
+// those who want a lock go on getting it, at least each half second. The leases last for
+// 30 s: what a node keeps of one that is over would keep everybody from the lock for that
+// long.
 func TestBlips(t *testing.T) {
+	for name, away := range map[string]time.Duration{"refused": 150 * time.Millisecond, "reset": 0} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) { blip(t, away) })
+		})
+	}
+}
+
+func blip(t *testing.T, away time.Duration) {
 	const (
-		blip, calm = 150 * time.Millisecond, 183 * time.Millisecond
-		blips      = 24
-		// Half a second is what is wanted of a quiet machine.
-		bound = 5 * time.Second
+		every = time.Second / 3
+		blips = 12
+		hold  = 4 * time.Millisecond // at most: messages take a part of the time
+		bound = time.Second / 2
 	)
-	servers := redistest.StartN(t, 3)
-	proxies := behind(t, servers)
+	network, hosts := bubbled(t, 3)
 	ctx, cancel := context.WithCancel(t.Context())
 	var mu sync.Mutex
 	last, longest, grants := time.Now(), time.Duration(0), 0
@@ -137,7 +147,7 @@ func TestBlips(t *testing.T) {
 	}
 	var clients sync.WaitGroup
 	for range 3 {
-		s := open(t, addrs(proxies), nil)
+		s := openBubbled(t, network, hosts, nil)
 		clients.Go(func() {
 			for ctx.Err() == nil {
 				r := waiter("stock")
@@ -146,6 +156,7 @@ func TestBlips(t *testing.T) {
 					continue
 				}
 				granted()
+				time.Sleep(rand.N(hold))
 				if g.Owner != "" {
 					r.Owner = g.Owner
 				}
@@ -156,12 +167,12 @@ func TestBlips(t *testing.T) {
 		})
 	}
 	for i := range blips {
-		p := proxies[i%len(proxies)]
-		p.RefuseNew()
-		p.Cut()
-		time.Sleep(blip)
-		p.Pass()
-		time.Sleep(calm)
+		h := hosts[i%len(hosts)]
+		h.Refuse(away > 0)
+		h.Cut()
+		time.Sleep(away)
+		h.Refuse(false)
+		time.Sleep(every - away + rand.N(hold))
 	}
 	granted() // or nobody had it at the end
 	cancel()

@@ -101,6 +101,7 @@ var afterwards = map[string]func(*turn, store.Grant){"comes back": (*turn).comes
 
 // Where one server of three is dead the others do it all.
 func TestReturnWhereOneIsDead(t *testing.T) {
+	t.Parallel() // it mostly waits
 	for name, ends := range afterwards {
 		t.Run(name, func(t *testing.T) {
 			r := newTurn(t)
@@ -148,6 +149,7 @@ func TestReturnWhereNobodyWaitsAtOne(t *testing.T) {
 // comes back, and nothing is left there in the end, whether the server had done both
 // before or neither.
 func TestReturnIsSentAgain(t *testing.T) {
+	t.Parallel() // it mostly waits
 	for what, breaks := range map[string]struct {
 		before, after func(*turn, *faultproxy.Proxy)
 	}{

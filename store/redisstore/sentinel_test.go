@@ -35,7 +35,9 @@ func sentinelURL(sentinels ...interface{ Addr() string }) string {
 func TestConformanceOverSentinels(t *testing.T) {
 	t.Parallel() // it mostly waits
 	w := redistest.StartWatched(t, 1)
-	another := func(t *testing.T) store.Store { return openAt(t, w.URL(), nil) }
+	another := func(t *testing.T) store.Store {
+		return openAt(t, w.URL(), &redisstore.Options{NodeTimeout: long})
+	}
 	storetest.Run(t, another, storetest.Options{Second: another})
 }
 
@@ -186,6 +188,7 @@ func TestSentinelNamesAReplica(t *testing.T) {
 // One that was cut off from the others names a master that was replaced, which
 // may still think that it is one.
 func TestSentinelThatIsBehind(t *testing.T) {
+	t.Parallel() // it mostly waits
 	old, now := redistest.Start(t), redistest.Start(t)
 	behind, ahead := newFakeSentinel(t, old.Addr(), 1), newFakeSentinel(t, now.Addr(), 2)
 	s := openAt(t, sentinelURL(behind, ahead), nil)

@@ -94,6 +94,7 @@ func TestOneCarefulServerOfAList(t *testing.T) {
 // From one server to several: who knows the one only is served until it is replaced,
 // together with those who know both lists, and not any more from then on.
 func TestReplaceOneServer(t *testing.T) {
+	t.Parallel() // it mostly waits
 	servers := redistest.StartN(t, 3)
 	a := addrs(servers)
 	const settings = "?max_ttl=2s&node_timeout=1s"
@@ -128,6 +129,7 @@ func TestReplaceOneServer(t *testing.T) {
 
 // However one server is written, clients that know no other exclude each other there.
 func TestOneServerByTwoNames(t *testing.T) {
+	t.Parallel() // it mostly waits
 	server := redistest.Start(t)
 	_, port, _ := strings.Cut(server.Addr(), ":")
 	careful := openURL(t, "redis://"+server.Addr()+"?max_ttl=2s")

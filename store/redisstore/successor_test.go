@@ -352,6 +352,7 @@ func TestQuarantineByTwoClocks(t *testing.T) {
 // A mark of another version is neither taken for that of an emptied server nor written
 // over, except by an operator.
 func TestMarkOfAnotherVersion(t *testing.T) {
+	t.Parallel() // it mostly waits
 	for _, mark := range []string{"0000000000000000 - - declared -", "3 open what will be"} {
 		t.Run(mark[:1], func(t *testing.T) {
 			servers := redistest.StartN(t, 3)

@@ -28,6 +28,7 @@ import (
 // Each trouble has a message of its own that names the node and says what to
 // do, and leaves nothing behind.
 func TestTroubleIsNamed(t *testing.T) {
+	t.Parallel() // it mostly waits
 	const secret = "s3cr3t-pass"
 	type trouble struct {
 		prepare func(t *testing.T) (server *redistest.Server, url string)

@@ -15,6 +15,7 @@ import (
 // A waiter sends nothing but refreshes of its place, even if the lease of the holder
 // would be over as soon as the place if it were not renewed.
 func TestWaitersDoNotPoll(t *testing.T) {
+	t.Parallel() // it mostly waits
 	const waiters, every = 100, time.Second
 	for _, renews := range []bool{false, true} {
 		t.Run(fmt.Sprint("renews ", renews), func(t *testing.T) {
@@ -63,6 +64,7 @@ func TestWaitersDoNotPoll(t *testing.T) {
 // A place is refreshed without a look whether the connection is still there: if it is not,
 // that shows by it, and the place lasts until the next time.
 func TestPlacesAreRefreshedWithoutProof(t *testing.T) {
+	t.Parallel()                          // it mostly waits
 	const every = 1200 * time.Millisecond // longer than a connection is trusted without an answer
 	servers := redistest.StartN(t, 1)
 	s := open(t, addrs(servers), nil)

@@ -77,6 +77,7 @@ func TestDeadWaiterIsSkipped(t *testing.T) {
 // The holder dies, and with it all but the last of those who wait: the lock goes to that one
 // when the lease is over, and not when it refreshes its place.
 func TestHolderAndFirstWaitersDie(t *testing.T) {
+	t.Parallel() // it mostly waits
 	for _, nodes := range []int{1, 3} {
 		t.Run(fmt.Sprint(nodes), func(t *testing.T) {
 			servers := redistest.StartN(t, nodes)
@@ -203,6 +204,7 @@ func TestRestartWhileWaiting(t *testing.T) {
 
 // A user that may neither publish nor subscribe can still wait.
 func TestWaitingWithoutRights(t *testing.T) {
+	t.Parallel() // it mostly waits
 	r := ruled{t: t, servers: redistest.StartN(t, 3)}
 	rule, err := redisstore.ACL{User: "locker", Uses: redisstore.ToLock}.Rule()
 	if err != nil {
@@ -245,6 +247,7 @@ func TestWaitingWithoutRights(t *testing.T) {
 // A server that supports only version 2 of the protocol cannot push
 // anything on the connection on which it is asked.
 func TestWaitingWithoutPush(t *testing.T) {
+	t.Parallel() // it mostly waits
 	for _, nodes := range []int{1, 3} {
 		t.Run(fmt.Sprint(nodes), func(t *testing.T) {
 			servers := redistest.StartN(t, nodes, "--rename-command", "HELLO", "")
@@ -264,6 +267,7 @@ func TestWaitingWithoutPush(t *testing.T) {
 // The right to listen is taken away while somebody waits, which breaks the
 // connection as well.
 func TestRightsAreTakenAway(t *testing.T) {
+	t.Parallel() // it mostly waits
 	r := ruled{t: t, servers: redistest.StartN(t, 3)}
 	rule, err := redisstore.ACL{User: "locker", Uses: redisstore.ToLock}.Rule()
 	if err != nil {

@@ -7,7 +7,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/leasehold-dev/leasehold/internal/clock"
 	"github.com/leasehold-dev/leasehold/store"
 )
 
@@ -33,7 +32,7 @@ func checkEndedContext(t *trial) {
 // gone. Its holder would stop for no reason.
 func checkEndedContextIsNoLoss(t *trial) {
 	for want, ctx := range t.ended() {
-		start := clock.System().Now()
+		start := t.now()
 		r := t.request(t.name(), t.long)
 		t.acquire(t.first, r)
 		errs := t.first.Renew(ctx, []store.Lease{r, r})

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"sync"
 
-	"github.com/leasehold-dev/leasehold/internal/clock"
 	"github.com/leasehold-dev/leasehold/store"
 )
 
@@ -71,7 +70,7 @@ func checkCloseDuringCalls(t *trial) {
 	const workers = 4
 	var wg sync.WaitGroup
 	started := make(chan struct{}, workers)
-	deadline := clock.System().Now().Add(t.patience)
+	deadline := t.now().Add(t.patience)
 	for range workers {
 		wg.Go(func() {
 			for i := 0; ; i++ {
@@ -86,7 +85,7 @@ func checkCloseDuringCalls(t *trial) {
 				if errors.Is(err, store.ErrClosed) {
 					return
 				}
-				if clock.System().Now() > deadline {
+				if t.now() > deadline {
 					t.Errorf("calls go on after close")
 					return
 				}

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/leasehold-dev/leasehold/fence"
-	"github.com/leasehold-dev/leasehold/internal/clock"
 	"github.com/leasehold-dev/leasehold/store"
 )
 
@@ -54,13 +53,13 @@ func checkMutualExclusion(t *trial) {
 	// order that a lock on a server creates. Only the lock separates increments.
 	var inside, counter atomic.Int64
 	var last atomic.Uint64
-	deadline := clock.System().Now().Add(max(4*t.patience, time.Second))
+	deadline := t.now().Add(max(4*t.patience, time.Second))
 	var wg sync.WaitGroup
 	for w := range workers {
 		s := t.handles()[w%len(t.handles())]
 		wg.Go(func() {
 			for done := 0; done < rounds; {
-				if clock.System().Now() > deadline {
+				if t.now() > deadline {
 					t.Errorf("a contender got the lock only %d of %d times", done, rounds)
 					return
 				}

@@ -3,7 +3,6 @@ package storetest
 import (
 	"errors"
 
-	"github.com/leasehold-dev/leasehold/internal/clock"
 	"github.com/leasehold-dev/leasehold/internal/validity"
 	"github.com/leasehold-dev/leasehold/store"
 )
@@ -24,7 +23,7 @@ func checkExpiry(t *trial) {
 		return false
 	})
 	t.track(next)
-	if now, until := clock.System().Now(), validity.Until(l.start, l.TTL); now < until {
+	if now, until := t.now(), validity.Until(l.start, l.TTL); now < until {
 		t.Fatalf("granted to somebody else %v before the end of the validity of a lease of %v", until.Sub(now), l.TTL)
 	}
 	t.heldBy(next)
@@ -63,7 +62,7 @@ func checkExpiredHolder(t *trial) {
 
 	l = t.acquireShort(t.first)
 	t.eventually("a lease ends by itself", func() bool { return !t.inspect(t.first, l.Name).Held })
-	start := clock.System().Now()
+	start := t.now()
 	next := t.request(l.Name, t.long)
 	g := t.acquire(t.other(), next)
 	for _, s := range t.handles() {

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/leasehold-dev/leasehold/internal/clock"
 	"github.com/leasehold-dev/leasehold/store"
 )
 
@@ -160,7 +159,7 @@ func checkWaitClosed(t *trial) {
 		if err := a.Close(); err != nil {
 			t.Fatalf("close: %v", err)
 		}
-		closed := clock.System().Now()
+		closed := t.now()
 		t.eventually("a Wait ends when the store is closed", w.over)
 		if w.err == nil && w.back < closed { // the lease ended before the store did
 			if a, b = t.reopen(); b != nil {

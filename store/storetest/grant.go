@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/leasehold-dev/leasehold/fence"
-	"github.com/leasehold-dev/leasehold/internal/clock"
 	"github.com/leasehold-dev/leasehold/store"
 )
 
@@ -76,7 +75,7 @@ func checkBusy(t *trial) {
 // checkRepeat: repeating an acquire confirms the same lease, so that a lost
 // answer does not lose the lock.
 func checkRepeat(t *trial) {
-	start := clock.System().Now()
+	start := t.now()
 	r := t.request(t.name(), t.long)
 	g := t.acquire(t.first, r)
 	for _, s := range t.handles() {
@@ -98,7 +97,7 @@ func checkRepeat(t *trial) {
 	// A repeated acquire with a longer TTL extends the lease.
 	l := t.acquireShort(t.first)
 	l.Lease.TTL = t.long
-	start = clock.System().Now()
+	start = t.now()
 	if _, err := t.first.Acquire(t.Context(), store.AcquireRequest{Lease: l.Lease}); err != nil {
 		t.Fatalf("acquire by the owner again with a longer TTL: %v", err)
 	}

@@ -7,7 +7,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/leasehold-dev/leasehold/internal/clock"
 	"github.com/leasehold-dev/leasehold/store"
 )
 
@@ -84,7 +83,7 @@ func checkInvalidAcquire(t *trial) {
 
 // checkInvalidOthers: the other methods refuse invalid requests too.
 func checkInvalidOthers(t *trial) {
-	start := clock.System().Now()
+	start := t.now()
 	r := t.request(t.name(), t.long)
 	t.acquire(t.first, r)
 	for _, s := range t.handles() {
@@ -123,7 +122,7 @@ func checkLongestTTL(t *trial) {
 	if longest == 0 {
 		longest = math.MaxInt64
 	}
-	start := clock.System().Now()
+	start := t.now()
 	r := t.request(t.name(), longest)
 	t.acquire(t.first, r)
 	if st := t.heldBy(r); st.ExpiresIn < longest/2 {

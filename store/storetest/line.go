@@ -5,7 +5,6 @@ import (
 	"slices"
 
 	"github.com/leasehold-dev/leasehold/fence"
-	"github.com/leasehold-dev/leasehold/internal/clock"
 	"github.com/leasehold-dev/leasehold/internal/validity"
 	"github.com/leasehold-dev/leasehold/store"
 )
@@ -120,7 +119,7 @@ func checkWaitForExpiry(t *trial) {
 		b := t.wait(t.other(), t.applicant(l.Name, t.long))
 		line = []*waiting{a, b}
 		t.eventually("a waiter is told why it waits", func() bool { return b.over() || len(b.heard()) > 0 })
-		if !l.overdue() || t.options.ShortTTL > t.long {
+		if !t.overdue(l) || t.options.ShortTTL > t.long {
 			break
 		}
 		a.cancel()
@@ -248,9 +247,9 @@ func checkWaitTold(t *trial) {
 		t.release(t.first, holder)
 		t.gets("the first in line gets the lock", line[i])
 		holder = line[i].Lease
-		start := clock.System().Now()
+		start := t.now()
 		t.eventually("a waiter is told its new position and the new holder", func() bool {
-			if now := clock.System().Now(); now.Sub(start) > ttl/4 { // longer than a lease may be left alone
+			if now := t.now(); now.Sub(start) > ttl/4 { // longer than a lease may be left alone
 				_ = t.renew(t.first, holder)
 				start = now
 			}

@@ -14,7 +14,7 @@ type returned struct {
 // comeBack releases r, whose lock somebody waits for, and rejoins the line.
 func (t *trial) comeBack(s store.Store, r store.Lease) returned {
 	t.Helper()
-	p := returned{next: t.applicant(r.Name, t.long), start: clock.System().Now()}
+	p := returned{next: t.applicant(r.Name, t.long), start: t.now()}
 	standing, err := s.(store.Rejoiner).ReleaseAndRejoin(t.Context(), store.ReleaseRequest{Lease: r}, p.next)
 	if err != nil || !standing {
 		t.Fatalf("rejoin of %q: standing %v, error %v, while somebody waits for it", r.Name, standing, err)

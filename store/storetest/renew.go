@@ -17,12 +17,12 @@ func checkRenewExtends(t *trial) {
 		l = t.acquireShort(t.first)
 		renewed = l.Lease
 		renewed.TTL = t.long
-		start = clock.System().Now()
+		start = t.now()
 		err := t.renew(t.first, renewed)
 		if err == nil {
 			break
 		}
-		if !errors.Is(err, store.ErrNotHeld) || !l.overdue() || try == 6 {
+		if !errors.Is(err, store.ErrNotHeld) || !t.overdue(l) || try == 6 {
 			t.Fatalf("renew: %v", err)
 		}
 		t.options.ShortTTL *= 2 // the machine was too busy to renew in time
@@ -32,7 +32,7 @@ func checkRenewExtends(t *trial) {
 		t.Fatalf("after the renewal: expires in %v, still within the first TTL of %v", st.ExpiresIn, l.TTL)
 	}
 	for over := false; !over; t.pause() {
-		over = clock.System().Now() >= l.back.Add(2*l.TTL)
+		over = t.now() >= l.back.Add(2*l.TTL)
 		if st := t.heldBy(renewed); st.Token != l.Token {
 			t.Fatalf("the renewal changed the token from %v to %v", l.Token, st.Token)
 		}
@@ -44,7 +44,7 @@ func checkRenewExtends(t *trial) {
 // checkRenewNeverShrinks: a renewal that is late or has a shorter TTL takes no
 // time from the holder.
 func checkRenewNeverShrinks(t *trial) {
-	start := clock.System().Now()
+	start := t.now()
 	r := t.request(t.name(), t.long)
 	t.acquire(t.first, r)
 	less := r
@@ -101,7 +101,7 @@ func checkRenewBatch(t *trial) {
 		t.Fatalf("renew of no leases: %d results", len(errs))
 	}
 	const n = 60 // more than a store is likely to handle in one go by accident
-	start := clock.System().Now()
+	start := t.now()
 	var batch []store.Lease
 	var want []error // nil: renewed
 	add := func(r store.Lease, err error) {

@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"github.com/leasehold-dev/leasehold/fence"
-	"github.com/leasehold-dev/leasehold/internal/clock"
 	"github.com/leasehold-dev/leasehold/store"
 )
 
@@ -58,7 +57,7 @@ func checkSpareTokens(t *trial) {
 	}
 	d, err := t.first.(store.Waiter).ReserveTokens(t.Context(), store.ReserveRequest{Lease: l.Lease, Above: above, Count: 6})
 	if err != nil {
-		if errors.Is(err, store.ErrNotHeld) && l.overdue() {
+		if errors.Is(err, store.ErrNotHeld) && t.overdue(l) {
 			return // the machine was too slow
 		}
 		t.Fatalf("reserve tokens: %v", err)
@@ -119,7 +118,7 @@ func checkReserveTokens(t *trial) {
 	if !t.canReserve() {
 		return
 	}
-	start := clock.System().Now()
+	start := t.now()
 	r := t.request(t.name(), t.long)
 	g := t.acquireSpare(t.first, store.AcquireRequest{Lease: r, Spare: 4})
 	last := g.Token + fence.Token(g.Spare)

@@ -14,6 +14,7 @@ package storetest
 import (
 	"slices"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/leasehold-dev/leasehold/store"
@@ -30,6 +31,10 @@ type Options struct {
 	// of the store that open returned last. If it is set, every contest is
 	// between two handles. Leave it nil if a store cannot have two handles.
 	Second func(t *testing.T) store.Store
+	// Virtual has every check run in a testing/synctest bubble, with stores of its own,
+	// so that waiting takes no time. Then open and Second are called in bubbles as well:
+	// what they open measures time with package time, and does no real I/O.
+	Virtual bool
 }
 
 // Run runs the suite as subtests of t. It calls open a few times. open returns a
@@ -37,7 +42,8 @@ type Options struct {
 // given ends when the store is no longer used. Run closes every store it opened.
 // open registers any further clean-up (servers, files) with t.Cleanup.
 //
-// Run blocks for a few seconds, most of them spent waiting for leases to expire.
+// Run blocks for a few seconds, most of them spent waiting for leases to expire. In
+// virtual time it only computes.
 func Run(t *testing.T, open func(t *testing.T) store.Store, o Options) {
 	pair := func(t *testing.T) (first, second store.Store) {
 		first = open(t)
@@ -48,17 +54,34 @@ func Run(t *testing.T, open func(t *testing.T) store.Store, o Options) {
 		}
 		return first, second
 	}
+	runOn := func(t *testing.T, c check, first, second store.Store) {
+		c.run(newTrial(t, subject{
+			first:    first,
+			second:   second,
+			reopen:   func() (first, second store.Store) { return pair(t) },
+			options:  o,
+			patience: 20 * time.Second,
+		}))
+	}
+	if o.Virtual {
+		var checks []check
+		synctest.Test(t, func(t *testing.T) {
+			first, _ := pair(t)
+			checks = checksOf(first)
+		})
+		for _, c := range checks {
+			t.Run(c.name, func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					first, second := pair(t)
+					runOn(t, c, first, second)
+				})
+			})
+		}
+		return
+	}
 	first, second := pair(t)
 	for _, c := range checksOf(first) {
-		t.Run(c.name, func(t *testing.T) {
-			c.run(newTrial(t, subject{
-				first:    first,
-				second:   second,
-				reopen:   func() (first, second store.Store) { return pair(t) },
-				options:  o,
-				patience: 20 * time.Second,
-			}))
-		})
+		t.Run(c.name, func(t *testing.T) { runOn(t, c, first, second) })
 	}
 }
 

@@ -66,6 +66,14 @@ func newTrial(r reporter, s subject) *trial {
 	return t
 }
 
+// now reads elapsed time: in virtual time, Go's.
+func (t *trial) now() clock.Instant {
+	if t.options.Virtual {
+		return clock.Instant(time.Now().UnixNano())
+	}
+	return clock.System().Now()
+}
+
 // other returns the handle of a contender: the second one if there is one.
 func (t *trial) other() store.Store {
 	if t.second != nil {
@@ -87,6 +95,9 @@ func (t *trial) name() string { return "storetest/" + crand.Text() }
 
 // request returns the request of a new attempt.
 func (t *trial) request(name string, ttl time.Duration) store.Lease {
+	if t.options.Virtual {
+		time.Sleep(time.Microsecond) // what is made at one instant has no order
+	}
 	h := store.Holder{Host: "host-of-the-holder", PID: 4711, Purpose: "nightly invoices", Since: time.Now()}
 	return store.Lease{Name: name, Owner: store.NewOwner(), Meta: h.Encode(), TTL: ttl}
 }
@@ -135,9 +146,9 @@ func (t *trial) acquireShort(s store.Store) short {
 	t.Helper()
 	var err error
 	for try := range 6 {
-		l := short{Lease: t.request(t.name(), t.options.ShortTTL<<try), start: clock.System().Now()}
+		l := short{Lease: t.request(t.name(), t.options.ShortTTL<<try), start: t.now()}
 		if l.Grant, err = s.Acquire(t.Context(), store.AcquireRequest{Lease: l.Lease}); err == nil {
-			l.back = clock.System().Now()
+			l.back = t.now()
 			t.track(l.Lease)
 			return l
 		}
@@ -151,7 +162,7 @@ func (t *trial) acquireShort(s store.Store) short {
 
 // overdue reports whether the validity of l has ended. From then on the store may
 // let it expire.
-func (l short) overdue() bool { return clock.System().Now() >= validity.Until(l.start, l.TTL) }
+func (t *trial) overdue(l short) bool { return t.now() >= validity.Until(l.start, l.TTL) }
 
 // refuse asks for a lock that another owner holds, and requires a refusal.
 func (t *trial) refuse(s store.Store, r store.Lease) *store.BusyError {
@@ -248,7 +259,7 @@ func (t *trial) within(what string, expiresIn, ttl time.Duration) {
 func (t *trial) lasts(what string, r store.Lease, ttl time.Duration, start clock.Instant) {
 	t.Helper()
 	st := t.heldBy(r)
-	if least := validity.Until(start, ttl).Sub(clock.System().Now()); st.ExpiresIn < least {
+	if least := validity.Until(start, ttl).Sub(t.now()); st.ExpiresIn < least {
 		t.Fatalf("%s: expires in %v, want at least %v", what, st.ExpiresIn, least)
 	}
 }
@@ -256,8 +267,8 @@ func (t *trial) lasts(what string, r store.Lease, ttl time.Duration, start clock
 // eventually waits until ok returns true, and fails the check if it does not.
 func (t *trial) eventually(what string, ok func() bool) {
 	t.Helper()
-	for start := clock.System().Now(); !ok(); t.pause() {
-		if clock.System().Now().Sub(start) > t.patience {
+	for start := t.now(); !ok(); t.pause() {
+		if t.now().Sub(start) > t.patience {
 			t.Fatalf("waited %v in vain: %s", t.patience, what)
 		}
 	}

@@ -46,11 +46,11 @@ func named(r store.WaitRequest, g store.Grant) store.WaitRequest {
 // wait starts a Wait. It ends at the end of the check at the latest.
 func (t *trial) wait(s store.Store, r store.WaitRequest) *waiting {
 	ctx, cancel := context.WithCancel(t.Context())
-	w := &waiting{WaitRequest: r, via: s, rank: store.Rank(r.Owner), cancel: cancel, done: make(chan struct{}), start: clock.System().Now()}
+	w := &waiting{WaitRequest: r, via: s, rank: store.Rank(r.Owner), cancel: cancel, done: make(chan struct{}), start: t.now()}
 	go func() {
 		defer close(w.done)
 		w.grant, w.err = s.(store.Waiter).Wait(ctx, r, w.hear)
-		w.back = clock.System().Now()
+		w.back = t.now()
 		if w.err == nil {
 			r = named(r, w.grant)
 			w.Owner = r.Owner

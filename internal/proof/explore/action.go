@@ -55,7 +55,12 @@ func (t *trace) action(mv move) string {
 			line += ", for 1 tick only"
 		}
 		return line
+	case beginBeside, deliverBeside, hearBeside, tickBeside, cancelBeside:
+		return t.besideAction(mv, who)
 	case release:
+		if t.m.ReleaseVote {
+			return fmt.Sprintf("client %c releases %s, sends RELEASE to all nodes and waits for the answers", who[0], who)
+		}
 		return fmt.Sprintf("client %c releases %s and sends RELEASE to all nodes", who[0], who)
 	case comeBack:
 		return fmt.Sprintf("client %c releases %s, to want the lock again: it sends RELEASE to all nodes, with an ACQUIRE of attempt %s for a place behind whoever has the lock", who[0], t.names[mv.arg>>1], who)

@@ -1,6 +1,7 @@
 package explore
 
 import (
+	"github.com/leasehold-dev/leasehold/internal/clock"
 	"github.com/leasehold-dev/leasehold/internal/leasefsm"
 	"github.com/leasehold-dev/leasehold/internal/quorum"
 )
@@ -46,6 +47,18 @@ func (w *walker) apply(st *state, mv move) {
 		w.stepRenewal(st, s, quorum.Event{Kind: quorum.Cancel})
 	case renew:
 		w.renew(s, mv.arg == 1)
+	case beginBeside:
+		w.beginBeside(s, quorum.Op(mv.arg))
+	case deliverBeside:
+		w.deliverBeside(st, mv)
+	case hearBeside:
+		e := answerEvent(s.beside.op, mv.node, message{stage: c.beside}, 1)
+		c.beside = idle
+		w.stepBeside(st, s, e)
+	case tickBeside:
+		w.stepBeside(st, s, quorum.Event{Kind: quorum.Tick})
+	case cancelBeside:
+		w.stepBeside(st, s, quorum.Event{Kind: quorum.Cancel})
 	case release:
 		w.giveBack(s)
 	case comeBack:
@@ -62,6 +75,9 @@ func (w *walker) apply(st *state, mv move) {
 	w.settle(st)
 	if w.m.Check&Mutex != 0 {
 		w.checkMutex(st)
+	}
+	if w.m.Check&Bounded != 0 {
+		w.checkHold(st)
 	}
 }
 
@@ -130,6 +146,9 @@ func (w *walker) stepAsking(st *state, s *slot, e quorum.Event) {
 		w.won(st, s, step)
 	case quorum.Lost:
 		w.lostAttempt(s, step)
+		if step.handedOver { // what follows it comes last
+			w.enter(st, s, false)
+		}
 	}
 }
 
@@ -253,15 +272,29 @@ func (w *walker) stepRenewal(st *state, s *slot, e quorum.Event) {
 	if v.Verdict() == quorum.Open {
 		return
 	}
-	event, start := leasefsm.RenewalUnknown, at(s.voteAt)
+	start := at(s.voteAt)
+	if s.short { // as if all that the lease is shorter were drift
+		start = start.Add(-ticks(w.m.TTL - 1))
+	}
+	w.extended(st, s, v, start)
+	w.endVote(s)
+	if !w.lease(s.machine).Live() {
+		w.end(s)
+		return
+	}
+	if !w.m.EveryEvent {
+		w.rebase(s)
+	}
+}
+
+// extended tells the lease of the verdict on an extension that began at start.
+func (w *walker) extended(st *state, s *slot, v *quorum.Vote, start clock.Instant) {
+	event := leasefsm.RenewalUnknown
 	switch {
 	case v.Gone():
 		event = leasefsm.RenewalDenied
 	case v.Verdict() == quorum.Won:
 		event = leasefsm.Renewed
-	}
-	if s.short { // as if all that the lease is shorter were drift
-		start = start.Add(-ticks(w.m.TTL - 1))
 	}
 	before := s.machine
 	s.machine = w.stepLease(s.machine, event, start, at(s.age))
@@ -270,22 +303,13 @@ func (w *walker) stepRenewal(st *state, s *slot, e quorum.Event) {
 		// assume that they do: at a node that has this lease already, or another's,
 		// healing does nothing.
 		for n := range w.m.Nodes {
-			if c := &s.cells[n]; c.extend.sent() || c.extend.stage == saidAbsent {
+			if c := &s.cells[n]; c.extend.sent() || c.extend.stage == saidAbsent || c.beside != idle {
 				c.heal()
 			}
 		}
 	}
-	w.endVote(s)
-	l := w.lease(s.machine)
-	if event == leasefsm.Renewed && l.Until() > w.lease(before).Until() && w.valid(s) {
+	if event == leasefsm.Renewed && w.lease(s.machine).Until() > w.lease(before).Until() && w.valid(s) {
 		w.checkRenewal(st, s)
-	}
-	if !l.Live() {
-		w.end(s)
-		return
-	}
-	if !w.m.EveryEvent {
-		w.rebase(s)
 	}
 }
 
@@ -303,7 +327,8 @@ func (w *walker) endVote(s *slot) {
 // it.
 func (w *walker) end(s *slot) {
 	w.endVote(s)
-	s.life, s.machine, s.token, s.renewals = over, 0, 0, 0
+	w.endBeside(s)
+	s.life, s.machine, s.token, s.renewals, s.beside = over, 0, 0, 0, beside{}
 	if !w.m.EveryEvent && !w.m.Returns {
 		w.giveBack(s)
 	}
@@ -315,6 +340,11 @@ func (w *walker) giveBack(s *slot) {
 	s.released = true
 	if s.life == holding {
 		w.end(s)
+	}
+	if w.m.ReleaseVote {
+		w.beginBeside(s, quorum.Release)
+		s.beside.begun = 0
+		return
 	}
 	for n := range w.m.Nodes {
 		s.cells[n].bury = s.role.asks(n)

@@ -16,7 +16,7 @@ type canonicalizer struct {
 }
 
 type slotOrder struct {
-	key [3 + maxNodes]uint64
+	key [4 + maxNodes]uint64
 	at  int
 }
 
@@ -71,7 +71,11 @@ func (w *walker) orderNodes(st *state) {
 		case holding:
 			vote, lease = w.markVote(s.vote), s.machine
 		}
+		others := w.markVote(s.beside.vote)
 		all := mix(s.pack(), uint64(attempt.orbit)<<32|uint64(vote.orbit)) ^ mix(uint64(lease), 2)
+		if s.beside != (beside{}) {
+			all ^= mix(uint64(s.beside.op)|uint64(s.beside.age)<<8|uint64(s.beside.begun)<<16, uint64(others.orbit)|6<<40)
+		}
 		if w.m.ReuseOwner || w.m.Waits {
 			all ^= mix(uint64(i)<<8|uint64(s.rank)<<1|bit(s.gaveWay), 4)
 		}
@@ -80,6 +84,9 @@ func (w *walker) orderNodes(st *state) {
 			c.cells[i][n] = mix(s.cells[n].pack(), uint64(attempt.node[n])<<32|uint64(vote.node[n]))
 			if w.m.Waits {
 				c.cells[i][n] ^= mix(s.cells[n].line.pack(), 5)
+			}
+			if s.beside.vote != 0 {
+				c.cells[i][n] ^= s.cells[n].besideMark(others, n)
 			}
 			around += mix(c.cells[i][n], 3)
 		}
@@ -126,7 +133,9 @@ func (w *walker) turn(st *state) {
 		}
 	}
 	for i := range w.m.Attempts {
-		switch s := &st.slots[i]; s.life {
+		s := &st.slots[i]
+		s.beside.vote = w.turnVote(s.beside.vote, t)
+		switch s.life {
 		case asking, lost:
 			s.machine = w.turnAttempt(s.machine, t)
 		case holding:
@@ -143,9 +152,9 @@ func (w *walker) orderSlots(st *state) {
 	for i := range w.m.Attempts {
 		s := &st.slots[i]
 		o := slotOrder{at: i}
-		o.key[0], o.key[1], o.key[2] = s.pack(), uint64(s.machine), uint64(s.vote)
+		o.key[0], o.key[1], o.key[2], o.key[3] = s.pack(), uint64(s.machine), uint64(s.vote), s.packedBeside(w.m)
 		for n := range w.m.Nodes {
-			o.key[3+n] = s.cells[n].pack()
+			o.key[4+n] = s.cells[n].pack()
 		}
 		if s.life == unused { // these come last
 			o.key[0] = ^uint64(0)

@@ -87,6 +87,10 @@ func (t *trace) verdict(mv move) string {
 	switch {
 	case t.broken&Served != 0:
 		return fmt.Sprintf("%s: whatever arrives from now on, somebody who waits does not get the lock", Served)
+	case t.broken&Freed != 0:
+		return fmt.Sprintf("%s: the release of %s has worked, and a majority of the nodes still has the lease", Freed, who)
+	case t.broken&Bounded != 0:
+		return fmt.Sprintf("%s: a lease is still valid %s after it was granted", Bounded, span(t.m.MaxHold))
 	case t.broken&Mutex != 0:
 		var both []string
 		for i := range t.m.Attempts {

@@ -64,6 +64,10 @@ func newMachines(m *Model) *machines {
 		}
 		ms.votes.add(quorum.NewVote(cfg, quorum.Extend, epoch), birth{})
 	}
+	if m.hasBeside() { // numbered as freshBeside says
+		ms.votes.add(quorum.NewVote(m.quorum(), quorum.Release, epoch), birth{})
+		ms.votes.add(quorum.NewVote(m.quorum(), quorum.Confirm, epoch), birth{})
+	}
 	ms.leases.add(leasefsm.New(m.lease()), birth{})
 	ms.healing = m.probeHeal()
 	return ms
@@ -168,7 +172,9 @@ type attemptStep struct {
 	from     clock.Instant
 	repeated bool
 	gaveWay  bool
-	sends    []quorum.Send
+	// gave way to those who are next: what follows it comes last
+	handedOver bool
+	sends      []quorum.Send
 }
 
 func (d *driver) stepAttempt(id machine, e quorum.Event, age uint8) *attemptStep {
@@ -181,7 +187,7 @@ func (d *driver) stepAttempt(id machine, e quorum.Event, age uint8) *attemptStep
 	d.mu.Lock()
 	next := d.attempts.add(a, birth{id, e, age})
 	d.mu.Unlock()
-	s := &attemptStep{next: next, verdict: a.Verdict(), token: a.Token(), from: a.From(), repeated: a.Repeated(), gaveWay: a.GaveWay(), sends: sends}
+	s := &attemptStep{next: next, verdict: a.Verdict(), token: a.Token(), from: a.From(), repeated: a.Repeated(), gaveWay: a.GaveWay(), handedOver: a.HandedOver(), sends: sends}
 	d.attemptSteps[key] = s
 	return s
 }

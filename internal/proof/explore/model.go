@@ -50,6 +50,12 @@ type Model struct {
 	NoTime bool
 	// Renewals of each lease, at most.
 	Renewals int
+	// Extends: so often a holder extends its lease besides. Reserves: so often it reserves
+	// another token. ReleaseVote: a holder that releases waits for the answers.
+	Extends, Reserves int
+	ReleaseVote       bool
+	// MaxHold is the longest that a lease is held, in ticks; zero: as long as it is renewed.
+	MaxHold int
 	// ShortRenewals: a renewal may ask for one tick instead of the TTL.
 	ShortRenewals bool
 	// Spread: counters start anywhere from 0 to this, as earlier attempts that
@@ -154,6 +160,10 @@ const (
 	Orphans
 	// Served: every waiter gets the lock once nothing goes wrong any more.
 	Served
+	// Freed: a release that is said to have worked leaves no majority to the lease.
+	Freed
+	// Bounded: no lease is valid for longer than MaxHold.
+	Bounded
 
 	Safety = Mutex | Tokens | Renewals
 )
@@ -164,6 +174,8 @@ var propertyNames = map[Property]string{
 	Renewals: "STALE RENEWAL",
 	Orphans:  "ORPHAN KEY",
 	Served:   "WAITS FOR EVER",
+	Freed:    "SAID TO BE FREE",
+	Bounded:  "HELD TOO LONG",
 }
 
 // String names the violation of a single property; none is "OK".
@@ -185,5 +197,5 @@ func (m *Model) quorum() quorum.Config {
 // lease is the configuration of a lease's life: no notice, so that what is
 // checked is the whole validity.
 func (m *Model) lease() leasefsm.Config {
-	return leasefsm.Config{TTL: ticks(m.TTL), Renew: validity.RenewAfter(ticks(m.TTL))}
+	return leasefsm.Config{TTL: ticks(m.TTL), Renew: validity.RenewAfter(ticks(m.TTL)), MaxHold: ticks(m.MaxHold)}
 }

@@ -40,6 +40,11 @@ const (
 	cancelAttempt // a client gives up
 	cancelVote
 	renew
+	beginBeside // a holder begins another vote; see beside
+	deliverBeside
+	hearBeside
+	tickBeside
+	cancelBeside
 	release
 	comeBack // a client releases, with a place for its next attempt
 	claim    // it wants the lock again
@@ -112,6 +117,9 @@ func (w *walker) slotMoves(st *state, i uint8, out []move) []move {
 	}
 	for n := range w.m.Nodes {
 		out = w.cellMoves(st, i, uint8(n), out)
+	}
+	if w.m.hasBeside() {
+		out = w.besideMoves(s, i, out)
 	}
 	switch s.life {
 	case asking:
@@ -199,6 +207,11 @@ func (w *walker) cellMoves(st *state, i, n uint8, out []move) []move {
 	}
 	if c.heals > 0 && !late && served {
 		request(deliverHeal, 0)
+	}
+	if c.beside == asked {
+		out = append(out, move{kind: deliverBeside, slot: i, node: n})
+	} else if c.beside != idle {
+		out = append(out, move{kind: hearBeside, slot: i, node: n})
 	}
 	late = late || w.m.InOrder && (c.extend.sent() || c.strays != [2]uint8{} || c.heals > 0)
 	if c.release && !late && (c.key > 0 || !w.reduces()) {

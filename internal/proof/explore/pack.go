@@ -129,6 +129,7 @@ func (st *state) rest() uint64 {
 const (
 	hasMachine = 1 << (7 - iota)
 	hasVote
+	hasBeside
 )
 
 // encode appends the state of m's world to out. Two states are the same if and
@@ -154,6 +155,10 @@ func (m *Model) encode(st *state, out []byte) []byte {
 		if s.vote != 0 {
 			mask |= hasVote
 		}
+		other := s.packedBeside(m)
+		if other != 0 {
+			mask |= hasBeside
+		}
 		out = append(out, mask)
 		out = le.AppendUint64(out, s.pack())[:len(out)+6] // its upper bytes are zero
 		if m.Waits {
@@ -173,6 +178,9 @@ func (m *Model) encode(st *state, out []byte) []byte {
 			if m.Waits {
 				out = le.AppendUint64(out, s.cells[n].line.pack())
 			}
+		}
+		if other != 0 {
+			out = le.AppendUint64(out, other)
 		}
 	}
 	return out
@@ -213,6 +221,10 @@ func (m *Model) decode(in []byte, st *state) []byte {
 					s.cells[n].line, in = unpackQueue(le.Uint64(in)), in[8:]
 				}
 			}
+		}
+		if mask&hasBeside != 0 {
+			s.unpackBeside(m, le.Uint64(in))
+			in = in[8:]
 		}
 	}
 	return in

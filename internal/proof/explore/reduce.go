@@ -57,7 +57,7 @@ func (w *walker) tells(kind moveKind, s *slot, c *cell) bool {
 
 // reduces reports whether releases are reduced to the worst that they can do.
 func (w *walker) reduces() bool {
-	return !w.m.EveryEvent && !w.m.Plain && !w.m.Waits && !w.m.ReuseOwner && w.m.Check&Orphans == 0
+	return !w.m.EveryEvent && !w.m.Plain && !w.m.Waits && !w.m.ReuseOwner && w.m.Check&Orphans == 0 && !w.m.ReleaseVote
 }
 
 // reducesInQueue reports whether releases of waiters leave no tombstones, and are
@@ -67,7 +67,7 @@ func (w *walker) reducesInQueue() bool {
 }
 
 // heals reports whether renewals give the lease to nodes that do not have it.
-func (w *walker) heals() bool { return w.m.Renewals > 0 && w.healing }
+func (w *walker) heals() bool { return w.m.Renewals+w.m.Extends > 0 && w.healing }
 
 // dropRefusals takes refusals off the wire.
 func (c *cell) dropRefusals(waits bool) {
@@ -98,7 +98,7 @@ func (w *walker) writeOff(s *slot) {
 // rebase replaces a lease by a newly granted one with the same remaining validity.
 // Production code must not see a difference.
 func (w *walker) rebase(s *slot) {
-	if w.m.Plain || w.m.Floor || w.m.MaxDelay > 0 { // the age of a lease tells more than that
+	if w.m.Plain || w.m.Floor || w.m.MaxDelay > 0 || w.m.MaxHold > 0 || w.m.hasBeside() { // the age of a lease tells more than that
 		return
 	}
 	plain := w.stepLease(fresh, leasefsm.Granted, epoch, epoch)

@@ -139,9 +139,9 @@ func Rows() []Row {
 		{Name: "E1", What: "a renewal counts even if the old validity has ended", Off: []string{"renew-in-time"},
 			Model: world(2, func(m *Model) { m.Renewals = 1 }), Want: Renewals, Mutant: "lease-renew-in-time"},
 		{Name: "E1-order", What: "the same on connections that keep the order of messages", Off: []string{"renew-in-time"},
-			Model: world(2, func(m *Model) { m.Renewals, m.InOrder = 1, true }), Want: Renewals},
+			Model: world(2, func(m *Model) { m.Renewals, m.InOrder = 1, true }), Want: Renewals, Mutant: "lease-renew-in-time"},
 		{Name: "E4", What: "the same, and extending takes the lock if it is free", Off: []string{"renew-in-time"},
-			Model: world(2, func(m *Model) { m.Renewals, m.Rules.ExtendCreates = 1, true }), Want: Renewals},
+			Model: world(2, func(m *Model) { m.Renewals, m.Rules.ExtendCreates = 1, true }), Want: Renewals, Mutant: "lease-renew-in-time"},
 		{Name: "M3", What: "a renewal counts only inside the old validity: as shipped",
 			Model: world(3, func(m *Model) { m.Renewals = 2 })},
 		{Name: "M3-every", What: "the same, smaller, with every event the machines can be told of",
@@ -158,7 +158,7 @@ func Rows() []Row {
 			Model: world(2, func(m *Model) { m.Renewals, m.ShortRenewals, m.Check, m.Rules.ExpiryShrinks = 1, true, Mutex, true }), Want: Mutex, Mutant: "node-never-shortens"},
 		{Name: "E3", What: "extending takes the larger end",
 			Model: world(3, func(m *Model) { m.Renewals, m.ShortRenewals = 2, true })},
-	}, waitingRows()...)
+	}, append(besideRows(), waitingRows()...)...)
 }
 
 // lists returns a world in which one list of nodes is replaced by another.

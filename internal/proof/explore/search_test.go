@@ -61,7 +61,10 @@ var sound = map[string]Model{
 	"line":      inLine(2, func(m *Model) { m.Nodes, m.Asks, m.Twice = 1, 3, 1 }),
 	"two lines": inLine(2, func(m *Model) { m.Nodes, m.TTL, m.Patience, m.Doubts = 2, 1, 1, 1 }),
 	"returns":   one(3, func(m *Model) { m.Returns, m.Asks, m.TTL, m.Patience, m.Twice = true, 1, 1, 1, 1 }),
-	"clocks":    func() Model { m := floor(1, 1, 1); m.Nodes = 2; return m }(),
+	"beside": world(2, func(m *Model) {
+		m.Nodes, m.TTL, m.Extends, m.Reserves, m.ReleaseVote, m.Check = 2, 1, 1, 1, true, Safety|Freed
+	}),
+	"clocks": func() Model { m := floor(1, 1, 1); m.Nodes = 2; return m }(),
 }
 
 // Fingerprints, workers and numbered machines lose no state and add none.
@@ -149,6 +152,8 @@ func TestShortcutsChangeNoVerdict(t *testing.T) {
 		{"what waits, and breaks", one(2, func(m *Model) { m.Check, m.Rules.HandsSame = Tokens, true }), Tokens},
 		{"what comes back", one(3, func(m *Model) { m.Returns, m.Asks, m.TTL, m.Patience = true, 1, 1, 1 }), 0},
 		{"what comes back, and breaks", one(3, func(m *Model) { m.Returns, m.Asks, m.Check, m.Rules.ReturnsWhole = true, 1, Orphans, true }), Orphans},
+		{"what is reserved", two(func(m *Model) { m.Reserves = 1 }), 0},
+		{"what is extended", two(func(m *Model) { m.Extends = 1 }), 0},
 		{"what leaves orphans", two(func(m *Model) { m.Check, m.Rules.NoTombs = Orphans, true }), Orphans},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -10,7 +10,11 @@ import (
 // sound: it may forget, but not make a violation unreachable.
 func (w *walker) settle(st *state) {
 	for i := range w.m.Attempts {
-		switch s := &st.slots[i]; {
+		s := &st.slots[i]
+		if s.life == over { // nothing changes with time after the node timeout
+			s.beside.age = min(s.beside.age, 2)
+		}
+		switch {
 		case s.life == unused:
 		case w.m.Plain:
 			w.settlePlainly(st, s)
@@ -63,7 +67,7 @@ func (w *walker) settleSlot(st *state, i int) {
 		// Its validity would be over: whatever happens next, it is lost.
 		w.stepAsking(st, s, quorum.Event{Kind: quorum.Cancel})
 	}
-	if s.token != 0 && (w.m.Check&Renewals == 0 || w.m.older(s.token, s.age) < st.top) {
+	if s.token != 0 && w.m.Reserves == 0 && (w.m.Check&Renewals == 0 || w.m.older(s.token, s.age) < st.top) {
 		s.token = 0 // older than the newest: by how much is all the same
 	}
 	if s.life == over && !s.released && !w.m.EveryEvent && !w.mayReturn(st) {
@@ -104,7 +108,7 @@ func (w *walker) settleSlot(st *state, i int) {
 		s.repeated = false // which only the release asks for
 	}
 	s.age = min(s.age, w.ageLimit(s, acquiring, confirming))
-	if s.life == over && s.released && !busy && !s.gaveWay {
+	if s.life == over && s.released && !busy && !s.gaveWay && s.beside.vote == 0 {
 		*s = slot{life: over, released: true}
 	}
 }
@@ -114,11 +118,14 @@ func (w *walker) dead(s *slot) bool {
 	if w.valid(s) {
 		return false
 	}
-	if s.vote == 0 {
-		return true
+	revives := func(start uint8) bool {
+		renewed := w.stepLease(s.machine, leasefsm.Renewed, at(start), at(s.age))
+		return w.lease(renewed).Valid(at(s.age))
 	}
-	renewed := w.stepLease(s.machine, leasefsm.Renewed, at(s.voteAt), at(s.age))
-	return !w.lease(renewed).Valid(at(s.age))
+	if b := &s.beside; b.vote != 0 && (b.op == quorum.Confirm && w.lease(s.machine).Passable(at(s.age)) || b.op == quorum.Extend && revives(s.age-b.age)) {
+		return false
+	}
+	return s.vote == 0 || !revives(s.voteAt)
 }
 
 // ageLimit is the age from which on it makes no difference.
@@ -190,7 +197,7 @@ func (w *walker) settleCell(st *state, i, n int) {
 		// time where there is something to release.
 		c.tomb, c.release, c.bury = 0, c.release || c.bury, false
 	}
-	creating := c.heals > 0 || c.extend.stage == asked && w.heals() || r.ExtendCreates && (c.extend.sent() || c.strays != [2]uint8{})
+	creating := c.heals > 0 || c.extend.stage == asked && w.heals() || c.beside != idle && w.heals() || r.ExtendCreates && (c.extend.sent() || c.strays != [2]uint8{})
 	if !own.acquiring && !creating {
 		c.tomb, c.freed = 0, false
 		c.release, c.bury = c.release || c.bury, false // there is nothing to bury
@@ -247,7 +254,7 @@ func (m message) rank() int {
 // spent reports whether nothing that is checked can break any more: there will be no
 // more grants, and nobody holds the lock with an old token.
 func (w *walker) spent(st *state) bool {
-	if w.m.Check&Orphans != 0 {
+	if w.m.Check&(Orphans|Freed|Bounded) != 0 || w.m.Reserves > 0 {
 		return false
 	}
 	holders := 0
@@ -258,7 +265,7 @@ func (w *walker) spent(st *state) bool {
 			return false
 		case holding:
 			holders++
-			renews := s.vote != 0 || int(s.renewals) < w.m.Renewals
+			renews := s.vote != 0 || int(s.renewals) < w.m.Renewals || w.m.Extends > 0
 			if w.m.Check&Renewals != 0 && renews && w.m.older(s.token, s.age) < st.top {
 				return false
 			}

@@ -59,9 +59,10 @@ type slot struct {
 	age       uint8   // ticks since the attempt began, while that matters
 	voteAt    uint8   // age at which the renewal began
 	short     bool    // the renewal asks for one tick
-	renewals  uint8   // begun so far
-	token     token   // of the grant
-	floor     token   // without time: the largest token granted before it began
+	beside    beside
+	renewals  uint8 // begun so far
+	token     token // of the grant
+	floor     token // without time: the largest token granted before it began
 	propose   token
 	role      role // of the client, with Lists
 	cells     [maxNodes]cell
@@ -79,6 +80,7 @@ type cell struct {
 	extend  message
 	strays  [2]uint8 // extends that nobody waits for: whole ones, short ones
 	heals   uint8    // under way
+	beside  stage    // of the request of the slot's other vote
 	release bool     // under way, without and with a tombstone
 	bury    bool
 

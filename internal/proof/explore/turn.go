@@ -47,6 +47,9 @@ func (d *driver) turnVote(id machine, t turning) machine {
 	d.mu.Lock()
 	b := d.votes.births[id]
 	d.mu.Unlock()
+	if b.parent == 0 {
+		return id
+	}
 	b.event.Node = turned(b.event, t)
 	next := d.stepVote(d.turnVote(b.parent, t), b.event, b.age).next
 	d.turned[key] = next

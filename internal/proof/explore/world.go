@@ -16,6 +16,9 @@ func (w *walker) pass(st *state) {
 		if st.slots[i].life != unused {
 			st.slots[i].age++
 		}
+		if st.slots[i].beside.vote != 0 {
+			st.slots[i].beside.age++
+		}
 	}
 }
 

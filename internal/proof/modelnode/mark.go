@@ -1,6 +1,7 @@
 package modelnode
 
 import (
+	"errors"
 	"strings"
 
 	"github.com/leasehold-dev/leasehold/internal/nodemark"
@@ -85,7 +86,7 @@ func forgot(m nodemark.Mark, c Newcomer, now int64) string {
 		return ""
 	case m.Run == c.Run && known(m.Replication) && known(c.Replication) && m.Replication != c.Replication && c.Promoted:
 		return "replaced"
-	case m.Run == c.Run && m.Why != nodemark.Declared && c.Counter < c.Seen:
+	case m.Run == c.Run && m.Why != nodemark.Declared && c.Counter < c.Seen && int64(c.Seen) >= m.Opens-m.Longest:
 		return "behind"
 	case m.Run == c.Run:
 		return ""
@@ -117,26 +118,45 @@ const (
 	OtherVersion Barrier = 5
 )
 
-// Gate reports whether a node may grant to a client and, if it is in quarantine, why.
-// text is its mark, empty for none.
-func Gate(text string, e Entrance) (b Barrier, why string) {
+// Refusal is a node's answer to a client that it grants nothing.
+type Refusal struct {
+	Barrier Barrier
+	// Why it is in quarantine, or its list of nodes, or the version of its mark.
+	Why  string
+	Left int64 // of the quarantine
+}
+
+// Gate returns why a node grants a client nothing; the zero Refusal if it does. text is
+// its mark, empty for none.
+func Gate(text string, e Entrance, now int64) Refusal {
 	if text == "" {
-		return Quarantine, "emptied"
+		return Refusal{Quarantine, "emptied", 1}
 	}
 	m, err := nodemark.Parse(text)
 	if err != nil {
-		return OtherVersion, ""
+		return Refusal{Barrier: OtherVersion, Why: Version(err)}
 	}
-	now, next, _ := strings.Cut(e.Print, ">")
+	first, second, _ := strings.Cut(e.Print, ">")
 	switch {
-	case m.Print != nodemark.Unknown && m.Print != e.Print && m.Print != now && m.Print != next:
-		return OtherList, ""
+	case m.Print != nodemark.Unknown && m.Print != e.Print && m.Print != first && m.Print != second:
+		return Refusal{Barrier: OtherList, Why: m.List}
 	case m.Run != nodemark.Unknown && e.Run[0] != '-' && !strings.HasPrefix(m.Run, e.Run):
-		return Quarantine, "replaced"
-	case !m.Open, e.Counting && m.Why != nodemark.Declared:
-		return Quarantine, m.Why
+		return Refusal{Quarantine, "replaced", 1}
+	case !m.Open:
+		return Refusal{Quarantine, m.Why, max(1, m.Opens-now)}
+	case e.Counting && m.Why != nodemark.Declared:
+		return Refusal{Quarantine, m.Why, 1}
 	}
-	return None, ""
+	return Refusal{}
+}
+
+// Version returns the version that a mark is of, from the error of parsing it.
+func Version(err error) string {
+	var other *nodemark.VersionError
+	if !errors.As(err, &other) {
+		return ""
+	}
+	return other.Version
 }
 
 // Relisting is a request to change the list in a node's mark.

@@ -4,5 +4,9 @@
 //
 // All of it is in the tests, and only in the checkers' build:
 //
-//	go test -tags mutants ./internal/proof/mutants -v [-mutant NAME] [-most SEEDS]
+//	go test -tags mutants ./internal/proof/mutants -v [-mutant NAME]
+//
+// For each mutant one checker is named, or both: for the simulator a script and a seed in
+// which it shows, for the explorer a row. What only goroutines of one process, or a pure
+// function, can show is left to unit tests, the TestMechanismsAreNeeded of their packages.
 package mutants

@@ -239,7 +239,7 @@ func (c *client) kill() {
 		for _, s := range l.streams {
 			if !s.shut {
 				s.shut = true
-				s.c.end(errKilled)
+				s.c.End(errKilled)
 				s.send(segment{fin: true})
 			}
 		}

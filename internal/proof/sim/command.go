@@ -6,8 +6,10 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/leasehold-dev/leasehold/internal/testenv/simredis"
 	"github.com/leasehold-dev/leasehold/store"
@@ -15,10 +17,11 @@ import (
 
 // op is a command as the judge and the history see it.
 type op struct {
-	name   string // of the script, or of the command
-	lock   int    // -1: none
-	owners []int  // that it is about; of a return the one that it releases is first
-	rank   uint64 // of the first owner: when it began to wait
+	name   string        // of the script, or of the command
+	lock   int           // -1: none
+	owners []int         // that it is about; of a return the one that it releases is first
+	rank   uint64        // of the first owner: when it began to wait
+	ttl    time.Duration // of an acquire
 }
 
 // releases says whether the command ends leases, or places, of its first owner.
@@ -51,6 +54,10 @@ func (n *names) read(s *simredis.Server, words []string) op {
 		return o
 	}
 	o.name = n.script(s, words[1])
+	if keys, _ := strconv.Atoi(words[2]); o.name == "acquire" && len(words) > 4+keys {
+		ms, _ := strconv.Atoi(words[4+keys])
+		o.ttl = time.Duration(ms) * time.Millisecond
+	}
 	for i, w := range words[3:] {
 		if i == 0 {
 			o.lock = lockIndex(w)

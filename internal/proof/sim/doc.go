@@ -23,8 +23,7 @@
 // they appear.
 //
 // OfSeed makes the script of a seed. Scripts also come from rapid, and from
-// files in testdata/kept, where those stay that found something. What is known
-// not to be in order yet, and not judged, is in pending.go.
+// files in testdata/kept, where those stay that found something.
 //
 // # What is not simulated
 //
@@ -66,7 +65,9 @@
 // to the resource with a smaller token than was seen there. A lock that was
 // released is free on a majority; one that was called gone is gone. No node is
 // left without a release of what it granted, gives a lock after its release, or
-// keeps one after the end; no goroutine stays. When all faults are over,
+// keeps one after the end; no goroutine stays. A lock that nobody has is granted to
+// somebody who waits for it within four node timeouts and a quarter of a second, while
+// that waiter reaches a majority that may grant (see idle). When all faults are over,
 // everybody who wants the lock gets it, keeps it as long as wanted and gives it
 // back.
 //

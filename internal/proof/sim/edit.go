@@ -33,6 +33,10 @@ var changes = map[string][]change{
 	"node-hands-after-quarantine": {{"if gate(KEYS[3], print, run, counting, now) then", "if false then"}},
 	"node-never-creates": {{"held = {call('GET', KEYS[1])}",
 		"call('SET', KEYS[1], ARGV[1], 'NX', 'PX', ARGV[2]) held = {call('GET', KEYS[1])}"}},
+	"node-knows-its-run": {
+		{"return {3, '1', 'replaced'} -- the mark", "mark.run = '-' -- the mark"},
+		{"elseif mark.run ~= client.run then", "elseif false then"},
+	},
 	"node-skips-the-dead": {{"'PUBLISH', channel, message) ~= 0", "'PUBLISH', channel, message) ~= -1"}},
 }
 

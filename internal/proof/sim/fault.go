@@ -111,6 +111,7 @@ func (w *world) fault(f Fault) {
 	case StepAhead:
 		w.forNodes(f, func(n *node) {
 			n.steps += size
+			n.discounted = w.now() + w.script.longest()
 			n.doubt(2*w.quarantine() + w.script.longest())
 		}, nil)
 	case Forget:
@@ -175,6 +176,7 @@ func (w *world) sleep(d time.Duration) {
 	w.dozing = true
 	w.doze(d)
 	w.dozing = false
+	w.judge.slept()
 	for _, c := range w.clients {
 		c.wokeAt = w.now()
 		if c.paused() { // and stays so until now at least

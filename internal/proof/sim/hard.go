@@ -4,6 +4,42 @@ import "math/rand/v2"
 
 // Scripts that are hard in a way that seeds hardly ever are.
 
+// busy is a run in which the lock is nearly always held, and wanted.
+func busy(seed uint64, faults ...Fault) Script {
+	return Script{Seed: seed, Nodes: 3, Clients: 3, Workers: 1, Locks: 1, TTL: 1, Span: 20, Faults: faults}
+}
+
+// every repeats a fault all through a busy run.
+func every(step int, f Fault) (all []Fault) {
+	for f.At = 1500; f.At < 20_000; f.At += step {
+		all = append(all, f)
+	}
+	return all
+}
+
+// crashing has all nodes restarted at once without their data, again and again.
+func crashing(seed uint64) Script {
+	return busy(seed, every(2500, Fault{Kind: Crash, Size: 2000, For: 20})...)
+}
+
+// dozing has the clients' machines suspended for longer than a lease lasts, again and
+// again.
+func dozing(seed uint64) Script {
+	return busy(seed, every(2500, Fault{Kind: Doze, For: 2000})...)
+}
+
+// cutting breaks all connections again and again, and what was sent over them arrives
+// after what is sent next.
+func cutting(seed uint64) Script {
+	return busy(seed, append(every(700, Fault{Kind: Cut, Size: 800}), Fault{Kind: Delay, Size: 15, For: 20_000})...)
+}
+
+// uncounted has all nodes lose their token counters again and again, among clients that
+// propose no token since their wall clocks are behind.
+func uncounted(seed uint64) Script {
+	return busy(seed, append(every(6500, Fault{Kind: Crash, Size: 2000, For: 20}), Fault{Kind: WallClock, At: 100, Size: -100_000})...)
+}
+
 // rolling has all nodes restarted without their data, one after the other and
 // again and again, each after the one before it is out of quarantine and
 // renewals have healed it.

@@ -79,7 +79,7 @@ func TestCountersMayExpire(t *testing.T) {
 	floorless := without("node-clock-floor")
 	found := false
 	for seed := range uint64(20) {
-		s := busy(seed, nil)
+		s := busy(seed)
 		s.Locks, s.Workers = 3, 2 // so that now and then nobody wants one of them
 		if r := Run(t, s, Switches{Edit: shorten}, false); len(r.Violations) > 0 {
 			t.Fatalf("seed %d: %v", seed, r.Violations)

@@ -123,16 +123,25 @@ func (j *judge) ends(c *claim) {
 		j.wrong(Answers, "%s was said to be gone, and is on %d nodes", j.name(c), on)
 	}
 	j.tally.Told++
+	if j.jumped(c) {
+		return
+	}
 	if free := j.freeIn(c); free < c.notice {
 		j.wrong(ToldLate, "%s was told %v before others can have a majority, not %v", j.name(c), free, c.notice)
 	}
+}
+
+// jumped says whether the clock of a node was set right while c was held. The node may have
+// dropped the lease then, and others do not count what it grants.
+func (j *judge) jumped(c *claim) bool {
+	return slices.ContainsFunc(j.w.nodes, func(n *node) bool { return n.setRight > c.at })
 }
 
 // freeIn is when others can have a majority of nodes, if c is not renewed.
 func (j *judge) freeIn(c *claim) time.Duration {
 	var in []time.Duration
 	for _, n := range j.w.nodes {
-		d := n.shut()
+		d := max(n.shut(), n.discounted-j.w.now())
 		if o, left, held := n.holder(c.lock); held && o == c.owner {
 			d = max(d, n.trueLength(left))
 		}

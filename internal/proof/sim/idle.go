@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/leasehold-dev/leasehold/store/redisstore"
 )
 
 // idle judges that nobody waits for a lock that can be had: while a majority of nodes
@@ -35,6 +37,13 @@ func (j *judge) idle() {
 			r.freeSince, r.grantsSeen = now, r.grants
 		}
 		r.waited = who
+	}
+}
+
+// slept begins the judgement anew: nobody could do anything while all machines slept.
+func (j *judge) slept() {
+	for lock := range j.locks {
+		j.locks[lock].waited = ""
 	}
 }
 
@@ -77,21 +86,22 @@ func (j *judge) settled(c *client) bool {
 // available is how many nodes could grant a lock to a client.
 func (j *judge) available(c *client, lock int) (nodes int) {
 	for _, n := range j.w.nodes {
-		if j.reachable(c, n) && n.shut() == 0 && j.w.now() >= n.doubted && j.releasable(n, lock) {
+		if j.reachable(c, n) && n.shut() == 0 && !n.unseen && j.w.now() >= n.doubted && j.releasable(n, lock) {
 			nodes++
 		}
 	}
 	return nodes
 }
 
-// mostPause is how long a client pauses at most before it tries to connect again.
+// mostPause is how long a client pauses at most before it tries to connect again, once it
+// has given up an attempt that nothing answered.
 const mostPause = time.Second + 2*time.Millisecond
 
 // reachable says whether a client can talk to a node: nothing keeps it from doing so,
 // and it is connected, or had the time to be.
 func (j *judge) reachable(c *client, n *node) bool {
 	l := c.links[n.index]
-	return l.usable() && (l.connected() || j.w.now() > l.clearSince+mostPause+2*j.w.script.nodeTimeout(j.w.script.longest()))
+	return l.usable() && (l.connected() || j.w.now() > l.clearSince+redisstore.DefaultConnectTimeout+mostPause+2*j.w.script.nodeTimeout(j.w.script.longest()))
 }
 
 // releasable says whether what a node has of a lock is nobody's, or somebody's who can
@@ -99,7 +109,7 @@ func (j *judge) reachable(c *client, n *node) bool {
 func (j *judge) releasable(n *node, lock int) bool {
 	number, _, held := n.holder(lock)
 	if !held {
-		return true
+		return !j.offeredInVain(n, lock)
 	}
 	o := j.w.owner(number)
 	if o.client < 0 || o.revived || o.left {

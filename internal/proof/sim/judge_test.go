@@ -1,81 +1,10 @@
 package sim
 
 import (
-	"slices"
 	"strings"
 	"testing"
 	"time"
 )
-
-// every repeats a fault all through a run.
-func every(f Fault, from, step, to int) (all []Fault) {
-	for f.At = from; f.At < to; f.At += step {
-		all = append(all, f)
-	}
-	return all
-}
-
-// busy is a run in which the lock is nearly always held, and wanted.
-func busy(seed uint64, faults []Fault) Script {
-	return Script{Seed: seed, Nodes: 3, Clients: 3, Workers: 1, Locks: 1, TTL: 1, Span: 20, Faults: faults}
-}
-
-// What the protocol assumes, it needs: without it the judge finds what was
-// promised broken. A judge that never finds anything would prove nothing.
-func TestAssumptionsAreNeeded(t *testing.T) {
-	const tries = 200
-	everywhere := func(k Kind, size, last int) []Fault {
-		return every(Fault{Kind: k, Size: size, For: last}, 1500, 2500, 20_000)
-	}
-	for _, c := range []struct {
-		name     string
-		faults   []Fault
-		switches func(*Switches)
-		tamper   func(*world)
-		rules    []string // any of these
-	}{
-		{name: "clocks of nodes do not jump ahead", faults: everywhere(StepAhead, 1000, 0),
-			rules: []string{Exclusion, ToldLate}},
-		{name: "nodes do not lose a lock", faults: everywhere(Forget, 0, 0),
-			rules: []string{Exclusion, ToldLate}},
-		{name: "a node that lost data stays out", faults: everywhere(Crash, 2000, 20),
-			switches: func(s *Switches) { s.Edit = without("quarantine") }, rules: []string{Exclusion, ToldLate, Token}},
-		{name: "and for as long as leases last", faults: everywhere(Crash, 2000, 20),
-			switches: func(s *Switches) { s.Edit = without("quarantine-long-enough") }, rules: []string{Exclusion, ToldLate, Token}},
-		{name: "the client's clock counts suspend", faults: everywhere(Doze, 0, 2000),
-			switches: func(s *Switches) { s.NoBootClock = true }, rules: []string{Exclusion, Stale, Answers}},
-		{name: "nodes remember who was released", faults: append(every(Fault{Kind: Cut, Size: 800}, 1500, 300, 20_000), Fault{Kind: Delay, Size: 15, For: 20_000}),
-			switches: func(s *Switches) { s.Edit = without("node-tombstones") }, rules: []string{Orphan}},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			sw := Switches{Patient: true}
-			if c.switches != nil {
-				c.switches(&sw)
-			}
-			// A run ends with the first promise that it breaks, which may be another one.
-			for seed := range uint64(tries) {
-				r := run(t, busy(seed, c.faults), sw, false, c.tamper)
-				if len(r.Violations) > 0 && slices.Contains(c.rules, r.Violations[0].Rule) {
-					return
-				}
-			}
-			t.Errorf("none of %q was found broken in %d runs", c.rules, tries)
-		})
-	}
-}
-
-// The same runs are in order as long as the assumptions hold.
-func TestAssumptionsAreEnough(t *testing.T) {
-	for _, k := range []struct {
-		kind       Kind
-		size, last int
-	}{{Crash, 2000, 20}, {Crash, 500, 20}, {Doze, 0, 2000}, {Cut, 800, 0}, {StepBack, 250, 0}, {Move, 1, 1500}, {Hold, 0, 1500}} {
-		s := busy(1, every(Fault{Kind: k.kind, Size: k.size, For: k.last}, 1500, 2500, 20_000))
-		if r := Run(t, s, Shipped(), false); len(r.Violations) > 0 {
-			report(t, "-script='"+s.String()+"'", s, r)
-		}
-	}
-}
 
 // What is left behind is found, whatever it is.
 func TestNothingIsLeftBehindUnseen(t *testing.T) {
@@ -109,7 +38,7 @@ func TestNothingIsLeftBehindUnseen(t *testing.T) {
 		}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			r := run(t, busy(1, nil), Switches{Patient: true}, false, c.tamper)
+			r := run(t, busy(1), Switches{Patient: true}, false, c.tamper)
 			if len(r.Violations) == 0 || r.Violations[0].Rule != c.rule || !strings.Contains(r.Violations[0].Text, c.text) {
 				t.Errorf("found %v, want %q", r.Violations, c.text)
 			}

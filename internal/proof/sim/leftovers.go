@@ -58,12 +58,18 @@ func (j *judge) compareHolders(n *node, by op) {
 	for lock, was := range n.holders {
 		number, _, held := n.holder(lock)
 		n.holders[lock] = number
+		if held {
+			n.offered[lock] = offer{}
+		}
 		if !held || number == was {
 			continue
 		}
 		o := j.w.owner(number)
 		if !slices.Contains(by.owners, number) || by.releases() {
 			j.tally.Handed++
+			if o.client >= 0 && j.w.script.onlyKills() && j.w.clients[o.client].links[n.index].hungUp() {
+				j.wrong(Idle, "node n%d hands the lock to o%d, whose process is dead, by: %v", n.index+1, number, by)
+			}
 		}
 		if at, ok := n.releasedAt[number]; ok && n.clock().Sub(at) < o.ttl && !o.revived {
 			j.wrong(Orphan, "node n%d gives the lock to o%d, which it was told to release before, by: %v", n.index+1, number, by)

@@ -2,12 +2,15 @@ package sim
 
 import (
 	"context"
+	"errors"
 	"net"
 	"slices"
 	"strconv"
 	"strings"
 	"sync/atomic"
 	"time"
+
+	"github.com/leasehold-dev/leasehold/internal/testenv/simnet"
 )
 
 // link is a client's way to one node, over which it has connections one after the
@@ -17,6 +20,7 @@ type link struct {
 	c       *client
 	n       *node
 	streams []*stream
+	open    int        // connections that the present run of the server takes for open
 	dialed  []*dialing // under way; with the world's mutex until the driver takes them
 
 	// What faults do to it; counts of those that are on.
@@ -82,11 +86,12 @@ func (l *link) connect(d *dialing) {
 				return
 			}
 			if !l.n.up || l.cut > 0 {
-				d.result <- dialed{err: errRefused}
+				d.result <- dialed{err: simnet.ErrRefused}
 				return
 			}
-			s := &stream{l: l, c: newConn(l.w, &l.space), life: l.n.life}
-			s.session = l.n.server.Connect(s.says)
+			s := &stream{l: l, c: simnet.NewConn(simnet.Hooks{Wrote: l.w.wake, Stirred: func() { l.w.stirred = true }, Space: &l.space}), life: l.n.life}
+			s.session = l.n.server.Connect(func(b []byte) { l.n.pushes(b); s.says(b) })
+			l.open++
 			l.streams = append(slices.DeleteFunc(l.streams, (*stream).idle), s)
 			l.w.hist.say("c%d has a connection to n%d", l.c.index+1, l.n.index+1)
 			d.result <- dialed{conn: s.c}
@@ -170,7 +175,14 @@ func (l *link) usable() bool {
 	return !slices.ContainsFunc(l.streams, func(s *stream) bool { return !s.shut && (s.lastOut > soon || s.lastIn > soon) })
 }
 
+// hungUp says whether the client is dead and the node knows it: it has seen the end of all
+// connections.
+func (l *link) hungUp() bool { return l.c.dead && l.open == 0 }
+
 // connected says whether the client has a connection that works.
 func (l *link) connected() bool {
 	return slices.ContainsFunc(l.streams, func(s *stream) bool { return !s.shut && s.life == l.n.life })
 }
+
+// errKilled is what a process that was killed would find, if it could.
+var errKilled = errors.New("process is dead")

@@ -9,8 +9,8 @@ import (
 	"testing"
 
 	"github.com/leasehold-dev/leasehold"
-	"github.com/leasehold-dev/leasehold/internal/leasefsm"
 	"github.com/leasehold-dev/leasehold/internal/quorum"
+	"github.com/leasehold-dev/leasehold/internal/quorum/driver"
 	"github.com/leasehold-dev/leasehold/internal/renewer"
 	"github.com/leasehold-dev/leasehold/internal/waitq"
 	"github.com/leasehold-dev/leasehold/store/redisstore"
@@ -18,62 +18,94 @@ import (
 
 // Mutant is the project with one mechanism taken out.
 type Mutant struct {
-	Name     string
-	mech     *bool // in the production code
-	switches func(*Switches)
+	Name   string
+	mech   *bool  // in the production code; nil: it is one of the scripts, or the clock
+	edit   string // of the scripts; its name in changes
+	script func(seed uint64) Script
+	seed   uint64 // the first with which the script shows that the mechanism is missing
+	idle   bool   // it shows only in how long a lock that can be had is nobody's
 }
 
-// idleOnly are those that show only in how long a lock stays nobody's.
-var idleOnly = map[string]bool{"node-skips-the-dead": true, "redis-ask-what-was-missed": true}
+// tries is how many further seeds are tried if the recorded one does not show it any
+// more, because the production code now does something else at some instant.
+const tries = 40
 
-// Mutants are those that this build can make, sorted by name. What is wrong
-// with each is said where its mechanism is defined.
+// Mutants are those that the simulator notices, sorted by name, each with the run in which
+// it does. What is wrong with each is said where its mechanism is defined.
 func Mutants() []Mutant {
+	client, nodes := leasehold.Mechanisms, redisstore.Mechanisms
 	all := []Mutant{
-		{Name: "boot-clock", switches: func(s *Switches) { s.NoBootClock = true }},
+		{Name: "boot-clock", script: dozing, seed: 1},
+		{Name: "client-clock-read", mech: renewer.Mechanisms["clock-read"], script: dozingLong, seed: 1},
+		{Name: "client-err-looks", mech: client["err-looks"], script: dozing, seed: 1},
+		{Name: "client-least-hold", mech: client["least-hold"], script: OfSeed, seed: 1},
+		{Name: "client-longest-hold", mech: client["longest-hold"], script: quiet, seed: 1},
+		{Name: "client-loss-told", mech: client["loss-told"], script: quiet, seed: 1},
+		{Name: "client-notice", mech: client["notice"], script: holding, seed: 1},
+		{Name: "client-release-detached", mech: client["release-detached"], script: holding, seed: 1, idle: true},
+		{Name: "client-renewing", mech: client["renewing"], script: rollingShort, seed: 1},
+		{Name: "driver-discount-each", mech: driver.Mechanisms["discount-each"], script: jumpingTogether, seed: 1},
+		{Name: "quorum-confirm-token", mech: quorum.Mechanisms["confirm-token"], script: OfSeed, seed: 6},
+		{Name: "quorum-free-on-most", mech: quorum.Mechanisms["free-on-most"], script: halfDeaf, seed: 2},
+		{Name: "quorum-heal", mech: quorum.Mechanisms["heal"], script: rollingShort, seed: 1},
+		{Name: "quorum-over-half", mech: quorum.Mechanisms["over-half"], script: deafening, seed: 1},
+		{Name: "quorum-bury-doubtful", mech: quorum.Mechanisms["bury-doubtful"], script: cutting, seed: 1},
+		{Name: "quorum-bury-repeated", mech: quorum.Mechanisms["bury-repeated"], script: cutting, seed: 1},
+		{Name: "redis-ask-what-was-missed", mech: nodes["ask-what-was-missed"], script: missing, seed: 7, idle: true},
+		{Name: "redis-clock-watch", mech: nodes["clock-watch"], script: jumping, seed: 2},
+		{Name: "redis-error-says-nothing", mech: nodes["error-says-nothing"], script: ailing, seed: 1},
+		{Name: "redis-look-at-mark", mech: nodes["look-at-mark"], script: losing, seed: 1},
+		{Name: "redis-stamp-of-push", mech: nodes["stamp-of-push"], script: crowding, seed: 2},
+		{Name: "wait-grant-from-since", mech: leasehold.WaitMechanisms["grant-from-since"], script: crowding, seed: 2},
+		{Name: "wait-pass-draws", mech: waitq.Mechanisms["pass-draws"], script: passing, seed: 1},
+		{Name: "wait-returned-given-up", mech: waitq.Mechanisms["returned-given-up"], script: refusing, seed: 2, idle: true},
+
+		{Name: "quarantine", edit: "quarantine", script: crashing, seed: 1},
+		{Name: "quarantine-long-enough", edit: "quarantine-long-enough", script: crashing, seed: 1},
+		{Name: "node-clock-floor", edit: "node-clock-floor", script: uncounted, seed: 1},
+		{Name: "node-hands-to-its-list", edit: "node-hands-to-its-list", script: rollingList, seed: 7},
+		{Name: "node-knows-its-run", edit: "node-knows-its-run", script: copied, seed: 1},
+		{Name: "node-looks-at-lists", edit: "node-looks-at-lists", script: rollingList, seed: 6},
+		{Name: "node-skips-the-dead", edit: "node-skips-the-dead", script: killing, seed: 2},
+		{Name: "node-tombstones", edit: "node-tombstones", script: cutting, seed: 1},
 	}
-	for name := range changes {
-		all = append(all, Mutant{Name: name, switches: func(s *Switches) { s.Edit = without(name) }})
-	}
-	for _, from := range []struct {
-		where string
-		of    map[string]*bool
-	}{{"client", leasehold.Mechanisms}, {"client", renewer.Mechanisms}, {"wait", leasehold.WaitMechanisms}, {"wait", waitq.Mechanisms}, {"lease", leasefsm.Mechanisms}, {"quorum", quorum.Mechanisms}, {"redis", redisstore.Mechanisms}} {
-		for name, on := range from.of {
-			all = append(all, Mutant{Name: from.where + "-" + name, mech: on})
-		}
-	}
-	all = slices.DeleteFunc(all, func(m Mutant) bool { return idleOnly[m.Name] && idlePending })
 	slices.SortFunc(all, func(a, b Mutant) int { return cmp.Compare(a.Name, b.Name) })
 	return all
 }
 
-// Catch runs the scripts of seeds 1 to most with m's mechanism taken out, and
-// beside the first of them the hard ones, and says how that was noticed, if it
-// was. No other run may be under way.
-func (m Mutant) Catch(t *testing.T, most int) (how string, caught bool) {
-	sw := Shipped()
-	if m.switches != nil {
-		m.switches(&sw)
+// Catch runs the mutant's script, and says how it was noticed, if it was. stale is set if
+// only another seed than the recorded one shows it. No other run may be under way.
+func (m Mutant) Catch(t *testing.T) (how string, stale bool) {
+	for i := range uint64(1 + tries) {
+		v := m.broken(t, m.seed+i)
+		if v == "" {
+			continue
+		}
+		if r := Run(t, m.script(m.seed+i), Switches{Patient: !m.idle}, false); len(r.Violations) > 0 {
+			t.Errorf("seed %d with nothing off: %s", m.seed+i, r.Violations[0])
+		}
+		return fmt.Sprintf("seed %d: %s", m.seed+i, v), i > 0
+	}
+	return "", true
+}
+
+// broken says which promise one run of the mutant breaks; empty: none.
+func (m Mutant) broken(t *testing.T, seed uint64) string {
+	sw := Switches{NoBootClock: m.Name == "boot-clock", Patient: !m.idle}
+	if m.edit != "" {
+		sw.Edit = without(m.edit)
 	}
 	if m.mech != nil {
 		*m.mech = false
 		defer func() { *m.mech = true }()
 	}
-	noticed := func(what string, s Script) bool {
-		if r := Run(t, s, sw, false); len(r.Violations) > 0 {
-			how, caught = fmt.Sprintf("%s: %s", what, r.Violations[0]), true
-		}
-		return caught
+	r := Run(t, m.script(seed), sw, false)
+	if len(r.Violations) == 0 {
+		return ""
 	}
-	for seed := range uint64(most) {
-		if noticed(fmt.Sprintf("seed %d", seed+1), OfSeed(seed+1)) ||
-			seed < 40 && noticed(fmt.Sprintf("jumping clocks, seed %d", seed), jumping(seed)) ||
-			seed < 40 && noticed(fmt.Sprintf("fading network, seed %d", seed), fading(seed)) ||
-			seed < 40 && noticed(fmt.Sprintf("lists, seed %d", seed), rollingList(seed)) ||
-			seed == 0 && noticed("rolling restarts", rolling()) {
-			break
-		}
-	}
-	return how, caught
+	return r.Violations[0].String()
 }
+
+// Mechanism is the switch of the production code that makes the mutant; nil if what it
+// lacks is not in that code.
+func (m Mutant) Mechanism() *bool { return m.mech }

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/leasehold-dev/leasehold/internal/clock"
+	"github.com/leasehold-dev/leasehold/internal/nodemark"
 	"github.com/leasehold-dev/leasehold/internal/testenv/simredis"
 )
 
@@ -39,7 +40,16 @@ type node struct {
 	// doubted is until when clients may not count it, at most: it may be in
 	// quarantine for longer than it need be, or its clock has jumped.
 	doubted time.Duration
-	holders []int // of each lock, as the judge has last seen
+	// unseen: the server may have lost data, and no client has come since. The first one
+	// finds it out and begins the quarantine, since no server knows how long it ran before.
+	unseen bool
+	// setRight is when its clock, which was behind, was last set right.
+	setRight time.Duration
+	// discounted is until when every client that was connected when its clock jumped
+	// ahead does not count what it grants, at least.
+	discounted time.Duration
+	holders    []int   // of each lock, as the judge has last seen
+	offered    []offer // of each lock
 	// releasedAt is when each owner was last released here, by the node's clock, as
 	// far as the node can know.
 	releasedAt map[int]clock.Instant
@@ -58,7 +68,7 @@ type task struct {
 const midnight = clock.Instant(1767225600 * time.Second)
 
 func newNode(w *world, i int) *node {
-	n := &node{w: w, index: i, up: true, holders: make([]int, w.script.Locks), releasedAt: map[int]clock.Instant{}, ails: map[string]bool{}}
+	n := &node{w: w, index: i, up: true, holders: make([]int, w.script.Locks), offered: make([]offer, w.script.Locks), releasedAt: map[int]clock.Instant{}, ails: map[string]bool{}}
 	n.epoch = midnight.Add(time.Duration(w.rng.Int64N(int64(2*clockError))) - clockError)
 	n.ppm = w.rng.Int64N(2*clockRate+1) - clockRate
 	n.durable = true
@@ -105,8 +115,27 @@ func (n *node) shut() time.Duration { return n.trueLength(max(0, n.opens.Sub(n.c
 func (n *node) mayHaveForgotten() {
 	clear(n.releasedAt)
 	n.opens = max(n.opens, n.clock().Add(n.w.quarantine()))
-	n.doubt(2*n.w.quarantine() + 2*time.Second)
+	n.unseen = true
 }
+
+// visited notes that a client asks about the server's mark, or needs it for a grant.
+func (n *node) visited() {
+	if n.unseen {
+		n.unseen = false
+		n.doubt(2*n.w.quarantine() + 2*time.Second)
+	}
+}
+
+// lengthened says whether the quarantine is longer than it need be, since a client's clock
+// is behind. That happens once to each.
+func (n *node) lengthened() bool {
+	text, _, _ := n.server.Value(redisMark)
+	m, err := nodemark.Parse(text)
+	return err == nil && m.Lengthened
+}
+
+// redisMark is the key of the mark that clients write on a server.
+const redisMark = "leasehold:node"
 
 // doubt excuses clients for not counting the node for some time.
 func (n *node) doubt(d time.Duration) { n.doubted = max(n.doubted, n.w.now()+d) }
@@ -152,6 +181,7 @@ func (n *node) finish() {
 	k := n.line[0]
 	if k.words == nil {
 		k.s.session.Close()
+		k.s.l.open--
 		return
 	}
 	k.g.answers[k.at] = n.apply(k.s.session, k.words, false)
@@ -182,7 +212,14 @@ func (n *node) replays(words []string) {
 // apply is one command's atomic step.
 func (n *node) apply(session *simredis.Conn, words []string, replayed bool) []byte {
 	o := n.w.names.read(n.server, words)
+	before := n.lengthened()
 	said := session.Do(words)
+	if !before && n.lengthened() {
+		n.doubt(n.w.quarantine() + 2*time.Second)
+	}
+	if (o.name == "arrive" || o.acquires()) && said[0] == '*' {
+		n.visited()
+	}
 	n.w.hist.applies(n, o, said, replayed)
 	n.w.judge.applied(n, o, said, replayed)
 	return said
@@ -233,6 +270,7 @@ func (n *node) stop() {
 	n.life++
 	n.line, n.busy, n.spoken = nil, false, nil
 	for _, c := range n.w.clients {
+		c.links[n.index].open = 0
 		for _, s := range c.links[n.index].streams {
 			if !s.shut {
 				s.reset()
@@ -250,8 +288,11 @@ func (n *node) comesUp(down time.Duration, d func() simredis.Data, lost bool) {
 		}
 		n.start(d())
 		n.up = true
-		if lost || !n.durable { // clients can tell only when it started
+		switch {
+		case lost || !n.durable: // clients can tell only when it started
 			n.mayHaveForgotten()
+		case n.w.now() < n.doubted: // clients saw it as durable for too short a time
+			n.unseen = true
 		}
 		n.w.hist.say("n%d is up", n.index+1)
 	})
@@ -285,6 +326,7 @@ func (n *node) boot(behind, lasts time.Duration) {
 	n.w.after(down+lasts, outside, func() {
 		n.steps += behind
 		n.opens = n.opens.Add(behind) // the step is not time that has passed
+		n.setRight = n.w.now()
 		n.doubt(2*n.w.quarantine() + 2*time.Second)
 		n.w.hist.say("the clock of n%d is set right, by %v", n.index+1, behind)
 	})

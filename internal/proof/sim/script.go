@@ -3,6 +3,7 @@ package sim
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 )
@@ -150,6 +151,12 @@ func (s *Script) nodeTimeout(ttl time.Duration) time.Duration {
 		return time.Duration(s.NodeTimeout) * time.Millisecond
 	}
 	return min(max(ttl/100, 20*time.Millisecond), 500*time.Millisecond)
+}
+
+// onlyKills says whether nothing goes wrong but that processes die. Only then had everybody
+// who waits a subscription on each node: a node hands the lock to others unseen.
+func (s *Script) onlyKills() bool {
+	return !slices.ContainsFunc(s.Faults, func(f Fault) bool { return f.Kind != Kill })
 }
 
 func (s *Script) span() time.Duration { return time.Duration(s.Span) * time.Second }

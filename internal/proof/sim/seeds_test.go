@@ -15,7 +15,6 @@ var (
 	seeds  = flag.Int("seeds", 0, "how many seeds TestSeeds runs (0: a few), and says at the end")
 	first  = flag.Uint64("first", 1, "the first of these seeds")
 	seed   = flag.Uint64("seed", 1, "the seed that TestReplay replays")
-	idle   = flag.Bool("idle", false, "judge for how long a lock that can be had is nobody's, also while that is pending")
 	script = flag.String("script", "", "the script, or the file with the script, that TestReplay replays instead")
 )
 
@@ -68,7 +67,7 @@ func TestSeeds(t *testing.T) {
 
 func runSeed(t *testing.T, seed uint64) {
 	s := OfSeed(seed)
-	r := Run(t, s, shipped(), false)
+	r := Run(t, s, Shipped(), false)
 	verdict.Lock()
 	verdict.runs++
 	verdict.violations += min(1, len(r.Violations))
@@ -84,8 +83,8 @@ func runSeed(t *testing.T, seed uint64) {
 // of the smallest script that still shows it.
 func report(t *testing.T, flags string, s Script, r Result) {
 	t.Helper()
-	small := Shrink(s, func(s Script) bool { return len(Run(t, s, shipped(), false).Violations) > 0 })
-	again := Run(t, small, shipped(), true)
+	small := Shrink(s, func(s Script) bool { return len(Run(t, s, Shipped(), false).Violations) > 0 })
+	again := Run(t, small, Shipped(), true)
 	const replay = "go test ./internal/proof/sim -run '^TestReplay$' -v "
 	var b strings.Builder
 	for _, v := range r.Violations {
@@ -110,7 +109,7 @@ func TestReplay(t *testing.T) {
 	if *script != "" {
 		s = read(t, *script)
 	}
-	r := Run(t, s, shipped(), true)
+	r := Run(t, s, Shipped(), true)
 	if testing.Verbose() {
 		fmt.Println(s)
 		for _, l := range r.History {
@@ -138,11 +137,4 @@ func read(t *testing.T, text string) Script {
 		t.Fatal(err)
 	}
 	return s
-}
-
-// shipped is Shipped, as the flags have it.
-func shipped() Switches {
-	sw := Shipped()
-	sw.Patient = sw.Patient && !*idle
-	return sw
 }

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/leasehold-dev/leasehold/internal/testenv/simnet"
 	"github.com/leasehold-dev/leasehold/internal/testenv/simredis"
 )
 
@@ -13,7 +14,7 @@ import (
 // the delays.
 type stream struct {
 	l       *link
-	c       *conn
+	c       *simnet.Conn
 	life    int // of the node: a later one does not know this connection
 	session *simredis.Conn
 	shut    bool // the client has closed its end, or knows that it is broken
@@ -56,7 +57,7 @@ func (s *stream) transmit() {
 	if s.shut || !s.l.c.running() {
 		return
 	}
-	out, closed := s.c.take()
+	out, closed := s.c.Take()
 	var g segment
 	var ops []op
 	for len(out) > 0 {
@@ -114,7 +115,7 @@ func (s *stream) reset() {
 		if s.l.held > 0 || s.l.deaf > 0 {
 			return // only by getting no answers
 		}
-		s.l.c.sees(func() { s.breaks(errReset) })
+		s.l.c.sees(func() { s.breaks(simnet.ErrReset) })
 	})
 }
 
@@ -123,7 +124,7 @@ func (s *stream) breaks(err error) {
 	if !s.shut {
 		s.transmit() // what it has written before it knows
 		s.shut = true
-		s.c.end(err)
+		s.c.End(err)
 	}
 }
 
@@ -165,7 +166,7 @@ func (s *stream) returns() {
 	s.l.c.sees(func() {
 		if !s.shut {
 			s.l.w.hist.receives(s, len(b))
-			s.c.deliver(b)
+			s.c.Deliver(b)
 		}
 	})
 }
@@ -223,7 +224,7 @@ func (s *stream) cut(late time.Duration) {
 	}
 	if !s.shut {
 		s.shut = true
-		w.after(0, arrival, func() { s.l.c.sees(func() { s.c.end(errReset) }) })
+		w.after(0, arrival, func() { s.l.c.sees(func() { s.c.End(simnet.ErrReset) }) })
 	}
 }
 

@@ -237,8 +237,12 @@ func (w *world) owner(n int) *owner {
 // appears notes the owners that a client has sent a command about.
 func (w *world) appears(o op, c *client) {
 	for _, n := range o.owners {
-		if w := w.owner(n); w.client < 0 && c.workers != nil {
-			w.client, w.lock = c.index, o.lock
+		by := w.owner(n)
+		if by.client < 0 && c.workers != nil {
+			by.client, by.lock = c.index, o.lock
+		}
+		if o.ttl > 0 {
+			by.ttl = o.ttl
 		}
 	}
 }

@@ -203,15 +203,20 @@ func (a *attempt) takeReplyLocked(node, tag int, ans Reply) {
 		return
 	}
 	at := a.k.receivedAt(ans)
-	if err := a.k.checkClock(node, ans, a.core.AskedAt(node), at); err != nil && ans.Kind == quorum.Yes && op == quorum.Acquire {
+	jumped := a.k.checkClock(node, ans, a.core.AskedAt(node), at)
+	if jumped != nil && ans.Kind == quorum.Yes && op == quorum.Acquire {
 		// The node is released as if the outcome were unknown.
 		if ans.Kind = quorum.Unknown; a.waiting.waits {
 			ans.Kind = quorum.Discounted
 		}
-		ans.Report = err.outcome()
+		ans.Report = jumped.outcome()
 	}
 	a.noteLocked(node, ans.Report)
-	a.applyLocked(a.eventLocked(quorum.Event{Kind: ans.Kind, Node: node, Op: op, Token: ans.Token, Reserved: a.reservedLocked(ans)}, ans), at)
+	e := a.eventLocked(quorum.Event{Kind: ans.Kind, Node: node, Op: op, Token: ans.Token, Reserved: a.reservedLocked(ans)}, ans)
+	if e.Uncounted = jumped != nil; e.Uncounted {
+		e.RetryAfter = min(e.RetryAfter, jumped.left+afterExpiry)
+	}
+	a.applyLocked(e, at)
 }
 
 // noteLocked keeps the report of a node.

@@ -76,10 +76,22 @@ func (c *Clocks) Observe(node int, addr string, sent, received, at clock.Instant
 	case jump.Least < -tolerable:
 		c.log.Warn("a node's clock has jumped back", "node", addr, "by", store.Round(-jump.Least))
 	}
-	if left := n.until.Sub(received); left > 0 {
+	if left := n.until.Sub(received); left > 0 && (discountEach || !c.mostJumped(received)) {
 		return &jumpError{n.jumped, left}
 	}
 	return nil
+}
+
+// mostJumped reports whether most of the nodes would be discounted at now. That is no
+// reason to trust them: a time server can set several nodes one soon after the other.
+func (c *Clocks) mostJumped(now clock.Instant) bool {
+	jumped := 0
+	for _, n := range c.nodes {
+		if now < n.until {
+			jumped++
+		}
+	}
+	return jumped > len(c.nodes)/2
 }
 
 // ReadAt returns when the node's clock was last observed; zero: never.

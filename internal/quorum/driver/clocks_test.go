@@ -77,6 +77,40 @@ func TestClocks(t *testing.T) {
 	}
 }
 
+// A time server that sets several nodes sets one soon after the other: that most of them
+// jumped is no sign that our own clock stood still.
+func TestClocksDiscountMostNodes(t *testing.T) {
+	if out := oneJumpsAfterTheOther(); out != 3 {
+		t.Errorf("%d of 3 nodes are out after each of them jumped", out)
+	}
+}
+
+// oneJumpsAfterTheOther returns how many of three nodes are discounted after the clock of
+// each of them has jumped.
+func oneJumpsAfterTheOther() (out int) {
+	now := clock.Instant(time.Hour)
+	c := NewClocks(3, time.Minute, nil, slog.New(slog.DiscardHandler))
+	var ahead [3]time.Duration
+	look := func(node int) *jumpError {
+		now = now.Add(time.Millisecond)
+		return c.Observe(node, "n", now.Add(-time.Millisecond), now, now.Add(ahead[node]))
+	}
+	for n := range ahead {
+		look(n)
+	}
+	for n := range ahead {
+		now = now.Add(time.Second)
+		ahead[n] += 10 * time.Second
+		look(n)
+	}
+	for n := range ahead {
+		if look(n) != nil {
+			out++
+		}
+	}
+	return out
+}
+
 // Without a clock of our own that can stand still every jump is the node's.
 func TestClocksNeverBlameABootClock(t *testing.T) {
 	now := clock.Instant(time.Hour)

@@ -179,6 +179,8 @@ type Driver struct {
 	Logger      *slog.Logger
 	// Clocks watches the clocks of the nodes. Nil: they are not watched.
 	Clocks *Clocks
+	// Wall is the time of day. Nil: that of this machine. Simulations set it.
+	Wall func() time.Time
 	// Jitter returns a random pause of at most d and not much less. Nil: the driver
 	// draws it. Simulations set it.
 	Jitter func(d time.Duration) time.Duration

@@ -9,4 +9,6 @@ const (
 	declineUnwanted = true
 	// undoOwn: an attempt that fails cleans up no grant but its own.
 	undoOwn = true
+	// discountEach: a node whose clock jumped is discounted however many others jumped.
+	discountEach = true
 )

@@ -11,13 +11,16 @@ import (
 
 // Without the mechanisms the tests above see nodes told what they should not be.
 func TestMechanismsAreNeeded(t *testing.T) {
-	defer func() { declineUnwanted, undoOwn = true, true }()
-	declineUnwanted, undoOwn = false, false
+	defer func() { declineUnwanted, undoOwn, discountEach = true, true, true }()
+	declineUnwanted, undoOwn, discountEach = false, false, false
 	if got := lateHand(t); len(got) != 0 {
 		t.Errorf("the node is told %q", got)
 	}
 	r := store.Lease{Name: "a", Owner: "deploy", Attempt: "second", TTL: time.Minute}
 	if told := cleanedUp(t, r); told.Undo {
 		t.Errorf("the node is told %+v", told)
+	}
+	if out := oneJumpsAfterTheOther(); out != 0 {
+		t.Errorf("%d nodes are out though most of them jumped", out)
 	}
 }

@@ -2,6 +2,7 @@ package driver
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 
 	"github.com/leasehold-dev/leasehold/internal/clock"
@@ -62,15 +63,7 @@ func (a *attempt) bargesLocked(now clock.Instant) bool {
 
 // OnPushLost makes every waiter ask the node again: pushes of it may have been lost.
 func (k *Driver) OnPushLost(node int) {
-	w := &k.waiting
-	w.mu.Lock()
-	owners := make([]string, 0, len(w.byOwner))
-	for owner := range w.byOwner {
-		owners = append(owners, owner)
-	}
-	slices.SortFunc(owners, func(x, y string) int { return cmp.Compare(w.byOwner[x].waiting.number, w.byOwner[y].waiting.number) })
-	w.mu.Unlock()
-	for _, owner := range owners {
+	for _, owner := range k.ownersInOrder() {
 		k.withAttempt(owner, func(a *attempt) {
 			if a.waiting.reserved { // no caller waits for the answer
 				a.waiting.nodes[node].pushLost = true
@@ -79,6 +72,18 @@ func (k *Driver) OnPushLost(node int) {
 			a.applyLocked(quorum.Event{Kind: quorum.PushLost, Node: node}, k.Clock.Now())
 		})
 	}
+}
+
+// ownersInOrder returns the owners of all attempts that wait, in order of arrival.
+func (k *Driver) ownersInOrder() []string {
+	w := &k.waiting
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	owners := slices.Collect(maps.Keys(w.byOwner))
+	slices.SortFunc(owners, func(x, y string) int {
+		return cmp.Compare(w.byOwner[x].waiting.number, w.byOwner[y].waiting.number)
+	})
+	return owners
 }
 
 // withAttempt calls do with the attempt of owner, if it is open. It reports whether there

@@ -19,6 +19,7 @@ type waiting struct {
 	mu         sync.Mutex
 	byOwner    map[string]*attempt
 	departures departures
+	suspend    suspendWatch
 }
 
 // waitState is the additional state of an attempt that waits.
@@ -85,12 +86,12 @@ func (k *Driver) Wait(ctx context.Context, r store.WaitRequest, reason func(erro
 	}
 	for first := a.start; ; a = k.enqueue(r, true, reason) {
 		after := a.start.Sub(first)
-		g, gaveWay, err := k.awaitVerdict(ctx, a)
-		if !gaveWay {
+		g, follow, err := k.awaitVerdict(ctx, a)
+		if follow == nil {
 			g.Since += after
 			return g, err
 		}
-		r.Owner = store.SameRank(r.Owner)
+		r.Owner = follow(r.Owner)
 	}
 }
 
@@ -110,23 +111,35 @@ func (k *Driver) enqueue(r store.WaitRequest, again bool, reason func(error)) *a
 	return a
 }
 
-// awaitVerdict waits until the attempt is won, lost or gives way.
-func (k *Driver) awaitVerdict(ctx context.Context, a *attempt) (g store.Grant, gaveWay bool, err error) {
+// awaitVerdict waits until the attempt is won, lost or gives way. If it gave way,
+// follow returns the owner of the attempt that follows it.
+func (k *Driver) awaitVerdict(ctx context.Context, a *attempt) (g store.Grant, follow func(owner string) string, err error) {
+	k.watchSuspend()
 	await(ctx, k.Closing, k.Clock, a.start, a.over, a.timer, a, func() { k.readInline(ctx, a.over, a.idleTime) })
 	a.mu.Lock()
 	defer a.doneLocked()
 	k.unregisterLocked(a)
 	switch {
 	case a.core.Verdict() == quorum.Won:
-		return a.grantLocked(), false, nil
+		return a.grantLocked(), nil, nil
 	case ctx.Err() != nil:
-		return g, false, ctx.Err()
+		return g, nil, ctx.Err()
 	case k.closing():
-		return g, false, store.ErrClosed
+		return g, nil, store.ErrClosed
+	case a.core.HandedOver():
+		return g, k.newRank, nil
 	case a.core.GaveWay():
-		return g, true, nil
+		return g, store.SameRank, nil
 	}
-	return g, false, a.failureLocked(ctx)
+	return g, nil, a.failureLocked(ctx)
+}
+
+// newRank returns an owner that comes after all that wait already.
+func (k *Driver) newRank(string) string {
+	if k.Wall == nil {
+		return store.NewOwnerAt(time.Now())
+	}
+	return store.NewOwnerAt(k.Wall())
 }
 
 // idleTime is how long an attempt that waits has nothing to do by itself.

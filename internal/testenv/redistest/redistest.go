@@ -110,7 +110,7 @@ func launch(t testing.TB, n int, o Options) []*Server {
 
 // Mark is the key by which clients of several servers know that a server has lost
 // nothing.
-const Mark = "leasehold:node"
+const Mark = nodemark.Key
 
 // Declare makes clients trust that the server, as it runs now, has lost nothing.
 // StartN calls it. It does nothing if the server cannot be written to.
@@ -123,10 +123,7 @@ func (s *Server) Declare() {
 	}
 	for l := range strings.Lines(localredis.Text(v)) {
 		if run, ok := strings.CutPrefix(strings.TrimSpace(l), "run_id:"); ok {
-			mark := nodemark.New()
-			mark.Open, mark.Why, mark.Run = true, nodemark.Declared, run
-			mark.Durable, mark.ClientDurable = 1, 1 // if a client finds that it is
-			s.Do(ctx, "SET", Mark, mark.String())
+			s.Do(ctx, "SET", Mark, nodemark.Trusted(run).String())
 		}
 	}
 }

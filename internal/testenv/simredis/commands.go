@@ -2,7 +2,6 @@ package simredis
 
 import (
 	"math"
-	"path"
 	"strconv"
 	"strings"
 )
@@ -61,6 +60,7 @@ func init() {
 		"INCR": {arity: 2, writes: true, grows: true, do: (*Server).incr},
 		"DEL":  {arity: 2, writes: true, do: (*Server).del}, "UNLINK": {arity: 2, writes: true, do: (*Server).del},
 		"EXISTS": {arity: 2, do: (*Server).exists},
+		"KEYS":   {arity: 2, do: (*Server).matching},
 		"SCAN":   {arity: 2, do: (*Server).scan},
 		"TYPE":   {arity: 2, do: (*Server).kind},
 		"STRLEN": {arity: 2, do: func(s *Server, a []string) reply { return s.length(a[0], false) }},
@@ -259,6 +259,47 @@ func (s *Server) flushall([]string) reply {
 	return okReply
 }
 
+func (s *Server) matching(a []string) reply { return bulks(s.match(a[0])) }
+
+// match are the names of keys that match a pattern.
+func (s *Server) match(pattern string) (names []string) {
+	for _, k := range s.Keys() {
+		if glob(pattern, k) {
+			names = append(names, k)
+		}
+	}
+	return names
+}
+
+// glob says whether a pattern matches a name, byte by byte. It knows no classes.
+func glob(pattern, name string) bool {
+	for pattern != "" {
+		c := pattern[0]
+		pattern = pattern[1:]
+		switch {
+		case c == '*':
+			for i := range len(name) + 1 {
+				if glob(pattern, name[i:]) {
+					return true
+				}
+			}
+			return false
+		case name == "":
+			return false
+		case c == '?':
+			name = name[1:]
+			continue
+		case c == '\\' && pattern != "":
+			c, pattern = pattern[0], pattern[1:]
+		}
+		if name[0] != c {
+			return false
+		}
+		name = name[1:]
+	}
+	return name == ""
+}
+
 // scan returns all keys at once.
 func (s *Server) scan(a []string) reply {
 	pattern := "*"
@@ -267,11 +308,5 @@ func (s *Server) scan(a []string) reply {
 			pattern = a[i+1]
 		}
 	}
-	r := reply{kind: '*'}
-	for _, k := range s.Keys() {
-		if ok, err := path.Match(pattern, k); ok && err == nil {
-			r.list = append(r.list, bulk(k))
-		}
-	}
-	return array(bulk("0"), r)
+	return array(bulk("0"), bulks(s.match(pattern)))
 }

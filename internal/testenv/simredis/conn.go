@@ -183,8 +183,10 @@ func (s *Server) eval(byHash bool, args []string) reply {
 	if len(args) < 2 {
 		return failure("ERR wrong number of arguments for 'eval' command")
 	}
-	sha := strings.ToLower(args[0])
-	if !byHash {
+	var sha string
+	if byHash {
+		sha = strings.ToLower(args[0])
+	} else {
 		sha = hash(args[0])
 		s.scripts[sha] = args[0]
 	}

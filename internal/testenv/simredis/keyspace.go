@@ -12,6 +12,7 @@ type keyspace struct {
 	writes  int
 	journal []change
 	changed func(key string)
+	prompt  bool // see Server.EndPromptly
 }
 
 // entry is what a key holds: a string or a list.
@@ -34,13 +35,19 @@ func (e entry) clone() entry {
 	return e
 }
 
-// expired says so as Redis does: in the millisecond after the last one.
-func (e entry) expired(now time.Time) bool { return e.expires > 0 && now.UnixMilli() > e.expires }
+// over says whether a key has expired. Redis says so in the millisecond after the last.
+func (k *keyspace) over(e entry, now time.Time) bool {
+	last := e.expires
+	if k.prompt {
+		last--
+	}
+	return e.expires > 0 && now.UnixMilli() > last
+}
 
 // get is what a key holds now.
 func (k *keyspace) get(key string) (entry, bool) {
 	e, ok := k.data[key]
-	if ok && e.expired(k.now) {
+	if ok && k.over(e, k.now) {
 		k.drop(key)
 		return entry{}, false
 	}
@@ -63,7 +70,7 @@ func (k *keyspace) drop(key string) bool {
 	k.note(key)
 	delete(k.data, key)
 	k.changed(key)
-	return !e.expired(k.now)
+	return !k.over(e, k.now)
 }
 
 // note keeps what a key held, and now and then clears out what has expired.
@@ -76,7 +83,7 @@ func (k *keyspace) note(key string) {
 	k.journal = append(k.journal[old:], change{k.now, key, was, existed})
 	if k.writes++; k.writes%4096 == 0 {
 		for name, e := range k.data {
-			if e.expired(k.now) {
+			if k.over(e, k.now) {
 				delete(k.data, name)
 			}
 		}

@@ -53,6 +53,10 @@ func (s *Server) SetDurable(durable bool) {
 	}
 }
 
+// EndPromptly has keys expire when their time is up, and not in the millisecond after it,
+// as with Redis: for comparisons with a rule that knows no such millisecond.
+func (s *Server) EndPromptly() { s.keys.prompt = true }
+
 // Data is what a server holds at some time.
 type Data map[string]entry
 
@@ -106,7 +110,7 @@ func (s *Server) Backdate(d time.Duration) { s.started -= int64(d / time.Second)
 func (s *Server) Value(key string) (value string, left time.Duration, ok bool) {
 	e, ok := s.keys.data[key]
 	now := s.clock()
-	if !ok || e.expired(now) {
+	if !ok || s.keys.over(e, now) {
 		return "", 0, false
 	}
 	if e.expires > 0 {
@@ -119,7 +123,7 @@ func (s *Server) Value(key string) (value string, left time.Duration, ok bool) {
 func (s *Server) Keys() (names []string) {
 	now := s.clock()
 	for k, e := range s.keys.data {
-		if !e.expired(now) {
+		if !s.keys.over(e, now) {
 			names = append(names, k)
 		}
 	}

@@ -361,3 +361,15 @@ func TestStore(t *testing.T) {
 		}
 	}
 }
+
+// Patterns match the same names.
+func TestPatterns(t *testing.T) {
+	b := open(t)
+	for _, name := range []string{"a", "a/b", "{a/b}:token", "*", "a?c", `a\b`, "ä"} {
+		b.compare("SET", name, "x")
+		for _, pattern := range []string{"*", "?", "??", "a*", "a/*", "*b", "{*}:token", `\*`, `a\?c`, "a?c", `a\\b`, `a\`, "", "***"} {
+			b.compare("KEYS", pattern)
+		}
+		b.compare("DEL", name)
+	}
+}

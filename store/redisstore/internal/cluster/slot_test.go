@@ -58,13 +58,11 @@ func TestNamesInACluster(t *testing.T) {
 
 // There is a tag for each slot.
 func TestTags(t *testing.T) {
-	for slot := range resp.Slots {
+	// Each search takes a millisecond with the race detector: a few of each region will do.
+	for slot := 0; slot < resp.Slots; slot += 61 {
 		tag := TagIn(func(s int) bool { return s == slot }, rand.IntN(1<<(5*TagSize)))
 		if len(tag) != TagSize || SlotOf(fmt.Sprintf("x{%s}y", tag)) != slot {
 			t.Fatalf("slot %d has tag %q", slot, tag)
-		}
-		if testing.Short() && slot > 100 {
-			break
 		}
 	}
 	if tag := TagIn(func(int) bool { return false }, 0); tag != "" {

@@ -1,6 +1,7 @@
 package script
 
 import (
+	"github.com/leasehold-dev/leasehold/internal/nodemark"
 	"github.com/leasehold-dev/leasehold/store"
 	"github.com/leasehold-dev/leasehold/store/redisstore/internal/resp"
 )
@@ -23,7 +24,7 @@ const ChannelBegin = "leasehold:to:"
 // A quarantine ends when the wall clocks of the server and of the client that ends it
 // have both passed the end in the mark. A client that stays connected also counts for
 // itself, by a monotonic clock.
-const MarkKey = "leasehold:node"
+const MarkKey = nodemark.Key
 
 // Keys of lock L. The lock itself is at its own name, where every other client that uses
 // SET NX PX looks for it. All other keys are at {L}:..., in the same slot.

@@ -38,7 +38,10 @@ local function remembers(mark, client, now)
     and not client.promoted and client.counter >= client.seen
 end
 
--- forgot returns why the server may have forgotten leases; nil if it has not.
+-- forgot returns why the server may have forgotten leases since the last quarantine began;
+-- nil if it has not. A grant's token is no smaller than the server's clock was. One from
+-- before that quarantine may be missing: its lease ended in the quarantine, and every
+-- client that had such a grant would begin another one.
 local function forgot(mark, client, now)
   if client.run == '-' then
     return nil
@@ -48,7 +51,7 @@ local function forgot(mark, client, now)
     end
   elseif mark.replication ~= '-' and client.replication ~= '-' and mark.replication ~= client.replication and client.promoted then
     return 'replaced'
-  elseif mark.why ~= 'declared' and client.counter < client.seen then
+  elseif mark.why ~= 'declared' and client.counter < client.seen and client.seen >= mark.opens - mark.longest then
     return 'behind'
   end
 end

@@ -11,8 +11,8 @@ if ours and attempt then
   local made = call('MGET', name .. 'made')[1]
   if made == attempt then
     call('DEL', name .. 'made')
-  else
-    ours = not made and string.find(ARGV[3], 'u', 1, true) == nil
+  elseif made or string.find(ARGV[3], 'u', 1, true) then
+    ours = false
   end
 end
 if not ours then

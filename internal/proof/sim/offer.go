@@ -1,0 +1,37 @@
+package sim
+
+import (
+	"bytes"
+	"time"
+)
+
+// offer is a lock that a node told a waiter about that barges: nobody has it, and no other
+// waiter is told. While that waiter cannot be reached, it keeps the lock from others for
+// as long as one does that was handed the lock.
+type offer struct {
+	owner int
+	until time.Duration
+}
+
+// pushes takes in what the node says unasked on one of its connections.
+func (n *node) pushes(b []byte) {
+	_, after, ok := bytes.Cut(b, []byte("free "))
+	if !ok {
+		return
+	}
+	owner, _, _ := bytes.Cut(after, []byte("\r\n"))
+	number := n.w.hist.number(string(owner))
+	if o := n.w.owner(number); o.lock >= 0 {
+		n.offered[o.lock] = offer{owner: number, until: n.w.now() + o.ttl}
+	}
+}
+
+// offeredInVain says whether a lock is offered to a waiter that cannot take it.
+func (j *judge) offeredInVain(n *node, lock int) bool {
+	o := n.offered[lock]
+	if o.until <= j.w.now() {
+		return false
+	}
+	to := j.w.clients[j.w.owner(o.owner).client]
+	return !j.settled(to) || !j.reachable(to, n)
+}

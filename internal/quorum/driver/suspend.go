@@ -1,0 +1,52 @@
+package driver
+
+import (
+	"time"
+
+	"github.com/leasehold-dev/leasehold/internal/clock"
+	"github.com/leasehold-dev/leasehold/internal/quorum"
+)
+
+// suspendCheck is how often a process with waiters looks whether its machine was suspended.
+// Timers stand still meanwhile on Linux, and places do not: a waiter whose place has ended
+// would refresh it as late as if no time had passed, and is told nothing before.
+const suspendCheck = 250 * time.Millisecond
+
+// suspendWatch compares the clock, which counts suspend, with a timer, which does not. It
+// runs while anybody waits. The mutex of waiting guards it.
+type suspendWatch struct {
+	running bool
+	readAt  clock.Instant
+}
+
+// watchSuspend begins to watch, unless that is done already.
+func (k *Driver) watchSuspend() {
+	w, now := &k.waiting, k.Clock.Now()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if s := &w.suspend; !s.running {
+		s.running, s.readAt = true, now
+		time.AfterFunc(suspendCheck, k.checkSuspend)
+	}
+}
+
+// checkSuspend steps every attempt that waits if the machine was suspended.
+func (k *Driver) checkSuspend() {
+	w, now := &k.waiting, k.Clock.Now()
+	w.mu.Lock()
+	s := &w.suspend
+	slept := now.Sub(s.readAt) > 2*suspendCheck
+	if s.running, s.readAt = len(w.byOwner) > 0, now; s.running {
+		time.AfterFunc(suspendCheck, k.checkSuspend)
+	}
+	w.mu.Unlock()
+	if !slept {
+		return
+	}
+	for _, owner := range k.ownersInOrder() {
+		k.withAttempt(owner, func(a *attempt) {
+			a.waiting.timerAt = 0
+			a.applyLocked(quorum.Event{Kind: quorum.Tick}, k.Clock.Now())
+		})
+	}
+}

@@ -1,0 +1,126 @@
+package driver
+
+import (
+	"context"
+	"log/slog"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/leasehold-dev/leasehold/internal/clock"
+	"github.com/leasehold-dev/leasehold/internal/quorum"
+	"github.com/leasehold-dev/leasehold/store"
+)
+
+// recorder is a node that notes what it is asked, and answers as it is told to.
+type recorder struct {
+	index int
+	asked chan Question
+	says  func(Question) (Reply, bool) // false: it does not answer
+}
+
+func (r *recorder) Addr() string { return "node" }
+
+func (r *recorder) Put(c Call) error {
+	q := c.Payload.(Question)
+	if q.Op == quorum.Acquire {
+		r.asked <- q
+	}
+	if a, ok := r.says(q); ok {
+		go c.To.Receive(r.index, c.Tag, a)
+	}
+	return nil
+}
+
+func (r *recorder) Flush() {}
+
+// recorders returns a driver over three nodes, and what they are asked.
+func recorders(now clock.Clock, says func(node int, q Question) (Reply, bool)) (*Driver, []*recorder) {
+	k := &Driver{
+		Encode:      func(q Question, _ any) any { return q },
+		NodeTimeout: func(time.Duration) time.Duration { return 50 * time.Millisecond },
+		Clock:       now,
+		Logger:      slog.New(slog.DiscardHandler),
+	}
+	var nodes []*recorder
+	for i := range 3 {
+		nodes = append(nodes, &recorder{i, make(chan Question, 100), func(q Question) (Reply, bool) { return says(i, q) }})
+		k.Nodes = append(k.Nodes, nodes[i])
+	}
+	return k, nodes
+}
+
+func isTaken(int, Question) (Reply, bool) {
+	return Reply{Kind: quorum.No, Position: 1, Report: store.NodeOutcome{Outcome: store.Taken, Holder: store.Holder{Owner: "x"}, ExpiresIn: time.Hour}}, true
+}
+
+// After a suspend the places of a waiter may have ended. It refreshes them as soon as it
+// runs again, not when a timer fires that stood still meanwhile.
+func TestWaiterRefreshesAfterASuspend(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		began := time.Now()
+		var slept atomic.Int64
+		now := clock.Func(func() clock.Instant { return clock.Instant(time.Since(began)) + clock.Instant(slept.Load()) + 1 })
+		k, nodes := recorders(now, isTaken)
+		ctx, stop := context.WithCancel(t.Context())
+		done := make(chan error)
+		go func() {
+			_, err := k.Wait(ctx, store.WaitRequest{Lease: store.Lease{Name: "a", Owner: store.NewOwnerAt(began), TTL: time.Minute}}, nil)
+			done <- err
+		}()
+		for _, n := range nodes {
+			<-n.asked
+		}
+		time.Sleep(time.Second)
+		slept.Add(int64(2 * time.Minute))
+		resumed := time.Now()
+		for _, n := range nodes {
+			<-n.asked
+		}
+		if took := time.Since(resumed); took > suspendCheck {
+			t.Errorf("asked again %v after the suspend", took)
+		}
+		stop()
+		<-done
+		time.Sleep(suspendCheck) // the watch ends with the last waiter
+		synctest.Wait()
+		if k.waiting.suspend.running {
+			t.Error("nobody waits, and the watch goes on")
+		}
+	})
+}
+
+// A waiter that hands over what it has comes back as the last: the one that follows it may
+// reach a majority.
+func TestWaiterThatHandsOverComesLast(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		now := clock.Func(func() clock.Instant { return clock.Instant(time.Now().UnixNano()) })
+		k, nodes := recorders(now, func(node int, q Question) (Reply, bool) {
+			switch {
+			case node > 0:
+				return Reply{}, false
+			case q.QueueOnly:
+				return Reply{Kind: quorum.Absent, Position: 1, Report: store.NodeOutcome{Outcome: store.Absent}}, true
+			}
+			return Reply{Kind: quorum.Yes, Token: 1, Report: store.NodeOutcome{Outcome: store.Granted}}, true
+		})
+		ctx, stop := context.WithCancel(t.Context())
+		done := make(chan error)
+		go func() {
+			_, err := k.Wait(ctx, store.WaitRequest{Lease: store.Lease{Name: "a", Owner: store.NewOwnerAt(time.Now()), TTL: time.Minute}}, nil)
+			done <- err
+		}()
+		first := <-nodes[0].asked
+		other := store.NewOwnerAt(time.Now().Add(time.Millisecond))
+		second := <-nodes[0].asked
+		if !second.QueueOnly || second.Lease.Owner == first.Lease.Owner {
+			t.Errorf("after %+v it asks %+v", first, second)
+		}
+		if !store.Before(other, second.Lease.Owner) {
+			t.Error("it comes back before a waiter that came in the meantime")
+		}
+		stop()
+		<-done
+	})
+}

@@ -1,0 +1,86 @@
+package simnet
+
+import (
+	"slices"
+	"time"
+
+	"github.com/leasehold-dev/leasehold/internal/testenv/simredis"
+)
+
+// link is the server's end of a connection, with the network's mutex but for wrote.
+type link struct {
+	h       *Host
+	conn    *Conn
+	session *simredis.Conn
+	over    bool // nothing passes any more
+
+	sent  []byte   // that has arrived, and is not done: the server is silent, or it is a part
+	ends  bool     // the client has closed its end
+	there [][]byte // under way to the client, in order
+}
+
+// wrote has what the client has written arrive after the delay.
+func (l *link) wrote() {
+	n := l.h.n
+	if n.Delay == 0 {
+		n.mu.Lock()
+		defer n.mu.Unlock()
+		l.arriveLocked()
+		return
+	}
+	time.AfterFunc(n.Delay, func() {
+		n.mu.Lock()
+		defer n.mu.Unlock()
+		l.arriveLocked()
+	})
+}
+
+// arriveLocked takes all that was written: of several that were, the first to arrive
+// brings the others.
+func (l *link) arriveLocked() {
+	out, closed := l.conn.Take()
+	l.sent = append(l.sent, out...)
+	l.ends = l.ends || closed
+	l.serveLocked()
+}
+
+// serveLocked does the commands that have arrived.
+func (l *link) serveLocked() {
+	for !l.over && l.h.silent == nil {
+		words, rest, err := simredis.Parse(l.sent)
+		if err != nil {
+			l.says([]byte("-ERR Protocol error\r\n"))
+			l.ends, words = true, nil
+		}
+		if words == nil {
+			break
+		}
+		l.sent = rest
+		l.says(l.session.Do(words))
+	}
+	if l.ends && !l.over && l.h.silent == nil {
+		l.over = true
+		l.session.Close()
+		l.conn.End(ErrReset)
+		l.h.links = slices.DeleteFunc(l.h.links, func(o *link) bool { return o == l })
+	}
+}
+
+// says sends what the server answers, or says unasked, to the client.
+func (l *link) says(b []byte) {
+	n := l.h.n
+	if n.Delay == 0 {
+		l.conn.Deliver(b)
+		return
+	}
+	l.there = append(l.there, b)
+	time.AfterFunc(n.Delay, func() {
+		n.mu.Lock()
+		defer n.mu.Unlock()
+		if !l.over {
+			b := l.there[0]
+			l.there = l.there[1:]
+			l.conn.Deliver(b)
+		}
+	})
+}

@@ -1,0 +1,58 @@
+package redisstore_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/leasehold-dev/leasehold/internal/clock"
+	"github.com/leasehold-dev/leasehold/internal/testenv/simnet"
+	"github.com/leasehold-dev/leasehold/store"
+	"github.com/leasehold-dev/leasehold/store/redisstore"
+	"github.com/leasehold-dev/leasehold/store/storetest"
+)
+
+// bubbled returns a network of servers in the bubble of the test, at a time at which
+// milliseconds have as many digits as the scripts expect: bubbles begin in 2000.
+func bubbled(t *testing.T, nodes int) (*simnet.Network, []*simnet.Host) {
+	t.Helper()
+	time.Sleep(time.Until(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)))
+	n := &simnet.Network{Delay: 200 * time.Microsecond}
+	return n, n.StartN(nodes)
+}
+
+// openBubbled opens a store over a bubble's servers, with its clock, and closes it with
+// the test. A nil o is the defaults.
+func openBubbled(t *testing.T, n *simnet.Network, hosts []*simnet.Host, o *redisstore.Options) *redisstore.Store {
+	t.Helper()
+	if o == nil {
+		o = &redisstore.Options{}
+	}
+	o.Dial, o.Clock = n.Dial, clock.Func(func() clock.Instant { return clock.Instant(time.Now().UnixNano()) })
+	s, err := redisstore.Open(t.Context(), []string{"redis://" + strings.Join(addrs(hosts), ",")}, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s.Close() })
+	return s
+}
+
+// The contract of a store, in virtual time, on servers that run the scripts. Three servers
+// are real ones elsewhere.
+func TestConformance(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		nodes int
+	}{{"OneNode", 1}, {"FourNodes", 4}} {
+		t.Run(c.name, func(t *testing.T) {
+			var network *simnet.Network
+			var hosts []*simnet.Host
+			first := func(t *testing.T) store.Store {
+				network, hosts = bubbled(t, c.nodes)
+				return openBubbled(t, network, hosts, nil)
+			}
+			second := func(t *testing.T) store.Store { return openBubbled(t, network, hosts, nil) }
+			storetest.Run(t, first, storetest.Options{Second: second, Virtual: true})
+		})
+	}
+}
