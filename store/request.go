@@ -57,6 +57,11 @@ type Lease struct {
 	// Owner is new, and otherwise a new value for each attempt, in the form of an
 	// Owner. Clean-up after one attempt leaves the grants of the others alone.
 	Attempt string
+	// Kind is the kind of the lock. The zero value is a mutex. A store that keeps no
+	// other kinds returns ErrUnsupported for them.
+	Kind Kind
+	// Weight is how much of Kind.Limit the owner wants. Zero means 1.
+	Weight int64
 	// Meta describes the owner to people; see Holder.Encode. Stores keep it and
 	// return it without interpreting it.
 	Meta string
@@ -114,9 +119,9 @@ type ReserveRequest struct {
 	Count int
 }
 
-// Check returns nil if l is valid for a store of those capabilities, and
-// otherwise an error that matches ErrInvalid. Stores check each request before
-// they send anything.
+// Check returns nil if l is valid for a store of those capabilities. Otherwise the
+// error matches ErrInvalid, or ErrUnsupported if the store cannot keep locks of
+// that kind. Stores check each request before they send anything.
 func (l Lease) Check(c Caps) error {
 	if err := CheckName(l.Name); err != nil {
 		return err
@@ -131,6 +136,9 @@ func (l Lease) Check(c Caps) error {
 	}
 	if len(l.Meta) > MaxMeta {
 		return fmt.Errorf("%w: the description of the holder has %d bytes, the maximum is %d: shorten the purpose", ErrInvalid, len(l.Meta), MaxMeta)
+	}
+	if err := l.checkKind(c); err != nil {
+		return err
 	}
 	return c.CheckTTL(l.TTL)
 }
@@ -153,7 +161,13 @@ func (r ReserveRequest) Check(c Caps) error {
 	if r.Count < 1 || r.Count > MaxSpare+1 {
 		return fmt.Errorf("%w: %d tokens to reserve: the number must be from 1 to %d", ErrInvalid, r.Count, MaxSpare+1)
 	}
-	return r.Lease.Check(c)
+	if err := r.Lease.Check(c); err != nil {
+		return err
+	}
+	if r.SharesToken() {
+		return fmt.Errorf("%w: lock %q: a lease that shares its token with others can reserve no more", ErrUnsupported, excerpt.AtMost(r.Name, mostQuoted))
+	}
+	return nil
 }
 
 // CheckName returns nil if name can name a lock, and otherwise an error that

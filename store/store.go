@@ -41,7 +41,8 @@ type Store interface {
 	//   - ErrBusy (as *BusyError) if another owner holds the lock;
 	//   - ErrQuorum (as *QuorumError) if too few nodes gave an answer;
 	//   - ErrInvalid if the request was refused before anything was sent;
-	//   - ErrUnsupported if the store cannot give r.Require;
+	//   - ErrUnsupported if the store cannot give r.Require or keep r.Kind;
+	//   - ErrKindMismatch (as *KindError) if the lock is in use as another kind;
 	//   - ErrClosed if the store was closed;
 	//   - ctx.Err() if the caller gave up;
 	// or it is an error of the engine.
@@ -94,6 +95,9 @@ type Grant struct {
 	// has a token larger than all of them. Spare is at most what was asked for.
 	Token fence.Token
 	Spare int
+	// Slot is a number that no other holder of the lock has, from 0 to
+	// Kind.Limit - 1. The lease keeps it while it lasts. For a mutex it is 0.
+	Slot int64
 	// Owner, if not empty, is the owner to use for renewals and the release: Wait
 	// had to replace Lease.Owner by another owner of the same rank.
 	Owner string
@@ -110,9 +114,11 @@ type Grant struct {
 type State struct {
 	// Name is the name of the lock.
 	Name string
-	// Held reports whether the lock is held now. If it is not, Holder, Token and
-	// ExpiresIn are zero.
+	// Held reports whether the lock is held now. If it is not, Kind, Holder, Token,
+	// ExpiresIn and Holders are zero.
 	Held bool
+	// Kind is the kind of lock that is in use. It is zero for a mutex.
+	Kind Kind
 	// Holder describes the holder. Its Owner is always set. The other fields are
 	// as the holder gave them, and empty for another kind of client.
 	Holder Holder
@@ -124,11 +130,24 @@ type State struct {
 	// it is left returns its TTL. ExpiresIn is negative if the lease never ends by
 	// itself, as for another client's key without a TTL.
 	ExpiresIn time.Duration
+	// Holders are all holders, in order of their grants, if Kind is not a mutex.
+	// Holder, Token and ExpiresIn are those of the first. Otherwise it is nil.
+	Holders []Holding
 	// Line is the queue of waiters in order, at most the first MaxLine of them.
 	// Only Inspect sets it, and only in a store that keeps a queue.
 	Line []Place
 	// Nodes has one outcome for each node of a quorum store; nil in other stores.
 	Nodes []NodeOutcome
+}
+
+// Holding is one lease of a lock that several owners can hold together.
+type Holding struct {
+	// Holder, Token and ExpiresIn are as in State.
+	Holder    Holder
+	Token     fence.Token
+	ExpiresIn time.Duration
+	// Weight is how much of Kind.Limit the holder has. Slot is as in Grant.
+	Weight, Slot int64
 }
 
 // Caps describes a store and its limits.
@@ -146,6 +165,9 @@ type Caps struct {
 	// to them: a lease may last longer than its TTL by that much. Zero means less
 	// than a millisecond.
 	Resolution time.Duration
+	// Kinds reports that the store keeps locks of every Kind. Without it, the store
+	// keeps mutexes and returns ErrUnsupported for all others.
+	Kinds bool
 	// Bound reports that a lease belongs to the handle that acquired it, such as
 	// to the session behind it. Through another handle it can be released but not
 	// renewed: Renew then returns ErrNotHeld or ErrUnsupported.

@@ -9,7 +9,7 @@ import (
 
 	"github.com/leasehold-dev/leasehold/bench/resp"
 	"github.com/leasehold-dev/leasehold/internal/testenv/localredis"
-	"github.com/leasehold-dev/leasehold/store/redisstore"
+	"github.com/leasehold-dev/leasehold/store/redisstore/redisadmin"
 )
 
 // Redis is a group of Redis servers without persistence.
@@ -64,7 +64,7 @@ func (r Redis) EmptyAs(ctx context.Context, addrs []string) error {
 			}
 		}
 	}
-	if _, err := redisstore.Bootstrap(ctx, []string{"redis://" + strings.Join(addrs, ",")}, nil, true); err != nil {
+	if _, err := redisadmin.Bootstrap(ctx, []string{"redis://" + strings.Join(addrs, ",")}, nil, true); err != nil {
 		return fmt.Errorf("declaring the servers new: %w", err)
 	}
 	return nil

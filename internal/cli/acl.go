@@ -4,31 +4,30 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/leasehold-dev/leasehold/store/redisstore/redisadmin"
 	"github.com/spf13/cobra"
-
-	"github.com/leasehold-dev/leasehold/store/redisstore"
 )
 
 // aclUses are the purposes that a Redis user can have.
-var aclUses = map[string]redisstore.Use{
-	"lock":      redisstore.ToLock,
-	"show":      redisstore.ToShow,
-	"ls":        redisstore.ToList,
-	"doctor":    redisstore.ToExamine,
-	"bootstrap": redisstore.ToDeclare,
+var aclUses = map[string]redisadmin.Use{
+	"lock":      redisadmin.ToLock,
+	"show":      redisadmin.ToShow,
+	"ls":        redisadmin.ToList,
+	"doctor":    redisadmin.ToExamine,
+	"bootstrap": redisadmin.ToDeclare,
 }
 
 const aclUsesHelp = "lock, show, ls, doctor, bootstrap"
 
 func (p *program) aclCommand() *cobra.Command {
-	rule := redisstore.ACL{}
+	rule := redisadmin.ACL{}
 	uses, db := []string{}, 0
 	c := &cobra.Command{
 		Use:   "acl",
 		Short: "Print the Redis ACL rule with the least rights",
 		Long: `Prints an ACL rule that gives a Redis user the least rights it needs. Paste it into
 redis-cli on every server. The rule replaces all rights that the user had. No
-server is contacted and no password is asked for: replace ` + redisstore.Password + `
+server is contacted and no password is asked for: replace ` + redisadmin.Password + `
 in the rule, or put # and the SHA-256 of the password in hexadecimal in place of
 the > and the word after it.
 
@@ -71,7 +70,7 @@ The rule goes to standard output, a reminder to standard error (not with -q).`,
 			if rule.Uses == 0 {
 				return usage(c, "--for is empty: there are %s", aclUsesHelp)
 			}
-			if rule.Cluster && (db != 0 || rule.Uses&redisstore.ToDeclare != 0) {
+			if rule.Cluster && (db != 0 || rule.Uses&redisadmin.ToDeclare != 0) {
 				return usage(c, "a cluster has only database 0, and needs no bootstrap")
 			}
 			if db < 0 {
@@ -82,7 +81,7 @@ The rule goes to standard output, a reminder to standard error (not with -q).`,
 			if err != nil {
 				return usage(c, "--user: %s", strings.TrimPrefix(err.Error(), "redis: "))
 			}
-			p.voice.note("replace %s in the rule by the password of %s, and run it on every server", redisstore.Password, shown(rule.User))
+			p.voice.note("replace %s in the rule by the password of %s, and run it on every server", redisadmin.Password, shown(rule.User))
 			_, err = fmt.Fprintln(p.stdout, line)
 			return err
 		},

@@ -4,10 +4,10 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/spf13/cobra"
-
 	"github.com/leasehold-dev/leasehold/store"
 	"github.com/leasehold-dev/leasehold/store/redisstore"
+	"github.com/leasehold-dev/leasehold/store/redisstore/redisadmin"
+	"github.com/spf13/cobra"
 )
 
 func (p *program) bootstrapCommand() *cobra.Command {
@@ -56,7 +56,7 @@ func (p *program) bootstrap(c *cobra.Command, force, asJSON bool) error {
 		return usage(c, "this store has no quarantine to end: bootstrap is for redis://")
 	}
 	log, settle := p.voice.storeLogger()
-	declared, err := redisstore.Bootstrap(c.Context(), urls, &redisstore.Options{Logger: log}, force)
+	declared, err := redisadmin.Bootstrap(c.Context(), urls, &redisstore.Options{Logger: log}, force)
 	settle(err == nil)
 	if errors.Is(err, store.ErrBusy) {
 		return fmt.Errorf("%w (--force declares it all the same)", err)

@@ -5,7 +5,7 @@ import (
 
 	"github.com/leasehold-dev/leasehold/internal/doctor"
 	"github.com/leasehold-dev/leasehold/store/filestore"
-	"github.com/leasehold-dev/leasehold/store/redisstore"
+	"github.com/leasehold-dev/leasehold/store/redisstore/redisadmin"
 )
 
 // examiners examine stores, by the first name of the scheme.
@@ -30,7 +30,7 @@ func examineFile(ctx context.Context, urls []string, _ doctorFlags) ([]doctor.Fi
 }
 
 func examineRedis(ctx context.Context, urls []string, o doctorFlags) ([]doctor.Finding, error) {
-	e, err := redisstore.Examine(ctx, urls, nil, redisstore.Scope{TTL: o.ttl, Prefix: o.prefix})
+	e, err := redisadmin.Examine(ctx, urls, nil, redisadmin.Scope{TTL: o.ttl, Prefix: o.prefix})
 	if err != nil {
 		return nil, err
 	}
@@ -38,7 +38,7 @@ func examineRedis(ctx context.Context, urls []string, o doctorFlags) ([]doctor.F
 }
 
 func examineCluster(ctx context.Context, urls []string, o doctorFlags) ([]doctor.Finding, error) {
-	e, err := redisstore.ExamineCluster(ctx, urls, nil, redisstore.Scope{TTL: o.ttl, Prefix: o.prefix})
+	e, err := redisadmin.ExamineCluster(ctx, urls, nil, redisadmin.Scope{TTL: o.ttl, Prefix: o.prefix})
 	if err != nil {
 		return nil, err
 	}

@@ -3,9 +3,9 @@ package cli
 import (
 	"errors"
 
-	"github.com/spf13/cobra"
-
 	"github.com/leasehold-dev/leasehold/store/redisstore"
+	"github.com/leasehold-dev/leasehold/store/redisstore/redisadmin"
+	"github.com/spf13/cobra"
 )
 
 func (p *program) replaceCommand() *cobra.Command {
@@ -49,7 +49,7 @@ max_ttl.`,
 				return errors.New("this store is not a list of independent servers: replace is for redis://")
 			}
 			log, settle := p.voice.storeLogger()
-			err = redisstore.Replace(c.Context(), urls, &redisstore.Options{Logger: log}, func(step string) { p.voice.note("%s", step) })
+			err = redisadmin.Replace(c.Context(), urls, &redisstore.Options{Logger: log}, func(step string) { p.voice.note("%s", step) })
 			settle(err == nil)
 			return err
 		},

@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"github.com/leasehold-dev/leasehold/store"
-	"github.com/leasehold-dev/leasehold/store/redisstore"
+	"github.com/leasehold-dev/leasehold/store/redisstore/redisadmin"
 )
 
 // Every code has a case that leads to it: a rule that nothing triggers is none.
@@ -26,10 +26,10 @@ func TestEveryCodeIsReached(t *testing.T) {
 			reached[f.Code] = true
 		}
 	}
-	for _, f := range RedisCluster(redisstore.ClusterExamination{Masters: []redisstore.Examination{sound(1)}, Unserved: 1}) {
+	for _, f := range RedisCluster(redisadmin.ClusterExamination{Masters: []redisadmin.Examination{sound(1)}, Unserved: 1}) {
 		reached[f.Code] = true
 	}
-	for _, f := range RedisCluster(redisstore.ClusterExamination{Seeds: []store.NodeOutcome{{Node: "a:1", Outcome: store.Refused, Err: errors.New("ERR This instance has cluster support disabled")}}}) {
+	for _, f := range RedisCluster(redisadmin.ClusterExamination{Seeds: []store.NodeOutcome{{Node: "a:1", Outcome: store.Refused, Err: errors.New("ERR This instance has cluster support disabled")}}}) {
 		reached[f.Code] = true
 	}
 	for _, f := range Memory() {

@@ -2,11 +2,11 @@ package doctor
 
 import (
 	"github.com/leasehold-dev/leasehold/store"
-	"github.com/leasehold-dev/leasehold/store/redisstore"
+	"github.com/leasehold-dev/leasehold/store/redisstore/redisadmin"
 )
 
 // Redis is what the examination of Redis servers leads to.
-func Redis(e redisstore.Examination) []Finding {
+func Redis(e redisadmin.Examination) []Finding {
 	r := &report{several: several(e)}
 	reachable(r, e)
 	identity(r, e)
@@ -24,7 +24,7 @@ func Redis(e redisstore.Examination) []Finding {
 }
 
 // each calls fn for every node that let us in.
-func each(e redisstore.Examination, fn func(redisstore.Examined)) {
+func each(e redisadmin.Examination, fn func(redisadmin.Examined)) {
 	for _, n := range e.Nodes {
 		if n.Outcome == store.Granted {
 			fn(n)
@@ -33,10 +33,10 @@ func each(e redisstore.Examination, fn func(redisstore.Examined)) {
 }
 
 // several says whether the majority of several nodes decides.
-func several(e redisstore.Examination) bool { return len(e.Nodes) > 1 }
+func several(e redisadmin.Examination) bool { return len(e.Nodes) > 1 }
 
 // votes says whether a node can take part in granting a lock now.
-func votes(e redisstore.Examination, n redisstore.Examined) bool {
+func votes(e redisadmin.Examination, n redisadmin.Examined) bool {
 	s := n.Server
 	fit := n.Mark.Others == "" && n.Mark.Version == "" && (!several(e) || !shut(n) && !evicts(s) && (n.ServerErr == nil || e.FsyncAlways))
 	plain := s.Mode == "" || s.Mode == "standalone"
@@ -48,7 +48,7 @@ func votes(e redisstore.Examination, n redisstore.Examined) bool {
 }
 
 // lacking are the lists without a majority of nodes for which ok.
-func lacking(e redisstore.Examination, ok func(redisstore.Examined) bool) (lists [][]int) {
+func lacking(e redisadmin.Examination, ok func(redisadmin.Examined) bool) (lists [][]int) {
 	for _, list := range e.Memberships {
 		count := 0
 		for _, i := range list {
@@ -67,8 +67,8 @@ func majority(list []int) int { return len(list)/2 + 1 }
 
 // bearable is how bad it is that one node does not take part: less so while
 // there are enough others.
-func bearable(e redisstore.Examination) Severity {
-	if len(lacking(e, func(n redisstore.Examined) bool { return votes(e, n) })) == 0 {
+func bearable(e redisadmin.Examination) Severity {
+	if len(lacking(e, func(n redisadmin.Examined) bool { return votes(e, n) })) == 0 {
 		return Warning
 	}
 	return Error

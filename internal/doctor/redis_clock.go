@@ -3,7 +3,7 @@ package doctor
 import (
 	"time"
 
-	"github.com/leasehold-dev/leasehold/store/redisstore"
+	"github.com/leasehold-dev/leasehold/store/redisstore/redisadmin"
 )
 
 // apart is how far clocks may differ without any consequence: a token may lead
@@ -12,10 +12,10 @@ const apart = time.Second
 
 // clocks is about the times of day. No lease depends on them, but tokens do:
 // they follow the clock of a node.
-func clocks(r *report, e redisstore.Examination) {
-	var first, last redisstore.Examined // the furthest behind and ahead
+func clocks(r *report, e redisadmin.Examination) {
+	var first, last redisadmin.Examined // the furthest behind and ahead
 	off, all := 0, 0                    // how many agree with each other and not with us
-	each(e, func(n redisstore.Examined) {
+	each(e, func(n redisadmin.Examined) {
 		if first.Node == "" || n.Ahead < first.Ahead {
 			first = n
 		}

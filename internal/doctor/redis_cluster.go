@@ -4,18 +4,18 @@ import (
 	"strings"
 
 	"github.com/leasehold-dev/leasehold/store"
-	"github.com/leasehold-dev/leasehold/store/redisstore"
+	"github.com/leasehold-dev/leasehold/store/redisstore/redisadmin"
 )
 
 // RedisCluster is what the examination of a cluster leads to: of each master what it
 // would be of a server alone, but for that it is one of a cluster, as it should be.
-func RedisCluster(e redisstore.ClusterExamination) []Finding {
+func RedisCluster(e redisadmin.ClusterExamination) []Finding {
 	r := &report{}
 	for _, n := range e.Seeds {
 		seed(r, n)
 	}
 	if len(e.Masters) > 0 && e.Unserved > 0 {
-		r.add(Error, SlotsUnserved, "", "%d of %d slots are no server's: locks whose names fall there cannot be taken.", e.Unserved, redisstore.SlotsOfCluster)
+		r.add(Error, SlotsUnserved, "", "%d of %d slots are no server's: locks whose names fall there cannot be taken.", e.Unserved, redisadmin.SlotsOfCluster)
 	}
 	for _, master := range e.Masters {
 		if master.Nodes[0].Server.Mode == "cluster" {

@@ -5,7 +5,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/leasehold-dev/leasehold/store/redisstore"
+	"github.com/leasehold-dev/leasehold/store/redisstore/redisadmin"
 )
 
 // oldest is the oldest version of Redis that runs the scripts: those before do
@@ -13,12 +13,12 @@ import (
 const oldest = 5
 
 // identity is about which servers they are.
-func identity(r *report, e redisstore.Examination) {
-	same(e, func(n redisstore.Examined) string { return n.Server.RunID }, func(nodes []string) {
+func identity(r *report, e redisadmin.Examination) {
+	same(e, func(n redisadmin.Examined) string { return n.Server.RunID }, func(nodes []string) {
 		r.add(Error, SameServer, "", "%s are one server (run_id): its vote counts %s, so two clients can both have a majority.", list(nodes), manifold(len(nodes)))
 	})
 	if several(e) {
-		same(e, func(n redisstore.Examined) string { return n.Host }, func(nodes []string) {
+		same(e, func(n redisadmin.Examined) string { return n.Host }, func(nodes []string) {
 			r.add(Warning, SameHost, "", "%s are on one machine: when it fails, %d of %d nodes do.", list(nodes), len(nodes), len(e.Nodes))
 		})
 	}
@@ -27,7 +27,7 @@ func identity(r *report, e redisstore.Examination) {
 			r.add(Warning, EvenNodes, "", "%d nodes%s are no safer than %d: both survive the loss of %d, and one more can fail.", n, which(e, l), n-1, n-majority(l))
 		}
 	}
-	each(e, func(n redisstore.Examined) {
+	each(e, func(n redisadmin.Examined) {
 		if n.ServerErr != nil {
 			bad, but := Info, ""
 			if several(e) && !e.FsyncAlways {
@@ -43,10 +43,10 @@ func identity(r *report, e redisstore.Examination) {
 }
 
 // same calls fn with the nodes that have a value in common, for each such value.
-func same(e redisstore.Examination, value func(redisstore.Examined) string, fn func(nodes []string)) {
+func same(e redisadmin.Examination, value func(redisadmin.Examined) string, fn func(nodes []string)) {
 	by := map[string][]string{}
 	var order []string
-	each(e, func(n redisstore.Examined) {
+	each(e, func(n redisadmin.Examined) {
 		if v := value(n); v != "" {
 			if by[v] == nil {
 				order = append(order, v)
@@ -61,7 +61,7 @@ func same(e redisstore.Examination, value func(redisstore.Examined) string, fn f
 	}
 }
 
-func tooOld(s redisstore.Server) bool {
+func tooOld(s redisadmin.Server) bool {
 	major, _, _ := strings.Cut(s.Version, ".")
 	n, err := strconv.Atoi(major)
 	return err == nil && n < oldest

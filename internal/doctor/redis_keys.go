@@ -3,27 +3,27 @@ package doctor
 import (
 	"strings"
 
-	"github.com/leasehold-dev/leasehold/store/redisstore"
+	"github.com/leasehold-dev/leasehold/store/redisstore/redisadmin"
 )
 
 // oddities say what each is, with %s for how many keys.
-var oddities = map[redisstore.Oddity]struct {
+var oddities = map[redisadmin.Oddity]struct {
 	severity Severity
 	code     Code
 	says     string
 }{
-	redisstore.Endless:          {Error, LockWithoutTTL, "%s never expires: it was not made by a client that bounds its leases, and the lock of that name stays taken until somebody deletes it."},
-	redisstore.WrongType:        {Error, LockOfWrongType, "%s holds something that is not a lock: who tries to take the lock of that name gets an error."},
-	redisstore.Redisson:         {Error, RedissonLock, "%s is a lock of Redisson, which keeps locks in another form: Leasehold waits for it, but Redisson fails with WRONGTYPE while Leasehold has a lock of that name."},
-	redisstore.Foreign:          {Info, ForeignLock, "%s is held by another kind of client."},
-	redisstore.ForeignCounter:   {Warning, ForeignCounter, "%s is no number where the tokens of a lock are counted: a lock of the name in braces cannot be taken."},
-	redisstore.EndlessCounter:   {Warning, CounterWithoutTTL, "%s, where the tokens of a lock are counted, never expires; ours do after a day."},
-	redisstore.EndlessTombstone: {Warning, TombstoneWithoutTTL, "%s, left behind by a released lease, never expires; it should expire after the lease's TTL."},
+	redisadmin.Endless:          {Error, LockWithoutTTL, "%s never expires: it was not made by a client that bounds its leases, and the lock of that name stays taken until somebody deletes it."},
+	redisadmin.WrongType:        {Error, LockOfWrongType, "%s holds something that is not a lock: who tries to take the lock of that name gets an error."},
+	redisadmin.Redisson:         {Error, RedissonLock, "%s is a lock of Redisson, which keeps locks in another form: Leasehold waits for it, but Redisson fails with WRONGTYPE while Leasehold has a lock of that name."},
+	redisadmin.Foreign:          {Info, ForeignLock, "%s is held by another kind of client."},
+	redisadmin.ForeignCounter:   {Warning, ForeignCounter, "%s is no number where the tokens of a lock are counted: a lock of the name in braces cannot be taken."},
+	redisadmin.EndlessCounter:   {Warning, CounterWithoutTTL, "%s, where the tokens of a lock are counted, never expires; ours do after a day."},
+	redisadmin.EndlessTombstone: {Warning, TombstoneWithoutTTL, "%s, left behind by a released lease, never expires; it should expire after the lease's TTL."},
 }
 
 // keys reports unexpected data at the names of locks.
-func keys(r *report, e redisstore.Examination) {
-	each(e, func(n redisstore.Examined) {
+func keys(r *report, e redisadmin.Examination) {
+	each(e, func(n redisadmin.Examined) {
 		switch {
 		case n.Server.Loading: // it says nothing yet
 		case n.Keys.Err != nil:
@@ -39,7 +39,7 @@ func keys(r *report, e redisstore.Examination) {
 }
 
 // examples names the keys, or a few of them and their number.
-func examples(odd redisstore.OddKeys) string {
+func examples(odd redisadmin.OddKeys) string {
 	var names []string
 	for _, k := range odd.Examples {
 		name := "key " + quoted(k.Key)

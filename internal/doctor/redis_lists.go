@@ -3,12 +3,12 @@ package doctor
 import (
 	"strings"
 
-	"github.com/leasehold-dev/leasehold/store/redisstore"
+	"github.com/leasehold-dev/leasehold/store/redisstore/redisadmin"
 )
 
 // lists reports nodes that belong to another list of nodes.
-func lists(r *report, e redisstore.Examination) {
-	each(e, func(n redisstore.Examined) {
+func lists(r *report, e redisadmin.Examination) {
+	each(e, func(n redisadmin.Examined) {
 		if n.Mark.Others != "" {
 			now, next, both := strings.Cut(n.Mark.Others, ">")
 			if both {

@@ -1,10 +1,10 @@
 package doctor
 
-import "github.com/leasehold-dev/leasehold/store/redisstore"
+import "github.com/leasehold-dev/leasehold/store/redisstore/redisadmin"
 
 // memory reports what happens when a server runs out of memory.
-func memory(r *report, e redisstore.Examination) {
-	each(e, func(n redisstore.Examined) {
+func memory(r *report, e redisadmin.Examination) {
+	each(e, func(n redisadmin.Examined) {
 		s := n.Server
 		switch {
 		case evicts(s):
@@ -23,11 +23,11 @@ func memory(r *report, e redisstore.Examination) {
 	})
 }
 
-func evicts(s redisstore.Server) bool {
+func evicts(s redisadmin.Server) bool {
 	return s.MaxMemory > 0 && s.Eviction != "" && s.Eviction != "noeviction"
 }
 
-func full(s redisstore.Server) bool {
+func full(s redisadmin.Server) bool {
 	return s.MaxMemory > 0 && s.Memory >= s.MaxMemory && !evicts(s)
 }
 

@@ -1,14 +1,14 @@
 package doctor
 
-import "github.com/leasehold-dev/leasehold/store/redisstore"
+import "github.com/leasehold-dev/leasehold/store/redisstore/redisadmin"
 
 // persistence reports what a restart of a server would lose.
-func persistence(r *report, e redisstore.Examination) {
+func persistence(r *report, e redisadmin.Examination) {
 	forgets, bad := "two owners can then hold a lock", Warning
 	if several(e) {
 		forgets, bad = "it is then quarantined for "+span(e.Quarantine), Info
 	}
-	each(e, func(n redisstore.Examined) {
+	each(e, func(n redisadmin.Examined) {
 		s := n.Server
 		if n.ServerErr != nil || s.Loading { // while it loads, it reports that it writes no log
 			return

@@ -4,13 +4,13 @@ import (
 	"strings"
 
 	"github.com/leasehold-dev/leasehold/store"
-	"github.com/leasehold-dev/leasehold/store/redisstore"
+	"github.com/leasehold-dev/leasehold/store/redisstore/redisadmin"
 )
 
 // reachable reports nodes that cannot be reached, and whether the others form a
 // quorum.
-func reachable(r *report, e redisstore.Examination) {
-	for _, l := range lacking(e, func(n redisstore.Examined) bool { return votes(e, n) }) {
+func reachable(r *report, e redisadmin.Examination) {
+	for _, l := range lacking(e, func(n redisadmin.Examined) bool { return votes(e, n) }) {
 		can := 0
 		for _, i := range l {
 			if votes(e, e.Nodes[i]) {
@@ -50,7 +50,7 @@ func takePart(n int) string {
 }
 
 // which names the nodes of a list if there are two lists.
-func which(e redisstore.Examination, l []int) string {
+func which(e redisadmin.Examination, l []int) string {
 	if len(e.Memberships) < 2 {
 		return ""
 	}

@@ -1,13 +1,13 @@
 package doctor
 
-import "github.com/leasehold-dev/leasehold/store/redisstore"
+import "github.com/leasehold-dev/leasehold/store/redisstore/redisadmin"
 
 // shut says whether a node stays out for now.
-func shut(n redisstore.Examined) bool { return n.Mark.Quarantined }
+func shut(n redisadmin.Examined) bool { return n.Mark.Quarantined }
 
 // restarts reports servers that may have lost leases.
-func restarts(r *report, e redisstore.Examination) {
-	each(e, func(n redisstore.Examined) {
+func restarts(r *report, e redisadmin.Examination) {
+	each(e, func(n redisadmin.Examined) {
 		s := n.Server
 		if n.ServerErr != nil || s.Loading {
 			return
@@ -31,4 +31,4 @@ func restarts(r *report, e redisstore.Examination) {
 }
 
 // keepsAll reports whether the server is known to lose nothing.
-func keepsAll(s redisstore.Server) bool { return s.AppendOnly && s.Fsync == "always" }
+func keepsAll(s redisadmin.Server) bool { return s.AppendOnly && s.Fsync == "always" }

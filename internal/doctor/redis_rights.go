@@ -1,11 +1,11 @@
 package doctor
 
-import "github.com/leasehold-dev/leasehold/store/redisstore"
+import "github.com/leasehold-dev/leasehold/store/redisstore/redisadmin"
 
 // rights reports which rights the user of the URL lacks, as far as that was
 // tried.
-func rights(r *report, e redisstore.Examination) {
-	each(e, func(n redisstore.Examined) {
+func rights(r *report, e redisadmin.Examination) {
+	each(e, func(n redisadmin.Examined) {
 		for _, l := range n.Lacking {
 			if l.Key != "" {
 				r.add(Error, KeyForbidden, n.Node, "The user may not use keys like %s, without which it cannot lock (%s).", l.Key, l.Says)

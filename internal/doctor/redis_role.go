@@ -1,10 +1,10 @@
 package doctor
 
-import "github.com/leasehold-dev/leasehold/store/redisstore"
+import "github.com/leasehold-dev/leasehold/store/redisstore/redisadmin"
 
 // roles reports servers that are sentinels, replicas or part of a cluster.
-func roles(r *report, e redisstore.Examination) {
-	each(e, func(n redisstore.Examined) {
+func roles(r *report, e redisadmin.Examination) {
+	each(e, func(n redisadmin.Examined) {
 		s := n.Server
 		switch s.Mode {
 		case "sentinel":

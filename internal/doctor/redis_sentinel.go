@@ -4,15 +4,15 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/leasehold-dev/leasehold/store/redisstore"
+	"github.com/leasehold-dev/leasehold/store/redisstore/redisadmin"
 )
 
 // watched reports on a master that sentinels watch, and on the sentinels.
-func watched(r *report, e redisstore.Examination) {
+func watched(r *report, e redisadmin.Examination) {
 	if e.Sentinels == nil {
 		return
 	}
-	each(e, func(n redisstore.Examined) {
+	each(e, func(n redisadmin.Examined) {
 		switch {
 		case n.Server.Replica:
 			r.add(Error, Replica, n.Node, "The sentinels name it as the master, and it is a replica of %s: a failover is going on, or they do not know of one.", n.Server.Master)

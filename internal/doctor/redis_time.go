@@ -6,15 +6,15 @@ import (
 
 	"github.com/leasehold-dev/leasehold/internal/validity"
 	"github.com/leasehold-dev/leasehold/store"
-	"github.com/leasehold-dev/leasehold/store/redisstore"
+	"github.com/leasehold-dev/leasehold/store/redisstore/redisadmin"
 )
 
 // times compares the round trips of nodes with the node timeout.
-func times(r *report, e redisstore.Examination) {
+func times(r *report, e redisadmin.Examination) {
 	if e.TTL > e.MaxTTL {
 		r.add(Error, TTLOverMaximum, "", "A TTL of %s is over the maximum of %s (max_ttl): locks with it are refused.", span(e.TTL), span(e.MaxTTL))
 	}
-	each(e, func(n redisstore.Examined) {
+	each(e, func(n redisadmin.Examined) {
 		switch {
 		case n.Trip > e.NodeTimeout:
 			r.add(bearable(e), RoundTripOver, n.Node, "A round trip takes %s, and the node timeout is only %s at a TTL of %s: its vote comes too late.", span(n.Trip), span(e.NodeTimeout), span(e.TTL))

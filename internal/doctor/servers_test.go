@@ -15,13 +15,13 @@ import (
 	"testing"
 	"time"
 
-	"go.uber.org/goleak"
-
 	"github.com/leasehold-dev/leasehold/internal/testenv/child"
 	"github.com/leasehold-dev/leasehold/internal/testenv/faultproxy"
 	"github.com/leasehold-dev/leasehold/internal/testenv/localredis"
 	"github.com/leasehold-dev/leasehold/internal/testenv/redistest"
 	"github.com/leasehold-dev/leasehold/store/redisstore"
+	"github.com/leasehold-dev/leasehold/store/redisstore/redisadmin"
+	"go.uber.org/goleak"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -36,7 +36,7 @@ type real struct {
 	name string
 	// prepare starts servers and is the URL, or what it has after redis://.
 	prepare func(t *testing.T) string
-	scope   redisstore.Scope
+	scope   redisadmin.Scope
 	want    string // the codes that have to be found, as severity:code
 	not     string // the codes that must not
 }
@@ -179,7 +179,7 @@ var reals = []real{
 	{name: "a user who may not listen", prepare: user("~* " + strings.Replace(locker, "+subscribe ", "", 1)), want: "warning:waiters-poll", not: "right-missing script-fails"},
 	{name: "a user without channels", prepare: user("~* " + strings.Replace(locker, "&leasehold:to:* ", "", 1)), want: "warning:waiters-poll", not: "right-missing script-fails"},
 	{name: "a user for some keys", prepare: user("~jobs/* ~{jobs/*}:* " + locker), want: "error:key-forbidden", not: "right-missing waiters-poll"},
-	{name: "a user for some keys, and asked about them", prepare: user("~jobs/* ~{jobs/*}:* " + locker), scope: redisstore.Scope{Prefix: "jobs/"},
+	{name: "a user for some keys, and asked about them", prepare: user("~jobs/* ~{jobs/*}:* " + locker), scope: redisadmin.Scope{Prefix: "jobs/"},
 		want: "info:keys-not-seen info:config-forbidden", not: "key-forbidden right-missing"},
 	{name: "a user without INFO", prepare: user("~* " + strings.Replace(locker, "+info ", "", 1)), want: "info:info-forbidden", not: "right-missing"},
 	{name: "a user without CONFIG", prepare: user("~* "+locker, "--appendonly", "yes"), want: "info:persistence-unknown info:config-forbidden"},
@@ -193,8 +193,8 @@ var reals = []real{
 		until(t, "saving has failed", func() bool { return strings.Contains(s.Text(t, "INFO", "persistence"), "rdb_last_bgsave_status:err") })
 		return s.Addr() + "?" + patient
 	}, want: "error:script-fails warning:persistence-failing warning:persistence-snapshots"},
-	{name: "a long TTL", prepare: one(), scope: redisstore.Scope{TTL: 2 * time.Minute}, want: "error:ttl-over-maximum"},
-	{name: "a short TTL", prepare: one(), scope: redisstore.Scope{TTL: 10 * time.Millisecond}, want: "warning:ttl-too-short"},
+	{name: "a long TTL", prepare: one(), scope: redisadmin.Scope{TTL: 2 * time.Minute}, want: "error:ttl-over-maximum"},
+	{name: "a short TTL", prepare: one(), scope: redisadmin.Scope{TTL: 10 * time.Millisecond}, want: "warning:ttl-too-short"},
 	{name: "far away", prepare: func(t *testing.T) string {
 		p := faultproxy.New(t, redistest.Start(t).Addr())
 		p.Delay(20 * time.Millisecond)
@@ -261,9 +261,9 @@ var reals = []real{
 	{name: "asserted", prepare: func(t *testing.T) string { return one("--appendonly", "yes")(t) + "&fsync=always" }, want: "error:fsync-not-always"},
 	{name: "an endless lock", prepare: with("SET {a}:token 5 EX 100", "SET a mine"), want: "error:lock-without-ttl"},
 	{name: "a list", prepare: with("SET {a}:token 5 EX 100", "LPUSH a x"), want: "error:lock-of-wrong-type"},
-	{name: "Redisson", prepare: with("HSET jobs/a 0b16b1f0-5a25-4b5c-a22b-3f5b0b1c8f6e:31 1", "PEXPIRE jobs/a 100000"), scope: redisstore.Scope{Prefix: "jobs/"},
+	{name: "Redisson", prepare: with("HSET jobs/a 0b16b1f0-5a25-4b5c-a22b-3f5b0b1c8f6e:31 1", "PEXPIRE jobs/a 100000"), scope: redisadmin.Scope{Prefix: "jobs/"},
 		want: "error:redisson-lock", not: "lock-of-wrong-type lock-without-ttl"},
-	{name: "redsync", prepare: with("SET jobs/a bm90IGEgcmVhbCBrZXkhIQ== PX 100000"), scope: redisstore.Scope{Prefix: "jobs/"}, want: "info:foreign-lock", not: "lock-without-ttl"},
+	{name: "redsync", prepare: with("SET jobs/a bm90IGEgcmVhbCBrZXkhIQ== PX 100000"), scope: redisadmin.Scope{Prefix: "jobs/"}, want: "info:foreign-lock", not: "lock-without-ttl"},
 	{name: "keys of others", prepare: with("SET {user}:token s3ss10n", "SADD {cart}:token x", "SET {user}:name joe", "SET joe x"), want: "warning:foreign-counter", not: "lock-without lock-of foreign-lock"},
 	{name: "endless remains", prepare: with("SET {a}:token 5", "SET {a}:gone:owner x"), want: "warning:counter-without-ttl warning:tombstone-without-ttl"},
 	{name: "ours", prepare: func(t *testing.T) string {
@@ -276,7 +276,7 @@ var reals = []real{
 		s := redistest.Start(t)
 		s.Text(t, "EVAL", `for i = 1, 5000 do redis.call('SET', '{' .. i .. '}:token', '5', 'EX', '1000') end`, "0")
 		return s.Addr() + "?" + patient
-	}, scope: redisstore.Scope{MaxLocks: 10}, want: "info:keys-partly-seen"},
+	}, scope: redisadmin.Scope{MaxLocks: 10}, want: "info:keys-partly-seen"},
 }
 
 // What is wrong with a server that runs is found, and nothing that it has is
@@ -296,7 +296,7 @@ func TestRealServers(t *testing.T) {
 					c.scope.TTL = 30 * time.Second
 				}
 				before := contents(t, url)
-				e, err := redisstore.Examine(t.Context(), []string{url}, nil, c.scope)
+				e, err := redisadmin.Examine(t.Context(), []string{url}, nil, c.scope)
 				if err != nil {
 					t.Fatal(err)
 				}

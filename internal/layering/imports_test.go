@@ -15,6 +15,8 @@ type rules struct {
 	usedBy    map[string][]string
 	modules   map[string][]string
 	pure      []string
+	circles   map[string]int // files of a package that refer to each other in a circle
+	methods   map[string]int // methods of the types that have more than mostMethods
 }
 
 const register = "internal/layering/registry_test.go"
@@ -65,6 +67,7 @@ func (r rules) check(t tree) []string {
 		}
 		wrong = append(wrong, checkShape(f)...)
 	}
+	wrong = append(wrong, r.checkCircles(t)...)
 	return append(wrong, r.checkClient(t)...)
 }
 

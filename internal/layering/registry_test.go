@@ -18,7 +18,9 @@ var project = rules{
 		{"."},
 		{"internal/renewer"},
 		{"internal/leasefsm", "internal/waitq"},
+		{"store/redisstore/redisadmin"},
 		{"store/memstore", "store/redisstore", "store/filestore"},
+		{"store/redisstore/internal/operator"},
 		{"store/redisstore/internal/membership", "store/redisstore/internal/sentinel", "store/redisstore/internal/cluster"},
 		{"store/redisstore/internal/conn", "store/redisstore/internal/script"},
 		{"store/redisstore/internal/config"},
@@ -52,7 +54,7 @@ var project = rules{
 		".":                      {"store", "internal/leasefsm", "internal/waitq", "internal/renewer", "internal/validity", "internal/clock", "fence"},
 		"internal/lab/torture":   {".", "store", "internal/lab/history", "internal/clock"},
 		"internal/lab/load":      {"."},
-		"internal/doctor":        {"store", "store/redisstore", "store/filestore", "internal/validity"},
+		"internal/doctor":        {"store", "store/redisstore/redisadmin", "store/redisstore", "store/filestore", "internal/validity"},
 		"internal/lab/history":   {"internal/clock", "fence"},
 		"internal/leasefsm":      {"internal/validity", "internal/clock"},
 		"internal/renewer":       {"internal/leasefsm", "internal/clock"},
@@ -64,8 +66,8 @@ var project = rules{
 
 	// The packages that may import a package, if not everybody above it may.
 	usedBy: map[string][]string{
-		"internal/quorum/driver": {"store/redisstore", "store/redisstore/internal/script", "internal/lab/stories"},
-		"internal/quorum":        {"internal/quorum/driver", "store/redisstore", "store/redisstore/internal/script", "store/redisstore/internal/config", "store/redisstore/internal/membership", "internal/lab/stories"},
+		"internal/quorum/driver": {"store/redisstore", "store/redisstore/redisadmin", "store/redisstore/internal/script", "internal/lab/stories"},
+		"internal/quorum":        {"internal/quorum/driver", "store/redisstore", "store/redisstore/redisadmin", "store/redisstore/internal/script", "store/redisstore/internal/config", "store/redisstore/internal/membership", "internal/lab/stories"},
 		"internal/retain":        {"store/redisstore"},
 		"internal/runner/warden": {"internal/runner"},
 		"internal/cli/quit":      {"internal/cli"}, // it changes what SIGQUIT does
@@ -84,4 +86,18 @@ var project = rules{
 	// Functions of their arguments: a checker that drives one of these with
 	// made-up time and made-up messages sees all there is to see.
 	pure: []string{"fence", "internal/doctor", "internal/excerpt", "internal/leasefsm", "internal/proof/modelnode", "internal/nodemark", "internal/quorum", "internal/retain", "internal/rule", "internal/validity", "internal/waitq"},
+
+	// The largest circle of files that refer to each other, for packages in which it is
+	// larger than elsewhere. Lower these numbers; do not raise them.
+	circles: map[string]int{
+		".": 18, "internal/cli": 26, "internal/doctor": 13, "internal/lab/stories": 20, "internal/proof/explore": 21,
+		"internal/proof/sim": 17, "internal/quorum/driver": 10, "store/redisstore": 25, "store/storetest": 19,
+	},
+
+	// The methods of types that have more than elsewhere. Lower these numbers, too.
+	methods: map[string]int{
+		"internal/cli.program": 41, "internal/lab/history.History": 31, "internal/proof/explore.walker": 90,
+		"internal/proof/sim.judge": 36, "internal/quorum/driver.Driver": 37, "internal/quorum.Attempt": 31, "internal/testenv/simredis.Server": 50,
+		"store/redisstore.node": 78, "store/redisstore.wire": 35, "store/storetest.trial": 49,
+	},
 }

@@ -56,7 +56,7 @@ func Admit(r Record, a Ask, now clock.Instant) (Record, Answer) {
 	case !r.unused() && r.Spec != a.Spec:
 		return r, r.mismatch(a.Owner, now)
 	case a.Weight < 1 || a.Weight > a.Spec.Limit:
-		return r, Answer{Verdict: Mismatch}
+		return r, Answer{Verdict: Mismatch, Spec: a.Spec}
 	}
 	if i := r.hold(a.Owner); i >= 0 {
 		return r.again(i, a, now)
@@ -75,16 +75,32 @@ func Admit(r Record, a Ask, now clock.Instant) (Record, Answer) {
 func (r Record) grant(a Ask, now clock.Instant) (Record, Answer) {
 	h := Hold{Owner: a.Owner, Meta: a.Meta, Weight: a.Weight, Expiry: after(now, a.TTL), Made: a.Attempt}
 	r, h = r.enter(h, a.Spare, a.Floor)
-	return r, Answer{Verdict: Granted, Token: h.Token, Spare: int(r.Token - h.Token), Count: h.Count, ExpiresIn: h.Expiry.Sub(now)}
+	return r, Answer{Verdict: Granted, Token: h.Token, Slot: h.Slot, Spare: int(r.Token - h.Token), Count: h.Count, ExpiresIn: h.Expiry.Sub(now)}
 }
 
 // enter adds h with a new token, and removes the owner's place in the line.
 func (r Record) enter(h Hold, spare int, floor fence.Token) (Record, Hold) {
-	h.Count = 1
+	h.Count, h.Slot = 1, r.freeSlot()
 	r, h.Token = r.draw(h.Weight, spare, floor)
 	r.Line = without(r.Line, r.place(h.Owner))
 	r.Holds = with(r.Holds, h)
 	return r, h
+}
+
+// freeSlot returns the smallest number that no lease has as its slot.
+func (r Record) freeSlot() (free int64) {
+	slots := make([]int64, 0, len(r.Holds))
+	for _, h := range r.Holds {
+		slots = append(slots, h.Slot)
+	}
+	slices.Sort(slots)
+	for _, s := range slots {
+		if s > free {
+			break
+		}
+		free = s + 1
+	}
+	return free
 }
 
 // again answers an owner that already holds the lock. Its token stays the same,
@@ -92,7 +108,7 @@ func (r Record) enter(h Hold, spare int, floor fence.Token) (Record, Hold) {
 func (r Record) again(i int, a Ask, now clock.Instant) (Record, Answer) {
 	h := r.Holds[i]
 	if a.Weight > h.Weight {
-		return r, Answer{Verdict: Mismatch, Blocker: h.blocker(), ExpiresIn: h.Expiry.Sub(now)}
+		return r, Answer{Verdict: Mismatch, Spec: r.Spec, Blocker: h.blocker(), ExpiresIn: h.Expiry.Sub(now)}
 	}
 	if a.Reenter {
 		h.Count++
@@ -102,7 +118,7 @@ func (r Record) again(i int, a Ask, now clock.Instant) (Record, Answer) {
 	}
 	h.Expiry = max(h.Expiry, after(now, a.TTL))
 	r.Holds = replaced(r.Holds, i, h)
-	return r, Answer{Verdict: Granted, Again: true, Token: h.Token, Count: h.Count, ExpiresIn: h.Expiry.Sub(now)}
+	return r, Answer{Verdict: Granted, Again: true, Token: h.Token, Slot: h.Slot, Count: h.Count, ExpiresIn: h.Expiry.Sub(now)}
 }
 
 // room returns the part of the limit that the leases leave.
@@ -156,7 +172,7 @@ func (r Record) busy(a Ask, ahead []Place, now clock.Instant) Answer {
 // mismatch names an owner that uses the lock as another kind.
 func (r Record) mismatch(owner string, now clock.Instant) Answer {
 	ans := blocked(r.Holds, r.Line, now)
-	ans.Verdict = Mismatch
+	ans.Verdict, ans.Spec = Mismatch, r.Spec
 	ans.Position = r.place(owner) + 1
 	return ans
 }

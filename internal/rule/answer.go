@@ -49,6 +49,10 @@ type Answer struct {
 	// Token is the token of the owner's lease, for Granted and Done. For Draw it
 	// is the first token drawn.
 	Token fence.Token
+	// Slot is the slot of the owner's lease, for Granted.
+	Slot int64
+	// Spec is the kind that is in use, for Mismatch.
+	Spec Spec
 	// Spare is how many tokens after Token were reserved by this step.
 	Spare int
 	// Count is how many times the owner has entered the lock after this step, for

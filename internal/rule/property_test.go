@@ -377,7 +377,7 @@ func (h *history) advance(t *rapid.T, floor fence.Token) {
 			continue
 		}
 		got := h.record.Holds[inside]
-		if want := (Hold{Owner: p.Owner, Meta: p.Meta, Weight: p.Weight, Count: 1, Token: turn.Token, Expiry: p.Expiry}); got != want || turn.ExpiresIn != p.Expiry.Sub(h.now) {
+		if want := (Hold{Owner: p.Owner, Meta: p.Meta, Weight: p.Weight, Count: 1, Slot: got.Slot, Token: turn.Token, Expiry: p.Expiry}); got != want || turn.ExpiresIn != p.Expiry.Sub(h.now) {
 			t.Fatalf("handed on as %+v, %+v, want %+v", got, turn, want)
 		}
 		h.fresh(t, p.Owner, p.Weight, p.Spare, floor, turn.Token)
@@ -424,8 +424,12 @@ func (h *history) check(t *rapid.T) {
 	if left := spare(r); left < 0 {
 		t.Fatalf("%d more than the limit of %d is held: %+v", -left, r.Spec.Limit, r.Holds)
 	}
-	seen := make(map[string]bool)
+	seen, slots := make(map[string]bool), make(map[int64]bool)
 	for _, v := range r.Holds {
+		if slots[v.Slot] || v.Slot < 0 || v.Slot >= r.Spec.Limit {
+			t.Fatalf("slot %d in %+v", v.Slot, r)
+		}
+		slots[v.Slot] = true
 		if seen[v.Owner] || v.Expiry <= h.now || v.Count < 1 || v.Weight < 1 {
 			t.Fatalf("lease %+v in %+v", v, r)
 		}

@@ -59,10 +59,12 @@ const MaxSpare = 1 << 16
 
 // Hold is one lease of the lock.
 type Hold struct {
-	Owner  string        `json:"owner"`
-	Meta   string        `json:"meta,omitempty"`
-	Weight int64         `json:"weight"`
-	Count  int64         `json:"count"` // how often entered, from 1
+	Owner  string `json:"owner"`
+	Meta   string `json:"meta,omitempty"`
+	Weight int64  `json:"weight"`
+	Count  int64  `json:"count"` // how often entered, from 1
+	// Slot is the smallest number that no other lease had when this one began.
+	Slot   int64         `json:"slot,omitempty"`
 	Token  fence.Token   `json:"token"`
 	Expiry clock.Instant `json:"expiry"` // held while now < Expiry
 	// Made is the attempt that made the grant, of an owner that makes several. It

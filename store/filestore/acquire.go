@@ -30,19 +30,23 @@ func (s *Store) Acquire(ctx context.Context, r store.AcquireRequest) (store.Gran
 		return store.Grant{}, s.failed(ctx, "acquire", r.Name, maybe, err)
 	}
 	if ans.Verdict == rule.Granted {
-		return store.Grant{Token: ans.Token, Spare: ans.Spare}, nil
+		return store.Grant{Token: ans.Token, Spare: ans.Spare, Slot: ans.Slot}, nil
 	}
-	return store.Grant{}, refusal("acquire", r.Name, ans)
+	return store.Grant{}, refusal("acquire", r.Lease, ans)
 }
 
 // refusal returns the error for a verdict other than Granted.
-func refusal(op, name string, ans rule.Answer) error {
+func refusal(op string, r store.Lease, ans rule.Answer) error {
+	name := r.Name
 	holder := store.DecodeHolder(ans.Blocker.Owner, ans.Blocker.Meta)
 	switch ans.Verdict {
 	case rule.Busy:
 		return &store.BusyError{Name: name, Holder: holder, ExpiresIn: ans.ExpiresIn, Position: ans.Position}
 	case rule.Mismatch:
-		return fmt.Errorf("%s %q: %w, by %s", op, name, store.ErrKindMismatch, holder)
+		if inUse := store.Kind(ans.Spec); inUse != r.Kind.Normal() {
+			return &store.KindError{Name: name, Asked: r.Kind, InUse: inUse, Holder: holder}
+		}
+		return fmt.Errorf("%w: %s %q with weight %d: the lease that the owner has is smaller, and a lease does not grow", store.ErrInvalid, op, name, r.Weight)
 	case rule.Buried:
 		return fmt.Errorf("%s %q: %w: this attempt was given up; a new attempt needs a new owner", op, name, store.ErrNotHeld)
 	}
@@ -55,6 +59,7 @@ func refusal(op, name string, ans rule.Answer) error {
 // asked whether there will be one. me says how to notify the waiter; the zero
 // value means that it polls.
 func (t *step) admit(r store.Lease, spare int, wait time.Duration, barge bool, me waiter) (rule.Answer, error) {
+	spare = spareOf(r, spare)
 	before, err := t.read(r.Name)
 	if err != nil {
 		return rule.Answer{}, err
@@ -66,14 +71,16 @@ func (t *step) admit(r store.Lease, spare int, wait time.Duration, barge bool, m
 		}
 	}
 	ask := rule.Ask{
-		Spec:    rule.Mutex,
+		Spec:    rule.Spec(r.Kind.Normal()),
 		Owner:   r.Owner,
 		Attempt: r.Attempt,
 		Meta:    r.Meta,
+		Weight:  r.Weight,
 		TTL:     t.lasting(r.TTL),
 		Spare:   spare,
-		Fair:    wait > 0 && !barge,
-		Wait:    wait,
+		// Of other kinds there may be room for the owner, and waiters ahead of it.
+		Fair: !barge && (wait > 0 || !r.Kind.IsMutex()),
+		Wait: wait,
 	}
 	after, ans := rule.Admit(before.Record, ask, t.now)
 	switch {
@@ -94,6 +101,14 @@ func (t *step) admit(r store.Lease, spare int, wait time.Duration, barge bool, m
 		}
 	}
 	return ans, t.write(r.Name, next)
+}
+
+// spareOf returns how many of spare tokens the lease can have besides its own.
+func spareOf(r store.Lease, spare int) int {
+	if r.SharesToken() {
+		return 0
+	}
+	return spare
 }
 
 // takeBack undoes, in the background, an attempt that failed but may have taken

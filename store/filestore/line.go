@@ -6,6 +6,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/leasehold-dev/leasehold/fence"
 	"github.com/leasehold-dev/leasehold/internal/clock"
 	"github.com/leasehold-dev/leasehold/internal/rule"
 )
@@ -18,14 +19,11 @@ func (t *step) advance(name string, r row) (_ row, changed bool, err error) {
 		return t.s.push.presence(r.Waiters[owner].Socket) == dead
 	})
 	changed = len(turns) > 0 || len(before.Line) != len(r.Line)
-	if drawn := int64(after.Token - before.Token); drawn > 0 {
-		floor, spare, err := t.draw(int(drawn) - 1)
+	if drawn := int(after.Token - before.Token); drawn > 0 {
+		floor, err := t.drawFor(&before, len(turns), drawn)
 		if err != nil {
 			return row{}, false, err
 		}
-		// The lock is a mutex, so all tokens are for the head of the line.
-		before.Line = slices.Clone(before.Line)
-		before.Line[0].Spare = spare
 		after, turns = rule.Advance(before, floor, t.now)
 	}
 	now := t.now
@@ -41,6 +39,27 @@ func (t *step) advance(name string, r row) (_ row, changed bool, err error) {
 		}
 	})
 	return r.with(after), changed, nil
+}
+
+// drawFor draws the tokens for the first waiters of r, so many as have their turn, and
+// returns the first. It lessens the tokens that they reserve to what there is.
+func (t *step) drawFor(r *rule.Record, waiters, drawn int) (first fence.Token, err error) {
+	r.Line = slices.Clone(r.Line)
+	if r.Spec == rule.Mutex { // all tokens are for the head of the line
+		first, r.Line[0].Spare, err = t.draw(drawn - 1)
+		return first, err
+	}
+	for i := range waiters {
+		r.Line[i].Spare = 0
+	}
+	one, _ := rule.Advance(*r, 0, t.now)
+	for need := one.Token - r.Token; need > 0 && err == nil; need-- {
+		var token fence.Token
+		if token, _, err = t.draw(0); first == 0 {
+			first = token // those drawn later are larger, so the range is ours
+		}
+	}
+	return first, err
 }
 
 // turnsOfTheLiving is rule.Advance without the waiters that turn out to be gone.

@@ -93,11 +93,21 @@ func state(name string, r rule.Record, now clock.Instant) store.State {
 		return store.State{Name: name}
 	}
 	h := r.Holds[0]
-	return store.State{
+	st := store.State{
 		Name:      name,
 		Held:      true,
 		Holder:    store.DecodeHolder(h.Owner, h.Meta),
 		Token:     h.Token,
 		ExpiresIn: h.Expiry.Sub(now),
 	}
+	if r.Spec == rule.Mutex {
+		return st
+	}
+	st.Kind = store.Kind(r.Spec)
+	for _, h := range r.Holds {
+		st.Holders = append(st.Holders, store.Holding{
+			Holder: store.DecodeHolder(h.Owner, h.Meta), Token: h.Token, ExpiresIn: h.Expiry.Sub(now), Weight: h.Weight, Slot: h.Slot,
+		})
+	}
+	return st
 }

@@ -130,6 +130,7 @@ func (s *Store) Caps() store.Caps {
 		MaxTTL: s.maxTTL,
 		Reach:  s.d.reach,
 		Clock:  s.d.clock,
+		Kinds:  true,
 		Class:  store.CrashSafe,
 	}
 }

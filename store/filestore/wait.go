@@ -1,6 +1,7 @@
 package filestore
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -8,7 +9,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/leasehold-dev/leasehold/fence"
 	"github.com/leasehold-dev/leasehold/internal/clock"
 	"github.com/leasehold-dev/leasehold/internal/rule"
 	"github.com/leasehold-dev/leasehold/internal/validity"
@@ -70,10 +70,10 @@ func (s *Store) Wait(ctx context.Context, r store.WaitRequest, reason func(error
 		}
 		unsure = unsure || maybe
 		if err == nil && ans.Verdict == rule.Granted {
-			return store.Grant{Token: ans.Token, Spare: ans.Spare, Since: sent.Sub(start)}, nil
+			return store.Grant{Token: ans.Token, Spare: ans.Spare, Slot: ans.Slot, Since: sent.Sub(start)}, nil
 		}
 		if err == nil && ans.Verdict != rule.Busy {
-			err = refusal("wait for", r.Name, ans)
+			err = refusal("wait for", r.Lease, ans)
 		}
 		switch {
 		case err == nil:
@@ -153,27 +153,30 @@ func (w *waiting) watch(ctx context.Context, start clock.Instant) error {
 // handed takes the lease that message m announces. It does not if too little of
 // the lease is left: ask then extends it.
 func (w *waiting) handed(m message, since time.Duration) bool {
+	if !w.r.Kind.IsMutex() {
+		return false // the message does not have the slot
+	}
 	now, err := w.s.d.now(context.Background(), nil)
-	return err == nil && w.take(m.Token, m.Expiry.Sub(now), since)
+	return err == nil && w.take(rule.Hold{Token: m.Token, Expiry: m.Expiry}, now, since)
 }
 
-// take accepts a lease of which left remains now. since is the time since the
-// wait began. The start of the lease is computed from its end and the TTL.
-func (w *waiting) take(token fence.Token, left, since time.Duration) bool {
-	left -= w.s.d.resolution
+// take accepts the lease h. since is the time since the wait began. The start of
+// the lease is computed from its end and the TTL.
+func (w *waiting) take(h rule.Hold, now clock.Instant, since time.Duration) bool {
+	left := h.Expiry.Sub(now) - w.s.d.resolution
 	since += left - w.r.TTL
 	if since < 0 || left < w.r.TTL/2 {
 		return false
 	}
-	w.grant = &store.Grant{Token: token, Since: since}
+	w.grant = &store.Grant{Token: h.Token, Slot: h.Slot, Since: since}
 	return true
 }
 
 // look examines the row and reports whether to call ask. since is the time from
 // the start of the wait to the start of the read.
 func (w *waiting) look(r rule.Record, now clock.Instant, since time.Duration) bool {
-	if len(r.Holds) > 0 && r.Holds[0].Owner == w.r.Owner {
-		return !w.take(r.Holds[0].Token, r.Holds[0].Expiry.Sub(now), since)
+	if i := slices.IndexFunc(r.Holds, func(h rule.Hold) bool { return h.Owner == w.r.Owner }); i >= 0 {
+		return !w.take(r.Holds[i], now, since)
 	}
 	i := slices.IndexFunc(r.Line, func(p rule.Place) bool { return p.Owner == w.r.Owner })
 	if i < 0 && !w.r.Barge {
@@ -185,7 +188,10 @@ func (w *waiting) look(r rule.Record, now clock.Instant, since time.Duration) bo
 	if left := r.Line[i].Expiry.Sub(now); left < w.r.TTL-validity.RenewAfter(w.r.TTL) {
 		return true
 	}
-	h := r.Holds[0]
+	if _, turns := rule.Advance(r, 0, now); r.Spec != rule.Mutex && len(turns) > 0 {
+		return true // one of several leases has ended
+	}
+	h := slices.MinFunc(r.Holds, func(a, b rule.Hold) int { return cmp.Compare(a.Expiry, b.Expiry) })
 	w.found(i+1, h.Owner, h.Meta, h.Expiry.Sub(now))
 	return false
 }

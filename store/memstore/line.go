@@ -1,6 +1,7 @@
 package memstore
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"time"
@@ -50,7 +51,7 @@ func (s *Store) join(w *waiter) error {
 // lease has expired.
 func (s *Store) settled(name string, now clock.Instant) rule.Record {
 	r := s.alive(name, now)
-	if len(r.Line) == 0 || len(r.Holds) > 0 {
+	if len(r.Line) == 0 || r.Spec == rule.Mutex && len(r.Holds) > 0 {
 		return r // there is no waiter, or the lock is held
 	}
 	s.keep(name, r, now)
@@ -77,9 +78,9 @@ func (s *Store) alive(name string, now clock.Instant) rule.Record {
 // notify tells each waiter its new position, removes those that no longer have a
 // place in r, and sets the timer for the end of the holder's lease.
 func (l *line) notify(r rule.Record, now clock.Instant) {
-	var holder rule.Hold
+	var holder rule.Hold // the one that ends first
 	if len(r.Holds) > 0 {
-		holder = r.Holds[0]
+		holder = slices.MinFunc(r.Holds, func(a, b rule.Hold) int { return cmp.Compare(a.Expiry, b.Expiry) })
 	}
 	l.rounds++
 	for i, p := range r.Line {
@@ -92,8 +93,8 @@ func (l *line) notify(r rule.Record, now clock.Instant) {
 		if w.round == l.rounds {
 			continue
 		}
-		if owner == holder.Owner {
-			w.hold = holder
+		if i := slices.IndexFunc(r.Holds, func(h rule.Hold) bool { return h.Owner == owner }); i >= 0 {
+			w.hold = r.Holds[i]
 		}
 		w.at = now
 		l.remove(w)

@@ -69,11 +69,13 @@ func (s *Store) Acquire(ctx context.Context, r store.AcquireRequest) (store.Gran
 	now := s.clock.Now()
 	s.sweepSometimes(now)
 	// After settled, a free lock has no waiter that it should go to.
-	rec, ans := rule.Admit(s.settled(r.Name, now), s.ask(r.Lease, r.Spare), now)
+	ask := s.ask(r.Lease, r.Spare)
+	ask.Fair = !r.Kind.IsMutex() // there may be room for it, and waiters ahead of it
+	rec, ans := rule.Admit(s.settled(r.Name, now), ask, now)
 	s.keep(r.Name, rec, now)
 	switch ans.Verdict {
 	case rule.Granted:
-		return store.Grant{Token: ans.Token, Spare: ans.Spare}, nil
+		return store.Grant{Token: ans.Token, Spare: ans.Spare, Slot: ans.Slot}, nil
 	case rule.Busy:
 		return store.Grant{}, &store.BusyError{
 			Name:      r.Name,
@@ -81,25 +83,34 @@ func (s *Store) Acquire(ctx context.Context, r store.AcquireRequest) (store.Gran
 			ExpiresIn: ans.ExpiresIn,
 		}
 	}
-	return store.Grant{}, unexpected("acquire", r.Name, ans)
+	return store.Grant{}, refusal("acquire", r.Lease, ans)
 }
 
 func (s *Store) ask(r store.Lease, spare int) rule.Ask {
+	if r.SharesToken() {
+		spare = 0
+	}
 	return rule.Ask{
-		Spec:    rule.Mutex,
+		Spec:    rule.Spec(r.Kind.Normal()),
 		Owner:   r.Owner,
 		Attempt: r.Attempt,
 		Meta:    r.Meta,
+		Weight:  r.Weight,
 		TTL:     r.TTL,
 		Spare:   spare,
 		Floor:   s.forgotten + 1,
 	}
 }
 
-// unexpected returns the error for a verdict that needs another kind of lock or
-// a tombstone. This store makes neither.
-func unexpected(op, name string, ans rule.Answer) error {
-	return fmt.Errorf("%s %q: unexpected verdict: %v", op, name, ans.Verdict)
+// refusal returns the error for a verdict other than Granted and Busy.
+func refusal(op string, r store.Lease, ans rule.Answer) error {
+	switch inUse := store.Kind(ans.Spec); {
+	case ans.Verdict == rule.Mismatch && inUse != r.Kind.Normal():
+		return &store.KindError{Name: r.Name, Asked: r.Kind, InUse: inUse, Holder: store.DecodeHolder(ans.Blocker.Owner, ans.Blocker.Meta)}
+	case ans.Verdict == rule.Mismatch:
+		return fmt.Errorf("%w: %s %q with weight %d: the lease that the owner has is smaller, and a lease does not grow", store.ErrInvalid, op, r.Name, r.Weight)
+	}
+	return fmt.Errorf("%s %q: unexpected verdict: %v", op, r.Name, ans.Verdict) // this store makes no tombstones
 }
 
 // Renew implements store.Store.
@@ -197,6 +208,7 @@ func (s *Store) Caps() store.Caps {
 		Quorum: 1,
 		Reach:  "process",
 		Clock:  "this process's own clock",
+		Kinds:  true,
 		Class:  store.CrashSafe, // a crash of the process ends all holders too
 	}
 }
@@ -242,11 +254,21 @@ func state(name string, r rule.Record, now clock.Instant) store.State {
 		return store.State{Name: name}
 	}
 	h := r.Holds[0]
-	return store.State{
+	st := store.State{
 		Name:      name,
 		Held:      true,
 		Holder:    store.DecodeHolder(h.Owner, h.Meta),
 		Token:     h.Token,
 		ExpiresIn: h.Expiry.Sub(now),
 	}
+	if r.Spec == rule.Mutex {
+		return st
+	}
+	st.Kind = store.Kind(r.Spec)
+	for _, h := range r.Holds {
+		st.Holders = append(st.Holders, store.Holding{
+			Holder: store.DecodeHolder(h.Owner, h.Meta), Token: h.Token, ExpiresIn: h.Expiry.Sub(now), Weight: h.Weight, Slot: h.Slot,
+		})
+	}
+	return st
 }

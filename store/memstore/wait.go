@@ -71,7 +71,7 @@ func (s *Store) Wait(ctx context.Context, r store.WaitRequest, reason func(error
 			return store.Grant{}, w.err
 		case w.hold.Owner != "":
 			s.mu.Unlock()
-			return store.Grant{Token: w.hold.Token, Spare: r.Spare, Since: w.at.Sub(start)}, nil
+			return store.Grant{Token: w.hold.Token, Spare: s.ask(r.Lease, r.Spare).Spare, Slot: w.hold.Slot, Since: w.at.Sub(start)}, nil
 		case w.out:
 			if err := s.enqueue(w); err != nil {
 				s.mu.Unlock()
@@ -120,7 +120,7 @@ func (s *Store) enqueue(w *waiter) error {
 	ask.Fair, ask.Wait = !r.Barge, r.TTL
 	rec, ans := rule.Admit(s.alive(r.Name, now), ask, now)
 	if ans.Verdict != rule.Granted && ans.Verdict != rule.Busy {
-		s.lines[r.Name].dismiss(r.Owner, unexpected("wait for", r.Name, ans))
+		s.lines[r.Name].dismiss(r.Owner, refusal("wait for", r.Lease, ans))
 	}
 	s.keep(r.Name, rec, now)
 	return nil

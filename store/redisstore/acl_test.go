@@ -16,6 +16,7 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/testenv/redistest"
 	"github.com/leasehold-dev/leasehold/store"
 	"github.com/leasehold-dev/leasehold/store/redisstore"
+	"github.com/leasehold-dev/leasehold/store/redisstore/redisadmin"
 )
 
 // ruled are three servers with a user who can do everything, until a rule says
@@ -35,7 +36,7 @@ func (r ruled) apply(rule []string) {
 		s.Text(r.t, "ACL", "SETUSER", "locker", "reset", "on", ">other", "~other", "+@all")
 		args := []string{"ACL", "SETUSER"}
 		for _, word := range rule {
-			args = append(args, strings.Replace(word, redisstore.Password, "pw", 1))
+			args = append(args, strings.Replace(word, redisadmin.Password, "pw", 1))
 		}
 		s.Text(r.t, args...)
 		s.Text(r.t, "SCRIPT", "FLUSH")
@@ -221,12 +222,12 @@ func (r ruled) lists() error {
 
 // declares the servers to be new, unless locks are held.
 func (r ruled) declares() error {
-	_, err := redisstore.Bootstrap(r.t.Context(), []string{r.url()}, nil, false)
+	_, err := redisadmin.Bootstrap(r.t.Context(), []string{r.url()}, nil, false)
 	if err != nil {
 		return err
 	}
 	r.hold("jobs/1")
-	if _, err = redisstore.Bootstrap(r.t.Context(), []string{r.url()}, nil, false); errors.Is(err, store.ErrBusy) {
+	if _, err = redisadmin.Bootstrap(r.t.Context(), []string{r.url()}, nil, false); errors.Is(err, store.ErrBusy) {
 		return r.excess()
 	}
 	return fmt.Errorf("a lock that is held is not noticed: %w", err)
@@ -238,7 +239,7 @@ func (r ruled) examines() error {
 		server.Text(r.t, "HSET", "jobs/r", "0b16b1f0-5a25-4b5c-a22b-3f5b0b1c8f6e:1", "1")
 		server.Text(r.t, "RPUSH", "jobs/l", "x")
 	}
-	e, err := redisstore.Examine(r.t.Context(), []string{r.url()}, nil, redisstore.Scope{TTL: 30 * time.Second, Prefix: "jobs/"})
+	e, err := redisadmin.Examine(r.t.Context(), []string{r.url()}, nil, redisadmin.Scope{TTL: 30 * time.Second, Prefix: "jobs/"})
 	if err != nil {
 		return err
 	}
@@ -249,11 +250,11 @@ func (r ruled) examines() error {
 		if !n.Mark.Found || n.AheadError == 0 {
 			return errors.New("no mark, or no time")
 		}
-		kind := map[redisstore.Oddity]string{}
+		kind := map[redisadmin.Oddity]string{}
 		for _, o := range n.Keys.Odd {
 			kind[o.Oddity] = o.Examples[0].Key + o.Examples[0].Says
 		}
-		if kind[redisstore.Redisson] != "jobs/r" || kind[redisstore.WrongType] != "jobs/la list" {
+		if kind[redisadmin.Redisson] != "jobs/r" || kind[redisadmin.WrongType] != "jobs/la list" {
 			return errors.New("keys are taken for others")
 		}
 	}
@@ -294,17 +295,17 @@ func TestLeastPrivilege(t *testing.T) {
 	t.Parallel() // it mostly waits
 	r := ruled{t: t, servers: redistest.StartN(t, 3)}
 	for name, c := range map[string]struct {
-		acl  redisstore.ACL
+		acl  redisadmin.ACL
 		path string
 		work func(ruled) error
 	}{
-		"lock":     {redisstore.ACL{Uses: redisstore.ToLock}, "", func(r ruled) error { return r.locks("jobs/1") }},
-		"show":     {redisstore.ACL{Uses: redisstore.ToShow}, "", ruled.shows},
-		"list":     {redisstore.ACL{Uses: redisstore.ToList}, "", ruled.lists},
-		"examine":  {redisstore.ACL{Uses: redisstore.ToExamine}, "", ruled.examines},
-		"database": {redisstore.ACL{Uses: redisstore.ToShow, DB: true}, "/2", ruled.shows},
-		"declare":  {redisstore.ACL{Uses: redisstore.ToDeclare}, "", ruled.declares},
-		"both":     {redisstore.ACL{Uses: redisstore.ToLock | redisstore.ToList}, "", func(r ruled) error { return errors.Join(r.locks("jobs/2"), r.lists()) }},
+		"lock":     {redisadmin.ACL{Uses: redisadmin.ToLock}, "", func(r ruled) error { return r.locks("jobs/1") }},
+		"show":     {redisadmin.ACL{Uses: redisadmin.ToShow}, "", ruled.shows},
+		"list":     {redisadmin.ACL{Uses: redisadmin.ToList}, "", ruled.lists},
+		"examine":  {redisadmin.ACL{Uses: redisadmin.ToExamine}, "", ruled.examines},
+		"database": {redisadmin.ACL{Uses: redisadmin.ToShow, DB: true}, "/2", ruled.shows},
+		"declare":  {redisadmin.ACL{Uses: redisadmin.ToDeclare}, "", ruled.declares},
+		"both":     {redisadmin.ACL{Uses: redisadmin.ToLock | redisadmin.ToList}, "", func(r ruled) error { return errors.Join(r.locks("jobs/2"), r.lists()) }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := ruled{t, r.servers, c.path, long}
@@ -331,7 +332,7 @@ func TestLeastPrivilege(t *testing.T) {
 // A user that may only look cannot acquire a lock.
 func TestLookersTakeNoLock(t *testing.T) {
 	r := ruled{t: t, servers: redistest.StartN(t, 3)}
-	rule, err := redisstore.ACL{User: "locker", Uses: redisstore.ToShow | redisstore.ToList}.Rule()
+	rule, err := redisadmin.ACL{User: "locker", Uses: redisadmin.ToShow | redisadmin.ToList}.Rule()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -360,14 +361,14 @@ func TestACLLine(t *testing.T) {
 		{"grün", `"~gr\xc3\xbcn*" "~{gr\xc3\xbcn*}:*" ~leasehold:node`},
 		{"\"\n", `"~\x22\x0a*" "~{\x22\x0a*}:*" ~leasehold:node`},
 	} {
-		line, err := redisstore.ACL{User: "u", Prefix: c.prefix, Uses: redisstore.ToShow}.Line()
+		line, err := redisadmin.ACL{User: "u", Prefix: c.prefix, Uses: redisadmin.ToShow}.Line()
 		want := "ACL SETUSER u reset on >PASSWORD " + c.keys + " +evalsha +eval +get +lrange +pttl +time +info +hscan"
 		if err != nil || line != want {
 			t.Errorf("%q: %s, %v\nwant %s", c.prefix, line, err, want)
 		}
 	}
 	for _, user := range []string{"", "a b", "a\x00"} {
-		if _, err := (redisstore.ACL{User: user}).Rule(); err == nil {
+		if _, err := (redisadmin.ACL{User: user}).Rule(); err == nil {
 			t.Errorf("user %q is taken", user)
 		}
 	}
@@ -377,7 +378,7 @@ func TestACLLine(t *testing.T) {
 func TestACLOfOddPrefixes(t *testing.T) {
 	r := ruled{t: t, servers: redistest.StartN(t, 3)}
 	for _, prefix := range []string{"a b/", "a*[x]/", "grün/", `a\`, "", "{x}"} {
-		rule, err := redisstore.ACL{User: "locker", Prefix: prefix, Uses: redisstore.ToLock}.Rule()
+		rule, err := redisadmin.ACL{User: "locker", Prefix: prefix, Uses: redisadmin.ToLock}.Rule()
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -402,7 +403,7 @@ func TestTheDocumentedRule(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	line, err := redisstore.ACL{User: "locker", Prefix: "jobs/", Uses: redisstore.ToLock}.Line()
+	line, err := redisadmin.ACL{User: "locker", Prefix: "jobs/", Uses: redisadmin.ToLock}.Line()
 	if err != nil || !strings.Contains(string(text), "\n"+line+"\n") {
 		t.Errorf("docs/redis.md does not have the rule (%v):\n%s", err, line)
 	}

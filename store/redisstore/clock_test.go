@@ -53,7 +53,7 @@ func TestIdleConnectionReadsTheClock(t *testing.T) {
 		}
 		began := time.Now()
 		o.Clock = clock.Func(func() clock.Instant { return clock.Instant(time.Hour + time.Since(began)) })
-		s := &Store{o: o, idle: idleAfter}
+		s := &Store{topology: independent{}, o: o, idle: idleAfter}
 		s.keeper.Clocks = driver.NewClocks(1, o.Quarantine(), nil, o.Logger)
 		n := newNode(0, config.Address{Host: "n"}, s)
 		s.nodes = []*node{n}

@@ -53,12 +53,7 @@ func (s *Store) Close() error {
 }
 
 // members returns the store's nodes, or the members of a cluster.
-func (s *Store) members() []*node {
-	if s.route != nil {
-		return s.route.allMembers()
-	}
-	return s.nodes
-}
+func (s *Store) members() []*node { return s.topology.servers(s) }
 
 // busy reports whether a store that is being closed still has something to send or to
 // wait for.

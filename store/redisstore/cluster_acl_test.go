@@ -10,6 +10,7 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/testenv/redistest"
 	"github.com/leasehold-dev/leasehold/store"
 	"github.com/leasehold-dev/leasehold/store/redisstore"
+	"github.com/leasehold-dev/leasehold/store/redisstore/redisadmin"
 )
 
 // locksInCluster does all that a client of a cluster does, and says what does not work.
@@ -81,7 +82,7 @@ func TestLeastPrivilegeInACluster(t *testing.T) {
 	t.Parallel() // it mostly waits
 	c := redistest.StartCluster(t, 3, 0)
 	r := ruled{t, c.Masters, "", long}
-	rule, err := redisstore.ACL{User: "locker", Prefix: "jobs/", Uses: redisstore.ToLock | redisstore.ToList, Cluster: true}.Rule()
+	rule, err := redisadmin.ACL{User: "locker", Prefix: "jobs/", Uses: redisadmin.ToLock | redisadmin.ToList, Cluster: true}.Rule()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -35,7 +35,7 @@ func words(t *testing.T, b []byte) []string {
 // Every question becomes a whole command, whose script gets the keys and
 // arguments it says it wants, whatever command used the memory before.
 func TestCommandsAreWhole(t *testing.T) {
-	s := &Store{wall: time.Now}
+	s := &Store{topology: independent{}, wall: time.Now}
 	requests := []store.Lease{
 		{Name: "a", Owner: "o", TTL: time.Millisecond},
 		{Name: strings.Repeat("n\r\n", 300), Owner: strings.Repeat("o", 200), Meta: `{"host":"h"}`, TTL: 1500 * time.Microsecond},
@@ -67,7 +67,7 @@ func TestCommandsAreWhole(t *testing.T) {
 // What is asked on a connection that hears nothing unasked says so, by hash and by text,
 // and on all others what was encoded for all is left as it is.
 func TestDeafConnectionSaysSo(t *testing.T) {
-	s := &Store{wall: time.Now, channel: script.ChannelBegin + "x"}
+	s := &Store{topology: independent{}, wall: time.Now, channel: script.ChannelBegin + "x"}
 	r := store.Lease{Name: "a", Owner: store.NewOwnerAt(time.UnixMicro(1790000000123456)), Meta: "m", TTL: time.Second}
 	for flags, require := range map[string]store.Class{"-": 0, "g": store.CrashSafe} {
 		r.Require = require
@@ -103,7 +103,7 @@ func TestDeafConnectionSaysSo(t *testing.T) {
 // What asks for a grant says, by hash and by text, which run of the server the connection
 // leads to, and whether the client counts a quarantine.
 func TestGateIsToldOfTheNode(t *testing.T) {
-	s := &Store{wall: time.Now, channel: script.ChannelBegin + "x", o: config.Config{Clock: clock.System()}, nodes: make([]*node, 3)}
+	s := &Store{topology: independent{}, wall: time.Now, channel: script.ChannelBegin + "x", o: config.Config{Clock: clock.System()}, nodes: make([]*node, 3)}
 	s.membership.Fingerprint = "0123456789ab"
 	r := store.Lease{Name: "a", Owner: "o", Meta: "m", TTL: time.Second}
 	next := driver.Question{Op: quorum.Acquire, Lease: r, Waits: true}
@@ -128,7 +128,7 @@ func TestGateIsToldOfTheNode(t *testing.T) {
 
 // A command about many leases is whole as well.
 func TestBundlesAreWhole(t *testing.T) {
-	s := &Store{wall: time.Now}
+	s := &Store{topology: independent{}, wall: time.Now}
 	r := store.Lease{Name: "a", Owner: "o", Meta: "m", TTL: 1500 * time.Microsecond}
 	var old any
 	for _, asked := range []int{1, 2, 3, 10, script.MaxBundle, script.MaxBundle + 1, 1} {
@@ -159,7 +159,7 @@ func TestBundlesAreWhole(t *testing.T) {
 
 // A command made in the memory of an old one takes none.
 func TestCommandsAllocateNothing(t *testing.T) {
-	s := &Store{wall: time.Now}
+	s := &Store{topology: independent{}, wall: time.Now}
 	r := store.Lease{Name: "jobs/nightly", Owner: store.NewOwner(), Meta: `{"host":"h","pid":1}`, TTL: 30 * time.Second}
 	old := s.encode(driver.Question{Op: quorum.Acquire, Lease: r}, nil)
 	if n := testing.AllocsPerRun(100, func() {

@@ -35,7 +35,7 @@ func (n *node) connect() bool {
 	n.mu.Lock()
 	n.dialing = true
 	n.mu.Unlock()
-	w, err := n.reach()
+	w, err := n.s.topology.reach(n)
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.dialing = false
@@ -64,14 +64,6 @@ func (n *node) setDownLocked(err error, waited, pause time.Duration) {
 	n.down = &driver.Refusal{Outcome: outcome, Err: err}
 	n.retryAt = time.Now().Add(pause)
 	n.scheduleResendLocked(time.Now())
-}
-
-// reach connects to the right server and prepares the connection.
-func (n *node) reach() (*wire, error) {
-	if n.s.sentinels != nil {
-		return n.reachMaster()
-	}
-	return n.open(n.ctx, n.addr.Host, n.greet)
 }
 
 // open connects to host and calls greet before the connection is used. The connection
@@ -147,7 +139,7 @@ func (n *node) greet(ctx context.Context, w *wire) error {
 	}
 	n.clockSaid(said[must+4], sent, received)
 	w.run = n.runOf()
-	if err := n.isMaster(w); err != nil {
+	if err := n.s.topology.settled(n, w); err != nil {
 		return err
 	}
 	if err := n.learn(w); err != nil {
@@ -158,7 +150,7 @@ func (n *node) greet(ctx context.Context, w *wire) error {
 			return err
 		}
 	}
-	return n.listen(w, said[must])
+	return n.s.topology.listen(n, w, said[must])
 }
 
 // identify checks which server answers. It runs on every connection before the first
@@ -175,14 +167,8 @@ func (n *node) identify(info, fsync resp.Value) error {
 	if id.Loading {
 		return resp.ErrorOf(resp.Value{Text: []byte("LOADING the server is not up yet")})
 	}
-	fit := id
-	if n.s.route != nil { // for members of a cluster, redirections notice a replica
-		fit.Mode, fit.Role = "", ""
-	}
-	if err := fit.Unfit(); err != nil && len(n.s.nodes) > 1 {
+	if err := n.s.topology.fit(n, id); err != nil {
 		return err
-	} else if err != nil && (n.s.sentinels == nil || id.Role == "master") { // with sentinels, isMaster checks the role
-		n.log.Warn("the server can lose locks", "err", err)
 	}
 	n.mu.Lock()
 	n.server = id

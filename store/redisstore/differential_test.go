@@ -244,7 +244,7 @@ func onRedis(t testing.TB) *scripted {
 
 func (n *scripted) connect(t testing.TB) {
 	t.Helper()
-	n.s = &Store{o: config.Config{Clock: clock.System()}}
+	n.s = &Store{topology: independent{}, o: config.Config{Clock: clock.System()}}
 	n.wire = n.another(t)
 }
 

@@ -50,7 +50,7 @@ func bareNode(t *testing.T) (*node, net.Conn) {
 	}
 	t.Cleanup(func() { server.Close() })
 
-	s := &Store{idle: idleAfter, o: config.Config{Logger: slog.New(slog.DiscardHandler), Clock: clock.System(), ConnectTimeout: time.Minute}}
+	s := &Store{topology: independent{}, idle: idleAfter, o: config.Config{Logger: slog.New(slog.DiscardHandler), Clock: clock.System(), ConnectTimeout: time.Minute}}
 	n := newNode(0, config.Address{Host: l.Addr().String()}, s)
 	s.nodes = []*node{n}
 	t.Cleanup(n.close)

@@ -3,16 +3,14 @@ package redisstore
 import (
 	"github.com/leasehold-dev/leasehold/internal/quorum/driver"
 	"github.com/leasehold-dev/leasehold/store"
-	"github.com/leasehold-dev/leasehold/store/redisstore/internal/cluster"
 	"github.com/leasehold-dev/leasehold/store/redisstore/internal/script"
 )
 
 // encoder returns the encoder of the store's questions.
 func (s *Store) encoder() script.Encoder {
-	e := script.Encoder{GuardsAll: len(s.nodes) > 1, GuardsNone: s.route != nil, Fingerprint: s.membership.Fingerprint, Channel: s.channel, Wall: s.wall}
-	if s.route != nil {
-		e.KeyOf = cluster.Place
-	}
+	e := script.Encoder{GuardsAll: len(s.nodes) > 1, Fingerprint: s.membership.Fingerprint, Channel: s.channel, Wall: s.wall}
+	e.KeyOf = s.topology.keys()
+	e.GuardsNone = e.KeyOf != nil
 	return e
 }
 

@@ -52,7 +52,7 @@ func (t *inlineReader) begin(w *wire) {
 // goroutine must read again.
 func (w *wire) pause() {
 	n, t := w.n, &w.inline
-	if len(n.s.nodes) > 1 || n.s.route != nil || w.Raw == nil {
+	if !n.s.topology.readsInline(n.s) || w.Raw == nil {
 		return
 	}
 	n.mu.Lock()

@@ -176,3 +176,18 @@ func heldFor(owned []int, nodes []store.NodeOutcome, need int) time.Duration {
 	slices.SortFunc(left, func(a, b time.Duration) int { return cmp.Compare(uint64(b), uint64(a)) })
 	return left[need-1]
 }
+
+// askOne sends a command to the node and waits for the answer.
+func (n *node) askOne(ctx context.Context, c *script.Command) script.Reply {
+	p := make(poll, 1)
+	if err := n.put(call{command: c, timeout: n.s.o.ConnectTimeout, look: p}, false); err != nil {
+		said := driver.PutOutcome(err)
+		return script.Reply{Outcome: said.Outcome, Err: said.Err}
+	}
+	select {
+	case a := <-p:
+		return a.Reply
+	case <-ctx.Done():
+		return script.Reply{Outcome: store.Pending, Err: ctx.Err()}
+	}
+}

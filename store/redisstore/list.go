@@ -105,7 +105,7 @@ func (s *Store) inspectAll(ctx context.Context, names []string) (held []store.St
 // were cut short so that fewer than a majority of the nodes reported all their keys, it
 // returns what it found and an error that matches store.ErrIncomplete.
 func (s *Store) names(ctx context.Context, prefix string) (*catalog, error) {
-	pattern := script.KeyBegin + globEscape.Replace(prefix) + "*" + script.CounterEnd
+	pattern := script.KeyBegin + script.GlobEscape.Replace(prefix) + "*" + script.CounterEnd
 	names := newCatalog(func(key string) (string, bool) {
 		name := strings.TrimSuffix(strings.TrimPrefix(key, script.KeyBegin), script.CounterEnd)
 		return name, store.CheckName(name) == nil
@@ -131,8 +131,6 @@ func (s *Store) names(ctx context.Context, prefix string) (*catalog, error) {
 	}
 	return names, nil
 }
-
-var globEscape = strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`, `]`, `\]`)
 
 // catalog collects names of locks from scanned keys, within bounds.
 type catalog struct {
@@ -215,7 +213,7 @@ func (c *Cluster) List(ctx context.Context, prefix string) ([]store.State, error
 	})
 	var cut error
 	for _, n := range c.r.masters() {
-		outcome, err := n.scan(ctx, script.KeyBegin+globEscape.Replace(clusterPrefix(prefix))+"*"+script.CounterEnd, names)
+		outcome, err := n.scan(ctx, script.KeyBegin+script.GlobEscape.Replace(clusterPrefix(prefix))+"*"+script.CounterEnd, names)
 		switch {
 		case errors.Is(err, store.ErrIncomplete):
 			cut = fmt.Errorf("%s: %w", n.addr.Host, err)

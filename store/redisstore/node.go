@@ -113,19 +113,12 @@ func newNode(index int, a config.Address, s *Store) *node {
 	n.resend = time.AfterFunc(time.Hour, n.resendDue)
 	n.resend.Stop()
 	n.all.Go(n.send)
-	if s.sentinels != nil {
-		n.all.Go(n.follow)
-	}
+	s.topology.start(n)
 	return n
 }
 
 // Addr implements driver.Node.
-func (n *node) Addr() string {
-	if s := n.s.sentinels; s != nil {
-		return s.Name()
-	}
-	return n.addr.Host
-}
+func (n *node) Addr() string { return n.s.topology.name(n) }
 
 // Put implements driver.Node.
 func (n *node) Put(c driver.Call) error {
@@ -312,9 +305,9 @@ func (nobody) Receive(int, int, driver.Reply) {}
 // finish delivers a reply. Calls that result from it are enqueued before this call stops
 // counting as in flight.
 func (n *node) finish(c call, r script.Reply) {
-	if n.s.route != nil {
+	if r.Err != nil {
 		var over bool
-		if r, over = n.s.route.routeReply(n, c, r); !over {
+		if r, over = n.s.topology.redirect(n, c, r); !over {
 			n.s.inFlight.Add(-1)
 			return
 		}

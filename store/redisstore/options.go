@@ -30,9 +30,10 @@ type Options struct {
 	// ConnectTimeout bounds connecting, including the TLS and Redis handshakes. The
 	// default is DefaultConnectTimeout.
 	ConnectTimeout time.Duration
-	// Next lists the nodes that will replace those of the URLs. Until Replace has
-	// finished, both memberships decide, each by its own majority. Addresses are written
-	// as in a URL; user, password and database are those of the first node.
+	// Next lists the nodes that will replace those of the URLs. Until
+	// redisadmin.Replace has finished, both memberships decide, each by its own majority.
+	// Addresses are written as in a URL; user, password and database are those of the first
+	// node.
 	Next []string
 	// FsyncAlways asserts that the servers append every write to a file before they
 	// answer (appendonly yes, appendfsync always, no-appendfsync-on-rewrite no). It is

@@ -24,9 +24,6 @@ const pushTestAfter = 15 * time.Second
 // protocol a connection that receives pushes cannot carry requests. If the server cannot
 // push, waiters poll.
 func (n *node) listen(w *wire, hello resp.Value) error {
-	if n.s.route != nil {
-		return n.s.route.listen(n, w, hello)
-	}
 	var asked [][]byte
 	if hello.Kind != '-' {
 		if n.isSingle() {

@@ -9,6 +9,7 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/testenv/redistest"
 	"github.com/leasehold-dev/leasehold/store"
 	"github.com/leasehold-dev/leasehold/store/redisstore"
+	"github.com/leasehold-dev/leasehold/store/redisstore/redisadmin"
 )
 
 // shut is how many nodes an acquire finds in quarantine, and whether each says
@@ -175,7 +176,7 @@ func TestBootstrap(t *testing.T) {
 		t.Fatalf("%d new servers are in quarantine", n)
 	}
 	servers[2].Kill()
-	if _, err := redisstore.Bootstrap(t.Context(), urls, nil, false); !errors.Is(err, store.ErrQuorum) || !strings.Contains(err.Error(), servers[2].Addr()) {
+	if _, err := redisadmin.Bootstrap(t.Context(), urls, nil, false); !errors.Is(err, store.ErrQuorum) || !strings.Contains(err.Error(), servers[2].Addr()) {
 		t.Errorf("with a server down: %v", err)
 	}
 	if n := shut(t, s, "a", "new or was emptied"); n == 0 { // the attempt is lost before all have answered
@@ -184,16 +185,16 @@ func TestBootstrap(t *testing.T) {
 	if err := servers[2].Restart(); err != nil {
 		t.Fatal(err)
 	}
-	declared, err := redisstore.Bootstrap(t.Context(), urls, nil, false)
+	declared, err := redisadmin.Bootstrap(t.Context(), urls, nil, false)
 	if err != nil || len(declared) != 3 || declared[0].RunID == "" || declared[0].Node != servers[0].Addr() {
 		t.Fatalf("%v, %v", declared, err)
 	}
 	acquire(t, s, request("a"))
 
-	if _, err := redisstore.Bootstrap(t.Context(), urls, nil, false); !errors.Is(err, store.ErrBusy) {
+	if _, err := redisadmin.Bootstrap(t.Context(), urls, nil, false); !errors.Is(err, store.ErrBusy) {
 		t.Errorf("while a lock is held: %v", err)
 	}
-	if _, err := redisstore.Bootstrap(t.Context(), urls, nil, true); err != nil {
+	if _, err := redisadmin.Bootstrap(t.Context(), urls, nil, true); err != nil {
 		t.Errorf("by force: %v", err)
 	}
 	restart(t, servers[:2]...)
@@ -206,7 +207,7 @@ func TestBootstrapOfDurableServers(t *testing.T) {
 	for name, force := range map[string]bool{"empty": false, "by force": true} {
 		t.Run(name, func(t *testing.T) {
 			servers := redistest.StartN(t, 3, "--appendonly", "yes", "--appendfsync", "always")
-			if _, err := redisstore.Bootstrap(t.Context(), []string{"redis://" + strings.Join(addrs(servers), ",")}, nil, force); err != nil {
+			if _, err := redisadmin.Bootstrap(t.Context(), []string{"redis://" + strings.Join(addrs(servers), ",")}, nil, force); err != nil {
 				t.Fatal(err)
 			}
 			acquire(t, open(t, addrs(servers), nil), request("a"))

@@ -18,7 +18,6 @@ import (
 	"cmp"
 	"context"
 	"crypto/rand"
-	"fmt"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -36,15 +35,14 @@ import (
 // Store keeps locks on Redis. It is safe for concurrent use. Close it when it is no
 // longer needed.
 type Store struct {
-	o         config.Config
-	nodes     []*node
-	keeper    driver.Driver
-	servers   membership.Registry
-	sentinels *sentinel.Group  // find the address of the only node; nil: its address is given
-	wall      func() time.Time // time of day
-	declares  bool             // it is opened to end quarantines, which then are no news
-	closed    atomic.Bool
-	inFlight  atomic.Int64 // calls enqueued and not answered yet
+	o        config.Config
+	nodes    []*node
+	keeper   driver.Driver
+	servers  membership.Registry
+	wall     func() time.Time // time of day
+	declares bool             // it is opened to end quarantines, which then are no news
+	closed   atomic.Bool
+	inFlight atomic.Int64 // calls enqueued and not answered yet
 
 	channel       string        // on which the servers push hand-offs to this store
 	closing       chan struct{} // closed by Close
@@ -58,7 +56,7 @@ type Store struct {
 	longest        atomic.Int64 // longest quarantine that other clients ask for
 	arming         sync.Mutex
 
-	route *router // to the members of a cluster; nil: there is none. See Cluster.
+	topology topology // how the servers belong together
 }
 
 var _ store.Store = (*Store)(nil)
@@ -110,7 +108,7 @@ func newStore(urls []string, o *Options) (*Store, error) {
 	if opts, err = opts.WithDefaults(); err != nil {
 		return nil, err
 	}
-	s := &Store{o: opts, membership: lists, sentinels: sentinels, wall: opts.Wall(), channel: script.ChannelBegin + rand.Text(), closing: make(chan struct{}), pushTestAfter: pushTestAfter, idle: idleAfter}
+	s := &Store{o: opts, membership: lists, topology: independent{}, wall: opts.Wall(), channel: script.ChannelBegin + rand.Text(), closing: make(chan struct{}), pushTestAfter: pushTestAfter, idle: idleAfter}
 	s.keeper = driver.Driver{Sets: lists.Sets, Encode: s.encode, EncodeRenewals: s.bundle, NodeTimeout: opts.TimeoutFor, Clock: opts.Clock, Wall: s.wall, Jitter: opts.Jitter(), Logger: opts.Logger, Coalesce: s.crowded, Closing: s.closing}
 	if len(addrs) > 1 && clocksWatched {
 		s.keeper.Clocks = driver.NewClocks(len(addrs), opts.Quarantine(), driver.WallAhead(opts.Clock), opts.Logger)
@@ -129,6 +127,7 @@ func newStore(urls []string, o *Options) (*Store, error) {
 		opts.Logger.Info("nodes share a host and fail together", "host", host)
 	}
 	if sentinels != nil {
+		s.topology = watched{group: sentinels}
 		opts.Logger.Warn("a failover can lose locks: the promoted replica may not know the latest grants", "master", sentinels.Master)
 	}
 	s.nodes = make([]*node, len(addrs))
@@ -142,25 +141,18 @@ func newStore(urls []string, o *Options) (*Store, error) {
 // crowded reports whether so many calls are in flight that the callers of those just
 // answered are likely to send more at once.
 func (s *Store) crowded() bool {
-	if len(s.keeper.Nodes) == 1 && s.route == nil {
-		return s.inFlight.Load() > crowdOne
-	}
-	return s.inFlight.Load() > crowdMany
+	return s.inFlight.Load() > s.topology.crowd(s)
 }
 
 // Caps implements store.Store.
 func (s *Store) Caps() store.Caps {
-	c := store.Caps{
+	return store.Caps{
 		Engine: "redis", Nodes: len(s.nodes), Quorum: quorum.Majority(len(s.nodes)),
 		MaxTTL: s.o.MaxTTL, Reach: "network", Clock: "each server's own",
-		Class: store.CrashSafe,
+		Class: s.topology.class(),
 		// A single server hands on the sooner, the less it has to do besides.
 		Rejoins: len(s.nodes) > 1,
 	}
-	if s.sentinels != nil {
-		c.Class = store.Efficiency
-	}
-	return c
 }
 
 // Acquire implements store.Store.
@@ -212,10 +204,7 @@ func (s *Store) ready(ctx context.Context, r store.Lease, invalid error) error {
 		return err
 	}
 	if r.Require >= store.CrashSafe {
-		if s.sentinels != nil {
-			return fmt.Errorf("%w: lock %q requires %v, but servers watched by sentinels guarantee %v at most", store.ErrUnsupported, r.Name, r.Require, store.Efficiency)
-		}
-		return s.guard()
+		return s.topology.ready(s, r)
 	}
 	return nil
 }

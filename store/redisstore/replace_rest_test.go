@@ -11,6 +11,7 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/testenv/redistest"
 	"github.com/leasehold-dev/leasehold/store"
 	"github.com/leasehold-dev/leasehold/store/redisstore"
+	"github.com/leasehold-dev/leasehold/store/redisstore/redisadmin"
 )
 
 // listURL names nodes, and those that replace them if there are any.
@@ -75,11 +76,11 @@ func TestReplaceIsNotDoneWithoutANewNode(t *testing.T) {
 	servers[3].Text(t, "SAVE")
 	servers[3].Kill()
 	both := []string{listURL(before, after...)}
-	isNamed(t, redisstore.Replace(t.Context(), both, nil, nil), servers[3])
+	isNamed(t, redisadmin.Replace(t.Context(), both, nil, nil), servers[3])
 	if err := servers[3].Restart(); err != nil {
 		t.Fatal(err)
 	}
-	if err := redisstore.Replace(t.Context(), both, nil, nil); err != nil {
+	if err := redisadmin.Replace(t.Context(), both, nil, nil); err != nil {
 		t.Fatal(err)
 	}
 	list := markOn(t, servers[0]).List
@@ -89,7 +90,7 @@ func TestReplaceIsNotDoneWithoutANewNode(t *testing.T) {
 		}
 	}
 	var steps []string
-	if err := redisstore.Replace(t.Context(), both, nil, func(s string) { steps = append(steps, s) }); err != nil || len(steps) != 2 {
+	if err := redisadmin.Replace(t.Context(), both, nil, func(s string) { steps = append(steps, s) }); err != nil || len(steps) != 2 {
 		t.Errorf("when all is done: %q, %v", steps, err)
 	}
 }
@@ -106,7 +107,7 @@ func TestReplaceWhenTheOldNodesAreGone(t *testing.T) {
 		servers[5].Text(t, "SAVE")
 		servers[5].Kill()
 		if begun {
-			isNamed(t, redisstore.Replace(t.Context(), both, nil, nil), servers[5])
+			isNamed(t, redisadmin.Replace(t.Context(), both, nil, nil), servers[5])
 		}
 		for _, s := range servers[:3] {
 			s.Kill()
@@ -114,7 +115,7 @@ func TestReplaceWhenTheOldNodesAreGone(t *testing.T) {
 		if err := servers[5].Restart(); err != nil {
 			t.Fatal(err)
 		}
-		err := redisstore.Replace(t.Context(), both, nil, nil)
+		err := redisadmin.Replace(t.Context(), both, nil, nil)
 		if begun && err != nil {
 			t.Errorf("it was begun: %v", err)
 		} else if !begun {
@@ -135,7 +136,7 @@ func TestReplaceGoesOnWithoutTheOldNodes(t *testing.T) {
 	a := addrs(servers)
 	both := []string{listURL(a[:3], a[3:]...)}
 	ctx, cancel := context.WithCancel(t.Context())
-	err := redisstore.Replace(ctx, both, nil, func(step string) {
+	err := redisadmin.Replace(ctx, both, nil, func(step string) {
 		if strings.Contains(step, "waiting") {
 			cancel()
 		}
@@ -147,7 +148,7 @@ func TestReplaceGoesOnWithoutTheOldNodes(t *testing.T) {
 		s.Kill()
 	}
 	waited := false
-	if err := redisstore.Replace(t.Context(), both, nil, func(step string) { waited = waited || strings.Contains(step, "waiting") }); err != nil || !waited {
+	if err := redisadmin.Replace(t.Context(), both, nil, func(step string) { waited = waited || strings.Contains(step, "waiting") }); err != nil || !waited {
 		t.Errorf("%v; it waited: %v", err, waited)
 	}
 	acquire(t, openURL(t, listURL(a[3:])), briefly("x"))
@@ -165,7 +166,7 @@ func TestNodeThatWasDownJoinsTheNewList(t *testing.T) {
 	eventually(t, "the marks name the old list", func() bool { return markOn(t, servers[1]).List != nodemark.Unknown })
 	servers[1].Text(t, "SAVE")
 	servers[1].Kill()
-	isNamed(t, redisstore.Replace(t.Context(), []string{listURL(before, after...)}, nil, nil), servers[1])
+	isNamed(t, redisadmin.Replace(t.Context(), []string{listURL(before, after...)}, nil, nil), servers[1])
 	next := openURL(t, listURL(after))
 	acquire(t, next, briefly("y"))
 	if err := servers[1].Restart(); err != nil {
@@ -194,7 +195,7 @@ func TestReplacedListTakesNoNodeBack(t *testing.T) {
 	openURL(t, listURL(first))
 	replace := func(from, to []string) {
 		t.Helper()
-		if err := redisstore.Replace(t.Context(), []string{listURL(from, to...)}, nil, nil); err != nil {
+		if err := redisadmin.Replace(t.Context(), []string{listURL(from, to...)}, nil, nil); err != nil {
 			t.Fatal(err)
 		}
 	}

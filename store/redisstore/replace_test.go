@@ -10,6 +10,7 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/testenv/redistest"
 	"github.com/leasehold-dev/leasehold/store"
 	"github.com/leasehold-dev/leasehold/store/redisstore"
+	"github.com/leasehold-dev/leasehold/store/redisstore/redisadmin"
 )
 
 // One list of nodes is replaced by another while clients that know the old one,
@@ -84,7 +85,7 @@ func TestReplace(t *testing.T) {
 		kept <- nil
 	}()
 	var steps []string
-	if err := redisstore.Replace(t.Context(), []string{bothURL}, nil, func(step string) { steps = append(steps, step) }); err != nil {
+	if err := redisadmin.Replace(t.Context(), []string{bothURL}, nil, func(step string) { steps = append(steps, step) }); err != nil {
 		t.Fatal(err)
 	}
 	if len(steps) != 3 || !strings.Contains(steps[1], "waiting") {
@@ -128,7 +129,7 @@ func TestReplaceNeedsTwoLists(t *testing.T) {
 		}
 	}
 	server := redistest.Start(t)
-	if err := redisstore.Replace(t.Context(), []string{"redis://" + server.Addr()}, nil, nil); err == nil || !strings.Contains(err.Error(), "next=") {
+	if err := redisadmin.Replace(t.Context(), []string{"redis://" + server.Addr()}, nil, nil); err == nil || !strings.Contains(err.Error(), "next=") {
 		t.Errorf("with one list: %v", err)
 	}
 }

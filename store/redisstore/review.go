@@ -34,7 +34,7 @@ var errChanged = errors.New("the server's settings have changed")
 // of several nodes, depend on them. A cluster's slot map and the sentinels tell of changes
 // themselves.
 func (n *node) reviews() bool {
-	return n.s.guarded.Load() && n.s.route == nil && n.s.sentinels == nil
+	return n.s.guarded.Load() && n.s.topology.class() >= store.CrashSafe
 }
 
 // startReviewLocked schedules the first review of a new connection. The mutex is held.

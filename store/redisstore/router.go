@@ -163,12 +163,10 @@ func (r *router) memberAtLocked(host string) *node {
 	return n
 }
 
-// routeReply handles a reply. If it is a redirection, settled sends the call again and
-// returns false. Otherwise it returns the reply, with the member named in its error.
-func (r *router) routeReply(n *node, c call, said script.Reply) (script.Reply, bool) {
-	if said.Err == nil {
-		return said, true
-	}
+// redirect handles a reply with an error. If it is a redirection, redirect sends the call
+// again and returns false. Otherwise it returns the reply, with the member named in its
+// error.
+func (r *router) redirect(n *node, c call, said script.Reply) (script.Reply, bool) {
 	if c.command.Slot == 0 {
 		said.Err = n.blamed(said.Err)
 		return said, true

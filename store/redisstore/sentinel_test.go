@@ -14,6 +14,7 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/testenv/redistest"
 	"github.com/leasehold-dev/leasehold/store"
 	"github.com/leasehold-dev/leasehold/store/redisstore"
+	"github.com/leasehold-dev/leasehold/store/redisstore/redisadmin"
 	"github.com/leasehold-dev/leasehold/store/storetest"
 )
 
@@ -88,10 +89,10 @@ func TestSentinelsDoNotMakeItCrashSafe(t *testing.T) {
 	}
 	for what, err := range map[string]error{
 		"bootstrap": func() error {
-			_, err := redisstore.Bootstrap(t.Context(), []string{w.URL()}, nil, true)
+			_, err := redisadmin.Bootstrap(t.Context(), []string{w.URL()}, nil, true)
 			return err
 		}(),
-		"replace": redisstore.Replace(t.Context(), []string{w.URL()}, nil, nil),
+		"replace": redisadmin.Replace(t.Context(), []string{w.URL()}, nil, nil),
 	} {
 		if err == nil || !strings.Contains(err.Error(), what+" is not for redis-sentinel") {
 			t.Errorf("%s: %v", what, err)

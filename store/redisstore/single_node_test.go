@@ -9,6 +9,7 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/testenv/redistest"
 	"github.com/leasehold-dev/leasehold/store"
 	"github.com/leasehold-dev/leasehold/store/redisstore"
+	"github.com/leasehold-dev/leasehold/store/redisstore/redisadmin"
 )
 
 // openURL opens a store that gives a server on a busy machine all the time it needs.
@@ -114,7 +115,7 @@ func TestReplaceOneServer(t *testing.T) {
 		_, err := two.Acquire(t.Context(), store.AcquireRequest{Lease: ask("x")})
 		return errors.Is(err, store.ErrBusy)
 	})
-	if err := redisstore.Replace(t.Context(), []string{both}, nil, nil); err != nil {
+	if err := redisadmin.Replace(t.Context(), []string{both}, nil, nil); err != nil {
 		t.Fatal(err)
 	}
 	if err := old.Renew(t.Context(), []store.Lease{x})[0]; !ofAnotherList(err) {

@@ -13,6 +13,7 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/testenv/redistest"
 	"github.com/leasehold-dev/leasehold/store"
 	"github.com/leasehold-dev/leasehold/store/redisstore"
+	"github.com/leasehold-dev/leasehold/store/redisstore/redisadmin"
 )
 
 // address is an address behind which one server can take another's place.
@@ -390,7 +391,7 @@ func TestMarkOfAnotherVersion(t *testing.T) {
 				t.Error(err)
 			}
 			only.Close()
-			if _, err := redisstore.Bootstrap(t.Context(), []string{"redis://" + strings.Join(addrs(servers), ",")}, nil, false); err != nil {
+			if _, err := redisadmin.Bootstrap(t.Context(), []string{"redis://" + strings.Join(addrs(servers), ",")}, nil, false); err != nil {
 				t.Fatal(err)
 			}
 			acquire(t, before, request("a"))

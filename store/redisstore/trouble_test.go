@@ -23,6 +23,7 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/testenv/redistest"
 	"github.com/leasehold-dev/leasehold/store"
 	"github.com/leasehold-dev/leasehold/store/redisstore"
+	"github.com/leasehold-dev/leasehold/store/redisstore/redisadmin"
 )
 
 // Each trouble has a message of its own that names the node and says what to
@@ -208,7 +209,7 @@ func TestTLS(t *testing.T) {
 	}
 	letGo(t, s, next, g)
 	nothingLeft(t, []*redistest.Server{secure})
-	e, err := redisstore.Examine(t.Context(), []string{address + "?" + q.Encode()}, nil, redisstore.Scope{TTL: time.Second})
+	e, err := redisadmin.Examine(t.Context(), []string{address + "?" + q.Encode()}, nil, redisadmin.Scope{TTL: time.Second})
 	if err != nil || e.Nodes[0].Outcome != store.Granted || len(e.Nodes[0].Lacking)+len(e.Nodes[0].Failing) > 0 {
 		t.Errorf("examined over TLS: %+v, %v", e, err)
 	}

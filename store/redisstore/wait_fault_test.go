@@ -14,6 +14,7 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/testenv/redistest"
 	"github.com/leasehold-dev/leasehold/store"
 	"github.com/leasehold-dev/leasehold/store/redisstore"
+	"github.com/leasehold-dev/leasehold/store/redisstore/redisadmin"
 )
 
 // patientWaiter refreshes its places so seldom that what it comes to know soon, it
@@ -206,7 +207,7 @@ func TestRestartWhileWaiting(t *testing.T) {
 func TestWaitingWithoutRights(t *testing.T) {
 	t.Parallel() // it mostly waits
 	r := ruled{t: t, servers: redistest.StartN(t, 3)}
-	rule, err := redisstore.ACL{User: "locker", Uses: redisstore.ToLock}.Rule()
+	rule, err := redisadmin.ACL{User: "locker", Uses: redisadmin.ToLock}.Rule()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -269,7 +270,7 @@ func TestWaitingWithoutPush(t *testing.T) {
 func TestRightsAreTakenAway(t *testing.T) {
 	t.Parallel() // it mostly waits
 	r := ruled{t: t, servers: redistest.StartN(t, 3)}
-	rule, err := redisstore.ACL{User: "locker", Uses: redisstore.ToLock}.Rule()
+	rule, err := redisadmin.ACL{User: "locker", Uses: redisadmin.ToLock}.Rule()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -301,7 +301,7 @@ func (w *wire) next() error {
 		w.invalidated(v)
 	case v.Kind == '>' && w.canPush:
 		w.handlePush(v)
-	case w.n.isDemoted(v):
+	case v.Kind == '-' && w.n.s.topology.demoted(v):
 		return w.demoted()
 	case v.Kind == '>' || !w.handleReply(v):
 		return conn.ErrUnasked

@@ -97,6 +97,12 @@ func checksOf(s store.Store) []check {
 	if _, ok := s.(store.Waiter); ok {
 		all = slices.Concat(all, waitChecks)
 	}
+	switch _, waits := s.(store.Waiter); {
+	case !s.Caps().Kinds:
+		all = slices.Concat(all, noKindChecks)
+	case waits:
+		all = slices.Concat(all, kindChecks)
+	}
 	if _, ok := s.(store.Rejoiner); ok {
 		all = slices.Concat(all, rejoinChecks)
 	}
@@ -166,6 +172,21 @@ var waitChecks = []check{
 	{"ReserveTokens", checkReserveTokens},
 	{"ReserveTokensWaiting", checkReserveTokensWaiting},
 	{"ReserveTokensByOwnerOnly", checkReserveTokensByOwnerOnly},
+}
+
+// noKindChecks are the further checks for a store that keeps only mutexes.
+var noKindChecks = []check{{"KindUnsupported", checkKindUnsupported}}
+
+// kindChecks are the further checks for a store.Waiter that keeps every kind.
+var kindChecks = []check{
+	{"KindLimit", checkKindLimit},
+	{"KindContention", checkKindContention},
+	{"KindWeights", checkKindWeights},
+	{"KindTokens", checkKindTokens},
+	{"KindReadWrite", checkKindReadWrite},
+	{"KindWriterWaits", checkKindWriterWaits},
+	{"KindDeadReader", checkKindDeadReader},
+	{"KindMismatch", checkKindMismatch},
 }
 
 // rejoinChecks are the further checks for a store.Rejoiner.

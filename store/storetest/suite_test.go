@@ -172,10 +172,32 @@ var caught = []struct {
 	{"anybody reserves", "ReserveTokensByOwnerOnly", "reserve tokens for a lock nobody ever had"},
 	{"reservations fail for other reasons", "ReserveTokensByOwnerOnly", "reserve tokens for a lock nobody ever had"},
 	{"waiters reserve tokens", "ReserveTokensByOwnerOnly", "reserve tokens by a waiter"},
+
+	{"other kinds are taken for mutexes", "KindUnsupported", "acquire a semaphore of 2"},
+	{"the limit is not kept", "KindLimit", "while somebody else holds it"},
+	{"one holder is shown", "KindLimit", "want 3 holders"},
+	{"a release ends all leases", "KindLimit", "one permit was given back"},
+	{"the limit is not kept", "KindContention", "holders at once"},
+	{"slots repeat", "KindContention", "has two holders"},
+	{"tokens repeat", "KindContention", "belongs to two grants"},
+	{"weights do not count", "KindWeights", "while somebody else holds it"},
+	{"those who come later barge", "KindWeights", "while somebody else holds it"},
+	{"tokens repeat", "KindTokens", "belongs to two grants"},
+	{"weights do not count", "KindReadWrite", "while somebody else holds it"},
+	{"a release ends all leases", "KindReadWrite", "while somebody else holds it"},
+	{"readers reserve tokens", "KindReadWrite", "reserve tokens for a reader"},
+	{"those who come later barge", "KindWriterWaits", "while somebody else holds it"},
+	{"a dead holder frees all", "KindDeadReader", "while others come first"},
+	{"kinds are mixed", "KindMismatch", "want a *store.KindError"},
+	{"kinds are not named", "KindMismatch", "want a *store.KindError"},
 }
 
-// all are the checks, those for stores that wait among them.
-var all = slices.Concat(checks, waitChecks)
+// ordinary are the checks of a store that waits and keeps mutexes, and all are those of
+// the other kinds as well.
+var (
+	ordinary = slices.Concat(checks, waitChecks, noKindChecks)
+	all      = slices.Concat(ordinary, kindChecks)
+)
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
@@ -232,10 +254,20 @@ var sound = []struct {
 
 func TestSuitePassesSoundStores(t *testing.T) {
 	for _, s := range sound {
-		for _, k := range all {
+		for _, k := range ordinary {
 			t.Run(fmt.Sprintf("%s/%s/handles=%d", k.name, s.as, s.handles), func(t *testing.T) {
 				t.Parallel()
 				for _, failure := range try(t.Context(), k, s.as, s.handles, 20*time.Second) {
+					t.Error(failure)
+				}
+			})
+		}
+	}
+	for _, k := range kindChecks {
+		for handles := 1; handles <= 2; handles++ {
+			t.Run(fmt.Sprintf("%s/handles=%d", k.name, handles), func(t *testing.T) {
+				t.Parallel()
+				for _, failure := range try(t.Context(), k, "", handles, 20*time.Second) {
 					t.Error(failure)
 				}
 			})
@@ -246,11 +278,14 @@ func TestSuitePassesSoundStores(t *testing.T) {
 // TestWaitingIsForThoseWhoCan: a store that keeps no line is not held to one.
 func TestWaitingIsForThoseWhoCan(t *testing.T) {
 	s := &flawed{core: newCore()}
-	if got := checksOf(struct{ store.Store }{s}); len(got) != len(checks) {
-		t.Errorf("%d checks for a store that keeps no line, want %d", len(got), len(checks))
+	if got := checksOf(struct{ store.Store }{s}); len(got) != len(checks)+len(noKindChecks) {
+		t.Errorf("%d checks for a store that keeps no line, want %d", len(got), len(checks)+len(noKindChecks))
 	}
-	if got := checksOf(s); len(got) != len(all) {
-		t.Errorf("%d checks for a store that keeps a line, want %d", len(got), len(all))
+	if got := checksOf(s); len(got) != len(ordinary) {
+		t.Errorf("%d checks for a store that keeps a line, want %d", len(got), len(ordinary))
+	}
+	if got := checksOf(&manifold{shelf: newShelf()}); len(got) != len(checks)+len(waitChecks)+len(kindChecks) {
+		t.Errorf("%d checks for a store that keeps every kind", len(got))
 	}
 }
 
@@ -266,6 +301,15 @@ func try(ctx context.Context, k check, f flaw, handles int, patience time.Durati
 			second = &flawed{core: c, flaw: f}
 		}
 		return first, second
+	}
+	if slices.ContainsFunc(kindChecks, func(c check) bool { return c.name == k.name }) {
+		pair = func() (first, second store.Store) {
+			shelf := newShelf()
+			if first = (&manifold{shelf, f}); handles == 2 {
+				second = &manifold{shelf, f}
+			}
+			return first, second
+		}
 	}
 	s := subject{reopen: pair, patience: patience, options: Options{ShortTTL: 100 * time.Millisecond}}
 	s.first, s.second = pair()

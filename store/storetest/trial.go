@@ -230,14 +230,19 @@ func (t *trial) free(name string) {
 	}
 }
 
-// heldBy requires every handle to see that r.Owner holds the lock. It returns
-// what the last handle saw.
+// heldBy requires every handle to see that r.Owner holds the lock, perhaps with
+// others. It returns what the last handle saw of this holder.
 func (t *trial) heldBy(r store.Lease) (st store.State) {
 	t.Helper()
 	for _, s := range t.handles() {
 		st = t.inspect(s, r.Name)
 		if !st.Held {
 			t.Fatalf("inspect %q: free, want it held by %s", r.Name, r.Owner)
+		}
+		for _, h := range st.Holders {
+			if h.Holder.Owner == r.Owner {
+				st.Holder, st.Token, st.ExpiresIn = h.Holder, h.Token, h.ExpiresIn
+			}
 		}
 		if st.Holder.Owner != r.Owner {
 			t.Fatalf("inspect %q: held by %q, want %q", r.Name, st.Holder.Owner, r.Owner)

@@ -9,6 +9,7 @@ import (
 	"github.com/leasehold-dev/leasehold"
 	"github.com/leasehold-dev/leasehold/internal/clock"
 	"github.com/leasehold-dev/leasehold/store/redisstore"
+	"github.com/leasehold-dev/leasehold/store/redisstore/redisadmin"
 )
 
 // client is one process on a machine of its own: the production client over the Redis
@@ -129,7 +130,7 @@ func (c *client) open() error {
 // list they are.
 func (c *client) bootstrap() {
 	url, o := c.options()
-	if _, err := redisstore.Bootstrap(c.ctx, []string{url}, o, false); err != nil {
+	if _, err := redisadmin.Bootstrap(c.ctx, []string{url}, o, false); err != nil {
 		panic("sim: bootstrap: " + err.Error())
 	}
 }
@@ -259,7 +260,7 @@ func (c *client) sent(o op) {
 // replace is what the operator does when every client is to know both lists.
 func (c *client) replace() {
 	url, o := c.options()
-	for c.ctx.Err() == nil && redisstore.Replace(c.ctx, []string{url}, o, nil) != nil {
+	for c.ctx.Err() == nil && redisadmin.Replace(c.ctx, []string{url}, o, nil) != nil {
 		time.Sleep(time.Second)
 	}
 }

@@ -1,6 +1,8 @@
 package script
 
 import (
+	"strings"
+
 	"github.com/leasehold-dev/leasehold/internal/nodemark"
 	"github.com/leasehold-dev/leasehold/store"
 	"github.com/leasehold-dev/leasehold/store/redisstore/internal/resp"
@@ -49,3 +51,6 @@ func appendTombKey(b []byte, r store.Lease) []byte {
 	}
 	return resp.AppendWord(b, KeyBegin, r.Name, TombMiddle, r.Owner, " ", r.Attempt)
 }
+
+// GlobEscape escapes text in a pattern of SCAN or of an ACL rule.
+var GlobEscape = strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`, `]`, `\]`)

@@ -118,6 +118,22 @@ func (s *Group) Masters(ctx context.Context, p *Pool, moment time.Duration, many
 	return masters, err
 }
 
+// othersMoment is how long the other sentinels may take to answer Find after the first has
+// named a master. One of the others may be dead; one may know a newer master.
+const othersMoment = 100 * time.Millisecond
+
+// Find asks the sentinels over new connections, and returns the addresses where the master
+// may be, the likeliest first.
+func (s *Group) Find(ctx context.Context, o *config.Config) ([]string, error) {
+	p := s.NewPool(o)
+	defer p.Close()
+	masters, err := s.Masters(ctx, p, othersMoment, p.Size()/2+1)
+	if err == nil {
+		s.FoundAt(masters[0])
+	}
+	return masters, err
+}
+
 // noMasterError says that the sentinels did not report the master's address, and what each
 // of them answered. It wraps no error: a timeout of a sentinel is not one of the master.
 type noMasterError struct {

@@ -1,4 +1,4 @@
-package redisstore
+package redisadmin
 
 import (
 	"cmp"
@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/leasehold-dev/leasehold/store"
+	"github.com/leasehold-dev/leasehold/store/redisstore"
 	"github.com/leasehold-dev/leasehold/store/redisstore/internal/cluster"
 	"github.com/leasehold-dev/leasehold/store/redisstore/internal/config"
 	"github.com/leasehold-dev/leasehold/store/redisstore/internal/conn"
@@ -58,12 +59,12 @@ const (
 // It is safe for concurrent use and can be called again. It changes no lock: its trials
 // use a lock name that no other client uses, and it removes their traces. It fails only
 // if the URLs or the options are wrong, or if ctx ends.
-func Examine(ctx context.Context, urls []string, o *Options, scope Scope) (Examination, error) {
+func Examine(ctx context.Context, urls []string, o *redisstore.Options, scope Scope) (Examination, error) {
 	return examine(ctx, urls, o, scope, time.Now)
 }
 
-func examine(ctx context.Context, urls []string, o *Options, scope Scope, wall func() time.Time) (Examination, error) {
-	addrs, opts, err := config.Parse(urls, o.settings())
+func examine(ctx context.Context, urls []string, o *redisstore.Options, scope Scope, wall func() time.Time) (Examination, error) {
+	addrs, opts, err := config.Parse(urls, settingsOf(o))
 	if err != nil {
 		return Examination{}, err
 	}
@@ -89,36 +90,46 @@ func examineAll(ctx context.Context, addrs []config.Address, watch *sentinel.Gro
 		TTL: scope.TTL, MaxTTL: opts.MaxTTL, NodeTimeout: opts.TimeoutFor(scope.TTL),
 		Quarantine: opts.Quarantine(), FsyncAlways: opts.FsyncAlways,
 	}
-	s := &Store{o: opts, membership: lists, sentinels: watch, wall: wall, nodes: make([]*node, len(addrs)), channel: script.ChannelBegin + rand.Text()} // never opened
-	s.guarded.Store(len(addrs) > 1)
-	for i, a := range addrs {
-		s.nodes[i] = &node{s: s, index: i, addr: a, log: opts.Logger, ctx: ctx}
-	}
+	x := &examination{o: opts, membership: lists, sentinels: watch, wall: wall, scope: scope, single: len(addrs) == 1, channel: script.ChannelBegin + rand.Text()}
 	var all sync.WaitGroup
-	for i, n := range s.nodes {
-		all.Go(func() { e.Nodes[i] = n.examine(ctx, scope) })
+	for i, a := range addrs {
+		all.Go(func() { e.Nodes[i] = x.examine(ctx, a) })
 	}
 	if watch != nil {
-		all.Go(func() { e.Sentinels = s.nodes[0].examineSentinels(ctx) })
+		all.Go(func() { e.Sentinels = x.examineSentinels(ctx) })
 	}
 	all.Wait()
 	return e
 }
 
-// examiner sends one command after the other to a node, over a connection of its own.
+// examination is what all servers are examined for.
+type examination struct {
+	o          config.Config
+	membership membership.List
+	sentinels  *sentinel.Group  // nil: there are none
+	wall       func() time.Time // time of day
+	channel    string           // on which the trials publish
+	single     bool             // there is one server only
+	scope      Scope
+}
+
+// examiner sends one command after the other to a server, over a connection of its own.
 type examiner struct {
-	n     *node
+	*examination
+	addr  config.Address
 	w     *conn.Line
-	scope Scope
 	found Examined
 }
 
-func (n *node) examine(ctx context.Context, scope Scope) Examined {
-	d := &examiner{n: n, scope: scope}
+// examine examines the server at a, or the master that the sentinels name.
+func (x *examination) examine(ctx context.Context, a config.Address) Examined {
+	d := &examiner{examination: x, addr: a}
 	err := d.visit(ctx)
-	d.found.Node = n.Addr()
+	if d.found.Node = a.Host; x.sentinels != nil {
+		d.found.Node = x.sentinels.Name()
+	}
 	if err != nil {
-		outcome, err := membership.Classify(err, n.s.o.ConnectTimeout)
+		outcome, err := membership.Classify(err, x.o.ConnectTimeout)
 		return Examined{Node: d.found.Node, Host: d.found.Host, Outcome: outcome, Err: err}
 	}
 	d.found.Outcome = store.Granted
@@ -127,15 +138,17 @@ func (n *node) examine(ctx context.Context, scope Scope) Examined {
 
 // visit runs all examinations of a node. It stops at the first command without an answer.
 func (d *examiner) visit(ctx context.Context) error {
-	dialing, cancel := context.WithTimeout(ctx, d.n.s.o.ConnectTimeout)
+	dialing, cancel := context.WithTimeout(ctx, d.o.ConnectTimeout)
 	defer cancel()
-	hosts, err := d.n.masterAddrs(dialing)
-	if err != nil {
-		return err
+	if d.sentinels != nil {
+		hosts, err := d.sentinels.Find(dialing, &d.o)
+		if err != nil {
+			return err
+		}
+		d.addr.Host = hosts[0]
 	}
-	at := d.n.addr
-	at.Host = hosts[0]
-	if d.w, err = conn.Open(dialing, at, &d.n.s.o); err != nil {
+	var err error
+	if d.w, err = conn.Open(dialing, d.addr, &d.o); err != nil {
 		return err
 	}
 	defer d.w.Conn.Close()
@@ -154,7 +167,7 @@ func (d *examiner) visit(ctx context.Context) error {
 
 // ask sends commands together and waits for all their answers.
 func (d *examiner) ask(commands ...[]byte) ([]resp.Value, error) {
-	d.w.Conn.SetDeadline(time.Now().Add(d.n.s.o.ConnectTimeout))
+	d.w.Conn.SetDeadline(time.Now().Add(d.o.ConnectTimeout))
 	return d.w.Exchange(commands...)
 }
 
@@ -168,7 +181,7 @@ func (d *examiner) askFor(words ...string) (resp.Value, error) {
 }
 
 func (d *examiner) login(ctx context.Context) error {
-	commands, err := d.n.s.o.Login(ctx, d.n.addr)
+	commands, err := d.o.Login(ctx, d.addr)
 	if err != nil {
 		return err
 	}
@@ -189,13 +202,13 @@ func (d *examiner) login(ctx context.Context) error {
 func (d *examiner) timing() error {
 	trips := make([]time.Duration, tripsTimed)
 	for i := range trips {
-		before := d.n.s.wall()
-		start := d.n.s.o.Clock.Now()
+		before := d.wall()
+		start := d.o.Clock.Now()
 		v, err := d.askFor("TIME")
 		if err != nil {
 			return err
 		}
-		trips[i] = d.n.s.o.Clock.Now().Sub(start)
+		trips[i] = d.o.Clock.Now().Sub(start)
 		if there, ok := readTime(v); ok && (d.found.AheadError == 0 || trips[i]/2 < d.found.AheadError) {
 			d.found.AheadError = max(trips[i]/2, 1)
 			d.found.Ahead = there.Sub(before.Add(trips[i] / 2))

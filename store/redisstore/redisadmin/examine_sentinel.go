@@ -1,4 +1,4 @@
-package redisstore
+package redisadmin
 
 import "context"
 
@@ -14,8 +14,8 @@ type SentinelSays struct {
 }
 
 // examineSentinels asks all sentinels and waits for each.
-func (n *node) examineSentinels(ctx context.Context) (all []SentinelSays) {
-	p := n.s.sentinels.NewPool(&n.s.o)
+func (x *examination) examineSentinels(ctx context.Context) (all []SentinelSays) {
+	p := x.sentinels.NewPool(&x.o)
 	defer p.Close()
 	for _, t := range p.Ask(ctx, 0) {
 		all = append(all, SentinelSays{Sentinel: t.Sentinel, Master: t.Master, Err: t.Err, Epoch: t.Epoch})

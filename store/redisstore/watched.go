@@ -7,18 +7,41 @@ import (
 	"slices"
 	"time"
 
+	"github.com/leasehold-dev/leasehold/store"
+	"github.com/leasehold-dev/leasehold/store/redisstore/internal/membership"
 	"github.com/leasehold-dev/leasehold/store/redisstore/internal/resp"
+	"github.com/leasehold-dev/leasehold/store/redisstore/internal/sentinel"
 )
+
+// watched is the topology of a master that sentinels watch, which is the only node.
+type watched struct {
+	independent
+	group *sentinel.Group // finds the address of the master
+}
+
+func (watched) class() store.Class { return store.Efficiency }
+
+func (watched) ready(_ *Store, r store.Lease) error {
+	return fmt.Errorf("%w: lock %q requires %v, but servers watched by sentinels guarantee %v at most", store.ErrUnsupported, r.Name, r.Require, store.Efficiency)
+}
+
+func (t watched) name(*node) string { return t.group.Name() }
+
+func (t watched) start(n *node) { n.all.Go(func() { t.follow(n) }) }
+
+// fit says nothing about a replica: settled does.
+func (t watched) fit(n *node, id membership.Identity) error {
+	if id.Role != "master" {
+		return nil
+	}
+	return t.independent.fit(n, id)
+}
 
 const (
 	// followEvery is the interval at which a connected node asks the sentinels whether
 	// the master has changed. It adds to the time in which they notice a failure, which
 	// is some seconds.
 	followEvery = time.Second
-	// othersMoment is how long the other sentinels may take to answer after the first has
-	// named a master, while calls wait for a connection. One of the others may be dead;
-	// one may know a newer master.
-	othersMoment = 100 * time.Millisecond
 )
 
 // Reasons for replacing a connection. The first two are not refusals: they end by
@@ -38,8 +61,8 @@ var (
 // announcement made before it subscribed, on a connection that died silently, or by
 // another sentinel while its own is cut off. By asking, it notices all of these within a
 // second or two.
-func (n *node) follow() {
-	p := n.s.sentinels.NewPool(&n.s.o)
+func (t watched) follow(n *node) {
+	p := t.group.NewPool(&n.s.o)
 	defer p.Close()
 	tick := time.NewTicker(followEvery)
 	defer tick.Stop()
@@ -57,7 +80,7 @@ func (n *node) follow() {
 		}
 		// To go back to an older configuration, all sentinels must report it: right after
 		// a failover most of them may not know the new one yet.
-		masters, err := n.s.sentinels.Masters(n.ctx, p, followEvery, p.Size())
+		masters, err := t.group.Masters(n.ctx, p, followEvery, p.Size())
 		if err != nil || slices.Contains(masters, w.Host) {
 			continue // without sentinels there is no promotion
 		}
@@ -66,30 +89,15 @@ func (n *node) follow() {
 	}
 }
 
-// masterAddrs returns the addresses where the node's server may be, the likeliest first.
-func (n *node) masterAddrs(ctx context.Context) ([]string, error) {
-	if n.s.sentinels == nil {
-		return []string{n.addr.Host}, nil
-	}
-	p := n.s.sentinels.NewPool(&n.s.o)
-	defer p.Close()
-	masters, err := n.s.sentinels.Masters(ctx, p, othersMoment, p.Size()/2+1)
-	if err == nil {
-		n.s.sentinels.FoundAt(masters[0])
-	}
-	return masters, err
-}
-
-// reachMaster is reach for a node that sentinels watch.
-func (n *node) reachMaster() (*wire, error) {
+func (t watched) reach(n *node) (*wire, error) {
 	ctx, cancel := context.WithTimeout(n.ctx, n.s.o.ConnectTimeout)
 	defer cancel()
-	hosts, err := n.masterAddrs(ctx)
+	hosts, err := t.group.Find(ctx, &n.s.o)
 	if err != nil {
 		return nil, err
 	}
 	for _, host := range hosts {
-		n.s.sentinels.FoundAt(host)
+		t.group.FoundAt(host)
 		var w *wire
 		if w, err = n.open(ctx, host, n.greet); !errors.Is(err, errNotMaster) {
 			return w, err
@@ -98,13 +106,10 @@ func (n *node) reachMaster() (*wire, error) {
 	return nil, err
 }
 
-// isMaster checks that the server, which has been identified, is a master. If the user
+// settled checks that the server, which has been identified, is a master. If the user
 // may not read INFO, it asks for the role alone. If the user may not read that either, it
 // trusts the sentinels: a replica will refuse writes.
-func (n *node) isMaster(w *wire) error {
-	if n.s.sentinels == nil {
-		return nil
-	}
+func (watched) settled(n *node, w *wire) error {
 	n.mu.Lock()
 	role := n.server.Role
 	n.mu.Unlock()
@@ -123,12 +128,9 @@ func (n *node) isMaster(w *wire) error {
 	return nil
 }
 
-// isDemoted reports whether a reply means that the server has become a replica since the
+// demoted reports whether a reply means that the server has become a replica since the
 // connection was made.
-func (n *node) isDemoted(v resp.Value) bool {
-	if n.s.sentinels == nil {
-		return false
-	}
+func (watched) demoted(v resp.Value) bool {
 	c := v.Code()
 	return c == resp.ReadOnly || c == resp.MasterDown
 }

@@ -1,4 +1,4 @@
-package redisstore
+package redisadmin
 
 import (
 	"errors"
@@ -95,13 +95,13 @@ func (d *examiner) mark() error {
 		return err
 	}
 	now, _ := readTime(said[1])
-	d.found.Mark = d.n.s.readMark(said[0], now)
+	d.found.Mark = d.readMark(said[0], now)
 	return nil
 }
 
 // readMark converts the mark into its exported form. The argument now is the server's
 // clock.
-func (s *Store) readMark(v resp.Value, now time.Time) Mark {
+func (x *examination) readMark(v resp.Value, now time.Time) Mark {
 	switch {
 	case v.Kind == '-':
 		return Mark{Err: resp.ErrorOf(v)}
@@ -114,9 +114,9 @@ func (s *Store) readMark(v resp.Value, now time.Time) Mark {
 	}
 	found := Mark{Found: true, RunID: m.Run, Why: script.ReasonOf(m.Why), Durable: m.Durable > 0}
 	if !m.Open {
-		found.OpensIn = max(time.UnixMicro(m.Opens).Sub(now), time.UnixMicro(m.ClientOpens).Sub(s.wall()), 0)
+		found.OpensIn = max(time.UnixMicro(m.Opens).Sub(now), time.UnixMicro(m.ClientOpens).Sub(x.wall()), 0)
 		found.Quarantined = true
 	}
-	found.Others, _ = s.membership.Others(m)
+	found.Others, _ = x.membership.Others(m)
 	return found
 }

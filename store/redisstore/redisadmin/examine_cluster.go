@@ -1,4 +1,4 @@
-package redisstore
+package redisadmin
 
 import (
 	"context"
@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/leasehold-dev/leasehold/store"
+	"github.com/leasehold-dev/leasehold/store/redisstore"
 	"github.com/leasehold-dev/leasehold/store/redisstore/internal/cluster"
 	"github.com/leasehold-dev/leasehold/store/redisstore/internal/config"
 	"github.com/leasehold-dev/leasehold/store/redisstore/internal/membership"
@@ -34,18 +35,16 @@ const SlotsOfCluster = resp.Slots
 // ExamineCluster is like Examine, for the masters of a cluster. The urls name some of its
 // servers, as for OpenCluster. It fails only if the URLs or the options are wrong, or if
 // ctx ends.
-func ExamineCluster(ctx context.Context, urls []string, o *Options, scope Scope) (ClusterExamination, error) {
-	seeds, opts, err := config.ParseCluster(urls, o.settings())
+func ExamineCluster(ctx context.Context, urls []string, o *redisstore.Options, scope Scope) (ClusterExamination, error) {
+	seeds, opts, err := config.ParseCluster(urls, settingsOf(o))
 	if err != nil {
 		return ClusterExamination{}, err
 	}
 	if scope, err = scope.withDefaults(); err != nil {
 		return ClusterExamination{}, err
 	}
-	r := newRouter(&Store{o: opts}, seeds) // never opened
-	defer r.cancel()
-	chart, said, err := r.fetchSlotMap(ctx)
-	if err != nil {
+	chart, said := slotMap(ctx, seeds, &opts)
+	if chart == nil {
 		return ClusterExamination{Seeds: said}, ctx.Err()
 	}
 	slices.SortFunc(chart, func(a, b cluster.Range) int { return a.First - b.First })
@@ -72,6 +71,24 @@ func ExamineCluster(ctx context.Context, urls []string, o *Options, scope Scope)
 	}
 	all.Wait()
 	return e, ctx.Err()
+}
+
+// slotMap asks one seed after the other for the slot map; nil if none of them has
+// answered. It then returns the outcome of each.
+func slotMap(ctx context.Context, seeds []config.Address, o *config.Config) ([]cluster.Range, []store.NodeOutcome) {
+	var nodes []store.NodeOutcome
+	for _, a := range seeds {
+		if ctx.Err() != nil {
+			break
+		}
+		chart, err := cluster.Fetch(ctx, a, o)
+		if err == nil {
+			return chart, nil
+		}
+		outcome, err := membership.Classify(err, o.ConnectTimeout)
+		nodes = append(nodes, store.NodeOutcome{Node: a.Host, Outcome: outcome, Err: err})
+	}
+	return nil, nodes
 }
 
 // sharded reports whether a server version supports sharded channels.

@@ -1,4 +1,4 @@
-package redisstore
+package redisadmin
 
 import (
 	"fmt"
@@ -116,7 +116,7 @@ func (a ACL) Line() (string, error) {
 // patterns returns the key patterns: for locks, for the other keys of locks, and for the
 // keys of a node.
 func (a ACL) patterns() []string {
-	prefix := spaceless.Replace(globEscape.Replace(a.Prefix))
+	prefix := spaceless.Replace(script.GlobEscape.Replace(a.Prefix))
 	return []string{prefix + "*", script.KeyBegin + prefix + "*}:*", script.MarkKey}
 }
 

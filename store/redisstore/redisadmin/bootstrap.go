@@ -1,14 +1,14 @@
-package redisstore
+package redisadmin
 
 import (
 	"context"
 	"fmt"
 
-	"github.com/leasehold-dev/leasehold/internal/nodemark"
-	"github.com/leasehold-dev/leasehold/internal/quorum/driver"
 	"github.com/leasehold-dev/leasehold/store"
+	"github.com/leasehold-dev/leasehold/store/redisstore"
 	"github.com/leasehold-dev/leasehold/store/redisstore/internal/config"
 	"github.com/leasehold-dev/leasehold/store/redisstore/internal/membership"
+	"github.com/leasehold-dev/leasehold/store/redisstore/internal/operator"
 	"github.com/leasehold-dev/leasehold/store/redisstore/internal/script"
 )
 
@@ -27,24 +27,24 @@ type Declared struct {
 // identity. It also fails with store.ErrBusy if locks are held there, unless force is
 // set. It blocks for about Options.ConnectTimeout at most. It is safe for concurrent use,
 // and calling it twice is harmless.
-func Bootstrap(ctx context.Context, urls []string, o *Options, force bool) ([]Declared, error) {
+func Bootstrap(ctx context.Context, urls []string, o *redisstore.Options, force bool) ([]Declared, error) {
 	if err := config.MustBeIndependent("bootstrap", urls); err != nil {
 		return nil, err
 	}
-	s, err := newStore(urls, o)
+	settings := settingsOf(o)
+	s, err := operator.Open(urls, settings, true)
 	if err != nil {
 		return nil, err
 	}
 	defer s.Close()
-	s.declares = true
-	if err := s.waitForQuorum(ctx); err != nil {
+	if err := s.Connect(ctx); err != nil {
 		return nil, err
 	}
-	servers, err := s.identities(ctx)
+	servers, err := identities(ctx, s)
 	if err != nil {
 		return nil, err
 	}
-	held, err := s.held(ctx, "")
+	held, err := s.Held(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -53,8 +53,10 @@ func Bootstrap(ctx context.Context, urls []string, o *Options, force bool) ([]De
 	}
 	nodes := make([]store.NodeOutcome, len(servers))
 	for i, server := range servers {
-		r := s.nodes[i].askOne(ctx, script.NewCommand("SET", script.MarkKey, s.nodes[i].declaration(force).String()))
-		s.nodes[i].askOne(ctx, script.NewCommand("PUBLISH", membership.Channel, "")) // as tell.lua does
+		id := s.Identity(i)
+		mark := membership.Declared(s.Membership(), id, id.Durable(settings.FsyncAlways) == "always" && !force)
+		r := s.Ask(ctx, i, script.NewCommand("SET", script.MarkKey, mark.String()))
+		s.Ask(ctx, i, script.NewCommand("PUBLISH", membership.Channel, "")) // as tell.lua does
 		nodes[i] = store.NodeOutcome{Node: server.Node, Outcome: r.Outcome, Err: r.Err}
 	}
 	if e := (&store.QuorumError{Op: "bootstrap", Need: len(nodes), Nodes: nodes}); e.Count(store.Granted) < e.Need {
@@ -63,23 +65,15 @@ func Bootstrap(ctx context.Context, urls []string, o *Options, force bool) ([]De
 	return servers, nil
 }
 
-// declaration returns the mark of a node that is declared empty.
-func (n *node) declaration(force bool) nodemark.Mark {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	return membership.Declared(n.s.membership, n.server, n.durable() == "always" && !force)
-}
-
-// identities returns the identity of the server at each node's address.
-func (s *Store) identities(ctx context.Context) ([]Declared, error) {
-	servers := make([]Declared, len(s.nodes))
-	nodes := make([]store.NodeOutcome, len(s.nodes))
-	for i, n := range s.nodes {
-		r := s.nodes[i].askOne(ctx, pingCommand) // connects if necessary
-		nodes[i] = store.NodeOutcome{Node: n.Addr(), Outcome: r.Outcome, Err: r.Err}
-		n.mu.Lock()
-		servers[i] = Declared{n.Addr(), n.server.RunID}
-		n.mu.Unlock()
+// identities returns the identity of the server at each address.
+func identities(ctx context.Context, s operator.Servers) ([]Declared, error) {
+	addrs := s.Addrs()
+	servers := make([]Declared, len(addrs))
+	nodes := make([]store.NodeOutcome, len(addrs))
+	for i, addr := range addrs {
+		r := s.Ask(ctx, i, script.NewCommand("PING")) // connects if necessary
+		nodes[i] = store.NodeOutcome{Node: addr, Outcome: r.Outcome, Err: r.Err}
+		servers[i] = Declared{addr, s.Identity(i).RunID}
 		if r.Outcome == store.Granted && servers[i].RunID == "" {
 			nodes[i].Outcome, nodes[i].Err = store.Refused, membership.ErrUnidentified
 		}
@@ -90,17 +84,10 @@ func (s *Store) identities(ctx context.Context) ([]Declared, error) {
 	return servers, nil
 }
 
-// askOne sends a command to the node and waits for the answer.
-func (n *node) askOne(ctx context.Context, c *script.Command) script.Reply {
-	p := make(poll, 1)
-	if err := n.put(call{command: c, timeout: n.s.o.ConnectTimeout, look: p}, false); err != nil {
-		said := driver.PutOutcome(err)
-		return script.Reply{Outcome: said.Outcome, Err: said.Err}
+// settingsOf returns the settings of a store's options.
+func settingsOf(o *redisstore.Options) config.Config {
+	if o == nil {
+		return config.Config{}
 	}
-	select {
-	case a := <-p:
-		return a.Reply
-	case <-ctx.Done():
-		return script.Reply{Outcome: store.Pending, Err: ctx.Err()}
-	}
+	return config.Config(*o)
 }

@@ -1,4 +1,4 @@
-package redisstore
+package redisadmin
 
 import (
 	"context"
@@ -9,8 +9,10 @@ import (
 
 	"github.com/leasehold-dev/leasehold/internal/quorum"
 	"github.com/leasehold-dev/leasehold/store"
+	"github.com/leasehold-dev/leasehold/store/redisstore"
 	"github.com/leasehold-dev/leasehold/store/redisstore/internal/config"
 	"github.com/leasehold-dev/leasehold/store/redisstore/internal/membership"
+	"github.com/leasehold-dev/leasehold/store/redisstore/internal/operator"
 	"github.com/leasehold-dev/leasehold/store/redisstore/internal/resp"
 	"github.com/leasehold-dev/leasehold/store/redisstore/internal/script"
 )
@@ -32,11 +34,11 @@ import (
 // the new nodes record that. Calling it after it has succeeded changes nothing. If
 // progress is not nil, Replace calls it before each step with a description of the step;
 // it must not block.
-func Replace(ctx context.Context, urls []string, o *Options, progress func(string)) error {
+func Replace(ctx context.Context, urls []string, o *redisstore.Options, progress func(string)) error {
 	if err := config.MustBeIndependent("replace", urls); err != nil {
 		return err
 	}
-	s, err := newStore(urls, o)
+	s, err := operator.Open(urls, settingsOf(o), false)
 	if err != nil {
 		return err
 	}
@@ -44,26 +46,28 @@ func Replace(ctx context.Context, urls []string, o *Options, progress func(strin
 	if progress == nil {
 		progress = func(string) {}
 	}
-	if len(s.membership.Next) == 0 {
+	list := s.Membership()
+	if len(list.Next) == 0 {
 		return errors.New("redis: name the new nodes with next=: redis://a,b,c?next=a,b,d")
 	}
-	r := replacement{Store: s}
-	r.oldText, r.newText, _ = strings.Cut(s.membership.Text, ">")
-	r.oldPrint, r.newPrint, _ = strings.Cut(s.membership.Fingerprint, ">")
+	r := replacement{Servers: s, list: list}
+	r.oldText, r.newText, _ = strings.Cut(list.Text, ">")
+	r.oldPrint, r.newPrint, _ = strings.Cut(list.Fingerprint, ">")
 	return r.run(ctx, progress)
 }
 
 // replacement is the replacement of one membership by another.
 type replacement struct {
-	*Store
+	operator.Servers
+	list              membership.List
 	oldText, oldPrint string
 	newText, newPrint string
 }
 
 func (r *replacement) run(ctx context.Context, progress func(string)) error {
-	old, next := r.membership.Sets[0], r.membership.Sets[1]
+	old, next := r.list.Sets[0], r.list.Sets[1]
 	progress("clients that know " + r.oldText + " only will be refused")
-	told := r.update(ctx, old|next, membership.SetCommand(r.membership.Fingerprint, r.membership.Text, r.newPrint, "", ""))
+	told := r.update(ctx, old|next, membership.SetCommand(r.list.Fingerprint, r.list.Text, r.newPrint, "", ""))
 	if err := told.enough(next); err != nil {
 		return err
 	}
@@ -76,11 +80,11 @@ func (r *replacement) run(ctx context.Context, progress func(string)) error {
 		// Have the nodes of the new membership record that a majority of the old one was
 		// updated, unless an earlier call did so. A later replacement in the other
 		// direction updates a majority of them, which then record nothing.
-		c := membership.SetCommand(r.membership.Fingerprint, r.membership.Text, r.newPrint, "", r.oldPrint)
+		c := membership.SetCommand(r.list.Fingerprint, r.list.Text, r.newPrint, "", r.oldPrint)
 		if err := r.update(ctx, next, c).enough(next); err != nil {
 			return err
 		}
-		wait := r.quarantine()
+		wait := r.Quarantine()
 		progress(fmt.Sprintf("waiting %v until their leases have expired", wait))
 		select {
 		case <-time.After(wait):
@@ -103,13 +107,13 @@ type markUpdates struct {
 
 // update sends c to the nodes of a set.
 func (r *replacement) update(ctx context.Context, to quorum.Set, c *script.Command) markUpdates {
-	told := markUpdates{nodes: make([]store.NodeOutcome, len(r.nodes))}
-	for i, n := range r.nodes {
-		told.nodes[i].Node = n.Addr()
+	told := markUpdates{nodes: make([]store.NodeOutcome, len(r.Addrs()))}
+	for i, addr := range r.Addrs() {
+		told.nodes[i].Node = addr
 		if !to.Has(i) {
 			continue
 		}
-		said := n.askOne(ctx, c)
+		said := r.Ask(ctx, i, c)
 		told.nodes[i].Outcome, told.nodes[i].Err = said.Outcome, said.Err
 		if said.Outcome != store.Granted {
 			continue
@@ -117,7 +121,7 @@ func (r *replacement) update(ctx context.Context, to quorum.Set, c *script.Comma
 		switch list := said.Value.List; {
 		case len(list) == 3 && list[0].Num == 1:
 			told.told |= quorum.SetOf(i)
-			if !r.membership.Sets[1].Has(i) || string(list[2].Text) != r.oldPrint {
+			if !r.list.Sets[1].Has(i) || string(list[2].Text) != r.oldPrint {
 				break
 			}
 			told.recorded++
@@ -126,7 +130,7 @@ func (r *replacement) update(ctx context.Context, to quorum.Set, c *script.Comma
 			}
 		case len(list) == 2 && list[0].Num == 5:
 			told.nodes[i] = script.OtherVersion(list[1])
-			told.nodes[i].Node = n.Addr()
+			told.nodes[i].Node = addr
 		case len(list) == 1:
 			told.nodes[i].Outcome, told.nodes[i].Err = store.Quarantined, errors.New("it has just been emptied: try again")
 		default:

@@ -1,4 +1,4 @@
-package redisstore
+package redisadmin
 
 import (
 	"bytes"
@@ -67,7 +67,7 @@ func (d *examiner) rights() error {
 // with them.
 func (d *examiner) keyRights(key string) error {
 	keys := []string{key, script.KeyBegin + key + script.CounterEnd, script.MarkKey}
-	if len(d.n.s.nodes) == 1 {
+	if d.single {
 		keys = keys[:2]
 	}
 	patterns := ACL{Prefix: d.scope.Prefix}.patterns()
@@ -96,7 +96,7 @@ func (d *examiner) listening(ctx context.Context) error {
 	if s := d.found.Server; s.Mode == "sentinel" || s.Replica || s.Loading {
 		return nil
 	}
-	channel, publish, subscribe := d.n.s.channel+"-doctor", "PUBLISH", "SUBSCRIBE"
+	channel, publish, subscribe := d.channel+"-doctor", "PUBLISH", "SUBSCRIBE"
 	if serves := d.scope.serves; serves != nil && sharded(d.found.Server.Version) {
 		channel, publish, subscribe = script.ChannelBegin+"{"+cluster.TagIn(serves, 0)+"}-doctor", "SPUBLISH", "SSUBSCRIBE"
 	}
@@ -119,7 +119,7 @@ func (d *examiner) listening(ctx context.Context) error {
 		d.found.PushErr = errNobodyListens
 		return nil
 	}
-	w.Conn.SetReadDeadline(time.Now().Add(d.n.s.o.ConnectTimeout))
+	w.Conn.SetReadDeadline(time.Now().Add(d.o.ConnectTimeout))
 	if v, err := w.In.Next(); err != nil {
 		d.found.PushErr = err
 	} else if len(v.List) != 3 || string(v.List[2].Text) != "doctor" {
@@ -130,15 +130,13 @@ func (d *examiner) listening(ctx context.Context) error {
 
 // subscribe opens a connection that tracks the mark and is subscribed to a channel.
 func (d *examiner) subscribe(ctx context.Context, verb, channel string) (*conn.Line, error) {
-	at := d.n.addr
-	at.Host = d.w.Host
-	w, said, err := conn.Login(ctx, at, &d.n.s.o, resp.Command("HELLO", "3"), membership.TrackCommand, resp.Command(verb, channel))
+	w, said, err := conn.Login(ctx, d.addr, &d.o, resp.Command("HELLO", "3"), membership.TrackCommand, resp.Command(verb, channel))
 	if err != nil {
 		return nil, err
 	}
 	hello, tracked, subscribed := said[0], said[1], said[2]
 	for _, v := range []resp.Value{hello, tracked} {
-		if v.Kind == '-' && d.found.TrackingErr == nil && d.scope.serves == nil && d.n.s.sentinels == nil {
+		if v.Kind == '-' && d.found.TrackingErr == nil && d.scope.serves == nil && d.sentinels == nil {
 			d.found.TrackingErr = resp.ErrorOf(v)
 		}
 	}
@@ -159,14 +157,14 @@ func (d *examiner) scripts() error {
 	if len(d.found.Lacking) > 0 || s.Mode == "sentinel" || s.Replica || s.Loading {
 		return nil
 	}
-	r := store.Lease{Name: d.probe(), Owner: store.NewOwner(), TTL: min(10*time.Second, d.n.s.o.MaxTTL)}
+	r := store.Lease{Name: d.probe(), Owner: store.NewOwner(), TTL: min(10*time.Second, d.o.MaxTTL)}
 	waits := r
 	waits.Owner = store.NewOwnerAt(time.Now())
 	guarded := r
 	guarded.Owner, guarded.Require = store.NewOwner(), store.CrashSafe
 	// Encode as for a store of one node, so that a lock is granted without checking the
 	// mark: where there is none, checking would create one.
-	alone := script.Encoder{Wall: d.n.s.wall, Fingerprint: d.n.s.membership.Fingerprint, Channel: d.n.s.channel}
+	alone := script.Encoder{Wall: d.wall, Fingerprint: d.membership.Fingerprint, Channel: d.channel}
 	type trial struct {
 		name string
 		c    *script.Command

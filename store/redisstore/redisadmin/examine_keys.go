@@ -1,4 +1,4 @@
-package redisstore
+package redisadmin
 
 import (
 	"regexp"
@@ -24,7 +24,7 @@ func (d *examiner) survey() error {
 		return nil
 	}
 	f := finds{names: map[string]bool{}, most: d.scope.MaxLocks, until: time.Now().Add(surveyTime)}
-	prefix := globEscape.Replace(d.scope.Prefix)
+	prefix := script.GlobEscape.Replace(d.scope.Prefix)
 	patterns := []string{script.KeyBegin + prefix + "*}:*"}
 	if prefix != "" { // every key that begins with it is the name of a lock
 		patterns = append(patterns, prefix+"*")

@@ -1,4 +1,4 @@
-package redisstore
+package redisadmin
 
 import (
 	"context"
@@ -11,6 +11,7 @@ import (
 
 	"github.com/leasehold-dev/leasehold/internal/testenv/redistest"
 	"github.com/leasehold-dev/leasehold/store"
+	"github.com/leasehold-dev/leasehold/store/redisstore"
 	"github.com/leasehold-dev/leasehold/store/redisstore/internal/resp"
 )
 
@@ -44,7 +45,7 @@ func TestExamineRefusesWhatIsWrong(t *testing.T) {
 	if _, err := Examine(t.Context(), []string{server.URL()}, nil, Scope{}); !errors.Is(err, store.ErrInvalid) {
 		t.Errorf("no TTL: %v", err)
 	}
-	if _, err := Examine(t.Context(), []string{server.URL()}, &Options{MaxTTL: -1}, Scope{TTL: time.Second}); err == nil {
+	if _, err := Examine(t.Context(), []string{server.URL()}, &redisstore.Options{MaxTTL: -1}, Scope{TTL: time.Second}); err == nil {
 		t.Error("bad options are taken")
 	}
 	ctx, cancel := context.WithCancel(t.Context())
@@ -104,7 +105,7 @@ func TestParseServer(t *testing.T) {
 
 func TestParseMark(t *testing.T) {
 	now := time.UnixMicro(5_000_000)
-	s := &Store{wall: func() time.Time { return time.UnixMicro(6_000_000) }}
+	s := &examination{wall: func() time.Time { return time.UnixMicro(6_000_000) }}
 	text := func(s string) resp.Value { return resp.Value{Kind: '$', Text: []byte(s)} }
 	for _, c := range []struct {
 		v    resp.Value

@@ -1,0 +1,90 @@
+package redisstore
+
+import (
+	"github.com/leasehold-dev/leasehold/store"
+	"github.com/leasehold-dev/leasehold/store/redisstore/internal/membership"
+	"github.com/leasehold-dev/leasehold/store/redisstore/internal/resp"
+	"github.com/leasehold-dev/leasehold/store/redisstore/internal/script"
+)
+
+// topology is how the servers of a store belong together. A store and its nodes ask it
+// whatever does not have the same answer for all of them. The topologies are independent,
+// watched and clustered.
+type topology interface {
+	// class is the strongest guarantee that the servers can give.
+	class() store.Class
+	// ready prepares for a lock that requires store.CrashSafe, or says why there is none.
+	ready(s *Store, r store.Lease) error
+	// keys returns how the key of a lock and its slot are found; nil if there are no
+	// slots. Servers with slots have no marks.
+	keys() func(name string) (key string, slot int)
+	// servers returns all nodes that calls may be in flight on.
+	servers(s *Store) []*node
+	// readsInline reports whether a caller may read the replies itself.
+	readsInline(s *Store) bool
+	// crowd is how many calls in flight make a sender wait for more.
+	crowd(s *Store) int64
+
+	// name is the name of a node in messages.
+	name(n *node) string
+	// start starts what a new node needs besides its sender.
+	start(n *node)
+	// reach connects to the right server and prepares the connection.
+	reach(n *node) (*wire, error)
+	// fit says why a server cannot be the node, by what it says about itself.
+	fit(n *node, id membership.Identity) error
+	// settled checks a new connection to a server that is fit.
+	settled(n *node, w *wire) error
+	// listen subscribes to pushes; hello is the reply to HELLO.
+	listen(n *node, w *wire, hello resp.Value) error
+	// demoted reports whether an error reply means that the connection must be replaced.
+	demoted(v resp.Value) bool
+	// redirect sends a call that has failed elsewhere and returns false, or it returns the
+	// reply to deliver.
+	redirect(n *node, c call, said script.Reply) (script.Reply, bool)
+}
+
+// independent is the topology of one server, or of several independent ones.
+type independent struct{}
+
+func (independent) class() store.Class { return store.CrashSafe }
+
+func (independent) ready(s *Store, _ store.Lease) error { return s.guard() }
+
+func (independent) keys() func(string) (string, int) { return nil }
+
+func (independent) servers(s *Store) []*node { return s.nodes }
+
+func (independent) readsInline(s *Store) bool { return len(s.nodes) == 1 }
+
+func (independent) crowd(s *Store) int64 {
+	if len(s.nodes) == 1 {
+		return crowdOne
+	}
+	return crowdMany
+}
+
+func (independent) name(n *node) string { return n.addr.Host }
+
+func (independent) start(*node) {}
+
+func (independent) reach(n *node) (*wire, error) { return n.open(n.ctx, n.addr.Host, n.greet) }
+
+func (independent) fit(n *node, id membership.Identity) error {
+	err := id.Unfit()
+	if err != nil && n.isSingle() {
+		n.log.Warn("the server can lose locks", "err", err)
+		return nil
+	}
+	return err
+}
+
+func (independent) settled(*node, *wire) error { return nil }
+
+func (independent) listen(n *node, w *wire, hello resp.Value) error { return n.listen(w, hello) }
+
+func (independent) demoted(resp.Value) bool { return false }
+
+func (independent) redirect(_ *node, _ call, said script.Reply) (script.Reply, bool) {
+	return said, true
+}

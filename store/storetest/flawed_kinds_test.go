@@ -1,0 +1,188 @@
+package storetest
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/leasehold-dev/leasehold/internal/clock"
+	"github.com/leasehold-dev/leasehold/internal/rule"
+	"github.com/leasehold-dev/leasehold/store"
+)
+
+// manifold is a store in memory that keeps every kind of lock, by the rule, and does one
+// thing wrong on request. Its waiters look every now and then.
+type manifold struct {
+	*shelf
+	flaw flaw
+}
+
+// shelf is what the handles of a manifold share.
+type shelf struct {
+	mu      sync.Mutex
+	records map[string]rule.Record
+}
+
+func newShelf() *shelf { return &shelf{records: make(map[string]rule.Record)} }
+
+func (s *manifold) is(f flaw) bool { return s.flaw == f }
+
+// step takes one step of a lock, and then hands it on.
+func (s *manifold) step(name string, f func(r rule.Record, now clock.Instant) (rule.Record, rule.Answer)) rule.Answer {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now := clock.System().Now()
+	before := s.records[name]
+	r := rule.Expire(before, now)
+	if s.is("a dead holder frees all") && len(r.Holds) < len(before.Holds) {
+		r.Holds = nil
+	}
+	r, _ = rule.Advance(r, 0, now)
+	r, ans := f(r, now)
+	r, _ = rule.Advance(r, 0, now)
+	s.records[name] = r
+	return ans
+}
+
+// admit asks for the lock, and takes a place in the line for wait if that is positive.
+func (s *manifold) admit(l store.Lease, spare int, wait time.Duration) (store.Grant, error) {
+	if err := l.Check(s.Caps()); err != nil {
+		return store.Grant{}, err
+	}
+	if l.SharesToken() {
+		spare = 0
+	}
+	ask := rule.Ask{Spec: rule.Spec(l.Kind.Normal()), Owner: l.Owner, Meta: l.Meta, Weight: l.Weight, TTL: l.TTL, Spare: spare, Fair: !s.is("those who come later barge"), Wait: wait}
+	if s.is("weights do not count") {
+		ask.Weight = 1
+	}
+	ans := s.step(l.Name, func(r rule.Record, now clock.Instant) (rule.Record, rule.Answer) {
+		if s.is("kinds are mixed") {
+			r.Spec = ask.Spec
+		}
+		if s.is("the limit is not kept") {
+			one := rule.Record{Spec: ask.Spec, Token: r.Token}
+			one, ans := rule.Admit(one, ask, now)
+			one.Holds[0].Slot = int64(len(r.Holds))
+			ans.Slot = one.Holds[0].Slot
+			r.Spec, r.Token, r.Holds = ask.Spec, one.Token, append(slices.Clone(r.Holds), one.Holds...)
+			return r, ans
+		}
+		return rule.Admit(r, ask, now)
+	})
+	holder := store.DecodeHolder(ans.Blocker.Owner, ans.Blocker.Meta)
+	switch ans.Verdict {
+	case rule.Granted:
+		g := store.Grant{Token: ans.Token, Spare: spare, Slot: ans.Slot}
+		switch {
+		case s.is("slots repeat"):
+			g.Slot = 0
+		case s.is("tokens repeat"):
+			g.Token = 7
+		}
+		return g, nil
+	case rule.Mismatch:
+		if s.is("kinds are not named") {
+			return store.Grant{}, store.ErrKindMismatch
+		}
+		return store.Grant{}, &store.KindError{Name: l.Name, Asked: l.Kind, InUse: store.Kind(ans.Spec), Holder: holder}
+	}
+	return store.Grant{}, &store.BusyError{Name: l.Name, Holder: holder, ExpiresIn: ans.ExpiresIn, Position: ans.Position}
+}
+
+func (s *manifold) Acquire(_ context.Context, r store.AcquireRequest) (store.Grant, error) {
+	return s.admit(r.Lease, r.Spare, 0)
+}
+
+func (s *manifold) Wait(ctx context.Context, r store.WaitRequest, reason func(error)) (store.Grant, error) {
+	start := clock.System().Now()
+	for first := true; ; first = false {
+		sent := clock.System().Now()
+		g, err := s.admit(r.Lease, r.Spare, r.TTL)
+		if g.Since = sent.Sub(start); !refused(err) {
+			return g, err
+		}
+		if first && reason != nil {
+			reason(err)
+		}
+		select {
+		case <-ctx.Done():
+			s.Release(ctx, store.ReleaseRequest{Lease: r.Lease})
+			return store.Grant{}, ctx.Err()
+		case <-time.After(time.Millisecond):
+		}
+	}
+}
+
+func (s *manifold) Renew(_ context.Context, leases []store.Lease) []error {
+	errs := make([]error, len(leases))
+	for i, l := range leases {
+		if s.step(l.Name, func(r rule.Record, now clock.Instant) (rule.Record, rule.Answer) {
+			return rule.Renew(r, l.Owner, l.TTL, now)
+		}).Verdict != rule.Done {
+			errs[i] = store.ErrNotHeld
+		}
+	}
+	return errs
+}
+
+func (s *manifold) Release(_ context.Context, l store.ReleaseRequest) error {
+	ans := s.step(l.Name, func(r rule.Record, now clock.Instant) (rule.Record, rule.Answer) {
+		if s.is("a release ends all leases") {
+			for _, h := range r.Holds {
+				if h.Owner != l.Owner {
+					r, _ = rule.Release(r, rule.End{Owner: h.Owner}, now)
+				}
+			}
+		}
+		return rule.Release(r, rule.End{Owner: l.Owner}, now)
+	})
+	if ans.Verdict != rule.Done {
+		return store.ErrNotHeld
+	}
+	return nil
+}
+
+func (s *manifold) ReserveTokens(_ context.Context, r store.ReserveRequest) (store.Reserved, error) {
+	if err := r.Check(s.Caps()); err != nil && !s.is("readers reserve tokens") {
+		return store.Reserved{}, err
+	}
+	ans := s.step(r.Name, func(rec rule.Record, now clock.Instant) (rule.Record, rule.Answer) {
+		return rule.Draw(rec, r.Owner, r.Count-1, 0, now)
+	})
+	return store.Reserved{Token: ans.Token, Count: r.Count}, nil
+}
+
+func (s *manifold) Inspect(_ context.Context, name string) (st store.State, err error) {
+	st.Name = name
+	s.step(name, func(r rule.Record, now clock.Instant) (rule.Record, rule.Answer) {
+		for _, h := range r.Holds {
+			st.Kind, st.Held = store.Kind(r.Spec), true
+			st.Holders = append(st.Holders, store.Holding{Holder: store.DecodeHolder(h.Owner, h.Meta), Token: h.Token, ExpiresIn: h.Expiry.Sub(now), Weight: h.Weight, Slot: h.Slot})
+		}
+		for _, p := range r.Line {
+			st.Line = append(st.Line, store.Place{Holder: store.DecodeHolder(p.Owner, p.Meta), ExpiresIn: p.Expiry.Sub(now)})
+		}
+		return r, rule.Answer{}
+	})
+	if st.Held {
+		h := st.Holders[0]
+		st.Holder, st.Token, st.ExpiresIn = h.Holder, h.Token, h.ExpiresIn
+	}
+	if s.is("one holder is shown") {
+		st.Holders = slices.Clip(st.Holders)[:min(1, len(st.Holders))]
+	}
+	if st.Kind.IsMutex() {
+		st.Kind, st.Holders = store.Kind{}, nil
+	}
+	return st, nil
+}
+
+func (s *manifold) List(context.Context, string) ([]store.State, error) { return nil, nil }
+
+func (s *manifold) Caps() store.Caps {
+	return store.Caps{Engine: "manifold", Nodes: 1, Quorum: 1, Reach: "process", Clock: "this process's own clock", Kinds: true}
+}
+
+func (s *manifold) Close() error { return nil }

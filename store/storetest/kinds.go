@@ -1,0 +1,368 @@
+package storetest
+
+import (
+	"errors"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/leasehold-dev/leasehold/fence"
+	"github.com/leasehold-dev/leasehold/store"
+)
+
+// checkKindUnsupported: a store that keeps only mutexes refuses all other kinds
+// before it does anything.
+func checkKindUnsupported(t *trial) {
+	for _, kind := range []store.Kind{store.Semaphore(2), store.ReadWrite} {
+		r := t.request(t.name(), t.long)
+		r.Kind = kind
+		_, err := t.first.Acquire(t.Context(), store.AcquireRequest{Lease: r})
+		if err == nil {
+			t.track(r)
+		}
+		if !errors.Is(err, store.ErrUnsupported) || !strings.Contains(err.Error(), kind.String()) {
+			t.Errorf("acquire a %v: got error %v, want one that matches store.ErrUnsupported and names it", kind, err)
+		}
+		if w, ok := t.first.(store.Waiter); ok {
+			if _, err := w.Wait(t.Context(), store.WaitRequest{Lease: r}, nil); !errors.Is(err, store.ErrUnsupported) {
+				t.Errorf("wait for a %v: got error %v, want one that matches store.ErrUnsupported", kind, err)
+			}
+		}
+		t.free(r.Name)
+	}
+}
+
+// of returns a request of a new attempt for a lock of that kind.
+func (t *trial) of(kind store.Kind, weight int64, name string, ttl time.Duration) store.Lease {
+	r := t.request(name, ttl)
+	r.Owner = store.NewOwnerAt(time.Now())
+	r.Kind, r.Weight = kind, weight
+	return r
+}
+
+// reader and writer return requests for a read-write lock.
+func (t *trial) reader(name string) store.Lease { return t.of(store.ReadWrite, 1, name, t.long) }
+
+func (t *trial) writer(name string) store.Lease {
+	return t.of(store.ReadWrite, store.ReadWriteLimit, name, t.long)
+}
+
+// holders requires every handle to show exactly these holders, in any order.
+func (t *trial) holders(what string, want ...store.Lease) {
+	t.Helper()
+	for _, s := range t.handles() {
+		st := t.inspect(s, want[0].Name)
+		if st.Kind != want[0].Kind || len(st.Holders) != len(want) || !st.Held {
+			t.Fatalf("%s: inspect: %+v, want %d holders of a %v", what, st, len(want), want[0].Kind)
+		}
+		slots := map[int64]bool{}
+		for _, r := range want {
+			found := false
+			for _, h := range st.Holders {
+				if h.Holder.Owner != r.Owner {
+					continue
+				}
+				found = true
+				t.sameHolder(what, h.Holder, r)
+				t.within(what, h.ExpiresIn, r.TTL)
+				if h.Weight != max(r.Weight, 1) || h.Token == 0 {
+					t.Fatalf("%s: inspect: %+v, want weight %d", what, h, max(r.Weight, 1))
+				}
+				if slots[h.Slot] || h.Slot < 0 || h.Slot >= r.Kind.Limit {
+					t.Fatalf("%s: slot %d is not the holder's own, of %d", what, h.Slot, r.Kind.Limit)
+				}
+				slots[h.Slot] = true
+			}
+			if !found {
+				t.Fatalf("%s: %s is not among the holders: %+v", what, r.Owner, st.Holders)
+			}
+		}
+	}
+}
+
+// checkKindLimit: a semaphore of n has n holders at once, but never more. Each has
+// a slot of its own.
+func checkKindLimit(t *trial) {
+	const n = 3
+	kind, name := store.Semaphore(n), t.name()
+	var held []store.Lease
+	for i := range n {
+		r := t.of(kind, 0, name, t.long)
+		if g := t.acquire(t.handles()[i%len(t.handles())], r); g.Slot < 0 || g.Slot >= n {
+			t.Fatalf("granted slot %d of %d", g.Slot, n)
+		}
+		held = append(held, r)
+	}
+	t.holders("a full semaphore", held...)
+	for _, s := range t.handles() {
+		t.refuse(s, t.of(kind, 0, name, t.long))
+	}
+	for _, r := range held {
+		if err := t.renew(t.first, r); err != nil && !t.first.Caps().Bound {
+			t.Fatalf("renew of one of several leases: %v", err)
+		}
+	}
+	t.release(t.other(), held[1])
+	t.notHeld("release of one of several leases, again", t.first.Release(t.Context(), store.ReleaseRequest{Lease: held[1]}))
+	t.holders("one permit was given back", held[0], held[2])
+	t.acquire(t.other(), t.of(kind, 0, name, t.long))
+	t.refuse(t.first, t.of(kind, 0, name, t.long))
+}
+
+// checkKindContention: however many want a semaphore, its limit holds, its slots
+// are each used by one holder, and no token belongs to two grants.
+func checkKindContention(t *trial) {
+	const n, workers, rounds = 3, 9, 12
+	name := t.name()
+	var inside, most atomic.Int64
+	var slots [n]atomic.Int64
+	var tokens sync.Map // of all grants
+	var wg sync.WaitGroup
+	for i := range workers {
+		s := t.handles()[i%len(t.handles())]
+		wg.Go(func() {
+			for range rounds {
+				r := store.WaitRequest{Lease: t.of(store.Semaphore(n), 0, name, t.long), Spare: 3}
+				g, err := s.(store.Waiter).Wait(t.Context(), r, nil)
+				if err != nil {
+					t.Errorf("wait for a permit: %v", err)
+					return
+				}
+				r = named(r, g)
+				t.track(r.Lease)
+				for token := g.Token; token <= g.Token+fence.Token(g.Spare); token++ {
+					if _, twice := tokens.LoadOrStore(token, true); twice {
+						t.Errorf("token %v belongs to two grants", token)
+					}
+				}
+				now := inside.Add(1)
+				for m := most.Load(); now > m && !most.CompareAndSwap(m, now); m = most.Load() {
+				}
+				if now > n {
+					t.Errorf("%d holders at once, the limit is %d", now, n)
+				}
+				if g.Slot < 0 || g.Slot >= n {
+					t.Errorf("granted slot %d of %d", g.Slot, n)
+				} else if slots[g.Slot].Add(1) != 1 {
+					t.Errorf("slot %d has two holders", g.Slot)
+				}
+				time.Sleep(time.Millisecond) // the others are to want it meanwhile
+				if g.Slot >= 0 && g.Slot < n {
+					slots[g.Slot].Add(-1)
+				}
+				inside.Add(-1)
+				if err := s.Release(t.Context(), store.ReleaseRequest{Lease: r.Lease}); err != nil {
+					t.Errorf("release of a permit: %v", err)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	if most.Load() < 2 {
+		t.Errorf("no two permits were ever held at once")
+	}
+	t.vacant("nothing is left of a semaphore", name)
+}
+
+// checkKindWeights: weights add up. A heavy waiter is not starved by light owners
+// that come later.
+func checkKindWeights(t *trial) {
+	kind, name := store.Semaphore(5), t.name()
+	three, two := t.of(kind, 3, name, t.long), t.of(kind, 2, name, t.long)
+	t.acquire(t.first, three)
+	t.refuse(t.other(), t.of(kind, 3, name, t.long))
+	t.acquire(t.other(), two)
+	t.holders("weights that fit together", three, two)
+	t.refuse(t.first, t.of(kind, 1, name, t.long))
+	heavy := t.queue(store.WaitRequest{Lease: t.of(kind, 4, name, t.long)})[0]
+	light := t.queue(store.WaitRequest{Lease: t.of(kind, 1, name, t.long)})[0]
+	t.release(t.first, two)
+	t.refuse(t.other(), t.of(kind, 1, name, t.long)) // there is room, but not for those who come first
+	t.waits(heavy, light)
+	t.release(t.first, three)
+	t.gets("a heavy waiter gets its weight", heavy)
+	t.gets("a light waiter gets the rest", light)
+	t.holders("both that waited", heavy.Lease, light.Lease)
+	r := t.of(kind, 6, name, t.long)
+	_, err := t.first.Acquire(t.Context(), store.AcquireRequest{Lease: r})
+	t.invalid("acquire: more than the limit", err)
+	r.Weight = -1
+	_, err = t.first.Acquire(t.Context(), store.AcquireRequest{Lease: r})
+	t.invalid("acquire: negative weight", err)
+	r.Kind, r.Weight = store.Semaphore(-1), 0
+	_, err = t.first.Acquire(t.Context(), store.AcquireRequest{Lease: r})
+	t.invalid("acquire: negative limit", err)
+}
+
+// checkKindTokens: a release that makes room for several waiters gives each of
+// them tokens of its own.
+func checkKindTokens(t *trial) {
+	kind, name := store.Semaphore(5), t.name()
+	all := t.of(kind, 5, name, t.long)
+	g := t.acquireSpare(t.first, store.AcquireRequest{Lease: all, Spare: 3})
+	tokens := map[fence.Token]bool{}
+	add := func(what string, first, last fence.Token) {
+		t.Helper()
+		for token := first; token <= last; token++ {
+			if tokens[token] {
+				t.Fatalf("%s: token %v belongs to two grants", what, token)
+			}
+			tokens[token] = true
+		}
+	}
+	add("the first", g.Token, g.Token+fence.Token(g.Spare))
+	var requests []store.WaitRequest
+	for range 3 {
+		requests = append(requests, spare(store.WaitRequest{Lease: t.of(kind, 1, name, t.long)}, 3))
+	}
+	line := t.queue(requests...)
+	t.release(t.first, all)
+	for _, w := range line {
+		t.gets("all that fit together get the lock", w)
+		add("one that waited", w.grant.Token, w.last())
+	}
+	next := t.acquire(t.other(), t.of(kind, 1, name, t.long))
+	add("the next", next.Token, next.Token)
+	for token := range tokens {
+		if token > next.Token {
+			t.Fatalf("token %v was granted after %v", next.Token, token)
+		}
+	}
+}
+
+// checkKindReadWrite: readers hold a lock together, and a writer alone.
+func checkKindReadWrite(t *trial) {
+	name := t.name()
+	writer := t.writer(name)
+	last := t.acquire(t.first, writer).Token
+	for _, s := range t.handles() {
+		t.refuse(s, t.reader(name))
+		t.refuse(s, t.writer(name))
+	}
+	t.release(t.other(), writer)
+	var readers []store.Lease
+	var token = last
+	for i := range 3 {
+		r := t.reader(name)
+		g := t.acquireSpare(t.handles()[i%len(t.handles())], store.AcquireRequest{Lease: r, Spare: 3})
+		if g.Token < token {
+			t.Fatalf("a reader was granted token %v after %v", g.Token, token)
+		}
+		if g.Spare != 0 && i > 0 {
+			t.Fatalf("%d tokens were reserved for a reader, which shares its token", g.Spare)
+		}
+		token = g.Token
+		readers = append(readers, r)
+	}
+	t.holders("readers", readers...)
+	for _, s := range t.handles() {
+		t.refuse(s, t.writer(name))
+	}
+	if w, ok := t.first.(store.Waiter); ok {
+		_, err := w.ReserveTokens(t.Context(), store.ReserveRequest{Lease: readers[0], Above: token, Count: 1})
+		if !errors.Is(err, store.ErrUnsupported) {
+			t.Errorf("reserve tokens for a reader: got error %v, want one that matches store.ErrUnsupported", err)
+		}
+	}
+	for _, r := range readers {
+		t.refuse(t.first, t.writer(name))
+		t.release(t.first, r)
+	}
+	if g := t.acquire(t.other(), t.writer(name)); g.Token <= token {
+		t.Fatalf("a writer was granted token %v after %v", g.Token, token)
+	}
+}
+
+// checkKindWriterWaits: a waiting writer stops new readers, and readers who came
+// later get the lock together, after the writer.
+func checkKindWriterWaits(t *trial) {
+	name := t.name()
+	first := t.reader(name)
+	t.acquire(t.first, first)
+	writer := t.queue(store.WaitRequest{Lease: t.writer(name)})[0]
+	for _, s := range t.handles() {
+		t.refuse(s, t.reader(name))
+	}
+	readers := t.queue(store.WaitRequest{Lease: t.reader(name)}, store.WaitRequest{Lease: t.reader(name)})
+	t.waits(writer)
+	t.release(t.other(), first)
+	t.gets("the writer gets the lock after the last reader", writer)
+	t.waits(readers...)
+	t.holders("a writer", writer.Lease)
+	t.release(t.first, writer.Lease)
+	for _, r := range readers {
+		t.gets("the readers get the lock after the writer", r)
+	}
+	t.holders("readers that waited", readers[0].Lease, readers[1].Lease)
+}
+
+// checkKindDeadReader: a reader that dies frees its own lease and no other. A
+// writer gets the lock once the last of them is gone, also by expiry.
+func checkKindDeadReader(t *trial) {
+	name := t.name()
+	living, dead := t.reader(name), t.reader(name)
+	dead.TTL = t.options.ShortTTL
+	t.acquire(t.first, living)
+	t.acquire(t.other(), dead)
+	writer := t.wait(t.other(), store.WaitRequest{Lease: t.writer(name)})
+	t.eventually("one of two readers ends", func() bool { return writer.over() || len(t.inspect(t.first, name).Holders) == 1 })
+	t.waits(writer)
+	t.holders("the other reader", living)
+	if err := t.renew(t.first, living); err != nil {
+		t.Fatalf("renew of the other reader: %v", err)
+	}
+	t.release(t.first, living)
+	t.gets("a writer gets the lock after the last reader", writer)
+
+	// And a permit that expires goes to the first waiter.
+	name = t.name()
+	kind := store.Semaphore(2)
+	stays := t.of(kind, 1, name, t.long)
+	t.acquire(t.first, stays)
+	t.acquire(t.first, t.of(kind, 1, name, t.options.ShortTTL))
+	w := t.wait(t.other(), store.WaitRequest{Lease: t.of(kind, 1, name, t.long)})
+	t.gets("a waiter gets a permit that expired", w)
+	t.holders("both permits", stays, w.Lease)
+}
+
+// checkKindMismatch: while a lock is in use it has one kind, and the error for
+// another names both.
+func checkKindMismatch(t *trial) {
+	kinds := []store.Kind{{}, store.Semaphore(2), store.Semaphore(3), store.ReadWrite}
+	for i, inUse := range kinds {
+		name := t.name()
+		r := t.of(inUse, 1, name, t.long)
+		t.acquire(t.first, r)
+		for j, asked := range kinds {
+			if i == j {
+				continue
+			}
+			other := t.of(asked, 1, name, t.long)
+			for what, ask := range map[string]func() error{
+				"acquire": func() error {
+					_, err := t.other().Acquire(t.Context(), store.AcquireRequest{Lease: other})
+					return err
+				},
+				"wait": func() error {
+					_, err := t.other().(store.Waiter).Wait(t.Context(), store.WaitRequest{Lease: other}, nil)
+					return err
+				},
+			} {
+				err := ask()
+				var kind *store.KindError
+				if !errors.Is(err, store.ErrKindMismatch) || !errors.As(err, &kind) {
+					t.Fatalf("%s as a %v while it is a %v: got error %v, want a *store.KindError", what, asked, inUse, err)
+				}
+				if text := err.Error(); kind.InUse != inUse.Normal() || kind.Asked.Normal() != asked.Normal() || !strings.Contains(text, asked.String()) || !strings.Contains(text, inUse.String()) {
+					t.Fatalf("%s as a %v while it is a %v: the error says %q", what, asked, inUse, text)
+				}
+				t.sameHolder(what, kind.Holder, r)
+			}
+		}
+		t.heldBy(r)
+		t.release(t.first, r)
+		next := t.of(kinds[(i+1)%len(kinds)], 1, name, t.long) // an unused name can become any kind
+		t.acquire(t.other(), next)
+	}
+}
