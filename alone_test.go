@@ -39,7 +39,7 @@ func TestLoneWaiterNeedsNoOtherGoroutine(t *testing.T) {
 		} {
 			first := b.acquire(b.strangers().Mutex("a"))
 			before, more, stands := runtime.NumGoroutine(), 0, ""
-			b.line.onWait(func(ctx context.Context, r store.Request, reason func(error)) (store.Grant, error) {
+			b.line.onWait(func(ctx context.Context, r store.WaitRequest, reason func(error)) (store.Grant, error) {
 				more, stands = runtime.NumGoroutine()-before, goroutine()
 				reason(&leasehold.BusyError{Name: r.Name})
 				synctest.Wait()
@@ -66,7 +66,7 @@ func TestLoneWaiterNeedsNoOtherGoroutine(t *testing.T) {
 func TestWaiterWithOthersBehindDoesNotStandItself(t *testing.T) {
 	inLine(t, leasehold.Options{}, func(t *testing.T, b *lineBench) {
 		first := b.acquire(b.strangers().Mutex("a"))
-		b.store.onAcquire(func(ctx context.Context, r store.Request) (store.Grant, error) {
+		b.store.onAcquire(func(ctx context.Context, r store.AcquireRequest) (store.Grant, error) {
 			time.Sleep(time.Second)
 			return b.store.Store.Acquire(ctx, r)
 		})
@@ -90,7 +90,7 @@ func TestPlaceEndsWithItsLoneWaiter(t *testing.T) {
 		first := b.acquire(b.strangers().Mutex("a"))
 		reason := errors.New("the user went home")
 		var said any
-		b.line.onWait(func(ctx context.Context, r store.Request, reason func(error)) (store.Grant, error) {
+		b.line.onWait(func(ctx context.Context, r store.WaitRequest, reason func(error)) (store.Grant, error) {
 			said = ctx.Value(key{})
 			return b.line.under.Wait(ctx, r, reason)
 		})
@@ -153,7 +153,7 @@ func TestRankOutlastsItsWaiter(t *testing.T) {
 		b.release(first)
 		l := x.got()
 		stranger := b.queue(b.strangers().Mutex("a"))
-		if err := b.store.Store.Release(t.Context(), store.Request{Name: "a", Owner: l.Owner()}); err != nil {
+		if err := b.store.Store.Release(t.Context(), store.ReleaseRequest{Lease: store.Lease{Name: "a", Owner: l.Owner()}}); err != nil {
 			t.Fatal(err)
 		}
 		b.store.onRenew(all(store.ErrNotHeld)) // it is lost, so that y stands in line
@@ -280,7 +280,7 @@ func TestRankIsNoTurnInMemory(t *testing.T) {
 func TestTroubleCostsNoPlace(t *testing.T) {
 	inLine(t, leasehold.Options{}, func(t *testing.T, b *lineBench) {
 		trouble := true
-		b.line.onWait(func(ctx context.Context, r store.Request, reason func(error)) (store.Grant, error) {
+		b.line.onWait(func(ctx context.Context, r store.WaitRequest, reason func(error)) (store.Grant, error) {
 			for ctx.Err() == nil {
 				reason(&leasehold.BusyError{Name: r.Name})
 				for range 20 {

@@ -70,12 +70,12 @@ func BenchmarkPass(b *testing.B) {
 // handing is a store whose lock is always busy, and handed over at once.
 type handing struct{ store.Waiter }
 
-func (h handing) Wait(ctx context.Context, r store.Request, reason func(error)) (store.Grant, error) {
+func (h handing) Wait(ctx context.Context, r store.WaitRequest, reason func(error)) (store.Grant, error) {
 	reason(errBusy)
-	return h.Waiter.Acquire(ctx, r)
+	return h.Waiter.Acquire(ctx, store.AcquireRequest{Lease: r.Lease, Spare: r.Spare})
 }
 
-func (h handing) Acquire(context.Context, store.Request) (store.Grant, error) {
+func (h handing) Acquire(context.Context, store.AcquireRequest) (store.Grant, error) {
 	return store.Grant{}, errBusy
 }
 

@@ -206,7 +206,7 @@ func TestObserverOfALossEndsItsGoroutine(t *testing.T) {
 				lost = append(lost, b.acquire(b.c.Mutex(fmt.Sprint("lost ", i)).With(short)))
 				time.Sleep(100 * time.Millisecond)
 			}
-			b.store.onRenew(func(ctx context.Context, rs []store.Request) []error {
+			b.store.onRenew(func(ctx context.Context, rs []store.Lease) []error {
 				errs := b.store.Store.Renew(ctx, rs)
 				for i, r := range rs {
 					if r.Name != "kept" {
@@ -326,13 +326,13 @@ func TestRetryDelayEndsItsGoroutine(t *testing.T) {
 				log := new(records)
 				b := newLineBench(t, leasehold.Options{Logger: log.logger(), RetryDelay: func(int) time.Duration { end(); return 0 }})
 				away := &store.QuorumError{Op: "wait", Need: 1, Nodes: []store.NodeOutcome{{Outcome: store.Unreachable}}}
-				b.line.onWait(func(context.Context, store.Request, func(error)) (store.Grant, error) {
+				b.line.onWait(func(context.Context, store.WaitRequest, func(error)) (store.Grant, error) {
 					time.Sleep(time.Second)
 					return store.Grant{}, away
 				})
 				if where == "releasing" {
 					l := b.acquire(b.c.Mutex("a"))
-					b.store.onRelease(func(ctx context.Context, r store.Request) error {
+					b.store.onRelease(func(ctx context.Context, r store.ReleaseRequest) error {
 						if b.store.called("release") == 1 {
 							return store.ErrAmbiguous
 						}

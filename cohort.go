@@ -101,15 +101,14 @@ func (rn *renewer) passLocked(h *hold, w *waiter, now clock.Instant) {
 }
 
 // askAround asks the store for more tokens, and passes h on unless a bound is
-// reached and it says that somebody waits elsewhere. It is on a context of its own, as a release is.
+// reached and it says that somebody waits elsewhere, or it has no tokens to give. It is
+// on a context of its own, as a release is.
 func (h *hold) askAround(ctx context.Context) (passed bool) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), validity.RenewAfter(h.req.TTL))
 	defer cancel()
-	r := h.req
-	// What is left is used as well, and the first of those drawn is there for a pass, too.
-	r.Spare = max(0, h.c.cohort.most()-h.spare-1)
-	r.Above = h.next + fence.Token(h.spare) - 1
-	d, err := h.c.waiter.Draw(ctx, r)
+	// The tokens that are left are used as well.
+	r := store.ReserveRequest{Lease: h.req, Above: h.next + fence.Token(h.spare) - 1, Count: max(1, h.c.cohort.most()-h.spare)}
+	d, err := h.c.waiter.ReserveTokens(ctx, r)
 
 	rn := &h.c.renewer
 	now := rn.lock()
@@ -117,9 +116,9 @@ func (h *hold) askAround(ctx context.Context) (passed bool) {
 	rn.stepLocked(h, leasefsm.Tick, 0, now)
 	if err == nil && d.Token > h.token {
 		if d.Token == r.Above+1 {
-			h.spare += d.Spare + 1
+			h.spare += d.Count
 		} else {
-			h.reserveLocked(d.Token, d.Spare+1)
+			h.reserveLocked(d.Token, d.Count)
 		}
 		if !d.Waiting {
 			h.passes, h.mark = 0, now

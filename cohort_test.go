@@ -42,7 +42,7 @@ func TestPassOn(t *testing.T) {
 			}
 			before = l
 		}
-		if b.store.called("release") != 0 || b.store.called("acquire") != 1 || b.store.called("draw") != 0 {
+		if b.store.called("release") != 0 || b.store.called("acquire") != 1 || b.store.called("reserve") != 0 {
 			t.Errorf("the store was asked: %v", b.store.calls)
 		}
 		b.release(before)
@@ -167,7 +167,7 @@ func TestPassesGoOnWhileNobodyElseWaits(t *testing.T) {
 		x.mu.Lock()
 		turns := x.turns[b.c]
 		x.mu.Unlock()
-		if n := b.store.called("draw"); turns < 4000 || n < turns/64-2 || n > turns/64+3 {
+		if n := b.store.called("reserve"); turns < 4000 || n < turns/64-2 || n > turns/64+3 {
 			t.Errorf("asked for more tokens %d times in %d turns, want each 64", n, turns)
 		}
 		x.over(0)
@@ -186,8 +186,8 @@ func TestCohortOff(t *testing.T) {
 		if x.most > 2 || x.turns[b.c] < 450 || x.turns[other] < 450 {
 			t.Errorf("%d turns in a row, %d here and %d there", x.most, x.turns[b.c], x.turns[other])
 		}
-		if n := b.store.called("draw"); n != 0 || b.line.asked.Spare != 0 {
-			t.Errorf("%d draws, %d spare tokens", n, b.line.asked.Spare)
+		if n := b.store.called("reserve"); n != 0 || b.line.asked.Spare != 0 {
+			t.Errorf("%d reservations, %d spare tokens", n, b.line.asked.Spare)
 		}
 	})
 }
@@ -223,7 +223,7 @@ func TestLossAfterAPass(t *testing.T) {
 		l := b.acquire(lock)
 		w := b.queue(lock)
 		asked := make(chan struct{})
-		b.store.onRenew(func(_ context.Context, rs []store.Request) []error {
+		b.store.onRenew(func(_ context.Context, rs []store.Lease) []error {
 			close(asked)
 			time.Sleep(100 * time.Millisecond)
 			b.store.onRenew(nil)
@@ -347,7 +347,7 @@ func drained(t *testing.T, f func(t *testing.T, b *lineBench, l *leasehold.Lease
 // released, and the next one gets a lease of the store's.
 func TestLossFoundAtABound(t *testing.T) {
 	drained(t, func(t *testing.T, b *lineBench, l *leasehold.Lease, w *turn) {
-		if err := b.store.Store.Release(t.Context(), store.Request{Name: "a", Owner: l.Owner()}); err != nil {
+		if err := b.store.Store.Release(t.Context(), store.ReleaseRequest{Lease: store.Lease{Name: "a", Owner: l.Owner()}}); err != nil {
 			t.Fatal(err)
 		}
 		if err := l.Release(t.Context()); !errors.Is(err, leasehold.ErrLost) {
@@ -361,28 +361,31 @@ func TestLossFoundAtABound(t *testing.T) {
 	})
 }
 
-// Tokens that do not rise are not used, and no more are those of a Draw that
-// failed.
+// Tokens that do not rise are not used, nor are those of a ReserveTokens that failed.
+// The lease is given back instead.
 func TestBadTokensAreNotPassedOn(t *testing.T) {
-	for what, answer := range map[string]func(context.Context, store.Request, leasehold.Token) (store.Drawn, error){
-		"the same token": func(_ context.Context, r store.Request, t leasehold.Token) (store.Drawn, error) {
-			return store.Drawn{Token: t, Spare: r.Spare}, nil
+	for what, answer := range map[string]func(context.Context, store.ReserveRequest, leasehold.Token) (store.Reserved, error){
+		"the same token": func(_ context.Context, r store.ReserveRequest, t leasehold.Token) (store.Reserved, error) {
+			return store.Reserved{Token: t, Count: r.Count}, nil
 		},
-		"an error": func(_ context.Context, r store.Request, t leasehold.Token) (store.Drawn, error) {
-			return store.Drawn{Token: t + 1000, Spare: r.Spare}, errors.New("no answer")
+		"a store that cannot": func(context.Context, store.ReserveRequest, leasehold.Token) (store.Reserved, error) {
+			return store.Reserved{}, store.ErrUnsupported
 		},
-		"no answer": func(ctx context.Context, r store.Request, t leasehold.Token) (store.Drawn, error) {
+		"an error": func(_ context.Context, r store.ReserveRequest, t leasehold.Token) (store.Reserved, error) {
+			return store.Reserved{Token: t + 1000, Count: r.Count}, errors.New("no answer")
+		},
+		"no answer": func(ctx context.Context, r store.ReserveRequest, t leasehold.Token) (store.Reserved, error) {
 			<-ctx.Done()
-			return store.Drawn{}, ctx.Err()
+			return store.Reserved{}, ctx.Err()
 		},
-		"an answer that came too late": func(ctx context.Context, r store.Request, t leasehold.Token) (store.Drawn, error) {
+		"an answer that came too late": func(ctx context.Context, r store.ReserveRequest, t leasehold.Token) (store.Reserved, error) {
 			time.Sleep(leasehold.DefaultTTL)
-			return store.Drawn{Token: t + 1000, Spare: r.Spare}, nil
+			return store.Reserved{Token: t + 1000, Count: r.Count}, nil
 		},
 	} {
 		t.Run(what, func(t *testing.T) {
 			drained(t, func(t *testing.T, b *lineBench, l *leasehold.Lease, w *turn) {
-				b.line.onDraw(func(ctx context.Context, r store.Request) (store.Drawn, error) {
+				b.line.onReserve(func(ctx context.Context, r store.ReserveRequest) (store.Reserved, error) {
 					if what == "an answer that came too late" {
 						b.store.onRenew(all(store.ErrNotHeld))
 						time.AfterFunc(leasehold.DefaultTTL/2, func() { b.store.onRenew(nil) })
@@ -390,7 +393,7 @@ func TestBadTokensAreNotPassedOn(t *testing.T) {
 					return answer(ctx, r, l.Token())
 				})
 				l.Release(t.Context())
-				b.line.onDraw(nil)
+				b.line.onReserve(nil)
 				next := w.got()
 				if next.Owner() == l.Owner() || next.Token() <= l.Token() || next.Err() != nil {
 					t.Errorf("token %v of %s after %v of %s: %v", next.Token(), next.Owner(), l.Token(), l.Owner(), next.Err())
@@ -402,13 +405,13 @@ func TestBadTokensAreNotPassedOn(t *testing.T) {
 }
 
 // Tokens that are left when a bound is reached are used before others: no more are
-// drawn than were used.
+// reserved than were used.
 func TestTokensLeftAtABoundAreUsed(t *testing.T) {
 	inLine(t, leasehold.Options{Cohort: &leasehold.Cohort{Passes: 64, For: time.Millisecond}}, func(t *testing.T, b *lineBench) {
-		drawn := 0
-		b.line.onDraw(func(ctx context.Context, r store.Request) (store.Drawn, error) {
-			d, err := b.line.under.Draw(ctx, r)
-			drawn += d.Spare + 1
+		reserved := 0
+		b.line.onReserve(func(ctx context.Context, r store.ReserveRequest) (store.Reserved, error) {
+			d, err := b.line.under.ReserveTokens(ctx, r)
+			reserved += d.Count
 			return d, err
 		})
 		lock := b.c.Mutex("a")
@@ -424,8 +427,8 @@ func TestTokensLeftAtABoundAreUsed(t *testing.T) {
 		if used := int(l.Token() - first); used != rounds {
 			t.Errorf("%d passes used up %d tokens", rounds, used)
 		}
-		if drawn > 64+rounds {
-			t.Errorf("%d tokens were drawn for %d passes", drawn, rounds)
+		if reserved > 64+rounds {
+			t.Errorf("%d tokens were reserved for %d passes", reserved, rounds)
 		}
 		b.release(l)
 	})
@@ -434,9 +437,9 @@ func TestTokensLeftAtABoundAreUsed(t *testing.T) {
 // At a bound nobody may be left to pass it to; then it is released.
 func TestNobodyLeftAtABound(t *testing.T) {
 	drained(t, func(t *testing.T, b *lineBench, l *leasehold.Lease, w *turn) {
-		b.line.onDraw(func(ctx context.Context, r store.Request) (store.Drawn, error) {
+		b.line.onReserve(func(ctx context.Context, r store.ReserveRequest) (store.Reserved, error) {
 			w.gaveUp()
-			return b.line.under.Draw(ctx, r)
+			return b.line.under.ReserveTokens(ctx, r)
 		})
 		b.release(l)
 		if b.held("a") {

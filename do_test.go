@@ -96,7 +96,7 @@ func TestDoReportsTheReleaseError(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t)
 		down := errors.New("store is down")
-		b.store.onRelease(func(context.Context, store.Request) error { return down })
+		b.store.onRelease(func(context.Context, store.ReleaseRequest) error { return down })
 		err := b.c.Mutex("a").Do(t.Context(), func(context.Context, *leasehold.Lease) error { return errWork })
 		if !errors.Is(err, errWork) || !errors.Is(err, down) {
 			t.Errorf("Do: %v, want both fn's error and the release's", err)

@@ -39,7 +39,8 @@ type Lease struct {
 // hold is what the leases that entered one grant share.
 type hold struct {
 	c     *Client
-	req   store.Request
+	req   store.Lease                 // as it was granted
+	undo  bool                        // see store.ReleaseRequest
 	token fence.Token                 // of the present holder
 	least clock.Instant               // held until here at least, where MinHold asks for it
 	delay func(try int) time.Duration // pauses between releases of unknown outcome
@@ -263,8 +264,7 @@ func (h *hold) release(ctx context.Context) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, bound)
 	defer cancel()
-	r := h.req
-	r.Renewed = h.renewed.Load()
+	r := store.ReleaseRequest{Lease: h.req, Renewed: h.renewed.Load(), Undo: h.undo}
 	err := h.releaseOrRejoin(ctx, r)
 	h.c.renewer.detachReleased(h)
 	for try := 1; retries(err); try++ {

@@ -109,7 +109,7 @@ func TestLateRenewalDoesNotResurrect(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t)
 		l := b.acquire(b.c.Mutex("a").With(short))
-		b.store.onRenew(func(ctx context.Context, rs []store.Request) []error {
+		b.store.onRenew(func(ctx context.Context, rs []store.Lease) []error {
 			time.Sleep(2 * short.TTL)
 			return make([]error, len(rs))
 		})
@@ -170,7 +170,7 @@ func TestLostReleaseReplyIsNoError(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t)
 		l := b.acquire(b.c.Mutex("a"))
-		b.store.onRelease(func(ctx context.Context, r store.Request) error {
+		b.store.onRelease(func(ctx context.Context, r store.ReleaseRequest) error {
 			err := b.store.Store.Release(ctx, r)
 			if b.store.called("release") == 1 {
 				return store.ErrAmbiguous
@@ -185,7 +185,7 @@ func TestReleaseOfWhatTheStoreGaveUpIsLoss(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t)
 		l := b.acquire(b.c.Mutex("a"))
-		b.store.onRelease(func(context.Context, store.Request) error { return store.ErrNotHeld })
+		b.store.onRelease(func(context.Context, store.ReleaseRequest) error { return store.ErrNotHeld })
 		if err := l.Release(t.Context()); !errors.Is(err, leasehold.ErrLost) {
 			t.Errorf("release: %v, want ErrLost", err)
 		}
@@ -196,7 +196,7 @@ func TestReleaseIsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t)
 		l := b.acquire(b.c.Mutex("a"))
-		b.store.onRelease(func(ctx context.Context, r store.Request) error {
+		b.store.onRelease(func(ctx context.Context, r store.ReleaseRequest) error {
 			<-ctx.Done()
 			return ctx.Err()
 		})
@@ -384,7 +384,7 @@ func TestAcquiredLeaseOutlivesItsContext(t *testing.T) {
 func TestGrantThatCameTooLate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t)
-		b.store.onAcquire(func(ctx context.Context, r store.Request) (store.Grant, error) {
+		b.store.onAcquire(func(ctx context.Context, r store.AcquireRequest) (store.Grant, error) {
 			g, err := b.store.Store.Acquire(ctx, r)
 			time.Sleep(r.TTL - time.Millisecond)
 			return g, err

@@ -16,25 +16,25 @@ import (
 // line is a scripted store that keeps a line.
 type line struct {
 	*script
-	under  store.Waiter
-	wait   func(context.Context, store.Request, func(error)) (store.Grant, error)
-	draw   func(context.Context, store.Request) (store.Drawn, error)
-	look   func(context.Context, string) (store.State, error)
-	now    atomic.Int32 // Waits under way
-	asked  store.Request
-	gaveUp store.Request // the last request that was released
+	under   store.Waiter
+	wait    func(context.Context, store.WaitRequest, func(error)) (store.Grant, error)
+	reserve func(context.Context, store.ReserveRequest) (store.Reserved, error)
+	look    func(context.Context, string) (store.State, error)
+	now     atomic.Int32 // Waits under way
+	asked   store.WaitRequest
+	gaveUp  store.ReleaseRequest // the last request that was released
 }
 
-func (s *line) onWait(f func(context.Context, store.Request, func(error)) (store.Grant, error)) {
+func (s *line) onWait(f func(context.Context, store.WaitRequest, func(error)) (store.Grant, error)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.wait = f
 }
 
-func (s *line) onDraw(f func(context.Context, store.Request) (store.Drawn, error)) {
+func (s *line) onReserve(f func(context.Context, store.ReserveRequest) (store.Reserved, error)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.draw = f
+	s.reserve = f
 }
 
 func (s *line) onInspect(f func(context.Context, string) (store.State, error)) {
@@ -50,7 +50,7 @@ func (s *line) Inspect(ctx context.Context, name string) (store.State, error) {
 	return s.under.Inspect(ctx, name)
 }
 
-func (s *line) Wait(ctx context.Context, r store.Request, reason func(error)) (store.Grant, error) {
+func (s *line) Wait(ctx context.Context, r store.WaitRequest, reason func(error)) (store.Grant, error) {
 	s.now.Add(1)
 	defer s.now.Add(-1)
 	f := called(s.script, "wait", &s.wait)
@@ -63,14 +63,14 @@ func (s *line) Wait(ctx context.Context, r store.Request, reason func(error)) (s
 	return s.under.Wait(ctx, r, reason)
 }
 
-func (s *line) Draw(ctx context.Context, r store.Request) (store.Drawn, error) {
-	if f := called(s.script, "draw", &s.draw); f != nil {
+func (s *line) ReserveTokens(ctx context.Context, r store.ReserveRequest) (store.Reserved, error) {
+	if f := called(s.script, "reserve", &s.reserve); f != nil {
 		return f(ctx, r)
 	}
-	return s.under.Draw(ctx, r)
+	return s.under.ReserveTokens(ctx, r)
 }
 
-func (s *line) Release(ctx context.Context, r store.Request) error {
+func (s *line) Release(ctx context.Context, r store.ReleaseRequest) error {
 	s.mu.Lock()
 	s.gaveUp = r
 	s.mu.Unlock()
@@ -168,11 +168,11 @@ func (w *turn) gaveUp() error {
 // grantedTooLate has each Wait end with a grant of what first held, when its context
 // has ended.
 func (b *lineBench) grantedTooLate(first *leasehold.Lease) {
-	b.line.onWait(func(ctx context.Context, r store.Request, reason func(error)) (store.Grant, error) {
+	b.line.onWait(func(ctx context.Context, r store.WaitRequest, reason func(error)) (store.Grant, error) {
 		reason(&leasehold.BusyError{Name: r.Name})
 		<-ctx.Done()
 		b.release(first)
-		return b.store.Store.Acquire(context.WithoutCancel(ctx), r)
+		return b.store.Store.Acquire(context.WithoutCancel(ctx), store.AcquireRequest{Lease: r.Lease, Spare: r.Spare})
 	})
 }
 
@@ -292,11 +292,11 @@ func TestUnwantedGrantIsReleased(t *testing.T) {
 func TestGrantCountsFromItsRequest(t *testing.T) {
 	inLine(t, leasehold.Options{}, func(t *testing.T, b *lineBench) {
 		first := b.acquire(b.strangers().Mutex("a"))
-		b.line.onWait(func(ctx context.Context, r store.Request, reason func(error)) (store.Grant, error) {
+		b.line.onWait(func(ctx context.Context, r store.WaitRequest, reason func(error)) (store.Grant, error) {
 			reason(&leasehold.BusyError{Name: r.Name})
 			time.Sleep(10 * time.Second)
 			b.release(first)
-			g, err := b.store.Store.Acquire(ctx, r)
+			g, err := b.store.Store.Acquire(ctx, store.AcquireRequest{Lease: r.Lease, Spare: r.Spare})
 			time.Sleep(time.Second)
 			g.Since, g.Repeated = 10*time.Second, true
 			return g, err
@@ -317,12 +317,12 @@ func TestGrantCountsFromItsRequest(t *testing.T) {
 func TestGrantThatCameTooLateIsAskedForAgain(t *testing.T) {
 	inLine(t, leasehold.Options{}, func(t *testing.T, b *lineBench) {
 		first := b.acquire(b.strangers().Mutex("a"))
-		var late store.Request
-		b.line.onWait(func(ctx context.Context, r store.Request, reason func(error)) (store.Grant, error) {
+		var late store.WaitRequest
+		b.line.onWait(func(ctx context.Context, r store.WaitRequest, reason func(error)) (store.Grant, error) {
 			late = r
 			b.line.onWait(nil)
 			b.release(first)
-			g, err := b.store.Store.Acquire(ctx, r)
+			g, err := b.store.Store.Acquire(ctx, store.AcquireRequest{Lease: r.Lease, Spare: r.Spare})
 			time.Sleep(2900 * time.Millisecond)
 			return g, err
 		})
@@ -411,8 +411,8 @@ func TestOnWaitTellsThePosition(t *testing.T) {
 func TestTroubleInLine(t *testing.T) {
 	inLine(t, leasehold.Options{}, func(t *testing.T, b *lineBench) {
 		trouble := func(reason error) {
-			b.store.onAcquire(func(context.Context, store.Request) (store.Grant, error) { return store.Grant{}, reason })
-			b.line.onWait(func(ctx context.Context, r store.Request, tell func(error)) (store.Grant, error) {
+			b.store.onAcquire(func(context.Context, store.AcquireRequest) (store.Grant, error) { return store.Grant{}, reason })
+			b.line.onWait(func(ctx context.Context, r store.WaitRequest, tell func(error)) (store.Grant, error) {
 				tell(reason)
 				<-ctx.Done()
 				return store.Grant{}, ctx.Err()
@@ -448,7 +448,7 @@ func TestTroubleInLine(t *testing.T) {
 func TestTroubleInLineHeals(t *testing.T) {
 	inLine(t, leasehold.Options{}, func(t *testing.T, b *lineBench) {
 		first := b.acquire(b.strangers().Mutex("a"))
-		b.line.onWait(func(ctx context.Context, r store.Request, reason func(error)) (store.Grant, error) {
+		b.line.onWait(func(ctx context.Context, r store.WaitRequest, reason func(error)) (store.Grant, error) {
 			start := time.Now()
 			for range 5 {
 				reason(errNodesAway)
@@ -476,7 +476,7 @@ func TestErrorInLine(t *testing.T) {
 	inLine(t, leasehold.Options{}, func(t *testing.T, b *lineBench) {
 		first := b.acquire(b.strangers().Mutex("a"))
 		broken := errors.New("disk is full")
-		b.line.onWait(func(ctx context.Context, r store.Request, reason func(error)) (store.Grant, error) {
+		b.line.onWait(func(ctx context.Context, r store.WaitRequest, reason func(error)) (store.Grant, error) {
 			time.Sleep(time.Second)
 			return store.Grant{}, broken
 		})

@@ -29,7 +29,7 @@ type Client struct {
 	notify notifier
 
 	waiter   store.Waiter   // store, when it keeps a line; otherwise nil
-	returner store.Returner // and when it also takes a place with a release
+	rejoiner store.Rejoiner // store, when releasing and rejoining in one step pays
 	cohort   Cohort
 	delay    func(try int) time.Duration
 	observe  func(context.Context, Event)
@@ -62,8 +62,8 @@ func New(s store.Store, o *Options) *Client {
 	c := &Client{store: s, clock: clock.System(), log: slog.New(slog.DiscardHandler), pid: os.Getpid(), cohort: defaultCohort, delay: defaultRetryDelay}
 	c.host, _ = os.Hostname() // shown to people only; empty where unknown
 	c.waiter, _ = s.(store.Waiter)
-	if r, ok := s.(store.Returner); ok && s.Caps().Nodes > 1 { // one server hands on the sooner, the less it has to do besides
-		c.returner = r
+	if r, ok := s.(store.Rejoiner); ok && s.Caps().Rejoins {
+		c.rejoiner = r
 	}
 	if o == nil {
 		o = &Options{}
@@ -152,13 +152,14 @@ func (l *Lock) Try(ctx context.Context) (*Lease, error) {
 
 // attempt asks the store once, for itself or for those in q as well.
 func (l *Lock) attempt(ctx context.Context, life leasefsm.Config, bound bool, q *queue) (*Lease, error) {
-	req := store.Request{Name: l.name, Owner: l.o.Owner, TTL: life.TTL, Require: l.o.Require}
+	req := store.AcquireRequest{Lease: store.Lease{Name: l.name, Owner: l.o.Owner, TTL: life.TTL, Require: l.o.Require}}
 	if req.Owner != "" {
 		req.Attempt = store.NewOwner()
 	}
 	switch {
 	case q != nil:
-		req = q.request(0)
+		r := q.request(0)
+		req = store.AcquireRequest{Lease: r.Lease, Spare: r.Spare}
 		req.Owner = store.NewOwner()
 	case req.Owner == "":
 		req.Owner = store.NewOwner()
@@ -176,14 +177,14 @@ func (l *Lock) attempt(ctx context.Context, life leasefsm.Config, bound bool, q 
 	settled := false
 	defer func() {
 		if !settled {
-			l.c.drop(ctx, req)
+			l.c.drop(ctx, req.Lease)
 		}
 	}()
 	rn := &l.c.renewer
 	now := rn.lock()
 	settled = true
 	fsm = fsm.Step(leasefsm.Granted, start, now)
-	h := l.c.newHold(req, grant, fsm)
+	h := l.c.newHold(req.Lease, grant, fsm)
 	if !fsm.Live() {
 		rn.mu.Unlock()
 		return nil, h.late(ctx, now.Sub(start))
@@ -196,7 +197,7 @@ func (l *Lock) attempt(ctx context.Context, life leasefsm.Config, bound bool, q 
 	return lease, nil
 }
 
-func (c *Client) newHold(req store.Request, grant store.Grant, fsm leasefsm.Lease) *hold {
+func (c *Client) newHold(req store.Lease, grant store.Grant, fsm leasefsm.Lease) *hold {
 	h := &hold{c: c, req: req, token: grant.Token, spare: grant.Spare, delay: c.delay, fsm: fsm, at: -1}
 	h.renewed.Store(grant.Repeated)
 	return h
@@ -204,7 +205,7 @@ func (c *Client) newHold(req store.Request, grant store.Grant, fsm leasefsm.Leas
 
 // late releases what was granted too late to be of use.
 func (h *hold) late(ctx context.Context, took time.Duration) error {
-	h.req.Undo = true
+	h.undo = true
 	err := h.release(ctx)
 	return &LostError{Name: h.req.Name, Cause: LostLateGrant, Reason: "the grant took " + store.Round(took).String() + " to arrive, and its validity was over", Err: err}
 }

@@ -34,7 +34,7 @@ func TestLossHasACause(t *testing.T) {
 		}},
 		{leasehold.LostDenied, "denied by the store", func(b *bench) error {
 			l := b.acquire(b.c.Mutex("a").With(short))
-			b.store.onRelease(func(context.Context, store.Request) error { return store.ErrNotHeld })
+			b.store.onRelease(func(context.Context, store.ReleaseRequest) error { return store.ErrNotHeld })
 			return l.Release(b.t.Context())
 		}},
 		{leasehold.LostMaxHold, "maximum hold reached", func(b *bench) error {
@@ -45,7 +45,7 @@ func TestLossHasACause(t *testing.T) {
 			return l.Err()
 		}},
 		{leasehold.LostLateGrant, "granted too late", func(b *bench) error {
-			b.store.onAcquire(func(ctx context.Context, r store.Request) (store.Grant, error) {
+			b.store.onAcquire(func(ctx context.Context, r store.AcquireRequest) (store.Grant, error) {
 				g, err := b.store.Store.Acquire(ctx, r)
 				time.Sleep(r.TTL - time.Millisecond)
 				return g, err

@@ -86,8 +86,8 @@ func TestManyLeasesOnARealServer(t *testing.T) {
 		// Until a lock that nobody renews has expired twice, by the
 		// server's own clock.
 		for i := range 2 {
-			r := store.Request{Name: fmt.Sprint("hourglass/", i), Owner: store.NewOwner(), TTL: ttl}
-			if _, err := st.Acquire(t.Context(), r); err != nil {
+			r := store.Lease{Name: fmt.Sprint("hourglass/", i), Owner: store.NewOwner(), TTL: ttl}
+			if _, err := st.Acquire(t.Context(), store.AcquireRequest{Lease: r}); err != nil {
 				t.Fatal(err)
 			}
 			for held := true; held; {

@@ -54,13 +54,14 @@ func (h *hold) stay(ctx context.Context) error {
 	rn.mu.Unlock()
 	r := h.req
 	r.TTL = rest
-	if most := h.c.store.Caps().MaxTTL; most > 0 {
+	caps := h.c.store.Caps()
+	if most := caps.MaxTTL; most > 0 {
 		r.TTL = min(rest, most)
 	}
-	r.TTL = max(r.TTL, store.MinTTL)
+	r.TTL = max(r.TTL, caps.MinTTL, store.MinTTL)
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
 	defer cancel()
-	err := h.c.store.Renew(ctx, []store.Request{r})[0]
+	err := h.c.store.Renew(ctx, []store.Lease{r})[0]
 	switch {
 	case err != nil:
 		return fmt.Errorf("not released before MinHold is over; the lock may end by its TTL, up to %v too early: %w", store.Round(rest), err)

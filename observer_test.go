@@ -181,14 +181,14 @@ func TestWaitingIsObservedWhenItsCauseChanges(t *testing.T) {
 		const waiters = 20
 		var says atomic.Value // func(try int) error
 		says.Store(quarantined)
-		b.line.onWait(func(ctx context.Context, r store.Request, reason func(error)) (store.Grant, error) {
+		b.line.onWait(func(ctx context.Context, r store.WaitRequest, reason func(error)) (store.Grant, error) {
 			for try := 0; ctx.Err() == nil; try++ {
 				reason(says.Load().(func(int) error)(try))
 				pause(ctx, 250*time.Millisecond)
 			}
 			return store.Grant{}, ctx.Err()
 		})
-		b.store.onAcquire(func(context.Context, store.Request) (store.Grant, error) {
+		b.store.onAcquire(func(context.Context, store.AcquireRequest) (store.Grant, error) {
 			return store.Grant{}, quarantined(0)
 		})
 		var turns []*turn
@@ -260,7 +260,7 @@ func TestObserverMayUseTheClient(t *testing.T) {
 		w := b.queue(lock)
 		b.release(l)
 		l = w.got()
-		b.store.onRenew(func(_ context.Context, rs []store.Request) []error {
+		b.store.onRenew(func(_ context.Context, rs []store.Lease) []error {
 			errs := make([]error, len(rs))
 			for i, r := range rs {
 				if r.Owner == l.Owner() {

@@ -186,7 +186,7 @@ func (q *queue) waitAt(p *place) (given bool) {
 			}, p.cancel)
 		})
 		if err == nil {
-			if given, err = q.give(p, req, grant, start); err == nil {
+			if given, err = q.give(p, req.Lease, grant, start); err == nil {
 				return given
 			}
 		} else if p.ctx.Err() != nil {
@@ -206,7 +206,7 @@ func (q *queue) waitAt(p *place) (given bool) {
 }
 
 // ask is the request for p, and when it was made: before the first byte leaves.
-func (q *queue) ask(p *place, waiters int) (store.Request, clock.Instant) {
+func (q *queue) ask(p *place, waiters int) (store.WaitRequest, clock.Instant) {
 	if r := p.reserved; r != nil {
 		p.reserved = nil
 		return r.req, r.start
@@ -218,7 +218,7 @@ func (q *queue) ask(p *place, waiters int) (store.Request, clock.Instant) {
 
 // give makes the first in the queue the holder of what was granted, or gives it
 // back if there is none.
-func (q *queue) give(p *place, req store.Request, grant store.Grant, start clock.Instant) (given bool, err error) {
+func (q *queue) give(p *place, req store.Lease, grant store.Grant, start clock.Instant) (given bool, err error) {
 	if grant.Owner != "" {
 		req.Owner = grant.Owner
 	}

@@ -63,11 +63,12 @@ type answer struct {
 
 // request is what the queue asks the store for when so many wait, but for the
 // owner.
-func (q *queue) request(waiters int) store.Request {
+func (q *queue) request(waiters int) store.WaitRequest {
 	spare := q.spare(waiters)
-	return store.Request{
-		Name: q.name, Meta: q.c.describe(q.purpose, spare), TTL: q.life.TTL,
-		Require: q.require, Spare: spare, Barge: q.barge,
+	return store.WaitRequest{
+		Lease: store.Lease{Name: q.name, Meta: q.c.describe(q.purpose, spare), TTL: q.life.TTL, Require: q.require},
+		Spare: spare,
+		Barge: q.barge,
 	}
 }
 

@@ -16,7 +16,7 @@ import (
 
 // taciturn has each Wait tell its first reason only, as a store that asks seldom.
 func (b *lineBench) taciturn() {
-	b.line.onWait(func(ctx context.Context, r store.Request, reason func(error)) (store.Grant, error) {
+	b.line.onWait(func(ctx context.Context, r store.WaitRequest, reason func(error)) (store.Grant, error) {
 		told := false
 		return b.line.under.Wait(ctx, r, func(err error) {
 			if !told {

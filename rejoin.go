@@ -12,7 +12,7 @@ import (
 
 // Under contention most of the cost of a turn is to release the lock and then to join
 // the line for the next turn. A client does both in one message, if the store can (see
-// store.Returner), when it will want the lock again at once: others of its goroutines
+// store.Rejoiner), when it will want the lock again at once: others of its goroutines
 // wait, or it did so the last few times. The place is then reserved for the first
 // goroutine that wants the lock; if none does within a moment it is given up.
 
@@ -82,7 +82,7 @@ func (c *contention) asked(now clock.Instant) {
 
 // reservation is a place in the store's line that was taken with a release.
 type reservation struct {
-	req   store.Request
+	req   store.WaitRequest
 	start clock.Instant // before it was asked for
 	since time.Time     // its rank
 	old   bool          // the timer has found it once already
@@ -90,8 +90,8 @@ type reservation struct {
 
 // releaseOrRejoin releases r, the request of h, in the store. It may reserve the next
 // place in the line.
-func (h *hold) releaseOrRejoin(ctx context.Context, r store.Request) error {
-	if h.home == nil || h.c.returner == nil { // it did not come from a line
+func (h *hold) releaseOrRejoin(ctx context.Context, r store.ReleaseRequest) error {
+	if h.home == nil || h.c.rejoiner == nil { // it did not come from a line
 		return h.c.store.Release(ctx, r)
 	}
 	p := h.reservationWanted()
@@ -100,7 +100,7 @@ func (h *hold) releaseOrRejoin(ctx context.Context, r store.Request) error {
 		h.c.renewer.noteRelease(h.home.name)
 		return err
 	}
-	standing, err := h.c.returner.Return(ctx, r, p.req)
+	standing, err := h.c.rejoiner.ReleaseAndRejoin(ctx, r, p.req)
 	if standing && !h.reserveNext(p) {
 		h.c.giveUp(p)
 	}
@@ -193,7 +193,7 @@ func (rn *renewer) lapseOld() {
 func (c *Client) giveUp(p *reservation) {
 	ctx, cancel := context.WithTimeout(context.Background(), p.req.TTL)
 	defer cancel()
-	if err := c.store.Release(ctx, p.req); err != nil && !errors.Is(err, store.ErrNotHeld) {
+	if err := c.store.Release(ctx, store.ReleaseRequest{Lease: p.req.Lease}); err != nil && !errors.Is(err, store.ErrNotHeld) {
 		c.log.Debug("a place in line that nobody wants ends by its TTL", "lock", p.req.Name, "err", err)
 	}
 }

@@ -21,17 +21,18 @@ type returner struct {
 	waited   map[string]bool
 	gaveUp   map[string]bool
 	refuses  bool   // there is nobody to stand behind
-	returned func() // called before Return comes back
+	returned func() // called before ReleaseAndRejoin comes back
+	costly   bool   // it does not pay
 }
 
-// Caps are those of several servers: for one it is not done.
+// Caps says that it pays, unless it is not to.
 func (s *returner) Caps() store.Caps {
 	c := s.line.Caps()
-	c.Nodes = 5
+	c.Rejoins = !s.costly
 	return c
 }
 
-func (s *returner) Return(ctx context.Context, r, next store.Request) (bool, error) {
+func (s *returner) ReleaseAndRejoin(ctx context.Context, r store.ReleaseRequest, next store.WaitRequest) (bool, error) {
 	err := s.line.Release(ctx, r)
 	s.mu.Lock()
 	standing := !s.refuses && err == nil
@@ -46,14 +47,14 @@ func (s *returner) Return(ctx context.Context, r, next store.Request) (bool, err
 	return standing, err
 }
 
-func (s *returner) Wait(ctx context.Context, r store.Request, reason func(error)) (store.Grant, error) {
+func (s *returner) Wait(ctx context.Context, r store.WaitRequest, reason func(error)) (store.Grant, error) {
 	s.mu.Lock()
 	s.waited[r.Owner] = true
 	s.mu.Unlock()
 	return s.line.Wait(ctx, r, reason)
 }
 
-func (s *returner) Release(ctx context.Context, r store.Request) error {
+func (s *returner) Release(ctx context.Context, r store.ReleaseRequest) error {
 	s.mu.Lock()
 	s.gaveUp[r.Owner] = true
 	s.mu.Unlock()
@@ -114,6 +115,18 @@ func (b *lineBench) takeTurns(n int, pause time.Duration) *leasehold.Lease {
 		theirs = next.got()
 	}
 	return theirs
+}
+
+// A client releases and rejoins in one step only if the store says that this pays.
+func TestRejoinsOnlyWhereItPays(t *testing.T) {
+	inLine(t, leasehold.Options{}, func(t *testing.T, b *lineBench) {
+		s := &returner{line: b.line, waited: map[string]bool{}, gaveUp: map[string]bool{}, costly: true}
+		b.c = leasehold.New(s, &b.o)
+		b.release(b.takeTurns(20, 0))
+		if taken, _, _ := s.count(); taken != 0 {
+			t.Errorf("%d places were taken with a release", taken)
+		}
+	})
 }
 
 // A client that wants a lock again as soon as it has released it is given its next place with the
@@ -249,7 +262,7 @@ func TestComingBackAfterALoss(t *testing.T) {
 		ours := b.queue(b.c.Mutex("job"))
 		theirs.Release(t.Context())
 		l := ours.got()
-		b.line.script.Store.Release(t.Context(), store.Request{Name: "job", Owner: l.Owner(), TTL: time.Minute})
+		b.line.script.Store.Release(t.Context(), store.ReleaseRequest{Lease: store.Lease{Name: "job", Owner: l.Owner(), TTL: time.Minute}})
 		if err := l.Release(t.Context()); !errors.Is(err, leasehold.ErrLost) {
 			t.Errorf("release of a lease that was gone: %v", err)
 		}

@@ -300,7 +300,7 @@ func (rn *renewer) work() {
 // renew asks the store to renew batch, and waits for the answers for no longer
 // than until the next renewal of any of them would be due.
 func (rn *renewer) renew(ctx context.Context, batch []*hold) []error {
-	reqs := make([]store.Request, len(batch))
+	reqs := make([]store.Lease, len(batch))
 	bound := batch[0].req.TTL
 	for i, h := range batch {
 		reqs[i] = h.req

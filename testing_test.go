@@ -42,9 +42,9 @@ func (v *virtual) suspend(d time.Duration) {
 type script struct {
 	store.Store
 	mu      sync.Mutex
-	acquire func(context.Context, store.Request) (store.Grant, error)
-	renew   func(context.Context, []store.Request) []error
-	release func(context.Context, store.Request) error
+	acquire func(context.Context, store.AcquireRequest) (store.Grant, error)
+	renew   func(context.Context, []store.Lease) []error
+	release func(context.Context, store.ReleaseRequest) error
 	calls   map[string]int
 }
 
@@ -58,19 +58,19 @@ func called[F any](s *script, what string, f *F) F {
 	return *f
 }
 
-func (s *script) onAcquire(f func(context.Context, store.Request) (store.Grant, error)) {
+func (s *script) onAcquire(f func(context.Context, store.AcquireRequest) (store.Grant, error)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.acquire = f
 }
 
-func (s *script) onRenew(f func(context.Context, []store.Request) []error) {
+func (s *script) onRenew(f func(context.Context, []store.Lease) []error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.renew = f
 }
 
-func (s *script) onRelease(f func(context.Context, store.Request) error) {
+func (s *script) onRelease(f func(context.Context, store.ReleaseRequest) error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.release = f
@@ -82,21 +82,21 @@ func (s *script) called(what string) int {
 	return s.calls[what]
 }
 
-func (s *script) Acquire(ctx context.Context, r store.Request) (store.Grant, error) {
+func (s *script) Acquire(ctx context.Context, r store.AcquireRequest) (store.Grant, error) {
 	if f := called(s, "acquire", &s.acquire); f != nil {
 		return f(ctx, r)
 	}
 	return s.Store.Acquire(ctx, r)
 }
 
-func (s *script) Renew(ctx context.Context, rs []store.Request) []error {
+func (s *script) Renew(ctx context.Context, rs []store.Lease) []error {
 	if f := called(s, "renew", &s.renew); f != nil {
 		return f(ctx, rs)
 	}
 	return s.Store.Renew(ctx, rs)
 }
 
-func (s *script) Release(ctx context.Context, r store.Request) error {
+func (s *script) Release(ctx context.Context, r store.ReleaseRequest) error {
 	if f := called(s, "release", &s.release); f != nil {
 		return f(ctx, r)
 	}
@@ -104,8 +104,8 @@ func (s *script) Release(ctx context.Context, r store.Request) error {
 }
 
 // all answers every lease of a batch with err.
-func all(err error) func(context.Context, []store.Request) []error {
-	return func(_ context.Context, rs []store.Request) []error {
+func all(err error) func(context.Context, []store.Lease) []error {
+	return func(_ context.Context, rs []store.Lease) []error {
 		errs := make([]error, len(rs))
 		for i := range errs {
 			errs[i] = err

@@ -48,8 +48,11 @@ func (l *Lock) get(ctx context.Context, tries int, bound bool, began clock.Insta
 	if err != nil {
 		return nil, 0, err
 	}
-	if l.o.Require > store.Efficiency && l.o.Require > l.c.store.Caps().Class {
-		caps := l.c.store.Caps()
+	caps := l.c.store.Caps()
+	if err := caps.CheckTTL(life.TTL); err != nil {
+		return nil, 0, err
+	}
+	if l.o.Require > caps.Class {
 		return nil, 0, fmt.Errorf("%w: lock %q requires %v, and this store (%s, nodes: %d) gives %v at most", ErrUnsupported, l.name, l.o.Require, caps.Engine, caps.Nodes, caps.Class)
 	}
 	if outer, ok := ctx.Value(leaseKey{l.c, l.name}).(*Lease); ok {

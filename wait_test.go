@@ -43,7 +43,7 @@ func TestAcquireWaitsForTheRelease(t *testing.T) {
 func TestAcquireAfterADeadHolder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t)
-		_, err := b.store.Store.Acquire(t.Context(), store.Request{Name: "a", Owner: "dead", TTL: 10 * time.Second})
+		_, err := b.store.Store.Acquire(t.Context(), store.AcquireRequest{Lease: store.Lease{Name: "a", Owner: "dead", TTL: 10 * time.Second}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -116,7 +116,7 @@ func TestOwnerIsNewForEveryAttempt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t)
 		owners := map[string]bool{}
-		b.store.onAcquire(func(ctx context.Context, r store.Request) (store.Grant, error) {
+		b.store.onAcquire(func(ctx context.Context, r store.AcquireRequest) (store.Grant, error) {
 			owners[r.Owner] = true
 			return store.Grant{}, &store.BusyError{Name: r.Name}
 		})
@@ -158,7 +158,7 @@ func TestTroubleWithTheStore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t)
 		answer := func(o store.Outcome) {
-			b.store.onAcquire(func(context.Context, store.Request) (store.Grant, error) {
+			b.store.onAcquire(func(context.Context, store.AcquireRequest) (store.Grant, error) {
 				return store.Grant{}, &store.QuorumError{Op: "acquire", Need: 1, Nodes: []store.NodeOutcome{{Node: "n1", Outcome: o}}}
 			})
 		}
@@ -182,7 +182,7 @@ func TestTroubleWithTheStore(t *testing.T) {
 			t.Errorf("%v does not name the node", err)
 		}
 		broken := errors.New("disk is full")
-		b.store.onAcquire(func(context.Context, store.Request) (store.Grant, error) { return store.Grant{}, broken })
+		b.store.onAcquire(func(context.Context, store.AcquireRequest) (store.Grant, error) { return store.Grant{}, broken })
 		if _, err = b.c.Mutex("a").Acquire(t.Context()); !errors.Is(err, broken) {
 			t.Errorf("the engine's own error: %v", err)
 		}
@@ -196,7 +196,7 @@ func TestWaitsOutAQuarantine(t *testing.T) {
 		b := newBench(t)
 		opens := time.Now().Add(time.Minute)
 		shut := func(outcomes ...store.Outcome) {
-			b.store.onAcquire(func(ctx context.Context, r store.Request) (store.Grant, error) {
+			b.store.onAcquire(func(ctx context.Context, r store.AcquireRequest) (store.Grant, error) {
 				left := time.Until(opens)
 				if left <= 0 {
 					return b.store.Store.Acquire(ctx, r)
@@ -227,8 +227,8 @@ func TestWaitsOutAQuarantine(t *testing.T) {
 func TestRequire(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t)
-		var asked store.Request
-		b.store.onAcquire(func(ctx context.Context, r store.Request) (store.Grant, error) {
+		var asked store.AcquireRequest
+		b.store.onAcquire(func(ctx context.Context, r store.AcquireRequest) (store.Grant, error) {
 			asked = r
 			return b.store.Store.Acquire(ctx, r)
 		})
@@ -243,6 +243,38 @@ func TestRequire(t *testing.T) {
 		}
 		if b.store.called("acquire") != n {
 			t.Error("a request was sent")
+		}
+	})
+}
+
+// bounded is a store whose TTLs have bounds, and which leaves checking them to the client.
+type bounded struct{ *script }
+
+func (s bounded) Caps() store.Caps {
+	c := s.script.Caps()
+	c.MinTTL, c.MaxTTL = 5*time.Second, time.Minute
+	return c
+}
+
+// A TTL that the store does not accept is refused before anything is sent, and the error
+// names the bound. That includes the default.
+func TestTTLOutOfBounds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t)
+		lock := leasehold.New(bounded{b.store}, &leasehold.Options{Clock: b.clock}).Mutex("a")
+		for ttl, bound := range map[time.Duration]string{5*time.Second - 1: "minimum is 5s", time.Minute + 1: "maximum of 1m0s"} {
+			lock := lock.With(leasehold.LockOptions{TTL: ttl})
+			for what, ask := range map[string]func(context.Context) (*leasehold.Lease, error){"acquire": lock.Acquire, "try": lock.Try} {
+				if _, err := ask(t.Context()); !errors.Is(err, leasehold.ErrInvalid) || !strings.Contains(err.Error(), bound) {
+					t.Errorf("%s with a TTL of %v: %v", what, ttl, err)
+				}
+			}
+		}
+		if n := b.store.called("acquire") + b.store.called("wait"); n != 0 {
+			t.Errorf("%d requests were sent", n)
+		}
+		for _, ttl := range []time.Duration{0, 5 * time.Second, time.Minute} {
+			b.release(b.acquire(lock.With(leasehold.LockOptions{TTL: ttl})))
 		}
 	})
 }
@@ -279,7 +311,7 @@ func TestWithChangesACopy(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t)
 		var ttl time.Duration
-		b.store.onAcquire(func(ctx context.Context, r store.Request) (store.Grant, error) {
+		b.store.onAcquire(func(ctx context.Context, r store.AcquireRequest) (store.Grant, error) {
 			ttl = r.TTL
 			return b.store.Store.Acquire(ctx, r)
 		})

@@ -43,8 +43,9 @@ type BusyError struct {
 	// knew when it last looked; during a wait that may be some time ago (see
 	// Waiter.Wait).
 	Holder Holder
-	// ExpiresIn is the time until the holder's lease ends unless it is renewed.
-	// It is negative if the lease never ends by itself.
+	// ExpiresIn is the longest that the holder's lease can last unless it is
+	// renewed; see State.ExpiresIn. It is negative if the lease never ends by
+	// itself.
 	ExpiresIn time.Duration
 	// Position is the caller's place in the queue of waiters: 1 is the next to
 	// be granted the lock, 0 means that the caller is not in the queue. It may

@@ -13,7 +13,7 @@ import (
 // Owner takes part in decisions; the other fields are what the holder said of
 // itself and may be anything.
 type Holder struct {
-	// Owner is the owner value of the lease; see Request.Owner.
+	// Owner is the owner value of the lease; see Lease.Owner.
 	Owner string
 	// Foreign reports that another kind of client made the lock. Owner is then
 	// what that client wrote into the lock's key, as far as it can be shown, and
@@ -25,7 +25,7 @@ type Holder struct {
 	// Purpose is the free text that the holder gave as its reason.
 	Purpose string
 	// Spare is the number of tokens that the holder reserved beyond the one of
-	// its grant; see Request.Spare.
+	// its grant; see AcquireRequest.Spare.
 	Spare int
 	// Since is when the holder's attempt to acquire began, by the holder's wall
 	// clock, to the second. It is zero if unknown.
@@ -40,7 +40,7 @@ type holderJSON struct {
 	Spare   int    `json:"spare,omitempty"`
 }
 
-// Encode returns h as compact JSON for Request.Meta. Owner and Foreign are left
+// Encode returns h as compact JSON for Lease.Meta. Owner and Foreign are left
 // out, and invalid UTF-8 is replaced.
 func (h Holder) Encode() string {
 	j := holderJSON{Host: h.Host, PID: h.PID, Purpose: strings.ToValidUTF8(h.Purpose, "?"), Spare: h.Spare}

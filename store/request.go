@@ -7,16 +7,17 @@ import (
 	"strings"
 	"time"
 
+	"github.com/leasehold-dev/leasehold/fence"
 	"github.com/leasehold-dev/leasehold/internal/excerpt"
 )
 
 // Limits that are the same for every store.
 const (
-	MaxName  = 1024             // bytes of Request.Name
-	MaxOwner = 256              // bytes of Request.Owner
-	MaxMeta  = 4096             // bytes of Request.Meta
-	MinTTL   = time.Millisecond // shortest Request.TTL
-	MaxSpare = 1 << 16          // tokens of Request.Spare
+	MaxName  = 1024             // bytes of Lease.Name
+	MaxOwner = 256              // bytes of Lease.Owner
+	MaxMeta  = 4096             // bytes of Lease.Meta
+	MinTTL   = time.Millisecond // shortest Lease.TTL; see also Caps.MinTTL
+	MaxSpare = 1 << 16          // tokens of AcquireRequest.Spare
 	MaxLine  = 100              // waiters in State.Line
 )
 
@@ -26,7 +27,7 @@ const ownerBytes = 20
 // NewOwner returns a fresh owner value: 20 random bytes in base64url, as the
 // Redlock specification asks for. Every attempt to acquire needs a new one. If
 // two attempts share an owner, late clean-up of the first can end the lease of
-// the second and so break mutual exclusion (see also Request.Attempt).
+// the second and so break mutual exclusion (see also Lease.Attempt).
 func NewOwner() string {
 	var b [ownerBytes]byte
 	rand.Read(b[:]) // never fails (crypto/rand, Go 1.24)
@@ -41,32 +42,118 @@ func IsNewOwner(owner string) bool {
 	return err == nil && len(b) == ownerBytes
 }
 
-// Check returns nil if r is valid, and otherwise an error that matches
-// ErrInvalid. maxTTL is the store's longest TTL; zero means no limit. Stores
-// call Check before they send anything.
-func (r Request) Check(maxTTL time.Duration) error {
-	if err := CheckName(r.Name); err != nil {
+// Lease describes one lease of one lock: who wants or holds it, and for how
+// long. Renew takes it as it is; every other request begins with it. The lease
+// that was granted is also the one to renew and to release, unchanged (but see
+// Grant.Owner).
+type Lease struct {
+	// Name is the name of the lock: 1 to MaxName bytes, of any value. See
+	// CheckName for reserved names.
+	Name string
+	// Owner identifies one attempt to acquire: 1 to MaxOwner printable ASCII
+	// characters without space. See NewOwner.
+	Owner string
+	// Attempt tells several attempts of the same Owner apart. It is empty if
+	// Owner is new, and otherwise a new value for each attempt, in the form of an
+	// Owner. Clean-up after one attempt leaves the grants of the others alone.
+	Attempt string
+	// Meta describes the owner to people; see Holder.Encode. Stores keep it and
+	// return it without interpreting it.
+	Meta string
+	// TTL is how long the store keeps the lease if nobody renews it, within
+	// Caps.MinTTL and Caps.MaxTTL. Stores may round it up to Caps.Resolution,
+	// never down. Renewals may ask for another TTL than the acquire.
+	TTL time.Duration
+	// Require is the weakest class of guarantee that the caller accepts. A store
+	// that cannot give it returns ErrUnsupported; a store that can give it only
+	// at a higher cost does so.
+	Require Class
+}
+
+// AcquireRequest is the request of Store.Acquire.
+type AcquireRequest struct {
+	Lease
+	// Spare is the number of tokens to reserve beyond the one of the grant, at
+	// most MaxSpare, for a lease that the process may pass from one goroutine to
+	// the next. The store may reserve fewer. A store whose tokens follow its clock
+	// does so rather than let them run more than a second ahead of the clock.
+	Spare int
+}
+
+// WaitRequest is the request of Waiter.Wait.
+type WaitRequest struct {
+	Lease
+	// Spare is as in AcquireRequest.
+	Spare int
+	// Barge opts out of the fair hand-off: the waiter is notified when the lock is
+	// free and competes for it. A waiter that has lost that competition for some
+	// time is handed the lock all the same. Without Barge, the lock is handed to
+	// the waiter at the head of the queue.
+	Barge bool
+}
+
+// ReleaseRequest is the request of Store.Release.
+type ReleaseRequest struct {
+	Lease
+	// Renewed says that the lease was renewed before, or that a renewal is under
+	// way. Over several nodes, a late renewal could otherwise give the lease back
+	// to a node that had lost it. See also Grant.Repeated.
+	Renewed bool
+	// Undo ends only a grant that no other attempt of the same Owner knows of.
+	// Stores may ignore it if Attempt is empty.
+	Undo bool
+}
+
+// ReserveRequest is the request of Waiter.ReserveTokens.
+type ReserveRequest struct {
+	Lease
+	// Above is the largest token of the lease so far.
+	Above fence.Token
+	// Count is how many tokens to reserve, from 1 to MaxSpare + 1. The store may
+	// reserve fewer, but at least one.
+	Count int
+}
+
+// Check returns nil if l is valid for a store of those capabilities, and
+// otherwise an error that matches ErrInvalid. Stores check each request before
+// they send anything.
+func (l Lease) Check(c Caps) error {
+	if err := CheckName(l.Name); err != nil {
 		return err
 	}
-	if err := CheckOwner(r.Owner); err != nil {
+	if err := CheckOwner(l.Owner); err != nil {
 		return err
 	}
-	if r.Attempt != "" {
-		if err := CheckOwner(r.Attempt); err != nil {
+	if l.Attempt != "" {
+		if err := CheckOwner(l.Attempt); err != nil {
 			return err
 		}
 	}
-	switch {
-	case len(r.Meta) > MaxMeta:
-		return fmt.Errorf("%w: the description of the holder has %d bytes, the maximum is %d: shorten the purpose", ErrInvalid, len(r.Meta), MaxMeta)
-	case r.Spare < 0 || r.Spare > MaxSpare:
-		return fmt.Errorf("%w: %d spare tokens: the number must be from 0 to %d", ErrInvalid, r.Spare, MaxSpare)
-	case r.TTL < MinTTL:
-		return fmt.Errorf("%w: TTL %v is too short: the minimum is %v", ErrInvalid, r.TTL, MinTTL)
-	case maxTTL > 0 && r.TTL > maxTTL:
-		return fmt.Errorf("%w: TTL %v is longer than the store's maximum of %v: ask for less, or raise the maximum for every client of this store", ErrInvalid, r.TTL, maxTTL)
+	if len(l.Meta) > MaxMeta {
+		return fmt.Errorf("%w: the description of the holder has %d bytes, the maximum is %d: shorten the purpose", ErrInvalid, len(l.Meta), MaxMeta)
 	}
-	return nil
+	return c.CheckTTL(l.TTL)
+}
+
+// Check is Lease.Check for the whole request.
+func (r AcquireRequest) Check(c Caps) error { return checkSpare(r.Lease, r.Spare, c) }
+
+// Check is Lease.Check for the whole request.
+func (r WaitRequest) Check(c Caps) error { return checkSpare(r.Lease, r.Spare, c) }
+
+func checkSpare(l Lease, spare int, c Caps) error {
+	if spare < 0 || spare > MaxSpare {
+		return fmt.Errorf("%w: %d spare tokens: the number must be from 0 to %d", ErrInvalid, spare, MaxSpare)
+	}
+	return l.Check(c)
+}
+
+// Check is Lease.Check for the whole request.
+func (r ReserveRequest) Check(c Caps) error {
+	if r.Count < 1 || r.Count > MaxSpare+1 {
+		return fmt.Errorf("%w: %d tokens to reserve: the number must be from 1 to %d", ErrInvalid, r.Count, MaxSpare+1)
+	}
+	return r.Lease.Check(c)
 }
 
 // CheckName returns nil if name can name a lock, and otherwise an error that

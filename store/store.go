@@ -3,17 +3,21 @@
 // they exchange and their errors, and no implementation.
 //
 // A Store performs single atomic steps: acquire, renew, release, inspect. A
-// Waiter can also queue for a lock until it is granted, and a Returner can
+// Waiter can also queue for a lock until it is granted, and a Rejoiner can
 // rejoin that queue with a release. No store renews a lease by itself or judges
 // whether it is still valid: the client does both, in one place for all stores.
 // The client never passes an absolute time to a store. TTLs are relative, and
 // the store counts them by its own clock.
+//
+// Each method has a request of its own, with only the fields that it reads. What
+// identifies and describes a lease is a Lease, which is part of each of them.
 //
 // Every implementation must pass the suite in store/storetest.
 package store
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"github.com/leasehold-dev/leasehold/fence"
@@ -45,7 +49,7 @@ type Store interface {
 	// On every error the store itself makes sure that nothing of the attempt
 	// remains, on a context of its own and if necessary in the background: a
 	// request still in flight cannot acquire the lock afterwards.
-	Acquire(ctx context.Context, r Request) (Grant, error)
+	Acquire(ctx context.Context, r AcquireRequest) (Grant, error)
 
 	// Renew makes each lease last at least its TTL from now, and never shortens
 	// one. It never creates a lease that is gone. The result has one entry for
@@ -53,13 +57,13 @@ type Store interface {
 	// matches ErrNotHeld if the owner certainly no longer holds the lock and
 	// ErrInvalid if the request was refused. After any other error the renewal may
 	// or may not have been applied, and calling again is safe.
-	Renew(ctx context.Context, leases []Request) []error
+	Renew(ctx context.Context, leases []Lease) []error
 
 	// Release ends the lease of r.Owner and changes no other owner's lease. It
 	// returns nil if it ended the lease. The error matches ErrNotHeld if r.Owner
 	// certainly had no lease, as in a second call. After any other error the lease
 	// may or may not remain, and calling again is safe.
-	Release(ctx context.Context, r Request) error
+	Release(ctx context.Context, r ReleaseRequest) error
 
 	// Inspect returns the state of one lock without changing it. A free lock is
 	// not an error.
@@ -72,8 +76,9 @@ type Store interface {
 	// ErrIncomplete.
 	List(ctx context.Context, prefix string) ([]State, error)
 
-	// Caps describes the store. It does not block, may be called after Close, and
-	// always returns the same value.
+	// Caps describes the store. It does not block and may be called after Close.
+	// Class may change while the store is open, for example when servers join or
+	// are upgraded; the other fields stay the same.
 	Caps() Caps
 
 	// Close frees the resources of the store. It waits for clean-up that is still
@@ -82,67 +87,22 @@ type Store interface {
 	Close() error
 }
 
-// Request describes one lease of one lock: who wants or holds it, and for how
-// long. The request that was granted is also the one to renew and to release
-// (but see Grant.Owner and Grant.Repeated).
-type Request struct {
-	// Name is the name of the lock: 1 to MaxName bytes, of any value. See
-	// CheckName for reserved names.
-	Name string
-	// Owner identifies one attempt to acquire: 1 to MaxOwner printable ASCII
-	// characters without space. See NewOwner.
-	Owner string
-	// Attempt tells several attempts of the same Owner apart. It is empty if
-	// Owner is new, and otherwise a new value for each attempt, in the form of an
-	// Owner. Clean-up after one attempt leaves the grants of the others alone.
-	Attempt string
-	// Undo is for Release: end only a grant that no other attempt of the same
-	// Owner knows of. Stores may ignore it if Attempt is empty.
-	Undo bool
-	// Meta describes the owner to people; see Holder.Encode. Stores keep it and
-	// return it without interpreting it.
-	Meta string
-	// TTL is how long the store keeps the lease if nobody renews it. The minimum
-	// is MinTTL. Stores may round it up to their own resolution, never down.
-	TTL time.Duration
-	// Require is the weakest class of guarantee that the caller accepts. A store
-	// that cannot give it returns ErrUnsupported; a store that can give it only
-	// at a higher cost does so.
-	Require Class
-	// Renewed is for Release: the lease was renewed before, or a renewal is under
-	// way. Over several nodes, a late renewal could otherwise give the lease back
-	// to a node that had lost it.
-	Renewed bool
-	// Spare is the number of tokens to reserve beyond the one of the grant, at
-	// most MaxSpare, for a lease that the process may pass from one goroutine to
-	// the next. The store may reserve fewer. A store whose tokens follow its clock
-	// does so rather than let them run more than a second ahead of the clock.
-	Spare int
-	// Above is for Draw: the largest token of the lease so far.
-	Above fence.Token
-	// Barge is for Wait. It opts out of the fair hand-off: the waiter is notified
-	// when the lock is free and competes for it. A waiter that has lost that
-	// competition for some time is handed the lock all the same. Without Barge,
-	// the lock is handed to the waiter at the head of the queue.
-	Barge bool
-}
-
 // Grant is the result of a successful Acquire or Wait.
 type Grant struct {
 	// Token is larger than the token of every earlier grant of the same lock. The
 	// Spare tokens that follow it belong to this grant as well, and the next grant
-	// has a token larger than all of them. Spare is at most Request.Spare.
+	// has a token larger than all of them. Spare is at most what was asked for.
 	Token fence.Token
 	Spare int
 	// Owner, if not empty, is the owner to use for renewals and the release: Wait
-	// had to replace Request.Owner by another owner of the same rank.
+	// had to replace Lease.Owner by another owner of the same rank.
 	Owner string
 	// Since is when the granted request was sent, as the time since just before
 	// the call. Validity counts from then. It is zero for Acquire, which sends its
 	// request once.
 	Since time.Duration
 	// Repeated reports that the request was sent more than once, and that one may
-	// still be in flight. The caller sets Request.Renewed for the release.
+	// still be in flight. The caller sets ReleaseRequest.Renewed.
 	Repeated bool
 }
 
@@ -159,9 +119,10 @@ type State struct {
 	// Token is the token of the holder's grant, or zero if the store has none. If
 	// the holder has reserved further tokens, it may be any of the holder's.
 	Token fence.Token
-	// ExpiresIn is the time until the lease ends unless it is renewed, by the
-	// store's clock. It is negative if the lease never ends by itself, as for
-	// another client's key without a TTL.
+	// ExpiresIn is the longest that the lease can last unless it is renewed, by the
+	// store's clock. The lease may end earlier: a store that cannot see how much of
+	// it is left returns its TTL. ExpiresIn is negative if the lease never ends by
+	// itself, as for another client's key without a TTL.
 	ExpiresIn time.Duration
 	// Line is the queue of waiters in order, at most the first MaxLine of them.
 	// Only Inspect sets it, and only in a store that keeps a queue.
@@ -177,14 +138,40 @@ type Caps struct {
 	// Nodes is the number of independent servers. Quorum is how many of them must
 	// agree.
 	Nodes, Quorum int
-	// MaxTTL is the longest TTL that the store accepts. Zero means no limit.
-	MaxTTL time.Duration
+	// MinTTL and MaxTTL are the shortest and the longest TTL that the store
+	// accepts. A MinTTL below the package's own, or zero, means that one. A
+	// MaxTTL of zero means no limit. See CheckTTL.
+	MinTTL, MaxTTL time.Duration
+	// Resolution is the unit to which the store rounds TTLs up, plus what it adds
+	// to them: a lease may last longer than its TTL by that much. Zero means less
+	// than a millisecond.
+	Resolution time.Duration
+	// Bound reports that a lease belongs to the handle that acquired it, such as
+	// to the session behind it. Through another handle it can be released but not
+	// renewed: Renew then returns ErrNotHeld or ErrUnsupported.
+	Bound bool
+	// Rejoins reports that ReleaseAndRejoin costs less than a release and a
+	// request one after the other. The client uses it only then. It is false for a
+	// store that is not a Rejoiner, and for one whose hand-off is faster alone.
+	Rejoins bool
 	// Reach is the range within which a lock excludes others: "process",
 	// "machine" or "network".
 	Reach string
 	// Clock names the clock that counts TTLs, for people to read.
 	Clock string
-	// Class is the strongest guarantee that a lock can require; see
-	// Request.Require.
+	// Class is the strongest guarantee that a lock can require; see Lease.Require.
+	// It is what holds now.
 	Class Class
+}
+
+// CheckTTL returns nil if the store accepts ttl, and otherwise an error that
+// matches ErrInvalid and names the bound.
+func (c Caps) CheckTTL(ttl time.Duration) error {
+	if least := max(c.MinTTL, MinTTL); ttl < least {
+		return fmt.Errorf("%w: TTL %v is too short: the minimum is %v", ErrInvalid, ttl, least)
+	}
+	if c.MaxTTL > 0 && ttl > c.MaxTTL {
+		return fmt.Errorf("%w: TTL %v is longer than the store's maximum of %v: ask for less, or raise the maximum for every client of this store", ErrInvalid, ttl, c.MaxTTL)
+	}
+	return nil
 }

@@ -38,25 +38,27 @@ type Waiter interface {
 	// a QuorumError only if waiting cannot mend it; ErrNotHeld means that
 	// r.Owner was released during the wait. On every error Wait gives up
 	// the place and leaves nothing of the attempt behind, as Acquire does.
-	Wait(ctx context.Context, r Request, reason func(error)) (Grant, error)
+	Wait(ctx context.Context, r WaitRequest, reason func(error)) (Grant, error)
 
-	// Draw reserves one more token, and at most r.Spare tokens after it, for the
-	// lease that r.Owner holds. They are larger than r.Above and than the tokens
-	// of all earlier grants. Draw also reports whether anybody waits for the lock.
+	// ReserveTokens reserves at least one and at most r.Count further tokens for
+	// the lease that r.Owner holds. They are larger than r.Above and than the
+	// tokens of all earlier grants. ReserveTokens also reports whether anybody
+	// waits for the lock.
 	//
-	// The error matches ErrNotHeld if r.Owner certainly no longer holds the lock.
-	// After any other error it may still hold it. No token may be used after an
-	// error. Each successful call reserves new tokens.
-	Draw(ctx context.Context, r Request) (Drawn, error)
+	// The error matches ErrUnsupported if the store cannot reserve tokens for a
+	// lease after its grant; nothing was sent then, and the lease is as it was. It
+	// matches ErrNotHeld if r.Owner certainly no longer holds the lock. After any
+	// other error it may still hold it. No token may be used after an error. Each
+	// successful call reserves new tokens.
+	ReserveTokens(ctx context.Context, r ReserveRequest) (Reserved, error)
 }
 
-// Drawn is the result of Waiter.Draw: tokens that were reserved for a lease after
-// its grant.
-type Drawn struct {
-	// Token is the first reserved token. The Spare tokens that follow it are
-	// reserved as well; Spare is at most Request.Spare.
+// Reserved is the result of Waiter.ReserveTokens.
+type Reserved struct {
+	// Token is the first reserved token, and Count the number of tokens reserved:
+	// Token and those that follow it. Count is from 1 to ReserveRequest.Count.
 	Token fence.Token
-	Spare int
+	Count int
 	// Waiting reports whether anybody waits for the lock, in this process or in
 	// another.
 	Waiting bool

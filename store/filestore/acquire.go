@@ -10,8 +10,8 @@ import (
 )
 
 // Acquire implements store.Store.
-func (s *Store) Acquire(ctx context.Context, r store.Request) (store.Grant, error) {
-	if err := r.Check(s.maxTTL); err != nil {
+func (s *Store) Acquire(ctx context.Context, r store.AcquireRequest) (store.Grant, error) {
+	if err := r.Check(s.Caps()); err != nil {
 		return store.Grant{}, err
 	}
 	if err := s.gate.enter(); err != nil {
@@ -20,11 +20,11 @@ func (s *Store) Acquire(ctx context.Context, r store.Request) (store.Grant, erro
 	defer s.gate.leave()
 	var ans rule.Answer
 	maybe, err := s.write(ctx, func(t *step) (err error) {
-		ans, err = t.admit(r, 0, false, waiter{})
+		ans, err = t.admit(r.Lease, r.Spare, 0, false, waiter{})
 		return err
 	})
 	if maybe {
-		s.takeBack(ctx, r, true)
+		s.takeBack(ctx, r.Lease, true)
 	}
 	if err != nil {
 		return store.Grant{}, s.failed(ctx, "acquire", r.Name, maybe, err)
@@ -58,7 +58,7 @@ func refusal(op, name string, ans rule.Answer) error {
 // handed to its waiters. Only a new grant draws tokens, so the rule is first
 // asked whether there will be one. me says how to notify the waiter; the zero
 // value means that it polls.
-func (t *step) admit(r store.Request, wait time.Duration, barge bool, me waiter) (rule.Answer, error) {
+func (t *step) admit(r store.Lease, spare int, wait time.Duration, barge bool, me waiter) (rule.Answer, error) {
 	before, err := t.read(r.Name)
 	if err != nil {
 		return rule.Answer{}, err
@@ -74,14 +74,14 @@ func (t *step) admit(r store.Request, wait time.Duration, barge bool, me waiter)
 		Owner: r.Owner,
 		Meta:  r.Meta,
 		TTL:   t.lasting(r.TTL),
-		Spare: r.Spare,
+		Spare: spare,
 		Fair:  wait > 0 && !barge,
 		Wait:  wait,
 	}
 	after, ans := rule.Admit(before.Record, ask, t.now)
 	switch {
 	case ans.Verdict == rule.Granted && !ans.Again:
-		if ask.Floor, err = t.draw(int64(r.Spare) + 1); err != nil {
+		if ask.Floor, err = t.draw(int64(spare) + 1); err != nil {
 			return rule.Answer{}, err
 		}
 		after, ans = rule.Admit(before.Record, ask, t.now)
@@ -102,7 +102,7 @@ func (t *step) admit(r store.Request, wait time.Duration, barge bool, me waiter)
 // takeBack undoes, in the background, an attempt that failed but may have taken
 // effect. If bury is set, the owner is also refused for a while, in case a commit
 // without an answer takes effect later.
-func (s *Store) takeBack(ctx context.Context, r store.Request, bury bool) {
+func (s *Store) takeBack(ctx context.Context, r store.Lease, bury bool) {
 	ctx = context.WithoutCancel(ctx)
 	s.gate.stay()
 	go func() {

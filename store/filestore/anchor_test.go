@@ -30,15 +30,15 @@ func obey(args []string) error {
 	}
 	defer s.Close()
 	fmt.Println("open")
-	held := map[string]store.Request{}
+	held := map[string]store.Lease{}
 	for in := bufio.NewScanner(os.Stdin); in.Scan(); {
 		name, release := strings.CutPrefix(in.Text(), "-")
 		if release {
-			fmt.Println("released:", s.Release(ctx, held[name]))
+			fmt.Println("released:", s.Release(ctx, store.ReleaseRequest{Lease: held[name]}))
 			continue
 		}
 		r := request(name)
-		g, err := s.Acquire(ctx, r)
+		g, err := s.Acquire(ctx, store.AcquireRequest{Lease: r})
 		if err != nil {
 			fmt.Println("refused:", err)
 			continue
@@ -58,7 +58,7 @@ type holder interface {
 type holderHere struct{ s *Store }
 
 func (h holderHere) acquire(t *testing.T, name string) (fence.Token, error) {
-	g, err := h.s.Acquire(t.Context(), request(name))
+	g, err := h.s.Acquire(t.Context(), store.AcquireRequest{Lease: request(name)})
 	return g.Token, err
 }
 
@@ -189,7 +189,7 @@ func TestFilesDamagedWhileHeld(t *testing.T) {
 					t.Error("opened beside the holder")
 					fallthrough
 				default:
-					if g, err := s.Acquire(t.Context(), request("stock")); err == nil {
+					if g, err := s.Acquire(t.Context(), store.AcquireRequest{Lease: request("stock")}); err == nil {
 						t.Errorf("granted beside the holder: %+v", g)
 					}
 					s.Close()
@@ -209,7 +209,7 @@ func TestFilesDamagedWhileHeld(t *testing.T) {
 					return // that has done damage which remains
 				}
 				defer s.Close()
-				if g, err := s.Acquire(t.Context(), request("new")); err != nil || g.Token <= last {
+				if g, err := s.Acquire(t.Context(), store.AcquireRequest{Lease: request("new")}); err != nil || g.Token <= last {
 					t.Errorf("token %v after %v: %v", g.Token, last, err)
 				}
 			})

@@ -44,7 +44,7 @@ func BenchmarkBusy(b *testing.B) {
 	s := mustOpen(b, filepath.Join(b.TempDir(), "locks.db"), nil)
 	mustAcquire(b, s, request("a"))
 	for b.Loop() {
-		if _, err := s.Acquire(b.Context(), request("a")); err == nil {
+		if _, err := s.Acquire(b.Context(), store.AcquireRequest{Lease: request("a")}); err == nil {
 			b.Fatal("granted twice")
 		}
 	}
@@ -54,7 +54,7 @@ func BenchmarkRenew(b *testing.B) {
 	for _, n := range []int{1, 512} {
 		b.Run(strconv.Itoa(n), func(b *testing.B) {
 			s := mustOpen(b, filepath.Join(b.TempDir(), "locks.db"), nil)
-			var leases []store.Request
+			var leases []store.Lease
 			for i := range n {
 				leases = append(leases, request(strconv.Itoa(i)))
 				mustAcquire(b, s, leases[i])
@@ -99,7 +99,7 @@ func BenchmarkHandOn(b *testing.B) {
 					wg.Go(func() {
 						for left.Add(-1) >= 0 {
 							r := request("a")
-							if _, err := s.Wait(b.Context(), r, nil); err != nil {
+							if _, err := s.Wait(b.Context(), store.WaitRequest{Lease: r}, nil); err != nil {
 								b.Error(err)
 								return
 							}
@@ -132,12 +132,12 @@ func turns(args []string) error {
 	var tokens []byte
 	for end := time.Now().Add(lasts); time.Now().Before(end); {
 		r := request("a")
-		g, err := s.Wait(ctx, r, nil)
+		g, err := s.Wait(ctx, store.WaitRequest{Lease: r}, nil)
 		if err != nil {
 			return err
 		}
 		tokens = binary.BigEndian.AppendUint64(tokens, uint64(g.Token))
-		if err := s.Release(ctx, r); err != nil {
+		if err := s.Release(ctx, store.ReleaseRequest{Lease: r}); err != nil {
 			return err
 		}
 	}

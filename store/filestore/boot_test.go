@@ -68,17 +68,17 @@ func TestOnlyTheMachinesClockCounts(t *testing.T) {
 	if st, err := s.Inspect(t.Context(), "a"); err != nil || !st.Held || st.ExpiresIn != 1 {
 		t.Fatalf("a nanosecond before the end: %+v, %v", st, err)
 	}
-	if _, err := s.Acquire(t.Context(), request("a")); !errors.Is(err, store.ErrBusy) {
+	if _, err := s.Acquire(t.Context(), store.AcquireRequest{Lease: request("a")}); !errors.Is(err, store.ErrBusy) {
 		t.Fatalf("a nanosecond before the end: %v", err)
 	}
-	if errs := s.Renew(t.Context(), []store.Request{r}); errs[0] != nil {
+	if errs := s.Renew(t.Context(), []store.Lease{r}); errs[0] != nil {
 		t.Fatal(errs[0])
 	}
 	m.sleep(r.TTL)
 	if st, err := s.Inspect(t.Context(), "a"); err != nil || st.Held {
 		t.Fatalf("at the end: %+v, %v", st, err)
 	}
-	if errs := s.Renew(t.Context(), []store.Request{r}); !errors.Is(errs[0], store.ErrNotHeld) {
+	if errs := s.Renew(t.Context(), []store.Lease{r}); !errors.Is(errs[0], store.ErrNotHeld) {
 		t.Fatal(errs[0])
 	}
 	mustAcquire(t, s, request("a"))
@@ -104,7 +104,7 @@ func TestCoarseClock(t *testing.T) {
 	r.TTL = 5 * time.Millisecond
 	mustAcquire(t, s, r)
 	m.sleep(r.TTL - 1)
-	if _, err := s.Acquire(t.Context(), request("a")); !errors.Is(err, store.ErrBusy) {
+	if _, err := s.Acquire(t.Context(), store.AcquireRequest{Lease: request("a")}); !errors.Is(err, store.ErrBusy) {
 		t.Fatalf("before the end of the TTL: %v", err)
 	}
 	m.sleep(2 * coarse.resolution)
@@ -128,7 +128,7 @@ func TestRebootVoidsLeases(t *testing.T) {
 			}
 
 			s = m.open(t, path) // the same boot: all is as it was
-			if _, err := s.Acquire(t.Context(), request("a")); !errors.Is(err, store.ErrBusy) {
+			if _, err := s.Acquire(t.Context(), store.AcquireRequest{Lease: request("a")}); !errors.Is(err, store.ErrBusy) {
 				t.Fatalf("opened again without a reboot: %v", err)
 			}
 			if err := s.Close(); err != nil {
@@ -161,17 +161,17 @@ func TestOtherBootIDMeanwhile(t *testing.T) {
 	elsewhere.reboot("boot of a container", time.Hour)
 	there := elsewhere.open(t, path)
 
-	_, err := here.Acquire(t.Context(), request("b"))
+	_, err := here.Acquire(t.Context(), store.AcquireRequest{Lease: request("b")})
 	said(t, err, path, "another boot id")
 	if errors.Is(err, store.ErrAmbiguous) {
 		t.Errorf("%v: matches ErrAmbiguous, but nothing can have been done", err)
 	}
-	errs := here.Renew(t.Context(), []store.Request{r})
+	errs := here.Renew(t.Context(), []store.Lease{r})
 	said(t, errs[0], "another boot id")
 	if errors.Is(errs[0], store.ErrNotHeld) {
 		t.Errorf("renew: %v: nobody knows that", errs[0])
 	}
-	said(t, here.Release(t.Context(), r), "another boot id")
+	said(t, here.Release(t.Context(), store.ReleaseRequest{Lease: r}), "another boot id")
 	_, err = here.Inspect(t.Context(), "a")
 	said(t, err, "another boot id")
 	_, err = here.List(t.Context(), "")
@@ -303,8 +303,7 @@ func TestTokensFollowTheWallClock(t *testing.T) {
 		for range 3 {
 			m.wall.Add(1000)
 			r := request("a")
-			r.Spare = 10
-			g := mustAcquire(t, s, r)
+			g := mustAcquireSpare(t, s, r, 10)
 			if g.Token <= last {
 				t.Errorf("%s: token %v after %v", what, g.Token, last)
 			}

@@ -69,22 +69,27 @@ func mustOpen(t testing.TB, path string, o *Options) *Store {
 	return s
 }
 
-func request(name string) store.Request {
-	return store.Request{Name: name, Owner: store.NewOwner(), TTL: 60e9}
+func request(name string) store.Lease {
+	return store.Lease{Name: name, Owner: store.NewOwner(), TTL: 60e9}
 }
 
-func mustAcquire(t testing.TB, s *Store, r store.Request) store.Grant {
+func mustAcquire(t testing.TB, s *Store, r store.Lease) store.Grant {
 	t.Helper()
-	g, err := s.Acquire(context.WithoutCancel(t.Context()), r)
+	return mustAcquireSpare(t, s, r, 0)
+}
+
+func mustAcquireSpare(t testing.TB, s *Store, r store.Lease, spare int) store.Grant {
+	t.Helper()
+	g, err := s.Acquire(context.WithoutCancel(t.Context()), store.AcquireRequest{Lease: r, Spare: spare})
 	if err != nil {
 		t.Fatalf("acquire %q: %v", r.Name, err)
 	}
 	return g
 }
 
-func mustRelease(t testing.TB, s *Store, r store.Request) {
+func mustRelease(t testing.TB, s *Store, r store.Lease) {
 	t.Helper()
-	if err := s.Release(context.WithoutCancel(t.Context()), r); err != nil {
+	if err := s.Release(context.WithoutCancel(t.Context()), store.ReleaseRequest{Lease: r}); err != nil {
 		t.Fatalf("release %q: %v", r.Name, err)
 	}
 }

@@ -135,12 +135,12 @@ func tryFile(ctx context.Context, path string, o *Options) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, s.Close()) }()
-	r := store.Request{Name: "leasehold-doctor/" + store.NewOwner(), Owner: store.NewOwner(), TTL: 10 * time.Second}
+	r := store.Lease{Name: "leasehold-doctor/" + store.NewOwner(), Owner: store.NewOwner(), TTL: 10 * time.Second}
 	if s.maxTTL > 0 {
 		r.TTL = min(r.TTL, s.maxTTL)
 	}
-	if _, err := s.Acquire(ctx, r); err != nil {
+	if _, err := s.Acquire(ctx, store.AcquireRequest{Lease: r}); err != nil {
 		return err
 	}
-	return errors.Join(s.Renew(ctx, []store.Request{r})[0], s.Release(ctx, r))
+	return errors.Join(s.Renew(ctx, []store.Lease{r})[0], s.Release(ctx, store.ReleaseRequest{Lease: r}))
 }

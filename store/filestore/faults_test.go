@@ -118,14 +118,14 @@ func TestAcquireWithUnknownOutcome(t *testing.T) {
 			f, s, sound := openFaulty(t, nil, SQLite())
 			f.onCommit(fault)
 			r := request("a")
-			_, err := s.Acquire(t.Context(), r)
+			_, err := s.Acquire(t.Context(), store.AcquireRequest{Lease: r})
 			if !errors.Is(err, store.ErrAmbiguous) || !errors.Is(err, errCut) {
 				t.Fatalf("got %v, want an ambiguous error with its reason", err)
 			}
 			said(t, err, "acquire", `"a"`, "sqlite")
 			next := request("a")
 			poll(t, "nothing is left of the attempt", func() bool {
-				_, err := sound.Acquire(t.Context(), next)
+				_, err := sound.Acquire(t.Context(), store.AcquireRequest{Lease: next})
 				return err == nil
 			})
 			mustRelease(t, sound, next)
@@ -141,13 +141,13 @@ func TestAcquireTakenBackEarly(t *testing.T) {
 	f, s, sound := openFaulty(t, nil, SQLite())
 	f.onCommit(func(func() error) error { return errCut })
 	r := request("a")
-	if _, err := s.Acquire(t.Context(), r); !errors.Is(err, errCut) {
+	if _, err := s.Acquire(t.Context(), store.AcquireRequest{Lease: r}); !errors.Is(err, errCut) {
 		t.Fatal(err)
 	}
 	if err := s.Close(); err != nil { // which waits for the clean-up
 		t.Fatal(err)
 	}
-	if _, err := sound.Acquire(t.Context(), r); !errors.Is(err, store.ErrNotHeld) {
+	if _, err := sound.Acquire(t.Context(), store.AcquireRequest{Lease: r}); !errors.Is(err, store.ErrNotHeld) {
 		t.Fatalf("the attempt itself, arriving late: %v", err)
 	}
 	mustAcquire(t, sound, request("a"))
@@ -162,7 +162,7 @@ func TestAcquireCancelledInTheCommit(t *testing.T) {
 		return errors.Join(context.Canceled, err)
 	})
 	r := request("a")
-	_, err := s.Acquire(ctx, r)
+	_, err := s.Acquire(ctx, store.AcquireRequest{Lease: r})
 	if !errors.Is(err, context.Canceled) {
 		t.Fatalf("got %v, want context.Canceled", err)
 	}
@@ -183,7 +183,7 @@ func TestCloseWaitsForCleanUp(t *testing.T) {
 		})
 		return errors.Join(errCut, err)
 	})
-	if _, err := s.Acquire(t.Context(), request("a")); !errors.Is(err, errCut) {
+	if _, err := s.Acquire(t.Context(), store.AcquireRequest{Lease: request("a")}); !errors.Is(err, errCut) {
 		t.Fatal(err)
 	}
 	if err := s.Close(); err != nil {
@@ -199,7 +199,7 @@ func TestRenewAndReleaseWithUnknownOutcome(t *testing.T) {
 	lost := func(commit func() error) error { return errors.Join(errCut, commit()) }
 
 	f.onCommit(lost)
-	for i, err := range s.Renew(t.Context(), []store.Request{r, gone}) {
+	for i, err := range s.Renew(t.Context(), []store.Lease{r, gone}) {
 		if !errors.Is(err, store.ErrAmbiguous) || errors.Is(err, store.ErrNotHeld) {
 			t.Errorf("lease %d: got %v, want an ambiguous error: nobody knows", i, err)
 		}
@@ -209,11 +209,11 @@ func TestRenewAndReleaseWithUnknownOutcome(t *testing.T) {
 	}
 
 	f.onCommit(lost)
-	if err := s.Release(t.Context(), r); !errors.Is(err, store.ErrAmbiguous) {
+	if err := s.Release(t.Context(), store.ReleaseRequest{Lease: r}); !errors.Is(err, store.ErrAmbiguous) {
 		t.Fatalf("got %v, want an ambiguous error", err)
 	}
 	// Calling again is safe, and then it is known.
-	if err := s.Release(t.Context(), r); !errors.Is(err, store.ErrNotHeld) {
+	if err := s.Release(t.Context(), store.ReleaseRequest{Lease: r}); !errors.Is(err, store.ErrNotHeld) {
 		t.Fatalf("release again: %v", err)
 	}
 }
@@ -242,7 +242,7 @@ func TestBusyCommit(t *testing.T) {
 		}
 		fails = 5
 		f.onCommit(refuse)
-		if errs := s.Renew(t.Context(), []store.Request{request("b"), r}); !errors.Is(errs[0], store.ErrNotHeld) || errs[1] != nil {
+		if errs := s.Renew(t.Context(), []store.Lease{request("b"), r}); !errors.Is(errs[0], store.ErrNotHeld) || errs[1] != nil {
 			t.Fatalf("renew: %v", errs)
 		}
 		fails = 5
@@ -272,23 +272,23 @@ func TestBusyFile(t *testing.T) {
 	defer stop()
 
 	// The store's own limit.
-	_, err := hasty.Acquire(t.Context(), request("b"))
+	_, err := hasty.Acquire(t.Context(), store.AcquireRequest{Lease: request("b")})
 	var quorum *store.QuorumError
 	if !errors.As(err, &quorum) || !quorum.Transient() {
 		t.Errorf("got %v, want a transient *store.QuorumError", err)
 	}
 	said(t, err, "acquire", `"b"`, path, "50ms", "busy")
-	if errs := hasty.Renew(t.Context(), []store.Request{r}); !errors.Is(errs[0], store.ErrQuorum) || errors.Is(errs[0], store.ErrNotHeld) {
+	if errs := hasty.Renew(t.Context(), []store.Lease{r}); !errors.Is(errs[0], store.ErrQuorum) || errors.Is(errs[0], store.ErrNotHeld) {
 		t.Errorf("renew: %v", errs[0])
 	}
-	if err := hasty.Release(t.Context(), r); !errors.Is(err, store.ErrQuorum) || errors.Is(err, store.ErrNotHeld) {
+	if err := hasty.Release(t.Context(), store.ReleaseRequest{Lease: r}); !errors.Is(err, store.ErrQuorum) || errors.Is(err, store.ErrNotHeld) {
 		t.Errorf("release: %v", err)
 	}
 
 	// The caller's.
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Millisecond)
 	defer cancel()
-	if _, err := patient.Acquire(ctx, request("b")); !errors.Is(err, context.DeadlineExceeded) || errors.Is(err, store.ErrQuorum) {
+	if _, err := patient.Acquire(ctx, store.AcquireRequest{Lease: request("b")}); !errors.Is(err, context.DeadlineExceeded) || errors.Is(err, store.ErrQuorum) {
 		t.Errorf("acquire past its deadline: %v", err)
 	}
 
@@ -310,7 +310,7 @@ func TestBusyFile(t *testing.T) {
 	// And nobody notices a short while of it.
 	done := make(chan error)
 	go func() {
-		_, err := patient.Acquire(context.WithoutCancel(t.Context()), request("b"))
+		_, err := patient.Acquire(context.WithoutCancel(t.Context()), store.AcquireRequest{Lease: request("b")})
 		done <- err
 	}()
 	time.Sleep(20 * time.Millisecond)
@@ -332,18 +332,18 @@ func TestCancelledInTheQueue(t *testing.T) {
 	})
 	done := make(chan error)
 	go func() {
-		_, err := s.Acquire(context.WithoutCancel(t.Context()), request("a"))
+		_, err := s.Acquire(context.WithoutCancel(t.Context()), store.AcquireRequest{Lease: request("a")})
 		done <- err
 	}()
 	<-inside
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := s.Acquire(ctx, request("b")); !errors.Is(err, context.Canceled) {
+	if _, err := s.Acquire(ctx, store.AcquireRequest{Lease: request("b")}); !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v, want context.Canceled", err)
 	}
 	late, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
 	defer cancel()
-	if _, err := s.Acquire(late, request("b")); !errors.Is(err, context.DeadlineExceeded) {
+	if _, err := s.Acquire(late, store.AcquireRequest{Lease: request("b")}); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("got %v, want context.DeadlineExceeded", err)
 	}
 	close(goOn)
@@ -395,7 +395,7 @@ func TestSchemaVersion(t *testing.T) {
 	// One that opens it, and one that has it open.
 	_, err := OpenFile(t.Context(), path, nil)
 	said(t, err, path, "newer version")
-	_, err = s.Acquire(t.Context(), request("a"))
+	_, err = s.Acquire(t.Context(), store.AcquireRequest{Lease: request("a")})
 	said(t, err, path, "newer version")
 	var schema int
 	if err := s.db.QueryRowContext(t.Context(), "SELECT schema FROM leasehold_meta").Scan(&schema); err != nil || schema != schemaVersion+1 {
@@ -404,7 +404,7 @@ func TestSchemaVersion(t *testing.T) {
 	if _, err := s.db.ExecContext(t.Context(), "DELETE FROM leasehold_meta"); err != nil {
 		t.Fatal(err)
 	}
-	_, err = s.Acquire(t.Context(), request("a"))
+	_, err = s.Acquire(t.Context(), store.AcquireRequest{Lease: request("a")})
 	said(t, err, path, "emptied")
 }
 

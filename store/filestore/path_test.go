@@ -25,7 +25,7 @@ func TestSpecialPaths(t *testing.T) {
 			r := request("a")
 			mustAcquire(t, s, r)
 			second := mustOpen(t, path, nil)
-			if _, err := second.Acquire(t.Context(), request("a")); !errors.Is(err, store.ErrBusy) {
+			if _, err := second.Acquire(t.Context(), store.AcquireRequest{Lease: request("a")}); !errors.Is(err, store.ErrBusy) {
 				t.Fatalf("by a second handle: %v", err)
 			}
 			head := make([]byte, 6)
@@ -56,7 +56,7 @@ func TestRelativePath(t *testing.T) {
 		}
 	}
 	second := mustOpen(t, filepath.Join(dir, "locks.db"), nil)
-	if _, err := second.Acquire(t.Context(), request("a")); !errors.Is(err, store.ErrBusy) {
+	if _, err := second.Acquire(t.Context(), store.AcquireRequest{Lease: request("a")}); !errors.Is(err, store.ErrBusy) {
 		t.Fatal(err)
 	}
 }
@@ -71,7 +71,7 @@ func TestLinkedPath(t *testing.T) {
 	}
 	mustAcquire(t, s, request("a"))
 	second := mustOpen(t, link, nil)
-	if _, err := second.Acquire(t.Context(), request("a")); !errors.Is(err, store.ErrBusy) {
+	if _, err := second.Acquire(t.Context(), store.AcquireRequest{Lease: request("a")}); !errors.Is(err, store.ErrBusy) {
 		t.Fatal(err)
 	}
 }
@@ -181,9 +181,9 @@ func TestFileReplacedWhileOpen(t *testing.T) {
 			s.db.SetMaxIdleConns(connections)
 			// Without connections to it the old file is really gone, and the
 			// new one may well get the number that identified it.
-			_, err := s.Acquire(t.Context(), request("b"))
+			_, err := s.Acquire(t.Context(), store.AcquireRequest{Lease: request("b")})
 			said(t, err, path)
-			errs := s.Renew(t.Context(), []store.Request{r})
+			errs := s.Renew(t.Context(), []store.Lease{r})
 			said(t, errs[0], path)
 			if errors.Is(errs[0], store.ErrNotHeld) {
 				t.Errorf("renew: %v: nobody knows that", errs[0])
@@ -194,11 +194,11 @@ func TestFileReplacedWhileOpen(t *testing.T) {
 
 			fresh := mustOpen(t, path, nil)
 			mustAcquire(t, fresh, request("a"))
-			_, err = s.Acquire(t.Context(), request("b"))
+			_, err = s.Acquire(t.Context(), store.AcquireRequest{Lease: request("b")})
 			said(t, err, path, "replaced")
-			errs = s.Renew(t.Context(), []store.Request{r})
+			errs = s.Renew(t.Context(), []store.Lease{r})
 			said(t, errs[0], path, "replaced")
-			said(t, s.Release(t.Context(), r), path, "replaced")
+			said(t, s.Release(t.Context(), store.ReleaseRequest{Lease: r}), path, "replaced")
 			_, err = s.List(t.Context(), "")
 			said(t, err, path, "replaced")
 			if list, err := fresh.List(t.Context(), ""); err != nil || len(list) != 1 {
@@ -228,7 +228,7 @@ func TestFileOverwrittenWhileOpen(t *testing.T) {
 	}
 	if fresh, err := OpenFile(t.Context(), path, nil); err == nil {
 		defer fresh.Close()
-		if g, err := fresh.Acquire(t.Context(), request("a")); err == nil {
+		if g, err := fresh.Acquire(t.Context(), store.AcquireRequest{Lease: request("a")}); err == nil {
 			t.Errorf("granted beside the holder: %+v", g)
 		}
 	}

@@ -127,9 +127,9 @@ func contend(args []string) error {
 		var g store.Grant
 		for locked {
 			if waits {
-				g, err = s.Wait(ctx, r, nil)
+				g, err = s.Wait(ctx, store.WaitRequest{Lease: r}, nil)
 			} else {
-				g, err = s.Acquire(ctx, r)
+				g, err = s.Acquire(ctx, store.AcquireRequest{Lease: r})
 			}
 			if err == nil {
 				break
@@ -143,7 +143,7 @@ func contend(args []string) error {
 			return err
 		}
 		if locked {
-			if err := s.Release(ctx, r); err != nil {
+			if err := s.Release(ctx, store.ReleaseRequest{Lease: r}); err != nil {
 				return err
 			}
 		}
@@ -239,17 +239,17 @@ func hold(args []string) error {
 	}
 	r := request("the lock")
 	r.TTL = ttl
-	g, err := s.Acquire(ctx, r)
+	g, err := s.Acquire(ctx, store.AcquireRequest{Lease: r})
 	if err != nil {
 		return err
 	}
 	fmt.Println(g.Token)
 	for {
 		other := request("another lock")
-		if _, err := s.Acquire(ctx, other); err != nil {
+		if _, err := s.Acquire(ctx, store.AcquireRequest{Lease: other}); err != nil {
 			return err
 		}
-		if err := s.Release(ctx, other); err != nil {
+		if err := s.Release(ctx, store.ReleaseRequest{Lease: other}); err != nil {
 			return err
 		}
 	}
@@ -275,15 +275,15 @@ func TestKilledProcess(t *testing.T) {
 			t.Fatal(err)
 		}
 		var busy *store.BusyError
-		_, err = s.Acquire(t.Context(), request("the lock"))
+		_, err = s.Acquire(t.Context(), store.AcquireRequest{Lease: request("the lock")})
 		if !errors.As(err, &busy) || busy.ExpiresIn <= 0 || busy.ExpiresIn > ttl {
 			t.Fatalf("round %d: the killed process's lease: %v", round, err)
 		}
 		if round == 0 { // it ends by itself
-			var r store.Request
+			var r store.Lease
 			poll(t, "the lease of a killed process ends", func() bool {
 				r = request("the lock")
-				last, err = s.Acquire(t.Context(), r)
+				last, err = s.Acquire(t.Context(), store.AcquireRequest{Lease: r})
 				return err == nil
 			})
 			if int(last.Token) <= token {
@@ -291,19 +291,19 @@ func TestKilledProcess(t *testing.T) {
 			}
 			mustRelease(t, s, r)
 		} else { // or is ended by name, for the test to be quick
-			r := store.Request{Name: "the lock", Owner: busy.Holder.Owner, TTL: ttl}
+			r := store.Lease{Name: "the lock", Owner: busy.Holder.Owner, TTL: ttl}
 			mustRelease(t, s, r)
 		}
 		// The file is in order, and the lock the process was taking and giving
 		// back is in one of these states.
-		if _, err := s.Acquire(t.Context(), request("another lock")); err != nil && !errors.Is(err, store.ErrBusy) {
+		if _, err := s.Acquire(t.Context(), store.AcquireRequest{Lease: request("another lock")}); err != nil && !errors.Is(err, store.ErrBusy) {
 			t.Fatalf("round %d: %v", round, err)
 		}
 		list, err := s.List(t.Context(), "another lock")
 		if err != nil || len(list) != 1 {
 			t.Fatalf("round %d: %v, %v", round, list, err)
 		}
-		mustRelease(t, s, store.Request{Name: "another lock", Owner: list[0].Holder.Owner})
+		mustRelease(t, s, store.Lease{Name: "another lock", Owner: list[0].Holder.Owner})
 		var verdict string
 		if err := s.db.QueryRowContext(t.Context(), "PRAGMA integrity_check").Scan(&verdict); err != nil || verdict != "ok" {
 			t.Fatalf("round %d: integrity check: %s, %v", round, verdict, err)
@@ -327,7 +327,7 @@ func wait(args []string) error {
 	r := request("the lock")
 	r.TTL = ttl
 	told := false
-	_, err = s.Wait(context.Background(), r, func(error) {
+	_, err = s.Wait(context.Background(), store.WaitRequest{Lease: r}, func(error) {
 		if !told {
 			fmt.Println(r.Owner)
 		}
@@ -361,7 +361,7 @@ func mortal(args []string) error {
 	for {
 		r := request("the lock")
 		r.Owner = fmt.Sprint(os.Getpid(), "-", r.Owner)
-		g, err := s.Wait(ctx, r, nil)
+		g, err := s.Wait(ctx, store.WaitRequest{Lease: r}, nil)
 		if err != nil {
 			return err
 		}
@@ -372,7 +372,7 @@ func mortal(args []string) error {
 		if _, err := fmt.Fprintln(log, "out", g.Token); err != nil {
 			return err
 		}
-		if err := s.Release(ctx, r); err != nil {
+		if err := s.Release(ctx, store.ReleaseRequest{Lease: r}); err != nil {
 			return err
 		}
 	}
@@ -400,7 +400,7 @@ func TestProcessesAreKilled(t *testing.T) {
 			// ends such leases, to be quick.
 			owner := holderOf(t, s, "the lock")
 			if pid, _, _ := strings.Cut(owner, "-"); dead[pid] {
-				mustRelease(t, s, store.Request{Name: "the lock", Owner: owner})
+				mustRelease(t, s, store.Lease{Name: "the lock", Owner: owner})
 			}
 			return turns() > seen+10
 		})
@@ -459,7 +459,7 @@ func churn(args []string) error {
 			return err
 		}
 		own := request(strconv.Itoa(os.Getpid()))
-		g, err := s.Acquire(ctx, own)
+		g, err := s.Acquire(ctx, store.AcquireRequest{Lease: own})
 		if err != nil {
 			return err
 		}
@@ -468,14 +468,14 @@ func churn(args []string) error {
 		}
 		last = g
 		common := request("common")
-		if _, err := s.Acquire(ctx, common); err == nil {
-			if err := s.Release(ctx, common); err != nil {
+		if _, err := s.Acquire(ctx, store.AcquireRequest{Lease: common}); err == nil {
+			if err := s.Release(ctx, store.ReleaseRequest{Lease: common}); err != nil {
 				return err
 			}
 		} else if !errors.Is(err, store.ErrBusy) {
 			return err
 		}
-		if err := s.Release(ctx, own); err != nil {
+		if err := s.Release(ctx, store.ReleaseRequest{Lease: own}); err != nil {
 			return err
 		}
 		if err := s.Close(); err != nil {

@@ -32,11 +32,16 @@ func lineOf(t *testing.T, s *Store, name string) (owners []string) {
 }
 
 // waitFor starts a wait and returns once it is in line.
-func waitFor(t *testing.T, s *Store, r store.Request) <-chan store.Grant {
+func waitFor(t *testing.T, s *Store, r store.Lease) <-chan store.Grant {
+	t.Helper()
+	return waitForSpare(t, s, r, 0)
+}
+
+func waitForSpare(t *testing.T, s *Store, r store.Lease, spare int) <-chan store.Grant {
 	t.Helper()
 	done := make(chan store.Grant, 1)
 	go func() {
-		g, err := s.Wait(context.WithoutCancel(t.Context()), r, nil)
+		g, err := s.Wait(context.WithoutCancel(t.Context()), store.WaitRequest{Lease: r, Spare: spare}, nil)
 		if err != nil && !errors.Is(err, store.ErrClosed) {
 			t.Errorf("wait: %v", err)
 		}
@@ -83,7 +88,7 @@ func TestDeadWaitersAreSkipped(t *testing.T) {
 		t.Fatalf("the waiter says %q", line)
 	}
 	// The one that is left is dead, too, so that the lock is free then.
-	mustRelease(t, s, store.Request{Name: "the lock", Owner: owner})
+	mustRelease(t, s, store.Lease{Name: "the lock", Owner: owner})
 	mustAcquire(t, s, request("the lock"))
 }
 
@@ -138,9 +143,8 @@ func TestHandOffIsPushed(t *testing.T) {
 				t.Fatal("no socket")
 			}
 			holder, r := request("a"), request("a")
-			r.Spare = 3
 			mustAcquire(t, s, holder)
-			done := waitFor(t, waits, r)
+			done := waitForSpare(t, waits, r, 3)
 			mustRelease(t, s, holder)
 			g := <-done
 			m := heard.Load()

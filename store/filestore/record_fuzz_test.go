@@ -87,12 +87,15 @@ func putRow(t *testing.T, s *Store, text []byte) {
 // stepsOf are the steps that an owner "me" can take of the lock.
 func stepsOf(s *Store) map[string]func() error {
 	ctx := context.Background()
-	r := store.Request{Name: "stock", Owner: "me", TTL: 30e9}
+	r := store.Lease{Name: "stock", Owner: "me", TTL: 30e9}
 	return map[string]func() error{
-		"acquire": func() error { _, err := s.Acquire(ctx, r); return err },
-		"draw":    func() error { _, err := s.Draw(ctx, r); return err },
-		"renew":   func() error { return s.Renew(ctx, []store.Request{r})[0] },
-		"release": func() error { return s.Release(ctx, r) },
+		"acquire": func() error { _, err := s.Acquire(ctx, store.AcquireRequest{Lease: r}); return err },
+		"reserve": func() error {
+			_, err := s.ReserveTokens(ctx, store.ReserveRequest{Lease: r, Count: 1})
+			return err
+		},
+		"renew":   func() error { return s.Renew(ctx, []store.Lease{r})[0] },
+		"release": func() error { return s.Release(ctx, store.ReleaseRequest{Lease: r}) },
 	}
 }
 

@@ -12,7 +12,7 @@ import (
 // Release implements store.Store. It leaves no tombstone, because no acquire of
 // the owner can still be pending. The lock is handed to the first waiter in the
 // same transaction.
-func (s *Store) Release(ctx context.Context, r store.Request) error {
+func (s *Store) Release(ctx context.Context, r store.ReleaseRequest) error {
 	if err := cmp.Or(store.CheckName(r.Name), store.CheckOwner(r.Owner)); err != nil {
 		return err
 	}
@@ -22,7 +22,7 @@ func (s *Store) Release(ctx context.Context, r store.Request) error {
 	defer s.gate.leave()
 	var ans rule.Answer
 	maybe, err := s.write(ctx, func(t *step) (err error) {
-		ans, err = t.release(r, 0)
+		ans, err = t.release(r.Lease, 0)
 		return err
 	})
 	if err != nil {
@@ -34,7 +34,7 @@ func (s *Store) Release(ctx context.Context, r store.Request) error {
 	return nil
 }
 
-func (t *step) release(r store.Request, tomb time.Duration) (rule.Answer, error) {
+func (t *step) release(r store.Lease, tomb time.Duration) (rule.Answer, error) {
 	before, err := t.read(r.Name)
 	if err != nil {
 		return rule.Answer{}, err

@@ -8,7 +8,7 @@ import (
 )
 
 // Renew implements store.Store. All leases are renewed in one transaction.
-func (s *Store) Renew(ctx context.Context, leases []store.Request) []error {
+func (s *Store) Renew(ctx context.Context, leases []store.Lease) []error {
 	errs := make([]error, len(leases))
 	all := func(err error) []error {
 		for i := range errs {
@@ -23,8 +23,9 @@ func (s *Store) Renew(ctx context.Context, leases []store.Request) []error {
 	}
 	defer s.gate.leave()
 	var good []int
+	caps := s.Caps()
 	for i, r := range leases {
-		if errs[i] = r.Check(s.maxTTL); errs[i] == nil {
+		if errs[i] = r.Check(caps); errs[i] == nil {
 			good = append(good, i)
 		}
 	}
@@ -54,7 +55,7 @@ func (s *Store) Renew(ctx context.Context, leases []store.Request) []error {
 	return errs
 }
 
-func (t *step) renew(r store.Request) (rule.Answer, error) {
+func (t *step) renew(r store.Lease) (rule.Answer, error) {
 	before, err := t.read(r.Name)
 	if err != nil {
 		return rule.Answer{}, err

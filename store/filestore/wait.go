@@ -18,7 +18,7 @@ import (
 // waiting is one pending Wait.
 type waiting struct {
 	s      *Store
-	r      store.Request
+	r      store.WaitRequest
 	reason func(error)
 	bell   *bell
 
@@ -43,8 +43,8 @@ type waiting struct {
 // the lock is handed to it, it is notified through a socket or, within the same
 // process, directly. It also reads the row from time to time, and often if it has
 // no socket. It writes only to refresh its place.
-func (s *Store) Wait(ctx context.Context, r store.Request, reason func(error)) (store.Grant, error) {
-	if err := r.Check(s.maxTTL); err != nil {
+func (s *Store) Wait(ctx context.Context, r store.WaitRequest, reason func(error)) (store.Grant, error) {
+	if err := r.Check(s.Caps()); err != nil {
 		return store.Grant{}, err
 	}
 	if err := s.gate.enter(); err != nil {
@@ -88,7 +88,7 @@ func (s *Store) Wait(ctx context.Context, r store.Request, reason func(error)) (
 		}
 		if err != nil {
 			if asked || unsure {
-				s.takeBack(ctx, r, unsure)
+				s.takeBack(ctx, r.Lease, unsure)
 			}
 			return store.Grant{}, err
 		}
@@ -108,7 +108,7 @@ func (w *waiting) ask(ctx context.Context) (ans rule.Answer, maybe bool, err err
 		me = waiter{Socket: w.socket, Wait: w.bell.wait}
 	}
 	maybe, err = w.s.write(ctx, func(t *step) (err error) {
-		ans, err = t.admit(w.r, t.lasting(w.r.TTL), w.r.Barge, me)
+		ans, err = t.admit(w.r.Lease, w.r.Spare, t.lasting(w.r.TTL), w.r.Barge, me)
 		return err
 	})
 	if err != nil {

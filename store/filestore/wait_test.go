@@ -43,7 +43,7 @@ func TestWaitRidesOutABusyFile(t *testing.T) {
 	r := request("a")
 	done := make(chan error, 1)
 	go func() {
-		_, err := hasty.Wait(t.Context(), r, w.hear)
+		_, err := hasty.Wait(t.Context(), store.WaitRequest{Lease: r}, w.hear)
 		done <- err
 	}()
 	poll(t, "the waiter is told that the file is busy", func() bool { return w.matches(store.ErrQuorum) })
@@ -77,7 +77,7 @@ func TestWaitWithUnknownOutcome(t *testing.T) {
 				done := make(chan error, 1)
 				go func() {
 					var err error
-					g, err = s.Wait(t.Context(), r, w.hear)
+					g, err = s.Wait(t.Context(), store.WaitRequest{Lease: r}, w.hear)
 					done <- err
 				}()
 				if held {
@@ -120,7 +120,7 @@ func TestWaitCancelledInTheCommit(t *testing.T) {
 			cancel()
 			return errors.Join(context.Canceled, err)
 		})
-		if _, err := s.Wait(ctx, r, nil); !errors.Is(err, context.Canceled) {
+		if _, err := s.Wait(ctx, store.WaitRequest{Lease: r}, nil); !errors.Is(err, context.Canceled) {
 			t.Fatalf("got %v, want context.Canceled", err)
 		}
 		poll(t, "nothing is left of the attempt", func() bool {
@@ -130,7 +130,7 @@ func TestWaitCancelledInTheCommit(t *testing.T) {
 		if !held {
 			continue // the lease was there, so nothing is on its way
 		}
-		if _, err := sound.Acquire(t.Context(), r); !errors.Is(err, store.ErrNotHeld) {
+		if _, err := sound.Acquire(t.Context(), store.AcquireRequest{Lease: r}); !errors.Is(err, store.ErrNotHeld) {
 			t.Fatalf("the attempt itself, arriving late: %v", err)
 		}
 		mustRelease(t, sound, holder)
@@ -144,7 +144,7 @@ func TestWaitEndsWhereWaitingDoesNotHelp(t *testing.T) {
 	var w told
 	done := make(chan error, 1)
 	go func() {
-		_, err := s.Wait(t.Context(), request("a"), w.hear)
+		_, err := s.Wait(t.Context(), store.WaitRequest{Lease: request("a")}, w.hear)
 		done <- err
 	}()
 	poll(t, "it waits", func() bool { return w.matches(store.ErrBusy) })
@@ -174,7 +174,7 @@ func TestWaitingWritesNothing(t *testing.T) {
 	var all [waiters]told
 	for i := range waiters {
 		wg.Go(func() {
-			if _, err := s.Wait(ctx, request("a"), all[i].hear); !errors.Is(err, context.Canceled) {
+			if _, err := s.Wait(ctx, store.WaitRequest{Lease: request("a")}, all[i].hear); !errors.Is(err, context.Canceled) {
 				t.Errorf("wait: %v", err)
 			}
 		})
@@ -198,7 +198,7 @@ func TestReleaseRings(t *testing.T) {
 	mustAcquire(t, s, holder)
 	var line []*waiting
 	for range 2 {
-		w := &waiting{s: s, r: request("a"), reason: func(error) {}}
+		w := &waiting{s: s, r: store.WaitRequest{Lease: request("a")}, reason: func(error) {}}
 		bell, remove := s.bells.hang(w.r.Name, w.r.Owner)
 		defer remove()
 		w.bell = bell
@@ -249,7 +249,7 @@ func TestExpiredLeaseIsHandedOn(t *testing.T) {
 	for _, name := range []string{"asks", "waits", "barges"} {
 		holder := request(name)
 		mustAcquire(t, s, holder)
-		first := &waiting{s: s, r: request(name)}
+		first := &waiting{s: s, r: store.WaitRequest{Lease: request(name)}}
 		first.r.TTL *= 2
 		first.stands(t)
 		m.sleep(holder.TTL)
@@ -260,14 +260,13 @@ func TestExpiredLeaseIsHandedOn(t *testing.T) {
 		switch name {
 		case "asks":
 			var busy *store.BusyError
-			if _, err := s.Acquire(t.Context(), r); !errors.As(err, &busy) || busy.Holder.Owner != first.r.Owner || busy.ExpiresIn != first.r.TTL-holder.TTL {
+			if _, err := s.Acquire(t.Context(), store.AcquireRequest{Lease: r}); !errors.As(err, &busy) || busy.Holder.Owner != first.r.Owner || busy.ExpiresIn != first.r.TTL-holder.TTL {
 				t.Errorf("acquire: got %v, want busy, held by the first waiter", err)
 			}
 		case "waits":
-			(&waiting{s: s, r: r}).stands(t)
+			(&waiting{s: s, r: store.WaitRequest{Lease: r}}).stands(t)
 		case "barges":
-			r.Barge = true
-			if _, err := s.Wait(t.Context(), r, nil); err != nil {
+			if _, err := s.Wait(t.Context(), store.WaitRequest{Lease: r, Barge: true}, nil); err != nil {
 				t.Errorf("wait with Barge: %v", err)
 			}
 			mustRelease(t, s, r)
@@ -318,7 +317,7 @@ func TestInterval(t *testing.T) {
 		{3, 0, -time.Second, far, 75 * time.Millisecond, 75 * time.Millisecond, false, "x"},
 		{1, 0, far, 80 * time.Millisecond, 0, 10 * time.Millisecond, false, "x"},
 	} {
-		w := &waiting{r: store.Request{TTL: c.ttl}, position: c.position, socket: c.socket, first: !c.behind, looks: c.looks, expiresIn: c.expiresIn}
+		w := &waiting{r: store.WaitRequest{Lease: store.Lease{TTL: c.ttl}}, position: c.position, socket: c.socket, first: !c.behind, looks: c.looks, expiresIn: c.expiresIn}
 		if d := w.interval(); d < c.least || d > c.most {
 			t.Errorf("%+v: looks after %v", c, d)
 		}
@@ -336,7 +335,7 @@ func TestPlacesAreRefreshed(t *testing.T) {
 	r.TTL = time.Minute
 	done := make(chan error, 1)
 	go func() {
-		_, err := s.Wait(t.Context(), r, nil)
+		_, err := s.Wait(t.Context(), store.WaitRequest{Lease: r}, nil)
 		done <- err
 	}()
 	left := func() time.Duration {
@@ -363,16 +362,16 @@ func TestPlacesAreRefreshed(t *testing.T) {
 func TestRecordWithoutALine(t *testing.T) {
 	s := mustOpen(t, filepath.Join(t.TempDir(), "locks.db"), nil)
 	putRow(t, s, []byte(`{"spec":{"limit":1},"holds":[{"owner":"ann","meta":"x","weight":1,"count":1,"token":7,"expiry":9000000000000000000}],"token":7}`))
-	ann := store.Request{Name: "stock", Owner: "ann", TTL: time.Minute}
-	if d, err := s.Draw(t.Context(), ann); err != nil || d.Token <= 7 || d.Waiting {
+	ann := store.Lease{Name: "stock", Owner: "ann", TTL: time.Minute}
+	if d, err := s.ReserveTokens(t.Context(), store.ReserveRequest{Lease: ann, Above: 7, Count: 1}); err != nil || d.Token <= 7 || d.Waiting {
 		t.Fatalf("%+v, %v", d, err)
 	}
 	var w told
 	done := make(chan error, 1)
 	go func() {
-		g, err := s.Wait(t.Context(), request("stock"), w.hear)
+		g, err := s.Wait(t.Context(), store.WaitRequest{Lease: request("stock")}, w.hear)
 		if g.Token <= 8 {
-			err = errors.Join(err, errors.New("not above the token drawn before"))
+			err = errors.Join(err, errors.New("not above the token reserved before"))
 		}
 		done <- err
 	}()
@@ -390,12 +389,11 @@ func TestManySpareTokens(t *testing.T) {
 	m := newFakeMachine()
 	s := m.open(t, path)
 	r := request("a")
-	r.Spare = store.MaxSpare
-	last := mustAcquire(t, s, r).Token + store.MaxSpare
+	last := mustAcquireSpare(t, s, r, store.MaxSpare).Token + store.MaxSpare
 	for range 3 {
-		d, err := s.Draw(t.Context(), r)
+		d, err := s.ReserveTokens(t.Context(), store.ReserveRequest{Lease: r, Above: last, Count: store.MaxSpare + 1})
 		if err != nil || d.Token <= last {
-			t.Fatalf("drew %+v after %v, %v", d, last, err)
+			t.Fatalf("reserved %+v after %v, %v", d, last, err)
 		}
 		last = d.Token + store.MaxSpare
 	}

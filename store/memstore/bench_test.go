@@ -6,6 +6,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/leasehold-dev/leasehold/store"
 )
 
 // A lock that is passed round a ring of those who wait for it.
@@ -24,7 +26,7 @@ func BenchmarkHandOn(b *testing.B) {
 							b.Error(err)
 							return
 						}
-						if err := s.Release(b.Context(), r); err != nil {
+						if err := s.Release(b.Context(), store.ReleaseRequest{Lease: r.Lease}); err != nil {
 							b.Error(err)
 						}
 					}

@@ -17,10 +17,10 @@ func stepped() (*Store, *clock.Instant) {
 	return New(&Options{Clock: clock.Func(func() clock.Instant { return now })}), &now
 }
 
-func (s *Store) take(t *testing.T, name string, ttl time.Duration) (store.Request, fence.Token) {
+func (s *Store) take(t *testing.T, name string, ttl time.Duration) (store.Lease, fence.Token) {
 	t.Helper()
-	r := store.Request{Name: name, Owner: store.NewOwner(), TTL: ttl}
-	g, err := s.Acquire(t.Context(), r)
+	r := store.Lease{Name: name, Owner: store.NewOwner(), TTL: ttl}
+	g, err := s.Acquire(t.Context(), store.AcquireRequest{Lease: r})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -39,7 +39,7 @@ func TestReleasedLocksAreForgotten(t *testing.T) {
 				}
 				last = token
 			}
-			if err := s.Release(t.Context(), r); err != nil {
+			if err := s.Release(t.Context(), store.ReleaseRequest{Lease: r}); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -79,19 +79,19 @@ func TestTokensRiseThroughForgetting(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	s, now := stepped()
 	last := make(map[string]fence.Token)
-	held := make(map[string]store.Request)
+	held := make(map[string]store.Lease)
 	grants, forgotten := 0, 0
 	for range 5000 {
 		name := fmt.Sprint(rng.IntN(12))
 		if r, ok := held[name]; ok && rng.IntN(2) == 0 {
-			_ = s.Release(t.Context(), r) // or it has expired
+			_ = s.Release(t.Context(), store.ReleaseRequest{Lease: r}) // or it has expired
 			delete(held, name)
 			continue
 		}
 		*now = now.Add(time.Duration(rng.IntN(20)) * time.Millisecond)
 		_, had := s.records[name]
-		r := store.Request{Name: name, Owner: store.NewOwner(), TTL: time.Duration(1+rng.IntN(200)) * time.Millisecond}
-		g, err := s.Acquire(t.Context(), r)
+		r := store.Lease{Name: name, Owner: store.NewOwner(), TTL: time.Duration(1+rng.IntN(200)) * time.Millisecond}
+		g, err := s.Acquire(t.Context(), store.AcquireRequest{Lease: r})
 		if err != nil {
 			continue
 		}

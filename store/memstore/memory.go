@@ -58,8 +58,8 @@ func New(o *Options) *Store {
 
 // Acquire implements store.Store. Its errors match store.ErrBusy,
 // store.ErrInvalid, store.ErrClosed or ctx.Err().
-func (s *Store) Acquire(ctx context.Context, r store.Request) (store.Grant, error) {
-	if err := r.Check(0); err != nil {
+func (s *Store) Acquire(ctx context.Context, r store.AcquireRequest) (store.Grant, error) {
+	if err := r.Check(s.Caps()); err != nil {
 		return store.Grant{}, err
 	}
 	if err := s.enter(ctx); err != nil {
@@ -69,7 +69,7 @@ func (s *Store) Acquire(ctx context.Context, r store.Request) (store.Grant, erro
 	now := s.clock.Now()
 	s.sweepSometimes(now)
 	// After settled, a free lock has no waiter that it should go to.
-	rec, ans := rule.Admit(s.settled(r.Name, now), s.ask(r), now)
+	rec, ans := rule.Admit(s.settled(r.Name, now), s.ask(r.Lease, r.Spare), now)
 	s.keep(r.Name, rec, now)
 	switch ans.Verdict {
 	case rule.Granted:
@@ -88,13 +88,13 @@ func (s *Store) Acquire(ctx context.Context, r store.Request) (store.Grant, erro
 	return store.Grant{}, unexpected("acquire", r.Name, ans)
 }
 
-func (s *Store) ask(r store.Request) rule.Ask {
+func (s *Store) ask(r store.Lease, spare int) rule.Ask {
 	return rule.Ask{
 		Spec:  rule.Mutex,
 		Owner: r.Owner,
 		Meta:  r.Meta,
 		TTL:   r.TTL,
-		Spare: r.Spare,
+		Spare: spare,
 		Floor: s.forgotten + 1,
 	}
 }
@@ -106,7 +106,7 @@ func unexpected(op, name string, ans rule.Answer) error {
 }
 
 // Renew implements store.Store.
-func (s *Store) Renew(ctx context.Context, leases []store.Request) []error {
+func (s *Store) Renew(ctx context.Context, leases []store.Lease) []error {
 	errs := make([]error, len(leases))
 	if err := s.enter(ctx); err != nil {
 		for i := range errs {
@@ -117,7 +117,7 @@ func (s *Store) Renew(ctx context.Context, leases []store.Request) []error {
 	defer s.mu.Unlock()
 	now := s.clock.Now()
 	for i, r := range leases {
-		if errs[i] = r.Check(0); errs[i] != nil {
+		if errs[i] = r.Check(s.Caps()); errs[i] != nil {
 			continue
 		}
 		rec, ans := rule.Renew(s.alive(r.Name, now), r.Owner, r.TTL, now)
@@ -131,7 +131,7 @@ func (s *Store) Renew(ctx context.Context, leases []store.Request) []error {
 
 // Release implements store.Store. A pending Wait of the same owner ends with
 // store.ErrNotHeld.
-func (s *Store) Release(ctx context.Context, r store.Request) error {
+func (s *Store) Release(ctx context.Context, r store.ReleaseRequest) error {
 	if err := cmp.Or(store.CheckName(r.Name), store.CheckOwner(r.Owner)); err != nil {
 		return err
 	}

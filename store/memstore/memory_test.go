@@ -27,22 +27,22 @@ func TestClockCountsTTLs(t *testing.T) {
 	s := memstore.New(&memstore.Options{Clock: clock.Func(func() clock.Instant { return now })})
 	a := request("lock", 100*time.Millisecond)
 	b := request("lock", time.Minute)
-	first, err := s.Acquire(t.Context(), a)
+	first, err := s.Acquire(t.Context(), store.AcquireRequest{Lease: a})
 	if err != nil {
 		t.Fatal(err)
 	}
 
 	now = now.Add(30 * time.Millisecond)
 	var busy *store.BusyError
-	if _, err := s.Acquire(t.Context(), b); !errors.As(err, &busy) || busy.ExpiresIn != 70*time.Millisecond {
+	if _, err := s.Acquire(t.Context(), store.AcquireRequest{Lease: b}); !errors.As(err, &busy) || busy.ExpiresIn != 70*time.Millisecond {
 		t.Fatalf("after 30 of 100 ms: %v, want busy for 70 ms", err)
 	}
-	if errs := s.Renew(t.Context(), []store.Request{a}); errs[0] != nil {
+	if errs := s.Renew(t.Context(), []store.Lease{a}); errs[0] != nil {
 		t.Fatal(errs[0])
 	}
 	less := a
 	less.TTL = time.Millisecond
-	if errs := s.Renew(t.Context(), []store.Request{less}); errs[0] != nil {
+	if errs := s.Renew(t.Context(), []store.Lease{less}); errs[0] != nil {
 		t.Fatal(errs[0])
 	}
 
@@ -50,7 +50,7 @@ func TestClockCountsTTLs(t *testing.T) {
 	if st, err := s.Inspect(t.Context(), "lock"); err != nil || st.ExpiresIn != 1 {
 		t.Fatalf("a nanosecond before the end: %+v, %v", st, err)
 	}
-	if _, err := s.Acquire(t.Context(), b); !errors.Is(err, store.ErrBusy) {
+	if _, err := s.Acquire(t.Context(), store.AcquireRequest{Lease: b}); !errors.Is(err, store.ErrBusy) {
 		t.Fatalf("a nanosecond before the end: %v, want busy", err)
 	}
 
@@ -61,13 +61,13 @@ func TestClockCountsTTLs(t *testing.T) {
 	if list, err := s.List(t.Context(), ""); err != nil || len(list) != 0 {
 		t.Fatalf("at the end: %+v, %v", list, err)
 	}
-	if errs := s.Renew(t.Context(), []store.Request{a}); !errors.Is(errs[0], store.ErrNotHeld) {
+	if errs := s.Renew(t.Context(), []store.Lease{a}); !errors.Is(errs[0], store.ErrNotHeld) {
 		t.Fatalf("renew at the end: %v", errs[0])
 	}
-	if err := s.Release(t.Context(), a); !errors.Is(err, store.ErrNotHeld) {
+	if err := s.Release(t.Context(), store.ReleaseRequest{Lease: a}); !errors.Is(err, store.ErrNotHeld) {
 		t.Fatalf("release at the end: %v", err)
 	}
-	second, err := s.Acquire(t.Context(), b)
+	second, err := s.Acquire(t.Context(), store.AcquireRequest{Lease: b})
 	if err != nil || second.Token <= first.Token {
 		t.Fatalf("after the end: token %v, %v; the one before was %v", second.Token, err, first.Token)
 	}
@@ -78,15 +78,15 @@ func TestClockCountsTTLs(t *testing.T) {
 func TestStandingClockExpiresNothing(t *testing.T) {
 	s := memstore.New(&memstore.Options{Clock: clock.Func(func() clock.Instant { return 1 })})
 	r := request("lock", store.MinTTL)
-	if _, err := s.Acquire(t.Context(), r); err != nil {
+	if _, err := s.Acquire(t.Context(), store.AcquireRequest{Lease: r}); err != nil {
 		t.Fatal(err)
 	}
 	for end := clock.System().Now().Add(20 * store.MinTTL); clock.System().Now() < end; {
-		if _, err := s.Acquire(t.Context(), request("lock", store.MinTTL)); !errors.Is(err, store.ErrBusy) {
+		if _, err := s.Acquire(t.Context(), store.AcquireRequest{Lease: request("lock", store.MinTTL)}); !errors.Is(err, store.ErrBusy) {
 			t.Fatalf("got %v, want busy", err)
 		}
 	}
-	if err := s.Release(t.Context(), r); err != nil {
+	if err := s.Release(t.Context(), store.ReleaseRequest{Lease: r}); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -98,22 +98,22 @@ func TestWhichErrorComesFirst(t *testing.T) {
 	cancel()
 	s := memstore.New(nil)
 	bad := request("", time.Second)
-	if _, err := s.Acquire(ended, bad); !errors.Is(err, store.ErrInvalid) {
+	if _, err := s.Acquire(ended, store.AcquireRequest{Lease: bad}); !errors.Is(err, store.ErrInvalid) {
 		t.Errorf("invalid, on an ended context: %v", err)
 	}
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.Acquire(ended, request("lock", time.Second)); !errors.Is(err, store.ErrClosed) {
+	if _, err := s.Acquire(ended, store.AcquireRequest{Lease: request("lock", time.Second)}); !errors.Is(err, store.ErrClosed) {
 		t.Errorf("closed, on an ended context: %v", err)
 	}
-	if _, err := s.Acquire(t.Context(), bad); !errors.Is(err, store.ErrInvalid) {
+	if _, err := s.Acquire(t.Context(), store.AcquireRequest{Lease: bad}); !errors.Is(err, store.ErrInvalid) {
 		t.Errorf("invalid, on a closed store: %v", err)
 	}
 }
 
-func request(name string, ttl time.Duration) store.Request {
-	return store.Request{Name: name, Owner: store.NewOwner(), TTL: ttl}
+func request(name string, ttl time.Duration) store.Lease {
+	return store.Lease{Name: name, Owner: store.NewOwner(), TTL: ttl}
 }
 
 // A nil Context panics in words that name it, and leaves the store as it was.
@@ -121,13 +121,13 @@ func TestNilContextPanics(t *testing.T) {
 	s := memstore.New(nil)
 	defer s.Close()
 	var none context.Context
-	r := store.Request{Name: "a", Owner: "me", TTL: time.Minute}
+	r := store.Lease{Name: "a", Owner: "me", TTL: time.Minute}
 	for what, call := range map[string]func(){
-		"Acquire": func() { s.Acquire(none, r) },
-		"Wait":    func() { s.Wait(none, r, nil) },
-		"Draw":    func() { s.Draw(none, r) },
-		"Renew":   func() { s.Renew(none, []store.Request{r}) },
-		"Release": func() { s.Release(none, r) },
+		"Acquire": func() { s.Acquire(none, store.AcquireRequest{Lease: r}) },
+		"Wait":    func() { s.Wait(none, store.WaitRequest{Lease: r}, nil) },
+		"Reserve": func() { s.ReserveTokens(none, store.ReserveRequest{Lease: r, Count: 1}) },
+		"Renew":   func() { s.Renew(none, []store.Lease{r}) },
+		"Release": func() { s.Release(none, store.ReleaseRequest{Lease: r}) },
 		"Inspect": func() { s.Inspect(none, "a") },
 		"List":    func() { s.List(none, "") },
 	} {
@@ -140,7 +140,7 @@ func TestNilContextPanics(t *testing.T) {
 			call()
 		}()
 	}
-	if _, err := s.Acquire(t.Context(), r); err != nil {
+	if _, err := s.Acquire(t.Context(), store.AcquireRequest{Lease: r}); err != nil {
 		t.Errorf("afterwards: %v", err)
 	}
 }

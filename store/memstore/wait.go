@@ -12,7 +12,7 @@ import (
 
 // waiter is one pending Wait. The store's mutex guards all fields but wake.
 type waiter struct {
-	request store.Request
+	request store.WaitRequest
 	// wake holds a value when one of the fields below has changed.
 	wake chan struct{}
 	// round is the last round of the line in which the waiter had a place.
@@ -50,8 +50,8 @@ type busy struct {
 // Wait implements store.Waiter. Its errors match store.ErrInvalid,
 // store.ErrClosed or ctx.Err(), or store.ErrNotHeld if the owner was released
 // during the wait.
-func (s *Store) Wait(ctx context.Context, r store.Request, reason func(error)) (store.Grant, error) {
-	if err := r.Check(0); err != nil {
+func (s *Store) Wait(ctx context.Context, r store.WaitRequest, reason func(error)) (store.Grant, error) {
+	if err := r.Check(s.Caps()); err != nil {
 		return store.Grant{}, err
 	}
 	start := s.clock.Now()
@@ -116,7 +116,7 @@ func (s *Store) enqueue(w *waiter) error {
 	if err := s.join(w); err != nil {
 		return err
 	}
-	ask := s.ask(r)
+	ask := s.ask(r.Lease, r.Spare)
 	ask.Fair, ask.Wait = !r.Barge, r.TTL
 	rec, ans := rule.Admit(s.alive(r.Name, now), ask, now)
 	if ans.Verdict != rule.Granted && ans.Verdict != rule.Busy {
@@ -174,21 +174,21 @@ func (b *busy) error(name string) error {
 	}
 }
 
-// Draw implements store.Waiter. Its errors match store.ErrNotHeld,
+// ReserveTokens implements store.Waiter. Its errors match store.ErrNotHeld,
 // store.ErrInvalid, store.ErrClosed or ctx.Err().
-func (s *Store) Draw(ctx context.Context, r store.Request) (store.Drawn, error) {
-	if err := r.Check(0); err != nil {
-		return store.Drawn{}, err
+func (s *Store) ReserveTokens(ctx context.Context, r store.ReserveRequest) (store.Reserved, error) {
+	if err := r.Check(s.Caps()); err != nil {
+		return store.Reserved{}, err
 	}
 	if err := s.enter(ctx); err != nil {
-		return store.Drawn{}, err
+		return store.Reserved{}, err
 	}
 	defer s.mu.Unlock()
 	now := s.clock.Now()
-	rec, ans := rule.Draw(s.alive(r.Name, now), r.Owner, r.Spare, s.forgotten+1, now)
+	rec, ans := rule.Draw(s.alive(r.Name, now), r.Owner, r.Count-1, s.forgotten+1, now)
 	s.keep(r.Name, rec, now)
 	if ans.Verdict != rule.Done {
-		return store.Drawn{}, fmt.Errorf("draw tokens for %q: %w", r.Name, store.ErrNotHeld)
+		return store.Reserved{}, fmt.Errorf("reserve tokens for %q: %w", r.Name, store.ErrNotHeld)
 	}
-	return store.Drawn{Token: ans.Token, Spare: r.Spare, Waiting: len(rec.Line) > 0}, nil
+	return store.Reserved{Token: ans.Token, Count: r.Count, Waiting: len(rec.Line) > 0}, nil
 }

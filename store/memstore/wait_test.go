@@ -22,13 +22,13 @@ func bubbled() *Store {
 	return New(&Options{Clock: clock.Func(func() clock.Instant { return clock.Instant(time.Since(begin)) + 1 })})
 }
 
-func request(ttl time.Duration) store.Request {
-	return store.Request{Name: "lock", Owner: store.NewOwnerAt(time.Now()), TTL: ttl}
+func request(ttl time.Duration) store.WaitRequest {
+	return store.WaitRequest{Lease: store.Lease{Name: "lock", Owner: store.NewOwnerAt(time.Now()), TTL: ttl}}
 }
 
 // waiting is a Wait under way, and what came of it.
 type waiting struct {
-	store.Request
+	store.WaitRequest
 	cancel context.CancelFunc
 	told   []store.BusyError
 	done   chan struct{}
@@ -37,8 +37,8 @@ type waiting struct {
 	err    error
 }
 
-func wait(t *testing.T, s *Store, r store.Request) *waiting {
-	w := &waiting{Request: r, done: make(chan struct{})}
+func wait(t *testing.T, s *Store, r store.WaitRequest) *waiting {
+	w := &waiting{WaitRequest: r, done: make(chan struct{})}
 	ctx, cancel := context.WithCancel(t.Context())
 	w.cancel = cancel
 	go func() {
@@ -80,7 +80,7 @@ func TestHandedOnAtOnce(t *testing.T) {
 		if st, err := s.Inspect(t.Context(), "lock"); err != nil || len(st.Line) != 2 || st.Line[0].Holder.Owner != a.Owner || st.Line[1].ExpiresIn != 2*time.Second {
 			t.Fatalf("line %+v, %v", st.Line, err)
 		}
-		if err := s.Release(t.Context(), holder); err != nil {
+		if err := s.Release(t.Context(), store.ReleaseRequest{Lease: holder}); err != nil {
 			t.Fatal(err)
 		}
 		if !a.ended() || a.err != nil || a.took != 10*time.Minute || a.grant.Since != a.took || b.ended() {
@@ -97,7 +97,7 @@ func TestHandedOnAtOnce(t *testing.T) {
 		if len(b.told) != 2 || b.told[0].Position != 2 || b.told[0].Holder.Owner != holder.Owner || b.told[1].Position != 1 || b.told[1].Holder.Owner != a.Owner {
 			t.Fatalf("b was told %+v", b.told)
 		}
-		if len(s.lines) != 0 || s.Release(t.Context(), b.Request) != nil || len(s.records) != 0 {
+		if len(s.lines) != 0 || s.Release(t.Context(), store.ReleaseRequest{Lease: b.Lease}) != nil || len(s.records) != 0 {
 			t.Errorf("left behind: %v, %v", s.lines, s.records)
 		}
 	})
@@ -112,7 +112,7 @@ func TestExpiryIsFollowed(t *testing.T) {
 		w := wait(t, s, request(time.Minute))
 		for range 10 {
 			time.Sleep(50 * time.Second)
-			if err := s.Renew(t.Context(), []store.Request{holder})[0]; err != nil {
+			if err := s.Renew(t.Context(), []store.Lease{holder})[0]; err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -123,7 +123,7 @@ func TestExpiryIsFollowed(t *testing.T) {
 		// The next holder's lease is a shorter one than the one before.
 		short, long := request(time.Second), request(time.Minute)
 		a, b := wait(t, s, short), wait(t, s, long)
-		if err := s.Release(t.Context(), w.Request); err != nil {
+		if err := s.Release(t.Context(), store.ReleaseRequest{Lease: w.Lease}); err != nil {
 			t.Fatal(err)
 		}
 		<-b.done
@@ -154,20 +154,20 @@ func TestGivingUp(t *testing.T) {
 			t.Fatalf("line %+v", st.Line)
 		}
 		// Handed on and given up at the same moment.
-		go s.Release(t.Context(), holder)
+		go s.Release(t.Context(), store.ReleaseRequest{Lease: holder})
 		line[2].cancel()
 		if !line[2].ended() {
 			t.Fatal("neither got it nor gave up")
 		}
 		if line[2].err == nil {
-			if err := s.Release(t.Context(), line[2].Request); err != nil {
+			if err := s.Release(t.Context(), store.ReleaseRequest{Lease: line[2].Lease}); err != nil {
 				t.Fatal(err)
 			}
 		}
 		if !line[3].ended() || line[3].err != nil {
 			t.Fatalf("the last one did not get it: %v", line[3].err)
 		}
-		if err := s.Release(t.Context(), line[3].Request); err != nil {
+		if err := s.Release(t.Context(), store.ReleaseRequest{Lease: line[3].Lease}); err != nil {
 			t.Fatal(err)
 		}
 		if len(s.records) != 0 || len(s.lines) != 0 {
@@ -188,7 +188,7 @@ func TestGivingUpWhatWasHandedOn(t *testing.T) {
 		}
 		s.mu.Unlock()
 		next := wait(t, s, request(time.Minute))
-		if err := s.Release(t.Context(), holder); err != nil || w.hold.Owner != w.request.Owner {
+		if err := s.Release(t.Context(), store.ReleaseRequest{Lease: holder}); err != nil || w.hold.Owner != w.request.Owner {
 			t.Fatalf("handed on as %+v, %v", w.hold, err)
 		}
 		if err := s.leave(w, context.Canceled); err != context.Canceled {
@@ -214,7 +214,7 @@ func TestBargeAndDoNotCome(t *testing.T) {
 		}
 		s.mu.Unlock()
 		next := wait(t, s, request(time.Minute))
-		if err := s.Release(t.Context(), holder); err != nil || !w.out || w.hold.Owner != "" || next.ended() {
+		if err := s.Release(t.Context(), store.ReleaseRequest{Lease: holder}); err != nil || !w.out || w.hold.Owner != "" || next.ended() {
 			t.Fatalf("told %v, handed %+v, %v", w.out, w.hold, err)
 		}
 		if err := s.leave(w, context.Canceled); err != context.Canceled {
@@ -251,7 +251,7 @@ func TestExpiredLeaseIsHandedOn(t *testing.T) {
 	for what, come := range map[string]func(s *Store, first string){
 		"asks": func(s *Store, first string) {
 			var busy *store.BusyError
-			if _, err := s.Acquire(t.Context(), request(time.Minute)); !errors.As(err, &busy) || busy.Holder.Owner != first || busy.ExpiresIn != time.Minute {
+			if _, err := s.Acquire(t.Context(), store.AcquireRequest{Lease: request(time.Minute).Lease}); !errors.As(err, &busy) || busy.Holder.Owner != first || busy.ExpiresIn != time.Minute {
 				t.Errorf("acquire: got %v, want busy, held by the first waiter", err)
 			}
 		},
@@ -321,10 +321,10 @@ func TestWaitOfNoUse(t *testing.T) {
 		s := bubbled()
 		s.take(t, "lock", time.Hour)
 		w, other := wait(t, s, request(time.Minute)), wait(t, s, request(time.Minute))
-		if _, err := s.Wait(t.Context(), w.Request, nil); !errors.Is(err, store.ErrInvalid) {
+		if _, err := s.Wait(t.Context(), store.WaitRequest{Lease: w.Lease}, nil); !errors.Is(err, store.ErrInvalid) {
 			t.Errorf("waiting twice: %v", err)
 		}
-		if err := s.Release(t.Context(), w.Request); !errors.Is(err, store.ErrNotHeld) {
+		if err := s.Release(t.Context(), store.ReleaseRequest{Lease: w.Lease}); !errors.Is(err, store.ErrNotHeld) {
 			t.Error(err)
 		}
 		if !w.ended() || !errors.Is(w.err, store.ErrNotHeld) {
@@ -356,19 +356,19 @@ func TestLongLine(t *testing.T) {
 				if err != nil || g.Token <= last {
 					t.Errorf("token %v after %v, %v", g.Token, last, err)
 				}
-				d, err := s.Draw(t.Context(), r)
+				d, err := s.ReserveTokens(t.Context(), store.ReserveRequest{Lease: r.Lease, Above: g.Token, Count: r.Spare + 1})
 				if err != nil || d.Token <= g.Token+fence.Token(r.Spare) || d.Waiting != (len(order) < 199) {
-					t.Errorf("drew %+v after %v and %d more, %v", d, g.Token, r.Spare, err)
+					t.Errorf("reserved %+v after %v and %d more, %v", d, g.Token, r.Spare, err)
 				}
 				order, last = append(order, r.Owner), d.Token+fence.Token(r.Spare)
-				go s.Release(t.Context(), r)
+				go s.Release(t.Context(), store.ReleaseRequest{Lease: r.Lease})
 			})
 			synctest.Wait()
 		}
 		if st, err := s.Inspect(t.Context(), "lock"); err != nil || len(st.Line) != store.MaxLine || st.Line[7].Holder.Purpose != "7" {
 			t.Errorf("line of %d, %v", len(st.Line), err)
 		}
-		if err := s.Release(t.Context(), holder); err != nil {
+		if err := s.Release(t.Context(), store.ReleaseRequest{Lease: holder}); err != nil {
 			t.Fatal(err)
 		}
 		wg.Wait()
@@ -383,21 +383,21 @@ func TestLongLine(t *testing.T) {
 func TestReasonEndsTheWait(t *testing.T) {
 	for how, end := range map[string]func(){"panic": func() { panic("from reason") }, "Goexit": runtime.Goexit} {
 		s := New(nil)
-		first := store.Request{Name: "a", Owner: "first", TTL: time.Hour}
-		if _, err := s.Acquire(t.Context(), first); err != nil {
+		first := store.Lease{Name: "a", Owner: "first", TTL: time.Hour}
+		if _, err := s.Acquire(t.Context(), store.AcquireRequest{Lease: first}); err != nil {
 			t.Fatal(err)
 		}
 		done := make(chan struct{})
 		go func() {
 			defer close(done)
 			defer func() { recover() }()
-			s.Wait(t.Context(), store.Request{Name: "a", Owner: "second", TTL: time.Hour}, func(error) { end() })
+			s.Wait(t.Context(), store.WaitRequest{Lease: store.Lease{Name: "a", Owner: "second", TTL: time.Hour}}, func(error) { end() })
 		}()
 		<-done
 		if st, err := s.Inspect(t.Context(), "a"); err != nil || len(st.Line) != 0 {
 			t.Errorf("%s: %d places are left, %v", how, len(st.Line), err)
 		}
-		if err := s.Release(t.Context(), first); err != nil {
+		if err := s.Release(t.Context(), store.ReleaseRequest{Lease: first}); err != nil {
 			t.Error(err)
 		}
 		if st, err := s.Inspect(t.Context(), "a"); err != nil || st.Held {

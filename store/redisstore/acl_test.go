@@ -66,7 +66,7 @@ func (r ruled) locks(name string) error {
 	ctx := r.t.Context()
 	r.servers[0].Text(r.t, "SET", "{"+name+"}:token", "9000000000000000") // so that the others must be updated
 	l := request(name)
-	if _, err := s.Acquire(ctx, l); err != nil {
+	if _, err := s.Acquire(ctx, store.AcquireRequest{Lease: l}); err != nil {
 		return err
 	}
 	for client := range strings.Lines(r.servers[0].Text(r.t, "CLIENT", "LIST")) {
@@ -74,25 +74,25 @@ func (r ruled) locks(name string) error {
 			return fmt.Errorf("the server would not tell that its data is replaced: %s", client)
 		}
 	}
-	if err := s.Renew(ctx, []store.Request{l})[0]; err != nil {
+	if err := s.Renew(ctx, []store.Lease{l})[0]; err != nil {
 		return err
 	}
-	l.TTL, l.Renewed = l.TTL*2, true // so that the renewal has to write
-	if err := s.Renew(ctx, []store.Request{l})[0]; err != nil {
+	l.TTL *= 2 // so that the renewal has to write
+	if err := s.Renew(ctx, []store.Lease{l})[0]; err != nil {
 		return err
 	}
 	r.servers[2].Text(r.t, "DEL", name) // and be given back
-	if err := s.Renew(ctx, []store.Request{l})[0]; err != nil {
+	if err := s.Renew(ctx, []store.Lease{l})[0]; err != nil {
 		return err
 	}
 	eventually(r.t, "the lock is on the node that lost it", func() bool { return r.servers[2].Text(r.t, "EXISTS", name) == "1" })
 	if st, err := s.Inspect(ctx, name); err != nil || !st.Held {
 		return errors.Join(err, errors.New("not shown"))
 	}
-	if err := s.Release(ctx, l); err != nil {
+	if err := s.Release(ctx, store.ReleaseRequest{Lease: l, Renewed: true}); err != nil {
 		return err
 	}
-	if err := s.Release(ctx, l); !errors.Is(err, store.ErrNotHeld) { // which leaves a tombstone
+	if err := s.Release(ctx, store.ReleaseRequest{Lease: l, Renewed: true}); !errors.Is(err, store.ErrNotHeld) { // which leaves a tombstone
 		return err
 	}
 	if err := r.waits(s, name); err != nil {
@@ -125,7 +125,7 @@ func (r ruled) waits(s store.Waiter, name string) error {
 	next := waiter(name)
 	done := make(chan error, 1)
 	go func() {
-		_, err := s.Wait(ctx, next, nil)
+		_, err := s.Wait(ctx, store.WaitRequest{Lease: next}, nil)
 		done <- err
 	}()
 	defer func() {
@@ -142,7 +142,7 @@ func (r ruled) waits(s store.Waiter, name string) error {
 	before.Owner = store.NewOwnerAt(time.Now().Add(-500 * time.Millisecond))
 	gone := make(chan error, 1)
 	go func() {
-		_, err := s.Wait(other, before, nil)
+		_, err := s.Wait(other, store.WaitRequest{Lease: before}, nil)
 		gone <- err
 	}()
 	stands := r.all(func(server *redistest.Server) bool { return placed(r.t, server, before) })
@@ -153,14 +153,14 @@ func (r ruled) waits(s store.Waiter, name string) error {
 	if !r.all(func(server *redistest.Server) bool { return server.Text(r.t, "LLEN", "{"+name+"}:line") == "1" }) {
 		return errors.New("nobody can leave the line")
 	}
-	if err := s.Release(ctx, held); err != nil {
+	if err := s.Release(ctx, store.ReleaseRequest{Lease: held}); err != nil {
 		return err
 	}
 	// It would come to know by itself when it refreshes its places.
 	select {
 	case err := <-done:
 		done <- nil
-		return errors.Join(err, s.Release(ctx, next))
+		return errors.Join(err, s.Release(ctx, store.ReleaseRequest{Lease: next}))
 	case <-time.After(min(r.patience, next.TTL/6)):
 		return errors.New("the server did not tell")
 	}
@@ -340,7 +340,7 @@ func TestLookersTakeNoLock(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer s.Close()
-	if _, err := s.Acquire(t.Context(), request("a")); err == nil || !strings.Contains(err.Error(), "permission") {
+	if _, err := s.Acquire(t.Context(), store.AcquireRequest{Lease: request("a")}); err == nil || !strings.Contains(err.Error(), "permission") {
 		t.Errorf("acquire: %v", err)
 	}
 	if !noLock(t, r.servers, "a")() {
@@ -385,10 +385,10 @@ func TestACLOfOddPrefixes(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := s.Acquire(t.Context(), request(prefix+"1")); err != nil {
+		if _, err := s.Acquire(t.Context(), store.AcquireRequest{Lease: request(prefix + "1")}); err != nil {
 			t.Errorf("%q: %v", prefix, err)
 		}
-		if _, err := s.Acquire(t.Context(), request("aax/1")); prefix != "" && err == nil {
+		if _, err := s.Acquire(t.Context(), store.AcquireRequest{Lease: request("aax/1")}); prefix != "" && err == nil {
 			t.Errorf("%q: another name is permitted too", prefix)
 		}
 		s.Close()

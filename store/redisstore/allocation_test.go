@@ -30,10 +30,10 @@ func TestAllocations(t *testing.T) {
 	}{
 		{"store", 2, func() error {
 			r.Owner = store.NewOwner() // one of them
-			if _, err := s.Acquire(ctx, r); err != nil {
+			if _, err := s.Acquire(ctx, store.AcquireRequest{Lease: r}); err != nil {
 				return err
 			}
-			return s.Release(ctx, r)
+			return s.Release(ctx, store.ReleaseRequest{Lease: r})
 		}},
 		{"client", 10, func() error {
 			l, err := c.Mutex("stock").Try(ctx)

@@ -18,10 +18,10 @@ func BenchmarkRenew(b *testing.B) {
 		for _, n := range []int{1, 8, 64, 512} {
 			b.Run(fmt.Sprintf("nodes=%d/leases=%d", nodes, n), func(b *testing.B) {
 				b.ReportAllocs()
-				leases := make([]store.Request, n)
+				leases := make([]store.Lease, n)
 				for i := range leases {
-					leases[i] = store.Request{Name: "bench/" + strconv.Itoa(i), Owner: store.NewOwner(), Meta: `{"host":"h","pid":1}`, TTL: redisstore.DefaultMaxTTL / 2}
-					if _, err := s.Acquire(context.Background(), leases[i]); err != nil {
+					leases[i] = store.Lease{Name: "bench/" + strconv.Itoa(i), Owner: store.NewOwner(), Meta: `{"host":"h","pid":1}`, TTL: redisstore.DefaultMaxTTL / 2}
+					if _, err := s.Acquire(context.Background(), store.AcquireRequest{Lease: leases[i]}); err != nil {
 						b.Fatal(err)
 					}
 				}
@@ -35,7 +35,7 @@ func BenchmarkRenew(b *testing.B) {
 				}
 				b.StopTimer()
 				for _, r := range leases {
-					if err := s.Release(context.Background(), r); err != nil {
+					if err := s.Release(context.Background(), store.ReleaseRequest{Lease: r}); err != nil {
 						b.Fatal(err)
 					}
 				}

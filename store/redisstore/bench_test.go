@@ -39,12 +39,12 @@ func BenchmarkLockUnlock(b *testing.B) {
 					wg.Go(func() {
 						name := fmt.Sprint("bench/", g)
 						for i := g; i < b.N; i += goroutines {
-							r := store.Request{Name: name, Owner: store.NewOwner(), Meta: `{"host":"h","pid":1}`, TTL: redisstore.DefaultMaxTTL / 2}
-							if _, err := s.Acquire(context.Background(), r); err != nil {
+							r := store.Lease{Name: name, Owner: store.NewOwner(), Meta: `{"host":"h","pid":1}`, TTL: redisstore.DefaultMaxTTL / 2}
+							if _, err := s.Acquire(context.Background(), store.AcquireRequest{Lease: r}); err != nil {
 								b.Error(err)
 								return
 							}
-							if err := s.Release(context.Background(), r); err != nil {
+							if err := s.Release(context.Background(), store.ReleaseRequest{Lease: r}); err != nil {
 								b.Error(err)
 								return
 							}

@@ -109,7 +109,7 @@ func TestPlainClientsHoldLocks(t *testing.T) {
 			if st := inspect(t, s, c.key); !st.Held || !st.Holder.Foreign || st.Holder.Owner != c.value || st.ExpiresIn <= 0 || st.Token != 0 {
 				t.Errorf("shown as %+v", st)
 			}
-			if _, err := s.Acquire(t.Context(), request(c.key)); !errors.Is(err, store.ErrBusy) {
+			if _, err := s.Acquire(t.Context(), store.AcquireRequest{Lease: request(c.key)}); !errors.Is(err, store.ErrBusy) {
 				t.Errorf("acquire: %v", err)
 			}
 			if c.keeps {
@@ -137,14 +137,14 @@ func TestPlainClientsRespectLocks(t *testing.T) {
 				t.Errorf("asked for a lock of ours, it was told %q, want %q", said, c.taken)
 			}
 			c.sends(t, server, c.release)
-			err := s.Renew(t.Context(), []store.Request{r})[0]
+			err := s.Renew(t.Context(), []store.Lease{r})[0]
 			switch {
 			case !c.blind && err != nil:
 				t.Errorf("renewal after its release: %v", err)
 			case c.blind && !errors.Is(err, store.ErrNotHeld):
 				t.Errorf("renewal after it deleted the key: %v, want %v", err, store.ErrNotHeld)
 			}
-			if err := s.Release(t.Context(), r); err != nil && !c.blind {
+			if err := s.Release(t.Context(), store.ReleaseRequest{Lease: r}); err != nil && !c.blind {
 				t.Errorf("our release: %v", err)
 			}
 			if c.blind {
@@ -154,7 +154,7 @@ func TestPlainClientsRespectLocks(t *testing.T) {
 			if next := acquire(t, s, again); next.Token <= g.Token {
 				t.Errorf("token %v after %v", next.Token, g.Token)
 			}
-			if err := s.Release(t.Context(), again); err != nil {
+			if err := s.Release(t.Context(), store.ReleaseRequest{Lease: again}); err != nil {
 				t.Errorf("our second release: %v", err)
 			}
 			if said := c.sends(t, server, c.acquire); strings.HasPrefix(said, "WRONGTYPE") || server.Text(t, "EXISTS", c.key) != "1" {

@@ -19,7 +19,7 @@ const (
 )
 
 // bundle implements EncodeRenewals of driver.Driver.
-func (s *Store) bundle(leases []store.Request, old any) (payload any, n int) {
+func (s *Store) bundle(leases []store.Lease, old any) (payload any, n int) {
 	c, _ := old.(*command)
 	if c == nil {
 		c = new(command)
@@ -39,7 +39,7 @@ func (s *Store) bundle(leases []store.Request, old any) (payload any, n int) {
 
 // extend makes c renew leases. All of them have the TTL of the first one, and the same
 // requirement.
-func (s *Store) extend(c *command, leases []store.Request) {
+func (s *Store) extend(c *command, leases []store.Lease) {
 	script, guarded := extendScript, s.guards(leases[0])
 	if guarded {
 		script = prolongScript

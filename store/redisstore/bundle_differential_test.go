@@ -58,11 +58,11 @@ func (n *scripted) twice(random *rand.Rand, seen map[string]int) error {
 		}
 		return newCommand(words...)
 	}
-	var leases []store.Request
+	var leases []store.Lease
 	state := []*command{newCommand("FLUSHALL"), do(marks[random.IntN(len(marks))], markKey)}
 	require := store.Class(random.IntN(2)) * store.CrashSafe
 	for i := range 1 + random.IntN(8) {
-		r := store.Request{Name: fmt.Sprint("lock", i), Owner: fmt.Sprint("owner", i), TTL: time.Minute, Require: require}
+		r := store.Lease{Name: fmt.Sprint("lock", i), Owner: fmt.Sprint("owner", i), TTL: time.Minute, Require: require}
 		leases = append(leases, r)
 		state = append(state, do(fates[random.IntN(len(fates))], r.Owner+"|{}", r.Name))
 		if random.IntN(5) > 0 {
@@ -70,7 +70,7 @@ func (n *scripted) twice(random *rand.Rand, seen map[string]int) error {
 		}
 	}
 	var said [2][]string
-	for way, renew := range []func([]store.Request) ([]driver.Reply, error){n.oneByOne, n.together} {
+	for way, renew := range []func([]store.Lease) ([]driver.Reply, error){n.oneByOne, n.together} {
 		if _, err := n.run(state...); err != nil {
 			return err
 		}
@@ -103,7 +103,7 @@ func (n *scripted) twice(random *rand.Rand, seen map[string]int) error {
 }
 
 // oneByOne takes a command for each lease.
-func (n *scripted) oneByOne(leases []store.Request) (all []driver.Reply, err error) {
+func (n *scripted) oneByOne(leases []store.Lease) (all []driver.Reply, err error) {
 	for _, r := range leases {
 		c := n.s.encode(driver.Question{Op: quorum.Extend, Lease: r}, nil).(*command)
 		v, err := n.wire.exchange([]*command{n.byText(c)})
@@ -116,7 +116,7 @@ func (n *scripted) oneByOne(leases []store.Request) (all []driver.Reply, err err
 }
 
 // together takes one, and more only where it was refused as a whole.
-func (n *scripted) together(leases []store.Request) ([]driver.Reply, error) {
+func (n *scripted) together(leases []store.Lease) ([]driver.Reply, error) {
 	payload, all := n.s.bundle(leases, nil)
 	c := payload.(*command)
 	v, err := n.wire.exchange([]*command{n.byText(c)})

@@ -15,9 +15,9 @@ import (
 )
 
 // hold takes that many locks, whose names begin with prefix, on all servers.
-func hold(t *testing.T, s store.Store, prefix string, n int) []store.Request {
+func hold(t *testing.T, s store.Store, prefix string, n int) []store.Lease {
 	t.Helper()
-	leases := make([]store.Request, n)
+	leases := make([]store.Lease, n)
 	for i := range leases {
 		leases[i] = request(prefix + strconv.Itoa(i))
 		acquire(t, s, leases[i])
@@ -27,7 +27,7 @@ func hold(t *testing.T, s store.Store, prefix string, n int) []store.Request {
 }
 
 // lengthen has leases last for longer when they are renewed than they were taken for.
-func lengthen(leases []store.Request) {
+func lengthen(leases []store.Lease) {
 	for i := range leases {
 		leases[i].TTL = 50 * time.Second
 	}
@@ -276,7 +276,7 @@ func TestManyLeasesWithoutAnswer(t *testing.T) {
 func TestManyLongLeases(t *testing.T) {
 	servers := redistest.StartN(t, 3)
 	s := open(t, addrs(servers), &redisstore.Options{NodeTimeout: long})
-	leases := make([]store.Request, 2*redisstore.MaxBundle)
+	leases := make([]store.Lease, 2*redisstore.MaxBundle)
 	for i := range leases {
 		leases[i] = request(fmt.Sprintf("%d%s", i, strings.Repeat("\r\n{", store.MaxName/3-2)))
 		leases[i].Meta = `"` + strings.Repeat("m", store.MaxMeta-2) + `"`

@@ -49,7 +49,7 @@ func TestCloseBesideFrozenServers(t *testing.T) {
 		s := open(t, addrs(servers), patient)
 		r := request("a")
 		acquire(t, s, r)
-		if err := s.Release(t.Context(), r); err != nil {
+		if err := s.Release(t.Context(), store.ReleaseRequest{Lease: r}); err != nil {
 			t.Fatal(err)
 		}
 		closesSoon(t, s)
@@ -63,7 +63,7 @@ func TestCloseBesideFrozenServers(t *testing.T) {
 		thaw := freeze(t, servers[1], servers[3])
 		r := request("a")
 		acquire(t, s, r)
-		if err := s.Release(t.Context(), r); err != nil {
+		if err := s.Release(t.Context(), store.ReleaseRequest{Lease: r}); err != nil {
 			t.Fatal(err)
 		}
 		closesSoon(t, s)
@@ -77,7 +77,7 @@ func TestCloseBesideFrozenServers(t *testing.T) {
 		takes(t, s, servers, r)
 		time.Sleep(1200 * time.Millisecond) // more than maxIdle: the connections are to be tried first
 		thaw := freeze(t, servers[1], servers[3])
-		if err := s.Release(t.Context(), r); err != nil {
+		if err := s.Release(t.Context(), store.ReleaseRequest{Lease: r}); err != nil {
 			t.Fatal(err)
 		}
 		closesSoon(t, s)
@@ -93,7 +93,7 @@ func TestCloseBesideFrozenServers(t *testing.T) {
 		}
 		thaw := freeze(t, servers[2])
 		r := request("a")
-		if _, err := s.Acquire(t.Context(), r); err == nil {
+		if _, err := s.Acquire(t.Context(), store.AcquireRequest{Lease: r}); err == nil {
 			t.Fatal("granted")
 		}
 		closesSoon(t, s)
@@ -120,7 +120,7 @@ func TestCloseReleasesWhereAConnectionBroke(t *testing.T) {
 	r := request("a")
 	takes(t, s, servers, r)
 	proxies[1].CutRequest("{a}:gone:" + r.Owner)
-	if err := s.Release(t.Context(), r); err != nil {
+	if err := s.Release(t.Context(), store.ReleaseRequest{Lease: r}); err != nil {
 		t.Fatal(err)
 	}
 	proxies[1].Await(t, "the release is cut", func(st faultproxy.Stats) bool { return st.Cut > 0 })

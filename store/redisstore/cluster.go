@@ -24,7 +24,7 @@ type Cluster struct {
 	r *router
 }
 
-var _ store.Returner = (*Cluster)(nil)
+var _ store.Rejoiner = (*Cluster)(nil)
 
 // OpenCluster connects to a cluster. The urls name some of its members, masters or
 // replicas:
@@ -71,7 +71,7 @@ func (c *Cluster) Close() error {
 }
 
 // check refuses requests that require more than a cluster can guarantee.
-func (c *Cluster) check(r store.Request) error {
+func (c *Cluster) check(r store.Lease) error {
 	if r.Require > store.Efficiency {
 		return fmt.Errorf("%w: lock %q requires %v, but a Redis Cluster guarantees %v at most, because a promoted replica may not know of the lock: use independent servers", store.ErrUnsupported, r.Name, r.Require, store.Efficiency)
 	}
@@ -79,8 +79,8 @@ func (c *Cluster) check(r store.Request) error {
 }
 
 // Acquire implements store.Store.
-func (c *Cluster) Acquire(ctx context.Context, r store.Request) (store.Grant, error) {
-	if err := c.check(r); err != nil {
+func (c *Cluster) Acquire(ctx context.Context, r store.AcquireRequest) (store.Grant, error) {
+	if err := c.check(r.Lease); err != nil {
 		return store.Grant{}, err
 	}
 	c.r.prepare(ctx, r.Name)
@@ -89,25 +89,26 @@ func (c *Cluster) Acquire(ctx context.Context, r store.Request) (store.Grant, er
 
 // Wait implements store.Waiter. The server that has the lock keeps its queue of waiters,
 // which moves with the lock, and hands the lock over as Store does.
-func (c *Cluster) Wait(ctx context.Context, r store.Request, reason func(error)) (store.Grant, error) {
-	if err := c.check(r); err != nil {
+func (c *Cluster) Wait(ctx context.Context, r store.WaitRequest, reason func(error)) (store.Grant, error) {
+	if err := c.check(r.Lease); err != nil {
 		return store.Grant{}, err
 	}
 	c.r.prepare(ctx, r.Name)
 	return c.s.Wait(ctx, r, reason)
 }
 
-// Return implements store.Returner.
-func (c *Cluster) Return(ctx context.Context, r, next store.Request) (standing bool, err error) {
-	if err := c.check(next); err != nil {
+// ReleaseAndRejoin implements store.Rejoiner.
+func (c *Cluster) ReleaseAndRejoin(ctx context.Context, r store.ReleaseRequest, next store.WaitRequest) (standing bool, err error) {
+	if err := c.check(next.Lease); err != nil {
 		return false, err
 	}
-	return c.s.Return(ctx, plain(r), next)
+	r.Lease = plain(r.Lease)
+	return c.s.ReleaseAndRejoin(ctx, r, next)
 }
 
 // Renew implements store.Store. It asks all members at once, each about its own locks.
-func (c *Cluster) Renew(ctx context.Context, leases []store.Request) []error {
-	if slices.ContainsFunc(leases, func(r store.Request) bool { return r.Require > store.Efficiency }) {
+func (c *Cluster) Renew(ctx context.Context, leases []store.Lease) []error {
+	if slices.ContainsFunc(leases, func(r store.Lease) bool { return r.Require > store.Efficiency }) {
 		leases = slices.Clone(leases)
 		for i := range leases {
 			leases[i] = plain(leases[i])
@@ -117,18 +118,20 @@ func (c *Cluster) Renew(ctx context.Context, leases []store.Request) []error {
 }
 
 // Release implements store.Store.
-func (c *Cluster) Release(ctx context.Context, r store.Request) error {
-	return c.s.Release(ctx, plain(r))
+func (c *Cluster) Release(ctx context.Context, r store.ReleaseRequest) error {
+	r.Lease = plain(r.Lease)
+	return c.s.Release(ctx, r)
 }
 
-// Draw implements store.Waiter.
-func (c *Cluster) Draw(ctx context.Context, r store.Request) (store.Drawn, error) {
-	return c.s.Draw(ctx, plain(r))
+// ReserveTokens implements store.Waiter.
+func (c *Cluster) ReserveTokens(ctx context.Context, r store.ReserveRequest) (store.Reserved, error) {
+	r.Lease = plain(r.Lease)
+	return c.s.ReserveTokens(ctx, r)
 }
 
-// plain returns r with the requirement lowered to what a cluster gives. A request that
+// plain returns the lease with the requirement lowered to what a cluster gives. A request that
 // required more was never granted, so nothing is lost.
-func plain(r store.Request) store.Request {
+func plain(r store.Lease) store.Lease {
 	r.Require = store.Efficiency
 	return r
 }

@@ -21,11 +21,11 @@ func (r ruled) locksInCluster(c *redistest.Cluster, name string) error {
 	defer s.Close()
 	ctx := r.t.Context()
 	l := request(name)
-	if _, err := s.Acquire(ctx, l); err != nil {
+	if _, err := s.Acquire(ctx, store.AcquireRequest{Lease: l}); err != nil {
 		return err
 	}
-	l.TTL, l.Renewed = l.TTL*2, true // so that the renewal has to write
-	if err := s.Renew(ctx, []store.Request{l})[0]; err != nil {
+	l.TTL *= 2 // so that the renewal has to write
+	if err := s.Renew(ctx, []store.Lease{l})[0]; err != nil {
 		return err
 	}
 	if st, err := s.Inspect(ctx, name); err != nil || !st.Held {
@@ -40,10 +40,10 @@ func (r ruled) locksInCluster(c *redistest.Cluster, name string) error {
 	if err := r.moves(c, s, l); err != nil {
 		return err
 	}
-	if err := s.Release(ctx, l); err != nil {
+	if err := s.Release(ctx, store.ReleaseRequest{Lease: l, Renewed: true}); err != nil {
 		return err
 	}
-	if err := s.Release(ctx, l); !errors.Is(err, store.ErrNotHeld) { // which leaves a tombstone
+	if err := s.Release(ctx, store.ReleaseRequest{Lease: l}); !errors.Is(err, store.ErrNotHeld) { // which leaves a tombstone
 		return err
 	}
 	server := c.Has(r.t, name)
@@ -53,27 +53,26 @@ func (r ruled) locksInCluster(c *redistest.Cluster, name string) error {
 	if err := (ruled{r.t, []*redistest.Server{server}, "", r.patience}).excess(); err != nil {
 		return err
 	}
-	drawn := request(name)
-	g, err := s.Acquire(ctx, drawn)
+	l = request(name)
+	g, err := s.Acquire(ctx, store.AcquireRequest{Lease: l})
 	if err != nil {
 		return err
 	}
-	drawn.Above = g.Token
-	if _, err := s.Draw(ctx, drawn); err != nil {
+	if _, err := s.ReserveTokens(ctx, store.ReserveRequest{Lease: l, Above: g.Token, Count: 1}); err != nil {
 		return err
 	}
-	return s.Release(ctx, drawn)
+	return s.Release(ctx, store.ReleaseRequest{Lease: l})
 }
 
 // moves has the lease renewed while its slot is on its way.
-func (r ruled) moves(c *redistest.Cluster, s store.Store, l store.Request) error {
+func (r ruled) moves(c *redistest.Cluster, s store.Store, l store.Lease) error {
 	m := c.BeginMove(r.t, l.Name, another(r.t, c, l.Name))
 	defer func() {
 		m.End(r.t)
 		eventually(r.t, "all know of it", func() bool { return c.Has(r.t, l.Name) != nil })
 	}()
 	m.Carry(r.t, l.Name, "{"+l.Name+"}:token")
-	return s.Renew(r.t.Context(), []store.Request{l})[0]
+	return s.Renew(r.t.Context(), []store.Lease{l})[0]
 }
 
 // The rule that is printed for a cluster is enough, and nothing in it can be dropped;

@@ -20,7 +20,7 @@ func another(t *testing.T, c *redistest.Cluster, key string) *redistest.Server {
 }
 
 // lines has so many wait for a lock, one after the other, and is what becomes of them.
-func lines(t *testing.T, server *redistest.Server, name string, stores ...store.Waiter) (requests []store.Request, all []<-chan outcome) {
+func lines(t *testing.T, server *redistest.Server, name string, stores ...store.Waiter) (requests []store.Lease, all []<-chan outcome) {
 	t.Helper()
 	for _, s := range stores {
 		r := patientWaiter(name)
@@ -32,7 +32,7 @@ func lines(t *testing.T, server *redistest.Server, name string, stores ...store.
 
 // inTurn sees that those who wait are granted the lock, in their order, soon after it
 // was released, and with larger tokens each time.
-func inTurn(t *testing.T, last store.Grant, requests []store.Request, all []<-chan outcome, stores ...store.Waiter) {
+func inTurn(t *testing.T, last store.Grant, requests []store.Lease, all []<-chan outcome, stores ...store.Waiter) {
 	t.Helper()
 	for i, done := range all {
 		g := grantedSoon(t, done)
@@ -60,7 +60,7 @@ func TestSlotMovesWhileALockIsHeld(t *testing.T) {
 	stores := []store.Waiter{other, third, other}
 	requests, all := lines(t, from, name, stores...)
 	c.Move(t, name, to)
-	if err := holder.Renew(t.Context(), []store.Request{held})[0]; err != nil {
+	if err := holder.Renew(t.Context(), []store.Lease{held})[0]; err != nil {
 		t.Fatalf("the lease was lost when its slot moved: %v", err)
 	}
 	if keys := from.Keys(t); len(keys) > 0 {
@@ -84,7 +84,7 @@ func TestSlotOnItsWay(t *testing.T) {
 	requests, all := lines(t, from, name, other, other)
 	renews := func(where string) {
 		t.Helper()
-		if err := holder.Renew(t.Context(), []store.Request{held})[0]; err != nil {
+		if err := holder.Renew(t.Context(), []store.Lease{held})[0]; err != nil {
 			t.Errorf("renewal with the lock %s: %v", where, err)
 		}
 	}
@@ -92,7 +92,7 @@ func TestSlotOnItsWay(t *testing.T) {
 	renews("still where it was")
 	m.Carry(t, name)
 	// Half of it is here and half there, for which nobody is to be blamed.
-	if err := holder.Renew(t.Context(), []store.Request{held})[0]; err == nil || errors.Is(err, store.ErrNotHeld) || !strings.Contains(err.Error(), "lock's slot is moving") {
+	if err := holder.Renew(t.Context(), []store.Lease{held})[0]; err == nil || errors.Is(err, store.ErrNotHeld) || !strings.Contains(err.Error(), "lock's slot is moving") {
 		t.Errorf("renewal with half of the lock there: %v", err)
 	}
 	m.Carry(t, "{"+name+"}:token")
@@ -100,7 +100,7 @@ func TestSlotOnItsWay(t *testing.T) {
 	late, troubled := patientWaiter(name), make(chan error, 1)
 	arrives := make(chan outcome, 1)
 	go func() {
-		g, err := other.Wait(t.Context(), late, func(why error) {
+		g, err := other.Wait(t.Context(), store.WaitRequest{Lease: late}, func(why error) {
 			select {
 			case troubled <- why:
 			default:
@@ -116,12 +116,12 @@ func TestSlotOnItsWay(t *testing.T) {
 	case o := <-arrives:
 		t.Fatalf("who begins to wait meanwhile: %+v", o)
 	}
-	_, err := holder.Acquire(t.Context(), request(name))
+	_, err := holder.Acquire(t.Context(), store.AcquireRequest{Lease: request(name)})
 	if !errors.Is(err, store.ErrQuorum) || errors.Is(err, store.ErrAmbiguous) {
 		t.Errorf("somebody else: %v", err)
 	}
 	released := make(chan error, 1)
-	go func() { released <- holder.Release(t.Context(), held) }()
+	go func() { released <- holder.Release(t.Context(), store.ReleaseRequest{Lease: held}) }()
 	m.End(t)
 	if err := <-released; err != nil {
 		t.Errorf("release while it was on its way: %v", err)
@@ -161,9 +161,9 @@ func TestClusterTellsOnOneChannelOfItsOwn(t *testing.T) {
 	c := redistest.StartCluster(t, 3, 0)
 	holder, other := openCluster(t, c.Masters, nil), openCluster(t, c.Masters, nil)
 	type pair struct {
-		held store.Request
+		held store.Lease
 		g    store.Grant
-		next []store.Request
+		next []store.Lease
 		all  []<-chan outcome
 	}
 	var pairs []pair
@@ -224,7 +224,7 @@ func TestMasterOfAClusterDies(t *testing.T) {
 	})
 	server.Kill()
 	eventually(t, "the replica has the slot, and the lease is renewed there", func() bool {
-		err := holder.Renew(t.Context(), []store.Request{held})[0]
+		err := holder.Renew(t.Context(), []store.Lease{held})[0]
 		if errors.Is(err, store.ErrNotHeld) {
 			t.Fatal("the lease is taken for lost")
 		}
@@ -250,7 +250,7 @@ func TestMasterOfAClusterHandsOver(t *testing.T) {
 		has := c.Has(t, name)
 		return has != nil && has != server
 	})
-	if err := holder.Renew(t.Context(), []store.Request{held})[0]; err != nil {
+	if err := holder.Renew(t.Context(), []store.Lease{held})[0]; err != nil {
 		t.Fatal(err)
 	}
 	letGo(t, holder, held, store.Grant{})
@@ -275,7 +275,7 @@ func TestClusterIsDown(t *testing.T) {
 		}
 	}
 	eventually(t, "the cluster is down", func() bool { return strings.Contains(server.Text(t, "CLUSTER", "INFO"), "cluster_state:fail") })
-	err := s.Renew(t.Context(), []store.Request{held})[0]
+	err := s.Renew(t.Context(), []store.Lease{held})[0]
 	if err == nil || errors.Is(err, store.ErrNotHeld) || !strings.Contains(err.Error(), "CLUSTERDOWN") {
 		t.Errorf("renewal: %v", err)
 	}
@@ -284,7 +284,7 @@ func TestClusterIsDown(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	eventually(t, "the lease is renewed again", func() bool { return s.Renew(t.Context(), []store.Request{held})[0] == nil })
+	eventually(t, "the lease is renewed again", func() bool { return s.Renew(t.Context(), []store.Lease{held})[0] == nil })
 	letGo(t, s, held, store.Grant{})
 	inTurn(t, g, requests, all, s)
 	if time.Until(time.UnixMicro(int64(g.Token))) > time.Minute {
@@ -307,11 +307,11 @@ func TestReleaseWhileNobodyHasTheSlot(t *testing.T) {
 		}
 	}
 	s := openCluster(t, c.Masters, nil)
-	err := s.Renew(t.Context(), []store.Request{held})[0]
+	err := s.Renew(t.Context(), []store.Lease{held})[0]
 	if err == nil || !strings.Contains(err.Error(), "no server of the cluster serves the slot") {
 		t.Fatalf("renewal: %v", err)
 	}
-	if err := s.Release(t.Context(), held); err == nil {
+	if err := s.Release(t.Context(), store.ReleaseRequest{Lease: held}); err == nil {
 		t.Error("a release that no server has executed")
 	}
 	server.Text(t, "CLUSTER", "ADDSLOTS", slot)

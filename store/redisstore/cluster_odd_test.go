@@ -49,7 +49,7 @@ func TestClusterWithoutRightsToListen(t *testing.T) {
 		t.Errorf("it is taken for one that can be told: %s", got)
 	}
 	letGo(t, holder, held, store.Grant{})
-	inTurn(t, g, []store.Request{next}, []<-chan outcome{done}, deaf)
+	inTurn(t, g, []store.Lease{next}, []<-chan outcome{done}, deaf)
 }
 
 // A master that had no slots when it was connected to tells those who wait once it
@@ -67,7 +67,7 @@ func TestClusterGrows(t *testing.T) {
 	m := c.BeginMove(t, name, to)
 	m.Carry(t, name, "{"+name+"}:token")
 	for _, s := range []store.Store{holder, other} { // sees the lock there, over a connection that hears nothing
-		if err := s.Renew(t.Context(), []store.Request{held})[0]; err != nil {
+		if err := s.Renew(t.Context(), []store.Lease{held})[0]; err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -105,7 +105,7 @@ func TestPromotedReplicaThatForgot(t *testing.T) {
 	var again store.Grant
 	eventually(t, "the lock is granted again", func() (ok bool) {
 		var err error
-		again, err = s.Acquire(t.Context(), request(name))
+		again, err = s.Acquire(t.Context(), store.AcquireRequest{Lease: request(name)})
 		if errors.Is(err, store.ErrBusy) {
 			t.Fatal("it knows of the lock")
 		}
@@ -114,7 +114,7 @@ func TestPromotedReplicaThatForgot(t *testing.T) {
 	if again.Token <= g.Token {
 		t.Errorf("token %d after %d", again.Token, g.Token)
 	}
-	if err := s.Renew(t.Context(), []store.Request{held})[0]; !errors.Is(err, store.ErrNotHeld) {
+	if err := s.Renew(t.Context(), []store.Lease{held})[0]; !errors.Is(err, store.ErrNotHeld) {
 		t.Errorf("the first holder is not told: %v", err)
 	}
 }
@@ -139,7 +139,7 @@ func TestCrowdWhileSlotsMove(t *testing.T) {
 		s := stores[w%len(stores)]
 		for n := 0; n < rounds || moves.Load() < most; n++ {
 			r := waiter(names[i])
-			g, err := s.Wait(ctx, r, nil)
+			g, err := s.Wait(ctx, store.WaitRequest{Lease: r}, nil)
 			if err != nil {
 				return err
 			}
@@ -151,8 +151,8 @@ func TestCrowdWhileSlotsMove(t *testing.T) {
 			}
 			time.Sleep(time.Millisecond)
 			holders[i].Add(-1)
-			r.Owner, r.Renewed = ownerOf(r, g), g.Repeated
-			if err := s.Release(ctx, r); err != nil {
+			r.Owner = ownerOf(r, g)
+			if err := s.Release(ctx, store.ReleaseRequest{Lease: r, Renewed: g.Repeated}); err != nil {
 				return fmt.Errorf("release: %w", err)
 			}
 		}
@@ -182,7 +182,7 @@ func TestCrowdWhileSlotsMove(t *testing.T) {
 	t.Logf("%d moves", moves.Load())
 }
 
-func ownerOf(r store.Request, g store.Grant) string {
+func ownerOf(r store.Lease, g store.Grant) string {
 	if g.Owner != "" {
 		return g.Owner
 	}
@@ -224,7 +224,7 @@ func TestClusterIsClosed(t *testing.T) {
 	if o := <-all[0]; !errors.Is(o.err, store.ErrClosed) {
 		t.Errorf("who waits is told %v", o.err)
 	}
-	if _, err := s.Acquire(t.Context(), request("a")); !errors.Is(err, store.ErrClosed) {
+	if _, err := s.Acquire(t.Context(), store.AcquireRequest{Lease: request("a")}); !errors.Is(err, store.ErrClosed) {
 		t.Errorf("acquire: %v", err)
 	}
 	if took := time.Since(before); took > long {

@@ -36,7 +36,7 @@ func TestConformanceOfCluster(t *testing.T) {
 func TestLocksAreOnAllMembers(t *testing.T) {
 	c := redistest.StartCluster(t, 3, 0)
 	s := openCluster(t, c.Masters[2:], nil)
-	var leases []store.Request
+	var leases []store.Lease
 	at := map[*redistest.Server]int{}
 	for i := range 60 {
 		r := request(fmt.Sprint("stock/", i))
@@ -59,7 +59,7 @@ func TestLocksAreOnAllMembers(t *testing.T) {
 		t.Errorf("%d are listed, %v", len(all), err)
 	}
 	for _, r := range leases {
-		if err := s.Release(t.Context(), r); err != nil {
+		if err := s.Release(t.Context(), store.ReleaseRequest{Lease: r}); err != nil {
 			t.Error(err)
 		}
 	}
@@ -93,7 +93,7 @@ func TestNamesWithBracesInACluster(t *testing.T) {
 }
 
 // takesInLine takes a lock and has another wait for it, and leave.
-func takesInLine(t *testing.T, s *redisstore.Cluster, c *redistest.Cluster, r store.Request) {
+func takesInLine(t *testing.T, s *redisstore.Cluster, c *redistest.Cluster, r store.Lease) {
 	t.Helper()
 	acquire(t, s, r)
 	ctx, cancel := context.WithCancel(t.Context())
@@ -117,10 +117,10 @@ func TestClusterIsForEfficiency(t *testing.T) {
 	}
 	r := request("stock")
 	r.Require = store.CrashSafe
-	if _, err := s.Acquire(t.Context(), r); !errors.Is(err, store.ErrUnsupported) {
+	if _, err := s.Acquire(t.Context(), store.AcquireRequest{Lease: r}); !errors.Is(err, store.ErrUnsupported) {
 		t.Errorf("acquire: %v", err)
 	}
-	if _, err := s.Wait(t.Context(), r, nil); !errors.Is(err, store.ErrUnsupported) {
+	if _, err := s.Wait(t.Context(), store.WaitRequest{Lease: r}, nil); !errors.Is(err, store.ErrUnsupported) {
 		t.Errorf("wait: %v", err)
 	}
 	if keys := c.Has(t, "stock").Keys(t); len(keys) != 0 {

@@ -34,7 +34,7 @@ func words(t *testing.T, b []byte) []string {
 // arguments it says it wants, whatever command used the memory before.
 func TestCommandsAreWhole(t *testing.T) {
 	s := &Store{wall: time.Now}
-	requests := []store.Request{
+	requests := []store.Lease{
 		{Name: "a", Owner: "o", TTL: time.Millisecond},
 		{Name: strings.Repeat("n\r\n", 300), Owner: strings.Repeat("o", 200), Meta: `{"host":"h"}`, TTL: 1500 * time.Microsecond},
 	}
@@ -66,7 +66,7 @@ func TestCommandsAreWhole(t *testing.T) {
 // and on all others what was encoded for all is left as it is.
 func TestDeafConnectionSaysSo(t *testing.T) {
 	s := &Store{wall: time.Now, channel: channelBegin + "x"}
-	r := store.Request{Name: "a", Owner: store.NewOwnerAt(time.UnixMicro(1790000000123456)), Meta: "m", TTL: time.Second}
+	r := store.Lease{Name: "a", Owner: store.NewOwnerAt(time.UnixMicro(1790000000123456)), Meta: "m", TTL: time.Second}
 	for flags, require := range map[string]store.Class{"-": 0, "g": store.CrashSafe} {
 		r.Require = require
 		waits := driver.Question{Op: quorum.Acquire, Lease: r, Waits: true, Again: true, IfHeld: true, Stamp: 7}
@@ -103,7 +103,7 @@ func TestDeafConnectionSaysSo(t *testing.T) {
 func TestGateIsToldOfTheNode(t *testing.T) {
 	s := &Store{wall: time.Now, channel: channelBegin + "x", o: Options{Clock: clock.System()}, nodes: make([]*node, 3)}
 	s.membership.fingerprint = "0123456789ab"
-	r := store.Request{Name: "a", Owner: "o", Meta: "m", TTL: time.Second}
+	r := store.Lease{Name: "a", Owner: "o", Meta: "m", TTL: time.Second}
 	next := driver.Question{Op: quorum.Acquire, Lease: r, Waits: true}
 	unknown, known, counts := &wire{n: &node{s: s}}, &wire{n: &node{s: s}, run: "abcdefghijkl"}, &wire{n: &node{s: s}, run: "abcdefghijkl"}
 	counts.n.quarantined.until = s.o.Clock.Now().Add(time.Hour)
@@ -127,10 +127,10 @@ func TestGateIsToldOfTheNode(t *testing.T) {
 // A command about many leases is whole as well.
 func TestBundlesAreWhole(t *testing.T) {
 	s := &Store{wall: time.Now}
-	r := store.Request{Name: "a", Owner: "o", Meta: "m", TTL: 1500 * time.Microsecond}
+	r := store.Lease{Name: "a", Owner: "o", Meta: "m", TTL: 1500 * time.Microsecond}
 	var old any
 	for _, asked := range []int{1, 2, 3, 10, maxBundle, maxBundle + 1, 1} {
-		payload, n := s.bundle(slices.Repeat([]store.Request{r}, asked), old)
+		payload, n := s.bundle(slices.Repeat([]store.Lease{r}, asked), old)
 		if old = payload; n != min(asked, maxBundle) {
 			t.Errorf("%d of %d leases in one command", n, asked)
 		}
@@ -148,7 +148,7 @@ func TestBundlesAreWhole(t *testing.T) {
 	other.TTL *= 2
 	safe := r
 	safe.Require = store.CrashSafe
-	for i, leases := range [][]store.Request{{r, r, other}, {r, r, safe}, {safe, safe, r}} {
+	for i, leases := range [][]store.Lease{{r, r, other}, {r, r, safe}, {safe, safe, r}} {
 		if _, n := s.bundle(leases, old); n != 2 {
 			t.Errorf("%d leases of kind %d in one command, want the two that are alike", n, i)
 		}
@@ -158,7 +158,7 @@ func TestBundlesAreWhole(t *testing.T) {
 // A command made in the memory of an old one takes none.
 func TestCommandsAllocateNothing(t *testing.T) {
 	s := &Store{wall: time.Now}
-	r := store.Request{Name: "jobs/nightly", Owner: store.NewOwner(), Meta: `{"host":"h","pid":1}`, TTL: 30 * time.Second}
+	r := store.Lease{Name: "jobs/nightly", Owner: store.NewOwner(), Meta: `{"host":"h","pid":1}`, TTL: 30 * time.Second}
 	old := s.encode(driver.Question{Op: quorum.Acquire, Lease: r}, nil)
 	if n := testing.AllocsPerRun(100, func() {
 		for op := quorum.Acquire; op <= quorum.Heal; op++ {
@@ -167,7 +167,7 @@ func TestCommandsAllocateNothing(t *testing.T) {
 	}); n > 0 {
 		t.Errorf("%v allocations for five commands", n)
 	}
-	leases := slices.Repeat([]store.Request{r}, maxBundle)
+	leases := slices.Repeat([]store.Lease{r}, maxBundle)
 	old, _ = s.bundle(leases, old)
 	if n := testing.AllocsPerRun(100, func() { old, _ = s.bundle(leases, old) }); n > 0 {
 		t.Errorf("%v allocations for a command about %d leases", n, maxBundle)

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/leasehold-dev/leasehold/internal/testenv/redistest"
+	"github.com/leasehold-dev/leasehold/store"
 	"github.com/leasehold-dev/leasehold/store/redisstore"
 )
 
@@ -82,7 +83,7 @@ func TestDial(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer s.Close()
-		if _, err := s.Acquire(t.Context(), request("a")); err != nil {
+		if _, err := s.Acquire(t.Context(), store.AcquireRequest{Lease: request("a")}); err != nil {
 			t.Error(err)
 		}
 	})

@@ -353,8 +353,8 @@ func (n *scripted) Do(c differential.Command) (differential.Answer, error) {
 	}
 	n.s.wall = func() time.Time { return time.UnixMicro(int64(c.Token)).Add(-proposalLead) }
 	buries := c.Op == differential.Bury || c.Op == differential.BuryRenewed
-	r := store.Request{Name: c.Lock, Owner: c.Owner.ID, Meta: c.Owner.Meta, TTL: c.TTL, Renewed: c.Op == differential.BuryRenewed}
-	call := n.s.encode(driver.Question{Op: op, Lease: r, Token: c.Token, Tomb: buries}, nil).(*command)
+	r := store.Lease{Name: c.Lock, Owner: c.Owner.ID, Meta: c.Owner.Meta, TTL: c.TTL}
+	call := n.s.encode(driver.Question{Op: op, Lease: r, Token: c.Token, Tomb: buries, Renewed: c.Op == differential.BuryRenewed}, nil).(*command)
 	read := func(r reply) (differential.Answer, error) { return answerOf(r.answer(call.script)) }
 	if n.bundles && op == quorum.Extend {
 		call, read = n.bundle(r)
@@ -374,10 +374,10 @@ func (n *scripted) Do(c differential.Command) (differential.Answer, error) {
 
 // bundle renews r, now before and now behind others: that of nobody, of each lock.
 // The answers about those are as they have to be, or that is the error.
-func (n *scripted) bundle(r store.Request) (*command, func(reply) (differential.Answer, error)) {
-	var leases []store.Request
+func (n *scripted) bundle(r store.Lease) (*command, func(reply) (differential.Answer, error)) {
+	var leases []store.Lease
 	for _, lock := range append(slices.Clone(differential.Locks), "{", r.Name) {
-		leases = append(leases, store.Request{Name: lock, Owner: "nobody", TTL: r.TTL})
+		leases = append(leases, store.Lease{Name: lock, Owner: "nobody", TTL: r.TTL})
 	}
 	n.asked++
 	here := n.asked % (len(leases) + 1)

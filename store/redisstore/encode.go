@@ -48,7 +48,7 @@ func (s *Store) encode(q driver.Question, old any) any {
 		b := appendCounterKey(begin(acquireScript, guardedScript), r.Name)
 		b = mark(appendTombKey(b, r))
 		b = s.appendProposal(resp.AppendMillis(appendValue(b, r), r.TTL))
-		b = resp.AppendNumber(b, uint64(r.Spare))
+		b = resp.AppendNumber(b, uint64(q.Spare))
 		b, tells := s.appendPlace(b, q, guarded)
 		if c.bytes = gate(b); tells > 0 {
 			c.noPushAt = len(c.bytes) - tells
@@ -63,7 +63,7 @@ func (s *Store) encode(q driver.Question, old any) any {
 			c.bytes = resp.AppendWord(b, "")
 		}
 	case quorum.Extend:
-		s.extend(c, []store.Request{r})
+		s.extend(c, []store.Lease{r})
 	case quorum.Heal:
 		b := appendTombKey(resp.AppendWord(c.begin(healScript), r.Name), r)
 		b = resp.AppendMillis(appendValue(resp.AppendWord(b, markKey), r), r.TTL)
@@ -73,10 +73,10 @@ func (s *Store) encode(q driver.Question, old any) any {
 		if q.Tomb {
 			life = r.TTL
 		}
-		if r.Renewed {
+		if q.Renewed {
 			always = "1"
 		}
-		if r.Undo && r.Attempt != "" {
+		if q.Undo && r.Attempt != "" {
 			always += "u"
 		}
 		plain, marked := releaseScript, resignScript
@@ -127,7 +127,7 @@ func (s *Store) appendPlace(b []byte, q driver.Question, guarded bool) (_ []byte
 	} else if q.QueueOnly {
 		stand = '1'
 	}
-	if q.Lease.Barge {
+	if q.Barge {
 		flags += "b"
 	}
 	if guarded {
@@ -141,7 +141,7 @@ func (s *Store) appendPlace(b []byte, q driver.Question, guarded bool) (_ []byte
 	}
 	place = append(append(place, rank...), ' ')
 	place = append(strconv.AppendUint(place, uint64(q.Stamp), 10), ' ')
-	place = append(strconv.AppendInt(place, int64(q.Lease.Spare), 10), ' ')
+	place = append(strconv.AppendInt(place, int64(q.Spare), 10), ' ')
 	place = append(append(place, cmp.Or(flags, "-")...), ' ')
 	place = append(place, s.channel...)
 	b = resp.AppendWord(b, string(place))

@@ -142,7 +142,7 @@ func (d *examiner) scripts() error {
 	if len(d.found.Lacking) > 0 || s.Mode == "sentinel" || s.Replica || s.Loading {
 		return nil
 	}
-	r := store.Request{Name: d.probe(), Owner: store.NewOwner(), TTL: min(10*time.Second, d.n.s.o.MaxTTL), Renewed: true}
+	r := store.Lease{Name: d.probe(), Owner: store.NewOwner(), TTL: min(10*time.Second, d.n.s.o.MaxTTL)}
 	waits := r
 	waits.Owner = store.NewOwnerAt(time.Now())
 	guarded := r
@@ -162,8 +162,8 @@ func (d *examiner) scripts() error {
 	try("confirm", driver.Question{Op: quorum.Confirm, Lease: r, Token: 1})
 	try("extend", driver.Question{Op: quorum.Extend, Lease: r})
 	try("acquire", driver.Question{Op: quorum.Acquire, Lease: waits, Waits: true})
-	try("release", driver.Question{Op: quorum.Release, Lease: r, Tomb: true})
-	try("release", driver.Question{Op: quorum.Release, Lease: waits})
+	try("release", driver.Question{Op: quorum.Release, Lease: r, Tomb: true, Renewed: true})
+	try("release", driver.Question{Op: quorum.Release, Lease: waits, Renewed: true})
 	if d.found.Mark.Found {
 		try("acquire", driver.Question{Op: quorum.Acquire, Lease: guarded})
 		try("heal", driver.Question{Op: quorum.Heal, Lease: guarded})

@@ -20,7 +20,7 @@ func settled(t *testing.T, s store.Store) {
 	t.Helper()
 	r := request("warm-up")
 	acquire(t, s, r)
-	if err := s.Release(t.Context(), r); err != nil {
+	if err := s.Release(t.Context(), store.ReleaseRequest{Lease: r}); err != nil {
 		t.Fatal(err)
 	}
 	// It hears every node, after all that was sent before.
@@ -45,10 +45,10 @@ func TestTwoOfFiveBlackholed(t *testing.T) {
 	for range rounds {
 		r := request("a")
 		acquire(t, s, r)
-		if err := s.Renew(t.Context(), []store.Request{r})[0]; err != nil {
+		if err := s.Renew(t.Context(), []store.Lease{r})[0]; err != nil {
 			t.Fatal(err)
 		}
-		if err := s.Release(t.Context(), r); err != nil {
+		if err := s.Release(t.Context(), store.ReleaseRequest{Lease: r}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -73,7 +73,7 @@ func TestTwoOfFiveDead(t *testing.T) {
 	r := request("a")
 	acquire(t, s, r)
 	servers[0].Kill()
-	err := s.Renew(t.Context(), []store.Request{r})[0]
+	err := s.Renew(t.Context(), []store.Lease{r})[0]
 	if !errors.Is(err, store.ErrQuorum) || errors.Is(err, store.ErrNotHeld) {
 		t.Errorf("renewal with three of five dead: %v, want no quorum", err)
 	}
@@ -85,7 +85,7 @@ func TestTwoOfFiveDead(t *testing.T) {
 	}
 	servers[1].Declare() // it had no lock yet
 	eventually(t, "locks are granted again", func() bool {
-		_, err := s.Acquire(t.Context(), request("b"))
+		_, err := s.Acquire(t.Context(), store.AcquireRequest{Lease: request("b")})
 		return err == nil
 	})
 }
@@ -115,13 +115,13 @@ func TestLostAcquireReply(t *testing.T) {
 		s := open(t, addrs(proxies), nil)
 		proxies[0].CutReplyTo("{a}:gone:", 1)
 		r := request("a")
-		_, err := s.Acquire(t.Context(), r)
+		_, err := s.Acquire(t.Context(), store.AcquireRequest{Lease: r})
 		if err == nil || errors.Is(err, store.ErrBusy) || !errors.Is(err, store.ErrAmbiguous) {
 			t.Errorf("acquire: %v, want an unknown outcome, never busy with its own key", err)
 		}
 		eventually(t, "the key is removed", noLock(t, servers, "a"))
 		eventually(t, "the lock is granted again", func() bool {
-			_, err := s.Acquire(t.Context(), request("a"))
+			_, err := s.Acquire(t.Context(), store.AcquireRequest{Lease: request("a")})
 			return err == nil
 		})
 	})
@@ -132,7 +132,7 @@ func TestLostAcquireReply(t *testing.T) {
 		proxies[2].CutReplyTo("{a}:gone:", 1)
 		r := request("a")
 		acquire(t, s, r)
-		if err := s.Release(t.Context(), r); err != nil {
+		if err := s.Release(t.Context(), store.ReleaseRequest{Lease: r}); err != nil {
 			t.Fatal(err)
 		}
 		eventually(t, "nothing is left on any node", noLock(t, servers, "a"))
@@ -148,12 +148,12 @@ func TestLostReleaseReply(t *testing.T) {
 	r := request("a")
 	acquire(t, s, r)
 	proxies[0].CutReplyAfter(1)
-	err := s.Release(t.Context(), r)
+	err := s.Release(t.Context(), store.ReleaseRequest{Lease: r})
 	if err == nil || errors.Is(err, store.ErrNotHeld) || !errors.Is(err, store.ErrAmbiguous) {
 		t.Errorf("release: %v, want an unknown outcome", err)
 	}
 	eventually(t, "the node can be asked again", func() bool {
-		return errors.Is(s.Release(t.Context(), r), store.ErrNotHeld)
+		return errors.Is(s.Release(t.Context(), store.ReleaseRequest{Lease: r}), store.ErrNotHeld)
 	})
 	if !noLock(t, servers, "a")() {
 		t.Error("the key is still there")
@@ -170,7 +170,7 @@ func TestLateAcquireFindsATombstone(t *testing.T) {
 	settled(t, s)
 	proxies[0].HoldRequests()
 	r := request("a")
-	if _, err := s.Acquire(t.Context(), r); !errors.Is(err, store.ErrAmbiguous) {
+	if _, err := s.Acquire(t.Context(), store.AcquireRequest{Lease: r}); !errors.Is(err, store.ErrAmbiguous) {
 		t.Fatalf("acquire: %v, want an unknown outcome", err)
 	}
 	// Let everything that was sent arrive, in whatever order it does.
@@ -195,7 +195,7 @@ func TestCancelInTheMiddle(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	var wg sync.WaitGroup
 	var err error
-	wg.Go(func() { _, err = s.Acquire(ctx, request("a")) })
+	wg.Go(func() { _, err = s.Acquire(ctx, store.AcquireRequest{Lease: request("a")}) })
 	eventually(t, "the nodes have granted, unheard", func() bool {
 		for _, server := range servers {
 			if server.Text(t, "EXISTS", "a") != "1" {
@@ -226,7 +226,7 @@ func TestFrozenNodesLeaveNothing(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	_, err := s.Acquire(t.Context(), request("a"))
+	_, err := s.Acquire(t.Context(), store.AcquireRequest{Lease: request("a")})
 	var q *store.QuorumError
 	if !errors.As(err, &q) || q.Count(store.TimedOut) != 3 || q.Count(store.Granted) != 2 {
 		t.Errorf("acquire with three of five frozen: %v, want three timed out and two granted", err)
@@ -247,7 +247,7 @@ func TestSplitVotesAreGivenBack(t *testing.T) {
 	}
 	s := open(t, addrs(servers), nil)
 	servers[0].Text(t, "DEL", "a")
-	_, err := s.Acquire(t.Context(), request("a"))
+	_, err := s.Acquire(t.Context(), store.AcquireRequest{Lease: request("a")})
 	var busy *store.BusyError
 	if !errors.As(err, &busy) || len(busy.Nodes) != 3 {
 		t.Fatalf("acquire: %v, want busy with each node's answer", err)
@@ -265,7 +265,7 @@ func TestManyLeasesOneClosedStore(t *testing.T) {
 		wg.Go(func() {
 			for range 20 {
 				r := request(store.NewOwner())
-				if _, err := s.Acquire(context.Background(), r); err != nil {
+				if _, err := s.Acquire(context.Background(), store.AcquireRequest{Lease: r}); err != nil {
 					if !errors.Is(err, store.ErrClosed) && !errors.Is(err, store.ErrQuorum) {
 						t.Errorf("acquire around Close: %v", err)
 					}
@@ -287,7 +287,7 @@ func TestOrderHoldsOnASlowNode(t *testing.T) {
 	proxies[2].HoldRequests()
 	first, second := request("a"), request("a")
 	acquire(t, s, first)
-	if err := s.Release(t.Context(), first); err != nil {
+	if err := s.Release(t.Context(), store.ReleaseRequest{Lease: first}); err != nil {
 		t.Fatal(err)
 	}
 	acquire(t, s, second)

@@ -85,7 +85,7 @@ const benchLock = "bench/lock"
 // longLine is a lock with its holder and those who wait for it.
 type longLine struct {
 	*scripted
-	all     []store.Request // the holder, then the others; of a lock that nobody waits for all that have it one by one
+	all     []store.Lease // the holder, then the others; of a lock that nobody waits for all that have it one by one
 	waiting int
 	last    uint64
 }
@@ -126,7 +126,7 @@ func (l *longLine) newcomer() driver.Question {
 	if l.last++; l.last == 1 {
 		l.last = uint64(time.Now().UnixMicro())
 	}
-	r := store.Request{Name: benchLock, Owner: store.NewOwnerAt(time.UnixMicro(int64(l.last))), Meta: `{"host":"some-host-name","pid":123456,"purpose":"bench"}`, TTL: 30 * time.Second}
+	r := store.Lease{Name: benchLock, Owner: store.NewOwnerAt(time.UnixMicro(int64(l.last))), Meta: `{"host":"some-host-name","pid":123456,"purpose":"bench"}`, TTL: 30 * time.Second}
 	if l.waiting == 0 {
 		r.Name = fmt.Sprint(benchLock, l.last%64)
 	}

@@ -46,8 +46,8 @@ func (n *scripted) text(t testing.TB, words ...string) string {
 	return strings.Trim(said[0].String(), `"`)
 }
 
-func lining(name string, require store.Class) store.Request {
-	return store.Request{Name: name, Owner: store.NewOwnerAt(time.Now()), TTL: 30 * time.Second, Require: require}
+func lining(name string, require store.Class) store.Lease {
+	return store.Lease{Name: name, Owner: store.NewOwnerAt(time.Now()), TTL: 30 * time.Second, Require: require}
 }
 
 // A server that grants nothing hands nothing on either; the line stays until it
@@ -218,7 +218,7 @@ func TestWhatIsNoLine(t *testing.T) {
 }
 
 // releases releases what is held.
-func (n *scripted) releases(t *testing.T, held store.Request) {
+func (n *scripted) releases(t *testing.T, held store.Lease) {
 	t.Helper()
 	said, err := n.run(n.byText(n.s.encode(driver.Question{Op: quorum.Release, Lease: held}, nil).(*command)))
 	if err != nil || fmt.Sprint(said) != "[[1]]" {
@@ -282,11 +282,11 @@ func TestLongLine(t *testing.T) {
 	held := lining("stock", 0)
 	n.ask(t, driver.Question{Op: quorum.Acquire, Lease: held})
 	begin, rnd := time.Now().Add(-200*time.Millisecond), rand.New(rand.NewPCG(1, 2))
-	var line []store.Request // as it is to be
-	stands := func(r store.Request, again bool) {
+	var line []store.Lease // as it is to be
+	stands := func(r store.Lease, again bool) {
 		t.Helper()
 		a := n.ask(t, driver.Question{Op: quorum.Acquire, Lease: r, Waits: true, Again: again})[0]
-		if want := slices.IndexFunc(line, func(o store.Request) bool { return o.Owner == r.Owner }) + 1; a.Position != want {
+		if want := slices.IndexFunc(line, func(o store.Lease) bool { return o.Owner == r.Owner }) + 1; a.Position != want {
 			t.Fatalf("position %d, want %d of %d", a.Position, want, len(line))
 		}
 	}
@@ -298,7 +298,7 @@ func TestLongLine(t *testing.T) {
 		if i%3 == 0 {
 			r.TTL = 5 * time.Minute
 		}
-		at := slices.IndexFunc(line, func(o store.Request) bool { return store.Rank(o.Owner) > store.Rank(r.Owner) })
+		at := slices.IndexFunc(line, func(o store.Lease) bool { return store.Rank(o.Owner) > store.Rank(r.Owner) })
 		if at < 0 {
 			at = len(line)
 		}
@@ -321,7 +321,7 @@ func TestLongLine(t *testing.T) {
 		t.Fatal(err)
 	}
 	n.text(t, "SET", "stock", held.Owner, "PX", "60000")
-	line = slices.DeleteFunc(line, func(r store.Request) bool { return r.TTL < time.Minute })
+	line = slices.DeleteFunc(line, func(r store.Lease) bool { return r.TTL < time.Minute })
 	for range all / 64 { // each finds a part of them
 		n.ask(t, driver.Question{Op: quorum.Acquire, Lease: line[len(line)-1], Waits: true, Again: true})
 	}
@@ -331,7 +331,7 @@ func TestLongLine(t *testing.T) {
 	if length := n.text(t, "LLEN", "{stock}:line"); length != strconv.Itoa(len(line)) {
 		t.Errorf("%s in line, want %d", length, len(line))
 	}
-	for _, r := range append([]store.Request{held}, line...) {
+	for _, r := range append([]store.Lease{held}, line...) {
 		if got := n.text(t, "GET", "stock"); got != r.Owner {
 			t.Fatalf("it is %s's, want %s's", got, r.Owner)
 		}

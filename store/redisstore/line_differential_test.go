@@ -363,7 +363,7 @@ func (r *lineRun) step(s lineStep) error {
 // question puts a step in the words of the store.
 func (r *lineRun) question(s lineStep) driver.Question {
 	owner := r.owners[s.Owner]
-	q := driver.Question{Lease: store.Request{Name: lineLock, Owner: owner, Meta: `{"pid":1}`, TTL: s.TTL, Spare: s.Spare, Barge: s.Barge, Renewed: s.Renewed}}
+	q := driver.Question{Lease: store.Lease{Name: lineLock, Owner: owner, Meta: `{"pid":1}`, TTL: s.TTL}, Spare: s.Spare, Barge: s.Barge, Renewed: s.Renewed}
 	placed := slices.ContainsFunc(r.model.Line, func(p modelnode.Place[string]) bool { return p.Owner == owner })
 	switch s.Op {
 	case asks:
@@ -383,8 +383,8 @@ func (r *lineRun) question(s lineStep) driver.Question {
 	default:
 		q.Op, q.Tomb = quorum.Release, s.Tomb
 		if s.Op == returns && s.To >= 0 && s.To != s.Owner {
-			next := store.Request{Name: lineLock, Owner: r.owners[s.To], Meta: `{"pid":1}`, TTL: 2 * s.TTL, Spare: s.Spare, Barge: s.Barge}
-			q.Next = &driver.Question{Op: quorum.Acquire, Lease: next, Waits: true, QueueOnly: s.Stand, IfHeld: !s.Stand, Stamp: clock.Instant(r.trace.Len()) << 40}
+			next := store.Lease{Name: lineLock, Owner: r.owners[s.To], Meta: `{"pid":1}`, TTL: 2 * s.TTL}
+			q.Next = &driver.Question{Op: quorum.Acquire, Lease: next, Spare: s.Spare, Barge: s.Barge, Waits: true, QueueOnly: s.Stand, IfHeld: !s.Stand, Stamp: clock.Instant(r.trace.Len()) << 40}
 		}
 		if s.Op != cedes {
 			break
@@ -421,7 +421,7 @@ func (r *lineRun) byModel(s lineStep, q driver.Question) (ans, next modelnode.An
 	case quorum.Extend:
 		r.model, ans = r.model.Extend(r.rules, l.Owner, l.TTL, r.now)
 	default:
-		e := modelnode.Ending[string]{Owner: l.Owner, Renewed: l.Renewed, GivesWay: q.GivesWay, To: q.To, Propose: propose, Reach: r.reach}
+		e := modelnode.Ending[string]{Owner: l.Owner, Renewed: q.Renewed, GivesWay: q.GivesWay, To: q.To, Propose: propose, Reach: r.reach}
 		if q.Tomb {
 			e.Tomb = l.TTL
 		}
@@ -439,7 +439,7 @@ func (r *lineRun) byModel(s lineStep, q driver.Question) (ans, next modelnode.An
 func ask(q driver.Question, propose uint64) modelnode.Ask[string] {
 	l := q.Lease
 	return modelnode.Ask[string]{
-		Owner: l.Owner, TTL: l.TTL, Propose: propose, Spare: uint64(l.Spare), Wait: q.Waits, Again: q.Again, Stand: q.QueueOnly, Behind: q.IfHeld, Barge: l.Barge,
+		Owner: l.Owner, TTL: l.TTL, Propose: propose, Spare: uint64(q.Spare), Wait: q.Waits, Again: q.Again, Stand: q.QueueOnly, Behind: q.IfHeld, Barge: q.Barge,
 		Ticket: store.Rank(l.Owner), Stamp: uint64(q.Stamp),
 	}
 }

@@ -45,7 +45,7 @@ func TestListOfMany(t *testing.T) {
 			g := acquire(t, s, r)
 			if i%3 == 0 {
 				tokens[r.Name] = g.Token
-			} else if err := s.Release(t.Context(), r); err != nil {
+			} else if err := s.Release(t.Context(), store.ReleaseRequest{Lease: r}); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -87,9 +87,8 @@ func TestTokenOfTheGrant(t *testing.T) {
 		servers := redistest.StartN(t, n)
 		s := open(t, addrs(servers), nil)
 		r := request("a")
-		r.Spare = 8
-		r.Meta = store.Holder{Host: "h", PID: 1, Spare: r.Spare}.Encode()
-		g := acquire(t, s, r)
+		r.Meta = store.Holder{Host: "h", PID: 1, Spare: 8}.Encode()
+		g := acquireSpare(t, s, r, 8)
 		list, err := s.List(t.Context(), "")
 		if err != nil || len(list) != 1 || list[0].Token != g.Token {
 			t.Errorf("%d servers: listed as %+v, %v, want token %v", n, list, err, g.Token)
@@ -97,14 +96,13 @@ func TestTokenOfTheGrant(t *testing.T) {
 		if st := inspect(t, s, "a"); st.Token != g.Token {
 			t.Errorf("%d servers: shown with token %v, want %v", n, st.Token, g.Token)
 		}
-		// Those that it draws later are its own as well.
-		r.Above = g.Token + 8
-		d, err := s.Draw(t.Context(), r)
+		// Those that it reserves later are its own as well.
+		d, err := s.ReserveTokens(t.Context(), store.ReserveRequest{Lease: r, Above: g.Token + 8, Count: 9})
 		if err != nil {
 			t.Fatal(err)
 		}
-		if st := inspect(t, s, "a"); st.Token < g.Token || st.Token > d.Token+fence.Token(d.Spare) {
-			t.Errorf("%d servers: after drawing, shown with token %v: the holder has %v to %v", n, st.Token, g.Token, d.Token+fence.Token(d.Spare))
+		if st := inspect(t, s, "a"); st.Token < g.Token || st.Token >= d.Token+fence.Token(d.Count) {
+			t.Errorf("%d servers: after %+v was reserved, shown with token %v, granted was %v", n, d, st.Token, g.Token)
 		}
 	}
 }

@@ -31,17 +31,17 @@ func asksAlone(t *testing.T, s *redisstore.Store) {
 	t.Helper()
 	for range 20 {
 		r := request("alone")
-		if _, err := s.Acquire(t.Context(), r); err != nil {
+		if _, err := s.Acquire(t.Context(), store.AcquireRequest{Lease: r}); err != nil {
 			t.Fatal(err)
 		}
-		if err := s.Release(t.Context(), r); err != nil {
+		if err := s.Release(t.Context(), store.ReleaseRequest{Lease: r}); err != nil {
 			t.Fatal(err)
 		}
 	}
 }
 
 // listens has somebody stand in line who takes in by itself what the server says.
-func listens(t *testing.T, s *redisstore.Store, servers []*redistest.Server) (r store.Request, done <-chan outcome, leave func()) {
+func listens(t *testing.T, s *redisstore.Store, servers []*redistest.Server) (r store.Lease, done <-chan outcome, leave func()) {
 	t.Helper()
 	stack := make([]byte, 1<<20)
 	for start := time.Now(); time.Since(start) < time.Minute; { // others may be reading just then
@@ -99,7 +99,7 @@ func TestWhoStandsInLineListens(t *testing.T) {
 		held := request("stock")
 		takes(t, s, servers, held)
 		r, done, _ := listens(t, s, servers)
-		requests, all := []store.Request{r}, []<-chan outcome{done}
+		requests, all := []store.Lease{r}, []<-chan outcome{done}
 		for range 3 {
 			r := patientWaiter("stock")
 			requests, all = append(requests, r), append(all, wait(t, t.Context(), s, servers, r))

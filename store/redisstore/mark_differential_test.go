@@ -528,8 +528,8 @@ func (m *markRun) grants() (string, error) {
 }
 
 // extends renews a lease.
-func (m *markRun) extends(l store.Request) *command {
+func (m *markRun) extends(l store.Lease) *command {
 	var c command
-	m.s.extend(&c, []store.Request{l})
+	m.s.extend(&c, []store.Lease{l})
 	return m.byText(&c)
 }

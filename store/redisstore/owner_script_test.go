@@ -14,8 +14,8 @@ import (
 // sharedOwner plays what two attempts of one owner may do, one case after the other, and
 // says in which of them the lock is there in the end.
 func sharedOwner(t *testing.T, n *scripted) (held []string) {
-	request := func(attempt string) store.Request {
-		return store.Request{Name: "a", Owner: "deploy", Attempt: attempt, TTL: 30 * time.Second}
+	request := func(attempt string) store.Lease {
+		return store.Lease{Name: "a", Owner: "deploy", Attempt: attempt, TTL: 30 * time.Second}
 	}
 	acquire := func(attempt string) driver.Question {
 		return driver.Question{Op: quorum.Acquire, Lease: request(attempt)}
@@ -30,7 +30,7 @@ func sharedOwner(t *testing.T, n *scripted) (held []string) {
 	}
 	undo := func(attempt string) driver.Question {
 		q := release(attempt)
-		q.Lease.Undo = true
+		q.Undo = true
 		return q
 	}
 	for _, c := range []struct {

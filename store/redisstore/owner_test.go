@@ -11,8 +11,8 @@ import (
 )
 
 // deploy is an attempt of an owner that several processes share.
-func deploy() store.Request {
-	return store.Request{Name: "a", Owner: "deploy", Attempt: store.NewOwner(), TTL: 30 * time.Second}
+func deploy() store.Lease {
+	return store.Lease{Name: "a", Owner: "deploy", Attempt: store.NewOwner(), TTL: 30 * time.Second}
 }
 
 func holds(t *testing.T, server *redistest.Server) bool {
@@ -23,16 +23,16 @@ func holds(t *testing.T, server *redistest.Server) bool {
 // An attempt that fails or is cancelled leaves the lease that another process has under
 // the same owner.
 func TestAttemptOfAnOwnerThatHasTheLock(t *testing.T) {
-	for name, ends := range map[string]func(t *testing.T, s *redisstore.Store, r store.Request){
-		"is cancelled": func(t *testing.T, s *redisstore.Store, r store.Request) {
+	for name, ends := range map[string]func(t *testing.T, s *redisstore.Store, r store.Lease){
+		"is cancelled": func(t *testing.T, s *redisstore.Store, r store.Lease) {
 			ctx, cancel := context.WithCancel(t.Context())
 			time.AfterFunc(10*time.Millisecond, cancel)
-			if _, err := s.Acquire(ctx, r); err == nil {
+			if _, err := s.Acquire(ctx, store.AcquireRequest{Lease: r}); err == nil {
 				t.Error("granted by one of three")
 			}
 		},
-		"fails": func(t *testing.T, s *redisstore.Store, r store.Request) {
-			if _, err := s.Acquire(t.Context(), r); err == nil {
+		"fails": func(t *testing.T, s *redisstore.Store, r store.Lease) {
+			if _, err := s.Acquire(t.Context(), store.AcquireRequest{Lease: r}); err == nil {
 				t.Error("granted by one of three")
 			}
 		},
@@ -52,8 +52,8 @@ func TestAttemptOfAnOwnerThatHasTheLock(t *testing.T) {
 			proxies[1].Pass()
 			eventually(t, "the servers can be used again", func() bool {
 				r := request("warm-up")
-				_, err := second.Acquire(t.Context(), r)
-				return err == nil && second.Release(t.Context(), r) == nil
+				_, err := second.Acquire(t.Context(), store.AcquireRequest{Lease: r})
+				return err == nil && second.Release(t.Context(), store.ReleaseRequest{Lease: r}) == nil
 			})
 			settled(t, second) // all that was to be released is
 			for i, server := range servers {
@@ -62,7 +62,7 @@ func TestAttemptOfAnOwnerThatHasTheLock(t *testing.T) {
 					t.Errorf("server %d: the attempt has ended the lease of another process", i)
 				}
 			}
-			if err := first.Release(t.Context(), held); err != nil {
+			if err := first.Release(t.Context(), store.ReleaseRequest{Lease: held}); err != nil {
 				t.Fatal(err)
 			}
 			eventually(t, "the holder has released the lock", noLock(t, servers, "a"))
@@ -78,7 +78,7 @@ func TestAttemptOfAnOwnerThatFails(t *testing.T) {
 	settled(t, s)
 	proxies[0].DropReplies()
 	proxies[1].DropReplies()
-	if _, err := s.Acquire(t.Context(), deploy()); err == nil {
+	if _, err := s.Acquire(t.Context(), store.AcquireRequest{Lease: deploy()}); err == nil {
 		t.Error("granted by one of three")
 	}
 	proxies[0].Pass()
@@ -102,7 +102,7 @@ func TestLateReleaseOfAnOwner(t *testing.T) {
 				settled(t, second)
 			}
 			goAway(t, first, proxies[2], 2)
-			if err := first.Release(t.Context(), held); err != nil {
+			if err := first.Release(t.Context(), store.ReleaseRequest{Lease: held}); err != nil {
 				t.Fatal(err)
 			}
 			if !before { // by a client that reaches the server; the lease had ended by itself
@@ -125,7 +125,7 @@ func TestReleaseOfAnOwnerEndsAll(t *testing.T) {
 	held, joined := deploy(), deploy()
 	takes(t, first, servers, held)
 	takes(t, second, servers, joined)
-	if err := second.Release(t.Context(), joined); err != nil {
+	if err := second.Release(t.Context(), store.ReleaseRequest{Lease: joined}); err != nil {
 		t.Fatal(err)
 	}
 	eventually(t, "the lock is free", noLock(t, servers, "a"))

@@ -32,7 +32,7 @@ func TestSeveralBatchesInFlight(t *testing.T) {
 	for i := range 5 {
 		r := request(fmt.Sprint(i))
 		wg.Go(func() {
-			if _, err := s.Acquire(t.Context(), r); err != nil {
+			if _, err := s.Acquire(t.Context(), store.AcquireRequest{Lease: r}); err != nil {
 				t.Error(err)
 			}
 		})
@@ -57,7 +57,7 @@ func TestConnectionBreaksWithAnswersOutstanding(t *testing.T) {
 	for i := range 5 {
 		r := request(fmt.Sprint(i))
 		wg.Go(func() {
-			if _, err := s.Acquire(t.Context(), r); !errors.Is(err, store.ErrAmbiguous) || errors.Is(err, store.ErrBusy) {
+			if _, err := s.Acquire(t.Context(), store.AcquireRequest{Lease: r}); !errors.Is(err, store.ErrAmbiguous) || errors.Is(err, store.ErrBusy) {
 				t.Errorf("acquire: %v, want an unknown outcome", err)
 			}
 		})
@@ -66,7 +66,7 @@ func TestConnectionBreaksWithAnswersOutstanding(t *testing.T) {
 	wg.Go(func() {
 		r := held
 		r.TTL *= 2
-		if err := s.Renew(t.Context(), []store.Request{r})[0]; !errors.Is(err, store.ErrAmbiguous) || errors.Is(err, store.ErrNotHeld) {
+		if err := s.Renew(t.Context(), []store.Lease{r})[0]; !errors.Is(err, store.ErrAmbiguous) || errors.Is(err, store.ErrNotHeld) {
 			t.Errorf("renewal: %v, want an unknown outcome", err)
 		}
 	})
@@ -80,7 +80,7 @@ func TestConnectionBreaksWithAnswersOutstanding(t *testing.T) {
 	for i := range 5 {
 		eventually(t, "nothing is left", noLock(t, servers, fmt.Sprint(i)))
 	}
-	if err := s.Release(t.Context(), held); err != nil {
+	if err := s.Release(t.Context(), store.ReleaseRequest{Lease: held}); err != nil {
 		t.Error(err)
 	}
 }
@@ -97,7 +97,7 @@ func TestReleaseIsSentAgain(t *testing.T) {
 	settled(t, s)
 	has(t, servers[2], "a")
 	proxies[2].Blackhole() // what is sent now is lost
-	if err := s.Release(t.Context(), r); err != nil {
+	if err := s.Release(t.Context(), store.ReleaseRequest{Lease: r}); err != nil {
 		t.Fatal(err)
 	}
 	proxies[2].Await(t, "the release is swallowed", func(st faultproxy.Stats) bool { return st.Requests.Lost > 0 })
@@ -116,7 +116,7 @@ func TestOrderHoldsWhenScriptsAreFlushed(t *testing.T) {
 	settled(t, s)
 	proxies[2].HoldRequests()
 	servers[2].Text(t, "SCRIPT", "FLUSH")
-	if err := s.Release(t.Context(), first); err != nil {
+	if err := s.Release(t.Context(), store.ReleaseRequest{Lease: first}); err != nil {
 		t.Fatal(err)
 	}
 	acquire(t, s, second)
@@ -138,8 +138,8 @@ func TestScriptsFlushedUnderLoad(t *testing.T) {
 		all.Go(func() {
 			for range 100 {
 				r := request(fmt.Sprint(g))
-				_, err := s.Acquire(t.Context(), r)
-				if err = errors.Join(err, s.Release(t.Context(), r)); err != nil {
+				_, err := s.Acquire(t.Context(), store.AcquireRequest{Lease: r})
+				if err = errors.Join(err, s.Release(t.Context(), store.ReleaseRequest{Lease: r})); err != nil {
 					failed.Do(func() { t.Error(err) })
 				}
 			}
@@ -173,7 +173,7 @@ func TestAnswersNobodyAskedFor(t *testing.T) {
 	server.say("*3\r\n:0\r\n$5\r\nrival\r\n:29000\r\n")
 	var busy *store.BusyError
 	eventually(t, "only what was asked for is listened to", func() bool {
-		_, err := s.Acquire(t.Context(), request("a"))
+		_, err := s.Acquire(t.Context(), store.AcquireRequest{Lease: request("a")})
 		if err == nil {
 			t.Fatal("the second of two answers was taken for that to another question")
 		}
@@ -189,19 +189,19 @@ func TestSilenceIsToldToAll(t *testing.T) {
 	s := open(t, addrs(proxies), &redisstore.Options{NodeTimeout: 50 * time.Millisecond, ConnectTimeout: long})
 	settled(t, s)
 	proxies[0].Blackhole()
-	if _, err := s.Acquire(t.Context(), request("a")); !errors.Is(err, store.ErrAmbiguous) {
+	if _, err := s.Acquire(t.Context(), store.AcquireRequest{Lease: request("a")}); !errors.Is(err, store.ErrAmbiguous) {
 		t.Fatalf("acquire: %v, want an unknown outcome", err)
 	}
 	// One of these has the node tried again, in vain, for as long as connecting
 	// may take. The others do not wait for that.
 	eventually(t, "the node is known to be unreachable", func() bool {
 		start := time.Now()
-		_, err := s.Acquire(t.Context(), request("a"))
+		_, err := s.Acquire(t.Context(), store.AcquireRequest{Lease: request("a")})
 		return err != nil && time.Since(start) < 20*time.Millisecond
 	})
 	proxies[0].Pass()
 	eventually(t, "it is used again", func() bool {
-		_, err := s.Acquire(t.Context(), request("b"))
+		_, err := s.Acquire(t.Context(), store.AcquireRequest{Lease: request("b")})
 		return err == nil
 	})
 }

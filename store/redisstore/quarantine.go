@@ -33,7 +33,7 @@ import (
 const markKey = "leasehold:node"
 
 // guards reports whether a request may only use servers that have forgotten nothing.
-func (s *Store) guards(r store.Request) bool {
+func (s *Store) guards(r store.Lease) bool {
 	return len(s.nodes) > 1 || r.Require >= store.CrashSafe && s.route == nil
 }
 

@@ -15,7 +15,7 @@ import (
 // that word of why.
 func shut(t *testing.T, s store.Store, name, word string) int {
 	t.Helper()
-	_, err := s.Acquire(t.Context(), request(name))
+	_, err := s.Acquire(t.Context(), store.AcquireRequest{Lease: request(name)})
 	var q *store.QuorumError
 	if !errors.As(err, &q) {
 		return 0
@@ -58,7 +58,7 @@ func forgets(t *testing.T, comesBack func(*redistest.Server)) bool {
 	}
 	servers[2].Declare() // it never had the lock
 	b := open(t, addrs(servers), nil)
-	_, err := b.Acquire(t.Context(), request("a"))
+	_, err := b.Acquire(t.Context(), store.AcquireRequest{Lease: request("a")})
 	return err == nil
 }
 
@@ -121,7 +121,7 @@ func TestQuarantine(t *testing.T) {
 		if n := shut(t, s, "a", "emptied"); n < 2 {
 			t.Errorf("%d nodes are in quarantine", n)
 		}
-		if err := s.Renew(t.Context(), []store.Request{request("before")})[0]; !errors.Is(err, store.ErrNotHeld) {
+		if err := s.Renew(t.Context(), []store.Lease{request("before")})[0]; !errors.Is(err, store.ErrNotHeld) {
 			t.Errorf("a lease that all nodes lost: %v", err)
 		}
 	})
@@ -132,10 +132,10 @@ func TestQuarantine(t *testing.T) {
 		acquire(t, s, held)
 		restart(t, servers...)
 		eventually(t, "locks are granted again", func() bool {
-			_, err := s.Acquire(t.Context(), request("b"))
+			_, err := s.Acquire(t.Context(), store.AcquireRequest{Lease: request("b")})
 			return err == nil
 		})
-		if _, err := s.Acquire(t.Context(), request("a")); !errors.Is(err, store.ErrBusy) {
+		if _, err := s.Acquire(t.Context(), store.AcquireRequest{Lease: request("a")}); !errors.Is(err, store.ErrBusy) {
 			t.Errorf("a lock that is held since before the restart: %v", err)
 		}
 	})
@@ -156,7 +156,7 @@ func TestQuarantine(t *testing.T) {
 		r := request("a")
 		r.TTL = time.Second
 		eventually(t, "locks are granted again", func() bool {
-			_, err := s.Acquire(t.Context(), r)
+			_, err := s.Acquire(t.Context(), store.AcquireRequest{Lease: r})
 			return err == nil
 		})
 	})
@@ -227,7 +227,7 @@ func TestOneServerInQuarantine(t *testing.T) {
 	}
 	safe := request("b")
 	safe.Require = store.CrashSafe
-	_, err := s.Acquire(t.Context(), safe)
+	_, err := s.Acquire(t.Context(), store.AcquireRequest{Lease: safe})
 	var q *store.QuorumError
 	if !errors.As(err, &q) || q.Count(store.Quarantined) != 1 {
 		t.Errorf("the first lock that requires it: %v", err)
@@ -238,7 +238,7 @@ func TestOneServerInQuarantine(t *testing.T) {
 	restart(t, server)
 	eventually(t, "the server is in quarantine", func() bool {
 		safe.Owner = store.NewOwner()
-		_, err := s.Acquire(t.Context(), safe)
+		_, err := s.Acquire(t.Context(), store.AcquireRequest{Lease: safe})
 		return errors.As(err, &q) && q.Count(store.Quarantined) == 1
 	})
 
@@ -248,7 +248,7 @@ func TestOneServerInQuarantine(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer mute.Close()
-	if _, err := mute.Acquire(t.Context(), safe); !errors.Is(err, store.ErrQuorum) || !strings.Contains(err.Error(), "permit the user INFO") {
+	if _, err := mute.Acquire(t.Context(), store.AcquireRequest{Lease: safe}); !errors.Is(err, store.ErrQuorum) || !strings.Contains(err.Error(), "permit the user INFO") {
 		t.Errorf("a server that does not say whether it was restarted: %v", err)
 	}
 }
@@ -270,7 +270,7 @@ func TestQuarantineOfTheLongestTTL(t *testing.T) {
 	eventually(t, "both servers that forgot stay out for as long as the longest lease", func() bool {
 		r := request("a")
 		r.TTL = time.Second
-		_, err := brief.Acquire(t.Context(), r)
+		_, err := brief.Acquire(t.Context(), store.AcquireRequest{Lease: r})
 		var q *store.QuorumError
 		return errors.As(err, &q) && q.Nodes[0].ExpiresIn > 30*time.Second && q.Nodes[1].ExpiresIn > 30*time.Second
 	})
@@ -292,7 +292,7 @@ func TestLookingNeedsNoMark(t *testing.T) {
 	if st, err := s.Inspect(t.Context(), "a"); err != nil || st.Held {
 		t.Errorf("%+v, %v", st, err)
 	}
-	if _, err := s.Acquire(t.Context(), request("a")); !errors.Is(err, store.ErrQuorum) || !strings.Contains(err.Error(), "lacks a permission") {
+	if _, err := s.Acquire(t.Context(), store.AcquireRequest{Lease: request("a")}); !errors.Is(err, store.ErrQuorum) || !strings.Contains(err.Error(), "lacks a permission") {
 		t.Errorf("acquire: %v", err)
 	}
 }

@@ -15,6 +15,7 @@
 package redisstore
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"fmt"
@@ -152,6 +153,8 @@ func (s *Store) Caps() store.Caps {
 		Engine: "redis", Nodes: len(s.nodes), Quorum: quorum.Majority(len(s.nodes)),
 		MaxTTL: s.o.MaxTTL, Reach: "network", Clock: "each server's own",
 		Class: store.CrashSafe,
+		// A single server hands on the sooner, the less it has to do besides.
+		Rejoins: len(s.nodes) > 1,
 	}
 	if s.sentinels != nil {
 		c.Class = store.Efficiency
@@ -160,8 +163,8 @@ func (s *Store) Caps() store.Caps {
 }
 
 // Acquire implements store.Store.
-func (s *Store) Acquire(ctx context.Context, r store.Request) (store.Grant, error) {
-	if err := s.ready(ctx, r); err != nil {
+func (s *Store) Acquire(ctx context.Context, r store.AcquireRequest) (store.Grant, error) {
+	if err := s.ready(ctx, r.Lease, r.Check(s.Caps())); err != nil {
 		return store.Grant{}, err
 	}
 	return s.keeper.Acquire(ctx, r)
@@ -169,15 +172,16 @@ func (s *Store) Acquire(ctx context.Context, r store.Request) (store.Grant, erro
 
 // Renew implements store.Store. It renews all leases at once, and returns when each lease
 // has its majority or cannot get it.
-func (s *Store) Renew(ctx context.Context, leases []store.Request) []error {
+func (s *Store) Renew(ctx context.Context, leases []store.Lease) []error {
 	errs := make([]error, len(leases))
+	caps := s.Caps()
 	for i, r := range leases {
-		errs[i] = s.check(ctx, r)
+		errs[i] = cmp.Or(s.usable(ctx), r.Check(caps))
 	}
 	if !slices.ContainsFunc(errs, func(err error) bool { return err != nil }) {
 		return s.keeper.Renew(ctx, leases)
 	}
-	var valid []store.Request
+	var valid []store.Lease
 	for i, r := range leases {
 		if errs[i] == nil {
 			valid = append(valid, r)
@@ -193,17 +197,17 @@ func (s *Store) Renew(ctx context.Context, leases []store.Request) []error {
 }
 
 // Release implements store.Store.
-func (s *Store) Release(ctx context.Context, r store.Request) error {
-	if err := s.check(ctx, r); err != nil {
+func (s *Store) Release(ctx context.Context, r store.ReleaseRequest) error {
+	if err := cmp.Or(s.usable(ctx), r.Check(s.Caps())); err != nil {
 		return err
 	}
 	return s.keeper.Release(ctx, r)
 }
 
-// ready checks an acquire request before it is sent, and has the mark of a single server
-// checked if the lock requires that.
-func (s *Store) ready(ctx context.Context, r store.Request) error {
-	if err := s.check(ctx, r); err != nil {
+// ready refuses a request to acquire that is invalid or that the servers cannot fulfil,
+// and has the mark of a single server checked if the lock requires that.
+func (s *Store) ready(ctx context.Context, r store.Lease, invalid error) error {
+	if err := cmp.Or(s.usable(ctx), invalid); err != nil {
 		return err
 	}
 	if r.Require >= store.CrashSafe {
@@ -215,15 +219,7 @@ func (s *Store) ready(ctx context.Context, r store.Request) error {
 	return nil
 }
 
-// check refuses requests that are invalid, whose context has ended, or that come after
-// Close.
-func (s *Store) check(ctx context.Context, r store.Request) error {
-	if err := s.usable(ctx); err != nil {
-		return err
-	}
-	return r.Check(s.o.MaxTTL)
-}
-
+// usable refuses requests whose context has ended, or that come after Close.
 func (s *Store) usable(ctx context.Context) error {
 	if s.closed.Load() {
 		return store.ErrClosed

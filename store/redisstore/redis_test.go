@@ -46,13 +46,18 @@ func behind(t *testing.T, servers []*redistest.Server) []*faultproxy.Proxy {
 	return p
 }
 
-func request(name string) store.Request {
-	return store.Request{Name: name, Owner: store.NewOwner(), Meta: store.Holder{Host: "h", PID: 1}.Encode(), TTL: 30 * time.Second}
+func request(name string) store.Lease {
+	return store.Lease{Name: name, Owner: store.NewOwner(), Meta: store.Holder{Host: "h", PID: 1}.Encode(), TTL: 30 * time.Second}
 }
 
-func acquire(t *testing.T, s store.Store, r store.Request) store.Grant {
+func acquire(t *testing.T, s store.Store, r store.Lease) store.Grant {
 	t.Helper()
-	g, err := s.Acquire(t.Context(), r)
+	return acquireSpare(t, s, r, 0)
+}
+
+func acquireSpare(t *testing.T, s store.Store, r store.Lease, spare int) store.Grant {
+	t.Helper()
+	g, err := s.Acquire(t.Context(), store.AcquireRequest{Lease: r, Spare: spare})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -116,7 +121,7 @@ func TestWireFormat(t *testing.T) {
 	if keys := server.Keys(t); len(keys) != 2 {
 		t.Errorf("keys %q, want the lock and its counter", keys)
 	}
-	if err := s.Release(t.Context(), r); err != nil {
+	if err := s.Release(t.Context(), store.ReleaseRequest{Lease: r}); err != nil {
 		t.Fatal(err)
 	}
 	if keys := server.Keys(t); len(keys) != 1 {
@@ -133,12 +138,12 @@ func TestInteroperatesWithPlainClients(t *testing.T) {
 
 	server.Text(t, "SET", "a", "stranger-value", "NX", "PX", "60000")
 	ours := request("a")
-	_, err := s.Acquire(t.Context(), ours)
+	_, err := s.Acquire(t.Context(), store.AcquireRequest{Lease: ours})
 	busy, ok := err.(*store.BusyError)
 	if !ok || busy.Holder.Owner != "stranger-value" || busy.ExpiresIn <= 0 {
 		t.Fatalf("against a plain client's lock: %v, want busy with its value and time", err)
 	}
-	if err := s.Release(t.Context(), ours); err == nil || server.Text(t, "GET", "a") != "stranger-value" {
+	if err := s.Release(t.Context(), store.ReleaseRequest{Lease: ours}); err == nil || server.Text(t, "GET", "a") != "stranger-value" {
 		t.Fatalf("our release touched a plain client's lock (%v)", err)
 	}
 	if got := server.Text(t, "EVAL", compareAndDelete, "1", "a", "stranger-value"); got != "1" {
@@ -153,7 +158,7 @@ func TestInteroperatesWithPlainClients(t *testing.T) {
 	}
 	// A stranger's key without a TTL is reported as what it is.
 	server.Text(t, "SET", "b", "for ever")
-	_, err = s.Acquire(t.Context(), request("b"))
+	_, err = s.Acquire(t.Context(), store.AcquireRequest{Lease: request("b")})
 	if busy, ok := err.(*store.BusyError); !ok || busy.ExpiresIn >= 0 || !strings.Contains(err.Error(), "without an expiry") {
 		t.Errorf("against a key without a TTL: %v", err)
 	}
@@ -176,14 +181,14 @@ func TestWallClockStepChangesNothing(t *testing.T) {
 		if ahead := time.Until(time.UnixMicro(int64(g.Token))); ahead > 5*time.Second {
 			t.Errorf("token %v ahead of the clock with the clock stepped by %v", ahead, step)
 		}
-		if err := s.Renew(t.Context(), []store.Request{r})[0]; err != nil {
+		if err := s.Renew(t.Context(), []store.Lease{r})[0]; err != nil {
 			t.Error(err)
 		}
 		st, err := s.Inspect(t.Context(), "a")
 		if err != nil || !st.Held || st.ExpiresIn > r.TTL || st.ExpiresIn < r.TTL/2 {
 			t.Errorf("clock stepped by %v: %+v, %v", step, st, err)
 		}
-		if err := s.Release(t.Context(), r); err != nil {
+		if err := s.Release(t.Context(), store.ReleaseRequest{Lease: r}); err != nil {
 			t.Error(err)
 		}
 	}
@@ -221,7 +226,7 @@ func TestUncontendedAcquireNeedsNoConfirmation(t *testing.T) {
 	for range rounds {
 		r := request("a")
 		acquire(t, s, r)
-		if err := s.Release(t.Context(), r); err != nil {
+		if err := s.Release(t.Context(), store.ReleaseRequest{Lease: r}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -257,7 +262,7 @@ func TestCloseWaitsForCleanUp(t *testing.T) {
 	for range 20 {
 		s := open(t, addrs(servers), nil)
 		r := request("a")
-		s.Acquire(t.Context(), r)
+		s.Acquire(t.Context(), store.AcquireRequest{Lease: r})
 		s.Close()
 		for _, server := range servers {
 			eventually(t, "nothing is left of an attempt that was refused", func() bool {
@@ -265,7 +270,7 @@ func TestCloseWaitsForCleanUp(t *testing.T) {
 			})
 		}
 	}
-	if _, err := first.Acquire(context.Background(), held); err != nil {
+	if _, err := first.Acquire(context.Background(), store.AcquireRequest{Lease: held}); err != nil {
 		t.Errorf("the holder asking again: %v", err)
 	}
 }

@@ -29,7 +29,7 @@ func TestRedissonHolds(t *testing.T) {
 		if st := inspect(t, s, "stock"); !st.Held || !st.Holder.Foreign || st.Holder.Owner != redissonField || st.ExpiresIn <= 0 {
 			t.Errorf("%d servers: shown as %+v", n, st)
 		}
-		_, err := s.Acquire(t.Context(), request("stock"))
+		_, err := s.Acquire(t.Context(), store.AcquireRequest{Lease: request("stock")})
 		if busy, ok := errors.AsType[*store.BusyError](err); !ok || busy.Holder.Owner != redissonField || busy.ExpiresIn <= 0 {
 			t.Errorf("%d servers: acquire: %v", n, err)
 		}
@@ -54,10 +54,10 @@ func TestLeaseLostToRedisson(t *testing.T) {
 			server.Text(t, "DEL", "stock")
 			ofRedisson().sends(t, server, ofRedisson().acquire)
 		}
-		if err := s.Renew(t.Context(), []store.Request{r})[0]; !errors.Is(err, store.ErrNotHeld) {
+		if err := s.Renew(t.Context(), []store.Lease{r})[0]; !errors.Is(err, store.ErrNotHeld) {
 			t.Errorf("%d servers: renewal: %v", n, err)
 		}
-		if err := s.Release(t.Context(), r); !errors.Is(err, store.ErrNotHeld) {
+		if err := s.Release(t.Context(), store.ReleaseRequest{Lease: r}); !errors.Is(err, store.ErrNotHeld) {
 			t.Errorf("%d servers: release: %v", n, err)
 		}
 		for _, server := range servers {
@@ -81,7 +81,7 @@ func TestOtherHashesAreNoLocks(t *testing.T) {
 		for _, command := range make {
 			server.Text(t, command...)
 		}
-		for _, err := range []error{second(s.Acquire(t.Context(), request(name))), second(s.Inspect(t.Context(), name))} {
+		for _, err := range []error{second(s.Acquire(t.Context(), store.AcquireRequest{Lease: request(name)})), second(s.Inspect(t.Context(), name))} {
 			if err == nil || errors.Is(err, store.ErrBusy) || !strings.Contains(err.Error(), "WRONGTYPE") {
 				t.Errorf("%s: %v", name, err)
 			}

@@ -18,25 +18,25 @@ func TestARefusalDoesNotEndALease(t *testing.T) {
 		servers := redistest.StartN(t, n)
 		s := open(t, addrs(servers), nil)
 		r := request("a")
-		if _, err := s.Acquire(t.Context(), r); err != nil {
+		if _, err := s.Acquire(t.Context(), store.AcquireRequest{Lease: r}); err != nil {
 			t.Fatal(err)
 		}
 		for _, server := range servers {
 			server.Text(t, "CONFIG", "SET", "min-replicas-to-write", "1")
 		}
-		if err := s.Renew(t.Context(), []store.Request{r})[0]; err == nil || errors.Is(err, store.ErrNotHeld) {
+		if err := s.Renew(t.Context(), []store.Lease{r})[0]; err == nil || errors.Is(err, store.ErrNotHeld) {
 			t.Errorf("%d nodes: renewal while they refuse to write: %v, want an outcome that is open", n, err)
 		}
-		if err := s.Release(t.Context(), r); err == nil || errors.Is(err, store.ErrNotHeld) {
+		if err := s.Release(t.Context(), store.ReleaseRequest{Lease: r}); err == nil || errors.Is(err, store.ErrNotHeld) {
 			t.Errorf("%d nodes: release while they refuse to write: %v, want an outcome that is open", n, err)
 		}
 		for _, server := range servers {
 			server.Text(t, "CONFIG", "SET", "min-replicas-to-write", "0")
 		}
-		if err := s.Renew(t.Context(), []store.Request{r})[0]; err != nil {
+		if err := s.Renew(t.Context(), []store.Lease{r})[0]; err != nil {
 			t.Errorf("%d nodes: renewal afterwards: %v", n, err)
 		}
-		if err := s.Release(t.Context(), r); err != nil {
+		if err := s.Release(t.Context(), store.ReleaseRequest{Lease: r}); err != nil {
 			t.Errorf("%d nodes: release afterwards: %v", n, err)
 		}
 	}
@@ -50,11 +50,11 @@ func TestAPlaceIsNotKeptByARefusal(t *testing.T) {
 	s := open(t, []string{server.Addr()}, nil)
 	held, waits := request("a"), request("a")
 	waits.TTL = time.Hour
-	if _, err := s.Acquire(t.Context(), held); err != nil {
+	if _, err := s.Acquire(t.Context(), store.AcquireRequest{Lease: held}); err != nil {
 		t.Fatal(err)
 	}
 	ctx, stop := context.WithCancel(t.Context())
-	_, err := s.Wait(ctx, waits, func(error) {
+	_, err := s.Wait(ctx, store.WaitRequest{Lease: waits}, func(error) {
 		server.Text(t, "CONFIG", "SET", "min-replicas-to-write", "1")
 		stop()
 	})

@@ -43,7 +43,7 @@ func refuses(t *testing.T, s *redisstore.Store, n *redistest.Server) bool {
 	t.Helper()
 	// It takes all nodes that are asked one after the other to hear each of them.
 	var q *store.QuorumError
-	_, err := s.Acquire(t.Context(), briefly("free"))
+	_, err := s.Acquire(t.Context(), store.AcquireRequest{Lease: briefly("free")})
 	if errors.As(err, &q) {
 		for _, o := range q.Nodes {
 			if o.Node == n.Addr() && o.Outcome == store.Refused {
@@ -175,7 +175,7 @@ func TestNodeThatWasDownJoinsTheNewList(t *testing.T) {
 		t.Fatal("it comes back with a mark from after the replacement: this test proves nothing")
 	}
 	eventually(t, "it is one of the new list", func() bool {
-		next.Acquire(t.Context(), briefly("z")) // and so connects
+		next.Acquire(t.Context(), store.AcquireRequest{Lease: briefly("z")}) // and so connects
 		return markOn(t, servers[1]).Print == markOn(t, servers[0]).Print
 	})
 	// One that comes later, while all is well, is served by all.
@@ -209,7 +209,7 @@ func TestReplacedListTakesNoNodeBack(t *testing.T) {
 	}
 	for _, s := range []*redisstore.Store{replaced, openURL(t, listURL(second))} {
 		for range 20 {
-			if _, err := s.Acquire(t.Context(), briefly("x")); err == nil {
+			if _, err := s.Acquire(t.Context(), store.AcquireRequest{Lease: briefly("x")}); err == nil {
 				t.Fatal("a client of the list that was replaced has a lock")
 			}
 			time.Sleep(time.Millisecond)

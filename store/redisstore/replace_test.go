@@ -31,7 +31,7 @@ func TestReplace(t *testing.T) {
 		t.Cleanup(func() { s.Close() })
 		return s
 	}
-	ask := func(name string) store.Request {
+	ask := func(name string) store.Lease {
 		r := request(name)
 		r.TTL = 2 * time.Second
 		return r
@@ -45,15 +45,15 @@ func TestReplace(t *testing.T) {
 	x := ask("x")
 	acquire(t, old, x)
 	both, next := client(bothURL), client(url(after, ""))
-	if _, err := both.Acquire(t.Context(), ask("x")); !errors.Is(err, store.ErrBusy) {
+	if _, err := both.Acquire(t.Context(), store.AcquireRequest{Lease: ask("x")}); !errors.Is(err, store.ErrBusy) {
 		t.Errorf("with both lists, while one with the old list has the lock: %v", err)
 	}
-	if _, err := next.Acquire(t.Context(), ask("free")); !other(err) || !strings.Contains(err.Error(), strings.Split(a[2], ":")[1]) {
+	if _, err := next.Acquire(t.Context(), store.AcquireRequest{Lease: ask("free")}); !other(err) || !strings.Contains(err.Error(), strings.Split(a[2], ":")[1]) {
 		t.Errorf("with the new list, before the replacement: %v", err)
 	}
 	y := ask("y")
 	acquire(t, both, y)
-	if _, err := old.Acquire(t.Context(), ask("y")); !errors.Is(err, store.ErrBusy) {
+	if _, err := old.Acquire(t.Context(), store.AcquireRequest{Lease: ask("y")}); !errors.Is(err, store.ErrBusy) {
 		t.Errorf("with the old list, while one with both has the lock: %v", err)
 	}
 	if st, err := both.Inspect(t.Context(), "x"); err != nil || !st.Held || st.Holder.Owner != x.Owner {
@@ -66,7 +66,7 @@ func TestReplace(t *testing.T) {
 	lost := make(chan error, 1)
 	go func() {
 		for renewing.Err() == nil {
-			if err := old.Renew(renewing, []store.Request{x})[0]; other(err) {
+			if err := old.Renew(renewing, []store.Lease{x})[0]; other(err) {
 				lost <- err
 				return
 			}
@@ -75,7 +75,7 @@ func TestReplace(t *testing.T) {
 	kept := make(chan error, 1)
 	go func() {
 		for renewing.Err() == nil {
-			if err := both.Renew(renewing, []store.Request{y})[0]; err != nil && renewing.Err() == nil {
+			if err := both.Renew(renewing, []store.Lease{y})[0]; err != nil && renewing.Err() == nil {
 				kept <- err
 				return
 			}
@@ -94,22 +94,22 @@ func TestReplace(t *testing.T) {
 	case <-time.After(30 * time.Second):
 		t.Error("a holder with the old list goes on")
 	}
-	if _, err := old.Acquire(t.Context(), ask("free")); !other(err) {
+	if _, err := old.Acquire(t.Context(), store.AcquireRequest{Lease: ask("free")}); !other(err) {
 		t.Errorf("with the old list, after the replacement: %v", err)
 	}
 	z := ask("z")
 	acquire(t, next, z)
-	if _, err := both.Acquire(t.Context(), ask("z")); !errors.Is(err, store.ErrBusy) {
+	if _, err := both.Acquire(t.Context(), store.AcquireRequest{Lease: ask("z")}); !errors.Is(err, store.ErrBusy) {
 		t.Errorf("with both lists, while one with the new list has the lock: %v", err)
 	}
-	if _, err := next.Acquire(t.Context(), ask("y")); !errors.Is(err, store.ErrBusy) {
+	if _, err := next.Acquire(t.Context(), store.AcquireRequest{Lease: ask("y")}); !errors.Is(err, store.ErrBusy) {
 		t.Errorf("with the new list, while one with both has the lock: %v", err)
 	}
 	stop()
 	if err := <-kept; err != nil {
 		t.Errorf("a holder with both lists: %v", err)
 	}
-	if err := both.Release(t.Context(), y); err != nil {
+	if err := both.Release(t.Context(), store.ReleaseRequest{Lease: y}); err != nil {
 		t.Error(err)
 	}
 	acquire(t, next, ask("y"))

@@ -84,8 +84,8 @@ func FuzzReply(f *testing.F) {
 		reply, _ = wellFormed(reply, 0)
 		server.say(reply)
 		ctx := context.Background()
-		r := store.Request{Name: "stock", Owner: store.NewOwner(), Meta: "{}", TTL: 30 * time.Second}
-		grant, err := s.Acquire(ctx, r)
+		r := store.Lease{Name: "stock", Owner: store.NewOwner(), Meta: "{}", TTL: 30 * time.Second}
+		grant, err := s.Acquire(ctx, store.AcquireRequest{Lease: r})
 		if err == nil && grant.Token == 0 {
 			t.Errorf("%q is a grant with token 0", reply)
 		}
@@ -97,17 +97,16 @@ func FuzzReply(f *testing.F) {
 		if errors.As(err, &busy) && (busy.Holder.Owner == "" || busy.ExpiresIn == 0) {
 			t.Errorf("%q: taken, but by whom, for how long? %+v", reply, busy)
 		}
-		printable(t, reply, s.Renew(ctx, []store.Request{r})[0])
-		for _, err := range s.Renew(ctx, []store.Request{r, r, r}) {
+		printable(t, reply, s.Renew(ctx, []store.Lease{r})[0])
+		for _, err := range s.Renew(ctx, []store.Lease{r, r, r}) {
 			printable(t, reply, err)
 		}
-		r.Above = 1
-		drawn, err := s.Draw(ctx, r)
+		reserved, err := s.ReserveTokens(ctx, store.ReserveRequest{Lease: r, Above: 1, Count: 1})
 		printable(t, reply, err)
-		if err == nil && drawn.Token == 0 {
-			t.Errorf("%q: drew token 0", reply)
+		if err == nil && reserved.Token == 0 {
+			t.Errorf("%q: reserved token 0", reply)
 		}
-		printable(t, reply, s.Release(ctx, r))
+		printable(t, reply, s.Release(ctx, store.ReleaseRequest{Lease: r}))
 		state, err := s.Inspect(ctx, "stock")
 		printable(t, reply, err)
 		if err == nil && state.Held != (state.Holder.Owner != "") {
@@ -131,12 +130,12 @@ var released = regexp.MustCompile(`^([*~]2|%1)\r\n[*~%][1-9]\d*\r\n(:1|#t)\r\n`)
 
 // comesBack releases r with a place for the next time, and then waits for the lock or
 // gives the place up.
-func comesBack(t *testing.T, s *redisstore.Store, r store.Request, reply string) {
-	next := r
-	next.Owner, next.Above = store.NewOwnerAt(time.Now()), 0
+func comesBack(t *testing.T, s *redisstore.Store, r store.Lease, reply string) {
+	next := store.WaitRequest{Lease: r}
+	next.Owner = store.NewOwnerAt(time.Now())
 	ctx, cancel := context.WithTimeout(context.Background(), soon)
 	defer cancel()
-	standing, err := s.Return(ctx, r, next)
+	standing, err := s.ReleaseAndRejoin(ctx, store.ReleaseRequest{Lease: r}, next)
 	printable(t, reply, err)
 	if err == nil && !strings.Contains(reply, "|") && !released.MatchString(reply) {
 		t.Errorf("%q is a release", reply)
@@ -159,9 +158,9 @@ func comesBack(t *testing.T, s *redisstore.Store, r store.Request, reply string)
 		case err == nil && (g.Token == 0 || !strings.Contains(reply, g.Token.String())):
 			t.Errorf("%q is a grant with token %v", reply, g.Token)
 		case err == nil:
-			printable(t, reply, s.Release(ctx, next))
+			printable(t, reply, s.Release(ctx, store.ReleaseRequest{Lease: next.Lease}))
 		}
-	} else if err := s.Release(ctx, next); !errors.Is(err, store.ErrNotHeld) {
+	} else if err := s.Release(ctx, store.ReleaseRequest{Lease: next.Lease}); !errors.Is(err, store.ErrNotHeld) {
 		t.Errorf("%q: a place that was given up: %v", reply, err)
 	}
 	if ctx.Err() != nil {
@@ -176,7 +175,7 @@ func TestLongestTTL(t *testing.T) {
 	server := redistest.Start(t)
 	server.Text(t, "SET", "stock", "x", "PX", px)
 	s := open(t, []string{server.Addr()}, nil)
-	_, err := s.Acquire(t.Context(), store.Request{Name: "stock", Owner: store.NewOwner(), TTL: time.Second})
+	_, err := s.Acquire(t.Context(), store.AcquireRequest{Lease: store.Lease{Name: "stock", Owner: store.NewOwner(), TTL: time.Second}})
 	var busy *store.BusyError
 	if !errors.As(err, &busy) || busy.ExpiresIn < 100*365*24*time.Hour {
 		t.Errorf("busy: %+v, %v", busy, err)
@@ -208,12 +207,12 @@ func FuzzRawReply(f *testing.F) {
 		}
 		defer s.Close()
 		server.say(reply)
-		r := store.Request{Name: "stock", Owner: store.NewOwner(), Meta: "{}", TTL: 30 * time.Second}
-		if grant, err := s.Acquire(ctx, r); err == nil && grant.Token == 0 {
+		r := store.Lease{Name: "stock", Owner: store.NewOwner(), Meta: "{}", TTL: 30 * time.Second}
+		if grant, err := s.Acquire(ctx, store.AcquireRequest{Lease: r}); err == nil && grant.Token == 0 {
 			t.Errorf("%q is a grant with token 0", reply)
 		}
-		s.Renew(ctx, []store.Request{r})
-		s.Release(ctx, r)
+		s.Renew(ctx, []store.Lease{r})
+		s.Release(ctx, store.ReleaseRequest{Lease: r})
 	})
 }
 

@@ -26,29 +26,26 @@ func TestReservedTokensStayNearTheClock(t *testing.T) {
 	for _, n := range []int{1, 3} {
 		s := open(t, addrs(redistest.StartN(t, n)), nil)
 		held := request("a")
-		held.Spare = store.MaxSpare
-		g := acquire(t, s, held)
+		g := acquireSpare(t, s, held, store.MaxSpare)
 		last := g.Token + fence.Token(g.Spare)
 		for range 200 { // 13 s of tokens
-			ahead(t, "acquired and drawn", last)
-			held.Above = last
-			d, err := s.Draw(t.Context(), held)
+			ahead(t, "acquired and reserved", last)
+			d, err := s.ReserveTokens(t.Context(), store.ReserveRequest{Lease: held, Above: last, Count: store.MaxSpare + 1})
 			if err != nil {
 				t.Fatal(err)
 			}
-			if d.Token <= last || d.Spare < 0 || d.Spare > store.MaxSpare {
-				t.Fatalf("drew %+v after %v", d, last)
+			if d.Token <= last || d.Count < 1 || d.Count > store.MaxSpare+1 {
+				t.Fatalf("reserved %+v after %v", d, last)
 			}
-			last = d.Token + fence.Token(d.Spare)
+			last = d.Token + fence.Token(d.Count) - 1
 		}
-		ahead(t, "drawn", last)
+		ahead(t, "reserved", last)
 		for range 50 {
-			if err := s.Release(t.Context(), held); err != nil {
+			if err := s.Release(t.Context(), store.ReleaseRequest{Lease: held}); err != nil {
 				t.Fatal(err)
 			}
 			held = request("a")
-			held.Spare = store.MaxSpare
-			if g = acquire(t, s, held); g.Token <= last {
+			if g = acquireSpare(t, s, held, store.MaxSpare); g.Token <= last {
 				t.Fatalf("granted %+v after %v", g, last)
 			}
 			last = g.Token + fence.Token(g.Spare)
@@ -58,7 +55,7 @@ func TestReservedTokensStayNearTheClock(t *testing.T) {
 }
 
 // A counter far ahead of the clock, as after the clock was set back, stops nothing:
-// each grant and each draw gets the next token, and slower servers are raised to it.
+// each grant and each reservation gets the next token, and slower servers are raised to it.
 func TestTokensGoOnAfterAStepBack(t *testing.T) {
 	servers := redistest.StartN(t, 3)
 	s := open(t, addrs(servers), nil)
@@ -68,21 +65,19 @@ func TestTokensGoOnAfterAStepBack(t *testing.T) {
 	}
 	for range 3 {
 		held := request("a")
-		held.Spare = 8
-		g := acquire(t, s, held)
+		g := acquireSpare(t, s, held, 8)
 		if g.Token != last+1 || g.Spare != 0 {
 			t.Fatalf("granted %+v after %v", g, last)
 		}
-		held.Above = g.Token
-		d, err := s.Draw(t.Context(), held)
+		d, err := s.ReserveTokens(t.Context(), store.ReserveRequest{Lease: held, Above: g.Token, Count: 9})
 		if err != nil {
 			t.Fatal(err)
 		}
-		if d.Token != g.Token+1 || d.Spare != 0 {
-			t.Fatalf("drew %+v after %v", d, g.Token)
+		if d.Token != g.Token+1 || d.Count != 1 {
+			t.Fatalf("reserved %+v after %v", d, g.Token)
 		}
 		last = d.Token
-		if err := s.Release(t.Context(), held); err != nil {
+		if err := s.Release(t.Context(), store.ReleaseRequest{Lease: held}); err != nil {
 			t.Fatal(err)
 		}
 		eventually(t, "every server has released it", noLock(t, servers, "a"))

@@ -21,7 +21,7 @@ const maxRetained = 4096
 // leaseID identifies the lease that a release is about.
 type leaseID struct{ name, owner, attempt string }
 
-func idOf(r store.Request) leaseID { return leaseID{r.Name, r.Owner, r.Attempt} }
+func idOf(r store.Lease) leaseID { return leaseID{r.Name, r.Owner, r.Attempt} }
 
 // owed links a call to the retained release that it sends, and to the node that retains
 // it.
@@ -37,7 +37,7 @@ type owed struct {
 // owner that is not new, the release ends only a grant that no other attempt knows about.
 func toRetain(q driver.Question) driver.Question {
 	q.Next, q.GivesWay, q.To = nil, false, ""
-	q.Lease.Undo = q.Lease.Attempt != ""
+	q.Undo = q.Lease.Attempt != ""
 	return q
 }
 

@@ -12,14 +12,14 @@ import (
 // What is retained of a release ends its lease and gives up its place, and nothing else:
 // it takes no place, and does not keep the lock for somebody who may be gone by then.
 func TestToRetain(t *testing.T) {
-	lease := store.Request{Name: "a", Owner: "me", Meta: "{}", TTL: time.Minute, Renewed: true}
-	next := &driver.Question{Op: quorum.Acquire, Lease: store.Request{Name: "a", Owner: "next", TTL: time.Minute}, Waits: true}
-	q := driver.Question{Op: quorum.Release, Lease: lease, Tomb: true, GivesWay: true, To: "senior", Next: next}
-	if got, want := toRetain(q), (driver.Question{Op: quorum.Release, Lease: lease, Tomb: true}); got != want {
+	lease := store.Lease{Name: "a", Owner: "me", Meta: "{}", TTL: time.Minute}
+	next := &driver.Question{Op: quorum.Acquire, Lease: store.Lease{Name: "a", Owner: "next", TTL: time.Minute}, Waits: true}
+	q := driver.Question{Op: quorum.Release, Lease: lease, Tomb: true, Renewed: true, GivesWay: true, To: "senior", Next: next}
+	if got, want := toRetain(q), (driver.Question{Op: quorum.Release, Lease: lease, Tomb: true, Renewed: true}); got != want {
 		t.Errorf("of %+v %+v is retained, want %+v", q, got, want)
 	}
 	q.Lease.Attempt = "second"
-	if got := toRetain(q); !got.Lease.Undo || got.Lease.Attempt != "second" {
+	if got := toRetain(q); !got.Undo || got.Lease.Attempt != "second" {
 		t.Errorf("of a release of one attempt of several %+v is retained", got)
 	}
 }

@@ -37,7 +37,7 @@ func TestReleaseWhileANodeIsAway(t *testing.T) {
 	held := request("a")
 	takes(t, s, servers, held)
 	goAway(t, s, proxies[1], 1)
-	if err := s.Release(t.Context(), held); err != nil {
+	if err := s.Release(t.Context(), store.ReleaseRequest{Lease: held}); err != nil {
 		t.Fatal(err)
 	}
 	if n := s.Stats().Nodes[1]; n.Retained != 1 {
@@ -56,7 +56,7 @@ func TestAttemptDuringAnOutage(t *testing.T) {
 	s := open(t, addrs(proxies), nil)
 	proxies[0].CutReplyTo("{a}:gone:", 1)
 	proxies[0].RefuseNew()
-	if _, err := s.Acquire(t.Context(), request("a")); !errors.Is(err, store.ErrAmbiguous) {
+	if _, err := s.Acquire(t.Context(), store.AcquireRequest{Lease: request("a")}); !errors.Is(err, store.ErrAmbiguous) {
 		t.Fatalf("acquire: %v, want an unknown outcome", err)
 	}
 	eventually(t, "the node is seen to be away", func() bool { return s.Stats().Nodes[0].Err != nil })
@@ -79,7 +79,7 @@ func TestReleaseRefusedByANode(t *testing.T) {
 			held := request("a")
 			takes(t, s, servers, held)
 			servers[2].Text(t, trouble.begin...)
-			if err := s.Release(t.Context(), held); err != nil {
+			if err := s.Release(t.Context(), store.ReleaseRequest{Lease: held}); err != nil {
 				t.Fatal(err)
 			}
 			eventually(t, "the release is retained", func() bool { return s.Stats().Nodes[2].Retained == 1 })
@@ -102,7 +102,7 @@ func TestNothingIsRetainedForADeadNode(t *testing.T) {
 	for range 100 {
 		r := request("a")
 		acquire(t, s, r)
-		if err := s.Release(t.Context(), r); err != nil {
+		if err := s.Release(t.Context(), store.ReleaseRequest{Lease: r}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -141,7 +141,7 @@ func TestBlips(t *testing.T) {
 		clients.Go(func() {
 			for ctx.Err() == nil {
 				r := waiter("stock")
-				g, err := s.Wait(ctx, r, nil)
+				g, err := s.Wait(ctx, store.WaitRequest{Lease: r}, nil)
 				if err != nil {
 					continue
 				}
@@ -149,8 +149,7 @@ func TestBlips(t *testing.T) {
 				if g.Owner != "" {
 					r.Owner = g.Owner
 				}
-				r.Renewed = g.Repeated
-				for s.Release(t.Context(), r) != nil && ctx.Err() == nil {
+				for s.Release(t.Context(), store.ReleaseRequest{Lease: r, Renewed: g.Repeated}) != nil && ctx.Err() == nil {
 					time.Sleep(time.Millisecond)
 				}
 			}
@@ -186,8 +185,7 @@ func TestReleaseOutOfMemory(t *testing.T) {
 			for _, server := range servers {
 				server.Text(t, "CONFIG", "SET", "maxmemory", "1")
 			}
-			held.Renewed = true
-			if err := s.Release(t.Context(), held); err != nil {
+			if err := s.Release(t.Context(), store.ReleaseRequest{Lease: held, Renewed: true}); err != nil {
 				t.Errorf("release on a server without memory: %v", err)
 			}
 			grantedSoon(t, got)
@@ -223,7 +221,7 @@ func TestLockForSomebodyWhoLeft(t *testing.T) {
 				server.Text(t, "SET", key, places[i], "PX", "60000")
 				server.Text(t, "LPUSH", "{a}:line", ticket+" "+leaves.Owner)
 			}
-			if err := s.Release(t.Context(), held); err != nil {
+			if err := s.Release(t.Context(), store.ReleaseRequest{Lease: held}); err != nil {
 				t.Fatal(err)
 			}
 			grantedSoon(t, got)

@@ -23,10 +23,10 @@ type turn struct {
 	proxies []*faultproxy.Proxy
 	s       *redisstore.Store // the client that returns
 	other   *redisstore.Store // the client that waits
-	held    store.Request
-	first   store.Request // of the client that waits
+	held    store.Lease
+	first   store.Lease // of the client that waits
 	got     <-chan outcome
-	next    store.Request
+	next    store.Lease
 }
 
 func newTurn(t *testing.T) *turn { return newTurnOf(t, 3) }
@@ -46,7 +46,7 @@ func newTurnOf(t *testing.T, nodes int) *turn {
 // standing returns the lock, and the waiter gets it.
 func (r *turn) standing() store.Grant {
 	r.t.Helper()
-	standing, err := r.s.Return(r.t.Context(), r.held, r.next)
+	standing, err := r.s.ReleaseAndRejoin(r.t.Context(), store.ReleaseRequest{Lease: r.held}, store.WaitRequest{Lease: r.next})
 	if err != nil || !standing {
 		r.t.Fatalf("return: there is a place: %v, %v", standing, err)
 	}
@@ -91,7 +91,7 @@ func (r *turn) asks(server *redistest.Server, g store.Grant) {
 // givesUp leaves the place, and then ends it all.
 func (r *turn) givesUp(g store.Grant) {
 	r.t.Helper()
-	if err := r.s.Release(r.t.Context(), r.next); !errors.Is(err, store.ErrNotHeld) {
+	if err := r.s.Release(r.t.Context(), store.ReleaseRequest{Lease: r.next}); !errors.Is(err, store.ErrNotHeld) {
 		r.t.Errorf("release of a place that nobody wants: %v", err)
 	}
 	letGo(r.t, r.other, r.first, g)
@@ -197,7 +197,7 @@ func TestReturnIsSentAgain(t *testing.T) {
 			r := newTurn(t)
 			breaks.before(r, r.proxies[2])
 			g := r.standing()
-			if err := r.s.Release(t.Context(), r.next); !errors.Is(err, store.ErrNotHeld) {
+			if err := r.s.Release(t.Context(), store.ReleaseRequest{Lease: r.next}); !errors.Is(err, store.ErrNotHeld) {
 				t.Errorf("release of a place that nobody wants: %v", err)
 			}
 			if what != "before its answer" {
@@ -214,7 +214,7 @@ func TestReturnIsSentAgain(t *testing.T) {
 func TestReturnToOneServerIsSentAgain(t *testing.T) {
 	r := newTurnOf(t, 1)
 	r.proxies[0].CutReplyTo("{stock}:gone:"+r.held.Owner, 3)
-	if standing, err := r.s.Return(t.Context(), r.held, r.next); standing || !errors.Is(err, store.ErrAmbiguous) {
+	if standing, err := r.s.ReleaseAndRejoin(t.Context(), store.ReleaseRequest{Lease: r.held}, store.WaitRequest{Lease: r.next}); standing || !errors.Is(err, store.ErrAmbiguous) {
 		t.Fatalf("return: there is a place: %v, %v, want an unknown outcome", standing, err)
 	}
 	g := grantedSoon(t, r.got)
@@ -232,7 +232,7 @@ func TestReturnIsSentAgainWithoutPush(t *testing.T) {
 	held, first, next := request("stock"), patientWaiter("stock"), patientWaiter("stock")
 	takes(t, s, servers, held)
 	got := waits(t.Context(), other, first)
-	isDeaf := func(r store.Request, servers []*redistest.Server) {
+	isDeaf := func(r store.Lease, servers []*redistest.Server) {
 		for _, server := range servers {
 			place := "{stock}:place:" + r.Owner
 			has(t, server, place)
@@ -244,13 +244,13 @@ func TestReturnIsSentAgainWithoutPush(t *testing.T) {
 	isDeaf(first, servers)
 	settled(t, s)
 	proxies[2].Blackhole()
-	if standing, err := s.Return(t.Context(), held, next); err != nil || !standing {
+	if standing, err := s.ReleaseAndRejoin(t.Context(), store.ReleaseRequest{Lease: held}, store.WaitRequest{Lease: next}); err != nil || !standing {
 		t.Fatalf("return: there is a place: %v, %v", standing, err)
 	}
 	isDeaf(next, servers[:2])
 	proxies[2].Await(t, "the return is swallowed", func(st faultproxy.Stats) bool { return st.Requests.Lost > 0 })
 	proxies[2].Pass()
-	if err := s.Release(t.Context(), next); !errors.Is(err, store.ErrNotHeld) {
+	if err := s.Release(t.Context(), store.ReleaseRequest{Lease: next}); !errors.Is(err, store.ErrNotHeld) {
 		t.Errorf("release of a place that nobody wants: %v", err)
 	}
 	letGo(t, other, first, grantedSoon(t, got))
@@ -264,7 +264,7 @@ func TestReturnIsCancelled(t *testing.T) {
 		r := newTurn(t)
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
-		if standing, err := r.s.Return(ctx, r.held, r.next); standing || !errors.Is(err, context.Canceled) {
+		if standing, err := r.s.ReleaseAndRejoin(ctx, store.ReleaseRequest{Lease: r.held}, store.WaitRequest{Lease: r.next}); standing || !errors.Is(err, context.Canceled) {
 			t.Fatalf("return: there is a place: %v, %v", standing, err)
 		}
 		state, err := r.s.Inspect(t.Context(), "stock")
@@ -294,7 +294,7 @@ func TestReturnIsCancelled(t *testing.T) {
 			ctx, cancel := context.WithCancel(t.Context())
 			done := make(chan error, 1)
 			go func() {
-				standing, err := r.s.Return(ctx, r.held, r.next)
+				standing, err := r.s.ReleaseAndRejoin(ctx, store.ReleaseRequest{Lease: r.held}, store.WaitRequest{Lease: r.next})
 				if standing {
 					err = errors.Join(errors.New("there is a place"), err)
 				}
@@ -312,7 +312,7 @@ func TestReturnIsCancelled(t *testing.T) {
 			for _, server := range r.servers {
 				eventually(t, "nobody comes back", func() bool { return server.Text(t, "EXISTS", "{stock}:place:"+r.next.Owner) == "0" })
 			}
-			if err := r.s.Release(t.Context(), r.held); !errors.Is(err, store.ErrNotHeld) {
+			if err := r.s.Release(t.Context(), store.ReleaseRequest{Lease: r.held}); !errors.Is(err, store.ErrNotHeld) {
 				t.Errorf("release after it: %v", err)
 			}
 			letGo(t, r.other, r.first, g)

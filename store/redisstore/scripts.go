@@ -148,7 +148,7 @@ func appendCounterKey(b []byte, name string) []byte {
 	return resp.AppendWord(b, keyBegin, name, counterEnd)
 }
 
-func appendTombKey(b []byte, r store.Request) []byte {
+func appendTombKey(b []byte, r store.Lease) []byte {
 	if r.Attempt == "" {
 		return resp.AppendWord(b, keyBegin, r.Name, tombMiddle, r.Owner)
 	}

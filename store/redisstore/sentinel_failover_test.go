@@ -48,8 +48,7 @@ func TestFailover(t *testing.T) {
 	w.Sentinels[0].Kill() // two of three decide
 	w.Master.Kill()
 	w.Promoted(t)
-	asks(t, "the lease is renewed by the new master", func() error { return one.Renew(t.Context(), []store.Request{held})[0] })
-	held.Renewed = true
+	asks(t, "the lease is renewed by the new master", func() error { return one.Renew(t.Context(), []store.Lease{held})[0] })
 	// A waiter that is gone when the lock is handed over is passed over.
 	eventually(t, "both can be told by the new master", func() bool {
 		own := 0
@@ -60,7 +59,7 @@ func TestFailover(t *testing.T) {
 		}
 		return own == 2
 	})
-	asks(t, "the lock is released", func() error { return one.Release(t.Context(), held) })
+	asks(t, "the lock is released", func() error { return one.Release(t.Context(), store.ReleaseRequest{Lease: held, Renewed: true}) })
 	g := granted(t, gotA)
 	if g.Token <= token {
 		t.Errorf("token %d after %d", g.Token, token)
@@ -96,7 +95,7 @@ func TestFailoverLosesALock(t *testing.T) {
 	}
 	var err error
 	eventually(t, "the holder is told that it lost the lock", func() bool {
-		err = one.Renew(t.Context(), []store.Request{held})[0]
+		err = one.Renew(t.Context(), []store.Lease{held})[0]
 		return !errors.Is(err, store.ErrQuorum)
 	})
 	if !errors.Is(err, store.ErrNotHeld) {
@@ -117,7 +116,7 @@ func TestFailoverOnOrder(t *testing.T) {
 	got := wait(t, t.Context(), two, []*redistest.Server{w.Master}, next)
 	replicated(t, w.Master, replica)
 	w.Failover(t)
-	asks(t, "the lock is released", func() error { return one.Release(t.Context(), held) })
+	asks(t, "the lock is released", func() error { return one.Release(t.Context(), store.ReleaseRequest{Lease: held}) })
 	g := granted(t, got)
 	if g.Token <= token {
 		t.Errorf("token %d after %d", g.Token, token)
@@ -150,10 +149,10 @@ func TestMasterThatIsCutOffFromTheSentinels(t *testing.T) {
 	eventually(t, "locks are taken at the new master", func() bool {
 		r := request(fmt.Sprint("probe/", n))
 		n++
-		_, err := one.Acquire(t.Context(), r)
+		_, err := one.Acquire(t.Context(), store.AcquireRequest{Lease: r})
 		return err == nil && replica.Text(t, "EXISTS", r.Name) == "1" && w.Master.Text(t, "EXISTS", r.Name) == "0"
 	})
-	if err := one.Release(t.Context(), held); err != nil {
+	if err := one.Release(t.Context(), store.ReleaseRequest{Lease: held}); err != nil {
 		t.Fatal(err)
 	}
 	g := granted(t, got)
@@ -193,7 +192,7 @@ func TestDemotedMasterIsLeft(t *testing.T) {
 	sentinel.name(now.Addr(), 2)
 	now.Text(t, "REPLICAOF", "NO", "ONE")
 	follow(old, now)
-	err := s.Release(t.Context(), r)
+	err := s.Release(t.Context(), store.ReleaseRequest{Lease: r})
 	if err != nil && (!errors.Is(err, store.ErrQuorum) || !strings.Contains(err.Error(), "not the master any more")) {
 		t.Errorf("release: %v", err)
 	}
@@ -216,7 +215,7 @@ func TestCloseWithoutAMaster(t *testing.T) {
 	w.Sentinels[0].Kill()
 	w.Master.Kill()
 	eventually(t, "the store has no master", func() bool {
-		return s.Stats().Nodes[0].Err != nil || s.Renew(t.Context(), []store.Request{held})[0] != nil
+		return s.Stats().Nodes[0].Err != nil || s.Renew(t.Context(), []store.Lease{held})[0] != nil
 	})
 	if err := s.Close(); err != nil {
 		t.Error(err)

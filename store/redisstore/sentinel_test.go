@@ -75,10 +75,10 @@ func TestSentinelsDoNotMakeItCrashSafe(t *testing.T) {
 	s := openAt(t, w.URL(), nil)
 	r := request("a")
 	r.Require = store.CrashSafe
-	if _, err := s.Acquire(t.Context(), r); !errors.Is(err, store.ErrUnsupported) {
+	if _, err := s.Acquire(t.Context(), store.AcquireRequest{Lease: r}); !errors.Is(err, store.ErrUnsupported) {
 		t.Errorf("acquire: %v, want ErrUnsupported", err)
 	}
-	if _, err := s.Wait(t.Context(), r, nil); !errors.Is(err, store.ErrUnsupported) {
+	if _, err := s.Wait(t.Context(), store.WaitRequest{Lease: r}, nil); !errors.Is(err, store.ErrUnsupported) {
 		t.Errorf("wait: %v, want ErrUnsupported", err)
 	}
 	if keys := w.Master.Keys(t); len(keys) != 0 {
@@ -147,7 +147,7 @@ func TestCredentialsOfSentinels(t *testing.T) {
 		if list := w.Sentinels[0].Text(t, "CLIENT", "LIST"); strings.Contains(list, "user=locker") {
 			t.Errorf("clients of the sentinel:\n%s", list)
 		}
-		if err := s.Release(t.Context(), r); err != nil {
+		if err := s.Release(t.Context(), store.ReleaseRequest{Lease: r}); err != nil {
 			t.Error(err)
 		}
 	}
@@ -201,7 +201,7 @@ func TestSentinelThatIsBehind(t *testing.T) {
 	// And does not go there if it has to connect again.
 	now.Kill()
 	eventually(t, "the error says that the sentinel is behind", func() bool {
-		_, err := s.Acquire(t.Context(), request("c"))
+		_, err := s.Acquire(t.Context(), store.AcquireRequest{Lease: request("c")})
 		return err != nil && strings.Contains(err.Error(), "up-to-date") && strings.Contains(err.Error(), old.Addr())
 	})
 	if keys := old.Keys(t); len(keys) != 0 {

@@ -38,21 +38,27 @@ func TestOneServerOfAList(t *testing.T) {
 	acquire(t, only, held)
 	several := openURL(t, "redis://"+strings.Join(a, ",")+"?max_ttl=2s&node_timeout=1s")
 	eventually(t, "who was there before is told", func() bool {
-		return ofAnotherList(only.Renew(t.Context(), []store.Request{held})[0])
+		return ofAnotherList(only.Renew(t.Context(), []store.Lease{held})[0])
 	})
-	if _, err := only.Acquire(t.Context(), request("free")); !ofAnotherList(err) || !strings.Contains(err.Error(), a[2]) {
+	if _, err := only.Acquire(t.Context(), store.AcquireRequest{Lease: request("free")}); !ofAnotherList(err) || !strings.Contains(err.Error(), a[2]) {
 		t.Errorf("by who was there before: %v", err)
 	}
 	if st, err := only.Inspect(t.Context(), "held"); err != nil || st.Holder.Owner != held.Owner {
 		t.Errorf("looking: %+v, %v", st, err)
 	}
-	if err := only.Release(t.Context(), held); err != nil {
+	if err := only.Release(t.Context(), store.ReleaseRequest{Lease: held}); err != nil {
 		t.Errorf("releasing: %v", err)
 	}
 	late := openURL(t, "redis://"+a[0])
 	for name, wants := range map[string]func() error{
-		"acquire": func() error { _, err := late.Acquire(t.Context(), request("free")); return err },
-		"wait":    func() error { _, err := late.Wait(t.Context(), request("free"), nil); return err },
+		"acquire": func() error {
+			_, err := late.Acquire(t.Context(), store.AcquireRequest{Lease: request("free")})
+			return err
+		},
+		"wait": func() error {
+			_, err := late.Wait(t.Context(), store.WaitRequest{Lease: request("free")}, nil)
+			return err
+		},
 	} {
 		if err := wants(); !ofAnotherList(err) {
 			t.Errorf("%s by who comes later: %v", name, err)
@@ -61,7 +67,7 @@ func TestOneServerOfAList(t *testing.T) {
 	r := request("free")
 	r.TTL = time.Second
 	eventually(t, "the quarantine of three new servers is over", func() bool {
-		_, err := several.Acquire(t.Context(), r)
+		_, err := several.Acquire(t.Context(), store.AcquireRequest{Lease: r})
 		return err == nil
 	})
 }
@@ -76,11 +82,11 @@ func TestOneCarefulServerOfAList(t *testing.T) {
 	acquire(t, only, held)
 	openURL(t, "redis://"+strings.Join(a, ","))
 	eventually(t, "who was there before is told", func() bool {
-		return ofAnotherList(only.Renew(t.Context(), []store.Request{held})[0])
+		return ofAnotherList(only.Renew(t.Context(), []store.Lease{held})[0])
 	})
 	free := request("free")
 	free.Require = store.CrashSafe
-	if _, err := only.Acquire(t.Context(), free); !ofAnotherList(err) {
+	if _, err := only.Acquire(t.Context(), store.AcquireRequest{Lease: free}); !ofAnotherList(err) {
 		t.Errorf("by who was there before: %v", err)
 	}
 }
@@ -92,7 +98,7 @@ func TestReplaceOneServer(t *testing.T) {
 	a := addrs(servers)
 	const settings = "?max_ttl=2s&node_timeout=1s"
 	both := "redis://" + a[0] + settings + "&next=" + strings.Join(a, ",")
-	ask := func(name string) store.Request {
+	ask := func(name string) store.Lease {
 		r := request(name)
 		r.TTL = 2 * time.Second
 		return r
@@ -103,17 +109,17 @@ func TestReplaceOneServer(t *testing.T) {
 	again := openURL(t, "redis://"+a[0]+settings)
 	acquire(t, again, ask("y"))
 	eventually(t, "with both lists, while one with the old list has the lock", func() bool {
-		old.Renew(t.Context(), []store.Request{x})
-		_, err := two.Acquire(t.Context(), ask("x"))
+		old.Renew(t.Context(), []store.Lease{x})
+		_, err := two.Acquire(t.Context(), store.AcquireRequest{Lease: ask("x")})
 		return errors.Is(err, store.ErrBusy)
 	})
 	if err := redisstore.Replace(t.Context(), []string{both}, nil, nil); err != nil {
 		t.Fatal(err)
 	}
-	if err := old.Renew(t.Context(), []store.Request{x})[0]; !ofAnotherList(err) {
+	if err := old.Renew(t.Context(), []store.Lease{x})[0]; !ofAnotherList(err) {
 		t.Errorf("who knows the old list only goes on: %v", err)
 	}
-	if _, err := again.Acquire(t.Context(), ask("z")); !ofAnotherList(err) {
+	if _, err := again.Acquire(t.Context(), store.AcquireRequest{Lease: ask("z")}); !ofAnotherList(err) {
 		t.Errorf("who knows the old list only: %v", err)
 	}
 	next := openURL(t, "redis://"+strings.Join(a, ",")+settings)
@@ -127,6 +133,6 @@ func TestOneServerByTwoNames(t *testing.T) {
 	careful := openURL(t, "redis://"+server.Addr()+"?max_ttl=2s")
 	r := request("a")
 	r.TTL, r.Require = time.Second, store.CrashSafe
-	eventually(t, "the quarantine is over", func() bool { _, err := careful.Acquire(t.Context(), r); return err == nil })
+	eventually(t, "the quarantine is over", func() bool { _, err := careful.Acquire(t.Context(), store.AcquireRequest{Lease: r}); return err == nil })
 	acquire(t, openURL(t, "redis://localhost:"+port), request("b"))
 }

@@ -23,7 +23,7 @@ func TestEmptyValueIsALock(t *testing.T) {
 	if !st.Held || !st.Holder.Foreign || st.Holder.Owner == "" || st.ExpiresIn <= 0 {
 		t.Errorf("inspect of a lock with an empty value: %+v", st)
 	}
-	if _, err := s.Acquire(t.Context(), request("a")); !errors.Is(err, store.ErrBusy) {
+	if _, err := s.Acquire(t.Context(), store.AcquireRequest{Lease: request("a")}); !errors.Is(err, store.ErrBusy) {
 		t.Errorf("acquire of a lock with an empty value: %v, want busy", err)
 	}
 }
@@ -44,7 +44,7 @@ func TestWaiterSeesAnEmptyLockGo(t *testing.T) {
 		<-told
 		server.Text(t, "DEL", "a")
 	}()
-	if _, err := s.Wait(ctx, r, func(err error) { told <- err }); err != nil {
+	if _, err := s.Wait(ctx, store.WaitRequest{Lease: r}, func(err error) { told <- err }); err != nil {
 		t.Fatalf("wait: %v", err)
 	}
 }
@@ -55,7 +55,7 @@ func TestForeignHolder(t *testing.T) {
 	s := open(t, []string{server.Addr()}, nil)
 	acquired := request("a")
 	acquire(t, s, acquired)
-	if err := s.Release(t.Context(), acquired); err != nil {
+	if err := s.Release(t.Context(), store.ReleaseRequest{Lease: acquired}); err != nil {
 		t.Fatal(err)
 	}
 
@@ -87,7 +87,7 @@ func TestOwnHolder(t *testing.T) {
 	server := redistest.Start(t)
 	s := open(t, []string{server.Addr()}, nil)
 	described := store.Holder{Host: "h", PID: 1}.Encode()
-	for _, r := range []store.Request{
+	for _, r := range []store.Lease{
 		{Owner: store.NewOwner()}, {Owner: store.NewOwnerAt(time.Now())},
 		{Owner: store.NewOwner(), Meta: "not JSON"}, {Owner: store.NewOwner(), Meta: described},
 		{Owner: "fixed"}, {Owner: "fixed", Meta: described}, {Owner: "fixed", Meta: store.Holder{}.Encode()},
@@ -98,7 +98,7 @@ func TestOwnHolder(t *testing.T) {
 		if st := inspect(t, s, "a"); st.Holder.Foreign || st.Holder.Owner != r.Owner || st.Token != g.Token || g.Token == fence.Token(0) {
 			t.Errorf("lease of %q with %q: shown as %+v with token %v, was granted %v", r.Owner, r.Meta, st.Holder, st.Token, g.Token)
 		}
-		if err := s.Release(t.Context(), r); err != nil {
+		if err := s.Release(t.Context(), store.ReleaseRequest{Lease: r}); err != nil {
 			t.Fatal(err)
 		}
 	}

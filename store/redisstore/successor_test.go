@@ -88,7 +88,7 @@ func (a *address) moveTo(s *redistest.Server) {
 // longer than any lease.
 const brief = "?max_ttl=2s&node_timeout=1s"
 
-func briefly(name string) store.Request {
+func briefly(name string) store.Lease {
 	r := request(name)
 	r.TTL = 2 * time.Second
 	return r
@@ -96,9 +96,9 @@ func briefly(name string) store.Request {
 
 // refusedThere has a client ask for a lock that somebody holds. It must not get it, and
 // come to know that the i-th node is in quarantine.
-func refusedThere(t *testing.T, c *redisstore.Store, r store.Request, i int, word string) {
+func refusedThere(t *testing.T, c *redisstore.Store, r store.Lease, i int, word string) {
 	t.Helper()
-	if g, err := c.Acquire(t.Context(), r); err == nil {
+	if g, err := c.Acquire(t.Context(), store.AcquireRequest{Lease: r}); err == nil {
 		t.Errorf("two clients hold the lock; token %d", g.Token)
 		return
 	}
@@ -135,7 +135,7 @@ func newSuccession(t *testing.T, settings string, args ...string) *succession {
 }
 
 // holds has the connected client get the lock on the first two.
-func (s *succession) holds(t *testing.T, r store.Request) {
+func (s *succession) holds(t *testing.T, r store.Lease) {
 	t.Helper()
 	acquire(t, s.connected, r)
 	s.servers[2].Text(t, "DEL", r.Name, "{"+r.Name+"}:token")
@@ -348,13 +348,13 @@ func TestMarkOfAnotherVersion(t *testing.T) {
 					t.Errorf("%s: %v", who, err)
 				}
 			}
-			_, err := before.Acquire(t.Context(), request("a"))
+			_, err := before.Acquire(t.Context(), store.AcquireRequest{Lease: request("a")})
 			refused("a client that was there", err)
-			refused("a holder", before.Renew(t.Context(), []store.Request{held})[0])
+			refused("a holder", before.Renew(t.Context(), []store.Lease{held})[0])
 			late := open(t, addrs(servers), nil)
-			_, err = late.Acquire(t.Context(), request("a"))
+			_, err = late.Acquire(t.Context(), store.AcquireRequest{Lease: request("a")})
 			refused("a client that comes", err)
-			_, err = openURL(t, "redis://"+servers[0].Addr()).Acquire(t.Context(), request("a"))
+			_, err = openURL(t, "redis://"+servers[0].Addr()).Acquire(t.Context(), store.AcquireRequest{Lease: request("a")})
 			refused("a client of one server", err)
 			if st, err := late.Inspect(t.Context(), "held"); err != nil || !st.Held {
 				t.Errorf("looking: %+v, %v", st, err)
@@ -364,7 +364,7 @@ func TestMarkOfAnotherVersion(t *testing.T) {
 					t.Errorf("the mark is now %q", got)
 				}
 			}
-			if err := before.Release(t.Context(), held); err != nil {
+			if err := before.Release(t.Context(), store.ReleaseRequest{Lease: held}); err != nil {
 				t.Error(err)
 			}
 			only.Close()
@@ -374,7 +374,7 @@ func TestMarkOfAnotherVersion(t *testing.T) {
 			acquire(t, before, request("a"))
 			acquire(t, open(t, addrs(servers), nil), request("b"))
 			eventually(t, "who was refused looks again", func() bool {
-				_, err := late.Acquire(t.Context(), request("c"))
+				_, err := late.Acquire(t.Context(), store.AcquireRequest{Lease: request("c")})
 				return err == nil
 			})
 		})

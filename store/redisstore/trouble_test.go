@@ -101,7 +101,7 @@ func TestTroubleIsNamed(t *testing.T) {
 					return err
 				}
 				defer s.Close()
-				_, err = s.Acquire(t.Context(), request("a"))
+				_, err = s.Acquire(t.Context(), store.AcquireRequest{Lease: request("a")})
 				return err
 			}()
 			if err == nil {
@@ -169,7 +169,7 @@ func TestTTLOutOfBounds(t *testing.T) {
 	for _, ttl := range []time.Duration{0, -time.Second, time.Microsecond, 10*time.Second + 1} {
 		r := request("a")
 		r.TTL = ttl
-		if _, err := s.Acquire(t.Context(), r); !errors.Is(err, store.ErrInvalid) {
+		if _, err := s.Acquire(t.Context(), store.AcquireRequest{Lease: r}); !errors.Is(err, store.ErrInvalid) {
 			t.Errorf("TTL %v: %v, want ErrInvalid", ttl, err)
 		}
 	}
@@ -194,11 +194,11 @@ func TestTLS(t *testing.T) {
 	defer s.Close()
 	first, next := request("a"), waiter("a")
 	token := acquire(t, s, first).Token
-	if err := s.Renew(t.Context(), []store.Request{first})[0]; err != nil {
+	if err := s.Renew(t.Context(), []store.Lease{first})[0]; err != nil {
 		t.Error(err)
 	}
 	done := wait(t, t.Context(), s, []*redistest.Server{secure}, next)
-	if err := s.Release(t.Context(), first); err != nil {
+	if err := s.Release(t.Context(), store.ReleaseRequest{Lease: first}); err != nil {
 		t.Fatal(err)
 	}
 	g := granted(t, done)
@@ -261,7 +261,7 @@ func TestCounterOfAnotherType(t *testing.T) {
 	server := redistest.Start(t)
 	s := open(t, []string{server.Addr()}, nil)
 	server.Text(t, "RPUSH", "{a}:token", "x")
-	if _, err := s.Acquire(t.Context(), request("a")); !errors.Is(err, store.ErrKindMismatch) {
+	if _, err := s.Acquire(t.Context(), store.AcquireRequest{Lease: request("a")}); !errors.Is(err, store.ErrKindMismatch) {
 		t.Errorf("acquire: %v", err)
 	}
 	if keys := server.Keys(t); len(keys) != 1 {

@@ -16,7 +16,7 @@ import (
 // compact JSON. Values are compared as a whole. Most other clients write an owner without
 // a description. We do so only if the owner has the form of ours.
 
-func appendValue(b []byte, r store.Request) []byte {
+func appendValue(b []byte, r store.Lease) []byte {
 	switch {
 	case r.Meta != "":
 		return resp.AppendWord(b, r.Owner, " ", r.Meta)

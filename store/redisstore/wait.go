@@ -1,19 +1,20 @@
 package redisstore
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 
 	"github.com/leasehold-dev/leasehold/store"
 )
 
-var _ store.Returner = (*Store)(nil)
+var _ store.Rejoiner = (*Store)(nil)
 
 // Wait implements store.Waiter. Each server keeps its own queue of waiters, and hands the
 // lock over in the step that releases it; see scripts/hand.lua. Where a server cannot
 // push, because the user lacks the permission or a proxy is in between, the client polls.
-func (s *Store) Wait(ctx context.Context, r store.Request, reason func(error)) (store.Grant, error) {
-	if err := s.ready(ctx, r); err != nil {
+func (s *Store) Wait(ctx context.Context, r store.WaitRequest, reason func(error)) (store.Grant, error) {
+	if err := s.ready(ctx, r.Lease, r.Check(s.Caps())); err != nil {
 		s.keeper.Abandon(r.Owner)
 		return store.Grant{}, err
 	}
@@ -22,25 +23,25 @@ func (s *Store) Wait(ctx context.Context, r store.Request, reason func(error)) (
 	return s.keeper.Wait(ctx, r, reason)
 }
 
-// Draw implements store.Waiter.
-func (s *Store) Draw(ctx context.Context, r store.Request) (store.Drawn, error) {
-	if err := s.check(ctx, r); err != nil {
-		return store.Drawn{}, err
+// ReserveTokens implements store.Waiter.
+func (s *Store) ReserveTokens(ctx context.Context, r store.ReserveRequest) (store.Reserved, error) {
+	if err := cmp.Or(s.usable(ctx), r.Check(s.Caps())); err != nil {
+		return store.Reserved{}, err
 	}
 	return s.keeper.ReserveTokens(ctx, r)
 }
 
-// Return implements store.Returner. Each server does both in one step; see
+// ReleaseAndRejoin implements store.Rejoiner. Each server does both in one step; see
 // scripts/return.lua.
-func (s *Store) Return(ctx context.Context, r, next store.Request) (standing bool, err error) {
-	if err := s.check(ctx, r); err != nil {
+func (s *Store) ReleaseAndRejoin(ctx context.Context, r store.ReleaseRequest, next store.WaitRequest) (standing bool, err error) {
+	if err := cmp.Or(s.usable(ctx), r.Check(s.Caps())); err != nil {
 		return false, err
 	}
-	if err := s.ready(ctx, next); err != nil {
+	if err := s.ready(ctx, next.Lease, next.Check(s.Caps())); err != nil {
 		return false, err
 	}
 	if r.Name != next.Name || r.Owner == next.Owner {
-		return false, fmt.Errorf("%w: return of lock %q: the place has to be for the same lock, and of another owner", store.ErrInvalid, r.Name)
+		return false, fmt.Errorf("%w: release and rejoin of lock %q: the place has to be for the same lock, and of another owner", store.ErrInvalid, r.Name)
 	}
 	return s.keeper.ReleaseAndRejoin(ctx, r, next)
 }

@@ -38,7 +38,7 @@ func TestWaitersDoNotPoll(t *testing.T) {
 						select {
 						case <-tick.C:
 							renewed.Add(1)
-							s.Renew(ctx, []store.Request{held})
+							s.Renew(ctx, []store.Lease{held})
 						case <-ctx.Done():
 						}
 					}
@@ -47,7 +47,7 @@ func TestWaitersDoNotPoll(t *testing.T) {
 			for range waiters {
 				r := waiter("stock")
 				r.TTL = 3 * every
-				all.Go(func() { s.Wait(ctx, r, nil) })
+				all.Go(func() { s.Wait(ctx, store.WaitRequest{Lease: r}, nil) })
 				eventually(t, "it has a place", func() bool { return placed(t, servers[0], r) })
 			}
 			asked := func() int { return calls(t, servers[0], "evalsha") - int(renewed.Load()) }
@@ -71,7 +71,7 @@ func TestPlacesAreRefreshedWithoutProof(t *testing.T) {
 	r.TTL = 3 * every
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan struct{})
-	go func() { s.Wait(ctx, r, nil); close(done) }()
+	go func() { s.Wait(ctx, store.WaitRequest{Lease: r}, nil); close(done) }()
 	eventually(t, "it has a place", func() bool { return placed(t, servers[0], r) })
 	before, proofs := calls(t, servers[0], "evalsha"), calls(t, servers[0], "ping")
 	eventually(t, "the place is refreshed", func() bool { return calls(t, servers[0], "evalsha")-before >= 2 })

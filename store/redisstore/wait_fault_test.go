@@ -18,7 +18,7 @@ import (
 
 // patientWaiter refreshes its places so seldom that what it comes to know soon, it
 // was told.
-func patientWaiter(name string) store.Request {
+func patientWaiter(name string) store.Lease {
 	r := waiter(name)
 	r.TTL = time.Minute
 	return r
@@ -62,7 +62,7 @@ func TestDeadWaiterIsSkipped(t *testing.T) {
 					return strings.Count(servers[i].Text(t, "CLIENT", "LIST", "TYPE", "pubsub"), "name=leasehold") == 1
 				})
 			}
-			if err := s.Release(t.Context(), held); err != nil {
+			if err := s.Release(t.Context(), store.ReleaseRequest{Lease: held}); err != nil {
 				t.Fatal(err)
 			}
 			letGo(t, s, next, grantedSoon(t, done))
@@ -122,7 +122,7 @@ func TestLostPush(t *testing.T) {
 	for _, p := range proxies {
 		p.DropReplies()
 	}
-	if err := s.Release(t.Context(), held); err != nil {
+	if err := s.Release(t.Context(), store.ReleaseRequest{Lease: held}); err != nil {
 		t.Fatal(err)
 	}
 	for i, p := range proxies {
@@ -154,7 +154,7 @@ func TestConnectionIsKilled(t *testing.T) {
 			return strings.Contains(servers[0].Text(t, "CLIENT", "LIST", "TYPE", "pubsub"), "name=leasehold")
 		})
 	}
-	if err := s.Release(t.Context(), held); err != nil {
+	if err := s.Release(t.Context(), store.ReleaseRequest{Lease: held}); err != nil {
 		t.Fatal(err)
 	}
 	letGo(t, s, next, grantedSoon(t, done))
@@ -234,7 +234,7 @@ func TestWaitingWithoutRights(t *testing.T) {
 			for _, server := range r.servers {
 				eventually(t, "it has a place", func() bool { return server.Text(t, "EXISTS", "{a}:place:"+next.Owner) == "1" })
 			}
-			if err := s.Release(t.Context(), held); err != nil {
+			if err := s.Release(t.Context(), store.ReleaseRequest{Lease: held}); err != nil {
 				t.Fatal(err)
 			}
 			letGo(t, s, next, grantedSoon(t, done))
@@ -285,7 +285,7 @@ func TestRightsAreTakenAway(t *testing.T) {
 	for _, server := range r.servers {
 		eventually(t, "the place has the no-push flag", func() bool { return strings.HasPrefix(server.Text(t, "GET", "{a}:place:"+next.Owner), "1") })
 	}
-	if err := s.Release(t.Context(), held); err != nil {
+	if err := s.Release(t.Context(), store.ReleaseRequest{Lease: held}); err != nil {
 		t.Fatal(err)
 	}
 	letGo(t, s, next, grantedSoon(t, done))
@@ -314,14 +314,14 @@ func TestWaitingWhereThereIsNoLine(t *testing.T) {
 	takes(t, s, servers, held)
 	ctx, cancel := context.WithTimeout(t.Context(), soon)
 	defer cancel()
-	if _, err := s.Wait(ctx, patientWaiter("stock"), nil); err == nil || ctx.Err() != nil || !strings.Contains(err.Error(), "WRONGTYPE") {
+	if _, err := s.Wait(ctx, store.WaitRequest{Lease: patientWaiter("stock")}, nil); err == nil || ctx.Err() != nil || !strings.Contains(err.Error(), "WRONGTYPE") {
 		t.Errorf("waiting: %v", err)
 	}
-	if err := s.Release(t.Context(), held); err != nil {
+	if err := s.Release(t.Context(), store.ReleaseRequest{Lease: held}); err != nil {
 		t.Fatal(err)
 	}
 	next := waiter("stock")
-	g, err := s.Wait(t.Context(), next, nil)
+	g, err := s.Wait(t.Context(), store.WaitRequest{Lease: next}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -345,7 +345,7 @@ func TestLeaving(t *testing.T) {
 	if o := <-closed; !errors.Is(o.err, store.ErrClosed) {
 		t.Errorf("who was closed: %+v", o)
 	}
-	if err := s.Release(t.Context(), held); err != nil {
+	if err := s.Release(t.Context(), store.ReleaseRequest{Lease: held}); err != nil {
 		t.Fatal(err)
 	}
 	nothingLeft(t, servers)
@@ -366,7 +366,7 @@ func TestManyWait(t *testing.T) {
 					s := stores[i%2]
 					for range 3 {
 						r := patientWaiter("stock")
-						g, err := s.Wait(t.Context(), r, nil)
+						g, err := s.Wait(t.Context(), store.WaitRequest{Lease: r}, nil)
 						if err != nil {
 							t.Error(err)
 							return

@@ -14,7 +14,7 @@ import (
 )
 
 // waiter is a waiting request.
-func waiter(name string) store.Request {
+func waiter(name string) store.Lease {
 	r := request(name)
 	r.Owner = store.NewOwnerAt(time.Now())
 	return r
@@ -27,17 +27,17 @@ type outcome struct {
 }
 
 // waits waits in the background.
-func waits(ctx context.Context, s store.Waiter, r store.Request) <-chan outcome {
+func waits(ctx context.Context, s store.Waiter, r store.Lease) <-chan outcome {
 	done := make(chan outcome, 1)
 	go func() {
-		g, err := s.Wait(ctx, r, nil)
+		g, err := s.Wait(ctx, store.WaitRequest{Lease: r}, nil)
 		done <- outcome{g, err}
 	}()
 	return done
 }
 
 // wait is like waits, and returns once the request is enqueued at every server.
-func wait(t *testing.T, ctx context.Context, s store.Waiter, servers []*redistest.Server, r store.Request) <-chan outcome {
+func wait(t *testing.T, ctx context.Context, s store.Waiter, servers []*redistest.Server, r store.Lease) <-chan outcome {
 	t.Helper()
 	done := waits(ctx, s, r)
 	for _, server := range servers {
@@ -47,13 +47,13 @@ func wait(t *testing.T, ctx context.Context, s store.Waiter, servers []*redistes
 }
 
 // placed says whether the owner has a place in line, and will be told.
-func placed(t *testing.T, server *redistest.Server, r store.Request) bool {
+func placed(t *testing.T, server *redistest.Server, r store.Lease) bool {
 	place := server.Text(t, "GET", "{"+r.Name+"}:place:"+r.Owner)
 	return place != "(nil)" && place[0] == '0'
 }
 
 // takes takes the lock, at all servers.
-func takes(t *testing.T, s store.Store, servers []*redistest.Server, r store.Request) store.Grant {
+func takes(t *testing.T, s store.Store, servers []*redistest.Server, r store.Lease) store.Grant {
 	t.Helper()
 	g := acquire(t, s, r)
 	for _, server := range servers {
@@ -78,10 +78,10 @@ func granted(t *testing.T, done <-chan outcome) store.Grant {
 
 // letGo releases what was granted to one who waited, perhaps by another owner of its
 // rank.
-func letGo(t *testing.T, s store.Store, r store.Request, g store.Grant) {
+func letGo(t *testing.T, s store.Store, r store.Lease, g store.Grant) {
 	t.Helper()
-	r.Owner, r.Renewed = cmp.Or(g.Owner, r.Owner), g.Repeated
-	if err := s.Release(t.Context(), r); err != nil {
+	r.Owner = cmp.Or(g.Owner, r.Owner)
+	if err := s.Release(t.Context(), store.ReleaseRequest{Lease: r, Renewed: g.Repeated}); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -110,7 +110,7 @@ func TestHandOff(t *testing.T) {
 			a, b := waiter("stock"), waiter("stock")
 			gotA := wait(t, t.Context(), other, servers, a)
 			gotB := wait(t, t.Context(), holder, servers, b)
-			if err := holder.Release(t.Context(), first); err != nil {
+			if err := holder.Release(t.Context(), store.ReleaseRequest{Lease: first}); err != nil {
 				t.Fatal(err)
 			}
 			g := granted(t, gotA)

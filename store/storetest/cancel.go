@@ -16,7 +16,7 @@ func checkEndedContext(t *trial) {
 	for _, s := range t.handles() {
 		for want, ctx := range t.ended() {
 			r := t.request(t.name(), t.long)
-			_, err := s.Acquire(ctx, r)
+			_, err := s.Acquire(ctx, store.AcquireRequest{Lease: r})
 			if !errors.Is(err, want) {
 				t.Errorf("acquire on an ended context: got error %v, want %v", err, want)
 			}
@@ -36,7 +36,7 @@ func checkEndedContextIsNoLoss(t *trial) {
 		start := clock.System().Now()
 		r := t.request(t.name(), t.long)
 		t.acquire(t.first, r)
-		errs := t.first.Renew(ctx, []store.Request{r, r})
+		errs := t.first.Renew(ctx, []store.Lease{r, r})
 		if len(errs) != 2 {
 			t.Fatalf("renew of two leases on an ended context: %d results", len(errs))
 		}
@@ -52,11 +52,11 @@ func checkEndedContextIsNoLoss(t *trial) {
 		if list, err := t.first.List(ctx, r.Name); err == nil && len(list) != 1 || err != nil && !errors.Is(err, want) {
 			t.Errorf("list on an ended context: %+v, error %v, want %v", list, err, want)
 		}
-		if err := t.first.Release(ctx, r); err != nil && !errors.Is(err, want) {
+		if err := t.first.Release(ctx, store.ReleaseRequest{Lease: r}); err != nil && !errors.Is(err, want) {
 			t.Errorf("release on an ended context: got error %v, want %v", err, want)
 		}
 		// Calling again is safe, whatever became of the first call.
-		if err := t.first.Release(t.Context(), r); err != nil && !errors.Is(err, store.ErrNotHeld) {
+		if err := t.first.Release(t.Context(), store.ReleaseRequest{Lease: r}); err != nil && !errors.Is(err, store.ErrNotHeld) {
 			t.Errorf("release again: %v", err)
 		}
 		t.free(r.Name)
@@ -76,11 +76,11 @@ func checkCancelledMidway(t *trial) {
 				ctx, cancel := context.WithCancel(t.Context())
 				stop := time.AfterFunc(rand.N(4*time.Millisecond), cancel)
 				r := t.request(name, t.long)
-				_, err := s.Acquire(ctx, r)
+				_, err := s.Acquire(ctx, store.AcquireRequest{Lease: r})
 				switch {
 				case err == nil:
 					t.pause()
-					if err := s.Release(t.Context(), r); err != nil {
+					if err := s.Release(t.Context(), store.ReleaseRequest{Lease: r}); err != nil {
 						t.Errorf("release of what was granted: %v", err)
 					}
 				case !errors.Is(err, context.Canceled) && !refused(err):
@@ -102,10 +102,10 @@ func checkCancelledMidway(t *trial) {
 // away.
 func (t *trial) takeAndKeep(name string) {
 	t.Helper()
-	var r store.Request
+	var r store.Lease
 	t.eventually("the lock can be had", func() bool {
 		r = t.request(name, t.long)
-		_, err := t.other().Acquire(t.Context(), r)
+		_, err := t.other().Acquire(t.Context(), store.AcquireRequest{Lease: r})
 		if err != nil && !refused(err) {
 			t.Fatalf("acquire: %v", err)
 		}

@@ -28,7 +28,7 @@ func checkOneWinner(t *trial) {
 			r := t.request(name, t.long)
 			wg.Go(func() {
 				<-start
-				switch _, err := s.Acquire(t.Context(), r); {
+				switch _, err := s.Acquire(t.Context(), store.AcquireRequest{Lease: r}); {
 				case err == nil:
 					t.track(r)
 					won.Add(1)
@@ -65,7 +65,7 @@ func checkMutualExclusion(t *trial) {
 					return
 				}
 				r := t.request(name, t.long)
-				g, err := s.Acquire(t.Context(), r)
+				g, err := s.Acquire(t.Context(), store.AcquireRequest{Lease: r})
 				if err != nil {
 					if !refused(err) {
 						t.Errorf("acquire with others: %v", err)
@@ -84,7 +84,7 @@ func checkMutualExclusion(t *trial) {
 				runtime.Gosched()
 				counter.Store(v + 1)
 				inside.Add(-1)
-				if err := s.Release(t.Context(), r); err != nil {
+				if err := s.Release(t.Context(), store.ReleaseRequest{Lease: r}); err != nil {
 					t.Errorf("release of what was granted: %v", err)
 				}
 				done++
@@ -109,7 +109,7 @@ type turns struct {
 }
 
 // turn holds what was granted for a moment, and releases it.
-func (all *turns) turn(t *trial, s store.Store, r store.Request, g store.Grant) {
+func (all *turns) turn(t *trial, s store.Store, r store.Lease, g store.Grant) {
 	if n := all.inside.Add(1); n != 1 {
 		t.Errorf("%d holders at once", n)
 	}
@@ -119,7 +119,7 @@ func (all *turns) turn(t *trial, s store.Store, r store.Request, g store.Grant) 
 	runtime.Gosched()
 	quit := all.nextQuits(t, s, r.Name)
 	all.inside.Add(-1)
-	if err := s.Release(t.Context(), r); err != nil {
+	if err := s.Release(t.Context(), store.ReleaseRequest{Lease: r}); err != nil {
 		t.Errorf("release of what was granted: %v", err)
 	}
 	quit()
@@ -156,9 +156,9 @@ func checkWaitMany(t *trial) {
 				return
 			}
 			r = named(r, g)
-			t.track(r)
+			t.track(r.Lease)
 			got.Add(1)
-			all.turn(t, s, r, g)
+			all.turn(t, s, r.Lease, g)
 		})
 	}
 	wg.Wait()
@@ -195,7 +195,9 @@ func checkWaitComeAndGo(t *trial) {
 					all.quitters.Store(r.Owner, cancel)
 					expected = func(err error) bool { return errors.Is(err, context.Canceled) }
 				case 1, 5:
-					take = func() (store.Grant, error) { return s.Acquire(ctx, r) }
+					take = func() (store.Grant, error) {
+						return s.Acquire(ctx, store.AcquireRequest{Lease: r.Lease, Spare: r.Spare})
+					}
 					expected = refused
 				case 2, 6:
 					r.Barge = true
@@ -210,8 +212,8 @@ func checkWaitComeAndGo(t *trial) {
 					continue
 				}
 				r = named(r, g)
-				t.track(r)
-				all.turn(t, s, r, g)
+				t.track(r.Lease)
+				all.turn(t, s, r.Lease, g)
 			}
 		})
 	}

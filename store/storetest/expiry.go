@@ -14,7 +14,7 @@ func checkExpiry(t *trial) {
 	l := t.acquireShort(t.first)
 	next := t.request(l.Name, t.long)
 	t.eventually("a lock whose lease expired is granted", func() bool {
-		_, err := t.other().Acquire(t.Context(), next)
+		_, err := t.other().Acquire(t.Context(), store.AcquireRequest{Lease: next})
 		switch {
 		case err == nil:
 			return true
@@ -34,7 +34,7 @@ func checkExpiry(t *trial) {
 // then neither Inspect nor List shows a holder.
 func checkExpiryCountsDown(t *trial) {
 	l := t.acquireShort(t.first)
-	left := l.TTL + t.options.Resolution
+	left := l.TTL + t.resolution
 	t.eventually("the time left counts down to the end", func() bool {
 		st := t.inspect(t.other(), l.Name)
 		if !st.Held {
@@ -59,7 +59,7 @@ func checkExpiryCountsDown(t *trial) {
 func checkExpiredHolder(t *trial) {
 	l := t.acquireShort(t.first)
 	t.eventually("a lease ends by itself", func() bool { return !t.inspect(t.first, l.Name).Held })
-	t.notHeld("release after the expiry", t.first.Release(t.Context(), l.Request))
+	t.notHeld("release after the expiry", t.first.Release(t.Context(), store.ReleaseRequest{Lease: l.Lease}))
 
 	l = t.acquireShort(t.first)
 	t.eventually("a lease ends by itself", func() bool { return !t.inspect(t.first, l.Name).Held })
@@ -67,8 +67,8 @@ func checkExpiredHolder(t *trial) {
 	next := t.request(l.Name, t.long)
 	g := t.acquire(t.other(), next)
 	for _, s := range t.handles() {
-		t.notHeld("renew by the holder before", t.renew(s, l.Request))
-		t.notHeld("release by the holder before", s.Release(t.Context(), l.Request))
+		t.notHeld("renew by the holder before", t.renew(s, l.Lease))
+		t.notHeld("release by the holder before", s.Release(t.Context(), store.ReleaseRequest{Lease: l.Lease}))
 		t.refuse(s, t.request(l.Name, t.long))
 	}
 	if st := t.heldBy(next); st.Token != g.Token {

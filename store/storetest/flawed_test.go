@@ -40,7 +40,8 @@ type lock struct {
 	token       fence.Token
 	top         fence.Token // the last that was reserved
 	expiry      clock.Instant
-	queue       []store.Request // of refused requests; only a flaw grants them
+	by          *flawed       // through which handle it was granted
+	queue       []store.Lease // of refused requests; only a flaw grants them
 	line        []*place
 }
 
@@ -65,10 +66,10 @@ func (s *flawed) look(name string) *lock {
 }
 
 // give makes r's the lock that nobody has.
-func (s *flawed) give(l *lock, r store.Request) {
-	l.owner, l.meta, l.count, l.expiry = r.Owner, r.Meta, 1, s.expiry(r.TTL)
+func (s *flawed) give(l *lock, r store.Lease, spare int) {
+	l.owner, l.meta, l.count, l.expiry, l.by = r.Owner, r.Meta, 1, s.expiry(r.TTL), s
 	l.token = max(l.token, l.top) + 1
-	l.reserve(s, r.Spare)
+	l.reserve(s, spare)
 }
 
 // reserve keeps the tokens after the last for whoever has the lock.
@@ -83,6 +84,9 @@ func (s *flawed) expiry(ttl time.Duration) clock.Instant {
 	now := clock.System().Now()
 	if s.is("leases end early") {
 		ttl /= 10
+	}
+	if unit := s.Caps().Resolution; unit > 0 {
+		ttl = (ttl + unit - 1) / unit * unit
 	}
 	if t := now + clock.Instant(ttl); t >= now || s.is("long TTLs wrap round") { // Add saturates
 		return t
@@ -120,7 +124,7 @@ func (s *flawed) same(a, b string) bool {
 	return a == b
 }
 
-func (s *flawed) Acquire(ctx context.Context, r store.Request) (store.Grant, error) {
+func (s *flawed) Acquire(ctx context.Context, r store.AcquireRequest) (store.Grant, error) {
 	if err := s.check(r); err != nil {
 		if s.is("a refused request is done all the same") {
 			s.grant(r)
@@ -144,16 +148,16 @@ func (s *flawed) Acquire(ctx context.Context, r store.Request) (store.Grant, err
 	return s.grant(r)
 }
 
-func (s *flawed) grant(r store.Request) (store.Grant, error) {
+func (s *flawed) grant(r store.AcquireRequest) (store.Grant, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	l := s.look(s.key(r.Name))
 	if l.owner != "" && s.same(l.owner, r.Owner) && !s.is("asking again is refused") {
-		return s.repeat(l, r), nil
+		return s.repeat(l, r.Lease), nil
 	}
 	if l.owner != "" && !s.is("two are granted") {
-		l.queue = append(l.queue, r)
-		return store.Grant{}, s.busy(l, r)
+		l.queue = append(l.queue, r.Lease)
+		return store.Grant{}, s.busy(l, r.Lease)
 	}
 	if s.is("looks, then takes") {
 		s.mu.Unlock()
@@ -163,7 +167,7 @@ func (s *flawed) grant(r store.Request) (store.Grant, error) {
 	if s.is("meta has to be JSON") && !strings.HasPrefix(r.Meta, "{") {
 		return store.Grant{}, errors.New("meta is not JSON")
 	}
-	s.give(l, r)
+	s.give(l, r.Lease, r.Spare)
 	switch {
 	case s.is("tokens repeat"):
 		l.token = 7
@@ -183,7 +187,7 @@ func (s *flawed) grant(r store.Request) (store.Grant, error) {
 	return g, nil
 }
 
-func (s *flawed) repeat(l *lock, r store.Request) store.Grant {
+func (s *flawed) repeat(l *lock, r store.Lease) store.Grant {
 	l.count++
 	expiry := s.expiry(r.TTL)
 	if !s.is("asking again shrinks") {
@@ -198,7 +202,7 @@ func (s *flawed) repeat(l *lock, r store.Request) store.Grant {
 	return store.Grant{Token: l.token}
 }
 
-func (s *flawed) busy(l *lock, r store.Request) error {
+func (s *flawed) busy(l *lock, r store.Lease) error {
 	e := &store.BusyError{Name: r.Name, Holder: store.DecodeHolder(l.owner, l.meta), ExpiresIn: s.left(l)}
 	switch {
 	case s.is("busy says nothing"):
@@ -220,7 +224,7 @@ func (s *flawed) left(l *lock) time.Duration {
 	return max(l.expiry.Sub(clock.System().Now()), 1) // it was looked at just before
 }
 
-func (s *flawed) Renew(ctx context.Context, leases []store.Request) []error {
+func (s *flawed) Renew(ctx context.Context, leases []store.Lease) []error {
 	if s.is("a batch has one answer") {
 		return []error{nil}
 	}
@@ -237,7 +241,7 @@ func (s *flawed) Renew(ctx context.Context, leases []store.Request) []error {
 	return errs
 }
 
-func (s *flawed) renew(ctx context.Context, r store.Request) error {
+func (s *flawed) renew(ctx context.Context, r store.Lease) error {
 	if err := s.check(r); err != nil && !s.is("renewals are not checked") {
 		return err
 	}
@@ -257,6 +261,8 @@ func (s *flawed) renew(ctx context.Context, r store.Request) error {
 		l.owner, l.count = r.Owner, 1
 	}
 	switch {
+	case s.Caps().Bound && l.by != s:
+		return store.ErrNotHeld
 	case l.owner != "" && s.same(l.owner, r.Owner):
 	case l.owner == "" && s.is("renewals create"):
 		l.owner, l.meta, l.count = r.Owner, r.Meta, 1
@@ -277,7 +283,7 @@ func (s *flawed) renew(ctx context.Context, r store.Request) error {
 	return nil
 }
 
-func (s *flawed) Release(ctx context.Context, r store.Request) error {
+func (s *flawed) Release(ctx context.Context, r store.ReleaseRequest) error {
 	if err := cmp.Or(store.CheckName(r.Name), store.CheckOwner(r.Owner)); err != nil {
 		return err
 	}
@@ -308,7 +314,7 @@ func (s *flawed) Release(ctx context.Context, r store.Request) error {
 		l.token, l.top = 0, 0
 	}
 	if s.is("refused attempts get it later") && len(l.queue) > 0 {
-		s.give(l, l.queue[0])
+		s.give(l, l.queue[0], 0)
 	}
 	s.handOn(l)
 	return nil
@@ -419,18 +425,23 @@ func (s *flawed) Caps() store.Caps {
 		c.Reach = ""
 	case s.is("the maximum TTL is not enforced"), s.is("has a maximum TTL"):
 		c.MaxTTL = 40 * time.Second
+	case s.is("rounds TTLs and has a minimum"), s.is("the minimum TTL is not enforced"):
+		c.MinTTL, c.Resolution = 200*time.Millisecond, 150*time.Millisecond
+	case s.is("leases belong to a handle"):
+		c.Bound = true
 	}
 	return c
 }
 
-func (s *flawed) check(r store.Request) error {
+// check is the request's Check, as far as the store has it done.
+func (s *flawed) check(r interface{ Check(store.Caps) error }) error {
 	switch {
 	case s.is("nothing is checked"):
 		return nil
-	case s.is("the maximum TTL is not enforced"):
-		return r.Check(0)
+	case s.is("the maximum TTL is not enforced"), s.is("the minimum TTL is not enforced"):
+		return r.Check(store.Caps{})
 	}
-	return r.Check(s.Caps().MaxTTL)
+	return r.Check(s.Caps())
 }
 
 func (s *flawed) Close() error {

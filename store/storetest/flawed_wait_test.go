@@ -13,17 +13,17 @@ import (
 // place is one who stands in line. It looks every now and then whether it has
 // been handed the lock, or can have it.
 type place struct {
-	store.Request
+	store.WaitRequest
 	handed clock.Instant
 	came   int // in which position
 }
 
-func (s *flawed) Wait(ctx context.Context, r store.Request, reason func(error)) (store.Grant, error) {
+func (s *flawed) Wait(ctx context.Context, r store.WaitRequest, reason func(error)) (store.Grant, error) {
 	if err := s.check(r); err != nil && !s.is("waits are not checked") {
 		return store.Grant{}, err
 	}
 	start := clock.System().Now()
-	p := &place{Request: r}
+	p := &place{WaitRequest: r}
 	told := store.BusyError{Position: -1}
 	for first := true; ; first = false {
 		if s.closed.Load() && (first || !s.is("waits do not end with the store")) {
@@ -61,7 +61,7 @@ func (s *flawed) stand(p *place, start clock.Instant) (store.Grant, *store.BusyE
 	l := s.look(s.key(p.Name))
 	at := slices.Index(l.line, p)
 	if l.owner == "" && s.mayTake(l, p, at) {
-		s.give(l, p.Request)
+		s.give(l, p.Lease, p.Spare)
 		p.handed = clock.System().Now()
 		if s.is("tokens repeat after a wait") {
 			l.token, l.top = 7, 7
@@ -131,7 +131,7 @@ func (s *flawed) handOn(l *lock) {
 		return
 	}
 	l.line = slices.Delete(l.line, next, next+1)
-	s.give(l, p.Request)
+	s.give(l, p.Lease, p.Spare)
 	p.handed = clock.System().Now()
 	switch {
 	case s.is("handing on keeps the token"):
@@ -155,42 +155,47 @@ func (s *flawed) leave(p *place) {
 	}
 }
 
-func (s *flawed) Draw(ctx context.Context, r store.Request) (store.Drawn, error) {
-	if err := s.check(r); err != nil && !s.is("draws are not checked") {
-		return store.Drawn{}, err
+func (s *flawed) ReserveTokens(ctx context.Context, r store.ReserveRequest) (store.Reserved, error) {
+	if s.is("cannot reserve tokens later") {
+		return store.Reserved{}, store.ErrUnsupported
+	}
+	if err := s.check(r); err != nil && !s.is("reservations are not checked") {
+		return store.Reserved{}, err
 	}
 	if s.closed.Load() {
-		return store.Drawn{}, store.ErrClosed
+		return store.Reserved{}, store.ErrClosed
 	}
 	if err := ctx.Err(); err != nil {
 		if s.is("an ended context is a loss") {
-			return store.Drawn{}, store.ErrNotHeld
+			return store.Reserved{}, store.ErrNotHeld
 		}
-		return store.Drawn{}, err
+		return store.Reserved{}, err
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	l := s.look(s.key(r.Name))
 	switch {
 	case l.owner == r.Owner:
-	case s.is("anybody draws"):
-	case s.is("waiters draw tokens") && slices.ContainsFunc(l.line, func(p *place) bool { return p.Owner == r.Owner }):
-	case s.is("draws fail for other reasons"):
-		return store.Drawn{}, errors.New("not now")
+	case s.is("anybody reserves"):
+	case s.is("waiters reserve tokens") && slices.ContainsFunc(l.line, func(p *place) bool { return p.Owner == r.Owner }):
+	case s.is("reservations fail for other reasons"):
+		return store.Reserved{}, errors.New("not now")
 	default:
-		return store.Drawn{}, store.ErrNotHeld
+		return store.Reserved{}, store.ErrNotHeld
 	}
-	d := store.Drawn{Token: max(l.token, l.top) + 1, Spare: r.Spare, Waiting: len(l.line) > 0}
+	d := store.Reserved{Token: max(l.token, l.top) + 1, Count: r.Count, Waiting: len(l.line) > 0}
 	l.top = d.Token
-	l.reserve(s, r.Spare)
+	l.reserve(s, r.Count-1)
 	switch {
-	case s.is("draws repeat"):
+	case s.is("reservations repeat"):
 		l.top, d.Token = l.token, l.token
-	case s.is("draws reserve more"):
-		d.Spare++
-	case s.is("draws move the token"):
+	case s.is("too many tokens are reserved"):
+		d.Count++
+	case s.is("no token is reserved"):
+		d.Count = 0
+	case s.is("reservations move the token"):
 		l.token = d.Token
-	case s.is("draws end leases early"):
+	case s.is("reservations end leases early"):
 		l.expiry = min(l.expiry, clock.System().Now().Add(r.TTL/2))
 	case s.is("no waiter is ever reported"):
 		d.Waiting = false

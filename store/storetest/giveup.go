@@ -3,8 +3,10 @@ package storetest
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
+	"github.com/leasehold-dev/leasehold/internal/clock"
 	"github.com/leasehold-dev/leasehold/store"
 )
 
@@ -13,7 +15,7 @@ import (
 func checkWaitGivenUp(t *trial) {
 	holder := t.request(t.name(), t.long)
 	t.acquire(t.first, holder)
-	var all []store.Request
+	var all []store.WaitRequest
 	for range 5 {
 		all = append(all, t.applicant(holder.Name, t.long))
 	}
@@ -30,9 +32,9 @@ func checkWaitGivenUp(t *trial) {
 	t.release(t.first, holder)
 	t.gets("the first remaining waiter gets the lock", line[1])
 	t.waits(line[3])
-	t.release(t.other(), line[1].Request)
+	t.release(t.other(), line[1].Lease)
 	t.gets("the last remaining waiter gets the lock", line[3])
-	t.release(t.other(), line[3].Request)
+	t.release(t.other(), line[3].Lease)
 	t.vacant("nothing is left of a line that has ended", holder.Name)
 }
 
@@ -58,7 +60,7 @@ func checkWaitGivenUpByAll(t *trial) {
 		t.eventually("a Wait that gives up returns", w.over)
 		switch {
 		case w.err == nil:
-			t.release(t.first, w.Request)
+			t.release(t.first, w.Lease)
 		case !errors.Is(w.err, context.Canceled):
 			t.Fatalf("gave up while it was handed the lock: got error %v", w.err)
 		}
@@ -79,7 +81,7 @@ func checkWaitEndedContext(t *trial) {
 				r := t.applicant(holder.Name, t.long)
 				_, err := s.(store.Waiter).Wait(ctx, r, func(error) {})
 				if err == nil {
-					t.track(r)
+					t.track(r.Lease)
 				}
 				if !errors.Is(err, want) {
 					t.Errorf("wait on an ended context: got error %v, want %v", err, want)
@@ -90,9 +92,9 @@ func checkWaitEndedContext(t *trial) {
 				}
 				t.vacant("nothing is left of a wait on an ended context", holder.Name)
 			}
-			_, err := s.(store.Waiter).Draw(ctx, t.request(t.name(), t.long))
-			if errors.Is(err, store.ErrNotHeld) || !errors.Is(err, want) {
-				t.Errorf("draw on an ended context: got error %v, want %v", err, want)
+			_, err := s.(store.Waiter).ReserveTokens(ctx, store.ReserveRequest{Lease: t.request(t.name(), t.long), Above: 1, Count: 1})
+			if errors.Is(err, store.ErrNotHeld) || !errors.Is(err, want) && !errors.Is(err, store.ErrUnsupported) {
+				t.Errorf("reserve tokens on an ended context: got error %v, want %v", err, want)
 			}
 		}
 	}
@@ -107,23 +109,32 @@ func checkWaitEndedContext(t *trial) {
 	t.lined("nobody is in line after the deadline", holder.Name)
 }
 
-// checkWaitInvalid: invalid requests to wait or draw are refused with ErrInvalid
-// and leave nothing behind.
+// checkWaitInvalid: invalid requests to wait or to reserve tokens are refused with
+// ErrInvalid and leave nothing behind.
 func checkWaitInvalid(t *trial) {
 	s := t.first.(store.Waiter)
 	for _, f := range faults(s) {
 		good := t.applicant(t.name(), t.long)
 		r := good
-		f.spoil(&r)
+		f.spoil(&r.Lease)
 		_, err := s.Wait(t.Context(), r, nil)
 		t.invalid("wait: "+f.what, err)
 		if err == nil {
-			t.track(r)
+			t.track(r.Lease)
 			continue
 		}
-		_, err = s.Draw(t.Context(), r)
-		t.invalid("draw: "+f.what, err)
+		_, err = s.ReserveTokens(t.Context(), store.ReserveRequest{Lease: r.Lease, Above: 1, Count: 1})
+		t.invalidOrUnsupported("reserve tokens: "+f.what, err)
 		t.free(good.Name)
+	}
+	for _, n := range badSpares {
+		r := spare(t.applicant(t.name(), t.long), n)
+		g, err := s.Wait(t.Context(), r, nil)
+		if t.invalid(fmt.Sprintf("wait with %d spare tokens", n), err); err == nil {
+			t.track(named(r, g).Lease)
+		}
+		_, err = s.ReserveTokens(t.Context(), store.ReserveRequest{Lease: t.request(t.name(), t.long), Above: 1, Count: n + 1})
+		t.invalidOrUnsupported(fmt.Sprintf("reserve %d tokens", n+1), err)
 	}
 }
 
@@ -135,10 +146,10 @@ func checkWaitClosed(t *trial) {
 	if b != nil {
 		rest = b
 	}
-	holder := t.request(t.name(), t.options.MinTTL) // nobody may be there to release it
+	holder := t.request(t.name(), t.options.ShortTTL) // nobody may be there to release it
 	for try := range 8 {
-		holder = t.request(t.name(), t.options.MinTTL<<try)
-		if _, err := rest.Acquire(t.Context(), holder); err != nil && !errors.Is(err, store.ErrQuorum) {
+		holder = t.request(t.name(), t.options.ShortTTL<<try)
+		if _, err := rest.Acquire(t.Context(), store.AcquireRequest{Lease: holder}); err != nil && !errors.Is(err, store.ErrQuorum) {
 			t.Fatalf("acquire: %v", err)
 		}
 		w := t.wait(a, t.applicant(holder.Name, t.long))
@@ -149,7 +160,17 @@ func checkWaitClosed(t *trial) {
 		if err := a.Close(); err != nil {
 			t.Fatalf("close: %v", err)
 		}
-		if t.eventually("a Wait ends when the store is closed", w.over); w.err == nil {
+		closed := clock.System().Now()
+		t.eventually("a Wait ends when the store is closed", w.over)
+		if w.err == nil && w.back < closed { // the lease ended before the store did
+			if a, b = t.reopen(); b != nil {
+				rest = b
+			} else {
+				rest = a
+			}
+			continue
+		}
+		if w.err == nil {
 			t.Fatalf("wait: granted (token %v) by a store that is closed", w.grant.Token)
 		}
 		t.closed("wait", w.err)
@@ -161,6 +182,8 @@ func checkWaitClosed(t *trial) {
 	}
 	_, err := a.(store.Waiter).Wait(t.Context(), t.applicant(t.name(), t.long), nil)
 	t.closed("wait", err)
-	_, err = a.(store.Waiter).Draw(t.Context(), holder)
-	t.closed("draw", err)
+	_, err = a.(store.Waiter).ReserveTokens(t.Context(), store.ReserveRequest{Lease: holder, Above: 1, Count: 1})
+	if !errors.Is(err, store.ErrUnsupported) {
+		t.closed("reserve tokens", err)
+	}
 }

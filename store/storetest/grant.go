@@ -22,8 +22,14 @@ func checkCaps(t *trial) {
 		if c.Nodes < 1 || c.Quorum <= c.Nodes/2 || c.Quorum > c.Nodes {
 			t.Errorf("caps: a quorum of %d of %d nodes is not a majority", c.Quorum, c.Nodes)
 		}
-		if c.MaxTTL < 0 {
-			t.Errorf("caps: negative MaxTTL %v", c.MaxTTL)
+		if c.MaxTTL < 0 || c.MinTTL < 0 || c.Resolution < 0 {
+			t.Errorf("caps: MinTTL %v, MaxTTL %v, Resolution %v: none may be negative", c.MinTTL, c.MaxTTL, c.Resolution)
+		}
+		if c.MaxTTL > 0 && c.MaxTTL < max(c.MinTTL, store.MinTTL) {
+			t.Errorf("caps: MaxTTL %v is shorter than MinTTL %v", c.MaxTTL, c.MinTTL)
+		}
+		if _, ok := s.(store.Rejoiner); c.Rejoins && !ok {
+			t.Errorf("caps: Rejoins is set, and the store is no store.Rejoiner")
 		}
 	}
 }
@@ -74,9 +80,9 @@ func checkRepeat(t *trial) {
 	r := t.request(t.name(), t.long)
 	g := t.acquire(t.first, r)
 	for _, s := range t.handles() {
-		for _, ttl := range []time.Duration{t.long, t.options.MinTTL} {
+		for _, ttl := range []time.Duration{t.long, t.options.ShortTTL} {
 			r.TTL = ttl
-			again, err := s.Acquire(t.Context(), r)
+			again, err := s.Acquire(t.Context(), store.AcquireRequest{Lease: r})
 			if err != nil {
 				t.Fatalf("acquire by the owner again: %v", err)
 			}
@@ -91,12 +97,12 @@ func checkRepeat(t *trial) {
 
 	// A repeated acquire with a longer TTL extends the lease.
 	l := t.acquireShort(t.first)
-	l.Request.TTL = t.long
+	l.Lease.TTL = t.long
 	start = clock.System().Now()
-	if _, err := t.first.Acquire(t.Context(), l.Request); err != nil {
+	if _, err := t.first.Acquire(t.Context(), store.AcquireRequest{Lease: l.Lease}); err != nil {
 		t.Fatalf("acquire by the owner again with a longer TTL: %v", err)
 	}
-	t.lasts("asked again with a longer TTL", l.Request, t.long, start)
+	t.lasts("asked again with a longer TTL", l.Lease, t.long, start)
 }
 
 // sameToken wants the token a lease was granted with. A quorum store may raise
@@ -131,7 +137,7 @@ func checkTokensRise(t *trial) {
 	l := t.acquireShort(t.first)
 	t.eventually("a lock left to expire is granted again", func() bool {
 		r := t.request(l.Name, t.long)
-		g, err := t.other().Acquire(t.Context(), r)
+		g, err := t.other().Acquire(t.Context(), store.AcquireRequest{Lease: r})
 		if err != nil {
 			if !errors.Is(err, store.ErrBusy) {
 				t.Fatalf("acquire until the lease before it expires: %v", err)
@@ -147,7 +153,7 @@ func checkTokensRise(t *trial) {
 }
 
 // sameHolder requires h to be what r said of its owner.
-func (t *trial) sameHolder(what string, h store.Holder, r store.Request) {
+func (t *trial) sameHolder(what string, h store.Holder, r store.Lease) {
 	t.Helper()
 	want := store.DecodeHolder(r.Owner, r.Meta)
 	if h.Owner != want.Owner || h.Host != want.Host || h.PID != want.PID || h.Purpose != want.Purpose || !h.Since.Equal(want.Since) {

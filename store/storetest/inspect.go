@@ -37,7 +37,7 @@ func checkList(t *trial) {
 	if list := t.list(t.first, prefix); len(list) != 0 {
 		t.Fatalf("list of names nobody used: %+v", list)
 	}
-	held := make(map[string]store.Request)
+	held := make(map[string]store.Lease)
 	tokens := make(map[string]store.Grant)
 	for _, n := range []string{"b", "a", "B", "ä", "a/b", "c", "10", "9", "a b"} {
 		r := t.request(prefix+n, t.long)
@@ -71,7 +71,7 @@ func checkList(t *trial) {
 // meaning as a pattern in the engine.
 func checkListPrefix(t *trial) {
 	prefix := t.name() + "/"
-	held := make(map[string]store.Request)
+	held := make(map[string]store.Lease)
 	for _, n := range []string{
 		"a*1", "aX1", "a?1", "a%1", "a_1", "a[X]1", "a\\1", "a\\\\1", "A*1", "a{1}", "a'1", "a\"1", "a 1", "a\n1", "é1", "e1", "a:1", "a-1", "a^1",
 	} {
@@ -81,7 +81,7 @@ func checkListPrefix(t *trial) {
 	}
 	for _, s := range t.handles() {
 		for _, p := range []string{"", "a", "A", "a*", "a?", "a%", "a_", "a[X]", "a[", "a\\", "a\\\\", "a{", "a'", "a\"", "a ", "a\n", "é", "\xc3", "e", "a:", "a-", "a^", "none"} {
-			want := make(map[string]store.Request)
+			want := make(map[string]store.Lease)
 			for name, r := range held {
 				if strings.HasPrefix(name, prefix+p) {
 					want[name] = r
@@ -111,7 +111,7 @@ func (t *trial) list(s store.Store, prefix string) []store.State {
 }
 
 // listed requires s to list exactly the locks in want under prefix.
-func (t *trial) listed(s store.Store, prefix string, want map[string]store.Request) {
+func (t *trial) listed(s store.Store, prefix string, want map[string]store.Lease) {
 	t.Helper()
 	var got, missing []string
 	for _, st := range t.list(s, prefix) {

@@ -2,6 +2,7 @@ package storetest
 
 import (
 	"errors"
+	"fmt"
 	"math"
 	"strings"
 	"time"
@@ -13,39 +14,43 @@ import (
 // fault is one way in which a request can be invalid.
 type fault struct {
 	what  string
-	spoil func(r *store.Request)
+	spoil func(r *store.Lease)
 }
 
 // faults are all that every call of s that takes a TTL has to refuse.
 func faults(s store.Store) []fault {
 	bad := []fault{
-		{"empty name", func(r *store.Request) { r.Name = "" }},
-		{"name too long", func(r *store.Request) { r.Name += strings.Repeat("x", store.MaxName-len(r.Name)+1) }},
-		{"name of the machinery", func(r *store.Request) { r.Name = "leasehold:" + r.Name }},
-		{"name of a counter", func(r *store.Request) { r.Name = "{" + r.Name + "}:token" }},
-		{"name of a place in line", func(r *store.Request) { r.Name = "{" + r.Name + "}:place:" + r.Owner }},
-		{"empty owner", func(r *store.Request) { r.Owner = "" }},
-		{"owner too long", func(r *store.Request) { r.Owner = strings.Repeat("x", store.MaxOwner+1) }},
-		{"owner with space", func(r *store.Request) { r.Owner = "a b" }},
-		{"owner with break", func(r *store.Request) { r.Owner = "a\nb" }},
-		{"owner with NUL", func(r *store.Request) { r.Owner = "a\x00" }},
-		{"owner not ASCII", func(r *store.Request) { r.Owner = "ä" }},
-		{"meta too long", func(r *store.Request) { r.Meta = strings.Repeat("x", store.MaxMeta+1) }},
-		{"no TTL", func(r *store.Request) { r.TTL = 0 }},
-		{"negative TTL", func(r *store.Request) { r.TTL = -time.Second }},
-		{"most negative TTL", func(r *store.Request) { r.TTL = math.MinInt64 }},
-		{"TTL too short", func(r *store.Request) { r.TTL = store.MinTTL - 1 }},
-		{"negative number of tokens", func(r *store.Request) { r.Spare = -1 }},
-		{"too many tokens", func(r *store.Request) { r.Spare = store.MaxSpare + 1 }},
+		{"empty name", func(r *store.Lease) { r.Name = "" }},
+		{"name too long", func(r *store.Lease) { r.Name += strings.Repeat("x", store.MaxName-len(r.Name)+1) }},
+		{"name of the machinery", func(r *store.Lease) { r.Name = "leasehold:" + r.Name }},
+		{"name of a counter", func(r *store.Lease) { r.Name = "{" + r.Name + "}:token" }},
+		{"name of a place in line", func(r *store.Lease) { r.Name = "{" + r.Name + "}:place:" + r.Owner }},
+		{"empty owner", func(r *store.Lease) { r.Owner = "" }},
+		{"owner too long", func(r *store.Lease) { r.Owner = strings.Repeat("x", store.MaxOwner+1) }},
+		{"owner with space", func(r *store.Lease) { r.Owner = "a b" }},
+		{"owner with break", func(r *store.Lease) { r.Owner = "a\nb" }},
+		{"owner with NUL", func(r *store.Lease) { r.Owner = "a\x00" }},
+		{"owner not ASCII", func(r *store.Lease) { r.Owner = "ä" }},
+		{"meta too long", func(r *store.Lease) { r.Meta = strings.Repeat("x", store.MaxMeta+1) }},
+		{"no TTL", func(r *store.Lease) { r.TTL = 0 }},
+		{"negative TTL", func(r *store.Lease) { r.TTL = -time.Second }},
+		{"most negative TTL", func(r *store.Lease) { r.TTL = math.MinInt64 }},
+		{"TTL too short", func(r *store.Lease) { r.TTL = store.MinTTL - 1 }},
+	}
+	if least := s.Caps().MinTTL; least > store.MinTTL {
+		bad = append(bad, fault{"TTL under the minimum", func(r *store.Lease) { r.TTL = least - 1 }})
 	}
 	if most := s.Caps().MaxTTL; most > 0 {
 		bad = append(bad,
-			fault{"TTL over the maximum", func(r *store.Request) { r.TTL = most + 1 }},
-			fault{"longest TTL there is", func(r *store.Request) { r.TTL = math.MaxInt64 }},
+			fault{"TTL over the maximum", func(r *store.Lease) { r.TTL = most + 1 }},
+			fault{"longest TTL there is", func(r *store.Lease) { r.TTL = math.MaxInt64 }},
 		)
 	}
 	return bad
 }
+
+// badSpares are numbers of spare tokens that every call of a store has to refuse.
+var badSpares = []int{-1, store.MaxSpare + 1}
 
 // checkInvalidAcquire: Acquire refuses invalid requests with ErrInvalid, and they
 // leave nothing behind.
@@ -54,7 +59,7 @@ func checkInvalidAcquire(t *trial) {
 		good := t.request(t.name(), t.long)
 		r := good
 		f.spoil(&r)
-		_, err := t.first.Acquire(t.Context(), r)
+		_, err := t.first.Acquire(t.Context(), store.AcquireRequest{Lease: r})
 		t.invalid("acquire: "+f.what, err)
 		if err == nil {
 			t.track(r)
@@ -67,6 +72,13 @@ func checkInvalidAcquire(t *trial) {
 		// The lock can still be acquired.
 		t.acquire(t.other(), good)
 		t.release(t.other(), good)
+	}
+	for _, n := range badSpares {
+		r := t.request(t.name(), t.long)
+		_, err := t.first.Acquire(t.Context(), store.AcquireRequest{Lease: r, Spare: n})
+		if t.invalid(fmt.Sprintf("acquire with %d spare tokens", n), err); err == nil {
+			t.track(r)
+		}
 	}
 }
 
@@ -81,16 +93,16 @@ func checkInvalidOthers(t *trial) {
 			t.invalid("inspect", err)
 			bad := r
 			bad.Name = name
-			t.invalid("release", s.Release(t.Context(), bad))
+			t.invalid("release", s.Release(t.Context(), store.ReleaseRequest{Lease: bad}))
 			t.invalid("renew", t.renew(s, bad))
 		}
 		for _, owner := range []string{"", "a b", strings.Repeat("x", store.MaxOwner+1)} {
 			bad := r
 			bad.Owner = owner
-			t.invalid("release", s.Release(t.Context(), bad))
+			t.invalid("release", s.Release(t.Context(), store.ReleaseRequest{Lease: bad}))
 			t.invalid("renew", t.renew(s, bad))
 		}
-		for _, ttl := range []time.Duration{0, -1, store.MinTTL - 1} {
+		for _, ttl := range []time.Duration{0, -1, t.least - 1} {
 			bad := r
 			bad.TTL = ttl
 			t.invalid("renew", t.renew(s, bad))
@@ -126,6 +138,14 @@ func checkLongestTTL(t *trial) {
 	t.lasts("granted for the longest TTL", r, t.long, start)
 	t.refuse(t.other(), t.request(r.Name, t.long))
 	t.release(t.first, r)
+}
+
+// invalidOrUnsupported is invalid for a call that the store may not support.
+func (t *trial) invalidOrUnsupported(what string, err error) {
+	t.Helper()
+	if !errors.Is(err, store.ErrUnsupported) {
+		t.invalid(what, err)
+	}
 }
 
 // invalid requires err to refuse a request as nonsense.

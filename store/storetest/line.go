@@ -21,20 +21,20 @@ func checkWaitFree(t *trial) {
 		if w.grant.Token <= last {
 			t.Fatalf("token %v after a release, the one before was %v", w.grant.Token, last)
 		}
-		t.sameHolder("inspect", t.heldBy(w.Request).Holder, w.Request)
-		t.release(s, w.Request)
+		t.sameHolder("inspect", t.heldBy(w.Lease).Holder, w.Lease)
+		t.release(s, w.Lease)
 		r := t.applicant(name, t.long)
 		g, err := s.(store.Waiter).Wait(t.Context(), r, nil)
 		if err != nil {
 			t.Fatalf("wait for a free lock: %v", err)
 		}
 		r = named(r, g)
-		t.track(r)
-		if st := t.heldBy(r); st.Token != g.Token || g.Token <= w.grant.Token {
+		t.track(r.Lease)
+		if st := t.heldBy(r.Lease); st.Token != g.Token || g.Token <= w.grant.Token {
 			t.Fatalf("granted token %v after %v, inspect says %v", g.Token, w.grant.Token, st.Token)
 		}
 		last = g.Token
-		t.release(s, r)
+		t.release(s, r.Lease)
 	}
 	t.vacant("a lock that was waited for and released is free", name)
 }
@@ -53,13 +53,17 @@ func checkWaitInOrder(t *trial) {
 		t.waits(line[i+1:]...)
 		t.gets("the first in line gets the lock that was released", w)
 		t.waits(line[i+1:]...)
-		if st := t.heldBy(w.Request); st.Token != w.grant.Token || w.grant.Token <= last {
+		if st := t.heldBy(w.Lease); st.Token != w.grant.Token || w.grant.Token <= last {
 			t.Fatalf("granted token %v after %v, inspect says %v", w.grant.Token, last, st.Token)
 		}
-		t.sameHolder("inspect", t.heldBy(w.Request).Holder, w.Request)
-		last, holder = w.grant.Token, w.Request
+		t.sameHolder("inspect", t.heldBy(w.Lease).Holder, w.Lease)
+		last, holder = w.grant.Token, w.Lease
 	}
-	if err := t.renew(t.other(), holder); err != nil {
+	renewer := t.other()
+	if renewer.Caps().Bound {
+		renewer = line[len(line)-1].via
+	}
+	if err := t.renew(renewer, holder); err != nil {
 		t.Fatalf("renew of a lease that was waited for: %v", err)
 	}
 	t.release(t.other(), holder)
@@ -75,7 +79,7 @@ func checkWaitAndTry(t *trial) {
 		w := t.queue(t.applicant(holder.Name, t.long))[0]
 		t.release(t.other(), holder)
 		r := t.request(holder.Name, t.long)
-		g, err := t.other().Acquire(t.Context(), r)
+		g, err := t.other().Acquire(t.Context(), store.AcquireRequest{Lease: r})
 		if err == nil {
 			t.track(r)
 			t.Fatalf("acquire %q: granted (token %v) before a waiter", r.Name, g.Token)
@@ -84,7 +88,7 @@ func checkWaitAndTry(t *trial) {
 			t.Fatalf("acquire %q after it was handed on: %v", r.Name, err)
 		}
 		t.gets("the waiter gets the lock", w)
-		t.release(t.first, w.Request)
+		t.release(t.first, w.Lease)
 	}
 }
 
@@ -97,7 +101,7 @@ func checkWaitReleased(t *trial) {
 	line[0].cancel()
 	t.eventually("a Wait that gives up returns", line[0].over)
 	for _, s := range t.handles() {
-		t.notHeld("release by an owner that waited", s.Release(t.Context(), line[0].Request))
+		t.notHeld("release by an owner that waited", s.Release(t.Context(), store.ReleaseRequest{Lease: line[0].Lease}))
 	}
 	t.release(t.first, holder)
 	t.gets("the next one gets the lock", line[1])
@@ -109,14 +113,14 @@ func checkWaitForExpiry(t *trial) {
 	// If the lease expired before the waiters had queued, try another.
 	var l short
 	var line []*waiting
-	for t.options.MinTTL = min(t.options.MinTTL, t.long/8); ; t.options.MinTTL *= 2 {
+	for t.options.ShortTTL = max(t.least, min(t.options.ShortTTL, t.long/8)); ; t.options.ShortTTL *= 2 {
 		l = t.acquireShort(t.first)
 		a := t.wait(t.first, t.applicant(l.Name, t.long))
 		t.eventually("a waiter is told why it waits", func() bool { return a.over() || len(a.heard()) > 0 })
 		b := t.wait(t.other(), t.applicant(l.Name, t.long))
 		line = []*waiting{a, b}
 		t.eventually("a waiter is told why it waits", func() bool { return b.over() || len(b.heard()) > 0 })
-		if !l.overdue() || t.options.MinTTL > t.long {
+		if !l.overdue() || t.options.ShortTTL > t.long {
 			break
 		}
 		a.cancel()
@@ -131,28 +135,28 @@ func checkWaitForExpiry(t *trial) {
 		t.Fatalf("token %v after an expiry, the one before was %v", line[0].grant.Token, l.Token)
 	}
 	t.waits(line[1])
-	t.heldBy(line[0].Request)
-	t.notHeld("release after the expiry", t.first.Release(t.Context(), l.Request))
-	t.release(t.first, line[0].Request)
+	t.heldBy(line[0].Lease)
+	t.notHeld("release after the expiry", t.first.Release(t.Context(), store.ReleaseRequest{Lease: l.Lease}))
+	t.release(t.first, line[0].Lease)
 	t.gets("the next one gets the lock", line[1])
 }
 
 // checkWaitBarge: a barging waiter gets the lock, whether it is free or is
 // released later, and whoever else waits.
 func checkWaitBarge(t *trial) {
-	barges := func(name string) store.Request {
+	barges := func(name string) store.WaitRequest {
 		r := t.applicant(name, t.long)
 		r.Barge = true
 		return r
 	}
-	holder := barges(t.name())
-	w := t.wait(t.first, holder)
+	w := t.wait(t.first, barges(t.name()))
+	holder := w.Lease
 	t.gets("a barging waiter gets a free lock", w)
 	alone := t.queue(barges(holder.Name))[0]
 	t.heldBy(holder)
 	t.release(t.first, holder)
 	t.gets("a barging waiter gets a lock that was released", alone)
-	holder, last := alone.Request, alone.grant.Token
+	holder, last := alone.Lease, alone.grant.Token
 	line := t.queue(barges(holder.Name), t.applicant(holder.Name, t.long), barges(holder.Name), barges(holder.Name))
 	t.release(t.first, holder)
 	for len(line) > 0 {
@@ -173,7 +177,7 @@ func checkWaitBarge(t *trial) {
 			t.Fatalf("token %v, the one before was %v", got.grant.Token, last)
 		}
 		last = got.grant.Token
-		t.release(t.other(), got.Request)
+		t.release(t.other(), got.Lease)
 	}
 	t.vacant("nothing is left of a line that has ended", holder.Name)
 }
@@ -187,7 +191,7 @@ func checkWaitShown(t *trial) {
 		}
 	}
 	t.acquire(t.first, holder)
-	var all []store.Request
+	var all []store.WaitRequest
 	for i, purpose := range []string{"first", "second", "third"} {
 		r := t.applicant(holder.Name, t.long)
 		r.Meta = store.Holder{Host: "waits", PID: i + 1, Purpose: purpose}.Encode()
@@ -197,7 +201,7 @@ func checkWaitShown(t *trial) {
 	t.lined("all waiters are shown, the first first", holder.Name, line...)
 	for _, s := range t.handles() {
 		for i, p := range t.inspect(s, holder.Name).Line {
-			t.sameHolder("line", p.Holder, all[i])
+			t.sameHolder("line", p.Holder, all[i].Lease)
 			t.within("place in the line", p.ExpiresIn, all[i].TTL)
 		}
 		if list := t.list(s, holder.Name); len(list) != 1 || list[0].Holder.Owner != holder.Owner || list[0].Line != nil {
@@ -208,7 +212,7 @@ func checkWaitShown(t *trial) {
 	t.release(t.first, holder)
 	t.gets("the first in line gets the lock", line[0])
 	t.lined("the new holder is out of the line", holder.Name, line[1:]...)
-	t.release(t.first, line[0].Request)
+	t.release(t.first, line[0].Lease)
 	t.gets("the second in line gets the lock", line[1])
 	line[2].cancel()
 	t.lined("the waiter that gave up is out of the line", holder.Name)
@@ -243,7 +247,7 @@ func checkWaitTold(t *trial) {
 	for i := range 2 {
 		t.release(t.first, holder)
 		t.gets("the first in line gets the lock", line[i])
-		holder = line[i].Request
+		holder = line[i].Lease
 		start := clock.System().Now()
 		t.eventually("a waiter is told its new position and the new holder", func() bool {
 			if now := clock.System().Now(); now.Sub(start) > ttl/4 { // longer than a lease may be left alone

@@ -27,7 +27,7 @@ func checkNamesOfAnyBytes(t *trial) {
 		if busy.Name != r.Name {
 			t.Errorf("busy: names the lock %q, want %q", busy.Name, r.Name)
 		}
-		t.listed(t.other(), r.Name, map[string]store.Request{r.Name: r})
+		t.listed(t.other(), r.Name, map[string]store.Lease{r.Name: r})
 		if err := t.renew(t.first, r); err != nil {
 			t.Errorf("renew %q: %v", r.Name, err)
 		}
@@ -69,7 +69,7 @@ func checkOwnersAlike(t *trial) {
 		r.Owner = owner
 		t.refuse(t.other(), r)
 		t.notHeld("renew by an owner that is alike", t.renew(t.other(), r))
-		t.notHeld("release by an owner that is alike", t.other().Release(t.Context(), r))
+		t.notHeld("release by an owner that is alike", t.other().Release(t.Context(), store.ReleaseRequest{Lease: r}))
 		t.heldBy(lower)
 	}
 
@@ -89,7 +89,7 @@ func checkOwnersAlike(t *trial) {
 	t.release(t.other(), long)
 }
 
-// checkMeta: a store keeps Request.Meta and returns it unchanged; it decides
+// checkMeta: a store keeps Lease.Meta and returns it unchanged; it decides
 // nothing.
 func checkMeta(t *trial) {
 	for _, meta := range []string{
@@ -108,7 +108,7 @@ func checkMeta(t *trial) {
 		t.sameHolder("busy", t.refuse(t.other(), t.request(r.Name, t.long)).Holder, r)
 
 		// A repeated acquire and a renewal send it again.
-		again, err := t.other().Acquire(t.Context(), r)
+		again, err := t.other().Acquire(t.Context(), store.AcquireRequest{Lease: r})
 		if err != nil {
 			t.Fatalf("acquire by the owner again: %v", err)
 		}

@@ -1,6 +1,7 @@
 // Package storetest tests that a store.Store keeps the contract of package
-// store. Every store must pass it. A store that is also a store.Waiter or a
-// store.Returner is tested for what those promise as well.
+// store. Every store must pass it. What a store may decide for itself, such as
+// its shortest TTL, the suite reads from Caps. A store that is also a store.Waiter or a
+// store.Rejoiner is tested for what those promise as well.
 //
 //	func TestConformance(t *testing.T) {
 //		storetest.Run(t, open, storetest.Options{Second: join})
@@ -21,11 +22,10 @@ import (
 // Options adapt the suite to a store. The zero value is right for a store that
 // only one handle can reach.
 type Options struct {
-	// MinTTL is a TTL long enough for a few requests to the store, and short
-	// enough for a test to wait for its end. Zero means 150 ms.
-	MinTTL time.Duration
-	// Resolution is the unit to which the store rounds TTLs up. Zero means 1 ms.
-	Resolution time.Duration
+	// ShortTTL is a TTL long enough for a few requests to the store, and short
+	// enough for a test to wait for its end. Zero means 150 ms. If Caps.MinTTL is
+	// longer, that is used.
+	ShortTTL time.Duration
 	// Second opens another, independent handle (connection, client) to the locks
 	// of the store that open returned last. If it is set, every contest is
 	// between two handles. Leave it nil if a store cannot have two handles.
@@ -74,8 +74,8 @@ func checksOf(s store.Store) []check {
 	if _, ok := s.(store.Waiter); ok {
 		all = slices.Concat(all, waitChecks)
 	}
-	if _, ok := s.(store.Returner); ok {
-		all = slices.Concat(all, returnChecks)
+	if _, ok := s.(store.Rejoiner); ok {
+		all = slices.Concat(all, rejoinChecks)
 	}
 	return all
 }
@@ -136,18 +136,18 @@ var waitChecks = []check{
 	{"WaitEndedContext", checkWaitEndedContext},
 	{"WaitClosed", checkWaitClosed},
 	{"SpareTokens", checkSpareTokens},
-	{"Draw", checkDraw},
-	{"DrawWaiting", checkDrawWaiting},
-	{"DrawByOwnerOnly", checkDrawByOwnerOnly},
+	{"ReserveTokens", checkReserveTokens},
+	{"ReserveTokensWaiting", checkReserveTokensWaiting},
+	{"ReserveTokensByOwnerOnly", checkReserveTokensByOwnerOnly},
 }
 
-// returnChecks are the further checks for a store.Returner.
-var returnChecks = []check{
-	{"Return", checkReturn},
-	{"ReturnFree", checkReturnFree},
-	{"ReturnGivenUp", checkReturnGivenUp},
-	{"ReturnGranted", checkReturnGranted},
-	{"ReturnByOwnerOnly", checkReturnByOwnerOnly},
-	{"ReturnInvalid", checkReturnInvalid},
-	{"ReturnClosed", checkReturnClosed},
+// rejoinChecks are the further checks for a store.Rejoiner.
+var rejoinChecks = []check{
+	{"Rejoin", checkRejoin},
+	{"RejoinFree", checkRejoinFree},
+	{"RejoinGivenUp", checkRejoinGivenUp},
+	{"RejoinGranted", checkRejoinGranted},
+	{"RejoinByOwnerOnly", checkRejoinByOwnerOnly},
+	{"RejoinInvalid", checkRejoinInvalid},
+	{"RejoinClosed", checkRejoinClosed},
 }

@@ -86,6 +86,7 @@ var caught = []struct {
 	{"nothing is checked", "InvalidAcquire", "acquire: owner with break"},
 	{"a refused request is done all the same", "InvalidAcquire", "want it free"},
 	{"the maximum TTL is not enforced", "InvalidAcquire", "acquire: TTL over the maximum"},
+	{"the minimum TTL is not enforced", "InvalidAcquire", "acquire: TTL under the minimum"},
 	{"renewals are not checked", "InvalidOthers", "renew: got error"},
 	{"long TTLs wrap round", "LongestTTL", "free, want it held"},
 	{"an ended context is not looked at", "EndedContext", "got error <nil>"},
@@ -143,28 +144,29 @@ var caught = []struct {
 	{"waits that give up keep their place", "WaitComeAndGo", "come and go"},
 	{"waits that give up keep what they were handed", "WaitComeAndGo", "come and go"},
 	{"waits are not checked", "WaitInvalid", "wait: no TTL"},
-	{"waits are not checked", "WaitInvalid", "wait: too many tokens"},
-	{"draws are not checked", "WaitInvalid", "draw: negative number of tokens"},
+	{"waits are not checked", "WaitInvalid", "wait with 65537 spare tokens"},
+	{"reservations are not checked", "WaitInvalid", "reserve 0 tokens"},
 	{"an ended context is not looked at", "WaitEndedContext", "wait on an ended context: got error <nil>"},
 	{"waits that give up return busy", "WaitEndedContext", "wait on an ended context: got error"},
-	{"an ended context is a loss", "WaitEndedContext", "draw on an ended context"},
+	{"an ended context is a loss", "WaitEndedContext", "reserve tokens on an ended context"},
 	{"waits do not end with the store", "WaitClosed", "by a store that is closed"},
 	{"close does nothing", "WaitClosed", "by a store that is closed"},
 	{"reserved tokens are granted again", "SpareTokens", "was reserved"},
-	{"draws repeat", "SpareTokens", "5 more were drawn"},
-	{"draws repeat", "Draw", "drew"},
-	{"draws reserve more", "Draw", "spare tokens, got"},
+	{"reservations repeat", "SpareTokens", "was granted after 6 from"},
+	{"reservations repeat", "ReserveTokens", "reserved 1 tokens from"},
+	{"too many tokens are reserved", "ReserveTokens", "asked for 1 tokens, got 2"},
+	{"no token is reserved", "ReserveTokens", "asked for 1 tokens, got 0"},
 	{"grants reserve more", "SpareTokens", "acquire: asked for 7 spare tokens, got"},
 	{"waits reserve more", "SpareTokens", "gets the lock: asked for 3 spare tokens, got"},
-	{"a waiter is always reported", "Draw", "a waiter is reported"},
-	{"draws end leases early", "Draw", "after tokens were drawn: expires in"},
-	{"reserved tokens are granted again", "Draw", "drew"},
-	{"no waiter is ever reported", "DrawWaiting", "in vain: Draw reports a waiter"},
-	{"a waiter is always reported", "DrawWaiting", "in vain: Draw reports that nobody waits"},
-	{"draws repeat", "DrawWaiting", "was drawn"},
-	{"anybody draws", "DrawByOwnerOnly", "draw for a lock nobody ever had"},
-	{"draws fail for other reasons", "DrawByOwnerOnly", "draw for a lock nobody ever had"},
-	{"waiters draw tokens", "DrawByOwnerOnly", "draw by a waiter"},
+	{"a waiter is always reported", "ReserveTokens", "a waiter is reported"},
+	{"reservations end leases early", "ReserveTokens", "after tokens were reserved: expires in"},
+	{"reserved tokens are granted again", "ReserveTokens", "tokens from"},
+	{"no waiter is ever reported", "ReserveTokensWaiting", "in vain: ReserveTokens reports a waiter"},
+	{"a waiter is always reported", "ReserveTokensWaiting", "in vain: ReserveTokens reports that nobody waits"},
+	{"reservations repeat", "ReserveTokensWaiting", "was reserved"},
+	{"anybody reserves", "ReserveTokensByOwnerOnly", "reserve tokens for a lock nobody ever had"},
+	{"reservations fail for other reasons", "ReserveTokensByOwnerOnly", "reserve tokens for a lock nobody ever had"},
+	{"waiters reserve tokens", "ReserveTokensByOwnerOnly", "reserve tokens by a waiter"},
 }
 
 // all are the checks, those for stores that wait among them.
@@ -209,13 +211,26 @@ func TestSuiteHasNoIdleCheck(t *testing.T) {
 	}
 }
 
-// TestSuitePassesSoundStores: the same store without a flaw passes; so it is the
-// flaws that are noticed.
+// sound are stores that pass, since nothing is wrong with them: the first has no
+// flaw, so it is the flaws that are noticed, and the others do what Caps and
+// ErrUnsupported leave to a store.
+var sound = []struct {
+	as      flaw
+	handles int
+}{
+	{"", 1},
+	{"has a maximum TTL", 2},
+	{"rounds TTLs and has a minimum", 2},
+	{"leases belong to a handle", 2},
+	{"cannot reserve tokens later", 2},
+}
+
 func TestSuitePassesSoundStores(t *testing.T) {
-	for handles, f := range map[int]flaw{1: "", 2: "has a maximum TTL"} {
+	for _, s := range sound {
 		for _, k := range all {
-			t.Run(fmt.Sprintf("%s/handles=%d", k.name, handles), func(t *testing.T) {
-				for _, failure := range try(t.Context(), k, f, handles, 20*time.Second) {
+			t.Run(fmt.Sprintf("%s/%s/handles=%d", k.name, s.as, s.handles), func(t *testing.T) {
+				t.Parallel()
+				for _, failure := range try(t.Context(), k, s.as, s.handles, 20*time.Second) {
 					t.Error(failure)
 				}
 			})
@@ -247,7 +262,7 @@ func try(ctx context.Context, k check, f flaw, handles int, patience time.Durati
 		}
 		return first, second
 	}
-	s := subject{reopen: pair, patience: patience, options: Options{MinTTL: 100 * time.Millisecond}}
+	s := subject{reopen: pair, patience: patience, options: Options{ShortTTL: 100 * time.Millisecond}}
 	s.first, s.second = pair()
 
 	rec := &recorder{ctx: ctx}

@@ -40,20 +40,25 @@ type subject struct {
 type trial struct {
 	reporter
 	subject
+	// least is the shortest TTL that the store accepts.
+	least time.Duration
+	// resolution is the unit to which the store rounds TTLs up.
+	resolution time.Duration
 	// long is a TTL that does not end during a check: leases that go earlier
 	// were released.
 	long time.Duration
 
 	mu   sync.Mutex
-	held map[string]store.Request // by owner, to be cleaned up
+	held map[string]store.Lease // by owner, to be cleaned up
 }
 
 func newTrial(r reporter, s subject) *trial {
-	t := &trial{reporter: r, subject: s, long: time.Minute, held: make(map[string]store.Request)}
-	t.options.MinTTL = cmp.Or(t.options.MinTTL, 150*time.Millisecond)
-	t.options.Resolution = cmp.Or(t.options.Resolution, time.Millisecond)
-	if most := t.first.Caps().MaxTTL; most > 0 {
-		t.long = min(t.long, most)
+	c := s.first.Caps()
+	t := &trial{reporter: r, subject: s, least: max(c.MinTTL, store.MinTTL), resolution: max(c.Resolution, time.Millisecond), held: make(map[string]store.Lease)}
+	t.options.ShortTTL = max(cmp.Or(t.options.ShortTTL, 150*time.Millisecond), t.least)
+	t.long = max(time.Minute, 16*(t.options.ShortTTL+t.resolution))
+	if c.MaxTTL > 0 {
+		t.long = min(t.long, c.MaxTTL)
 	}
 	// What has to come must come by itself, not by the end of a long lease.
 	t.patience = min(t.patience, t.long/2)
@@ -81,20 +86,26 @@ func (t *trial) handles() []store.Store {
 func (t *trial) name() string { return "storetest/" + crand.Text() }
 
 // request returns the request of a new attempt.
-func (t *trial) request(name string, ttl time.Duration) store.Request {
+func (t *trial) request(name string, ttl time.Duration) store.Lease {
 	h := store.Holder{Host: "host-of-the-holder", PID: 4711, Purpose: "nightly invoices", Since: time.Now()}
-	return store.Request{Name: name, Owner: store.NewOwner(), Meta: h.Encode(), TTL: ttl}
+	return store.Lease{Name: name, Owner: store.NewOwner(), Meta: h.Encode(), TTL: ttl}
 }
 
 // acquire acquires a lock that must be free. The lock is released at the end of
 // the check at the latest.
-func (t *trial) acquire(s store.Store, r store.Request) store.Grant {
+func (t *trial) acquire(s store.Store, r store.Lease) store.Grant {
+	t.Helper()
+	return t.acquireSpare(s, store.AcquireRequest{Lease: r})
+}
+
+// acquireSpare is acquire for a request that may reserve tokens.
+func (t *trial) acquireSpare(s store.Store, r store.AcquireRequest) store.Grant {
 	t.Helper()
 	g, err := s.Acquire(t.Context(), r)
 	if err != nil {
 		t.Fatalf("acquire the free lock %q: %v", r.Name, err)
 	}
-	t.track(r)
+	t.track(r.Lease)
 	if g.Token == 0 {
 		t.Fatalf("acquire %q: granted without a token", r.Name)
 	}
@@ -112,22 +123,22 @@ func (t *trial) spares(what string, got, asked int) {
 
 // short is a lease whose end can be waited for.
 type short struct {
-	store.Request
+	store.Lease
 	store.Grant
 	// start is when the request was sent, back when it was answered.
 	start, back clock.Instant
 }
 
-// acquireShort takes a new lock for about MinTTL. A machine so busy that this
+// acquireShort takes a new lock for about ShortTTL. A machine so busy that this
 // TTL is over before the answer arrives gets a longer one.
 func (t *trial) acquireShort(s store.Store) short {
 	t.Helper()
 	var err error
 	for try := range 6 {
-		l := short{Request: t.request(t.name(), t.options.MinTTL<<try), start: clock.System().Now()}
-		if l.Grant, err = s.Acquire(t.Context(), l.Request); err == nil {
+		l := short{Lease: t.request(t.name(), t.options.ShortTTL<<try), start: clock.System().Now()}
+		if l.Grant, err = s.Acquire(t.Context(), store.AcquireRequest{Lease: l.Lease}); err == nil {
 			l.back = clock.System().Now()
-			t.track(l.Request)
+			t.track(l.Lease)
 			return l
 		}
 		if errors.Is(err, store.ErrInvalid) || errors.Is(err, store.ErrBusy) {
@@ -143,9 +154,9 @@ func (t *trial) acquireShort(s store.Store) short {
 func (l short) overdue() bool { return clock.System().Now() >= validity.Until(l.start, l.TTL) }
 
 // refuse asks for a lock that another owner holds, and requires a refusal.
-func (t *trial) refuse(s store.Store, r store.Request) *store.BusyError {
+func (t *trial) refuse(s store.Store, r store.Lease) *store.BusyError {
 	t.Helper()
-	g, err := s.Acquire(t.Context(), r)
+	g, err := s.Acquire(t.Context(), store.AcquireRequest{Lease: r})
 	if err == nil {
 		t.Fatalf("acquire %q: granted (token %v) while somebody else holds it", r.Name, g.Token)
 	}
@@ -157,9 +168,9 @@ func (t *trial) refuse(s store.Store, r store.Request) *store.BusyError {
 }
 
 // release releases a lease that must exist.
-func (t *trial) release(s store.Store, r store.Request) {
+func (t *trial) release(s store.Store, r store.Lease) {
 	t.Helper()
-	if err := s.Release(t.Context(), r); err != nil {
+	if err := s.Release(t.Context(), store.ReleaseRequest{Lease: r}); err != nil {
 		t.Fatalf("release %q by its owner: %v", r.Name, err)
 	}
 	t.mu.Lock()
@@ -168,9 +179,9 @@ func (t *trial) release(s store.Store, r store.Request) {
 }
 
 // renew renews one lease.
-func (t *trial) renew(s store.Store, r store.Request) error {
+func (t *trial) renew(s store.Store, r store.Lease) error {
 	t.Helper()
-	errs := s.Renew(t.Context(), []store.Request{r})
+	errs := s.Renew(t.Context(), []store.Lease{r})
 	if len(errs) != 1 {
 		t.Fatalf("renew of one lease gave %d results", len(errs))
 	}
@@ -210,7 +221,7 @@ func (t *trial) free(name string) {
 
 // heldBy requires every handle to see that r.Owner holds the lock. It returns
 // what the last handle saw.
-func (t *trial) heldBy(r store.Request) (st store.State) {
+func (t *trial) heldBy(r store.Lease) (st store.State) {
 	t.Helper()
 	for _, s := range t.handles() {
 		st = t.inspect(s, r.Name)
@@ -227,14 +238,14 @@ func (t *trial) heldBy(r store.Request) (st store.State) {
 // within requires the remaining time of a lease to be positive and at most ttl.
 func (t *trial) within(what string, expiresIn, ttl time.Duration) {
 	t.Helper()
-	if expiresIn <= 0 || expiresIn > ttl+t.options.Resolution {
+	if expiresIn <= 0 || expiresIn > ttl+t.resolution {
 		t.Fatalf("%s: expires in %v, want more than 0 and at most the TTL of %v", what, expiresIn, ttl)
 	}
 }
 
 // lasts requires the lease of r to last at least to the end of its validity, for
 // a lease of ttl whose request was sent at start.
-func (t *trial) lasts(what string, r store.Request, ttl time.Duration, start clock.Instant) {
+func (t *trial) lasts(what string, r store.Lease, ttl time.Duration, start clock.Instant) {
 	t.Helper()
 	st := t.heldBy(r)
 	if least := validity.Until(start, ttl).Sub(clock.System().Now()); st.ExpiresIn < least {
@@ -261,7 +272,7 @@ func (t *trial) pause() {
 	}
 }
 
-func (t *trial) track(r store.Request) {
+func (t *trial) track(r store.Lease) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.held[r.Owner] = r
@@ -275,6 +286,6 @@ func (t *trial) cleanUp() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for _, r := range t.held {
-		_ = t.first.Release(ctx, r) // gone already, or gone with its TTL
+		_ = t.first.Release(ctx, store.ReleaseRequest{Lease: r}) // gone already, or gone with its TTL
 	}
 }

@@ -15,10 +15,11 @@ import (
 
 // waiting is a pending Wait.
 type waiting struct {
-	store.Request // after a grant, its Owner is the one it was granted to
-	rank          uint64
-	cancel        context.CancelFunc
-	start         clock.Instant
+	store.WaitRequest // after a grant, its Owner is the one it was granted to
+	via               store.Store
+	rank              uint64
+	cancel            context.CancelFunc
+	start             clock.Instant
 	// done is closed when the Wait has returned; back, grant and err are then set.
 	done  chan struct{}
 	back  clock.Instant
@@ -30,22 +31,22 @@ type waiting struct {
 }
 
 // applicant returns the request of a new attempt that may wait.
-func (t *trial) applicant(name string, ttl time.Duration) store.Request {
-	r := t.request(name, ttl)
+func (t *trial) applicant(name string, ttl time.Duration) store.WaitRequest {
+	r := store.WaitRequest{Lease: t.request(name, ttl)}
 	r.Owner = store.NewOwnerAt(time.Now())
 	return r
 }
 
 // named returns r with the owner of grant g.
-func named(r store.Request, g store.Grant) store.Request {
+func named(r store.WaitRequest, g store.Grant) store.WaitRequest {
 	r.Owner = cmp.Or(g.Owner, r.Owner)
 	return r
 }
 
 // wait starts a Wait. It ends at the end of the check at the latest.
-func (t *trial) wait(s store.Store, r store.Request) *waiting {
+func (t *trial) wait(s store.Store, r store.WaitRequest) *waiting {
 	ctx, cancel := context.WithCancel(t.Context())
-	w := &waiting{Request: r, rank: store.Rank(r.Owner), cancel: cancel, done: make(chan struct{}), start: clock.System().Now()}
+	w := &waiting{WaitRequest: r, via: s, rank: store.Rank(r.Owner), cancel: cancel, done: make(chan struct{}), start: clock.System().Now()}
 	go func() {
 		defer close(w.done)
 		w.grant, w.err = s.(store.Waiter).Wait(ctx, r, w.hear)
@@ -53,7 +54,7 @@ func (t *trial) wait(s store.Store, r store.Request) *waiting {
 		if w.err == nil {
 			r = named(r, w.grant)
 			w.Owner = r.Owner
-			t.track(r)
+			t.track(r.Lease)
 		}
 	}()
 	t.Cleanup(func() {
@@ -92,7 +93,7 @@ func (w *waiting) over() bool {
 }
 
 // queue starts a Wait for each request, in order. The lock must be held.
-func (t *trial) queue(all ...store.Request) (line []*waiting) {
+func (t *trial) queue(all ...store.WaitRequest) (line []*waiting) {
 	t.Helper()
 	for i, r := range all {
 		w := t.wait(t.handles()[i%len(t.handles())], r)
@@ -127,7 +128,7 @@ func (t *trial) gets(what string, w *waiting) {
 	if took := w.back.Sub(w.start); w.grant.Since < 0 || w.grant.Since > took {
 		t.Fatalf("%s: granted by a request that left %v after the call, which took %v", what, w.grant.Since, took)
 	}
-	t.lasts(what, w.Request, w.TTL, w.start.Add(w.grant.Since))
+	t.lasts(what, w.Lease, w.TTL, w.start.Add(w.grant.Since))
 }
 
 // ends requires the Wait to return an error that matches want.

@@ -36,7 +36,7 @@ func openNaive(ctx context.Context, urls []string) (store.Store, error) {
 	return &naive{c: c}, nil
 }
 
-func (n *naive) Acquire(ctx context.Context, r store.Request) (store.Grant, error) {
+func (n *naive) Acquire(ctx context.Context, r store.AcquireRequest) (store.Grant, error) {
 	err := n.c.Do(ctx, n.c.B().Set().Key(r.Name).Value(r.Owner).Nx().Px(r.TTL).Build()).Error()
 	if rueidis.IsRedisNil(err) {
 		return store.Grant{}, &store.BusyError{Name: r.Name, ExpiresIn: r.TTL}
@@ -49,7 +49,7 @@ func (n *naive) Acquire(ctx context.Context, r store.Request) (store.Grant, erro
 }
 
 // Renew does nothing: the first lock that everybody writes does not, either.
-func (n *naive) Renew(_ context.Context, leases []store.Request) []error {
+func (n *naive) Renew(_ context.Context, leases []store.Lease) []error {
 	errs := make([]error, len(leases))
 	for i := range errs {
 		errs[i] = store.ErrUnsupported
@@ -57,7 +57,7 @@ func (n *naive) Renew(_ context.Context, leases []store.Request) []error {
 	return errs
 }
 
-func (n *naive) Release(ctx context.Context, r store.Request) error {
+func (n *naive) Release(ctx context.Context, r store.ReleaseRequest) error {
 	return n.c.Do(ctx, n.c.B().Del().Key(r.Name).Build()).Error()
 }
 

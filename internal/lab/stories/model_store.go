@@ -42,15 +42,15 @@ func newModelStore(nodes []*modelNode, reachable []int) *modelStore {
 	return s
 }
 
-func (s *modelStore) Acquire(ctx context.Context, r store.Request) (store.Grant, error) {
+func (s *modelStore) Acquire(ctx context.Context, r store.AcquireRequest) (store.Grant, error) {
 	return s.keeper.Acquire(ctx, r)
 }
 
-func (s *modelStore) Renew(ctx context.Context, leases []store.Request) []error {
+func (s *modelStore) Renew(ctx context.Context, leases []store.Lease) []error {
 	return s.keeper.Renew(ctx, leases)
 }
 
-func (s *modelStore) Release(ctx context.Context, r store.Request) error {
+func (s *modelStore) Release(ctx context.Context, r store.ReleaseRequest) error {
 	return s.keeper.Release(ctx, r)
 }
 

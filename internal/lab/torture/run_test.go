@@ -62,7 +62,7 @@ type liar struct {
 	busy atomic.Int64
 }
 
-func (l *liar) Acquire(ctx context.Context, r store.Request) (store.Grant, error) {
+func (l *liar) Acquire(ctx context.Context, r store.AcquireRequest) (store.Grant, error) {
 	g, err := l.Store.Acquire(ctx, r)
 	if errors.Is(err, store.ErrBusy) {
 		if n := l.busy.Add(1); n%5 == 0 {
@@ -78,7 +78,7 @@ type stuck struct {
 	releases atomic.Int64
 }
 
-func (s *stuck) Release(ctx context.Context, r store.Request) error {
+func (s *stuck) Release(ctx context.Context, r store.ReleaseRequest) error {
 	if s.releases.Add(1) == 1 {
 		select {}
 	}

@@ -11,11 +11,11 @@ import (
 // ByStore executes the commands that every store knows.
 func ByStore(s store.Store, c Command) (Answer, error) {
 	ctx := context.Background()
-	r := store.Request{Name: c.Lock, Owner: c.Owner.ID, Meta: c.Owner.Meta, TTL: c.TTL}
+	r := store.Lease{Name: c.Lock, Owner: c.Owner.ID, Meta: c.Owner.Meta, TTL: c.TTL}
 	var busy *store.BusyError
 	switch c.Op {
 	case Acquire:
-		g, err := s.Acquire(ctx, r)
+		g, err := s.Acquire(ctx, store.AcquireRequest{Lease: r})
 		switch {
 		case err == nil:
 			return Answer{Verdict: Done, Token: uint64(g.Token)}, nil
@@ -26,9 +26,9 @@ func ByStore(s store.Store, c Command) (Answer, error) {
 		}
 		return Answer{}, err
 	case Extend:
-		return answerOf(s.Renew(ctx, []store.Request{r})[0])
+		return answerOf(s.Renew(ctx, []store.Lease{r})[0])
 	case Release:
-		return answerOf(s.Release(ctx, r))
+		return answerOf(s.Release(ctx, store.ReleaseRequest{Lease: r}))
 	}
 	return Answer{}, fmt.Errorf("a store cannot execute %v", c.Op)
 }

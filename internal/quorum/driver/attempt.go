@@ -26,7 +26,7 @@ type attempt struct {
 
 	mu      sync.Mutex
 	users   int // the caller and every call under way
-	r       store.Request
+	r       store.WaitRequest
 	start   clock.Instant // before anything was sent
 	core    quorum.Attempt
 	sends   []quorum.Send
@@ -35,11 +35,11 @@ type attempt struct {
 }
 
 // Acquire is one attempt; see store.Store. The request has been checked.
-func (k *Driver) Acquire(ctx context.Context, r store.Request) (store.Grant, error) {
+func (k *Driver) Acquire(ctx context.Context, r store.AcquireRequest) (store.Grant, error) {
 	start := k.Clock.Now() // before anything is sent, since validity counts from here
-	a := k.newAttempt(r, start)
-	a.core.Begin(k.config(r), r.TTL, start)
-	a.askAll(Question{Op: quorum.Acquire, Lease: r})
+	a := k.newAttempt(store.WaitRequest{Lease: r.Lease, Spare: r.Spare}, start)
+	a.core.Begin(k.config(r.Lease), r.TTL, start)
+	a.askAll(Question{Op: quorum.Acquire, Lease: r.Lease, Spare: r.Spare})
 	k.readInline(ctx, a.over, nil)
 	await(ctx, nil, k.Clock, start, a.over, a.timer, a, nil)
 	a.mu.Lock()
@@ -51,7 +51,7 @@ func (k *Driver) Acquire(ctx context.Context, r store.Request) (store.Grant, err
 }
 
 // newAttempt returns an attempt whose only user is the caller. The caller begins its core.
-func (k *Driver) newAttempt(r store.Request, start clock.Instant) *attempt {
+func (k *Driver) newAttempt(r store.WaitRequest, start clock.Instant) *attempt {
 	a, ok := k.attempts.Get().(*attempt)
 	if !ok {
 		a = &attempt{k: k, over: make(chan struct{}, 1), timer: stoppedTimer()}
@@ -140,10 +140,10 @@ func (a *attempt) applyLocked(e quorum.Event, now clock.Instant) {
 func (a *attempt) sendLocked(sends []quorum.Send, now clock.Instant) {
 	var asking [4]any // payloads shared by several nodes
 	for _, send := range sends {
-		q := Question{Op: send.Op, Lease: a.r, Token: send.Token, Tomb: send.Tomb}
+		q := Question{Op: send.Op, Lease: a.r.Lease, Token: send.Token, Tomb: send.Tomb}
 		switch send.Op {
 		case quorum.Acquire:
-			q.Lease.Barge = a.bargesLocked(now)
+			q.Spare, q.Barge = a.r.Spare, a.bargesLocked(now)
 			q.Waits, q.Again, q.QueueOnly, q.Stamp = true, send.Again, send.QueueOnly, now
 			a.waiting.refreshed = a.waiting.refreshed || send.Again
 			which := 0
@@ -160,8 +160,8 @@ func (a *attempt) sendLocked(sends []quorum.Send, now clock.Instant) {
 			a.putLocked(send.Node, send.Op, *payload, false)
 			continue
 		case quorum.Release:
-			q.Lease.Renewed = q.Lease.Renewed || send.AlwaysTomb
-			q.Lease.Undo = undoOwn && q.Lease.Attempt != ""
+			q.Renewed = send.AlwaysTomb
+			q.Undo = undoOwn && q.Lease.Attempt != ""
 			if q.GivesWay = send.GivesWay; send.ToSenior {
 				q.To = a.seniorLocked()
 			}

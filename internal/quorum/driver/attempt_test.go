@@ -11,8 +11,8 @@ import (
 )
 
 // cleanedUp says what a node that granted the lock is told by an attempt that failed.
-func cleanedUp(t *testing.T, r store.Request) (told store.Request) {
-	released := make(chan store.Request, 1)
+func cleanedUp(t *testing.T, r store.Lease) (told Question) {
+	released := make(chan Question, 1)
 	k := &Driver{
 		Encode:      func(q Question, _ any) any { return q },
 		NodeTimeout: func(time.Duration) time.Duration { return time.Hour },
@@ -22,7 +22,7 @@ func cleanedUp(t *testing.T, r store.Request) (told store.Request) {
 	for i := range 3 {
 		k.Nodes = append(k.Nodes, &splitting{i, released})
 	}
-	if _, err := k.Acquire(t.Context(), r); err == nil {
+	if _, err := k.Acquire(t.Context(), store.AcquireRequest{Lease: r}); err == nil {
 		t.Fatal("granted by one of three")
 	}
 	return <-released
@@ -31,7 +31,7 @@ func cleanedUp(t *testing.T, r store.Request) (told store.Request) {
 // splitting is a node that grants if it is the first, and is somebody else's otherwise.
 type splitting struct {
 	index    int
-	released chan<- store.Request
+	released chan<- Question
 }
 
 func (s *splitting) Addr() string { return "node" }
@@ -43,7 +43,7 @@ func (s *splitting) Put(c Call) error {
 		a = Reply{Kind: quorum.Yes, Token: 1, Report: store.NodeOutcome{Outcome: store.Granted}}
 	}
 	if q.Op == quorum.Release {
-		s.released <- q.Lease
+		s.released <- q
 	}
 	go c.To.Receive(s.index, c.Tag, a)
 	return nil
@@ -55,8 +55,8 @@ func (s *splitting) Flush() {}
 // others'.
 func TestFailedAttemptUndoesItsOwn(t *testing.T) {
 	for attempt, undo := range map[string]bool{"": false, "second": true} {
-		r := store.Request{Name: "a", Owner: "deploy", Attempt: attempt, TTL: time.Minute}
-		if told := cleanedUp(t, r); told.Undo != undo || told.Attempt != attempt {
+		r := store.Lease{Name: "a", Owner: "deploy", Attempt: attempt, TTL: time.Minute}
+		if told := cleanedUp(t, r); told.Undo != undo || told.Lease.Attempt != attempt {
 			t.Errorf("attempt %q: the node is told %+v, want undo %v", attempt, told, undo)
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/leasehold-dev/leasehold/fence"
 	"github.com/leasehold-dev/leasehold/internal/clock"
 	"github.com/leasehold-dev/leasehold/internal/quorum"
 	"github.com/leasehold-dev/leasehold/store"
@@ -25,7 +26,11 @@ type ballot struct {
 	users      int // the caller and every call under way
 	op         quorum.Op
 	start      clock.Instant // before anything was sent
-	leases     []store.Request
+	leases     []store.Lease
+	renewed    bool        // of a release: ReleaseRequest.Renewed
+	undo       bool        // of a release: ReleaseRequest.Undo
+	above      fence.Token // of a confirm: ReserveRequest.Above
+	count      int         // of a confirm: ReserveRequest.Count
 	votes      []quorum.Vote
 	open       int
 	reports    []store.NodeOutcome // per lease and node; empty while all said yes
@@ -35,7 +40,7 @@ type ballot struct {
 }
 
 // Renew extends leases that have been checked; see store.Store.
-func (k *Driver) Renew(ctx context.Context, leases []store.Request) []error {
+func (k *Driver) Renew(ctx context.Context, leases []store.Lease) []error {
 	errs := make([]error, len(leases))
 	if len(leases) == 0 {
 		return errs
@@ -55,13 +60,13 @@ func (k *Driver) Renew(ctx context.Context, leases []store.Request) []error {
 }
 
 // Release ends a lease that has been checked; see store.Store.
-func (k *Driver) Release(ctx context.Context, r store.Request) error {
+func (k *Driver) Release(ctx context.Context, r store.ReleaseRequest) error {
 	if k.Abandon(r.Owner) {
 		return fmt.Errorf("%s %q: %w", quorum.Release, r.Name, store.ErrNotHeld)
 	}
 	k.noteRelease(r.Owner)
 	b := k.newBallot(quorum.Release)
-	b.leases = append(b.leases, r)
+	b.leases, b.renewed, b.undo = append(b.leases, r.Lease), r.Renewed, r.Undo
 	b.run(ctx)
 	b.mu.Lock()
 	defer b.doneLocked()
@@ -71,20 +76,20 @@ func (k *Driver) Release(ctx context.Context, r store.Request) error {
 // ReserveTokens reserves more tokens for a lease that has been checked; see store.Waiter.
 // The counters of a majority that has the lease are raised, as when the token of a grant
 // is confirmed, as far as each node allows.
-func (k *Driver) ReserveTokens(ctx context.Context, r store.Request) (store.Drawn, error) {
+func (k *Driver) ReserveTokens(ctx context.Context, r store.ReserveRequest) (store.Reserved, error) {
 	if r.Above == 0 { // nodes do not know which of the tokens are its own
-		return store.Drawn{}, fmt.Errorf("%w: draw for lock %q: Above has to be the largest token of the lease so far", store.ErrInvalid, r.Name)
+		return store.Reserved{}, fmt.Errorf("%w: reserve tokens for lock %q: Above has to be the largest token of the lease so far", store.ErrInvalid, r.Name)
 	}
 	b := k.newBallot(quorum.Confirm)
-	b.leases = append(b.leases, r)
+	b.leases, b.above, b.count = append(b.leases, r.Lease), r.Above, r.Count
 	b.run(ctx)
 	b.mu.Lock()
 	defer b.doneLocked()
 	if err := b.resultLocked(ctx, 0); err != nil {
-		return store.Drawn{}, err
+		return store.Reserved{}, err
 	}
-	most := min(b.lowest, uint64(r.Above)+uint64(r.Spare)+1)
-	return store.Drawn{Token: r.Above + 1, Spare: int(most - uint64(r.Above) - 1), Waiting: b.hasWaiters}, nil
+	last := min(b.lowest, uint64(r.Above)+uint64(r.Count))
+	return store.Reserved{Token: r.Above + 1, Count: int(last - uint64(r.Above)), Waiting: b.hasWaiters}, nil
 }
 
 // newBallot returns a ballot without leases whose only user is the caller.
@@ -94,6 +99,7 @@ func (k *Driver) newBallot(op quorum.Op) *ballot {
 		b = &ballot{k: k, over: make(chan struct{}, 1), timer: stoppedTimer()}
 	}
 	b.op, b.users, b.leases, b.reports, b.hasWaiters, b.lowest, b.then = op, 1, b.leases[:0], b.reports[:0], false, math.MaxUint64, nil
+	b.renewed, b.undo, b.above, b.count = false, false, 0, 0
 	return b
 }
 
@@ -131,13 +137,13 @@ func (b *ballot) questionFor(i int) Question {
 	r := b.leases[i]
 	// An acquire that was not answered may still arrive. A single node has answered,
 	// or there would be no lease, unless the acquire was repeated.
-	tomb := b.op == quorum.Release && (len(b.k.Nodes) > 1 || r.Renewed)
-	q := Question{Op: b.op, Lease: r, Token: uint64(r.Above) + uint64(r.Spare) + 1, Tomb: tomb}
+	tomb := b.op == quorum.Release && (len(b.k.Nodes) > 1 || b.renewed)
+	q := Question{Op: b.op, Lease: r, Tomb: tomb, Renewed: b.renewed, Undo: b.undo}
 	if b.op == quorum.Confirm {
-		q.Least = uint64(r.Above) + 1
+		q.Token, q.Least = uint64(b.above)+uint64(b.count), uint64(b.above)+1
 	}
 	if a := b.then; a != nil {
-		q.Next = &Question{Op: quorum.Acquire, Lease: a.r, Waits: true, IfHeld: true, Stamp: a.start}
+		q.Next = &Question{Op: quorum.Acquire, Lease: a.r.Lease, Spare: a.r.Spare, Barge: a.r.Barge, Waits: true, IfHeld: true, Stamp: a.start}
 	}
 	return q
 }

@@ -94,9 +94,9 @@ func TestLeasesAreApart(t *testing.T) {
 	outcomes := map[string]int{}
 	for seed := range uint64(500) {
 		random := rand.New(rand.NewPCG(seed, 2))
-		leases := make([]store.Request, 1+random.IntN(12))
+		leases := make([]store.Lease, 1+random.IntN(12))
 		for i := range leases {
-			leases[i] = store.Request{Name: fmt.Sprint("lock", i), Owner: fmt.Sprint("o", i), TTL: time.Duration(1+random.IntN(3)) * time.Minute, Require: store.Class(random.IntN(2)) * store.CrashSafe}
+			leases[i] = store.Lease{Name: fmt.Sprint("lock", i), Owner: fmt.Sprint("o", i), TTL: time.Duration(1+random.IntN(3)) * time.Minute, Require: store.Class(random.IntN(2)) * store.CrashSafe}
 		}
 		nodes := 1 + random.IntN(5)
 		says := make([]map[string]Reply, nodes)
@@ -124,7 +124,7 @@ func TestLeasesAreApart(t *testing.T) {
 				Logger:      slog.New(slog.DiscardHandler),
 			}
 			if way == 1 {
-				k.EncodeRenewals = func(leases []store.Request, _ any) (any, int) {
+				k.EncodeRenewals = func(leases []store.Lease, _ any) (any, int) {
 					var q []Question
 					for len(q) < min(len(leases), 4) && leases[len(q)].TTL == leases[0].TTL && leases[len(q)].Require == leases[0].Require {
 						q = append(q, Question{Op: quorum.Extend, Lease: leases[len(q)]})

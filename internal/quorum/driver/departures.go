@@ -20,14 +20,14 @@ type departures struct {
 }
 
 type departure struct {
-	r    store.Request
+	r    store.Lease
 	held bool // the owner was granted the lock and has not released it
 }
 
 const mostDepartures = 1024
 
 // add remembers that the owner of r has left the queue.
-func (d *departures) add(r store.Request, held bool) {
+func (d *departures) add(r store.Lease, held bool) {
 	if d.byOwner == nil {
 		d.byOwner = map[string]*departure{}
 		d.some.Store(true)
@@ -47,7 +47,7 @@ func (k *Driver) unregisterLocked(a *attempt) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	delete(w.byOwner, a.r.Owner)
-	w.departures.add(a.r, a.core.Verdict() == quorum.Won)
+	w.departures.add(a.r.Lease, a.core.Verdict() == quorum.Won)
 }
 
 // noteRelease remembers that the lease of an owner, if there is one, is being released.
@@ -71,7 +71,7 @@ func (k *Driver) releaseUnwanted(node int, owner string) (held string) {
 	w.mu.Lock()
 	d := w.departures.byOwner[owner]
 	unwanted := d != nil && !d.held && declineUnwanted
-	var r store.Request
+	var r store.Lease
 	if unwanted {
 		r = d.r
 	} else if d != nil {

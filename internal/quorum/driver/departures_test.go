@@ -47,18 +47,18 @@ func lateHand(t *testing.T) []string {
 	for _, n := range nodes {
 		k.Nodes = append(k.Nodes, n)
 	}
-	request := func(owner string) store.Request {
-		return store.Request{Name: "a", Owner: owner, TTL: time.Minute}
+	request := func(owner string) store.Lease {
+		return store.Lease{Name: "a", Owner: owner, TTL: time.Minute}
 	}
 	for _, owner := range []string{"holds", "released", "returned"} {
-		if _, err := k.Wait(t.Context(), request(owner), nil); err != nil {
+		if _, err := k.Wait(t.Context(), store.WaitRequest{Lease: request(owner)}, nil); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := k.Release(t.Context(), request("released")); err != nil {
+	if err := k.Release(t.Context(), store.ReleaseRequest{Lease: request("released")}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := k.ReleaseAndRejoin(t.Context(), request("returned"), request("next")); err != nil {
+	if _, err := k.ReleaseAndRejoin(t.Context(), store.ReleaseRequest{Lease: request("returned")}, store.WaitRequest{Lease: request("next")}); err != nil {
 		t.Fatal(err)
 	}
 	gone, cancel := context.WithCancel(t.Context())
@@ -66,7 +66,7 @@ func lateHand(t *testing.T) []string {
 	for _, n := range nodes {
 		n.mute = true
 	}
-	if _, err := k.Wait(gone, request("left"), nil); err == nil {
+	if _, err := k.Wait(gone, store.WaitRequest{Lease: request("left")}, nil); err == nil {
 		t.Fatal("granted by nodes that say nothing")
 	}
 	nodes[2].asked = nil
@@ -87,7 +87,7 @@ func TestUnwantedIsDeclined(t *testing.T) {
 func TestDepartedAreBounded(t *testing.T) {
 	var d departures
 	for i := range 3 * mostDepartures {
-		d.add(store.Request{Owner: fmt.Sprint(i)}, false)
+		d.add(store.Lease{Owner: fmt.Sprint(i)}, false)
 	}
 	if len(d.byOwner) != mostDepartures || d.byOwner[fmt.Sprint(3*mostDepartures-1)] == nil {
 		t.Errorf("%d are remembered, want the last %d", len(d.byOwner), mostDepartures)

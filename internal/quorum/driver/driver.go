@@ -47,12 +47,17 @@ type InlineReader interface {
 // Question is what a node is asked.
 type Question struct {
 	Op    quorum.Op
-	Lease store.Request
+	Lease store.Lease
+	// Spare and Barge, of an Acquire, are those of the request.
+	Spare int
+	Barge bool
 	Token uint64 // of Confirm
 	// Least, of a Confirm that reserves tokens, is how far the counter must go if Token
 	// is more than a second ahead of the node's clock. Zero: up to Token.
 	Least uint64
-	Tomb  bool // of Release
+	// Tomb, of a Release, says to leave a tombstone. Renewed and Undo are those of the
+	// request.
+	Tomb, Renewed, Undo bool
 
 	// Waits: an Acquire that joins the queue if the lock is held. Again: it was sent
 	// before. QueueOnly: it does not take a free lock. IfHeld: nor does it queue unless
@@ -167,7 +172,7 @@ type Driver struct {
 	// EncodeRenewals makes one payload of the renewals of the first n leases, as many
 	// as fit together, and may reuse the memory of old. The leases are sorted so that
 	// those of one TTL are adjacent. Nil: each lease has a payload of its own.
-	EncodeRenewals func(leases []store.Request, old any) (payload any, n int)
+	EncodeRenewals func(leases []store.Lease, old any) (payload any, n int)
 	// NodeTimeout returns how long a node may take to answer a request of that TTL.
 	NodeTimeout func(ttl time.Duration) time.Duration
 	Clock       clock.Clock
@@ -192,7 +197,7 @@ type Driver struct {
 	attempts, ballots sync.Pool
 }
 
-func (k *Driver) config(r store.Request) quorum.Config {
+func (k *Driver) config(r store.Lease) quorum.Config {
 	return quorum.Config{Nodes: len(k.Nodes), NodeTimeout: k.NodeTimeout(r.TTL), Sets: k.Sets}
 }
 

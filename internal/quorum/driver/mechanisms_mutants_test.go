@@ -16,7 +16,7 @@ func TestMechanismsAreNeeded(t *testing.T) {
 	if got := lateHand(t); len(got) != 0 {
 		t.Errorf("the node is told %q", got)
 	}
-	r := store.Request{Name: "a", Owner: "deploy", Attempt: "second", TTL: time.Minute}
+	r := store.Lease{Name: "a", Owner: "deploy", Attempt: "second", TTL: time.Minute}
 	if told := cleanedUp(t, r); told.Undo {
 		t.Errorf("the node is told %+v", told)
 	}

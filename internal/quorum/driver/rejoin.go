@@ -14,13 +14,13 @@ import (
 // holder to queue behind. To the protocol it is a release followed at once by a request
 // to wait.
 
-// ReleaseAndRejoin ends the lease of r and leaves a place in the queue for next; see store.Returner.
+// ReleaseAndRejoin ends the lease of r and leaves a place in the queue for next; see store.Rejoiner.
 // The requests have been checked.
-func (k *Driver) ReleaseAndRejoin(ctx context.Context, r, next store.Request) (standing bool, err error) {
+func (k *Driver) ReleaseAndRejoin(ctx context.Context, r store.ReleaseRequest, next store.WaitRequest) (standing bool, err error) {
 	a := k.newAttempt(next, k.Clock.Now())
 	a.mu.Lock()
 	a.users++ // keeps a from being reused until this returns
-	a.core.BeginWait(k.config(next), next.TTL, a.start, true)
+	a.core.BeginWait(k.config(next.Lease), next.TTL, a.start, true)
 	a.waiting = waitState{waits: true, reserved: true, number: k.waiting.last.Add(1)}
 	for i := range k.Nodes {
 		a.waiting.nodes[i].onlyIfHeld = true
@@ -31,7 +31,7 @@ func (k *Driver) ReleaseAndRejoin(ctx context.Context, r, next store.Request) (s
 	k.noteRelease(r.Owner)
 
 	b := k.newBallot(quorum.Release)
-	b.leases, b.then = append(b.leases, r), a
+	b.leases, b.renewed, b.undo, b.then = append(b.leases, r.Lease), r.Renewed, r.Undo, a
 	b.run(ctx)
 	b.mu.Lock()
 	err = b.resultLocked(ctx, 0)
@@ -70,7 +70,7 @@ func (a *attempt) mayQueueLocked() bool {
 			may |= quorum.SetOf(i)
 		}
 	}
-	c := a.k.config(a.r)
+	c := a.k.config(a.r.Lease)
 	return c.HasQuorum(may)
 }
 
@@ -112,9 +112,8 @@ func (k *Driver) Abandon(owner string) bool {
 	k.noteRelease(owner)
 	if a.core.Verdict() == quorum.Won { // a lost attempt has released everything
 		for i := range k.Nodes {
-			r := a.r
-			r.Renewed = r.Renewed || a.core.Repeated()
-			a.putLocked(i, quorum.Release, k.Encode(Question{Op: quorum.Release, Lease: r, Tomb: true}, nil), false)
+			q := Question{Op: quorum.Release, Lease: a.r.Lease, Tomb: true, Renewed: a.core.Repeated()}
+			a.putLocked(i, quorum.Release, k.Encode(q, nil), false)
 		}
 	}
 	return true

@@ -80,7 +80,7 @@ const (
 )
 
 // Wait waits in the queue; see store.Waiter. The request has been checked.
-func (k *Driver) Wait(ctx context.Context, r store.Request, reason func(error)) (store.Grant, error) {
+func (k *Driver) Wait(ctx context.Context, r store.WaitRequest, reason func(error)) (store.Grant, error) {
 	a := k.takeReserved(r.Owner, reason)
 	if a == nil {
 		a = k.enqueue(r, false, reason)
@@ -97,15 +97,15 @@ func (k *Driver) Wait(ctx context.Context, r store.Request, reason func(error)) 
 }
 
 // enqueue begins an attempt that waits. again: it follows one that gave way.
-func (k *Driver) enqueue(r store.Request, again bool, reason func(error)) *attempt {
+func (k *Driver) enqueue(r store.WaitRequest, again bool, reason func(error)) *attempt {
 	start := k.Clock.Now()
 	a := k.newAttempt(r, start)
 	a.mu.Lock()
-	a.core.BeginWait(k.config(r), r.TTL, start, again)
+	a.core.BeginWait(k.config(r.Lease), r.TTL, start, again)
 	a.waiting = waitState{waits: true, number: k.waiting.last.Add(1), reason: reason}
 	a.mu.Unlock()
 	k.register(a)
-	a.askAll(Question{Op: quorum.Acquire, Lease: r, Waits: true, QueueOnly: again, Stamp: start})
+	a.askAll(Question{Op: quorum.Acquire, Lease: r.Lease, Spare: r.Spare, Barge: r.Barge, Waits: true, QueueOnly: again, Stamp: start})
 	a.mu.Lock()
 	a.reportLocked(a.newsLocked()) // calls that could not be put have their outcomes
 	a.mu.Unlock()

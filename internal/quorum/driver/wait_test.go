@@ -30,10 +30,10 @@ func TestLatestNewsIsToldLast(t *testing.T) {
 		Logger:      slog.New(slog.DiscardHandler),
 	}
 	now := k.Clock.Now()
-	a := k.newAttempt(store.Request{Name: "a", Owner: store.NewOwnerAt(time.Unix(2000, 0)), TTL: time.Minute}, now)
+	a := k.newAttempt(store.WaitRequest{Lease: store.Lease{Name: "a", Owner: store.NewOwnerAt(time.Unix(2000, 0)), TTL: time.Minute}}, now)
 	var positions []int
 	a.mu.Lock()
-	a.core.BeginWait(k.config(a.r), a.r.TTL, now, false)
+	a.core.BeginWait(k.config(a.r.Lease), a.r.TTL, now, false)
 	a.waiting = waitState{waits: true, reason: func(err error) {
 		var busy *store.BusyError
 		if !errors.As(err, &busy) {
@@ -77,7 +77,7 @@ func TestLatestNewsIsToldLast(t *testing.T) {
 // waitsOf is an attempt that waits, of a driver of n nodes, whose pauses are not jittered.
 func waitsOf(n int, ttl time.Duration) *attempt {
 	k := &Driver{Nodes: make([]Node, n), Jitter: func(d time.Duration) time.Duration { return d }}
-	return &attempt{k: k, r: store.Request{Name: "a", Owner: store.NewOwner(), TTL: ttl}}
+	return &attempt{k: k, r: store.WaitRequest{Lease: store.Lease{Name: "a", Owner: store.NewOwner(), TTL: ttl}}}
 }
 
 func heldFor(d time.Duration, position int) Reply {
@@ -129,7 +129,7 @@ func TestPollingIsBounded(t *testing.T) {
 	first.Report.Holder = store.Holder{Owner: "x", Foreign: true}
 	second.Report.Holder, deaf.NoPush = first.Report.Holder, true
 	for n := 1; n <= 10*polledAtOnce; n++ {
-		a.k.register(&attempt{r: store.Request{Owner: store.NewOwner()}})
+		a.k.register(&attempt{r: store.WaitRequest{Lease: store.Lease{Owner: store.NewOwner()}}})
 		for _, c := range []struct {
 			who   string
 			ans   Reply

@@ -318,40 +318,40 @@ func TestStore(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer s.Close()
-	request := func(owner string) store.Request {
-		return store.Request{Name: "lock", Owner: owner, Meta: `{"host":"h"}`, TTL: 30 * time.Second}
+	request := func(owner string) store.Lease {
+		return store.Lease{Name: "lock", Owner: owner, Meta: `{"host":"h"}`, TTL: 30 * time.Second}
 	}
 	rng := rand.New(rand.NewPCG(1, 1))
-	var held *store.Request
+	var held *store.Lease
 	for range 200 {
 		switch r := request(store.NewOwner()); {
 		case held == nil:
+			spare := 0
 			if r.Require = store.Efficiency; rng.IntN(2) == 0 {
-				r.Spare = rng.IntN(5)
+				spare = rng.IntN(5)
 			}
-			if _, err := s.Acquire(t.Context(), r); err != nil {
+			if _, err := s.Acquire(t.Context(), store.AcquireRequest{Lease: r, Spare: spare}); err != nil {
 				t.Fatal(err)
 			}
 			held = &r
 		case rng.IntN(4) == 0:
-			s.Acquire(t.Context(), *held) // again
+			s.Acquire(t.Context(), store.AcquireRequest{Lease: *held}) // again
 		case rng.IntN(3) == 0:
-			s.Renew(t.Context(), []store.Request{*held})
+			s.Renew(t.Context(), []store.Lease{*held})
 		case rng.IntN(3) == 0:
 			ctx, stop := context.WithTimeout(t.Context(), 5*time.Millisecond)
 			next := request(store.NewOwnerAt(time.Now()))
-			if _, err := s.Wait(ctx, next, nil); err == nil {
+			if _, err := s.Wait(ctx, store.WaitRequest{Lease: next}, nil); err == nil {
 				t.Error("two holders")
 			}
 			stop()
 		case rng.IntN(3) == 0:
-			if _, err := s.Acquire(t.Context(), r); err == nil {
+			if _, err := s.Acquire(t.Context(), store.AcquireRequest{Lease: r}); err == nil {
 				t.Error("two holders")
 			}
 			s.Inspect(t.Context(), "lock")
 		default:
-			held.Renewed = rng.IntN(2) == 0
-			if err := s.Release(t.Context(), *held); err != nil {
+			if err := s.Release(t.Context(), store.ReleaseRequest{Lease: *held, Renewed: rng.IntN(2) == 0}); err != nil {
 				t.Error(err)
 			}
 			held = nil

@@ -7,19 +7,19 @@ import (
 
 // returned is a place that was taken with a release and is not yet waited in.
 type returned struct {
-	next  store.Request
+	next  store.WaitRequest
 	start clock.Instant
 }
 
 // comeBack releases r, whose lock somebody waits for, and rejoins the line.
-func (t *trial) comeBack(s store.Store, r store.Request) returned {
+func (t *trial) comeBack(s store.Store, r store.Lease) returned {
 	t.Helper()
 	p := returned{next: t.applicant(r.Name, t.long), start: clock.System().Now()}
-	standing, err := s.(store.Returner).Return(t.Context(), r, p.next)
+	standing, err := s.(store.Rejoiner).ReleaseAndRejoin(t.Context(), store.ReleaseRequest{Lease: r}, p.next)
 	if err != nil || !standing {
-		t.Fatalf("return of %q: standing %v, error %v, while somebody waits for it", r.Name, standing, err)
+		t.Fatalf("rejoin of %q: standing %v, error %v, while somebody waits for it", r.Name, standing, err)
 	}
-	t.track(p.next)
+	t.track(p.next.Lease)
 	return p
 }
 
@@ -30,9 +30,9 @@ func (t *trial) waitAt(s store.Store, p returned) *waiting {
 	return w
 }
 
-// checkReturn: Return hands the lock on, and its place comes after those taken
+// checkRejoin: ReleaseAndRejoin hands the lock on, and its place comes after those taken
 // before.
-func checkReturn(t *trial) {
+func checkRejoin(t *trial) {
 	holder := t.request(t.name(), t.long)
 	last := t.acquire(t.first, holder).Token
 	line := t.queue(t.applicant(holder.Name, t.long), t.applicant(holder.Name, t.long))
@@ -40,43 +40,43 @@ func checkReturn(t *trial) {
 		p := t.comeBack(t.first, holder)
 		first := line[0]
 		t.gets("the first in line gets the lock that was returned", first)
-		if st := t.heldBy(first.Request); st.Token != first.grant.Token || first.grant.Token <= last {
+		if st := t.heldBy(first.Lease); st.Token != first.grant.Token || first.grant.Token <= last {
 			t.Fatalf("granted token %v after %v, inspect says %v", first.grant.Token, last, st.Token)
 		}
 		line = append(line[1:], t.waitAt(t.first, p))
-		t.lined("the place of Return is behind the others", holder.Name, line...)
+		t.lined("the place of ReleaseAndRejoin is behind the others", holder.Name, line...)
 		t.waits(line...)
-		last, holder = first.grant.Token, first.Request
+		last, holder = first.grant.Token, first.Lease
 	}
 	for _, w := range line {
 		t.release(t.other(), holder)
 		t.gets("the next one gets the lock", w)
-		holder = w.Request
+		holder = w.Lease
 	}
 	t.release(t.first, holder)
 	t.vacant("nothing is left of a line that has ended", holder.Name)
 }
 
-// checkReturnFree: Return takes no place for a lock that nobody else wants.
-func checkReturnFree(t *trial) {
+// checkRejoinFree: ReleaseAndRejoin takes no place for a lock that nobody else wants.
+func checkRejoinFree(t *trial) {
 	for range 3 {
 		holder := t.request(t.name(), t.long)
 		t.acquire(t.first, holder)
 		next := t.applicant(holder.Name, t.long)
-		standing, err := t.first.(store.Returner).Return(t.Context(), holder, next)
+		standing, err := t.first.(store.Rejoiner).ReleaseAndRejoin(t.Context(), store.ReleaseRequest{Lease: holder}, next)
 		if err != nil || standing {
-			t.Fatalf("return of a lock that nobody waits for: standing %v, error %v", standing, err)
+			t.Fatalf("rejoin of a lock that nobody waits for: standing %v, error %v", standing, err)
 		}
 		t.vacant("a lock that was returned is free", holder.Name)
 		w := t.wait(t.first, next)
-		t.gets("Wait after Return gets a free lock", w)
-		t.release(t.other(), w.Request)
+		t.gets("Wait after ReleaseAndRejoin gets a free lock", w)
+		t.release(t.other(), w.Lease)
 	}
 }
 
-// checkReturnGivenUp: Release abandons an unclaimed place, whether or not it was
+// checkRejoinGivenUp: Release abandons an unclaimed place, whether or not it was
 // granted the lock.
-func checkReturnGivenUp(t *trial) {
+func checkRejoinGivenUp(t *trial) {
 	for _, granted := range []bool{false, true} {
 		holder := t.request(t.name(), t.long)
 		t.acquire(t.first, holder)
@@ -84,48 +84,48 @@ func checkReturnGivenUp(t *trial) {
 		p := t.comeBack(t.first, holder)
 		t.gets("the first in line gets the lock that was returned", w)
 		if granted {
-			t.release(t.other(), w.Request)
-			t.heldBy(p.next)
+			t.release(t.other(), w.Lease)
+			t.heldBy(p.next.Lease)
 		}
-		t.notHeld("release by one who has not come back", t.first.Release(t.Context(), p.next))
+		t.notHeld("release by one who has not come back", t.first.Release(t.Context(), store.ReleaseRequest{Lease: p.next.Lease}))
 		if !granted {
 			t.lined("a place that was given up is gone", holder.Name)
-			t.release(t.other(), w.Request)
+			t.release(t.other(), w.Lease)
 		}
 		t.vacant("an abandoned place leaves nothing behind", holder.Name)
-		t.notHeld("release by one who has not come back, again", t.first.Release(t.Context(), p.next))
+		t.notHeld("release by one who has not come back, again", t.first.Release(t.Context(), store.ReleaseRequest{Lease: p.next.Lease}))
 	}
 }
 
-// checkReturnGranted: a place that was granted the lock before it was claimed is
+// checkRejoinGranted: a place that was granted the lock before it was claimed is
 // granted to Wait at once.
-func checkReturnGranted(t *trial) {
+func checkRejoinGranted(t *trial) {
 	holder := t.request(t.name(), t.long)
 	t.acquire(t.first, holder)
 	w := t.queue(t.applicant(holder.Name, t.long))[0]
 	p := t.comeBack(t.first, holder)
 	t.gets("the first in line gets the lock that was returned", w)
-	t.release(t.other(), w.Request)
-	t.heldBy(p.next)
+	t.release(t.other(), w.Lease)
+	t.heldBy(p.next.Lease)
 	back := t.waitAt(t.first, p)
 	t.gets("a late Wait gets the lock that its place was granted", back)
 	if back.grant.Token <= w.grant.Token {
 		t.Fatalf("token %v after %v", back.grant.Token, w.grant.Token)
 	}
-	t.release(t.first, back.Request)
+	t.release(t.first, back.Lease)
 	t.vacant("and gives it back", holder.Name)
 }
 
-// checkReturnByOwnerOnly: Return by an owner that does not hold the lock fails
+// checkRejoinByOwnerOnly: ReleaseAndRejoin by an owner that does not hold the lock fails
 // and takes no place.
-func checkReturnByOwnerOnly(t *trial) {
+func checkRejoinByOwnerOnly(t *trial) {
 	holder := t.request(t.name(), t.long)
 	t.acquire(t.first, holder)
 	for _, s := range t.handles() {
-		standing, err := s.(store.Returner).Return(t.Context(), t.request(holder.Name, t.long), t.applicant(holder.Name, t.long))
-		t.notHeld("return by one who does not have it", err)
+		standing, err := s.(store.Rejoiner).ReleaseAndRejoin(t.Context(), store.ReleaseRequest{Lease: t.request(holder.Name, t.long)}, t.applicant(holder.Name, t.long))
+		t.notHeld("rejoin by one who does not have it", err)
 		if standing {
-			t.Fatalf("return of a lock that somebody else has: a place was taken")
+			t.Fatalf("rejoin of a lock that somebody else has: a place was taken")
 		}
 	}
 	t.heldBy(holder)
@@ -134,27 +134,27 @@ func checkReturnByOwnerOnly(t *trial) {
 	t.vacant("and nobody gets it", holder.Name)
 }
 
-// checkReturnInvalid: Return refuses an invalid request, either of the two,
+// checkRejoinInvalid: ReleaseAndRejoin refuses an invalid request, either of the two,
 // before it sends anything.
-func checkReturnInvalid(t *trial) {
-	s := t.first.(store.Returner)
+func checkRejoinInvalid(t *trial) {
+	s := t.first.(store.Rejoiner)
 	holder := t.request(t.name(), t.long)
 	t.acquire(t.first, holder)
 	for _, f := range faults(s) {
 		next := t.applicant(holder.Name, t.long)
-		f.spoil(&next)
-		_, err := s.Return(t.Context(), holder, next)
-		t.invalid("return: "+f.what, err)
+		f.spoil(&next.Lease)
+		_, err := s.ReleaseAndRejoin(t.Context(), store.ReleaseRequest{Lease: holder}, next)
+		t.invalid("rejoin: "+f.what, err)
 	}
-	_, err := s.Return(t.Context(), holder, t.applicant(t.name(), t.long))
-	t.invalid("return with a place for another lock", err)
-	_, err = s.Return(t.Context(), holder, holder)
-	t.invalid("return with a place for the same owner", err)
+	_, err := s.ReleaseAndRejoin(t.Context(), store.ReleaseRequest{Lease: holder}, t.applicant(t.name(), t.long))
+	t.invalid("rejoin with a place for another lock", err)
+	_, err = s.ReleaseAndRejoin(t.Context(), store.ReleaseRequest{Lease: holder}, store.WaitRequest{Lease: holder})
+	t.invalid("rejoin with a place for the same owner", err)
 	t.heldBy(holder)
 }
 
-// checkReturnClosed: closing the store abandons unclaimed places.
-func checkReturnClosed(t *trial) {
+// checkRejoinClosed: closing the store abandons unclaimed places.
+func checkRejoinClosed(t *trial) {
 	a, b := t.reopen()
 	if b == nil {
 		return // nobody is left to look
@@ -169,7 +169,7 @@ func checkReturnClosed(t *trial) {
 		t.Fatalf("close: %v", err)
 	}
 	t.eventually("nobody is in line after the store was closed", func() bool { return len(t.inspect(b, holder.Name).Line) == 0 })
-	t.release(b, w.Request)
+	t.release(b, w.Lease)
 	if st := t.inspect(b, holder.Name); st.Held {
 		t.Fatalf("held by %v, who is gone", st.Holder)
 	}
