@@ -208,7 +208,7 @@ func (a *attempt) takeReplyLocked(node, tag int, ans Reply) {
 		if ans.Kind = quorum.Unknown; a.waiting.waits {
 			ans.Kind = quorum.Discounted
 		}
-		ans.Report = err.outcome()
+		ans.Report = err.Outcome()
 	}
 	a.noteLocked(node, ans.Report)
 	a.applyLocked(a.eventLocked(quorum.Event{Kind: ans.Kind, Node: node, Op: op, Token: ans.Token, Reserved: a.reservedLocked(ans)}, ans), at)
