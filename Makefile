@@ -47,6 +47,7 @@ ifeq ($(PKG),./...)
 	$(GO) test -race -timeout $(TIMEOUT) $$($(GO) list ./... | grep -vE '/internal/proof/(explore|sim)$$')
 	$(GO) test -timeout $(TIMEOUT) ./internal/proof/explore ./internal/proof/sim
 	cd guard/guardtest && $(GO) test -race -timeout $(TIMEOUT) ./...
+	cd store/sqlstore/sqlstoretest && $(GO) test -race -timeout $(TIMEOUT) ./...
 	cd bench && $(GO) test -race -timeout $(TIMEOUT) ./beside
 else
 	$(GO) test -race -timeout $(TIMEOUT) $(PKG)
@@ -57,6 +58,7 @@ race: redis databases ## run the tests COUNT times, to find rare failures
 	$(GO) test -race -timeout 60m -count $(COUNT) $(PKG)
 ifeq ($(PKG),./...)
 	cd guard/guardtest && $(GO) test -race -timeout 60m -count $(COUNT) ./...
+	cd store/sqlstore/sqlstoretest && $(GO) test -race -timeout 60m -count $(COUNT) ./...
 	cd bench && $(GO) test -race -timeout 60m -count $(COUNT) ./beside
 endif
 
@@ -68,6 +70,7 @@ lint: ## check formatting, prose, go vet, staticcheck, known vulnerabilities
 	$(GO) run honnef.co/go/tools/cmd/staticcheck@$(STATICCHECK) ./...
 	cd bench && $(GO) vet ./... && $(GO) run honnef.co/go/tools/cmd/staticcheck@$(STATICCHECK) ./...
 	cd guard/guardtest && $(GO) vet ./... && $(GO) run honnef.co/go/tools/cmd/staticcheck@$(STATICCHECK) ./...
+	cd store/sqlstore/sqlstoretest && $(GO) vet ./... && $(GO) run honnef.co/go/tools/cmd/staticcheck@$(STATICCHECK) ./...
 	@scripts/govulncheck.sh $(GOVULNCHECK)
 
 fmt: ## format the code
@@ -121,6 +124,7 @@ redis:
 databases:
 	@scripts/ensure-postgres.sh
 	@scripts/ensure-mariadb.sh
+	@scripts/ensure-pgbouncer.sh
 
 peers:
 	@scripts/ensure-etcd.sh

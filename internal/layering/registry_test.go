@@ -17,7 +17,7 @@ var project = rules{
 		{"server/web", "internal/wire"},
 		{"."},
 		{"internal/leasefsm"},
-		{"store/memstore", "store/redisstore", "store/filestore"},
+		{"store/memstore", "store/redisstore", "store/filestore", "store/sqlstore"},
 		{"store/storetest", "internal/proof/differential"},
 		{"internal/quorum/driver"},
 		{"store"},
@@ -58,7 +58,7 @@ var project = rules{
 
 	// The packages that may import a package, if not everybody above it may.
 	usedBy: map[string][]string{
-		"internal/quorum/driver": {"store/redisstore", "internal/lab/stories"},
+		"internal/quorum/driver": {"store/redisstore", "store/sqlstore", "internal/lab/stories"},
 		"internal/quorum":        {"internal/quorum/driver", "store/redisstore", "internal/lab/stories"},
 		"internal/retain":        {"store/redisstore"},
 		"internal/runner/warden": {"internal/runner"},
