@@ -15,13 +15,12 @@ import (
 // Options.Schema names another.
 const DefaultSchema = "leasehold"
 
-// The version of the tables and procedures, and the oldest version of this package
-// that can use them. A change that older programs can live with raises only the
-// first.
-const (
-	schemaVersion = 1
-	oldestVersion = 1
-)
+// SchemaVersion is the version of the tables and procedures.
+const SchemaVersion = 1
+
+// oldestVersion is the oldest version of this package that can use the tables. A
+// change that older programs can live with raises only SchemaVersion.
+const oldestVersion = 1
 
 //go:embed postgresql/begin.sql
 var pgBegin string
@@ -50,7 +49,7 @@ func Script(d Dialect, schema string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return strings.NewReplacer("@schema@", schema, "@version@", strconv.Itoa(schemaVersion), "@oldest@", strconv.Itoa(oldestVersion)).
+	return strings.NewReplacer("@schema@", schema, "@version@", strconv.Itoa(SchemaVersion), "@oldest@", strconv.Itoa(oldestVersion)).
 		Replace(pgBegin + "\n" + pgTables + "\n" + pgSteps + "\n" + pgProcedures + "\n" + pgEnd), nil
 }
 
@@ -79,12 +78,19 @@ func GrantScript(d Dialect, schema, role string) (string, error) {
 // called are the procedures that a store calls.
 var called = []string{"ask", "await", "release", "renew", "take_signal", "give_signal", "reserve", "inspect", "list", "hold", "sweep", "server"}
 
-// Install runs Script in one transaction. It blocks until the script is done or ctx
-// ends. Several processes may install at once.
-func Install(ctx context.Context, db *sql.DB, d Dialect, schema string) error {
+// Install runs Script, and GrantScript for each role, in one transaction. It blocks
+// until they are done or ctx ends. Several processes may install at once.
+func Install(ctx context.Context, db *sql.DB, d Dialect, schema string, roles ...string) error {
 	script, err := Script(d, schema)
 	if err != nil {
 		return err
+	}
+	for _, role := range roles {
+		grants, err := GrantScript(d, schema, role)
+		if err != nil {
+			return err
+		}
+		script += "\n" + grants
 	}
 	tx, err := db.BeginTx(ctx, nil)
 	if err != nil {

@@ -53,8 +53,51 @@ func (s *Server) why() string {
 	return ""
 }
 
-// Examine asks the server about itself.
-func (s *Store) Examine(ctx context.Context) (Server, error) {
+// Examination is what Examine found out.
+type Examination struct {
+	Server
+	// Unusable is why no lock can be acquired, or nil.
+	Unusable error
+	// Known reports whether the server has answered, so that Server is set.
+	Known bool
+	// Why is what keeps the server from being crash-safe. It is empty if it is.
+	Why string
+	// Took is the time of an acquire and a release, if they were tried.
+	Took time.Duration
+}
+
+// Examine checks whether a store can be opened and a lock acquired in it, and asks
+// the server about itself. It tries this on a name of its own. It blocks as New and
+// Acquire do. o may be nil.
+func Examine(ctx context.Context, db *sql.DB, d Dialect, o *Options) Examination {
+	var e Examination
+	s, err := newStore(db, d, o)
+	if err != nil {
+		e.Unusable = err
+		return e
+	}
+	defer s.Close()
+	e.Unusable = s.open(ctx)
+	if is := s.server.Load(); is != nil {
+		e.Server, e.Known, e.Why = *is, true, is.why()
+		e.Pooled = s.seats.pooled.Load()
+	}
+	if e.Unusable != nil {
+		return e
+	}
+	l := store.Lease{Name: "doctor/" + store.NewOwner(), Owner: store.NewOwner(), TTL: s.o.Timeout}
+	sent := s.clock.Now()
+	if _, err := s.Acquire(ctx, store.AcquireRequest{Lease: l}); err != nil {
+		e.Unusable = err
+		return e
+	}
+	e.Unusable = s.Release(ctx, store.ReleaseRequest{Lease: l})
+	e.Took = s.clock.Now().Sub(sent)
+	return e
+}
+
+// examine asks the server about itself.
+func (s *Store) examine(ctx context.Context) (Server, error) {
 	var is Server
 	sent := s.clock.Now()
 	var at, session int64
@@ -65,8 +108,7 @@ func (s *Store) Examine(ctx context.Context) (Server, error) {
 	if err != nil {
 		return Server{}, s.failed(ctx, "examine", "", false, err)
 	}
-	_ = s.reading(sent, at) // whoever is granted a lock sees a jump again
-	is.Pooled = s.seats.pooled.Load()
+	_ = s.reading(sent, at) // the next grant tells of a jump
 	s.asked.Store(int64(s.clock.Now()))
 	s.server.Store(&is)
 	return is, nil
@@ -84,7 +126,7 @@ func (s *Store) examineAgain(ctx context.Context) {
 	s.gate.stay()
 	go func() {
 		defer s.gate.leave()
-		if _, err := s.Examine(ctx); err != nil {
+		if _, err := s.examine(ctx); err != nil {
 			s.o.Logger.Warn("cannot examine the database server", "err", err)
 		}
 	}()

@@ -66,6 +66,17 @@ func Open(ctx context.Context, d Dialect, driverName, dsn string, o *Options) (*
 // The store works with any setting of the handle. It is slow if MaxIdleConns is
 // smaller than the number of goroutines that use locks.
 func New(ctx context.Context, db *sql.DB, d Dialect, o *Options) (*Store, error) {
+	s, err := newStore(db, d, o)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.open(ctx); err != nil {
+		return nil, fmt.Errorf("open lock tables in %s: %w", s.node, err)
+	}
+	return s, nil
+}
+
+func newStore(db *sql.DB, d Dialect, o *Options) (*Store, error) {
 	if err := d.check(); err != nil {
 		return nil, err
 	}
@@ -86,20 +97,17 @@ func New(ctx context.Context, db *sql.DB, d Dialect, o *Options) (*Store, error)
 	}
 	s.clocks = driver.NewClocks(1, checked.MaxTTL, driver.WallAhead(s.clock), checked.Logger)
 	s.seats = newSeats(s)
-	if err := s.open(ctx); err != nil {
-		return nil, fmt.Errorf("open lock tables in %s: %w", s.node, err)
-	}
 	return s, nil
 }
 
 // open checks that the procedures are there and of a version that this package can
 // use.
 func (s *Store) open(ctx context.Context) error {
-	is, err := s.Examine(ctx)
+	is, err := s.examine(ctx)
 	if err != nil {
 		return err
 	}
-	if is.Oldest > schemaVersion || is.Version < schemaVersion {
+	if is.Oldest > SchemaVersion || is.Version < SchemaVersion {
 		return s.versionError(is)
 	}
 	if is.InRecovery {
@@ -111,10 +119,10 @@ func (s *Store) open(ctx context.Context) error {
 }
 
 func (s *Store) versionError(is Server) error {
-	if is.Version < schemaVersion {
-		return fmt.Errorf("the lock tables have version %d, and this program needs version %d: run \"leasehold schema\" of the same version as this program", is.Version, schemaVersion)
+	if is.Version < SchemaVersion {
+		return fmt.Errorf("the lock tables have version %d, and this program needs version %d: run \"leasehold schema\" of the same version as this program", is.Version, SchemaVersion)
 	}
-	return fmt.Errorf("the lock tables have version %d, for programs of version %d or later, and this program knows version %d: upgrade it", is.Version, is.Oldest, schemaVersion)
+	return fmt.Errorf("the lock tables have version %d, for programs of version %d or later, and this program knows version %d: upgrade it", is.Version, is.Oldest, SchemaVersion)
 }
 
 // Caps implements store.Store.

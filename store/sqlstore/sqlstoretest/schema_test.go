@@ -120,14 +120,8 @@ func TestLeastRights(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	grants, err := sqlstore.GrantScript(sqlstore.PostgreSQL, schema, role)
-	if err != nil {
+	if err := sqlstore.Install(t.Context(), db, sqlstore.PostgreSQL, schema, role); err != nil {
 		t.Fatal(err)
-	}
-	for grant := range strings.Lines(grants) {
-		if _, err := db.ExecContext(t.Context(), grant); err != nil {
-			t.Fatalf("%s: %v", grant, err)
-		}
 	}
 	as := func(name string) string {
 		u := *postgres
@@ -164,7 +158,7 @@ func TestLeastRights(t *testing.T) {
 			t.Errorf("%s: %v, want a refusal", query, err)
 		}
 	}
-	_, err = sqlstore.Open(t.Context(), sqlstore.PostgreSQL, "pgx", as("stranger "+schema), &sqlstore.Options{Schema: schema})
+	_, err := sqlstore.Open(t.Context(), sqlstore.PostgreSQL, "pgx", as("stranger "+schema), &sqlstore.Options{Schema: schema})
 	if err == nil || !strings.Contains(err.Error(), "--grant") {
 		t.Errorf("open by a role without rights: %v", err)
 	}
