@@ -7,6 +7,7 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/doctor"
 	"github.com/leasehold-dev/leasehold/store/filestore"
 	"github.com/leasehold-dev/leasehold/store/redisstore"
+	"github.com/leasehold-dev/leasehold/store/sqlstore"
 )
 
 // examiners examine stores, by the first name of the scheme.
@@ -15,6 +16,7 @@ var examiners = map[string]func(ctx context.Context, urls []string, o doctorFlag
 	"redis":          examineRedis,
 	"redis-sentinel": examineRedis,
 	"redis-cluster":  examineCluster,
+	"postgres":       examineDatabase,
 	"memory":         func(context.Context, []string, doctorFlags) ([]doctor.Finding, error) { return doctor.Memory(), nil },
 }
 
@@ -31,6 +33,19 @@ func examineFile(ctx context.Context, urls []string, _ doctorFlags) ([]doctor.Fi
 		return nil, err
 	}
 	return doctor.File(e), nil
+}
+
+func examineDatabase(ctx context.Context, urls []string, _ doctorFlags) ([]doctor.Finding, error) {
+	d, err := databaseOf(urls)
+	if err != nil {
+		return nil, err
+	}
+	db, err := openDatabase(d)
+	if err != nil {
+		return nil, err
+	}
+	defer db.Close()
+	return doctor.Database(sqlstore.Examine(ctx, db, sqlstore.PostgreSQL, &d.options)), nil
 }
 
 func examineRedis(ctx context.Context, urls []string, o doctorFlags) ([]doctor.Finding, error) {

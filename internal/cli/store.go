@@ -32,7 +32,7 @@ type scheme struct {
 }
 
 // schemes are all kinds of stores. To add one to the command, add it here.
-var schemes = []scheme{fileScheme, redisScheme, sentinelScheme, clusterScheme, memoryScheme}
+var schemes = []scheme{fileScheme, redisScheme, sentinelScheme, clusterScheme, postgresqlScheme, memoryScheme}
 
 // schemeHelp describes the schemes, one paragraph each.
 func schemeHelp() string {

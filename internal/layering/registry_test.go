@@ -48,7 +48,7 @@ var project = rules{
 		".":                      {"store", "internal/leasefsm", "internal/validity", "internal/clock", "fence"},
 		"internal/lab/torture":   {".", "store", "internal/lab/history", "internal/clock"},
 		"internal/lab/load":      {"."},
-		"internal/doctor":        {"store", "store/redisstore", "store/filestore", "internal/validity"},
+		"internal/doctor":        {"store", "store/redisstore", "store/filestore", "store/sqlstore", "internal/validity"},
 		"internal/lab/history":   {"internal/clock", "fence"},
 		"internal/leasefsm":      {"internal/validity", "internal/clock"},
 		"internal/quorum/driver": {"store", "internal/quorum", "internal/validity", "internal/nodeclock", "internal/clock", "fence"},
@@ -67,7 +67,7 @@ var project = rules{
 	// The modules a package may use besides the standard library. Users of the
 	// client alone get none of them, and those of a store only that store's.
 	modules: map[string][]string{
-		"internal/cli":           {"github.com/spf13/cobra", "github.com/spf13/pflag", "golang.org/x/term"},
+		"internal/cli":           {"github.com/jackc/pgx/v5", "github.com/spf13/cobra", "github.com/spf13/pflag", "golang.org/x/term"},
 		"internal/lab/history":   {"github.com/anishathalye/porcupine"},
 		"internal/runner":        {"golang.org/x/sys", "golang.org/x/term"},
 		"internal/runner/warden": {"golang.org/x/sys"},
