@@ -104,10 +104,10 @@ func (l *Lease) discard() {
 
 // drop releases in the store what r was granted, when nothing else can be done
 // about it.
-func (c *Client) drop(ctx context.Context, r store.Lease) {
+func (c *Client) drop(ctx context.Context, r store.ReleaseRequest) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), min(max(r.TTL, time.Second), 5*time.Second))
 	defer cancel()
-	if err := c.store.Release(ctx, store.ReleaseRequest{Lease: r}); err != nil && !errors.Is(err, store.ErrNotHeld) {
+	if err := c.store.Release(ctx, r); err != nil && !errors.Is(err, store.ErrNotHeld) {
 		c.log.Warn("release: outcome unknown, the lock ends by its TTL", "lock", r.Name, "err", err)
 	}
 }

@@ -40,7 +40,6 @@ type Lease struct {
 type hold struct {
 	c     *Client
 	req   store.Lease                 // as it was granted
-	undo  bool                        // see store.ReleaseRequest
 	token fence.Token                 // of the present holder
 	least clock.Instant               // held until here at least, where MinHold asks for it
 	delay func(try int) time.Duration // pauses between releases of unknown outcome
@@ -198,7 +197,7 @@ func (l *Lease) release(ctx context.Context) (over, known bool, err error) {
 	returned := false
 	defer func() {
 		if !returned && l.isOver() { // the clock failed: it is no longer renewed
-			l.h.c.drop(ctx, l.h.req)
+			l.h.c.drop(ctx, store.ReleaseRequest{Lease: l.h.req})
 		}
 	}()
 	over, err = l.releaseOnce(ctx)
@@ -236,7 +235,7 @@ func (l *Lease) releaseOnce(ctx context.Context) (over bool, err error) {
 // releaseHold releases the lock, and settles what Release returns. l.releasing is
 // held.
 func (l *Lease) releaseHold(ctx context.Context) error {
-	err := l.h.release(ctx)
+	err := l.h.release(ctx, l.lost != nil)
 	switch {
 	case l.lost != nil: // before: say so, whatever the store still had
 		l.released, l.outcome = true, l.lost
@@ -254,8 +253,9 @@ func (l *Lease) releaseHold(ctx context.Context) error {
 }
 
 // release releases h in the store, on a context of its own, and tries again
-// while the outcome is unknown.
-func (h *hold) release(ctx context.Context) error {
+// while the outcome is unknown. With undo it leaves the lease to other attempts of
+// the same owner, if they know of it.
+func (h *hold) release(ctx context.Context, undo bool) error {
 	// After a TTL the store has dropped the lease by itself, and nobody wants
 	// to wait longer than some seconds to be told so.
 	bound := min(max(h.req.TTL, time.Second), 5*time.Second)
@@ -264,7 +264,7 @@ func (h *hold) release(ctx context.Context) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, bound)
 	defer cancel()
-	r := store.ReleaseRequest{Lease: h.req, Renewed: h.renewed.Load(), Undo: h.undo}
+	r := store.ReleaseRequest{Lease: h.req, Renewed: h.renewed.Load(), Undo: undo}
 	err := h.releaseOrRejoin(ctx, r)
 	h.c.renewer.detachReleased(h)
 	for try := 1; retries(err); try++ {
@@ -290,7 +290,7 @@ func (h *hold) pauseAfter(ctx context.Context, try int) time.Duration {
 	returned := false
 	defer func() {
 		if !returned {
-			h.c.drop(ctx, h.req)
+			h.c.drop(ctx, store.ReleaseRequest{Lease: h.req})
 		}
 	}()
 	d := h.delay(try)

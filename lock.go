@@ -177,7 +177,7 @@ func (l *Lock) attempt(ctx context.Context, life leasefsm.Config, bound bool, q 
 	settled := false
 	defer func() {
 		if !settled {
-			l.c.drop(ctx, req.Lease)
+			l.c.drop(ctx, store.ReleaseRequest{Lease: req.Lease, Undo: true})
 		}
 	}()
 	rn := &l.c.renewer
@@ -205,7 +205,6 @@ func (c *Client) newHold(req store.Lease, grant store.Grant, fsm leasefsm.Lease)
 
 // late releases what was granted too late to be of use.
 func (h *hold) late(ctx context.Context, took time.Duration) error {
-	h.undo = true
-	err := h.release(ctx)
+	err := h.release(ctx, true)
 	return &LostError{Name: h.req.Name, Cause: LostLateGrant, Reason: "the grant took " + store.Round(took).String() + " to arrive, and its validity was over", Err: err}
 }

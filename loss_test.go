@@ -12,6 +12,28 @@ import (
 	"github.com/leasehold-dev/leasehold/store"
 )
 
+// The release of a lost lease with a fixed owner leaves alone a lease that another process
+// has under the same owner.
+func TestReleaseOfALostLeaseSparesItsOwner(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t)
+		o := short
+		o.Owner, o.Tries, o.MaxHold = "deploy", 1, 20*time.Second
+		l := b.acquire(b.c.Mutex("a").With(o))
+		other := store.AcquireRequest{Lease: store.Lease{Name: "a", Owner: "deploy", Attempt: store.NewOwner(), TTL: time.Minute}}
+		if _, err := b.store.Store.Acquire(t.Context(), other); err != nil {
+			t.Fatal(err)
+		}
+		<-l.Done()
+		if err := l.Release(t.Context()); !errors.Is(err, leasehold.ErrLost) {
+			t.Errorf("release: %v, want the loss", err)
+		}
+		if st, err := b.store.Store.Inspect(t.Context(), "a"); err != nil || !st.Held {
+			t.Errorf("the lease of the other process is gone: %+v, %v", st, err)
+		}
+	})
+}
+
 // A program can tell the ways in which a lease is lost apart without reading text.
 func TestLossHasACause(t *testing.T) {
 	for _, c := range []struct {

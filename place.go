@@ -225,7 +225,7 @@ func (q *queue) give(p *place, req store.Lease, grant store.Grant, start clock.I
 	settled := false
 	defer func() {
 		if !settled { // the clock failed
-			q.c.drop(p.ctx, req)
+			q.c.drop(p.ctx, store.ReleaseRequest{Lease: req})
 		}
 	}()
 	rn := &q.c.renewer
@@ -246,7 +246,7 @@ func (q *queue) give(p *place, req store.Lease, grant store.Grant, start clock.I
 		q.since = time.Time{}
 		rn.mu.Unlock()
 		if unwantedReleased {
-			if err := h.release(p.ctx); retries(err) {
+			if err := h.release(p.ctx, false); retries(err) {
 				h.logUnknown(err)
 			}
 		}

@@ -6,10 +6,11 @@ import "strings"
 const ownPrefix = "leasehold:"
 
 // The keys that belong to lock x are {x}: followed by one of ownWords (token
-// counter, queue of waiters, tokens that a guard has seen), or by one of
+// counter, queue of waiters, tokens that a guard has seen, the attempt that made
+// the grant), or by one of
 // ownPrefixes and an owner (tombstone, waiter's place).
 var (
-	ownWords    = []string{"token", "line", "waits", "fence"}
+	ownWords    = []string{"token", "line", "waits", "fence", "made"}
 	ownPrefixes = []string{"gone:", "place:"}
 )
 

@@ -11,7 +11,7 @@ import (
 func TestReservedNames(t *testing.T) {
 	for name, reserved := range map[string]bool{
 		"leasehold:node": true, "leasehold:": true, "leasehold:anything": true,
-		"{x}:token": true, "{x}:line": true, "{x}:waits": true, "{x}:fence": true,
+		"{x}:token": true, "{x}:line": true, "{x}:waits": true, "{x}:fence": true, "{x}:made": true,
 		"{x}:gone:owner": true, "{x}:place:owner": true, "{x}:gone:": true,
 		"{}:token": true, "{a}:b}:token": true, "{a}:token}:b}:line": true, "{{a}:token}:token": true,
 

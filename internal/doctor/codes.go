@@ -32,6 +32,7 @@ const (
 	KeyForbidden        Code = "key-forbidden"
 	ScriptFails         Code = "script-fails"
 	WaitersPoll         Code = "waiters-poll"
+	ReplacementUnseen   Code = "replacement-unseen"
 	TTLOverMaximum      Code = "ttl-over-maximum"
 	TTLTooShort         Code = "ttl-too-short"
 	RoundTripOver       Code = "round-trip-over-timeout"
@@ -113,6 +114,7 @@ var advice = map[Code]string{
 	KeyForbidden:        "Give the user the pattern (\"leasehold acl\" prints the whole rule), or, if its locks have names with a common beginning, say so with --prefix.",
 	ScriptFails:         "Fix what the server reports.",
 	WaitersPoll:         "Give the user the right to publish and to listen (\"leasehold acl\" prints the whole rule), and use no proxy that does not support pub/sub.",
+	ReplacementUnseen:   "Give the user +client|tracking (\"leasehold acl\" prints the whole rule), and use no proxy that does not support it. The server has to be Redis 6 or newer, or Valkey.",
 	TTLOverMaximum:      "Use a shorter TTL, or raise max_ttl in the URL, for every client of this store.",
 	TTLTooShort:         "Use a longer TTL, or servers with a shorter round trip.",
 	RoundTripOver:       "Raise node_timeout in the URL, for all clients, or use servers with a shorter round trip.",
@@ -178,7 +180,7 @@ var codes = []Code{
 	LockWithoutTTL, LockOfWrongType, RedissonLock,
 	OtherList, OtherVersion, FileOnNetwork, FileExposed, FileUnusable, DatabaseUnusable,
 	SentinelsDisagree, FsyncNotAlways, Quarantined, RestartedRecently, Replicated, SentinelSilent, SameHost, EvenNodes, MemoryLow, PersistenceFailing,
-	TTLTooShort, RoundTripNear, WaitersPoll, DatabaseNotDurable, DatabasePooled, ClocksDiffer, ClockHere,
+	TTLTooShort, RoundTripNear, WaitersPoll, ReplacementUnseen, DatabaseNotDurable, DatabasePooled, ClocksDiffer, ClockHere,
 	PersistenceNone, PersistenceSnapshot, PersistenceEverySec, PersistenceUnknown,
 	ForeignCounter, CounterWithoutTTL, TombstoneWithoutTTL, FileDiskLow,
 	ListsReplaced, RestartUnseen, ForeignLock, InfoForbidden, ConfigForbidden, KeysNotSeen, KeysPartlySeen,

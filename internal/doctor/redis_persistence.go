@@ -10,7 +10,7 @@ func persistence(r *report, e redisstore.Examination) {
 	}
 	each(e, func(n redisstore.Examined) {
 		s := n.Server
-		if n.ServerErr != nil {
+		if n.ServerErr != nil || s.Loading { // while it loads, it reports that it writes no log
 			return
 		}
 		if s.SettingsErr != nil {

@@ -9,7 +9,7 @@ func shut(n redisstore.Examined) bool { return n.Mark.Quarantined }
 func restarts(r *report, e redisstore.Examination) {
 	each(e, func(n redisstore.Examined) {
 		s := n.Server
-		if n.ServerErr != nil {
+		if n.ServerErr != nil || s.Loading {
 			return
 		}
 		if n.Mark.Version != "" {

@@ -19,6 +19,13 @@ func rights(r *report, e redisstore.Examination) {
 		if n.PushErr != nil && len(n.Lacking) == 0 {
 			r.add(Warning, WaitersPoll, n.Node, "Waiters cannot be notified when a lock is free, and poll instead (%v).", n.PushErr)
 		}
+		if n.TrackingErr != nil && len(n.Lacking) == 0 {
+			bad, which := Warning, ""
+			if !several(e) {
+				bad, which = Info, ", and locks that require crash-safe can have two owners until then"
+			}
+			r.add(bad, ReplacementUnseen, n.Node, "If the server's data is replaced by that of another server (REPLICAOF), a client notices it only when it next connects (%v)%s.", n.TrackingErr, which)
+		}
 		for _, f := range n.Failing {
 			r.add(Error, ScriptFails, n.Node, "The script %q fails on a lock that nobody uses: %v.", f.Script, f.Err)
 		}

@@ -135,6 +135,8 @@ var redisCases = []redisCase{
 		n.Lacking = []redisstore.Lack{{Command: "pexpire", Says: "NOPERM"}}
 	}, Error, RightMissing, first, "+pexpire"},
 	{"nothing can be told", 3, func(e *redisstore.Examination, n *redisstore.Examined) { n.PushErr = errDenied }, Warning, WaitersPoll, first, "poll instead (NOPERM"},
+	{"no word of replaced data", 3, func(e *redisstore.Examination, n *redisstore.Examined) { n.TrackingErr = errDenied }, Warning, ReplacementUnseen, first, "connects (NOPERM"},
+	{"alone, no word of replaced data", 1, func(e *redisstore.Examination, n *redisstore.Examined) { n.TrackingErr = errDenied }, Info, ReplacementUnseen, first, "crash-safe"},
 	{"keys are forbidden", 3, func(e *redisstore.Examination, n *redisstore.Examined) {
 		n.Lacking = []redisstore.Lack{{Key: "{jobs/*}:*", Says: "NOPERM"}}
 	}, Error, KeyForbidden, first, "{jobs/*}:*"},
@@ -188,8 +190,8 @@ var redisCases = []redisCase{
 		n.Server.AppendOnly, n.Server.Snapshots = false, true
 	}, Warning, PersistenceSnapshot, first, "snapshot"},
 	{"once a second", 1, func(e *redisstore.Examination, n *redisstore.Examined) { n.Server.Fsync = "everysec" }, Warning, PersistenceEverySec, first, "everysec"},
-	{"who knows how often", 3, func(e *redisstore.Examination, n *redisstore.Examined) { n.Server.SettingsErr = errDenied }, Info, PersistenceUnknown, first, "not known"},
-	{"who knows whether at all", 1, func(e *redisstore.Examination, n *redisstore.Examined) {
+	{"when it writes to disk is not known", 3, func(e *redisstore.Examination, n *redisstore.Examined) { n.Server.SettingsErr = errDenied }, Info, PersistenceUnknown, first, "not known"},
+	{"whether it writes to disk is not known", 1, func(e *redisstore.Examination, n *redisstore.Examined) {
 		n.Server.SettingsErr, n.Server.AppendOnly = errDenied, false
 	}, Warning, PersistenceUnknown, first, "snapshots is not known"},
 	{"configuration is forbidden", 3, func(e *redisstore.Examination, n *redisstore.Examined) { n.Server.SettingsErr = errDenied }, Info, ConfigForbidden, first, "NOPERM"},
@@ -261,6 +263,21 @@ func TestNothingToSay(t *testing.T) {
 		make(&e, &e.Nodes[0])
 		if got := Redis(e); len(got) != 0 {
 			t.Errorf("%s: %+v", name, got)
+		}
+	}
+}
+
+// A server that is loading reports that it appends nothing, whatever it is configured to do.
+func TestLoadingHidesPersistence(t *testing.T) {
+	for _, n := range []int{1, 3} {
+		e := sound(n)
+		e.FsyncAlways = true
+		s := &e.Nodes[0].Server
+		s.Loading, s.AppendOnly, s.Uptime = true, false, time.Second
+		for _, f := range Redis(e) {
+			if f.Code != NodeLoading && f.Code != NoQuorum {
+				t.Errorf("of %d servers: %+v", n, f)
+			}
 		}
 	}
 }

@@ -97,6 +97,7 @@ var reals = []real{
 		}
 		return strings.Replace(url, "connect_timeout=10s", "connect_timeout=3s", 1)
 	}, want: "warning:node-silent", not: "no-quorum"},
+	{name: "no word of replaced data", prepare: user("~* " + strings.Replace(locker, "+client|tracking ", "", 1)), want: "info:replacement-unseen", not: "waiters-poll"},
 	{name: "no password", prepare: one("--requirepass", secret), want: "error:login-refused"},
 	{name: "a wrong password", prepare: func(t *testing.T) string {
 		return ":" + secret + "@" + redistest.Start(t, "--requirepass", "another").Addr()
@@ -112,7 +113,7 @@ var reals = []real{
 			t.Fatal(err)
 		}
 		return s.Addr() + "?" + patient
-	}, want: "error:node-loading", not: "script-fails keys-not-seen"},
+	}, want: "error:node-loading", not: "script-fails keys-not-seen persistence fsync restarted"},
 	{name: "one server twice", prepare: func(t *testing.T) string {
 		servers := redistest.StartN(t, 2)
 		return servers[0].Addr() + "," + servers[1].Addr() + "," + faultproxy.New(t, servers[0].Addr()).Addr() + "?" + patient

@@ -18,6 +18,7 @@ var project = rules{
 		{"."},
 		{"internal/leasefsm"},
 		{"store/memstore", "store/redisstore", "store/filestore", "store/sqlstore"},
+		{"store/redisstore/internal/script"},
 		{"store/storetest", "internal/proof/differential"},
 		{"internal/quorum/driver"},
 		{"store"},
@@ -58,8 +59,8 @@ var project = rules{
 
 	// The packages that may import a package, if not everybody above it may.
 	usedBy: map[string][]string{
-		"internal/quorum/driver": {"store/redisstore", "store/sqlstore", "internal/lab/stories"},
-		"internal/quorum":        {"internal/quorum/driver", "store/redisstore", "internal/lab/stories"},
+		"internal/quorum/driver": {"store/redisstore", "store/sqlstore", "store/redisstore/internal/script", "internal/lab/stories"},
+		"internal/quorum":        {"internal/quorum/driver", "store/redisstore", "store/redisstore/internal/script", "internal/lab/stories"},
 		"internal/retain":        {"store/redisstore"},
 		"internal/runner/warden": {"internal/runner"},
 	},

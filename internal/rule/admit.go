@@ -15,7 +15,10 @@ type Ask struct {
 	// Spec is the lock's kind as this owner understands it.
 	Spec  Spec
 	Owner string
-	Meta  string
+	// Attempt tells several attempts of one owner apart; see store.Request. It is
+	// empty if the owner makes one attempt only.
+	Attempt string
+	Meta    string
 	// Weight is how much of the limit the owner wants. Zero means 1.
 	Weight int64
 	TTL    time.Duration
@@ -48,7 +51,7 @@ func Admit(r Record, a Ask, now clock.Instant) (Record, Answer) {
 		a.Weight = 1
 	}
 	switch {
-	case r.buried(a.Owner):
+	case r.buried(attemptOf(a.Owner, a.Attempt)):
 		return r, Answer{Verdict: Buried}
 	case !r.unused() && r.Spec != a.Spec:
 		return r, r.mismatch(a.Owner, now)
@@ -70,9 +73,9 @@ func Admit(r Record, a Ask, now clock.Instant) (Record, Answer) {
 
 // grant makes a new lease.
 func (r Record) grant(a Ask, now clock.Instant) (Record, Answer) {
-	h := Hold{Owner: a.Owner, Meta: a.Meta, Weight: a.Weight, Expiry: after(now, a.TTL)}
+	h := Hold{Owner: a.Owner, Meta: a.Meta, Weight: a.Weight, Expiry: after(now, a.TTL), Made: a.Attempt}
 	r, h = r.enter(h, a.Spare, a.Floor)
-	return r, Answer{Verdict: Granted, Token: h.Token, Count: h.Count, ExpiresIn: h.Expiry.Sub(now)}
+	return r, Answer{Verdict: Granted, Token: h.Token, Spare: int(r.Token - h.Token), Count: h.Count, ExpiresIn: h.Expiry.Sub(now)}
 }
 
 // enter adds h with a new token, and removes the owner's place in the line.
@@ -93,6 +96,9 @@ func (r Record) again(i int, a Ask, now clock.Instant) (Record, Answer) {
 	}
 	if a.Reenter {
 		h.Count++
+	}
+	if a.Attempt != "" && a.Attempt != h.Made {
+		h.Made = ""
 	}
 	h.Expiry = max(h.Expiry, after(now, a.TTL))
 	r.Holds = replaced(r.Holds, i, h)

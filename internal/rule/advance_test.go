@@ -114,7 +114,7 @@ func TestAdvanceSeveral(t *testing.T) {
 		return ask(Ask{Spec: ReadWrite, Owner: owner, Weight: weight, TTL: 500 * ms, Wait: 400 * ms, Fair: true, Spare: 3})
 	}
 	play(t, []step{
-		{0, rw("w1", ReadWriteLimit), granted(1, 1, 500*ms)}, // to 4
+		{0, rw("w1", ReadWriteLimit), reserving(3, granted(1, 1, 500*ms))}, // to 4
 		{0, rw("r1", 1), busy("w1", 500*ms, 1)},
 		{0, rw("r2", 1), busy("w1", 500*ms, 2)},
 		{0, rw("w2", ReadWriteLimit), busy("w1", 500*ms, 3)},
@@ -186,6 +186,11 @@ func draw(owner string, spare, floor int) action {
 	}}
 }
 
+func reserving(spare int, a Answer) Answer {
+	a.Spare = spare
+	return a
+}
+
 // Reserved tokens are granted to no other owner.
 func TestSpareTokens(t *testing.T) {
 	m := func(owner string, spare, floor int) action {
@@ -193,19 +198,19 @@ func TestSpareTokens(t *testing.T) {
 	}
 	r := play(t, []step{
 		{0, draw("a", 1, 0), notHeld},
-		{0, m("a", 9, 0), granted(1, 1, 100*ms)}, // to 10
-		{0, m("a", 9, 0), again(1, 1, 100*ms)},   // a repeat draws none
+		{0, m("a", 9, 0), reserving(9, granted(1, 1, 100*ms))}, // to 10
+		{0, m("a", 9, 0), again(1, 1, 100*ms)},                 // a repeat draws none
 		{0, draw("b", 1, 0), notHeld},
 		{0, m("b", 2, 0), busy("a", 100*ms, 1)},
 		{0, draw("b", 1, 0), notHeld},
 		{0, draw("a", 0, 0), renewed(11, 1, 100*ms)},
-		{0, draw("a", 3, 20), renewed(20, 1, 100*ms)}, // to 23
+		{0, draw("a", 3, 20), reserving(3, renewed(20, 1, 100*ms))}, // to 23
 		{0, renew("a", 100*ms), renewed(1, 1, 100*ms)},
 		{0, release("a"), released(1)},
 		{0, advance(t, 0, handed("b", 24, 100*ms)), Answer{}}, // to 26
 		{0, draw("a", 1, 0), notHeld},
 		{0, release("b"), released(24)},
-		{0, m("c", MaxSpare, 1000), granted(1000, 1, 100*ms)},
+		{0, m("c", MaxSpare, 1000), reserving(MaxSpare, granted(1000, 1, 100*ms))},
 		{100 * ms, draw("c", 0, 0), notHeld},
 		{100 * ms, m("d", 0, 0), granted(1000+MaxSpare+1, 1, 100*ms)},
 	})

@@ -49,6 +49,8 @@ type Answer struct {
 	// Token is the token of the owner's lease, for Granted and Done. For Draw it
 	// is the first token drawn.
 	Token fence.Token
+	// Spare is how many tokens after Token were reserved by this step.
+	Spare int
 	// Count is how many times the owner has entered the lock after this step, for
 	// Granted and Done. It is zero after the last release.
 	Count int64

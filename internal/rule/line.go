@@ -26,7 +26,7 @@ func Leave(r Record, owner string, now clock.Instant) (Record, Answer) {
 
 // wait adds a place at the end of the line, or refreshes the owner's place.
 func (r Record) wait(a Ask, now clock.Instant) Record {
-	p := Place{Owner: a.Owner, Meta: a.Meta, Weight: a.Weight, Expiry: after(now, a.Wait), Spare: a.Spare, Barge: !a.Fair}
+	p := Place{Owner: a.Owner, Meta: a.Meta, Weight: a.Weight, Expiry: after(now, a.Wait), Spare: a.Spare, Barge: !a.Fair, Attempt: a.Attempt}
 	i := r.place(a.Owner)
 	if i < 0 {
 		r.Line = with(r.Line, p)

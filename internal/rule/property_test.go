@@ -309,7 +309,7 @@ func (h *history) renew(t *rapid.T, owner string, ttl time.Duration) {
 }
 
 func (h *history) release(t *rapid.T, owner string, tomb time.Duration) {
-	before, ans := h.step(t, func(r Record) (Record, Answer) { return Release(r, owner, tomb, h.now) })
+	before, ans := h.step(t, func(r Record) (Record, Answer) { return Release(r, End{Owner: owner, Tomb: tomb}, h.now) })
 	i := before.hold(owner)
 	if i < 0 {
 		h.untouched(t, before)
@@ -402,7 +402,7 @@ func (h *history) draw(t *rapid.T, owner string, spare int, floor fence.Token) {
 			t.Fatalf("drew for one who is not inside: %+v", ans)
 		}
 	} else {
-		if l := before.Holds[i]; ans != (Answer{Verdict: Done, Token: ans.Token, Count: l.Count, ExpiresIn: l.Expiry.Sub(h.now)}) {
+		if l := before.Holds[i]; ans != (Answer{Verdict: Done, Token: ans.Token, Spare: int(h.record.Token - ans.Token), Count: l.Count, ExpiresIn: l.Expiry.Sub(h.now)}) {
 			t.Fatalf("drew %+v for %+v", ans, l)
 		}
 		h.drawn(t, before.Holds[i].Weight, spare, floor, ans.Token)

@@ -7,20 +7,33 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/clock"
 )
 
+// End is a request to end the owner's lease.
+type End struct {
+	Owner string
+	// Attempt and Undo are those of store.Request: of several attempts of one
+	// owner, a release leaves alone the grant of another one. Empty: the owner
+	// makes one attempt only.
+	Attempt string
+	Undo    bool
+	// Tomb, if positive, is how long the attempt is refused if it has no lease. A
+	// client uses this to take back a request whose outcome it does not know and
+	// that may yet arrive.
+	Tomb time.Duration
+}
+
 // Release ends the owner's lease. If it was entered several times, Release counts
 // one down, and Answer.Count is what remains.
 //
 // An owner without a lease is NotHeld. It loses its place in the line, as nobody
-// waits there any more and the lock would be handed to it for nothing. If tomb is
-// positive, the owner is also refused for that long. A client uses this to take
-// back a request whose outcome it does not know and that may yet arrive.
-func Release(r Record, owner string, tomb time.Duration, now clock.Instant) (Record, Answer) {
+// waits there any more and the lock would be handed to it for nothing. An attempt
+// whose release leaves the owner's lease alone is NotHeld, too.
+func Release(r Record, e End, now clock.Instant) (Record, Answer) {
 	r = Expire(r, now)
-	i := r.hold(owner)
-	if i < 0 {
-		r.Line = without(r.Line, r.place(owner))
-		if tomb > 0 {
-			r = r.bury(owner, tomb, now)
+	i := r.hold(e.Owner)
+	if i < 0 || r.Holds[i].isOfAnother(e) {
+		r.Line = without(r.Line, r.place(e.Owner))
+		if e.Tomb > 0 {
+			r = r.bury(attemptOf(e.Owner, e.Attempt), e.Tomb, now)
 		}
 		return r, Answer{Verdict: NotHeld}
 	}
@@ -32,6 +45,24 @@ func Release(r Record, owner string, tomb time.Duration, now clock.Instant) (Rec
 	}
 	r.Holds = without(r.Holds, i)
 	return r, Answer{Verdict: Done, Token: h.Token}
+}
+
+// isOfAnother reports whether e must leave h, a lease of its owner, alone: another
+// attempt made it or, to undo an attempt, also if another one has joined it.
+func (h Hold) isOfAnother(e End) bool {
+	if e.Attempt == "" || h.Made == e.Attempt {
+		return false
+	}
+	return h.Made != "" || e.Undo
+}
+
+// attemptOf is what a tombstone refuses: an owner, or one of its attempts. Neither
+// contains a space.
+func attemptOf(owner, attempt string) string {
+	if attempt == "" {
+		return owner
+	}
+	return owner + " " + attempt
 }
 
 // bury adds a tombstone for owner.

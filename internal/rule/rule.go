@@ -65,6 +65,9 @@ type Hold struct {
 	Count  int64         `json:"count"` // how often entered, from 1
 	Token  fence.Token   `json:"token"`
 	Expiry clock.Instant `json:"expiry"` // held while now < Expiry
+	// Made is the attempt that made the grant, of an owner that makes several. It
+	// is empty once another attempt of that owner has been told of the lease.
+	Made string `json:"made,omitempty"`
 }
 
 // Place is a waiter's position in the line, itself leased. It keeps what the
@@ -78,9 +81,11 @@ type Place struct {
 	// Barge means that the waiter is notified when there is room, instead of
 	// being handed the lock.
 	Barge bool `json:"barge,omitempty"`
+	// Attempt is that of the waiter, as in Ask.
+	Attempt string `json:"attempt,omitempty"`
 }
 
-// Tomb refuses an owner until it expires.
+// Tomb refuses an owner, or one attempt of an owner, until it expires.
 type Tomb struct {
 	Owner  string        `json:"owner"`
 	Expiry clock.Instant `json:"expiry"`

@@ -36,7 +36,13 @@ func renew(owner string, ttl time.Duration) action {
 func release(owner string) action { return bury(owner, 0) }
 
 func bury(owner string, tomb time.Duration) action {
-	return action{fmt.Sprintf("release %s, tomb %v", owner, tomb), func(r Record, now clock.Instant) (Record, Answer) { return Release(r, owner, tomb, now) }}
+	return action{fmt.Sprintf("release %s, tomb %v", owner, tomb), func(r Record, now clock.Instant) (Record, Answer) {
+		return Release(r, End{Owner: owner, Tomb: tomb}, now)
+	}}
+}
+
+func end(e End) action {
+	return action{fmt.Sprintf("release %+v", e), func(r Record, now clock.Instant) (Record, Answer) { return Release(r, e, now) }}
 }
 
 func leave(owner string) action {
@@ -107,6 +113,40 @@ var (
 	left    = Answer{Verdict: Done} // the line
 )
 
+// Several attempts of one owner share its lease, and none ends what another one made.
+func TestAttemptsOfOneOwner(t *testing.T) {
+	m := func(attempt string) action {
+		return ask(Ask{Spec: Mutex, Owner: "a", Attempt: attempt, TTL: 100 * ms})
+	}
+	waits := ask(Ask{Spec: Mutex, Owner: "a", Attempt: "5", TTL: 100 * ms, Fair: true, Wait: 100 * ms})
+	play(t, []step{
+		{0, m("1"), granted(1, 1, 100*ms)},
+		{0, end(End{Owner: "a", Attempt: "2"}), notHeld},
+		{0, end(End{Owner: "a", Attempt: "2", Undo: true}), notHeld},
+		{0, m("1"), again(1, 1, 100*ms)}, // the same attempt
+		{0, end(End{Owner: "a", Attempt: "1", Undo: true}), released(1)},
+
+		{0, m("2"), granted(2, 1, 100*ms)},
+		{0, m("3"), again(2, 1, 100*ms)},
+		{0, end(End{Owner: "a", Attempt: "2", Undo: true}), notHeld},
+		{0, end(End{Owner: "a", Attempt: "3", Undo: true}), notHeld},
+		{0, end(End{Owner: "a", Attempt: "3"}), released(2)},
+
+		// A tombstone is for one attempt.
+		{0, end(End{Owner: "a", Attempt: "4", Tomb: 100 * ms}), notHeld},
+		{0, m("4"), buried},
+		{0, ask(Ask{Spec: Mutex, Owner: "b", TTL: 10 * ms}), granted(3, 1, 10*ms)},
+		{0, waits, busy("b", 10*ms, 1)},
+		{0, release("b"), released(3)},
+		{0, action{"advance", func(r Record, now clock.Instant) (Record, Answer) {
+			r, _ = Advance(r, 0, now)
+			return r, Answer{}
+		}}, Answer{}},
+		{0, end(End{Owner: "a", Attempt: "4", Undo: true}), notHeld},
+		{0, end(End{Owner: "a", Attempt: "5", Undo: true}), released(4)},
+	})
+}
+
 func TestMutex(t *testing.T) {
 	m := func(owner string, ttl time.Duration) action {
 		return ask(Ask{Spec: Mutex, Owner: owner, TTL: ttl})
@@ -135,7 +175,7 @@ func TestMutex(t *testing.T) {
 		t.Error("a held lock is called idle")
 	}
 	// However often it was used, a free lock looks like any other.
-	if r, _ = Release(r, "b", 0, clock.Instant(time.Hour)); !reflect.DeepEqual(r, Record{Spec: Mutex, Token: 2}) {
+	if r, _ = Release(r, End{Owner: "b"}, clock.Instant(time.Hour)); !reflect.DeepEqual(r, Record{Spec: Mutex, Token: 2}) {
 		t.Errorf("left after the release: %#v", r)
 	}
 	play(t, []step{{0, ask(Ask{Spec: Mutex, Owner: "a", Meta: "says a", TTL: ms}), granted(1, 1, ms)}, {0, m("b", ms), Answer{

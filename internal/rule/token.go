@@ -21,7 +21,7 @@ func Draw(r Record, owner string, spare int, floor fence.Token, now clock.Instan
 	}
 	h := r.Holds[i]
 	r, first := r.draw(h.Weight, spare, floor)
-	return r, Answer{Verdict: Done, Token: first, Count: h.Count, ExpiresIn: h.Expiry.Sub(now)}
+	return r, Answer{Verdict: Done, Token: first, Spare: int(r.Token - first), Count: h.Count, ExpiresIn: h.Expiry.Sub(now)}
 }
 
 // draw takes the next token, and spare tokens after it. A shared grant leaves the

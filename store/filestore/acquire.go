@@ -30,11 +30,7 @@ func (s *Store) Acquire(ctx context.Context, r store.AcquireRequest) (store.Gran
 		return store.Grant{}, s.failed(ctx, "acquire", r.Name, maybe, err)
 	}
 	if ans.Verdict == rule.Granted {
-		g := store.Grant{Token: ans.Token, Spare: r.Spare}
-		if ans.Again { // the record does not say how many were reserved
-			g.Spare = 0
-		}
-		return g, nil
+		return store.Grant{Token: ans.Token, Spare: ans.Spare}, nil
 	}
 	return store.Grant{}, refusal("acquire", r.Name, ans)
 }
@@ -70,18 +66,19 @@ func (t *step) admit(r store.Lease, spare int, wait time.Duration, barge bool, m
 		}
 	}
 	ask := rule.Ask{
-		Spec:  rule.Mutex,
-		Owner: r.Owner,
-		Meta:  r.Meta,
-		TTL:   t.lasting(r.TTL),
-		Spare: spare,
-		Fair:  wait > 0 && !barge,
-		Wait:  wait,
+		Spec:    rule.Mutex,
+		Owner:   r.Owner,
+		Attempt: r.Attempt,
+		Meta:    r.Meta,
+		TTL:     t.lasting(r.TTL),
+		Spare:   spare,
+		Fair:    wait > 0 && !barge,
+		Wait:    wait,
 	}
 	after, ans := rule.Admit(before.Record, ask, t.now)
 	switch {
 	case ans.Verdict == rule.Granted && !ans.Again:
-		if ask.Floor, err = t.draw(int64(spare) + 1); err != nil {
+		if ask.Floor, ask.Spare, err = t.draw(spare); err != nil {
 			return rule.Answer{}, err
 		}
 		after, ans = rule.Admit(before.Record, ask, t.now)
@@ -112,7 +109,7 @@ func (s *Store) takeBack(ctx context.Context, r store.Lease, bury bool) {
 			if bury {
 				tomb = t.lasting(r.TTL)
 			}
-			_, err := t.release(r, tomb)
+			_, err := t.release(store.ReleaseRequest{Lease: r, Undo: true}, tomb)
 			return err
 		})
 		if err != nil {

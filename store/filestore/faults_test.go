@@ -172,6 +172,40 @@ func TestAcquireCancelledInTheCommit(t *testing.T) {
 	})
 }
 
+// An attempt of unknown outcome leaves alone the lease that another attempt of its owner
+// has, and refuses no later attempt of that owner.
+func TestUnknownOutcomeSparesTheOwnersLease(t *testing.T) {
+	for what, committed := range map[string]bool{"committed": true, "not committed": false} {
+		t.Run(what, func(t *testing.T) {
+			f, s, sound := openFaulty(t, nil, SQLite())
+			attempt := func() store.Lease {
+				r := request("a")
+				r.Owner, r.Attempt = "deploy", store.NewOwner()
+				return r
+			}
+			held := attempt()
+			mustAcquire(t, sound, held)
+			f.onCommit(func(commit func() error) error {
+				if committed {
+					return errors.Join(errCut, commit())
+				}
+				return errCut
+			})
+			if _, err := s.Acquire(t.Context(), store.AcquireRequest{Lease: attempt()}); !errors.Is(err, errCut) {
+				t.Fatal(err)
+			}
+			if err := s.Close(); err != nil { // which waits for the clean-up
+				t.Fatal(err)
+			}
+			if st, err := sound.Inspect(t.Context(), "a"); err != nil || st.Holder.Owner != "deploy" {
+				t.Fatalf("the clean-up has ended the lease of another attempt: %+v, %v", st, err)
+			}
+			mustRelease(t, sound, held)
+			mustAcquire(t, sound, attempt())
+		})
+	}
+}
+
 // Close waits for clean-up that is still in progress.
 func TestCloseWaitsForCleanUp(t *testing.T) {
 	f, s, sound := openFaulty(t, nil, SQLite())

@@ -19,10 +19,13 @@ func (t *step) advance(name string, r row) (_ row, changed bool, err error) {
 	})
 	changed = len(turns) > 0 || len(before.Line) != len(r.Line)
 	if drawn := int64(after.Token - before.Token); drawn > 0 {
-		floor, err := t.draw(drawn)
+		floor, spare, err := t.draw(int(drawn) - 1)
 		if err != nil {
 			return row{}, false, err
 		}
+		// The lock is a mutex, so all tokens are for the head of the line.
+		before.Line = slices.Clone(before.Line)
+		before.Line[0].Spare = spare
 		after, turns = rule.Advance(before, floor, t.now)
 	}
 	now := t.now

@@ -22,7 +22,7 @@ func (s *Store) Release(ctx context.Context, r store.ReleaseRequest) error {
 	defer s.gate.leave()
 	var ans rule.Answer
 	maybe, err := s.write(ctx, func(t *step) (err error) {
-		ans, err = t.release(r.Lease, 0)
+		ans, err = t.release(r, 0)
 		return err
 	})
 	if err != nil {
@@ -34,12 +34,12 @@ func (s *Store) Release(ctx context.Context, r store.ReleaseRequest) error {
 	return nil
 }
 
-func (t *step) release(r store.Lease, tomb time.Duration) (rule.Answer, error) {
+func (t *step) release(r store.ReleaseRequest, tomb time.Duration) (rule.Answer, error) {
 	before, err := t.read(r.Name)
 	if err != nil {
 		return rule.Answer{}, err
 	}
-	after, ans := rule.Release(before.Record, r.Owner, tomb, t.now)
+	after, ans := rule.Release(before.Record, rule.End{Owner: r.Owner, Attempt: r.Attempt, Undo: r.Undo, Tomb: tomb}, t.now)
 	if ans.Verdict != rule.Done && tomb == 0 && len(after.Line) == len(before.Line) {
 		return ans, nil
 	}

@@ -42,10 +42,10 @@ func (t *step) reserveFor(r store.ReserveRequest) (d store.Reserved, held bool, 
 	if ans.Verdict != rule.Done {
 		return store.Reserved{}, false, nil
 	}
-	floor, err := t.draw(int64(r.Count))
+	floor, spare, err := t.draw(r.Count - 1)
 	if err != nil {
 		return store.Reserved{}, false, err
 	}
-	after, ans = rule.Draw(before.Record, r.Owner, r.Count-1, floor, t.now)
-	return store.Reserved{Token: ans.Token, Count: r.Count, Waiting: len(after.Line) > 0}, true, t.write(r.Name, before.with(after))
+	after, ans = rule.Draw(before.Record, r.Owner, spare, floor, t.now)
+	return store.Reserved{Token: ans.Token, Count: ans.Spare + 1, Waiting: len(after.Line) > 0}, true, t.write(r.Name, before.with(after))
 }

@@ -62,7 +62,7 @@ var sqliteStatements = statements{
 	clear:   `DELETE FROM leasehold_locks`,
 	draw:    `UPDATE leasehold_meta SET token = max(token + ?1, ?2) WHERE id = 1 AND max(token + ?1, ?2) <= ceiling RETURNING token`,
 	reserve: `UPDATE leasehold_meta SET ceiling = max(token + ?1, ?2) + ?3 WHERE id = 1 AND max(token + ?1, ?2) > ceiling`,
-	get: `SELECT schema, origin, epoch, CAST(record AS BLOB) FROM leasehold_meta
+	get: `SELECT schema, origin, epoch, token, CAST(record AS BLOB) FROM leasehold_meta
 		LEFT JOIN leasehold_locks ON name = ? WHERE id = 1`,
 	put: `INSERT INTO leasehold_locks (name, record, ends) VALUES (?, ?, ?)
 		ON CONFLICT (name) DO UPDATE SET record = excluded.record, ends = excluded.ends`,

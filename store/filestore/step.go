@@ -32,6 +32,7 @@ type step struct {
 	tx    *sql.Tx
 	s     *Store
 	now   clock.Instant
+	last  int64 // the last token, once a row has been read
 	wrote bool
 	// committed are called after the commit.
 	committed []func()
@@ -92,7 +93,7 @@ func (t *step) read(name string) (r row, err error) {
 	}
 	var schema int
 	var origin, epoch, text sql.RawBytes // to save copies
-	if err := rows.Scan(&schema, &origin, &epoch, &text); err != nil {
+	if err := rows.Scan(&schema, &origin, &epoch, &t.last, &text); err != nil {
 		return row{}, err
 	}
 	if err := t.check(schema, origin, epoch); err != nil || text == nil {
@@ -138,28 +139,40 @@ func ends(r rule.Record) (end clock.Instant) {
 // since.
 const sweepEvery = 1024
 
-// draw takes the next n tokens and returns the first. They are above every
-// earlier token of any lock in the database, and the last of them is at least the
-// wall clock.
-func (t *step) draw(n int64) (fence.Token, error) {
+// maxLead is how far reserved tokens may lead the wall clock. That clock is the floor of
+// tokens if the file is lost, so tokens that lead it could be granted again.
+const maxLead = int64(time.Second / time.Microsecond)
+
+// reservable returns how many of spare tokens can be reserved beyond the one after last.
+func reservable(spare int, last, floor int64) int {
+	return int(min(int64(spare), max(0, floor+maxLead-last-1)))
+}
+
+// draw takes the next token, and up to spare tokens after it, and returns the first
+// and how many more it took. They are above every earlier token of any lock in the
+// database, and the last of them is at least the wall clock. The step has read a
+// row before.
+func (t *step) draw(spare int) (first fence.Token, reserved int, err error) {
 	if err := t.s.single(); err != nil {
-		return 0, err
+		return 0, 0, err
 	}
 	t.wrote = true
-	var last int64
-	err := t.stmt(qDraw).QueryRowContext(t.ctx, n, t.s.tokenFloor()).Scan(&last)
+	floor := t.s.tokenFloor()
+	reserved = reservable(spare, t.last, floor)
+	n := int64(reserved) + 1
+	err = t.stmt(qDraw).QueryRowContext(t.ctx, n, floor).Scan(&t.last)
 	switch {
 	case errors.Is(err, sql.ErrNoRows):
-		return 0, tokensUsedUpError{n}
+		return 0, 0, tokensUsedUpError{n}
 	case err != nil:
-		return 0, err
+		return 0, 0, err
 	}
-	if last/n%sweepEvery == 0 {
+	if t.last/n%sweepEvery == 0 {
 		if _, err := t.stmt(qSweep).ExecContext(t.ctx, int64(t.now)); err != nil {
-			return 0, err
+			return 0, 0, err
 		}
 	}
-	return fence.Token(last - n + 1), nil
+	return fence.Token(t.last - n + 1), reserved, nil
 }
 
 // lasting returns the TTL that keeps a lease for at least ttl, given the

@@ -70,7 +70,7 @@ func (s *Store) Wait(ctx context.Context, r store.WaitRequest, reason func(error
 		}
 		unsure = unsure || maybe
 		if err == nil && ans.Verdict == rule.Granted {
-			return store.Grant{Token: ans.Token, Spare: r.Spare, Since: sent.Sub(start)}, nil
+			return store.Grant{Token: ans.Token, Spare: ans.Spare, Since: sent.Sub(start)}, nil
 		}
 		if err == nil && ans.Verdict != rule.Busy {
 			err = refusal("wait for", r.Name, ans)

@@ -73,11 +73,7 @@ func (s *Store) Acquire(ctx context.Context, r store.AcquireRequest) (store.Gran
 	s.keep(r.Name, rec, now)
 	switch ans.Verdict {
 	case rule.Granted:
-		g := store.Grant{Token: ans.Token, Spare: r.Spare}
-		if ans.Again { // the record does not say how many were reserved
-			g.Spare = 0
-		}
-		return g, nil
+		return store.Grant{Token: ans.Token, Spare: ans.Spare}, nil
 	case rule.Busy:
 		return store.Grant{}, &store.BusyError{
 			Name:      r.Name,
@@ -90,12 +86,13 @@ func (s *Store) Acquire(ctx context.Context, r store.AcquireRequest) (store.Gran
 
 func (s *Store) ask(r store.Lease, spare int) rule.Ask {
 	return rule.Ask{
-		Spec:  rule.Mutex,
-		Owner: r.Owner,
-		Meta:  r.Meta,
-		TTL:   r.TTL,
-		Spare: spare,
-		Floor: s.forgotten + 1,
+		Spec:    rule.Mutex,
+		Owner:   r.Owner,
+		Attempt: r.Attempt,
+		Meta:    r.Meta,
+		TTL:     r.TTL,
+		Spare:   spare,
+		Floor:   s.forgotten + 1,
 	}
 }
 
@@ -141,7 +138,7 @@ func (s *Store) Release(ctx context.Context, r store.ReleaseRequest) error {
 	defer s.mu.Unlock()
 	now := s.clock.Now()
 	// No tombstone is needed: no acquire can be in flight here.
-	rec, ans := rule.Release(s.alive(r.Name, now), r.Owner, 0, now)
+	rec, ans := rule.Release(s.alive(r.Name, now), rule.End{Owner: r.Owner, Attempt: r.Attempt, Undo: r.Undo}, now)
 	if l := s.lines[r.Name]; l != nil {
 		l.dismiss(r.Owner, fmt.Errorf("wait for %q: %w: its owner was released during the wait", r.Name, store.ErrNotHeld))
 	}

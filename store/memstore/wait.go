@@ -190,5 +190,5 @@ func (s *Store) ReserveTokens(ctx context.Context, r store.ReserveRequest) (stor
 	if ans.Verdict != rule.Done {
 		return store.Reserved{}, fmt.Errorf("reserve tokens for %q: %w", r.Name, store.ErrNotHeld)
 	}
-	return store.Reserved{Token: ans.Token, Count: r.Count, Waiting: len(rec.Line) > 0}, nil
+	return store.Reserved{Token: ans.Token, Count: ans.Spare + 1, Waiting: len(rec.Line) > 0}, nil
 }

@@ -243,8 +243,8 @@ func (r ruled) examines() error {
 		return err
 	}
 	for _, n := range e.Nodes {
-		if n.Outcome != store.Granted || n.ServerErr != nil || n.Server.SettingsErr != nil || n.Mark.Err != nil || n.PushErr != nil || n.Keys.Err != nil || len(n.Lacking)+len(n.Failing) > 0 {
-			return errors.Join(errors.New("not all is told"), n.Err, n.ServerErr, n.Server.SettingsErr, n.Mark.Err, n.PushErr, n.Keys.Err)
+		if n.Outcome != store.Granted || n.ServerErr != nil || n.Server.SettingsErr != nil || n.Mark.Err != nil || n.PushErr != nil || n.TrackingErr != nil || n.Keys.Err != nil || len(n.Lacking)+len(n.Failing) > 0 {
+			return errors.Join(errors.New("not all is told"), n.Err, n.ServerErr, n.Server.SettingsErr, n.Mark.Err, n.PushErr, n.TrackingErr, n.Keys.Err)
 		}
 		if !n.Mark.Found || n.AheadError == 0 {
 			return errors.New("no mark, or no time")

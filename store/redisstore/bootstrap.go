@@ -8,6 +8,7 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/nodemark"
 	"github.com/leasehold-dev/leasehold/internal/quorum/driver"
 	"github.com/leasehold-dev/leasehold/store"
+	"github.com/leasehold-dev/leasehold/store/redisstore/internal/script"
 )
 
 // Declared identifies a server that Bootstrap declared empty.
@@ -52,9 +53,9 @@ func Bootstrap(ctx context.Context, urls []string, o *Options, force bool) ([]De
 	}
 	nodes := make([]store.NodeOutcome, len(servers))
 	for i, server := range servers {
-		r := s.nodes[i].askOne(ctx, newCommand("SET", markKey, s.nodes[i].declaration(force).String()))
-		s.nodes[i].askOne(ctx, newCommand("PUBLISH", membershipChannel, "")) // as scripts/tell.lua does
-		nodes[i] = store.NodeOutcome{Node: server.Node, Outcome: r.outcome, Err: r.err}
+		r := s.nodes[i].askOne(ctx, script.NewCommand("SET", script.MarkKey, s.nodes[i].declaration(force).String()))
+		s.nodes[i].askOne(ctx, script.NewCommand("PUBLISH", membershipChannel, "")) // as tell.lua does
+		nodes[i] = store.NodeOutcome{Node: server.Node, Outcome: r.Outcome, Err: r.Err}
 	}
 	if e := (&store.QuorumError{Op: "bootstrap", Need: len(nodes), Nodes: nodes}); e.Count(store.Granted) < e.Need {
 		return nil, e
@@ -84,11 +85,11 @@ func (s *Store) identities(ctx context.Context) ([]Declared, error) {
 	nodes := make([]store.NodeOutcome, len(s.nodes))
 	for i, n := range s.nodes {
 		r := s.nodes[i].askOne(ctx, pingCommand) // connects if necessary
-		nodes[i] = store.NodeOutcome{Node: n.Addr(), Outcome: r.outcome, Err: r.err}
+		nodes[i] = store.NodeOutcome{Node: n.Addr(), Outcome: r.Outcome, Err: r.Err}
 		n.mu.Lock()
 		servers[i] = Declared{n.Addr(), n.server.runID}
 		n.mu.Unlock()
-		if r.outcome == store.Granted && servers[i].RunID == "" {
+		if r.Outcome == store.Granted && servers[i].RunID == "" {
 			nodes[i].Outcome, nodes[i].Err = store.Refused, errUnidentified
 		}
 	}
@@ -99,16 +100,16 @@ func (s *Store) identities(ctx context.Context) ([]Declared, error) {
 }
 
 // askOne sends a command to the node and waits for the answer.
-func (n *node) askOne(ctx context.Context, c *command) reply {
+func (n *node) askOne(ctx context.Context, c *script.Command) script.Reply {
 	p := make(poll, 1)
 	if err := n.put(call{command: c, timeout: n.s.o.ConnectTimeout, look: p}, false); err != nil {
 		said := driver.PutOutcome(err)
-		return reply{outcome: said.Outcome, err: said.Err}
+		return script.Reply{Outcome: said.Outcome, Err: said.Err}
 	}
 	select {
 	case a := <-p:
-		return a.reply
+		return a.Reply
 	case <-ctx.Done():
-		return reply{outcome: store.Pending, err: ctx.Err()}
+		return script.Reply{Outcome: store.Pending, Err: ctx.Err()}
 	}
 }

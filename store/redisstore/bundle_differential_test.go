@@ -12,6 +12,7 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/quorum"
 	"github.com/leasehold-dev/leasehold/internal/quorum/driver"
 	"github.com/leasehold-dev/leasehold/store"
+	"github.com/leasehold-dev/leasehold/store/redisstore/internal/script"
 )
 
 // Whatever has become of some leases: what a server answers about each of them,
@@ -51,22 +52,22 @@ func spaced(mark string) string { return "SET %s " + strings.ReplaceAll(mark, " 
 // twice renews some leases both ways, each time from the same state.
 func (n *scripted) twice(random *rand.Rand, seen map[string]int) error {
 	n.s.membership.fingerprint = "0123456789ab"
-	do := func(format string, args ...any) *command {
+	do := func(format string, args ...any) *script.Command {
 		words := strings.Split(fmt.Sprintf(format, args...), " ")
 		for i := range words {
 			words[i] = strings.ReplaceAll(words[i], "|", " ")
 		}
-		return newCommand(words...)
+		return script.NewCommand(words...)
 	}
 	var leases []store.Lease
-	state := []*command{newCommand("FLUSHALL"), do(marks[random.IntN(len(marks))], markKey)}
+	state := []*script.Command{script.NewCommand("FLUSHALL"), do(marks[random.IntN(len(marks))], script.MarkKey)}
 	require := store.Class(random.IntN(2)) * store.CrashSafe
 	for i := range 1 + random.IntN(8) {
 		r := store.Lease{Name: fmt.Sprint("lock", i), Owner: fmt.Sprint("owner", i), TTL: time.Minute, Require: require}
 		leases = append(leases, r)
 		state = append(state, do(fates[random.IntN(len(fates))], r.Owner+"|{}", r.Name))
 		if random.IntN(5) > 0 {
-			state = append(state, newCommand("SET", keysOf(r.Name)[1], "7", "PX", "1000000"))
+			state = append(state, script.NewCommand("SET", keysOf(r.Name)[1], "7", "PX", "1000000"))
 		}
 	}
 	var said [2][]string
@@ -81,7 +82,7 @@ func (n *scripted) twice(random *rand.Rand, seen map[string]int) error {
 		for i, r := range leases {
 			a := answers[i]
 			for _, key := range keysOf(r.Name)[:2] {
-				v, err := n.run(newCommand("TYPE", key), newCommand("PTTL", key))
+				v, err := n.run(script.NewCommand("TYPE", key), script.NewCommand("PTTL", key))
 				if err != nil {
 					return err
 				}
@@ -105,12 +106,12 @@ func (n *scripted) twice(random *rand.Rand, seen map[string]int) error {
 // oneByOne takes a command for each lease.
 func (n *scripted) oneByOne(leases []store.Lease) (all []driver.Reply, err error) {
 	for _, r := range leases {
-		c := n.s.encode(driver.Question{Op: quorum.Extend, Lease: r}, nil).(*command)
-		v, err := n.wire.exchange([]*command{n.byText(c)})
+		c := n.s.encode(driver.Question{Op: quorum.Extend, Lease: r}, nil).(*script.Command)
+		v, err := n.wire.exchange([]*script.Command{n.byText(c)})
 		if err != nil {
 			return nil, err
 		}
-		all = append(all, replyTo(v[0]).answer(c.script))
+		all = append(all, script.ReplyTo(v[0]).Answer(c.Script))
 	}
 	return all, nil
 }
@@ -118,17 +119,17 @@ func (n *scripted) oneByOne(leases []store.Lease) (all []driver.Reply, err error
 // together takes one, and more only where it was refused as a whole.
 func (n *scripted) together(leases []store.Lease) ([]driver.Reply, error) {
 	payload, all := n.s.bundle(leases, nil)
-	c := payload.(*command)
-	v, err := n.wire.exchange([]*command{n.byText(c)})
+	c := payload.(*script.Command)
+	v, err := n.wire.exchange([]*script.Command{n.byText(c)})
 	if err != nil || all != len(leases) {
 		return nil, fmt.Errorf("%d of %d leases: %w", all, len(leases), err)
 	}
-	r := replyTo(v[0])
-	r.at = 1
+	r := script.ReplyTo(v[0])
+	r.At = 1
 	if all == 1 {
-		return []driver.Reply{r.answer(c.script)}, nil
+		return []driver.Reply{r.Answer(c.Script)}, nil
 	}
-	usual, others := r.answers(c.script, all)
+	usual, others := r.Answers(c.Script, all)
 	if usual.RetrySingly {
 		return n.oneByOne(leases)
 	}

@@ -5,6 +5,7 @@ import (
 
 	"github.com/leasehold-dev/leasehold/internal/clock"
 	"github.com/leasehold-dev/leasehold/store/redisstore/internal/resp"
+	"github.com/leasehold-dev/leasehold/store/redisstore/internal/script"
 )
 
 // The longer a server's clock goes unread, the more it may drift: after an hour, half a
@@ -18,7 +19,7 @@ type clockReading struct {
 	asked clock.Instant // just before the reading in flight was sent; zero: none is
 }
 
-var timeCommand = &command{bytes: newCommand("TIME").bytes, repeats: true}
+var timeCommand = &script.Command{Bytes: script.NewCommand("TIME").Bytes, Repeats: true}
 
 // leastClockPause limits the rate of readings for tiny TTLs.
 const leastClockPause = 100 * time.Millisecond
@@ -32,7 +33,7 @@ func (n *node) watchesClock() bool { return n.s.keeper.Clocks != nil }
 // clockSaid observes the reply to a TIME that was sent and received at the given
 // instants. It ignores a reply that is not a time.
 func (n *node) clockSaid(said resp.Value, sent, received clock.Instant) {
-	if at := clockOf(said.List); at != 0 && n.watchesClock() {
+	if at := script.ClockOf(said.List); at != 0 && n.watchesClock() {
 		n.s.keeper.Clocks.Observe(n.index, n.Addr(), sent, received, at)
 	}
 }
@@ -67,10 +68,10 @@ func (n *node) readClockLocked(now time.Time) {
 }
 
 // clockRead handles the reply to a reading.
-func (n *node) clockRead(r reply) {
+func (n *node) clockRead(r script.Reply) {
 	n.mu.Lock()
 	sent := n.clock.asked
 	n.clock.asked = 0
 	n.mu.Unlock()
-	n.clockSaid(r.value, sent, r.at)
+	n.clockSaid(r.Value, sent, r.At)
 }

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/leasehold-dev/leasehold/store"
+	"github.com/leasehold-dev/leasehold/store/redisstore/internal/script"
 )
 
 // Closing must leave no leases behind, but must not wait long for servers that do not
@@ -82,7 +83,7 @@ func (n *node) unfinished() (unheard int64, owes bool) {
 		return int64(n.waiting.n), false
 	case w == nil:
 		for c := range n.waiting.all {
-			owes = owes || c.command.script.frees()
+			owes = owes || c.command.Script.Frees()
 		}
 		return int64(n.waiting.n), owes || n.retained.Len() > 0
 	case w.doubted:
@@ -113,6 +114,6 @@ func (n *node) doubt(now time.Time) {
 	n.wake()
 	n.mu.Unlock()
 	for c, ok := late.pop(); ok; c, ok = late.pop() {
-		n.finish(c, reply{outcome: store.TimedOut, err: errSilent, sent: true})
+		n.finish(c, script.Reply{Outcome: store.TimedOut, Err: errSilent, Sent: true})
 	}
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/leasehold-dev/leasehold/internal/quorum/driver"
 	"github.com/leasehold-dev/leasehold/store"
+	"github.com/leasehold-dev/leasehold/store/redisstore/internal/script"
 )
 
 // Cluster keeps locks on a Redis Cluster, each on the one master that serves its slot. It
@@ -146,11 +147,11 @@ func (c *Cluster) Inspect(ctx context.Context, name string) (store.State, error)
 		return state, err
 	}
 	c.r.prepare(ctx, name)
-	r := c.r.askFor(ctx, c.s.inspectCall(name))
-	if ctx.Err() != nil && r.outcome == store.Pending {
+	r := c.r.askFor(ctx, c.s.inspectCommand(name))
+	if ctx.Err() != nil && r.Outcome == store.Pending {
 		return state, ctx.Err()
 	}
-	said, token, line := r.look()
+	said, token, line := r.Look()
 	switch said.Outcome {
 	case store.Taken:
 		state.Held, state.Holder, state.ExpiresIn, state.Token = true, said.Holder, said.ExpiresIn, token
@@ -180,17 +181,17 @@ func (r *router) prepare(ctx context.Context, name string) {
 
 // askFor sends a command to the member that has the command's slot, and waits for the
 // answer.
-func (r *router) askFor(ctx context.Context, c *command) reply {
+func (r *router) askFor(ctx context.Context, c *script.Command) script.Reply {
 	p := make(poll, 1)
 	if err := r.put(call{command: c, timeout: r.s.o.nodeTimeout(r.s.o.MaxTTL), look: p}, false); err != nil {
 		said := driver.PutOutcome(err)
-		return reply{outcome: said.Outcome, err: said.Err}
+		return script.Reply{Outcome: said.Outcome, Err: said.Err}
 	}
 	select {
 	case a := <-p:
-		return a.reply
+		return a.Reply
 	case <-ctx.Done():
-		return reply{outcome: store.Pending, err: ctx.Err()}
+		return script.Reply{Outcome: store.Pending, Err: ctx.Err()}
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/quorum/driver"
 	"github.com/leasehold-dev/leasehold/store"
 	"github.com/leasehold-dev/leasehold/store/redisstore/internal/resp"
+	"github.com/leasehold-dev/leasehold/store/redisstore/internal/script"
 )
 
 // words reads a command as a server does.
@@ -43,21 +44,21 @@ func TestCommandsAreWhole(t *testing.T) {
 		for op := quorum.Acquire; op <= quorum.Heal; op++ {
 			for _, tomb := range []bool{false, true} {
 				old = s.encode(driver.Question{Op: op, Lease: r, Token: 1790000000123456, Tomb: tomb}, old)
-				c := old.(*command)
-				byHash, byText := words(t, c.bytes), words(t, c.byText(nil))
-				if len(byHash) != 3+c.script.keys+c.script.args || byHash[0] != "EVALSHA" || byHash[2] != fmt.Sprint(c.script.keys) {
+				c := old.(*script.Command)
+				byHash, byText := words(t, c.Bytes), words(t, c.ByText(nil))
+				if len(byHash) != 3+c.Script.Keys+c.Script.Args || byHash[0] != "EVALSHA" || byHash[2] != fmt.Sprint(c.Script.Keys) {
 					t.Errorf("%v: %q", op, byHash)
 				}
-				if byHash[3] != r.Name || !strings.Contains(strings.Join(byHash, "|"), "|"+r.Owner+" "+cmp.Or(r.Meta, noMeta)+"|") {
+				if byHash[3] != r.Name || !strings.Contains(strings.Join(byHash, "|"), "|"+r.Owner+" "+cmp.Or(r.Meta, script.NoMeta)+"|") {
 					t.Errorf("%v: %q names neither lock nor value", op, byHash)
 				}
-				if byText[0] != "EVAL" || byText[1] != c.script.text || strings.Join(byText[2:], "|") != strings.Join(byHash[2:], "|") {
+				if byText[0] != "EVAL" || byText[1] != c.Script.Text || strings.Join(byText[2:], "|") != strings.Join(byHash[2:], "|") {
 					t.Errorf("%v: by text %q, by hash %q", op, byText, byHash)
 				}
 			}
 		}
 	}
-	if w := words(t, newCommand("SCAN", "0", "").bytes); len(w) != 3 || w[0] != "SCAN" || w[2] != "" {
+	if w := words(t, script.NewCommand("SCAN", "0", "").Bytes); len(w) != 3 || w[0] != "SCAN" || w[2] != "" {
 		t.Errorf("%q", w)
 	}
 }
@@ -65,22 +66,22 @@ func TestCommandsAreWhole(t *testing.T) {
 // What is asked on a connection that hears nothing unasked says so, by hash and by text,
 // and on all others what was encoded for all is left as it is.
 func TestDeafConnectionSaysSo(t *testing.T) {
-	s := &Store{wall: time.Now, channel: channelBegin + "x"}
+	s := &Store{wall: time.Now, channel: script.ChannelBegin + "x"}
 	r := store.Lease{Name: "a", Owner: store.NewOwnerAt(time.UnixMicro(1790000000123456)), Meta: "m", TTL: time.Second}
 	for flags, require := range map[string]store.Class{"-": 0, "g": store.CrashSafe} {
 		r.Require = require
 		waits := driver.Question{Op: quorum.Acquire, Lease: r, Waits: true, Again: true, IfHeld: true, Stamp: 7}
-		c := s.encode(waits, nil).(*command)
-		returns := s.encode(driver.Question{Op: quorum.Release, Lease: r, Next: &waits}, nil).(*command)
+		c := s.encode(waits, nil).(*script.Command)
+		returns := s.encode(driver.Question{Op: quorum.Release, Lease: r, Next: &waits}, nil).(*script.Command)
 		hears, deaf := &wire{n: &node{s: s}, canPush: true}, &wire{n: &node{s: s}}
 		for _, text := range []bool{false, true} {
-			for c, at := range map[*command]int{c: 3 + c.script.keys + 4, returns: 3 + returns.script.keys + 7} {
+			for c, at := range map[*script.Command]int{c: 3 + c.Script.Keys + 4, returns: 3 + returns.Script.Keys + 7} {
 				encode := func(w *wire) []string {
 					begin := []byte("+what was before\r\n")
 					if text {
-						return words(t, w.setPushFlagLocked(c, c.byText(begin))[len(begin):])
+						return words(t, w.setPushFlagLocked(c, c.ByText(begin))[len(begin):])
 					}
-					return words(t, w.setPushFlagLocked(c, append(begin, c.bytes...))[len(begin):])
+					return words(t, w.setPushFlagLocked(c, append(begin, c.Bytes...))[len(begin):])
 				}
 				got, not := encode(hears), encode(deaf)
 				if want := "1201790000000123456 7 0 " + flags + " leasehold:to:x"; got[at] != want || not[at] != strings.Replace(want, "120", "121", 1) {
@@ -91,8 +92,8 @@ func TestDeafConnectionSaysSo(t *testing.T) {
 				}
 			}
 		}
-		other := s.encode(driver.Question{Op: quorum.Acquire, Lease: r}, c).(*command)
-		if before := string(other.bytes); string(deaf.setPushFlagLocked(other, other.bytes)) != before {
+		other := s.encode(driver.Question{Op: quorum.Acquire, Lease: r}, c).(*script.Command)
+		if before := string(other.Bytes); string(deaf.setPushFlagLocked(other, other.Bytes)) != before {
 			t.Error("who does not wait says that it hears nothing")
 		}
 	}
@@ -101,25 +102,25 @@ func TestDeafConnectionSaysSo(t *testing.T) {
 // What asks for a grant says, by hash and by text, which run of the server the connection
 // leads to, and whether the client counts a quarantine.
 func TestGateIsToldOfTheNode(t *testing.T) {
-	s := &Store{wall: time.Now, channel: channelBegin + "x", o: Options{Clock: clock.System()}, nodes: make([]*node, 3)}
+	s := &Store{wall: time.Now, channel: script.ChannelBegin + "x", o: Options{Clock: clock.System()}, nodes: make([]*node, 3)}
 	s.membership.fingerprint = "0123456789ab"
 	r := store.Lease{Name: "a", Owner: "o", Meta: "m", TTL: time.Second}
 	next := driver.Question{Op: quorum.Acquire, Lease: r, Waits: true}
 	unknown, known, counts := &wire{n: &node{s: s}}, &wire{n: &node{s: s}, run: "abcdefghijkl"}, &wire{n: &node{s: s}, run: "abcdefghijkl"}
 	counts.n.quarantined.until = s.o.Clock.Now().Add(time.Hour)
 	for _, q := range []driver.Question{{Op: quorum.Acquire, Lease: r}, next, {Op: quorum.Heal, Lease: r}, {Op: quorum.Release, Lease: r}, {Op: quorum.Release, Lease: r, Next: &next}} {
-		c := s.encode(q, nil).(*command)
+		c := s.encode(q, nil).(*script.Command)
 		for w, want := range map[*wire]string{unknown: "------------ 0", known: "abcdefghijkl 0", counts: "abcdefghijkl 1"} {
-			byHash := words(t, w.setPushFlagLocked(c, slices.Clone(c.bytes)))
-			byText := words(t, w.setPushFlagLocked(c, c.byText(nil)))
+			byHash := words(t, w.setPushFlagLocked(c, slices.Clone(c.Bytes)))
+			byText := words(t, w.setPushFlagLocked(c, c.ByText(nil)))
 			for _, said := range [][]string{byHash, byText} {
 				if got := strings.Join(said[len(said)-3:], " "); got != "0123456789ab "+want {
-					t.Errorf("%s: %q, want %q", c.script.name, got, want)
+					t.Errorf("%s: %q, want %q", c.Script.Name, got, want)
 				}
 			}
 		}
-		if c.firstKey() == nil || string(c.firstKey()) != "a" {
-			t.Errorf("%s: the first key is %q", c.script.name, c.firstKey())
+		if c.FirstKey() == nil || string(c.FirstKey()) != "a" {
+			t.Errorf("%s: the first key is %q", c.Script.Name, c.FirstKey())
 		}
 	}
 }
@@ -129,18 +130,18 @@ func TestBundlesAreWhole(t *testing.T) {
 	s := &Store{wall: time.Now}
 	r := store.Lease{Name: "a", Owner: "o", Meta: "m", TTL: 1500 * time.Microsecond}
 	var old any
-	for _, asked := range []int{1, 2, 3, 10, maxBundle, maxBundle + 1, 1} {
+	for _, asked := range []int{1, 2, 3, 10, script.MaxBundle, script.MaxBundle + 1, 1} {
 		payload, n := s.bundle(slices.Repeat([]store.Lease{r}, asked), old)
-		if old = payload; n != min(asked, maxBundle) {
+		if old = payload; n != min(asked, script.MaxBundle) {
 			t.Errorf("%d of %d leases in one command", n, asked)
 		}
-		c := payload.(*command)
-		byHash, byText := words(t, c.bytes), words(t, c.byText(nil))
+		c := payload.(*script.Command)
+		byHash, byText := words(t, c.Bytes), words(t, c.ByText(nil))
 		want := slices.Concat([]string{fmt.Sprint(2 * n)}, slices.Repeat([]string{"a"}, n), slices.Repeat([]string{"{a}:token"}, n), slices.Repeat([]string{"o m"}, n), []string{"2", "86400000"})
-		if byHash[0] != "EVALSHA" || byHash[1] != c.script.hash || !slices.Equal(byHash[2:], want) {
+		if byHash[0] != "EVALSHA" || byHash[1] != c.Script.Hash || !slices.Equal(byHash[2:], want) {
 			t.Errorf("%d leases: %q", n, byHash)
 		}
-		if byText[0] != "EVAL" || byText[1] != c.script.text || !slices.Equal(byText[2:], want) {
+		if byText[0] != "EVAL" || byText[1] != c.Script.Text || !slices.Equal(byText[2:], want) {
 			t.Errorf("%d leases by text: %q", n, byText)
 		}
 	}
@@ -167,9 +168,9 @@ func TestCommandsAllocateNothing(t *testing.T) {
 	}); n > 0 {
 		t.Errorf("%v allocations for five commands", n)
 	}
-	leases := slices.Repeat([]store.Lease{r}, maxBundle)
+	leases := slices.Repeat([]store.Lease{r}, script.MaxBundle)
 	old, _ = s.bundle(leases, old)
 	if n := testing.AllocsPerRun(100, func() { old, _ = s.bundle(leases, old) }); n > 0 {
-		t.Errorf("%v allocations for a command about %d leases", n, maxBundle)
+		t.Errorf("%v allocations for a command about %d leases", n, script.MaxBundle)
 	}
 }

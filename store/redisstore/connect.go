@@ -8,6 +8,7 @@ import (
 
 	"github.com/leasehold-dev/leasehold/internal/quorum/driver"
 	"github.com/leasehold-dev/leasehold/store/redisstore/internal/resp"
+	"github.com/leasehold-dev/leasehold/store/redisstore/internal/script"
 )
 
 const (
@@ -107,21 +108,21 @@ func (n *node) dial(ctx context.Context, host string) (net.Conn, error) {
 }
 
 // login returns the commands that begin a connection and have to succeed.
-func (n *node) login() []*command {
+func (n *node) login() []*script.Command {
 	hello := n.addr.auth()
 	if n.addr.db != 0 {
-		hello = append(hello, newCommand("SELECT", strconv.Itoa(n.addr.db)))
+		hello = append(hello, script.NewCommand("SELECT", strconv.Itoa(n.addr.db)))
 	}
 	return hello
 }
 
 // auth returns the AUTH command, if there is a password.
-func (a address) auth() []*command {
+func (a address) auth() []*script.Command {
 	switch {
 	case a.username != "":
-		return []*command{newCommand("AUTH", a.username, a.password)}
+		return []*script.Command{script.NewCommand("AUTH", a.username, a.password)}
 	case a.password != "":
-		return []*command{newCommand("AUTH", a.password)}
+		return []*script.Command{script.NewCommand("AUTH", a.password)}
 	}
 	return nil
 }
@@ -130,7 +131,7 @@ func (a address) auth() []*command {
 func (n *node) greet(w *wire) error {
 	hello := n.login()
 	must := len(hello)
-	hello = append(hello, newCommand("HELLO", "3"), newCommand("CLIENT", "SETNAME", "leasehold"), newCommand("INFO"), newCommand("CONFIG", "GET", "*appendfsync*"), timeCommand)
+	hello = append(hello, script.NewCommand("HELLO", "3"), script.NewCommand("CLIENT", "SETNAME", "leasehold"), script.NewCommand("INFO"), script.NewCommand("CONFIG", "GET", "*appendfsync*"), timeCommand)
 	sent := n.s.o.Clock.Now()
 	said, err := w.exchange(hello)
 	received := n.s.o.Clock.Now()
@@ -195,9 +196,9 @@ func (n *node) identify(info, fsync resp.Value) error {
 // again as text would delay everything that is enqueued behind it. An error reply is
 // ignored here: callers of the script will get it too.
 func (n *node) learn(w *wire) error {
-	lessons := make([]*command, len(allScripts))
-	for i, s := range allScripts {
-		lessons[i] = &command{bytes: s.lesson}
+	lessons := make([]*script.Command, len(script.All))
+	for i, s := range script.All {
+		lessons[i] = &script.Command{Bytes: s.Lesson}
 	}
 	_, err := w.exchange(lessons)
 	return err
@@ -205,10 +206,10 @@ func (n *node) learn(w *wire) error {
 
 // exchange sends commands and waits for their replies, on a connection that is not used
 // for anything else yet.
-func (w *wire) exchange(commands []*command) ([]resp.Value, error) {
+func (w *wire) exchange(commands []*script.Command) ([]resp.Value, error) {
 	var out []byte
 	for _, c := range commands {
-		out = append(out, c.bytes...)
+		out = append(out, c.Bytes...)
 	}
 	failed := func(err error) error {
 		if w.answered {

@@ -19,6 +19,7 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/testenv/redistest"
 	"github.com/leasehold-dev/leasehold/store"
 	"github.com/leasehold-dev/leasehold/store/redisstore/internal/resp"
+	"github.com/leasehold-dev/leasehold/store/redisstore/internal/script"
 )
 
 // The scripts do what the rule says, and what the model node does that checkers
@@ -31,14 +32,14 @@ func TestScriptsChanged(t *testing.T) {
 	mini, real := onMiniredis(t), onRedis(t)
 	for _, c := range changes {
 		t.Run(c.name, func(t *testing.T) {
-			script := c.script.text
-			changed := strings.Replace(script, c.old, c.new, 1)
-			if strings.Count(script, c.old) != 1 {
+			whole := c.script.Text
+			changed := strings.Replace(whole, c.old, c.new, 1)
+			if strings.Count(whole, c.old) != 1 {
 				t.Fatalf("%q is not once in the script", c.old)
 			}
 			for name, n := range map[string]*scripted{"Redis": real, "miniredis": mini} {
 				n.change = func(text string) string {
-					if text == script {
+					if text == whole {
 						return changed
 					}
 					return text
@@ -48,7 +49,7 @@ func TestScriptsChanged(t *testing.T) {
 				}
 				for _, bundled := range []bool{false, true} {
 					n.bundles = bundled
-					if n.bundles != (c.of == bundles) && (c.of != both || c.script != extendScript) {
+					if n.bundles != (c.of == bundles) && (c.of != both || c.script != script.Extend) {
 						continue
 					}
 					if err := differential.Find(n, 100); err == nil {
@@ -65,7 +66,7 @@ func TestScriptsChanged(t *testing.T) {
 // change is a mistake in a script.
 type change struct {
 	name     string
-	script   *script
+	script   *script.Script
 	old, new string
 	hidden   bool // on miniredis
 	unseen   bool // on Redis, whose clock cannot be set
@@ -82,105 +83,105 @@ const (
 )
 
 var changes = []change{
-	{name: "acquire takes what others hold", script: acquireScript,
+	{name: "acquire takes what others hold", script: script.Acquire,
 		old: "if held and held ~= ARGV[1] or not held and", new: "if not held and"},
-	{name: "acquire again draws a new token", script: acquireScript,
+	{name: "acquire again draws a new token", script: script.Acquire,
 		old: "if held and last then", new: "if false then"},
-	{name: "acquire again shortens", script: acquireScript,
+	{name: "acquire again shortens", script: script.Acquire,
 		old: "if call('PTTL', KEYS[1]) < tonumber(ARGV[2]) then", new: "if true then"},
-	{name: "acquire again does not prolong", script: acquireScript,
+	{name: "acquire again does not prolong", script: script.Acquire,
 		old: "call('PEXPIRE', KEYS[1], ARGV[2])", new: ""},
-	{name: "acquire sees no tombstone", script: acquireScript,
+	{name: "acquire sees no tombstone", script: script.Acquire,
 		old: "if got[3] then\n  return {2}\nend\nlocal proposed", new: "local proposed"},
-	{name: "acquire looks at the wrong tombstone", script: acquireScript,
+	{name: "acquire looks at the wrong tombstone", script: script.Acquire,
 		old: "if got[3] then\n  return {2}\nend\nlocal proposed", new: "if got[2] then\n  return {2}\nend\nlocal proposed"},
-	{name: "token not above the last", script: acquireScript,
+	{name: "token not above the last", script: script.Acquire,
 		old: "math.max(last + 1, math.min(last + spare + 1, now + LEAD))", new: "last"},
-	{name: "token equal to the last", script: acquireScript,
+	{name: "token equal to the last", script: script.Acquire,
 		old: "LEAD or last and token <= last + spare then", new: "LEAD or last and token < last + spare then"},
-	{name: "token not looked at beside the last", script: acquireScript,
+	{name: "token not looked at beside the last", script: script.Acquire,
 		old: "LEAD or last and token <= last + spare then", new: "LEAD then"},
-	{name: "token below the clock", script: acquireScript,
+	{name: "token below the clock", script: script.Acquire,
 		old: "if token < now or", new: "if"},
-	{name: "clock not the floor", script: acquireScript,
+	{name: "clock not the floor", script: script.Acquire,
 		old: "math.max(now, math.min(token, now + LEAD))", new: "math.min(token, now + LEAD)"},
-	{name: "proposal without a limit", script: acquireScript,
+	{name: "proposal without a limit", script: script.Acquire,
 		old: "token > now + LEAD or", new: ""},
-	{name: "proposal not cut", script: acquireScript,
+	{name: "proposal not cut", script: script.Acquire,
 		old: "math.min(token, now + LEAD)", new: "token"},
-	{name: "proposal not taken", script: acquireScript,
+	{name: "proposal not taken", script: script.Acquire,
 		old: "local token, text, reserved = proposed + 0, proposed,", new: "local token, text, reserved = 0, '0',"},
-	{name: "token rounded", script: acquireScript,
+	{name: "token rounded", script: script.Acquire,
 		old: "string.format('%.0f', token)", new: "tostring(token)", hidden: true},
-	{name: "clock without its microseconds", script: acquireScript,
+	{name: "clock without its microseconds", script: script.Acquire,
 		old: "time[1] * 1000000 + time[2]\nif KEYS[4]", new: "time[1] * 1000000\nif KEYS[4]"},
-	{name: "counter not written", script: acquireScript,
+	{name: "counter not written", script: script.Acquire,
 		old: "redis.pcall('SET', KEYS[2], text, 'PX', LIFE)", new: "{}"},
-	{name: "first counter not written", script: acquireScript,
+	{name: "first counter not written", script: script.Acquire,
 		old: "redis.pcall('SET', KEYS[2], text, 'PX', LIFE, 'NX')", new: "{}"},
-	{name: "counter kept for ever", script: acquireScript,
+	{name: "counter kept for ever", script: script.Acquire,
 		old: "redis.pcall('SET', KEYS[2], text, 'PX', LIFE)", new: "redis.pcall('SET', KEYS[2], text)"},
-	{name: "first counter kept for ever", script: acquireScript,
+	{name: "first counter kept for ever", script: script.Acquire,
 		old: "redis.pcall('SET', KEYS[2], text, 'PX', LIFE, 'NX')", new: "redis.pcall('SET', KEYS[2], text, 'NX')"},
-	{name: "lock without a TTL", script: acquireScript,
+	{name: "lock without a TTL", script: script.Acquire,
 		old: "call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2], 'NX')", new: "call('SET', KEYS[1], ARGV[1], 'NX')"},
-	{name: "lock whose counter was lost without a TTL", script: acquireScript,
+	{name: "lock whose counter was lost without a TTL", script: script.Acquire,
 		old: "call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2])\n", new: "call('SET', KEYS[1], ARGV[1])\n"},
-	{name: "confirm of what is not ours", script: confirmScript,
+	{name: "confirm of what is not ours", script: script.Confirm,
 		old: "if held ~= ARGV[1] then", new: "if false then"},
-	{name: "confirm lowers", script: confirmScript,
+	{name: "confirm lowers", script: script.Confirm,
 		old: "tonumber(counter) < tonumber(token)", new: "true"},
-	{name: "confirm does not write", script: confirmScript,
+	{name: "confirm does not write", script: script.Confirm,
 		old: "redis.call('SET', KEYS[2], counter, 'PX', LIFE)", new: ""},
-	{name: "extend of what is not ours", script: extendScript,
+	{name: "extend of what is not ours", script: script.Extend,
 		old: "if held[i] ~= ARGV[i] then", new: "if not held[i] then"},
-	{name: "extend writes to what is not ours", script: extendScript, of: bundles,
+	{name: "extend writes to what is not ours", script: script.Extend, of: bundles,
 		old: "if held[i] == ARGV[i] then", new: "if true then"},
-	{name: "extend creates", script: extendScript, of: single,
+	{name: "extend creates", script: script.Extend, of: single,
 		old: "held = {call('GET', KEYS[1])}", new: "call('SET', KEYS[1], ARGV[1], 'NX', 'PX', ARGV[2]) held = {call('GET', KEYS[1])}"},
-	{name: "extend creates many", script: extendScript, of: bundles,
+	{name: "extend creates many", script: script.Extend, of: bundles,
 		old: "held = call('MGET', unpack(KEYS, 1, n))", new: "for i = 1, n do call('SET', KEYS[i], ARGV[i], 'NX', 'PX', ARGV[n + 1]) end held = call('MGET', unpack(KEYS, 1, n))"},
-	{name: "extend shortens", script: extendScript,
+	{name: "extend shortens", script: script.Extend,
 		old: "if call('PTTL', KEYS[i]) < least then", new: "if true then"},
-	{name: "extend does not prolong", script: extendScript,
+	{name: "extend does not prolong", script: script.Extend,
 		old: "call('PEXPIRE', KEYS[i], ttl)", new: ""},
-	{name: "extend prolongs the first", script: extendScript, of: bundles,
+	{name: "extend prolongs the first", script: script.Extend, of: bundles,
 		old: "call('PEXPIRE', KEYS[i], ttl)", new: "call('PEXPIRE', KEYS[1], ttl)"},
-	{name: "extend lets the counter go", script: extendScript,
+	{name: "extend lets the counter go", script: script.Extend,
 		old: "call('PEXPIRE', KEYS[n + i], life)", new: ""},
-	{name: "extend keeps the first counter", script: extendScript, of: bundles,
+	{name: "extend keeps the first counter", script: script.Extend, of: bundles,
 		old: "call('PEXPIRE', KEYS[n + i], life)", new: "call('PEXPIRE', KEYS[n + 1], life)"},
-	{name: "extend says of others what is so of the first", script: extendScript, of: bundles,
+	{name: "extend says of others what is so of the first", script: script.Extend, of: bundles,
 		old: "other[#other + 1] = i\n", new: "other[#other + 1] = #other / 2 + 1\n"},
-	{name: "extend says who holds another", script: extendScript, of: bundles,
+	{name: "extend says who holds another", script: script.Extend, of: bundles,
 		old: "said = {0, held[i] or '', call('PTTL', KEYS[i])}", new: "said = {0, held[1] or '', call('PTTL', KEYS[1])}"},
-	{name: "release of what is not ours", script: releaseScript,
+	{name: "release of what is not ours", script: script.Release,
 		old: "held == ARGV[1], {1}", new: "held, {1}"},
-	{name: "release does not delete", script: releaseScript,
+	{name: "release does not delete", script: script.Release,
 		old: "elseif not got[2] then\n  call('DEL', KEYS[1])\n  held = nil\n", new: ""},
-	{name: "release leaves no tombstone", script: releaseScript,
+	{name: "release leaves no tombstone", script: script.Release,
 		old: "(not ours or string.byte(ARGV[3]) == 49)", new: "(ours and string.byte(ARGV[3]) == 49)"},
-	{name: "release of what was renewed leaves no tombstone", script: releaseScript,
+	{name: "release of what was renewed leaves no tombstone", script: script.Release,
 		old: "(not ours or string.byte(ARGV[3]) == 49)", new: "not ours"},
-	{name: "release always leaves a tombstone", script: releaseScript,
+	{name: "release always leaves a tombstone", script: script.Release,
 		old: "(not ours or string.byte(ARGV[3]) == 49)", new: "true"},
-	{name: "release leaves a tombstone for ever", script: releaseScript,
+	{name: "release leaves a tombstone for ever", script: script.Release,
 		old: "call('SET', KEYS[2], '', 'PX', ARGV[2])", new: "call('SET', KEYS[2], '')"},
-	{name: "release deletes, and says it did not", script: releaseScript,
+	{name: "release deletes, and says it did not", script: script.Release,
 		old: "{1}\n", new: "nil\n"},
-	{name: "heal takes what others hold", script: healScript,
+	{name: "heal takes what others hold", script: script.Heal,
 		old: "if held and held ~= ARGV[1] then", new: "if false then"},
-	{name: "heal sees no tombstone", script: healScript,
+	{name: "heal sees no tombstone", script: script.Heal,
 		old: "if got[2] then", new: "if false then"},
-	{name: "heal shortens", script: healScript,
+	{name: "heal shortens", script: script.Heal,
 		old: "if redis.call('PTTL', KEYS[1]) < tonumber(ARGV[2]) then", new: "if true then"},
-	{name: "heal does not prolong", script: healScript,
+	{name: "heal does not prolong", script: script.Heal,
 		old: "redis.call('PEXPIRE', KEYS[1], ARGV[2])", new: ""},
-	{name: "heal does nothing", script: healScript,
+	{name: "heal does nothing", script: script.Heal,
 		old: "not redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2], 'NX')", new: "false"},
-	{name: "heal without a TTL", script: healScript,
+	{name: "heal without a TTL", script: script.Heal,
 		old: "redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2], 'NX')", new: "redis.call('SET', KEYS[1], ARGV[1], 'NX')"},
-	{name: "inspect misses the token", script: inspectScript,
+	{name: "inspect misses the token", script: script.Inspect,
 		old: "redis.call('PTTL', KEYS[1]), last", new: "redis.call('PTTL', KEYS[1]), '0'", hidden: true},
 }
 
@@ -256,7 +257,7 @@ func (n *scripted) Begin(now clock.Instant) error {
 	if n.mini != nil {
 		n.setTime(now)
 	}
-	_, err := n.run(newCommand("FLUSHALL"))
+	_, err := n.run(script.NewCommand("FLUSHALL"))
 	return err
 }
 
@@ -287,7 +288,7 @@ func (n *scripted) Pass(d time.Duration) error {
 		n.setTime(n.now.Add(d))
 		return nil
 	}
-	_, err := n.run(newCommand("EVAL", age, "0", millis(d)))
+	_, err := n.run(script.NewCommand("EVAL", age, "0", millis(d)))
 	return err
 }
 
@@ -317,27 +318,27 @@ func timeOf(v resp.Value) (clock.Instant, error) {
 
 // run sends commands in one go. Nil is no error, and neither is what a script
 // answers.
-func (n *scripted) run(commands ...*command) ([]resp.Value, error) {
+func (n *scripted) run(commands ...*script.Command) ([]resp.Value, error) {
 	replies, err := n.wire.exchange(commands)
 	if err != nil {
 		return nil, err
 	}
 	for i, v := range replies {
 		if v.Kind == '-' {
-			return nil, fmt.Errorf("%.60q: %s", commands[i].bytes, v.Text)
+			return nil, fmt.Errorf("%.60q: %s", commands[i].Bytes, v.Text)
 		}
 	}
 	return replies, nil
 }
 
 // byText is the call with the script's text, or what a test has made of it.
-func (n *scripted) byText(c *command) *command {
-	s := c.script
+func (n *scripted) byText(c *script.Command) *script.Command {
+	s := c.Script
 	if n.change != nil {
-		s = newScript(s.name, n.change(s.text), s.keys, s.args)
+		s = script.New(s.Name, n.change(s.Text), s.Keys, s.Args)
 	}
-	again := &command{script: s, more: c.more, bytes: c.bytes} // all hashes have one length
-	return &command{bytes: again.byText(nil)}
+	again := &script.Command{Script: s, More: c.More, Bytes: c.Bytes} // all hashes have one length
+	return &script.Command{Bytes: again.ByText(nil)}
 }
 
 var opOf = map[differential.Op]quorum.Op{
@@ -351,30 +352,30 @@ func (n *scripted) Do(c differential.Command) (differential.Answer, error) {
 	if !ours {
 		return n.stranger(c)
 	}
-	n.s.wall = func() time.Time { return time.UnixMicro(int64(c.Token)).Add(-proposalLead) }
+	n.s.wall = func() time.Time { return time.UnixMicro(int64(c.Token)).Add(-script.ProposalLead) }
 	buries := c.Op == differential.Bury || c.Op == differential.BuryRenewed
 	r := store.Lease{Name: c.Lock, Owner: c.Owner.ID, Meta: c.Owner.Meta, TTL: c.TTL}
-	call := n.s.encode(driver.Question{Op: op, Lease: r, Token: c.Token, Tomb: buries, Renewed: c.Op == differential.BuryRenewed}, nil).(*command)
-	read := func(r reply) (differential.Answer, error) { return answerOf(r.answer(call.script)) }
+	call := n.s.encode(driver.Question{Op: op, Lease: r, Token: c.Token, Tomb: buries, Renewed: c.Op == differential.BuryRenewed}, nil).(*script.Command)
+	read := func(r script.Reply) (differential.Answer, error) { return answerOf(r.Answer(call.Script)) }
 	if n.bundles && op == quorum.Extend {
 		call, read = n.bundle(r)
 	}
 	// Quarantine has tests of its own; here the server remembers all it should.
-	open := newCommand("SET", markKey, openMark)
-	replies, err := n.run(open, timeCommand, n.byText(call), timeCommand, newCommand("DEL", markKey))
+	open := script.NewCommand("SET", script.MarkKey, openMark)
+	replies, err := n.run(open, timeCommand, n.byText(call), timeCommand, script.NewCommand("DEL", script.MarkKey))
 	if err != nil {
 		return differential.Answer{}, err
 	}
 	before, err1 := timeOf(replies[1])
 	after, err2 := timeOf(replies[3])
-	ans, err := read(replyTo(replies[2]))
+	ans, err := read(script.ReplyTo(replies[2]))
 	ans.Before, ans.After = before, after
 	return ans, errors.Join(err, err1, err2)
 }
 
 // bundle renews r, now before and now behind others: that of nobody, of each lock.
 // The answers about those are as they have to be, or that is the error.
-func (n *scripted) bundle(r store.Lease) (*command, func(reply) (differential.Answer, error)) {
+func (n *scripted) bundle(r store.Lease) (*script.Command, func(script.Reply) (differential.Answer, error)) {
 	var leases []store.Lease
 	for _, lock := range append(slices.Clone(differential.Locks), "{", r.Name) {
 		leases = append(leases, store.Lease{Name: lock, Owner: "nobody", TTL: r.TTL})
@@ -383,12 +384,12 @@ func (n *scripted) bundle(r store.Lease) (*command, func(reply) (differential.An
 	here := n.asked % (len(leases) + 1)
 	leases = slices.Insert(leases, here, r)
 	payload, all := n.s.bundle(leases, nil)
-	c := payload.(*command)
-	return c, func(reply reply) (ans differential.Answer, err error) {
+	c := payload.(*script.Command)
+	return c, func(reply script.Reply) (ans differential.Answer, err error) {
 		if all != len(leases) {
 			return ans, fmt.Errorf("%d of %d leases in one command", all, len(leases))
 		}
-		usual, others := reply.answers(c.script, all)
+		usual, others := reply.Answers(c.Script, all)
 		each := apart(usual, others, all)
 		if ans, err = answerOf(each[here]); err != nil {
 			return ans, err
@@ -430,7 +431,7 @@ func answerOf(a driver.Reply) (ans differential.Answer, err error) {
 		ans = differential.Answer{Verdict: differential.Taken, Holder: a.Report.Holder.Owner, Left: remaining(a.Report.ExpiresIn)}
 	case a.Kind == quorum.Absent && a.Report.Outcome == store.Absent:
 		ans.Verdict = differential.Nobody
-	case a.Kind == quorum.No && errors.Is(a.Report.Err, errReleasedOwner):
+	case a.Kind == quorum.No && errors.Is(a.Report.Err, script.ErrReleasedOwner):
 		ans.Verdict = differential.Buried
 	default:
 		err = fmt.Errorf("unexpected answer: kind %d, %v", a.Kind, a.Report)
@@ -456,7 +457,7 @@ func (n *scripted) stranger(c differential.Command) (differential.Answer, error)
 	if c.Op == differential.StrangerSets && c.TTL > 0 {
 		words = append(words, "PX", millis(c.TTL))
 	}
-	replies, err := n.run(newCommand(words...))
+	replies, err := n.run(script.NewCommand(words...))
 	if err != nil {
 		return differential.Answer{}, err
 	}
@@ -470,12 +471,12 @@ func (n *scripted) stranger(c differential.Command) (differential.Answer, error)
 // little, what the inspect script makes of them. It fails if there is any key
 // that no lock has.
 func (n *scripted) Look(lock string) (differential.State, error) {
-	commands := []*command{newCommand("KEYS", "*")}
+	commands := []*script.Command{script.NewCommand("KEYS", "*")}
 	for _, key := range keysOf(lock) {
-		commands = append(commands, newCommand("GET", key), newCommand("PTTL", key))
+		commands = append(commands, script.NewCommand("GET", key), script.NewCommand("PTTL", key))
 	}
 	if n.mini == nil {
-		commands = append(commands, n.byText(n.s.inspectCall(lock)))
+		commands = append(commands, n.byText(n.s.inspectCommand(lock)))
 	}
 	replies, err := n.run(commands...)
 	if err != nil {
@@ -508,7 +509,7 @@ func (n *scripted) Look(lock string) (differential.State, error) {
 		}
 	}
 	if n.mini == nil {
-		err = n.inspected(replyTo(replies[len(replies)-1]), state)
+		err = n.inspected(script.ReplyTo(replies[len(replies)-1]), state)
 	}
 	return state, err
 }
@@ -525,7 +526,7 @@ func keysOf(lock string) []string {
 // holderOf is whose value it is, if it is exactly that.
 func holderOf(value string) string {
 	for _, o := range differential.Owners {
-		if value == o.ID+" "+cmp.Or(o.Meta, noMeta) {
+		if value == o.ID+" "+cmp.Or(o.Meta, script.NoMeta) {
 			return o.ID
 		}
 	}
@@ -536,8 +537,8 @@ func holderOf(value string) string {
 }
 
 // inspected demands that the inspect script has seen the same.
-func (n *scripted) inspected(r reply, want differential.State) error {
-	said, token, _ := r.look()
+func (n *scripted) inspected(r script.Reply, want differential.State) error {
+	said, token, _ := r.Look()
 	outcome := store.Taken
 	if want.Holder == "" {
 		outcome, want.Token = store.Absent, 0

@@ -12,6 +12,7 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/clock"
 	"github.com/leasehold-dev/leasehold/internal/quorum/driver"
 	"github.com/leasehold-dev/leasehold/store/redisstore/internal/resp"
+	"github.com/leasehold-dev/leasehold/store/redisstore/internal/script"
 )
 
 // inOrder wants the answers in the order of the questions.
@@ -69,12 +70,12 @@ func bareNode(t *testing.T) (*node, net.Conn) {
 func TestSendingNeverWaits(t *testing.T) {
 	const questions = 500
 	size := 32 << 20 // more than any system buffers for a server that does not read
-	var commands []*command
+	var commands []*script.Command
 	var want bytes.Buffer
 	for i := range questions {
-		c := newCommand("ECHO", string(bytes.Repeat([]byte{byte('a' + i%26)}, size)))
+		c := script.NewCommand("ECHO", string(bytes.Repeat([]byte{byte('a' + i%26)}, size)))
 		commands = append(commands, c)
-		want.Write(c.bytes)
+		want.Write(c.Bytes)
 		size = 1 << 10
 	}
 

@@ -12,6 +12,7 @@ import (
 
 	"github.com/leasehold-dev/leasehold/store"
 	"github.com/leasehold-dev/leasehold/store/redisstore/internal/resp"
+	"github.com/leasehold-dev/leasehold/store/redisstore/internal/script"
 )
 
 // Scope limits an examination.
@@ -87,7 +88,7 @@ func examineAll(ctx context.Context, addrs []address, watch *sentinels, lists me
 		TTL: scope.TTL, MaxTTL: opts.MaxTTL, NodeTimeout: opts.nodeTimeout(scope.TTL),
 		Quarantine: opts.quarantine(), FsyncAlways: opts.FsyncAlways,
 	}
-	s := &Store{o: opts, membership: lists, sentinels: watch, wall: wall, nodes: make([]*node, len(addrs)), channel: channelBegin + rand.Text()} // never opened
+	s := &Store{o: opts, membership: lists, sentinels: watch, wall: wall, nodes: make([]*node, len(addrs)), channel: script.ChannelBegin + rand.Text()} // never opened
 	s.guarded.Store(len(addrs) > 1)
 	for i, a := range addrs {
 		s.nodes[i] = &node{s: s, index: i, addr: a, log: opts.Logger, ctx: ctx}
@@ -149,14 +150,14 @@ func (d *examiner) visit(ctx context.Context) error {
 }
 
 // ask sends commands together and waits for all their answers.
-func (d *examiner) ask(commands ...*command) ([]resp.Value, error) {
+func (d *examiner) ask(commands ...*script.Command) ([]resp.Value, error) {
 	d.w.conn.SetDeadline(time.Now().Add(d.n.s.o.ConnectTimeout))
 	return d.w.exchange(commands)
 }
 
 // askFor sends one command and waits for its answer.
 func (d *examiner) askFor(words ...string) (resp.Value, error) {
-	said, err := d.ask(newCommand(words...))
+	said, err := d.ask(script.NewCommand(words...))
 	if err != nil {
 		return resp.Value{}, err
 	}
@@ -166,7 +167,7 @@ func (d *examiner) askFor(words ...string) (resp.Value, error) {
 func (d *examiner) login() error {
 	commands := d.n.login()
 	// The handshake without a password succeeds; the first other command is refused.
-	said, err := d.ask(append(commands, newCommand("GET", d.probeName()))...)
+	said, err := d.ask(append(commands, script.NewCommand("GET", d.probeName()))...)
 	if err != nil {
 		return err
 	}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/leasehold-dev/leasehold/store"
+	"github.com/leasehold-dev/leasehold/store/redisstore/internal/resp"
 )
 
 // ClusterExamination holds what ExamineCluster found out.
@@ -25,7 +26,7 @@ type ClusterExamination struct {
 }
 
 // SlotsOfCluster is the number of slots of every cluster.
-const SlotsOfCluster = slots
+const SlotsOfCluster = resp.Slots
 
 // ExamineCluster is like Examine, for the masters of a cluster. The urls name some of its
 // servers, as for OpenCluster. It fails only if the URLs or the options are wrong, or if
@@ -45,7 +46,7 @@ func ExamineCluster(ctx context.Context, urls []string, o *Options, scope Scope)
 		return ClusterExamination{Seeds: said}, ctx.Err()
 	}
 	slices.SortFunc(chart, func(a, b slotRange) int { return a.first - b.first })
-	e := ClusterExamination{Unserved: slots}
+	e := ClusterExamination{Unserved: resp.Slots}
 	has := map[string][]slotRange{}
 	var hosts []string
 	for _, s := range chart {

@@ -9,6 +9,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/leasehold-dev/leasehold/store/redisstore/internal/resp"
+	"github.com/leasehold-dev/leasehold/store/redisstore/internal/script"
 )
 
 const (
@@ -24,7 +25,7 @@ func (d *examiner) survey() error {
 	}
 	f := finds{names: map[string]bool{}, most: d.scope.MaxLocks, until: time.Now().Add(surveyTime)}
 	prefix := globEscape.Replace(d.scope.Prefix)
-	patterns := []string{keyBegin + prefix + "*}:*"}
+	patterns := []string{script.KeyBegin + prefix + "*}:*"}
 	if prefix != "" { // every key that begins with it is the name of a lock
 		patterns = append(patterns, prefix+"*")
 	}
@@ -58,17 +59,17 @@ type finds struct {
 func (f *finds) full() bool { return len(f.order)+len(f.tombs) >= f.most || time.Now().After(f.until) }
 
 func (f *finds) add(key string) {
-	if inner, ok := strings.CutPrefix(key, keyBegin); ok {
-		if name, ok := strings.CutSuffix(inner, counterEnd); ok {
+	if inner, ok := strings.CutPrefix(key, script.KeyBegin); ok {
+		if name, ok := strings.CutSuffix(inner, script.CounterEnd); ok {
 			key = name
-		} else if strings.Contains(inner, tombMiddle) {
+		} else if strings.Contains(inner, script.TombMiddle) {
 			f.tombs = append(f.tombs, key)
 			return
 		} else if strings.Contains(inner, "}:") {
 			return // a key of another program that is not about locks
 		}
 	}
-	if !f.names[key] && key != markKey && key != "" {
+	if !f.names[key] && key != script.MarkKey && key != "" {
 		f.names[key] = true
 		f.order = append(f.order, key)
 	}
@@ -107,9 +108,9 @@ func (d *examiner) scan(pattern string, f *finds) error {
 // tombs finds tombstones that never expire.
 func (d *examiner) tombs(keys []string) error {
 	for batch := range slices.Chunk(keys, surveyBatch) {
-		var commands []*command
+		var commands []*script.Command
 		for _, k := range batch {
-			commands = append(commands, newCommand("PTTL", k))
+			commands = append(commands, script.NewCommand("PTTL", k))
 		}
 		said, err := d.ask(commands...)
 		if err != nil {
@@ -127,10 +128,10 @@ func (d *examiner) tombs(keys []string) error {
 // locks examines some locks and their counters.
 func (d *examiner) locks(names []string) error {
 	const each = 4
-	var commands []*command
+	var commands []*script.Command
 	for _, name := range names {
-		counter := keyBegin + name + counterEnd
-		commands = append(commands, newCommand("GET", name), newCommand("PTTL", name), newCommand("GET", counter), newCommand("PTTL", counter))
+		counter := script.KeyBegin + name + script.CounterEnd
+		commands = append(commands, script.NewCommand("GET", name), script.NewCommand("PTTL", name), script.NewCommand("GET", counter), script.NewCommand("PTTL", counter))
 	}
 	said, err := d.ask(commands...)
 	if err != nil {
@@ -138,7 +139,7 @@ func (d *examiner) locks(names []string) error {
 	}
 	for i, name := range names {
 		v := said[each*i : each*(i+1)]
-		counter := keyBegin + name + counterEnd
+		counter := script.KeyBegin + name + script.CounterEnd
 		d.found.Keys.Locks++
 		_, number := v[2].Number()
 		switch wrong := v[2].Code() == resp.WrongType; {
@@ -168,7 +169,7 @@ func (d *examiner) locks(names []string) error {
 
 // mistyped finds out what a key that is not a string holds, as far as permissions allow.
 func (d *examiner) mistyped(name string) error {
-	said, err := d.ask(newCommand("TYPE", name), newCommand("HSCAN", name, "0", "COUNT", "10"))
+	said, err := d.ask(script.NewCommand("TYPE", name), script.NewCommand("HSCAN", name, "0", "COUNT", "10"))
 	if err != nil {
 		return err
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/quorum/driver"
 	"github.com/leasehold-dev/leasehold/store"
 	"github.com/leasehold-dev/leasehold/store/redisstore/internal/resp"
+	"github.com/leasehold-dev/leasehold/store/redisstore/internal/script"
 )
 
 // trials maps each command that locks need to a trial of it on an unused lock's key. INFO
@@ -39,14 +40,14 @@ func (d *examiner) rights() error {
 	}
 	key := d.probe()
 	var names []string
-	var commands []*command
+	var commands []*script.Command
 	for _, r := range rights {
 		if try := trials[r.command]; try != nil {
 			names = append(names, r.command)
-			commands = append(commands, newCommand(try(key)...))
+			commands = append(commands, script.NewCommand(try(key)...))
 		}
 	}
-	said, err := d.ask(append(commands, newCommand("DEL", key))...)
+	said, err := d.ask(append(commands, script.NewCommand("DEL", key))...)
 	if err != nil {
 		return err
 	}
@@ -61,7 +62,7 @@ func (d *examiner) rights() error {
 // keyRights tries the key patterns with a script that declares the keys and does nothing
 // with them.
 func (d *examiner) keyRights(key string) error {
-	keys := []string{key, keyBegin + key + counterEnd, markKey}
+	keys := []string{key, script.KeyBegin + key + script.CounterEnd, script.MarkKey}
 	if len(d.n.s.nodes) == 1 {
 		keys = keys[:2]
 	}
@@ -85,22 +86,28 @@ func deniesCommand(v resp.Value) bool {
 	return v.Code() == resp.Denied && bytes.Contains(v.Text, []byte("to run"))
 }
 
-// listening tries whether waiters can receive pushes: a second connection subscribes to a
-// channel, and the first one publishes a message there.
+// listening tries whether clients can receive pushes: a second connection tracks the mark
+// and subscribes to a channel, and the first one publishes a message there.
 func (d *examiner) listening() error {
 	if s := d.found.Server; s.Mode == "sentinel" || s.Replica || s.Loading {
 		return nil
 	}
 	channel, publish, subscribe := d.n.s.channel+"-doctor", "PUBLISH", "SUBSCRIBE"
 	if serves := d.scope.serves; serves != nil && sharded(d.found.Server.Version) {
-		channel, publish, subscribe = channelBegin+"{"+tagIn(serves, 0)+"}-doctor", "SPUBLISH", "SSUBSCRIBE"
+		channel, publish, subscribe = script.ChannelBegin+"{"+tagIn(serves, 0)+"}-doctor", "SPUBLISH", "SSUBSCRIBE"
 	}
 	w, err := d.n.open(d.n.ctx, d.w.host, func(w *wire) error {
-		said, err := w.exchange(append(d.n.login(), newCommand("HELLO", "3"), newCommand(subscribe, channel)))
+		said, err := w.exchange(append(d.n.login(), script.NewCommand("HELLO", "3"), trackCommand, script.NewCommand(subscribe, channel)))
 		if err != nil {
 			return err
 		}
-		for _, v := range said[len(said)-2:] {
+		hello, tracked, subscribed := said[len(said)-3], said[len(said)-2], said[len(said)-1]
+		for _, v := range []resp.Value{hello, tracked} {
+			if v.Kind == '-' && d.found.TrackingErr == nil && d.scope.serves == nil && d.n.s.sentinels == nil {
+				d.found.TrackingErr = resp.ErrorOf(v)
+			}
+		}
+		for _, v := range []resp.Value{hello, subscribed} {
 			if v.Kind == '-' {
 				return resp.ErrorOf(v)
 			}
@@ -147,16 +154,16 @@ func (d *examiner) scripts() error {
 	waits.Owner = store.NewOwnerAt(time.Now())
 	guarded := r
 	guarded.Owner, guarded.Require = store.NewOwner(), store.CrashSafe
-	// Use a store of one node, so that a lock is granted without checking the mark: where
-	// there is none, checking would create one.
-	alone := &Store{o: d.n.s.o, wall: d.n.s.wall, nodes: d.n.s.nodes[:1], membership: d.n.s.membership, channel: d.n.s.channel}
+	// Encode as for a store of one node, so that a lock is granted without checking the
+	// mark: where there is none, checking would create one.
+	alone := script.Encoder{Wall: d.n.s.wall, Fingerprint: d.n.s.membership.fingerprint, Channel: d.n.s.channel}
 	type trial struct {
 		name string
-		c    *command
+		c    *script.Command
 	}
 	var all []trial
 	try := func(name string, q driver.Question) {
-		all = append(all, trial{name, alone.encode(q, nil).(*command)})
+		all = append(all, trial{name, alone.Encode(q, nil)})
 	}
 	try("acquire", driver.Question{Op: quorum.Acquire, Lease: r})
 	try("confirm", driver.Question{Op: quorum.Confirm, Lease: r, Token: 1})
@@ -168,13 +175,13 @@ func (d *examiner) scripts() error {
 		try("acquire", driver.Question{Op: quorum.Acquire, Lease: guarded})
 		try("heal", driver.Question{Op: quorum.Heal, Lease: guarded})
 	}
-	all = append(all, trial{"inspect", alone.inspectCall(r.Name)})
-	var commands []*command
+	all = append(all, trial{"inspect", alone.Inspect(r.Name, false)})
+	var commands []*script.Command
 	for _, t := range all { // by text, since the server may not know the script yet
-		commands = append(commands, &command{bytes: t.c.byText(nil)})
+		commands = append(commands, &script.Command{Bytes: t.c.ByText(nil)})
 	}
-	name := keyBegin + r.Name
-	commands = append(commands, newCommand("DEL", r.Name, name+counterEnd, name+lineEnd, name+waitsEnd, name+placeMiddle+waits.Owner, name+tombMiddle+r.Owner, name+tombMiddle+waits.Owner, name+tombMiddle+guarded.Owner))
+	name := script.KeyBegin + r.Name
+	commands = append(commands, script.NewCommand("DEL", r.Name, name+script.CounterEnd, name+script.LineEnd, name+script.WaitsEnd, name+script.PlaceMiddle+waits.Owner, name+script.TombMiddle+r.Owner, name+script.TombMiddle+waits.Owner, name+script.TombMiddle+guarded.Owner))
 	said, err := d.ask(commands...)
 	if err != nil {
 		return err
@@ -183,7 +190,7 @@ func (d *examiner) scripts() error {
 	for i, t := range all {
 		if v := said[i]; v.Kind == '-' && !slices.Contains(told, string(v.Text)) {
 			told = append(told, string(v.Text))
-			_, err := classifyReply(resp.ErrorOf(v))
+			_, err := script.Classify(resp.ErrorOf(v))
 			d.found.Failing = append(d.found.Failing, Failure{Script: t.name, Err: err})
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/nodemark"
 	"github.com/leasehold-dev/leasehold/internal/quorum"
 	"github.com/leasehold-dev/leasehold/store/redisstore/internal/resp"
+	"github.com/leasehold-dev/leasehold/store/redisstore/internal/script"
 )
 
 // server reads what the server reports about itself, and its configuration.
@@ -23,7 +24,7 @@ func (d *examiner) server() error {
 		return nil
 	}
 	s := parseServer(string(info.Text))
-	said, err := d.ask(newCommand("CONFIG", "GET", "appendfsync"), newCommand("CONFIG", "GET", "no-appendfsync-on-rewrite"), newCommand("CONFIG", "GET", "save"))
+	said, err := d.ask(script.NewCommand("CONFIG", "GET", "appendfsync"), script.NewCommand("CONFIG", "GET", "no-appendfsync-on-rewrite"), script.NewCommand("CONFIG", "GET", "save"))
 	if err != nil {
 		return err
 	}
@@ -90,7 +91,7 @@ func (d *examiner) mark() error {
 	if d.scope.serves != nil { // a cluster has no marks
 		return nil
 	}
-	said, err := d.ask(newCommand("GET", markKey), newCommand("TIME"))
+	said, err := d.ask(script.NewCommand("GET", script.MarkKey), script.NewCommand("TIME"))
 	if err != nil {
 		return err
 	}
@@ -112,7 +113,7 @@ func (s *Store) readMark(v resp.Value, now time.Time) Mark {
 	if other := (*nodemark.VersionError)(nil); errors.As(err, &other) {
 		return Mark{Err: err, Version: other.Version}
 	}
-	found := Mark{Found: true, RunID: m.Run, Why: reasonOf(m.Why), Durable: m.Durable > 0}
+	found := Mark{Found: true, RunID: m.Run, Why: script.ReasonOf(m.Why), Durable: m.Durable > 0}
 	if !m.Open {
 		found.OpensIn = max(time.UnixMicro(m.Opens).Sub(now), time.UnixMicro(m.ClientOpens).Sub(s.wall()), 0)
 		found.Quarantined = true

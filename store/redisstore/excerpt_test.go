@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/leasehold-dev/leasehold/store/redisstore/internal/resp"
+	"github.com/leasehold-dev/leasehold/store/redisstore/internal/script"
 )
 
 // An error reply of any size is quoted in one short line, by whatever way it
@@ -15,7 +16,7 @@ func TestLongErrorRepliesAreCut(t *testing.T) {
 		if text := (resp.Value{Kind: '*', List: []resp.Value{v, v, v}}).String(); len(text) > 600 {
 			t.Errorf("a list of long replies is described in %d bytes", len(text))
 		}
-		for way, err := range map[string]error{"reply": replyTo(v).err, "refusal": resp.ErrorOf(v)} {
+		for way, err := range map[string]error{"reply": script.ReplyTo(v).Err, "refusal": resp.ErrorOf(v)} {
 			if err == nil {
 				t.Fatalf("%s %q: no error", way, begin)
 			}

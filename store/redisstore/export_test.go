@@ -6,6 +6,7 @@ import (
 
 	"github.com/leasehold-dev/leasehold/store"
 	"github.com/leasehold-dev/leasehold/store/redisstore/internal/resp"
+	"github.com/leasehold-dev/leasehold/store/redisstore/internal/script"
 )
 
 // StepWall makes the store see another time of day than the machine's.
@@ -15,7 +16,7 @@ func (s *Store) StepWall(by time.Duration) {
 
 // Classify exposes what a reply of the server is taken for.
 func Classify(reply string) (store.Outcome, error) {
-	return classifyReply(resp.ErrorOf(resp.Value{Kind: '-', Text: []byte(reply)}))
+	return script.Classify(resp.ErrorOf(resp.Value{Kind: '-', Text: []byte(reply)}))
 }
 
 // ParseURLs exposes the reading of URLs: the nodes and the settings.
@@ -28,13 +29,13 @@ func ParseURLs(urls []string, o Options) (hosts []string, _ Options, _ error) {
 }
 
 // DecodeValue exposes the reading of a key's value.
-var DecodeValue = decodeValue
+var DecodeValue = script.DecodeValue
 
 // Settle exposes the check of options.
 var Settle = Options.withDefaults
 
 // MaxBundle exposes how many leases one command renews.
-const MaxBundle = maxBundle
+const MaxBundle = script.MaxBundle
 
 // TriesAfter says how long a connection is silent before it is tried while somebody
 // waits.

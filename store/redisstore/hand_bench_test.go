@@ -13,6 +13,7 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/quorum/driver"
 	"github.com/leasehold-dev/leasehold/store"
 	"github.com/leasehold-dev/leasehold/store/redisstore/internal/resp"
+	"github.com/leasehold-dev/leasehold/store/redisstore/internal/script"
 )
 
 // BenchmarkHandOff is what a server spends on a lock that many want: a release that
@@ -36,13 +37,13 @@ func benchHandOff(b *testing.B, servers, waiting int) {
 		first = "acquire"
 	}
 	spent, calls := map[string][]float64{}, map[string][]float64{}
-	measure := func(name string, n, each int, next func() *command) {
+	measure := func(name string, n, each int, next func() *script.Command) {
 		us, called := l.spends(b, n*each, next)
 		spent[name], calls[name] = append(spent[name], us/float64(n)), append(calls[name], called/float64(n))
 	}
 	for left := b.N; left > 0; left -= 64 {
 		i := 0
-		measure("both", min(left, 64), 2, func() *command {
+		measure("both", min(left, 64), 2, func() *script.Command {
 			if i++; i%2 == 1 {
 				return l.comes()
 			}
@@ -93,13 +94,13 @@ type longLine struct {
 func newLongLine(b *testing.B, servers, waiting int) *longLine {
 	n := onRedis(b)
 	n.s.nodes, n.s.membership.fingerprint = make([]*node, servers), "ba9876543210"
-	n.text(b, "SET", markKey, markOf(func(m *nodemark.Mark) {
+	n.text(b, "SET", script.MarkKey, markOf(func(m *nodemark.Mark) {
 		m.Print, m.List = n.s.membership.fingerprint, "a,b,c,d,e"
 		m.Run = strings.Repeat("-", 40) // as commands have it that were not sent by a node
 	}))
-	n.s.wall, n.s.channel = time.Now, channelBegin+strings.Repeat("c", 26)
+	n.s.wall, n.s.channel = time.Now, script.ChannelBegin+strings.Repeat("c", 26)
 	ears := dialScripted(b, n.wire.conn.RemoteAddr().String())
-	if _, err := ears.wire.exchange([]*command{newCommand("SUBSCRIBE", n.s.channel)}); err != nil {
+	if _, err := ears.wire.exchange([]*script.Command{script.NewCommand("SUBSCRIBE", n.s.channel)}); err != nil {
 		b.Fatal(err)
 	}
 	go func() {
@@ -110,8 +111,8 @@ func newLongLine(b *testing.B, servers, waiting int) *longLine {
 		}
 	}()
 	l := &longLine{scripted: n, waiting: waiting}
-	for _, s := range []*script{acquireScript, releaseScript, returnScript} {
-		l.must(b, &command{bytes: s.lesson})
+	for _, s := range []*script.Script{script.Acquire, script.Release, script.Return} {
+		l.must(b, &script.Command{Bytes: s.Lesson})
 	}
 	if waiting > 0 {
 		l.spends(b, waiting+1, l.comes)
@@ -120,7 +121,7 @@ func newLongLine(b *testing.B, servers, waiting int) *longLine {
 }
 
 // comes is the command of a newcomer.
-func (l *longLine) comes() *command { return l.s.encode(l.newcomer(), nil).(*command) }
+func (l *longLine) comes() *script.Command { return l.s.encode(l.newcomer(), nil).(*script.Command) }
 
 func (l *longLine) newcomer() driver.Question {
 	if l.last++; l.last == 1 {
@@ -135,23 +136,23 @@ func (l *longLine) newcomer() driver.Question {
 }
 
 // returns is the holder's release with a place for a newcomer.
-func (l *longLine) returns() *command {
+func (l *longLine) returns() *script.Command {
 	r, next := l.all[0], l.newcomer()
 	l.all, next.IfHeld = l.all[1:], true
-	return l.s.encode(driver.Question{Op: quorum.Release, Lease: r, Next: &next}, nil).(*command)
+	return l.s.encode(driver.Question{Op: quorum.Release, Lease: r, Next: &next}, nil).(*script.Command)
 }
 
 // goes is the holder's release.
-func (l *longLine) goes() *command {
+func (l *longLine) goes() *script.Command {
 	r := l.all[0]
 	l.all = l.all[1:]
-	return l.s.encode(driver.Question{Op: quorum.Release, Lease: r}, nil).(*command)
+	return l.s.encode(driver.Question{Op: quorum.Release, Lease: r}, nil).(*script.Command)
 }
 
 // spends is the time that the server says it took for so many of the commands, and how
 // many they called.
-func (l *longLine) spends(b *testing.B, n int, next func() *command) (us, calls float64) {
-	var commands []*command
+func (l *longLine) spends(b *testing.B, n int, next func() *script.Command) (us, calls float64) {
+	var commands []*script.Command
 	for range n {
 		if c := next(); c != nil {
 			commands = append(commands, c)
@@ -165,7 +166,7 @@ func (l *longLine) spends(b *testing.B, n int, next func() *command) (us, calls 
 	return us - usBefore, calls - before
 }
 
-func (l *longLine) must(b *testing.B, commands ...*command) []resp.Value {
+func (l *longLine) must(b *testing.B, commands ...*script.Command) []resp.Value {
 	said, err := l.run(commands...)
 	if err != nil {
 		b.Fatal(err)
@@ -176,7 +177,7 @@ func (l *longLine) must(b *testing.B, commands ...*command) []resp.Value {
 // spent is how long the server says that it ran scripts, in microseconds, and how many
 // commands they called.
 func (l *longLine) spent(b *testing.B) (us, calls float64) {
-	info := string(l.must(b, newCommand("INFO", "commandstats"))[0].Text)
+	info := string(l.must(b, script.NewCommand("INFO", "commandstats"))[0].Text)
 	for line := range strings.Lines(info) {
 		name, rest, _ := strings.Cut(strings.TrimPrefix(line, "cmdstat_"), ":calls=")
 		count, rest, _ := strings.Cut(rest, ",usec=")

@@ -13,17 +13,18 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/quorum"
 	"github.com/leasehold-dev/leasehold/internal/quorum/driver"
 	"github.com/leasehold-dev/leasehold/store"
+	"github.com/leasehold-dev/leasehold/store/redisstore/internal/script"
 )
 
 // ask has the server do what is asked, which must not fail.
 func (n *scripted) ask(t *testing.T, questions ...driver.Question) (all []driver.Reply) {
 	t.Helper()
-	var commands []*command
+	var commands []*script.Command
 	for _, q := range questions {
-		n.s.wall, n.s.channel = time.Now, channelBegin+"nobody"
-		c := n.s.encode(q, nil).(*command)
+		n.s.wall, n.s.channel = time.Now, script.ChannelBegin+"nobody"
+		c := n.s.encode(q, nil).(*script.Command)
 		asks := n.byText(c)
-		asks.bytes = n.wire.setPushFlagLocked(c, asks.bytes) // that nobody hears anything
+		asks.Bytes = n.wire.setPushFlagLocked(c, asks.Bytes) // that nobody hears anything
 		commands = append(commands, asks)
 	}
 	replies, err := n.run(commands...)
@@ -31,7 +32,7 @@ func (n *scripted) ask(t *testing.T, questions ...driver.Question) (all []driver
 		t.Fatal(err)
 	}
 	for _, v := range replies {
-		all = append(all, replyTo(v).answer(acquireScript))
+		all = append(all, script.ReplyTo(v).Answer(script.Acquire))
 	}
 	return all
 }
@@ -39,7 +40,7 @@ func (n *scripted) ask(t *testing.T, questions ...driver.Question) (all []driver
 // text is what the server says to one command.
 func (n *scripted) text(t testing.TB, words ...string) string {
 	t.Helper()
-	said, err := n.run(newCommand(words...))
+	said, err := n.run(script.NewCommand(words...))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -67,12 +68,12 @@ func TestQuarantineHandsNothingOn(t *testing.T) {
 		for _, returns := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%s, returns: %v", name, returns), func(t *testing.T) {
 				n := onRedis(t)
-				n.s.membership.fingerprint, n.wire.run = "ba9876543210", strings.Repeat("a", runPrint)
-				n.text(t, "SET", markKey, openMark)
+				n.s.membership.fingerprint, n.wire.run = "ba9876543210", strings.Repeat("a", script.RunPrint)
+				n.text(t, "SET", script.MarkKey, openMark)
 				held, next, back := lining("stock", store.CrashSafe), lining("stock", store.CrashSafe), lining("stock", store.CrashSafe)
 				n.ask(t, driver.Question{Op: quorum.Acquire, Lease: held}, driver.Question{Op: quorum.Acquire, Lease: next, Waits: true})
-				if n.text(t, "DEL", markKey); c.mark != "" {
-					n.text(t, "SET", markKey, c.mark)
+				if n.text(t, "DEL", script.MarkKey); c.mark != "" {
+					n.text(t, "SET", script.MarkKey, c.mark)
 				}
 				line := n.text(t, "LRANGE", "{stock}:line", "0", "-1")
 				q := driver.Question{Op: quorum.Release, Lease: held}
@@ -112,11 +113,11 @@ func TestHandsToNoClientOfAnotherList(t *testing.T) {
 		{nodemark.Unknown, one, true},
 	} {
 		n := onRedis(t)
-		n.text(t, "SET", markKey, markOf(func(m *nodemark.Mark) { m.Print = nodemark.Unknown }))
+		n.text(t, "SET", script.MarkKey, markOf(func(m *nodemark.Mark) { m.Print = nodemark.Unknown }))
 		held, next := lining("stock", store.CrashSafe), lining("stock", store.CrashSafe)
 		n.s.membership.fingerprint = c.waiter
 		n.ask(t, driver.Question{Op: quorum.Acquire, Lease: held}, driver.Question{Op: quorum.Acquire, Lease: next, Waits: true})
-		n.text(t, "SET", markKey, markOf(func(m *nodemark.Mark) { m.Print = c.mark }))
+		n.text(t, "SET", script.MarkKey, markOf(func(m *nodemark.Mark) { m.Print = c.mark }))
 		n.s.membership.fingerprint = both
 		n.ask(t, driver.Question{Op: quorum.Release, Lease: held})
 		if got := n.text(t, "GET", "stock") == next.Owner; got != c.handed {
@@ -202,7 +203,7 @@ func TestWhatIsNoLine(t *testing.T) {
 				}
 			}
 			if !c.waits {
-				_, err := n.run(n.byText(n.s.encode(driver.Question{Op: quorum.Acquire, Lease: next, Waits: true}, nil).(*command)))
+				_, err := n.run(n.byText(n.s.encode(driver.Question{Op: quorum.Acquire, Lease: next, Waits: true}, nil).(*script.Command)))
 				if err == nil || !strings.Contains(err.Error(), "WRONGTYPE") {
 					t.Errorf("waiting: %v", err)
 				}
@@ -220,7 +221,7 @@ func TestWhatIsNoLine(t *testing.T) {
 // releases releases what is held.
 func (n *scripted) releases(t *testing.T, held store.Lease) {
 	t.Helper()
-	said, err := n.run(n.byText(n.s.encode(driver.Question{Op: quorum.Release, Lease: held}, nil).(*command)))
+	said, err := n.run(n.byText(n.s.encode(driver.Question{Op: quorum.Release, Lease: held}, nil).(*script.Command)))
 	if err != nil || fmt.Sprint(said) != "[[1]]" {
 		t.Errorf("release: %v, %v", said, err)
 	}

@@ -44,7 +44,7 @@ func TestWhoAsksReads(t *testing.T) {
 	go func() {
 		in := bufio.NewReader(server)
 		for k := 0; ; k++ {
-			for range strings.Count(string(pingCommand.bytes), "\n") {
+			for range strings.Count(string(pingCommand.Bytes), "\n") {
 				if _, err := in.ReadString('\n'); err != nil {
 					return
 				}

@@ -12,7 +12,7 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/quorum"
 	"github.com/leasehold-dev/leasehold/internal/quorum/driver"
 	"github.com/leasehold-dev/leasehold/store"
-	"github.com/leasehold-dev/leasehold/store/redisstore/internal/resp"
+	"github.com/leasehold-dev/leasehold/store/redisstore/internal/script"
 )
 
 // poll collects the answers of nodes to commands that only read, where even a slow node
@@ -21,17 +21,17 @@ type poll chan looked
 
 type looked struct {
 	node int
-	reply
+	script.Reply
 }
 
 // ask sends command to all nodes, and calls each with every answer until all have
 // answered or ctx ends.
-func (s *Store) ask(ctx context.Context, command *command, timeout time.Duration, each func(looked)) error {
+func (s *Store) ask(ctx context.Context, command *script.Command, timeout time.Duration, each func(looked)) error {
 	p := make(poll, len(s.nodes)) // with room for all, so that a late answer blocks nobody
 	for i, n := range s.nodes {
 		if err := n.put(call{command: command, timeout: timeout, look: p}, false); err != nil {
 			said := driver.PutOutcome(err)
-			p <- looked{i, reply{outcome: said.Outcome, err: said.Err}}
+			p <- looked{i, script.Reply{Outcome: said.Outcome, Err: said.Err}}
 		}
 	}
 	for range s.nodes {
@@ -58,8 +58,8 @@ func (s *Store) waitForQuorum(ctx context.Context) error {
 	up, start := 0, time.Now()
 	err := s.ask(settle, pingCommand, s.o.ConnectTimeout, func(a looked) {
 		nodes[a.node].Node = s.nodes[a.node].Addr() // sentinels may have named the server only now
-		nodes[a.node].Outcome, nodes[a.node].Err = a.outcome, a.err
-		if a.outcome == store.Granted || isDenied(a.err) {
+		nodes[a.node].Outcome, nodes[a.node].Err = a.Outcome, a.Err
+		if a.Outcome == store.Granted || script.IsDenied(a.Err) {
 			nodes[a.node].Outcome, nodes[a.node].Err = store.Granted, nil
 			if up++; up == quorum.Majority(len(s.nodes)) {
 				moment := min(max(4*time.Since(start), 20*time.Millisecond), 100*time.Millisecond)
@@ -92,8 +92,8 @@ func (s *Store) Inspect(ctx context.Context, name string) (store.State, error) {
 	for i, n := range s.nodes {
 		nodes[i].Node = n.Addr()
 	}
-	err := s.ask(ctx, s.inspectCall(name), s.o.nodeTimeout(s.o.MaxTTL), func(a looked) {
-		said, token, line := a.look()
+	err := s.ask(ctx, s.inspectCommand(name), s.o.nodeTimeout(s.o.MaxTTL), func(a looked) {
+		said, token, line := a.Look()
 		said.Node = nodes[a.node].Node
 		nodes[a.node], tokens[a.node], lines[a.node] = said, token, line
 	})
@@ -152,33 +152,6 @@ func agreed(owned []int, tokens []fence.Token, need int) fence.Token {
 	}
 	slices.Sort(at)
 	return at[need-1]
-}
-
-// look reads the reply of the inspect script.
-func (a reply) look() (said store.NodeOutcome, token fence.Token, line []store.Place) {
-	if a.outcome != store.Granted {
-		return store.NodeOutcome{Outcome: a.outcome, Err: a.err}, 0, nil
-	}
-	switch v := a.value.List; {
-	case len(v) == 5:
-		return quarantinedOr(v[2], v[3], store.NodeOutcome{Outcome: store.Absent}), 0, placesOf(v[4].List)
-	case len(v) == 7 && v[1].Kind == '$' && v[2].Kind == ':':
-		if token, ok := v[3].Number(); ok {
-			said := takenBy(v[1], v[2])
-			return said, ownToken(said.Holder, token), placesOf(v[6].List)
-		}
-	}
-	return store.NodeOutcome{Outcome: store.Refused, Err: resp.Unexpected(a.value)}, 0, nil
-}
-
-// ownToken returns the token of the holder's grant. The counter is at the last token that
-// was reserved with the grant. If the holder has reserved more since, the result is still
-// one of its tokens. Other clients have no tokens.
-func ownToken(h store.Holder, counter uint64) fence.Token {
-	if h.Foreign || h.Spare < 0 || uint64(h.Spare) >= counter {
-		return 0
-	}
-	return fence.Token(counter - uint64(h.Spare))
 }
 
 // ownedBy returns the nodes of a set on which holder has the lock.

@@ -2,23 +2,9 @@ package redisstore
 
 import (
 	"slices"
-	"time"
 
 	"github.com/leasehold-dev/leasehold/store"
-	"github.com/leasehold-dev/leasehold/store/redisstore/internal/resp"
 )
-
-// placesOf reads the queue as the inspect script reports it: values and PTTLs.
-func placesOf(said []resp.Value) []store.Place {
-	var line []store.Place
-	for v := range slices.Chunk(said, 2) {
-		if len(v) < 2 || v[0].Kind != '$' || len(v[0].Text) == 0 || v[1].Kind != ':' || v[1].Num < 0 {
-			continue
-		}
-		line = append(line, store.Place{Holder: decodeValue(string(v[0].Text)), ExpiresIn: time.Duration(min(v[1].Num, mostMillis)) * time.Millisecond})
-	}
-	return line
-}
 
 // mergeLines merges the queues of a lock's waiters from all nodes. An owner that has the
 // lock on some nodes and waits at others is a waiter, unless it is the holder. With

@@ -18,6 +18,7 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/quorum/driver"
 	"github.com/leasehold-dev/leasehold/store"
 	"github.com/leasehold-dev/leasehold/store/redisstore/internal/resp"
+	"github.com/leasehold-dev/leasehold/store/redisstore/internal/script"
 	"pgregory.net/rapid"
 )
 
@@ -34,7 +35,7 @@ func TestLinesChanged(t *testing.T) {
 	mini, real := listening(t, onMiniredis(t)), listening(t, onRedis(t))
 	for _, c := range lineChanges {
 		t.Run(c.name, func(t *testing.T) {
-			script := c.script.text
+			script := c.script.Text
 			changed := strings.Replace(script, c.old, c.new, 1)
 			if strings.Count(script, c.old) != 1 {
 				t.Fatalf("%q is not once in the script", c.old)
@@ -76,7 +77,7 @@ func listening(t *testing.T, n *scripted) *ears {
 	w := &wire{n: n.wire.n, conn: conn}
 	w.in = resp.NewReader(w)
 	e := &ears{scripted: n, in: w}
-	if _, err := w.exchange([]*command{newCommand("SUBSCRIBE", "always")}); err != nil {
+	if _, err := w.exchange([]*script.Command{script.NewCommand("SUBSCRIBE", "always")}); err != nil {
 		t.Fatal(err)
 	}
 	return e
@@ -88,7 +89,7 @@ func (e *ears) listen(owner string, yes bool) error {
 	if yes {
 		verb = "SUBSCRIBE"
 	}
-	_, err := e.in.exchange([]*command{newCommand(verb, channelBegin+owner)})
+	_, err := e.in.exchange([]*script.Command{script.NewCommand(verb, script.ChannelBegin+owner)})
 	return err
 }
 
@@ -96,7 +97,7 @@ func (e *ears) listen(owner string, yes bool) error {
 // answers what is asked later; miniredis sends them some time, so as many as are
 // wanted are waited for.
 func (e *ears) messages(wanted int) (all []string, err error) {
-	if _, err := e.in.conn.Write(pingCommand.bytes); err != nil {
+	if _, err := e.in.conn.Write(pingCommand.Bytes); err != nil {
 		return nil, err
 	}
 	defer e.in.conn.SetReadDeadline(time.Time{})
@@ -405,7 +406,7 @@ func (r *lineRun) byModel(s lineStep, q driver.Question) (ans, next modelnode.An
 	if s.Onward {
 		propose = r.model.Token(r.now) + uint64(s.Ahead)
 	}
-	r.s.wall = func() time.Time { return time.UnixMicro(int64(propose)).Add(-proposalLead) }
+	r.s.wall = func() time.Time { return time.UnixMicro(int64(propose)).Add(-script.ProposalLead) }
 	switch l := q.Lease; q.Op {
 	case quorum.Acquire:
 		r.model, ans = r.model.Acquire(r.rules, ask(q, propose), r.now)
@@ -458,13 +459,13 @@ func (r *lineRun) byScript(q driver.Question, told int) (a, next driver.Reply, h
 	if q.Next != nil {
 		waits = q.Next.Lease.Owner
 	}
-	r.s.channel = channelBegin + waits
-	propose := r.s.wall().Add(proposalLead)
-	c := r.s.encode(q, nil).(*command)
-	open := newCommand("SET", markKey, openMark)
+	r.s.channel = script.ChannelBegin + waits
+	propose := r.s.wall().Add(script.ProposalLead)
+	c := r.s.encode(q, nil).(*script.Command)
+	open := script.NewCommand("SET", script.MarkKey, openMark)
 	asks := r.byText(c)
-	asks.bytes = (&wire{n: r.wire.n, canPush: r.heard[waits]}).setPushFlagLocked(c, asks.bytes)
-	replies, err := r.scripted.run(open, asks, timeCommand, newCommand("DEL", markKey))
+	asks.Bytes = (&wire{n: r.wire.n, canPush: r.heard[waits]}).setPushFlagLocked(c, asks.Bytes)
+	replies, err := r.scripted.run(open, asks, timeCommand, script.NewCommand("DEL", script.MarkKey))
 	if err != nil {
 		return a, next, nil, err
 	}
@@ -477,23 +478,23 @@ func (r *lineRun) byScript(q driver.Question, told int) (a, next driver.Reply, h
 	}
 	all, err := r.messages(told)
 	for _, m := range all {
-		t, ok := parsePush(m)
+		t, ok := script.ParsePush(m)
 		switch {
 		case !ok:
 			return a, next, nil, fmt.Errorf("a message that is none: %q", m)
-		case t.granted:
-			m = handed(t.owner, t.token, uint64(t.stamp))
-			if t.counted {
-				m += fmt.Sprint(" reserved ", t.reserved)
+		case t.Granted:
+			m = handed(t.Owner, t.Token, uint64(t.Stamp))
+			if t.Counted {
+				m += fmt.Sprint(" reserved ", t.Reserved)
 			}
-			if off := t.clock.Sub(now); off > 0 || off < -time.Second {
+			if off := t.Clock.Sub(now); off > 0 || off < -time.Second {
 				return a, next, nil, fmt.Errorf("the clock in the message is off by %v", off)
 			}
 		}
 		heard = append(heard, m)
 	}
-	said, more := replyTo(replies[1]).parts(c.script)
-	return said.answer(c.script), more.answer(acquireScript), heard, err
+	said, more := script.ReplyTo(replies[1]).Parts(c.Script)
+	return said.Answer(c.Script), more.Answer(script.Acquire), heard, err
 }
 
 // same compares the answers.
@@ -543,7 +544,7 @@ func (r *lineRun) meddle(s lineStep) error {
 	default:
 		r.model = r.model.Crash(false, 0, r.now)
 	}
-	if _, err := r.scripted.run(newCommand(words...)); err != nil {
+	if _, err := r.scripted.run(script.NewCommand(words...)); err != nil {
 		return err
 	}
 	return r.look()
@@ -551,8 +552,8 @@ func (r *lineRun) meddle(s lineStep) error {
 
 // look compares what there is.
 func (r *lineRun) look() error {
-	commands := []*command{newCommand("KEYS", "*"), newCommand("GET", lineLock), newCommand("PTTL", lineLock), newCommand("GET", keyBegin+lineLock+counterEnd)}
-	replies, err := r.scripted.run(append(commands, r.byText(r.s.inspectCall(lineLock)))...)
+	commands := []*script.Command{script.NewCommand("KEYS", "*"), script.NewCommand("GET", lineLock), script.NewCommand("PTTL", lineLock), script.NewCommand("GET", script.KeyBegin+lineLock+script.CounterEnd)}
+	replies, err := r.scripted.run(append(commands, r.byText(r.s.inspectCommand(lineLock)))...)
 	if err != nil {
 		return err
 	}
@@ -560,28 +561,28 @@ func (r *lineRun) look() error {
 	if replies[1].Null {
 		got["left"] = ""
 	}
-	_, _, line := replyTo(replies[4]).look()
+	_, _, line := script.ReplyTo(replies[4]).Look()
 	for i, p := range line {
 		got[fmt.Sprint("place ", i+1)] = p.Holder.Owner + " for " + r.near(p.ExpiresIn.Milliseconds())
 	}
 	longest := int64(-2)
 	for _, v := range replies[0].List {
 		key := string(v.Text)
-		more, err := r.scripted.run(newCommand("PTTL", key))
+		more, err := r.scripted.run(script.NewCommand("PTTL", key))
 		if err != nil {
 			return err
 		}
 		switch left := more[0].Num; {
 		case left == -1:
 			return fmt.Errorf("%q lasts for ever", key)
-		case strings.Contains(key, tombMiddle):
+		case strings.Contains(key, script.TombMiddle):
 			got["tomb of "+key[strings.LastIndex(key, ":")+1:]] = r.near(left)
-		case strings.Contains(key, placeMiddle):
+		case strings.Contains(key, script.PlaceMiddle):
 			longest = max(longest, left)
 			got["place of "+key[strings.LastIndex(key, ":")+1:]] = r.near(left)
 		}
 	}
-	more, err := r.scripted.run(newCommand("PTTL", keyBegin+lineLock+lineEnd), newCommand("PTTL", keyBegin+lineLock+waitsEnd))
+	more, err := r.scripted.run(script.NewCommand("PTTL", script.KeyBegin+lineLock+script.LineEnd), script.NewCommand("PTTL", script.KeyBegin+lineLock+script.WaitsEnd))
 	if err != nil {
 		return err
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/quorum"
 	"github.com/leasehold-dev/leasehold/store"
 	"github.com/leasehold-dev/leasehold/store/redisstore/internal/resp"
+	"github.com/leasehold-dev/leasehold/store/redisstore/internal/script"
 )
 
 // Bounds of a listing. SCAN ends only when the server says so, and a broken server may
@@ -58,13 +59,13 @@ func (s *Store) held(ctx context.Context, prefix string) ([]store.State, error) 
 // inspectAll inspects many locks in one step, and returns those that are held.
 func (s *Store) inspectAll(ctx context.Context, names []string) (held []store.State, err error) {
 	nodes := make([]store.NodeOutcome, len(s.nodes))
-	said := make([]map[int]listed, len(s.nodes))
+	said := make([]map[int]script.Listed, len(s.nodes))
 	for i, n := range s.nodes {
 		nodes[i].Node = n.Addr()
 	}
-	err = s.ask(ctx, s.listCall(names), s.o.nodeTimeout(s.o.MaxTTL), func(a looked) {
+	err = s.ask(ctx, script.ListCommand(names, s.guarded.Load()), s.o.nodeTimeout(s.o.MaxTTL), func(a looked) {
 		var outcome store.NodeOutcome
-		said[a.node], outcome = a.listed(len(names))
+		said[a.node], outcome = a.Listed(len(names))
 		outcome.Node = nodes[a.node].Node
 		nodes[a.node] = outcome
 	})
@@ -86,8 +87,8 @@ func (s *Store) inspectAll(ctx context.Context, names []string) (held []store.St
 			if its == nil {
 				its = slices.Clone(nodes)
 			}
-			l.outcome.Node = nodes[n].Node
-			its[n], tokens[n] = l.outcome, l.token
+			l.Outcome.Node = nodes[n].Node
+			its[n], tokens[n] = l.Outcome, l.Token
 		}
 		if its == nil {
 			continue
@@ -99,65 +100,13 @@ func (s *Store) inspectAll(ctx context.Context, names []string) (held []store.St
 	return held, nil
 }
 
-// listCall returns the command that inspects the locks with these names.
-func (s *Store) listCall(names []string) *command {
-	c, script := new(command), listScript
-	guarded := s.guarded.Load()
-	if guarded {
-		script = surveyScript
-	}
-	b := c.beginMany(script, len(names)-1)
-	for _, name := range names {
-		b = resp.AppendWord(b, name)
-	}
-	for _, name := range names {
-		b = appendCounterKey(b, name)
-	}
-	if guarded {
-		b = resp.AppendWord(b, markKey)
-	}
-	c.bytes = b
-	return c
-}
-
-// listed is what a node said about one held lock.
-type listed struct {
-	outcome store.NodeOutcome
-	token   fence.Token
-}
-
-// listed reads the answer to listCall about n locks. It returns the held ones by index,
-// and the outcome of all others.
-func (a reply) listed(n int) (map[int]listed, store.NodeOutcome) {
-	if a.outcome != store.Granted {
-		return nil, store.NodeOutcome{Outcome: a.outcome, Err: a.err}
-	}
-	refused := store.NodeOutcome{Outcome: store.Refused, Err: resp.Unexpected(a.value)}
-	v := a.value.List
-	if len(v) < 2 {
-		return nil, refused
-	}
-	others := quarantinedOr(v[0], v[1], store.NodeOutcome{Outcome: store.Absent})
-	all := map[int]listed{}
-	for v := range slices.Chunk(v[2:], 4) {
-		if len(v) < 4 || v[0].Kind != ':' || v[0].Num < 1 || v[0].Num > int64(n) || v[1].Kind != '$' || v[2].Kind != ':' {
-			return nil, refused
-		}
-		counter, _ := v[3].Number()
-		if said := takenBy(v[1], v[2]); said.Outcome == store.Taken {
-			all[int(v[0].Num)-1] = listed{said, ownToken(said.Holder, counter)}
-		}
-	}
-	return all, others
-}
-
 // names finds the locks with the prefix that have a token counter on any node. If scans
 // were cut short so that fewer than a majority of the nodes reported all their keys, it
 // returns what it found and an error that matches store.ErrIncomplete.
 func (s *Store) names(ctx context.Context, prefix string) (*catalog, error) {
-	pattern := keyBegin + globEscape.Replace(prefix) + "*" + counterEnd
+	pattern := script.KeyBegin + globEscape.Replace(prefix) + "*" + script.CounterEnd
 	names := newCatalog(func(key string) (string, bool) {
-		name := strings.TrimSuffix(strings.TrimPrefix(key, keyBegin), counterEnd)
+		name := strings.TrimSuffix(strings.TrimPrefix(key, script.KeyBegin), script.CounterEnd)
 		return name, store.CheckName(name) == nil
 	})
 	nodes := make([]store.NodeOutcome, len(s.nodes))
@@ -219,13 +168,13 @@ func (c *catalog) full() error {
 func (n *node) scan(ctx context.Context, pattern string, all *catalog) (store.Outcome, error) {
 	been, repeats := map[uint64]bool{}, 0
 	for cursor := uint64(0); ; {
-		a := n.askOne(ctx, newCommand("SCAN", strconv.FormatUint(cursor, 10), "MATCH", pattern, "COUNT", "1000"))
-		if a.outcome != store.Granted {
-			return a.outcome, a.err
+		a := n.askOne(ctx, script.NewCommand("SCAN", strconv.FormatUint(cursor, 10), "MATCH", pattern, "COUNT", "1000"))
+		if a.Outcome != store.Granted {
+			return a.Outcome, a.Err
 		}
-		said := a.value.List
+		said := a.Value.List
 		if len(said) != 2 {
-			return store.Refused, resp.Unexpected(a.value)
+			return store.Refused, resp.Unexpected(a.Value)
 		}
 		next, ok := said[0].Number()
 		if !ok {
@@ -260,12 +209,12 @@ func (c *Cluster) List(ctx context.Context, prefix string) ([]store.State, error
 		return nil, err
 	}
 	names := newCatalog(func(key string) (string, bool) {
-		name, ok := nameInCluster(strings.TrimSuffix(strings.TrimPrefix(key, keyBegin), counterEnd))
+		name, ok := nameInCluster(strings.TrimSuffix(strings.TrimPrefix(key, script.KeyBegin), script.CounterEnd))
 		return name, ok && strings.HasPrefix(name, prefix) && store.CheckName(name) == nil
 	})
 	var cut error
 	for _, n := range c.r.masters() {
-		outcome, err := n.scan(ctx, keyBegin+globEscape.Replace(clusterPrefix(prefix))+"*"+counterEnd, names)
+		outcome, err := n.scan(ctx, script.KeyBegin+globEscape.Replace(clusterPrefix(prefix))+"*"+script.CounterEnd, names)
 		switch {
 		case errors.Is(err, store.ErrIncomplete):
 			cut = fmt.Errorf("%s: %w", n.addr.host, err)

@@ -16,6 +16,7 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/quorum/driver"
 	"github.com/leasehold-dev/leasehold/store"
 	"github.com/leasehold-dev/leasehold/store/redisstore/internal/resp"
+	"github.com/leasehold-dev/leasehold/store/redisstore/internal/script"
 )
 
 // The scripts do to a mark what the model does, and grant where the model grants: while
@@ -45,12 +46,12 @@ func TestMarkScriptsChanged(t *testing.T) {
 	n.listens(t)
 	for _, c := range markChanges {
 		t.Run(c.name, func(t *testing.T) {
-			changed := strings.Replace(c.script.text, c.old, c.new, 1)
-			if strings.Count(c.script.text, c.old) != 1 {
+			changed := strings.Replace(c.script.Text, c.old, c.new, 1)
+			if strings.Count(c.script.Text, c.old) != 1 {
 				t.Fatalf("%q is not once in the script", c.old)
 			}
 			n.change = func(text string) string {
-				if text == c.script.text {
+				if text == c.script.Text {
 					return changed
 				}
 				return text
@@ -67,123 +68,123 @@ func TestMarkScriptsChanged(t *testing.T) {
 }
 
 var markChanges = []change{
-	{name: "arrive does not see an empty server", script: arriveScript,
+	{name: "arrive does not see an empty server", script: script.Arrive,
 		old: "why = 'empty'", new: ""},
-	{name: "arrive does not look at the run", script: arriveScript,
+	{name: "arrive does not look at the run", script: script.Arrive,
 		old: "mark.run ~= client.run then", new: "false then"},
-	{name: "arrive does not keep the run", script: arriveScript,
+	{name: "arrive does not keep the run", script: script.Arrive,
 		old: "mark.run = client.run\n", new: ""},
-	{name: "arrive does not keep the replication", script: arriveScript,
+	{name: "arrive does not keep the replication", script: script.Arrive,
 		old: "mark.replication = client.replication", new: ""},
-	{name: "arrive forgets the replication", script: arriveScript,
+	{name: "arrive forgets the replication", script: script.Arrive,
 		old: "if client.replication ~= '-' then", new: "if true then"},
-	{name: "arrive on an old connection ends durability", script: arriveScript,
+	{name: "arrive on an old connection ends durability", script: script.Arrive,
 		old: "and client.durable ~= 'unasked' then", new: "then"},
-	{name: "arrive keeps a run that it does not know", script: arriveScript,
+	{name: "arrive keeps a run that it does not know", script: script.Arrive,
 		old: "if client.run ~= '-' then\n    mark.run", new: "if true then\n    mark.run"},
-	{name: "arrive does not look at the replication", script: arriveScript,
+	{name: "arrive does not look at the replication", script: script.Arrive,
 		old: "mark.replication ~= client.replication and client.promoted", new: "false"},
-	{name: "arrive takes any other replication for another server's", script: arriveScript,
+	{name: "arrive takes any other replication for another server's", script: script.Arrive,
 		old: "mark.replication ~= client.replication and client.promoted", new: "mark.replication ~= client.replication"},
-	{name: "arrive believes durability that was never seen", script: arriveScript,
+	{name: "arrive believes durability that was never seen", script: script.Arrive,
 		old: "mark.durable > 0 and", new: ""},
-	{name: "arrive believes durability at once", script: arriveScript,
+	{name: "arrive believes durability at once", script: script.Arrive,
 		old: "mark.durable + mark.longest <= now", new: "mark.durable <= now"},
-	{name: "arrive believes the server's clock about durability", script: arriveScript,
+	{name: "arrive believes the server's clock about durability", script: script.Arrive,
 		old: "and mark.clientDurable + mark.longest <= client.wall", new: ""},
-	{name: "arrive believes in what the server does not do any more", script: arriveScript,
+	{name: "arrive believes in what the server does not do any more", script: script.Arrive,
 		old: "and (client.durable == 'always' or client.durable == 'asserted')", new: ""},
-	{name: "arrive believes a replica", script: arriveScript,
+	{name: "arrive believes a replica", script: script.Arrive,
 		old: "and not client.promoted and", new: "and"},
-	{name: "arrive believes a copy that is behind", script: arriveScript,
+	{name: "arrive believes a copy that is behind", script: script.Arrive,
 		old: "and client.counter >= client.seen", new: ""},
-	{name: "arrive does not see that the same run is behind", script: arriveScript,
+	{name: "arrive does not see that the same run is behind", script: script.Arrive,
 		old: "elseif mark.why ~= 'declared' and client.counter < client.seen then", new: "elseif false then"},
-	{name: "arrive lets a client claim durability that it cannot see", script: arriveScript,
+	{name: "arrive lets a client claim durability that it cannot see", script: script.Arrive,
 		old: "if client.durable == 'always' then", new: "if client.durable ~= 'never' then"},
-	{name: "arrive takes an assertion for sight", script: arriveScript,
+	{name: "arrive takes an assertion for sight", script: script.Arrive,
 		old: "if client.durable == 'always' then", new: "if client.durable == 'always' or client.durable == 'asserted' then"},
-	{name: "arrive keeps durability that has ended", script: arriveScript,
+	{name: "arrive keeps durability that has ended", script: script.Arrive,
 		old: "elseif client.durable ~= 'asserted' and client.durable ~= 'unasked' then", new: "elseif false then"},
-	{name: "arrive keeps durability over a loss", script: arriveScript,
+	{name: "arrive keeps durability over a loss", script: script.Arrive,
 		old: "    mark.durable, mark.clientDurable = 0, 0\n  elseif mark.state", new: "  elseif mark.state"},
-	{name: "arrive counts durability anew each time", script: arriveScript,
+	{name: "arrive counts durability anew each time", script: script.Arrive,
 		old: "if mark.durable == 0 then", new: "if true then"},
-	{name: "arrive goes by the server's clock alone", script: arriveScript,
+	{name: "arrive goes by the server's clock alone", script: script.Arrive,
 		old: "mark.opens <= now and mark.clientOpens <= client.wall", new: "mark.opens <= now"},
-	{name: "arrive goes by the client's clock alone", script: arriveScript,
+	{name: "arrive goes by the client's clock alone", script: script.Arrive,
 		old: "mark.opens <= now and mark.clientOpens <= client.wall", new: "mark.clientOpens <= client.wall"},
-	{name: "arrive never opens", script: arriveScript,
+	{name: "arrive never opens", script: script.Arrive,
 		old: "mark.state = over and 'open' or 'shut'", new: ""},
-	{name: "a step back of the server lasts", script: arriveScript,
+	{name: "a step back of the server lasts", script: script.Arrive,
 		old: "mark.opens = math.min(mark.opens, now + mark.longest)", new: ""},
-	{name: "a step back of the client lasts", script: arriveScript,
+	{name: "a step back of the client lasts", script: script.Arrive,
 		old: "if mark.clientOpens > client.wall + mark.longest then", new: "if false then"},
-	{name: "a step back of the client opens", script: arriveScript,
+	{name: "a step back of the client opens", script: script.Arrive,
 		old: "mark.opens, mark.lengthened = now + mark.longest, '1'", new: "mark.lengthened = '1'"},
-	{name: "clients lengthen without end", script: arriveScript,
+	{name: "clients lengthen without end", script: script.Arrive,
 		old: "if mark.lengthened == '0' then", new: "if true then"},
-	{name: "arrive forgets the longest quarantine", script: arriveScript,
+	{name: "arrive forgets the longest quarantine", script: script.Arrive,
 		old: "mark.longest = mark.longest + grown", new: "mark.longest = client.quarantine"},
-	{name: "arrive does not lengthen for a longer lease", script: arriveScript,
+	{name: "arrive does not lengthen for a longer lease", script: script.Arrive,
 		old: "mark.opens + grown, mark.clientOpens + grown", new: "mark.opens, mark.clientOpens"},
-	{name: "arrive does not shut again for a longer lease", script: arriveScript,
+	{name: "arrive does not shut again for a longer lease", script: script.Arrive,
 		old: "elseif mark.state == 'shut' or grown > 0 and mark.opens > 0 then", new: "elseif mark.state == 'shut' then"},
-	{name: "arrive leaves a list of one to itself", script: arriveScript,
+	{name: "arrive leaves a list of one to itself", script: script.Arrive,
 		old: "if mark.print == '-' or alone then", new: "if mark.print == '-' then"},
-	{name: "arrive takes any list", script: arriveScript,
+	{name: "arrive takes any list", script: script.Arrive,
 		old: "if mark.print == '-' or alone then", new: "if true then"},
-	{name: "arrive takes both lists", script: arriveScript,
+	{name: "arrive takes both lists", script: script.Arrive,
 		old: "string.match(client.print, '^[^>]+'), first", new: "client.print, client.list"},
-	{name: "arrive overwrites another version", script: arriveScript,
+	{name: "arrive overwrites another version", script: script.Arrive,
 		old: "if version then", new: "if false then"},
-	{name: "arrive does not tell of a list", script: arriveScript,
+	{name: "arrive does not tell of a list", script: script.Arrive,
 		old: "redis.pcall('PUBLISH', 'leasehold:to:all', '')", new: ""},
-	{name: "gate takes another version for emptied", script: guardedScript,
+	{name: "gate takes another version for emptied", script: script.AcquireGuarded,
 		old: "if version then", new: "if false then"},
-	{name: "gate lets in where there is no mark", script: guardedScript,
+	{name: "gate lets in where there is no mark", script: script.AcquireGuarded,
 		old: "return {3, '1', 'emptied'}", new: "return nil"},
-	{name: "gate serves any list", script: guardedScript,
+	{name: "gate serves any list", script: script.AcquireGuarded,
 		old: "return {4, mark.list}", new: ""},
-	{name: "gate does not serve the first of two lists", script: guardedScript,
+	{name: "gate does not serve the first of two lists", script: script.AcquireGuarded,
 		old: "and mark.print ~= string.sub(print, 1, 12)", new: ""},
-	{name: "gate does not serve the second of two lists", script: guardedScript,
+	{name: "gate does not serve the second of two lists", script: script.AcquireGuarded,
 		old: "and mark.print ~= string.sub(print, 14)", new: ""},
-	{name: "gate does not look at the run", script: guardedScript,
+	{name: "gate does not look at the run", script: script.AcquireGuarded,
 		old: "return {3, '1', 'replaced'}", new: "mark.run = '-'"},
-	{name: "gate opens by itself", script: guardedScript,
+	{name: "gate opens by itself", script: script.AcquireGuarded,
 		old: "if mark.state ~= 'open' then", new: "if false then"},
-	{name: "gate does not mind what the client counts", script: guardedScript,
+	{name: "gate does not mind what the client counts", script: script.AcquireGuarded,
 		old: "elseif counting == '1' and mark.why ~= 'declared' then", new: "elseif false then"},
-	{name: "gate does not believe a declaration", script: guardedScript,
+	{name: "gate does not believe a declaration", script: script.AcquireGuarded,
 		old: "elseif counting == '1' and mark.why ~= 'declared' then", new: "elseif counting == '1' then"},
-	{name: "a shut mark serves", script: guardedScript,
+	{name: "a shut mark serves", script: script.AcquireGuarded,
 		old: "local wanted = '2 open '", new: "local wanted = string.sub(mark or '', 1, 7)"},
-	{name: "any run serves", script: guardedScript,
+	{name: "any run serves", script: script.AcquireGuarded,
 		old: "print .. ' ' .. run\n", new: "print\n"},
-	{name: "whoever counts is served", script: guardedScript,
+	{name: "whoever counts is served", script: script.AcquireGuarded,
 		old: "and counting == '0' and", new: "and"},
-	{name: "extend takes another version for served", script: prolongScript,
+	{name: "extend takes another version for served", script: script.ExtendGuarded,
 		old: "all = {5, version}", new: ""},
-	{name: "relist overwrites another version", script: relistScript,
+	{name: "relist overwrites another version", script: script.Relist,
 		old: "if version then", new: "if false then"},
-	{name: "relist undoes what is done", script: relistScript,
+	{name: "relist undoes what is done", script: script.Relist,
 		old: "mark.print == ARGV[3] or", new: ""},
-	{name: "a release does not look at the list of the next in line", script: releaseScript,
+	{name: "a release does not look at the list of the next in line", script: script.Release,
 		old: "if list and list ~= print then", new: "if false then"},
-	{name: "a release takes one of two lists for another", script: releaseScript,
+	{name: "a release takes one of two lists for another", script: script.Release,
 		old: "marked ~= list and marked ~= sub(list, 1, 12) and marked ~= sub(list, 14)", new: "marked ~= list"},
-	{name: "relist replaces any list", script: relistScript,
+	{name: "relist replaces any list", script: script.Relist,
 		old: "or ARGV[4] ~= '' and mark.print ~= ARGV[4] then", new: "then"},
-	{name: "relist keeps the record of another replacement", script: relistScript,
+	{name: "relist keeps the record of another replacement", script: script.Relist,
 		old: "mark.before, mark.told = '-', 0", new: ""},
-	{name: "relist records nothing", script: relistScript,
+	{name: "relist records nothing", script: script.Relist,
 		old: "mark.before, mark.told = ARGV[5], time[1] * 1000000 + time[2]", new: ""},
-	{name: "relist records without being asked to", script: relistScript,
+	{name: "relist records without being asked to", script: script.Relist,
 		old: "elseif ARGV[5] ~= '' and", new: "elseif"},
-	{name: "relist does not change the list", script: relistScript,
+	{name: "relist does not change the list", script: script.Relist,
 		old: "mark.print, mark.list = ARGV[1], ARGV[2]", new: "mark.print = ARGV[1]"},
-	{name: "relist does not tell of a list", script: relistScript,
+	{name: "relist does not tell of a list", script: script.Relist,
 		old: "redis.pcall('PUBLISH', 'leasehold:to:all', '')", new: ""},
 }
 
@@ -219,7 +220,7 @@ func (n *scripted) marks(seed int) error {
 		step, err := m.step()
 		if err == nil {
 			var said []resp.Value
-			if said, err = n.run(newCommand("GET", markKey)); err == nil {
+			if said, err = n.run(script.NewCommand("GET", script.MarkKey)); err == nil {
 				text := string(said[0].Text)
 				if err = sameMark(text, m.model, n.mini == nil); err == nil {
 					m.model = text // to the microsecond
@@ -342,7 +343,7 @@ func (m *markRun) arrives(now int64) (string, error) {
 		heard = announced(before.List, after.List)
 	}
 	what := fmt.Sprintf("arrive %+v at %d", c, now)
-	said, err := m.run(newCommand("SET", "{seen}:token", "7"), m.byText(n.arrivalLocked(c.Durable != "unasked")), newCommand("DEL", "{seen}:token"))
+	said, err := m.run(script.NewCommand("SET", "{seen}:token", "7"), m.byText(n.arrivalLocked(c.Durable != "unasked")), script.NewCommand("DEL", "{seen}:token"))
 	if err != nil {
 		return what, err
 	}
@@ -382,14 +383,14 @@ func announced(before, after string) int64 {
 // listens has a second connection hear when lists change.
 func (n *scripted) listens(t *testing.T) {
 	n.ear = dialScripted(t, n.wire.conn.RemoteAddr().String()).wire
-	if _, err := n.ear.exchange([]*command{newCommand("SUBSCRIBE", membershipChannel)}); err != nil {
+	if _, err := n.ear.exchange([]*script.Command{script.NewCommand("SUBSCRIBE", membershipChannel)}); err != nil {
 		t.Fatal(err)
 	}
 }
 
 // hears demands that so many messages were published on the channel of lists.
 func (m *markRun) hears(want int64) error {
-	if _, err := m.run(newCommand("PUBLISH", membershipChannel, "all")); err != nil {
+	if _, err := m.run(script.NewCommand("PUBLISH", membershipChannel, "all")); err != nil {
 		return err
 	}
 	for got := int64(0); ; got++ {
@@ -457,9 +458,9 @@ func (m *markRun) becomes(now int64) (string, error) {
 			}
 		})
 	}
-	c := newCommand("SET", markKey, m.model)
+	c := script.NewCommand("SET", script.MarkKey, m.model)
 	if m.model == "" {
-		c = newCommand("DEL", markKey)
+		c = script.NewCommand("DEL", script.MarkKey)
 	}
 	_, err := m.run(c)
 	return "becomes " + cmp.Or(m.model, "empty"), err
@@ -469,7 +470,7 @@ func (m *markRun) becomes(now int64) (string, error) {
 func (m *markRun) grants() (string, error) {
 	e := modelnode.Entrance{Print: pick(m.r, m.lists).fingerprint, Run: mostly(m.r, runs)[:1], Counting: m.r.IntN(5) == 0}
 	m.s.membership.fingerprint = e.Print
-	e.Run = strings.Repeat(e.Run, runPrint)
+	e.Run = strings.Repeat(e.Run, script.RunPrint)
 	barrier, why := modelnode.Gate(m.model, e)
 	want := fmt.Sprint(barrier, why)
 	what := fmt.Sprintf("grants %+v", e)
@@ -481,10 +482,10 @@ func (m *markRun) grants() (string, error) {
 	if e.Counting {
 		w.n.quarantined.until = m.s.o.Clock.Now().Add(time.Hour)
 	}
-	ask := func(q driver.Question) *command {
-		c := m.s.encode(q, nil).(*command)
+	ask := func(q driver.Question) *script.Command {
+		c := m.s.encode(q, nil).(*script.Command)
 		asks := m.byText(c)
-		w.setPushFlagLocked(c, asks.bytes)
+		w.setPushFlagLocked(c, asks.Bytes)
 		return asks
 	}
 	m.s.wall = time.Now
@@ -499,9 +500,9 @@ func (m *markRun) grants() (string, error) {
 	waits := ask(driver.Question{Op: quorum.Acquire, Lease: next, Waits: true})
 	m.s.membership.fingerprint = e.Print
 	said, err := m.run(ask(driver.Question{Op: quorum.Acquire, Lease: lease}), ask(driver.Question{Op: quorum.Heal, Lease: heal}),
-		newCommand("SET", "healed", heal.Owner), m.extends(heal),
-		newCommand("SET", "free", lease.Owner), waits, ask(driver.Question{Op: quorum.Release, Lease: lease}), newCommand("GET", "free"),
-		newCommand("EVAL", "for _, k in ipairs(redis.call('KEYS', '*')) do if k ~= ARGV[1] then redis.call('DEL', k) end end", "0", markKey))
+		script.NewCommand("SET", "healed", heal.Owner), m.extends(heal),
+		script.NewCommand("SET", "free", lease.Owner), waits, ask(driver.Question{Op: quorum.Release, Lease: lease}), script.NewCommand("GET", "free"),
+		script.NewCommand("EVAL", "for _, k in ipairs(redis.call('KEYS', '*')) do if k ~= ARGV[1] then redis.call('DEL', k) end end", "0", script.MarkKey))
 	if err != nil {
 		return what, err
 	}
@@ -528,8 +529,14 @@ func (m *markRun) grants() (string, error) {
 }
 
 // extends renews a lease.
-func (m *markRun) extends(l store.Lease) *command {
-	var c command
-	m.s.extend(&c, []store.Lease{l})
+func (m *markRun) extends(l store.Lease) *script.Command {
+	var c script.Command
+	m.extend(&c, []store.Lease{l})
 	return m.byText(&c)
+}
+
+// extend encodes the renewal of leases as the store's encoder does.
+func (m *markRun) extend(c *script.Command, leases []store.Lease) {
+	e := m.s.encoder()
+	e.Extend(c, leases)
 }

@@ -6,6 +6,7 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/nodemark"
 	"github.com/leasehold-dev/leasehold/internal/testenv/redistest"
 	"github.com/leasehold-dev/leasehold/store"
+	"github.com/leasehold-dev/leasehold/store/redisstore/internal/script"
 )
 
 // markOf returns the text of a mark that was declared open, changed by change.
@@ -31,13 +32,13 @@ func TestLooksAreNotSentToAnotherRun(t *testing.T) {
 	}
 	defer s.Close()
 	n, ctx := s.nodes[0], t.Context()
-	was := n.askOne(ctx, newCommand("GET", markKey)) // it is connected
+	was := n.askOne(ctx, script.NewCommand("GET", script.MarkKey)) // it is connected
 	servers[0].Kill()
 	if err := servers[0].Restart(); err != nil {
 		t.Fatal(err)
 	}
 	servers[0].Declare()
-	declared := servers[0].Text(t, "GET", markKey)
+	declared := servers[0].Text(t, "GET", script.MarkKey)
 	if w := n.currentWire(); w != nil {
 		w.abandon(errSilent)
 	}
@@ -45,12 +46,12 @@ func TestLooksAreNotSentToAnotherRun(t *testing.T) {
 	n.down = nil
 	n.lookLocked()
 	n.mu.Unlock()
-	if r := n.askOne(ctx, pingCommand); r.outcome != store.Granted {
-		t.Fatal(r.outcome, r.err)
+	if r := n.askOne(ctx, pingCommand); r.Outcome != store.Granted {
+		t.Fatal(r.Outcome, r.Err)
 	}
-	now, err1 := nodemark.Parse(servers[0].Text(t, "GET", markKey))
+	now, err1 := nodemark.Parse(servers[0].Text(t, "GET", script.MarkKey))
 	want, err2 := nodemark.Parse(declared)
-	if err1 != nil || err2 != nil || !now.Open || now.Run != want.Run || string(was.value.Text) == declared {
+	if err1 != nil || err2 != nil || !now.Open || now.Run != want.Run || string(was.Value.Text) == declared {
 		t.Errorf("the mark is %v, and was declared as %v", now, want)
 	}
 }

@@ -10,8 +10,6 @@ const (
 	marksLooked = true
 	// clocksWatched: a server whose clock has jumped does not count for a while.
 	clocksWatched = true
-	// errorsSayNothing: a server that answers with an error may have the lease.
-	errorsSayNothing = true
 	// pushesStamped: a lock that was handed over counts from when the request left
 	// that it answers, not from when that is heard.
 	pushesStamped = true

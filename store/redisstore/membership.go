@@ -6,13 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/leasehold-dev/leasehold/internal/nodemark"
 	"github.com/leasehold-dev/leasehold/internal/quorum"
-	"github.com/leasehold-dev/leasehold/store"
-	"github.com/leasehold-dev/leasehold/store/redisstore/internal/resp"
 )
 
 // A membership is the set of server addresses that decide, as the clients write them. All
@@ -154,16 +151,3 @@ func (s *Store) adoptOmitted() {
 		}
 	}
 }
-
-// otherMembership returns the outcome of a node that belongs to another membership.
-func otherMembership(list resp.Value) store.NodeOutcome {
-	theirs := "others"
-	if now, next, both := strings.Cut(string(list.Text), ">"); both { // quoted, since it may contain anything
-		theirs = fmt.Sprintf("%q, which are being replaced by %q", now, next)
-	} else if now != "" {
-		theirs = strconv.Quote(now)
-	}
-	return store.NodeOutcome{Outcome: store.Refused, Err: fmt.Errorf("%w: it belongs to %s: configure all clients with the same servers, or with both memberships (next=) while one replaces the other", errOtherMembership, theirs)}
-}
-
-var errOtherMembership = errors.New("this client is configured with other servers")

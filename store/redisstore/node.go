@@ -11,6 +11,7 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/quorum/driver"
 	"github.com/leasehold-dev/leasehold/internal/retain"
 	"github.com/leasehold-dev/leasehold/store"
+	"github.com/leasehold-dev/leasehold/store/redisstore/internal/script"
 )
 
 // node is one Redis server with one connection to it. At most one goroutine at a time
@@ -69,7 +70,7 @@ type node struct {
 // call is one command for one node and the receiver of its answer. The receiver is a
 // vote, or a poll that wants the whole reply.
 type call struct {
-	command *command
+	command *script.Command
 	timeout time.Duration
 	to      driver.Receiver
 	tag     int
@@ -125,7 +126,7 @@ func (n *node) Addr() string {
 
 // Put implements driver.Node.
 func (n *node) Put(c driver.Call) error {
-	return n.put(call{command: c.Payload.(*command), timeout: c.Timeout, to: c.To, tag: c.Tag, leases: c.Leases, next: c.Next}, c.More)
+	return n.put(call{command: c.Payload.(*script.Command), timeout: c.Timeout, to: c.To, tag: c.Tag, leases: c.Leases, next: c.Next}, c.More)
 }
 
 // put enqueues a call and never blocks. A call for a node that is down costs a look at
@@ -176,20 +177,20 @@ func (n *node) Flush() {
 }
 
 // refusesLocked returns why c cannot be enqueued. The mutex is held.
-func (n *node) refusesLocked(c *command) error {
+func (n *node) refusesLocked(c *script.Command) error {
 	switch {
 	case n.closed:
 		return store.ErrClosed
 	case n.down != nil && time.Now().Before(n.retryAt):
 		return n.down
-	case n.down != nil && n.dialing && (!c.script.frees() || n.failures > 0):
+	case n.down != nil && n.dialing && (!c.Script.Frees() || n.failures > 0):
 		// Do not wait for a node that is unlikely to recover soon. If it has only just
 		// failed, releases wait for it: leases may be left on it.
 		return n.down
-	case n.unmarked != nil && (c.script == guardedScript || c.script == healScript):
+	case n.unmarked != nil && (c.Script == script.AcquireGuarded || c.Script == script.Heal):
 		n.stillUnmarkedLocked()
 		return n.unmarked
-	case n.foreign != nil && c.script.keeps():
+	case n.foreign != nil && c.Script.Keeps():
 		return n.foreign
 	case n.waiting.n >= maxLine:
 		return errLineFull
@@ -240,7 +241,7 @@ func (n *node) flush() (more bool) {
 // that may be dead. The mutex is held.
 func (n *node) needsProofLocked() bool {
 	for c := range n.waiting.all {
-		if !c.command.repeats {
+		if !c.command.Repeats {
 			return true
 		}
 	}
@@ -285,9 +286,9 @@ func (n *node) fail() {
 	for {
 		n.mu.Lock()
 		c, ok := n.waiting.pop()
-		r := reply{outcome: store.Unreachable, err: store.ErrClosed}
+		r := script.Reply{Outcome: store.Unreachable, Err: store.ErrClosed}
 		if !n.closed {
-			r.outcome, r.err = n.down.Outcome, n.down.Err
+			r.Outcome, r.Err = n.down.Outcome, n.down.Err
 		}
 		if ok {
 			n.unsentLocked(c, time.Now())
@@ -307,7 +308,7 @@ func (nobody) Receive(int, int, driver.Reply) {}
 
 // finish delivers a reply. Calls that result from it are enqueued before this call stops
 // counting as in flight.
-func (n *node) finish(c call, r reply) {
+func (n *node) finish(c call, r script.Reply) {
 	if n.s.route != nil {
 		var over bool
 		if r, over = n.s.route.routeReply(n, c, r); !over {
@@ -320,30 +321,30 @@ func (n *node) finish(c call, r reply) {
 }
 
 // deliver gives a reply to the receiver of the call.
-func (n *node) deliver(c call, r reply) {
-	if c.command.script.frees() {
+func (n *node) deliver(c call, r script.Reply) {
+	if c.command.Script.Frees() {
 		n.answered(c, r)
 	}
 	if c.command == timeCommand {
 		n.clockRead(r)
 	} else if c.look != nil {
-		r.value = r.value.Clone()
+		r.Value = r.Value.Clone()
 		c.look <- looked{n.index, r}
 	} else if c.leases > 1 {
-		usual, others := r.answers(c.command.script, c.leases)
+		usual, others := r.Answers(c.command.Script, c.leases)
 		c.to.(driver.BatchReceiver).ReceiveBatch(n.index, c.tag, c.leases, usual, others)
 	} else {
-		if c.command == infoCommand && r.outcome == store.Granted {
-			n.compare(r.value)
+		if c.command == infoCommand && r.Outcome == store.Granted {
+			n.compare(r.Value)
 		}
-		if c.command.script == arriveScript && r.outcome == store.Granted {
-			n.arrived(r.value, false) // before the next caller asks
+		if c.command.Script == script.Arrive && r.Outcome == store.Granted {
+			n.arrived(r.Value, false) // before the next caller asks
 		}
-		r, next := r.parts(c.command.script)
+		r, next := r.Parts(c.command.Script)
 		if c.next != nil {
-			n.answer(c.next, int(quorum.Acquire), next.answer(acquireScript))
+			n.answer(c.next, int(quorum.Acquire), next.Answer(script.Acquire))
 		}
-		a := r.answer(c.command.script)
+		a := r.Answer(c.command.Script)
 		n.remember(c.command, a)
 		n.answer(c.to, c.tag, a)
 	}

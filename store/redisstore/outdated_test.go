@@ -31,7 +31,7 @@ func TestReplacedConnectionLosesNoAnswer(t *testing.T) {
 			return p
 		}
 		answer := ask()
-		for range strings.Count(string(pingCommand.bytes), "\n") {
+		for range strings.Count(string(pingCommand.Bytes), "\n") {
 			if _, err := in.ReadString('\n'); err != nil {
 				t.Fatal(err)
 			}
@@ -44,14 +44,14 @@ func TestReplacedConnectionLosesNoAnswer(t *testing.T) {
 		if _, err := server.Write([]byte("+PONG\r\n")); err != nil {
 			t.Fatal(err)
 		}
-		if a := <-answer; a.outcome != store.Granted {
-			t.Errorf("what was under way: %v (%v)", a.outcome, a.err)
+		if a := <-answer; a.Outcome != store.Granted {
+			t.Errorf("what was under way: %v (%v)", a.Outcome, a.Err)
 		}
 		if rest, err := io.ReadAll(in); err != nil || len(rest) > 0 {
 			t.Errorf("the server was sent %q over the old connection (%v)", rest, err)
 		}
-		if a := <-later; a.sent { // there is no server for the next connection
-			t.Errorf("what was asked later was sent: %v", a.err)
+		if a := <-later; a.Sent { // there is no server for the next connection
+			t.Errorf("what was asked later was sent: %v", a.Err)
 		}
 	}
 }

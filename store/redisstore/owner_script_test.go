@@ -9,6 +9,7 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/quorum"
 	"github.com/leasehold-dev/leasehold/internal/quorum/driver"
 	"github.com/leasehold-dev/leasehold/store"
+	"github.com/leasehold-dev/leasehold/store/redisstore/internal/script"
 )
 
 // sharedOwner plays what two attempts of one owner may do, one case after the other, and
@@ -52,7 +53,7 @@ func sharedOwner(t *testing.T, n *scripted) (held []string) {
 		{"healed over another's", []driver.Question{heal("two"), release("one")}},
 	} {
 		n.text(t, "FLUSHALL")
-		n.text(t, "SET", markKey, openMark)
+		n.text(t, "SET", script.MarkKey, openMark)
 		n.ask(t, c.do...)
 		if n.text(t, "EXISTS", "a") == "1" {
 			held = append(held, c.name)
@@ -78,24 +79,24 @@ func TestSharedOwnerChanged(t *testing.T) {
 	n := onRedis(t)
 	for _, c := range []struct {
 		name     string
-		script   *script
+		script   *script.Script
 		old, new string
 	}{
-		{"who joins leaves it to the first", acquireScript, "call('DEL', '{' .. KEYS[1] .. '}:made')", ""},
-		{"who asks again has joined", acquireScript, "'}:made')[1] ~= attempt then", "'}:made') then"},
-		{"it is not noted who made it", acquireScript, "call('SET', '{' .. KEYS[1] .. '}:made', attempt, 'PX', LIFE)", ""},
-		{"who joins has made it", acquireScript, "if held and attempt and call('MGET', '{' .. KEYS[1] .. '}:made')[1] ~= attempt then\n  call('DEL', '{' .. KEYS[1] .. '}:made')", "if held and attempt then\n  call('SET', '{' .. KEYS[1] .. '}:made', attempt)"},
-		{"what is healed is not noted", healScript, "redis.call('SET', '{' .. KEYS[1] .. '}:made', attempt, 'PX', LIFE)", ""},
-		{"a release ends what another made", releaseScript, "ours = not made and", "ours ="},
-		{"an attempt undoes what others know of", releaseScript, "and string.find(ARGV[3], 'u', 1, true) == nil", ""},
-		{"a release ends nothing that others joined", releaseScript, "ours = not made and string.find(ARGV[3], 'u', 1, true) == nil", "ours = false"},
+		{"who joins leaves it to the first", script.Acquire, "call('DEL', '{' .. KEYS[1] .. '}:made')", ""},
+		{"who asks again has joined", script.Acquire, "'}:made')[1] ~= attempt then", "'}:made') then"},
+		{"it is not noted who made it", script.Acquire, "call('SET', '{' .. KEYS[1] .. '}:made', attempt, 'PX', LIFE)", ""},
+		{"who joins has made it", script.Acquire, "if held and attempt and call('MGET', '{' .. KEYS[1] .. '}:made')[1] ~= attempt then\n  call('DEL', '{' .. KEYS[1] .. '}:made')", "if held and attempt then\n  call('SET', '{' .. KEYS[1] .. '}:made', attempt)"},
+		{"what is healed is not noted", script.Heal, "redis.call('SET', '{' .. KEYS[1] .. '}:made', attempt, 'PX', LIFE)", ""},
+		{"a release ends what another made", script.Release, "ours = not made and", "ours ="},
+		{"an attempt undoes what others know of", script.Release, "and string.find(ARGV[3], 'u', 1, true) == nil", ""},
+		{"a release ends nothing that others joined", script.Release, "ours = not made and string.find(ARGV[3], 'u', 1, true) == nil", "ours = false"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			if strings.Count(c.script.text, c.old) != 1 {
+			if strings.Count(c.script.Text, c.old) != 1 {
 				t.Fatalf("%q is not once in the script", c.old)
 			}
 			n.change = func(text string) string {
-				if text == c.script.text {
+				if text == c.script.Text {
 					return strings.Replace(text, c.old, c.new, 1)
 				}
 				return text

@@ -5,6 +5,7 @@ import (
 
 	"github.com/leasehold-dev/leasehold/internal/quorum/driver"
 	"github.com/leasehold-dev/leasehold/store/redisstore/internal/resp"
+	"github.com/leasehold-dev/leasehold/store/redisstore/internal/script"
 )
 
 // Pushes tell waiters that it is their turn. The server sends them on the connection that
@@ -25,16 +26,16 @@ func (n *node) listen(w *wire, hello resp.Value) error {
 	if n.s.route != nil {
 		return n.s.route.listen(n, w, hello)
 	}
-	var asked []*command
+	var asked []*script.Command
 	if hello.Kind != '-' {
 		if n.isSingle() {
-			asked = append(asked, newCommand("SUBSCRIBE", membershipChannel))
+			asked = append(asked, script.NewCommand("SUBSCRIBE", membershipChannel))
 		}
-		asked = append(asked, newCommand("SUBSCRIBE", n.s.channel))
+		asked = append(asked, script.NewCommand("SUBSCRIBE", n.s.channel))
 	}
 	channels := len(asked)
 	if n.isSingle() {
-		asked = append(asked, newCommand("GET", markKey))
+		asked = append(asked, script.NewCommand("GET", script.MarkKey))
 	}
 	all, err := w.exchange(asked)
 	if err != nil {
@@ -86,22 +87,22 @@ func (w *wire) handlePush(v resp.Value) {
 		w.replace(errChannelMoved)
 		return
 	}
-	told, ok := parsePush(string(v.List[2].Text))
+	told, ok := script.ParsePush(string(v.List[2].Text))
 	switch {
 	case !ok:
 		n.log.Debug("ignoring an invalid push", "message", v.List[2].String())
-	case told.granted && n.isCounting(): // an operator has declared the server empty; it grants again
+	case told.Granted && n.isCounting(): // an operator has declared the server empty; it grants again
 		n.s.keeper.OnPushLost(n.index)
-	case told.granted:
+	case told.Granted:
 		if !pushesStamped {
-			told.stamp = w.at
+			told.Stamp = w.at
 		}
-		name := n.s.keeper.OnGranted(n.index, told.owner, driver.Reply{Token: told.token, Counted: told.counted, Reserved: told.reserved, Stamp: told.stamp, Clock: told.clock, At: w.at})
+		name := n.s.keeper.OnGranted(n.index, told.Owner, driver.Reply{Token: told.Token, Counted: told.Counted, Reserved: told.Reserved, Stamp: told.Stamp, Clock: told.Clock, At: w.at})
 		if name != "" && n.s.guarded.Load() {
-			n.saw([]byte(name), told.token, w.at)
+			n.saw([]byte(name), told.Token, w.at)
 		}
 	default:
-		n.s.keeper.OnFree(n.index, told.owner)
+		n.s.keeper.OnFree(n.index, told.Owner)
 	}
 }
 

@@ -3,8 +3,6 @@ package redisstore
 import (
 	"cmp"
 	"errors"
-	"fmt"
-	"strconv"
 	"time"
 
 	"github.com/leasehold-dev/leasehold/internal/clock"
@@ -13,29 +11,8 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/quorum/driver"
 	"github.com/leasehold-dev/leasehold/store"
 	"github.com/leasehold-dev/leasehold/store/redisstore/internal/resp"
+	"github.com/leasehold-dev/leasehold/store/redisstore/internal/script"
 )
-
-// A server that restarts without its data, is emptied, or is replaced by one without all
-// of the data would grant locks that are held. So it grants nothing until every lease
-// that it may have forgotten has ended. This is Redlock's "delayed restart", enforced by
-// the clients.
-//
-// The mark is a key on the server. It says whether the server may grant, and which run of
-// the server that is about; see internal/nodemark. The scripts that grant check the mark
-// in the same step, without another round trip, and compare the run with the one that the
-// client connected to. A server that was emptied has no mark, and a server with another
-// server's data has that one's. A restart breaks every connection, so each new connection
-// begins with a check that the mark is about this run; see scripts/arrive.lua.
-//
-// A quarantine ends when the wall clocks of the server and of the client that ends it
-// have both passed the end in the mark. A client that stays connected also counts for
-// itself, by a monotonic clock.
-const markKey = "leasehold:node"
-
-// guards reports whether a request may only use servers that have forgotten nothing.
-func (s *Store) guards(r store.Lease) bool {
-	return len(s.nodes) > 1 || r.Require >= store.CrashSafe && s.route == nil
-}
 
 // guard makes a store with a single server check the mark, from the first lock on that
 // requires it. New connections begin with the check; on the present one it is enqueued
@@ -66,7 +43,7 @@ func (s *Store) guard() error {
 // arrivalLocked returns the command that checks the mark and updates it; nil if the client
 // cannot distinguish the runs of the server. What the server reported about itself is
 // used on a new connection only, since it may be out of date later. The mutex is held.
-func (n *node) arrivalLocked(isNew bool) *command {
+func (n *node) arrivalLocked(isNew bool) *script.Command {
 	id, durable := n.server, n.durable()
 	if id.runID == "" && durable != "asserted" {
 		return nil
@@ -78,14 +55,14 @@ func (n *node) arrivalLocked(isNew bool) *command {
 	if id.promoted {
 		promoted = "1"
 	}
-	c := new(command)
-	b := resp.AppendWord(c.begin(arriveScript), markKey)
+	c := new(script.Command)
+	b := resp.AppendWord(c.Begin(script.Arrive), script.MarkKey)
 	token := uint64(0)
-	if n.granted.token > 0 && n.s.o.Clock.Now().Sub(n.granted.at) < counterLife-maxClockError {
+	if n.granted.token > 0 && n.s.o.Clock.Now().Sub(n.granted.at) < script.CounterLife-maxClockError {
 		token = n.granted.token
-		b = appendCounterKey(b, string(n.granted.name))
+		b = script.AppendCounterKey(b, string(n.granted.name))
 	} else {
-		b = resp.AppendWord(b, markKey) // in the place of a token counter
+		b = resp.AppendWord(b, script.MarkKey) // in the place of a token counter
 	}
 	b = resp.AppendWord(resp.AppendWord(b, n.s.membership.fingerprint), n.s.membership.text)
 	b = resp.AppendWord(b, cmp.Or(id.runID, nodemark.Unknown))
@@ -93,7 +70,7 @@ func (n *node) arrivalLocked(isNew bool) *command {
 	b = resp.AppendWord(b, promoted)
 	b = resp.AppendNumber(b, uint64(n.s.quarantine().Microseconds()))
 	b = resp.AppendNumber(b, uint64(max(0, n.s.wall().UnixMicro())))
-	c.bytes = resp.AppendNumber(resp.AppendWord(b, durable), token)
+	c.Bytes = resp.AppendNumber(resp.AppendWord(b, durable), token)
 	return c
 }
 
@@ -127,9 +104,9 @@ func (n *node) arrive(w *wire, tells bool) error {
 	if c == nil {
 		return errUnidentified
 	}
-	commands := []*command{c}
+	commands := []*script.Command{c}
 	if tells { // before the mark is read, so that no replacement goes unnoticed
-		commands = []*command{trackCommand, c}
+		commands = []*script.Command{trackCommand, c}
 	}
 	all, err := w.exchange(commands)
 	if err != nil {
@@ -137,8 +114,8 @@ func (n *node) arrive(w *wire, tells bool) error {
 	}
 	said := all[len(all)-1]
 	if said.Kind == '-' {
-		outcome, err := classifyReply(resp.ErrorOf(said))
-		if !isDenied(err) {
+		outcome, err := script.Classify(resp.ErrorOf(said))
+		if !script.IsDenied(err) {
 			return resp.ErrorOf(said)
 		}
 		n.setUnmarked(&driver.Refusal{Outcome: outcome, Err: err})
@@ -173,7 +150,7 @@ func (n *node) arrived(said resp.Value, isNew bool) error {
 	list := said.List
 	switch {
 	case len(list) == 2 && list[0].Num == 5:
-		outcome := otherVersion(list[1])
+		outcome := script.OtherVersion(list[1])
 		n.log.Warn("node cannot be used", "err", outcome.Err)
 		n.setUnmarked(&driver.Refusal{Outcome: outcome.Outcome, Err: outcome.Err})
 		return nil
@@ -184,7 +161,7 @@ func (n *node) arrived(said resp.Value, isNew bool) error {
 	n.mu.Lock()
 	n.unmarked = nil
 	n.fingerprint, n.before = string(list[4].Text), string(list[5].Text)
-	shut := quarantinedOr(list[1], list[2], store.NodeOutcome{})
+	shut := script.QuarantinedOr(list[1], list[2], store.NodeOutcome{})
 	if shut.Outcome == store.Quarantined {
 		n.granted.token = 0 // or it would begin anew each time that we connect
 		n.countLocked(shut)
@@ -213,9 +190,9 @@ type quarantineCount struct {
 // server's clock may have been set.
 func (n *node) countLocked(shut store.NodeOutcome) {
 	n.quarantined.until = max(n.quarantined.until, n.s.o.Clock.Now().Add(shut.ExpiresIn))
-	var q *quarantineError
+	var q *script.QuarantineError
 	if errors.As(shut.Err, &q) {
-		n.quarantined.why = q.why
+		n.quarantined.why = q.Why
 	}
 }
 
@@ -239,15 +216,15 @@ func (n *node) isCounting() bool {
 // it connected. If the server was emptied, the client begins to count a quarantine;
 // otherwise it reconnects and checks the mark.
 func (n *node) quarantineSeen(said store.NodeOutcome) store.NodeOutcome {
-	var q *quarantineError
+	var q *script.QuarantineError
 	errors.As(said.Err, &q)
 	n.mu.Lock()
 	w, left := n.wire, n.leftLocked()
 	switch {
 	case left > said.ExpiresIn:
-		said.ExpiresIn, said.Err = left, &quarantineError{n.quarantined.why, left}
+		said.ExpiresIn, said.Err = left, &script.QuarantineError{Why: n.quarantined.why, Left: left}
 	case n.quarantined.until != 0:
-	case q != nil && q.why == "emptied":
+	case q != nil && q.Why == "emptied":
 		n.countLocked(said)
 		n.lookLocked()
 	case w != nil:
@@ -261,8 +238,8 @@ var errQuarantineBegan = errors.New("the server went into quarantine after the c
 
 // reopenLocked enqueues a check of the mark before c if c needs the node to be open and
 // the quarantine is over by this client's count.
-func (n *node) reopenLocked(c *command) {
-	if c.script.gated() && n.quarantined.until != 0 && n.leftLocked() == 0 {
+func (n *node) reopenLocked(c *script.Command) {
+	if c.Script.Gated() && n.quarantined.until != 0 && n.leftLocked() == 0 {
 		n.quarantined = quarantineCount{}
 		n.lookLocked()
 	}
@@ -281,7 +258,7 @@ func (n *node) lookLocked() {
 // The connection began with a check of its own, perhaps on another run of the server.
 func (n *node) dropLooksLocked() {
 	for range n.waiting.n {
-		if c, _ := n.waiting.pop(); c.command.script == arriveScript {
+		if c, _ := n.waiting.pop(); c.command.Script == script.Arrive {
 			n.s.inFlight.Add(-1)
 		} else {
 			n.waiting.push(c)
@@ -291,9 +268,9 @@ func (n *node) dropLooksLocked() {
 
 // remember records the latest grant from the node. A server that does not know this grant
 // is another server, or has lost data.
-func (n *node) remember(c *command, a driver.Reply) {
-	if a.Kind == quorum.Yes && a.Token != 0 && c.script == guardedScript {
-		n.saw(c.firstKey(), a.Token, a.At)
+func (n *node) remember(c *script.Command, a driver.Reply) {
+	if a.Kind == quorum.Yes && a.Token != 0 && c.Script == script.AcquireGuarded {
+		n.saw(c.FirstKey(), a.Token, a.At)
 	}
 }
 
@@ -334,47 +311,4 @@ func (s *Store) lasts(told *node, quarantine resp.Value) {
 		}
 		n.mu.Unlock()
 	}
-}
-
-// quarantinedOr returns the outcome of a node whose quarantine lasts for another left
-// microseconds, or otherwise if the quarantine is over.
-func quarantinedOr(left, why resp.Value, otherwise store.NodeOutcome) store.NodeOutcome {
-	us, ok := left.Number()
-	if !ok || us == 0 {
-		return otherwise
-	}
-	d := time.Duration(min(us, 1<<50)) * time.Microsecond
-	return store.NodeOutcome{Outcome: store.Quarantined, ExpiresIn: d, Err: &quarantineError{string(why.Text), d}}
-}
-
-// otherVersion returns the outcome of a node whose mark has an unknown version.
-func otherVersion(version resp.Value) store.NodeOutcome {
-	return store.NodeOutcome{Outcome: store.Refused, Err: &nodemark.VersionError{Version: string(version.Text)}}
-}
-
-// quarantineError is why a node grants nothing for now.
-type quarantineError struct {
-	why  string // as in the mark
-	left time.Duration
-}
-
-func (e *quarantineError) Error() string {
-	return fmt.Sprintf("%s; it takes part again in %v", reasonOf(e.why), store.Round(e.left))
-}
-
-// reasonOf describes the reason that a mark gives for a quarantine.
-func reasonOf(why string) string {
-	switch why {
-	case "empty":
-		return "it is new or was emptied, and may have forgotten leases"
-	case "emptied":
-		return "it was emptied or has evicted keys, and may have forgotten leases"
-	case "restarted":
-		return "it was restarted, and may have forgotten leases"
-	case "replaced":
-		return "its data was replaced by that of another server, and may lack leases"
-	case "behind":
-		return "it has lost a lock that this client was granted, and may have forgotten leases"
-	}
-	return "it may have forgotten leases (" + strconv.Quote(why) + ")"
 }

@@ -27,6 +27,7 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/quorum"
 	"github.com/leasehold-dev/leasehold/internal/quorum/driver"
 	"github.com/leasehold-dev/leasehold/store"
+	"github.com/leasehold-dev/leasehold/store/redisstore/internal/script"
 )
 
 // Store keeps locks on Redis. It is safe for concurrent use. Close it when it is no
@@ -109,7 +110,7 @@ func newStore(urls []string, o *Options) (*Store, error) {
 	if opts, err = opts.withDefaults(); err != nil {
 		return nil, err
 	}
-	s := &Store{o: opts, membership: lists, sentinels: sentinels, wall: opts.wall(), servers: registry{ids: map[int]identity{}}, channel: channelBegin + rand.Text(), closing: make(chan struct{}), pushTestAfter: pushTestAfter, idle: idleAfter}
+	s := &Store{o: opts, membership: lists, sentinels: sentinels, wall: opts.wall(), servers: registry{ids: map[int]identity{}}, channel: script.ChannelBegin + rand.Text(), closing: make(chan struct{}), pushTestAfter: pushTestAfter, idle: idleAfter}
 	s.keeper = driver.Driver{Sets: lists.sets, Encode: s.encode, EncodeRenewals: s.bundle, NodeTimeout: opts.nodeTimeout, Clock: opts.Clock, Jitter: opts.jitter(), Logger: opts.Logger, Coalesce: s.crowded, Closing: s.closing}
 	if len(addrs) > 1 && clocksWatched {
 		s.keeper.Clocks = driver.NewClocks(len(addrs), opts.quarantine(), driver.WallAhead(opts.Clock), opts.Logger)

@@ -10,6 +10,7 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/quorum"
 	"github.com/leasehold-dev/leasehold/store"
 	"github.com/leasehold-dev/leasehold/store/redisstore/internal/resp"
+	"github.com/leasehold-dev/leasehold/store/redisstore/internal/script"
 )
 
 // Replace finishes the replacement of one membership by another. Call it when every
@@ -89,11 +90,11 @@ func (r *replacement) run(ctx context.Context, progress func(string)) error {
 	return r.update(ctx, next, setMembershipCommand(r.newPrint, r.newText, r.newPrint, "", r.oldPrint)).all(next)
 }
 
-// setMembershipCommand makes a node's mark name another membership; see scripts/relist.lua.
-func setMembershipCommand(print, text, done, from, before string) *command {
-	c := new(command)
-	b := resp.AppendWord(resp.AppendWord(c.begin(relistScript), markKey), print)
-	c.bytes = resp.AppendWord(resp.AppendWord(resp.AppendWord(resp.AppendWord(b, text), done), from), before)
+// setMembershipCommand makes a node's mark name another membership; see relist.lua.
+func setMembershipCommand(print, text, done, from, before string) *script.Command {
+	c := new(script.Command)
+	b := resp.AppendWord(resp.AppendWord(c.Begin(script.Relist), script.MarkKey), print)
+	c.Bytes = resp.AppendWord(resp.AppendWord(resp.AppendWord(resp.AppendWord(b, text), done), from), before)
 	return c
 }
 
@@ -107,7 +108,7 @@ type markUpdates struct {
 }
 
 // update sends c to the nodes of a set.
-func (r *replacement) update(ctx context.Context, to quorum.Set, c *command) markUpdates {
+func (r *replacement) update(ctx context.Context, to quorum.Set, c *script.Command) markUpdates {
 	told := markUpdates{nodes: make([]store.NodeOutcome, len(r.nodes))}
 	for i, n := range r.nodes {
 		told.nodes[i].Node = n.Addr()
@@ -115,11 +116,11 @@ func (r *replacement) update(ctx context.Context, to quorum.Set, c *command) mar
 			continue
 		}
 		said := n.askOne(ctx, c)
-		told.nodes[i].Outcome, told.nodes[i].Err = said.outcome, said.err
-		if said.outcome != store.Granted {
+		told.nodes[i].Outcome, told.nodes[i].Err = said.Outcome, said.Err
+		if said.Outcome != store.Granted {
 			continue
 		}
-		switch list := said.value.List; {
+		switch list := said.Value.List; {
 		case len(list) == 3 && list[0].Num == 1:
 			told.told |= quorum.SetOf(i)
 			if !r.membership.sets[1].Has(i) || string(list[2].Text) != r.oldPrint {
@@ -130,12 +131,12 @@ func (r *replacement) update(ctx context.Context, to quorum.Set, c *command) mar
 				told.finished++
 			}
 		case len(list) == 2 && list[0].Num == 5:
-			told.nodes[i] = otherVersion(list[1])
+			told.nodes[i] = script.OtherVersion(list[1])
 			told.nodes[i].Node = n.Addr()
 		case len(list) == 1:
 			told.nodes[i].Outcome, told.nodes[i].Err = store.Quarantined, errors.New("it has just been emptied: try again")
 		default:
-			told.nodes[i].Outcome, told.nodes[i].Err = store.Refused, resp.Unexpected(said.value)
+			told.nodes[i].Outcome, told.nodes[i].Err = store.Refused, resp.Unexpected(said.Value)
 		}
 	}
 	return told

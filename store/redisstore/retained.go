@@ -7,6 +7,7 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/quorum/driver"
 	"github.com/leasehold-dev/leasehold/internal/retain"
 	"github.com/leasehold-dev/leasehold/store"
+	"github.com/leasehold-dev/leasehold/store/redisstore/internal/script"
 )
 
 // Releases that a node could not receive or did not execute are retained and sent first
@@ -41,34 +42,30 @@ func toRetain(q driver.Question) driver.Question {
 	return q
 }
 
-// takes reports whether a script may create a lease or a place.
-func (s *script) takes() bool {
-	return s == acquireScript || s == guardedScript || s == healScript
-}
-
 // sendingLocked records that c is about to be sent. The mutex is held.
-func (n *node) sendingLocked(c *command) {
-	if c.script.takes() {
-		n.retained.Told(idOf(c.question.Lease))
+func (n *node) sendingLocked(c *script.Command) {
+	if c.Script.Takes() {
+		n.retained.Told(idOf(c.Question.Lease))
 	}
 }
 
 // unsentLocked records that c was not sent, and will not be. The mutex is held.
 func (n *node) unsentLocked(c call, now time.Time) {
-	s := c.command.script
+	s := c.command.Script
 	switch {
 	case n.closed || c.owed != nil:
-	case s.frees():
+	case s.Frees():
 		n.retainLocked(c.command, now)
-	case s.takes() && !c.command.question.Again:
-		n.retained.Untold(idOf(c.command.question.Lease))
+	case s == script.Heal: // the node has been asked about this lease before, and may get it late
+	case s.Takes() && !c.command.Question.Again:
+		n.retained.Untold(idOf(c.command.Question.Lease))
 		n.retains.Store(int64(n.retained.Len()))
 	}
 }
 
 // retainLocked retains the release that c asks for. The mutex is held.
-func (n *node) retainLocked(c *command, now time.Time) {
-	q := toRetain(c.question)
+func (n *node) retainLocked(c *script.Command, now time.Time) {
+	q := toRetain(c.Question)
 	if n.retained.Keep(idOf(q.Lease), q, q.Lease.TTL, now) {
 		n.retains.Store(int64(n.retained.Len()))
 		n.scheduleResendLocked(now)
@@ -76,13 +73,13 @@ func (n *node) retainLocked(c *command, now time.Time) {
 }
 
 // answered handles the result of a release.
-func (n *node) answered(c call, r reply) {
-	executed := r.outcome == store.Granted || r.outcome == store.WrongType
+func (n *node) answered(c call, r script.Reply) {
+	executed := r.Outcome == store.Granted || r.Outcome == store.WrongType
 	if executed && c.owed == nil && n.retains.Load() == 0 {
 		return // the usual case
 	}
 	if o := c.owed; o != nil {
-		if o.by == n && r.at == 0 {
+		if o.by == n && r.At == 0 {
 			return // the connection was lost, and the entry still stands
 		}
 		n = o.by
@@ -95,8 +92,8 @@ func (n *node) answered(c call, r reply) {
 	case c.owed != nil:
 		n.retained.Answered(c.owed.entry, executed, now)
 	case executed:
-		n.retained.Forget(idOf(c.command.question.Lease))
-	case !r.sent: // a sent one was retained when the connection was lost
+		n.retained.Forget(idOf(c.command.Question.Lease))
+	case !r.Sent: // a sent one was retained when the connection was lost
 		n.retainLocked(c.command, now)
 	}
 	n.retains.Store(int64(n.retained.Len()))
@@ -111,7 +108,7 @@ func (n *node) disconnectedLocked(w *wire) {
 	now := time.Now()
 	for _, q := range []*queue[call]{&w.again, &w.flight} {
 		for c := range q.all {
-			if c.command.script.frees() && c.owed == nil {
+			if c.command.Script.Frees() && c.owed == nil {
 				n.retainLocked(c.command, now)
 			}
 		}
@@ -145,7 +142,7 @@ func (n *node) sendRetainedLocked(now time.Time) {
 	if len(due) > 0 {
 		var line queue[call]
 		for _, e := range due {
-			c := call{command: n.s.encode(e.What, nil).(*command), timeout: n.s.o.nodeTimeout(e.What.Lease.TTL), to: nobody{}, tag: int(quorum.Release), owed: &owed{n, e}}
+			c := call{command: n.s.encode(e.What, nil).(*script.Command), timeout: n.s.o.nodeTimeout(e.What.Lease.TTL), to: nobody{}, tag: int(quorum.Release), owed: &owed{n, e}}
 			n.s.inFlight.Add(1)
 			line.push(c)
 		}

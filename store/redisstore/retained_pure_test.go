@@ -7,6 +7,7 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/quorum"
 	"github.com/leasehold-dev/leasehold/internal/quorum/driver"
 	"github.com/leasehold-dev/leasehold/store"
+	"github.com/leasehold-dev/leasehold/store/redisstore/internal/script"
 )
 
 // What is retained of a release ends its lease and gives up its place, and nothing else:
@@ -40,5 +41,27 @@ func TestRetryPause(t *testing.T) {
 	}
 	if p := retryPause(tries); p != time.Second {
 		t.Errorf("a pause of %v after a minute", p)
+	}
+}
+
+// A heal that was not sent says nothing about the lease: the node may have it, or may yet
+// get it, from an earlier request. Its release is retained.
+func TestUnsentHealKeepsTheRelease(t *testing.T) {
+	lease := store.Lease{Name: "a", Owner: "me", TTL: time.Minute}
+	for op, retained := range map[quorum.Op]int{quorum.Acquire: 0, quorum.Heal: 1} {
+		s, err := newStore([]string{"redis://127.0.0.1:1"}, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer s.Close()
+		n := s.nodes[0]
+		n.mu.Lock()
+		for _, q := range []quorum.Op{op, quorum.Release} {
+			n.unsentLocked(call{command: s.encode(driver.Question{Op: q, Lease: lease, Renewed: true}, nil).(*script.Command)}, time.Now())
+		}
+		if got := n.retained.Len(); got != retained {
+			t.Errorf("after an unsent %v, %d releases are retained, want %d", op, got, retained)
+		}
+		n.mu.Unlock()
 	}
 }

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/leasehold-dev/leasehold/store/redisstore/internal/script"
 )
 
 // Use says what a user of the servers may do. Uses can be combined with |.
@@ -39,7 +41,8 @@ const (
 // rights lists the commands of an ACL rule, in the order in which the rule names them,
 // and the uses that need each. Commands that every user may run are left out. The last
 // two (in a cluster, the two before the last) let waiters receive pushes; without them
-// waiters poll.
+// waiters poll. Without client|tracking, a replacement of the server's data is noticed
+// later.
 var rights = []struct {
 	command string
 	uses    Use
@@ -65,7 +68,7 @@ var rights = []struct {
 	{"type", ToExamine},
 	{"hscan", toSee},
 	{"config|get", ToExamine},
-	{"client|tracking", ToLock},
+	{"client|tracking", toChange},
 	{"publish", toChange},
 	{"subscribe", toChange},
 }
@@ -90,7 +93,7 @@ func (a ACL) Rule() ([]string, error) {
 	}
 	rule := append([]string{a.User, "reset", "on", ">" + Password}, a.keys()...)
 	if a.Uses&toChange != 0 {
-		rule = append(rule, "&"+channelBegin+"*")
+		rule = append(rule, "&"+script.ChannelBegin+"*")
 	}
 	for _, c := range a.commands() {
 		rule = append(rule, "+"+c)
@@ -114,7 +117,7 @@ func (a ACL) Line() (string, error) {
 // keys of a node.
 func (a ACL) patterns() []string {
 	prefix := spaceless.Replace(globEscape.Replace(a.Prefix))
-	return []string{prefix + "*", keyBegin + prefix + "*}:*", markKey}
+	return []string{prefix + "*", script.KeyBegin + prefix + "*}:*", script.MarkKey}
 }
 
 func (a ACL) keys() (all []string) {
@@ -123,7 +126,7 @@ func (a ACL) keys() (all []string) {
 	}
 	patterns := a.patterns()
 	if a.Cluster {
-		patterns = slices.DeleteFunc(patterns, func(p string) bool { return p == markKey })
+		patterns = slices.DeleteFunc(patterns, func(p string) bool { return p == script.MarkKey })
 	}
 	for _, p := range patterns {
 		all = append(all, "~"+p)

@@ -10,6 +10,8 @@ import (
 
 	"github.com/leasehold-dev/leasehold/internal/quorum/driver"
 	"github.com/leasehold-dev/leasehold/store"
+	"github.com/leasehold-dev/leasehold/store/redisstore/internal/resp"
+	"github.com/leasehold-dev/leasehold/store/redisstore/internal/script"
 )
 
 // router presents a cluster as the one node of a quorum. It sends each call to the member
@@ -29,9 +31,9 @@ type router struct {
 
 	mu      sync.RWMutex
 	closed  bool
-	members map[string]*node // by address
-	table   [slots]*node     // which member has which slot; nil: unknown, or nobody
-	changed bool             // a slot has moved since the last refresh
+	members map[string]*node  // by address
+	table   [resp.Slots]*node // which member has which slot; nil: unknown, or nobody
+	changed bool              // a slot has moved since the last refresh
 }
 
 // trail records where a call has been sent before.
@@ -62,13 +64,13 @@ func (r *router) Addr() string { return "cluster of " + r.seeds[0].host }
 
 // Put implements driver.Node.
 func (r *router) Put(c driver.Call) error {
-	return r.put(call{command: c.Payload.(*command), timeout: c.Timeout, to: c.To, tag: c.Tag, leases: c.Leases, next: c.Next}, c.More)
+	return r.put(call{command: c.Payload.(*script.Command), timeout: c.Timeout, to: c.To, tag: c.Tag, leases: c.Leases, next: c.Next}, c.More)
 }
 
 func (r *router) put(c call, more bool) error {
 	for {
-		n := r.memberFor(c.command.slot - 1)
-		if n == nil && c.command.script.frees() {
+		n := r.memberFor(c.command.Slot - 1)
+		if n == nil && c.command.Script.Frees() {
 			n = r.anybody() // which answers that nobody has the slot, and retains the release
 		}
 		if n == nil {
@@ -82,7 +84,7 @@ func (r *router) put(c call, more bool) error {
 				n.unflushed.Store(true)
 			}
 			return nil
-		case errors.Is(err, store.ErrClosed) && r.memberFor(c.command.slot-1) != n:
+		case errors.Is(err, store.ErrClosed) && r.memberFor(c.command.Slot-1) != n:
 			continue // the member was retired just now
 		}
 		r.requestRefresh() // another member may have taken its place
@@ -161,42 +163,42 @@ func (r *router) memberAtLocked(host string) *node {
 
 // routeReply handles a reply. If it is a redirection, settled sends the call again and
 // returns false. Otherwise it returns the reply, with the member named in its error.
-func (r *router) routeReply(n *node, c call, said reply) (reply, bool) {
-	if said.err == nil {
+func (r *router) routeReply(n *node, c call, said script.Reply) (script.Reply, bool) {
+	if said.Err == nil {
 		return said, true
 	}
-	if c.command.slot == 0 {
-		said.err = n.blamed(said.err)
+	if c.command.Slot == 0 {
+		said.Err = n.blamed(said.Err)
 		return said, true
 	}
-	var d *redirection
-	if !errors.As(said.err, &d) {
-		lost := errors.Is(said.err, store.ErrClosed) && !said.sent && !r.s.closed.Load()
-		if said.sent || !lost {
+	var d *resp.Redirection
+	if !errors.As(said.Err, &d) {
+		lost := errors.Is(said.Err, store.ErrClosed) && !said.Sent && !r.s.closed.Load()
+		if said.Sent || !lost {
 			r.requestRefresh()
-			said.err = n.blamed(said.err)
+			said.Err = n.blamed(said.Err)
 			return said, true
 		}
-		d = &redirection{kind: unsettled} // the member was retired with this call enqueued
+		d = &resp.Redirection{Kind: resp.RedirectWait} // the member was retired with this call enqueued
 	}
 	t := trail{since: time.Now()}
 	if c.trail != nil {
 		t = *c.trail
 	}
 	t.moves++
-	t.asking = d.kind == moving
+	t.asking = d.Kind == resp.RedirectAsk
 	to, pause := r.follow(n, d), time.Duration(0)
-	if d.kind == unsettled || t.moves > mostMoves {
+	if d.Kind == resp.RedirectWait || t.moves > mostMoves {
 		pause = slotMovePause << min(t.moves, 4)
 	}
 	patience := c.timeout
-	if c.command.script.frees() {
+	if c.command.Script.Frees() {
 		patience = releaseRetryFor
 	}
-	if d.kind == moved {
-		said.err = fmt.Errorf("%s (the servers of the cluster disagree)", d.said)
+	if d.Kind == resp.RedirectMoved {
+		said.Err = fmt.Errorf("%w (the servers of the cluster disagree)", d.Unwrap())
 	}
-	said.outcome, said.err = store.Unsettled, n.blamed(said.err)
+	said.Outcome, said.Err = store.Unsettled, n.blamed(said.Err)
 	if to == nil || time.Since(t.since)+pause > patience || r.s.closed.Load() {
 		return said, true
 	}
@@ -206,8 +208,8 @@ func (r *router) routeReply(n *node, c call, said reply) (reply, bool) {
 	}
 	r.s.inFlight.Add(1)
 	time.AfterFunc(pause, func() {
-		if d.kind == unsettled {
-			to = r.memberFor(c.command.slot - 1)
+		if d.Kind == resp.RedirectWait {
+			to = r.memberFor(c.command.Slot - 1)
 		}
 		if said, over := r.resend(to, c, said); over {
 			n.deliver(c, said)
@@ -218,16 +220,16 @@ func (r *router) routeReply(n *node, c call, said reply) (reply, bool) {
 }
 
 // follow returns the member that a redirection leads to.
-func (r *router) follow(n *node, d *redirection) *node {
-	if d.kind == unsettled {
+func (r *router) follow(n *node, d *resp.Redirection) *node {
+	if d.Kind == resp.RedirectWait {
 		return n
 	}
-	host, ok := d.member(n.addr.host)
+	host, ok := memberOf(d, n.addr.host)
 	if !ok {
 		return nil
 	}
-	if d.kind == moved {
-		return r.moves(d.slot, host)
+	if d.Kind == resp.RedirectMoved {
+		return r.moves(d.Slot, host)
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -248,14 +250,14 @@ func (r *router) moves(slot int, host string) *node {
 
 // resend sends the call to another member. If that fails, it returns the reply to
 // deliver.
-func (r *router) resend(to *node, c call, said reply) (reply, bool) {
+func (r *router) resend(to *node, c call, said script.Reply) (script.Reply, bool) {
 	if to == nil {
-		said.err = errUnserved
+		said.Err = errUnserved
 		return said, true
 	}
 	if err := to.put(c, false); err != nil {
 		why := driver.PutOutcome(to.refusal(err))
-		said.outcome, said.err = why.Outcome, why.Err
+		said.Outcome, said.Err = why.Outcome, why.Err
 		return said, true
 	}
 	return said, false

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/leasehold-dev/leasehold/store/redisstore/internal/resp"
+	"github.com/leasehold-dev/leasehold/store/redisstore/internal/script"
 )
 
 // Sentinels watch a master and its replicas, and promote a replica when the master fails.
@@ -209,7 +210,7 @@ func (p *sentinelPool) question(ctx context.Context, i int) (t sentinelReply, al
 		}
 	}()
 	s := p.n.s.sentinels
-	var hello []*command
+	var hello []*script.Command
 	w := p.lines[i]
 	if w == nil {
 		a := s.addrs[i]
@@ -225,7 +226,7 @@ func (p *sentinelPool) question(ctx context.Context, i int) (t sentinelReply, al
 	w.conn.SetDeadline(deadline)
 	over := context.AfterFunc(ctx, func() { w.conn.SetDeadline(time.Unix(1, 0)) })
 	// In this order, so that the address is never older than the epoch.
-	said, err := w.exchange(append(hello, newCommand("SENTINEL", "MASTER", s.master), newCommand("SENTINEL", "GET-MASTER-ADDR-BY-NAME", s.master)))
+	said, err := w.exchange(append(hello, script.NewCommand("SENTINEL", "MASTER", s.master), script.NewCommand("SENTINEL", "GET-MASTER-ADDR-BY-NAME", s.master)))
 	alive = over() && err == nil
 	if err != nil {
 		return sentinelReply{err: sentinelError(err)}, false

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/leasehold-dev/leasehold/store/redisstore/internal/resp"
+	"github.com/leasehold-dev/leasehold/store/redisstore/internal/script"
 )
 
 const (
@@ -109,7 +110,7 @@ func (n *node) isMaster(w *wire) error {
 	role := n.server.role
 	n.mu.Unlock()
 	if role == "" {
-		said, err := w.exchange([]*command{newCommand("ROLE")})
+		said, err := w.exchange([]*script.Command{script.NewCommand("ROLE")})
 		if err != nil {
 			return err
 		}

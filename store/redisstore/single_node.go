@@ -5,6 +5,7 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/quorum/driver"
 	"github.com/leasehold-dev/leasehold/store"
 	"github.com/leasehold-dev/leasehold/store/redisstore/internal/resp"
+	"github.com/leasehold-dev/leasehold/store/redisstore/internal/script"
 )
 
 // A store with one server does not check the server's mark for each lock, which would add
@@ -15,8 +16,8 @@ import (
 // checked on each connection only.
 
 // membershipChannel is the channel on which changes of a server's membership are published.
-// scripts/tell.lua contains its name, too.
-const membershipChannel = channelBegin + "all"
+// tell.lua contains its name, too.
+const membershipChannel = script.ChannelBegin + "all"
 
 // isSingle reports whether this is the only node of its store.
 func (n *node) isSingle() bool { return len(n.s.nodes) == 1 }
@@ -33,7 +34,7 @@ func (n *node) checkMembership(text resp.Value) {
 		n.log.Warn("node cannot be used", "err", err)
 		foreign = &driver.Refusal{Outcome: store.Refused, Err: err}
 	} else if list, other := n.s.membership.others(mark); other {
-		said := otherMembership(resp.Value{Kind: '$', Text: []byte(list)})
+		said := script.OtherMembership(resp.Value{Kind: '$', Text: []byte(list)})
 		n.log.Warn("the server belongs to a multi-server configuration; this client is refused", "err", said.Err)
 		foreign = &driver.Refusal{Outcome: said.Outcome, Err: said.Err}
 	}
@@ -49,7 +50,7 @@ func (n *node) failForeign() {
 	foreign := n.foreign
 	var away []call
 	for range n.waiting.n {
-		if c, _ := n.waiting.pop(); foreign != nil && c.command.script.keeps() {
+		if c, _ := n.waiting.pop(); foreign != nil && c.command.Script.Keeps() {
 			away = append(away, c)
 		} else {
 			n.waiting.push(c)
@@ -57,6 +58,6 @@ func (n *node) failForeign() {
 	}
 	n.mu.Unlock()
 	for _, c := range away {
-		n.finish(c, reply{outcome: foreign.Outcome, err: foreign.Err})
+		n.finish(c, script.Reply{Outcome: foreign.Outcome, Err: foreign.Err})
 	}
 }

@@ -1,13 +1,14 @@
 package redisstore
 
-import "strings"
+import (
+	"strings"
+
+	"github.com/leasehold-dev/leasehold/store/redisstore/internal/resp"
+)
 
 // A Redis Cluster divides keys into slots, and assigns the slots to its masters. All keys
 // of a lock are in one slot, and so on one server: L, and {L}:..., of which only the part
 // in braces counts.
-
-// slots is the number of slots.
-const slots = 16384
 
 // slotOf returns the slot of a key or a sharded channel: the CRC of the text between its
 // first braces, or of all of it if there is no such text.
@@ -21,7 +22,7 @@ func slotOf(key string) int {
 	for i := range len(key) {
 		crc = crc<<8 ^ crcTable[byte(crc>>8)^key[i]]
 	}
-	return int(crc % slots)
+	return int(crc % resp.Slots)
 }
 
 // crcTable is the table of CRC-16/XMODEM.
@@ -71,6 +72,12 @@ func clusterName(name string) string {
 		return name
 	}
 	return braceless.Replace(name) + "%"
+}
+
+// clusterKey returns the key of a lock in a cluster, and its slot.
+func clusterKey(name string) (key string, slot int) {
+	key = clusterName(name)
+	return key, slotOf(key)
 }
 
 // nameInCluster is the inverse of clusterName; ok is false for a key that is no lock.

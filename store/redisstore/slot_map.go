@@ -30,7 +30,7 @@ func parseSlotMap(v resp.Value, asked string) ([]slotRange, error) {
 			return nil, resp.Unexpected(v)
 		}
 		first, last, master := some.List[0], some.List[1], some.List[2].List
-		if first.Kind != ':' || last.Kind != ':' || first.Num < 0 || last.Num < first.Num || last.Num >= slots {
+		if first.Kind != ':' || last.Kind != ':' || first.Num < 0 || last.Num < first.Num || last.Num >= resp.Slots {
 			return nil, resp.Unexpected(v)
 		}
 		host, ok := memberHost(string(master[0].Text), strconv.FormatInt(master[1].Num, 10), asked)

@@ -11,6 +11,7 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/quorum/driver"
 	"github.com/leasehold-dev/leasehold/store"
 	"github.com/leasehold-dev/leasehold/store/redisstore/internal/resp"
+	"github.com/leasehold-dev/leasehold/store/redisstore/internal/script"
 )
 
 // Any member can be asked for the slot map. A stale map is safe: a member that does not
@@ -29,7 +30,7 @@ const (
 	retiring = time.Second
 )
 
-var slotsCommand = newCommand("CLUSTER", "SLOTS")
+var slotsCommand = script.NewCommand("CLUSTER", "SLOTS")
 
 // requestRefresh requests a refresh of the slot map soon.
 func (r *router) requestRefresh() {
@@ -84,8 +85,8 @@ func (r *router) fetchSlotMap(ctx context.Context) (slotMap []slotRange, nodes [
 		if said.Err == nil {
 			select {
 			case a := <-p:
-				if said.Err = a.err; a.err == nil {
-					if slotMap, said.Err = parseSlotMap(a.value, n.addr.host); said.Err == nil {
+				if said.Err = a.Err; a.Err == nil {
+					if slotMap, said.Err = parseSlotMap(a.Value, n.addr.host); said.Err == nil {
 						return slotMap, nil, nil
 					}
 				}
@@ -163,7 +164,7 @@ func (r *router) fetchFrom(ctx context.Context, a address) (slotMap []slotRange,
 // installSlotMap installs a slot map. If a slot has moved, all waiters ask again: their places
 // moved with the locks, and pushes from the new server did not reach them.
 func (r *router) installSlotMap(slotMap []slotRange) {
-	table := new([slots]*node)
+	table := new([resp.Slots]*node)
 	r.mu.Lock()
 	if r.closed {
 		r.mu.Unlock()
@@ -226,7 +227,7 @@ func (r *router) inherit(n *node) {
 	all := n.retained.All()
 	n.mu.Unlock()
 	for _, q := range all {
-		c := call{command: r.s.encode(q, nil).(*command), timeout: r.s.o.nodeTimeout(q.Lease.TTL), to: nobody{}, tag: int(quorum.Release)}
+		c := call{command: r.s.encode(q, nil).(*script.Command), timeout: r.s.o.nodeTimeout(q.Lease.TTL), to: nobody{}, tag: int(quorum.Release)}
 		r.put(c, false) // a member that refuses the release retains it
 	}
 }

@@ -2,6 +2,7 @@ package redisstore
 
 import (
 	"bufio"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -9,6 +10,7 @@ import (
 
 	"github.com/leasehold-dev/leasehold/store"
 	"github.com/leasehold-dev/leasehold/store/redisstore/internal/resp"
+	"github.com/leasehold-dev/leasehold/store/redisstore/internal/script"
 )
 
 // What members say of who has which slot is read as it is, or not at all.
@@ -45,8 +47,8 @@ func TestChart(t *testing.T) {
 // The most scattered cluster there is can be read.
 func TestScatteredChart(t *testing.T) {
 	var b strings.Builder
-	fmt.Fprintf(&b, "*%d\r\n", slots)
-	for i := range slots {
+	fmt.Fprintf(&b, "*%d\r\n", resp.Slots)
+	for i := range resp.Slots {
 		server := fmt.Sprintf("*4\r\n$9\r\n127.0.0.1\r\n:%d\r\n$2\r\nid\r\n*0\r\n", 7000+i%3)
 		fmt.Fprintf(&b, "*4\r\n:%d\r\n:%d\r\n%s%s", i, i, server, server)
 	}
@@ -55,7 +57,7 @@ func TestScatteredChart(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if slotMap, err := parseSlotMap(v, "a:1"); err != nil || len(slotMap) != slots {
+	if slotMap, err := parseSlotMap(v, "a:1"); err != nil || len(slotMap) != resp.Slots {
 		t.Errorf("%d, %v", len(slotMap), err)
 	}
 }
@@ -63,35 +65,35 @@ func TestScatteredChart(t *testing.T) {
 // What a member says instead of doing what it was asked.
 func TestRedirections(t *testing.T) {
 	for reply, want := range map[string]struct {
-		kind redirectionKind
+		kind resp.RedirectionKind
 		host string
 		as   store.Outcome
 	}{
-		"MOVED 3999 127.0.0.1:6381": {moved, "127.0.0.1:6381", store.Refused},
-		"MOVED 3999 :6381":          {moved, "asked:6381", store.Refused},
-		"MOVED 3999 ::1:6381":       {moved, "[::1]:6381", store.Refused},
-		"ASK 1 host:6381":           {moving, "host:6381", store.Unsettled},
-		"TRYAGAIN Multiple keys request during rehashing of slot":                                        {unsettled, "", store.Unsettled},
-		"CLUSTERDOWN Hash slot not served":                                                               {unsettled, "", store.Unsettled},
-		"ERR Script attempted to access a non local key in a cluster node script: f, on @user_script:1.": {unsettled, "", store.Unsettled},
+		"MOVED 3999 127.0.0.1:6381": {resp.RedirectMoved, "127.0.0.1:6381", store.Refused},
+		"MOVED 3999 :6381":          {resp.RedirectMoved, "asked:6381", store.Refused},
+		"MOVED 3999 ::1:6381":       {resp.RedirectMoved, "[::1]:6381", store.Refused},
+		"ASK 1 host:6381":           {resp.RedirectAsk, "host:6381", store.Unsettled},
+		"TRYAGAIN Multiple keys request during rehashing of slot":                                        {resp.RedirectWait, "", store.Unsettled},
+		"CLUSTERDOWN Hash slot not served":                                                               {resp.RedirectWait, "", store.Unsettled},
+		"ERR Script attempted to access a non local key in a cluster node script: f, on @user_script:1.": {resp.RedirectWait, "", store.Unsettled},
 	} {
-		outcome, err := classifyReply(resp.ErrorOf(resp.Value{Kind: '-', Text: []byte(reply)}))
-		d, ok := err.(*redirection)
-		if !ok || d.kind != want.kind || outcome != want.as || !strings.HasPrefix(err.Error(), reply) {
+		outcome, err := script.Classify(resp.ErrorOf(resp.Value{Kind: '-', Text: []byte(reply)}))
+		d, ok := errors.AsType[*resp.Redirection](err)
+		if !ok || d.Kind != want.kind || outcome != want.as || !strings.HasPrefix(err.Error(), reply) {
 			t.Errorf("%q: %v, %v", reply, outcome, err)
 			continue
 		}
-		if host, ok := d.member("asked:7000"); want.host != "" && (!ok || host != want.host) {
+		if host, ok := memberOf(d, "asked:7000"); want.host != "" && (!ok || host != want.host) {
 			t.Errorf("%q leads to %s", reply, host)
 		}
 	}
 	for _, reply := range []string{"MOVED", "MOVED x a:1", "MOVED 16384 a:1", "MOVED -1 a:1", "ASK 1", "ASK 1 a:1 b:2", "ERR no"} {
-		if d := readRedirection(resp.ErrorOf(resp.Value{Kind: '-', Text: []byte(reply)})); d != nil {
+		if d := resp.RedirectionOf(resp.ErrorOf(resp.Value{Kind: '-', Text: []byte(reply)})); d != nil {
 			t.Errorf("%q is taken for %+v", reply, d)
 		}
 	}
 	for _, host := range []string{"a", "a:0", "a:70000", "?:1"} {
-		if got, ok := (&redirection{host: host}).member("b:1"); ok {
+		if got, ok := memberOf(&resp.Redirection{Host: host}, "b:1"); ok {
 			t.Errorf("%q leads to %s", host, got)
 		}
 	}

@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/leasehold-dev/leasehold/internal/testenv/redistest"
+	"github.com/leasehold-dev/leasehold/store/redisstore/internal/resp"
+	"github.com/leasehold-dev/leasehold/store/redisstore/internal/script"
 )
 
 // Slots are those of the specification, and of a real server.
@@ -41,7 +43,7 @@ func TestNamesInACluster(t *testing.T) {
 			name += string(letters[rand.IntN(len(letters))])
 		}
 		key := clusterName(name)
-		if a, b := slotOf(key), slotOf(keyBegin+key+counterEnd); a != b {
+		if a, b := slotOf(key), slotOf(script.KeyBegin+key+script.CounterEnd); a != b {
 			t.Fatalf("the keys of %q are in %d and %d", name, a, b)
 		}
 		if other, taken := of[key]; taken && other != name {
@@ -56,7 +58,7 @@ func TestNamesInACluster(t *testing.T) {
 
 // There is a tag for each slot.
 func TestTags(t *testing.T) {
-	for slot := range slots {
+	for slot := range resp.Slots {
 		tag := tagIn(func(s int) bool { return s == slot }, rand.IntN(1<<(5*tagSize)))
 		if len(tag) != tagSize || slotOf(fmt.Sprintf("x{%s}y", tag)) != slot {
 			t.Fatalf("slot %d has tag %q", slot, tag)

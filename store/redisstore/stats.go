@@ -1,6 +1,10 @@
 package redisstore
 
-import "time"
+import (
+	"time"
+
+	"github.com/leasehold-dev/leasehold/store/redisstore/internal/script"
+)
 
 // Stats is a snapshot of a Store, for metrics.
 type Stats struct {
@@ -59,7 +63,7 @@ func (n *node) stats() NodeStats {
 		ns.InFlight = n.wire.flight.n
 	}
 	if left := n.leftLocked(); left > 0 {
-		ns.QuarantinedFor, ns.Why = left, &quarantineError{n.quarantined.why, left}
+		ns.QuarantinedFor, ns.Why = left, &script.QuarantineError{Why: n.quarantined.why, Left: left}
 	}
 	return ns
 }

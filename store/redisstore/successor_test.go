@@ -186,6 +186,27 @@ func TestDurableCopyIsBehind(t *testing.T) {
 	refusedThere(t, openURL(t, s.url), request("lock"), 1, "restarted")
 }
 
+// A durable copy is also behind if it lacks a lock that the client was handed as a waiter.
+func TestDurableCopyLacksALockThatWasHanded(t *testing.T) {
+	always := []string{"--appendonly", "yes", "--appendfsync", "always"}
+	s := newSuccession(t, "", always...)
+	standby := redistest.Start(t, always...)
+	first := request("lock")
+	acquire(t, s.late, first)
+	standby.Text(t, "SET", redistest.Mark, s.servers[1].Text(t, "GET", redistest.Mark))
+	r := patientWaiter("lock")
+	done := wait(t, t.Context(), s.connected, s.servers, r)
+	letGo(t, s.late, first, store.Grant{})
+	grantedSoon(t, done)
+	eventually(t, "the second server has handed the lock over, and its message has arrived", func() bool {
+		st, err := s.connected.Inspect(t.Context(), "lock") // which is answered after the message
+		return err == nil && st.Nodes[1].Outcome == store.Taken && st.Nodes[1].Holder.Owner == r.Owner
+	})
+	s.servers[2].Text(t, "DEL", "lock", "{lock}:token")
+	s.at.moveTo(standby)
+	refusedThere(t, s.connected, request("lock"), 1, "restarted")
+}
+
 // It is noticed also after the client has had to connect to the server again.
 func TestDurableCopyIsBehindAfterABlip(t *testing.T) {
 	always := []string{"--appendonly", "yes", "--appendfsync", "always"}

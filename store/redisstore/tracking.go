@@ -4,6 +4,7 @@ import (
 	"errors"
 
 	"github.com/leasehold-dev/leasehold/store/redisstore/internal/resp"
+	"github.com/leasehold-dev/leasehold/store/redisstore/internal/script"
 )
 
 // If a server's data is replaced by that of its own replica, which lags behind, the mark
@@ -14,10 +15,10 @@ import (
 
 // trackCommand asks the server to report writes of other clients to keys that begin like
 // the mark, which are rare, and the loss of all keys.
-var trackCommand = newCommand("CLIENT", "TRACKING", "ON", "BCAST", "PREFIX", markKey, "NOLOOP")
+var trackCommand = script.NewCommand("CLIENT", "TRACKING", "ON", "BCAST", "PREFIX", script.MarkKey, "NOLOOP")
 
 // infoCommand reads the replication ID; see compare.
-var infoCommand = newCommand("INFO", "replication")
+var infoCommand = script.NewCommand("INFO", "replication")
 
 var errReplaced = errors.New("the server's data was replaced by that of another server")
 

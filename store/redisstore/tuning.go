@@ -4,6 +4,7 @@ import (
 	"math/rand/v2"
 
 	"github.com/leasehold-dev/leasehold/store/redisstore/internal/resp"
+	"github.com/leasehold-dev/leasehold/store/redisstore/internal/script"
 )
 
 // A member sends pushes by sharded publish, which stays on that member; a plain publish
@@ -16,7 +17,7 @@ import (
 const unsharded = "------"
 
 // clusterChannel returns a channel name. All of them have the same length.
-func (r *router) clusterChannel(tag string) string { return channelBegin + tag + r.channel }
+func (r *router) clusterChannel(tag string) string { return script.ChannelBegin + tag + r.channel }
 
 // listen subscribes to pushes of a member. A member without slots cannot push; it is
 // connected to again when it has some, see resubscribe.
@@ -39,21 +40,21 @@ func (r *router) subscribe(n *node, w *wire) (resp.Value, error) {
 		}
 		tag := tagIn(func(slot int) bool { return has[slot] }, rand.IntN(1<<(5*tagSize)))
 		w.channel = r.clusterChannel("{" + tag + "}")
-		said, err := w.exchange([]*command{newCommand("SSUBSCRIBE", w.channel)})
+		said, err := w.exchange([]*script.Command{script.NewCommand("SSUBSCRIBE", w.channel)})
 		if err != nil {
 			return resp.Value{}, err
 		}
 		if said[0].Code() == resp.UnknownCommand {
 			w.channel = r.clusterChannel(unsharded)
-			said, err = w.exchange([]*command{newCommand("SUBSCRIBE", w.channel)})
+			said, err = w.exchange([]*script.Command{script.NewCommand("SUBSCRIBE", w.channel)})
 			if err != nil {
 				return resp.Value{}, err
 			}
 		}
 		if said[0].Kind == '-' {
-			if d := readRedirection(resp.ErrorOf(said[0])); d != nil && d.kind == moved {
-				if host, ok := d.member(n.addr.host); ok && host != n.addr.host {
-					r.moves(d.slot, host)
+			if d := resp.RedirectionOf(resp.ErrorOf(said[0])); d != nil && d.Kind == resp.RedirectMoved {
+				if host, ok := memberOf(d, n.addr.host); ok && host != n.addr.host {
+					r.moves(d.Slot, host)
 					continue
 				}
 			}
@@ -66,7 +67,7 @@ func (r *router) subscribe(n *node, w *wire) (resp.Value, error) {
 
 // slotsOf returns the slots of a member, and whether there are any.
 func (r *router) slotsOf(n *node) (has []bool, some bool) {
-	has = make([]bool, slots)
+	has = make([]bool, resp.Slots)
 	r.mu.RLock()
 	defer r.mu.RUnlock()
 	for slot, m := range r.table {

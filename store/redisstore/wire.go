@@ -9,6 +9,7 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/quorum"
 	"github.com/leasehold-dev/leasehold/store"
 	"github.com/leasehold-dev/leasehold/store/redisstore/internal/resp"
+	"github.com/leasehold-dev/leasehold/store/redisstore/internal/script"
 )
 
 // wire is one connection to a server, after the greeting. Commands are pipelined: they
@@ -83,7 +84,7 @@ func (w *wire) take(out []byte) (_ []byte, more bool) {
 		}
 		for c, ok := w.again.pop(); ok; c, ok = w.again.pop() {
 			out = w.appendAskingLocked(c, out, now)
-			out = w.setPushFlagLocked(c.command, c.command.byText(out))
+			out = w.setPushFlagLocked(c.command, c.command.ByText(out))
 			w.launchLocked(c, now)
 		}
 		return out, n.waiting.n > 0
@@ -96,7 +97,7 @@ func (w *wire) take(out []byte) (_ []byte, more bool) {
 		out = w.appendAskingLocked(c, out, now)
 		// Copy while the mutex is held: once in flight, the call may be answered, and the
 		// memory of its command reused.
-		out = w.setPushFlagLocked(c.command, append(out, c.command.bytes...))
+		out = w.setPushFlagLocked(c.command, append(out, c.command.Bytes...))
 		w.launchLocked(c, now)
 	}
 	w.full = n.waiting.n > 0 && w.flight.n >= maxFlight
@@ -106,11 +107,11 @@ func (w *wire) take(out []byte) (_ []byte, more bool) {
 // setPushFlagLocked patches the command c at the end of out: it sets the no-push flag if this
 // connection cannot receive pushes. In a cluster it also fills in the channel of the
 // connection, which a place ends with.
-func (w *wire) setPushFlagLocked(c *command, out []byte) []byte {
+func (w *wire) setPushFlagLocked(c *script.Command, out []byte) []byte {
 	w.fillGateLocked(c, out)
-	if c.noPushAt > 0 && !w.canPush {
-		out[len(out)-c.noPushAt] = '1'
-	} else if c.noPushAt > 0 && w.channel != "" {
+	if c.NoPushAt > 0 && !w.canPush {
+		out[len(out)-c.NoPushAt] = '1'
+	} else if c.NoPushAt > 0 && w.channel != "" {
 		copy(out[len(out)-len("\r\n")-len(w.channel):], w.channel)
 	}
 	return out
@@ -124,7 +125,7 @@ func (w *wire) appendAskingLocked(c call, out []byte, now time.Time) []byte {
 	}
 	w.n.s.inFlight.Add(1)
 	w.launchLocked(call{command: askingCommand, timeout: c.timeout, to: nobody{}}, now)
-	return append(out, askingCommand.bytes...)
+	return append(out, askingCommand.Bytes...)
 }
 
 // launchLocked counts a call as sent. The mutex is held.
@@ -318,7 +319,7 @@ func (w *wire) handleReply(v resp.Value) bool {
 		return true // what is in flight has been answered otherwise
 	}
 	c, asked := w.flight.pop()
-	forgot := asked && c.command.script != nil && !c.again && v.Code() == resp.NoScript
+	forgot := asked && c.command.Script != nil && !c.again && v.Code() == resp.NoScript
 	if forgot { // the server's scripts were flushed
 		c.again = true
 		w.again.push(c)
@@ -337,8 +338,8 @@ func (w *wire) handleReply(v resp.Value) bool {
 	drained := w.drainedLocked()
 	n.mu.Unlock()
 	if asked && !forgot {
-		r := replyTo(v)
-		r.at = w.at
+		r := script.ReplyTo(v)
+		r.At = w.at
 		n.finish(c, r)
 	}
 	if drained {
@@ -356,10 +357,10 @@ func (w *wire) end() {
 	// The server has answered the calls that were to be sent again, before any that is in
 	// flight: they were not executed.
 	for c, ok := w.again.pop(); ok; c, ok = w.again.pop() {
-		w.n.finish(c, reply{outcome: outcome, err: err})
+		w.n.finish(c, script.Reply{Outcome: outcome, Err: err})
 	}
 	for c, ok := w.flight.pop(); ok; c, ok = w.flight.pop() {
-		w.n.finish(c, reply{outcome: outcome, err: err, sent: true})
+		w.n.finish(c, script.Reply{Outcome: outcome, Err: err, Sent: true})
 	}
 	w.recheckWaiters()
 }
@@ -381,8 +382,8 @@ func (w *wire) proven() bool {
 	w.launchLocked(call{command: pingCommand, timeout: n.s.o.ConnectTimeout, look: p}, time.Now())
 	w.resumeLocked()
 	n.mu.Unlock()
-	w.write(pingCommand.bytes)
-	return !(<-p).sent // any answer will do
+	w.write(pingCommand.Bytes)
+	return !(<-p).Sent // any answer will do
 }
 
-var pingCommand, askingCommand = newCommand("PING"), newCommand("ASKING")
+var pingCommand, askingCommand = script.NewCommand("PING"), script.NewCommand("ASKING")

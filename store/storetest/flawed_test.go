@@ -35,6 +35,7 @@ type core struct {
 
 type lock struct {
 	owner, meta string // no owner: free
+	made        string // the attempt that was granted it; empty: others know of it too
 	last        string // whose lease expired
 	count       int
 	token       fence.Token
@@ -67,8 +68,11 @@ func (s *flawed) look(name string) *lock {
 
 // give makes r's the lock that nobody has.
 func (s *flawed) give(l *lock, r store.Lease, spare int) {
-	l.owner, l.meta, l.count, l.expiry, l.by = r.Owner, r.Meta, 1, s.expiry(r.TTL), s
+	l.owner, l.made, l.meta, l.count, l.expiry, l.by = r.Owner, r.Attempt, r.Meta, 1, s.expiry(r.TTL), s
 	l.token = max(l.token, l.top) + 1
+	if s.is("reserved tokens run ahead of the clock") {
+		l.token = max(l.token, fence.Token(time.Now().UnixMicro()))
+	}
 	l.reserve(s, spare)
 }
 
@@ -145,7 +149,14 @@ func (s *flawed) Acquire(ctx context.Context, r store.AcquireRequest) (store.Gra
 		time.Sleep(2 * time.Millisecond) // the way back
 		return g, cmp.Or(ctx.Err(), err)
 	}
-	return s.grant(r)
+	g, err := s.grant(r)
+	if err == nil && s.is("a cancelled attempt ends the lease") {
+		time.Sleep(2 * time.Millisecond) // the way back
+		if err = ctx.Err(); err != nil {
+			s.Release(context.WithoutCancel(ctx), store.ReleaseRequest{Lease: store.Lease{Name: r.Name, Owner: r.Owner}})
+		}
+	}
+	return g, err
 }
 
 func (s *flawed) grant(r store.AcquireRequest) (store.Grant, error) {
@@ -189,6 +200,9 @@ func (s *flawed) grant(r store.AcquireRequest) (store.Grant, error) {
 
 func (s *flawed) repeat(l *lock, r store.Lease) store.Grant {
 	l.count++
+	if r.Attempt != l.made && !s.is("joining goes unnoticed") {
+		l.made = ""
+	}
 	expiry := s.expiry(r.TTL)
 	if !s.is("asking again shrinks") {
 		expiry = max(expiry, l.expiry)
@@ -296,8 +310,9 @@ func (s *flawed) Release(ctx context.Context, r store.ReleaseRequest) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	l := s.look(s.key(r.Name))
+	ofAnother := r.Attempt != "" && l.made != r.Attempt && (l.made != "" || r.Undo) && !s.is("attempts are not told apart")
 	switch {
-	case l.owner != "" && s.same(l.owner, r.Owner):
+	case l.owner != "" && s.same(l.owner, r.Owner) && !ofAnother:
 	case l.owner != "" && s.is("anybody releases"):
 	case s.is("every release succeeds"):
 		return nil

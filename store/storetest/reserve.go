@@ -2,6 +2,7 @@ package storetest
 
 import (
 	"errors"
+	"time"
 
 	"github.com/leasehold-dev/leasehold/fence"
 	"github.com/leasehold-dev/leasehold/internal/clock"
@@ -66,6 +67,49 @@ func checkSpareTokens(t *trial) {
 	t.gets("the waiter gets a lock whose lease expired", w)
 	if w.grant.Token <= lastOf(d) {
 		t.Fatalf("token %v was granted after %d from %v were reserved", w.grant.Token, d.Count, d.Token)
+	}
+}
+
+// checkTokensStayNearTheClock: a store whose tokens follow its clock reserves them no more
+// than a second ahead of it, however many are asked for and how often. A grant or a
+// reservation gets one token all the same.
+func checkTokensStayNearTheClock(t *trial) {
+	holder := t.request(t.name(), t.long)
+	g := t.acquire(t.first, holder)
+	if int64(g.Token) < time.Now().Add(-time.Minute).UnixMicro() {
+		return // its tokens follow no clock
+	}
+	last := g.Token
+	near := func(what string, token fence.Token, spare int) {
+		if token <= last {
+			t.Fatalf("%s: token %v after %v", what, token, last)
+		}
+		last = token + fence.Token(spare)
+		if lead := time.Until(time.UnixMicro(int64(last))); lead > time.Second {
+			t.Fatalf("%s: token %v is %v ahead of the clock", what, last, lead)
+		}
+	}
+	if t.canReserve() {
+		for range 40 { // 2.6 seconds of tokens
+			d, err := t.first.(store.Waiter).ReserveTokens(t.Context(), store.ReserveRequest{Lease: holder, Above: last, Count: store.MaxSpare + 1})
+			if err != nil {
+				t.Fatalf("reserve tokens by the holder: %v", err)
+			}
+			near("reserve tokens", d.Token, d.Count-1)
+		}
+	}
+	for range 20 {
+		t.release(t.first, holder)
+		holder = t.request(holder.Name, t.long)
+		g := t.acquireSpare(t.other(), store.AcquireRequest{Lease: holder, Spare: store.MaxSpare})
+		near("acquire", g.Token, g.Spare)
+	}
+	for range 20 {
+		w := t.queue(spare(t.applicant(holder.Name, t.long), store.MaxSpare))[0]
+		t.release(t.first, holder)
+		t.gets("the waiter gets the lock", w)
+		holder = w.Lease
+		near("wait", w.grant.Token, w.grant.Spare)
 	}
 }
 

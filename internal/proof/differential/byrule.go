@@ -57,12 +57,12 @@ func (b *byRule) do(c Command, floor uint64, now clock.Instant) Answer {
 		if c.Op == Bury {
 			tomb = c.TTL
 		}
-		record, ans := rule.Release(b.record, owner, tomb, now)
+		record, ans := rule.Release(b.record, rule.End{Owner: owner, Tomb: tomb}, now)
 		b.record = record
 		return b.verdict(ans, now)
 	case BuryRenewed:
-		record, ans := rule.Release(b.record, owner, 0, now)
-		b.record, _ = rule.Release(record, owner, c.TTL, now)
+		record, ans := rule.Release(b.record, rule.End{Owner: owner}, now)
+		b.record, _ = rule.Release(record, rule.End{Owner: owner, Tomb: c.TTL}, now)
 		return b.verdict(ans, now)
 	case Heal:
 		return b.heal(c, now)
@@ -84,7 +84,7 @@ func (b *byRule) do(c Command, floor uint64, now clock.Instant) Answer {
 func (b *byRule) acquire(c Command, floor uint64, now clock.Instant) Answer {
 	owner := c.Owner.ID
 	if h := b.holder(); h != nil && h.Owner == owner && h.Token == 0 {
-		b.record, _ = rule.Release(b.record, owner, 0, now)
+		b.record, _ = rule.Release(b.record, rule.End{Owner: owner}, now)
 	}
 	ask := rule.Ask{Spec: rule.Mutex, Owner: owner, Meta: c.Owner.Meta, TTL: c.TTL, Floor: fence.Token(floor)}
 	record, ans := rule.Admit(b.record, ask, now)

@@ -1,5 +1,5 @@
 // Package modelnode is a node of the quorum as a pure function. It does to one lock, as
-// a value, what the scripts in store/redisstore/scripts do, step by step. Checkers and
+// a value, what the scripts in store/redisstore/internal/script/lua do, step by step. Checkers and
 // simulators run the production protocol against it.
 //
 // Every mechanism that the scripts rely on can be switched off, to show what it is for.

@@ -103,7 +103,7 @@ type scriptFile struct{ name, begins string }
 // scriptFiles are the files of the Redis store that scripts are made of, with the text
 // before the first inclusion of another. Tests run in their package's directory.
 var scriptFiles = sync.OnceValue(func() (all []scriptFile) {
-	files, err := filepath.Glob("../../../store/redisstore/scripts/*.lua")
+	files, err := filepath.Glob("../../../store/redisstore/internal/script/lua/*.lua")
 	if err != nil || len(files) == 0 {
 		panic("sim: the scripts of the Redis store are not where they were")
 	}

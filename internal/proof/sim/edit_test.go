@@ -10,7 +10,7 @@ import (
 // What a change replaces stands in some script: a change that replaces nothing would take
 // no mechanism out, and seem to be missed or needless.
 func TestChangesChangeScripts(t *testing.T) {
-	files, err := filepath.Glob("../../../store/redisstore/scripts/*.lua")
+	files, err := filepath.Glob("../../../store/redisstore/internal/script/lua/*.lua")
 	if err != nil || len(files) == 0 {
 		t.Fatalf("no scripts: %v", err)
 	}

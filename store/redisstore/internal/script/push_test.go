@@ -1,4 +1,4 @@
-package redisstore
+package script
 
 import (
 	"fmt"
@@ -13,21 +13,21 @@ func TestTold(t *testing.T) {
 		"", " ", "free", "free ", "free a b", "handed a", "handed a 1 2 3", "handed a 1 2 3 4 5 6", "handed a 1 2 3 4 -5", "handed a 1 2 3 4 ", "handed a 0 2 3 4", "handed a -1 2 3 4", "handed a 1 -2 3 4",
 		"handed a 1 9223372036854775808 3 4", "handed a 1 2 3 1000000", "handed a 1 2 x 4", "handed a 1 2 0 0", "handed  1 2 3 4", "Free a", "handed\ta 1 2 3 4",
 	} {
-		if told, ok := parsePush(m); ok {
+		if told, ok := ParsePush(m); ok {
 			t.Errorf("%q is taken for %+v", m, told)
 		}
 	}
-	if told, ok := parsePush("free a.b"); !ok || told.owner != "a.b" || told.granted {
+	if told, ok := ParsePush("free a.b"); !ok || told.Owner != "a.b" || told.Granted {
 		t.Errorf("free: %+v, %v", told, ok)
 	}
-	told, ok := parsePush("handed a.b 17 9223372036854775807 1790000000 123456")
-	if !ok || !told.granted || told.owner != "a.b" || told.token != 17 || told.stamp != 1<<63-1 || told.clock != 1790000000_123456_000 {
+	told, ok := ParsePush("handed a.b 17 9223372036854775807 1790000000 123456")
+	if !ok || !told.Granted || told.Owner != "a.b" || told.Token != 17 || told.Stamp != 1<<63-1 || told.Clock != 1790000000_123456_000 {
 		t.Errorf("handed: %+v, %v", told, ok)
 	}
-	if told.counted {
+	if told.Counted {
 		t.Errorf("handed: %+v reserves fewer tokens than were asked for", told)
 	}
-	if told, ok = parsePush("handed a 17 2 3 4 5"); !ok || !told.counted || told.reserved != 5 {
+	if told, ok = ParsePush("handed a 17 2 3 4 5"); !ok || !told.Counted || told.Reserved != 5 {
 		t.Errorf("handed, with fewer tokens: %+v, %v", told, ok)
 	}
 }
@@ -38,18 +38,18 @@ func FuzzTold(f *testing.F) {
 		f.Add(m)
 	}
 	f.Fuzz(func(t *testing.T, m string) {
-		told, ok := parsePush(m)
+		told, ok := ParsePush(m)
 		if !ok {
 			return
 		}
-		if err := store.CheckOwner(told.owner); err != nil {
+		if err := store.CheckOwner(told.Owner); err != nil {
 			t.Errorf("%q: %v", m, err)
 		}
-		if told.granted && (told.token == 0 || told.stamp < 0 || told.clock <= 0) || !told.granted && m != "free "+told.owner {
+		if told.Granted && (told.Token == 0 || told.Stamp < 0 || told.Clock <= 0) || !told.Granted && m != "free "+told.Owner {
 			t.Errorf("%q: %+v", m, told)
 		}
 		var what, owner string
-		if n, _ := fmt.Sscan(m, &what, &owner); n != 2 || owner != told.owner {
+		if n, _ := fmt.Sscan(m, &what, &owner); n != 2 || owner != told.Owner {
 			t.Errorf("%q: %+v", m, told)
 		}
 	})

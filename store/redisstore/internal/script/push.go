@@ -1,4 +1,4 @@
-package redisstore
+package script
 
 import (
 	"math"
@@ -10,28 +10,28 @@ import (
 	"github.com/leasehold-dev/leasehold/store/redisstore/internal/resp"
 )
 
-// push is a push that a script published; see scripts/hand.lua.
+// push is a push that a script published; see hand.lua.
 type push struct {
-	owner string
-	// granted is set if owner now has the lock, with the token, by the request of that
+	Owner string
+	// Granted is set if owner now has the lock, with the token, by the request of that
 	// stamp; clock is the server's. Otherwise the lock is free.
-	granted bool
-	token   uint64
-	// counted is set if fewer tokens are reserved than were asked for; reserved says how
+	Granted bool
+	Token   uint64
+	// Counted is set if fewer tokens are reserved than were asked for; reserved says how
 	// many.
-	counted  bool
-	reserved uint64
-	stamp    clock.Instant
-	clock    clock.Instant
+	Counted  bool
+	Reserved uint64
+	Stamp    clock.Instant
+	Clock    clock.Instant
 }
 
-// parsePush parses a message. Anybody may publish to the channel.
-func parsePush(message string) (t push, ok bool) {
+// ParsePush parses a message. Anybody may publish to the channel.
+func ParsePush(message string) (t push, ok bool) {
 	words := strings.Split(message, " ")
 	if len(words) < 2 || store.CheckOwner(words[1]) != nil {
 		return push{}, false
 	}
-	t.owner = words[1]
+	t.Owner = words[1]
 	switch {
 	case words[0] == "free" && len(words) == 2:
 		return t, true
@@ -44,14 +44,14 @@ func parsePush(message string) (t push, ok bool) {
 		return push{}, false
 	}
 	text := func(s string) resp.Value { return resp.Value{Kind: '$', Text: []byte(s)} }
-	t.granted, t.token, t.stamp = true, token, clock.Instant(stamp)
-	t.clock = clockOf([]resp.Value{text(words[4]), text(words[5])})
+	t.Granted, t.Token, t.Stamp = true, token, clock.Instant(stamp)
+	t.Clock = ClockOf([]resp.Value{text(words[4]), text(words[5])})
 	if len(words) == 7 {
 		n, err := strconv.ParseUint(words[6], 10, 32)
 		if err != nil {
 			return push{}, false
 		}
-		t.counted, t.reserved = true, n
+		t.Counted, t.Reserved = true, n
 	}
-	return t, t.clock != 0
+	return t, t.Clock != 0
 }

@@ -1,4 +1,4 @@
-package redisstore
+package script
 
 import (
 	"crypto/sha256"
@@ -23,20 +23,20 @@ func appendValue(b []byte, r store.Lease) []byte {
 	case store.IsNewOwner(r.Owner):
 		return resp.AppendWord(b, r.Owner)
 	}
-	return resp.AppendWord(b, r.Owner, " ", noMeta)
+	return resp.AppendWord(b, r.Owner, " ", NoMeta)
 }
 
-// decodeValue reads the value of a lock's key, which may be anything, since other clients
+// DecodeValue reads the value of a lock's key, which may be anything, since other clients
 // use the same keys. A value is ours if it begins with an owner as store.NewOwner makes
 // them, or has a description.
-func decodeValue(value string) store.Holder {
+func DecodeValue(value string) store.Holder {
 	owner, meta, spaced := strings.Cut(value, " ")
 	if store.CheckOwner(owner) == nil {
 		h := store.Holder{}
 		if spaced {
 			h = decodeMeta(meta)
 		}
-		if h != (store.Holder{}) || meta == noMeta || store.IsNewOwner(owner) {
+		if h != (store.Holder{}) || meta == NoMeta || store.IsNewOwner(owner) {
 			h.Owner = owner
 			return h
 		}
@@ -44,8 +44,8 @@ func decodeValue(value string) store.Holder {
 	return store.Holder{Owner: foreignOwner(value), Foreign: true}
 }
 
-// noMeta is the description of a holder that describes itself as nothing.
-var noMeta = store.Holder{}.Encode()
+// NoMeta is the description of a holder that describes itself as nothing.
+var NoMeta = store.Holder{}.Encode()
 
 // mostForeign is how many bytes of another client's value are kept to distinguish
 // holders.

@@ -1,0 +1,111 @@
+package driver
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/leasehold-dev/leasehold/internal/clock"
+	"github.com/leasehold-dev/leasehold/internal/quorum"
+	"github.com/leasehold-dev/leasehold/store"
+)
+
+// OnGranted applies a push of a node: it has granted the lock to owner. It does not
+// block. It returns the name of the lock, and nothing if the owner neither waits for it
+// nor has it.
+func (k *Driver) OnGranted(node int, owner string, ans Reply) (name string) {
+	waits := k.withRegistered(owner, func(a *attempt) {
+		at := k.receivedAt(ans)
+		if ans.Stamp < a.start || ans.Stamp > at {
+			return // no request of this attempt left then
+		}
+		if a.core.Verdict() == quorum.Lost {
+			return
+		}
+		name = a.r.Name
+		if a.core.Verdict() == quorum.Won {
+			return // the majority has granted it; the waiter has not returned yet
+		}
+		e := quorum.Event{Kind: quorum.PushGranted, Node: node, Op: quorum.Acquire, Token: ans.Token, Reserved: a.reservedLocked(ans), From: ans.Stamp}
+		said := store.NodeOutcome{Outcome: store.Granted}
+		if err := k.checkClock(node, ans, ans.Stamp, at); err != nil {
+			e.Kind = quorum.Discounted
+			said = err.Outcome()
+		}
+		a.noteLocked(node, said)
+		a.applyLocked(e, at)
+	})
+	if !waits {
+		name = k.releaseUnwanted(node, owner)
+	}
+	return name
+}
+
+// OnFree applies a push of a node: the lock is free, and owner, which barges, may ask
+// for it.
+func (k *Driver) OnFree(node int, owner string) {
+	waits := k.withAttempt(owner, func(a *attempt) {
+		now := k.Clock.Now()
+		if a.waiting.freeSince == 0 {
+			a.waiting.freeSince = now
+		}
+		a.applyLocked(quorum.Event{Kind: quorum.PushFree, Node: node}, now)
+	})
+	if !waits {
+		k.releaseUnwanted(node, owner)
+	}
+}
+
+// bargesLocked reports whether the attempt still competes instead of being handed the lock.
+func (a *attempt) bargesLocked(now clock.Instant) bool {
+	return a.r.Barge && (a.waiting.freeSince == 0 || now.Sub(a.waiting.freeSince) < bargeFor)
+}
+
+// OnPushLost makes every waiter ask the node again: pushes of it may have been lost.
+func (k *Driver) OnPushLost(node int) {
+	w := &k.waiting
+	w.mu.Lock()
+	owners := make([]string, 0, len(w.byOwner))
+	for owner := range w.byOwner {
+		owners = append(owners, owner)
+	}
+	slices.SortFunc(owners, func(x, y string) int { return cmp.Compare(w.byOwner[x].waiting.number, w.byOwner[y].waiting.number) })
+	w.mu.Unlock()
+	for _, owner := range owners {
+		k.withAttempt(owner, func(a *attempt) {
+			if a.waiting.reserved { // no caller waits for the answer
+				a.waiting.nodes[node].pushLost = true
+				return
+			}
+			a.applyLocked(quorum.Event{Kind: quorum.PushLost, Node: node}, k.Clock.Now())
+		})
+	}
+}
+
+// withAttempt calls do with the attempt of owner, if it is open. It reports whether there
+// is an attempt: one that is no longer open releases what it was granted by itself.
+func (k *Driver) withAttempt(owner string, do func(*attempt)) (found bool) {
+	return k.withRegistered(owner, func(a *attempt) {
+		if a.core.Verdict() == quorum.Open {
+			do(a)
+		}
+	})
+}
+
+// withRegistered calls do with the attempt of owner, whatever its verdict. It reports
+// whether there is one.
+func (k *Driver) withRegistered(owner string, do func(*attempt)) (found bool) {
+	w := &k.waiting
+	w.mu.Lock()
+	a := w.byOwner[owner]
+	w.mu.Unlock()
+	if a == nil {
+		return false
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	// The memory may have been reused for another attempt.
+	if a.users > 0 && a.waiting.waits && a.r.Owner == owner {
+		do(a)
+	}
+	return true
+}

@@ -1,0 +1,204 @@
+package script
+
+import (
+	"cmp"
+	"strconv"
+	"time"
+
+	"github.com/leasehold-dev/leasehold/internal/quorum"
+	"github.com/leasehold-dev/leasehold/internal/quorum/driver"
+	"github.com/leasehold-dev/leasehold/store"
+	"github.com/leasehold-dev/leasehold/store/redisstore/internal/resp"
+)
+
+// Encoder encodes questions as commands. All of its fields may be zero, except Wall.
+type Encoder struct {
+	// GuardsAll is set if every request may only use servers that have forgotten nothing,
+	// GuardsNone if none does. Otherwise the requirement of the request decides.
+	GuardsAll, GuardsNone bool
+	Fingerprint           string           // of the membership
+	Channel               string           // for pushes
+	Wall                  func() time.Time // time of day
+	// KeyOf returns the key of a lock, and its slot, in a cluster; nil if there is none.
+	KeyOf func(name string) (key string, slot int)
+}
+
+// guards reports whether a request may only use servers that have forgotten nothing.
+func (e *Encoder) guards(r store.Lease) bool {
+	return e.GuardsAll || r.Require >= store.CrashSafe && !e.GuardsNone
+}
+
+// Encode encodes a question as a command. It reuses the memory of the old command, if one
+// is given.
+func (e *Encoder) Encode(q driver.Question, c *Command) *Command {
+	if c == nil {
+		c = new(Command)
+	}
+	r := q.Lease
+	c.Question = q
+	if e.KeyOf != nil {
+		var slot int
+		r.Name, slot = e.KeyOf(r.Name)
+		c.Slot = slot + 1
+	}
+	guarded := e.guards(r)
+	begin := func(plain, marked *Script) []byte {
+		if guarded {
+			plain = marked
+		}
+		return resp.AppendWord(c.Begin(plain), r.Name)
+	}
+	mark := func(b []byte) []byte {
+		if guarded {
+			b = resp.AppendWord(b, MarkKey)
+		}
+		return b
+	}
+	gate := func(b []byte) []byte {
+		if guarded {
+			b = appendGate(b, e.Fingerprint)
+		}
+		return b
+	}
+	switch q.Op {
+	case quorum.Acquire:
+		b := AppendCounterKey(begin(Acquire, AcquireGuarded), r.Name)
+		b = mark(appendTombKey(b, r))
+		b = e.appendProposal(resp.AppendMillis(appendValue(b, r), r.TTL))
+		b = resp.AppendNumber(b, uint64(q.Spare))
+		b, tells := e.appendPlace(b, q, guarded)
+		if c.Bytes = gate(b); tells > 0 {
+			c.NoPushAt = len(c.Bytes) - tells
+		}
+		c.Repeats = q.Again
+	case quorum.Confirm:
+		b := AppendCounterKey(resp.AppendWord(c.Begin(Confirm), r.Name), r.Name)
+		b = resp.AppendNumber(appendValue(b, r), q.Token)
+		if q.Least > 0 {
+			c.Bytes = resp.AppendNumber(b, q.Least)
+		} else {
+			c.Bytes = resp.AppendWord(b, "")
+		}
+	case quorum.Extend:
+		e.Extend(c, []store.Lease{r})
+	case quorum.Heal:
+		b := appendTombKey(resp.AppendWord(c.Begin(Heal), r.Name), r)
+		b = resp.AppendMillis(appendValue(resp.AppendWord(b, MarkKey), r), r.TTL)
+		c.Bytes = appendGate(b, e.Fingerprint)
+	default: // quorum.Release
+		life, always := time.Duration(0), "0"
+		if q.Tomb {
+			life = r.TTL
+		}
+		if q.Renewed {
+			always = "1"
+		}
+		if q.Undo && r.Attempt != "" {
+			always += "u"
+		}
+		plain, marked := Release, ReleaseGuarded
+		if q.Next != nil {
+			plain, marked = Return, ReturnGuarded
+		}
+		b := mark(appendTombKey(begin(plain, marked), r))
+		to := q.To
+		if q.GivesWay && to == "" {
+			to = " "
+		}
+		b = resp.AppendWord(resp.AppendMillis(appendValue(b, r), life), always)
+		b = resp.AppendWord(e.appendProposal(b), to)
+		tells := 0
+		if q.Next != nil {
+			next := q.Next.Lease
+			b, tells = e.appendPlace(resp.AppendMillis(appendValue(b, next), next.TTL), *q.Next, e.guards(next))
+		}
+		if c.Bytes = gate(b); tells > 0 {
+			c.NoPushAt = len(c.Bytes) - tells
+		}
+	}
+	return c
+}
+
+// appendProposal appends a proposed token for this grant, or for the next waiter's. Only
+// the proposal uses the wall clock, and each node keeps it near its own clock: a wrong
+// one costs a round trip and nothing else.
+func (e *Encoder) appendProposal(b []byte) []byte {
+	return resp.AppendNumber(b, uint64(max(0, e.Wall().Add(ProposalLead).UnixMicro())))
+}
+
+// appendPlace appends what the acquire script needs to enqueue the request. It also
+// returns the offset of the no-push flag; see command.tells.
+func (e *Encoder) appendPlace(b []byte, q driver.Question, guarded bool) (_ []byte, tells int) {
+	if !q.Waits {
+		return resp.AppendWord(b, ""), 0
+	}
+	again, stand, flags := byte('0'), byte('0'), ""
+	if q.Again {
+		again = '1'
+	}
+	if q.IfHeld {
+		stand = '2'
+	} else if q.QueueOnly {
+		stand = '1'
+	}
+	if q.Barge {
+		flags += "b"
+	}
+	if guarded {
+		flags += "g" + e.Fingerprint
+	}
+	var room [128]byte
+	rank := strconv.AppendUint(room[:0], store.Rank(q.Lease.Owner), 10)
+	place := append(rank[len(rank):], again, stand, '0')
+	for range ranks - len(rank) {
+		place = append(place, '0')
+	}
+	place = append(append(place, rank...), ' ')
+	place = append(strconv.AppendUint(place, uint64(q.Stamp), 10), ' ')
+	place = append(strconv.AppendInt(place, int64(q.Spare), 10), ' ')
+	place = append(append(place, cmp.Or(flags, "-")...), ' ')
+	place = append(place, e.Channel...)
+	b = resp.AppendWord(b, string(place))
+	return b, len(b) - len(place)
+}
+
+// ranks is the least number of digits of a rank.
+const ranks = 16
+
+// Inspect returns the command that inspects a lock. The argument guarded is set if the
+// mark is to be read as well.
+func (e *Encoder) Inspect(name string, guarded bool) *Command {
+	c := new(Command)
+	if e.KeyOf != nil {
+		var slot int
+		name, slot = e.KeyOf(name)
+		c.Slot = slot + 1
+	}
+	if !guarded {
+		c.Bytes = AppendCounterKey(resp.AppendWord(c.Begin(Inspect), name), name)
+	} else {
+		c.Bytes = resp.AppendWord(AppendCounterKey(resp.AppendWord(c.Begin(InspectGuarded), name), name), MarkKey)
+	}
+	c.Bytes = resp.AppendNumber(c.Bytes, store.MaxLine)
+	return c
+}
+
+// ListCommand returns the command that inspects the locks with these names.
+func ListCommand(names []string, guarded bool) *Command {
+	c, script := new(Command), List
+	if guarded {
+		script = ListGuarded
+	}
+	b := c.beginMany(script, len(names)-1)
+	for _, name := range names {
+		b = resp.AppendWord(b, name)
+	}
+	for _, name := range names {
+		b = AppendCounterKey(b, name)
+	}
+	if guarded {
+		b = resp.AppendWord(b, MarkKey)
+	}
+	c.Bytes = b
+	return c
+}

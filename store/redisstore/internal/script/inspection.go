@@ -1,0 +1,80 @@
+package script
+
+import (
+	"slices"
+	"time"
+
+	"github.com/leasehold-dev/leasehold/fence"
+	"github.com/leasehold-dev/leasehold/store"
+	"github.com/leasehold-dev/leasehold/store/redisstore/internal/resp"
+)
+
+// Look reads the reply of the inspect script.
+func (a Reply) Look() (said store.NodeOutcome, token fence.Token, line []store.Place) {
+	if a.Outcome != store.Granted {
+		return store.NodeOutcome{Outcome: a.Outcome, Err: a.Err}, 0, nil
+	}
+	switch v := a.Value.List; {
+	case len(v) == 5:
+		return QuarantinedOr(v[2], v[3], store.NodeOutcome{Outcome: store.Absent}), 0, placesOf(v[4].List)
+	case len(v) == 7 && v[1].Kind == '$' && v[2].Kind == ':':
+		if token, ok := v[3].Number(); ok {
+			said := takenBy(v[1], v[2])
+			return said, ownToken(said.Holder, token), placesOf(v[6].List)
+		}
+	}
+	return store.NodeOutcome{Outcome: store.Refused, Err: resp.Unexpected(a.Value)}, 0, nil
+}
+
+// ownToken returns the token of the holder's grant. The counter is at the last token that
+// was reserved with the grant. If the holder has reserved more since, the result is still
+// one of its tokens. Other clients have no tokens.
+func ownToken(h store.Holder, counter uint64) fence.Token {
+	if h.Foreign || h.Spare < 0 || uint64(h.Spare) >= counter {
+		return 0
+	}
+	return fence.Token(counter - uint64(h.Spare))
+}
+
+// placesOf reads the queue as the inspect script reports it: values and PTTLs.
+func placesOf(said []resp.Value) []store.Place {
+	var line []store.Place
+	for v := range slices.Chunk(said, 2) {
+		if len(v) < 2 || v[0].Kind != '$' || len(v[0].Text) == 0 || v[1].Kind != ':' || v[1].Num < 0 {
+			continue
+		}
+		line = append(line, store.Place{Holder: DecodeValue(string(v[0].Text)), ExpiresIn: time.Duration(min(v[1].Num, mostMillis)) * time.Millisecond})
+	}
+	return line
+}
+
+// Listed is what a node said about one held lock.
+type Listed struct {
+	Outcome store.NodeOutcome
+	Token   fence.Token
+}
+
+// Listed reads the answer to listCall about n locks. It returns the held ones by index,
+// and the outcome of all others.
+func (a Reply) Listed(n int) (map[int]Listed, store.NodeOutcome) {
+	if a.Outcome != store.Granted {
+		return nil, store.NodeOutcome{Outcome: a.Outcome, Err: a.Err}
+	}
+	refused := store.NodeOutcome{Outcome: store.Refused, Err: resp.Unexpected(a.Value)}
+	v := a.Value.List
+	if len(v) < 2 {
+		return nil, refused
+	}
+	others := QuarantinedOr(v[0], v[1], store.NodeOutcome{Outcome: store.Absent})
+	all := map[int]Listed{}
+	for v := range slices.Chunk(v[2:], 4) {
+		if len(v) < 4 || v[0].Kind != ':' || v[0].Num < 1 || v[0].Num > int64(n) || v[1].Kind != '$' || v[2].Kind != ':' {
+			return nil, refused
+		}
+		counter, _ := v[3].Number()
+		if said := takenBy(v[1], v[2]); said.Outcome == store.Taken {
+			all[int(v[0].Num)-1] = Listed{said, ownToken(said.Holder, counter)}
+		}
+	}
+	return all, others
+}

@@ -1,0 +1,50 @@
+package script
+
+import (
+	"github.com/leasehold-dev/leasehold/store"
+	"github.com/leasehold-dev/leasehold/store/redisstore/internal/resp"
+)
+
+// ChannelBegin is the prefix of all channels that this package uses.
+const ChannelBegin = "leasehold:to:"
+
+// A server that restarts without its data, is emptied, or is replaced by one without all
+// of the data would grant locks that are held. So it grants nothing until every lease
+// that it may have forgotten has ended. This is Redlock's "delayed restart", enforced by
+// the clients.
+//
+// The mark is a key on the server. It says whether the server may grant, and which run of
+// the server that is about; see internal/nodemark. The scripts that grant check the mark
+// in the same step, without another round trip, and compare the run with the one that the
+// client connected to. A server that was emptied has no mark, and a server with another
+// server's data has that one's. A restart breaks every connection, so each new connection
+// begins with a check that the mark is about this run; see arrive.lua.
+//
+// A quarantine ends when the wall clocks of the server and of the client that ends it
+// have both passed the end in the mark. A client that stays connected also counts for
+// itself, by a monotonic clock.
+const MarkKey = "leasehold:node"
+
+// Keys of lock L. The lock itself is at its own name, where every other client that uses
+// SET NX PX looks for it. All other keys are at {L}:..., in the same slot.
+const (
+	KeyBegin   = "{"
+	CounterEnd = "}:token"
+	TombMiddle = "}:gone:"
+	// The queue of waiters, the places in it, and a summary of both. The scripts build
+	// these names themselves.
+	LineEnd     = "}:line"
+	WaitsEnd    = "}:waits"
+	PlaceMiddle = "}:place:"
+)
+
+func AppendCounterKey(b []byte, name string) []byte {
+	return resp.AppendWord(b, KeyBegin, name, CounterEnd)
+}
+
+func appendTombKey(b []byte, r store.Lease) []byte {
+	if r.Attempt == "" {
+		return resp.AppendWord(b, KeyBegin, r.Name, TombMiddle, r.Owner)
+	}
+	return resp.AppendWord(b, KeyBegin, r.Name, TombMiddle, r.Owner, " ", r.Attempt)
+}

@@ -1,0 +1,47 @@
+package script
+
+import (
+	"fmt"
+
+	"github.com/leasehold-dev/leasehold/store"
+	"github.com/leasehold-dev/leasehold/store/redisstore/internal/resp"
+)
+
+// advices say what each error reply means for a lock, and what to do.
+var advices = map[resp.Code]struct {
+	advice  string
+	outcome store.Outcome
+}{
+	resp.WrongType:     {"the key holds something that is not a lock: choose another name, or delete the key", store.WrongType},
+	resp.Loading:       {"the server is still reading its data: wait until it is up", store.Loading},
+	resp.WrongPassword: {"check the user name and the password", store.Refused},
+	resp.NoAuth:        {"the server requires a password: put it into the URL, as in redis://:PASSWORD@HOST", store.Refused},
+	resp.Denied:        {"the user lacks a permission: see the ACL rule in the documentation", store.Refused},
+	resp.OutOfMemory:   {"the server is out of memory (maxmemory)", store.Refused},
+	resp.ReadOnly:      {"the server is a replica: use its master, or independent masters for a quorum", store.Refused},
+	resp.CannotSave:    {"the server refuses writes because it cannot save its data", store.Refused},
+	resp.MasterDown:    {"the server is a replica that lost its master", store.Refused},
+	resp.NoCluster:     {"the server is not in a cluster: use a redis:// URL", store.Refused},
+	resp.Busy:          {"the server is busy running another client's script", store.Refused},
+}
+
+// Classify turns an error reply into an outcome and an error that says what to do.
+func Classify(reply *resp.Error) (store.Outcome, error) {
+	if d := resp.RedirectionOf(reply); d != nil {
+		if d.Kind == resp.RedirectMoved {
+			return store.Refused, fmt.Errorf("%w (the server is part of a cluster, which cannot be a node: use a redis-cluster:// URL, or independent servers)", d)
+		}
+		why := "the lock's slot is moving to another server"
+		if reply.Code() == resp.ClusterDown {
+			why = "the server's cluster is down"
+		}
+		return store.Unsettled, fmt.Errorf("%w (%s)", d, why)
+	}
+	if a, ok := advices[reply.Code()]; ok {
+		return a.outcome, fmt.Errorf("%w (%s)", reply, a.advice)
+	}
+	return store.Refused, reply
+}
+
+// IsDenied reports whether err is an error reply about a missing permission.
+func IsDenied(err error) bool { return resp.CodeOf(err) == resp.Denied }

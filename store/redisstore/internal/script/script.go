@@ -1,0 +1,141 @@
+package script
+
+import (
+	"crypto/sha1"
+	"embed"
+	"encoding/hex"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/leasehold-dev/leasehold/store/redisstore/internal/resp"
+)
+
+// Script is a Lua script that runs as one atomic step on a node.
+type Script struct {
+	Name string // of its file
+	Text string
+	Hash string // by which Redis calls it
+	Keys int    // number of keys
+	Args int    // number of arguments
+	each int    // arguments per lease; see beginMany
+
+	byHash []byte // beginning of a command that calls it
+	byText []byte // the same, for a node that does not know the script yet
+	Lesson []byte // command that loads it and does nothing
+}
+
+func New(name, text string, keys, args int) *Script {
+	sum := sha1.Sum([]byte(text)) // Redis identifies scripts by this hash
+	s := &Script{Name: name, Text: text, Hash: hex.EncodeToString(sum[:]), Keys: keys, Args: args, each: 1}
+	s.byHash = appendBegin(nil, "EVALSHA", s.Hash, keys, args)
+	s.byText = appendBegin(nil, "EVAL", text, keys, args)
+	s.Lesson = appendBegin(nil, "EVAL", text, 0, 0)
+	return s
+}
+
+// appendBegin appends the beginning of a command that calls a script.
+func appendBegin(b []byte, verb, script string, keys, args int) []byte {
+	b = resp.AppendCount(b, 3+keys+args)
+	return resp.AppendNumber(resp.AppendWord(resp.AppendWord(b, verb), script), uint64(keys))
+}
+
+//go:embed lua
+var luaFiles embed.FS
+
+// include begins a line of a script that stands for another file: what several
+// scripts do is written once, and read by the server only where it is come to.
+const include = "-- include "
+
+func luaFile(name string) string {
+	text, err := luaFiles.ReadFile("lua/" + name + ".lua")
+	if err != nil {
+		panic(err) // the files are embedded, so this is a mistake in a script
+	}
+	// Without a regular expression: this is done whenever a program starts, whether
+	// it uses Redis or not, and took a tenth of "leasehold run x -- true".
+	var b strings.Builder
+	for line := range strings.Lines(string(text)) {
+		if file, ok := strings.CutPrefix(strings.TrimLeft(line, " "), include); ok {
+			line = luaFile(strings.TrimSuffix(file, "\n"))
+		}
+		b.WriteString(line)
+	}
+	return b.String()
+}
+
+// load makes a script from a file.
+func load(name string, keys, args int) *Script {
+	constants := fmt.Sprintf("local LEAD, LIFE = %d, '%d' -- us, ms\n", maxLead.Microseconds(), CounterLife.Milliseconds())
+	return New(name, constants+luaFile(name), keys, args)
+}
+
+// The scripts. Those with a second line have a variant that also gets the mark, for
+// servers that must not have forgotten anything.
+var (
+	Acquire        = load("acquire", 3, 5)
+	AcquireGuarded = load("acquire", 4, 8)
+	Confirm        = load("confirm", 2, 3)
+	Extend         = load("extend", 2, 3)
+	ExtendGuarded  = load("extend", 3, 4)
+	Release        = load("release", 2, 5)
+	ReleaseGuarded = load("release", 3, 8)
+	Return         = load("return", 2, 8)
+	ReturnGuarded  = load("return", 3, 11)
+	Heal           = load("heal", 3, 5)
+	Inspect        = load("inspect", 2, 1)
+	InspectGuarded = load("inspect", 3, 1)
+	List           = loadLister(2)
+	ListGuarded    = loadLister(3)
+	Arrive         = load("arrive", 2, 9)
+	Relist         = load("relist", 1, 5)
+
+	All = []*Script{Acquire, Confirm, Extend, Release, Return, Heal, Inspect, Arrive, Relist}
+)
+
+// loadLister makes the script that inspects many locks, which gets all its input as keys.
+func loadLister(keys int) *Script {
+	s := load("list", keys, 0)
+	s.each = 0
+	return s
+}
+
+// draws reports whether the script answers with a token.
+func (s *Script) draws() bool {
+	return s == Acquire || s == AcquireGuarded || s == Confirm
+}
+
+// Frees reports whether the script ends a lease.
+func (s *Script) Frees() bool { return s == Release || s == ReleaseGuarded || s.returns() }
+
+// Keeps reports whether the script acquires a lock or extends a lease.
+func (s *Script) Keeps() bool {
+	return s == Acquire || s == AcquireGuarded || s == Extend || s == ExtendGuarded || s.returns()
+}
+
+// returns reports whether the script enqueues a place after the release.
+func (s *Script) returns() bool { return s == Return || s == ReturnGuarded }
+
+const (
+	// maxLead is how far a proposed token may lead a node's clock. After a loss of data
+	// that clock is the floor of tokens, and maxLead bounds how far a token can be ahead
+	// of it.
+	maxLead = time.Second
+	// ProposalLead is added to a proposed token, so that it is usually ahead of the clock
+	// of every node that will see it a little later, and all nodes take it.
+	ProposalLead = 20 * time.Millisecond
+	// CounterLife is how long a counter outlives the last grant or renewal. Afterwards
+	// the node's clock is the floor: it has advanced by a day, and no token leads it by
+	// more than maxLead and the error of that clock.
+	CounterLife = 24 * time.Hour
+)
+
+// Gated reports whether a script ends with these arguments.
+func (s *Script) Gated() bool {
+	return s == AcquireGuarded || s == ReleaseGuarded || s == ReturnGuarded || s == Heal
+}
+
+// Takes reports whether a script may create a lease or a place.
+func (s *Script) Takes() bool {
+	return s == Acquire || s == AcquireGuarded || s == Heal
+}
