@@ -25,7 +25,7 @@ func (s *Store) Acquire(ctx context.Context, r store.AcquireRequest) (store.Gran
 	sent := s.clock.Now()
 	var a answer
 	maybe, err := s.call(ctx, s.calls.ask, a.scan,
-		[]byte(r.Name), r.Owner, []byte(r.Meta), micros(r.TTL), int64(r.Spare), false, false, durable(r.Require), int64(0))
+		[]byte(r.Name), r.Owner, r.Attempt, []byte(r.Meta), micros(r.TTL), int64(r.Spare), false, false, durable(r.Require), int64(0))
 	if err != nil {
 		if maybe {
 			s.takeBack(ctx, r.Lease, true)
@@ -65,7 +65,7 @@ func (s *Store) undo(ctx context.Context, l store.Lease, bury bool) {
 	ctx, cancel := context.WithTimeout(ctx, min(l.TTL, s.o.Timeout))
 	defer cancel()
 	for try := 0; ; try++ {
-		_, err := s.call(ctx, s.calls.release, func(*sql.Rows) error { return nil }, []byte(l.Name), l.Owner, tomb, bury, int64(0))
+		_, err := s.call(ctx, s.calls.release, func(*sql.Rows) error { return nil }, []byte(l.Name), l.Owner, l.Attempt, true, tomb, bury, int64(0))
 		if err == nil {
 			return
 		}

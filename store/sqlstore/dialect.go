@@ -45,9 +45,9 @@ type calls struct {
 func callsIn(schema string) calls {
 	const answer = "verdict, token, spare, ends_in, owner, meta, position, ahead, waited, refreshed, at, session"
 	return calls{
-		ask:        procedure(schema, "ask", answer, 9),
+		ask:        procedure(schema, "ask", answer, 10),
 		await:      procedure(schema, "await", answer, 5),
-		release:    procedure(schema, "release", "done, at, session", 5),
+		release:    procedure(schema, "release", "done, at, session", 7),
 		renew:      procedure(schema, "renew", "held, at", 4),
 		takeSignal: procedure(schema, "take_signal", "taken, session", 3),
 		giveSignal: procedure(schema, "give_signal", "give_signal", 1),

@@ -40,7 +40,7 @@ func (s *Store) release(ctx context.Context, r store.ReleaseRequest) (done, mayb
 		return r.Scan(&done, &at, &session)
 	}
 	if seat := s.seats.leave(l); seat != nil {
-		maybe, err = s.callOnce(ctx, seat.conn, s.calls.release, scan, []byte(l.Name), l.Owner, tomb, r.Renewed, seat.signal)
+		maybe, err = s.callOnce(ctx, seat.conn, s.calls.release, scan, []byte(l.Name), l.Owner, l.Attempt, r.Undo, tomb, r.Renewed, seat.signal)
 		if err == nil {
 			s.seats.back(seat)
 			return done, false, nil
@@ -53,7 +53,7 @@ func (s *Store) release(ctx context.Context, r store.ReleaseRequest) (done, mayb
 	// The session may have been lost long ago, and the lease is as it was; or the
 	// call before this one ended the lease.
 	was := maybe
-	maybe, err = s.call(ctx, s.calls.release, scan, []byte(l.Name), l.Owner, tomb, r.Renewed, int64(0))
+	maybe, err = s.call(ctx, s.calls.release, scan, []byte(l.Name), l.Owner, l.Attempt, r.Undo, tomb, r.Renewed, int64(0))
 	return done || was && err == nil, maybe, err
 }
 

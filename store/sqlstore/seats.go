@@ -148,6 +148,10 @@ func (t *seats) keep(one *seat, l store.Lease) {
 		go t.drop(one)
 		return
 	}
+	if before := t.held[keyOf(l)]; before != nil { // of another attempt of the owner
+		before.timer.Stop()
+		go t.drop(before)
+	}
 	one.timer = time.AfterFunc(l.TTL, func() { t.expire(l, one) })
 	t.held[keyOf(l)] = one
 }

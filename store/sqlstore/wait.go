@@ -26,7 +26,10 @@ type waiting struct {
 	// unsure is set if a request failed and may still take effect. placed is set if
 	// one took effect.
 	unsure, placed bool
-	pace           pace
+	// signalled is set if the session of the seat has taken its signal: the waiter
+	// was refused at first.
+	signalled bool
+	pace      pace
 }
 
 // Wait implements store.Waiter. A waiter with a connection of its own is woken by the
@@ -113,12 +116,13 @@ func (w *waiting) ask(ctx context.Context) error {
 		signal = w.seat.signal
 	}
 	sent := w.s.clock.Now()
-	err := w.call(ctx, w.s.calls.ask, []byte(w.r.Name), w.r.Owner, []byte(w.r.Meta), micros(w.r.TTL), int64(w.r.Spare), true,
+	err := w.call(ctx, w.s.calls.ask, []byte(w.r.Name), w.r.Owner, w.r.Attempt, []byte(w.r.Meta), micros(w.r.TTL), int64(w.r.Spare), true,
 		w.r.Barge && !w.pace.lost(), durable(w.r.Require), signal)
 	if err != nil {
 		return err
 	}
 	w.placed = true
+	w.signalled = w.last.verdict == busy
 	switch w.last.verdict {
 	case granted, regranted:
 		w.since = sent
@@ -207,8 +211,8 @@ func (w *waiting) granted() (store.Grant, error) {
 	}
 	switch seat := w.seat; {
 	case seat == nil:
-	case w.last.verdict == granted:
-		w.s.seats.back(seat) // the lock was free, and no signal was taken
+	case !w.signalled:
+		w.s.seats.back(seat)
 	default:
 		w.s.seats.keep(seat, l)
 	}

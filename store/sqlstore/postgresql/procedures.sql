@@ -48,7 +48,7 @@ END $$;
 
 -- ask makes one request. With p_wait an owner that is refused gets a place, or has
 -- it refreshed, and the session takes p_signal.
-CREATE OR REPLACE FUNCTION @schema@.ask(p_name bytea, p_owner text, p_meta bytea, p_ttl bigint, p_spare integer,
+CREATE OR REPLACE FUNCTION @schema@.ask(p_name bytea, p_owner text, p_attempt text, p_meta bytea, p_ttl bigint, p_spare integer,
   p_wait boolean, p_barge boolean, p_durable boolean, p_signal bigint) RETURNS @schema@.answer
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = @schema@, pg_temp
 AS $$
@@ -56,24 +56,28 @@ DECLARE l locks; a answer; strong boolean; had_line boolean;
 BEGIN
   PERFORM begin_step(p_durable);
   a.session := pg_backend_pid(); a.spare := 0; a.refreshed := false; a.waited := false;
-  SELECT * INTO l FROM locks WHERE name = p_name;
-  a.at := clock();
-  strong := l.owner IS NULL OR l.owner = p_owner OR l.ends <= a.at;
-  IF NOT strong AND NOT p_wait AND NOT is_buried(l, p_owner, a.at) THEN
-    RETURN refused(l, p_owner, a.at, a);
+  SELECT * INTO l FROM locks WHERE name = p_name AND owner IS NULL FOR UPDATE;
+  strong := FOUND;
+  IF NOT FOUND THEN
+    SELECT * INTO l FROM locks WHERE name = p_name;
+    a.at := clock();
+    strong := l.owner IS NULL OR l.owner = p_owner OR l.ends <= a.at;
+    IF NOT strong AND NOT p_wait AND NOT is_buried(l, attempt_of(p_owner, p_attempt), a.at) THEN
+      RETURN refused(l, p_owner, a.at, a);
+    END IF;
+    l := locked(p_name, strong);
   END IF;
   LOOP
-    l := locked(p_name, strong);
     IF l.name IS NULL THEN
       INSERT INTO locks (name, token) VALUES (p_name, 0) ON CONFLICT DO NOTHING;
-      strong := true;
-      CONTINUE;
+    ELSE
+      a.at := clock();
+      EXIT WHEN strong OR l.owner IS NOT NULL AND l.ends > a.at AND l.owner <> p_owner;
     END IF;
-    a.at := clock();
-    EXIT WHEN strong OR l.owner IS NOT NULL AND l.ends > a.at AND l.owner <> p_owner;
     strong := true;
+    l := locked(p_name, strong);
   END LOOP;
-  IF is_buried(l, p_owner, a.at) THEN a.verdict := 'buried'; RETURN a; END IF;
+  IF l.buried > a.at AND is_buried(l, attempt_of(p_owner, p_attempt), a.at) THEN a.verdict := 'buried'; RETURN a; END IF;
   IF strong AND (NOT p_barge OR NOT p_wait) THEN
     l := settled(l, a.at, p_owner);
   ELSIF l.ends <= a.at THEN
@@ -82,9 +86,10 @@ BEGIN
 
   IF l.owner = p_owner THEN
     a.verdict := 'again';
+    IF p_attempt <> '' AND p_attempt <> l.made THEN l.made := ''; END IF;
     IF l.ends < a.at + p_ttl THEN l.ends := a.at + p_ttl; END IF;
     a.token := l.granted; a.spare := l.spare; a.ends_in := l.ends - a.at;
-    PERFORM set_durable(p_durable);
+    PERFORM begin_step(p_durable);
     PERFORM kept(l);
     RETURN a;
   END IF;
@@ -94,26 +99,26 @@ BEGIN
         coalesce((SELECT q.seq FROM places q WHERE q.name = p_name AND q.owner = p_owner), 9223372036854775807))) THEN
     IF l.line THEN DELETE FROM places WHERE name = p_name AND owner = p_owner; END IF;
     l := drawn(l, p_spare, a.at);
-    l.owner := p_owner; l.meta := p_meta; l.ends := a.at + p_ttl; l.signal := 0;
+    l.owner := p_owner; l.made := p_attempt; l.meta := p_meta; l.ends := a.at + p_ttl; l.signal := 0;
     a.verdict := 'granted'; a.token := l.granted; a.spare := l.spare; a.ends_in := p_ttl;
-    PERFORM set_durable(p_durable);
+    PERFORM begin_step(p_durable);
     PERFORM kept(l);
     RETURN a;
   END IF;
 
   IF p_wait THEN
     IF p_signal <> 0 AND NOT pg_try_advisory_lock(p_signal) THEN p_signal := 0; END IF;
-    UPDATE places SET ends = greatest(ends, a.at + p_ttl), meta = p_meta, spare = p_spare, barge = p_barge,
+    UPDATE places SET ends = greatest(ends, a.at + p_ttl), attempt = p_attempt, meta = p_meta, spare = p_spare, barge = p_barge,
       durable = p_durable, signal = p_signal WHERE name = p_name AND owner = p_owner AND ends > a.at;
     IF NOT FOUND THEN
       DELETE FROM places WHERE name = p_name AND owner = p_owner;
-      INSERT INTO places (name, owner, meta, spare, barge, durable, ends, signal)
-      VALUES (p_name, p_owner, p_meta, p_spare, p_barge, p_durable, a.at + p_ttl, p_signal);
+      INSERT INTO places (name, owner, attempt, meta, spare, barge, durable, ends, signal)
+      VALUES (p_name, p_owner, p_attempt, p_meta, p_spare, p_barge, p_durable, a.at + p_ttl, p_signal);
     END IF;
     had_line := l.line;
     l.line := true;
     a.refreshed := true;
-    IF NOT strong THEN PERFORM set_durable(false); END IF;
+    IF NOT strong THEN PERFORM begin_step(false); END IF;
   END IF;
   IF strong OR NOT had_line THEN PERFORM kept(l); END IF;
   RETURN refused(l, p_owner, a.at, a);
@@ -187,11 +192,12 @@ BEGIN
   RETURN refused(l, p_owner, a.at, a);
 END $$;
 
--- release ends the owner's lease, or its place, and hands the lock on. If p_tomb is
--- positive, the owner is then refused for that long, if it had no lease or if
+-- release ends the owner's lease, or its place, and hands the lock on. It leaves
+-- alone a lease that another attempt of the owner made, or, with p_undo, one that
+-- another attempt has joined. If p_tomb is positive, the attempt is then refused for that long, if it had no lease or if
 -- p_always is set: a request of its own may yet arrive. If p_signal is not 0, the
 -- session took it before and gives it now.
-CREATE OR REPLACE FUNCTION @schema@.release(p_name bytea, p_owner text, p_tomb bigint, p_always boolean, p_signal bigint,
+CREATE OR REPLACE FUNCTION @schema@.release(p_name bytea, p_owner text, p_attempt text, p_undo boolean, p_tomb bigint, p_always boolean, p_signal bigint,
   OUT done boolean, OUT at bigint, OUT session integer)
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = @schema@, pg_temp
 AS $$
@@ -201,25 +207,30 @@ BEGIN
   -- so nothing but a hand-over has to be on disk.
   PERFORM begin_step(false);
   session := pg_backend_pid();
-  SELECT * INTO l FROM locks WHERE name = p_name;
-  at := clock();
-  strong := l.owner IS NULL OR l.owner = p_owner OR l.ends <= at;
-  LOOP
+  SELECT * INTO l FROM locks WHERE name = p_name AND owner = p_owner FOR UPDATE;
+  strong := FOUND;
+  IF NOT FOUND THEN
+    SELECT * INTO l FROM locks WHERE name = p_name;
+    strong := l.owner IS NULL OR l.ends <= clock();
     l := locked(p_name, strong);
+  END IF;
+  LOOP
     IF l.name IS NULL AND p_tomb > 0 THEN
       INSERT INTO locks (name, token) VALUES (p_name, 0) ON CONFLICT DO NOTHING;
-      CONTINUE;
+    ELSE
+      at := clock();
+      EXIT WHEN strong OR l.name IS NULL OR l.owner IS NOT NULL AND l.ends > at AND l.owner <> p_owner;
     END IF;
-    at := clock();
-    EXIT WHEN strong OR l.name IS NULL OR l.owner IS NOT NULL AND l.ends > at AND l.owner <> p_owner;
     strong := true;
+    l := locked(p_name, strong);
   END LOOP;
-  done := coalesce(l.owner = p_owner AND l.ends > at, false);
+  done := coalesce(l.owner = p_owner AND l.ends > at, false)
+    AND (p_attempt = '' OR l.made = p_attempt OR l.made = '' AND NOT p_undo);
   IF l.name IS NOT NULL THEN
     IF done THEN l.ends := at; END IF;
     IF l.line THEN DELETE FROM places WHERE name = p_name AND owner = p_owner; END IF;
     IF p_tomb > 0 AND (p_always OR NOT done) THEN
-      INSERT INTO tombs (name, owner, ends) VALUES (p_name, p_owner, at + p_tomb)
+      INSERT INTO tombs (name, owner, ends) VALUES (p_name, attempt_of(p_owner, p_attempt), at + p_tomb)
       ON CONFLICT (name, owner) DO UPDATE SET ends = greatest(tombs.ends, excluded.ends);
       l.buried := greatest(l.buried, at + p_tomb);
     END IF;

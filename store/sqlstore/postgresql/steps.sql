@@ -6,23 +6,20 @@ CREATE OR REPLACE FUNCTION @schema@.clock() RETURNS bigint LANGUAGE sql VOLATILE
 AS $$ SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint $$;
 
 -- begin_step checks that statements see what others have committed meanwhile, and
--- lets the commit return before it is on disk unless durable is set.
+-- lets the commit return before it is on disk unless durable is set. The last call in
+-- a transaction counts.
 CREATE OR REPLACE FUNCTION @schema@.begin_step(durable boolean) RETURNS void LANGUAGE plpgsql
 AS $$
+DECLARE setting text := current_setting('transaction_isolation');
 BEGIN
-  IF current_setting('transaction_isolation') NOT IN ('read committed', 'read uncommitted') THEN
+  IF setting <> 'read committed' AND setting <> 'read uncommitted' THEN
     RAISE EXCEPTION 'a lock needs a transaction at isolation level READ COMMITTED' USING ERRCODE = 'LH001';
   END IF;
-  PERFORM set_durable(durable);
-END $$;
-
-CREATE OR REPLACE FUNCTION @schema@.set_durable(durable boolean) RETURNS void LANGUAGE plpgsql
-AS $$
-BEGIN
-  IF NOT durable THEN
-    PERFORM set_config('synchronous_commit', 'off', true);
-  ELSIF current_setting('synchronous_commit') = 'off' THEN
-    PERFORM set_config('synchronous_commit', 'on', true);
+  setting := current_setting('synchronous_commit');
+  IF NOT durable AND setting <> 'off' THEN
+    setting := set_config('synchronous_commit', 'off', true);
+  ELSIF durable AND setting = 'off' THEN
+    setting := set_config('synchronous_commit', 'on', true);
   END IF;
 END $$;
 
@@ -71,8 +68,8 @@ BEGIN
     CONTINUE WHEN p.signal <> 0 AND p.owner <> caller AND pg_try_advisory_xact_lock_shared(p.signal);
     IF p.barge THEN RETURN l; END IF;
     l := drawn(l, p.spare, at);
-    l.owner := p.owner; l.meta := p.meta; l.ends := p.ends; l.signal := p.signal;
-    PERFORM set_durable(p.durable);
+    l.owner := p.owner; l.made := p.attempt; l.meta := p.meta; l.ends := p.ends; l.signal := p.signal;
+    PERFORM begin_step(p.durable);
     RETURN l;
   END LOOP;
 END $$;
@@ -81,13 +78,17 @@ END $$;
 CREATE OR REPLACE FUNCTION @schema@.kept(l @schema@.locks) RETURNS void LANGUAGE plpgsql
 AS $$
 BEGIN
-  UPDATE locks SET token = l.token, owner = l.owner, meta = l.meta, granted = l.granted, spare = l.spare,
+  UPDATE locks SET token = l.token, owner = l.owner, made = l.made, meta = l.meta, granted = l.granted, spare = l.spare,
     ends = l.ends, signal = l.signal, line = l.line, buried = l.buried WHERE name = l.name;
 END $$;
 
--- is_buried reports whether a tombstone refuses the owner.
-CREATE OR REPLACE FUNCTION @schema@.is_buried(l @schema@.locks, p_owner text, at bigint) RETURNS boolean LANGUAGE plpgsql
+-- attempt_of is what a tombstone refuses.
+CREATE OR REPLACE FUNCTION @schema@.attempt_of(p_owner text, p_attempt text) RETURNS text LANGUAGE sql IMMUTABLE
+AS $$ SELECT CASE WHEN p_attempt = '' THEN p_owner ELSE p_owner || ' ' || p_attempt END $$;
+
+-- is_buried reports whether a tombstone refuses the attempt.
+CREATE OR REPLACE FUNCTION @schema@.is_buried(l @schema@.locks, p_attempt text, at bigint) RETURNS boolean LANGUAGE plpgsql
 AS $$
 BEGIN
-  RETURN l.buried > at AND EXISTS (SELECT FROM tombs t WHERE t.name = l.name AND t.owner = p_owner AND t.ends > at);
+  RETURN l.buried > at AND EXISTS (SELECT FROM tombs t WHERE t.name = l.name AND t.owner = p_attempt AND t.ends > at);
 END $$;

@@ -13,6 +13,7 @@ CREATE TABLE IF NOT EXISTS @schema@.locks (
   name bytea PRIMARY KEY,
   token bigint NOT NULL,              -- the largest that was granted or reserved
   owner text,                         -- of the lease; null: the lock is free
+  made text NOT NULL DEFAULT '',      -- the attempt that made the lease, unless another one of the owner has joined
   meta bytea,
   granted bigint,                     -- the token of the lease
   spare integer,                      -- tokens that were reserved with it
@@ -27,6 +28,7 @@ CREATE TABLE IF NOT EXISTS @schema@.places (
   name bytea NOT NULL,
   seq bigint NOT NULL GENERATED ALWAYS AS IDENTITY,
   owner text NOT NULL,
+  attempt text NOT NULL,
   meta bytea NOT NULL,
   spare integer NOT NULL,
   barge boolean NOT NULL,
@@ -38,7 +40,8 @@ CREATE TABLE IF NOT EXISTS @schema@.places (
 
 CREATE INDEX IF NOT EXISTS places_owner ON @schema@.places (name, owner);
 
--- A tombstone refuses an owner whose request may yet arrive.
+-- A tombstone refuses an owner, or after a space one of its attempts, whose request
+-- may yet arrive.
 CREATE TABLE IF NOT EXISTS @schema@.tombs (
   name bytea NOT NULL,
   owner text NOT NULL,

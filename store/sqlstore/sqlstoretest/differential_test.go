@@ -122,7 +122,7 @@ type reply struct {
 func (p *procedures) ask(lock, owner, meta string, ttl time.Duration, wait, barge bool) (r reply, err error) {
 	var name sql.NullString
 	var token, left, position sql.NullInt64
-	err = p.row(`SELECT verdict, owner, token, ends_in, position FROM S.ask($1, $2, $3, $4, 0, $5, $6, true, 0)`,
+	err = p.row(`SELECT verdict, owner, token, ends_in, position FROM S.ask($1, $2, '', $3, $4, 0, $5, $6, true, 0)`,
 		[]any{[]byte(lock), owner, []byte(meta), micros(ttl), wait, barge}, &r.verdict, &name, &token, &left, &position)
 	r.owner, r.token, r.left, r.position = name.String, token.Int64, time.Duration(left.Int64)*time.Microsecond, int(position.Int64)
 	return r, err
@@ -135,7 +135,7 @@ func (p *procedures) renew(lock, owner string, ttl time.Duration) (bool, error) 
 }
 
 func (p *procedures) release(lock, owner string, tomb time.Duration) (done bool, err error) {
-	err = p.row(`SELECT done FROM S.release($1, $2, $3, false, 0)`, []any{[]byte(lock), owner, micros(tomb)}, &done)
+	err = p.row(`SELECT done FROM S.release($1, $2, '', false, $3, false, 0)`, []any{[]byte(lock), owner, micros(tomb)}, &done)
 	return done, err
 }
 

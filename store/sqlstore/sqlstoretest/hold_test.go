@@ -101,8 +101,8 @@ func TestHoldSeesAHandOver(t *testing.T) {
 			}
 			defer handing.Rollback()
 			for _, query := range []string{
-				`SELECT ` + schema + `.release('x', '` + l.Owner + `', 0, false, 0)`,
-				`SELECT ` + schema + `.ask('x', 'next', '', 30000000, 0, false, false, true, 0)`,
+				`SELECT ` + schema + `.release('x', '` + l.Owner + `', '', false, 0, false, 0)`,
+				`SELECT ` + schema + `.ask('x', 'next', '', '', 30000000, 0, false, false, true, 0)`,
 			} {
 				if _, err := handing.ExecContext(t.Context(), query); err != nil {
 					t.Fatal(err)

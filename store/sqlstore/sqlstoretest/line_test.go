@@ -103,7 +103,7 @@ func (p *procedures) line(steps []lineStep) error {
 		case "release", "leave":
 			tomb := time.Duration(0)
 			var want rule.Answer
-			r, want = rule.Release(r, owner, tomb, now)
+			r, want = rule.Release(r, rule.End{Owner: owner}, now)
 			r, _ = rule.Advance(r, floor(), now)
 			var done bool
 			done, err = p.release(lock, owner, tomb)

@@ -124,7 +124,7 @@ func TestSweep(t *testing.T) {
 	}
 	for _, query := range []string{
 		`UPDATE S SET ends = 1, token = 1 WHERE name IN ('old', 'waited for')`,
-		`INSERT INTO P (name, owner, meta, spare, barge, durable, ends, signal) VALUES ('waited for', 'o', '', 0, false, false, 9000000000000000, 0)`,
+		`INSERT INTO P (name, owner, attempt, meta, spare, barge, durable, ends, signal) VALUES ('waited for', 'o', '', '', 0, false, false, 9000000000000000, 0)`,
 	} {
 		query = strings.NewReplacer("P (", schema+".places (", "S SET", schema+".locks SET").Replace(query)
 		if _, err := db.ExecContext(t.Context(), query); err != nil {
