@@ -2,6 +2,7 @@ package store_test
 
 import (
 	"context"
+	"strings"
 	"testing"
 	"time"
 
@@ -24,6 +25,28 @@ func TestBusyErrorText(t *testing.T) {
 		c.err.Name, c.err.Holder = "jobs", holder
 		if got, want := c.err.Error(), `lock "jobs" is held by `+holder.String()+c.want; got != want {
 			t.Errorf("got  %s\nwant %s", got, want)
+		}
+	}
+}
+
+// If quarantine is what prevents a quorum, the error names what ends it. Otherwise it does
+// not, since that would not help.
+func TestQuarantineNamesTheWayOut(t *testing.T) {
+	open, shut, down := store.NodeOutcome{Node: "a", Outcome: store.Granted}, store.NodeOutcome{Node: "b", Outcome: store.Quarantined, ExpiresIn: 1e9}, store.NodeOutcome{Node: "c", Outcome: store.Unreachable}
+	for _, c := range []struct {
+		nodes []store.NodeOutcome
+		need  int
+		named bool
+	}{
+		{[]store.NodeOutcome{shut}, 1, true},
+		{[]store.NodeOutcome{open, shut, shut}, 2, true},
+		{[]store.NodeOutcome{open, shut, down}, 2, true},
+		{[]store.NodeOutcome{down, shut, down}, 2, false},
+		{[]store.NodeOutcome{open, down, down}, 2, false},
+	} {
+		err := &store.QuorumError{Op: "acquire", Name: "x", Need: c.need, Nodes: c.nodes}
+		if got := strings.Contains(err.Error(), "ootstrap"); got != c.named {
+			t.Errorf("%v: names bootstrap: %v, want %v", err, got, c.named)
 		}
 	}
 }

@@ -100,11 +100,14 @@ func (e *QuorumError) Error() string {
 	}
 	if len(e.Nodes) == 1 {
 		fmt.Fprintf(&b, ": %s", e.Nodes[0])
-		return b.String()
+	} else {
+		fmt.Fprintf(&b, ": no quorum: %d of %d nodes needed", e.Need, len(e.Nodes))
+		for _, n := range e.Nodes {
+			fmt.Fprintf(&b, "; %s", n)
+		}
 	}
-	fmt.Fprintf(&b, ": no quorum: %d of %d nodes needed", e.Need, len(e.Nodes))
-	for _, n := range e.Nodes {
-		fmt.Fprintf(&b, "; %s", n)
+	if _, ok := e.OpensIn(); ok {
+		b.WriteString("; if it is certain that nobody holds a lock, redisstore.Bootstrap (or the command leasehold bootstrap) ends the quarantine at once")
 	}
 	return b.String()
 }

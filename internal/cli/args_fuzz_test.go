@@ -2,7 +2,6 @@ package cli
 
 import (
 	"os"
-	"runtime"
 	"strings"
 	"testing"
 
@@ -94,17 +93,11 @@ func where(t *testing.T, p *program, c *cobra.Command) {
 		t.Errorf("urls %q, %v", urls, err)
 		return
 	}
-	s, err := schemeOf(urls)
-	if err != nil {
+	if _, err := schemeOf(urls); err != nil {
 		if _, secret, ok := strings.Cut(urls[0], ":"); ok && len(secret) > 20 && strings.Contains(err.Error(), secret) {
 			t.Errorf("%q is shown: %v", urls[0], err)
 		}
 		return
-	}
-	if s.usage == fileScheme.usage {
-		if path, _, err := parseFileURL(urls[0]); err != nil && path != "" {
-			t.Errorf("%q: path %q and %v", urls[0], path, err)
-		}
 	}
 }
 
@@ -146,26 +139,4 @@ func accepted(t *testing.T, args []string) {
 	root.AddCommand(c)
 	root.SetArgs(args)
 	_ = root.Execute() // what is not accepted need not be
-}
-
-// FuzzFileURL: any path can be written as a URL.
-func FuzzFileURL(f *testing.F) {
-	for _, path := range []string{"", "/var/lib/locks.db", "a b", "100%", "what?", "/x%2Fy", "C:\\x", "\xff\xfe", "a#b&c=d+e", "/C:/x"} {
-		f.Add(path, true)
-	}
-	escape := strings.NewReplacer("%", "%25", "?", "%3F")
-	f.Fuzz(func(t *testing.T, path string, shared bool) {
-		if strings.HasPrefix(path, "//") || runtime.GOOS == "windows" {
-			return // names another machine; has drives
-		}
-		raw := "file:" + escape.Replace(path)
-		if shared {
-			raw += "?shared=true"
-		}
-		got, gotShared, err := parseFileURL(raw)
-		if err != nil || got != path || gotShared != shared {
-			t.Errorf("%q: %q, shared %v, %v, want path %q", raw, got, gotShared, err, path)
-		}
-		_, _, _ = parseFileURL(path) // may fail, and nothing more
-	})
 }

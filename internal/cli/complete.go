@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+
+	"github.com/leasehold-dev/leasehold/store/filestore"
 )
 
 // completeOneName completes the name of a lock as the only argument.
@@ -73,10 +75,7 @@ func (p *program) wouldCreate(c *cobra.Command) bool {
 	if s, err := schemeOf(urls); err != nil || !slices.Equal(s.names, fileScheme.names) {
 		return err != nil
 	}
-	path, _, err := parseFileURL(urls[0])
-	if err == nil && path == "" {
-		path, err = defaultFile()
-	}
+	path, _, err := filestore.ParseURL(urls[0])
 	if err != nil {
 		return true
 	}

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"errors"
 
 	"github.com/leasehold-dev/leasehold/internal/doctor"
 	"github.com/leasehold-dev/leasehold/store/filestore"
@@ -21,10 +20,7 @@ var examiners = map[string]func(ctx context.Context, urls []string, o doctorFlag
 }
 
 func examineFile(ctx context.Context, urls []string, _ doctorFlags) ([]doctor.Finding, error) {
-	if len(urls) != 1 {
-		return nil, errors.New("a file store is one file: give one file: URL")
-	}
-	path, options, err := fileOf(urls[0])
+	path, options, err := filestore.ParseURL(urls[0])
 	if err != nil {
 		return nil, err
 	}
@@ -36,16 +32,16 @@ func examineFile(ctx context.Context, urls []string, _ doctorFlags) ([]doctor.Fi
 }
 
 func examineDatabase(ctx context.Context, urls []string, _ doctorFlags) ([]doctor.Finding, error) {
-	d, err := databaseOf(urls)
+	u, err := sqlstore.ParseURL(urls[0])
 	if err != nil {
 		return nil, err
 	}
-	db, err := openDatabase(d)
+	db, err := u.OpenDB()
 	if err != nil {
 		return nil, err
 	}
 	defer db.Close()
-	return doctor.Database(sqlstore.Examine(ctx, db, sqlstore.PostgreSQL, &d.options)), nil
+	return doctor.Database(sqlstore.Examine(ctx, db, u.Dialect, &u.Options)), nil
 }
 
 func examineRedis(ctx context.Context, urls []string, o doctorFlags) ([]doctor.Finding, error) {

@@ -134,7 +134,7 @@ func (s *site) exec(path string, args ...string) *proc {
 func (p *proc) end() int {
 	p.t.Helper()
 	timer := time.AfterFunc(patience, func() {
-		p.cmd.Process.Signal(syscall.SIGQUIT) // and show where it hangs
+		p.cmd.Process.Signal(syscall.SIGABRT) // and show where it hangs
 		time.AfterFunc(time.Second, func() { p.cmd.Process.Kill() })
 	})
 	defer timer.Stop()

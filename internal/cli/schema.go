@@ -49,20 +49,20 @@ func (p *program) schema(c *cobra.Command, show bool, roles []string) error {
 	if err != nil {
 		return err
 	}
-	if !slices.Contains(s.names, postgresqlScheme.names[0]) {
+	if !slices.Contains(s.names, postgresqlScheme.names[0]) || len(urls) != 1 {
 		return usage(c, "only a database has a schema: give --store postgres://...")
 	}
-	d, err := databaseOf(urls)
+	d, err := sqlstore.ParseURL(urls[0])
 	if err != nil {
 		return err
 	}
 	if show {
-		script, err := sqlstore.Script(sqlstore.PostgreSQL, d.options.Schema)
+		script, err := sqlstore.Script(d.Dialect, d.Options.Schema)
 		if err != nil {
 			return err
 		}
 		for _, role := range roles {
-			grants, err := sqlstore.GrantScript(sqlstore.PostgreSQL, d.options.Schema, role)
+			grants, err := sqlstore.GrantScript(d.Dialect, d.Options.Schema, role)
 			if err != nil {
 				return err
 			}
@@ -71,14 +71,14 @@ func (p *program) schema(c *cobra.Command, show bool, roles []string) error {
 		_, err = fmt.Fprint(p.stdout, script)
 		return err
 	}
-	db, err := openDatabase(d)
+	db, err := d.OpenDB()
 	if err != nil {
 		return err
 	}
 	defer db.Close()
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
-	if err := sqlstore.Install(ctx, db, sqlstore.PostgreSQL, d.options.Schema, roles...); err != nil {
+	if err := sqlstore.Install(ctx, db, d.Dialect, d.Options.Schema, roles...); err != nil {
 		return err
 	}
 	p.voice.note("the tables and procedures are installed, in version %d", sqlstore.SchemaVersion)

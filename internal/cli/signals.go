@@ -6,6 +6,7 @@ import (
 	"os/signal"
 	"syscall"
 
+	"github.com/leasehold-dev/leasehold/internal/cli/quit"
 	"github.com/leasehold-dev/leasehold/internal/runner"
 )
 
@@ -17,6 +18,7 @@ type signals struct{ ch chan os.Signal }
 func listen() *signals {
 	s := &signals{ch: make(chan os.Signal, 16)}
 	signal.Notify(s.ch, runner.Signals()...)
+	quit.Handled()
 	// Caught, and no more: a message that nobody reads must not end us while a
 	// command runs under our lease.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)

@@ -22,16 +22,20 @@ const (
 	storeFileVar = "LEASEHOLD_STORE_FILE"
 )
 
-// scheme is one kind of store that a URL can name.
+// scheme is one kind of store that a URL can name, as far as the command describes
+// it. store.Open opens it.
 type scheme struct {
 	names []string
 	usage string // how to write it, in the help
 	help  string
-	// open gets at least one URL of the scheme.
-	open func(ctx context.Context, urls []string, log *slog.Logger) (store.Store, error)
+	// single: one URL names the whole store.
+	single bool
+	// refused says why the command does not open such a store; nil: it does.
+	refused error
 }
 
-// schemes are all kinds of stores. To add one to the command, add it here.
+// schemes are all kinds of stores. To add one to the command, add it here, and
+// import its package.
 var schemes = []scheme{fileScheme, redisScheme, sentinelScheme, clusterScheme, postgresqlScheme, memoryScheme}
 
 // schemeHelp describes the schemes, one paragraph each.
@@ -155,11 +159,19 @@ func (p *program) openStore(ctx context.Context, c *cobra.Command) (store.Store,
 	return st, err
 }
 
+// open opens the store that urls of the scheme name.
+func (s scheme) open(ctx context.Context, urls []string, log *slog.Logger) (store.Store, error) {
+	if s.refused != nil {
+		return nil, s.refused
+	}
+	return store.Open(ctx, strings.Join(urls, "\n"), &store.OpenOptions{Logger: log})
+}
+
 // schemeOf returns the scheme, which all urls must share.
 func schemeOf(urls []string) (scheme, error) {
 	var found scheme
 	for i, url := range urls {
-		name, _, _ := strings.Cut(url, ":")
+		name := store.Scheme(url)
 		at := slices.IndexFunc(schemes, func(s scheme) bool { return slices.Contains(s.names, name) })
 		if at < 0 {
 			return scheme{}, unknownScheme(url)
@@ -168,6 +180,9 @@ func schemeOf(urls []string) (scheme, error) {
 			return scheme{}, errors.New("the URLs name different kinds of stores: all of them have to name nodes of one store")
 		}
 		found = schemes[at]
+	}
+	if found.single && len(urls) > 1 {
+		return scheme{}, fmt.Errorf("a store of this kind has one URL: give one %s: URL", found.names[0])
 	}
 	return found, nil
 }

@@ -1,13 +1,5 @@
 package cli
 
-import (
-	"context"
-	"log/slog"
-
-	"github.com/leasehold-dev/leasehold/store"
-	"github.com/leasehold-dev/leasehold/store/redisstore"
-)
-
 var clusterScheme = scheme{
 	names: []string{"redis-cluster", "rediss-cluster"},
 	usage: "redis-cluster://USER:PASSWORD@HOST:PORT,HOST:PORT...?max_ttl=60s",
@@ -15,7 +7,4 @@ var clusterScheme = scheme{
 of its slot. A replica that takes over may not know the latest locks, so the
 guarantee is weaker than that of several servers with redis://.
 rediss-cluster:// is the same over TLS.`,
-	open: func(ctx context.Context, urls []string, log *slog.Logger) (store.Store, error) {
-		return redisstore.OpenCluster(ctx, urls, &redisstore.Options{Logger: log})
-	},
 }

@@ -8,5 +8,4 @@ lose a lock, so --require crash-safe is refused; several independent servers
 (redis://) lose none. USER, PASSWORD and DB are those of the master;
 sentinel_username and sentinel_password are those of the sentinels, if they
 have their own. rediss-sentinel:// is the same over TLS.`,
-	open: openRedis,
 }

@@ -15,63 +15,6 @@ import (
 	"github.com/leasehold-dev/leasehold/store"
 )
 
-func TestParseFileURL(t *testing.T) {
-	for _, c := range []struct {
-		url, path string
-		shared    bool
-	}{
-		{"file", "", false},
-		{"file:", "", false},
-		{"file:?shared=true", "", true},
-		{"file:locks.db", "locks.db", false},
-		{"file:/a/b", "/a/b", false},
-		{"file:///a/b", "/a/b", false},
-		{"file:///a/b?shared=1", "/a/b", true},
-		{"file:/a b#c&d", "/a b#c&d", false},
-		{"file:/a%25b%3Fc", "/a%b?c", false},
-	} {
-		path, shared, err := parseFileURL(c.url)
-		if err != nil || path != c.path || shared != c.shared {
-			t.Errorf("%s: %q, %v, %v; want %q, %v", c.url, path, shared, err, c.path, c.shared)
-		}
-	}
-	for url, says := range map[string]string{
-		"file://host/a": "another machine", "file:/a?x=1": `"x"`, "file:/a?shared=maybe": "true or false",
-		"file:/a%zz": "%25", "file:/a?shared=%zz": "?shared=true",
-	} {
-		if _, _, err := parseFileURL(url); err == nil || !strings.Contains(err.Error(), says) {
-			t.Errorf("%s: %v, want words with %q", url, err, says)
-		}
-	}
-}
-
-func TestStateDir(t *testing.T) {
-	home, state, local := t.TempDir(), t.TempDir(), t.TempDir()
-	for _, c := range []struct {
-		goos string
-		env  map[string]string
-		want string
-	}{
-		{"linux", map[string]string{"HOME": home}, filepath.Join(home, ".local", "state")},
-		{"linux", map[string]string{"HOME": home, "XDG_STATE_HOME": state}, state},
-		{"linux", map[string]string{"HOME": home, "XDG_STATE_HOME": "relative"}, filepath.Join(home, ".local", "state")},
-		{"freebsd", map[string]string{"HOME": home}, filepath.Join(home, ".local", "state")},
-		{"darwin", map[string]string{"HOME": home}, filepath.Join(home, "Library", "Application Support")},
-		{"windows", map[string]string{"LocalAppData": local}, local},
-		{"linux", nil, ""},
-		{"darwin", nil, ""},
-		{"windows", map[string]string{"HOME": home}, ""},
-	} {
-		got, err := stateDir(c.goos, func(k string) string { return c.env[k] })
-		if got != c.want || (err == nil) != (c.want != "") {
-			t.Errorf("%s %v: %q, %v; want %q", c.goos, c.env, got, err, c.want)
-		}
-		if err != nil && !strings.Contains(err.Error(), "--store") {
-			t.Errorf("%v: does not say what to do", err)
-		}
-	}
-}
-
 func TestReadURLs(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "store")
 	write := func(s string) {
@@ -98,7 +41,7 @@ func TestSchemes(t *testing.T) {
 	if _, err := schemeOf([]string{"redis://a", "rediss://b"}); err != nil {
 		t.Error(err)
 	}
-	for _, urls := range [][]string{{"redis://a", "file:/x"}, {"nope://u:secret@a"}, {"u:secret@a"}, {"secret"}, {"/secret"}, {""}} {
+	for _, urls := range [][]string{{"redis://a", "file:/x"}, {"file:/x", "file:/y"}, {"nope://u:secret@a"}, {"u:secret@a"}, {"secret"}, {"/secret"}, {""}} {
 		_, err := schemeOf(urls)
 		if err == nil || strings.Contains(err.Error(), "secret") {
 			t.Errorf("%q: %v", urls, err)

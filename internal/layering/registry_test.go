@@ -12,13 +12,15 @@ var project = rules{
 		{"cmd/leasehold"},
 		{"internal/cli"},
 		{"internal/runner", "internal/lab/torture", "internal/lab/stories", "internal/lab/load", "internal/doctor"},
-		{"internal/runner/warden"},
+		{"internal/runner/warden", "internal/cli/quit"},
 		{"server"},
 		{"server/web", "internal/wire"},
 		{"."},
 		{"internal/leasefsm"},
 		{"store/memstore", "store/redisstore", "store/filestore", "store/sqlstore"},
-		{"store/redisstore/internal/script"},
+		{"store/redisstore/internal/membership", "store/redisstore/internal/sentinel", "store/redisstore/internal/cluster"},
+		{"store/redisstore/internal/conn", "store/redisstore/internal/script"},
+		{"store/redisstore/internal/config"},
 		{"store/storetest", "internal/proof/differential"},
 		{"internal/quorum/driver"},
 		{"store"},
@@ -60,9 +62,10 @@ var project = rules{
 	// The packages that may import a package, if not everybody above it may.
 	usedBy: map[string][]string{
 		"internal/quorum/driver": {"store/redisstore", "store/sqlstore", "store/redisstore/internal/script", "internal/lab/stories"},
-		"internal/quorum":        {"internal/quorum/driver", "store/redisstore", "store/redisstore/internal/script", "internal/lab/stories"},
+		"internal/quorum":        {"internal/quorum/driver", "store/redisstore", "store/redisstore/internal/script", "store/redisstore/internal/config", "store/redisstore/internal/membership", "internal/lab/stories"},
 		"internal/retain":        {"store/redisstore"},
 		"internal/runner/warden": {"internal/runner"},
+		"internal/cli/quit":      {"internal/cli"}, // it changes what SIGQUIT does
 	},
 
 	// The modules a package may use besides the standard library. Users of the

@@ -1,13 +1,14 @@
 package redisstore
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 
 	"github.com/leasehold-dev/leasehold/internal/nodemark"
 	"github.com/leasehold-dev/leasehold/internal/quorum/driver"
 	"github.com/leasehold-dev/leasehold/store"
+	"github.com/leasehold-dev/leasehold/store/redisstore/internal/config"
+	"github.com/leasehold-dev/leasehold/store/redisstore/internal/membership"
 	"github.com/leasehold-dev/leasehold/store/redisstore/internal/script"
 )
 
@@ -27,19 +28,18 @@ type Declared struct {
 // set. It blocks for about Options.ConnectTimeout at most. It is safe for concurrent use,
 // and calling it twice is harmless.
 func Bootstrap(ctx context.Context, urls []string, o *Options, force bool) ([]Declared, error) {
-	if err := mustBeIndependent("bootstrap", urls); err != nil {
+	if err := config.MustBeIndependent("bootstrap", urls); err != nil {
 		return nil, err
 	}
-	opts := Options{}
-	if o != nil {
-		opts = *o
-	}
-	opts.declares = true
-	s, err := Open(ctx, urls, &opts)
+	s, err := newStore(urls, o)
 	if err != nil {
 		return nil, err
 	}
 	defer s.Close()
+	s.declares = true
+	if err := s.waitForQuorum(ctx); err != nil {
+		return nil, err
+	}
 	servers, err := s.identities(ctx)
 	if err != nil {
 		return nil, err
@@ -54,7 +54,7 @@ func Bootstrap(ctx context.Context, urls []string, o *Options, force bool) ([]De
 	nodes := make([]store.NodeOutcome, len(servers))
 	for i, server := range servers {
 		r := s.nodes[i].askOne(ctx, script.NewCommand("SET", script.MarkKey, s.nodes[i].declaration(force).String()))
-		s.nodes[i].askOne(ctx, script.NewCommand("PUBLISH", membershipChannel, "")) // as tell.lua does
+		s.nodes[i].askOne(ctx, script.NewCommand("PUBLISH", membership.Channel, "")) // as tell.lua does
 		nodes[i] = store.NodeOutcome{Node: server.Node, Outcome: r.Outcome, Err: r.Err}
 	}
 	if e := (&store.QuorumError{Op: "bootstrap", Need: len(nodes), Nodes: nodes}); e.Count(store.Granted) < e.Need {
@@ -63,20 +63,11 @@ func Bootstrap(ctx context.Context, urls []string, o *Options, force bool) ([]De
 	return servers, nil
 }
 
-// declaration returns the mark of a node that is declared empty. If no locks are held
-// there, no lease has been written yet, so the mark claims durability if the server is
-// durable.
+// declaration returns the mark of a node that is declared empty.
 func (n *node) declaration(force bool) nodemark.Mark {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	m := nodemark.New()
-	m.Open, m.Why = true, nodemark.Declared
-	m.Print, m.List = n.s.membership.fingerprint, n.s.membership.text
-	m.Run, m.Replication = n.server.runID, cmp.Or(n.server.replication, nodemark.Unknown)
-	if n.durable() == "always" && !force {
-		m.Durable, m.ClientDurable = 1, 1
-	}
-	return m
+	return membership.Declared(n.s.membership, n.server, n.durable() == "always" && !force)
 }
 
 // identities returns the identity of the server at each node's address.
@@ -87,10 +78,10 @@ func (s *Store) identities(ctx context.Context) ([]Declared, error) {
 		r := s.nodes[i].askOne(ctx, pingCommand) // connects if necessary
 		nodes[i] = store.NodeOutcome{Node: n.Addr(), Outcome: r.Outcome, Err: r.Err}
 		n.mu.Lock()
-		servers[i] = Declared{n.Addr(), n.server.runID}
+		servers[i] = Declared{n.Addr(), n.server.RunID}
 		n.mu.Unlock()
 		if r.Outcome == store.Granted && servers[i].RunID == "" {
-			nodes[i].Outcome, nodes[i].Err = store.Refused, errUnidentified
+			nodes[i].Outcome, nodes[i].Err = store.Refused, membership.ErrUnidentified
 		}
 	}
 	if e := (&store.QuorumError{Op: "bootstrap", Need: len(nodes), Nodes: nodes}); e.Count(store.Granted) < e.Need {

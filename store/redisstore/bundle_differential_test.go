@@ -51,7 +51,7 @@ func spaced(mark string) string { return "SET %s " + strings.ReplaceAll(mark, " 
 
 // twice renews some leases both ways, each time from the same state.
 func (n *scripted) twice(random *rand.Rand, seen map[string]int) error {
-	n.s.membership.fingerprint = "0123456789ab"
+	n.s.membership.Fingerprint = "0123456789ab"
 	do := func(format string, args ...any) *script.Command {
 		words := strings.Split(fmt.Sprintf(format, args...), " ")
 		for i := range words {
@@ -107,7 +107,7 @@ func (n *scripted) twice(random *rand.Rand, seen map[string]int) error {
 func (n *scripted) oneByOne(leases []store.Lease) (all []driver.Reply, err error) {
 	for _, r := range leases {
 		c := n.s.encode(driver.Question{Op: quorum.Extend, Lease: r}, nil).(*script.Command)
-		v, err := n.wire.exchange([]*script.Command{n.byText(c)})
+		v, err := n.wire.Exchange(n.byText(c).Bytes)
 		if err != nil {
 			return nil, err
 		}
@@ -120,7 +120,7 @@ func (n *scripted) oneByOne(leases []store.Lease) (all []driver.Reply, err error
 func (n *scripted) together(leases []store.Lease) ([]driver.Reply, error) {
 	payload, all := n.s.bundle(leases, nil)
 	c := payload.(*script.Command)
-	v, err := n.wire.exchange([]*script.Command{n.byText(c)})
+	v, err := n.wire.Exchange(n.byText(c).Bytes)
 	if err != nil || all != len(leases) {
 		return nil, fmt.Errorf("%d of %d leases: %w", all, len(leases), err)
 	}

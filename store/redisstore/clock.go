@@ -24,8 +24,8 @@ var timeCommand = &script.Command{Bytes: script.NewCommand("TIME").Bytes, Repeat
 // leastClockPause limits the rate of readings for tiny TTLs.
 const leastClockPause = 100 * time.Millisecond
 
-// clockPause is how long a server's clock may go unread.
-func (o Options) clockPause() time.Duration { return max(o.MaxTTL/2, leastClockPause) }
+// clockPause is how long a server's clock may go unread, given the longest TTL.
+func clockPause(maxTTL time.Duration) time.Duration { return max(maxTTL/2, leastClockPause) }
 
 // watchesClock reports whether the server's clock is read.
 func (n *node) watchesClock() bool { return n.s.keeper.Clocks != nil }
@@ -41,7 +41,7 @@ func (n *node) clockSaid(said resp.Value, sent, received clock.Instant) {
 // startClockLocked reads the clock over a new connection. The mutex is held.
 func (n *node) startClockLocked(now time.Time) {
 	if n.watchesClock() {
-		n.clock.due = now.Add(n.s.o.clockPause())
+		n.clock.due = now.Add(clockPause(n.s.o.MaxTTL))
 	}
 }
 
@@ -52,7 +52,7 @@ func (n *node) readClockLocked(now time.Time) {
 	if !n.watchesClock() || now.Before(c.due) {
 		return
 	}
-	pause, at := n.s.o.clockPause(), n.s.o.Clock.Now()
+	pause, at := clockPause(n.s.o.MaxTTL), n.s.o.Clock.Now()
 	c.due = now.Add(pause)
 	if unread := at.Sub(n.s.keeper.Clocks.ReadAt(n.index)); unread < pause {
 		c.due = now.Add(pause - unread) // replies to other commands carried the time

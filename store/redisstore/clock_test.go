@@ -13,6 +13,7 @@ import (
 
 	"github.com/leasehold-dev/leasehold/internal/clock"
 	"github.com/leasehold-dev/leasehold/internal/quorum/driver"
+	"github.com/leasehold-dev/leasehold/store/redisstore/internal/config"
 	"github.com/leasehold-dev/leasehold/store/redisstore/internal/resp"
 )
 
@@ -46,21 +47,20 @@ func (s *timeServer) serve(c net.Conn) {
 // half of the longest TTL, and asks for the time no more often than that.
 func TestIdleConnectionReadsTheClock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		o, err := Options{MaxTTL: time.Minute, Logger: slog.New(slog.DiscardHandler)}.withDefaults()
+		o, err := config.Config{MaxTTL: time.Minute, Logger: slog.New(slog.DiscardHandler)}.WithDefaults()
 		if err != nil {
 			t.Fatal(err)
 		}
 		began := time.Now()
 		o.Clock = clock.Func(func() clock.Instant { return clock.Instant(time.Hour + time.Since(began)) })
 		s := &Store{o: o, idle: idleAfter}
-		s.keeper.Clocks = driver.NewClocks(1, o.quarantine(), nil, o.Logger)
-		n := newNode(0, address{host: "n"}, s)
+		s.keeper.Clocks = driver.NewClocks(1, o.Quarantine(), nil, o.Logger)
+		n := newNode(0, config.Address{Host: "n"}, s)
 		s.nodes = []*node{n}
 		near, far := net.Pipe()
 		var server timeServer
 		go server.serve(far)
-		w := &wire{n: n, conn: near}
-		w.in = resp.NewReader(w)
+		w := n.newWire("", near)
 		w.forget = context.AfterFunc(n.ctx, func() { near.Close() })
 		n.mu.Lock()
 		n.wire = w

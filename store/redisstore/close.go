@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/leasehold-dev/leasehold/store"
+	"github.com/leasehold-dev/leasehold/store/redisstore/internal/conn"
 	"github.com/leasehold-dev/leasehold/store/redisstore/internal/script"
 )
 
@@ -114,6 +115,6 @@ func (n *node) doubt(now time.Time) {
 	n.wake()
 	n.mu.Unlock()
 	for c, ok := late.pop(); ok; c, ok = late.pop() {
-		n.finish(c, script.Reply{Outcome: store.TimedOut, Err: errSilent, Sent: true})
+		n.finish(c, script.Reply{Outcome: store.TimedOut, Err: conn.ErrSilent, Sent: true})
 	}
 }

@@ -9,6 +9,8 @@ import (
 
 	"github.com/leasehold-dev/leasehold/internal/quorum/driver"
 	"github.com/leasehold-dev/leasehold/store"
+	"github.com/leasehold-dev/leasehold/store/redisstore/internal/cluster"
+	"github.com/leasehold-dev/leasehold/store/redisstore/internal/config"
 	"github.com/leasehold-dev/leasehold/store/redisstore/internal/script"
 )
 
@@ -38,14 +40,14 @@ var _ store.Rejoiner = (*Cluster)(nil)
 // user, password and certificates. A nil o means the defaults; Options.Next and
 // FsyncAlways are for independent servers and are refused.
 func OpenCluster(ctx context.Context, urls []string, o *Options) (*Cluster, error) {
-	seeds, opts, err := clusterURLs(urls, o)
+	seeds, opts, err := config.ParseCluster(urls, o.settings())
 	if err != nil {
 		return nil, err
 	}
-	s := &Store{o: opts, wall: opts.wall(), servers: registry{ids: map[int]identity{}}, closing: make(chan struct{}), pushTestAfter: pushTestAfter, idle: idleAfter}
+	s := &Store{o: opts, wall: opts.Wall(), closing: make(chan struct{}), pushTestAfter: pushTestAfter, idle: idleAfter}
 	r := newRouter(s, seeds)
 	s.route, s.channel = r, r.clusterChannel(unsharded)
-	s.keeper = driver.Driver{Nodes: []driver.Node{r}, Encode: s.encode, NodeTimeout: opts.nodeTimeout, Clock: opts.Clock, Jitter: opts.jitter(), Logger: opts.Logger, Coalesce: s.crowded, Closing: s.closing}
+	s.keeper = driver.Driver{Nodes: []driver.Node{r}, Encode: s.encode, NodeTimeout: opts.TimeoutFor, Clock: opts.Clock, Jitter: opts.Jitter(), Logger: opts.Logger, Coalesce: s.crowded, Closing: s.closing}
 	c := &Cluster{s: s, r: r}
 	if err := r.loadSlotMap(ctx); err != nil {
 		c.Close()
@@ -167,7 +169,7 @@ func (c *Cluster) Inspect(ctx context.Context, name string) (store.State, error)
 // prepare connects to the member that has a lock if nothing has been sent to it yet:
 // connecting may take longer than the timeout for an answer.
 func (r *router) prepare(ctx context.Context, name string) {
-	n := r.memberFor(slotOf(clusterName(name)))
+	n := r.memberFor(cluster.SlotOf(cluster.KeyOf(name)))
 	if n == nil {
 		return
 	}
@@ -183,7 +185,7 @@ func (r *router) prepare(ctx context.Context, name string) {
 // answer.
 func (r *router) askFor(ctx context.Context, c *script.Command) script.Reply {
 	p := make(poll, 1)
-	if err := r.put(call{command: c, timeout: r.s.o.nodeTimeout(r.s.o.MaxTTL), look: p}, false); err != nil {
+	if err := r.put(call{command: c, timeout: r.s.o.TimeoutFor(r.s.o.MaxTTL), look: p}, false); err != nil {
 		said := driver.PutOutcome(err)
 		return script.Reply{Outcome: said.Outcome, Err: said.Err}
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/quorum"
 	"github.com/leasehold-dev/leasehold/internal/quorum/driver"
 	"github.com/leasehold-dev/leasehold/store"
+	"github.com/leasehold-dev/leasehold/store/redisstore/internal/config"
 	"github.com/leasehold-dev/leasehold/store/redisstore/internal/resp"
 	"github.com/leasehold-dev/leasehold/store/redisstore/internal/script"
 )
@@ -102,8 +103,8 @@ func TestDeafConnectionSaysSo(t *testing.T) {
 // What asks for a grant says, by hash and by text, which run of the server the connection
 // leads to, and whether the client counts a quarantine.
 func TestGateIsToldOfTheNode(t *testing.T) {
-	s := &Store{wall: time.Now, channel: script.ChannelBegin + "x", o: Options{Clock: clock.System()}, nodes: make([]*node, 3)}
-	s.membership.fingerprint = "0123456789ab"
+	s := &Store{wall: time.Now, channel: script.ChannelBegin + "x", o: config.Config{Clock: clock.System()}, nodes: make([]*node, 3)}
+	s.membership.Fingerprint = "0123456789ab"
 	r := store.Lease{Name: "a", Owner: "o", Meta: "m", TTL: time.Second}
 	next := driver.Question{Op: quorum.Acquire, Lease: r, Waits: true}
 	unknown, known, counts := &wire{n: &node{s: s}}, &wire{n: &node{s: s}, run: "abcdefghijkl"}, &wire{n: &node{s: s}, run: "abcdefghijkl"}

@@ -3,10 +3,11 @@ package redisstore
 import (
 	"context"
 	"net"
-	"strconv"
 	"time"
 
 	"github.com/leasehold-dev/leasehold/internal/quorum/driver"
+	"github.com/leasehold-dev/leasehold/store/redisstore/internal/conn"
+	"github.com/leasehold-dev/leasehold/store/redisstore/internal/membership"
 	"github.com/leasehold-dev/leasehold/store/redisstore/internal/resp"
 	"github.com/leasehold-dev/leasehold/store/redisstore/internal/script"
 )
@@ -59,7 +60,7 @@ func (n *node) setDownLocked(err error, waited, pause time.Duration) {
 	if n.down == nil && !n.closed {
 		n.log.Warn("node cannot be used", "err", err)
 	}
-	outcome, err := classify(err, waited)
+	outcome, err := membership.Classify(err, waited)
 	n.down = &driver.Refusal{Outcome: outcome, Err: err}
 	n.retryAt = time.Now().Add(pause)
 	n.scheduleResendLocked(time.Now())
@@ -70,24 +71,23 @@ func (n *node) reach() (*wire, error) {
 	if n.s.sentinels != nil {
 		return n.reachMaster()
 	}
-	return n.open(n.ctx, n.addr.host, n.greet)
+	return n.open(n.ctx, n.addr.Host, n.greet)
 }
 
 // open connects to host and calls greet before the connection is used. The connection
 // ends with the node. ConnectTimeout bounds all of it.
-func (n *node) open(ctx context.Context, host string, greet func(*wire) error) (*wire, error) {
+func (n *node) open(ctx context.Context, host string, greet func(context.Context, *wire) error) (*wire, error) {
 	ctx, cancel := context.WithTimeout(ctx, n.s.o.ConnectTimeout)
 	defer cancel()
 	conn, err := n.dial(ctx, host)
 	if err != nil {
 		return nil, err
 	}
-	w := &wire{n: n, host: host, conn: conn, raw: newDirect(conn)}
-	w.in = resp.NewReader(w)
+	w := n.newWire(host, conn)
 	w.forget = context.AfterFunc(n.ctx, func() { conn.Close() })
 	deadline, _ := ctx.Deadline()
 	conn.SetDeadline(deadline)
-	if err = greet(w); err == nil {
+	if err = greet(ctx, w); err == nil {
 		err = conn.SetDeadline(time.Time{})
 	}
 	if err != nil {
@@ -101,39 +101,37 @@ func (n *node) open(ctx context.Context, host string, greet func(*wire) error) (
 	return w, nil
 }
 
+// newWire returns a wire over a connection.
+func (n *node) newWire(host string, conn net.Conn) *wire {
+	w := &wire{n: n}
+	w.Attach(host, conn, w)
+	w.Pushed = func(v resp.Value) {
+		switch {
+		case v.IsInvalidation():
+			w.invalidated(v)
+		case string(v.List[1].Text) != membership.Channel: // a change of membership is seen in what is read next
+			w.handlePush(v)
+		}
+	}
+	return w
+}
+
 func (n *node) dial(ctx context.Context, host string) (net.Conn, error) {
 	a := n.addr
-	a.host = host
-	return a.dial(ctx, &n.s.o)
-}
-
-// login returns the commands that begin a connection and have to succeed.
-func (n *node) login() []*script.Command {
-	hello := n.addr.auth()
-	if n.addr.db != 0 {
-		hello = append(hello, script.NewCommand("SELECT", strconv.Itoa(n.addr.db)))
-	}
-	return hello
-}
-
-// auth returns the AUTH command, if there is a password.
-func (a address) auth() []*script.Command {
-	switch {
-	case a.username != "":
-		return []*script.Command{script.NewCommand("AUTH", a.username, a.password)}
-	case a.password != "":
-		return []*script.Command{script.NewCommand("AUTH", a.password)}
-	}
-	return nil
+	a.Host = host
+	return conn.Dial(ctx, a, &n.s.o)
 }
 
 // greet runs the exchange that begins a connection.
-func (n *node) greet(w *wire) error {
-	hello := n.login()
+func (n *node) greet(ctx context.Context, w *wire) error {
+	hello, err := n.s.o.Login(ctx, n.addr)
+	if err != nil {
+		return err
+	}
 	must := len(hello)
-	hello = append(hello, script.NewCommand("HELLO", "3"), script.NewCommand("CLIENT", "SETNAME", "leasehold"), script.NewCommand("INFO"), script.NewCommand("CONFIG", "GET", "*appendfsync*"), timeCommand)
+	hello = append(hello, resp.Command("HELLO", "3"), resp.Command("CLIENT", "SETNAME", "leasehold"), identityCommand.Bytes, settingsCommand.Bytes, timeCommand.Bytes)
 	sent := n.s.o.Clock.Now()
-	said, err := w.exchange(hello)
+	said, err := w.Exchange(hello...)
 	received := n.s.o.Clock.Now()
 	if err != nil {
 		return err
@@ -173,73 +171,33 @@ func (n *node) identify(info, fsync resp.Value) error {
 	if info.Kind == '-' {
 		return resp.ErrorOf(info)
 	}
-	id := parseIdentity(info, fsync)
-	if id.loading {
+	id := membership.ParseIdentity(info, fsync)
+	if id.Loading {
 		return resp.ErrorOf(resp.Value{Text: []byte("LOADING the server is not up yet")})
 	}
 	fit := id
 	if n.s.route != nil { // for members of a cluster, redirections notice a replica
-		fit.mode, fit.role = "", ""
+		fit.Mode, fit.Role = "", ""
 	}
-	if err := fit.unfit(); err != nil && len(n.s.nodes) > 1 {
+	if err := fit.Unfit(); err != nil && len(n.s.nodes) > 1 {
 		return err
-	} else if err != nil && (n.s.sentinels == nil || id.role == "master") { // with sentinels, isMaster checks the role
+	} else if err != nil && (n.s.sentinels == nil || id.Role == "master") { // with sentinels, isMaster checks the role
 		n.log.Warn("the server can lose locks", "err", err)
 	}
 	n.mu.Lock()
 	n.server = id
 	n.mu.Unlock()
-	return n.s.servers.vet(n, id, n.s.nodes)
+	return n.s.servers.Vet(n.index, n.addr.Host, id)
 }
 
 // learn loads all scripts before the first call by hash. A script that had to be sent
 // again as text would delay everything that is enqueued behind it. An error reply is
 // ignored here: callers of the script will get it too.
 func (n *node) learn(w *wire) error {
-	lessons := make([]*script.Command, len(script.All))
+	lessons := make([][]byte, len(script.All))
 	for i, s := range script.All {
-		lessons[i] = &script.Command{Bytes: s.Lesson}
+		lessons[i] = s.Lesson
 	}
-	_, err := w.exchange(lessons)
+	_, err := w.Exchange(lessons...)
 	return err
-}
-
-// exchange sends commands and waits for their replies, on a connection that is not used
-// for anything else yet.
-func (w *wire) exchange(commands []*script.Command) ([]resp.Value, error) {
-	var out []byte
-	for _, c := range commands {
-		out = append(out, c.Bytes...)
-	}
-	failed := func(err error) error {
-		if w.answered {
-			return err
-		}
-		return firstError(w.conn, err)
-	}
-	if _, err := w.conn.Write(out); err != nil {
-		return nil, failed(err)
-	}
-	said := make([]resp.Value, len(commands))
-	for i := range said {
-		v, err := w.in.Next()
-		for err == nil && (v.IsPush() || v.IsInvalidation()) { // a push
-			if v.IsInvalidation() {
-				w.invalidated(v)
-			} else if string(v.List[1].Text) != membershipChannel { // a change of membership during the exchange is seen in what is read next
-				w.handlePush(v)
-			}
-			v, err = w.in.Next()
-		}
-		if err != nil {
-			return nil, failed(err)
-		}
-		w.answered = true
-		said[i] = v.Clone()
-	}
-	// After a subscription, a push may arrive at any time.
-	if kind, some := w.in.Buffered(); some && kind != '>' {
-		return nil, errUnasked
-	}
-	return said, nil
 }

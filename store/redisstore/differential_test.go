@@ -18,6 +18,7 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/quorum/driver"
 	"github.com/leasehold-dev/leasehold/internal/testenv/redistest"
 	"github.com/leasehold-dev/leasehold/store"
+	"github.com/leasehold-dev/leasehold/store/redisstore/internal/config"
 	"github.com/leasehold-dev/leasehold/store/redisstore/internal/resp"
 	"github.com/leasehold-dev/leasehold/store/redisstore/internal/script"
 )
@@ -243,9 +244,8 @@ func dialScripted(t testing.TB, addr string) *scripted {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { conn.Close() })
-	s := &Store{o: Options{Clock: clock.System()}}
-	w := &wire{n: &node{s: s}, conn: conn}
-	w.in = resp.NewReader(w)
+	s := &Store{o: config.Config{Clock: clock.System()}}
+	w := (&node{s: s}).newWire("", conn)
 	return &scripted{s: s, wire: w}
 }
 
@@ -319,7 +319,7 @@ func timeOf(v resp.Value) (clock.Instant, error) {
 // run sends commands in one go. Nil is no error, and neither is what a script
 // answers.
 func (n *scripted) run(commands ...*script.Command) ([]resp.Value, error) {
-	replies, err := n.wire.exchange(commands)
+	replies, err := n.wire.Exchange(script.Bytes(commands...)...)
 	if err != nil {
 		return nil, err
 	}

@@ -11,7 +11,7 @@ import (
 
 	"github.com/leasehold-dev/leasehold/internal/clock"
 	"github.com/leasehold-dev/leasehold/internal/quorum/driver"
-	"github.com/leasehold-dev/leasehold/store/redisstore/internal/resp"
+	"github.com/leasehold-dev/leasehold/store/redisstore/internal/config"
 	"github.com/leasehold-dev/leasehold/store/redisstore/internal/script"
 )
 
@@ -50,12 +50,11 @@ func bareNode(t *testing.T) (*node, net.Conn) {
 	}
 	t.Cleanup(func() { server.Close() })
 
-	s := &Store{idle: idleAfter, o: Options{Logger: slog.New(slog.DiscardHandler), Clock: clock.System(), ConnectTimeout: time.Minute}}
-	n := newNode(0, address{host: l.Addr().String()}, s)
+	s := &Store{idle: idleAfter, o: config.Config{Logger: slog.New(slog.DiscardHandler), Clock: clock.System(), ConnectTimeout: time.Minute}}
+	n := newNode(0, config.Address{Host: l.Addr().String()}, s)
 	s.nodes = []*node{n}
 	t.Cleanup(n.close)
-	w := &wire{n: n, conn: conn, raw: newDirect(conn)}
-	w.in = resp.NewReader(w)
+	w := n.newWire("", conn)
 	w.forget = context.AfterFunc(n.ctx, func() { conn.Close() })
 	n.mu.Lock()
 	defer n.mu.Unlock()

@@ -3,14 +3,15 @@ package redisstore
 import (
 	"github.com/leasehold-dev/leasehold/internal/quorum/driver"
 	"github.com/leasehold-dev/leasehold/store"
+	"github.com/leasehold-dev/leasehold/store/redisstore/internal/cluster"
 	"github.com/leasehold-dev/leasehold/store/redisstore/internal/script"
 )
 
 // encoder returns the encoder of the store's questions.
 func (s *Store) encoder() script.Encoder {
-	e := script.Encoder{GuardsAll: len(s.nodes) > 1, GuardsNone: s.route != nil, Fingerprint: s.membership.fingerprint, Channel: s.channel, Wall: s.wall}
+	e := script.Encoder{GuardsAll: len(s.nodes) > 1, GuardsNone: s.route != nil, Fingerprint: s.membership.Fingerprint, Channel: s.channel, Wall: s.wall}
 	if s.route != nil {
-		e.KeyOf = clusterKey
+		e.KeyOf = cluster.Place
 	}
 	return e
 }

@@ -11,8 +11,13 @@ import (
 	"time"
 
 	"github.com/leasehold-dev/leasehold/store"
+	"github.com/leasehold-dev/leasehold/store/redisstore/internal/cluster"
+	"github.com/leasehold-dev/leasehold/store/redisstore/internal/config"
+	"github.com/leasehold-dev/leasehold/store/redisstore/internal/conn"
+	"github.com/leasehold-dev/leasehold/store/redisstore/internal/membership"
 	"github.com/leasehold-dev/leasehold/store/redisstore/internal/resp"
 	"github.com/leasehold-dev/leasehold/store/redisstore/internal/script"
+	"github.com/leasehold-dev/leasehold/store/redisstore/internal/sentinel"
 )
 
 // Scope limits an examination.
@@ -58,20 +63,16 @@ func Examine(ctx context.Context, urls []string, o *Options, scope Scope) (Exami
 }
 
 func examine(ctx context.Context, urls []string, o *Options, scope Scope, wall func() time.Time) (Examination, error) {
-	if o == nil {
-		o = &Options{}
-	}
-	topology := topologyOf(urls)
-	addrs, opts, err := topology.parseURLs(urls, *o)
+	addrs, opts, err := config.Parse(urls, o.settings())
 	if err != nil {
 		return Examination{}, err
 	}
-	sentinels, addrs := topology.sentinels(addrs, opts)
-	addrs, lists, err := newMembership(addrs, opts.Next)
+	sentinels, addrs := sentinel.New(addrs, opts)
+	addrs, lists, err := membership.New(addrs, opts.Next)
 	if err != nil {
 		return Examination{}, err
 	}
-	if opts, err = opts.withDefaults(); err != nil {
+	if opts, err = opts.WithDefaults(); err != nil {
 		return Examination{}, err
 	}
 	if scope, err = scope.withDefaults(); err != nil {
@@ -82,11 +83,11 @@ func examine(ctx context.Context, urls []string, o *Options, scope Scope, wall f
 
 // examineAll examines the servers as nodes of one store, and the sentinels that watch
 // them, if any.
-func examineAll(ctx context.Context, addrs []address, watch *sentinels, lists membership, opts Options, scope Scope, wall func() time.Time) Examination {
+func examineAll(ctx context.Context, addrs []config.Address, watch *sentinel.Group, lists membership.List, opts config.Config, scope Scope, wall func() time.Time) Examination {
 	e := Examination{
-		Nodes: make([]Examined, len(addrs)), Memberships: lists.indexes(len(addrs)),
-		TTL: scope.TTL, MaxTTL: opts.MaxTTL, NodeTimeout: opts.nodeTimeout(scope.TTL),
-		Quarantine: opts.quarantine(), FsyncAlways: opts.FsyncAlways,
+		Nodes: make([]Examined, len(addrs)), Memberships: lists.Indexes(len(addrs)),
+		TTL: scope.TTL, MaxTTL: opts.MaxTTL, NodeTimeout: opts.TimeoutFor(scope.TTL),
+		Quarantine: opts.Quarantine(), FsyncAlways: opts.FsyncAlways,
 	}
 	s := &Store{o: opts, membership: lists, sentinels: watch, wall: wall, nodes: make([]*node, len(addrs)), channel: script.ChannelBegin + rand.Text()} // never opened
 	s.guarded.Store(len(addrs) > 1)
@@ -107,7 +108,7 @@ func examineAll(ctx context.Context, addrs []address, watch *sentinels, lists me
 // examiner sends one command after the other to a node, over a connection of its own.
 type examiner struct {
 	n     *node
-	w     *wire
+	w     *conn.Line
 	scope Scope
 	found Examined
 }
@@ -117,7 +118,7 @@ func (n *node) examine(ctx context.Context, scope Scope) Examined {
 	err := d.visit(ctx)
 	d.found.Node = n.Addr()
 	if err != nil {
-		outcome, err := classify(err, n.s.o.ConnectTimeout)
+		outcome, err := membership.Classify(err, n.s.o.ConnectTimeout)
 		return Examined{Node: d.found.Node, Host: d.found.Host, Outcome: outcome, Err: err}
 	}
 	d.found.Outcome = store.Granted
@@ -132,42 +133,47 @@ func (d *examiner) visit(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	conn, err := d.n.dial(dialing, hosts[0])
-	if err != nil {
+	at := d.n.addr
+	at.Host = hosts[0]
+	if d.w, err = conn.Open(dialing, at, &d.n.s.o); err != nil {
 		return err
 	}
-	defer conn.Close()
-	defer context.AfterFunc(ctx, func() { conn.Close() })()
-	d.w = &wire{n: d.n, host: hosts[0], conn: conn}
-	d.w.in = resp.NewReader(d.w)
-	d.found.Host, _, _ = net.SplitHostPort(conn.RemoteAddr().String())
-	for _, step := range []func() error{d.login, d.timing, d.server, d.mark, d.survey, d.rights, d.scripts, d.listening} {
+	defer d.w.Conn.Close()
+	defer context.AfterFunc(ctx, func() { d.w.Conn.Close() })()
+	d.found.Host, _, _ = net.SplitHostPort(d.w.Conn.RemoteAddr().String())
+	if err := d.login(dialing); err != nil {
+		return err
+	}
+	for _, step := range []func() error{d.timing, d.server, d.mark, d.survey, d.rights, d.scripts} {
 		if err := step(); err != nil {
 			return err
 		}
 	}
-	return nil
+	return d.listening(ctx)
 }
 
 // ask sends commands together and waits for all their answers.
-func (d *examiner) ask(commands ...*script.Command) ([]resp.Value, error) {
-	d.w.conn.SetDeadline(time.Now().Add(d.n.s.o.ConnectTimeout))
-	return d.w.exchange(commands)
+func (d *examiner) ask(commands ...[]byte) ([]resp.Value, error) {
+	d.w.Conn.SetDeadline(time.Now().Add(d.n.s.o.ConnectTimeout))
+	return d.w.Exchange(commands...)
 }
 
 // askFor sends one command and waits for its answer.
 func (d *examiner) askFor(words ...string) (resp.Value, error) {
-	said, err := d.ask(script.NewCommand(words...))
+	said, err := d.ask(resp.Command(words...))
 	if err != nil {
 		return resp.Value{}, err
 	}
 	return said[0], nil
 }
 
-func (d *examiner) login() error {
-	commands := d.n.login()
+func (d *examiner) login(ctx context.Context) error {
+	commands, err := d.n.s.o.Login(ctx, d.n.addr)
+	if err != nil {
+		return err
+	}
 	// The handshake without a password succeeds; the first other command is refused.
-	said, err := d.ask(append(commands, script.NewCommand("GET", d.probeName()))...)
+	said, err := d.ask(append(commands, resp.Command("GET", d.probeName()))...)
 	if err != nil {
 		return err
 	}
@@ -215,7 +221,7 @@ func (d *examiner) probe() string {
 		name := d.probeName() + "/" + store.NewOwner()
 		if d.scope.serves == nil {
 			return name
-		} else if name = clusterName(name); d.scope.serves(slotOf(name)) {
+		} else if name = cluster.KeyOf(name); d.scope.serves(cluster.SlotOf(name)) {
 			return name
 		}
 	}

@@ -9,6 +9,9 @@ import (
 	"time"
 
 	"github.com/leasehold-dev/leasehold/store"
+	"github.com/leasehold-dev/leasehold/store/redisstore/internal/cluster"
+	"github.com/leasehold-dev/leasehold/store/redisstore/internal/config"
+	"github.com/leasehold-dev/leasehold/store/redisstore/internal/membership"
 	"github.com/leasehold-dev/leasehold/store/redisstore/internal/resp"
 )
 
@@ -32,7 +35,7 @@ const SlotsOfCluster = resp.Slots
 // servers, as for OpenCluster. It fails only if the URLs or the options are wrong, or if
 // ctx ends.
 func ExamineCluster(ctx context.Context, urls []string, o *Options, scope Scope) (ClusterExamination, error) {
-	seeds, opts, err := clusterURLs(urls, o)
+	seeds, opts, err := config.ParseCluster(urls, o.settings())
 	if err != nil {
 		return ClusterExamination{}, err
 	}
@@ -45,26 +48,26 @@ func ExamineCluster(ctx context.Context, urls []string, o *Options, scope Scope)
 	if err != nil {
 		return ClusterExamination{Seeds: said}, ctx.Err()
 	}
-	slices.SortFunc(chart, func(a, b slotRange) int { return a.first - b.first })
+	slices.SortFunc(chart, func(a, b cluster.Range) int { return a.First - b.First })
 	e := ClusterExamination{Unserved: resp.Slots}
-	has := map[string][]slotRange{}
+	has := map[string][]cluster.Range{}
 	var hosts []string
 	for _, s := range chart {
-		if e.Unserved -= s.last - s.first + 1; has[s.host] == nil {
-			hosts = append(hosts, s.host)
+		if e.Unserved -= s.Last - s.First + 1; has[s.Host] == nil {
+			hosts = append(hosts, s.Host)
 		}
-		has[s.host] = append(has[s.host], s)
+		has[s.Host] = append(has[s.Host], s)
 	}
 	e.Masters = make([]Examination, len(hosts))
 	var all sync.WaitGroup
 	for i, host := range hosts {
 		all.Go(func() {
 			member, scope := seeds[0], scope
-			member.host = host
+			member.Host = host
 			scope.serves = func(slot int) bool {
-				return slices.ContainsFunc(has[host], func(s slotRange) bool { return s.first <= slot && slot <= s.last })
+				return slices.ContainsFunc(has[host], func(s cluster.Range) bool { return s.First <= slot && slot <= s.Last })
 			}
-			e.Masters[i] = examineAll(ctx, []address{member}, nil, membership{}, opts, scope, time.Now)
+			e.Masters[i] = examineAll(ctx, []config.Address{member}, nil, membership.List{}, opts, scope, time.Now)
 		})
 	}
 	all.Wait()

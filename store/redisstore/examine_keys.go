@@ -108,9 +108,9 @@ func (d *examiner) scan(pattern string, f *finds) error {
 // tombs finds tombstones that never expire.
 func (d *examiner) tombs(keys []string) error {
 	for batch := range slices.Chunk(keys, surveyBatch) {
-		var commands []*script.Command
+		var commands [][]byte
 		for _, k := range batch {
-			commands = append(commands, script.NewCommand("PTTL", k))
+			commands = append(commands, resp.Command("PTTL", k))
 		}
 		said, err := d.ask(commands...)
 		if err != nil {
@@ -128,10 +128,10 @@ func (d *examiner) tombs(keys []string) error {
 // locks examines some locks and their counters.
 func (d *examiner) locks(names []string) error {
 	const each = 4
-	var commands []*script.Command
+	var commands [][]byte
 	for _, name := range names {
 		counter := script.KeyBegin + name + script.CounterEnd
-		commands = append(commands, script.NewCommand("GET", name), script.NewCommand("PTTL", name), script.NewCommand("GET", counter), script.NewCommand("PTTL", counter))
+		commands = append(commands, resp.Command("GET", name), resp.Command("PTTL", name), resp.Command("GET", counter), resp.Command("PTTL", counter))
 	}
 	said, err := d.ask(commands...)
 	if err != nil {
@@ -169,7 +169,7 @@ func (d *examiner) locks(names []string) error {
 
 // mistyped finds out what a key that is not a string holds, as far as permissions allow.
 func (d *examiner) mistyped(name string) error {
-	said, err := d.ask(script.NewCommand("TYPE", name), script.NewCommand("HSCAN", name, "0", "COUNT", "10"))
+	said, err := d.ask(resp.Command("TYPE", name), resp.Command("HSCAN", name, "0", "COUNT", "10"))
 	if err != nil {
 		return err
 	}

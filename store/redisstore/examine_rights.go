@@ -2,6 +2,7 @@ package redisstore
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"slices"
 	"time"
@@ -9,6 +10,9 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/quorum"
 	"github.com/leasehold-dev/leasehold/internal/quorum/driver"
 	"github.com/leasehold-dev/leasehold/store"
+	"github.com/leasehold-dev/leasehold/store/redisstore/internal/cluster"
+	"github.com/leasehold-dev/leasehold/store/redisstore/internal/conn"
+	"github.com/leasehold-dev/leasehold/store/redisstore/internal/membership"
 	"github.com/leasehold-dev/leasehold/store/redisstore/internal/resp"
 	"github.com/leasehold-dev/leasehold/store/redisstore/internal/script"
 )
@@ -40,14 +44,14 @@ func (d *examiner) rights() error {
 	}
 	key := d.probe()
 	var names []string
-	var commands []*script.Command
+	var commands [][]byte
 	for _, r := range rights {
 		if try := trials[r.command]; try != nil {
 			names = append(names, r.command)
-			commands = append(commands, script.NewCommand(try(key)...))
+			commands = append(commands, resp.Command(try(key)...))
 		}
 	}
-	said, err := d.ask(append(commands, script.NewCommand("DEL", key))...)
+	said, err := d.ask(append(commands, resp.Command("DEL", key))...)
 	if err != nil {
 		return err
 	}
@@ -88,38 +92,21 @@ func deniesCommand(v resp.Value) bool {
 
 // listening tries whether clients can receive pushes: a second connection tracks the mark
 // and subscribes to a channel, and the first one publishes a message there.
-func (d *examiner) listening() error {
+func (d *examiner) listening(ctx context.Context) error {
 	if s := d.found.Server; s.Mode == "sentinel" || s.Replica || s.Loading {
 		return nil
 	}
 	channel, publish, subscribe := d.n.s.channel+"-doctor", "PUBLISH", "SUBSCRIBE"
 	if serves := d.scope.serves; serves != nil && sharded(d.found.Server.Version) {
-		channel, publish, subscribe = script.ChannelBegin+"{"+tagIn(serves, 0)+"}-doctor", "SPUBLISH", "SSUBSCRIBE"
+		channel, publish, subscribe = script.ChannelBegin+"{"+cluster.TagIn(serves, 0)+"}-doctor", "SPUBLISH", "SSUBSCRIBE"
 	}
-	w, err := d.n.open(d.n.ctx, d.w.host, func(w *wire) error {
-		said, err := w.exchange(append(d.n.login(), script.NewCommand("HELLO", "3"), trackCommand, script.NewCommand(subscribe, channel)))
-		if err != nil {
-			return err
-		}
-		hello, tracked, subscribed := said[len(said)-3], said[len(said)-2], said[len(said)-1]
-		for _, v := range []resp.Value{hello, tracked} {
-			if v.Kind == '-' && d.found.TrackingErr == nil && d.scope.serves == nil && d.n.s.sentinels == nil {
-				d.found.TrackingErr = resp.ErrorOf(v)
-			}
-		}
-		for _, v := range []resp.Value{hello, subscribed} {
-			if v.Kind == '-' {
-				return resp.ErrorOf(v)
-			}
-		}
-		return nil
-	})
+	w, err := d.subscribe(ctx, subscribe, channel)
 	if err != nil {
 		d.found.PushErr = err
 		return nil
 	}
-	defer w.forget()
-	defer w.conn.Close()
+	defer w.Conn.Close()
+	defer context.AfterFunc(ctx, func() { w.Conn.Close() })()
 	said, err := d.askFor(publish, channel, "doctor")
 	if err != nil {
 		return err
@@ -132,13 +119,36 @@ func (d *examiner) listening() error {
 		d.found.PushErr = errNobodyListens
 		return nil
 	}
-	w.conn.SetReadDeadline(time.Now().Add(d.n.s.o.ConnectTimeout))
-	if v, err := w.in.Next(); err != nil {
+	w.Conn.SetReadDeadline(time.Now().Add(d.n.s.o.ConnectTimeout))
+	if v, err := w.In.Next(); err != nil {
 		d.found.PushErr = err
 	} else if len(v.List) != 3 || string(v.List[2].Text) != "doctor" {
 		d.found.PushErr = resp.Unexpected(v)
 	}
 	return nil
+}
+
+// subscribe opens a connection that tracks the mark and is subscribed to a channel.
+func (d *examiner) subscribe(ctx context.Context, verb, channel string) (*conn.Line, error) {
+	at := d.n.addr
+	at.Host = d.w.Host
+	w, said, err := conn.Login(ctx, at, &d.n.s.o, resp.Command("HELLO", "3"), membership.TrackCommand, resp.Command(verb, channel))
+	if err != nil {
+		return nil, err
+	}
+	hello, tracked, subscribed := said[0], said[1], said[2]
+	for _, v := range []resp.Value{hello, tracked} {
+		if v.Kind == '-' && d.found.TrackingErr == nil && d.scope.serves == nil && d.n.s.sentinels == nil {
+			d.found.TrackingErr = resp.ErrorOf(v)
+		}
+	}
+	for _, v := range []resp.Value{hello, subscribed} {
+		if v.Kind == '-' {
+			w.Conn.Close()
+			return nil, resp.ErrorOf(v)
+		}
+	}
+	return w, nil
 }
 
 var errNobodyListens = errors.New("the server does not know the connection that subscribed: a proxy may lead to different servers")
@@ -156,7 +166,7 @@ func (d *examiner) scripts() error {
 	guarded.Owner, guarded.Require = store.NewOwner(), store.CrashSafe
 	// Encode as for a store of one node, so that a lock is granted without checking the
 	// mark: where there is none, checking would create one.
-	alone := script.Encoder{Wall: d.n.s.wall, Fingerprint: d.n.s.membership.fingerprint, Channel: d.n.s.channel}
+	alone := script.Encoder{Wall: d.n.s.wall, Fingerprint: d.n.s.membership.Fingerprint, Channel: d.n.s.channel}
 	type trial struct {
 		name string
 		c    *script.Command
@@ -176,12 +186,12 @@ func (d *examiner) scripts() error {
 		try("heal", driver.Question{Op: quorum.Heal, Lease: guarded})
 	}
 	all = append(all, trial{"inspect", alone.Inspect(r.Name, false)})
-	var commands []*script.Command
+	var commands [][]byte
 	for _, t := range all { // by text, since the server may not know the script yet
-		commands = append(commands, &script.Command{Bytes: t.c.ByText(nil)})
+		commands = append(commands, t.c.ByText(nil))
 	}
 	name := script.KeyBegin + r.Name
-	commands = append(commands, script.NewCommand("DEL", r.Name, name+script.CounterEnd, name+script.LineEnd, name+script.WaitsEnd, name+script.PlaceMiddle+waits.Owner, name+script.TombMiddle+r.Owner, name+script.TombMiddle+waits.Owner, name+script.TombMiddle+guarded.Owner))
+	commands = append(commands, resp.Command("DEL", r.Name, name+script.CounterEnd, name+script.LineEnd, name+script.WaitsEnd, name+script.PlaceMiddle+waits.Owner, name+script.TombMiddle+r.Owner, name+script.TombMiddle+waits.Owner, name+script.TombMiddle+guarded.Owner))
 	said, err := d.ask(commands...)
 	if err != nil {
 		return err

@@ -15,10 +15,10 @@ type SentinelSays struct {
 
 // examineSentinels asks all sentinels and waits for each.
 func (n *node) examineSentinels(ctx context.Context) (all []SentinelSays) {
-	p := n.newPanel()
-	defer p.close()
-	for _, t := range p.ask(ctx, 0) {
-		all = append(all, SentinelSays{Sentinel: t.sentinel, Master: t.master, Err: t.err, Epoch: t.epoch})
+	p := n.s.sentinels.NewPool(&n.s.o)
+	defer p.Close()
+	for _, t := range p.Ask(ctx, 0) {
+		all = append(all, SentinelSays{Sentinel: t.Sentinel, Master: t.Master, Err: t.Err, Epoch: t.Epoch})
 	}
 	return all
 }

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/leasehold-dev/leasehold/internal/nodemark"
-	"github.com/leasehold-dev/leasehold/internal/quorum"
 	"github.com/leasehold-dev/leasehold/store/redisstore/internal/resp"
 	"github.com/leasehold-dev/leasehold/store/redisstore/internal/script"
 )
@@ -24,7 +23,7 @@ func (d *examiner) server() error {
 		return nil
 	}
 	s := parseServer(string(info.Text))
-	said, err := d.ask(script.NewCommand("CONFIG", "GET", "appendfsync"), script.NewCommand("CONFIG", "GET", "no-appendfsync-on-rewrite"), script.NewCommand("CONFIG", "GET", "save"))
+	said, err := d.ask(resp.Command("CONFIG", "GET", "appendfsync"), resp.Command("CONFIG", "GET", "no-appendfsync-on-rewrite"), resp.Command("CONFIG", "GET", "save"))
 	if err != nil {
 		return err
 	}
@@ -91,7 +90,7 @@ func (d *examiner) mark() error {
 	if d.scope.serves != nil { // a cluster has no marks
 		return nil
 	}
-	said, err := d.ask(script.NewCommand("GET", script.MarkKey), script.NewCommand("TIME"))
+	said, err := d.ask(resp.Command("GET", script.MarkKey), resp.Command("TIME"))
 	if err != nil {
 		return err
 	}
@@ -118,27 +117,6 @@ func (s *Store) readMark(v resp.Value, now time.Time) Mark {
 		found.OpensIn = max(time.UnixMicro(m.Opens).Sub(now), time.UnixMicro(m.ClientOpens).Sub(s.wall()), 0)
 		found.Quarantined = true
 	}
-	found.Others, _ = s.membership.others(m)
+	found.Others, _ = s.membership.Others(m)
 	return found
-}
-
-// indexes returns the nodes of each membership.
-func (l membership) indexes(nodes int) [][]int {
-	sets := l.sets[:]
-	if len(l.next) == 0 {
-		var all quorum.Set
-		for i := range nodes {
-			all |= quorum.SetOf(i)
-		}
-		sets = []quorum.Set{all}
-	}
-	lists := make([][]int, len(sets))
-	for k, set := range sets {
-		for i := range nodes {
-			if set.Has(i) {
-				lists[k] = append(lists[k], i)
-			}
-		}
-	}
-	return lists
 }

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/leasehold-dev/leasehold/store"
+	"github.com/leasehold-dev/leasehold/store/redisstore/internal/config"
 	"github.com/leasehold-dev/leasehold/store/redisstore/internal/resp"
 	"github.com/leasehold-dev/leasehold/store/redisstore/internal/script"
 )
@@ -21,18 +22,21 @@ func Classify(reply string) (store.Outcome, error) {
 
 // ParseURLs exposes the reading of URLs: the nodes and the settings.
 func ParseURLs(urls []string, o Options) (hosts []string, _ Options, _ error) {
-	addrs, o, err := topologyOf(urls).parseURLs(urls, o)
+	addrs, settings, err := config.Parse(urls, o.settings())
 	for _, a := range addrs {
-		hosts = append(hosts, a.host)
+		hosts = append(hosts, a.Host)
 	}
-	return hosts, o, err
+	return hosts, Options(settings), err
 }
 
 // DecodeValue exposes the reading of a key's value.
 var DecodeValue = script.DecodeValue
 
 // Settle exposes the check of options.
-var Settle = Options.withDefaults
+func Settle(o Options) (Options, error) {
+	settings, err := o.settings().WithDefaults()
+	return Options(settings), err
+}
 
 // MaxBundle exposes how many leases one command renews.
 const MaxBundle = script.MaxBundle

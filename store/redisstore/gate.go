@@ -26,8 +26,8 @@ func (w *wire) fillGateLocked(c *script.Command, out []byte) {
 func (n *node) runOf() string {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if len(n.server.runID) < script.RunPrint {
+	if len(n.server.RunID) < script.RunPrint {
 		return ""
 	}
-	return n.server.runID[:script.RunPrint]
+	return n.server.RunID[:script.RunPrint]
 }

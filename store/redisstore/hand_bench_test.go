@@ -93,19 +93,19 @@ type longLine struct {
 
 func newLongLine(b *testing.B, servers, waiting int) *longLine {
 	n := onRedis(b)
-	n.s.nodes, n.s.membership.fingerprint = make([]*node, servers), "ba9876543210"
+	n.s.nodes, n.s.membership.Fingerprint = make([]*node, servers), "ba9876543210"
 	n.text(b, "SET", script.MarkKey, markOf(func(m *nodemark.Mark) {
-		m.Print, m.List = n.s.membership.fingerprint, "a,b,c,d,e"
+		m.Print, m.List = n.s.membership.Fingerprint, "a,b,c,d,e"
 		m.Run = strings.Repeat("-", 40) // as commands have it that were not sent by a node
 	}))
 	n.s.wall, n.s.channel = time.Now, script.ChannelBegin+strings.Repeat("c", 26)
-	ears := dialScripted(b, n.wire.conn.RemoteAddr().String())
-	if _, err := ears.wire.exchange([]*script.Command{script.NewCommand("SUBSCRIBE", n.s.channel)}); err != nil {
+	ears := dialScripted(b, n.wire.Conn.RemoteAddr().String())
+	if _, err := ears.wire.Exchange(resp.Command("SUBSCRIBE", n.s.channel)); err != nil {
 		b.Fatal(err)
 	}
 	go func() {
 		for rest := make([]byte, 1<<16); ; {
-			if _, err := ears.wire.conn.Read(rest); err != nil {
+			if _, err := ears.wire.Conn.Read(rest); err != nil {
 				return
 			}
 		}

@@ -68,7 +68,7 @@ func TestQuarantineHandsNothingOn(t *testing.T) {
 		for _, returns := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%s, returns: %v", name, returns), func(t *testing.T) {
 				n := onRedis(t)
-				n.s.membership.fingerprint, n.wire.run = "ba9876543210", strings.Repeat("a", script.RunPrint)
+				n.s.membership.Fingerprint, n.wire.run = "ba9876543210", strings.Repeat("a", script.RunPrint)
 				n.text(t, "SET", script.MarkKey, openMark)
 				held, next, back := lining("stock", store.CrashSafe), lining("stock", store.CrashSafe), lining("stock", store.CrashSafe)
 				n.ask(t, driver.Question{Op: quorum.Acquire, Lease: held}, driver.Question{Op: quorum.Acquire, Lease: next, Waits: true})
@@ -115,10 +115,10 @@ func TestHandsToNoClientOfAnotherList(t *testing.T) {
 		n := onRedis(t)
 		n.text(t, "SET", script.MarkKey, markOf(func(m *nodemark.Mark) { m.Print = nodemark.Unknown }))
 		held, next := lining("stock", store.CrashSafe), lining("stock", store.CrashSafe)
-		n.s.membership.fingerprint = c.waiter
+		n.s.membership.Fingerprint = c.waiter
 		n.ask(t, driver.Question{Op: quorum.Acquire, Lease: held}, driver.Question{Op: quorum.Acquire, Lease: next, Waits: true})
 		n.text(t, "SET", script.MarkKey, markOf(func(m *nodemark.Mark) { m.Print = c.mark }))
-		n.s.membership.fingerprint = both
+		n.s.membership.Fingerprint = both
 		n.ask(t, driver.Question{Op: quorum.Release, Lease: held})
 		if got := n.text(t, "GET", "stock") == next.Owner; got != c.handed {
 			t.Errorf("a server of %s hands on to a client of %s: %v", c.mark, c.waiter, got)

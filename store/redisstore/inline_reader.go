@@ -3,6 +3,8 @@ package redisstore
 import (
 	"context"
 	"time"
+
+	"github.com/leasehold-dev/leasehold/store/redisstore/internal/conn"
 )
 
 // inlineReader lets a waiting or asking goroutine read the replies inline. If a client has one
@@ -50,7 +52,7 @@ func (t *inlineReader) begin(w *wire) {
 // goroutine must read again.
 func (w *wire) pause() {
 	n, t := w.n, &w.inline
-	if len(n.s.nodes) > 1 || n.s.route != nil || w.raw == nil {
+	if len(n.s.nodes) > 1 || n.s.route != nil || w.Raw == nil {
 		return
 	}
 	n.mu.Lock()
@@ -74,7 +76,7 @@ func (w *wire) pause() {
 // quietLocked reports whether no answer is awaited and at most that many waiters exist. The
 // mutex is held.
 func (w *wire) quietLocked(but int64) bool {
-	return w.broken == nil && w.flight.n == 0 && w.again.n == 0 && !w.in.HasBuffered() && w.n.s.waiting.Load() <= but
+	return w.broken == nil && w.flight.n == 0 && w.again.n == 0 && !w.In.HasBuffered() && w.n.s.waiting.Load() <= but
 }
 
 // resumeLocked makes the connection's goroutine read, unless there is an inline reader, which
@@ -142,7 +144,7 @@ func (n *node) interruptInline() {
 	defer n.mu.Unlock()
 	if w := n.wire; w != nil && w.inline.active {
 		w.inline.interrupted = true
-		w.conn.SetReadDeadline(time.Unix(1, 0))
+		w.Conn.SetReadDeadline(time.Unix(1, 0))
 	}
 }
 
@@ -150,7 +152,7 @@ func (n *node) interruptInline() {
 // connection is in order; if not, the connection's goroutine gets the same error.
 func (w *wire) readUntil(ctx context.Context, over <-chan struct{}, left func() time.Duration) (ok bool) {
 	for len(over) == 0 && ctx.Err() == nil && w.keepReading(left) {
-		if err := w.in.Wait(); isTimeout(err) {
+		if err := w.In.Wait(); conn.IsTimeout(err) {
 			continue
 		} else if err != nil {
 			return false
@@ -201,5 +203,5 @@ func (w *wire) limit(d time.Duration) {
 	if d > 0 {
 		w.inline.until = time.Now().Add(d)
 	}
-	w.conn.SetReadDeadline(w.inline.until)
+	w.Conn.SetReadDeadline(w.inline.until)
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/quorum"
 	"github.com/leasehold-dev/leasehold/internal/quorum/driver"
 	"github.com/leasehold-dev/leasehold/store"
+	"github.com/leasehold-dev/leasehold/store/redisstore/internal/membership"
 	"github.com/leasehold-dev/leasehold/store/redisstore/internal/script"
 )
 
@@ -69,7 +70,7 @@ func (s *Store) waitForQuorum(ctx context.Context) error {
 	})
 	e := &store.QuorumError{Op: "open", Need: quorum.Majority(len(s.nodes)), Nodes: nodes}
 	switch {
-	case slices.ContainsFunc(nodes, func(n store.NodeOutcome) bool { return errors.Is(n.Err, errSameServer) }):
+	case slices.ContainsFunc(nodes, func(n store.NodeOutcome) bool { return errors.Is(n.Err, membership.ErrSameServer) }):
 		return e
 	case up >= e.Need:
 		return nil
@@ -92,7 +93,7 @@ func (s *Store) Inspect(ctx context.Context, name string) (store.State, error) {
 	for i, n := range s.nodes {
 		nodes[i].Node = n.Addr()
 	}
-	err := s.ask(ctx, s.inspectCommand(name), s.o.nodeTimeout(s.o.MaxTTL), func(a looked) {
+	err := s.ask(ctx, s.inspectCommand(name), s.o.TimeoutFor(s.o.MaxTTL), func(a looked) {
 		said, token, line := a.Look()
 		said.Node = nodes[a.node].Node
 		nodes[a.node], tokens[a.node], lines[a.node] = said, token, line
@@ -100,7 +101,7 @@ func (s *Store) Inspect(ctx context.Context, name string) (store.State, error) {
 	if err != nil {
 		return state, err
 	}
-	cfg := quorum.Config{Nodes: len(nodes), Sets: s.membership.sets}
+	cfg := quorum.Config{Nodes: len(nodes), Sets: s.membership.Sets}
 	if !enoughAnswered(cfg, nodes) {
 		return state, &store.QuorumError{Op: "inspect", Name: name, Need: quorum.Majority(len(nodes)), Nodes: nodes}
 	}

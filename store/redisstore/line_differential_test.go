@@ -17,6 +17,7 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/quorum"
 	"github.com/leasehold-dev/leasehold/internal/quorum/driver"
 	"github.com/leasehold-dev/leasehold/store"
+	"github.com/leasehold-dev/leasehold/store/redisstore/internal/conn"
 	"github.com/leasehold-dev/leasehold/store/redisstore/internal/resp"
 	"github.com/leasehold-dev/leasehold/store/redisstore/internal/script"
 	"pgregory.net/rapid"
@@ -69,15 +70,14 @@ type ears struct {
 
 func listening(t *testing.T, n *scripted) *ears {
 	t.Helper()
-	conn, err := net.Dial("tcp", n.wire.conn.RemoteAddr().String())
+	conn, err := net.Dial("tcp", n.wire.Conn.RemoteAddr().String())
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { conn.Close() })
-	w := &wire{n: n.wire.n, conn: conn}
-	w.in = resp.NewReader(w)
+	w := n.wire.n.newWire("", conn)
 	e := &ears{scripted: n, in: w}
-	if _, err := w.exchange([]*script.Command{script.NewCommand("SUBSCRIBE", "always")}); err != nil {
+	if _, err := w.Exchange(resp.Command("SUBSCRIBE", "always")); err != nil {
 		t.Fatal(err)
 	}
 	return e
@@ -89,7 +89,7 @@ func (e *ears) listen(owner string, yes bool) error {
 	if yes {
 		verb = "SUBSCRIBE"
 	}
-	_, err := e.in.exchange([]*script.Command{script.NewCommand(verb, script.ChannelBegin+owner)})
+	_, err := e.in.Exchange(resp.Command(verb, script.ChannelBegin+owner))
 	return err
 }
 
@@ -97,17 +97,17 @@ func (e *ears) listen(owner string, yes bool) error {
 // answers what is asked later; miniredis sends them some time, so as many as are
 // wanted are waited for.
 func (e *ears) messages(wanted int) (all []string, err error) {
-	if _, err := e.in.conn.Write(pingCommand.Bytes); err != nil {
+	if _, err := e.in.Conn.Write(pingCommand.Bytes); err != nil {
 		return nil, err
 	}
-	defer e.in.conn.SetReadDeadline(time.Time{})
+	defer e.in.Conn.SetReadDeadline(time.Time{})
 	for answered := false; !answered || len(all) < wanted; {
 		if answered {
-			e.in.conn.SetReadDeadline(time.Now().Add(time.Second))
+			e.in.Conn.SetReadDeadline(time.Now().Add(time.Second))
 		}
-		v, err := e.in.in.Next()
+		v, err := e.in.In.Next()
 		switch {
-		case answered && isTimeout(err):
+		case answered && conn.IsTimeout(err):
 			return all, nil
 		case err != nil:
 			return nil, err

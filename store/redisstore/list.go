@@ -14,6 +14,7 @@ import (
 	"github.com/leasehold-dev/leasehold/fence"
 	"github.com/leasehold-dev/leasehold/internal/quorum"
 	"github.com/leasehold-dev/leasehold/store"
+	"github.com/leasehold-dev/leasehold/store/redisstore/internal/cluster"
 	"github.com/leasehold-dev/leasehold/store/redisstore/internal/resp"
 	"github.com/leasehold-dev/leasehold/store/redisstore/internal/script"
 )
@@ -63,7 +64,7 @@ func (s *Store) inspectAll(ctx context.Context, names []string) (held []store.St
 	for i, n := range s.nodes {
 		nodes[i].Node = n.Addr()
 	}
-	err = s.ask(ctx, script.ListCommand(names, s.guarded.Load()), s.o.nodeTimeout(s.o.MaxTTL), func(a looked) {
+	err = s.ask(ctx, script.ListCommand(names, s.guarded.Load()), s.o.TimeoutFor(s.o.MaxTTL), func(a looked) {
 		var outcome store.NodeOutcome
 		said[a.node], outcome = a.Listed(len(names))
 		outcome.Node = nodes[a.node].Node
@@ -72,7 +73,7 @@ func (s *Store) inspectAll(ctx context.Context, names []string) (held []store.St
 	if err != nil {
 		return nil, err
 	}
-	cfg := quorum.Config{Nodes: len(nodes), Sets: s.membership.sets}
+	cfg := quorum.Config{Nodes: len(nodes), Sets: s.membership.Sets}
 	if !enoughAnswered(cfg, nodes) {
 		return nil, &store.QuorumError{Op: "list", Need: quorum.Majority(len(nodes)), Nodes: nodes}
 	}
@@ -209,7 +210,7 @@ func (c *Cluster) List(ctx context.Context, prefix string) ([]store.State, error
 		return nil, err
 	}
 	names := newCatalog(func(key string) (string, bool) {
-		name, ok := nameInCluster(strings.TrimSuffix(strings.TrimPrefix(key, script.KeyBegin), script.CounterEnd))
+		name, ok := cluster.NameOf(strings.TrimSuffix(strings.TrimPrefix(key, script.KeyBegin), script.CounterEnd))
 		return name, ok && strings.HasPrefix(name, prefix) && store.CheckName(name) == nil
 	})
 	var cut error
@@ -217,11 +218,11 @@ func (c *Cluster) List(ctx context.Context, prefix string) ([]store.State, error
 		outcome, err := n.scan(ctx, script.KeyBegin+globEscape.Replace(clusterPrefix(prefix))+"*"+script.CounterEnd, names)
 		switch {
 		case errors.Is(err, store.ErrIncomplete):
-			cut = fmt.Errorf("%s: %w", n.addr.host, err)
+			cut = fmt.Errorf("%s: %w", n.addr.Host, err)
 		case outcome == store.Pending:
 			return nil, ctx.Err()
 		case outcome != store.Granted:
-			return nil, &store.QuorumError{Op: "list", Need: 1, Nodes: []store.NodeOutcome{{Node: n.addr.host, Outcome: outcome, Err: err}}}
+			return nil, &store.QuorumError{Op: "list", Need: 1, Nodes: []store.NodeOutcome{{Node: n.addr.Host, Outcome: outcome, Err: err}}}
 		}
 	}
 	held, err := c.inspectAll(ctx, slices.Sorted(maps.Keys(names.found)))

@@ -15,6 +15,7 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/quorum"
 	"github.com/leasehold-dev/leasehold/internal/quorum/driver"
 	"github.com/leasehold-dev/leasehold/store"
+	"github.com/leasehold-dev/leasehold/store/redisstore/internal/membership"
 	"github.com/leasehold-dev/leasehold/store/redisstore/internal/resp"
 	"github.com/leasehold-dev/leasehold/store/redisstore/internal/script"
 )
@@ -192,7 +193,7 @@ var markChanges = []change{
 type markRun struct {
 	*scripted
 	r     *rand.Rand
-	lists []membership
+	lists []membership.List
 	model string // the text that is expected; empty: none
 }
 
@@ -201,11 +202,11 @@ func (n *scripted) marks(seed int) error {
 	m := markRun{scripted: n, r: rand.New(rand.NewPCG(uint64(seed), 1))}
 	for _, list := range []string{"a:1", "a:1,b:1,c:1", "a:1,b:1,d:1", "a:1,b:1,c:1>a:1,b:1,d:1", "b:1"} {
 		now, next, both := strings.Cut(list, ">")
-		var l membership
-		l.text, l.fingerprint = describe(strings.Split(now, ","))
+		var l membership.List
+		l.Text, l.Fingerprint = membership.Describe(strings.Split(now, ","))
 		if both {
-			text, print := describe(strings.Split(next, ","))
-			l.text, l.fingerprint = l.text+">"+text, l.fingerprint+">"+print
+			text, print := membership.Describe(strings.Split(next, ","))
+			l.Text, l.Fingerprint = l.Text+">"+text, l.Fingerprint+">"+print
 		}
 		m.lists = append(m.lists, l)
 	}
@@ -300,7 +301,7 @@ func (m *markRun) step() (string, error) {
 func (m *markRun) arrives(now int64) (string, error) {
 	l := mostly(m.r, m.lists[m.r.IntN(2):])
 	c := modelnode.Newcomer{
-		Print: l.fingerprint, List: l.text, Run: mostly(m.r, runs), Replication: mostly(m.r, replications),
+		Print: l.Fingerprint, List: l.Text, Run: mostly(m.r, runs), Replication: mostly(m.r, replications),
 		Promoted: m.r.IntN(4) == 0, Quarantine: pick(m.r, []int64{5e6, 5e6, 10e6}),
 		Wall:    now + pick(m.r, steps).Microseconds()*int64(1-2*m.r.IntN(2)),
 		Durable: pick(m.r, durabilities), Counter: 7, Seen: pick(m.r, []uint64{0, 6, 7, 7, 8}),
@@ -309,20 +310,20 @@ func (m *markRun) arrives(now int64) (string, error) {
 	m.s.wall = func() time.Time { return time.UnixMicro(c.Wall) }
 	m.s.longest.Store(c.Quarantine * 1000)
 	m.s.o.MaxTTL, m.s.o.FsyncAlways = time.Second, c.Durable == "asserted"
-	n := &node{s: m.s, server: identity{
-		promoted: c.Promoted, readable: c.Durable == "always" || c.Durable == "never",
-		appends: true, always: c.Durable == "always",
+	n := &node{s: m.s, server: membership.Identity{
+		Promoted: c.Promoted, Readable: c.Durable == "always" || c.Durable == "never",
+		Appends: true, Always: c.Durable == "always",
 	}}
 	if c.Run != nodemark.Unknown {
-		n.server.runID = c.Run
+		n.server.RunID = c.Run
 	} else { // it is let in for that only
-		n.server.readable, m.s.o.FsyncAlways, c.Durable = false, true, "asserted"
+		n.server.Readable, m.s.o.FsyncAlways, c.Durable = false, true, "asserted"
 	}
 	if c.Durable == "unasked" {
 		c.Replication = nodemark.Unknown
 	}
 	if c.Replication != nodemark.Unknown {
-		n.server.replication = c.Replication
+		n.server.Replication = c.Replication
 	}
 	if c.Seen > 0 {
 		n.granted = grant{name: []byte("seen"), token: c.Seen, at: m.s.o.Clock.Now()}
@@ -382,19 +383,19 @@ func announced(before, after string) int64 {
 
 // listens has a second connection hear when lists change.
 func (n *scripted) listens(t *testing.T) {
-	n.ear = dialScripted(t, n.wire.conn.RemoteAddr().String()).wire
-	if _, err := n.ear.exchange([]*script.Command{script.NewCommand("SUBSCRIBE", membershipChannel)}); err != nil {
+	n.ear = dialScripted(t, n.wire.Conn.RemoteAddr().String()).wire
+	if _, err := n.ear.Exchange(resp.Command("SUBSCRIBE", membership.Channel)); err != nil {
 		t.Fatal(err)
 	}
 }
 
 // hears demands that so many messages were published on the channel of lists.
 func (m *markRun) hears(want int64) error {
-	if _, err := m.run(script.NewCommand("PUBLISH", membershipChannel, "all")); err != nil {
+	if _, err := m.run(script.NewCommand("PUBLISH", membership.Channel, "all")); err != nil {
 		return err
 	}
 	for got := int64(0); ; got++ {
-		v, err := m.ear.in.Next()
+		v, err := m.ear.In.Next()
 		if err != nil {
 			return err
 		}
@@ -409,12 +410,12 @@ func (m *markRun) hears(want int64) error {
 
 // relists has the mark name another list.
 func (m *markRun) relists(now int64) (string, error) {
-	from := pick(m.r, m.lists).fingerprint
+	from := pick(m.r, m.lists).Fingerprint
 	if m.r.IntN(2) == 0 {
 		from = ""
 	}
-	to, before := pick(m.r, m.lists), pick(m.r, []string{"", "", m.lists[1].fingerprint, m.lists[2].fingerprint})
-	r := modelnode.Relisting{Print: to.fingerprint, List: to.text, Done: pick(m.r, m.lists).fingerprint, From: from, Before: before}
+	to, before := pick(m.r, m.lists), pick(m.r, []string{"", "", m.lists[1].Fingerprint, m.lists[2].Fingerprint})
+	r := modelnode.Relisting{Print: to.Fingerprint, List: to.Text, Done: pick(m.r, m.lists).Fingerprint, From: from, Before: before}
 	want, heard := "0", int64(0)
 	if mark, err := nodemark.Parse(m.model); m.model != "" && err != nil {
 		want = "5"
@@ -426,7 +427,7 @@ func (m *markRun) relists(now int64) (string, error) {
 		m.model, want = after.String(), "1 "+after.Print+" "+after.Before
 	}
 	what := fmt.Sprintf("relist %+v", r)
-	said, err := m.run(m.byText(setMembershipCommand(r.Print, r.List, r.Done, r.From, r.Before)))
+	said, err := m.run(m.byText(membership.SetCommand(r.Print, r.List, r.Done, r.From, r.Before)))
 	if err != nil {
 		return what, err
 	}
@@ -451,7 +452,7 @@ func (m *markRun) becomes(now int64) (string, error) {
 	default: // it is declared empty, or has run for a while
 		m.model = markOf(func(mark *nodemark.Mark) {
 			l := pick(m.r, m.lists)
-			mark.Print, mark.List, mark.Run, mark.Replication = l.fingerprint, l.text, pick(m.r, runs), replications[0]
+			mark.Print, mark.List, mark.Run, mark.Replication = l.Fingerprint, l.Text, pick(m.r, runs), replications[0]
 			if m.r.IntN(2) == 0 {
 				mark.Why, mark.Longest = "restarted", 5e6
 				mark.Durable, mark.ClientDurable = now-pick(m.r, steps).Microseconds(), now-pick(m.r, steps).Microseconds()
@@ -468,8 +469,8 @@ func (m *markRun) becomes(now int64) (string, error) {
 
 // grants has clients ask for a lock that is free, in all ways in which one is given.
 func (m *markRun) grants() (string, error) {
-	e := modelnode.Entrance{Print: pick(m.r, m.lists).fingerprint, Run: mostly(m.r, runs)[:1], Counting: m.r.IntN(5) == 0}
-	m.s.membership.fingerprint = e.Print
+	e := modelnode.Entrance{Print: pick(m.r, m.lists).Fingerprint, Run: mostly(m.r, runs)[:1], Counting: m.r.IntN(5) == 0}
+	m.s.membership.Fingerprint = e.Print
 	e.Run = strings.Repeat(e.Run, script.RunPrint)
 	barrier, why := modelnode.Gate(m.model, e)
 	want := fmt.Sprint(barrier, why)
@@ -495,10 +496,10 @@ func (m *markRun) grants() (string, error) {
 	// The lock is held without a look at the mark, and a waiter, which may have another
 	// list, is handed it.
 	waiter := e
-	waiter.Print = pick(m.r, m.lists).fingerprint
-	m.s.membership.fingerprint = waiter.Print
+	waiter.Print = pick(m.r, m.lists).Fingerprint
+	m.s.membership.Fingerprint = waiter.Print
 	waits := ask(driver.Question{Op: quorum.Acquire, Lease: next, Waits: true})
-	m.s.membership.fingerprint = e.Print
+	m.s.membership.Fingerprint = e.Print
 	said, err := m.run(ask(driver.Question{Op: quorum.Acquire, Lease: lease}), ask(driver.Question{Op: quorum.Heal, Lease: heal}),
 		script.NewCommand("SET", "healed", heal.Owner), m.extends(heal),
 		script.NewCommand("SET", "free", lease.Owner), waits, ask(driver.Question{Op: quorum.Release, Lease: lease}), script.NewCommand("GET", "free"),

@@ -6,6 +6,7 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/nodemark"
 	"github.com/leasehold-dev/leasehold/internal/testenv/redistest"
 	"github.com/leasehold-dev/leasehold/store"
+	"github.com/leasehold-dev/leasehold/store/redisstore/internal/conn"
 	"github.com/leasehold-dev/leasehold/store/redisstore/internal/script"
 )
 
@@ -40,7 +41,7 @@ func TestLooksAreNotSentToAnotherRun(t *testing.T) {
 	servers[0].Declare()
 	declared := servers[0].Text(t, "GET", script.MarkKey)
 	if w := n.currentWire(); w != nil {
-		w.abandon(errSilent)
+		w.abandon(conn.ErrSilent)
 	}
 	n.mu.Lock()
 	n.down = nil

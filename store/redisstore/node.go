@@ -11,6 +11,8 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/quorum/driver"
 	"github.com/leasehold-dev/leasehold/internal/retain"
 	"github.com/leasehold-dev/leasehold/store"
+	"github.com/leasehold-dev/leasehold/store/redisstore/internal/config"
+	"github.com/leasehold-dev/leasehold/store/redisstore/internal/membership"
 	"github.com/leasehold-dev/leasehold/store/redisstore/internal/script"
 )
 
@@ -20,7 +22,7 @@ import (
 type node struct {
 	s     *Store
 	index int
-	addr  address
+	addr  config.Address
 	log   *slog.Logger
 
 	mu          sync.Mutex
@@ -31,9 +33,9 @@ type node struct {
 	dialing     bool
 	reached     bool // there was a connection at some time
 	closed      bool
-	server      identity        // the server that answers
-	quarantined quarantineCount // the node's quarantine
-	granted     grant           // the last grant from the node
+	server      membership.Identity // the server that answers
+	quarantined quarantineCount     // the node's quarantine
+	granted     grant               // the last grant from the node
 	// fingerprint is the fingerprint of the membership in the node's mark, empty if it is not
 	// known; before is that of the membership which that one replaced. omitted is set if
 	// it is not ours: the node may have been down while it was replaced.
@@ -53,7 +55,8 @@ type node struct {
 	retains  atomic.Int64 // number of entries in retained
 	resend   *time.Timer
 
-	clock clockReading
+	clock  clockReading
+	review review
 
 	noPush   bool   // the server refused a subscription at some time
 	failures int    // to connect, in a row
@@ -103,8 +106,8 @@ const (
 	maxIdle = time.Second
 )
 
-func newNode(index int, a address, s *Store) *node {
-	n := &node{s: s, index: index, addr: a, log: s.o.Logger.With("node", a.host), ready: make(chan struct{}, 1)}
+func newNode(index int, a config.Address, s *Store) *node {
+	n := &node{s: s, index: index, addr: a, log: s.o.Logger.With("node", a.Host), ready: make(chan struct{}, 1)}
 	n.ctx, n.cancel = context.WithCancel(context.Background())
 	n.retained.Most = maxRetained
 	n.resend = time.AfterFunc(time.Hour, n.resendDue)
@@ -119,9 +122,9 @@ func newNode(index int, a address, s *Store) *node {
 // Addr implements driver.Node.
 func (n *node) Addr() string {
 	if s := n.s.sentinels; s != nil {
-		return s.name()
+		return s.Name()
 	}
-	return n.addr.host
+	return n.addr.Host
 }
 
 // Put implements driver.Node.
@@ -209,7 +212,7 @@ func (n *node) wake() {
 // send is the sending goroutine of the node.
 func (n *node) send() {
 	for range n.ready {
-		n.s.o.rest(n.index) // lets other goroutines enqueue their calls first
+		n.s.o.Rest(n.index) // lets other goroutines enqueue their calls first
 		for n.flush() {
 		}
 		if n.isClosed() {
@@ -327,6 +330,10 @@ func (n *node) deliver(c call, r script.Reply) {
 	}
 	if c.command == timeCommand {
 		n.clockRead(r)
+	} else if c.command == settingsCommand {
+		n.settingsRead(r)
+	} else if c.command == identityCommand {
+		n.reviewed(r)
 	} else if c.look != nil {
 		r.Value = r.Value.Clone()
 		c.look <- looked{n.index, r}

@@ -3,19 +3,18 @@ package redisstore
 import (
 	"context"
 	"crypto/tls"
-	"fmt"
 	"log/slog"
 	"net"
-	"runtime"
 	"time"
 
 	"github.com/leasehold-dev/leasehold/internal/clock"
+	"github.com/leasehold-dev/leasehold/store/redisstore/internal/config"
 )
 
 // Defaults of Options.
 const (
-	DefaultMaxTTL         = time.Minute
-	DefaultConnectTimeout = time.Second
+	DefaultMaxTTL         = config.DefaultMaxTTL         // a minute
+	DefaultConnectTimeout = config.DefaultConnectTimeout // a second
 )
 
 // Options configures a Store. The zero value and nil mean the defaults. A setting that is
@@ -45,6 +44,13 @@ type Options struct {
 	FsyncAlways bool
 	// Username and Password are used for nodes whose URL has none.
 	Username, Password string
+	// Credentials returns the user and the password for a connection to a server, for
+	// passwords that change or come from a service. It is called for every connection,
+	// so it can be called concurrently, and ctx ends after ConnectTimeout. An empty user
+	// means the default user. It replaces Username and Password, which must be empty, as
+	// in the URLs; the credentials of sentinels are not asked for. Nil means that the
+	// URLs or Username and Password have them.
+	Credentials func(ctx context.Context) (user, password string, err error)
 	// Master is the sentinels' name of the master, which is master= in a
 	// redis-sentinel:// URL. SentinelUsername and SentinelPassword authenticate to the
 	// sentinels; all other options are about the master.
@@ -64,79 +70,13 @@ type Options struct {
 	Logger *slog.Logger
 	// Clock measures node timeouts and validity. Nil means the system's monotonic clock.
 	Clock clock.Clock
-
-	declares bool // it is opened to end quarantines, which then are no news
 }
 
-// withDefaults fills in the defaults and validates the options.
-func (o Options) withDefaults() (Options, error) {
-	for _, d := range []struct {
-		name string
-		v    time.Duration
-	}{{"MaxTTL", o.MaxTTL}, {"NodeTimeout", o.NodeTimeout}, {"ConnectTimeout", o.ConnectTimeout}} {
-		if d.v < 0 {
-			return o, fmt.Errorf("redis: %s is %v: it must not be negative", d.name, d.v)
-		}
+// settings returns the options as the other packages know them: config.Config has the
+// same fields, or this does not compile.
+func (o *Options) settings() config.Config {
+	if o == nil {
+		return config.Config{}
 	}
-	if o.MaxTTL == 0 {
-		o.MaxTTL = DefaultMaxTTL
-	}
-	if o.ConnectTimeout == 0 {
-		o.ConnectTimeout = DefaultConnectTimeout
-	}
-	if o.NodeTimeout >= o.MaxTTL {
-		return o, fmt.Errorf("redis: the node timeout of %v is not below the maximum TTL of %v: waiting for one dead node would outlast a lease", o.NodeTimeout, o.MaxTTL)
-	}
-	if o.Logger == nil {
-		o.Logger = slog.New(slog.DiscardHandler)
-	}
-	if o.Clock == nil {
-		o.Clock = clock.System()
-	}
-	return o, nil
-}
-
-// quarantine is how long a server that may have forgotten leases grants nothing. It is
-// longer than the longest TTL by any clock, and longer than a token can lead the clock
-// that is the floor of the next token: by maxLead, and by the difference of the servers'
-// clocks.
-func (o Options) quarantine() time.Duration {
-	return max(o.MaxTTL+o.MaxTTL/50, leastQuarantine)
-}
-
-// leastQuarantine allows for clocks that are some seconds apart.
-const leastQuarantine = 5 * time.Second
-
-// nodeTimeout returns how long to wait for a node at that TTL.
-func (o Options) nodeTimeout(ttl time.Duration) time.Duration {
-	if o.NodeTimeout > 0 {
-		return o.NodeTimeout
-	}
-	return min(max(ttl/100, 20*time.Millisecond), 500*time.Millisecond)
-}
-
-// wall is the time of day, by the options' clock if it knows one.
-func (o Options) wall() func() time.Time {
-	if c, ok := o.Clock.(clock.Simulated); ok {
-		return c.Wall
-	}
-	return time.Now
-}
-
-// jitter makes waiters poll at different times, as majority.Keeper.Jitter; nil is its default.
-func (o Options) jitter() func(time.Duration) time.Duration {
-	if c, ok := o.Clock.(clock.Simulated); ok {
-		return c.Jitter
-	}
-	return nil
-}
-
-// rest lets other goroutines do what they are about to do. In a simulation that is
-// certain, and they go on in turn.
-func (o Options) rest(turn int) {
-	if c, ok := o.Clock.(clock.Simulated); ok {
-		c.Rest(turn)
-		return
-	}
-	runtime.Gosched()
+	return config.Config(*o)
 }

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/leasehold-dev/leasehold/internal/quorum/driver"
+	"github.com/leasehold-dev/leasehold/store/redisstore/internal/membership"
 	"github.com/leasehold-dev/leasehold/store/redisstore/internal/resp"
 	"github.com/leasehold-dev/leasehold/store/redisstore/internal/script"
 )
@@ -26,18 +27,18 @@ func (n *node) listen(w *wire, hello resp.Value) error {
 	if n.s.route != nil {
 		return n.s.route.listen(n, w, hello)
 	}
-	var asked []*script.Command
+	var asked [][]byte
 	if hello.Kind != '-' {
 		if n.isSingle() {
-			asked = append(asked, script.NewCommand("SUBSCRIBE", membershipChannel))
+			asked = append(asked, resp.Command("SUBSCRIBE", membership.Channel))
 		}
-		asked = append(asked, script.NewCommand("SUBSCRIBE", n.s.channel))
+		asked = append(asked, resp.Command("SUBSCRIBE", n.s.channel))
 	}
 	channels := len(asked)
 	if n.isSingle() {
-		asked = append(asked, script.NewCommand("GET", script.MarkKey))
+		asked = append(asked, resp.Command("GET", script.MarkKey))
 	}
-	all, err := w.exchange(asked)
+	all, err := w.Exchange(asked...)
 	if err != nil {
 		return err
 	}
@@ -80,7 +81,7 @@ func (w *wire) handlePush(v resp.Value) {
 	}
 	n := w.n
 	switch {
-	case string(v.List[1].Text) == membershipChannel:
+	case string(v.List[1].Text) == membership.Channel:
 		w.abandon(errMembershipChanged)
 		return
 	case string(v.List[0].Text) == "sunsubscribe":

@@ -1,7 +1,6 @@
 package redisstore
 
 import (
-	"cmp"
 	"errors"
 	"time"
 
@@ -10,6 +9,7 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/quorum"
 	"github.com/leasehold-dev/leasehold/internal/quorum/driver"
 	"github.com/leasehold-dev/leasehold/store"
+	"github.com/leasehold-dev/leasehold/store/redisstore/internal/membership"
 	"github.com/leasehold-dev/leasehold/store/redisstore/internal/resp"
 	"github.com/leasehold-dev/leasehold/store/redisstore/internal/script"
 )
@@ -25,10 +25,10 @@ func (s *Store) guard() error {
 	defer s.arming.Unlock()
 	for _, n := range s.nodes {
 		n.mu.Lock()
-		c, known := n.arrivalLocked(true), n.wire == nil || n.server.runID != "" || n.durable() == "asserted"
+		c, known := n.arrivalLocked(true), n.wire == nil || n.server.RunID != "" || n.durable() == "asserted"
 		n.mu.Unlock()
 		if !known {
-			said := store.NodeOutcome{Node: n.Addr(), Outcome: store.Refused, Err: errUnidentified}
+			said := store.NodeOutcome{Node: n.Addr(), Outcome: store.Refused, Err: membership.ErrUnidentified}
 			return &store.QuorumError{Op: "acquire", Need: 1, Nodes: []store.NodeOutcome{said}}
 		}
 		s.guarded.Store(true)
@@ -45,55 +45,24 @@ func (s *Store) guard() error {
 // used on a new connection only, since it may be out of date later. The mutex is held.
 func (n *node) arrivalLocked(isNew bool) *script.Command {
 	id, durable := n.server, n.durable()
-	if id.runID == "" && durable != "asserted" {
+	if id.RunID == "" && durable != "asserted" {
 		return nil
 	}
 	if !isNew {
-		id.replication, durable = "", "unasked"
+		id.Replication, durable = "", "unasked"
 	}
-	promoted := "0"
-	if id.promoted {
-		promoted = "1"
-	}
-	c := new(script.Command)
-	b := resp.AppendWord(c.Begin(script.Arrive), script.MarkKey)
-	token := uint64(0)
+	a := membership.Arrival{List: n.s.membership, Server: id, Durable: durable, Quarantine: n.s.quarantine(), Wall: n.s.wall()}
 	if n.granted.token > 0 && n.s.o.Clock.Now().Sub(n.granted.at) < script.CounterLife-maxClockError {
-		token = n.granted.token
-		b = script.AppendCounterKey(b, string(n.granted.name))
-	} else {
-		b = resp.AppendWord(b, script.MarkKey) // in the place of a token counter
+		a.Lock, a.Token = string(n.granted.name), n.granted.token
 	}
-	b = resp.AppendWord(resp.AppendWord(b, n.s.membership.fingerprint), n.s.membership.text)
-	b = resp.AppendWord(b, cmp.Or(id.runID, nodemark.Unknown))
-	b = resp.AppendWord(b, cmp.Or(id.replication, nodemark.Unknown))
-	b = resp.AppendWord(b, promoted)
-	b = resp.AppendNumber(b, uint64(n.s.quarantine().Microseconds()))
-	b = resp.AppendNumber(b, uint64(max(0, n.s.wall().UnixMicro())))
-	c.Bytes = resp.AppendNumber(resp.AppendWord(b, durable), token)
-	return c
+	return a.Command()
 }
 
 // maxClockError bounds the drift of client and server clocks in a day.
 const maxClockError = time.Hour
 
-// durable says whether the server appends every write before it answers. Only a client
-// that may read the configuration says "always". A client that may not read it takes the
-// claim back when it connects, since the server's settings are unknown while it writes,
-// unless Options asserts them.
-func (n *node) durable() string {
-	switch id := n.server; {
-	case id.readable && id.appends && id.always:
-		return "always"
-	case id.readable:
-		return "never"
-	case n.s.o.FsyncAlways:
-		return "asserted"
-	}
-	return "unknown"
-}
-
-var errUnidentified = errors.New("cannot tell whether the server was restarted and has forgotten leases: permit the user INFO, or set fsync=always in the URL if the server appends every write before it answers")
+// durable says whether the server appends every write before it answers.
+func (n *node) durable() string { return n.server.Durable(n.s.o.FsyncAlways) }
 
 // arrive checks the mark on a new connection. A server that can push is told to notify
 // the client if its data is replaced.
@@ -102,13 +71,13 @@ func (n *node) arrive(w *wire, tells bool) error {
 	c := n.arrivalLocked(true)
 	n.mu.Unlock()
 	if c == nil {
-		return errUnidentified
+		return membership.ErrUnidentified
 	}
-	commands := []*script.Command{c}
+	commands := [][]byte{c.Bytes}
 	if tells { // before the mark is read, so that no replacement goes unnoticed
-		commands = []*script.Command{trackCommand, c}
+		commands = [][]byte{membership.TrackCommand, c.Bytes}
 	}
-	all, err := w.exchange(commands)
+	all, err := w.Exchange(commands...)
 	if err != nil {
 		return err
 	}
@@ -169,11 +138,11 @@ func (n *node) arrived(said resp.Value, isNew bool) error {
 		n.quarantined = quarantineCount{}
 	}
 	n.mu.Unlock()
-	if shut.Outcome == store.Quarantined && !n.s.o.declares {
+	if shut.Outcome == store.Quarantined && !n.s.declares {
 		n.log.Warn("node is in quarantine", "why", shut.Err)
 	}
 	n.s.lasts(n, list[3])
-	if isNew && n.s.membership.excluded(string(list[4].Text)) {
+	if isNew && n.s.membership.Excluded(string(list[4].Text)) {
 		n.recheckOmitted()
 	}
 	n.s.adoptOmitted()
@@ -291,7 +260,7 @@ type grant struct {
 // quarantine is how long a server that may have forgotten leases grants nothing: as long
 // as the leases of any client may last, as far as servers know about them.
 func (s *Store) quarantine() time.Duration {
-	return max(s.o.quarantine(), time.Duration(s.longest.Load()))
+	return max(s.o.Quarantine(), time.Duration(s.longest.Load()))
 }
 
 // lasts learns of the longest quarantine that any client has asked a node for. Other
@@ -303,7 +272,7 @@ func (s *Store) lasts(told *node, quarantine resp.Value) {
 		return
 	}
 	s.longest.Store(int64(d))
-	told.log.Warn("other clients use a longer max_ttl, so quarantines last longer; configure all clients with the same max_ttl", "quarantine", d, "ours", s.o.quarantine())
+	told.log.Warn("other clients use a longer max_ttl, so quarantines last longer; configure all clients with the same max_ttl", "quarantine", d, "ours", s.o.Quarantine())
 	for _, n := range s.nodes {
 		n.mu.Lock()
 		if n != told && n.wire != nil {

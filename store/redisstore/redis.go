@@ -27,18 +27,22 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/quorum"
 	"github.com/leasehold-dev/leasehold/internal/quorum/driver"
 	"github.com/leasehold-dev/leasehold/store"
+	"github.com/leasehold-dev/leasehold/store/redisstore/internal/config"
+	"github.com/leasehold-dev/leasehold/store/redisstore/internal/membership"
 	"github.com/leasehold-dev/leasehold/store/redisstore/internal/script"
+	"github.com/leasehold-dev/leasehold/store/redisstore/internal/sentinel"
 )
 
 // Store keeps locks on Redis. It is safe for concurrent use. Close it when it is no
 // longer needed.
 type Store struct {
-	o         Options
+	o         config.Config
 	nodes     []*node
 	keeper    driver.Driver
-	servers   registry
-	sentinels *sentinels       // find the address of the only node; nil: its address is given
+	servers   membership.Registry
+	sentinels *sentinel.Group  // find the address of the only node; nil: its address is given
 	wall      func() time.Time // time of day
+	declares  bool             // it is opened to end quarantines, which then are no news
 	closed    atomic.Bool
 	inFlight  atomic.Int64 // calls enqueued and not answered yet
 
@@ -50,7 +54,7 @@ type Store struct {
 
 	// Servers that may have forgotten leases abstain; see guard.
 	guarded, armed atomic.Bool
-	membership     membership
+	membership     membership.List
 	longest        atomic.Int64 // longest quarantine that other clients ask for
 	arming         sync.Mutex
 
@@ -94,30 +98,26 @@ func Open(ctx context.Context, urls []string, o *Options) (*Store, error) {
 
 // newStore returns a Store that has not connected to any node yet.
 func newStore(urls []string, o *Options) (*Store, error) {
-	if o == nil {
-		o = &Options{}
-	}
-	topology := topologyOf(urls)
-	addrs, opts, err := topology.parseURLs(urls, *o)
+	addrs, opts, err := config.Parse(urls, o.settings())
 	if err != nil {
 		return nil, err
 	}
-	sentinels, addrs := topology.sentinels(addrs, opts)
-	addrs, lists, err := newMembership(addrs, opts.Next)
+	sentinels, addrs := sentinel.New(addrs, opts)
+	addrs, lists, err := membership.New(addrs, opts.Next)
 	if err != nil {
 		return nil, err
 	}
-	if opts, err = opts.withDefaults(); err != nil {
+	if opts, err = opts.WithDefaults(); err != nil {
 		return nil, err
 	}
-	s := &Store{o: opts, membership: lists, sentinels: sentinels, wall: opts.wall(), servers: registry{ids: map[int]identity{}}, channel: script.ChannelBegin + rand.Text(), closing: make(chan struct{}), pushTestAfter: pushTestAfter, idle: idleAfter}
-	s.keeper = driver.Driver{Sets: lists.sets, Encode: s.encode, EncodeRenewals: s.bundle, NodeTimeout: opts.nodeTimeout, Clock: opts.Clock, Jitter: opts.jitter(), Logger: opts.Logger, Coalesce: s.crowded, Closing: s.closing}
+	s := &Store{o: opts, membership: lists, sentinels: sentinels, wall: opts.Wall(), channel: script.ChannelBegin + rand.Text(), closing: make(chan struct{}), pushTestAfter: pushTestAfter, idle: idleAfter}
+	s.keeper = driver.Driver{Sets: lists.Sets, Encode: s.encode, EncodeRenewals: s.bundle, NodeTimeout: opts.TimeoutFor, Clock: opts.Clock, Jitter: opts.Jitter(), Logger: opts.Logger, Coalesce: s.crowded, Closing: s.closing}
 	if len(addrs) > 1 && clocksWatched {
-		s.keeper.Clocks = driver.NewClocks(len(addrs), opts.quarantine(), driver.WallAhead(opts.Clock), opts.Logger)
+		s.keeper.Clocks = driver.NewClocks(len(addrs), opts.Quarantine(), driver.WallAhead(opts.Clock), opts.Logger)
 	}
 	s.guarded.Store(len(addrs) > 1)
 	s.armed.Store(len(addrs) > 1)
-	cfg := quorum.Config{Nodes: len(addrs), Sets: lists.sets}
+	cfg := quorum.Config{Nodes: len(addrs), Sets: lists.Sets}
 	for _, list := range cfg.JointSets() {
 		n := list.Size()
 		if n%2 != 0 {
@@ -125,11 +125,11 @@ func newStore(urls []string, o *Options) (*Store, error) {
 		}
 		opts.Logger.Warn("an even number of nodes tolerates no more failures than one node fewer", "nodes", n, "failures", n-quorum.Majority(n))
 	}
-	if host := sharedHost(addrs); host != "" {
+	if host := config.SharedHost(addrs); host != "" {
 		opts.Logger.Info("nodes share a host and fail together", "host", host)
 	}
 	if sentinels != nil {
-		opts.Logger.Warn("a failover can lose locks: the promoted replica may not know the latest grants", "master", sentinels.master)
+		opts.Logger.Warn("a failover can lose locks: the promoted replica may not know the latest grants", "master", sentinels.Master)
 	}
 	s.nodes = make([]*node, len(addrs))
 	for i, a := range addrs {

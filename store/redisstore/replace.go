@@ -9,6 +9,8 @@ import (
 
 	"github.com/leasehold-dev/leasehold/internal/quorum"
 	"github.com/leasehold-dev/leasehold/store"
+	"github.com/leasehold-dev/leasehold/store/redisstore/internal/config"
+	"github.com/leasehold-dev/leasehold/store/redisstore/internal/membership"
 	"github.com/leasehold-dev/leasehold/store/redisstore/internal/resp"
 	"github.com/leasehold-dev/leasehold/store/redisstore/internal/script"
 )
@@ -31,7 +33,7 @@ import (
 // progress is not nil, Replace calls it before each step with a description of the step;
 // it must not block.
 func Replace(ctx context.Context, urls []string, o *Options, progress func(string)) error {
-	if err := mustBeIndependent("replace", urls); err != nil {
+	if err := config.MustBeIndependent("replace", urls); err != nil {
 		return err
 	}
 	s, err := newStore(urls, o)
@@ -42,12 +44,12 @@ func Replace(ctx context.Context, urls []string, o *Options, progress func(strin
 	if progress == nil {
 		progress = func(string) {}
 	}
-	if len(s.membership.next) == 0 {
+	if len(s.membership.Next) == 0 {
 		return errors.New("redis: name the new nodes with next=: redis://a,b,c?next=a,b,d")
 	}
 	r := replacement{Store: s}
-	r.oldText, r.newText, _ = strings.Cut(s.membership.text, ">")
-	r.oldPrint, r.newPrint, _ = strings.Cut(s.membership.fingerprint, ">")
+	r.oldText, r.newText, _ = strings.Cut(s.membership.Text, ">")
+	r.oldPrint, r.newPrint, _ = strings.Cut(s.membership.Fingerprint, ">")
 	return r.run(ctx, progress)
 }
 
@@ -59,9 +61,9 @@ type replacement struct {
 }
 
 func (r *replacement) run(ctx context.Context, progress func(string)) error {
-	old, next := r.membership.sets[0], r.membership.sets[1]
+	old, next := r.membership.Sets[0], r.membership.Sets[1]
 	progress("clients that know " + r.oldText + " only will be refused")
-	told := r.update(ctx, old|next, setMembershipCommand(r.membership.fingerprint, r.membership.text, r.newPrint, "", ""))
+	told := r.update(ctx, old|next, membership.SetCommand(r.membership.Fingerprint, r.membership.Text, r.newPrint, "", ""))
 	if err := told.enough(next); err != nil {
 		return err
 	}
@@ -74,7 +76,7 @@ func (r *replacement) run(ctx context.Context, progress func(string)) error {
 		// Have the nodes of the new membership record that a majority of the old one was
 		// updated, unless an earlier call did so. A later replacement in the other
 		// direction updates a majority of them, which then record nothing.
-		c := setMembershipCommand(r.membership.fingerprint, r.membership.text, r.newPrint, "", r.oldPrint)
+		c := membership.SetCommand(r.membership.Fingerprint, r.membership.Text, r.newPrint, "", r.oldPrint)
 		if err := r.update(ctx, next, c).enough(next); err != nil {
 			return err
 		}
@@ -87,15 +89,7 @@ func (r *replacement) run(ctx context.Context, progress func(string)) error {
 		}
 	}
 	progress("clients that know " + r.newText + " only will be accepted")
-	return r.update(ctx, next, setMembershipCommand(r.newPrint, r.newText, r.newPrint, "", r.oldPrint)).all(next)
-}
-
-// setMembershipCommand makes a node's mark name another membership; see relist.lua.
-func setMembershipCommand(print, text, done, from, before string) *script.Command {
-	c := new(script.Command)
-	b := resp.AppendWord(resp.AppendWord(c.Begin(script.Relist), script.MarkKey), print)
-	c.Bytes = resp.AppendWord(resp.AppendWord(resp.AppendWord(resp.AppendWord(b, text), done), from), before)
-	return c
+	return r.update(ctx, next, membership.SetCommand(r.newPrint, r.newText, r.newPrint, "", r.oldPrint)).all(next)
 }
 
 // markUpdates is the result of updating the marks of some nodes.
@@ -123,7 +117,7 @@ func (r *replacement) update(ctx context.Context, to quorum.Set, c *script.Comma
 		switch list := said.Value.List; {
 		case len(list) == 3 && list[0].Num == 1:
 			told.told |= quorum.SetOf(i)
-			if !r.membership.sets[1].Has(i) || string(list[2].Text) != r.oldPrint {
+			if !r.membership.Sets[1].Has(i) || string(list[2].Text) != r.oldPrint {
 				break
 			}
 			told.recorded++

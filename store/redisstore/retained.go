@@ -130,7 +130,7 @@ func (n *node) disconnectedLocked(w *wire) {
 // connectedLocked records that there is a connection. The mutex is held.
 func (n *node) connectedLocked() {
 	now := time.Now()
-	n.retained.Connected(n.server.runID, now)
+	n.retained.Connected(n.server.RunID, now)
 	n.sendRetainedLocked(now)
 }
 
@@ -142,7 +142,7 @@ func (n *node) sendRetainedLocked(now time.Time) {
 	if len(due) > 0 {
 		var line queue[call]
 		for _, e := range due {
-			c := call{command: n.s.encode(e.What, nil).(*script.Command), timeout: n.s.o.nodeTimeout(e.What.Lease.TTL), to: nobody{}, tag: int(quorum.Release), owed: &owed{n, e}}
+			c := call{command: n.s.encode(e.What, nil).(*script.Command), timeout: n.s.o.TimeoutFor(e.What.Lease.TTL), to: nobody{}, tag: int(quorum.Release), owed: &owed{n, e}}
 			n.s.inFlight.Add(1)
 			line.push(c)
 		}

@@ -10,6 +10,8 @@ import (
 
 	"github.com/leasehold-dev/leasehold/internal/quorum/driver"
 	"github.com/leasehold-dev/leasehold/store"
+	"github.com/leasehold-dev/leasehold/store/redisstore/internal/cluster"
+	"github.com/leasehold-dev/leasehold/store/redisstore/internal/config"
 	"github.com/leasehold-dev/leasehold/store/redisstore/internal/resp"
 	"github.com/leasehold-dev/leasehold/store/redisstore/internal/script"
 )
@@ -21,7 +23,7 @@ import (
 // their slots are, or on how often they move.
 type router struct {
 	s             *Store
-	seeds         []address
+	seeds         []config.Address
 	channel       string // suffix of the members' channels
 	refreshWanted chan struct{}
 	ctx           context.Context // ends when the cluster is closed
@@ -53,14 +55,14 @@ const (
 	releaseRetryFor = 5 * time.Second
 )
 
-func newRouter(s *Store, seeds []address) *router {
+func newRouter(s *Store, seeds []config.Address) *router {
 	r := &router{s: s, seeds: seeds, channel: rand.Text(), refreshWanted: make(chan struct{}, 1), members: map[string]*node{}}
 	r.ctx, r.cancel = context.WithCancel(context.Background())
 	return r
 }
 
 // Addr implements driver.Node. Errors name the member that they are about.
-func (r *router) Addr() string { return "cluster of " + r.seeds[0].host }
+func (r *router) Addr() string { return "cluster of " + r.seeds[0].Host }
 
 // Put implements driver.Node.
 func (r *router) Put(c driver.Call) error {
@@ -126,7 +128,7 @@ func (n *node) blamed(err error) error {
 	if errors.Is(err, store.ErrClosed) {
 		err = errRetired // only this member was closed, not the store
 	}
-	return fmt.Errorf("%s: %w", n.addr.host, err)
+	return fmt.Errorf("%s: %w", n.addr.Host, err)
 }
 
 // memberFor returns the member that has a slot; nil if it is unknown.
@@ -154,7 +156,7 @@ func (r *router) memberAtLocked(host string) *node {
 	n := r.members[host]
 	if n == nil && !r.closed {
 		a := r.seeds[0]
-		a.host = host
+		a.Host = host
 		n = newNode(0, a, r.s)
 		r.members[host] = n
 	}
@@ -224,7 +226,7 @@ func (r *router) follow(n *node, d *resp.Redirection) *node {
 	if d.Kind == resp.RedirectWait {
 		return n
 	}
-	host, ok := memberOf(d, n.addr.host)
+	host, ok := cluster.MemberOf(d, n.addr.Host)
 	if !ok {
 		return nil
 	}

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/leasehold-dev/leasehold/store/redisstore/internal/resp"
-	"github.com/leasehold-dev/leasehold/store/redisstore/internal/script"
 )
 
 const (
@@ -40,8 +39,8 @@ var (
 // another sentinel while its own is cut off. By asking, it notices all of these within a
 // second or two.
 func (n *node) follow() {
-	p := n.newPanel()
-	defer p.close()
+	p := n.s.sentinels.NewPool(&n.s.o)
+	defer p.Close()
 	tick := time.NewTicker(followEvery)
 	defer tick.Stop()
 	for {
@@ -58,11 +57,11 @@ func (n *node) follow() {
 		}
 		// To go back to an older configuration, all sentinels must report it: right after
 		// a failover most of them may not know the new one yet.
-		masters, err := n.s.sentinels.masters(n.ctx, p, followEvery, len(p.lines))
-		if err != nil || slices.Contains(masters, w.host) {
+		masters, err := n.s.sentinels.Masters(n.ctx, p, followEvery, p.Size())
+		if err != nil || slices.Contains(masters, w.Host) {
 			continue // without sentinels there is no promotion
 		}
-		n.log.Info("the sentinels now name another master", "was", w.host, "is", masters[0])
+		n.log.Info("the sentinels now name another master", "was", w.Host, "is", masters[0])
 		w.abandon(errMoved)
 	}
 }
@@ -70,13 +69,13 @@ func (n *node) follow() {
 // masterAddrs returns the addresses where the node's server may be, the likeliest first.
 func (n *node) masterAddrs(ctx context.Context) ([]string, error) {
 	if n.s.sentinels == nil {
-		return []string{n.addr.host}, nil
+		return []string{n.addr.Host}, nil
 	}
-	p := n.newPanel()
-	defer p.close()
-	masters, err := n.s.sentinels.masters(ctx, p, othersMoment, len(p.lines)/2+1)
+	p := n.s.sentinels.NewPool(&n.s.o)
+	defer p.Close()
+	masters, err := n.s.sentinels.Masters(ctx, p, othersMoment, p.Size()/2+1)
 	if err == nil {
-		n.s.sentinels.lookedAt(masters[0])
+		n.s.sentinels.FoundAt(masters[0])
 	}
 	return masters, err
 }
@@ -90,7 +89,7 @@ func (n *node) reachMaster() (*wire, error) {
 		return nil, err
 	}
 	for _, host := range hosts {
-		n.s.sentinels.lookedAt(host)
+		n.s.sentinels.FoundAt(host)
 		var w *wire
 		if w, err = n.open(ctx, host, n.greet); !errors.Is(err, errNotMaster) {
 			return w, err
@@ -107,10 +106,10 @@ func (n *node) isMaster(w *wire) error {
 		return nil
 	}
 	n.mu.Lock()
-	role := n.server.role
+	role := n.server.Role
 	n.mu.Unlock()
 	if role == "" {
-		said, err := w.exchange([]*script.Command{script.NewCommand("ROLE")})
+		said, err := w.Exchange(resp.Command("ROLE"))
 		if err != nil {
 			return err
 		}

@@ -15,10 +15,6 @@ import (
 // change of the membership is published. Servers that cannot push (before Redis 6) are
 // checked on each connection only.
 
-// membershipChannel is the channel on which changes of a server's membership are published.
-// tell.lua contains its name, too.
-const membershipChannel = script.ChannelBegin + "all"
-
 // isSingle reports whether this is the only node of its store.
 func (n *node) isSingle() bool { return len(n.s.nodes) == 1 }
 
@@ -33,7 +29,7 @@ func (n *node) checkMembership(text resp.Value) {
 	if err != nil {
 		n.log.Warn("node cannot be used", "err", err)
 		foreign = &driver.Refusal{Outcome: store.Refused, Err: err}
-	} else if list, other := n.s.membership.others(mark); other {
+	} else if list, other := n.s.membership.Others(mark); other {
 		said := script.OtherMembership(resp.Value{Kind: '$', Text: []byte(list)})
 		n.log.Warn("the server belongs to a multi-server configuration; this client is refused", "err", said.Err)
 		foreign = &driver.Refusal{Outcome: said.Outcome, Err: said.Err}

@@ -10,6 +10,9 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/quorum"
 	"github.com/leasehold-dev/leasehold/internal/quorum/driver"
 	"github.com/leasehold-dev/leasehold/store"
+	"github.com/leasehold-dev/leasehold/store/redisstore/internal/cluster"
+	"github.com/leasehold-dev/leasehold/store/redisstore/internal/config"
+	"github.com/leasehold-dev/leasehold/store/redisstore/internal/membership"
 	"github.com/leasehold-dev/leasehold/store/redisstore/internal/resp"
 	"github.com/leasehold-dev/leasehold/store/redisstore/internal/script"
 )
@@ -30,7 +33,7 @@ const (
 	retiring = time.Second
 )
 
-var slotsCommand = script.NewCommand("CLUSTER", "SLOTS")
+var slotsCommand = &script.Command{Bytes: cluster.SlotsCommand}
 
 // requestRefresh requests a refresh of the slot map soon.
 func (r *router) requestRefresh() {
@@ -77,16 +80,16 @@ func (r *router) refreshLoop() {
 // fetchSlotMap asks one member after the other for the slot map. It starts with a different member
 // each time, because one that was cut off from the cluster keeps reporting a stale map.
 // The error comes with the outcome of each member.
-func (r *router) fetchSlotMap(ctx context.Context) (slotMap []slotRange, nodes []store.NodeOutcome, err error) {
+func (r *router) fetchSlotMap(ctx context.Context) (slotMap []cluster.Range, nodes []store.NodeOutcome, err error) {
 	connected, others := r.known()
 	for _, n := range connected {
 		p := make(poll, 1)
-		said := driver.PutOutcome(n.put(call{command: slotsCommand, timeout: r.s.o.nodeTimeout(r.s.o.MaxTTL), look: p}, false))
+		said := driver.PutOutcome(n.put(call{command: slotsCommand, timeout: r.s.o.TimeoutFor(r.s.o.MaxTTL), look: p}, false))
 		if said.Err == nil {
 			select {
 			case a := <-p:
 				if said.Err = a.Err; a.Err == nil {
-					if slotMap, said.Err = parseSlotMap(a.Value, n.addr.host); said.Err == nil {
+					if slotMap, said.Err = cluster.ParseSlotMap(a.Value, n.addr.Host); said.Err == nil {
 						return slotMap, nil, nil
 					}
 				}
@@ -99,19 +102,19 @@ func (r *router) fetchSlotMap(ctx context.Context) (slotMap []slotRange, nodes [
 		if ctx.Err() != nil {
 			break
 		}
-		slotMap, err := r.fetchFrom(ctx, a)
+		slotMap, err := cluster.Fetch(ctx, a, &r.s.o)
 		if err == nil {
 			return slotMap, nil, nil
 		}
-		outcome, err := classify(err, r.s.o.ConnectTimeout)
-		nodes = append(nodes, store.NodeOutcome{Node: a.host, Outcome: outcome, Err: err})
+		outcome, err := membership.Classify(err, r.s.o.ConnectTimeout)
+		nodes = append(nodes, store.NodeOutcome{Node: a.Host, Outcome: outcome, Err: err})
 	}
-	return nil, nodes, errNoSlotMap
+	return nil, nodes, cluster.ErrNoSlotMap
 }
 
 // known returns the members that are connected, and the addresses of the other members
 // and of the seeds.
-func (r *router) known() (connected []*node, others []address) {
+func (r *router) known() (connected []*node, others []config.Address) {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
 	for _, n := range r.members {
@@ -124,46 +127,22 @@ func (r *router) known() (connected []*node, others []address) {
 			others = append(others, n.addr)
 		}
 	}
-	slices.SortFunc(connected, func(a, b *node) int { return cmp.Compare(a.addr.host, b.addr.host) })
+	slices.SortFunc(connected, func(a, b *node) int { return cmp.Compare(a.addr.Host, b.addr.Host) })
 	if r.nextAsked++; len(connected) > 0 {
 		at := r.nextAsked % len(connected)
 		connected = slices.Concat(connected[at:], connected[:at])
 	}
 	for _, a := range r.seeds {
-		if r.members[a.host] == nil {
+		if r.members[a.Host] == nil {
 			others = append(others, a)
 		}
 	}
 	return connected, others
 }
 
-// fetchFrom asks for the slot map over a new connection.
-func (r *router) fetchFrom(ctx context.Context, a address) (slotMap []slotRange, err error) {
-	n := &node{s: r.s, addr: a, log: r.s.o.Logger, ctx: ctx}
-	w, err := n.open(ctx, a.host, func(w *wire) error {
-		said, err := w.exchange(append(n.login(), slotsCommand))
-		if err != nil {
-			return err
-		}
-		for _, v := range said {
-			if v.Kind == '-' {
-				return resp.ErrorOf(v)
-			}
-		}
-		slotMap, err = parseSlotMap(said[len(said)-1], a.host)
-		return err
-	})
-	if err != nil {
-		return nil, err
-	}
-	w.forget()
-	w.conn.Close()
-	return slotMap, nil
-}
-
 // installSlotMap installs a slot map. If a slot has moved, all waiters ask again: their places
 // moved with the locks, and pushes from the new server did not reach them.
-func (r *router) installSlotMap(slotMap []slotRange) {
+func (r *router) installSlotMap(slotMap []cluster.Range) {
 	table := new([resp.Slots]*node)
 	r.mu.Lock()
 	if r.closed {
@@ -172,9 +151,9 @@ func (r *router) installSlotMap(slotMap []slotRange) {
 	}
 	has := map[*node]bool{}
 	for _, s := range slotMap {
-		n := r.memberAtLocked(s.host)
+		n := r.memberAtLocked(s.Host)
 		has[n] = true
-		for i := s.first; i <= s.last; i++ {
+		for i := s.First; i <= s.Last; i++ {
 			table[i] = n
 		}
 	}
@@ -227,7 +206,7 @@ func (r *router) inherit(n *node) {
 	all := n.retained.All()
 	n.mu.Unlock()
 	for _, q := range all {
-		c := call{command: r.s.encode(q, nil).(*script.Command), timeout: r.s.o.nodeTimeout(q.Lease.TTL), to: nobody{}, tag: int(quorum.Release)}
+		c := call{command: r.s.encode(q, nil).(*script.Command), timeout: r.s.o.TimeoutFor(q.Lease.TTL), to: nobody{}, tag: int(quorum.Release)}
 		r.put(c, false) // a member that refuses the release retains it
 	}
 }

@@ -3,6 +3,7 @@ package redisstore
 import (
 	"errors"
 
+	"github.com/leasehold-dev/leasehold/store/redisstore/internal/membership"
 	"github.com/leasehold-dev/leasehold/store/redisstore/internal/resp"
 	"github.com/leasehold-dev/leasehold/store/redisstore/internal/script"
 )
@@ -12,10 +13,6 @@ import (
 // track keys when it drops all of them. The client then compares the server's replication
 // ID with the one it had at the start of the connection. FLUSHALL does not change that
 // ID; the missing mark shows it.
-
-// trackCommand asks the server to report writes of other clients to keys that begin like
-// the mark, which are rare, and the loss of all keys.
-var trackCommand = script.NewCommand("CLIENT", "TRACKING", "ON", "BCAST", "PREFIX", script.MarkKey, "NOLOOP")
 
 // infoCommand reads the replication ID; see compare.
 var infoCommand = script.NewCommand("INFO", "replication")
@@ -38,11 +35,11 @@ func (w *wire) invalidated(v resp.Value) {
 // compare ends the connection if the server's role or data has been replaced since it was
 // made.
 func (n *node) compare(info resp.Value) {
-	is := parseIdentity(info, resp.Value{})
+	is := membership.ParseIdentity(info, resp.Value{})
 	n.mu.Lock()
 	was, w := n.server, n.wire
 	n.mu.Unlock()
-	if w != nil && (is.role != was.role || is.replication != was.replication) {
+	if w != nil && (is.Role != was.Role || is.Replication != was.Replication) {
 		w.abandon(errReplaced)
 	}
 }

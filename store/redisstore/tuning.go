@@ -3,6 +3,7 @@ package redisstore
 import (
 	"math/rand/v2"
 
+	"github.com/leasehold-dev/leasehold/store/redisstore/internal/cluster"
 	"github.com/leasehold-dev/leasehold/store/redisstore/internal/resp"
 	"github.com/leasehold-dev/leasehold/store/redisstore/internal/script"
 )
@@ -12,9 +13,6 @@ import (
 // member. The scripts recognize a sharded channel by its name, which is part of each
 // place: the brace is at the same offset in all of them. The name depends on the
 // connection that a request for a place uses, so it is patched when the request is sent.
-
-// unsharded takes the place of the tag and its braces, for servers before version 7.
-const unsharded = "------"
 
 // clusterChannel returns a channel name. All of them have the same length.
 func (r *router) clusterChannel(tag string) string { return script.ChannelBegin + tag + r.channel }
@@ -38,22 +36,22 @@ func (r *router) subscribe(n *node, w *wire) (resp.Value, error) {
 		if !some {
 			break
 		}
-		tag := tagIn(func(slot int) bool { return has[slot] }, rand.IntN(1<<(5*tagSize)))
+		tag := cluster.TagIn(func(slot int) bool { return has[slot] }, rand.IntN(1<<(5*cluster.TagSize)))
 		w.channel = r.clusterChannel("{" + tag + "}")
-		said, err := w.exchange([]*script.Command{script.NewCommand("SSUBSCRIBE", w.channel)})
+		said, err := w.Exchange(resp.Command("SSUBSCRIBE", w.channel))
 		if err != nil {
 			return resp.Value{}, err
 		}
 		if said[0].Code() == resp.UnknownCommand {
 			w.channel = r.clusterChannel(unsharded)
-			said, err = w.exchange([]*script.Command{script.NewCommand("SUBSCRIBE", w.channel)})
+			said, err = w.Exchange(resp.Command("SUBSCRIBE", w.channel))
 			if err != nil {
 				return resp.Value{}, err
 			}
 		}
 		if said[0].Kind == '-' {
 			if d := resp.RedirectionOf(resp.ErrorOf(said[0])); d != nil && d.Kind == resp.RedirectMoved {
-				if host, ok := memberOf(d, n.addr.host); ok && host != n.addr.host {
+				if host, ok := cluster.MemberOf(d, n.addr.Host); ok && host != n.addr.Host {
 					r.moves(d.Slot, host)
 					continue
 				}
@@ -76,3 +74,6 @@ func (r *router) slotsOf(n *node) (has []bool, some bool) {
 	}
 	return has, some
 }
+
+// unsharded takes the place of the tag and its braces, for servers before version 7.
+const unsharded = "------"

@@ -24,6 +24,9 @@ func TestURLs(t *testing.T) {
 			check: func(o redisstore.Options) bool {
 				return o.MaxTTL == 90*time.Second && o.NodeTimeout == 50*time.Millisecond
 			}},
+		{urls: "unix:///run/redis.sock", hosts: "/run/redis.sock"},
+		{urls: "unix://user:p%2Fw@/run/redis.sock?db=2&max_ttl=90s redis://a", hosts: "/run/redis.sock a:6379",
+			check: func(o redisstore.Options) bool { return o.MaxTTL == 90*time.Second }},
 		{urls: "redis-sentinel://u:p@a,b:2/1?master=m", hosts: "a:26379 b:2",
 			check: func(o redisstore.Options) bool { return o.Master == "m" }},
 		{urls: "rediss-sentinel://a?master=m&sentinel_username=su&sentinel_password=sp&max_ttl=9s", hosts: "a:26379",
@@ -49,6 +52,12 @@ func TestBadURLs(t *testing.T) {
 		"hunter2":               "redis://",
 		"redis://":              "no host",
 		"redis://a,,b":          "no host",
+		"unix://run/redis.sock": "three slashes",
+		"unix://":               "three slashes",
+		"unix:///a,b":           "comma",
+		"unix:///a?db=x":        "number of a database",
+		"unix:///a unix:///a":   "twice",
+		"unix://hunter2":        "three slashes",
 		"redis://a:99999":       "host:port",
 		"redis://a:x":           "host:port",
 		"redis://::1":           "[::1]",

@@ -2,12 +2,13 @@ package redisstore
 
 import (
 	"errors"
-	"net"
 	"time"
 
 	"github.com/leasehold-dev/leasehold/internal/clock"
 	"github.com/leasehold-dev/leasehold/internal/quorum"
 	"github.com/leasehold-dev/leasehold/store"
+	"github.com/leasehold-dev/leasehold/store/redisstore/internal/conn"
+	"github.com/leasehold-dev/leasehold/store/redisstore/internal/membership"
 	"github.com/leasehold-dev/leasehold/store/redisstore/internal/resp"
 	"github.com/leasehold-dev/leasehold/store/redisstore/internal/script"
 )
@@ -16,19 +17,15 @@ import (
 // are written without waiting for earlier answers. A goroutine reads the answers, which
 // arrive in the same order, and delivers them.
 type wire struct {
-	n        *node
-	host     string // of the server
-	conn     net.Conn
-	raw      *direct // the same connection; nil if direct transfer is impossible
-	answered bool    // the server has answered something; of exchange
-	canPush  bool    // the server can push; set once, before the connection is used
+	conn.Line
+	n       *node
+	canPush bool // the server can push; set once, before the connection is used
 	// channel is the channel for pushes, in a cluster. untuned is set if the member had
 	// no slots, and so could not have one.
 	channel   string
 	noChannel bool
-	run       string // fingerprint of the server's run ID; set once, before the connection is used
-	rest      []byte // what did not fit into the socket's buffer; of the sender
-	in        resp.Reader
+	run       string        // fingerprint of the server's run ID; set once, before the connection is used
+	rest      []byte        // what did not fit into the socket's buffer; of the sender
 	at        clock.Instant // when the data that is being read arrived; of the reader
 
 	// Guarded by the node's mutex. Once the connection is broken, the reader owns them.
@@ -50,9 +47,7 @@ type wire struct {
 
 var (
 	errLineFull          = errors.New("too many requests wait for it")
-	errUnasked           = errors.New("the server answers what it was not asked")
 	errMembershipChanged = errors.New("the list of nodes that the server is one of has changed")
-	errSilent            = errors.New("no answer in time")
 )
 
 // start begins to use the connection. The exchange of the greeting has used the same
@@ -61,6 +56,7 @@ func (w *wire) start() {
 	w.used = time.Now()
 	w.watch = time.AfterFunc(time.Hour, w.look)
 	w.n.startClockLocked(w.used)
+	w.n.startReviewLocked(w.used)
 	w.lookAgainLocked(w.used, time.Time{})
 	w.inline.begin(w)
 	w.n.all.Go(w.read)
@@ -145,7 +141,7 @@ func (w *wire) launchLocked(c call, now time.Time) {
 
 // write sends. Errors are ignored: missing answers show them.
 func (w *wire) write(out []byte) {
-	if _, err := w.conn.Write(out); err != nil {
+	if _, err := w.Conn.Write(out); err != nil {
 		w.abandon(err)
 	}
 }
@@ -154,7 +150,7 @@ func (w *wire) write(out []byte) {
 // connection can be written without blocking, the server is known to be there, and
 // nothing must be sent before. The mutex is held, and nobody is sending.
 func (w *wire) sendsAtOnceLocked() bool {
-	return w.raw != nil && w.outdated == nil && w.freshLocked() && w.again.n == 0 && len(w.rest) == 0
+	return w.Raw != nil && w.outdated == nil && w.freshLocked() && w.again.n == 0 && len(w.rest) == 0
 }
 
 // offer sends without blocking, and reports whether something is left to be sent.
@@ -162,7 +158,7 @@ func (w *wire) offer(out []byte) (left bool) {
 	if len(out) == 0 {
 		return false
 	}
-	n, err := w.raw.writeNow(out)
+	n, err := w.Raw.WriteNow(out)
 	if err != nil {
 		w.abandon(err)
 		return false
@@ -191,21 +187,24 @@ func (w *wire) look() {
 	}
 	if !late {
 		w.n.readClockLocked(now)
+		w.n.reviewLocked(now)
 		w.lookAgainLocked(now, again)
 	}
 	w.n.mu.Unlock()
 	if late {
-		w.n.s.o.rest((1 + w.n.index) * quorum.MaxNodes * quorum.MaxNodes)
-		w.abandon(errSilent)
+		w.n.s.o.Rest((1 + w.n.index) * quorum.MaxNodes * quorum.MaxNodes)
+		w.abandon(conn.ErrSilent)
 	}
 }
 
 // lookAgainLocked sets the watch timer to the given time, but not later than the next reading
-// of the server's clock. If the time is zero, look is needed only after something is
+// of the server's clock, or review of its settings. If the time is zero, look is needed only after something is
 // sent. The mutex is held.
 func (w *wire) lookAgainLocked(now, at time.Time) {
-	if due := w.n.clock.due; !due.IsZero() && (at.IsZero() || due.Before(at)) {
-		at = due
+	for _, due := range []time.Time{w.n.clock.due, w.n.review.due} {
+		if !due.IsZero() && (at.IsZero() || due.Before(at)) {
+			at = due
+		}
 	}
 	if w.lookAt = at; at.IsZero() {
 		w.watch.Stop()
@@ -219,7 +218,7 @@ func (w *wire) abandon(err error) {
 	w.n.mu.Lock()
 	w.giveUpLocked(err)
 	w.n.mu.Unlock()
-	w.conn.Close()
+	w.Conn.Close()
 }
 
 // replace abandons the connection as soon as everything that was sent over it is
@@ -251,7 +250,7 @@ func (w *wire) giveUpLocked(err error) {
 	switch {
 	case n.closed:
 		w.broken = store.ErrClosed
-	case err == errSilent: // the node is down for other callers at once
+	case err == conn.ErrSilent: // the node is down for other callers at once
 		n.setDownLocked(err, w.patience, 0)
 	}
 	n.disconnectedLocked(w)
@@ -262,16 +261,16 @@ func (w *wire) giveUpLocked(err error) {
 
 // receive reads from the connection.
 func (w *wire) receive(b []byte) (int, error) {
-	if w.raw != nil {
-		return w.raw.Read(b)
+	if w.Raw != nil {
+		return w.Raw.Read(b)
 	}
-	return w.conn.Read(b)
+	return w.Conn.Read(b)
 }
 
 // Read is the source of replies.
 func (w *wire) Read(b []byte) (int, error) {
 	n, err := w.receive(b)
-	for err != nil && w.inline.within && isTimeout(err) {
+	for err != nil && w.inline.within && conn.IsTimeout(err) {
 		w.limit(0) // the rest of the answer is about to arrive
 		n, err = w.receive(b)
 	}
@@ -284,7 +283,7 @@ func (w *wire) read() {
 	for {
 		if err := w.next(); err != nil {
 			w.abandon(err)
-			w.n.s.o.rest((1 + w.n.index) * quorum.MaxNodes) // so that others send in between
+			w.n.s.o.Rest((1 + w.n.index) * quorum.MaxNodes) // so that others send in between
 			w.end()
 			return
 		}
@@ -294,7 +293,7 @@ func (w *wire) read() {
 
 // next handles one reply or push.
 func (w *wire) next() error {
-	v, err := w.in.Next()
+	v, err := w.In.Next()
 	switch {
 	case err != nil:
 		return err
@@ -305,7 +304,7 @@ func (w *wire) next() error {
 	case w.n.isDemoted(v):
 		return w.demoted()
 	case v.Kind == '>' || !w.handleReply(v):
-		return errUnasked
+		return conn.ErrUnasked
 	}
 	return nil
 }
@@ -353,7 +352,7 @@ func (w *wire) end() {
 	w.forget()
 	w.watch.Stop()
 	w.inline.idle.Stop()
-	outcome, err := classify(w.broken, w.patience)
+	outcome, err := membership.Classify(w.broken, w.patience)
 	// The server has answered the calls that were to be sent again, before any that is in
 	// flight: they were not executed.
 	for c, ok := w.again.pop(); ok; c, ok = w.again.pop() {

@@ -46,3 +46,6 @@ func AppendCommand(b []byte, words ...string) []byte {
 	}
 	return b
 }
+
+// Command returns a command.
+func Command(words ...string) []byte { return AppendCommand(nil, words...) }

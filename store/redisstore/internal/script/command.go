@@ -68,3 +68,12 @@ func (c *Command) FirstKey() []byte {
 	}
 	return key[:n]
 }
+
+// Bytes returns the encodings of some commands.
+func Bytes(commands ...*Command) [][]byte {
+	all := make([][]byte, len(commands))
+	for i, c := range commands {
+		all[i] = c.Bytes
+	}
+	return all
+}

@@ -45,3 +45,11 @@ func Classify(reply *resp.Error) (store.Outcome, error) {
 
 // IsDenied reports whether err is an error reply about a missing permission.
 func IsDenied(err error) bool { return resp.CodeOf(err) == resp.Denied }
+
+// Unusable is why no lock is kept on a server that answers. It counts as refused.
+type Unusable struct{ why string }
+
+// NewUnusable returns an error to compare with errors.Is.
+func NewUnusable(why string) error { return &Unusable{why} }
+
+func (e *Unusable) Error() string { return e.why }

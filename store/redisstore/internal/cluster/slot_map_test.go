@@ -1,4 +1,4 @@
-package redisstore
+package cluster
 
 import (
 	"bufio"
@@ -21,7 +21,7 @@ func TestChart(t *testing.T) {
 		nameless = "*3\r\n:7\r\n:16383\r\n*3\r\n_\r\n:7003\r\n$2\r\nid\r\n"
 		unnamed  = "*3\r\n:8\r\n:8\r\n*3\r\n$1\r\n?\r\n:7004\r\n$2\r\nid\r\n"
 	)
-	for said, want := range map[string][]slotRange{
+	for said, want := range map[string][]Range{
 		"*1\r\n" + plain: {{0, 5, "127.0.0.1:7000"}},
 		"*4\r\n" + plain + named + nameless + unnamed: {{0, 5, "127.0.0.1:7000"}, {6, 6, "h:7001"}, {7, 16383, "10.0.0.9:7003"}},
 		"*0\r\n":                   nil,
@@ -37,7 +37,7 @@ func TestChart(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%q: %v", said, err)
 		}
-		got, err := parseSlotMap(v, "10.0.0.9:7009")
+		got, err := ParseSlotMap(v, "10.0.0.9:7009")
 		if !slices.Equal(got, want) || (err == nil) != (want != nil) {
 			t.Errorf("%q: %v, %v; want %v", said, got, err, want)
 		}
@@ -57,7 +57,7 @@ func TestScatteredChart(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if slotMap, err := parseSlotMap(v, "a:1"); err != nil || len(slotMap) != resp.Slots {
+	if slotMap, err := ParseSlotMap(v, "a:1"); err != nil || len(slotMap) != resp.Slots {
 		t.Errorf("%d, %v", len(slotMap), err)
 	}
 }
@@ -83,7 +83,7 @@ func TestRedirections(t *testing.T) {
 			t.Errorf("%q: %v, %v", reply, outcome, err)
 			continue
 		}
-		if host, ok := memberOf(d, "asked:7000"); want.host != "" && (!ok || host != want.host) {
+		if host, ok := MemberOf(d, "asked:7000"); want.host != "" && (!ok || host != want.host) {
 			t.Errorf("%q leads to %s", reply, host)
 		}
 	}
@@ -93,7 +93,7 @@ func TestRedirections(t *testing.T) {
 		}
 	}
 	for _, host := range []string{"a", "a:0", "a:70000", "?:1"} {
-		if got, ok := memberOf(&resp.Redirection{Host: host}, "b:1"); ok {
+		if got, ok := MemberOf(&resp.Redirection{Host: host}, "b:1"); ok {
 			t.Errorf("%q leads to %s", host, got)
 		}
 	}

@@ -1,4 +1,4 @@
-package redisstore
+package cluster
 
 import (
 	"fmt"
@@ -14,8 +14,8 @@ import (
 // Slots are those of the specification, and of a real server.
 func TestSlots(t *testing.T) {
 	// The check value of CRC-16/XMODEM is 0x31C3.
-	for key, want := range map[string]int{"123456789": 0x31c3, "foo": 12182, "bar": 5061, "": 0, "{foo}x": 12182, "x{foo}": 12182, "{foo}{bar}": 12182, "{foo": slotOf("{foo"), "a{}foo": slotOf("a{}foo")} {
-		if got := slotOf(key); got != want {
+	for key, want := range map[string]int{"123456789": 0x31c3, "foo": 12182, "bar": 5061, "": 0, "{foo}x": 12182, "x{foo}": 12182, "{foo}{bar}": 12182, "{foo": SlotOf("{foo"), "a{}foo": SlotOf("a{}foo")} {
+		if got := SlotOf(key); got != want {
 			t.Errorf("%q is in %d, want %d", key, got, want)
 		}
 	}
@@ -27,7 +27,7 @@ func TestSlots(t *testing.T) {
 			at := rand.IntN(len(letters))
 			key += letters[at : at+1]
 		}
-		if got, want := strconv.Itoa(slotOf(key)), server.Text(t, "CLUSTER", "KEYSLOT", key); got != want {
+		if got, want := strconv.Itoa(SlotOf(key)), server.Text(t, "CLUSTER", "KEYSLOT", key); got != want {
 			t.Fatalf("%q is in %s, and by the server in %s", key, got, want)
 		}
 	}
@@ -42,15 +42,15 @@ func TestNamesInACluster(t *testing.T) {
 		for range 1 + rand.IntN(7) {
 			name += string(letters[rand.IntN(len(letters))])
 		}
-		key := clusterName(name)
-		if a, b := slotOf(key), slotOf(script.KeyBegin+key+script.CounterEnd); a != b {
+		key := KeyOf(name)
+		if a, b := SlotOf(key), SlotOf(script.KeyBegin+key+script.CounterEnd); a != b {
 			t.Fatalf("the keys of %q are in %d and %d", name, a, b)
 		}
 		if other, taken := of[key]; taken && other != name {
 			t.Fatalf("%q and %q are both kept as %q", name, other, key)
 		}
 		of[key] = name
-		if back, ok := nameInCluster(key); !ok || back != name {
+		if back, ok := NameOf(key); !ok || back != name {
 			t.Fatalf("%q is kept as %q, which is read as %q, %v", name, key, back, ok)
 		}
 	}
@@ -59,15 +59,15 @@ func TestNamesInACluster(t *testing.T) {
 // There is a tag for each slot.
 func TestTags(t *testing.T) {
 	for slot := range resp.Slots {
-		tag := tagIn(func(s int) bool { return s == slot }, rand.IntN(1<<(5*tagSize)))
-		if len(tag) != tagSize || slotOf(fmt.Sprintf("x{%s}y", tag)) != slot {
+		tag := TagIn(func(s int) bool { return s == slot }, rand.IntN(1<<(5*TagSize)))
+		if len(tag) != TagSize || SlotOf(fmt.Sprintf("x{%s}y", tag)) != slot {
 			t.Fatalf("slot %d has tag %q", slot, tag)
 		}
 		if testing.Short() && slot > 100 {
 			break
 		}
 	}
-	if tag := tagIn(func(int) bool { return false }, 0); tag != "" {
+	if tag := TagIn(func(int) bool { return false }, 0); tag != "" {
 		t.Errorf("no slot has tag %q", tag)
 	}
 }

@@ -1,6 +1,6 @@
 //go:build !unix
 
-package redisstore
+package conn
 
 import (
 	"errors"
@@ -14,4 +14,4 @@ func newDirect(net.Conn) *direct { return nil }
 
 func (*direct) Read([]byte) (int, error) { return 0, errors.ErrUnsupported }
 
-func (*direct) writeNow([]byte) (int, error) { return 0, errors.ErrUnsupported }
+func (*direct) WriteNow([]byte) (int, error) { return 0, errors.ErrUnsupported }

@@ -1,6 +1,6 @@
 //go:build unix && !linux
 
-package redisstore
+package conn
 
 import "syscall"
 

@@ -1,4 +1,4 @@
-package redisstore
+package cluster
 
 import (
 	"strings"
@@ -10,9 +10,9 @@ import (
 // of a lock are in one slot, and so on one server: L, and {L}:..., of which only the part
 // in braces counts.
 
-// slotOf returns the slot of a key or a sharded channel: the CRC of the text between its
+// SlotOf returns the slot of a key or a sharded channel: the CRC of the text between its
 // first braces, or of all of it if there is no such text.
-func slotOf(key string) int {
+func SlotOf(key string) int {
 	if _, rest, ok := strings.Cut(key, "{"); ok {
 		if tag, _, ok := strings.Cut(rest, "}"); ok && tag != "" {
 			key = tag
@@ -41,53 +41,53 @@ var crcTable = func() (table [256]uint16) {
 	return table
 }()
 
-// tagSize is the length of a tag.
-const tagSize = 4
+// TagSize is the length of a tag.
+const TagSize = 4
 
-// tagIn finds a tag whose slot is wanted. It tries tags from number begin on; empty:
+// TagIn finds a tag whose slot is wanted. It tries tags from number begin on; empty:
 // there is none.
-func tagIn(wanted func(slot int) bool, begin int) string {
+func TagIn(wanted func(slot int) bool, begin int) string {
 	const letters = "abcdefghijklmnopqrstuvwxyz234567" // 1<<20 tags, some for each slot
-	var tag [tagSize]byte
-	for i := range 1 << (5 * tagSize) {
+	var tag [TagSize]byte
+	for i := range 1 << (5 * TagSize) {
 		n := uint(i + begin)
 		for j := range tag {
 			tag[j] = letters[n>>(5*j)%32]
 		}
-		if wanted(slotOf(string(tag[:]))) {
+		if wanted(SlotOf(string(tag[:]))) {
 			return string(tag[:])
 		}
 	}
 	return ""
 }
 
-// clusterName returns the name under which a cluster keeps a lock. It is the lock's own
+// KeyOf returns the name under which a cluster keeps a lock. It is the lock's own
 // name unless that contains a } or ends with a %. The keys of a lock with a } would be in
 // different slots, since the text in the first braces of {name}:token is not the whole
 // name. In such names } and % are escaped as in a URL, and a % is appended. Names that
 // end with a % are escaped too, so that no two locks collide. Clients of other kinds do
 // not know this escape; locks with such names do not exclude them.
-func clusterName(name string) string {
+func KeyOf(name string) string {
 	if !strings.Contains(name, "}") && !strings.HasSuffix(name, "%") {
 		return name
 	}
 	return braceless.Replace(name) + "%"
 }
 
-// clusterKey returns the key of a lock in a cluster, and its slot.
-func clusterKey(name string) (key string, slot int) {
-	key = clusterName(name)
-	return key, slotOf(key)
+// Place returns the key of a lock in a cluster, and its slot.
+func Place(name string) (key string, slot int) {
+	key = KeyOf(name)
+	return key, SlotOf(key)
 }
 
-// nameInCluster is the inverse of clusterName; ok is false for a key that is no lock.
-func nameInCluster(key string) (name string, ok bool) {
+// NameOf is the inverse of clusterName; ok is false for a key that is no lock.
+func NameOf(key string) (name string, ok bool) {
 	inner, encoded := strings.CutSuffix(key, "%")
 	if !encoded {
 		return key, !strings.Contains(key, "}")
 	}
 	name = braced.Replace(inner)
-	return name, clusterName(name) == key
+	return name, KeyOf(name) == key
 }
 
 var (

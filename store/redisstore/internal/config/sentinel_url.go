@@ -1,4 +1,4 @@
-package redisstore
+package config
 
 import (
 	"errors"
@@ -13,7 +13,7 @@ import (
 // The hosts are the sentinels; user, password and database are the master's.
 var watched = topology{
 	scheme: "redis-sentinel", port: "26379", without: []string{"fsync", "next"},
-	texts: func(o *Options) map[string]*string {
+	texts: func(o *Config) map[string]*string {
 		return map[string]*string{"master": &o.Master, "sentinel_username": &o.SentinelUsername, "sentinel_password": &o.SentinelPassword}
 	},
 }
@@ -21,7 +21,7 @@ var watched = topology{
 const onlyIndependent = "it is for independent servers only"
 
 // check refuses options that contradict each other or the topology.
-func (t topology) check(addrs []address, o Options) error {
+func (t topology) check(addrs []Address, o Config) error {
 	if t.scheme != watched.scheme {
 		if o.Master != "" || o.SentinelUsername != "" || o.SentinelPassword != "" {
 			return errors.New("redis: Master, SentinelUsername and SentinelPassword are for sentinels: use their addresses, as in redis-sentinel://s1,s2,s3?master=mymaster")
@@ -38,15 +38,15 @@ func (t topology) check(addrs []address, o Options) error {
 	case o.SentinelUsername != "" && o.SentinelPassword == "":
 		return errors.New("redis: the sentinels' user has no password: add sentinel_password")
 	}
-	alike := func(a address) bool { a.host = addrs[0].host; return a == addrs[0] }
-	if !slices.ContainsFunc(addrs, func(a address) bool { return !alike(a) }) {
+	alike := func(a Address) bool { a.Host = addrs[0].Host; return a == addrs[0] }
+	if !slices.ContainsFunc(addrs, func(a Address) bool { return !alike(a) }) {
 		return nil
 	}
 	return errors.New("redis: the URLs of the sentinels differ in user, password, database or TLS: these belong to the master and must be the same in all URLs")
 }
 
-// mustBeIndependent refuses servers that are not independent, before anything is sent.
-func mustBeIndependent(what string, urls []string) error {
+// MustBeIndependent refuses servers that are not independent, before anything is sent.
+func MustBeIndependent(what string, urls []string) error {
 	if t := topologyOf(urls); t.scheme != independent.scheme {
 		return fmt.Errorf("redis: %s is not for %s://: %s", what, t.scheme, onlyIndependent)
 	}

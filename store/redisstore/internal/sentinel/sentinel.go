@@ -1,4 +1,4 @@
-package redisstore
+package sentinel
 
 import (
 	"cmp"
@@ -12,63 +12,60 @@ import (
 	"sync"
 	"time"
 
+	"github.com/leasehold-dev/leasehold/store/redisstore/internal/config"
+	"github.com/leasehold-dev/leasehold/store/redisstore/internal/conn"
 	"github.com/leasehold-dev/leasehold/store/redisstore/internal/resp"
-	"github.com/leasehold-dev/leasehold/store/redisstore/internal/script"
 )
 
-// Sentinels watch a master and its replicas, and promote a replica when the master fails.
-// With sentinels, a store has one node. It asks them for the master's address each time
-// it connects, and once a second while it is connected, since a master that was replaced
-// may go on answering; see follow.
-
-// sentinels finds the address of the master.
-type sentinels struct {
-	addrs  []address // of the sentinels, with their own credentials
-	master string    // the sentinels' name of the master
+// Group finds the address of the master.
+type Group struct {
+	addrs  []config.Address // of the sentinels, with their own credentials
+	Master string           // the sentinels' name of the master
 
 	mu    sync.Mutex
 	at    string // where the master was last found; empty: not asked yet
 	epoch uint64 // the newest one that was reported
 }
 
-// sentinelReply is one sentinel's reply.
-type sentinelReply struct {
-	sentinel string
-	master   string // address of the master
-	// epoch counts the configurations that the sentinels have agreed on; each failover
+// Reply is one sentinel's reply.
+type Reply struct {
+	Sentinel string
+	Master   string // address of the master
+	// Epoch counts the configurations that the sentinels have agreed on; each failover
 	// adds one. A sentinel that was cut off from the others stays behind. dated is set if
 	// epoch is known.
-	epoch uint64
+	Epoch uint64
 	dated bool
-	err   error // why there is nothing above
+	Err   error // why there is nothing above
 }
 
-// sentinels returns the sentinels of a topology that has them, and the address of the one
+// New returns the sentinels, if the URLs named some, and the address of the one
 // node that they watch.
-func (t topology) sentinels(addrs []address, o Options) (*sentinels, []address) {
-	if t.scheme != watched.scheme {
+func New(addrs []config.Address, o config.Config) (*Group, []config.Address) {
+	if o.Master == "" {
 		return nil, addrs
 	}
-	s := &sentinels{master: o.Master}
+	s := &Group{Master: o.Master}
 	for _, a := range addrs {
-		s.addrs = append(s.addrs, address{host: a.host, tls: a.tls, username: o.SentinelUsername, password: o.SentinelPassword})
+		s.addrs = append(s.addrs, config.Address{Host: a.Host, TLS: a.TLS, Username: o.SentinelUsername, Password: o.SentinelPassword})
 	}
 	node := addrs[0]
-	node.host = o.Master
-	return s, []address{node}
+	node.Host = o.Master
+	return s, []config.Address{node}
 }
 
-// name is the name of the node in messages.
-func (s *sentinels) name() string {
+// Name is the name of the node in messages.
+func (s *Group) Name() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.at == "" {
-		return s.master
+		return s.Master
 	}
-	return s.master + " at " + s.at
+	return s.Master + " at " + s.at
 }
 
-func (s *sentinels) lookedAt(host string) {
+// FoundAt records where the master was found.
+func (s *Group) FoundAt(host string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.at = host
@@ -80,40 +77,40 @@ func (s *sentinels) lookedAt(host string) {
 // older epoch counts only if at least many sentinels report it, as they do when an
 // operator has set them up anew; fewer may be cut off, and name a master that was
 // replaced.
-func newest(said []sentinelReply, known uint64, many int) (masters []string, epoch uint64, err error) {
-	var best []sentinelReply
+func newest(said []Reply, known uint64, many int) (masters []string, epoch uint64, err error) {
+	var best []Reply
 	for _, t := range said {
-		if t.err != nil {
+		if t.Err != nil {
 			continue
 		}
 		switch {
-		case len(best) == 0 || t.dated && (!best[0].dated || t.epoch > best[0].epoch):
-			best = []sentinelReply{t}
-		case t.dated == best[0].dated && t.epoch == best[0].epoch:
+		case len(best) == 0 || t.dated && (!best[0].dated || t.Epoch > best[0].Epoch):
+			best = []Reply{t}
+		case t.dated == best[0].dated && t.Epoch == best[0].Epoch:
 			best = append(best, t)
 		}
 	}
 	if len(best) == 0 {
 		return nil, known, &noMasterError{said: said}
 	}
-	if epoch = best[0].epoch; !best[0].dated {
+	if epoch = best[0].Epoch; !best[0].dated {
 		epoch = known
 	} else if epoch < known && len(best) < many {
 		return nil, known, &noMasterError{said: said, late: true}
 	}
 	votes := map[string]int{}
 	for _, t := range best {
-		if votes[t.master]++; votes[t.master] == 1 {
-			masters = append(masters, t.master)
+		if votes[t.Master]++; votes[t.Master] == 1 {
+			masters = append(masters, t.Master)
 		}
 	}
 	slices.SortStableFunc(masters, func(a, b string) int { return cmp.Compare(votes[b], votes[a]) })
 	return masters, epoch, nil
 }
 
-// masters asks the sentinels; see newest, and ask for the meaning of moment.
-func (s *sentinels) masters(ctx context.Context, p *sentinelPool, moment time.Duration, many int) ([]string, error) {
-	said := p.ask(ctx, moment)
+// Masters asks the sentinels; see newest, and ask for the meaning of moment.
+func (s *Group) Masters(ctx context.Context, p *Pool, moment time.Duration, many int) ([]string, error) {
+	said := p.Ask(ctx, moment)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	masters, epoch, err := newest(said, s.epoch, many)
@@ -124,17 +121,17 @@ func (s *sentinels) masters(ctx context.Context, p *sentinelPool, moment time.Du
 // noMasterError says that the sentinels did not report the master's address, and what each
 // of them answered. It wraps no error: a timeout of a sentinel is not one of the master.
 type noMasterError struct {
-	said []sentinelReply
+	said []Reply
 	late bool // the sentinels that answered are behind earlier reports
 }
 
 func (e *noMasterError) Error() string {
 	var each []string
 	for _, t := range e.said {
-		if t.err != nil {
-			each = append(each, t.sentinel+": "+t.err.Error())
+		if t.Err != nil {
+			each = append(each, t.Sentinel+": "+t.Err.Error())
 		} else {
-			each = append(each, fmt.Sprintf("%s: it names %s (epoch %d)", t.sentinel, t.master, t.epoch))
+			each = append(each, fmt.Sprintf("%s: it names %s (epoch %d)", t.Sentinel, t.Master, t.Epoch))
 		}
 	}
 	why := "no sentinel names a master"
@@ -144,45 +141,51 @@ func (e *noMasterError) Error() string {
 	return why + ": " + strings.Join(each, "; ")
 }
 
-// sentinelPool holds connections to the sentinels, which are kept between questions. One
+// Pool holds connections to the sentinels, which are kept between questions. One
 // goroutine at a time may use it.
-type sentinelPool struct {
-	n     *node
-	lines []*wire // nil: not connected
+type Pool struct {
+	s     *Group
+	o     *config.Config
+	lines []*conn.Line // nil: not connected
 }
 
-func (n *node) newPanel() *sentinelPool {
-	return &sentinelPool{n: n, lines: make([]*wire, len(n.s.sentinels.addrs))}
+// NewPool returns a pool that has not connected yet.
+func (s *Group) NewPool(o *config.Config) *Pool {
+	return &Pool{s: s, o: o, lines: make([]*conn.Line, len(s.addrs))}
 }
 
-func (p *sentinelPool) close() {
+// Size is the number of sentinels.
+func (p *Pool) Size() int { return len(p.lines) }
+
+// Close closes all connections.
+func (p *Pool) Close() {
 	for i := range p.lines {
 		p.hangUp(i)
 	}
 }
 
-func (p *sentinelPool) hangUp(i int) {
+func (p *Pool) hangUp(i int) {
 	if w := p.lines[i]; w != nil {
-		w.conn.Close()
+		w.Conn.Close()
 		p.lines[i] = nil
 	}
 }
 
-// ask asks all sentinels at once, since one that is cut off from the others does not know
+// Ask asks all sentinels at once, since one that is cut off from the others does not know
 // it. It blocks until all have answered or ctx ends. If moment is not zero, it waits at
 // most that long after the first sentinel has named a master.
-func (p *sentinelPool) ask(ctx context.Context, moment time.Duration) []sentinelReply {
-	ctx, cancel := context.WithTimeout(ctx, p.n.s.o.ConnectTimeout)
+func (p *Pool) Ask(ctx context.Context, moment time.Duration) []Reply {
+	ctx, cancel := context.WithTimeout(ctx, p.o.ConnectTimeout)
 	defer cancel()
 	enough := time.AfterFunc(time.Hour, cancel)
 	defer enough.Stop()
-	said := make([]sentinelReply, len(p.lines))
+	said := make([]Reply, len(p.lines))
 	var all sync.WaitGroup
 	var first sync.Once
 	for i := range said {
 		all.Go(func() {
 			said[i] = p.askOne(ctx, i)
-			if said[i].err == nil && moment > 0 {
+			if said[i].Err == nil && moment > 0 {
 				first.Do(func() { enough.Reset(moment) })
 			}
 		})
@@ -192,51 +195,48 @@ func (p *sentinelPool) ask(ctx context.Context, moment time.Duration) []sentinel
 }
 
 // askOne asks one sentinel. If the kept connection is dead, it makes a new one.
-func (p *sentinelPool) askOne(ctx context.Context, i int) sentinelReply {
+func (p *Pool) askOne(ctx context.Context, i int) Reply {
 	kept := p.lines[i] != nil
 	t, alive := p.question(ctx, i)
 	if !alive && kept && ctx.Err() == nil {
 		t, _ = p.question(ctx, i)
 	}
-	t.sentinel = p.n.s.sentinels.addrs[i].host
+	t.Sentinel = p.s.addrs[i].Host
 	return t
 }
 
 // question asks one sentinel once, and reports whether the connection can be kept.
-func (p *sentinelPool) question(ctx context.Context, i int) (t sentinelReply, alive bool) {
+func (p *Pool) question(ctx context.Context, i int) (t Reply, alive bool) {
 	defer func() {
 		if !alive {
 			p.hangUp(i)
 		}
 	}()
-	s := p.n.s.sentinels
-	var hello []*script.Command
+	s := p.s
+	var hello [][]byte
 	w := p.lines[i]
 	if w == nil {
-		a := s.addrs[i]
-		conn, err := a.dial(ctx, &p.n.s.o)
-		if err != nil {
-			return sentinelReply{err: sentinelError(err)}, false
+		var err error
+		if w, err = conn.Open(ctx, s.addrs[i], p.o); err != nil {
+			return Reply{Err: sentinelError(err)}, false
 		}
-		w = &wire{n: p.n, conn: conn}
-		w.in = resp.NewReader(conn)
-		p.lines[i], hello = w, a.auth()
+		p.lines[i], hello = w, s.addrs[i].Auth()
 	}
 	deadline, _ := ctx.Deadline()
-	w.conn.SetDeadline(deadline)
-	over := context.AfterFunc(ctx, func() { w.conn.SetDeadline(time.Unix(1, 0)) })
+	w.Conn.SetDeadline(deadline)
+	over := context.AfterFunc(ctx, func() { w.Conn.SetDeadline(time.Unix(1, 0)) })
 	// In this order, so that the address is never older than the epoch.
-	said, err := w.exchange(append(hello, script.NewCommand("SENTINEL", "MASTER", s.master), script.NewCommand("SENTINEL", "GET-MASTER-ADDR-BY-NAME", s.master)))
+	said, err := w.Exchange(append(hello, resp.Command("SENTINEL", "MASTER", s.Master), resp.Command("SENTINEL", "GET-MASTER-ADDR-BY-NAME", s.Master))...)
 	alive = over() && err == nil
 	if err != nil {
-		return sentinelReply{err: sentinelError(err)}, false
+		return Reply{Err: sentinelError(err)}, false
 	}
 	if len(hello) > 0 && said[0].Kind == '-' {
-		return sentinelReply{err: sentinelRefused(said[0])}, false
+		return Reply{Err: sentinelRefused(said[0])}, false
 	}
 	said = said[len(hello):]
-	if t.master, t.err = masterNamed(said[1], s.master); t.err == nil {
-		t.epoch, t.dated = epochOf(said[0])
+	if t.Master, t.Err = masterNamed(said[1], s.Master); t.Err == nil {
+		t.Epoch, t.dated = epochOf(said[0])
 	}
 	return t, alive
 }
@@ -289,8 +289,8 @@ func sentinelRefused(v resp.Value) error {
 
 // sentinelError describes why a sentinel could not be asked.
 func sentinelError(err error) error {
-	if isTimeout(err) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
-		return errSilent
+	if conn.IsTimeout(err) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+		return conn.ErrSilent
 	}
 	return err
 }

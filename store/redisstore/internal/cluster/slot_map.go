@@ -1,30 +1,33 @@
-package redisstore
+package cluster
 
 import (
+	"context"
 	"fmt"
 	"net"
 	"strconv"
 
+	"github.com/leasehold-dev/leasehold/store/redisstore/internal/config"
+	"github.com/leasehold-dev/leasehold/store/redisstore/internal/conn"
 	"github.com/leasehold-dev/leasehold/store/redisstore/internal/resp"
 )
 
-// slotRange is a range of slots, with the address of the master that has them.
-type slotRange struct {
-	first, last int
-	host        string
+// Range is a range of slots, with the address of the master that has them.
+type Range struct {
+	First, Last int
+	Host        string
 }
 
-// parseSlotMap reads the reply to CLUSTER SLOTS. The argument asked is the address of the
+// ParseSlotMap reads the reply to CLUSTER SLOTS. The argument asked is the address of the
 // member that sent it, which may not know its own name. Slots without a master are left
 // out.
-func parseSlotMap(v resp.Value, asked string) ([]slotRange, error) {
+func ParseSlotMap(v resp.Value, asked string) ([]Range, error) {
 	if v.Kind == '-' {
 		return nil, resp.ErrorOf(v)
 	}
 	if v.Kind != '*' || len(v.List) == 0 {
-		return nil, fmt.Errorf("%w: %s reports that no server has any slot", errNoSlotMap, asked)
+		return nil, fmt.Errorf("%w: %s reports that no server has any slot", ErrNoSlotMap, asked)
 	}
-	var slotMap []slotRange
+	var slotMap []Range
 	for _, some := range v.List {
 		if len(some.List) < 3 || len(some.List[2].List) < 2 {
 			return nil, resp.Unexpected(v)
@@ -37,7 +40,7 @@ func parseSlotMap(v resp.Value, asked string) ([]slotRange, error) {
 		if !ok {
 			continue
 		}
-		slotMap = append(slotMap, slotRange{int(first.Num), int(last.Num), host})
+		slotMap = append(slotMap, Range{int(first.Num), int(last.Num), host})
 	}
 	return slotMap, nil
 }
@@ -52,4 +55,17 @@ func memberHost(host, port, asked string) (string, bool) {
 		return "", false
 	}
 	return net.JoinHostPort(host, port), true
+}
+
+// SlotsCommand is the command whose reply parseSlotMap reads.
+var SlotsCommand = resp.Command("CLUSTER", "SLOTS")
+
+// Fetch asks the member at a for the slot map, over a new connection.
+func Fetch(ctx context.Context, a config.Address, c *config.Config) ([]Range, error) {
+	l, said, err := conn.Login(ctx, a, c, SlotsCommand)
+	if err != nil {
+		return nil, err
+	}
+	l.Conn.Close()
+	return ParseSlotMap(said[0], a.Host)
 }

@@ -1,4 +1,4 @@
-package redisstore
+package config
 
 import (
 	"errors"
@@ -9,18 +9,18 @@ import (
 // which know all others.
 var clustered = topology{scheme: "redis-cluster", port: "6379"}
 
-// clusterURLs parses the URLs of a cluster.
-func clusterURLs(urls []string, o *Options) ([]address, Options, error) {
-	if o == nil {
-		o = &Options{}
-	}
-	seeds, opts, err := clustered.parseURLs(urls, *o)
+// ClusterSchemes returns the schemes of the URLs that ParseCluster knows.
+func ClusterSchemes() []string { return clustered.schemes() }
+
+// ParseCluster parses the URLs of a cluster.
+func ParseCluster(urls []string, o Config) ([]Address, Config, error) {
+	seeds, opts, err := clustered.parse(urls, o)
 	if err != nil {
 		return nil, opts, err
 	}
 	for _, seed := range seeds {
 		if seed.db != 0 {
-			return nil, opts, fmt.Errorf("redis: a cluster has no database %d, only 0: leave it out of the URL of %s", seed.db, seed.host)
+			return nil, opts, fmt.Errorf("redis: a cluster has no database %d, only 0: leave it out of the URL of %s", seed.db, seed.Host)
 		}
 	}
 	switch {
@@ -29,6 +29,6 @@ func clusterURLs(urls []string, o *Options) ([]address, Options, error) {
 	case opts.FsyncAlways:
 		return nil, opts, errors.New("redis: fsync=always is for locks that survive every crash, which a cluster cannot guarantee: leave it out")
 	}
-	opts, err = opts.withDefaults()
+	opts, err = opts.WithDefaults()
 	return seeds, opts, err
 }

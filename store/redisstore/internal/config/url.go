@@ -1,4 +1,4 @@
-package redisstore
+package config
 
 import (
 	"crypto/tls"
@@ -17,25 +17,34 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/quorum"
 )
 
-// address is one node as the URLs name it.
-type address struct {
-	host     string // host:port
-	username string
-	password string
+// Address is one node as the URLs name it.
+type Address struct {
+	Host     string // host:port, or the path of a unix socket
+	Username string
+	Password string
 	db       int
-	tls      bool
+	TLS      bool
+}
+
+// Network returns the network of the address, as net.Dial names it.
+func (a Address) Network() string {
+	if strings.HasPrefix(a.Host, "/") {
+		return "unix"
+	}
+	return "tcp"
 }
 
 // topology is how the servers of a URL belong together.
 type topology struct {
 	scheme string // of its URLs; an s at the end of the first word selects TLS
+	local  string // scheme of URLs that name a unix socket; empty if there is none
 	port   string // the default port
 	// texts returns the settings that only this topology has.
-	texts   func(*Options) map[string]*string
+	texts   func(*Config) map[string]*string
 	without []string
 }
 
-var independent = topology{scheme: "redis", port: "6379"}
+var independent = topology{scheme: "redis", local: "unix", port: "6379"}
 
 var topologies = []topology{independent, watched}
 
@@ -52,7 +61,7 @@ func topologyOf(urls []string) topology {
 // of reports whether a URL is one of the topology.
 func (t topology) of(raw string) bool {
 	scheme, _, ok := strings.Cut(raw, "://")
-	return ok && (scheme == t.scheme || scheme == t.secure())
+	return ok && slices.Contains(t.schemes(), scheme)
 }
 
 // secure returns the scheme over TLS.
@@ -61,16 +70,34 @@ func (t topology) secure() string {
 	return strings.TrimSuffix(first+"s-"+rest, "-")
 }
 
-// parseURLs parses
+// schemes returns the schemes of the topology's URLs.
+func (t topology) schemes() []string {
+	names := []string{t.scheme, t.secure()}
+	if t.local != "" {
+		names = append(names, t.local)
+	}
+	return names
+}
+
+// Schemes returns the schemes of the URLs that Parse knows.
+func Schemes() []string { return append(independent.schemes(), watched.schemes()...) }
+
+// Parse parses the URLs of independent servers, or those of sentinels.
+func Parse(urls []string, o Config) ([]Address, Config, error) {
+	return topologyOf(urls).parse(urls, o)
+}
+
+// parse parses
 //
 //	redis://user:password@host:port,host:port,.../db?setting=value
 //	rediss://...                                       (TLS)
+//	unix://user:password@/path/of/a/socket?db=0&setting=value
 //
 // It returns the addresses, and o with the settings of the URLs applied. Several URLs
 // give one set of nodes. No error contains a password.
-func (t topology) parseURLs(urls []string, o Options) ([]address, Options, error) {
+func (t topology) parse(urls []string, o Config) ([]Address, Config, error) {
 	settings := url.Values{}
-	var addrs []address
+	var addrs []Address
 	for _, raw := range urls {
 		more, query, err := t.parseURL(raw)
 		if err != nil {
@@ -91,17 +118,20 @@ func (t topology) parseURLs(urls []string, o Options) ([]address, Options, error
 		return nil, o, fmt.Errorf("redis: %d nodes are more than the %d that are supported: five nodes tolerate the loss of two", len(addrs), quorum.MaxNodes)
 	}
 	for i, a := range addrs {
-		if slices.ContainsFunc(addrs[:i], func(b address) bool { return a.host == b.host }) {
-			return nil, o, fmt.Errorf("redis: node %s is listed twice: list each server once, or its vote counts double", a.host)
+		if slices.ContainsFunc(addrs[:i], func(b Address) bool { return a.Host == b.Host }) {
+			return nil, o, fmt.Errorf("redis: node %s is listed twice: list each server once, or its vote counts double", a.Host)
 		}
-		if o.Username != "" && a.username == "" && a.password == "" {
-			addrs[i].username = o.Username
+		if o.Credentials != nil && (o.Username != "" || o.Password != "" || a.Username != "" || a.Password != "") {
+			return nil, o, errors.New("redis: Credentials does not go with a user or a password in the URL or in the options: give one of them")
 		}
-		if o.Password != "" && a.password == "" {
-			addrs[i].password = o.Password
+		if o.Username != "" && a.Username == "" && a.Password == "" {
+			addrs[i].Username = o.Username
+		}
+		if o.Password != "" && a.Password == "" {
+			addrs[i].Password = o.Password
 		}
 	}
-	o, err := t.applySettings(settings, slices.ContainsFunc(addrs, func(a address) bool { return a.tls }), o)
+	o, err := t.applySettings(settings, slices.ContainsFunc(addrs, func(a Address) bool { return a.TLS }), o)
 	if err == nil {
 		err = t.check(addrs, o)
 	}
@@ -111,7 +141,7 @@ func (t topology) parseURLs(urls []string, o Options) ([]address, Options, error
 	return addrs, o, nil
 }
 
-func (t topology) parseURL(raw string) ([]address, url.Values, error) {
+func (t topology) parseURL(raw string) ([]Address, url.Values, error) {
 	scheme, rest, _ := strings.Cut(raw, "://")
 	if !t.of(raw) {
 		if topologyOf([]string{raw}).of(raw) {
@@ -121,6 +151,9 @@ func (t topology) parseURL(raw string) ([]address, url.Values, error) {
 		var known []string
 		for _, t := range topologies {
 			known = append(known, t.scheme+"://", t.secure()+"://")
+			if t.local != "" {
+				known = append(known, t.local+"://")
+			}
 		}
 		return nil, nil, fmt.Errorf("redis: an address starts with one of %s, as in %s://127.0.0.1:%s", strings.Join(known, ", "), t.scheme, t.port)
 	}
@@ -131,6 +164,9 @@ func (t topology) parseURL(raw string) ([]address, url.Values, error) {
 	if path, _, _ := strings.Cut(tail, "?"); strings.Contains(path, "@") {
 		// Nothing is echoed: what looks like a host here is half a password.
 		return nil, nil, errors.New("redis: the URL has a / or # before its @: escape special characters in the user name and the password (@ is %40, / is %2F, : is %3A, # is %23)")
+	}
+	if scheme == t.local {
+		return t.parseSocket(raw)
 	}
 	user, hosts := "", authority
 	if i := strings.LastIndex(authority, "@"); i >= 0 {
@@ -145,17 +181,17 @@ func (t topology) parseURL(raw string) ([]address, url.Values, error) {
 	if err != nil {
 		return nil, nil, fmt.Errorf("redis: the settings in the URL of %s cannot be parsed: write them like ?max_ttl=60s&node_timeout=50ms", hosts)
 	}
-	base := address{username: u.User.Username(), tls: scheme == t.secure()}
-	base.password, _ = u.User.Password()
+	base := Address{Username: u.User.Username(), TLS: scheme == t.secure()}
+	base.Password, _ = u.User.Password()
 	if path := strings.Trim(u.Path, "/"); path != "" {
 		if base.db, err = strconv.Atoi(path); err != nil || base.db < 0 {
 			return nil, nil, fmt.Errorf("redis: %q in the URL of %s is not the number of a database", path, hosts)
 		}
 	}
-	var addrs []address
+	var addrs []Address
 	for host := range strings.SplitSeq(hosts, ",") {
 		a := base
-		if a.host, err = hostPort(host, t.port); err != nil {
+		if a.Host, err = hostPort(host, t.port); err != nil {
 			return nil, nil, err
 		}
 		addrs = append(addrs, a)
@@ -163,11 +199,14 @@ func (t topology) parseURL(raw string) ([]address, url.Values, error) {
 	return addrs, query, nil
 }
 
-// sharedHost returns a host that two of the addresses have; empty if there is none.
-func sharedHost(addrs []address) string {
+// SharedHost returns a host that two of the addresses have; empty if there is none.
+func SharedHost(addrs []Address) string {
 	seen := map[string]bool{}
 	for _, a := range addrs {
-		host, _, _ := net.SplitHostPort(a.host)
+		host, _, _ := net.SplitHostPort(a.Host)
+		if a.Network() == "unix" {
+			host = "this machine"
+		}
 		if seen[host] {
 			return host
 		}
@@ -175,6 +214,9 @@ func sharedHost(addrs []address) string {
 	}
 	return ""
 }
+
+// ServerAddress returns the address of a server as in a URL, with the port.
+func ServerAddress(host string) (string, error) { return hostPort(host, independent.port) }
 
 // hostPort adds the default port to a host without one.
 func hostPort(host, defaultPort string) (string, error) {
@@ -196,7 +238,7 @@ func hostPort(host, defaultPort string) (string, error) {
 
 // applySettings applies the settings of the URLs to o. The argument secure says whether
 // any server is reached over TLS.
-func (t topology) applySettings(settings url.Values, secure bool, o Options) (Options, error) {
+func (t topology) applySettings(settings url.Values, secure bool, o Config) (Config, error) {
 	durations := map[string]*time.Duration{
 		"max_ttl": &o.MaxTTL, "node_timeout": &o.NodeTimeout, "connect_timeout": &o.ConnectTimeout,
 	}

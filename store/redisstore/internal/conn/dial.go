@@ -1,4 +1,4 @@
-package redisstore
+package conn
 
 import (
 	"context"
@@ -9,16 +9,18 @@ import (
 	"net"
 	"syscall"
 	"time"
+
+	"github.com/leasehold-dev/leasehold/store/redisstore/internal/config"
 )
 
-// dial connects to the server at the address, over TLS if the URL selects it.
-func (a address) dial(ctx context.Context, o *Options) (net.Conn, error) {
+// Dial connects to the server at the address, over TLS if the URL selects it.
+func Dial(ctx context.Context, a config.Address, o *config.Config) (net.Conn, error) {
 	dial, secrecy := o.Dial, o.TLS
 	if dial == nil {
 		dial = (&net.Dialer{KeepAlive: 15 * time.Second}).DialContext
 	}
-	conn, err := dial(ctx, "tcp", a.host)
-	if err != nil || !a.tls {
+	conn, err := dial(ctx, a.Network(), a.Host)
+	if err != nil || !a.TLS {
 		return conn, err
 	}
 	config := &tls.Config{}
@@ -26,7 +28,7 @@ func (a address) dial(ctx context.Context, o *Options) (net.Conn, error) {
 		config = secrecy.Clone()
 	}
 	if config.ServerName == "" {
-		config.ServerName, _, _ = net.SplitHostPort(a.host)
+		config.ServerName, _, _ = net.SplitHostPort(a.Host)
 	}
 	secure := tls.Client(conn, config)
 	if err := secure.HandshakeContext(ctx); err != nil {
@@ -36,15 +38,15 @@ func (a address) dial(ctx context.Context, o *Options) (net.Conn, error) {
 	return secure, nil
 }
 
-// schemeError is a connection failure whose cause may be that only one side speaks TLS.
+// SchemeError is a connection failure whose cause may be that only one side speaks TLS.
 // The underlying error does not say so.
-type schemeError struct {
-	err  error
-	hint string
+type SchemeError struct {
+	Err  error
+	Hint string
 }
 
-func (e *schemeError) Error() string { return fmt.Sprintf("%v (%s)", e.err, e.hint) }
-func (e *schemeError) Unwrap() error { return e.err }
+func (e *SchemeError) Error() string { return fmt.Sprintf("%v (%s)", e.Err, e.Hint) }
+func (e *SchemeError) Unwrap() error { return e.Err }
 
 // handshakeError is the error of a TLS handshake. A server without TLS answers the
 // handshake with an error, or waits for more because it reads it as part of a command.
@@ -52,9 +54,9 @@ func handshakeError(err error) error {
 	var plain tls.RecordHeaderError
 	switch {
 	case errors.As(err, &plain):
-		return &schemeError{errors.New("the server speaks plain text"), "begin the URL with redis, not rediss"}
-	case isTimeout(err), endedByPeer(err):
-		return &schemeError{err, "in the TLS handshake: if the server speaks plain text, begin the URL with redis, not rediss"}
+		return &SchemeError{errors.New("the server speaks plain text"), "begin the URL with redis, not rediss"}
+	case IsTimeout(err), endedByPeer(err):
+		return &SchemeError{err, "in the TLS handshake: if the server speaks plain text, begin the URL with redis, not rediss"}
 	}
 	return err
 }
@@ -63,11 +65,16 @@ func handshakeError(err error) error {
 // closes a connection that begins without it, and does not answer.
 func firstError(conn net.Conn, err error) error {
 	if _, secure := conn.(*tls.Conn); !secure && endedByPeer(err) {
-		return &schemeError{err, "before the first answer: if the server speaks TLS, begin the URL with rediss"}
+		return &SchemeError{err, "before the first answer: if the server speaks TLS, begin the URL with rediss"}
 	}
 	return err
 }
 
 func endedByPeer(err error) bool {
 	return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE)
+}
+
+func IsTimeout(err error) bool {
+	var t net.Error
+	return errors.As(err, &t) && t.Timeout()
 }

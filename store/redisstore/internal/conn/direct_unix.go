@@ -1,6 +1,6 @@
 //go:build unix
 
-package redisstore
+package conn
 
 import (
 	"io"
@@ -27,8 +27,13 @@ type transfer struct {
 // newDirect returns nil if direct transfer is impossible: a TLS connection writes other
 // bytes than it is given.
 func newDirect(conn net.Conn) *direct {
-	c, ok := conn.(*net.TCPConn)
-	if !ok {
+	var c syscall.Conn
+	switch conn := conn.(type) {
+	case *net.TCPConn:
+		c = conn
+	case *net.UnixConn:
+		c = conn
+	default:
 		return nil
 	}
 	raw, err := c.SyscallConn()
@@ -65,8 +70,8 @@ func (d *direct) Read(b []byte) (int, error) {
 	return d.r.n, nil
 }
 
-// writeNow writes as much as fits into the socket's buffer. It does not block.
-func (d *direct) writeNow(out []byte) (int, error) {
+// WriteNow writes as much as fits into the socket's buffer. It does not block.
+func (d *direct) WriteNow(out []byte) (int, error) {
 	d.w.buf = out
 	err := d.raw.Write(d.w.do)
 	d.w.buf = nil

@@ -1,4 +1,4 @@
-package redisstore
+package sentinel
 
 import (
 	"errors"
@@ -11,31 +11,31 @@ import (
 
 // TestNewest checks which master the sentinels' replies name.
 func TestNewest(t *testing.T) {
-	says := func(master string, epoch uint64) sentinelReply {
-		return sentinelReply{sentinel: "s", master: master, epoch: epoch, dated: true}
+	says := func(master string, epoch uint64) Reply {
+		return Reply{Sentinel: "s", Master: master, Epoch: epoch, dated: true}
 	}
-	mayNot := func(master string) sentinelReply { return sentinelReply{sentinel: "s", master: master} }
-	silent := sentinelReply{sentinel: "s", err: errors.New("down")}
+	mayNot := func(master string) Reply { return Reply{Sentinel: "s", Master: master} }
+	silent := Reply{Sentinel: "s", Err: errors.New("down")}
 	for name, c := range map[string]struct {
-		said  []sentinelReply
+		said  []Reply
 		known uint64
 		want  string // empty: nobody
 		epoch uint64
 	}{
-		"all agree":                            {[]sentinelReply{says("a", 3), says("a", 3), says("a", 3)}, 0, "a", 3},
-		"one is left":                          {[]sentinelReply{silent, silent, says("a", 3)}, 3, "a", 3},
-		"nobody answers":                       {[]sentinelReply{silent, silent}, 3, "", 3},
-		"one knows of a failover already":      {[]sentinelReply{says("a", 3), says("a", 3), says("b", 4)}, 3, "b", 4},
-		"one is cut off":                       {[]sentinelReply{says("a", 3), says("b", 4), says("b", 4)}, 4, "b", 4},
-		"only the one that is cut off is left": {[]sentinelReply{says("a", 3), silent, silent}, 4, "", 4},
-		"half of them is not most":             {[]sentinelReply{says("a", 3), silent}, 4, "", 4},
-		"set up anew":                          {[]sentinelReply{says("c", 0), says("c", 0), silent}, 4, "c", 0},
-		"the only one, set up anew":            {[]sentinelReply{says("c", 0)}, 4, "c", 0},
-		"most name one":                        {[]sentinelReply{says("a", 3), says("b", 3), says("b", 3)}, 3, "b a", 3},
-		"the first named":                      {[]sentinelReply{says("a", 3), says("b", 3)}, 3, "a b", 3},
-		"epochs are not shown":                 {[]sentinelReply{mayNot("a"), mayNot("b"), mayNot("b")}, 0, "b a", 0},
-		"only one shows epochs":                {[]sentinelReply{mayNot("a"), mayNot("a"), says("b", 1)}, 0, "b", 1},
-		"the one that shows epochs is down":    {[]sentinelReply{mayNot("a"), silent}, 4, "a", 4},
+		"all agree":                            {[]Reply{says("a", 3), says("a", 3), says("a", 3)}, 0, "a", 3},
+		"one is left":                          {[]Reply{silent, silent, says("a", 3)}, 3, "a", 3},
+		"nobody answers":                       {[]Reply{silent, silent}, 3, "", 3},
+		"one knows of a failover already":      {[]Reply{says("a", 3), says("a", 3), says("b", 4)}, 3, "b", 4},
+		"one is cut off":                       {[]Reply{says("a", 3), says("b", 4), says("b", 4)}, 4, "b", 4},
+		"only the one that is cut off is left": {[]Reply{says("a", 3), silent, silent}, 4, "", 4},
+		"half of them is not most":             {[]Reply{says("a", 3), silent}, 4, "", 4},
+		"set up anew":                          {[]Reply{says("c", 0), says("c", 0), silent}, 4, "c", 0},
+		"the only one, set up anew":            {[]Reply{says("c", 0)}, 4, "c", 0},
+		"most name one":                        {[]Reply{says("a", 3), says("b", 3), says("b", 3)}, 3, "b a", 3},
+		"the first named":                      {[]Reply{says("a", 3), says("b", 3)}, 3, "a b", 3},
+		"epochs are not shown":                 {[]Reply{mayNot("a"), mayNot("b"), mayNot("b")}, 0, "b a", 0},
+		"only one shows epochs":                {[]Reply{mayNot("a"), mayNot("a"), says("b", 1)}, 0, "b", 1},
+		"the one that shows epochs is down":    {[]Reply{mayNot("a"), silent}, 4, "a", 4},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, epoch, err := newest(c.said, c.known, len(c.said)/2+1)

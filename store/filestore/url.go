@@ -1,0 +1,114 @@
+package filestore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+
+	"github.com/leasehold-dev/leasehold/store"
+)
+
+func init() { store.Register("file", openURL) }
+
+// openURL implements store.OpenFunc.
+func openURL(ctx context.Context, url string, o store.OpenOptions) (store.Store, error) {
+	path, options, err := ParseURL(url)
+	if err != nil {
+		return nil, err
+	}
+	options.Logger = o.Logger
+	s, err := OpenFile(ctx, path, options)
+	if err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+// ParseURL returns the file that a URL of the scheme file: names, and the options
+// to open it with:
+//
+//	file                       the user's own file, in a directory that is created
+//	file:PATH                  any other file, whose directory has to exist
+//	file:///PATH?shared=true   the same, with Options.Shared
+//
+// In PATH write %25 for % and %3F for ?. ParseURL does not look for the file. The
+// user's own file is leasehold/locks.db in $XDG_STATE_HOME or, if that is not set,
+// in ~/.local/state (on macOS in ~/Library/Application Support, on Windows in
+// %LocalAppData%).
+func ParseURL(raw string) (path string, o *Options, err error) {
+	o = &Options{}
+	if path, o.Shared, err = parseURL(raw); err == nil && path == "" {
+		o.MakeDir = true
+		path, err = defaultFile()
+	}
+	return path, o, err
+}
+
+// parseURL parses a file: URL. An empty path means the default file.
+func parseURL(raw string) (path string, shared bool, err error) {
+	rest := strings.TrimPrefix(strings.TrimPrefix(strings.TrimLeft(raw, " \t\r\n"), "file"), ":")
+	rest, query, _ := strings.Cut(rest, "?")
+	path, full := strings.CutPrefix(rest, "//")
+	if full && !strings.HasPrefix(path, "/") {
+		return "", false, fmt.Errorf("%q names a file of another machine: a path follows file:, or three slashes, as in file:///var/lib/locks.db", raw)
+	}
+	if path, err = url.PathUnescape(path); err != nil {
+		return "", false, fmt.Errorf("%q: %w: in a path, %% is written %%25", raw, err)
+	}
+	if runtime.GOOS == "windows" && len(path) > 2 && path[0] == '/' && path[2] == ':' {
+		path = path[1:] // file:///C:/...
+	}
+	settings, err := url.ParseQuery(query)
+	if err != nil {
+		return "", false, fmt.Errorf("%q: %w: settings look like ?shared=true", raw, err)
+	}
+	for k, v := range settings {
+		if k != "shared" {
+			return "", false, fmt.Errorf("unknown setting %q of a file: there is shared", k)
+		}
+		if shared, err = strconv.ParseBool(v[len(v)-1]); err != nil {
+			return "", false, fmt.Errorf("setting shared=%q of a file: it is true or false", v[len(v)-1])
+		}
+	}
+	return path, shared, nil
+}
+
+// defaultFile returns the path of the user's own lock file.
+func defaultFile() (string, error) {
+	dir, err := stateDir(runtime.GOOS, os.Getenv)
+	if err != nil {
+		return "", err
+	}
+	return filepath.Join(dir, "leasehold", "locks.db"), nil
+}
+
+// stateDir returns the system's directory for state that should outlast a program
+// but is not a document.
+func stateDir(goos string, getenv func(string) string) (string, error) {
+	if dir := getenv("XDG_STATE_HOME"); filepath.IsAbs(dir) {
+		return dir, nil
+	}
+	var dir string
+	switch goos {
+	case "windows":
+		dir = getenv("LocalAppData")
+	case "darwin":
+		if home := getenv("HOME"); home != "" {
+			dir = filepath.Join(home, "Library", "Application Support")
+		}
+	default:
+		if home := getenv("HOME"); home != "" {
+			dir = filepath.Join(home, ".local", "state")
+		}
+	}
+	if !filepath.IsAbs(dir) {
+		return "", errors.New("no home directory is known, so there is no place for the default lock file: set XDG_STATE_HOME, or name a file, as in file:/path/to/locks.db")
+	}
+	return dir, nil
+}

@@ -1,0 +1,123 @@
+package store
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+)
+
+// OpenOptions are the options of Open that are the same for every kind of store.
+// All others are in the URL.
+type OpenOptions struct {
+	// Logger is told of what the store mends by itself. Nil: nothing is logged.
+	Logger *slog.Logger
+}
+
+// Open opens the store that a URL names, such as
+//
+//	redis://user:password@a:6379,b:6379,c:6379?max_ttl=60s
+//	file:/var/lib/app/locks.db
+//	memory:
+//
+// The scheme selects the kind of store. Each package of a store describes its
+// URLs, and registers their schemes when a program imports it, if only for that:
+//
+//	import _ "github.com/leasehold-dev/leasehold/store/redisstore"
+//
+// A list of servers is part of the URL. Where servers need a URL each, because
+// their passwords differ, url is all of them with line breaks in between.
+//
+// Open blocks for as long as the package's own Open does, and has the same
+// errors. The error matches ErrUnsupported if no imported package knows the
+// scheme; it then names the schemes that are known, and the import to add. A nil
+// o means the defaults. The caller closes the store. Open may be called from
+// several goroutines.
+func Open(ctx context.Context, url string, o *OpenOptions) (Store, error) {
+	if o == nil {
+		o = &OpenOptions{}
+	}
+	open := opener(Scheme(url))
+	if open == nil {
+		return nil, unknownScheme(url)
+	}
+	return open(ctx, url, *o)
+}
+
+// OpenFunc opens the store that a URL names; see Open.
+type OpenFunc func(ctx context.Context, url string, o OpenOptions) (Store, error)
+
+// Register makes Open call open for URLs of a scheme, which is given without its
+// colon. Packages of stores call it in their init functions. It panics if the
+// scheme is registered already.
+func Register(scheme string, open OpenFunc) {
+	openers.Lock()
+	defer openers.Unlock()
+	if openers.byScheme[scheme] != nil {
+		panic("store: the scheme " + scheme + " is registered twice")
+	}
+	if openers.byScheme == nil {
+		openers.byScheme = make(map[string]OpenFunc)
+	}
+	openers.byScheme[scheme] = open
+}
+
+// Schemes returns the schemes that Open knows in this program, sorted.
+func Schemes() []string {
+	openers.Lock()
+	defer openers.Unlock()
+	return slices.Sorted(maps.Keys(openers.byScheme))
+}
+
+// Scheme returns the scheme of a URL: what comes before its first colon, or all of
+// it if there is none.
+func Scheme(url string) string {
+	scheme, _, _ := strings.Cut(strings.TrimSpace(url), ":")
+	return scheme
+}
+
+var openers struct {
+	sync.Mutex
+	byScheme map[string]OpenFunc
+}
+
+func opener(scheme string) OpenFunc {
+	openers.Lock()
+	defer openers.Unlock()
+	return openers.byScheme[scheme]
+}
+
+// packages are the packages of this module that know a scheme, to be named in
+// errors of programs that import none.
+var packages = map[string]string{
+	"file":           "filestore",
+	"memory":         "memstore",
+	"postgres":       "sqlstore",
+	"postgresql":     "sqlstore",
+	"redis":          "redisstore",
+	"unix":           "redisstore",
+	"rediss":         "redisstore",
+	"redis-sentinel": "redisstore", "rediss-sentinel": "redisstore",
+	"redis-cluster": "redisstore", "rediss-cluster": "redisstore",
+}
+
+// unknownScheme names the scheme only if it is certainly one: what is not a URL
+// may be a mistyped secret.
+func unknownScheme(url string) error {
+	scheme := Scheme(url)
+	if p := packages[scheme]; p != "" {
+		return fmt.Errorf("%w: no package for %s: URLs is part of this program: add import _ %q", ErrUnsupported, scheme, "github.com/leasehold-dev/leasehold/store/"+p)
+	}
+	what := "unknown store"
+	if name, _, ok := strings.Cut(url, "://"); ok && !strings.ContainsAny(name, ":@/ ") {
+		what = fmt.Sprintf("unknown store %q", name+"://")
+	}
+	known := Schemes()
+	if len(known) == 0 {
+		return fmt.Errorf("%w: %s: import the package of a store, such as %q", ErrUnsupported, what, "github.com/leasehold-dev/leasehold/store/redisstore")
+	}
+	return fmt.Errorf("%w: %s: a store's URL begins with one of %s:, or import the package of another store", ErrUnsupported, what, strings.Join(known, ":, "))
+}

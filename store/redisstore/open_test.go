@@ -1,0 +1,59 @@
+package redisstore_test
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/leasehold-dev/leasehold/internal/testenv/redistest"
+	"github.com/leasehold-dev/leasehold/store"
+	"github.com/leasehold-dev/leasehold/store/redisstore"
+)
+
+// One URL names a list of servers, or several do with line breaks in between. A store
+// that cannot be opened is nil.
+func TestOpenByURL(t *testing.T) {
+	servers := redistest.StartN(t, 3)
+	hosts := addrs(servers)
+	var owner string
+	for _, url := range []string{"redis://" + strings.Join(hosts, ",") + "?max_ttl=90s", "redis://" + strings.Join(hosts, "\nredis://")} {
+		s, err := store.Open(t.Context(), url, nil)
+		if err != nil {
+			t.Fatalf("%q: %v", url, err)
+		}
+		defer s.Close()
+		if caps := s.Caps(); caps.Nodes != 3 || owner == "" && caps.MaxTTL.Seconds() != 90 {
+			t.Errorf("%q: %+v", url, caps)
+		}
+		r := request("a")
+		var busy *store.BusyError
+		if _, err := s.Acquire(t.Context(), store.AcquireRequest{Lease: r}); owner == "" && err != nil {
+			t.Error(err)
+		} else if owner != "" && (!errors.As(err, &busy) || busy.Holder.Owner != owner) {
+			t.Errorf("%q: %v, want busy", url, err)
+		}
+		if owner == "" {
+			owner = r.Owner
+		}
+	}
+	for _, url := range []string{"redis://", "redis-sentinel://a", "redis-cluster://a/1", "redis://a\nredis-sentinel://b"} {
+		if s, err := store.Open(t.Context(), url, nil); s != nil || err == nil || errors.Is(err, store.ErrUnsupported) {
+			t.Errorf("%q: %v, %v", url, s, err)
+		}
+	}
+	c := redistest.StartCluster(t, 3, 0)
+	s, err := store.Open(t.Context(), "redis-cluster://"+c.Masters[0].Addr(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	if _, ok := s.(*redisstore.Cluster); !ok {
+		t.Errorf("%T for a cluster", s)
+	}
+	for _, scheme := range []string{"redis", "rediss", "redis-sentinel", "rediss-sentinel", "redis-cluster", "rediss-cluster"} {
+		if !slices.Contains(store.Schemes(), scheme) {
+			t.Errorf("%s: is not known", scheme)
+		}
+	}
+}
