@@ -62,12 +62,18 @@ func TestHoldKeepsTheLock(t *testing.T) {
 			if err := s.Hold(t.Context(), tx, aLease{Lease: l}); err != nil {
 				t.Fatal(err)
 			}
+			// Even the owner cannot hand the lock on before the transaction ends.
+			brief, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+			defer cancel()
+			if err := s.Release(brief, store.ReleaseRequest{Lease: l}); !errors.Is(err, context.DeadlineExceeded) {
+				t.Errorf("release while a transaction holds the lease: %v, want the end of its context", err)
+			}
 			// The TTL is over.
 			if _, err := db.ExecContext(t.Context(), `UPDATE `+schema+`.locks SET ends = 1`); err != nil {
 				t.Fatal(err)
 			}
-			ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
-			defer cancel()
+			ctx, stop := context.WithTimeout(t.Context(), 200*time.Millisecond)
+			defer stop()
 			if _, err := s.Acquire(ctx, store.AcquireRequest{Lease: lease("x")}); !errors.Is(err, context.DeadlineExceeded) {
 				t.Errorf("acquire while a transaction holds the lease: %v, want the end of its context", err)
 			}
