@@ -37,7 +37,7 @@ func (p *pace) news(a *answer) bool {
 // farther back look less often.
 func (p *pace) pause(a *answer, seated bool) time.Duration {
 	const first, slowest, behind, rarest = 4 * time.Millisecond, 100 * time.Millisecond, 25 * time.Millisecond, time.Second
-	if seated && a.ahead != 0 && (p.looks == 0 || a.refreshed) {
+	if seated && a.ahead != 0 && (p.looks <= 1 || a.refreshed) {
 		return 0
 	}
 	d := first << min(p.looks/2, 8)

@@ -83,6 +83,7 @@ func TestPace(t *testing.T) {
 		t.Errorf("the first look of a waiter with a signal comes after %v", d)
 	}
 	p.news(&a)
+	p.news(&a)
 	if p.pause(&a, true) == 0 {
 		t.Error("looking that is of no use is not paused")
 	}

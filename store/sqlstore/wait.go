@@ -150,6 +150,9 @@ func (w *waiting) watch(ctx context.Context) error {
 		if d := w.pace.pause(&w.last, w.seat != nil); d > 0 && !sleep(ctx, d*3/4+rand.N(d/2+1)) {
 			return w.s.failed(ctx, "wait for", w.r.Name, false, ctx.Err())
 		}
+		if w.seat == nil && w.pace.looks%16 == 15 {
+			w.seat = w.s.seats.take(ctx) // there was none before
+		}
 		block, signal := time.Duration(0), int64(0)
 		if w.seat != nil {
 			block, signal = w.pace.block(), w.seat.signal
@@ -161,6 +164,10 @@ func (w *waiting) watch(ctx context.Context) error {
 		}
 		if w.last.refreshed {
 			w.since = sent
+			w.signalled = w.seat != nil
+		}
+		if w.last.waited && w.s.clock.Now().Sub(sent) >= block {
+			w.pace.looks = 0 // it was of use to wait in the server
 		}
 		switch w.last.verdict {
 		case regranted:

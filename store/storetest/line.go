@@ -150,8 +150,8 @@ func checkWaitBarge(t *trial) {
 		return r
 	}
 	w := t.wait(t.first, barges(t.name()))
-	holder := w.Lease
 	t.gets("a barging waiter gets a free lock", w)
+	holder := w.Lease
 	alone := t.queue(barges(holder.Name))[0]
 	t.heldBy(holder)
 	t.release(t.first, holder)

@@ -129,7 +129,7 @@ END $$;
 -- because it released the lock or left the line, or because it is gone. The signal
 -- is a hint, and the rows decide. It waits for at most p_block microseconds, and not
 -- beyond the end of the lease that it waits for. p_signal replaces the signal of the
--- place if the session took it before.
+-- place: the session takes it if that is a new one.
 CREATE OR REPLACE FUNCTION @schema@.await(p_name bytea, p_owner text, p_ttl bigint, p_block bigint, p_signal bigint) RETURNS @schema@.answer
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = @schema@, pg_temp
 AS $$
@@ -186,6 +186,7 @@ BEGIN
     a.verdict := 'again'; a.token := l.granted; a.spare := l.spare; a.ends_in := l.ends - a.at;
     RETURN a;
   END IF;
+  IF p_signal <> 0 AND p.signal <> p_signal AND NOT pg_try_advisory_lock(p_signal) THEN p_signal := 0; END IF;
   UPDATE places SET ends = greatest(ends, a.at + p_ttl), signal = p_signal WHERE name = p_name AND owner = p_owner AND ends > a.at;
   IF NOT FOUND THEN a.verdict := 'gone'; RETURN a; END IF;
   a.refreshed := true;
@@ -194,9 +195,9 @@ END $$;
 
 -- release ends the owner's lease, or its place, and hands the lock on. It leaves
 -- alone a lease that another attempt of the owner made, or, with p_undo, one that
--- another attempt has joined. If p_tomb is positive, the attempt is then refused for that long, if it had no lease or if
--- p_always is set: a request of its own may yet arrive. If p_signal is not 0, the
--- session took it before and gives it now.
+-- another attempt has joined. If p_tomb is positive, the attempt is then refused for
+-- that long, if it had no lease or if p_always is set: a request of its own may yet
+-- arrive. If p_signal is not 0, the session took it before and gives it now.
 CREATE OR REPLACE FUNCTION @schema@.release(p_name bytea, p_owner text, p_attempt text, p_undo boolean, p_tomb bigint, p_always boolean, p_signal bigint,
   OUT done boolean, OUT at bigint, OUT session integer)
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = @schema@, pg_temp

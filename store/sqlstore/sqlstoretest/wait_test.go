@@ -52,18 +52,19 @@ func inspect(t testing.TB, s *sqlstore.Store, name string) store.State {
 
 // waiter is a pending Wait.
 type waiter struct {
-	r    store.WaitRequest
-	done chan struct{}
-	g    store.Grant
-	err  error
+	r      store.WaitRequest
+	cancel context.CancelFunc
+	done   chan struct{}
+	g      store.Grant
+	err    error
 
 	mu      sync.Mutex
 	reasons []error
 }
 
 func wait(t testing.TB, s *sqlstore.Store, l store.Lease) *waiter {
-	w := &waiter{r: store.WaitRequest{Lease: l}, done: make(chan struct{})}
 	ctx, cancel := context.WithCancel(t.Context())
+	w := &waiter{r: store.WaitRequest{Lease: l}, cancel: cancel, done: make(chan struct{})}
 	go func() {
 		defer close(w.done)
 		w.g, w.err = s.Wait(ctx, w.r, func(why error) {
@@ -170,4 +171,34 @@ func TestWaitersAreWoken(t *testing.T) {
 		}
 		return n == 0
 	})
+}
+
+// A waiter that found no connection for itself polls, and takes one later.
+func TestWaiterFindsAConnectionLater(t *testing.T) {
+	t.Parallel()
+	schema := newSchema(t, postgres)
+	s := open(t, dsn(postgres), schema, sqlstore.Options{Connections: 1})
+	db := database(t, dsn(postgres))
+	for _, name := range []string{"a", "b"} {
+		mustAcquire(t, s, lease(name))
+	}
+	first := wait(t, s, lease("a")) // it has the only connection
+	eventually(t, "the first waiter has its place", func() bool { return len(inspect(t, s, "a").Line) == 1 })
+	l := lease("b")
+	second := wait(t, s, l)
+	signal := func() (n int64) {
+		if err := db.QueryRowContext(t.Context(), "SELECT coalesce(max(signal), 0) FROM "+schema+".places WHERE owner = $1", l.Owner).Scan(&n); err != nil {
+			t.Fatal(err)
+		}
+		return n
+	}
+	eventually(t, "the second waiter has its place", func() bool { return len(inspect(t, s, "b").Line) == 1 })
+	if signal() != 0 {
+		t.Error("the second waiter has a connection, while one is allowed")
+	}
+	first.cancel()
+	<-first.done
+	eventually(t, "the second waiter has a connection", func() bool { return signal() != 0 })
+	second.cancel()
+	<-second.done
 }
