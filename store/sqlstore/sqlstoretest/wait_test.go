@@ -136,6 +136,7 @@ func TestWaitersAreWoken(t *testing.T) {
 	holder := wait(t, s, lease("x"))
 	holder.granted(t)
 	second := wait(t, s, first)
+	eventually(t, "the second has its place", func() bool { return len(inspect(t, s, "x").Line) == 1 })
 	third := wait(t, s, lease("x"))
 	// The first lease was granted while the lock was free, so it has no signal until
 	// the holder learns, when it renews, that somebody waits.
