@@ -147,9 +147,11 @@ func TestRunWaitsUntilItIsFree(t *testing.T) {
 }
 
 func TestRunSaysWhenTheHolderChanges(t *testing.T) {
+	t.Parallel() // it mostly waits
 	s := newSite(t)
 	h := s.hold("x", "--purpose", "first")
-	waiter := s.start("run", "x", "--", "true")
+	// The lock goes to the waiter first, which stands still, so its lease must expire.
+	waiter := s.start("run", "x", "--ttl", "3s", "--", "true")
 	waiter.says(&waiter.err, "(first)")
 	waiter.signal(syscall.SIGSTOP) // so that the other is quicker
 	h.let()
