@@ -324,6 +324,7 @@ func TestRunNoticesThatTheFileIsGone(t *testing.T) {
 // A killed leasehold does not leave its command behind, even one for which the
 // kernel drops the death signal, as it does when a command becomes another user.
 func TestRunKilled(t *testing.T) {
+	t.Parallel() // it mostly waits
 	s := newSite(t)
 	command := []string{"/bin/sh", "-c", "echo held by $$.; read x"}
 	if setpriv, err := exec.LookPath("setpriv"); err == nil {
