@@ -121,7 +121,7 @@ func TestAdvanceSeveral(t *testing.T) {
 		{0, rw("r3", 1), busy("w1", 500*ms, 4)},
 		{1 * ms, release("w1"), released(1)},
 		{1 * ms, advance(t, 70, handed("r1", 4, 399*ms), handed("r2", 4, 399*ms)), Answer{}},
-		{1 * ms, draw("r1", 5, 80), renewed(4, 1, 399*ms)},
+		{1 * ms, reserve("r1", 5, 80), renewed(4, 1, 399*ms)},
 		{2 * ms, release("r1"), released(4)},
 		{2 * ms, advance(t, 0), Answer{}},
 		{2 * ms, release("r2"), released(4)},
@@ -180,9 +180,9 @@ func TestAdvanceTellsWhoBarges(t *testing.T) {
 	})
 }
 
-func draw(owner string, spare, floor int) action {
-	return action{"draw", func(r Record, now clock.Instant) (Record, Answer) {
-		return Draw(r, owner, spare, fenceToken(floor), now)
+func reserve(owner string, spare, floor int) action {
+	return action{"reserve", func(r Record, now clock.Instant) (Record, Answer) {
+		return ReserveTokens(r, owner, spare, fenceToken(floor), now)
 	}}
 }
 
@@ -197,21 +197,21 @@ func TestSpareTokens(t *testing.T) {
 		return ask(Ask{Spec: Mutex, Owner: owner, TTL: 100 * ms, Wait: 100 * ms, Fair: true, Spare: spare, Floor: fenceToken(floor)})
 	}
 	r := play(t, []step{
-		{0, draw("a", 1, 0), notHeld},
+		{0, reserve("a", 1, 0), notHeld},
 		{0, m("a", 9, 0), reserving(9, granted(1, 1, 100*ms))}, // to 10
-		{0, m("a", 9, 0), again(1, 1, 100*ms)},                 // a repeat draws none
-		{0, draw("b", 1, 0), notHeld},
+		{0, m("a", 9, 0), again(1, 1, 100*ms)},                 // a repeat reserves none
+		{0, reserve("b", 1, 0), notHeld},
 		{0, m("b", 2, 0), busy("a", 100*ms, 1)},
-		{0, draw("b", 1, 0), notHeld},
-		{0, draw("a", 0, 0), renewed(11, 1, 100*ms)},
-		{0, draw("a", 3, 20), reserving(3, renewed(20, 1, 100*ms))}, // to 23
+		{0, reserve("b", 1, 0), notHeld},
+		{0, reserve("a", 0, 0), renewed(11, 1, 100*ms)},
+		{0, reserve("a", 3, 20), reserving(3, renewed(20, 1, 100*ms))}, // to 23
 		{0, renew("a", 100*ms), renewed(1, 1, 100*ms)},
 		{0, release("a"), released(1)},
 		{0, advance(t, 0, handed("b", 24, 100*ms)), Answer{}}, // to 26
-		{0, draw("a", 1, 0), notHeld},
+		{0, reserve("a", 1, 0), notHeld},
 		{0, release("b"), released(24)},
 		{0, m("c", MaxSpare, 1000), reserving(MaxSpare, granted(1000, 1, 100*ms))},
-		{100 * ms, draw("c", 0, 0), notHeld},
+		{100 * ms, reserve("c", 0, 0), notHeld},
 		{100 * ms, m("d", 0, 0), granted(1000+MaxSpare+1, 1, 100*ms)},
 	})
 	if r.Token != 1000+MaxSpare+1 {

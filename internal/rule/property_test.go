@@ -87,8 +87,8 @@ func TestRuleKeepsItsPromises(t *testing.T) {
 			"advance": func(t *rapid.T) {
 				h.advance(t, fence.Token(rapid.IntRange(0, 40).Draw(t, "floor")))
 			},
-			"draw": func(t *rapid.T) {
-				h.draw(t, owner.Draw(t, "owner"), rapid.IntRange(0, 7).Draw(t, "spare"), fence.Token(rapid.IntRange(0, 40).Draw(t, "floor")))
+			"reserve": func(t *rapid.T) {
+				h.reserve(t, owner.Draw(t, "owner"), rapid.IntRange(0, 7).Draw(t, "spare"), fence.Token(rapid.IntRange(0, 40).Draw(t, "floor")))
 			},
 		})
 	})
@@ -207,10 +207,10 @@ func (h *history) confirmed(t *rapid.T, was, now Hold, a Ask) {
 // the tokens that it reserves.
 func (h *history) fresh(t *rapid.T, owner string, weight int64, spare int, floor, token fence.Token) {
 	h.tokens[owner] = token
-	h.drawn(t, weight, spare, floor, token)
+	h.reserved(t, weight, spare, floor, token)
 }
 
-func (h *history) drawn(t *rapid.T, weight int64, spare int, floor, token fence.Token) {
+func (h *history) reserved(t *rapid.T, weight int64, spare int, floor, token fence.Token) {
 	shared := h.record.Spec.Shared && weight < h.record.Spec.Limit
 	switch {
 	case token == 0, token < h.last:
@@ -391,24 +391,24 @@ func (h *history) advance(t *rapid.T, floor fence.Token) {
 	}
 }
 
-func (h *history) draw(t *rapid.T, owner string, spare int, floor fence.Token) {
-	before, ans := h.step(t, func(r Record) (Record, Answer) { return Draw(r, owner, spare, floor, h.now) })
+func (h *history) reserve(t *rapid.T, owner string, spare int, floor fence.Token) {
+	before, ans := h.step(t, func(r Record) (Record, Answer) { return ReserveTokens(r, owner, spare, floor, h.now) })
 	want := before
 	want.Token = h.record.Token
 	i := before.hold(owner)
 	if i < 0 {
 		want.Token = before.Token
 		if ans != (Answer{Verdict: NotHeld}) {
-			t.Fatalf("drew for one who is not inside: %+v", ans)
+			t.Fatalf("reserved for one who is not inside: %+v", ans)
 		}
 	} else {
 		if l := before.Holds[i]; ans != (Answer{Verdict: Done, Token: ans.Token, Spare: int(h.record.Token - ans.Token), Count: l.Count, ExpiresIn: l.Expiry.Sub(h.now)}) {
-			t.Fatalf("drew %+v for %+v", ans, l)
+			t.Fatalf("reserved %+v for %+v", ans, l)
 		}
-		h.drawn(t, before.Holds[i].Weight, spare, floor, ans.Token)
+		h.reserved(t, before.Holds[i].Weight, spare, floor, ans.Token)
 	}
 	if !reflect.DeepEqual(h.record, want) {
-		t.Fatalf("drawing made %+v of %+v", h.record, before)
+		t.Fatalf("reserving made %+v of %+v", h.record, before)
 	}
 }
 
@@ -448,7 +448,7 @@ func (h *history) check(t *rapid.T) {
 		t.Fatalf("the line is %+v, by arrival it is %+v", r.Line, line)
 	}
 	if r.Token != h.last {
-		t.Fatalf("the record's token is %v, the last one drawn was %v", r.Token, h.last)
+		t.Fatalf("the record's token is %v, the last one reserved was %v", r.Token, h.last)
 	}
 }
 

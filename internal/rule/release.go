@@ -10,7 +10,7 @@ import (
 // End is a request to end the owner's lease.
 type End struct {
 	Owner string
-	// Attempt and Undo are those of store.Request: of several attempts of one
+	// Attempt and Undo are those of store.ReleaseRequest: of several attempts of one
 	// owner, a release leaves alone the grant of another one. Empty: the owner
 	// makes one attempt only.
 	Attempt string

@@ -185,7 +185,7 @@ func (s *Store) ReserveTokens(ctx context.Context, r store.ReserveRequest) (stor
 	}
 	defer s.mu.Unlock()
 	now := s.clock.Now()
-	rec, ans := rule.Draw(s.alive(r.Name, now), r.Owner, r.Count-1, s.forgotten+1, now)
+	rec, ans := rule.ReserveTokens(s.alive(r.Name, now), r.Owner, r.Count-1, s.forgotten+1, now)
 	s.keep(r.Name, rec, now)
 	if ans.Verdict != rule.Done {
 		return store.Reserved{}, fmt.Errorf("reserve tokens for %q: %w", r.Name, store.ErrNotHeld)

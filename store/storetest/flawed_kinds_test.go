@@ -149,7 +149,7 @@ func (s *manifold) ReserveTokens(_ context.Context, r store.ReserveRequest) (sto
 		return store.Reserved{}, err
 	}
 	ans := s.step(r.Name, func(rec rule.Record, now clock.Instant) (rule.Record, rule.Answer) {
-		return rule.Draw(rec, r.Owner, r.Count-1, 0, now)
+		return rule.ReserveTokens(rec, r.Owner, r.Count-1, 0, now)
 	})
 	return store.Reserved{Token: ans.Token, Count: r.Count}, nil
 }
