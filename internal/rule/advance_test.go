@@ -109,7 +109,8 @@ func TestAdvanceSeveral(t *testing.T) {
 		{4 * ms, release("d"), released(4)},
 		{4 * ms, advance(t, 90, handed("e", 90, 396*ms)), Answer{}},
 	})
-	// Readers go in together, up to the first writer, and share their token.
+	// Readers go in together, up to the first writer, and share a token that is
+	// larger than all of the writer before them.
 	rw := func(owner string, weight int64) action {
 		return ask(Ask{Spec: ReadWrite, Owner: owner, Weight: weight, TTL: 500 * ms, Wait: 400 * ms, Fair: true, Spare: 3})
 	}
@@ -120,14 +121,14 @@ func TestAdvanceSeveral(t *testing.T) {
 		{0, rw("w2", ReadWriteLimit), busy("w1", 500*ms, 3)},
 		{0, rw("r3", 1), busy("w1", 500*ms, 4)},
 		{1 * ms, release("w1"), released(1)},
-		{1 * ms, advance(t, 70, handed("r1", 4, 399*ms), handed("r2", 4, 399*ms)), Answer{}},
-		{1 * ms, reserve("r1", 5, 80), renewed(4, 1, 399*ms)},
-		{2 * ms, release("r1"), released(4)},
+		{1 * ms, advance(t, 70, handed("r1", 70, 399*ms), handed("r2", 70, 399*ms)), Answer{}},
+		{1 * ms, reserve("r1", 5, 80), renewed(70, 1, 399*ms)},
+		{2 * ms, release("r1"), released(70)},
 		{2 * ms, advance(t, 0), Answer{}},
-		{2 * ms, release("r2"), released(4)},
-		{2 * ms, advance(t, 0, handed("w2", 5, 398*ms)), Answer{}}, // to 8
-		{3 * ms, release("w2"), released(5)},
-		{3 * ms, advance(t, 0, handed("r3", 8, 397*ms)), Answer{}},
+		{2 * ms, release("r2"), released(70)},
+		{2 * ms, advance(t, 0, handed("w2", 71, 398*ms)), Answer{}}, // to 74
+		{3 * ms, release("w2"), released(71)},
+		{3 * ms, advance(t, 0, handed("r3", 75, 397*ms)), Answer{}},
 	})
 }
 

@@ -24,12 +24,14 @@ func ReserveTokens(r Record, owner string, spare int, floor fence.Token, now clo
 	return r, Answer{Verdict: Done, Token: first, Spare: int(r.Token - first), Count: h.Count, ExpiresIn: h.Expiry.Sub(now)}
 }
 
-// reserve takes the next token, and spare tokens after it. A shared grant leaves the
-// token unchanged even if the floor has risen: two readers hold the lock
-// together, and neither may look stale beside the other.
+// reserve takes the next token, and spare tokens after it. The first reader's token
+// is larger than that of the writer before it, which a resource must refuse from
+// then on. A shared grant beside others leaves the token unchanged even if the floor
+// has risen: two readers hold the lock together, and neither may look stale beside
+// the other.
 func (r Record) reserve(weight int64, spare int, floor fence.Token) (Record, fence.Token) {
 	if r.Spec.Shared && weight < r.Spec.Limit {
-		if r.Token > 0 {
+		if len(r.Holds) > 0 {
 			return r, r.Token
 		}
 		spare = 0
