@@ -47,7 +47,7 @@ func (l *Lock) attempt(ctx context.Context, life leasefsm.Config, bound bool, q 
 		return nil, h.late(ctx, now.Sub(start))
 	}
 	defer l.c.mu.Unlock()
-	lease := h.startLocked(start, now, l, ctx, bound)
+	lease := h.startLocked(now, l, ctx, bound)
 	if q != nil {
 		q.stepLocked(waitq.Event[*waiter]{Kind: waitq.TryGranted, Token: grant.Token, Spare: grant.Spare}, now)
 		h.attachLocked(q)

@@ -45,21 +45,23 @@ func (c *Client) newHold(req store.Lease, grant store.Grant, fsm leasefsm.Lease)
 	return h
 }
 
-// startLocked renews h from now on and returns the first lease of it, which l asked
-// for at start. The client's mutex is held.
-func (h *hold) startLocked(start, now clock.Instant, l *Lock, base context.Context, bound bool) *Lease {
-	h.applyOptionsLocked(start, l)
+// startLocked renews h from now on, when its grant has arrived, and returns the first
+// lease of it, which l asked for. The client's mutex is held.
+func (h *hold) startLocked(now clock.Instant, l *Lock, base context.Context, bound bool) *Lease {
+	h.applyOptionsLocked(now, l)
 	h.leases = h.only[:0]
 	lease := h.addLeaseLocked(&h.first, base, bound)
 	h.c.renewer.Add(&h.fsm, now)
 	return lease
 }
 
-// applyOptionsLocked notes what l wants of a hold that begins at start.
-func (h *hold) applyOptionsLocked(start clock.Instant, l *Lock) {
+// applyOptionsLocked notes what l wants of a hold whose grant arrived, or which was
+// passed on, at now. MinHold does not count from when the request left, as validity
+// does: that may be long before anybody held the lock.
+func (h *hold) applyOptionsLocked(now clock.Instant, l *Lock) {
 	h.delay, h.least = l.delay(), 0
 	if l.o.MinHold > 0 {
-		h.least = start.Add(l.o.MinHold)
+		h.least = now.Add(l.o.MinHold)
 	}
 }
 

@@ -293,6 +293,68 @@ func TestMinHold(t *testing.T) {
 	})
 }
 
+// MinHold counts from when the grant arrived, however long before that the request
+// left: at an attempt that was answered late, in the line, and at a place that was
+// taken with the release before.
+func TestMinHoldCountsFromTheGrant(t *testing.T) {
+	const slow = time.Second
+	least := short
+	least.MinHold = 20 * time.Second
+	heldFor := func(t *testing.T, b *bench, l *leasehold.Lease) {
+		t.Helper()
+		start := time.Now()
+		b.release(l)
+		if held := time.Since(start); held != least.MinHold {
+			t.Errorf("released %v after the grant arrived, want %v", held, least.MinHold)
+		}
+	}
+	t.Run("slow attempt", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			b := newBench(t)
+			b.store.onAcquire(func(ctx context.Context, r store.AcquireRequest) (store.Grant, error) {
+				defer time.Sleep(slow)
+				return b.store.Store.Acquire(ctx, r)
+			})
+			heldFor(t, b, b.acquire(b.c.Mutex("a").With(least)))
+		})
+	})
+	t.Run("waited for", func(t *testing.T) {
+		inLine(t, leasehold.Options{}, func(t *testing.T, b *lineBench) {
+			b.line.onWait(func(ctx context.Context, r store.WaitRequest, reason func(error)) (store.Grant, error) {
+				defer time.Sleep(slow)
+				return b.line.under.Wait(ctx, r, reason)
+			})
+			first := b.acquire(b.strangers().Mutex("a"))
+			w := b.queue(b.c.Mutex("a").With(least))
+			b.release(first)
+			heldFor(t, b.bench, w.got())
+		})
+	})
+	t.Run("place taken with a release", func(t *testing.T) {
+		comesBack(t, func(t *testing.T, b *lineBench, s *returner) {
+			theirs := b.takeTurns(10, time.Millisecond)
+			s.returned = func() { time.Sleep(slow) } // the release is answered late, too
+			w := b.queue(b.c.Mutex("job"))
+			if err := theirs.Release(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			l := w.got()
+			if err := l.Release(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			taken, _, _ := s.count()
+			o := leasehold.LockOptions{MinHold: least.MinHold}
+			l = b.acquire(b.c.Mutex("job").With(o))
+			if _, waited, _ := s.count(); taken == 0 || waited != taken {
+				t.Errorf("waited at %d of %d places that were taken with a release", waited, taken)
+			}
+			s.returned = nil
+			heldFor(t, b.bench, l)
+			b.lapse()
+		})
+	})
+}
+
 // However many leases of one grant are released at the same moment, the last of
 // them waits for MinHold.
 func TestMinHoldOfLeasesReleasedTogether(t *testing.T) {

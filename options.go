@@ -83,10 +83,10 @@ type LockOptions struct {
 	// MaxHold bounds the whole hold: after it the lease is lost, even if renewals
 	// succeed. Default: no bound.
 	MaxHold time.Duration
-	// MinHold is the least time that the lock stays taken, counted from the attempt
-	// that was granted: Release waits for the rest. It is for jobs that many
-	// machines start at "the same" time by their clocks, where a short run on one
-	// machine must still exclude a late start on another. Default 0.
+	// MinHold is the least time that the lock stays taken, counted from when the grant
+	// arrived: Release waits for the rest. It is for jobs that many machines start at
+	// "the same" time by their clocks, where a short run on one machine must still
+	// exclude a late start on another. Default 0.
 	MinHold time.Duration
 	// Purpose is shown to those who ask who holds the lock. Goroutines share a place
 	// in the queue and a lease only if their purpose is the same: twenty goroutines

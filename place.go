@@ -237,7 +237,7 @@ func (q *queue) give(p *place, req store.Lease, grant store.Grant, start clock.I
 	}
 	w := a.Waiter.Of
 	h.home = q
-	w.endLocked(answer{lease: h.startLocked(start, now, w.l, w.ctx, w.bound), how: how})
+	w.endLocked(answer{lease: h.startLocked(now, w.l, w.ctx, w.bound), how: how})
 	h.attachLocked(q)
 	q.c.mu.Unlock()
 	return true, nil

@@ -16,8 +16,9 @@ import (
 type Kind struct {
 	// Limit is the largest sum of the weights of all holders. Zero means 1.
 	Limit int64
-	// Shared grants, which are those of less than the whole limit, do not change
-	// the token: all readers have the same.
+	// Shared means that grants of less than the whole limit share a token with the
+	// others that are held at the same time. Readers that hold the lock together
+	// have one token, between those of the writers before and after them.
 	Shared bool
 }
 

@@ -15,7 +15,7 @@ type Ask struct {
 	// Spec is the lock's kind as this owner understands it.
 	Spec  Spec
 	Owner string
-	// Attempt tells several attempts of one owner apart; see store.Request. It is
+	// Attempt tells several attempts of one owner apart; see store.Lease. It is
 	// empty if the owner makes one attempt only.
 	Attempt string
 	Meta    string
@@ -38,7 +38,7 @@ type Ask struct {
 	// MaxSpare. They follow it without a gap and belong to no other grant. Grants
 	// that share their token reserve none.
 	Spare int
-	// Floor is the smallest token that a grant may draw. A store that can forget
+	// Floor is the smallest token that a grant may have. A store that can forget
 	// a record, and its last token with it, passes a value that never goes back,
 	// such as its clock in microseconds.
 	Floor fence.Token
@@ -81,7 +81,7 @@ func (r Record) grant(a Ask, now clock.Instant) (Record, Answer) {
 // enter adds h with a new token, and removes the owner's place in the line.
 func (r Record) enter(h Hold, spare int, floor fence.Token) (Record, Hold) {
 	h.Count, h.Slot = 1, r.freeSlot()
-	r, h.Token = r.draw(h.Weight, spare, floor)
+	r, h.Token = r.reserve(h.Weight, spare, floor)
 	r.Line = without(r.Line, r.place(h.Owner))
 	r.Holds = with(r.Holds, h)
 	return r, h

@@ -109,7 +109,8 @@ func TestAdvanceSeveral(t *testing.T) {
 		{4 * ms, release("d"), released(4)},
 		{4 * ms, advance(t, 90, handed("e", 90, 396*ms)), Answer{}},
 	})
-	// Readers go in together, up to the first writer, and share their token.
+	// Readers go in together, up to the first writer, and share a token that is
+	// larger than all of the writer before them.
 	rw := func(owner string, weight int64) action {
 		return ask(Ask{Spec: ReadWrite, Owner: owner, Weight: weight, TTL: 500 * ms, Wait: 400 * ms, Fair: true, Spare: 3})
 	}
@@ -120,14 +121,14 @@ func TestAdvanceSeveral(t *testing.T) {
 		{0, rw("w2", ReadWriteLimit), busy("w1", 500*ms, 3)},
 		{0, rw("r3", 1), busy("w1", 500*ms, 4)},
 		{1 * ms, release("w1"), released(1)},
-		{1 * ms, advance(t, 70, handed("r1", 4, 399*ms), handed("r2", 4, 399*ms)), Answer{}},
-		{1 * ms, draw("r1", 5, 80), renewed(4, 1, 399*ms)},
-		{2 * ms, release("r1"), released(4)},
+		{1 * ms, advance(t, 70, handed("r1", 70, 399*ms), handed("r2", 70, 399*ms)), Answer{}},
+		{1 * ms, reserve("r1", 5, 80), renewed(70, 1, 399*ms)},
+		{2 * ms, release("r1"), released(70)},
 		{2 * ms, advance(t, 0), Answer{}},
-		{2 * ms, release("r2"), released(4)},
-		{2 * ms, advance(t, 0, handed("w2", 5, 398*ms)), Answer{}}, // to 8
-		{3 * ms, release("w2"), released(5)},
-		{3 * ms, advance(t, 0, handed("r3", 8, 397*ms)), Answer{}},
+		{2 * ms, release("r2"), released(70)},
+		{2 * ms, advance(t, 0, handed("w2", 71, 398*ms)), Answer{}}, // to 74
+		{3 * ms, release("w2"), released(71)},
+		{3 * ms, advance(t, 0, handed("r3", 75, 397*ms)), Answer{}},
 	})
 }
 
@@ -180,9 +181,9 @@ func TestAdvanceTellsWhoBarges(t *testing.T) {
 	})
 }
 
-func draw(owner string, spare, floor int) action {
-	return action{"draw", func(r Record, now clock.Instant) (Record, Answer) {
-		return Draw(r, owner, spare, fenceToken(floor), now)
+func reserve(owner string, spare, floor int) action {
+	return action{"reserve", func(r Record, now clock.Instant) (Record, Answer) {
+		return ReserveTokens(r, owner, spare, fenceToken(floor), now)
 	}}
 }
 
@@ -197,21 +198,21 @@ func TestSpareTokens(t *testing.T) {
 		return ask(Ask{Spec: Mutex, Owner: owner, TTL: 100 * ms, Wait: 100 * ms, Fair: true, Spare: spare, Floor: fenceToken(floor)})
 	}
 	r := play(t, []step{
-		{0, draw("a", 1, 0), notHeld},
+		{0, reserve("a", 1, 0), notHeld},
 		{0, m("a", 9, 0), reserving(9, granted(1, 1, 100*ms))}, // to 10
-		{0, m("a", 9, 0), again(1, 1, 100*ms)},                 // a repeat draws none
-		{0, draw("b", 1, 0), notHeld},
+		{0, m("a", 9, 0), again(1, 1, 100*ms)},                 // a repeat reserves none
+		{0, reserve("b", 1, 0), notHeld},
 		{0, m("b", 2, 0), busy("a", 100*ms, 1)},
-		{0, draw("b", 1, 0), notHeld},
-		{0, draw("a", 0, 0), renewed(11, 1, 100*ms)},
-		{0, draw("a", 3, 20), reserving(3, renewed(20, 1, 100*ms))}, // to 23
+		{0, reserve("b", 1, 0), notHeld},
+		{0, reserve("a", 0, 0), renewed(11, 1, 100*ms)},
+		{0, reserve("a", 3, 20), reserving(3, renewed(20, 1, 100*ms))}, // to 23
 		{0, renew("a", 100*ms), renewed(1, 1, 100*ms)},
 		{0, release("a"), released(1)},
 		{0, advance(t, 0, handed("b", 24, 100*ms)), Answer{}}, // to 26
-		{0, draw("a", 1, 0), notHeld},
+		{0, reserve("a", 1, 0), notHeld},
 		{0, release("b"), released(24)},
 		{0, m("c", MaxSpare, 1000), reserving(MaxSpare, granted(1000, 1, 100*ms))},
-		{100 * ms, draw("c", 0, 0), notHeld},
+		{100 * ms, reserve("c", 0, 0), notHeld},
 		{100 * ms, m("d", 0, 0), granted(1000+MaxSpare+1, 1, 100*ms)},
 	})
 	if r.Token != 1000+MaxSpare+1 {

@@ -26,7 +26,7 @@ const (
 	// Buried means that this owner was released before it asked; see Release.
 	Buried
 	// Done means that the lease was renewed or released, the place given up, or
-	// tokens were drawn.
+	// tokens were reserved.
 	Done
 	// NotHeld means that this owner has no lease and, for Leave, no place either.
 	NotHeld
@@ -46,8 +46,8 @@ type Answer struct {
 	Verdict Verdict
 	// Again is set if Granted confirmed or re-entered an existing lease.
 	Again bool
-	// Token is the token of the owner's lease, for Granted and Done. For Draw it
-	// is the first token drawn.
+	// Token is the token of the owner's lease, for Granted and Done. For
+	// ReserveTokens it is the first token reserved.
 	Token fence.Token
 	// Slot is the slot of the owner's lease, for Granted.
 	Slot int64

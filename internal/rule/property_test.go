@@ -87,8 +87,8 @@ func TestRuleKeepsItsPromises(t *testing.T) {
 			"advance": func(t *rapid.T) {
 				h.advance(t, fence.Token(rapid.IntRange(0, 40).Draw(t, "floor")))
 			},
-			"draw": func(t *rapid.T) {
-				h.draw(t, owner.Draw(t, "owner"), rapid.IntRange(0, 7).Draw(t, "spare"), fence.Token(rapid.IntRange(0, 40).Draw(t, "floor")))
+			"reserve": func(t *rapid.T) {
+				h.reserve(t, owner.Draw(t, "owner"), rapid.IntRange(0, 7).Draw(t, "spare"), fence.Token(rapid.IntRange(0, 40).Draw(t, "floor")))
 			},
 		})
 	})
@@ -144,7 +144,7 @@ func (h *history) admit(t *rapid.T, a Ask) {
 		if now.Count != 1 || now.Weight != weight {
 			t.Fatalf("a new lease of weight %d: %+v", weight, now)
 		}
-		h.fresh(t, a.Owner, weight, a.Spare, a.Floor, now.Token)
+		h.fresh(t, a.Owner, len(before.Holds) > 0, weight, a.Spare, a.Floor, now.Token)
 		h.leaves(a.Owner)
 		if a.Fair {
 			notOvertaken(t, room-weight, ahead)
@@ -203,22 +203,20 @@ func (h *history) confirmed(t *rapid.T, was, now Hold, a Ask) {
 	}
 }
 
-// fresh: a new exclusive grant has a larger token than all before it, and so are
-// the tokens that it reserves.
-func (h *history) fresh(t *rapid.T, owner string, weight int64, spare int, floor, token fence.Token) {
+// fresh: a new grant has a larger token than all before it, and so are the tokens
+// that it reserves. Among others, a shared grant has their token instead.
+func (h *history) fresh(t *rapid.T, owner string, others bool, weight int64, spare int, floor, token fence.Token) {
 	h.tokens[owner] = token
-	h.drawn(t, weight, spare, floor, token)
+	h.reserved(t, others, weight, spare, floor, token)
 }
 
-func (h *history) drawn(t *rapid.T, weight int64, spare int, floor, token fence.Token) {
+func (h *history) reserved(t *rapid.T, others bool, weight int64, spare int, floor, token fence.Token) {
 	shared := h.record.Spec.Shared && weight < h.record.Spec.Limit
 	switch {
-	case token == 0, token < h.last:
-		t.Fatalf("token %v after %v", token, h.last)
-	case !shared && (token == h.last || token < floor):
-		t.Fatalf("token %v after %v, floor %v", token, h.last, floor)
-	case shared && h.last > 0 && token != h.last:
+	case shared && others && token != h.last:
 		t.Fatalf("a shared grant moved the token from %v to %v", h.last, token)
+	case !(shared && others) && (token <= h.last || token < floor):
+		t.Fatalf("token %v after %v, floor %v", token, h.last, floor)
 	}
 	if h.last = token; !shared {
 		h.last += fence.Token(spare)
@@ -380,7 +378,7 @@ func (h *history) advance(t *rapid.T, floor fence.Token) {
 		if want := (Hold{Owner: p.Owner, Meta: p.Meta, Weight: p.Weight, Count: 1, Slot: got.Slot, Token: turn.Token, Expiry: p.Expiry}); got != want || turn.ExpiresIn != p.Expiry.Sub(h.now) {
 			t.Fatalf("handed on as %+v, %+v, want %+v", got, turn, want)
 		}
-		h.fresh(t, p.Owner, p.Weight, p.Spare, floor, turn.Token)
+		h.fresh(t, p.Owner, inside > 0, p.Weight, p.Spare, floor, turn.Token)
 		inside++
 	}
 	if len(h.record.Holds) != inside || !slices.Equal(h.record.Holds[:len(before.Holds)], before.Holds) {
@@ -391,24 +389,24 @@ func (h *history) advance(t *rapid.T, floor fence.Token) {
 	}
 }
 
-func (h *history) draw(t *rapid.T, owner string, spare int, floor fence.Token) {
-	before, ans := h.step(t, func(r Record) (Record, Answer) { return Draw(r, owner, spare, floor, h.now) })
+func (h *history) reserve(t *rapid.T, owner string, spare int, floor fence.Token) {
+	before, ans := h.step(t, func(r Record) (Record, Answer) { return ReserveTokens(r, owner, spare, floor, h.now) })
 	want := before
 	want.Token = h.record.Token
 	i := before.hold(owner)
 	if i < 0 {
 		want.Token = before.Token
 		if ans != (Answer{Verdict: NotHeld}) {
-			t.Fatalf("drew for one who is not inside: %+v", ans)
+			t.Fatalf("reserved for one who is not inside: %+v", ans)
 		}
 	} else {
 		if l := before.Holds[i]; ans != (Answer{Verdict: Done, Token: ans.Token, Spare: int(h.record.Token - ans.Token), Count: l.Count, ExpiresIn: l.Expiry.Sub(h.now)}) {
-			t.Fatalf("drew %+v for %+v", ans, l)
+			t.Fatalf("reserved %+v for %+v", ans, l)
 		}
-		h.drawn(t, before.Holds[i].Weight, spare, floor, ans.Token)
+		h.reserved(t, true, before.Holds[i].Weight, spare, floor, ans.Token)
 	}
 	if !reflect.DeepEqual(h.record, want) {
-		t.Fatalf("drawing made %+v of %+v", h.record, before)
+		t.Fatalf("reserving made %+v of %+v", h.record, before)
 	}
 }
 
@@ -448,7 +446,7 @@ func (h *history) check(t *rapid.T) {
 		t.Fatalf("the line is %+v, by arrival it is %+v", r.Line, line)
 	}
 	if r.Token != h.last {
-		t.Fatalf("the record's token is %v, the last one drawn was %v", r.Token, h.last)
+		t.Fatalf("the record's token is %v, the last one reserved was %v", r.Token, h.last)
 	}
 }
 

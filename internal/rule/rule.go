@@ -20,8 +20,9 @@ import (
 //	read-write  {Limit: ReadWrite}   reader: weight 1, writer: weight ReadWrite
 type Spec struct {
 	Limit int64 `json:"limit"`
-	// Shared grants (those of less than the whole limit) do not change the token:
-	// a resource need not tell readers apart, only writers.
+	// Shared means that grants of less than the whole limit share a token with the
+	// others that are held at the same time: a resource need not tell readers
+	// apart, only writers from each other and from readers.
 	Shared bool `json:"shared,omitempty"`
 }
 

@@ -303,13 +303,22 @@ func TestReadWrite(t *testing.T) {
 		{20 * ms, read("r3", 0), busy("w1", 100*ms, 0)},
 		{20 * ms, write("w2", 0), busy("w1", 100*ms, 0)},
 		{20 * ms, release("w1"), released(2)},
-		// Readers after a writer see its token, and each other's, even while
-		// the floor rises.
-		{20 * ms, read("r4", 0), granted(2, 1, 100*ms)},
-		{20 * ms, read("r5", 1000), granted(2, 1, 100*ms)},
-		{20 * ms, release("r4"), released(2)},
-		{20 * ms, release("r5"), released(2)},
-		{20 * ms, write("w2", 0), granted(3, 1, 100*ms)},
+		// The first reader after a writer has a larger token, so that a resource
+		// refuses the writer if it was paused. Readers that join it share its
+		// token, even while the floor rises, and when the first one has left.
+		{20 * ms, read("r4", 0), granted(3, 1, 100*ms)},
+		{20 * ms, read("r5", 1000), granted(3, 1, 100*ms)},
+		{20 * ms, release("r4"), released(3)},
+		{20 * ms, read("r6", 0), granted(3, 1, 100*ms)},
+		{20 * ms, release("r5"), released(3)},
+		{20 * ms, release("r6"), released(3)},
+		{20 * ms, write("w2", 0), granted(4, 1, 100*ms)},
+		// The same if the writer's lease has expired.
+		{120 * ms, read("r7", 0), granted(5, 1, 100*ms)},
+		// Readers that have the lock after others have left it are nobody's
+		// companions.
+		{120 * ms, release("r7"), released(5)},
+		{120 * ms, read("r8", 10), granted(10, 1, 100*ms)},
 	})
 	// A store that forgot the lock: no reader goes below the floor.
 	play(t, []step{{0, read("r1", 1000), granted(1000, 1, 100*ms)}})
@@ -379,11 +388,11 @@ func TestKindMismatch(t *testing.T) {
 		{50 * ms, use(Semaphore(2), "c"), granted(2, 1, 100*ms)},
 		{50 * ms, use(Mutex, "a"), refused("c", 100*ms)},
 		// Once nobody is there it is what the next one says it is.
-		{150 * ms, use(ReadWrite, "d"), granted(2, 1, 100*ms)},
-		{150 * ms, release("d"), released(2)},
-		{150 * ms, use(Mutex, "e"), granted(3, 1, 100*ms)},
+		{150 * ms, use(ReadWrite, "d"), granted(3, 1, 100*ms)},
+		{150 * ms, release("d"), released(3)},
+		{150 * ms, use(Mutex, "e"), granted(4, 1, 100*ms)},
 		{150 * ms, use(Spec{}, "f"), refused("e", 100*ms)},
-		{150 * ms, release("e"), released(3)},
+		{150 * ms, release("e"), released(4)},
 		{150 * ms, use(Spec{}, "f"), Answer{Verdict: Mismatch}}, // a lock of nothing
 	})
 	if r.Spec != Mutex {
@@ -509,8 +518,8 @@ func TestFair(t *testing.T) {
 		{2 * ms, rw("r2", 1), behind("w1", 398*ms, 2)},
 		{2 * ms, rw("w1", ReadWriteLimit), granted(2, 1, 500*ms)},
 		{3 * ms, release("w1"), released(2)},
-		{3 * ms, rw("r3", 1), granted(2, 1, 500*ms)}, // r2 can come in, too
-		{3 * ms, rw("r2", 1), granted(2, 1, 500*ms)},
+		{3 * ms, rw("r3", 1), granted(3, 1, 500*ms)}, // r2 can come in, too
+		{3 * ms, rw("r2", 1), granted(3, 1, 500*ms)},
 		{3 * ms, rw("r4", 1), behind("w2", 398*ms, 2)},
 	})
 }
@@ -543,13 +552,13 @@ func TestTombs(t *testing.T) {
 		{320 * ms, m("z"), granted(5, 1, 100*ms)},                                     //
 		{330 * ms, release("z"), released(5)},                                         //
 		{330 * ms, renew("b", 100*ms), notHeld},                                       //
-		{330 * ms, ask(Ask{Spec: ReadWrite, Owner: "r", TTL: ms}), granted(5, 1, ms)}, // a tomb is nobody
+		{330 * ms, ask(Ask{Spec: ReadWrite, Owner: "r", TTL: ms}), granted(6, 1, ms)}, // a tomb is nobody
 		{331 * ms, bury("y", 1), notHeld},
 	})
 	if r.Idle() {
 		t.Error("a record with a tombstone is called idle: it must not be forgotten")
 	}
-	if r = Expire(r, clock.Instant(2*time.Hour)); !r.Idle() || r.Token != 5 {
+	if r = Expire(r, clock.Instant(2*time.Hour)); !r.Idle() || r.Token != 6 {
 		t.Errorf("after everything expired: %+v, want it idle, with its last token", r)
 	}
 }

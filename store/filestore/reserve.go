@@ -38,7 +38,7 @@ func (t *step) reserveFor(r store.ReserveRequest) (d store.Reserved, held bool, 
 	if err != nil {
 		return store.Reserved{}, false, err
 	}
-	after, ans := rule.Draw(before.Record, r.Owner, r.Count-1, 0, t.now)
+	after, ans := rule.ReserveTokens(before.Record, r.Owner, r.Count-1, 0, t.now)
 	if ans.Verdict != rule.Done {
 		return store.Reserved{}, false, nil
 	}
@@ -46,6 +46,6 @@ func (t *step) reserveFor(r store.ReserveRequest) (d store.Reserved, held bool, 
 	if err != nil {
 		return store.Reserved{}, false, err
 	}
-	after, ans = rule.Draw(before.Record, r.Owner, spare, floor, t.now)
+	after, ans = rule.ReserveTokens(before.Record, r.Owner, spare, floor, t.now)
 	return store.Reserved{Token: ans.Token, Count: ans.Spare + 1, Waiting: len(after.Line) > 0}, true, t.write(r.Name, before.with(after))
 }

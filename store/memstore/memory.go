@@ -72,9 +72,10 @@ func (s *Store) Acquire(ctx context.Context, r store.AcquireRequest) (store.Gran
 	now := s.clock.Now()
 	s.sweepSometimes(now)
 	// After settled, a free lock has no waiter that it should go to.
+	before := s.settled(r.Name, now)
 	ask := s.ask(r.Lease, r.Spare)
 	ask.Fair = !r.Kind.IsMutex() // there may be room for it, and waiters ahead of it
-	rec, ans := rule.Admit(s.settled(r.Name, now), ask, now)
+	rec, ans := rule.Admit(before, ask, now)
 	s.keep(r.Name, rec, now)
 	switch ans.Verdict {
 	case rule.Granted:
@@ -89,6 +90,8 @@ func (s *Store) Acquire(ctx context.Context, r store.AcquireRequest) (store.Gran
 	return store.Grant{}, refusal("acquire", r.Lease, ans)
 }
 
+// ask is what r asks of a record that was read before: reading it may forget an
+// earlier one, whose tokens are the floor.
 func (s *Store) ask(r store.Lease, spare int) rule.Ask {
 	if r.SharesToken() {
 		spare = 0

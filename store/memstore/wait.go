@@ -117,9 +117,10 @@ func (s *Store) enqueue(w *waiter) error {
 	if err := s.join(w); err != nil {
 		return err
 	}
+	before := s.alive(r.Name, now)
 	ask := s.ask(r.Lease, r.Spare)
 	ask.Fair, ask.Wait = !r.Barge, r.TTL
-	rec, ans := rule.Admit(s.alive(r.Name, now), ask, now)
+	rec, ans := rule.Admit(before, ask, now)
 	if ans.Verdict != rule.Granted && ans.Verdict != rule.Busy {
 		s.lines[r.Name].dismiss(r.Owner, refusal("wait for", r.Lease, ans))
 	}
@@ -186,7 +187,7 @@ func (s *Store) ReserveTokens(ctx context.Context, r store.ReserveRequest) (stor
 	}
 	defer s.mu.Unlock()
 	now := s.clock.Now()
-	rec, ans := rule.Draw(s.alive(r.Name, now), r.Owner, r.Count-1, s.forgotten+1, now)
+	rec, ans := rule.ReserveTokens(s.alive(r.Name, now), r.Owner, r.Count-1, s.forgotten+1, now)
 	s.keep(r.Name, rec, now)
 	if ans.Verdict != rule.Done {
 		return store.Reserved{}, fmt.Errorf("reserve tokens for %q: %w", r.Name, store.ErrNotHeld)

@@ -406,3 +406,26 @@ func TestReasonEndsTheWait(t *testing.T) {
 		s.Close()
 	}
 }
+
+// A lock whose lease has expired goes to the caller if the only waiter barges. That
+// forgets the record first, and the caller's token is above all that it had.
+func TestForgottenTokensAreNotGrantedAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		now := clock.Instant(1)
+		s := New(&Options{Clock: clock.Func(func() clock.Instant { return now })})
+		held, err := s.Acquire(t.Context(), store.AcquireRequest{Lease: request(time.Hour).Lease, Spare: 200})
+		if err != nil {
+			t.Fatal(err)
+		}
+		r := request(time.Hour)
+		r.Barge = true
+		waiter := wait(t, s, r)
+		now = now.Add(time.Hour) // the timer has not noticed
+		next, err := s.Acquire(t.Context(), store.AcquireRequest{Lease: request(time.Hour).Lease})
+		if err != nil || next.Token <= held.Token+200 {
+			t.Errorf("granted %+v, %v after %+v", next, err, held)
+		}
+		waiter.cancel()
+		<-waiter.done
+	})
+}

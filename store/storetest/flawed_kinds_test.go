@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/leasehold-dev/leasehold/fence"
 	"github.com/leasehold-dev/leasehold/internal/clock"
 	"github.com/leasehold-dev/leasehold/internal/rule"
 	"github.com/leasehold-dev/leasehold/store"
@@ -80,6 +81,10 @@ func (s *manifold) admit(l store.Lease, spare int, wait time.Duration) (store.Gr
 			g.Slot = 0
 		case s.is("tokens repeat"):
 			g.Token = 7
+		case s.is("readers have the writer's token") && l.SharesToken():
+			g.Token = max(1, g.Token-1)
+		case s.is("readers have tokens of their own") && l.SharesToken():
+			g.Token += fence.Token(g.Slot)
 		}
 		return g, nil
 	case rule.Mismatch:
@@ -149,7 +154,7 @@ func (s *manifold) ReserveTokens(_ context.Context, r store.ReserveRequest) (sto
 		return store.Reserved{}, err
 	}
 	ans := s.step(r.Name, func(rec rule.Record, now clock.Instant) (rule.Record, rule.Answer) {
-		return rule.Draw(rec, r.Owner, r.Count-1, 0, now)
+		return rule.ReserveTokens(rec, r.Owner, r.Count-1, 0, now)
 	})
 	return store.Reserved{Token: ans.Token, Count: r.Count}, nil
 }

@@ -243,7 +243,8 @@ func checkKindTokens(t *trial) {
 	}
 }
 
-// checkKindReadWrite: readers hold a lock together, and a writer alone.
+// checkKindReadWrite: readers hold a lock together, and a writer alone. Readers share
+// a token, which lies between those of the writers before and after them.
 func checkKindReadWrite(t *trial) {
 	name := t.name()
 	writer := t.writer(name)
@@ -254,14 +255,17 @@ func checkKindReadWrite(t *trial) {
 	}
 	t.release(t.other(), writer)
 	var readers []store.Lease
-	var token = last
+	var token fence.Token // that the readers share
 	for i := range 3 {
 		r := t.reader(name)
 		g := t.acquireSpare(t.handles()[i%len(t.handles())], store.AcquireRequest{Lease: r, Spare: 3})
-		if g.Token < token {
-			t.Fatalf("a reader was granted token %v after %v", g.Token, token)
+		if g.Token <= last {
+			t.Fatalf("a reader was granted token %v after the writer's %v", g.Token, last)
 		}
-		if g.Spare != 0 && i > 0 {
+		if i > 0 && g.Token != token {
+			t.Fatalf("a reader was granted token %v beside a reader with %v", g.Token, token)
+		}
+		if g.Spare != 0 {
 			t.Fatalf("%d tokens were reserved for a reader, which shares its token", g.Spare)
 		}
 		token = g.Token
@@ -305,6 +309,9 @@ func checkKindWriterWaits(t *trial) {
 	t.release(t.first, writer.Lease)
 	for _, r := range readers {
 		t.gets("the readers get the lock after the writer", r)
+		if r.grant.Token <= writer.grant.Token || r.grant.Token != readers[0].grant.Token {
+			t.Fatalf("a reader was granted token %v after the writer's %v, beside a reader with %v", r.grant.Token, writer.grant.Token, readers[0].grant.Token)
+		}
 	}
 	t.holders("readers that waited", readers[0].Lease, readers[1].Lease)
 }

@@ -17,18 +17,16 @@ func (j *judge) grants(c *claim) {
 	j.claims = append(j.claims, c)
 	j.kept = append(j.kept, c)
 	o := j.w.owner(c.owner)
-	begun := c.k.began   // or later: what it asked for may not have left at once
 	if o.holder != nil { // passed on
-		begun = c.at
 		j.tally.Passed++
 	}
 	if o.holder == nil || o.holder.lease.Token() < c.lease.Token() { // of two at the same instant
 		o.holder = c
 	}
-	if o.least = 0; c.minHold > 0 && c.k.c.goneOn < begun {
-		o.least = begun + c.minHold
+	if o.least = 0; c.minHold > 0 && c.k.c.goneOn < c.at {
+		o.least = c.at + c.minHold
 	}
-	j.locks[c.lock].leastUntil = max(j.locks[c.lock].leastUntil, begun+c.minHold, c.at+c.minHold)
+	j.locks[c.lock].leastUntil = max(j.locks[c.lock].leastUntil, c.at+c.minHold)
 	j.tally.Grants++
 	j.locks[c.lock].grants++
 	if c.ended() || c.lease.Err() != nil {

@@ -179,7 +179,7 @@ func (j *judge) hear(k *worker, n note) {
 	}
 	switch n.kind {
 	case begins:
-		k.wants, k.began = n.lock, j.w.now()
+		k.wants = n.lock
 	case granted:
 		k.wants = -1
 		j.grants(n.claim)

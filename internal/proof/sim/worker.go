@@ -21,10 +21,9 @@ type worker struct {
 	rng   *rand.Rand
 	lane  int // its part of the instants
 	turn  int
-	notes []note        // what the driver has not seen yet; with the world's mutex
-	wants int           // the lock that it waits for, as the driver has heard; -1: none
-	began time.Duration // when it last began to ask for one
-	doing string        // in words, for one that does not get on
+	notes []note // what the driver has not seen yet; with the world's mutex
+	wants int    // the lock that it waits for, as the driver has heard; -1: none
+	doing string // in words, for one that does not get on
 	since time.Duration
 }
 
