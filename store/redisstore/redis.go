@@ -1,16 +1,18 @@
 // Package redisstore keeps locks on one Redis server, or on a majority of several
 // independent servers. The algorithm is Redlock, extended by a fencing token that each
 // grant carries. Locks can also be kept on a Redis Cluster, each on one master, with
-// weaker guarantees: see Cluster.
+// weaker guarantees: see Cluster. The locks are mutexes: other kinds are refused with
+// store.ErrUnsupported. Open and OpenCluster describe the URLs, which store.Open
+// understands too.
 //
 // Lock L is the key L with the value "owner {...}" and a TTL. Any other client that locks
 // with SET L value NX PX therefore excludes this one, and is excluded by it. All other
 // data of lock L is in keys that begin with {L}:.
 //
 // The servers must be independent masters. A promoted replica may not know of a lock that
-// its master granted, and no client can notice that. Where sentinels promote replicas
-// (redis-sentinel://), the class of the store is therefore store.Efficiency. Tokens do
-// not go back there either, as long as the servers' clocks agree: a resource that checks
+// its master granted, and no client can notice that. If sentinels promote replicas
+// (redis-sentinel://), the class of the store is therefore store.Efficiency. Even then
+// tokens do not go back, as long as the servers' clocks agree: a resource that checks
 // tokens refuses a holder whose lock was lost.
 package redisstore
 
@@ -65,12 +67,20 @@ var _ store.Store = (*Store)(nil)
 //
 //	redis://user:password@a:6379,b:6379,c:6379/0?max_ttl=60s&node_timeout=50ms
 //
-// The scheme rediss:// selects TLS. A nil o means the defaults.
+// The scheme rediss:// selects TLS. One host is a single server, several hosts are
+// independent servers that decide by majority. If they need a URL each, because their
+// passwords differ, urls has several. One server on this machine can also be named by
+// its unix socket:
+//
+//	unix://user:password@/run/redis.sock?db=0&max_ttl=60s
+//
+// A nil o means the defaults.
 //
 // Open blocks until a majority of the nodes has answered or cannot answer any more, at
 // most for Options.ConnectTimeout. A node that is down is tried again when it is needed.
 // Open fails with a *store.QuorumError if too few nodes are up, or if one server is
-// listed under two addresses.
+// listed under two addresses. If the URLs or the options are wrong, it fails
+// before it sends anything.
 //
 // The URLs can instead name the sentinels that watch a master and its replicas:
 //

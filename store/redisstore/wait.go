@@ -11,8 +11,8 @@ import (
 var _ store.Rejoiner = (*Store)(nil)
 
 // Wait implements store.Waiter. Each server keeps its own queue of waiters, and hands the
-// lock over in the step that releases it; see hand.lua. Where a server cannot
-// push, because the user lacks the permission or a proxy is in between, the client polls.
+// lock over in the step that releases it. If a server cannot push, because the user lacks
+// the permission or a proxy is in between, the client polls.
 func (s *Store) Wait(ctx context.Context, r store.WaitRequest, reason func(error)) (store.Grant, error) {
 	if err := s.ready(ctx, r.Lease, r.Check(s.Caps())); err != nil {
 		s.keeper.Abandon(r.Owner)
@@ -31,8 +31,7 @@ func (s *Store) ReserveTokens(ctx context.Context, r store.ReserveRequest) (stor
 	return s.keeper.ReserveTokens(ctx, r)
 }
 
-// ReleaseAndRejoin implements store.Rejoiner. Each server does both in one step; see
-// return.lua.
+// ReleaseAndRejoin implements store.Rejoiner. Each server does both in one step.
 func (s *Store) ReleaseAndRejoin(ctx context.Context, r store.ReleaseRequest, next store.WaitRequest) (standing bool, err error) {
 	if err := cmp.Or(s.usable(ctx), r.Check(s.Caps())); err != nil {
 		return false, err
