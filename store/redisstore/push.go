@@ -90,24 +90,24 @@ func (w *wire) handlePush(v resp.Value) {
 	case !ok:
 		n.log.Debug("ignoring an invalid push", "message", v.List[2].String())
 	case told.Granted && n.isCounting(): // an operator has declared the server empty; it grants again
-		n.s.keeper.OnPushLost(n.index)
+		n.s.driver.OnPushLost(n.index)
 	case told.Granted:
 		if !pushesStamped {
 			told.Stamp = w.at
 		}
-		name := n.s.keeper.OnGranted(n.index, told.Owner, driver.Reply{Token: told.Token, Counted: told.Counted, Reserved: told.Reserved, Stamp: told.Stamp, Clock: told.Clock, At: w.at})
+		name := n.s.driver.OnGranted(n.index, told.Owner, driver.Reply{Token: told.Token, Counted: told.Counted, Reserved: told.Reserved, Stamp: told.Stamp, Clock: told.Clock, At: w.at})
 		if name != "" && n.s.guarded.Load() {
 			n.saw([]byte(name), told.Token, w.at)
 		}
 	default:
-		n.s.keeper.OnFree(n.index, told.Owner)
+		n.s.driver.OnFree(n.index, told.Owner)
 	}
 }
 
 // recheckWaiters makes all waiters ask the node again after its connection broke.
 func (w *wire) recheckWaiters() {
 	if w.canPush && missedAsked { // even if nobody waits at a place yet
-		w.n.s.keeper.OnPushLost(w.n.index)
+		w.n.s.driver.OnPushLost(w.n.index)
 	}
 }
 

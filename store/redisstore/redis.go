@@ -39,7 +39,7 @@ import (
 type Store struct {
 	o        config.Config
 	nodes    []*node
-	keeper   driver.Driver
+	driver   driver.Driver
 	servers  membership.Registry
 	wall     func() time.Time // time of day
 	declares bool             // it is opened to end quarantines, which then are no news
@@ -119,9 +119,9 @@ func newStore(urls []string, o *Options) (*Store, error) {
 		return nil, err
 	}
 	s := &Store{o: opts, membership: lists, topology: independent{}, wall: opts.Wall(), channel: script.ChannelBegin + rand.Text(), closing: make(chan struct{}), pushTestAfter: pushTestAfter, idle: idleAfter}
-	s.keeper = driver.Driver{Sets: lists.Sets, Encode: s.encode, EncodeRenewals: s.bundle, NodeTimeout: opts.TimeoutFor, Clock: opts.Clock, Wall: s.wall, Jitter: opts.Jitter(), Logger: opts.Logger, Coalesce: s.crowded, Closing: s.closing}
+	s.driver = driver.Driver{Sets: lists.Sets, Encode: s.encode, EncodeRenewals: s.bundle, NodeTimeout: opts.TimeoutFor, Clock: opts.Clock, Wall: s.wall, Jitter: opts.Jitter(), Logger: opts.Logger, Coalesce: s.crowded, Closing: s.closing}
 	if len(addrs) > 1 && clocksWatched {
-		s.keeper.Clocks = driver.NewClocks(len(addrs), opts.Quarantine(), driver.WallAhead(opts.Clock), opts.Logger)
+		s.driver.Clocks = driver.NewClocks(len(addrs), opts.Quarantine(), driver.WallAhead(opts.Clock), opts.Logger)
 	}
 	s.guarded.Store(len(addrs) > 1)
 	s.armed.Store(len(addrs) > 1)
@@ -143,7 +143,7 @@ func newStore(urls []string, o *Options) (*Store, error) {
 	s.nodes = make([]*node, len(addrs))
 	for i, a := range addrs {
 		s.nodes[i] = newNode(i, a, s)
-		s.keeper.Nodes = append(s.keeper.Nodes, s.nodes[i])
+		s.driver.Nodes = append(s.driver.Nodes, s.nodes[i])
 	}
 	return s, nil
 }
@@ -170,7 +170,7 @@ func (s *Store) Acquire(ctx context.Context, r store.AcquireRequest) (store.Gran
 	if err := s.ready(ctx, r.Lease, r.Check(s.Caps())); err != nil {
 		return store.Grant{}, err
 	}
-	return s.keeper.Acquire(ctx, r)
+	return s.driver.Acquire(ctx, r)
 }
 
 // Renew implements store.Store. It renews all leases at once, and returns when each lease
@@ -182,7 +182,7 @@ func (s *Store) Renew(ctx context.Context, leases []store.Lease) []error {
 		errs[i] = cmp.Or(s.usable(ctx), r.Check(caps))
 	}
 	if !slices.ContainsFunc(errs, func(err error) bool { return err != nil }) {
-		return s.keeper.Renew(ctx, leases)
+		return s.driver.Renew(ctx, leases)
 	}
 	var valid []store.Lease
 	for i, r := range leases {
@@ -190,7 +190,7 @@ func (s *Store) Renew(ctx context.Context, leases []store.Lease) []error {
 			valid = append(valid, r)
 		}
 	}
-	results := s.keeper.Renew(ctx, valid)
+	results := s.driver.Renew(ctx, valid)
 	for i := range errs {
 		if errs[i] == nil {
 			errs[i], results = results[0], results[1:]
@@ -204,7 +204,7 @@ func (s *Store) Release(ctx context.Context, r store.ReleaseRequest) error {
 	if err := cmp.Or(s.usable(ctx), r.Check(s.Caps())); err != nil {
 		return err
 	}
-	return s.keeper.Release(ctx, r)
+	return s.driver.Release(ctx, r)
 }
 
 // ready refuses a request to acquire that is invalid or that the servers cannot fulfil,
