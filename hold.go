@@ -45,8 +45,8 @@ func (c *Client) newHold(req store.Lease, grant store.Grant, fsm leasefsm.Lease)
 	return h
 }
 
-// startLocked renews h from now on and returns the first lease of it, which l asked
-// for at start. The client's mutex is held.
+// startLocked renews h from now on and returns the first lease of it, which l
+// asked for at start.
 func (h *hold) startLocked(start, now clock.Instant, l *Lock, base context.Context, bound bool) *Lease {
 	h.applyOptionsLocked(start, l)
 	h.leases = h.only[:0]
@@ -63,7 +63,7 @@ func (h *hold) applyOptionsLocked(start clock.Instant, l *Lock) {
 	}
 }
 
-// addLeaseLocked makes l one more lease of h. The client's mutex is held.
+// addLeaseLocked makes l one more lease of h.
 func (h *hold) addLeaseLocked(l *Lease, base context.Context, bound bool) *Lease {
 	l.h, l.base, l.bound, l.token = h, base, bound, h.token
 	h.leases = append(h.leases, l)
@@ -111,7 +111,7 @@ func (l *Lease) leaveHold(impatient bool) (t turn, rest time.Duration, lost erro
 	return h.unlockLocked(now), 0, lost
 }
 
-// endLocked makes err l's fate, unless it already has one. The client's mutex is held.
+// endLocked makes err l's fate, unless it already has one.
 func (l *Lease) endLocked(err error) {
 	if l.err != nil {
 		return
@@ -125,8 +125,8 @@ func (l *Lease) endLocked(err error) {
 	}
 }
 
-// stepLocked applies an event to h, keeps its place among the deadlines, and tells
-// its holders when it is lost. The client's mutex is held.
+// stepLocked applies an event to h, keeps its place among the deadlines, and
+// tells its holders when it is lost.
 func (h *hold) stepLocked(e leasefsm.Event, start, now clock.Instant) {
 	if e == leasefsm.RenewalSent {
 		h.renewed.Store(true)

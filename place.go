@@ -100,8 +100,8 @@ func (w *waiter) waitAt(p *place) (waits bool) {
 	return waits
 }
 
-// leavePlaceLocked gives up the place at which w has waited. If w does not wait any
-// longer, the queue does not ask the store for it again. The client's mutex is held.
+// leavePlaceLocked gives up the place at which w has waited. If w does not wait
+// any longer, the queue does not ask the store for it again.
 func (w *waiter) leavePlaceLocked(waits bool) {
 	if !waits && !w.done {
 		w.q.m.Step(waitq.Event[*waiter]{Kind: waitq.Ended, Waiter: &w.Waiter}, 0, nil)
@@ -109,8 +109,8 @@ func (w *waiter) leavePlaceLocked(waits bool) {
 	w.q.stepLocked(waitq.Event[*waiter]{Kind: waitq.PlaceOver}, 0)
 }
 
-// watchPatienceLocked ends the place when the patience of the one waiter that waits
-// there does. The client's mutex is held.
+// watchPatienceLocked ends the place when the patience of the one waiter that
+// waits there does.
 func (p *place) watchPatienceLocked(now clock.Instant) {
 	if p.alone == nil {
 		return

@@ -38,7 +38,7 @@ func (n *node) clockSaid(said resp.Value, sent, received clock.Instant) {
 	}
 }
 
-// startClockLocked reads the clock over a new connection. The mutex is held.
+// startClockLocked reads the clock over a new connection.
 func (n *node) startClockLocked(now time.Time) {
 	if n.watchesClock() {
 		n.clock.due = now.Add(clockPause(n.s.o.MaxTTL))

@@ -172,7 +172,7 @@ func (n *node) Flush() {
 	}
 }
 
-// refusesLocked returns why c cannot be enqueued. The mutex is held.
+// refusesLocked returns why c cannot be enqueued.
 func (n *node) refusesLocked(c *script.Command) error {
 	switch {
 	case n.closed:
@@ -233,8 +233,8 @@ func (n *node) flush() (more bool) {
 	return more
 }
 
-// needsProofLocked reports whether a call is enqueued that should not be sent over a connection
-// that may be dead. The mutex is held.
+// needsProofLocked reports whether a call is enqueued that should not be sent over a
+// connection that may be dead.
 func (n *node) needsProofLocked() bool {
 	for c := range n.waiting.all {
 		if !c.command.Repeats {

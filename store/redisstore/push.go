@@ -111,8 +111,8 @@ func (w *wire) recheckWaiters() {
 	}
 }
 
-// testPushLocked tests a silent connection while there are waiters. The mutex is held, and nothing
-// is in flight. It returns when to test again; zero means not before something is sent.
+// testPushLocked tests a silent connection, with nothing in flight, while there are
+// waiters. It returns when to test again; zero means not before something is sent.
 func (w *wire) testPushLocked(now time.Time) (again time.Time) {
 	n := w.n
 	if !w.canPush || n.s.waiting.Load() == 0 {

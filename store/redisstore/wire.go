@@ -113,8 +113,8 @@ func (w *wire) setPushFlagLocked(c *script.Command, out []byte) []byte {
 	return out
 }
 
-// appendAskingLocked appends an ASKING command if c was redirected here by a member that is giving its
-// slot away. The mutex is held.
+// appendAskingLocked appends an ASKING command if c was redirected here by a member that
+// is giving its slot away.
 func (w *wire) appendAskingLocked(c call, out []byte, now time.Time) []byte {
 	if c.trail == nil || !c.trail.asking {
 		return out
@@ -124,7 +124,7 @@ func (w *wire) appendAskingLocked(c call, out []byte, now time.Time) []byte {
 	return append(out, askingCommand.Bytes...)
 }
 
-// launchLocked counts a call as sent. The mutex is held.
+// launchLocked counts a call as sent.
 func (w *wire) launchLocked(c call, now time.Time) {
 	if w.calm = w.flight.n == 0 && now.Sub(w.used) > maxIdle; w.flight.n == 0 {
 		w.patience = 0
@@ -148,7 +148,7 @@ func (w *wire) write(out []byte) {
 
 // sendsAtOnceLocked reports whether the goroutine that enqueues a call may send it: the
 // connection can be written without blocking, the server is known to be there, and
-// nothing must be sent before. The mutex is held, and nobody is sending.
+// nothing must be sent before. Nobody may be sending.
 func (w *wire) sendsAtOnceLocked() bool {
 	return w.Raw != nil && w.outdated == nil && w.freshLocked() && w.again.n == 0 && len(w.rest) == 0
 }
@@ -197,9 +197,9 @@ func (w *wire) look() {
 	}
 }
 
-// lookAgainLocked sets the watch timer to the given time, but not later than the next reading
-// of the server's clock, or review of its settings. If the time is zero, look is needed only after something is
-// sent. The mutex is held.
+// lookAgainLocked sets the watch timer to the given time, but not later than the next
+// reading of the server's clock, or review of its settings. If the time is zero, look is
+// needed only after something is sent.
 func (w *wire) lookAgainLocked(now, at time.Time) {
 	for _, due := range []time.Time{w.n.clock.due, w.n.review.due} {
 		if !due.IsZero() && (at.IsZero() || due.Before(at)) {
@@ -233,13 +233,13 @@ func (w *wire) replace(why error) {
 	}
 }
 
-// drainedLocked reports whether a connection that is to be replaced has no calls in flight any
-// more. The mutex is held.
+// drainedLocked reports whether a connection that is to be replaced has no calls in
+// flight any more.
 func (w *wire) drainedLocked() bool {
 	return w.outdated != nil && w.flight.n == 0 && w.again.n == 0
 }
 
-// giveUpLocked marks the connection as unusable. The mutex is held.
+// giveUpLocked marks the connection as unusable.
 func (w *wire) giveUpLocked(err error) {
 	if w.broken != nil {
 		return
@@ -364,7 +364,7 @@ func (w *wire) end() {
 	w.recheckWaiters()
 }
 
-// freshLocked reports whether the server has just answered, or is about to. The mutex is held.
+// freshLocked reports whether the server has just answered, or is about to.
 func (w *wire) freshLocked() bool { return w.flight.n > 0 || time.Since(w.used) < maxIdle }
 
 // proven reports whether the connection works. If it was idle, it sends a PING first.
