@@ -36,8 +36,8 @@ type wire struct {
 	lookAt   time.Time     // when the watch timer calls look; zero: it is stopped
 	used     time.Time     // when the server last answered
 	calm     bool          // nothing was sent for long before what is in flight
-	outdated error         // why to replace it once all answers are in; nil: no need
-	broken   error         // why it cannot be used any more
+	outdated error         // why the connection is replaced once all answers are in; nil: it is not
+	broken   error         // why the connection cannot be used any more; nil: it can
 	doubted  bool          // later answers are ignored, see close.go
 	inline   inlineReader
 
@@ -47,7 +47,7 @@ type wire struct {
 
 var (
 	errLineFull          = errors.New("too many requests wait for it")
-	errMembershipChanged = errors.New("the list of nodes that the server is one of has changed")
+	errMembershipChanged = errors.New("the list of nodes that the server belongs to has changed")
 )
 
 // start begins to use the connection. The exchange of the greeting has used the same
@@ -174,7 +174,7 @@ func (w *wire) look() {
 	late, now := false, time.Now()
 	if w.broken != nil || w.doubted {
 		w.n.mu.Unlock()
-		return // nobody waits for what is in flight
+		return // no caller waits for the calls in flight
 	}
 	var again time.Time
 	if oldest := w.flight.front(); oldest != nil {
