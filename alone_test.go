@@ -63,7 +63,7 @@ func TestLoneWaiterNeedsNoOtherGoroutine(t *testing.T) {
 
 // Where others have come while it asked, somebody stands for all of them, so that
 // the place stays when it leaves.
-func TestWaiterWithOthersBehindDoesNotStandItself(t *testing.T) {
+func TestWaiterWithFollowersUsesAnotherGoroutine(t *testing.T) {
 	inLine(t, leasehold.Options{}, func(t *testing.T, b *lineBench) {
 		first := b.acquire(b.strangers().Mutex("a"))
 		b.store.onAcquire(func(ctx context.Context, r store.AcquireRequest) (store.Grant, error) {
@@ -169,7 +169,7 @@ func TestRankOutlastsItsWaiter(t *testing.T) {
 }
 
 // On servers that rank is a turn before those who came later, up to a second.
-func TestRankIsATurn(t *testing.T) {
+func TestRankKeepsTheTurn(t *testing.T) {
 	server := redistest.Start(t)
 	open := func() (*redisstore.Store, *leasehold.Client) {
 		st, err := redisstore.Open(t.Context(), []string{server.URL()}, &redisstore.Options{NodeTimeout: 5 * time.Second})
@@ -257,7 +257,7 @@ func TestRankIsATurn(t *testing.T) {
 }
 
 // In memory it is not: who stands there anew has come last.
-func TestRankIsNoTurnInMemory(t *testing.T) {
+func TestRankIsIgnoredInMemory(t *testing.T) {
 	inLine(t, leasehold.Options{}, func(t *testing.T, b *lineBench) {
 		first := b.acquire(b.strangers().Mutex("a"))
 		left, behind := b.queue(b.c.Mutex("a")), b.queue(b.c.Mutex("a"))

@@ -275,7 +275,7 @@ func TestShortLeaseIsNotPassedOn(t *testing.T) {
 }
 
 // MaxHold and MinHold count for each holder from when it became one.
-func TestHoldsOfThePassedOn(t *testing.T) {
+func TestHoldBoundsOfEachPass(t *testing.T) {
 	inLine(t, leasehold.Options{}, func(t *testing.T, b *lineBench) {
 		lock := b.c.Mutex("a").With(leasehold.LockOptions{TTL: 3 * time.Second, MaxHold: 10 * time.Second, MinHold: 4 * time.Second})
 		l := b.acquire(lock)
@@ -304,7 +304,7 @@ func TestHoldsOfThePassedOn(t *testing.T) {
 }
 
 // Only the last of those who entered a lease passes it on.
-func TestReentryIsNoPass(t *testing.T) {
+func TestLastReentryPassesOn(t *testing.T) {
 	inLine(t, leasehold.Options{}, func(t *testing.T, b *lineBench) {
 		lock := b.c.Mutex("a")
 		outer := b.acquire(lock)
@@ -435,7 +435,7 @@ func TestTokensLeftAtABoundAreUsed(t *testing.T) {
 }
 
 // At a bound nobody may be left to pass it to; then it is released.
-func TestNobodyLeftAtABound(t *testing.T) {
+func TestBoundWithoutWaiters(t *testing.T) {
 	drained(t, func(t *testing.T, b *lineBench, l *leasehold.Lease, w *turn) {
 		b.line.onReserve(func(ctx context.Context, r store.ReserveRequest) (store.Reserved, error) {
 			w.gaveUp()
@@ -466,7 +466,7 @@ func TestNothingIsPassedToAWaiterThatGaveUp(t *testing.T) {
 }
 
 // A MinHold that was cut short leaves the lock taken: nobody gets it passed.
-func TestMinHoldCutShortIsNoPass(t *testing.T) {
+func TestMinHoldCutShortPassesNothingOn(t *testing.T) {
 	inLine(t, leasehold.Options{}, func(t *testing.T, b *lineBench) {
 		o := short
 		o.MinHold = 10 * time.Second
@@ -489,7 +489,7 @@ func TestMinHoldCutShortIsNoPass(t *testing.T) {
 
 // Tokens that were reserved may be used up before a bound is reached: then more
 // are drawn, and it goes on, even if others wait elsewhere.
-func TestTokensUsedUpAreNoBound(t *testing.T) {
+func TestPassesGoOnAfterTokensAreUsedUp(t *testing.T) {
 	inLine(t, leasehold.Options{Cohort: &leasehold.Cohort{Passes: 20, For: forever}}, func(t *testing.T, b *lineBench) {
 		lock := b.c.Mutex("a")
 		l := b.acquire(lock) // nobody waits: few tokens
@@ -512,7 +512,7 @@ func TestTokensUsedUpAreNoBound(t *testing.T) {
 
 // A lease that is not to be renewed is not passed on, so those who wait for it
 // stand in line at once.
-func TestWithoutRenewalEachStandsInLine(t *testing.T) {
+func TestLeaseWithoutRenewalIsNotPassedOn(t *testing.T) {
 	inLine(t, leasehold.Options{}, func(t *testing.T, b *lineBench) {
 		lock := b.c.Mutex("a").With(leasehold.LockOptions{NoRenew: true})
 		l := b.acquire(lock)

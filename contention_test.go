@@ -89,7 +89,7 @@ func TestContention(t *testing.T) {
 
 // Where few want it, it is mostly one of a process that waits, or leaves, and
 // another that comes just then.
-func TestSmallCrowd(t *testing.T) {
+func TestLowContention(t *testing.T) {
 	for goroutines := 1; goroutines <= 3; goroutines++ {
 		st := memstore.New(nil)
 		contend(t, []store.Store{st, st, st}, goroutines, 2000, leasehold.LockOptions{})

@@ -253,7 +253,7 @@ func TestPlaceOutlastsItsWaiter(t *testing.T) {
 }
 
 // When the last one leaves, the place is given up before its wait returns.
-func TestLastToLeaveGivesThePlaceUp(t *testing.T) {
+func TestLastWaiterGivesThePlaceUp(t *testing.T) {
 	inLine(t, leasehold.Options{}, func(t *testing.T, b *lineBench) {
 		first := b.acquire(b.strangers().Mutex("a"))
 		x, y := b.queue(b.c.Mutex("a")), b.queue(b.c.Mutex("a"))
@@ -408,7 +408,7 @@ func TestOnWaitTellsThePosition(t *testing.T) {
 
 // Nodes that are away are waited for, by each for a TTL; nodes in quarantine for
 // as long as that lasts.
-func TestTroubleInLine(t *testing.T) {
+func TestTroubleWhileWaiting(t *testing.T) {
 	inLine(t, leasehold.Options{}, func(t *testing.T, b *lineBench) {
 		trouble := func(reason error) {
 			b.store.onAcquire(func(context.Context, store.AcquireRequest) (store.Grant, error) { return store.Grant{}, reason })
@@ -445,7 +445,7 @@ func TestTroubleInLine(t *testing.T) {
 }
 
 // Trouble that passes starts anew the next time.
-func TestTroubleInLineHeals(t *testing.T) {
+func TestTroubleWhileWaitingHeals(t *testing.T) {
 	inLine(t, leasehold.Options{}, func(t *testing.T, b *lineBench) {
 		first := b.acquire(b.strangers().Mutex("a"))
 		b.line.onWait(func(ctx context.Context, r store.WaitRequest, reason func(error)) (store.Grant, error) {
@@ -472,7 +472,7 @@ func TestTroubleInLineHeals(t *testing.T) {
 }
 
 // What waiting cannot mend is returned to everybody who waits.
-func TestErrorInLine(t *testing.T) {
+func TestErrorEndsAllWaits(t *testing.T) {
 	inLine(t, leasehold.Options{}, func(t *testing.T, b *lineBench) {
 		first := b.acquire(b.strangers().Mutex("a"))
 		broken := errors.New("disk is full")
@@ -492,7 +492,7 @@ func TestErrorInLine(t *testing.T) {
 
 // Where the lock was busy the last time, the next one stands in line without
 // asking first; where it was free, it asks.
-func TestAsksOnceWhereNobodyElseDoes(t *testing.T) {
+func TestTriesOnceWithoutContention(t *testing.T) {
 	inLine(t, leasehold.Options{}, func(t *testing.T, b *lineBench) {
 		asked := func(acquires, waits int) {
 			t.Helper()
@@ -519,7 +519,7 @@ func TestAsksOnceWhereNobodyElseDoes(t *testing.T) {
 }
 
 // An attempt that does not wait without a bound stands in no line.
-func TestBoundedTriesStandInNoLine(t *testing.T) {
+func TestBoundedTriesDoNotQueue(t *testing.T) {
 	inLine(t, leasehold.Options{}, func(t *testing.T, b *lineBench) {
 		first := b.acquire(b.c.Mutex("a"))
 		lock := b.c.Mutex("a")

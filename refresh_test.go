@@ -76,7 +76,7 @@ func TestWaitEndsWithTheLatest(t *testing.T) {
 
 // What is known is told without a look while it is recent, and one look does for all who give
 // up at the same time.
-func TestFewLooks(t *testing.T) {
+func TestOneRefreshServesAllWaiters(t *testing.T) {
 	inLine(t, leasehold.Options{}, func(t *testing.T, b *lineBench) {
 		first := b.acquire(b.strangers().Mutex("a"))
 		busyOf(t, b.queue(b.c.Mutex("a")).gaveUp())
@@ -103,7 +103,7 @@ func TestFewLooks(t *testing.T) {
 
 // A look that fails, or shows what is about to be gone, is no worse than none, and does not
 // hold anybody up for long.
-func TestLookInVain(t *testing.T) {
+func TestFailedRefreshOfTheHolder(t *testing.T) {
 	for what, look := range map[string]func(context.Context, *lineBench) (store.State, error){
 		"hangs": func(ctx context.Context, b *lineBench) (store.State, error) {
 			<-ctx.Done()
@@ -136,7 +136,7 @@ func TestLookInVain(t *testing.T) {
 }
 
 // A lease that is seen to be gone does not expire any more.
-func TestLookAtAFreeLock(t *testing.T) {
+func TestRefreshFindsAFreeLock(t *testing.T) {
 	inLine(t, leasehold.Options{}, func(t *testing.T, b *lineBench) {
 		b.taciturn()
 		b.line.onInspect(func(context.Context, string) (store.State, error) { return store.State{Name: "a"}, nil })

@@ -188,7 +188,7 @@ func TestPlaceThatNobodyWantsIsGivenUp(t *testing.T) {
 }
 
 // Where the store has no place, the next one who wants the lock asks for it as usual.
-func TestNoPlaceToComeBackTo(t *testing.T) {
+func TestRejoinWithoutAPlace(t *testing.T) {
 	comesBack(t, func(t *testing.T, b *lineBench, s *returner) {
 		s.refuses = true
 		defer b.takeTurns(20, 0).Release(t.Context())
@@ -256,7 +256,7 @@ func TestWaiterOfThisClientHasAPlace(t *testing.T) {
 }
 
 // An error of the release is told, and there is no place then.
-func TestComingBackAfterALoss(t *testing.T) {
+func TestRejoinAfterALoss(t *testing.T) {
 	comesBack(t, func(t *testing.T, b *lineBench, s *returner) {
 		theirs := b.takeTurns(10, 0)
 		ours := b.queue(b.c.Mutex("job"))

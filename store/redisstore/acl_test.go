@@ -330,7 +330,7 @@ func TestLeastPrivilege(t *testing.T) {
 }
 
 // A user that may only look cannot acquire a lock.
-func TestLookersTakeNoLock(t *testing.T) {
+func TestReadOnlyUserCannotAcquire(t *testing.T) {
 	r := ruled{t: t, servers: redistest.StartN(t, 3)}
 	rule, err := redisadmin.ACL{User: "locker", Uses: redisadmin.ToShow | redisadmin.ToList}.Rule()
 	if err != nil {

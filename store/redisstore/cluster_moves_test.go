@@ -44,7 +44,7 @@ func inTurn(t *testing.T, last store.Grant, requests []store.Lease, all []<-chan
 			t.Errorf("the place was left for another: %s, %s", owner, requests[i].Owner)
 		}
 		last = g
-		letGo(t, stores[i], requests[i], g)
+		mustRelease(t, stores[i], requests[i], g)
 	}
 }
 
@@ -67,14 +67,14 @@ func TestSlotMovesWhileALockIsHeld(t *testing.T) {
 	if keys := from.Keys(t); len(keys) > 0 {
 		t.Errorf("keys are left behind: %q", keys)
 	}
-	letGo(t, holder, held, store.Grant{})
+	mustRelease(t, holder, held, store.Grant{})
 	inTurn(t, g, requests, all, stores...)
 	nothingLeft(t, c.Masters)
 }
 
 // While a slot is on its way, leases in it are renewed wherever they are, nothing is
 // taken for lost, and what cannot be done yet is done once it has arrived.
-func TestSlotOnItsWay(t *testing.T) {
+func TestSlotBeingMoved(t *testing.T) {
 	t.Parallel() // it mostly waits
 	c := redistest.StartCluster(t, 3, 0)
 	// A request for a lock that is on its way is asked again until this has passed.
@@ -160,13 +160,13 @@ func TestSlotOfTheChannelMoves(t *testing.T) {
 		place := server.Text(t, "GET", "{"+name+"}:place:"+requests[0].Owner)
 		return place != "(nil)" && !slices.ContainsFunc(before, func(s string) bool { return strings.Contains(place, s) })
 	})
-	letGo(t, holder, held, store.Grant{})
+	mustRelease(t, holder, held, store.Grant{})
 	inTurn(t, g, requests, all, other)
 }
 
 // A waiter is notified by the one member that has the lock, over one subscription
 // for all locks; other members receive nothing.
-func TestClusterTellsOnOneChannelOfItsOwn(t *testing.T) {
+func TestClusterPushesOnOneChannel(t *testing.T) {
 	c := redistest.StartCluster(t, 3, 0)
 	holder, other := openCluster(t, c.Masters, nil), openCluster(t, c.Masters, nil)
 	type pair struct {
@@ -197,7 +197,7 @@ func TestClusterTellsOnOneChannelOfItsOwn(t *testing.T) {
 		}
 	}
 	for _, p := range pairs {
-		letGo(t, holder, p.held, store.Grant{})
+		mustRelease(t, holder, p.held, store.Grant{})
 		inTurn(t, p.g, p.next, p.all, other)
 	}
 	for _, server := range c.Masters {
@@ -239,7 +239,7 @@ func TestMasterOfAClusterDies(t *testing.T) {
 		}
 		return err == nil
 	})
-	letGo(t, holder, held, store.Grant{})
+	mustRelease(t, holder, held, store.Grant{})
 	inTurn(t, g, requests, all, other, other)
 }
 
@@ -262,7 +262,7 @@ func TestMasterOfAClusterHandsOver(t *testing.T) {
 	if err := holder.Renew(t.Context(), []store.Lease{held})[0]; err != nil {
 		t.Fatal(err)
 	}
-	letGo(t, holder, held, store.Grant{})
+	mustRelease(t, holder, held, store.Grant{})
 	inTurn(t, g, requests, all, other, other)
 }
 
@@ -294,7 +294,7 @@ func TestClusterIsDown(t *testing.T) {
 		}
 	}
 	eventually(t, "the lease is renewed again", func() bool { return s.Renew(t.Context(), []store.Lease{held})[0] == nil })
-	letGo(t, s, held, store.Grant{})
+	mustRelease(t, s, held, store.Grant{})
 	inTurn(t, g, requests, all, s)
 	if time.Until(time.UnixMicro(int64(g.Token))) > time.Minute {
 		t.Error("a token far ahead of the clock")
@@ -302,7 +302,7 @@ func TestClusterIsDown(t *testing.T) {
 }
 
 // A release is not lost because nobody has the slot when it comes.
-func TestReleaseWhileNobodyHasTheSlot(t *testing.T) {
+func TestReleaseInAnUnservedSlot(t *testing.T) {
 	t.Parallel() // it mostly waits
 	c := redistest.StartCluster(t, 3, 0)
 	const name = "stock"

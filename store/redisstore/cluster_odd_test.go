@@ -24,12 +24,12 @@ func TestClusterWithoutShardedChannels(t *testing.T) {
 	held := request("stock")
 	g := acquire(t, holder, held)
 	requests, all := lines(t, c.Has(t, "stock"), "stock", other, holder)
-	letGo(t, holder, held, store.Grant{})
+	mustRelease(t, holder, held, store.Grant{})
 	inTurn(t, g, requests, all, other, holder)
 }
 
 // A client that may not subscribe polls.
-func TestClusterWithoutRightsToListen(t *testing.T) {
+func TestClusterWithoutPushRights(t *testing.T) {
 	c := redistest.StartCluster(t, 3, 0)
 	for _, s := range c.Masters {
 		s.Text(t, "ACL", "SETUSER", "u", "reset", "on", ">pw", "~*", "&*", "+@all", "-ssubscribe")
@@ -48,7 +48,7 @@ func TestClusterWithoutRightsToListen(t *testing.T) {
 	if got := c.Has(t, "stock").Text(t, "GET", place); got[0] != '1' {
 		t.Errorf("it is taken for one that can be told: %s", got)
 	}
-	letGo(t, holder, held, store.Grant{})
+	mustRelease(t, holder, held, store.Grant{})
 	inTurn(t, g, []store.Lease{next}, []<-chan outcome{done}, deaf)
 }
 
@@ -78,7 +78,7 @@ func TestClusterGrows(t *testing.T) {
 			return place[0] == '0' && strings.Contains(place, channel)
 		})
 	})
-	letGo(t, holder, held, store.Grant{})
+	mustRelease(t, holder, held, store.Grant{})
 	inTurn(t, g, requests, all, other, other)
 }
 
@@ -122,7 +122,7 @@ func TestPromotedReplicaThatForgot(t *testing.T) {
 
 // Many wait for locks whose slots go from one member to another all the time: one at a
 // time has each, tokens grow, and everybody gets it.
-func TestCrowdWhileSlotsMove(t *testing.T) {
+func TestContentionWhileSlotsMove(t *testing.T) {
 	t.Parallel() // it mostly waits
 	c := redistest.StartCluster(t, 3, 0)
 	const workers, rounds, most = 5, 12, 15
@@ -204,7 +204,7 @@ func TestClusterOverTLS(t *testing.T) {
 	held := request("stock")
 	g := acquire(t, s, held)
 	requests, all := lines(t, c.Masters[0], "stock", s)
-	letGo(t, s, held, store.Grant{})
+	mustRelease(t, s, held, store.Grant{})
 	inTurn(t, g, requests, all, s)
 	for _, n := range s.Stats().Nodes {
 		if n.Err != nil || n.Node != "127.0.0.1:"+port {

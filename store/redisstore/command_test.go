@@ -66,7 +66,7 @@ func TestCommandsAreWhole(t *testing.T) {
 
 // What is asked on a connection that hears nothing unasked says so, by hash and by text,
 // and on all others what was encoded for all is left as it is.
-func TestDeafConnectionSaysSo(t *testing.T) {
+func TestNoPushFlagIsSet(t *testing.T) {
 	s := &Store{topology: independent{}, wall: time.Now, channel: script.ChannelBegin + "x"}
 	r := store.Lease{Name: "a", Owner: store.NewOwnerAt(time.UnixMicro(1790000000123456)), Meta: "m", TTL: time.Second}
 	for flags, require := range map[string]store.Class{"-": 0, "g": store.CrashSafe} {
@@ -102,7 +102,7 @@ func TestDeafConnectionSaysSo(t *testing.T) {
 
 // What asks for a grant says, by hash and by text, which run of the server the connection
 // leads to, and whether the client counts a quarantine.
-func TestGateIsToldOfTheNode(t *testing.T) {
+func TestGateNamesTheRun(t *testing.T) {
 	s := &Store{topology: independent{}, wall: time.Now, channel: script.ChannelBegin + "x", o: config.Config{Clock: clock.System()}, nodes: make([]*node, 3)}
 	s.membership.Fingerprint = "0123456789ab"
 	r := store.Lease{Name: "a", Owner: "o", Meta: "m", TTL: time.Second}

@@ -53,7 +53,7 @@ func lining(name string, require store.Class) store.Lease {
 
 // A server that grants nothing hands nothing on either; the line stays until it
 // grants again. Nobody stands behind a holder that there is not.
-func TestQuarantineHandsNothingOn(t *testing.T) {
+func TestNoHandOffInQuarantine(t *testing.T) {
 	for name, c := range map[string]struct {
 		mark string
 		held bool
@@ -101,7 +101,7 @@ func TestQuarantineHandsNothingOn(t *testing.T) {
 
 // A server hands a lock on to no client of a list that it is not one of, also if the
 // client that releases has both lists, and no longer keeps a place for it.
-func TestHandsToNoClientOfAnotherList(t *testing.T) {
+func TestNoHandOffToAnotherMembership(t *testing.T) {
 	const one, other, both = "ba9876543210", "0123456789ab", "ba9876543210>0123456789ab"
 	for _, c := range []struct {
 		mark, waiter string
@@ -131,7 +131,7 @@ func TestHandsToNoClientOfAnotherList(t *testing.T) {
 
 // A waiter that requires a check of the mark is not handed the lock by a release that
 // does not check it.
-func TestGuardedPlaceIsNotHandedUnseen(t *testing.T) {
+func TestGuardedPlaceNeedsACheckedRelease(t *testing.T) {
 	n := onRedis(t)
 	n.s.nodes = make([]*node, 1)
 	held, next := lining("stock", 0), lining("stock", store.CrashSafe)
@@ -145,7 +145,7 @@ func TestGuardedPlaceIsNotHandedUnseen(t *testing.T) {
 }
 
 // Nor is it where it was got by one who returned a lock without looking.
-func TestGuardedPlaceOfReturnIsNotHandedUnseen(t *testing.T) {
+func TestGuardedPlaceOfRejoinNeedsACheckedRelease(t *testing.T) {
 	n := onRedis(t)
 	n.s.nodes = make([]*node, 1)
 	held, first, back := lining("stock", 0), lining("stock", 0), lining("stock", store.CrashSafe)
@@ -181,7 +181,7 @@ func TestDeadPlacesAreCleared(t *testing.T) {
 }
 
 // What is no line is nobody's place: locks work, and who wants to wait is told.
-func TestWhatIsNoLine(t *testing.T) {
+func TestKeyThatIsNoQueue(t *testing.T) {
 	for name, c := range map[string]struct {
 		words         []string
 		waits, handed bool
@@ -229,7 +229,7 @@ func (n *scripted) releases(t *testing.T, held store.Lease) {
 
 // What others make of the keys of a line while somebody waits: a release works, and the
 // lock is free or goes to who waits. No token is smaller than one before.
-func TestLineIsSpoilt(t *testing.T) {
+func TestDamagedQueue(t *testing.T) {
 	for name, c := range map[string]struct {
 		words  []string // with the key at the second
 		handed bool
@@ -277,7 +277,7 @@ func TestLineIsSpoilt(t *testing.T) {
 
 // A long line is kept in order, whoever comes when; all are told where they stand; and
 // the dead are found wherever they are.
-func TestLongLine(t *testing.T) {
+func TestLongQueue(t *testing.T) {
 	const all = 300
 	n := onRedis(t)
 	held := lining("stock", 0)

@@ -62,7 +62,7 @@ func listens(t *testing.T, s *redisstore.Store, servers []*redistest.Server) (r 
 
 // The only waiter of a store with one server reads the pushes inline. It
 // still notices everything else that ends the wait, and no push is lost.
-func TestWhoStandsInLineListens(t *testing.T) {
+func TestWaiterReadsPushesInline(t *testing.T) {
 	servers := redistest.StartN(t, 1)
 	s := undisturbed(t, servers)
 	ends := func(t *testing.T, done <-chan outcome, want error) {
@@ -82,7 +82,7 @@ func TestWhoStandsInLineListens(t *testing.T) {
 		_, done, leave := listens(t, s, servers)
 		leave()
 		ends(t, done, context.Canceled)
-		letGo(t, s, held, store.Grant{})
+		mustRelease(t, s, held, store.Grant{})
 	})
 	t.Run("Closed", func(t *testing.T) {
 		held := request("stock")
@@ -93,7 +93,7 @@ func TestWhoStandsInLineListens(t *testing.T) {
 		go func() { closes.Close(); close(closed) }()
 		ends(t, done, store.ErrClosed)
 		<-closed
-		letGo(t, s, held, store.Grant{})
+		mustRelease(t, s, held, store.Grant{})
 	})
 	t.Run("OthersWaitToo", func(t *testing.T) {
 		held := request("stock")
@@ -104,9 +104,9 @@ func TestWhoStandsInLineListens(t *testing.T) {
 			r := patientWaiter("stock")
 			requests, all = append(requests, r), append(all, wait(t, t.Context(), s, servers, r))
 		}
-		letGo(t, s, held, store.Grant{})
+		mustRelease(t, s, held, store.Grant{})
 		for i, done := range all {
-			letGo(t, s, requests[i], grantedSoon(t, done))
+			mustRelease(t, s, requests[i], grantedSoon(t, done))
 		}
 	})
 	t.Run("ConnectionBreaks", func(t *testing.T) {
@@ -117,14 +117,14 @@ func TestWhoStandsInLineListens(t *testing.T) {
 		eventually(t, "it is there again", func() bool {
 			return strings.Contains(servers[0].Text(t, "CLIENT", "LIST", "TYPE", "pubsub"), "name=leasehold")
 		})
-		letGo(t, s, held, store.Grant{})
-		letGo(t, s, r, grantedSoon(t, done))
+		mustRelease(t, s, held, store.Grant{})
+		mustRelease(t, s, r, grantedSoon(t, done))
 	})
 }
 
 // The inline reader notices the end of its context also when that comes while it sees
 // how long it may.
-func TestContextEndsBeforeListening(t *testing.T) {
+func TestContextEndsBeforeReadingInline(t *testing.T) {
 	s := undisturbed(t, redistest.StartN(t, 1))
 	eventually(t, "the connection's goroutine lets others read", func() bool {
 		asksAlone(t, s)
@@ -155,7 +155,7 @@ func TestContextEndsBeforeListening(t *testing.T) {
 // A waiter that does not read inline is notified all the same: another goroutine reads for as
 // long as anybody stands there, be it that another asks one thing after the other
 // meanwhile, or that the one who listened is served.
-func TestWhoDoesNotListenIsTold(t *testing.T) {
+func TestWaiterIsNotifiedByAnotherReader(t *testing.T) {
 	for _, name := range []string{"AnotherAsks", "WhoListenedIsServed"} {
 		t.Run(name, func(t *testing.T) {
 			servers := redistest.StartN(t, 1)
@@ -172,12 +172,12 @@ func TestWhoDoesNotListenIsTold(t *testing.T) {
 				asksAlone(t, s)
 			} else {
 				done = wait(t, t.Context(), s, servers, next)
-				letGo(t, other, held, store.Grant{})
+				mustRelease(t, other, held, store.Grant{})
 				held = r
 				held.Owner = cmp.Or(grantedSoon(t, listened).Owner, r.Owner)
 			}
-			letGo(t, other, held, store.Grant{}) // by another, so that s asks nothing
-			letGo(t, s, next, grantedSoon(t, done))
+			mustRelease(t, other, held, store.Grant{}) // by another, so that s asks nothing
+			mustRelease(t, s, next, grantedSoon(t, done))
 		})
 	}
 }
@@ -204,9 +204,9 @@ func TestSilentConnection(t *testing.T) {
 			eventually(t, "the connection is given up", func() bool {
 				return strings.Count(servers[0].Text(t, "CLIENT", "LIST", "TYPE", "pubsub"), "name=leasehold") == 1
 			})
-			letGo(t, s, held, store.Grant{})
+			mustRelease(t, s, held, store.Grant{})
 			proxies[0].Pass()
-			letGo(t, deaf, next, grantedSoon(t, done))
+			mustRelease(t, deaf, next, grantedSoon(t, done))
 		})
 	}
 }

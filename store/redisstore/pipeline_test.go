@@ -160,7 +160,7 @@ func TestScriptsFlushedUnderLoad(t *testing.T) {
 
 // A server that says more than it was asked is not listened to any longer: its
 // answers would belong to the wrong questions from then on.
-func TestAnswersNobodyAskedFor(t *testing.T) {
+func TestReplyWithoutARequest(t *testing.T) {
 	server := &parrot{}
 	yes := "*2\r\n:1\r\n$16\r\n1790000000123456\r\n"
 	server.say(yes)
@@ -183,7 +183,7 @@ func TestAnswersNobodyAskedFor(t *testing.T) {
 
 // A node that answers nothing is unreachable for everybody as soon as one
 // request has waited long enough.
-func TestSilenceIsToldToAll(t *testing.T) {
+func TestSilentNodeIsDownForAllCallers(t *testing.T) {
 	servers := redistest.StartN(t, 1)
 	proxies := behind(t, servers)
 	s := open(t, addrs(proxies), &redisstore.Options{NodeTimeout: 50 * time.Millisecond, ConnectTimeout: long})

@@ -65,7 +65,7 @@ func forgets(t *testing.T, comesBack func(*redistest.Server)) bool {
 
 // A node that forgot a lock in a crash would make a second majority. Without
 // its quarantine it does.
-func TestANodeThatForgotStaysOut(t *testing.T) {
+func TestForgetfulNodeIsQuarantined(t *testing.T) {
 	if forgets(t, func(*redistest.Server) {}) {
 		t.Error("two clients hold the lock")
 	}
@@ -280,7 +280,7 @@ func TestQuarantineOfTheLongestTTL(t *testing.T) {
 
 // A user that may only look at locks can connect, even if no client has written the mark
 // yet; granting takes the right to.
-func TestLookingNeedsNoMark(t *testing.T) {
+func TestInspectNeedsNoMark(t *testing.T) {
 	servers := redistest.StartN(t, 3)
 	for _, s := range servers {
 		s.Text(t, "DEL", redistest.Mark)

@@ -118,7 +118,7 @@ func TestReplace(t *testing.T) {
 }
 
 // An invalid replacement is refused before anything is sent.
-func TestReplaceNeedsTwoLists(t *testing.T) {
+func TestReplaceNeedsTwoMemberships(t *testing.T) {
 	for url, want := range map[string]string{
 		"redis://127.0.0.1:1,127.0.0.1:2?next=127.0.0.1:2,127.0.0.1:1": "nothing to replace",
 		"redis://127.0.0.1:1?next=127.0.0.1:2,127.0.0.1:2":             "listed twice",

@@ -206,7 +206,7 @@ func TestReleaseOutOfMemory(t *testing.T) {
 
 // A server may hand the lock to somebody who waited and has left: its place was kept by
 // a request that came late. The client, which is told of it, gives the lock back.
-func TestLockForSomebodyWhoLeft(t *testing.T) {
+func TestLockHandedToAWaiterThatLeft(t *testing.T) {
 	for _, nodes := range []int{1, 3} {
 		t.Run(fmt.Sprint(nodes), func(t *testing.T) {
 			servers := redistest.StartN(t, nodes)

@@ -31,7 +31,7 @@ func ofAnotherList(err error) bool {
 // A server that decides together with others grants nothing to those who know no
 // other: neither when they come, nor when they were there before. With a majority of
 // the others they would not exclude each other. They may look, and release.
-func TestOneServerOfAList(t *testing.T) {
+func TestOneServerOfAMembership(t *testing.T) {
 	servers := redistest.StartN(t, 3)
 	a := addrs(servers)
 	only := openURL(t, "redis://"+a[0])
@@ -74,7 +74,7 @@ func TestOneServerOfAList(t *testing.T) {
 }
 
 // So it is where the one server keeps its quarantine, and has a mark of its own.
-func TestOneCarefulServerOfAList(t *testing.T) {
+func TestOneGuardedServerOfAMembership(t *testing.T) {
 	servers := redistest.StartN(t, 3)
 	a := addrs(servers)
 	only := openURL(t, "redis://"+a[0])

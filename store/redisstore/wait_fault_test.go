@@ -66,7 +66,7 @@ func TestDeadWaiterIsSkipped(t *testing.T) {
 			if err := s.Release(t.Context(), store.ReleaseRequest{Lease: held}); err != nil {
 				t.Fatal(err)
 			}
-			letGo(t, s, next, grantedSoon(t, done))
+			mustRelease(t, s, next, grantedSoon(t, done))
 			cancel()
 			if o := <-dead; !errors.Is(o.err, context.Canceled) {
 				t.Errorf("the dead one: %+v", o)
@@ -101,7 +101,7 @@ func TestHolderAndFirstWaitersDie(t *testing.T) {
 					return strings.Count(servers[i].Text(t, "CLIENT", "LIST", "TYPE", "pubsub"), "name=leasehold") == 1
 				})
 			}
-			letGo(t, s, next, grantedSoon(t, done))
+			mustRelease(t, s, next, grantedSoon(t, done))
 			cancel()
 			for _, d := range dead {
 				if o := <-d; !errors.Is(o.err, context.Canceled) {
@@ -140,7 +140,7 @@ func TestLostPush(t *testing.T) {
 		p.Cut()
 		p.Pass()
 	}
-	letGo(t, deaf, next, grantedSoon(t, done))
+	mustRelease(t, deaf, next, grantedSoon(t, done))
 }
 
 // The connection breaks while somebody waits, again and again.
@@ -159,7 +159,7 @@ func TestConnectionIsKilled(t *testing.T) {
 	if err := s.Release(t.Context(), store.ReleaseRequest{Lease: held}); err != nil {
 		t.Fatal(err)
 	}
-	letGo(t, s, next, grantedSoon(t, done))
+	mustRelease(t, s, next, grantedSoon(t, done))
 }
 
 // All servers are restarted with nothing in memory: the line is built anew.
@@ -194,7 +194,7 @@ func TestRestartWhileWaiting(t *testing.T) {
 			if first.err != nil {
 				t.Fatal(first.err)
 			}
-			letGo(t, s, r, first.grant)
+			mustRelease(t, s, r, first.grant)
 			second.grant = grantedSoon(t, gotB)
 			if second.grant.Token <= first.grant.Token {
 				t.Errorf("token %d after %d", second.grant.Token, first.grant.Token)
@@ -240,7 +240,7 @@ func TestWaitingWithoutRights(t *testing.T) {
 			if err := s.Release(t.Context(), store.ReleaseRequest{Lease: held}); err != nil {
 				t.Fatal(err)
 			}
-			letGo(t, s, next, grantedSoon(t, done))
+			mustRelease(t, s, next, grantedSoon(t, done))
 		})
 	}
 }
@@ -259,8 +259,8 @@ func TestWaitingWithoutPush(t *testing.T) {
 			for _, server := range servers {
 				eventually(t, "the place has the no-push flag", func() bool { return strings.HasPrefix(server.Text(t, "GET", "{stock}:place:"+next.Owner), "1") })
 			}
-			letGo(t, s, held, store.Grant{})
-			letGo(t, s, next, grantedSoon(t, done))
+			mustRelease(t, s, held, store.Grant{})
+			mustRelease(t, s, next, grantedSoon(t, done))
 		})
 	}
 }
@@ -293,23 +293,23 @@ func TestRightsAreTakenAway(t *testing.T) {
 	if err := s.Release(t.Context(), store.ReleaseRequest{Lease: held}); err != nil {
 		t.Fatal(err)
 	}
-	letGo(t, s, next, grantedSoon(t, done))
+	mustRelease(t, s, next, grantedSoon(t, done))
 }
 
 // A lock that somebody else keeps, and gives back without telling anybody.
-func TestWaitingForAStranger(t *testing.T) {
+func TestWaitingForAnotherClient(t *testing.T) {
 	servers := redistest.StartN(t, 1)
 	s := open(t, addrs(servers), nil)
 	servers[0].Text(t, "SET", "stock", "stranger", "PX", "600000")
 	next := patientWaiter("stock")
 	done := wait(t, t.Context(), s, servers, next)
 	servers[0].Text(t, "DEL", "stock")
-	letGo(t, s, next, grantedSoon(t, done))
+	mustRelease(t, s, next, grantedSoon(t, done))
 }
 
 // Where there is something else at the line's name, who would have to wait is told
 // so, and everybody else locks as ever.
-func TestWaitingWhereThereIsNoLine(t *testing.T) {
+func TestWaitingWithoutAQueue(t *testing.T) {
 	servers := redistest.StartN(t, 3)
 	s := open(t, addrs(servers), nil)
 	for _, server := range servers {
@@ -330,11 +330,11 @@ func TestWaitingWhereThereIsNoLine(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	letGo(t, s, next, g)
+	mustRelease(t, s, next, g)
 }
 
 // A waiter that gives up is removed everywhere at once, and so are those of a closed store.
-func TestLeaving(t *testing.T) {
+func TestWaiterLeaves(t *testing.T) {
 	servers := redistest.StartN(t, 3)
 	s, closes := open(t, addrs(servers), nil), open(t, addrs(servers), nil)
 	held := request("stock")
@@ -358,7 +358,7 @@ func TestLeaving(t *testing.T) {
 
 // Many want the lock, from two processes: all get it, one after the other, and its
 // tokens rise.
-func TestManyWait(t *testing.T) {
+func TestManyWaiters(t *testing.T) {
 	for _, nodes := range []int{1, 3, 5} {
 		t.Run(fmt.Sprint(nodes), func(t *testing.T) {
 			servers := redistest.StartN(t, nodes)
@@ -385,7 +385,7 @@ func TestManyWait(t *testing.T) {
 						}
 						last = g.Token
 						mu.Unlock()
-						letGo(t, s, r, g)
+						mustRelease(t, s, r, g)
 					}
 				})
 			}
