@@ -118,7 +118,7 @@ func (r ruled) respectsRedisson(s store.Store) error {
 	return nil
 }
 
-// waits has one who waits be told when it is its turn.
+// waits checks that a waiter is notified when it is its turn.
 func (r ruled) waits(s store.Waiter, name string) error {
 	held := request(name)
 	takes(r.t, s, r.servers, held)

@@ -48,9 +48,9 @@ func inTurn(t *testing.T, last store.Grant, requests []store.Lease, all []<-chan
 	}
 }
 
-// A slot moves while a lock in it is held and others wait: the lease stays, whoever
-// waits keeps the place, and is told when it is its turn, although nobody that waits
-// asks anything that would tell it of the move.
+// A slot moves while a lock in it is held and waited for. The lease stays, and each waiter
+// keeps its place and is notified at its turn, although no waiter makes a call that would
+// reveal the move.
 func TestSlotMovesWhileALockIsHeld(t *testing.T) {
 	c := redistest.StartCluster(t, 3, 0)
 	holder, other, third := openCluster(t, c.Masters[:1], nil), openCluster(t, c.Masters[1:], nil), openCluster(t, c.Masters, nil)
@@ -72,8 +72,8 @@ func TestSlotMovesWhileALockIsHeld(t *testing.T) {
 	nothingLeft(t, c.Masters)
 }
 
-// While a slot is on its way, leases in it are renewed wherever they are, nothing is
-// taken for lost, and what cannot be done yet is done once it has arrived.
+// While a slot is being moved, leases in it are renewed wherever they are, no lease counts
+// as lost, and calls that cannot be executed yet are executed after the move.
 func TestSlotBeingMoved(t *testing.T) {
 	t.Parallel() // it mostly waits
 	c := redistest.StartCluster(t, 3, 0)
@@ -138,8 +138,8 @@ func TestSlotBeingMoved(t *testing.T) {
 	inTurn(t, g, append(requests, late), append(all, arrives), other, other, other)
 }
 
-// The slot of the channel on which a member tells us moves: there is another channel
-// then, and what was missed meanwhile is asked for.
+// The slot of a member's push channel moves. The member then has another channel, and
+// waiters ask for what they missed.
 func TestSlotOfTheChannelMoves(t *testing.T) {
 	c := redistest.StartCluster(t, 3, 0)
 	holder, other := openCluster(t, c.Masters, nil), openCluster(t, c.Masters, nil)
@@ -215,9 +215,8 @@ func offset(t *testing.T, server *redistest.Server, which string) string {
 	return offset
 }
 
-// A master dies, and its replica takes its place: waiters go on waiting there, and
-// tokens do not go back. The place of the dead master may be without the last of what
-// it was told.
+// A master dies, and its replica is promoted. Waiters go on waiting there, and tokens do
+// not go back, even if the replica lacks the master's last writes.
 func TestMasterOfAClusterDies(t *testing.T) {
 	t.Parallel() // it mostly waits
 	c := redistest.StartCluster(t, 3, 1, "--cluster-node-timeout", "1000")
@@ -243,8 +242,8 @@ func TestMasterOfAClusterDies(t *testing.T) {
 	inTurn(t, g, requests, all, other, other)
 }
 
-// A master hands over to its replica and is one itself from then on, without any
-// connection being lost.
+// A master hands over to its replica and becomes a replica itself, without any connection
+// being lost.
 func TestMasterOfAClusterHandsOver(t *testing.T) {
 	t.Parallel() // it mostly waits
 	c := redistest.StartCluster(t, 3, 1)
@@ -266,8 +265,7 @@ func TestMasterOfAClusterHandsOver(t *testing.T) {
 	inTurn(t, g, requests, all, other, other)
 }
 
-// Nobody has a slot any more, or not the whole cluster is there: that passes, and is
-// nobody's loss.
+// A slot has no member, or part of the cluster is down. Both pass, and no lease is lost.
 func TestClusterIsDown(t *testing.T) {
 	t.Parallel() // it mostly waits
 	c := redistest.StartCluster(t, 3, 0, "--cluster-node-timeout", "500")
@@ -301,7 +299,7 @@ func TestClusterIsDown(t *testing.T) {
 	}
 }
 
-// A release is not lost because nobody has the slot when it comes.
+// A release is not lost if no member has the slot when it is made.
 func TestReleaseInAnUnservedSlot(t *testing.T) {
 	t.Parallel() // it mostly waits
 	c := redistest.StartCluster(t, 3, 0)

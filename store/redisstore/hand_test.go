@@ -16,7 +16,7 @@ import (
 	"github.com/leasehold-dev/leasehold/store/redisstore/internal/script"
 )
 
-// ask has the server do what is asked, which must not fail.
+// ask has the server answer questions, none of which may fail.
 func (n *scripted) ask(t *testing.T, questions ...driver.Question) (all []driver.Reply) {
 	t.Helper()
 	var commands []*script.Command
@@ -37,7 +37,7 @@ func (n *scripted) ask(t *testing.T, questions ...driver.Question) (all []driver
 	return all
 }
 
-// text is what the server says to one command.
+// text returns the server's reply to one command.
 func (n *scripted) text(t testing.TB, words ...string) string {
 	t.Helper()
 	said, err := n.run(script.NewCommand(words...))
@@ -51,8 +51,8 @@ func lining(name string, require store.Class) store.Lease {
 	return store.Lease{Name: name, Owner: store.NewOwnerAt(time.Now()), TTL: 30 * time.Second, Require: require}
 }
 
-// A server that grants nothing hands nothing on either; the line stays until it
-// grants again. Nobody stands behind a holder that there is not.
+// A server in quarantine hands no lock on. The queue stays until the server grants again,
+// and no place is given behind a holder that does not exist.
 func TestNoHandOffInQuarantine(t *testing.T) {
 	for name, c := range map[string]struct {
 		mark string
@@ -92,15 +92,15 @@ func TestNoHandOffInQuarantine(t *testing.T) {
 				}
 				n.ask(t, driver.Question{Op: quorum.Release, Lease: back}, driver.Question{Op: quorum.Release, Lease: next})
 				if left := n.text(t, "EXISTS", "{stock}:line", "{stock}:place:"+next.Owner, "{stock}:place:"+back.Owner); left != "0" {
-					t.Error("who has gone has a place still")
+					t.Error("a waiter that has left still has a place")
 				}
 			})
 		}
 	}
 }
 
-// A server hands a lock on to no client of a list that it is not one of, also if the
-// client that releases has both lists, and no longer keeps a place for it.
+// A server hands a lock to no client whose membership it does not belong to, even if the
+// releasing client has both memberships, and drops the place of that client.
 func TestNoHandOffToAnotherMembership(t *testing.T) {
 	const one, other, both = "ba9876543210", "0123456789ab", "ba9876543210>0123456789ab"
 	for _, c := range []struct {
@@ -144,7 +144,7 @@ func TestGuardedPlaceNeedsACheckedRelease(t *testing.T) {
 	}
 }
 
-// Nor is it where it was got by one who returned a lock without looking.
+// The same holds for a place that was taken by a rejoin that did not check the mark.
 func TestGuardedPlaceOfRejoinNeedsACheckedRelease(t *testing.T) {
 	n := onRedis(t)
 	n.s.nodes = make([]*node, 1)
@@ -160,7 +160,8 @@ func TestGuardedPlaceOfRejoinNeedsACheckedRelease(t *testing.T) {
 	}
 }
 
-// Places of the dead do not make the line longer and longer while the lock is held.
+// The places of dead waiters are removed while the lock is held, so that the queue does
+// not grow.
 func TestDeadPlacesAreCleared(t *testing.T) {
 	n := onRedis(t)
 	held := lining("stock", 0)
@@ -180,7 +181,7 @@ func TestDeadPlacesAreCleared(t *testing.T) {
 	n.ask(t, driver.Question{Op: quorum.Release, Lease: held})
 }
 
-// What is no line is nobody's place: locks work, and who wants to wait is told.
+// If the queue's key holds something else, locks work, and a waiter gets an error.
 func TestKeyThatIsNoQueue(t *testing.T) {
 	for name, c := range map[string]struct {
 		words         []string
@@ -227,8 +228,8 @@ func (n *scripted) releases(t *testing.T, held store.Lease) {
 	}
 }
 
-// What others make of the keys of a line while somebody waits: a release works, and the
-// lock is free or goes to who waits. No token is smaller than one before.
+// Others damage the keys of a queue while a waiter is in it. A release works all the same,
+// and the lock is free or goes to the waiter. No token is smaller than one before.
 func TestDamagedQueue(t *testing.T) {
 	for name, c := range map[string]struct {
 		words  []string // with the key at the second
@@ -275,8 +276,8 @@ func TestDamagedQueue(t *testing.T) {
 	}
 }
 
-// A long line is kept in order, whoever comes when; all are told where they stand; and
-// the dead are found wherever they are.
+// A long queue stays in order however waiters arrive. Each waiter is told its position,
+// and dead waiters are found wherever they are.
 func TestLongQueue(t *testing.T) {
 	const all = 300
 	n := onRedis(t)

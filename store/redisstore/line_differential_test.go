@@ -21,15 +21,14 @@ import (
 	"pgregory.net/rapid"
 )
 
-// The scripts keep a line as the model node does: the same answers, the same
-// messages to those who wait, and the same left behind after every single step.
+// The scripts keep a queue as the model node does: after every step the answers, the
+// messages to waiters and the keys are the same.
 
 func TestLinesOnSimulatedRedis(t *testing.T) { checkLines(t, onSimulated(t)) }
 
 func TestLinesOnRedis(t *testing.T) { checkLines(t, onRedis(t)) }
 
-// Every script, with one thing in it changed that is about lines, is found to
-// differ.
+// Every script with a change in what it does with queues is found to differ.
 func TestLinesChanged(t *testing.T) {
 	n := listening(t, onSimulated(t))
 	for _, c := range lineChanges {

@@ -16,8 +16,8 @@ import (
 	"github.com/leasehold-dev/leasehold/store/redisstore"
 )
 
-// undisturbed is a store in which it makes nobody read soon that an answer is due, that
-// nobody has asked for a while, or that the connection is to be tried.
+// undisturbed opens a store in which no late answer, idle connection or connection test
+// makes the connection's goroutine read soon.
 func undisturbed(t *testing.T, servers []*redistest.Server) *redisstore.Store {
 	t.Helper()
 	s := open(t, addrs(servers), &redisstore.Options{NodeTimeout: long})
@@ -26,7 +26,7 @@ func undisturbed(t *testing.T, servers []*redistest.Server) *redisstore.Store {
 	return s
 }
 
-// asksAlone has s ask one thing after the other for a while.
+// asksAlone makes one call of s after the other for a while.
 func asksAlone(t *testing.T, s *redisstore.Store) {
 	t.Helper()
 	for range 20 {
@@ -40,7 +40,7 @@ func asksAlone(t *testing.T, s *redisstore.Store) {
 	}
 }
 
-// listens has somebody stand in line who takes in by itself what the server says.
+// listens starts a waiter that reads the pushes inline.
 func listens(t *testing.T, s *redisstore.Store, servers []*redistest.Server) (r store.Lease, done <-chan outcome, leave func()) {
 	t.Helper()
 	stack := make([]byte, 1<<20)
@@ -122,8 +122,8 @@ func TestWaiterReadsPushesInline(t *testing.T) {
 	})
 }
 
-// The inline reader notices the end of its context also when that comes while it sees
-// how long it may.
+// The inline reader also notices that its context ends while it works out how long it may
+// read.
 func TestContextEndsBeforeReadingInline(t *testing.T) {
 	s := undisturbed(t, redistest.StartN(t, 1))
 	eventually(t, "the connection's goroutine lets others read", func() bool {
@@ -152,9 +152,9 @@ func TestContextEndsBeforeReadingInline(t *testing.T) {
 	})
 }
 
-// A waiter that does not read inline is notified all the same: another goroutine reads for as
-// long as anybody stands there, be it that another asks one thing after the other
-// meanwhile, or that the one who listened is served.
+// A waiter that does not read inline is notified all the same: while there are waiters,
+// another goroutine reads. So it is if another caller makes one call after the other
+// meanwhile, and if the inline reader has got its lock.
 func TestWaiterIsNotifiedByAnotherReader(t *testing.T) {
 	for _, name := range []string{"AnotherAsks", "WhoListenedIsServed"} {
 		t.Run(name, func(t *testing.T) {
@@ -182,8 +182,8 @@ func TestWaiterIsNotifiedByAnotherReader(t *testing.T) {
 	}
 }
 
-// A connection over which nothing comes any more is found out although nobody asks
-// anything, be it that who waits listens, or another goroutine.
+// A connection over which nothing arrives any more is noticed although no call is made,
+// whether the waiter reads inline or another goroutine reads.
 func TestSilentConnection(t *testing.T) {
 	t.Parallel() // it mostly waits
 	for _, name := range []string{"WhoWaitsListens", "Another"} {

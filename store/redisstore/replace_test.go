@@ -13,9 +13,9 @@ import (
 	"github.com/leasehold-dev/leasehold/store/redisstore/redisadmin"
 )
 
-// One list of nodes is replaced by another while clients that know the old one,
-// both, and the new one are there. At every moment those that are served exclude
-// each other, and the others are told which lists differ.
+// One membership is replaced by another beside clients that know the old one, both, or the
+// new one. At every moment the clients that are served exclude each other, and the others
+// get an error that names both memberships.
 func TestReplace(t *testing.T) {
 	t.Parallel() // it mostly waits
 	servers := redistest.StartN(t, 4)

@@ -57,7 +57,7 @@ func (r *turn) standing() store.Grant {
 func (r *turn) placedAt(servers ...*redistest.Server) {
 	r.t.Helper()
 	for _, server := range servers {
-		eventually(r.t, "who comes back has a place", func() bool { return placed(r.t, server, r.next) })
+		eventually(r.t, "the client that rejoined has a place", func() bool { return placed(r.t, server, r.next) })
 	}
 }
 
@@ -78,9 +78,9 @@ func (r *turn) asks(server *redistest.Server, g store.Grant) {
 	r.t.Helper()
 	done := waits(r.t.Context(), r.s, r.next)
 	asked := time.Now()
-	eventually(r.t, "who comes back asks where it has no place", func() bool {
+	eventually(r.t, "the client asks where it has no place", func() bool {
 		if time.Since(asked) > soon { // it refreshes its places later than that
-			r.t.Fatal("who comes back does not ask where it has no place")
+			r.t.Fatal("the client does not ask where it has no place")
 		}
 		return placed(r.t, server, r.next)
 	})
@@ -99,7 +99,7 @@ func (r *turn) givesUp(g store.Grant) {
 
 var afterwards = map[string]func(*turn, store.Grant){"comes back": (*turn).comes, "gives up": (*turn).givesUp}
 
-// Where one server of three is dead the others do it all.
+// If one server of three is dead, the other two release and keep the place.
 func TestRejoinWithADeadServer(t *testing.T) {
 	t.Parallel() // it mostly waits
 	for name, ends := range afterwards {
@@ -114,8 +114,8 @@ func TestRejoinWithADeadServer(t *testing.T) {
 	}
 }
 
-// A server that could not be told of the return is asked by who comes back as soon as it
-// is there again.
+// A server that was away during the rejoin is asked for a place as soon as it is back and
+// the client waits.
 func TestRejoinWithAServerThatWasAway(t *testing.T) {
 	r := newTurn(t)
 	r.proxies[1].RefuseNew()
@@ -130,8 +130,8 @@ func TestRejoinWithAServerThatWasAway(t *testing.T) {
 	nothingLeft(t, r.servers)
 }
 
-// Where nobody else waits at a server there is no place at first, and one as soon as who
-// comes back waits.
+// A server without other waiters gives no place at first, and gives one as soon as the
+// client waits.
 func TestRejoinWithoutWaitersAtOneServer(t *testing.T) {
 	r := newTurn(t)
 	r.servers[1].Text(t, "DEL", "{stock}:line", "{stock}:waits", "{stock}:place:"+r.first.Owner)
@@ -144,10 +144,9 @@ func TestRejoinWithoutWaitersAtOneServer(t *testing.T) {
 	nothingLeft(t, r.servers)
 }
 
-// A majority has answered, so that nobody waits for the one server whose connection
-// breaks. It is told of the release again. The place it is not asked for until somebody
-// comes back, and nothing is left there in the end, whether the server had done both
-// before or neither.
+// A majority has answered, so no caller waits for the one server whose connection breaks.
+// The release is sent to it again. The place is not asked for until the client waits, and
+// nothing is left there in the end, whether the server had executed both before or neither.
 func TestRejoinIsSentAgain(t *testing.T) {
 	t.Parallel() // it mostly waits
 	for what, breaks := range map[string]struct {
@@ -212,7 +211,7 @@ func TestRejoinIsSentAgain(t *testing.T) {
 	}
 }
 
-// With one server nobody knows what has become of the return, and so there is no place.
+// With one server the outcome of the rejoin is unknown, so there is no place.
 func TestRejoinAtOneServerIsSentAgain(t *testing.T) {
 	r := newTurnOf(t, 1)
 	r.proxies[0].CutReplyTo("{stock}:gone:"+r.held.Owner, 3)
@@ -225,8 +224,8 @@ func TestRejoinAtOneServerIsSentAgain(t *testing.T) {
 	nothingLeft(t, r.servers)
 }
 
-// The place that comes with a release says that the server has no way to tell, and the
-// release is sent again to a server that did not get it.
+// The place that comes with a release has the no-push flag, and the release is sent again
+// to a server that did not get it.
 func TestRejoinIsSentAgainWithoutPush(t *testing.T) {
 	servers := redistest.StartN(t, 3, "--rename-command", "HELLO", "")
 	proxies := behind(t, servers)
@@ -259,8 +258,8 @@ func TestRejoinIsSentAgainWithoutPush(t *testing.T) {
 	nothingLeft(t, servers)
 }
 
-// A caller whose context ends during the return gets an error that says the outcome is unknown, and has no
-// place: what reaches the servers all the same is the release.
+// A caller whose context ends during the rejoin gets an error that says that the outcome
+// is unknown, and has no place. The release reaches the servers all the same.
 func TestRejoinIsCancelled(t *testing.T) {
 	t.Run("before", func(t *testing.T) {
 		r := newTurn(t)
@@ -323,8 +322,8 @@ func TestRejoinIsCancelled(t *testing.T) {
 	}
 }
 
-// The connections break between the return and the next time, and who comes back is
-// passed over meanwhile. It finds out as soon as it waits.
+// The connections break between the rejoin and the wait, and the place is skipped
+// meanwhile. The client finds out as soon as it waits.
 func TestRejoinedPlaceIsSkipped(t *testing.T) {
 	for _, nodes := range []int{1, 3} {
 		t.Run(fmt.Sprint(nodes), func(t *testing.T) {
@@ -338,7 +337,7 @@ func TestRejoinedPlaceIsSkipped(t *testing.T) {
 						return strings.HasSuffix(strings.TrimSpace(server.Text(t, "PUBSUB", "NUMSUB", place[4])), n)
 					}
 				}
-				eventually(t, "who comes back listens", listens("1"))
+				eventually(t, "the client that rejoined is subscribed", listens("1"))
 				server.Text(t, "CLIENT", "KILL", "ID", firstConnection(t, server))
 				eventually(t, "nobody listens", listens("0"))
 			}
@@ -369,8 +368,8 @@ func firstConnection(t *testing.T, server *redistest.Server) string {
 	panic("unreachable")
 }
 
-// A server that has forgotten the scripts is taught again, with a return under way, and
-// what is put behind it stays there.
+// A server that has forgotten the scripts gets them again, with a rejoin in flight, and
+// the calls behind it stay behind it.
 func TestRejoinWhenScriptsAreFlushed(t *testing.T) {
 	for name, ends := range afterwards {
 		t.Run(name, func(t *testing.T) {

@@ -28,9 +28,10 @@ func ofAnotherList(err error) bool {
 	return errors.As(err, &refused) && refused.Count(store.Refused) == 1 && strings.Contains(err.Error(), "configured with other servers")
 }
 
-// A server that decides together with others grants nothing to those who know no
-// other: neither when they come, nor when they were there before. With a majority of
-// the others they would not exclude each other. They may look, and release.
+// A server that belongs to a membership of several grants nothing to clients that are
+// configured with this server only, whether they connected before or after: such a client
+// and one that has a majority of the other servers would not exclude each other. Inspecting
+// and releasing still work.
 func TestOneServerOfAMembership(t *testing.T) {
 	servers := redistest.StartN(t, 3)
 	a := addrs(servers)
@@ -73,7 +74,7 @@ func TestOneServerOfAMembership(t *testing.T) {
 	})
 }
 
-// So it is where the one server keeps its quarantine, and has a mark of its own.
+// The same holds if the single server keeps quarantine, and has a mark of its own.
 func TestOneGuardedServerOfAMembership(t *testing.T) {
 	servers := redistest.StartN(t, 3)
 	a := addrs(servers)
@@ -92,8 +93,8 @@ func TestOneGuardedServerOfAMembership(t *testing.T) {
 	}
 }
 
-// From one server to several: who knows the one only is served until it is replaced,
-// together with those who know both lists, and not any more from then on.
+// One server is replaced by several. Clients that know the one only are served beside
+// clients with both memberships until the replacement, and not afterwards.
 func TestReplaceOneServer(t *testing.T) {
 	t.Parallel() // it mostly waits
 	servers := redistest.StartN(t, 3)

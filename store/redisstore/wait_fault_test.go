@@ -43,7 +43,7 @@ func grantedSoon(t *testing.T, done <-chan outcome) store.Grant {
 	panic("unreachable")
 }
 
-// A waiter whose connection is gone is passed over, in the same step.
+// A waiter whose connection is gone is skipped in the same step.
 func TestDeadWaiterIsSkipped(t *testing.T) {
 	for _, nodes := range []int{1, 3} {
 		t.Run(fmt.Sprint(nodes), func(t *testing.T) {
@@ -75,8 +75,8 @@ func TestDeadWaiterIsSkipped(t *testing.T) {
 	}
 }
 
-// The holder dies, and with it all but the last of those who wait: the lock goes to that one
-// when the lease is over, and not when it refreshes its place.
+// The holder dies, and with it all waiters but the last. That one is granted the lock when
+// the lease is over, and not only when it refreshes its place.
 func TestHolderAndFirstWaitersDie(t *testing.T) {
 	t.Parallel() // it mostly waits
 	for _, nodes := range []int{1, 3} {
@@ -112,7 +112,7 @@ func TestHolderAndFirstWaitersDie(t *testing.T) {
 	}
 }
 
-// What is said while the connection is down is missed, and asked for when it is up
+// A push is lost while the connection is down. The waiter asks when the connection is up
 // again.
 func TestLostPush(t *testing.T) {
 	servers := redistest.StartN(t, 1)
@@ -143,7 +143,7 @@ func TestLostPush(t *testing.T) {
 	mustRelease(t, deaf, next, grantedSoon(t, done))
 }
 
-// The connection breaks while somebody waits, again and again.
+// The connection of a waiter breaks again and again.
 func TestConnectionIsKilled(t *testing.T) {
 	servers := redistest.StartN(t, 1)
 	s := open(t, addrs(servers), nil)
@@ -162,7 +162,7 @@ func TestConnectionIsKilled(t *testing.T) {
 	mustRelease(t, s, next, grantedSoon(t, done))
 }
 
-// All servers are restarted with nothing in memory: the line is built anew.
+// All servers are restarted with empty memory, and the queue is built anew.
 func TestRestartWhileWaiting(t *testing.T) {
 	for _, nodes := range []int{1, 3} {
 		t.Run(fmt.Sprint(nodes), func(t *testing.T) {
@@ -265,8 +265,7 @@ func TestWaitingWithoutPush(t *testing.T) {
 	}
 }
 
-// The right to listen is taken away while somebody waits, which breaks the
-// connection as well.
+// The right to subscribe is taken away from a waiter, which also breaks the connection.
 func TestRightsAreTakenAway(t *testing.T) {
 	t.Parallel() // it mostly waits
 	r := ruled{t: t, servers: redistest.StartN(t, 3)}
@@ -296,7 +295,7 @@ func TestRightsAreTakenAway(t *testing.T) {
 	mustRelease(t, s, next, grantedSoon(t, done))
 }
 
-// A lock that somebody else keeps, and gives back without telling anybody.
+// Another client holds the lock, and releases it without notifying anybody.
 func TestWaitingForAnotherClient(t *testing.T) {
 	servers := redistest.StartN(t, 1)
 	s := open(t, addrs(servers), nil)
@@ -307,8 +306,8 @@ func TestWaitingForAnotherClient(t *testing.T) {
 	mustRelease(t, s, next, grantedSoon(t, done))
 }
 
-// Where there is something else at the line's name, who would have to wait is told
-// so, and everybody else locks as ever.
+// If the queue's key holds something else, a waiter gets an error, and all other locks
+// work.
 func TestWaitingWithoutAQueue(t *testing.T) {
 	servers := redistest.StartN(t, 3)
 	s := open(t, addrs(servers), nil)
@@ -356,8 +355,8 @@ func TestWaiterLeaves(t *testing.T) {
 	nothingLeft(t, servers)
 }
 
-// Many want the lock, from two processes: all get it, one after the other, and its
-// tokens rise.
+// Many waiters of two processes want the lock. Each gets it, one after the other, with
+// rising tokens.
 func TestManyWaiters(t *testing.T) {
 	for _, nodes := range []int{1, 3, 5} {
 		t.Run(fmt.Sprint(nodes), func(t *testing.T) {

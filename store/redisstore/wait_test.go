@@ -76,7 +76,7 @@ func granted(t *testing.T, done <-chan outcome) store.Grant {
 	panic("unreachable")
 }
 
-// mustRelease releases what was granted to one who waited, perhaps by another owner of its
+// mustRelease releases what was granted to a waiter, perhaps under another owner of its
 // rank.
 func mustRelease(t *testing.T, s store.Store, r store.Lease, g store.Grant) {
 	t.Helper()
