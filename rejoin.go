@@ -53,8 +53,8 @@ func (h *hold) reservationWanted() *reservation {
 	return p
 }
 
-// reserveNext has p be there for whoever wants it first, and says whether it can be: somebody
-// may have gone to the store meanwhile.
+// reserveNext reserves p for the next goroutine that wants the lock. It returns false if
+// another goroutine has asked the store meanwhile.
 func (h *hold) reserveNext(p *reservation) bool {
 	h.c.mu.Lock()
 	defer h.c.mu.Unlock()

@@ -204,7 +204,7 @@ func checkLines(t *testing.T, n *scripted) {
 
 // seldomSteps are lists of steps that chance does not come to often enough.
 var seldomSteps = [][]lineStep{{
-	// The place of who comes back was for longer, and is gone: nobody heard that it had the lock.
+	// The place of the rejoin was for longer, and is gone: no push announced its grant.
 	{Op: asks, Owner: 0, TTL: 30 * lineUnit, Ahead: 500_000},
 	{Op: asks, Owner: 1, TTL: 30 * lineUnit, Ahead: 500_000},
 	{Op: asks, Owner: 2, TTL: 30 * lineUnit, Ahead: 500_000},
@@ -349,7 +349,7 @@ func (r *lineRun) step(s lineStep) error {
 	}
 	if q.Next != nil {
 		if err := r.same(*q.Next, next, stood); err != nil {
-			return fmt.Errorf("of who comes back: %w", err)
+			return fmt.Errorf("of the rejoin: %w", err)
 		}
 	}
 	return r.look()

@@ -43,7 +43,7 @@ func TestOneServerOfAMembership(t *testing.T) {
 		return ofAnotherList(only.Renew(t.Context(), []store.Lease{held})[0])
 	})
 	if _, err := only.Acquire(t.Context(), store.AcquireRequest{Lease: request("free")}); !ofAnotherList(err) || !strings.Contains(err.Error(), a[2]) {
-		t.Errorf("by who was there before: %v", err)
+		t.Errorf("by a client that was connected before: %v", err)
 	}
 	if st, err := only.Inspect(t.Context(), "held"); err != nil || st.Holder.Owner != held.Owner {
 		t.Errorf("looking: %+v, %v", st, err)
@@ -63,7 +63,7 @@ func TestOneServerOfAMembership(t *testing.T) {
 		},
 	} {
 		if err := wants(); !ofAnotherList(err) {
-			t.Errorf("%s by who comes later: %v", name, err)
+			t.Errorf("%s by a client that connected later: %v", name, err)
 		}
 	}
 	r := request("free")
@@ -89,7 +89,7 @@ func TestOneGuardedServerOfAMembership(t *testing.T) {
 	free := request("free")
 	free.Require = store.CrashSafe
 	if _, err := only.Acquire(t.Context(), store.AcquireRequest{Lease: free}); !ofAnotherList(err) {
-		t.Errorf("by who was there before: %v", err)
+		t.Errorf("by a client that was connected before: %v", err)
 	}
 }
 
