@@ -24,8 +24,8 @@ func (c *Client) boundsFor(life leasefsm.Config) *waitq.Cohort {
 	return &c.cohort
 }
 
-// attachLocked makes h, which was just granted, the lease that q passes on, if it
-// does so.
+// attachLocked makes h, which was just granted, the lease that q passes on, if q passes
+// leases on.
 func (h *hold) attachLocked(q *queue) {
 	q.reason = nil
 	if q.m.Holds() {

@@ -140,7 +140,7 @@ func (p *place) checkPatience() {
 	}, p.cancel)
 }
 
-// end gives up what p needs, now that it is nobody's place.
+// end frees what p uses, once no goroutine waits at it.
 func (p *place) end() {
 	p.cancel()
 	if p.patience != nil {
@@ -148,8 +148,8 @@ func (p *place) end() {
 	}
 }
 
-// waitAt waits until the lock was granted and given to somebody, or nobody wants
-// it any more, or everybody was told that waiting is of no use.
+// waitAt waits until the lock was granted and given to a waiter, no waiter is left, or
+// all waiters have the error that waiting cannot mend.
 func (q *queue) waitAt(p *place) (given bool) {
 	for try := 1; p.ctx.Err() == nil || p.reserved != nil; try++ {
 		q.c.mu.Lock()

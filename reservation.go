@@ -53,7 +53,7 @@ func (q *queue) dropReservationLocked() *reservation {
 	return p
 }
 
-// lapse is called from time to time, and gives up the places that nobody wanted.
+// lapse gives up the places that no goroutine has claimed in time. A timer calls it.
 func (c *Client) lapse() {
 	c.mu.Lock()
 	var old []*reservation

@@ -118,8 +118,8 @@ func (w *waiter) tellWaiting(began clock.Instant, why error, told *cause) {
 	w.l.seeWaiting(w.ctx, began, why, told)
 }
 
-// patienceLocked is how long w goes on waiting for a store that gives it no
-// answer. It says whether there is such trouble.
+// patienceLocked returns how long w goes on waiting for a store that gives it no
+// answer, and whether there is such trouble.
 func (w *waiter) patienceLocked(now clock.Instant) (left time.Duration, trouble bool) {
 	return w.q.m.Patience(&w.Waiter, now)
 }

@@ -49,8 +49,8 @@ type Store struct {
 	channel       string        // on which the servers push hand-offs to this store
 	closing       chan struct{} // closed by Close
 	waiting       atomic.Int64  // number of waiters
-	pushTestAfter time.Duration // waitingProof
-	idle          time.Duration // idleAfter
+	pushTestAfter time.Duration // see pushTestAfter
+	idle          time.Duration // see idleAfter
 
 	// Servers that may have forgotten leases abstain; see guard.
 	guarded, armed atomic.Bool
