@@ -2,7 +2,8 @@
 // internal/rule under a mutex: it is exact and involves no I/O. Use it in tests,
 // and in programs whose goroutines compete only with each other.
 //
-// For store.Open the URL is memory: and each call opens a new store.
+// The store keeps locks of every kind: mutexes, semaphores and read-write locks. For
+// store.Open the URL is memory: and each call opens a new store.
 package memstore
 
 import (
