@@ -5,6 +5,7 @@ import (
 	"errors"
 	"runtime"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -213,20 +214,22 @@ func TestRankKeepsTheTurn(t *testing.T) {
 				t.Error(err)
 			}
 		}
+		var waits sync.WaitGroup
+		defer waits.Wait() // their stores stay open until all have released the lock
 		ctx, leave := context.WithCancel(t.Context())
 		defer leave()
 		var place string
-		go wait("who left", ours, ctx)
+		waits.Go(func() { wait("who left", ours, ctx) })
 		until("standing in line", func(line []store.Place) bool {
 			if len(line) == 1 {
 				place = line[0].Holder.Owner
 			}
 			return len(line) == 1
 		})
-		go wait("ours", ours, t.Context())
+		waits.Go(func() { wait("ours", ours, t.Context()) })
 		until("queueing", func([]store.Place) bool { return ours.Waiting() == 2 })
 		began := time.Now()
-		go wait("theirs", theirs, t.Context())
+		waits.Go(func() { wait("theirs", theirs, t.Context()) })
 		until("standing behind", func(line []store.Place) bool { return len(line) == 2 })
 		leave()
 		until("standing in line again", func(line []store.Place) bool {
