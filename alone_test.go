@@ -214,22 +214,21 @@ func TestRankKeepsTheTurn(t *testing.T) {
 				t.Error(err)
 			}
 		}
-		var waits sync.WaitGroup
-		defer waits.Wait() // their stores stay open until all have released the lock
 		ctx, leave := context.WithCancel(t.Context())
 		defer leave()
+		var waiting sync.WaitGroup
 		var place string
-		waits.Go(func() { wait("who left", ours, ctx) })
+		waiting.Go(func() { wait("who left", ours, ctx) })
 		until("standing in line", func(line []store.Place) bool {
 			if len(line) == 1 {
 				place = line[0].Holder.Owner
 			}
 			return len(line) == 1
 		})
-		waits.Go(func() { wait("ours", ours, t.Context()) })
+		waiting.Go(func() { wait("ours", ours, t.Context()) })
 		until("queueing", func([]store.Place) bool { return ours.Waiting() == 2 })
 		began := time.Now()
-		waits.Go(func() { wait("theirs", theirs, t.Context()) })
+		waiting.Go(func() { wait("theirs", theirs, t.Context()) })
 		until("standing behind", func(line []store.Place) bool { return len(line) == 2 })
 		leave()
 		until("standing in line again", func(line []store.Place) bool {
@@ -243,7 +242,7 @@ func TestRankKeepsTheTurn(t *testing.T) {
 			t.Fatal(err)
 		}
 		firstServed = <-served
-		<-served
+		waiting.Wait() // the stores must not be closed while a lease is released
 		until("the last release", func(line []store.Place) bool { return ours.Queues()+theirs.Queues() == 0 && len(line) == 0 })
 		return firstServed, lasted
 	}

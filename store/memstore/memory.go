@@ -72,7 +72,8 @@ func (s *Store) Acquire(ctx context.Context, r store.AcquireRequest) (store.Gran
 	defer s.mu.Unlock()
 	now := s.clock.Now()
 	s.sweepSometimes(now)
-	// After settled, a free lock has no waiter that it should go to.
+	// After settled, a free lock has no waiter that it should go to. It can forget
+	// the record, which raises the floor that ask reads.
 	before := s.settled(r.Name, now)
 	ask := s.ask(r.Lease, r.Spare)
 	ask.Fair = !r.Kind.IsMutex() // there may be room for it, and waiters ahead of it
