@@ -36,7 +36,7 @@ func Mutants() []Mutant {
 	client, nodes := leasehold.Mechanisms, redisstore.Mechanisms
 	all := []Mutant{
 		{Name: "boot-clock", script: dozing, seed: 1},
-		{Name: "client-clock-read", mech: renewer.Mechanisms["clock-read"], script: dozingLong, seed: 1},
+		{Name: "client-clock-read", mech: renewer.Mechanisms["clock-read"], script: dozingLong, seed: 4},
 		{Name: "client-err-looks", mech: client["err-looks"], script: dozing, seed: 1},
 		{Name: "client-least-hold", mech: client["least-hold"], script: OfSeed, seed: 1},
 		{Name: "client-longest-hold", mech: client["longest-hold"], script: quiet, seed: 1},
@@ -45,14 +45,14 @@ func Mutants() []Mutant {
 		{Name: "client-release-detached", mech: client["release-detached"], script: holding, seed: 1, idle: true},
 		{Name: "client-renewing", mech: client["renewing"], script: rollingShort, seed: 1},
 		{Name: "driver-discount-each", mech: driver.Mechanisms["discount-each"], script: jumpingTogether, seed: 1},
-		{Name: "quorum-confirm-token", mech: quorum.Mechanisms["confirm-token"], script: OfSeed, seed: 6},
-		{Name: "quorum-free-on-most", mech: quorum.Mechanisms["free-on-most"], script: halfDeaf, seed: 2},
+		{Name: "quorum-confirm-token", mech: quorum.Mechanisms["confirm-token"], script: OfSeed, seed: 8},
+		{Name: "quorum-free-on-most", mech: quorum.Mechanisms["free-on-most"], script: halfDeaf, seed: 3},
 		{Name: "quorum-heal", mech: quorum.Mechanisms["heal"], script: rollingShort, seed: 1},
 		{Name: "quorum-over-half", mech: quorum.Mechanisms["over-half"], script: deafening, seed: 1},
-		{Name: "quorum-bury-doubtful", mech: quorum.Mechanisms["bury-doubtful"], script: cutting, seed: 1},
-		{Name: "quorum-bury-repeated", mech: quorum.Mechanisms["bury-repeated"], script: cutting, seed: 1},
+		{Name: "quorum-bury-doubtful", mech: quorum.Mechanisms["bury-doubtful"], script: cutting, seed: 2},
+		{Name: "quorum-bury-repeated", mech: quorum.Mechanisms["bury-repeated"], script: cutting, seed: 2},
 		{Name: "redis-ask-what-was-missed", mech: nodes["ask-what-was-missed"], script: missing, seed: 5, idle: true},
-		{Name: "redis-clock-watch", mech: nodes["clock-watch"], script: jumping, seed: 2},
+		{Name: "redis-clock-watch", mech: nodes["clock-watch"], script: jumpingTogether, seed: 2},
 		{Name: "redis-error-says-nothing", mech: nodes["error-says-nothing"], script: ailing, seed: 1},
 		{Name: "redis-look-at-mark", mech: nodes["look-at-mark"], script: losing, seed: 1},
 		{Name: "redis-stamp-of-push", mech: nodes["stamp-of-push"], script: crowding, seed: 2},
@@ -61,13 +61,13 @@ func Mutants() []Mutant {
 		{Name: "wait-returned-given-up", mech: waitq.Mechanisms["returned-given-up"], script: refusing, seed: 2, idle: true},
 
 		{Name: "quarantine", edit: "quarantine", script: crashing, seed: 1},
-		{Name: "quarantine-long-enough", edit: "quarantine-long-enough", script: crashing, seed: 1},
+		{Name: "quarantine-long-enough", edit: "quarantine-long-enough", script: crashing, seed: 3},
 		{Name: "node-clock-floor", edit: "node-clock-floor", script: uncounted, seed: 1},
-		{Name: "node-hands-to-its-list", edit: "node-hands-to-its-list", script: rollingList, seed: 7},
+		{Name: "node-hands-to-its-list", edit: "node-hands-to-its-list", script: rollingList, seed: 22},
 		{Name: "node-knows-its-run", edit: "node-knows-its-run", script: copied, seed: 1},
-		{Name: "node-looks-at-lists", edit: "node-looks-at-lists", script: rollingList, seed: 6},
-		{Name: "node-skips-the-dead", edit: "node-skips-the-dead", script: killing, seed: 2},
-		{Name: "node-tombstones", edit: "node-tombstones", script: cutting, seed: 1},
+		{Name: "node-looks-at-lists", edit: "node-looks-at-lists", script: rollingList, seed: 7},
+		{Name: "node-skips-the-dead", edit: "node-skips-the-dead", script: killing, seed: 3},
+		{Name: "node-tombstones", edit: "node-tombstones", script: cutting, seed: 2},
 	}
 	slices.SortFunc(all, func(a, b Mutant) int { return cmp.Compare(a.Name, b.Name) })
 	return all
