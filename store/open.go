@@ -98,6 +98,8 @@ func opener(scheme string) OpenFunc {
 var packages = map[string]string{
 	"file":           "filestore",
 	"memory":         "memstore",
+	"postgres":       "sqlstore",
+	"postgresql":     "sqlstore",
 	"redis":          "redisstore",
 	"unix":           "redisstore",
 	"rediss":         "redisstore",

@@ -51,7 +51,7 @@ func Mutants() []Mutant {
 		{Name: "quorum-over-half", mech: quorum.Mechanisms["over-half"], script: deafening, seed: 1},
 		{Name: "quorum-bury-doubtful", mech: quorum.Mechanisms["bury-doubtful"], script: cutting, seed: 1},
 		{Name: "quorum-bury-repeated", mech: quorum.Mechanisms["bury-repeated"], script: cutting, seed: 1},
-		{Name: "redis-ask-what-was-missed", mech: nodes["ask-what-was-missed"], script: missing, seed: 7, idle: true},
+		{Name: "redis-ask-what-was-missed", mech: nodes["ask-what-was-missed"], script: missing, seed: 5, idle: true},
 		{Name: "redis-clock-watch", mech: nodes["clock-watch"], script: jumping, seed: 2},
 		{Name: "redis-error-says-nothing", mech: nodes["error-says-nothing"], script: ailing, seed: 1},
 		{Name: "redis-look-at-mark", mech: nodes["look-at-mark"], script: losing, seed: 1},

@@ -132,14 +132,14 @@ func killing(seed uint64) Script {
 	return s
 }
 
-// missing has one client after the other hear nothing from any node, until its connections
-// break: what it is told meanwhile is lost.
+// missing has one client after the other hear nothing from the only node, until its
+// connection breaks: what it is told meanwhile is lost. Leases last so long that nobody
+// refreshes a place for many times as long as a lock may stay free.
 func missing(seed uint64) Script {
-	s := busy(seed)
-	s.TTL, s.Eager = 5, true
-	for i, f := range every(1000, Fault{Kind: Deaf, For: 60}) {
+	s := Script{Seed: seed, Nodes: 1, Clients: 3, Workers: 1, Locks: 1, TTL: 15, Span: 20, Eager: true}
+	for i, f := range every(2500, Fault{Kind: Deaf, For: 1000}) {
 		f.Client = i%s.Clients + 1
-		s.Faults = append(s.Faults, f, Fault{Kind: Cut, At: f.At + 50, Client: f.Client})
+		s.Faults = append(s.Faults, f, Fault{Kind: Cut, At: f.At + f.For - 1, Client: f.Client})
 	}
 	return s
 }
