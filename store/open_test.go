@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"slices"
 	"strings"
@@ -16,14 +17,24 @@ type opened struct {
 	o   OpenOptions
 }
 
+// unusedScheme returns a scheme that nobody has registered, also if tests run again.
+func unusedScheme(name string) string {
+	for n := 0; ; n++ {
+		if scheme := fmt.Sprint(name, n); !slices.Contains(Schemes(), scheme) {
+			return scheme
+		}
+	}
+}
+
 // A URL goes to the package that has registered its scheme, as it is.
 func TestOpen(t *testing.T) {
-	Register("test-open", func(_ context.Context, url string, o OpenOptions) (Store, error) { return &opened{url: url, o: o}, nil })
-	if !slices.Contains(Schemes(), "test-open") {
+	scheme := unusedScheme("test-open")
+	Register(scheme, func(_ context.Context, url string, o OpenOptions) (Store, error) { return &opened{url: url, o: o}, nil })
+	if !slices.Contains(Schemes(), scheme) {
 		t.Errorf("known: %q", Schemes())
 	}
 	logger := slog.New(slog.DiscardHandler)
-	for _, url := range []string{"test-open", "test-open:", "test-open://a:1,b:2?x=y", "test-open://a\ntest-open://b"} {
+	for _, url := range []string{scheme, scheme + ":", scheme + "://a:1,b:2?x=y", scheme + "://a\n" + scheme + "://b"} {
 		s, err := Open(t.Context(), url, &OpenOptions{Logger: logger})
 		if err != nil {
 			t.Fatalf("%q: %v", url, err)
@@ -32,7 +43,7 @@ func TestOpen(t *testing.T) {
 			t.Errorf("%q: opened as %+v", url, got)
 		}
 	}
-	if _, err := Open(t.Context(), "test-open:", nil); err != nil {
+	if _, err := Open(t.Context(), scheme+":", nil); err != nil {
 		t.Error(err)
 	}
 	defer func() {
@@ -40,23 +51,24 @@ func TestOpen(t *testing.T) {
 			t.Error("a scheme was registered twice")
 		}
 	}()
-	Register("test-open", nil)
-	Register("test-open", func(context.Context, string, OpenOptions) (Store, error) { return nil, nil })
+	Register(scheme, nil)
+	Register(scheme, func(context.Context, string, OpenOptions) (Store, error) { return nil, nil })
 }
 
-// The error for an unknown scheme says what to import, or which schemes are known, and
+// The error for an unknown scheme (memory: is known here, by the example) says what to import, or which schemes are known, and
 // shows nothing that may be a password.
 func TestOpenUnknown(t *testing.T) {
-	Register("test-known", func(context.Context, string, OpenOptions) (Store, error) { return nil, nil })
+	known := unusedScheme("test-known")
+	Register(known, func(context.Context, string, OpenOptions) (Store, error) { return nil, nil })
 	for url, says := range map[string]string{
 		"redis://u:secret@a":         `import _ "github.com/leasehold-dev/leasehold/store/redisstore"`,
 		"rediss-cluster://:secret@a": `import _ "github.com/leasehold-dev/leasehold/store/redisstore"`,
 		"file:/secret":               `import _ "github.com/leasehold-dev/leasehold/store/filestore"`,
 		"nope://u:secret@a":          `unknown store "nope://"`,
-		"nope:secret":                "test-known:",
-		"u:secret@a":                 "test-known:",
-		"secret":                     "test-known:",
-		"":                           "test-known:",
+		"nope:secret":                known + ":",
+		"u:secret@a":                 known + ":",
+		"secret":                     known + ":",
+		"":                           known + ":",
 	} {
 		s, err := Open(t.Context(), url, nil)
 		if s != nil || !errors.Is(err, ErrUnsupported) || !strings.Contains(err.Error(), says) || strings.Contains(err.Error(), "secret") {

@@ -83,7 +83,7 @@ func TestTwoProcessesNeverOverlap(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	const rounds = 25
+	const rounds = 12
 	loop := `i=0; while [ $i -lt ` + strconv.Itoa(rounds) + ` ]; do "$1" run section --quiet -- "$2" "$3" "$4" || exit 1; i=$((i+1)); done`
 	var procs []*proc
 	for range 2 {

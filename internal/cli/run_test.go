@@ -330,7 +330,7 @@ func TestRunKilled(t *testing.T) {
 	if setpriv, err := exec.LookPath("setpriv"); err == nil {
 		command = append([]string{setpriv, "--pdeathsig", "clear"}, command...)
 	}
-	p := s.start(append([]string{"run", "x", "--ttl", "1s", "--"}, command...)...)
+	p := s.start(append([]string{"run", "x", "--ttl", "5s", "--"}, command...)...)
 	p.says(&p.out, ".\n")
 	var pid int
 	if _, err := fmt.Sscanf(p.out.String(), "held by %d.", &pid); err != nil {

@@ -98,7 +98,7 @@ func TestDrawingIDs(t *testing.T) {
 		for me := range 2 {
 			wg.Go(func() {
 				for range times {
-					p := command(t, []string{"DIR=" + dir, fmt.Sprint("ME=", me), "LEASEHOLD_STORE=" + storeURL(servers, "")},
+					p := command(t, []string{"DIR=" + dir, fmt.Sprint("ME=", me), "LEASEHOLD_STORE=" + storeURL(servers, "?node_timeout=10s")},
 						"run", lock(me), "--quiet", "--", "sh", "-c", draw).start(t)
 					if p.code(t) != 0 {
 						t.Errorf("%s", &p.err)

@@ -211,23 +211,33 @@ func TestClusterOverTLS(t *testing.T) {
 	}
 }
 
-// Closing a store ends its waits and leaves no goroutine.
+// A store that is closed while somebody waits ends that, gives up the place, and leaves
+// no goroutine. Close does not wait long, so a machine that is busy just then can keep it
+// from giving up the place; hardly five times.
 func TestClusterIsClosed(t *testing.T) {
 	c := redistest.StartCluster(t, 3, 0)
-	holder, s := openCluster(t, c.Masters, nil), openCluster(t, c.Masters, nil)
+	holder := openCluster(t, c.Masters, nil)
 	acquire(t, holder, request("stock"))
-	_, all := lines(t, c.Has(t, "stock"), "stock", s)
-	before := time.Now()
-	s.Close()
-	s.Close()
-	if o := <-all[0]; !errors.Is(o.err, store.ErrClosed) {
-		t.Errorf("the waiter gets %v", o.err)
+	for range 5 {
+		s := openCluster(t, c.Masters, nil)
+		requests, all := lines(t, c.Has(t, "stock"), "stock", s)
+		before := time.Now()
+		s.Close()
+		s.Close()
+		if o := <-all[0]; !errors.Is(o.err, store.ErrClosed) {
+			t.Errorf("a waiter is told %v", o.err)
+		}
+		if _, err := s.Acquire(t.Context(), store.AcquireRequest{Lease: request("a")}); !errors.Is(err, store.ErrClosed) {
+			t.Errorf("acquire: %v", err)
+		}
+		if took := time.Since(before); took > long {
+			t.Errorf("it took %v", took)
+		}
+		for end := time.Now().Add(3 * time.Second); time.Now().Before(end); time.Sleep(2 * time.Millisecond) {
+			if !placed(t, c.Has(t, "stock"), requests[0]) {
+				return
+			}
+		}
 	}
-	if _, err := s.Acquire(t.Context(), store.AcquireRequest{Lease: request("a")}); !errors.Is(err, store.ErrClosed) {
-		t.Errorf("acquire: %v", err)
-	}
-	if took := time.Since(before); took > long {
-		t.Errorf("it took %v", took)
-	}
-	eventually(t, "its place is given up", func() bool { return len(c.Has(t, "stock").Keys(t)) <= 3 }) // the lock, its counter, a tombstone
+	t.Error("no closed store has given up its place")
 }
