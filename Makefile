@@ -53,6 +53,7 @@ ifeq ($(PKG),./...)
 	$(GO) test -timeout $(TIMEOUT) ./internal/proof/explore ./internal/proof/sim
 	$(GO) test -timeout $(TIMEOUT) -run '$(ALONE)' ./store/redisstore
 	cd guard/guardtest && $(GO) test -race -timeout $(TIMEOUT) ./...
+	cd store/sqlstore/sqlstoretest && $(GO) test -race -timeout $(TIMEOUT) ./...
 	cd bench && $(GO) test -race -timeout $(TIMEOUT) ./beside
 else
 	$(GO) test -race -timeout $(TIMEOUT) -parallel $(PARALLEL) $(PKG)
@@ -63,6 +64,7 @@ race: redis databases ## run the tests COUNT times, to find rare failures
 	$(GO) test -race -timeout 60m -count $(COUNT) $(PKG)
 ifeq ($(PKG),./...)
 	cd guard/guardtest && $(GO) test -race -timeout 60m -count $(COUNT) ./...
+	cd store/sqlstore/sqlstoretest && $(GO) test -race -timeout 60m -count $(COUNT) ./...
 	cd bench && $(GO) test -race -timeout 60m -count $(COUNT) ./beside
 endif
 
@@ -74,6 +76,7 @@ lint: ## check formatting, prose, go vet, staticcheck, known vulnerabilities
 	$(GO) run honnef.co/go/tools/cmd/staticcheck@$(STATICCHECK) ./...
 	cd bench && $(GO) vet ./... && $(GO) run honnef.co/go/tools/cmd/staticcheck@$(STATICCHECK) ./...
 	cd guard/guardtest && $(GO) vet ./... && $(GO) run honnef.co/go/tools/cmd/staticcheck@$(STATICCHECK) ./...
+	cd store/sqlstore/sqlstoretest && $(GO) vet ./... && $(GO) run honnef.co/go/tools/cmd/staticcheck@$(STATICCHECK) ./...
 	@scripts/govulncheck.sh $(GOVULNCHECK)
 
 fmt: ## format the code
@@ -123,6 +126,7 @@ redis:
 databases:
 	@scripts/ensure-postgres.sh
 	@scripts/ensure-mariadb.sh
+	@scripts/ensure-pgbouncer.sh
 
 peers:
 	@scripts/ensure-etcd.sh

@@ -15,7 +15,7 @@ import (
 //
 // At a bound, one round trip asks the store whether anybody waits elsewhere, or in
 // this process with other options (see Lock.Acquire). If so, the lock is released
-// and this process joins the line again. If not, both bounds start anew.
+// and this process joins the queue again. If not, both bounds start anew.
 //
 // Zero in either field allows no pass, so &Cohort{} turns passing off.
 type Cohort struct {

@@ -1,7 +1,11 @@
 // Package leasehold gives distributed locks that stay correct when machines,
 // networks and clocks fail.
 //
-//	st, err := redis.Open(ctx, []string{"redis://10.0.0.1", "redis://10.0.0.2", "redis://10.0.0.3"}, nil)
+//	st, err := redisstore.Open(ctx, []string{"redis://10.0.0.1,10.0.0.2,10.0.0.3"}, nil)
+//	if err != nil {
+//		return err
+//	}
+//	defer st.Close()
 //	c := leasehold.New(st, nil)
 //	err = c.Mutex("invoices/42").Do(ctx, func(ctx context.Context, l *leasehold.Lease) error {
 //		return charge(ctx, l.Token()) // ctx ends before anyone else can hold the lock
@@ -15,19 +19,20 @@
 //
 // Validity is counted from before the request was sent, on a clock that a step of
 // the wall clock does not change. On Linux that clock also counts while the machine
-// is suspended. No lock can stop a holder that does not look: a paused process may
-// write after its lease is over. The protected resource can refuse that write by
-// the lease's fencing token: see [Lease.Token] and package fence.
+// is suspended. No lock can stop a holder that does not check its lease: a paused
+// process may write after its lease is over. The protected resource can refuse that
+// write by the lease's fencing token: see [Lease.Token] and package fence.
 //
-// A store keeps the locks: in one process (store/memstore), on one machine (store/filestore
-// with a file), on a Redis server or on a majority of independent ones
-// (store/redisstore). Inspect and List of [store.Store] show locks without taking them.
+// A store keeps the locks: in the memory of one process (store/memstore), in a file
+// of one machine (store/filestore), or on one Redis server or a majority of
+// independent ones (store/redisstore). [store.Open] opens any of them by URL. Inspect
+// and List of [store.Store] show locks without taking them.
 //
 // # Functions that you supply
 //
 // Options and LockOptions take functions: Observer, OnWait, RetryDelay, a Clock and
 // a log handler. They may use the Client, except for the Clock. A function that
-// panics or calls runtime.Goexit leaves nothing behind: no place in a line and no
+// panics or calls runtime.Goexit leaves nothing behind: no place in a queue and no
 // held lock. On your own goroutine the panic goes up to you. On a goroutine of the
 // package it is recovered and logged, with its stack.
 //

@@ -9,15 +9,14 @@ import (
 	"github.com/leasehold-dev/leasehold/store"
 )
 
-// The errors that errors.Is finds in those of this package. BusyError, QuorumError
-// and LostError carry the evidence, for errors.As.
+// Errors of this package, to be matched with errors.Is. BusyError, QuorumError and
+// LostError carry the evidence, for errors.As.
 var (
 	// ErrBusy means that another owner holds the lock, and that the wait was over
 	// or none was asked for. It is always a *BusyError.
 	ErrBusy = store.ErrBusy
-	// ErrLost means that the lease ended before it was released. LostError.Cause tells
-	// why. It is always a
-	// *LostError.
+	// ErrLost means that the lease ended before it was released. It is always a
+	// *LostError, whose Cause tells why.
 	ErrLost = errors.New("lease lost")
 	// ErrReleased means that the holder released the lease.
 	ErrReleased = errors.New("lease was released")
@@ -51,9 +50,9 @@ type Holder = store.Holder
 // LostError says why a lease was lost. It matches ErrLost.
 type LostError struct {
 	Name string
-	// Cause says which way the lease was lost, for programs.
+	// Cause is the way in which the lease was lost, for programs.
 	Cause LossCause
-	// Reason says the same for people, and may have details.
+	// Reason describes the cause for people, and may have details.
 	Reason string
 	// Err is the last answer of the store, or nil if there was none.
 	Err error
@@ -84,6 +83,7 @@ var lossCauses = [...]string{
 	LostLateGrant: "granted too late",
 }
 
+// String returns the cause in lower-case words, such as "denied by the store".
 func (c LossCause) String() string {
 	if int(c) < len(lossCauses) && c != 0 {
 		return lossCauses[c]

@@ -17,7 +17,7 @@ type Event struct {
 	// Owner and Token are those of the lease; empty and 0 for Waiting and Failed.
 	Owner string
 	Token Token
-	// Position is that in the line, as in BusyError; set for Waiting.
+	// Position is the place in the queue, as in BusyError; set for Waiting.
 	Position int
 	// Waited is how long the goroutine has waited; set for all kinds but Lost and
 	// Released.
@@ -35,12 +35,12 @@ type EventKind uint8
 // The kinds of events. More may be added.
 const (
 	// Waiting: a goroutine has to wait for the lock, or the cause has changed:
-	// another holder, another position in the line, nodes that cannot be reached,
-	// or nodes in quarantine. The same cause again is no event.
+	// another holder, another position in the queue, nodes that cannot be reached,
+	// or nodes in quarantine. A cause that has not changed is not repeated.
 	Waiting EventKind = iota + 1
 	// Acquired: the store granted the lock when it was asked for it.
 	Acquired
-	// Handed: this process stood in the store's line, and the lock was handed to
+	// Handed: this process waited in the store's queue, and the lock was handed to
 	// it.
 	Handed
 	// Passed: another goroutine of this process passed its lease on.

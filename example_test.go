@@ -10,8 +10,8 @@ import (
 	"github.com/leasehold-dev/leasehold/store/memstore"
 )
 
-// The store says between whom the lock holds; in earnest it is store/redisstore or
-// store/filestore.
+// The store decides which processes a lock excludes. Outside of tests it is usually
+// store/redisstore or store/filestore.
 func ExampleLock_Do() {
 	locks := leasehold.New(memstore.New(nil), nil)
 
@@ -98,8 +98,9 @@ func ExampleLease_Token() {
 	// refused: token of the late writer is older than one already seen
 }
 
-// What happens to locks is told as it happens: count the kinds and add the times
-// up for metrics; begin and end spans, under the caller's context, for traces.
+// An observer receives each event as it happens. For metrics, count the events by
+// kind and add up their times; for traces, begin and end spans with the caller's
+// context.
 func ExampleOptions_observer() {
 	var waited time.Duration
 	observe := func(ctx context.Context, e leasehold.Event) {

@@ -25,12 +25,12 @@ type hold struct {
 	renewed atomic.Bool // or is being renewed
 
 	// Guarded by the client's mutex.
+	telling bool // the observer is being told of the loss
 	fsm     renewer.Lease[*hold]
 	leases  []*Lease
 	first   Lease     // most holds have no other
 	only    [1]*Lease // room for it
 	lastErr error     // of the last renewal
-	telling bool      // the observer is being told of the loss
 
 	home *queue // whose place in the store's line it was granted at; nil: at none
 	q    *queue // which passes the lease on; nil: none

@@ -30,9 +30,9 @@ type Lease struct {
 
 	releasing sync.Mutex // serialises Release, and guards what follows
 	detached  bool       // no longer among the hold's leases
-	lost      error      // why it was lost before it was released
 	released  bool       // outcome is final
 	outcome   error
+	lost      error // why it was lost before it was released
 }
 
 // leaseKey finds in a context the lease it carries, for re-entry.

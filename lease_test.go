@@ -119,6 +119,7 @@ func TestRenewalCountsFromItsRequest(t *testing.T) {
 			return errs
 		})
 		time.Sleep(short.TTL / 2)
+		synctest.Wait() // orders what onRenew wrote before what is read here
 		if want := sent.Add(validity); sent.IsZero() || !l.Deadline().Equal(want) {
 			t.Errorf("after a renewal that took 300 ms the lease ends %v later than from its request", l.Deadline().Sub(want))
 		}

@@ -46,8 +46,8 @@ func (l *Lock) With(o LockOptions) *Lock {
 //
 // Waiters form a FIFO queue. Goroutines of one Client that want the same (name,
 // TTL and other durations, Require, Barge and Purpose) share one place in the
-// store's line, and may pass a lease on among themselves: see Options.Cohort. A
-// store that keeps no line is asked again after each RetryDelay.
+// store's queue, and may pass a lease on among themselves: see Options.Cohort. A
+// store that keeps no queue is asked again after each RetryDelay.
 //
 // A context made by Do or Lease.Context carries its lease. Acquiring the same lock
 // of the same Client with it re-enters that lease at once, without asking the

@@ -19,26 +19,25 @@ const DefaultTTL = 30 * time.Second
 // Options configure a Client. The zero value and nil mean the defaults. A Client
 // copies them.
 type Options struct {
-	// Logger is told of renewals that fail, leases that are lost, clean-up that
-	// failed, and functions of the user's that panicked on a goroutine of the
-	// package. No secrets are logged. Nil: nothing is logged but such panics,
-	// which go to slog.Default.
+	// Logger receives renewals that fail, leases that are lost, clean-up that
+	// failed, and panics of the caller's functions on a goroutine of the package.
+	// No secrets are logged. Nil: only such panics are logged, to slog.Default.
 	Logger *slog.Logger
 	// Clock counts validity; it is meant for simulations and tests. Nil: the
 	// machine's own, which on Linux counts while the machine is suspended. If a
 	// Clock panics or ends its goroutine, all leases of the Client are lost, since
 	// nobody can judge them.
 	Clock Clock
-	// RetryDelay returns the pause after the try-th attempt, from 1, of what the
-	// Client tries again by itself, and of locks whose options set none: see
-	// LockOptions.RetryDelay. It must not block. Nil:
-	// Backoff(10*time.Millisecond, 250*time.Millisecond).
+	// RetryDelay returns the pause after the try-th attempt, counted from 1. It is
+	// used for requests that the Client repeats by itself, and for locks whose
+	// options set no LockOptions.RetryDelay. It must be safe for concurrent use and
+	// must not block. Nil: Backoff(10*time.Millisecond, 250*time.Millisecond).
 	RetryDelay func(try int) time.Duration
 	// Cohort bounds how often a lease is passed on inside the process while others
 	// wait elsewhere. Nil: 64 times in a row, for 100 ms. &Cohort{}: never. A lease
 	// is passed on only among goroutines that want the same (see Lock.Acquire), so
 	// not from one LockOptions.Purpose to another, and only if the store keeps a
-	// line (see store.Waiter).
+	// queue (see store.Waiter).
 	Cohort *Cohort
 	// Observer is called with every event, for metrics and traces, and with the
 	// context that Acquire, Try or Do was called with. It is called on the
@@ -48,7 +47,7 @@ type Options struct {
 	// leases. The goroutine that it is called on waits for it, so it should not
 	// block. Events of one lease come in order. If Observer ends the goroutine that
 	// has just been granted a lock, by a panic or runtime.Goexit, the lock is
-	// released. Nil: nobody is told, which costs nothing.
+	// released. Nil: no events are made, which costs nothing.
 	Observer func(ctx context.Context, e Event)
 }
 
@@ -90,9 +89,9 @@ type LockOptions struct {
 	// exclude a late start on another. Default 0.
 	MinHold time.Duration
 	// Purpose is shown to those who ask who holds the lock. Goroutines share a place
-	// in the line and a lease only if their purpose is the same: twenty with a
-	// purpose each are twenty in line. So say what the program does rather than for
-	// whom. Default: none.
+	// in the queue and a lease only if their purpose is the same: twenty goroutines
+	// with a purpose each take twenty places. So say what the program does rather
+	// than for whom. Default: none.
 	Purpose string
 	// Owner fixes the owner value, for a holder that another process must be able to
 	// name. It is stored without a description of the holder. Default: 20 random
@@ -105,7 +104,7 @@ type LockOptions struct {
 	// next renewal, and another client may have the lock by then. An attempt that fails
 	// leaves the other's lease alone, on Redis also if its release arrives late.
 	Owner string
-	// Tries bounds the attempts of Acquire and Do. With a bound they join no line:
+	// Tries bounds the attempts of Acquire and Do. With a bound they join no queue:
 	// while others wait there, they are granted the lock by chance only. Default 0:
 	// no bound.
 	Tries int
@@ -115,33 +114,35 @@ type LockOptions struct {
 	// Default Options.RetryDelay.
 	RetryDelay func(try int) time.Duration
 	// Require is the least guarantee that the store has to give. A store that gives
-	// less refuses the lock with ErrUnsupported, before anything is sent. A single
-	// Redis server then keeps quarantine after a restart. Default store.Efficiency:
-	// what the store gives by itself.
+	// less refuses the lock with ErrUnsupported, before anything is sent. With
+	// store.CrashSafe, a single Redis server that has restarted stays in quarantine
+	// and grants nothing for a while. Default store.Efficiency: what the store gives
+	// by itself.
 	Require store.Class
 	// Barge opts out of the fair hand-off: a waiter is notified when the lock is free
 	// and competes for it. A process that is running may then take the lock again
 	// and again, and others may wait for long. It is not faster: in all
 	// measurements (docs/performance.md) it is slower than being handed the lock.
 	// Goroutines of one Client are served in order all the same. A store that keeps
-	// no line has no order to opt out of.
+	// no queue has no order to opt out of.
 	Barge bool
 	// OnWait is called with the reason, a *BusyError or a *QuorumError, when a wait
 	// begins and when there is news of it, even if the cause is the same; where the
-	// store keeps no line, before each pause. It runs on the waiting goroutine and
+	// store keeps no queue, before each pause. It runs on the waiting goroutine and
 	// must not block: a lock that is granted meanwhile is held while it runs. If the
-	// context ends meanwhile, the place in the line is given up at once.
+	// context ends meanwhile, the place in the queue is given up at once.
 	//
 	// If this process holds the lock or waits for it already, the position counts
 	// its other goroutines too. The store decides how soon there is news of another
 	// holder or position: memory reports it at once, a database within about a
-	// second, and Redis when the place in line is refreshed, three times per TTL.
-	// Nothing more is sent because of OnWait.
+	// second, and Redis when the place in the queue is refreshed, three times per
+	// TTL. Nothing more is sent because of OnWait.
 	OnWait func(reason error)
 }
 
 // Backoff returns a RetryDelay that doubles from least to most. Each delay is drawn
 // at random from the upper half of its size, so that waiters do not move in step.
+// The function is safe for concurrent use.
 func Backoff(least, most time.Duration) func(try int) time.Duration {
 	return func(try int) time.Duration {
 		d := most

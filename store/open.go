@@ -13,7 +13,8 @@ import (
 // OpenOptions are the options of Open that are the same for every kind of store.
 // All others are in the URL.
 type OpenOptions struct {
-	// Logger is told of what the store mends by itself. Nil: nothing is logged.
+	// Logger receives what an operator should know, such as servers that fail and
+	// recover, or clean-up that failed. Nil: nothing is logged.
 	Logger *slog.Logger
 }
 
@@ -23,16 +24,16 @@ type OpenOptions struct {
 //	file:/var/lib/app/locks.db
 //	memory:
 //
-// The scheme selects the kind of store. Each package of a store describes its
-// URLs, and registers their schemes when a program imports it, if only for that:
+// The scheme selects the kind of store. The packages memstore, filestore and
+// redisstore describe their URLs, and register the schemes when a program imports
+// them, if only for that:
 //
 //	import _ "github.com/leasehold-dev/leasehold/store/redisstore"
 //
-// A list of servers is part of the URL. Where servers need a URL each, because
-// their passwords differ, url is all of them with line breaks in between.
+// A list of servers is part of the URL. If servers need a URL each, because their
+// passwords differ, url holds all of them, separated by line breaks.
 //
-// Open blocks for as long as the package's own Open does, and has the same
-// errors. The error matches ErrUnsupported if no imported package knows the
+// Open blocks as the package's own function does, and returns its errors. The error matches ErrUnsupported if no imported package knows the
 // scheme; it then names the schemes that are known, and the import to add. A nil
 // o means the defaults. The caller closes the store. Open may be called from
 // several goroutines.
@@ -47,7 +48,8 @@ func Open(ctx context.Context, url string, o *OpenOptions) (Store, error) {
 	return open(ctx, url, *o)
 }
 
-// OpenFunc opens the store that a URL names; see Open.
+// OpenFunc opens the store that a URL names; see Open. It must be safe for
+// concurrent use.
 type OpenFunc func(ctx context.Context, url string, o OpenOptions) (Store, error)
 
 // Register makes Open call open for URLs of a scheme, which is given without its
@@ -65,7 +67,8 @@ func Register(scheme string, open OpenFunc) {
 	openers.byScheme[scheme] = open
 }
 
-// Schemes returns the schemes that Open knows in this program, sorted.
+// Schemes returns the schemes that Open knows in this program, sorted and without
+// colons.
 func Schemes() []string {
 	openers.Lock()
 	defer openers.Unlock()
@@ -95,6 +98,8 @@ func opener(scheme string) OpenFunc {
 var packages = map[string]string{
 	"file":           "filestore",
 	"memory":         "memstore",
+	"postgres":       "sqlstore",
+	"postgresql":     "sqlstore",
 	"redis":          "redisstore",
 	"unix":           "redisstore",
 	"rediss":         "redisstore",

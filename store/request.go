@@ -104,8 +104,9 @@ type ReleaseRequest struct {
 	// way. Over several nodes, a late renewal could otherwise give the lease back
 	// to a node that had lost it. See also Grant.Repeated.
 	Renewed bool
-	// Undo ends only a grant that no other attempt of the same Owner knows of.
-	// Stores may ignore it if Attempt is empty.
+	// Undo takes back one attempt: the lease stays as it is if another attempt of
+	// the same Owner was granted it, or joined it. Stores may ignore Undo if Attempt
+	// is empty.
 	Undo bool
 }
 

@@ -6,6 +6,7 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/doctor"
 	"github.com/leasehold-dev/leasehold/store/filestore"
 	"github.com/leasehold-dev/leasehold/store/redisstore/redisadmin"
+	"github.com/leasehold-dev/leasehold/store/sqlstore"
 )
 
 // examiners examine stores, by the first name of the scheme.
@@ -14,6 +15,7 @@ var examiners = map[string]func(ctx context.Context, urls []string, o doctorFlag
 	"redis":          examineRedis,
 	"redis-sentinel": examineRedis,
 	"redis-cluster":  examineCluster,
+	"postgres":       examineDatabase,
 	"memory":         func(context.Context, []string, doctorFlags) ([]doctor.Finding, error) { return doctor.Memory(), nil },
 }
 
@@ -27,6 +29,19 @@ func examineFile(ctx context.Context, urls []string, _ doctorFlags) ([]doctor.Fi
 		return nil, err
 	}
 	return doctor.File(e), nil
+}
+
+func examineDatabase(ctx context.Context, urls []string, _ doctorFlags) ([]doctor.Finding, error) {
+	u, err := sqlstore.ParseURL(urls[0])
+	if err != nil {
+		return nil, err
+	}
+	db, err := u.OpenDB()
+	if err != nil {
+		return nil, err
+	}
+	defer db.Close()
+	return doctor.Database(sqlstore.Examine(ctx, db, u.Dialect, &u.Options)), nil
 }
 
 func examineRedis(ctx context.Context, urls []string, o doctorFlags) ([]doctor.Finding, error) {

@@ -80,6 +80,14 @@ const (
 	MemoryOnly    Code = "memory-of-one-process"
 )
 
+// The codes about databases.
+const (
+	DatabaseUnusable   Code = "database-unusable"
+	DatabaseNotDurable Code = "database-not-durable"
+	DatabasePooled     Code = "database-pooled"
+	DatabaseNewer      Code = "database-newer"
+)
+
 // advice says what to do, by code.
 var advice = map[Code]string{
 	NoQuorum:            "Fix the nodes named in the other findings, until a majority takes part.",
@@ -143,6 +151,10 @@ var advice = map[Code]string{
 	FileShared:          "No action is needed if all users that can write the file may do that.",
 	FileNotLogged:       "No action is needed: the first use changes it. Find out which other program opens the file.",
 	FileMissing:         "No action is needed.",
+	DatabaseUnusable:    "Fix what is reported. If tables or rights are missing, run \"leasehold schema\".",
+	DatabaseNotDurable:  "Set fsync and full_page_writes on, and make the standbys synchronous (synchronous_standby_names), or check the tokens where the data lives.",
+	DatabasePooled:      "Connect to the server itself, or to a pool with pool_mode=session. Locks are safe as it is.",
+	DatabaseNewer:       "No action is needed. Upgrade this program when convenient.",
 	MemoryOnly:          "Between processes use \"file\", between machines a server.",
 }
 
@@ -166,11 +178,11 @@ var codes = []Code{
 	NoQuorum, NodeUnreachable, NodeSilent, LoginRefused, NodeLoading, SameServer, Replica, Sentinel, Cluster, NoCluster, SlotsUnserved,
 	ServerTooOld, Eviction, MemoryFull, RightMissing, KeyForbidden, ScriptFails, TTLOverMaximum, RoundTripOver,
 	LockWithoutTTL, LockOfWrongType, RedissonLock,
-	OtherList, OtherVersion, FileOnNetwork, FileExposed, FileUnusable,
+	OtherList, OtherVersion, FileOnNetwork, FileExposed, FileUnusable, DatabaseUnusable,
 	SentinelsDisagree, FsyncNotAlways, Quarantined, RestartedRecently, Replicated, SentinelSilent, SameHost, EvenNodes, MemoryLow, PersistenceFailing,
-	TTLTooShort, RoundTripNear, WaitersPoll, ReplacementUnseen, ClocksDiffer, ClockHere,
+	TTLTooShort, RoundTripNear, WaitersPoll, ReplacementUnseen, DatabaseNotDurable, DatabasePooled, ClocksDiffer, ClockHere,
 	PersistenceNone, PersistenceSnapshot, PersistenceEverySec, PersistenceUnknown,
 	ForeignCounter, CounterWithoutTTL, TombstoneWithoutTTL, FileDiskLow,
 	ListsReplaced, RestartUnseen, ForeignLock, InfoForbidden, ConfigForbidden, KeysNotSeen, KeysPartlySeen,
-	FileShared, FileNotLogged, FileMissing, MemoryOnly,
+	FileShared, FileNotLogged, FileMissing, DatabaseNewer, MemoryOnly,
 }

@@ -26,6 +26,11 @@ func TestEveryCodeIsReached(t *testing.T) {
 			reached[f.Code] = true
 		}
 	}
+	for _, c := range databaseCases {
+		for _, f := range Database(c.e) {
+			reached[f.Code] = true
+		}
+	}
 	for _, f := range RedisCluster(redisadmin.ClusterExamination{Masters: []redisadmin.Examination{sound(1)}, Unserved: 1}) {
 		reached[f.Code] = true
 	}

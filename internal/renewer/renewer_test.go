@@ -113,6 +113,7 @@ func TestRenewsInBatches(t *testing.T) {
 		s.hold(n, 0)
 		time.Sleep(31 * time.Second)
 		s.end()
+		synctest.Wait()
 		for i := range n {
 			if got := s.renewed[i]; got < 9 || got > 11 || s.leases[i].State() != leasefsm.Released {
 				t.Fatalf("lease %d was renewed %d times in 31 s, want every 3 s; it is %v", i, got, s.leases[i].State())
@@ -132,6 +133,7 @@ func TestFewRenewalsAtOnce(t *testing.T) {
 		s.hold(20, 150*time.Millisecond)
 		time.Sleep(30 * time.Second)
 		s.end()
+		synctest.Wait()
 		for i := range s.leases {
 			if state := s.leases[i].State(); state != leasefsm.Released {
 				t.Errorf("lease %d is %v", i, state)

@@ -10,9 +10,9 @@ import (
 // End is a request to end the owner's lease.
 type End struct {
 	Owner string
-	// Attempt and Undo are those of store.ReleaseRequest: of several attempts of one
-	// owner, a release leaves alone the grant of another one. Empty: the owner
-	// makes one attempt only.
+	// Attempt is that of store.Lease and Undo that of store.ReleaseRequest: of
+	// several attempts of one owner, a release leaves alone the grant of another one.
+	// An empty Attempt means that the owner makes one attempt only.
 	Attempt string
 	Undo    bool
 	// Tomb, if positive, is how long the attempt is refused if it has no lease. A

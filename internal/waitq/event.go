@@ -48,12 +48,19 @@ const (
 
 // Event is something that happens to a queue.
 type Event[T any] struct {
-	Kind   EventKind
-	Waiter *Waiter[T]
-	Why    Reason
+	Kind EventKind
+	Why  Reason
 	// Pushed says that a reason is for as long as the place is waited at: the store
 	// has not ended the wait.
 	Pushed bool
+	// Waiting says that somebody waits elsewhere.
+	Waiting bool
+	// Passable says that enough of the lease is left to pass it on.
+	Passable bool
+	// Own says that the released lease is the one that the queue passed on.
+	Own bool
+
+	Waiter *Waiter[T]
 	// Rank is the time of day in microseconds. It ranks a place among those of other
 	// processes.
 	Rank uint64
@@ -61,12 +68,6 @@ type Event[T any] struct {
 	// were reserved.
 	Token        fence.Token
 	Spare, Count int
-	// Waiting says that somebody waits elsewhere.
-	Waiting bool
-	// Passable says that enough of the lease is left to pass it on.
-	Passable bool
-	// Own says that the released lease is the one that the queue passed on.
-	Own bool
 }
 
 // Reason is a class of reasons why a lock is not granted.

@@ -1,9 +1,10 @@
 // Package filestore keeps locks in an SQL database, one row per lock. A step is
-// one transaction: read the row, apply package rule, write the row back.
+// one transaction: read the row, apply internal/rule, write the row back.
 //
 // Most programs use OpenFile. It keeps the locks in an SQLite file, and they
 // exclude all processes of one machine that open the same file. New takes a
-// database handle that the caller has opened, and its Dialect.
+// database handle that the caller has opened, and its Dialect. For store.Open the
+// URL is file:PATH, as ParseURL describes it.
 //
 // # Time in a file
 //

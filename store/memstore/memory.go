@@ -1,6 +1,8 @@
 // Package memstore keeps locks in the memory of one process. It applies
-// package rule under a mutex: it is exact and involves no I/O. Use it in tests,
+// internal/rule under a mutex: it is exact and involves no I/O. Use it in tests,
 // and in programs whose goroutines compete only with each other.
+//
+// For store.Open the URL is memory: and each call opens a new store.
 package memstore
 
 import (
@@ -20,13 +22,14 @@ import (
 
 // Options configure a Store. Only tests need other than the zero value.
 type Options struct {
-	// Clock counts the TTLs; nil means clock.System().
+	// Clock counts the TTLs; see leasehold.Clock. Nil means the machine's own.
 	Clock clock.Clock
 }
 
-// Store is a store.Waiter in memory. Two Stores share nothing. No method but
-// Wait blocks, except for the mutex that other calls hold for a short time. Wait
-// does not poll: the call that frees the lock wakes the next waiter.
+// Store is a store.Waiter in memory. Two Stores share nothing. It is safe for
+// concurrent use. Only Wait blocks; the other methods wait at most for the mutex
+// that each call holds for a short time. Wait does not poll: the call that frees the
+// lock wakes the next waiter.
 type Store struct {
 	clock clock.Clock
 

@@ -70,8 +70,9 @@ func (s *Store) Wait(ctx context.Context, r store.WaitRequest, reason func(error
 			s.mu.Unlock()
 			return store.Grant{}, w.err
 		case w.hold.Owner != "":
+			g := store.Grant{Token: w.hold.Token, Spare: s.ask(r.Lease, r.Spare).Spare, Slot: w.hold.Slot, Since: w.at.Sub(start)}
 			s.mu.Unlock()
-			return store.Grant{Token: w.hold.Token, Spare: s.ask(r.Lease, r.Spare).Spare, Slot: w.hold.Slot, Since: w.at.Sub(start)}, nil
+			return g, nil
 		case w.out:
 			if err := s.enqueue(w); err != nil {
 				s.mu.Unlock()

@@ -209,7 +209,7 @@ func (a *attempt) takeReplyLocked(node, tag int, ans Reply) {
 		if ans.Kind = quorum.Unknown; a.waiting.waits {
 			ans.Kind = quorum.Discounted
 		}
-		ans.Report = jumped.outcome()
+		ans.Report = jumped.Outcome()
 	}
 	a.noteLocked(node, ans.Report)
 	e := a.eventLocked(quorum.Event{Kind: ans.Kind, Node: node, Op: op, Token: ans.Token, Reserved: a.reservedLocked(ans)}, ans)

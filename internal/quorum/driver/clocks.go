@@ -103,8 +103,8 @@ func (c *Clocks) ReadAt(node int) clock.Instant {
 
 type jumpError struct{ by, left time.Duration }
 
-// outcome is the report of a node whose grants do not count.
-func (e *jumpError) outcome() store.NodeOutcome {
+// Outcome is the report of a node whose grants do not count.
+func (e *jumpError) Outcome() store.NodeOutcome {
 	return store.NodeOutcome{Outcome: store.Quarantined, ExpiresIn: e.left, Err: e}
 }
 

@@ -30,7 +30,7 @@ func (k *Driver) OnGranted(node int, owner string, ans Reply) (name string) {
 		said := store.NodeOutcome{Outcome: store.Granted}
 		if err := k.checkClock(node, ans, ans.Stamp, at); err != nil {
 			e.Kind = quorum.Discounted
-			said = err.outcome()
+			said = err.Outcome()
 		}
 		a.noteLocked(node, said)
 		a.applyLocked(e, at)

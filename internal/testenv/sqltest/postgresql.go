@@ -7,8 +7,9 @@ import (
 	"syscall"
 )
 
-// LaunchPostgreSQL starts a PostgreSQL server. The caller must call Close.
-func LaunchPostgreSQL() (*Server, error) {
+// LaunchPostgreSQL starts a PostgreSQL server with further settings, such as
+// "fsync=on". The caller must call Close.
+func LaunchPostgreSQL(settings ...string) (*Server, error) {
 	e := engine{
 		name: "PostgreSQL",
 		install: `	Debian, Ubuntu   sudo apt-get install -y postgresql
@@ -43,12 +44,16 @@ func LaunchPostgreSQL() (*Server, error) {
 	}
 	e.command = func(s *Server, port int) (string, []string, error) {
 		initdb, err := e.find([]string{"initdb"}, elsewhere...)
-		return filepath.Join(filepath.Dir(initdb), "postgres"), []string{ // the same version's
+		args := []string{
 			"-D", s.data(), "-p", strconv.Itoa(port), "-h", "127.0.0.1", "-k", "",
 			"-c", "fsync=off", // nothing in it has to survive the machine
 			"-c", "full_page_writes=off", "-c", "shared_buffers=16MB", "-c", "max_connections=200",
 			"-c", "max_wal_size=256MB", "-c", "logging_collector=off",
-		}, err
+		}
+		for _, setting := range settings {
+			args = append(args, "-c", setting)
+		}
+		return filepath.Join(filepath.Dir(initdb), "postgres"), args, err // the same version's
 	}
 	return e.launch()
 }

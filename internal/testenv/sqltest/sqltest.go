@@ -35,6 +35,8 @@ type Server struct {
 	dir  string
 	proc *process  // nil before it is started
 	end  os.Signal // what makes it end in order
+	// again starts the server that was killed.
+	again func() (process, error)
 }
 
 // engine says how to run one kind of server.
@@ -106,6 +108,13 @@ func (e engine) start(s *Server) error {
 			return err
 		}
 		s.proc, s.end, s.Addr = &p, e.end, fmt.Sprintf("127.0.0.1:%d", free)
+		s.again = func() (process, error) {
+			p, err := as.run(program, args, s.dir, filepath.Join(s.dir, "again-"+rand.Text()+".log"))
+			if err != nil {
+				return p, err
+			}
+			return p, e.await(p)
+		}
 		err = e.await(p)
 		if err == nil || !strings.Contains(p.log(), e.taken) {
 			return err
@@ -132,6 +141,24 @@ func (e engine) await(p process) error {
 	}
 	p.Kill()
 	return fmt.Errorf("it does not listen after %v:\n%s", patience, p.log())
+}
+
+// Kill ends the server at once, as a crash does. It keeps its files.
+func (s *Server) Kill() { s.proc.Kill() }
+
+// Restart starts a server that was killed again, with the files and the address that
+// it had, and waits until it listens.
+func (s *Server) Restart() error {
+	// The children of a killed server are gone a moment after it.
+	var err error
+	for end := time.Now().Add(patience); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
+		var p process
+		if p, err = s.again(); err == nil {
+			s.proc = &p
+			return nil
+		}
+	}
+	return fmt.Errorf("sqltest: restart: %w", err)
 }
 
 // Log returns what the server has logged.

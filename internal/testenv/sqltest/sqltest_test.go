@@ -12,7 +12,10 @@ import (
 // Both say something to whoever connects (PostgreSQL when asked), and are
 // gone, with all their files, after Close.
 func TestServersComeAndGo(t *testing.T) {
-	for name, launch := range map[string]func() (*Server, error){"PostgreSQL": LaunchPostgreSQL, "MariaDB": LaunchMariaDB} {
+	for name, launch := range map[string]func() (*Server, error){
+		"PostgreSQL": func() (*Server, error) { return LaunchPostgreSQL() },
+		"MariaDB":    LaunchMariaDB,
+	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s, err := launch()
@@ -31,6 +34,12 @@ func TestServersComeAndGo(t *testing.T) {
 			}
 			if _, err := io.ReadFull(conn, make([]byte, 1)); err != nil {
 				t.Errorf("it does not answer: %v\n%s", err, s.Log())
+			}
+			if name == "PostgreSQL" {
+				s.Kill()
+				if err := s.Restart(); err != nil {
+					t.Errorf("%v\n%s", err, s.Log())
+				}
 			}
 			s.Close()
 			s.Close()

@@ -1,0 +1,78 @@
+//go:build unix
+
+package cli
+
+import (
+	"fmt"
+	"net/url"
+	"strings"
+	"testing"
+
+	"github.com/leasehold-dev/leasehold/internal/testenv/sqltest"
+)
+
+// The commands work on a PostgreSQL: the schema is installed for a role, which then
+// locks, lists, shows and examines.
+func TestDatabase(t *testing.T) {
+	t.Parallel()
+	server, err := sqltest.LaunchPostgreSQL("fsync=on", "full_page_writes=on")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(server.Close)
+	at := func(user, password, more string) string {
+		return fmt.Sprintf("LEASEHOLD_STORE=postgres://%s:%s@%s/%s?sslmode=disable%s", user, password, server.Addr, server.Database, more)
+	}
+	owner := newSite(t, at(server.User, server.Password, ""))
+
+	p := owner.start("doctor")
+	if code := p.end(); code != 2 || !strings.Contains(p.out.String(), "database-unusable") || !strings.Contains(p.out.String(), "leasehold schema") {
+		t.Errorf("doctor without a schema: exit code %d:\n%s%s", code, &p.out, &p.err)
+	}
+	for range 2 {
+		p = owner.start("schema", "--grant", server.User)
+		if code := p.end(); code != 0 || !strings.Contains(p.err.String(), "version 1") {
+			t.Fatalf("schema: exit code %d: %s", code, &p.err)
+		}
+	}
+	p = owner.start("run", "a/b", "--require", "crash-safe", "--", binary, "show", "a/b", "--json")
+	if code := p.end(); code != 0 || !strings.Contains(p.out.String(), `"held": true`) && !strings.Contains(p.out.String(), `"held":true`) {
+		t.Errorf("run and show: exit code %d: %s%s", code, &p.out, &p.err)
+	}
+	p = owner.start("run", "a/b", "--", binary, "ls", "a/")
+	if code := p.end(); code != 0 || !strings.Contains(p.out.String(), "a/b") {
+		t.Errorf("run and ls: exit code %d: %s%s", code, &p.out, &p.err)
+	}
+	p = owner.start("run", "a/b", "--", binary, "run", "--try", "a/c", "--", "true")
+	if code := p.end(); code != 0 {
+		t.Errorf("run in run: exit code %d: %s%s", code, &p.out, &p.err)
+	}
+	p = owner.start("doctor")
+	if code := p.end(); code != 0 {
+		t.Errorf("doctor: exit code %d:\n%s%s", code, &p.out, &p.err)
+	}
+	wrong := newSite(t, at(server.User, "secretword", ""))
+	p = wrong.start("ls")
+	if code := p.end(); code != codeTrouble || strings.Contains(p.err.String(), "secretword") {
+		t.Errorf("a wrong password: exit code %d: %s", code, &p.err)
+	}
+	elsewhere := newSite(t, at(server.User, server.Password, "&schema="+url.QueryEscape("no such")))
+	p = elsewhere.start("ls")
+	if code := p.end(); code != codeTrouble || !strings.Contains(p.err.String(), "no such") {
+		t.Errorf("a schema that cannot be: exit code %d: %s", code, &p.err)
+	}
+}
+
+// The SQL is printed without a connection, and only for a database.
+func TestSchemaIsPrinted(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	p := s.start("schema", "--store", "postgres:///?schema=locks", "--print", "--grant", "app")
+	if code := p.end(); code != 0 || !strings.Contains(p.out.String(), "CREATE TABLE IF NOT EXISTS locks.locks") || !strings.Contains(p.out.String(), `TO "app";`) {
+		t.Errorf("schema --print: exit code %d: %s", code, &p.err)
+	}
+	p = s.start("schema", "--print")
+	if code := p.end(); code != codeTrouble || !strings.Contains(p.err.String(), "postgres://") {
+		t.Errorf("schema of a file: exit code %d: %s", code, &p.err)
+	}
+}

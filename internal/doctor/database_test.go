@@ -1,0 +1,34 @@
+package doctor
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/leasehold-dev/leasehold/store/sqlstore"
+)
+
+var databaseCases = []struct {
+	e        sqlstore.Examination
+	severity Severity
+	code     Code
+	says     string
+}{
+	{sqlstore.Examination{Unusable: errors.New("no route")}, Error, DatabaseUnusable, "no route"},
+	{sqlstore.Examination{Known: true, Why: "fsync is off"}, Warning, DatabaseNotDurable, "fsync is off"},
+	{sqlstore.Examination{Known: true, Server: sqlstore.Server{Pooled: true}}, Warning, DatabasePooled, "poll"},
+	{sqlstore.Examination{Known: true, Server: sqlstore.Server{Version: 1000, Oldest: 1}}, Info, DatabaseNewer, "1000"},
+}
+
+func TestDatabaseFindings(t *testing.T) {
+	for _, c := range databaseCases {
+		got := Database(c.e)
+		if len(got) != 1 || got[0].Severity != c.severity || got[0].Code != c.code || !strings.Contains(got[0].Message, c.says) || got[0].Advice == "" {
+			t.Errorf("%+v: %+v, want one %v %s with %q", c.e, got, c.severity, c.code, c.says)
+		}
+	}
+	sound := sqlstore.Examination{Known: true, Server: sqlstore.Server{Version: sqlstore.SchemaVersion, Oldest: 1}}
+	if got := Database(sound); got == nil || len(got) != 0 {
+		t.Errorf("a sound database: %+v", got)
+	}
+}

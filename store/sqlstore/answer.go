@@ -1,0 +1,65 @@
+package sqlstore
+
+import (
+	"database/sql"
+	"fmt"
+	"time"
+
+	"github.com/leasehold-dev/leasehold/fence"
+	"github.com/leasehold-dev/leasehold/store"
+)
+
+// answer is the answer of the procedures ask and await.
+type answer struct {
+	verdict   string
+	token     fence.Token
+	spare     int
+	endsIn    time.Duration
+	holder    store.Holder // of the lease or place in the way
+	position  int
+	ahead     int64 // the signal to wait for; 0: none
+	waited    bool
+	refreshed bool
+	at        int64
+	session   int64
+}
+
+// Verdicts of the procedures.
+const (
+	granted   = "granted"
+	regranted = "again"
+	busy      = "busy"
+	buried    = "buried"
+	gone      = "gone"
+)
+
+func (a *answer) scan(r *sql.Rows) error {
+	var token, endsIn, ahead, position sql.NullInt64
+	var owner sql.NullString
+	var meta []byte
+	err := r.Scan(&a.verdict, &token, &a.spare, &endsIn, &owner, &meta, &position, &ahead, &a.waited, &a.refreshed, &a.at, &a.session)
+	a.token = fence.Token(token.Int64)
+	a.endsIn = duration(endsIn.Int64)
+	a.position, a.ahead = int(position.Int64), ahead.Int64
+	if owner.Valid {
+		a.holder = store.DecodeHolder(owner.String, string(meta))
+	}
+	return err
+}
+
+func (a *answer) held() bool { return a.verdict == granted || a.verdict == regranted }
+
+func (a *answer) busyError(name string) *store.BusyError {
+	return &store.BusyError{Name: name, Holder: a.holder, ExpiresIn: max(0, a.endsIn), Position: a.position}
+}
+
+// refusal returns the error for a verdict that ends an attempt.
+func (a *answer) refusal(op, name string) error {
+	switch a.verdict {
+	case busy:
+		return a.busyError(name)
+	case buried:
+		return fmt.Errorf("%s %q: %w: this attempt was given up; a new attempt needs a new owner", op, name, store.ErrNotHeld)
+	}
+	return fmt.Errorf("%s %q: unexpected verdict %q", op, name, a.verdict)
+}

@@ -1,0 +1,90 @@
+package sqlstore
+
+import (
+	"database/sql/driver"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/leasehold-dev/leasehold/internal/excerpt"
+	"github.com/leasehold-dev/leasehold/store"
+)
+
+// Codes of errors that the procedures raise.
+const (
+	codeIsolation = "LH001" // the transaction has another isolation level than READ COMMITTED
+	codeOver      = "LH002" // hold: the lease is over
+)
+
+// code returns the SQLSTATE of a server's error, or an empty string if err is none.
+// This package imports no driver, so it looks for the method that pgx and pq have in
+// common.
+func code(err error) string {
+	if e, ok := errors.AsType[interface {
+		error
+		SQLState() string
+	}](err); ok {
+		return e.SQLState()
+	}
+	return ""
+}
+
+func isCode(err error, c string) bool { return err != nil && code(err) == c }
+
+// certain reports whether err says that the call had no effect.
+func certain(err error) bool {
+	if errors.Is(err, driver.ErrBadConn) {
+		return true // the driver has sent nothing
+	}
+	switch c := code(err); {
+	case c == "", strings.HasPrefix(c, "08"), c == "40003":
+		return false
+	case strings.HasPrefix(c, "57P"), c == "57014":
+		return false // the server was told to stop, perhaps while it was committing
+	}
+	return true
+}
+
+// again reports whether nothing was done and trying again can help soon.
+func again(err error) bool {
+	switch code(err) {
+	case "40001", "40P01": // serialization failure, deadlock
+		return true
+	case "25006": // a standby; another connection may reach the new primary
+		return true
+	}
+	return errors.Is(err, driver.ErrBadConn)
+}
+
+// unusable reports whether the connection should not be used again: it is broken, or
+// it leads to a server that can only be read.
+func unusable(err error) bool {
+	c := code(err)
+	return c == "" || c == "25006" || strings.HasPrefix(c, "08") || strings.HasPrefix(c, "57P")
+}
+
+// explain returns the outcome that err stands for, and an error for people.
+func explain(err error) (store.Outcome, error) {
+	text := excerpt.Of(err.Error())
+	switch c := code(err); {
+	case c == "", strings.HasPrefix(c, "08"):
+		return store.Unreachable, errors.New(text)
+	case c == "25006":
+		return store.Unsettled, fmt.Errorf("the server can only be read: it is a standby, or was made one; connect to the primary (with target_session_attrs=read-write and all hosts in the URL, the driver finds it): %s", text)
+	case c == "57P03":
+		return store.Loading, errors.New(text)
+	case strings.HasPrefix(c, "57P"):
+		return store.Unreachable, errors.New(text)
+	case c == "53300":
+		return store.Unsettled, fmt.Errorf("the server has no free connection: %s", text)
+	case c == "3F000" || c == "42883" || c == "42P01":
+		return store.Refused, fmt.Errorf("the lock tables are missing or too old: run \"leasehold schema\": %s", text)
+	case c == "42501":
+		return store.Refused, fmt.Errorf("the role may not call the procedures: \"leasehold schema --grant ROLE\" prints the rights it needs: %s", text)
+	case c == "53100":
+		return store.Refused, fmt.Errorf("the server's disk is full: %s", text)
+	case c == "40001" || c == "40P01":
+		return store.Unsettled, fmt.Errorf("conflicts with other transactions, and nothing was done: %s", text)
+	}
+	return store.Refused, errors.New(text)
+}

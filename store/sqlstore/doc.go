@@ -1,0 +1,36 @@
+// Package sqlstore keeps locks in a database server: PostgreSQL.
+//
+// A lock there is a lease, with a TTL, a fencing token and a queue of waiters. That
+// is more than the database's own advisory locks offer: those end with a connection,
+// do not survive a failover, and do not work behind a pooler.
+//
+// The package uses database/sql and imports no driver. Install the procedures once
+// with Install, or with "leasehold schema" or a migration tool that runs Script. Each
+// step of a lock is then one call of a procedure: one round trip and one transaction.
+// No transaction stays open between calls, and no row stays locked.
+//
+// # Time
+//
+// The server's clock counts TTLs and is the floor of tokens. It is read after the
+// lock's row was locked. If it jumps ahead, leases end earlier than their holders
+// expect. A store that notices this grants nothing for Options.MaxTTL. Tokens do not
+// go back if the clock is set back, nor, since the clock is their floor, if a backup
+// is restored.
+//
+// # Waiting
+//
+// A release hands the lock to the first live waiter in the same transaction. A waiter
+// blocks in the server on a lock of the session of the one before it, and is woken by
+// the release, or by the end of that session. This is only a hint: the rows decide.
+// It costs a connection for each lock that is waited for (Options.Connections).
+// Waiters without one, and all waiters behind a pooler that gives transactions to any
+// session, poll.
+//
+// # What survives
+//
+// A grant is on disk, and on synchronous standbys, before it is answered, whatever
+// synchronous_commit is by default; so is a renewal. If store.Efficiency is enough
+// for a lock, it does not wait for the disk. Caps says what the server's settings
+// allow: with fsync off, or with standbys that are not synchronous, a crash or a
+// failover can lose a grant.
+package sqlstore

@@ -1,0 +1,62 @@
+package sqlstore
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+
+	"github.com/leasehold-dev/leasehold/store"
+)
+
+// Lease is a lease that Hold checks. A *leasehold.Lease is one.
+type Lease interface {
+	Name() string
+	Owner() string
+	// Err is nil while the lease is held.
+	Err() error
+}
+
+// Tx is a transaction of the caller's, such as an *sql.Tx, in the database of the
+// locks.
+type Tx interface {
+	QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row
+}
+
+// Hold checks inside a transaction of the caller's that the lease is the current one,
+// and keeps the lock from being granted to another owner until the transaction ends.
+// So everything that the transaction writes is written while the lease is held, even
+// if it commits after the end of the TTL. No fencing token is needed for data in the
+// same database.
+//
+// Hold blocks until the server has answered or ctx ends. It returns an error that
+// matches store.ErrNotHeld if the lease is over: the transaction has then failed and
+// can only be rolled back. Any other error leaves the transaction failed, too. It can
+// be called again in the same transaction.
+//
+// Other owners that ask for the lock meanwhile wait, and so does a release of the
+// lease; renewals do not. They wait no longer than the lease had left when Hold was
+// called: from then on, the server ends a transaction in which one statement, or one
+// pause between statements, takes longer than that. The role of the transaction needs
+// the right to call the procedures (see GrantScript).
+func (s *Store) Hold(ctx context.Context, tx Tx, l Lease) error {
+	if err := l.Err(); err != nil {
+		return fmt.Errorf("hold %q: %w: %w", l.Name(), store.ErrNotHeld, err)
+	}
+	query, args := s.HoldQuery(l)
+	var left int64
+	err := tx.QueryRowContext(ctx, query, args...).Scan(&left)
+	switch {
+	case isCode(err, codeOver):
+		return fmt.Errorf("hold %q: %w: the lease is over, and the transaction cannot be committed", l.Name(), store.ErrNotHeld)
+	case err != nil:
+		return fmt.Errorf("hold %q: %w", l.Name(), err)
+	}
+	return nil
+}
+
+// HoldQuery returns the query of Hold and its arguments, for transactions that are no
+// *sql.Tx, such as a pgx.Tx. It returns one row with one number, or fails. The caller
+// checks l.Err first.
+func (s *Store) HoldQuery(l Lease) (query string, args []any) {
+	return s.calls.hold, []any{[]byte(l.Name()), l.Owner()}
+}

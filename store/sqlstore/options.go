@@ -1,0 +1,55 @@
+package sqlstore
+
+import (
+	"cmp"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/leasehold-dev/leasehold/store"
+)
+
+// Defaults of Options.
+const (
+	DefaultMaxTTL      = time.Minute
+	DefaultTimeout     = 5 * time.Second
+	DefaultConnections = 8
+)
+
+// Options configure a Store. The zero value and nil are good defaults.
+type Options struct {
+	// Schema is the database schema of the tables and procedures. Empty means
+	// DefaultSchema.
+	Schema string
+	// MaxTTL is the longest TTL that the store accepts. Zero means DefaultMaxTTL.
+	// If the server's clock jumps ahead, the store grants nothing for this long.
+	MaxTTL time.Duration
+	// Timeout bounds every call, except the time that Wait waits for the lock. Zero
+	// means DefaultTimeout.
+	Timeout time.Duration
+	// Connections is how many connections the store may keep for waiting, one for
+	// each lock that is waited for, or that was waited for and is held. The server
+	// wakes the waiters that have one. The others ask now and then. Zero means
+	// DefaultConnections, less if the *sql.DB is limited to few connections; a
+	// negative number means none.
+	Connections int
+	// Logger logs clean-up that failed, and why waiters poll. Nil means no logging.
+	Logger *slog.Logger
+}
+
+// checked returns o with its defaults.
+func (o *Options) checked() (Options, error) {
+	c := *cmp.Or(o, &Options{})
+	if c.MaxTTL < 0 || c.Timeout < 0 {
+		return c, fmt.Errorf("%w: MaxTTL %v, Timeout %v: neither may be negative", store.ErrInvalid, c.MaxTTL, c.Timeout)
+	}
+	var err error
+	if c.Schema, err = schemaName(c.Schema); err != nil {
+		return c, err
+	}
+	c.MaxTTL = cmp.Or(c.MaxTTL, DefaultMaxTTL)
+	c.Timeout = cmp.Or(c.Timeout, DefaultTimeout)
+	c.Connections = max(0, cmp.Or(c.Connections, DefaultConnections))
+	c.Logger = cmp.Or(c.Logger, slog.New(slog.DiscardHandler))
+	return c, nil
+}

@@ -1,0 +1,18 @@
+-- Leasehold's tables and procedures in PostgreSQL, version @version@.
+-- It can be run again, also by a migration tool: it changes what is older, leaves
+-- what is there, and refuses to replace a newer version.
+
+SELECT pg_advisory_xact_lock(hashtextextended('leasehold schema', 0));
+
+CREATE SCHEMA IF NOT EXISTS @schema@;
+
+DO $$
+DECLARE is_there integer;
+BEGIN
+  IF to_regclass('@schema@.meta') IS NULL THEN RETURN; END IF;
+  EXECUTE 'SELECT version FROM @schema@.meta' INTO is_there;
+  IF is_there > @version@ THEN
+    RAISE EXCEPTION 'schema @schema@ has version %, which is newer than version @version@ of this script', is_there
+      USING ERRCODE = 'LH003', HINT = 'Use the newer version of the program that installed it.';
+  END IF;
+END $$;

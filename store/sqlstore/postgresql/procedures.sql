@@ -1,0 +1,403 @@
+-- The procedures. Each call is one transaction. No row stays locked after it,
+-- except by hold. A procedure that decides reads the clock after it has locked the
+-- row: now() would be when the transaction began.
+
+-- An answer to a request for a lock.
+DO $$ BEGIN
+  IF to_regtype('@schema@.answer') IS NULL THEN
+    CREATE TYPE @schema@.answer AS (
+      verdict text,       -- granted, again, busy, buried, or gone: the place was lost
+      token bigint, spare integer, -- of the grant
+      ends_in bigint,     -- of the grant, or of the owner in the way
+      owner text, meta bytea, -- who is in the way
+      position integer,   -- of the place; 0: none
+      ahead bigint,       -- the signal of the one before the place; 0: none
+      waited boolean,     -- the call has waited for that signal until it was given or the time was over
+      refreshed boolean,  -- the place was made or refreshed
+      at bigint,          -- the server's clock
+      session integer     -- the server's process
+    );
+  END IF;
+END $$;
+
+-- refused fills in who is in the way of the owner, and its position.
+CREATE OR REPLACE FUNCTION @schema@.refused(l @schema@.locks, p_owner text, at bigint, a @schema@.answer) RETURNS @schema@.answer LANGUAGE plpgsql
+AS $$
+DECLARE mine bigint; before @schema@.places;
+BEGIN
+  a.verdict := 'busy'; a.ahead := 0; a.position := 0;
+  a.owner := l.owner; a.meta := l.meta; a.ends_in := l.ends - at;
+  IF l.line THEN
+    SELECT seq INTO mine FROM places WHERE name = l.name AND owner = p_owner AND ends > at;
+    IF mine IS NOT NULL THEN
+      SELECT count(*) INTO a.position FROM places WHERE name = l.name AND seq <= mine AND ends > at;
+      IF a.position > 1 THEN
+        SELECT * INTO before FROM places WHERE name = l.name AND seq < mine AND ends > at ORDER BY seq DESC LIMIT 1;
+        a.ahead := before.signal;
+      ELSIF l.owner IS NOT NULL THEN
+        a.ahead := l.signal;
+      END IF;
+    END IF;
+    IF l.owner IS NULL THEN -- the lock is free for a waiter that barges
+      SELECT * INTO before FROM places WHERE name = l.name AND owner <> p_owner AND ends > at ORDER BY seq LIMIT 1;
+      a.owner := before.owner; a.meta := before.meta; a.ends_in := before.ends - at;
+    END IF;
+  END IF;
+  RETURN a;
+END $$;
+
+-- ask makes one request. With p_wait an owner that is refused gets a place, or has
+-- it refreshed, and the session takes p_signal.
+CREATE OR REPLACE FUNCTION @schema@.ask(p_name bytea, p_owner text, p_attempt text, p_meta bytea, p_ttl bigint, p_spare integer,
+  p_wait boolean, p_barge boolean, p_durable boolean, p_signal bigint) RETURNS @schema@.answer
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = @schema@, pg_temp
+AS $$
+DECLARE l locks; a answer; strong boolean; had_line boolean;
+BEGIN
+  PERFORM begin_step(p_durable);
+  a.session := pg_backend_pid(); a.spare := 0; a.refreshed := false; a.waited := false;
+  SELECT * INTO l FROM locks WHERE name = p_name AND owner IS NULL FOR UPDATE;
+  strong := FOUND;
+  IF NOT FOUND THEN
+    SELECT * INTO l FROM locks WHERE name = p_name;
+    a.at := clock();
+    strong := l.owner IS NULL OR l.owner = p_owner OR l.ends <= a.at;
+    IF NOT strong AND NOT p_wait AND NOT is_buried(l, attempt_of(p_owner, p_attempt), a.at) THEN
+      RETURN refused(l, p_owner, a.at, a);
+    END IF;
+    l := locked(p_name, strong);
+  END IF;
+  LOOP
+    IF l.name IS NULL THEN
+      INSERT INTO locks (name, token) VALUES (p_name, 0) ON CONFLICT DO NOTHING;
+    ELSE
+      a.at := clock();
+      EXIT WHEN strong OR l.owner IS NOT NULL AND l.ends > a.at AND l.owner <> p_owner;
+    END IF;
+    strong := true;
+    l := locked(p_name, strong);
+  END LOOP;
+  IF l.buried > a.at AND is_buried(l, attempt_of(p_owner, p_attempt), a.at) THEN a.verdict := 'buried'; RETURN a; END IF;
+  IF strong AND (NOT p_barge OR NOT p_wait) THEN
+    l := settled(l, a.at, p_owner);
+  ELSIF l.ends <= a.at THEN
+    l.owner := NULL;
+  END IF;
+
+  IF l.owner = p_owner THEN
+    a.verdict := 'again';
+    IF p_attempt <> '' AND p_attempt <> l.made THEN l.made := ''; END IF;
+    IF l.ends < a.at + p_ttl THEN l.ends := a.at + p_ttl; END IF;
+    a.token := l.granted; a.spare := l.spare; a.ends_in := l.ends - a.at;
+    PERFORM begin_step(p_durable);
+    PERFORM kept(l);
+    RETURN a;
+  END IF;
+
+  IF l.owner IS NULL AND (p_barge OR NOT p_wait OR NOT l.line OR NOT EXISTS (
+      SELECT FROM places p WHERE p.name = p_name AND p.owner <> p_owner AND p.ends > a.at AND p.seq <
+        coalesce((SELECT q.seq FROM places q WHERE q.name = p_name AND q.owner = p_owner), 9223372036854775807))) THEN
+    IF l.line THEN DELETE FROM places WHERE name = p_name AND owner = p_owner; END IF;
+    l := drawn(l, p_spare, a.at);
+    l.owner := p_owner; l.made := p_attempt; l.meta := p_meta; l.ends := a.at + p_ttl; l.signal := 0;
+    a.verdict := 'granted'; a.token := l.granted; a.spare := l.spare; a.ends_in := p_ttl;
+    PERFORM begin_step(p_durable);
+    PERFORM kept(l);
+    RETURN a;
+  END IF;
+
+  IF p_wait THEN
+    IF p_signal <> 0 AND NOT pg_try_advisory_lock(p_signal) THEN p_signal := 0; END IF;
+    UPDATE places SET ends = greatest(ends, a.at + p_ttl), attempt = p_attempt, meta = p_meta, spare = p_spare, barge = p_barge,
+      durable = p_durable, signal = p_signal WHERE name = p_name AND owner = p_owner AND ends > a.at;
+    IF NOT FOUND THEN
+      DELETE FROM places WHERE name = p_name AND owner = p_owner;
+      INSERT INTO places (name, owner, attempt, meta, spare, barge, durable, ends, signal)
+      VALUES (p_name, p_owner, p_attempt, p_meta, p_spare, p_barge, p_durable, a.at + p_ttl, p_signal);
+    END IF;
+    had_line := l.line;
+    l.line := true;
+    a.refreshed := true;
+    IF NOT strong THEN PERFORM begin_step(false); END IF;
+  END IF;
+  IF strong OR NOT had_line THEN PERFORM kept(l); END IF;
+  RETURN refused(l, p_owner, a.at, a);
+END $$;
+
+-- await looks whether a waiter has been handed the lock. If not, and if p_block is
+-- positive, it first waits until the session of the one before it gives its signal:
+-- because it released the lock or left the line, or because it is gone. The signal
+-- is a hint, and the rows decide. It waits for at most p_block microseconds, and not
+-- beyond the end of the lease that it waits for. p_signal replaces the signal of the
+-- place: the session takes it if that is a new one.
+CREATE OR REPLACE FUNCTION @schema@.await(p_name bytea, p_owner text, p_ttl bigint, p_block bigint, p_signal bigint) RETURNS @schema@.answer
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = @schema@, pg_temp
+AS $$
+DECLARE l locks; p places; a answer; strong boolean := false; long text;
+BEGIN
+  PERFORM begin_step(false);
+  a.session := pg_backend_pid(); a.spare := 0; a.refreshed := false; a.waited := false; a.at := clock();
+  SELECT * INTO l FROM locks WHERE name = p_name;
+  SELECT * INTO p FROM places WHERE name = p_name AND owner = p_owner;
+  IF p.seq IS NOT NULL AND l.owner IS NOT NULL AND l.ends > a.at AND p_block > 0 THEN
+    a := refused(l, p_owner, a.at, a);
+    IF a.position = 1 THEN p_block := least(p_block, l.ends - a.at); END IF;
+    IF a.ahead <> 0 THEN
+      a.waited := true;
+      long := current_setting('lock_timeout');
+      BEGIN
+        PERFORM set_config('lock_timeout', greatest(1, (p_block + 999) / 1000)::text, true);
+        PERFORM pg_advisory_xact_lock_shared(a.ahead);
+        PERFORM set_config('lock_timeout', long, true);
+        strong := true;
+      EXCEPTION WHEN lock_not_available THEN NULL; -- which restores lock_timeout, too
+      END;
+    END IF;
+    IF NOT strong THEN
+      SELECT * INTO l FROM locks WHERE name = p_name;
+      SELECT * INTO p FROM places WHERE name = p_name AND owner = p_owner;
+    END IF;
+    a.at := clock();
+  END IF;
+
+  -- Without a signal, most looks need to write nothing.
+  IF NOT strong THEN
+    IF l.owner = p_owner AND l.ends > a.at THEN
+      a.verdict := 'again'; a.token := l.granted; a.spare := l.spare; a.ends_in := l.ends - a.at;
+      RETURN a;
+    END IF;
+    IF p.seq IS NOT NULL AND p.ends - a.at > p_ttl - p_ttl / 8 AND p.signal = p_signal AND l.owner IS NOT NULL AND l.ends > a.at THEN
+      RETURN refused(l, p_owner, a.at, a);
+    END IF;
+  END IF;
+
+  strong := l.owner IS NULL OR l.ends <= a.at;
+  LOOP
+    l := locked(p_name, strong);
+    a.at := clock();
+    EXIT WHEN strong OR l.name IS NULL OR l.owner IS NOT NULL AND l.ends > a.at;
+    strong := true;
+  END LOOP;
+  IF l.name IS NOT NULL AND strong THEN
+    l := settled(l, a.at, p_owner);
+    PERFORM kept(l);
+  END IF;
+  IF l.owner = p_owner AND l.ends > a.at THEN
+    a.verdict := 'again'; a.token := l.granted; a.spare := l.spare; a.ends_in := l.ends - a.at;
+    RETURN a;
+  END IF;
+  IF p_signal <> 0 AND p.signal <> p_signal AND NOT pg_try_advisory_lock(p_signal) THEN p_signal := 0; END IF;
+  UPDATE places SET ends = greatest(ends, a.at + p_ttl), signal = p_signal WHERE name = p_name AND owner = p_owner AND ends > a.at;
+  IF NOT FOUND THEN a.verdict := 'gone'; RETURN a; END IF;
+  a.refreshed := true;
+  RETURN refused(l, p_owner, a.at, a);
+END $$;
+
+-- release ends the owner's lease, or its place, and hands the lock on. It leaves
+-- alone a lease that another attempt of the owner made, or, with p_undo, one that
+-- another attempt has joined. If p_tomb is positive, the attempt is then refused for
+-- that long, if it had no lease or if p_always is set: a request of its own may yet
+-- arrive. If p_signal is not 0, the session took it before and gives it now.
+CREATE OR REPLACE FUNCTION @schema@.release(p_name bytea, p_owner text, p_attempt text, p_undo boolean, p_tomb bigint, p_always boolean, p_signal bigint,
+  OUT done boolean, OUT at bigint, OUT session integer)
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = @schema@, pg_temp
+AS $$
+DECLARE l locks; strong boolean;
+BEGIN
+  -- A release that is lost in a crash leaves the lock taken until its TTL is over,
+  -- so nothing but a hand-over has to be on disk.
+  PERFORM begin_step(false);
+  session := pg_backend_pid();
+  SELECT * INTO l FROM locks WHERE name = p_name AND owner = p_owner FOR UPDATE;
+  strong := FOUND;
+  IF NOT FOUND THEN
+    SELECT * INTO l FROM locks WHERE name = p_name;
+    strong := l.owner IS NULL OR l.ends <= clock();
+    l := locked(p_name, strong);
+  END IF;
+  LOOP
+    IF l.name IS NULL AND p_tomb > 0 THEN
+      INSERT INTO locks (name, token) VALUES (p_name, 0) ON CONFLICT DO NOTHING;
+    ELSE
+      at := clock();
+      EXIT WHEN strong OR l.name IS NULL OR l.owner IS NOT NULL AND l.ends > at AND l.owner <> p_owner;
+    END IF;
+    strong := true;
+    l := locked(p_name, strong);
+  END LOOP;
+  done := coalesce(l.owner = p_owner AND l.ends > at, false)
+    AND (p_attempt = '' OR l.made = p_attempt OR l.made = '' AND NOT p_undo);
+  IF l.name IS NOT NULL THEN
+    IF done THEN l.ends := at; END IF;
+    IF l.line THEN DELETE FROM places WHERE name = p_name AND owner = p_owner; END IF;
+    IF p_tomb > 0 AND (p_always OR NOT done) THEN
+      INSERT INTO tombs (name, owner, ends) VALUES (p_name, attempt_of(p_owner, p_attempt), at + p_tomb)
+      ON CONFLICT (name, owner) DO UPDATE SET ends = greatest(tombs.ends, excluded.ends);
+      l.buried := greatest(l.buried, at + p_tomb);
+    END IF;
+    IF strong THEN l := settled(l, at, p_owner); END IF;
+    IF strong OR p_tomb > 0 THEN PERFORM kept(l); END IF;
+  END IF;
+  IF p_signal <> 0 THEN PERFORM pg_advisory_unlock(p_signal); END IF;
+END $$;
+
+-- renew makes leases last at least their TTLs. The lists are separated by spaces;
+-- names are in hexadecimal. held has an answer for each, in the same order: f, not
+-- held; t, renewed; w, renewed, and waiters wait for a signal that nobody took.
+CREATE OR REPLACE FUNCTION @schema@.renew(p_names text, p_owners text, p_ttls text, p_durable boolean,
+  OUT held text, OUT at bigint)
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = @schema@, pg_temp
+AS $$
+DECLARE
+  names text[] := string_to_array(p_names, ' '); owners text[] := string_to_array(p_owners, ' ');
+  ttls text[] := string_to_array(p_ttls, ' '); result text[]; i integer; l locks;
+BEGIN
+  PERFORM begin_step(p_durable);
+  -- All sessions lock rows in the same order, so they do not wait for each other.
+  FOR i IN SELECT n FROM generate_subscripts(names, 1) n ORDER BY decode(names[n], 'hex') LOOP
+    l := locked(decode(names[i], 'hex'), false);
+    at := clock();
+    IF l.owner = owners[i] AND l.ends > at THEN
+      UPDATE locks SET ends = greatest(ends, at + ttls[i]::bigint) WHERE name = l.name;
+      result[i] := CASE WHEN l.line AND l.signal = 0 THEN 'w' ELSE 't' END;
+    ELSE
+      result[i] := 'f';
+    END IF;
+  END LOOP;
+  at := clock();
+  held := array_to_string(result, '');
+END $$;
+
+-- take_signal makes the session take p_signal for the owner's lease, so that the
+-- next waiter can wait for it.
+CREATE OR REPLACE FUNCTION @schema@.take_signal(p_name bytea, p_owner text, p_signal bigint,
+  OUT taken boolean, OUT session integer)
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = @schema@, pg_temp
+AS $$
+BEGIN
+  PERFORM begin_step(false);
+  session := pg_backend_pid(); taken := false;
+  IF NOT pg_try_advisory_lock(p_signal) THEN RETURN; END IF;
+  UPDATE locks SET signal = p_signal WHERE name = p_name AND owner = p_owner AND signal = 0 AND ends > clock();
+  taken := FOUND;
+  IF NOT taken THEN PERFORM pg_advisory_unlock(p_signal); END IF;
+END $$;
+
+-- give_signal makes the session give a signal that it took.
+CREATE OR REPLACE FUNCTION @schema@.give_signal(p_signal bigint) RETURNS boolean
+LANGUAGE sql SECURITY DEFINER SET search_path = @schema@, pg_temp
+AS $$ SELECT pg_advisory_unlock(p_signal) $$;
+
+-- reserve reserves up to p_count tokens above p_above for the owner's lease.
+CREATE OR REPLACE FUNCTION @schema@.reserve(p_name bytea, p_owner text, p_above bigint, p_count integer, p_durable boolean,
+  OUT held boolean, OUT token bigint, OUT count integer, OUT waiting boolean, OUT at bigint)
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = @schema@, pg_temp
+AS $$
+DECLARE l locks;
+BEGIN
+  PERFORM begin_step(p_durable);
+  l := locked(p_name, false);
+  at := clock();
+  held := coalesce(l.owner = p_owner AND l.ends > at, false);
+  waiting := coalesce(l.line, false);
+  IF NOT held THEN RETURN; END IF;
+  l.token := greatest(l.token, p_above);
+  token := greatest(l.token + 1, at);
+  count := least(p_count::bigint, greatest(1, at + 1000001 - token))::integer;
+  UPDATE locks SET token = reserve.token + reserve.count - 1 WHERE name = p_name;
+  IF waiting THEN
+    waiting := EXISTS (SELECT FROM places p WHERE p.name = p_name AND p.ends > reserve.at);
+  END IF;
+END $$;
+
+-- inspect returns the lease of a lock, with position 0, and the places of its
+-- waiters. A free lock without waiters has no row.
+CREATE OR REPLACE FUNCTION @schema@.inspect(p_name bytea, p_most integer)
+RETURNS TABLE ("position" bigint, owner text, meta bytea, token bigint, ends_in bigint)
+LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = @schema@, pg_temp
+AS $$
+DECLARE t bigint := clock();
+BEGIN
+  RETURN QUERY SELECT 0::bigint, l.owner, l.meta, l.granted, l.ends - t FROM locks l WHERE l.name = p_name AND l.owner IS NOT NULL AND l.ends > t;
+  RETURN QUERY SELECT row_number() OVER (ORDER BY p.seq), p.owner, p.meta, 0::bigint, p.ends - t FROM places p
+    WHERE p.name = p_name AND p.ends > t ORDER BY p.seq LIMIT p_most;
+END $$;
+
+-- list returns the locks that are held, whose names start with p_prefix and follow
+-- p_after, in the order of their names.
+CREATE OR REPLACE FUNCTION @schema@.list(p_prefix bytea, p_after bytea, p_most integer)
+RETURNS TABLE (name bytea, owner text, meta bytea, token bigint, ends_in bigint)
+LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = @schema@, pg_temp
+AS $$
+DECLARE t bigint := clock();
+BEGIN
+  RETURN QUERY SELECT l.name, l.owner, l.meta, l.granted, l.ends - t FROM locks l
+    WHERE l.name >= p_prefix AND l.name > p_after AND substring(l.name FROM 1 FOR octet_length(p_prefix)) = p_prefix
+      AND l.owner IS NOT NULL AND l.ends > t ORDER BY l.name LIMIT p_most;
+END $$;
+
+-- hold checks, inside a transaction of the caller's, that the owner's lease is the
+-- current one, and keeps the lock from being granted to another owner until that
+-- transaction ends. The lease can be renewed meanwhile. No statement of the
+-- transaction, and no pause in it, may from now on last longer than the lease has
+-- left. If the lease is over, the transaction fails.
+CREATE OR REPLACE FUNCTION @schema@.hold(p_name bytea, p_owner text) RETURNS bigint
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = @schema@, pg_temp
+AS $$
+DECLARE l locks; guc text; bound bigint; present bigint;
+BEGIN
+  SELECT * INTO l FROM locks WHERE name = p_name FOR KEY SHARE;
+  bound := l.ends - clock();
+  IF l.owner IS NULL OR l.owner <> p_owner OR bound <= 0 THEN
+    RAISE EXCEPTION 'the lease of this owner is over, so this transaction cannot be committed' USING ERRCODE = 'LH002';
+  END IF;
+  -- transaction_timeout exists since PostgreSQL 17.
+  FOREACH guc IN ARRAY ARRAY['statement_timeout', 'idle_in_transaction_session_timeout', 'transaction_timeout'] LOOP
+    present := extract(epoch FROM current_setting(guc, true)::interval) * 1000;
+    IF present = 0 OR present > bound / 1000 THEN
+      PERFORM set_config(guc, least(greatest(1, bound / 1000), 2147483647)::text, true);
+    END IF;
+  END LOOP;
+  RETURN bound;
+END $$;
+
+-- sweep forgets locks that have been free for a day and whose tokens are behind the
+-- clock, and what has ended. It passes over rows that are in use, and reports how
+-- many rows it has deleted.
+CREATE OR REPLACE FUNCTION @schema@.sweep(p_most integer) RETURNS integer
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = @schema@, pg_temp
+AS $$
+DECLARE past bigint := clock() - 86400000000; n integer; m integer;
+BEGIN
+  PERFORM begin_step(false);
+  DELETE FROM locks WHERE name IN (
+    SELECT l.name FROM locks l WHERE l.ends < past AND l.buried < past AND l.token < past
+      AND NOT EXISTS (SELECT FROM places p WHERE p.name = l.name) LIMIT p_most FOR UPDATE SKIP LOCKED);
+  GET DIAGNOSTICS n = ROW_COUNT;
+  DELETE FROM tombs WHERE (name, owner) IN (SELECT t.name, t.owner FROM tombs t WHERE t.ends < past LIMIT p_most FOR UPDATE SKIP LOCKED);
+  GET DIAGNOSTICS m = ROW_COUNT;
+  RETURN n + m;
+END $$;
+
+-- server reports what the server promises.
+CREATE OR REPLACE FUNCTION @schema@.server(OUT version integer, OUT oldest integer, OUT server_version integer, OUT in_recovery boolean,
+  OUT fsync text, OUT synchronous_commit text, OUT full_page_writes text, OUT synchronous_standby_names text,
+  OUT standbys integer, OUT isolation text, OUT at bigint, OUT session integer)
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = @schema@, pg_temp
+AS $$
+BEGIN
+  SELECT m.version, m.oldest INTO version, oldest FROM meta m;
+  server_version := current_setting('server_version_num');
+  in_recovery := pg_is_in_recovery();
+  fsync := current_setting('fsync');
+  synchronous_commit := current_setting('synchronous_commit');
+  full_page_writes := current_setting('full_page_writes');
+  synchronous_standby_names := current_setting('synchronous_standby_names');
+  -- A backup and a subscriber of logical replication cannot take over.
+  SELECT pg_catalog.count(*) INTO standbys FROM pg_stat_replication r
+    LEFT JOIN pg_replication_slots s ON s.active_pid = r.pid
+    WHERE r.state IS DISTINCT FROM 'backup' AND s.slot_type IS DISTINCT FROM 'logical';
+  isolation := current_setting('transaction_isolation');
+  at := clock();
+  session := pg_backend_pid();
+END $$;

@@ -1,0 +1,94 @@
+-- The steps that procedures have in common. Only the procedures call them, with the
+-- schema in the search path.
+
+-- clock is the server's clock, as it is when the expression is evaluated.
+CREATE OR REPLACE FUNCTION @schema@.clock() RETURNS bigint LANGUAGE sql VOLATILE
+AS $$ SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint $$;
+
+-- begin_step checks that statements see what others have committed meanwhile, and
+-- lets the commit return before it is on disk unless durable is set. The last call in
+-- a transaction counts.
+CREATE OR REPLACE FUNCTION @schema@.begin_step(durable boolean) RETURNS void LANGUAGE plpgsql
+AS $$
+DECLARE setting text := current_setting('transaction_isolation');
+BEGIN
+  IF setting <> 'read committed' AND setting <> 'read uncommitted' THEN
+    RAISE EXCEPTION 'a lock needs a transaction at isolation level READ COMMITTED' USING ERRCODE = 'LH001';
+  END IF;
+  setting := current_setting('synchronous_commit');
+  IF NOT durable AND setting <> 'off' THEN
+    setting := set_config('synchronous_commit', 'off', true);
+  ELSIF durable AND setting = 'off' THEN
+    setting := set_config('synchronous_commit', 'on', true);
+  END IF;
+END $$;
+
+-- locked returns the row of a lock, locked until the transaction ends. A new lease
+-- needs for_grant: it waits for transactions that rely on the lease before it (see
+-- hold), which renewals and places do not.
+CREATE OR REPLACE FUNCTION @schema@.locked(p_name bytea, for_grant boolean) RETURNS @schema@.locks LANGUAGE plpgsql
+AS $$
+DECLARE l @schema@.locks;
+BEGIN
+  IF for_grant THEN
+    SELECT * INTO l FROM locks WHERE name = p_name FOR UPDATE;
+  ELSE
+    SELECT * INTO l FROM locks WHERE name = p_name FOR NO KEY UPDATE;
+  END IF;
+  RETURN l;
+END $$;
+
+-- drawn gives l the next token, and as many of the spare tokens after it as leave
+-- the tokens at most a second ahead of the clock.
+CREATE OR REPLACE FUNCTION @schema@.drawn(l @schema@.locks, p_spare integer, at bigint) RETURNS @schema@.locks LANGUAGE plpgsql
+AS $$
+BEGIN
+  l.granted := greatest(l.token + 1, at);
+  l.spare := least(p_spare::bigint, greatest(0, at + 1000000 - l.granted))::integer;
+  l.token := l.granted + l.spare;
+  RETURN l;
+END $$;
+
+-- settled drops the lease of l if it has ended, and hands a free lock to the first
+-- living waiter. It passes over a waiter whose session is gone, unless that is the
+-- caller. A waiter that barges loses its place and may come for the lock: the lock
+-- stays free until the next step. The caller has locked the row for a grant.
+CREATE OR REPLACE FUNCTION @schema@.settled(l @schema@.locks, at bigint, caller text) RETURNS @schema@.locks LANGUAGE plpgsql
+AS $$
+DECLARE p @schema@.places;
+BEGIN
+  IF l.owner IS NOT NULL AND l.ends > at THEN RETURN l; END IF;
+  l.owner := NULL; l.signal := 0;
+  IF NOT l.line THEN RETURN l; END IF;
+  LOOP
+    SELECT * INTO p FROM places WHERE name = l.name ORDER BY seq LIMIT 1;
+    IF NOT FOUND THEN l.line := false; RETURN l; END IF;
+    DELETE FROM places WHERE name = l.name AND seq = p.seq;
+    CONTINUE WHEN p.ends <= at;
+    CONTINUE WHEN p.signal <> 0 AND p.owner <> caller AND pg_try_advisory_xact_lock_shared(p.signal);
+    IF p.barge THEN RETURN l; END IF;
+    l := drawn(l, p.spare, at);
+    l.owner := p.owner; l.made := p.attempt; l.meta := p.meta; l.ends := p.ends; l.signal := p.signal;
+    PERFORM begin_step(p.durable);
+    RETURN l;
+  END LOOP;
+END $$;
+
+-- kept writes l back.
+CREATE OR REPLACE FUNCTION @schema@.kept(l @schema@.locks) RETURNS void LANGUAGE plpgsql
+AS $$
+BEGIN
+  UPDATE locks SET token = l.token, owner = l.owner, made = l.made, meta = l.meta, granted = l.granted, spare = l.spare,
+    ends = l.ends, signal = l.signal, line = l.line, buried = l.buried WHERE name = l.name;
+END $$;
+
+-- attempt_of is what a tombstone refuses.
+CREATE OR REPLACE FUNCTION @schema@.attempt_of(p_owner text, p_attempt text) RETURNS text LANGUAGE sql IMMUTABLE
+AS $$ SELECT CASE WHEN p_attempt = '' THEN p_owner ELSE p_owner || ' ' || p_attempt END $$;
+
+-- is_buried reports whether a tombstone refuses the attempt.
+CREATE OR REPLACE FUNCTION @schema@.is_buried(l @schema@.locks, p_attempt text, at bigint) RETURNS boolean LANGUAGE plpgsql
+AS $$
+BEGIN
+  RETURN l.buried > at AND EXISTS (SELECT FROM tombs t WHERE t.name = l.name AND t.owner = p_attempt AND t.ends > at);
+END $$;

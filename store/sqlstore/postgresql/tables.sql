@@ -1,0 +1,52 @@
+-- The tables of the locks, and a row that says which version they have.
+
+CREATE TABLE IF NOT EXISTS @schema@.meta (
+  one boolean PRIMARY KEY DEFAULT true CHECK (one),
+  -- version is that of the tables and procedures. Programs that know oldest or a
+  -- later version can use them.
+  version integer NOT NULL,
+  oldest integer NOT NULL
+);
+
+-- A row is one lock. Times are in microseconds since 1970, by the server's clock.
+CREATE TABLE IF NOT EXISTS @schema@.locks (
+  name bytea PRIMARY KEY,
+  token bigint NOT NULL,              -- the largest that was granted or reserved
+  owner text,                         -- of the lease; null: the lock is free
+  made text NOT NULL DEFAULT '',      -- the attempt that made the lease, unless another one of the owner has joined
+  meta bytea,
+  granted bigint,                     -- the token of the lease
+  spare integer,                      -- tokens that were reserved with it
+  ends bigint NOT NULL DEFAULT 0,     -- when the lease ends, or has ended
+  signal bigint NOT NULL DEFAULT 0,   -- the session lock that the next waiter waits for; 0: none
+  line boolean NOT NULL DEFAULT false, -- the lock may have waiters
+  buried bigint NOT NULL DEFAULT 0    -- when the last of its tombstones ends
+) WITH (fillfactor = 60, autovacuum_vacuum_scale_factor = 0.01, autovacuum_vacuum_threshold = 1000);
+
+-- A row is the place of one waiter. The order is that of arrival.
+CREATE TABLE IF NOT EXISTS @schema@.places (
+  name bytea NOT NULL,
+  seq bigint NOT NULL GENERATED ALWAYS AS IDENTITY,
+  owner text NOT NULL,
+  attempt text NOT NULL,
+  meta bytea NOT NULL,
+  spare integer NOT NULL,
+  barge boolean NOT NULL,
+  durable boolean NOT NULL,           -- the grant has to be on disk before it counts
+  ends bigint NOT NULL,
+  signal bigint NOT NULL,
+  PRIMARY KEY (name, seq)
+) WITH (fillfactor = 60, autovacuum_vacuum_scale_factor = 0.01, autovacuum_vacuum_threshold = 1000);
+
+CREATE INDEX IF NOT EXISTS places_owner ON @schema@.places (name, owner);
+
+-- A tombstone refuses an owner, or after a space one of its attempts, whose request
+-- may yet arrive.
+CREATE TABLE IF NOT EXISTS @schema@.tombs (
+  name bytea NOT NULL,
+  owner text NOT NULL,
+  ends bigint NOT NULL,
+  PRIMARY KEY (name, owner)
+);
+
+CREATE INDEX IF NOT EXISTS tombs_ends ON @schema@.tombs (ends);

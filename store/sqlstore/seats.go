@@ -1,0 +1,235 @@
+package sqlstore
+
+import (
+	"context"
+	"database/sql"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/leasehold-dev/leasehold/store"
+)
+
+// seats are the connections that the store keeps for waiting. The session of a seat
+// takes a lock of the server, the signal, that the next waiter waits for. A waiter
+// keeps its seat when it is granted the lock, until it releases the lock.
+type seats struct {
+	s *Store
+	// pooled is set if sessions do not last, since a pooler gives each transaction
+	// to any of them. No signal is taken then.
+	pooled atomic.Bool
+
+	mu     sync.Mutex
+	most   int
+	taken  int
+	until  time.Time // no seat before: the server had no connection left
+	held   map[leaseKey]*seat
+	closed bool
+}
+
+type leaseKey struct{ name, owner string }
+
+func keyOf(l store.Lease) leaseKey { return leaseKey{l.Name, l.Owner} }
+
+// seat is one connection. Only one call uses it at a time.
+type seat struct {
+	conn    *sql.Conn
+	signal  int64
+	session int64 // the server's process; 0: not known yet
+	// timer ends the seat of a lease that was neither renewed nor released.
+	timer *time.Timer
+}
+
+func newSeats(s *Store) *seats {
+	most := s.o.Connections
+	if limit := s.db.Stats().MaxOpenConnections; limit > 0 {
+		most = min(most, limit/2) // other calls need connections, too
+	}
+	return &seats{s: s, most: most, held: make(map[leaseKey]*seat)}
+}
+
+// probe finds out whether sessions last: no two open connections have the same one.
+func (t *seats) probe(ctx context.Context) {
+	if t.most == 0 {
+		return
+	}
+	session := func(conn querier) (n int64) {
+		if rows(ctx, conn, "SELECT pg_backend_pid()", func(r *sql.Rows) error { return r.Scan(&n) }) != nil {
+			return 0
+		}
+		return n
+	}
+	a, err := t.s.db.Conn(ctx)
+	if err != nil {
+		return
+	}
+	defer a.Close()
+	b, err := t.s.db.Conn(ctx)
+	if err != nil {
+		return
+	}
+	defer b.Close()
+	before := session(a)
+	tx, err := b.BeginTx(ctx, nil)
+	if err != nil {
+		t.poll("transactions cannot be begun")
+		return
+	}
+	defer tx.Rollback()
+	other, after := session(tx), session(a)
+	if before == 0 || other == 0 || before == other || before != after {
+		t.poll("a pooler gives transactions to any session")
+	}
+}
+
+// poll makes all waiters ask now and then, from now on.
+func (t *seats) poll(why string) {
+	if !t.pooled.Swap(true) {
+		t.s.o.Logger.Warn("waiters will poll, since the server cannot wake them through this connection", "why", why)
+	}
+}
+
+// take returns a seat, or nil if there is none.
+func (t *seats) take(ctx context.Context) *seat {
+	t.mu.Lock()
+	if t.closed || t.taken >= t.most || t.pooled.Load() || time.Now().Before(t.until) {
+		t.mu.Unlock()
+		return nil
+	}
+	t.taken++
+	t.mu.Unlock()
+	conn, err := t.s.db.Conn(ctx)
+	if err != nil {
+		const rest = 10 * time.Second
+		t.mu.Lock()
+		t.taken--
+		if ctx.Err() == nil {
+			t.until = time.Now().Add(rest)
+		}
+		t.mu.Unlock()
+		return nil
+	}
+	return &seat{conn: conn, signal: 1 + rand.Int64N(1<<62)}
+}
+
+// back gives the connection back to the pool. Its session has not taken the signal,
+// or has given it.
+func (t *seats) back(one *seat) {
+	one.conn.Close()
+	t.free()
+}
+
+// drop closes the connection, and with it the session and its signal.
+func (t *seats) drop(one *seat) {
+	discard(one.conn)
+	t.free()
+}
+
+func (t *seats) free() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.taken--
+}
+
+// same checks that the seat still has its session.
+func (t *seats) same(one *seat, session int64) {
+	if one.session != 0 && one.session != session {
+		t.poll("the session of a connection has changed")
+	}
+	one.session = session
+}
+
+// keep keeps the seat for a lease that was granted.
+func (t *seats) keep(one *seat, l store.Lease) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.closed {
+		go t.drop(one)
+		return
+	}
+	if before := t.held[keyOf(l)]; before != nil { // of another attempt of the owner
+		before.timer.Stop()
+		go t.drop(before)
+	}
+	one.timer = time.AfterFunc(l.TTL, func() { t.expire(l, one) })
+	t.held[keyOf(l)] = one
+}
+
+// expire drops the seat of a lease that has ended.
+func (t *seats) expire(l store.Lease, one *seat) {
+	t.mu.Lock()
+	is := t.held[keyOf(l)] == one
+	if is {
+		delete(t.held, keyOf(l))
+	}
+	t.mu.Unlock()
+	if is {
+		t.drop(one)
+	}
+}
+
+// renewed keeps the seat of a lease for longer.
+func (t *seats) renewed(l store.Lease) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if one := t.held[keyOf(l)]; one != nil {
+		one.timer.Reset(l.TTL)
+	}
+}
+
+// leave returns the seat of a lease, which is no longer kept for it, or nil.
+func (t *seats) leave(l store.Lease) *seat {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	one := t.held[keyOf(l)]
+	if one != nil {
+		one.timer.Stop()
+		delete(t.held, keyOf(l))
+	}
+	return one
+}
+
+// offer takes a signal for a lease that was granted without one and that somebody
+// now waits for, in the background. The caller is counted at the gate.
+func (t *seats) offer(ctx context.Context, l store.Lease) {
+	t.mu.Lock()
+	has := t.held[keyOf(l)] != nil
+	t.mu.Unlock()
+	if has {
+		return
+	}
+	ctx = context.WithoutCancel(ctx)
+	t.s.gate.stay()
+	go func() {
+		defer t.s.gate.leave()
+		one := t.take(ctx)
+		if one == nil {
+			return
+		}
+		var taken bool
+		_, err := t.s.callOnce(ctx, one.conn, t.s.calls.takeSignal, func(r *sql.Rows) error { return r.Scan(&taken, &one.session) },
+			[]byte(l.Name), l.Owner, one.signal)
+		switch {
+		case err != nil:
+			t.drop(one)
+		case !taken:
+			t.back(one)
+		default:
+			t.keep(one, l)
+		}
+	}()
+}
+
+// close drops all seats. No lease ends with them.
+func (t *seats) close() {
+	t.mu.Lock()
+	t.closed = true
+	held := t.held
+	t.held = make(map[leaseKey]*seat)
+	t.mu.Unlock()
+	for _, one := range held {
+		one.timer.Stop()
+		t.drop(one)
+	}
+}

@@ -1,0 +1,2 @@
+// Package sqlstoretest tests store/sqlstore on real database servers.
+package sqlstoretest

@@ -1,0 +1,160 @@
+package sqlstoretest
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/leasehold-dev/leasehold/fence"
+	"github.com/leasehold-dev/leasehold/internal/clock"
+	"github.com/leasehold-dev/leasehold/internal/rule"
+)
+
+// The procedures keep the queue of waiters as package rule says, and hand the lock to
+// the same waiter.
+func TestLineFollowsTheRule(t *testing.T) {
+	p := newProcedures(t, nil)
+	steps := lineSteps(1, 25)
+	rapid.Check(t, func(t *rapid.T) {
+		if err := p.line(steps.Draw(t, "steps")); err != nil {
+			t.Fatal(err)
+		}
+	})
+}
+
+// lineStep is one call, or the passing of time.
+type lineStep struct {
+	op    string
+	owner int
+	d     time.Duration
+	barge bool
+}
+
+func lineSteps(least, most int) *rapid.Generator[[]lineStep] {
+	one := rapid.Custom(func(t *rapid.T) lineStep {
+		return lineStep{
+			op:    rapid.SampledFrom([]string{"try", "wait", "wait", "wait", "look", "release", "release", "leave", "renew", "pass"}).Draw(t, "op"),
+			owner: rapid.IntRange(0, 4).Draw(t, "owner"),
+			d:     rapid.SampledFrom([]time.Duration{time.Second, 2 * time.Second, 5 * time.Second, 20 * time.Second}).Draw(t, "time"),
+			barge: rapid.IntRange(0, 3).Draw(t, "barge") == 0,
+		}
+	})
+	return rapid.SliceOfN(one, least, most)
+}
+
+// line takes the procedures and the rule through the steps, and returns the first
+// difference.
+func (p *procedures) line(steps []lineStep) error {
+	const lock, start = "line", clock.Instant(1_790_000_000_000_000_000)
+	if err := p.Begin(start); err != nil {
+		return err
+	}
+	now, r := start, rule.Record{}
+	floor := func() fence.Token { return fence.Token(now / 1000) }
+	trace := ""
+	for i, s := range steps {
+		owner := fmt.Sprint("owner", s.owner)
+		trace += fmt.Sprintf("%d. %s %s %v barge %v\n", i, s.op, owner, s.d, s.barge)
+		var err error
+		same := true
+		switch s.op {
+		case "pass":
+			now = now.Add(s.d)
+			err = p.Pass(s.d)
+		case "try", "wait":
+			ask := rule.Ask{Spec: rule.Mutex, Owner: owner, TTL: s.d, Floor: floor()}
+			if s.op == "wait" {
+				ask.Fair, ask.Wait = !s.barge, s.d
+			}
+			if s.op == "try" || !s.barge {
+				r, _ = rule.Advance(r, floor(), now)
+			}
+			var want rule.Answer
+			r, want = rule.Admit(r, ask, now)
+			var got reply
+			got, err = p.ask(lock, owner, "", s.d, s.op == "wait", s.op == "wait" && s.barge)
+			switch want.Verdict {
+			case rule.Granted:
+				same = got.verdict == map[bool]string{true: "again", false: "granted"}[want.Again] && got.token == int64(want.Token) && got.left == want.ExpiresIn
+			case rule.Busy:
+				same = got.verdict == "busy" && got.position == want.Position && got.owner == want.Blocker.Owner
+			}
+			trace += fmt.Sprintf("   %+v; the rule: %+v\n", got, want)
+		case "look":
+			// It does nothing for an owner without a place.
+			if slices.ContainsFunc(rule.Expire(r, now).Line, func(p rule.Place) bool { return p.Owner == owner }) {
+				if r = rule.Expire(r, now); len(r.Holds) == 0 {
+					r, _ = rule.Advance(r, floor(), now)
+				}
+				if slices.ContainsFunc(r.Line, func(p rule.Place) bool { return p.Owner == owner }) {
+					i := slices.IndexFunc(r.Line, func(p rule.Place) bool { return p.Owner == owner })
+					// A look refreshes the place only if an eighth of the TTL is over.
+					if left := r.Line[i].Expiry.Sub(now); left <= s.d-s.d/8 || len(r.Holds) == 0 {
+						r.Line = slices.Clone(r.Line)
+						r.Line[i].Expiry = max(r.Line[i].Expiry, now.Add(s.d))
+					}
+				}
+				err = p.do(`SELECT S.await($1, $2, $3, 0, 0)`, []byte(lock), owner, micros(s.d))
+			}
+		case "release", "leave":
+			tomb := time.Duration(0)
+			var want rule.Answer
+			r, want = rule.Release(r, rule.End{Owner: owner}, now)
+			r, _ = rule.Advance(r, floor(), now)
+			var done bool
+			done, err = p.release(lock, owner, tomb)
+			same = done == (want.Verdict == rule.Done)
+		case "renew":
+			var want rule.Answer
+			r, want = rule.Renew(r, owner, s.d, now)
+			var done bool
+			done, err = p.renew(lock, owner, s.d)
+			same = done == (want.Verdict == rule.Done)
+		}
+		if err != nil {
+			return fmt.Errorf("%s%w", trace, err)
+		}
+		got, err := p.lineState(lock)
+		if err != nil {
+			return err
+		}
+		if want := ruleState(rule.Expire(r, now), now); !same || got != want {
+			return fmt.Errorf("%s   there is: %s\n   the rule: %s\n   same answers: %v", trace, got, want, same)
+		}
+	}
+	return nil
+}
+
+// lineState is the lease and the places of a lock, in words.
+func (p *procedures) lineState(lock string) (string, error) {
+	rows, err := p.db.QueryContext(context.Background(), p.in(`SELECT position, owner, token, ends_in FROM S.inspect($1, 100)`), []byte(lock))
+	if err != nil {
+		return "", err
+	}
+	defer rows.Close()
+	text := ""
+	for rows.Next() {
+		var position, token, left int64
+		var owner string
+		if err := rows.Scan(&position, &owner, &token, &left); err != nil {
+			return "", err
+		}
+		text += fmt.Sprintf("%d %s %d %v; ", position, owner, token, time.Duration(left)*time.Microsecond)
+	}
+	return text, rows.Err()
+}
+
+func ruleState(r rule.Record, now clock.Instant) string {
+	text := ""
+	for _, h := range r.Holds {
+		text += fmt.Sprintf("0 %s %d %v; ", h.Owner, h.Token, h.Expiry.Sub(now))
+	}
+	for i, p := range r.Line {
+		text += fmt.Sprintf("%d %s 0 %v; ", i+1, p.Owner, p.Expiry.Sub(now))
+	}
+	return text
+}

@@ -1,0 +1,62 @@
+package sqlstoretest
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/leasehold-dev/leasehold/internal/proof/differential"
+)
+
+// mutants are mistakes in the procedures that the comparison with the rule finds.
+var mutants = []struct{ name, old, new string }{
+	{"a lease outlasts its end", "IF l.owner IS NOT NULL AND l.ends > at THEN RETURN l; END IF;", "IF l.owner IS NOT NULL AND l.ends >= at THEN RETURN l; END IF;"},
+	{"an ask shortens a lease", "IF l.ends < a.at + p_ttl THEN l.ends := a.at + p_ttl; END IF;", "l.ends := a.at + p_ttl;"},
+	{"a renewal shortens a lease", "UPDATE locks SET ends = greatest(ends, at + ttls[i]::bigint)", "UPDATE locks SET ends = at + ttls[i]::bigint"},
+	{"a renewal revives a lease", "IF l.owner = owners[i] AND l.ends > at THEN", "IF l.owner = owners[i] THEN"},
+	{"anybody renews", "IF l.owner = owners[i] AND l.ends > at THEN", "IF l.ends > at THEN"},
+	{"anybody releases", "done := coalesce(l.owner = p_owner AND l.ends > at, false)\n    AND", "done := coalesce(l.ends > at AND l.owner IS NOT NULL, false)\n    AND"},
+	{"tokens stand still", "l.granted := greatest(l.token + 1, at);", "l.granted := greatest(l.token, 1);"},
+	{"no floor of tokens", "l.granted := greatest(l.token + 1, at);", "l.granted := l.token + 1;"},
+	{"tombstones are not looked at", "IF l.buried > a.at AND is_buried(l, attempt_of(p_owner, p_attempt), a.at) THEN a.verdict := 'buried'; RETURN a; END IF;", ""},
+	{"tombstones stay", "t.owner = p_attempt AND t.ends > at);", "t.owner = p_attempt);"},
+	{"a tombstone refuses everybody", "WHERE t.name = l.name AND t.owner = p_attempt AND t.ends > at", "WHERE t.name = l.name AND t.ends > at"},
+	{"a tombstone ends earlier", "SET ends = greatest(tombs.ends, excluded.ends)", "SET ends = excluded.ends - 1"},
+	{"the last waiter is first", "WHERE name = l.name ORDER BY seq LIMIT 1;\n    IF NOT FOUND", "WHERE name = l.name ORDER BY seq DESC LIMIT 1;\n    IF NOT FOUND"},
+	{"dead waiters are handed the lock", "CONTINUE WHEN p.ends <= at;", ""},
+	{"a hand-over lasts longer than the place", "l.meta := p.meta; l.ends := p.ends;", "l.meta := p.meta; l.ends := p.ends + 1;"},
+	{"a waiter that barges is handed the lock", "IF p.barge THEN RETURN l; END IF;", ""},
+	{"a refreshed place goes to the end", "AND ends > a.at;\n    IF NOT FOUND THEN", "AND false;\n    IF NOT FOUND THEN"},
+	{"a place is shortened", "UPDATE places SET ends = greatest(ends, a.at + p_ttl), attempt", "UPDATE places SET ends = a.at + p_ttl, attempt"},
+	{"a release keeps the place", "IF l.line THEN DELETE FROM places WHERE name = p_name AND owner = p_owner; END IF;\n    IF p_tomb", "IF p_tomb"},
+	{"a release hands nothing on", "IF strong THEN l := settled(l, at, p_owner); END IF;", "IF strong AND done THEN l.owner := NULL; END IF;"},
+	{"an ask does not settle", "IF strong AND (NOT p_barge OR NOT p_wait) THEN", "IF false THEN"},
+	{"a waiter passes those before it", "IF l.owner IS NULL AND (p_barge OR NOT p_wait OR NOT l.line OR", "IF l.owner IS NULL AND (true OR"},
+	{"the position is one off", "AND seq <= mine AND ends > at;", "AND seq < mine AND ends > at;"},
+	{"ended places count", "AND seq <= mine AND ends > at;", "AND seq <= mine;"},
+	{"a look does not refresh the place", "UPDATE places SET ends = greatest(ends, a.at + p_ttl), signal", "UPDATE places SET ends = ends, signal"},
+}
+
+func TestMutatedProceduresAreCaught(t *testing.T) {
+	steps := lineSteps(20, 60)
+	for _, m := range mutants {
+		t.Run(m.name, func(t *testing.T) {
+			t.Parallel()
+			p := newProcedures(t, func(script string) string {
+				if strings.Count(script, m.old) != 1 {
+					t.Fatalf("%q is %d times in the script, want once", m.old, strings.Count(script, m.old))
+				}
+				return strings.Replace(script, m.old, m.new, 1)
+			})
+			const lists = 200
+			for seed := range lists {
+				if p.line(steps.Example(seed)) != nil {
+					return
+				}
+			}
+			if differential.Find(p, lists) != nil {
+				return
+			}
+			t.Errorf("not caught by %d lists of steps", lists)
+		})
+	}
+}

@@ -1,0 +1,40 @@
+package sqlstoretest
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/leasehold-dev/leasehold/store"
+	"github.com/leasehold-dev/leasehold/store/sqlstore"
+)
+
+// A URL has the driver's settings and some of ours, and opens a store.
+func TestURL(t *testing.T) {
+	t.Parallel()
+	u, err := sqlstore.ParseURL("postgres://u:p@a:1,b:2/d?sslmode=disable&schema=x&max_ttl=5s&connect_timeout=9")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if u.Driver != "pgx" || u.Options.Schema != "x" || u.Options.MaxTTL != 5*time.Second ||
+		strings.Contains(u.DSN, "schema") || strings.Contains(u.DSN, "max_ttl") || !strings.Contains(u.DSN, "connect_timeout=9") ||
+		!strings.Contains(u.DSN, "sslmode=disable") || !strings.HasPrefix(u.DSN, "postgres://u:p@a:1,b:2/d?") {
+		t.Errorf("%+v", u)
+	}
+	for _, wrong := range []string{
+		"postgres://u:secret%@a/b", "postgres://u:secret@a/b?max_ttl=x", "postgres://u:secret@a/b?schema=a.b",
+		"postgres://u:secret@a/b?max_ttl=-1s", "postgres://u:secret@a/b\npostgres://u:secret@c/d",
+	} {
+		if _, err := sqlstore.ParseURL(wrong); !errors.Is(err, store.ErrInvalid) || strings.Contains(err.Error(), "secret") {
+			t.Errorf("%q: %v", wrong, err)
+		}
+	}
+	schema := newSchema(t, postgres)
+	s, err := store.Open(t.Context(), dsn(postgres, "schema="+schema), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	mustGet(t, s.(*sqlstore.Store), "x")
+}

@@ -1,0 +1,205 @@
+package sqlstore
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"github.com/leasehold-dev/leasehold/internal/clock"
+	"github.com/leasehold-dev/leasehold/internal/quorum/driver"
+	"github.com/leasehold-dev/leasehold/store"
+)
+
+// Store is a store.Waiter in a database. Its methods are safe for concurrent use.
+//
+// An error that concerns neither the lock nor the caller's context is a
+// *store.QuorumError with one node.
+type Store struct {
+	db     *sql.DB
+	own    bool // the store opened db and closes it
+	node   string
+	o      Options
+	calls  calls
+	gate   *gate
+	seats  *seats
+	clock  clock.Clock
+	clocks *driver.Clocks
+
+	// explicit is set if transactions do not start at READ COMMITTED, so that every
+	// call has to be put into a transaction that does.
+	explicit atomic.Bool
+	server   atomic.Pointer[Server]
+	asked    atomic.Int64 // when the server was last asked about itself
+	acquires atomic.Int64
+}
+
+var _ store.Waiter = (*Store)(nil)
+
+// Open returns a store that connects with a driver, which the caller has imported:
+// "pgx" or "postgres" for PostgreSQL. It blocks until the procedures have answered,
+// ctx ends or Options.Timeout passes. It does not install them: see Install. o may
+// be nil.
+func Open(ctx context.Context, d Dialect, driverName, dsn string, o *Options) (*Store, error) {
+	if err := d.check(); err != nil {
+		return nil, err
+	}
+	db, err := sql.Open(driverName, dsn)
+	if err != nil {
+		return nil, fmt.Errorf("open lock tables in %v: %w", d, err)
+	}
+	// Closing and opening connections costs more than keeping a few.
+	const idle = 16
+	db.SetMaxIdleConns(idle)
+	db.SetConnMaxIdleTime(5 * time.Minute)
+	s, err := New(ctx, db, d, o)
+	if err != nil {
+		db.Close()
+		return nil, err
+	}
+	s.own = true
+	return s, nil
+}
+
+// New is Open for a database handle of the caller's, who closes it after the store.
+// The store works with any setting of the handle. It is slow if MaxIdleConns is
+// smaller than the number of goroutines that use locks.
+func New(ctx context.Context, db *sql.DB, d Dialect, o *Options) (*Store, error) {
+	s, err := newStore(db, d, o)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.open(ctx); err != nil {
+		return nil, fmt.Errorf("open lock tables in %s: %w", s.node, err)
+	}
+	return s, nil
+}
+
+func newStore(db *sql.DB, d Dialect, o *Options) (*Store, error) {
+	if err := d.check(); err != nil {
+		return nil, err
+	}
+	if db == nil {
+		return nil, fmt.Errorf("%w: New needs a database handle", store.ErrInvalid)
+	}
+	checked, err := o.checked()
+	if err != nil {
+		return nil, err
+	}
+	s := &Store{
+		db:    db,
+		node:  d.String(),
+		o:     checked,
+		calls: callsIn(checked.Schema),
+		gate:  newGate(),
+		clock: clock.System(),
+	}
+	s.clocks = driver.NewClocks(1, checked.MaxTTL, driver.WallAhead(s.clock), checked.Logger)
+	s.seats = newSeats(s)
+	return s, nil
+}
+
+// open checks that the procedures are there and of a version that this package can
+// use.
+func (s *Store) open(ctx context.Context) error {
+	is, err := s.examine(ctx)
+	if err != nil {
+		return err
+	}
+	if is.Oldest > SchemaVersion || is.Version < SchemaVersion {
+		return s.versionError(is)
+	}
+	if is.InRecovery {
+		_, err := explain(readOnlyError{})
+		return err
+	}
+	s.seats.probe(ctx)
+	return nil
+}
+
+func (s *Store) versionError(is Server) error {
+	if is.Version < SchemaVersion {
+		return fmt.Errorf("the lock tables have version %d, and this program needs version %d: run \"leasehold schema\" of the same version as this program", is.Version, SchemaVersion)
+	}
+	return fmt.Errorf("the lock tables have version %d, for programs of version %d or later, and this program knows version %d: upgrade it", is.Version, is.Oldest, SchemaVersion)
+}
+
+// Caps implements store.Store.
+func (s *Store) Caps() store.Caps {
+	return store.Caps{
+		Engine: "postgresql",
+		Nodes:  1,
+		Quorum: 1,
+		MaxTTL: s.o.MaxTTL,
+		Reach:  "network",
+		Clock:  "the database server's clock",
+		Class:  s.server.Load().Class(),
+	}
+}
+
+// Close implements store.Store. It waits for pending calls and clean-up, for at most
+// Options.Timeout. Pending Waits leave the line.
+func (s *Store) Close() error {
+	idle, first := s.gate.close()
+	if !first {
+		return nil
+	}
+	timer := time.NewTimer(s.o.Timeout)
+	defer timer.Stop()
+	select {
+	case <-idle:
+	case <-timer.C:
+	}
+	s.seats.close()
+	if s.own {
+		if err := s.db.Close(); err != nil {
+			return fmt.Errorf("close %s: %w", s.node, err)
+		}
+	}
+	return nil
+}
+
+// reading takes a reading of the server's clock, in microseconds, from an answer to
+// a request that was sent at sent. The error says why grants do not count at present.
+func (s *Store) reading(sent clock.Instant, at int64) error {
+	jump := s.clocks.Observe(0, s.node, sent, s.clock.Now(), clock.Instant(at)*1000)
+	if jump == nil {
+		return nil
+	}
+	n := jump.Outcome()
+	n.Node = s.node
+	return &store.QuorumError{Op: "acquire", Need: 1, Nodes: []store.NodeOutcome{n}}
+}
+
+// require returns an error if the store cannot give the class.
+func (s *Store) require(c store.Class) error {
+	if have := s.Caps().Class; c > have {
+		return fmt.Errorf("%w: %v is required, and %s gives %v: %s", store.ErrUnsupported, c, s.node, have, s.server.Load().why())
+	}
+	return nil
+}
+
+// durable reports whether what a lease of the class needs has to be on disk before
+// the server answers.
+func durable(c store.Class) bool { return c > store.Efficiency }
+
+// micros returns d in microseconds, rounded up.
+func micros(d time.Duration) int64 {
+	n := int64(d / time.Microsecond)
+	if d%time.Microsecond > 0 {
+		n++
+	}
+	return n
+}
+
+// duration returns a number of microseconds as a duration.
+func duration(us int64) time.Duration {
+	const most = int64(1<<63-1) / int64(time.Microsecond)
+	return time.Duration(max(-most, min(us, most))) * time.Microsecond
+}
+
+type readOnlyError struct{}
+
+func (readOnlyError) Error() string    { return "it is in recovery" }
+func (readOnlyError) SQLState() string { return "25006" }

@@ -1,0 +1,33 @@
+package sqlstore
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+
+	"github.com/leasehold-dev/leasehold/fence"
+	"github.com/leasehold-dev/leasehold/store"
+)
+
+// ReserveTokens implements store.Waiter.
+func (s *Store) ReserveTokens(ctx context.Context, r store.ReserveRequest) (store.Reserved, error) {
+	if err := r.Check(s.Caps()); err != nil {
+		return store.Reserved{}, err
+	}
+	if err := s.gate.enter(); err != nil {
+		return store.Reserved{}, err
+	}
+	defer s.gate.leave()
+	var held, waiting bool
+	var token, count sql.NullInt64
+	var at int64
+	maybe, err := s.call(ctx, s.calls.reserve, func(r *sql.Rows) error { return r.Scan(&held, &token, &count, &waiting, &at) },
+		[]byte(r.Name), r.Owner, int64(r.Above), int64(r.Count), durable(r.Require))
+	switch {
+	case err != nil:
+		return store.Reserved{}, s.failed(ctx, "reserve tokens for", r.Name, maybe, err)
+	case !held:
+		return store.Reserved{}, fmt.Errorf("reserve tokens for %q in %s: %w", r.Name, s.node, store.ErrNotHeld)
+	}
+	return store.Reserved{Token: fence.Token(token.Int64), Count: int(count.Int64), Waiting: waiting}, nil
+}

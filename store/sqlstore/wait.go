@@ -1,0 +1,240 @@
+package sqlstore
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"time"
+
+	"github.com/leasehold-dev/leasehold/internal/clock"
+	"github.com/leasehold-dev/leasehold/store"
+)
+
+// waiting is one pending Wait.
+type waiting struct {
+	s      *Store
+	r      store.WaitRequest
+	reason func(error)
+	start  clock.Instant
+
+	// seat is the connection of the waiter, or nil: it polls.
+	seat *seat
+	// since is when the last request was sent that made or refreshed the place.
+	since clock.Instant
+	last  answer
+	jump  error // of the server's clock, as of the last answer
+	// unsure is set if a request failed and may still take effect. placed is set if
+	// one took effect.
+	unsure, placed bool
+	// signalled is set if the session of the seat has taken its signal: the waiter
+	// was refused at first.
+	signalled bool
+	pace      pace
+}
+
+// Wait implements store.Waiter. A waiter with a connection of its own is woken by the
+// server when the one before it releases the lock or leaves the line. Without one it
+// asks now and then.
+func (s *Store) Wait(ctx context.Context, r store.WaitRequest, reason func(error)) (store.Grant, error) {
+	if err := r.Check(s.Caps()); err != nil {
+		return store.Grant{}, err
+	}
+	if err := s.gate.enter(); err != nil {
+		return store.Grant{}, err
+	}
+	defer s.gate.leave()
+	if err := s.require(r.Require); err != nil {
+		return store.Grant{}, err
+	}
+	s.examineAgain(ctx)
+	s.sweepSometimes(ctx)
+	if reason == nil {
+		reason = func(error) {}
+	}
+	outer := ctx
+	ctx, cancel := s.gate.until(ctx)
+	defer cancel()
+	w := &waiting{s: s, r: r, reason: reason, start: s.clock.Now(), pace: pace{ttl: r.TTL}}
+	returned := false
+	defer func() { // also if reason panics
+		if w.seat != nil {
+			s.seats.drop(w.seat)
+		}
+		if !returned && (w.placed || w.unsure) {
+			s.takeBack(outer, r.Lease, w.unsure)
+		}
+	}()
+	g, err := w.run(ctx)
+	if err != nil {
+		return store.Grant{}, err
+	}
+	returned = true
+	return g, nil
+}
+
+// run asks and waits until the lock is granted or an error shows that waiting is of
+// no use.
+func (w *waiting) run(ctx context.Context) (store.Grant, error) {
+	for {
+		err := w.ask(ctx)
+		if err == nil && !w.last.held() {
+			err = w.watch(ctx)
+		}
+		if err == nil && w.last.held() {
+			g, jump := w.granted()
+			if jump == nil {
+				return g, nil
+			}
+			err = jump
+		}
+		switch {
+		case err == nil: // the place is gone
+		case ctx.Err() != nil || !passing(err):
+			return store.Grant{}, err
+		default:
+			w.reason(err)
+			if !sleep(ctx, w.pace.trouble()) {
+				return store.Grant{}, w.s.failed(ctx, "wait for", w.r.Name, false, ctx.Err())
+			}
+		}
+	}
+}
+
+// passing reports whether waiting can mend err.
+func passing(err error) bool {
+	var q *store.QuorumError
+	return errors.As(err, &q) && q.Transient()
+}
+
+// ask makes a request for the lock or a place. It can be repeated with the same
+// owner after any result.
+func (w *waiting) ask(ctx context.Context) error {
+	w.stand()
+	w.seat = w.s.seats.take(ctx)
+	signal := int64(0)
+	if w.seat != nil {
+		signal = w.seat.signal
+	}
+	sent := w.s.clock.Now()
+	err := w.call(ctx, w.s.calls.ask, []byte(w.r.Name), w.r.Owner, w.r.Attempt, []byte(w.r.Meta), micros(w.r.TTL), int64(w.r.Spare), true,
+		w.r.Barge && !w.pace.lost(), durable(w.r.Require), signal)
+	if err != nil {
+		return err
+	}
+	w.placed = true
+	w.signalled = w.last.verdict == busy
+	switch w.last.verdict {
+	case granted, regranted:
+		w.since = sent
+		return nil
+	case busy:
+		w.since = sent
+		w.found()
+		return nil
+	}
+	return w.last.refusal("wait for", w.r.Name)
+}
+
+// stand gives up the seat.
+func (w *waiting) stand() {
+	if w.seat != nil {
+		w.s.seats.drop(w.seat)
+		w.seat = nil
+	}
+}
+
+// watch waits until the lock is handed to the waiter. It returns nil also if the
+// place is gone.
+func (w *waiting) watch(ctx context.Context) error {
+	for {
+		if d := w.pace.pause(&w.last, w.seat != nil); d > 0 && !sleep(ctx, d*3/4+rand.N(d/2+1)) {
+			return w.s.failed(ctx, "wait for", w.r.Name, false, ctx.Err())
+		}
+		if w.seat == nil && w.pace.looks%16 == 15 {
+			w.seat = w.s.seats.take(ctx) // there was none before
+		}
+		block, signal := time.Duration(0), int64(0)
+		if w.seat != nil {
+			block, signal = w.pace.block(), w.seat.signal
+		}
+		sent := w.s.clock.Now()
+		err := w.call(ctx, w.s.calls.await, []byte(w.r.Name), w.r.Owner, micros(w.r.TTL), micros(block), signal)
+		if err != nil {
+			return err
+		}
+		if w.last.refreshed {
+			w.since = sent
+			w.signalled = w.seat != nil
+		}
+		if w.last.waited && w.s.clock.Now().Sub(sent) >= block {
+			w.pace.looks = 0 // it was of use to wait in the server
+		}
+		switch w.last.verdict {
+		case regranted:
+			// A lease of which much is over is extended first.
+			if w.s.clock.Now().Sub(w.since) > w.r.TTL/2 {
+				w.last.verdict = gone
+			}
+			return nil
+		case gone:
+			w.pace.losses++
+			return nil
+		}
+		w.found()
+	}
+}
+
+// call calls ask or await, on the waiter's own connection if it has one.
+func (w *waiting) call(ctx context.Context, query string, args ...any) (err error) {
+	var a answer
+	var maybe bool
+	sent := w.s.clock.Now()
+	if w.seat != nil {
+		maybe, err = w.s.callOnce(ctx, w.seat.conn, query, a.scan, args...)
+	} else {
+		maybe, err = w.s.call(ctx, query, a.scan, args...)
+	}
+	if err != nil {
+		w.unsure = w.unsure || maybe
+		w.stand()
+		return w.s.failed(ctx, "wait for", w.r.Name, maybe, err)
+	}
+	if w.seat != nil {
+		w.s.seats.same(w.seat, a.session)
+	}
+	w.jump = w.s.reading(sent, a.at)
+	w.last = a
+	return nil
+}
+
+// granted returns the lease. If the server's clock has jumped, it gives the lease
+// back and returns why.
+func (w *waiting) granted() (store.Grant, error) {
+	l := w.r.Lease
+	if w.jump != nil {
+		w.stand()
+		w.s.undo(context.Background(), l, false)
+		return store.Grant{}, w.jump
+	}
+	switch seat := w.seat; {
+	case seat == nil:
+	case !w.signalled:
+		w.s.seats.back(seat)
+	default:
+		w.s.seats.keep(seat, l)
+	}
+	w.seat = nil
+	return store.Grant{
+		Token:    w.last.token,
+		Spare:    min(w.last.spare, w.r.Spare),
+		Since:    max(0, w.since.Sub(w.start)),
+		Repeated: w.unsure,
+	}, nil
+}
+
+// found reports the holder and the position if they have changed.
+func (w *waiting) found() {
+	if w.pace.news(&w.last) {
+		w.reason(w.last.busyError(w.r.Name))
+	}
+}
