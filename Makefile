@@ -27,7 +27,7 @@ PLATFORMS = darwin/arm64 windows/amd64 linux/386
 QUICK      = . ./fence ./guard/... ./store ./store/memstore ./internal/clock ./internal/doctor ./internal/layering \
 	./internal/leasefsm ./internal/nodeclock ./internal/nodemark ./internal/quorum ./internal/quorum/driver \
 	./internal/retain ./internal/rule ./internal/renewer ./internal/validity ./internal/waitq ./internal/excerpt ./store/redisstore/internal/...
-QUICKREDIS = TestConformance|TestWireFormat|TestInteroperatesWithPlainClients|TestHandOff|TestOwnHolder|TestAnswers
+QUICKREDIS = TestConformance|TestWireFormat|TestInteroperatesWithPlainClients|TestHandOff|TestOwnHolder|TestScriptsOnSimulatedRedis
 
 GO = go
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"runtime"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -22,10 +23,9 @@ func goroutine() string {
 	return name
 }
 
-// A lone waiter stands in the store's line in its own goroutine, and no other
-// is made on the way, whether it has asked for the lock before or the lock is
-// known to be wanted by others. A waiter that listens is told in its own
-// goroutine as well, so that it does not stand there itself.
+// A lone waiter waits in the store's queue in its own goroutine, and starts no other,
+// whether it has asked for the lock before or the lock is known to be contended. A
+// waiter with OnWait is called in its own goroutine, so another one waits for it.
 func TestLoneWaiterNeedsNoOtherGoroutine(t *testing.T) {
 	inLine(t, leasehold.Options{}, func(t *testing.T, b *lineBench) {
 		var told string
@@ -61,9 +61,9 @@ func TestLoneWaiterNeedsNoOtherGoroutine(t *testing.T) {
 	})
 }
 
-// Where others have come while it asked, somebody stands for all of them, so that
-// the place stays when it leaves.
-func TestWaiterWithOthersBehindDoesNotStandItself(t *testing.T) {
+// If others have arrived while the first waiter asked, another goroutine waits for all
+// of them, so that they keep the place when the first one leaves.
+func TestWaiterWithFollowersUsesAnotherGoroutine(t *testing.T) {
 	inLine(t, leasehold.Options{}, func(t *testing.T, b *lineBench) {
 		first := b.acquire(b.strangers().Mutex("a"))
 		b.store.onAcquire(func(ctx context.Context, r store.AcquireRequest) (store.Grant, error) {
@@ -82,8 +82,8 @@ func TestWaiterWithOthersBehindDoesNotStandItself(t *testing.T) {
 	})
 }
 
-// The place of a lone waiter ends with its context, at once; what the
-// context says reaches the store.
+// The place of a lone waiter ends at once when its context does, and the store is
+// called with that context.
 func TestPlaceEndsWithItsLoneWaiter(t *testing.T) {
 	inLine(t, leasehold.Options{}, func(t *testing.T, b *lineBench) {
 		type key struct{}
@@ -120,8 +120,9 @@ func TestPlaceEndsWithItsLoneWaiter(t *testing.T) {
 	})
 }
 
-// When a waiter that stood there itself leaves, those behind it go on with its rank; one that
-// comes when nobody is left has its own, and so has who comes after a grant.
+// When a waiter leaves that waited in its own goroutine, those behind it keep its rank. A
+// waiter that arrives when no other is left has a rank of its own, and so has one that
+// arrives after a grant.
 func TestRankOutlastsItsWaiter(t *testing.T) {
 	inLine(t, leasehold.Options{}, func(t *testing.T, b *lineBench) {
 		rank := func() uint64 { return store.Rank(b.line.asked.Owner) }
@@ -168,8 +169,8 @@ func TestRankOutlastsItsWaiter(t *testing.T) {
 	})
 }
 
-// On servers that rank is a turn before those who came later, up to a second.
-func TestRankIsATurn(t *testing.T) {
+// On servers, that rank gives a turn before waiters that came later, by up to a second.
+func TestRankKeepsTheTurn(t *testing.T) {
 	server := redistest.Start(t)
 	open := func() (*redisstore.Store, *leasehold.Client) {
 		st, err := redisstore.Open(t.Context(), []string{server.URL()}, &redisstore.Options{NodeTimeout: 5 * time.Second})
@@ -215,18 +216,19 @@ func TestRankIsATurn(t *testing.T) {
 		}
 		ctx, leave := context.WithCancel(t.Context())
 		defer leave()
+		var waiting sync.WaitGroup
 		var place string
-		go wait("who left", ours, ctx)
+		waiting.Go(func() { wait("who left", ours, ctx) })
 		until("standing in line", func(line []store.Place) bool {
 			if len(line) == 1 {
 				place = line[0].Holder.Owner
 			}
 			return len(line) == 1
 		})
-		go wait("ours", ours, t.Context())
+		waiting.Go(func() { wait("ours", ours, t.Context()) })
 		until("queueing", func([]store.Place) bool { return ours.Waiting() == 2 })
 		began := time.Now()
-		go wait("theirs", theirs, t.Context())
+		waiting.Go(func() { wait("theirs", theirs, t.Context()) })
 		until("standing behind", func(line []store.Place) bool { return len(line) == 2 })
 		leave()
 		until("standing in line again", func(line []store.Place) bool {
@@ -240,7 +242,7 @@ func TestRankIsATurn(t *testing.T) {
 			t.Fatal(err)
 		}
 		firstServed = <-served
-		<-served
+		waiting.Wait() // the stores must not be closed while a lease is released
 		until("the last release", func(line []store.Place) bool { return ours.Queues()+theirs.Queues() == 0 && len(line) == 0 })
 		return firstServed, lasted
 	}
@@ -256,8 +258,8 @@ func TestRankIsATurn(t *testing.T) {
 	t.Fatal("the machine is too slow to tell")
 }
 
-// In memory it is not: who stands there anew has come last.
-func TestRankIsNoTurnInMemory(t *testing.T) {
+// A store in memory ignores the rank: a waiter that queues again has come last.
+func TestRankIsIgnoredInMemory(t *testing.T) {
 	inLine(t, leasehold.Options{}, func(t *testing.T, b *lineBench) {
 		first := b.acquire(b.strangers().Mutex("a"))
 		left, behind := b.queue(b.c.Mutex("a")), b.queue(b.c.Mutex("a"))
@@ -275,8 +277,8 @@ func TestRankIsNoTurnInMemory(t *testing.T) {
 	})
 }
 
-// Trouble does not cost the place while there is patience: who came later does
-// not get before us because a server was away for a while.
+// Trouble does not cost the place while the waiter is patient: a server that was away
+// for a while puts no later waiter before it.
 func TestTroubleCostsNoPlace(t *testing.T) {
 	inLine(t, leasehold.Options{}, func(t *testing.T, b *lineBench) {
 		trouble := true
@@ -318,8 +320,7 @@ func pause(ctx context.Context, d time.Duration) {
 	}
 }
 
-// A grant that comes as the context of who stands there ends goes to the next
-// behind it.
+// A grant that arrives as the context of the first waiter ends goes to the next waiter.
 func TestGrantAtTheEndOfAWaitIsNotLost(t *testing.T) {
 	inLine(t, leasehold.Options{}, func(t *testing.T, b *lineBench) {
 		first := b.acquire(b.strangers().Mutex("a"))

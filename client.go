@@ -122,7 +122,7 @@ func (c *Client) lock() (now clock.Instant) {
 	return now
 }
 
-// loseAllLocked ends every lease. The client's mutex is held.
+// loseAllLocked ends every lease.
 func (c *Client) loseAllLocked() {
 	for h, ok := c.renewer.First(); ok; h, ok = c.renewer.First() {
 		h.lastErr = errClock

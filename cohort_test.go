@@ -126,7 +126,7 @@ func (x *contest) over(after time.Duration) {
 	x.finished.Wait()
 }
 
-// While others wait elsewhere, passing comes to an end by number.
+// While others wait elsewhere, the number of passes in a row is bounded.
 func TestPassesAreBounded(t *testing.T) {
 	inLine(t, leasehold.Options{Cohort: &leasehold.Cohort{Passes: 10, For: forever}}, func(t *testing.T, b *lineBench) {
 		x := newContest(b)
@@ -140,7 +140,7 @@ func TestPassesAreBounded(t *testing.T) {
 	})
 }
 
-// And by time.
+// While others wait elsewhere, the time for passes is bounded.
 func TestPassesAreBoundedInTime(t *testing.T) {
 	inLine(t, leasehold.Options{Cohort: &leasehold.Cohort{Passes: 1 << 20, For: 50 * time.Millisecond}}, func(t *testing.T, b *lineBench) {
 		x := newContest(b)
@@ -154,8 +154,8 @@ func TestPassesAreBoundedInTime(t *testing.T) {
 	})
 }
 
-// While nobody waits elsewhere it does not: at a bound the store is asked for
-// more tokens, which go on where the last ones ended.
+// While nobody waits elsewhere, passes go on: at a bound the store is asked for more
+// tokens, which continue where the last ones ended.
 func TestPassesGoOnWhileNobodyElseWaits(t *testing.T) {
 	inLine(t, leasehold.Options{}, func(t *testing.T, b *lineBench) {
 		x := newContest(b)
@@ -192,8 +192,8 @@ func TestCohortOff(t *testing.T) {
 	})
 }
 
-// A holder that lost its lease passes nothing on; the waiters stand in line as soon as
-// it is lost, not only when it is released.
+// A holder that lost its lease passes nothing on. The waiters queue at the store as soon
+// as the lease is lost, not only when it is released.
 func TestLostLeaseIsNotPassedOn(t *testing.T) {
 	inLine(t, leasehold.Options{}, func(t *testing.T, b *lineBench) {
 		lock := b.c.Mutex("a").With(short)
@@ -202,7 +202,7 @@ func TestLostLeaseIsNotPassedOn(t *testing.T) {
 		b.store.onRenew(all(store.ErrNotHeld))
 		<-l.Done()
 		if b.inLineNow("a") != 1 {
-			t.Error("nobody stands in line for a lock that was lost")
+			t.Error("no waiter queues for a lock that was lost")
 		}
 		b.store.onRenew(nil)
 		if err := l.Release(t.Context()); !errors.Is(err, leasehold.ErrLost) {
@@ -216,7 +216,7 @@ func TestLostLeaseIsNotPassedOn(t *testing.T) {
 	})
 }
 
-// A loss found after the pass is told to who holds it then.
+// A loss that is found after the pass is reported to the present holder.
 func TestLossAfterAPass(t *testing.T) {
 	inLine(t, leasehold.Options{}, func(t *testing.T, b *lineBench) {
 		lock := b.c.Mutex("a").With(short)
@@ -240,8 +240,8 @@ func TestLossAfterAPass(t *testing.T) {
 	})
 }
 
-// A lease of which little is left is released instead: the next one gets the
-// whole of one.
+// A lease of which little is left is released and not passed on: the next holder gets
+// one for the whole TTL.
 func TestShortLeaseIsNotPassedOn(t *testing.T) {
 	for what, c := range map[string]struct {
 		o      leasehold.LockOptions
@@ -274,8 +274,8 @@ func TestShortLeaseIsNotPassedOn(t *testing.T) {
 	}
 }
 
-// MaxHold and MinHold count for each holder from when it became one.
-func TestHoldsOfThePassedOn(t *testing.T) {
+// MaxHold and MinHold count for each holder from when it became the holder.
+func TestHoldBoundsOfEachPass(t *testing.T) {
 	inLine(t, leasehold.Options{}, func(t *testing.T, b *lineBench) {
 		lock := b.c.Mutex("a").With(leasehold.LockOptions{TTL: 3 * time.Second, MaxHold: 10 * time.Second, MinHold: 4 * time.Second})
 		l := b.acquire(lock)
@@ -303,8 +303,8 @@ func TestHoldsOfThePassedOn(t *testing.T) {
 	})
 }
 
-// Only the last of those who entered a lease passes it on.
-func TestReentryIsNoPass(t *testing.T) {
+// Of the leases that re-entered a grant, only the last to be released passes it on.
+func TestLastReentryPassesOn(t *testing.T) {
 	inLine(t, leasehold.Options{}, func(t *testing.T, b *lineBench) {
 		lock := b.c.Mutex("a")
 		outer := b.acquire(lock)
@@ -331,7 +331,7 @@ func TestReentryIsNoPass(t *testing.T) {
 	})
 }
 
-// drained is a bench whose holder has no pass left, and somebody who waits.
+// drained is a bench with a holder that has no pass left, and with a waiter.
 func drained(t *testing.T, f func(t *testing.T, b *lineBench, l *leasehold.Lease, w *turn)) {
 	inLine(t, leasehold.Options{Cohort: &leasehold.Cohort{Passes: 1, For: forever}}, func(t *testing.T, b *lineBench) {
 		lock := b.c.Mutex("a")
@@ -343,8 +343,8 @@ func drained(t *testing.T, f func(t *testing.T, b *lineBench, l *leasehold.Lease
 	})
 }
 
-// A loss that comes out when the store is asked for tokens is reported to who
-// released, and the next one gets a lease of the store's.
+// A loss that is found when the store is asked for tokens is returned by Release, and
+// the next waiter gets a lease from the store.
 func TestLossFoundAtABound(t *testing.T) {
 	drained(t, func(t *testing.T, b *lineBench, l *leasehold.Lease, w *turn) {
 		if err := b.store.Store.Release(t.Context(), store.ReleaseRequest{Lease: store.Lease{Name: "a", Owner: l.Owner()}}); err != nil {
@@ -362,7 +362,7 @@ func TestLossFoundAtABound(t *testing.T) {
 }
 
 // Tokens that do not rise are not used, nor are those of a ReserveTokens that failed.
-// The lease is given back instead.
+// The lease is released instead.
 func TestBadTokensAreNotPassedOn(t *testing.T) {
 	for what, answer := range map[string]func(context.Context, store.ReserveRequest, leasehold.Token) (store.Reserved, error){
 		"the same token": func(_ context.Context, r store.ReserveRequest, t leasehold.Token) (store.Reserved, error) {
@@ -404,7 +404,7 @@ func TestBadTokensAreNotPassedOn(t *testing.T) {
 	}
 }
 
-// Tokens that are left when a bound is reached are used before others: no more are
+// Tokens that are left when a bound is reached are used before new ones: no more are
 // reserved than were used.
 func TestTokensLeftAtABoundAreUsed(t *testing.T) {
 	inLine(t, leasehold.Options{Cohort: &leasehold.Cohort{Passes: 64, For: time.Millisecond}}, func(t *testing.T, b *lineBench) {
@@ -434,8 +434,8 @@ func TestTokensLeftAtABoundAreUsed(t *testing.T) {
 	})
 }
 
-// At a bound nobody may be left to pass it to; then it is released.
-func TestNobodyLeftAtABound(t *testing.T) {
+// If no waiter is left at a bound, the lease is released.
+func TestBoundWithoutWaiters(t *testing.T) {
 	drained(t, func(t *testing.T, b *lineBench, l *leasehold.Lease, w *turn) {
 		b.line.onReserve(func(ctx context.Context, r store.ReserveRequest) (store.Reserved, error) {
 			w.gaveUp()
@@ -448,7 +448,7 @@ func TestNobodyLeftAtABound(t *testing.T) {
 	})
 }
 
-// A goroutine that gave up is passed over.
+// A waiter that gave up is skipped.
 func TestNothingIsPassedToAWaiterThatGaveUp(t *testing.T) {
 	inLine(t, leasehold.Options{}, func(t *testing.T, b *lineBench) {
 		lock := b.c.Mutex("a")
@@ -465,8 +465,8 @@ func TestNothingIsPassedToAWaiterThatGaveUp(t *testing.T) {
 	})
 }
 
-// A MinHold that was cut short leaves the lock taken: nobody gets it passed.
-func TestMinHoldCutShortIsNoPass(t *testing.T) {
+// A MinHold that was cut short leaves the lock taken, and the lease is not passed on.
+func TestMinHoldCutShortPassesNothingOn(t *testing.T) {
 	inLine(t, leasehold.Options{}, func(t *testing.T, b *lineBench) {
 		o := short
 		o.MinHold = 10 * time.Second
@@ -487,9 +487,9 @@ func TestMinHoldCutShortIsNoPass(t *testing.T) {
 	})
 }
 
-// Tokens that were reserved may be used up before a bound is reached: then more
-// are drawn, and it goes on, even if others wait elsewhere.
-func TestTokensUsedUpAreNoBound(t *testing.T) {
+// Reserved tokens may be used up before a bound is reached. Then more are reserved, and
+// passes go on even if others wait elsewhere.
+func TestPassesGoOnAfterTokensAreUsedUp(t *testing.T) {
 	inLine(t, leasehold.Options{Cohort: &leasehold.Cohort{Passes: 20, For: forever}}, func(t *testing.T, b *lineBench) {
 		lock := b.c.Mutex("a")
 		l := b.acquire(lock) // nobody waits: few tokens
@@ -510,9 +510,9 @@ func TestTokensUsedUpAreNoBound(t *testing.T) {
 	})
 }
 
-// A lease that is not to be renewed is not passed on, so those who wait for it
-// stand in line at once.
-func TestWithoutRenewalEachStandsInLine(t *testing.T) {
+// A lease that is not renewed is not passed on, so its waiters queue at the store at
+// once.
+func TestLeaseWithoutRenewalIsNotPassedOn(t *testing.T) {
 	inLine(t, leasehold.Options{}, func(t *testing.T, b *lineBench) {
 		lock := b.c.Mutex("a").With(leasehold.LockOptions{NoRenew: true})
 		l := b.acquire(lock)

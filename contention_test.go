@@ -87,9 +87,9 @@ func TestContention(t *testing.T) {
 	contend(t, []store.Store{st, st, st}, 12, 300, o, leasehold.LockOptions{TTL: 20 * time.Second}, leasehold.LockOptions{Barge: true}, o)
 }
 
-// Where few want it, it is mostly one of a process that waits, or leaves, and
-// another that comes just then.
-func TestSmallCrowd(t *testing.T) {
+// With little contention, most often one goroutine of a process waits or leaves just as
+// another arrives.
+func TestLowContention(t *testing.T) {
 	for goroutines := 1; goroutines <= 3; goroutines++ {
 		st := memstore.New(nil)
 		contend(t, []store.Store{st, st, st}, goroutines, 2000, leasehold.LockOptions{})

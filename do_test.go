@@ -74,7 +74,7 @@ func TestDoReleasesWhenItsContextIsCancelled(t *testing.T) {
 	})
 }
 
-func TestDoReportsLossThoughTheFunctionDidNot(t *testing.T) {
+func TestDoReportsALossAfterSuccess(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t)
 		b.store.onRenew(all(store.ErrNotHeld))
@@ -145,7 +145,7 @@ func TestReentryThroughTheContext(t *testing.T) {
 
 // A lease is re-entered by a lock that requires no more than the lease was asked
 // for: nobody has made sure that it gives more.
-func TestReentryLooksAtRequire(t *testing.T) {
+func TestReentryChecksRequire(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t)
 		lock := b.c.Mutex("a")

@@ -46,7 +46,7 @@ func (c *Client) newHold(req store.Lease, grant store.Grant, fsm leasefsm.Lease)
 }
 
 // startLocked renews h from now on, when its grant has arrived, and returns the first
-// lease of it, which l asked for. The client's mutex is held.
+// lease of it, which l asked for.
 func (h *hold) startLocked(now clock.Instant, l *Lock, base context.Context, bound bool) *Lease {
 	h.applyOptionsLocked(now, l)
 	h.leases = h.only[:0]
@@ -65,7 +65,7 @@ func (h *hold) applyOptionsLocked(now clock.Instant, l *Lock) {
 	}
 }
 
-// addLeaseLocked makes l one more lease of h. The client's mutex is held.
+// addLeaseLocked makes l one more lease of h.
 func (h *hold) addLeaseLocked(l *Lease, base context.Context, bound bool) *Lease {
 	l.h, l.base, l.bound, l.token = h, base, bound, h.token
 	h.leases = append(h.leases, l)
@@ -113,7 +113,7 @@ func (l *Lease) leaveHold(impatient bool) (t turn, rest time.Duration, lost erro
 	return h.unlockLocked(now), 0, lost
 }
 
-// endLocked makes err l's fate, unless it already has one. The client's mutex is held.
+// endLocked makes err l's fate, unless it already has one.
 func (l *Lease) endLocked(err error) {
 	if l.err != nil {
 		return
@@ -127,8 +127,8 @@ func (l *Lease) endLocked(err error) {
 	}
 }
 
-// stepLocked applies an event to h, keeps its place among the deadlines, and tells
-// its holders when it is lost. The client's mutex is held.
+// stepLocked applies an event to h, keeps its place among the deadlines, and
+// tells its holders when it is lost.
 func (h *hold) stepLocked(e leasefsm.Event, start, now clock.Instant) {
 	if e == leasefsm.RenewalSent {
 		h.renewed.Store(true)

@@ -61,7 +61,7 @@ func TestNoRenewLetsItEnd(t *testing.T) {
 
 // The holder is told while validity remains and while the store still excludes
 // everybody else: by Notice before the end of validity.
-func TestLossIsToldBeforeAnybodyElseCanHold(t *testing.T) {
+func TestHolderIsNotifiedBeforeOthersCanHold(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t)
 		o := short
@@ -205,7 +205,7 @@ func TestLostReleaseReplyIsNoError(t *testing.T) {
 	})
 }
 
-func TestReleaseOfWhatTheStoreGaveUpIsLoss(t *testing.T) {
+func TestReleaseOfAnEndedLeaseIsALoss(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t)
 		l := b.acquire(b.c.Mutex("a"))

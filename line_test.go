@@ -196,8 +196,8 @@ func (b *lineBench) inLineNow(name string) int {
 
 var errNodesAway = &store.QuorumError{Op: "wait", Need: 1, Nodes: []store.NodeOutcome{{Node: "n1", Outcome: store.Unreachable}}}
 
-// However many goroutines wait, the process stands in line once, and they get
-// the lock in the order they came.
+// However many goroutines wait, the process has one place in the queue, and they get the
+// lock in the order of arrival.
 func TestOneWaiterPerProcess(t *testing.T) {
 	inLine(t, leasehold.Options{}, func(t *testing.T, b *lineBench) {
 		first := b.acquire(b.strangers().Mutex("a"))
@@ -229,8 +229,8 @@ func TestOneWaiterPerProcess(t *testing.T) {
 	})
 }
 
-// The place is kept for those behind when the goroutine it was taken for leaves,
-// if that does not stand there itself.
+// When the goroutine leaves for which the place was taken, the place is kept for those
+// behind it, unless that goroutine waited there itself.
 func TestPlaceOutlastsItsWaiter(t *testing.T) {
 	inLine(t, leasehold.Options{}, func(t *testing.T, b *lineBench) {
 		first := b.acquire(b.strangers().Mutex("a"))
@@ -253,7 +253,7 @@ func TestPlaceOutlastsItsWaiter(t *testing.T) {
 }
 
 // When the last one leaves, the place is given up before its wait returns.
-func TestLastToLeaveGivesThePlaceUp(t *testing.T) {
+func TestLastWaiterGivesThePlaceUp(t *testing.T) {
 	inLine(t, leasehold.Options{}, func(t *testing.T, b *lineBench) {
 		first := b.acquire(b.strangers().Mutex("a"))
 		x, y := b.queue(b.c.Mutex("a")), b.queue(b.c.Mutex("a"))
@@ -274,7 +274,7 @@ func TestLastToLeaveGivesThePlaceUp(t *testing.T) {
 	})
 }
 
-// A grant that arrives when nobody wants it any more is given back.
+// A grant that arrives when no waiter is left is released.
 func TestUnwantedGrantIsReleased(t *testing.T) {
 	inLine(t, leasehold.Options{}, func(t *testing.T, b *lineBench) {
 		first := b.acquire(b.strangers().Mutex("a"))
@@ -287,8 +287,8 @@ func TestUnwantedGrantIsReleased(t *testing.T) {
 	})
 }
 
-// Validity counts from when the request left that the grant answers, however
-// long it was on the way.
+// Validity counts from when the granted request was sent, however long the grant was on
+// the way.
 func TestGrantCountsFromItsRequest(t *testing.T) {
 	inLine(t, leasehold.Options{}, func(t *testing.T, b *lineBench) {
 		first := b.acquire(b.strangers().Mutex("a"))
@@ -312,7 +312,7 @@ func TestGrantCountsFromItsRequest(t *testing.T) {
 	})
 }
 
-// A grant whose validity was over when it came is given back, and asked for
+// A grant whose validity was over when it arrived is released, and the lock is asked for
 // again.
 func TestGrantThatCameTooLateIsAskedForAgain(t *testing.T) {
 	inLine(t, leasehold.Options{}, func(t *testing.T, b *lineBench) {
@@ -337,8 +337,7 @@ func TestGrantThatCameTooLateIsAskedForAgain(t *testing.T) {
 	})
 }
 
-// A goroutine that wants the lock on other terms stands in line for itself, and gets a lease
-// of its own.
+// A goroutine that wants the lock on other terms has a place and a lease of its own.
 func TestOtherTermsAreNotShared(t *testing.T) {
 	inLine(t, leasehold.Options{}, func(t *testing.T, b *lineBench) {
 		first := b.acquire(b.strangers().Mutex("a"))
@@ -369,7 +368,7 @@ func TestOtherTermsAreNotShared(t *testing.T) {
 	})
 }
 
-// Each is told its own position, among those here and elsewhere.
+// Each waiter is told its own position, among the waiters of this process and of others.
 func TestOnWaitTellsThePosition(t *testing.T) {
 	inLine(t, leasehold.Options{}, func(t *testing.T, b *lineBench) {
 		positions := make([]int, 3)
@@ -406,9 +405,9 @@ func TestOnWaitTellsThePosition(t *testing.T) {
 	})
 }
 
-// Nodes that are away are waited for, by each for a TTL; nodes in quarantine for
-// as long as that lasts.
-func TestTroubleInLine(t *testing.T) {
+// Each waiter waits for unreachable nodes for its TTL, and for nodes in quarantine for as
+// long as the quarantine lasts.
+func TestTroubleWhileWaiting(t *testing.T) {
 	inLine(t, leasehold.Options{}, func(t *testing.T, b *lineBench) {
 		trouble := func(reason error) {
 			b.store.onAcquire(func(context.Context, store.AcquireRequest) (store.Grant, error) { return store.Grant{}, reason })
@@ -444,8 +443,8 @@ func TestTroubleInLine(t *testing.T) {
 	})
 }
 
-// Trouble that passes starts anew the next time.
-func TestTroubleInLineHeals(t *testing.T) {
+// After trouble that has passed, patience with the next trouble starts anew.
+func TestTroubleWhileWaitingHeals(t *testing.T) {
 	inLine(t, leasehold.Options{}, func(t *testing.T, b *lineBench) {
 		first := b.acquire(b.strangers().Mutex("a"))
 		b.line.onWait(func(ctx context.Context, r store.WaitRequest, reason func(error)) (store.Grant, error) {
@@ -471,8 +470,8 @@ func TestTroubleInLineHeals(t *testing.T) {
 	})
 }
 
-// What waiting cannot mend is returned to everybody who waits.
-func TestErrorInLine(t *testing.T) {
+// An error that waiting cannot mend is returned to every waiter.
+func TestErrorEndsAllWaits(t *testing.T) {
 	inLine(t, leasehold.Options{}, func(t *testing.T, b *lineBench) {
 		first := b.acquire(b.strangers().Mutex("a"))
 		broken := errors.New("disk is full")
@@ -490,9 +489,9 @@ func TestErrorInLine(t *testing.T) {
 	})
 }
 
-// Where the lock was busy the last time, the next one stands in line without
-// asking first; where it was free, it asks.
-func TestAsksOnceWhereNobodyElseDoes(t *testing.T) {
+// If the lock was busy the last time, the next waiter queues without asking first; if it
+// was free, the waiter asks.
+func TestTriesOnceWithoutContention(t *testing.T) {
 	inLine(t, leasehold.Options{}, func(t *testing.T, b *lineBench) {
 		asked := func(acquires, waits int) {
 			t.Helper()
@@ -518,8 +517,8 @@ func TestAsksOnceWhereNobodyElseDoes(t *testing.T) {
 	})
 }
 
-// An attempt that does not wait without a bound stands in no line.
-func TestBoundedTriesStandInNoLine(t *testing.T) {
+// Attempts with a bound do not join the queue.
+func TestBoundedTriesDoNotQueue(t *testing.T) {
 	inLine(t, leasehold.Options{}, func(t *testing.T, b *lineBench) {
 		first := b.acquire(b.c.Mutex("a"))
 		lock := b.c.Mutex("a")
@@ -533,7 +532,7 @@ func TestBoundedTriesStandInNoLine(t *testing.T) {
 	})
 }
 
-// Barge reaches the store, and orders nobody of the same client anew.
+// Barge reaches the store, and does not change the order within the client.
 func TestBarge(t *testing.T) {
 	inLine(t, leasehold.Options{}, func(t *testing.T, b *lineBench) {
 		first := b.acquire(b.strangers().Mutex("a"))

@@ -57,7 +57,7 @@ func (l *Lease) ended(kind EventKind, held time.Duration, err error) Event {
 }
 
 // observeLossLocked has the observer told of the loss of l, by a goroutine of the
-// package's own. The client's mutex is held.
+// package's own.
 func (c *Client) observeLossLocked(l *Lease, held time.Duration, err error) {
 	h, e := l.h, l.ended(Lost, held, err)
 	h.telling = true

@@ -24,8 +24,8 @@ func (c *Client) boundsFor(life leasefsm.Config) *waitq.Cohort {
 	return &c.cohort
 }
 
-// attachLocked makes h, which was just granted, the lease that q passes on, if it does
-// so. The client's mutex is held.
+// attachLocked makes h, which was just granted, the lease that q passes on, if q passes
+// leases on.
 func (h *hold) attachLocked(q *queue) {
 	q.reason = nil
 	if q.m.Holds() {
@@ -33,8 +33,7 @@ func (h *hold) attachLocked(q *queue) {
 	}
 }
 
-// detachLocked undoes attachLocked, since h is over: its waiters ask the store. The
-// client's mutex is held.
+// detachLocked undoes attachLocked, since h is over: its waiters ask the store.
 func (h *hold) detachLocked(now clock.Instant) {
 	q := h.q
 	if q == nil {
@@ -84,8 +83,8 @@ const (
 	leaveIt   // until its TTL is over
 )
 
-// unlockLocked ends h at now, when its last lease has left it, unless it is passed on or
-// the store has to be asked first. The client's mutex is held.
+// unlockLocked ends h at now, when its last lease has left it, unless it is
+// passed on or the store has to be asked first.
 func (h *hold) unlockLocked(now clock.Instant) turn {
 	if h.q != nil {
 		a, _ := h.q.stepLocked(waitq.Event[*waiter]{Kind: waitq.Unlock, Passable: h.fsm.Passable(now)}, now)
@@ -104,8 +103,7 @@ func (h *hold) unlockLocked(now clock.Instant) turn {
 	return turn{verdict: releaseIt}
 }
 
-// passLocked carries out a pass of h, whose leases have all left. The client's mutex is
-// held.
+// passLocked carries out a pass of h, whose leases have all left.
 func (h *hold) passLocked(pass waitq.Action[*waiter], now clock.Instant) {
 	w := pass.Waiter.Of
 	h.token = pass.Token

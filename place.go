@@ -100,8 +100,8 @@ func (w *waiter) waitAt(p *place) (waits bool) {
 	return waits
 }
 
-// leavePlaceLocked gives up the place at which w has waited. If w does not wait any
-// longer, the queue does not ask the store for it again. The client's mutex is held.
+// leavePlaceLocked gives up the place at which w has waited. If w does not wait
+// any longer, the queue does not ask the store for it again.
 func (w *waiter) leavePlaceLocked(waits bool) {
 	if !waits && !w.done {
 		w.q.m.Step(waitq.Event[*waiter]{Kind: waitq.Ended, Waiter: &w.Waiter}, 0, nil)
@@ -109,8 +109,8 @@ func (w *waiter) leavePlaceLocked(waits bool) {
 	w.q.stepLocked(waitq.Event[*waiter]{Kind: waitq.PlaceOver}, 0)
 }
 
-// watchPatienceLocked ends the place when the patience of the one waiter that waits
-// there does. The client's mutex is held.
+// watchPatienceLocked ends the place when the patience of the one waiter that
+// waits there does.
 func (p *place) watchPatienceLocked(now clock.Instant) {
 	if p.alone == nil {
 		return
@@ -140,7 +140,7 @@ func (p *place) checkPatience() {
 	}, p.cancel)
 }
 
-// end gives up what p needs, now that it is nobody's place.
+// end frees what p uses, once no goroutine waits at it.
 func (p *place) end() {
 	p.cancel()
 	if p.patience != nil {
@@ -148,8 +148,8 @@ func (p *place) end() {
 	}
 }
 
-// waitAt waits until the lock was granted and given to somebody, or nobody wants
-// it any more, or everybody was told that waiting is of no use.
+// waitAt waits until the lock was granted and given to a waiter, no waiter is left, or
+// all waiters have the error that waiting cannot mend.
 func (q *queue) waitAt(p *place) (given bool) {
 	for try := 1; p.ctx.Err() == nil || p.reserved != nil; try++ {
 		q.c.mu.Lock()

@@ -41,7 +41,7 @@ type queues struct {
 	reservations
 }
 
-// queueForLocked returns the queue for t. The client's mutex is held.
+// queueForLocked returns the queue for t.
 func (c *Client) queueForLocked(t terms) *queue {
 	q := c.queues.known[t]
 	if q == nil {
@@ -52,16 +52,16 @@ func (c *Client) queueForLocked(t terms) *queue {
 	return q
 }
 
-// triesFirstLocked reports whether the goroutine that has just arrived asks the store
-// once before it waits. The client's mutex is held.
+// triesFirstLocked reports whether the goroutine that has just arrived asks the
+// store once before it waits.
 func (q *queue) triesFirstLocked(now clock.Instant) bool {
 	var room [1]waitq.Action[*waiter]
 	return len(q.m.Step(waitq.Event[*waiter]{Kind: waitq.Arrive}, now, room[:0])) > 0
 }
 
-// stepLocked applies an event to the queue and carries out what follows from it. It
-// returns the action that is left to the caller, of which there is one at most. The
-// client's mutex is held.
+// stepLocked applies an event to the queue and carries out what follows from it.
+// It returns the action that is left to the caller, of which there is one at
+// most.
 func (q *queue) stepLocked(e waitq.Event[*waiter], now clock.Instant) (left waitq.Action[*waiter], ok bool) {
 	q.markEndedLocked()
 	var room [4]waitq.Action[*waiter]
@@ -97,8 +97,8 @@ func (q *queue) markEndedLocked() {
 	}
 }
 
-// setReasonLocked records why the lock was not granted. pushed says that the store goes
-// on waiting. The client's mutex is held.
+// setReasonLocked records why the lock was not granted. pushed says that the
+// store goes on waiting.
 func (q *queue) setReasonLocked(err error, pushed bool, now clock.Instant) {
 	q.reason, q.reasonAt = err, now
 	q.stepLocked(waitq.Event[*waiter]{Kind: waitq.Told, Why: classOf(err), Pushed: pushed}, now)
@@ -107,7 +107,7 @@ func (q *queue) setReasonLocked(err error, pushed bool, now clock.Instant) {
 	}
 }
 
-// refuseAllLocked ends all waits of the queue with err. The client's mutex is held.
+// refuseAllLocked ends all waits of the queue with err.
 func (q *queue) refuseAllLocked(err error) {
 	for _, a := range q.m.Step(waitq.Event[*waiter]{Kind: waitq.Refused}, 0, nil) {
 		a.Waiter.Of.endLocked(answer{err: err})
@@ -130,8 +130,8 @@ func (q *queue) request(waiters int) store.WaitRequest {
 	}
 }
 
-// newPlaceLocked takes the queue's next place in the store's queue, or returns nil if no
-// waiter is left. The client's mutex is held.
+// newPlaceLocked takes the queue's next place in the store's queue, or returns
+// nil if no waiter is left.
 func (q *queue) newPlaceLocked(now clock.Instant) *place {
 	a, ok := q.stepLocked(waitq.Event[*waiter]{Kind: waitq.Enter, Rank: rankOf(time.Now())}, now)
 	if !ok {

@@ -37,7 +37,7 @@ type departure struct {
 	placeGone chan struct{} // closed when nothing is left of the place that it left; or nil
 }
 
-// departureLocked returns that of w, which has not left yet. The client's mutex is held.
+// departureLocked returns the departure of w, which has not left yet.
 func (w *waiter) departureLocked(now clock.Instant) departure {
 	q := w.q
 	s := departure{why: w.reasonLocked(now), at: q.reasonAt, rank: q.m.Rank(), ahead: q.m.Ahead(&w.Waiter)}

@@ -43,8 +43,8 @@ func busyOf(t *testing.T, err error) *leasehold.BusyError {
 	return busy
 }
 
-// A waiter that gives up is told who has the lock now, and how many are before it, also where the
-// store has not said so for long.
+// The error of a waiter that gives up names the present holder and the waiters before it,
+// even if the store has not reported them for long.
 func TestWaitEndsWithTheLatest(t *testing.T) {
 	inLine(t, leasehold.Options{}, func(t *testing.T, b *lineBench) {
 		b.taciturn()
@@ -61,7 +61,7 @@ func TestWaitEndsWithTheLatest(t *testing.T) {
 		for _, gave := range []struct {
 			who      *turn
 			position int
-		}{{y, 3}, {x, 2}} { // one of whose process still stands in line, and one who does not
+		}{{y, 3}, {x, 2}} { // a process with a place in the queue, and one without
 			busy := busyOf(t, gave.who.gaveUp())
 			if busy.Holder.Owner != holds.Owner() || busy.Position != gave.position || busy.ExpiresIn <= leasehold.DefaultTTL/2 {
 				t.Errorf("told %v, of the holder %s and position %d, want %s and %d", busy, busy.Holder.Owner, busy.Position, holds.Owner(), gave.position)
@@ -74,9 +74,9 @@ func TestWaitEndsWithTheLatest(t *testing.T) {
 	})
 }
 
-// What is known is told without a look while it is recent, and one look does for all who give
-// up at the same time.
-func TestFewLooks(t *testing.T) {
+// A recent report of the holder is not refreshed, and one refresh serves all waiters that
+// give up at the same time.
+func TestOneRefreshServesAllWaiters(t *testing.T) {
 	inLine(t, leasehold.Options{}, func(t *testing.T, b *lineBench) {
 		first := b.acquire(b.strangers().Mutex("a"))
 		busyOf(t, b.queue(b.c.Mutex("a")).gaveUp())
@@ -101,9 +101,9 @@ func TestFewLooks(t *testing.T) {
 	})
 }
 
-// A look that fails, or shows what is about to be gone, is no worse than none, and does not
-// hold anybody up for long.
-func TestLookInVain(t *testing.T) {
+// A refresh that fails, or finds a lease that is about to end, leaves what is known, and
+// delays no waiter for long.
+func TestFailedRefreshOfTheHolder(t *testing.T) {
 	for what, look := range map[string]func(context.Context, *lineBench) (store.State, error){
 		"hangs": func(ctx context.Context, b *lineBench) (store.State, error) {
 			<-ctx.Done()
@@ -135,8 +135,8 @@ func TestLookInVain(t *testing.T) {
 	}
 }
 
-// A lease that is seen to be gone does not expire any more.
-func TestLookAtAFreeLock(t *testing.T) {
+// A lease that a refresh does not find has no expiry in the error.
+func TestRefreshFindsAFreeLock(t *testing.T) {
 	inLine(t, leasehold.Options{}, func(t *testing.T, b *lineBench) {
 		b.taciturn()
 		b.line.onInspect(func(context.Context, string) (store.State, error) { return store.State{Name: "a"}, nil })
@@ -150,7 +150,7 @@ func TestLookAtAFreeLock(t *testing.T) {
 	})
 }
 
-// A goroutine that polls seldom is told of the present holder, too.
+// The error of a goroutine that polls seldom names the present holder, too.
 func TestPollingEndsWithTheLatest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t)
@@ -174,7 +174,8 @@ func TestPollingEndsWithTheLatest(t *testing.T) {
 	})
 }
 
-// So it is over servers, where who waits hears nothing between two refreshes.
+// The same holds over several servers, where a waiter gets no report between two
+// refreshes of its place.
 func TestWaitOverServersEndsWithTheLatest(t *testing.T) {
 	for _, nodes := range []int{1, 3} {
 		t.Run(fmt.Sprint(nodes), func(t *testing.T) {

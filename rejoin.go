@@ -9,13 +9,13 @@ import (
 )
 
 // Under contention most of the cost of a turn is to release the lock and then to join
-// the line for the next turn. A client does both in one message, if the store can (see
+// the queue for the next turn. A client does both in one message, if the store can (see
 // store.Rejoiner), when it will want the lock again at once: others of its goroutines
 // wait, or it did so the last few times. The place is then reserved for the first
 // goroutine that wants the lock; if none does within a moment it is given up.
 
 // releaseOrRejoin releases r, the request of h, in the store. It may reserve the next
-// place in the line.
+// place in the queue.
 func (h *hold) releaseOrRejoin(ctx context.Context, r store.ReleaseRequest) error {
 	if h.home == nil || h.c.rejoiner == nil { // it did not come from a line
 		return h.c.store.Release(ctx, r)
@@ -53,8 +53,8 @@ func (h *hold) reservationWanted() *reservation {
 	return p
 }
 
-// reserveNext has p be there for whoever wants it first, and says whether it can be: somebody
-// may have gone to the store meanwhile.
+// reserveNext reserves p for the next goroutine that wants the lock. It returns false if
+// another goroutine has asked the store meanwhile.
 func (h *hold) reserveNext(p *reservation) bool {
 	h.c.mu.Lock()
 	defer h.c.mu.Unlock()

@@ -146,7 +146,8 @@ func TestRejoinHasItsPlace(t *testing.T) {
 	})
 }
 
-// A client that does not is given none, and costs others no turn.
+// A client that does not want the lock again soon gets no place, and costs others no
+// turn.
 func TestNoPlaceWithoutRejoin(t *testing.T) {
 	comesBack(t, func(t *testing.T, b *lineBench, s *returner) {
 		defer b.takeTurns(20, 20*time.Millisecond).Release(t.Context())
@@ -156,8 +157,8 @@ func TestNoPlaceWithoutRejoin(t *testing.T) {
 	})
 }
 
-// A place that nobody wants any more is given up before long, and the next one is taken
-// only after more of the usual.
+// A place that no goroutine claims is given up soon, and the next one is taken only after
+// more rejoins in a row.
 func TestPlaceThatNobodyWantsIsGivenUp(t *testing.T) {
 	comesBack(t, func(t *testing.T, b *lineBench, s *returner) {
 		theirs := b.takeTurns(10, 0)
@@ -187,8 +188,8 @@ func TestPlaceThatNobodyWantsIsGivenUp(t *testing.T) {
 	})
 }
 
-// Where the store has no place, the next one who wants the lock asks for it as usual.
-func TestNoPlaceToComeBackTo(t *testing.T) {
+// If the store has no place, the next goroutine that wants the lock asks for it as usual.
+func TestRejoinWithoutAPlace(t *testing.T) {
 	comesBack(t, func(t *testing.T, b *lineBench, s *returner) {
 		s.refuses = true
 		defer b.takeTurns(20, 0).Release(t.Context())
@@ -198,7 +199,7 @@ func TestNoPlaceToComeBackTo(t *testing.T) {
 	})
 }
 
-// When somebody else of the client has gone to the store before the place is known, the
+// If another goroutine of the client has asked the store before the place is known, the
 // place is given up.
 func TestPlaceThatComesTooLate(t *testing.T) {
 	comesBack(t, func(t *testing.T, b *lineBench, s *returner) {
@@ -255,8 +256,8 @@ func TestWaiterOfThisClientHasAPlace(t *testing.T) {
 	})
 }
 
-// An error of the release is told, and there is no place then.
-func TestComingBackAfterALoss(t *testing.T) {
+// An error of the release is returned, and then there is no place.
+func TestRejoinAfterALoss(t *testing.T) {
 	comesBack(t, func(t *testing.T, b *lineBench, s *returner) {
 		theirs := b.takeTurns(10, 0)
 		ours := b.queue(b.c.Mutex("job"))

@@ -34,8 +34,7 @@ func (rs *reservations) init(c *Client) {
 	rs.timer.Stop()
 }
 
-// keepReservationLocked keeps p for the next waiter of the queue. The client's mutex is
-// held.
+// keepReservationLocked keeps p for the next waiter of the queue.
 func (q *queue) keepReservationLocked(p *reservation) {
 	q.reserved = p
 	rs := &q.c.queues.reservations
@@ -46,7 +45,7 @@ func (q *queue) keepReservationLocked(p *reservation) {
 	}
 }
 
-// dropReservationLocked returns the place that was reserved. The client's mutex is held.
+// dropReservationLocked returns the place that was reserved.
 func (q *queue) dropReservationLocked() *reservation {
 	p, rs := q.reserved, &q.c.queues.reservations
 	q.reserved = nil
@@ -54,7 +53,7 @@ func (q *queue) dropReservationLocked() *reservation {
 	return p
 }
 
-// lapse is called from time to time, and gives up the places that nobody wanted.
+// lapse gives up the places that no goroutine has claimed in time. A timer calls it.
 func (c *Client) lapse() {
 	c.mu.Lock()
 	var old []*reservation

@@ -19,9 +19,10 @@ import (
 // replica that is promoted knows of both, so the lease is renewed there and goes to
 // the waiter when it is released. The store refuses a class that it does not promise.
 func TestLeaseOutlivesAFailover(t *testing.T) {
+	t.Parallel() // it mostly waits
 	w := redistest.StartWatched(t, 1)
 	client := func() *leasehold.Client {
-		s, err := redisstore.Open(t.Context(), []string{w.URL()}, nil)
+		s, err := redisstore.Open(t.Context(), []string{w.URL()}, &redisstore.Options{NodeTimeout: 10 * time.Second})
 		if err != nil {
 			t.Fatal(err)
 		}

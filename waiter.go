@@ -35,9 +35,8 @@ func (q *queue) newWaiter(l *Lock, ctx context.Context, bound bool) *waiter {
 	return w
 }
 
-// joinLocked has w wait in its queue, after the event by which it comes to that. It
-// returns the place at which w waits in its own goroutine, or nil. The client's mutex is
-// held.
+// joinLocked has w wait in its queue, after the event by which it comes to that.
+// It returns the place at which w waits in its own goroutine, or nil.
 func (w *waiter) joinLocked(e waitq.Event[*waiter], now clock.Instant) *place {
 	e.Waiter = &w.Waiter
 	if a, _ := w.q.stepLocked(e, now); a.Kind != waitq.EnterYourself {
@@ -119,13 +118,13 @@ func (w *waiter) tellWaiting(began clock.Instant, why error, told *cause) {
 	w.l.seeWaiting(w.ctx, began, why, told)
 }
 
-// patienceLocked is how long w goes on waiting for a store that gives it no answer. It
-// says whether there is such trouble. The client's mutex is held.
+// patienceLocked returns how long w goes on waiting for a store that gives it no
+// answer, and whether there is such trouble.
 func (w *waiter) patienceLocked(now clock.Instant) (left time.Duration, trouble bool) {
 	return w.q.m.Patience(&w.Waiter, now)
 }
 
-// reasonLocked returns why w waits at now. The client's mutex is held.
+// reasonLocked returns why w waits at now.
 func (w *waiter) reasonLocked(now clock.Instant) error {
 	q, ahead := w.q, w.q.m.Ahead(&w.Waiter)
 	if q.h != nil {
@@ -147,8 +146,7 @@ func (w *waiter) reasonLocked(now clock.Instant) error {
 	return &e
 }
 
-// endLocked ends the wait of w, which is no longer in the queue. The client's mutex is
-// held.
+// endLocked ends the wait of w, which is no longer in the queue.
 func (w *waiter) endLocked(a answer) {
 	w.done = true
 	w.deliverLocked(a)
@@ -184,8 +182,7 @@ func (w *waiter) leave() (*Lease, EventKind, error) {
 	return nil, 0, gaveUp(w.ctx, q.refreshHolder(w.ctx, *w.withdrew))
 }
 
-// withdrawLocked takes w out of the queue, unless it is out of it already. The client's
-// mutex is held.
+// withdrawLocked takes w out of the queue, unless it is out of it already.
 func (w *waiter) withdrawLocked(now clock.Instant) {
 	if w.withdrew != nil {
 		return

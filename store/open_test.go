@@ -52,7 +52,6 @@ func TestOpenUnknown(t *testing.T) {
 		"redis://u:secret@a":         `import _ "github.com/leasehold-dev/leasehold/store/redisstore"`,
 		"rediss-cluster://:secret@a": `import _ "github.com/leasehold-dev/leasehold/store/redisstore"`,
 		"file:/secret":               `import _ "github.com/leasehold-dev/leasehold/store/filestore"`,
-		"memory:":                    `import _ "github.com/leasehold-dev/leasehold/store/memstore"`,
 		"nope://u:secret@a":          `unknown store "nope://"`,
 		"nope:secret":                "test-known:",
 		"u:secret@a":                 "test-known:",

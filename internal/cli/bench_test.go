@@ -67,6 +67,7 @@ func TestBenchOfTheDefaultStore(t *testing.T) {
 
 // A store that stops to answer: what was measured before is told.
 func TestBenchFails(t *testing.T) {
+	t.Parallel() // it mostly waits
 	servers := redistest.StartN(t, 3)
 	s := newSite(t, storeVar+"=redis://"+addresses(servers))
 	p := s.run(125, "bench", "--ttl", "2m", "--for", "200ms", "--json")

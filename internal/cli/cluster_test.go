@@ -12,6 +12,7 @@ import (
 // The command works on a cluster with the rights that are printed for one, is told
 // what a cluster does not promise, and says what is not for it.
 func TestClusterStore(t *testing.T) {
+	t.Parallel() // it mostly waits
 	c := redistest.StartCluster(t, 3, 0)
 	line := newSite(t).run(0, "acl", "-q", "--cluster", "--user", "u", "--prefix", "jobs/", "--for", "lock,ls,doctor").out.String()
 	for _, server := range c.Masters {

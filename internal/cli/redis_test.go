@@ -150,6 +150,7 @@ func TestRedisBootstrap(t *testing.T) {
 
 // A list of servers is replaced by another, step by step as the help says.
 func TestRedisReplace(t *testing.T) {
+	t.Parallel() // it mostly waits
 	servers := redistest.StartN(t, 4)
 	before, after := addresses(servers[:3]), addresses([]*redistest.Server{servers[0], servers[1], servers[3]})
 	const settings = "?max_ttl=2s"

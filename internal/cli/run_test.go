@@ -147,9 +147,11 @@ func TestRunWaitsUntilItIsFree(t *testing.T) {
 }
 
 func TestRunSaysWhenTheHolderChanges(t *testing.T) {
+	t.Parallel() // it mostly waits
 	s := newSite(t)
 	h := s.hold("x", "--purpose", "first")
-	waiter := s.start("run", "x", "--", "true")
+	// The lock goes to the waiter first, which stands still, so its lease must expire.
+	waiter := s.start("run", "x", "--ttl", "3s", "--", "true")
 	waiter.says(&waiter.err, "(first)")
 	waiter.signal(syscall.SIGSTOP) // so that the other is quicker
 	h.let()
@@ -322,6 +324,7 @@ func TestRunNoticesThatTheFileIsGone(t *testing.T) {
 // A killed leasehold does not leave its command behind, even one for which the
 // kernel drops the death signal, as it does when a command becomes another user.
 func TestRunKilled(t *testing.T) {
+	t.Parallel() // it mostly waits
 	s := newSite(t)
 	command := []string{"/bin/sh", "-c", "echo held by $$.; read x"}
 	if setpriv, err := exec.LookPath("setpriv"); err == nil {

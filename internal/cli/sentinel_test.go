@@ -10,6 +10,7 @@ import (
 )
 
 func TestSentinels(t *testing.T) {
+	t.Parallel() // it mostly waits
 	w := redistest.StartWatched(t, 2)
 	s := newSite(t, storeVar+"="+w.URL())
 	h := s.hold("x")
@@ -55,6 +56,7 @@ func TestSentinels(t *testing.T) {
 
 // What is found is about the master, and about the sentinels.
 func TestDoctorOfSentinels(t *testing.T) {
+	t.Parallel() // it mostly waits
 	sure := []string{"--appendonly", "yes", "--appendfsync", "always"}
 	w := redistest.Watch(t, redistest.Start(t, sure...), 2, sure)
 	s := newSite(t)

@@ -74,6 +74,7 @@ func (m *terminal) wants(code int) {
 }
 
 func TestTerminalWaitingLine(t *testing.T) {
+	t.Parallel() // it mostly waits
 	s := newSite(t)
 	h := s.hold("x", "--purpose", "first")
 	m := s.onTerminal("run", "x", "--", "echo", "mine now")
@@ -98,6 +99,7 @@ func TestTerminalWaitingLine(t *testing.T) {
 // A line that is cut off shows the time, the place in line and who holds the
 // lock, whatever the name is.
 func TestTerminalWaitingLineThatIsNarrow(t *testing.T) {
+	t.Parallel() // it mostly waits
 	s := newSite(t)
 	name := "backups/" + strings.Repeat("very-long-", 20) + "name/of-tonight"
 	h := s.hold(name, "--purpose", strings.Repeat("p", 200))
@@ -142,6 +144,7 @@ func TestTerminalBelongsToTheCommand(t *testing.T) {
 }
 
 func TestTerminalQuiet(t *testing.T) {
+	t.Parallel() // it mostly waits
 	s := newSite(t)
 	h := s.hold("x")
 	m := s.onTerminal("run", "x", "--wait", "1s", "--quiet", "--", "true")

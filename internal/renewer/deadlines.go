@@ -2,19 +2,18 @@ package renewer
 
 import "github.com/leasehold-dev/leasehold/internal/clock"
 
-// deadline is when a lease wants attention.
+// deadline is when a lease has to be stepped next.
 type deadline[T any] struct {
 	at clock.Instant
 	l  *Lease[T]
 }
 
-// deadlines are a heap of leases, the one that wants attention first on top. With
-// very many of them most of the cost is memory that has to be fetched: so a lease
-// has four below it, side by side, and those that have to make room are moved once
-// each.
+// deadlines is a heap of leases with the earliest deadline on top. With very many
+// leases, most of the cost is fetching memory. So each lease has four children side by
+// side, and an operation moves each lease at most once.
 type deadlines[T any] []deadline[T]
 
-// fan is how many leases each has below it.
+// fan is the number of children of a lease.
 const fan = 4
 
 // add keeps l, which has a deadline, from now on.
@@ -50,13 +49,13 @@ func (d *deadlines[T]) remove(i int) {
 	}
 }
 
-// put has w at i.
+// put stores w at index i.
 func (d deadlines[T]) put(i int, w deadline[T]) {
 	d[i] = w
 	w.l.at = i
 }
 
-// up brings the lease at i to where no later one is above it.
+// up moves the lease at i up until its parent's deadline is not later.
 func (d deadlines[T]) up(i int) {
 	w := d[i]
 	for i > 0 {
@@ -70,7 +69,7 @@ func (d deadlines[T]) up(i int) {
 	d.put(i, w)
 }
 
-// down brings the lease at i to where no earlier one is below it.
+// down moves the lease at i down until no child's deadline is earlier.
 func (d deadlines[T]) down(i int) {
 	w := d[i]
 	for {

@@ -17,18 +17,18 @@ import (
 
 const (
 	// maxNap bounds how long the timer runs. Go's timers stand still while the
-	// machine is suspended, so the clock is read again this often, and a holder
-	// whose lease ended meanwhile is told.
+	// machine is suspended. So the clock is read again this often, and a holder whose
+	// lease ended meanwhile is notified.
 	maxNap = 250 * time.Millisecond
 	// maxWorkers renewals are under way at once, of maxBatch leases each.
 	maxWorkers = 4
 	maxBatch   = 512
-	// early: a renewal may be sent that part of its interval before its time, so
-	// that leases are renewed together instead of one after the other.
+	// early is the fraction, 1/early, of its interval by which a renewal may be sent
+	// before its time, so that leases are renewed together.
 	early = 32
 )
 
-// Lease is a lease as the renewer knows it. T is what the driver knows it by.
+// Lease is a lease with its place among the deadlines. T is the driver's type of a lease.
 type Lease[T any] struct {
 	leasefsm.Lease
 	Of T
@@ -94,7 +94,7 @@ func (r *Renewer[T]) Step(l *Lease[T], e leasefsm.Event, start, now clock.Instan
 	r.arm(now)
 }
 
-// First returns the lease that wants attention first, or false if none is kept.
+// First returns the lease with the earliest deadline, or false if none is kept.
 func (r *Renewer[T]) First() (of T, ok bool) {
 	if len(r.leases) == 0 {
 		return of, false
@@ -121,12 +121,11 @@ func (r *Renewer[T]) arm(now clock.Instant) {
 // Disarm notes that the timer may have fired for nothing, so that it is set again.
 func (r *Renewer[T]) Disarm() { r.armed = false }
 
-// sweep deals with every lease whose time has come, and sees to it that what is due is
-// renewed.
+// sweep steps every lease whose deadline has come, and starts the renewals that are due.
 func (r *Renewer[T]) sweep() {
 	r.driver.Contain(func() {
 		r.sweepDue()
-		now := r.driver.LockAt() // again: of many leases, dealing with them took time
+		now := r.driver.LockAt() // again: a sweep of many leases takes time
 		defer r.driver.Unlock()
 		r.armed = false
 		r.arm(now)
@@ -136,7 +135,7 @@ func (r *Renewer[T]) sweep() {
 func (r *Renewer[T]) sweepDue() {
 	now := r.driver.LockAt()
 	defer r.driver.Unlock()
-	r.armed, r.sweepAt = true, now // what follows needs no timer set
+	r.armed, r.sweepAt = true, now // no step below needs to set the timer
 	for len(r.leases) > 0 {
 		l := r.leases[0].l
 		if l.Due(now) || l.Due(now.Add(l.Renew/early)) {

@@ -92,7 +92,10 @@ func (s *store) hold(n int, pause time.Duration) {
 // end releases all leases, so that nothing is due any more, and lets what is under way
 // come to an end in the bubble's time.
 func (s *store) end() {
-	defer time.Sleep(time.Minute)
+	defer func() {
+		time.Sleep(time.Minute)
+		synctest.Wait() // the test reads what renewals wrote
+	}()
 	now := s.LockAt()
 	defer s.Unlock()
 	for i := range s.leases {

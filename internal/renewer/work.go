@@ -6,7 +6,7 @@ import "slices"
 func (r *Renewer[T]) work() {
 	done := false
 	defer func() {
-		if !done { // a function of the user's ended this goroutine
+		if !done { // a function of the caller's ended this goroutine
 			go r.work()
 		}
 	}()
@@ -20,8 +20,8 @@ func (r *Renewer[T]) work() {
 	}
 }
 
-// takeBatch returns some of what is due. If nothing is, the goroutine that asks is no
-// longer counted.
+// takeBatch returns some of the leases that are due. If there are none, the calling
+// worker ends and is no longer counted.
 func (r *Renewer[T]) takeBatch() []T {
 	r.driver.Lock()
 	defer r.driver.Unlock()

@@ -13,9 +13,9 @@ const (
 	Join
 	// TryGranted: the one attempt of a goroutine was granted [Token, Spare].
 	TryGranted
-	// TryRefused: it was not, and the goroutine waits [Waiter, Why].
+	// TryRefused: the attempt was not granted, and the goroutine waits [Waiter, Why].
 	TryRefused
-	// TryFailed: it was not, and the goroutine does not wait.
+	// TryFailed: the attempt was not granted, and the goroutine does not wait.
 	TryFailed
 	// Enter: the goroutine that asks for the queue takes its next place [Rank].
 	Enter
@@ -23,7 +23,7 @@ const (
 	Told
 	// Granted: the lock was granted at the place [Token, Spare].
 	Granted
-	// Refused: the store gave an answer that waiting cannot change, to all.
+	// Refused: the store gave an answer that waiting cannot change. It ends all waits.
 	Refused
 	// PlaceOver: the goroutine that asked for the queue has given up its place, and
 	// takes no other.
@@ -42,7 +42,7 @@ const (
 	LeaseOver
 	// Reserve: a place was taken with the release of a lease [Rank, Own].
 	Reserve
-	// Lapse: a part of the time has passed for which a place is reserved.
+	// Lapse: part of the time for which a place is reserved has passed.
 	Lapse
 )
 
@@ -50,8 +50,8 @@ const (
 type Event[T any] struct {
 	Kind EventKind
 	Why  Reason
-	// Pushed says that a reason is for as long as the place is waited at: the store
-	// has not ended the wait.
+	// Pushed says that the store reported the reason during a wait at the place, and
+	// that the wait goes on.
 	Pushed bool
 	// Waiting says that somebody waits elsewhere.
 	Waiting bool
@@ -74,11 +74,11 @@ type Event[T any] struct {
 type Reason uint8
 
 const (
-	// Busy: somebody has the lock.
+	// Busy: another owner has the lock.
 	Busy Reason = iota
-	// Closed: the store does not grant it for a time that it knows.
+	// Closed: the store grants nothing for a time that it knows, as in quarantine.
 	Closed
-	// NoAnswer: the store gave no answer of use.
+	// NoAnswer: the store gave no answer that helps.
 	NoAnswer
 )
 

@@ -4,10 +4,10 @@ import "github.com/leasehold-dev/leasehold/internal/clock"
 
 // Waiter is one goroutine in a queue.
 type Waiter[T any] struct {
-	// Of is what the driver knows the waiter by.
+	// Of is the driver's value for the waiter.
 	Of T
-	// Listens says that the waiter reads every reason, and not only those that try its
-	// patience.
+	// Listens says that the waiter reads every reason. Other waiters read only those
+	// that can end their patience.
 	Listens bool
 
 	ended      bool // it is about to leave

@@ -9,7 +9,7 @@ import (
 // trouble is since when the store has given no answer at all; 0 while it answers.
 type trouble clock.Instant
 
-// note takes account of what the store has said.
+// note records the reason that the store has given.
 func (t *trouble) note(why Reason, now clock.Instant) {
 	if why != NoAnswer {
 		*t = 0
@@ -18,7 +18,7 @@ func (t *trouble) note(why Reason, now clock.Instant) {
 	}
 }
 
-// left returns how much remains at now of the patience of a waiter that has joined then.
+// left returns how much of its patience a waiter has left at now, if it joined at joined.
 func (t trouble) left(joined clock.Instant, ttl time.Duration, now clock.Instant) time.Duration {
 	return max(clock.Instant(t), joined).Add(ttl).Sub(now)
 }

@@ -69,7 +69,7 @@ func (q *Queue[T]) ask(out []Action[T]) []Action[T] {
 
 // askFor is ask for w, which has just joined. If it is alone it waits at the place in
 // its own goroutine, which saves a goroutine and two switches. A waiter that listens
-// cannot do so: its goroutine calls a function of the user's.
+// cannot do so: its goroutine calls the caller's OnWait.
 func (q *Queue[T]) askFor(w *Waiter[T], out []Action[T]) []Action[T] {
 	if q.phase != Idle || !q.waiters.only(w) || w.Listens {
 		return q.ask(out)
@@ -78,7 +78,7 @@ func (q *Queue[T]) askFor(w *Waiter[T], out []Action[T]) []Action[T] {
 	return append(out, Action[T]{Kind: EnterYourself, Waiter: w})
 }
 
-// join has w wait after all others, or before them.
+// join puts w at the end of the queue, or at its head.
 func (q *Queue[T]) join(w *Waiter[T], ahead bool, now clock.Instant, out []Action[T]) []Action[T] {
 	if q.waiters.first == nil {
 		q.rank = 0 // the waiter with that rank has left
@@ -91,7 +91,7 @@ func (q *Queue[T]) join(w *Waiter[T], ahead bool, now clock.Instant, out []Actio
 	return out
 }
 
-// tryRefused has the goroutine whose attempt was refused wait before those that came
+// tryRefused puts the goroutine whose attempt was refused before those that came
 // meanwhile.
 func (q *Queue[T]) tryRefused(e Event[T], now clock.Instant, out []Action[T]) []Action[T] {
 	q.phase = Idle
@@ -125,7 +125,7 @@ func (q *Queue[T]) refuseAll(out []Action[T]) []Action[T] {
 	return out
 }
 
-// setReason notes why the lock is not granted, and has the waiters told.
+// setReason records why the lock is not granted, and notifies the waiters.
 func (q *Queue[T]) setReason(why Reason, now clock.Instant, out []Action[T]) []Action[T] {
 	q.known = true
 	q.trouble.note(why, now)
@@ -166,8 +166,8 @@ func (q *Queue[T]) enter(rank uint64, out []Action[T]) []Action[T] {
 	return append(out, wait)
 }
 
-// granted gives what was granted to the waiter that is first by now. If nobody wants it
-// any more it is released.
+// granted gives the lease to the waiter that is first by now. If no waiter is left, the
+// lease is released.
 func (q *Queue[T]) granted(e Event[T], now clock.Instant, out []Action[T]) []Action[T] {
 	w := q.Foremost()
 	if w == nil {

@@ -1,7 +1,7 @@
 // Package waitq is the state machine of the goroutines in one process that wait for
-// the same lock on the same terms. For all of them at most one asks the store or has
-// a place in the store's queue, and none does while one of them has a lease that it
-// will pass on.
+// the same lock on the same terms. At most one of them asks the store, or has a place
+// in the store's queue, on behalf of all. None does while one of them has a lease that
+// it will pass on.
 //
 //	idle      Arrive          trying, unless others are known to want the lock
 //	idle      (waiters)       entering
@@ -31,8 +31,8 @@
 //   - Ending: the lease was left and not passed on: the store is asked for more
 //     tokens, or to release it.
 //
-// A lease that may not be passed on is no concern of the queue: after the grant it is
-// idle, and asks again for the next waiter.
+// The queue does not keep a lease that may not be passed on: after its grant the queue
+// is idle, and asks again for the next waiter.
 //
 // A Queue starts no goroutine and calls no store. Step takes an event and the current
 // instant, and returns the actions that the driver carries out. The driver makes one
@@ -46,7 +46,8 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/clock"
 )
 
-// Phase says who asks the store for the queue, or that a lease is held.
+// Phase is how far a queue has come: whether it asks the store, waits there or has a
+// lease.
 type Phase uint8
 
 // The phases: see the package's documentation.
@@ -63,8 +64,8 @@ var phaseNames = [...]string{"idle", "trying", "entering", "waiting", "holding",
 
 func (p Phase) String() string { return phaseNames[p] }
 
-// Queue is the goroutines that wait for one lock on the same terms, first come first
-// served. T is what the driver knows a waiter by.
+// Queue holds the goroutines that wait for one lock on the same terms, in FIFO order. T
+// is the driver's type of a waiter.
 type Queue[T any] struct {
 	ttl        time.Duration
 	bounds     *Cohort
@@ -126,7 +127,7 @@ func (q *Queue[T]) Waiters() iter.Seq[*Waiter[T]] {
 	}
 }
 
-// Len returns how many wait.
+// Len returns the number of waiters.
 func (q *Queue[T]) Len() (n int) {
 	for w := q.waiters.first; w != nil; w = w.next {
 		n++

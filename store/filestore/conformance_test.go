@@ -11,6 +11,7 @@ import (
 )
 
 func TestFileConforms(t *testing.T) {
+	t.Parallel() // it mostly waits
 	var path string
 	storetest.Run(t, func(t *testing.T) store.Store {
 		path = filepath.Join(t.TempDir(), "state", "locks.db")
@@ -21,6 +22,7 @@ func TestFileConforms(t *testing.T) {
 // A handle of the caller conforms with default settings: no write-ahead log, no
 // immediate transactions, any number of connections.
 func TestHandleConforms(t *testing.T) {
+	t.Parallel() // it mostly waits
 	var path string
 	open := func(t *testing.T) store.Store {
 		s, err := New(t.Context(), handle(t, path), SQLite(), nil)
@@ -38,6 +40,7 @@ func TestHandleConforms(t *testing.T) {
 // One connection is enough: no call needs a second connection while it has the
 // first.
 func TestHandleWithOneConnectionConforms(t *testing.T) {
+	t.Parallel() // it mostly waits
 	storetest.Run(t, func(t *testing.T) store.Store {
 		db := handle(t, filepath.Join(t.TempDir(), "app.db"))
 		db.SetMaxOpenConns(1)

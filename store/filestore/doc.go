@@ -4,7 +4,8 @@
 // Most programs use OpenFile. It keeps the locks in an SQLite file, and they
 // exclude all processes of one machine that open the same file. New takes a
 // database handle that the caller has opened, and its Dialect. For store.Open the
-// URL is file:PATH, as ParseURL describes it.
+// URL is file:PATH, as ParseURL describes it. The store keeps locks of every kind:
+// mutexes, semaphores and read-write locks.
 //
 // # Time in a file
 //

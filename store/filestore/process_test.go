@@ -106,8 +106,8 @@ func ready() {
 }
 
 // contend enters a critical section a number of times, under the lock, which it
-// asks for or waits for, or without it, and writes down each token in the order of entry. It fails with
-// errOverlap if somebody else is inside.
+// asks for or waits for, or without it, and writes down each token in the order of entry. It fails if
+// another process is inside.
 func contend(args []string) error {
 	path, dir, waits := args[0], args[1], args[2] == "waiting"
 	locked := waits || args[2] == "locked"

@@ -2,7 +2,8 @@
 // internal/rule under a mutex: it is exact and involves no I/O. Use it in tests,
 // and in programs whose goroutines compete only with each other.
 //
-// For store.Open the URL is memory: and each call opens a new store.
+// The store keeps locks of every kind: mutexes, semaphores and read-write locks. For
+// store.Open the URL is memory: and each call opens a new store.
 package memstore
 
 import (
@@ -71,10 +72,12 @@ func (s *Store) Acquire(ctx context.Context, r store.AcquireRequest) (store.Gran
 	defer s.mu.Unlock()
 	now := s.clock.Now()
 	s.sweepSometimes(now)
-	// After settled, a free lock has no waiter that it should go to.
+	// After settled, a free lock has no waiter that it should go to. It can forget
+	// the record, which raises the floor that ask reads.
+	before := s.settled(r.Name, now)
 	ask := s.ask(r.Lease, r.Spare)
 	ask.Fair = !r.Kind.IsMutex() // there may be room for it, and waiters ahead of it
-	rec, ans := rule.Admit(s.settled(r.Name, now), ask, now)
+	rec, ans := rule.Admit(before, ask, now)
 	s.keep(r.Name, rec, now)
 	switch ans.Verdict {
 	case rule.Granted:
@@ -89,6 +92,8 @@ func (s *Store) Acquire(ctx context.Context, r store.AcquireRequest) (store.Gran
 	return store.Grant{}, refusal("acquire", r.Lease, ans)
 }
 
+// ask is what r asks of a record that was read before: reading it may forget an
+// earlier one, whose tokens are the floor.
 func (s *Store) ask(r store.Lease, spare int) rule.Ask {
 	if r.SharesToken() {
 		spare = 0

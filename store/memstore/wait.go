@@ -117,9 +117,10 @@ func (s *Store) enqueue(w *waiter) error {
 	if err := s.join(w); err != nil {
 		return err
 	}
+	before := s.alive(r.Name, now)
 	ask := s.ask(r.Lease, r.Spare)
 	ask.Fair, ask.Wait = !r.Barge, r.TTL
-	rec, ans := rule.Admit(s.alive(r.Name, now), ask, now)
+	rec, ans := rule.Admit(before, ask, now)
 	if ans.Verdict != rule.Granted && ans.Verdict != rule.Busy {
 		s.lines[r.Name].dismiss(r.Owner, refusal("wait for", r.Lease, ans))
 	}

@@ -245,6 +245,29 @@ func TestBargeTakesNobodysPlace(t *testing.T) {
 	})
 }
 
+// An expired lease whose lock goes to nobody, since only a barging waiter is told, is
+// forgotten by the very call that acquires the lock next. Its token stays used.
+func TestTokenRisesWhenABargerIsTold(t *testing.T) {
+	s, now := stepped()
+	first, err := s.Acquire(t.Context(), store.AcquireRequest{Lease: request(time.Minute).Lease, Spare: 5})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := request(time.Hour)
+	r.Barge = true
+	s.mu.Lock()
+	err = s.enqueue(&waiter{request: r, wake: make(chan struct{}, 1)})
+	s.mu.Unlock()
+	if err != nil {
+		t.Fatal(err)
+	}
+	*now = now.Add(time.Minute)
+	second, err := s.Acquire(t.Context(), store.AcquireRequest{Lease: request(time.Minute).Lease})
+	if err != nil || second.Token <= first.Token+5 {
+		t.Errorf("granted %+v after %+v, %v", second, first, err)
+	}
+}
+
 // If the timer is late, the next call of any kind hands an expired lease to the
 // first waiter, not to the caller.
 func TestExpiredLeaseIsHandedOn(t *testing.T) {
@@ -405,4 +428,27 @@ func TestReasonEndsTheWait(t *testing.T) {
 		}
 		s.Close()
 	}
+}
+
+// A lock whose lease has expired goes to the caller if the only waiter barges. That
+// forgets the record first, and the caller's token is above all that it had.
+func TestForgottenTokensAreNotGrantedAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		now := clock.Instant(1)
+		s := New(&Options{Clock: clock.Func(func() clock.Instant { return now })})
+		held, err := s.Acquire(t.Context(), store.AcquireRequest{Lease: request(time.Hour).Lease, Spare: 200})
+		if err != nil {
+			t.Fatal(err)
+		}
+		r := request(time.Hour)
+		r.Barge = true
+		waiter := wait(t, s, r)
+		now = now.Add(time.Hour) // the timer has not noticed
+		next, err := s.Acquire(t.Context(), store.AcquireRequest{Lease: request(time.Hour).Lease})
+		if err != nil || next.Token <= held.Token+200 {
+			t.Errorf("granted %+v, %v after %+v", next, err, held)
+		}
+		waiter.cancel()
+		<-waiter.done
+	})
 }

@@ -118,7 +118,7 @@ func (r ruled) respectsRedisson(s store.Store) error {
 	return nil
 }
 
-// waits has one who waits be told when it is its turn.
+// waits checks that a waiter is notified when it is its turn.
 func (r ruled) waits(s store.Waiter, name string) error {
 	held := request(name)
 	takes(r.t, s, r.servers, held)
@@ -330,7 +330,7 @@ func TestLeastPrivilege(t *testing.T) {
 }
 
 // A user that may only look cannot acquire a lock.
-func TestLookersTakeNoLock(t *testing.T) {
+func TestReadOnlyUserCannotAcquire(t *testing.T) {
 	r := ruled{t: t, servers: redistest.StartN(t, 3)}
 	rule, err := redisadmin.ACL{User: "locker", Uses: redisadmin.ToShow | redisadmin.ToList}.Rule()
 	if err != nil {

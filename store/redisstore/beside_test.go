@@ -119,7 +119,7 @@ func TestPlainClientsHoldLocks(t *testing.T) {
 			next := patientWaiter(c.key)
 			done := wait(t, t.Context(), s, []*redistest.Server{server}, next)
 			c.sends(t, server, c.release)
-			letGo(t, s, next, grantedSoon(t, done))
+			mustRelease(t, s, next, grantedSoon(t, done))
 		})
 	}
 }

@@ -18,7 +18,7 @@ import (
 // Whatever has become of some leases: what a server answers about each of them,
 // and what it does, is the same if they are renewed one after the other and by one
 // command.
-func TestOneCommandDoesWhatManyDo(t *testing.T) {
+func TestBundleEqualsSingleRenewals(t *testing.T) {
 	n, seen := onRedis(t), map[string]int{}
 	for seed := range uint64(200) {
 		if err := n.twice(rand.New(rand.NewPCG(seed, 1)), seen); err != nil {

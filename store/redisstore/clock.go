@@ -28,17 +28,17 @@ const leastClockPause = 100 * time.Millisecond
 func clockPause(maxTTL time.Duration) time.Duration { return max(maxTTL/2, leastClockPause) }
 
 // watchesClock reports whether the server's clock is read.
-func (n *node) watchesClock() bool { return n.s.keeper.Clocks != nil }
+func (n *node) watchesClock() bool { return n.s.driver.Clocks != nil }
 
 // clockSaid observes the reply to a TIME that was sent and received at the given
 // instants. It ignores a reply that is not a time.
 func (n *node) clockSaid(said resp.Value, sent, received clock.Instant) {
 	if at := script.ClockOf(said.List); at != 0 && n.watchesClock() {
-		n.s.keeper.Clocks.Observe(n.index, n.Addr(), sent, received, at)
+		n.s.driver.Clocks.Observe(n.index, n.Addr(), sent, received, at)
 	}
 }
 
-// startClockLocked reads the clock over a new connection. The mutex is held.
+// startClockLocked reads the clock over a new connection.
 func (n *node) startClockLocked(now time.Time) {
 	if n.watchesClock() {
 		n.clock.due = now.Add(clockPause(n.s.o.MaxTTL))
@@ -54,7 +54,7 @@ func (n *node) readClockLocked(now time.Time) {
 	}
 	pause, at := clockPause(n.s.o.MaxTTL), n.s.o.Clock.Now()
 	c.due = now.Add(pause)
-	if unread := at.Sub(n.s.keeper.Clocks.ReadAt(n.index)); unread < pause {
+	if unread := at.Sub(n.s.driver.Clocks.ReadAt(n.index)); unread < pause {
 		c.due = now.Add(pause - unread) // replies to other commands carried the time
 		return
 	}

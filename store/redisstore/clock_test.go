@@ -54,7 +54,7 @@ func TestIdleConnectionReadsTheClock(t *testing.T) {
 		began := time.Now()
 		o.Clock = clock.Func(func() clock.Instant { return clock.Instant(time.Hour + time.Since(began)) })
 		s := &Store{topology: independent{}, o: o, idle: idleAfter}
-		s.keeper.Clocks = driver.NewClocks(1, o.Quarantine(), nil, o.Logger)
+		s.driver.Clocks = driver.NewClocks(1, o.Quarantine(), nil, o.Logger)
 		n := newNode(0, config.Address{Host: "n"}, s)
 		s.nodes = []*node{n}
 		near, far := net.Pipe()
@@ -79,7 +79,7 @@ func TestIdleConnectionReadsTheClock(t *testing.T) {
 		synctest.Wait()
 		now := o.Clock.Now()
 		grant := clock.Instant(time.Now().Add(30 * time.Second).UnixNano())
-		if s.keeper.Clocks.Observe(0, "n", now, now, grant) == nil {
+		if s.driver.Clocks.Observe(0, "n", now, now, grant) == nil {
 			t.Error("a jump of 30 seconds after 51 idle minutes was not seen")
 		}
 	})

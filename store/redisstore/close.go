@@ -31,7 +31,7 @@ func (s *Store) Close() error {
 		return nil
 	}
 	close(s.closing)
-	s.keeper.AbandonAll()
+	s.driver.AbandonAll()
 	for _, n := range s.members() {
 		n.interruptInline()
 	}

@@ -47,7 +47,7 @@ func OpenCluster(ctx context.Context, urls []string, o *Options) (*Cluster, erro
 	s := &Store{o: opts, wall: opts.Wall(), closing: make(chan struct{}), pushTestAfter: pushTestAfter, idle: idleAfter}
 	r := newRouter(s, seeds)
 	s.topology, s.channel = clustered{r: r}, r.clusterChannel(unsharded)
-	s.keeper = driver.Driver{Nodes: []driver.Node{r}, Encode: s.encode, NodeTimeout: opts.TimeoutFor, Clock: opts.Clock, Wall: s.wall, Jitter: opts.Jitter(), Logger: opts.Logger, Coalesce: s.crowded, Closing: s.closing}
+	s.driver = driver.Driver{Nodes: []driver.Node{r}, Encode: s.encode, NodeTimeout: opts.TimeoutFor, Clock: opts.Clock, Wall: s.wall, Jitter: opts.Jitter(), Logger: opts.Logger, Coalesce: s.crowded, Closing: s.closing}
 	c := &Cluster{s: s, r: r}
 	if err := r.loadSlotMap(ctx); err != nil {
 		c.Close()

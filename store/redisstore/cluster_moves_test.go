@@ -44,13 +44,13 @@ func inTurn(t *testing.T, last store.Grant, requests []store.Lease, all []<-chan
 			t.Errorf("the place was left for another: %s, %s", owner, requests[i].Owner)
 		}
 		last = g
-		letGo(t, stores[i], requests[i], g)
+		mustRelease(t, stores[i], requests[i], g)
 	}
 }
 
-// A slot moves while a lock in it is held and others wait: the lease stays, whoever
-// waits keeps the place, and is told when it is its turn, although nobody that waits
-// asks anything that would tell it of the move.
+// A slot moves while a lock in it is held and waited for. The lease stays, and each waiter
+// keeps its place and is notified at its turn, although no waiter makes a call that would
+// reveal the move.
 func TestSlotMovesWhileALockIsHeld(t *testing.T) {
 	c := redistest.StartCluster(t, 3, 0)
 	holder, other, third := openCluster(t, c.Masters[:1], nil), openCluster(t, c.Masters[1:], nil), openCluster(t, c.Masters, nil)
@@ -67,14 +67,14 @@ func TestSlotMovesWhileALockIsHeld(t *testing.T) {
 	if keys := from.Keys(t); len(keys) > 0 {
 		t.Errorf("keys are left behind: %q", keys)
 	}
-	letGo(t, holder, held, store.Grant{})
+	mustRelease(t, holder, held, store.Grant{})
 	inTurn(t, g, requests, all, stores...)
 	nothingLeft(t, c.Masters)
 }
 
-// While a slot is on its way, leases in it are renewed wherever they are, nothing is
-// taken for lost, and what cannot be done yet is done once it has arrived.
-func TestSlotOnItsWay(t *testing.T) {
+// While a slot is being moved, leases in it are renewed wherever they are, no lease counts
+// as lost, and calls that cannot be executed yet are executed after the move.
+func TestSlotBeingMoved(t *testing.T) {
 	t.Parallel() // it mostly waits
 	c := redistest.StartCluster(t, 3, 0)
 	// A request for a lock that is on its way is asked again until this has passed.
@@ -145,8 +145,8 @@ func TestSlotOnItsWay(t *testing.T) {
 	inTurn(t, g, append(requests, late), append(all, arrives), other, other, other)
 }
 
-// The slot of the channel on which a member tells us moves: there is another channel
-// then, and what was missed meanwhile is asked for.
+// The slot of a member's push channel moves. The member then has another channel, and
+// waiters ask for what they missed.
 func TestSlotOfTheChannelMoves(t *testing.T) {
 	c := redistest.StartCluster(t, 3, 0)
 	holder, other := openCluster(t, c.Masters, nil), openCluster(t, c.Masters, nil)
@@ -167,13 +167,13 @@ func TestSlotOfTheChannelMoves(t *testing.T) {
 		place := server.Text(t, "GET", "{"+name+"}:place:"+requests[0].Owner)
 		return place != "(nil)" && !slices.ContainsFunc(before, func(s string) bool { return strings.Contains(place, s) })
 	})
-	letGo(t, holder, held, store.Grant{})
+	mustRelease(t, holder, held, store.Grant{})
 	inTurn(t, g, requests, all, other)
 }
 
 // A waiter is notified by the one member that has the lock, over one subscription
 // for all locks; other members receive nothing.
-func TestClusterTellsOnOneChannelOfItsOwn(t *testing.T) {
+func TestClusterPushesOnOneChannel(t *testing.T) {
 	c := redistest.StartCluster(t, 3, 0)
 	holder, other := openCluster(t, c.Masters, nil), openCluster(t, c.Masters, nil)
 	type pair struct {
@@ -204,7 +204,7 @@ func TestClusterTellsOnOneChannelOfItsOwn(t *testing.T) {
 		}
 	}
 	for _, p := range pairs {
-		letGo(t, holder, p.held, store.Grant{})
+		mustRelease(t, holder, p.held, store.Grant{})
 		inTurn(t, p.g, p.next, p.all, other)
 	}
 	for _, server := range c.Masters {
@@ -222,9 +222,8 @@ func offset(t *testing.T, server *redistest.Server, which string) string {
 	return offset
 }
 
-// A master dies, and its replica takes its place: waiters go on waiting there, and
-// tokens do not go back. The place of the dead master may be without the last of what
-// it was told.
+// A master dies, and its replica is promoted. Waiters go on waiting there, and tokens do
+// not go back, even if the replica lacks the master's last writes.
 func TestMasterOfAClusterDies(t *testing.T) {
 	t.Parallel() // it mostly waits
 	c := redistest.StartCluster(t, 3, 1, "--cluster-node-timeout", "1000")
@@ -246,12 +245,12 @@ func TestMasterOfAClusterDies(t *testing.T) {
 		}
 		return err == nil
 	})
-	letGo(t, holder, held, store.Grant{})
+	mustRelease(t, holder, held, store.Grant{})
 	inTurn(t, g, requests, all, other, other)
 }
 
-// A master hands over to its replica and is one itself from then on, without any
-// connection being lost.
+// A master hands over to its replica and becomes a replica itself, without any connection
+// being lost.
 func TestMasterOfAClusterHandsOver(t *testing.T) {
 	t.Parallel() // it mostly waits
 	c := redistest.StartCluster(t, 3, 1)
@@ -269,12 +268,11 @@ func TestMasterOfAClusterHandsOver(t *testing.T) {
 	if err := holder.Renew(t.Context(), []store.Lease{held})[0]; err != nil {
 		t.Fatal(err)
 	}
-	letGo(t, holder, held, store.Grant{})
+	mustRelease(t, holder, held, store.Grant{})
 	inTurn(t, g, requests, all, other, other)
 }
 
-// Nobody has a slot any more, or not the whole cluster is there: that passes, and is
-// nobody's loss.
+// A slot has no member, or part of the cluster is down. Both pass, and no lease is lost.
 func TestClusterIsDown(t *testing.T) {
 	t.Parallel() // it mostly waits
 	c := redistest.StartCluster(t, 3, 0, "--cluster-node-timeout", "500")
@@ -301,15 +299,15 @@ func TestClusterIsDown(t *testing.T) {
 		}
 	}
 	eventually(t, "the lease is renewed again", func() bool { return s.Renew(t.Context(), []store.Lease{held})[0] == nil })
-	letGo(t, s, held, store.Grant{})
+	mustRelease(t, s, held, store.Grant{})
 	inTurn(t, g, requests, all, s)
 	if time.Until(time.UnixMicro(int64(g.Token))) > time.Minute {
 		t.Error("a token far ahead of the clock")
 	}
 }
 
-// A release is not lost because nobody has the slot when it comes.
-func TestReleaseWhileNobodyHasTheSlot(t *testing.T) {
+// A release is not lost if no member has the slot when it is made.
+func TestReleaseInAnUnservedSlot(t *testing.T) {
 	t.Parallel() // it mostly waits
 	c := redistest.StartCluster(t, 3, 0)
 	const name = "stock"

@@ -24,12 +24,12 @@ func TestClusterWithoutShardedChannels(t *testing.T) {
 	held := request("stock")
 	g := acquire(t, holder, held)
 	requests, all := lines(t, c.Has(t, "stock"), "stock", other, holder)
-	letGo(t, holder, held, store.Grant{})
+	mustRelease(t, holder, held, store.Grant{})
 	inTurn(t, g, requests, all, other, holder)
 }
 
 // A client that may not subscribe polls.
-func TestClusterWithoutRightsToListen(t *testing.T) {
+func TestClusterWithoutPushRights(t *testing.T) {
 	c := redistest.StartCluster(t, 3, 0)
 	for _, s := range c.Masters {
 		s.Text(t, "ACL", "SETUSER", "u", "reset", "on", ">pw", "~*", "&*", "+@all", "-ssubscribe")
@@ -44,16 +44,15 @@ func TestClusterWithoutRightsToListen(t *testing.T) {
 	g := acquire(t, holder, held)
 	done := waits(t.Context(), deaf, next)
 	place := "{stock}:place:" + next.Owner
-	eventually(t, "it stands in line", func() bool { return c.Has(t, "stock").Text(t, "EXISTS", place) == "1" })
+	eventually(t, "it has a place", func() bool { return c.Has(t, "stock").Text(t, "EXISTS", place) == "1" })
 	if got := c.Has(t, "stock").Text(t, "GET", place); got[0] != '1' {
 		t.Errorf("it is taken for one that can be told: %s", got)
 	}
-	letGo(t, holder, held, store.Grant{})
+	mustRelease(t, holder, held, store.Grant{})
 	inTurn(t, g, []store.Lease{next}, []<-chan outcome{done}, deaf)
 }
 
-// A master that had no slots when it was connected to tells those who wait once it
-// has some.
+// A master that had no slots when the client connected notifies waiters once it has some.
 func TestClusterGrows(t *testing.T) {
 	t.Parallel() // it mostly waits
 	c := redistest.StartCluster(t, 3, 0)
@@ -72,19 +71,18 @@ func TestClusterGrows(t *testing.T) {
 		}
 	}
 	m.End(t)
-	eventually(t, "who waits is told there from now on", func() bool {
+	eventually(t, "waiters are notified there from now on", func() bool {
 		place := to.Text(t, "GET", "{"+name+"}:place:"+requests[1].Owner)
 		return slices.ContainsFunc(strings.Fields(to.Text(t, "PUBSUB", "SHARDCHANNELS")), func(channel string) bool {
 			return place[0] == '0' && strings.Contains(place, channel)
 		})
 	})
-	letGo(t, holder, held, store.Grant{})
+	mustRelease(t, holder, held, store.Grant{})
 	inTurn(t, g, requests, all, other, other)
 }
 
-// A replica that takes over without knowing of a lock gives it away again, which is
-// what a cluster does not promise to keep from happening. The token is larger all the
-// same.
+// A replica that takes over without knowing of a lock grants it again, which a cluster
+// cannot prevent. The token is larger all the same.
 func TestPromotedReplicaThatForgot(t *testing.T) {
 	t.Parallel() // it mostly waits
 	c := redistest.StartCluster(t, 3, 1, "--cluster-node-timeout", "1000", "--cluster-replica-no-failover", "yes")
@@ -120,9 +118,9 @@ func TestPromotedReplicaThatForgot(t *testing.T) {
 	}
 }
 
-// Many wait for locks whose slots go from one member to another all the time: one at a
-// time has each, tokens grow, and everybody gets it.
-func TestCrowdWhileSlotsMove(t *testing.T) {
+// Many goroutines wait for locks whose slots move from one member to another all the time.
+// Each lock has one holder at a time, tokens rise, and every waiter is served.
+func TestContentionWhileSlotsMove(t *testing.T) {
 	t.Parallel() // it mostly waits
 	c := redistest.StartCluster(t, 3, 0)
 	const workers, rounds, most = 5, 12, 15
@@ -172,7 +170,7 @@ func TestCrowdWhileSlotsMove(t *testing.T) {
 	go func() { all.Wait(); close(done) }()
 	for over := false; !over; moves.Add(1) {
 		name := names[int(moves.Load())%len(names)]
-		eventually(t, "all know who has the slot", func() bool { return c.Has(t, name) != nil })
+		eventually(t, "all members know which of them has the slot", func() bool { return c.Has(t, name) != nil })
 		c.Move(t, name, another(t, c, name))
 		select {
 		case <-done:
@@ -204,7 +202,7 @@ func TestClusterOverTLS(t *testing.T) {
 	held := request("stock")
 	g := acquire(t, s, held)
 	requests, all := lines(t, c.Masters[0], "stock", s)
-	letGo(t, s, held, store.Grant{})
+	mustRelease(t, s, held, store.Grant{})
 	inTurn(t, g, requests, all, s)
 	for _, n := range s.Stats().Nodes {
 		if n.Err != nil || n.Node != "127.0.0.1:"+port {
@@ -213,7 +211,7 @@ func TestClusterOverTLS(t *testing.T) {
 	}
 }
 
-// A store that is closed while somebody waits ends that, and leaves no goroutine.
+// Closing a store ends its waits and leaves no goroutine.
 func TestClusterIsClosed(t *testing.T) {
 	c := redistest.StartCluster(t, 3, 0)
 	holder, s := openCluster(t, c.Masters, nil), openCluster(t, c.Masters, nil)
@@ -223,7 +221,7 @@ func TestClusterIsClosed(t *testing.T) {
 	s.Close()
 	s.Close()
 	if o := <-all[0]; !errors.Is(o.err, store.ErrClosed) {
-		t.Errorf("who waits is told %v", o.err)
+		t.Errorf("the waiter gets %v", o.err)
 	}
 	if _, err := s.Acquire(t.Context(), store.AcquireRequest{Lease: request("a")}); !errors.Is(err, store.ErrClosed) {
 		t.Errorf("acquire: %v", err)

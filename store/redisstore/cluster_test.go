@@ -36,7 +36,7 @@ func TestConformanceOfCluster(t *testing.T) {
 }
 
 // Locks are spread over the members: all can be taken, listed and renewed at once.
-func TestLocksAreOnAllMembers(t *testing.T) {
+func TestLocksAreSpreadOverAllMembers(t *testing.T) {
 	c := redistest.StartCluster(t, 3, 0)
 	s := openCluster(t, c.Masters[2:], nil)
 	var leases []store.Lease

@@ -64,9 +64,9 @@ func TestCommandsAreWhole(t *testing.T) {
 	}
 }
 
-// What is asked on a connection that hears nothing unasked says so, by hash and by text,
-// and on all others what was encoded for all is left as it is.
-func TestDeafConnectionSaysSo(t *testing.T) {
+// A command that is sent over a connection without pushes has the no-push flag, by hash
+// and by text. For all other connections it stays as it was encoded.
+func TestNoPushFlagIsSet(t *testing.T) {
 	s := &Store{topology: independent{}, wall: time.Now, channel: script.ChannelBegin + "x"}
 	r := store.Lease{Name: "a", Owner: store.NewOwnerAt(time.UnixMicro(1790000000123456)), Meta: "m", TTL: time.Second}
 	for flags, require := range map[string]store.Class{"-": 0, "g": store.CrashSafe} {
@@ -95,14 +95,14 @@ func TestDeafConnectionSaysSo(t *testing.T) {
 		}
 		other := s.encode(driver.Question{Op: quorum.Acquire, Lease: r}, c).(*script.Command)
 		if before := string(other.Bytes); string(deaf.setPushFlagLocked(other, other.Bytes)) != before {
-			t.Error("who does not wait says that it hears nothing")
+			t.Error("a command that does not wait has the no-push flag")
 		}
 	}
 }
 
-// What asks for a grant says, by hash and by text, which run of the server the connection
-// leads to, and whether the client counts a quarantine.
-func TestGateIsToldOfTheNode(t *testing.T) {
+// A command that can grant names, by hash and by text, the run of the server that the
+// connection leads to, and whether the client counts a quarantine.
+func TestGateNamesTheRun(t *testing.T) {
 	s := &Store{topology: independent{}, wall: time.Now, channel: script.ChannelBegin + "x", o: config.Config{Clock: clock.System()}, nodes: make([]*node, 3)}
 	s.membership.Fingerprint = "0123456789ab"
 	r := store.Lease{Name: "a", Owner: "o", Meta: "m", TTL: time.Second}

@@ -54,8 +54,8 @@ func (n *node) connect() bool {
 	return false
 }
 
-// setDownLocked refuses calls for the node until the pause is over. If an answer was late,
-// waited is how long the client waited for it. The mutex is held.
+// setDownLocked refuses calls for the node until the pause is over. If an answer was
+// late, waited is how long the client waited for it.
 func (n *node) setDownLocked(err error, waited, pause time.Duration) {
 	if n.down == nil && !n.closed {
 		n.log.Warn("node cannot be used", "err", err)

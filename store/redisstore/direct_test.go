@@ -66,7 +66,7 @@ func bareNode(t *testing.T) (*node, net.Conn) {
 
 // A server that does not read does not block the sender, and what there was no
 // room for gets there all the same, once and in order.
-func TestSendingNeverWaits(t *testing.T) {
+func TestSendingNeverBlocks(t *testing.T) {
 	const questions = 500
 	size := 32 << 20 // more than any system buffers for a server that does not read
 	var commands []*script.Command

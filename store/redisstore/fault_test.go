@@ -139,8 +139,8 @@ func TestLostAcquireReply(t *testing.T) {
 	})
 }
 
-// The reply to a release is lost: asking again finds nothing, and nothing is
-// left behind.
+// The reply to a release is lost. A second release finds nothing, and nothing is left
+// behind.
 func TestLostReleaseReply(t *testing.T) {
 	servers := redistest.StartN(t, 1)
 	proxies := behind(t, servers)
@@ -239,7 +239,7 @@ func TestFrozenNodesLeaveNothing(t *testing.T) {
 	eventually(t, "no key is left", noLock(t, servers, "a"))
 }
 
-// Contenders that split the nodes between them all step back and try again.
+// Clients that split the nodes between them all release and try again.
 func TestSplitVotesAreGivenBack(t *testing.T) {
 	servers := redistest.StartN(t, 3)
 	for i, server := range servers {

@@ -5,9 +5,9 @@ import "github.com/leasehold-dev/leasehold/store/redisstore/internal/script"
 // The scripts that grant end with three arguments about the mark; see gate.lua.
 // The last two differ between nodes and are patched when a command is sent.
 
-// fillGateLocked patches the arguments about the mark in the command c at the end of out: the
-// run of the server that this connection leads to, and whether this client counts a
-// quarantine of its own. The mutex is held.
+// fillGateLocked patches the arguments about the mark in the command c at the end of out:
+// the run of the server that this connection leads to, and whether this client counts a
+// quarantine of its own.
 func (w *wire) fillGateLocked(c *script.Command, out []byte) {
 	if !c.Script.Gated() {
 		return

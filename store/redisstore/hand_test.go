@@ -16,7 +16,7 @@ import (
 	"github.com/leasehold-dev/leasehold/store/redisstore/internal/script"
 )
 
-// ask has the server do what is asked, which must not fail.
+// ask has the server answer questions, none of which may fail.
 func (n *scripted) ask(t *testing.T, questions ...driver.Question) (all []driver.Reply) {
 	t.Helper()
 	var commands []*script.Command
@@ -37,7 +37,7 @@ func (n *scripted) ask(t *testing.T, questions ...driver.Question) (all []driver
 	return all
 }
 
-// text is what the server says to one command.
+// text returns the server's reply to one command.
 func (n *scripted) text(t testing.TB, words ...string) string {
 	t.Helper()
 	said, err := n.run(script.NewCommand(words...))
@@ -51,9 +51,9 @@ func lining(name string, require store.Class) store.Lease {
 	return store.Lease{Name: name, Owner: store.NewOwnerAt(time.Now()), TTL: 30 * time.Second, Require: require}
 }
 
-// A server that grants nothing hands nothing on either; the line stays until it
-// grants again. Nobody stands behind a holder that there is not.
-func TestQuarantineHandsNothingOn(t *testing.T) {
+// A server in quarantine hands no lock on. The queue stays until the server grants again,
+// and no place is given behind a holder that does not exist.
+func TestNoHandOffInQuarantine(t *testing.T) {
 	for name, c := range map[string]struct {
 		mark string
 		held bool
@@ -92,16 +92,16 @@ func TestQuarantineHandsNothingOn(t *testing.T) {
 				}
 				n.ask(t, driver.Question{Op: quorum.Release, Lease: back}, driver.Question{Op: quorum.Release, Lease: next})
 				if left := n.text(t, "EXISTS", "{stock}:line", "{stock}:place:"+next.Owner, "{stock}:place:"+back.Owner); left != "0" {
-					t.Error("who has gone has a place still")
+					t.Error("a waiter that has left still has a place")
 				}
 			})
 		}
 	}
 }
 
-// A server hands a lock on to no client of a list that it is not one of, also if the
-// client that releases has both lists, and no longer keeps a place for it.
-func TestHandsToNoClientOfAnotherList(t *testing.T) {
+// A server hands a lock to no client whose membership it does not belong to, even if the
+// releasing client has both memberships, and drops the place of that client.
+func TestNoHandOffToAnotherMembership(t *testing.T) {
 	const one, other, both = "ba9876543210", "0123456789ab", "ba9876543210>0123456789ab"
 	for _, c := range []struct {
 		mark, waiter string
@@ -131,7 +131,7 @@ func TestHandsToNoClientOfAnotherList(t *testing.T) {
 
 // A waiter that requires a check of the mark is not handed the lock by a release that
 // does not check it.
-func TestGuardedPlaceIsNotHandedUnseen(t *testing.T) {
+func TestGuardedPlaceNeedsACheckedRelease(t *testing.T) {
 	n := onRedis(t)
 	n.s.nodes = make([]*node, 1)
 	held, next := lining("stock", 0), lining("stock", store.CrashSafe)
@@ -144,8 +144,8 @@ func TestGuardedPlaceIsNotHandedUnseen(t *testing.T) {
 	}
 }
 
-// Nor is it where it was got by one who returned a lock without looking.
-func TestGuardedPlaceOfReturnIsNotHandedUnseen(t *testing.T) {
+// The same holds for a place that was taken by a rejoin that did not check the mark.
+func TestGuardedPlaceOfRejoinNeedsACheckedRelease(t *testing.T) {
 	n := onRedis(t)
 	n.s.nodes = make([]*node, 1)
 	held, first, back := lining("stock", 0), lining("stock", 0), lining("stock", store.CrashSafe)
@@ -160,7 +160,8 @@ func TestGuardedPlaceOfReturnIsNotHandedUnseen(t *testing.T) {
 	}
 }
 
-// Places of the dead do not make the line longer and longer while the lock is held.
+// The places of dead waiters are removed while the lock is held, so that the queue does
+// not grow.
 func TestDeadPlacesAreCleared(t *testing.T) {
 	n := onRedis(t)
 	held := lining("stock", 0)
@@ -180,8 +181,8 @@ func TestDeadPlacesAreCleared(t *testing.T) {
 	n.ask(t, driver.Question{Op: quorum.Release, Lease: held})
 }
 
-// What is no line is nobody's place: locks work, and who wants to wait is told.
-func TestWhatIsNoLine(t *testing.T) {
+// If the queue's key holds something else, locks work, and a waiter gets an error.
+func TestKeyThatIsNoQueue(t *testing.T) {
 	for name, c := range map[string]struct {
 		words         []string
 		waits, handed bool
@@ -227,9 +228,9 @@ func (n *scripted) releases(t *testing.T, held store.Lease) {
 	}
 }
 
-// What others make of the keys of a line while somebody waits: a release works, and the
-// lock is free or goes to who waits. No token is smaller than one before.
-func TestLineIsSpoilt(t *testing.T) {
+// Others damage the keys of a queue while a waiter is in it. A release works all the same,
+// and the lock is free or goes to the waiter. No token is smaller than one before.
+func TestDamagedQueue(t *testing.T) {
 	for name, c := range map[string]struct {
 		words  []string // with the key at the second
 		handed bool
@@ -275,9 +276,9 @@ func TestLineIsSpoilt(t *testing.T) {
 	}
 }
 
-// A long line is kept in order, whoever comes when; all are told where they stand; and
-// the dead are found wherever they are.
-func TestLongLine(t *testing.T) {
+// A long queue stays in order however waiters arrive. Each waiter is told its position,
+// and dead waiters are found wherever they are.
+func TestLongQueue(t *testing.T) {
 	const all = 300
 	n := onRedis(t)
 	held := lining("stock", 0)

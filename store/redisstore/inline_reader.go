@@ -73,14 +73,13 @@ func (w *wire) pause() {
 	w.limit(0)
 }
 
-// quietLocked reports whether no answer is awaited and at most that many waiters exist. The
-// mutex is held.
+// quietLocked reports whether no answer is awaited and at most that many waiters exist.
 func (w *wire) quietLocked(but int64) bool {
 	return w.broken == nil && w.flight.n == 0 && w.again.n == 0 && !w.In.HasBuffered() && w.n.s.waiting.Load() <= but
 }
 
-// resumeLocked makes the connection's goroutine read, unless there is an inline reader, which
-// will see to it. The mutex is held.
+// resumeLocked makes the connection's goroutine read, unless there is an inline reader,
+// which will see to it.
 func (w *wire) resumeLocked() {
 	if t := &w.inline; t.paused && !t.active {
 		t.paused, t.single = false, 0

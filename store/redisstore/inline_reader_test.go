@@ -38,7 +38,7 @@ func (a *asker) ask(t *testing.T, n *node) {
 
 // A caller that is alone reads the answers inline, even one of which the rest comes
 // late; and one that comes late altogether is not missed.
-func TestWhoAsksReads(t *testing.T) {
+func TestCallerReadsItsReply(t *testing.T) {
 	n, server := bareNode(t)
 	var slow atomic.Bool
 	go func() {

@@ -21,15 +21,14 @@ import (
 	"pgregory.net/rapid"
 )
 
-// The scripts keep a line as the model node does: the same answers, the same
-// messages to those who wait, and the same left behind after every single step.
+// The scripts keep a queue as the model node does: after every step the answers, the
+// messages to waiters and the keys are the same.
 
 func TestLinesOnSimulatedRedis(t *testing.T) { checkLines(t, onSimulated(t)) }
 
 func TestLinesOnRedis(t *testing.T) { checkLines(t, onRedis(t)) }
 
-// Every script, with one thing in it changed that is about lines, is found to
-// differ.
+// Every script with a change in what it does with queues is found to differ.
 func TestLinesChanged(t *testing.T) {
 	n := listening(t, onSimulated(t))
 	for _, c := range lineChanges {
@@ -205,7 +204,7 @@ func checkLines(t *testing.T, n *scripted) {
 
 // seldomSteps are lists of steps that chance does not come to often enough.
 var seldomSteps = [][]lineStep{{
-	// The place of who comes back was for longer, and is gone: nobody heard that it had the lock.
+	// The place of the rejoin was for longer, and is gone: no push announced its grant.
 	{Op: asks, Owner: 0, TTL: 30 * lineUnit, Ahead: 500_000},
 	{Op: asks, Owner: 1, TTL: 30 * lineUnit, Ahead: 500_000},
 	{Op: asks, Owner: 2, TTL: 30 * lineUnit, Ahead: 500_000},
@@ -350,7 +349,7 @@ func (r *lineRun) step(s lineStep) error {
 	}
 	if q.Next != nil {
 		if err := r.same(*q.Next, next, stood); err != nil {
-			return fmt.Errorf("of who comes back: %w", err)
+			return fmt.Errorf("of the rejoin: %w", err)
 		}
 	}
 	return r.look()

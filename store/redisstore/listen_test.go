@@ -16,8 +16,8 @@ import (
 	"github.com/leasehold-dev/leasehold/store/redisstore"
 )
 
-// undisturbed is a store in which it makes nobody read soon that an answer is due, that
-// nobody has asked for a while, or that the connection is to be tried.
+// undisturbed opens a store in which no late answer, idle connection or connection test
+// makes the connection's goroutine read soon.
 func undisturbed(t *testing.T, servers []*redistest.Server) *redisstore.Store {
 	t.Helper()
 	s := open(t, addrs(servers), &redisstore.Options{NodeTimeout: long})
@@ -26,7 +26,7 @@ func undisturbed(t *testing.T, servers []*redistest.Server) *redisstore.Store {
 	return s
 }
 
-// asksAlone has s ask one thing after the other for a while.
+// asksAlone makes one call of s after the other for a while.
 func asksAlone(t *testing.T, s *redisstore.Store) {
 	t.Helper()
 	for range 20 {
@@ -40,7 +40,7 @@ func asksAlone(t *testing.T, s *redisstore.Store) {
 	}
 }
 
-// listens has somebody stand in line who takes in by itself what the server says.
+// listens starts a waiter that reads the pushes inline.
 func listens(t *testing.T, s *redisstore.Store, servers []*redistest.Server) (r store.Lease, done <-chan outcome, leave func()) {
 	t.Helper()
 	stack := make([]byte, 1<<20)
@@ -62,7 +62,7 @@ func listens(t *testing.T, s *redisstore.Store, servers []*redistest.Server) (r 
 
 // The only waiter of a store with one server reads the pushes inline. It
 // still notices everything else that ends the wait, and no push is lost.
-func TestWhoStandsInLineListens(t *testing.T) {
+func TestWaiterReadsPushesInline(t *testing.T) {
 	servers := redistest.StartN(t, 1)
 	s := undisturbed(t, servers)
 	ends := func(t *testing.T, done <-chan outcome, want error) {
@@ -82,7 +82,7 @@ func TestWhoStandsInLineListens(t *testing.T) {
 		_, done, leave := listens(t, s, servers)
 		leave()
 		ends(t, done, context.Canceled)
-		letGo(t, s, held, store.Grant{})
+		mustRelease(t, s, held, store.Grant{})
 	})
 	t.Run("Closed", func(t *testing.T) {
 		held := request("stock")
@@ -93,7 +93,7 @@ func TestWhoStandsInLineListens(t *testing.T) {
 		go func() { closes.Close(); close(closed) }()
 		ends(t, done, store.ErrClosed)
 		<-closed
-		letGo(t, s, held, store.Grant{})
+		mustRelease(t, s, held, store.Grant{})
 	})
 	t.Run("OthersWaitToo", func(t *testing.T) {
 		held := request("stock")
@@ -104,9 +104,9 @@ func TestWhoStandsInLineListens(t *testing.T) {
 			r := patientWaiter("stock")
 			requests, all = append(requests, r), append(all, wait(t, t.Context(), s, servers, r))
 		}
-		letGo(t, s, held, store.Grant{})
+		mustRelease(t, s, held, store.Grant{})
 		for i, done := range all {
-			letGo(t, s, requests[i], grantedSoon(t, done))
+			mustRelease(t, s, requests[i], grantedSoon(t, done))
 		}
 	})
 	t.Run("ConnectionBreaks", func(t *testing.T) {
@@ -117,14 +117,14 @@ func TestWhoStandsInLineListens(t *testing.T) {
 		eventually(t, "it is there again", func() bool {
 			return strings.Contains(servers[0].Text(t, "CLIENT", "LIST", "TYPE", "pubsub"), "name=leasehold")
 		})
-		letGo(t, s, held, store.Grant{})
-		letGo(t, s, r, grantedSoon(t, done))
+		mustRelease(t, s, held, store.Grant{})
+		mustRelease(t, s, r, grantedSoon(t, done))
 	})
 }
 
-// The inline reader notices the end of its context also when that comes while it sees
-// how long it may.
-func TestContextEndsBeforeListening(t *testing.T) {
+// The inline reader also notices that its context ends while it works out how long it may
+// read.
+func TestContextEndsBeforeReadingInline(t *testing.T) {
 	s := undisturbed(t, redistest.StartN(t, 1))
 	eventually(t, "the connection's goroutine lets others read", func() bool {
 		asksAlone(t, s)
@@ -152,10 +152,10 @@ func TestContextEndsBeforeListening(t *testing.T) {
 	})
 }
 
-// A waiter that does not read inline is notified all the same: another goroutine reads for as
-// long as anybody stands there, be it that another asks one thing after the other
-// meanwhile, or that the one who listened is served.
-func TestWhoDoesNotListenIsTold(t *testing.T) {
+// A waiter that does not read inline is notified all the same: while there are waiters,
+// another goroutine reads. So it is if another caller makes one call after the other
+// meanwhile, and if the inline reader has got its lock.
+func TestWaiterIsNotifiedByAnotherReader(t *testing.T) {
 	for _, name := range []string{"AnotherAsks", "WhoListenedIsServed"} {
 		t.Run(name, func(t *testing.T) {
 			servers := redistest.StartN(t, 1)
@@ -172,18 +172,18 @@ func TestWhoDoesNotListenIsTold(t *testing.T) {
 				asksAlone(t, s)
 			} else {
 				done = wait(t, t.Context(), s, servers, next)
-				letGo(t, other, held, store.Grant{})
+				mustRelease(t, other, held, store.Grant{})
 				held = r
 				held.Owner = cmp.Or(grantedSoon(t, listened).Owner, r.Owner)
 			}
-			letGo(t, other, held, store.Grant{}) // by another, so that s asks nothing
-			letGo(t, s, next, grantedSoon(t, done))
+			mustRelease(t, other, held, store.Grant{}) // by another, so that s asks nothing
+			mustRelease(t, s, next, grantedSoon(t, done))
 		})
 	}
 }
 
-// A connection over which nothing comes any more is found out although nobody asks
-// anything, be it that who waits listens, or another goroutine.
+// A connection over which nothing arrives any more is noticed although no call is made,
+// whether the waiter reads inline or another goroutine reads.
 func TestSilentConnection(t *testing.T) {
 	t.Parallel() // it mostly waits
 	for _, name := range []string{"WhoWaitsListens", "Another"} {
@@ -204,9 +204,9 @@ func TestSilentConnection(t *testing.T) {
 			eventually(t, "the connection is given up", func() bool {
 				return strings.Count(servers[0].Text(t, "CLIENT", "LIST", "TYPE", "pubsub"), "name=leasehold") == 1
 			})
-			letGo(t, s, held, store.Grant{})
+			mustRelease(t, s, held, store.Grant{})
 			proxies[0].Pass()
-			letGo(t, deaf, next, grantedSoon(t, done))
+			mustRelease(t, deaf, next, grantedSoon(t, done))
 		})
 	}
 }

@@ -45,7 +45,7 @@ type node struct {
 	// locks need not do.
 	unmarked *driver.Refusal
 	lookAt   time.Time // when the mark is checked again
-	// foreign is why no lock may be kept on the node: see checkMembership.
+	// foreign is why the node may keep no lock; see checkMembership.
 	foreign *driver.Refusal
 	// unflushed is set if Flush has something to send; see router.
 	unflushed atomic.Bool
@@ -125,8 +125,8 @@ func (n *node) Put(c driver.Call) error {
 	return n.put(call{command: c.Payload.(*script.Command), timeout: c.Timeout, to: c.To, tag: c.Tag, leases: c.Leases, next: c.Next}, c.More)
 }
 
-// put enqueues a call and never blocks. A call for a node that is down costs a look at
-// the clock; the first one after a pause makes the node try to reconnect.
+// put enqueues a call and never blocks. A call for a node that is down only reads the
+// clock; the first one after a pause makes the node try to reconnect.
 func (n *node) put(c call, more bool) error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -172,7 +172,7 @@ func (n *node) Flush() {
 	}
 }
 
-// refusesLocked returns why c cannot be enqueued. The mutex is held.
+// refusesLocked returns why c cannot be enqueued.
 func (n *node) refusesLocked(c *script.Command) error {
 	switch {
 	case n.closed:
@@ -233,8 +233,8 @@ func (n *node) flush() (more bool) {
 	return more
 }
 
-// needsProofLocked reports whether a call is enqueued that should not be sent over a connection
-// that may be dead. The mutex is held.
+// needsProofLocked reports whether a call is enqueued that should not be sent over a
+// connection that may be dead.
 func (n *node) needsProofLocked() bool {
 	for c := range n.waiting.all {
 		if !c.command.Repeats {

@@ -83,7 +83,7 @@ func TestSharedOwnerChanged(t *testing.T) {
 		old, new string
 	}{
 		{"who joins leaves it to the first", script.Acquire, "call('DEL', '{' .. KEYS[1] .. '}:made')", ""},
-		{"who asks again has joined", script.Acquire, "'}:made')[1] ~= attempt then", "'}:made') then"},
+		{"a repeated request has joined", script.Acquire, "'}:made')[1] ~= attempt then", "'}:made') then"},
 		{"it is not noted who made it", script.Acquire, "call('SET', '{' .. KEYS[1] .. '}:made', attempt, 'PX', LIFE)", ""},
 		{"who joins has made it", script.Acquire, "if held and attempt and call('MGET', '{' .. KEYS[1] .. '}:made')[1] ~= attempt then\n  call('DEL', '{' .. KEYS[1] .. '}:made')", "if held and attempt then\n  call('SET', '{' .. KEYS[1] .. '}:made', attempt)"},
 		{"what is healed is not noted", script.Heal, "redis.call('SET', '{' .. KEYS[1] .. '}:made', attempt, 'PX', LIFE)", ""},

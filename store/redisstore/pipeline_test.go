@@ -21,7 +21,7 @@ func has(t *testing.T, s *redistest.Server, name string) {
 	eventually(t, "the server has "+name, func() bool { return s.Text(t, "EXISTS", name) == "1" })
 }
 
-// What is asked later does not wait for the answers to what was asked before.
+// A later call does not wait for the answers to earlier ones.
 func TestSeveralBatchesInFlight(t *testing.T) {
 	servers := redistest.StartN(t, 1)
 	proxies := behind(t, servers)
@@ -43,8 +43,8 @@ func TestSeveralBatchesInFlight(t *testing.T) {
 	wg.Wait()
 }
 
-// The connection breaks with answers outstanding: all that was asked may have
-// happened, none of it has failed, and in the end nothing is left of it.
+// The connection breaks with answers outstanding. Every call may have been executed, none
+// counts as failed, and in the end nothing is left of them.
 func TestConnectionBreaksWithAnswersOutstanding(t *testing.T) {
 	servers := redistest.StartN(t, 1)
 	proxies := behind(t, servers)
@@ -85,9 +85,8 @@ func TestConnectionBreaksWithAnswersOutstanding(t *testing.T) {
 	}
 }
 
-// A release that was under way when the connection broke is sent again: a
-// majority has answered it, so nobody else would, and the node would keep the
-// lock for its TTL.
+// A release that was in flight when the connection broke is sent again. A majority has
+// answered it, so no caller sends it, and the node would keep the lock for its TTL.
 func TestReleaseIsSentAgain(t *testing.T) {
 	servers := redistest.StartN(t, 3)
 	proxies := behind(t, servers)
@@ -105,8 +104,8 @@ func TestReleaseIsSentAgain(t *testing.T) {
 	eventually(t, "it was sent again", noLock(t, servers, "a"))
 }
 
-// Scripts are flushed with commands under way. They are taught again, and the
-// order of what was put stays.
+// Scripts are flushed with commands in flight. They are loaded again, and the order of the
+// calls stays.
 func TestOrderHoldsWhenScriptsAreFlushed(t *testing.T) {
 	servers := redistest.StartN(t, 3)
 	proxies := behind(t, servers)
@@ -158,9 +157,9 @@ func TestScriptsFlushedUnderLoad(t *testing.T) {
 	}
 }
 
-// A server that says more than it was asked is not listened to any longer: its
-// answers would belong to the wrong questions from then on.
-func TestAnswersNobodyAskedFor(t *testing.T) {
+// A connection is closed if the server sends a reply without a request: all later replies
+// would belong to the wrong requests.
+func TestReplyWithoutARequest(t *testing.T) {
 	server := &parrot{}
 	yes := "*2\r\n:1\r\n$16\r\n1790000000123456\r\n"
 	server.say(yes)
@@ -181,9 +180,9 @@ func TestAnswersNobodyAskedFor(t *testing.T) {
 	})
 }
 
-// A node that answers nothing is unreachable for everybody as soon as one
-// request has waited long enough.
-func TestSilenceIsToldToAll(t *testing.T) {
+// A node that answers nothing is down for all callers as soon as one request has waited
+// long enough.
+func TestSilentNodeIsDownForAllCallers(t *testing.T) {
 	servers := redistest.StartN(t, 1)
 	proxies := behind(t, servers)
 	s := open(t, addrs(proxies), &redisstore.Options{NodeTimeout: 50 * time.Millisecond, ConnectTimeout: long})

@@ -90,29 +90,29 @@ func (w *wire) handlePush(v resp.Value) {
 	case !ok:
 		n.log.Debug("ignoring an invalid push", "message", v.List[2].String())
 	case told.Granted && n.isCounting(): // an operator has declared the server empty; it grants again
-		n.s.keeper.OnPushLost(n.index)
+		n.s.driver.OnPushLost(n.index)
 	case told.Granted:
 		if !pushesStamped {
 			told.Stamp = w.at
 		}
-		name := n.s.keeper.OnGranted(n.index, told.Owner, driver.Reply{Token: told.Token, Counted: told.Counted, Reserved: told.Reserved, Stamp: told.Stamp, Clock: told.Clock, At: w.at})
+		name := n.s.driver.OnGranted(n.index, told.Owner, driver.Reply{Token: told.Token, Counted: told.Counted, Reserved: told.Reserved, Stamp: told.Stamp, Clock: told.Clock, At: w.at})
 		if name != "" && n.s.guarded.Load() {
 			n.saw([]byte(name), told.Token, w.at)
 		}
 	default:
-		n.s.keeper.OnFree(n.index, told.Owner)
+		n.s.driver.OnFree(n.index, told.Owner)
 	}
 }
 
 // recheckWaiters makes all waiters ask the node again after its connection broke.
 func (w *wire) recheckWaiters() {
 	if w.canPush && missedAsked { // even if nobody waits at a place yet
-		w.n.s.keeper.OnPushLost(w.n.index)
+		w.n.s.driver.OnPushLost(w.n.index)
 	}
 }
 
-// testPushLocked tests a silent connection while there are waiters. The mutex is held, and nothing
-// is in flight. It returns when to test again; zero means not before something is sent.
+// testPushLocked tests a silent connection, with nothing in flight, while there are
+// waiters. It returns when to test again; zero means not before something is sent.
 func (w *wire) testPushLocked(now time.Time) (again time.Time) {
 	n := w.n
 	if !w.canPush || n.s.waiting.Load() == 0 {

@@ -40,9 +40,9 @@ func (s *Store) guard() error {
 	return nil
 }
 
-// arrivalLocked returns the command that checks the mark and updates it; nil if the client
-// cannot distinguish the runs of the server. What the server reported about itself is
-// used on a new connection only, since it may be out of date later. The mutex is held.
+// arrivalLocked returns the command that checks the mark and updates it; nil if the
+// client cannot distinguish the runs of the server. What the server reported about itself
+// is used on a new connection only, since it may be out of date later.
 func (n *node) arrivalLocked(isNew bool) *script.Command {
 	id, durable := n.server, n.durable()
 	if id.RunID == "" && durable != "asserted" {

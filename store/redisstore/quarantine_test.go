@@ -65,7 +65,7 @@ func forgets(t *testing.T, comesBack func(*redistest.Server)) bool {
 
 // A node that forgot a lock in a crash would make a second majority. Without
 // its quarantine it does.
-func TestANodeThatForgotStaysOut(t *testing.T) {
+func TestForgetfulNodeIsQuarantined(t *testing.T) {
 	if forgets(t, func(*redistest.Server) {}) {
 		t.Error("two clients hold the lock")
 	}
@@ -74,7 +74,7 @@ func TestANodeThatForgotStaysOut(t *testing.T) {
 	}
 }
 
-// What makes a quarantine, and what does not.
+// Some events begin a quarantine, and others do not.
 func TestQuarantine(t *testing.T) {
 	t.Parallel() // it mostly waits
 	t.Run("Restarted", func(t *testing.T) {
@@ -164,7 +164,8 @@ func TestQuarantine(t *testing.T) {
 	})
 }
 
-// An operator says that new servers are new; of exactly those that run then.
+// An operator declares that new servers are new. The declaration covers only their present
+// runs.
 func TestBootstrap(t *testing.T) {
 	servers := redistest.StartN(t, 3)
 	for _, s := range servers {
@@ -201,8 +202,8 @@ func TestBootstrap(t *testing.T) {
 	eventually(t, "two nodes are in quarantine", func() bool { return shut(t, s, "b", "") == 2 })
 }
 
-// Of servers that were declared empty while every write went to a file, all leases are
-// there after a restart. Their declaration by force says nothing of leases from before.
+// Servers that were declared empty while every write went to a file have all leases after
+// a restart. A declaration by force says nothing about leases from before it.
 func TestBootstrapOfDurableServers(t *testing.T) {
 	for name, force := range map[string]bool{"empty": false, "by force": true} {
 		t.Run(name, func(t *testing.T) {
@@ -219,7 +220,7 @@ func TestBootstrapOfDurableServers(t *testing.T) {
 	}
 }
 
-// A single server keeps quarantine only where a lock requires it.
+// A single server keeps quarantine only if a lock requires it.
 func TestOneServerInQuarantine(t *testing.T) {
 	server := redistest.Start(t)
 	s := open(t, []string{server.Addr()}, nil)
@@ -280,7 +281,7 @@ func TestQuarantineOfTheLongestTTL(t *testing.T) {
 
 // A user that may only look at locks can connect, even if no client has written the mark
 // yet; granting takes the right to.
-func TestLookingNeedsNoMark(t *testing.T) {
+func TestInspectNeedsNoMark(t *testing.T) {
 	servers := redistest.StartN(t, 3)
 	for _, s := range servers {
 		s.Text(t, "DEL", redistest.Mark)

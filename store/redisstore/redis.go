@@ -1,16 +1,18 @@
 // Package redisstore keeps locks on one Redis server, or on a majority of several
 // independent servers. The algorithm is Redlock, extended by a fencing token that each
 // grant carries. Locks can also be kept on a Redis Cluster, each on one master, with
-// weaker guarantees: see Cluster.
+// weaker guarantees: see Cluster. The locks are mutexes: other kinds are refused with
+// store.ErrUnsupported. Open and OpenCluster describe the URLs, which store.Open
+// understands too.
 //
 // Lock L is the key L with the value "owner {...}" and a TTL. Any other client that locks
 // with SET L value NX PX therefore excludes this one, and is excluded by it. All other
 // data of lock L is in keys that begin with {L}:.
 //
 // The servers must be independent masters. A promoted replica may not know of a lock that
-// its master granted, and no client can notice that. Where sentinels promote replicas
-// (redis-sentinel://), the class of the store is therefore store.Efficiency. Tokens do
-// not go back there either, as long as the servers' clocks agree: a resource that checks
+// its master granted, and no client can notice that. If sentinels promote replicas
+// (redis-sentinel://), the class of the store is therefore store.Efficiency. Even then
+// tokens do not go back, as long as the servers' clocks agree: a resource that checks
 // tokens refuses a holder whose lock was lost.
 package redisstore
 
@@ -37,7 +39,7 @@ import (
 type Store struct {
 	o        config.Config
 	nodes    []*node
-	keeper   driver.Driver
+	driver   driver.Driver
 	servers  membership.Registry
 	wall     func() time.Time // time of day
 	declares bool             // it is opened to end quarantines, which then are no news
@@ -47,8 +49,8 @@ type Store struct {
 	channel       string        // on which the servers push hand-offs to this store
 	closing       chan struct{} // closed by Close
 	waiting       atomic.Int64  // number of waiters
-	pushTestAfter time.Duration // waitingProof
-	idle          time.Duration // idleAfter
+	pushTestAfter time.Duration // see pushTestAfter
+	idle          time.Duration // see idleAfter
 
 	// Servers that may have forgotten leases abstain; see guard.
 	guarded, armed atomic.Bool
@@ -65,12 +67,20 @@ var _ store.Store = (*Store)(nil)
 //
 //	redis://user:password@a:6379,b:6379,c:6379/0?max_ttl=60s&node_timeout=50ms
 //
-// The scheme rediss:// selects TLS. A nil o means the defaults.
+// The scheme rediss:// selects TLS. One host is a single server, several hosts are
+// independent servers that decide by majority. If they need a URL each, because their
+// passwords differ, urls has several. One server on this machine can also be named by
+// its unix socket:
+//
+//	unix://user:password@/run/redis.sock?db=0&max_ttl=60s
+//
+// A nil o means the defaults.
 //
 // Open blocks until a majority of the nodes has answered or cannot answer any more, at
 // most for Options.ConnectTimeout. A node that is down is tried again when it is needed.
 // Open fails with a *store.QuorumError if too few nodes are up, or if one server is
-// listed under two addresses.
+// listed under two addresses. If the URLs or the options are wrong, it fails
+// before it sends anything.
 //
 // The URLs can instead name the sentinels that watch a master and its replicas:
 //
@@ -109,9 +119,9 @@ func newStore(urls []string, o *Options) (*Store, error) {
 		return nil, err
 	}
 	s := &Store{o: opts, membership: lists, topology: independent{}, wall: opts.Wall(), channel: script.ChannelBegin + rand.Text(), closing: make(chan struct{}), pushTestAfter: pushTestAfter, idle: idleAfter}
-	s.keeper = driver.Driver{Sets: lists.Sets, Encode: s.encode, EncodeRenewals: s.bundle, NodeTimeout: opts.TimeoutFor, Clock: opts.Clock, Wall: s.wall, Jitter: opts.Jitter(), Logger: opts.Logger, Coalesce: s.crowded, Closing: s.closing}
+	s.driver = driver.Driver{Sets: lists.Sets, Encode: s.encode, EncodeRenewals: s.bundle, NodeTimeout: opts.TimeoutFor, Clock: opts.Clock, Wall: s.wall, Jitter: opts.Jitter(), Logger: opts.Logger, Coalesce: s.crowded, Closing: s.closing}
 	if len(addrs) > 1 && clocksWatched {
-		s.keeper.Clocks = driver.NewClocks(len(addrs), opts.Quarantine(), driver.WallAhead(opts.Clock), opts.Logger)
+		s.driver.Clocks = driver.NewClocks(len(addrs), opts.Quarantine(), driver.WallAhead(opts.Clock), opts.Logger)
 	}
 	s.guarded.Store(len(addrs) > 1)
 	s.armed.Store(len(addrs) > 1)
@@ -133,7 +143,7 @@ func newStore(urls []string, o *Options) (*Store, error) {
 	s.nodes = make([]*node, len(addrs))
 	for i, a := range addrs {
 		s.nodes[i] = newNode(i, a, s)
-		s.keeper.Nodes = append(s.keeper.Nodes, s.nodes[i])
+		s.driver.Nodes = append(s.driver.Nodes, s.nodes[i])
 	}
 	return s, nil
 }
@@ -160,7 +170,7 @@ func (s *Store) Acquire(ctx context.Context, r store.AcquireRequest) (store.Gran
 	if err := s.ready(ctx, r.Lease, r.Check(s.Caps())); err != nil {
 		return store.Grant{}, err
 	}
-	return s.keeper.Acquire(ctx, r)
+	return s.driver.Acquire(ctx, r)
 }
 
 // Renew implements store.Store. It renews all leases at once, and returns when each lease
@@ -172,7 +182,7 @@ func (s *Store) Renew(ctx context.Context, leases []store.Lease) []error {
 		errs[i] = cmp.Or(s.usable(ctx), r.Check(caps))
 	}
 	if !slices.ContainsFunc(errs, func(err error) bool { return err != nil }) {
-		return s.keeper.Renew(ctx, leases)
+		return s.driver.Renew(ctx, leases)
 	}
 	var valid []store.Lease
 	for i, r := range leases {
@@ -180,7 +190,7 @@ func (s *Store) Renew(ctx context.Context, leases []store.Lease) []error {
 			valid = append(valid, r)
 		}
 	}
-	results := s.keeper.Renew(ctx, valid)
+	results := s.driver.Renew(ctx, valid)
 	for i := range errs {
 		if errs[i] == nil {
 			errs[i], results = results[0], results[1:]
@@ -194,7 +204,7 @@ func (s *Store) Release(ctx context.Context, r store.ReleaseRequest) error {
 	if err := cmp.Or(s.usable(ctx), r.Check(s.Caps())); err != nil {
 		return err
 	}
-	return s.keeper.Release(ctx, r)
+	return s.driver.Release(ctx, r)
 }
 
 // ready refuses a request to acquire that is invalid or that the servers cannot fulfil,

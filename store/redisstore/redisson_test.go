@@ -38,7 +38,7 @@ func TestRedissonHolds(t *testing.T) {
 		for _, server := range servers {
 			server.Text(t, "DEL", "stock")
 		}
-		letGo(t, s, next, grantedSoon(t, done))
+		mustRelease(t, s, next, grantedSoon(t, done))
 	}
 }
 

@@ -156,7 +156,7 @@ func TestReplaceGoesOnWithoutTheOldNodes(t *testing.T) {
 
 // A node of both lists was down during the replacement, and comes back with a mark from
 // before: clients that know the new list have it join.
-func TestNodeThatWasDownJoinsTheNewList(t *testing.T) {
+func TestNodeThatWasDownJoinsTheNewMembership(t *testing.T) {
 	t.Parallel()
 	servers := redistest.StartN(t, 4)
 	a := addrs(servers)
@@ -187,7 +187,7 @@ func TestNodeThatWasDownJoinsTheNewList(t *testing.T) {
 
 // The list of a node is not changed by clients of a list that was replaced by the node's:
 // they may have met a node that was down then.
-func TestReplacedListTakesNoNodeBack(t *testing.T) {
+func TestReplacedMembershipTakesNoNodeBack(t *testing.T) {
 	t.Parallel()
 	servers := redistest.StartN(t, 4)
 	a := addrs(servers)

@@ -13,9 +13,9 @@ import (
 	"github.com/leasehold-dev/leasehold/store/redisstore/redisadmin"
 )
 
-// One list of nodes is replaced by another while clients that know the old one,
-// both, and the new one are there. At every moment those that are served exclude
-// each other, and the others are told which lists differ.
+// One membership is replaced by another beside clients that know the old one, both, or the
+// new one. At every moment the clients that are served exclude each other, and the others
+// get an error that names both memberships.
 func TestReplace(t *testing.T) {
 	t.Parallel() // it mostly waits
 	servers := redistest.StartN(t, 4)
@@ -118,7 +118,7 @@ func TestReplace(t *testing.T) {
 }
 
 // An invalid replacement is refused before anything is sent.
-func TestReplaceNeedsTwoLists(t *testing.T) {
+func TestReplaceNeedsTwoMemberships(t *testing.T) {
 	for url, want := range map[string]string{
 		"redis://127.0.0.1:1,127.0.0.1:2?next=127.0.0.1:2,127.0.0.1:1": "nothing to replace",
 		"redis://127.0.0.1:1?next=127.0.0.1:2,127.0.0.1:2":             "listed twice",

@@ -45,14 +45,14 @@ func toRetain(q driver.Question) driver.Question {
 	return q
 }
 
-// sendingLocked records that c is about to be sent. The mutex is held.
+// sendingLocked records that c is about to be sent.
 func (n *node) sendingLocked(c *script.Command) {
 	if c.Script.Takes() {
 		n.retained.Told(idOf(c.Question.Lease))
 	}
 }
 
-// unsentLocked records that c was not sent, and will not be. The mutex is held.
+// unsentLocked records that c was not sent, and will not be.
 func (n *node) unsentLocked(c call, now time.Time) {
 	s := c.command.Script
 	switch {
@@ -66,7 +66,7 @@ func (n *node) unsentLocked(c call, now time.Time) {
 	}
 }
 
-// retainLocked retains the release that c asks for. The mutex is held.
+// retainLocked retains the release that c asks for.
 func (n *node) retainLocked(c *script.Command, now time.Time) {
 	q := toRetain(c.Question)
 	if n.retained.Keep(idOf(q.Lease), q, q.Lease.TTL, now) {
@@ -103,7 +103,7 @@ func (n *node) answered(c call, r script.Reply) {
 	n.scheduleResendLocked(now)
 }
 
-// disconnectedLocked retains the unanswered releases of w, which is lost. The mutex is held.
+// disconnectedLocked retains the unanswered releases of w, which is lost.
 func (n *node) disconnectedLocked(w *wire) {
 	if n.closed {
 		return
@@ -130,15 +130,14 @@ func (n *node) disconnectedLocked(w *wire) {
 	}
 }
 
-// connectedLocked records that there is a connection. The mutex is held.
+// connectedLocked records that there is a connection.
 func (n *node) connectedLocked() {
 	now := time.Now()
 	n.retained.Connected(n.server.RunID, now)
 	n.sendRetainedLocked(now)
 }
 
-// sendRetainedLocked enqueues the retained releases that are due, before all other calls. The mutex is
-// held.
+// sendRetainedLocked enqueues the retained releases that are due, before all other calls.
 func (n *node) sendRetainedLocked(now time.Time) {
 	due := n.retained.Due(now)
 	n.retains.Store(int64(n.retained.Len()))
@@ -158,8 +157,8 @@ func (n *node) sendRetainedLocked(now time.Time) {
 	n.scheduleResendLocked(now)
 }
 
-// scheduleResendLocked has resendDue called when a retained release is due again, or when the node may
-// reconnect for one. The mutex is held.
+// scheduleResendLocked has resendDue called when a retained release is due again, or when
+// the node may reconnect for one.
 func (n *node) scheduleResendLocked(now time.Time) {
 	at, ok := n.retained.Next()
 	if n.wire == nil && n.down != nil && at.Before(n.retryAt) {

@@ -50,8 +50,8 @@ func TestReleaseWhileANodeIsAway(t *testing.T) {
 	eventually(t, "nothing is retained any more", func() bool { return s.Stats().Nodes[1].Retained == 0 })
 }
 
-// An attempt of which nobody knows whether it took the lock is cleaned up, however often
-// the node refuses a connection before.
+// An attempt of unknown outcome is cleaned up, however often the node refuses a connection
+// before.
 func TestAttemptDuringAnOutage(t *testing.T) {
 	servers := redistest.StartN(t, 1)
 	proxies := behind(t, servers)
@@ -69,7 +69,7 @@ func TestAttemptDuringAnOutage(t *testing.T) {
 	eventually(t, "the lock is gone", noLock(t, servers, "a"))
 }
 
-// An error reply is no release: it is asked for again until the server has done it.
+// A release that gets an error reply is sent again until the server has executed it.
 func TestReleaseRefusedByANode(t *testing.T) {
 	for name, trouble := range map[string]struct{ begin, end []string }{
 		"READONLY": {[]string{"REPLICAOF", "127.0.0.1", "1"}, []string{"REPLICAOF", "NO", "ONE"}},
@@ -114,10 +114,9 @@ func TestNothingIsRetainedForADeadNode(t *testing.T) {
 	}
 }
 
-// While one node at a time is away for 150 ms of each second, and never two at once,
-// those who want a lock go on getting it, at least each half second. The leases last for
-// 30 s: what a node keeps of one that is over would keep everybody from the lock for that
-// long.
+// While one node at a time is away for 150 ms of each second, and never two at once, locks
+// are granted at least each half second. The leases last for 30 s: if a node kept one that
+// is over, no client could have the lock for that long.
 func TestBlips(t *testing.T) {
 	for name, away := range map[string]time.Duration{"refused": 150 * time.Millisecond, "reset": 0} {
 		t.Run(name, func(t *testing.T) {
@@ -204,9 +203,9 @@ func TestReleaseOutOfMemory(t *testing.T) {
 	}
 }
 
-// A server may hand the lock to somebody who waited and has left: its place was kept by
-// a request that came late. The client, which is told of it, gives the lock back.
-func TestLockForSomebodyWhoLeft(t *testing.T) {
+// A server may hand the lock to a waiter that has left, if a late request kept its place.
+// The client is notified and releases the lock.
+func TestLockHandedToAWaiterThatLeft(t *testing.T) {
 	for _, nodes := range []int{1, 3} {
 		t.Run(fmt.Sprint(nodes), func(t *testing.T) {
 			servers := redistest.StartN(t, nodes)

@@ -57,7 +57,7 @@ func (r *turn) standing() store.Grant {
 func (r *turn) placedAt(servers ...*redistest.Server) {
 	r.t.Helper()
 	for _, server := range servers {
-		eventually(r.t, "who comes back has a place", func() bool { return placed(r.t, server, r.next) })
+		eventually(r.t, "the client that rejoined has a place", func() bool { return placed(r.t, server, r.next) })
 	}
 }
 
@@ -65,12 +65,12 @@ func (r *turn) placedAt(servers ...*redistest.Server) {
 func (r *turn) comes(g store.Grant) {
 	r.t.Helper()
 	done := waits(r.t.Context(), r.s, r.next)
-	letGo(r.t, r.other, r.first, g)
+	mustRelease(r.t, r.other, r.first, g)
 	back := grantedSoon(r.t, done)
 	if back.Token <= g.Token {
 		r.t.Errorf("token %d after %d", back.Token, g.Token)
 	}
-	letGo(r.t, r.s, r.next, back)
+	mustRelease(r.t, r.s, r.next, back)
 }
 
 // asks is comes where next has no place at one of the servers yet.
@@ -78,14 +78,14 @@ func (r *turn) asks(server *redistest.Server, g store.Grant) {
 	r.t.Helper()
 	done := waits(r.t.Context(), r.s, r.next)
 	asked := time.Now()
-	eventually(r.t, "who comes back asks where it has no place", func() bool {
+	eventually(r.t, "the client asks where it has no place", func() bool {
 		if time.Since(asked) > soon { // it refreshes its places later than that
-			r.t.Fatal("who comes back does not ask where it has no place")
+			r.t.Fatal("the client does not ask where it has no place")
 		}
 		return placed(r.t, server, r.next)
 	})
-	letGo(r.t, r.other, r.first, g)
-	letGo(r.t, r.s, r.next, grantedSoon(r.t, done))
+	mustRelease(r.t, r.other, r.first, g)
+	mustRelease(r.t, r.s, r.next, grantedSoon(r.t, done))
 }
 
 // givesUp leaves the place, and then ends it all.
@@ -94,13 +94,13 @@ func (r *turn) givesUp(g store.Grant) {
 	if err := r.s.Release(r.t.Context(), store.ReleaseRequest{Lease: r.next}); !errors.Is(err, store.ErrNotHeld) {
 		r.t.Errorf("release of a place that nobody wants: %v", err)
 	}
-	letGo(r.t, r.other, r.first, g)
+	mustRelease(r.t, r.other, r.first, g)
 }
 
 var afterwards = map[string]func(*turn, store.Grant){"comes back": (*turn).comes, "gives up": (*turn).givesUp}
 
-// Where one server of three is dead the others do it all.
-func TestReturnWhereOneIsDead(t *testing.T) {
+// If one server of three is dead, the other two release and keep the place.
+func TestRejoinWithADeadServer(t *testing.T) {
 	t.Parallel() // it mostly waits
 	for name, ends := range afterwards {
 		t.Run(name, func(t *testing.T) {
@@ -114,9 +114,9 @@ func TestReturnWhereOneIsDead(t *testing.T) {
 	}
 }
 
-// A server that could not be told of the return is asked by who comes back as soon as it
-// is there again.
-func TestReturnWhereOneWasAway(t *testing.T) {
+// A server that was away during the rejoin is asked for a place as soon as it is back and
+// the client waits.
+func TestRejoinWithAServerThatWasAway(t *testing.T) {
 	r := newTurn(t)
 	r.proxies[1].RefuseNew()
 	r.proxies[1].Cut()
@@ -130,9 +130,9 @@ func TestReturnWhereOneWasAway(t *testing.T) {
 	nothingLeft(t, r.servers)
 }
 
-// Where nobody else waits at a server there is no place at first, and one as soon as who
-// comes back waits.
-func TestReturnWhereNobodyWaitsAtOne(t *testing.T) {
+// A server without other waiters gives no place at first, and gives one as soon as the
+// client waits.
+func TestRejoinWithoutWaitersAtOneServer(t *testing.T) {
 	r := newTurn(t)
 	r.servers[1].Text(t, "DEL", "{stock}:line", "{stock}:waits", "{stock}:place:"+r.first.Owner)
 	g := r.standing()
@@ -144,11 +144,10 @@ func TestReturnWhereNobodyWaitsAtOne(t *testing.T) {
 	nothingLeft(t, r.servers)
 }
 
-// A majority has answered, so that nobody waits for the one server whose connection
-// breaks. It is told of the release again. The place it is not asked for until somebody
-// comes back, and nothing is left there in the end, whether the server had done both
-// before or neither.
-func TestReturnIsSentAgain(t *testing.T) {
+// A majority has answered, so no caller waits for the one server whose connection breaks.
+// The release is sent to it again. The place is not asked for until the client waits, and
+// nothing is left there in the end, whether the server had executed both before or neither.
+func TestRejoinIsSentAgain(t *testing.T) {
 	t.Parallel() // it mostly waits
 	for what, breaks := range map[string]struct {
 		before, after func(*turn, *faultproxy.Proxy)
@@ -206,14 +205,14 @@ func TestReturnIsSentAgain(t *testing.T) {
 				breaks.after(r, r.proxies[2])
 			}
 			r.proxies[2].Pass()
-			letGo(t, r.other, r.first, g)
+			mustRelease(t, r.other, r.first, g)
 			nothingLeft(t, r.servers)
 		})
 	}
 }
 
-// With one server nobody knows what has become of the return, and so there is no place.
-func TestReturnToOneServerIsSentAgain(t *testing.T) {
+// With one server the outcome of the rejoin is unknown, so there is no place.
+func TestRejoinAtOneServerIsSentAgain(t *testing.T) {
 	r := newTurnOf(t, 1)
 	r.proxies[0].CutReplyTo("{stock}:gone:"+r.held.Owner, 3)
 	if standing, err := r.s.ReleaseAndRejoin(t.Context(), store.ReleaseRequest{Lease: r.held}, store.WaitRequest{Lease: r.next}); standing || !errors.Is(err, store.ErrAmbiguous) {
@@ -221,13 +220,13 @@ func TestReturnToOneServerIsSentAgain(t *testing.T) {
 	}
 	g := grantedSoon(t, r.got)
 	eventually(t, "nobody comes back", func() bool { return r.servers[0].Text(t, "EXISTS", "{stock}:place:"+r.next.Owner) == "0" })
-	letGo(t, r.other, r.first, g)
+	mustRelease(t, r.other, r.first, g)
 	nothingLeft(t, r.servers)
 }
 
-// The place that comes with a release says that the server has no way to tell, and the
-// release is sent again to a server that did not get it.
-func TestReturnIsSentAgainWithoutPush(t *testing.T) {
+// The place that comes with a release has the no-push flag, and the release is sent again
+// to a server that did not get it.
+func TestRejoinIsSentAgainWithoutPush(t *testing.T) {
 	servers := redistest.StartN(t, 3, "--rename-command", "HELLO", "")
 	proxies := behind(t, servers)
 	s, other := open(t, addrs(proxies), &redisstore.Options{NodeTimeout: long}), open(t, addrs(proxies), &redisstore.Options{NodeTimeout: long})
@@ -255,13 +254,13 @@ func TestReturnIsSentAgainWithoutPush(t *testing.T) {
 	if err := s.Release(t.Context(), store.ReleaseRequest{Lease: next}); !errors.Is(err, store.ErrNotHeld) {
 		t.Errorf("release of a place that nobody wants: %v", err)
 	}
-	letGo(t, other, first, grantedSoon(t, got))
+	mustRelease(t, other, first, grantedSoon(t, got))
 	nothingLeft(t, servers)
 }
 
-// A caller whose context ends during the return gets an error that says the outcome is unknown, and has no
-// place: what reaches the servers all the same is the release.
-func TestReturnIsCancelled(t *testing.T) {
+// A caller whose context ends during the rejoin gets an error that says that the outcome
+// is unknown, and has no place. The release reaches the servers all the same.
+func TestRejoinIsCancelled(t *testing.T) {
 	t.Run("before", func(t *testing.T) {
 		r := newTurn(t)
 		ctx, cancel := context.WithCancel(t.Context())
@@ -273,8 +272,8 @@ func TestReturnIsCancelled(t *testing.T) {
 		if err != nil || state.Holder.Owner != r.held.Owner || len(state.Line) != 1 {
 			t.Errorf("after a return that never began: %+v, %v", state, err)
 		}
-		letGo(t, r.s, r.held, store.Grant{})
-		letGo(t, r.other, r.first, grantedSoon(t, r.got))
+		mustRelease(t, r.s, r.held, store.Grant{})
+		mustRelease(t, r.other, r.first, grantedSoon(t, r.got))
 		nothingLeft(t, r.servers)
 	})
 	for what, c := range map[string]struct {
@@ -317,15 +316,15 @@ func TestReturnIsCancelled(t *testing.T) {
 			if err := r.s.Release(t.Context(), store.ReleaseRequest{Lease: r.held}); !errors.Is(err, store.ErrNotHeld) {
 				t.Errorf("release after it: %v", err)
 			}
-			letGo(t, r.other, r.first, g)
+			mustRelease(t, r.other, r.first, g)
 			nothingLeft(t, r.servers)
 		})
 	}
 }
 
-// The connections break between the return and the next time, and who comes back is
-// passed over meanwhile. It finds out as soon as it waits.
-func TestReturnIsPassedOver(t *testing.T) {
+// The connections break between the rejoin and the wait, and the place is skipped
+// meanwhile. The client finds out as soon as it waits.
+func TestRejoinedPlaceIsSkipped(t *testing.T) {
 	for _, nodes := range []int{1, 3} {
 		t.Run(fmt.Sprint(nodes), func(t *testing.T) {
 			r := newTurnOf(t, nodes)
@@ -338,11 +337,11 @@ func TestReturnIsPassedOver(t *testing.T) {
 						return strings.HasSuffix(strings.TrimSpace(server.Text(t, "PUBSUB", "NUMSUB", place[4])), n)
 					}
 				}
-				eventually(t, "who comes back listens", listens("1"))
+				eventually(t, "the client that rejoined is subscribed", listens("1"))
 				server.Text(t, "CLIENT", "KILL", "ID", firstConnection(t, server))
 				eventually(t, "nobody listens", listens("0"))
 			}
-			letGo(t, r.other, r.first, g)
+			mustRelease(t, r.other, r.first, g)
 			for _, server := range r.servers {
 				eventually(t, "it is passed over", func() bool { return server.Text(t, "EXISTS", "stock", "{stock}:line") == "0" })
 			}
@@ -351,7 +350,7 @@ func TestReturnIsPassedOver(t *testing.T) {
 				return err == nil && !slices.ContainsFunc(state.Nodes, func(n store.NodeOutcome) bool { return n.Outcome != store.Absent })
 			})
 			done := waits(t.Context(), r.s, r.next)
-			letGo(t, r.s, r.next, grantedSoon(t, done))
+			mustRelease(t, r.s, r.next, grantedSoon(t, done))
 			nothingLeft(t, r.servers)
 		})
 	}
@@ -369,9 +368,9 @@ func firstConnection(t *testing.T, server *redistest.Server) string {
 	panic("unreachable")
 }
 
-// A server that has forgotten the scripts is taught again, with a return under way, and
-// what is put behind it stays there.
-func TestReturnHoldsWhenScriptsAreFlushed(t *testing.T) {
+// A server that has forgotten the scripts gets them again, with a rejoin in flight, and
+// the calls behind it stay behind it.
+func TestRejoinWhenScriptsAreFlushed(t *testing.T) {
 	for name, ends := range afterwards {
 		t.Run(name, func(t *testing.T) {
 			r := newTurn(t)

@@ -37,7 +37,7 @@ func (n *node) reviews() bool {
 	return n.s.guarded.Load() && n.s.topology.class() >= store.CrashSafe
 }
 
-// startReviewLocked schedules the first review of a new connection. The mutex is held.
+// startReviewLocked schedules the first review of a new connection.
 func (n *node) startReviewLocked(now time.Time) {
 	n.review = review{due: now.Add(clockPause(n.s.o.MaxTTL))}
 }

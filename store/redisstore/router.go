@@ -151,7 +151,7 @@ func (r *router) anybody() (found *node) {
 	return found
 }
 
-// memberAtLocked returns the member at that address. The mutex is held.
+// memberAtLocked returns the member at that address.
 func (r *router) memberAtLocked(host string) *node {
 	n := r.members[host]
 	if n == nil && !r.closed {

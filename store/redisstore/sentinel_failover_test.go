@@ -64,12 +64,12 @@ func TestFailover(t *testing.T) {
 	if g.Token <= token {
 		t.Errorf("token %d after %d", g.Token, token)
 	}
-	letGo(t, two, a, g)
+	mustRelease(t, two, a, g)
 	next := granted(t, gotB)
 	if next.Token <= g.Token {
 		t.Errorf("token %d after %d", next.Token, g.Token)
 	}
-	letGo(t, one, b, next)
+	mustRelease(t, one, b, next)
 	nothingLeft(t, []*redistest.Server{replica})
 }
 
@@ -101,7 +101,7 @@ func TestFailoverLosesALock(t *testing.T) {
 	if !errors.Is(err, store.ErrNotHeld) {
 		t.Errorf("renewal of a lease that the new master does not know: %v", err)
 	}
-	letGo(t, two, next, g)
+	mustRelease(t, two, next, g)
 }
 
 // A replica is promoted although the master is well, which is made a replica: the lock
@@ -124,7 +124,7 @@ func TestFailoverOnOrder(t *testing.T) {
 	if v := replica.Text(t, "GET", "stock"); v == "(nil)" {
 		t.Error("the new master does not know the lock that was granted")
 	}
-	letGo(t, two, next, g)
+	mustRelease(t, two, next, g)
 }
 
 // The sentinels cannot reach the master any more, and promote the replica; we can reach
@@ -162,7 +162,7 @@ func TestMasterThatIsCutOffFromTheSentinels(t *testing.T) {
 	if v := replica.Text(t, "GET", "stock"); v == "(nil)" {
 		t.Error("the new master does not know the lock that was granted")
 	}
-	letGo(t, two, next, g)
+	mustRelease(t, two, next, g)
 }
 
 // A master that was made a replica says so when it is to write, before any sentinel

@@ -21,6 +21,9 @@ import (
 // openAt opens a store and closes it with the test.
 func openAt(t *testing.T, url string, o *redisstore.Options) *redisstore.Store {
 	t.Helper()
+	if o == nil {
+		o = &redisstore.Options{NodeTimeout: long}
+	}
 	s, err := redisstore.Open(t.Context(), []string{url}, o)
 	if err != nil {
 		t.Fatal(err)

@@ -28,10 +28,11 @@ func ofAnotherList(err error) bool {
 	return errors.As(err, &refused) && refused.Count(store.Refused) == 1 && strings.Contains(err.Error(), "configured with other servers")
 }
 
-// A server that decides together with others grants nothing to those who know no
-// other: neither when they come, nor when they were there before. With a majority of
-// the others they would not exclude each other. They may look, and release.
-func TestOneServerOfAList(t *testing.T) {
+// A server that belongs to a membership of several grants nothing to clients that are
+// configured with this server only, whether they connected before or after: such a client
+// and one that has a majority of the other servers would not exclude each other. Inspecting
+// and releasing still work.
+func TestOneServerOfAMembership(t *testing.T) {
 	servers := redistest.StartN(t, 3)
 	a := addrs(servers)
 	only := openURL(t, "redis://"+a[0])
@@ -42,7 +43,7 @@ func TestOneServerOfAList(t *testing.T) {
 		return ofAnotherList(only.Renew(t.Context(), []store.Lease{held})[0])
 	})
 	if _, err := only.Acquire(t.Context(), store.AcquireRequest{Lease: request("free")}); !ofAnotherList(err) || !strings.Contains(err.Error(), a[2]) {
-		t.Errorf("by who was there before: %v", err)
+		t.Errorf("by a client that was connected before: %v", err)
 	}
 	if st, err := only.Inspect(t.Context(), "held"); err != nil || st.Holder.Owner != held.Owner {
 		t.Errorf("looking: %+v, %v", st, err)
@@ -62,7 +63,7 @@ func TestOneServerOfAList(t *testing.T) {
 		},
 	} {
 		if err := wants(); !ofAnotherList(err) {
-			t.Errorf("%s by who comes later: %v", name, err)
+			t.Errorf("%s by a client that connected later: %v", name, err)
 		}
 	}
 	r := request("free")
@@ -73,8 +74,8 @@ func TestOneServerOfAList(t *testing.T) {
 	})
 }
 
-// So it is where the one server keeps its quarantine, and has a mark of its own.
-func TestOneCarefulServerOfAList(t *testing.T) {
+// The same holds if the single server keeps quarantine, and has a mark of its own.
+func TestOneGuardedServerOfAMembership(t *testing.T) {
 	servers := redistest.StartN(t, 3)
 	a := addrs(servers)
 	only := openURL(t, "redis://"+a[0])
@@ -88,12 +89,12 @@ func TestOneCarefulServerOfAList(t *testing.T) {
 	free := request("free")
 	free.Require = store.CrashSafe
 	if _, err := only.Acquire(t.Context(), store.AcquireRequest{Lease: free}); !ofAnotherList(err) {
-		t.Errorf("by who was there before: %v", err)
+		t.Errorf("by a client that was connected before: %v", err)
 	}
 }
 
-// From one server to several: who knows the one only is served until it is replaced,
-// together with those who know both lists, and not any more from then on.
+// One server is replaced by several. Clients that know the one only are served beside
+// clients with both memberships until the replacement, and not afterwards.
 func TestReplaceOneServer(t *testing.T) {
 	t.Parallel() // it mostly waits
 	servers := redistest.StartN(t, 3)

@@ -173,7 +173,7 @@ func (r *router) installSlotMap(slotMap []cluster.Range) {
 		n.resubscribe()
 	}
 	if changed {
-		r.s.keeper.OnPushLost(0)
+		r.s.driver.OnPushLost(0)
 	}
 }
 

@@ -28,9 +28,9 @@ func TestEmptyValueIsALock(t *testing.T) {
 	}
 }
 
-// TestWaiterSeesAnEmptyLockGo checks that a waiter notices the release of such a lock: it
+// TestWaiterNoticesTheReleaseOfAnEmptyLock checks that a waiter notices the release of such a lock: it
 // took it for free, and looked again when its place had to be refreshed.
-func TestWaiterSeesAnEmptyLockGo(t *testing.T) {
+func TestWaiterNoticesTheReleaseOfAnEmptyLock(t *testing.T) {
 	server := redistest.Start(t)
 	s := open(t, []string{server.Addr()}, nil)
 	server.Text(t, "SET", "a", "", "PX", "3600000")

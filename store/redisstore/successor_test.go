@@ -197,7 +197,7 @@ func TestDurableCopyLacksALockThatWasHanded(t *testing.T) {
 	standby.Text(t, "SET", redistest.Mark, s.servers[1].Text(t, "GET", redistest.Mark))
 	r := patientWaiter("lock")
 	done := wait(t, t.Context(), s.connected, s.servers, r)
-	letGo(t, s.late, first, store.Grant{})
+	mustRelease(t, s.late, first, store.Grant{})
 	grantedSoon(t, done)
 	eventually(t, "the second server has handed the lock over, and its message has arrived", func() bool {
 		st, err := s.connected.Inspect(t.Context(), "lock") // which is answered after the message

@@ -7,16 +7,17 @@ import (
 	"github.com/leasehold-dev/leasehold/store/redisstore/internal/script"
 )
 
-// topology is how the servers of a store belong together. A store and its nodes ask it
-// whatever does not have the same answer for all of them. The topologies are independent,
+// topology is how the servers of a store belong together. It answers every question of a
+// store and its nodes whose answer differs between topologies, which are independent,
 // watched and clustered.
 type topology interface {
 	// class is the strongest guarantee that the servers can give.
 	class() store.Class
-	// ready prepares for a lock that requires store.CrashSafe, or says why there is none.
+	// ready prepares for a lock that requires store.CrashSafe, or returns why the servers
+	// cannot keep one.
 	ready(s *Store, r store.Lease) error
-	// keys returns how the key of a lock and its slot are found; nil if there are no
-	// slots. Servers with slots have no marks.
+	// keys returns the function that finds the key of a lock and its slot; nil if there
+	// are no slots. Servers with slots have no marks.
 	keys() func(name string) (key string, slot int)
 	// servers returns all nodes that calls may be in flight on.
 	servers(s *Store) []*node
@@ -27,11 +28,12 @@ type topology interface {
 
 	// name is the name of a node in messages.
 	name(n *node) string
-	// start starts what a new node needs besides its sender.
+	// start starts the goroutines that a new node needs besides its sender.
 	start(n *node)
 	// reach connects to the right server and prepares the connection.
 	reach(n *node) (*wire, error)
-	// fit says why a server cannot be the node, by what it says about itself.
+	// fit returns why a server cannot be the node, judged by what it reports about
+	// itself; nil if it can.
 	fit(n *node, id membership.Identity) error
 	// settled checks a new connection to a server that is fit.
 	settled(n *node, w *wire) error

@@ -207,7 +207,7 @@ func TestTLS(t *testing.T) {
 	if g.Token <= token {
 		t.Errorf("token %d after %d", g.Token, token)
 	}
-	letGo(t, s, next, g)
+	mustRelease(t, s, next, g)
 	nothingLeft(t, []*redistest.Server{secure})
 	e, err := redisadmin.Examine(t.Context(), []string{address + "?" + q.Encode()}, nil, redisadmin.Scope{TTL: time.Second})
 	if err != nil || e.Nodes[0].Outcome != store.Granted || len(e.Nodes[0].Lacking)+len(e.Nodes[0].Failing) > 0 {

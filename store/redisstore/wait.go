@@ -11,16 +11,16 @@ import (
 var _ store.Rejoiner = (*Store)(nil)
 
 // Wait implements store.Waiter. Each server keeps its own queue of waiters, and hands the
-// lock over in the step that releases it; see hand.lua. Where a server cannot
-// push, because the user lacks the permission or a proxy is in between, the client polls.
+// lock over in the step that releases it. If a server cannot push, because the user lacks
+// the permission or a proxy is in between, the client polls.
 func (s *Store) Wait(ctx context.Context, r store.WaitRequest, reason func(error)) (store.Grant, error) {
 	if err := s.ready(ctx, r.Lease, r.Check(s.Caps())); err != nil {
-		s.keeper.Abandon(r.Owner)
+		s.driver.Abandon(r.Owner)
 		return store.Grant{}, err
 	}
 	s.waiting.Add(1)
 	defer s.waiting.Add(-1)
-	return s.keeper.Wait(ctx, r, reason)
+	return s.driver.Wait(ctx, r, reason)
 }
 
 // ReserveTokens implements store.Waiter.
@@ -28,11 +28,10 @@ func (s *Store) ReserveTokens(ctx context.Context, r store.ReserveRequest) (stor
 	if err := cmp.Or(s.usable(ctx), r.Check(s.Caps())); err != nil {
 		return store.Reserved{}, err
 	}
-	return s.keeper.ReserveTokens(ctx, r)
+	return s.driver.ReserveTokens(ctx, r)
 }
 
-// ReleaseAndRejoin implements store.Rejoiner. Each server does both in one step; see
-// return.lua.
+// ReleaseAndRejoin implements store.Rejoiner. Each server does both in one step.
 func (s *Store) ReleaseAndRejoin(ctx context.Context, r store.ReleaseRequest, next store.WaitRequest) (standing bool, err error) {
 	if err := cmp.Or(s.usable(ctx), r.Check(s.Caps())); err != nil {
 		return false, err
@@ -43,5 +42,5 @@ func (s *Store) ReleaseAndRejoin(ctx context.Context, r store.ReleaseRequest, ne
 	if r.Name != next.Name || r.Owner == next.Owner {
 		return false, fmt.Errorf("%w: release and rejoin of lock %q: the place has to be for the same lock, and of another owner", store.ErrInvalid, r.Name)
 	}
-	return s.keeper.ReleaseAndRejoin(ctx, r, next)
+	return s.driver.ReleaseAndRejoin(ctx, r, next)
 }

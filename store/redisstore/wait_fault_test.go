@@ -43,7 +43,7 @@ func grantedSoon(t *testing.T, done <-chan outcome) store.Grant {
 	panic("unreachable")
 }
 
-// A waiter whose connection is gone is passed over, in the same step.
+// A waiter whose connection is gone is skipped in the same step.
 func TestDeadWaiterIsSkipped(t *testing.T) {
 	for _, nodes := range []int{1, 3} {
 		t.Run(fmt.Sprint(nodes), func(t *testing.T) {
@@ -66,7 +66,7 @@ func TestDeadWaiterIsSkipped(t *testing.T) {
 			if err := s.Release(t.Context(), store.ReleaseRequest{Lease: held}); err != nil {
 				t.Fatal(err)
 			}
-			letGo(t, s, next, grantedSoon(t, done))
+			mustRelease(t, s, next, grantedSoon(t, done))
 			cancel()
 			if o := <-dead; !errors.Is(o.err, context.Canceled) {
 				t.Errorf("the dead one: %+v", o)
@@ -75,8 +75,8 @@ func TestDeadWaiterIsSkipped(t *testing.T) {
 	}
 }
 
-// The holder dies, and with it all but the last of those who wait: the lock goes to that one
-// when the lease is over, and not when it refreshes its place.
+// The holder dies, and with it all waiters but the last. That one is granted the lock when
+// the lease is over, and not only when it refreshes its place.
 func TestHolderAndFirstWaitersDie(t *testing.T) {
 	t.Parallel() // it mostly waits
 	for _, nodes := range []int{1, 3} {
@@ -101,7 +101,7 @@ func TestHolderAndFirstWaitersDie(t *testing.T) {
 					return strings.Count(servers[i].Text(t, "CLIENT", "LIST", "TYPE", "pubsub"), "name=leasehold") == 1
 				})
 			}
-			letGo(t, s, next, grantedSoon(t, done))
+			mustRelease(t, s, next, grantedSoon(t, done))
 			cancel()
 			for _, d := range dead {
 				if o := <-d; !errors.Is(o.err, context.Canceled) {
@@ -112,7 +112,7 @@ func TestHolderAndFirstWaitersDie(t *testing.T) {
 	}
 }
 
-// What is said while the connection is down is missed, and asked for when it is up
+// A push is lost while the connection is down. The waiter asks when the connection is up
 // again.
 func TestLostPush(t *testing.T) {
 	servers := redistest.StartN(t, 1)
@@ -140,10 +140,10 @@ func TestLostPush(t *testing.T) {
 		p.Cut()
 		p.Pass()
 	}
-	letGo(t, deaf, next, grantedSoon(t, done))
+	mustRelease(t, deaf, next, grantedSoon(t, done))
 }
 
-// The connection breaks while somebody waits, again and again.
+// The connection of a waiter breaks again and again.
 func TestConnectionIsKilled(t *testing.T) {
 	servers := redistest.StartN(t, 1)
 	s := open(t, addrs(servers), nil)
@@ -159,10 +159,10 @@ func TestConnectionIsKilled(t *testing.T) {
 	if err := s.Release(t.Context(), store.ReleaseRequest{Lease: held}); err != nil {
 		t.Fatal(err)
 	}
-	letGo(t, s, next, grantedSoon(t, done))
+	mustRelease(t, s, next, grantedSoon(t, done))
 }
 
-// All servers are restarted with nothing in memory: the line is built anew.
+// All servers are restarted with empty memory, and the queue is built anew.
 func TestRestartWhileWaiting(t *testing.T) {
 	for _, nodes := range []int{1, 3} {
 		t.Run(fmt.Sprint(nodes), func(t *testing.T) {
@@ -194,7 +194,7 @@ func TestRestartWhileWaiting(t *testing.T) {
 			if first.err != nil {
 				t.Fatal(first.err)
 			}
-			letGo(t, s, r, first.grant)
+			mustRelease(t, s, r, first.grant)
 			second.grant = grantedSoon(t, gotB)
 			if second.grant.Token <= first.grant.Token {
 				t.Errorf("token %d after %d", second.grant.Token, first.grant.Token)
@@ -240,7 +240,7 @@ func TestWaitingWithoutRights(t *testing.T) {
 			if err := s.Release(t.Context(), store.ReleaseRequest{Lease: held}); err != nil {
 				t.Fatal(err)
 			}
-			letGo(t, s, next, grantedSoon(t, done))
+			mustRelease(t, s, next, grantedSoon(t, done))
 		})
 	}
 }
@@ -259,14 +259,13 @@ func TestWaitingWithoutPush(t *testing.T) {
 			for _, server := range servers {
 				eventually(t, "the place has the no-push flag", func() bool { return strings.HasPrefix(server.Text(t, "GET", "{stock}:place:"+next.Owner), "1") })
 			}
-			letGo(t, s, held, store.Grant{})
-			letGo(t, s, next, grantedSoon(t, done))
+			mustRelease(t, s, held, store.Grant{})
+			mustRelease(t, s, next, grantedSoon(t, done))
 		})
 	}
 }
 
-// The right to listen is taken away while somebody waits, which breaks the
-// connection as well.
+// The right to subscribe is taken away from a waiter, which also breaks the connection.
 func TestRightsAreTakenAway(t *testing.T) {
 	t.Parallel() // it mostly waits
 	r := ruled{t: t, servers: redistest.StartN(t, 3)}
@@ -293,23 +292,23 @@ func TestRightsAreTakenAway(t *testing.T) {
 	if err := s.Release(t.Context(), store.ReleaseRequest{Lease: held}); err != nil {
 		t.Fatal(err)
 	}
-	letGo(t, s, next, grantedSoon(t, done))
+	mustRelease(t, s, next, grantedSoon(t, done))
 }
 
-// A lock that somebody else keeps, and gives back without telling anybody.
-func TestWaitingForAStranger(t *testing.T) {
+// Another client holds the lock, and releases it without notifying anybody.
+func TestWaitingForAnotherClient(t *testing.T) {
 	servers := redistest.StartN(t, 1)
 	s := open(t, addrs(servers), nil)
 	servers[0].Text(t, "SET", "stock", "stranger", "PX", "600000")
 	next := patientWaiter("stock")
 	done := wait(t, t.Context(), s, servers, next)
 	servers[0].Text(t, "DEL", "stock")
-	letGo(t, s, next, grantedSoon(t, done))
+	mustRelease(t, s, next, grantedSoon(t, done))
 }
 
-// Where there is something else at the line's name, who would have to wait is told
-// so, and everybody else locks as ever.
-func TestWaitingWhereThereIsNoLine(t *testing.T) {
+// If the queue's key holds something else, a waiter gets an error, and all other locks
+// work.
+func TestWaitingWithoutAQueue(t *testing.T) {
 	servers := redistest.StartN(t, 3)
 	s := open(t, addrs(servers), nil)
 	for _, server := range servers {
@@ -330,11 +329,11 @@ func TestWaitingWhereThereIsNoLine(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	letGo(t, s, next, g)
+	mustRelease(t, s, next, g)
 }
 
 // A waiter that gives up is removed everywhere at once, and so are those of a closed store.
-func TestLeaving(t *testing.T) {
+func TestWaiterLeaves(t *testing.T) {
 	servers := redistest.StartN(t, 3)
 	s, closes := open(t, addrs(servers), nil), open(t, addrs(servers), nil)
 	held := request("stock")
@@ -356,9 +355,9 @@ func TestLeaving(t *testing.T) {
 	nothingLeft(t, servers)
 }
 
-// Many want the lock, from two processes: all get it, one after the other, and its
-// tokens rise.
-func TestManyWait(t *testing.T) {
+// Many waiters of two processes want the lock. Each gets it, one after the other, with
+// rising tokens.
+func TestManyWaiters(t *testing.T) {
 	for _, nodes := range []int{1, 3, 5} {
 		t.Run(fmt.Sprint(nodes), func(t *testing.T) {
 			servers := redistest.StartN(t, nodes)
@@ -385,7 +384,7 @@ func TestManyWait(t *testing.T) {
 						}
 						last = g.Token
 						mu.Unlock()
-						letGo(t, s, r, g)
+						mustRelease(t, s, r, g)
 					}
 				})
 			}

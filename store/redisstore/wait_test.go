@@ -76,9 +76,9 @@ func granted(t *testing.T, done <-chan outcome) store.Grant {
 	panic("unreachable")
 }
 
-// letGo releases what was granted to one who waited, perhaps by another owner of its
+// mustRelease releases what was granted to a waiter, perhaps under another owner of its
 // rank.
-func letGo(t *testing.T, s store.Store, r store.Lease, g store.Grant) {
+func mustRelease(t *testing.T, s store.Store, r store.Lease, g store.Grant) {
 	t.Helper()
 	r.Owner = cmp.Or(g.Owner, r.Owner)
 	if err := s.Release(t.Context(), store.ReleaseRequest{Lease: r, Renewed: g.Repeated}); err != nil {
@@ -117,12 +117,12 @@ func TestHandOff(t *testing.T) {
 			if g.Token <= token {
 				t.Errorf("token %d after %d", g.Token, token)
 			}
-			letGo(t, other, a, g)
+			mustRelease(t, other, a, g)
 			next := granted(t, gotB)
 			if next.Token <= g.Token {
 				t.Errorf("token %d after %d", next.Token, g.Token)
 			}
-			letGo(t, holder, b, next)
+			mustRelease(t, holder, b, next)
 			nothingLeft(t, servers)
 		})
 	}

@@ -36,8 +36,8 @@ type wire struct {
 	lookAt   time.Time     // when the watch timer calls look; zero: it is stopped
 	used     time.Time     // when the server last answered
 	calm     bool          // nothing was sent for long before what is in flight
-	outdated error         // why to replace it once all answers are in; nil: no need
-	broken   error         // why it cannot be used any more
+	outdated error         // why the connection is replaced once all answers are in; nil: it is not
+	broken   error         // why the connection cannot be used any more; nil: it can
 	doubted  bool          // later answers are ignored, see close.go
 	inline   inlineReader
 
@@ -47,7 +47,7 @@ type wire struct {
 
 var (
 	errLineFull          = errors.New("too many requests wait for it")
-	errMembershipChanged = errors.New("the list of nodes that the server is one of has changed")
+	errMembershipChanged = errors.New("the list of nodes that the server belongs to has changed")
 )
 
 // start begins to use the connection. The exchange of the greeting has used the same
@@ -113,8 +113,8 @@ func (w *wire) setPushFlagLocked(c *script.Command, out []byte) []byte {
 	return out
 }
 
-// appendAskingLocked appends an ASKING command if c was redirected here by a member that is giving its
-// slot away. The mutex is held.
+// appendAskingLocked appends an ASKING command if c was redirected here by a member that
+// is giving its slot away.
 func (w *wire) appendAskingLocked(c call, out []byte, now time.Time) []byte {
 	if c.trail == nil || !c.trail.asking {
 		return out
@@ -124,7 +124,7 @@ func (w *wire) appendAskingLocked(c call, out []byte, now time.Time) []byte {
 	return append(out, askingCommand.Bytes...)
 }
 
-// launchLocked counts a call as sent. The mutex is held.
+// launchLocked counts a call as sent.
 func (w *wire) launchLocked(c call, now time.Time) {
 	if w.calm = w.flight.n == 0 && now.Sub(w.used) > maxIdle; w.flight.n == 0 {
 		w.patience = 0
@@ -148,7 +148,7 @@ func (w *wire) write(out []byte) {
 
 // sendsAtOnceLocked reports whether the goroutine that enqueues a call may send it: the
 // connection can be written without blocking, the server is known to be there, and
-// nothing must be sent before. The mutex is held, and nobody is sending.
+// nothing must be sent before. Nobody may be sending.
 func (w *wire) sendsAtOnceLocked() bool {
 	return w.Raw != nil && w.outdated == nil && w.freshLocked() && w.again.n == 0 && len(w.rest) == 0
 }
@@ -174,7 +174,7 @@ func (w *wire) look() {
 	late, now := false, time.Now()
 	if w.broken != nil || w.doubted {
 		w.n.mu.Unlock()
-		return // nobody waits for what is in flight
+		return // no caller waits for the calls in flight
 	}
 	var again time.Time
 	if oldest := w.flight.front(); oldest != nil {
@@ -197,9 +197,9 @@ func (w *wire) look() {
 	}
 }
 
-// lookAgainLocked sets the watch timer to the given time, but not later than the next reading
-// of the server's clock, or review of its settings. If the time is zero, look is needed only after something is
-// sent. The mutex is held.
+// lookAgainLocked sets the watch timer to the given time, but not later than the next
+// reading of the server's clock, or review of its settings. If the time is zero, look is
+// needed only after something is sent.
 func (w *wire) lookAgainLocked(now, at time.Time) {
 	for _, due := range []time.Time{w.n.clock.due, w.n.review.due} {
 		if !due.IsZero() && (at.IsZero() || due.Before(at)) {
@@ -233,13 +233,13 @@ func (w *wire) replace(why error) {
 	}
 }
 
-// drainedLocked reports whether a connection that is to be replaced has no calls in flight any
-// more. The mutex is held.
+// drainedLocked reports whether a connection that is to be replaced has no calls in
+// flight any more.
 func (w *wire) drainedLocked() bool {
 	return w.outdated != nil && w.flight.n == 0 && w.again.n == 0
 }
 
-// giveUpLocked marks the connection as unusable. The mutex is held.
+// giveUpLocked marks the connection as unusable.
 func (w *wire) giveUpLocked(err error) {
 	if w.broken != nil {
 		return
@@ -364,7 +364,7 @@ func (w *wire) end() {
 	w.recheckWaiters()
 }
 
-// freshLocked reports whether the server has just answered, or is about to. The mutex is held.
+// freshLocked reports whether the server has just answered, or is about to.
 func (w *wire) freshLocked() bool { return w.flight.n > 0 || time.Since(w.used) < maxIdle }
 
 // proven reports whether the connection works. If it was idle, it sends a PING first.

@@ -3,6 +3,7 @@ package sqlstore
 import (
 	"context"
 	"database/sql"
+	"math/rand/v2"
 	"time"
 
 	"github.com/leasehold-dev/leasehold/store"
@@ -82,10 +83,11 @@ func (s *Store) undo(ctx context.Context, l store.Lease, bury bool) {
 // gone.
 func tombLife(l store.Lease) int64 { return micros(max(l.TTL, time.Minute)) }
 
-// sweepSometimes forgets unused locks, in the background, once in so many acquires.
+// sweepSometimes forgets unused locks, in the background, once in so many acquires on
+// average. Chance decides, since a process may make only one acquire.
 func (s *Store) sweepSometimes(ctx context.Context) {
-	const every, most = 4096, 10_000
-	if s.acquires.Add(1)%every != 1 {
+	const every, most = 4096, 10_000 // a sweep reads the whole table
+	if rand.N(every) != 0 {
 		return
 	}
 	ctx = context.WithoutCancel(ctx)

@@ -2,6 +2,7 @@ package sqlstore
 
 import (
 	"database/sql"
+	"encoding/hex"
 	"fmt"
 	"time"
 
@@ -36,7 +37,7 @@ const (
 func (a *answer) scan(r *sql.Rows) error {
 	var token, endsIn, ahead, position sql.NullInt64
 	var owner sql.NullString
-	var meta []byte
+	var meta hexadecimal
 	err := r.Scan(&a.verdict, &token, &a.spare, &endsIn, &owner, &meta, &position, &ahead, &a.waited, &a.refreshed, &a.at, &a.session)
 	a.token = fence.Token(token.Int64)
 	a.endsIn = duration(endsIn.Int64)
@@ -44,6 +45,21 @@ func (a *answer) scan(r *sql.Rows) error {
 	if owner.Valid {
 		a.holder = store.DecodeHolder(owner.String, string(meta))
 	}
+	return err
+}
+
+// hexadecimal scans a column of bytes that the query encodes in hexadecimal. Null is
+// an empty string.
+type hexadecimal string
+
+// Scan implements sql.Scanner.
+func (h *hexadecimal) Scan(src any) error {
+	var text sql.NullString
+	if err := text.Scan(src); err != nil {
+		return err
+	}
+	b, err := hex.DecodeString(text.String)
+	*h = hexadecimal(b)
 	return err
 }
 

@@ -70,7 +70,7 @@ func explain(err error) (store.Outcome, error) {
 	case c == "", strings.HasPrefix(c, "08"):
 		return store.Unreachable, errors.New(text)
 	case c == "25006":
-		return store.Unsettled, fmt.Errorf("the server can only be read: it is a standby, or was made one; connect to the primary (with target_session_attrs=read-write and all hosts in the URL, the driver finds it): %s", text)
+		return store.Unsettled, fmt.Errorf("the server can only be read: it is a standby, or was made one, or default_transaction_read_only is on; connect to the primary (with target_session_attrs=read-write and all hosts in the URL, the driver finds it): %s", text)
 	case c == "57P03":
 		return store.Loading, errors.New(text)
 	case strings.HasPrefix(c, "57P"):
@@ -80,7 +80,7 @@ func explain(err error) (store.Outcome, error) {
 	case c == "3F000" || c == "42883" || c == "42P01":
 		return store.Refused, fmt.Errorf("the lock tables are missing or too old: run \"leasehold schema\": %s", text)
 	case c == "42501":
-		return store.Refused, fmt.Errorf("the role may not call the procedures: \"leasehold schema --grant ROLE\" prints the rights it needs: %s", text)
+		return store.Refused, fmt.Errorf("the role may not call the procedures: run \"leasehold schema --grant ROLE\" as the owner of the schema: %s", text)
 	case c == "53100":
 		return store.Refused, fmt.Errorf("the server's disk is full: %s", text)
 	case c == "40001" || c == "40P01":

@@ -43,7 +43,10 @@ type calls struct {
 }
 
 func callsIn(schema string) calls {
-	const answer = "verdict, token, spare, ends_in, owner, meta, position, ahead, waited, refreshed, at, session"
+	// Bytes are returned in hexadecimal. The driver's own reading of them depends on
+	// bytea_output.
+	const name, meta = "pg_catalog.encode(name, 'hex')", "pg_catalog.encode(meta, 'hex')"
+	const answer = "verdict, token, spare, ends_in, owner, " + meta + ", position, ahead, waited, refreshed, at, session"
 	return calls{
 		ask:        procedure(schema, "ask", answer, 10),
 		await:      procedure(schema, "await", answer, 5),
@@ -52,8 +55,8 @@ func callsIn(schema string) calls {
 		takeSignal: procedure(schema, "take_signal", "taken, session", 3),
 		giveSignal: procedure(schema, "give_signal", "give_signal", 1),
 		reserve:    procedure(schema, "reserve", "held, token, count, waiting, at", 5),
-		inspect:    procedure(schema, "inspect", `"position", owner, meta, token, ends_in`, 2),
-		list:       procedure(schema, "list", "name, owner, meta, token, ends_in", 3),
+		inspect:    procedure(schema, "inspect", `"position", owner, `+meta+`, token, ends_in`, 2),
+		list:       procedure(schema, "list", name+", owner, "+meta+", token, ends_in", 3),
 		hold:       procedure(schema, "hold", "hold", 2),
 		sweep:      procedure(schema, "sweep", "sweep", 1),
 		server: procedure(schema, "server", "version, oldest, server_version, in_recovery, fsync, synchronous_commit, "+

@@ -21,7 +21,7 @@ func (s *Store) Inspect(ctx context.Context, name string) (store.State, error) {
 	_, err := s.call(ctx, s.calls.inspect, func(r *sql.Rows) error {
 		var position, token, endsIn int64
 		var owner string
-		var meta []byte
+		var meta hexadecimal
 		if err := r.Scan(&position, &owner, &meta, &token, &endsIn); err != nil {
 			return err
 		}
@@ -51,7 +51,7 @@ func (s *Store) List(ctx context.Context, prefix string) ([]store.State, error) 
 		_, err := s.call(ctx, s.calls.list, func(r *sql.Rows) error {
 			var token, endsIn int64
 			var owner string
-			var name, meta []byte
+			var name, meta hexadecimal
 			if err := r.Scan(&name, &owner, &meta, &token, &endsIn); err != nil {
 				return err
 			}

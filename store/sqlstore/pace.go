@@ -31,12 +31,15 @@ func (p *pace) news(a *answer) bool {
 	return !same
 }
 
+// slowest is the pause of the first waiter after many looks.
+const slowest = 100 * time.Millisecond
+
 // pause returns how long to wait before the next look. A waiter that the server will
 // wake need not pause, unless looking has been of no use: the one before it may have
 // lost its session. Other waiters look often at first, and less often later. Those
 // farther back look less often.
 func (p *pace) pause(a *answer, seated bool) time.Duration {
-	const first, slowest, behind, rarest = 4 * time.Millisecond, 100 * time.Millisecond, 25 * time.Millisecond, time.Second
+	const first, behind, rarest = 4 * time.Millisecond, 25 * time.Millisecond, time.Second
 	if seated && a.ahead != 0 && (p.looks <= 1 || a.refreshed) {
 		return 0
 	}

@@ -32,7 +32,6 @@ type Store struct {
 	explicit atomic.Bool
 	server   atomic.Pointer[Server]
 	asked    atomic.Int64 // when the server was last asked about itself
-	acquires atomic.Int64
 }
 
 var _ store.Waiter = (*Store)(nil)

@@ -166,7 +166,7 @@ func (w *waiting) watch(ctx context.Context) error {
 			w.since = sent
 			w.signalled = w.seat != nil
 		}
-		if w.last.waited && w.s.clock.Now().Sub(sent) >= block {
+		if w.last.waited && w.s.clock.Now().Sub(sent) >= min(block, slowest) {
 			w.pace.looks = 0 // it was of use to wait in the server
 		}
 		switch w.last.verdict {

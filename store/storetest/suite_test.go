@@ -205,6 +205,9 @@ var (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
+// shortTTL is the TTL of the leases whose end a check waits for.
+const shortTTL = 100 * time.Millisecond
+
 func TestSuiteCatchesBrokenStores(t *testing.T) {
 	for _, c := range caught {
 		t.Run(c.check+"/"+string(c.flaw), func(t *testing.T) {
@@ -215,9 +218,9 @@ func TestSuiteCatchesBrokenStores(t *testing.T) {
 			}
 			var failures []string
 			// A machine that stands still just while a short lease is looked
-			// at can hide a flaw; hardly three times.
-			for range 3 {
-				failures = try(t.Context(), all[i], c.flaw, 2, time.Second)
+			// at can hide a flaw, so each further try has four times as long.
+			for _, slower := range []time.Duration{1, 4, 16} {
+				failures = try(t.Context(), all[i], c.flaw, 2, slower*time.Second, slower*shortTTL)
 				if slices.ContainsFunc(failures, func(f string) bool { return strings.Contains(f, c.says) }) {
 					return
 				}
@@ -261,7 +264,7 @@ func TestSuitePassesSoundStores(t *testing.T) {
 		for _, k := range ordinary {
 			t.Run(fmt.Sprintf("%s/%s/handles=%d", k.name, s.as, s.handles), func(t *testing.T) {
 				t.Parallel()
-				for _, failure := range try(t.Context(), k, s.as, s.handles, 20*time.Second) {
+				for _, failure := range try(t.Context(), k, s.as, s.handles, 20*time.Second, shortTTL) {
 					t.Error(failure)
 				}
 			})
@@ -271,7 +274,7 @@ func TestSuitePassesSoundStores(t *testing.T) {
 		for handles := 1; handles <= 2; handles++ {
 			t.Run(fmt.Sprintf("%s/handles=%d", k.name, handles), func(t *testing.T) {
 				t.Parallel()
-				for _, failure := range try(t.Context(), k, "", handles, 20*time.Second) {
+				for _, failure := range try(t.Context(), k, "", handles, 20*time.Second, shortTTL) {
 					t.Error(failure)
 				}
 			})
@@ -294,7 +297,7 @@ func TestWaitingIsForThoseWhoCan(t *testing.T) {
 }
 
 // try runs one check against a store with a flaw, and gives its complaints.
-func try(ctx context.Context, k check, f flaw, handles int, patience time.Duration) []string {
+func try(ctx context.Context, k check, f flaw, handles int, patience, shortTTL time.Duration) []string {
 	pair := func() (first, second store.Store) {
 		c := newCore()
 		first = &flawed{core: c, flaw: f}
@@ -315,7 +318,7 @@ func try(ctx context.Context, k check, f flaw, handles int, patience time.Durati
 			return first, second
 		}
 	}
-	s := subject{reopen: pair, patience: patience, options: Options{ShortTTL: 100 * time.Millisecond}}
+	s := subject{reopen: pair, patience: patience, options: Options{ShortTTL: shortTTL}}
 	s.first, s.second = pair()
 
 	rec := &recorder{ctx: ctx}

@@ -36,7 +36,9 @@ func openNaive(ctx context.Context, urls []string) (store.Store, error) {
 	return &naive{c: c}, nil
 }
 
-func (n *naive) Caps() store.Caps { return store.Caps{Engine: "redis", Nodes: 1, Quorum: 1} }
+func (n *naive) Caps() store.Caps {
+	return store.Caps{Engine: "redis", Nodes: 1, Quorum: 1, Reach: "network", Clock: "the server's own"}
+}
 
 func (n *naive) Acquire(ctx context.Context, r store.AcquireRequest) (store.Grant, error) {
 	err := n.c.Do(ctx, n.c.B().Set().Key(r.Name).Value(r.Owner).Nx().Px(r.TTL).Build()).Error()

@@ -16,7 +16,7 @@ import (
 // modelStore is one client's store over modelled nodes: the quorum of the Redis
 // store, with other nodes.
 type modelStore struct {
-	keeper driver.Driver
+	driver driver.Driver
 	links  []*modelLink
 	quit   chan struct{}
 	done   sync.WaitGroup
@@ -27,7 +27,7 @@ var _ store.Store = (*modelStore)(nil)
 // newModelStore makes the store of a client that reaches the nodes of these
 // numbers only.
 func newModelStore(nodes []*modelNode, reachable []int) *modelStore {
-	s := &modelStore{quit: make(chan struct{}), keeper: driver.Driver{
+	s := &modelStore{quit: make(chan struct{}), driver: driver.Driver{
 		Encode:      func(q driver.Question, _ any) any { return q },
 		NodeTimeout: func(ttl time.Duration) time.Duration { return ttl / 10 },
 		Clock:       clock.System(),
@@ -36,22 +36,22 @@ func newModelStore(nodes []*modelNode, reachable []int) *modelStore {
 	for i, n := range nodes {
 		l := &modelLink{node: n, index: i, cut: !slices.Contains(reachable, n.number), calls: make(chan driver.Call, 64)}
 		s.links = append(s.links, l)
-		s.keeper.Nodes = append(s.keeper.Nodes, l)
+		s.driver.Nodes = append(s.driver.Nodes, l)
 		s.done.Go(func() { l.serve(s.quit) })
 	}
 	return s
 }
 
 func (s *modelStore) Acquire(ctx context.Context, r store.AcquireRequest) (store.Grant, error) {
-	return s.keeper.Acquire(ctx, r)
+	return s.driver.Acquire(ctx, r)
 }
 
 func (s *modelStore) Renew(ctx context.Context, leases []store.Lease) []error {
-	return s.keeper.Renew(ctx, leases)
+	return s.driver.Renew(ctx, leases)
 }
 
 func (s *modelStore) Release(ctx context.Context, r store.ReleaseRequest) error {
-	return s.keeper.Release(ctx, r)
+	return s.driver.Release(ctx, r)
 }
 
 func (s *modelStore) Inspect(context.Context, string) (store.State, error) {

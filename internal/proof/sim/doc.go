@@ -28,7 +28,7 @@
 // # What is not simulated
 //
 // Connections are no TCP sockets, so the store writes from its own goroutine and reads
-// with a goroutine for each connection: the ways around these (direct_unix.go, turns.go)
+// with a goroutine for each connection: the ways around these (direct_unix.go, inline_reader.go)
 // are left to tests with real servers, as are TLS, sentinels and clusters.
 //
 // # What is assumed

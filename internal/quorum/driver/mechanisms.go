@@ -5,7 +5,7 @@ package driver
 // The mechanisms of this package that promises rest on. The checkers' build makes them
 // variables, to show that each is needed; here they are constants.
 const (
-	// declineUnwanted: a lock that is handed to somebody who has left is given back.
+	// declineUnwanted: a lock that is handed to a waiter that has left is released.
 	declineUnwanted = true
 	// undoOwn: an attempt that fails cleans up no grant but its own.
 	undoOwn = true

@@ -1,11 +1,45 @@
 package redisadmin_test
 
 import (
+	"context"
 	"fmt"
+	"log"
+	"time"
 
 	"github.com/leasehold-dev/leasehold/store/redisstore/redisadmin"
 )
 
+// New servers look like servers that have forgotten their leases. An operator who knows
+// that they are new says so once.
+func ExampleBootstrap() {
+	declared, err := redisadmin.Bootstrap(context.Background(), []string{"redis://10.0.0.1,10.0.0.2,10.0.0.3"}, nil, false)
+	if err != nil {
+		log.Print(err)
+		return
+	}
+	for _, d := range declared {
+		fmt.Println(d.Node, "grants locks from now on")
+	}
+}
+
+// An examination collects facts about every server; the program decides what they mean.
+func ExampleExamine() {
+	e, err := redisadmin.Examine(context.Background(), []string{"redis://10.0.0.1,10.0.0.2,10.0.0.3"}, nil, redisadmin.Scope{TTL: 30 * time.Second})
+	if err != nil {
+		log.Print(err)
+		return
+	}
+	for _, n := range e.Nodes {
+		switch {
+		case n.Err != nil:
+			fmt.Println(n.Node, "is not usable:", n.Err)
+		case n.Trip > e.NodeTimeout/2:
+			fmt.Println(n.Node, "is slow:", n.Trip)
+		}
+	}
+}
+
+// The rule of a user who may look at locks but not acquire them.
 func ExampleACL() {
 	rule, err := redisadmin.ACL{User: "locker", Prefix: "jobs/", Uses: redisadmin.ToShow}.Line()
 	if err != nil {

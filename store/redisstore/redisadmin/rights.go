@@ -22,10 +22,12 @@ const (
 
 // ACL describes the ACL rule of a user with the least permissions that its uses need.
 type ACL struct {
+	// User is the name of the user.
 	User string
 	// Prefix is what the names of the user's locks begin with; empty allows all names.
 	Prefix string
-	Uses   Use
+	// Uses are what the user may do, combined with |.
+	Uses Use
 	// DB is set if the URLs select a database other than 0.
 	DB bool
 	// Cluster is set if the servers form a Redis Cluster of version 7 or later.
@@ -101,7 +103,7 @@ func (a ACL) Rule() ([]string, error) {
 	return rule, nil
 }
 
-// Line returns the rule as one line for redis-cli. It fails where Rule does.
+// Line returns the rule as one line for redis-cli. It fails if Rule does.
 func (a ACL) Line() (string, error) {
 	rule, err := a.Rule()
 	if err != nil {

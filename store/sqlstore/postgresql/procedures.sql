@@ -127,13 +127,14 @@ END $$;
 -- await looks whether a waiter has been handed the lock. If not, and if p_block is
 -- positive, it first waits until the session of the one before it gives its signal:
 -- because it released the lock or left the line, or because it is gone. The signal
--- is a hint, and the rows decide. It waits for at most p_block microseconds, and not
--- beyond the end of the lease that it waits for. p_signal replaces the signal of the
+-- is a hint, and the rows decide. It waits for at most p_block microseconds, not
+-- beyond the end of the lease that it waits for, and for at most half of
+-- statement_timeout, which would end the session's signal with the call. p_signal replaces the signal of the
 -- place: the session takes it if that is a new one.
 CREATE OR REPLACE FUNCTION @schema@.await(p_name bytea, p_owner text, p_ttl bigint, p_block bigint, p_signal bigint) RETURNS @schema@.answer
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = @schema@, pg_temp
 AS $$
-DECLARE l locks; p places; a answer; strong boolean := false; long text;
+DECLARE l locks; p places; a answer; strong boolean := false; long text; bound bigint;
 BEGIN
   PERFORM begin_step(false);
   a.session := pg_backend_pid(); a.spare := 0; a.refreshed := false; a.waited := false; a.at := clock();
@@ -144,6 +145,8 @@ BEGIN
     IF a.position = 1 THEN p_block := least(p_block, l.ends - a.at); END IF;
     IF a.ahead <> 0 THEN
       a.waited := true;
+      bound := extract(epoch FROM current_setting('statement_timeout')::interval) * 1000000;
+      IF bound > 0 THEN p_block := least(p_block, bound / 2); END IF;
       long := current_setting('lock_timeout');
       BEGIN
         PERFORM set_config('lock_timeout', greatest(1, (p_block + 999) / 1000)::text, true);

@@ -142,3 +142,30 @@ func TestSweep(t *testing.T) {
 		t.Errorf("left are %s, want %s", left, want)
 	}
 }
+
+// A process that makes one acquire and ends, as the command does, does not search the
+// whole table for unused locks each time.
+func TestSweepIsRare(t *testing.T) {
+	t.Parallel()
+	const stores = 4 // each sweeps by chance, once in 4096 times
+	swept := 0
+	for range stores {
+		s, schema := newStore(t)
+		db := database(t, dsn(postgres))
+		if _, err := db.ExecContext(t.Context(), `INSERT INTO `+schema+`.locks (name, token, ends) VALUES ('old', 1, 1)`); err != nil {
+			t.Fatal(err)
+		}
+		mustAcquire(t, s, lease("x"))
+		if err := s.Close(); err != nil { // after all clean-up
+			t.Fatal(err)
+		}
+		var left int
+		if err := db.QueryRowContext(t.Context(), `SELECT count(*) FROM `+schema+`.locks WHERE name = 'old'`).Scan(&left); err != nil {
+			t.Fatal(err)
+		}
+		swept += 1 - left
+	}
+	if swept == stores {
+		t.Errorf("each of %d stores swept at its first acquire", stores)
+	}
+}

@@ -80,7 +80,7 @@ func Place(name string) (key string, slot int) {
 	return key, SlotOf(key)
 }
 
-// NameOf is the inverse of clusterName; ok is false for a key that is no lock.
+// NameOf is the inverse of KeyOf; ok is false for a key that is no lock.
 func NameOf(key string) (name string, ok bool) {
 	inner, encoded := strings.CutSuffix(key, "%")
 	if !encoded {

@@ -57,7 +57,7 @@ func memberHost(host, port, asked string) (string, bool) {
 	return net.JoinHostPort(host, port), true
 }
 
-// SlotsCommand is the command whose reply parseSlotMap reads.
+// SlotsCommand is the command whose reply ParseSlotMap reads.
 var SlotsCommand = resp.Command("CLUSTER", "SLOTS")
 
 // Fetch asks the member at a for the slot map, over a new connection.

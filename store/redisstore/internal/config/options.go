@@ -91,7 +91,8 @@ func (o Config) Wall() func() time.Time {
 	return time.Now
 }
 
-// Jitter makes waiters poll at different times, as majority.Keeper.Jitter; nil is its default.
+// Jitter makes waiters poll at different times; see driver.Driver.Jitter. Nil means its
+// default.
 func (o Config) Jitter() func(time.Duration) time.Duration {
 	if c, ok := o.Clock.(clock.Simulated); ok {
 		return c.Jitter

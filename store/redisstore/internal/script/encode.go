@@ -127,7 +127,7 @@ func (e *Encoder) appendProposal(b []byte) []byte {
 }
 
 // appendPlace appends what the acquire script needs to enqueue the request. It also
-// returns the offset of the no-push flag; see command.tells.
+// returns the offset of the no-push flag; see Command.NoPushAt.
 func (e *Encoder) appendPlace(b []byte, q driver.Question, guarded bool) (_ []byte, tells int) {
 	if !q.Waits {
 		return resp.AppendWord(b, ""), 0

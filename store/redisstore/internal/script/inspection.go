@@ -54,7 +54,7 @@ type Listed struct {
 	Token   fence.Token
 }
 
-// Listed reads the answer to listCall about n locks. It returns the held ones by index,
+// Listed reads the answer to ListCommand about n locks. It returns the held ones by index,
 // and the outcome of all others.
 func (a Reply) Listed(n int) (map[int]Listed, store.NodeOutcome) {
 	if a.Outcome != store.Granted {

@@ -1,0 +1,70 @@
+package sqlstoretest
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/leasehold-dev/leasehold/store"
+	"github.com/leasehold-dev/leasehold/store/sqlstore"
+)
+
+// The store reads names and holders whatever the format is in which the server writes
+// bytes as text, in every protocol mode of the driver.
+func TestAnyFormatOfBytes(t *testing.T) {
+	t.Parallel()
+	schema := newSchema(t, postgres)
+	for _, mode := range []string{"exec", "simple_protocol", "cache_statement"} {
+		t.Run(mode, func(t *testing.T) {
+			s := open(t, dsn(postgres, setting("bytea_output", "escape"), setting("default_query_exec_mode", mode)), schema, sqlstore.Options{})
+			l := lease("a\\b\x00\xff' in " + mode)
+			l.Meta = store.Holder{Purpose: `a\b'"`}.Encode()
+			mustAcquire(t, s, l)
+			_, err := s.Acquire(t.Context(), store.AcquireRequest{Lease: lease(l.Name)})
+			var busy *store.BusyError
+			if !errors.As(err, &busy) || busy.Holder.Owner != l.Owner || busy.Holder.Purpose != `a\b'"` {
+				t.Errorf("acquire a lock that is held: %v", err)
+			}
+			if got := inspect(t, s, l.Name); got.Holder.Purpose != `a\b'"` {
+				t.Errorf("inspect: %+v", got)
+			}
+			list, err := s.List(t.Context(), l.Name)
+			if err != nil || len(list) != 1 || list[0].Name != l.Name || list[0].Holder.Purpose != `a\b'"` {
+				t.Errorf("list: %+v, %v", list, err)
+			}
+			mustRelease(t, s, l)
+		})
+	}
+}
+
+// A waiter blocks in the server for less than the time that the server gives to a
+// statement, so it is not cancelled and does not lose its place.
+func TestStatementTimeout(t *testing.T) {
+	t.Parallel()
+	schema := newSchema(t, postgres)
+	s := open(t, dsn(postgres, setting("statement_timeout", "1500")), schema, sqlstore.Options{})
+	db := database(t, dsn(postgres))
+	l := lease("x")
+	mustAcquire(t, s, l)
+	first := wait(t, s, lease("x"))
+	eventually(t, "the first waiter has its place", func() bool { return len(inspect(t, s, "x").Line) == 1 })
+	second := lease("x")
+	second.TTL = 12 * time.Second // long enough to block for two seconds, and refreshed after 1.5 s
+	w := wait(t, s, second)
+	end := func() (ends int64) {
+		if err := db.QueryRowContext(t.Context(), `SELECT coalesce(max(ends), 0) FROM `+schema+`.places WHERE owner = $1`, second.Owner).Scan(&ends); err != nil {
+			t.Fatal(err)
+		}
+		return ends
+	}
+	eventually(t, "the second waiter has its place", func() bool { return end() != 0 })
+	made := end()
+	eventually(t, "the place is refreshed", func() bool { return end() > made })
+	if w.troubled() {
+		t.Error("the second waiter was told of trouble")
+	}
+	mustRelease(t, s, l)
+	first.granted(t)
+	mustRelease(t, s, first.r.Lease)
+	w.granted(t)
+}
