@@ -48,7 +48,7 @@ func certain(err error) bool {
 // again reports whether nothing was done and trying again can help soon.
 func again(err error) bool {
 	switch code(err) {
-	case "40001", "40P01": // serialization failure, deadlock
+	case "40001", "40P01", "55P03": // serialization failure, deadlock, lock_timeout
 		return true
 	case "25006": // a standby; another connection may reach the new primary
 		return true
@@ -83,7 +83,7 @@ func explain(err error) (store.Outcome, error) {
 		return store.Refused, fmt.Errorf("the role may not call the procedures: run \"leasehold schema --grant ROLE\" as the owner of the schema: %s", text)
 	case c == "53100":
 		return store.Refused, fmt.Errorf("the server's disk is full: %s", text)
-	case c == "40001" || c == "40P01":
+	case c == "40001" || c == "40P01" || c == "55P03":
 		return store.Unsettled, fmt.Errorf("conflicts with other transactions, and nothing was done: %s", text)
 	}
 	return store.Refused, errors.New(text)

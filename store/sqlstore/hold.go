@@ -31,7 +31,8 @@ type Tx interface {
 // Hold blocks until the server has answered or ctx ends. It returns an error that
 // matches store.ErrNotHeld if the lease is over: the transaction has then failed and
 // can only be rolled back. Any other error leaves the transaction failed, too. It can
-// be called again in the same transaction.
+// be called again in the same transaction, and has to be after a rollback to a
+// savepoint that is older than the call: that undoes it.
 //
 // Other owners that ask for the lock meanwhile wait, and so does a release of the
 // lease; renewals do not. They wait no longer than the lease had left when Hold was

@@ -92,7 +92,8 @@ func Install(ctx context.Context, db *sql.DB, d Dialect, schema string, roles ..
 		}
 		script += "\n" + grants
 	}
-	tx, err := db.BeginTx(ctx, nil)
+	// Each statement has to see what another process has just installed.
+	tx, err := db.BeginTx(ctx, &sql.TxOptions{Isolation: sql.LevelReadCommitted})
 	if err != nil {
 		return fmt.Errorf("install the lock tables: %w", err)
 	}

@@ -163,3 +163,20 @@ func TestLeastRights(t *testing.T) {
 		t.Errorf("open by a role without rights: %v", err)
 	}
 }
+
+// Several processes install at once, also if transactions are serializable by default.
+func TestInstallAtOnce(t *testing.T) {
+	t.Parallel()
+	schema := newSchema(t, postgres)
+	db := database(t, dsn(postgres, setting("default_transaction_isolation", "serializable")))
+	const installers = 8
+	errs := make(chan error, installers)
+	for range installers {
+		go func() { errs <- sqlstore.Install(t.Context(), db, sqlstore.PostgreSQL, schema) }()
+	}
+	for range installers {
+		if err := <-errs; err != nil {
+			t.Error(err)
+		}
+	}
+}

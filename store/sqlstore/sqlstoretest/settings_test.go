@@ -68,3 +68,34 @@ func TestStatementTimeout(t *testing.T) {
 	mustRelease(t, s, first.r.Lease)
 	w.granted(t)
 }
+
+// A waiter goes on if lock_timeout ends its calls while a transaction holds the lease
+// before it.
+func TestLockTimeout(t *testing.T) {
+	t.Parallel()
+	schema := newSchema(t, postgres)
+	s := open(t, dsn(postgres, setting("lock_timeout", "20")), schema, sqlstore.Options{Timeout: 300 * time.Millisecond})
+	db := database(t, dsn(postgres))
+	l := lease("x")
+	mustAcquire(t, s, l)
+	tx := begin(t, db, 0)
+	if err := s.Hold(t.Context(), tx, aLease{Lease: l}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := db.ExecContext(t.Context(), `UPDATE `+schema+`.locks SET ends = 1`); err != nil {
+		t.Fatal(err)
+	}
+	w := wait(t, s, lease("x"))
+	eventually(t, "the waiter is told", func() bool {
+		select {
+		case <-w.done:
+			t.Fatalf("the wait has ended: %v", w.err)
+		default:
+		}
+		return w.troubled()
+	})
+	if err := tx.Commit(); err != nil {
+		t.Fatal(err)
+	}
+	w.granted(t)
+}
