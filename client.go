@@ -91,7 +91,8 @@ type description struct {
 	text    string
 }
 
-// describe says who asks for a lock, what for, and how many tokens it reserves.
+// describe returns the description of an attempt: this process, the purpose, and the
+// number of tokens to reserve.
 func (c *Client) describe(purpose string, spare int) string {
 	now := time.Now()
 	if d := c.described.Load(); d != nil && d.since == now.Unix() && d.purpose == purpose && d.spare == spare {

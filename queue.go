@@ -120,7 +120,7 @@ func rankOf(t time.Time) uint64 { return uint64(max(0, t.UnixMicro())) }
 // ownerAt returns a fresh owner value of that rank.
 func ownerAt(rank uint64) string { return store.NewOwnerAt(time.UnixMicro(int64(rank))) }
 
-// request is what the queue asks the store for when so many wait, but for the owner.
+// request is the request of the queue for the given number of waiters, without an owner.
 func (q *queue) request(waiters int) store.WaitRequest {
 	spare := q.c.boundsFor(q.life).Tokens(waiters)
 	return store.WaitRequest{

@@ -36,7 +36,7 @@ var project = rules{
 		{"fence"},
 		{"internal/testenv/faultproxy", "internal/testenv/redistest", "internal/testenv/simnet", "internal/testenv/sqltest", "internal/layering", "internal/endtoend"},
 		{"internal/testenv/localredis", "internal/testenv/simredis"},
-		{"internal/testenv/child", "internal/testenv/port", "internal/nodemark", "store/redisstore/internal/resp"},
+		{"internal/testenv/child", "internal/testenv/port", "internal/testenv/transcript", "internal/nodemark", "store/redisstore/internal/resp"},
 		{"internal/excerpt"},
 	},
 

@@ -1,10 +1,7 @@
 package quorum
 
 import (
-	"flag"
 	"fmt"
-	"os"
-	"path/filepath"
 	"regexp"
 	"strconv"
 	"strings"
@@ -12,9 +9,8 @@ import (
 	"time"
 
 	"github.com/leasehold-dev/leasehold/internal/clock"
+	"github.com/leasehold-dev/leasehold/internal/testenv/transcript"
 )
-
-var update = flag.Bool("update", false, "write what the machine does into testdata/*.txt")
 
 // Each file in testdata is a story: what the machine is told, and below each event,
 // indented, the messages it sends and how it stands then. Text after # is for the
@@ -23,44 +19,7 @@ var update = flag.Bool("update", false, "write what the machine does into testda
 //	go test ./internal/quorum -run TestTranscripts -update
 //
 // and read what the machine made of it.
-func TestTranscripts(t *testing.T) {
-	files, err := filepath.Glob("testdata/*.txt")
-	if err != nil || len(files) == 0 {
-		t.Fatalf("no stories: %v", err)
-	}
-	for _, file := range files {
-		t.Run(strings.TrimSuffix(filepath.Base(file), ".txt"), func(t *testing.T) {
-			want, err := os.ReadFile(file)
-			if err != nil {
-				t.Fatal(err)
-			}
-			got, err := replay(string(want))
-			if err != nil {
-				t.Fatalf("%s:%v", file, err)
-			}
-			if *update {
-				if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
-					t.Fatal(err)
-				}
-				return
-			}
-			gotLines, wantLines := strings.Split(got, "\n"), strings.Split(string(want), "\n")
-			for i := range max(len(gotLines), len(wantLines)) {
-				g, w := lineOf(gotLines, i), lineOf(wantLines, i)
-				if g != w {
-					t.Fatalf("%s:%d:\ngot  %s\nwant %s", file, i+1, g, w)
-				}
-			}
-		})
-	}
-}
-
-func lineOf(lines []string, i int) string {
-	if i < len(lines) {
-		return lines[i]
-	}
-	return "(end)"
-}
+func TestTranscripts(t *testing.T) { transcript.Check(t, replay) }
 
 // replay returns the story with what the machine does now.
 func replay(story string) (string, error) {

@@ -61,7 +61,7 @@ type Answer struct {
 	// ExpiresIn is how long the owner's lease lasts unless it is renewed
 	// (Granted, Done), or the blocker's lease or place (Busy, Mismatch).
 	ExpiresIn time.Duration
-	// Blocker is who is in the way, for Busy, and for Mismatch if anybody is. Of
+	// Blocker is the holder in the way, for Busy, and for Mismatch if anybody is. Of
 	// several, it is the one that expires first.
 	Blocker Blocker
 	// Position is the owner's position in the line after this step. 1 is the

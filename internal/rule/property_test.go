@@ -397,7 +397,7 @@ func (h *history) reserve(t *rapid.T, owner string, spare int, floor fence.Token
 	if i < 0 {
 		want.Token = before.Token
 		if ans != (Answer{Verdict: NotHeld}) {
-			t.Fatalf("reserved for one who is not inside: %+v", ans)
+			t.Fatalf("reserved for an owner without a lease: %+v", ans)
 		}
 	} else {
 		if l := before.Holds[i]; ans != (Answer{Verdict: Done, Token: ans.Token, Spare: int(h.record.Token - ans.Token), Count: l.Count, ExpiresIn: l.Expiry.Sub(h.now)}) {

@@ -12,7 +12,7 @@ import (
 )
 
 // world is a driver that has all that a queue starts under way at once, and lets it end in
-// any order and with any result. It keeps a record of its own of who waits and of who
+// any order and with any result. It keeps a record of its own of the waiters and of who
 // asks, and compares each action of the queue with that.
 type world struct {
 	choices []byte // what happens next

@@ -19,7 +19,7 @@ func (s *story) fault(on string, from, to int) {
 	s.End = max(s.End, s.at(to))
 }
 
-// Somebody who waits for a lock that nobody has is found, unless there is a reason.
+// The judge finds a waiter of a lock that nobody holds, unless there is a reason.
 func TestIdle(t *testing.T) {
 	for _, c := range []struct {
 		name string

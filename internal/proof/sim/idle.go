@@ -52,7 +52,7 @@ func (j *judge) bound() time.Duration {
 	return 4*j.w.script.nodeTimeout(j.w.script.longest()) + 250*time.Millisecond
 }
 
-// waitsInVain names somebody who waits for a lock that can be had, if there is one.
+// waitsInVain names a waiter of a lock that could be granted, if there is one.
 func (j *judge) waitsInVain(lock int) string {
 	r := &j.locks[lock]
 	j.kept = slices.DeleteFunc(j.kept, func(c *claim) bool { return c.k.c.dead || c.giving && c.over })
@@ -119,7 +119,7 @@ func (j *judge) releasable(n *node, lock int) bool {
 	return j.settled(by) && j.reachable(by, n)
 }
 
-// describe says who has what of a lock.
+// describe lists what each owner has of a lock.
 func (j *judge) describe(lock int) string {
 	var all []string
 	for _, n := range j.w.nodes {

@@ -45,7 +45,7 @@ type lockRecord struct {
 
 	grants     int           // of it
 	leastUntil time.Duration // a least hold keeps it until then
-	// Of the judgement of idle time: who waits for it in vain, since when, and how
+	// Of the judgement of idle time: which waiter could be granted it, since when, and how
 	// many grants had been seen then.
 	waited     string
 	freeSince  time.Duration

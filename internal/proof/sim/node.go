@@ -225,7 +225,7 @@ func (n *node) apply(session *simredis.Conn, words []string, replayed bool) []by
 	return said
 }
 
-// holder is who has a lock there, and for how long by the node's clock.
+// holder returns the owner of a lock there, and the time that is left by the node's clock.
 func (n *node) holder(lock int) (owner int, left time.Duration, held bool) {
 	value, left, held := n.server.Value(lockName(lock))
 	if !held {
