@@ -94,9 +94,9 @@ func (l *List[K, T]) Connected(run string, now time.Time) {
 		e := at.Value.(*Entry[K, T])
 		e.again, e.tries = time.Time{}, 0
 		switch {
-		case !e.until.IsZero():
 		case newRunEnds && e.run != "" && run != "" && e.run != run:
 			e.until = e.end(e.kept)
+		case !e.until.IsZero():
 		default:
 			e.run, e.until = run, e.end(now)
 		}
