@@ -18,11 +18,16 @@ import (
 // If fn panics or calls runtime.Goexit, Do releases the lock on the way out. fn may
 // release the lease itself, and may lock the same lock again with its context: see
 // Acquire. Locking it with another context waits for Do itself.
-func (l *Lock) Do(ctx context.Context, fn func(ctx context.Context, l *Lease) error) (err error) {
+func (l *Lock) Do(ctx context.Context, fn func(ctx context.Context, l *Lease) error) error {
 	lease, err := l.wait(ctx, l.o.Tries, true)
 	if err != nil {
 		return err
 	}
+	return l.during(ctx, lease, fn)
+}
+
+// during calls fn with lease, and releases it.
+func (l *Lock) during(ctx context.Context, lease *Lease, fn func(ctx context.Context, l *Lease) error) (err error) {
 	returned := false
 	defer func() {
 		released := lease.Release(ctx)

@@ -71,6 +71,28 @@ func ExampleClient_Semaphore() {
 	// another number of permits: true
 }
 
+// One of all candidates leads, until its function returns or it loses the lock.
+func ExampleElection() {
+	locks := leasehold.New(memstore.New(nil), nil)
+	scheduler := locks.Election("scheduler").With(leasehold.LockOptions{Purpose: "schedules jobs"})
+
+	err := scheduler.Run(context.Background(), func(ctx context.Context) error {
+		leader, err := scheduler.Leader(ctx)
+		fmt.Println("leading:", leader.Holder.Purpose, leader.Token == scheduler.Token(ctx))
+		return err // an error would make it a candidate again; nil ends Run
+	})
+	fmt.Println(err)
+
+	for leader, err := range scheduler.Observe(context.Background()) {
+		fmt.Println("nobody leads:", leader.Vacant(), err)
+		break // it would go on with each change
+	}
+	// Output:
+	// leading: schedules jobs true
+	// <nil>
+	// nobody leads: true <nil>
+}
+
 func ExampleLock_Try() {
 	locks := leasehold.New(memstore.New(nil), nil)
 	ctx := context.Background()
