@@ -93,6 +93,24 @@ func ExampleElection() {
 	// nobody leads: true <nil>
 }
 
+// Many machines start a job at the same time of day, and one of them runs it.
+func ExampleClient_Once() {
+	locks := leasehold.New(memstore.New(nil), nil)
+	nightly := leasehold.Tick{Every: 24 * time.Hour, LockAtMostFor: 6 * time.Hour}
+
+	for _, machine := range []string{"a", "b"} {
+		ran, err := locks.Once(context.Background(), "backup", nightly, func(ctx context.Context, l *leasehold.Lease) error {
+			fmt.Println("backing up on", machine)
+			return ctx.Err()
+		})
+		fmt.Println(ran, err)
+	}
+	// Output:
+	// backing up on a
+	// true <nil>
+	// false <nil>
+}
+
 func ExampleLock_Try() {
 	locks := leasehold.New(memstore.New(nil), nil)
 	ctx := context.Background()
