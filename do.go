@@ -27,19 +27,24 @@ func (l *Lock) Do(ctx context.Context, fn func(ctx context.Context, l *Lease) er
 }
 
 // during calls fn with lease, and releases it.
-func (l *Lock) during(ctx context.Context, lease *Lease, fn func(ctx context.Context, l *Lease) error) (err error) {
+func (l *Lock) during(ctx context.Context, lease *Lease, fn func(ctx context.Context, l *Lease) error) error {
+	return l.c.during(l.name, func() error { return lease.Release(ctx) }, func() error { return fn(lease.Context(), lease) })
+}
+
+// during calls fn, and then release, whatever becomes of fn. It joins their errors.
+func (c *Client) during(lock string, release, fn func() error) (err error) {
 	returned := false
 	defer func() {
-		released := lease.Release(ctx)
+		released := release()
 		switch {
 		case released == nil:
 		case !returned: // panicking: there is nobody to return it to
-			l.c.log.Error("release after a panic failed", "lock", l.name, "err", released)
+			c.log.Error("release after a panic failed", "lock", lock, "err", released)
 		case !errors.Is(err, released):
 			err = errors.Join(err, released)
 		}
 	}()
-	err = fn(lease.Context(), lease)
+	err = fn()
 	returned = true
 	return err
 }

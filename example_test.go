@@ -111,6 +111,24 @@ func ExampleClient_Once() {
 	// false <nil>
 }
 
+// Both accounts are locked, or neither.
+func ExampleClient_All() {
+	locks := leasehold.New(memstore.New(nil), nil)
+	both := locks.All(locks.Mutex("account/7"), locks.Mutex("account/3"))
+
+	err := both.Do(context.Background(), func(ctx context.Context, ls *leasehold.Leases) error {
+		for _, l := range ls.Each() {
+			fmt.Println(l.Name(), l.Token() > 0)
+		}
+		return ctx.Err()
+	})
+	fmt.Println(err)
+	// Output:
+	// account/3 true
+	// account/7 true
+	// <nil>
+}
+
 func ExampleLock_Try() {
 	locks := leasehold.New(memstore.New(nil), nil)
 	ctx := context.Background()
