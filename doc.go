@@ -18,8 +18,8 @@
 // cause [ErrLost]. That happens LockOptions.Notice before another client can be
 // granted the lock.
 //
-// [Client.All] acquires several locks together. [Client.Election] chooses a leader, and [Client.Once] runs scheduled jobs once per
-// tick.
+// [Client.All] acquires several locks together. [Client.Election] chooses a leader, and
+// [Client.Once] runs scheduled jobs once per tick.
 //
 // Validity is counted from before the request was sent, on a clock that a step of
 // the wall clock does not change. On Linux that clock also counts while the machine
