@@ -80,7 +80,7 @@ func (r Record) grant(a Ask, now clock.Instant) (Record, Answer) {
 
 // enter adds h with a new token, and removes the owner's place in the line.
 func (r Record) enter(h Hold, spare int, floor fence.Token) (Record, Hold) {
-	h.Count, h.Slot = 1, r.freeSlot()
+	h.Count, h.Slot, r.Was = 1, r.freeSlot(), 0 // the leases fit, if there is room for one more
 	r, h.Token = r.reserve(h.Weight, spare, floor)
 	r.Line = without(r.Line, r.place(h.Owner))
 	r.Holds = with(r.Holds, h)

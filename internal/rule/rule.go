@@ -46,6 +46,9 @@ func Semaphore(n int64) Spec { return Spec{Limit: n} }
 // change the old one.
 type Record struct {
 	Spec Spec `json:"spec"`
+	// Was is the largest limit that any of the leases was granted under, if Resize has
+	// changed it since then. It is zero once they fit into Spec.Limit.
+	Was int64 `json:"was,omitempty"`
 	// Holds are the leases, oldest grant first. Expired ones may still be
 	// included; every step drops them first.
 	Holds []Hold `json:"holds,omitempty"`
