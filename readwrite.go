@@ -8,6 +8,7 @@ import "github.com/leasehold-dev/leasehold/store"
 // Waiters form one FIFO queue. A waiting writer stops readers that come later, and
 // readers that wait get the lock together, in the order in which they came.
 //
+// A writer can become a reader (see Lease.Downgrade), but a reader cannot become a writer.
 // Every reader has a lease of its own, so a reader that dies frees only itself.
 // Readers that hold the lock together share one fencing token. It is larger than
 // that of the writer before them, so a resource that checks tokens refuses a writer

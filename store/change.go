@@ -12,8 +12,8 @@ type Changer interface {
 	Store
 
 	// Downgrade makes the writer of a read-write lock a reader, without a moment in
-	// which the lock is free. r is the writer's lease as it was granted; afterwards its
-	// Weight is 1. Readers that wait get the lock as well, up to the first writer in the
+	// which the lock is free, and renews the lease. r is the writer's lease as it was
+	// granted; afterwards its Weight is 1. Readers that wait get the lock as well, up to the first writer in the
 	// queue.
 	//
 	// The grant's token is larger than that of the writer, and the readers share it.

@@ -1,18 +1,21 @@
 package rule
 
 import (
+	"time"
+
 	"github.com/leasehold-dev/leasehold/fence"
 	"github.com/leasehold-dev/leasehold/internal/clock"
 )
 
 // Downgrade makes the writer of a read-write lock a reader: nobody else writes in
 // between. The reader has a new token, which readers that join it share, so that a
-// resource refuses what the owner sent as the writer. Its slot and expiry stay.
+// resource refuses what the owner sent as the writer. Its slot stays, and it is renewed
+// for ttl.
 //
 // An owner that reads already is Granted what it has, so the step can be repeated. An
 // owner without a lease is NotHeld, and one of another kind of lock a Mismatch. floor is
 // like Ask.Floor.
-func Downgrade(r Record, owner string, floor fence.Token, now clock.Instant) (Record, Answer) {
+func Downgrade(r Record, owner string, ttl time.Duration, floor fence.Token, now clock.Instant) (Record, Answer) {
 	r = Expire(r, now)
 	i := r.hold(owner)
 	switch {
@@ -28,8 +31,10 @@ func Downgrade(r Record, owner string, floor fence.Token, now clock.Instant) (Re
 		alone := r
 		alone.Holds = nil // a writer is alone; its token is not one to share
 		alone, h.Token = alone.reserve(h.Weight, 0, floor)
-		r.Token, r.Holds = alone.Token, replaced(r.Holds, i, h)
+		r.Token = alone.Token
 	}
+	h.Expiry = max(h.Expiry, after(now, ttl))
+	r.Holds = replaced(r.Holds, i, h)
 	return r, Answer{Verdict: Granted, Again: again, Token: h.Token, Slot: h.Slot, Count: h.Count, ExpiresIn: h.Expiry.Sub(now)}
 }
 

@@ -9,7 +9,7 @@ import (
 )
 
 func downgrade(owner string, floor fence.Token) action {
-	return action{"downgrade " + owner, func(r Record, now clock.Instant) (Record, Answer) { return Downgrade(r, owner, floor, now) }}
+	return action{"downgrade " + owner, func(r Record, now clock.Instant) (Record, Answer) { return Downgrade(r, owner, 100*ms, floor, now) }}
 }
 
 func resize(from, to int64) action {

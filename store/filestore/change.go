@@ -40,15 +40,18 @@ func (t *step) downgrade(r store.Lease) (rule.Answer, error) {
 	if err != nil {
 		return rule.Answer{}, err
 	}
-	after, ans := rule.Downgrade(before.Record, r.Owner, 0, t.now)
-	if ans.Verdict != rule.Granted || ans.Again {
+	after, ans := rule.Downgrade(before.Record, r.Owner, t.lasting(r.TTL), 0, t.now)
+	switch {
+	case ans.Verdict != rule.Granted:
 		return ans, nil
+	case ans.Again:
+		return ans, t.write(r.Name, before.with(after))
 	}
 	floor, _, err := t.draw(0)
 	if err != nil {
 		return rule.Answer{}, err
 	}
-	after, ans = rule.Downgrade(before.Record, r.Owner, floor, t.now)
+	after, ans = rule.Downgrade(before.Record, r.Owner, t.lasting(r.TTL), floor, t.now)
 	next, _, err := t.advance(r.Name, before.with(after))
 	if err != nil {
 		return rule.Answer{}, err

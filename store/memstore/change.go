@@ -21,7 +21,7 @@ func (s *Store) Downgrade(ctx context.Context, r store.Lease) (store.Grant, erro
 	}
 	defer s.mu.Unlock()
 	now := s.clock.Now()
-	rec, ans := rule.Downgrade(s.alive(r.Name, now), r.Owner, s.forgotten+1, now)
+	rec, ans := rule.Downgrade(s.alive(r.Name, now), r.Owner, r.TTL, s.forgotten+1, now)
 	s.keep(r.Name, rec, now)
 	if ans.Verdict != rule.Granted {
 		return store.Grant{}, fmt.Errorf("downgrade %q: %w", r.Name, store.ErrNotHeld)

@@ -16,12 +16,14 @@ func checkDowngrade(t *trial) {
 	readers := t.queue(store.WaitRequest{Lease: t.reader(name)}, store.WaitRequest{Lease: t.reader(name)})
 	next := t.queue(store.WaitRequest{Lease: t.writer(name)})[0]
 	late := t.queue(store.WaitRequest{Lease: t.reader(name)})[0]
+	start := t.now()
 	down, err := c.Downgrade(t.Context(), writer)
 	if err != nil || down.Token <= g.Token {
 		t.Fatalf("downgrade: token %v, error %v, the writer has %v", down.Token, err, g.Token)
 	}
 	reader := writer
 	reader.Weight = 1
+	t.lasts("a downgrade renews", reader, reader.TTL, start)
 	for _, r := range readers {
 		t.gets("readers get the lock with the writer that became one", r)
 		if r.grant.Token != down.Token {

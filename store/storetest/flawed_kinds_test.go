@@ -170,7 +170,7 @@ func (s *manifold) Downgrade(_ context.Context, r store.Lease) (store.Grant, err
 			slices.Reverse(rec.Line)
 			rec, _ = rule.Advance(rec, 0, now)
 		}
-		rec, ans := rule.Downgrade(rec, r.Owner, 0, now)
+		rec, ans := rule.Downgrade(rec, r.Owner, r.TTL, 0, now)
 		if s.is("a downgrade keeps the token") && ans.Verdict == rule.Granted && !ans.Again {
 			ans.Token--
 		}
