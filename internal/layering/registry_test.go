@@ -36,7 +36,7 @@ var project = rules{
 		{"fence"},
 		{"internal/testenv/faultproxy", "internal/testenv/redistest", "internal/testenv/simnet", "internal/testenv/sqltest", "internal/layering", "internal/endtoend"},
 		{"internal/testenv/localredis", "internal/testenv/simredis"},
-		{"internal/testenv/child", "internal/testenv/port", "internal/testenv/transcript", "internal/nodemark", "store/redisstore/internal/resp"},
+		{"internal/testenv/child", "internal/callback", "internal/testenv/port", "internal/testenv/transcript", "internal/nodemark", "store/redisstore/internal/resp"},
 		{"internal/excerpt"},
 	},
 
@@ -51,7 +51,7 @@ var project = rules{
 	only: map[string][]string{
 		"cmd/leasehold":          {"internal/cli"},
 		"internal/runner":        {"internal/clock", "internal/runner/warden"}, // runs a command; what a lock or a store is, it does not know
-		".":                      {"store", "internal/leasefsm", "internal/waitq", "internal/renewer", "internal/validity", "internal/clock", "fence"},
+		".":                      {"store", "internal/leasefsm", "internal/waitq", "internal/renewer", "internal/callback", "internal/validity", "internal/clock", "fence"},
 		"internal/lab/torture":   {".", "store", "internal/lab/history", "internal/clock"},
 		"internal/lab/load":      {"."},
 		"internal/doctor":        {"store", "store/redisstore/redisadmin", "store/redisstore", "store/filestore", "store/sqlstore", "internal/validity"},
