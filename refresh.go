@@ -34,7 +34,7 @@ type refresh struct {
 type departure struct {
 	why   error         // why it was not granted the lock
 	at    clock.Instant // when that was known
-	rank  uint64        // of the queue's place in the store's line; 0: it had none
+	rank  uint64        // of the queue's place in the store's queue; 0: it had none
 	ahead int           // waiters of the queue before it
 }
 
@@ -65,7 +65,7 @@ func (r *refresher) holder(ctx context.Context, c *core, name string, ttl time.D
 	}
 	e := updated(busy, l.state)
 	if s.rank != 0 {
-		e.Position = 1 + before(l.state.Line, s.rank) + s.ahead
+		e.Position = 1 + before(l.state.Queue, s.rank) + s.ahead
 	}
 	return e
 }

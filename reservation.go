@@ -81,6 +81,6 @@ func (c *queues) giveUp(p *reservation) {
 	ctx, cancel := context.WithTimeout(context.Background(), p.req.TTL)
 	defer cancel()
 	if err := c.store.Release(ctx, store.ReleaseRequest{Lease: p.req.Lease}); err != nil && !errors.Is(err, store.ErrNotHeld) {
-		c.log.Debug("a place in line that nobody wants ends by its TTL", "lock", p.req.Name, "err", err)
+		c.log.Debug("a place in the queue that nobody wants ends by its TTL", "lock", p.req.Name, "err", err)
 	}
 }

@@ -10,7 +10,7 @@ import (
 type Attempt struct {
 	ID
 	Lock     int
-	Waits    bool // in line, until it is its turn
+	Waits    bool // in the queue, until it is its turn
 	Asked    clock.Instant
 	From     clock.Instant // the request that was granted left after it; Asked, where not known better
 	Answered clock.Instant
