@@ -15,8 +15,8 @@ func (p *program) bootstrapCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "bootstrap --store redis://HOST,HOST...",
 		Short: "Declare that new Redis servers hold no forgotten locks",
-		Long: `Declares that no lock is held that these servers do not know of: because they are
-new, or because every former holder is known to be gone.
+		Long: `Declares that these servers know of every lock that is held: because they are new, or
+because every former holder is known to be gone.
 
 With several Redis servers the majority decides. A server that may have forgotten
 leases (restarted without its data, emptied, replaced) is kept in quarantine until

@@ -52,7 +52,7 @@ const (
 	Released Op = "released"
 )
 
-// What a process says of itself.
+// The kinds of events that a process records.
 const (
 	// Up: it can reach its store and begins.
 	Up Op = "up"
