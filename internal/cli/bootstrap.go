@@ -60,7 +60,7 @@ func (p *program) bootstrap(c *cobra.Command, wait time.Duration, force, asJSON 
 		return usage(c, "this store has no quarantine to end: bootstrap is for redis://")
 	}
 	log, settle := p.voice.storeLogger()
-	declared, err := p.declare(c.Context(), wait, func() ([]redisadmin.Declared, error) {
+	declared, err := whenStarted(c.Context(), p.voice, wait, func() ([]redisadmin.Declared, error) {
 		return redisadmin.Bootstrap(c.Context(), urls, &redisstore.Options{Logger: log}, force)
 	})
 	settle(err == nil)
@@ -83,9 +83,9 @@ func (p *program) bootstrap(c *cobra.Command, wait time.Duration, force, asJSON 
 	return nil
 }
 
-// declare calls declare again, for wait at most, while servers are still starting. Such
+// whenStarted calls declare again, for wait at most, while servers are still starting. Such
 // a server refuses connections, or loads its data.
-func (p *program) declare(ctx context.Context, wait time.Duration, declare func() ([]redisadmin.Declared, error)) ([]redisadmin.Declared, error) {
+func whenStarted(ctx context.Context, v *voice, wait time.Duration, declare func() ([]redisadmin.Declared, error)) ([]redisadmin.Declared, error) {
 	const pause = 100 * time.Millisecond
 	for end, said := time.Now().Add(wait), false; ; {
 		declared, err := declare()
@@ -93,7 +93,7 @@ func (p *program) declare(ctx context.Context, wait time.Duration, declare func(
 			return declared, err
 		}
 		if !said {
-			p.voice.note("waiting up to %s for servers to start: %v", short(wait), err)
+			v.note("waiting up to %s for servers to start: %v", short(wait), err)
 			said = true
 		}
 		select {
