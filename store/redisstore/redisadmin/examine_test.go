@@ -16,7 +16,7 @@ import (
 )
 
 // What an examination leads to is tested, on many kinds of servers, in
-// internal/doctor.
+// cmd/leasehold/internal/doctor.
 
 // The clock of a server is compared with the time of day here.
 func TestExamineComparesClocks(t *testing.T) {
