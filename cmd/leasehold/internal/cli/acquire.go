@@ -67,7 +67,7 @@ func (p *program) wait(ctx context.Context, o runFlags, st store.Store, name str
 		ctx, cancel = context.WithDeadline(ctx, until)
 		defer cancel()
 	}
-	w := newWaiting(p.voice, name, until)
+	w := newWaiting(p.voice, name, max(o.wait, 0))
 	defer w.end()
 	var itself atomic.Bool
 	ctx, cancel := context.WithCancel(ctx)

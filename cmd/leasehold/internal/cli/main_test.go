@@ -15,6 +15,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/leasehold-dev/leasehold/internal/testenv/child"
 )
 
 const patience = 60 * time.Second // for things that take milliseconds
@@ -33,6 +35,7 @@ func TestMain(m *testing.M) {
 		}
 		os.Exit(0)
 	}
+	child.DefaultSignals()
 	os.Exit(withBinary(m.Run))
 }
 

@@ -120,20 +120,20 @@ func TestWaitingLine(t *testing.T) {
 	busy := &store.BusyError{Name: "x", Holder: store.Holder{Owner: "o", Host: "h", PID: 7, Purpose: "job", Since: now.Add(-90 * time.Second)}, ExpiresIn: 20 * time.Second}
 	for _, c := range []struct {
 		err   error
-		until time.Time
+		limit time.Duration
 		after time.Duration
 		want  string
 	}{
-		{busy, time.Time{}, 0, `waiting for "x"; held by h pid 7 (job) for 1m30s, expires in 20s unless renewed`},
-		{busy, now.Add(30 * time.Second), 5 * time.Second, `waiting 5s of 30s for "x"; held by h pid 7 (job) for 1m35s, expires in 15s unless renewed`},
-		{&store.BusyError{Holder: store.Holder{Owner: "foreign\x1b"}, ExpiresIn: -1}, time.Time{}, 0, `waiting for "x"; held by "foreign\x1b", without an expiry`},
-		{&store.BusyError{Holder: store.Holder{Owner: "o", Host: "h", PID: 7, Since: now.Add(time.Hour)}}, time.Time{}, 0, `waiting for "x"; held by h pid 7`},
-		{&store.BusyError{Holder: store.Holder{Owner: "o"}, ExpiresIn: time.Second, Position: 1}, time.Time{}, 0, `waiting for "x", next in line; held by o, expires in 1s unless renewed`},
-		{&store.BusyError{Holder: store.Holder{Owner: "o"}, ExpiresIn: time.Second, Position: 4}, now.Add(time.Minute), time.Second, `waiting 1s of 1m for "x", 3 ahead in line; held by o, expires in 0s unless renewed`},
-		{busy, now.Add(300 * time.Millisecond), 0, `waiting up to 300ms for "x"; held by h pid 7 (job) for 1m30s, expires in 20s unless renewed`},
-		{errors.New("no node answers"), time.Time{}, 2 * time.Second, `waiting 2s for "x"; no node answers`},
+		{busy, 0, 0, `waiting for "x"; held by h pid 7 (job) for 1m30s, expires in 20s unless renewed`},
+		{busy, 30 * time.Second, 5 * time.Second, `waiting 5s of 30s for "x"; held by h pid 7 (job) for 1m35s, expires in 15s unless renewed`},
+		{&store.BusyError{Holder: store.Holder{Owner: "foreign\x1b"}, ExpiresIn: -1}, 0, 0, `waiting for "x"; held by "foreign\x1b", without an expiry`},
+		{&store.BusyError{Holder: store.Holder{Owner: "o", Host: "h", PID: 7, Since: now.Add(time.Hour)}}, 0, 0, `waiting for "x"; held by h pid 7`},
+		{&store.BusyError{Holder: store.Holder{Owner: "o"}, ExpiresIn: time.Second, Position: 1}, 0, 0, `waiting for "x", next in line; held by o, expires in 1s unless renewed`},
+		{&store.BusyError{Holder: store.Holder{Owner: "o"}, ExpiresIn: time.Second, Position: 4}, time.Minute, time.Second, `waiting 1s of 1m for "x", 3 ahead in line; held by o, expires in 0s unless renewed`},
+		{busy, 300 * time.Millisecond, 0, `waiting up to 300ms for "x"; held by h pid 7 (job) for 1m30s, expires in 20s unless renewed`},
+		{errors.New("no node answers"), 0, 2 * time.Second, `waiting 2s for "x"; no node answers`},
 	} {
-		w := waiting{name: "x", began: now, until: c.until, reason: reasonOf(c.err, now)}
+		w := waiting{name: "x", began: now, limit: c.limit, reason: reasonOf(c.err, now)}
 		if got := w.line(w.name, now.Add(c.after)); got != c.want {
 			t.Errorf("%s\nwant\n%s", got, c.want)
 		}

@@ -18,7 +18,7 @@ type waiting struct {
 	voice *voice
 	name  string
 	began time.Time
-	until time.Time // zero: for ever
+	limit time.Duration // zero: without a bound
 
 	mu     sync.Mutex
 	reason reason
@@ -26,8 +26,8 @@ type waiting struct {
 	ended  chan struct{}
 }
 
-func newWaiting(v *voice, name string, until time.Time) *waiting {
-	return &waiting{voice: v, name: name, began: time.Now(), until: until}
+func newWaiting(v *voice, name string, limit time.Duration) *waiting {
+	return &waiting{voice: v, name: name, began: time.Now(), limit: limit}
 }
 
 // because records why an attempt did not get the lock.
@@ -86,12 +86,11 @@ func (w *waiting) line(name string, now time.Time) string {
 	if waited >= time.Second {
 		s += " " + brief(waited)
 	}
-	if !w.until.IsZero() {
-		limit := short(w.until.Sub(w.began))
+	if w.limit > 0 {
 		if waited >= time.Second {
-			s += " of " + limit
+			s += " of " + short(w.limit)
 		} else {
-			s += " up to " + limit
+			s += " up to " + short(w.limit)
 		}
 	}
 	s += fmt.Sprintf(" for %q", name)

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/leasehold-dev/leasehold/internal/testenv/child"
 	"github.com/leasehold-dev/leasehold/internal/testenv/redistest"
 )
 
@@ -20,6 +21,7 @@ var binary string
 func TestMain(m *testing.M) { os.Exit(run(m)) }
 
 func run(m *testing.M) int {
+	child.DefaultSignals()
 	dir, err := os.MkdirTemp("", "leasehold-endtoend")
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)

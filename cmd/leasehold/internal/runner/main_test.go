@@ -12,6 +12,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/leasehold-dev/leasehold/internal/testenv/child"
 )
 
 // In a process with this variable set, the test binary is a program that runs
@@ -36,6 +38,7 @@ func TestMain(m *testing.M) {
 	if path := os.Getenv(hostVar); path != "" {
 		os.Exit(host(path, os.Args[1:]))
 	}
+	child.DefaultSignals()
 	os.Exit(m.Run())
 }
 
