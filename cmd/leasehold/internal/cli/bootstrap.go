@@ -48,7 +48,7 @@ type declaredJSON struct {
 }
 
 func (p *program) bootstrap(c *cobra.Command, force, asJSON bool) error {
-	urls, s, err := p.storeAsked(c)
+	url, s, err := p.storeAsked(c)
 	if err != nil {
 		return err
 	}
@@ -56,7 +56,7 @@ func (p *program) bootstrap(c *cobra.Command, force, asJSON bool) error {
 		return usage(c, "this store has no quarantine to end: bootstrap is for redis://")
 	}
 	log, settle := p.voice.storeLogger()
-	declared, err := redisadmin.Bootstrap(c.Context(), urls, &redisstore.Options{Logger: log}, force)
+	declared, err := redisadmin.Bootstrap(c.Context(), url, &redisstore.Options{Logger: log}, force)
 	settle(err == nil)
 	if errors.Is(err, store.ErrBusy) {
 		return fmt.Errorf("%w (--force declares it all the same)", err)

@@ -78,7 +78,7 @@ func (p *program) doctor(c *cobra.Command, o doctorFlags) error {
 	if o.ttl < store.MinTTL {
 		return usage(c, "--ttl %v is too short: the minimum is %v", o.ttl, store.MinTTL)
 	}
-	urls, s, err := p.storeAsked(c)
+	url, s, err := p.storeAsked(c)
 	if err != nil {
 		return err
 	}
@@ -87,7 +87,7 @@ func (p *program) doctor(c *cobra.Command, o doctorFlags) error {
 		return fmt.Errorf("doctor cannot examine stores of the scheme %s", s.names[0])
 	}
 	p.voice.status("examining the store ...")
-	findings, err := examine(context.Background(), urls, o) // a signal just ends us: what is tried ends by itself
+	findings, err := examine(context.Background(), url, o) // a signal just ends us: what is tried ends by itself
 	p.voice.status("")
 	p.voice.flush(time.Second)
 	if err != nil {

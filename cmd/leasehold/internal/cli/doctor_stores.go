@@ -10,17 +10,17 @@ import (
 )
 
 // examiners examine stores, by the first name of the scheme.
-var examiners = map[string]func(ctx context.Context, urls []string, o doctorFlags) ([]doctor.Finding, error){
+var examiners = map[string]func(ctx context.Context, url string, o doctorFlags) ([]doctor.Finding, error){
 	"file":           examineFile,
 	"redis":          examineRedis,
 	"redis-sentinel": examineRedis,
 	"redis-cluster":  examineCluster,
 	"postgres":       examineDatabase,
-	"memory":         func(context.Context, []string, doctorFlags) ([]doctor.Finding, error) { return doctor.Memory(), nil },
+	"memory":         func(context.Context, string, doctorFlags) ([]doctor.Finding, error) { return doctor.Memory(), nil },
 }
 
-func examineFile(ctx context.Context, urls []string, _ doctorFlags) ([]doctor.Finding, error) {
-	path, options, err := filestore.ParseURL(urls[0])
+func examineFile(ctx context.Context, url string, _ doctorFlags) ([]doctor.Finding, error) {
+	path, options, err := filestore.ParseURL(url)
 	if err != nil {
 		return nil, err
 	}
@@ -31,8 +31,8 @@ func examineFile(ctx context.Context, urls []string, _ doctorFlags) ([]doctor.Fi
 	return doctor.File(e), nil
 }
 
-func examineDatabase(ctx context.Context, urls []string, _ doctorFlags) ([]doctor.Finding, error) {
-	u, err := sqlstore.ParseURL(urls[0])
+func examineDatabase(ctx context.Context, url string, _ doctorFlags) ([]doctor.Finding, error) {
+	u, err := sqlstore.ParseURL(url)
 	if err != nil {
 		return nil, err
 	}
@@ -44,16 +44,16 @@ func examineDatabase(ctx context.Context, urls []string, _ doctorFlags) ([]docto
 	return doctor.Database(sqlstore.Examine(ctx, db, u.Dialect, &u.Options)), nil
 }
 
-func examineRedis(ctx context.Context, urls []string, o doctorFlags) ([]doctor.Finding, error) {
-	e, err := redisadmin.Examine(ctx, urls, nil, redisadmin.Scope{TTL: o.ttl, Prefix: o.prefix})
+func examineRedis(ctx context.Context, url string, o doctorFlags) ([]doctor.Finding, error) {
+	e, err := redisadmin.Examine(ctx, url, nil, redisadmin.Scope{TTL: o.ttl, Prefix: o.prefix})
 	if err != nil {
 		return nil, err
 	}
 	return doctor.Redis(e), nil
 }
 
-func examineCluster(ctx context.Context, urls []string, o doctorFlags) ([]doctor.Finding, error) {
-	e, err := redisadmin.ExamineCluster(ctx, urls, nil, redisadmin.Scope{TTL: o.ttl, Prefix: o.prefix})
+func examineCluster(ctx context.Context, url string, o doctorFlags) ([]doctor.Finding, error) {
+	e, err := redisadmin.ExamineCluster(ctx, url, nil, redisadmin.Scope{TTL: o.ttl, Prefix: o.prefix})
 	if err != nil {
 		return nil, err
 	}

@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"os/exec"
+	"strings"
 	"sync"
 	"time"
 
@@ -110,7 +111,7 @@ func openURLs(ctx context.Context, urls []string) (store.Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	return s.open(ctx, urls, slog.New(slog.DiscardHandler))
+	return s.open(ctx, strings.Join(urls, "\n"), slog.New(slog.DiscardHandler))
 }
 
 // torture runs "leasehold lab torture".

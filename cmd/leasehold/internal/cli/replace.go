@@ -41,7 +41,7 @@ max_ttl.`,
 			return nil
 		},
 		RunE: func(c *cobra.Command, _ []string) error {
-			urls, s, err := p.storeAsked(c)
+			url, s, err := p.storeAsked(c)
 			if err != nil {
 				return err
 			}
@@ -49,7 +49,7 @@ max_ttl.`,
 				return errors.New("this store is not a list of independent servers: replace is for redis://")
 			}
 			log, settle := p.voice.storeLogger()
-			err = redisadmin.Replace(c.Context(), urls, &redisstore.Options{Logger: log}, func(step string) { p.voice.note("%s", step) })
+			err = redisadmin.Replace(c.Context(), url, &redisstore.Options{Logger: log}, func(step string) { p.voice.note("%s", step) })
 			settle(err == nil)
 			return err
 		},

@@ -45,14 +45,14 @@ for example with a migration tool.`,
 
 // schema runs "leasehold schema".
 func (p *program) schema(c *cobra.Command, show bool, roles []string) error {
-	urls, s, err := p.storeAsked(c)
+	url, s, err := p.storeAsked(c)
 	if err != nil {
 		return err
 	}
-	if !slices.Contains(s.names, postgresqlScheme.names[0]) || len(urls) != 1 {
+	if !slices.Contains(s.names, postgresqlScheme.names[0]) {
 		return usage(c, "only a database has a schema: give --store postgres://...")
 	}
-	d, err := sqlstore.ParseURL(urls[0])
+	d, err := sqlstore.ParseURL(url)
 	if err != nil {
 		return err
 	}

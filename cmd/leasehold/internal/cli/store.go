@@ -134,37 +134,37 @@ func readURLs(path string) ([]string, error) {
 
 var password = regexp.MustCompile(`://[^:\s]*:\S+@|[?&]sentinel_password=.`)
 
-// storeAsked returns the URLs of the store and their scheme.
-func (p *program) storeAsked(c *cobra.Command) ([]string, scheme, error) {
+// storeAsked returns the URL of the store and its scheme. The URL can have several lines.
+func (p *program) storeAsked(c *cobra.Command) (string, scheme, error) {
 	if password.MatchString(p.where.url) {
 		p.voice.note("warning: all users of this machine can see the password in --store: put it into %s or into a --store-file", storeVar)
 	}
 	urls, err := p.where.urls(c)
 	if err != nil {
-		return nil, scheme{}, err
+		return "", scheme{}, err
 	}
 	s, err := schemeOf(urls)
-	return urls, s, err
+	return strings.Join(urls, "\n"), s, err
 }
 
 // openStore opens the store. Its errors contain no credentials.
 func (p *program) openStore(ctx context.Context, c *cobra.Command) (store.Store, error) {
-	urls, s, err := p.storeAsked(c)
+	url, s, err := p.storeAsked(c)
 	if err != nil {
 		return nil, err
 	}
 	log, settle := p.voice.storeLogger()
-	st, err := s.open(ctx, urls, log)
+	st, err := s.open(ctx, url, log)
 	settle(err == nil)
 	return st, err
 }
 
-// open opens the store that urls of the scheme name.
-func (s scheme) open(ctx context.Context, urls []string, log *slog.Logger) (store.Store, error) {
+// open opens the store that a URL of the scheme names.
+func (s scheme) open(ctx context.Context, url string, log *slog.Logger) (store.Store, error) {
 	if s.refused != nil {
 		return nil, s.refused
 	}
-	return store.Open(ctx, strings.Join(urls, "\n"), &store.OpenOptions{Logger: log})
+	return store.Open(ctx, url, &store.OpenOptions{Logger: log})
 }
 
 // schemeOf returns the scheme, which all urls must share.

@@ -17,7 +17,7 @@ func TestRealCluster(t *testing.T) {
 	look := func(userinfo string) (codes []string, said string) {
 		t.Helper()
 		url := "redis-cluster://" + userinfo + c.Masters[0].Addr() + "?" + patient
-		e, err := redisadmin.ExamineCluster(t.Context(), []string{url}, nil, redisadmin.Scope{TTL: 30 * time.Second})
+		e, err := redisadmin.ExamineCluster(t.Context(), url, nil, redisadmin.Scope{TTL: 30 * time.Second})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -67,7 +67,7 @@ func TestRealCluster(t *testing.T) {
 		t.Errorf("a slot is nobody's: %q\n%s", codes, said)
 	}
 	alone := redistest.Start(t)
-	e, err := redisadmin.ExamineCluster(t.Context(), []string{"redis-cluster://" + alone.Addr()}, nil, redisadmin.Scope{TTL: 30 * time.Second})
+	e, err := redisadmin.ExamineCluster(t.Context(), "redis-cluster://"+alone.Addr(), nil, redisadmin.Scope{TTL: 30 * time.Second})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -210,7 +210,7 @@ var reals = []real{
 		for _, s := range servers[:2] {
 			s.Text(t, "DEL", redistest.Mark)
 		}
-		s, err := redisstore.Open(t.Context(), []string{"redis://" + url}, nil) // which marks them again
+		s, err := redisstore.Open(t.Context(), "redis://"+url, nil) // which marks them again
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -229,7 +229,7 @@ var reals = []real{
 	}, want: "info:restart-unseen"},
 	{name: "with others", prepare: func(t *testing.T) string {
 		servers, url := three(t)
-		s, err := redisstore.Open(t.Context(), []string{"redis://" + url}, nil) // which tells them that they are a list
+		s, err := redisstore.Open(t.Context(), "redis://"+url, nil) // which tells them that they are a list
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -296,7 +296,7 @@ func TestRealServers(t *testing.T) {
 					c.scope.TTL = 30 * time.Second
 				}
 				before := contents(t, url)
-				e, err := redisadmin.Examine(t.Context(), []string{url}, nil, c.scope)
+				e, err := redisadmin.Examine(t.Context(), url, nil, c.scope)
 				if err != nil {
 					t.Fatal(err)
 				}

@@ -74,7 +74,7 @@ var patient = url.Values{"node_timeout": {"10s"}, "connect_timeout": {"10s"}}
 
 func lock(t *testing.T, where string) *leasehold.Lock {
 	t.Helper()
-	st, err := redisstore.Open(t.Context(), []string{where}, nil)
+	st, err := redisstore.Open(t.Context(), where, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -5,6 +5,7 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"strings"
 	"testing"
 	"time"
 
@@ -60,7 +61,7 @@ var opens = map[string]torture.Open{
 		if only := os.Getenv(onlyServers); only != "" {
 			urls = []string{only}
 		}
-		return redisstore.Open(ctx, urls, nil)
+		return redisstore.Open(ctx, strings.Join(urls, "\n"), nil)
 	},
 	"naive": openNaive,
 }

@@ -131,7 +131,7 @@ func (p *player) do(o order) (report, error) {
 
 func (p *player) open(o order) (err error) {
 	c := clock.Func(func() clock.Instant { return clock.System().Now().Add(o.Ahead) })
-	if p.store, err = redisstore.Open(p.ctx, []string{o.Store}, &redisstore.Options{Clock: c}); err == nil {
+	if p.store, err = redisstore.Open(p.ctx, o.Store, &redisstore.Options{Clock: c}); err == nil {
 		p.client = leasehold.New(p.store, &leasehold.Options{Clock: c})
 	}
 	return err
