@@ -63,7 +63,7 @@ func (l *Lease) soleOfItsHold() error {
 	}
 	l.h.c.mu.Lock()
 	defer l.h.c.mu.Unlock()
-	if len(l.h.leases) > 1 {
+	if len(l.h.shares) > 1 {
 		return invalid("lock %q: other leases that re-entered the writer's are held: release them first", l.h.req.Name)
 	}
 	return nil
@@ -84,21 +84,22 @@ func (l *Lease) replace(grant store.Grant, err error, start clock.Instant) (*Lea
 	}
 	req := h.req
 	req.Weight = 1
-	r := c.newHold(req, grant, leasefsm.New(h.fsm.Config).Step(leasefsm.Granted, start, now))
+	next := newLease(c, req, grant, leasefsm.New(h.fsm.Config).Step(leasefsm.Granted, start, now))
+	r := next.h
 	if !r.fsm.Live() {
 		return nil, &LostError{Name: req.Name, Cause: LostLateGrant, Reason: "the downgrade took so long that its validity was over"}
 	}
 	l.endLocked(ErrReleased)
 	l.until, l.held = h.fsm.Until(), now.Sub(h.fsm.Since())
 	l.detached, l.released = true, true
-	h.leases = slices.DeleteFunc(h.leases, func(o *Lease) bool { return o == l })
-	if len(h.leases) == 0 {
+	h.shares = slices.DeleteFunc(h.shares, func(o *share) bool { return o == &l.share })
+	if len(h.shares) == 0 {
 		h.stepLocked(leasefsm.Release, 0, now)
 	} else { // they re-entered meanwhile
 		h.stepLocked(leasefsm.RenewalDenied, 0, now)
 	}
-	r.delay, r.least, r.leases = h.delay, h.least, r.only[:0]
-	next := r.addLeaseLocked(&r.first, l.base, l.bound)
+	r.delay, r.least, r.shares = h.delay, h.least, r.only[:0]
+	r.addLocked(&next.share, l.base, l.bound)
 	c.renewer.Add(&r.fsm, now)
 	return next, nil
 }

@@ -60,8 +60,8 @@ func (c *Client) Once(ctx context.Context, job string, t Tick, fn func(ctx conte
 	if err != nil {
 		return false, err
 	}
-	run := &Lock{c: c, name: job, take: share{kept: true}, o: LockOptions{TTL: t.TTL, MaxHold: t.LockAtMostFor, Purpose: t.Purpose, Require: t.Require}}
-	lease, err := run.wait(ctx, 1, true)
+	run := newLock(&c.queues, job, claim{kept: true}).With(LockOptions{TTL: t.TTL, MaxHold: t.LockAtMostFor, Purpose: t.Purpose, Require: t.Require})
+	lease, err := c.wait(ctx, &run.r, 1, true)
 	if errors.Is(err, ErrBusy) {
 		if st, e := c.store.Inspect(ctx, record.Name); e == nil && st.Held {
 			return false, nil // it runs now
@@ -106,7 +106,7 @@ func (t Tick) record(c *Client, job string) (store.Lease, error) {
 		Name:    t.name(job),
 		Owner:   store.NewOwner(),
 		TTL:     max(keep, caps.MinTTL, store.MinTTL),
-		Meta:    c.describe(t.Purpose, 0),
+		Meta:    c.describer.describe(t.Purpose, 0),
 		Require: t.Require,
 	}
 	if err := r.Check(caps); err != nil {

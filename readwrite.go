@@ -33,7 +33,7 @@ func (rw *RW) Name() string { return rw.name }
 // A context that carries a lease of the writer may be used to read: that re-enters
 // the writer's lease.
 func (rw *RW) Read() *Lock {
-	return &Lock{c: rw.c, name: rw.name, take: share{kind: store.ReadWrite, weight: 1}}
+	return newLock(&rw.c.queues, rw.name, claim{kind: store.ReadWrite, weight: 1})
 }
 
 // Write returns the lock that a writer acquires.
@@ -42,5 +42,5 @@ func (rw *RW) Read() *Lock {
 // carries a reader's lease. If two readers waited to become the writer, each would
 // wait for the other to leave.
 func (rw *RW) Write() *Lock {
-	return &Lock{c: rw.c, name: rw.name, take: share{kind: store.ReadWrite, weight: store.ReadWriteLimit}}
+	return newLock(&rw.c.queues, rw.name, claim{kind: store.ReadWrite, weight: store.ReadWriteLimit})
 }

@@ -29,7 +29,7 @@ func (c *Client) Semaphore(name string, n int) *Lock {
 	if n < 1 {
 		limit = -1 // since 0 stands for a mutex
 	}
-	return &Lock{c: c, name: name, take: share{kind: store.Semaphore(limit)}}
+	return newLock(&c.queues, name, claim{kind: store.Semaphore(limit)})
 }
 
 // Resize changes the number of permits of a semaphore that is in use, from one number to
