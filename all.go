@@ -26,7 +26,10 @@ type All struct {
 // and send nothing, if there are no locks, if two have the same name, or if one is of
 // another Client.
 func (c *Client) All(locks ...*Lock) *All {
-	a := &All{c: c, locks: slices.SortedFunc(slices.Values(locks), func(x, y *Lock) int { return cmp.Compare(x.r.name, y.r.name) })}
+	a := &All{c: c, locks: slices.Clone(locks)}
+	if setsOrdered {
+		slices.SortFunc(a.locks, func(x, y *Lock) int { return cmp.Compare(x.r.name, y.r.name) })
+	}
 	if len(locks) == 0 {
 		a.wrong = invalid("no locks to acquire together")
 	}

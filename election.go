@@ -66,7 +66,7 @@ func (e *Election) Run(ctx context.Context, fn func(ctx context.Context) error) 
 			return t.err
 		case ctx.Err() != nil:
 			return gaveUp(ctx, t.err)
-		case t.finished || !t.led && hopeless(t.err):
+		case t.finished || !t.led && hopeless(t.err) || !candidacyRepeated:
 			return t.err
 		case t.long:
 			try = 1

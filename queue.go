@@ -81,8 +81,10 @@ func (c *queues) queueForLocked(t terms) *queue {
 
 // ownQueueLocked returns a queue for t that nobody else joins.
 func (c *queues) ownQueueLocked(t terms) *queue {
-	c.numbered++
-	t.own = c.numbered
+	if ownPlaces {
+		c.numbered++
+		t.own = c.numbered
+	}
 	return c.queueForLocked(t)
 }
 
