@@ -153,7 +153,7 @@ func TestRedisReplace(t *testing.T) {
 	t.Parallel() // it mostly waits
 	servers := redistest.StartN(t, 4)
 	before, after := addresses(servers[:3]), addresses([]*redistest.Server{servers[0], servers[1], servers[3]})
-	const settings = "?max_ttl=2s"
+	const settings = "?max_ttl=2s&node_timeout=1500ms"
 	site := func(url string) *site { return newSite(t, storeVar+"=redis://"+url) }
 	old, both, next := site(before+settings), site(before+settings+"&next="+after), site(after+settings)
 	run := []string{"run", "x", "--ttl", "2s", "--try", "--", "true"}
