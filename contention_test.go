@@ -73,7 +73,7 @@ func contend(t *testing.T, stores []store.Store, goroutines, turns int, terms ..
 	}
 	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(10 * time.Millisecond) {
 		st, err := stores[0].Inspect(t.Context(), "contended")
-		if err == nil && !st.Held && len(st.Line) == 0 {
+		if err == nil && !st.Held && len(st.Queue) == 0 {
 			return
 		}
 		if time.Now().After(deadline) {

@@ -36,7 +36,7 @@ var project = rules{
 		{"fence"},
 		{"internal/testenv/faultproxy", "internal/testenv/redistest", "internal/testenv/simnet", "internal/testenv/sqltest", "internal/layering", "cmd/leasehold/internal/endtoend", "guard/guardtest", "store/sqlstore/sqlstoretest"},
 		{"internal/testenv/localredis", "internal/testenv/simredis"},
-		{"internal/testenv/child", "internal/testenv/port", "internal/testenv/transcript", "internal/nodemark", "store/redisstore/internal/resp"},
+		{"internal/testenv/child", "internal/callback", "internal/testenv/port", "internal/testenv/transcript", "internal/nodemark", "store/redisstore/internal/resp"},
 		{"internal/excerpt"},
 	},
 
@@ -51,7 +51,7 @@ var project = rules{
 	only: map[string][]string{
 		"cmd/leasehold":                      {"cmd/leasehold/internal/cli"},
 		"cmd/leasehold/internal/runner":      {"internal/clock", "cmd/leasehold/internal/runner/warden"}, // runs a command; what a lock or a store is, it does not know
-		".":                                  {"store", "internal/leasefsm", "internal/waitq", "internal/renewer", "internal/validity", "internal/clock", "fence"},
+		".":                                  {"store", "internal/leasefsm", "internal/waitq", "internal/renewer", "internal/callback", "internal/validity", "internal/clock", "fence"},
 		"cmd/leasehold/internal/lab/torture": {".", "store", "cmd/leasehold/internal/lab/history", "internal/clock"},
 		"internal/lab/load":                  {"."},
 		"cmd/leasehold/internal/doctor":      {"store", "store/redisstore/redisadmin", "store/redisstore", "store/filestore", "store/sqlstore", "internal/validity"},
@@ -61,7 +61,9 @@ var project = rules{
 		"internal/waitq":                     {"internal/clock", "fence"},
 		"internal/quorum/driver":             {"store", "internal/quorum", "internal/validity", "internal/nodeclock", "internal/clock", "fence"},
 		"store":                              {"fence", "internal/excerpt"},
-		"guard/httpguard":                    {"fence"}, "guard/redisguard": {"fence"}, "guard/sqlguard": {"fence"},
+		"guard/httpguard":                    {"fence"},
+		"guard/redisguard":                   {"fence"},
+		"guard/sqlguard":                     {"fence"},
 	},
 
 	// The packages that may import a package, if not everybody above it may.
@@ -90,7 +92,7 @@ var project = rules{
 	// The largest circle of files that refer to each other, for packages in which it is
 	// larger than elsewhere. Lower these numbers; do not raise them.
 	circles: map[string]int{
-		".": 18, "cmd/leasehold/internal/cli": 28, "cmd/leasehold/internal/doctor": 13, "cmd/leasehold/internal/lab/stories": 20, "internal/proof/explore": 21,
+		"cmd/leasehold/internal/cli": 28, "cmd/leasehold/internal/doctor": 13, "cmd/leasehold/internal/lab/stories": 20, "internal/proof/explore": 21,
 		"internal/proof/sim": 17, "internal/quorum/driver": 10, "store/redisstore": 25, "store/storetest": 19,
 	},
 

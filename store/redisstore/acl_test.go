@@ -152,7 +152,7 @@ func (r ruled) waits(s store.Waiter, name string) error {
 		return fmt.Errorf("nobody can stand before another: %w", err)
 	}
 	if !r.all(func(server *redistest.Server) bool { return server.Text(r.t, "LLEN", "{"+name+"}:line") == "1" }) {
-		return errors.New("nobody can leave the line")
+		return errors.New("nobody can leave the queue")
 	}
 	if err := s.Release(ctx, store.ReleaseRequest{Lease: held}); err != nil {
 		return err
@@ -187,7 +187,7 @@ func (r ruled) shows() error {
 	}
 	defer s.Close()
 	r.hold("jobs/1")
-	if st, err := s.Inspect(r.t.Context(), "jobs/1"); err != nil || !st.Held || len(st.Line) != 1 || st.Line[0].Holder.Owner != "next" {
+	if st, err := s.Inspect(r.t.Context(), "jobs/1"); err != nil || !st.Held || len(st.Queue) != 1 || st.Queue[0].Holder.Owner != "next" {
 		return errors.Join(err, errors.New("it is not shown as it is"))
 	}
 	return errors.Join(r.respectsRedisson(s), r.excess())

@@ -162,7 +162,7 @@ func (c *Cluster) Inspect(ctx context.Context, name string) (store.State, error)
 		said.Node = c.r.Addr()
 		return state, &store.QuorumError{Op: "inspect", Name: name, Need: 1, Nodes: []store.NodeOutcome{said}}
 	}
-	state.Line = mergeLines([][]store.Place{line}, said.Holder.Owner)
+	state.Queue = mergeQueues([][]store.Place{line}, said.Holder.Owner)
 	return state, nil
 }
 

@@ -103,7 +103,7 @@ func takesInLine(t *testing.T, s *redisstore.Cluster, c *redistest.Cluster, r st
 	done := waits(ctx, s, waiter(r.Name))
 	eventually(t, "somebody waits", func() bool {
 		st, err := s.Inspect(t.Context(), r.Name)
-		return err == nil && len(st.Line) == 1
+		return err == nil && len(st.Queue) == 1
 	})
 	cancel()
 	if o := <-done; !errors.Is(o.err, context.Canceled) {

@@ -112,7 +112,7 @@ func FuzzReply(f *testing.F) {
 		if err == nil && state.Held != (state.Holder.Owner != "") {
 			t.Errorf("%q: %+v", reply, state)
 		}
-		for _, p := range state.Line {
+		for _, p := range state.Queue {
 			if p.Holder.Owner == "" || p.ExpiresIn < 0 {
 				t.Errorf("%q: %+v waits", reply, p)
 			}

@@ -37,10 +37,9 @@ than locking ("leasehold acl --for doctor"); it says what it could not check. It
 takes a few seconds.
 
 How fast servers have to answer depends on the TTL of your locks: give it with
---ttl. With --prefix it is about locks whose names begin with the prefix: it checks
-the rights for those names, and looks at all keys with the prefix. Without, it
-checks the rights for any name, and looks at the keys of locks that were used in
-the last day.
+--ttl. With --prefix it checks the rights for names that begin with the prefix, and
+all keys with the prefix. Without --prefix it checks the rights for any name, and the
+keys of locks that were used in the last day.
 
 With --json, a stable interface, it prints an object with
   findings  an array of objects, worst first, each with

@@ -17,7 +17,7 @@ func (p *program) storyListCommand() *cobra.Command {
 		Short: "List the failure stories",
 		Long: `Lists the failure stories that "leasehold lab run" replays.
 
-With --json it prints an array of objects with name, title and told.`,
+With --json it prints an array of objects with name, title and summary.`,
 		Args: func(c *cobra.Command, args []string) error {
 			if len(args) > 0 {
 				return usage(c, "it takes no arguments")
@@ -29,7 +29,7 @@ With --json it prints an array of objects with name, title and told.`,
 			if asJSON {
 				all := []storyJSON{}
 				for _, s := range stories.All() {
-					all = append(all, storyJSON{Name: s.Name, Title: s.Title, Told: s.Told})
+					all = append(all, storyJSON{Name: s.Name, Title: s.Title, Summary: s.Summary})
 				}
 				return writeJSON(p.stdout, all)
 			}
@@ -48,7 +48,7 @@ With --json it prints an array of objects with name, title and told.`,
 type storyJSON struct {
 	Name    string          `json:"name"`
 	Title   string          `json:"title"`
-	Told    string          `json:"told,omitempty"`
+	Summary string          `json:"summary,omitempty"`
 	Verdict string          `json:"verdict,omitempty"`
 	Error   string          `json:"error,omitempty"`
 	Events  []stories.Event `json:"events,omitempty"`

@@ -31,10 +31,10 @@ func (p *program) storyRunCommand() *cobra.Command {
 for it, which has to fail, then on Leasehold's. "leasehold lab list" lists the
 stories; "all" replays them all.
 
-What can be real is real. Servers are redis-server processes that it starts and
-ends on the loopback interface; clients are processes that it kills (SIGKILL) and
-stops (SIGSTOP); the network between them is a proxy that delays traffic. It says
-so where something is modelled. Nothing of yours is touched.
+Servers are redis-server processes that it starts and ends on the loopback interface.
+Clients are processes that it kills (SIGKILL) and stops (SIGSTOP). A proxy between
+them delays traffic. The output says if something is modelled. It touches no other
+servers and processes.
 
 Each line has the time in seconds, the actor, and what it did; a line that begins
 with "!" is a fault. A part ends with one of
@@ -47,7 +47,7 @@ with "!" is a fault. A part ends with one of
 With --json it prints one object with verdict ("pass", "fail", "trouble") and
 stories, an array of objects with name, title, verdict, error if any, and
 events, an array of objects with story, part ("weak", "ours"), at_ms (since the part
-began), who, kind ("begin", "step", "fault", "note", "end"), what, and at the end
+began), actor, kind ("begin", "step", "fault", "note", "end"), what, and at the end
 of a part outcome. Fields may be added; none is renamed or removed.
 
 Exit codes: 0 the stories went as expected; 1 one did not; 125 one could not be
@@ -224,7 +224,7 @@ func (p *program) sumUp(verdict string, told []storyJSON, asJSON bool) error {
 			names = append(names, s.Name)
 		}
 	}
-	line := map[string]string{"pass": "PASS: as told", "fail": "FAIL: not as told", "trouble": "NONE: could not be played"}[verdict]
+	line := map[string]string{"pass": "PASS: as expected", "fail": "FAIL: not as expected", "trouble": "NONE: could not be replayed"}[verdict]
 	_, err := fmt.Fprintf(p.stdout, "%s: %d of %d (%s)\n", line, len(names), len(told), strings.Join(names, ", "))
 	return err
 }

@@ -16,7 +16,7 @@ import (
 
 func TestLabList(t *testing.T) {
 	s := newSite(t)
-	var listed []struct{ Name, Title, Told string }
+	var listed []struct{ Name, Title, Summary string }
 	p := s.run(0, "lab", "list", "--json")
 	if err := json.Unmarshal([]byte(p.out.String()), &listed); err != nil {
 		t.Fatal(err)
@@ -27,7 +27,7 @@ func TestLabList(t *testing.T) {
 		t.Errorf("%d stories; listed as JSON are %d, as text:\n%s", len(all), len(listed), text)
 	}
 	for i, story := range all {
-		if listed[i].Name != story.Name || listed[i].Title != story.Title || listed[i].Told != story.Told || !strings.Contains(text, story.Name+" ") {
+		if listed[i].Name != story.Name || listed[i].Title != story.Title || listed[i].Summary != story.Summary || !strings.Contains(text, story.Name+" ") {
 			t.Errorf("%s is listed as %+v", story.Name, listed[i])
 		}
 	}
@@ -90,7 +90,7 @@ func TestLabRunTellsTheStory(t *testing.T) {
 		}
 		out = rest
 	}
-	if last := lastLineOf(out); last != "PASS: as told: 1 of 1 (delete)" {
+	if last := lastLineOf(out); last != "PASS: as expected: 1 of 1 (delete)" {
 		t.Errorf("last line: %s", last)
 	}
 }
@@ -122,7 +122,7 @@ func TestLabRunWithoutRedis(t *testing.T) {
 	if says := p.err.String(); strings.Count(says, "apt-get install -y redis-server") != 1 {
 		t.Errorf("stderr: %s", says)
 	}
-	if last := lastLineOf(p.out.String()); !strings.HasPrefix(last, "NONE: could not be played: ") || strings.Contains(last, "clock-jump") {
+	if last := lastLineOf(p.out.String()); !strings.HasPrefix(last, "NONE: could not be replayed: ") || strings.Contains(last, "clock-jump") {
 		t.Errorf("last line: %s", last)
 	}
 }

@@ -49,8 +49,8 @@ some of them meanwhile, and records everything they do. Then it checks the recor
   - every lock is granted again soon after the last disturbance.
 
 It stops and kills only its own processes. The servers are yours: disturb them
-while it runs, to see what they and their settings are worth. A Redis server that
-restarts without its data can rightly make it find a violation.
+while it runs, to see how they and their settings cope. If a Redis server restarts
+without its data, a violation is to be expected.
 
 The locks have unique names that begin with "leasehold-torture/". They are
 released, or end by their TTL; a Redis server keeps their token counters for a day.

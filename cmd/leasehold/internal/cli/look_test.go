@@ -14,21 +14,21 @@ import (
 	"time"
 )
 
-func TestShowTheLine(t *testing.T) {
+func TestShowTheQueue(t *testing.T) {
 	s := newSite(t)
 	h := s.hold("x")
-	line := func() (places []map[string]any) {
-		var one struct{ Line []map[string]any }
+	queue := func() (places []map[string]any) {
+		var one struct{ Queue []map[string]any }
 		if err := json.Unmarshal([]byte(s.run(0, "show", "x", "--json").out.String()), &one); err != nil {
 			t.Fatal(err)
 		}
-		return one.Line
+		return one.Queue
 	}
 	wants := func(n int) {
 		t.Helper()
 		poll(t, func() string {
-			if got := line(); len(got) != n {
-				return fmt.Sprintf("%d places in line: %v", n, got)
+			if got := queue(); len(got) != n {
+				return fmt.Sprintf("%d places in the queue: %v", n, got)
 			}
 			return ""
 		})
@@ -38,7 +38,7 @@ func TestShowTheLine(t *testing.T) {
 	wants(1)
 	second := s.start("run", "x", "--purpose", "second", "--barge", "--", "true")
 	wants(2)
-	for i, p := range line() {
+	for i, p := range queue() {
 		of := []*proc{first, second}[i]
 		if p["position"] != float64(i+1) || p["pid"] != float64(of.cmd.Process.Pid) || p["purpose"] != []string{"first", "second"}[i] ||
 			p["expires_in_ms"].(float64) <= 0 || p["since"] == nil || p["host"] == "" || p["owner"] == "" {

@@ -174,3 +174,20 @@ func TestRedisReplace(t *testing.T) {
 		t.Errorf("with one list: %s", p.err.String())
 	}
 }
+
+// "redis-server --daemonize yes" returns before the server accepts connections.
+func TestBootstrapWaitsForServersToStart(t *testing.T) {
+	servers := redistest.StartN(t, 3)
+	servers[1].Kill()
+	s := newSite(t, storeVar+"=redis://"+addresses(servers))
+	p := s.run(125, "bootstrap", "--wait", "0s")
+	if strings.Contains(p.err.String(), "waiting") || !strings.Contains(p.err.String(), "refused") {
+		t.Errorf("without a wait: %s", p.err.String())
+	}
+	p = s.start("bootstrap", "--wait", "1h")
+	p.says(&p.err, "waiting up to 1h for servers to start: bootstrap: no quorum: 3 of 3 nodes needed")
+	if err := servers[1].Restart(); err != nil {
+		t.Fatal(err)
+	}
+	p.wants(0)
+}

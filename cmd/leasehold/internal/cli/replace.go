@@ -21,12 +21,12 @@ majority a,c and another b,d.
      redis://a,b,c?next=a,b,d
      They need a majority of each list, and work beside clients with the old list.
   2. Run this command with the same URL. The servers now refuse clients that have
-     only the old list; holders among them lose their locks and are told. After
+     only the old list; holders among them lose their locks and are notified. After
      max_ttl (a minute by default) clients with only the new list are served.
   3. Give all clients the new list: redis://a,b,d
 
 Going from one server to several works the same way: redis://a?next=a,b,c. Before
-Redis 6, clients with only the one server are not told: end them before step 2.
+Redis 6, clients with only the one server are not notified: end them before step 2.
 
 A majority of each list must answer, and in the end every server of the new list:
 a server that was not told refuses clients that have only the new list. If the

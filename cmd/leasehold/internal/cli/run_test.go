@@ -113,7 +113,7 @@ func TestRunBusy(t *testing.T) {
 	s.run(0, "run", "x", "--try", "-E", "0", "--", "false")
 	s.run(9, "run", "x", "--try", "--conflict-exit-code=9", "--", "true")
 	p = s.run(124, "run", "x", "--wait", "300ms", "--", "true")
-	for _, part := range []string{"waiting up to 300ms for \"x\", next in line; held by", "gave up after 300ms"} {
+	for _, part := range []string{"waiting up to 300ms for \"x\", next in the queue; held by", "gave up after 300ms"} {
 		if !strings.Contains(p.err.String(), part) {
 			t.Errorf("%q is not said: %s", part, p.err.String())
 		}

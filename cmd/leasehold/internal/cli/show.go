@@ -83,7 +83,7 @@ func writeState(w io.Writer, s store.State, now time.Time) error {
 	} else {
 		row("held by", "nobody")
 	}
-	for i, p := range s.Line {
+	for i, p := range s.Queue {
 		key := ""
 		if i == 0 {
 			key = "waiting"

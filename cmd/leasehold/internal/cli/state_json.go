@@ -22,7 +22,7 @@ const jsonHelp = `The JSON is a stable interface. A lock is an object with
   expires_in_ms  milliseconds until the lease ends unless it is renewed;
                  null if it never ends by itself
   token          the fencing token; absent if the store has none
-  line           with show, if anyone waits: an array of objects with position
+  queue          with show, if anyone waits: an array of objects with position
                  (1 is next), owner, host, pid, purpose and since (when it began
                  to wait) as above, and expires_in_ms (when its place ends unless
                  it is refreshed); at most 100
@@ -37,7 +37,7 @@ type stateJSON struct {
 	NameBase64 string `json:"name_base64,omitempty"`
 	Held       bool   `json:"held"`
 	*heldJSON
-	Line  []placeJSON `json:"line,omitempty"`
+	Queue []placeJSON `json:"queue,omitempty"`
 	Nodes []nodeJSON  `json:"nodes,omitempty"`
 }
 
@@ -97,8 +97,8 @@ func toJSON(st store.State) stateJSON {
 	if st.Held {
 		j.heldJSON = &heldJSON{holderToJSON(st.Holder), milliseconds(st.ExpiresIn), st.Token}
 	}
-	for i, p := range st.Line {
-		j.Line = append(j.Line, placeJSON{i + 1, holderToJSON(p.Holder), milliseconds(max(0, p.ExpiresIn))})
+	for i, p := range st.Queue {
+		j.Queue = append(j.Queue, placeJSON{i + 1, holderToJSON(p.Holder), milliseconds(max(0, p.ExpiresIn))})
 	}
 	for _, n := range st.Nodes {
 		node := nodeJSON{Node: n.Node, Outcome: n.Outcome.String()}

@@ -78,11 +78,11 @@ func TestTerminalWaitingLine(t *testing.T) {
 	s := newSite(t)
 	h := s.hold("x", "--purpose", "first")
 	m := s.onTerminal("run", "x", "--", "echo", "mine now")
-	m.shows("waiting for \"x\", next in line; held by ")
+	m.shows("waiting for \"x\", next in the queue; held by ")
 	m.shows("(first)")
 	m.shows("waiting 1s for ") // it is kept up to date
 	behind := s.onTerminal("run", "x", "--", "true")
-	behind.shows("for \"x\", 1 ahead in line; held by ")
+	behind.shows("for \"x\", 1 ahead in the queue; held by ")
 	if strings.Contains(m.shown.String(), "\n") {
 		t.Errorf("the line is not overwritten: %q", m.shown.String())
 	}
@@ -96,7 +96,7 @@ func TestTerminalWaitingLine(t *testing.T) {
 	}
 }
 
-// A line that is cut off shows the time, the place in line and who holds the
+// A line that is cut off shows the time, the place in the queue and who holds the
 // lock, whatever the name is.
 func TestTerminalWaitingLineThatIsNarrow(t *testing.T) {
 	t.Parallel() // it mostly waits
@@ -107,7 +107,7 @@ func TestTerminalWaitingLineThatIsNarrow(t *testing.T) {
 	if err := pty.Setsize(m.pty, &pty.Winsize{Rows: 24, Cols: 80}); err != nil {
 		t.Fatal(err)
 	}
-	line := regexp.MustCompile(`\r\x1b\[K(waiting [0-9]+s of 1h for "backups/.*of-tonight", next in line; held by [^\r]*)\r`)
+	line := regexp.MustCompile(`\r\x1b\[K(waiting [0-9]+s of 1h for "backups/.*of-tonight", next in the queue; held by [^\r]*)\r`)
 	poll(t, func() string {
 		if found := line.FindStringSubmatch(m.shown.String()); found != nil && len(found[1]) == 79 {
 			return ""

@@ -128,8 +128,8 @@ func TestWaitingLine(t *testing.T) {
 		{busy, 30 * time.Second, 5 * time.Second, `waiting 5s of 30s for "x"; held by h pid 7 (job) for 1m35s, expires in 15s unless renewed`},
 		{&store.BusyError{Holder: store.Holder{Owner: "foreign\x1b"}, ExpiresIn: -1}, 0, 0, `waiting for "x"; held by "foreign\x1b", without an expiry`},
 		{&store.BusyError{Holder: store.Holder{Owner: "o", Host: "h", PID: 7, Since: now.Add(time.Hour)}}, 0, 0, `waiting for "x"; held by h pid 7`},
-		{&store.BusyError{Holder: store.Holder{Owner: "o"}, ExpiresIn: time.Second, Position: 1}, 0, 0, `waiting for "x", next in line; held by o, expires in 1s unless renewed`},
-		{&store.BusyError{Holder: store.Holder{Owner: "o"}, ExpiresIn: time.Second, Position: 4}, time.Minute, time.Second, `waiting 1s of 1m for "x", 3 ahead in line; held by o, expires in 0s unless renewed`},
+		{&store.BusyError{Holder: store.Holder{Owner: "o"}, ExpiresIn: time.Second, Position: 1}, 0, 0, `waiting for "x", next in the queue; held by o, expires in 1s unless renewed`},
+		{&store.BusyError{Holder: store.Holder{Owner: "o"}, ExpiresIn: time.Second, Position: 4}, time.Minute, time.Second, `waiting 1s of 1m for "x", 3 ahead in the queue; held by o, expires in 0s unless renewed`},
 		{busy, 300 * time.Millisecond, 0, `waiting up to 300ms for "x"; held by h pid 7 (job) for 1m30s, expires in 20s unless renewed`},
 		{errors.New("no node answers"), 0, 2 * time.Second, `waiting 2s for "x"; no node answers`},
 	} {
@@ -151,11 +151,11 @@ func TestJSONContract(t *testing.T) {
 			`{"name":"a<b","held":true,"owner":"o","host":"h","pid":7,"purpose":"p","since":"2026-05-06T06:08:09Z","expires_in_ms":1500,"token":9}`},
 		{store.State{Name: "f", Held: true, Holder: store.Holder{Owner: "foreign"}, ExpiresIn: -1},
 			`{"name":"f","held":true,"owner":"foreign","expires_in_ms":null}`},
-		{store.State{Name: "l", Held: true, Holder: store.Holder{Owner: "o"}, ExpiresIn: time.Second, Line: []store.Place{
+		{store.State{Name: "l", Held: true, Holder: store.Holder{Owner: "o"}, ExpiresIn: time.Second, Queue: []store.Place{
 			{Holder: store.Holder{Owner: "p", Host: "h", PID: 7, Purpose: "q", Since: since}, ExpiresIn: 2 * time.Second},
 			{Holder: store.Holder{Owner: "r"}, ExpiresIn: -time.Millisecond},
 		}},
-			`{"name":"l","held":true,"owner":"o","expires_in_ms":1000,"line":[` +
+			`{"name":"l","held":true,"owner":"o","expires_in_ms":1000,"queue":[` +
 				`{"position":1,"owner":"p","host":"h","pid":7,"purpose":"q","since":"2026-05-06T06:08:09Z","expires_in_ms":2000},` +
 				`{"position":2,"owner":"r","expires_in_ms":0}]}`},
 		{store.State{Name: "\xff", Held: true, Holder: store.Holder{Owner: "o"}, ExpiresIn: 0, Nodes: []store.NodeOutcome{
@@ -199,7 +199,7 @@ func TestTextOutput(t *testing.T) {
 	if b.String() != want {
 		t.Errorf("%s\nwant\n%s", b.String(), want)
 	}
-	states = append(states, store.State{Name: "l", Held: true, Holder: store.Holder{Owner: "o"}, ExpiresIn: time.Second, Token: 3, Line: []store.Place{
+	states = append(states, store.State{Name: "l", Held: true, Holder: store.Holder{Owner: "o"}, ExpiresIn: time.Second, Token: 3, Queue: []store.Place{
 		{Holder: store.Holder{Owner: "p", Host: "h", PID: 7, Purpose: "q", Since: now.Add(-time.Minute)}, ExpiresIn: 2 * time.Second},
 		{Holder: store.Holder{Owner: "r\x1b"}, ExpiresIn: time.Second},
 	}})

@@ -96,9 +96,9 @@ func (w *waiting) line(name string, now time.Time) string {
 	s += fmt.Sprintf(" for %q", name)
 	switch {
 	case w.reason.ahead == 0:
-		s += ", next in line"
+		s += ", next in the queue"
 	case w.reason.ahead > 0:
-		s += fmt.Sprintf(", %d ahead in line", w.reason.ahead)
+		s += fmt.Sprintf(", %d ahead in the queue", w.reason.ahead)
 	}
 	return s + "; " + w.reason.words(now)
 }
@@ -133,7 +133,7 @@ type reason struct {
 	ends   time.Time // when its lease does; zero when unknown
 	always bool      // it never does
 	opens  time.Time // when enough nodes are out of quarantine
-	ahead  int       // waiters ahead of us in line; -1 when unknown
+	ahead  int       // waiters ahead of us in the queue; -1 when unknown
 }
 
 func reasonOf(err error, now time.Time) reason {

@@ -17,7 +17,7 @@ import (
 )
 
 // naive is the lock that everybody writes first: SET NX PX, and DEL when done,
-// whoever may have the lock by then.
+// which may have another holder by then.
 type naive struct {
 	store.Store // the rest is not used
 	c           rueidis.Client
@@ -71,7 +71,7 @@ func (n *naive) Close() error {
 }
 
 // A holder that comes too late, because it was stopped or had too much to do,
-// deletes the lock of whoever has it now, and a third one takes it. That must
+// deletes the lock of the present holder, and a third client takes it. That must
 // be found out.
 func TestNaiveLockIsFoundOut(t *testing.T) {
 	t.Parallel()

@@ -58,7 +58,7 @@ var faults = []fault{
 		wait()
 		n.Proxy.Pass()
 	}},
-	{"those who listen cut off, again and again", func(n *Node, _ *rand.Rand, d time.Duration, wait func()) {
+	{"subscribers cut off, again and again", func(n *Node, _ *rand.Rand, d time.Duration, wait func()) {
 		ctx, stop := context.WithCancel(context.Background())
 		var cutting sync.WaitGroup
 		cutting.Go(func() {

@@ -10,7 +10,7 @@ import (
 type Attempt struct {
 	ID
 	Lock     int
-	Waits    bool // in line, until it is its turn
+	Waits    bool // in the queue, until it is its turn
 	Asked    clock.Instant
 	From     clock.Instant // the request that was granted left after it; Asked, where not known better
 	Answered clock.Instant
@@ -81,7 +81,7 @@ func (a *Attempt) Trusted() (from, to clock.Instant, why string, ok bool) {
 	if a.Denied {
 		end(last.At, "the last time it looked before the store denied it")
 	}
-	end(a.Lost, "it was told that it is lost")
+	end(a.Lost, "it was notified of the loss")
 	end(a.Release, "its release began")
 	end(a.Killed, "its process was killed")
 	return a.Answered, to, why, to >= a.Answered

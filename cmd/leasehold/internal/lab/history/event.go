@@ -52,7 +52,7 @@ const (
 	Released Op = "released"
 )
 
-// What a process says of itself.
+// The kinds of events that a process records.
 const (
 	// Up: it can reach its store and begins.
 	Up Op = "up"
@@ -72,7 +72,7 @@ type Event struct {
 	N    int `json:"n,omitempty"`
 	Lock int `json:"lock"`
 
-	// Waits, of Ask: it stands in line if somebody has the lock.
+	// Waits, of Ask: it waits in the queue if somebody has the lock.
 	Waits bool `json:"waits,omitempty"`
 
 	Token fence.Token   `json:"token,omitempty"`

@@ -102,7 +102,7 @@ var stories = []struct {
 		s.Kill(1, 1, s.at(300))
 		s.grant(2, 0, 250, 310, 1300, 11)
 	}, nil},
-	{"granted after a loss that the store told", func(s *story) {
+	{"granted after a loss that the store reported", func(s *story) {
 		s.grant(1, 0, 0, 5, 1000, 10)
 		s.look(1, 200, 1000)
 		s.grant(2, 0, 250, 310, 1300, 11)
@@ -166,7 +166,7 @@ var stories = []struct {
 		s.grant(2, 0, 250, 299, 1300, 11)
 		s.Kill(1, 1, s.at(300))
 	}, []string{"mutual exclusion", "lock model"}},
-	{"granted before the holder was told", func(s *story) {
+	{"granted before the holder was notified", func(s *story) {
 		s.grant(1, 0, 0, 5, 1000, 10)
 		s.grant(2, 0, 250, 940, 1300, 11)
 		s.lost(1, 950, false)
@@ -245,7 +245,7 @@ func TestStories(t *testing.T) {
 	}
 }
 
-// What a model refuses can be looked at, and what is said of a violation names
+// A history that a model refuses can be looked at, and the text of a violation names
 // the attempts and the faults in their time.
 func TestViolationIsShown(t *testing.T) {
 	s := newStory(t)
@@ -261,11 +261,11 @@ func TestViolationIsShown(t *testing.T) {
 		}
 		for _, want := range []string{"1.1/0#1", "2.1/0#1", "granted 0.1200s", "token 9", "0.0500s to 0.0800s: worker 1: stopped"} {
 			if !strings.Contains(told, want) {
-				t.Errorf("what is said of %s lacks %q:\n%s", v.Check, want, told)
+				t.Errorf("the text of %s lacks %q:\n%s", v.Check, want, told)
 			}
 		}
 		if strings.Contains(told, "much later") {
-			t.Errorf("what is said of %s has a fault of another time:\n%s", v.Check, told)
+			t.Errorf("the text of %s has a fault of another time:\n%s", v.Check, told)
 		}
 		var page bytes.Buffer
 		switch err := s.Picture(&page, v); {
@@ -294,7 +294,7 @@ func busy(t *testing.T, attempts int) *story {
 			s.ask(proc, 0, asked)
 			s.add(proc, Event{Op: Unknown, At: s.at(now + 15)})
 			continue
-		case 7: // its loss is told late
+		case 7: // its loss is reported late
 			s.grant(proc, 0, asked, now+2, now+12, fence.Token(i+1))
 			s.lost(proc, now+25, false)
 			now += 13

@@ -30,7 +30,7 @@ type span struct{ from, to clock.Instant }
 func (s span) length() time.Duration { return s.to.Sub(s.from) }
 
 // idle finds the longest time in which somebody waited for a lock that could be had:
-// nobody held it, no lease of somebody who was gone ran, and a majority of servers was
+// nobody held it, no lease of a dead client was left, and a majority of servers was
 // reachable.
 func (h *History) idle(lock int, l Idleness) (longest time.Duration, waiter *Attempt) {
 	taken := merge(append(h.taken(lock, l), h.unreachable(l)...))
@@ -161,7 +161,7 @@ func (h *History) idleness(l Idleness) (found []Violation, longest time.Duration
 		longest = max(longest, d)
 		if l.Bound > 0 && d > l.Bound {
 			found = append(found, Violation{Check: "idle", Lock: lock, Attempts: []*Attempt{a},
-				What: fmt.Sprintf("somebody waited for %v although nobody had it and a majority of servers was reachable; the bound is %v", d, l.Bound)})
+				What: fmt.Sprintf("a client waited for %v although nobody had the lock and a majority of servers was reachable; the bound is %v", d, l.Bound)})
 		}
 	}
 	return found, longest

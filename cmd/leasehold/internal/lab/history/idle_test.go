@@ -40,7 +40,7 @@ func TestIdle(t *testing.T) {
 			s.add(2, Event{Op: Granted, At: s.at(902), Token: 11})
 			s.release(2, 910, 912)
 		}, 800},
-		{"who waited gave up", func(s *story) {
+		{"the waiter gave up", func(s *story) {
 			s.waits(2, 0, 10)
 			s.gives(2, 510)
 		}, 500},
@@ -60,18 +60,18 @@ func TestIdle(t *testing.T) {
 			s.Kill(1, 1, s.at(100))
 			s.gives(2, 1400)
 		}, 1400 - 100 - 1000 - 100},
-		{"who had asked was killed", func(s *story) {
+		{"the client that had asked was killed", func(s *story) {
 			s.waits(1, 0, 0)
 			s.waits(2, 0, 10)
 			s.Kill(1, 1, s.at(100))
 			s.gives(2, 1100)
 		}, 0},
-		{"who waited was stopped", func(s *story) {
+		{"the waiter was stopped", func(s *story) {
 			s.waits(2, 0, 10)
 			s.fault(Worker(2), 20, 900)
 			s.gives(2, 1050)
 		}, 1050 - 900 - 100},
-		{"another who waited was stopped", func(s *story) {
+		{"another waiter was stopped", func(s *story) {
 			s.waits(1, 0, 0)
 			s.waits(2, 0, 10)
 			s.fault(Worker(1), 20, 900)

@@ -104,7 +104,7 @@ func TestResource(t *testing.T) {
 	}
 }
 
-// What is told of an event that no attempt began, or of a lock that is none, is
+// An event that no attempt began, or one of an unknown lock, is
 // a history that cannot be right.
 func TestHistoryRefusesNonsense(t *testing.T) {
 	h := New([]string{"a"})

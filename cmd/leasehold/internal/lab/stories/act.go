@@ -34,7 +34,7 @@ type order struct {
 	For     time.Duration `json:"for,omitempty"`     // of draw
 }
 
-// What a client can be told to do.
+// The orders that a client executes.
 const (
 	plain   = "plain"   // send a plain Redis command
 	open    = "open"    // open a store

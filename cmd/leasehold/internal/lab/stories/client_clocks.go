@@ -8,7 +8,7 @@ import (
 var clientClocks = Story{
 	Name:  "client-clocks",
 	Title: "SETNX and GETSET with clients' clocks, one of them fast",
-	Told: `In an old recipe the holder writes into the key when its lock ends, by its own
+	Summary: `In an old recipe the holder writes into the key when its lock ends, by its own
 clock. A client that finds that time past takes the lock with GETSET. This works
 only as long as all clocks agree.`,
 	Weak: Part{

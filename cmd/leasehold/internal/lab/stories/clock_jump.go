@@ -10,7 +10,7 @@ import (
 var clockJump = Story{
 	Name:  "clock-jump",
 	Title: "A node's clock jumps, and with it the end of a lock",
-	Told: `Client 1 has the lock on nodes 1, 2 and 3 of five; it cannot reach 4 and 5. The clock
+	Summary: `Client 1 has the lock on nodes 1, 2 and 3 of five; it cannot reach 4 and 5. The clock
 of node 3 is set ahead, by hand or by a time service, and the lock ends there.
 Client 2 cannot reach 1 and 2, and gets it on 3, 4 and 5. Both have a majority.
 (The nodes are modelled, because the clock of a real server cannot be set without
@@ -19,14 +19,14 @@ setting this machine's. A test compares the model with real servers.)`,
 		Design: "Redlock over five modelled nodes.",
 		play: func(s *stage) ending {
 			nodes := modelNodes(5)
-			redlock := func(who string, reachable []*modelNode) bool {
+			redlock := func(client string, reachable []*modelNode) bool {
 				got := 0
 				for _, n := range reachable {
-					if n.setNX(who, long) {
+					if n.setNX(client, long) {
 						got++
 					}
 				}
-				s.does(who, "SET lock %s NX PX %s on nodes %d to %d -> has %d of 5", who, millis(long),
+				s.does(client, "SET lock %s NX PX %s on nodes %d to %d -> has %d of 5", client, millis(long),
 					reachable[0].number, reachable[len(reachable)-1].number, got)
 				return got >= 3
 			}
@@ -45,19 +45,19 @@ setting this machine's. A test compares the model with real servers.)`,
 		play: func(s *stage) ending {
 			nodes := modelNodes(5)
 			r := s.resource(true)
-			client := func(who string, reachable ...int) *leasehold.Lock {
+			client := func(name string, reachable ...int) *leasehold.Lock {
 				st := newModelStore(nodes, reachable)
 				s.atEnd(func() { st.Close() })
-				return leasehold.New(st, nil).Mutex(lock).With(leasehold.LockOptions{TTL: long, Tries: 1, Purpose: who})
+				return leasehold.New(st, nil).Mutex(lock).With(leasehold.LockOptions{TTL: long, Tries: 1, Purpose: name})
 			}
-			try := func(who string, l *leasehold.Lock) *leasehold.Lease {
+			try := func(client string, l *leasehold.Lock) *leasehold.Lease {
 				lease, err := l.Try(s.ctx)
 				if err != nil {
-					s.does(who, "asks for the lock: no (%v)", err)
+					s.does(client, "asks for the lock: no (%v)", err)
 					return nil
 				}
 				s.atEnd(func() { lease.Release(s.ctx) })
-				s.does(who, "gets the lock, token %v", lease.Token())
+				s.does(client, "gets the lock, token %v", lease.Token())
 				return lease
 			}
 			a := try("A", client("A", 1, 2, 3))
@@ -72,7 +72,7 @@ setting this machine's. A test compares the model with real servers.)`,
 			case b == nil:
 				s.fail("A has lost its lease (%v), and B did not get the lock", a.Err())
 			case a.Err() != nil:
-				return ending{Held, "B got the lock only after A had been told that it was lost."}
+				return ending{Held, "B got the lock only after A had been notified that its lease was lost."}
 			}
 			s.explain("A and B both trust their leases: the lock has not held.")
 			return lateWrite(func() bool { return r.write("written by B", b.Token()) }, func() bool { return r.write("written by A", a.Token()) })

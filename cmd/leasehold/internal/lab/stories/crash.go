@@ -3,7 +3,7 @@ package stories
 var crash = Story{
 	Name:  "crash",
 	Title: "A node forgets in a crash, and makes a second majority",
-	Told: `Redlock over servers without persistence. A client has the lock on a majority of
+	Summary: `Redlock over servers without persistence. A client has the lock on a majority of
 them; one of these crashes and comes back empty; together with those that were
 not part of the majority it gives the lock to somebody else. The specification's
 remedy: a crashed node stays out for longer than the longest TTL.`,
@@ -55,9 +55,9 @@ remedy: a crashed node stays out for longer than the longest TTL.`,
 					return afterSecond(s, r, a, first, b, second)
 				}
 				if still, why := a.holds(); !still {
-					a.says("is told: %s", why)
+					a.says("is notified: %s", why)
 					b.gets(terms{})
-					return ending{Held, "B got the lock only after A had been told that it was lost."}
+					return ending{Held, "B got the lock only after A had been notified that its lease was lost."}
 				}
 				s.pause(s.ttl/4, "A's lease")
 			}

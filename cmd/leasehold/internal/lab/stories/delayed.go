@@ -8,7 +8,7 @@ import (
 var delayedPacket = Story{
 	Name:  "delayed-packet",
 	Title: "A write is delayed in the network until its lock is over",
-	Told: `The holder sends its write in time, and the network delivers it a minute later, as
+	Summary: `The holder sends its write in time, and the network delivers it a minute later, as
 networks have done. By then the lock is over and somebody else's. To the resource
 it looks like any other write.`,
 	Weak: Part{

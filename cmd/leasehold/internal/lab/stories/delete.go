@@ -3,7 +3,7 @@ package stories
 var deleteAnybody = Story{
 	Name:  "delete",
 	Title: "DEL without looking deletes somebody else's lock",
-	Told: `Client 1 works for longer than the TTL, and client 2 gets the lock. When client 1
+	Summary: `Client 1 works for longer than the TTL, and client 2 gets the lock. When client 1
 is done it deletes the key, which is client 2's by now, and client 3 gets in.`,
 	Weak: Part{
 		Design: "SET NX PX to lock, DEL to unlock.",
@@ -38,7 +38,7 @@ is done it deletes the key, which is client 2's by now, and client 3 gets in.`,
 			if still, why := b.holds(); !still {
 				return ending{Broken, "B's lease is gone: " + why}
 			}
-			return ending{Held, "B still has its lock, and A was told that its own had been lost."}
+			return ending{Held, "B still has its lock, and A was notified that its own lease was lost."}
 		},
 	}},
 }

@@ -10,7 +10,7 @@ import (
 var failover = Story{
 	Name:  "failover",
 	Title: "The master dies before its replica has heard of the lock",
-	Told: `Client A gets the lock from the master. The master dies before the write has
+	Summary: `Client A gets the lock from the master. The master dies before the write has
 reached the replica; the replica is promoted, knows nothing of the lock, and
 client B gets it too.`,
 	Weak: Part{
@@ -82,8 +82,8 @@ func replicated(s *stage) (master, replica *localredis.Server, promote func()) {
 // has had, and may still trust.
 func afterSecond(s *stage, r *resource, a *actor, first fence.Token, b *actor, second fence.Token) ending {
 	if still, why := a.holds(); !still {
-		a.says("is told: %s", why)
-		return ending{Held, "B got the lock only after A had been told that it was lost."}
+		a.says("is notified: %s", why)
+		return ending{Held, "B got the lock only after A had been notified that its lease was lost."}
 	}
 	s.explain("A and B both trust their leases: the lock has not held.")
 	return lateWrite(func() bool { return b.writes(r, second) }, func() bool { return a.writes(r, first) })

@@ -13,7 +13,7 @@ import (
 var ids = Story{
 	Name:  "ids",
 	Title: "Two processes draw IDs, some of them twice without a lock",
-	Told: `The acceptance test of an old lock: two clients read the next ID from a counter,
+	Summary: `The acceptance test of an old lock: two clients read the next ID from a counter,
 use it, and write back one more. Without a lock duplicates appear within a second.`,
 	Weak: Part{
 		Design: "No lock.",

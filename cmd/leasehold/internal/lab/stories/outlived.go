@@ -5,7 +5,7 @@ import "time"
 var outlived = Story{
 	Name:  "outlived",
 	Title: "The work takes longer than the TTL",
-	Told: `Nobody can tell beforehand how long the work will take. When the TTL is over the
+	Summary: `Nobody can tell beforehand how long the work will take. When the TTL is over the
 lock is free, finished or not, and another client starts.`,
 	Weak: Part{
 		Design: "SET NX PX with a TTL that should be long enough, and no renewal.",

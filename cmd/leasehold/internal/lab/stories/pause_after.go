@@ -5,7 +5,7 @@ import "time"
 var pauseAfter = Story{
 	Name:  "pause-after",
 	Title: "The client is paused after its check, before its write",
-	Told: `Client 1 has the lock, has even checked that it is still valid, and is paused
+	Summary: `Client 1 has the lock, has even checked that it is still valid, and is paused
 before it writes. The TTL ends, client 2 gets the lock and writes. Client 1 wakes
 up and does what it was about to do. No lock service can prevent that, whatever it
 is built on. The resource can, if it checks a fencing token.`,

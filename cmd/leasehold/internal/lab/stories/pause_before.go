@@ -8,7 +8,7 @@ import (
 var pauseBefore = Story{
 	Name:  "pause-before",
 	Title: "The client is paused while the answer is on its way",
-	Told: `Client 1 asks for the lock. While the answer is in its kernel's buffer the process
+	Summary: `Client 1 asks for the lock. While the answer is in its kernel's buffer the process
 is paused, say by garbage collection, for longer than the TTL. Client 2 gets the lock.
 Client 1 wakes up, reads "OK", and believes that it has the lock. Redlock's third
 step is there for this: compare the time it took with the TTL.`,

@@ -3,7 +3,7 @@ package stories
 var setnx = Story{
 	Name:  "setnx",
 	Title: "SETNX without a TTL: a dead holder keeps the lock for ever",
-	Told: `The simplest lock is a key that only one client can create. If that client dies
+	Summary: `The simplest lock is a key that only one client can create. If that client dies
 before it deletes the key, nobody else ever gets the lock.`,
 	Weak: Part{
 		Design: "SETNX to lock, DEL to unlock.",

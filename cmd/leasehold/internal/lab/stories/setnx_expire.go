@@ -5,7 +5,7 @@ import "strconv"
 var setnxExpire = Story{
 	Name:  "setnx-expire",
 	Title: "SETNX, then EXPIRE: the holder dies between the two",
-	Told: `So the key gets a TTL, by a second command. If the client, its connection or the
+	Summary: `So the key gets a TTL, by a second command. If the client, its connection or the
 server fails between the two, the key is there without one.`,
 	Weak: Part{
 		Design: "SETNX to lock, then EXPIRE, so that the lock ends if its holder does.",

@@ -19,7 +19,7 @@ const lock = "lock"
 var errTooSlow = errors.New("the machine is too slow for this story")
 
 // stage is where one part is played: its servers, clients and network, which
-// are gone when it is over. What goes wrong on it ends the play: methods do not
+// are gone when it is over. Any failure on it ends the play: methods do not
 // return errors, so that a play reads like the story it is.
 type stage struct {
 	*timeline
@@ -74,10 +74,10 @@ func (s *stage) quickly(ok bool) {
 func (s *stage) atEnd(c func()) { s.closers = append(s.closers, c) }
 
 // does tells what somebody does, and happens what happens to somebody.
-func (s *stage) does(who, format string, args ...any)    { s.add(Step, who, format, args...) }
-func (s *stage) happens(who, format string, args ...any) { s.add(Fault, who, format, args...) }
+func (s *stage) does(actor, format string, args ...any)    { s.add(Step, actor, format, args...) }
+func (s *stage) happens(actor, format string, args ...any) { s.add(Fault, actor, format, args...) }
 
-// explain is the teller's word.
+// explain adds a comment.
 func (s *stage) explain(format string, args ...any) { s.add(Note, "", format, args...) }
 
 // until waits until ok.

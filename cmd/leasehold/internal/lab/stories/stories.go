@@ -34,11 +34,11 @@ const (
 
 // Story is one failure.
 type Story struct {
-	Name  string // one word
-	Title string // one line
-	Told  string // the failure, in a few sentences
-	Weak  Part
-	Ours  []Part
+	Name    string // one word
+	Title   string // one line
+	Summary string // the failure, in a few sentences
+	Weak    Part
+	Ours    []Part
 }
 
 // Part is a story played on one design.
@@ -92,7 +92,7 @@ const patience = 2 * time.Minute
 // Run plays the story on the weak design, then on ours. It blocks until the story
 // is over, which takes some seconds, or ctx ends. The error matches ErrNotAsTold
 // if the story ended differently, and localredis.ErrNotInstalled if there is no
-// Redis server to start. Any other error says why the story could not be played.
+// Redis server to start. Any other error says why the story could not be replayed.
 func (s Story) Run(ctx context.Context, c Config) error {
 	if c.Tell == nil {
 		c.Tell = func(Event) {}

@@ -69,7 +69,7 @@ func together(t *testing.T, all []Story, c Config, run func(Story, []Event, erro
 	done.Wait()
 }
 
-// Every story goes as it is told: the weak design fails, ours does not. It ends
+// Every story goes as expected: the weak design fails, ours does not. It ends
 // as the page of stories says.
 func TestStories(t *testing.T) {
 	rows := page(t)
@@ -100,7 +100,7 @@ func page(t *testing.T) map[string]string {
 	return rows
 }
 
-// What the guard catches gets through without it.
+// Without the guard, the late write that it catches succeeds.
 func TestTheGuardIsWhatCatchesIt(t *testing.T) {
 	all := []Story{failover, clockJump, pauseAfter, delayedPacket}
 	for i, s := range all {
@@ -114,7 +114,7 @@ func TestTheGuardIsWhatCatchesIt(t *testing.T) {
 	})
 }
 
-// plays is a story with these parts, told to no server.
+// plays is a story with these parts, which needs no server.
 func plays(weak func(*stage) ending, ours ...func(*stage) ending) Story {
 	s := Story{Name: "x", Title: "X", Weak: Part{play: weak}}
 	for _, p := range ours {
@@ -226,9 +226,9 @@ func TestText(t *testing.T) {
 	}{
 		{Event{Kind: Begin, Part: Weak, What: words},
 			"\n  WEAK  one two three four five six seven eight nine ten eleven twelve thirteen\n        fourteen fifteen\n\n"},
-		{Event{Kind: Step, At: 1234, Who: "A", What: words},
+		{Event{Kind: Step, At: 1234, Actor: "A", What: words},
 			"      1.234  A         one two three four five six seven eight nine ten eleven\n                       twelve thirteen fourteen fifteen\n"},
-		{Event{Kind: Fault, At: 5, Who: "network", What: "is slow"}, "  !   0.005  network   is slow\n"},
+		{Event{Kind: Fault, At: 5, Actor: "network", What: "is slow"}, "  !   0.005  network   is slow\n"},
 		{Event{Kind: Note, What: "Well."}, "                       Well.\n"},
 		{Event{Kind: End, Outcome: Guarded, What: "both."}, "\n  GUARDED: both.\n"},
 	} {

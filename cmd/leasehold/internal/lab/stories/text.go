@@ -13,7 +13,7 @@ const width = 79
 
 // Print writes what the story is about, as it is to be read before its events.
 func (s Story) Print(w io.Writer) error {
-	_, err := io.WriteString(w, s.Name+": "+s.Title+"\n\n"+fill("  ", s.Told))
+	_, err := io.WriteString(w, s.Name+": "+s.Title+"\n\n"+fill("  ", s.Summary))
 	return err
 }
 
@@ -37,7 +37,7 @@ func (e Event) text() string {
 		mark = '!'
 	}
 	at := time.Duration(e.At) * time.Millisecond
-	return fill(fmt.Sprintf("  %c %7.3f  %-8s  ", mark, at.Seconds(), e.Who), e.What)
+	return fill(fmt.Sprintf("  %c %7.3f  %-8s  ", mark, at.Seconds(), e.Actor), e.What)
 }
 
 // margin is where what somebody does begins: after mark, time and name.

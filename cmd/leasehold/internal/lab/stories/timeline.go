@@ -13,8 +13,8 @@ type Event struct {
 	Part string `json:"part"`
 	// At is how long after the part began, in milliseconds.
 	At int64 `json:"at_ms"`
-	// Who: a client, a node, the network, the resource; empty for the teller.
-	Who string `json:"who,omitempty"`
+	// Actor is a client, a node, the network or the resource; empty for a comment.
+	Actor string `json:"actor,omitempty"`
 	// Kind is one of the constants below.
 	Kind string `json:"kind"`
 	What string `json:"what"`
@@ -33,7 +33,7 @@ const (
 	Begin = "begin" // a part begins: what its design is
 	Step  = "step"  // somebody does something
 	Fault = "fault" // something happens to somebody
-	Note  = "note"  // the teller explains
+	Note  = "note"  // a comment
 	End   = "end"   // a part ends: how
 )
 
@@ -49,8 +49,8 @@ func newTimeline(story, part string, tell func(Event)) *timeline {
 	return &timeline{story: story, part: part, start: time.Now(), tell: tell}
 }
 
-func (t *timeline) add(kind, who, format string, args ...any) {
-	t.put(Event{Kind: kind, Who: who, What: fmt.Sprintf(format, args...)})
+func (t *timeline) add(kind, actor, format string, args ...any) {
+	t.put(Event{Kind: kind, Actor: actor, What: fmt.Sprintf(format, args...)})
 }
 
 func (t *timeline) put(e Event) {

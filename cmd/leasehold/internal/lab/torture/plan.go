@@ -2,8 +2,8 @@
 // and kills some of them meanwhile, and has the history of it all checked.
 //
 // The processes are runs of the program that calls Run: it starts itself again,
-// in a way in which it calls Work. What Run disturbs are these processes only;
-// whoever owns the servers may disturb those, by Config.Disturb.
+// in a way in which it calls Work. Run disturbs these processes only;
+// the owner of the servers may disturb those, by Config.Disturb.
 package torture
 
 import (
@@ -45,7 +45,7 @@ const Goroutines = 3
 
 // calm is how long it may take until every lock is granted again after the last
 // fault: what a dead holder left has to expire, and so has what it had sent and
-// was held up; those who wait may be in a pause, and the machine may be busy.
+// was held up; waiters may be in a pause, and the machine may be busy.
 func calm(ttl time.Duration) time.Duration { return 5*ttl + 10*time.Second }
 
 // grace is how long after a fault a server is not expected to be of use yet: clients
