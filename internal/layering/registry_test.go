@@ -61,9 +61,7 @@ var project = rules{
 		"internal/waitq":                     {"internal/clock", "fence"},
 		"internal/quorum/driver":             {"store", "internal/quorum", "internal/validity", "internal/nodeclock", "internal/clock", "fence"},
 		"store":                              {"fence", "internal/excerpt"},
-		"guard/httpguard":                    {"fence"},
-		"guard/redisguard":                   {"fence"},
-		"guard/sqlguard":                     {"fence"},
+		"guard/httpguard":                    {"fence"}, "guard/redisguard": {"fence"}, "guard/sqlguard": {"fence"},
 	},
 
 	// The packages that may import a package, if not everybody above it may.

@@ -60,7 +60,7 @@ func (p *program) bootstrap(c *cobra.Command, wait time.Duration, force, asJSON 
 		return usage(c, "this store has no quarantine to end: bootstrap is for redis://")
 	}
 	log, settle := p.voice.storeLogger()
-	declared, err := p.voice.whileStarting(c.Context(), wait, func() ([]redisadmin.Declared, error) {
+	declared, err := whenStarted(c.Context(), p.voice, wait, func() ([]redisadmin.Declared, error) {
 		return redisadmin.Bootstrap(c.Context(), url, &redisstore.Options{Logger: log}, force)
 	})
 	settle(err == nil)
@@ -83,9 +83,9 @@ func (p *program) bootstrap(c *cobra.Command, wait time.Duration, force, asJSON 
 	return nil
 }
 
-// whileStarting calls declare again, for wait at most, while servers are still starting,
-// and notes that. Such a server refuses connections, or loads its data.
-func (v *voice) whileStarting(ctx context.Context, wait time.Duration, declare func() ([]redisadmin.Declared, error)) ([]redisadmin.Declared, error) {
+// whenStarted calls declare again, for wait at most, while servers are still starting. Such
+// a server refuses connections, or loads its data.
+func whenStarted(ctx context.Context, v *voice, wait time.Duration, declare func() ([]redisadmin.Declared, error)) ([]redisadmin.Declared, error) {
 	const pause = 100 * time.Millisecond
 	for end, said := time.Now().Add(wait), false; ; {
 		declared, err := declare()
