@@ -228,7 +228,7 @@ func (n *node) lookLocked() {
 func (n *node) dropLooksLocked() {
 	for range n.waiting.n {
 		if c, _ := n.waiting.pop(); c.command.Script == script.Arrive {
-			n.s.inFlight.Add(-1)
+			n.s.settled()
 		} else {
 			n.waiting.push(c)
 		}
