@@ -31,8 +31,8 @@ import (
 //     majority.
 type waitState struct {
 	waits bool
-	// Set while a minority of the nodes has granted the lock: when to ask again who
-	// has the others, and the pause after that.
+	// Set while a minority of the nodes has granted the lock: when to ask the others
+	// again for their holders, and the pause after that.
 	lookAt    clock.Instant
 	lookPause time.Duration
 	acted     bool // the answers so far have been acted on
