@@ -58,7 +58,7 @@ type Clock = clock.Clock
 
 // Instant is a moment on a Clock, in nanoseconds since that clock's epoch. The
 // epoch must lie in the clock's past, since the zero Instant means "never". The type
-// serves those who write a Clock, for a Client or for a store.
+// is for programs that implement a Clock, for a Client or for a store.
 type Instant = clock.Instant
 
 // LockOptions say how a lock is acquired and held. The zero value of each field

@@ -16,8 +16,8 @@ import (
 	"github.com/leasehold-dev/leasehold/guard/sqlguard"
 )
 
-// What needs no server. The rest, on PostgreSQL, MariaDB and SQLite, is in the
-// module guard/guardtest, which has the drivers.
+// These tests need no server. Those on PostgreSQL, MariaDB and SQLite are in the module
+// guard/guardtest, which has the drivers.
 
 // unused fails the test when anything is sent.
 type unused struct{ t *testing.T }

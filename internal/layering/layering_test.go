@@ -1,6 +1,6 @@
 // Package layering checks the shape of the module: imports point down only,
 // pure packages are pure, a backend's dependencies stay in its package, files
-// stay small. What belongs where is in registry_test.go.
+// stay small. registry_test.go says what belongs where.
 package layering
 
 import (

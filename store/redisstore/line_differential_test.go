@@ -247,7 +247,7 @@ type lineRun struct {
 	rules  modelnode.Rules
 	model  modelnode.Lock[string]
 	now    clock.Instant   // of the model
-	deaf   map[string]bool // who had no listener when it last asked
+	deaf   map[string]bool // owners without a subscriber when they last asked
 	trace  strings.Builder
 }
 
@@ -364,7 +364,7 @@ func (r *lineRun) question(s lineStep) driver.Question {
 	case asks:
 		q.Op, q.Waits, q.QueueOnly, q.IfHeld, q.Stamp = quorum.Acquire, true, s.Stand, s.Behind, clock.Instant(r.trace.Len())<<40
 		q.Again = s.Again || placed
-	case tries: // who has asked for a place does not go without
+	case tries: // an owner with a place keeps asking for it
 		q.Op, q.Waits, q.Again = quorum.Acquire, placed, placed
 	case heals:
 		q.Op = quorum.Heal
@@ -449,7 +449,7 @@ func (r *lineRun) placed(q driver.Question, ans modelnode.Answer[string]) {
 // byScript has the script do it, and returns what it says to us, of what came next, and
 // to others.
 func (r *lineRun) byScript(q driver.Question) (a, next driver.Reply, heard []string, err error) {
-	waits := q.Lease.Owner // who is to be told
+	waits := q.Lease.Owner // the owner to notify
 	if q.Next != nil {
 		waits = q.Next.Lease.Owner
 	}

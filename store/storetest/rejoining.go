@@ -171,6 +171,6 @@ func checkRejoinClosed(t *trial) {
 	t.eventually("nobody is in the queue after the store was closed", func() bool { return len(t.inspect(b, holder.Name).Queue) == 0 })
 	t.release(b, w.Lease)
 	if st := t.inspect(b, holder.Name); st.Held {
-		t.Fatalf("held by %v, who is gone", st.Holder)
+		t.Fatalf("held by %v, which is gone", st.Holder)
 	}
 }

@@ -171,8 +171,8 @@ func (s *stream) returns() {
 	})
 }
 
-// heal lets go what a fault held. What a closed connection had under way is
-// delivered all the same, or lost: both happen.
+// heal delivers the messages that a fault held. Messages under way on a closed connection
+// are delivered all the same, or lost: both happen.
 func (s *stream) heal() {
 	w := s.l.w
 	if s.shut && s.stuckOut > 0 && w.rng.IntN(2) == 0 {
