@@ -12,7 +12,7 @@ import (
 // nodes. The attempt stays open while others have the lock. Its place in a node's queue
 // is the acquire itself, which the node keeps until it has something to grant. To this
 // machine a grant from the queue is the answer to a slow message, so tokens rise and
-// leases exclude each other for the same reasons as without a queue. What is new:
+// leases exclude each other for the same reasons as without a queue. The differences:
 //
 //   - The acquire is sent again and again, to keep the place. Each grant counts from
 //     the departure of the request that it answers, node by node. An expired grant

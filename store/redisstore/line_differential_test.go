@@ -53,7 +53,7 @@ func TestChangedQueueScripts(t *testing.T) {
 	}
 }
 
-// ears is a server, and what it says unasked.
+// ears is a server with its push messages.
 type ears struct {
 	*scripted
 	in *wire
@@ -342,7 +342,7 @@ func (r *lineRun) step(s lineStep) error {
 		return err
 	}
 	if !slices.Equal(heard, told) {
-		return fmt.Errorf("said unasked: %q, want %q", heard, told)
+		return fmt.Errorf("pushed %q, want %q", heard, told)
 	}
 	if err := r.same(q, got, want); err != nil {
 		return err

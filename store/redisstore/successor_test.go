@@ -396,7 +396,7 @@ func TestMarkOfAnotherVersion(t *testing.T) {
 			}
 			acquire(t, before, request("a"))
 			acquire(t, open(t, addrs(servers), nil), request("b"))
-			eventually(t, "who was refused looks again", func() bool {
+			eventually(t, "the refused client checks again", func() bool {
 				_, err := late.Acquire(t.Context(), store.AcquireRequest{Lease: request("c")})
 				return err == nil
 			})

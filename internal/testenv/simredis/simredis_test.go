@@ -45,7 +45,7 @@ func encode(words []string) []byte {
 	return b
 }
 
-// do returns the reply as it came, without what the server says unasked.
+// do returns the reply as it came, without push messages of the server.
 func (r *real) do(words []string) []byte {
 	r.t.Helper()
 	if _, err := r.conn.Write(encode(words)); err != nil {
