@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"math/rand/v2"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -104,7 +105,7 @@ func TestContentionOnRealServers(t *testing.T) {
 		}
 		var stores []store.Store
 		for range 3 {
-			st, err := redisstore.Open(t.Context(), urls, &redisstore.Options{NodeTimeout: 5 * time.Second})
+			st, err := redisstore.Open(t.Context(), strings.Join(urls, " "), &redisstore.Options{NodeTimeout: 5 * time.Second})
 			if err != nil {
 				t.Fatal(err)
 			}

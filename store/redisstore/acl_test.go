@@ -54,7 +54,7 @@ func (r ruled) url() string {
 }
 
 func (r ruled) open() (*redisstore.Store, error) {
-	return redisstore.Open(r.t.Context(), []string{r.url()}, nil)
+	return redisstore.Open(r.t.Context(), r.url(), nil)
 }
 
 // locks does all that a client does, and says what does not work.
@@ -222,12 +222,12 @@ func (r ruled) lists() error {
 
 // declares the servers to be new, unless locks are held.
 func (r ruled) declares() error {
-	_, err := redisadmin.Bootstrap(r.t.Context(), []string{r.url()}, nil, false)
+	_, err := redisadmin.Bootstrap(r.t.Context(), r.url(), nil, false)
 	if err != nil {
 		return err
 	}
 	r.hold("jobs/1")
-	if _, err = redisadmin.Bootstrap(r.t.Context(), []string{r.url()}, nil, false); errors.Is(err, store.ErrBusy) {
+	if _, err = redisadmin.Bootstrap(r.t.Context(), r.url(), nil, false); errors.Is(err, store.ErrBusy) {
 		return r.excess()
 	}
 	return fmt.Errorf("a lock that is held is not noticed: %w", err)
@@ -239,7 +239,7 @@ func (r ruled) examines() error {
 		server.Text(r.t, "HSET", "jobs/r", "0b16b1f0-5a25-4b5c-a22b-3f5b0b1c8f6e:1", "1")
 		server.Text(r.t, "RPUSH", "jobs/l", "x")
 	}
-	e, err := redisadmin.Examine(r.t.Context(), []string{r.url()}, nil, redisadmin.Scope{TTL: 30 * time.Second, Prefix: "jobs/"})
+	e, err := redisadmin.Examine(r.t.Context(), r.url(), nil, redisadmin.Scope{TTL: 30 * time.Second, Prefix: "jobs/"})
 	if err != nil {
 		return err
 	}
