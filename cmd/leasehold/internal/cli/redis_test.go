@@ -104,8 +104,8 @@ func TestNoMessageShowsAPassword(t *testing.T) {
 	}
 }
 
-// Servers that are new keep quarantine until somebody says that they are, or
-// the longest TTL is over; who waits meanwhile is told for how long.
+// New servers keep quarantine until an operator declares them new, or the longest TTL is
+// over. Meanwhile waiters are told how long it lasts.
 func TestRedisBootstrap(t *testing.T) {
 	servers := redistest.StartN(t, 3)
 	for _, s := range servers {
