@@ -20,6 +20,7 @@ type hold struct {
 	req   store.Lease                 // as it was granted
 	token fence.Token                 // of the present holder
 	least clock.Instant               // held until here at least, where MinHold asks for it
+	fixed bool                        // its owner value is the caller's, and may have other leases
 	delay func(try int) time.Duration // pauses between releases of unknown outcome
 
 	renewed atomic.Bool // or is being renewed
@@ -59,7 +60,7 @@ func (h *hold) startLocked(now clock.Instant, l *Lock, base context.Context, bou
 // passed on, at now. MinHold does not count from when the request left, as validity
 // does: that may be long before anybody held the lock.
 func (h *hold) applyOptionsLocked(now clock.Instant, l *Lock) {
-	h.delay, h.least = l.delay(), 0
+	h.delay, h.least, h.fixed = l.delay(), 0, l.o.Owner != ""
 	if l.o.MinHold > 0 {
 		h.least = now.Add(l.o.MinHold)
 	}
@@ -93,7 +94,7 @@ func (l *Lease) leaveHold(impatient bool) (t turn, rest time.Duration, lost erro
 	h.stepLocked(leasefsm.Tick, 0, now)
 	last := len(h.leases) == 1
 	rest = h.least.Sub(now)
-	early := leastHold && last && l.err == nil && rest > 0
+	early := leastHold && last && rest > 0 && (l.err == nil || h.endedOnTime())
 	if early && !impatient {
 		return turn{verdict: stays}, rest, nil
 	}
@@ -111,6 +112,14 @@ func (l *Lease) leaveHold(impatient bool) (t turn, rest time.Duration, lost erro
 		return turn{verdict: leaveIt}, 0, lost
 	}
 	return h.unlockLocked(now), 0, lost
+}
+
+// endedOnTime reports whether h was lost at a moment that its options had set, so that
+// the store still has the lock, and whether nobody else may have it under the same
+// owner.
+func (h *hold) endedOnTime() bool {
+	cause := h.fsm.Cause()
+	return !h.fixed && (cause == leasefsm.HeldMax || cause == leasefsm.Expired && h.fsm.Renew == 0)
 }
 
 // endLocked makes err l's fate, unless it already has one.

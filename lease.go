@@ -131,9 +131,9 @@ func (l *Lease) Extend(ctx context.Context) error {
 // Release waits for the rest of LockOptions.MinHold, and then for the store's
 // answer: for five seconds at most, and up to a third of the TTL more if other
 // goroutines of this Client wait. The request is sent even if ctx has ended. ctx
-// bounds only the wait for MinHold: if it ends there, the lock ends by itself when
-// MinHold is over, or after the longest TTL of the store if that is sooner, and the
-// error matches ctx.Err().
+// bounds only the wait for MinHold: if it ends there, the error matches ctx.Err(), and
+// the lock ends by itself when both MinHold and the TTL of the last renewal are over, or
+// after the longest TTL of the store if that is sooner.
 //
 // The error matches ErrLost if the lease had been lost. Another error means that
 // the lock may not be free yet; it is when its TTL is over. Calling Release again
@@ -190,7 +190,7 @@ func (l *Lease) releaseOnce(ctx context.Context) (over bool, err error) {
 			l.released, l.outcome = true, l.lost
 			return over, l.outcome
 		case leaveIt:
-			l.released, l.outcome = true, errors.Join(l.h.stay(ctx), impatient)
+			l.released, l.outcome = true, errors.Join(l.lost, l.h.stay(ctx), impatient)
 			return over, l.outcome
 		}
 	}

@@ -2,6 +2,7 @@ package leasehold
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -26,22 +27,44 @@ func (l *Lease) leave(ctx context.Context) (t turn, impatient error) {
 			l.lost = lost
 			return t, impatient
 		}
-		impatient = l.pause(ctx, rest)
+		over := l.Done()
+		if l.isOver() { // at the time that its options had set
+			if over = nil; errors.Is(l.h.keep(ctx, rest), store.ErrNotHeld) {
+				l.WaiveMinHold()
+				continue
+			}
+		}
+		impatient = pauseUnless(ctx, over, rest)
 	}
 }
 
-// pause waits for that long, or until l is lost. It returns the error of ctx if that
-// ends first.
-func (l *Lease) pause(ctx context.Context, d time.Duration) error {
+// pauseUnless waits for that long, or until over is closed. It returns the error of ctx
+// if that ends first.
+func pauseUnless(ctx context.Context, over <-chan struct{}, d time.Duration) error {
 	t := time.NewTimer(d)
 	defer t.Stop()
 	select {
 	case <-t.C:
-	case <-l.Done():
+	case <-over:
 	case <-ctx.Done():
 		return ctx.Err()
 	}
 	return nil
+}
+
+// keep makes the store keep the lock for that long at least without further renewals,
+// or for its longest TTL.
+func (h *hold) keep(ctx context.Context, d time.Duration) error {
+	r := h.req
+	caps := h.c.store.Caps()
+	if r.TTL = d; caps.MaxTTL > 0 {
+		r.TTL = min(d, caps.MaxTTL)
+	}
+	r.TTL = max(r.TTL, caps.MinTTL, store.MinTTL)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
+	defer cancel()
+	h.renewed.Store(true)
+	return h.c.store.Renew(ctx, []store.Lease{r})[0]
 }
 
 // stay makes the store keep the lock for the rest of MinHold without further
@@ -50,21 +73,17 @@ func (l *Lease) pause(ctx context.Context, d time.Duration) error {
 func (h *hold) stay(ctx context.Context) error {
 	rest := -h.c.lock().Sub(h.least)
 	h.c.mu.Unlock()
-	r := h.req
-	r.TTL = rest
-	caps := h.c.store.Caps()
-	if most := caps.MaxTTL; most > 0 {
-		r.TTL = min(rest, most)
+	most := h.c.store.Caps().MaxTTL
+	ends := store.Round(rest).String()
+	if rest < h.req.TTL { // which a renewal does not shorten
+		ends += " to " + store.Round(h.req.TTL).String()
 	}
-	r.TTL = max(r.TTL, caps.MinTTL, store.MinTTL)
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
-	defer cancel()
-	err := h.c.store.Renew(ctx, []store.Lease{r})[0]
+	err := h.keep(ctx, rest)
 	switch {
 	case err != nil:
 		return fmt.Errorf("not released before MinHold is over; the lock may end by its TTL, up to %v too early: %w", store.Round(rest), err)
-	case r.TTL < rest:
-		return fmt.Errorf("not released before MinHold is over: the lock ends by itself in %v, the longest TTL of the store and %v too early", store.Round(r.TTL), store.Round(rest-r.TTL))
+	case most > 0 && most < rest:
+		return fmt.Errorf("not released before MinHold is over: the lock ends by itself in %v, the longest TTL of the store and %v too early", store.Round(most), store.Round(rest-most))
 	}
-	return fmt.Errorf("not released before MinHold is over: the lock ends by itself in %v", store.Round(rest))
+	return fmt.Errorf("not released before MinHold is over: the lock ends by itself in %s", ends)
 }

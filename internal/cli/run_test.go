@@ -273,6 +273,20 @@ func TestRunMinHoldLongerThanTheStoreKeepsALock(t *testing.T) {
 	}
 }
 
+// A command that is stopped for --max-hold keeps the lock until --min-hold is over.
+func TestRunMinHoldOutlastsMaxHold(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	began := time.Now()
+	p := s.start("run", "x", "--min-hold", "6s", "--max-hold", "6s", "--grace", "3s", "--", "/bin/sh", "-c", "trap 'echo told; exit 0' TERM; echo held; read x")
+	p.says(&p.out, "told")
+	s.run(0, "run", "x", "--", "true")
+	if took := time.Since(began); took < 6*time.Second {
+		t.Errorf("free after %v", took)
+	}
+	p.wants(123)
+}
+
 // A machine on which the command cannot run does not keep the others from it.
 func TestRunMinHoldIsForCommandsThatRan(t *testing.T) {
 	s := newSite(t)
