@@ -124,6 +124,7 @@ func (p *program) giveBack(sigs *signals, st store.Store, lease *leasehold.Lease
 	}
 	err := lease.Release(ctx)
 	switch {
+	case reachedMaxHold(err): // --min-hold is as long, and the command had ended before
 	case errors.Is(err, leasehold.ErrLost):
 		p.voice.error("%v", err)
 		code = runner.CodeLost
@@ -138,15 +139,22 @@ func (p *program) giveBack(sigs *signals, st store.Store, lease *leasehold.Lease
 	return code
 }
 
+// reachedMaxHold reports whether err is the loss of a lease to its --max-hold.
+func reachedMaxHold(err error) bool {
+	var lost *leasehold.LostError
+	return errors.As(err, &lost) && lost.Cause == leasehold.LostMaxHold
+}
+
 // giveBackLost releases a lost lease, once --min-hold is over, and closes the store. The
 // lease ends by itself. Giving it back may make that sooner, but waiting for servers that
 // are out of reach must not outlast the lease.
 func (p *program) giveBackLost(sigs *signals, st store.Store, lease *leasehold.Lease, until time.Time) {
 	patience := min(time.Until(lease.Deadline())/2, time.Second)
-	if least := time.Until(until); least > 0 {
+	switch least := time.Until(until); {
+	case least <= 0: // also if the command never ran
+		lease.WaiveMinHold()
+	case reachedMaxHold(lease.Err()):
 		patience = least + time.Second
-	} else {
-		lease.WaiveMinHold() // it is over, or the command never ran
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()

@@ -285,6 +285,12 @@ func TestRunMinHoldOutlastsMaxHold(t *testing.T) {
 		t.Errorf("free after %v", took)
 	}
 	p.wants(123)
+	// A command that ended before --max-hold was not stopped for it.
+	began = time.Now()
+	s.run(0, "run", "y", "--min-hold", "3s", "--max-hold", "3s", "--", "true")
+	if took := time.Since(began); took < 3*time.Second {
+		t.Errorf("released after %v", took)
+	}
 }
 
 // A machine on which the command cannot run does not keep the others from it.
