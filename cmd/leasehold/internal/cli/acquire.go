@@ -114,7 +114,7 @@ func gaveUp(err error, wait time.Duration) error {
 // returns the code to exit with, given that of the command.
 func (p *program) giveBack(sigs *signals, st store.Store, lease *leasehold.Lease, until time.Time, code int) int {
 	if lease.Err() != nil {
-		p.giveBackLost(sigs, st, lease, until)
+		giveBackLost(sigs, st, lease, until)
 		return code
 	}
 	ctx, cancel := context.WithCancel(context.Background())
@@ -148,7 +148,7 @@ func reachedMaxHold(err error) bool {
 // giveBackLost releases a lost lease, once --min-hold is over, and closes the store. The
 // lease ends by itself. Giving it back may make that sooner, but waiting for servers that
 // are out of reach must not outlast the lease.
-func (p *program) giveBackLost(sigs *signals, st store.Store, lease *leasehold.Lease, until time.Time) {
+func giveBackLost(sigs *signals, st store.Store, lease *leasehold.Lease, until time.Time) {
 	patience := min(time.Until(lease.Deadline())/2, time.Second)
 	switch least := time.Until(until); {
 	case least <= 0: // also if the command never ran
