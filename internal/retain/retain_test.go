@@ -104,8 +104,8 @@ func TestUntil(t *testing.T) {
 	}
 }
 
-// A lease that the server was never told of needs no release there.
-func TestUntold(t *testing.T) {
+// A lease of which the server never got a request needs no release there.
+func TestUnsentLeaseNeedsNoRelease(t *testing.T) {
 	l := &List[string, string]{Most: 3}
 	l.Connected("run", at(0))
 	l.Disconnected()
