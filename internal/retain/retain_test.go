@@ -112,7 +112,7 @@ func TestUnsentLeaseNeedsNoRelease(t *testing.T) {
 	for _, k := range []string{"a", "b", "c", "d"} {
 		l.Untold(k)
 	}
-	l.Told("b")
+	l.Sending("b")
 	for _, k := range []string{"a", "b", "c", "d", "e"} {
 		if got, want := l.Keep(k, k, ttl, at(0)), k == "b" || k == "e"; got != want {
 			t.Errorf("%s is retained: %v, want %v", k, got, want)

@@ -326,7 +326,7 @@ func (r *lineRun) step(s lineStep) error {
 	}
 	want, stood := r.byModel(s, q)
 	var told []string
-	for _, m := range want.Told {
+	for _, m := range want.Pushes {
 		if text := "free " + m.Owner; r.heard[m.Owner] && !m.Granted {
 			told = append(told, text)
 		} else if r.heard[m.Owner] {

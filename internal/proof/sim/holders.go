@@ -120,7 +120,7 @@ func (j *judge) ends(c *claim) {
 	if on := j.on(c); lost.Cause == leasehold.LostDenied && on >= moreThanHalf(len(j.w.nodes)) {
 		j.wrong(Answers, "%s was said to be gone, and is on %d nodes", j.name(c), on)
 	}
-	j.tally.Told++
+	j.tally.Notified++
 	if j.jumped(c) {
 		return
 	}

@@ -42,7 +42,7 @@ type Tally struct {
 	Grants     int // leases that workers got
 	Refusals   int // attempts, or waits, that ended without one
 	Losses     int // leases that ended before they were released
-	Told       int // of these, by a holder that ran all the time
+	Notified   int // of these, by a holder that ran all the time
 	Writes     int // to the resource, under a lease believed in
 	Releases   int // that were said to have worked
 	Extensions int // asked for by holders
@@ -64,7 +64,7 @@ func (t *Tally) Add(u Tally) {
 
 func (t *Tally) fields() [15]*int {
 	return [...]*int{
-		&t.Events, &t.Grants, &t.Refusals, &t.Losses, &t.Told, &t.Writes, &t.Releases, &t.Extensions,
+		&t.Events, &t.Grants, &t.Refusals, &t.Losses, &t.Notified, &t.Writes, &t.Releases, &t.Extensions,
 		&t.Renewals, &t.Confirms, &t.Buried, &t.Heals, &t.Handed, &t.Passed, &t.Returned,
 	}
 }
