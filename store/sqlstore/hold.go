@@ -47,17 +47,17 @@ func (s *Store) Hold(ctx context.Context, tx Tx, l Lease) error {
 	var left int64
 	err := tx.QueryRowContext(ctx, query, args...).Scan(&left)
 	switch {
-	case isCode(err, codeOver):
+	case err == nil:
+		return nil
+	case s.engine.fault(err).code == codeOver:
 		return fmt.Errorf("hold %q: %w: the lease is over, and the transaction cannot be committed", l.Name(), store.ErrNotHeld)
-	case err != nil:
-		return fmt.Errorf("hold %q: %w", l.Name(), err)
 	}
-	return nil
+	return fmt.Errorf("hold %q: %w", l.Name(), err)
 }
 
 // HoldQuery returns the query of Hold and its arguments, for transactions that are no
 // *sql.Tx, such as a pgx.Tx. It returns one row with one number, or fails. The caller
 // checks l.Err first.
 func (s *Store) HoldQuery(l Lease) (query string, args []any) {
-	return s.calls.hold, []any{[]byte(l.Name()), l.Owner()}
+	return s.calls.hold([]any{[]byte(l.Name()), l.Owner()})
 }

@@ -51,11 +51,11 @@ func newSeats(s *Store) *seats {
 
 // probe finds out whether sessions last: no two open connections have the same one.
 func (t *seats) probe(ctx context.Context) {
-	if t.most == 0 {
+	if t.most == 0 || t.pooled.Load() {
 		return
 	}
 	session := func(conn querier) (n int64) {
-		if rows(ctx, conn, "SELECT pg_backend_pid()", func(r *sql.Rows) error { return r.Scan(&n) }) != nil {
+		if rows(ctx, conn, plain(t.s.engine.session()), func(r *sql.Rows) error { return r.Scan(&n) }) != nil {
 			return 0
 		}
 		return n

@@ -3,9 +3,9 @@ package sqlstore
 import (
 	"context"
 	"database/sql"
-	"strings"
 	"time"
 
+	"github.com/leasehold-dev/leasehold/internal/clock"
 	"github.com/leasehold-dev/leasehold/store"
 )
 
@@ -14,43 +14,31 @@ type Server struct {
 	// Version is that of the lock tables, and Oldest the oldest program that can
 	// use them.
 	Version, Oldest int
-	// ServerVersion is such as 150018 for PostgreSQL 15.18.
-	ServerVersion int
-	// InRecovery is set if the server is a standby.
-	InRecovery bool
-	// Settings of the server; see its manual.
-	Fsync, SynchronousCommit, FullPageWrites, SynchronousStandbyNames string
-	// Standbys is the number of servers that copy this one and could take its place.
-	Standbys int
-	// Isolation is the level at which transactions start.
-	Isolation string
+	// ServerVersion is the server's own, such as 150018 for PostgreSQL 15.18.
+	ServerVersion string
+	// ReadOnly is set if the server can only be read: it is a standby or a replica.
+	ReadOnly bool
 	// Pooled reports that a pooler gives each transaction to any of its sessions, so
 	// that waiters poll.
 	Pooled bool
+	// Settings is a PostgreSQLSettings or a MySQLSettings.
+	Settings Settings
 }
 
-// Class returns the strongest guarantee that the server's settings allow. Commits
-// that are not on disk by default do not matter: the store asks for it where needed.
+// Settings are the settings of a server that decide what survives.
+type Settings interface {
+	// why returns what keeps the server from being crash-safe, or an empty string.
+	why() string
+	// polled returns what keeps the server from waking waiters, or an empty string.
+	polled() string
+}
+
+// Class returns the strongest guarantee that the server's settings allow.
 func (s *Server) Class() store.Class {
-	if s.why() == "" {
+	if s.Settings.why() == "" {
 		return store.CrashSafe
 	}
 	return store.Efficiency
-}
-
-// why returns what keeps the server from being crash-safe, or an empty string.
-func (s *Server) why() string {
-	switch {
-	case s.Fsync != "on":
-		return "fsync is " + s.Fsync + ", so a crash can lose grants"
-	case s.FullPageWrites != "on":
-		return "full_page_writes is " + s.FullPageWrites + ", so a crash can damage the tables"
-	case s.Standbys > 0 && strings.TrimSpace(s.SynchronousStandbyNames) == "":
-		return "its standbys are asynchronous, so a failover can lose grants"
-	case s.Standbys > 0 && s.SynchronousCommit == "local":
-		return "synchronous_commit is local, so a failover can lose grants"
-	}
-	return ""
 }
 
 // Examination is what Examine found out.
@@ -79,7 +67,7 @@ func Examine(ctx context.Context, db *sql.DB, d Dialect, o *Options) Examination
 	defer s.Close()
 	e.Unusable = s.open(ctx)
 	if is := s.server.Load(); is != nil {
-		e.Server, e.Known, e.Why = *is, true, is.why()
+		e.Server, e.Known, e.Why = *is, true, is.Settings.why()
 		e.Pooled = s.seats.pooled.Load()
 	}
 	if e.Unusable != nil {
@@ -98,12 +86,11 @@ func Examine(ctx context.Context, db *sql.DB, d Dialect, o *Options) Examination
 
 // examine asks the server about itself.
 func (s *Store) examine(ctx context.Context) (Server, error) {
-	var is Server
-	sent := s.clock.Now()
-	var at, session int64
-	_, err := s.call(ctx, s.calls.server, func(r *sql.Rows) error {
-		return r.Scan(&is.Version, &is.Oldest, &is.ServerVersion, &is.InRecovery, &is.Fsync, &is.SynchronousCommit,
-			&is.FullPageWrites, &is.SynchronousStandbyNames, &is.Standbys, &is.Isolation, &at, &session)
+	var sent clock.Instant
+	is, at, err := s.engine.examine(s.o.Schema, func(q statement, row func(*sql.Rows) error) error {
+		sent = s.clock.Now()
+		_, err := s.call(ctx, q, row)
+		return err
 	})
 	if err != nil {
 		return Server{}, s.failed(ctx, "examine", "", false, err)
