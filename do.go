@@ -19,7 +19,7 @@ import (
 // release the lease itself, and may lock the same lock again with its context: see
 // Acquire. Locking it with another context waits for Do itself.
 func (l *Lock) Do(ctx context.Context, fn func(ctx context.Context, l *Lease) error) (err error) {
-	lease, err := l.wait(ctx, l.o.Tries, true)
+	lease, err := l.c.wait(ctx, &l.r, l.r.o.Tries, true)
 	if err != nil {
 		return err
 	}
@@ -29,7 +29,7 @@ func (l *Lock) Do(ctx context.Context, fn func(ctx context.Context, l *Lease) er
 		switch {
 		case released == nil:
 		case !returned: // panicking: there is nobody to return it to
-			l.c.log.Error("release after a panic failed", "lock", l.name, "err", released)
+			l.c.log.Error("release after a panic failed", "lock", l.r.name, "err", released)
 		case !errors.Is(err, released):
 			err = errors.Join(err, released)
 		}

@@ -294,7 +294,7 @@ func TestMinHold(t *testing.T) {
 }
 
 // MinHold counts from when the grant arrived, however long before that the request
-// left: at an attempt that was answered late, in the line, and at a place that was
+// left: at an attempt that was answered late, in the queue, and at a place that was
 // taken with the release before.
 func TestMinHoldCountsFromTheGrant(t *testing.T) {
 	const slow = time.Second

@@ -30,7 +30,7 @@ var Mechanisms = map[string]*bool{
 }
 
 // WaitMechanisms are the switches of what waiting adds: of no account to a
-// checker whose store keeps no line.
+// checker whose store keeps no queue.
 var WaitMechanisms = map[string]*bool{
 	"grant-from-since": &grantFromSince,
 }

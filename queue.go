@@ -23,7 +23,7 @@ type terms struct {
 // holds or waits. The client's mutex guards it.
 type queue struct {
 	terms
-	c        *Client
+	c        *queues
 	m        waitq.Queue[*waiter]
 	place    *place       // in the store's queue; nil when there is none
 	reserved *reservation // such a place that no waiter has taken over yet
@@ -31,25 +31,58 @@ type queue struct {
 
 	reason   error // why the lock was not granted so far
 	reasonAt clock.Instant
-	refresh  *refresh // the last one, by waiters that gave up
+	refresh  refresher // for waiters that give up
 }
 
 // queues are all the queues of a client. The client's mutex guards them.
 type queues struct {
-	known       map[terms]*queue
-	contentions waitq.Contentions
-	reservations
+	holds
+	cohort       waitq.Cohort
+	known        map[terms]*queue
+	contentions  waitq.Contentions
+	reservations reservations
+}
+
+// init makes the queues ready for use.
+func (c *queues) init(o *Options) {
+	c.cohort = defaultCohort.bounds()
+	if o.Cohort != nil {
+		c.cohort = o.Cohort.bounds()
+	}
+	c.known = make(map[terms]*queue)
+	c.reservations.init(c)
+}
+
+// noPasses are the bounds of leases that are not passed on.
+var noPasses waitq.Cohort
+
+// boundsFor returns the bounds for leases of that life. A lease that is not renewed is
+// not passed on: the next holder would get less of a lease than it asked for.
+func (c *queues) boundsFor(life leasefsm.Config) *waitq.Cohort {
+	if life.Renew == 0 {
+		return &noPasses
+	}
+	return &c.cohort
 }
 
 // queueForLocked returns the queue for t.
-func (c *Client) queueForLocked(t terms) *queue {
-	q := c.queues.known[t]
+func (c *queues) queueForLocked(t terms) *queue {
+	q := c.known[t]
 	if q == nil {
 		q = &queue{terms: t, c: c}
-		q.m = waitq.New[*waiter](t.life.TTL, c.boundsFor(t.life), c.queues.contentions.Of(t.name))
-		c.queues.known[t] = q
+		q.m = waitq.New[*waiter](t.life.TTL, c.boundsFor(t.life), c.contentions.Of(t.name))
+		c.known[t] = q
 	}
 	return q
+}
+
+// attachLocked makes h, which was just granted, the lease that q passes on, if q passes
+// leases on.
+func (q *queue) attachLocked(h *hold) {
+	q.reason = nil
+	if q.m.Holds() {
+		h.q, h.attached, q.h = q, true, h
+	}
 }
 
 // triesFirstLocked reports whether the goroutine that has just arrived asks the
@@ -79,7 +112,7 @@ func (q *queue) stepLocked(e waitq.Event[*waiter], now clock.Instant) (left wait
 		q.place = nil
 	}
 	if q.m.Idle() {
-		delete(q.c.queues.known, q.terms)
+		delete(q.c.known, q.terms)
 	}
 	return left, ok
 }
@@ -124,7 +157,7 @@ func ownerAt(rank uint64) string { return store.NewOwnerAt(time.UnixMicro(int64(
 func (q *queue) request(waiters int) store.WaitRequest {
 	spare := q.c.boundsFor(q.life).Tokens(waiters)
 	return store.WaitRequest{
-		Lease: store.Lease{Name: q.name, Meta: q.c.describe(q.purpose, spare), TTL: q.life.TTL, Require: q.require},
+		Lease: store.Lease{Name: q.name, Meta: q.c.describer.describe(q.purpose, spare), TTL: q.life.TTL, Require: q.require},
 		Spare: spare,
 		Barge: q.barge,
 	}

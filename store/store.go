@@ -133,9 +133,9 @@ type State struct {
 	// Holders are all holders, in order of their grants, if Kind is not a mutex.
 	// Holder, Token and ExpiresIn are those of the first. Otherwise it is nil.
 	Holders []Holding
-	// Line is the queue of waiters in order, at most the first MaxLine of them.
+	// Queue has the waiters in order, at most the first MaxQueue of them.
 	// Only Inspect sets it, and only in a store that keeps a queue.
-	Line []Place
+	Queue []Place
 	// Nodes has one outcome for each node of a quorum store; nil in other stores.
 	Nodes []NodeOutcome
 }

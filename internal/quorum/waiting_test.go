@@ -9,7 +9,7 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/clock"
 )
 
-// waiting is an attempt in line at some nodes, told what happens in the order a
+// waiting is an attempt in the queue at some nodes, told what happens in the order a
 // test wants. Times are in milliseconds since the attempt began.
 type waiting struct {
 	t    *testing.T
@@ -181,7 +181,7 @@ func TestSplitIsResolved(t *testing.T) {
 	w.sends("release 0, gives way, to the senior", "release 1, gives way, to the senior", "release 2, gives way, to the senior",
 		"release 3, gives way, to the senior", "release 4, gives way, to the senior")
 
-	// What it does as somebody else: it stands in line, and leaves what is free to
+	// What it does as somebody else: it waits in the queue, and leaves what is free to
 	// the senior for as long as that one has something.
 	next := NewWait(w.a.Config, 3*time.Second, at(3), true)
 	w.a = next
@@ -310,7 +310,7 @@ func TestGrantThatDoesNotCount(t *testing.T) {
 
 // An attempt that is cancelled gives up every place, with a tombstone where a request may still
 // arrive.
-func TestLeavingTheLine(t *testing.T) {
+func TestLeavingTheQueue(t *testing.T) {
 	w := newWaiting(t, 5)
 	w.hears(1, taken(0, "x", true))
 	w.hears(1, Event{Kind: Unsent, Node: 1, Op: Acquire, RetryAfter: time.Hour})

@@ -1,6 +1,6 @@
 // Package rule defines what a lock means: one pure function for each step that a
 // lock can take. A kind of lock is an admission rule, not an implementation.
-// Admit decides for mutexes, semaphores, read-write locks, re-entry, the line and
+// Admit decides for mutexes, semaphores, read-write locks, re-entry, the queue and
 // fairness. Advance decides the same for owners that asked earlier and wait.
 //
 // The package does no I/O and reads no clock. The stores in memory and SQL run
@@ -73,7 +73,7 @@ type Hold struct {
 	Made string `json:"made,omitempty"`
 }
 
-// Place is a waiter's position in the line, itself leased. It keeps what the
+// Place is a waiter's position in the queue, itself leased. It keeps what the
 // waiter asked for until there is room.
 type Place struct {
 	Owner  string        `json:"owner"`

@@ -148,7 +148,7 @@ func turns(args []string) error {
 // BenchmarkHandOff passes a lock round a ring of processes, all of which want it
 // again at once. It reports turns a second, how many of them followed a turn of
 // another process, and how many of a thousand came before each of the others had
-// one: such a process was back in line later than the lock had gone round.
+// one: such a process was back in the queue later than the lock had gone round.
 func BenchmarkHandOff(b *testing.B) {
 	for _, processes := range []int{2, 16} {
 		b.Run(fmt.Sprint(processes), func(b *testing.B) {

@@ -178,7 +178,7 @@ func TestOneNameThatIsNotPermitted(t *testing.T) {
 		server.Text(t, "ACL", "SETUSER", "locker", "on", ">pw", "~*", "&*", "+@all")
 		as = append(as, server.Addr())
 	}
-	s, err := redisstore.Open(t.Context(), []string{"redis://locker:pw@" + strings.Join(as, ",")}, &redisstore.Options{NodeTimeout: long})
+	s, err := redisstore.Open(t.Context(), "redis://locker:pw@"+strings.Join(as, ","), &redisstore.Options{NodeTimeout: long})
 	if err != nil {
 		t.Fatal(err)
 	}

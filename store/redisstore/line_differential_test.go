@@ -24,12 +24,12 @@ import (
 // The scripts keep a queue as the model node does: after every step the answers, the
 // messages to waiters and the keys are the same.
 
-func TestLinesOnSimulatedRedis(t *testing.T) { checkLines(t, onSimulated(t)) }
+func TestQueuesOnSimulatedRedis(t *testing.T) { checkLines(t, onSimulated(t)) }
 
-func TestLinesOnRedis(t *testing.T) { checkLines(t, onRedis(t)) }
+func TestQueuesOnRedis(t *testing.T) { checkLines(t, onRedis(t)) }
 
 // Every script with a change in what it does with queues is found to differ.
-func TestLinesChanged(t *testing.T) {
+func TestChangedQueueScripts(t *testing.T) {
 	n := listening(t, onSimulated(t))
 	for _, c := range lineChanges {
 		t.Run(c.name, func(t *testing.T) {
@@ -106,7 +106,7 @@ func (e *ears) messages() (all []string, err error) {
 type lineOp uint8
 
 const (
-	asks lineOp = iota // stands in line, or takes the lock
+	asks lineOp = iota // waits in the queue, or takes the lock
 	tries
 	releases
 	returns // releases it, with a place for To
@@ -216,7 +216,7 @@ var seldomSteps = [][]lineStep{{
 	{Op: releases, Owner: 4, TTL: lineUnit, Tomb: true},
 	{Op: returns, Owner: 3, To: 2, TTL: 30 * lineUnit, Barge: true, Renewed: true},
 }, {
-	// So is one whose line has only an owner that has given up its place.
+	// So is one whose queue has only an owner that has given up its place.
 	{Op: asks, Owner: 0, TTL: 2 * lineUnit, Ahead: 500_000, Stand: true},
 	{Op: cedes, Owner: 0, TTL: 2 * lineUnit, Behind: true},
 	{Op: returns, Owner: 3, To: 4, TTL: lineUnit, Stand: true, Behind: true, Barge: true, Renewed: true},
@@ -584,7 +584,7 @@ func (r *lineRun) look() error {
 		longest -= lineUnit.Milliseconds() / 2 // time passes between the questions
 	}
 	if lasts := min(more[0].Num, more[1].Num); lasts < longest {
-		return fmt.Errorf("the line lasts for %d ms, a place for %d", lasts, longest)
+		return fmt.Errorf("the queue lasts for %d ms, a place for %d", lasts, longest)
 	}
 	if want := r.wanted(); !maps.Equal(got, want) {
 		return fmt.Errorf("the server has %v\nthe model     %v", got, want)

@@ -183,7 +183,7 @@ var markChanges = []change{
 		old: "if version then", new: "if false then"},
 	{name: "relist undoes what is done", script: script.Relist,
 		old: "mark.print == ARGV[3] or", new: ""},
-	{name: "a release does not look at the list of the next in line", script: script.Release,
+	{name: "a release does not look at the list of the next in the queue", script: script.Release,
 		old: "if list and list ~= print then", new: "if false then"},
 	{name: "a release takes one of two lists for another", script: script.Release,
 		old: "marked ~= list and marked ~= sub(list, 1, 12) and marked ~= sub(list, 14)", new: "marked ~= list"},

@@ -74,7 +74,7 @@ func FuzzReply(f *testing.F) {
 	}
 	server := &parrot{reply: "+OK\r\n"}
 	addr := server.listen(f)
-	s, err := redisstore.Open(context.Background(), []string{"redis://" + addr}, nil)
+	s, err := redisstore.Open(context.Background(), "redis://"+addr, nil)
 	if err != nil {
 		f.Fatal(err)
 	}
@@ -112,7 +112,7 @@ func FuzzReply(f *testing.F) {
 		if err == nil && state.Held != (state.Holder.Owner != "") {
 			t.Errorf("%q: %+v", reply, state)
 		}
-		for _, p := range state.Line {
+		for _, p := range state.Queue {
 			if p.Holder.Owner == "" || p.ExpiresIn < 0 {
 				t.Errorf("%q: %+v waits", reply, p)
 			}
@@ -201,7 +201,7 @@ func FuzzRawReply(f *testing.F) {
 	f.Fuzz(func(t *testing.T, reply string) {
 		server.say("+OK\r\n")
 		ctx := context.Background()
-		s, err := redisstore.Open(ctx, []string{"redis://" + addr + "?node_timeout=5ms"}, nil)
+		s, err := redisstore.Open(ctx, "redis://"+addr+"?node_timeout=5ms", nil)
 		if err != nil {
 			t.Fatal(err) // it says OK to everything so far
 		}

@@ -57,7 +57,7 @@ func TestRetryPause(t *testing.T) {
 func TestUnsentHealKeepsTheRelease(t *testing.T) {
 	lease := store.Lease{Name: "a", Owner: "me", TTL: time.Minute}
 	for op, retained := range map[quorum.Op]int{quorum.Acquire: 0, quorum.Heal: 1} {
-		s, err := newStore([]string{"redis://127.0.0.1:1"}, nil)
+		s, err := newStore("redis://127.0.0.1:1", nil)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -204,7 +204,7 @@ func TestDemotedMasterIsLeft(t *testing.T) {
 func TestCloseWithoutAMaster(t *testing.T) {
 	t.Parallel() // it mostly waits
 	w := redistest.StartWatched(t, 1)
-	s, err := redisstore.Open(t.Context(), []string{w.URL()}, nil)
+	s, err := redisstore.Open(t.Context(), w.URL(), nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -15,7 +15,7 @@ import (
 // openURL opens a store that gives a server on a busy machine all the time it needs.
 func openURL(t *testing.T, url string) *redisstore.Store {
 	t.Helper()
-	s, err := redisstore.Open(t.Context(), []string{url}, &redisstore.Options{ConnectTimeout: 20 * time.Second})
+	s, err := redisstore.Open(t.Context(), url, &redisstore.Options{ConnectTimeout: 20 * time.Second})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -116,7 +116,7 @@ func TestReplaceOneServer(t *testing.T) {
 		_, err := two.Acquire(t.Context(), store.AcquireRequest{Lease: ask("x")})
 		return errors.Is(err, store.ErrBusy)
 	})
-	if err := redisadmin.Replace(t.Context(), []string{both}, nil, nil); err != nil {
+	if err := redisadmin.Replace(t.Context(), both, nil, nil); err != nil {
 		t.Fatal(err)
 	}
 	if err := old.Renew(t.Context(), []store.Lease{x})[0]; !ofAnotherList(err) {

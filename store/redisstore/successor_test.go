@@ -391,7 +391,7 @@ func TestMarkOfAnotherVersion(t *testing.T) {
 				t.Error(err)
 			}
 			only.Close()
-			if _, err := redisadmin.Bootstrap(t.Context(), []string{"redis://" + strings.Join(addrs(servers), ",")}, nil, false); err != nil {
+			if _, err := redisadmin.Bootstrap(t.Context(), "redis://"+strings.Join(addrs(servers), ","), nil, false); err != nil {
 				t.Fatal(err)
 			}
 			acquire(t, before, request("a"))

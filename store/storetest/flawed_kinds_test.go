@@ -46,7 +46,7 @@ func (s *manifold) step(name string, f func(r rule.Record, now clock.Instant) (r
 	return ans
 }
 
-// admit asks for the lock, and takes a place in the line for wait if that is positive.
+// admit asks for the lock, and takes a place in the queue for wait if that is positive.
 func (s *manifold) admit(l store.Lease, spare int, wait time.Duration) (store.Grant, error) {
 	if err := l.Check(s.Caps()); err != nil {
 		return store.Grant{}, err
@@ -167,7 +167,7 @@ func (s *manifold) Inspect(_ context.Context, name string) (st store.State, err 
 			st.Holders = append(st.Holders, store.Holding{Holder: store.DecodeHolder(h.Owner, h.Meta), Token: h.Token, ExpiresIn: h.Expiry.Sub(now), Weight: h.Weight, Slot: h.Slot})
 		}
 		for _, p := range r.Line {
-			st.Line = append(st.Line, store.Place{Holder: store.DecodeHolder(p.Owner, p.Meta), ExpiresIn: p.Expiry.Sub(now)})
+			st.Queue = append(st.Queue, store.Place{Holder: store.DecodeHolder(p.Owner, p.Meta), ExpiresIn: p.Expiry.Sub(now)})
 		}
 		return r, rule.Answer{}
 	})

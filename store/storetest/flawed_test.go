@@ -355,7 +355,7 @@ func (s *flawed) Inspect(ctx context.Context, name string) (store.State, error) 
 	if l.owner == "" && s.is("a free lock has a holder") {
 		st.Holder.Owner = "somebody"
 	}
-	st.Line = s.shown(l)
+	st.Queue = s.shown(l)
 	return st, nil
 }
 
@@ -397,8 +397,8 @@ func (s *flawed) List(ctx context.Context, prefix string) ([]store.State, error)
 			continue
 		}
 		if st := s.state(name, s.look(name)); st.Held {
-			if s.is("lists show the line") {
-				st.Line = s.shown(l)
+			if s.is("lists show the queue") {
+				st.Queue = s.shown(l)
 			}
 			list = append(list, st)
 		}

@@ -110,7 +110,7 @@ var caught = []struct {
 	{"granted after it was told", "WaitFree", "granted by a request that left 1h"},
 	{"tokens repeat after a wait", "WaitFree", "granted token"},
 	{"a free lock is for those who ask", "WaitFree", "in vain: wait for a free lock"},
-	{"the last in line comes first", "WaitInOrder", "while others come first"},
+	{"the last in the queue comes first", "WaitInOrder", "while others come first"},
 	{"two are granted", "WaitInOrder", "while others come first"},
 	{"a free lock is for those who ask", "WaitInOrder", "in vain: a waiter gets the lock"},
 	{"handing on keeps the token", "WaitInOrder", "granted token"},
@@ -118,28 +118,28 @@ var caught = []struct {
 	{"handed leases end early", "WaitInOrder", "gets the lock that was released: expires in"},
 	{"granted before it was asked for", "WaitInOrder", "granted by a request that left -"},
 	{"released locks are for those who ask", "WaitAndTry", "before a waiter"},
-	{"waits that give up keep their place", "WaitGivenUp", "in vain: a waiter in the middle of the line has given up"},
-	{"waits that give up return busy", "WaitGivenUp", "a waiter in the middle of the line gives up: got"},
-	{"waits that give up keep their place", "WaitGivenUpByAll", "in vain: nobody is in line"},
+	{"waits that give up keep their place", "WaitGivenUp", "in vain: a waiter in the middle of the queue has given up"},
+	{"waits that give up return busy", "WaitGivenUp", "a waiter in the middle of the queue gives up: got"},
+	{"waits that give up keep their place", "WaitGivenUpByAll", "in vain: nobody is in the queue"},
 	{"waits that give up keep what they were handed", "WaitGivenUpByAll", "in vain: nothing is left of a wait that was given up"},
 	{"every release succeeds", "WaitReleased", "release by an owner that waited"},
 	{"waits that give up keep their place", "WaitReleased", "in vain: the next one gets the lock"},
-	{"expired leases are for those who ask", "WaitForExpiry", "in vain: the first in line gets a lock whose lease expired"},
+	{"expired leases are for those who ask", "WaitForExpiry", "in vain: the first in the queue gets a lock whose lease expired"},
 	{"leases end early", "WaitForExpiry", "before the end of the validity"},
-	{"leases never end", "WaitForExpiry", "in vain: the first in line gets a lock whose lease expired"},
+	{"leases never end", "WaitForExpiry", "in vain: the first in the queue gets a lock whose lease expired"},
 	{"tokens start again after an expiry", "WaitForExpiry", "after an expiry"},
 	{"waiters are told nothing", "WaitTold", "in vain: a waiter is told why it waits"},
-	{"positions stand still", "WaitTold", "number 1 in line was told"},
+	{"positions stand still", "WaitTold", "number 1 in the queue was told"},
 	{"positions never change", "WaitTold", "in vain: a waiter is told its new position"},
 	{"waiters are told of themselves", "WaitTold", "told: holder"},
 	{"barging waiters never take the lock", "WaitBarge", "in vain: a barging waiter gets a free lock"},
 	{"barging waiters are forgotten", "WaitBarge", "in vain: a barging waiter gets a lock that was released"},
-	{"the line is not shown", "WaitShown", "in vain: all waiters are shown"},
-	{"the line is shown backwards", "WaitShown", "in vain: all waiters are shown"},
-	{"the holder is shown in line", "WaitShown", "in vain: all waiters are shown"},
+	{"the queue is not shown", "WaitShown", "in vain: all waiters are shown"},
+	{"the queue is shown backwards", "WaitShown", "in vain: all waiters are shown"},
+	{"the holder is shown in the queue", "WaitShown", "in vain: all waiters are shown"},
 	{"places have no description", "WaitShown", "line: holder"},
-	{"places never end", "WaitShown", "place in the line: expires in"},
-	{"lists show the line", "WaitShown", "list of a lock that is waited for"},
+	{"places never end", "WaitShown", "place in the queue: expires in"},
+	{"lists show the queue", "WaitShown", "list of a lock that is waited for"},
 	{"two are granted", "WaitMany", "holders at once"},
 	{"handing on keeps the token", "WaitMany", "was granted after"},
 	{"reserved tokens are granted again", "WaitMany", "was granted after"},
@@ -282,14 +282,14 @@ func TestSuitePassesSoundStores(t *testing.T) {
 	}
 }
 
-// TestWaitingIsForThoseWhoCan: a store that keeps no line is not held to one.
-func TestWaitingIsForThoseWhoCan(t *testing.T) {
+// TestWaitIsOptional: a store that keeps no queue is not held to one.
+func TestWaitIsOptional(t *testing.T) {
 	s := &flawed{core: newCore()}
 	if got := checksOf(struct{ store.Store }{s}); len(got) != len(checks)+len(noKindChecks) {
-		t.Errorf("%d checks for a store that keeps no line, want %d", len(got), len(checks)+len(noKindChecks))
+		t.Errorf("%d checks for a store that keeps no queue, want %d", len(got), len(checks)+len(noKindChecks))
 	}
 	if got := checksOf(s); len(got) != len(ordinary) {
-		t.Errorf("%d checks for a store that keeps a line, want %d", len(got), len(ordinary))
+		t.Errorf("%d checks for a store that keeps a queue, want %d", len(got), len(ordinary))
 	}
 	if got := checksOf(&manifold{shelf: newShelf()}); len(got) != len(checks)+len(waitChecks)+len(kindChecks) {
 		t.Errorf("%d checks for a store that keeps every kind", len(got))

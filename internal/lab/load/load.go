@@ -33,7 +33,7 @@ type Result struct {
 	Cut        int           // operations that only the end of the context has ended
 	Lock       Histogram
 	Unlock     Histogram
-	// What this process used meanwhile, everything in it together.
+	// The resources that this process used meanwhile.
 	CPU    time.Duration // user and system
 	Allocs uint64
 	Bytes  uint64 // allocated, not held

@@ -210,7 +210,7 @@ func (j *judge) refuses(k *worker, n note) {
 	}
 }
 
-// placeOf is whose place in the line of which lock a key is.
+// placeOf is whose place in the queue of which lock a key is.
 func placeOf(key string) (lock int, owner string, ok bool) {
 	name, owner, ok := strings.Cut(key, "}:place:")
 	return lockIndex(strings.TrimPrefix(name, "{")), owner, ok

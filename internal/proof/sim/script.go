@@ -34,7 +34,7 @@ type Script struct {
 	Roll bool `json:"roll,omitempty"`
 	// Pass: the goroutines of a client pass leases on to each other.
 	Pass bool `json:"pass,omitempty"`
-	// Poll: nobody stands in line, everybody asks again and again.
+	// Poll: nobody waits in the queue, everybody asks again and again.
 	Poll bool `json:"poll,omitempty"`
 	// Eager: now and then a worker wants the first lock again as soon as it has given
 	// it back, many times in a row.

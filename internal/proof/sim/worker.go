@@ -326,7 +326,7 @@ func (k *worker) lastRound() {
 }
 
 // begins notes that the worker asks for a lock from now on. Unless it tries now and
-// then, it stands in line for it.
+// then, it waits in the queue for it.
 func (k *worker) begins(lock int, o leasehold.LockOptions) {
 	if o.Tries > 0 {
 		lock = -1

@@ -122,7 +122,7 @@ func TestManyComeForAShortLease(t *testing.T) {
 
 // However many wait for locks whose release nobody would tell of, they do not look more
 // often in all than polledAtOnce do, and a few look at full pace. Behind another kind of
-// client that pace is higher, for the first in line alone.
+// client that pace is higher, for the first in the queue alone.
 func TestPollingIsBounded(t *testing.T) {
 	a := waitsOf(1, time.Hour)
 	first, second, deaf := heldFor(time.Hour, 1), heldFor(time.Hour, 2), heldFor(time.Hour, 1)

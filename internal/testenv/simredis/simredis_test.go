@@ -313,7 +313,7 @@ func TestStore(t *testing.T) {
 		}
 		return &tee{Conn: conn, b: b, in: bufio.NewReader(conn)}, nil
 	}
-	s, err := redisstore.Open(t.Context(), []string{"redis://" + server.Addr()}, &redisstore.Options{Dial: dial, NodeTimeout: 5 * time.Second})
+	s, err := redisstore.Open(t.Context(), "redis://"+server.Addr(), &redisstore.Options{Dial: dial, NodeTimeout: 5 * time.Second})
 	if err != nil {
 		t.Fatal(err)
 	}
