@@ -10,17 +10,6 @@ import (
 	"github.com/leasehold-dev/leasehold/store"
 )
 
-// DefaultSchema is the database schema of the tables and procedures unless
-// Options.Schema names another.
-const DefaultSchema = "leasehold"
-
-// SchemaVersion is the version of the tables and procedures.
-const SchemaVersion = 1
-
-// oldestVersion is the oldest version of this package that can use the tables. A
-// change that older programs can live with raises only SchemaVersion.
-const oldestVersion = 1
-
 // Script returns the SQL that installs the tables and procedures of d in a schema,
 // or upgrades those of an older version. An empty schema means DefaultSchema. It can
 // be run any number of times, by a role that may create a schema. In PostgreSQL, run
@@ -98,19 +87,4 @@ func install(ctx context.Context, conn *sql.Conn, statements []string) error {
 		}
 	}
 	return tx.Commit()
-}
-
-// schemaName returns schema, or the default, if it can be used without quotes.
-func schemaName(schema string) (string, error) {
-	if schema == "" {
-		return DefaultSchema, nil
-	}
-	plain := len(schema) <= 63 && (schema[0] < '0' || schema[0] > '9')
-	for _, r := range []byte(schema) {
-		plain = plain && (r == '_' || '0' <= r && r <= '9' || 'a' <= r && r <= 'z')
-	}
-	if !plain {
-		return "", fmt.Errorf("%w: the schema %q: use at most 63 lower-case letters, digits and _, and no digit first", store.ErrInvalid, schema)
-	}
-	return schema, nil
 }

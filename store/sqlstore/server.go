@@ -9,41 +9,11 @@ import (
 	"github.com/leasehold-dev/leasehold/store"
 )
 
-// Server is what a database server says about itself.
-type Server struct {
-	// Version is that of the lock tables, and Oldest the oldest program that can
-	// use them.
-	Version, Oldest int
-	// ServerVersion is the server's own, such as 150018 for PostgreSQL 15.18.
-	ServerVersion string
-	// ReadOnly is set if the server can only be read: it is a standby or a replica.
-	ReadOnly bool
-	// Pooled reports that a pooler gives each transaction to any of its sessions, so
-	// that waiters poll.
-	Pooled bool
-	// Settings is a PostgreSQLSettings or a MySQLSettings.
-	Settings Settings
-}
-
-// Settings are the settings of a server that decide what survives.
-type Settings interface {
-	// why returns what keeps the server from being crash-safe, or an empty string.
-	why() string
-	// polled returns what keeps the server from waking waiters, or an empty string.
-	polled() string
-}
-
-// Class returns the strongest guarantee that the server's settings allow.
-func (s *Server) Class() store.Class {
-	if s.Settings.why() == "" {
-		return store.CrashSafe
-	}
-	return store.Efficiency
-}
-
 // Examination is what Examine found out.
 type Examination struct {
 	Server
+	// Node is the server, as errors name it.
+	Node string
 	// Unusable is why no lock can be acquired, or nil.
 	Unusable error
 	// Known reports whether the server has answered, so that Server is set.
@@ -65,10 +35,11 @@ func Examine(ctx context.Context, db *sql.DB, d Dialect, o *Options) Examination
 		return e
 	}
 	defer s.Close()
+	e.Node = s.node
 	e.Unusable = s.open(ctx)
 	if is := s.server.Load(); is != nil {
 		e.Server, e.Known, e.Why = *is, true, is.Settings.why()
-		e.Pooled = s.seats.pooled.Load()
+		e.Polled = s.seats.why()
 	}
 	if e.Unusable != nil {
 		return e
