@@ -45,7 +45,7 @@ func withServers(m *testing.M) (code int) {
 		return code
 	}
 	// The tests wait more than they compute.
-	if err := flag.Set("test.parallel", "16"); err != nil {
+	if err := flag.Set("test.parallel", "6"); err != nil {
 		panic(err)
 	}
 	return m.Run()

@@ -27,7 +27,7 @@ var mariadb = &bed{
 		if durable {
 			return sqltest.LaunchMariaDB("innodb-flush-log-at-trx-commit=1")
 		}
-		return sqltest.LaunchMariaDB("max-connections=500")
+		return sqltest.LaunchMariaDB("max-connections=500", "debug-no-sync")
 	},
 	address: func(s *sqltest.Server, database string) string {
 		return fmt.Sprintf("%s:%s@tcp(%s)/%s?", s.User, s.Password, s.Addr, database)
