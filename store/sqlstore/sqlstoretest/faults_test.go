@@ -130,6 +130,9 @@ func TestDeadWaiterIsPassedOver(t *testing.T) {
 		proxy.Cut()
 		signalGone(t, on, schema, dead.r.Owner)
 		mustRelease(t, s, holder)
+		if st := inspect(t, s, "x"); st.Holder.Owner != next.Owner {
+			t.Errorf("the lock was handed to %+v", st)
+		}
 		g := w.granted(t)
 		if st := inspect(t, s, "x"); st.Holder.Owner != next.Owner || st.Token != g.Token {
 			t.Errorf("the lock went to %+v", st)
