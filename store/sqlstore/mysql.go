@@ -77,7 +77,7 @@ var definition = regexp.MustCompile(`(?m)^CREATE PROCEDURE @schema@\.(\w+)`)
 func (mysql) script() string {
 	const clock = "TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))"
 	all := myBegin + "\n" + myTables + "\n" + mySteps + "\n" + myProcedures + "\n" + myEnd
-	all = definition.ReplaceAllString(all, "DROP PROCEDURE IF EXISTS @schema@./*M!100600 none */ /*!80000 $1 */$$$$\nCREATE /*M!100600 OR REPLACE */ PROCEDURE @schema@.$1")
+	all = definition.ReplaceAllString(all, "DROP PROCEDURE IF EXISTS @schema@./*M!100600 none */ /*!80000 `$1` */$$$$\nCREATE /*M!100600 OR REPLACE */ PROCEDURE @schema@.$1")
 	return strings.ReplaceAll(all, "@clock@", clock)
 }
 
