@@ -257,7 +257,7 @@ func (s *share) ended(kind EventKind, held time.Duration, err error) Event {
 	return Event{Kind: kind, Name: r.Name, Owner: r.Owner, Token: s.token, Held: held, Err: err}
 }
 
-// busyLocked is the error for those who want the lock that h holds.
+// busyLocked is the error for goroutines that want the lock that h holds.
 func (h *hold) busyLocked(now clock.Instant) *BusyError {
 	if h.holder == nil {
 		who := store.DecodeHolder(h.req.Owner, h.req.Meta)

@@ -140,7 +140,7 @@ func TestLateRenewalDoesNotResurrect(t *testing.T) {
 		<-l.Done()
 		time.Sleep(10 * time.Second)
 		if err := l.Err(); !errors.Is(err, leasehold.ErrLost) {
-			t.Errorf("err %v, want lost for good", err)
+			t.Errorf("err %v, want lost", err)
 		}
 	})
 }

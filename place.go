@@ -72,10 +72,10 @@ func (q *queue) nextPlace() *place {
 	return p
 }
 
-// waitAt has w wait at p, for itself and for all that come to wait behind it, and
-// says whether it has to go on waiting. If not it has its answer, or its context
-// or patience has ended. A store that gives no answer does not cost it the place
-// before that: it would lose its turn to those who came later.
+// waitAt has w wait at p, for itself and for all waiters behind it, and reports whether w
+// has to go on waiting. If not, w has its answer, or its context or patience has ended.
+// Until then w keeps the place even if the store gives no answer: otherwise it would lose
+// its turn to later waiters.
 func (w *waiter) waitAt(p *place) (waits bool) {
 	q := w.q
 	defer p.end()

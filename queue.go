@@ -18,9 +18,9 @@ type terms struct {
 	barge         bool
 }
 
-// queue is the goroutines of one client that want the same. What they do is decided by
-// waitq.Queue; the queue carries that out. It is there only while a goroutine asks,
-// holds or waits. The client's mutex guards it.
+// queue has the goroutines of one client that want the same. waitq.Queue decides what they
+// do, and the queue carries that out. It exists only while a goroutine asks, holds or waits.
+// The client's mutex guards it.
 type queue struct {
 	terms
 	c        *queues

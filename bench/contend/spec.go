@@ -20,7 +20,7 @@ type Spec struct {
 	Lock       string // its name
 	Goroutines int
 	Hold       time.Duration // how long a turn takes
-	TTL        time.Duration // of who waits in the queue
+	TTL        time.Duration // of the waiters
 }
 
 // The messages between a worker and its parent, one line each. A worker ends when its

@@ -70,8 +70,8 @@ type Contest struct {
 	contend.Figures
 }
 
-// FirstInLine is how long it took until somebody had a lock that was given back
-// after something became of who was first in the queue for it.
+// FirstInLine is how long it took until a lock was granted again after its release, if
+// something had happened to the first waiter.
 type FirstInLine struct {
 	Kind  string
 	Round int

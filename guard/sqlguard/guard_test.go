@@ -11,8 +11,8 @@ import (
 	"github.com/leasehold-dev/leasehold/guard/sqlguard"
 )
 
-// Tests that need no database. The others, on PostgreSQL, MariaDB and SQLite, is in the
-// module guard/guardtest, which has the drivers.
+// These tests need no database. Those on PostgreSQL, MariaDB and SQLite are in the module
+// guard/guardtest, which has the drivers.
 
 // unused fails the test when anything is sent.
 type unused struct{ t *testing.T }

@@ -136,7 +136,7 @@ func TestClientNeedsOnlyTheStandardLibrary(t *testing.T) {
 	}
 }
 
-// What is registered has to make sense by itself.
+// The registry is consistent in itself.
 func TestRegistryIsConsistent(t *testing.T) {
 	seen := map[string]bool{}
 	for _, l := range project.layers {

@@ -47,7 +47,7 @@ var project = rules{
 		"store/storetest", "internal/testenv/redistest", "internal/testenv/simnet", "internal/testenv/simredis", "internal/testenv/sqltest", "internal/layering", "cmd/leasehold/internal/endtoend", "guard/guardtest", "store/sqlstore/sqlstoretest",
 	},
 
-	// What a package may know of ours, where "everything below" is too much.
+	// The packages of ours that a package may import, if not all packages below it.
 	only: map[string][]string{
 		"cmd/leasehold":                      {"cmd/leasehold/internal/cli"},
 		"cmd/leasehold/internal/runner":      {"internal/clock", "cmd/leasehold/internal/runner/warden"}, // runs a command; what a lock or a store is, it does not know

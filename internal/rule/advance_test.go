@@ -160,7 +160,7 @@ func TestAdvanceTellsWhoBarges(t *testing.T) {
 		{3 * ms, release("d"), released(3)},
 		{3 * ms, advance(t, 0, Turn{Owner: "e"}), Answer{}},
 	})
-	// What is left to one who barges is not handed to those behind.
+	// Room that is left for a waiter that barges is not handed to the waiters behind it.
 	s := func(owner string, weight int64, fair bool) action {
 		return ask(Ask{Spec: Semaphore(3), Owner: owner, Weight: weight, TTL: 500 * ms, Wait: 100 * ms, Fair: fair})
 	}

@@ -102,7 +102,7 @@ func (h *history) step(t *rapid.T, f func(Record) (Record, Answer)) (before Reco
 	if !reflect.DeepEqual(in, copied) {
 		t.Fatalf("the step changed its input: %+v, was %+v", in, copied)
 	}
-	// What lies beyond the ends of the input's slices is another record's.
+	// The memory beyond the ends of the input's slices belongs to another record.
 	if !sameBeyond(in.Holds, copied.Holds) || !sameBeyond(in.Line, copied.Line) || !sameBeyond(in.Tombs, copied.Tombs) {
 		t.Fatalf("the step wrote beyond its input: %+v", in)
 	}

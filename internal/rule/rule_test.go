@@ -473,7 +473,7 @@ func TestFair(t *testing.T) {
 		{110 * ms, queue("e"), granted(4, 1, 500*ms)},
 	})
 
-	// Of several ahead the evidence is the one that will be gone first.
+	// Of several owners ahead, the evidence names the one whose lease ends first.
 	play(t, []step{
 		{0, queue("a"), granted(1, 1, 500*ms)},
 		{0, ask(Ask{Spec: Mutex, Owner: "b", TTL: ms, Wait: 300 * ms, Fair: true}), busy("a", 500*ms, 1)},

@@ -18,7 +18,7 @@ import (
 	"github.com/leasehold-dev/leasehold/store"
 )
 
-// line is who waits in the queue for a lock.
+// line has the waiters of a lock, in order.
 func lineOf(t *testing.T, s *Store, name string) (owners []string) {
 	t.Helper()
 	st, err := s.Inspect(t.Context(), name)
@@ -424,7 +424,7 @@ func TestNoDescriptorIsLeft(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	round() // which may open things for good
+	round() // which may open files that stay open
 	before := open()
 	for range 10 {
 		round()

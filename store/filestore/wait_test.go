@@ -208,7 +208,7 @@ func TestReleaseRings(t *testing.T) {
 	mustRelease(t, s, holder)
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 	defer cancel()
-	for i, w := range line { // the one who has it, and who is the first in the queue now
+	for i, w := range line { // the new holder, and the new head of the queue
 		if err := w.pause(ctx, time.Hour); err != nil {
 			t.Errorf("number %d was not woken: %v", i+1, err)
 		}

@@ -350,8 +350,7 @@ func TestReadOnlyUserCannotAcquire(t *testing.T) {
 	}
 }
 
-// What is printed for redis-cli is the rule, whatever the prefix; and a name that
-// is none is refused.
+// The line for redis-cli is the rule, whatever the prefix. An invalid user name is refused.
 func TestACLLine(t *testing.T) {
 	for _, c := range []struct{ prefix, keys string }{
 		{"", `~*`},
@@ -397,7 +396,7 @@ func TestACLOfOddPrefixes(t *testing.T) {
 	}
 }
 
-// The rule in docs/redis.md is the one that the command prints.
+// The rule in docs/redis.md is what the command prints.
 func TestTheDocumentedRule(t *testing.T) {
 	text, err := os.ReadFile("../../docs/redis.md")
 	if err != nil {

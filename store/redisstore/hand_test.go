@@ -140,7 +140,7 @@ func TestGuardedPlaceNeedsACheckedRelease(t *testing.T) {
 		t.Errorf("it is %s's", said)
 	}
 	if said := n.text(t, "EXISTS", "{stock}:line"); said != "0" {
-		t.Error("who was told that the lock is free has a place still")
+		t.Error("the waiter that was told that the lock is free still has a place")
 	}
 }
 

@@ -53,7 +53,7 @@ func TestChangedQueueScripts(t *testing.T) {
 	}
 }
 
-// ears is a server, and what it says unasked.
+// ears is a server with its push messages.
 type ears struct {
 	*scripted
 	in *wire
@@ -247,7 +247,7 @@ type lineRun struct {
 	rules  modelnode.Rules
 	model  modelnode.Lock[string]
 	now    clock.Instant   // of the model
-	deaf   map[string]bool // who had no listener when it last asked
+	deaf   map[string]bool // owners without a subscriber when they last asked
 	trace  strings.Builder
 }
 
@@ -342,7 +342,7 @@ func (r *lineRun) step(s lineStep) error {
 		return err
 	}
 	if !slices.Equal(heard, told) {
-		return fmt.Errorf("said unasked: %q, want %q", heard, told)
+		return fmt.Errorf("pushed %q, want %q", heard, told)
 	}
 	if err := r.same(q, got, want); err != nil {
 		return err
@@ -364,7 +364,7 @@ func (r *lineRun) question(s lineStep) driver.Question {
 	case asks:
 		q.Op, q.Waits, q.QueueOnly, q.IfHeld, q.Stamp = quorum.Acquire, true, s.Stand, s.Behind, clock.Instant(r.trace.Len())<<40
 		q.Again = s.Again || placed
-	case tries: // who has asked for a place does not go without
+	case tries: // an owner with a place keeps asking for it
 		q.Op, q.Waits, q.Again = quorum.Acquire, placed, placed
 	case heals:
 		q.Op = quorum.Heal
@@ -449,7 +449,7 @@ func (r *lineRun) placed(q driver.Question, ans modelnode.Answer[string]) {
 // byScript has the script do it, and returns what it says to us, of what came next, and
 // to others.
 func (r *lineRun) byScript(q driver.Question) (a, next driver.Reply, heard []string, err error) {
-	waits := q.Lease.Owner // who is to be told
+	waits := q.Lease.Owner // the owner to notify
 	if q.Next != nil {
 		waits = q.Next.Lease.Owner
 	}

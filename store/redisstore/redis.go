@@ -44,7 +44,8 @@ type Store struct {
 	wall     func() time.Time // time of day
 	declares bool             // it is opened to end quarantines, which then are no news
 	closed   atomic.Bool
-	inFlight atomic.Int64 // calls enqueued and not answered yet
+	inFlight atomic.Int64 // calls enqueued and not answered yet; see settled
+	progress bell         // rings while the store closes, when it may have nothing left to wait for
 
 	channel       string        // on which the servers push hand-offs to this store
 	closing       chan struct{} // closed by Close

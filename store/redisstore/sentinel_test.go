@@ -74,7 +74,7 @@ func TestSentinelsThatDoNotAnswer(t *testing.T) {
 	silent.Cut()
 }
 
-// What the store does not give is refused, and nothing is sent.
+// A class that the store does not give is refused, and nothing is sent.
 func TestSentinelsDoNotMakeItCrashSafe(t *testing.T) {
 	t.Parallel() // it mostly waits
 	w := redistest.StartWatched(t, 1)
@@ -163,8 +163,8 @@ func TestCredentialsOfSentinels(t *testing.T) {
 	}
 }
 
-// A sentinel may be behind the others, or not tell the truth. What it names is not
-// used if it says itself that it is no master.
+// A sentinel may be behind the others, or lie. A server that it names is not used if the
+// server itself says that it is no master.
 func TestSentinelNamesAReplica(t *testing.T) {
 	master := redistest.Start(t)
 	host, port, _ := net.SplitHostPort(master.Addr())

@@ -39,7 +39,7 @@ func TestOneServerOfAMembership(t *testing.T) {
 	held := request("held")
 	acquire(t, only, held)
 	several := openURL(t, "redis://"+strings.Join(a, ",")+"?max_ttl=2s&node_timeout=1s")
-	eventually(t, "who was there before is told", func() bool {
+	eventually(t, "the earlier client is notified", func() bool {
 		return ofAnotherList(only.Renew(t.Context(), []store.Lease{held})[0])
 	})
 	if _, err := only.Acquire(t.Context(), store.AcquireRequest{Lease: request("free")}); !ofAnotherList(err) || !strings.Contains(err.Error(), a[2]) {
@@ -83,7 +83,7 @@ func TestOneGuardedServerOfAMembership(t *testing.T) {
 	held.Require = store.CrashSafe
 	acquire(t, only, held)
 	openURL(t, "redis://"+strings.Join(a, ","))
-	eventually(t, "who was there before is told", func() bool {
+	eventually(t, "the earlier client is notified", func() bool {
 		return ofAnotherList(only.Renew(t.Context(), []store.Lease{held})[0])
 	})
 	free := request("free")

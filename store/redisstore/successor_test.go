@@ -264,7 +264,7 @@ func TestReplicaOfItsOwnReplicaAndBack(t *testing.T) {
 	refusedThere(t, openURL(t, s.url), request("lock"), 1, "another server")
 }
 
-// What the configuration says after a restart says nothing about what the server did before.
+// The configuration after a restart does not show what the server did before.
 func TestFsyncChangedBeforeTheRestart(t *testing.T) {
 	for name, setting := range map[string][]string{
 		"every second":              {"appendfsync", "everysec"},
@@ -396,7 +396,7 @@ func TestMarkOfAnotherVersion(t *testing.T) {
 			}
 			acquire(t, before, request("a"))
 			acquire(t, open(t, addrs(servers), nil), request("b"))
-			eventually(t, "who was refused looks again", func() bool {
+			eventually(t, "the refused client checks again", func() bool {
 				_, err := late.Acquire(t.Context(), store.AcquireRequest{Lease: request("c")})
 				return err == nil
 			})

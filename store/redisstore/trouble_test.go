@@ -123,7 +123,7 @@ func TestTroubleIsNamed(t *testing.T) {
 	}
 }
 
-// What old servers say from inside a script is understood too.
+// The error replies of old servers from inside a script are understood too.
 func TestErrorsOfOldServers(t *testing.T) {
 	for reply, want := range map[string]store.Outcome{
 		"ERR Error running script (call to f_1b): @user_script:1: WRONGTYPE Operation against a key": store.WrongType,

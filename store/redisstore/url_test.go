@@ -105,8 +105,8 @@ func TestBadURLs(t *testing.T) {
 	}
 }
 
-// What only sentinels have is not offered to others, and what a URL says otherwise than
-// the options is refused without showing it.
+// Settings of sentinels are refused for other servers. A URL that contradicts the options is
+// refused, and the error does not show it.
 func TestSettingsOfSentinels(t *testing.T) {
 	for urls, o := range map[string]redisstore.Options{
 		"redis-sentinel://a?master=m&sentinel_password=hunter2": {SentinelPassword: "hunter3"},

@@ -124,7 +124,8 @@ func (all *turns) turn(t *trial, s store.Store, r store.Lease, g store.Grant) {
 	quit()
 }
 
-// nextQuits returns what has the first in the queue give up, if it is one of the quitters.
+// nextQuits returns the function that makes the first in the queue give up, if it is one of
+// the quitters.
 func (all *turns) nextQuits(t *trial, s store.Store, name string) func() {
 	line := t.inspect(s, name).Queue
 	if len(line) > 0 {

@@ -54,7 +54,7 @@ func (s *manifold) admit(l store.Lease, spare int, wait time.Duration) (store.Gr
 	if l.SharesToken() {
 		spare = 0
 	}
-	ask := rule.Ask{Spec: rule.Spec(l.Kind.Normal()), Owner: l.Owner, Meta: l.Meta, Weight: l.Weight, TTL: l.TTL, Spare: spare, Fair: !s.is("those who come later barge"), Wait: wait}
+	ask := rule.Ask{Spec: rule.Spec(l.Kind.Normal()), Owner: l.Owner, Meta: l.Meta, Weight: l.Weight, TTL: l.TTL, Spare: spare, Fair: !s.is("later requests barge"), Wait: wait}
 	if s.is("weights do not count") {
 		ask.Weight = 1
 	}

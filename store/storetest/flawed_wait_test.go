@@ -10,7 +10,7 @@ import (
 	"github.com/leasehold-dev/leasehold/store"
 )
 
-// place is one who waits in the queue. It looks every now and then whether it has
+// place is a waiter in the queue. It checks now and then whether it has
 // been handed the lock, or can have it.
 type place struct {
 	store.WaitRequest
@@ -54,7 +54,7 @@ func (s *flawed) Wait(ctx context.Context, r store.WaitRequest, reason func(erro
 	}
 }
 
-// stand is one look of who waits.
+// stand is one check by a waiter.
 func (s *flawed) stand(p *place, start clock.Instant) (store.Grant, *store.BusyError) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -88,13 +88,13 @@ func (s *flawed) stand(p *place, start clock.Instant) (store.Grant, *store.BusyE
 	return store.Grant{}, busy
 }
 
-// mayTake says whether one in position at of the queue, or not in it, takes the
-// lock that nobody has.
+// mayTake says whether a waiter at that position of the queue, or outside it, takes a free
+// lock.
 func (s *flawed) mayTake(l *lock, p *place, at int) bool {
 	switch {
-	case s.is("a free lock is for those who ask"), p.Barge && s.is("barging waiters never take the lock"):
+	case s.is("a free lock goes to new requests"), p.Barge && s.is("barging waiters never take the lock"):
 		return false
-	case at >= 0 && s.is("expired leases are for those who ask"):
+	case at >= 0 && s.is("expired locks go to new requests"):
 		return false
 	case at >= 0 && p.Barge && s.is("barging waiters are forgotten"):
 		return false
@@ -119,7 +119,7 @@ func (s *flawed) granted(l *lock, p *place, start clock.Instant) store.Grant {
 
 // handOn gives a lock that was released to the first in the queue.
 func (s *flawed) handOn(l *lock) {
-	if l.owner != "" || len(l.line) == 0 || s.is("a free lock is for those who ask") || s.is("released locks are for those who ask") {
+	if l.owner != "" || len(l.line) == 0 || s.is("a free lock goes to new requests") || s.is("released locks go to new requests") {
 		return
 	}
 	next := 0

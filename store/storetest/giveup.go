@@ -177,7 +177,7 @@ func checkWaitClosed(t *trial) {
 	}
 	if b != nil {
 		t.eventually("nobody is in the queue after the store was closed", func() bool { return len(t.inspect(b, holder.Name).Queue) == 0 })
-		t.eventually("the lock is not handed to somebody who is gone", func() bool { return !t.inspect(b, holder.Name).Held })
+		t.eventually("the lock is not handed to a waiter that is gone", func() bool { return !t.inspect(b, holder.Name).Held })
 	}
 	_, err := a.(store.Waiter).Wait(t.Context(), t.applicant(t.name(), t.long), nil)
 	t.closed("wait", err)

@@ -141,7 +141,7 @@ func checkWaitForExpiry(t *trial) {
 }
 
 // checkWaitBarge: a barging waiter gets the lock, whether it is free or is
-// released later, and whoever else waits.
+// released later, and whether or not others wait.
 func checkWaitBarge(t *trial) {
 	barges := func(name string) store.WaitRequest {
 		r := t.applicant(name, t.long)
@@ -268,7 +268,7 @@ func checkWaitTold(t *trial) {
 	}
 }
 
-// busy is the last that the waiter was told of who has the lock, nil if nothing.
+// busy is the last report of a holder to the waiter; nil if there was none.
 func (w *waiting) busy() (busy *store.BusyError) {
 	for _, err := range w.heard() {
 		errors.As(err, &busy)

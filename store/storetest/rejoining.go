@@ -11,7 +11,7 @@ type returned struct {
 	start clock.Instant
 }
 
-// comeBack releases r, whose lock somebody waits for, and rejoins the queue.
+// comeBack releases r, which has waiters, and rejoins the queue.
 func (t *trial) comeBack(s store.Store, r store.Lease) returned {
 	t.Helper()
 	p := returned{next: t.applicant(r.Name, t.long), start: t.now()}
@@ -87,13 +87,13 @@ func checkRejoinGivenUp(t *trial) {
 			t.release(t.other(), w.Lease)
 			t.heldBy(p.next.Lease)
 		}
-		t.notHeld("release by one who has not come back", t.first.Release(t.Context(), store.ReleaseRequest{Lease: p.next.Lease}))
+		t.notHeld("release by an owner that has not rejoined", t.first.Release(t.Context(), store.ReleaseRequest{Lease: p.next.Lease}))
 		if !granted {
 			t.lined("a place that was given up is gone", holder.Name)
 			t.release(t.other(), w.Lease)
 		}
 		t.vacant("an abandoned place leaves nothing behind", holder.Name)
-		t.notHeld("release by one who has not come back, again", t.first.Release(t.Context(), store.ReleaseRequest{Lease: p.next.Lease}))
+		t.notHeld("release by an owner that has not rejoined, again", t.first.Release(t.Context(), store.ReleaseRequest{Lease: p.next.Lease}))
 	}
 }
 
@@ -123,7 +123,7 @@ func checkRejoinByOwnerOnly(t *trial) {
 	t.acquire(t.first, holder)
 	for _, s := range t.handles() {
 		standing, err := s.(store.Rejoiner).ReleaseAndRejoin(t.Context(), store.ReleaseRequest{Lease: t.request(holder.Name, t.long)}, t.applicant(holder.Name, t.long))
-		t.notHeld("rejoin by one who does not have it", err)
+		t.notHeld("rejoin by an owner without the lock", err)
 		if standing {
 			t.Fatalf("rejoin of a lock that somebody else has: a place was taken")
 		}
@@ -171,6 +171,6 @@ func checkRejoinClosed(t *trial) {
 	t.eventually("nobody is in the queue after the store was closed", func() bool { return len(t.inspect(b, holder.Name).Queue) == 0 })
 	t.release(b, w.Lease)
 	if st := t.inspect(b, holder.Name); st.Held {
-		t.Fatalf("held by %v, who is gone", st.Holder)
+		t.Fatalf("held by %v, which is gone", st.Holder)
 	}
 }

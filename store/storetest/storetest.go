@@ -1,6 +1,6 @@
 // Package storetest tests that a store.Store keeps the contract of package
-// store. Every store must pass it. What a store may decide for itself, such as
-// its shortest TTL, the suite reads from Caps. A store that is also a store.Waiter or a
+// store. Every store must pass it. The suite reads from Caps what a store may
+// decide, such as its shortest TTL. A store that is also a store.Waiter or a
 // store.Rejoiner is tested for what those promise as well.
 //
 //	func TestConformance(t *testing.T) {

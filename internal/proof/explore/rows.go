@@ -6,10 +6,10 @@ import "github.com/leasehold-dev/leasehold/internal/proof/modelnode"
 // verdict that the search must come to.
 type Row struct {
 	Name string
-	// What describes the world.
+	// What says what the world is like.
 	What string
 	// Off are mechanisms of the production code that are switched off, which
-	// only the checker's build can do. What is off in the nodes is in the Model.
+	// only the checker's build can do. The Model has mechanisms that are off in the nodes.
 	Off   []string
 	Model Model
 	// Want is the property that must be found broken, 0 if all must hold.

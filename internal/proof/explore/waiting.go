@@ -97,7 +97,7 @@ func (w *walker) askAgain(s *slot, c *cell, stand bool) {
 }
 
 // deliveredInLine takes an executed request off the wire and puts the answer on
-// it; false: it is not one of those that wait. senior says that whoever has the
+// it; false: it is not one of those that wait. senior says that the owner that has the
 // lock comes before us.
 func (c *cell) deliveredInLine(mv move, how stage, a *modelnode.Answer[uint8], said token, senior bool) bool {
 	q := &c.line

@@ -35,7 +35,7 @@ type client struct {
 	wrong  atomic.Int64 // error of its wall clock
 	woken  atomic.Int64 // what its clock reads while it is paused; 0: not paused
 	dead   bool
-	gone   atomic.Bool // dead, for those who dial
+	gone   atomic.Bool // dead, for dialers
 	killed chan struct{}
 	ctx    context.Context // ends when it dies, or the run is given up
 	end    context.CancelFunc

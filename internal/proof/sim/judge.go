@@ -114,7 +114,7 @@ func (j *judge) wrong(rule, format string, args ...any) {
 }
 
 // look takes in what workers have noted, and sees which leases have ended.
-// What a paused process does is seen when it goes on.
+// Actions of a paused process are seen when it goes on.
 func (j *judge) look() {
 	for _, c := range j.w.clients {
 		if c.paused() {

@@ -10,7 +10,7 @@ import (
 )
 
 // Switches take mechanisms away that are not in the Go code: those of the scripts, of
-// whoever operates the servers, and of the machine.
+// the operator of the servers, and of the machine.
 type Switches struct {
 	// Edit changes a script before a server runs it; nil: as it is.
 	Edit func(text string) string

@@ -15,7 +15,7 @@ import (
 	"github.com/leasehold-dev/leasehold/store/redisstore/internal/resp"
 )
 
-// What an examination leads to is tested, on many kinds of servers, in
+// The conclusions from an examination are tested, on many kinds of servers, in
 // cmd/leasehold/internal/doctor.
 
 // The clock of a server is compared with the time of day here.
@@ -150,7 +150,7 @@ func TestLikeness(t *testing.T) {
 	}
 }
 
-// What is printed in a rule is what is tried, so that nothing is forgotten.
+// The doctor tries every right that a rule contains.
 func TestEveryRightOfLocksIsTried(t *testing.T) {
 	for _, r := range rights {
 		if slices.Contains([]string{"publish", "subscribe", "client|tracking", "hscan"}, r.command) {

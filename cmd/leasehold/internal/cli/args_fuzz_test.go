@@ -81,8 +81,8 @@ func only(root *cobra.Command, told func(*cobra.Command)) {
 	}
 }
 
-// where finds out which store is meant. What it does not understand it does not
-// show: it could be a secret.
+// where finds out which store is meant. It does not print a URL that it cannot parse,
+// which could be a secret.
 func where(t *testing.T, p *program, c *cobra.Command) {
 	t.Helper()
 	urls, err := p.where.urls(c)

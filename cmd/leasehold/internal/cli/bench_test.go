@@ -52,7 +52,7 @@ func TestBench(t *testing.T) {
 	if p.err.String() != "" {
 		t.Errorf("quiet, and said: %s", p.err.String())
 	}
-	// What it counts is what the servers saw: a token for every operation.
+	// Its count is that of the servers: a token for every operation.
 	if seen := servers[0].Text(t, "INFO", "commandstats"); !strings.Contains(seen, "cmdstat_evalsha:calls=") {
 		t.Errorf("the server has seen no locks: %s", seen)
 	}

@@ -1,5 +1,5 @@
 // Package cli is the leasehold command: its flags, what it prints, and its exit
-// codes. What the command prints about itself goes to standard error; standard
+// codes. Messages of the command itself go to standard error; standard
 // output is for what was asked for, and under "run" it is the child's alone.
 package cli
 

@@ -98,7 +98,7 @@ func TestTortureRefusesNonsense(t *testing.T) {
 	}
 }
 
-// Somebody deletes the locks all the time: whoever holds one is no longer alone.
+// Another program deletes the locks all the time, so a lock can have two holders.
 func TestTortureFindsAViolation(t *testing.T) {
 	server := redistest.Start(t)
 	s := newSite(t, "LEASEHOLD_STORE="+server.URL())

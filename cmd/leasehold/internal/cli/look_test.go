@@ -124,7 +124,7 @@ func TestVersion(t *testing.T) {
 
 func TestCompletion(t *testing.T) {
 	s := newSite(t)
-	// What shells call. The last line is a directive, and no matter here.
+	// Shells call this. The last line is a directive, which does not matter here.
 	complete := func(args ...string) []string {
 		out := s.run(0, append([]string{"__complete"}, args...)...).out.String()
 		return strings.Fields(out[:strings.LastIndex(out, ":")])

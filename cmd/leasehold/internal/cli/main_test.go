@@ -119,7 +119,7 @@ func (s *site) exec(path string, args ...string) *proc {
 		s.t.Fatal(err)
 	}
 	p.in = in
-	// What a command leaves in the background keeps its output open.
+	// Processes that a command leaves in the background keep its output open.
 	p.cmd.WaitDelay = time.Second
 	if err := p.cmd.Start(); err != nil {
 		s.t.Fatal(err)

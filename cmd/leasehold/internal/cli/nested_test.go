@@ -76,8 +76,8 @@ func TestRunUnderItselfWithOthersBetween(t *testing.T) {
 	}
 }
 
-// What goes on in the background can have the lock when the command around it has
-// ended: it says so by not naming the owner.
+// A process in the background can take the lock when the command around it has ended. It
+// asks for that by leaving out the owner.
 func TestRunInTheBackgroundOfItself(t *testing.T) {
 	s := newSite(t)
 	p := s.start("run", "x", "--", "/bin/sh", "-c", `env -u LEASEHOLD_OWNER "$0" run x -- echo after & read x; exit 3`, binary)

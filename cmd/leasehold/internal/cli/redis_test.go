@@ -104,8 +104,8 @@ func TestNoMessageShowsAPassword(t *testing.T) {
 	}
 }
 
-// Servers that are new keep quarantine until somebody says that they are, or
-// the longest TTL is over; who waits meanwhile is told for how long.
+// New servers keep quarantine until an operator declares them new, or the longest TTL is
+// over. Meanwhile waiters are told how long it lasts.
 func TestRedisBootstrap(t *testing.T) {
 	servers := redistest.StartN(t, 3)
 	for _, s := range servers {
@@ -153,7 +153,7 @@ func TestRedisReplace(t *testing.T) {
 	t.Parallel() // it mostly waits
 	servers := redistest.StartN(t, 4)
 	before, after := addresses(servers[:3]), addresses([]*redistest.Server{servers[0], servers[1], servers[3]})
-	const settings = "?max_ttl=2s"
+	const settings = "?max_ttl=2s&node_timeout=1500ms"
 	site := func(url string) *site { return newSite(t, storeVar+"=redis://"+url) }
 	old, both, next := site(before+settings), site(before+settings+"&next="+after), site(after+settings)
 	run := []string{"run", "x", "--ttl", "2s", "--try", "--", "true"}

@@ -38,11 +38,11 @@ ended, it is killed when it continues.
 
 A guard process beside the command kills it, and its process group, if leasehold
 is killed; on Linux also if leasehold is stopped (SIGSTOP) past the end of the
-lease. Three things remain: processes that leave the group, as daemons do, are not
-killed with it; a command that changes to a user whom leasehold may not signal, as
-sudo does, cannot be killed, and leasehold says so and waits for it; on Windows
-there is no guard. What the command leaves in the background when it ends goes on
-without the lock.
+lease. There are three limits. Processes that leave the group, as daemons do, are not
+killed with it. A command that changes to a user whom leasehold may not signal, as
+sudo does, cannot be killed: leasehold says so and waits for it. On Windows there is
+no guard. Processes that the command leaves in the background run on without the
+lock.
 
 All signals that can be caught are passed on, except SIGCHLD, SIGPIPE, SIGURG and
 SIGPROF. While run waits for the lock, SIGHUP, SIGINT, SIGQUIT, SIGABRT, SIGALRM,
@@ -161,7 +161,7 @@ func environ(l *leasehold.Lease) []string {
 		deadlineVar+"="+l.Deadline().UTC().Format(time.RFC3339Nano))
 }
 
-// purposeOf is what is shown to others who ask for the lock, unless the user
+// purposeOf is the purpose that others see who want the lock, unless the user
 // says it: the command's name, and nothing of its arguments, which may be secret.
 func purposeOf(command string) string { return filepath.Base(command) }
 

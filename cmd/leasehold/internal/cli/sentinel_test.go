@@ -54,7 +54,7 @@ func TestSentinels(t *testing.T) {
 	}
 }
 
-// What is found is about the master, and about the sentinels.
+// The findings are about the master and about the sentinels.
 func TestDoctorOfSentinels(t *testing.T) {
 	t.Parallel() // it mostly waits
 	sure := []string{"--appendonly", "yes", "--appendfsync", "always"}

@@ -77,8 +77,8 @@ func (w *waiting) end() {
 	}
 }
 
-// line describes the wait at now. What changes and what matters most comes first,
-// because a terminal cuts off the end. name is the name of the lock. The mutex
+// line describes the wait at now. Important and changing parts come first, because a
+// terminal cuts off the end. name is the name of the lock. The mutex
 // must be held.
 func (w *waiting) line(name string, now time.Time) string {
 	s := "waiting"

@@ -10,8 +10,8 @@ import (
 	"github.com/leasehold-dev/leasehold/store/redisstore/redisadmin"
 )
 
-// What endangers locks on a real cluster is found at whichever master it is so, and
-// what is as it should be is not held against it; no key changes.
+// Dangers to locks on a real cluster are found at the master that has them. Sound settings
+// are not reported, and no key changes.
 func TestRealCluster(t *testing.T) {
 	c := redistest.StartCluster(t, 3, 0, "--cluster-require-full-coverage", "no")
 	look := func(userinfo string) (codes []string, said string) {

@@ -52,7 +52,7 @@ func TestEveryCodeIsReached(t *testing.T) {
 }
 
 // Several independent servers are what is advised where there is one. It is no
-// advice for those who have them.
+// advice about them.
 func TestAdviceIsNotWhatIsThereAlready(t *testing.T) {
 	for _, c := range redisCases {
 		e := sound(c.nodes)

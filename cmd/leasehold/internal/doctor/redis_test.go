@@ -247,7 +247,7 @@ func TestNothingToSay(t *testing.T) {
 			t.Errorf("%d sound servers: %+v", n, got)
 		}
 	}
-	// What is no trouble must not be told as one.
+	// Harmless states must not be reported.
 	for name, make := range map[string]func(e *redisadmin.Examination, n *redisadmin.Examined){
 		"a restart that forgot nothing": func(e *redisadmin.Examination, n *redisadmin.Examined) { n.Server.RunID = "run-new" },
 		"a policy without a limit":      func(e *redisadmin.Examination, n *redisadmin.Examined) { n.Server.Eviction = "allkeys-lru" },

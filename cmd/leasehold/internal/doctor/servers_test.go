@@ -279,8 +279,7 @@ var reals = []real{
 	}, scope: redisadmin.Scope{MaxLocks: 10}, want: "info:keys-partly-seen"},
 }
 
-// What is wrong with a server that runs is found, and nothing that it has is
-// changed by looking.
+// Problems of running servers are found, and no key changes.
 func TestRealServers(t *testing.T) {
 	var mu sync.Mutex
 	reached := map[Code]bool{}

@@ -39,9 +39,8 @@ func TestTwoProcessesOverFiveServers(t *testing.T) {
 			}
 		})
 	}
-	// Two servers die after every twenty turns, in the middle of whatever is
-	// going on, and come back. What they were to release then and did not hear
-	// of stays with them for its TTL, so that is short here.
+	// After every twenty turns, two servers die at some moment and come back. Leases
+	// whose release they missed stay for their TTL, so that is short here.
 	var faults sync.WaitGroup
 	faults.Go(func() {
 		for i := range 2*rounds/20 - 1 {

@@ -54,7 +54,7 @@ func TestCommandDiesWithUs(t *testing.T) {
 // A stopped leasehold renews nothing and can stop nothing: the command ends with
 // the lease all the same.
 func TestCommandEndsWithTheLeaseOfAStoppedHost(t *testing.T) {
-	// What the command writes to, and the stopped host does not have open.
+	// The command writes to it, and the stopped host does not have it open.
 	fifo := filepath.Join(t.TempDir(), "fifo")
 	if err := unix.Mkfifo(fifo, 0o600); err != nil {
 		t.Fatal(err)

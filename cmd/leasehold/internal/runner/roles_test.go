@@ -34,8 +34,7 @@ func leaver([]string) int {
 	return 0
 }
 
-// climber has a set-user-ID bit, and becomes what that allows for good. It ends
-// with its input.
+// climber has a set-user-ID bit, and becomes that user permanently. It ends with its input.
 func climber([]string) int {
 	signal.Ignore(syscall.SIGTERM)
 	err := syscall.Setreuid(0, 0)

@@ -239,7 +239,7 @@ func TestLossKillsACommandThatLeftItsGroup(t *testing.T) {
 	j.nobodyWrites()
 }
 
-// What cannot be killed is not said to be.
+// A command that cannot be killed is not reported as killed.
 func TestACommandThatCannotBeKilled(t *testing.T) {
 	if os.Getuid() != 0 {
 		t.Skip("only root can make a program that becomes root")
@@ -596,8 +596,8 @@ func TestLossInTheMomentOfTheEndIsLoss(t *testing.T) {
 }
 
 // The kernel kills the command when the thread that started it ends. Threads of
-// a Go program come and go, and each time the command stops there is something
-// to do for the one that waits for it.
+// a Go program come and go, and each time the command stops, the thread that waits
+// for it has something to do.
 func TestCommandOutlivesOtherThreads(t *testing.T) {
 	j := sh(t, ample, "echo $$; read go; exit 0")
 	pid := j.pid()

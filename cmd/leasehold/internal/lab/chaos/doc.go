@@ -13,7 +13,7 @@
 // for somebody else; the tests here show that too.
 //
 // The seed decides which faults come in which order, and what the workers try.
-// What exactly happens is up to real processes on a real machine, so a seed
+// Real processes on a real machine decide what happens exactly, so a seed
 // repeats the pattern of a run and not the run.
 //
 // It is test equipment: only test files import it.

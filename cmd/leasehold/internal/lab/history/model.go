@@ -144,7 +144,7 @@ func (h *History) models() []model {
 // chunk is how many attempts are looked at at once, and overlap how many of
 // them belong to the next chunk as well. A history keeps its explanation when
 // attempts are left out of it, so no chunk is refused that belongs to a good
-// one. What goes wrong between attempts further apart than the overlap is for
+// one. Violations between attempts further apart than the overlap are left to
 // the other checks, which know no chunks.
 const chunk, overlap = 4000, 400
 

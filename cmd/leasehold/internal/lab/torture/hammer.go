@@ -12,8 +12,8 @@ import (
 	"github.com/leasehold-dev/leasehold/store"
 )
 
-// hammer is one goroutine that acquires and releases locks. What it does is drawn
-// from its rng; when it happens, and with what result, is not.
+// hammer is one goroutine that acquires and releases locks. Its actions are
+// drawn from its rng; their times and results are not.
 type hammer struct {
 	*worker
 	g      int
