@@ -22,8 +22,8 @@ const (
 
 // Options configure a Store. The zero value and nil are good defaults.
 type Options struct {
-	// Schema is the database schema of the tables and procedures. Empty means
-	// DefaultSchema.
+	// Schema is the database schema of the tables and procedures. In MySQL it is a
+	// database. Empty means DefaultSchema.
 	Schema string
 	// MaxTTL is the longest TTL that the store accepts. Zero means DefaultMaxTTL.
 	// If the server's clock jumps ahead, the store grants nothing for this long.

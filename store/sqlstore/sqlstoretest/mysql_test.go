@@ -24,7 +24,7 @@ func TestMySQLURL(t *testing.T) {
 		"mysql://u:p%40%2F%3A@a:1/d?schema=x&max_ttl=5s": "u:p@/:@tcp(a:1)/d" + more,
 		"mariadb://u:p@a":            "u:p@tcp(a:3306)/" + more,
 		"mysql://u:p@[::1]/":         "u:p@tcp([::1]:3306)/" + more,
-		"mysql://u@/?socket=/run/my": "u:@unix(/run/my)/" + more,
+		"mysql://u:@/?socket=/run/my": "u:@unix(/run/my)/" + more,
 		"mysql://u:p@a/d?tls=true":   "u:p@tcp(a:3306)/d" + strings.Replace(more, "preferred", "true", 1),
 	} {
 		u, err := sqlstore.ParseURL(raw)
@@ -47,6 +47,16 @@ func TestMySQLURL(t *testing.T) {
 	}
 	defer s.Close()
 	mustGet(t, s.(*sqlstore.Store), "x")
+}
+
+// A URL without a password takes it from where the programs of MySQL look for it.
+func TestMySQLPassword(t *testing.T) {
+	t.Setenv("MYSQL_PWD", "from elsewhere")
+	for raw, start := range map[string]string{"mysql://u@a/": "u:from elsewhere@tcp(", "mysql://u:own@a/": "u:own@tcp("} {
+		if u, err := sqlstore.ParseURL(raw); err != nil || !strings.HasPrefix(u.DSN, start) {
+			t.Errorf("%s: %s, %v, want %s...", raw, u.DSN, err, start)
+		}
+	}
 }
 
 // The printed script can be given to the client of the database.
@@ -154,8 +164,7 @@ func TestClockAfterTheLock(t *testing.T) {
 	}
 }
 
-// What a call has taken of a session is given back when its client is gone: it waits for
-// a row no longer than innodb_lock_wait_timeout, and what it takes then is given back.
+// A call goes on in the server when its client is gone. What it takes then is given back.
 func TestAbandonedCall(t *testing.T) {
 	t.Parallel()
 	schema := mariadb.newSchema(t)

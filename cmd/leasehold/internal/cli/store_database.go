@@ -17,8 +17,8 @@ pgx, such as sslmode=verify-full.`,
 }
 
 func init() {
-	// What it logs comes with an error, too.
-	_ = mysql.SetLogger(&mysql.NopLogger{}) // it fails for nil only
+	// The driver logs only what it also returns as an error.
+	_ = mysql.SetLogger(&mysql.NopLogger{}) // fails for nil only
 }
 
 var mysqlScheme = scheme{
