@@ -22,10 +22,10 @@ func TestMySQLURL(t *testing.T) {
 	const more = "?connectionAttributes=program_name%3Aleasehold&innodb_lock_wait_timeout=2&timeout=5s&tls=preferred"
 	for raw, dsn := range map[string]string{
 		"mysql://u:p%40%2F%3A@a:1/d?schema=x&max_ttl=5s": "u:p@/:@tcp(a:1)/d" + more,
-		"mariadb://u:p@a":            "u:p@tcp(a:3306)/" + more,
-		"mysql://u:p@[::1]/":         "u:p@tcp([::1]:3306)/" + more,
+		"mariadb://u:p@a":             "u:p@tcp(a:3306)/" + more,
+		"mysql://u:p@[::1]/":          "u:p@tcp([::1]:3306)/" + more,
 		"mysql://u:@/?socket=/run/my": "u:@unix(/run/my)/" + more,
-		"mysql://u:p@a/d?tls=true":   "u:p@tcp(a:3306)/d" + strings.Replace(more, "preferred", "true", 1),
+		"mysql://u:p@a/d?tls=true":    "u:p@tcp(a:3306)/d" + strings.Replace(more, "preferred", "true", 1),
 	} {
 		u, err := sqlstore.ParseURL(raw)
 		if err != nil || u.Dialect != sqlstore.MySQL || u.Driver != "mysql" || u.DSN != dsn {
