@@ -9,8 +9,8 @@ import (
 )
 
 // attempt asks the store once, for itself or for those in q as well.
-func (c *holds) attempt(ctx context.Context, r *recipe, life leasefsm.Config, bound bool, q *queue) (*Lease, error) {
-	req := store.AcquireRequest{Lease: store.Lease{Name: r.name, Owner: r.o.Owner, TTL: life.TTL, Require: r.o.Require}}
+func (c *holds) attempt(ctx context.Context, r *recipe, t terms, bound bool, q *queue) (*Lease, error) {
+	req := store.AcquireRequest{Lease: store.Lease{Name: r.name, Owner: r.o.Owner, Kind: t.kind, Weight: t.weight, TTL: t.life.TTL, Require: r.o.Require}}
 	if req.Owner != "" {
 		req.Attempt = store.NewOwner()
 	}
@@ -23,7 +23,7 @@ func (c *holds) attempt(ctx context.Context, r *recipe, life leasefsm.Config, bo
 		req.Owner = store.NewOwner()
 		req.Meta = c.describer.describe(r.o.Purpose, req.Spare)
 	}
-	fsm := leasefsm.New(life)
+	fsm := leasefsm.New(t.life)
 	start := c.clock.Now() // before the first byte leaves: validity counts from here
 	grant, err := c.store.Acquire(ctx, req)
 	if err != nil {

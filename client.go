@@ -28,4 +28,4 @@ func New(s store.Store, o *Options) *Client {
 
 // Mutex returns the lock of that name, which one holder at a time can have. It
 // sends nothing; an invalid name is reported when the lock is acquired.
-func (c *Client) Mutex(name string) *Lock { return newLock(&c.queues, name) }
+func (c *Client) Mutex(name string) *Lock { return newLock(&c.queues, name, claim{}) }

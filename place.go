@@ -237,7 +237,9 @@ func (q *queue) give(p *place, req store.Lease, grant store.Grant, start clock.I
 		how = Handed
 	}
 	w := a.Waiter.Of
-	h.q, h.waited = q, true
+	if !q.several() {
+		h.q, h.waited = q, true
+	}
 	h.startLocked(&l.share, now, w.r, w.ctx, w.bound)
 	w.endLocked(answer{lease: l, how: how})
 	q.attachLocked(h)

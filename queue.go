@@ -16,6 +16,8 @@ type terms struct {
 	life          leasefsm.Config
 	require       store.Class
 	barge         bool
+	claim
+	own uint64 // numbers the queues of one goroutine each; 0: shared by all with these terms
 }
 
 // queue has the goroutines of one client that want the same. waitq.Queue decides what they
@@ -39,6 +41,7 @@ type queues struct {
 	holds
 	cohort       waitq.Cohort
 	known        map[terms]*queue
+	numbered     uint64 // queues of one goroutine so far
 	contentions  waitq.Contentions
 	reservations reservations
 }
@@ -56,10 +59,10 @@ func (c *queues) init(o *Options) {
 // noPasses are the bounds of leases that are not passed on.
 var noPasses waitq.Cohort
 
-// boundsFor returns the bounds for leases of that life. A lease that is not renewed is
-// not passed on: the next holder would get less of a lease than it asked for.
-func (c *queues) boundsFor(life leasefsm.Config) *waitq.Cohort {
-	if life.Renew == 0 {
+// boundsFor returns the bounds for leases on those terms. A lease that is not renewed
+// is not passed on: the next holder would get less of a lease than it asked for.
+func (c *queues) boundsFor(t terms) *waitq.Cohort {
+	if t.life.Renew == 0 || !t.passable() {
 		return &noPasses
 	}
 	return &c.cohort
@@ -70,10 +73,19 @@ func (c *queues) queueForLocked(t terms) *queue {
 	q := c.known[t]
 	if q == nil {
 		q = &queue{terms: t, c: c}
-		q.m = waitq.New[*waiter](t.life.TTL, c.boundsFor(t.life), c.contentions.Of(t.name))
+		q.m = waitq.New[*waiter](t.life.TTL, c.boundsFor(t), c.contentions.Of(t.name))
 		c.known[t] = q
 	}
 	return q
+}
+
+// ownQueueLocked returns a queue for t that nobody else joins.
+func (c *queues) ownQueueLocked(t terms) *queue {
+	if ownPlaces {
+		c.numbered++
+		t.own = c.numbered
+	}
+	return c.queueForLocked(t)
 }
 
 // attachLocked makes h, which was just granted, the lease that q passes on, if q passes
@@ -155,9 +167,9 @@ func ownerAt(rank uint64) string { return store.NewOwnerAt(time.UnixMicro(int64(
 
 // request is the request of the queue for the given number of waiters, without an owner.
 func (q *queue) request(waiters int) store.WaitRequest {
-	spare := q.c.boundsFor(q.life).Tokens(waiters)
+	spare := q.c.boundsFor(q.terms).Tokens(waiters)
 	return store.WaitRequest{
-		Lease: store.Lease{Name: q.name, Meta: q.c.describer.describe(q.purpose, spare), TTL: q.life.TTL, Require: q.require},
+		Lease: store.Lease{Name: q.name, Kind: q.kind, Weight: q.weight, Meta: q.c.describer.describe(q.purpose, spare), TTL: q.life.TTL, Require: q.require},
 		Spare: spare,
 		Barge: q.barge,
 	}

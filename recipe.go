@@ -11,12 +11,13 @@ import (
 type recipe struct {
 	c    *core
 	name string
+	take claim // what a lease takes of it, unless the options say otherwise
 	o    LockOptions
 }
 
 // with returns a copy of r in which the fields set in o replace those of r.
 func (r *recipe) with(o LockOptions) *recipe {
-	return &recipe{c: r.c, name: r.name, o: r.o.merge(o)}
+	return &recipe{c: r.c, name: r.name, take: r.take, o: r.o.merge(o)}
 }
 
 // delay is the pause after the try-th attempt.

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/leasehold-dev/leasehold/internal/clock"
-	"github.com/leasehold-dev/leasehold/internal/leasefsm"
 	"github.com/leasehold-dev/leasehold/internal/waitq"
 	"github.com/leasehold-dev/leasehold/store"
 )
@@ -72,9 +71,13 @@ func (c *queues) get(ctx context.Context, r *recipe, tries int, bound bool, bega
 	if r.o.Require > caps.Class {
 		return nil, 0, fmt.Errorf("%w: lock %q requires %v, and this store (%s, nodes: %d) gives %v at most", ErrUnsupported, r.name, r.o.Require, caps.Engine, caps.Nodes, caps.Class)
 	}
+	want, err := r.take.check(r.name, r.o.Weight, caps)
+	if err != nil {
+		return nil, 0, err
+	}
 	if outer, ok := ctx.Value(leaseKey{&c.core, r.name}).(*Lease); ok {
-		if got := outer.h.req.Require; r.o.Require > got {
-			return nil, 0, fmt.Errorf("%w: lock %q requires %v, and the lease in the context was acquired with %v: require %[3]v where it is acquired", ErrUnsupported, r.name, r.o.Require, got)
+		if err := want.reenters(outer.h.req, r.o.Require); err != nil {
+			return nil, 0, err
 		}
 		lease := new(Lease)
 		if err := lease.reenter(&outer.share, ctx, bound); err != nil {
@@ -88,15 +91,16 @@ func (c *queues) get(ctx context.Context, r *recipe, tries int, bound bool, bega
 	if !ownerPerAttempt && r.o.Owner == "" {
 		r = r.with(LockOptions{Owner: store.NewOwner()})
 	}
+	t := terms{r.name, r.o.Purpose, life, r.o.Require, r.o.Barge, want, 0}
 	if c.waiter != nil && tries == 0 && r.o.Owner == "" {
-		return c.queueUp(ctx, r, life, bound, began)
+		return c.queueUp(ctx, r, t, bound, began)
 	}
-	lease, err := c.poll(ctx, r, life, tries, bound, began)
+	lease, err := c.poll(ctx, r, t, tries, bound, began)
 	return lease, Acquired, err
 }
 
 // poll asks again and again, with pauses.
-func (c *queues) poll(ctx context.Context, r *recipe, life leasefsm.Config, tries int, bound bool, began clock.Instant) (*Lease, error) {
+func (c *queues) poll(ctx context.Context, r *recipe, t terms, tries int, bound bool, began clock.Instant) (*Lease, error) {
 	delay := r.delay()
 	var last error            // why the lock was not granted so far,
 	var at clock.Instant      // as was heard then
@@ -104,9 +108,9 @@ func (c *queues) poll(ctx context.Context, r *recipe, life leasefsm.Config, trie
 	var told cause
 	for try := 1; ; try++ {
 		if ctx.Err() != nil {
-			return nil, gaveUp(ctx, c.refreshHolder(ctx, r.name, life.TTL, last, at))
+			return nil, gaveUp(ctx, c.refreshHolder(ctx, r.name, t.life.TTL, last, at))
 		}
-		lease, err := c.attempt(ctx, r, life, bound, nil)
+		lease, err := c.attempt(ctx, r, t, bound, nil)
 		if err == nil {
 			return lease, nil
 		}
@@ -122,7 +126,7 @@ func (c *queues) poll(ctx context.Context, r *recipe, life leasefsm.Config, trie
 			trouble = 0
 		case trouble == 0:
 			trouble = now
-		case now.Sub(trouble) > life.TTL:
+		case now.Sub(trouble) > t.life.TTL:
 			return nil, err
 		}
 		if tries > 0 && try >= tries {
@@ -135,42 +139,74 @@ func (c *queues) poll(ctx context.Context, r *recipe, life leasefsm.Config, trie
 
 // queueUp asks once, and waits in the queue when that does not give the lock; or at
 // once, behind those of this client that already do.
-func (c *queues) queueUp(ctx context.Context, r *recipe, life leasefsm.Config, bound bool, began clock.Instant) (*Lease, EventKind, error) {
+func (c *queues) queueUp(ctx context.Context, r *recipe, t terms, bound bool, began clock.Instant) (*Lease, EventKind, error) {
 	if ctx.Err() != nil {
 		return nil, 0, gaveUp(ctx, nil)
 	}
+	if t.several() {
+		return c.askOrQueue(ctx, r, t, bound, began)
+	}
 	now := c.lock()
-	q := c.queueForLocked(terms{r.name, r.o.Purpose, life, r.o.Require, r.o.Barge})
+	q := c.queueForLocked(t)
 	if !q.triesFirstLocked(now) {
-		w := q.newWaiter(r, ctx, bound)
-		p := w.joinLocked(waitq.Event[*waiter]{Kind: waitq.Join}, now)
-		c.mu.Unlock()
-		return w.get(p, began)
+		return q.joinUnlock(ctx, r, bound, began, waitq.Event[*waiter]{Kind: waitq.Join}, now)
 	}
 	c.mu.Unlock()
-	lease, now, err := c.askFirst(ctx, r, life, bound, q)
+	lease, now, err := c.askFirst(ctx, r, bound, q)
 	if err == nil {
 		return lease, Acquired, nil
 	}
-	_, retry := canWait(err)
-	if ctx.Err() != nil || !retry {
+	if over := waitOver(ctx, err); over != nil {
 		q.stepLocked(waitq.Event[*waiter]{Kind: waitq.TryFailed}, now)
 		c.mu.Unlock()
-		if ctx.Err() != nil && (retry || errors.Is(err, ctx.Err())) {
-			err = gaveUp(ctx, err)
-		}
-		return nil, 0, err
+		return nil, 0, over
 	}
 	q.reason, q.reasonAt = err, now
+	return q.joinUnlock(ctx, r, bound, began, waitq.Event[*waiter]{Kind: waitq.TryRefused, Why: classOf(err)}, now)
+}
+
+// askOrQueue is queueUp for a lock that several can hold at once. Goroutines ask the
+// store side by side, and each waits at a place of its own: one that shared the place of
+// another would get it only after that one, behind those of other processes that came
+// later.
+func (c *queues) askOrQueue(ctx context.Context, r *recipe, t terms, bound bool, began clock.Instant) (*Lease, EventKind, error) {
+	lease, err := c.attempt(ctx, r, t, bound, nil)
+	if err == nil {
+		return lease, Acquired, nil
+	}
+	if over := waitOver(ctx, err); over != nil {
+		return nil, 0, over
+	}
+	now := c.lock()
+	q := c.ownQueueLocked(t)
+	q.reason, q.reasonAt = err, now
+	return q.joinUnlock(ctx, r, bound, began, waitq.Event[*waiter]{Kind: waitq.Join}, now)
+}
+
+// waitOver returns the error with which a wait ends after an attempt that failed with
+// err, or nil if waiting may help.
+func waitOver(ctx context.Context, err error) error {
+	switch _, retry := canWait(err); {
+	case ctx.Err() != nil && (retry || errors.Is(err, ctx.Err())):
+		return gaveUp(ctx, err)
+	case ctx.Err() != nil || !retry:
+		return err
+	}
+	return nil
+}
+
+// joinUnlock waits in q after the event by which it comes to that. The client's mutex
+// is held, and joinUnlock unlocks it.
+func (q *queue) joinUnlock(ctx context.Context, r *recipe, bound bool, began clock.Instant, e waitq.Event[*waiter], now clock.Instant) (*Lease, EventKind, error) {
 	w := q.newWaiter(r, ctx, bound)
-	p := w.joinLocked(waitq.Event[*waiter]{Kind: waitq.TryRefused, Why: classOf(err)}, now)
-	c.mu.Unlock()
+	p := w.joinLocked(e, now)
+	q.c.mu.Unlock()
 	return w.get(p, began)
 }
 
 // askFirst makes the attempt that all others of q wait for. If it fails, askFirst
 // returns with the client's mutex held and the time.
-func (c *queues) askFirst(ctx context.Context, r *recipe, life leasefsm.Config, bound bool, q *queue) (lease *Lease, now clock.Instant, err error) {
+func (c *queues) askFirst(ctx context.Context, r *recipe, bound bool, q *queue) (lease *Lease, now clock.Instant, err error) {
 	returned := false
 	defer func() {
 		if !returned { // a function of the user's failed: the next may ask
@@ -179,7 +215,7 @@ func (c *queues) askFirst(ctx context.Context, r *recipe, life leasefsm.Config, 
 			c.mu.Unlock()
 		}
 	}()
-	if lease, err = c.attempt(ctx, r, life, bound, q); err != nil {
+	if lease, err = c.attempt(ctx, r, q.terms, bound, q); err != nil {
 		now = c.lock()
 	}
 	returned = true

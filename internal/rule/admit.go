@@ -73,14 +73,14 @@ func Admit(r Record, a Ask, now clock.Instant) (Record, Answer) {
 
 // grant makes a new lease.
 func (r Record) grant(a Ask, now clock.Instant) (Record, Answer) {
-	h := Hold{Owner: a.Owner, Meta: a.Meta, Weight: a.Weight, Expiry: after(now, a.TTL), Made: a.Attempt}
+	h := Hold{Owner: a.Owner, Meta: a.Meta, Weight: a.Weight, Expiry: after(now, a.TTL), Granted: now, Made: a.Attempt}
 	r, h = r.enter(h, a.Spare, a.Floor)
 	return r, Answer{Verdict: Granted, Token: h.Token, Slot: h.Slot, Spare: int(r.Token - h.Token), Count: h.Count, ExpiresIn: h.Expiry.Sub(now)}
 }
 
 // enter adds h with a new token, and removes the owner's place in the queue.
 func (r Record) enter(h Hold, spare int, floor fence.Token) (Record, Hold) {
-	h.Count, h.Slot = 1, r.freeSlot()
+	h.Count, h.Slot, r.Was = 1, r.freeSlot(), 0 // the leases fit, if there is room for one more
 	r, h.Token = r.reserve(h.Weight, spare, floor)
 	r.Line = without(r.Line, r.place(h.Owner))
 	r.Holds = with(r.Holds, h)

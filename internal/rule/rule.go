@@ -8,6 +8,8 @@
 package rule
 
 import (
+	"time"
+
 	"github.com/leasehold-dev/leasehold/fence"
 	"github.com/leasehold-dev/leasehold/internal/clock"
 )
@@ -44,6 +46,9 @@ func Semaphore(n int64) Spec { return Spec{Limit: n} }
 // change the old one.
 type Record struct {
 	Spec Spec `json:"spec"`
+	// Was is the largest limit that any of the leases was granted under, if Resize has
+	// changed it since then. It is zero once they fit into Spec.Limit.
+	Was int64 `json:"was,omitempty"`
 	// Holds are the leases, oldest grant first. Expired ones may still be
 	// included; every step drops them first.
 	Holds []Hold `json:"holds,omitempty"`
@@ -68,9 +73,20 @@ type Hold struct {
 	Slot   int64         `json:"slot,omitempty"`
 	Token  fence.Token   `json:"token"`
 	Expiry clock.Instant `json:"expiry"` // held while now < Expiry
+	// Granted is when the lease began. It is zero in a record that a version without
+	// it has written.
+	Granted clock.Instant `json:"granted,omitempty"`
 	// Made is the attempt that made the grant, of an owner that makes several. It
 	// is empty once another attempt of that owner has been told of the lease.
 	Made string `json:"made,omitempty"`
+}
+
+// HeldFor returns how long ago the lease began, or 0 if that is not known.
+func (h Hold) HeldFor(now clock.Instant) time.Duration {
+	if h.Granted == 0 {
+		return 0
+	}
+	return max(now.Sub(h.Granted), 1)
 }
 
 // Place is a waiter's position in the queue, itself leased. It keeps what the

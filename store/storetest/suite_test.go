@@ -134,6 +134,7 @@ var caught = []struct {
 	{"waiters are told of themselves", "WaitTold", "told: holder"},
 	{"barging waiters never take the lock", "WaitBarge", "in vain: a barging waiter gets a free lock"},
 	{"barging waiters are forgotten", "WaitBarge", "in vain: a barging waiter gets a lock that was released"},
+	{"locks are held from when they were asked for", "WaitHeldFor", "held for 1h"},
 	{"the queue is not shown", "WaitShown", "in vain: all waiters are shown"},
 	{"the queue is shown backwards", "WaitShown", "in vain: all waiters are shown"},
 	{"the holder is shown in the queue", "WaitShown", "in vain: all waiters are shown"},
@@ -194,13 +195,20 @@ var caught = []struct {
 	{"a dead holder frees all", "KindDeadReader", "while others come first"},
 	{"kinds are mixed", "KindMismatch", "want a *store.KindError"},
 	{"kinds are not named", "KindMismatch", "want a *store.KindError"},
+	{"a downgrade keeps the token", "Downgrade", "the writer has"},
+	{"a downgrade lets a writer in between", "Downgrade", "downgrade"},
+	{"anybody is downgraded", "Downgrade", "not a writer"},
+	{"a resize does nothing", "Resize", "in vain: resize: a wait for the earlier number ends"},
+	{"a resize ends leases", "Resize", "renew of a lease"},
+	{"a resize from any number", "Resize", "want a *store.KindError"},
 }
 
 // ordinary are the checks of a store that waits and keeps mutexes, and all are those of
 // the other kinds as well.
 var (
 	ordinary = slices.Concat(checks, waitChecks, noKindChecks)
-	all      = slices.Concat(ordinary, kindChecks)
+	ofKinds  = slices.Concat(kindChecks, changeChecks)
+	all      = slices.Concat(ordinary, ofKinds)
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -270,7 +278,7 @@ func TestSuitePassesSoundStores(t *testing.T) {
 			})
 		}
 	}
-	for _, k := range kindChecks {
+	for _, k := range ofKinds {
 		for handles := 1; handles <= 2; handles++ {
 			t.Run(fmt.Sprintf("%s/handles=%d", k.name, handles), func(t *testing.T) {
 				t.Parallel()
@@ -291,7 +299,7 @@ func TestWaitIsOptional(t *testing.T) {
 	if got := checksOf(s); len(got) != len(ordinary) {
 		t.Errorf("%d checks for a store that keeps a queue, want %d", len(got), len(ordinary))
 	}
-	if got := checksOf(&manifold{shelf: newShelf()}); len(got) != len(checks)+len(waitChecks)+len(kindChecks) {
+	if got := checksOf(&manifold{shelf: newShelf()}); len(got) != len(checks)+len(waitChecks)+len(ofKinds) {
 		t.Errorf("%d checks for a store that keeps every kind", len(got))
 	}
 }
@@ -309,7 +317,7 @@ func try(ctx context.Context, k check, f flaw, handles int, patience, shortTTL t
 		}
 		return first, second
 	}
-	if slices.ContainsFunc(kindChecks, func(c check) bool { return c.name == k.name }) {
+	if slices.ContainsFunc(ofKinds, func(c check) bool { return c.name == k.name }) {
 		pair = func() (first, second store.Store) {
 			shelf := newShelf()
 			if first = (&manifold{shelf, f}); handles == 2 {

@@ -49,8 +49,9 @@ SIGPROF. While run waits for the lock, SIGHUP, SIGINT, SIGQUIT, SIGABRT, SIGALRM
 SIGTERM and SIGXCPU end the wait.
 
 --min-hold keeps the lock after a command that ran. A signal to leasehold then
-leaves the lock to the store, which keeps it for the rest of the time. If that is
-longer than the store keeps a lock by itself (max_ttl), it takes a second signal.
+leaves the lock to the store, which keeps it for the rest of the time, or of the
+TTL if that is longer. If the store keeps no lock for that long by itself (max_ttl),
+it takes a second signal.
 
 The command finds in its environment:
   LEASEHOLD_NAME      the name of the lock
