@@ -12,7 +12,7 @@ TIMEOUT   = 20m
 PACKAGES  = 4
 PARALLEL  = 6
 # Tests of changed scripts.
-ALONE     = ^Test(ScriptsChanged|ChangedQueueScripts|MarkScriptsChanged)$$
+ALONE     = ^Test(Scripts|Queues|MarkScripts)Changed$$
 COUNT     = 10
 BENCH     = .
 BENCHTIME = 1s
@@ -32,7 +32,7 @@ PLATFORMS = darwin/arm64 windows/amd64 linux/386
 # Redis the contract of a store, the wire format, and the scripts against the rule.
 QUICK      = . ./fence ./guard/... ./store ./store/memstore ./internal/clock ./cmd/leasehold/internal/doctor ./internal/layering \
 	./internal/leasefsm ./internal/nodeclock ./internal/nodemark ./internal/quorum ./internal/quorum/driver \
-	./internal/retain ./internal/rule ./internal/renewer ./internal/validity ./internal/waitq ./internal/excerpt ./store/redisstore/internal/...
+	./internal/retain ./internal/callback ./internal/rule ./internal/renewer ./internal/validity ./internal/waitq ./internal/excerpt ./store/redisstore/internal/...
 QUICKREDIS = TestConformance|TestWireFormat|TestInteroperatesWithPlainClients|TestHandOff|TestOwnHolder|TestScriptsOnSimulatedRedis
 
 GO = go
