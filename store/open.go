@@ -98,7 +98,9 @@ func opener(scheme string) OpenFunc {
 // errors of programs that import none.
 var packages = map[string]string{
 	"file":           "filestore",
+	"mariadb":        "sqlstore",
 	"memory":         "memstore",
+	"mysql":          "sqlstore",
 	"postgres":       "sqlstore",
 	"postgresql":     "sqlstore",
 	"redis":          "redisstore",

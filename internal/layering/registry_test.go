@@ -78,7 +78,7 @@ var project = rules{
 	// The modules a package may use besides the standard library. Users of the
 	// client alone get none of them, and those of a store only that store's.
 	modules: map[string][]string{
-		"cmd/leasehold/internal/cli":           {"github.com/jackc/pgx/v5", "github.com/spf13/cobra", "github.com/spf13/pflag", "golang.org/x/term"},
+		"cmd/leasehold/internal/cli":           {"github.com/go-sql-driver/mysql", "github.com/jackc/pgx/v5", "github.com/spf13/cobra", "github.com/spf13/pflag", "golang.org/x/term"},
 		"cmd/leasehold/internal/lab/history":   {"github.com/anishathalye/porcupine"},
 		"cmd/leasehold/internal/runner":        {"golang.org/x/sys", "golang.org/x/term"},
 		"cmd/leasehold/internal/runner/warden": {"golang.org/x/sys"},

@@ -24,7 +24,7 @@ type querier interface {
 // call calls a procedure and scans its rows with each. It repeats the call while
 // the server says that nothing was done and that trying again can help. maybe is set
 // if the call failed but may have had an effect.
-func (s *Store) call(ctx context.Context, query string, each func(*sql.Rows) error, args ...any) (maybe bool, err error) {
+func (s *Store) call(ctx context.Context, query statement, each func(*sql.Rows) error, args ...any) (maybe bool, err error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, s.o.Timeout, errLimit)
 	defer cancel()
 	var last error // what the server said before
@@ -32,33 +32,42 @@ func (s *Store) call(ctx context.Context, query string, each func(*sql.Rows) err
 		conn, err := s.db.Conn(ctx)
 		if err != nil {
 			// Nothing was sent.
-			if again(err) && pause(ctx, try) {
+			if s.engine.fault(err).again && pause(ctx, try) {
 				continue
 			}
 			return false, ended(ctx, cmp.Or(last, err))
 		}
 		maybe, err := s.callOn(ctx, conn, query, each, args...)
-		if err != nil && unusable(err) {
+		if err == nil {
+			conn.Close()
+			return false, nil
+		}
+		fault := s.engine.fault(err)
+		if fault.unusable {
 			discard(conn)
 		} else {
 			conn.Close()
 		}
-		if err == nil || !again(err) || !pause(ctx, try) {
-			if last != nil && ctx.Err() != nil && code(err) == "" {
+		if !fault.again || !pause(ctx, try) {
+			if last != nil && ctx.Err() != nil && fault.code == "" {
 				err = last
 			}
-			return maybe && err != nil, ended(ctx, err)
+			return maybe, ended(ctx, err)
 		}
 		last = err
 	}
 }
 
 // callOn calls a procedure once on one connection.
-func (s *Store) callOn(ctx context.Context, conn *sql.Conn, query string, each func(*sql.Rows) error, args ...any) (maybe bool, err error) {
+func (s *Store) callOn(ctx context.Context, conn *sql.Conn, query statement, each func(*sql.Rows) error, args ...any) (maybe bool, err error) {
 	if !s.explicit.Load() {
 		err = rows(ctx, conn, query, each, args...)
-		if !isCode(err, codeIsolation) {
-			return err != nil && !certain(err), err
+		if err == nil {
+			return false, nil
+		}
+		fault := s.engine.fault(err)
+		if fault.code != codeIsolation {
+			return !fault.certain, err
 		}
 		// Transactions start at another isolation level here.
 		s.explicit.Store(true)
@@ -72,12 +81,13 @@ func (s *Store) callOn(ctx context.Context, conn *sql.Conn, query string, each f
 		return false, err
 	}
 	err = tx.Commit()
-	return err != nil && !certain(err), err
+	return err != nil && !s.engine.fault(err).certain, err
 }
 
 // rows runs a query and scans each of its rows.
-func rows(ctx context.Context, q querier, query string, each func(*sql.Rows) error, args ...any) error {
-	r, err := q.QueryContext(ctx, query, args...)
+func rows(ctx context.Context, q querier, query statement, each func(*sql.Rows) error, args ...any) error {
+	text, rest := query(args)
+	r, err := q.QueryContext(ctx, text, rest...)
 	if err != nil {
 		return err
 	}
@@ -145,13 +155,14 @@ func (s *Store) failed(ctx context.Context, op, name string, maybe bool, err err
 	n := store.NodeOutcome{Node: s.node}
 	var over *endedError
 	if errors.As(err, &over) {
-		outcome, why := explain(over.last)
-		if n.Outcome = store.TimedOut; again(over.last) {
-			n.Outcome = outcome // nothing was done
+		fault := s.engine.fault(over.last)
+		if n.Outcome = store.TimedOut; fault.again {
+			n.Outcome = fault.outcome // nothing was done
 		}
-		n.Err = fmt.Errorf("no success within %v: %w", s.o.Timeout, why)
+		n.Err = fmt.Errorf("no success within %v: %w", s.o.Timeout, fault.explain(over.last))
 	} else {
-		n.Outcome, n.Err = explain(err)
+		fault := s.engine.fault(err)
+		n.Outcome, n.Err = fault.outcome, fault.explain(err)
 	}
 	if maybe && n.Outcome == store.Refused {
 		n.Outcome = store.Unreachable // the outcome for errors that leave the result unknown

@@ -1,10 +1,8 @@
 package sqlstore
 
 import (
-	"database/sql/driver"
 	"errors"
 	"fmt"
-	"strings"
 
 	"github.com/leasehold-dev/leasehold/internal/excerpt"
 	"github.com/leasehold-dev/leasehold/store"
@@ -16,75 +14,34 @@ const (
 	codeOver      = "LH002" // hold: the lease is over
 )
 
-// code returns the SQLSTATE of a server's error, or an empty string if err is none.
-// This package imports no driver, so it looks for the method that pgx and pq have in
-// common.
-func code(err error) string {
-	if e, ok := errors.AsType[interface {
-		error
-		SQLState() string
-	}](err); ok {
-		return e.SQLState()
-	}
-	return ""
+// fault is what an error says about the call that failed and about its connection.
+type fault struct {
+	// code is the server's; it is empty if the error is not from the server.
+	code string
+	// certain: the call had no effect.
+	certain bool
+	// again: nothing was done and trying again can help soon.
+	again bool
+	// unusable: the connection should not be used again. It is broken, or it leads to
+	// a server that can only be read.
+	unusable bool
+	outcome  store.Outcome
+	advice   string // for people; it may be empty
 }
 
-func isCode(err error, c string) bool { return err != nil && code(err) == c }
-
-// certain reports whether err says that the call had no effect.
-func certain(err error) bool {
-	if errors.Is(err, driver.ErrBadConn) {
-		return true // the driver has sent nothing
-	}
-	switch c := code(err); {
-	case c == "", strings.HasPrefix(c, "08"), c == "40003":
-		return false
-	case strings.HasPrefix(c, "57P"), c == "57014":
-		return false // the server was told to stop, perhaps while it was committing
-	}
-	return true
-}
-
-// again reports whether nothing was done and trying again can help soon.
-func again(err error) bool {
-	switch code(err) {
-	case "40001", "40P01", "55P03": // serialization failure, deadlock, lock_timeout
-		return true
-	case "25006": // a standby; another connection may reach the new primary
-		return true
-	}
-	return errors.Is(err, driver.ErrBadConn)
-}
-
-// unusable reports whether the connection should not be used again: it is broken, or
-// it leads to a server that can only be read.
-func unusable(err error) bool {
-	c := code(err)
-	return c == "" || c == "25006" || strings.HasPrefix(c, "08") || strings.HasPrefix(c, "57P")
-}
-
-// explain returns the outcome that err stands for, and an error for people.
-func explain(err error) (store.Outcome, error) {
+// explain returns the error for people.
+func (f fault) explain(err error) error {
 	text := excerpt.Of(err.Error())
-	switch c := code(err); {
-	case c == "", strings.HasPrefix(c, "08"):
-		return store.Unreachable, errors.New(text)
-	case c == "25006":
-		return store.Unsettled, fmt.Errorf("the server can only be read: it is a standby, or was made one, or default_transaction_read_only is on; connect to the primary (with target_session_attrs=read-write and all hosts in the URL, the driver finds it): %s", text)
-	case c == "57P03":
-		return store.Loading, errors.New(text)
-	case strings.HasPrefix(c, "57P"):
-		return store.Unreachable, errors.New(text)
-	case c == "53300":
-		return store.Unsettled, fmt.Errorf("the server has no free connection: %s", text)
-	case c == "3F000" || c == "42883" || c == "42P01":
-		return store.Refused, fmt.Errorf("the lock tables are missing or too old: run \"leasehold schema\": %s", text)
-	case c == "42501":
-		return store.Refused, fmt.Errorf("the role may not call the procedures: run \"leasehold schema --grant ROLE\" as the owner of the schema: %s", text)
-	case c == "53100":
-		return store.Refused, fmt.Errorf("the server's disk is full: %s", text)
-	case c == "40001" || c == "40P01" || c == "55P03":
-		return store.Unsettled, fmt.Errorf("conflicts with other transactions, and nothing was done: %s", text)
+	if f.advice == "" {
+		return errors.New(text)
 	}
-	return store.Refused, errors.New(text)
+	return fmt.Errorf("%s: %s", f.advice, text)
 }
+
+// Advice that dialects have in common.
+const (
+	adviceMissing   = `the lock tables are missing or too old: run "leasehold schema"`
+	adviceFull      = "the server's disk is full"
+	adviceConflicts = "conflicts with other transactions, and nothing was done"
+	adviceCrowded   = "the server has no free connection"
+)

@@ -2,8 +2,6 @@ package sqlstore
 
 import (
 	"fmt"
-	"strconv"
-	"strings"
 
 	"github.com/leasehold-dev/leasehold/store"
 )
@@ -11,55 +9,26 @@ import (
 // Dialect is a kind of database. The zero value is not valid.
 type Dialect uint8
 
-// PostgreSQL is PostgreSQL 14 or later.
-const PostgreSQL Dialect = 1
+// The dialects.
+const (
+	PostgreSQL Dialect = iota + 1 // PostgreSQL 14 or later
+	MySQL                         // MySQL 8.0 or later, or MariaDB 10.6 or later
+)
+
+// engines are what the package knows about the dialects.
+var engines = map[Dialect]engine{PostgreSQL: postgresql{}, MySQL: mysql{}}
 
 func (d Dialect) String() string {
-	if d == PostgreSQL {
-		return "PostgreSQL"
+	if e := engines[d]; e != nil {
+		return e.name()
 	}
 	return fmt.Sprintf("dialect %d", uint8(d))
 }
 
-func (d Dialect) check() error {
-	if d != PostgreSQL {
-		return fmt.Errorf("%w: %v: use PostgreSQL", store.ErrInvalid, d)
+// engine returns what the package knows about the dialect.
+func (d Dialect) engine() (engine, error) {
+	if e := engines[d]; e != nil {
+		return e, nil
 	}
-	return nil
-}
-
-// procedure is the text of a call, with its arguments' marks.
-func procedure(schema, name, columns string, args int) string {
-	marks := make([]string, args)
-	for i := range marks {
-		marks[i] = "$" + strconv.Itoa(i+1)
-	}
-	return "SELECT " + columns + " FROM " + schema + "." + name + "(" + strings.Join(marks, ",") + ")"
-}
-
-// calls are the texts of all calls, made once.
-type calls struct {
-	ask, await, release, renew, takeSignal, giveSignal, reserve, inspect, list, hold, sweep, server string
-}
-
-func callsIn(schema string) calls {
-	// Bytes are returned in hexadecimal. The driver's own reading of them depends on
-	// bytea_output.
-	const name, meta = "pg_catalog.encode(name, 'hex')", "pg_catalog.encode(meta, 'hex')"
-	const answer = "verdict, token, spare, ends_in, owner, " + meta + ", position, ahead, waited, refreshed, at, session"
-	return calls{
-		ask:        procedure(schema, "ask", answer, 10),
-		await:      procedure(schema, "await", answer, 5),
-		release:    procedure(schema, "release", "done, at, session", 7),
-		renew:      procedure(schema, "renew", "held, at", 4),
-		takeSignal: procedure(schema, "take_signal", "taken, session", 3),
-		giveSignal: procedure(schema, "give_signal", "give_signal", 1),
-		reserve:    procedure(schema, "reserve", "held, token, count, waiting, at", 5),
-		inspect:    procedure(schema, "inspect", `"position", owner, `+meta+`, token, ends_in`, 2),
-		list:       procedure(schema, "list", name+", owner, "+meta+", token, ends_in", 3),
-		hold:       procedure(schema, "hold", "hold", 2),
-		sweep:      procedure(schema, "sweep", "sweep", 1),
-		server: procedure(schema, "server", "version, oldest, server_version, in_recovery, fsync, synchronous_commit, "+
-			"full_page_writes, synchronous_standby_names, standbys, isolation, at, session", 0),
-	}
+	return nil, fmt.Errorf("%w: %v: use PostgreSQL or MySQL", store.ErrInvalid, d)
 }

@@ -1,4 +1,4 @@
-// Package sqlstore keeps locks in a database server: PostgreSQL.
+// Package sqlstore keeps locks in a database server: PostgreSQL, MySQL or MariaDB.
 //
 // A lock there is a lease, with a TTL, a fencing token and a queue of waiters. That
 // is more than the database's own advisory locks offer: those end with a connection,
@@ -28,9 +28,12 @@
 //
 // # What survives
 //
-// A grant is on disk, and on synchronous standbys, before it is answered, whatever
-// synchronous_commit is by default; so is a renewal. If store.Efficiency is enough
-// for a lock, it does not wait for the disk. Caps says what the server's settings
-// allow: with fsync off, or with standbys that are not synchronous, a crash or a
-// failover can lose a grant.
+// In PostgreSQL a grant is on disk, and on synchronous standbys, before it is answered,
+// whatever synchronous_commit is by default; so is a renewal. If store.Efficiency is
+// enough for a lock, it does not wait for the disk. In MySQL the server's settings
+// decide for all calls.
+//
+// Caps says what the settings allow. With fsync off in PostgreSQL, or
+// innodb_flush_log_at_trx_commit other than 1 in MySQL, a crash can lose a grant. So can
+// a failover, unless PostgreSQL's standbys are synchronous.
 package sqlstore

@@ -30,15 +30,17 @@ type Tx interface {
 //
 // Hold blocks until the server has answered or ctx ends. It returns an error that
 // matches store.ErrNotHeld if the lease is over: the transaction has then failed and
-// can only be rolled back. Any other error leaves the transaction failed, too. It can
-// be called again in the same transaction, and has to be after a rollback to a
-// savepoint that is older than the call: that undoes it.
+// can only be rolled back. Roll it back after any other error, too. Hold can be called
+// again in the same transaction, and in PostgreSQL has to be after a rollback to a
+// savepoint that is older than the call: that undoes it. In MySQL a lease whose TTL has
+// passed counts as long as no other owner has been granted the lock.
 //
 // Other owners that ask for the lock meanwhile wait, and so does a release of the
-// lease; renewals do not. They wait no longer than the lease had left when Hold was
-// called: from then on, the server ends a transaction in which one statement, or one
-// pause between statements, takes longer than that. The role of the transaction needs
-// the right to call the procedures (see GrantScript).
+// lease; renewals do not. In PostgreSQL they wait no longer than the lease had left when
+// Hold was called: from then on, the server ends a transaction in which one statement,
+// or one pause between statements, takes longer than that. MySQL cannot do that for one
+// transaction: there they wait until the transaction or its connection ends. The role of
+// the transaction needs the right to call the procedures (see GrantScript).
 func (s *Store) Hold(ctx context.Context, tx Tx, l Lease) error {
 	if err := l.Err(); err != nil {
 		return fmt.Errorf("hold %q: %w: %w", l.Name(), store.ErrNotHeld, err)
@@ -47,17 +49,17 @@ func (s *Store) Hold(ctx context.Context, tx Tx, l Lease) error {
 	var left int64
 	err := tx.QueryRowContext(ctx, query, args...).Scan(&left)
 	switch {
-	case isCode(err, codeOver):
+	case err == nil:
+		return nil
+	case s.engine.fault(err).code == codeOver:
 		return fmt.Errorf("hold %q: %w: the lease is over, and the transaction cannot be committed", l.Name(), store.ErrNotHeld)
-	case err != nil:
-		return fmt.Errorf("hold %q: %w", l.Name(), err)
 	}
-	return nil
+	return fmt.Errorf("hold %q: %w", l.Name(), err)
 }
 
 // HoldQuery returns the query of Hold and its arguments, for transactions that are no
 // *sql.Tx, such as a pgx.Tx. It returns one row with one number, or fails. The caller
 // checks l.Err first.
 func (s *Store) HoldQuery(l Lease) (query string, args []any) {
-	return s.calls.hold, []any{[]byte(l.Name()), l.Owner()}
+	return s.calls.hold([]any{[]byte(l.Name()), l.Owner()})
 }

@@ -9,6 +9,10 @@ import (
 	"github.com/leasehold-dev/leasehold/store"
 )
 
+// DefaultSchema is the database schema of the tables and procedures unless
+// Options.Schema names another.
+const DefaultSchema = "leasehold"
+
 // Defaults of Options.
 const (
 	DefaultMaxTTL      = time.Minute
@@ -18,8 +22,8 @@ const (
 
 // Options configure a Store. The zero value and nil are good defaults.
 type Options struct {
-	// Schema is the database schema of the tables and procedures. Empty means
-	// DefaultSchema.
+	// Schema is the database schema of the tables and procedures. In MySQL it is a
+	// database. Empty means DefaultSchema.
 	Schema string
 	// MaxTTL is the longest TTL that the store accepts. Zero means DefaultMaxTTL.
 	// If the server's clock jumps ahead, the store grants nothing for this long.
@@ -52,4 +56,19 @@ func (o *Options) checked() (Options, error) {
 	c.Connections = max(0, cmp.Or(c.Connections, DefaultConnections))
 	c.Logger = cmp.Or(c.Logger, slog.New(slog.DiscardHandler))
 	return c, nil
+}
+
+// schemaName returns schema, or the default, if it can be used without quotes.
+func schemaName(schema string) (string, error) {
+	if schema == "" {
+		return DefaultSchema, nil
+	}
+	plain := len(schema) <= 63 && (schema[0] < '0' || schema[0] > '9')
+	for _, r := range []byte(schema) {
+		plain = plain && (r == '_' || '0' <= r && r <= '9' || 'a' <= r && r <= 'z')
+	}
+	if !plain {
+		return "", fmt.Errorf("%w: the schema %q: use at most 63 lower-case letters, digits and _, and no digit first", store.ErrInvalid, schema)
+	}
+	return schema, nil
 }

@@ -58,7 +58,7 @@ func (s *Store) release(ctx context.Context, r store.ReleaseRequest) (done, mayb
 }
 
 // callOnce is call on one connection, without repetition.
-func (s *Store) callOnce(ctx context.Context, conn *sql.Conn, query string, each func(*sql.Rows) error, args ...any) (maybe bool, err error) {
+func (s *Store) callOnce(ctx context.Context, conn *sql.Conn, query statement, each func(*sql.Rows) error, args ...any) (maybe bool, err error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, s.o.Timeout, errLimit)
 	defer cancel()
 	maybe, err = s.callOn(ctx, conn, query, each, args...)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"encoding/hex"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -35,6 +36,8 @@ func (s *Store) Renew(ctx context.Context, leases []store.Lease) []error {
 	if len(good) == 0 {
 		return errs
 	}
+	// All sessions lock rows in the same order, so they do not wait for each other.
+	slices.SortFunc(good, func(a, b int) int { return strings.Compare(leases[a].Name, leases[b].Name) })
 	var names, owners, ttls []string
 	onDisk := false
 	for _, i := range good {

@@ -3,7 +3,6 @@ package sqlstore
 import (
 	"context"
 	"database/sql"
-	_ "embed"
 	"fmt"
 	"strconv"
 	"strings"
@@ -11,75 +10,44 @@ import (
 	"github.com/leasehold-dev/leasehold/store"
 )
 
-// DefaultSchema is the database schema of the tables and procedures unless
-// Options.Schema names another.
-const DefaultSchema = "leasehold"
-
-// SchemaVersion is the version of the tables and procedures.
-const SchemaVersion = 1
-
-// oldestVersion is the oldest version of this package that can use the tables. A
-// change that older programs can live with raises only SchemaVersion.
-const oldestVersion = 1
-
-//go:embed postgresql/begin.sql
-var pgBegin string
-
-//go:embed postgresql/tables.sql
-var pgTables string
-
-//go:embed postgresql/steps.sql
-var pgSteps string
-
-//go:embed postgresql/procedures.sql
-var pgProcedures string
-
-//go:embed postgresql/end.sql
-var pgEnd string
-
 // Script returns the SQL that installs the tables and procedures of d in a schema,
 // or upgrades those of an older version. An empty schema means DefaultSchema. It can
-// be run any number of times, in one transaction, by a role that may create a schema.
-// Nothing changes if the schema has a newer version: the script then fails.
+// be run any number of times, by a role that may create a schema. In PostgreSQL, run
+// it in one transaction. In MySQL a schema is a database, the script is for a client
+// that knows DELIMITER, and one that failed has to be run again. Nothing changes if
+// the schema has a newer version: the script then fails.
 func Script(d Dialect, schema string) (string, error) {
-	if err := d.check(); err != nil {
+	e, err := d.engine()
+	if err != nil {
 		return "", err
 	}
-	schema, err := schemaName(schema)
-	if err != nil {
+	if schema, err = schemaName(schema); err != nil {
 		return "", err
 	}
 	return strings.NewReplacer("@schema@", schema, "@version@", strconv.Itoa(SchemaVersion), "@oldest@", strconv.Itoa(oldestVersion)).
-		Replace(pgBegin + "\n" + pgTables + "\n" + pgSteps + "\n" + pgProcedures + "\n" + pgEnd), nil
+		Replace(e.script()), nil
 }
 
 // GrantScript returns the SQL that gives a role the least rights that a store needs:
-// to call the procedures. The role needs no right on the tables.
+// to call the procedures. The role needs no right on the tables. In MySQL the role is
+// a user: "USER" or "USER@HOST".
 func GrantScript(d Dialect, schema, role string) (string, error) {
-	if err := d.check(); err != nil {
+	e, err := d.engine()
+	if err != nil {
 		return "", err
 	}
-	schema, err := schemaName(schema)
-	if err != nil {
+	if schema, err = schemaName(schema); err != nil {
 		return "", err
 	}
 	if role == "" || strings.ContainsRune(role, 0) {
 		return "", fmt.Errorf("%w: the role to grant rights to has no name", store.ErrInvalid)
 	}
-	role = `"` + strings.ReplaceAll(role, `"`, `""`) + `"`
-	var b strings.Builder
-	fmt.Fprintf(&b, "GRANT USAGE ON SCHEMA %s TO %s;\n", schema, role)
-	for _, p := range called {
-		fmt.Fprintf(&b, "GRANT EXECUTE ON FUNCTION %s.%s TO %s;\n", schema, p, role)
-	}
-	return b.String(), nil
+	return e.grants(schema, role)
 }
 
-// called are the procedures that a store calls.
-var called = []string{"ask", "await", "release", "renew", "take_signal", "give_signal", "reserve", "inspect", "list", "hold", "sweep", "server"}
-
-// Install runs Script, and GrantScript for each role, in one transaction. It blocks
-// until they are done or ctx ends. Several processes may install at once.
+// Install runs Script, and GrantScript for each role, in one session and, as far as
+// the database can do that, in one transaction. It blocks until they are done or ctx
+// ends. Several processes may install at once.
 func Install(ctx context.Context, db *sql.DB, d Dialect, schema string, roles ...string) error {
 	script, err := Script(d, schema)
 	if err != nil {
@@ -92,59 +60,31 @@ func Install(ctx context.Context, db *sql.DB, d Dialect, schema string, roles ..
 		}
 		script += "\n" + grants
 	}
-	// Each statement has to see what another process has just installed.
-	tx, err := db.BeginTx(ctx, &sql.TxOptions{Isolation: sql.LevelReadCommitted})
+	e := engines[d]
+	conn, err := db.Conn(ctx)
 	if err != nil {
 		return fmt.Errorf("install the lock tables: %w", err)
 	}
-	defer tx.Rollback() // no effect after a commit
 	// Drivers refuse several statements in one call if there are arguments, and
 	// some always do.
-	for _, statement := range statements(script) {
-		if _, err := tx.ExecContext(ctx, statement); err != nil {
-			return fmt.Errorf("install the lock tables: %w", err)
-		}
-	}
-	if err := tx.Commit(); err != nil {
+	if err := install(ctx, conn, e.statements(script)); err != nil {
+		discard(conn) // with what the session has locked and set
 		return fmt.Errorf("install the lock tables: %w", err)
 	}
-	return nil
+	return conn.Close()
 }
 
-// statements splits a script of ours at the semicolons that end its statements: not
-// at those in comments and between $$.
-func statements(script string) []string {
-	var all []string
-	var b strings.Builder
-	body := false
-	for line := range strings.Lines(script) {
-		if !body && strings.HasPrefix(strings.TrimSpace(line), "--") {
-			continue
-		}
-		if strings.Count(line, "$$")%2 == 1 {
-			body = !body
-		}
-		b.WriteString(line)
-		code, _, _ := strings.Cut(line, " -- ")
-		if !body && strings.HasSuffix(strings.TrimSpace(code), ";") {
-			all = append(all, strings.TrimSpace(b.String()))
-			b.Reset()
+func install(ctx context.Context, conn *sql.Conn, statements []string) error {
+	// Each statement has to see what another process has just installed.
+	tx, err := conn.BeginTx(ctx, &sql.TxOptions{Isolation: sql.LevelReadCommitted})
+	if err != nil {
+		return err
+	}
+	defer tx.Rollback() // no effect after a commit
+	for _, statement := range statements {
+		if _, err := tx.ExecContext(ctx, statement); err != nil {
+			return err
 		}
 	}
-	return all
-}
-
-// schemaName returns schema, or the default, if it can be used without quotes.
-func schemaName(schema string) (string, error) {
-	if schema == "" {
-		return DefaultSchema, nil
-	}
-	plain := len(schema) <= 63 && (schema[0] < '0' || schema[0] > '9')
-	for _, r := range []byte(schema) {
-		plain = plain && (r == '_' || '0' <= r && r <= '9' || 'a' <= r && r <= 'z')
-	}
-	if !plain {
-		return "", fmt.Errorf("%w: the schema %q: use at most 63 lower-case letters, digits and _, and no digit first", store.ErrInvalid, schema)
-	}
-	return schema, nil
+	return tx.Commit()
 }

@@ -26,6 +26,7 @@ type seats struct {
 	until  time.Time // no seat before: the server had no connection left
 	held   map[leaseKey]*seat
 	closed bool
+	polled string // why waiters poll
 }
 
 type leaseKey struct{ name, owner string }
@@ -51,11 +52,11 @@ func newSeats(s *Store) *seats {
 
 // probe finds out whether sessions last: no two open connections have the same one.
 func (t *seats) probe(ctx context.Context) {
-	if t.most == 0 {
+	if t.most == 0 || t.pooled.Load() {
 		return
 	}
 	session := func(conn querier) (n int64) {
-		if rows(ctx, conn, "SELECT pg_backend_pid()", func(r *sql.Rows) error { return r.Scan(&n) }) != nil {
+		if rows(ctx, conn, plain(t.s.engine.session()), func(r *sql.Rows) error { return r.Scan(&n) }) != nil {
 			return 0
 		}
 		return n
@@ -86,8 +87,18 @@ func (t *seats) probe(ctx context.Context) {
 // poll makes all waiters ask now and then, from now on.
 func (t *seats) poll(why string) {
 	if !t.pooled.Swap(true) {
+		t.mu.Lock()
+		t.polled = why
+		t.mu.Unlock()
 		t.s.o.Logger.Warn("waiters will poll, since the server cannot wake them through this connection", "why", why)
 	}
+}
+
+// why returns why waiters poll, or an empty string.
+func (t *seats) why() string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.polled
 }
 
 // take returns a seat, or nil if there is none.

@@ -3,59 +3,17 @@ package sqlstore
 import (
 	"context"
 	"database/sql"
-	"strings"
 	"time"
 
+	"github.com/leasehold-dev/leasehold/internal/clock"
 	"github.com/leasehold-dev/leasehold/store"
 )
-
-// Server is what a database server says about itself.
-type Server struct {
-	// Version is that of the lock tables, and Oldest the oldest program that can
-	// use them.
-	Version, Oldest int
-	// ServerVersion is such as 150018 for PostgreSQL 15.18.
-	ServerVersion int
-	// InRecovery is set if the server is a standby.
-	InRecovery bool
-	// Settings of the server; see its manual.
-	Fsync, SynchronousCommit, FullPageWrites, SynchronousStandbyNames string
-	// Standbys is the number of servers that copy this one and could take its place.
-	Standbys int
-	// Isolation is the level at which transactions start.
-	Isolation string
-	// Pooled reports that a pooler gives each transaction to any of its sessions, so
-	// that waiters poll.
-	Pooled bool
-}
-
-// Class returns the strongest guarantee that the server's settings allow. Commits
-// that are not on disk by default do not matter: the store asks for it where needed.
-func (s *Server) Class() store.Class {
-	if s.why() == "" {
-		return store.CrashSafe
-	}
-	return store.Efficiency
-}
-
-// why returns what keeps the server from being crash-safe, or an empty string.
-func (s *Server) why() string {
-	switch {
-	case s.Fsync != "on":
-		return "fsync is " + s.Fsync + ", so a crash can lose grants"
-	case s.FullPageWrites != "on":
-		return "full_page_writes is " + s.FullPageWrites + ", so a crash can damage the tables"
-	case s.Standbys > 0 && strings.TrimSpace(s.SynchronousStandbyNames) == "":
-		return "its standbys are asynchronous, so a failover can lose grants"
-	case s.Standbys > 0 && s.SynchronousCommit == "local":
-		return "synchronous_commit is local, so a failover can lose grants"
-	}
-	return ""
-}
 
 // Examination is what Examine found out.
 type Examination struct {
 	Server
+	// Node is the server, as errors name it.
+	Node string
 	// Unusable is why no lock can be acquired, or nil.
 	Unusable error
 	// Known reports whether the server has answered, so that Server is set.
@@ -77,10 +35,11 @@ func Examine(ctx context.Context, db *sql.DB, d Dialect, o *Options) Examination
 		return e
 	}
 	defer s.Close()
+	e.Node = s.node
 	e.Unusable = s.open(ctx)
 	if is := s.server.Load(); is != nil {
-		e.Server, e.Known, e.Why = *is, true, is.why()
-		e.Pooled = s.seats.pooled.Load()
+		e.Server, e.Known, e.Why = *is, true, is.Settings.why()
+		e.Polled = s.seats.why()
 	}
 	if e.Unusable != nil {
 		return e
@@ -98,12 +57,11 @@ func Examine(ctx context.Context, db *sql.DB, d Dialect, o *Options) Examination
 
 // examine asks the server about itself.
 func (s *Store) examine(ctx context.Context) (Server, error) {
-	var is Server
-	sent := s.clock.Now()
-	var at, session int64
-	_, err := s.call(ctx, s.calls.server, func(r *sql.Rows) error {
-		return r.Scan(&is.Version, &is.Oldest, &is.ServerVersion, &is.InRecovery, &is.Fsync, &is.SynchronousCommit,
-			&is.FullPageWrites, &is.SynchronousStandbyNames, &is.Standbys, &is.Isolation, &at, &session)
+	var sent clock.Instant
+	is, at, err := s.engine.examine(s.o.Schema, func(q statement, row func(*sql.Rows) error) error {
+		sent = s.clock.Now()
+		_, err := s.call(ctx, q, row)
+		return err
 	})
 	if err != nil {
 		return Server{}, s.failed(ctx, "examine", "", false, err)

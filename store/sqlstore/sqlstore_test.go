@@ -11,31 +11,44 @@ import (
 	"github.com/leasehold-dev/leasehold/store"
 )
 
-// Statements end at semicolons outside of bodies and comments.
+// Statements end at semicolons, or at the delimiter, outside of bodies and comments.
 func TestStatements(t *testing.T) {
-	script, err := Script(PostgreSQL, "")
-	if err != nil {
-		t.Fatal(err)
-	}
-	all := statements(script)
-	for _, s := range all {
-		first, _, _ := strings.Cut(s, " ")
-		if !strings.Contains("SELECT CREATE DO REVOKE INSERT", first) || strings.Count(s, "$$")%2 != 0 {
-			t.Errorf("no statement: %.60s", s)
+	for d, starts := range map[Dialect]string{
+		PostgreSQL: "SELECT CREATE DO REVOKE INSERT",
+		MySQL:      "DO SET CREATE CALL DROP INSERT",
+	} {
+		script, err := Script(d, "")
+		if err != nil {
+			t.Fatal(err)
 		}
-	}
-	if got, want := len(all), strings.Count(script, "\nCREATE ")+strings.Count(script, "\nDO $$")+4; got != want {
-		t.Errorf("%d statements, want %d", got, want)
-	}
-	if strings.Contains(script, "@") {
-		t.Error("a mark was not replaced")
+		all := engines[d].statements(script)
+		for _, s := range all {
+			first, _, _ := strings.Cut(s, " ")
+			if !strings.Contains(starts, first) || strings.Count(s, "$$")%2 != 0 || strings.Contains(s, "DELIMITER") {
+				t.Errorf("%v: no statement: %.60s", d, s)
+			}
+		}
+		want := 0
+		for first := range strings.FieldsSeq(starts) {
+			want += strings.Count(script, "\n"+first+" ")
+		}
+		if len(all) != want {
+			t.Errorf("%v: %d statements, want %d", d, len(all), want)
+		}
+		for _, mark := range []string{"@schema@", "@version@", "@oldest@", "@clock@"} {
+			if strings.Contains(script, mark) {
+				t.Errorf("%v: %s was not replaced", d, mark)
+			}
+		}
 	}
 }
 
 // A program without a driver is told which to import.
 func TestNoDriver(t *testing.T) {
-	if _, err := ParseURL("postgres://a/b"); !errors.Is(err, store.ErrUnsupported) || !strings.Contains(err.Error(), "pgx") {
-		t.Errorf("%v", err)
+	for url, driver := range map[string]string{"postgres://a/b": "pgx", "mysql://a/b": "go-sql-driver", "mariadb://a/b": "go-sql-driver"} {
+		if _, err := ParseURL(url); !errors.Is(err, store.ErrUnsupported) || !strings.Contains(err.Error(), driver) {
+			t.Errorf("%s: %v", url, err)
+		}
 	}
 }
 
@@ -46,30 +59,54 @@ func (e serverError) SQLState() string { return string(e) }
 
 // What a server says decides whether a call had an effect, is made again, and what
 // the caller is told. Without a word from the server the outcome is unknown.
-func TestCodes(t *testing.T) {
+func TestFaults(t *testing.T) {
 	for _, c := range []struct {
+		d                        Dialect
 		err                      error
 		certain, again, unusable bool
 		outcome                  store.Outcome
 	}{
-		{errors.New("broken pipe"), false, false, true, store.Unreachable},
-		{driver.ErrBadConn, true, true, true, store.Unreachable},
-		{serverError("40001"), true, true, false, store.Unsettled},
-		{serverError("40P01"), true, true, false, store.Unsettled},
-		{serverError("40003"), false, false, false, store.Refused},
-		{serverError("25006"), true, true, true, store.Unsettled},
-		{serverError("57P01"), false, false, true, store.Unreachable},
-		{serverError("57P03"), false, false, true, store.Loading},
-		{serverError("57014"), false, false, false, store.Refused},
-		{serverError("08006"), false, false, true, store.Unreachable},
-		{serverError("53300"), true, false, false, store.Unsettled},
-		{serverError("53100"), true, false, false, store.Refused},
-		{serverError("42501"), true, false, false, store.Refused},
+		{PostgreSQL, errors.New("broken pipe"), false, false, true, store.Unreachable},
+		{PostgreSQL, driver.ErrBadConn, true, true, true, store.Unreachable},
+		{PostgreSQL, serverError("40001"), true, true, false, store.Unsettled},
+		{PostgreSQL, serverError("40P01"), true, true, false, store.Unsettled},
+		{PostgreSQL, serverError("40003"), false, false, false, store.Refused},
+		{PostgreSQL, serverError("25006"), true, true, true, store.Unsettled},
+		{PostgreSQL, serverError("57P01"), false, false, true, store.Unreachable},
+		{PostgreSQL, serverError("57P03"), false, false, true, store.Loading},
+		{PostgreSQL, serverError("57014"), false, false, false, store.Refused},
+		{PostgreSQL, serverError("08006"), false, false, true, store.Unreachable},
+		{PostgreSQL, serverError("53300"), true, false, false, store.Unsettled},
+		{PostgreSQL, serverError("53100"), true, false, false, store.Refused},
+		{PostgreSQL, serverError("42501"), true, false, false, store.Refused},
+
+		{MySQL, errors.New("invalid connection"), false, false, true, store.Unreachable},
+		{MySQL, driver.ErrBadConn, true, true, true, store.Unreachable},
+		{MySQL, errors.New("Error 1213 (40001): Deadlock found"), true, true, false, store.Unsettled},
+		{MySQL, errors.New("Error 1205 (HY000): Lock wait timeout exceeded"), true, true, false, store.Unsettled},
+		{MySQL, errors.New("Error 1290 (HY000): the server is read-only"), true, true, true, store.Unsettled},
+		{MySQL, errors.New("Error 1047: WSREP has not yet prepared node"), true, true, true, store.Unsettled},
+		{MySQL, errors.New("Error 1053 (08S01): Server shutdown in progress"), false, false, true, store.Unreachable},
+		{MySQL, errors.New("Error 1927 (70100): Connection was killed"), false, false, true, store.Unreachable},
+		{MySQL, errors.New("Error 1317 (70100): Query execution was interrupted"), false, false, false, store.Refused},
+		{MySQL, errors.New("Error 1180 (HY000): Got error 5 during COMMIT"), false, false, false, store.Refused},
+		{MySQL, errors.New("Error 1040 (08004): Too many connections"), true, false, false, store.Unsettled},
+		{MySQL, errors.New("Error 1370 (42000): execute command denied"), true, false, false, store.Refused},
+		{MySQL, errors.New("Error 1644 (LH002): the lease is over"), true, false, false, store.Refused},
 	} {
-		err := fmt.Errorf("wrapped: %w", c.err)
-		if outcome, _ := explain(err); certain(err) != c.certain || again(err) != c.again || unusable(err) != c.unusable || outcome != c.outcome {
-			t.Errorf("%v: certain %v, again %v, unusable %v, %v", c.err, certain(err), again(err), unusable(err), outcome)
+		f := engines[c.d].fault(fmt.Errorf("wrapped: %w", c.err))
+		if f.certain != c.certain || f.again != c.again || f.unusable != c.unusable || f.outcome != c.outcome {
+			t.Errorf("%v: %v: %+v", c.d, c.err, f)
 		}
+	}
+}
+
+// Arguments of a call in MySQL mean the same whatever they contain and however the
+// session is set.
+func TestLiterals(t *testing.T) {
+	text, rest := mysql{}.procedure("s", "p", "", 4)([]any{[]byte("a'\\\x00"), "", int64(-7), true})
+	if want := "CALL s.p(x'61275c00',x'',-7,true)"; text != want || rest != nil {
+		t.Errorf("%s, %v, want %s", text, rest, want)
 	}
 }
 

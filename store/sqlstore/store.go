@@ -3,6 +3,7 @@ package sqlstore
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
 	"sync/atomic"
 	"time"
@@ -20,6 +21,7 @@ import (
 type Store struct {
 	db     *sql.DB
 	own    bool // the store opened db and closes it
+	engine engine
 	node   string
 	o      Options
 	calls  calls
@@ -38,11 +40,11 @@ type Store struct {
 var _ store.Waiter = (*Store)(nil)
 
 // Open returns a store that connects with a driver, which the caller has imported:
-// "pgx" or "postgres" for PostgreSQL. It blocks until the procedures have answered,
+// "pgx" or "postgres" for PostgreSQL, "mysql" for MySQL and MariaDB. It blocks until the procedures have answered,
 // ctx ends or Options.Timeout passes. It does not install them: see Install. o may
 // be nil.
 func Open(ctx context.Context, d Dialect, driverName, dsn string, o *Options) (*Store, error) {
-	if err := d.check(); err != nil {
+	if _, err := d.engine(); err != nil {
 		return nil, err
 	}
 	db, err := sql.Open(driverName, dsn)
@@ -77,7 +79,8 @@ func New(ctx context.Context, db *sql.DB, d Dialect, o *Options) (*Store, error)
 }
 
 func newStore(db *sql.DB, d Dialect, o *Options) (*Store, error) {
-	if err := d.check(); err != nil {
+	e, err := d.engine()
+	if err != nil {
 		return nil, err
 	}
 	if db == nil {
@@ -88,12 +91,13 @@ func newStore(db *sql.DB, d Dialect, o *Options) (*Store, error) {
 		return nil, err
 	}
 	s := &Store{
-		db:    db,
-		node:  d.String(),
-		o:     checked,
-		calls: callsIn(checked.Schema),
-		gate:  gate.New(),
-		clock: clock.System(),
+		db:     db,
+		engine: e,
+		node:   e.name(),
+		o:      checked,
+		calls:  callsIn(e, checked.Schema),
+		gate:   gate.New(),
+		clock:  clock.System(),
 	}
 	s.clocks = driver.NewClocks(1, checked.MaxTTL, driver.WallAhead(s.clock), checked.Logger)
 	s.seats = newSeats(s)
@@ -110,9 +114,11 @@ func (s *Store) open(ctx context.Context) error {
 	if is.Oldest > SchemaVersion || is.Version < SchemaVersion {
 		return s.versionError(is)
 	}
-	if is.InRecovery {
-		_, err := explain(readOnlyError{})
-		return err
+	if is.ReadOnly {
+		return errors.New(s.engine.readOnly())
+	}
+	if why := is.Settings.polled(); why != "" {
+		s.seats.poll(why)
 	}
 	s.seats.probe(ctx)
 	return nil
@@ -128,7 +134,7 @@ func (s *Store) versionError(is Server) error {
 // Caps implements store.Store.
 func (s *Store) Caps() store.Caps {
 	return store.Caps{
-		Engine: "postgresql",
+		Engine: s.engine.id(),
 		Nodes:  1,
 		Quorum: 1,
 		MaxTTL: s.o.MaxTTL,
@@ -175,7 +181,7 @@ func (s *Store) reading(sent clock.Instant, at int64) error {
 // require returns an error if the store cannot give the class.
 func (s *Store) require(c store.Class) error {
 	if have := s.Caps().Class; c > have {
-		return fmt.Errorf("%w: %v is required, and %s gives %v: %s", store.ErrUnsupported, c, s.node, have, s.server.Load().why())
+		return fmt.Errorf("%w: %v is required, and %s gives %v: %s", store.ErrUnsupported, c, s.node, have, s.server.Load().Settings.why())
 	}
 	return nil
 }
@@ -198,8 +204,3 @@ func duration(us int64) time.Duration {
 	const most = int64(1<<63-1) / int64(time.Microsecond)
 	return time.Duration(max(-most, min(us, most))) * time.Microsecond
 }
-
-type readOnlyError struct{}
-
-func (readOnlyError) Error() string    { return "it is in recovery" }
-func (readOnlyError) SQLState() string { return "25006" }

@@ -5,15 +5,17 @@ import (
 	"database/sql"
 	"fmt"
 	"net/url"
-	"slices"
 	"strings"
 	"time"
 
 	"github.com/leasehold-dev/leasehold/store"
 )
 
+// dialects are the dialects of the schemes.
+var dialects = map[string]Dialect{"postgres": PostgreSQL, "postgresql": PostgreSQL, "mysql": MySQL, "mariadb": MySQL}
+
 func init() {
-	for _, scheme := range []string{"postgres", "postgresql"} {
+	for scheme := range dialects {
 		store.Register(scheme, openURL)
 	}
 }
@@ -35,8 +37,8 @@ func openURL(ctx context.Context, url string, o store.OpenOptions) (store.Store,
 // URL is what a URL says about a store.
 type URL struct {
 	Dialect Dialect
-	// Driver is a driver that the program has imported. DSN is the URL for it. It
-	// contains the password.
+	// Driver is a driver that the program has imported. DSN is what it connects to.
+	// It contains the password.
 	Driver, DSN string
 	Options     Options
 }
@@ -44,16 +46,20 @@ type URL struct {
 // OpenDB opens the database. The caller closes it.
 func (u URL) OpenDB() (*sql.DB, error) { return sql.Open(u.Driver, u.DSN) }
 
-// ParseURL parses a URL of the scheme postgres or postgresql, which is the driver's
-// own:
+// ParseURL parses a URL of the scheme postgres, postgresql, mysql or mariadb:
 //
 //	postgres://USER:PASSWORD@HOST:PORT,HOST:PORT/DATABASE?schema=leasehold&max_ttl=60s
+//	mysql://USER:PASSWORD@HOST:PORT/DATABASE?schema=leasehold&max_ttl=60s
 //
 // schema and max_ttl are those of Options. All other settings are the driver's. The
-// driver is pgx, or else pq, whichever the program has imported. With pgx, poolers
-// need no setting: statements are not prepared unless the URL says so. ParseURL
-// connects to nothing. Its errors match store.ErrInvalid or store.ErrUnsupported and
-// contain no password.
+// driver is one that the program has imported: for PostgreSQL pgx, or else pq, and for
+// MySQL go-sql-driver/mysql. With pgx, poolers need no setting: statements are not
+// prepared unless the URL says so. For MySQL, socket=PATH connects to a socket, and the
+// database need not be named. A URL for MySQL without a password takes it from
+// MYSQL_PWD.
+//
+// ParseURL connects to nothing. Its errors match store.ErrInvalid or
+// store.ErrUnsupported and contain no password.
 func ParseURL(raw string) (URL, error) {
 	raw = strings.TrimSpace(raw)
 	if strings.ContainsAny(raw, "\r\n") {
@@ -64,7 +70,11 @@ func ParseURL(raw string) (URL, error) {
 		return URL{}, fmt.Errorf("%w: the database's URL cannot be read: in a password, write %%40 for @, %%3A for :, %%2F for / and %%25 for %%", store.ErrInvalid)
 	}
 	q := u.Query()
-	parsed := URL{Dialect: PostgreSQL, Options: Options{Schema: q.Get("schema")}}
+	parsed := URL{Dialect: dialects[u.Scheme], Options: Options{Schema: q.Get("schema")}}
+	e, err := parsed.Dialect.engine()
+	if err != nil {
+		return URL{}, fmt.Errorf("%w: the scheme of the database's URL: use postgres or mysql", store.ErrInvalid)
+	}
 	if v := q.Get("max_ttl"); v != "" {
 		if parsed.Options.MaxTTL, err = time.ParseDuration(v); err != nil || parsed.Options.MaxTTL <= 0 {
 			return URL{}, fmt.Errorf("%w: max_ttl=%q: it is a time such as 60s", store.ErrInvalid, v)
@@ -75,22 +85,6 @@ func ParseURL(raw string) (URL, error) {
 	}
 	q.Del("schema")
 	q.Del("max_ttl")
-	defaults := map[string]string{"connect_timeout": "5", "application_name": "leasehold"}
-	switch drivers := sql.Drivers(); {
-	case slices.Contains(drivers, "pgx"):
-		parsed.Driver = "pgx"
-		defaults["default_query_exec_mode"] = "exec"
-	case slices.Contains(drivers, "postgres"):
-		parsed.Driver = "postgres"
-	default:
-		return URL{}, fmt.Errorf("%w: no driver for PostgreSQL is part of this program: add import _ %q", store.ErrUnsupported, "github.com/jackc/pgx/v5/stdlib")
-	}
-	for name, value := range defaults {
-		if !q.Has(name) {
-			q.Set(name, value)
-		}
-	}
-	u.RawQuery = q.Encode()
-	parsed.DSN = u.String()
-	return parsed, nil
+	parsed.Driver, parsed.DSN, err = e.source(u, q)
+	return parsed, err
 }

@@ -185,7 +185,7 @@ func (w *waiting) watch(ctx context.Context) error {
 }
 
 // call calls ask or await, on the waiter's own connection if it has one.
-func (w *waiting) call(ctx context.Context, query string, args ...any) (err error) {
+func (w *waiting) call(ctx context.Context, query statement, args ...any) (err error) {
 	var a answer
 	var maybe bool
 	sent := w.s.clock.Now()

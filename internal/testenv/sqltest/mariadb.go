@@ -8,8 +8,9 @@ import (
 	"syscall"
 )
 
-// LaunchMariaDB starts a MariaDB server. The caller must call Close.
-func LaunchMariaDB() (*Server, error) {
+// LaunchMariaDB starts a MariaDB server with further settings, such as
+// "innodb-flush-log-at-trx-commit=1". The caller must call Close.
+func LaunchMariaDB(settings ...string) (*Server, error) {
 	e := engine{
 		name: "MariaDB",
 		install: `	Debian, Ubuntu   sudo apt-get install -y mariadb-server
@@ -29,7 +30,7 @@ func LaunchMariaDB() (*Server, error) {
 		}
 		// Root can only come through a socket in our directory; the user of the
 		// tests is made when the server starts.
-		first := fmt.Sprintf("CREATE DATABASE %[1]s;\nCREATE USER '%[2]s'@'127.0.0.1' IDENTIFIED BY '%[3]s';\nGRANT ALL ON *.* TO '%[2]s'@'127.0.0.1';\n",
+		first := fmt.Sprintf("CREATE DATABASE IF NOT EXISTS %[1]s;\nCREATE USER IF NOT EXISTS '%[2]s'@'127.0.0.1' IDENTIFIED BY '%[3]s';\nGRANT ALL ON *.* TO '%[2]s'@'127.0.0.1' WITH GRANT OPTION;\n",
 			s.Database, s.User, s.Password)
 		if err := os.WriteFile(s.first(), []byte(first), 0o600); err != nil {
 			return err
@@ -46,13 +47,17 @@ func LaunchMariaDB() (*Server, error) {
 	}
 	e.command = func(s *Server, port int) (string, []string, error) {
 		mariadbd, err := e.find([]string{"mariadbd"}, elsewhere...)
-		return mariadbd, []string{
+		args := []string{
 			"--no-defaults", "--datadir=" + s.data(), "--init-file=" + s.first(),
 			"--port=" + strconv.Itoa(port), "--bind-address=127.0.0.1", "--skip-name-resolve",
 			"--socket=" + filepath.Join(s.dir, "socket"), "--pid-file=" + filepath.Join(s.dir, "pid"),
 			"--innodb-flush-log-at-trx-commit=0", // nothing in it has to survive the machine
 			"--innodb-buffer-pool-size=32M", "--innodb-log-file-size=4M", "--max-connections=200",
-		}, err
+		}
+		for _, setting := range settings {
+			args = append(args, "--"+setting)
+		}
+		return mariadbd, args, err
 	}
 	return e.launch()
 }

@@ -14,7 +14,7 @@ import (
 func TestServersComeAndGo(t *testing.T) {
 	for name, launch := range map[string]func() (*Server, error){
 		"PostgreSQL": func() (*Server, error) { return LaunchPostgreSQL() },
-		"MariaDB":    LaunchMariaDB,
+		"MariaDB":    func() (*Server, error) { return LaunchMariaDB() },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -35,11 +35,9 @@ func TestServersComeAndGo(t *testing.T) {
 			if _, err := io.ReadFull(conn, make([]byte, 1)); err != nil {
 				t.Errorf("it does not answer: %v\n%s", err, s.Log())
 			}
-			if name == "PostgreSQL" {
-				s.Kill()
-				if err := s.Restart(); err != nil {
-					t.Errorf("%v\n%s", err, s.Log())
-				}
+			s.Kill()
+			if err := s.Restart(); err != nil {
+				t.Errorf("%v\n%s", err, s.Log())
 			}
 			s.Close()
 			s.Close()

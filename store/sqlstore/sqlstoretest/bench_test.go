@@ -3,33 +3,32 @@ package sqlstoretest
 import (
 	"database/sql"
 	"fmt"
-	"os"
 	"sync"
 	"testing"
 
-	"github.com/leasehold-dev/leasehold/internal/testenv/sqltest"
 	"github.com/leasehold-dev/leasehold/store"
 	"github.com/leasehold-dev/leasehold/store/sqlstore"
 )
 
-// benchServer starts a server that keeps what it has committed.
-func benchServer(b *testing.B) *sqltest.Server {
-	b.Helper()
-	if addr := os.Getenv("LEASEHOLD_BENCH_POSTGRESQL"); addr != "" {
-		return &sqltest.Server{Addr: addr, User: "tester", Password: "x", Database: "postgres"}
+// benchmark runs a benchmark on a server of each kind that keeps what it has committed.
+func benchmark(b *testing.B, run func(b *testing.B, on *bed, schema string)) {
+	for _, on := range []*bed{postgres, mariadb} {
+		b.Run(on.name, func(b *testing.B) {
+			server, err := on.launch(true)
+			if err != nil {
+				b.Fatal(err)
+			}
+			b.Cleanup(server.Close)
+			own := on.at(server)
+			run(b, own, own.newSchema(b))
+		})
 	}
-	s, err := sqltest.LaunchPostgreSQL("fsync=on", "full_page_writes=on")
-	if err != nil {
-		b.Fatal(err)
-	}
-	b.Cleanup(s.Close)
-	return s
 }
 
 // BenchmarkLock acquires and releases a lock, each goroutine its own.
-func BenchmarkLock(b *testing.B) {
-	server := benchServer(b)
-	schema := newSchema(b, server)
+func BenchmarkLock(b *testing.B) { benchmark(b, benchmarkLock) }
+
+func benchmarkLock(b *testing.B, on *bed, schema string) {
 	for _, n := range []int{1, 16} {
 		each := func(b *testing.B, one func(i int) error) {
 			var wg sync.WaitGroup
@@ -48,7 +47,7 @@ func BenchmarkLock(b *testing.B) {
 			b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "locks/s")
 		}
 		b.Run(fmt.Sprintf("advisory/%d", n), func(b *testing.B) {
-			db := database(b, dsn(server))
+			db := on.handle(b)
 			db.SetMaxIdleConns(n)
 			conns := make([]*sql.Conn, n)
 			for i := range conns {
@@ -58,11 +57,11 @@ func BenchmarkLock(b *testing.B) {
 				}
 				defer conns[i].Close()
 			}
-			each(b, func(i int) error { return advisory(b, conns[i], i, func() {}) })
+			each(b, func(i int) error { return advisory(b, on, conns[i], i, func() {}) })
 		})
 		for _, class := range []store.Class{store.CrashSafe, store.Efficiency} {
 			b.Run(fmt.Sprintf("%v/%d", class, n), func(b *testing.B) {
-				s := open(b, dsn(server), schema, sqlstore.Options{})
+				s := on.open(b, schema, sqlstore.Options{})
 				each(b, func(i int) error {
 					l := lease(fmt.Sprint("bench ", i))
 					l.Require = class
@@ -77,19 +76,19 @@ func BenchmarkLock(b *testing.B) {
 }
 
 // advisory takes and gives a session lock of the server.
-func advisory(b *testing.B, conn *sql.Conn, key int, held func()) error {
-	if _, err := conn.ExecContext(b.Context(), "SELECT pg_advisory_lock($1)", int64(key)); err != nil {
+func advisory(b *testing.B, on *bed, conn *sql.Conn, key int, held func()) error {
+	if _, err := conn.ExecContext(b.Context(), fmt.Sprintf(on.take, key)); err != nil {
 		return err
 	}
 	held()
-	_, err := conn.ExecContext(b.Context(), "SELECT pg_advisory_unlock($1)", int64(key))
+	_, err := conn.ExecContext(b.Context(), fmt.Sprintf(on.give, key))
 	return err
 }
 
 // BenchmarkHandOff passes one lock around between stores that share no connection.
-func BenchmarkHandOff(b *testing.B) {
-	server := benchServer(b)
-	schema := newSchema(b, server)
+func BenchmarkHandOff(b *testing.B) { benchmark(b, benchmarkHandOff) }
+
+func benchmarkHandOff(b *testing.B, on *bed, schema string) {
 	for _, n := range []int{2, 16, 64} {
 		round := func(b *testing.B, one func(i int) error) {
 			var wg sync.WaitGroup
@@ -108,7 +107,7 @@ func BenchmarkHandOff(b *testing.B) {
 			b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "hand-offs/s")
 		}
 		b.Run(fmt.Sprintf("advisory/%d", n), func(b *testing.B) {
-			db := database(b, dsn(server))
+			db := on.handle(b)
 			conns := make([]*sql.Conn, n)
 			for i := range conns {
 				var err error
@@ -117,13 +116,13 @@ func BenchmarkHandOff(b *testing.B) {
 				}
 				defer conns[i].Close()
 			}
-			round(b, func(i int) error { return advisory(b, conns[i], 1000, func() {}) })
+			round(b, func(i int) error { return advisory(b, on, conns[i], 1000, func() {}) })
 		})
 		for _, class := range []store.Class{store.CrashSafe, store.Efficiency} {
 			b.Run(fmt.Sprintf("%v/%d", class, n), func(b *testing.B) {
 				stores := make([]*sqlstore.Store, n)
 				for i := range stores {
-					stores[i] = open(b, dsn(server), schema, sqlstore.Options{})
+					stores[i] = on.open(b, schema, sqlstore.Options{})
 				}
 				name := fmt.Sprint(b.Name(), b.N)
 				var holding sync.Mutex

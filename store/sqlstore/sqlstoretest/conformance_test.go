@@ -8,33 +8,54 @@ import (
 	"github.com/leasehold-dev/leasehold/store/storetest"
 )
 
+// condition is a way in which the server, the driver and the pool can be set.
+type condition struct {
+	name     string
+	settings []string
+	o        sqlstore.Options
+	conns    int // of the pool; 0: no limit
+}
+
 // The store conforms however the server, the driver and the pool are set.
 func TestPostgreSQLConforms(t *testing.T) {
-	for _, c := range []struct {
-		name     string
-		settings []string
-		o        sqlstore.Options
-		conns    int // of the pool; 0: no limit
-	}{
-		{name: "defaults"},
-		{name: "serializable", settings: []string{setting("default_transaction_isolation", "serializable")}},
-		{name: "repeatable read", settings: []string{setting("default_transaction_isolation", "repeatable read")}},
-		{name: "simple protocol", settings: []string{"default_query_exec_mode=simple_protocol"}},
-		{name: "polling", o: sqlstore.Options{Connections: -1}},
-		{name: "one connection", conns: 1},
-	} {
+	conforms(t, postgres,
+		condition{name: "defaults"},
+		condition{name: "serializable", settings: []string{setting("default_transaction_isolation", "serializable")}},
+		condition{name: "repeatable read", settings: []string{setting("default_transaction_isolation", "repeatable read")}},
+		condition{name: "simple protocol", settings: []string{"default_query_exec_mode=simple_protocol"}},
+		condition{name: "polling", o: sqlstore.Options{Connections: -1}},
+		condition{name: "one connection", conns: 1},
+	)
+}
+
+// The store conforms on MariaDB, however the server, the session and the pool are set.
+func TestMySQLConforms(t *testing.T) {
+	conforms(t, mariadb,
+		condition{name: "defaults"},
+		condition{name: "serializable", settings: []string{setting("tx_isolation", "'SERIALIZABLE'")}},
+		condition{name: "read uncommitted", settings: []string{setting("tx_isolation", "'READ-UNCOMMITTED'")}},
+		condition{name: "no autocommit", settings: []string{"autocommit=0"}},
+		condition{name: "other modes", settings: []string{setting("sql_mode", "'ANSI,NO_BACKSLASH_ESCAPES,PAD_CHAR_TO_FULL_LENGTH'"), "time_zone=%27-11:00%27", "clientFoundRows=true"}},
+		condition{name: "polling", o: sqlstore.Options{Connections: -1}},
+		condition{name: "one connection", conns: 1},
+	)
+}
+
+func conforms(t *testing.T, on *bed, conditions ...condition) {
+	t.Parallel()
+	for _, c := range conditions {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			schema := newSchema(t, postgres)
+			schema := on.newSchema(t)
 			one := func(t *testing.T) store.Store {
 				if c.conns == 0 {
-					return open(t, dsn(postgres, c.settings...), schema, c.o)
+					return on.open(t, schema, c.o, c.settings...)
 				}
-				db := database(t, dsn(postgres, c.settings...))
+				db := on.handle(t, c.settings...)
 				db.SetMaxOpenConns(c.conns)
 				o := c.o
 				o.Schema = schema
-				s, err := sqlstore.New(t.Context(), db, sqlstore.PostgreSQL, &o)
+				s, err := sqlstore.New(t.Context(), db, on.dialect, &o)
 				if err != nil {
 					t.Fatal(err)
 				}

@@ -1,10 +1,13 @@
 package sqlstoretest
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"encoding/hex"
 	"fmt"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -17,67 +20,116 @@ import (
 // The procedures do what package rule says, command by command, and the rows they
 // leave agree.
 func TestProceduresFollowTheRule(t *testing.T) {
-	p := newProcedures(t, nil)
-	differential.Check(t, p)
+	everywhere(t, func(t *testing.T, on *bed) {
+		t.Parallel()
+		differential.Check(t, newProcedures(t, on, nil))
+	})
 }
 
 // procedures are those of one schema, whose clock the test sets.
 type procedures struct {
+	on     *bed
 	db     *sql.DB
 	schema string
 }
 
 // newProcedures installs the procedures with a clock of the test's own, after change
 // has edited them.
-func newProcedures(t *testing.T, change func(script string) string) *procedures {
+func newProcedures(t *testing.T, on *bed, change func(script string) string) *procedures {
 	t.Helper()
-	p := &procedures{db: database(t, dsn(postgres, "default_query_exec_mode=simple_protocol")), schema: fmt.Sprintf("locks_%d", schemas.Add(1))}
-	script, err := sqlstore.Script(sqlstore.PostgreSQL, p.schema)
+	p := &procedures{on: on, db: on.handle(t, on.direct...), schema: newName()}
+	script, err := sqlstore.Script(on.dialect, p.schema)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if change != nil {
 		script = change(script)
 	}
-	p.exec(t, script)
-	p.exec(t, `CREATE TABLE S.time (us bigint); INSERT INTO S.time VALUES (0);
-		CREATE OR REPLACE FUNCTION S.clock() RETURNS bigint LANGUAGE sql VOLATILE AS $$ SELECT us FROM S.time $$`)
+	on.run(t, on, on.in(p.schema, on.withClock(script, "CREATE TABLE S.time (us bigint); INSERT INTO S.time VALUES (0);", "us FROM S.time")))
 	return p
 }
 
-func (p *procedures) in(query string) string { return strings.ReplaceAll(query, "S.", p.schema+".") }
-
-func (p *procedures) exec(t *testing.T, query string) {
-	t.Helper()
-	if _, err := p.db.ExecContext(t.Context(), p.in(query)); err != nil {
-		t.Fatalf("%.200s: %v", query, err)
-	}
-}
-
 func (p *procedures) do(query string, args ...any) error {
-	_, err := p.db.ExecContext(context.Background(), p.in(query), args...)
+	_, err := p.db.ExecContext(context.Background(), p.on.in(p.schema, query), args...)
 	return err
 }
 
-func (p *procedures) row(query string, args []any, dest ...any) error {
-	return p.db.QueryRowContext(context.Background(), p.in(query), args...).Scan(dest...)
+// call calls a procedure and returns some of its columns for each row. Null is empty.
+func (p *procedures) call(name, columns string, args ...any) ([][]string, error) {
+	rows, err := p.db.QueryContext(context.Background(), p.on.in(p.schema, p.on.call(name, columns, len(args))), args...)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	names, err := rows.Columns()
+	if err != nil {
+		return nil, err
+	}
+	var all [][]string
+	for rows.Next() {
+		values := make([]sql.NullString, len(names))
+		scan := make([]any, len(names))
+		for i := range values {
+			scan[i] = &values[i]
+		}
+		if err := rows.Scan(scan...); err != nil {
+			return nil, err
+		}
+		var row []string
+		for column := range strings.SplitSeq(columns, ", ") {
+			i := slices.Index(names, column)
+			if i < 0 {
+				return nil, fmt.Errorf("%s returns no column %s", name, column)
+			}
+			row = append(row, values[i].String)
+		}
+		all = append(all, row)
+	}
+	return all, rows.Err()
 }
+
+// one is call for a procedure that returns one row.
+func (p *procedures) one(name, columns string, args ...any) ([]string, error) {
+	all, err := p.call(name, columns, args...)
+	if err == nil && len(all) != 1 {
+		err = fmt.Errorf("%s returns %d rows, want one", name, len(all))
+	}
+	if err != nil {
+		return nil, err
+	}
+	return all[0], nil
+}
+
+func number(text string) int64 {
+	n, err := strconv.ParseInt(cmp.Or(text, "0"), 10, 64)
+	if err != nil {
+		panic(err)
+	}
+	return n
+}
+
+func span(us string) time.Duration { return time.Duration(number(us)) * time.Microsecond }
 
 func (p *procedures) Traits() differential.Traits {
 	return differential.Traits{Tombs: true, Resolution: time.Microsecond}
 }
 
 func (p *procedures) Begin(now clock.Instant) error {
-	return p.do(fmt.Sprintf(`DELETE FROM S.locks; DELETE FROM S.places; DELETE FROM S.tombs; UPDATE S.time SET us = %d`, now/1000))
+	for _, table := range []string{"locks", "places", "tombs"} {
+		if err := p.do("DELETE FROM S." + table); err != nil {
+			return err
+		}
+	}
+	return p.do(fmt.Sprintf(`UPDATE S.time SET us = %d`, now/1000))
 }
 
 func (p *procedures) Pass(d time.Duration) error {
-	return p.do(`UPDATE S.time SET us = us + $1`, d.Microseconds())
+	return p.do(`UPDATE S.time SET us = us + ?`, d.Microseconds())
 }
 
 func (p *procedures) Clock() (clock.Instant, error) {
 	var us int64
-	err := p.row(`SELECT us FROM S.time`, nil, &us)
+	err := p.db.QueryRowContext(context.Background(), p.on.in(p.schema, `SELECT us FROM S.time`)).Scan(&us)
 	return clock.Instant(us) * 1000, err
 }
 
@@ -120,50 +172,65 @@ type reply struct {
 }
 
 func (p *procedures) ask(lock, owner, meta string, ttl time.Duration, wait, barge bool) (r reply, err error) {
-	var name sql.NullString
-	var token, left, position sql.NullInt64
-	err = p.row(`SELECT verdict, owner, token, ends_in, position FROM S.ask($1, $2, '', $3, $4, 0, $5, $6, true, 0)`,
-		[]any{[]byte(lock), owner, []byte(meta), micros(ttl), wait, barge}, &r.verdict, &name, &token, &left, &position)
-	r.owner, r.token, r.left, r.position = name.String, token.Int64, time.Duration(left.Int64)*time.Microsecond, int(position.Int64)
-	return r, err
+	row, err := p.one("ask", "verdict, owner, token, ends_in, position",
+		[]byte(lock), owner, "", []byte(meta), micros(ttl), 0, wait, barge, true, int64(0))
+	if err != nil {
+		return r, err
+	}
+	return reply{row[0], row[1], number(row[2]), span(row[3]), int(number(row[4]))}, nil
 }
 
 func (p *procedures) renew(lock, owner string, ttl time.Duration) (bool, error) {
-	var held string
-	err := p.row(`SELECT held FROM S.renew($1, $2, $3, true)`, []any{hex.EncodeToString([]byte(lock)), owner, fmt.Sprint(micros(ttl))}, &held)
-	return held != "f", err
+	row, err := p.one("renew", "held", hex.EncodeToString([]byte(lock)), owner, fmt.Sprint(micros(ttl)), true)
+	return err == nil && row[0] != "f", err
 }
 
 func (p *procedures) release(lock, owner string, tomb time.Duration) (done bool, err error) {
-	err = p.row(`SELECT done FROM S.release($1, $2, '', false, $3, false, 0)`, []any{[]byte(lock), owner, micros(tomb)}, &done)
-	return done, err
+	row, err := p.one("release", "done", []byte(lock), owner, "", false, micros(tomb), false, int64(0))
+	if err != nil {
+		return false, err
+	}
+	return strconv.ParseBool(row[0])
 }
 
 // Look reads the rows, and demands that the procedures that only look say the same.
 func (p *procedures) Look(lock string) (differential.State, error) {
 	s := differential.State{Tombs: map[string]time.Duration{}}
+	now, err := p.Clock()
+	if err != nil {
+		return s, err
+	}
+	at := int64(now) / 1000
 	var owner sql.NullString
 	var left, token sql.NullInt64
-	err := p.row(`SELECT owner, ends - S.clock(), granted FROM S.locks WHERE name = $1 AND ends > S.clock()`, []any{[]byte(lock)}, &owner, &left, &token)
+	err = p.db.QueryRowContext(context.Background(), p.on.in(p.schema, `SELECT owner, ends - ?, granted FROM S.locks WHERE name = ? AND ends > ?`),
+		at, []byte(lock), at).Scan(&owner, &left, &token)
 	if err != nil && err != sql.ErrNoRows {
 		return s, err
 	}
 	if owner.Valid {
 		s.Holder, s.Left, s.Token = owner.String, time.Duration(left.Int64)*time.Microsecond, uint64(token.Int64)
 	}
-	for _, query := range []string{`SELECT owner, ends_in, token FROM S.inspect($1, 10) WHERE position = 0`, `SELECT owner, ends_in, token FROM S.list($1, '', 10) WHERE name = $1`} {
-		var seen string
-		var in, tok int64
-		switch err := p.row(query, []any{[]byte(lock)}, &seen, &in, &tok); {
-		case err != nil && err != sql.ErrNoRows:
-			return s, err
-		case seen != owner.String || in != left.Int64 || tok != token.Int64:
-			if owner.Valid || seen != "" {
-				return s, fmt.Errorf("%s: %s for %d with %d, while there is %v", query, seen, in, tok, s)
+	inspected, err := p.call("inspect", "position, owner, ends_in, token", []byte(lock), 10)
+	if err != nil {
+		return s, err
+	}
+	listed, err := p.call("list", "name, owner, ends_in, token", []byte(lock), []byte(""), 10)
+	if err != nil {
+		return s, err
+	}
+	for what, rows := range map[string][][]string{"inspect": inspected, "list": listed} {
+		var seen []string
+		for _, row := range rows {
+			if row[0] == "0" || row[0] == lock || strings.EqualFold(row[0], hex.EncodeToString([]byte(lock))) {
+				seen = row
 			}
 		}
+		if owner.Valid != (seen != nil) || seen != nil && (seen[1] != owner.String || number(seen[2]) != left.Int64 || number(seen[3]) != token.Int64) {
+			return s, fmt.Errorf("%s: %v, while there is %v", what, seen, s)
+		}
 	}
-	rows, err := p.db.QueryContext(context.Background(), p.in(`SELECT owner, ends - S.clock() FROM S.tombs WHERE name = $1 AND ends > S.clock()`), []byte(lock))
+	rows, err := p.db.QueryContext(context.Background(), p.on.in(p.schema, `SELECT owner, ends - ? FROM S.tombs WHERE name = ? AND ends > ?`), at, []byte(lock), at)
 	if err != nil {
 		return s, err
 	}

@@ -16,6 +16,25 @@ import (
 	"github.com/leasehold-dev/leasehold/store/sqlstore"
 )
 
+// A lock in MySQL or MariaDB.
+func Example_mySQL() {
+	ctx := context.Background()
+	// In main: import _ "github.com/go-sql-driver/mysql".
+	st, err := store.Open(ctx, "mysql://app:secret@db", nil)
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer st.Close()
+	locks := leasehold.New(st, nil)
+	err = locks.Mutex("reports/nightly").Do(ctx, func(ctx context.Context, l *leasehold.Lease) error {
+		fmt.Println("token", l.Token())
+		return nil
+	})
+	if err != nil {
+		log.Fatal(err)
+	}
+}
+
 // A lock around work on data elsewhere.
 func Example() {
 	ctx := context.Background()
@@ -63,55 +82,52 @@ func transferWithPgx(ctx context.Context, conn *pgx.Conn, st *sqlstore.Store, l 
 	})
 }
 
-// Clients that compete change data under the lock, through both kinds of
-// transactions, and nothing is lost.
+// Clients that compete change data under the lock, through all kinds of transactions,
+// and nothing is lost.
 func TestClientsShareADatabase(t *testing.T) {
-	t.Parallel()
-	schema := newSchema(t, postgres)
-	db := database(t, dsn(postgres, "search_path="+schema))
-	for _, query := range []string{"CREATE TABLE accounts (amount int)", "INSERT INTO accounts VALUES (0)"} {
-		if _, err := db.ExecContext(t.Context(), query); err != nil {
-			t.Fatal(err)
+	everywhere(t, func(t *testing.T, on *bed) {
+		t.Parallel()
+		schema := on.newSchema(t)
+		db := on.handle(t, on.current(schema))
+		for _, query := range []string{"CREATE TABLE S.accounts (amount int)", "INSERT INTO S.accounts VALUES (0)"} {
+			on.exec(t, db, schema, query)
 		}
-	}
-	const clients, rounds = 4, 10
-	var all sync.WaitGroup
-	for i := range clients {
-		st := open(t, dsn(postgres), schema, sqlstore.Options{})
-		locks := leasehold.New(st, nil)
-		conn, err := pgx.Connect(t.Context(), dsn(postgres, "search_path="+schema))
+		const clients, rounds = 4, 10
+		var all sync.WaitGroup
+		for i := range clients {
+			st := on.open(t, schema, sqlstore.Options{})
+			locks := leasehold.New(st, nil)
+			work := func(ctx context.Context, l *leasehold.Lease) error { return transfer(ctx, db, st, l) }
+			if on == postgres && i%2 == 0 {
+				conn, err := pgx.Connect(t.Context(), on.dsn(on.current(schema)))
+				if err != nil {
+					t.Fatal(err)
+				}
+				t.Cleanup(func() { conn.Close(context.Background()) })
+				work = func(ctx context.Context, l *leasehold.Lease) error { return transferWithPgx(ctx, conn, st, l) }
+			}
+			all.Go(func() {
+				for range rounds {
+					if err := locks.Mutex("accounts").Do(t.Context(), work); err != nil {
+						t.Error(err)
+					}
+				}
+			})
+		}
+		all.Wait()
+		if amount := on.number(t, db, schema, "SELECT amount FROM S.accounts"); amount != clients*rounds {
+			t.Errorf("%d, want %d", amount, clients*rounds)
+		}
+		st := on.open(t, schema, sqlstore.Options{})
+		l, err := leasehold.New(st, nil).Mutex("accounts").Acquire(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
-		t.Cleanup(func() { conn.Close(context.Background()) })
-		all.Go(func() {
-			for range rounds {
-				err := locks.Mutex("accounts").Do(t.Context(), func(ctx context.Context, l *leasehold.Lease) error {
-					if i%2 == 0 {
-						return transfer(ctx, db, st, l)
-					}
-					return transferWithPgx(ctx, conn, st, l)
-				})
-				if err != nil {
-					t.Error(err)
-				}
-			}
-		})
-	}
-	all.Wait()
-	var amount int
-	if err := db.QueryRowContext(t.Context(), "SELECT amount FROM accounts").Scan(&amount); err != nil || amount != clients*rounds {
-		t.Errorf("%d, want %d: %v", amount, clients*rounds, err)
-	}
-	st := open(t, dsn(postgres), schema, sqlstore.Options{})
-	l, err := leasehold.New(st, nil).Mutex("accounts").Acquire(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := l.Release(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	if err := transfer(t.Context(), db, st, l); !errors.Is(err, store.ErrNotHeld) {
-		t.Errorf("a transaction with a lease that was released: %v", err)
-	}
+		if err := l.Release(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if err := transfer(t.Context(), db, st, l); !errors.Is(err, store.ErrNotHeld) {
+			t.Errorf("a transaction with a lease that was released: %v", err)
+		}
+	})
 }

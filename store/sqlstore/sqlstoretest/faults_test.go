@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"math/rand/v2"
-	"net/url"
 	"strings"
 	"sync"
 	"testing"
@@ -19,138 +18,136 @@ import (
 	"github.com/leasehold-dev/leasehold/store/sqlstore"
 )
 
-// through is the URL of a server behind a proxy. Strings of the requests are
-// readable, since each carries its query.
-func through(p *faultproxy.Proxy, settings ...string) string {
-	behind := *postgres
-	behind.Addr = p.Addr()
-	return dsn(&behind, append(settings, "default_query_exec_mode=exec")...)
-}
-
 // An acquire whose answer was lost leaves nothing behind, and its owner is refused
 // from then on: the request may still be in flight.
 func TestLostAnswerToAnAcquire(t *testing.T) {
-	t.Parallel()
-	s, schema := newStore(t)
-	proxy := faultproxy.New(t, postgres.Addr)
-	far := open(t, through(proxy), schema, sqlstore.Options{})
-	l := lease("lost")
-	proxy.CutReplyTo(".ask(", 0)
-	_, err := far.Acquire(t.Context(), store.AcquireRequest{Lease: l})
-	if !errors.Is(err, store.ErrAmbiguous) {
-		t.Fatalf("acquire whose answer is lost: %v, want an error that matches store.ErrAmbiguous", err)
-	}
-	eventually(t, "the owner is refused", func() bool {
-		_, err := s.Acquire(t.Context(), store.AcquireRequest{Lease: l})
-		if err == nil {
-			// The lease was there still, and the acquire has confirmed it.
-			return false
+	everywhere(t, func(t *testing.T, on *bed) {
+		t.Parallel()
+		s, schema := on.newStore(t)
+		proxy := faultproxy.New(t, on.server.Addr)
+		far := on.through(proxy).open(t, schema, sqlstore.Options{}, on.readable...)
+		l := lease("lost")
+		proxy.CutReplyTo(".ask(", 0)
+		_, err := far.Acquire(t.Context(), store.AcquireRequest{Lease: l})
+		if !errors.Is(err, store.ErrAmbiguous) {
+			t.Fatalf("acquire whose answer is lost: %v, want an error that matches store.ErrAmbiguous", err)
 		}
-		return errors.Is(err, store.ErrNotHeld)
+		eventually(t, "the owner is refused", func() bool {
+			_, err := s.Acquire(t.Context(), store.AcquireRequest{Lease: l})
+			if err == nil {
+				// The lease was there still, and the acquire has confirmed it.
+				return false
+			}
+			return errors.Is(err, store.ErrNotHeld)
+		})
+		mustAcquire(t, s, lease("lost"))
 	})
-	mustAcquire(t, s, lease("lost"))
 }
 
 // A waiter whose answer is lost, at each of its steps, goes on waiting and is granted
 // the lock once.
 func TestLostAnswersOfAWaiter(t *testing.T) {
-	for _, step := range []string{".ask(", ".await("} {
-		t.Run(step, func(t *testing.T) {
-			t.Parallel()
-			s, schema := newStore(t)
-			proxy := faultproxy.New(t, postgres.Addr)
-			far := open(t, through(proxy), schema, sqlstore.Options{})
-			holder, l := lease("x"), lease("x")
-			mustAcquire(t, s, holder)
-			proxy.CutReplyTo(step, 0)
-			w := wait(t, far, l)
-			eventually(t, "the waiter is told of the trouble", w.troubled)
-			eventually(t, "the waiter has its place", func() bool { return len(inspect(t, s, "x").Queue) == 1 })
-			mustRelease(t, s, holder)
-			g := w.granted(t)
-			if st := inspect(t, s, "x"); st.Holder.Owner != l.Owner || st.Token != g.Token || len(st.Queue) != 0 {
-				t.Errorf("granted %+v, while there is %+v", g, st)
-			}
-			mustRelease(t, far, l)
-		})
-	}
+	everywhere(t, func(t *testing.T, on *bed) {
+		for _, step := range []string{".ask(", ".await("} {
+			t.Run(step, func(t *testing.T) {
+				t.Parallel()
+				s, schema := on.newStore(t)
+				proxy := faultproxy.New(t, on.server.Addr)
+				far := on.through(proxy).open(t, schema, sqlstore.Options{}, on.readable...)
+				holder, l := lease("x"), lease("x")
+				mustAcquire(t, s, holder)
+				proxy.CutReplyTo(step, 0)
+				w := wait(t, far, l)
+				eventually(t, "the waiter is told of the trouble", w.troubled)
+				eventually(t, "the waiter has its place", func() bool { return len(inspect(t, s, "x").Queue) == 1 })
+				mustRelease(t, s, holder)
+				g := w.granted(t)
+				if st := inspect(t, s, "x"); st.Holder.Owner != l.Owner || st.Token != g.Token || len(st.Queue) != 0 {
+					t.Errorf("granted %+v, while there is %+v", g, st)
+				}
+				mustRelease(t, far, l)
+			})
+		}
+	})
 }
 
 // A release whose answer is lost is known to be done when it is made again.
 func TestLostAnswerToARelease(t *testing.T) {
-	t.Parallel()
-	s, schema := newStore(t)
-	proxy := faultproxy.New(t, postgres.Addr)
-	far := open(t, through(proxy), schema, sqlstore.Options{})
-	l := lease("x")
-	mustAcquire(t, far, l)
-	proxy.CutReplyTo(".release(", 0)
-	err := far.Release(t.Context(), store.ReleaseRequest{Lease: l})
-	if !errors.Is(err, store.ErrAmbiguous) {
-		t.Errorf("release whose answer is lost: %v, want an error that matches store.ErrAmbiguous", err)
-	}
-	if err := far.Release(t.Context(), store.ReleaseRequest{Lease: l}); !errors.Is(err, store.ErrNotHeld) {
-		t.Errorf("release again: %v", err)
-	}
-	mustAcquire(t, s, lease("x"))
+	everywhere(t, func(t *testing.T, on *bed) {
+		t.Parallel()
+		s, schema := on.newStore(t)
+		proxy := faultproxy.New(t, on.server.Addr)
+		far := on.through(proxy).open(t, schema, sqlstore.Options{}, on.readable...)
+		l := lease("x")
+		mustAcquire(t, far, l)
+		proxy.CutReplyTo(".release(", 0)
+		err := far.Release(t.Context(), store.ReleaseRequest{Lease: l})
+		if !errors.Is(err, store.ErrAmbiguous) {
+			t.Errorf("release whose answer is lost: %v, want an error that matches store.ErrAmbiguous", err)
+		}
+		if err := far.Release(t.Context(), store.ReleaseRequest{Lease: l}); !errors.Is(err, store.ErrNotHeld) {
+			t.Errorf("release again: %v", err)
+		}
+		mustAcquire(t, s, lease("x"))
+	})
 }
 
 // A renewal whose answer is lost can be made again.
 func TestLostAnswerToARenewal(t *testing.T) {
-	t.Parallel()
-	_, schema := newStore(t)
-	proxy := faultproxy.New(t, postgres.Addr)
-	far := open(t, through(proxy), schema, sqlstore.Options{})
-	l := lease("x")
-	mustAcquire(t, far, l)
-	proxy.CutReplyTo(".renew(", 0)
-	if err := far.Renew(t.Context(), []store.Lease{l})[0]; !errors.Is(err, store.ErrAmbiguous) {
-		t.Errorf("renewal whose answer is lost: %v, want an error that matches store.ErrAmbiguous", err)
-	}
-	if err := far.Renew(t.Context(), []store.Lease{l})[0]; err != nil {
-		t.Errorf("renewal again: %v", err)
-	}
+	everywhere(t, func(t *testing.T, on *bed) {
+		t.Parallel()
+		_, schema := on.newStore(t)
+		proxy := faultproxy.New(t, on.server.Addr)
+		far := on.through(proxy).open(t, schema, sqlstore.Options{}, on.readable...)
+		l := lease("x")
+		mustAcquire(t, far, l)
+		proxy.CutReplyTo(".renew(", 0)
+		if err := far.Renew(t.Context(), []store.Lease{l})[0]; !errors.Is(err, store.ErrAmbiguous) {
+			t.Errorf("renewal whose answer is lost: %v, want an error that matches store.ErrAmbiguous", err)
+		}
+		if err := far.Renew(t.Context(), []store.Lease{l})[0]; err != nil {
+			t.Errorf("renewal again: %v", err)
+		}
+	})
 }
 
 // A waiter that dies with its connection is passed over at once: the lock is not
 // handed to it.
 func TestDeadWaiterIsPassedOver(t *testing.T) {
-	t.Parallel()
-	s, schema := newStore(t)
-	proxy := faultproxy.New(t, postgres.Addr)
-	far := open(t, through(proxy), schema, sqlstore.Options{})
-	holder := lease("x")
-	mustAcquire(t, s, holder)
-	dead := wait(t, far, lease("x"))
-	eventually(t, "the waiter has its place", func() bool { return len(inspect(t, s, "x").Queue) == 1 })
-	next := lease("x")
-	w := wait(t, s, next)
-	eventually(t, "the next one has its place", func() bool { return len(inspect(t, s, "x").Queue) == 2 })
-	proxy.RefuseNew()
-	proxy.Cut()
-	terminateOthers(t, schema, dead.r.Owner)
-	mustRelease(t, s, holder)
-	g := w.granted(t)
-	if st := inspect(t, s, "x"); st.Holder.Owner != next.Owner || st.Token != g.Token {
-		t.Errorf("the lock went to %+v", st)
-	}
-	proxy.Pass()
+	everywhere(t, func(t *testing.T, on *bed) {
+		t.Parallel()
+		s, schema := on.newStore(t)
+		proxy := faultproxy.New(t, on.server.Addr)
+		far := on.through(proxy).open(t, schema, sqlstore.Options{}, on.readable...)
+		holder := lease("x")
+		mustAcquire(t, s, holder)
+		dead := wait(t, far, lease("x"))
+		eventually(t, "the waiter has its place", func() bool { return len(inspect(t, s, "x").Queue) == 1 })
+		next := lease("x")
+		w := wait(t, s, next)
+		eventually(t, "the next one has its place", func() bool { return len(inspect(t, s, "x").Queue) == 2 })
+		proxy.RefuseNew()
+		proxy.Cut()
+		signalGone(t, on, schema, dead.r.Owner)
+		mustRelease(t, s, holder)
+		if st := inspect(t, s, "x"); st.Holder.Owner != next.Owner {
+			t.Errorf("the lock was handed to %+v", st)
+		}
+		g := w.granted(t)
+		if st := inspect(t, s, "x"); st.Holder.Owner != next.Owner || st.Token != g.Token {
+			t.Errorf("the lock went to %+v", st)
+		}
+		proxy.Pass()
+	})
 }
 
-// terminateOthers waits until the session that waits for the owner is gone.
-func terminateOthers(t *testing.T, schema, owner string) {
+// signalGone waits until the session that waits for the owner is gone.
+func signalGone(t *testing.T, on *bed, schema, owner string) {
 	t.Helper()
-	db := database(t, dsn(postgres))
+	db := on.handle(t)
 	eventually(t, "the signal of the dead waiter is free", func() bool {
-		var signal int64
-		var free bool
-		if err := db.QueryRowContext(t.Context(), "SELECT signal FROM "+schema+".places WHERE owner = $1", owner).Scan(&signal); err != nil {
-			t.Fatal(err)
-		}
-		if err := db.QueryRowContext(t.Context(), `WITH l AS MATERIALIZED (SELECT pg_try_advisory_xact_lock($1) AS free) SELECT free FROM l`, signal).Scan(&free); err != nil {
-			t.Fatal(err)
-		}
-		return free
+		signal := on.number(t, db, schema, "SELECT `signal` FROM S.places WHERE owner = ?", []byte(owner))
+		return on.number(t, db, schema, on.free, signal) == 1
 	})
 }
 
@@ -212,70 +209,74 @@ func (c *contest) verdict(t *testing.T, least int) {
 
 // Connections that are killed at any moment cost neither exclusion nor the lock.
 func TestConnectionsKilledAtAnyMoment(t *testing.T) {
-	t.Parallel()
-	_, schema := newStore(t)
-	ctx, stop := context.WithTimeout(t.Context(), 4*time.Second)
-	defer stop()
-	var c contest
-	var all sync.WaitGroup
-	for range 6 {
-		s := open(t, dsn(postgres, "application_name="+schema), schema, sqlstore.Options{})
-		all.Go(func() { c.run(ctx, s, "x", 2*time.Second) })
-	}
-	db := database(t, dsn(postgres))
-	for ctx.Err() == nil {
-		_, err := db.ExecContext(t.Context(), `SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = $1 ORDER BY random() LIMIT 1`, schema)
-		if err != nil {
-			t.Fatal(err)
+	everywhere(t, func(t *testing.T, on *bed) {
+		t.Parallel()
+		_, schema := on.newStore(t)
+		ctx, stop := context.WithTimeout(t.Context(), 4*time.Second)
+		defer stop()
+		var c contest
+		var all sync.WaitGroup
+		for range 6 {
+			s := on.open(t, schema, sqlstore.Options{}, on.named(schema))
+			all.Go(func() { c.run(ctx, s, "x", 2*time.Second) })
 		}
-		time.Sleep(rand.N(10 * time.Millisecond))
-	}
-	all.Wait()
-	c.verdict(t, 10)
-	mustGet(t, open(t, dsn(postgres), schema, sqlstore.Options{}), "x")
+		db := on.handle(t)
+		for ctx.Err() == nil {
+			if err := on.kill(db, schema); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(rand.N(10 * time.Millisecond))
+		}
+		all.Wait()
+		c.verdict(t, 10)
+		mustGet(t, on.open(t, schema, sqlstore.Options{}), "x")
+	})
 }
 
 // A server that is killed and started again, with its commits on disk, keeps its
 // leases.
 func TestServerKilled(t *testing.T) {
-	t.Parallel()
-	server, err := sqltest.LaunchPostgreSQL("fsync=on", "full_page_writes=on")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(server.Close)
-	schema := newSchema(t, server)
-	ctx, stop := context.WithCancel(t.Context())
-	defer stop()
-	var c contest
-	var all sync.WaitGroup
-	for range 4 {
-		s := open(t, dsn(server, "connect_timeout=2"), schema, sqlstore.Options{})
-		if got := s.Caps().Class; got != store.CrashSafe {
-			t.Errorf("class %v on a server with fsync, want %v", got, store.CrashSafe)
-		}
-		all.Go(func() { c.run(ctx, s, "x", 3*time.Second) })
-	}
-	s := open(t, dsn(server), schema, sqlstore.Options{})
-	kept := store.Lease{Name: "kept", Owner: store.NewOwner(), TTL: time.Minute, Require: store.CrashSafe}
-	mustAcquire(t, s, kept)
-	for range 3 {
-		before := c.count()
-		eventually(t, "the lock goes round", func() bool { return c.count() > before+10 })
-		server.Kill()
-		if err := server.Restart(); err != nil {
+	everywhere(t, func(t *testing.T, on *bed) {
+		t.Parallel()
+		server, err := on.launch(true)
+		if err != nil {
 			t.Fatal(err)
 		}
-	}
-	before := c.count()
-	eventually(t, "the lock goes round after the last crash", func() bool { return c.count() > before+10 })
-	stop()
-	all.Wait()
-	c.verdict(t, 30)
-	if st := inspect(t, s, "kept"); st.Holder.Owner != kept.Owner {
-		t.Errorf("a lease from before the crashes: %+v", st)
-	}
-	mustGet(t, s, "x")
+		t.Cleanup(server.Close)
+		own := on.at(server)
+		schema := own.newSchema(t)
+		ctx, stop := context.WithCancel(t.Context())
+		defer stop()
+		var c contest
+		var all sync.WaitGroup
+		for range 4 {
+			s := own.open(t, schema, sqlstore.Options{})
+			if got := s.Caps().Class; got != store.CrashSafe {
+				t.Errorf("class %v on a server that syncs its disk, want %v", got, store.CrashSafe)
+			}
+			all.Go(func() { c.run(ctx, s, "x", 3*time.Second) })
+		}
+		s := own.open(t, schema, sqlstore.Options{})
+		kept := store.Lease{Name: "kept", Owner: store.NewOwner(), TTL: time.Minute, Require: store.CrashSafe}
+		mustAcquire(t, s, kept)
+		for range 3 {
+			before := c.count()
+			eventually(t, "the lock goes round", func() bool { return c.count() > before+10 })
+			server.Kill()
+			if err := server.Restart(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		before := c.count()
+		eventually(t, "the lock goes round after the last crash", func() bool { return c.count() > before+10 })
+		stop()
+		all.Wait()
+		c.verdict(t, 30)
+		if st := inspect(t, s, "kept"); st.Holder.Owner != kept.Owner {
+			t.Errorf("a lease from before the crashes: %+v", st)
+		}
+		mustGet(t, s, "x")
+	})
 }
 
 func (c *contest) count() int {
@@ -288,15 +289,16 @@ func (c *contest) count() int {
 // conforms in all else.
 func TestBehindAPooler(t *testing.T) {
 	t.Parallel()
-	pooler, err := sqltest.LaunchPgBouncer(postgres, 5)
+	pooler, err := sqltest.LaunchPgBouncer(postgres.server, 5)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(pooler.Close)
-	schema := newSchema(t, postgres)
+	schema := postgres.newSchema(t)
 	var log logged
-	s := open(t, dsn(pooler, "default_query_exec_mode=simple_protocol"), schema, sqlstore.Options{Logger: log.logger()})
-	other := open(t, dsn(pooler, "default_query_exec_mode=simple_protocol"), schema, sqlstore.Options{})
+	behind := postgres.at(pooler)
+	s := behind.open(t, schema, sqlstore.Options{Logger: log.logger()}, "default_query_exec_mode=simple_protocol")
+	other := behind.open(t, schema, sqlstore.Options{}, "default_query_exec_mode=simple_protocol")
 	if !strings.Contains(log.String(), "waiters will poll") {
 		t.Errorf("the log says nothing of a pooler: %s", log.String())
 	}
@@ -314,21 +316,26 @@ func TestBehindAPooler(t *testing.T) {
 
 // A server that can only be read is named as one.
 func TestReadOnlyServer(t *testing.T) {
-	t.Parallel()
-	_, schema := newStore(t)
-	s := open(t, dsn(postgres, setting("default_transaction_read_only", "on")), schema, sqlstore.Options{Timeout: 300 * time.Millisecond})
-	_, err := s.Acquire(t.Context(), store.AcquireRequest{Lease: lease("x")})
-	if err == nil || !strings.Contains(err.Error(), "read") || errors.Is(err, store.ErrBusy) {
-		t.Errorf("acquire on a server that can only be read: %v", err)
-	}
+	everywhere(t, func(t *testing.T, on *bed) {
+		t.Parallel()
+		_, schema := on.newStore(t)
+		s := on.open(t, schema, sqlstore.Options{Timeout: 2 * time.Second}, on.readOnly)
+		_, err := s.Acquire(t.Context(), store.AcquireRequest{Lease: lease("x")})
+		if err == nil || !strings.Contains(err.Error(), "read") || errors.Is(err, store.ErrBusy) {
+			t.Errorf("acquire on a server that can only be read: %v", err)
+		}
+	})
 }
 
 // No error and no log line contains the password.
 func TestNoPasswordInErrors(t *testing.T) {
-	t.Parallel()
-	_, err := sqlstore.Open(t.Context(), sqlstore.PostgreSQL, "pgx",
-		"postgres://tester:"+url.QueryEscape("secret word")+"@"+postgres.Addr+"/nowhere?sslmode=disable", &sqlstore.Options{Timeout: time.Second})
-	if err == nil || strings.Contains(err.Error(), "secret") {
-		t.Errorf("open with a wrong password: %v", err)
-	}
+	everywhere(t, func(t *testing.T, on *bed) {
+		t.Parallel()
+		wrong := *on.server
+		wrong.Password = "secretword"
+		_, err := sqlstore.Open(t.Context(), on.dialect, on.driver, on.at(&wrong).dsn(), &sqlstore.Options{Timeout: time.Second})
+		if err == nil || strings.Contains(err.Error(), "secret") {
+			t.Errorf("open with a wrong password: %v", err)
+		}
+	})
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"strings"
 	"testing"
 	"time"
 
@@ -40,138 +41,134 @@ var levels = []sql.IsolationLevel{sql.LevelReadCommitted, sql.LevelRepeatableRea
 // the end of the TTL; the lease can be renewed; and others give up at their own
 // deadlines.
 func TestHoldKeepsTheLock(t *testing.T) {
-	for _, level := range levels {
-		t.Run(level.String(), func(t *testing.T) {
-			t.Parallel()
-			s, schema := newStore(t)
-			db := database(t, dsn(postgres))
-			l := lease("x")
-			mustAcquire(t, s, l)
-			tx := begin(t, db, level)
-			if err := s.Hold(t.Context(), tx, aLease{Lease: l}); err != nil {
-				t.Fatal(err)
-			}
-			if err := s.Renew(t.Context(), []store.Lease{l})[0]; err != nil {
-				t.Errorf("renew while a transaction holds the lease: %v", err)
-			}
-			if err := s.Hold(t.Context(), tx, aLease{Lease: l}); err != nil && level == sql.LevelReadCommitted {
-				t.Errorf("hold again: %v", err)
-			}
-			tx.Rollback()
-			tx = begin(t, db, level)
-			if err := s.Hold(t.Context(), tx, aLease{Lease: l}); err != nil {
-				t.Fatal(err)
-			}
-			// Even the owner cannot hand the lock on before the transaction ends.
-			brief, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
-			defer cancel()
-			if err := s.Release(brief, store.ReleaseRequest{Lease: l}); !errors.Is(err, context.DeadlineExceeded) {
-				t.Errorf("release while a transaction holds the lease: %v, want the end of its context", err)
-			}
-			// The TTL is over.
-			if _, err := db.ExecContext(t.Context(), `UPDATE `+schema+`.locks SET ends = 1`); err != nil {
-				t.Fatal(err)
-			}
-			ctx, stop := context.WithTimeout(t.Context(), 200*time.Millisecond)
-			defer stop()
-			if _, err := s.Acquire(ctx, store.AcquireRequest{Lease: lease("x")}); !errors.Is(err, context.DeadlineExceeded) {
-				t.Errorf("acquire while a transaction holds the lease: %v, want the end of its context", err)
-			}
-			w := wait(t, s, lease("x"))
-			select {
-			case <-w.done:
-				t.Errorf("a waiter is granted a lock that a transaction holds: %v", w.err)
-			case <-time.After(100 * time.Millisecond): // if it were granted, then within a millisecond
-			}
-			if err := tx.Commit(); err != nil {
-				t.Fatal(err)
-			}
-			w.granted(t)
-		})
-	}
+	everywhere(t, func(t *testing.T, on *bed) {
+		for _, level := range levels {
+			t.Run(level.String(), func(t *testing.T) {
+				t.Parallel()
+				s, schema := on.newStore(t)
+				db := on.handle(t)
+				l := lease("x")
+				mustAcquire(t, s, l)
+				tx := begin(t, db, level)
+				if err := s.Hold(t.Context(), tx, aLease{Lease: l}); err != nil {
+					t.Fatal(err)
+				}
+				if err := s.Renew(t.Context(), []store.Lease{l})[0]; err != nil {
+					t.Errorf("renew while a transaction holds the lease: %v", err)
+				}
+				if err := s.Hold(t.Context(), tx, aLease{Lease: l}); err != nil && level == sql.LevelReadCommitted {
+					t.Errorf("hold again: %v", err)
+				}
+				tx.Rollback()
+				tx = begin(t, db, level)
+				if err := s.Hold(t.Context(), tx, aLease{Lease: l}); err != nil {
+					t.Fatal(err)
+				}
+				// Even the owner cannot hand the lock on before the transaction ends.
+				brief, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+				defer cancel()
+				if err := s.Release(brief, store.ReleaseRequest{Lease: l}); !errors.Is(err, context.DeadlineExceeded) {
+					t.Errorf("release while a transaction holds the lease: %v, want the end of its context", err)
+				}
+				// The TTL is over.
+				if _, err := db.ExecContext(t.Context(), `UPDATE `+schema+`.locks SET ends = 1`); err != nil {
+					t.Fatal(err)
+				}
+				ctx, stop := context.WithTimeout(t.Context(), 200*time.Millisecond)
+				defer stop()
+				if _, err := s.Acquire(ctx, store.AcquireRequest{Lease: lease("x")}); !errors.Is(err, context.DeadlineExceeded) {
+					t.Errorf("acquire while a transaction holds the lease: %v, want the end of its context", err)
+				}
+				w := wait(t, s, lease("x"))
+				select {
+				case <-w.done:
+					t.Errorf("a waiter is granted a lock that a transaction holds: %v", w.err)
+				case <-time.After(100 * time.Millisecond): // if it were granted, then within a millisecond
+				}
+				if err := tx.Commit(); err != nil {
+					t.Fatal(err)
+				}
+				w.granted(t)
+			})
+		}
+	})
 }
 
 // A hand-over that is under way makes hold wait, and then fail: it is never granted
 // on what is about to change.
 func TestHoldSeesAHandOver(t *testing.T) {
-	for _, level := range levels {
-		t.Run(level.String(), func(t *testing.T) {
-			t.Parallel()
-			s, schema := newStore(t)
-			db := database(t, dsn(postgres))
-			l := lease("x")
-			mustAcquire(t, s, l)
-			handing, err := db.BeginTx(t.Context(), nil)
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer handing.Rollback()
-			for _, query := range []string{
-				`SELECT ` + schema + `.release('x', '` + l.Owner + `', '', false, 0, false, 0)`,
-				`SELECT ` + schema + `.ask('x', 'next', '', '', 30000000, 0, false, false, true, 0)`,
-			} {
-				if _, err := handing.ExecContext(t.Context(), query); err != nil {
+	everywhere(t, func(t *testing.T, on *bed) {
+		for _, level := range levels {
+			t.Run(level.String(), func(t *testing.T) {
+				t.Parallel()
+				s, schema := on.newStore(t)
+				db := on.handle(t)
+				l := lease("x")
+				mustAcquire(t, s, l)
+				handing, err := db.BeginTx(t.Context(), nil)
+				if err != nil {
 					t.Fatal(err)
 				}
-			}
-			tx := begin(t, db, level)
-			result := make(chan error, 1)
-			go func() { result <- s.Hold(context.WithoutCancel(t.Context()), tx, aLease{Lease: l}) }()
-			eventually(t, "hold waits", func() bool {
-				var n int
-				if err := db.QueryRowContext(t.Context(), `SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query LIKE $1`, "%"+schema+".hold(%").Scan(&n); err != nil {
+				defer handing.Rollback()
+				for _, query := range on.handOver {
+					if _, err := handing.ExecContext(t.Context(), on.in(schema, strings.ReplaceAll(query, "$OWNER", l.Owner))); err != nil {
+						t.Fatal(err)
+					}
+				}
+				tx := begin(t, db, level)
+				result := make(chan error, 1)
+				go func() { result <- s.Hold(context.WithoutCancel(t.Context()), tx, aLease{Lease: l}) }()
+				eventually(t, "hold waits", func() bool {
+					return on.number(t, db, schema, on.holding) == 1 || len(result) == 1
+				})
+				if err := handing.Commit(); err != nil {
 					t.Fatal(err)
 				}
-				return n == 1 || len(result) == 1
+				if err := <-result; err == nil {
+					t.Error("hold by an owner whose lock was handed on: no error")
+				} else if level == sql.LevelReadCommitted && !errors.Is(err, store.ErrNotHeld) {
+					t.Errorf("hold by an owner whose lock was handed on: %v", err)
+				}
 			})
-			if err := handing.Commit(); err != nil {
-				t.Fatal(err)
-			}
-			if err := <-result; err == nil {
-				t.Error("hold by an owner whose lock was handed on: no error")
-			} else if level == sql.LevelReadCommitted && !errors.Is(err, store.ErrNotHeld) {
-				t.Errorf("hold by an owner whose lock was handed on: %v", err)
-			}
-		})
-	}
+		}
+	})
 }
 
 // A transaction whose lease is over fails, so that it cannot be committed.
 func TestHoldFailsTheTransaction(t *testing.T) {
-	t.Parallel()
-	s, _ := newStore(t)
-	db := database(t, dsn(postgres))
-	if _, err := db.ExecContext(t.Context(), `CREATE TABLE IF NOT EXISTS written (n int)`); err != nil {
-		t.Fatal(err)
-	}
-	for name, l := range map[string]aLease{
-		"never held":      {Lease: lease("x")},
-		"over in process": {Lease: lease("x"), err: errors.New("released")},
-	} {
-		tx := begin(t, db, sql.LevelDefault)
-		if err := s.Hold(t.Context(), tx, l); !errors.Is(err, store.ErrNotHeld) {
-			t.Errorf("%s: hold: %v, want an error that matches store.ErrNotHeld", name, err)
+	everywhere(t, func(t *testing.T, on *bed) {
+		t.Parallel()
+		s, schema := on.newStore(t)
+		db := on.handle(t)
+		on.exec(t, db, schema, `CREATE TABLE S.written (n int)`)
+		for name, l := range map[string]aLease{
+			"never held":      {Lease: lease("x")},
+			"over in process": {Lease: lease("x"), err: errors.New("released")},
+		} {
+			tx := begin(t, db, sql.LevelDefault)
+			if err := s.Hold(t.Context(), tx, l); !errors.Is(err, store.ErrNotHeld) {
+				t.Errorf("%s: hold: %v, want an error that matches store.ErrNotHeld", name, err)
+			}
+			if l.err != nil {
+				continue
+			}
+			if _, err := tx.ExecContext(t.Context(), on.in(schema, `INSERT INTO S.written VALUES (1)`)); err == nil {
+				t.Errorf("%s: the transaction goes on", name)
+			}
+			tx.Commit()
 		}
-		if l.err != nil {
-			continue
+		if n := on.number(t, db, schema, `SELECT count(*) FROM S.written`); n != 0 {
+			t.Errorf("%d rows were written without a lease", n)
 		}
-		if _, err := tx.ExecContext(t.Context(), `INSERT INTO written VALUES (1)`); err == nil {
-			t.Errorf("%s: the transaction goes on", name)
-		}
-		tx.Commit()
-	}
-	var n int
-	if err := db.QueryRowContext(t.Context(), `SELECT count(*) FROM written`).Scan(&n); err != nil || n != 0 {
-		t.Errorf("%d rows were written without a lease, %v", n, err)
-	}
+	})
 }
 
 // A transaction that holds a lease and does nothing is ended by the server when the
 // lease would have been over, and the next owner gets the lock.
 func TestHoldIsBounded(t *testing.T) {
 	t.Parallel()
-	s, _ := newStore(t)
-	db := database(t, dsn(postgres))
+	s, _ := postgres.newStore(t)
+	db := postgres.handle(t)
 	l := lease("x")
 	l.TTL = 500 * time.Millisecond
 	mustAcquire(t, s, l)

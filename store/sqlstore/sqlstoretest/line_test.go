@@ -1,7 +1,6 @@
 package sqlstoretest
 
 import (
-	"context"
 	"fmt"
 	"slices"
 	"testing"
@@ -17,12 +16,15 @@ import (
 // The procedures keep the queue of waiters as package rule says, and hand the lock to
 // the same waiter.
 func TestLineFollowsTheRule(t *testing.T) {
-	p := newProcedures(t, nil)
-	steps := lineSteps(1, 25)
-	rapid.Check(t, func(t *rapid.T) {
-		if err := p.line(steps.Draw(t, "steps")); err != nil {
-			t.Fatal(err)
-		}
+	everywhere(t, func(t *testing.T, on *bed) {
+		t.Parallel()
+		p := newProcedures(t, on, nil)
+		steps := lineSteps(1, 25)
+		rapid.Check(t, func(t *rapid.T) {
+			if err := p.line(steps.Draw(t, "steps")); err != nil {
+				t.Fatal(err)
+			}
+		})
 	})
 }
 
@@ -98,7 +100,7 @@ func (p *procedures) line(steps []lineStep) error {
 						r.Line[i].Expiry = max(r.Line[i].Expiry, now.Add(s.d))
 					}
 				}
-				err = p.do(`SELECT S.await($1, $2, $3, 0, 0)`, []byte(lock), owner, micros(s.d))
+				_, err = p.one("await", "verdict", []byte(lock), owner, micros(s.d), int64(0), int64(0))
 			}
 		case "release", "leave":
 			tomb := time.Duration(0)
@@ -131,21 +133,12 @@ func (p *procedures) line(steps []lineStep) error {
 
 // lineState is the lease and the places of a lock, in words.
 func (p *procedures) lineState(lock string) (string, error) {
-	rows, err := p.db.QueryContext(context.Background(), p.in(`SELECT position, owner, token, ends_in FROM S.inspect($1, 100)`), []byte(lock))
-	if err != nil {
-		return "", err
-	}
-	defer rows.Close()
+	rows, err := p.call("inspect", "position, owner, token, ends_in", []byte(lock), 100)
 	text := ""
-	for rows.Next() {
-		var position, token, left int64
-		var owner string
-		if err := rows.Scan(&position, &owner, &token, &left); err != nil {
-			return "", err
-		}
-		text += fmt.Sprintf("%d %s %d %v; ", position, owner, token, time.Duration(left)*time.Microsecond)
+	for _, row := range rows {
+		text += fmt.Sprintf("%s %s %s %v; ", row[0], row[1], row[2], span(row[3]))
 	}
-	return text, rows.Err()
+	return text, err
 }
 
 func ruleState(r rule.Record, now clock.Instant) string {

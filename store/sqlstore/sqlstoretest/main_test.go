@@ -4,19 +4,14 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"sync"
 	"testing"
 
 	"go.uber.org/goleak"
-
-	"github.com/leasehold-dev/leasehold/internal/testenv/sqltest"
 )
 
-// postgres is the server of most tests of this binary. Each test has a schema of its
-// own in it.
-var postgres *sqltest.Server
-
 func TestMain(m *testing.M) {
-	code := withServer(m)
+	code := withServers(m)
 	if code == 0 {
 		if err := goleak.Find(); err != nil {
 			fmt.Fprintln(os.Stderr, err)
@@ -26,13 +21,32 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-func withServer(m *testing.M) int {
+func withServers(m *testing.M) (code int) {
 	flag.Parse()
-	var err error
-	if postgres, err = sqltest.LaunchPostgreSQL("max_connections=500"); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
+	var starting sync.WaitGroup
+	for _, on := range []*bed{postgres, mariadb} {
+		starting.Go(func() {
+			var err error
+			if on.server, err = on.launch(false); err != nil {
+				fmt.Fprintln(os.Stderr, err)
+				on.server = nil
+			}
+		})
 	}
-	defer postgres.Close()
+	starting.Wait()
+	for _, on := range []*bed{postgres, mariadb} {
+		if on.server == nil {
+			code = 1
+			continue
+		}
+		defer on.server.Close()
+	}
+	if code != 0 {
+		return code
+	}
+	// The tests wait more than they compute.
+	if err := flag.Set("test.parallel", "6"); err != nil {
+		panic(err)
+	}
 	return m.Run()
 }

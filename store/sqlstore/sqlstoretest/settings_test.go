@@ -13,10 +13,10 @@ import (
 // bytes as text, in every protocol mode of the driver.
 func TestAnyFormatOfBytes(t *testing.T) {
 	t.Parallel()
-	schema := newSchema(t, postgres)
+	schema := postgres.newSchema(t)
 	for _, mode := range []string{"exec", "simple_protocol", "cache_statement"} {
 		t.Run(mode, func(t *testing.T) {
-			s := open(t, dsn(postgres, setting("bytea_output", "escape"), setting("default_query_exec_mode", mode)), schema, sqlstore.Options{})
+			s := postgres.open(t, schema, sqlstore.Options{}, setting("bytea_output", "escape"), setting("default_query_exec_mode", mode))
 			l := lease("a\\b\x00\xff' in " + mode)
 			l.Meta = store.Holder{Purpose: `a\b'"`}.Encode()
 			mustAcquire(t, s, l)
@@ -40,62 +40,61 @@ func TestAnyFormatOfBytes(t *testing.T) {
 // A waiter blocks in the server for less than the time that the server gives to a
 // statement, so it is not cancelled and does not lose its place.
 func TestStatementTimeout(t *testing.T) {
-	t.Parallel()
-	schema := newSchema(t, postgres)
-	s := open(t, dsn(postgres, setting("statement_timeout", "1500")), schema, sqlstore.Options{})
-	db := database(t, dsn(postgres))
-	l := lease("x")
-	mustAcquire(t, s, l)
-	first := wait(t, s, lease("x"))
-	eventually(t, "the first waiter has its place", func() bool { return len(inspect(t, s, "x").Queue) == 1 })
-	second := lease("x")
-	second.TTL = 12 * time.Second // long enough to block for two seconds, and refreshed after 1.5 s
-	w := wait(t, s, second)
-	end := func() (ends int64) {
-		if err := db.QueryRowContext(t.Context(), `SELECT coalesce(max(ends), 0) FROM `+schema+`.places WHERE owner = $1`, second.Owner).Scan(&ends); err != nil {
-			t.Fatal(err)
+	everywhere(t, func(t *testing.T, on *bed) {
+		t.Parallel()
+		schema := on.newSchema(t)
+		s := on.open(t, schema, sqlstore.Options{}, on.statementTimeout)
+		db := on.handle(t)
+		l := lease("x")
+		mustAcquire(t, s, l)
+		first := wait(t, s, lease("x"))
+		eventually(t, "the first waiter has its place", func() bool { return len(inspect(t, s, "x").Queue) == 1 })
+		second := lease("x")
+		second.TTL = 12 * time.Second // long enough to block for two seconds, and refreshed after 1.5 s
+		w := wait(t, s, second)
+		end := func() int64 {
+			return on.number(t, db, schema, `SELECT coalesce(max(ends), 0) FROM S.places WHERE owner = ?`, second.Owner)
 		}
-		return ends
-	}
-	eventually(t, "the second waiter has its place", func() bool { return end() != 0 })
-	made := end()
-	eventually(t, "the place is refreshed", func() bool { return end() > made })
-	if w.troubled() {
-		t.Error("the second waiter was told of trouble")
-	}
-	mustRelease(t, s, l)
-	first.granted(t)
-	mustRelease(t, s, first.r.Lease)
-	w.granted(t)
+		eventually(t, "the second waiter has its place", func() bool { return end() != 0 })
+		made := end()
+		eventually(t, "the place is refreshed", func() bool { return end() > made })
+		if w.troubled() {
+			t.Error("the second waiter was told of trouble")
+		}
+		mustRelease(t, s, l)
+		first.granted(t)
+		mustRelease(t, s, first.r.Lease)
+		w.granted(t)
+	})
 }
 
-// A waiter goes on if lock_timeout ends its calls while a transaction holds the lease
+// A waiter goes on if the server ends its calls, since locks may not be waited for, while a transaction holds the lease
 // before it.
 func TestLockTimeout(t *testing.T) {
-	t.Parallel()
-	schema := newSchema(t, postgres)
-	s := open(t, dsn(postgres, setting("lock_timeout", "20")), schema, sqlstore.Options{Timeout: 300 * time.Millisecond})
-	db := database(t, dsn(postgres))
-	l := lease("x")
-	mustAcquire(t, s, l)
-	tx := begin(t, db, 0)
-	if err := s.Hold(t.Context(), tx, aLease{Lease: l}); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := db.ExecContext(t.Context(), `UPDATE `+schema+`.locks SET ends = 1`); err != nil {
-		t.Fatal(err)
-	}
-	w := wait(t, s, lease("x"))
-	eventually(t, "the waiter is told", func() bool {
-		select {
-		case <-w.done:
-			t.Fatalf("the wait has ended: %v", w.err)
-		default:
+	everywhere(t, func(t *testing.T, on *bed) {
+		t.Parallel()
+		schema := on.newSchema(t)
+		s := on.open(t, schema, sqlstore.Options{Timeout: 2 * time.Second}, on.lockTimeout)
+		db := on.handle(t)
+		l := lease("x")
+		mustAcquire(t, s, l)
+		tx := begin(t, db, 0)
+		if err := s.Hold(t.Context(), tx, aLease{Lease: l}); err != nil {
+			t.Fatal(err)
 		}
-		return w.troubled()
+		on.exec(t, db, schema, `UPDATE S.locks SET ends = 1`)
+		w := wait(t, s, lease("x"))
+		eventually(t, "the waiter is told", func() bool {
+			select {
+			case <-w.done:
+				t.Fatalf("the wait has ended: %v", w.err)
+			default:
+			}
+			return w.troubled()
+		})
+		if err := tx.Commit(); err != nil {
+			t.Fatal(err)
+		}
+		w.granted(t)
 	})
-	if err := tx.Commit(); err != nil {
-		t.Fatal(err)
-	}
-	w.granted(t)
 }

@@ -30,8 +30,8 @@ func TestURL(t *testing.T) {
 			t.Errorf("%q: %v", wrong, err)
 		}
 	}
-	schema := newSchema(t, postgres)
-	s, err := store.Open(t.Context(), dsn(postgres, "schema="+schema), nil)
+	schema := postgres.newSchema(t)
+	s, err := store.Open(t.Context(), postgres.dsn("schema="+schema), nil)
 	if err != nil {
 		t.Fatal(err)
 	}

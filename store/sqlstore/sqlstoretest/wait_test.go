@@ -129,77 +129,71 @@ func (l *logged) String() string {
 // A waiter blocks in the server while another holds the lock, and is woken by the
 // release. It does not poll, however long that takes.
 func TestWaitersAreWoken(t *testing.T) {
-	t.Parallel()
-	s, schema := newStore(t)
-	db := database(t, dsn(postgres))
-	first := lease("x")
-	holder := wait(t, s, lease("x"))
-	holder.granted(t)
-	second := wait(t, s, first)
-	eventually(t, "the second has its place", func() bool { return len(inspect(t, s, "x").Queue) == 1 })
-	third := wait(t, s, lease("x"))
-	// The first lease was granted while the lock was free, so it has no signal until
-	// the holder learns, when it renews, that somebody waits.
-	eventually(t, "two waiters", func() bool { return len(inspect(t, s, "x").Queue) == 2 })
-	if err := s.Renew(t.Context(), []store.Lease{holder.r.Lease})[0]; err != nil {
-		t.Fatal(err)
-	}
-	blocked := func(want int) {
-		t.Helper()
-		eventually(t, "waiters block in the server", func() bool {
-			var n int
-			err := db.QueryRowContext(t.Context(), `SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'advisory' AND query LIKE $1`, "%"+schema+".await(%").Scan(&n)
-			if err != nil {
-				t.Fatal(err)
-			}
-			return n == want
-		})
-	}
-	blocked(2)
-	mustRelease(t, s, holder.r.Lease)
-	second.granted(t)
-	blocked(1)
-	mustRelease(t, s, second.r.Lease)
-	third.granted(t)
-	mustRelease(t, s, third.r.Lease)
-	// No session keeps a signal.
-	eventually(t, "no signal is left", func() bool {
-		var n int
-		err := db.QueryRowContext(t.Context(), `SELECT count(*) FROM pg_locks l JOIN pg_stat_activity a USING (pid)
-			WHERE l.locktype = 'advisory' AND a.query LIKE $1`, "%"+schema+".%").Scan(&n)
-		if err != nil {
+	everywhere(t, func(t *testing.T, on *bed) {
+		t.Parallel()
+		s, schema := on.newStore(t)
+		db := on.handle(t)
+		first := lease("x")
+		holder := wait(t, s, lease("x"))
+		holder.granted(t)
+		second := wait(t, s, first)
+		eventually(t, "the second has its place", func() bool { return len(inspect(t, s, "x").Queue) == 1 })
+		third := wait(t, s, lease("x"))
+		// The first lease was granted while the lock was free, so it has no signal until
+		// the holder learns, when it renews, that somebody waits.
+		eventually(t, "two waiters", func() bool { return len(inspect(t, s, "x").Queue) == 2 })
+		if err := s.Renew(t.Context(), []store.Lease{holder.r.Lease})[0]; err != nil {
 			t.Fatal(err)
 		}
-		return n == 0
+		blocked := func(want int64) {
+			t.Helper()
+			eventually(t, "waiters block in the server", func() bool {
+				return on.number(t, db, schema, on.blocked) == want
+			})
+		}
+		blocked(2)
+		signals := []int64{
+			on.number(t, db, schema, "SELECT `signal` FROM S.locks"),
+			on.number(t, db, schema, "SELECT MIN(`signal`) FROM S.places"), on.number(t, db, schema, "SELECT MAX(`signal`) FROM S.places"),
+		}
+		mustRelease(t, s, holder.r.Lease)
+		second.granted(t)
+		blocked(1)
+		mustRelease(t, s, second.r.Lease)
+		third.granted(t)
+		mustRelease(t, s, third.r.Lease)
+		// No session keeps a signal.
+		for _, signal := range signals {
+			eventually(t, "no signal is left", func() bool { return on.number(t, db, schema, on.free, signal) == 1 })
+		}
 	})
 }
 
 // A waiter that found no connection for itself polls, and takes one later.
 func TestWaiterFindsAConnectionLater(t *testing.T) {
-	t.Parallel()
-	schema := newSchema(t, postgres)
-	s := open(t, dsn(postgres), schema, sqlstore.Options{Connections: 1})
-	db := database(t, dsn(postgres))
-	for _, name := range []string{"a", "b"} {
-		mustAcquire(t, s, lease(name))
-	}
-	first := wait(t, s, lease("a")) // it has the only connection
-	eventually(t, "the first waiter has its place", func() bool { return len(inspect(t, s, "a").Queue) == 1 })
-	l := lease("b")
-	second := wait(t, s, l)
-	signal := func() (n int64) {
-		if err := db.QueryRowContext(t.Context(), "SELECT coalesce(max(signal), 0) FROM "+schema+".places WHERE owner = $1", l.Owner).Scan(&n); err != nil {
-			t.Fatal(err)
+	everywhere(t, func(t *testing.T, on *bed) {
+		t.Parallel()
+		schema := on.newSchema(t)
+		s := on.open(t, schema, sqlstore.Options{Connections: 1})
+		db := on.handle(t)
+		for _, name := range []string{"a", "b"} {
+			mustAcquire(t, s, lease(name))
 		}
-		return n
-	}
-	eventually(t, "the second waiter has its place", func() bool { return len(inspect(t, s, "b").Queue) == 1 })
-	if signal() != 0 {
-		t.Error("the second waiter has a connection, while one is allowed")
-	}
-	first.cancel()
-	<-first.done
-	eventually(t, "the second waiter has a connection", func() bool { return signal() != 0 })
-	second.cancel()
-	<-second.done
+		first := wait(t, s, lease("a")) // it has the only connection
+		eventually(t, "the first waiter has its place", func() bool { return len(inspect(t, s, "a").Queue) == 1 })
+		l := lease("b")
+		second := wait(t, s, l)
+		signal := func() int64 {
+			return on.number(t, db, schema, "SELECT COALESCE(MAX(`signal`), 0) FROM S.places WHERE owner = ?", l.Owner)
+		}
+		eventually(t, "the second waiter has its place", func() bool { return len(inspect(t, s, "b").Queue) == 1 })
+		if signal() != 0 {
+			t.Error("the second waiter has a connection, while one is allowed")
+		}
+		first.cancel()
+		<-first.done
+		eventually(t, "the second waiter has a connection", func() bool { return signal() != 0 })
+		second.cancel()
+		<-second.done
+	})
 }

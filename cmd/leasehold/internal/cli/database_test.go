@@ -4,24 +4,44 @@ package cli
 
 import (
 	"fmt"
-	"net/url"
 	"strings"
 	"testing"
 
 	"github.com/leasehold-dev/leasehold/internal/testenv/sqltest"
 )
 
-// The commands work on a PostgreSQL: the schema is installed for a role, which then
+// The commands work on a database: the schema is installed for a role, which then
 // locks, lists, shows and examines.
 func TestDatabase(t *testing.T) {
-	t.Parallel()
-	server, err := sqltest.LaunchPostgreSQL("fsync=on", "full_page_writes=on")
-	if err != nil {
-		t.Fatal(err)
+	for name, c := range map[string]struct {
+		launch func() (*sqltest.Server, error)
+		url    string
+		app    string
+	}{
+		"PostgreSQL": {
+			func() (*sqltest.Server, error) { return sqltest.LaunchPostgreSQL("fsync=on", "full_page_writes=on") },
+			"postgres://%s:%s@%s/postgres?sslmode=disable%s", "tester",
+		},
+		"MariaDB": {
+			func() (*sqltest.Server, error) { return sqltest.LaunchMariaDB("innodb-flush-log-at-trx-commit=1") },
+			"mariadb://%s:%s@%s/?tls=false%s", "tester@127.0.0.1",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			server, err := c.launch()
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(server.Close)
+			onDatabase(t, server, c.url, c.app)
+		})
 	}
-	t.Cleanup(server.Close)
+}
+
+func onDatabase(t *testing.T, server *sqltest.Server, url, app string) {
 	at := func(user, password, more string) string {
-		return fmt.Sprintf("LEASEHOLD_STORE=postgres://%s:%s@%s/%s?sslmode=disable%s", user, password, server.Addr, server.Database, more)
+		return "LEASEHOLD_STORE=" + fmt.Sprintf(url, user, password, server.Addr, more)
 	}
 	owner := newSite(t, at(server.User, server.Password, ""))
 
@@ -30,7 +50,7 @@ func TestDatabase(t *testing.T) {
 		t.Errorf("doctor without a schema: exit code %d:\n%s%s", code, &p.out, &p.err)
 	}
 	for range 2 {
-		p = owner.start("schema", "--grant", server.User)
+		p = owner.start("schema", "--grant", app)
 		if code := p.end(); code != 0 || !strings.Contains(p.err.String(), "version 1") {
 			t.Fatalf("schema: exit code %d: %s", code, &p.err)
 		}
@@ -56,7 +76,7 @@ func TestDatabase(t *testing.T) {
 	if code := p.end(); code != codeTrouble || strings.Contains(p.err.String(), "secretword") {
 		t.Errorf("a wrong password: exit code %d: %s", code, &p.err)
 	}
-	elsewhere := newSite(t, at(server.User, server.Password, "&schema="+url.QueryEscape("no such")))
+	elsewhere := newSite(t, at(server.User, server.Password, "&schema=no%20such"))
 	p = elsewhere.start("ls")
 	if code := p.end(); code != codeTrouble || !strings.Contains(p.err.String(), "no such") {
 		t.Errorf("a schema that cannot be: exit code %d: %s", code, &p.err)
@@ -70,6 +90,10 @@ func TestSchemaIsPrinted(t *testing.T) {
 	p := s.start("schema", "--store", "postgres:///?schema=locks", "--print", "--grant", "app")
 	if code := p.end(); code != 0 || !strings.Contains(p.out.String(), "CREATE TABLE IF NOT EXISTS locks.locks") || !strings.Contains(p.out.String(), `TO "app";`) {
 		t.Errorf("schema --print: exit code %d: %s", code, &p.err)
+	}
+	p = s.start("schema", "--store", "mysql://?schema=lock_s", "--print", "--grant", "app@10.0.0.1")
+	if code := p.end(); code != 0 || !strings.Contains(p.out.String(), "CREATE TABLE IF NOT EXISTS lock_s.locks") || !strings.Contains(p.out.String(), "GRANT EXECUTE ON `lock\\_s`.* TO 'app'@'10.0.0.1';") {
+		t.Errorf("schema --print: exit code %d: %s%s", code, &p.out, &p.err)
 	}
 	p = s.start("schema", "--print")
 	if code := p.end(); code != codeTrouble || !strings.Contains(p.err.String(), "postgres://") {

@@ -16,6 +16,7 @@ var examiners = map[string]func(ctx context.Context, url string, o doctorFlags) 
 	"redis-sentinel": examineRedis,
 	"redis-cluster":  examineCluster,
 	"postgres":       examineDatabase,
+	"mysql":          examineDatabase,
 	"memory":         func(context.Context, string, doctorFlags) ([]doctor.Finding, error) { return doctor.Memory(), nil },
 }
 

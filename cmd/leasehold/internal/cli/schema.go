@@ -18,17 +18,20 @@ func (p *program) schemaCommand() *cobra.Command {
 		Use:   "schema --store postgres://...",
 		Short: "Install the tables and procedures of a database",
 		Long: `Installs in a database what locks there need: a schema (leasehold, or the one in the
-URL) with tables and procedures. Running it again changes nothing, and upgrades an
-older version. Locks that are held stay held. A newer version is not replaced.
+URL) with tables and procedures. In MySQL and MariaDB, a schema is a database. Running
+it again changes nothing, and upgrades an older version. Locks that are held stay held.
+A newer version is not replaced.
 
 The user in the URL must be allowed to create a schema. Programs that lock should
 connect as another user, with no right but to call the procedures: --grant gives it
-to a role.
+to a role, which in MySQL and MariaDB is a USER or USER@HOST.
 
-With --print it prints the SQL and connects to nothing. Run the SQL in one transaction,
-for example with a migration tool.`,
+With --print it prints the SQL and connects to nothing. Run it with a migration tool or
+the client of the database: for PostgreSQL in one transaction, for MySQL and MariaDB with
+one that knows DELIMITER.`,
 		Example: `  leasehold schema --store postgres://owner@db/app --grant app
-  leasehold schema --store postgres:///?schema=locks --print > 0042_locks.sql`,
+  leasehold schema --store postgres:///?schema=locks --print > 0042_locks.sql
+  leasehold schema --store mysql:// --print | mysql --host db --user root`,
 		Args: func(c *cobra.Command, args []string) error {
 			if len(args) > 0 {
 				return usage(c, "it takes no arguments")
@@ -49,8 +52,8 @@ func (p *program) schema(c *cobra.Command, show bool, roles []string) error {
 	if err != nil {
 		return err
 	}
-	if !slices.Contains(s.names, postgresqlScheme.names[0]) {
-		return usage(c, "only a database has a schema: give --store postgres://...")
+	if !slices.Contains(postgresqlScheme.names, s.names[0]) && !slices.Contains(mysqlScheme.names, s.names[0]) {
+		return usage(c, "only a database has a schema: give --store postgres://... or mysql://...")
 	}
 	d, err := sqlstore.ParseURL(url)
 	if err != nil {

@@ -152,8 +152,8 @@ var advice = map[Code]string{
 	FileNotLogged:       "No action is needed: the first use changes it. Find out which other program opens the file.",
 	FileMissing:         "No action is needed.",
 	DatabaseUnusable:    "Fix what is reported. If tables or rights are missing, run \"leasehold schema\".",
-	DatabaseNotDurable:  "Set fsync and full_page_writes on, and make the standbys synchronous (synchronous_standby_names), or check the tokens where the data lives.",
-	DatabasePooled:      "Connect to the server itself, or to a pool with pool_mode=session. Locks are safe as it is.",
+	DatabaseNotDurable:  "In PostgreSQL, set fsync and full_page_writes on, and make the standbys synchronous (synchronous_standby_names). In MySQL, set innodb_flush_log_at_trx_commit and sync_binlog to 1 and innodb_doublewrite on; a failover can lose grants there. Or check the tokens where the data lives.",
+	DatabasePooled:      "Connect to the server itself, or to a pool that keeps sessions (pool_mode=session in PgBouncer). Locks are safe as it is.",
 	DatabaseNewer:       "No action is needed. Upgrade this program when convenient.",
 	MemoryOnly:          "Between processes use \"file\", between machines a server.",
 }

@@ -16,7 +16,7 @@ var databaseCases = []struct {
 }{
 	{sqlstore.Examination{Unusable: errors.New("no route")}, Error, DatabaseUnusable, "no route"},
 	{sqlstore.Examination{Known: true, Why: "fsync is off"}, Warning, DatabaseNotDurable, "fsync is off"},
-	{sqlstore.Examination{Known: true, Server: sqlstore.Server{Pooled: true}}, Warning, DatabasePooled, "poll"},
+	{sqlstore.Examination{Known: true, Server: sqlstore.Server{Polled: "a pooler"}}, Warning, DatabasePooled, "poll"},
 	{sqlstore.Examination{Known: true, Server: sqlstore.Server{Version: 1000, Oldest: 1}}, Info, DatabaseNewer, "1000"},
 }
 

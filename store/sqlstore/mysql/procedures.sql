@@ -1,0 +1,319 @@
+-- The procedures. Each call is one transaction. No row stays locked after it, except
+-- by hold. The answer is given after the commit, so that an answer counts. A procedure
+-- that decides reads the clock after it has locked the row. The server decides whether
+-- a commit waits for the disk: p_durable has no effect.
+
+-- ask makes one request. With p_wait an owner that is refused gets a place, or has
+-- it refreshed, and the session takes p_signal.
+CREATE PROCEDURE @schema@.ask(p_name VARBINARY(1024), p_owner VARBINARY(256), p_attempt VARBINARY(256), p_meta VARBINARY(4096), p_ttl BIGINT, p_spare INT,
+  p_wait BOOLEAN, p_barge BOOLEAN, p_durable BOOLEAN, p_signal BIGINT)
+BEGIN
+  DECLARE strong, l_line, had_line, is_buried, a_refreshed BOOLEAN DEFAULT FALSE;
+  DECLARE at, l_token, l_granted, l_ends, l_signal, l_buried, a_ends_in, a_ahead BIGINT; DECLARE l_spare, a_position INT;
+  DECLARE l_owner, l_made, a_owner VARBINARY(256); DECLARE l_meta, a_meta VARBINARY(4096); DECLARE verdict VARBINARY(8);
+  DECLARE EXIT HANDLER FOR SQLEXCEPTION BEGIN ROLLBACK; RESIGNAL; END;
+  CALL begin_step();
+  SELECT token, owner, meta, ends, `signal`, line, buried INTO l_token, l_owner, l_meta, l_ends, l_signal, l_line, l_buried FROM locks WHERE name = p_name;
+  SET at = @clock@;
+  SET strong = l_owner IS NULL OR l_owner = p_owner OR l_ends <= at;
+  IF strong OR p_wait OR l_buried > at THEN
+    CALL locked(p_name, p_owner, TRUE, strong, at, l_token, l_owner, l_made, l_meta, l_granted, l_spare, l_ends, l_signal, l_line, l_buried);
+    IF l_buried > at THEN CALL look_for_tomb(p_name, p_owner, p_attempt, at, is_buried); END IF;
+    IF is_buried THEN
+      SET verdict = 'buried';
+    ELSE
+      IF strong AND (NOT p_barge OR NOT p_wait) THEN
+        CALL settled(p_name, at, p_owner, l_token, l_owner, l_made, l_meta, l_granted, l_spare, l_ends, l_signal, l_line);
+      ELSEIF l_ends <= at THEN
+        SET l_owner = NULL;
+      END IF;
+      IF l_owner = p_owner THEN
+        SET verdict = 'again';
+        IF p_attempt <> '' AND p_attempt <> l_made THEN SET l_made = ''; END IF;
+        SET l_ends = GREATEST(l_ends, at + p_ttl);
+      ELSEIF l_owner IS NULL AND (p_barge OR NOT p_wait OR NOT l_line OR NOT EXISTS (
+          SELECT 1 FROM places p WHERE p.name = p_name AND p.owner <> p_owner AND p.ends > at AND p.seq <
+            COALESCE((SELECT MAX(q.seq) FROM places q WHERE q.name = p_name AND q.owner = p_owner), 9223372036854775807))) THEN
+        SET verdict = 'granted';
+        IF l_line THEN DELETE FROM places WHERE name = p_name AND owner = p_owner; END IF;
+        CALL drawn(p_spare, at, l_token, l_granted, l_spare);
+        SET l_owner = p_owner, l_made = p_attempt, l_meta = p_meta, l_ends = at + p_ttl, l_signal = 0;
+      ELSEIF p_wait THEN
+        IF p_signal <> 0 AND NOT COALESCE(GET_LOCK(CONCAT('leasehold ', p_signal), 0), FALSE) THEN SET p_signal = 0; END IF;
+        UPDATE places SET ends = GREATEST(ends, at + p_ttl), attempt = p_attempt, meta = p_meta, spare = p_spare, barge = p_barge,
+          `signal` = p_signal WHERE name = p_name AND owner = p_owner AND ends > at;
+        IF NOT EXISTS (SELECT 1 FROM places WHERE name = p_name AND owner = p_owner AND ends > at) THEN
+          DELETE FROM places WHERE name = p_name AND owner = p_owner;
+          INSERT INTO places (name, owner, attempt, meta, spare, barge, ends, `signal`)
+          VALUES (p_name, p_owner, p_attempt, p_meta, p_spare, p_barge, at + p_ttl, p_signal);
+        END IF;
+        SET had_line = l_line, l_line = TRUE, a_refreshed = TRUE;
+      END IF;
+      IF strong THEN
+        CALL kept(p_name, l_token, l_owner, l_made, l_meta, l_granted, l_spare, l_ends, l_signal, l_line, l_buried);
+      ELSEIF l_line AND NOT had_line THEN
+        UPDATE locks SET line = TRUE WHERE name = p_name;
+      END IF;
+    END IF;
+  END IF;
+  IF verdict IS NULL THEN
+    SET verdict = 'busy', l_spare = 0, l_granted = NULL;
+    CALL refused(p_name, p_owner, at, l_owner, l_meta, l_ends, l_signal, l_line, a_owner, a_meta, a_ends_in, a_position, a_ahead);
+  ELSEIF verdict = 'buried' THEN
+    SET l_spare = 0, l_granted = NULL;
+  ELSE
+    SET a_ends_in = l_ends - at;
+  END IF;
+  COMMIT;
+  SELECT verdict, l_granted AS token, l_spare AS spare, a_ends_in AS ends_in, a_owner AS owner, HEX(a_meta) AS meta, a_position AS position, a_ahead AS ahead,
+    FALSE AS waited, a_refreshed AS refreshed, at, CONNECTION_ID() AS session;
+END $$
+
+-- await looks whether a waiter has been handed the lock. If not, and if p_block is
+-- positive, it first waits until the session of the one before it gives its signal:
+-- because it released the lock or left the line, or because it is gone. The signal
+-- is a hint, and the rows decide. No transaction is open meanwhile. It waits for at
+-- most p_block microseconds, and not beyond the end of the lease that it waits for.
+-- p_signal replaces the signal of the place: the session takes it if that is a new one.
+CREATE PROCEDURE @schema@.await(p_name VARBINARY(1024), p_owner VARBINARY(256), p_ttl BIGINT, p_block BIGINT, p_signal BIGINT)
+BEGIN
+  DECLARE strong, signalled, l_line, a_waited, a_refreshed BOOLEAN DEFAULT FALSE;
+  DECLARE at, l_token, l_granted, l_ends, l_signal, l_buried, q_seq, q_ends, q_signal, a_ends_in, a_ahead BIGINT; DECLARE l_spare, a_position INT;
+  DECLARE l_owner, l_made, a_owner VARBINARY(256); DECLARE l_meta, a_meta VARBINARY(4096); DECLARE verdict VARBINARY(8);
+  DECLARE EXIT HANDLER FOR SQLEXCEPTION BEGIN ROLLBACK; RESIGNAL; END;
+  looks: LOOP
+    CALL begin_step();
+    SET l_token = NULL, q_seq = NULL;
+    SELECT token, owner, meta, granted, spare, ends, `signal`, line INTO l_token, l_owner, l_meta, l_granted, l_spare, l_ends, l_signal, l_line FROM locks WHERE name = p_name;
+    SELECT seq, ends, `signal` INTO q_seq, q_ends, q_signal FROM places WHERE name = p_name AND owner = p_owner;
+    SET at = @clock@;
+    IF q_seq IS NULL OR l_owner IS NULL OR l_ends <= at OR p_block <= 0 THEN LEAVE looks; END IF;
+    CALL refused(p_name, p_owner, at, l_owner, l_meta, l_ends, l_signal, l_line, a_owner, a_meta, a_ends_in, a_position, a_ahead);
+    IF a_ahead = 0 THEN LEAVE looks; END IF;
+    COMMIT;
+    IF a_position = 1 THEN SET p_block = LEAST(p_block, l_ends - at); END IF;
+    /*M!100600 IF @@SESSION.max_statement_time > 0 THEN SET p_block = LEAST(p_block, @@SESSION.max_statement_time * 500000); END IF; */
+    SET a_waited = TRUE, signalled = COALESCE(GET_LOCK(CONCAT('leasehold ', a_ahead), p_block / 1000000), FALSE);
+    IF signalled THEN DO RELEASE_LOCK(CONCAT('leasehold ', a_ahead)); END IF;
+    SET p_block = 0;
+  END LOOP;
+
+  IF l_owner = p_owner AND l_ends > at THEN
+    SET verdict = 'again';
+  ELSEIF NOT signalled AND q_ends - at > p_ttl - p_ttl DIV 8 AND q_signal = p_signal AND l_owner IS NOT NULL AND l_ends > at THEN
+    SET verdict = 'busy'; -- most looks need to write nothing
+  ELSE
+    SET strong = l_owner IS NULL OR l_ends <= at;
+    CALL locked(p_name, NULL, FALSE, strong, at, l_token, l_owner, l_made, l_meta, l_granted, l_spare, l_ends, l_signal, l_line, l_buried);
+    IF l_token IS NOT NULL AND strong THEN
+      CALL settled(p_name, at, p_owner, l_token, l_owner, l_made, l_meta, l_granted, l_spare, l_ends, l_signal, l_line);
+      CALL kept(p_name, l_token, l_owner, l_made, l_meta, l_granted, l_spare, l_ends, l_signal, l_line, l_buried);
+    END IF;
+    IF l_owner = p_owner AND l_ends > at THEN
+      SET verdict = 'again';
+    ELSEIF NOT EXISTS (SELECT 1 FROM places WHERE name = p_name AND owner = p_owner AND ends > at) THEN
+      SET verdict = 'gone';
+    ELSE
+      IF p_signal <> 0 AND NOT q_signal <=> p_signal AND NOT COALESCE(GET_LOCK(CONCAT('leasehold ', p_signal), 0), FALSE) THEN SET p_signal = 0; END IF;
+      UPDATE places SET ends = GREATEST(ends, at + p_ttl), `signal` = p_signal WHERE name = p_name AND owner = p_owner AND ends > at;
+      SET verdict = 'busy', a_refreshed = TRUE;
+    END IF;
+  END IF;
+  IF verdict = 'again' THEN
+    SET a_ends_in = l_ends - at, a_owner = NULL, a_meta = NULL;
+  ELSE
+    SET l_granted = NULL, l_spare = 0;
+    IF verdict = 'busy' THEN
+      CALL refused(p_name, p_owner, at, l_owner, l_meta, l_ends, l_signal, l_line, a_owner, a_meta, a_ends_in, a_position, a_ahead);
+    END IF;
+  END IF;
+  COMMIT;
+  SELECT verdict, l_granted AS token, l_spare AS spare, a_ends_in AS ends_in, a_owner AS owner, HEX(a_meta) AS meta, a_position AS position, a_ahead AS ahead,
+    a_waited AS waited, a_refreshed AS refreshed, at, CONNECTION_ID() AS session;
+END $$
+
+-- release ends the owner's lease, or its place, and hands the lock on. It leaves
+-- alone a lease that another attempt of the owner made, or, with p_undo, one that
+-- another attempt has joined. If p_tomb is positive, the attempt is then refused for
+-- that long, if it had no lease or if p_always is set: a request of its own may yet
+-- arrive. If p_signal is not 0, the session took it before and gives it now.
+CREATE PROCEDURE @schema@.release(p_name VARBINARY(1024), p_owner VARBINARY(256), p_attempt VARBINARY(256), p_undo BOOLEAN, p_tomb BIGINT, p_always BOOLEAN, p_signal BIGINT)
+BEGIN
+  DECLARE strong, done, l_line BOOLEAN DEFAULT FALSE;
+  DECLARE at, l_token, l_granted, l_ends, l_signal, l_buried BIGINT; DECLARE l_spare INT;
+  DECLARE l_owner, l_made VARBINARY(256); DECLARE l_meta VARBINARY(4096);
+  DECLARE EXIT HANDLER FOR SQLEXCEPTION BEGIN ROLLBACK; RESIGNAL; END;
+  CALL begin_step();
+  SELECT owner, ends INTO l_owner, l_ends FROM locks WHERE name = p_name;
+  SET at = @clock@;
+  SET strong = l_owner IS NULL OR l_owner = p_owner OR l_ends <= at;
+  CALL locked(p_name, p_owner, p_tomb > 0, strong, at, l_token, l_owner, l_made, l_meta, l_granted, l_spare, l_ends, l_signal, l_line, l_buried);
+  IF l_token IS NOT NULL THEN
+    SET done = COALESCE(l_owner = p_owner AND l_ends > at, FALSE)
+      AND (p_attempt = '' OR l_made = p_attempt OR l_made = '' AND NOT p_undo);
+    IF done THEN SET l_ends = at; END IF;
+    IF l_line THEN DELETE FROM places WHERE name = p_name AND owner = p_owner; END IF;
+    IF p_tomb > 0 AND (p_always OR NOT done) THEN
+      INSERT INTO tombs (name, owner, ends) VALUES (p_name, IF(p_attempt = '', p_owner, CONCAT(p_owner, ' ', p_attempt)), at + p_tomb)
+        ON DUPLICATE KEY UPDATE ends = GREATEST(ends, at + p_tomb);
+      SET l_buried = GREATEST(l_buried, at + p_tomb);
+      UPDATE locks SET buried = l_buried WHERE name = p_name;
+    END IF;
+    IF strong THEN
+      CALL settled(p_name, at, p_owner, l_token, l_owner, l_made, l_meta, l_granted, l_spare, l_ends, l_signal, l_line);
+      CALL kept(p_name, l_token, l_owner, l_made, l_meta, l_granted, l_spare, l_ends, l_signal, l_line, l_buried);
+    END IF;
+  END IF;
+  COMMIT;
+  IF p_signal <> 0 THEN DO RELEASE_LOCK(CONCAT('leasehold ', p_signal)); END IF;
+  SELECT done, at, CONNECTION_ID() AS session;
+END $$
+
+-- renew makes leases last at least their TTLs. The lists are separated by spaces;
+-- names are in hexadecimal and in the order of the names, so that sessions do not wait
+-- for each other in a circle. The answer has a letter for each, in the same order: f,
+-- not held; t, renewed; w, renewed, and waiters wait for a signal that nobody took.
+CREATE PROCEDURE @schema@.renew(p_names LONGTEXT CHARACTER SET ascii, p_owners LONGTEXT CHARACTER SET ascii, p_ttls LONGTEXT CHARACTER SET ascii, p_durable BOOLEAN)
+BEGIN
+  DECLARE held LONGTEXT CHARACTER SET ascii DEFAULT '';
+  DECLARE at, l_ends, l_signal BIGINT; DECLARE l_line BOOLEAN;
+  DECLARE l_name VARBINARY(1024); DECLARE l_owner, o_owner VARBINARY(256);
+  DECLARE EXIT HANDLER FOR SQLEXCEPTION BEGIN ROLLBACK; RESIGNAL; END;
+  CALL begin_step();
+  WHILE p_names <> '' DO
+    SET l_name = UNHEX(SUBSTRING_INDEX(p_names, ' ', 1)), o_owner = SUBSTRING_INDEX(p_owners, ' ', 1), l_owner = NULL;
+    SELECT owner, ends, `signal`, line INTO l_owner, l_ends, l_signal, l_line FROM locks WHERE name = l_name FOR UPDATE;
+    SET at = @clock@;
+    IF l_owner = o_owner AND l_ends > at THEN
+      UPDATE locks SET ends = GREATEST(ends, at + SUBSTRING_INDEX(p_ttls, ' ', 1)) WHERE name = l_name;
+      SET held = CONCAT(held, IF(l_line AND l_signal = 0, 'w', 't'));
+    ELSE
+      SET held = CONCAT(held, 'f');
+    END IF;
+    SET p_names = SUBSTRING(p_names, CHAR_LENGTH(SUBSTRING_INDEX(p_names, ' ', 1)) + 2);
+    SET p_owners = SUBSTRING(p_owners, CHAR_LENGTH(SUBSTRING_INDEX(p_owners, ' ', 1)) + 2);
+    SET p_ttls = SUBSTRING(p_ttls, CHAR_LENGTH(SUBSTRING_INDEX(p_ttls, ' ', 1)) + 2);
+  END WHILE;
+  SET at = @clock@;
+  COMMIT;
+  SELECT held, at;
+END $$
+
+-- take_signal makes the session take p_signal for the owner's lease, so that the
+-- next waiter can wait for it.
+CREATE PROCEDURE @schema@.take_signal(p_name VARBINARY(1024), p_owner VARBINARY(256), p_signal BIGINT)
+BEGIN
+  DECLARE taken BOOLEAN DEFAULT FALSE; DECLARE at BIGINT;
+  DECLARE EXIT HANDLER FOR SQLEXCEPTION BEGIN ROLLBACK; RESIGNAL; END;
+  CALL begin_step();
+  IF GET_LOCK(CONCAT('leasehold ', p_signal), 0) THEN
+    SET at = @clock@;
+    UPDATE locks SET `signal` = p_signal WHERE name = p_name AND owner = p_owner AND `signal` = 0 AND ends > at;
+    SET taken = ROW_COUNT() = 1;
+    IF NOT taken THEN DO RELEASE_LOCK(CONCAT('leasehold ', p_signal)); END IF;
+  END IF;
+  COMMIT;
+  SELECT taken, CONNECTION_ID() AS session;
+END $$
+
+-- reserve reserves up to p_count tokens above p_above for the owner's lease.
+CREATE PROCEDURE @schema@.reserve(p_name VARBINARY(1024), p_owner VARBINARY(256), p_above BIGINT, p_count INT, p_durable BOOLEAN)
+BEGIN
+  DECLARE held, waiting, l_line BOOLEAN DEFAULT FALSE; DECLARE at, l_token, l_ends, r_token BIGINT; DECLARE r_count INT;
+  DECLARE l_owner VARBINARY(256);
+  DECLARE EXIT HANDLER FOR SQLEXCEPTION BEGIN ROLLBACK; RESIGNAL; END;
+  CALL begin_step();
+  SELECT token, owner, ends, line INTO l_token, l_owner, l_ends, l_line FROM locks WHERE name = p_name FOR UPDATE;
+  SET at = @clock@;
+  SET held = COALESCE(l_owner = p_owner AND l_ends > at, FALSE);
+  IF held THEN
+    SET r_token = GREATEST(GREATEST(l_token, p_above) + 1, at);
+    SET r_count = LEAST(p_count, GREATEST(1, at + 1000001 - r_token));
+    UPDATE locks SET token = r_token + r_count - 1 WHERE name = p_name;
+    SET waiting = l_line AND EXISTS (SELECT 1 FROM places p WHERE p.name = p_name AND p.ends > at);
+  END IF;
+  COMMIT;
+  SELECT held, r_token AS token, r_count AS count, waiting, at;
+END $$
+
+-- inspect returns the lease of a lock, with position 0, and the places of its
+-- waiters. A free lock without waiters has no row. It works on a replica, too. A
+-- session without autocommit may have a transaction open that sees an older state.
+CREATE PROCEDURE @schema@.inspect(p_name VARBINARY(1024), p_most INT)
+BEGIN
+  DECLARE at BIGINT DEFAULT @clock@;
+  COMMIT;
+  SELECT 0 AS position, owner, HEX(meta) AS meta, granted AS token, ends - at AS ends_in FROM locks WHERE name = p_name AND owner IS NOT NULL AND ends > at
+  UNION ALL
+  (SELECT ROW_NUMBER() OVER (ORDER BY seq), owner, HEX(meta), 0, ends - at FROM places WHERE name = p_name AND ends > at ORDER BY seq LIMIT p_most)
+  ORDER BY position;
+  COMMIT;
+END $$
+
+-- list returns the locks that are held, whose names start with p_prefix and follow
+-- p_after, in the order of their names.
+CREATE PROCEDURE @schema@.list(p_prefix VARBINARY(1024), p_after VARBINARY(1024), p_most INT)
+BEGIN
+  DECLARE at BIGINT DEFAULT @clock@;
+  COMMIT;
+  SELECT HEX(l.name) AS name, l.owner, HEX(l.meta) AS meta, l.granted AS token, l.ends - at AS ends_in FROM locks l
+    WHERE l.name >= p_prefix AND l.name > p_after AND SUBSTRING(l.name, 1, LENGTH(p_prefix)) = p_prefix
+      AND l.owner IS NOT NULL AND l.ends > at ORDER BY l.name LIMIT p_most;
+  COMMIT;
+END $$
+
+-- hold checks, inside a transaction of the caller's, that nobody has been granted the
+-- lock after the owner, who has not released it, and keeps it so until that
+-- transaction ends. The lease can be renewed meanwhile. If another owner has the lock,
+-- the transaction is undone, and nothing more can be written in it.
+CREATE PROCEDURE @schema@.hold(p_name VARBINARY(1024), p_owner VARBINARY(256))
+BEGIN
+  DECLARE present VARBINARY(256);
+  DECLARE EXIT HANDLER FOR SQLEXCEPTION BEGIN ROLLBACK; START TRANSACTION READ ONLY; RESIGNAL; END;
+  SELECT owner INTO present FROM owners WHERE name = p_name LOCK IN SHARE MODE;
+  IF present IS NULL OR present <> p_owner THEN
+    SIGNAL SQLSTATE 'LH002' SET MESSAGE_TEXT = 'the lease of this owner is over, so this transaction cannot be committed';
+  END IF;
+  SELECT 1;
+END $$
+
+-- sweep forgets locks that have been free for a day and whose tokens are behind the
+-- clock, and what has ended. It passes over rows that are in use, and commits now and
+-- then.
+CREATE PROCEDURE @schema@.sweep(p_most INT)
+BEGIN
+  DECLARE past BIGINT DEFAULT @clock@ - 86400000000; DECLARE n INT DEFAULT 0; DECLARE found BOOLEAN;
+  DECLARE l_name VARBINARY(1024);
+  DECLARE old CURSOR FOR SELECT l.name FROM locks l WHERE l.ends < past AND l.buried < past AND l.token < past
+    AND NOT EXISTS (SELECT 1 FROM places p WHERE p.name = l.name) LIMIT p_most;
+  DECLARE EXIT HANDLER FOR SQLEXCEPTION BEGIN ROLLBACK; RESIGNAL; END;
+  BEGIN
+    DECLARE EXIT HANDLER FOR NOT FOUND BEGIN END;
+    OPEN old;
+    LOOP
+      FETCH old INTO l_name;
+      IF n % 100 = 0 THEN CALL begin_step(); END IF;
+      SET n = n + 1;
+      SELECT COUNT(*) INTO found FROM owners WHERE name = l_name FOR UPDATE SKIP LOCKED;
+      IF found THEN
+        DELETE FROM locks WHERE name = l_name AND ends < past AND buried < past AND token < past
+          AND NOT EXISTS (SELECT 1 FROM places p WHERE p.name = l_name);
+        IF ROW_COUNT() = 1 THEN DELETE FROM owners WHERE name = l_name; END IF;
+      END IF;
+    END LOOP;
+  END;
+  CALL begin_step();
+  DELETE FROM tombs WHERE ends < past LIMIT p_most;
+  COMMIT;
+END $$
+
+-- server reports the version of the tables, the replicas that its definer may see, and
+-- the server's clock.
+CREATE PROCEDURE @schema@.server()
+BEGIN
+  COMMIT;
+  SELECT version, oldest, (SELECT COUNT(*) FROM information_schema.PROCESSLIST p WHERE p.COMMAND LIKE 'Binlog Dump%'), @clock@ FROM meta;
+  COMMIT;
+END $$
+
+DELIMITER ;

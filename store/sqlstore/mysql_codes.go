@@ -1,0 +1,69 @@
+package sqlstore
+
+import (
+	"database/sql/driver"
+	"errors"
+	"regexp"
+	"strings"
+
+	"github.com/leasehold-dev/leasehold/store"
+)
+
+// serverSays is the beginning of an error of the server, as the driver writes it.
+var serverSays = regexp.MustCompile(`^Error (\d+)(?: \((\w{5})\))?: `)
+
+// errorNumber returns the number of a server's error, or the SQLSTATE of one that our
+// procedures raise. It returns an empty string if err is none. This package imports no
+// driver, and the error of go-sql-driver/mysql has no method for it.
+func errorNumber(err error) string {
+	for ; err != nil; err = errors.Unwrap(err) {
+		if says := serverSays.FindStringSubmatch(err.Error()); says != nil {
+			if strings.HasPrefix(says[2], "LH") {
+				return says[2]
+			}
+			return says[1]
+		}
+	}
+	return ""
+}
+
+func (m mysql) fault(err error) fault {
+	f := m.faultOf(errorNumber(err))
+	if errors.Is(err, driver.ErrBadConn) { // the driver has sent nothing
+		f.certain, f.again = true, true
+	}
+	return f
+}
+
+func (m mysql) faultOf(c string) fault {
+	f := fault{code: c, certain: true, outcome: store.Refused}
+	switch c {
+	case "", // no error of the server
+		"1053", "1080", "1152", "1153", "1158", "1159", "1160", "1161", "1927", "3169", "4031": // the connection or the server ends
+		return fault{code: c, unusable: true, outcome: store.Unreachable}
+	case "1213", "1205", "1020", "3572": // deadlock, lock wait timeout, record changed, no wait
+		f.again, f.outcome, f.advice = true, store.Unsettled, adviceConflicts
+	case "1290", "1792", "1836": // another connection may reach the new primary
+		f.again, f.unusable, f.outcome, f.advice = true, true, store.Unsettled, m.readOnly()
+	case "1047": // Galera
+		f.again, f.unusable, f.outcome, f.advice = true, true, store.Unsettled, "this node is not part of its cluster at present"
+	case "1040", "1203", "1226":
+		f.outcome, f.advice = store.Unsettled, adviceCrowded
+	case "1305", "1146", "1049", "1318":
+		f.advice = adviceMissing
+	case "1370", "1044", "1142":
+		f.advice = `the user may not call the procedures, or there are none: run "leasehold schema --grant USER" as a user that may create them`
+	case "1114", "1021":
+		f.advice = adviceFull
+	case "1665":
+		f.advice = "the binary log cannot record this: set binlog_format to ROW or MIXED"
+	case "1045", "1130", codeOver:
+	default: // it may come after the commit
+		f.certain = false
+	}
+	return f
+}
+
+func (mysql) readOnly() string {
+	return "the server can only be read: it is a replica, or was made one, or read_only is on; connect to the primary"
+}

@@ -1,0 +1,93 @@
+package sqlstore
+
+import (
+	_ "embed"
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+// postgresql is the engine of PostgreSQL.
+type postgresql struct{}
+
+//go:embed postgresql/begin.sql
+var pgBegin string
+
+//go:embed postgresql/tables.sql
+var pgTables string
+
+//go:embed postgresql/steps.sql
+var pgSteps string
+
+//go:embed postgresql/procedures.sql
+var pgProcedures string
+
+//go:embed postgresql/end.sql
+var pgEnd string
+
+func (postgresql) name() string { return "PostgreSQL" }
+
+func (postgresql) id() string { return "postgresql" }
+
+func (postgresql) session() string { return "SELECT pg_backend_pid()" }
+
+// procedure implements engine: a SELECT with marks for the arguments.
+func (postgresql) procedure(schema, name, columns string, args int) statement {
+	marks := make([]string, args)
+	for i := range marks {
+		marks[i] = "$" + strconv.Itoa(i+1)
+	}
+	list := strings.Split(columns, ", ")
+	for i, column := range list {
+		switch column {
+		case "name", "meta":
+			// Bytes are returned in hexadecimal. The driver's own reading of them
+			// depends on bytea_output.
+			list[i] = "pg_catalog.encode(" + column + ", 'hex')"
+		case "position":
+			list[i] = `"position"`
+		}
+	}
+	text := "SELECT " + strings.Join(list, ", ") + " FROM " + schema + "." + name + "(" + strings.Join(marks, ",") + ")"
+	return func(args []any) (string, []any) { return text, args }
+}
+
+func (postgresql) script() string {
+	return pgBegin + "\n" + pgTables + "\n" + pgSteps + "\n" + pgProcedures + "\n" + pgEnd
+}
+
+// called are the procedures that a store calls.
+var called = []string{"ask", "await", "release", "renew", "take_signal", "give_signal", "reserve", "inspect", "list", "hold", "sweep", "server"}
+
+func (postgresql) grants(schema, role string) (string, error) {
+	role = `"` + strings.ReplaceAll(role, `"`, `""`) + `"`
+	var b strings.Builder
+	fmt.Fprintf(&b, "GRANT USAGE ON SCHEMA %s TO %s;\n", schema, role)
+	for _, p := range called {
+		fmt.Fprintf(&b, "GRANT EXECUTE ON FUNCTION %s.%s TO %s;\n", schema, p, role)
+	}
+	return b.String(), nil
+}
+
+// statements implements engine: it splits at the semicolons that end statements, not
+// at those in comments and between $$.
+func (postgresql) statements(script string) []string {
+	var all []string
+	var b strings.Builder
+	body := false
+	for line := range strings.Lines(script) {
+		if !body && strings.HasPrefix(strings.TrimSpace(line), "--") {
+			continue
+		}
+		if strings.Count(line, "$$")%2 == 1 {
+			body = !body
+		}
+		b.WriteString(line)
+		code, _, _ := strings.Cut(line, " -- ")
+		if !body && strings.HasSuffix(strings.TrimSpace(code), ";") {
+			all = append(all, strings.TrimSpace(b.String()))
+			b.Reset()
+		}
+	}
+	return all
+}

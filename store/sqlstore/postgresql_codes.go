@@ -1,0 +1,61 @@
+package sqlstore
+
+import (
+	"database/sql/driver"
+	"errors"
+	"strings"
+
+	"github.com/leasehold-dev/leasehold/store"
+)
+
+// sqlState returns the SQLSTATE of a server's error, or an empty string if err is
+// none. This package imports no driver, so it looks for the method that pgx and pq
+// have in common.
+func sqlState(err error) string {
+	if e, ok := errors.AsType[interface {
+		error
+		SQLState() string
+	}](err); ok {
+		return e.SQLState()
+	}
+	return ""
+}
+
+func (p postgresql) fault(err error) fault {
+	f := p.faultOf(sqlState(err))
+	if errors.Is(err, driver.ErrBadConn) { // the driver has sent nothing
+		f.certain, f.again = true, true
+	}
+	return f
+}
+
+func (p postgresql) faultOf(c string) fault {
+	f := fault{code: c, certain: true, outcome: store.Refused}
+	switch {
+	case c == "", strings.HasPrefix(c, "08"):
+		return fault{code: c, unusable: true, outcome: store.Unreachable}
+	case c == "57P03":
+		return fault{code: c, unusable: true, outcome: store.Loading}
+	case strings.HasPrefix(c, "57P"): // the server was told to stop, perhaps while it was committing
+		return fault{code: c, unusable: true, outcome: store.Unreachable}
+	case c == "57014", c == "40003":
+		f.certain = false
+	case c == "40001", c == "40P01", c == "55P03": // serialization failure, deadlock, lock_timeout
+		f.again, f.outcome, f.advice = true, store.Unsettled, adviceConflicts
+	case c == "25006": // a standby; another connection may reach the new primary
+		f.again, f.unusable, f.outcome, f.advice = true, true, store.Unsettled, p.readOnly()
+	case c == "53300":
+		f.outcome, f.advice = store.Unsettled, adviceCrowded
+	case c == "3F000", c == "42883", c == "42P01":
+		f.advice = adviceMissing
+	case c == "42501":
+		f.advice = `the role may not call the procedures: run "leasehold schema --grant ROLE" as the owner of the schema`
+	case c == "53100":
+		f.advice = adviceFull
+	}
+	return f
+}
+
+func (postgresql) readOnly() string {
+	return "the server can only be read: it is a standby, or was made one, or default_transaction_read_only is on; connect to the primary (with target_session_attrs=read-write and all hosts in the URL, the driver finds it)"
+}

@@ -1,0 +1,192 @@
+package sqlstoretest
+
+import (
+	"database/sql"
+	"fmt"
+	"net/url"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/leasehold-dev/leasehold/internal/testenv/faultproxy"
+	"github.com/leasehold-dev/leasehold/internal/testenv/sqltest"
+	"github.com/leasehold-dev/leasehold/store"
+	"github.com/leasehold-dev/leasehold/store/sqlstore"
+)
+
+// patience bounds what takes milliseconds unless something is broken.
+const patience = 60 * time.Second
+
+// bed is a database server and all that tests have to know about its kind.
+type bed struct {
+	name    string
+	dialect sqlstore.Dialect
+	driver  string
+	server  *sqltest.Server
+	launch  func(durable bool) (*sqltest.Server, error)
+	// address writes the data source name without settings. readable are settings that
+	// make requests readable for a proxy.
+	address  func(s *sqltest.Server, database string) string
+	readable []string
+	// direct are settings that make the fewest round trips. call writes a call that
+	// returns these columns, and perhaps others.
+	direct []string
+	call   func(name, columns string, args int) string
+	// named is a setting that marks the connections of a test by its schema, and kill
+	// are queries that choose one of them by the schema and kill it.
+	named                         func(schema string) string
+	kill                          func(db *sql.DB, schema string) error
+	readOnly                      string // a setting for transactions that cannot write
+	statementTimeout, lockTimeout string // settings: 1.5 s, and as short as can be
+	serializable                  string // a setting for transactions that start at that level
+	// withClock returns the script with another clock, for which more statements are
+	// needed. now is the expression of the clock that it has.
+	withClock func(script, more, expression string) string
+	now       string
+	// run executes a script.
+	run func(t testing.TB, on *bed, script string)
+	// mutants are mistakes in the procedures that the comparison with the rule finds.
+	mutants []mutant
+
+	// Queries. S. stands for the schema, and S alone for its name.
+	blocked     string   // the number of calls of await that wait for a signal
+	free        string   // whether a signal is free
+	holding     string   // the number of calls of hold that wait
+	handOver    []string // statements that give the lock x of $OWNER to another owner
+	denied      []string
+	createRoles []string                   // roles named $ROLE and $STRANGER, with the password p
+	current     func(schema string) string // a setting for tables without a schema
+	grantee     func(role string) string
+	refusal     string // in an error about rights
+	place       string // makes a place for the lock "waited for"
+	sweep       string
+	take, give  string // the server's own lock %d, of a session
+}
+
+// everywhere runs a test on each kind of database.
+func everywhere(t *testing.T, test func(t *testing.T, on *bed)) {
+	t.Parallel()
+	for _, on := range []*bed{postgres, mariadb} {
+		t.Run(on.name, func(t *testing.T) { test(t, on) })
+	}
+}
+
+// dsn is the data source name of the server, with settings such as "timeout=5s", and
+// "db=NAME" for a MySQL database to be in.
+func (on *bed) dsn(settings ...string) string {
+	database := ""
+	settings = slices.DeleteFunc(slices.Clone(settings), func(s string) bool {
+		name, is := strings.CutPrefix(s, "db=")
+		if is {
+			database = name
+		}
+		return is
+	})
+	return on.address(on.server, database) + strings.Join(settings, "&")
+}
+
+// at is the bed for another server of the same kind.
+func (on *bed) at(s *sqltest.Server) *bed {
+	other := *on
+	other.server = s
+	return &other
+}
+
+// through is the bed for connections through a proxy.
+func (on *bed) through(p *faultproxy.Proxy) *bed {
+	behind := *on.server
+	behind.Addr = p.Addr()
+	return on.at(&behind)
+}
+
+var schemas atomic.Int64
+
+// newName returns a new name for a schema.
+func newName() string { return fmt.Sprintf("locks_%d", schemas.Add(1)) }
+
+// newSchema installs the procedures in a schema of the test's own.
+func (on *bed) newSchema(t testing.TB) string {
+	t.Helper()
+	schema := newName()
+	if err := sqlstore.Install(t.Context(), on.handle(t), on.dialect, schema); err != nil {
+		t.Fatal(err)
+	}
+	return schema
+}
+
+// handle returns a handle that is closed at the end of the test.
+func (on *bed) handle(t testing.TB, settings ...string) *sql.DB {
+	t.Helper()
+	db, err := sql.Open(on.driver, on.dsn(settings...))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { db.Close() })
+	return db
+}
+
+// open opens a store that is closed at the end of the test.
+func (on *bed) open(t testing.TB, schema string, o sqlstore.Options, settings ...string) *sqlstore.Store {
+	t.Helper()
+	o.Schema = schema
+	s, err := sqlstore.Open(t.Context(), on.dialect, on.driver, on.dsn(settings...), &o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s.Close() })
+	return s
+}
+
+// newStore opens a store in a new schema of the common server.
+func (on *bed) newStore(t testing.TB) (*sqlstore.Store, string) {
+	t.Helper()
+	schema := on.newSchema(t)
+	return on.open(t, schema, sqlstore.Options{}), schema
+}
+
+// in writes a query for a schema. Its arguments are marked with ? in all kinds.
+func (on *bed) in(schema, query string) string {
+	query = strings.NewReplacer("S.", schema+".", "'S'", "'"+schema+"'").Replace(query)
+	if on.dialect == sqlstore.PostgreSQL {
+		query = strings.ReplaceAll(query, "`", "")
+		for n := 1; strings.Contains(query, "?"); n++ {
+			query = strings.Replace(query, "?", fmt.Sprint("$", n), 1)
+		}
+	}
+	return query
+}
+
+// exec runs a statement in a schema.
+func (on *bed) exec(t testing.TB, db *sql.DB, schema, query string, args ...any) {
+	t.Helper()
+	if _, err := db.ExecContext(t.Context(), on.in(schema, query), args...); err != nil {
+		t.Fatalf("%.200s: %v", query, err)
+	}
+}
+
+// number returns the number that a query selects.
+func (on *bed) number(t testing.TB, db *sql.DB, schema, query string, args ...any) (n int64) {
+	t.Helper()
+	if err := db.QueryRowContext(t.Context(), on.in(schema, query), args...).Scan(&n); err != nil {
+		t.Fatalf("%.200s: %v", query, err)
+	}
+	return n
+}
+
+func lease(name string) store.Lease {
+	return store.Lease{Name: name, Owner: store.NewOwner(), TTL: 30 * time.Second}
+}
+
+func eventually(t testing.TB, what string, ok func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(patience); !ok(); time.Sleep(2 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("never: %s", what)
+		}
+	}
+}
+
+// setting is a setting of a connection in a URL.
+func setting(name, value string) string { return name + "=" + url.PathEscape(value) }
