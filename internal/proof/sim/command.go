@@ -1,7 +1,6 @@
 package sim
 
 import (
-	"bytes"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -95,7 +94,7 @@ func (n *names) script(s *simredis.Server, word string) string {
 	return name
 }
 
-// scriptName is the file in which the script begins.
+// scriptName is the file in lua/calls that the script is made of.
 func scriptName(text string) string {
 	for _, f := range scriptFiles() {
 		if strings.Contains(text, f.begins) {
@@ -107,10 +106,10 @@ func scriptName(text string) string {
 
 type scriptFile struct{ name, begins string }
 
-// scriptFiles are the files of the Redis store that scripts are made of, with the text
-// before the first inclusion of another. Tests run in their package's directory.
+// scriptFiles are the calls of the Redis store's scripts, with the text before the first
+// function that they use. Tests run in their package's directory.
 var scriptFiles = sync.OnceValue(func() (all []scriptFile) {
-	files, err := filepath.Glob("../../../store/redisstore/internal/script/lua/*.lua")
+	files, err := filepath.Glob("../../../store/redisstore/internal/script/lua/calls/*.lua")
 	if err != nil || len(files) == 0 {
 		panic("sim: the scripts of the Redis store are not where they were")
 	}
@@ -119,11 +118,8 @@ var scriptFiles = sync.OnceValue(func() (all []scriptFile) {
 		if err != nil {
 			panic(err)
 		}
-		if !bytes.Contains(text, []byte("if #KEYS == 0")) {
-			continue // included in others
-		}
-		begins, _, _ := strings.Cut(string(text), "-- include ")
-		all = append(all, scriptFile{strings.TrimSuffix(filepath.Base(f), ".lua"), strings.TrimRight(begins, " ")})
+		begins, _, _ := strings.Cut(string(text), "-- uses ")
+		all = append(all, scriptFile{strings.TrimSuffix(filepath.Base(f), ".lua"), begins})
 	}
 	return all
 })

@@ -57,7 +57,7 @@ func (e *Encoder) Extend(c *Command, leases []store.Lease) {
 	for i := range leases {
 		b = appendValue(b, leases[i])
 	}
-	b = resp.AppendMillis(resp.AppendMillis(b, leases[0].TTL), CounterLife)
+	b = resp.AppendMillis(b, leases[0].TTL)
 	if guarded {
 		b = resp.AppendWord(b, e.Fingerprint)
 	}

@@ -2,10 +2,7 @@ package script
 
 import (
 	"crypto/sha1"
-	"embed"
 	"encoding/hex"
-	"fmt"
-	"strings"
 	"time"
 
 	"github.com/leasehold-dev/leasehold/store/redisstore/internal/resp"
@@ -40,48 +37,18 @@ func appendBegin(b []byte, verb, script string, keys, args int) []byte {
 	return resp.AppendNumber(resp.AppendWord(resp.AppendWord(b, verb), script), uint64(keys))
 }
 
-//go:embed lua
-var luaFiles embed.FS
-
-// include begins a line of a script that stands for another file: what several
-// scripts do is written once, and read by the server only where it is come to.
-const include = "-- include "
-
-func luaFile(name string) string {
-	text, err := luaFiles.ReadFile("lua/" + name + ".lua")
-	if err != nil {
-		panic(err) // the files are embedded, so this is a mistake in a script
-	}
-	// Without a regular expression: this is done whenever a program starts, whether
-	// it uses Redis or not, and took a tenth of "leasehold run x -- true".
-	var b strings.Builder
-	for line := range strings.Lines(string(text)) {
-		if file, ok := strings.CutPrefix(strings.TrimLeft(line, " "), include); ok {
-			line = luaFile(strings.TrimSuffix(file, "\n"))
-		}
-		b.WriteString(line)
-	}
-	return b.String()
-}
-
-// load makes a script from a file.
-func load(name string, keys, args int) *Script {
-	constants := fmt.Sprintf("local LEAD, LIFE = %d, '%d' -- us, ms\n", maxLead.Microseconds(), CounterLife.Milliseconds())
-	return New(name, constants+luaFile(name), keys, args)
-}
-
 // The scripts. Those with a second line have a variant that also gets the mark, for
 // servers that must not have forgotten anything.
 var (
-	Acquire        = load("acquire", 3, 5)
-	AcquireGuarded = load("acquire", 4, 8)
+	Acquire        = load("acquire", 3, 7)
+	AcquireGuarded = load("acquire", 4, 10)
 	Confirm        = load("confirm", 2, 3)
-	Extend         = load("extend", 2, 3)
-	ExtendGuarded  = load("extend", 3, 4)
-	Release        = load("release", 2, 5)
-	ReleaseGuarded = load("release", 3, 8)
-	Return         = load("return", 2, 8)
-	ReturnGuarded  = load("return", 3, 11)
+	Extend         = load("extend", 2, 2)
+	ExtendGuarded  = load("extend", 3, 3)
+	Release        = load("release", 2, 6)
+	ReleaseGuarded = load("release", 3, 9)
+	Return         = load("return", 2, 10)
+	ReturnGuarded  = load("return", 3, 13)
 	Heal           = load("heal", 3, 5)
 	Inspect        = load("inspect", 2, 1)
 	InspectGuarded = load("inspect", 3, 1)
