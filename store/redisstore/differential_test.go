@@ -135,27 +135,27 @@ var changes = []change{
 	{name: "confirm does not write", script: script.Confirm,
 		old: "call('SET', counter, last, 'PX', LIFE)", new: ""},
 	{name: "extend of what is not ours", script: script.Extend,
-		old: "if held[i] ~= ARGV[i] then", new: "if not held[i] then"},
+		old: "if got[read + i] ~= args[before + i] then", new: "if not got[read + i] then"},
 	{name: "extend writes to what is not ours", script: script.Extend, of: bundles,
-		old: "if held[i] == ARGV[i] then", new: "if true then"},
+		old: "if got[read + i] == args[before + i] then", new: "if true then"},
 	{name: "extend creates", script: script.Extend, of: single,
-		old: "local held = n == 1", new: "call('SET', KEYS[1], ARGV[1], 'NX', 'PX', ARGV[2]) local held = n == 1"},
+		old: "local others\n", new: "for i = 1, n do if not got[read + i] then call('SET', keys[first + i - 1], args[before + i], 'PX', ttl) got[read + i] = args[before + i] end end local others\n"},
 	{name: "extend creates many", script: script.Extend, of: bundles,
-		old: "local held = n == 1", new: "for i = 1, n do call('SET', KEYS[i], ARGV[i], 'NX', 'PX', ARGV[n + 1]) end local held = n == 1"},
+		old: "local others\n", new: "for i = 1, n do if not got[read + i] then call('SET', keys[first + i - 1], args[before + i], 'PX', ttl) got[read + i] = args[before + i] end end local others\n"},
 	{name: "extend shortens", script: script.Extend,
 		old: "if call('PTTL', key) < tonumber(ttl) then", new: "if true then"},
 	{name: "extend does not prolong", script: script.Extend,
 		old: "call('PEXPIRE', key, ttl)", new: ""},
 	{name: "extend prolongs the first", script: script.Extend, of: bundles,
-		old: "renew(KEYS[i], ", new: "renew(KEYS[1], "},
+		old: "renew(keys[first + i - 1], ", new: "renew(keys[first], "},
 	{name: "extend lets the counter go", script: script.Extend,
 		old: "call('PEXPIRE', counter, LIFE)", new: ""},
 	{name: "extend keeps the first counter", script: script.Extend, of: bundles,
-		old: "renew(KEYS[i], KEYS[n + i], ttl)", new: "renew(KEYS[i], KEYS[n + 1], ttl)"},
+		old: "keys[first + n + i - 1], ttl)", new: "keys[first + n], ttl)"},
 	{name: "extend says of others what is so of the first", script: script.Extend, of: bundles,
 		old: "others[#others + 1] = i\n", new: "others[#others + 1] = #others / 2 + 1\n"},
 	{name: "extend says who holds another", script: script.Extend, of: bundles,
-		old: "foreign(KEYS[i], held[i])", new: "foreign(KEYS[1], held[1])"},
+		old: "foreign(keys[first + i - 1], got[read + i])", new: "foreign(keys[first], got[read + 1])"},
 	{name: "release of what is not ours", script: script.Release,
 		old: "held == value, {1}", new: "held, {1}"},
 	{name: "release does not delete", script: script.Release,
@@ -214,12 +214,13 @@ type scripted struct {
 	sim *simnet.Host
 	now clock.Instant
 	// change, if there is one, makes another text of a script's.
-	change  func(text string) string
-	changed map[string]*script.Script // by text
+	change func(text string) string
 	// bundles has a lease renewed together with others, of which nothing comes.
 	bundles bool
 	asked   int // how often
-	ear     *wire
+	// lists has several steps sent as one list, where a test can.
+	lists bool
+	ear   *wire
 }
 
 // onSimulated runs the scripts under a clock that is set, to the millisecond
@@ -340,14 +341,9 @@ func (n *scripted) run(commands ...*script.Command) ([]resp.Value, error) {
 func (n *scripted) byText(c *script.Command) *script.Command {
 	s := c.Script
 	if n.change != nil {
-		text := n.change(s.Text)
-		if n.changed[text] == nil {
-			if n.changed == nil {
-				n.changed = map[string]*script.Script{}
-			}
-			n.changed[text] = script.New(s.Name, text, s.Keys, s.Args)
+		if text := n.change(s.Text); text != s.Text {
+			s = script.New(s.Name, text, s.Keys, s.Args)
 		}
-		s = n.changed[text]
 	}
 	again := &script.Command{Script: s, More: c.More, Bytes: c.Bytes} // all hashes have one length
 	return &script.Command{Bytes: again.ByText(nil)}

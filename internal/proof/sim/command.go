@@ -53,8 +53,13 @@ func (n *names) read(s *simredis.Server, words []string) op {
 		return o
 	}
 	o.name = n.script(s, words[1])
-	if keys, _ := strconv.Atoi(words[2]); o.name == "acquire" && len(words) > 4+keys {
-		ms, _ := strconv.Atoi(words[4+keys])
+	keys, _ := strconv.Atoi(words[2])
+	args := words[3+keys:]
+	if o.name == listScript && len(args) > 1 {
+		o.name, args = stepNames[strings.ToLower(args[1])], args[2:]
+	}
+	if o.name == "acquire" && len(args) > 1 {
+		ms, _ := strconv.Atoi(args[1])
 		o.ttl = time.Duration(ms) * time.Millisecond
 	}
 	for i, w := range words[3:] {
@@ -77,6 +82,11 @@ func (n *names) read(s *simredis.Server, words []string) op {
 		}
 	}
 	return o
+}
+
+// isList says whether a command is a list of steps.
+func (n *names) isList(s *simredis.Server, words []string) bool {
+	return len(words) > 4 && strings.EqualFold(words[0], "evalsha") && n.script(s, words[1]) == listScript
 }
 
 func (n *names) script(s *simredis.Server, word string) string {

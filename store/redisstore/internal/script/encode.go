@@ -47,13 +47,10 @@ func (e *Encoder) Encode(q driver.Question, c *Command) *Command {
 		return resp.AppendWord(c.Begin(plain), r.Name)
 	}
 	mark := func(b []byte) []byte {
-		if guarded {
-			b = resp.AppendWord(b, MarkKey)
-		}
-		return b
+		return e.appendMark(c, b, guarded)
 	}
 	gate := func(b []byte) []byte {
-		if guarded {
+		if c.gateAt = len(b); guarded {
 			b = appendGate(b, e.Fingerprint)
 		}
 		return b
@@ -76,17 +73,19 @@ func (e *Encoder) Encode(q driver.Question, c *Command) *Command {
 		c.Repeats = q.Again
 	case quorum.Confirm:
 		b := AppendCounterKey(resp.AppendWord(c.Begin(Confirm), r.Name), r.Name)
-		b = resp.AppendNumber(appendValue(b, r), q.Token)
+		b = resp.AppendNumber(appendValue(e.appendMark(c, b, false), r), q.Token)
 		if q.Least > 0 {
 			c.Bytes = resp.AppendNumber(b, q.Least)
 		} else {
 			c.Bytes = resp.AppendWord(b, "")
 		}
+		c.gateAt = len(c.Bytes)
 	case quorum.Extend:
 		e.Extend(c, []store.Lease{r})
 	case quorum.Heal:
 		b := appendTombKey(resp.AppendWord(c.Begin(Heal), r.Name), r)
-		b = resp.AppendMillis(appendValue(resp.AppendWord(b, MarkKey), r), r.TTL)
+		b = resp.AppendMillis(appendValue(e.appendMark(c, b, true), r), r.TTL)
+		c.gateAt = len(b)
 		c.Bytes = appendGate(b, e.Fingerprint)
 	default: // quorum.Release
 		life, always, undo := time.Duration(0), "0", "0"
@@ -103,7 +102,7 @@ func (e *Encoder) Encode(q driver.Question, c *Command) *Command {
 		if q.Next != nil {
 			plain, marked = Return, ReturnGuarded
 		}
-		b := mark(appendTombKey(begin(plain, marked), r))
+		b := mark(resp.AppendWord(appendTombKey(begin(plain, marked), r), KeyBegin, r.Name, WaitsEnd))
 		to := q.To
 		if q.GivesWay && to == "" {
 			to = " "
@@ -121,6 +120,16 @@ func (e *Encoder) Encode(q driver.Question, c *Command) *Command {
 		}
 	}
 	return c
+}
+
+// appendMark ends the keys of c, with the mark's key if the command looks at the mark.
+func (e *Encoder) appendMark(c *Command, b []byte, guarded bool) []byte {
+	c.markAt, c.print = len(b), ""
+	if guarded {
+		b, c.print = resp.AppendWord(b, MarkKey), e.Fingerprint
+	}
+	c.argsAt = len(b)
+	return b
 }
 
 // appendProposal appends a proposed token for this grant, or for the next waiter's. Only

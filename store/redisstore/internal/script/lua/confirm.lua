@@ -1,10 +1,11 @@
 -- confirm raises the token counter to at least token, if the lock is ours. If least is not
 -- empty, it raises the counter to least, and further, up to token, only as far as that does
 -- not lead the clock by more than LEAD. The argument held is the lock's value.
--- Returns {1, counter, 1 if there are waiters or 0} or {0, value of the holder, its PTTL}.
+-- Returns {1, counter, 1 if there are waiters or 0} or what foreign says.
 local function confirm(key, counter, held, value, token, least)
   if held ~= value then
-    return {0, held or '', call('PTTL', key)}
+    -- uses foreign
+    return foreign(key, held)
   end
   if least ~= '' then
     local time = call('TIME')

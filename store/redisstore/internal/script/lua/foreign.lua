@@ -1,4 +1,4 @@
--- foreign returns what a renewal says about a lock that is not ours: {0, value of the
+-- foreign returns what a step says about a lock that should be ours and is not: {0, value of the
 -- holder, its PTTL}, or an error reply for a key that is not a string. The argument held is
 -- the lock's value, nil if it has none.
 local function foreign(key, held)

@@ -22,8 +22,8 @@ if KEYS[4] then
   -- uses serves
   refusal = false
   if not serves(mark, ARGV[8], ARGV[9], ARGV[10]) then
-    -- uses gate
-    refusal = gate(KEYS[4], ARGV[8], ARGV[9], ARGV[10]) or false
+    -- uses gate, try
+    refusal = try(gate, KEYS[4], ARGV[8], ARGV[9], ARGV[10]) or false
   end
 end
 return acquire(key, KEYS[2], tomb, got, ARGV[1], ARGV[2], ARGV[3], ARGV[4], mode, again, ARGV[7], nil, refusal)

@@ -1,14 +1,13 @@
 -- Release the lock.
 --
--- KEYS: the lock, the owner's tombstone, and the mark where the server must not have
---       forgotten anything (see arrive)
+-- KEYS: the lock, the owner's tombstone, {L}:waits, and the mark where the server must not
+--       have forgotten anything (see arrive)
 -- ARGV: value, life, always, undo, proposed, to (see release), and with the mark the
 --       arguments of gate
 -- Returns the first result of release.
 -- uses release
-local key, mark = KEYS[1], KEYS[3]
-local name, time, text, refusal = '{' .. key .. '}:', nil, nil, nil
-local got = mark and call('MGET', key, name .. 'waits', mark) or call('MGET', key, name .. 'waits')
+local key, mark, time, text, refusal = KEYS[1], KEYS[4], nil, nil, nil
+local got = mark and call('MGET', key, KEYS[3], mark) or call('MGET', key, KEYS[3])
 if got[2] then
   time = redis.pcall('TIME') -- a failure to hand the lock over must not make the release fail
   if mark then
