@@ -61,7 +61,7 @@ func calls(t *testing.T, s *redistest.Server) string {
 // stepsStore is a store on one server.
 func stepsStore(t *testing.T, url string) *Store {
 	t.Helper()
-	s, err := Open(t.Context(), []string{url}, &Options{NodeTimeout: 20 * time.Second})
+	s, err := Open(t.Context(), url, &Options{NodeTimeout: 20 * time.Second})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -190,7 +190,7 @@ func TestListWithALockThatIsNotPermitted(t *testing.T) {
 // them are sent to where it is.
 func TestListsInACluster(t *testing.T) {
 	c := redistest.StartCluster(t, 3, 0)
-	s, err := OpenCluster(t.Context(), []string{"redis-cluster://" + c.Masters[0].Addr()}, &Options{NodeTimeout: 20 * time.Second})
+	s, err := OpenCluster(t.Context(), "redis-cluster://"+c.Masters[0].Addr(), &Options{NodeTimeout: 20 * time.Second})
 	if err != nil {
 		t.Fatal(err)
 	}
