@@ -20,7 +20,7 @@ type lists struct {
 }
 
 // gather gathers the calls at the front of the queue that can be sent as one list, of which
-// there is room for some in flight. It reports whether there are several.
+// there is room for some in flight. It reports whether there are enough for a list to gain.
 func (s *lists) gather(waiting *queue[call], room int) bool {
 	s.list.Reset()
 	for i := range min(waiting.n, room) {
@@ -30,8 +30,15 @@ func (s *lists) gather(waiting *queue[call], room int) bool {
 			break
 		}
 	}
-	return s.list.Len() > 1
+	if s.list.Gated() {
+		return s.list.Len() > 1
+	}
+	return s.list.Len() >= leastPlain
 }
+
+// leastPlain is how many steps a list has at least that does not look at the mark. Fewer cost
+// a server as much in a list as alone.
+const leastPlain = 4
 
 // sendLocked moves what was gathered into flight over w, and appends it to out.
 func (s *lists) sendLocked(w *wire, out []byte, now time.Time) []byte {

@@ -148,7 +148,7 @@ func TestListOnAServerThatForgotTheScript(t *testing.T) {
 	}
 	for range 2 {
 		var do []func()
-		for range 3 {
+		for range 4 {
 			l := stepsLease(store.NewOwner())
 			do = append(do, func() {
 				if _, err := s.Acquire(t.Context(), store.AcquireRequest{Lease: l}); err != nil {
@@ -174,14 +174,14 @@ func TestListWithALockThatIsNotPermitted(t *testing.T) {
 	if _, err := s.Acquire(t.Context(), store.AcquireRequest{Lease: stepsLease("ok")}); err != nil {
 		t.Fatal(err)
 	}
-	var errs [3]error
+	var errs [5]error
 	var do []func()
-	for i, name := range []string{"ok1", "forbidden", "ok2"} {
+	for i, name := range []string{"ok1", "forbidden", "ok2", "ok3", "ok4"} {
 		l := stepsLease(name)
 		do = append(do, func() { _, errs[i] = s.Acquire(t.Context(), store.AcquireRequest{Lease: l}) })
 	}
 	together(t, s.nodes[0], do...)
-	if errs[0] != nil || errs[2] != nil || errs[1] == nil || !strings.Contains(errs[1].Error(), "NOPERM") {
+	if errs[0] != nil || errs[2] != nil || errs[3] != nil || errs[4] != nil || errs[1] == nil || !strings.Contains(errs[1].Error(), "NOPERM") {
 		t.Errorf("%q, want only the second one to lack a permission", errs)
 	}
 }
@@ -212,8 +212,8 @@ func TestListsInACluster(t *testing.T) {
 		n := s.r.memberFor(slot)
 		has.Text(t, "CONFIG", "RESETSTAT")
 		var do []func()
-		var errs [4]error
-		for i, name := range []string{"a", "a", other, other} {
+		var errs [8]error
+		for i, name := range []string{"a", "a", "a", "a", other, other, other, other} {
 			l := stepsLease(name)
 			if round == 1 {
 				l.Name = "a"
