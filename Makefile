@@ -7,10 +7,12 @@ GOVULNCHECK = v1.8.0
 # other libraries need, is a workspace of its own.
 PKG       = work
 TIMEOUT   = 20m
-# How many tests of a package run beside each other. Those that are marked so mostly wait.
+# How many packages are tested beside each other, and how many tests of a package. Most
+# of them wait: for servers, for processes, for the end of leases.
+PACKAGES  = 4
 PARALLEL  = 6
 # Tests of changed scripts.
-ALONE     = ^Test(Scripts|Lines|MarkScripts)Changed$$
+ALONE     = ^Test(Scripts|Queues|MarkScripts)Changed$$
 COUNT     = 10
 BENCH     = .
 BENCHTIME = 1s
@@ -30,7 +32,7 @@ PLATFORMS = darwin/arm64 windows/amd64 linux/386
 # Redis the contract of a store, the wire format, and the scripts against the rule.
 QUICK      = . ./fence ./guard/... ./store ./store/memstore ./internal/clock ./cmd/leasehold/internal/doctor ./internal/layering \
 	./internal/leasefsm ./internal/nodeclock ./internal/nodemark ./internal/quorum ./internal/quorum/driver \
-	./internal/retain ./internal/rule ./internal/renewer ./internal/validity ./internal/waitq ./internal/excerpt ./store/redisstore/internal/...
+	./internal/retain ./internal/callback ./internal/rule ./internal/renewer ./internal/validity ./internal/waitq ./internal/excerpt ./store/redisstore/internal/...
 QUICKREDIS = TestConformance|TestWireFormat|TestInteroperatesWithPlainClients|TestHandOff|TestOwnHolder|TestScriptsOnSimulatedRedis
 
 GO = go
@@ -53,7 +55,7 @@ ifeq ($(PKG),work)
 	@# The explorer, the simulator and the tests of changed scripts, which compute in one
 	@# goroutine, take three to six times as long with the race detector, so they run
 	@# without it here; make race runs them with the detector.
-	$(GO) test -race -timeout $(TIMEOUT) -parallel $(PARALLEL) -skip '$(ALONE)' $$($(GO) list work | grep -vE '/internal/proof/(explore|sim)$$')
+	$(GO) test -race -timeout $(TIMEOUT) -p $(PACKAGES) -parallel $(PARALLEL) -skip '$(ALONE)' $$($(GO) list work | grep -vE '/internal/proof/(explore|sim)$$')
 	$(GO) test -timeout $(TIMEOUT) ./internal/proof/explore ./internal/proof/sim
 	$(GO) test -timeout $(TIMEOUT) -run '$(ALONE)' ./store/redisstore
 	cd bench && $(GO) test -race -timeout $(TIMEOUT) ./beside

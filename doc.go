@@ -28,9 +28,10 @@
 // write by the lease's fencing token: see [Lease.Token] and package fence.
 //
 // A store keeps the locks: in the memory of one process (store/memstore), in a file
-// of one machine (store/filestore), or on one Redis server or a majority of
-// independent ones (store/redisstore). [store.Open] opens any of them by URL. Inspect
-// and List of [store.Store] show locks without taking them.
+// of one machine (store/filestore, a module of its own), on one Redis server or a
+// majority of independent ones (store/redisstore), or in a database (store/sqlstore).
+// [store.Open] opens any of them by URL. Inspect and List of [store.Store] show locks
+// without taking them.
 //
 // # Functions that you supply
 //

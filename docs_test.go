@@ -16,8 +16,9 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/testenv/port"
 )
 
-// The tests that the documents name as proof exist.
-func TestGuaranteesNameTestsThatExist(t *testing.T) {
+// tests returns the names of all tests and fuzz targets.
+func tests(t *testing.T) map[string]bool {
+	t.Helper()
 	exists := map[string]bool{}
 	err := filepath.WalkDir(".", func(path string, d fs.DirEntry, err error) error {
 		if err != nil || !strings.HasSuffix(path, "_test.go") {
@@ -32,6 +33,12 @@ func TestGuaranteesNameTestsThatExist(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return exists
+}
+
+// The tests that docs/guarantees.md names as proof must exist.
+func TestGuaranteesNameTestsThatExist(t *testing.T) {
+	exists := tests(t)
 	text, err := os.ReadFile("docs/guarantees.md")
 	if err != nil {
 		t.Fatal(err)
@@ -47,10 +54,40 @@ func TestGuaranteesNameTestsThatExist(t *testing.T) {
 	}
 }
 
+// The tests that the Makefile runs or leaves out by name must exist: a test that was
+// renamed would be left out, or run where it takes long, without notice.
+func TestMakefileNamesTestsThatExist(t *testing.T) {
+	text, err := os.ReadFile("Makefile")
+	if err != nil {
+		t.Fatal(err)
+	}
+	exists := tests(t)
+	var named []string
+	for _, m := range regexp.MustCompile(`(?m)^(?:ALONE|QUICKREDIS) += (.*)$`).FindAllSubmatch(text, -1) {
+		pattern := strings.NewReplacer("^", "", "$", "").Replace(string(m[1]))
+		prefix, alternatives, ok := strings.Cut(strings.TrimSuffix(pattern, ")"), "(")
+		if !ok {
+			prefix, alternatives = "", pattern
+		}
+		for a := range strings.SplitSeq(alternatives, "|") {
+			named = append(named, prefix+a)
+		}
+	}
+	if len(named) < 5 {
+		t.Errorf("only %d tests named in the Makefile", len(named))
+	}
+	for _, name := range named {
+		if !exists[name] {
+			t.Errorf("the Makefile names %s, which is no test", name)
+		}
+	}
+}
+
 // The commands of the README work as they stand there. Marked blocks run in the
 // order of the document, for a user without any state. The servers that README
 // starts get free ports here.
 func TestReadmeCommands(t *testing.T) {
+	t.Parallel() // it mostly waits
 	text, err := os.ReadFile("README.md")
 	if err != nil {
 		t.Fatal(err)

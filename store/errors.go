@@ -21,7 +21,8 @@ var (
 	ErrQuorum = errors.New("no quorum")
 	// ErrAmbiguous means that the request may or may not have taken effect.
 	ErrAmbiguous = errors.New("outcome unknown")
-	// ErrInvalid means that the request was refused before anything was sent.
+	// ErrInvalid means that a request, or the URL or the options of a store, is
+	// wrong. Nothing was sent.
 	ErrInvalid = errors.New("invalid request")
 	// ErrUnsupported means that this store cannot do what was asked.
 	ErrUnsupported = errors.New("not supported by this store")

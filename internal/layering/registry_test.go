@@ -25,7 +25,7 @@ var project = rules{
 		{"store/redisstore/internal/conn", "store/redisstore/internal/script"},
 		{"store/redisstore/internal/config"},
 		{"store/storetest", "internal/proof/differential"},
-		{"internal/quorum/driver"},
+		{"internal/quorum/driver", "internal/gate", "internal/shown"},
 		{"store"},
 		{"internal/quorum"},
 		{"internal/rule"},
@@ -59,6 +59,8 @@ var project = rules{
 		"internal/leasefsm":                  {"internal/validity", "internal/clock"},
 		"internal/renewer":                   {"internal/leasefsm", "internal/clock"},
 		"internal/waitq":                     {"internal/clock", "fence"},
+		"internal/gate":                      {"store"},
+		"internal/shown":                     {"store", "internal/rule", "internal/clock"},
 		"internal/quorum/driver":             {"store", "internal/quorum", "internal/validity", "internal/nodeclock", "internal/clock", "fence"},
 		"store":                              {"fence", "internal/excerpt"},
 		"guard/httpguard":                    {"fence"}, "guard/redisguard": {"fence"}, "guard/sqlguard": {"fence"},
@@ -90,7 +92,7 @@ var project = rules{
 	// The largest circle of files that refer to each other, for packages in which it is
 	// larger than elsewhere. Lower these numbers; do not raise them.
 	circles: map[string]int{
-		"cmd/leasehold/internal/cli": 28, "cmd/leasehold/internal/doctor": 13, "cmd/leasehold/internal/lab/stories": 20, "internal/proof/explore": 21,
+		"cmd/leasehold/internal/doctor": 13, "cmd/leasehold/internal/lab/stories": 20, "internal/proof/explore": 21,
 		"internal/proof/sim": 17, "internal/quorum/driver": 10, "store/redisstore": 25, "store/storetest": 19,
 	},
 

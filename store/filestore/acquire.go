@@ -14,10 +14,10 @@ func (s *Store) Acquire(ctx context.Context, r store.AcquireRequest) (store.Gran
 	if err := r.Check(s.Caps()); err != nil {
 		return store.Grant{}, err
 	}
-	if err := s.gate.enter(); err != nil {
+	if err := s.gate.Enter(); err != nil {
 		return store.Grant{}, err
 	}
-	defer s.gate.leave()
+	defer s.gate.Leave()
 	var ans rule.Answer
 	maybe, err := s.write(ctx, func(t *step) (err error) {
 		ans, err = t.admit(r.Lease, r.Spare, 0, false, waiter{})
@@ -116,9 +116,9 @@ func spareOf(r store.Lease, spare int) int {
 // without an answer takes effect later.
 func (s *Store) takeBack(ctx context.Context, r store.Lease, bury bool) {
 	ctx = context.WithoutCancel(ctx)
-	s.gate.stay()
+	s.gate.Stay()
 	go func() {
-		defer s.gate.leave()
+		defer s.gate.Leave()
 		_, err := s.write(ctx, func(t *step) error {
 			tomb := time.Duration(0)
 			if bury {

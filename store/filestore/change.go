@@ -16,10 +16,10 @@ func (s *Store) Downgrade(ctx context.Context, r store.Lease) (store.Grant, erro
 	if err := r.CheckDowngrade(s.Caps()); err != nil {
 		return store.Grant{}, err
 	}
-	if err := s.gate.enter(); err != nil {
+	if err := s.gate.Enter(); err != nil {
 		return store.Grant{}, err
 	}
-	defer s.gate.leave()
+	defer s.gate.Leave()
 	var ans rule.Answer
 	maybe, err := s.write(ctx, func(t *step) (err error) {
 		ans, err = t.downgrade(r)
@@ -64,10 +64,10 @@ func (s *Store) Resize(ctx context.Context, name string, from, to store.Kind) er
 	if err := store.CheckResize(name, from, to, s.Caps()); err != nil {
 		return err
 	}
-	if err := s.gate.enter(); err != nil {
+	if err := s.gate.Enter(); err != nil {
 		return err
 	}
-	defer s.gate.leave()
+	defer s.gate.Leave()
 	var ans rule.Answer
 	maybe, err := s.write(ctx, func(t *step) (err error) {
 		before, err := t.read(name)

@@ -52,9 +52,10 @@ func TestHandleWithOneConnectionConforms(t *testing.T) {
 	}, storetest.Options{})
 }
 
+// handle opens a database that does not wait for the disk: no test cuts the power.
 func handle(t *testing.T, path string) *sql.DB {
 	t.Helper()
-	db, err := sql.Open("sqlite", path)
+	db, err := sql.Open("sqlite", path+"?_pragma=synchronous(off)")
 	if err != nil {
 		t.Fatal(err)
 	}

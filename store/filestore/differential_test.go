@@ -10,6 +10,7 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/clock"
 	"github.com/leasehold-dev/leasehold/internal/proof/differential"
 	"github.com/leasehold-dev/leasehold/internal/rule"
+	"github.com/leasehold-dev/leasehold/internal/shown"
 	"github.com/leasehold-dev/leasehold/store"
 )
 
@@ -102,7 +103,7 @@ func (r *ruled) Look(lock string) (differential.State, error) {
 	err := r.s.read(context.Background(), func(t *step) (err error) {
 		row, err = t.read(r.name(lock))
 		row.Record = rule.Expire(row.Record, t.now)
-		told = state(r.name(lock), row.Record, t.now)
+		told = shown.State(r.name(lock), row.Record, t.now)
 		return err
 	})
 	if err != nil {

@@ -1,5 +1,5 @@
 // Package filestore keeps locks in an SQL database, one row per lock. A step is
-// one transaction: read the row, apply internal/rule, write the row back.
+// one transaction: read the row, decide what the step does to it, write it back.
 //
 // Most programs use OpenFile. It keeps the locks in an SQLite file, and they
 // exclude all processes of one machine that open the same file. New takes a

@@ -4,8 +4,7 @@ import (
 	"context"
 	"strings"
 
-	"github.com/leasehold-dev/leasehold/internal/clock"
-	"github.com/leasehold-dev/leasehold/internal/rule"
+	"github.com/leasehold-dev/leasehold/internal/shown"
 	"github.com/leasehold-dev/leasehold/store"
 )
 
@@ -14,15 +13,15 @@ func (s *Store) Inspect(ctx context.Context, name string) (store.State, error) {
 	if err := store.CheckName(name); err != nil {
 		return store.State{}, err
 	}
-	if err := s.gate.enter(); err != nil {
+	if err := s.gate.Enter(); err != nil {
 		return store.State{}, err
 	}
-	defer s.gate.leave()
+	defer s.gate.Leave()
 	var st store.State
 	err := s.read(ctx, func(t *step) error {
 		r, err := t.read(name)
-		st = state(name, r.Record, t.now)
-		st.Queue = places(r.Record, t.now)
+		st = shown.State(name, r.Record, t.now)
+		st.Queue = shown.Queue(r.Record, t.now)
 		return err
 	})
 	if err != nil {
@@ -33,10 +32,10 @@ func (s *Store) Inspect(ctx context.Context, name string) (store.State, error) {
 
 // List implements store.Store. The result is a consistent snapshot.
 func (s *Store) List(ctx context.Context, prefix string) ([]store.State, error) {
-	if err := s.gate.enter(); err != nil {
+	if err := s.gate.Enter(); err != nil {
 		return nil, err
 	}
-	defer s.gate.leave()
+	defer s.gate.Leave()
 	var held []store.State
 	err := s.read(ctx, func(t *step) (err error) {
 		held, err = t.list(prefix)
@@ -70,45 +69,9 @@ func (t *step) list(prefix string) ([]store.State, error) {
 		if err != nil {
 			return nil, err
 		}
-		if st := state(string(name), r.Record, t.now); st.Held {
+		if st := shown.State(string(name), r.Record, t.now); st.Held {
 			held = append(held, st)
 		}
 	}
 	return held, rows.Err()
-}
-
-// places returns the waiters as Inspect shows them.
-func places(r rule.Record, now clock.Instant) (line []store.Place) {
-	r = rule.Expire(r, now)
-	for _, p := range r.Line[:min(len(r.Line), store.MaxQueue)] {
-		line = append(line, store.Place{Holder: store.DecodeHolder(p.Owner, p.Meta), ExpiresIn: p.Expiry.Sub(now)})
-	}
-	return line
-}
-
-// state returns what record r says about the lock called name.
-func state(name string, r rule.Record, now clock.Instant) store.State {
-	r = rule.Expire(r, now)
-	if len(r.Holds) == 0 {
-		return store.State{Name: name}
-	}
-	h := r.Holds[0]
-	st := store.State{
-		Name:      name,
-		Held:      true,
-		Holder:    store.DecodeHolder(h.Owner, h.Meta),
-		Token:     h.Token,
-		ExpiresIn: h.Expiry.Sub(now),
-		HeldFor:   h.HeldFor(now),
-	}
-	if r.Spec == rule.Mutex {
-		return st
-	}
-	st.Kind = store.Kind(r.Spec)
-	for _, h := range r.Holds {
-		st.Holders = append(st.Holders, store.Holding{
-			Holder: store.DecodeHolder(h.Owner, h.Meta), Token: h.Token, ExpiresIn: h.Expiry.Sub(now), HeldFor: h.HeldFor(now), Weight: h.Weight, Slot: h.Slot,
-		})
-	}
-	return st
 }

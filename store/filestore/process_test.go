@@ -256,6 +256,7 @@ func hold(args []string) error {
 }
 
 func TestKilledProcess(t *testing.T) {
+	t.Parallel() // it mostly waits
 	path := filepath.Join(t.TempDir(), "locks.db")
 	var last store.Grant
 	for round := range 8 {
@@ -381,6 +382,7 @@ func mortal(args []string) error {
 // Waiters and holders are killed and restarted repeatedly. No two surviving
 // holders overlap, tokens rise, and the lock is still handed on.
 func TestProcessesAreKilled(t *testing.T) {
+	t.Parallel() // it mostly waits
 	dir := t.TempDir()
 	path, log := filepath.Join(dir, "locks.db"), filepath.Join(dir, "log")
 	var all []*child

@@ -95,6 +95,7 @@ func TestDeadWaitersAreSkipped(t *testing.T) {
 // A waiter behind a dead one gets the lock even if the holder's lease expires
 // instead of being released.
 func TestDeadWaiterIsSkippedWhenTheLeaseEnds(t *testing.T) {
+	t.Parallel() // it mostly waits
 	path := filepath.Join(t.TempDir(), "locks.db")
 	s := mustOpen(t, path, nil)
 	holder := request("the lock")

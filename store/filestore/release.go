@@ -16,10 +16,10 @@ func (s *Store) Release(ctx context.Context, r store.ReleaseRequest) error {
 	if err := cmp.Or(store.CheckName(r.Name), store.CheckOwner(r.Owner)); err != nil {
 		return err
 	}
-	if err := s.gate.enter(); err != nil {
+	if err := s.gate.Enter(); err != nil {
 		return err
 	}
-	defer s.gate.leave()
+	defer s.gate.Leave()
 	var ans rule.Answer
 	maybe, err := s.write(ctx, func(t *step) (err error) {
 		ans, err = t.release(r, 0)

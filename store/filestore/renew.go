@@ -18,10 +18,10 @@ func (s *Store) Renew(ctx context.Context, leases []store.Lease) []error {
 		}
 		return errs
 	}
-	if err := s.gate.enter(); err != nil {
+	if err := s.gate.Enter(); err != nil {
 		return all(err)
 	}
-	defer s.gate.leave()
+	defer s.gate.Leave()
 	var good []int
 	caps := s.Caps()
 	for i, r := range leases {

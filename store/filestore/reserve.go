@@ -13,10 +13,10 @@ func (s *Store) ReserveTokens(ctx context.Context, r store.ReserveRequest) (stor
 	if err := r.Check(s.Caps()); err != nil {
 		return store.Reserved{}, err
 	}
-	if err := s.gate.enter(); err != nil {
+	if err := s.gate.Enter(); err != nil {
 		return store.Reserved{}, err
 	}
-	defer s.gate.leave()
+	defer s.gate.Leave()
 	var d store.Reserved
 	held := false
 	maybe, err := s.write(ctx, func(t *step) (err error) {

@@ -7,9 +7,9 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"sync"
 	"time"
 
+	"github.com/leasehold-dev/leasehold/internal/gate"
 	"github.com/leasehold-dev/leasehold/store"
 )
 
@@ -69,7 +69,7 @@ type Store struct {
 	// closed is called when the last connection to the database is closed.
 	closed func()
 
-	gate  gate
+	gate  *gate.Gate
 	bells bells
 	push  *pusher
 }
@@ -113,7 +113,7 @@ func newStore(db *sql.DB, d Dialect, o *Options) (*Store, error) {
 		single: func() error { return nil },
 		closed: func() {},
 		push:   &pusher{},
-		gate:   gate{shut: make(chan struct{})},
+		gate:   gate.New(),
 	}
 	if d.oneWriter {
 		s.writers = make(chan struct{}, 1)
@@ -138,7 +138,7 @@ func (s *Store) Caps() store.Caps {
 // Close implements store.Store. It waits for pending calls and clean-up, for at
 // most Options.Timeout. Pending Waits leave the queue.
 func (s *Store) Close() error {
-	idle, first := s.gate.close()
+	idle, first := s.gate.Close()
 	if !first {
 		return nil
 	}
@@ -171,55 +171,4 @@ func (s *Store) disconnect() error {
 		err = errors.Join(err, s.db.Close())
 	}
 	return err
-}
-
-// gate counts pending calls, and admits none after it was closed.
-type gate struct {
-	mu     sync.Mutex
-	calls  int
-	closed bool
-	shut   chan struct{} // closed when closed
-	idle   chan struct{} // closed when the gate is closed and no call is left
-}
-
-func (g *gate) enter() error {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if g.closed {
-		return store.ErrClosed
-	}
-	g.calls++
-	return nil
-}
-
-// stay counts one more call. The caller is itself counted.
-func (g *gate) stay() {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	g.calls++
-}
-
-func (g *gate) leave() {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	g.calls--
-	if g.closed && g.calls == 0 {
-		close(g.idle)
-	}
-}
-
-// close closes the gate. idle is closed when the last pending call has left.
-// first is false if the gate was closed already.
-func (g *gate) close() (idle <-chan struct{}, first bool) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if g.closed {
-		return g.idle, false
-	}
-	g.closed, g.idle = true, make(chan struct{})
-	close(g.shut)
-	if g.calls == 0 {
-		close(g.idle)
-	}
-	return g.idle, true
 }

@@ -47,10 +47,10 @@ func (s *Store) Wait(ctx context.Context, r store.WaitRequest, reason func(error
 	if err := r.Check(s.Caps()); err != nil {
 		return store.Grant{}, err
 	}
-	if err := s.gate.enter(); err != nil {
+	if err := s.gate.Enter(); err != nil {
 		return store.Grant{}, err
 	}
-	defer s.gate.leave()
+	defer s.gate.Leave()
 	if reason == nil {
 		reason = func(error) {}
 	}
@@ -241,7 +241,7 @@ func (w *waiting) pause(ctx context.Context, d time.Duration) error {
 	select {
 	case <-timer.C:
 	case <-w.bell.c:
-	case <-w.s.gate.shut:
+	case <-w.s.gate.Closing():
 		return store.ErrClosed
 	case <-ctx.Done():
 		return fmt.Errorf("wait for %q in %s: %w", w.r.Name, w.s.node, ctx.Err())

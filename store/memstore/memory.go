@@ -18,6 +18,7 @@ import (
 	"github.com/leasehold-dev/leasehold/fence"
 	"github.com/leasehold-dev/leasehold/internal/clock"
 	"github.com/leasehold-dev/leasehold/internal/rule"
+	"github.com/leasehold-dev/leasehold/internal/shown"
 	"github.com/leasehold-dev/leasehold/store"
 )
 
@@ -179,13 +180,8 @@ func (s *Store) Inspect(ctx context.Context, name string) (store.State, error) {
 	defer s.mu.Unlock()
 	now := s.clock.Now()
 	rec := s.settled(name, now)
-	st := state(name, rec, now)
-	for _, p := range rec.Line[:min(len(rec.Line), store.MaxQueue)] {
-		st.Queue = append(st.Queue, store.Place{
-			Holder:    store.DecodeHolder(p.Owner, p.Meta),
-			ExpiresIn: p.Expiry.Sub(now),
-		})
-	}
+	st := shown.State(name, rec, now)
+	st.Queue = shown.Queue(rec, now)
 	return st, nil
 }
 
@@ -201,7 +197,7 @@ func (s *Store) List(ctx context.Context, prefix string) ([]store.State, error) 
 		if !strings.HasPrefix(name, prefix) {
 			continue
 		}
-		if st := state(name, s.settled(name, now), now); st.Held {
+		if st := shown.State(name, s.settled(name, now), now); st.Held {
 			held = append(held, st)
 		}
 	}
@@ -253,31 +249,4 @@ func (s *Store) enter(ctx context.Context) error {
 		s.mu.Unlock()
 	}
 	return err
-}
-
-// state returns what record r says about the lock called name.
-func state(name string, r rule.Record, now clock.Instant) store.State {
-	r = rule.Expire(r, now)
-	if len(r.Holds) == 0 {
-		return store.State{Name: name}
-	}
-	h := r.Holds[0]
-	st := store.State{
-		Name:      name,
-		Held:      true,
-		Holder:    store.DecodeHolder(h.Owner, h.Meta),
-		Token:     h.Token,
-		ExpiresIn: h.Expiry.Sub(now),
-		HeldFor:   h.HeldFor(now),
-	}
-	if r.Spec == rule.Mutex {
-		return st
-	}
-	st.Kind = store.Kind(r.Spec)
-	for _, h := range r.Holds {
-		st.Holders = append(st.Holders, store.Holding{
-			Holder: store.DecodeHolder(h.Owner, h.Meta), Token: h.Token, ExpiresIn: h.Expiry.Sub(now), HeldFor: h.HeldFor(now), Weight: h.Weight, Slot: h.Slot,
-		})
-	}
-	return st
 }

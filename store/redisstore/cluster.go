@@ -186,17 +186,7 @@ func (r *router) prepare(ctx context.Context, name string) {
 // askFor sends a command to the member that has the command's slot, and waits for the
 // answer.
 func (r *router) askFor(ctx context.Context, c *script.Command) script.Reply {
-	p := make(poll, 1)
-	if err := r.put(call{command: c, timeout: r.s.o.TimeoutFor(r.s.o.MaxTTL), look: p}, false); err != nil {
-		said := driver.PutOutcome(err)
-		return script.Reply{Outcome: said.Outcome, Err: said.Err}
-	}
-	select {
-	case a := <-p:
-		return a.Reply
-	case <-ctx.Done():
-		return script.Reply{Outcome: store.Pending, Err: ctx.Err()}
-	}
+	return askBy(ctx, r.put, call{command: c, timeout: r.s.o.TimeoutFor(r.s.o.MaxTTL)})
 }
 
 // clusterPrefix returns the part of a prefix with which the keys of all matching locks

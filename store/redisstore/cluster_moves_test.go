@@ -52,6 +52,7 @@ func inTurn(t *testing.T, last store.Grant, requests []store.Lease, all []<-chan
 // keeps its place and is notified at its turn, although no waiter makes a call that would
 // reveal the move.
 func TestSlotMovesWhileALockIsHeld(t *testing.T) {
+	t.Parallel() // it mostly waits
 	c := redistest.StartCluster(t, 3, 0)
 	holder, other, third := openCluster(t, c.Masters[:1], nil), openCluster(t, c.Masters[1:], nil), openCluster(t, c.Masters, nil)
 	const name = "stock"
@@ -148,6 +149,7 @@ func TestSlotBeingMoved(t *testing.T) {
 // The slot of a member's push channel moves. The member then has another channel, and
 // waiters ask for what they missed.
 func TestSlotOfTheChannelMoves(t *testing.T) {
+	t.Parallel() // it mostly waits
 	c := redistest.StartCluster(t, 3, 0)
 	holder, other := openCluster(t, c.Masters, nil), openCluster(t, c.Masters, nil)
 	const name = "stock"
@@ -174,6 +176,7 @@ func TestSlotOfTheChannelMoves(t *testing.T) {
 // A waiter is notified by the one member that has the lock, over one subscription
 // for all locks; other members receive nothing.
 func TestClusterPushesOnOneChannel(t *testing.T) {
+	t.Parallel() // it mostly waits
 	c := redistest.StartCluster(t, 3, 0)
 	holder, other := openCluster(t, c.Masters, nil), openCluster(t, c.Masters, nil)
 	type pair struct {

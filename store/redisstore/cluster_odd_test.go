@@ -19,6 +19,7 @@ import (
 
 // Servers before 7 have no sharded channels, and notify waiters by plain ones.
 func TestClusterWithoutShardedChannels(t *testing.T) {
+	t.Parallel() // it mostly waits
 	c := redistest.StartCluster(t, 3, 0, "--rename-command", "SSUBSCRIBE", "", "--rename-command", "SPUBLISH", "")
 	holder, other := openCluster(t, c.Masters, nil), openCluster(t, c.Masters, nil)
 	held := request("stock")
@@ -30,6 +31,7 @@ func TestClusterWithoutShardedChannels(t *testing.T) {
 
 // A client that may not subscribe polls.
 func TestClusterWithoutPushRights(t *testing.T) {
+	t.Parallel() // it mostly waits
 	c := redistest.StartCluster(t, 3, 0)
 	for _, s := range c.Masters {
 		s.Text(t, "ACL", "SETUSER", "u", "reset", "on", ">pw", "~*", "&*", "+@all", "-ssubscribe")
@@ -215,6 +217,7 @@ func TestClusterOverTLS(t *testing.T) {
 // no goroutine. Close does not wait long, so a machine that is busy just then can keep it
 // from giving up the place; hardly five times.
 func TestClusterIsClosed(t *testing.T) {
+	t.Parallel() // it mostly waits
 	c := redistest.StartCluster(t, 3, 0)
 	holder := openCluster(t, c.Masters, nil)
 	acquire(t, holder, request("stock"))

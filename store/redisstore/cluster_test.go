@@ -37,6 +37,7 @@ func TestConformanceOfCluster(t *testing.T) {
 
 // Locks are spread over the members: all can be taken, listed and renewed at once.
 func TestLocksAreSpreadOverAllMembers(t *testing.T) {
+	t.Parallel() // it mostly waits
 	c := redistest.StartCluster(t, 3, 0)
 	s := openCluster(t, c.Masters[2:], nil)
 	var leases []store.Lease
@@ -71,6 +72,7 @@ func TestLocksAreSpreadOverAllMembers(t *testing.T) {
 // A name that has braces is one of a lock like any other: all its keys are in one slot.
 // Plain clients are excluded by all names but those with a } or a % at the end.
 func TestNamesWithBracesInACluster(t *testing.T) {
+	t.Parallel() // it mostly waits
 	c := redistest.StartCluster(t, 3, 0)
 	s := openCluster(t, c.Masters, nil)
 	names := []string{"{a}b", "a{b}", "{}", "}", "{", "a{b", "{{a}}", "100%", "{a%7D%", "a}%", "plain"}

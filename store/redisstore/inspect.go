@@ -180,8 +180,14 @@ func heldFor(owned []int, nodes []store.NodeOutcome, need int) time.Duration {
 
 // askOne sends a command to the node and waits for the answer.
 func (n *node) askOne(ctx context.Context, c *script.Command) script.Reply {
+	return askBy(ctx, n.put, call{command: c, timeout: n.s.o.ConnectTimeout})
+}
+
+// askBy enqueues a call with put and waits for the answer.
+func askBy(ctx context.Context, put func(call, bool) error, c call) script.Reply {
 	p := make(poll, 1)
-	if err := n.put(call{command: c, timeout: n.s.o.ConnectTimeout, look: p}, false); err != nil {
+	c.look = p
+	if err := put(c, false); err != nil {
 		said := driver.PutOutcome(err)
 		return script.Reply{Outcome: said.Outcome, Err: said.Err}
 	}

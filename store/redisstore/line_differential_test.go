@@ -42,7 +42,7 @@ func TestQueuesInListsOnRedis(t *testing.T) {
 }
 
 // Every script with a change in what it does with queues is found to differ.
-func TestChangedQueueScripts(t *testing.T) {
+func TestQueuesChanged(t *testing.T) {
 	n := listening(t, onSimulated(t))
 	for _, c := range lineChanges {
 		t.Run(c.name, func(t *testing.T) {
@@ -360,7 +360,7 @@ func (r *lineRun) step(s lineStep) error {
 	}
 	want, stood := r.byModel(s, q)
 	var told []string
-	for _, m := range want.Told {
+	for _, m := range want.Pushes {
 		if text := "free " + m.Owner; r.heard[m.Owner] && !m.Granted {
 			told = append(told, text)
 		} else if r.heard[m.Owner] {

@@ -14,6 +14,7 @@ import (
 // One URL names a list of servers, or several do with line breaks in between. A store
 // that cannot be opened is nil.
 func TestOpenByURL(t *testing.T) {
+	t.Parallel() // it mostly waits
 	servers := redistest.StartN(t, 3)
 	hosts := addrs(servers)
 	var owner string

@@ -118,6 +118,7 @@ func TestNothingIsRetainedForADeadNode(t *testing.T) {
 // are granted at least each half second. The leases last for 30 s: if a node kept one that
 // is over, no client could have the lock for that long.
 func TestBlips(t *testing.T) {
+	t.Parallel() // it mostly waits
 	for name, away := range map[string]time.Duration{"refused": 150 * time.Millisecond, "reset": 0} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) { blip(t, away) })

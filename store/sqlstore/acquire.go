@@ -14,10 +14,10 @@ func (s *Store) Acquire(ctx context.Context, r store.AcquireRequest) (store.Gran
 	if err := r.Check(s.Caps()); err != nil {
 		return store.Grant{}, err
 	}
-	if err := s.gate.enter(); err != nil {
+	if err := s.gate.Enter(); err != nil {
 		return store.Grant{}, err
 	}
-	defer s.gate.leave()
+	defer s.gate.Leave()
 	if err := s.require(r.Require); err != nil {
 		return store.Grant{}, err
 	}
@@ -49,9 +49,9 @@ func (s *Store) Acquire(ctx context.Context, r store.AcquireRequest) (store.Gran
 // until the TTL has passed.
 func (s *Store) takeBack(ctx context.Context, l store.Lease, bury bool) {
 	ctx = context.WithoutCancel(ctx)
-	s.gate.stay()
+	s.gate.Stay()
 	go func() {
-		defer s.gate.leave()
+		defer s.gate.Leave()
 		s.undo(ctx, l, bury)
 	}()
 }
@@ -70,7 +70,7 @@ func (s *Store) undo(ctx context.Context, l store.Lease, bury bool) {
 		if err == nil {
 			return
 		}
-		if s.gate.closing.Err() != nil || !pause(ctx, try+6) {
+		if s.gate.Closed() || !pause(ctx, try+6) {
 			s.o.Logger.Warn("cannot undo a failed acquire; the lock may stay taken until its TTL has passed",
 				"lock", l.Name, "owner", l.Owner, "ttl", l.TTL, "err", s.failed(context.Background(), "release", l.Name, false, err))
 			return
@@ -91,9 +91,9 @@ func (s *Store) sweepSometimes(ctx context.Context) {
 		return
 	}
 	ctx = context.WithoutCancel(ctx)
-	s.gate.stay()
+	s.gate.Stay()
 	go func() {
-		defer s.gate.leave()
+		defer s.gate.Leave()
 		if _, err := s.call(ctx, s.calls.sweep, func(*sql.Rows) error { return nil }, int64(most)); err != nil {
 			s.o.Logger.Warn("cannot forget unused locks", "err", s.failed(ctx, "sweep", "", false, err))
 		}

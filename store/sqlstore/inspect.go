@@ -15,10 +15,10 @@ func (s *Store) Inspect(ctx context.Context, name string) (store.State, error) {
 	if err := store.CheckName(name); err != nil {
 		return store.State{}, err
 	}
-	if err := s.gate.enter(); err != nil {
+	if err := s.gate.Enter(); err != nil {
 		return store.State{}, err
 	}
-	defer s.gate.leave()
+	defer s.gate.Leave()
 	_, err := s.call(ctx, s.calls.inspect, func(r *sql.Rows) error {
 		var position, token, endsIn int64
 		var owner string
@@ -46,10 +46,10 @@ func held(name string, h store.Holder, token fence.Token, endsIn int64) store.St
 
 // List implements store.Store. It reads the locks in pages.
 func (s *Store) List(ctx context.Context, prefix string) ([]store.State, error) {
-	if err := s.gate.enter(); err != nil {
+	if err := s.gate.Enter(); err != nil {
 		return nil, err
 	}
-	defer s.gate.leave()
+	defer s.gate.Leave()
 	const page = 1000
 	states := []store.State{}
 	for after := ""; ; {

@@ -28,10 +28,10 @@ func (s *Store) Renew(ctx context.Context, leases []store.Lease) []error {
 			good = append(good, i)
 		}
 	}
-	if err := s.gate.enter(); err != nil {
+	if err := s.gate.Enter(); err != nil {
 		return all(err)
 	}
-	defer s.gate.leave()
+	defer s.gate.Leave()
 	if len(good) == 0 {
 		return errs
 	}

@@ -200,9 +200,9 @@ func (t *seats) offer(ctx context.Context, l store.Lease) {
 		return
 	}
 	ctx = context.WithoutCancel(ctx)
-	t.s.gate.stay()
+	t.s.gate.Stay()
 	go func() {
-		defer t.s.gate.leave()
+		defer t.s.gate.Leave()
 		one := t.take(ctx)
 		if one == nil {
 			return

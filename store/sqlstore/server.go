@@ -123,9 +123,9 @@ func (s *Store) examineAgain(ctx context.Context) {
 		return
 	}
 	ctx = context.WithoutCancel(ctx)
-	s.gate.stay()
+	s.gate.Stay()
 	go func() {
-		defer s.gate.leave()
+		defer s.gate.Leave()
 		if _, err := s.examine(ctx); err != nil {
 			s.o.Logger.Warn("cannot examine the database server", "err", err)
 		}

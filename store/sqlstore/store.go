@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/leasehold-dev/leasehold/internal/clock"
+	"github.com/leasehold-dev/leasehold/internal/gate"
 	"github.com/leasehold-dev/leasehold/internal/quorum/driver"
 	"github.com/leasehold-dev/leasehold/store"
 )
@@ -22,7 +23,7 @@ type Store struct {
 	node   string
 	o      Options
 	calls  calls
-	gate   *gate
+	gate   *gate.Gate
 	seats  *seats
 	clock  clock.Clock
 	clocks *driver.Clocks
@@ -91,7 +92,7 @@ func newStore(db *sql.DB, d Dialect, o *Options) (*Store, error) {
 		node:  d.String(),
 		o:     checked,
 		calls: callsIn(checked.Schema),
-		gate:  newGate(),
+		gate:  gate.New(),
 		clock: clock.System(),
 	}
 	s.clocks = driver.NewClocks(1, checked.MaxTTL, driver.WallAhead(s.clock), checked.Logger)
@@ -140,7 +141,7 @@ func (s *Store) Caps() store.Caps {
 // Close implements store.Store. It waits for pending calls and clean-up, for at most
 // Options.Timeout. Pending Waits leave the line.
 func (s *Store) Close() error {
-	idle, first := s.gate.close()
+	idle, first := s.gate.Close()
 	if !first {
 		return nil
 	}

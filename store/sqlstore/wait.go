@@ -39,10 +39,10 @@ func (s *Store) Wait(ctx context.Context, r store.WaitRequest, reason func(error
 	if err := r.Check(s.Caps()); err != nil {
 		return store.Grant{}, err
 	}
-	if err := s.gate.enter(); err != nil {
+	if err := s.gate.Enter(); err != nil {
 		return store.Grant{}, err
 	}
-	defer s.gate.leave()
+	defer s.gate.Leave()
 	if err := s.require(r.Require); err != nil {
 		return store.Grant{}, err
 	}
@@ -52,7 +52,7 @@ func (s *Store) Wait(ctx context.Context, r store.WaitRequest, reason func(error
 		reason = func(error) {}
 	}
 	outer := ctx
-	ctx, cancel := s.gate.until(ctx)
+	ctx, cancel := s.gate.Until(ctx)
 	defer cancel()
 	w := &waiting{s: s, r: r, reason: reason, start: s.clock.Now(), pace: pace{ttl: r.TTL}}
 	returned := false

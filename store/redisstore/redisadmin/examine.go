@@ -58,7 +58,7 @@ const (
 // Examine blocks until each server has answered or timed out, which takes some seconds.
 // It is safe for concurrent use and can be called again. It changes no lock: its trials
 // use a lock name that no other client uses, and it removes their traces. It fails only
-// if the URLs or the options are wrong, or if ctx ends.
+// if url or o is wrong, with store.ErrInvalid, or if ctx ends.
 func Examine(ctx context.Context, url string, o *redisstore.Options, scope Scope) (Examination, error) {
 	return examine(ctx, url, o, scope, time.Now)
 }

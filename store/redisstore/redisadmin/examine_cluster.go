@@ -33,8 +33,8 @@ type ClusterExamination struct {
 const SlotsOfCluster = resp.Slots
 
 // ExamineCluster is like Examine, for the masters of a cluster. The url names some of its
-// servers, as for OpenCluster. It fails only if the URLs or the options are wrong, or if
-// ctx ends.
+// servers, as for OpenCluster. It fails only if url or o is wrong, with
+// store.ErrInvalid, or if ctx ends.
 func ExamineCluster(ctx context.Context, url string, o *redisstore.Options, scope Scope) (ClusterExamination, error) {
 	seeds, opts, err := config.ParseCluster(url, settingsOf(o))
 	if err != nil {

@@ -23,6 +23,7 @@ rmdir "$DIR/inside"`
 // Two processes, fifty rounds each, over five servers of which two are killed
 // and restarted meanwhile: never two inside, and tokens only rise.
 func TestTwoProcessesOverFiveServers(t *testing.T) {
+	t.Parallel() // it mostly waits
 	servers := durable(t, 5)
 	dir := t.TempDir()
 	env := []string{"DIR=" + dir, "LEASEHOLD_STORE=" + storeURL(servers, "")}
@@ -84,6 +85,7 @@ func TestTwoProcessesOverFiveServers(t *testing.T) {
 // add one, write. Under the lock no ID is drawn twice. Without it both can have read
 // before either writes: they wait for each other there, so that they do.
 func TestDrawingIDs(t *testing.T) {
+	t.Parallel() // it mostly waits
 	const times = 10
 	servers := redistest.StartN(t, 5)
 	const read, write = `id=$(cat "$DIR/next") && echo "$id" >> "$DIR/drawn.$ME"`, `echo $((id + 1)) > "$DIR/next"`
@@ -137,6 +139,7 @@ func TestDrawingIDs(t *testing.T) {
 // and run has ended with 123 before the TTL is over; only then can another
 // process have the lock.
 func TestMajorityFrozenUnderAHolder(t *testing.T) {
+	t.Parallel() // it mostly waits
 	servers := redistest.StartN(t, 5)
 	dir := t.TempDir()
 	env := []string{"DIR=" + dir, "LEASEHOLD_STORE=" + storeURL(servers, "")}
@@ -181,6 +184,7 @@ func TestMajorityFrozenUnderAHolder(t *testing.T) {
 // While it holds, nobody else gets in, however long the work takes compared to
 // the TTL; when it is killed outright, the next one gets in after the TTL.
 func TestHolderKilledOutright(t *testing.T) {
+	t.Parallel() // it mostly waits
 	servers := redistest.StartN(t, 3)
 	dir := t.TempDir()
 	env := []string{"DIR=" + dir, "LEASEHOLD_STORE=" + storeURL(servers, "")}
@@ -200,6 +204,7 @@ func TestHolderKilledOutright(t *testing.T) {
 
 // Interrupted while it waits, run is gone at once and leaves no key.
 func TestInterruptedWait(t *testing.T) {
+	t.Parallel() // it mostly waits
 	servers := redistest.StartN(t, 5)
 	dir := t.TempDir()
 	env := []string{"DIR=" + dir, "LEASEHOLD_STORE=" + storeURL(servers, "")}
@@ -241,6 +246,7 @@ func TestInterruptedWait(t *testing.T) {
 // Trouble with the store: a clear message that names the node, 125, and the
 // command is never started.
 func TestTroubleEndsWith125(t *testing.T) {
+	t.Parallel() // it mostly waits
 	const secret = "s3cr3t-pass"
 	up := redistest.Start(t)
 	locked := redistest.Start(t, "--requirepass", "another")
@@ -282,6 +288,7 @@ func TestTroubleEndsWith125(t *testing.T) {
 // Two of five silent: run is as quick as the healthy three, within far less than
 // the node timeout.
 func TestRunWithTwoSilentServers(t *testing.T) {
+	t.Parallel() // it mostly waits
 	servers := redistest.StartN(t, 5)
 	for _, s := range servers[:2] {
 		if err := s.Freeze(); err != nil {

@@ -54,6 +54,7 @@ func TestCommandDiesWithUs(t *testing.T) {
 // A stopped leasehold renews nothing and can stop nothing: the command ends with
 // the lease all the same.
 func TestCommandEndsWithTheLeaseOfAStoppedHost(t *testing.T) {
+	t.Parallel() // it mostly waits
 	// The command writes to it, and the stopped host does not have it open.
 	fifo := filepath.Join(t.TempDir(), "fifo")
 	if err := unix.Mkfifo(fifo, 0o600); err != nil {

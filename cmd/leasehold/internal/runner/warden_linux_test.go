@@ -103,6 +103,7 @@ func TestACommandThatWasNeverExecutedHasNoCode(t *testing.T) {
 
 // A guard that was killed, by a machine that is out of memory say, is replaced.
 func TestAKilledGuardIsReplaced(t *testing.T) {
+	t.Parallel() // it mostly waits
 	stdin, _ := pipe(t)
 	out, stdout := pipe(t)
 	h := hostCommand(t, "/bin/sh", "-c", "trap '' TERM HUP; (echo ready; read forever <&3) 3<&0 & read forever")

@@ -1,0 +1,45 @@
+// Package shown says what a record of a lock looks like to Inspect and List, for the
+// stores that keep records of package rule.
+package shown
+
+import (
+	"github.com/leasehold-dev/leasehold/internal/clock"
+	"github.com/leasehold-dev/leasehold/internal/rule"
+	"github.com/leasehold-dev/leasehold/store"
+)
+
+// State returns what record r says about the lock called name, without its queue.
+func State(name string, r rule.Record, now clock.Instant) store.State {
+	r = rule.Expire(r, now)
+	if len(r.Holds) == 0 {
+		return store.State{Name: name}
+	}
+	h := r.Holds[0]
+	st := store.State{
+		Name:      name,
+		Held:      true,
+		Holder:    store.DecodeHolder(h.Owner, h.Meta),
+		Token:     h.Token,
+		ExpiresIn: h.Expiry.Sub(now),
+		HeldFor:   h.HeldFor(now),
+	}
+	if r.Spec == rule.Mutex {
+		return st
+	}
+	st.Kind = store.Kind(r.Spec)
+	for _, h := range r.Holds {
+		st.Holders = append(st.Holders, store.Holding{
+			Holder: store.DecodeHolder(h.Owner, h.Meta), Token: h.Token, ExpiresIn: h.Expiry.Sub(now), HeldFor: h.HeldFor(now), Weight: h.Weight, Slot: h.Slot,
+		})
+	}
+	return st
+}
+
+// Queue returns the waiters of record r, the first store.MaxQueue of them.
+func Queue(r rule.Record, now clock.Instant) (queue []store.Place) {
+	r = rule.Expire(r, now)
+	for _, p := range r.Line[:min(len(r.Line), store.MaxQueue)] {
+		queue = append(queue, store.Place{Holder: store.DecodeHolder(p.Owner, p.Meta), ExpiresIn: p.Expiry.Sub(now)})
+	}
+	return queue
+}
