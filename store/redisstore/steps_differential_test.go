@@ -228,6 +228,10 @@ func (e *ears) bothWays(seed uint64, seen map[string]int) (string, error) {
 		}
 		said[way] = append(said[way], keys...)
 	}
+	// A clock that cannot be set may have gone on until the proposal was behind it.
+	if after, err := e.Clock(); err != nil || int64(after) > propose.UnixNano() {
+		return "", err
+	}
 	if !slices.Equal(said[0], said[1]) {
 		var what []string
 		for _, c := range steps {
