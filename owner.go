@@ -28,7 +28,7 @@ func (c *Client) ReleaseOwner(ctx context.Context, name, owner string) error {
 		return err
 	}
 	gone := &LostError{Name: name, Cause: LostDenied, Reason: fmt.Sprintf("owner %s no longer had it when it was released", owner)}
-	holders := holdersOf(state)
+	holders := state.Holdings()
 	i := slices.IndexFunc(holders, func(h store.Holding) bool { return h.Holder.Owner == owner })
 	if i < 0 {
 		return gone
@@ -38,14 +38,6 @@ func (c *Client) ReleaseOwner(ctx context.Context, name, owner string) error {
 		return gone
 	}
 	return err
-}
-
-// holdersOf returns all holders of a lock, whatever its kind.
-func holdersOf(state store.State) []store.Holding {
-	if state.Held && len(state.Holders) == 0 {
-		return []store.Holding{{Holder: state.Holder, Token: state.Token, ExpiresIn: state.ExpiresIn, Weight: 1}}
-	}
-	return state.Holders
 }
 
 // leaseOf returns the lease that h is, as another process has to name it.

@@ -140,6 +140,15 @@ type State struct {
 	Nodes []NodeOutcome
 }
 
+// Holdings returns all leases of the lock, whatever its kind: Holders, or the one
+// lease of a mutex that is held.
+func (s State) Holdings() []Holding {
+	if s.Held && len(s.Holders) == 0 {
+		return []Holding{{Holder: s.Holder, Token: s.Token, ExpiresIn: s.ExpiresIn, Weight: 1}}
+	}
+	return s.Holders
+}
+
 // Holding is one lease of a lock that several owners can hold together.
 type Holding struct {
 	// Holder, Token and ExpiresIn are as in State.

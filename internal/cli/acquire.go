@@ -80,8 +80,7 @@ func (p *program) wait(ctx context.Context, o runFlags, st store.Store, name str
 		}
 		w.because(reason)
 	}
-	// One goroutine wants the lock: tokens to pass it on with would only be skipped.
-	lock := leasehold.New(st, &leasehold.Options{Logger: p.voice.logger(), Cohort: &leasehold.Cohort{}}).Mutex(name).With(options)
+	lock := p.client(st).Mutex(name).With(options)
 	if o.try {
 		return lock.Try(ctx)
 	}
@@ -94,6 +93,12 @@ func (p *program) wait(ctx context.Context, o runFlags, st store.Store, name str
 		err = gaveUp(err, o.wait)
 	}
 	return lease, err
+}
+
+// client returns a client for commands, which want a lock once: tokens to pass it on
+// with would only be skipped.
+func (p *program) client(st store.Store) *leasehold.Client {
+	return leasehold.New(st, &leasehold.Options{Logger: p.voice.logger(), Cohort: &leasehold.Cohort{}})
 }
 
 // gaveUp describes err to a user who chose how long to wait. A busy lock is

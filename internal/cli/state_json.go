@@ -33,12 +33,25 @@ Fields may be added; none is renamed or removed.`
 
 // stateJSON is a lock, as jsonHelp describes it.
 type stateJSON struct {
-	Name       string `json:"name"`
-	NameBase64 string `json:"name_base64,omitempty"`
-	Held       bool   `json:"held"`
+	lockName
+	Held bool `json:"held"`
 	*heldJSON
 	Line  []placeJSON `json:"line,omitempty"`
 	Nodes []nodeJSON  `json:"nodes,omitempty"`
+}
+
+// lockName is the name of a lock. JSON cannot hold one that is not UTF-8.
+type lockName struct {
+	Name       string `json:"name"`
+	NameBase64 string `json:"name_base64,omitempty"`
+}
+
+func lockNameOf(name string) lockName {
+	n := lockName{Name: name}
+	if !utf8.ValidString(name) {
+		n.NameBase64 = base64.StdEncoding.EncodeToString([]byte(name))
+	}
+	return n
 }
 
 type heldJSON struct {
@@ -90,10 +103,7 @@ func (m milliseconds) MarshalJSON() ([]byte, error) {
 }
 
 func toJSON(st store.State) stateJSON {
-	j := stateJSON{Name: st.Name, Held: st.Held}
-	if !utf8.ValidString(st.Name) {
-		j.NameBase64 = base64.StdEncoding.EncodeToString([]byte(st.Name))
-	}
+	j := stateJSON{lockName: lockNameOf(st.Name), Held: st.Held}
 	if st.Held {
 		j.heldJSON = &heldJSON{holderToJSON(st.Holder), milliseconds(st.ExpiresIn), st.Token}
 	}
