@@ -136,6 +136,9 @@ type State struct {
 	// Line is the queue of waiters in order, at most the first MaxLine of them.
 	// Only Inspect sets it, and only in a store that keeps a queue.
 	Line []Place
+	// Broken says who broke a lease of this lock last, for about a day; nil if nobody
+	// did. See Breaker. Only Inspect sets it.
+	Broken *Broken
 	// Nodes has one outcome for each node of a quorum store; nil in other stores.
 	Nodes []NodeOutcome
 }

@@ -53,6 +53,8 @@ type Record struct {
 	Tombs []Tomb `json:"tombs,omitempty"`
 	// Token is the largest token ever granted or reserved.
 	Token fence.Token `json:"token"`
+	// Broken is about the lease that was broken last, or nil.
+	Broken *Broken `json:"broken,omitempty"`
 }
 
 // MaxSpare is the largest number of tokens that can be reserved at once.
@@ -71,6 +73,8 @@ type Hold struct {
 	// Made is the attempt that made the grant, of an owner that makes several. It
 	// is empty once another attempt of that owner has been told of the lease.
 	Made string `json:"made,omitempty"`
+	// Broken means that the lease cannot be renewed any more; see BreakLease.
+	Broken bool `json:"broken,omitempty"`
 }
 
 // Place is a waiter's position in the line, itself leased. It keeps what the

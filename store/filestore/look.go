@@ -23,6 +23,7 @@ func (s *Store) Inspect(ctx context.Context, name string) (store.State, error) {
 		r, err := t.read(name)
 		st = state(name, r.Record, t.now)
 		st.Line = places(r.Record, t.now)
+		st.Broken = broken(rule.Expire(r.Record, t.now))
 		return err
 	})
 	if err != nil {

@@ -118,7 +118,10 @@ func refusal(op string, r store.Lease, ans rule.Answer) error {
 	case ans.Verdict == rule.Mismatch:
 		return fmt.Errorf("%w: %s %q with weight %d: the lease that the owner has is smaller, and a lease does not grow", store.ErrInvalid, op, r.Name, r.Weight)
 	}
-	return fmt.Errorf("%s %q: unexpected verdict: %v", op, r.Name, ans.Verdict) // this store makes no tombstones
+	if ans.Verdict == rule.Buried {
+		return fmt.Errorf("%s %q: %w: the lease of this owner was broken; a new attempt needs a new owner", op, r.Name, store.ErrNotHeld)
+	}
+	return fmt.Errorf("%s %q: unexpected verdict: %v", op, r.Name, ans.Verdict)
 }
 
 // Renew implements store.Store.
@@ -180,6 +183,7 @@ func (s *Store) Inspect(ctx context.Context, name string) (store.State, error) {
 	now := s.clock.Now()
 	rec := s.settled(name, now)
 	st := state(name, rec, now)
+	st.Broken = broken(rec)
 	for _, p := range rec.Line[:min(len(rec.Line), store.MaxLine)] {
 		st.Line = append(st.Line, store.Place{
 			Holder:    store.DecodeHolder(p.Owner, p.Meta),

@@ -103,6 +103,9 @@ func checksOf(s store.Store) []check {
 	case waits:
 		all = slices.Concat(all, kindChecks)
 	}
+	if _, ok := s.(store.Breaker); ok {
+		all = slices.Concat(all, breakChecks)
+	}
 	if _, ok := s.(store.Rejoiner); ok {
 		all = slices.Concat(all, rejoinChecks)
 	}
@@ -187,6 +190,16 @@ var kindChecks = []check{
 	{"KindWriterWaits", checkKindWriterWaits},
 	{"KindDeadReader", checkKindDeadReader},
 	{"KindMismatch", checkKindMismatch},
+}
+
+// breakChecks are the further checks for a store.Breaker.
+var breakChecks = []check{
+	{"BreakTold", checkBreakTold},
+	{"BreakExpiry", checkBreakExpiry},
+	{"BreakNow", checkBreakNow},
+	{"BreakToken", checkBreakToken},
+	{"BreakNote", checkBreakNote},
+	{"BreakInvalid", checkBreakInvalid},
 }
 
 // rejoinChecks are the further checks for a store.Rejoiner.

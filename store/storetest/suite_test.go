@@ -194,13 +194,28 @@ var caught = []struct {
 	{"a dead holder frees all", "KindDeadReader", "while others come first"},
 	{"kinds are mixed", "KindMismatch", "want a *store.KindError"},
 	{"kinds are not named", "KindMismatch", "want a *store.KindError"},
+
+	{"broken leases are renewed", "BreakTold", "renew of a lease that was broken"},
+	{"every break is at once", "BreakTold", "a lease that was broken: expires in 0s"},
+	{"broken leases are renewed", "BreakExpiry", "renew of a lease that was broken"},
+	{"broken leases last", "BreakExpiry", "in vain: a lease that was broken ends"},
+	{"broken leases come back", "BreakNow", "late request to acquire"},
+	{"broken leases are renewed", "BreakNow", "in vain: a waiter gets a lock whose lease was broken"},
+	{"any token will do", "BreakToken", "got error <nil>"},
+	{"breaks of nothing succeed", "BreakToken", "got error <nil>"},
+	{"breaks are not noted", "BreakNote", "inspect of a lease that was broken"},
+	{"the last note is shown", "BreakNote", "inspect after a second request"},
+	{"breaks are not checked", "BreakInvalid", "want one that matches store.ErrInvalid"},
 }
+
+// manifoldChecks are those that a manifold is tried with.
+var manifoldChecks = slices.Concat(kindChecks, breakChecks)
 
 // ordinary are the checks of a store that waits and keeps mutexes, and all are those of
 // the other kinds as well.
 var (
 	ordinary = slices.Concat(checks, waitChecks, noKindChecks)
-	all      = slices.Concat(ordinary, kindChecks)
+	all      = slices.Concat(ordinary, manifoldChecks)
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -270,7 +285,7 @@ func TestSuitePassesSoundStores(t *testing.T) {
 			})
 		}
 	}
-	for _, k := range kindChecks {
+	for _, k := range manifoldChecks {
 		for handles := 1; handles <= 2; handles++ {
 			t.Run(fmt.Sprintf("%s/handles=%d", k.name, handles), func(t *testing.T) {
 				t.Parallel()
@@ -291,7 +306,7 @@ func TestWaitingIsForThoseWhoCan(t *testing.T) {
 	if got := checksOf(s); len(got) != len(ordinary) {
 		t.Errorf("%d checks for a store that keeps a line, want %d", len(got), len(ordinary))
 	}
-	if got := checksOf(&manifold{shelf: newShelf()}); len(got) != len(checks)+len(waitChecks)+len(kindChecks) {
+	if got := checksOf(&manifold{shelf: newShelf()}); len(got) != len(checks)+len(waitChecks)+len(manifoldChecks) {
 		t.Errorf("%d checks for a store that keeps every kind", len(got))
 	}
 }
@@ -309,7 +324,7 @@ func try(ctx context.Context, k check, f flaw, handles int, patience, shortTTL t
 		}
 		return first, second
 	}
-	if slices.ContainsFunc(kindChecks, func(c check) bool { return c.name == k.name }) {
+	if slices.ContainsFunc(manifoldChecks, func(c check) bool { return c.name == k.name }) {
 		pair = func() (first, second store.Store) {
 			shelf := newShelf()
 			if first = (&manifold{shelf, f}); handles == 2 {
