@@ -9,8 +9,8 @@ import (
 )
 
 // attempt asks the store once, for itself or for those in q as well.
-func (l *Lock) attempt(ctx context.Context, life leasefsm.Config, bound bool, q *queue) (*Lease, error) {
-	req := store.AcquireRequest{Lease: store.Lease{Name: l.name, Owner: l.o.Owner, TTL: life.TTL, Require: l.o.Require}}
+func (l *Lock) attempt(ctx context.Context, t terms, bound bool, q *queue) (*Lease, error) {
+	req := store.AcquireRequest{Lease: store.Lease{Name: l.name, Owner: l.o.Owner, Kind: t.kind, Weight: t.weight, TTL: t.life.TTL, Require: l.o.Require}}
 	if req.Owner != "" {
 		req.Attempt = store.NewOwner()
 	}
@@ -23,7 +23,7 @@ func (l *Lock) attempt(ctx context.Context, life leasefsm.Config, bound bool, q 
 		req.Owner = store.NewOwner()
 		req.Meta = l.c.describe(l.o.Purpose, req.Spare)
 	}
-	fsm := leasefsm.New(life)
+	fsm := leasefsm.New(t.life)
 	start := l.c.clock.Now() // before the first byte leaves: validity counts from here
 	grant, err := l.c.store.Acquire(ctx, req)
 	if err != nil {

@@ -11,7 +11,8 @@
 //		return charge(ctx, l.Token()) // ctx ends before anyone else can hold the lock
 //	})
 //
-// A [Lock] is a recipe; locking it gives a [Lease], which is one grant to one
+// [Client.Mutex], [Client.RW] and [Client.Semaphore] make locks of the three kinds. A
+// [Lock] is a recipe; locking it gives a [Lease], which is one grant to one
 // owner for a bounded time. The client renews the lease while it is held. If
 // renewal fails for so long that the lease is about to end, its context ends with
 // cause [ErrLost]. That happens LockOptions.Notice before another client can be

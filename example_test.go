@@ -26,6 +26,51 @@ func ExampleLock_Do() {
 	// <nil>
 }
 
+// Readers hold the lock together. A writer holds it alone.
+func ExampleClient_RW() {
+	locks := leasehold.New(memstore.New(nil), nil)
+	ctx := context.Background()
+	config := locks.RW("config")
+
+	read := func(ctx context.Context, l *leasehold.Lease) error {
+		other, err := config.Read().Try(context.Background()) // as another process would
+		if err != nil {
+			return err
+		}
+		fmt.Println("two readers, one token:", l.Token() == other.Token())
+		_, err = config.Write().Try(context.Background())
+		fmt.Println("a writer beside them:", errors.Is(err, leasehold.ErrBusy))
+		return other.Release(ctx)
+	}
+	fmt.Println(config.Read().Do(ctx, read))
+	// Output:
+	// two readers, one token: true
+	// a writer beside them: true
+	// <nil>
+}
+
+// At most three workers run at once, each with a number of its own.
+func ExampleClient_Semaphore() {
+	locks := leasehold.New(memstore.New(nil), nil)
+	ctx := context.Background()
+	workers := locks.Semaphore("workers", 3)
+
+	light, _ := workers.Acquire(ctx)
+	heavy, _ := workers.With(leasehold.LockOptions{Weight: 2}).Acquire(ctx)
+	fmt.Println("slots", light.Slot(), heavy.Slot())
+
+	_, err := workers.Try(ctx)
+	fmt.Println("a fourth permit:", errors.Is(err, leasehold.ErrBusy))
+	_, err = locks.Semaphore("workers", 5).Try(ctx)
+	fmt.Println("another number of permits:", errors.Is(err, leasehold.ErrKindMismatch))
+	light.Release(ctx)
+	heavy.Release(ctx)
+	// Output:
+	// slots 0 1
+	// a fourth permit: true
+	// another number of permits: true
+}
+
 func ExampleLock_Try() {
 	locks := leasehold.New(memstore.New(nil), nil)
 	ctx := context.Background()

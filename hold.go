@@ -19,6 +19,7 @@ type hold struct {
 	c     *Client
 	req   store.Lease                 // as it was granted
 	token fence.Token                 // of the present holder
+	slot  int64                       // as it was granted
 	least clock.Instant               // held until here at least, where MinHold asks for it
 	delay func(try int) time.Duration // pauses between releases of unknown outcome
 
@@ -39,7 +40,7 @@ type hold struct {
 }
 
 func (c *Client) newHold(req store.Lease, grant store.Grant, fsm leasefsm.Lease) *hold {
-	h := &hold{c: c, req: req, token: grant.Token, delay: c.delay}
+	h := &hold{c: c, req: req, token: grant.Token, slot: grant.Slot, delay: c.delay}
 	h.fsm = renewer.NewLease(h, fsm)
 	h.renewed.Store(grant.Repeated)
 	return h

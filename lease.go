@@ -52,6 +52,11 @@ func (l *Lease) Token() fence.Token { return l.token }
 // Owner returns the owner value of this grant, as the store has it.
 func (l *Lease) Owner() string { return l.h.req.Owner }
 
+// Slot returns the number of this holder among those that hold the lock together: from
+// 0 to one less than the permits of a semaphore. The lease keeps it, and no other
+// holder has the same number meanwhile. It is 0 for a mutex.
+func (l *Lease) Slot() int { return int(l.h.slot) }
+
 // Deadline returns the end of validity as it is known now. Each renewal moves it
 // forward, and nothing moves it back. It is computed for the moment of the call, so
 // compare it with time.Now at once. Watch Done instead where you can.

@@ -10,6 +10,7 @@ import (
 type Lock struct {
 	c    *Client
 	name string
+	take share // what a lease takes of it, unless the options say otherwise
 	o    LockOptions
 }
 
@@ -27,7 +28,7 @@ func (l *Lock) Name() string { return l.name }
 // With returns a copy of l in which the fields set in o replace those of l. A zero
 // field of o changes nothing.
 func (l *Lock) With(o LockOptions) *Lock {
-	return &Lock{c: l.c, name: l.name, o: l.o.merge(o)}
+	return &Lock{c: l.c, name: l.name, take: l.take, o: l.o.merge(o)}
 }
 
 // Acquire blocks until it has the lock, and returns a lease of it, which outlives

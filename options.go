@@ -37,7 +37,8 @@ type Options struct {
 	// wait elsewhere. Nil: 64 times in a row, for 100 ms. &Cohort{}: never. A lease
 	// is passed on only among goroutines that want the same (see Lock.Acquire), so
 	// not from one LockOptions.Purpose to another, and only if the store keeps a
-	// queue (see store.Waiter).
+	// queue (see store.Waiter). Leases of semaphores and read-write locks are not
+	// passed on.
 	Cohort *Cohort
 	// Observer is called with every event, for metrics and traces, and with the
 	// context that Acquire, Try or Do was called with. It is called on the
@@ -104,6 +105,9 @@ type LockOptions struct {
 	// next renewal, and another client may have the lock by then. An attempt that fails
 	// leaves the other's lease alone, on Redis also if its release arrives late.
 	Owner string
+	// Weight is how many permits of a semaphore the lease takes. Locks of other kinds
+	// refuse it. Default 1.
+	Weight int
 	// Tries bounds the attempts of Acquire and Do. With a bound they join no queue:
 	// while others wait there, they are granted the lock by chance only. Default 0:
 	// no bound.
@@ -165,6 +169,7 @@ func (o LockOptions) merge(over LockOptions) LockOptions {
 	set(&o.MinHold, over.MinHold)
 	set(&o.Purpose, over.Purpose)
 	set(&o.Owner, over.Owner)
+	set(&o.Weight, over.Weight)
 	set(&o.Tries, over.Tries)
 	set(&o.Require, over.Require)
 	set(&o.Barge, over.Barge)

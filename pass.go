@@ -15,10 +15,11 @@ import (
 // noPasses are the bounds of leases that are not passed on.
 var noPasses waitq.Cohort
 
-// boundsFor returns the bounds for leases of that life. A lease that is not renewed is
-// not passed on: the next holder would get less of a lease than it asked for.
-func (c *Client) boundsFor(life leasefsm.Config) *waitq.Cohort {
-	if life.Renew == 0 {
+// boundsFor returns the bounds for leases on those terms. A lease that is not renewed
+// is not passed on: the next holder would get less of a lease than it asked for. Nor is
+// a lease of which there can be several at once.
+func (c *Client) boundsFor(t terms) *waitq.Cohort {
+	if t.life.Renew == 0 || t.several() {
 		return &noPasses
 	}
 	return &c.cohort

@@ -236,7 +236,9 @@ func (q *queue) give(p *place, req store.Lease, grant store.Grant, start clock.I
 		how = Handed
 	}
 	w := a.Waiter.Of
-	h.home = q
+	if !q.several() {
+		h.home = q
+	}
 	w.endLocked(answer{lease: h.startLocked(now, w.l, w.ctx, w.bound), how: how})
 	h.attachLocked(q)
 	q.c.mu.Unlock()

@@ -16,6 +16,7 @@ type terms struct {
 	life          leasefsm.Config
 	require       store.Class
 	barge         bool
+	share
 }
 
 // queue is the goroutines of one client that want the same. What they do is decided by
@@ -46,7 +47,7 @@ func (c *Client) queueForLocked(t terms) *queue {
 	q := c.queues.known[t]
 	if q == nil {
 		q = &queue{terms: t, c: c}
-		q.m = waitq.New[*waiter](t.life.TTL, c.boundsFor(t.life), c.queues.contentions.Of(t.name))
+		q.m = waitq.New[*waiter](t.life.TTL, c.boundsFor(t), c.queues.contentions.Of(t.name))
 		c.queues.known[t] = q
 	}
 	return q
@@ -122,9 +123,9 @@ func ownerAt(rank uint64) string { return store.NewOwnerAt(time.UnixMicro(int64(
 
 // request is the request of the queue for the given number of waiters, without an owner.
 func (q *queue) request(waiters int) store.WaitRequest {
-	spare := q.c.boundsFor(q.life).Tokens(waiters)
+	spare := q.c.boundsFor(q.terms).Tokens(waiters)
 	return store.WaitRequest{
-		Lease: store.Lease{Name: q.name, Meta: q.c.describe(q.purpose, spare), TTL: q.life.TTL, Require: q.require},
+		Lease: store.Lease{Name: q.name, Kind: q.kind, Weight: q.weight, Meta: q.c.describe(q.purpose, spare), TTL: q.life.TTL, Require: q.require},
 		Spare: spare,
 		Barge: q.barge,
 	}

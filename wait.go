@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/leasehold-dev/leasehold/internal/clock"
-	"github.com/leasehold-dev/leasehold/internal/leasefsm"
 	"github.com/leasehold-dev/leasehold/internal/waitq"
 	"github.com/leasehold-dev/leasehold/store"
 )
@@ -55,9 +54,13 @@ func (l *Lock) get(ctx context.Context, tries int, bound bool, began clock.Insta
 	if l.o.Require > caps.Class {
 		return nil, 0, fmt.Errorf("%w: lock %q requires %v, and this store (%s, nodes: %d) gives %v at most", ErrUnsupported, l.name, l.o.Require, caps.Engine, caps.Nodes, caps.Class)
 	}
+	want, err := l.take.check(l.name, l.o.Weight, caps)
+	if err != nil {
+		return nil, 0, err
+	}
 	if outer, ok := ctx.Value(leaseKey{l.c, l.name}).(*Lease); ok {
-		if got := outer.h.req.Require; l.o.Require > got {
-			return nil, 0, fmt.Errorf("%w: lock %q requires %v, and the lease in the context was acquired with %v: require %[3]v where it is acquired", ErrUnsupported, l.name, l.o.Require, got)
+		if err := want.reenters(outer.h.req, l.o.Require); err != nil {
+			return nil, 0, err
 		}
 		lease, err := outer.reenter(ctx, bound)
 		return lease, 0, err
@@ -68,15 +71,16 @@ func (l *Lock) get(ctx context.Context, tries int, bound bool, began clock.Insta
 	if !ownerPerAttempt && l.o.Owner == "" {
 		l = l.With(LockOptions{Owner: store.NewOwner()})
 	}
+	t := terms{l.name, l.o.Purpose, life, l.o.Require, l.o.Barge, want}
 	if l.c.waiter != nil && tries == 0 && l.o.Owner == "" {
-		return l.queueUp(ctx, life, bound, began)
+		return l.queueUp(ctx, t, bound, began)
 	}
-	lease, err := l.poll(ctx, life, tries, bound, began)
+	lease, err := l.poll(ctx, t, tries, bound, began)
 	return lease, Acquired, err
 }
 
 // poll asks again and again, with pauses.
-func (l *Lock) poll(ctx context.Context, life leasefsm.Config, tries int, bound bool, began clock.Instant) (*Lease, error) {
+func (l *Lock) poll(ctx context.Context, t terms, tries int, bound bool, began clock.Instant) (*Lease, error) {
 	delay := l.delay()
 	var last error            // why the lock was not granted so far,
 	var at clock.Instant      // as was heard then
@@ -84,9 +88,9 @@ func (l *Lock) poll(ctx context.Context, life leasefsm.Config, tries int, bound 
 	var told cause
 	for try := 1; ; try++ {
 		if ctx.Err() != nil {
-			return nil, gaveUp(ctx, l.refreshHolder(ctx, last, at, life.TTL))
+			return nil, gaveUp(ctx, l.refreshHolder(ctx, last, at, t.life.TTL))
 		}
-		lease, err := l.attempt(ctx, life, bound, nil)
+		lease, err := l.attempt(ctx, t, bound, nil)
 		if err == nil {
 			return lease, nil
 		}
@@ -102,7 +106,7 @@ func (l *Lock) poll(ctx context.Context, life leasefsm.Config, tries int, bound 
 			trouble = 0
 		case trouble == 0:
 			trouble = now
-		case now.Sub(trouble) > life.TTL:
+		case now.Sub(trouble) > t.life.TTL:
 			return nil, err
 		}
 		if tries > 0 && try >= tries {
@@ -115,42 +119,80 @@ func (l *Lock) poll(ctx context.Context, life leasefsm.Config, tries int, bound 
 
 // queueUp asks once, and waits in the queue when that does not give the lock; or at
 // once, behind those of this client that already do.
-func (l *Lock) queueUp(ctx context.Context, life leasefsm.Config, bound bool, began clock.Instant) (*Lease, EventKind, error) {
+func (l *Lock) queueUp(ctx context.Context, t terms, bound bool, began clock.Instant) (*Lease, EventKind, error) {
 	if ctx.Err() != nil {
 		return nil, 0, gaveUp(ctx, nil)
 	}
+	if t.several() {
+		return l.askOrQueue(ctx, t, bound, began)
+	}
 	now := l.c.lock()
-	q := l.c.queueForLocked(terms{l.name, l.o.Purpose, life, l.o.Require, l.o.Barge})
+	q := l.c.queueForLocked(t)
 	if !q.triesFirstLocked(now) {
-		w := q.newWaiter(l, ctx, bound)
-		p := w.joinLocked(waitq.Event[*waiter]{Kind: waitq.Join}, now)
-		l.c.mu.Unlock()
-		return w.get(p, began)
+		return l.joinUnlock(ctx, q, bound, began, waitq.Event[*waiter]{Kind: waitq.Join}, now)
 	}
 	l.c.mu.Unlock()
-	lease, now, err := l.askFirst(ctx, life, bound, q)
+	lease, now, err := l.askFirst(ctx, bound, q)
 	if err == nil {
 		return lease, Acquired, nil
 	}
-	_, retry := canWait(err)
-	if ctx.Err() != nil || !retry {
+	if over := waitOver(ctx, err); over != nil {
 		q.stepLocked(waitq.Event[*waiter]{Kind: waitq.TryFailed}, now)
 		l.c.mu.Unlock()
-		if ctx.Err() != nil && (retry || errors.Is(err, ctx.Err())) {
-			err = gaveUp(ctx, err)
-		}
-		return nil, 0, err
+		return nil, 0, over
 	}
 	q.reason, q.reasonAt = err, now
+	return l.joinUnlock(ctx, q, bound, began, waitq.Event[*waiter]{Kind: waitq.TryRefused, Why: classOf(err)}, now)
+}
+
+// askOrQueue is queueUp for a lock that several can hold at once: goroutines ask the
+// store side by side. They queue behind those of this client that wait already, and
+// when the store has no room for them.
+func (l *Lock) askOrQueue(ctx context.Context, t terms, bound bool, began clock.Instant) (*Lease, EventKind, error) {
+	var reason error
+	now := l.c.lock()
+	if q := l.c.queues.known[t]; q == nil || q.m.Len() == 0 {
+		l.c.mu.Unlock()
+		lease, err := l.attempt(ctx, t, bound, nil)
+		if err == nil {
+			return lease, Acquired, nil
+		}
+		if over := waitOver(ctx, err); over != nil {
+			return nil, 0, over
+		}
+		reason, now = err, l.c.lock()
+	}
+	q := l.c.queueForLocked(t)
+	if q.reason == nil {
+		q.reason, q.reasonAt = reason, now
+	}
+	return l.joinUnlock(ctx, q, bound, began, waitq.Event[*waiter]{Kind: waitq.Join}, now)
+}
+
+// waitOver returns the error with which a wait ends after an attempt that failed with
+// err, or nil if waiting may help.
+func waitOver(ctx context.Context, err error) error {
+	switch _, retry := canWait(err); {
+	case ctx.Err() != nil && (retry || errors.Is(err, ctx.Err())):
+		return gaveUp(ctx, err)
+	case ctx.Err() != nil || !retry:
+		return err
+	}
+	return nil
+}
+
+// joinUnlock waits in q after the event by which it comes to that. The client's mutex
+// is held, and joinUnlock unlocks it.
+func (l *Lock) joinUnlock(ctx context.Context, q *queue, bound bool, began clock.Instant, e waitq.Event[*waiter], now clock.Instant) (*Lease, EventKind, error) {
 	w := q.newWaiter(l, ctx, bound)
-	p := w.joinLocked(waitq.Event[*waiter]{Kind: waitq.TryRefused, Why: classOf(err)}, now)
+	p := w.joinLocked(e, now)
 	l.c.mu.Unlock()
 	return w.get(p, began)
 }
 
 // askFirst makes the attempt that all others of q wait for. If it fails, askFirst
 // returns with the client's mutex held and the time.
-func (l *Lock) askFirst(ctx context.Context, life leasefsm.Config, bound bool, q *queue) (lease *Lease, now clock.Instant, err error) {
+func (l *Lock) askFirst(ctx context.Context, bound bool, q *queue) (lease *Lease, now clock.Instant, err error) {
 	returned := false
 	defer func() {
 		if !returned { // a function of the user's failed: the next may ask
@@ -159,7 +201,7 @@ func (l *Lock) askFirst(ctx context.Context, life leasefsm.Config, bound bool, q
 			l.c.mu.Unlock()
 		}
 	}()
-	if lease, err = l.attempt(ctx, life, bound, q); err != nil {
+	if lease, err = l.attempt(ctx, q.terms, bound, q); err != nil {
 		now = l.c.lock()
 	}
 	returned = true

@@ -138,7 +138,7 @@ func (l Lease) Check(c Caps) error {
 	if len(l.Meta) > MaxMeta {
 		return fmt.Errorf("%w: the description of the holder has %d bytes, the maximum is %d: shorten the purpose", ErrInvalid, len(l.Meta), MaxMeta)
 	}
-	if err := l.checkKind(c); err != nil {
+	if err := l.CheckKind(c); err != nil {
 		return err
 	}
 	return c.CheckTTL(l.TTL)

@@ -102,12 +102,23 @@ func writeTable(w io.Writer, states []store.State, now time.Time) error {
 	return t.Flush()
 }
 
-// heldFor compares two clocks, the holder's and ours, which may differ.
+// heldSince returns since when the lock is held, or the zero time if that is unknown.
+// If the store cannot tell, it is when the holder asked for the lock, by its own clock.
+func heldSince(s store.State, now time.Time) time.Time {
+	if s.HeldFor > 0 {
+		return now.Add(-s.HeldFor)
+	}
+	return s.Holder.Since
+}
+
+// heldFor compares two clocks if the store cannot tell: the holder's and ours, which
+// may differ.
 func heldFor(s store.State, now time.Time) string {
-	if s.Holder.Since.IsZero() {
+	since := heldSince(s, now)
+	if since.IsZero() {
 		return "-"
 	}
-	return ago(s.Holder.Since, now)
+	return ago(since, now)
 }
 
 // ago returns the time from since to now, to the second.

@@ -71,8 +71,8 @@ func writeState(w io.Writer, s store.State, now time.Time) error {
 	if s.Held {
 		row("held by", s.Holder.String())
 		row("owner", shown(s.Holder.Owner))
-		if !s.Holder.Since.IsZero() {
-			row("since", fmt.Sprintf("%s (%s ago)", s.Holder.Since.Local().Format(time.RFC3339), heldFor(s, now)))
+		if since := heldSince(s, now); !since.IsZero() {
+			row("since", fmt.Sprintf("%s (%s ago)", since.Local().Format(time.RFC3339), heldFor(s, now)))
 		}
 		if s.ExpiresIn < 0 {
 			row("expires", "never: the key has no TTL, so it was not set by a lock client with leases")

@@ -19,6 +19,8 @@ const jsonHelp = `The JSON is a stable interface. A lock is an object with
   host, pid, purpose, since
                  what the holder says about itself, as far as it does; since
                  is when it asked for the lock, RFC 3339, by its own clock
+  held_for_ms    milliseconds since the lock was granted, by the store's clock;
+                 absent if the store cannot tell
   expires_in_ms  milliseconds until the lease ends unless it is renewed;
                  null if it never ends by itself
   token          the fencing token; absent if the store has none
@@ -56,8 +58,9 @@ func lockNameOf(name string) lockName {
 
 type heldJSON struct {
 	holderJSON
-	Expires milliseconds `json:"expires_in_ms"`
-	Token   fence.Token  `json:"token,omitempty"`
+	HeldFor *milliseconds `json:"held_for_ms,omitempty"`
+	Expires milliseconds  `json:"expires_in_ms"`
+	Token   fence.Token   `json:"token,omitempty"`
 }
 
 type placeJSON struct {
@@ -105,7 +108,10 @@ func (m milliseconds) MarshalJSON() ([]byte, error) {
 func toJSON(st store.State) stateJSON {
 	j := stateJSON{lockName: lockNameOf(st.Name), Held: st.Held}
 	if st.Held {
-		j.heldJSON = &heldJSON{holderToJSON(st.Holder), milliseconds(st.ExpiresIn), st.Token}
+		j.heldJSON = &heldJSON{holderToJSON(st.Holder), nil, milliseconds(st.ExpiresIn), st.Token}
+		if held := milliseconds(st.HeldFor); held > 0 {
+			j.HeldFor = &held
+		}
 	}
 	for i, p := range st.Line {
 		j.Line = append(j.Line, placeJSON{i + 1, holderToJSON(p.Holder), milliseconds(max(0, p.ExpiresIn))})

@@ -147,8 +147,8 @@ func TestJSONContract(t *testing.T) {
 		want  string
 	}{
 		{store.State{Name: "free"}, `{"name":"free","held":false}`},
-		{store.State{Name: "a<b", Held: true, Holder: store.Holder{Owner: "o", Host: "h", PID: 7, Purpose: "p", Since: since}, ExpiresIn: 1500 * time.Millisecond, Token: 9},
-			`{"name":"a<b","held":true,"owner":"o","host":"h","pid":7,"purpose":"p","since":"2026-05-06T06:08:09Z","expires_in_ms":1500,"token":9}`},
+		{store.State{Name: "a<b", Held: true, Holder: store.Holder{Owner: "o", Host: "h", PID: 7, Purpose: "p", Since: since}, ExpiresIn: 1500 * time.Millisecond, HeldFor: 2 * time.Second, Token: 9},
+			`{"name":"a<b","held":true,"owner":"o","host":"h","pid":7,"purpose":"p","since":"2026-05-06T06:08:09Z","held_for_ms":2000,"expires_in_ms":1500,"token":9}`},
 		{store.State{Name: "f", Held: true, Holder: store.Holder{Owner: "foreign"}, ExpiresIn: -1},
 			`{"name":"f","held":true,"owner":"foreign","expires_in_ms":null}`},
 		{store.State{Name: "l", Held: true, Holder: store.Holder{Owner: "o"}, ExpiresIn: time.Second, Line: []store.Place{
@@ -187,6 +187,7 @@ func TestTextOutput(t *testing.T) {
 	now := time.Unix(1e9, 0)
 	states := []store.State{
 		{Name: "a b", Held: true, Holder: store.Holder{Owner: "o", Host: "h", PID: 7, Since: now.Add(-time.Minute)}, ExpiresIn: 20 * time.Second, Token: 12},
+		{Name: "waited", Held: true, Holder: store.Holder{Owner: "o", Host: "h", PID: 8, Since: now.Add(-time.Minute)}, HeldFor: 9 * time.Second, ExpiresIn: 20 * time.Second, Token: 13},
 		{Name: "foreign", Held: true, Holder: store.Holder{Owner: "x\x1b[2J"}, ExpiresIn: -1},
 	}
 	var b strings.Builder
@@ -195,6 +196,7 @@ func TestTextOutput(t *testing.T) {
 	}
 	want := "NAME     HOLDER      HELD FOR  EXPIRES IN  TOKEN\n" +
 		"\"a b\"    h pid 7     1m0s      20s         12\n" +
+		"waited   h pid 8     9s        20s         13\n" +
 		"foreign  \"x\\x1b[2J\"  -         never       -\n"
 	if b.String() != want {
 		t.Errorf("%s\nwant\n%s", b.String(), want)
@@ -204,7 +206,7 @@ func TestTextOutput(t *testing.T) {
 		{Holder: store.Holder{Owner: "r\x1b"}, ExpiresIn: time.Second},
 	}})
 	b.Reset()
-	if err := writeState(&b, states[2], now); err != nil {
+	if err := writeState(&b, states[3], now); err != nil {
 		t.Fatal(err)
 	}
 	since := now.Add(-time.Minute).Local().Format(time.RFC3339)

@@ -73,7 +73,7 @@ func Admit(r Record, a Ask, now clock.Instant) (Record, Answer) {
 
 // grant makes a new lease.
 func (r Record) grant(a Ask, now clock.Instant) (Record, Answer) {
-	h := Hold{Owner: a.Owner, Meta: a.Meta, Weight: a.Weight, Expiry: after(now, a.TTL), Made: a.Attempt}
+	h := Hold{Owner: a.Owner, Meta: a.Meta, Weight: a.Weight, Expiry: after(now, a.TTL), Granted: now, Made: a.Attempt}
 	r, h = r.enter(h, a.Spare, a.Floor)
 	return r, Answer{Verdict: Granted, Token: h.Token, Slot: h.Slot, Spare: int(r.Token - h.Token), Count: h.Count, ExpiresIn: h.Expiry.Sub(now)}
 }

@@ -39,7 +39,7 @@ func Advance(r Record, floor fence.Token, now clock.Instant) (Record, []Turn) {
 		if p.Barge {
 			r.Line = without(r.Line, 0)
 		} else {
-			h := Hold{Owner: p.Owner, Meta: p.Meta, Weight: p.Weight, Expiry: p.Expiry, Made: p.Attempt}
+			h := Hold{Owner: p.Owner, Meta: p.Meta, Weight: p.Weight, Expiry: p.Expiry, Granted: now, Made: p.Attempt}
 			r, h = r.enter(h, p.Spare, floor)
 			t.Token, t.ExpiresIn = h.Token, h.Expiry.Sub(now)
 		}

@@ -82,7 +82,7 @@ func TestAdvanceKeepsMeta(t *testing.T) {
 		{0, leave("a"), released(1)},
 		{0, advance(t, 0, handed("b", 2, 90*ms)), Answer{}},
 	})
-	want := Hold{Owner: "b", Meta: "says b", Weight: 2, Count: 1, Token: 2, Expiry: clock.Instant(time.Hour + 90*ms)}
+	want := Hold{Owner: "b", Meta: "says b", Weight: 2, Count: 1, Token: 2, Expiry: clock.Instant(time.Hour + 90*ms), Granted: clock.Instant(time.Hour)}
 	if len(r.Holds) != 1 || r.Holds[0] != want {
 		t.Errorf("handed on as %+v, want %+v", r.Holds, want)
 	}

@@ -8,6 +8,8 @@
 package rule
 
 import (
+	"time"
+
 	"github.com/leasehold-dev/leasehold/fence"
 	"github.com/leasehold-dev/leasehold/internal/clock"
 )
@@ -70,11 +72,22 @@ type Hold struct {
 	Slot   int64         `json:"slot,omitempty"`
 	Token  fence.Token   `json:"token"`
 	Expiry clock.Instant `json:"expiry"` // held while now < Expiry
+	// Granted is when the lease began. It is zero in a record that a version without
+	// it has written.
+	Granted clock.Instant `json:"granted,omitempty"`
 	// Made is the attempt that made the grant, of an owner that makes several. It
 	// is empty once another attempt of that owner has been told of the lease.
 	Made string `json:"made,omitempty"`
 	// Broken means that the lease cannot be renewed any more; see BreakLease.
 	Broken bool `json:"broken,omitempty"`
+}
+
+// HeldFor returns how long ago the lease began, or 0 if that is not known.
+func (h Hold) HeldFor(now clock.Instant) time.Duration {
+	if h.Granted == 0 {
+		return 0
+	}
+	return max(now.Sub(h.Granted), 1)
 }
 
 // Place is a waiter's position in the line, itself leased. It keeps what the

@@ -272,6 +272,7 @@ func state(name string, r rule.Record, now clock.Instant) store.State {
 		Holder:    store.DecodeHolder(h.Owner, h.Meta),
 		Token:     h.Token,
 		ExpiresIn: h.Expiry.Sub(now),
+		HeldFor:   h.HeldFor(now),
 	}
 	if r.Spec == rule.Mutex {
 		return st
@@ -279,7 +280,7 @@ func state(name string, r rule.Record, now clock.Instant) store.State {
 	st.Kind = store.Kind(r.Spec)
 	for _, h := range r.Holds {
 		st.Holders = append(st.Holders, store.Holding{
-			Holder: store.DecodeHolder(h.Owner, h.Meta), Token: h.Token, ExpiresIn: h.Expiry.Sub(now), Weight: h.Weight, Slot: h.Slot,
+			Holder: store.DecodeHolder(h.Owner, h.Meta), Token: h.Token, ExpiresIn: h.Expiry.Sub(now), HeldFor: h.HeldFor(now), Weight: h.Weight, Slot: h.Slot,
 		})
 	}
 	return st

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/leasehold-dev/leasehold/internal/quorum/driver"
 	"github.com/leasehold-dev/leasehold/store"
@@ -157,6 +158,7 @@ func (c *Cluster) Inspect(ctx context.Context, name string) (store.State, error)
 	switch said.Outcome {
 	case store.Taken:
 		state.Held, state.Holder, state.ExpiresIn, state.Token = true, said.Holder, said.ExpiresIn, token
+		state.HeldFor = store.HeldFor(token, said.Holder, time.Now())
 	case store.Absent:
 	default:
 		said.Node = c.r.Addr()

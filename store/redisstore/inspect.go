@@ -135,6 +135,7 @@ func stateOf(name string, cfg quorum.Config, nodes []store.NodeOutcome, tokens [
 				state.Held, state.Holder = true, n.Holder
 				state.Token = agreed(owned, tokens, need)
 				state.ExpiresIn = heldFor(owned, nodes, need)
+				state.HeldFor = store.HeldFor(state.Token, state.Holder, time.Now())
 				state.Line = mergeLines(lines, n.Holder.Owner)
 				return state
 			}

@@ -364,6 +364,9 @@ func (s *flawed) state(name string, l *lock) store.State {
 		return store.State{Name: name}
 	}
 	st := store.State{Name: name, Held: true, Holder: store.DecodeHolder(l.owner, l.meta), Token: l.token, ExpiresIn: s.left(l)}
+	if s.is("locks are held from when they were asked for") {
+		st.HeldFor = time.Since(st.Holder.Since)
+	}
 	if s.is("tokens are not shown") {
 		st.Token = 0
 	}

@@ -165,6 +165,7 @@ var waitChecks = []check{
 	{"WaitTold", checkWaitTold},
 	{"WaitBarge", checkWaitBarge},
 	{"WaitShown", checkWaitShown},
+	{"WaitHeldFor", checkHeldFor},
 	{"WaitMany", checkWaitMany},
 	{"WaitComeAndGo", checkWaitComeAndGo},
 	{"WaitInvalid", checkWaitInvalid},

@@ -134,6 +134,7 @@ var caught = []struct {
 	{"waiters are told of themselves", "WaitTold", "told: holder"},
 	{"barging waiters never take the lock", "WaitBarge", "in vain: a barging waiter gets a free lock"},
 	{"barging waiters are forgotten", "WaitBarge", "in vain: a barging waiter gets a lock that was released"},
+	{"locks are held from when they were asked for", "WaitHeldFor", "held for 1h"},
 	{"the line is not shown", "WaitShown", "in vain: all waiters are shown"},
 	{"the line is shown backwards", "WaitShown", "in vain: all waiters are shown"},
 	{"the holder is shown in line", "WaitShown", "in vain: all waiters are shown"},
