@@ -100,6 +100,7 @@ func TestReadmeCommands(t *testing.T) {
 func TestWallClockIsNotRead(t *testing.T) {
 	allowed := map[string]string{
 		"describe":          "tells others since when the lock is held",
+		"nowForPeople":      "tells others when a lease was broken",
 		"Deadline":          "tells the holder the end of validity as a time",
 		"newPlaceLocked":    "ranks a place among those of other processes",
 		"reservationWanted": "ranks the next place in the same way",
