@@ -25,6 +25,10 @@ type BreakRequest struct {
 	// its next renewal, so two may work at once: only a resource that checks fencing
 	// tokens is safe then.
 	Now bool
+	// OnWait is called when the lease is broken and not over yet, and before each pause,
+	// with a *BusyError that says for how long it can last. It runs on the goroutine
+	// that breaks, and must not block. Default: none.
+	OnWait func(reason error)
 }
 
 // Break takes a lock away from a holder that hangs, and returns when the holder's lease
@@ -76,6 +80,9 @@ func (c *Client) Break(ctx context.Context, r BreakRequest) error {
 			return err
 		}
 		busy := &BusyError{Name: r.Name, Holder: h.Holder, ExpiresIn: left}
+		if r.OnWait != nil {
+			r.OnWait(busy)
+		}
 		if pause(ctx, untilFree(c.delay(try), busy)); ctx.Err() != nil {
 			return gaveUp(ctx, busy)
 		}

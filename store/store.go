@@ -151,7 +151,7 @@ type State struct {
 // lease of a mutex that is held.
 func (s State) Holdings() []Holding {
 	if s.Held && len(s.Holders) == 0 {
-		return []Holding{{Holder: s.Holder, Token: s.Token, ExpiresIn: s.ExpiresIn, Weight: 1}}
+		return []Holding{{Holder: s.Holder, Token: s.Token, ExpiresIn: s.ExpiresIn, HeldFor: s.HeldFor, Weight: 1}}
 	}
 	return s.Holders
 }
