@@ -1,6 +1,7 @@
 package leasehold
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -52,11 +53,9 @@ type BreakRequest struct {
 // request is wrong; other errors are the store's, and trying again is safe.
 func (c *Client) Break(ctx context.Context, r BreakRequest) error {
 	mustHave(ctx)
-	if err := store.CheckName(r.Name); err != nil {
+	req := store.BreakRequest{Name: r.Name, Owner: cmp.Or(r.Owner, "-"), Token: r.Token, Now: r.Now, By: r.By, Reason: r.Reason, At: nowForPeople()}
+	if err := req.Check(); err != nil {
 		return err
-	}
-	if r.Token == 0 {
-		return invalid("lock %q: say which lease to break: its token is missing", r.Name)
 	}
 	breaker, ok := c.store.(store.Breaker)
 	if !ok {
@@ -66,7 +65,7 @@ func (c *Client) Break(ctx context.Context, r BreakRequest) error {
 	if err != nil || h == nil {
 		return err
 	}
-	req := store.BreakRequest{Name: r.Name, Owner: h.Holder.Owner, Token: r.Token, Now: r.Now, By: r.By, Reason: r.Reason, At: nowForPeople()}
+	req.Owner = h.Holder.Owner
 	for try := 1; ; try++ {
 		left, err := breaker.BreakLease(ctx, req)
 		switch {

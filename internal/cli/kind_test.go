@@ -17,7 +17,7 @@ func TestKindsAreShown(t *testing.T) {
 		return store.State{Name: "a", Held: true, Kind: k, Holders: held, Holder: held[0].Holder, Token: held[0].Token, ExpiresIn: held[0].ExpiresIn}
 	}
 	one := store.Holding{Holder: store.Holder{Owner: "o", Host: "h", PID: 7}, Token: 3, ExpiresIn: time.Second, Weight: 1}
-	two := store.Holding{Holder: store.Holder{Owner: "p", Host: "i", PID: 8, Purpose: "q"}, Token: 4, ExpiresIn: 2 * time.Second, Weight: 2, Slot: 1}
+	two := store.Holding{Holder: store.Holder{Owner: "p", Host: "i", PID: 8, Purpose: "q", Broken: true}, Token: 4, ExpiresIn: 2 * time.Second, Weight: 2, Slot: 1}
 	writer := one
 	writer.Weight = store.ReadWriteLimit
 	semaphore := several(store.Semaphore(4), one, two)

@@ -73,12 +73,12 @@ func writeState(w io.Writer, s store.State, now time.Time) error {
 	case len(held) == 0:
 		row("held by", "nobody")
 	case s.Kind.IsMutex():
-		writeHolding(row, held[0], isBroken(s, held[0]), now)
+		writeHolding(row, held[0], now)
 	default:
 		row("kind", kindText(s.Kind, held))
 		for i, h := range held {
 			row(fmt.Sprintf("%d.", i+1), partOf(s.Kind, h))
-			writeHolding(row, h, isBroken(s, h), now)
+			writeHolding(row, h, now)
 		}
 	}
 	if s.Broken != nil {
@@ -101,13 +101,8 @@ func writeState(w io.Writer, s store.State, now time.Time) error {
 	return t.Flush()
 }
 
-// isBroken reports whether h is the lease that was broken last.
-func isBroken(s store.State, h store.Holding) bool {
-	return s.Broken != nil && s.Broken.Owner == h.Holder.Owner && s.Broken.Token == h.Token
-}
-
 // writeHolding describes one lease, in rows of a key and a value.
-func writeHolding(row func(key, value string), h store.Holding, broken bool, now time.Time) {
+func writeHolding(row func(key, value string), h store.Holding, now time.Time) {
 	row("held by", h.Holder.String())
 	row("owner", shown(h.Holder.Owner))
 	if since := heldSince(h, now); !since.IsZero() {
@@ -116,7 +111,7 @@ func writeHolding(row func(key, value string), h store.Holding, broken bool, now
 	switch {
 	case h.ExpiresIn < 0:
 		row("expires", "never: the key has no TTL, so it was not set by a lock client with leases")
-	case broken:
+	case h.Holder.Broken:
 		row("expires", "in "+brief(h.ExpiresIn)+", or when its holder releases it: it was broken and cannot be renewed")
 	default:
 		row("expires", "in "+brief(h.ExpiresIn)+" unless renewed")
@@ -130,7 +125,7 @@ func brokenText(s store.State) string {
 	which := "an earlier lease"
 	for i, h := range s.Holdings() {
 		switch {
-		case !isBroken(s, h):
+		case h.Holder.Owner != b.Owner || h.Token != b.Token:
 		case s.Kind.IsMutex():
 			which = "this lease"
 		default:

@@ -47,7 +47,7 @@ type stateJSON struct {
 	lockName
 	Held bool `json:"held"`
 	*heldJSON
-	*kindJSON
+	kindJSON
 	Broken *brokenJSON `json:"broken,omitempty"`
 	Line   []placeJSON `json:"line,omitempty"`
 	Nodes  []nodeJSON  `json:"nodes,omitempty"`
@@ -55,7 +55,7 @@ type stateJSON struct {
 
 // kindJSON says what kind of lock is held.
 type kindJSON struct {
-	Kind    string        `json:"kind"`
+	Kind    string        `json:"kind,omitempty"`
 	Permits int64         `json:"permits,omitempty"`
 	Holders []holdingJSON `json:"holders,omitempty"`
 }
@@ -134,8 +134,8 @@ func heldToJSON(h store.Holding) heldJSON {
 	return j
 }
 
-func kindToJSON(k store.Kind, held []store.Holding) *kindJSON {
-	j := &kindJSON{Kind: "mutex"}
+func kindToJSON(k store.Kind, held []store.Holding) kindJSON {
+	j := kindJSON{Kind: "mutex"}
 	switch {
 	case k.IsMutex():
 		return j

@@ -269,7 +269,7 @@ func state(name string, r rule.Record, now clock.Instant) store.State {
 	st := store.State{
 		Name:      name,
 		Held:      true,
-		Holder:    store.DecodeHolder(h.Owner, h.Meta),
+		Holder:    shownHolder(h),
 		Token:     h.Token,
 		ExpiresIn: h.Expiry.Sub(now),
 		HeldFor:   h.HeldFor(now),
@@ -280,8 +280,15 @@ func state(name string, r rule.Record, now clock.Instant) store.State {
 	st.Kind = store.Kind(r.Spec)
 	for _, h := range r.Holds {
 		st.Holders = append(st.Holders, store.Holding{
-			Holder: store.DecodeHolder(h.Owner, h.Meta), Token: h.Token, ExpiresIn: h.Expiry.Sub(now), HeldFor: h.HeldFor(now), Weight: h.Weight, Slot: h.Slot,
+			Holder: shownHolder(h), Token: h.Token, ExpiresIn: h.Expiry.Sub(now), HeldFor: h.HeldFor(now), Weight: h.Weight, Slot: h.Slot,
 		})
 	}
 	return st
+}
+
+// shownHolder describes the holder of a lease.
+func shownHolder(h rule.Hold) store.Holder {
+	d := store.DecodeHolder(h.Owner, h.Meta)
+	d.Broken = h.Broken
+	return d
 }

@@ -5,6 +5,10 @@
 -- With the mark, the last three arguments are those of gate.
 local held, left, time, now, ms = got[1], -2
 local ours, said = held == ARGV[1], {1}
+if held and not ours and string.find(held, '^[^ ]+ {"broken":true[,}]') then -- see break
+  -- include broken
+  ours = held == broken(ARGV[1])
+end
 -- Another attempt of an owner that is not new may have been granted the lock again.
 local attempt = string.match(KEYS[2], ' (.+)', #KEYS[1] + 9)
 if ours and attempt then

@@ -2,8 +2,9 @@
 --
 -- KEYS: the lock, its token counter, the mark (see arrive) if there is one
 -- ARGV: how many places to return at most
--- Returns {1, token, quarantine, why, queue} for a free lock, or {0, value of the holder,
--- PTTL, token, quarantine, why, queue}. The quarantine is how long it still lasts (us).
+-- Returns {1, token, quarantine, why, queue, note} for a free lock, or {0, value of the
+-- holder, PTTL, token, quarantine, why, queue, note}. The note is about the lease that was
+-- broken last (see break), or empty. The quarantine is how long it still lasts (us).
 -- The queue has two values per waiter: the value that its lock will have, and its place's
 -- PTTL.
 if #KEYS == 0 then return 0 end -- called only to load the script
@@ -32,7 +33,9 @@ repeat
   end
   from = from + 100
 until #some < 100 or #places >= 2 * ARGV[1]
+local note = redis.pcall('GET', name .. 'broken')
+note = type(note) == 'string' and note or ''
 if not held then
-  return {1, last, left, why, places}
+  return {1, last, left, why, places, note}
 end
-return {0, held, redis.call('PTTL', KEYS[1]), last, left, why, places}
+return {0, held, redis.call('PTTL', KEYS[1]), last, left, why, places, note}
