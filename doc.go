@@ -18,6 +18,9 @@
 // cause [ErrLost]. That happens LockOptions.Notice before another client can be
 // granted the lock.
 //
+// [Client.All] acquires several locks together. [Client.Election] chooses a leader, and
+// [Client.Once] runs scheduled jobs once per tick.
+//
 // Validity is counted from before the request was sent, on a clock that a step of
 // the wall clock does not change. On Linux that clock also counts while the machine
 // is suspended. No lock can stop a holder that does not check its lease: a paused

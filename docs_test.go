@@ -101,6 +101,8 @@ func TestWallClockIsNotRead(t *testing.T) {
 	allowed := map[string]string{
 		"describe":          "tells others since when the lock is held",
 		"nowForPeople":      "tells others when a lease was broken",
+		"name":              "names a tick, which is a time of day",
+		"Leader":            "tells since when somebody leads",
 		"Deadline":          "tells the holder the end of validity as a time",
 		"newPlaceLocked":    "ranks a place among those of other processes",
 		"reservationWanted": "ranks the next place in the same way",

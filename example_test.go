@@ -71,6 +71,64 @@ func ExampleClient_Semaphore() {
 	// another number of permits: true
 }
 
+// One of all candidates leads, until its function returns or it loses the lock.
+func ExampleElection() {
+	locks := leasehold.New(memstore.New(nil), nil)
+	scheduler := locks.Election("scheduler").With(leasehold.LockOptions{Purpose: "schedules jobs"})
+
+	err := scheduler.Run(context.Background(), func(ctx context.Context) error {
+		leader, err := scheduler.Leader(ctx)
+		fmt.Println("leading:", leader.Holder.Purpose, leader.Token == scheduler.Token(ctx))
+		return err // an error would make it a candidate again; nil ends Run
+	})
+	fmt.Println(err)
+
+	for leader, err := range scheduler.Observe(context.Background()) {
+		fmt.Println("nobody leads:", leader.Vacant(), err)
+		break // it would go on with each change
+	}
+	// Output:
+	// leading: schedules jobs true
+	// <nil>
+	// nobody leads: true <nil>
+}
+
+// Many machines start a job at the same time of day, and one of them runs it.
+func ExampleClient_Once() {
+	locks := leasehold.New(memstore.New(nil), nil)
+	nightly := leasehold.Tick{Every: 24 * time.Hour, LockAtMostFor: 6 * time.Hour}
+
+	for _, machine := range []string{"a", "b"} {
+		ran, err := locks.Once(context.Background(), "backup", nightly, func(ctx context.Context, l *leasehold.Lease) error {
+			fmt.Println("backing up on", machine)
+			return ctx.Err()
+		})
+		fmt.Println(ran, err)
+	}
+	// Output:
+	// backing up on a
+	// true <nil>
+	// false <nil>
+}
+
+// Both accounts are locked, or neither.
+func ExampleClient_All() {
+	locks := leasehold.New(memstore.New(nil), nil)
+	both := locks.All(locks.Mutex("account/7"), locks.Mutex("account/3"))
+
+	err := both.Do(context.Background(), func(ctx context.Context, ls *leasehold.Leases) error {
+		for _, l := range ls.Each() {
+			fmt.Println(l.Name(), l.Token() > 0)
+		}
+		return ctx.Err()
+	})
+	fmt.Println(err)
+	// Output:
+	// account/3 true
+	// account/7 true
+	// <nil>
+}
+
 func ExampleLock_Try() {
 	locks := leasehold.New(memstore.New(nil), nil)
 	ctx := context.Background()

@@ -1,5 +1,7 @@
 package leasehold
 
+import "time"
+
 // Queues is how many queues a client keeps.
 func (c *Client) Queues() int {
 	c.mu.Lock()
@@ -15,4 +17,10 @@ func (c *Client) Waiting() (n int) {
 		n += q.m.Len()
 	}
 	return n
+}
+
+// ByClock returns t on a machine with that clock.
+func (t Tick) ByClock(now func() time.Time) Tick {
+	t.now = now
+	return t
 }

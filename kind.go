@@ -12,12 +12,15 @@ import (
 type share struct {
 	kind   store.Kind
 	weight int64 // of the kind's limit; 0 means 1
+	kept   bool  // the lease is not passed on within the process
 }
 
-// several reports whether others can hold the lock at the same time. A lease of
-// such a lock is not passed on within the process, since waiters need not wait for
-// it to end.
+// several reports whether others can hold the lock at the same time.
 func (s share) several() bool { return !s.kind.IsMutex() }
+
+// passable reports whether the lease may be passed on within the process. If several
+// can hold the lock, waiters need not wait for a lease to end.
+func (s share) passable() bool { return !s.kept && !s.several() }
 
 // check returns s with the weight that the options ask for, or why a store of those
 // capabilities cannot grant that of the lock called name.
@@ -34,7 +37,7 @@ func (s share) check(name string, weight int, caps store.Caps) (share, error) {
 	}
 	err := store.Lease{Name: name, Kind: s.kind, Weight: s.weight}.CheckKind(caps)
 	if !s.several() {
-		s = share{}
+		s.kind, s.weight = store.Kind{}, 0
 	}
 	return s, err
 }

@@ -62,6 +62,81 @@ func TestReadWrite(t *testing.T) {
 	})
 }
 
+// Every goroutine that waits for a lock that several can hold has a place of its own in
+// the store's queue: readers of one process get the lock together, before a writer that
+// came after them.
+func TestReadersOfOneProcessWaitTogether(t *testing.T) {
+	inLine(t, leasehold.Options{}, func(t *testing.T, b *lineBench) {
+		mine, other := b.c.RW("a"), b.strangers().RW("a")
+		first := b.acquire(other.Write())
+		readers := []*turn{b.queue(mine.Read()), b.queue(mine.Read()), b.queue(mine.Read())}
+		writer := b.queue(other.Write())
+		late := b.queue(mine.Read())
+		b.release(first)
+		for n, r := range readers {
+			if r.waits() {
+				t.Fatalf("reader %d waits behind a writer that came later", n)
+			}
+		}
+		for _, r := range readers {
+			b.release(r.got())
+		}
+		b.release(writer.got())
+		b.release(late.got())
+	})
+}
+
+// Readers, writers and holders of some permits come in a stream. None of them, and none
+// that wants all permits, waits for longer than those before it hold the lock.
+func TestNobodyStarves(t *testing.T) {
+	inLine(t, leasehold.Options{}, func(t *testing.T, b *lineBench) {
+		const hold = 10 * time.Millisecond
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		var mu sync.Mutex
+		turns, longest := make(map[string]int), make(map[string]time.Duration)
+		var wg sync.WaitGroup
+		stream := func(what string, n int, lock func(*leasehold.Client) *leasehold.Lock) {
+			for i := range n {
+				l := lock(b.c)
+				if i%2 == 1 {
+					l = lock(b.strangers())
+				}
+				wg.Go(func() {
+					time.Sleep(time.Duration(i) * hold / 7) // so that they do not come together
+					for ctx.Err() == nil {
+						asked := time.Now()
+						lease, err := l.Acquire(t.Context())
+						if err != nil {
+							t.Error(err)
+							return
+						}
+						mu.Lock()
+						turns[what]++
+						longest[what] = max(longest[what], time.Since(asked))
+						mu.Unlock()
+						time.Sleep(hold)
+						if err := lease.Release(t.Context()); err != nil {
+							t.Error(err)
+						}
+					}
+				})
+			}
+		}
+		stream("reader", 6, func(c *leasehold.Client) *leasehold.Lock { return c.RW("rw").Read() })
+		stream("writer", 4, func(c *leasehold.Client) *leasehold.Lock { return c.RW("rw").Write() })
+		stream("light", 8, func(c *leasehold.Client) *leasehold.Lock { return c.Semaphore("s", 4) })
+		stream("heavy", 2, func(c *leasehold.Client) *leasehold.Lock {
+			return c.Semaphore("s", 4).With(leasehold.LockOptions{Weight: 4})
+		})
+		wg.Wait()
+		// At most all others hold the lock before one's turn, each for itself.
+		if len(turns) != 4 || longest["reader"] > 10*hold || longest["writer"] > 10*hold || longest["light"] > 10*hold || longest["heavy"] > 10*hold {
+			t.Errorf("turns: %v, longest waits: %v", turns, longest)
+		}
+	})
+}
+
 // A reader that dies frees only itself, and a writer gets the lock when the last
 // reader is gone.
 func TestDeadReader(t *testing.T) {

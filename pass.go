@@ -16,10 +16,9 @@ import (
 var noPasses waitq.Cohort
 
 // boundsFor returns the bounds for leases on those terms. A lease that is not renewed
-// is not passed on: the next holder would get less of a lease than it asked for. Nor is
-// a lease of which there can be several at once.
+// is not passed on: the next holder would get less of a lease than it asked for.
 func (c *Client) boundsFor(t terms) *waitq.Cohort {
-	if t.life.Renew == 0 || t.several() {
+	if t.life.Renew == 0 || !t.passable() {
 		return &noPasses
 	}
 	return &c.cohort

@@ -17,6 +17,7 @@ type terms struct {
 	require       store.Class
 	barge         bool
 	share
+	own uint64 // numbers the queues of one goroutine each; 0: shared by all with these terms
 }
 
 // queue is the goroutines of one client that want the same. What they do is decided by
@@ -38,6 +39,7 @@ type queue struct {
 // queues are all the queues of a client. The client's mutex guards them.
 type queues struct {
 	known       map[terms]*queue
+	numbered    uint64 // queues of one goroutine so far
 	contentions waitq.Contentions
 	reservations
 }
@@ -51,6 +53,13 @@ func (c *Client) queueForLocked(t terms) *queue {
 		c.queues.known[t] = q
 	}
 	return q
+}
+
+// ownQueueLocked returns a queue for t that nobody else joins.
+func (c *Client) ownQueueLocked(t terms) *queue {
+	c.queues.numbered++
+	t.own = c.queues.numbered
+	return c.queueForLocked(t)
 }
 
 // triesFirstLocked reports whether the goroutine that has just arrived asks the

@@ -32,7 +32,7 @@ func (rw *RW) Name() string { return rw.name }
 // A context that carries a lease of the writer may be used to read: that re-enters
 // the writer's lease.
 func (rw *RW) Read() *Lock {
-	return &Lock{c: rw.c, name: rw.name, take: share{store.ReadWrite, 1}}
+	return &Lock{c: rw.c, name: rw.name, take: share{kind: store.ReadWrite, weight: 1}}
 }
 
 // Write returns the lock that a writer acquires.
@@ -41,5 +41,5 @@ func (rw *RW) Read() *Lock {
 // carries a reader's lease. If two readers waited to become the writer, each would
 // wait for the other to leave.
 func (rw *RW) Write() *Lock {
-	return &Lock{c: rw.c, name: rw.name, take: share{store.ReadWrite, store.ReadWriteLimit}}
+	return &Lock{c: rw.c, name: rw.name, take: share{kind: store.ReadWrite, weight: store.ReadWriteLimit}}
 }

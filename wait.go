@@ -71,7 +71,7 @@ func (l *Lock) get(ctx context.Context, tries int, bound bool, began clock.Insta
 	if !ownerPerAttempt && l.o.Owner == "" {
 		l = l.With(LockOptions{Owner: store.NewOwner()})
 	}
-	t := terms{l.name, l.o.Purpose, life, l.o.Require, l.o.Barge, want}
+	t := terms{l.name, l.o.Purpose, life, l.o.Require, l.o.Barge, want, 0}
 	if l.c.waiter != nil && tries == 0 && l.o.Owner == "" {
 		return l.queueUp(ctx, t, bound, began)
 	}
@@ -145,27 +145,21 @@ func (l *Lock) queueUp(ctx context.Context, t terms, bound bool, began clock.Ins
 	return l.joinUnlock(ctx, q, bound, began, waitq.Event[*waiter]{Kind: waitq.TryRefused, Why: classOf(err)}, now)
 }
 
-// askOrQueue is queueUp for a lock that several can hold at once: goroutines ask the
-// store side by side. They queue behind those of this client that wait already, and
-// when the store has no room for them.
+// askOrQueue is queueUp for a lock that several can hold at once. Goroutines ask the
+// store side by side, and each waits at a place of its own: one that shared the place of
+// another would get it only after that one, behind those of other processes that came
+// later.
 func (l *Lock) askOrQueue(ctx context.Context, t terms, bound bool, began clock.Instant) (*Lease, EventKind, error) {
-	var reason error
+	lease, err := l.attempt(ctx, t, bound, nil)
+	if err == nil {
+		return lease, Acquired, nil
+	}
+	if over := waitOver(ctx, err); over != nil {
+		return nil, 0, over
+	}
 	now := l.c.lock()
-	if q := l.c.queues.known[t]; q == nil || q.m.Len() == 0 {
-		l.c.mu.Unlock()
-		lease, err := l.attempt(ctx, t, bound, nil)
-		if err == nil {
-			return lease, Acquired, nil
-		}
-		if over := waitOver(ctx, err); over != nil {
-			return nil, 0, over
-		}
-		reason, now = err, l.c.lock()
-	}
-	q := l.c.queueForLocked(t)
-	if q.reason == nil {
-		q.reason, q.reasonAt = reason, now
-	}
+	q := l.c.ownQueueLocked(t)
+	q.reason, q.reasonAt = err, now
 	return l.joinUnlock(ctx, q, bound, began, waitq.Event[*waiter]{Kind: waitq.Join}, now)
 }
 
