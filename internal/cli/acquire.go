@@ -17,7 +17,7 @@ import (
 
 // acquire opens the store and waits for the lock, as flags and signals require.
 // On every error it closes the store.
-func (p *program) acquire(c *cobra.Command, o runFlags, sigs *signals, name string, options leasehold.LockOptions) (store.Store, *leasehold.Lease, error) {
+func (p *program) acquire(c *cobra.Command, o runFlags, sigs *signals, name string, options leasehold.LockOptions) (store.Store, lease, error) {
 	ctx, stop := sigs.during(context.Background())
 	st, err := p.openStore(ctx, c)
 	if err != nil {
@@ -26,16 +26,16 @@ func (p *program) acquire(c *cobra.Command, o runFlags, sigs *signals, name stri
 		}
 		return nil, nil, err
 	}
-	lease, err := p.wait(ctx, o, st, name, options)
+	l, err := p.wait(ctx, o, st, name, options)
 	sig := stop()
 	if err == nil && sig != 0 { // granted in the very moment we were asked to go
-		lease.WaiveMinHold()
-		if released := lease.Release(context.Background()); released != nil {
-			p.voice.note("warning: lock %q may stay taken for its TTL: %v", name, released)
+		l.WaiveMinHold()
+		if released := l.Release(context.Background()); released != nil {
+			p.voice.note("warning: %s may stay taken for the TTL: %v", namesOf(l), released)
 		}
 	}
 	if err == nil && sig == 0 {
-		return st, lease, nil
+		return st, l, nil
 	}
 	if closed := st.Close(); closed != nil {
 		p.voice.note("warning: closing the store: %v", closed)
@@ -59,7 +59,7 @@ func (p *program) acquire(c *cobra.Command, o runFlags, sigs *signals, name stri
 }
 
 // wait waits for the lock and reports the wait.
-func (p *program) wait(ctx context.Context, o runFlags, st store.Store, name string, options leasehold.LockOptions) (*leasehold.Lease, error) {
+func (p *program) wait(ctx context.Context, o runFlags, st store.Store, name string, options leasehold.LockOptions) (lease, error) {
 	var until time.Time
 	if o.wait > 0 {
 		until = time.Now().Add(o.wait)
@@ -80,11 +80,11 @@ func (p *program) wait(ctx context.Context, o runFlags, st store.Store, name str
 		}
 		w.because(reason)
 	}
-	lock := p.client(st).Mutex(name).With(options)
+	lock := o.lock(p.client(st), name, options)
 	if o.try {
-		return lock.Try(ctx)
+		return lock.try(ctx)
 	}
-	lease, err := lock.Acquire(ctx)
+	l, err := lock.acquire(ctx)
 	switch {
 	case err == nil:
 	case itself.Load():
@@ -92,7 +92,7 @@ func (p *program) wait(ctx context.Context, o runFlags, st store.Store, name str
 	case !until.IsZero() && !time.Now().Before(until):
 		err = gaveUp(err, o.wait)
 	}
-	return lease, err
+	return l, err
 }
 
 // client returns a client for commands, which want a lock once: tokens to pass it on
@@ -114,32 +114,32 @@ func gaveUp(err error, wait time.Duration) error {
 	return fmt.Errorf("gave up after %v: %w", wait, err)
 }
 
-// giveBack releases the lock, once --min-hold is over, closes the store and
+// giveBack releases the locks, once --min-hold is over, closes the store and
 // returns the code to exit with, given that of the command.
-func (p *program) giveBack(sigs *signals, st store.Store, lease *leasehold.Lease, until time.Time, code int) int {
-	if lease.Err() != nil {
+func (p *program) giveBack(sigs *signals, st store.Store, l lease, until time.Time, code int) int {
+	if l.Err() != nil {
 		// It ends by itself. Giving it back may make that sooner, but waiting
 		// for servers that are out of reach must not outlast the lease.
 		done := make(chan struct{})
 		go func() {
 			defer close(done)
-			lease.Release(context.Background())
+			l.Release(context.Background())
 			st.Close()
 		}()
 		select {
 		case <-done:
-		case <-time.After(min(time.Until(lease.Deadline())/2, time.Second)):
+		case <-time.After(min(time.Until(l.Deadline())/2, time.Second)):
 		}
 		return code
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
-	if p.waitMinHold(sigs, lease, until, st.Caps().MaxTTL) {
-		lease.WaiveMinHold() // it is over, or the command never ran
+	if p.waitMinHold(sigs, l, until, st.Caps().MaxTTL) {
+		l.WaiveMinHold() // it is over, or the command never ran
 	} else {
 		cancel() // the store keeps the lock for the rest
 	}
-	err := lease.Release(ctx)
+	err := l.Release(ctx)
 	switch {
 	case errors.Is(err, leasehold.ErrLost):
 		p.voice.error("%v", err)
@@ -147,7 +147,7 @@ func (p *program) giveBack(sigs *signals, st store.Store, lease *leasehold.Lease
 	case errors.Is(err, context.Canceled): // left to the store
 		p.voice.note("%s", strings.ReplaceAll(strings.TrimSuffix(err.Error(), "\n"+context.Canceled.Error()), "MinHold", "--min-hold"))
 	case err != nil:
-		p.voice.note("warning: lock %q may stay taken for its TTL: %v", lease.Name(), err)
+		p.voice.note("warning: %s may stay taken for the TTL: %v", namesOf(l), err)
 	}
 	if err := st.Close(); err != nil {
 		p.voice.note("warning: closing the store: %v", err)

@@ -31,8 +31,9 @@ better wherever it is possible:
   - If the script dies, the lock stays taken until --ttl is over.
 
 The lease counts from the moment the request was sent. With --json the command prints
-one object with name, owner, token, and valid_until: the time, by this machine's clock,
-until which the lock is certainly held (RFC 3339). It is a little before --ttl is over.
+one object with name, owner, token, slot (the number of this holder of a semaphore,
+from 0), and valid_until: the time, by this machine's clock, until which the lock is
+certainly held (RFC 3339). It is a little before --ttl is over.
 
 If the line cannot be printed, the lock is released again.
 
@@ -48,6 +49,7 @@ Exit codes: 0 if the lock is held, 124 if someone else holds it (with --try, or 
 	f := c.Flags()
 	f.DurationVar(&o.ttl, "ttl", 0, "how long to hold the lock, unless it is released: a `TIME` such as 10m")
 	o.addWaiting(f)
+	o.kindFlags.add(f)
 	f.StringVar(&o.purpose, "purpose", "leasehold acquire", "`TEXT` shown to others who want the lock")
 	f.BoolVar(&asJSON, "json", false, "print JSON")
 	return c
@@ -61,6 +63,8 @@ func (p *program) acquireOnly(c *cobra.Command, o runFlags, name string, asJSON 
 	require, err := o.settleWaiting(c)
 	switch {
 	case err != nil:
+	case o.kindFlags.check(c) != nil:
+		err = o.kindFlags.check(c)
 	case !c.Flags().Changed("ttl"):
 		err = errors.New("give --ttl: nothing renews the lock, so it says how long the lock is held")
 	case o.ttl < leastTTL:
@@ -69,14 +73,15 @@ func (p *program) acquireOnly(c *cobra.Command, o runFlags, name string, asJSON 
 	if err != nil {
 		return usage(c, "%w", err)
 	}
-	st, lease, err := p.acquire(c, o, listen(), name, leasehold.LockOptions{
+	st, l, err := p.acquire(c, o, listen(), name, leasehold.LockOptions{
 		TTL: o.ttl, NoRenew: true, Purpose: o.purpose, Require: require, Barge: o.barge,
 	})
 	if err != nil {
 		return err
 	}
-	if err = p.printLease(lease, asJSON); err != nil { // nobody would know whose it is
-		err = errors.Join(fmt.Errorf("printing the owner: %w", err), lease.Release(context.Background()))
+	held := l.each()[0]
+	if err = p.printLease(held, asJSON); err != nil { // nobody would know whose it is
+		err = errors.Join(fmt.Errorf("printing the owner: %w", err), held.Release(context.Background()))
 	}
 	return errors.Join(err, st.Close())
 }
@@ -86,12 +91,13 @@ type leaseJSON struct {
 	lockName
 	Owner      string      `json:"owner"`
 	Token      fence.Token `json:"token"`
+	Slot       int         `json:"slot"`
 	ValidUntil time.Time   `json:"valid_until"`
 }
 
 func (p *program) printLease(lease *leasehold.Lease, asJSON bool) error {
 	if asJSON {
-		return writeJSON(p.stdout, leaseJSON{lockNameOf(lease.Name()), lease.Owner(), lease.Token(), lease.Deadline().UTC()})
+		return writeJSON(p.stdout, leaseJSON{lockNameOf(lease.Name()), lease.Owner(), lease.Token(), lease.Slot(), lease.Deadline().UTC()})
 	}
 	_, err := fmt.Fprintln(p.stdout, lease.Owner(), lease.Token())
 	return err

@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -48,6 +49,17 @@ All signals that can be caught are passed on, except SIGCHLD, SIGPIPE, SIGURG an
 SIGPROF. While run waits for the lock, SIGHUP, SIGINT, SIGQUIT, SIGABRT, SIGALRM,
 SIGTERM and SIGXCPU end the wait.
 
+A lock has one holder unless you say otherwise: with --shared it has many readers, or
+one writer (--exclusive); with --permits N it has up to N holders, or fewer if they take
+several permits each (--weight). All who use NAME have to use it as the same kind, with
+the same N: anything else is an error that names both. Only stores that keep such locks
+can be used. Permits have fencing tokens that can be compared within one slot only.
+
+--also NAME takes several locks, all or none. They are waited for one after the other in
+the byte order of their names, so that commands whose sets of locks overlap cannot wait
+for each other for ever. The command is stopped when the first of them is lost.
+--shared, --exclusive and --permits are about the first NAME; the others are mutexes.
+
 --min-hold keeps the lock after a command that ran. A signal to leasehold then
 leaves the lock to the store, which keeps it for the rest of the time. If that is
 longer than the store keeps a lock by itself (max_ttl), it takes a second signal.
@@ -58,6 +70,10 @@ The command finds in its environment:
                       resource that refuses smaller tokens refuses late writes
   LEASEHOLD_OWNER     the owner value of this lease
   LEASEHOLD_OWNERS    the owner values of all leases it runs under, this one last
+  LEASEHOLD_TOKENS    with --also, the tokens of all locks: that of NAME, and then
+                      those of the others in the byte order of their names
+  LEASEHOLD_SLOT      with --permits, the number of this holder: no other holder of
+                      NAME has the same one meanwhile, and it is less than N
   LEASEHOLD_DEADLINE  the end of the lease as known at the start (RFC 3339); each
                       renewal extends it
 
@@ -74,6 +90,10 @@ Exit codes: that of the command, or
   128+N  the command, or the wait for the lock, was ended by signal N`,
 		Example: `  leasehold run backup -- tar czf /srv/backup.tgz /home
   leasehold run report --try -E 0 -- ./report.sh     # do nothing if it runs
+  leasehold run index --shared -- ./search.sh        # beside others, not beside the next
+  leasehold run index --exclusive -- ./rebuild.sh
+  leasehold run worker --permits 3 -- sh -c './work --shard "$LEASEHOLD_SLOT"'
+  leasehold run accounts --also ledger -- ./close-the-month.sh
   leasehold run deploy --wait 10m --ttl 1m --grace 5s --store redis://a,b,c -- make deploy`,
 		ValidArgsFunction: func(c *cobra.Command, args []string, toComplete string) ([]string, cobra.ShellCompDirective) {
 			if len(args) > 0 {
@@ -84,6 +104,7 @@ Exit codes: that of the command, or
 		RunE: func(c *cobra.Command, args []string) error { return p.run(c, o, args) },
 	}
 	o.add(c.Flags())
+	o.addAlso(p, c)
 	return c
 }
 
@@ -103,19 +124,19 @@ func (p *program) run(c *cobra.Command, o runFlags, args []string) error {
 		return startFailed(err)
 	}
 	sigs := listen()
-	st, lease, err := p.acquire(c, o, sigs, name, lock)
+	st, l, err := p.acquire(c, o, sigs, name, lock)
 	if err != nil {
 		return err
 	}
 	until := time.Now().Add(o.minHold)
 	p.voice.flush(200 * time.Millisecond) // what was said about waiting comes before what the command says
 	outcome := runner.Run(
-		runner.Command{Path: path, Args: command, Env: environ(lease), Stdin: p.stdin, Stdout: p.stdout, Stderr: p.stderr},
-		runner.Config{Lease: lease, Budget: budget, Signals: sigs.ch, Report: func(msg string) { p.voice.error("%s", msg) }})
+		runner.Command{Path: path, Args: command, Env: environ(l, o.permits > 0), Stdin: p.stdin, Stdout: p.stdout, Stderr: p.stderr},
+		runner.Config{Lease: l, Budget: budget, Signals: sigs.ch, Report: func(msg string) { p.voice.error("%s", msg) }})
 	if !outcome.Started {
 		until = time.Time{} // nothing ran that others must not repeat
 	}
-	code := p.giveBack(sigs, st, lease, until, outcome.Code)
+	code := p.giveBack(sigs, st, l, until, outcome.Code)
 	outcome.Reap()
 	if _, ok := outcome.Err.(*runner.StartError); ok {
 		return startFailed(outcome.Err)
@@ -151,14 +172,30 @@ func startFailed(err error) error {
 	return &exitError{code: err.(*runner.StartError).Code, err: err}
 }
 
-// environ returns the variables that are added to the command's environment.
-func environ(l *leasehold.Lease) []string {
-	return runner.Environ(os.Environ(),
-		nameVar+"="+l.Name(),
-		tokenVar+"="+l.Token().String(),
-		ownerVar+"="+l.Owner(),
-		ownersVar+"="+strings.Join(append(ownersAbove(os.Getenv), l.Owner()), " "),
-		deadlineVar+"="+l.Deadline().UTC().Format(time.RFC3339Nano))
+// environ returns the command's environment. numbered says that l has a slot.
+func environ(l lease, numbered bool) []string {
+	all := l.each()
+	owners := ownersAbove(os.Getenv)
+	var tokens []string
+	for _, one := range slices.Backward(all) { // NAME's last
+		owners = append(owners, one.Owner())
+	}
+	for _, one := range all {
+		tokens = append(tokens, one.Token().String())
+	}
+	add := []string{
+		nameVar + "=" + all[0].Name(),
+		tokenVar + "=" + tokens[0],
+		tokensVar + "=" + strings.Join(tokens, " "),
+		ownerVar + "=" + all[0].Owner(),
+		ownersVar + "=" + strings.Join(owners, " "),
+		deadlineVar + "=" + l.Deadline().UTC().Format(time.RFC3339Nano),
+	}
+	if numbered {
+		return runner.Environ(os.Environ(), append(add, slotVar+"="+strconv.Itoa(all[0].Slot()))...)
+	}
+	// One in our own environment is of another lock.
+	return slices.DeleteFunc(runner.Environ(os.Environ(), add...), func(kv string) bool { return strings.HasPrefix(kv, slotVar+"=") })
 }
 
 // purposeOf is what is shown to others who ask for the lock, unless the user

@@ -15,6 +15,7 @@ import (
 
 // runFlags are the flags of "leasehold run".
 type runFlags struct {
+	kindFlags
 	ttl, wait, grace, minHold, maxHold time.Duration
 	try, barge                         bool
 	purpose, require                   string
@@ -28,6 +29,7 @@ func (o *runFlags) add(f *pflag.FlagSet) {
 	f.DurationVar(&o.maxHold, "max-hold", 0, "stop the command, as if the lock were lost, so that it has ended after\nthat `TIME`")
 	f.StringVar(&o.purpose, "purpose", "", "`TEXT` shown to others who want the lock (default: the command's name)")
 	o.addWaiting(f)
+	o.kindFlags.add(f)
 }
 
 // addWaiting adds the flags that say how to acquire a lock.
@@ -80,6 +82,9 @@ func (o *runFlags) settle(c *cobra.Command, command string) (leasehold.LockOptio
 		purpose = purposeOf(command)
 	}
 	require, err := o.settleWaiting(c)
+	if err == nil {
+		err = o.kindFlags.check(c)
+	}
 	switch {
 	case err != nil:
 	case o.ttl < leastTTL:
