@@ -55,6 +55,16 @@ several permits each (--weight). All who use NAME have to use it as the same kin
 the same N: anything else is an error that names both. Only stores that keep such locks
 can be used. Permits have fencing tokens that can be compared within one slot only.
 
+--once-per PERIOD is for jobs that the schedulers of several machines start at "the
+same" time by their own clocks: it runs the command if nobody has run it in this tick,
+the multiple of PERIOD that is nearest to now, and exits with 124 otherwise (see -E). It
+waits for nobody. A tick is run at most once, however short or late: a run that crashed
+is not made good. Two bounds go with it, which ShedLock calls lockAtMostFor and
+lockAtLeastFor: --max-hold ends a run that takes too long, and --min-hold says for how
+long the store remembers that the tick was run (default: twice PERIOD). Clocks may
+differ by as much as that is longer than PERIOD, and the store has to keep a lock for
+as long (max_ttl).
+
 --also NAME takes several locks, all or none. They are waited for one after the other in
 the byte order of their names, so that commands whose sets of locks overlap cannot wait
 for each other for ever. The command is stopped when the first of them is lost.
@@ -82,7 +92,8 @@ exits with 125 instead.
 
 Exit codes: that of the command, or
   123    the lock was lost; the command was stopped, or had just ended
-  124    the lock is held by someone else (with --try, or after --wait); see -E
+  124    the lock is held by someone else (with --try, or after --wait), or the tick
+         was run before (--once-per); see -E
   125    leasehold itself failed: wrong usage, the store cannot be reached, or the
          command already runs under the lock
   126    the command cannot be executed
@@ -90,6 +101,7 @@ Exit codes: that of the command, or
   128+N  the command, or the wait for the lock, was ended by signal N`,
 		Example: `  leasehold run backup -- tar czf /srv/backup.tgz /home
   leasehold run report --try -E 0 -- ./report.sh     # do nothing if it runs
+  leasehold run invoices --once-per 1h --max-hold 30m -E 0 -- ./send-invoices.sh
   leasehold run index --shared -- ./search.sh        # beside others, not beside the next
   leasehold run index --exclusive -- ./rebuild.sh
   leasehold run worker --permits 3 -- sh -c './work --shard "$LEASEHOLD_SLOT"'
@@ -123,16 +135,17 @@ func (p *program) run(c *cobra.Command, o runFlags, args []string) error {
 	if err != nil {
 		return startFailed(err)
 	}
+	cmd := runner.Command{Path: path, Args: command, Stdin: p.stdin, Stdout: p.stdout, Stderr: p.stderr}
+	if o.oncePer > 0 {
+		return p.runOnce(c, o, name, lock, budget, cmd)
+	}
 	sigs := listen()
 	st, l, err := p.acquire(c, o, sigs, name, lock)
 	if err != nil {
 		return err
 	}
 	until := time.Now().Add(o.minHold)
-	p.voice.flush(200 * time.Millisecond) // what was said about waiting comes before what the command says
-	outcome := runner.Run(
-		runner.Command{Path: path, Args: command, Env: environ(l, o.permits > 0), Stdin: p.stdin, Stdout: p.stdout, Stderr: p.stderr},
-		runner.Config{Lease: l, Budget: budget, Signals: sigs.ch, Report: func(msg string) { p.voice.error("%s", msg) }})
+	outcome := p.runUnder(sigs, l, budget, cmd, o.permits > 0)
 	if !outcome.Started {
 		until = time.Time{} // nothing ran that others must not repeat
 	}

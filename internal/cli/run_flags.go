@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"time"
@@ -16,10 +17,10 @@ import (
 // runFlags are the flags of "leasehold run".
 type runFlags struct {
 	kindFlags
-	ttl, wait, grace, minHold, maxHold time.Duration
-	try, barge                         bool
-	purpose, require                   string
-	busyCode                           int
+	ttl, wait, grace, minHold, maxHold, oncePer time.Duration
+	try, barge                                  bool
+	purpose, require                            string
+	busyCode                                    int
 }
 
 func (o *runFlags) add(f *pflag.FlagSet) {
@@ -27,6 +28,7 @@ func (o *runFlags) add(f *pflag.FlagSet) {
 	f.DurationVar(&o.grace, "grace", 0, "`TIME` between SIGTERM and SIGKILL when the lock is lost; with 0 the\ncommand is killed at once (default: a tenth of the TTL, at most 10s)")
 	f.DurationVar(&o.minHold, "min-hold", 0, "keep the lock for at least that `TIME`, even if the command ends\nearlier, so that machines whose clocks differ do not run a job twice.\nA command that could not be started keeps nothing")
 	f.DurationVar(&o.maxHold, "max-hold", 0, "stop the command, as if the lock were lost, so that it has ended after\nthat `TIME`")
+	f.DurationVar(&o.oncePer, "once-per", 0, "run the command once per `PERIOD`, on one of all machines: see above")
 	f.StringVar(&o.purpose, "purpose", "", "`TEXT` shown to others who want the lock (default: the command's name)")
 	o.addWaiting(f)
 	o.kindFlags.add(f)
@@ -83,7 +85,7 @@ func (o *runFlags) settle(c *cobra.Command, command string) (leasehold.LockOptio
 	}
 	require, err := o.settleWaiting(c)
 	if err == nil {
-		err = o.kindFlags.check(c)
+		err = cmp.Or(o.kindFlags.check(c), o.checkOnce(c))
 	}
 	switch {
 	case err != nil:
@@ -97,7 +99,7 @@ func (o *runFlags) settle(c *cobra.Command, command string) (leasehold.LockOptio
 		err = fmt.Errorf("--grace %v is more than half of --ttl %v: a lost lock is noticed too late to leave the command that long", grace, o.ttl)
 	case o.maxHold > 0 && grace > o.maxHold/2:
 		err = fmt.Errorf("--grace %v is more than half of --max-hold %v", grace, o.maxHold)
-	case o.maxHold > 0 && o.minHold > o.maxHold:
+	case o.maxHold > 0 && o.minHold > o.maxHold && o.oncePer == 0:
 		err = fmt.Errorf("--min-hold %v is longer than --max-hold %v", o.minHold, o.maxHold)
 	}
 	if err != nil {
