@@ -50,7 +50,8 @@ Exit codes: 0 if the lock is held, 124 if someone else holds it (with --try, or 
 	f.DurationVar(&o.ttl, "ttl", 0, "how long to hold the lock, unless it is released: a `TIME` such as 10m")
 	o.addWaiting(f)
 	o.kindFlags.add(f)
-	f.StringVar(&o.purpose, "purpose", "leasehold acquire", "`TEXT` shown to others who want the lock")
+	o.addDescription(f)
+	f.Lookup("purpose").Usage = "`TEXT` shown to others who want the lock (default: leasehold acquire)"
 	f.BoolVar(&asJSON, "json", false, "print JSON")
 	return c
 }
@@ -72,6 +73,9 @@ func (p *program) acquireOnly(c *cobra.Command, o runFlags, name string, asJSON 
 	}
 	if err != nil {
 		return usage(c, "%w", err)
+	}
+	if !c.Flags().Changed("purpose") {
+		o.purpose = "leasehold acquire"
 	}
 	st, l, err := p.acquire(c, o, listen(), name, leasehold.LockOptions{
 		TTL: o.ttl, NoRenew: true, Purpose: o.purpose, Require: require, Barge: o.barge,

@@ -94,7 +94,7 @@ lists the exit codes of run.`,
 	p.where.add(f)
 	f.BoolVarP(&p.voice.quiet, "quiet", "q", false, "print only errors")
 	f.BoolVarP(&p.voice.verbose, "verbose", "v", false, "print debug messages as well")
-	root.AddCommand(p.runCommand(), p.acquireCommand(), p.releaseCommand(), p.waitCommand(), p.breakCommand(), p.lsCommand(), p.showCommand(), p.bootstrapCommand(), p.replaceCommand(), p.doctorCommand(), p.aclCommand(), p.schemaCommand(), p.labCommand(), p.benchCommand(), p.versionCommand())
+	root.AddCommand(p.runCommand(), p.acquireCommand(), p.releaseCommand(), p.waitCommand(), p.breakCommand(), p.electCommand(), p.watchCommand(), p.lsCommand(), p.showCommand(), p.bootstrapCommand(), p.replaceCommand(), p.doctorCommand(), p.aclCommand(), p.schemaCommand(), p.labCommand(), p.benchCommand(), p.versionCommand())
 	strict(root)
 	return root
 }

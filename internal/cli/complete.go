@@ -23,6 +23,14 @@ func (p *program) completeOneName(c *cobra.Command, args []string, toComplete st
 	return p.completeName(c, toComplete)
 }
 
+// completeNameThenCommand completes the name of a lock before a command.
+func (p *program) completeNameThenCommand(c *cobra.Command, args []string, toComplete string) ([]string, cobra.ShellCompDirective) {
+	if len(args) > 0 {
+		return nil, cobra.ShellCompDirectiveDefault // the command's business
+	}
+	return p.completeName(c, toComplete)
+}
+
 // completeName offers the names of locks that are held, if the store answers at
 // once. It reports no errors: the user is typing.
 func (p *program) completeName(c *cobra.Command, toComplete string) ([]string, cobra.ShellCompDirective) {

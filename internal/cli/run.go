@@ -107,13 +107,8 @@ Exit codes: that of the command, or
   leasehold run worker --permits 3 -- sh -c './work --shard "$LEASEHOLD_SLOT"'
   leasehold run accounts --also ledger -- ./close-the-month.sh
   leasehold run deploy --wait 10m --ttl 1m --grace 5s --store redis://a,b,c -- make deploy`,
-		ValidArgsFunction: func(c *cobra.Command, args []string, toComplete string) ([]string, cobra.ShellCompDirective) {
-			if len(args) > 0 {
-				return nil, cobra.ShellCompDirectiveDefault // the command's business
-			}
-			return p.completeName(c, toComplete)
-		},
-		RunE: func(c *cobra.Command, args []string) error { return p.run(c, o, args) },
+		ValidArgsFunction: p.completeNameThenCommand,
+		RunE:              func(c *cobra.Command, args []string) error { return p.run(c, o, args) },
 	}
 	o.add(c.Flags())
 	o.addAlso(p, c)
@@ -169,7 +164,7 @@ func splitArgs(c *cobra.Command, args []string) (name string, command []string, 
 	}
 	switch {
 	case dash < 0:
-		err = usage(c, `put "--" before the command, as in: leasehold run NAME -- command args`)
+		err = usage(c, `put "--" before the command, as in: %s NAME -- command args`, c.CommandPath())
 	case dash != 1:
 		err = usage(c, `give the name of one lock before the "--", not %d`, dash)
 	case len(args) == 1:

@@ -25,13 +25,24 @@ type runFlags struct {
 
 func (o *runFlags) add(f *pflag.FlagSet) {
 	f.DurationVar(&o.ttl, "ttl", o.ttl, "how long the lock stays taken if this machine dies: a `TIME` such as\n30s. It does not limit how long the command runs")
-	f.DurationVar(&o.grace, "grace", 0, "`TIME` between SIGTERM and SIGKILL when the lock is lost; with 0 the\ncommand is killed at once (default: a tenth of the TTL, at most 10s)")
+	o.addStopping(f)
 	f.DurationVar(&o.minHold, "min-hold", 0, "keep the lock for at least that `TIME`, even if the command ends\nearlier, so that machines whose clocks differ do not run a job twice.\nA command that could not be started keeps nothing")
 	f.DurationVar(&o.maxHold, "max-hold", 0, "stop the command, as if the lock were lost, so that it has ended after\nthat `TIME`")
 	f.DurationVar(&o.oncePer, "once-per", 0, "run the command once per `PERIOD`, on one of all machines: see above")
-	f.StringVar(&o.purpose, "purpose", "", "`TEXT` shown to others who want the lock (default: the command's name)")
+	o.addDescription(f)
 	o.addWaiting(f)
 	o.kindFlags.add(f)
+}
+
+// addStopping adds the flag that says how to stop a command.
+func (o *runFlags) addStopping(f *pflag.FlagSet) {
+	f.DurationVar(&o.grace, "grace", 0, "`TIME` between SIGTERM and SIGKILL when the lock is lost; with 0 the\ncommand is killed at once (default: a tenth of the TTL, at most 10s)")
+}
+
+// addDescription adds the flags that every lock of a command has.
+func (o *runFlags) addDescription(f *pflag.FlagSet) {
+	f.StringVar(&o.purpose, "purpose", "", "`TEXT` shown to others who want the lock (default: the command's name)")
+	f.StringVar(&o.require, "require", "", "refuse a store with a weaker guarantee than `CLASS`: crash-safe (a server\ncrash cannot give the lock to two holders) or consensus (no store yet)")
 }
 
 // addWaiting adds the flags that say how to acquire a lock.
@@ -39,7 +50,6 @@ func (o *runFlags) addWaiting(f *pflag.FlagSet) {
 	f.DurationVar(&o.wait, "wait", 0, "give up after waiting for that `TIME`; 0 is --try (default: wait\nforever)")
 	f.BoolVar(&o.try, "try", false, "do not wait if the lock is held")
 	f.BoolVar(&o.barge, "barge", false, "opt out of the fair queue: be notified when the lock is free and compete\nfor it. Usually slower, and in no order")
-	f.StringVar(&o.require, "require", "", "refuse a store with a weaker guarantee than `CLASS`: crash-safe (a server\ncrash cannot give the lock to two holders) or consensus (no store yet)")
 	f.IntVarP(&o.busyCode, "conflict-exit-code", "E", o.busyCode, "exit with code `N` if someone else holds the lock")
 }
 

@@ -201,6 +201,13 @@ func toJSON(st store.State) stateJSON {
 	return j
 }
 
+// writeJSONLine writes v on one line.
+func writeJSONLine(w io.Writer, v any) error {
+	e := json.NewEncoder(w)
+	e.SetEscapeHTML(false)
+	return e.Encode(v)
+}
+
 func writeJSON(w io.Writer, v any) error {
 	e := json.NewEncoder(w)
 	e.SetIndent("", "  ")
