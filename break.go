@@ -61,7 +61,7 @@ func (c *Client) Break(ctx context.Context, r BreakRequest) error {
 	if !ok {
 		return fmt.Errorf("%w: %s cannot break a lease: it ends when its holder is gone, after its TTL", ErrUnsupported, c.store.Caps().Engine)
 	}
-	h, err := c.leaseToBreak(ctx, r)
+	h, err := leaseToBreak(ctx, c.store, r)
 	if err != nil || h == nil {
 		return err
 	}
@@ -72,7 +72,7 @@ func (c *Client) Break(ctx context.Context, r BreakRequest) error {
 		case err == nil && left == 0:
 			return nil
 		case errors.Is(err, store.ErrNotHeld) && try == 1:
-			return c.overtaken(ctx, r) // since we looked
+			return overtaken(ctx, c.store, r) // since we looked
 		case errors.Is(err, store.ErrNotHeld):
 			return nil
 		case err != nil:
@@ -89,8 +89,8 @@ func (c *Client) Break(ctx context.Context, r BreakRequest) error {
 }
 
 // leaseToBreak returns the lease that r is about, or nil if it is over.
-func (c *Client) leaseToBreak(ctx context.Context, r BreakRequest) (*store.Holding, error) {
-	state, err := c.store.Inspect(ctx, r.Name)
+func leaseToBreak(ctx context.Context, st store.Store, r BreakRequest) (*store.Holding, error) {
+	state, err := st.Inspect(ctx, r.Name)
 	if err != nil {
 		return nil, err
 	}
@@ -111,8 +111,8 @@ func (c *Client) leaseToBreak(ctx context.Context, r BreakRequest) (*store.Holdi
 }
 
 // overtaken returns the error for a lease that ended while it was to be broken.
-func (c *Client) overtaken(ctx context.Context, r BreakRequest) error {
-	state, err := c.store.Inspect(ctx, r.Name)
+func overtaken(ctx context.Context, st store.Store, r BreakRequest) error {
+	state, err := st.Inspect(ctx, r.Name)
 	if err == nil && state.Held {
 		err = otherToken(r, state)
 	}

@@ -80,7 +80,7 @@ func (p *program) wait(ctx context.Context, o runFlags, st store.Store, name str
 		}
 		w.because(reason)
 	}
-	lock := o.lock(p.client(st), name, options)
+	lock := o.lock(client(p, st), name, options)
 	if o.try {
 		return lock.try(ctx)
 	}
@@ -97,7 +97,7 @@ func (p *program) wait(ctx context.Context, o runFlags, st store.Store, name str
 
 // client returns a client for commands, which want a lock once: tokens to pass it on
 // with would only be skipped.
-func (p *program) client(st store.Store) *leasehold.Client {
+func client(p *program, st store.Store) *leasehold.Client {
 	return leasehold.New(st, &leasehold.Options{Logger: p.voice.logger(), Cohort: &leasehold.Cohort{}})
 }
 

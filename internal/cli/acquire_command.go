@@ -13,7 +13,7 @@ import (
 	"github.com/leasehold-dev/leasehold/store"
 )
 
-func (p *program) acquireCommand() *cobra.Command {
+func acquireCommand(p *program) *cobra.Command {
 	o := runFlags{busyCode: codeBusy}
 	asJSON := false
 	c := &cobra.Command{
@@ -44,7 +44,7 @@ Exit codes: 0 if the lock is held, 124 if someone else holds it (with --try, or 
   leasehold release deploy --owner "${lease% *}" # the owner`,
 		Args:              oneName,
 		ValidArgsFunction: p.completeOneName,
-		RunE:              func(c *cobra.Command, args []string) error { return p.acquireOnly(c, o, args[0], asJSON) },
+		RunE:              func(c *cobra.Command, args []string) error { return acquireOnly(p, c, o, args[0], asJSON) },
 	}
 	f := c.Flags()
 	f.DurationVar(&o.ttl, "ttl", 0, "how long to hold the lock, unless it is released: a `TIME` such as 10m")
@@ -57,7 +57,7 @@ Exit codes: 0 if the lock is held, 124 if someone else holds it (with --try, or 
 }
 
 // acquireOnly runs "leasehold acquire".
-func (p *program) acquireOnly(c *cobra.Command, o runFlags, name string, asJSON bool) error {
+func acquireOnly(p *program, c *cobra.Command, o runFlags, name string, asJSON bool) error {
 	if err := store.CheckName(name); err != nil {
 		return err
 	}
@@ -84,7 +84,7 @@ func (p *program) acquireOnly(c *cobra.Command, o runFlags, name string, asJSON 
 		return err
 	}
 	held := l.each()[0]
-	if err = p.printLease(held, asJSON); err != nil { // nobody would know whose it is
+	if err = printLease(p, held, asJSON); err != nil { // nobody would know whose it is
 		err = errors.Join(fmt.Errorf("printing the owner: %w", err), held.Release(context.Background()))
 	}
 	return errors.Join(err, st.Close())
@@ -99,7 +99,7 @@ type leaseJSON struct {
 	ValidUntil time.Time   `json:"valid_until"`
 }
 
-func (p *program) printLease(lease *leasehold.Lease, asJSON bool) error {
+func printLease(p *program, lease *leasehold.Lease, asJSON bool) error {
 	if asJSON {
 		return writeJSON(p.stdout, leaseJSON{lockNameOf(lease.Name()), lease.Owner(), lease.Token(), lease.Slot(), lease.Deadline().UTC()})
 	}

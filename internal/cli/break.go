@@ -15,7 +15,7 @@ import (
 	"github.com/leasehold-dev/leasehold/store"
 )
 
-func (p *program) breakCommand() *cobra.Command {
+func breakCommand(p *program) *cobra.Command {
 	r := leasehold.BreakRequest{}
 	token := uint64(0)
 	c := &cobra.Command{
@@ -53,7 +53,7 @@ break a lease; 128+N if signal N ended the wait.`,
 		ValidArgsFunction: p.completeOneName,
 		RunE: func(c *cobra.Command, args []string) error {
 			r.Name, r.Token = args[0], fence.Token(token)
-			return p.breakLease(c, r)
+			return breakLease(p, c, r)
 		},
 	}
 	f := c.Flags()
@@ -62,13 +62,13 @@ break a lease; 128+N if signal N ended the wait.`,
 	f.StringVar(&r.Reason, "reason", "", "`TEXT` for \"leasehold show\": why the lease is broken")
 	f.StringVar(&r.By, "by", "", "`TEXT` for \"leasehold show\": who broke it (default: your user and host)")
 	f.BoolVar(&r.Now, "now", false, "free the lock at once; only fencing tokens protect then")
-	p.completeHolders(c, "token", func(h store.Holding) string { return h.Token.String() })
-	p.completeHolders(c, "owner", func(h store.Holding) string { return h.Holder.Owner })
+	completeHolders(p, c, "token", func(h store.Holding) string { return h.Token.String() })
+	completeHolders(p, c, "owner", func(h store.Holding) string { return h.Holder.Owner })
 	return c
 }
 
 // breakLease runs "leasehold break".
-func (p *program) breakLease(c *cobra.Command, r leasehold.BreakRequest) error {
+func breakLease(p *program, c *cobra.Command, r leasehold.BreakRequest) error {
 	switch {
 	case store.CheckName(r.Name) != nil:
 		return store.CheckName(r.Name)
@@ -88,7 +88,7 @@ func (p *program) breakLease(c *cobra.Command, r leasehold.BreakRequest) error {
 		}
 	}
 	ctx, stop := listen().during(context.Background())
-	err := p.askWith(ctx, c, func(ctx context.Context, st store.Store) error { return p.client(st).Break(ctx, r) })
+	err := askWith(p, ctx, c, func(ctx context.Context, st store.Store) error { return client(p, st).Break(ctx, r) })
 	sig := stop()
 	switch {
 	case sig != 0 && told:

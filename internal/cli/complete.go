@@ -24,18 +24,20 @@ func (p *program) completeOneName(c *cobra.Command, args []string, toComplete st
 }
 
 // completeNameThenCommand completes the name of a lock before a command.
-func (p *program) completeNameThenCommand(c *cobra.Command, args []string, toComplete string) ([]string, cobra.ShellCompDirective) {
-	if len(args) > 0 {
-		return nil, cobra.ShellCompDirectiveDefault // the command's business
+func completeNameThenCommand(p *program) cobra.CompletionFunc {
+	return func(c *cobra.Command, args []string, toComplete string) ([]string, cobra.ShellCompDirective) {
+		if len(args) > 0 {
+			return nil, cobra.ShellCompDirectiveDefault // the command's business
+		}
+		return p.completeName(c, toComplete)
 	}
-	return p.completeName(c, toComplete)
 }
 
 // completeName offers the names of locks that are held, if the store answers at
 // once. It reports no errors: the user is typing.
 func (p *program) completeName(c *cobra.Command, toComplete string) ([]string, cobra.ShellCompDirective) {
 	var names []string
-	p.askBriefly(c, func(ctx context.Context, st store.Store) {
+	askBriefly(p, c, func(ctx context.Context, st store.Store) {
 		states, err := st.List(ctx, toComplete)
 		if err != nil {
 			return
@@ -51,7 +53,7 @@ func (p *program) completeName(c *cobra.Command, toComplete string) ([]string, c
 
 // askBriefly calls fn with the store if that can be opened at once, and creates
 // nothing.
-func (p *program) askBriefly(c *cobra.Command, fn func(context.Context, store.Store)) {
+func askBriefly(p *program, c *cobra.Command, fn func(context.Context, store.Store)) {
 	p.voice.quiet = true
 	if p.wouldCreate(c) {
 		return
@@ -68,11 +70,11 @@ func (p *program) askBriefly(c *cobra.Command, fn func(context.Context, store.St
 
 // completeHolders completes a flag of c with what of returns for each holder of the
 // lock that is named.
-func (p *program) completeHolders(c *cobra.Command, flag string, of func(store.Holding) string) {
+func completeHolders(p *program, c *cobra.Command, flag string, of func(store.Holding) string) {
 	complete := func(c *cobra.Command, args []string, toComplete string) ([]string, cobra.ShellCompDirective) {
 		var words []string
 		if len(args) == 1 {
-			p.askBriefly(c, func(ctx context.Context, st store.Store) {
+			askBriefly(p, c, func(ctx context.Context, st store.Store) {
 				s, _ := st.Inspect(ctx, args[0])
 				for _, h := range s.Holdings() {
 					if word := of(h); harmless(word) && strings.HasPrefix(word, toComplete) {

@@ -14,7 +14,7 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/runner"
 )
 
-func (p *program) electCommand() *cobra.Command {
+func electCommand(p *program) *cobra.Command {
 	o := runFlags{ttl: leasehold.DefaultTTL}
 	c := &cobra.Command{
 		Use:   "elect NAME [flags] -- command [args...]",
@@ -44,8 +44,8 @@ Exit codes: that of the command if a signal ended the candidacy while it ran, ot
 executed, or was not found.`,
 		Example: `  leasehold elect scheduler -- ./scheduler --config prod.yaml
   leasehold elect cron --ttl 10s --store redis://a,b,c -- crond -n`,
-		ValidArgsFunction: p.completeNameThenCommand,
-		RunE:              func(c *cobra.Command, args []string) error { return p.elect(c, o, args) },
+		ValidArgsFunction: completeNameThenCommand(p),
+		RunE:              func(c *cobra.Command, args []string) error { return elect(p, c, o, args) },
 	}
 	f := c.Flags()
 	f.DurationVar(&o.ttl, "ttl", o.ttl, "how long nobody leads after the leader has died: a `TIME` such as 10s")
@@ -55,7 +55,7 @@ executed, or was not found.`,
 }
 
 // elect runs "leasehold elect".
-func (p *program) elect(c *cobra.Command, o runFlags, args []string) error {
+func elect(p *program, c *cobra.Command, o runFlags, args []string) error {
 	name, command, err := splitArgs(c, args)
 	if err != nil {
 		return err
@@ -156,7 +156,7 @@ func (d *candidate) lead(ctx context.Context) error {
 	}
 	defer l.Release(ctx)
 	d.p.voice.note("leading %q with token %v", d.name, l.each()[0].Token())
-	o := d.p.runUnder(signals, l, d.budget, d.cmd, false)
+	o := runUnder(d.p, signals, l, d.budget, d.cmd, false)
 	o.Reap()
 	if _, ok := o.Err.(*runner.StartError); ok {
 		d.failed = startFailed(o.Err)

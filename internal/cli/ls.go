@@ -79,11 +79,11 @@ func (p *program) writeList(states []store.State, asJSON, whole bool) error {
 
 // ask opens the store, calls fn and closes the store.
 func (p *program) ask(c *cobra.Command, fn func(context.Context, store.Store) error) error {
-	return p.askWith(context.Background(), c, fn) // a signal just ends us: nothing is left behind
+	return askWith(p, context.Background(), c, fn) // a signal just ends us: nothing is left behind
 }
 
 // askWith is ask with a context for both.
-func (p *program) askWith(ctx context.Context, c *cobra.Command, fn func(context.Context, store.Store) error) error {
+func askWith(p *program, ctx context.Context, c *cobra.Command, fn func(context.Context, store.Store) error) error {
 	st, err := p.openStore(ctx, c)
 	if err != nil {
 		return err

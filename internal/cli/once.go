@@ -32,7 +32,7 @@ func (o *runFlags) checkOnce(c *cobra.Command) error {
 }
 
 // runOnce runs "leasehold run --once-per".
-func (p *program) runOnce(c *cobra.Command, o runFlags, name string, lock leasehold.LockOptions, budget runner.Budget, cmd runner.Command) error {
+func runOnce(p *program, c *cobra.Command, o runFlags, name string, lock leasehold.LockOptions, budget runner.Budget, cmd runner.Command) error {
 	sigs := listen()
 	ctx, stop := sigs.during(context.Background())
 	tick := leasehold.Tick{
@@ -43,12 +43,12 @@ func (p *program) runOnce(c *cobra.Command, o runFlags, name string, lock leaseh
 	ran := false
 	st, err := p.openStore(ctx, c)
 	if err == nil {
-		ran, err = p.client(st).Once(ctx, name, tick, func(_ context.Context, l *leasehold.Lease) error {
+		ran, err = client(p, st).Once(ctx, name, tick, func(_ context.Context, l *leasehold.Lease) error {
 			if sig := stop(); sig != 0 {
 				outcome = runner.Outcome{Code: runner.SignalCode + int(sig)}
 				return nil
 			}
-			outcome = p.runUnder(sigs, singleLease{l}, budget, cmd, false)
+			outcome = runUnder(p, sigs, singleLease{l}, budget, cmd, false)
 			return nil
 		})
 		if closed := st.Close(); closed != nil {
@@ -58,7 +58,7 @@ func (p *program) runOnce(c *cobra.Command, o runFlags, name string, lock leaseh
 	var busy *leasehold.BusyError
 	switch {
 	case ran:
-		return p.ended(outcome, err)
+		return ended(p, outcome, err)
 	case errors.As(err, &busy):
 		stop()
 		p.voice.note("%v", busyError(busy, ": another run of the job goes on"))
@@ -76,7 +76,7 @@ func (p *program) runOnce(c *cobra.Command, o runFlags, name string, lock leaseh
 
 // ended returns the error to exit with, after a command that ran under a lease. released
 // is the error of the release.
-func (p *program) ended(o runner.Outcome, released error) error {
+func ended(p *program, o runner.Outcome, released error) error {
 	o.Reap()
 	if _, ok := o.Err.(*runner.StartError); ok {
 		return startFailed(o.Err)
@@ -94,7 +94,7 @@ func (p *program) ended(o runner.Outcome, released error) error {
 }
 
 // runUnder runs cmd under a lease.
-func (p *program) runUnder(sigs *signals, l lease, budget runner.Budget, cmd runner.Command, numbered bool) runner.Outcome {
+func runUnder(p *program, sigs *signals, l lease, budget runner.Budget, cmd runner.Command, numbered bool) runner.Outcome {
 	p.voice.flush(200 * time.Millisecond) // what was said about waiting comes before what the command says
 	cmd.Env = environ(l, numbered)
 	return runner.Run(cmd, runner.Config{Lease: l, Budget: budget, Signals: sigs.ch, Report: func(msg string) { p.voice.error("%s", msg) }})

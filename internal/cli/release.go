@@ -11,7 +11,7 @@ import (
 	"github.com/leasehold-dev/leasehold/store"
 )
 
-func (p *program) releaseCommand() *cobra.Command {
+func releaseCommand(p *program) *cobra.Command {
 	owner := ""
 	c := &cobra.Command{
 		Use:   "release NAME --owner OWNER",
@@ -38,7 +38,7 @@ trying again is safe.`,
 				return usage(c, "give --owner, as \"leasehold acquire\" printed it")
 			}
 			return p.ask(c, func(ctx context.Context, st store.Store) error {
-				err := p.client(st).ReleaseOwner(ctx, name, owner)
+				err := client(p, st).ReleaseOwner(ctx, name, owner)
 				if errors.Is(err, leasehold.ErrLost) {
 					err = &exitError{code: runner.CodeLost, err: err}
 				}
@@ -47,6 +47,6 @@ trying again is safe.`,
 		},
 	}
 	c.Flags().StringVar(&owner, "owner", "", "the `OWNER` that holds the lock")
-	p.completeHolders(c, "owner", func(h store.Holding) string { return h.Holder.Owner })
+	completeHolders(p, c, "owner", func(h store.Holding) string { return h.Holder.Owner })
 	return c
 }

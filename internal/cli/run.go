@@ -107,7 +107,7 @@ Exit codes: that of the command, or
   leasehold run worker --permits 3 -- sh -c './work --shard "$LEASEHOLD_SLOT"'
   leasehold run accounts --also ledger -- ./close-the-month.sh
   leasehold run deploy --wait 10m --ttl 1m --grace 5s --store redis://a,b,c -- make deploy`,
-		ValidArgsFunction: p.completeNameThenCommand,
+		ValidArgsFunction: completeNameThenCommand(p),
 		RunE:              func(c *cobra.Command, args []string) error { return p.run(c, o, args) },
 	}
 	o.add(c.Flags())
@@ -132,7 +132,7 @@ func (p *program) run(c *cobra.Command, o runFlags, args []string) error {
 	}
 	cmd := runner.Command{Path: path, Args: command, Stdin: p.stdin, Stdout: p.stdout, Stderr: p.stderr}
 	if o.oncePer > 0 {
-		return p.runOnce(c, o, name, lock, budget, cmd)
+		return runOnce(p, c, o, name, lock, budget, cmd)
 	}
 	sigs := listen()
 	st, l, err := p.acquire(c, o, sigs, name, lock)
@@ -140,7 +140,7 @@ func (p *program) run(c *cobra.Command, o runFlags, args []string) error {
 		return err
 	}
 	until := time.Now().Add(o.minHold)
-	outcome := p.runUnder(sigs, l, budget, cmd, o.permits > 0)
+	outcome := runUnder(p, sigs, l, budget, cmd, o.permits > 0)
 	if !outcome.Started {
 		until = time.Time{} // nothing ran that others must not repeat
 	}

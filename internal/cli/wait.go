@@ -13,7 +13,7 @@ import (
 	"github.com/leasehold-dev/leasehold/store"
 )
 
-func (p *program) waitCommand() *cobra.Command {
+func waitCommand(p *program) *cobra.Command {
 	var most time.Duration
 	c := &cobra.Command{
 		Use:   "wait NAME",
@@ -38,7 +38,7 @@ leasehold itself failed, and 128+N if signal N ended the wait.`,
 			if most < 0 {
 				return usage(c, "%w", errNegative)
 			}
-			return p.waitFree(c, args[0], most, c.Flags().Changed("for"))
+			return waitFree(p, c, args[0], most, c.Flags().Changed("for"))
 		},
 	}
 	c.Flags().DurationVar(&most, "for", 0, "give up after that `TIME`; 0 looks once (default: wait forever)")
@@ -46,11 +46,11 @@ leasehold itself failed, and 128+N if signal N ended the wait.`,
 }
 
 // waitFree runs "leasehold wait", for the time most at the longest if it is bounded.
-func (p *program) waitFree(c *cobra.Command, name string, most time.Duration, bounded bool) error {
+func waitFree(p *program, c *cobra.Command, name string, most time.Duration, bounded bool) error {
 	ctx, stop := listen().during(context.Background())
-	err := p.askWith(ctx, c, func(ctx context.Context, st store.Store) error {
+	err := askWith(p, ctx, c, func(ctx context.Context, st store.Store) error {
 		if bounded && most == 0 {
-			return p.isFree(ctx, st, name)
+			return isFree(p, ctx, st, name)
 		}
 		var until time.Time
 		if bounded {
@@ -61,7 +61,7 @@ func (p *program) waitFree(c *cobra.Command, name string, most time.Duration, bo
 		}
 		w := newWaiting(p.voice, name, until)
 		defer w.end()
-		err := p.client(st).Mutex(name).With(leasehold.LockOptions{OnWait: w.because}).WaitFree(ctx)
+		err := client(p, st).Mutex(name).With(leasehold.LockOptions{OnWait: w.because}).WaitFree(ctx)
 		if err != nil && bounded && !time.Now().Before(until) {
 			err = gaveUp(err, most)
 		}
@@ -83,7 +83,7 @@ func (p *program) waitFree(c *cobra.Command, name string, most time.Duration, bo
 }
 
 // isFree returns a *BusyError if the lock is held.
-func (p *program) isFree(ctx context.Context, st store.Store, name string) error {
+func isFree(p *program, ctx context.Context, st store.Store, name string) error {
 	s, err := st.Inspect(ctx, name)
 	if err == nil && s.Held {
 		err = &leasehold.BusyError{Name: name, Holder: s.Holder, ExpiresIn: s.ExpiresIn}

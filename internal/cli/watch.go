@@ -12,7 +12,7 @@ import (
 	"github.com/leasehold-dev/leasehold/store"
 )
 
-func (p *program) watchCommand() *cobra.Command {
+func watchCommand(p *program) *cobra.Command {
 	asJSON, every := false, time.Second
 	c := &cobra.Command{
 		Use:   "watch NAME",
@@ -42,7 +42,7 @@ and, except for "free", owner, host, pid, purpose, since, token and slot as in
 			if every < leastEvery {
 				return usage(c, "--every %v is too often: the least is %v", every, leastEvery)
 			}
-			return p.ask(c, func(ctx context.Context, st store.Store) error { return p.watch(ctx, st, args[0], every, asJSON) })
+			return p.ask(c, func(ctx context.Context, st store.Store) error { return watch(p, ctx, st, args[0], every, asJSON) })
 		},
 	}
 	c.Flags().DurationVar(&every, "every", every, "how often to ask the store: a `TIME` such as 200ms")
@@ -54,7 +54,7 @@ and, except for "free", owner, host, pid, purpose, since, token and slot as in
 const leastEvery = 10 * time.Millisecond
 
 // watch runs "leasehold watch" until the store is of no use any more.
-func (p *program) watch(ctx context.Context, st store.Store, name string, every time.Duration, asJSON bool) error {
+func watch(p *program, ctx context.Context, st store.Store, name string, every time.Duration, asJSON bool) error {
 	var known []store.Holding
 	first, trouble := true, false
 	for ; ; time.Sleep(every) {
@@ -73,7 +73,7 @@ func (p *program) watch(ctx context.Context, st store.Store, name string, every 
 		}
 		held := s.Holdings()
 		for _, change := range changesOf(known, held, first) {
-			if err := p.printChange(change, time.Now(), asJSON); err != nil {
+			if err := printChange(p, change, time.Now(), asJSON); err != nil {
 				return err
 			}
 		}
@@ -132,7 +132,7 @@ type changedJSON struct {
 	Slot  int64       `json:"slot"`
 }
 
-func (p *program) printChange(c heldChange, now time.Time, asJSON bool) error {
+func printChange(p *program, c heldChange, now time.Time, asJSON bool) error {
 	if asJSON {
 		j := changeJSON{Time: now.UTC(), Event: c.event}
 		if c.event != "free" {

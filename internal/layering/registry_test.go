@@ -90,8 +90,8 @@ var project = rules{
 	// The largest circle of files that refer to each other, for packages in which it is
 	// larger than elsewhere. Lower these numbers; do not raise them.
 	circles: map[string]int{
-		".": 18, "internal/cli": 28, "internal/doctor": 13, "internal/lab/stories": 20, "internal/proof/explore": 21,
-		"internal/proof/sim": 17, "internal/quorum/driver": 10, "store/redisstore": 25, "store/storetest": 19,
+		".": 18, "internal/cli": 8, "internal/doctor": 13, "internal/lab/stories": 20, "internal/proof/explore": 21,
+		"internal/proof/sim": 17, "internal/quorum/driver": 10, "store/redisstore": 25,
 	},
 
 	// The methods of types that have more than elsewhere. Lower these numbers, too.

@@ -21,14 +21,6 @@ type Break struct {
 	Keep time.Duration
 }
 
-// Broken is the note about the lease that was broken last.
-type Broken struct {
-	Owner  string        `json:"owner"`
-	Token  fence.Token   `json:"token"`
-	Note   string        `json:"note,omitempty"`
-	Expiry clock.Instant `json:"expiry"`
-}
-
 // BreakLease breaks the lease of b.Owner with b.Token. Answer.Count is 0 if the lease
 // is over, and ExpiresIn says for how long it can still last otherwise. A repeated
 // request is answered in the same way, and keeps the first note; with Now it ends a

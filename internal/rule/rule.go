@@ -110,3 +110,11 @@ type Tomb struct {
 	Owner  string        `json:"owner"`
 	Expiry clock.Instant `json:"expiry"`
 }
+
+// Broken is the note about the lease that was broken last.
+type Broken struct {
+	Owner  string        `json:"owner"`
+	Token  fence.Token   `json:"token"`
+	Note   string        `json:"note,omitempty"`
+	Expiry clock.Instant `json:"expiry"`
+}

@@ -27,7 +27,7 @@ func (s *Store) BreakLease(ctx context.Context, r store.BreakRequest) (left time
 	case h.Foreign:
 		return 0, fmt.Errorf("%w: another kind of client made lock %q, and only that can end it", store.ErrUnsupported, r.Name)
 	case state.Held && h.Owner == r.Owner && state.Token == r.Token:
-		return s.breakHeld(ctx, r, state)
+		return breakHeld(ctx, s, r, state)
 	case state.Broken != nil && state.Broken.Owner == r.Owner && state.Broken.Token == r.Token:
 		return 0, nil
 	}
@@ -35,7 +35,7 @@ func (s *Store) BreakLease(ctx context.Context, r store.BreakRequest) (left time
 }
 
 // breakHeld breaks the lease that state shows.
-func (s *Store) breakHeld(ctx context.Context, r store.BreakRequest, state store.State) (time.Duration, error) {
+func breakHeld(ctx context.Context, s *Store, r store.BreakRequest, state store.State) (time.Duration, error) {
 	ttl := max(state.ExpiresIn, time.Second) // late requests are refused for so long at least
 	if s.o.MaxTTL > 0 {
 		ttl = s.o.MaxTTL // a heal asks for as much at most
@@ -80,22 +80,4 @@ func (s *Store) breakHeld(ctx context.Context, r store.BreakRequest, state store
 		err = nil
 	}
 	return 0, err
-}
-
-// noted returns the note about the lease that was broken last: of the latest lease, what
-// most nodes have.
-func noted(notes []*store.Broken) (found *store.Broken) {
-	most := 0
-	for _, b := range notes {
-		n := 0
-		for _, o := range notes {
-			if b != nil && o != nil && *o == *b {
-				n++
-			}
-		}
-		if b != nil && (found == nil || b.Token > found.Token || b.Token == found.Token && n > most) {
-			found, most = b, n
-		}
-	}
-	return found
 }

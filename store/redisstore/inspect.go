@@ -195,3 +195,21 @@ func (n *node) askOne(ctx context.Context, c *script.Command) script.Reply {
 		return script.Reply{Outcome: store.Pending, Err: ctx.Err()}
 	}
 }
+
+// noted returns the note about the lease that was broken last: of the latest lease, what
+// most nodes have.
+func noted(notes []*store.Broken) (found *store.Broken) {
+	most := 0
+	for _, b := range notes {
+		n := 0
+		for _, o := range notes {
+			if b != nil && o != nil && *o == *b {
+				n++
+			}
+		}
+		if b != nil && (found == nil || b.Token > found.Token || b.Token == found.Token && n > most) {
+			found, most = b, n
+		}
+	}
+	return found
+}

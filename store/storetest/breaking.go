@@ -9,13 +9,13 @@ import (
 )
 
 // breakRequest is the request to break the lease r, which was granted g.
-func (t *trial) breakRequest(r store.Lease) store.BreakRequest {
+func breakRequest(t *trial, r store.Lease) store.BreakRequest {
 	t.Helper()
 	return store.BreakRequest{Name: r.Name, Owner: r.Owner, Token: t.heldBy(r).Token, By: "root on host", Reason: "it hangs", At: time.Unix(1_700_000_000, 0)}
 }
 
 // breaks breaks a lease and returns for how long it can still last.
-func (t *trial) breaks(s store.Store, r store.BreakRequest) time.Duration {
+func breaks(t *trial, s store.Store, r store.BreakRequest) time.Duration {
 	t.Helper()
 	left, err := s.(store.Breaker).BreakLease(t.Context(), r)
 	if err != nil {
@@ -25,9 +25,9 @@ func (t *trial) breaks(s store.Store, r store.BreakRequest) time.Duration {
 }
 
 // endsBroken repeats the request until the lease is over.
-func (t *trial) endsBroken(s store.Store, r store.BreakRequest) {
+func endsBroken(t *trial, s store.Store, r store.BreakRequest) {
 	t.Helper()
-	t.eventually("a lease that was broken and released is over", func() bool { return t.breaks(s, r) == 0 })
+	t.eventually("a lease that was broken and released is over", func() bool { return breaks(t, s, r) == 0 })
 }
 
 // checkBreakTold: a lease that is broken cannot be renewed, and the lock stays taken
@@ -35,10 +35,10 @@ func (t *trial) endsBroken(s store.Store, r store.BreakRequest) {
 func checkBreakTold(t *trial) {
 	r := t.request(t.name(), t.long)
 	t.acquire(t.first, r)
-	b := t.breakRequest(r)
+	b := breakRequest(t, r)
 	for range 2 {
 		for _, s := range t.handles() {
-			t.within("a lease that was broken", t.breaks(s, b), t.long)
+			t.within("a lease that was broken", breaks(t, s, b), t.long)
 		}
 	}
 	t.heldBy(r)
@@ -48,14 +48,14 @@ func checkBreakTold(t *trial) {
 	next := t.request(r.Name, t.long)
 	t.refuse(t.other(), next)
 	_ = t.first.Release(t.Context(), store.ReleaseRequest{Lease: r, Renewed: true}) // whether it ended the lease is the store's business
-	t.endsBroken(t.other(), b)
+	endsBroken(t, t.other(), b)
 	t.free(r.Name)
 	if _, err := t.first.Acquire(t.Context(), store.AcquireRequest{Lease: r}); err == nil {
 		t.track(r)
 		t.notHeld("late request to acquire of an owner whose lease was broken and released", errors.New("granted"))
 	}
 	t.acquire(t.other(), next)
-	t.endsBroken(t.first, b)
+	endsBroken(t, t.first, b)
 	t.heldBy(next)
 	t.release(t.first, next)
 }
@@ -90,18 +90,18 @@ func checkBreakExpiry(t *trial) {
 func checkBreakNow(t *trial) {
 	r := t.request(t.name(), t.long)
 	last := t.acquire(t.first, r).Token
-	b := t.breakRequest(r)
+	b := breakRequest(t, r)
 	b.Now = true
 	next := t.request(r.Name, t.long)
 	if w, waits := t.first.(store.Waiter); waits {
 		line := t.queue(store.WaitRequest{Lease: next})
-		if left := t.breaks(w, b); left != 0 {
+		if left := breaks(t, w, b); left != 0 {
 			t.Fatalf("break now: the lease lasts for %v", left)
 		}
 		t.gets("a waiter gets a lock whose lease was broken", line[0])
 		next = line[0].Lease
 	} else {
-		t.breaks(t.first, b)
+		breaks(t, t.first, b)
 		t.acquire(t.other(), next)
 	}
 	if st := t.heldBy(next); st.Token <= last {
@@ -110,7 +110,7 @@ func checkBreakNow(t *trial) {
 	for _, s := range t.handles() {
 		t.notHeld("renew of a lease that was broken", t.renew(s, r))
 		t.notHeld("release of a lease that was broken", s.Release(t.Context(), store.ReleaseRequest{Lease: r, Renewed: true}))
-		t.breaks(s, b)
+		breaks(t, s, b)
 	}
 	t.heldBy(next)
 	t.release(t.other(), next)
@@ -125,7 +125,7 @@ func checkBreakNow(t *trial) {
 func checkBreakToken(t *trial) {
 	r := t.request(t.name(), t.long)
 	t.acquire(t.first, r)
-	b := t.breakRequest(r)
+	b := breakRequest(t, r)
 	other, later, never := b, b, b
 	other.Owner = store.NewOwner()
 	later.Token++
@@ -161,7 +161,7 @@ func checkBreakNote(t *trial) {
 	if st := t.inspect(t.first, r.Name); st.Broken != nil {
 		t.Fatalf("inspect: %+v of a lease that nobody broke", st.Broken)
 	}
-	b := t.breakRequest(r)
+	b := breakRequest(t, r)
 	want := store.Broken{Owner: b.Owner, Token: b.Token, By: b.By, Reason: b.Reason, At: b.At}
 	is := func(when string) {
 		t.Helper()
@@ -171,14 +171,14 @@ func checkBreakNote(t *trial) {
 			}
 		}
 	}
-	t.breaks(t.first, b)
+	breaks(t, t.first, b)
 	is("of a lease that was broken")
 	second := b
 	second.By, second.Reason = "somebody else", "so does it"
-	t.breaks(t.other(), second)
+	breaks(t, t.other(), second)
 	is("after a second request")
 	_ = t.first.Release(t.Context(), store.ReleaseRequest{Lease: r, Renewed: true})
-	t.endsBroken(t.first, b)
+	endsBroken(t, t.first, b)
 	is("after the lease was released")
 	next := t.request(r.Name, t.long)
 	t.acquire(t.other(), next)
@@ -190,7 +190,7 @@ func checkBreakNote(t *trial) {
 func checkBreakInvalid(t *trial) {
 	r := t.request(t.name(), t.long)
 	t.acquire(t.first, r)
-	good := t.breakRequest(r)
+	good := breakRequest(t, r)
 	for what, change := range map[string]func(*store.BreakRequest){
 		"no name":         func(b *store.BreakRequest) { b.Name = "" },
 		"no owner":        func(b *store.BreakRequest) { b.Owner = "" },
@@ -207,7 +207,7 @@ func checkBreakInvalid(t *trial) {
 		t.Fatalf("renew after invalid requests: %v", err)
 	}
 	good.Reason = strings.Repeat("x", store.MaxNote)
-	t.breaks(t.first, good)
+	breaks(t, t.first, good)
 	_ = t.first.Release(t.Context(), store.ReleaseRequest{Lease: r, Renewed: true})
-	t.endsBroken(t.first, good)
+	endsBroken(t, t.first, good)
 }
