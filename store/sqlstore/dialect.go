@@ -39,7 +39,7 @@ func procedure(schema, name, columns string, args int) string {
 
 // calls are the texts of all calls, made once.
 type calls struct {
-	ask, await, release, renew, takeSignal, giveSignal, reserve, inspect, list, hold, sweep, server string
+	ask, await, release, renew, takeSignal, giveSignal, reserve, breakLease, inspect, list, hold, sweep, server string
 }
 
 func callsIn(schema string) calls {
@@ -55,6 +55,7 @@ func callsIn(schema string) calls {
 		takeSignal: procedure(schema, "take_signal", "taken, session", 3),
 		giveSignal: procedure(schema, "give_signal", "give_signal", 1),
 		reserve:    procedure(schema, "reserve", "held, token, count, waiting, at", 5),
+		breakLease: procedure(schema, "break_lease", "broke, left_in", 6),
 		inspect:    procedure(schema, "inspect", `"position", owner, `+meta+`, token, ends_in`, 2),
 		list:       procedure(schema, "list", name+", owner, "+meta+", token, ends_in", 3),
 		hold:       procedure(schema, "hold", "hold", 2),
