@@ -260,7 +260,9 @@ BEGIN
   FOR i IN SELECT n FROM generate_subscripts(names, 1) n ORDER BY decode(names[n], 'hex') LOOP
     l := locked(decode(names[i], 'hex'), false);
     at := clock();
-    IF l.owner = owners[i] AND l.ends > at AND (l.buried <= at OR NOT is_buried(l, attempt_of(l.owner, l.made), at)) THEN
+    IF l.buried > at AND is_buried(l, attempt_of(l.owner, l.made), at) THEN
+      result[i] := 'f'; -- it was broken
+    ELSIF l.owner = owners[i] AND l.ends > at THEN
       UPDATE locks SET ends = greatest(ends, at + ttls[i]::bigint) WHERE name = l.name;
       result[i] := CASE WHEN l.line AND l.signal = 0 THEN 'w' ELSE 't' END;
     ELSE
