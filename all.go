@@ -26,16 +26,19 @@ type All struct {
 // and send nothing, if there are no locks, if two have the same name, or if one is of
 // another Client.
 func (c *Client) All(locks ...*Lock) *All {
-	a := &All{c: c, locks: slices.SortedFunc(slices.Values(locks), func(x, y *Lock) int { return cmp.Compare(x.name, y.name) })}
+	a := &All{c: c, locks: slices.Clone(locks)}
+	if setsOrdered {
+		slices.SortFunc(a.locks, func(x, y *Lock) int { return cmp.Compare(x.r.name, y.r.name) })
+	}
 	if len(locks) == 0 {
 		a.wrong = invalid("no locks to acquire together")
 	}
 	for i, l := range a.locks {
 		switch {
-		case l.c != c:
-			a.wrong = invalid("lock %q is of another Client: locks that are acquired together are of one", l.name)
-		case i > 0 && l.name == a.locks[i-1].name:
-			a.wrong = invalid("lock %q is to be acquired twice at once", l.name)
+		case l.c != &c.queues:
+			a.wrong = invalid("lock %q is of another Client: locks that are acquired together are of one", l.r.name)
+		case i > 0 && l.r.name == a.locks[i-1].r.name:
+			a.wrong = invalid("lock %q is to be acquired twice at once", l.r.name)
 		}
 	}
 	return a
@@ -71,7 +74,7 @@ func (a *All) Do(ctx context.Context, fn func(ctx context.Context, ls *Leases) e
 	if err != nil {
 		return err
 	}
-	return a.c.during(a.locks[0].name, func() error { return ls.Release(ctx) }, func() error { return fn(ls.Context(), ls) })
+	return a.locks[0].r.during(func() error { return ls.Release(ctx) }, func() error { return fn(ls.Context(), ls) })
 }
 
 // acquire acquires all locks, and again from the first if one was lost meanwhile.
@@ -105,11 +108,11 @@ func (a *All) acquireInOrder(ctx context.Context, once, bound bool) (ls *Leases,
 	waiting, stop := context.WithCancel(ctx)
 	defer stop()
 	for _, lock := range a.locks {
-		tries := lock.o.Tries
+		tries := lock.r.o.Tries
 		if once {
 			tries = 1
 		}
-		l, err := lock.wait(waiting, tries, false)
+		l, err := a.c.wait(waiting, &lock.r, tries, false)
 		if err != nil {
 			if lost := ls.Err(); lost != nil && ctx.Err() == nil {
 				return nil, true, lost
@@ -141,7 +144,7 @@ func (ls *Leases) begin(ctx context.Context, bound bool) {
 		ctx = context.WithoutCancel(ctx)
 	}
 	for _, l := range ls.leases {
-		ctx = context.WithValue(ctx, leaseKey{l.h.c, l.Name()}, l)
+		ctx = context.WithValue(ctx, leaseKey{&l.h.c.core, l.Name()}, l)
 	}
 	ls.ctx, ls.end = context.WithCancelCause(ctx)
 	for _, l := range ls.leases {

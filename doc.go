@@ -1,7 +1,7 @@
 // Package leasehold gives distributed locks that stay correct when machines,
 // networks and clocks fail.
 //
-//	st, err := redisstore.Open(ctx, []string{"redis://10.0.0.1,10.0.0.2,10.0.0.3"}, nil)
+//	st, err := redisstore.Open(ctx, "redis://10.0.0.1,10.0.0.2,10.0.0.3", nil)
 //	if err != nil {
 //		return err
 //	}

@@ -16,7 +16,7 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/testenv/port"
 )
 
-// What the documents name as proof must exist.
+// The tests that the documents name as proof exist.
 func TestGuaranteesNameTestsThatExist(t *testing.T) {
 	exists := map[string]bool{}
 	err := filepath.WalkDir(".", func(path string, d fs.DirEntry, err error) error {

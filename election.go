@@ -18,11 +18,11 @@ type Election struct{ l *Lock }
 // reported by Run.
 func (c *Client) Election(name string) *Election {
 	// A lease that is passed on has a token that the store has not seen.
-	return &Election{&Lock{c: c, name: name, take: share{kept: true}}}
+	return &Election{newLock(&c.queues, name, claim{kept: true})}
 }
 
 // Name returns the name of the election.
-func (e *Election) Name() string { return e.l.name }
+func (e *Election) Name() string { return e.l.r.name }
 
 // With returns a copy of e in which the options set in o replace those of e. TTL is
 // how long nobody leads after a leader has died; Notice is how long a leader has to
@@ -56,8 +56,8 @@ var termDelay = Backoff(100*time.Millisecond, 15*time.Second)
 func (e *Election) Run(ctx context.Context, fn func(ctx context.Context) error) error {
 	mustHave(ctx)
 	delay, c := termDelay, e.l.c
-	if e.l.o.RetryDelay != nil {
-		delay = e.l.o.RetryDelay
+	if e.l.r.o.RetryDelay != nil {
+		delay = e.l.r.o.RetryDelay
 	}
 	for try := 1; ; try++ {
 		t := e.term(ctx, fn)
@@ -66,12 +66,12 @@ func (e *Election) Run(ctx context.Context, fn func(ctx context.Context) error) 
 			return t.err
 		case ctx.Err() != nil:
 			return gaveUp(ctx, t.err)
-		case t.finished || !t.led && hopeless(t.err):
+		case t.finished || !t.led && hopeless(t.err) || !candidacyRepeated:
 			return t.err
 		case t.long:
 			try = 1
 		}
-		c.log.Warn("contending again", "election", e.l.name, "led", t.led, "err", t.err)
+		c.log.Warn("contending again", "election", e.l.r.name, "led", t.led, "err", t.err)
 		pause(ctx, max(delay(try), time.Millisecond))
 	}
 }
@@ -86,7 +86,7 @@ type term struct {
 
 // term waits until e is won, and leads.
 func (e *Election) term(ctx context.Context, fn func(context.Context) error) (t term) {
-	lease, err := e.l.wait(ctx, 0, true)
+	lease, err := e.l.c.wait(ctx, &e.l.r, 0, true)
 	if err != nil {
 		return term{err: err}
 	}
@@ -110,7 +110,7 @@ func hopeless(err error) bool {
 // Token returns the fencing token of the term whose context ctx is, or comes from.
 // Every later term has a larger one. It is 0 if ctx is from no term of e.
 func (e *Election) Token(ctx context.Context) Token {
-	if lease, ok := ctx.Value(leaseKey{e.l.c, e.l.name}).(*Lease); ok {
+	if lease, ok := ctx.Value(leaseKey{&e.l.c.core, e.l.r.name}).(*Lease); ok {
 		return lease.Token()
 	}
 	return 0

@@ -49,6 +49,46 @@ func ExampleClient_RW() {
 	// <nil>
 }
 
+// A writer lets others read what it wrote, and goes on reading.
+func ExampleLease_Downgrade() {
+	locks := leasehold.New(memstore.New(nil), nil)
+	ctx := context.Background()
+	index := locks.RW("index")
+
+	writer, _ := index.Write().Acquire(ctx)
+	fmt.Println("building the index")
+	reader, err := writer.Downgrade(ctx)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer reader.Release(ctx)
+	other, err := index.Read().Try(ctx)
+	fmt.Println("others read:", err == nil, other.Token() == reader.Token(), reader.Token() > writer.Token())
+	other.Release(ctx)
+	// Output:
+	// building the index
+	// others read: true true true
+}
+
+// The number of workers is lowered while they work. Nobody is stopped, and nobody new
+// begins until enough of them have ended.
+func ExampleClient_Resize() {
+	locks := leasehold.New(memstore.New(nil), nil)
+	ctx := context.Background()
+	first, _ := locks.Semaphore("workers", 2).Acquire(ctx)
+	second, _ := locks.Semaphore("workers", 2).Acquire(ctx)
+
+	fmt.Println(locks.Resize(ctx, "workers", 2, 1))
+	first.Release(ctx)
+	_, err := locks.Semaphore("workers", 1).Try(ctx)
+	fmt.Println("beside the second:", errors.Is(err, leasehold.ErrBusy), second.Err())
+	second.Release(ctx)
+	// Output:
+	// <nil>
+	// beside the second: true <nil>
+}
+
 // At most three workers run at once, each with a number of its own.
 func ExampleClient_Semaphore() {
 	locks := leasehold.New(memstore.New(nil), nil)

@@ -6,14 +6,14 @@ import "time"
 func (c *Client) Queues() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return len(c.queues.known)
+	return len(c.known)
 }
 
 // Waiting is how many goroutines are in them.
 func (c *Client) Waiting() (n int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for _, q := range c.queues.known {
+	for _, q := range c.known {
 		n += q.m.Len()
 	}
 	return n

@@ -36,14 +36,14 @@ func (l Leader) is(o Leader) bool { return l.Holder.Owner == o.Holder.Owner && l
 func (e *Election) Leader(ctx context.Context) (Leader, error) {
 	mustHave(ctx)
 	now := time.Now()
-	st, err := e.l.c.store.Inspect(ctx, e.l.name)
+	st, err := e.l.c.store.Inspect(ctx, e.l.r.name)
 	switch {
 	case err != nil:
 		return Leader{}, err
 	case !st.Held:
 		return Leader{}, nil
 	case !st.Kind.IsMutex():
-		return Leader{}, &store.KindError{Name: e.l.name, InUse: st.Kind, Holder: st.Holder}
+		return Leader{}, &store.KindError{Name: e.l.r.name, InUse: st.Kind, Holder: st.Holder}
 	}
 	l := Leader{Holder: st.Holder, Token: st.Token, Since: st.Holder.Since, ExpiresIn: st.ExpiresIn}
 	if st.HeldFor > 0 {
@@ -63,7 +63,7 @@ func (e *Election) Leader(ctx context.Context) (Leader, error) {
 func (e *Election) Observe(ctx context.Context) iter.Seq2[Leader, error] {
 	mustHave(ctx)
 	return func(yield func(Leader, error) bool) {
-		life, err := e.l.o.life()
+		life, err := e.l.r.o.life()
 		if err != nil {
 			yield(Leader{}, err)
 			return

@@ -140,7 +140,7 @@ func TestLateRenewalDoesNotResurrect(t *testing.T) {
 		<-l.Done()
 		time.Sleep(10 * time.Second)
 		if err := l.Err(); !errors.Is(err, leasehold.ErrLost) {
-			t.Errorf("err %v, want lost for good", err)
+			t.Errorf("err %v, want lost", err)
 		}
 	})
 }
@@ -294,7 +294,7 @@ func TestMinHold(t *testing.T) {
 }
 
 // MinHold counts from when the grant arrived, however long before that the request
-// left: at an attempt that was answered late, in the line, and at a place that was
+// left: at an attempt that was answered late, in the queue, and at a place that was
 // taken with the release before.
 func TestMinHoldCountsFromTheGrant(t *testing.T) {
 	const slow = time.Second

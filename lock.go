@@ -1,34 +1,25 @@
 package leasehold
 
-import (
-	"context"
-	"time"
-)
+import "context"
 
 // Lock is a recipe for leases: a name, a kind and options. It is immutable, cheap
 // to make and safe for concurrent use.
 type Lock struct {
-	c    *Client
-	name string
-	take share // what a lease takes of it, unless the options say otherwise
-	o    LockOptions
+	c *queues
+	r recipe
 }
 
-// delay is the pause after the try-th attempt.
-func (l *Lock) delay() func(try int) time.Duration {
-	if l.o.RetryDelay != nil {
-		return l.o.RetryDelay
-	}
-	return l.c.delay
+func newLock(c *queues, name string, take claim) *Lock {
+	return &Lock{c, recipe{c: &c.core, name: name, take: take}}
 }
 
 // Name returns the name of the lock.
-func (l *Lock) Name() string { return l.name }
+func (l *Lock) Name() string { return l.r.name }
 
 // With returns a copy of l in which the fields set in o replace those of l. A zero
 // field of o changes nothing.
 func (l *Lock) With(o LockOptions) *Lock {
-	return &Lock{c: l.c, name: l.name, take: l.take, o: l.o.merge(o)}
+	return &Lock{l.c, *l.r.with(o)}
 }
 
 // Acquire blocks until it has the lock, and returns a lease of it, which outlives
@@ -57,12 +48,12 @@ func (l *Lock) With(o LockOptions) *Lock {
 // fails with ErrUnsupported if LockOptions.Require is more than the lease was
 // acquired with; the other options of the first lease stay in force.
 func (l *Lock) Acquire(ctx context.Context) (*Lease, error) {
-	return l.wait(ctx, l.o.Tries, false)
+	return l.c.wait(ctx, &l.r, l.r.o.Tries, false)
 }
 
 // Try makes one attempt. It blocks for the store's answer, but does not wait for
 // the lock to become free: the error then matches ErrBusy. Otherwise it is like
 // Acquire.
 func (l *Lock) Try(ctx context.Context) (*Lease, error) {
-	return l.wait(ctx, 1, false)
+	return l.c.wait(ctx, &l.r, 1, false)
 }

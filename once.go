@@ -62,8 +62,8 @@ func (c *Client) Once(ctx context.Context, job string, t Tick, fn func(ctx conte
 	if err != nil {
 		return false, err
 	}
-	run := &Lock{c: c, name: job, take: share{kept: true}, o: LockOptions{TTL: t.TTL, MaxHold: t.LockAtMostFor, Notice: t.Notice, Purpose: t.Purpose, Require: t.Require}}
-	lease, err := run.wait(ctx, 1, true)
+	run := newLock(&c.queues, job, claim{kept: true}).With(LockOptions{TTL: t.TTL, MaxHold: t.LockAtMostFor, Notice: t.Notice, Purpose: t.Purpose, Require: t.Require})
+	lease, err := c.wait(ctx, &run.r, 1, true)
 	if errors.Is(err, ErrBusy) {
 		if st, e := c.store.Inspect(ctx, record.Name); e == nil && st.Held {
 			return false, nil // it runs now
@@ -108,7 +108,7 @@ func (t Tick) record(c *Client, job string) (store.Lease, error) {
 		Name:    t.name(job),
 		Owner:   store.NewOwner(),
 		TTL:     max(keep, caps.MinTTL, store.MinTTL),
-		Meta:    c.describe(t.Purpose, 0),
+		Meta:    c.describer.describe(t.Purpose, 0),
 		Require: t.Require,
 	}
 	if err := r.Check(caps); err != nil {
@@ -120,13 +120,16 @@ func (t Tick) record(c *Client, job string) (store.Lease, error) {
 // take takes the record, and reports whether this call did. It is an error if the tick
 // is over by then: others may have forgotten it.
 func (t Tick) take(ctx context.Context, c *Client, job string, record store.Lease) (bool, error) {
+	if !tickRecorded {
+		return true, nil
+	}
 	_, err := c.store.Acquire(ctx, store.AcquireRequest{Lease: record})
 	switch {
 	case errors.Is(err, ErrBusy):
 		return false, nil
 	case err != nil:
 		return false, err
-	case record.Name != t.name(job):
+	case record.Name != t.name(job) && lateRunRefused:
 		return false, &LostError{Name: record.Name, Cause: LostLateGrant, Reason: "the tick was over when the answer of the store arrived"}
 	}
 	return true, nil

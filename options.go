@@ -59,7 +59,7 @@ type Clock = clock.Clock
 
 // Instant is a moment on a Clock, in nanoseconds since that clock's epoch. The
 // epoch must lie in the clock's past, since the zero Instant means "never". The type
-// serves those who write a Clock, for a Client or for a store.
+// is for programs that implement a Clock, for a Client or for a store.
 type Instant = clock.Instant
 
 // LockOptions say how a lock is acquired and held. The zero value of each field
@@ -89,7 +89,7 @@ type LockOptions struct {
 	// "the same" time by their clocks, where a short run on one machine must still
 	// exclude a late start on another. Default 0.
 	MinHold time.Duration
-	// Purpose is shown to those who ask who holds the lock. Goroutines share a place
+	// Purpose is shown to users who want to know the holder. Goroutines share a place
 	// in the queue and a lease only if their purpose is the same: twenty goroutines
 	// with a purpose each take twenty places. So say what the program does rather
 	// than for whom. Default: none.

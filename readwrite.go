@@ -8,6 +8,7 @@ import "github.com/leasehold-dev/leasehold/store"
 // Waiters form one FIFO queue. A waiting writer stops readers that come later, and
 // readers that wait get the lock together, in the order in which they came.
 //
+// A writer can become a reader (see Lease.Downgrade), but a reader cannot become a writer.
 // Every reader has a lease of its own, so a reader that dies frees only itself.
 // Readers that hold the lock together share one fencing token. It is larger than
 // that of the writer before them, so a resource that checks tokens refuses a writer
@@ -32,7 +33,7 @@ func (rw *RW) Name() string { return rw.name }
 // A context that carries a lease of the writer may be used to read: that re-enters
 // the writer's lease.
 func (rw *RW) Read() *Lock {
-	return &Lock{c: rw.c, name: rw.name, take: share{kind: store.ReadWrite, weight: 1}}
+	return newLock(&rw.c.queues, rw.name, claim{kind: store.ReadWrite, weight: 1})
 }
 
 // Write returns the lock that a writer acquires.
@@ -41,5 +42,5 @@ func (rw *RW) Read() *Lock {
 // carries a reader's lease. If two readers waited to become the writer, each would
 // wait for the other to leave.
 func (rw *RW) Write() *Lock {
-	return &Lock{c: rw.c, name: rw.name, take: share{kind: store.ReadWrite, weight: store.ReadWriteLimit}}
+	return newLock(&rw.c.queues, rw.name, claim{kind: store.ReadWrite, weight: store.ReadWriteLimit})
 }

@@ -18,23 +18,23 @@ import (
 // on for one TTL; any other error of the store is returned at once.
 func (l *Lock) WaitFree(ctx context.Context) error {
 	mustHave(ctx)
-	if err := store.CheckName(l.name); err != nil {
+	if err := store.CheckName(l.r.name); err != nil {
 		return err
 	}
-	delay := l.delay()
-	ttl := orElse(l.o.TTL, DefaultTTL)
+	delay := l.r.delay()
+	ttl := orElse(l.r.o.TTL, DefaultTTL)
 	var last error
 	var trouble clock.Instant // since when the store gave no answer at all
 	for try := 1; ; try++ {
 		if ctx.Err() != nil {
 			return gaveUp(ctx, last)
 		}
-		state, err := l.c.store.Inspect(ctx, l.name)
+		state, err := l.c.store.Inspect(ctx, l.r.name)
 		if err == nil && !state.Held {
 			return nil
 		}
 		if err == nil {
-			err = updated(&BusyError{Name: l.name}, state)
+			err = updated(&BusyError{Name: l.r.name}, state)
 		} else if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
 			return gaveUp(ctx, both(last, err))
 		}
@@ -50,8 +50,8 @@ func (l *Lock) WaitFree(ctx context.Context) error {
 			return err
 		}
 		last = err
-		if l.o.OnWait != nil {
-			l.o.OnWait(err)
+		if l.r.o.OnWait != nil {
+			l.r.o.OnWait(err)
 		}
 		pause(ctx, untilFree(delay(try), busy))
 	}

@@ -18,7 +18,7 @@ const (
 	MaxMeta  = 4096             // bytes of Lease.Meta
 	MinTTL   = time.Millisecond // shortest Lease.TTL; see also Caps.MinTTL
 	MaxSpare = 1 << 16          // tokens of AcquireRequest.Spare
-	MaxLine  = 100              // waiters in State.Line
+	MaxQueue = 100              // waiters in State.Queue
 )
 
 // ownerBytes is the number of random bytes in an owner.

@@ -137,9 +137,9 @@ type State struct {
 	// Holder, Token, ExpiresIn and HeldFor are those of the first. Otherwise it is
 	// nil.
 	Holders []Holding
-	// Line is the queue of waiters in order, at most the first MaxLine of them.
+	// Queue has the waiters in order, at most the first MaxQueue of them.
 	// Only Inspect sets it, and only in a store that keeps a queue.
-	Line []Place
+	Queue []Place
 	// Broken says who broke a lease of this lock last, for about a day; nil if nobody
 	// did. See Breaker. Only Inspect sets it.
 	Broken *Broken

@@ -17,10 +17,10 @@ type Turn struct {
 	ExpiresIn time.Duration
 }
 
-// Advance hands the lock to waiters: as many from the head of the line as there
+// Advance hands the lock to waiters: as many from the head of the queue as there
 // is room for together. Each lease lasts as long as the place would have, because
 // its owner does not know of it yet and cannot count on more. A barging waiter is
-// removed from the line and notified instead. The room that it needs is left free
+// removed from the queue and notified instead. The room that it needs is left free
 // until the next step.
 //
 // A store must call Advance in the same transaction after every step that can

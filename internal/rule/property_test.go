@@ -105,7 +105,7 @@ func (h *history) step(t *rapid.T, f func(Record) (Record, Answer)) (before Reco
 	if !reflect.DeepEqual(in, copied) {
 		t.Fatalf("the step changed its input: %+v, was %+v", in, copied)
 	}
-	// What lies beyond the ends of the input's slices is another record's.
+	// The memory beyond the ends of the input's slices belongs to another record.
 	if !sameBeyond(in.Holds, copied.Holds) || !sameBeyond(in.Line, copied.Line) || !sameBeyond(in.Tombs, copied.Tombs) {
 		t.Fatalf("the step wrote beyond its input: %+v", in)
 	}
@@ -153,7 +153,7 @@ func (h *history) admit(t *rapid.T, a Ask) {
 			notOvertaken(t, room-weight, ahead)
 		}
 		if h.record.place(a.Owner) >= 0 {
-			t.Fatalf("admitted, and still in line")
+			t.Fatalf("admitted, and still in the queue")
 		}
 	case Busy:
 		fits := weight <= room
@@ -243,7 +243,7 @@ func (h *history) stands(t *rapid.T, p Place, a Ask, weight int64) {
 	h.arrived[i] = p
 }
 
-// leaves: the owner is no longer in the line.
+// leaves: the owner is no longer in the queue.
 func (h *history) leaves(owner string) {
 	h.arrived = slices.DeleteFunc(h.arrived, func(p Place) bool { return p.Owner == owner })
 }
@@ -263,7 +263,7 @@ func (h *history) alive() (line []Place) {
 func notOvertaken(t *rapid.T, room int64, ahead []Place) {
 	for _, p := range ahead {
 		if room -= p.Weight; room < 0 {
-			t.Fatalf("%s, ahead in the line, was overtaken", p.Owner)
+			t.Fatalf("%s, ahead in the queue, was overtaken", p.Owner)
 		}
 	}
 }
@@ -358,7 +358,7 @@ func (h *history) leave(t *rapid.T, owner string) {
 	}
 }
 
-// advance: as many waiters from the head of the line as there is room for are
+// advance: as many waiters from the head of the queue as there is room for are
 // admitted as they asked, or notified; all others are unchanged.
 func (h *history) advance(t *rapid.T, floor fence.Token) {
 	var turns []Turn
@@ -492,7 +492,7 @@ func (h *history) check(t *rapid.T) {
 		seen[p.Owner] = true
 	}
 	if line := h.alive(); !slices.Equal(r.Line, line) {
-		t.Fatalf("the line is %+v, by arrival it is %+v", r.Line, line)
+		t.Fatalf("the queue is %+v, by arrival it is %+v", r.Line, line)
 	}
 	if r.Token != h.last {
 		t.Fatalf("the record's token is %v, the last one reserved was %v", r.Token, h.last)

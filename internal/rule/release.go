@@ -25,7 +25,7 @@ type End struct {
 // one down, and Answer.Count is what remains.
 //
 // An owner whose lease was broken is refused from then on until the lease would have
-// expired. An owner without a lease is NotHeld. It loses its place in the line, as nobody
+// expired. An owner without a lease is NotHeld. It loses its place in the queue, as nobody
 // waits there any more and the lock would be handed to it for nothing. An attempt
 // whose release leaves the owner's lease alone is NotHeld, too.
 func Release(r Record, e End, now clock.Instant) (Record, Answer) {

@@ -22,7 +22,7 @@ func (s *Store) Inspect(ctx context.Context, name string) (store.State, error) {
 	err := s.read(ctx, func(t *step) error {
 		r, err := t.read(name)
 		st = state(name, r.Record, t.now)
-		st.Line = places(r.Record, t.now)
+		st.Queue = places(r.Record, t.now)
 		st.Broken = broken(rule.Expire(r.Record, t.now))
 		return err
 	})
@@ -81,7 +81,7 @@ func (t *step) list(prefix string) ([]store.State, error) {
 // places returns the waiters as Inspect shows them.
 func places(r rule.Record, now clock.Instant) (line []store.Place) {
 	r = rule.Expire(r, now)
-	for _, p := range r.Line[:min(len(r.Line), store.MaxLine)] {
+	for _, p := range r.Line[:min(len(r.Line), store.MaxQueue)] {
 		line = append(line, store.Place{Holder: store.DecodeHolder(p.Owner, p.Meta), ExpiresIn: p.Expiry.Sub(now)})
 	}
 	return line

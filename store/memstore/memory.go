@@ -184,8 +184,8 @@ func (s *Store) Inspect(ctx context.Context, name string) (store.State, error) {
 	rec := s.settled(name, now)
 	st := state(name, rec, now)
 	st.Broken = broken(rec)
-	for _, p := range rec.Line[:min(len(rec.Line), store.MaxLine)] {
-		st.Line = append(st.Line, store.Place{
+	for _, p := range rec.Line[:min(len(rec.Line), store.MaxQueue)] {
+		st.Queue = append(st.Queue, store.Place{
 			Holder:    store.DecodeHolder(p.Owner, p.Meta),
 			ExpiresIn: p.Expiry.Sub(now),
 		})

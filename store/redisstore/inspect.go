@@ -139,12 +139,12 @@ func stateOf(name string, cfg quorum.Config, nodes []store.NodeOutcome, tokens [
 				state.Token = agreed(owned, tokens, need)
 				state.ExpiresIn = heldFor(owned, nodes, need)
 				state.HeldFor = store.HeldFor(state.Token, state.Holder, time.Now())
-				state.Line = mergeLines(lines, n.Holder.Owner)
+				state.Queue = mergeQueues(lines, n.Holder.Owner)
 				return state
 			}
 		}
 	}
-	state.Line = mergeLines(lines, "")
+	state.Queue = mergeQueues(lines, "")
 	return state
 }
 

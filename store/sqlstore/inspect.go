@@ -35,9 +35,9 @@ func (s *Store) Inspect(ctx context.Context, name string) (store.State, error) {
 			st = held(name, store.DecodeHolder(owner, string(meta)), fence.Token(token), endsIn)
 			return nil
 		}
-		st.Line = append(st.Line, store.Place{Holder: store.DecodeHolder(owner, string(meta)), ExpiresIn: duration(endsIn)})
+		st.Queue = append(st.Queue, store.Place{Holder: store.DecodeHolder(owner, string(meta)), ExpiresIn: duration(endsIn)})
 		return nil
-	}, []byte(name), int64(store.MaxLine))
+	}, []byte(name), int64(store.MaxQueue))
 	if err != nil {
 		return store.State{}, s.failed(ctx, "inspect", name, false, err)
 	}

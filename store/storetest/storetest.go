@@ -1,6 +1,6 @@
 // Package storetest tests that a store.Store keeps the contract of package
-// store. Every store must pass it. What a store may decide for itself, such as
-// its shortest TTL, the suite reads from Caps. A store that is also a store.Waiter or a
+// store. Every store must pass it. The suite reads from Caps what a store may
+// decide, such as its shortest TTL. A store that is also a store.Waiter or a
 // store.Rejoiner is tested for what those promise as well.
 //
 //	func TestConformance(t *testing.T) {
@@ -88,6 +88,9 @@ func checksOf(s store.Store) []check {
 	}
 	if _, ok := s.(store.Breaker); ok {
 		all = slices.Concat(all, breakChecks)
+	}
+	if _, ok := s.(store.Changer); ok && s.Caps().Kinds {
+		all = slices.Concat(all, changeChecks)
 	}
 	if _, ok := s.(store.Rejoiner); ok {
 		all = slices.Concat(all, rejoinChecks)
@@ -184,6 +187,12 @@ var breakChecks = []check{
 	{"BreakToken", checkBreakToken},
 	{"BreakNote", checkBreakNote},
 	{"BreakInvalid", checkBreakInvalid},
+}
+
+// changeChecks are the further checks for a store.Changer that keeps every kind.
+var changeChecks = []check{
+	{"Downgrade", checkDowngrade},
+	{"Resize", checkResize},
 }
 
 // rejoinChecks are the further checks for a store.Rejoiner.

@@ -1,0 +1,218 @@
+package cli
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/cmd/leasehold/internal/runner"
+	"github.com/leasehold-dev/leasehold/store"
+)
+
+func (p *program) runCommand() *cobra.Command {
+	o := runFlags{ttl: leasehold.DefaultTTL, busyCode: codeBusy}
+	c := &cobra.Command{
+		Use:   "run NAME [flags] -- command [args...]",
+		Short: "Run a command while holding a lock",
+		Long: `Waits for the lock NAME, runs the command, and releases the lock when the command
+ends. No shell is involved. Standard input and output, the terminal and signals
+reach the command as if leasehold were not there. A NAME that begins with "-" is
+preceded by a "--" of its own: leasehold run -- -x -- command.
+
+If the store cannot be reached at the start, run fails at once. If it stops
+answering while run waits for the lock, run keeps trying for one TTL and then exits
+with 125, even before --wait is over. A longer --ttl survives a longer outage. If
+servers are in quarantine, run waits until that is over, but not beyond --wait.
+
+The lease is renewed while the command runs. If it is lost, for example because
+the store cannot be reached for too long, the command gets SIGTERM, and SIGKILL
+after --grace, together with its process group. This happens before anyone else
+can get the lock. A stopped job (Ctrl-Z, SIGTSTP) renews nothing; if its lease has
+ended, it is killed when it continues.
+
+A guard process beside the command kills it, and its process group, if leasehold
+is killed; on Linux also if leasehold is stopped (SIGSTOP) past the end of the
+lease. There are three limits. Processes that leave the group, as daemons do, are not
+killed with it. A command that changes to a user whom leasehold may not signal, as
+sudo does, cannot be killed: leasehold says so and waits for it. On Windows there is
+no guard. Processes that the command leaves in the background run on without the
+lock.
+
+All signals that can be caught are passed on, except SIGCHLD, SIGPIPE, SIGURG and
+SIGPROF. While run waits for the lock, SIGHUP, SIGINT, SIGQUIT, SIGABRT, SIGALRM,
+SIGTERM and SIGXCPU end the wait.
+
+A lock has one holder unless you say otherwise: with --shared it has many readers, or
+one writer (--exclusive); with --permits N it has up to N holders, or fewer if they take
+several permits each (--weight). All who use NAME have to use it as the same kind, with
+the same N: anything else is an error that names both. Only stores that keep such locks
+can be used. Permits have fencing tokens that can be compared within one slot only.
+
+--once-per PERIOD is for jobs that the schedulers of several machines start at "the
+same" time by their own clocks: it runs the command if nobody has run it in this tick,
+the multiple of PERIOD that is nearest to now, and exits with 124 otherwise (see -E). It
+waits for nobody. A tick is run at most once, however short or late: a run that crashed
+is not made good. Two bounds go with it, which ShedLock calls lockAtMostFor and
+lockAtLeastFor: --max-hold ends a run that takes too long, and --min-hold says for how
+long the store remembers that the tick was run (default: twice PERIOD). Clocks may
+differ by as much as that is longer than PERIOD, and the store has to keep a lock for
+as long (max_ttl).
+
+--also NAME takes several locks, all or none. They are waited for one after the other in
+the byte order of their names, so that commands whose sets of locks overlap cannot wait
+for each other for ever. The command is stopped when the first of them is lost.
+--shared, --exclusive and --permits are about the first NAME; the others are mutexes.
+
+--min-hold keeps the lock after a command that ran. A signal to leasehold then
+leaves the lock to the store, which keeps it for the rest of the time. If that is
+longer than the store keeps a lock by itself (max_ttl), it takes a second signal.
+
+The command finds in its environment:
+  LEASEHOLD_NAME      the name of the lock
+  LEASEHOLD_TOKEN     the fencing token, which is larger for each later grant: a
+                      resource that refuses smaller tokens refuses late writes
+  LEASEHOLD_OWNER     the owner value of this lease
+  LEASEHOLD_OWNERS    the owner values of all leases it runs under, this one last
+  LEASEHOLD_TOKENS    with --also, the tokens of all locks: that of NAME, and then
+                      those of the others in the byte order of their names
+  LEASEHOLD_SLOT      with --permits, the number of this holder: no other holder of
+                      NAME has the same one meanwhile, and it is less than N
+  LEASEHOLD_DEADLINE  the end of the lease as known at the start (RFC 3339); each
+                      renewal extends it
+
+A command that waits for a lock it already runs under would wait forever: run
+exits with 125 instead.
+
+Exit codes: that of the command, or
+  123    the lock was lost; the command was stopped, or had just ended
+  124    the lock is held by someone else (with --try, or after --wait), or the tick
+         was run before (--once-per); see -E
+  125    leasehold itself failed: wrong usage, the store cannot be reached, or the
+         command already runs under the lock
+  126    the command cannot be executed
+  127    the command was not found
+  128+N  the command, or the wait for the lock, was ended by signal N`,
+		Example: `  leasehold run backup -- tar czf /srv/backup.tgz /home
+  leasehold run report --try -E 0 -- ./report.sh     # do nothing if it runs
+  leasehold run invoices --once-per 1h --max-hold 30m -E 0 -- ./send-invoices.sh
+  leasehold run index --shared -- ./search.sh        # beside others, not beside the next
+  leasehold run index --exclusive -- ./rebuild.sh
+  leasehold run worker --permits 3 -- sh -c './work --shard "$LEASEHOLD_SLOT"'
+  leasehold run accounts --also ledger -- ./close-the-month.sh
+  leasehold run deploy --wait 10m --ttl 1m --grace 5s --store redis://a,b,c -- make deploy`,
+		ValidArgsFunction: completeNameThenCommand(p),
+		RunE:              func(c *cobra.Command, args []string) error { return p.run(c, o, args) },
+	}
+	o.add(c.Flags())
+	o.addAlso(p, c)
+	return c
+}
+
+// run runs "leasehold run".
+func (p *program) run(c *cobra.Command, o runFlags, args []string) error {
+	name, command, err := splitArgs(c, args)
+	if err != nil {
+		return err
+	}
+	lock, budget, err := o.settle(c, command[0])
+	if err != nil {
+		return err
+	}
+	// Before the lock: what cannot be run needs none.
+	path, err := runner.Resolve(command[0])
+	if err != nil {
+		return startFailed(err)
+	}
+	cmd := runner.Command{Path: path, Args: command, Stdin: p.stdin, Stdout: p.stdout, Stderr: p.stderr}
+	if o.oncePer > 0 {
+		return runOnce(p, c, o, name, lock, budget, cmd)
+	}
+	sigs := listen()
+	st, l, err := p.acquire(c, o, sigs, name, lock)
+	if err != nil {
+		return err
+	}
+	until := time.Now().Add(o.minHold)
+	outcome := runUnder(p, sigs, l, budget, cmd, o.permits > 0)
+	if !outcome.Started {
+		until = time.Time{} // nothing ran that others must not repeat
+	}
+	code := p.giveBack(sigs, st, l, until, outcome.Code)
+	outcome.Reap()
+	if _, ok := outcome.Err.(*runner.StartError); ok {
+		return startFailed(outcome.Err)
+	}
+	if code != 0 {
+		return &exitError{code: code}
+	}
+	return nil
+}
+
+// splitArgs splits the arguments NAME -- command args.
+func splitArgs(c *cobra.Command, args []string) (name string, command []string, err error) {
+	dash := c.ArgsLenAtDash()
+	if dash == 0 && len(args) > 1 && strings.HasPrefix(args[0], "-") && args[1] == "--" {
+		// A NAME that begins with "-" has a "--" of its own before it.
+		args, dash = slices.Delete(slices.Clone(args), 1, 2), 1
+	}
+	switch {
+	case dash < 0:
+		err = usage(c, `put "--" before the command, as in: %s NAME -- command args`, c.CommandPath())
+	case dash != 1:
+		err = usage(c, `give the name of one lock before the "--", not %d`, dash)
+	case len(args) == 1:
+		err = usage(c, `there is no command after the "--"`)
+	default:
+		name, command = args[0], args[1:]
+		err = store.CheckName(name)
+	}
+	return name, command, err
+}
+
+func startFailed(err error) error {
+	return &exitError{code: err.(*runner.StartError).Code, err: err}
+}
+
+// environ returns the command's environment. numbered says that l has a slot.
+func environ(l lease, numbered bool) []string {
+	all := l.each()
+	owners := ownersAbove(os.Getenv)
+	var tokens []string
+	for _, one := range slices.Backward(all) { // NAME's last
+		owners = append(owners, one.Owner())
+	}
+	for _, one := range all {
+		tokens = append(tokens, one.Token().String())
+	}
+	add := []string{
+		nameVar + "=" + all[0].Name(),
+		tokenVar + "=" + tokens[0],
+		tokensVar + "=" + strings.Join(tokens, " "),
+		ownerVar + "=" + all[0].Owner(),
+		ownersVar + "=" + strings.Join(owners, " "),
+		deadlineVar + "=" + l.Deadline().UTC().Format(time.RFC3339Nano),
+	}
+	if numbered {
+		return runner.Environ(os.Environ(), append(add, slotVar+"="+strconv.Itoa(all[0].Slot()))...)
+	}
+	// One in our own environment is of another lock.
+	return slices.DeleteFunc(runner.Environ(os.Environ(), add...), func(kv string) bool { return strings.HasPrefix(kv, slotVar+"=") })
+}
+
+// purposeOf is the purpose that others see who want the lock, unless the user
+// says it: the command's name, and nothing of its arguments, which may be secret.
+func purposeOf(command string) string { return filepath.Base(command) }
+
+// busyError returns the error if another owner kept the lock.
+func busyError(e *leasehold.BusyError, after string) error {
+	plain := *e
+	plain.Err = nil // the end of our own wait
+	return fmt.Errorf("%w%s", &plain, after)
+}
