@@ -29,6 +29,7 @@ type hold struct {
 	token fence.Token                 // of the present holder
 	slot  int64                       // as it was granted
 	least clock.Instant               // held until here at least, where MinHold asks for it
+	fixed bool                        // its owner value is the caller's, and may have other leases
 	delay func(try int) time.Duration // pauses between releases of unknown outcome
 
 	renewed atomic.Bool // or is being renewed
@@ -118,7 +119,7 @@ func (h *hold) startLocked(s *share, now clock.Instant, r *recipe, base context.
 // passed on, at now. MinHold does not count from when the request left, as validity
 // does: that may be long before anybody held the lock.
 func (h *hold) applyOptionsLocked(now clock.Instant, r *recipe) {
-	h.delay, h.least = r.delay(), 0
+	h.delay, h.least, h.fixed = r.delay(), 0, r.o.Owner != ""
 	if r.o.MinHold > 0 {
 		h.least = now.Add(r.o.MinHold)
 	}
@@ -153,7 +154,7 @@ func (s *share) leave(impatient bool) (t turn, rest time.Duration, lost error) {
 	h.stepLocked(leasefsm.Tick, 0, now)
 	last := len(h.shares) == 1
 	rest = h.least.Sub(now)
-	early := leastHold && last && s.err == nil && rest > 0
+	early := leastHold && last && rest > 0 && (s.err == nil || h.endedOnTime())
 	if early && !impatient {
 		return turn{verdict: stays}, rest, nil
 	}
@@ -171,6 +172,14 @@ func (s *share) leave(impatient bool) (t turn, rest time.Duration, lost error) {
 		return turn{verdict: leaveIt}, 0, lost
 	}
 	return h.unlockLocked(now), 0, lost
+}
+
+// endedOnTime reports whether h was lost at a moment that its options had set, so that
+// the store still has the lock, and whether nobody else may have it under the same
+// owner.
+func (h *hold) endedOnTime() bool {
+	cause := h.fsm.Cause()
+	return !h.fixed && (cause == leasefsm.HeldMax || cause == leasefsm.Expired && h.fsm.Renew == 0)
 }
 
 // unlockLocked ends h at now, when its last lease has left it, unless it is

@@ -100,27 +100,38 @@ func (h *hold) askAround(ctx context.Context, t turn) (passed bool) {
 	return false
 }
 
+// keep makes the store keep the lock for that long at least without further renewals,
+// or for its longest TTL.
+func (h *hold) keep(ctx context.Context, d time.Duration) error {
+	r := h.req
+	caps := h.c.store.Caps()
+	if r.TTL = d; caps.MaxTTL > 0 {
+		r.TTL = min(d, caps.MaxTTL)
+	}
+	r.TTL = max(r.TTL, caps.MinTTL, store.MinTTL)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
+	defer cancel()
+	h.renewed.Store(true)
+	return h.c.store.Renew(ctx, []store.Lease{r})[0]
+}
+
 // stay makes the store keep the lock for the rest of MinHold without further
 // renewals, or for as long as it can. It returns what there is to say about a lock
 // that was not released.
 func (h *hold) stay(ctx context.Context) error {
 	rest := -h.c.lock().Sub(h.least)
 	h.c.mu.Unlock()
-	r := h.req
-	r.TTL = rest
-	caps := h.c.store.Caps()
-	if most := caps.MaxTTL; most > 0 {
-		r.TTL = min(rest, most)
+	most := h.c.store.Caps().MaxTTL
+	ends := store.Round(rest).String()
+	if rest < h.req.TTL { // which a renewal does not shorten
+		ends += " to " + store.Round(h.req.TTL).String()
 	}
-	r.TTL = max(r.TTL, caps.MinTTL, store.MinTTL)
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
-	defer cancel()
-	err := h.c.store.Renew(ctx, []store.Lease{r})[0]
+	err := h.keep(ctx, rest)
 	switch {
 	case err != nil:
 		return fmt.Errorf("not released before MinHold is over; the lock may end by its TTL, up to %v too early: %w", store.Round(rest), err)
-	case r.TTL < rest:
-		return fmt.Errorf("not released before MinHold is over: the lock ends by itself in %v, the longest TTL of the store and %v too early", store.Round(r.TTL), store.Round(rest-r.TTL))
+	case most > 0 && most < rest:
+		return fmt.Errorf("not released before MinHold is over: the lock ends by itself in %v, the longest TTL of the store and %v too early", store.Round(most), store.Round(rest-most))
 	}
-	return fmt.Errorf("not released before MinHold is over: the lock ends by itself in %v", store.Round(rest))
+	return fmt.Errorf("not released before MinHold is over: the lock ends by itself in %s", ends)
 }

@@ -87,7 +87,8 @@ type LockOptions struct {
 	// MinHold is the least time that the lock stays taken, counted from when the grant
 	// arrived: Release waits for the rest. It is for jobs that many machines start at
 	// "the same" time by their clocks, where a short run on one machine must still
-	// exclude a late start on another. Default 0.
+	// exclude a late start on another. It cannot be longer than MaxHold, nor, with
+	// NoRenew, than the time after which the holder is told of the loss. Default 0.
 	MinHold time.Duration
 	// Purpose is shown to users who want to know the holder. Goroutines share a place
 	// in the queue and a lease only if their purpose is the same: twenty goroutines
@@ -227,8 +228,8 @@ func (o LockOptions) life() (leasefsm.Config, error) {
 		return c, invalid("MaxHold %v is not longer than Notice %v", c.MaxHold, c.Notice)
 	case c.MaxHold > 0 && o.MinHold > c.MaxHold:
 		return c, invalid("MinHold %v is longer than MaxHold %v", o.MinHold, c.MaxHold)
-	case o.NoRenew && o.MinHold > valid:
-		return c, invalid("MinHold %v is longer than the validity of %v, and NoRenew is set", o.MinHold, valid)
+	case o.NoRenew && o.MinHold > valid-c.Notice:
+		return c, invalid("MinHold %v is too long with NoRenew: the holder of a lease of TTL %v is told after %v that it is lost", o.MinHold, c.TTL, valid-c.Notice)
 	}
 	if !noticeGiven {
 		c.Notice = 0

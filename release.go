@@ -14,9 +14,9 @@ import (
 // Release waits for the rest of LockOptions.MinHold, and then for the store's
 // answer: for five seconds at most, and up to a third of the TTL more if other
 // goroutines of this Client wait. The request is sent even if ctx has ended. ctx
-// bounds only the wait for MinHold: if it ends there, the lock ends by itself when
-// MinHold is over, or after the longest TTL of the store if that is sooner, and the
-// error matches ctx.Err().
+// bounds only the wait for MinHold: if it ends there, the error matches ctx.Err(), and
+// the lock ends by itself when both MinHold and the TTL of the last renewal are over, or
+// after the longest TTL of the store if that is sooner.
 //
 // The error matches ErrLost if the lease had been lost. Another error means that
 // the lock may not be free yet; it is when its TTL is over. Calling Release again
@@ -73,7 +73,7 @@ func (l *Lease) releaseOnce(ctx context.Context) (over bool, err error) {
 			l.released, l.outcome = true, l.lost
 			return over, l.outcome
 		case leaveIt:
-			l.released, l.outcome = true, errors.Join(l.h.stay(ctx), impatient)
+			l.released, l.outcome = true, errors.Join(l.lost, l.h.stay(ctx), impatient)
 			return over, l.outcome
 		}
 	}
@@ -109,18 +109,25 @@ func (l *Lease) leaveHold(ctx context.Context) (t turn, impatient error) {
 			l.lost = lost
 			return t, impatient
 		}
-		impatient = l.pause(ctx, rest)
+		over := l.Done()
+		if l.isOver() { // at the time that its options had set
+			if over = nil; errors.Is(l.h.keep(ctx, rest), store.ErrNotHeld) {
+				l.WaiveMinHold()
+				continue
+			}
+		}
+		impatient = pauseUnless(ctx, over, rest)
 	}
 }
 
-// pause waits for that long, or until l is lost. It returns the error of ctx if that
-// ends first.
-func (l *Lease) pause(ctx context.Context, d time.Duration) error {
+// pauseUnless waits for that long, or until over is closed. It returns the error of ctx
+// if that ends first.
+func pauseUnless(ctx context.Context, over <-chan struct{}, d time.Duration) error {
 	t := time.NewTimer(d)
 	defer t.Stop()
 	select {
 	case <-t.C:
-	case <-l.Done():
+	case <-over:
 	case <-ctx.Done():
 		return ctx.Err()
 	}

@@ -85,7 +85,7 @@ func checkBreakExpiry(t *trial) {
 	t.release(t.other(), next)
 }
 
-// checkBreakNow: with Now the lock is free at once, for whoever waits first, and the
+// checkBreakNow: with Now the lock is free at once, for the first waiter, and the
 // owner can neither renew nor release what the next one holds.
 func checkBreakNow(t *trial) {
 	r := t.request(t.name(), t.long)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -118,29 +119,17 @@ func gaveUp(err error, wait time.Duration) error {
 // returns the code to exit with, given that of the command.
 func (p *program) giveBack(sigs *signals, st store.Store, l lease, until time.Time, code int) int {
 	if l.Err() != nil {
-		// It ends by itself. Giving it back may make that sooner, but waiting
-		// for servers that are out of reach must not outlast the lease.
-		done := make(chan struct{})
-		go func() {
-			defer close(done)
-			l.Release(context.Background())
-			st.Close()
-		}()
-		select {
-		case <-done:
-		case <-time.After(min(time.Until(l.Deadline())/2, time.Second)):
-		}
+		giveBackLost(sigs, st, l, until)
 		return code
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
-	if p.waitMinHold(sigs, l, until, st.Caps().MaxTTL) {
-		l.WaiveMinHold() // it is over, or the command never ran
-	} else {
+	if !p.waitMinHold(sigs, l, until, st.Caps().MaxTTL) {
 		cancel() // the store keeps the lock for the rest
 	}
 	err := l.Release(ctx)
 	switch {
+	case reachedMaxHold(err): // --min-hold is as long, and the command had ended before
 	case errors.Is(err, leasehold.ErrLost):
 		p.voice.error("%v", err)
 		code = runner.CodeLost
@@ -153,4 +142,45 @@ func (p *program) giveBack(sigs *signals, st store.Store, l lease, until time.Ti
 		p.voice.note("warning: closing the store: %v", err)
 	}
 	return code
+}
+
+// reachedMaxHold reports whether err is the loss of a lease to its --max-hold.
+func reachedMaxHold(err error) bool {
+	var lost *leasehold.LostError
+	return errors.As(err, &lost) && lost.Cause == leasehold.LostMaxHold
+}
+
+// giveBackLost releases a lost lease, once --min-hold is over, and closes the store. The
+// lease ends by itself. Giving it back may make that sooner, but waiting for servers that
+// are out of reach must not outlast the lease.
+func giveBackLost(sigs *signals, st store.Store, l lease, until time.Time) {
+	patience := min(time.Until(l.Deadline())/2, time.Second)
+	switch least := time.Until(until); {
+	case least <= 0: // also if the command never ran
+		l.WaiveMinHold()
+	case reachedMaxHold(l.Err()):
+		patience = least + time.Second
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		l.Release(ctx)
+		st.Close()
+	}()
+	over := time.NewTimer(patience)
+	defer over.Stop()
+	for {
+		select {
+		case <-done:
+			return
+		case <-over.C:
+			return
+		case s := <-sigs.ch:
+			if sig, ok := s.(syscall.Signal); ok && runner.Ends(sig) {
+				cancel() // the store keeps the lock for the rest
+			}
+		}
+	}
 }

@@ -52,7 +52,7 @@ func TestAcquireAndRelease(t *testing.T) {
 	})
 }
 
-// A lease that nobody releases ends, and those who wait go on.
+// A lease that nobody releases ends, and waiters go on.
 func TestAcquiredLeaseEnds(t *testing.T) {
 	everyStore(t, func(t *testing.T, s *site) {
 		owner := strings.Fields(s.run(0, "acquire", "x", "--ttl", "1500ms").out.String())[0]

@@ -8,14 +8,15 @@ import (
 	"github.com/leasehold-dev/leasehold/cmd/leasehold/internal/runner"
 )
 
-// waitMinHold waits until the lock may be released, and renews it meanwhile. It
+// waitMinHold waits until the lock may be released or is lost, and renews it meanwhile. It
 // returns false if a signal asks the program to end: the store then keeps the
 // lock for the rest of the time. If the store cannot keep it for that long (most;
 // 0 means no limit), the first signal only prints a message, and the second ends
 // the wait.
 func (p *program) waitMinHold(sigs *signals, l lease, until time.Time, most time.Duration) bool {
 	rest := time.Until(until)
-	if rest <= 0 {
+	if rest <= 0 { // also if the command never ran
+		l.WaiveMinHold()
 		return true
 	}
 	p.sayHeld(l, rest)
@@ -25,6 +26,7 @@ func (p *program) waitMinHold(sigs *signals, l lease, until time.Time, most time
 	for asked := false; ; {
 		select {
 		case <-over.C:
+			l.WaiveMinHold()
 			return true
 		case <-l.Done():
 			return true

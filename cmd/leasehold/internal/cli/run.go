@@ -51,7 +51,7 @@ SIGTERM and SIGXCPU end the wait.
 
 A lock has one holder unless you say otherwise: with --shared it has many readers, or
 one writer (--exclusive); with --permits N it has up to N holders, or fewer if they take
-several permits each (--weight). All who use NAME have to use it as the same kind, with
+several permits each (--weight). Every command has to use NAME as the same kind, with
 the same N: anything else is an error that names both. Only stores that keep such locks
 can be used. Permits have fencing tokens that can be compared within one slot only.
 
@@ -71,8 +71,9 @@ for each other for ever. The command is stopped when the first of them is lost.
 --shared, --exclusive and --permits are about the first NAME; the others are mutexes.
 
 --min-hold keeps the lock after a command that ran. A signal to leasehold then
-leaves the lock to the store, which keeps it for the rest of the time. If that is
-longer than the store keeps a lock by itself (max_ttl), it takes a second signal.
+leaves the lock to the store, which keeps it for the rest of the time, or of the
+TTL if that is longer. If the store keeps no lock for that long by itself (max_ttl),
+it takes a second signal.
 
 The command finds in its environment:
   LEASEHOLD_NAME      the name of the lock

@@ -273,6 +273,26 @@ func TestRunMinHoldLongerThanTheStoreKeepsALock(t *testing.T) {
 	}
 }
 
+// A command that is stopped for --max-hold keeps the lock until --min-hold is over.
+func TestRunMinHoldOutlastsMaxHold(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	began := time.Now()
+	p := s.start("run", "x", "--min-hold", "6s", "--max-hold", "6s", "--grace", "3s", "--", "/bin/sh", "-c", "trap 'echo told; exit 0' TERM; echo held; read x")
+	p.says(&p.out, "told")
+	s.run(0, "run", "x", "--", "true")
+	if took := time.Since(began); took < 6*time.Second {
+		t.Errorf("free after %v", took)
+	}
+	p.wants(123)
+	// A command that ended before --max-hold was not stopped for it.
+	began = time.Now()
+	s.run(0, "run", "y", "--min-hold", "3s", "--max-hold", "3s", "--", "true")
+	if took := time.Since(began); took < 3*time.Second {
+		t.Errorf("released after %v", took)
+	}
+}
+
 // A machine on which the command cannot run does not keep the others from it.
 func TestRunMinHoldIsForCommandsThatRan(t *testing.T) {
 	s := newSite(t)

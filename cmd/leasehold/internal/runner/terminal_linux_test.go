@@ -155,6 +155,26 @@ func TestCtrlZStopsTheJobAndItGoesOn(t *testing.T) {
 	s.expect("code 4")
 }
 
+// A command that is another leasehold has taken the terminal back when it stops itself.
+func TestCtrlZStopsNestedRuns(t *testing.T) {
+	s := onTerminal(t, `set -m; "$RUN" "$RUN" /bin/sh -c 'echo ready; read x; echo "read $x"; exit 4'; echo "stopped $?"; fg; echo "code $?"`)
+	s.expect("ready")
+	s.write(ctrlZ)
+	s.expect("stopped 149")
+	s.write("hello\n")
+	s.expect("read hello")
+	s.expect("code 4")
+}
+
+func TestCtrlZInNestedRunsWithoutJobControl(t *testing.T) {
+	s := onTerminal(t, `exec "$RUN" "$RUN" /bin/sh -c 'echo ready; read x; echo "read $x"'`)
+	s.expect("ready")
+	s.write(ctrlZ)
+	s.expect("^Z")
+	s.write("hello\n")
+	s.expect("read hello")
+}
+
 // The command starts no others meanwhile: a shell whose child is stopped between
 // vfork and exec cannot be stopped itself, with or without us.
 func TestCtrlZWithInputFromElsewhere(t *testing.T) {

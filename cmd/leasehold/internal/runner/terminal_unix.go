@@ -119,9 +119,10 @@ func (t *terminal) stopped(sig syscall.Signal) {
 		t.pause()
 	case sig == syscall.SIGTTIN, sig == syscall.SIGTTOU:
 		// It wanted the terminal. If that is ours, it can have it; this is how
-		// a command whose input is a pipe asks the user something.
+		// a command whose input is a pipe asks the user something. A command that
+		// has the terminal did not want it: another leasehold stops itself so.
 		t.stdin = true
-		if h := t.holder(); h == t.own || h == t.child {
+		if t.ours() {
 			t.resumeNow()
 			return
 		}

@@ -132,3 +132,36 @@ func TestAKilledGuardIsReplaced(t *testing.T) {
 		t.Errorf("what the command has started runs on without us: %v (%q)", err, rest)
 	}
 }
+
+// If the guard is killed together with us, the command is still killed. What it has
+// started runs on: only a cgroup could end that.
+func TestCommandDiesWithUsAndItsGuard(t *testing.T) {
+	stdin, _ := pipe(t) // its other end stays open
+	out, stdout := pipe(t)
+	h := hostCommand(t, "/bin/sh", "-c", "(trap '' TERM HUP; read forever <&3) 3<&0 >/dev/null 2>&1 & echo ready; read forever")
+	h.Stdin, h.Stdout = stdin, stdout
+	if err := h.Start(); err != nil {
+		t.Fatal(err)
+	}
+	stdout.Close()
+	out.SetReadDeadline(time.Now().Add(patience))
+	r := bufio.NewReader(out)
+	if s, err := r.ReadString('\n'); err != nil {
+		t.Fatalf("%v (%q)", err, s)
+	}
+	guard, command := helperOf(h.Process.Pid, "leasehold-guard"), helperOf(h.Process.Pid, "/bin/sh")
+	if guard == 0 || command == 0 {
+		t.Fatalf("guard %d, command %d", guard, command)
+	}
+	t.Cleanup(func() { syscall.Kill(-command, syscall.SIGKILL) })
+	h.Process.Signal(syscall.SIGSTOP) // or it would start another guard
+	syscall.Kill(guard, syscall.SIGKILL)
+	h.Process.Kill()
+	h.Wait()
+	if rest, err := io.ReadAll(r); err != nil {
+		t.Errorf("the command runs on without us: %v (%q)", err, rest)
+	}
+	if syscall.Kill(-command, 0) != nil {
+		t.Error("nothing of its group is left, so docs/guarantees.md promises too little")
+	}
+}
