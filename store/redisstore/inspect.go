@@ -94,7 +94,7 @@ func (s *Store) Inspect(ctx context.Context, name string) (store.State, error) {
 	for i, n := range s.nodes {
 		nodes[i].Node = n.Addr()
 	}
-	err := s.ask(ctx, s.inspectCommand(name), s.o.TimeoutFor(s.o.MaxTTL), func(a looked) {
+	err := s.ask(ctx, inspectCommand(s, name), s.o.TimeoutFor(s.o.MaxTTL), func(a looked) {
 		said, token, line := a.Look()
 		said.Node = nodes[a.node].Node
 		nodes[a.node], tokens[a.node], lines[a.node], notes[a.node] = said, token, line, a.Note()
