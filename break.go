@@ -94,6 +94,9 @@ func leaseToBreak(ctx context.Context, st store.Store, r BreakRequest) (*store.H
 	if err != nil {
 		return nil, err
 	}
+	if state.Holder.Foreign {
+		return nil, fmt.Errorf("%w: another kind of client made lock %q, and only that can end it", ErrUnsupported, r.Name)
+	}
 	var found *store.Holding
 	for _, h := range state.Holdings() {
 		switch {

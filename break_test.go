@@ -148,10 +148,21 @@ func TestBreakRefused(t *testing.T) {
 				t.Errorf("%v: %v", r.Name, err)
 			}
 		}
+		foreign := leasehold.New(strange{b.store.Store.(store.Breaker)}, nil)
+		if err := foreign.Break(t.Context(), leasehold.BreakRequest{Name: "a", Token: 7}); !errors.Is(err, leasehold.ErrUnsupported) || !strings.Contains(err.Error(), "another kind of client") {
+			t.Error(err)
+		}
 		unable := leasehold.New(struct{ store.Store }{b.store.Store}, nil)
 		if err := unable.Break(t.Context(), leasehold.BreakRequest{Name: "a", Token: lease.Token()}); !errors.Is(err, leasehold.ErrUnsupported) {
 			t.Error(err)
 		}
 		b.release(lease)
 	})
+}
+
+// strange is a store whose locks another kind of client has made.
+type strange struct{ store.Breaker }
+
+func (strange) Inspect(_ context.Context, name string) (store.State, error) {
+	return store.State{Name: name, Held: true, Holder: store.Holder{Owner: "x", Foreign: true}, ExpiresIn: time.Second}, nil
 }

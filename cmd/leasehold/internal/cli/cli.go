@@ -46,8 +46,8 @@ name, on one machine or many, only one runs at a time.
 
 ` + schemeHelp() + `
 All subcommands exit with 0 on success and with 125 if leasehold itself fails, for
-example on wrong usage or if the store cannot be reached. "leasehold run --help"
-lists the exit codes of run.`,
+example on wrong usage or if the store cannot be reached. "leasehold COMMAND --help"
+lists its other exit codes.`,
 		Example: `  leasehold run nightly-backup -- ./backup.sh /srv
   leasehold run deploy --try --store redis://a,b,c -- make deploy
   leasehold ls`,

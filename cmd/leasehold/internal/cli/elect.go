@@ -36,7 +36,8 @@ LEASEHOLD_TOKEN is larger in each later term.
 
 Signals are passed on to the command while it runs. One that asks to end, such as
 SIGTERM, ends the candidacy too: it resigns when the command has ended, so that the next
-candidate leads at once. So does a command that SIGINT (Ctrl-C) has killed.
+candidate leads at once. On a terminal Ctrl-C goes to the command, and ends the
+candidacy if the command dies of it or exits with 130.
 
 Exit codes: that of the command if a signal ended the candidacy while it ran, otherwise
 128+N; 125 if leasehold itself failed at the start; 126 and 127 if the command cannot be
@@ -161,7 +162,7 @@ func (d *candidate) lead(ctx context.Context) error {
 		d.failed = startFailed(o.Err)
 		return nil
 	}
-	if d.signals.ending() != 0 || o.Signal == syscall.SIGINT && o.Err == nil {
+	if d.signals.ending() != 0 || o.Err == nil && o.Code == runner.SignalCode+int(syscall.SIGINT) {
 		d.over, d.code = true, o.Code
 		return nil
 	}
