@@ -39,16 +39,18 @@ type BreakRequest struct {
 // From the moment that the store has the request, the lease cannot be renewed. The
 // holder learns of that by its next renewal, LockOptions.RenewEvery (a third of the
 // TTL) after the last one: its context ends, with a *LostError whose Cause is
-// LostDenied. The lock passes to the next owner when the holder has released it, as Do
-// does, or when its validity is over. So the holder knows of the loss before anybody
-// else can hold the lock, as with every loss. A holder whose process is dead or stopped
-// keeps the lock until then, for one TTL at most. Now skips all of this.
+// LostDenied. While some of several servers are down, the answer to a renewal may leave
+// that open, and the holder is told Notice before the end of its validity instead, as
+// when it cannot reach the store. The lock passes to the next owner when the holder has
+// released it, as Do does, or when its validity is over. So the holder knows of the loss
+// before anybody else can hold the lock, as with every loss. A holder whose process is
+// dead or stopped keeps the lock until then, for one TTL at most. Now skips all of this.
 //
 // Break blocks until the lease is over. It is safe for concurrent use, and breaking a
 // lease twice is like breaking it once. It returns nil if the lease is over, even if
 // it was before. The error matches ErrBusy if the lock is held with another token. If
 // ctx ends first it matches ctx.Err(), and also ErrBusy if the lease was broken and is
-// not over yet: it ends without Break then, on Redis not before its validity does.
+// not over yet: it then ends in the same way, and nobody waits for that.
 // ErrUnsupported means that the store cannot break this lease, and ErrInvalid that the
 // request is wrong; other errors are the store's, and trying again is safe.
 func (c *Client) Break(ctx context.Context, r BreakRequest) error {

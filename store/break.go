@@ -19,14 +19,13 @@ type Breaker interface {
 	// BreakLease takes the lease that r.Owner holds with r.Token. From then on the
 	// lease cannot be renewed or healed, and no request of the owner that is still on
 	// its way can bring it back. The lock stays taken until the owner releases the
-	// lease, or its validity ends: BreakLease returns how long that can take at most,
-	// and the caller repeats the call until that is zero. A store may need the
-	// repeated calls to notice the release, so that without them the lock is freed
-	// when the lease ends. With r.Now the lock is freed at once: the owner may then
-	// still work, and only fencing tokens protect.
+	// lease, or its validity ends. BreakLease returns how long that can take at most, and
+	// zero if the lease is over; the caller repeats the call to learn when it is. With
+	// r.Now the lock is freed at once: the owner may then still work, and only fencing
+	// tokens protect.
 	//
 	// A repeated call changes nothing, and keeps the first note. It also succeeds when
-	// the lease is over. It does not block but for the answer of the store.
+	// the lease is over. It blocks for the answer of the store only.
 	//
 	// The error matches ErrNotHeld if r.Owner has no lease with that token, and never
 	// had one that was broken lately; ErrUnsupported if this lock's lease cannot be

@@ -37,9 +37,9 @@ told before its next renewal, so for that long two may work at once, or for long
 the holder is frozen: only a resource that checks fencing tokens is safe then. Use it
 if you know that the holder is gone.
 
-If you end the wait (Ctrl-C), the lease stays broken; on Redis the lock is then free
-when the lease expires, and no sooner. By whom, when and why the lease was broken is
-shown by "leasehold show" for a day.
+If you end the wait (Ctrl-C), the lease stays broken, and the lock becomes free in the
+same way. By whom, when and why the lease was broken is shown by "leasehold show" for a
+day.
 
 If several holders have the same token, as readers do, --owner says which is meant.
 
