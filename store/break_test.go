@@ -8,7 +8,7 @@ import (
 	"github.com/leasehold-dev/leasehold/store"
 )
 
-// What is said about a break is read as it was written, and anything else as nothing.
+// A note about a break is read as it was written. Other bytes are no note.
 func TestBreakNote(t *testing.T) {
 	at := time.Unix(1_700_000_000, 0)
 	for _, r := range []store.BreakRequest{
