@@ -41,7 +41,7 @@ func (p *program) waitMinHold(sigs *signals, l lease, until time.Time, most time
 			return false
 		}
 		asked = true
-		p.voice.error("%s: held for %s more (--min-hold), longer than the store keeps a lock without us (max_ttl, %v): send the signal once more to leave it now",
+		p.voice.error("%s: held for %s more (--min-hold), longer than the store keeps a lock by itself (max_ttl, %v): send the signal again to exit now",
 			namesOf(l), brief(rest), most)
 	}
 }
