@@ -339,7 +339,7 @@ BEGIN
   ON CONFLICT (name) DO UPDATE SET owner = excluded.owner, token = excluded.token, note = excluded.note, ends = excluded.ends
     WHERE breaks.owner <> excluded.owner OR breaks.token <> excluded.token;
   INSERT INTO tombs (name, owner, ends) VALUES (p_name, attempt_of(p_owner, l.made), l.ends)
-  ON CONFLICT (name, owner) DO UPDATE SET ends = greatest(tombs.ends, excluded.ends);
+  ON CONFLICT (name, owner) DO UPDATE SET ends = greatest(tombs.ends, l.ends);
   l.buried := greatest(l.buried, l.ends);
   IF p_now THEN
     l.ends := at;
