@@ -27,7 +27,7 @@ type waiting struct {
 	// one took effect.
 	unsure, placed bool
 	// signalled is set if the session of the seat has taken its signal: the waiter
-	// was refused at first.
+	// was refused at first, or somebody waited for the lock lately.
 	signalled bool
 	pace      pace
 }
@@ -122,7 +122,7 @@ func (w *waiting) ask(ctx context.Context) error {
 		return err
 	}
 	w.placed = true
-	w.signalled = w.last.verdict == busy
+	w.signalled = w.last.verdict == busy || w.last.ahead != 0
 	switch w.last.verdict {
 	case granted, regranted:
 		w.since = sent

@@ -11,7 +11,7 @@ DO $$ BEGIN
       ends_in bigint,     -- of the grant, or of the owner in the way
       owner text, meta bytea, -- who is in the way
       position integer,   -- of the place; 0: none
-      ahead bigint,       -- the signal of the one before the place; 0: none
+      ahead bigint,       -- the signal of the one before the place; of a grant, the signal that the session took; 0: none
       waited boolean,     -- the call has waited for that signal until it was given or the time was over
       refreshed boolean,  -- the place was made or refreshed
       at bigint,          -- the server's clock
@@ -47,7 +47,8 @@ BEGIN
 END $$;
 
 -- ask makes one request. With p_wait an owner that is refused gets a place, or has
--- it refreshed, and the session takes p_signal.
+-- it refreshed, and the session takes p_signal. It also takes p_signal for a grant if
+-- somebody waited for the lock lately.
 CREATE OR REPLACE FUNCTION @schema@.ask(p_name bytea, p_owner text, p_attempt text, p_meta bytea, p_ttl bigint, p_spare integer,
   p_wait boolean, p_barge boolean, p_durable boolean, p_signal bigint) RETURNS @schema@.answer
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = @schema@, pg_temp
@@ -56,6 +57,20 @@ DECLARE l locks; a answer; strong boolean; had_line boolean;
 BEGIN
   PERFORM begin_step(p_durable);
   a.session := pg_backend_pid(); a.spare := 0; a.refreshed := false; a.waited := false;
+  a.at := clock();
+  -- One statement is enough for a free lock that nobody waits for. Nothing ends here, so
+  -- the clock may be read before the row is locked.
+  UPDATE locks SET owner = p_owner, made = p_attempt, meta = p_meta, ends = a.at + p_ttl, signal = 0,
+    granted = next_token(token, a.at),
+    spare = spare_tokens(next_token(token, a.at), p_spare, a.at),
+    token = next_token(token, a.at) + spare_tokens(next_token(token, a.at), p_spare, a.at)
+  WHERE name = p_name AND owner IS NULL AND NOT line AND buried <= a.at AND waited <= a.at - lately()
+  RETURNING granted, spare INTO a.token, a.spare;
+  IF FOUND THEN
+    a.verdict := 'granted'; a.ends_in := p_ttl;
+    RETURN a;
+  END IF;
+  a.spare := 0;
   SELECT * INTO l FROM locks WHERE name = p_name AND owner IS NULL FOR UPDATE;
   strong := FOUND;
   IF NOT FOUND THEN
@@ -100,7 +115,8 @@ BEGIN
     IF l.line THEN DELETE FROM places WHERE name = p_name AND owner = p_owner; END IF;
     l := drawn(l, p_spare, a.at);
     l.owner := p_owner; l.made := p_attempt; l.meta := p_meta; l.ends := a.at + p_ttl; l.signal := 0;
-    a.verdict := 'granted'; a.token := l.granted; a.spare := l.spare; a.ends_in := p_ttl;
+    IF p_signal <> 0 AND (l.line OR l.waited > a.at - lately()) AND pg_try_advisory_lock(p_signal) THEN l.signal := p_signal; END IF;
+    a.verdict := 'granted'; a.token := l.granted; a.spare := l.spare; a.ends_in := p_ttl; a.ahead := l.signal;
     PERFORM begin_step(p_durable);
     PERFORM kept(l);
     RETURN a;
@@ -134,7 +150,7 @@ END $$;
 CREATE OR REPLACE FUNCTION @schema@.await(p_name bytea, p_owner text, p_ttl bigint, p_block bigint, p_signal bigint) RETURNS @schema@.answer
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = @schema@, pg_temp
 AS $$
-DECLARE l locks; p places; a answer; strong boolean := false; long text; bound bigint;
+DECLARE l locks; p places; a answer; strong boolean; woken boolean := false; long text; bound bigint;
 BEGIN
   PERFORM begin_step(false);
   a.session := pg_backend_pid(); a.spare := 0; a.refreshed := false; a.waited := false; a.at := clock();
@@ -152,26 +168,23 @@ BEGIN
         PERFORM set_config('lock_timeout', greatest(1, (p_block + 999) / 1000)::text, true);
         PERFORM pg_advisory_xact_lock_shared(a.ahead);
         PERFORM set_config('lock_timeout', long, true);
-        strong := true;
+        woken := true;
       EXCEPTION WHEN lock_not_available THEN NULL; -- which restores lock_timeout, too
       END;
     END IF;
-    IF NOT strong THEN
-      SELECT * INTO l FROM locks WHERE name = p_name;
-      SELECT * INTO p FROM places WHERE name = p_name AND owner = p_owner;
-    END IF;
+    SELECT * INTO l FROM locks WHERE name = p_name;
     a.at := clock();
   END IF;
 
-  -- Without a signal, most looks need to write nothing.
-  IF NOT strong THEN
-    IF l.owner = p_owner AND l.ends > a.at THEN
-      a.verdict := 'again'; a.token := l.granted; a.spare := l.spare; a.ends_in := l.ends - a.at;
-      RETURN a;
-    END IF;
-    IF p.seq IS NOT NULL AND p.ends - a.at > p_ttl - p_ttl / 8 AND p.signal = p_signal AND l.owner IS NOT NULL AND l.ends > a.at THEN
-      RETURN refused(l, p_owner, a.at, a);
-    END IF;
+  -- A session gives its signal when its release has been committed, so most looks need
+  -- to write nothing.
+  IF l.owner = p_owner AND l.ends > a.at THEN
+    a.verdict := 'again'; a.token := l.granted; a.spare := l.spare; a.ends_in := l.ends - a.at; a.ahead := 0;
+    RETURN a;
+  END IF;
+  SELECT * INTO p FROM places WHERE name = p_name AND owner = p_owner;
+  IF NOT woken AND p.seq IS NOT NULL AND p.ends - a.at > p_ttl - p_ttl / 8 AND p.signal = p_signal AND l.owner IS NOT NULL AND l.ends > a.at THEN
+    RETURN refused(l, p_owner, a.at, a);
   END IF;
 
   strong := l.owner IS NULL OR l.ends <= a.at;
@@ -200,7 +213,8 @@ END $$;
 -- alone a lease that another attempt of the owner made, or, with p_undo, one that
 -- another attempt has joined. If p_tomb is positive, the attempt is then refused for
 -- that long, if it had no lease or if p_always is set: a request of its own may yet
--- arrive. If p_signal is not 0, the session took it before and gives it now.
+-- arrive. If p_signal is not 0, the session took it before, and gives it with the
+-- commit.
 CREATE OR REPLACE FUNCTION @schema@.release(p_name bytea, p_owner text, p_attempt text, p_undo boolean, p_tomb bigint, p_always boolean, p_signal bigint,
   OUT done boolean, OUT at bigint, OUT session integer)
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = @schema@, pg_temp
@@ -211,6 +225,12 @@ BEGIN
   -- so nothing but a hand-over has to be on disk.
   PERFORM begin_step(false);
   session := pg_backend_pid();
+  IF p_signal <> 0 THEN
+    -- What the transaction locks, too, stays locked until it has been committed. So the
+    -- waiter that is woken finds the hand-over.
+    PERFORM pg_try_advisory_xact_lock(p_signal);
+    PERFORM pg_advisory_unlock(p_signal);
+  END IF;
   SELECT * INTO l FROM locks WHERE name = p_name AND owner = p_owner FOR UPDATE;
   strong := FOUND;
   IF NOT FOUND THEN
@@ -230,7 +250,9 @@ BEGIN
   END LOOP;
   done := coalesce(l.owner = p_owner AND l.ends > at, false)
     AND (p_attempt = '' OR l.made = p_attempt OR l.made = '' AND NOT p_undo);
-  IF l.name IS NOT NULL THEN
+  IF done AND NOT l.line AND p_tomb <= 0 THEN
+    UPDATE locks SET owner = NULL, ends = release.at, signal = 0 WHERE name = p_name;
+  ELSIF l.name IS NOT NULL THEN
     IF done THEN l.ends := at; END IF;
     IF l.line THEN DELETE FROM places WHERE name = p_name AND owner = p_owner; END IF;
     IF p_tomb > 0 AND (p_always OR NOT done) THEN
@@ -241,7 +263,6 @@ BEGIN
     IF strong THEN l := settled(l, at, p_owner); END IF;
     IF strong OR p_tomb > 0 THEN PERFORM kept(l); END IF;
   END IF;
-  IF p_signal <> 0 THEN PERFORM pg_advisory_unlock(p_signal); END IF;
 END $$;
 
 -- renew makes leases last at least their TTLs. The lists are separated by spaces;

@@ -15,8 +15,8 @@ var mutants = []struct{ name, old, new string }{
 	{"a renewal revives a lease", "IF l.owner = owners[i] AND l.ends > at THEN", "IF l.owner = owners[i] THEN"},
 	{"anybody renews", "IF l.owner = owners[i] AND l.ends > at THEN", "IF l.ends > at THEN"},
 	{"anybody releases", "done := coalesce(l.owner = p_owner AND l.ends > at, false)\n    AND", "done := coalesce(l.ends > at AND l.owner IS NOT NULL, false)\n    AND"},
-	{"tokens stand still", "l.granted := greatest(l.token + 1, at);", "l.granted := greatest(l.token, 1);"},
-	{"no floor of tokens", "l.granted := greatest(l.token + 1, at);", "l.granted := l.token + 1;"},
+	{"tokens stand still", "SELECT greatest(token + 1, at)", "SELECT greatest(token, 1)"},
+	{"no floor of tokens", "SELECT greatest(token + 1, at)", "SELECT token + 1"},
 	{"tombstones are not looked at", "IF l.buried > a.at AND is_buried(l, attempt_of(p_owner, p_attempt), a.at) THEN a.verdict := 'buried'; RETURN a; END IF;", ""},
 	{"tombstones stay", "t.owner = p_attempt AND t.ends > at);", "t.owner = p_attempt);"},
 	{"a tombstone refuses everybody", "WHERE t.name = l.name AND t.owner = p_attempt AND t.ends > at", "WHERE t.name = l.name AND t.ends > at"},
@@ -33,6 +33,10 @@ var mutants = []struct{ name, old, new string }{
 	{"a waiter passes those before it", "IF l.owner IS NULL AND (p_barge OR NOT p_wait OR NOT l.line OR", "IF l.owner IS NULL AND (true OR"},
 	{"the position is one off", "AND seq <= mine AND ends > at;", "AND seq < mine AND ends > at;"},
 	{"ended places count", "AND seq <= mine AND ends > at;", "AND seq <= mine;"},
+	{"a free lock is granted past its queue", "AND NOT line AND buried <= a.at", "AND buried <= a.at"},
+	{"a free lock is granted past its tombstones", "AND NOT line AND buried <= a.at", "AND NOT line"},
+	{"a held lock is granted", "WHERE name = p_name AND owner IS NULL AND NOT line", "WHERE name = p_name AND NOT line"},
+	{"a release forgets the queue", "IF done AND NOT l.line AND p_tomb <= 0 THEN", "IF done AND p_tomb <= 0 THEN"},
 	{"a look does not refresh the place", "UPDATE places SET ends = greatest(ends, a.at + p_ttl), signal", "UPDATE places SET ends = ends, signal"},
 }
 
