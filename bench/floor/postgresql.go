@@ -70,7 +70,7 @@ func (p *PostgreSQL) Pair(name string) load.Pair {
 		h.Write([]byte(name))
 		return &advisoryPair{l, int64(h.Sum64())}
 	}
-	return &rowPair{link: l, name: name, prefix: rand.Text(), signal: signal()}
+	return &rowPair{link: l, name: name, prefix: rand.Text()}
 }
 
 // link is a connection that is made when it is needed.
@@ -127,6 +127,7 @@ func signal() int64 {
 
 func (p *rowPair) Lock(ctx context.Context) error {
 	p.count++
+	p.signal = signal() // one that is used again could be waited for by a waiter of the last turn
 	p.owner = p.prefix + strconv.FormatUint(p.count, 36)
 	var token, before *int64
 	err := p.query(ctx, "SELECT token, before FROM floor.ask($1, $2, $3, interval '30 s')", []any{p.name, p.owner, p.signal}, &token, &before)

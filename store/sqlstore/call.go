@@ -24,12 +24,23 @@ type querier interface {
 // call calls a procedure and scans its rows with each. It repeats the call while
 // the server says that nothing was done and that trying again can help. maybe is set
 // if the call failed but may have had an effect.
+//
+// It waits first while too many other calls are under way.
 func (s *Store) call(ctx context.Context, query string, each func(*sql.Rows) error, args ...any) (maybe bool, err error) {
+	defer s.pool.enter(ctx)()
+	return s.callNow(ctx, query, each, args...)
+}
+
+// callNow is call for what others must not delay.
+func (s *Store) callNow(ctx context.Context, query string, each func(*sql.Rows) error, args ...any) (maybe bool, err error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, s.o.Timeout, errLimit)
 	defer cancel()
+	if s.pool.due() {
+		s.prepareSoon(ctx)
+	}
 	var last error // what the server said before
 	for try := 0; ; try++ {
-		conn, err := s.db.Conn(ctx)
+		conn, err := s.pool.conn(ctx)
 		if err != nil {
 			// Nothing was sent.
 			if again(err) && pause(ctx, try) {
@@ -50,6 +61,10 @@ func (s *Store) call(ctx context.Context, query string, each func(*sql.Rows) err
 			return maybe && err != nil, ended(ctx, err)
 		}
 		last = err
+		if isCode(err, codeUnprepared) || isCode(err, codePrepared) {
+			s.seats.poll("prepared statements do not stay with a connection")
+			s.pool.revert()
+		}
 	}
 }
 
@@ -73,6 +88,24 @@ func (s *Store) callOn(ctx context.Context, conn *sql.Conn, query string, each f
 	}
 	err = tx.Commit()
 	return err != nil && !certain(err), err
+}
+
+// prepareSoon makes the server prepare the calls, in the background, if sessions last. The
+// caller is counted at the gate.
+func (s *Store) prepareSoon(ctx context.Context) {
+	ctx = context.WithoutCancel(ctx)
+	s.gate.stay()
+	go func() {
+		defer s.gate.leave()
+		ctx, cancel := context.WithTimeout(ctx, s.o.Timeout)
+		defer cancel()
+		if s.seats.probe(ctx); !s.seats.last() {
+			return
+		}
+		if err := s.pool.prepare(); err != nil {
+			s.o.Logger.Warn("cannot prepare statements; calls take a little longer", "err", err)
+		}
+	}()
 }
 
 // rows runs a query and scans each of its rows.

@@ -16,6 +16,13 @@ const (
 	codeOver      = "LH002" // hold: the lease is over
 )
 
+// Codes of errors that concern prepared statements. Nothing was done.
+const (
+	codePrepared   = "42P05" // another session of the pooler has prepared it
+	codeUnprepared = "26000" // this one has not
+	codeChanged    = "0A000" // the procedures were replaced meanwhile
+)
+
 // code returns the SQLSTATE of a server's error, or an empty string if err is none.
 // This package imports no driver, so it looks for the method that pgx and pq have in
 // common.
@@ -49,6 +56,8 @@ func certain(err error) bool {
 func again(err error) bool {
 	switch code(err) {
 	case "40001", "40P01", "55P03": // serialization failure, deadlock, lock_timeout
+		return true
+	case codePrepared, codeUnprepared, codeChanged:
 		return true
 	case "25006": // a standby; another connection may reach the new primary
 		return true

@@ -17,8 +17,8 @@ import (
 type seats struct {
 	s *Store
 	// pooled is set if sessions do not last, since a pooler gives each transaction
-	// to any of them. No signal is taken then.
-	pooled atomic.Bool
+	// to any of them. No signal is taken then, nor before probed is set.
+	pooled, probed atomic.Bool
 
 	mu     sync.Mutex
 	most   int
@@ -43,15 +43,19 @@ type seat struct {
 
 func newSeats(s *Store) *seats {
 	most := s.o.Connections
-	if limit := s.db.Stats().MaxOpenConnections; limit > 0 {
+	if limit := s.pool.plain.Stats().MaxOpenConnections; limit > 0 {
 		most = min(most, limit/2) // other calls need connections, too
 	}
 	return &seats{s: s, most: most, held: make(map[leaseKey]*seat)}
 }
 
-// probe finds out whether sessions last: no two open connections have the same one.
+// last reports whether sessions are known to last.
+func (t *seats) last() bool { return t.probed.Load() && !t.pooled.Load() }
+
+// probe finds out once whether sessions last: no two open connections have the same one.
+// It takes two connections, so it is called only when it matters.
 func (t *seats) probe(ctx context.Context) {
-	if t.most == 0 {
+	if t.most == 0 || t.probed.Load() {
 		return
 	}
 	session := func(conn querier) (n int64) {
@@ -60,12 +64,12 @@ func (t *seats) probe(ctx context.Context) {
 		}
 		return n
 	}
-	a, err := t.s.db.Conn(ctx)
+	a, err := t.s.pool.conn(ctx)
 	if err != nil {
 		return
 	}
 	defer a.Close()
-	b, err := t.s.db.Conn(ctx)
+	b, err := t.s.pool.conn(ctx)
 	if err != nil {
 		return
 	}
@@ -78,9 +82,13 @@ func (t *seats) probe(ctx context.Context) {
 	}
 	defer tx.Rollback()
 	other, after := session(tx), session(a)
-	if before == 0 || other == 0 || before == other || before != after {
+	switch {
+	case ctx.Err() != nil:
+		return
+	case before == 0 || other == 0 || before == other || before != after:
 		t.poll("a pooler gives transactions to any session")
 	}
+	t.probed.Store(true)
 }
 
 // poll makes all waiters ask now and then, from now on.
@@ -93,13 +101,13 @@ func (t *seats) poll(why string) {
 // take returns a seat, or nil if there is none.
 func (t *seats) take(ctx context.Context) *seat {
 	t.mu.Lock()
-	if t.closed || t.taken >= t.most || t.pooled.Load() || time.Now().Before(t.until) {
+	if t.closed || t.taken >= t.most || !t.last() || time.Now().Before(t.until) {
 		t.mu.Unlock()
 		return nil
 	}
 	t.taken++
 	t.mu.Unlock()
-	conn, err := t.s.db.Conn(ctx)
+	conn, err := t.s.pool.conn(ctx)
 	if err != nil {
 		const rest = 10 * time.Second
 		t.mu.Lock()

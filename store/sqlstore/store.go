@@ -17,8 +17,7 @@ import (
 // An error that concerns neither the lock nor the caller's context is a
 // *store.QuorumError with one node.
 type Store struct {
-	db     *sql.DB
-	own    bool // the store opened db and closes it
+	pool   *pool
 	node   string
 	o      Options
 	calls  calls
@@ -48,24 +47,25 @@ func Open(ctx context.Context, d Dialect, driverName, dsn string, o *Options) (*
 	if err != nil {
 		return nil, fmt.Errorf("open lock tables in %v: %w", d, err)
 	}
-	// Closing and opening connections costs more than keeping a few.
-	const idle = 16
-	db.SetMaxIdleConns(idle)
-	db.SetConnMaxIdleTime(5 * time.Minute)
-	s, err := New(ctx, db, d, o)
+	s, err := openOn(ctx, newPool(db, true), d, o)
 	if err != nil {
 		db.Close()
-		return nil, err
 	}
-	s.own = true
-	return s, nil
+	return s, err
 }
 
 // New is Open for a database handle of the caller's, who closes it after the store.
 // The store works with any setting of the handle. It is slow if MaxIdleConns is
 // smaller than the number of goroutines that use locks.
 func New(ctx context.Context, db *sql.DB, d Dialect, o *Options) (*Store, error) {
-	s, err := newStore(db, d, o)
+	if db == nil {
+		return nil, fmt.Errorf("%w: New needs a database handle", store.ErrInvalid)
+	}
+	return openOn(ctx, newPool(db, false), d, o)
+}
+
+func openOn(ctx context.Context, p *pool, d Dialect, o *Options) (*Store, error) {
+	s, err := newStore(p, d, o)
 	if err != nil {
 		return nil, err
 	}
@@ -75,19 +75,16 @@ func New(ctx context.Context, db *sql.DB, d Dialect, o *Options) (*Store, error)
 	return s, nil
 }
 
-func newStore(db *sql.DB, d Dialect, o *Options) (*Store, error) {
+func newStore(p *pool, d Dialect, o *Options) (*Store, error) {
 	if err := d.check(); err != nil {
 		return nil, err
-	}
-	if db == nil {
-		return nil, fmt.Errorf("%w: New needs a database handle", store.ErrInvalid)
 	}
 	checked, err := o.checked()
 	if err != nil {
 		return nil, err
 	}
 	s := &Store{
-		db:    db,
+		pool:  p,
 		node:  d.String(),
 		o:     checked,
 		calls: callsIn(checked.Schema),
@@ -113,7 +110,6 @@ func (s *Store) open(ctx context.Context) error {
 		_, err := explain(readOnlyError{})
 		return err
 	}
-	s.seats.probe(ctx)
 	return nil
 }
 
@@ -151,10 +147,8 @@ func (s *Store) Close() error {
 	case <-timer.C:
 	}
 	s.seats.close()
-	if s.own {
-		if err := s.db.Close(); err != nil {
-			return fmt.Errorf("close %s: %w", s.node, err)
-		}
+	if err := s.pool.close(); err != nil {
+		return fmt.Errorf("close %s: %w", s.node, err)
 	}
 	return nil
 }

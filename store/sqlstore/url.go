@@ -29,6 +29,9 @@ func openURL(ctx context.Context, url string, o store.OpenOptions) (store.Store,
 	if err != nil {
 		return nil, err
 	}
+	if u.prepared != "" {
+		s.pool.openPrepared = func() (*sql.DB, error) { return sql.Open(u.Driver, u.prepared) }
+	}
 	return s, nil
 }
 
@@ -39,6 +42,8 @@ type URL struct {
 	// contains the password.
 	Driver, DSN string
 	Options     Options
+	// prepared is the DSN for connections that prepare statements, or empty.
+	prepared string
 }
 
 // OpenDB opens the database. The caller closes it.
@@ -51,7 +56,8 @@ func (u URL) OpenDB() (*sql.DB, error) { return sql.Open(u.Driver, u.DSN) }
 //
 // schema and max_ttl are those of Options. All other settings are the driver's. The
 // driver is pgx, or else pq, whichever the program has imported. With pgx, poolers
-// need no setting: statements are not prepared unless the URL says so. ParseURL
+// need no setting: unless the URL says how to send statements, they are prepared only
+// once sessions are known to last. ParseURL
 // connects to nothing. Its errors match store.ErrInvalid or store.ErrUnsupported and
 // contain no password.
 func ParseURL(raw string) (URL, error) {
@@ -76,10 +82,13 @@ func ParseURL(raw string) (URL, error) {
 	q.Del("schema")
 	q.Del("max_ttl")
 	defaults := map[string]string{"connect_timeout": "5", "application_name": "leasehold"}
+	const execMode = "default_query_exec_mode"
+	prepares := false
 	switch drivers := sql.Drivers(); {
 	case slices.Contains(drivers, "pgx"):
 		parsed.Driver = "pgx"
-		defaults["default_query_exec_mode"] = "exec"
+		defaults[execMode] = "exec"
+		prepares = !q.Has(execMode)
 	case slices.Contains(drivers, "postgres"):
 		parsed.Driver = "postgres"
 	default:
@@ -90,7 +99,15 @@ func ParseURL(raw string) (URL, error) {
 			q.Set(name, value)
 		}
 	}
-	u.RawQuery = q.Encode()
-	parsed.DSN = u.String()
+	with := func(q url.Values) string {
+		one := *u
+		one.RawQuery = q.Encode()
+		return one.String()
+	}
+	parsed.DSN = with(q)
+	if prepares {
+		q.Set(execMode, "cache_statement")
+		parsed.prepared = with(q)
+	}
 	return parsed, nil
 }

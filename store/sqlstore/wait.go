@@ -146,6 +146,10 @@ func (w *waiting) stand() {
 // watch waits until the lock is handed to the waiter. It returns nil also if the
 // place is gone.
 func (w *waiting) watch(ctx context.Context) error {
+	if w.seat == nil && !w.s.seats.probed.Load() {
+		w.s.seats.probe(ctx)
+		w.seat = w.s.seats.take(ctx)
+	}
 	for {
 		if d := w.pace.pause(&w.last, w.seat != nil); d > 0 && !sleep(ctx, d*3/4+rand.N(d/2+1)) {
 			return w.s.failed(ctx, "wait for", w.r.Name, false, ctx.Err())
