@@ -20,28 +20,25 @@ DO $$ BEGIN
   END IF;
 END $$;
 
--- refused fills in who is in the way of the owner, and its position.
-CREATE OR REPLACE FUNCTION @schema@.refused(l @schema@.locks, p_owner text, at bigint, a @schema@.answer) RETURNS @schema@.answer LANGUAGE plpgsql
+-- refused fills in who is in the way of the owner, whose place is mine, and its position.
+-- mine is null if it has none.
+CREATE OR REPLACE FUNCTION @schema@.refused(l @schema@.locks, mine bigint, p_owner text, at bigint, a @schema@.answer) RETURNS @schema@.answer LANGUAGE plpgsql
 AS $$
-DECLARE mine bigint; before @schema@.places;
+DECLARE before @schema@.places;
 BEGIN
   a.verdict := 'busy'; a.ahead := 0; a.position := 0;
   a.owner := l.owner; a.meta := l.meta; a.ends_in := l.ends - at;
-  IF l.line THEN
-    SELECT seq INTO mine FROM places WHERE name = l.name AND owner = p_owner AND ends > at;
-    IF mine IS NOT NULL THEN
-      SELECT count(*) INTO a.position FROM places WHERE name = l.name AND seq <= mine AND ends > at;
-      IF a.position > 1 THEN
-        SELECT * INTO before FROM places WHERE name = l.name AND seq < mine AND ends > at ORDER BY seq DESC LIMIT 1;
-        a.ahead := before.signal;
-      ELSIF l.owner IS NOT NULL THEN
-        a.ahead := l.signal;
-      END IF;
+  IF mine IS NOT NULL THEN
+    SELECT count(*) INTO a.position FROM places WHERE name = l.name AND seq <= mine AND ends > at;
+    IF a.position > 1 THEN
+      a.ahead := signal_before(l, mine, at);
+    ELSIF l.owner IS NOT NULL THEN
+      a.ahead := l.signal;
     END IF;
-    IF l.owner IS NULL THEN -- the lock is free for a waiter that barges
-      SELECT * INTO before FROM places WHERE name = l.name AND owner <> p_owner AND ends > at ORDER BY seq LIMIT 1;
-      a.owner := before.owner; a.meta := before.meta; a.ends_in := before.ends - at;
-    END IF;
+  END IF;
+  IF l.owner IS NULL THEN -- the lock is free for a waiter that barges
+    SELECT * INTO before FROM places WHERE name = l.name AND owner <> p_owner AND ends > at ORDER BY seq LIMIT 1;
+    a.owner := before.owner; a.meta := before.meta; a.ends_in := before.ends - at;
   END IF;
   RETURN a;
 END $$;
@@ -53,7 +50,7 @@ CREATE OR REPLACE FUNCTION @schema@.ask(p_name bytea, p_owner text, p_attempt te
   p_wait boolean, p_barge boolean, p_durable boolean, p_signal bigint) RETURNS @schema@.answer
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = @schema@, pg_temp
 AS $$
-DECLARE l locks; a answer; strong boolean; had_line boolean;
+DECLARE l locks; a answer; strong boolean; had_line boolean; mine bigint; alive boolean := false;
 BEGIN
   PERFORM begin_step(p_durable);
   a.session := pg_backend_pid(); a.spare := 0; a.refreshed := false; a.waited := false;
@@ -71,17 +68,14 @@ BEGIN
     RETURN a;
   END IF;
   a.spare := 0;
-  SELECT * INTO l FROM locks WHERE name = p_name AND owner IS NULL FOR UPDATE;
-  strong := FOUND;
-  IF NOT FOUND THEN
-    SELECT * INTO l FROM locks WHERE name = p_name;
-    a.at := clock();
-    strong := l.owner IS NULL OR l.owner = p_owner OR l.ends <= a.at;
-    IF NOT strong AND NOT p_wait AND NOT is_buried(l, attempt_of(p_owner, p_attempt), a.at) THEN
-      RETURN refused(l, p_owner, a.at, a);
-    END IF;
-    l := locked(p_name, strong);
+  SELECT * INTO l FROM locks WHERE name = p_name;
+  a.at := clock();
+  strong := l.owner IS NULL OR l.owner = p_owner OR l.ends <= a.at;
+  IF NOT strong AND NOT p_wait AND NOT is_buried(l, attempt_of(p_owner, p_attempt), a.at) THEN
+    IF l.line THEN SELECT seq INTO mine FROM places WHERE name = p_name AND owner = p_owner AND ends > a.at; END IF;
+    RETURN refused(l, mine, p_owner, a.at, a);
   END IF;
+  l := locked(p_name, strong);
   LOOP
     IF l.name IS NULL THEN
       INSERT INTO locks (name, token) VALUES (p_name, 0) ON CONFLICT DO NOTHING;
@@ -122,22 +116,26 @@ BEGIN
     RETURN a;
   END IF;
 
+  IF l.line THEN SELECT seq, ends > a.at INTO mine, alive FROM places WHERE name = p_name AND owner = p_owner; END IF;
   IF p_wait THEN
     IF p_signal <> 0 AND NOT pg_try_advisory_lock(p_signal) THEN p_signal := 0; END IF;
-    UPDATE places SET ends = greatest(ends, a.at + p_ttl), attempt = p_attempt, meta = p_meta, spare = p_spare, barge = p_barge,
-      durable = p_durable, signal = p_signal WHERE name = p_name AND owner = p_owner AND ends > a.at;
-    IF NOT FOUND THEN
-      DELETE FROM places WHERE name = p_name AND owner = p_owner;
+    IF alive THEN
+      UPDATE places SET ends = greatest(ends, a.at + p_ttl), attempt = p_attempt, meta = p_meta, spare = p_spare, barge = p_barge,
+        durable = p_durable, signal = p_signal WHERE name = p_name AND seq = mine;
+    ELSE
+      IF mine IS NOT NULL THEN DELETE FROM places WHERE name = p_name AND owner = p_owner; END IF;
       INSERT INTO places (name, owner, attempt, meta, spare, barge, durable, ends, signal)
-      VALUES (p_name, p_owner, p_attempt, p_meta, p_spare, p_barge, p_durable, a.at + p_ttl, p_signal);
+      VALUES (p_name, p_owner, p_attempt, p_meta, p_spare, p_barge, p_durable, a.at + p_ttl, p_signal) RETURNING seq INTO mine;
     END IF;
     had_line := l.line;
     l.line := true;
     a.refreshed := true;
     IF NOT strong THEN PERFORM begin_step(false); END IF;
+  ELSIF NOT alive THEN
+    mine := NULL;
   END IF;
   IF strong OR NOT had_line THEN PERFORM kept(l); END IF;
-  RETURN refused(l, p_owner, a.at, a);
+  RETURN refused(l, mine, p_owner, a.at, a);
 END $$;
 
 -- await looks whether a waiter has been handed the lock. If not, and if p_block is
@@ -157,8 +155,11 @@ BEGIN
   SELECT * INTO l FROM locks WHERE name = p_name;
   SELECT * INTO p FROM places WHERE name = p_name AND owner = p_owner;
   IF p.seq IS NOT NULL AND l.owner IS NOT NULL AND l.ends > a.at AND p_block > 0 THEN
-    a := refused(l, p_owner, a.at, a);
-    IF a.position = 1 THEN p_block := least(p_block, l.ends - a.at); END IF;
+    a.ahead := signal_before(l, p.seq, a.at);
+    IF a.ahead IS NULL THEN
+      a.ahead := l.signal;
+      p_block := least(p_block, l.ends - a.at);
+    END IF;
     IF a.ahead <> 0 THEN
       a.waited := true;
       bound := extract(epoch FROM current_setting('statement_timeout')::interval) * 1000000;
@@ -184,7 +185,7 @@ BEGIN
   END IF;
   SELECT * INTO p FROM places WHERE name = p_name AND owner = p_owner;
   IF NOT woken AND p.seq IS NOT NULL AND p.ends - a.at > p_ttl - p_ttl / 8 AND p.signal = p_signal AND l.owner IS NOT NULL AND l.ends > a.at THEN
-    RETURN refused(l, p_owner, a.at, a);
+    RETURN refused(l, p.seq, p_owner, a.at, a);
   END IF;
 
   strong := l.owner IS NULL OR l.ends <= a.at;
@@ -206,7 +207,7 @@ BEGIN
   UPDATE places SET ends = greatest(ends, a.at + p_ttl), signal = p_signal WHERE name = p_name AND owner = p_owner AND ends > a.at;
   IF NOT FOUND THEN a.verdict := 'gone'; RETURN a; END IF;
   a.refreshed := true;
-  RETURN refused(l, p_owner, a.at, a);
+  RETURN refused(l, p.seq, p_owner, a.at, a);
 END $$;
 
 -- release ends the owner's lease, or its place, and hands the lock on. It leaves
@@ -254,7 +255,7 @@ BEGIN
     UPDATE locks SET owner = NULL, ends = release.at, signal = 0 WHERE name = p_name;
   ELSIF l.name IS NOT NULL THEN
     IF done THEN l.ends := at; END IF;
-    IF l.line THEN DELETE FROM places WHERE name = p_name AND owner = p_owner; END IF;
+    IF l.line AND NOT done THEN DELETE FROM places WHERE name = p_name AND owner = p_owner; END IF;
     IF p_tomb > 0 AND (p_always OR NOT done) THEN
       INSERT INTO tombs (name, owner, ends) VALUES (p_name, attempt_of(p_owner, p_attempt), at + p_tomb)
       ON CONFLICT (name, owner) DO UPDATE SET ends = greatest(tombs.ends, excluded.ends);

@@ -61,6 +61,13 @@ END $$;
 CREATE OR REPLACE FUNCTION @schema@.lately() RETURNS bigint LANGUAGE sql IMMUTABLE
 AS $$ SELECT 1000000::bigint $$;
 
+-- signal_before is the signal of the living place before a place; null: it is the first.
+CREATE OR REPLACE FUNCTION @schema@.signal_before(l @schema@.locks, mine bigint, at bigint) RETURNS bigint LANGUAGE plpgsql
+AS $$
+BEGIN
+  RETURN (SELECT signal FROM places WHERE name = l.name AND seq < mine AND ends > at ORDER BY seq DESC LIMIT 1);
+END $$;
+
 -- settled drops the lease of l if it has ended, and hands a free lock to the first
 -- living waiter. It passes over a waiter whose session is gone, unless that is the
 -- caller. A waiter that barges loses its place and may come for the lock: the lock
@@ -73,9 +80,8 @@ BEGIN
   l.owner := NULL; l.signal := 0;
   IF NOT l.line THEN RETURN l; END IF;
   LOOP
-    SELECT * INTO p FROM places WHERE name = l.name ORDER BY seq LIMIT 1;
+    DELETE FROM places WHERE name = l.name AND seq = (SELECT seq FROM places WHERE name = l.name ORDER BY seq LIMIT 1) RETURNING * INTO p;
     IF NOT FOUND THEN l.line := false; l.waited := at; RETURN l; END IF;
-    DELETE FROM places WHERE name = l.name AND seq = p.seq;
     CONTINUE WHEN p.ends <= at;
     CONTINUE WHEN p.signal <> 0 AND p.owner <> caller AND pg_try_advisory_xact_lock_shared(p.signal);
     IF p.barge THEN RETURN l; END IF;
