@@ -35,9 +35,6 @@ func (s *Store) call(ctx context.Context, query string, each func(*sql.Rows) err
 func (s *Store) callNow(ctx context.Context, query string, each func(*sql.Rows) error, args ...any) (maybe bool, err error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, s.o.Timeout, errLimit)
 	defer cancel()
-	if s.pool.due() {
-		s.prepareSoon(ctx)
-	}
 	var last error // what the server said before
 	for try := 0; ; try++ {
 		conn, err := s.pool.conn(ctx)
@@ -70,6 +67,9 @@ func (s *Store) callNow(ctx context.Context, query string, each func(*sql.Rows) 
 
 // callOn calls a procedure once on one connection.
 func (s *Store) callOn(ctx context.Context, conn *sql.Conn, query string, each func(*sql.Rows) error, args ...any) (maybe bool, err error) {
+	if s.pool.due() {
+		s.prepareSoon(ctx)
+	}
 	if !s.explicit.Load() {
 		err = rows(ctx, conn, query, each, args...)
 		if !isCode(err, codeIsolation) {

@@ -20,7 +20,7 @@ const (
 	crowdedFor = time.Second
 	// manyCalls is how many calls it takes to show that a process is not there for
 	// one lock only.
-	manyCalls = 64
+	manyCalls = 16
 )
 
 // pool is the database handles of a store: the plain one and, once there have been many

@@ -4,7 +4,7 @@
 --
 -- Plans use the indexes in order, whatever the statistics of tables are that are nearly
 -- empty most of the time: other scans read the rows that the locks of the last minutes
--- left behind, again and again.
+-- left behind, again and again. Each plan is made once.
 
 -- An answer to a request for a lock.
 DO $$ BEGIN
@@ -52,7 +52,7 @@ END $$;
 -- somebody waited for the lock lately.
 CREATE OR REPLACE FUNCTION @schema@.ask(p_name bytea, p_owner text, p_attempt text, p_meta bytea, p_ttl bigint, p_spare integer,
   p_wait boolean, p_barge boolean, p_durable boolean, p_signal bigint) RETURNS @schema@.answer
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = @schema@, pg_temp SET enable_seqscan = off SET enable_bitmapscan = off
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = @schema@, pg_temp SET enable_seqscan = off SET enable_bitmapscan = off SET plan_cache_mode = force_generic_plan
 AS $$
 DECLARE l locks; a answer; strong boolean; had_line boolean; mine bigint; alive boolean := false;
 BEGIN
@@ -150,7 +150,7 @@ END $$;
 -- statement_timeout, which would end the session's signal with the call. p_signal replaces the signal of the
 -- place: the session takes it if that is a new one.
 CREATE OR REPLACE FUNCTION @schema@.await(p_name bytea, p_owner text, p_ttl bigint, p_block bigint, p_signal bigint) RETURNS @schema@.answer
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = @schema@, pg_temp SET enable_seqscan = off SET enable_bitmapscan = off
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = @schema@, pg_temp SET enable_seqscan = off SET enable_bitmapscan = off SET plan_cache_mode = force_generic_plan
 AS $$
 DECLARE l locks; p places; a answer; strong boolean; woken boolean := false; long text; bound bigint;
 BEGIN
@@ -222,7 +222,7 @@ END $$;
 -- commit.
 CREATE OR REPLACE FUNCTION @schema@.release(p_name bytea, p_owner text, p_attempt text, p_undo boolean, p_tomb bigint, p_always boolean, p_signal bigint,
   OUT done boolean, OUT at bigint, OUT session integer)
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = @schema@, pg_temp SET enable_seqscan = off SET enable_bitmapscan = off
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = @schema@, pg_temp SET enable_seqscan = off SET enable_bitmapscan = off SET plan_cache_mode = force_generic_plan
 AS $$
 DECLARE l locks; strong boolean;
 BEGIN
@@ -275,7 +275,7 @@ END $$;
 -- held; t, renewed; w, renewed, and waiters wait for a signal that nobody took.
 CREATE OR REPLACE FUNCTION @schema@.renew(p_names text, p_owners text, p_ttls text, p_durable boolean,
   OUT held text, OUT at bigint)
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = @schema@, pg_temp SET enable_seqscan = off SET enable_bitmapscan = off
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = @schema@, pg_temp SET enable_seqscan = off SET enable_bitmapscan = off SET plan_cache_mode = force_generic_plan
 AS $$
 DECLARE
   names text[] := string_to_array(p_names, ' '); owners text[] := string_to_array(p_owners, ' ');
@@ -301,7 +301,7 @@ END $$;
 -- next waiter can wait for it.
 CREATE OR REPLACE FUNCTION @schema@.take_signal(p_name bytea, p_owner text, p_signal bigint,
   OUT taken boolean, OUT session integer)
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = @schema@, pg_temp SET enable_seqscan = off SET enable_bitmapscan = off
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = @schema@, pg_temp SET enable_seqscan = off SET enable_bitmapscan = off SET plan_cache_mode = force_generic_plan
 AS $$
 BEGIN
   PERFORM begin_step(false);
@@ -320,7 +320,7 @@ AS $$ SELECT pg_advisory_unlock(p_signal) $$;
 -- reserve reserves up to p_count tokens above p_above for the owner's lease.
 CREATE OR REPLACE FUNCTION @schema@.reserve(p_name bytea, p_owner text, p_above bigint, p_count integer, p_durable boolean,
   OUT held boolean, OUT token bigint, OUT count integer, OUT waiting boolean, OUT at bigint)
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = @schema@, pg_temp SET enable_seqscan = off SET enable_bitmapscan = off
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = @schema@, pg_temp SET enable_seqscan = off SET enable_bitmapscan = off SET plan_cache_mode = force_generic_plan
 AS $$
 DECLARE l locks;
 BEGIN
