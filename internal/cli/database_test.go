@@ -71,6 +71,19 @@ func TestSchemaIsPrinted(t *testing.T) {
 	if code := p.end(); code != 0 || !strings.Contains(p.out.String(), "CREATE TABLE IF NOT EXISTS locks.locks") || !strings.Contains(p.out.String(), `TO "app";`) {
 		t.Errorf("schema --print: exit code %d: %s", code, &p.err)
 	}
+	p = s.start("schema", "--store", "postgres:///", "--print", "--grant", `a"b, "night ""shift"", two",app`, "--grant", "$$;x")
+	code := p.end()
+	for _, role := range []string{`"a""b"`, `"night ""shift"", two"`, `"app"`, `"$$;x"`} {
+		if code != 0 || !strings.Contains(p.out.String(), "GRANT USAGE ON SCHEMA leasehold TO "+role+";") {
+			t.Errorf("schema --print: no rights for %s: exit code %d: %s", role, code, &p.err)
+		}
+	}
+	for _, list := range []string{"", "a,,b", "a,", `"a`, `"a"b`, `""`} {
+		p = s.start("schema", "--store", "postgres:///", "--print", "--grant", list)
+		if code := p.end(); code == 0 {
+			t.Errorf("--grant %s: exit code %d: %s%s", list, code, &p.out, &p.err)
+		}
+	}
 	p = s.start("schema", "--print")
 	if code := p.end(); code != codeTrouble || !strings.Contains(p.err.String(), "postgres://") {
 		t.Errorf("schema of a file: exit code %d: %s", code, &p.err)

@@ -16,6 +16,10 @@ const (
 	codeOver      = "LH002" // hold: the lease is over
 )
 
+// codeCancelled is the code of a statement that was cancelled, such as by
+// statement_timeout. Its transaction was not committed: a commit is not cancelled.
+const codeCancelled = "57014"
+
 // Codes of errors that concern prepared statements. Nothing was done.
 const (
 	codePrepared   = "42P05" // another session of the pooler has prepared it
@@ -46,10 +50,20 @@ func certain(err error) bool {
 	switch c := code(err); {
 	case c == "", strings.HasPrefix(c, "08"), c == "40003":
 		return false
-	case strings.HasPrefix(c, "57P"), c == "57014":
+	case strings.HasPrefix(c, "57P"):
 		return false // the server was told to stop, perhaps while it was committing
 	}
 	return true
+}
+
+// aborted reports whether the server has only ended a call, without an effect, because it
+// waited too long or was in the way of others. The session is as it was.
+func aborted(err error) bool {
+	switch code(err) {
+	case "40001", "40P01", "55P03", codeCancelled:
+		return true
+	}
+	return false
 }
 
 // again reports whether nothing was done and trying again can help soon.
@@ -92,6 +106,8 @@ func explain(err error) (store.Outcome, error) {
 		return store.Refused, fmt.Errorf("the role may not call the procedures: run \"leasehold schema --grant ROLE\" as the owner of the schema: %s", text)
 	case c == "53100":
 		return store.Refused, fmt.Errorf("the server's disk is full: %s", text)
+	case c == codeCancelled:
+		return store.Unsettled, fmt.Errorf("the server ended the call, and nothing was done (a transaction may rely on the lease in the way, for longer than statement_timeout): %s", text)
 	case c == "40001" || c == "40P01" || c == "55P03":
 		return store.Unsettled, fmt.Errorf("conflicts with other transactions, and nothing was done: %s", text)
 	}

@@ -60,6 +60,7 @@ func callsIn(schema string) calls {
 		hold:       procedure(schema, "hold", "hold", 2),
 		sweep:      procedure(schema, "sweep", "sweep", 1),
 		server: procedure(schema, "server", "version, oldest, server_version, in_recovery, fsync, synchronous_commit, "+
-			"full_page_writes, synchronous_standby_names, standbys, isolation, at, session", 0),
+			"full_page_writes, synchronous_standby_names, standbys, isolation, at, session, "+
+			"pg_catalog.current_setting('transaction_read_only')::boolean", 0),
 	}
 }

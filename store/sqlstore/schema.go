@@ -63,16 +63,24 @@ func GrantScript(d Dialect, schema, role string) (string, error) {
 	if err != nil {
 		return "", err
 	}
+	grants, err := grantStatements(schema, role)
+	if err != nil {
+		return "", err
+	}
+	return strings.Join(grants, "\n") + "\n", nil
+}
+
+// grantStatements returns the statements of GrantScript.
+func grantStatements(schema, role string) ([]string, error) {
 	if role == "" || strings.ContainsRune(role, 0) {
-		return "", fmt.Errorf("%w: the role to grant rights to has no name", store.ErrInvalid)
+		return nil, fmt.Errorf("%w: the role to grant rights to has no name", store.ErrInvalid)
 	}
 	role = `"` + strings.ReplaceAll(role, `"`, `""`) + `"`
-	var b strings.Builder
-	fmt.Fprintf(&b, "GRANT USAGE ON SCHEMA %s TO %s;\n", schema, role)
+	all := []string{fmt.Sprintf("GRANT USAGE ON SCHEMA %s TO %s;", schema, role)}
 	for _, p := range called {
-		fmt.Fprintf(&b, "GRANT EXECUTE ON FUNCTION %s.%s TO %s;\n", schema, p, role)
+		all = append(all, fmt.Sprintf("GRANT EXECUTE ON FUNCTION %s.%s TO %s;", schema, p, role))
 	}
-	return b.String(), nil
+	return all, nil
 }
 
 // called are the procedures that a store calls.
@@ -85,12 +93,18 @@ func Install(ctx context.Context, db *sql.DB, d Dialect, schema string, roles ..
 	if err != nil {
 		return err
 	}
+	// Drivers refuse several statements in one call if there are arguments, and
+	// some always do.
+	all := statements(script)
+	if schema, err = schemaName(schema); err != nil {
+		return err
+	}
 	for _, role := range roles {
-		grants, err := GrantScript(d, schema, role)
+		grants, err := grantStatements(schema, role)
 		if err != nil {
 			return err
 		}
-		script += "\n" + grants
+		all = append(all, grants...)
 	}
 	// Each statement has to see what another process has just installed.
 	tx, err := db.BeginTx(ctx, &sql.TxOptions{Isolation: sql.LevelReadCommitted})
@@ -98,9 +112,7 @@ func Install(ctx context.Context, db *sql.DB, d Dialect, schema string, roles ..
 		return fmt.Errorf("install the lock tables: %w", err)
 	}
 	defer tx.Rollback() // no effect after a commit
-	// Drivers refuse several statements in one call if there are arguments, and
-	// some always do.
-	for _, statement := range statements(script) {
+	for _, statement := range all {
 		if _, err := tx.ExecContext(ctx, statement); err != nil {
 			return fmt.Errorf("install the lock tables: %w", err)
 		}

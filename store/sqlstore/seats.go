@@ -19,6 +19,7 @@ type seats struct {
 	// pooled is set if sessions do not last, since a pooler gives each transaction
 	// to any of them. No signal is taken then, nor before probed is set.
 	pooled, probed atomic.Bool
+	probing        sync.Mutex
 
 	mu     sync.Mutex
 	most   int
@@ -53,11 +54,15 @@ func newSeats(s *Store) *seats {
 func (t *seats) last() bool { return t.probed.Load() && !t.pooled.Load() }
 
 // probe finds out once whether sessions last: no two open connections have the same one.
-// It takes two connections, so it is called only when it matters.
+// It takes two connections, so it is called only when it matters. It returns without a
+// result if there are none soon, or if another goroutine is at it.
 func (t *seats) probe(ctx context.Context) {
-	if t.most == 0 || t.probed.Load() {
+	if t.most == 0 || t.probed.Load() || !t.probing.TryLock() {
 		return
 	}
+	defer t.probing.Unlock()
+	ctx, cancel := context.WithTimeout(ctx, crowdedFor)
+	defer cancel()
 	session := func(conn querier) (n int64) {
 		if rows(ctx, conn, "SELECT pg_backend_pid()", func(r *sql.Rows) error { return r.Scan(&n) }) != nil {
 			return 0
@@ -74,19 +79,24 @@ func (t *seats) probe(ctx context.Context) {
 		return
 	}
 	defer b.Close()
-	before := session(a)
-	tx, err := b.BeginTx(ctx, nil)
-	if err != nil {
-		t.poll("transactions cannot be begun")
-		return
-	}
-	defer tx.Rollback()
-	other, after := session(tx), session(a)
-	switch {
-	case ctx.Err() != nil:
-		return
-	case before == 0 || other == 0 || before == other || before != after:
-		t.poll("a pooler gives transactions to any session")
+	// Others may use the pooler meanwhile, so that each connection gets the session that
+	// it had, by chance.
+	const rounds = 8
+	for range rounds {
+		before := session(a)
+		tx, err := b.BeginTx(ctx, nil)
+		if err != nil {
+			return
+		}
+		other, after := session(tx), session(a)
+		tx.Rollback()
+		if ctx.Err() != nil || before == 0 || other == 0 || after == 0 {
+			return
+		}
+		if before == other || before != after {
+			t.poll("a pooler gives transactions to any session")
+			break
+		}
 	}
 	t.probed.Store(true)
 }

@@ -16,8 +16,9 @@ type Server struct {
 	Version, Oldest int
 	// ServerVersion is such as 150018 for PostgreSQL 15.18.
 	ServerVersion int
-	// InRecovery is set if the server is a standby.
-	InRecovery bool
+	// InRecovery is set if the server is a standby. ReadOnly is set if transactions can
+	// only read, there or because the role has default_transaction_read_only.
+	InRecovery, ReadOnly bool
 	// Settings of the server; see its manual.
 	Fsync, SynchronousCommit, FullPageWrites, SynchronousStandbyNames string
 	// Standbys is the number of servers that copy this one and could take its place.
@@ -105,7 +106,7 @@ func (s *Store) examine(ctx context.Context) (Server, error) {
 	var at, session int64
 	_, err := s.call(ctx, s.calls.server, func(r *sql.Rows) error {
 		return r.Scan(&is.Version, &is.Oldest, &is.ServerVersion, &is.InRecovery, &is.Fsync, &is.SynchronousCommit,
-			&is.FullPageWrites, &is.SynchronousStandbyNames, &is.Standbys, &is.Isolation, &at, &session)
+			&is.FullPageWrites, &is.SynchronousStandbyNames, &is.Standbys, &is.Isolation, &at, &session, &is.ReadOnly)
 	})
 	if err != nil {
 		return Server{}, s.failed(ctx, "examine", "", false, err)

@@ -60,7 +60,7 @@ func TestCodes(t *testing.T) {
 		{serverError("25006"), true, true, true, store.Unsettled},
 		{serverError("57P01"), false, false, true, store.Unreachable},
 		{serverError("57P03"), false, false, true, store.Loading},
-		{serverError("57014"), false, false, false, store.Refused},
+		{serverError("57014"), true, false, false, store.Unsettled},
 		{serverError("08006"), false, false, true, store.Unreachable},
 		{serverError("53300"), true, false, false, store.Unsettled},
 		{serverError("53100"), true, false, false, store.Refused},

@@ -3,6 +3,7 @@ package sqlstore
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
 	"sync/atomic"
 	"time"
@@ -109,6 +110,9 @@ func (s *Store) open(ctx context.Context) error {
 	if is.InRecovery {
 		_, err := explain(readOnlyError{})
 		return err
+	}
+	if is.ReadOnly {
+		return errors.New("transactions of this role can only read: default_transaction_read_only is on; turn it off for the role that uses locks (ALTER ROLE ... SET default_transaction_read_only = off)")
 	}
 	return nil
 }

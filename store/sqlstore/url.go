@@ -46,6 +46,8 @@ type URL struct {
 	prepared string
 }
 
+var sslModes = []string{"disable", "allow", "prefer", "require", "verify-ca", "verify-full"}
+
 // OpenDB opens the database. The caller closes it.
 func (u URL) OpenDB() (*sql.DB, error) { return sql.Open(u.Driver, u.DSN) }
 
@@ -75,6 +77,9 @@ func ParseURL(raw string) (URL, error) {
 		if parsed.Options.MaxTTL, err = time.ParseDuration(v); err != nil || parsed.Options.MaxTTL <= 0 {
 			return URL{}, fmt.Errorf("%w: max_ttl=%q: it is a time such as 60s", store.ErrInvalid, v)
 		}
+	}
+	if v := q.Get("sslmode"); v != "" && !slices.Contains(sslModes, v) {
+		return URL{}, fmt.Errorf("%w: sslmode=%q: it is one of %s", store.ErrInvalid, v, strings.Join(sslModes, ", "))
 	}
 	if _, err := parsed.Options.checked(); err != nil {
 		return URL{}, err

@@ -164,7 +164,15 @@ func (w *waiting) watch(ctx context.Context) error {
 		sent := w.s.clock.Now()
 		err := w.call(ctx, w.s.calls.await, []byte(w.r.Name), w.r.Owner, micros(w.r.TTL), micros(block), signal)
 		if err != nil {
-			return err
+			if w.seat == nil || ctx.Err() != nil {
+				return err
+			}
+			// The place and its signal are as they were.
+			w.reason(err)
+			if !sleep(ctx, w.pace.trouble()) {
+				return w.s.failed(ctx, "wait for", w.r.Name, false, ctx.Err())
+			}
+			continue
 		}
 		if w.last.refreshed {
 			w.since = sent
@@ -188,7 +196,8 @@ func (w *waiting) watch(ctx context.Context) error {
 	}
 }
 
-// call calls ask or await, on the waiter's own connection if it has one.
+// call calls ask or await, on the waiter's own connection if it has one. After an error
+// the waiter still has it only if the server has done nothing but end the call.
 func (w *waiting) call(ctx context.Context, query string, args ...any) (err error) {
 	var a answer
 	var maybe bool
@@ -200,7 +209,9 @@ func (w *waiting) call(ctx context.Context, query string, args ...any) (err erro
 	}
 	if err != nil {
 		w.unsure = w.unsure || maybe
-		w.stand()
+		if !aborted(err) {
+			w.stand()
+		}
 		return w.s.failed(ctx, "wait for", w.r.Name, maybe, err)
 	}
 	if w.seat != nil {

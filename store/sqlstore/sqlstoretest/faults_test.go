@@ -297,9 +297,6 @@ func TestBehindAPooler(t *testing.T) {
 	var log logged
 	s := open(t, dsn(pooler, "default_query_exec_mode=simple_protocol"), schema, sqlstore.Options{Logger: log.logger()})
 	other := open(t, dsn(pooler, "default_query_exec_mode=simple_protocol"), schema, sqlstore.Options{})
-	if !strings.Contains(log.String(), "waiters will poll") {
-		t.Errorf("the log says nothing of a pooler: %s", log.String())
-	}
 	ctx, stop := context.WithTimeout(t.Context(), 2*time.Second)
 	defer stop()
 	var c contest
@@ -310,17 +307,33 @@ func TestBehindAPooler(t *testing.T) {
 	all.Wait()
 	c.verdict(t, 10)
 	mustGet(t, s, "x")
+	if !strings.Contains(log.String(), "waiters will poll") {
+		t.Errorf("the log says nothing of a pooler: %s", log.String())
+	}
+	var signals int
+	if err := database(t, dsn(postgres)).QueryRowContext(t.Context(), `SELECT count(*) FROM pg_locks l JOIN pg_stat_activity a USING (pid)
+		WHERE l.locktype = 'advisory' AND a.query LIKE $1`, "%"+schema+".%").Scan(&signals); err != nil || signals != 0 {
+		t.Errorf("%d signals were taken by sessions of the pooler, %v", signals, err)
+	}
 }
 
 // A server that can only be read is named as one.
 func TestReadOnlyServer(t *testing.T) {
 	t.Parallel()
-	_, schema := newStore(t)
-	s := open(t, dsn(postgres, setting("default_transaction_read_only", "on")), schema, sqlstore.Options{Timeout: 300 * time.Millisecond})
-	_, err := s.Acquire(t.Context(), store.AcquireRequest{Lease: lease("x")})
-	if err == nil || !strings.Contains(err.Error(), "read") || errors.Is(err, store.ErrBusy) {
-		t.Errorf("acquire on a server that can only be read: %v", err)
-	}
+	schema := newSchema(t, postgres)
+	exec(t, `CREATE ROLE `+schema+` LOGIN PASSWORD 'p' SUPERUSER`)
+	u := *postgres
+	u.User, u.Password = schema, "p"
+	s := open(t, dsn(&u), schema, sqlstore.Options{Timeout: 300 * time.Millisecond})
+	exec(t, `ALTER ROLE `+schema+` SET default_transaction_read_only = on`)
+	exec(t, `SELECT pg_terminate_backend(pid, 60000) FROM pg_stat_activity WHERE usename = $1`, schema)
+	eventually(t, "the store has a new connection", func() bool {
+		_, err := s.Acquire(t.Context(), store.AcquireRequest{Lease: lease("x")})
+		if err == nil || errors.Is(err, store.ErrBusy) {
+			t.Fatalf("acquire on a server that can only be read: %v", err)
+		}
+		return strings.Contains(err.Error(), "can only be read")
+	})
 }
 
 // No error and no log line contains the password.
