@@ -39,7 +39,7 @@ func procedure(schema, name, columns string, args int) string {
 
 // calls are the texts of all calls, made once.
 type calls struct {
-	ask, await, release, renew, takeSignal, giveSignal, reserve, inspect, list, hold, sweep, server string
+	ask, await, release, rejoin, renew, takeSignal, giveSignal, reserve, inspect, list, hold, sweep, server string
 }
 
 func callsIn(schema string) calls {
@@ -51,6 +51,7 @@ func callsIn(schema string) calls {
 		ask:        procedure(schema, "ask", answer, 10),
 		await:      procedure(schema, "await", answer, 5),
 		release:    procedure(schema, "release", "done, at, session", 7),
+		rejoin:     procedure(schema, "release_and_rejoin", "done, standing", 15),
 		renew:      procedure(schema, "renew", "held, at", 4),
 		takeSignal: procedure(schema, "take_signal", "taken, session", 3),
 		giveSignal: procedure(schema, "give_signal", "give_signal", 1),

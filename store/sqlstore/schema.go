@@ -84,7 +84,7 @@ func grantStatements(schema, role string) ([]string, error) {
 }
 
 // called are the procedures that a store calls.
-var called = []string{"ask", "await", "release", "renew", "take_signal", "give_signal", "reserve", "inspect", "list", "hold", "sweep", "server"}
+var called = []string{"ask", "await", "release", "release_and_rejoin", "renew", "take_signal", "give_signal", "reserve", "inspect", "list", "hold", "sweep", "server"}
 
 // Install runs Script, and GrantScript for each role, in one transaction. It blocks
 // until they are done or ctx ends. Several processes may install at once.

@@ -128,8 +128,11 @@ func (t *seats) take(ctx context.Context) *seat {
 		t.mu.Unlock()
 		return nil
 	}
-	return &seat{conn: conn, signal: 1 + rand.Int64N(1<<62)}
+	return &seat{conn: conn, signal: newSignal()}
 }
+
+// newSignal returns a signal that no session has.
+func newSignal() int64 { return 1 + rand.Int64N(1<<62) }
 
 // back gives the connection back to the pool. Its session has not taken the signal,
 // or has given it.

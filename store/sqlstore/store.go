@@ -18,14 +18,15 @@ import (
 // An error that concerns neither the lock nor the caller's context is a
 // *store.QuorumError with one node.
 type Store struct {
-	pool   *pool
-	node   string
-	o      Options
-	calls  calls
-	gate   *gate
-	seats  *seats
-	clock  clock.Clock
-	clocks *driver.Clocks
+	pool     *pool
+	node     string
+	o        Options
+	calls    calls
+	gate     *gate
+	seats    *seats
+	rejoined rejoined
+	clock    clock.Clock
+	clocks   *driver.Clocks
 
 	// explicit is set if transactions do not start at READ COMMITTED, so that every
 	// call has to be put into a transaction that does.
@@ -34,7 +35,7 @@ type Store struct {
 	asked    atomic.Int64 // when the server was last asked about itself
 }
 
-var _ store.Waiter = (*Store)(nil)
+var _ store.Rejoiner = (*Store)(nil)
 
 // Open returns a store that connects with a driver, which the caller has imported:
 // "pgx" or "postgres" for PostgreSQL. It blocks until the procedures have answered,
@@ -134,6 +135,8 @@ func (s *Store) Caps() store.Caps {
 		Reach:  "network",
 		Clock:  "the database server's clock",
 		Class:  s.server.Load().Class(),
+
+		Rejoins: true,
 	}
 }
 
@@ -146,6 +149,9 @@ func (s *Store) Close() error {
 	}
 	timer := time.NewTimer(s.o.Timeout)
 	defer timer.Stop()
+	for _, p := range s.rejoined.close() {
+		s.abandon(context.Background(), p)
+	}
 	select {
 	case <-idle:
 	case <-timer.C:

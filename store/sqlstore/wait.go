@@ -55,6 +55,9 @@ func (s *Store) Wait(ctx context.Context, r store.WaitRequest, reason func(error
 	ctx, cancel := s.gate.until(ctx)
 	defer cancel()
 	w := &waiting{s: s, r: r, reason: reason, start: s.clock.Now(), pace: pace{ttl: r.TTL}}
+	if p := s.rejoined.take(r.Lease); p != nil {
+		w.claim(p)
+	}
 	returned := false
 	defer func() { // also if reason panics
 		if w.seat != nil {
@@ -75,8 +78,11 @@ func (s *Store) Wait(ctx context.Context, r store.WaitRequest, reason func(error
 // run asks and waits until the lock is granted or an error shows that waiting is of
 // no use.
 func (w *waiting) run(ctx context.Context) (store.Grant, error) {
-	for {
-		err := w.ask(ctx)
+	for claimed := w.placed; ; claimed = false {
+		var err error
+		if !claimed {
+			err = w.ask(ctx)
+		}
 		if err == nil && !w.last.held() {
 			err = w.watch(ctx)
 		}

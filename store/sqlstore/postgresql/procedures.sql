@@ -270,6 +270,25 @@ BEGIN
   END IF;
 END $$;
 
+-- release_and_rejoin is release, followed by a place for the owner p_next if the lock has
+-- passed to another owner. The session takes p_next_signal for the place.
+CREATE OR REPLACE FUNCTION @schema@.release_and_rejoin(p_name bytea, p_owner text, p_attempt text, p_undo boolean, p_tomb bigint, p_always boolean, p_signal bigint,
+  p_next text, p_next_attempt text, p_meta bytea, p_ttl bigint, p_spare integer, p_barge boolean, p_durable boolean, p_next_signal bigint,
+  OUT done boolean, OUT standing boolean, OUT at bigint, OUT session integer)
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = @schema@, pg_temp SET enable_seqscan = off SET enable_bitmapscan = off SET plan_cache_mode = force_generic_plan
+AS $$
+DECLARE l locks;
+BEGIN
+  SELECT r.done, r.at, r.session INTO done, at, session FROM release(p_name, p_owner, p_attempt, p_undo, p_tomb, p_always, p_signal) r;
+  SELECT * INTO l FROM locks WHERE name = p_name;
+  standing := coalesce(done AND l.owner IS NOT NULL AND l.ends > release_and_rejoin.at, false);
+  IF NOT standing THEN RETURN; END IF;
+  IF p_next_signal <> 0 AND NOT pg_try_advisory_lock(p_next_signal) THEN p_next_signal := 0; END IF;
+  INSERT INTO places (name, owner, attempt, meta, spare, barge, durable, ends, signal)
+  VALUES (p_name, p_next, p_next_attempt, p_meta, p_spare, p_barge, p_durable, release_and_rejoin.at + p_ttl, p_next_signal);
+  IF NOT l.line THEN UPDATE locks SET line = true WHERE name = p_name; END IF;
+END $$;
+
 -- renew makes leases last at least their TTLs. The lists are separated by spaces;
 -- names are in hexadecimal. held has an answer for each, in the same order: f, not
 -- held; t, renewed; w, renewed, and waiters wait for a signal that nobody took.
