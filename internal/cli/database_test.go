@@ -5,6 +5,7 @@ package cli
 import (
 	"fmt"
 	"net/url"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -60,6 +61,23 @@ func TestDatabase(t *testing.T) {
 	p = elsewhere.start("ls")
 	if code := p.end(); code != codeTrouble || !strings.Contains(p.err.String(), "no such") {
 		t.Errorf("a schema that cannot be: exit code %d: %s", code, &p.err)
+	}
+}
+
+// Processes that compete for locks in PostgreSQL, and are stopped and killed meanwhile,
+// never hold a lock at the same time.
+func TestTortureOfPostgreSQL(t *testing.T) {
+	t.Parallel()
+	server, err := sqltest.LaunchPostgreSQL("max_connections=300")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(server.Close)
+	s := newSite(t, fmt.Sprintf("LEASEHOLD_STORE=postgres://%s:%s@%s/%s?sslmode=disable", server.User, server.Password, server.Addr, server.Database))
+	s.run(0, "schema")
+	p := s.run(0, "lab", "torture", "--procs", "8", "--locks", "2", "--for", "6s", "--ttl", "1s", "--out", filepath.Join(t.TempDir(), "history"))
+	if last := lastLineOf(p.out.String()); !strings.HasPrefix(last, "PASS: 0 violations") {
+		t.Errorf("torture: %s%s", &p.out, &p.err)
 	}
 }
 
