@@ -3,7 +3,9 @@ STATICCHECK = v0.8.2
 GOVULNCHECK = v1.8.0
 
 # Settings for the command line, as in: make fuzz FUZZTIME=1m
-PKG       = ./...
+# "work" means all packages of the modules that go.work lists. Folder bench, with what
+# other libraries need, is a workspace of its own.
+PKG       = work
 TIMEOUT   = 20m
 # How many tests of a package run beside each other. Those that are marked so mostly wait.
 PARALLEL  = 6
@@ -12,6 +14,8 @@ ALONE     = ^Test(Scripts|Lines|MarkScripts)Changed$$
 COUNT     = 10
 BENCH     = .
 BENCHTIME = 1s
+# The packages with benchmarks. Others would only start the servers of their tests.
+BENCHED   = $$(grep -rl --include='*_test.go' --exclude-dir=bench '^func Benchmark' . | xargs -n 1 dirname | sort -u)
 FUZZTIME  = 10s
 # Set if the benchmarks only have to run, as in BENCHTIME=10ms: the comparison with
 # other libraries is then short and its figures mean nothing.
@@ -24,7 +28,7 @@ PLATFORMS = darwin/arm64 windows/amd64 linux/386
 
 # What "make quick" runs: the packages that decide, which need no server, and of
 # Redis the contract of a store, the wire format, and the scripts against the rule.
-QUICK      = . ./fence ./guard/... ./store ./store/memstore ./internal/clock ./internal/doctor ./internal/layering \
+QUICK      = . ./fence ./guard/... ./store ./store/memstore ./internal/clock ./cmd/leasehold/internal/doctor ./internal/layering \
 	./internal/leasefsm ./internal/nodeclock ./internal/nodemark ./internal/quorum ./internal/quorum/driver \
 	./internal/retain ./internal/rule ./internal/renewer ./internal/validity ./internal/waitq ./internal/excerpt ./store/redisstore/internal/...
 QUICKREDIS = TestConformance|TestWireFormat|TestInteroperatesWithPlainClients|TestHandOff|TestOwnHolder|TestScriptsOnSimulatedRedis
@@ -32,7 +36,7 @@ QUICKREDIS = TestConformance|TestWireFormat|TestInteroperatesWithPlainClients|Te
 GO = go
 
 .DEFAULT_GOAL = help
-.PHONY: help quick test race lint fmt vuln bench figures peers fuzz cross explore sim mutants torture redis databases
+.PHONY: help quick test race lint fmt tidy vuln bench figures peers fuzz cross explore sim mutants torture redis databases
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -45,15 +49,13 @@ quick: redis ## run the tests of the inner loop in under a minute
 
 test: redis databases ## run all tests with the race detector, against real servers
 	@scripts/need-race.sh
-ifeq ($(PKG),./...)
+ifeq ($(PKG),work)
 	@# The explorer, the simulator and the tests of changed scripts, which compute in one
 	@# goroutine, take three to six times as long with the race detector, so they run
 	@# without it here; make race runs them with the detector.
-	$(GO) test -race -timeout $(TIMEOUT) -parallel $(PARALLEL) -skip '$(ALONE)' $$($(GO) list ./... | grep -vE '/internal/proof/(explore|sim)$$')
+	$(GO) test -race -timeout $(TIMEOUT) -parallel $(PARALLEL) -skip '$(ALONE)' $$($(GO) list work | grep -vE '/internal/proof/(explore|sim)$$')
 	$(GO) test -timeout $(TIMEOUT) ./internal/proof/explore ./internal/proof/sim
 	$(GO) test -timeout $(TIMEOUT) -run '$(ALONE)' ./store/redisstore
-	cd guard/guardtest && $(GO) test -race -timeout $(TIMEOUT) ./...
-	cd store/sqlstore/sqlstoretest && $(GO) test -race -timeout $(TIMEOUT) ./...
 	cd bench && $(GO) test -race -timeout $(TIMEOUT) ./beside
 else
 	$(GO) test -race -timeout $(TIMEOUT) -parallel $(PARALLEL) $(PKG)
@@ -62,9 +64,7 @@ endif
 race: redis databases ## run the tests COUNT times, to find rare failures
 	@scripts/need-race.sh
 	$(GO) test -race -timeout 60m -count $(COUNT) $(PKG)
-ifeq ($(PKG),./...)
-	cd guard/guardtest && $(GO) test -race -timeout 60m -count $(COUNT) ./...
-	cd store/sqlstore/sqlstoretest && $(GO) test -race -timeout 60m -count $(COUNT) ./...
+ifeq ($(PKG),work)
 	cd bench && $(GO) test -race -timeout 60m -count $(COUNT) ./beside
 endif
 
@@ -72,19 +72,20 @@ lint: ## check formatting, prose, go vet, staticcheck, known vulnerabilities
 	@unformatted=$$(gofmt -l .); if [ -n "$$unformatted" ]; then \
 		echo "not formatted (make fmt does it):"; echo "$$unformatted"; exit 1; fi
 	@scripts/prose.sh
-	$(GO) vet ./...
-	$(GO) run honnef.co/go/tools/cmd/staticcheck@$(STATICCHECK) ./...
+	$(GO) vet work
+	$(GO) run honnef.co/go/tools/cmd/staticcheck@$(STATICCHECK) work
 	cd bench && $(GO) vet ./... && $(GO) run honnef.co/go/tools/cmd/staticcheck@$(STATICCHECK) ./...
-	cd guard/guardtest && $(GO) vet ./... && $(GO) run honnef.co/go/tools/cmd/staticcheck@$(STATICCHECK) ./...
-	cd store/sqlstore/sqlstoretest && $(GO) vet ./... && $(GO) run honnef.co/go/tools/cmd/staticcheck@$(STATICCHECK) ./...
 	@scripts/govulncheck.sh $(GOVULNCHECK)
 
 fmt: ## format the code
 	gofmt -w .
 
-bench: redis ## run the benchmarks, other libraries included (briefly: BENCHTIME=10ms)
-	$(GO) test -run '^$$' -bench '$(BENCH)' -benchtime $(BENCHTIME) -benchmem -timeout 30m $(PKG)
-ifeq ($(PKG),./...)
+tidy: ## tidy the go.mod of every module (VERSION=v1.2.3 to publish)
+	@scripts/tidy.sh $(VERSION)
+
+bench: redis databases ## run the benchmarks, other libraries included (briefly: BENCHTIME=10ms)
+	$(GO) test -run '^$$' -bench '$(BENCH)' -benchtime $(BENCHTIME) -benchmem -timeout 30m $(if $(filter work,$(PKG)),$(BENCHED),$(PKG))
+ifeq ($(PKG),work)
 	@$(if $(SHORT),,$(MAKE) --no-print-directory peers)
 	cd bench && $(GO) test ./... && $(GO) run . $(SHORT)
 endif
@@ -99,8 +100,8 @@ cross: ## build and vet the library and the command for other systems
 	@set -e; for p in $(PLATFORMS); do \
 		echo "cross $$p"; \
 		export GOOS=$${p%/*} GOARCH=$${p#*/} CGO_ENABLED=0; \
-		$(GO) build ./...; \
-		$(GO) vet ./...; \
+		$(GO) build work; \
+		$(GO) vet work; \
 	done
 
 explore: ## search every interleaving of the protocol in small worlds (long; a few minutes with MOST=500000)
@@ -111,14 +112,14 @@ sim: ## run SEEDS seeds of the simulator
 		cd internal/proof/sim && "$$dir/sim" -test.run '^TestSeeds$$' -test.timeout 12h -seeds=$(SEEDS)
 
 mutants: ## remove one mechanism after the other: the checker that is named for it must notice
-	$(GO) vet -tags mutants ./...
+	$(GO) vet -tags mutants work
 	$(GO) test -tags mutants -run '^TestMechanismsAreNeeded$$' . ./internal/retain ./internal/waitq ./internal/quorum/driver ./store/redisstore
 	@dir=$$(mktemp -d); trap 'rm -rf "$$dir"' EXIT; $(GO) test -tags mutants -c -o "$$dir/mutants" ./internal/proof/mutants && \
 		cd internal/proof/mutants && "$$dir/mutants"
 
 torture: redis ## stress locks on real servers with real faults for TORTURE (faults by SEED)
-	@dir=$$(mktemp -d); trap 'rm -rf "$$dir"' EXIT; $(GO) test -race -c -o "$$dir/chaos" ./internal/lab/chaos && \
-		cd internal/lab/chaos && "$$dir/chaos" -test.run '^TestTorture$$' -test.v -test.timeout 3h -for $(TORTURE) -seed $(SEED)
+	@dir=$$(mktemp -d); trap 'rm -rf "$$dir"' EXIT; $(GO) test -race -c -o "$$dir/chaos" ./cmd/leasehold/internal/lab/chaos && \
+		cd cmd/leasehold/internal/lab/chaos && "$$dir/chaos" -test.run '^TestTorture$$' -test.v -test.timeout 3h -for $(TORTURE) -seed $(SEED)
 
 redis:
 	@scripts/ensure-redis.sh

@@ -101,8 +101,8 @@ func TestPlaceEndsWithItsLoneWaiter(t *testing.T) {
 			if waited := time.Since(start); waited != time.Second {
 				t.Errorf("waited for %v", waited)
 			}
-			if st, _ := b.store.Inspect(t.Context(), "a"); len(st.Line) != 0 {
-				t.Errorf("left in line: %v", st.Line)
+			if st, _ := b.store.Inspect(t.Context(), "a"); len(st.Queue) != 0 {
+				t.Errorf("left in the queue: %v", st.Queue)
 			}
 			var busy *leasehold.BusyError
 			if !errors.Is(err, context.DeadlineExceeded) || !errors.Is(err, reason) || !errors.As(err, &busy) || busy.Holder.Owner != first.Owner() || busy.Position != 1 {
@@ -157,7 +157,7 @@ func TestRankOutlastsItsWaiter(t *testing.T) {
 		if err := b.store.Store.Release(t.Context(), store.ReleaseRequest{Lease: store.Lease{Name: "a", Owner: l.Owner()}}); err != nil {
 			t.Fatal(err)
 		}
-		b.store.onRenew(all(store.ErrNotHeld)) // it is lost, so that y stands in line
+		b.store.onRenew(all(store.ErrNotHeld)) // it is lost, so that y waits in the queue
 		<-l.Done()
 		b.store.onRenew(nil)
 		if synctest.Wait(); rank() <= came {
@@ -173,7 +173,7 @@ func TestRankOutlastsItsWaiter(t *testing.T) {
 func TestRankKeepsTheTurn(t *testing.T) {
 	server := redistest.Start(t)
 	open := func() (*redisstore.Store, *leasehold.Client) {
-		st, err := redisstore.Open(t.Context(), []string{server.URL()}, &redisstore.Options{NodeTimeout: 5 * time.Second})
+		st, err := redisstore.Open(t.Context(), server.URL(), &redisstore.Options{NodeTimeout: 5 * time.Second})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -187,7 +187,7 @@ func TestRankKeepsTheTurn(t *testing.T) {
 		t.Helper()
 		for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(time.Millisecond) {
 			state, err := st.Inspect(t.Context(), "a")
-			if err == nil && happened(state.Line) {
+			if err == nil && happened(state.Queue) {
 				return
 			}
 			if time.Now().After(deadline) {
@@ -219,7 +219,7 @@ func TestRankKeepsTheTurn(t *testing.T) {
 		var waiting sync.WaitGroup
 		var place string
 		waiting.Go(func() { wait("who left", ours, ctx) })
-		until("standing in line", func(line []store.Place) bool {
+		until("waiting in the queue", func(line []store.Place) bool {
 			if len(line) == 1 {
 				place = line[0].Holder.Owner
 			}
@@ -231,7 +231,7 @@ func TestRankKeepsTheTurn(t *testing.T) {
 		waiting.Go(func() { wait("theirs", theirs, t.Context()) })
 		until("standing behind", func(line []store.Place) bool { return len(line) == 2 })
 		leave()
-		until("standing in line again", func(line []store.Place) bool {
+		until("waiting in the queue again", func(line []store.Place) bool {
 			return len(line) == 2 && line[0].Holder.Owner != place && line[1].Holder.Owner != place
 		})
 		lasted = time.Since(began)

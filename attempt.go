@@ -9,23 +9,23 @@ import (
 )
 
 // attempt asks the store once, for itself or for those in q as well.
-func (l *Lock) attempt(ctx context.Context, life leasefsm.Config, bound bool, q *queue) (*Lease, error) {
-	req := store.AcquireRequest{Lease: store.Lease{Name: l.name, Owner: l.o.Owner, TTL: life.TTL, Require: l.o.Require}}
+func (c *holds) attempt(ctx context.Context, r *recipe, t terms, bound bool, q *queue) (*Lease, error) {
+	req := store.AcquireRequest{Lease: store.Lease{Name: r.name, Owner: r.o.Owner, Kind: t.kind, Weight: t.weight, TTL: t.life.TTL, Require: r.o.Require}}
 	if req.Owner != "" {
 		req.Attempt = store.NewOwner()
 	}
 	switch {
 	case q != nil:
-		r := q.request(0)
-		req = store.AcquireRequest{Lease: r.Lease, Spare: r.Spare}
+		wait := q.request(0)
+		req = store.AcquireRequest{Lease: wait.Lease, Spare: wait.Spare}
 		req.Owner = store.NewOwner()
 	case req.Owner == "":
 		req.Owner = store.NewOwner()
-		req.Meta = l.c.describe(l.o.Purpose, req.Spare)
+		req.Meta = c.describer.describe(r.o.Purpose, req.Spare)
 	}
-	fsm := leasefsm.New(life)
-	start := l.c.clock.Now() // before the first byte leaves: validity counts from here
-	grant, err := l.c.store.Acquire(ctx, req)
+	fsm := leasefsm.New(t.life)
+	start := c.clock.Now() // before the first byte leaves: validity counts from here
+	grant, err := c.store.Acquire(ctx, req)
 	if err != nil {
 		return nil, err
 	}
@@ -35,22 +35,23 @@ func (l *Lock) attempt(ctx context.Context, life leasefsm.Config, bound bool, q 
 	settled := false
 	defer func() {
 		if !settled {
-			l.c.drop(ctx, store.ReleaseRequest{Lease: req.Lease, Undo: true})
+			c.drop(ctx, store.ReleaseRequest{Lease: req.Lease, Undo: true})
 		}
 	}()
-	now := l.c.lock()
+	now := c.lock()
 	settled = true
 	fsm = fsm.Step(leasefsm.Granted, start, now)
-	h := l.c.newHold(req.Lease, grant, fsm)
+	lease := newLease(c, req.Lease, grant, fsm)
+	h := lease.h
 	if !fsm.Live() {
-		l.c.mu.Unlock()
+		c.mu.Unlock()
 		return nil, h.late(ctx, now.Sub(start))
 	}
-	defer l.c.mu.Unlock()
-	lease := h.startLocked(now, l, ctx, bound)
+	defer c.mu.Unlock()
+	h.startLocked(&lease.share, now, r, ctx, bound)
 	if q != nil {
 		q.stepLocked(waitq.Event[*waiter]{Kind: waitq.TryGranted, Token: grant.Token, Spare: grant.Spare}, now)
-		h.attachLocked(q)
+		q.attachLocked(h)
 	}
 	return lease, nil
 }

@@ -82,7 +82,7 @@ func (h handing) Acquire(context.Context, store.AcquireRequest) (store.Grant, er
 var errBusy = &leasehold.BusyError{Name: "bench"}
 
 // BenchmarkHanded is one Acquire and one Release of a lock that is waited for:
-// what standing in line costs the client besides the waiting.
+// what waiting in the queue costs the client besides the waiting.
 func BenchmarkHanded(b *testing.B) {
 	ctx, cancel := context.WithCancel(b.Context())
 	defer cancel()

@@ -60,7 +60,7 @@ func (b *lineBench) unharmed(what, name string) {
 	b.t.Helper()
 	synctest.Wait()
 	if n := b.inLineNow(name); n != 0 {
-		b.t.Errorf("%s: %d places are left in the store's line", what, n)
+		b.t.Errorf("%s: %d places are left in the store's queue", what, n)
 	}
 	for _, c := range []*leasehold.Client{b.c, b.strangers()} {
 		l, err := c.Mutex(name).Try(context.Background())
@@ -293,7 +293,7 @@ func TestObserverReleasesAndBlocks(t *testing.T) {
 	}
 }
 
-// While OnWait blocks, the end of the context takes the waiter out of the line.
+// While OnWait blocks, the end of the context takes the waiter out of the queue.
 func TestBlockingOnWaitKeepsNoPlace(t *testing.T) {
 	inLine(t, leasehold.Options{}, func(t *testing.T, b *lineBench) {
 		first := b.acquire(b.strangers().Mutex("a"))
@@ -320,7 +320,7 @@ func TestBlockingOnWaitKeepsNoPlace(t *testing.T) {
 // leaves nothing behind. Where it is not the caller's, the waiters get an error.
 func TestRetryDelayEndsItsGoroutine(t *testing.T) {
 	for how, end := range ends {
-		for _, where := range []string{"alone in line", "in line for several", "asking again", "releasing"} {
+		for _, where := range []string{"alone in the queue", "in the queue for several", "asking again", "releasing"} {
 			what := how + " " + where
 			synctest.Test(t, func(t *testing.T) {
 				log := new(records)
@@ -351,7 +351,7 @@ func TestRetryDelayEndsItsGoroutine(t *testing.T) {
 					lock = lock.With(leasehold.LockOptions{Tries: 5})
 				}
 				waiters := 1
-				if where == "in line for several" {
+				if where == "in the queue for several" {
 					waiters = 3
 					lock = lock.With(leasehold.LockOptions{OnWait: func(error) {}})
 				}

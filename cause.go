@@ -51,7 +51,7 @@ func classOf(err error) waitq.Reason {
 type cause struct {
 	kind     causeKind
 	holder   string // its owner, where somebody holds the lock
-	position int    // of the waiter in the line
+	position int    // of the waiter in the queue
 }
 
 type causeKind uint8

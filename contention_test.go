@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"math/rand/v2"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -72,7 +73,7 @@ func contend(t *testing.T, stores []store.Store, goroutines, turns int, terms ..
 	}
 	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(10 * time.Millisecond) {
 		st, err := stores[0].Inspect(t.Context(), "contended")
-		if err == nil && !st.Held && len(st.Line) == 0 {
+		if err == nil && !st.Held && len(st.Queue) == 0 {
 			return
 		}
 		if time.Now().After(deadline) {
@@ -104,7 +105,7 @@ func TestContentionOnRealServers(t *testing.T) {
 		}
 		var stores []store.Store
 		for range 3 {
-			st, err := redisstore.Open(t.Context(), urls, &redisstore.Options{NodeTimeout: 5 * time.Second})
+			st, err := redisstore.Open(t.Context(), strings.Join(urls, " "), &redisstore.Options{NodeTimeout: 5 * time.Second})
 			if err != nil {
 				t.Fatal(err)
 			}

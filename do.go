@@ -18,23 +18,33 @@ import (
 // If fn panics or calls runtime.Goexit, Do releases the lock on the way out. fn may
 // release the lease itself, and may lock the same lock again with its context: see
 // Acquire. Locking it with another context waits for Do itself.
-func (l *Lock) Do(ctx context.Context, fn func(ctx context.Context, l *Lease) error) (err error) {
-	lease, err := l.wait(ctx, l.o.Tries, true)
+func (l *Lock) Do(ctx context.Context, fn func(ctx context.Context, l *Lease) error) error {
+	lease, err := l.c.wait(ctx, &l.r, l.r.o.Tries, true)
 	if err != nil {
 		return err
 	}
+	return l.during(ctx, lease, fn)
+}
+
+// during calls fn with lease, and releases it.
+func (l *Lock) during(ctx context.Context, lease *Lease, fn func(ctx context.Context, l *Lease) error) error {
+	return l.r.during(func() error { return lease.Release(ctx) }, func() error { return fn(lease.Context(), lease) })
+}
+
+// during calls fn, and then release, whatever becomes of fn. It joins their errors.
+func (r *recipe) during(release, fn func() error) (err error) {
 	returned := false
 	defer func() {
-		released := lease.Release(ctx)
+		released := release()
 		switch {
 		case released == nil:
 		case !returned: // panicking: there is nobody to return it to
-			l.c.log.Error("release after a panic failed", "lock", l.name, "err", released)
+			r.c.log.Error("release after a panic failed", "lock", r.name, "err", released)
 		case !errors.Is(err, released):
 			err = errors.Join(err, released)
 		}
 	}()
-	err = fn(lease.Context(), lease)
+	err = fn()
 	returned = true
 	return err
 }

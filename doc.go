@@ -1,7 +1,7 @@
 // Package leasehold gives distributed locks that stay correct when machines,
 // networks and clocks fail.
 //
-//	st, err := redisstore.Open(ctx, []string{"redis://10.0.0.1,10.0.0.2,10.0.0.3"}, nil)
+//	st, err := redisstore.Open(ctx, "redis://10.0.0.1,10.0.0.2,10.0.0.3", nil)
 //	if err != nil {
 //		return err
 //	}
@@ -11,11 +11,15 @@
 //		return charge(ctx, l.Token()) // ctx ends before anyone else can hold the lock
 //	})
 //
-// A [Lock] is a recipe; locking it gives a [Lease], which is one grant to one
+// [Client.Mutex], [Client.RW] and [Client.Semaphore] make locks of the three kinds. A
+// [Lock] is a recipe; locking it gives a [Lease], which is one grant to one
 // owner for a bounded time. The client renews the lease while it is held. If
 // renewal fails for so long that the lease is about to end, its context ends with
 // cause [ErrLost]. That happens LockOptions.Notice before another client can be
 // granted the lock.
+//
+// [Client.All] acquires several locks together. [Client.Election] chooses a leader, and
+// [Client.Once] runs scheduled jobs once per tick.
 //
 // Validity is counted from before the request was sent, on a clock that a step of
 // the wall clock does not change. On Linux that clock also counts while the machine

@@ -16,7 +16,7 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/testenv/port"
 )
 
-// What the documents name as proof must exist.
+// The tests that the documents name as proof exist.
 func TestGuaranteesNameTestsThatExist(t *testing.T) {
 	exists := map[string]bool{}
 	err := filepath.WalkDir(".", func(path string, d fs.DirEntry, err error) error {
@@ -100,6 +100,8 @@ func TestReadmeCommands(t *testing.T) {
 func TestWallClockIsNotRead(t *testing.T) {
 	allowed := map[string]string{
 		"describe":          "tells others since when the lock is held",
+		"name":              "names a tick, which is a time of day",
+		"Leader":            "tells since when somebody leads",
 		"Deadline":          "tells the holder the end of validity as a time",
 		"newPlaceLocked":    "ranks a place among those of other processes",
 		"reservationWanted": "ranks the next place in the same way",

@@ -26,6 +26,149 @@ func ExampleLock_Do() {
 	// <nil>
 }
 
+// Readers hold the lock together. A writer holds it alone.
+func ExampleClient_RW() {
+	locks := leasehold.New(memstore.New(nil), nil)
+	ctx := context.Background()
+	config := locks.RW("config")
+
+	read := func(ctx context.Context, l *leasehold.Lease) error {
+		other, err := config.Read().Try(context.Background()) // as another process would
+		if err != nil {
+			return err
+		}
+		fmt.Println("two readers, one token:", l.Token() == other.Token())
+		_, err = config.Write().Try(context.Background())
+		fmt.Println("a writer beside them:", errors.Is(err, leasehold.ErrBusy))
+		return other.Release(ctx)
+	}
+	fmt.Println(config.Read().Do(ctx, read))
+	// Output:
+	// two readers, one token: true
+	// a writer beside them: true
+	// <nil>
+}
+
+// A writer lets others read what it wrote, and goes on reading.
+func ExampleLease_Downgrade() {
+	locks := leasehold.New(memstore.New(nil), nil)
+	ctx := context.Background()
+	index := locks.RW("index")
+
+	writer, _ := index.Write().Acquire(ctx)
+	fmt.Println("building the index")
+	reader, err := writer.Downgrade(ctx)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer reader.Release(ctx)
+	other, err := index.Read().Try(ctx)
+	fmt.Println("others read:", err == nil, other.Token() == reader.Token(), reader.Token() > writer.Token())
+	other.Release(ctx)
+	// Output:
+	// building the index
+	// others read: true true true
+}
+
+// The number of workers is lowered while they work. Nobody is stopped, and nobody new
+// begins until enough of them have ended.
+func ExampleClient_Resize() {
+	locks := leasehold.New(memstore.New(nil), nil)
+	ctx := context.Background()
+	first, _ := locks.Semaphore("workers", 2).Acquire(ctx)
+	second, _ := locks.Semaphore("workers", 2).Acquire(ctx)
+
+	fmt.Println(locks.Resize(ctx, "workers", 2, 1))
+	first.Release(ctx)
+	_, err := locks.Semaphore("workers", 1).Try(ctx)
+	fmt.Println("beside the second:", errors.Is(err, leasehold.ErrBusy), second.Err())
+	second.Release(ctx)
+	// Output:
+	// <nil>
+	// beside the second: true <nil>
+}
+
+// At most three workers run at once, each with a number of its own.
+func ExampleClient_Semaphore() {
+	locks := leasehold.New(memstore.New(nil), nil)
+	ctx := context.Background()
+	workers := locks.Semaphore("workers", 3)
+
+	light, _ := workers.Acquire(ctx)
+	heavy, _ := workers.With(leasehold.LockOptions{Weight: 2}).Acquire(ctx)
+	fmt.Println("slots", light.Slot(), heavy.Slot())
+
+	_, err := workers.Try(ctx)
+	fmt.Println("a fourth permit:", errors.Is(err, leasehold.ErrBusy))
+	_, err = locks.Semaphore("workers", 5).Try(ctx)
+	fmt.Println("another number of permits:", errors.Is(err, leasehold.ErrKindMismatch))
+	light.Release(ctx)
+	heavy.Release(ctx)
+	// Output:
+	// slots 0 1
+	// a fourth permit: true
+	// another number of permits: true
+}
+
+// One of all candidates leads, until its function returns or it loses the lock.
+func ExampleElection() {
+	locks := leasehold.New(memstore.New(nil), nil)
+	scheduler := locks.Election("scheduler").With(leasehold.LockOptions{Purpose: "schedules jobs"})
+
+	err := scheduler.Run(context.Background(), func(ctx context.Context) error {
+		leader, err := scheduler.Leader(ctx)
+		fmt.Println("leading:", leader.Holder.Purpose, leader.Token == scheduler.Token(ctx))
+		return err // an error would make it a candidate again; nil ends Run
+	})
+	fmt.Println(err)
+
+	for leader, err := range scheduler.Observe(context.Background()) {
+		fmt.Println("nobody leads:", leader.Vacant(), err)
+		break // it would go on with each change
+	}
+	// Output:
+	// leading: schedules jobs true
+	// <nil>
+	// nobody leads: true <nil>
+}
+
+// Many machines start a job at the same time of day, and one of them runs it.
+func ExampleClient_Once() {
+	locks := leasehold.New(memstore.New(nil), nil)
+	nightly := leasehold.Tick{Every: 24 * time.Hour, LockAtMostFor: 6 * time.Hour}
+
+	for _, machine := range []string{"a", "b"} {
+		ran, err := locks.Once(context.Background(), "backup", nightly, func(ctx context.Context, l *leasehold.Lease) error {
+			fmt.Println("backing up on", machine)
+			return ctx.Err()
+		})
+		fmt.Println(ran, err)
+	}
+	// Output:
+	// backing up on a
+	// true <nil>
+	// false <nil>
+}
+
+// Both accounts are locked, or neither.
+func ExampleClient_All() {
+	locks := leasehold.New(memstore.New(nil), nil)
+	both := locks.All(locks.Mutex("account/7"), locks.Mutex("account/3"))
+
+	err := both.Do(context.Background(), func(ctx context.Context, ls *leasehold.Leases) error {
+		for _, l := range ls.Each() {
+			fmt.Println(l.Name(), l.Token() > 0)
+		}
+		return ctx.Err()
+	})
+	fmt.Println(err)
+	// Output:
+	// account/3 true
+	// account/7 true
+	// <nil>
+}
+
 func ExampleLock_Try() {
 	locks := leasehold.New(memstore.New(nil), nil)
 	ctx := context.Background()

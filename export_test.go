@@ -1,18 +1,26 @@
 package leasehold
 
+import "time"
+
 // Queues is how many queues a client keeps.
 func (c *Client) Queues() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return len(c.queues.known)
+	return len(c.known)
 }
 
 // Waiting is how many goroutines are in them.
 func (c *Client) Waiting() (n int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for _, q := range c.queues.known {
+	for _, q := range c.known {
 		n += q.m.Len()
 	}
 	return n
+}
+
+// ByClock returns t on a machine with that clock.
+func (t Tick) ByClock(now func() time.Time) Tick {
+	t.now = now
+	return t
 }

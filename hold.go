@@ -2,7 +2,9 @@ package leasehold
 
 import (
 	"context"
+	"errors"
 	"log/slog"
+	"math"
 	"slices"
 	"sync/atomic"
 	"time"
@@ -14,97 +16,156 @@ import (
 	"github.com/leasehold-dev/leasehold/store"
 )
 
-// hold is what the leases that entered one grant share.
+// holds are the grants that a client has, with their deadlines.
+type holds struct {
+	core
+	renewer renewer.Renewer[*hold]
+}
+
+// hold is one grant. The leases that entered it share it.
 type hold struct {
-	c     *Client
+	c     *holds
 	req   store.Lease                 // as it was granted
 	token fence.Token                 // of the present holder
+	slot  int64                       // as it was granted
 	least clock.Instant               // held until here at least, where MinHold asks for it
+	fixed bool                        // its owner value is the caller's, and may have other leases
 	delay func(try int) time.Duration // pauses between releases of unknown outcome
 
 	renewed atomic.Bool // or is being renewed
 
 	// Guarded by the client's mutex.
-	telling bool // the observer is being told of the loss
-	fsm     renewer.Lease[*hold]
-	leases  []*Lease
-	first   Lease     // most holds have no other
-	only    [1]*Lease // room for it
-	lastErr error     // of the last renewal
+	telling  bool // the observer is being told of the loss
+	attached bool // q passes it on
+	fsm      renewer.Lease[*hold]
+	shares   []*share
+	only     [1]*share // room for it: most holds have no other
+	lastErr  error     // of the last renewal
 
-	home *queue // whose place in the store's line it was granted at; nil: at none
-	q    *queue // which passes the lease on; nil: none
+	// Set when it is granted.
+	q      waitQueue // whose goroutine asked for it; nil: none
+	waited bool      // it had a place in the store's queue
 
 	holder *Holder // what others are told of it, once somebody was
 }
 
-func (c *Client) newHold(req store.Lease, grant store.Grant, fsm leasefsm.Lease) *hold {
-	h := &hold{c: c, req: req, token: grant.Token, delay: c.delay}
+// waitQueue is what a hold needs of the queue whose goroutines want its lock on the same
+// terms.
+type waitQueue interface {
+	// releaseOrRejoin makes the request r, which releases h in the store. It may take
+	// the next place in the store's queue with it.
+	releaseOrRejoin(ctx context.Context, h *hold, r store.ReleaseRequest) error
+	// unlockLocked decides what becomes of the attached hold, which its last lease has
+	// left. Unless it is passed on or the store has to be asked, the verdict is releaseIt.
+	unlockLocked(now clock.Instant) turn
+	// overLocked has the waiters ask the store, since the attached hold is over.
+	overLocked(now clock.Instant)
+	// passReservedLocked passes the attached hold on with tokens that the store has
+	// reserved, or says that it cannot. With err it has none.
+	passReservedLocked(reserved store.Reserved, err error, now clock.Instant) (passed bool)
+}
+
+// share is what a hold knows of one of its leases.
+type share struct {
+	h     *hold
+	token fence.Token
+	base  context.Context // what Context derives from,
+	bound bool            // and ends with
+
+	// Guarded by the client's mutex.
+	done   chan struct{} // made when somebody asks for it
+	err    error         // nil while held, then why not; sticky
+	ctx    context.Context
+	cancel context.CancelCauseFunc
+	until  clock.Instant // end of validity when it was left; 0 before
+	held   time.Duration // for how long, if it was the last lease of its hold
+}
+
+// turn is what becomes of a hold that its last lease leaves. With askAround it is what
+// the store is asked for.
+type turn struct {
+	verdict
+	above fence.Token
+	count int
+}
+
+type verdict uint8
+
+const (
+	stays verdict = iota // other leases of it are left
+	releaseIt
+	passItOn
+	askAround // whether others wait: a bound is reached, or tokens are used up
+	leaveIt   // until its TTL is over
+)
+
+// init makes h a hold of the grant that req was answered with.
+func (h *hold) init(c *holds, req store.Lease, grant store.Grant, fsm leasefsm.Lease) {
+	h.c, h.req, h.token, h.slot, h.delay = c, req, grant.Token, grant.Slot, c.delay
 	h.fsm = renewer.NewLease(h, fsm)
 	h.renewed.Store(grant.Repeated)
-	return h
 }
 
-// startLocked renews h from now on, when its grant has arrived, and returns the first
-// lease of it, which l asked for.
-func (h *hold) startLocked(now clock.Instant, l *Lock, base context.Context, bound bool) *Lease {
-	h.applyOptionsLocked(now, l)
-	h.leases = h.only[:0]
-	lease := h.addLeaseLocked(&h.first, base, bound)
+// startLocked renews h from now on, when its grant has arrived. The first lease of it,
+// which r asked for, has the share s.
+func (h *hold) startLocked(s *share, now clock.Instant, r *recipe, base context.Context, bound bool) {
+	h.applyOptionsLocked(now, r)
+	h.shares = h.only[:0]
+	h.addLocked(s, base, bound)
 	h.c.renewer.Add(&h.fsm, now)
-	return lease
 }
 
-// applyOptionsLocked notes what l wants of a hold whose grant arrived, or which was
+// applyOptionsLocked notes what r wants of a hold whose grant arrived, or which was
 // passed on, at now. MinHold does not count from when the request left, as validity
 // does: that may be long before anybody held the lock.
-func (h *hold) applyOptionsLocked(now clock.Instant, l *Lock) {
-	h.delay, h.least = l.delay(), 0
-	if l.o.MinHold > 0 {
-		h.least = now.Add(l.o.MinHold)
+func (h *hold) applyOptionsLocked(now clock.Instant, r *recipe) {
+	h.delay, h.least, h.fixed = r.delay(), 0, r.o.Owner != ""
+	if r.o.MinHold > 0 {
+		h.least = now.Add(r.o.MinHold)
 	}
 }
 
-// addLeaseLocked makes l one more lease of h.
-func (h *hold) addLeaseLocked(l *Lease, base context.Context, bound bool) *Lease {
-	l.h, l.base, l.bound, l.token = h, base, bound, h.token
-	h.leases = append(h.leases, l)
-	return l
+// addLocked makes s one more share of h.
+func (h *hold) addLocked(s *share, base context.Context, bound bool) {
+	s.h, s.base, s.bound, s.token = h, base, bound, h.token
+	h.shares = append(h.shares, s)
 }
 
-// reenter makes another lease of the grant that outer has.
-func (l *Lease) reenter(base context.Context, bound bool) (*Lease, error) {
-	now := l.h.c.lock()
-	defer l.h.c.mu.Unlock()
-	if l.h.stepLocked(leasefsm.Tick, 0, now); l.err != nil {
-		return nil, l.err
+// reenter makes s another share of the hold that outer has one of.
+func (s *share) reenter(outer *share, base context.Context, bound bool) error {
+	h := outer.h
+	now := h.c.lock()
+	defer h.c.mu.Unlock()
+	if h.stepLocked(leasefsm.Tick, 0, now); outer.err != nil {
+		return outer.err
 	}
-	return l.h.addLeaseLocked(new(Lease), base, bound), nil
+	h.addLocked(s, base, bound)
+	return nil
 }
 
-// leaveHold ends l, unless it is the last of its hold and MinHold is not over: rest is
-// then how long it has to wait before it calls again. Otherwise leaveHold says what
-// becomes of the hold, and why l had been lost, if it had. With impatient it does
+// leave ends s, unless it is the last of its hold and MinHold is not over: rest is
+// then how long it has to wait before it calls again. Otherwise leave says what
+// becomes of the hold, and why s had been lost, if it had. With impatient it does
 // not ask to wait, and leaves the lock to its TTL instead.
-func (l *Lease) leaveHold(impatient bool) (t turn, rest time.Duration, lost error) {
-	h := l.h
+func (s *share) leave(impatient bool) (t turn, rest time.Duration, lost error) {
+	h := s.h
 	now := h.c.lock()
 	defer h.c.mu.Unlock()
 	h.stepLocked(leasefsm.Tick, 0, now)
-	last := len(h.leases) == 1
+	last := len(h.shares) == 1
 	rest = h.least.Sub(now)
-	early := leastHold && last && l.err == nil && rest > 0
+	early := leastHold && last && rest > 0 && (s.err == nil || h.endedOnTime())
 	if early && !impatient {
 		return turn{verdict: stays}, rest, nil
 	}
-	lost = l.err
-	l.endLocked(ErrReleased)
-	l.until = h.fsm.Until()
-	h.leases = slices.DeleteFunc(h.leases, func(o *Lease) bool { return o == l })
+	lost = s.err
+	s.endLocked(ErrReleased)
+	s.until = h.fsm.Until()
+	h.shares = slices.DeleteFunc(h.shares, func(o *share) bool { return o == s })
 	if !last {
 		return turn{verdict: stays}, 0, lost
 	}
-	l.held = now.Sub(h.fsm.Since())
+	s.held = now.Sub(h.fsm.Since())
 	if early {
 		h.stepLocked(leasefsm.Release, 0, now)
 		h.detachLocked(now)
@@ -113,17 +174,45 @@ func (l *Lease) leaveHold(impatient bool) (t turn, rest time.Duration, lost erro
 	return h.unlockLocked(now), 0, lost
 }
 
-// endLocked makes err l's fate, unless it already has one.
-func (l *Lease) endLocked(err error) {
-	if l.err != nil {
+// endedOnTime reports whether h was lost at a moment that its options had set, so that
+// the store still has the lock, and whether nobody else may have it under the same
+// owner.
+func (h *hold) endedOnTime() bool {
+	cause := h.fsm.Cause()
+	return !h.fixed && (cause == leasefsm.HeldMax || cause == leasefsm.Expired && h.fsm.Renew == 0)
+}
+
+// unlockLocked ends h at now, when its last lease has left it, unless it is
+// passed on or the store has to be asked first.
+func (h *hold) unlockLocked(now clock.Instant) turn {
+	if h.attached {
+		if t := h.q.unlockLocked(now); t.verdict != releaseIt {
+			return t
+		}
+	}
+	h.stepLocked(leasefsm.Release, 0, now)
+	return turn{verdict: releaseIt}
+}
+
+// detachLocked parts h, which is over, from the queue that passed it on.
+func (h *hold) detachLocked(now clock.Instant) {
+	if h.attached {
+		h.attached = false
+		h.q.overLocked(now)
+	}
+}
+
+// endLocked makes err the fate of s, unless it already has one.
+func (s *share) endLocked(err error) {
+	if s.err != nil {
 		return
 	}
-	l.err = err
-	if l.done != nil {
-		close(l.done)
+	s.err = err
+	if s.done != nil {
+		close(s.done)
 	}
-	if l.cancel != nil {
-		l.cancel(err)
+	if s.cancel != nil {
+		s.cancel(err)
 	}
 }
 
@@ -143,16 +232,58 @@ func (h *hold) stepLocked(e leasefsm.Event, start, now clock.Instant) {
 	case leasefsm.Lost:
 		err := &LostError{Name: h.req.Name, Cause: lossCauseOf(h.fsm.Cause()), Reason: h.fsm.Cause().String(), Err: h.lastErr}
 		h.c.logLater(slog.LevelError, "lease lost", "lock", h.req.Name, "owner", h.req.Owner, "token", h.token, "err", err)
-		for _, l := range h.leases {
+		for _, s := range h.shares {
 			if lossTold {
-				l.endLocked(err)
+				s.endLocked(err)
 			}
 		}
-		if h.c.observe != nil && len(h.leases) > 0 {
-			h.c.observeLossLocked(h.leases[0], now.Sub(h.fsm.Since()), err)
+		if h.c.observe != nil && len(h.shares) > 0 {
+			h.shares[0].observeLossLocked(now.Sub(h.fsm.Since()), err)
 		}
 		h.detachLocked(now)
 	case leasefsm.Jeopardy:
 		h.c.logLater(slog.LevelWarn, "renewal failed, validity remains", "lock", h.req.Name, "left", h.fsm.Until().Sub(now), "err", h.lastErr)
 	}
+}
+
+// observeLossLocked has the observer told of the loss of s, by a goroutine of the
+// package.
+func (s *share) observeLossLocked(held time.Duration, err error) {
+	h, e := s.h, s.ended(Lost, held, err)
+	h.telling = true
+	h.c.notify.Add(func() {
+		defer func() {
+			h.c.mu.Lock()
+			h.telling = false
+			h.c.mu.Unlock()
+		}()
+		h.c.observe(s.base, e)
+	})
+}
+
+// ended is what the observer is told of the end of a hold.
+func (s *share) ended(kind EventKind, held time.Duration, err error) Event {
+	r := &s.h.req
+	return Event{Kind: kind, Name: r.Name, Owner: r.Owner, Token: s.token, Held: held, Err: err}
+}
+
+// busyLocked is the error for goroutines that want the lock that h holds.
+func (h *hold) busyLocked(now clock.Instant) *BusyError {
+	if h.holder == nil {
+		who := store.DecodeHolder(h.req.Owner, h.req.Meta)
+		h.holder = &who
+	}
+	return &BusyError{Name: h.req.Name, Holder: *h.holder, ExpiresIn: max(h.fsm.Until().Sub(now), time.Nanosecond)}
+}
+
+// errClock is what the store said last of leases that a Clock has ended.
+var errClock = errors.New("the Clock of the client failed")
+
+// loseAllLocked ends every lease.
+func (c *holds) loseAllLocked() {
+	for h, ok := c.renewer.First(); ok; h, ok = c.renewer.First() {
+		h.lastErr = errClock
+		h.stepLocked(leasefsm.Tick, 0, math.MaxInt64)
+	}
+	c.renewer.Disarm()
 }

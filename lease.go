@@ -2,12 +2,10 @@ package leasehold
 
 import (
 	"context"
-	"errors"
 	"sync"
 	"time"
 
 	"github.com/leasehold-dev/leasehold/fence"
-	"github.com/leasehold-dev/leasehold/internal/clock"
 	"github.com/leasehold-dev/leasehold/internal/leasefsm"
 	"github.com/leasehold-dev/leasehold/store"
 )
@@ -15,18 +13,7 @@ import (
 // Lease is one grant of a lock. It is safe for concurrent use. A lease that is over
 // stays so: locking again gives a new one.
 type Lease struct {
-	h     *hold
-	token fence.Token
-	base  context.Context // what Context derives from,
-	bound bool            // and ends with
-
-	// Guarded by the client's mutex, like everything about the hold.
-	done   chan struct{} // made when somebody asks for it
-	err    error         // nil while held, then why not; sticky
-	ctx    context.Context
-	cancel context.CancelCauseFunc
-	until  clock.Instant // end of validity when it was left; 0 before
-	held   time.Duration // for how long, if it was the last lease of its hold
+	share
 
 	releasing sync.Mutex // serialises Release, and guards what follows
 	detached  bool       // no longer among the hold's leases
@@ -35,9 +22,21 @@ type Lease struct {
 	lost      error // why it was lost before it was released
 }
 
+// newLease returns the first lease of a new hold, which is not started yet. Most holds
+// have no other, so both are allocated together.
+func newLease(c *holds, req store.Lease, grant store.Grant, fsm leasefsm.Lease) *Lease {
+	x := &struct {
+		h hold
+		l Lease
+	}{}
+	x.h.init(c, req, grant, fsm)
+	x.l.h = &x.h
+	return &x.l
+}
+
 // leaseKey finds in a context the lease it carries, for re-entry.
 type leaseKey struct {
-	c    *Client
+	c    *core
 	name string
 }
 
@@ -51,6 +50,11 @@ func (l *Lease) Token() fence.Token { return l.token }
 
 // Owner returns the owner value of this grant, as the store has it.
 func (l *Lease) Owner() string { return l.h.req.Owner }
+
+// Slot returns the number of this holder among those that hold the lock together: from
+// 0 to one less than the permits of a semaphore. The lease keeps it, and no other
+// holder has the same number meanwhile. It is 0 for a mutex.
+func (l *Lease) Slot() int { return int(l.h.slot) }
 
 // Deadline returns the end of validity as it is known now. Each renewal moves it
 // forward, and nothing moves it back. It is computed for the moment of the call, so
@@ -104,7 +108,7 @@ func (l *Lease) Context() context.Context {
 		if !l.bound {
 			base = context.WithoutCancel(base)
 		}
-		base = context.WithValue(base, leaseKey{l.h.c, l.h.req.Name}, l)
+		base = context.WithValue(base, leaseKey{&l.h.c.core, l.h.req.Name}, l)
 		l.ctx, l.cancel = context.WithCancelCause(base)
 		if l.err != nil {
 			l.cancel(l.err)
@@ -122,97 +126,9 @@ func (l *Lease) Extend(ctx context.Context) error {
 	if err := l.Err(); err != nil {
 		return err
 	}
-	return l.h.c.renewNow(ctx, l)
-}
-
-// Release ends the lease. The last lease of a grant frees the lock or passes it on
-// to another goroutine of this Client: see Options.Cohort.
-//
-// Release waits for the rest of LockOptions.MinHold, and then for the store's
-// answer: for five seconds at most, and up to a third of the TTL more if other
-// goroutines of this Client wait. The request is sent even if ctx has ended. ctx
-// bounds only the wait for MinHold: if it ends there, the lock ends by itself when
-// MinHold is over, or after the longest TTL of the store if that is sooner, and the
-// error matches ctx.Err().
-//
-// The error matches ErrLost if the lease had been lost. Another error means that
-// the lock may not be free yet; it is when its TTL is over. Calling Release again
-// returns the same result, or tries again if the outcome was unknown.
-func (l *Lease) Release(ctx context.Context) error {
-	mustHave(ctx)
-	over, known, err := l.release(ctx)
-	if !known {
-		l.h.logUnknown(err)
-	}
-	if over {
-		l.observeRelease(err)
+	err := l.h.c.renewNow(ctx, l.h)
+	if over := l.Err(); over != nil {
+		return over
 	}
 	return err
-}
-
-// release is Release, and says whether the hold has ended by it for the first
-// time, and whether the outcome is known. Nothing of the user's is called that
-// could release l again, since that waits for this.
-func (l *Lease) release(ctx context.Context) (over, known bool, err error) {
-	l.releasing.Lock()
-	defer l.releasing.Unlock()
-	if l.released {
-		return false, true, l.outcome
-	}
-	returned := false
-	defer func() {
-		if !returned && l.isOver() { // the clock failed: it is no longer renewed
-			l.h.c.drop(ctx, store.ReleaseRequest{Lease: l.h.req})
-		}
-	}()
-	over, err = l.releaseOnce(ctx)
-	returned = true
-	return over, l.released, err
-}
-
-// isOver says whether l is lost or released, as far as is known.
-func (l *Lease) isOver() bool {
-	l.h.c.mu.Lock()
-	defer l.h.c.mu.Unlock()
-	return l.err != nil
-}
-
-// releaseOnce is one call of release. l.releasing is held.
-func (l *Lease) releaseOnce(ctx context.Context) (over bool, err error) {
-	if !l.detached {
-		t, impatient := l.leave(ctx)
-		l.detached, over = true, t.verdict != stays
-		if t.verdict == askAround && l.h.askAround(ctx, t) {
-			t.verdict = passItOn
-		}
-		switch t.verdict {
-		case stays, passItOn:
-			l.released, l.outcome = true, l.lost
-			return over, l.outcome
-		case leaveIt:
-			l.released, l.outcome = true, errors.Join(l.h.stay(ctx), impatient)
-			return over, l.outcome
-		}
-	}
-	return over, l.releaseHold(ctx)
-}
-
-// releaseHold releases the lock, and settles what Release returns. l.releasing is
-// held.
-func (l *Lease) releaseHold(ctx context.Context) error {
-	err := l.h.release(ctx, l.lost != nil)
-	switch {
-	case l.lost != nil: // before: say so, whatever the store still had
-		l.released, l.outcome = true, l.lost
-		if err != nil && !errors.Is(err, store.ErrNotHeld) {
-			l.outcome = errors.Join(l.lost, err)
-		}
-	case errors.Is(err, store.ErrNotHeld):
-		l.released, l.outcome = true, &LostError{Name: l.h.req.Name, Cause: LostDenied, Reason: "the store no longer had it when it was released"}
-	case err != nil:
-		return err // unknown: the next call tries again
-	default:
-		l.released = true
-	}
-	return l.outcome
 }

@@ -3,6 +3,7 @@ package leasehold_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -140,7 +141,7 @@ func TestLateRenewalDoesNotResurrect(t *testing.T) {
 		<-l.Done()
 		time.Sleep(10 * time.Second)
 		if err := l.Err(); !errors.Is(err, leasehold.ErrLost) {
-			t.Errorf("err %v, want lost for good", err)
+			t.Errorf("err %v, want lost", err)
 		}
 	})
 }
@@ -294,7 +295,7 @@ func TestMinHold(t *testing.T) {
 }
 
 // MinHold counts from when the grant arrived, however long before that the request
-// left: at an attempt that was answered late, in the line, and at a place that was
+// left: at an attempt that was answered late, in the queue, and at a place that was
 // taken with the release before.
 func TestMinHoldCountsFromTheGrant(t *testing.T) {
 	const slow = time.Second
@@ -379,6 +380,61 @@ func TestMinHoldOfLeasesReleasedTogether(t *testing.T) {
 			if held := time.Since(start); held < time.Minute {
 				t.Fatalf("round %d: free after %v, want it held for a minute", round, held)
 			}
+		}
+	})
+}
+
+// A lease that is over before MinHold is, by its MaxHold or since nobody renews it,
+// keeps the lock for the rest of MinHold, whether its holder releases it then or already
+// waits in Release.
+func TestMinHoldOutlastsTheLease(t *testing.T) {
+	for name, o := range map[string]leasehold.LockOptions{
+		"MaxHold": {TTL: 3 * time.Second, MaxHold: 20 * time.Second, Notice: time.Second, MinHold: 20 * time.Second},
+		"NoRenew": {TTL: 30 * time.Second, NoRenew: true, Notice: 2 * time.Second, MinHold: 27 * time.Second},
+	} {
+		for _, waits := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s/%t", name, waits), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					b := newBench(t)
+					var arrived time.Time
+					b.store.onAcquire(func(ctx context.Context, r store.AcquireRequest) (store.Grant, error) {
+						defer func() { time.Sleep(time.Second); arrived = time.Now() }()
+						return b.store.Store.Acquire(ctx, r)
+					})
+					l := b.acquire(b.c.Mutex("a").With(o))
+					if !waits {
+						<-l.Done()
+					}
+					if err := l.Release(t.Context()); !waits && !errors.Is(err, leasehold.ErrLost) {
+						t.Errorf("release after the loss: %v", err)
+					}
+					for b.held("a") {
+						time.Sleep(10 * time.Millisecond)
+					}
+					if held := time.Since(arrived); held < o.MinHold || held > o.MinHold+time.Second {
+						t.Errorf("free %v after the grant arrived, want %v", held, o.MinHold)
+					}
+				})
+			})
+		}
+	}
+}
+
+// The lease of a fixed owner, which may have another by now, is not kept once it is lost.
+func TestMinHoldKeepsNothingThatIsNotOurs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t)
+		o := leasehold.LockOptions{TTL: 3 * time.Second, MaxHold: 10 * time.Second, MinHold: 10 * time.Second, Owner: "nightly"}
+		l, err := b.c.Mutex("a").With(o).Try(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		<-l.Done()
+		if err := l.Release(t.Context()); !errors.Is(err, leasehold.ErrLost) {
+			t.Errorf("release after the loss: %v", err)
+		}
+		if b.held("a") {
+			t.Error("the lease of a fixed owner is kept")
 		}
 	})
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/leasehold-dev/leasehold/store/memstore"
 )
 
-// line is a scripted store that keeps a line.
+// line is a scripted store that keeps a queue.
 type line struct {
 	*script
 	under   store.Waiter
@@ -77,7 +77,7 @@ func (s *line) Release(ctx context.Context, r store.ReleaseRequest) error {
 	return s.script.Release(ctx, r)
 }
 
-// lineBench is a bench whose store keeps a line.
+// lineBench is a bench whose store keeps a queue.
 type lineBench struct {
 	*bench
 	line *line
@@ -104,7 +104,7 @@ func newLineBench(t *testing.T, o leasehold.Options) *lineBench {
 	return b
 }
 
-// inLine runs f in a bubble, with a client whose store keeps a line.
+// inLine runs f in a bubble, with a client whose store keeps a queue.
 func inLine(t *testing.T, o leasehold.Options, f func(*testing.T, *lineBench)) {
 	synctest.Test(t, func(t *testing.T) { f(t, newLineBench(t, o)) })
 }
@@ -183,7 +183,7 @@ func (b *lineBench) strangers() *leasehold.Client {
 	return leasehold.New(b.line.under, &o)
 }
 
-// inLineNow is how many places the store's line has.
+// inLineNow is how many places the store's queue has.
 func (b *lineBench) inLineNow(name string) int {
 	b.t.Helper()
 	synctest.Wait()
@@ -191,7 +191,7 @@ func (b *lineBench) inLineNow(name string) int {
 	if err != nil {
 		b.t.Fatal(err)
 	}
-	return len(st.Line)
+	return len(st.Queue)
 }
 
 var errNodesAway = &store.QuorumError{Op: "wait", Need: 1, Nodes: []store.NodeOutcome{{Node: "n1", Outcome: store.Unreachable}}}
@@ -262,8 +262,8 @@ func TestLastWaiterGivesThePlaceUp(t *testing.T) {
 			t.Errorf("%d places while one goroutine waits", n)
 		}
 		x.gaveUp()
-		if st, _ := b.store.Inspect(t.Context(), "a"); len(st.Line) != 0 {
-			t.Errorf("the line is %v when all have left", st.Line)
+		if st, _ := b.store.Inspect(t.Context(), "a"); len(st.Queue) != 0 {
+			t.Errorf("the queue is %v when all have left", st.Queue)
 		}
 		z := b.queue(b.c.Mutex("a"))
 		b.release(first)

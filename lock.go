@@ -1,33 +1,25 @@
 package leasehold
 
-import (
-	"context"
-	"time"
-)
+import "context"
 
 // Lock is a recipe for leases: a name, a kind and options. It is immutable, cheap
 // to make and safe for concurrent use.
 type Lock struct {
-	c    *Client
-	name string
-	o    LockOptions
+	c *queues
+	r recipe
 }
 
-// delay is the pause after the try-th attempt.
-func (l *Lock) delay() func(try int) time.Duration {
-	if l.o.RetryDelay != nil {
-		return l.o.RetryDelay
-	}
-	return l.c.delay
+func newLock(c *queues, name string, take claim) *Lock {
+	return &Lock{c, recipe{c: &c.core, name: name, take: take}}
 }
 
 // Name returns the name of the lock.
-func (l *Lock) Name() string { return l.name }
+func (l *Lock) Name() string { return l.r.name }
 
 // With returns a copy of l in which the fields set in o replace those of l. A zero
 // field of o changes nothing.
 func (l *Lock) With(o LockOptions) *Lock {
-	return &Lock{c: l.c, name: l.name, o: l.o.merge(o)}
+	return &Lock{l.c, *l.r.with(o)}
 }
 
 // Acquire blocks until it has the lock, and returns a lease of it, which outlives
@@ -46,8 +38,9 @@ func (l *Lock) With(o LockOptions) *Lock {
 //
 // Waiters form a FIFO queue. Goroutines of one Client that want the same (name,
 // TTL and other durations, Require, Barge and Purpose) share one place in the
-// store's queue, and may pass a lease on among themselves: see Options.Cohort. A
-// store that keeps no queue is asked again after each RetryDelay.
+// store's queue, and may pass a lease on among themselves: see Options.Cohort. Those
+// that want a permit of a semaphore, or to read or write, have a place each. A store
+// that keeps no queue is asked again after each RetryDelay.
 //
 // A context made by Do or Lease.Context carries its lease. Acquiring the same lock
 // of the same Client with it re-enters that lease at once, without asking the
@@ -55,12 +48,12 @@ func (l *Lock) With(o LockOptions) *Lock {
 // fails with ErrUnsupported if LockOptions.Require is more than the lease was
 // acquired with; the other options of the first lease stay in force.
 func (l *Lock) Acquire(ctx context.Context) (*Lease, error) {
-	return l.wait(ctx, l.o.Tries, false)
+	return l.c.wait(ctx, &l.r, l.r.o.Tries, false)
 }
 
 // Try makes one attempt. It blocks for the store's answer, but does not wait for
 // the lock to become free: the error then matches ErrBusy. Otherwise it is like
 // Acquire.
 func (l *Lock) Try(ctx context.Context) (*Lease, error) {
-	return l.wait(ctx, 1, false)
+	return l.c.wait(ctx, &l.r, 1, false)
 }

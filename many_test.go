@@ -76,7 +76,7 @@ func TestManyLeasesInVirtualTime(t *testing.T) {
 
 func TestManyLeasesOnARealServer(t *testing.T) {
 	server := redistest.Start(t)
-	st, err := redisstore.Open(t.Context(), []string{server.URL()}, &redisstore.Options{NodeTimeout: 2 * time.Second})
+	st, err := redisstore.Open(t.Context(), server.URL(), &redisstore.Options{NodeTimeout: 2 * time.Second})
 	if err != nil {
 		t.Fatal(err)
 	}

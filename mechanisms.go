@@ -25,4 +25,15 @@ const (
 	// grantFromSince: a grant that was waited for counts from when the request
 	// that it answers left.
 	grantFromSince = true
+	// ownPlaces: each goroutine that waits for a lock that several can hold has a place
+	// of its own in the store's queue.
+	ownPlaces = true
+	// setsOrdered: locks that are acquired together are acquired in one order.
+	setsOrdered = true
+	// tickRecorded: a tick is recorded as run before the run begins.
+	tickRecorded = true
+	// lateRunRefused: a tick that was over when it was recorded is not run.
+	lateRunRefused = true
+	// candidacyRepeated: a candidate that lost or failed contends again.
+	candidacyRepeated = true
 )

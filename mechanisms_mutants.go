@@ -13,6 +13,12 @@ var (
 	leastHold        = true
 	longestHold      = true
 	grantFromSince   = true
+
+	ownPlaces         = true
+	setsOrdered       = true
+	tickRecorded      = true
+	lateRunRefused    = true
+	candidacyRepeated = true
 )
 
 // Mechanisms are the switches of this build, by name. All are on at first.
@@ -30,7 +36,17 @@ var Mechanisms = map[string]*bool{
 }
 
 // WaitMechanisms are the switches of what waiting adds: of no account to a
-// checker whose store keeps no line.
+// checker whose store keeps no queue.
 var WaitMechanisms = map[string]*bool{
 	"grant-from-since": &grantFromSince,
+}
+
+// KindMechanisms are the switches of semaphores, read-write locks and what is built on
+// locks. No checker but the unit tests drives these.
+var KindMechanisms = map[string]*bool{
+	"own-places":         &ownPlaces,
+	"sets-ordered":       &setsOrdered,
+	"tick-recorded":      &tickRecorded,
+	"late-run-refused":   &lateRunRefused,
+	"candidacy-repeated": &candidacyRepeated,
 }

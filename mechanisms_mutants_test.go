@@ -28,6 +28,13 @@ func TestMechanismsAreNeeded(t *testing.T) {
 		{"unwanted-released", "^TestUnwantedGrantIsReleased$"},
 		{"place-kept", "^TestPlaceOutlastsItsWaiter$"},
 		{"place-kept", "^TestRankOutlastsItsWaiter$"},
+		{"own-places", "^TestReadersOfOneProcessWaitTogether$"},
+		{"own-places", "^TestNobodyStarves$"},
+		{"sets-ordered", "^TestOverlappingSets$"},
+		{"tick-recorded", "^TestOnce$"},
+		{"tick-recorded", "^TestCrashedRunIsNotRepeated$"},
+		{"late-run-refused", "^TestLateRun$"},
+		{"candidacy-repeated", "^TestElectionAfterALoss$"},
 	} {
 		name, by := c[0], c[1]
 		for _, switched := range []string{"", name} {
@@ -46,7 +53,7 @@ func init() {
 	if name == "" {
 		return
 	}
-	for _, of := range []map[string]*bool{leasehold.WaitMechanisms, waitq.Mechanisms, waitq.QueueMechanisms, leasefsm.WaitMechanisms} {
+	for _, of := range []map[string]*bool{leasehold.WaitMechanisms, leasehold.KindMechanisms, waitq.Mechanisms, waitq.QueueMechanisms, leasefsm.WaitMechanisms} {
 		if on := of[name]; on != nil {
 			*on = false
 			return

@@ -25,6 +25,12 @@ func TestNilContextPanics(t *testing.T) {
 			"Extend":  func() { held.Extend(none) },
 			"Release": func() { held.Release(none) },
 
+			"Run":     func() { b.c.Election("a").Run(none, nil) },
+			"Leader":  func() { b.c.Election("a").Leader(none) },
+			"Observe": func() { b.c.Election("a").Observe(none) },
+			"Once":    func() { b.c.Once(none, "a", leasehold.Tick{}, nil) },
+			"All":     func() { b.c.All().Try(none) },
+
 			"a release of what was released": func() { released.Release(none) },
 			"Try of an observed client":      func() { observed.Mutex("a").Try(none) },
 		} {

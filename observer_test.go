@@ -223,7 +223,7 @@ func TestWaitingIsObservedWhenItsCauseChanges(t *testing.T) {
 	})
 }
 
-// Where the store keeps no line, it is asked again and again. An answer that is
+// Where the store keeps no queue, it is asked again and again. An answer that is
 // the same as before is no event.
 func TestObserverOfPolling(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -37,7 +37,8 @@ type Options struct {
 	// wait elsewhere. Nil: 64 times in a row, for 100 ms. &Cohort{}: never. A lease
 	// is passed on only among goroutines that want the same (see Lock.Acquire), so
 	// not from one LockOptions.Purpose to another, and only if the store keeps a
-	// queue (see store.Waiter).
+	// queue (see store.Waiter). Leases of semaphores and read-write locks are not
+	// passed on.
 	Cohort *Cohort
 	// Observer is called with every event, for metrics and traces, and with the
 	// context that Acquire, Try or Do was called with. It is called on the
@@ -58,7 +59,7 @@ type Clock = clock.Clock
 
 // Instant is a moment on a Clock, in nanoseconds since that clock's epoch. The
 // epoch must lie in the clock's past, since the zero Instant means "never". The type
-// serves those who write a Clock, for a Client or for a store.
+// is for programs that implement a Clock, for a Client or for a store.
 type Instant = clock.Instant
 
 // LockOptions say how a lock is acquired and held. The zero value of each field
@@ -86,9 +87,10 @@ type LockOptions struct {
 	// MinHold is the least time that the lock stays taken, counted from when the grant
 	// arrived: Release waits for the rest. It is for jobs that many machines start at
 	// "the same" time by their clocks, where a short run on one machine must still
-	// exclude a late start on another. Default 0.
+	// exclude a late start on another. It cannot be longer than MaxHold, nor, with
+	// NoRenew, than the time after which the holder is told of the loss. Default 0.
 	MinHold time.Duration
-	// Purpose is shown to those who ask who holds the lock. Goroutines share a place
+	// Purpose is shown to users who want to know the holder. Goroutines share a place
 	// in the queue and a lease only if their purpose is the same: twenty goroutines
 	// with a purpose each take twenty places. So say what the program does rather
 	// than for whom. Default: none.
@@ -104,6 +106,9 @@ type LockOptions struct {
 	// next renewal, and another client may have the lock by then. An attempt that fails
 	// leaves the other's lease alone, on Redis also if its release arrives late.
 	Owner string
+	// Weight is how many permits of a semaphore the lease takes. Locks of other kinds
+	// refuse it. Default 1.
+	Weight int
 	// Tries bounds the attempts of Acquire and Do. With a bound they join no queue:
 	// while others wait there, they are granted the lock by chance only. Default 0:
 	// no bound.
@@ -165,6 +170,7 @@ func (o LockOptions) merge(over LockOptions) LockOptions {
 	set(&o.MinHold, over.MinHold)
 	set(&o.Purpose, over.Purpose)
 	set(&o.Owner, over.Owner)
+	set(&o.Weight, over.Weight)
 	set(&o.Tries, over.Tries)
 	set(&o.Require, over.Require)
 	set(&o.Barge, over.Barge)
@@ -222,8 +228,8 @@ func (o LockOptions) life() (leasefsm.Config, error) {
 		return c, invalid("MaxHold %v is not longer than Notice %v", c.MaxHold, c.Notice)
 	case c.MaxHold > 0 && o.MinHold > c.MaxHold:
 		return c, invalid("MinHold %v is longer than MaxHold %v", o.MinHold, c.MaxHold)
-	case o.NoRenew && o.MinHold > valid:
-		return c, invalid("MinHold %v is longer than the validity of %v, and NoRenew is set", o.MinHold, valid)
+	case o.NoRenew && o.MinHold > valid-c.Notice:
+		return c, invalid("MinHold %v is too long with NoRenew: the holder of a lease of TTL %v is told after %v that it is lost", o.MinHold, c.TTL, valid-c.Notice)
 	}
 	if !noticeGiven {
 		c.Notice = 0

@@ -31,7 +31,7 @@ func (p *place) begin(ctx context.Context) { p.ctx, p.cancel = context.WithCance
 
 // waitInStore waits in the store's queue for as long as anybody is in the queue.
 func (q *queue) waitInStore() {
-	q.c.contain(func() {
+	q.c.guard.Run(func() {
 		for {
 			p := q.nextPlace()
 			if p == nil || q.waitAtAndEnd(p) {
@@ -72,10 +72,10 @@ func (q *queue) nextPlace() *place {
 	return p
 }
 
-// waitAt has w wait at p, for itself and for all that come to wait behind it, and
-// says whether it has to go on waiting. If not it has its answer, or its context
-// or patience has ended. A store that gives no answer does not cost it the place
-// before that: it would lose its turn to those who came later.
+// waitAt has w wait at p, for itself and for all waiters behind it, and reports whether w
+// has to go on waiting. If not, w has its answer, or its context or patience has ended.
+// Until then w keeps the place even if the store gives no answer: otherwise it would lose
+// its turn to later waiters.
 func (w *waiter) waitAt(p *place) (waits bool) {
 	q := w.q
 	defer p.end()
@@ -131,7 +131,7 @@ func (p *place) watchPatienceLocked(now clock.Instant) {
 // checkPatience has the place end if it is time.
 func (p *place) checkPatience() {
 	q := p.alone.q
-	q.c.contain(func() {
+	q.c.guard.Run(func() {
 		now := q.c.lock()
 		defer q.c.mu.Unlock()
 		if q.place == p {
@@ -158,7 +158,7 @@ func (q *queue) waitAt(p *place) (given bool) {
 		req, start := q.ask(p, n)
 		grant, err := q.c.waiter.Wait(p.ctx, req, func(reason error) {
 			// The goroutine may be the store's.
-			q.c.contain(func() {
+			q.c.guard.Run(func() {
 				now := q.c.lock()
 				defer q.c.mu.Unlock()
 				if q.place == p {
@@ -216,7 +216,8 @@ func (q *queue) give(p *place, req store.Lease, grant store.Grant, start clock.I
 	} else {
 		start = min(start.Add(grant.Since), now)
 	}
-	h := q.c.newHold(req, grant, leasefsm.New(q.life).Step(leasefsm.Granted, start, now))
+	l := newLease(&q.c.holds, req, grant, leasefsm.New(q.life).Step(leasefsm.Granted, start, now))
+	h := l.h
 	if !h.fsm.Live() {
 		q.c.mu.Unlock()
 		return false, h.late(p.ctx, now.Sub(start))
@@ -226,7 +227,7 @@ func (q *queue) give(p *place, req store.Lease, grant store.Grant, start clock.I
 		q.c.mu.Unlock()
 		if ok {
 			if err := h.release(p.ctx, false); retries(err) {
-				h.logUnknown(err)
+				q.c.logUnknown(q.name, err)
 			}
 		}
 		return false, nil
@@ -236,9 +237,12 @@ func (q *queue) give(p *place, req store.Lease, grant store.Grant, start clock.I
 		how = Handed
 	}
 	w := a.Waiter.Of
-	h.home = q
-	w.endLocked(answer{lease: h.startLocked(now, w.l, w.ctx, w.bound), how: how})
-	h.attachLocked(q)
+	if !q.several() {
+		h.q, h.waited = q, true
+	}
+	h.startLocked(&l.share, now, w.r, w.ctx, w.bound)
+	w.endLocked(answer{lease: l, how: how})
+	q.attachLocked(h)
 	q.c.mu.Unlock()
 	return true, nil
 }

@@ -16,14 +16,16 @@ type terms struct {
 	life          leasefsm.Config
 	require       store.Class
 	barge         bool
+	claim
+	own uint64 // numbers the queues of one goroutine each; 0: shared by all with these terms
 }
 
-// queue is the goroutines of one client that want the same. What they do is decided by
-// waitq.Queue; the queue carries that out. It is there only while a goroutine asks,
-// holds or waits. The client's mutex guards it.
+// queue has the goroutines of one client that want the same. waitq.Queue decides what they
+// do, and the queue carries that out. It exists only while a goroutine asks, holds or waits.
+// The client's mutex guards it.
 type queue struct {
 	terms
-	c        *Client
+	c        *queues
 	m        waitq.Queue[*waiter]
 	place    *place       // in the store's queue; nil when there is none
 	reserved *reservation // such a place that no waiter has taken over yet
@@ -31,25 +33,68 @@ type queue struct {
 
 	reason   error // why the lock was not granted so far
 	reasonAt clock.Instant
-	refresh  *refresh // the last one, by waiters that gave up
+	refresh  refresher // for waiters that give up
 }
 
 // queues are all the queues of a client. The client's mutex guards them.
 type queues struct {
-	known       map[terms]*queue
-	contentions waitq.Contentions
-	reservations
+	holds
+	cohort       waitq.Cohort
+	known        map[terms]*queue
+	numbered     uint64 // queues of one goroutine so far
+	contentions  waitq.Contentions
+	reservations reservations
+}
+
+// init makes the queues ready for use.
+func (c *queues) init(o *Options) {
+	c.cohort = defaultCohort.bounds()
+	if o.Cohort != nil {
+		c.cohort = o.Cohort.bounds()
+	}
+	c.known = make(map[terms]*queue)
+	c.reservations.init(c)
+}
+
+// noPasses are the bounds of leases that are not passed on.
+var noPasses waitq.Cohort
+
+// boundsFor returns the bounds for leases on those terms. A lease that is not renewed
+// is not passed on: the next holder would get less of a lease than it asked for.
+func (c *queues) boundsFor(t terms) *waitq.Cohort {
+	if t.life.Renew == 0 || !t.passable() {
+		return &noPasses
+	}
+	return &c.cohort
 }
 
 // queueForLocked returns the queue for t.
-func (c *Client) queueForLocked(t terms) *queue {
-	q := c.queues.known[t]
+func (c *queues) queueForLocked(t terms) *queue {
+	q := c.known[t]
 	if q == nil {
 		q = &queue{terms: t, c: c}
-		q.m = waitq.New[*waiter](t.life.TTL, c.boundsFor(t.life), c.queues.contentions.Of(t.name))
-		c.queues.known[t] = q
+		q.m = waitq.New[*waiter](t.life.TTL, c.boundsFor(t), c.contentions.Of(t.name))
+		c.known[t] = q
 	}
 	return q
+}
+
+// ownQueueLocked returns a queue for t that nobody else joins.
+func (c *queues) ownQueueLocked(t terms) *queue {
+	if ownPlaces {
+		c.numbered++
+		t.own = c.numbered
+	}
+	return c.queueForLocked(t)
+}
+
+// attachLocked makes h, which was just granted, the lease that q passes on, if q passes
+// leases on.
+func (q *queue) attachLocked(h *hold) {
+	q.reason = nil
+	if q.m.Holds() {
+		h.q, h.attached, q.h = q, true, h
+	}
 }
 
 // triesFirstLocked reports whether the goroutine that has just arrived asks the
@@ -79,7 +124,7 @@ func (q *queue) stepLocked(e waitq.Event[*waiter], now clock.Instant) (left wait
 		q.place = nil
 	}
 	if q.m.Idle() {
-		delete(q.c.queues.known, q.terms)
+		delete(q.c.known, q.terms)
 	}
 	return left, ok
 }
@@ -122,9 +167,9 @@ func ownerAt(rank uint64) string { return store.NewOwnerAt(time.UnixMicro(int64(
 
 // request is the request of the queue for the given number of waiters, without an owner.
 func (q *queue) request(waiters int) store.WaitRequest {
-	spare := q.c.boundsFor(q.life).Tokens(waiters)
+	spare := q.c.boundsFor(q.terms).Tokens(waiters)
 	return store.WaitRequest{
-		Lease: store.Lease{Name: q.name, Meta: q.c.describe(q.purpose, spare), TTL: q.life.TTL, Require: q.require},
+		Lease: store.Lease{Name: q.name, Kind: q.kind, Weight: q.weight, Meta: q.c.describer.describe(q.purpose, spare), TTL: q.life.TTL, Require: q.require},
 		Spare: spare,
 		Barge: q.barge,
 	}

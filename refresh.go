@@ -18,8 +18,11 @@ const (
 	refreshTimeout = time.Second
 )
 
-// refresh is one question to the store about the lock that a queue waits for. All
-// waiters that give up at about the same time share it.
+// refresher asks the store about the lock that a queue waits for. All waiters that give
+// up at about the same time share one question. The client's mutex guards it.
+type refresher struct{ last *refresh }
+
+// refresh is one question to the store.
 type refresh struct {
 	at    clock.Instant // when it began
 	done  chan struct{} // closed when the fields below are set
@@ -31,42 +34,30 @@ type refresh struct {
 type departure struct {
 	why   error         // why it was not granted the lock
 	at    clock.Instant // when that was known
-	rank  uint64        // of the queue's place in the store's line; 0: it had none
+	rank  uint64        // of the queue's place in the store's queue; 0: it had none
 	ahead int           // waiters of the queue before it
-
-	placeGone chan struct{} // closed when nothing is left of the place that it left; or nil
 }
 
-// departureLocked returns the departure of w, which has not left yet.
-func (w *waiter) departureLocked(now clock.Instant) departure {
-	q := w.q
-	s := departure{why: w.reasonLocked(now), at: q.reasonAt, rank: q.m.Rank(), ahead: q.m.Ahead(&w.Waiter)}
-	if q.h != nil { // the holder is in this process
-		s.at = now
-	}
-	return s
-}
-
-// refreshHolder returns why a waiter that left as s says was not granted the lock.
+// holder returns why a waiter that left as s says was not granted the lock of that name.
 // It asks the store once, unless what s knew is recent.
-func (q *queue) refreshHolder(ctx context.Context, s departure) error {
+func (r *refresher) holder(ctx context.Context, c *core, name string, ttl time.Duration, s departure) error {
 	var busy *BusyError
 	if !errors.As(s.why, &busy) {
 		return s.why
 	}
-	now := q.c.lock()
+	now := c.lock()
 	if now.Sub(s.at) < recent {
-		q.c.mu.Unlock()
+		c.mu.Unlock()
 		return s.why
 	}
-	l, mine := q.refresh, false
+	l, mine := r.last, false
 	if l == nil || now.Sub(l.at) >= recent {
 		l, mine = &refresh{at: now, done: make(chan struct{})}, true
-		q.refresh = l
+		r.last = l
 	}
-	q.c.mu.Unlock()
+	c.mu.Unlock()
 	if mine {
-		l.ask(ctx, q)
+		l.ask(ctx, c, name, ttl)
 	}
 	<-l.done
 	if l.err != nil || s.rank != 0 && store.Rank(l.state.Holder.Owner) == s.rank { // handed to us, and about to be given back
@@ -74,16 +65,16 @@ func (q *queue) refreshHolder(ctx context.Context, s departure) error {
 	}
 	e := updated(busy, l.state)
 	if s.rank != 0 {
-		e.Position = 1 + before(l.state.Line, s.rank) + s.ahead
+		e.Position = 1 + before(l.state.Queue, s.rank) + s.ahead
 	}
 	return e
 }
 
 // ask fills in l. Whatever the store does, others do not wait for l for ever.
-func (l *refresh) ask(ctx context.Context, q *queue) {
+func (l *refresh) ask(ctx context.Context, c *core, name string, ttl time.Duration) {
 	defer close(l.done)
 	l.err = errors.New("the store panicked")
-	l.state, l.err = q.c.inspect(ctx, q.name, q.life.TTL)
+	l.state, l.err = c.inspect(ctx, name, ttl)
 }
 
 // before returns how many places of line come before one of that rank, which may
@@ -100,13 +91,14 @@ func before(line []store.Place, rank uint64) (n int) {
 	return n
 }
 
-// refreshHolder is the same for a goroutine that polls, and knew why at that time.
-func (l *Lock) refreshHolder(ctx context.Context, why error, at clock.Instant, ttl time.Duration) error {
+// refreshHolder is refresher.holder for a goroutine that polls, and knew why at that
+// time.
+func (c *core) refreshHolder(ctx context.Context, name string, ttl time.Duration, why error, at clock.Instant) error {
 	var busy *BusyError
-	if !errors.As(why, &busy) || l.c.clock.Now().Sub(at) < recent {
+	if !errors.As(why, &busy) || c.clock.Now().Sub(at) < recent {
 		return why
 	}
-	state, err := l.c.inspect(ctx, l.name, ttl)
+	state, err := c.inspect(ctx, name, ttl)
 	if err != nil {
 		return why
 	}
@@ -114,7 +106,7 @@ func (l *Lock) refreshHolder(ctx context.Context, why error, at clock.Instant, t
 }
 
 // inspect asks the store about a lock although ctx has ended.
-func (c *Client) inspect(ctx context.Context, name string, ttl time.Duration) (store.State, error) {
+func (c *core) inspect(ctx context.Context, name string, ttl time.Duration) (store.State, error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), min(refreshTimeout, validity.RenewAfter(ttl)))
 	defer cancel()
 	return c.store.Inspect(ctx, name)

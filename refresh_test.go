@@ -188,7 +188,7 @@ func TestWaitOverServersEndsWithTheLatest(t *testing.T) {
 				url += s.Addr()
 			}
 			lock := func() *leasehold.Lock {
-				st, err := redisstore.Open(t.Context(), []string{url}, nil)
+				st, err := redisstore.Open(t.Context(), url, nil)
 				if err != nil {
 					t.Fatal(err)
 				}

@@ -15,37 +15,36 @@ import (
 // goroutine that wants the lock; if none does within a moment it is given up.
 
 // releaseOrRejoin releases r, the request of h, in the store. It may reserve the next
-// place in the queue.
-func (h *hold) releaseOrRejoin(ctx context.Context, r store.ReleaseRequest) error {
-	if h.home == nil || h.c.rejoiner == nil { // it did not come from a line
-		return h.c.store.Release(ctx, r)
+// place in the store's queue.
+func (q *queue) releaseOrRejoin(ctx context.Context, h *hold, r store.ReleaseRequest) error {
+	if q.c.rejoiner == nil {
+		return q.c.store.Release(ctx, r)
 	}
-	p := h.reservationWanted()
+	p := q.reservationWanted(h)
 	if p == nil {
-		err := h.c.store.Release(ctx, r)
-		h.c.noteRelease(h.home.name)
+		err := q.c.store.Release(ctx, r)
+		q.noteRelease()
 		return err
 	}
-	standing, err := h.c.rejoiner.ReleaseAndRejoin(ctx, r, p.req)
-	if standing && !h.reserveNext(p) {
-		h.c.giveUp(p)
+	standing, err := q.c.rejoiner.ReleaseAndRejoin(ctx, r, p.req)
+	if standing && !q.reserveNext(h, p) {
+		q.c.giveUp(p)
 	}
 	return err
 }
 
-// noteRelease notes that a lock was released.
-func (c *Client) noteRelease(name string) {
-	now := c.lock()
-	defer c.mu.Unlock()
-	c.queues.contentions.Of(name).Released(now)
+// noteRelease notes that the lock was released.
+func (q *queue) noteRelease() {
+	now := q.c.lock()
+	defer q.c.mu.Unlock()
+	q.c.contentions.Of(q.name).Released(now)
 }
 
 // reservationWanted returns the place to reserve when h is released, or nil.
-func (h *hold) reservationWanted() *reservation {
-	q := h.home
-	now := h.c.lock()
-	defer h.c.mu.Unlock()
-	if !q.m.RejoinWanted(h.q != nil) {
+func (q *queue) reservationWanted(h *hold) *reservation {
+	now := q.c.lock()
+	defer q.c.mu.Unlock()
+	if !q.m.RejoinWanted(h.attached) {
 		return nil
 	}
 	p := &reservation{req: q.request(max(q.m.Len(), 1)), start: now, rank: rankOf(time.Now())}
@@ -55,13 +54,13 @@ func (h *hold) reservationWanted() *reservation {
 
 // reserveNext reserves p for the next goroutine that wants the lock. It returns false if
 // another goroutine has asked the store meanwhile.
-func (h *hold) reserveNext(p *reservation) bool {
-	h.c.mu.Lock()
-	defer h.c.mu.Unlock()
-	q := h.c.queueForLocked(h.home.terms)
-	if _, refused := q.stepLocked(waitq.Event[*waiter]{Kind: waitq.Reserve, Rank: p.rank, Own: q.h == h}, 0); refused {
+func (q *queue) reserveNext(h *hold, p *reservation) bool {
+	q.c.mu.Lock()
+	defer q.c.mu.Unlock()
+	next := q.c.queueForLocked(q.terms) // q may have been forgotten meanwhile
+	if _, refused := next.stepLocked(waitq.Event[*waiter]{Kind: waitq.Reserve, Rank: p.rank, Own: next.h == h}, 0); refused {
 		return false
 	}
-	q.keepReservationLocked(p)
+	next.keepReservationLocked(p)
 	return true
 }

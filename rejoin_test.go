@@ -12,7 +12,7 @@ import (
 	"github.com/leasehold-dev/leasehold/store"
 )
 
-// returner is a line whose places can be taken with a release. It knows of each whether
+// returner is a queue whose places can be taken with a release. It knows of each whether
 // it is waited for, or given up.
 type returner struct {
 	*line

@@ -11,19 +11,25 @@ import (
 )
 
 // renewals carries out what the renewer finds due.
-type renewals struct{ c *Client }
+type renewals struct{ c *holds }
+
+// init has the holds renewed from now on.
+func (c *holds) init() {
+	c.clockFailedLocked = c.loseAllLocked
+	c.renewer.Init(renewals{c})
+}
 
 func (r renewals) Lock()                 { r.c.mu.Lock() }
 func (r renewals) Unlock()               { r.c.mu.Unlock() }
 func (r renewals) LockAt() clock.Instant { return r.c.lock() }
-func (r renewals) Contain(f func())      { r.c.contain(f, nil) }
+func (r renewals) Contain(f func())      { r.c.guard.Run(f, nil) }
 func (r renewals) Renew(batch []*hold)   { r.c.renew(context.Background(), batch) }
 
 func (r renewals) Step(h *hold, e leasefsm.Event, now clock.Instant) { h.stepLocked(e, 0, now) }
 
 // renew asks the store to renew batch, and waits for the answers for no longer
 // than until the next renewal of any of them would be due.
-func (c *Client) renew(ctx context.Context, batch []*hold) []error {
+func (c *holds) renew(ctx context.Context, batch []*hold) []error {
 	reqs := make([]store.Lease, len(batch))
 	bound := batch[0].req.TTL
 	for i, h := range batch {
@@ -62,7 +68,7 @@ func (c *Client) renew(ctx context.Context, batch []*hold) []error {
 }
 
 // renewalFailed has the leases of batch renewed again before long.
-func (c *Client) renewalFailed(batch []*hold) {
+func (c *holds) renewalFailed(batch []*hold) {
 	now := c.lock()
 	defer c.mu.Unlock()
 	for _, h := range batch {
@@ -73,14 +79,10 @@ func (c *Client) renewalFailed(batch []*hold) {
 
 var errRenewal = errors.New("the renewal panicked")
 
-// renewNow is Extend.
-func (c *Client) renewNow(ctx context.Context, l *Lease) error {
+// renewNow renews h now, and waits for the store's answer.
+func (c *holds) renewNow(ctx context.Context, h *hold) error {
 	now := c.lock()
-	l.h.stepLocked(leasefsm.RenewalSent, 0, now)
+	h.stepLocked(leasefsm.RenewalSent, 0, now)
 	c.mu.Unlock()
-	err := c.renew(ctx, []*hold{l.h})[0]
-	if over := l.Err(); over != nil {
-		return over
-	}
-	return err
+	return c.renew(ctx, []*hold{h})[0]
 }

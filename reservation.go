@@ -29,15 +29,15 @@ type reservations struct {
 	running bool
 }
 
-func (rs *reservations) init(c *Client) {
-	rs.timer = time.AfterFunc(reservedFor, func() { c.contain(c.lapse, nil) })
+func (rs *reservations) init(c *queues) {
+	rs.timer = time.AfterFunc(reservedFor, func() { c.guard.Run(c.lapse, nil) })
 	rs.timer.Stop()
 }
 
 // keepReservationLocked keeps p for the next waiter of the queue.
 func (q *queue) keepReservationLocked(p *reservation) {
 	q.reserved = p
-	rs := &q.c.queues.reservations
+	rs := &q.c.reservations
 	rs.of = append(rs.of, q)
 	if !rs.running {
 		rs.running = true
@@ -47,17 +47,17 @@ func (q *queue) keepReservationLocked(p *reservation) {
 
 // dropReservationLocked returns the place that was reserved.
 func (q *queue) dropReservationLocked() *reservation {
-	p, rs := q.reserved, &q.c.queues.reservations
+	p, rs := q.reserved, &q.c.reservations
 	q.reserved = nil
 	rs.of = slices.DeleteFunc(rs.of, func(o *queue) bool { return o == q })
 	return p
 }
 
 // lapse gives up the places that no goroutine has claimed in time. A timer calls it.
-func (c *Client) lapse() {
+func (c *queues) lapse() {
 	c.mu.Lock()
 	var old []*reservation
-	rs := &c.queues.reservations
+	rs := &c.reservations
 	for _, q := range slices.Clone(rs.of) {
 		a, _ := q.stepLocked(waitq.Event[*waiter]{Kind: waitq.Lapse}, 0)
 		if q.m.Reserved() {
@@ -77,10 +77,10 @@ func (c *Client) lapse() {
 }
 
 // giveUp gives up a place that nobody wants.
-func (c *Client) giveUp(p *reservation) {
+func (c *queues) giveUp(p *reservation) {
 	ctx, cancel := context.WithTimeout(context.Background(), p.req.TTL)
 	defer cancel()
 	if err := c.store.Release(ctx, store.ReleaseRequest{Lease: p.req.Lease}); err != nil && !errors.Is(err, store.ErrNotHeld) {
-		c.log.Debug("a place in line that nobody wants ends by its TTL", "lock", p.req.Name, "err", err)
+		c.log.Debug("a place in the queue that nobody wants ends by its TTL", "lock", p.req.Name, "err", err)
 	}
 }

@@ -12,7 +12,7 @@ import (
 // although a lease reserves more, to be passed on with.
 func TestShownTokenIsThatOfTheLease(t *testing.T) {
 	server := redistest.Start(t)
-	s, err := redisstore.Open(t.Context(), []string{"redis://" + server.Addr()}, nil)
+	s, err := redisstore.Open(t.Context(), "redis://"+server.Addr(), nil)
 	if err != nil {
 		t.Fatal(err)
 	}

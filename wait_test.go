@@ -294,6 +294,7 @@ func TestBadInputIsRefusedBeforeAnythingIsSent(t *testing.T) {
 			"renewal too seldom":  b.c.Mutex("a").With(leasehold.LockOptions{TTL: s, RenewEvery: s}),
 			"max hold too short":  b.c.Mutex("a").With(leasehold.LockOptions{MaxHold: time.Millisecond}),
 			"min over max hold":   b.c.Mutex("a").With(leasehold.LockOptions{MinHold: 2 * s, MaxHold: s, TTL: s}),
+			"min hold, told":      b.c.Mutex("a").With(leasehold.LockOptions{MinHold: 9 * s, NoRenew: true, TTL: 10 * s, Notice: 2 * s}),
 			"min hold, not kept":  b.c.Mutex("a").With(leasehold.LockOptions{MinHold: 2 * s, NoRenew: true, TTL: s}),
 			"negative RenewEvery": b.c.Mutex("a").With(leasehold.LockOptions{RenewEvery: -s}),
 		} {

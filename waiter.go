@@ -12,12 +12,18 @@ import (
 type waiter struct {
 	waitq.Waiter[*waiter]
 	q        *queue
-	l        *Lock
+	r        *recipe
 	ctx      context.Context
 	bound    bool
 	done     bool        // answered, and no longer in the queue
 	answer   chan answer // holds one
-	withdrew *departure  // from where it left the queue without an answer; nil: it did not
+	withdrew *withdrawal // how it left the queue without an answer; nil: it did not
+}
+
+// withdrawal is how a waiter left its queue without an answer.
+type withdrawal struct {
+	departure
+	placeGone chan struct{} // closed when nothing is left of the place that it left; or nil
 }
 
 // answer ends a wait, unless it is the zero one, which says that there is a new
@@ -29,9 +35,9 @@ type answer struct {
 }
 
 // newWaiter returns a waiter that is in no queue yet.
-func (q *queue) newWaiter(l *Lock, ctx context.Context, bound bool) *waiter {
-	w := &waiter{q: q, l: l, ctx: ctx, bound: bound, answer: make(chan answer, 1)}
-	w.Of, w.Listens = w, l.listens()
+func (q *queue) newWaiter(r *recipe, ctx context.Context, bound bool) *waiter {
+	w := &waiter{q: q, r: r, ctx: ctx, bound: bound, answer: make(chan answer, 1)}
+	w.Of, w.Listens = w, r.listens()
 	return w
 }
 
@@ -87,7 +93,7 @@ func (w *waiter) wait(began clock.Instant) (*Lease, EventKind, error) {
 			continue
 		}
 		var why error
-		if w.l.listens() {
+		if w.r.listens() {
 			why = w.reasonLocked(now)
 		}
 		left, trouble := w.patienceLocked(now)
@@ -115,7 +121,7 @@ func (w *waiter) wait(began clock.Instant) (*Lease, EventKind, error) {
 func (w *waiter) tellWaiting(began clock.Instant, why error, told *cause) {
 	stop := context.AfterFunc(w.ctx, w.stepAside)
 	defer stop()
-	w.l.seeWaiting(w.ctx, began, why, told)
+	w.r.seeWaiting(w.ctx, began, why, told)
 }
 
 // patienceLocked returns how long w goes on waiting for a store that gives it no
@@ -179,7 +185,7 @@ func (w *waiter) leave() (*Lease, EventKind, error) {
 	if w.ctx.Err() == nil {
 		return nil, 0, w.withdrew.why
 	}
-	return nil, 0, gaveUp(w.ctx, q.refreshHolder(w.ctx, *w.withdrew))
+	return nil, 0, gaveUp(w.ctx, q.refresh.holder(w.ctx, &q.c.core, q.name, q.life.TTL, w.withdrew.departure))
 }
 
 // withdrawLocked takes w out of the queue, unless it is out of it already.
@@ -187,14 +193,23 @@ func (w *waiter) withdrawLocked(now clock.Instant) {
 	if w.withdrew != nil {
 		return
 	}
-	s := w.departureLocked(now)
-	w.withdrew = &s
+	w.withdrew = &withdrawal{departure: w.departureLocked(now)}
 	a, _ := w.q.stepLocked(waitq.Event[*waiter]{Kind: waitq.Leave, Waiter: &w.Waiter}, now)
 	if a.Kind == waitq.GiveUp {
 		p := w.q.place
 		p.cancel()
-		s.placeGone = p.gone
+		w.withdrew.placeGone = p.gone
 	}
+}
+
+// departureLocked returns the departure of w, which has not left yet.
+func (w *waiter) departureLocked(now clock.Instant) departure {
+	q := w.q
+	s := departure{why: w.reasonLocked(now), at: q.reasonAt, rank: q.m.Rank(), ahead: q.m.Ahead(&w.Waiter)}
+	if q.h != nil { // the holder is in this process
+		s.at = now
+	}
+	return s
 }
 
 // awaitPlace waits until nothing is left of the place in the store's queue, if w was
@@ -224,7 +239,7 @@ func (w *waiter) abandon() {
 // stepAside withdraws w when its context ends while a function of the user's keeps
 // its goroutine from leaving.
 func (w *waiter) stepAside() {
-	w.q.c.contain(func() {
+	w.q.c.guard.Run(func() {
 		now := w.q.c.lock()
 		defer w.q.c.mu.Unlock()
 		if !w.done {

@@ -177,12 +177,12 @@ func (b *bench) first(ctx context.Context, kinds []locks.Kind) error {
 				f := report.FirstInLine{Kind: k.Name, Round: round, Fate: fate, TTL: ttl, Took: took}
 				if err != nil {
 					if b.short || ctx.Err() != nil {
-						return errors.Join(fmt.Errorf("the first in line is %s, %s: %w", fate, k.Name, err), ctx.Err())
+						return errors.Join(fmt.Errorf("the first in the queue is %s, %s: %w", fate, k.Name, err), ctx.Err())
 					}
 					f.Failed = err.Error()
 				}
 				b.run.Firsts = append(b.run.Firsts, f)
-				say("the first in line is %s, round %d of %d: %s, the next one has the lock after %v %s", fate, round+1, rounds, k.Name, took, f.Failed)
+				say("the first in the queue is %s, round %d of %d: %s, the next one has the lock after %v %s", fate, round+1, rounds, k.Name, took, f.Failed)
 			}
 		}
 	}

@@ -2,8 +2,6 @@ module github.com/leasehold-dev/leasehold/bench
 
 go 1.26.0
 
-replace github.com/leasehold-dev/leasehold => ../
-
 // What redsync asks for is not to be had from every module proxy. It is a thin
 // layer over rueidis, which is measured in the version redsync asks for.
 replace github.com/redis/rueidis/rueidiscompat v1.0.79 => github.com/redis/rueidis/rueidiscompat v1.0.78
@@ -13,7 +11,7 @@ require (
 	github.com/go-redsync/redsync/v4 v4.18.1
 	github.com/go-zookeeper/zk v1.0.4
 	github.com/jackc/pgx/v5 v5.12.0
-	github.com/leasehold-dev/leasehold v0.0.0-00010101000000-000000000000
+	github.com/leasehold-dev/leasehold v0.0.0
 	github.com/redis/go-redis/v9 v9.23.0
 	github.com/redis/rueidis v1.0.79
 	github.com/redis/rueidis/rueidiscompat v1.0.79

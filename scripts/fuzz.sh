@@ -1,12 +1,12 @@
 #!/bin/sh
-# Runs every fuzz target of the module in turn, for the given time each, because
+# Runs every fuzz target of all modules in turn, for the given time each, because
 # the Go command runs one at a time.
 # usage: fuzz.sh TIME, such as 10s
 set -eu
 
 list=$(go list -f '{{$p := .}}{{range .TestGoFiles}}{{$p.ImportPath}} {{$p.Dir}}/{{.}}
 {{end}}{{range .XTestGoFiles}}{{$p.ImportPath}} {{$p.Dir}}/{{.}}
-{{end}}' ./... | while read -r package file; do
+{{end}}' work | while read -r package file; do
 	sed -n "s|^func \(Fuzz[A-Za-z0-9_]*\)(.*|$package \1|p" "$file"
 done)
 

@@ -15,6 +15,6 @@ The tests run with Go's race detector, which needs cgo and a C compiler
   Alpine           sudo apk add gcc musl-dev
   macOS            xcode-select --install
 
-Without it: go test ./...
+Without it: go test work
 END
 exit 1

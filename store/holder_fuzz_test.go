@@ -35,7 +35,7 @@ func FuzzDecodeHolder(f *testing.F) {
 	})
 }
 
-// What a holder says of itself comes back as it was, as far as it is text.
+// The description of a holder is decoded as it was encoded, as far as it is text.
 func FuzzEncodeHolder(f *testing.F) {
 	f.Add("host", 1, "purpose", int64(1790000000))
 	f.Add("", 0, "", int64(0))

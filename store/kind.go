@@ -62,8 +62,10 @@ func (l Lease) SharesToken() bool {
 	return l.Kind.Shared && max(l.Weight, 1) < l.Kind.Normal().Limit
 }
 
-// checkKind refuses a kind that makes no sense, or that the store cannot keep.
-func (l Lease) checkKind(c Caps) error {
+// CheckKind returns nil if a store of those capabilities keeps locks of l's kind and
+// l's weight fits. Otherwise the error matches ErrInvalid, or ErrUnsupported and
+// names the store and the kind. It reads no other field but the name.
+func (l Lease) CheckKind(c Caps) error {
 	switch k := l.Kind.Normal(); {
 	case k.Limit < 0:
 		return fmt.Errorf("%w: a lock with a limit of %d: the minimum is 1", ErrInvalid, k.Limit)

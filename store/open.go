@@ -31,12 +31,13 @@ type OpenOptions struct {
 //	import _ "github.com/leasehold-dev/leasehold/store/redisstore"
 //
 // A list of servers is part of the URL. If servers need a URL each, because their
-// passwords differ, url holds all of them, separated by line breaks.
+// passwords differ, url holds all of them, separated by white space.
 //
-// Open blocks as the package's own function does, and returns its errors. The error matches ErrUnsupported if no imported package knows the
-// scheme; it then names the schemes that are known, and the import to add. A nil
-// o means the defaults. The caller closes the store. Open may be called from
-// several goroutines.
+// Open blocks as the package's own function does, and returns its errors. If the
+// URL is wrong, the error matches ErrInvalid. If no imported package knows the
+// scheme, it matches ErrUnsupported and names the schemes that are known, and the
+// import to add. A nil o means the defaults. The caller closes the store. Open may
+// be called from several goroutines.
 func Open(ctx context.Context, url string, o *OpenOptions) (Store, error) {
 	if o == nil {
 		o = &OpenOptions{}

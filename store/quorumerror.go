@@ -107,7 +107,7 @@ func (e *QuorumError) Error() string {
 		}
 	}
 	if _, ok := e.OpensIn(); ok {
-		b.WriteString("; if it is certain that nobody holds a lock, redisstore.Bootstrap (or the command leasehold bootstrap) ends the quarantine at once")
+		b.WriteString("; if it is certain that nobody holds a lock, redisadmin.Bootstrap (or the command leasehold bootstrap) ends the quarantine at once")
 	}
 	return b.String()
 }

@@ -18,7 +18,7 @@ const (
 	MaxMeta  = 4096             // bytes of Lease.Meta
 	MinTTL   = time.Millisecond // shortest Lease.TTL; see also Caps.MinTTL
 	MaxSpare = 1 << 16          // tokens of AcquireRequest.Spare
-	MaxLine  = 100              // waiters in State.Line
+	MaxQueue = 100              // waiters in State.Queue
 )
 
 // ownerBytes is the number of random bytes in an owner.
@@ -138,7 +138,7 @@ func (l Lease) Check(c Caps) error {
 	if len(l.Meta) > MaxMeta {
 		return fmt.Errorf("%w: the description of the holder has %d bytes, the maximum is %d: shorten the purpose", ErrInvalid, len(l.Meta), MaxMeta)
 	}
-	if err := l.checkKind(c); err != nil {
+	if err := l.CheckKind(c); err != nil {
 		return err
 	}
 	return c.CheckTTL(l.TTL)

@@ -115,7 +115,7 @@ type State struct {
 	// Name is the name of the lock.
 	Name string
 	// Held reports whether the lock is held now. If it is not, Kind, Holder, Token,
-	// ExpiresIn and Holders are zero.
+	// ExpiresIn, HeldFor and Holders are zero.
 	Held bool
 	// Kind is the kind of lock that is in use. It is zero for a mutex.
 	Kind Kind
@@ -130,22 +130,27 @@ type State struct {
 	// it is left returns its TTL. ExpiresIn is negative if the lease never ends by
 	// itself, as for another client's key without a TTL.
 	ExpiresIn time.Duration
+	// HeldFor is how long ago the grant was made, by the store's clock. It is zero if
+	// the store cannot tell. Holder.Since is earlier if the holder had to wait.
+	HeldFor time.Duration
 	// Holders are all holders, in order of their grants, if Kind is not a mutex.
-	// Holder, Token and ExpiresIn are those of the first. Otherwise it is nil.
+	// Holder, Token, ExpiresIn and HeldFor are those of the first. Otherwise it is
+	// nil.
 	Holders []Holding
-	// Line is the queue of waiters in order, at most the first MaxLine of them.
+	// Queue has the waiters in order, at most the first MaxQueue of them.
 	// Only Inspect sets it, and only in a store that keeps a queue.
-	Line []Place
+	Queue []Place
 	// Nodes has one outcome for each node of a quorum store; nil in other stores.
 	Nodes []NodeOutcome
 }
 
 // Holding is one lease of a lock that several owners can hold together.
 type Holding struct {
-	// Holder, Token and ExpiresIn are as in State.
+	// Holder, Token, ExpiresIn and HeldFor are as in State.
 	Holder    Holder
 	Token     fence.Token
 	ExpiresIn time.Duration
+	HeldFor   time.Duration
 	// Weight is how much of Kind.Limit the holder has. Slot is as in Grant.
 	Weight, Slot int64
 }

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-func TestOwnersInLine(t *testing.T) {
+func TestOwnersInOrder(t *testing.T) {
 	early, late := NewOwnerAt(time.UnixMicro(1790000000000001)), NewOwnerAt(time.UnixMicro(1790000000000002))
 	for _, o := range []string{early, late} {
 		if err := CheckOwner(o); err != nil {

@@ -76,7 +76,7 @@ func share(b *testing.B, o lh.LockOptions, hold, during time.Duration) (theirs, 
 	c := redis.NewClient(&redis.Options{Addr: server.Addr()})
 	defer c.Close()
 	mutex := redsync.New(goredis.NewPool(c)).NewMutex("x")
-	time.Sleep(100 * time.Millisecond) // the line has formed
+	time.Sleep(100 * time.Millisecond) // the queue has formed
 	for ctx.Err() == nil {
 		if mutex.LockContext(ctx) != nil {
 			continue

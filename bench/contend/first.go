@@ -9,7 +9,7 @@ import (
 	"github.com/leasehold-dev/leasehold/bench/locks"
 )
 
-// What happens to the first waiter before the lock is released.
+// The fates of the first waiter before the lock is released.
 const (
 	Alive  = "alive"
 	Killed = "killed"         // kill -9

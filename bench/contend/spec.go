@@ -9,7 +9,7 @@ const Arg = "contend"
 const (
 	Loop  = "loop"  // take the lock and give it back, over and over
 	Keep  = "keep"  // take the lock, say so, and give it back when told to
-	Stand = "stand" // Leasehold only: say when it stands in line, and hold once
+	Stand = "stand" // Leasehold only: say when it waits in the queue, and hold once
 )
 
 // Spec is the task of a worker.
@@ -20,7 +20,7 @@ type Spec struct {
 	Lock       string // its name
 	Goroutines int
 	Hold       time.Duration // how long a turn takes
-	TTL        time.Duration // of who stands in line
+	TTL        time.Duration // of the waiters
 }
 
 // The messages between a worker and its parent, one line each. A worker ends when its
@@ -28,7 +28,7 @@ type Spec struct {
 const (
 	ready   = "ready"   // the client is open
 	held    = "held"    // the lock is
-	waiting = "waiting" // in line
+	waiting = "waiting" // in the queue
 	release = "release"
 )
 

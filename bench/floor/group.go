@@ -20,7 +20,7 @@ type group struct {
 
 	mu       sync.Mutex
 	batch    []byte // what is to be sent next
-	calls    []call // who waits for the answers
+	calls    []call // whose callers wait for the answers
 	spare    []byte
 	spares   []call
 	flushing bool          // somebody is sending

@@ -32,7 +32,7 @@ func leasehold(n int) Kind {
 
 // Leasehold opens a store over the servers, and a client of it.
 func Leasehold(ctx context.Context, addrs []string) (*redisstore.Store, *lh.Client, error) {
-	st, err := redisstore.Open(ctx, []string{"redis://" + strings.Join(addrs, ",")}, nil)
+	st, err := redisstore.Open(ctx, "redis://"+strings.Join(addrs, ","), nil)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -25,7 +25,7 @@ const (
 
 // Document writes the figures of the run into the document at path. All other
 // text stays, and so do figures that the run has not measured. Our own aims are
-// not written: they are for those who work on Leasehold, and Print shows them.
+// not written: they are for developers of Leasehold, and Print shows them.
 func Document(path string, r *Run) error {
 	text, err := os.ReadFile(path)
 	if err != nil {

@@ -25,7 +25,7 @@ const (
 	Inside    = "inside"    // one lock that all goroutines of a process want
 	Waiting   = "waiting"   // for a lock that somebody else keeps
 	Far       = "far"       // contended, and the servers are far away
-	First     = "first"     // in line, and gone
+	First     = "first"     // in the queue, and gone
 )
 
 // Run is everything that was measured at one time.
@@ -70,8 +70,8 @@ type Contest struct {
 	contend.Figures
 }
 
-// FirstInLine is how long it took until somebody had a lock that was given back
-// after something became of who was first in line for it.
+// FirstInLine is how long it took until a lock was granted again after its release, if
+// something had happened to the first waiter.
 type FirstInLine struct {
 	Kind  string
 	Round int

@@ -64,7 +64,7 @@ func (r Redis) EmptyAs(ctx context.Context, addrs []string) error {
 			}
 		}
 	}
-	if _, err := redisadmin.Bootstrap(ctx, []string{"redis://" + strings.Join(addrs, ",")}, nil, true); err != nil {
+	if _, err := redisadmin.Bootstrap(ctx, "redis://"+strings.Join(addrs, ","), nil, true); err != nil {
 		return fmt.Errorf("declaring the servers new: %w", err)
 	}
 	return nil

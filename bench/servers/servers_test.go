@@ -46,7 +46,7 @@ func TestRedis(t *testing.T) {
 		t.Errorf("%s keys are left, %v", left, err)
 	}
 	// New servers grant at once.
-	st, err := redisstore.Open(t.Context(), []string{"redis://" + strings.Join(r.Addrs(), ",")}, nil)
+	st, err := redisstore.Open(t.Context(), "redis://"+strings.Join(r.Addrs(), ","), nil)
 	if err != nil {
 		t.Fatal(err)
 	}

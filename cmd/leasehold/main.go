@@ -5,7 +5,7 @@ package main
 import (
 	"os"
 
-	"github.com/leasehold-dev/leasehold/internal/cli"
+	"github.com/leasehold-dev/leasehold/cmd/leasehold/internal/cli"
 )
 
 func main() { os.Exit(cli.Main(os.Args[1:], os.Stdin, os.Stdout, os.Stderr)) }

@@ -48,7 +48,7 @@ func mariadbAt(level string) flavour {
 	}}
 }
 
-// sqliteWith is an SQLite file. With its classic journal, whoever is reading can
+// sqliteWith is an SQLite file. With its classic journal, a reader can
 // keep a writer from committing, so there the driver has to wait a little; with
 // wal, waiting is up to the guard.
 func sqliteWith(journal string) flavour {
@@ -132,7 +132,7 @@ func (d *database) waiters(t *testing.T, table string, n int) {
 	t.Helper()
 	question := map[sqlguard.Dialect]string{
 		sqlguard.PostgreSQL: `SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query LIKE $1`,
-		// Not innodb_trx, which shows nothing new to those who look often.
+		// Not innodb_trx, which shows nothing new if it is read often.
 		sqlguard.MySQL: `SELECT count(*) FROM information_schema.processlist WHERE command <> 'Sleep' AND info LIKE ? AND id <> connection_id()`,
 	}[d.dialect]
 	if question == "" {

@@ -4,8 +4,6 @@ module github.com/leasehold-dev/leasehold/guard/guardtest
 
 go 1.26.0
 
-replace github.com/leasehold-dev/leasehold => ../..
-
 require (
 	github.com/go-sql-driver/mysql v1.10.1
 	github.com/jackc/pgx/v5 v5.12.0

@@ -44,7 +44,7 @@ const lockTTL = 300 * time.Millisecond
 func acquire(ctx context.Context, url, name string) (*leasehold.Lease, func(), error) {
 	// Waiting longer for an answer than a lease lasts is for busy machines: what
 	// came too late is given back.
-	st, err := redisstore.Open(ctx, []string{url}, &redisstore.Options{NodeTimeout: 10 * time.Second})
+	st, err := redisstore.Open(ctx, url, &redisstore.Options{NodeTimeout: 10 * time.Second})
 	if err != nil {
 		return nil, nil, err
 	}

@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"slices"
 	"sync"
 	"testing"
@@ -319,4 +320,24 @@ func TestSQLMemory(t *testing.T) {
 		}
 		refused(t, m.Admit(t.Context(), "r", 3), "r", 3, 4)
 	})
+}
+
+// A commit of unknown outcome gives ErrAmbiguous.
+func TestCommitOfUnknownOutcomeIsSaidToBe(t *testing.T) {
+	db, err := sql.Open("sqlite", "file:"+filepath.Join(t.TempDir(), "data.db"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	guard, err := sqlguard.New(sqlguard.SQLite, nil)
+	if err == nil {
+		err = guard.CreateTable(t.Context(), db)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = guard.Tx(t.Context(), db, "r", 1, func(tx *sql.Tx) error { return tx.Commit() }) // which it must not
+	if !errors.Is(err, sqlguard.ErrAmbiguous) {
+		t.Errorf("got %v", err)
+	}
 }

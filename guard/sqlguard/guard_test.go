@@ -4,20 +4,15 @@ import (
 	"context"
 	"database/sql"
 	"errors"
-	"fmt"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
-
-	_ "modernc.org/sqlite"
 
 	"github.com/leasehold-dev/leasehold/fence"
 	"github.com/leasehold-dev/leasehold/guard/sqlguard"
 )
 
-// What needs no server. The rest, on PostgreSQL, MariaDB and SQLite, is in the
-// module guard/guardtest, which has the drivers.
+// These tests need no database. Those on PostgreSQL, MariaDB and SQLite are in the module
+// guard/guardtest, which has the drivers.
 
 // unused fails the test when anything is sent.
 type unused struct{ t *testing.T }
@@ -88,120 +83,4 @@ func TestBadCallsAreRefusedBeforeAnythingIsSent(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-}
-
-// A commit of unknown outcome gives ErrAmbiguous.
-func TestCommitOfUnknownOutcomeIsSaidToBe(t *testing.T) {
-	db, err := sql.Open("sqlite", "file:"+filepath.Join(t.TempDir(), "data.db"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer db.Close()
-	guard, err := sqlguard.New(sqlguard.SQLite, nil)
-	if err == nil {
-		err = guard.CreateTable(t.Context(), db)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	err = guard.Tx(t.Context(), db, "r", 1, func(tx *sql.Tx) error { return tx.Commit() }) // which it must not
-	if !errors.Is(err, sqlguard.ErrAmbiguous) {
-		t.Errorf("got %v", err)
-	}
-}
-
-func Example() {
-	dir, err := os.MkdirTemp("", "example")
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return
-	}
-	defer os.RemoveAll(dir)
-	// Any driver of PostgreSQL, MySQL or SQLite.
-	db, err := sql.Open("sqlite", "file:"+filepath.Join(dir, "app.db")+"?_pragma=busy_timeout(5000)")
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return
-	}
-	defer db.Close()
-	ctx := context.Background()
-	if _, err := db.ExecContext(ctx, `CREATE TABLE invoices (id INTEGER PRIMARY KEY, state TEXT); INSERT INTO invoices VALUES (42, 'open')`); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return
-	}
-
-	guard, err := sqlguard.New(sqlguard.SQLite, nil)
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return
-	}
-	if err := guard.CreateTable(ctx, db); err != nil { // or run guard.Schema() yourself
-		fmt.Fprintln(os.Stderr, err)
-		return
-	}
-	set := func(token fence.Token, state string) error { // token: from lease.Token()
-		return guard.Tx(ctx, db, "invoices/42", token, func(tx *sql.Tx) error {
-			_, err := tx.ExecContext(ctx, `UPDATE invoices SET state = ? WHERE id = 42`, state)
-			return err
-		})
-	}
-	fmt.Println(set(34, "paid"))
-	err = set(33, "cancelled") // by a holder that was paused
-	fmt.Println(errors.Is(err, fence.ErrStale))
-	fmt.Println(err)
-	// Output:
-	// <nil>
-	// true
-	// "invoices/42" refuses fencing token 33: it has seen 34, so the lease is over and a later holder has written
-}
-
-func ExampleDialect_UpdateRow() {
-	db, err := sql.Open("sqlite", ":memory:")
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return
-	}
-	defer db.Close()
-	db.SetMaxOpenConns(1) // each would have a memory of its own
-	ctx := context.Background()
-	if _, err := db.ExecContext(ctx, `CREATE TABLE invoices (id INTEGER PRIMARY KEY, state TEXT, token INTEGER); INSERT INTO invoices VALUES (42, 'open', NULL)`); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return
-	}
-
-	row := sqlguard.Row{Table: "invoices", Key: map[string]any{"id": 42}, Column: "token"}
-	fmt.Println(sqlguard.SQLite.UpdateRow(ctx, db, row, 34, "state = ?", "paid"))
-	fmt.Println(sqlguard.SQLite.UpdateRow(ctx, db, row, 33, "state = ?", "cancelled"))
-	// Output:
-	// <nil>
-	// "invoices[id=42]" refuses fencing token 33: it has seen 34, so the lease is over and a later holder has written
-}
-
-// With a lock that has no tokens: the owner stands in the row.
-func ExampleDialect_UpdateOwned() {
-	db, err := sql.Open("sqlite", ":memory:")
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return
-	}
-	defer db.Close()
-	db.SetMaxOpenConns(1)
-	ctx := context.Background()
-	if _, err := db.ExecContext(ctx, `CREATE TABLE invoices (id INTEGER PRIMARY KEY, state TEXT, owner TEXT); INSERT INTO invoices VALUES (42, 'open', NULL)`); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return
-	}
-
-	row := sqlguard.Row{Table: "invoices", Key: map[string]any{"id": 42}, Column: "owner"}
-	for _, owner := range []string{"first", "second"} { // from lease.Owner(), when the lease begins
-		if err := sqlguard.SQLite.ClaimRow(ctx, db, row, owner); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			return
-		}
-	}
-	fmt.Println(sqlguard.SQLite.UpdateOwned(ctx, db, row, "second", "state = ?", "paid"))
-	fmt.Println(sqlguard.SQLite.UpdateOwned(ctx, db, row, "first", "state = ?", "cancelled"))
-	// Output:
-	// <nil>
-	// invoices[id=42] belongs to "second" now, so "first" may not change it
 }

@@ -20,25 +20,29 @@ func mustGetwd(t *testing.T) string {
 
 // sound is a small module that breaks no rule.
 var sound = map[string]string{
-	"go.mod":                          "module example.org/m\n\ngo 1.26\n",
-	"client.go":                       `package m; import ("context"; _ "example.org/m/store"; _ "example.org/m/internal/leasefsm")`,
-	"client_test.go":                  `package m_test; import (_ "example.org/m/store/redisstore"; _ "example.org/m/internal/testenv/redistest"; _ "go.uber.org/goleak")`,
-	"store/store.go":                  `package store; import _ "example.org/m/fence"`,
-	"store/redisstore/redis.go":       `package redis; import (_ "example.org/m/store"; _ "example.org/m/internal/quorum")`,
-	"store/memstore/memory.go":        `package memory; import _ "example.org/m/store"`,
-	"store/filestore/sql.go":          `package sql; import (_ "example.org/m/store"; _ "modernc.org/sqlite/lib")`,
-	"internal/leasefsm/fsm.go":        `package leasefsm; import ("time"; "example.org/m/internal/clock"); func f(n clock.Instant) time.Duration { return time.Second }`,
-	"internal/leasefsm/f_test.go":     `package leasefsm; import "time"; var now = time.Now`,
-	"internal/quorum/quorum.go":       `package quorum`,
-	"internal/runner/runner.go":       `package runner; import _ "golang.org/x/sys/unix"`,
-	"internal/clock/clock.go":         `package clock; type Instant int; func System() {}`,
-	"internal/testenv/redistest/r.go": `package redistest; import _ "os"`,
-	"internal/proof/sim/sim.go":       `package sim; import (_ "example.org/m"; _ "example.org/m/internal/testenv/redistest"; _ "example.org/m/internal/quorum")`,
-	"guard/sqlguard/guard.go":         `package sqlguard; import _ "example.org/m/fence"`,
-	"fence/fence.go":                  `package fence`,
-	"fence/testdata/x.go":             `package nonsense; import _ "example.org/m"`,
-	"bench/go.mod":                    "module example.org/m/bench\n",
-	"bench/util/util.go":              `package util; import _ "example.com/anything"`,
+	"go.mod":                                  "module example.org/m\n\ngo 1.26\n\nrequire go.uber.org/goleak v1.3.0\n",
+	"go.work":                                 "go 1.26\n\nuse (\n\t.\n\t./cmd/leasehold // the command\n\t./store/filestore\n)\n",
+	"store/filestore/go.mod":                  "module example.org/m/store/filestore\n\nrequire (\n\texample.org/m v0.0.0\n\tmodernc.org/sqlite v1.2.3\n)\n",
+	"cmd/leasehold/go.mod":                    "module example.org/m/cmd/leasehold\n\nrequire (\n\texample.org/m v0.0.0\n\texample.org/m/store/filestore v0.0.0\n\tgolang.org/x/sys v0.1.2\n)\n",
+	"client.go":                               `package m; import ("context"; _ "example.org/m/store"; _ "example.org/m/internal/leasefsm")`,
+	"client_test.go":                          `package m_test; import (_ "example.org/m/store/redisstore"; _ "example.org/m/internal/testenv/redistest"; _ "go.uber.org/goleak")`,
+	"store/store.go":                          `package store; import _ "example.org/m/fence"`,
+	"store/redisstore/redis.go":               `package redis; import (_ "example.org/m/store"; _ "example.org/m/internal/quorum")`,
+	"store/memstore/memory.go":                `package memory; import _ "example.org/m/store"`,
+	"store/filestore/sql.go":                  `package sql; import (_ "example.org/m/store"; _ "modernc.org/sqlite/lib")`,
+	"internal/leasefsm/fsm.go":                `package leasefsm; import ("time"; "example.org/m/internal/clock"); func f(n clock.Instant) time.Duration { return time.Second }`,
+	"internal/leasefsm/f_test.go":             `package leasefsm; import "time"; var now = time.Now`,
+	"internal/quorum/quorum.go":               `package quorum`,
+	"cmd/leasehold/internal/runner/runner.go": `package runner; import (_ "golang.org/x/sys/unix"; _ "example.org/m/internal/clock")`,
+	"cmd/leasehold/internal/doctor/doctor.go": `package doctor; import _ "example.org/m/store/filestore"`,
+	"internal/clock/clock.go":                 `package clock; type Instant int; func System() {}`,
+	"internal/testenv/redistest/r.go":         `package redistest; import _ "os"`,
+	"internal/proof/sim/sim.go":               `package sim; import (_ "example.org/m"; _ "example.org/m/internal/testenv/redistest"; _ "example.org/m/internal/quorum")`,
+	"guard/sqlguard/guard.go":                 `package sqlguard; import _ "example.org/m/fence"`,
+	"fence/fence.go":                          `package fence`,
+	"fence/testdata/x.go":                     `package nonsense; import _ "example.org/m"`,
+	"bench/go.mod":                            "module example.org/m/bench\n",
+	"bench/util/util.go":                      `package util; import _ "example.com/anything"`,
 }
 
 // checkWith checks the sound module with some files changed or added.
@@ -82,12 +86,14 @@ func TestEveryRuleCanFail(t *testing.T) {
 		{"guard knows the client", "guard/sqlguard/x.go", `package sqlguard; import _ "example.org/m"`, "point down only"},
 		{"guard knows a clock", "guard/sqlguard/x.go", `package sqlguard; import _ "example.org/m/internal/clock"`, "may know fence only"},
 		{"client knows a store", "x.go", `package m; import _ "example.org/m/store/memstore"`, "may know store, "},
-		{"runner knows the seam", "internal/runner/x.go", `package runner; import _ "example.org/m/store"`, "may know internal/clock, internal/runner/warden only"},
+		{"runner knows the seam", "cmd/leasehold/internal/runner/x.go", `package runner; import _ "example.org/m/store"`, "may know internal/clock, cmd/leasehold/internal/runner/warden only"},
 		{"quorum used by another store", "store/memstore/x.go", `package memory; import _ "example.org/m/internal/quorum"`, "it is there for internal/quorum/driver, "},
-		{"test equipment in a product", "internal/cli/x.go", `package cli; import _ "example.org/m/internal/testenv/redistest"`, "only test files may import"},
+		{"test equipment in a product", "cmd/leasehold/internal/cli/x.go", `package cli; import _ "example.org/m/internal/testenv/redistest"`, "only test files may import"},
 		{"foreign module in the seam", "store/x.go", `package store; import _ "github.com/redis/rueidis"`, "may not depend on"},
 		{"another store's module", "store/memstore/x.go", `package memory; import _ "modernc.org/sqlite"`, "may not depend on"},
 		{"a module with a similar name", "store/filestore/x.go", `package sql; import _ "modernc.org/sqlite2"`, "may not depend on"},
+		{"a test of the root module needs another", "store/redisstore/x_test.go", `package redis; import _ "example.org/m/store/filestore"`, "the go.mod of module example.org/m does not require its module"},
+		{"a test needs a foreign module", "store/memstore/x_test.go", `package memory; import _ "modernc.org/sqlite"`, "the go.mod of module example.org/m does not require its module"},
 		{"too long", "store/x.go", "package store\n" + strings.Repeat("\n", longest), "has 401 lines"},
 		{"empty package name", "store/memstore/x.go", `package helpers`, `"helpers" says nothing`},
 		{"empty file name", "store/memstore/util_test.go", `package memory`, `"util" says nothing`},
@@ -120,14 +126,17 @@ func TestClientNeedsOnlyTheStandardLibrary(t *testing.T) {
 	r := project
 	r.modules = maps.Clone(project.modules)
 	r.modules["internal/leasefsm"] = []string{"example.com/fsm"}
-	wrong := checkWith(t, r, map[string]string{"internal/leasefsm/x.go": `package leasefsm; import _ "example.com/fsm"`})
+	wrong := checkWith(t, r, map[string]string{
+		"go.mod":                 sound["go.mod"] + "require example.com/fsm v1.0.0\n",
+		"internal/leasefsm/x.go": `package leasefsm; import _ "example.com/fsm"`,
+	})
 	const way = "the root package -> internal/leasefsm"
 	if len(wrong) != 1 || !strings.Contains(wrong[0], way) {
 		t.Errorf("found %q, want one line with %q", wrong, way)
 	}
 }
 
-// What is registered has to make sense by itself.
+// The registry is consistent in itself.
 func TestRegistryIsConsistent(t *testing.T) {
 	seen := map[string]bool{}
 	for _, l := range project.layers {

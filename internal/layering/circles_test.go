@@ -20,7 +20,7 @@ const (
 )
 
 // checkCircles says which packages have too many files that refer to each other in a
-// circle, and which types have too many methods. What is registered may not get worse.
+// circle, and which types have too many methods. Registered numbers may not get worse.
 func (r rules) checkCircles(t tree) []string {
 	var wrong []string
 	for _, pkg := range t.packages() {

@@ -58,7 +58,11 @@ func (r rules) check(t tree) []string {
 	}
 	for _, f := range t.files {
 		for _, imported := range f.imports() {
-			if problem := r.checkImport(t, f, imported); problem != "" {
+			problem := r.checkImport(t, f, imported)
+			if problem == "" {
+				problem = checkModule(t, f, imported)
+			}
+			if problem != "" {
 				wrong = append(wrong, fmt.Sprintf("%s: imports %s: %s", f.path, imported, problem))
 			}
 		}

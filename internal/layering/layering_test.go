@@ -1,6 +1,7 @@
-// Package layering checks the shape of the module: imports point down only,
+// Package layering checks the shape of the workspace: imports point down only,
 // pure packages are pure, a backend's dependencies stay in its package, files
-// stay small. What belongs where is in registry_test.go.
+// stay small, and each module requires what it imports. registry_test.go says what belongs
+// where.
 package layering
 
 import (

@@ -3,7 +3,6 @@ package layering
 import (
 	"bytes"
 	"errors"
-	"fmt"
 	"go/ast"
 	"go/parser"
 	"go/token"
@@ -15,17 +14,17 @@ import (
 	"strings"
 )
 
-// tree is the source of one module. It is read file by file, for all systems
+// tree is the source of a workspace. It is read file by file, for all systems
 // and build tags at once: what is imported only on another system counts too.
 type tree struct {
-	module string
-	fset   *token.FileSet
-	files  []file
+	modules []module // the first is the root
+	fset    *token.FileSet
+	files   []file
 }
 
 type file struct {
-	pkg    string // directory relative to the module, "." for the root
-	path   string // relative to the module
+	pkg    string // directory relative to the root module, "." for its own
+	path   string // relative to the root module
 	test   bool
 	lines  int
 	syntax *ast.File
@@ -54,12 +53,13 @@ func (t tree) packages() []string {
 	return slices.Compact(all)
 }
 
-// own is the package's path relative to the module, if it is one of ours.
+// own is the package's path relative to the root module, if it is one of ours.
 func (t tree) own(importPath string) (string, bool) {
-	if importPath == t.module {
+	root := t.modules[0].path
+	if importPath == root {
 		return ".", true
 	}
-	return strings.CutPrefix(importPath, t.module+"/")
+	return strings.CutPrefix(importPath, root+"/")
 }
 
 // foreign says whether an import is neither ours nor of the standard library.
@@ -69,38 +69,32 @@ func (t tree) foreign(importPath string) bool {
 	return !own && strings.Contains(first, ".")
 }
 
-// readTree reads the module at root, without modules nested in it.
+// readTree reads the workspace at root, without modules that are no part of it.
 func readTree(root string) (tree, error) {
 	t := tree{fset: token.NewFileSet()}
-	mod, err := os.ReadFile(filepath.Join(root, "go.mod"))
-	if err != nil {
+	var err error
+	if t.modules, err = readModules(root); err != nil {
 		return t, err
 	}
-	for line := range strings.Lines(string(mod)) {
-		if m, ok := strings.CutPrefix(line, "module "); ok {
-			t.module = strings.TrimSpace(m)
-		}
-	}
-	if t.module == "" {
-		return t, fmt.Errorf("no module line in %s/go.mod", root)
-	}
 	err = filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
-		switch {
-		case err != nil:
+		if err != nil {
 			return err
+		}
+		rel, err := filepath.Rel(root, path)
+		if err != nil {
+			return err
+		}
+		rel = filepath.ToSlash(rel)
+		switch {
 		case d.IsDir():
-			if path != root && (ignored(d.Name()) || isModule(path)) {
+			if path != root && (ignored(d.Name()) || isModule(path) && t.of(rel).dir != rel) {
 				return filepath.SkipDir
 			}
 			return nil
 		case !strings.HasSuffix(path, ".go") || ignored(d.Name()):
 			return nil
 		}
-		rel, err := filepath.Rel(root, path)
-		if err != nil {
-			return err
-		}
-		return t.add(path, filepath.ToSlash(rel))
+		return t.add(path, rel)
 	})
 	return t, err
 }

@@ -73,7 +73,7 @@ func Trusted(run string) Mark {
 type VersionError struct{ Version string }
 
 func (e *VersionError) Error() string {
-	return fmt.Sprintf("its mark has version %q, and this client supports version %d only: stop all clients of other versions, then run leasehold bootstrap", e.Version, Version)
+	return fmt.Sprintf("its mark has version %q, and this client supports version %d only: stop all clients of other versions, then run leasehold bootstrap or call redisadmin.Bootstrap", e.Version, Version)
 }
 
 // String returns the text of the mark.

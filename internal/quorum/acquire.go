@@ -32,18 +32,18 @@ type Attempt struct {
 	verdict   Verdict
 	cancelled bool
 	token     uint64
-	reserved  uint64 // tokens below it that are the grant's as well
+	reserved  uint64 // tokens below it that belong to the grant as well
 	nodes     [MaxNodes]candidate
 	waiting   waitState
 }
 
 type candidate struct {
 	phase    Phase
-	late     bool          // past its node timeout: not waited for, but still welcome
+	late     bool          // past its node timeout: its answer still counts, but is not waited for
 	token    uint64        // where its counter stands, if Held
-	reserved uint64        // tokens below what it granted that are the grant's as well
+	reserved uint64        // tokens below token that belong to the grant as well
 	asked    uint64        // the token it was asked to confirm, if larger than at
-	from     clock.Instant // when the request left that it granted, if Held
+	from     clock.Instant // departure of the request that it granted, if Held
 	wait     nodeWait      // where the attempt waits
 }
 
@@ -288,7 +288,7 @@ func (a *Attempt) Reserved() uint64 { return a.reserved }
 // granted requests.
 func (a *Attempt) From() clock.Instant { return a.from }
 
-// AskedAt returns when the request left that node answers, or answered last.
+// AskedAt returns the departure of the request that node answers, or answered last.
 func (a *Attempt) AskedAt(node int) clock.Instant {
 	if under := a.nodes[node].wait.sentAt; under != 0 {
 		return under

@@ -9,24 +9,23 @@ const (
 	confirmToken = true
 	// confirmOwned: only nodes where the lock is ours can confirm.
 	confirmOwned = true
-	// buryDoubtful: where an acquire may still arrive, its release leaves a
-	// tombstone.
+	// buryDoubtful: if an acquire may still arrive, its release leaves a tombstone.
 	buryDoubtful = true
 	// overHalf: a majority is more than half.
 	overHalf = true
-	// cleanUpLost: what a lost attempt got is given back.
+	// cleanUpLost: a lost attempt releases what it was granted.
 	cleanUpLost = true
-	// doubtUnknown: what is not known to have failed may have happened.
+	// doubtUnknown: a request of unknown outcome may have been applied.
 	doubtUnknown = true
 	// heal: a majority that has the lease gives it to nodes that lost it.
 	heal = true
-	// placeInTime: what a node granted counts while it certainly lasts, from when
-	// the request left that it answers.
+	// placeInTime: a grant counts only while it certainly lasts, from the departure of
+	// the request that it answers.
 	placeInTime = true
-	// buryRepeated: where an acquire may still arrive that was sent before another,
-	// a release leaves a tombstone whatever it finds.
+	// buryRepeated: if an earlier one of several acquires may still arrive, the release
+	// leaves a tombstone whatever it finds.
 	buryRepeated = true
-	// giveWay: of several who have a part of the nodes, the later gives way.
+	// giveWay: of several waiters with a part of the nodes, the later gives way.
 	giveWay = true
 	// freeOnMost: a release is over when a majority is without the lease.
 	freeOnMost = true

@@ -28,8 +28,8 @@ type Config struct {
 	// NodeTimeout is how long the machine waits for a node's answer. It is far
 	// below the TTL, so that a dead node costs little of the validity.
 	NodeTimeout time.Duration
-	// Sets are the sets of nodes of which a majority each is needed. There are two
-	// while one membership is replaced by another. Empty: all nodes are one set.
+	// Sets are sets of nodes: a majority of each is needed. There are two while one
+	// membership is replaced by another. Empty: all nodes are one set.
 	Sets [2]Set
 }
 
@@ -55,7 +55,7 @@ func SetOf(nodes ...int) (s Set) {
 // all returns the set of all nodes.
 func (c *Config) all() Set { return 1<<c.Nodes - 1 }
 
-// JointSets returns the sets of which a majority each is needed, one or two.
+// JointSets returns one or two sets: a majority of each is needed.
 func (c *Config) JointSets() []Set {
 	switch {
 	case c.Sets[0] == 0:
@@ -167,7 +167,7 @@ type Event struct {
 	// Reserved is how many tokens below Token belong to the grant as well. It is set
 	// for a Yes to Acquire and for PushGranted.
 	Reserved uint64
-	// From is when the request left that PushGranted grants.
+	// From, of PushGranted, is the departure of the request that was granted.
 	From clock.Instant
 	// Set for an answer to Acquire that left the attempt in the queue: the owner that
 	// has the lock there, how long its lease lasts (negative: for ever), whether it is
@@ -203,7 +203,7 @@ const (
 	Asked      Phase = iota // no answer yet
 	Held                    // it granted, or voted yes
 	Refused                 // it certainly did not do it
-	Missing                 // not reached: nothing was done, nothing is known
+	Missing                 // not reached: it did nothing, and nothing is known of it
 	Doubtful                // may have done it
 	Relinquish              // told to release
 )

@@ -2,8 +2,8 @@ package quorum
 
 import "testing"
 
-// A grant has the tokens below its own that every node reserved which stands there,
-// and a grant that is told a second time takes none of them away.
+// A grant has the tokens below its own that every confirming node reserved. A grant that
+// is reported twice loses none of them.
 func TestReservedTokens(t *testing.T) {
 	for _, c := range []struct {
 		what   string
@@ -15,7 +15,7 @@ func TestReservedTokens(t *testing.T) {
 			{Kind: Yes, Op: Acquire, Node: 0, Token: 100, Reserved: 8},
 			{Kind: Yes, Op: Acquire, Node: 1, Token: 100, Reserved: 8},
 		}, 100, 8},
-		{"as many as the more sparing one reserved", []Event{
+		{"as many as the node that reserved fewer", []Event{
 			{Kind: Yes, Op: Acquire, Node: 0, Token: 100, Reserved: 3},
 			{Kind: Yes, Op: Acquire, Node: 1, Token: 100, Reserved: 8},
 		}, 100, 3},
@@ -24,12 +24,12 @@ func TestReservedTokens(t *testing.T) {
 			{Kind: Yes, Op: Acquire, Node: 1, Token: 90, Reserved: 2},
 			{Kind: Yes, Op: Confirm, Node: 1, Token: 100},
 		}, 100, 2},
-		{"told a second time", []Event{
+		{"reported twice", []Event{
 			{Kind: Yes, Op: Acquire, Node: 0, Token: 100, Reserved: 8},
 			{Kind: PushGranted, Op: Acquire, Node: 0, Token: 100, From: lineStart},
 			{Kind: Yes, Op: Acquire, Node: 1, Token: 100, Reserved: 8},
 		}, 100, 8},
-		{"told a second time after the counter was raised", []Event{
+		{"reported twice, after the counter was raised", []Event{
 			{Kind: Yes, Op: Acquire, Node: 0, Token: 90, Reserved: 8},
 			{Kind: PushGranted, Op: Acquire, Node: 0, Token: 100, From: lineStart},
 			{Kind: Yes, Op: Acquire, Node: 1, Token: 100, Reserved: 8},

@@ -12,23 +12,22 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/testenv/transcript"
 )
 
-// Each file in testdata is a story: what the machine is told, and below each event,
-// indented, the messages it sends and how it stands then. Text after # is for the
-// reader. To add a story, write its events and run
+// Each file in testdata is a story: the events of a machine and, indented below each
+// event, the messages that it sends and its state. Text after # is for the reader. To add a story, write its events and run
 //
 //	go test ./internal/quorum -run TestTranscripts -update
 //
-// and read what the machine made of it.
+// and read the result.
 func TestTranscripts(t *testing.T) { transcript.Check(t, replay) }
 
-// replay returns the story with what the machine does now.
+// replay returns the story with the machine's present messages and states.
 func replay(story string) (string, error) {
 	var out strings.Builder
 	var a *Attempt
 	for i, line := range strings.SplitAfter(story, "\n") {
 		text := strings.TrimSpace(line)
 		switch {
-		case strings.HasPrefix(line, "    "): // what the machine did when it was recorded
+		case strings.HasPrefix(line, "    "): // recorded before
 			continue
 		case text == "" || strings.HasPrefix(text, "#"):
 			out.WriteString(line)
@@ -162,7 +161,7 @@ var (
 	verdictNames = [...]string{Open: "open", Won: "won", Lost: "lost"}
 )
 
-// stateText is how the attempt stands, and each node in it.
+// stateText describes the attempt and each node in it.
 func stateText(a *Attempt, now clock.Instant) string {
 	text := verdictNames[a.Verdict()]
 	switch {

@@ -12,7 +12,7 @@ import (
 // nodes. The attempt stays open while others have the lock. Its place in a node's queue
 // is the acquire itself, which the node keeps until it has something to grant. To this
 // machine a grant from the queue is the answer to a slow message, so tokens rise and
-// leases exclude each other for the same reasons as without a queue. What is new:
+// leases exclude each other for the same reasons as without a queue. The differences:
 //
 //   - The acquire is sent again and again, to keep the place. Each grant counts from
 //     the departure of the request that it answers, node by node. An expired grant
@@ -31,8 +31,8 @@ import (
 //     majority.
 type waitState struct {
 	waits bool
-	// Set while a minority of the nodes has granted the lock: when to ask again who
-	// has the others, and the pause after that.
+	// Set while a minority of the nodes has granted the lock: when to ask the others
+	// again for their holders, and the pause after that.
 	lookAt    clock.Instant
 	lookPause time.Duration
 	acted     bool // the answers so far have been acted on

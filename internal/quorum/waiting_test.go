@@ -9,8 +9,8 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/clock"
 )
 
-// waiting is an attempt in line at some nodes, told what happens in the order a
-// test wants. Times are in milliseconds since the attempt began.
+// waiting is an attempt in the queues of some nodes. A test gives it events in any order.
+// Times are in milliseconds since the attempt began.
 type waiting struct {
 	t    *testing.T
 	a    Attempt
@@ -26,7 +26,7 @@ func newWaiting(t *testing.T, nodes int) *waiting {
 
 func at(ms int) clock.Instant { return lineStart.Add(time.Duration(ms) * time.Millisecond) }
 
-// hears takes one step, and notes what is sent.
+// hears takes one step, and records the messages.
 func (w *waiting) hears(ms int, e Event) {
 	w.sent = nil
 	for _, s := range w.a.Step(e, at(ms), nil) {
@@ -60,7 +60,8 @@ func (w *waiting) stands(want Verdict) {
 	}
 }
 
-// taken is the answer of a node that somebody else has, who comes before us or not.
+// taken is the answer of a node on which another owner has the lock. senior says whether
+// that owner comes before the attempt.
 func taken(node int, by string, senior bool) Event {
 	return Event{Kind: No, Node: node, Op: Acquire, Holder: by, ExpiresIn: time.Hour, Senior: senior, RetryAfter: time.Hour}
 }
@@ -69,7 +70,7 @@ func granted(node int, token uint64) Event {
 	return Event{Kind: Yes, Node: node, Op: Acquire, Token: token}
 }
 
-// handed is what a node says unasked: it grants the request that left then.
+// handed is a node's push: it grants the request that left at that time.
 func handed(node int, token uint64, ms int) Event {
 	return Event{Kind: PushGranted, Node: node, Op: Acquire, Token: token, From: at(ms)}
 }
@@ -113,12 +114,12 @@ func TestValidityIsThatOfAMajority(t *testing.T) {
 		t.Errorf("counts from %v after the start", w.a.From().Sub(lineStart))
 	}
 	if !w.a.Repeated() {
-		t.Error("requests are still on their way, and nobody is told")
+		t.Error("it does not report requests that are still on their way")
 	}
 }
 
-// What was told too late counts no more, and the confirmation of tokens goes to
-// what does.
+// A push that comes too late does not count, and tokens are confirmed only on nodes whose
+// grants do.
 func TestOldGrantDoesNotCount(t *testing.T) {
 	w := newWaiting(t, 3)
 	for n := range 3 {
@@ -141,8 +142,8 @@ func TestOldGrantDoesNotCount(t *testing.T) {
 	}
 }
 
-// A hand-off that overtakes the answer to the request it grants is not taken back
-// by that answer; one that does not is.
+// If a push overtakes the answer to the request that it grants, that answer does not undo
+// the grant. A later answer does.
 func TestHandOffOvertakesAnAnswer(t *testing.T) {
 	w := newWaiting(t, 1)
 	w.hears(1, handed(0, 7, 0))
@@ -164,8 +165,8 @@ func TestHandOffOvertakesAnAnswer(t *testing.T) {
 	w.stands(Open)
 }
 
-// Several got a part of the nodes: who comes later gives way at once, and waits
-// for the senior to take it all.
+// If several waiters have a part of the nodes each, the junior gives way at once, and waits
+// until the senior has all nodes.
 func TestSplitIsResolved(t *testing.T) {
 	w := newWaiting(t, 5)
 	w.hears(1, granted(0, 7))
@@ -176,13 +177,13 @@ func TestSplitIsResolved(t *testing.T) {
 	w.hears(2, taken(4, "senior", true))
 	w.stands(Lost)
 	if !w.a.GaveWay() {
-		t.Error("it does not say that it gives way")
+		t.Error("it does not report that it gives way")
 	}
 	w.sends("release 0, gives way, to the senior", "release 1, gives way, to the senior", "release 2, gives way, to the senior",
 		"release 3, gives way, to the senior", "release 4, gives way, to the senior")
 
-	// What it does as somebody else: it stands in line, and leaves what is free to
-	// the senior for as long as that one has something.
+	// Under its new owner value it waits in the queue, and leaves free nodes to the senior
+	// for as long as that one has a part.
 	next := NewWait(w.a.Config, 3*time.Second, at(3), true)
 	w.a = next
 	for n, holder := range []string{"", "", "senior", "junior", "senior"} {
@@ -206,7 +207,7 @@ func TestSplitIsResolved(t *testing.T) {
 	w.sends("confirm 0 8")
 }
 
-// What a holder with a majority lost is not kept from it for long.
+// A waiter does not keep a node for long that a holder with a majority has lost.
 func TestPartOfAMajoritysNodesIsGivenBack(t *testing.T) {
 	w := newWaiting(t, 3)
 	w.hears(1, granted(0, 7))
@@ -216,7 +217,7 @@ func TestPartOfAMajoritysNodesIsGivenBack(t *testing.T) {
 	for w.a.Verdict() == Open {
 		next, ok := w.a.Next()
 		if ms = int(next.Sub(lineStart).Milliseconds()); !ok || ms > 1000 {
-			t.Fatalf("it still sits on the node after %d ms", ms)
+			t.Fatalf("it still has the node after %d ms", ms)
 		}
 		w.hears(ms, Event{Kind: Tick})
 		for _, s := range w.sent {
@@ -232,7 +233,7 @@ func TestPartOfAMajoritysNodesIsGivenBack(t *testing.T) {
 	w.sends("release 0, gives way", "release 1, gives way", "release 2, gives way")
 }
 
-// However short the TTL, nobody sits for ever on what is of no use.
+// However short the TTL, no attempt keeps a part of the nodes for ever.
 func TestShortTTLGivesWay(t *testing.T) {
 	const ttl = 90 * time.Millisecond
 	for name, others := range map[string][2]Event{
@@ -253,12 +254,12 @@ func TestShortTTLGivesWay(t *testing.T) {
 				w.hears(ms, append(others[:], granted(0, 7))[(n+2)%3])
 			}
 		}
-		ms := 1000 // when it is told that it has the third
+		ms := 1000 // when it learns that it has the third
 		answering(ms, granted(0, 7))
 		for w.a.Verdict() == Open {
 			next, ok := w.a.Next()
 			if ms = max(ms+1, int(next.Sub(lineStart).Milliseconds())); !ok || ms > 3000 {
-				t.Fatalf("%s: it still sits on the node after %d ms", name, ms)
+				t.Fatalf("%s: it still has the node after %d ms", name, ms)
 			}
 			answering(ms, Event{Kind: Tick})
 		}
@@ -268,7 +269,7 @@ func TestShortTTLGivesWay(t *testing.T) {
 	}
 }
 
-// A lock that nobody has any more is come for: at once when its node says so.
+// A waiter asks for a lock that has become free, at once if the node pushes that.
 func TestFreedAndPolled(t *testing.T) {
 	w := newWaiting(t, 1)
 	w.hears(1, taken(0, "x", true))
@@ -286,8 +287,8 @@ func TestFreedAndPolled(t *testing.T) {
 	w.stands(Won)
 }
 
-// A grant that does not count is no part of a majority, is kept while it may be
-// of use, and given back before long.
+// A grant that does not count is no part of a majority. It is kept while it may be of use,
+// and given back before long.
 func TestGrantThatDoesNotCount(t *testing.T) {
 	w := newWaiting(t, 3)
 	w.hears(1, Event{Kind: Discounted, Node: 0, Op: Acquire})
@@ -304,13 +305,13 @@ func TestGrantThatDoesNotCount(t *testing.T) {
 	w.hears(11, Event{Kind: Tick})
 	w.stands(Lost)
 	if !w.a.GaveWay() {
-		t.Error("it is not to be followed by another")
+		t.Error("another attempt should not follow it")
 	}
 }
 
 // An attempt that is cancelled gives up every place, with a tombstone where a request may still
 // arrive.
-func TestLeavingTheLine(t *testing.T) {
+func TestLeavingTheQueue(t *testing.T) {
 	w := newWaiting(t, 5)
 	w.hears(1, taken(0, "x", true))
 	w.hears(1, Event{Kind: Unsent, Node: 1, Op: Acquire, RetryAfter: time.Hour})
@@ -318,7 +319,7 @@ func TestLeavingTheLine(t *testing.T) {
 	w.hears(1, granted(3, 7))
 	w.hears(2, Event{Kind: Tick})
 	w.sends("acquire 2, again, stand")
-	w.hears(3, taken(2, "x", true)) // and the first one?
+	w.hears(3, taken(2, "x", true)) // the first request may still arrive
 	w.hears(4, Event{Kind: Cancel})
 	w.stands(Lost)
 	w.sends("release 0", "release 2, tomb, always", "release 3", "release 4, tomb, always")
@@ -327,8 +328,8 @@ func TestLeavingTheLine(t *testing.T) {
 	w.sends()
 }
 
-// Somebody who has a part of the nodes, and gets no further, is given way to only
-// for a while.
+// An attempt gives way only for a while to an owner that has a part of the nodes and never
+// gets a majority.
 func TestStrangerOnOneNode(t *testing.T) {
 	w := newWaiting(t, 3)
 	w.a = NewWait(w.a.Config, 3*time.Second, lineStart, true)
@@ -339,7 +340,7 @@ func TestStrangerOnOneNode(t *testing.T) {
 	w.sends()
 	next, ok := w.a.Next()
 	if ms := int(next.Sub(lineStart).Milliseconds()); !ok || ms > 500 {
-		t.Fatalf("comes back after %d ms", ms)
+		t.Fatalf("it asks again after %d ms", ms)
 	}
 	w.hears(int(next.Sub(lineStart).Milliseconds()), Event{Kind: Tick})
 	w.sends("acquire 1, again", "acquire 2, again")
@@ -348,7 +349,7 @@ func TestStrangerOnOneNode(t *testing.T) {
 	w.stands(Won)
 }
 
-// Nor is it given way to again by who knows it from earlier attempts.
+// An attempt that knows such an owner from an earlier attempt does not give way again.
 func TestStrangerIsKnown(t *testing.T) {
 	w := newWaiting(t, 3)
 	w.a = NewWait(w.a.Config, 3*time.Second, lineStart, true)
@@ -361,7 +362,7 @@ func TestStrangerIsKnown(t *testing.T) {
 	w.sends("acquire 1, again", "acquire 2, again")
 }
 
-// A node that was known to be free when others had granted the lock is asked, too.
+// A node that was free when the others granted the lock is asked for it, too.
 func TestMajorityIsFilled(t *testing.T) {
 	w := newWaiting(t, 3)
 	for n := range 3 {
@@ -377,7 +378,7 @@ func TestMajorityIsFilled(t *testing.T) {
 	w.stands(Won)
 	w.sends("acquire 2, again")
 	if !w.a.Repeated() {
-		t.Error("a request is on its way, and nobody is told")
+		t.Error("it does not report a request that is on its way")
 	}
 	w.hears(9, Event{Kind: Absent, Node: 2, Op: Acquire})
 	w.sends()

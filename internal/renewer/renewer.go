@@ -3,8 +3,8 @@
 // them, and does no I/O; a few goroutines renew, many leases at a time. Neither runs
 // while nothing is held or due.
 //
-// When a lease is due is decided by internal/leasefsm. What a renewal is, and what a
-// loss means, is the Driver's business.
+// When a lease is due is decided by internal/leasefsm. The Driver
+// makes the renewals and handles a loss.
 package renewer
 
 import (

@@ -27,10 +27,10 @@ type Ask struct {
 	// ask is treated as a repetition of the same request, and one release ends
 	// the lease.
 	Reenter bool
-	// Fair makes the owner wait for all owners before it in the line. Without it
+	// Fair makes the owner wait for all owners before it in the queue. Without it
 	// the owner barges: it takes what is free now.
 	Fair bool
-	// Wait, if positive, adds a place at the end of the line if the lock is busy,
+	// Wait, if positive, adds a place at the end of the queue if the lock is busy,
 	// or refreshes the owner's place, for at least this long. A refreshed place
 	// keeps its position. See Advance.
 	Wait time.Duration
@@ -73,14 +73,14 @@ func Admit(r Record, a Ask, now clock.Instant) (Record, Answer) {
 
 // grant makes a new lease.
 func (r Record) grant(a Ask, now clock.Instant) (Record, Answer) {
-	h := Hold{Owner: a.Owner, Meta: a.Meta, Weight: a.Weight, Expiry: after(now, a.TTL), Made: a.Attempt}
+	h := Hold{Owner: a.Owner, Meta: a.Meta, Weight: a.Weight, Expiry: after(now, a.TTL), Granted: now, Made: a.Attempt}
 	r, h = r.enter(h, a.Spare, a.Floor)
 	return r, Answer{Verdict: Granted, Token: h.Token, Slot: h.Slot, Spare: int(r.Token - h.Token), Count: h.Count, ExpiresIn: h.Expiry.Sub(now)}
 }
 
-// enter adds h with a new token, and removes the owner's place in the line.
+// enter adds h with a new token, and removes the owner's place in the queue.
 func (r Record) enter(h Hold, spare int, floor fence.Token) (Record, Hold) {
-	h.Count, h.Slot = 1, r.freeSlot()
+	h.Count, h.Slot, r.Was = 1, r.freeSlot(), 0 // the leases fit, if there is room for one more
 	r, h.Token = r.reserve(h.Weight, spare, floor)
 	r.Line = without(r.Line, r.place(h.Owner))
 	r.Holds = with(r.Holds, h)
@@ -131,7 +131,7 @@ func (r Record) room() int64 {
 }
 
 // ahead returns the waiters for which a fair ask must leave room: all that came
-// before it. In a mutex, only the head of the line is thus admitted. In a
+// before it. In a mutex, only the head of the queue is thus admitted. In a
 // semaphore or among readers, as many from the head as fit together are.
 func (r Record) ahead(a Ask) []Place {
 	if !a.Fair {
@@ -157,7 +157,7 @@ func fits(weight, room int64, ahead []Place) bool {
 }
 
 // busy names the blocker: a holder if the leases alone leave no room, and
-// otherwise a waiter ahead in the line.
+// otherwise a waiter ahead in the queue.
 func (r Record) busy(a Ask, ahead []Place, now clock.Instant) Answer {
 	holds := r.Holds
 	if a.Weight <= r.room() {

@@ -17,10 +17,10 @@ type Turn struct {
 	ExpiresIn time.Duration
 }
 
-// Advance hands the lock to waiters: as many from the head of the line as there
+// Advance hands the lock to waiters: as many from the head of the queue as there
 // is room for together. Each lease lasts as long as the place would have, because
 // its owner does not know of it yet and cannot count on more. A barging waiter is
-// removed from the line and notified instead. The room that it needs is left free
+// removed from the queue and notified instead. The room that it needs is left free
 // until the next step.
 //
 // A store must call Advance in the same transaction after every step that can
@@ -39,7 +39,7 @@ func Advance(r Record, floor fence.Token, now clock.Instant) (Record, []Turn) {
 		if p.Barge {
 			r.Line = without(r.Line, 0)
 		} else {
-			h := Hold{Owner: p.Owner, Meta: p.Meta, Weight: p.Weight, Expiry: p.Expiry, Made: p.Attempt}
+			h := Hold{Owner: p.Owner, Meta: p.Meta, Weight: p.Weight, Expiry: p.Expiry, Granted: now, Made: p.Attempt}
 			r, h = r.enter(h, p.Spare, floor)
 			t.Token, t.ExpiresIn = h.Token, h.Expiry.Sub(now)
 		}

@@ -46,7 +46,7 @@ func TestAdvance(t *testing.T) {
 		{0, m("d", 300*ms), says(busy("a", 500*ms, 3))},
 		{0, m("e", 900*ms), says(busy("a", 500*ms, 4))},
 		{10 * ms, advance(t, 0), Answer{}}, // held
-		// The first in line gets it, for as long as its place would have been.
+		// The first in the queue gets it, for as long as its place would have been.
 		{20 * ms, release("a"), released(1)},
 		{20 * ms, advance(t, 0, handed("b", 2, 180*ms)), Answer{}},
 		{20 * ms, m("x", 0), says(busy("b", 180*ms, 0))},
@@ -64,7 +64,7 @@ func TestAdvance(t *testing.T) {
 		{70 * ms, m("h", 900*ms), says(busy("e", 830*ms, 3))},
 		// A lease that has expired is handed on by whatever step finds it so.
 		{900 * ms, advance(t, 0, handed("f", 41, 70*ms)), Answer{}},
-		{900 * ms, release("g"), notHeld}, // and is out of the line
+		{900 * ms, release("g"), notHeld}, // and is out of the queue
 		{910 * ms, bury("h", 900*ms), notHeld},
 		{910 * ms, release("f"), released(41)},
 		{910 * ms, advance(t, 0), Answer{}},
@@ -82,7 +82,7 @@ func TestAdvanceKeepsMeta(t *testing.T) {
 		{0, leave("a"), released(1)},
 		{0, advance(t, 0, handed("b", 2, 90*ms)), Answer{}},
 	})
-	want := Hold{Owner: "b", Meta: "says b", Weight: 2, Count: 1, Token: 2, Expiry: clock.Instant(time.Hour + 90*ms)}
+	want := Hold{Owner: "b", Meta: "says b", Weight: 2, Count: 1, Token: 2, Expiry: clock.Instant(time.Hour + 90*ms), Granted: clock.Instant(time.Hour)}
 	if len(r.Holds) != 1 || r.Holds[0] != want {
 		t.Errorf("handed on as %+v, want %+v", r.Holds, want)
 	}
@@ -160,7 +160,7 @@ func TestAdvanceTellsWhoBarges(t *testing.T) {
 		{3 * ms, release("d"), released(3)},
 		{3 * ms, advance(t, 0, Turn{Owner: "e"}), Answer{}},
 	})
-	// What is left to one who barges is not handed to those behind.
+	// Room that is left for a waiter that barges is not handed to the waiters behind it.
 	s := func(owner string, weight int64, fair bool) action {
 		return ask(Ask{Spec: Semaphore(3), Owner: owner, Weight: weight, TTL: 500 * ms, Wait: 100 * ms, Fair: fair})
 	}

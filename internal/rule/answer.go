@@ -64,7 +64,7 @@ type Answer struct {
 	// Blocker is the holder in the way, for Busy, and for Mismatch if anybody is. Of
 	// several, it is the one that expires first.
 	Blocker Blocker
-	// Position is the owner's position in the line after this step. 1 is the
+	// Position is the owner's position in the queue after this step. 1 is the
 	// head; 0 means that it has no place.
 	Position int
 }

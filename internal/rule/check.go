@@ -13,7 +13,7 @@ func (r Record) Check() error {
 	if r.Token > math.MaxInt64 { // the many tokens below this cannot be used up
 		return errors.New("no token is left after the last")
 	}
-	room := r.Spec.Limit
+	room := max(r.Spec.Limit, r.Was)
 	for _, h := range r.Holds {
 		switch {
 		case h.Owner == "":

@@ -24,7 +24,7 @@ func Leave(r Record, owner string, now clock.Instant) (Record, Answer) {
 	return r, Answer{Verdict: Done}
 }
 
-// wait adds a place at the end of the line, or refreshes the owner's place.
+// wait adds a place at the end of the queue, or refreshes the owner's place.
 func (r Record) wait(a Ask, now clock.Instant) Record {
 	p := Place{Owner: a.Owner, Meta: a.Meta, Weight: a.Weight, Expiry: after(now, a.Wait), Spare: a.Spare, Barge: !a.Fair, Attempt: a.Attempt}
 	i := r.place(a.Owner)

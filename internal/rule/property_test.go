@@ -102,7 +102,7 @@ func (h *history) step(t *rapid.T, f func(Record) (Record, Answer)) (before Reco
 	if !reflect.DeepEqual(in, copied) {
 		t.Fatalf("the step changed its input: %+v, was %+v", in, copied)
 	}
-	// What lies beyond the ends of the input's slices is another record's.
+	// The memory beyond the ends of the input's slices belongs to another record.
 	if !sameBeyond(in.Holds, copied.Holds) || !sameBeyond(in.Line, copied.Line) || !sameBeyond(in.Tombs, copied.Tombs) {
 		t.Fatalf("the step wrote beyond its input: %+v", in)
 	}
@@ -150,7 +150,7 @@ func (h *history) admit(t *rapid.T, a Ask) {
 			notOvertaken(t, room-weight, ahead)
 		}
 		if h.record.place(a.Owner) >= 0 {
-			t.Fatalf("admitted, and still in line")
+			t.Fatalf("admitted, and still in the queue")
 		}
 	case Busy:
 		fits := weight <= room
@@ -240,7 +240,7 @@ func (h *history) stands(t *rapid.T, p Place, a Ask, weight int64) {
 	h.arrived[i] = p
 }
 
-// leaves: the owner is no longer in the line.
+// leaves: the owner is no longer in the queue.
 func (h *history) leaves(owner string) {
 	h.arrived = slices.DeleteFunc(h.arrived, func(p Place) bool { return p.Owner == owner })
 }
@@ -260,7 +260,7 @@ func (h *history) alive() (line []Place) {
 func notOvertaken(t *rapid.T, room int64, ahead []Place) {
 	for _, p := range ahead {
 		if room -= p.Weight; room < 0 {
-			t.Fatalf("%s, ahead in the line, was overtaken", p.Owner)
+			t.Fatalf("%s, ahead in the queue, was overtaken", p.Owner)
 		}
 	}
 }
@@ -349,7 +349,7 @@ func (h *history) leave(t *rapid.T, owner string) {
 	}
 }
 
-// advance: as many waiters from the head of the line as there is room for are
+// advance: as many waiters from the head of the queue as there is room for are
 // admitted as they asked, or notified; all others are unchanged.
 func (h *history) advance(t *rapid.T, floor fence.Token) {
 	var turns []Turn
@@ -375,7 +375,7 @@ func (h *history) advance(t *rapid.T, floor fence.Token) {
 			continue
 		}
 		got := h.record.Holds[inside]
-		if want := (Hold{Owner: p.Owner, Meta: p.Meta, Weight: p.Weight, Count: 1, Slot: got.Slot, Token: turn.Token, Expiry: p.Expiry}); got != want || turn.ExpiresIn != p.Expiry.Sub(h.now) {
+		if want := (Hold{Owner: p.Owner, Meta: p.Meta, Weight: p.Weight, Count: 1, Slot: got.Slot, Token: turn.Token, Expiry: p.Expiry, Granted: h.now}); got != want || turn.ExpiresIn != p.Expiry.Sub(h.now) {
 			t.Fatalf("handed on as %+v, %+v, want %+v", got, turn, want)
 		}
 		h.fresh(t, p.Owner, inside > 0, p.Weight, p.Spare, floor, turn.Token)
@@ -443,7 +443,7 @@ func (h *history) check(t *rapid.T) {
 		seen[p.Owner] = true
 	}
 	if line := h.alive(); !slices.Equal(r.Line, line) {
-		t.Fatalf("the line is %+v, by arrival it is %+v", r.Line, line)
+		t.Fatalf("the queue is %+v, by arrival it is %+v", r.Line, line)
 	}
 	if r.Token != h.last {
 		t.Fatalf("the record's token is %v, the last one reserved was %v", r.Token, h.last)

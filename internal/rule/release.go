@@ -24,7 +24,7 @@ type End struct {
 // Release ends the owner's lease. If it was entered several times, Release counts
 // one down, and Answer.Count is what remains.
 //
-// An owner without a lease is NotHeld. It loses its place in the line, as nobody
+// An owner without a lease is NotHeld. It loses its place in the queue, as nobody
 // waits there any more and the lock would be handed to it for nothing. An attempt
 // whose release leaves the owner's lease alone is NotHeld, too.
 func Release(r Record, e End, now clock.Instant) (Record, Answer) {

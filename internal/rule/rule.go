@@ -1,6 +1,6 @@
 // Package rule defines what a lock means: one pure function for each step that a
 // lock can take. A kind of lock is an admission rule, not an implementation.
-// Admit decides for mutexes, semaphores, read-write locks, re-entry, the line and
+// Admit decides for mutexes, semaphores, read-write locks, re-entry, the queue and
 // fairness. Advance decides the same for owners that asked earlier and wait.
 //
 // The package does no I/O and reads no clock. The stores in memory and SQL run
@@ -8,6 +8,8 @@
 package rule
 
 import (
+	"time"
+
 	"github.com/leasehold-dev/leasehold/fence"
 	"github.com/leasehold-dev/leasehold/internal/clock"
 )
@@ -44,6 +46,9 @@ func Semaphore(n int64) Spec { return Spec{Limit: n} }
 // change the old one.
 type Record struct {
 	Spec Spec `json:"spec"`
+	// Was is the largest limit that any of the leases was granted under, if Resize has
+	// changed it since then. It is zero once they fit into Spec.Limit.
+	Was int64 `json:"was,omitempty"`
 	// Holds are the leases, oldest grant first. Expired ones may still be
 	// included; every step drops them first.
 	Holds []Hold `json:"holds,omitempty"`
@@ -68,12 +73,23 @@ type Hold struct {
 	Slot   int64         `json:"slot,omitempty"`
 	Token  fence.Token   `json:"token"`
 	Expiry clock.Instant `json:"expiry"` // held while now < Expiry
+	// Granted is when the lease began. It is zero in a record that a version without
+	// it has written.
+	Granted clock.Instant `json:"granted,omitempty"`
 	// Made is the attempt that made the grant, of an owner that makes several. It
 	// is empty once another attempt of that owner has been told of the lease.
 	Made string `json:"made,omitempty"`
 }
 
-// Place is a waiter's position in the line, itself leased. It keeps what the
+// HeldFor returns how long ago the lease began, or 0 if that is not known.
+func (h Hold) HeldFor(now clock.Instant) time.Duration {
+	if h.Granted == 0 {
+		return 0
+	}
+	return max(now.Sub(h.Granted), 1)
+}
+
+// Place is a waiter's position in the queue, itself leased. It keeps what the
 // waiter asked for until there is room.
 type Place struct {
 	Owner  string        `json:"owner"`

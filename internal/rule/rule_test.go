@@ -111,7 +111,7 @@ func behind(blocker string, left time.Duration, position int) Answer {
 var (
 	notHeld = Answer{Verdict: NotHeld}
 	buried  = Answer{Verdict: Buried}
-	left    = Answer{Verdict: Done} // the line
+	left    = Answer{Verdict: Done} // the queue
 )
 
 // Several attempts of one owner share its lease, and none ends what another one made.
@@ -263,11 +263,11 @@ func TestSemaphore(t *testing.T) {
 		{100 * ms, s("e", 2, 100*ms), again(5, 1, 100*ms)},
 		{100 * ms, s("e", 1, 100*ms), again(5, 1, 100*ms)},
 		{100 * ms, s("e", 3, 100*ms), Answer{Verdict: Mismatch, Blocker: Blocker{Owner: "e"}, ExpiresIn: 100 * ms}},
-		// An ask that can never fit is not put in the line.
+		// An ask that can never fit is not put in the queue.
 		{100 * ms, s("f", 6, 100*ms), Answer{Verdict: Mismatch}},
 		{100 * ms, s("f", -1, 100*ms), Answer{Verdict: Mismatch}},
 	})
-	// The largest weights there are do not overflow, in the line either.
+	// The largest weights there are do not overflow, in the queue either.
 	big := func(owner string, weight int64) action {
 		return ask(Ask{Spec: Semaphore(math.MaxInt64), Owner: owner, Weight: weight, TTL: 100 * ms, Wait: 100 * ms, Fair: true})
 	}
@@ -425,13 +425,13 @@ func TestLine(t *testing.T) {
 		{120 * ms, release("a"), released(1)},
 		{120 * ms, m("d", 100*ms), granted(2, 1, 500*ms)},
 		{120 * ms, m("b", 100*ms), busy("d", 500*ms, 1)},
-		// A holder that asks again gets no place in the line for its own lock.
+		// A holder that asks again gets no place in the queue for its own lock.
 		{120 * ms, m("d", 100*ms), again(2, 1, 500*ms)},
 		{120 * ms, m("g", 100*ms), busy("d", 500*ms, 2)},
 		// If no waiter is alive, the next owner that asks gets the lock.
 		{120 * ms, release("d"), released(2)},
 		{220 * ms, m("f", 100*ms), granted(3, 1, 500*ms)},
-		// A release by a waiter removes it from the line.
+		// A release by a waiter removes it from the queue.
 		{220 * ms, m("b", 100*ms), busy("f", 500*ms, 1)},
 		{220 * ms, m("c", 100*ms), busy("f", 500*ms, 2)},
 		{220 * ms, release("b"), notHeld},
@@ -473,7 +473,7 @@ func TestFair(t *testing.T) {
 		{110 * ms, queue("e"), granted(4, 1, 500*ms)},
 	})
 
-	// Of several ahead the evidence is the one that will be gone first.
+	// Of several owners ahead, the evidence names the one whose lease ends first.
 	play(t, []step{
 		{0, queue("a"), granted(1, 1, 500*ms)},
 		{0, ask(Ask{Spec: Mutex, Owner: "b", TTL: ms, Wait: 300 * ms, Fair: true}), busy("a", 500*ms, 1)},

@@ -11,8 +11,8 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/clock"
 )
 
-// world is a driver that has all that a queue starts under way at once, and lets it end in
-// any order and with any result. It keeps a record of its own of the waiters and of who
+// world is a driver in which everything that a queue starts is under way at once, and ends
+// in any order and with any result. It records by itself which goroutines wait and which one
 // asks, and compares each action of the queue with that.
 type world struct {
 	choices []byte // what happens next

@@ -18,7 +18,7 @@ type Waiter[T any] struct {
 // line is the waiters of a queue in their order.
 type line[T any] struct{ first, last *Waiter[T] }
 
-// add puts w at the end of the line, or before all others.
+// add puts w at the end of the queue, or before all others.
 func (l *line[T]) add(w *Waiter[T], ahead bool) {
 	switch {
 	case l.first == nil:

@@ -114,7 +114,7 @@ var phrases = []struct {
 	{regexp.MustCompile(`^the store grants token (\d+), and (\d+) more$`), func(m []string) Event[string] {
 		return Event[string]{Kind: Granted, Token: fence.Token(number(m[1])), Spare: number(m[2])}
 	}},
-	{regexp.MustCompile(`^the store refuses for good$`), func([]string) Event[string] { return Event[string]{Kind: Refused} }},
+	{regexp.MustCompile(`^the store refuses, and waiting cannot help$`), func([]string) Event[string] { return Event[string]{Kind: Refused} }},
 	{regexp.MustCompile(`^the place is over$`), func([]string) Event[string] { return Event[string]{Kind: PlaceOver} }},
 	{regexp.MustCompile(`^(\w+)'s context ends$`), func([]string) Event[string] { return Event[string]{Kind: Ended} }},
 	{regexp.MustCompile(`^(\w+) leaves$`), func([]string) Event[string] { return Event[string]{Kind: Leave} }},

@@ -53,7 +53,7 @@ func refusal(op string, r store.Lease, ans rule.Answer) error {
 	return fmt.Errorf("%s %q: unexpected verdict: %v", op, name, ans.Verdict)
 }
 
-// admit asks the rule to admit r, and takes a place in the line if wait is
+// admit asks the rule to admit r, and takes a place in the queue if wait is
 // positive. Unless barge is set, a lock that became free by expiry is first
 // handed to its waiters. Only a new grant draws tokens, so the rule is first
 // asked whether there will be one. me says how to notify the waiter; the zero

@@ -39,7 +39,7 @@ func BenchmarkAcquireReleaseParallel(b *testing.B) {
 	})
 }
 
-// What a waiter costs each time it asks.
+// BenchmarkBusy is the cost of a waiter each time it asks.
 func BenchmarkBusy(b *testing.B) {
 	s := mustOpen(b, filepath.Join(b.TempDir(), "locks.db"), nil)
 	mustAcquire(b, s, request("a"))
@@ -70,7 +70,7 @@ func BenchmarkRenew(b *testing.B) {
 	}
 }
 
-// What each run of a command pays for the store.
+// BenchmarkOpenClose is the cost of the store in each run of a command.
 func BenchmarkOpenClose(b *testing.B) {
 	path := filepath.Join(b.TempDir(), "locks.db")
 	for b.Loop() {
@@ -84,8 +84,8 @@ func BenchmarkOpenClose(b *testing.B) {
 	}
 }
 
-// A lock that is passed round a ring of those who wait for it: of one process,
-// and of several, who do not hear each other.
+// BenchmarkHandOn passes a lock round a ring of waiters: of one process, and of several,
+// which do not hear each other.
 func BenchmarkHandOn(b *testing.B) {
 	for _, stores := range []int{1, 4} {
 		b.Run(strconv.Itoa(stores), func(b *testing.B) {
@@ -148,7 +148,7 @@ func turns(args []string) error {
 // BenchmarkHandOff passes a lock round a ring of processes, all of which want it
 // again at once. It reports turns a second, how many of them followed a turn of
 // another process, and how many of a thousand came before each of the others had
-// one: such a process was back in line later than the lock had gone round.
+// one: such a process was back in the queue later than the lock had gone round.
 func BenchmarkHandOff(b *testing.B) {
 	for _, processes := range []int{2, 16} {
 		b.Run(fmt.Sprint(processes), func(b *testing.B) {

@@ -191,7 +191,7 @@ func TestNoBootID(t *testing.T) {
 func TestTokensSurvivePowerFailure(t *testing.T) {
 	m := newFakeMachine()
 	path := filepath.Join(t.TempDir(), "locks.db")
-	// What is on disk for sure is what was there after the last durable commit.
+	// Only the state after the last durable commit is certainly on disk.
 	disk := filepath.Join(t.TempDir(), "disk")
 	if err := exec.Command("mkdir", disk).Run(); err != nil {
 		t.Fatal(err)

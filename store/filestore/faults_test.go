@@ -382,7 +382,7 @@ func TestCancelledInTheQueue(t *testing.T) {
 	}
 	close(goOn)
 	if err := <-done; err != nil {
-		t.Errorf("the one whose turn it was: %v", err)
+		t.Errorf("the next waiter: %v", err)
 	}
 }
 

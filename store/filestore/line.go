@@ -45,7 +45,7 @@ func (t *step) advance(name string, r row) (_ row, changed bool, err error) {
 // returns the first. It lessens the tokens that they reserve to what there is.
 func (t *step) drawFor(r *rule.Record, waiters, drawn int) (first fence.Token, err error) {
 	r.Line = slices.Clone(r.Line)
-	if r.Spec == rule.Mutex { // all tokens are for the head of the line
+	if r.Spec == rule.Mutex { // all tokens are for the head of the queue
 		first, r.Line[0].Spare, err = t.draw(drawn - 1)
 		return first, err
 	}
@@ -94,7 +94,7 @@ type bell struct {
 	owner    string
 	wait     string  // its name
 	handed   message // the last message about a lease
-	position int     // in the line; 0 if not yet known
+	position int     // in the queue; 0 if not yet known
 }
 
 // hang adds a bell for owner. remove removes it, and wakes the next waiter of the

@@ -22,7 +22,7 @@ func (s *Store) Inspect(ctx context.Context, name string) (store.State, error) {
 	err := s.read(ctx, func(t *step) error {
 		r, err := t.read(name)
 		st = state(name, r.Record, t.now)
-		st.Line = places(r.Record, t.now)
+		st.Queue = places(r.Record, t.now)
 		return err
 	})
 	if err != nil {
@@ -80,7 +80,7 @@ func (t *step) list(prefix string) ([]store.State, error) {
 // places returns the waiters as Inspect shows them.
 func places(r rule.Record, now clock.Instant) (line []store.Place) {
 	r = rule.Expire(r, now)
-	for _, p := range r.Line[:min(len(r.Line), store.MaxLine)] {
+	for _, p := range r.Line[:min(len(r.Line), store.MaxQueue)] {
 		line = append(line, store.Place{Holder: store.DecodeHolder(p.Owner, p.Meta), ExpiresIn: p.Expiry.Sub(now)})
 	}
 	return line
@@ -99,6 +99,7 @@ func state(name string, r rule.Record, now clock.Instant) store.State {
 		Holder:    store.DecodeHolder(h.Owner, h.Meta),
 		Token:     h.Token,
 		ExpiresIn: h.Expiry.Sub(now),
+		HeldFor:   h.HeldFor(now),
 	}
 	if r.Spec == rule.Mutex {
 		return st
@@ -106,7 +107,7 @@ func state(name string, r rule.Record, now clock.Instant) store.State {
 	st.Kind = store.Kind(r.Spec)
 	for _, h := range r.Holds {
 		st.Holders = append(st.Holders, store.Holding{
-			Holder: store.DecodeHolder(h.Owner, h.Meta), Token: h.Token, ExpiresIn: h.Expiry.Sub(now), Weight: h.Weight, Slot: h.Slot,
+			Holder: store.DecodeHolder(h.Owner, h.Meta), Token: h.Token, ExpiresIn: h.Expiry.Sub(now), HeldFor: h.HeldFor(now), Weight: h.Weight, Slot: h.Slot,
 		})
 	}
 	return st

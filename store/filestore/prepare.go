@@ -108,7 +108,7 @@ func privateDir(dir string) error {
 // with those beside it.
 func private(path string, info os.FileInfo) error {
 	if why := exposed(info); why != "" {
-		return errors.New(why + ": anybody who can write it can take and end every lock" + shareAdvice)
+		return errors.New(why + ": every user that can write it can take and end every lock" + shareAdvice)
 	}
 	real, err := realPath(path)
 	if err != nil {

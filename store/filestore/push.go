@@ -12,7 +12,7 @@ import (
 )
 
 // A process with waiters has a socket in a directory beside the lock file, and
-// its places in the line name that socket. A step that hands on a lock first
+// its places in the queue name that socket. A step that hands on a lock first
 // checks whether a process has the socket of the next place open. If none has,
 // the waiter is dead and is skipped. After the commit the step sends a message to
 // the socket.

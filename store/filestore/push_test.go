@@ -18,20 +18,20 @@ import (
 	"github.com/leasehold-dev/leasehold/store"
 )
 
-// line is who stands in line for a lock.
+// line has the waiters of a lock, in order.
 func lineOf(t *testing.T, s *Store, name string) (owners []string) {
 	t.Helper()
 	st, err := s.Inspect(t.Context(), name)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, p := range st.Line {
+	for _, p := range st.Queue {
 		owners = append(owners, p.Holder.Owner)
 	}
 	return owners
 }
 
-// waitFor starts a wait and returns once it is in line.
+// waitFor starts a wait and returns once it is in the queue.
 func waitFor(t *testing.T, s *Store, r store.Lease) <-chan store.Grant {
 	t.Helper()
 	return waitForSpare(t, s, r, 0)
@@ -47,7 +47,7 @@ func waitForSpare(t *testing.T, s *Store, r store.Lease, spare int) <-chan store
 		}
 		done <- g
 	}()
-	poll(t, "it is in line", func() bool {
+	poll(t, "it is in the queue", func() bool {
 		owners := lineOf(t, s, r.Name)
 		return len(owners) > 0 && owners[len(owners)-1] == r.Owner
 	})
@@ -78,7 +78,7 @@ func TestDeadWaitersAreSkipped(t *testing.T) {
 		_ = c.Wait()
 	}
 	if n := len(lineOf(t, s, "the lock")); n != 5 {
-		t.Fatalf("%d in line, want 5", n)
+		t.Fatalf("%d in the queue, want 5", n)
 	}
 	mustRelease(t, s, holder)
 	if got := holderOf(t, s, "the lock"); got != owner {
@@ -258,7 +258,7 @@ func TestSocketsElsewhere(t *testing.T) {
 		}
 		<-other
 		holder = next
-		poll(t, "it is back in line", func() bool { return len(lineOf(t, s, "a")) == 1 })
+		poll(t, "it is back in the queue", func() bool { return len(lineOf(t, s, "a")) == 1 })
 	}
 	<-done
 	mustRelease(t, waits, r)
@@ -424,7 +424,7 @@ func TestNoDescriptorIsLeft(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	round() // which may open things for good
+	round() // which may open files that stay open
 	before := open()
 	for range 10 {
 		round()

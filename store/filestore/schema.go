@@ -13,7 +13,7 @@ import (
 
 // schemaVersion is written into the database. It is increased with every change
 // to the tables or records that an earlier version would misread. A version that
-// does not know the line takes a free lock ahead of its waiters, which costs
+// does not know the queue takes a free lock ahead of its waiters, which costs
 // fairness and nothing else.
 const schemaVersion = 1
 

@@ -37,13 +37,17 @@ func openURL(ctx context.Context, url string, o store.OpenOptions) (store.Store,
 //	file:PATH                  any other file, whose directory has to exist
 //	file:///PATH?shared=true   the same, with Options.Shared
 //
-// In PATH write %25 for % and %3F for ?. ParseURL does not look for the file. The
+// In PATH write %25 for % and %3F for ?. ParseURL does not look for the file. If the
+// URL is wrong, the error matches store.ErrInvalid. The
 // user's own file is leasehold/locks.db in $XDG_STATE_HOME or, if that is not set,
 // in ~/.local/state (on macOS in ~/Library/Application Support, on Windows in
 // %LocalAppData%).
 func ParseURL(raw string) (path string, o *Options, err error) {
 	o = &Options{}
-	if path, o.Shared, err = parseURL(raw); err == nil && path == "" {
+	if path, o.Shared, err = parseURL(raw); err != nil {
+		return "", o, fmt.Errorf("%w: %w", store.ErrInvalid, err)
+	}
+	if path == "" {
 		o.MakeDir = true
 		path, err = defaultFile()
 	}

@@ -34,7 +34,7 @@ func TestParseURL(t *testing.T) {
 		"file://host/a": "another machine", "file:/a?x=1": `"x"`, "file:/a?shared=maybe": "true or false",
 		"file:/a%zz": "%25", "file:/a?shared=%zz": "?shared=true",
 	} {
-		if _, _, err := parseURL(url); err == nil || !strings.Contains(err.Error(), says) {
+		if _, _, err := ParseURL(url); !errors.Is(err, store.ErrInvalid) || !strings.Contains(err.Error(), says) {
 			t.Errorf("%s: %v, want words with %q", url, err, says)
 		}
 	}

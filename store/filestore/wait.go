@@ -95,7 +95,7 @@ func (s *Store) Wait(ctx context.Context, r store.WaitRequest, reason func(error
 	}
 }
 
-// ask asks for the lock, or for a place in the line. It may be called again by
+// ask asks for the lock, or for a place in the queue. It may be called again by
 // the same owner after any result: that refreshes the place or confirms the
 // grant.
 func (w *waiting) ask(ctx context.Context) (ans rule.Answer, maybe bool, err error) {

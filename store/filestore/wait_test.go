@@ -81,9 +81,9 @@ func TestWaitWithUnknownOutcome(t *testing.T) {
 					done <- err
 				}()
 				if held {
-					poll(t, "it stands in line, once", func() bool {
+					poll(t, "it waits in the queue, once", func() bool {
 						st, err := sound.Inspect(t.Context(), "a")
-						return err == nil && len(st.Line) == 1 && w.matches(store.ErrBusy)
+						return err == nil && len(st.Queue) == 1 && w.matches(store.ErrBusy)
 					})
 					mustRelease(t, sound, holder)
 				}
@@ -125,7 +125,7 @@ func TestWaitCancelledInTheCommit(t *testing.T) {
 		}
 		poll(t, "nothing is left of the attempt", func() bool {
 			st, err := sound.Inspect(t.Context(), "a")
-			return err == nil && st.Held == held && len(st.Line) == 0
+			return err == nil && st.Held == held && len(st.Queue) == 0
 		})
 		if !held {
 			continue // the lease was there, so nothing is on its way
@@ -208,7 +208,7 @@ func TestReleaseRings(t *testing.T) {
 	mustRelease(t, s, holder)
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 	defer cancel()
-	for i, w := range line { // the one who has it, and who is the first in line now
+	for i, w := range line { // the new holder, and the new head of the queue
 		if err := w.pause(ctx, time.Hour); err != nil {
 			t.Errorf("number %d was not woken: %v", i+1, err)
 		}
@@ -253,7 +253,7 @@ func TestExpiredLeaseIsHandedOn(t *testing.T) {
 		first.r.TTL *= 2
 		first.stands(t)
 		m.sleep(holder.TTL)
-		if st, err := s.Inspect(t.Context(), name); err != nil || st.Held || len(st.Line) != 1 {
+		if st, err := s.Inspect(t.Context(), name); err != nil || st.Held || len(st.Queue) != 1 {
 			t.Fatalf("%+v, %v", st, err)
 		}
 		r := request(name)
@@ -340,26 +340,26 @@ func TestPlacesAreRefreshed(t *testing.T) {
 	}()
 	left := func() time.Duration {
 		st, err := s.Inspect(t.Context(), "a")
-		if err != nil || len(st.Line) != 1 {
+		if err != nil || len(st.Queue) != 1 {
 			return 0
 		}
-		return st.Line[0].ExpiresIn
+		return st.Queue[0].ExpiresIn
 	}
-	poll(t, "it stands in line", func() bool { return left() == r.TTL })
+	poll(t, "it waits in the queue", func() bool { return left() == r.TTL })
 	for range 3 {
 		m.sleep(25 * time.Second)
 		poll(t, "the place is refreshed", func() bool { return left() == r.TTL })
 	}
 	m.sleep(2 * time.Minute) // it cannot have looked meanwhile
-	poll(t, "it stands in line again", func() bool { return left() == r.TTL })
+	poll(t, "it waits in the queue again", func() bool { return left() == r.TTL })
 	mustRelease(t, s, holder)
 	if err := <-done; err != nil {
 		t.Fatal(err)
 	}
 }
 
-// A record of a version without a line is still valid.
-func TestRecordWithoutALine(t *testing.T) {
+// A record of a version without a queue is still valid.
+func TestRecordWithoutAQueue(t *testing.T) {
 	s := mustOpen(t, filepath.Join(t.TempDir(), "locks.db"), nil)
 	putRow(t, s, []byte(`{"spec":{"limit":1},"holds":[{"owner":"ann","meta":"x","weight":1,"count":1,"token":7,"expiry":9000000000000000000}],"token":7}`))
 	ann := store.Lease{Name: "stock", Owner: "ann", TTL: time.Minute}

@@ -10,7 +10,7 @@ import (
 	"github.com/leasehold-dev/leasehold/store"
 )
 
-// A lock that is passed round a ring of those who wait for it.
+// BenchmarkHandOn passes a lock round a ring of waiters.
 func BenchmarkHandOn(b *testing.B) {
 	for _, waiters := range []int{1, 2, 16, 128} {
 		b.Run(strconv.Itoa(waiters), func(b *testing.B) {

@@ -27,6 +27,30 @@ func (s *Store) take(t *testing.T, name string, ttl time.Duration) (store.Lease,
 	return r, g.Token
 }
 
+// A lock is held from its grant, not from when its holder began to wait.
+func TestHeldFor(t *testing.T) {
+	s, now := stepped()
+	first, _ := s.take(t, "a", time.Minute)
+	next := store.Lease{Name: "a", Owner: store.NewOwner(), TTL: time.Minute}
+	got := make(chan error)
+	go func() {
+		_, err := s.Wait(t.Context(), store.WaitRequest{Lease: next}, func(error) { got <- nil })
+		got <- err
+	}()
+	<-got
+	*now = now.Add(20 * time.Second)
+	if err := s.Release(t.Context(), store.ReleaseRequest{Lease: first}); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-got; err != nil {
+		t.Fatal(err)
+	}
+	*now = now.Add(5 * time.Second)
+	if st, err := s.Inspect(t.Context(), "a"); err != nil || st.Holder.Owner != next.Owner || st.HeldFor != 5*time.Second {
+		t.Errorf("held for %v, want 5s since the hand-off: %+v, %v", st.HeldFor, st, err)
+	}
+}
+
 func TestReleasedLocksAreForgotten(t *testing.T) {
 	s, _ := stepped()
 	var last fence.Token

@@ -12,7 +12,7 @@ import (
 )
 
 // line holds the waiters for one lock, so that they can be woken. Their order is
-// kept in the lock's record. The store's mutex guards a line.
+// kept in the lock's record. The store's mutex guards a queue.
 type line struct {
 	waiters map[string]*waiter // by owner
 	// rounds counts the calls of notify.
@@ -27,7 +27,7 @@ type line struct {
 	least time.Duration
 }
 
-// join adds w to the line for its lock. The caller then asks for a place in the
+// join adds w to the queue for its lock. The caller then asks for a place in the
 // record.
 func (s *Store) join(w *waiter) error {
 	name, owner := w.request.Name, w.request.Owner

@@ -180,8 +180,8 @@ func (s *Store) Inspect(ctx context.Context, name string) (store.State, error) {
 	now := s.clock.Now()
 	rec := s.settled(name, now)
 	st := state(name, rec, now)
-	for _, p := range rec.Line[:min(len(rec.Line), store.MaxLine)] {
-		st.Line = append(st.Line, store.Place{
+	for _, p := range rec.Line[:min(len(rec.Line), store.MaxQueue)] {
+		st.Queue = append(st.Queue, store.Place{
 			Holder:    store.DecodeHolder(p.Owner, p.Meta),
 			ExpiresIn: p.Expiry.Sub(now),
 		})
@@ -268,6 +268,7 @@ func state(name string, r rule.Record, now clock.Instant) store.State {
 		Holder:    store.DecodeHolder(h.Owner, h.Meta),
 		Token:     h.Token,
 		ExpiresIn: h.Expiry.Sub(now),
+		HeldFor:   h.HeldFor(now),
 	}
 	if r.Spec == rule.Mutex {
 		return st
@@ -275,7 +276,7 @@ func state(name string, r rule.Record, now clock.Instant) store.State {
 	st.Kind = store.Kind(r.Spec)
 	for _, h := range r.Holds {
 		st.Holders = append(st.Holders, store.Holding{
-			Holder: store.DecodeHolder(h.Owner, h.Meta), Token: h.Token, ExpiresIn: h.Expiry.Sub(now), Weight: h.Weight, Slot: h.Slot,
+			Holder: store.DecodeHolder(h.Owner, h.Meta), Token: h.Token, ExpiresIn: h.Expiry.Sub(now), HeldFor: h.HeldFor(now), Weight: h.Weight, Slot: h.Slot,
 		})
 	}
 	return st

@@ -15,7 +15,7 @@ type waiter struct {
 	request store.WaitRequest
 	// wake holds a value when one of the fields below has changed.
 	wake chan struct{}
-	// round is the last round of the line in which the waiter had a place.
+	// round is the last round of the queue in which the waiter had a place.
 	round int
 	// position is the position last noted for the waiter. busy is the cause that
 	// has not been reported yet, or nil. Both are used only if asked is set: the
@@ -24,7 +24,7 @@ type waiter struct {
 	busy     *busy
 	asked    bool
 
-	// out is set when the waiter is no longer in the line, since at. Either hold
+	// out is set when the waiter is no longer in the queue, since at. Either hold
 	// is the lease that it was handed, or err says why the wait ended, or the
 	// waiter barges and may now compete for the lock.
 	out  bool
@@ -108,12 +108,12 @@ func (s *Store) report(w *waiter, reason func(error), why error) {
 	returned = true
 }
 
-// enqueue asks for the lock or, if it is busy, for a place in the line. The
+// enqueue asks for the lock or, if it is busy, for a place in the queue. The
 // result is in w.
 func (s *Store) enqueue(w *waiter) error {
 	r, now := w.request, s.clock.Now()
 	s.sweepSometimes(now)
-	w.out, w.round = false, 0 // the line may be a new one with other rounds
+	w.out, w.round = false, 0 // the queue may be a new one with other rounds
 	if err := s.join(w); err != nil {
 		return err
 	}

@@ -77,8 +77,8 @@ func TestHandedOnAtOnce(t *testing.T) {
 		if a.ended() || b.ended() {
 			t.Fatal("somebody got a lock that is held")
 		}
-		if st, err := s.Inspect(t.Context(), "lock"); err != nil || len(st.Line) != 2 || st.Line[0].Holder.Owner != a.Owner || st.Line[1].ExpiresIn != 2*time.Second {
-			t.Fatalf("line %+v, %v", st.Line, err)
+		if st, err := s.Inspect(t.Context(), "lock"); err != nil || len(st.Queue) != 2 || st.Queue[0].Holder.Owner != a.Owner || st.Queue[1].ExpiresIn != 2*time.Second {
+			t.Fatalf("line %+v, %v", st.Queue, err)
 		}
 		if err := s.Release(t.Context(), store.ReleaseRequest{Lease: holder}); err != nil {
 			t.Fatal(err)
@@ -86,7 +86,7 @@ func TestHandedOnAtOnce(t *testing.T) {
 		if !a.ended() || a.err != nil || a.took != 10*time.Minute || a.grant.Since != a.took || b.ended() {
 			t.Fatalf("%v, after %v: %+v", a.err, a.took, a.grant)
 		}
-		if st, _ := s.Inspect(t.Context(), "lock"); st.Holder.Owner != a.Owner || st.ExpiresIn != time.Second || st.Token != a.grant.Token || len(st.Line) != 1 {
+		if st, _ := s.Inspect(t.Context(), "lock"); st.Holder.Owner != a.Owner || st.ExpiresIn != time.Second || st.Token != a.grant.Token || len(st.Queue) != 1 {
 			t.Fatalf("handed on as %+v, granted %+v", st, a.grant)
 		}
 		// a says nothing more: b gets it when its lease is over, to the instant.
@@ -133,7 +133,7 @@ func TestExpiryIsFollowed(t *testing.T) {
 	})
 }
 
-// A waiter that gives up leaves the line at once, wherever it stood, and leaves
+// A waiter that gives up leaves the queue at once, wherever it stood, and leaves
 // nothing behind. If the lock was handed to it, the lock goes on to the next
 // waiter.
 func TestGivingUp(t *testing.T) {
@@ -150,8 +150,8 @@ func TestGivingUp(t *testing.T) {
 				t.Fatalf("waiter %d: %v, want the error of its context", i, line[i].err)
 			}
 		}
-		if st, _ := s.Inspect(t.Context(), "lock"); len(st.Line) != 2 || st.Line[0].Holder.Owner != line[2].Owner {
-			t.Fatalf("line %+v", st.Line)
+		if st, _ := s.Inspect(t.Context(), "lock"); len(st.Queue) != 2 || st.Queue[0].Holder.Owner != line[2].Owner {
+			t.Fatalf("line %+v", st.Queue)
 		}
 		// Handed on and given up at the same moment.
 		go s.Release(t.Context(), store.ReleaseRequest{Lease: holder})
@@ -226,7 +226,7 @@ func TestBargeAndDoNotCome(t *testing.T) {
 	})
 }
 
-// A barging waiter takes no other waiter's place, however long ago the line was
+// A barging waiter takes no other waiter's place, however long ago the queue was
 // last looked at.
 func TestBargeTakesNobodysPlace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -279,7 +279,7 @@ func TestExpiredLeaseIsHandedOn(t *testing.T) {
 			}
 		},
 		"looks": func(s *Store, first string) {
-			if st, err := s.Inspect(t.Context(), "lock"); err != nil || st.Holder.Owner != first || len(st.Line) > 0 {
+			if st, err := s.Inspect(t.Context(), "lock"); err != nil || st.Holder.Owner != first || len(st.Queue) > 0 {
 				t.Errorf("inspect: %+v, %v, want held by the first waiter", st, err)
 			}
 		},
@@ -361,7 +361,7 @@ func TestWaitOfNoUse(t *testing.T) {
 }
 
 // In a long line, each release wakes one waiter, in the order of arrival.
-func TestLongLine(t *testing.T) {
+func TestLongQueue(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := bubbled()
 		holder, last := s.take(t, "lock", time.Hour)
@@ -388,8 +388,8 @@ func TestLongLine(t *testing.T) {
 			})
 			synctest.Wait()
 		}
-		if st, err := s.Inspect(t.Context(), "lock"); err != nil || len(st.Line) != store.MaxLine || st.Line[7].Holder.Purpose != "7" {
-			t.Errorf("line of %d, %v", len(st.Line), err)
+		if st, err := s.Inspect(t.Context(), "lock"); err != nil || len(st.Queue) != store.MaxQueue || st.Queue[7].Holder.Purpose != "7" {
+			t.Errorf("line of %d, %v", len(st.Queue), err)
 		}
 		if err := s.Release(t.Context(), store.ReleaseRequest{Lease: holder}); err != nil {
 			t.Fatal(err)
@@ -417,8 +417,8 @@ func TestReasonEndsTheWait(t *testing.T) {
 			s.Wait(t.Context(), store.WaitRequest{Lease: store.Lease{Name: "a", Owner: "second", TTL: time.Hour}}, func(error) { end() })
 		}()
 		<-done
-		if st, err := s.Inspect(t.Context(), "a"); err != nil || len(st.Line) != 0 {
-			t.Errorf("%s: %d places are left, %v", how, len(st.Line), err)
+		if st, err := s.Inspect(t.Context(), "a"); err != nil || len(st.Queue) != 0 {
+			t.Errorf("%s: %d places are left, %v", how, len(st.Queue), err)
 		}
 		if err := s.Release(t.Context(), store.ReleaseRequest{Lease: first}); err != nil {
 			t.Error(err)

@@ -54,7 +54,7 @@ func (r ruled) url() string {
 }
 
 func (r ruled) open() (*redisstore.Store, error) {
-	return redisstore.Open(r.t.Context(), []string{r.url()}, nil)
+	return redisstore.Open(r.t.Context(), r.url(), nil)
 }
 
 // locks does all that a client does, and says what does not work.
@@ -152,7 +152,7 @@ func (r ruled) waits(s store.Waiter, name string) error {
 		return fmt.Errorf("nobody can stand before another: %w", err)
 	}
 	if !r.all(func(server *redistest.Server) bool { return server.Text(r.t, "LLEN", "{"+name+"}:line") == "1" }) {
-		return errors.New("nobody can leave the line")
+		return errors.New("nobody can leave the queue")
 	}
 	if err := s.Release(ctx, store.ReleaseRequest{Lease: held}); err != nil {
 		return err
@@ -187,7 +187,7 @@ func (r ruled) shows() error {
 	}
 	defer s.Close()
 	r.hold("jobs/1")
-	if st, err := s.Inspect(r.t.Context(), "jobs/1"); err != nil || !st.Held || len(st.Line) != 1 || st.Line[0].Holder.Owner != "next" {
+	if st, err := s.Inspect(r.t.Context(), "jobs/1"); err != nil || !st.Held || len(st.Queue) != 1 || st.Queue[0].Holder.Owner != "next" {
 		return errors.Join(err, errors.New("it is not shown as it is"))
 	}
 	return errors.Join(r.respectsRedisson(s), r.excess())
@@ -222,12 +222,12 @@ func (r ruled) lists() error {
 
 // declares the servers to be new, unless locks are held.
 func (r ruled) declares() error {
-	_, err := redisadmin.Bootstrap(r.t.Context(), []string{r.url()}, nil, false)
+	_, err := redisadmin.Bootstrap(r.t.Context(), r.url(), nil, false)
 	if err != nil {
 		return err
 	}
 	r.hold("jobs/1")
-	if _, err = redisadmin.Bootstrap(r.t.Context(), []string{r.url()}, nil, false); errors.Is(err, store.ErrBusy) {
+	if _, err = redisadmin.Bootstrap(r.t.Context(), r.url(), nil, false); errors.Is(err, store.ErrBusy) {
 		return r.excess()
 	}
 	return fmt.Errorf("a lock that is held is not noticed: %w", err)
@@ -239,7 +239,7 @@ func (r ruled) examines() error {
 		server.Text(r.t, "HSET", "jobs/r", "0b16b1f0-5a25-4b5c-a22b-3f5b0b1c8f6e:1", "1")
 		server.Text(r.t, "RPUSH", "jobs/l", "x")
 	}
-	e, err := redisadmin.Examine(r.t.Context(), []string{r.url()}, nil, redisadmin.Scope{TTL: 30 * time.Second, Prefix: "jobs/"})
+	e, err := redisadmin.Examine(r.t.Context(), r.url(), nil, redisadmin.Scope{TTL: 30 * time.Second, Prefix: "jobs/"})
 	if err != nil {
 		return err
 	}
@@ -350,8 +350,7 @@ func TestReadOnlyUserCannotAcquire(t *testing.T) {
 	}
 }
 
-// What is printed for redis-cli is the rule, whatever the prefix; and a name that
-// is none is refused.
+// The line for redis-cli is the rule, whatever the prefix. An invalid user name is refused.
 func TestACLLine(t *testing.T) {
 	for _, c := range []struct{ prefix, keys string }{
 		{"", `~*`},
@@ -397,7 +396,7 @@ func TestACLOfOddPrefixes(t *testing.T) {
 	}
 }
 
-// The rule in docs/redis.md is the one that the command prints.
+// The rule in docs/redis.md is what the command prints.
 func TestTheDocumentedRule(t *testing.T) {
 	text, err := os.ReadFile("../../docs/redis.md")
 	if err != nil {

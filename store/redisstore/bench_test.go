@@ -3,6 +3,7 @@ package redisstore_test
 import (
 	"context"
 	"fmt"
+	"strings"
 	"sync"
 	"testing"
 
@@ -18,7 +19,7 @@ func benchStore(b *testing.B, nodes int) *redisstore.Store {
 	for _, s := range redistest.StartN(b, nodes) {
 		urls = append(urls, s.URL())
 	}
-	s, err := redisstore.Open(context.Background(), urls, nil)
+	s, err := redisstore.Open(context.Background(), strings.Join(urls, " "), nil)
 	if err != nil {
 		b.Fatal(err)
 	}

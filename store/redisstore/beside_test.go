@@ -21,11 +21,11 @@ type plainClient struct {
 	acquire []string
 	taken   string // what the server answers if it does not get the lock
 	release []string
-	blind   bool // its release ends the lock whoever has it
+	blind   bool // its release ends the lock of any holder
 	keeps   bool // its release leaves the key there for a while
 }
 
-// What most of them send. The release deletes the key if the value is theirs.
+// Most clients send these commands. The release deletes the key if the value is theirs.
 var (
 	setNX     = []string{"SET", "KEY", "VALUE", "NX", "PX", "30000"}
 	deleteOwn = []string{"EVAL", `return redis.call('GET', KEYS[1]) == ARGV[1] and redis.call('DEL', KEYS[1]) or 0`, "1", "KEY", "VALUE"}

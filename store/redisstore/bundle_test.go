@@ -91,8 +91,8 @@ func TestManyLeasesTakeFewCommands(t *testing.T) {
 	}
 }
 
-// What is wrong with one lease is its own matter: each gets the error it would
-// get alone, and the others are renewed.
+// A bad lease affects no other: each gets the error that it would get alone, and the others
+// are renewed.
 func TestABadLeaseHarmsNoOther(t *testing.T) {
 	for _, nodes := range []int{1, 3} {
 		t.Run(fmt.Sprintf("%d nodes", nodes), func(t *testing.T) {
@@ -178,7 +178,7 @@ func TestOneNameThatIsNotPermitted(t *testing.T) {
 		server.Text(t, "ACL", "SETUSER", "locker", "on", ">pw", "~*", "&*", "+@all")
 		as = append(as, server.Addr())
 	}
-	s, err := redisstore.Open(t.Context(), []string{"redis://locker:pw@" + strings.Join(as, ",")}, &redisstore.Options{NodeTimeout: long})
+	s, err := redisstore.Open(t.Context(), "redis://locker:pw@"+strings.Join(as, ","), &redisstore.Options{NodeTimeout: long})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -30,18 +30,24 @@ func (s *Store) Close() error {
 	if s.closed.Swap(true) {
 		return nil
 	}
+	progress := s.progress.await()
 	close(s.closing)
 	s.driver.AbandonAll()
 	for _, n := range s.members() {
 		n.interruptInline()
 	}
-	patience := time.NewTimer(closingTime)
+	patience, late := time.NewTimer(closingTime), time.NewTimer(closingTime)
 	defer patience.Stop()
-	look := time.NewTicker(time.Millisecond)
-	defer look.Stop()
-	for waiting := s.busy(); waiting; waiting = waiting && s.busy() {
+	defer late.Stop()
+	for waiting := true; waiting; {
+		busy, grace := s.busy()
+		if !busy {
+			break
+		}
+		late.Reset(grace)
 		select {
-		case <-look.C:
+		case <-progress:
+		case <-late.C:
 		case <-patience.C:
 			waiting = false
 		}
@@ -55,17 +61,23 @@ func (s *Store) Close() error {
 // members returns the store's nodes, or the members of a cluster.
 func (s *Store) members() []*node { return s.topology.servers(s) }
 
+// settled counts a call as answered, or as never to be sent.
+func (s *Store) settled() {
+	s.inFlight.Add(-1)
+	s.progress.ring()
+}
+
 // busy reports whether a store that is being closed still has something to send or to
-// wait for.
-func (s *Store) busy() bool {
+// wait for, and how long its servers may take at most until they are doubted.
+func (s *Store) busy() (busy bool, grace time.Duration) {
 	now := time.Now()
-	owed, unheard := false, int64(0)
+	owed, unheard, grace := false, int64(0), closingTime
 	for _, n := range s.members() {
-		n.doubt(now)
+		grace = min(grace, n.doubt(now))
 		calls, owes := n.unfinished()
 		owed, unheard = owed || owes, unheard+calls
 	}
-	return owed || s.waiting.Load() > 0 || s.inFlight.Load() > unheard
+	return owed || s.waiting.Load() > 0 || s.inFlight.Load() > unheard, grace
 }
 
 // unfinished returns how many of the node's calls Close need not wait for, and whether
@@ -89,18 +101,18 @@ func (n *node) unfinished() (unheard int64, owes bool) {
 }
 
 // doubt treats everything in flight on a node whose answers are late as possibly
-// executed, so that callers release it. Later answers over the connection are ignored.
-func (n *node) doubt(now time.Time) {
+// executed, so that callers release it. Later answers over the connection are ignored. If
+// none is late, doubt returns how long that can last.
+func (n *node) doubt(now time.Time) (grace time.Duration) {
 	n.mu.Lock()
 	w := n.wire
-	if w == nil || w.doubted || w.broken != nil {
+	if w == nil || w.doubted || w.broken != nil || w.flight.n == 0 {
 		n.mu.Unlock()
-		return
+		return closingTime
 	}
-	oldest := w.flight.front()
-	if oldest == nil || now.Sub(oldest.sent) < answerGrace {
+	if grace := answerGrace - now.Sub(w.flight.front().sent); grace > 0 {
 		n.mu.Unlock()
-		return
+		return grace
 	}
 	w.doubted = true
 	w.watch.Stop()
@@ -112,4 +124,5 @@ func (n *node) doubt(now time.Time) {
 	for c, ok := late.pop(); ok; c, ok = late.pop() {
 		n.finish(c, script.Reply{Outcome: store.TimedOut, Err: conn.ErrSilent, Sent: true})
 	}
+	return closingTime
 }

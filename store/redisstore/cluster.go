@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/leasehold-dev/leasehold/internal/quorum/driver"
 	"github.com/leasehold-dev/leasehold/store"
@@ -29,7 +30,7 @@ type Cluster struct {
 
 var _ store.Rejoiner = (*Cluster)(nil)
 
-// OpenCluster connects to a cluster. The urls name some of its members, masters or
+// OpenCluster connects to a cluster. The url names some of its members, masters or
 // replicas:
 //
 //	redis-cluster://user:password@a:6379,b:6379?max_ttl=60s&node_timeout=50ms
@@ -39,8 +40,8 @@ var _ store.Rejoiner = (*Cluster)(nil)
 // fails with a *store.QuorumError if no member does. All members must accept the same
 // user, password and certificates. A nil o means the defaults; Options.Next and
 // FsyncAlways are for independent servers and are refused.
-func OpenCluster(ctx context.Context, urls []string, o *Options) (*Cluster, error) {
-	seeds, opts, err := config.ParseCluster(urls, o.settings())
+func OpenCluster(ctx context.Context, url string, o *Options) (*Cluster, error) {
+	seeds, opts, err := config.ParseCluster(url, o.settings())
 	if err != nil {
 		return nil, err
 	}
@@ -157,12 +158,13 @@ func (c *Cluster) Inspect(ctx context.Context, name string) (store.State, error)
 	switch said.Outcome {
 	case store.Taken:
 		state.Held, state.Holder, state.ExpiresIn, state.Token = true, said.Holder, said.ExpiresIn, token
+		state.HeldFor = store.HeldFor(token, said.Holder, time.Now())
 	case store.Absent:
 	default:
 		said.Node = c.r.Addr()
 		return state, &store.QuorumError{Op: "inspect", Name: name, Need: 1, Nodes: []store.NodeOutcome{said}}
 	}
-	state.Line = mergeLines([][]store.Place{line}, said.Holder.Owner)
+	state.Queue = mergeQueues([][]store.Place{line}, said.Holder.Owner)
 	return state, nil
 }
 

@@ -31,8 +31,8 @@ func lines(t *testing.T, server *redistest.Server, name string, stores ...store.
 	return requests, all
 }
 
-// inTurn sees that those who wait are granted the lock, in their order, soon after it
-// was released, and with larger tokens each time.
+// inTurn checks that the waiters are granted the lock in their order, soon after it was
+// released, and with larger tokens each time.
 func inTurn(t *testing.T, last store.Grant, requests []store.Lease, all []<-chan outcome, stores ...store.Waiter) {
 	t.Helper()
 	for i, done := range all {

@@ -20,7 +20,7 @@ func openCluster(t *testing.T, seeds []*redistest.Server, o *redisstore.Options)
 	if o == nil {
 		o = &redisstore.Options{NodeTimeout: long}
 	}
-	c, err := redisstore.OpenCluster(t.Context(), []string{"redis-cluster://" + strings.Join(addrs(seeds), ",")}, o)
+	c, err := redisstore.OpenCluster(t.Context(), "redis-cluster://"+strings.Join(addrs(seeds), ","), o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -103,7 +103,7 @@ func takesInLine(t *testing.T, s *redisstore.Cluster, c *redistest.Cluster, r st
 	done := waits(ctx, s, waiter(r.Name))
 	eventually(t, "somebody waits", func() bool {
 		st, err := s.Inspect(t.Context(), r.Name)
-		return err == nil && len(st.Line) == 1
+		return err == nil && len(st.Queue) == 1
 	})
 	cancel()
 	if o := <-done; !errors.Is(o.err, context.Canceled) {
@@ -144,19 +144,19 @@ func TestClusterURLs(t *testing.T) {
 		"redis-cluster://u:secret@a?max_ttl=1ns": "maximum TTL",
 	} {
 		o := &redisstore.Options{NodeTimeout: time.Millisecond}
-		_, err := redisstore.OpenCluster(t.Context(), []string{url}, o)
+		_, err := redisstore.OpenCluster(t.Context(), url, o)
 		if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "secret") {
 			t.Errorf("%s: %v, want it to say %q", url, err, want)
 		}
 	}
 	single := redistest.Start(t)
-	_, err := redisstore.OpenCluster(t.Context(), []string{"redis-cluster://" + single.Addr()}, nil)
+	_, err := redisstore.OpenCluster(t.Context(), "redis-cluster://"+single.Addr(), nil)
 	if !errors.Is(err, store.ErrQuorum) || !strings.Contains(err.Error(), "redis://") {
 		t.Errorf("a server that is in no cluster: %v", err)
 	}
 	down := redistest.Start(t)
 	down.Kill()
-	if _, err := redisstore.OpenCluster(t.Context(), []string{"redis-cluster://" + down.Addr()}, nil); !errors.Is(err, store.ErrQuorum) {
+	if _, err := redisstore.OpenCluster(t.Context(), "redis-cluster://"+down.Addr(), nil); !errors.Is(err, store.ErrQuorum) {
 		t.Errorf("nobody is there: %v", err)
 	}
 }

@@ -51,10 +51,10 @@ func TestCredentialsFail(t *testing.T) {
 	o := &redisstore.Options{Credentials: func(context.Context) (string, string, error) {
 		return "", "", errors.New("the vault is sealed")
 	}}
-	if _, err := redisstore.Open(t.Context(), []string{"redis://" + server.Addr()}, o); err == nil || !strings.Contains(err.Error(), "the vault is sealed") {
+	if _, err := redisstore.Open(t.Context(), "redis://"+server.Addr(), o); err == nil || !strings.Contains(err.Error(), "the vault is sealed") {
 		t.Errorf("opened with %v, want the error of Credentials", err)
 	}
-	if _, err := redisstore.Open(t.Context(), []string{"redis://:hunter2@" + server.Addr()}, o); err == nil || strings.Contains(err.Error(), "hunter2") || !strings.Contains(err.Error(), "Credentials") {
+	if _, err := redisstore.Open(t.Context(), "redis://:hunter2@"+server.Addr(), o); err == nil || strings.Contains(err.Error(), "hunter2") || !strings.Contains(err.Error(), "Credentials") {
 		t.Errorf("opened with %v, want a refusal of two sources of the password", err)
 	}
 }

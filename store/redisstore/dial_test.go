@@ -44,7 +44,7 @@ func TestDial(t *testing.T) {
 		u := &tunnel{leads: map[string]string{"locks.internal:6379": redistest.Start(t).Addr()}}
 		s := openAt(t, "redis://locks.internal", &redisstore.Options{Dial: u.dial})
 		acquire(t, s, request("a"))
-		if _, err := redisstore.Open(t.Context(), []string{"redis://elsewhere.internal"}, &redisstore.Options{Dial: u.dial}); err == nil || !strings.Contains(err.Error(), "does not lead there") {
+		if _, err := redisstore.Open(t.Context(), "redis://elsewhere.internal", &redisstore.Options{Dial: u.dial}); err == nil || !strings.Contains(err.Error(), "does not lead there") {
 			t.Errorf("opened with %v, want the error of Dial", err)
 		}
 	})
@@ -57,7 +57,7 @@ func TestDial(t *testing.T) {
 		s := openAt(t, "rediss://locks.internal:6380?"+q.Encode(), &redisstore.Options{Dial: u.dial})
 		acquire(t, s, request("a"))
 		q.Del("tls_server_name")
-		if _, err := redisstore.Open(t.Context(), []string{"rediss://locks.internal:6380?" + q.Encode()}, &redisstore.Options{Dial: u.dial}); err == nil || !strings.Contains(err.Error(), "locks.internal") {
+		if _, err := redisstore.Open(t.Context(), "rediss://locks.internal:6380?"+q.Encode(), &redisstore.Options{Dial: u.dial}); err == nil || !strings.Contains(err.Error(), "locks.internal") {
 			t.Errorf("opened with %v, want a certificate that is not for locks.internal", err)
 		}
 	})
@@ -79,7 +79,7 @@ func TestDial(t *testing.T) {
 		for _, m := range c.Masters {
 			u.leads[m.Addr()] = m.Addr()
 		}
-		s, err := redisstore.OpenCluster(t.Context(), []string{"redis-cluster://seed.internal"}, &redisstore.Options{Dial: u.dial})
+		s, err := redisstore.OpenCluster(t.Context(), "redis-cluster://seed.internal", &redisstore.Options{Dial: u.dial})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -17,7 +17,7 @@ import (
 // Three independent servers decide by majority. One of them may be down.
 func ExampleOpen() {
 	ctx := context.Background()
-	s, err := redisstore.Open(ctx, []string{"redis://10.0.0.1,10.0.0.2,10.0.0.3?max_ttl=60s"}, nil)
+	s, err := redisstore.Open(ctx, "redis://10.0.0.1,10.0.0.2,10.0.0.3?max_ttl=60s", nil)
 	if err != nil {
 		log.Print(err)
 		return
@@ -37,7 +37,7 @@ func ExampleOpen() {
 
 // The options hold what has no place in a URL, such as passwords that rotate.
 func ExampleOpen_options() {
-	s, err := redisstore.Open(context.Background(), []string{"rediss://locks.example.org"}, &redisstore.Options{
+	s, err := redisstore.Open(context.Background(), "rediss://locks.example.org", &redisstore.Options{
 		TLS: &tls.Config{MinVersion: tls.VersionTLS13},
 		Credentials: func(context.Context) (user, password string, err error) {
 			secret, err := os.ReadFile("/run/secrets/redis")
@@ -55,7 +55,7 @@ func ExampleOpen_options() {
 func ExampleOpenCluster() {
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()
-	c, err := redisstore.OpenCluster(ctx, []string{"redis-cluster://10.0.0.1,10.0.0.2"}, nil)
+	c, err := redisstore.OpenCluster(ctx, "redis-cluster://10.0.0.1,10.0.0.2", nil)
 	if err != nil {
 		log.Print(err)
 		return

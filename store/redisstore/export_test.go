@@ -21,8 +21,8 @@ func Classify(reply string) (store.Outcome, error) {
 }
 
 // ParseURLs exposes the reading of URLs: the nodes and the settings.
-func ParseURLs(urls []string, o Options) (hosts []string, _ Options, _ error) {
-	addrs, settings, err := config.Parse(urls, o.settings())
+func ParseURLs(url string, o Options) (hosts []string, _ Options, _ error) {
+	addrs, settings, err := config.Parse(url, o.settings())
 	for _, a := range addrs {
 		hosts = append(hosts, a.Host)
 	}

@@ -94,7 +94,7 @@ func TestTooFewNodesAtOpen(t *testing.T) {
 	servers := redistest.StartN(t, 3)
 	servers[0].Kill()
 	servers[1].Kill()
-	_, err := redisstore.Open(t.Context(), []string{"redis://" + strings.Join(addrs(servers), ",")}, nil)
+	_, err := redisstore.Open(t.Context(), "redis://"+strings.Join(addrs(servers), ","), nil)
 	var q *store.QuorumError
 	if !errors.As(err, &q) || q.Need != 2 || q.Count(store.Unreachable) != 2 {
 		t.Fatalf("open: %v, want a QuorumError with two unreachable nodes", err)

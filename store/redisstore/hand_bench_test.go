@@ -16,9 +16,9 @@ import (
 	"github.com/leasehold-dev/leasehold/store/redisstore/internal/script"
 )
 
-// BenchmarkHandOff is what a server spends on a lock that many want: a release that
-// hands it on, and the place of the next one who wants it, while so many wait.
-// Without anybody who waits, it is an acquire, of one who would, and a release. The time
+// BenchmarkHandOff is the cost of a contended lock to a server: a release that hands it on,
+// and the place of the next waiter, while that many wait. Without waiters, it is an acquire
+// that would wait, and a release. The time
 // is what the server itself says of its scripts, in microseconds and as a median: for
 // both, one after the other, for the two in one step, and for each among many of its kind.
 // With it comes how many commands the scripts call. One of several servers has a mark.
@@ -83,7 +83,7 @@ func median(all []float64) float64 {
 
 const benchLock = "bench/lock"
 
-// longLine is a lock with its holder and those who wait for it.
+// longLine is a lock with its holder and its waiters.
 type longLine struct {
 	*scripted
 	all     []store.Lease // the holder, then the others; of a lock that nobody waits for all that have it one by one

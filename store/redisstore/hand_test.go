@@ -85,7 +85,7 @@ func TestNoHandOffInQuarantine(t *testing.T) {
 					t.Errorf("handed on: %v", got)
 				}
 				if left := n.text(t, "LRANGE", "{stock}:line", "0", "-1"); !c.held && left != line {
-					t.Errorf("the line was %s and is %s", line, left)
+					t.Errorf("the queue was %s and is %s", line, left)
 				}
 				if has := n.text(t, "EXISTS", "{stock}:place:"+back.Owner) == "1"; has != (returns && c.held) {
 					t.Errorf("who returns has a place: %v", has)
@@ -140,7 +140,7 @@ func TestGuardedPlaceNeedsACheckedRelease(t *testing.T) {
 		t.Errorf("it is %s's", said)
 	}
 	if said := n.text(t, "EXISTS", "{stock}:line"); said != "0" {
-		t.Error("who was told that the lock is free has a place still")
+		t.Error("the waiter that was told that the lock is free still has a place")
 	}
 }
 
@@ -235,8 +235,8 @@ func TestDamagedQueue(t *testing.T) {
 		words  []string // with the key at the second
 		handed bool
 	}{
-		"the line is a hash":       {[]string{"HSET", "{stock}:line", "a", "b"}, false},
-		"the line is text":         {[]string{"SET", "{stock}:line", "x"}, false},
+		"the queue is a hash":      {[]string{"HSET", "{stock}:line", "a", "b"}, false},
+		"the queue is text":        {[]string{"SET", "{stock}:line", "x"}, false},
 		"what is known is a hash":  {[]string{"HSET", "{stock}:waits", "a", "b"}, false},
 		"what is known is text":    {[]string{"SET", "{stock}:waits", "x"}, true},
 		"the counter is a hash":    {[]string{"HSET", "{stock}:token", "a", "b"}, false},
@@ -331,7 +331,7 @@ func TestLongQueue(t *testing.T) {
 		stands(line[i], true)
 	}
 	if length := n.text(t, "LLEN", "{stock}:line"); length != strconv.Itoa(len(line)) {
-		t.Errorf("%s in line, want %d", length, len(line))
+		t.Errorf("%s in the queue, want %d", length, len(line))
 	}
 	for _, r := range append([]store.Lease{held}, line...) {
 		if got := n.text(t, "GET", "stock"); got != r.Owner {

@@ -62,7 +62,7 @@ func TestCallerReadsItsReply(t *testing.T) {
 	a := &asker{over: make(chan struct{}, 1)}
 	for start := time.Now(); a.self.Load() < 3; {
 		if a.ask(t, n); time.Since(start) > time.Minute {
-			t.Fatalf("of all who asked, %d read the answer", a.self.Load())
+			t.Fatalf("%d of the callers read the answer themselves", a.self.Load())
 		}
 	}
 	slow.Store(true)

@@ -135,12 +135,13 @@ func stateOf(name string, cfg quorum.Config, nodes []store.NodeOutcome, tokens [
 				state.Held, state.Holder = true, n.Holder
 				state.Token = agreed(owned, tokens, need)
 				state.ExpiresIn = heldFor(owned, nodes, need)
-				state.Line = mergeLines(lines, n.Holder.Owner)
+				state.HeldFor = store.HeldFor(state.Token, state.Holder, time.Now())
+				state.Queue = mergeQueues(lines, n.Holder.Owner)
 				return state
 			}
 		}
 	}
-	state.Line = mergeLines(lines, "")
+	state.Queue = mergeQueues(lines, "")
 	return state
 }
 

@@ -6,11 +6,11 @@ import (
 	"github.com/leasehold-dev/leasehold/store"
 )
 
-// mergeLines merges the queues of a lock's waiters from all nodes. An owner that has the
+// mergeQueues merges the queues of a lock's waiters from all nodes. An owner that has the
 // lock on some nodes and waits at others is a waiter, unless it is the holder. With
 // several nodes, owners are ordered by rank, as they will be in the end: the nodes'
 // clocks differ.
-func mergeLines(lines [][]store.Place, holder string) []store.Place {
+func mergeQueues(lines [][]store.Place, holder string) []store.Place {
 	var all []store.Place
 	for _, line := range lines {
 		for _, p := range line {
@@ -35,5 +35,5 @@ func mergeLines(lines [][]store.Place, holder string) []store.Place {
 			return 0
 		})
 	}
-	return all[:min(len(all), store.MaxLine)]
+	return all[:min(len(all), store.MaxQueue)]
 }

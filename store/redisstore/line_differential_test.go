@@ -24,12 +24,12 @@ import (
 // The scripts keep a queue as the model node does: after every step the answers, the
 // messages to waiters and the keys are the same.
 
-func TestLinesOnSimulatedRedis(t *testing.T) { checkLines(t, onSimulated(t)) }
+func TestQueuesOnSimulatedRedis(t *testing.T) { checkLines(t, onSimulated(t)) }
 
-func TestLinesOnRedis(t *testing.T) { checkLines(t, onRedis(t)) }
+func TestQueuesOnRedis(t *testing.T) { checkLines(t, onRedis(t)) }
 
 // Every script with a change in what it does with queues is found to differ.
-func TestLinesChanged(t *testing.T) {
+func TestChangedQueueScripts(t *testing.T) {
 	n := listening(t, onSimulated(t))
 	for _, c := range lineChanges {
 		t.Run(c.name, func(t *testing.T) {
@@ -53,7 +53,7 @@ func TestLinesChanged(t *testing.T) {
 	}
 }
 
-// ears is a server, and what it says unasked.
+// ears is a server with its push messages.
 type ears struct {
 	*scripted
 	in *wire
@@ -106,7 +106,7 @@ func (e *ears) messages() (all []string, err error) {
 type lineOp uint8
 
 const (
-	asks lineOp = iota // stands in line, or takes the lock
+	asks lineOp = iota // waits in the queue, or takes the lock
 	tries
 	releases
 	returns // releases it, with a place for To
@@ -216,7 +216,7 @@ var seldomSteps = [][]lineStep{{
 	{Op: releases, Owner: 4, TTL: lineUnit, Tomb: true},
 	{Op: returns, Owner: 3, To: 2, TTL: 30 * lineUnit, Barge: true, Renewed: true},
 }, {
-	// So is one whose line has only an owner that has given up its place.
+	// So is one whose queue has only an owner that has given up its place.
 	{Op: asks, Owner: 0, TTL: 2 * lineUnit, Ahead: 500_000, Stand: true},
 	{Op: cedes, Owner: 0, TTL: 2 * lineUnit, Behind: true},
 	{Op: returns, Owner: 3, To: 4, TTL: lineUnit, Stand: true, Behind: true, Barge: true, Renewed: true},
@@ -247,7 +247,7 @@ type lineRun struct {
 	rules  modelnode.Rules
 	model  modelnode.Lock[string]
 	now    clock.Instant   // of the model
-	deaf   map[string]bool // who had no listener when it last asked
+	deaf   map[string]bool // owners without a subscriber when they last asked
 	trace  strings.Builder
 }
 
@@ -342,7 +342,7 @@ func (r *lineRun) step(s lineStep) error {
 		return err
 	}
 	if !slices.Equal(heard, told) {
-		return fmt.Errorf("said unasked: %q, want %q", heard, told)
+		return fmt.Errorf("pushed %q, want %q", heard, told)
 	}
 	if err := r.same(q, got, want); err != nil {
 		return err
@@ -364,7 +364,7 @@ func (r *lineRun) question(s lineStep) driver.Question {
 	case asks:
 		q.Op, q.Waits, q.QueueOnly, q.IfHeld, q.Stamp = quorum.Acquire, true, s.Stand, s.Behind, clock.Instant(r.trace.Len())<<40
 		q.Again = s.Again || placed
-	case tries: // who has asked for a place does not go without
+	case tries: // an owner with a place keeps asking for it
 		q.Op, q.Waits, q.Again = quorum.Acquire, placed, placed
 	case heals:
 		q.Op = quorum.Heal
@@ -449,7 +449,7 @@ func (r *lineRun) placed(q driver.Question, ans modelnode.Answer[string]) {
 // byScript has the script do it, and returns what it says to us, of what came next, and
 // to others.
 func (r *lineRun) byScript(q driver.Question) (a, next driver.Reply, heard []string, err error) {
-	waits := q.Lease.Owner // who is to be told
+	waits := q.Lease.Owner // the owner to notify
 	if q.Next != nil {
 		waits = q.Next.Lease.Owner
 	}
@@ -584,7 +584,7 @@ func (r *lineRun) look() error {
 		longest -= lineUnit.Milliseconds() / 2 // time passes between the questions
 	}
 	if lasts := min(more[0].Num, more[1].Num); lasts < longest {
-		return fmt.Errorf("the line lasts for %d ms, a place for %d", lasts, longest)
+		return fmt.Errorf("the queue lasts for %d ms, a place for %d", lasts, longest)
 	}
 	if want := r.wanted(); !maps.Equal(got, want) {
 		return fmt.Errorf("the server has %v\nthe model     %v", got, want)

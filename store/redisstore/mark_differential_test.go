@@ -20,9 +20,9 @@ import (
 	"github.com/leasehold-dev/leasehold/store/redisstore/internal/script"
 )
 
-// The scripts do to a mark what the model does, and grant where the model grants: while
-// servers restart, are given another's data, are emptied and declared, lists are replaced,
-// and the clocks of servers and clients step.
+// The scripts change a mark as the model does, and grant when the model grants, while
+// servers restart, get another server's data, are emptied and are declared new, while lists
+// are replaced, and while the clocks of servers and clients step.
 
 func TestMarksOnSimulatedRedis(t *testing.T) { checkMarks(t, onSimulated(t), markSeeds/4) }
 
@@ -40,8 +40,8 @@ func checkMarks(t *testing.T, n *scripted, seeds int) {
 	}
 }
 
-// Every script that sees to the mark or looks at it, with one thing in it changed, is found
-// to differ.
+// Every script that writes or reads the mark is found to differ from the model if one
+// thing in it is changed.
 func TestMarkScriptsChanged(t *testing.T) {
 	n := onSimulated(t)
 	n.listens(t)
@@ -69,123 +69,123 @@ func TestMarkScriptsChanged(t *testing.T) {
 }
 
 var markChanges = []change{
-	{name: "arrive does not see an empty server", script: script.Arrive,
+	{name: "arrive misses an emptied server", script: script.Arrive,
 		old: "why = 'empty'", new: ""},
-	{name: "arrive does not look at the run", script: script.Arrive,
+	{name: "arrive ignores the run id", script: script.Arrive,
 		old: "mark.run ~= client.run then", new: "false then"},
-	{name: "arrive does not keep the run", script: script.Arrive,
+	{name: "arrive does not store the run id", script: script.Arrive,
 		old: "mark.run = client.run\n", new: ""},
-	{name: "arrive does not keep the replication", script: script.Arrive,
+	{name: "arrive does not store the replication id", script: script.Arrive,
 		old: "mark.replication = client.replication", new: ""},
-	{name: "arrive forgets the replication", script: script.Arrive,
+	{name: "arrive deletes the replication id", script: script.Arrive,
 		old: "if client.replication ~= '-' then", new: "if true then"},
 	{name: "arrive on an old connection ends durability", script: script.Arrive,
 		old: "and client.durable ~= 'unasked' then", new: "then"},
-	{name: "arrive keeps a run that it does not know", script: script.Arrive,
+	{name: "arrive stores an unknown run id", script: script.Arrive,
 		old: "if client.run ~= '-' then\n    mark.run", new: "if true then\n    mark.run"},
-	{name: "arrive does not look at the replication", script: script.Arrive,
+	{name: "arrive ignores the replication id", script: script.Arrive,
 		old: "mark.replication ~= client.replication and client.promoted", new: "false"},
-	{name: "arrive takes any other replication for another server's", script: script.Arrive,
+	{name: "arrive takes any other replication id for another server's", script: script.Arrive,
 		old: "mark.replication ~= client.replication and client.promoted", new: "mark.replication ~= client.replication"},
-	{name: "arrive believes durability that was never seen", script: script.Arrive,
+	{name: "arrive accepts durability that no client has seen", script: script.Arrive,
 		old: "mark.durable > 0 and", new: ""},
-	{name: "arrive believes durability at once", script: script.Arrive,
+	{name: "arrive accepts durability at once", script: script.Arrive,
 		old: "mark.durable + mark.longest <= now", new: "mark.durable <= now"},
-	{name: "arrive believes the server's clock about durability", script: script.Arrive,
+	{name: "arrive counts durability by the server's clock alone", script: script.Arrive,
 		old: "and mark.clientDurable + mark.longest <= client.wall", new: ""},
-	{name: "arrive believes in what the server does not do any more", script: script.Arrive,
+	{name: "arrive accepts durability that the server no longer has", script: script.Arrive,
 		old: "and (client.durable == 'always' or client.durable == 'asserted')", new: ""},
-	{name: "arrive believes a replica", script: script.Arrive,
+	{name: "arrive accepts the durability of a replica", script: script.Arrive,
 		old: "and not client.promoted and", new: "and"},
-	{name: "arrive believes a copy that is behind", script: script.Arrive,
+	{name: "arrive accepts the durability of a copy that is behind", script: script.Arrive,
 		old: "and client.counter >= client.seen", new: ""},
-	{name: "arrive does not see that the same run is behind", script: script.Arrive,
+	{name: "arrive misses that the same run is behind", script: script.Arrive,
 		old: "elseif mark.why ~= 'declared' and client.counter < client.seen and", new: "elseif false and"},
-	{name: "arrive begins a quarantine anew for each client that was granted a lock before", script: script.Arrive,
+	{name: "arrive begins another quarantine for each client with an earlier grant", script: script.Arrive,
 		old: " and client.seen >= mark.opens - mark.longest", new: ""},
-	{name: "arrive takes a loss after the quarantine for one before", script: script.Arrive,
+	{name: "arrive takes a loss after the quarantine for an earlier loss", script: script.Arrive,
 		old: "client.seen >= mark.opens - mark.longest", new: "client.seen > mark.opens + 3000000"},
 	{name: "arrive lets a client claim durability that it cannot see", script: script.Arrive,
 		old: "if client.durable == 'always' then", new: "if client.durable ~= 'never' then"},
-	{name: "arrive takes an assertion for sight", script: script.Arrive,
+	{name: "arrive takes an assertion of durability for an observation", script: script.Arrive,
 		old: "if client.durable == 'always' then", new: "if client.durable == 'always' or client.durable == 'asserted' then"},
-	{name: "arrive keeps durability that has ended", script: script.Arrive,
+	{name: "arrive keeps a claim of durability that has ended", script: script.Arrive,
 		old: "elseif client.durable ~= 'asserted' and client.durable ~= 'unasked' then", new: "elseif false then"},
-	{name: "arrive keeps durability over a loss", script: script.Arrive,
+	{name: "arrive keeps a claim of durability after a loss", script: script.Arrive,
 		old: "    mark.durable, mark.clientDurable = 0, 0\n  elseif mark.state", new: "  elseif mark.state"},
-	{name: "arrive counts durability anew each time", script: script.Arrive,
+	{name: "arrive starts the time of durability anew at each arrival", script: script.Arrive,
 		old: "if mark.durable == 0 then", new: "if true then"},
-	{name: "arrive goes by the server's clock alone", script: script.Arrive,
+	{name: "arrive ends a quarantine by the server's clock alone", script: script.Arrive,
 		old: "mark.opens <= now and mark.clientOpens <= client.wall", new: "mark.opens <= now"},
-	{name: "arrive goes by the client's clock alone", script: script.Arrive,
+	{name: "arrive ends a quarantine by the client's clock alone", script: script.Arrive,
 		old: "mark.opens <= now and mark.clientOpens <= client.wall", new: "mark.clientOpens <= client.wall"},
-	{name: "arrive never opens", script: script.Arrive,
+	{name: "arrive never ends a quarantine", script: script.Arrive,
 		old: "mark.state = over and 'open' or 'shut'", new: ""},
-	{name: "a step back of the server lasts", script: script.Arrive,
+	{name: "a step back of the server's clock lengthens the quarantine for ever", script: script.Arrive,
 		old: "mark.opens = math.min(mark.opens, now + mark.longest)", new: ""},
-	{name: "a step back of the client lasts", script: script.Arrive,
+	{name: "a step back of the client's clock lengthens the quarantine for ever", script: script.Arrive,
 		old: "if mark.clientOpens > client.wall + mark.longest then", new: "if false then"},
-	{name: "a step back of the client opens", script: script.Arrive,
+	{name: "a step back of the client's clock ends the quarantine", script: script.Arrive,
 		old: "mark.opens, mark.lengthened = now + mark.longest, '1'", new: "mark.lengthened = '1'"},
-	{name: "clients lengthen without end", script: script.Arrive,
+	{name: "each client lengthens the quarantine again", script: script.Arrive,
 		old: "if mark.lengthened == '0' then", new: "if true then"},
 	{name: "arrive forgets the longest quarantine", script: script.Arrive,
 		old: "mark.longest = mark.longest + grown", new: "mark.longest = client.quarantine"},
 	{name: "arrive does not lengthen for a longer lease", script: script.Arrive,
 		old: "mark.opens + grown, mark.clientOpens + grown", new: "mark.opens, mark.clientOpens"},
-	{name: "arrive does not shut again for a longer lease", script: script.Arrive,
+	{name: "arrive does not resume a quarantine for a longer lease", script: script.Arrive,
 		old: "elseif mark.state == 'shut' or grown > 0 and mark.opens > 0 then", new: "elseif mark.state == 'shut' then"},
-	{name: "arrive leaves a list of one to itself", script: script.Arrive,
+	{name: "arrive does not check a list of one server", script: script.Arrive,
 		old: "if mark.print == '-' or alone then", new: "if mark.print == '-' then"},
-	{name: "arrive takes any list", script: script.Arrive,
+	{name: "arrive accepts any list", script: script.Arrive,
 		old: "if mark.print == '-' or alone then", new: "if true then"},
-	{name: "arrive takes both lists", script: script.Arrive,
+	{name: "arrive accepts both lists", script: script.Arrive,
 		old: "string.match(client.print, '^[^>]+'), first", new: "client.print, client.list"},
-	{name: "arrive overwrites another version", script: script.Arrive,
+	{name: "arrive overwrites the mark of another version", script: script.Arrive,
 		old: "if version then", new: "if false then"},
-	{name: "arrive does not tell of a list", script: script.Arrive,
+	{name: "arrive does not publish a list", script: script.Arrive,
 		old: "redis.pcall('PUBLISH', 'leasehold:to:all', '')", new: ""},
-	{name: "gate says nothing of how long", script: script.AcquireGuarded,
+	{name: "gate does not report how long a quarantine lasts", script: script.AcquireGuarded,
 		old: "math.max(1, mark.opens - now)", new: "1"},
-	{name: "gate names another version", script: script.AcquireGuarded,
+	{name: "gate reports another version", script: script.AcquireGuarded,
 		old: "#words[1] == 16 and not string.find(words[1], '%D') and '1' or string.sub(words[1], 1, 20)", new: "'1'"},
-	{name: "arrive names another version", script: script.Arrive,
+	{name: "arrive reports another version", script: script.Arrive,
 		old: "#words[1] == 16 and not string.find(words[1], '%D') and '1' or string.sub(words[1], 1, 20)", new: "string.sub(words[1], 1, 20)"},
-	{name: "relist names another version", script: script.Relist,
+	{name: "relist reports another version", script: script.Relist,
 		old: "  return {5, version}", new: "  return {5, ''}"},
-	{name: "gate takes another version for emptied", script: script.AcquireGuarded,
+	{name: "gate takes the mark of another version for an emptied server", script: script.AcquireGuarded,
 		old: "if version then", new: "if false then"},
-	{name: "gate lets in where there is no mark", script: script.AcquireGuarded,
+	{name: "gate admits without a mark", script: script.AcquireGuarded,
 		old: "return {3, '1', 'emptied'}", new: "return nil"},
-	{name: "gate serves any list", script: script.AcquireGuarded,
+	{name: "gate admits any list", script: script.AcquireGuarded,
 		old: "return {4, mark.list}", new: ""},
-	{name: "gate does not serve the first of two lists", script: script.AcquireGuarded,
+	{name: "gate does not admit the first of two lists", script: script.AcquireGuarded,
 		old: "and mark.print ~= string.sub(print, 1, 12)", new: ""},
-	{name: "gate does not serve the second of two lists", script: script.AcquireGuarded,
+	{name: "gate does not admit the second of two lists", script: script.AcquireGuarded,
 		old: "and mark.print ~= string.sub(print, 14)", new: ""},
-	{name: "gate does not look at the run", script: script.AcquireGuarded,
+	{name: "gate ignores the run id", script: script.AcquireGuarded,
 		old: "return {3, '1', 'replaced'}", new: "mark.run = '-'"},
-	{name: "gate opens by itself", script: script.AcquireGuarded,
+	{name: "gate ends a quarantine by itself", script: script.AcquireGuarded,
 		old: "if mark.state ~= 'open' then", new: "if false then"},
-	{name: "gate does not mind what the client counts", script: script.AcquireGuarded,
+	{name: "gate ignores the client's own count of the quarantine", script: script.AcquireGuarded,
 		old: "elseif counting == '1' and mark.why ~= 'declared' then", new: "elseif false then"},
-	{name: "gate does not believe a declaration", script: script.AcquireGuarded,
+	{name: "gate ignores a declaration", script: script.AcquireGuarded,
 		old: "elseif counting == '1' and mark.why ~= 'declared' then", new: "elseif counting == '1' then"},
-	{name: "a shut mark serves", script: script.AcquireGuarded,
+	{name: "gate admits during a quarantine", script: script.AcquireGuarded,
 		old: "local wanted = '2 open '", new: "local wanted = string.sub(mark or '', 1, 7)"},
-	{name: "any run serves", script: script.AcquireGuarded,
+	{name: "gate admits any run id", script: script.AcquireGuarded,
 		old: "print .. ' ' .. run\n", new: "print\n"},
-	{name: "whoever counts is served", script: script.AcquireGuarded,
+	{name: "gate admits every client that counts the quarantine itself", script: script.AcquireGuarded,
 		old: "and counting == '0' and", new: "and"},
-	{name: "extend takes another version for served", script: script.ExtendGuarded,
+	{name: "extend accepts the mark of another version", script: script.ExtendGuarded,
 		old: "all = {5, version}", new: ""},
-	{name: "relist overwrites another version", script: script.Relist,
+	{name: "relist overwrites the mark of another version", script: script.Relist,
 		old: "if version then", new: "if false then"},
-	{name: "relist undoes what is done", script: script.Relist,
+	{name: "relist undoes a completed replacement", script: script.Relist,
 		old: "mark.print == ARGV[3] or", new: ""},
-	{name: "a release does not look at the list of the next in line", script: script.Release,
+	{name: "release ignores the list of the next waiter", script: script.Release,
 		old: "if list and list ~= print then", new: "if false then"},
-	{name: "a release takes one of two lists for another", script: script.Release,
+	{name: "release takes one of two lists for another", script: script.Release,
 		old: "marked ~= list and marked ~= sub(list, 1, 12) and marked ~= sub(list, 14)", new: "marked ~= list"},
 	{name: "relist replaces any list", script: script.Relist,
 		old: "or ARGV[4] ~= '' and mark.print ~= ARGV[4] then", new: "then"},
@@ -193,15 +193,15 @@ var markChanges = []change{
 		old: "mark.before, mark.told = '-', 0", new: ""},
 	{name: "relist records nothing", script: script.Relist,
 		old: "mark.before, mark.told = ARGV[5], time[1] * 1000000 + time[2]", new: ""},
-	{name: "relist records without being asked to", script: script.Relist,
+	{name: "relist records without a request", script: script.Relist,
 		old: "elseif ARGV[5] ~= '' and", new: "elseif"},
 	{name: "relist does not change the list", script: script.Relist,
 		old: "mark.print, mark.list = ARGV[1], ARGV[2]", new: "mark.print = ARGV[1]"},
-	{name: "relist does not tell of a list", script: script.Relist,
+	{name: "relist does not publish a list", script: script.Relist,
 		old: "redis.pcall('PUBLISH', 'leasehold:to:all', '')", new: ""},
 }
 
-// markRun is one server's mark, as the script and the model have it.
+// markRun is one server's mark, in the scripts' form and in the model's.
 type markRun struct {
 	*scripted
 	r     *rand.Rand
@@ -247,8 +247,8 @@ func (n *scripted) marks(seed int) error {
 	return nil
 }
 
-// sameMark compares what there is with what the model has. The clock of a real server
-// runs on between the two.
+// sameMark compares the server's mark with the model's. The clock of a real server runs on
+// between the two readings.
 func sameMark(got, want string, live bool) error {
 	a, err1 := nodemark.Parse(got)
 	b, err2 := nodemark.Parse(want)
@@ -275,7 +275,7 @@ var (
 
 func pick[T any](r *rand.Rand, all []T) T { return all[r.IntN(len(all))] }
 
-// mostly is the first, and now and then any.
+// mostly returns the first value, and any of them now and then.
 func mostly[T any](r *rand.Rand, all []T) T {
 	if r.IntN(4) > 0 {
 		return all[0]
@@ -397,7 +397,7 @@ func leftIn(said string) int64 {
 	return left
 }
 
-// announced is how often clients of the node alone are told that its list has changed.
+// announced is how often clients of this single node are notified of a changed list.
 func announced(before, after string) int64 {
 	if before != after && strings.Contains(after, ",") {
 		return 1
@@ -405,7 +405,7 @@ func announced(before, after string) int64 {
 	return 0
 }
 
-// listens has a second connection hear when lists change.
+// listens subscribes a second connection to changes of lists.
 func (n *scripted) listens(t *testing.T) {
 	n.ear = n.another(t)
 	if _, err := n.ear.Exchange(resp.Command("SUBSCRIBE", membership.Channel)); err != nil {
@@ -413,7 +413,7 @@ func (n *scripted) listens(t *testing.T) {
 	}
 }
 
-// hears demands that so many messages were published on the channel of lists.
+// hears requires that number of messages on the channel of lists.
 func (m *markRun) hears(want int64) error {
 	if _, err := m.run(script.NewCommand("PUBLISH", membership.Channel, "all")); err != nil {
 		return err
@@ -466,8 +466,8 @@ func (m *markRun) relists(now int64) (string, error) {
 	return what, m.hears(heard)
 }
 
-// refusalOf reads a script's answer. If the server's clock runs on, less of a quarantine is
-// left than what it would have been at the time of the model.
+// refusalOf reads a script's answer. On a server whose clock runs on, less of a quarantine
+// is left than in the model.
 func (m *markRun) refusalOf(v resp.Value, left int64) (r modelnode.Refusal) {
 	if len(v.List) < 2 || v.List[0].Num == 1 {
 		return r
@@ -484,7 +484,7 @@ func (m *markRun) refusalOf(v resp.Value, left int64) (r modelnode.Refusal) {
 	return r
 }
 
-// becomes has something befall the server.
+// becomes changes the server in one way.
 func (m *markRun) becomes(now int64) (string, error) {
 	switch m.r.IntN(6) {
 	case 0:
@@ -509,7 +509,7 @@ func (m *markRun) becomes(now int64) (string, error) {
 	return "becomes " + cmp.Or(m.model, "empty"), err
 }
 
-// grants has clients ask for a lock that is free, in all ways in which one is given.
+// grants has clients ask for a free lock in every way in which it can be granted.
 func (m *markRun) grants(now int64) (string, error) {
 	e := modelnode.Entrance{Print: pick(m.r, m.lists).Fingerprint, Run: mostly(m.r, runs)[:1], Counting: m.r.IntN(5) == 0}
 	m.s.membership.Fingerprint = e.Print
@@ -534,8 +534,8 @@ func (m *markRun) grants(now int64) (string, error) {
 	lease := lining("free", store.CrashSafe)
 	next := lining("free", store.CrashSafe)
 	heal := lining("healed", store.CrashSafe)
-	// The lock is held without a look at the mark, and a waiter, which may have another
-	// list, is handed it.
+	// The lock is held, whatever the mark says, and is handed to a waiter, which may have
+	// another list.
 	waiter := e
 	waiter.Print = pick(m.r, m.lists).Fingerprint
 	m.s.membership.Fingerprint = waiter.Print

@@ -13,7 +13,7 @@ const (
 	// pushesStamped: a lock that was handed over counts from when the request left
 	// that it answers, not from when that is heard.
 	pushesStamped = true
-	// missedAsked: after a connection broke, all who wait ask again.
+	// missedAsked: after a connection broke, all waiters ask again.
 	missedAsked = true
 	// retainedIsPlain: a release that is sent later ends the grant that it names and its
 	// place, and takes no new place.

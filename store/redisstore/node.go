@@ -32,6 +32,7 @@ type node struct {
 	retryAt     time.Time
 	dialing     bool
 	reached     bool // there was a connection at some time
+	retiring    bool // a member that is closed when it has answered; nobody flushes it
 	closed      bool
 	server      membership.Identity // the server that answers
 	quarantined quarantineCount     // the node's quarantine
@@ -64,10 +65,11 @@ type node struct {
 	missed   bool   // another goroutine had something to send meanwhile
 	out      []byte // buffer of the goroutine that is sending
 
-	ready  chan struct{}   // there may be something to send
-	ctx    context.Context // ends when the store is closed
-	cancel context.CancelFunc
-	all    sync.WaitGroup // goroutines of the node
+	ready   chan struct{}   // there may be something to send
+	settled bell            // rings while the node retires, when a call is answered
+	ctx     context.Context // ends when the store is closed
+	cancel  context.CancelFunc
+	all     sync.WaitGroup // goroutines of the node
 }
 
 // call is one command for one node and the receiver of its answer. The receiver is a
@@ -139,7 +141,7 @@ func (n *node) put(c call, more bool) error {
 	} else {
 		n.unsentLocked(c, time.Now())
 	}
-	if !more && n.waiting.n > 0 {
+	if (!more || n.retiring) && n.waiting.n > 0 {
 		n.wake()
 	}
 	return err
@@ -169,6 +171,7 @@ func (n *node) Flush() {
 			n.missed = false
 			n.wake()
 		}
+		n.s.progress.ring()
 	}
 }
 
@@ -230,6 +233,7 @@ func (n *node) flush() (more bool) {
 	n.mu.Lock()
 	more = more || n.missed
 	n.sending, n.missed = false, false
+	n.s.progress.ring()
 	return more
 }
 
@@ -305,15 +309,15 @@ func (nobody) Receive(int, int, driver.Reply) {}
 // finish delivers a reply. Calls that result from it are enqueued before this call stops
 // counting as in flight.
 func (n *node) finish(c call, r script.Reply) {
+	over := true
 	if r.Err != nil {
-		var over bool
-		if r, over = n.s.topology.redirect(n, c, r); !over {
-			n.s.inFlight.Add(-1)
-			return
-		}
+		r, over = n.s.topology.redirect(n, c, r)
 	}
-	n.deliver(c, r)
-	n.s.inFlight.Add(-1)
+	if over {
+		n.deliver(c, r)
+	}
+	n.s.settled()
+	n.settled.ring()
 }
 
 // deliver gives a reply to the receiver of the call.

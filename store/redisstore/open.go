@@ -2,7 +2,6 @@ package redisstore
 
 import (
 	"context"
-	"strings"
 
 	"github.com/leasehold-dev/leasehold/store"
 	"github.com/leasehold-dev/leasehold/store/redisstore/internal/config"
@@ -19,7 +18,7 @@ func init() {
 
 // openURL implements store.OpenFunc.
 func openURL(ctx context.Context, url string, o store.OpenOptions) (store.Store, error) {
-	s, err := Open(ctx, strings.Fields(url), &Options{Logger: o.Logger})
+	s, err := Open(ctx, url, &Options{Logger: o.Logger})
 	if err != nil {
 		return nil, err
 	}
@@ -28,7 +27,7 @@ func openURL(ctx context.Context, url string, o store.OpenOptions) (store.Store,
 
 // openClusterURL implements store.OpenFunc.
 func openClusterURL(ctx context.Context, url string, o store.OpenOptions) (store.Store, error) {
-	c, err := OpenCluster(ctx, strings.Fields(url), &Options{Logger: o.Logger})
+	c, err := OpenCluster(ctx, url, &Options{Logger: o.Logger})
 	if err != nil {
 		return nil, err
 	}

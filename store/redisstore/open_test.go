@@ -38,7 +38,7 @@ func TestOpenByURL(t *testing.T) {
 		}
 	}
 	for _, url := range []string{"redis://", "redis-sentinel://a", "redis-cluster://a/1", "redis://a\nredis-sentinel://b"} {
-		if s, err := store.Open(t.Context(), url, nil); s != nil || err == nil || errors.Is(err, store.ErrUnsupported) {
+		if s, err := store.Open(t.Context(), url, nil); s != nil || !errors.Is(err, store.ErrInvalid) {
 			t.Errorf("%q: %v, %v", url, s, err)
 		}
 	}

@@ -11,9 +11,9 @@ import (
 	"github.com/leasehold-dev/leasehold/store/redisstore/internal/resp"
 )
 
-// A connection that is to be replaced, since its server has got slots or the channel's
-// slot has gone elsewhere, is so when all that was sent over it is answered: nobody is
-// told of it. What is asked meanwhile waits for the next one.
+// A connection that is outdated, since its server has got slots or the channel's slot has
+// moved, is replaced when all requests on it are answered. No caller gets an error. Requests
+// made meanwhile wait for the next connection.
 func TestReplacedConnectionLosesNoAnswer(t *testing.T) {
 	for _, replace := range []func(*wire){
 		func(w *wire) { w.noChannel = true; w.n.resubscribe() },

@@ -70,7 +70,7 @@ func TestAttemptOfAnOwnerThatHasTheLock(t *testing.T) {
 	}
 }
 
-// What an attempt made itself it cleans up, also if its owner is not new.
+// An attempt cleans up its own grants, also if its owner is not new.
 func TestAttemptOfAnOwnerThatFails(t *testing.T) {
 	servers := redistest.StartN(t, 3)
 	proxies := behind(t, servers)

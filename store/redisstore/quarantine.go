@@ -41,8 +41,8 @@ func (s *Store) guard() error {
 }
 
 // arrivalLocked returns the command that checks the mark and updates it; nil if the
-// client cannot distinguish the runs of the server. What the server reported about itself
-// is used on a new connection only, since it may be out of date later.
+// client cannot distinguish the runs of the server. The server's
+// description of itself is used on a new connection only, since it may be outdated later.
 func (n *node) arrivalLocked(isNew bool) *script.Command {
 	id, durable := n.server, n.durable()
 	if id.RunID == "" && durable != "asserted" {
@@ -228,7 +228,7 @@ func (n *node) lookLocked() {
 func (n *node) dropLooksLocked() {
 	for range n.waiting.n {
 		if c, _ := n.waiting.pop(); c.command.Script == script.Arrive {
-			n.s.inFlight.Add(-1)
+			n.s.settled()
 		} else {
 			n.waiting.push(c)
 		}

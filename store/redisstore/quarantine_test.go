@@ -149,7 +149,7 @@ func TestQuarantine(t *testing.T) {
 	})
 	t.Run("It ends", func(t *testing.T) {
 		servers := redistest.StartN(t, 3)
-		s, err := redisstore.Open(t.Context(), []string{"redis://" + strings.Join(addrs(servers), ",") + "?max_ttl=2s"}, nil)
+		s, err := redisstore.Open(t.Context(), "redis://"+strings.Join(addrs(servers), ",")+"?max_ttl=2s", nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -171,13 +171,13 @@ func TestBootstrap(t *testing.T) {
 	for _, s := range servers {
 		s.Text(t, "DEL", redistest.Mark)
 	}
-	urls := []string{"redis://" + strings.Join(addrs(servers), ",")}
+	url := "redis://" + strings.Join(addrs(servers), ",")
 	s := open(t, addrs(servers), nil)
 	if n := shut(t, s, "a", "new or was emptied"); n < 2 {
 		t.Fatalf("%d new servers are in quarantine", n)
 	}
 	servers[2].Kill()
-	if _, err := redisadmin.Bootstrap(t.Context(), urls, nil, false); !errors.Is(err, store.ErrQuorum) || !strings.Contains(err.Error(), servers[2].Addr()) {
+	if _, err := redisadmin.Bootstrap(t.Context(), url, nil, false); !errors.Is(err, store.ErrQuorum) || !strings.Contains(err.Error(), servers[2].Addr()) {
 		t.Errorf("with a server down: %v", err)
 	}
 	if n := shut(t, s, "a", "new or was emptied"); n == 0 { // the attempt is lost before all have answered
@@ -186,16 +186,16 @@ func TestBootstrap(t *testing.T) {
 	if err := servers[2].Restart(); err != nil {
 		t.Fatal(err)
 	}
-	declared, err := redisadmin.Bootstrap(t.Context(), urls, nil, false)
+	declared, err := redisadmin.Bootstrap(t.Context(), url, nil, false)
 	if err != nil || len(declared) != 3 || declared[0].RunID == "" || declared[0].Node != servers[0].Addr() {
 		t.Fatalf("%v, %v", declared, err)
 	}
 	acquire(t, s, request("a"))
 
-	if _, err := redisadmin.Bootstrap(t.Context(), urls, nil, false); !errors.Is(err, store.ErrBusy) {
+	if _, err := redisadmin.Bootstrap(t.Context(), url, nil, false); !errors.Is(err, store.ErrBusy) {
 		t.Errorf("while a lock is held: %v", err)
 	}
-	if _, err := redisadmin.Bootstrap(t.Context(), urls, nil, true); err != nil {
+	if _, err := redisadmin.Bootstrap(t.Context(), url, nil, true); err != nil {
 		t.Errorf("by force: %v", err)
 	}
 	restart(t, servers[:2]...)
@@ -208,7 +208,7 @@ func TestBootstrapOfDurableServers(t *testing.T) {
 	for name, force := range map[string]bool{"empty": false, "by force": true} {
 		t.Run(name, func(t *testing.T) {
 			servers := redistest.StartN(t, 3, "--appendonly", "yes", "--appendfsync", "always")
-			if _, err := redisadmin.Bootstrap(t.Context(), []string{"redis://" + strings.Join(addrs(servers), ",")}, nil, force); err != nil {
+			if _, err := redisadmin.Bootstrap(t.Context(), "redis://"+strings.Join(addrs(servers), ","), nil, force); err != nil {
 				t.Fatal(err)
 			}
 			acquire(t, open(t, addrs(servers), nil), request("a"))
@@ -246,7 +246,7 @@ func TestOneServerInQuarantine(t *testing.T) {
 	})
 
 	server.Text(t, "ACL", "SETUSER", "mute", "on", ">x", "~*", "+@all", "-info", "-config")
-	mute, err := redisstore.Open(t.Context(), []string{"redis://mute:x@" + server.Addr()}, nil)
+	mute, err := redisstore.Open(t.Context(), "redis://mute:x@"+server.Addr(), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -287,7 +287,7 @@ func TestInspectNeedsNoMark(t *testing.T) {
 		s.Text(t, "DEL", redistest.Mark)
 		s.Text(t, "ACL", "SETUSER", "looks", "on", ">x", "~*", "+@read", "+@scripting", "+@connection", "+info", "+time")
 	}
-	s, err := redisstore.Open(t.Context(), []string{"redis://looks:x@" + strings.Join(addrs(servers), ",")}, nil)
+	s, err := redisstore.Open(t.Context(), "redis://looks:x@"+strings.Join(addrs(servers), ","), nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -44,7 +44,8 @@ type Store struct {
 	wall     func() time.Time // time of day
 	declares bool             // it is opened to end quarantines, which then are no news
 	closed   atomic.Bool
-	inFlight atomic.Int64 // calls enqueued and not answered yet
+	inFlight atomic.Int64 // calls enqueued and not answered yet; see settled
+	progress bell         // rings while the store closes, when it may have nothing left to wait for
 
 	channel       string        // on which the servers push hand-offs to this store
 	closing       chan struct{} // closed by Close
@@ -63,14 +64,14 @@ type Store struct {
 
 var _ store.Store = (*Store)(nil)
 
-// Open connects to the nodes that urls name:
+// Open connects to the nodes that url names:
 //
 //	redis://user:password@a:6379,b:6379,c:6379/0?max_ttl=60s&node_timeout=50ms
 //
 // The scheme rediss:// selects TLS. One host is a single server, several hosts are
 // independent servers that decide by majority. If they need a URL each, because their
-// passwords differ, urls has several. One server on this machine can also be named by
-// its unix socket:
+// passwords differ, url holds all of them, separated by white space. One server on this
+// machine can also be named by its unix socket:
 //
 //	unix://user:password@/run/redis.sock?db=0&max_ttl=60s
 //
@@ -79,10 +80,10 @@ var _ store.Store = (*Store)(nil)
 // Open blocks until a majority of the nodes has answered or cannot answer any more, at
 // most for Options.ConnectTimeout. A node that is down is tried again when it is needed.
 // Open fails with a *store.QuorumError if too few nodes are up, or if one server is
-// listed under two addresses. If the URLs or the options are wrong, it fails
-// before it sends anything.
+// listed under two addresses. If the URL or the options are wrong, it fails with
+// store.ErrInvalid before it sends anything.
 //
-// The URLs can instead name the sentinels that watch a master and its replicas:
+// The URL can instead name the sentinels that watch a master and its replicas:
 //
 //	redis-sentinel://user:password@s1:26379,s2:26379,s3:26379/0?master=mymaster
 //
@@ -92,8 +93,8 @@ var _ store.Store = (*Store)(nil)
 // the master's address before each connection, and once a second whether it has changed.
 // A failover can lose locks, because replication is asynchronous: locks that require more
 // than store.Efficiency are refused.
-func Open(ctx context.Context, urls []string, o *Options) (*Store, error) {
-	s, err := newStore(urls, o)
+func Open(ctx context.Context, url string, o *Options) (*Store, error) {
+	s, err := newStore(url, o)
 	if err != nil {
 		return nil, err
 	}
@@ -105,8 +106,8 @@ func Open(ctx context.Context, urls []string, o *Options) (*Store, error) {
 }
 
 // newStore returns a Store that has not connected to any node yet.
-func newStore(urls []string, o *Options) (*Store, error) {
-	addrs, opts, err := config.Parse(urls, o.settings())
+func newStore(url string, o *Options) (*Store, error) {
+	addrs, opts, err := config.Parse(url, o.settings())
 	if err != nil {
 		return nil, err
 	}

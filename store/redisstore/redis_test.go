@@ -24,7 +24,7 @@ func open(t *testing.T, addrs []string, o *redisstore.Options) *redisstore.Store
 	if o == nil {
 		o = &redisstore.Options{NodeTimeout: long}
 	}
-	s, err := redisstore.Open(t.Context(), []string{"redis://" + strings.Join(addrs, ",")}, o)
+	s, err := redisstore.Open(t.Context(), "redis://"+strings.Join(addrs, ","), o)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -42,7 +42,7 @@ func TestARefusalDoesNotEndALease(t *testing.T) {
 	}
 }
 
-// A server that could not write down that a waiter leaves the line has not executed its
+// A server that could not write down that a waiter leaves the queue has not executed its
 // release, which is therefore sent again. Otherwise it would hand the lock to a waiter
 // that is gone.
 func TestAPlaceIsNotKeptByARefusal(t *testing.T) {

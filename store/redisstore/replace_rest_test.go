@@ -75,7 +75,7 @@ func TestReplaceIsNotDoneWithoutANewNode(t *testing.T) {
 	openURL(t, listURL(before, after...)) // and so the new one is of the old list
 	servers[3].Text(t, "SAVE")
 	servers[3].Kill()
-	both := []string{listURL(before, after...)}
+	both := listURL(before, after...)
 	isNamed(t, redisadmin.Replace(t.Context(), both, nil, nil), servers[3])
 	if err := servers[3].Restart(); err != nil {
 		t.Fatal(err)
@@ -102,8 +102,8 @@ func TestReplaceWhenTheOldNodesAreGone(t *testing.T) {
 	for _, begun := range []bool{true, false} {
 		servers := redistest.StartN(t, 6)
 		a := addrs(servers)
-		both := []string{listURL(a[:3], a[3:]...)}
-		openURL(t, both[0])
+		both := listURL(a[:3], a[3:]...)
+		openURL(t, both)
 		servers[5].Text(t, "SAVE")
 		servers[5].Kill()
 		if begun {
@@ -134,7 +134,7 @@ func TestReplaceGoesOnWithoutTheOldNodes(t *testing.T) {
 	t.Parallel()
 	servers := redistest.StartN(t, 6)
 	a := addrs(servers)
-	both := []string{listURL(a[:3], a[3:]...)}
+	both := listURL(a[:3], a[3:]...)
 	ctx, cancel := context.WithCancel(t.Context())
 	err := redisadmin.Replace(ctx, both, nil, func(step string) {
 		if strings.Contains(step, "waiting") {
@@ -166,7 +166,7 @@ func TestNodeThatWasDownJoinsTheNewMembership(t *testing.T) {
 	eventually(t, "the marks name the old list", func() bool { return markOn(t, servers[1]).List != nodemark.Unknown })
 	servers[1].Text(t, "SAVE")
 	servers[1].Kill()
-	isNamed(t, redisadmin.Replace(t.Context(), []string{listURL(before, after...)}, nil, nil), servers[1])
+	isNamed(t, redisadmin.Replace(t.Context(), listURL(before, after...), nil, nil), servers[1])
 	next := openURL(t, listURL(after))
 	acquire(t, next, briefly("y"))
 	if err := servers[1].Restart(); err != nil {
@@ -195,7 +195,7 @@ func TestReplacedMembershipTakesNoNodeBack(t *testing.T) {
 	openURL(t, listURL(first))
 	replace := func(from, to []string) {
 		t.Helper()
-		if err := redisadmin.Replace(t.Context(), []string{listURL(from, to...)}, nil, nil); err != nil {
+		if err := redisadmin.Replace(t.Context(), listURL(from, to...), nil, nil); err != nil {
 			t.Fatal(err)
 		}
 	}

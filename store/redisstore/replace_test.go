@@ -26,7 +26,7 @@ func TestReplace(t *testing.T) {
 	}
 	bothURL := url(before, "&next="+strings.Join(after, ","))
 	client := func(url string) *redisstore.Store {
-		s, err := redisstore.Open(t.Context(), []string{url}, nil)
+		s, err := redisstore.Open(t.Context(), url, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -85,7 +85,7 @@ func TestReplace(t *testing.T) {
 		kept <- nil
 	}()
 	var steps []string
-	if err := redisadmin.Replace(t.Context(), []string{bothURL}, nil, func(step string) { steps = append(steps, step) }); err != nil {
+	if err := redisadmin.Replace(t.Context(), bothURL, nil, func(step string) { steps = append(steps, step) }); err != nil {
 		t.Fatal(err)
 	}
 	if len(steps) != 3 || !strings.Contains(steps[1], "waiting") {
@@ -124,12 +124,12 @@ func TestReplaceNeedsTwoMemberships(t *testing.T) {
 		"redis://127.0.0.1:1?next=127.0.0.1:2,127.0.0.1:2":             "listed twice",
 		"redis://127.0.0.1:1?next=":                                    "no host",
 	} {
-		if _, err := redisstore.Open(t.Context(), []string{url}, nil); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := redisstore.Open(t.Context(), url, nil); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %q", url, err, want)
 		}
 	}
 	server := redistest.Start(t)
-	if err := redisadmin.Replace(t.Context(), []string{"redis://" + server.Addr()}, nil, nil); err == nil || !strings.Contains(err.Error(), "next=") {
+	if err := redisadmin.Replace(t.Context(), "redis://"+server.Addr(), nil, nil); err == nil || !strings.Contains(err.Error(), "next=") {
 		t.Errorf("with one list: %v", err)
 	}
 }

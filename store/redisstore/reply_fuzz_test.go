@@ -74,7 +74,7 @@ func FuzzReply(f *testing.F) {
 	}
 	server := &parrot{reply: "+OK\r\n"}
 	addr := server.listen(f)
-	s, err := redisstore.Open(context.Background(), []string{"redis://" + addr}, nil)
+	s, err := redisstore.Open(context.Background(), "redis://"+addr, nil)
 	if err != nil {
 		f.Fatal(err)
 	}
@@ -112,7 +112,7 @@ func FuzzReply(f *testing.F) {
 		if err == nil && state.Held != (state.Holder.Owner != "") {
 			t.Errorf("%q: %+v", reply, state)
 		}
-		for _, p := range state.Line {
+		for _, p := range state.Queue {
 			if p.Holder.Owner == "" || p.ExpiresIn < 0 {
 				t.Errorf("%q: %+v waits", reply, p)
 			}
@@ -164,7 +164,7 @@ func comesBack(t *testing.T, s *redisstore.Store, r store.Lease, reply string) {
 		t.Errorf("%q: a place that was given up: %v", reply, err)
 	}
 	if ctx.Err() != nil {
-		t.Errorf("%q: who comes back hangs", reply)
+		t.Errorf("%q: a second call hangs", reply)
 	}
 }
 
@@ -201,7 +201,7 @@ func FuzzRawReply(f *testing.F) {
 	f.Fuzz(func(t *testing.T, reply string) {
 		server.say("+OK\r\n")
 		ctx := context.Background()
-		s, err := redisstore.Open(ctx, []string{"redis://" + addr + "?node_timeout=5ms"}, nil)
+		s, err := redisstore.Open(ctx, "redis://"+addr+"?node_timeout=5ms", nil)
 		if err != nil {
 			t.Fatal(err) // it says OK to everything so far
 		}
@@ -216,8 +216,8 @@ func FuzzRawReply(f *testing.F) {
 	})
 }
 
-// printable is asked of errors that name a holder or a reply. What a server
-// says in an error of its own is passed on as it is.
+// printable checks errors that name a holder or a reply. The text of a server's own error is
+// passed on unchanged.
 func printable(t *testing.T, reply string, err error) {
 	t.Helper()
 	if err == nil || strings.ContainsAny(reply, "-!") {
@@ -229,8 +229,8 @@ func printable(t *testing.T, reply string, err error) {
 }
 
 // wellFormed makes a whole RESP value of the beginning of text, and returns the
-// rest: counts and lengths are made to be those of what is there. What kinds of
-// values there are, what they hold and how they are nested is kept.
+// rest: counts and lengths are made to be those of what is there. The kinds of
+// values, their contents and their nesting stay.
 func wellFormed(text string, depth int) (value, rest string) {
 	if text == "" || depth > 8 {
 		return "_\r\n", ""

@@ -120,7 +120,8 @@ func (n *node) disconnectedLocked(w *wire) {
 	for range n.waiting.n { // retained releases are enqueued again with the next connection
 		c, _ := n.waiting.pop()
 		if c.owed != nil && c.owed.by == n {
-			n.s.inFlight.Add(-1)
+			n.s.settled()
+			n.settled.ring()
 			continue
 		}
 		n.waiting.push(c)

@@ -11,8 +11,8 @@ import (
 	"github.com/leasehold-dev/leasehold/store/redisstore/internal/script"
 )
 
-// What is retained of a release ends its lease and gives up its place, and nothing else:
-// it takes no place, and does not keep the lock for somebody who may be gone by then.
+// A retained release ends its lease and gives up its place, and nothing else: it takes no
+// place, and does not reserve the lock for a waiter that may be gone by then.
 func TestToRetain(t *testing.T) {
 	for _, wrong := range wrongToRetain() {
 		t.Error(wrong)
@@ -57,7 +57,7 @@ func TestRetryPause(t *testing.T) {
 func TestUnsentHealKeepsTheRelease(t *testing.T) {
 	lease := store.Lease{Name: "a", Owner: "me", TTL: time.Minute}
 	for op, retained := range map[quorum.Op]int{quorum.Acquire: 0, quorum.Heal: 1} {
-		s, err := newStore([]string{"redis://127.0.0.1:1"}, nil)
+		s, err := newStore("redis://127.0.0.1:1", nil)
 		if err != nil {
 			t.Fatal(err)
 		}

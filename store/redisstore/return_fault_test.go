@@ -269,7 +269,7 @@ func TestRejoinIsCancelled(t *testing.T) {
 			t.Fatalf("return: there is a place: %v, %v", standing, err)
 		}
 		state, err := r.s.Inspect(t.Context(), "stock")
-		if err != nil || state.Holder.Owner != r.held.Owner || len(state.Line) != 1 {
+		if err != nil || state.Holder.Owner != r.held.Owner || len(state.Queue) != 1 {
 			t.Errorf("after a return that never began: %+v, %v", state, err)
 		}
 		mustRelease(t, r.s, r.held, store.Grant{})

@@ -72,7 +72,8 @@ func TestSettingsChangeUnderAConnection(t *testing.T) {
 	}
 }
 
-// A user who is not told that a server's data was replaced finds out by the next review.
+// A client that is not notified that a server's data was replaced finds out by the next
+// review.
 func TestReplacedDataWithoutTracking(t *testing.T) {
 	servers := redistest.StartN(t, 3, atOnce...)
 	for _, s := range servers {

@@ -214,7 +214,7 @@ func (r *router) redirect(n *node, c call, said script.Reply) (script.Reply, boo
 		if said, over := r.resend(to, c, said); over {
 			n.deliver(c, said)
 		}
-		r.s.inFlight.Add(-1)
+		r.s.settled()
 	})
 	return said, false
 }

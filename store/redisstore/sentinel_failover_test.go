@@ -73,9 +73,9 @@ func TestFailover(t *testing.T) {
 	nothingLeft(t, []*redistest.Server{replica})
 }
 
-// The replica that is promoted has got nothing of a lock: the weaker guarantee. The holder
-// is told when it renews, who waits gets the lock, and its token is larger, since the
-// clock is the floor of tokens: a resource that checks them refuses the first holder.
+// A promoted replica does not know of a lock: the weaker guarantee. The holder is notified
+// when it renews, and the waiter gets the lock. Its token is larger, since the clock is the
+// floor of tokens, so a resource that checks tokens refuses the first holder.
 func TestFailoverLosesALock(t *testing.T) {
 	t.Parallel() // it mostly waits
 	w := redistest.StartWatched(t, 1)
@@ -104,8 +104,8 @@ func TestFailoverLosesALock(t *testing.T) {
 	mustRelease(t, two, next, g)
 }
 
-// A replica is promoted although the master is well, which is made a replica: the lock
-// and those who wait for it go on with the new master.
+// A replica is promoted although the master is well, which becomes a replica. The lock and
+// its waiters continue on the new master.
 func TestFailoverOnOrder(t *testing.T) {
 	t.Parallel() // it mostly waits
 	w := redistest.StartWatched(t, 1)
@@ -165,9 +165,9 @@ func TestMasterThatIsCutOffFromTheSentinels(t *testing.T) {
 	mustRelease(t, two, next, g)
 }
 
-// A master that was made a replica says so when it is to write, before any sentinel
-// tells us. Nothing else makes us leave it here: the sentinel that we go on asking says
-// what it said before. What was asked is done by the new master, a release too.
+// A master that was made a replica refuses to write, before any sentinel reports the change.
+// Only that makes the client leave it here: the sentinel keeps giving its old answer. The new
+// master executes the requests, a release too.
 func TestDemotedMasterIsLeft(t *testing.T) {
 	t.Parallel() // it mostly waits
 	old, now := redistest.Start(t), redistest.Start(t)
@@ -204,7 +204,7 @@ func TestDemotedMasterIsLeft(t *testing.T) {
 func TestCloseWithoutAMaster(t *testing.T) {
 	t.Parallel() // it mostly waits
 	w := redistest.StartWatched(t, 1)
-	s, err := redisstore.Open(t.Context(), []string{w.URL()}, nil)
+	s, err := redisstore.Open(t.Context(), w.URL(), nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -24,7 +24,7 @@ func openAt(t *testing.T, url string, o *redisstore.Options) *redisstore.Store {
 	if o == nil {
 		o = &redisstore.Options{NodeTimeout: long}
 	}
-	s, err := redisstore.Open(t.Context(), []string{url}, o)
+	s, err := redisstore.Open(t.Context(), url, o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -74,7 +74,7 @@ func TestSentinelsThatDoNotAnswer(t *testing.T) {
 	silent.Cut()
 }
 
-// What the store does not give is refused, and nothing is sent.
+// A class that the store does not give is refused, and nothing is sent.
 func TestSentinelsDoNotMakeItCrashSafe(t *testing.T) {
 	t.Parallel() // it mostly waits
 	w := redistest.StartWatched(t, 1)
@@ -92,10 +92,10 @@ func TestSentinelsDoNotMakeItCrashSafe(t *testing.T) {
 	}
 	for what, err := range map[string]error{
 		"bootstrap": func() error {
-			_, err := redisadmin.Bootstrap(t.Context(), []string{w.URL()}, nil, true)
+			_, err := redisadmin.Bootstrap(t.Context(), w.URL(), nil, true)
 			return err
 		}(),
-		"replace": redisadmin.Replace(t.Context(), []string{w.URL()}, nil, nil),
+		"replace": redisadmin.Replace(t.Context(), w.URL(), nil, nil),
 	} {
 		if err == nil || !strings.Contains(err.Error(), what+" is not for redis-sentinel") {
 			t.Errorf("%s: %v", what, err)
@@ -116,7 +116,7 @@ func TestNoSentinelKnows(t *testing.T) {
 		"redis-sentinel://" + hosts + "?master=cache&sentinel_password=s3cr3t-wrong":             "WRONGPASS",
 		"redis-sentinel://me:s3cr3t-db@" + hosts + "?master=cache&sentinel_password=s3cr3t-pass": `no master "cache"`,
 	} {
-		_, err := redisstore.Open(t.Context(), []string{address}, nil)
+		_, err := redisstore.Open(t.Context(), address, nil)
 		if !errors.Is(err, store.ErrQuorum) {
 			t.Fatalf("open: %v, want a *store.QuorumError", err)
 		}
@@ -157,14 +157,14 @@ func TestCredentialsOfSentinels(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	_, err := redisstore.Open(t.Context(), []string{"redis-sentinel://locker:db-wrong@" + hosts + "?master=mymaster"}, nil)
+	_, err := redisstore.Open(t.Context(), "redis-sentinel://locker:db-wrong@"+hosts+"?master=mymaster", nil)
 	if err == nil || !strings.Contains(err.Error(), "WRONGPASS") || !strings.Contains(err.Error(), master.Addr()) || strings.Contains(err.Error(), "db-wrong") {
 		t.Errorf("with a wrong password for the master: %v", err)
 	}
 }
 
-// A sentinel may be behind the others, or not tell the truth. What it names is not
-// used if it says itself that it is no master.
+// A sentinel may be behind the others, or lie. A server that it names is not used if the
+// server itself says that it is no master.
 func TestSentinelNamesAReplica(t *testing.T) {
 	master := redistest.Start(t)
 	host, port, _ := net.SplitHostPort(master.Addr())
@@ -175,7 +175,7 @@ func TestSentinelNamesAReplica(t *testing.T) {
 	liar, honest := newFakeSentinel(t, replica.Addr(), 1), newFakeSentinel(t, master.Addr(), 1)
 	for _, user := range []string{"", "modest:x@"} {
 		alone := strings.Replace(sentinelURL(liar), "://", "://"+user, 1)
-		_, err := redisstore.Open(t.Context(), []string{alone}, nil)
+		_, err := redisstore.Open(t.Context(), alone, nil)
 		if err == nil || !strings.Contains(err.Error(), "not the master") || !strings.Contains(err.Error(), replica.Addr()) {
 			t.Errorf("%s: %v, want that it is not the master", alone, err)
 		}
@@ -233,7 +233,7 @@ func TestSentinelsOverTLS(t *testing.T) {
 	q := url.Values{"tls_ca": {cert}, "tls_cert": {cert}, "tls_key": {key}, "master": {"mymaster"}}
 	s := openAt(t, "rediss-sentinel://"+sentinel.Addr()+"?"+q.Encode(), nil)
 	takes(t, s, []*redistest.Server{master}, request("a"))
-	_, err = redisstore.Open(t.Context(), []string{"rediss-sentinel://" + sentinel.Addr() + "?master=mymaster"}, nil)
+	_, err = redisstore.Open(t.Context(), "rediss-sentinel://"+sentinel.Addr()+"?master=mymaster", nil)
 	if err == nil || !strings.Contains(err.Error(), "certificate") {
 		t.Errorf("without the CA: %v, want a refusal of the certificate", err)
 	}

@@ -12,9 +12,9 @@ import (
 )
 
 func init() {
-	operator.Open = func(urls []string, c config.Config, declares bool) (operator.Servers, error) {
+	operator.Open = func(url string, c config.Config, declares bool) (operator.Servers, error) {
 		o := Options(c)
-		s, err := newStore(urls, &o)
+		s, err := newStore(url, &o)
 		if err != nil {
 			return nil, err
 		}

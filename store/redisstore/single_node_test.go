@@ -15,7 +15,7 @@ import (
 // openURL opens a store that gives a server on a busy machine all the time it needs.
 func openURL(t *testing.T, url string) *redisstore.Store {
 	t.Helper()
-	s, err := redisstore.Open(t.Context(), []string{url}, &redisstore.Options{ConnectTimeout: 20 * time.Second})
+	s, err := redisstore.Open(t.Context(), url, &redisstore.Options{ConnectTimeout: 20 * time.Second})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -39,7 +39,7 @@ func TestOneServerOfAMembership(t *testing.T) {
 	held := request("held")
 	acquire(t, only, held)
 	several := openURL(t, "redis://"+strings.Join(a, ",")+"?max_ttl=2s&node_timeout=1s")
-	eventually(t, "who was there before is told", func() bool {
+	eventually(t, "the earlier client is notified", func() bool {
 		return ofAnotherList(only.Renew(t.Context(), []store.Lease{held})[0])
 	})
 	if _, err := only.Acquire(t.Context(), store.AcquireRequest{Lease: request("free")}); !ofAnotherList(err) || !strings.Contains(err.Error(), a[2]) {
@@ -83,7 +83,7 @@ func TestOneGuardedServerOfAMembership(t *testing.T) {
 	held.Require = store.CrashSafe
 	acquire(t, only, held)
 	openURL(t, "redis://"+strings.Join(a, ","))
-	eventually(t, "who was there before is told", func() bool {
+	eventually(t, "the earlier client is notified", func() bool {
 		return ofAnotherList(only.Renew(t.Context(), []store.Lease{held})[0])
 	})
 	free := request("free")
@@ -116,7 +116,7 @@ func TestReplaceOneServer(t *testing.T) {
 		_, err := two.Acquire(t.Context(), store.AcquireRequest{Lease: ask("x")})
 		return errors.Is(err, store.ErrBusy)
 	})
-	if err := redisadmin.Replace(t.Context(), []string{both}, nil, nil); err != nil {
+	if err := redisadmin.Replace(t.Context(), both, nil, nil); err != nil {
 		t.Fatal(err)
 	}
 	if err := old.Renew(t.Context(), []store.Lease{x})[0]; !ofAnotherList(err) {

@@ -179,21 +179,20 @@ func (r *router) installSlotMap(slotMap []cluster.Range) {
 
 // retire closes a member once it has nothing more to answer.
 func (r *router) retire(n *node) {
-	end := time.NewTimer(retiring)
-	defer end.Stop()
-	look := time.NewTicker(5 * time.Millisecond)
-	defer look.Stop()
-	for busy := true; busy; {
+	ctx, cancel := context.WithTimeout(r.ctx, retiring)
+	defer cancel()
+	settled := n.settled.await()
+	owes := func() bool {
+		n.mu.Lock()
+		defer n.mu.Unlock()
+		n.retiring = true
+		n.wake() // nobody flushes the member any more
+		return n.waiting.n > 0 || n.wire != nil && n.wire.flight.n > 0
+	}
+	for owes() && ctx.Err() == nil {
 		select {
-		case <-r.ctx.Done():
-			busy = false
-		case <-end.C:
-			busy = false
-		case <-look.C:
-			n.Flush() // sends what was enqueued just before
-			n.mu.Lock()
-			busy = n.waiting.n > 0 || n.wire != nil && n.wire.flight.n > 0
-			n.mu.Unlock()
+		case <-settled:
+		case <-ctx.Done():
 		}
 	}
 	n.close()

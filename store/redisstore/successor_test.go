@@ -264,7 +264,7 @@ func TestReplicaOfItsOwnReplicaAndBack(t *testing.T) {
 	refusedThere(t, openURL(t, s.url), request("lock"), 1, "another server")
 }
 
-// What the configuration says after a restart says nothing about what the server did before.
+// The configuration after a restart does not show what the server did before.
 func TestFsyncChangedBeforeTheRestart(t *testing.T) {
 	for name, setting := range map[string][]string{
 		"every second":              {"appendfsync", "everysec"},
@@ -391,12 +391,12 @@ func TestMarkOfAnotherVersion(t *testing.T) {
 				t.Error(err)
 			}
 			only.Close()
-			if _, err := redisadmin.Bootstrap(t.Context(), []string{"redis://" + strings.Join(addrs(servers), ",")}, nil, false); err != nil {
+			if _, err := redisadmin.Bootstrap(t.Context(), "redis://"+strings.Join(addrs(servers), ","), nil, false); err != nil {
 				t.Fatal(err)
 			}
 			acquire(t, before, request("a"))
 			acquire(t, open(t, addrs(servers), nil), request("b"))
-			eventually(t, "who was refused looks again", func() bool {
+			eventually(t, "the refused client checks again", func() bool {
 				_, err := late.Acquire(t.Context(), store.AcquireRequest{Lease: request("c")})
 				return err == nil
 			})

@@ -98,7 +98,7 @@ func TestTroubleIsNamed(t *testing.T) {
 				server.Text(t, "SETRANGE", "ballast", "2000000", "x")
 			}
 			err := func() error {
-				s, err := redisstore.Open(t.Context(), []string{address}, nil)
+				s, err := redisstore.Open(t.Context(), address, nil)
 				if err != nil {
 					return err
 				}
@@ -123,7 +123,7 @@ func TestTroubleIsNamed(t *testing.T) {
 	}
 }
 
-// What old servers say from inside a script is understood too.
+// The error replies of old servers from inside a script are understood too.
 func TestErrorsOfOldServers(t *testing.T) {
 	for reply, want := range map[string]store.Outcome{
 		"ERR Error running script (call to f_1b): @user_script:1: WRONGTYPE Operation against a key": store.WrongType,
@@ -140,11 +140,11 @@ func TestErrorsOfOldServers(t *testing.T) {
 func TestSameServerTwice(t *testing.T) {
 	servers := redistest.StartN(t, 2)
 	alias := faultproxy.New(t, servers[0].Addr())
-	_, err := redisstore.Open(t.Context(), []string{"redis://" + servers[0].Addr() + "," + servers[1].Addr() + "," + alias.Addr()}, nil)
+	_, err := redisstore.Open(t.Context(), "redis://"+servers[0].Addr()+","+servers[1].Addr()+","+alias.Addr(), nil)
 	if err == nil || !strings.Contains(err.Error(), "same server") || !strings.Contains(err.Error(), alias.Addr()) {
 		t.Errorf("open: %v, want a refusal that names both addresses", err)
 	}
-	_, err = redisstore.Open(t.Context(), []string{"redis://" + servers[0].Addr() + "," + servers[0].Addr()}, nil)
+	_, err = redisstore.Open(t.Context(), "redis://"+servers[0].Addr()+","+servers[0].Addr(), nil)
 	if err == nil || !strings.Contains(err.Error(), "twice") {
 		t.Errorf("open with one address twice: %v", err)
 	}
@@ -189,7 +189,7 @@ func TestTLS(t *testing.T) {
 	secure := redistest.Start(t, "--tls-port", tlsPort, "--tls-cert-file", cert, "--tls-key-file", key, "--tls-ca-cert-file", cert, "--tls-auth-clients", "yes")
 	address := "rediss://127.0.0.1:" + tlsPort
 	q := url.Values{"tls_ca": {cert}, "tls_cert": {cert}, "tls_key": {key}}
-	s, err := redisstore.Open(t.Context(), []string{address + "?" + q.Encode()}, nil)
+	s, err := redisstore.Open(t.Context(), address+"?"+q.Encode(), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -209,11 +209,11 @@ func TestTLS(t *testing.T) {
 	}
 	mustRelease(t, s, next, g)
 	nothingLeft(t, []*redistest.Server{secure})
-	e, err := redisadmin.Examine(t.Context(), []string{address + "?" + q.Encode()}, nil, redisadmin.Scope{TTL: time.Second})
+	e, err := redisadmin.Examine(t.Context(), address+"?"+q.Encode(), nil, redisadmin.Scope{TTL: time.Second})
 	if err != nil || e.Nodes[0].Outcome != store.Granted || len(e.Nodes[0].Lacking)+len(e.Nodes[0].Failing) > 0 {
 		t.Errorf("examined over TLS: %+v, %v", e, err)
 	}
-	if _, err := redisstore.Open(t.Context(), []string{address}, nil); err == nil || !strings.Contains(err.Error(), "certificate") {
+	if _, err := redisstore.Open(t.Context(), address, nil); err == nil || !strings.Contains(err.Error(), "certificate") {
 		t.Errorf("without the CA: %v, want a refusal of the certificate", err)
 	}
 }

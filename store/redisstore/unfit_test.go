@@ -30,7 +30,7 @@ func TestUnfitNodes(t *testing.T) {
 			fit := redistest.StartN(t, 2)
 			unfit := redistest.Start(t, c.settings(fit[0].Addr())...)
 			nodes := []string{fit[0].Addr(), fit[1].Addr(), unfit.Addr()}
-			s, err := redisstore.Open(t.Context(), []string{"redis://" + strings.Join(nodes, ",")}, nil)
+			s, err := redisstore.Open(t.Context(), "redis://"+strings.Join(nodes, ","), nil)
 			if err != nil {
 				t.Fatal(err) // two of three will do
 			}

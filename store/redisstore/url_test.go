@@ -1,6 +1,7 @@
 package redisstore_test
 
 import (
+	"errors"
 	"slices"
 	"strings"
 	"testing"
@@ -36,7 +37,7 @@ func TestURLs(t *testing.T) {
 		{urls: "redis://a?connect_timeout=3s redis://b?connect_timeout=3s", hosts: "a:6379 b:6379",
 			check: func(o redisstore.Options) bool { return o.ConnectTimeout == 3*time.Second }},
 	} {
-		hosts, o, err := redisstore.ParseURLs(strings.Fields(c.urls), redisstore.Options{})
+		hosts, o, err := redisstore.ParseURLs(c.urls, redisstore.Options{})
 		if err != nil || !slices.Equal(hosts, strings.Fields(c.hosts)) || c.check != nil && !c.check(o) {
 			t.Errorf("%s: %v, %+v, %v", c.urls, hosts, o, err)
 		}
@@ -92,11 +93,11 @@ func TestBadURLs(t *testing.T) {
 		"redis-sentinel://a?master=m&sentinel_password=hunter2&sentinel_password=x": "twice",
 		"redis://1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17":                         "more than",
 	} {
-		addrs, o, err := redisstore.ParseURLs(strings.Fields(urls), redisstore.Options{})
+		addrs, o, err := redisstore.ParseURLs(urls, redisstore.Options{})
 		if err == nil {
 			_, err = redisstore.Settle(o)
 		}
-		if err == nil || !strings.Contains(err.Error(), say) {
+		if !errors.Is(err, store.ErrInvalid) || !strings.Contains(err.Error(), say) {
 			t.Errorf("%q: %v %v, want an error with %q", urls, addrs, err, say)
 		} else if strings.Contains(err.Error(), secret) && urls != secret {
 			t.Errorf("%q: %v shows the password", urls, err)
@@ -104,8 +105,8 @@ func TestBadURLs(t *testing.T) {
 	}
 }
 
-// What only sentinels have is not offered to others, and what a URL says otherwise than
-// the options is refused without showing it.
+// Settings of sentinels are refused for other servers. A URL that contradicts the options is
+// refused, and the error does not show it.
 func TestSettingsOfSentinels(t *testing.T) {
 	for urls, o := range map[string]redisstore.Options{
 		"redis-sentinel://a?master=m&sentinel_password=hunter2": {SentinelPassword: "hunter3"},
@@ -114,8 +115,8 @@ func TestSettingsOfSentinels(t *testing.T) {
 		"redis://a?bogus=1":                                     {},
 		"redis://a":                                             {Master: "m"},
 	} {
-		_, _, err := redisstore.ParseURLs([]string{urls}, o)
-		if err == nil || strings.Contains(err.Error(), "hunter") || strings.HasPrefix(urls, "redis://a?") && strings.Contains(err.Error(), "sentinel") {
+		_, _, err := redisstore.ParseURLs(urls, o)
+		if !errors.Is(err, store.ErrInvalid) || strings.Contains(err.Error(), "hunter") || strings.HasPrefix(urls, "redis://a?") && strings.Contains(err.Error(), "sentinel") {
 			t.Errorf("%s: %v", urls, err)
 		}
 	}
@@ -126,7 +127,7 @@ func FuzzURLs(f *testing.F) {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, s string) {
-		hosts, _, err := redisstore.ParseURLs([]string{s}, redisstore.Options{})
+		hosts, _, err := redisstore.ParseURLs(s, redisstore.Options{})
 		if (err == nil) != (len(hosts) > 0) {
 			t.Errorf("%q: hosts %q, err %v", s, hosts, err)
 		}

@@ -29,7 +29,7 @@ func openBubbled(t *testing.T, n *simnet.Network, hosts []*simnet.Host, o *redis
 		o = &redisstore.Options{}
 	}
 	o.Dial, o.Clock = n.Dial, clock.Func(func() clock.Instant { return clock.Instant(time.Now().UnixNano()) })
-	s, err := redisstore.Open(t.Context(), []string{"redis://" + strings.Join(addrs(hosts), ",")}, o)
+	s, err := redisstore.Open(t.Context(), "redis://"+strings.Join(addrs(hosts), ","), o)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -19,7 +19,10 @@ func (s *Store) Wait(ctx context.Context, r store.WaitRequest, reason func(error
 		return store.Grant{}, err
 	}
 	s.waiting.Add(1)
-	defer s.waiting.Add(-1)
+	defer func() {
+		s.waiting.Add(-1)
+		s.progress.ring()
+	}()
 	return s.driver.Wait(ctx, r, reason)
 }
 

@@ -347,7 +347,7 @@ func TestWaiterLeaves(t *testing.T) {
 	}
 	closes.Close()
 	if o := <-closed; !errors.Is(o.err, store.ErrClosed) {
-		t.Errorf("who was closed: %+v", o)
+		t.Errorf("the wait of the closed store: %+v", o)
 	}
 	if err := s.Release(t.Context(), store.ReleaseRequest{Lease: held}); err != nil {
 		t.Fatal(err)

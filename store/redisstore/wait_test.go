@@ -46,7 +46,7 @@ func wait(t *testing.T, ctx context.Context, s store.Waiter, servers []*redistes
 	return done
 }
 
-// placed says whether the owner has a place in line, and will be told.
+// placed says whether the owner has a place in the queue, and will be told.
 func placed(t *testing.T, server *redistest.Server, r store.Lease) bool {
 	place := server.Text(t, "GET", "{"+r.Name+"}:place:"+r.Owner)
 	return place != "(nil)" && place[0] == '0'
@@ -90,7 +90,7 @@ func mustRelease(t *testing.T, s store.Store, r store.Lease, g store.Grant) {
 func nothingLeft(t *testing.T, servers []*redistest.Server) {
 	t.Helper()
 	for _, s := range servers {
-		eventually(t, "no lock, no place and no line is left", func() bool {
+		eventually(t, "no lock, no place and no queue is left", func() bool {
 			return !slices.ContainsFunc(s.Keys(t), func(key string) bool {
 				return !strings.HasSuffix(key, "}:token") && !strings.Contains(key, "}:gone:")
 			})

@@ -3,6 +3,7 @@ package sqlstore
 import (
 	"context"
 	"database/sql"
+	"time"
 
 	"github.com/leasehold-dev/leasehold/fence"
 	"github.com/leasehold-dev/leasehold/store"
@@ -26,16 +27,21 @@ func (s *Store) Inspect(ctx context.Context, name string) (store.State, error) {
 			return err
 		}
 		if position == 0 {
-			st = store.State{Name: name, Held: true, Holder: store.DecodeHolder(owner, string(meta)), Token: fence.Token(token), ExpiresIn: duration(endsIn)}
+			st = held(name, store.DecodeHolder(owner, string(meta)), fence.Token(token), endsIn)
 			return nil
 		}
-		st.Line = append(st.Line, store.Place{Holder: store.DecodeHolder(owner, string(meta)), ExpiresIn: duration(endsIn)})
+		st.Queue = append(st.Queue, store.Place{Holder: store.DecodeHolder(owner, string(meta)), ExpiresIn: duration(endsIn)})
 		return nil
-	}, []byte(name), int64(store.MaxLine))
+	}, []byte(name), int64(store.MaxQueue))
 	if err != nil {
 		return store.State{}, s.failed(ctx, "inspect", name, false, err)
 	}
 	return st, nil
+}
+
+// held returns the state of a lock that is held.
+func held(name string, h store.Holder, token fence.Token, endsIn int64) store.State {
+	return store.State{Name: name, Held: true, Holder: h, Token: token, ExpiresIn: duration(endsIn), HeldFor: store.HeldFor(token, h, time.Now())}
 }
 
 // List implements store.Store. It reads the locks in pages.
@@ -45,7 +51,7 @@ func (s *Store) List(ctx context.Context, prefix string) ([]store.State, error) 
 	}
 	defer s.gate.leave()
 	const page = 1000
-	held := []store.State{}
+	states := []store.State{}
 	for after := ""; ; {
 		n := 0
 		_, err := s.call(ctx, s.calls.list, func(r *sql.Rows) error {
@@ -56,15 +62,15 @@ func (s *Store) List(ctx context.Context, prefix string) ([]store.State, error) 
 				return err
 			}
 			n++
-			held = append(held, store.State{Name: string(name), Held: true, Holder: store.DecodeHolder(owner, string(meta)), Token: fence.Token(token), ExpiresIn: duration(endsIn)})
+			states = append(states, held(string(name), store.DecodeHolder(owner, string(meta)), fence.Token(token), endsIn))
 			return nil
 		}, []byte(prefix), []byte(after), int64(page))
 		if err != nil {
 			return nil, s.failed(ctx, "list", "", false, err)
 		}
 		if n < page {
-			return held, nil
+			return states, nil
 		}
-		after = held[len(held)-1].Name
+		after = states[len(states)-1].Name
 	}
 }

@@ -118,7 +118,7 @@ func (t *trial) takeAndKeep(name string) {
 	t.release(t.other(), r)
 }
 
-// ended are contexts that have, and what their error is.
+// ended has contexts that have ended, with their errors.
 func (t *trial) ended() map[error]context.Context {
 	cancelled, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -127,8 +127,8 @@ func (t *trial) ended() map[error]context.Context {
 	return map[error]context.Context{context.Canceled: cancelled, context.DeadlineExceeded: late}
 }
 
-// refused says whether a contest was lost: to one holder, or, where nodes have
-// votes, to several who each got some of them.
+// refused says whether an attempt lost: to one holder or, in a quorum store, to several
+// attempts that each got some of the nodes.
 func refused(err error) bool {
 	return errors.Is(err, store.ErrBusy) || errors.Is(err, store.ErrQuorum)
 }

@@ -124,9 +124,10 @@ func (all *turns) turn(t *trial, s store.Store, r store.Lease, g store.Grant) {
 	quit()
 }
 
-// nextQuits returns what has the first in line give up, if it is one of the quitters.
+// nextQuits returns the function that makes the first in the queue give up, if it is one of
+// the quitters.
 func (all *turns) nextQuits(t *trial, s store.Store, name string) func() {
-	line := t.inspect(s, name).Line
+	line := t.inspect(s, name).Queue
 	if len(line) > 0 {
 		if cancel, ok := all.quitters.LoadAndDelete(line[0].Holder.Owner); ok {
 			return cancel.(func())
@@ -164,7 +165,7 @@ func checkWaitMany(t *trial) {
 	if n := got.Load(); n != waiters {
 		t.Errorf("%d of %d got the lock", n, waiters)
 	}
-	t.vacant("nothing is left of a line that has ended", name)
+	t.vacant("nothing is left of a queue that has ended", name)
 }
 
 // checkWaitComeAndGo: owners that give up at any moment (even as they are handed

@@ -46,7 +46,7 @@ func (s *manifold) step(name string, f func(r rule.Record, now clock.Instant) (r
 	return ans
 }
 
-// admit asks for the lock, and takes a place in the line for wait if that is positive.
+// admit asks for the lock, and takes a place in the queue for wait if that is positive.
 func (s *manifold) admit(l store.Lease, spare int, wait time.Duration) (store.Grant, error) {
 	if err := l.Check(s.Caps()); err != nil {
 		return store.Grant{}, err
@@ -54,7 +54,7 @@ func (s *manifold) admit(l store.Lease, spare int, wait time.Duration) (store.Gr
 	if l.SharesToken() {
 		spare = 0
 	}
-	ask := rule.Ask{Spec: rule.Spec(l.Kind.Normal()), Owner: l.Owner, Meta: l.Meta, Weight: l.Weight, TTL: l.TTL, Spare: spare, Fair: !s.is("those who come later barge"), Wait: wait}
+	ask := rule.Ask{Spec: rule.Spec(l.Kind.Normal()), Owner: l.Owner, Meta: l.Meta, Weight: l.Weight, TTL: l.TTL, Spare: spare, Fair: !s.is("later requests barge"), Wait: wait}
 	if s.is("weights do not count") {
 		ask.Weight = 1
 	}
@@ -159,6 +159,51 @@ func (s *manifold) ReserveTokens(_ context.Context, r store.ReserveRequest) (sto
 	return store.Reserved{Token: ans.Token, Count: r.Count}, nil
 }
 
+func (s *manifold) Downgrade(_ context.Context, r store.Lease) (store.Grant, error) {
+	if err := r.CheckDowngrade(s.Caps()); err != nil && !s.is("anybody is downgraded") {
+		return store.Grant{}, err
+	}
+	ans := s.step(r.Name, func(rec rule.Record, now clock.Instant) (rule.Record, rule.Answer) {
+		if s.is("a downgrade lets a writer in between") {
+			rec, _ = rule.Release(rec, rule.End{Owner: r.Owner}, now)
+			rec.Line = slices.Clone(rec.Line)
+			slices.Reverse(rec.Line)
+			rec, _ = rule.Advance(rec, 0, now)
+		}
+		rec, ans := rule.Downgrade(rec, r.Owner, r.TTL, 0, now)
+		if s.is("a downgrade keeps the token") && ans.Verdict == rule.Granted && !ans.Again {
+			ans.Token--
+		}
+		return rec, ans
+	})
+	if ans.Verdict != rule.Granted {
+		return store.Grant{}, store.ErrNotHeld
+	}
+	return store.Grant{Token: ans.Token, Slot: ans.Slot}, nil
+}
+
+func (s *manifold) Resize(_ context.Context, name string, from, to store.Kind) error {
+	if err := store.CheckResize(name, from, to, s.Caps()); err != nil {
+		return err
+	}
+	ans := s.step(name, func(r rule.Record, now clock.Instant) (rule.Record, rule.Answer) {
+		next, ans := rule.Resize(r, rule.Spec(from.Normal()), rule.Spec(to.Normal()), now)
+		switch {
+		case s.is("a resize ends leases"):
+			next.Holds = next.Holds[:min(len(next.Holds), int(to.Limit))]
+		case s.is("a resize does nothing"):
+			next = r
+		case s.is("a resize from any number") && len(r.Holds) > 0:
+			next.Spec, ans.Verdict = rule.Spec(to.Normal()), rule.Done
+		}
+		return next, ans
+	})
+	if ans.Verdict != rule.Done {
+		return &store.KindError{Name: name, Asked: from, InUse: store.Kind(ans.Spec)}
+	}
+	return nil
+}
+
 func (s *manifold) Inspect(_ context.Context, name string) (st store.State, err error) {
 	st.Name = name
 	s.step(name, func(r rule.Record, now clock.Instant) (rule.Record, rule.Answer) {
@@ -167,7 +212,7 @@ func (s *manifold) Inspect(_ context.Context, name string) (st store.State, err 
 			st.Holders = append(st.Holders, store.Holding{Holder: store.DecodeHolder(h.Owner, h.Meta), Token: h.Token, ExpiresIn: h.Expiry.Sub(now), Weight: h.Weight, Slot: h.Slot})
 		}
 		for _, p := range r.Line {
-			st.Line = append(st.Line, store.Place{Holder: store.DecodeHolder(p.Owner, p.Meta), ExpiresIn: p.Expiry.Sub(now)})
+			st.Queue = append(st.Queue, store.Place{Holder: store.DecodeHolder(p.Owner, p.Meta), ExpiresIn: p.Expiry.Sub(now)})
 		}
 		return r, rule.Answer{}
 	})

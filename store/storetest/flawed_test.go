@@ -50,7 +50,7 @@ func newCore() *core { return &core{locks: make(map[string]*lock)} }
 
 func (s *flawed) is(f flaw) bool { return s.flaw == f }
 
-// look is the lock called name as it is now.
+// look returns the present state of the lock called name.
 func (s *flawed) look(name string) *lock {
 	l := s.locks[name]
 	if l == nil {
@@ -66,7 +66,7 @@ func (s *flawed) look(name string) *lock {
 	return l
 }
 
-// give makes r's the lock that nobody has.
+// give grants the free lock to r.
 func (s *flawed) give(l *lock, r store.Lease, spare int) {
 	l.owner, l.made, l.meta, l.count, l.expiry, l.by = r.Owner, r.Attempt, r.Meta, 1, s.expiry(r.TTL), s
 	l.token = max(l.token, l.top) + 1
@@ -76,7 +76,7 @@ func (s *flawed) give(l *lock, r store.Lease, spare int) {
 	l.reserve(s, spare)
 }
 
-// reserve keeps the tokens after the last for whoever has the lock.
+// reserve keeps the tokens after the last for the holder.
 func (l *lock) reserve(s *flawed, spare int) {
 	l.top = max(l.token, l.top)
 	if !s.is("reserved tokens are granted again") {
@@ -355,7 +355,7 @@ func (s *flawed) Inspect(ctx context.Context, name string) (store.State, error) 
 	if l.owner == "" && s.is("a free lock has a holder") {
 		st.Holder.Owner = "somebody"
 	}
-	st.Line = s.shown(l)
+	st.Queue = s.shown(l)
 	return st, nil
 }
 
@@ -364,6 +364,9 @@ func (s *flawed) state(name string, l *lock) store.State {
 		return store.State{Name: name}
 	}
 	st := store.State{Name: name, Held: true, Holder: store.DecodeHolder(l.owner, l.meta), Token: l.token, ExpiresIn: s.left(l)}
+	if s.is("locks are held from when they were asked for") {
+		st.HeldFor = time.Since(st.Holder.Since)
+	}
 	if s.is("tokens are not shown") {
 		st.Token = 0
 	}
@@ -397,8 +400,8 @@ func (s *flawed) List(ctx context.Context, prefix string) ([]store.State, error)
 			continue
 		}
 		if st := s.state(name, s.look(name)); st.Held {
-			if s.is("lists show the line") {
-				st.Line = s.shown(l)
+			if s.is("lists show the queue") {
+				st.Queue = s.shown(l)
 			}
 			list = append(list, st)
 		}
@@ -448,7 +451,7 @@ func (s *flawed) Caps() store.Caps {
 	return c
 }
 
-// check is the request's Check, as far as the store has it done.
+// check is the Check of the request, unless the flaw is to leave it out.
 func (s *flawed) check(r interface{ Check(store.Caps) error }) error {
 	switch {
 	case s.is("nothing is checked"):

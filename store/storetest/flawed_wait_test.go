@@ -10,7 +10,7 @@ import (
 	"github.com/leasehold-dev/leasehold/store"
 )
 
-// place is one who stands in line. It looks every now and then whether it has
+// place is a waiter in the queue. It checks now and then whether it has
 // been handed the lock, or can have it.
 type place struct {
 	store.WaitRequest
@@ -54,7 +54,7 @@ func (s *flawed) Wait(ctx context.Context, r store.WaitRequest, reason func(erro
 	}
 }
 
-// stand is one look of who waits.
+// stand is one check by a waiter.
 func (s *flawed) stand(p *place, start clock.Instant) (store.Grant, *store.BusyError) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -88,13 +88,13 @@ func (s *flawed) stand(p *place, start clock.Instant) (store.Grant, *store.BusyE
 	return store.Grant{}, busy
 }
 
-// mayTake says whether one in position at of the line, or not in it, takes the
-// lock that nobody has.
+// mayTake says whether a waiter at that position of the queue, or outside it, takes a free
+// lock.
 func (s *flawed) mayTake(l *lock, p *place, at int) bool {
 	switch {
-	case s.is("a free lock is for those who ask"), p.Barge && s.is("barging waiters never take the lock"):
+	case s.is("a free lock goes to new requests"), p.Barge && s.is("barging waiters never take the lock"):
 		return false
-	case at >= 0 && s.is("expired leases are for those who ask"):
+	case at >= 0 && s.is("expired locks go to new requests"):
 		return false
 	case at >= 0 && p.Barge && s.is("barging waiters are forgotten"):
 		return false
@@ -117,13 +117,13 @@ func (s *flawed) granted(l *lock, p *place, start clock.Instant) store.Grant {
 	return g
 }
 
-// handOn gives a lock that was released to the first in line.
+// handOn gives a lock that was released to the first in the queue.
 func (s *flawed) handOn(l *lock) {
-	if l.owner != "" || len(l.line) == 0 || s.is("a free lock is for those who ask") || s.is("released locks are for those who ask") {
+	if l.owner != "" || len(l.line) == 0 || s.is("a free lock goes to new requests") || s.is("released locks go to new requests") {
 		return
 	}
 	next := 0
-	if s.is("the last in line comes first") {
+	if s.is("the last in the queue comes first") {
 		next = len(l.line) - 1
 	}
 	p := l.line[next]
@@ -143,7 +143,7 @@ func (s *flawed) handOn(l *lock) {
 	}
 }
 
-// leave takes p out of the line, or gives back what it was handed.
+// leave takes p out of the queue, or gives back what it was handed.
 func (s *flawed) leave(p *place) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -205,7 +205,7 @@ func (s *flawed) ReserveTokens(ctx context.Context, r store.ReserveRequest) (sto
 	return d, nil
 }
 
-// shown is the line as Inspect shows it.
+// shown is the queue as Inspect shows it.
 func (s *flawed) shown(l *lock) (line []store.Place) {
 	for _, p := range l.line {
 		shown := store.Place{Holder: store.DecodeHolder(p.Owner, p.Meta), ExpiresIn: p.TTL}
@@ -218,11 +218,11 @@ func (s *flawed) shown(l *lock) (line []store.Place) {
 		line = append(line, shown)
 	}
 	switch {
-	case s.is("the line is not shown"):
+	case s.is("the queue is not shown"):
 		return nil
-	case s.is("the line is shown backwards"):
+	case s.is("the queue is shown backwards"):
 		slices.Reverse(line)
-	case s.is("the holder is shown in line") && l.owner != "":
+	case s.is("the holder is shown in the queue") && l.owner != "":
 		line = append(line, store.Place{Holder: store.Holder{Owner: l.owner}})
 	}
 	return line

@@ -10,7 +10,7 @@ import (
 )
 
 // checkWaitGivenUp: a Wait that gives up returns the error of its context and
-// leaves the line, wherever it stood. The others keep their order.
+// leaves the queue, wherever it stood. The others keep their order.
 func checkWaitGivenUp(t *trial) {
 	holder := t.request(t.name(), t.long)
 	t.acquire(t.first, holder)
@@ -20,13 +20,13 @@ func checkWaitGivenUp(t *trial) {
 	}
 	line := t.queue(all...)
 	line[2].cancel()
-	t.ends("a waiter in the middle of the line gives up", line[2], context.Canceled)
-	t.lined("a waiter in the middle of the line has given up", holder.Name, line[0], line[1], line[3], line[4])
+	t.ends("a waiter in the middle of the queue gives up", line[2], context.Canceled)
+	t.lined("a waiter in the middle of the queue has given up", holder.Name, line[0], line[1], line[3], line[4])
 	line[0].cancel()
-	t.ends("the first in line gives up", line[0], context.Canceled)
+	t.ends("the first in the queue gives up", line[0], context.Canceled)
 	line[4].cancel()
-	t.ends("the last in line gives up", line[4], context.Canceled)
-	t.lined("waiters that gave up are out of the line", holder.Name, line[1], line[3])
+	t.ends("the last in the queue gives up", line[4], context.Canceled)
+	t.lined("waiters that gave up are out of the queue", holder.Name, line[1], line[3])
 	t.heldBy(holder)
 	t.release(t.first, holder)
 	t.gets("the first remaining waiter gets the lock", line[1])
@@ -34,7 +34,7 @@ func checkWaitGivenUp(t *trial) {
 	t.release(t.other(), line[1].Lease)
 	t.gets("the last remaining waiter gets the lock", line[3])
 	t.release(t.other(), line[3].Lease)
-	t.vacant("nothing is left of a line that has ended", holder.Name)
+	t.vacant("nothing is left of a queue that has ended", holder.Name)
 }
 
 // checkWaitGivenUpByAll: after its only waiter gave up, a released lock is free,
@@ -45,8 +45,8 @@ func checkWaitGivenUpByAll(t *trial) {
 	w := t.wait(t.other(), t.applicant(holder.Name, t.long))
 	t.eventually("a waiter is told why it waits", func() bool { return w.over() || len(w.heard()) > 0 })
 	w.cancel()
-	t.ends("the only one in line gives up", w, context.Canceled)
-	t.lined("nobody is in line", holder.Name)
+	t.ends("the only one in the queue gives up", w, context.Canceled)
+	t.lined("nobody is in the queue", holder.Name)
 	t.release(t.first, holder)
 	t.vacant("a lock that is waited for no more is free when it is released", holder.Name)
 
@@ -86,7 +86,7 @@ func checkWaitEndedContext(t *trial) {
 					t.Errorf("wait on an ended context: got error %v, want %v", err, want)
 				}
 				if held {
-					t.lined("nobody is in line on an ended context", holder.Name)
+					t.lined("nobody is in the queue on an ended context", holder.Name)
 					t.release(t.first, holder)
 				}
 				t.vacant("nothing is left of a wait on an ended context", holder.Name)
@@ -105,7 +105,7 @@ func checkWaitEndedContext(t *trial) {
 	if _, err := t.other().(store.Waiter).Wait(ctx, t.applicant(holder.Name, t.long), nil); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("wait until a deadline: got error %v, want %v", err, context.DeadlineExceeded)
 	}
-	t.lined("nobody is in line after the deadline", holder.Name)
+	t.lined("nobody is in the queue after the deadline", holder.Name)
 }
 
 // checkWaitInvalid: invalid requests to wait or to reserve tokens are refused with
@@ -176,8 +176,8 @@ func checkWaitClosed(t *trial) {
 		break
 	}
 	if b != nil {
-		t.eventually("nobody is in line after the store was closed", func() bool { return len(t.inspect(b, holder.Name).Line) == 0 })
-		t.eventually("the lock is not handed to somebody who is gone", func() bool { return !t.inspect(b, holder.Name).Held })
+		t.eventually("nobody is in the queue after the store was closed", func() bool { return len(t.inspect(b, holder.Name).Queue) == 0 })
+		t.eventually("the lock is not handed to a waiter that is gone", func() bool { return !t.inspect(b, holder.Name).Held })
 	}
 	_, err := a.(store.Waiter).Wait(t.Context(), t.applicant(t.name(), t.long), nil)
 	t.closed("wait", err)

@@ -151,7 +151,7 @@ func checkTokensRise(t *trial) {
 	})
 }
 
-// sameHolder requires h to be what r said of its owner.
+// sameHolder requires h to describe the owner of r as r does.
 func (t *trial) sameHolder(what string, h store.Holder, r store.Lease) {
 	t.Helper()
 	want := store.DecodeHolder(r.Owner, r.Meta)

@@ -3,6 +3,7 @@ package storetest
 import (
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/leasehold-dev/leasehold/store"
 )
@@ -29,6 +30,27 @@ func checkInspect(t *trial) {
 	}
 	t.release(t.first, r)
 	t.free(name)
+}
+
+// checkHeldFor: State.HeldFor counts from the grant, however long the holder had to
+// wait for it.
+func checkHeldFor(t *trial) {
+	first := t.request(t.name(), t.long)
+	t.acquire(t.first, first)
+	r := t.applicant(first.Name, t.long)
+	r.Meta = store.Holder{Host: "host-of-the-holder", Since: time.Now().Add(-time.Hour)}.Encode() // as if it had waited for so long
+	w := t.queue(r)[0]
+	before := t.now()
+	t.release(t.first, first)
+	t.gets("a waiter", w)
+	for _, s := range t.handles() {
+		states := append(t.list(s, w.Name), t.inspect(s, w.Name))
+		for _, st := range states {
+			if most := t.now().Sub(before) + t.resolution + time.Second; st.HeldFor < 0 || st.HeldFor > most {
+				t.Errorf("held for %v, want at most the %v since the lock was handed over", st.HeldFor, most)
+			}
+		}
+	}
 }
 
 // checkList: List returns the held locks, sorted, and no others.

@@ -23,7 +23,7 @@ func faults(s store.Store) []fault {
 		{"name too long", func(r *store.Lease) { r.Name += strings.Repeat("x", store.MaxName-len(r.Name)+1) }},
 		{"name of the machinery", func(r *store.Lease) { r.Name = "leasehold:" + r.Name }},
 		{"name of a counter", func(r *store.Lease) { r.Name = "{" + r.Name + "}:token" }},
-		{"name of a place in line", func(r *store.Lease) { r.Name = "{" + r.Name + "}:place:" + r.Owner }},
+		{"name of a place in the queue", func(r *store.Lease) { r.Name = "{" + r.Name + "}:place:" + r.Owner }},
 		{"empty owner", func(r *store.Lease) { r.Owner = "" }},
 		{"owner too long", func(r *store.Lease) { r.Owner = strings.Repeat("x", store.MaxOwner+1) }},
 		{"owner with space", func(r *store.Lease) { r.Owner = "a b" }},

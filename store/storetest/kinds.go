@@ -187,7 +187,7 @@ func checkKindWeights(t *trial) {
 	heavy := t.queue(store.WaitRequest{Lease: t.of(kind, 4, name, t.long)})[0]
 	light := t.queue(store.WaitRequest{Lease: t.of(kind, 1, name, t.long)})[0]
 	t.release(t.first, two)
-	t.refuse(t.other(), t.of(kind, 1, name, t.long)) // there is room, but not for those who come first
+	t.refuse(t.other(), t.of(kind, 1, name, t.long)) // there is room, but not for the first in the queue
 	t.waits(heavy, light)
 	t.release(t.first, three)
 	t.gets("a heavy waiter gets its weight", heavy)
@@ -287,7 +287,7 @@ func checkKindReadWrite(t *trial) {
 	}
 }
 
-// checkKindWriterWaits: a waiting writer stops new readers, and readers who came
+// checkKindWriterWaits: a waiting writer stops new readers, and readers that came
 // later get the lock together, after the writer.
 func checkKindWriterWaits(t *trial) {
 	name := t.name()

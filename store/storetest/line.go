@@ -50,7 +50,7 @@ func checkWaitInOrder(t *trial) {
 		t.release(t.handles()[i%len(t.handles())], holder)
 		t.eventually("a waiter gets the lock that was released", func() bool { return slices.ContainsFunc(line[i:], (*waiting).over) })
 		t.waits(line[i+1:]...)
-		t.gets("the first in line gets the lock that was released", w)
+		t.gets("the first in the queue gets the lock that was released", w)
 		t.waits(line[i+1:]...)
 		if st := t.heldBy(w.Lease); st.Token != w.grant.Token || w.grant.Token <= last {
 			t.Fatalf("granted token %v after %v, inspect says %v", w.grant.Token, last, st.Token)
@@ -66,7 +66,7 @@ func checkWaitInOrder(t *trial) {
 		t.Fatalf("renew of a lease that was waited for: %v", err)
 	}
 	t.release(t.other(), holder)
-	t.vacant("nothing is left of a line that has ended", holder.Name)
+	t.vacant("nothing is left of a queue that has ended", holder.Name)
 	t.acquire(t.first, t.request(holder.Name, t.long))
 }
 
@@ -91,7 +91,7 @@ func checkWaitAndTry(t *trial) {
 	}
 }
 
-// checkWaitReleased: Release also takes a waiting owner out of the line. Its Wait
+// checkWaitReleased: Release also takes a waiting owner out of the queue. Its Wait
 // may end then.
 func checkWaitReleased(t *trial) {
 	holder := t.request(t.name(), t.long)
@@ -125,11 +125,11 @@ func checkWaitForExpiry(t *trial) {
 		a.cancel()
 		b.cancel()
 	}
-	t.eventually("the first in line gets a lock whose lease expired", line[0].over)
+	t.eventually("the first in the queue gets a lock whose lease expired", line[0].over)
 	if until := validity.Until(l.start, l.TTL); line[0].back < until {
 		t.Fatalf("granted %v before the end of the validity of the lease before, of %v", until.Sub(line[0].back), l.TTL)
 	}
-	t.gets("the first in line gets a lock whose lease expired", line[0])
+	t.gets("the first in the queue gets a lock whose lease expired", line[0])
 	if line[0].grant.Token <= l.Token {
 		t.Fatalf("token %v after an expiry, the one before was %v", line[0].grant.Token, l.Token)
 	}
@@ -141,7 +141,7 @@ func checkWaitForExpiry(t *trial) {
 }
 
 // checkWaitBarge: a barging waiter gets the lock, whether it is free or is
-// released later, and whoever else waits.
+// released later, and whether or not others wait.
 func checkWaitBarge(t *trial) {
 	barges := func(name string) store.WaitRequest {
 		r := t.applicant(name, t.long)
@@ -178,14 +178,14 @@ func checkWaitBarge(t *trial) {
 		last = got.grant.Token
 		t.release(t.other(), got.Lease)
 	}
-	t.vacant("nothing is left of a line that has ended", holder.Name)
+	t.vacant("nothing is left of a queue that has ended", holder.Name)
 }
 
 // checkWaitShown: Inspect shows the waiters in order; List does not show them.
 func checkWaitShown(t *trial) {
 	holder := t.request(t.name(), t.long)
 	for _, s := range t.handles() {
-		if line := t.inspect(s, holder.Name).Line; len(line) != 0 {
+		if line := t.inspect(s, holder.Name).Queue; len(line) != 0 {
 			t.Fatalf("inspect of a free lock: line %+v", line)
 		}
 	}
@@ -199,22 +199,22 @@ func checkWaitShown(t *trial) {
 	line := t.queue(all...)
 	t.lined("all waiters are shown, the first first", holder.Name, line...)
 	for _, s := range t.handles() {
-		for i, p := range t.inspect(s, holder.Name).Line {
+		for i, p := range t.inspect(s, holder.Name).Queue {
 			t.sameHolder("line", p.Holder, all[i].Lease)
-			t.within("place in the line", p.ExpiresIn, all[i].TTL)
+			t.within("place in the queue", p.ExpiresIn, all[i].TTL)
 		}
-		if list := t.list(s, holder.Name); len(list) != 1 || list[0].Holder.Owner != holder.Owner || list[0].Line != nil {
+		if list := t.list(s, holder.Name); len(list) != 1 || list[0].Holder.Owner != holder.Owner || list[0].Queue != nil {
 			t.Errorf("list of a lock that is waited for: %+v", list)
 		}
 	}
 	t.heldBy(holder)
 	t.release(t.first, holder)
-	t.gets("the first in line gets the lock", line[0])
-	t.lined("the new holder is out of the line", holder.Name, line[1:]...)
+	t.gets("the first in the queue gets the lock", line[0])
+	t.lined("the new holder is out of the queue", holder.Name, line[1:]...)
 	t.release(t.first, line[0].Lease)
-	t.gets("the second in line gets the lock", line[1])
+	t.gets("the second in the queue gets the lock", line[1])
 	line[2].cancel()
-	t.lined("the waiter that gave up is out of the line", holder.Name)
+	t.lined("the waiter that gave up is out of the queue", holder.Name)
 }
 
 // checkWaitTold: the reason function is told the holder and the position, which
@@ -233,19 +233,19 @@ func checkWaitTold(t *trial) {
 				continue // of nodes that do not answer
 			}
 			if busy.Name != holder.Name || busy.Position > i+1 {
-				t.Fatalf("number %d in line was told: %+v", i+1, busy)
+				t.Fatalf("number %d in the queue was told: %+v", i+1, busy)
 			}
 			t.sameHolder("told", busy.Holder, holder)
 			t.within("told", busy.ExpiresIn, holder.TTL)
 		}
 		if p := w.busy().Position; p != i+1 {
-			t.Fatalf("number %d in line was told that it has position %d", i+1, p)
+			t.Fatalf("number %d in the queue was told that it has position %d", i+1, p)
 		}
 	}
 	last := line[2]
 	for i := range 2 {
 		t.release(t.first, holder)
-		t.gets("the first in line gets the lock", line[i])
+		t.gets("the first in the queue gets the lock", line[i])
 		holder = line[i].Lease
 		start := t.now()
 		t.eventually("a waiter is told its new position and the new holder", func() bool {
@@ -268,7 +268,7 @@ func checkWaitTold(t *trial) {
 	}
 }
 
-// busy is the last that the waiter was told of who has the lock, nil if nothing.
+// busy is the last report of a holder to the waiter; nil if there was none.
 func (w *waiting) busy() (busy *store.BusyError) {
 	for _, err := range w.heard() {
 		errors.As(err, &busy)

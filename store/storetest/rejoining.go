@@ -11,7 +11,7 @@ type returned struct {
 	start clock.Instant
 }
 
-// comeBack releases r, whose lock somebody waits for, and rejoins the line.
+// comeBack releases r, which has waiters, and rejoins the queue.
 func (t *trial) comeBack(s store.Store, r store.Lease) returned {
 	t.Helper()
 	p := returned{next: t.applicant(r.Name, t.long), start: t.now()}
@@ -39,7 +39,7 @@ func checkRejoin(t *trial) {
 	for range 6 {
 		p := t.comeBack(t.first, holder)
 		first := line[0]
-		t.gets("the first in line gets the lock that was returned", first)
+		t.gets("the first in the queue gets the lock that was returned", first)
 		if st := t.heldBy(first.Lease); st.Token != first.grant.Token || first.grant.Token <= last {
 			t.Fatalf("granted token %v after %v, inspect says %v", first.grant.Token, last, st.Token)
 		}
@@ -54,7 +54,7 @@ func checkRejoin(t *trial) {
 		holder = w.Lease
 	}
 	t.release(t.first, holder)
-	t.vacant("nothing is left of a line that has ended", holder.Name)
+	t.vacant("nothing is left of a queue that has ended", holder.Name)
 }
 
 // checkRejoinFree: ReleaseAndRejoin takes no place for a lock that nobody else wants.
@@ -82,18 +82,18 @@ func checkRejoinGivenUp(t *trial) {
 		t.acquire(t.first, holder)
 		w := t.queue(t.applicant(holder.Name, t.long))[0]
 		p := t.comeBack(t.first, holder)
-		t.gets("the first in line gets the lock that was returned", w)
+		t.gets("the first in the queue gets the lock that was returned", w)
 		if granted {
 			t.release(t.other(), w.Lease)
 			t.heldBy(p.next.Lease)
 		}
-		t.notHeld("release by one who has not come back", t.first.Release(t.Context(), store.ReleaseRequest{Lease: p.next.Lease}))
+		t.notHeld("release by an owner that has not rejoined", t.first.Release(t.Context(), store.ReleaseRequest{Lease: p.next.Lease}))
 		if !granted {
 			t.lined("a place that was given up is gone", holder.Name)
 			t.release(t.other(), w.Lease)
 		}
 		t.vacant("an abandoned place leaves nothing behind", holder.Name)
-		t.notHeld("release by one who has not come back, again", t.first.Release(t.Context(), store.ReleaseRequest{Lease: p.next.Lease}))
+		t.notHeld("release by an owner that has not rejoined, again", t.first.Release(t.Context(), store.ReleaseRequest{Lease: p.next.Lease}))
 	}
 }
 
@@ -104,7 +104,7 @@ func checkRejoinGranted(t *trial) {
 	t.acquire(t.first, holder)
 	w := t.queue(t.applicant(holder.Name, t.long))[0]
 	p := t.comeBack(t.first, holder)
-	t.gets("the first in line gets the lock that was returned", w)
+	t.gets("the first in the queue gets the lock that was returned", w)
 	t.release(t.other(), w.Lease)
 	t.heldBy(p.next.Lease)
 	back := t.waitAt(t.first, p)
@@ -123,13 +123,13 @@ func checkRejoinByOwnerOnly(t *trial) {
 	t.acquire(t.first, holder)
 	for _, s := range t.handles() {
 		standing, err := s.(store.Rejoiner).ReleaseAndRejoin(t.Context(), store.ReleaseRequest{Lease: t.request(holder.Name, t.long)}, t.applicant(holder.Name, t.long))
-		t.notHeld("rejoin by one who does not have it", err)
+		t.notHeld("rejoin by an owner without the lock", err)
 		if standing {
 			t.Fatalf("rejoin of a lock that somebody else has: a place was taken")
 		}
 	}
 	t.heldBy(holder)
-	t.lined("nobody is in line", holder.Name)
+	t.lined("nobody is in the queue", holder.Name)
 	t.release(t.first, holder)
 	t.vacant("and nobody gets it", holder.Name)
 }
@@ -164,13 +164,13 @@ func checkRejoinClosed(t *trial) {
 	w := t.wait(b, t.applicant(holder.Name, t.long))
 	t.eventually("a waiter is told why it waits", func() bool { return len(w.heard()) > 0 })
 	t.comeBack(a, holder)
-	t.eventually("the first in line gets the lock that was returned", w.over)
+	t.eventually("the first in the queue gets the lock that was returned", w.over)
 	if err := a.Close(); err != nil {
 		t.Fatalf("close: %v", err)
 	}
-	t.eventually("nobody is in line after the store was closed", func() bool { return len(t.inspect(b, holder.Name).Line) == 0 })
+	t.eventually("nobody is in the queue after the store was closed", func() bool { return len(t.inspect(b, holder.Name).Queue) == 0 })
 	t.release(b, w.Lease)
 	if st := t.inspect(b, holder.Name); st.Held {
-		t.Fatalf("held by %v, who is gone", st.Holder)
+		t.Fatalf("held by %v, which is gone", st.Holder)
 	}
 }

@@ -1,6 +1,14 @@
 package storetest
 
-import "github.com/leasehold-dev/leasehold/store"
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"github.com/leasehold-dev/leasehold/store"
+)
 
 // checkReleaseByOwnerOnly: an owner cannot release another owner's lease.
 func checkReleaseByOwnerOnly(t *trial) {
@@ -37,3 +45,95 @@ func checkReleaseTwice(t *trial) {
 	t.heldBy(next)
 	t.release(t.other(), next)
 }
+
+// checkUndoSparesOthers: undoing an attempt of an owner that is not new ends the grant
+// that this attempt made, unless another attempt of the same owner has joined it.
+func checkUndoSparesOthers(t *trial) {
+	held := t.attempt(t.request(t.name(), t.long))
+	g := t.acquire(t.first, held)
+	for _, s := range t.handles() {
+		t.notHeld("undo of an attempt that was granted nothing", s.Release(t.Context(), undo(t.attempt(held))))
+		t.heldBy(held)
+		joined := t.attempt(held)
+		again, err := s.Acquire(t.Context(), store.AcquireRequest{Lease: joined})
+		if err != nil {
+			t.Fatalf("acquire by the same owner in another attempt: %v", err)
+		}
+		t.sameToken("acquire by the same owner in another attempt", again.Token, g.Token)
+		t.notHeld("undo of an attempt that joined a lease", s.Release(t.Context(), undo(joined)))
+		t.heldBy(held)
+		t.notHeld("undo of an attempt whose lease another one has joined", s.Release(t.Context(), undo(held)))
+		t.heldBy(held)
+	}
+	renewer := t.other()
+	if renewer.Caps().Bound {
+		renewer = t.first
+	}
+	if err := t.renew(renewer, held); err != nil {
+		t.Fatalf("renew after other attempts were undone: %v", err)
+	}
+	t.release(t.other(), t.attempt(held)) // it is the lease of all of them
+	t.free(held.Name)
+
+	alone := t.attempt(held)
+	t.acquire(t.first, alone)
+	if err := t.other().Release(t.Context(), undo(alone)); err != nil {
+		t.Fatalf("undo of an attempt that nobody has joined: %v", err)
+	}
+	t.free(held.Name)
+}
+
+// checkLateReleaseSparesOthers: a release of an attempt whose grant has ended leaves alone
+// the grant that another attempt of the same owner made since.
+func checkLateReleaseSparesOthers(t *trial) {
+	early := t.attempt(t.request(t.name(), t.long))
+	t.acquire(t.first, early)
+	t.release(t.first, early)
+	next := t.attempt(early)
+	t.acquire(t.other(), next)
+	for _, s := range t.handles() {
+		t.notHeld("a release that comes late", s.Release(t.Context(), store.ReleaseRequest{Lease: early}))
+		t.notHeld("an undo that comes late", s.Release(t.Context(), undo(early)))
+		t.heldBy(next)
+	}
+	t.release(t.first, next)
+	t.free(early.Name)
+}
+
+// checkCancelledAttemptSparesOthers: an attempt that is cancelled midway leaves alone the
+// lease that another attempt of the same owner has.
+func checkCancelledAttemptSparesOthers(t *trial) {
+	held := t.attempt(t.request(t.name(), t.long))
+	t.acquire(t.first, held)
+	var wg sync.WaitGroup
+	for range 2 {
+		wg.Go(func() {
+			for range 15 {
+				ctx, cancel := context.WithCancel(t.Context())
+				stop := time.AfterFunc(rand.N(4*time.Millisecond), cancel)
+				r := t.attempt(held)
+				_, err := t.other().Acquire(ctx, store.AcquireRequest{Lease: r})
+				if err != nil && !errors.Is(err, context.Canceled) {
+					t.Errorf("acquire by the same owner, given up: got error %v, want context.Canceled", err)
+				}
+				stop.Stop()
+				cancel()
+				t.pause()
+			}
+		})
+	}
+	wg.Wait()
+	for range 10 {
+		t.heldBy(held)
+		t.pause()
+	}
+	t.release(t.first, held)
+}
+
+// attempt returns r as a new attempt of the same owner.
+func (t *trial) attempt(r store.Lease) store.Lease {
+	r.Attempt = store.NewOwner()
+	return r
+}
+
+func undo(r store.Lease) store.ReleaseRequest { return store.ReleaseRequest{Lease: r, Undo: true} }

@@ -17,7 +17,7 @@ func checkSpareTokens(t *trial) {
 	line := t.queue(spare(t.applicant(holder.Name, t.long), 3), spare(t.applicant(holder.Name, t.long), 0), spare(t.applicant(holder.Name, t.long), store.MaxSpare))
 	for _, w := range line {
 		t.release(t.first, holder)
-		t.gets("the first in line gets the lock", w)
+		t.gets("the first in the queue gets the lock", w)
 		if w.grant.Token <= last {
 			t.Fatalf("token %v was granted after %v was reserved", w.grant.Token, last)
 		}
@@ -180,12 +180,12 @@ func checkReserveTokensWaiting(t *trial) {
 	line := t.queue(t.applicant(r.Name, t.long), t.applicant(r.Name, t.long))
 	last := lastOf(t.reserve(t.first, r, 7))
 	t.release(t.first, r)
-	t.gets("the first in line gets the lock", line[0])
+	t.gets("the first in the queue gets the lock", line[0])
 	if line[0].grant.Token <= last {
 		t.Fatalf("token %v was granted after %v was reserved", line[0].grant.Token, last)
 	}
 	if d := t.reserve(t.other(), line[0].Lease, 1); !d.Waiting || d.Token <= line[0].last() {
-		t.Fatalf("reserved %+v after %v with one in line", d, line[0].last())
+		t.Fatalf("reserved %+v after %v with one in the queue", d, line[0].last())
 	}
 }
 

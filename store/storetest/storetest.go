@@ -1,6 +1,6 @@
 // Package storetest tests that a store.Store keeps the contract of package
-// store. Every store must pass it. What a store may decide for itself, such as
-// its shortest TTL, the suite reads from Caps. A store that is also a store.Waiter or a
+// store. Every store must pass it. The suite reads from Caps what a store may
+// decide, such as its shortest TTL. A store that is also a store.Waiter or a
 // store.Rejoiner is tested for what those promise as well.
 //
 //	func TestConformance(t *testing.T) {
@@ -103,6 +103,9 @@ func checksOf(s store.Store) []check {
 	case waits:
 		all = slices.Concat(all, kindChecks)
 	}
+	if _, ok := s.(store.Changer); ok && s.Caps().Kinds {
+		all = slices.Concat(all, changeChecks)
+	}
 	if _, ok := s.(store.Rejoiner); ok {
 		all = slices.Concat(all, rejoinChecks)
 	}
@@ -162,6 +165,7 @@ var waitChecks = []check{
 	{"WaitTold", checkWaitTold},
 	{"WaitBarge", checkWaitBarge},
 	{"WaitShown", checkWaitShown},
+	{"WaitHeldFor", checkHeldFor},
 	{"WaitMany", checkWaitMany},
 	{"WaitComeAndGo", checkWaitComeAndGo},
 	{"WaitInvalid", checkWaitInvalid},
@@ -187,6 +191,12 @@ var kindChecks = []check{
 	{"KindWriterWaits", checkKindWriterWaits},
 	{"KindDeadReader", checkKindDeadReader},
 	{"KindMismatch", checkKindMismatch},
+}
+
+// changeChecks are the further checks for a store.Changer that keeps every kind.
+var changeChecks = []check{
+	{"Downgrade", checkDowngrade},
+	{"Resize", checkResize},
 }
 
 // rejoinChecks are the further checks for a store.Rejoiner.

@@ -109,37 +109,38 @@ var caught = []struct {
 	{"granted before it was asked for", "WaitFree", "granted by a request that left -"},
 	{"granted after it was told", "WaitFree", "granted by a request that left 1h"},
 	{"tokens repeat after a wait", "WaitFree", "granted token"},
-	{"a free lock is for those who ask", "WaitFree", "in vain: wait for a free lock"},
-	{"the last in line comes first", "WaitInOrder", "while others come first"},
+	{"a free lock goes to new requests", "WaitFree", "in vain: wait for a free lock"},
+	{"the last in the queue comes first", "WaitInOrder", "while others come first"},
 	{"two are granted", "WaitInOrder", "while others come first"},
-	{"a free lock is for those who ask", "WaitInOrder", "in vain: a waiter gets the lock"},
+	{"a free lock goes to new requests", "WaitInOrder", "in vain: a waiter gets the lock"},
 	{"handing on keeps the token", "WaitInOrder", "granted token"},
 	{"handing on forgets the holder", "WaitInOrder", "inspect: holder"},
 	{"handed leases end early", "WaitInOrder", "gets the lock that was released: expires in"},
 	{"granted before it was asked for", "WaitInOrder", "granted by a request that left -"},
-	{"released locks are for those who ask", "WaitAndTry", "before a waiter"},
-	{"waits that give up keep their place", "WaitGivenUp", "in vain: a waiter in the middle of the line has given up"},
-	{"waits that give up return busy", "WaitGivenUp", "a waiter in the middle of the line gives up: got"},
-	{"waits that give up keep their place", "WaitGivenUpByAll", "in vain: nobody is in line"},
+	{"released locks go to new requests", "WaitAndTry", "before a waiter"},
+	{"waits that give up keep their place", "WaitGivenUp", "in vain: a waiter in the middle of the queue has given up"},
+	{"waits that give up return busy", "WaitGivenUp", "a waiter in the middle of the queue gives up: got"},
+	{"waits that give up keep their place", "WaitGivenUpByAll", "in vain: nobody is in the queue"},
 	{"waits that give up keep what they were handed", "WaitGivenUpByAll", "in vain: nothing is left of a wait that was given up"},
 	{"every release succeeds", "WaitReleased", "release by an owner that waited"},
 	{"waits that give up keep their place", "WaitReleased", "in vain: the next one gets the lock"},
-	{"expired leases are for those who ask", "WaitForExpiry", "in vain: the first in line gets a lock whose lease expired"},
+	{"expired locks go to new requests", "WaitForExpiry", "in vain: the first in the queue gets a lock whose lease expired"},
 	{"leases end early", "WaitForExpiry", "before the end of the validity"},
-	{"leases never end", "WaitForExpiry", "in vain: the first in line gets a lock whose lease expired"},
+	{"leases never end", "WaitForExpiry", "in vain: the first in the queue gets a lock whose lease expired"},
 	{"tokens start again after an expiry", "WaitForExpiry", "after an expiry"},
 	{"waiters are told nothing", "WaitTold", "in vain: a waiter is told why it waits"},
-	{"positions stand still", "WaitTold", "number 1 in line was told"},
+	{"positions stand still", "WaitTold", "number 1 in the queue was told"},
 	{"positions never change", "WaitTold", "in vain: a waiter is told its new position"},
 	{"waiters are told of themselves", "WaitTold", "told: holder"},
 	{"barging waiters never take the lock", "WaitBarge", "in vain: a barging waiter gets a free lock"},
 	{"barging waiters are forgotten", "WaitBarge", "in vain: a barging waiter gets a lock that was released"},
-	{"the line is not shown", "WaitShown", "in vain: all waiters are shown"},
-	{"the line is shown backwards", "WaitShown", "in vain: all waiters are shown"},
-	{"the holder is shown in line", "WaitShown", "in vain: all waiters are shown"},
+	{"locks are held from when they were asked for", "WaitHeldFor", "held for 1h"},
+	{"the queue is not shown", "WaitShown", "in vain: all waiters are shown"},
+	{"the queue is shown backwards", "WaitShown", "in vain: all waiters are shown"},
+	{"the holder is shown in the queue", "WaitShown", "in vain: all waiters are shown"},
 	{"places have no description", "WaitShown", "line: holder"},
-	{"places never end", "WaitShown", "place in the line: expires in"},
-	{"lists show the line", "WaitShown", "list of a lock that is waited for"},
+	{"places never end", "WaitShown", "place in the queue: expires in"},
+	{"lists show the queue", "WaitShown", "list of a lock that is waited for"},
 	{"two are granted", "WaitMany", "holders at once"},
 	{"handing on keeps the token", "WaitMany", "was granted after"},
 	{"reserved tokens are granted again", "WaitMany", "was granted after"},
@@ -181,26 +182,33 @@ var caught = []struct {
 	{"slots repeat", "KindContention", "has two holders"},
 	{"tokens repeat", "KindContention", "belongs to two grants"},
 	{"weights do not count", "KindWeights", "while somebody else holds it"},
-	{"those who come later barge", "KindWeights", "while somebody else holds it"},
+	{"later requests barge", "KindWeights", "while somebody else holds it"},
 	{"tokens repeat", "KindTokens", "belongs to two grants"},
 	{"weights do not count", "KindReadWrite", "while somebody else holds it"},
 	{"a release ends all leases", "KindReadWrite", "while somebody else holds it"},
 	{"readers reserve tokens", "KindReadWrite", "reserve tokens for a reader"},
 	{"readers have the writer's token", "KindReadWrite", "after the writer's"},
 	{"readers have tokens of their own", "KindReadWrite", "beside a reader with"},
-	{"those who come later barge", "KindWriterWaits", "while somebody else holds it"},
+	{"later requests barge", "KindWriterWaits", "while somebody else holds it"},
 	{"readers have the writer's token", "KindWriterWaits", "after the writer's"},
 	{"readers have tokens of their own", "KindWriterWaits", "beside a reader with"},
 	{"a dead holder frees all", "KindDeadReader", "while others come first"},
 	{"kinds are mixed", "KindMismatch", "want a *store.KindError"},
 	{"kinds are not named", "KindMismatch", "want a *store.KindError"},
+	{"a downgrade keeps the token", "Downgrade", "the writer has"},
+	{"a downgrade lets a writer in between", "Downgrade", "downgrade"},
+	{"anybody is downgraded", "Downgrade", "not a writer"},
+	{"a resize does nothing", "Resize", "in vain: resize: a wait for the earlier number ends"},
+	{"a resize ends leases", "Resize", "renew of a lease"},
+	{"a resize from any number", "Resize", "want a *store.KindError"},
 }
 
 // ordinary are the checks of a store that waits and keeps mutexes, and all are those of
 // the other kinds as well.
 var (
 	ordinary = slices.Concat(checks, waitChecks, noKindChecks)
-	all      = slices.Concat(ordinary, kindChecks)
+	ofKinds  = slices.Concat(kindChecks, changeChecks)
+	all      = slices.Concat(ordinary, ofKinds)
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -270,7 +278,7 @@ func TestSuitePassesSoundStores(t *testing.T) {
 			})
 		}
 	}
-	for _, k := range kindChecks {
+	for _, k := range ofKinds {
 		for handles := 1; handles <= 2; handles++ {
 			t.Run(fmt.Sprintf("%s/handles=%d", k.name, handles), func(t *testing.T) {
 				t.Parallel()
@@ -282,16 +290,16 @@ func TestSuitePassesSoundStores(t *testing.T) {
 	}
 }
 
-// TestWaitingIsForThoseWhoCan: a store that keeps no line is not held to one.
-func TestWaitingIsForThoseWhoCan(t *testing.T) {
+// TestWaitIsOptional: a store that keeps no queue is not held to one.
+func TestWaitIsOptional(t *testing.T) {
 	s := &flawed{core: newCore()}
 	if got := checksOf(struct{ store.Store }{s}); len(got) != len(checks)+len(noKindChecks) {
-		t.Errorf("%d checks for a store that keeps no line, want %d", len(got), len(checks)+len(noKindChecks))
+		t.Errorf("%d checks for a store that keeps no queue, want %d", len(got), len(checks)+len(noKindChecks))
 	}
 	if got := checksOf(s); len(got) != len(ordinary) {
-		t.Errorf("%d checks for a store that keeps a line, want %d", len(got), len(ordinary))
+		t.Errorf("%d checks for a store that keeps a queue, want %d", len(got), len(ordinary))
 	}
-	if got := checksOf(&manifold{shelf: newShelf()}); len(got) != len(checks)+len(waitChecks)+len(kindChecks) {
+	if got := checksOf(&manifold{shelf: newShelf()}); len(got) != len(checks)+len(waitChecks)+len(ofKinds) {
 		t.Errorf("%d checks for a store that keeps every kind", len(got))
 	}
 }
@@ -309,7 +317,7 @@ func try(ctx context.Context, k check, f flaw, handles int, patience, shortTTL t
 		}
 		return first, second
 	}
-	if slices.ContainsFunc(kindChecks, func(c check) bool { return c.name == k.name }) {
+	if slices.ContainsFunc(ofKinds, func(c check) bool { return c.name == k.name }) {
 		pair = func() (first, second store.Store) {
 			shelf := newShelf()
 			if first = (&manifold{shelf, f}); handles == 2 {

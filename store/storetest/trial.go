@@ -60,7 +60,7 @@ func newTrial(r reporter, s subject) *trial {
 	if c.MaxTTL > 0 {
 		t.long = min(t.long, c.MaxTTL)
 	}
-	// What has to come must come by itself, not by the end of a long lease.
+	// Expected events must come by themselves, and not by the end of a long lease.
 	t.patience = min(t.patience, t.long/2)
 	r.Cleanup(t.cleanUp)
 	return t

@@ -146,7 +146,7 @@ func (t *trial) lined(what string, name string, want ...*waiting) {
 	t.Helper()
 	for _, s := range t.handles() {
 		t.eventually(what, func() bool {
-			return slices.EqualFunc(t.inspect(s, name).Line, want, func(p store.Place, w *waiting) bool { return store.Rank(p.Holder.Owner) == w.rank })
+			return slices.EqualFunc(t.inspect(s, name).Queue, want, func(p store.Place, w *waiting) bool { return store.Rank(p.Holder.Owner) == w.rank })
 		})
 	}
 }
@@ -157,7 +157,7 @@ func (t *trial) vacant(what string, name string) {
 	for _, s := range t.handles() {
 		t.eventually(what, func() bool {
 			st := t.inspect(s, name)
-			return !st.Held && len(st.Line) == 0
+			return !st.Held && len(st.Queue) == 0
 		})
 	}
 }

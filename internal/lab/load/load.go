@@ -1,7 +1,6 @@
 // Package load locks and unlocks as fast as it can, and measures it: how many
-// times a second, how long each took, what it cost this process. What a lock is
-// it knows from a two-method interface, so that locks of any kind are measured
-// by the same code.
+// times a second, how long each took, what it cost this process. It knows a lock by an
+// interface of two methods, so that one code measures all kinds of locks.
 package load
 
 import (
@@ -33,7 +32,7 @@ type Result struct {
 	Cut        int           // operations that only the end of the context has ended
 	Lock       Histogram
 	Unlock     Histogram
-	// What this process used meanwhile, everything in it together.
+	// The resources that this process used meanwhile.
 	CPU    time.Duration // user and system
 	Allocs uint64
 	Bytes  uint64 // allocated, not held

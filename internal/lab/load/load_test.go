@@ -176,7 +176,7 @@ func TestOneSlowDoesNotSlowDown(t *testing.T) {
 		slow, quick := &counted{t: t, sleepFor: time.Hour}, &counted{t: t, sleepFor: time.Second}
 		r := Run(t.Context(), []Pair{slow, quick}, time.Minute-time.Millisecond)
 		if want := 1.0 + 1.0/3600; r.Elapsed != time.Hour || quick.unlocks != 60 || math.Abs(r.PerSecond-want) > 1e-6 {
-			t.Errorf("%v per second, want %v; %d operations were done by who was quick, in a part of %v", r.PerSecond, want, quick.unlocks, r.Elapsed)
+			t.Errorf("%v per second, want %v; the quick goroutine did %d operations, in a part of %v", r.PerSecond, want, quick.unlocks, r.Elapsed)
 		}
 	})
 }

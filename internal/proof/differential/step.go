@@ -27,7 +27,7 @@ const (
 	Pass
 	// StrangerSets: another program takes the lock with a plain SET NX. Nodes only.
 	StrangerSets
-	// StrangerDeletes: another program deletes the lock, whoever has it. Nodes only.
+	// StrangerDeletes: another program deletes the lock of any holder. Nodes only.
 	StrangerDeletes
 	// LoseCounter: the lock's token counter is lost. Nodes only.
 	LoseCounter
@@ -84,7 +84,7 @@ const (
 
 // tombLife is how long tombstones of an owner are kept. All releases of one owner have
 // the TTL of its one request, so a later tombstone never ends before an earlier one.
-// What should happen if it did is not defined.
+// The behaviour is undefined if it did.
 func tombLife(owner int) time.Duration { return time.Duration(owner+1) * unit }
 
 // steps generates lists of steps. Times are multiples of a large unit, which allows

@@ -28,9 +28,9 @@ func (t *trace) action(mv move) string {
 		return fmt.Sprintf("node %d executes %s: %s", node, t.request(mv), t.reply(mv))
 	case hearPush:
 		p := c.line.pushes[mv.arg]
-		return fmt.Sprintf("%s hears from node %d, unasked, that it was handed the lock with token %s, for its ACQUIRE of time %d", who, node, t.token(p.token), t.now-int(s.age)+int(p.stamp)-1)
+		return fmt.Sprintf("%s receives a push from node %d: it was handed the lock with token %s, for its ACQUIRE of time %d", who, node, t.token(p.token), t.now-int(s.age)+int(p.stamp)-1)
 	case poll:
-		return fmt.Sprintf("%s takes it that it has missed something that node %d said", who, node)
+		return fmt.Sprintf("%s may have missed a push of node %d, and asks again", who, node)
 	case hearAcquire, hearConfirm, hearExtend:
 		return fmt.Sprintf("%s hears from node %d: %s", who, node, t.heard(mv, c))
 	case doubtAcquire, doubtConfirm, doubtExtend:
@@ -41,10 +41,10 @@ func (t *trace) action(mv move) string {
 		return fmt.Sprintf("a timer of %s fires", who)
 	case cancelAttempt:
 		if s.unclaimed {
-			return fmt.Sprintf("nobody comes for %s: it is given up", who)
+			return fmt.Sprintf("nobody claims %s: it is given up", who)
 		}
 		if t.m.Waits {
-			return fmt.Sprintf("client %c does not wait any longer: %s leaves the line and sends RELEASE", who[0], who)
+			return fmt.Sprintf("client %c stops waiting: %s leaves the queue and sends RELEASE", who[0], who)
 		}
 		return fmt.Sprintf("client %c gives attempt %s up and sends RELEASE", who[0], who)
 	case cancelVote:
@@ -63,9 +63,9 @@ func (t *trace) action(mv move) string {
 		}
 		return fmt.Sprintf("client %c releases %s and sends RELEASE to all nodes", who[0], who)
 	case comeBack:
-		return fmt.Sprintf("client %c releases %s, to want the lock again: it sends RELEASE to all nodes, with an ACQUIRE of attempt %s for a place behind whoever has the lock", who[0], t.names[mv.arg>>1], who)
+		return fmt.Sprintf("client %c releases %s and rejoins the queue: it sends RELEASE to all nodes, with an ACQUIRE of attempt %s for a place behind the holder", who[0], t.names[mv.arg>>1], who)
 	case claim:
-		return fmt.Sprintf("client %c wants the lock: it waits for %s", who[0], who)
+		return fmt.Sprintf("client %c wants the lock, and claims %s", who[0], who)
 	case pass:
 		return "a tick passes"
 	case crash:
@@ -93,7 +93,7 @@ func (t *trace) crashed() string {
 		line += ", and stays out for " + span(t.m.Quarantine)
 	}
 	if t.m.KeepLine {
-		line += "; it still knows who waits"
+		line += "; it still knows its queue"
 	}
 	return line
 }
@@ -145,16 +145,16 @@ func (t *trace) reply(mv move) string {
 	case modelnode.Taken:
 		if a.Holder == 0 {
 			if a.Position > 0 {
-				return fmt.Sprintf("placed, number %d in line; nobody has the lock", a.Position)
+				return fmt.Sprintf("placed, number %d in the queue; nobody has the lock", a.Position)
 			}
 			if mv.kind == deliverReturn {
-				return "nobody has the lock, and there is no place"
+				return "nobody has the lock, and it gets no place"
 			}
 			return "the key is not there" + t.handed()
 		}
 		line := fmt.Sprintf("%s has it for another %s", t.names[a.Holder-1], span(int(a.ExpiresIn/tick)))
 		if a.Position > 0 {
-			return fmt.Sprintf("placed, number %d in line, %s", a.Position, line) + t.handed()
+			return fmt.Sprintf("placed, number %d in the queue, %s", a.Position, line) + t.handed()
 		}
 		return "refused, " + line
 	}
@@ -185,7 +185,7 @@ func (t *trace) heard(mv move, c *cell) string {
 		if c.line.holder == 0 {
 			return "refused"
 		}
-		return fmt.Sprintf("in line, %s has it for another %s", t.names[c.line.holder-1], span(c.line.lasts))
+		return fmt.Sprintf("in the queue, %s has it for another %s", t.names[c.line.holder-1], span(c.line.lasts))
 	case msg.stage == saidNo:
 		return "refused"
 	case msg.stage == saidAbsent:
@@ -215,7 +215,7 @@ func (t *trace) asked(s *slot, a ask) (line string) {
 // handed describes which attempt was handed the lock.
 func (t *trace) handed() (line string) {
 	for _, to := range t.answer.Told {
-		line += fmt.Sprintf(", and handed to %s with token %s, who is told", t.names[to.Owner-1], t.token(t.m.packed(to.Token)))
+		line += fmt.Sprintf(", and the lock is handed to %s with token %s, which is notified", t.names[to.Owner-1], t.token(t.m.packed(to.Token)))
 	}
 	return line
 }

@@ -120,7 +120,7 @@ func (w *walker) stepBeside(st *state, s *slot, e quorum.Event) {
 	}
 }
 
-// endBeside stops waiting for the answers. What is under way is so without anybody waiting.
+// endBeside stops waiting for the answers. Messages that are under way stay so.
 func (w *walker) endBeside(s *slot) {
 	b := &s.beside
 	for n := range w.m.Nodes {

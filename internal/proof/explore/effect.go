@@ -86,9 +86,9 @@ func (t *trace) verdict(mv move) string {
 	who := t.names[mv.slot]
 	switch {
 	case t.broken&Served != 0:
-		return fmt.Sprintf("%s: whatever arrives from now on, somebody who waits does not get the lock", Served)
+		return fmt.Sprintf("%s: whatever arrives from now on, a waiter does not get the lock", Served)
 	case t.broken&Freed != 0:
-		return fmt.Sprintf("%s: the release of %s has worked, and a majority of the nodes still has the lease", Freed, who)
+		return fmt.Sprintf("%s: the release of %s was reported as successful, and a majority of the nodes still has the lease", Freed, who)
 	case t.broken&Bounded != 0:
 		return fmt.Sprintf("%s: a lease is still valid %s after it was granted", Bounded, span(t.m.MaxHold))
 	case t.broken&Mutex != 0:

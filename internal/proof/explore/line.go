@@ -15,19 +15,19 @@ type queue struct {
 	lasts  uint8   // for so many ticks,
 	senior bool    // and comes before us
 	lost   bool    // it was lost, and is not answered
-	strays [2]ask  // others, which nobody waits for
+	strays [2]ask  // others, for whose answers no attempt waits
 	pushes [2]push // that the lock is ours
 
 	comes   uint8 // the first ACQUIRE is under way with the release of that slot, plus one,
 	renewed bool  // which leaves a tombstone in any case
 	behind  bool  // its answer was not heard yet
-	none    bool  // its answer was that there is nobody to stand behind
+	none    bool  // the answer was that there is no holder to wait behind
 
 	always          bool // the release leaves a tombstone in any case
-	gives, toSenior bool // it hands the lock to nobody, or to one before us only
+	gives, toSenior bool // it hands the lock to nobody, or only to an attempt before us
 }
 
-// ask is an ACQUIRE under way whose answer nobody waits for.
+// ask is an ACQUIRE under way for whose answer no attempt waits.
 type ask struct {
 	stamp uint8 // plus one; 0: there is none
 	stand bool
@@ -93,7 +93,7 @@ func unpackQueue(word uint64) (q queue) {
 	return q
 }
 
-// strayed puts one more ACQUIRE on the wire whose answer nobody waits for. If there is
+// strayed puts one more ACQUIRE on the wire for whose answer no attempt waits. If there is
 // no room, the oldest never arrives.
 func (q *queue) strayed(a ask) {
 	switch {

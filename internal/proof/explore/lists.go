@@ -20,7 +20,7 @@ var (
 	newNodes = quorum.SetOf(0, 1, 3)
 )
 
-// sets returns the sets of which a client in that role needs majorities.
+// sets returns the sets of nodes. A client in that role needs a majority of each.
 func (r role) sets() [2]quorum.Set {
 	switch r {
 	case knowsOld:

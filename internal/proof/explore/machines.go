@@ -111,7 +111,7 @@ type driver struct {
 	attemptSteps map[stepKey]*attemptStep
 	voteSteps    map[stepKey]*voteStep
 	leaseSteps   map[leaseKey]machine
-	losts        map[machine]bool    // whether attempts are as the lost one that stands for them
+	losts        map[machine]bool    // whether attempts equal the lost one that represents them
 	lostBy       map[uint8]machine   // the lost attempt that waits for these nodes
 	turned       map[uint64]machine  // machines with their nodes permuted
 	marks        map[machine]*marked // attempts
@@ -172,7 +172,7 @@ type attemptStep struct {
 	from     clock.Instant
 	repeated bool
 	gaveWay  bool
-	// gave way to those who are next: what follows it comes last
+	// gave way to the next waiters: its successor comes last
 	handedOver bool
 	sends      []quorum.Send
 }

@@ -72,7 +72,7 @@ type Model struct {
 	Quarantine  int
 	// Reread: after a crash the counter is read back from the other nodes.
 	Reread Reread
-	// Losses: so often a node loses the lock, and nobody notices. With NoTime
+	// Losses is how often a node loses the lock unnoticed. With NoTime
 	// zero is: as often as it likes.
 	Losses int
 	// Jumps: so often a node's clock jumps ahead by the TTL.
@@ -113,7 +113,7 @@ type Model struct {
 	Begun bool
 	// AnyRank: a new waiter may come before all others.
 	AnyRank bool
-	// KeepLine: a node that crashes loses the lock and keeps the line, as of a
+	// KeepLine: a node that crashes loses the lock and keeps the queue, as of a
 	// moment at which the lock was another's.
 	KeepLine bool
 	// CountFromPush: a waiter that is handed the lock counts validity from when it

@@ -147,7 +147,7 @@ func (w *walker) slotMoves(st *state, i uint8, out []move) []move {
 		if !s.released {
 			out = append(out, move{kind: release, slot: i})
 		}
-		if s.unclaimed { // nobody comes to follow it
+		if s.unclaimed { // no attempt follows it
 			out = append(out, move{kind: cancelAttempt, slot: i})
 		}
 	}

@@ -125,7 +125,7 @@ func (st *state) rest() uint64 {
 	return b.word
 }
 
-// What follows in an encoded slot.
+// These flags say what follows in an encoded slot.
 const (
 	hasMachine = 1 << (7 - iota)
 	hasVote

@@ -175,10 +175,10 @@ type Action uint8
 const (
 	// Returned: a lease was released with a place for the next attempt.
 	Returned Action = iota
-	// Placed: a node gave it that place. Bare: it had nobody to stand behind.
+	// Placed: a node gave it that place. Bare: there was no holder to wait behind.
 	Placed
 	Bare
-	// Claimed: somebody came for the attempt. Dropped: nobody did.
+	// Claimed: a goroutine claimed the attempt. Dropped: it was given up.
 	Claimed
 	Dropped
 	// Early: it was won before. Yielded: it gave way before.

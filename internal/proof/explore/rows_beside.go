@@ -4,9 +4,9 @@ package explore
 // releases and waits for the answer, extends, reserves tokens, and holds for so long only.
 func besideRows() []Row {
 	return []Row{
-		{Name: "V1", What: "a release that is said to have worked has freed a majority: as shipped",
+		{Name: "V1", What: "a release that is reported as successful has freed a majority: as shipped",
 			Model: world(2, func(m *Model) { m.ReleaseVote, m.Check = true, Safety|Freed })},
-		{Name: "V1-renew", What: "the same for one lease, which is renewed; no request is longer under way than tombstones last",
+		{Name: "V1-renew", What: "the same for one lease, which is renewed; no request is under way for longer than tombstones last",
 			Model: world(1, func(m *Model) { m.ReleaseVote, m.Renewals, m.MaxDelay, m.Check = true, 1, 1, Freed })},
 		{Name: "V1-half", What: "half of the answers are enough for a release", Off: []string{"over-half"},
 			Model: world(2, func(m *Model) { m.ReleaseVote, m.Check = true, Freed }), Want: Freed, Mutant: "quorum-over-half"},
@@ -18,9 +18,9 @@ func besideRows() []Row {
 			Model: world(3, func(m *Model) { m.Reserves = 1 })},
 		{Name: "T1-half", What: "half of the nodes are enough to reserve tokens", Off: []string{"over-half"},
 			Model: world(2, func(m *Model) { m.Reserves, m.Check = 1, Tokens }), Want: Tokens, Mutant: "quorum-over-half"},
-		{Name: "T1-late", What: "tokens that were reserved are used after the lease", Off: []string{"pass-while-valid"},
+		{Name: "T1-late", What: "reserved tokens are used after the lease has ended", Off: []string{"pass-while-valid"},
 			Model: world(2, func(m *Model) { m.Reserves, m.Check = 1, Tokens }), Want: Tokens, Mutant: "lease-pass-while-valid"},
-		{Name: "H1", What: "a lease ends after its longest hold, whatever extends it: as shipped",
+		{Name: "H1", What: "a lease ends after its longest hold, however often it is extended: as shipped",
 			Model: world(1, func(m *Model) { m.MaxHold, m.Renewals, m.Extends, m.Check = 3, 1, 1, Bounded })},
 		{Name: "H1-off", What: "extensions count beyond the longest hold", Off: []string{"max-hold"},
 			Model: world(1, func(m *Model) { m.MaxHold, m.Renewals, m.Extends, m.Check = 3, 1, 1, Bounded }), Want: Bounded, Mutant: "lease-max-hold"},

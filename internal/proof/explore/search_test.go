@@ -49,7 +49,7 @@ func exact(t *testing.T, m Model) (states map[string]bool, depth int, w *walker)
 	return states, depth, w
 }
 
-// Small worlds with much in them, of which nothing breaks.
+// In these small worlds much happens, and nothing breaks.
 var sound = map[string]Model{
 	"renewals":  world(2, func(m *Model) { m.Renewals = 1 }),
 	"no time":   world(2, func(m *Model) { m.NoTime, m.Nodes, m.Check = true, 2, Tokens }),

@@ -14,7 +14,7 @@ type state struct {
 	// are all of them.
 	top  token
 	used uint32
-	// What may still go wrong.
+	// The faults that are left.
 	crashes, losses, jumps, twice, doubts, skips uint8
 	// With Lists: whether nodes are being told of the new one, and how long the
 	// operator still waits with that.
@@ -53,7 +53,7 @@ type slot struct {
 	gaveWay  bool // and is to be followed by another of its rank
 	// Nobody waits for it yet: it was begun with a release.
 	unclaimed bool
-	rank      uint8   // in line; the smallest comes first
+	rank      uint8   // in the queue; the smallest comes first
 	machine   machine // the attempt, or the lease
 	vote      machine // of a renewal under way; 0: none
 	age       uint8   // ticks since the attempt began, while that matters
@@ -78,7 +78,7 @@ type cell struct {
 	again   bool // another copy of the acquire is under way
 	confirm [3]message
 	extend  message
-	strays  [2]uint8 // extends that nobody waits for: whole ones, short ones
+	strays  [2]uint8 // extends for whose answers no attempt waits: whole ones, short ones
 	heals   uint8    // under way
 	beside  stage    // of the request of the slot's other vote
 	release bool     // under way, without and with a tombstone
@@ -99,7 +99,7 @@ type stage uint8
 const (
 	idle   stage = iota // there is none
 	asked               // the request is under way, its sender waits
-	stray               // the request is under way, nobody waits for the answer
+	stray               // the request is under way, and no attempt waits for the answer
 	saidNo              // the answer is under way
 	saidAbsent
 	saidYes
@@ -111,7 +111,7 @@ func (m message) awaited() bool { return m.stage == asked || m.stage >= saidNo }
 // sent reports whether the request is under way.
 func (m message) sent() bool { return m.stage == asked || m.stage == stray }
 
-// abandon is the message when nobody waits for its answer any more.
+// abandon returns the message after its attempt stopped waiting for the answer.
 func (m message) abandon() message {
 	if m.sent() {
 		return message{stage: stray, token: m.token}

@@ -32,7 +32,7 @@ func (t *trace) tell(path []print) []string {
 	}
 	if t.m.Begun {
 		t.names = [maxSlots]string{"A1", "B1"}
-		t.lines = append(t.lines, "[0] at first, A1 has the lock and B1 stands in line")
+		t.lines = append(t.lines, "[0] at first, A1 has the lock and B1 waits in the queue")
 	}
 	t.opening()
 	for _, want := range path[1:] {

@@ -97,7 +97,7 @@ func (w *walker) askAgain(s *slot, c *cell, stand bool) {
 }
 
 // deliveredInLine takes an executed request off the wire and puts the answer on
-// it; false: it is not one of those that wait. senior says that whoever has the
+// it; false: it is not one of those that wait. senior says that the owner that has the
 // lock comes before us.
 func (c *cell) deliveredInLine(mv move, how stage, a *modelnode.Answer[uint8], said token, senior bool) bool {
 	q := &c.line
@@ -130,7 +130,7 @@ func (c *cell) deliveredInLine(mv move, how stage, a *modelnode.Answer[uint8], s
 	return true
 }
 
-// hears keeps who has the lock, as an answer to an ACQUIRE says it.
+// hears keeps the holder that an answer to an ACQUIRE names.
 func (q *queue) hears(a *modelnode.Answer[uint8], senior bool) {
 	if a.Verdict == modelnode.Taken {
 		q.holder, q.lasts, q.senior = a.Holder, uint8(a.ExpiresIn/tick), senior
@@ -199,7 +199,7 @@ func (w *walker) enter(st *state, s *slot, first bool) {
 	}
 }
 
-// closeRanks numbers the ranks of those who are still there from 0.
+// closeRanks numbers the ranks of the attempts that are left from 0.
 func closeRanks(slots []slot) {
 	var ranks [maxSlots]uint8
 	there := ranks[:0]

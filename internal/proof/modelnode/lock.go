@@ -17,7 +17,7 @@ import (
 // owner; its zero value is nobody.
 //
 // Instants are of the node's own clock, which counts TTLs and, in microseconds, is the
-// floor of tokens. What ends at an instant is gone at that instant.
+// floor of tokens. A lease that ends at an instant is gone at that instant.
 type Lock[O comparable] struct {
 	// Owner has the lock while now < Expiry.
 	Owner  O

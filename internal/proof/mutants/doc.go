@@ -7,6 +7,7 @@
 //	go test -tags mutants ./internal/proof/mutants -v [-mutant NAME]
 //
 // For each mutant one checker is named, or both: for the simulator a script and a seed in
-// which it shows, for the explorer a row. What only goroutines of one process, or a pure
-// function, can show is left to unit tests, the TestMechanismsAreNeeded of their packages.
+// which it shows, for the explorer a row. Mutants that only show among goroutines of
+// one process, or in a pure function, are left to unit tests: TestMechanismsAreNeeded of their
+// packages.
 package mutants

@@ -10,8 +10,8 @@ type assumption struct {
 	name   string
 	script func(seed uint64) Script
 	seed   uint64
-	// What takes the assumption away: further faults, another world, or a mechanism that
-	// is switched off.
+	// The assumption is broken by further faults, another world, or a mechanism that is
+	// switched off.
 	faults   []Fault
 	tamper   func(*world)
 	switches Switches
@@ -74,7 +74,7 @@ var assumptions = []assumption{
 		rules:    []string{Exclusion, Stale, ToldLate},
 	},
 	{
-		name:   "nodes remember who was released",
+		name:   "nodes remember released owners",
 		script: cutting, seed: 0,
 		switches: Switches{Edit: without("node-tombstones")},
 		rules:    []string{Orphan},
@@ -107,9 +107,8 @@ func (a assumption) broken(t *testing.T, seed uint64) (v Violation, ok bool) {
 	return r.Violations[0], slices.Contains(a.rules, r.Violations[0].Rule)
 }
 
-// What the protocol assumes, it needs: without it the judge finds what was promised
-// broken, and with it the same run is in order. A judge that never finds anything would
-// prove nothing.
+// The protocol needs its assumptions: without one, the judge finds a broken promise, and
+// with it the same run is in order. A judge that never finds anything would prove nothing.
 func TestAssumptionsAreNeeded(t *testing.T) {
 	for _, a := range assumptions {
 		t.Run(a.name, func(t *testing.T) {

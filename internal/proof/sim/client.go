@@ -35,7 +35,7 @@ type client struct {
 	wrong  atomic.Int64 // error of its wall clock
 	woken  atomic.Int64 // what its clock reads while it is paused; 0: not paused
 	dead   bool
-	gone   atomic.Bool // dead, for those who dial
+	gone   atomic.Bool // dead, for dialers
 	killed chan struct{}
 	ctx    context.Context // ends when it dies, or the run is given up
 	end    context.CancelFunc
@@ -105,7 +105,7 @@ func (c *client) options() (url string, o *redisstore.Options) {
 func (c *client) open() error {
 	url, o := c.options()
 	for {
-		s, err := redisstore.Open(c.ctx, []string{url}, o)
+		s, err := redisstore.Open(c.ctx, url, o)
 		if err == nil {
 			c.store = s
 			break
@@ -130,7 +130,7 @@ func (c *client) open() error {
 // list they are.
 func (c *client) bootstrap() {
 	url, o := c.options()
-	if _, err := redisadmin.Bootstrap(c.ctx, []string{url}, o, false); err != nil {
+	if _, err := redisadmin.Bootstrap(c.ctx, url, o, false); err != nil {
 		panic("sim: bootstrap: " + err.Error())
 	}
 }
@@ -260,7 +260,7 @@ func (c *client) sent(o op) {
 // replace is what the operator does when every client is to know both lists.
 func (c *client) replace() {
 	url, o := c.options()
-	for c.ctx.Err() == nil && redisadmin.Replace(c.ctx, []string{url}, o, nil) != nil {
+	for c.ctx.Err() == nil && redisadmin.Replace(c.ctx, url, o, nil) != nil {
 		time.Sleep(time.Second)
 	}
 }

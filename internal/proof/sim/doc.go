@@ -66,10 +66,10 @@
 // released is free on a majority; one that was called gone is gone. No node is
 // left without a release of what it granted, gives a lock after its release, or
 // keeps one after the end; no goroutine stays. A lock that nobody has is granted to
-// somebody who waits for it within four node timeouts and a quarter of a second, while
+// a waiter within four node timeouts and a quarter of a second, while
 // that waiter reaches a majority that may grant (see idle). When all faults are over,
-// everybody who wants the lock gets it, keeps it as long as wanted and gives it
-// back.
+// every client that wants the lock gets it, keeps it as long as it wants and
+// releases it.
 //
 // # How a process that is stopped is simulated
 //

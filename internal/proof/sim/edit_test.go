@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// What a change replaces stands in some script: a change that replaces nothing would take
-// no mechanism out, and seem to be missed or needless.
+// The text that a change replaces occurs in some script. A change that replaces nothing
+// would remove no mechanism, and would seem to be missed or needless.
 func TestChangesChangeScripts(t *testing.T) {
 	files, err := filepath.Glob("../../../store/redisstore/internal/script/lua/*.lua")
 	if err != nil || len(files) == 0 {

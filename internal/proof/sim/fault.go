@@ -4,8 +4,8 @@ import (
 	"time"
 )
 
-// What is assumed of clocks and of nodes that lose data, for as long as no
-// fault breaks it.
+// These assumptions about clocks and about nodes that lose data hold unless a fault breaks
+// them.
 const (
 	// clockError is how far a node's time of day may be off at first.
 	clockError = 200 * time.Millisecond

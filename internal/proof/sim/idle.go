@@ -9,9 +9,9 @@ import (
 	"github.com/leasehold-dev/leasehold/store/redisstore"
 )
 
-// idle judges that nobody waits for a lock that can be had: while a majority of nodes
-// is reachable for somebody who waits, no holder lives, and none is left that nobody can
-// release, the lock is granted within four node timeouts and a quarter of a second.
+// idle judges that no client waits for a lock that is free: while a waiter reaches a
+// majority of nodes, no holder lives, and no dead holder's lease is left, the lock is
+// granted within four node timeouts and a quarter of a second.
 //
 // It is called before every event, since what it looks at changes only by events.
 func (j *judge) idle() {

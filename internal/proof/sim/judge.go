@@ -114,7 +114,7 @@ func (j *judge) wrong(rule, format string, args ...any) {
 }
 
 // look takes in what workers have noted, and sees which leases have ended.
-// What a paused process does is seen when it goes on.
+// Actions of a paused process are seen when it goes on.
 func (j *judge) look() {
 	for _, c := range j.w.clients {
 		if c.paused() {
@@ -210,7 +210,7 @@ func (j *judge) refuses(k *worker, n note) {
 	}
 }
 
-// placeOf is whose place in the line of which lock a key is.
+// placeOf is whose place in the queue of which lock a key is.
 func placeOf(key string) (lock int, owner string, ok bool) {
 	name, owner, ok := strings.Cut(key, "}:place:")
 	return lockIndex(strings.TrimPrefix(name, "{")), owner, ok

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// What is left behind is found, whatever it is.
+// Everything that is left behind is found.
 func TestNothingIsLeftBehindUnseen(t *testing.T) {
 	for _, c := range []struct {
 		name, rule, text string

@@ -106,7 +106,7 @@ func (j *judge) atTheEnd() {
 			}
 			if number := j.w.hist.number(owner); j.leftBehind(number) {
 				_, left, _ := n.server.Value(key)
-				j.wrong(Orphan, "node n%d keeps a place in the line for lock %d for o%d for another %v", n.index+1, lock+1, number, left)
+				j.wrong(Orphan, "node n%d keeps a place in the queue for lock %d for o%d for another %v", n.index+1, lock+1, number, left)
 				return
 			}
 		}

@@ -23,7 +23,7 @@ type link struct {
 	open    int        // connections that the present run of the server takes for open
 	dialed  []*dialing // under way; with the world's mutex until the driver takes them
 
-	// What faults do to it; counts of those that are on.
+	// The effects of faults; counts of faults that are on.
 	extra               time.Duration
 	held, deaf, noSpace int
 	cut                 int // connections are refused, and none is left

@@ -31,7 +31,7 @@ type Mutant struct {
 const tries = 40
 
 // Mutants are those that the simulator notices, sorted by name, each with the run in which
-// it does. What is wrong with each is said where its mechanism is defined.
+// it does. The definition of each mechanism says what it is for.
 func Mutants() []Mutant {
 	client, nodes := leasehold.Mechanisms, redisstore.Mechanisms
 	all := []Mutant{

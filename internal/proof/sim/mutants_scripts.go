@@ -56,7 +56,7 @@ func ailing(seed uint64) Script {
 	return busy(seed, every(2100, Fault{Kind: Ail, For: 900, Size: int(seed % 3)})...)
 }
 
-// crowding has many in line, of whom one after the other does not hear one node.
+// crowding has many in the queue, of whom one after the other does not hear one node.
 func crowding(seed uint64) Script {
 	s := busy(seed)
 	s.Clients, s.Workers, s.TTL, s.Eager = 6, 2, 2, true
@@ -122,7 +122,7 @@ func halfDeaf(seed uint64) Script {
 	return s
 }
 
-// killing has many in line, of whom a process dies now and then.
+// killing has many in the queue, of whom a process dies now and then.
 func killing(seed uint64) Script {
 	s := busy(seed)
 	s.Clients, s.Workers, s.TTL = 6, 2, 5

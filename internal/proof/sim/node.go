@@ -175,8 +175,8 @@ func (n *node) work() {
 	}
 }
 
-// finish does the first command in line. What it answers goes out with the answers to
-// the rest of its segment.
+// finish executes the first command that waits. Its answer goes out with the answers to the
+// rest of its segment.
 func (n *node) finish() {
 	k := n.line[0]
 	if k.words == nil {

@@ -13,7 +13,7 @@ type offer struct {
 	until time.Duration
 }
 
-// pushes takes in what the node says unasked on one of its connections.
+// pushes takes in the push messages of the node on one of its connections.
 func (n *node) pushes(b []byte) {
 	_, after, ok := bytes.Cut(b, []byte("free "))
 	if !ok {

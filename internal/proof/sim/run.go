@@ -10,7 +10,7 @@ import (
 )
 
 // Switches take mechanisms away that are not in the Go code: those of the scripts, of
-// whoever operates the servers, and of the machine.
+// the operator of the servers, and of the machine.
 type Switches struct {
 	// Edit changes a script before a server runs it; nil: as it is.
 	Edit func(text string) string
@@ -50,9 +50,9 @@ type Tally struct {
 	Confirms   int // done by nodes
 	Buried     int // acquires that came after their release
 	Heals      int // nodes that were given a lease again
-	Handed     int // locks that nodes gave to the next in line
+	Handed     int // locks that nodes gave to the next in the queue
 	Passed     int // leases that were passed on within a client
-	Returned   int // places in line that were taken with a release, node by node
+	Returned   int // places in the queue that were taken with a release, node by node
 }
 
 // Add takes in what happened in another run.

@@ -34,7 +34,7 @@ type Script struct {
 	Roll bool `json:"roll,omitempty"`
 	// Pass: the goroutines of a client pass leases on to each other.
 	Pass bool `json:"pass,omitempty"`
-	// Poll: nobody stands in line, everybody asks again and again.
+	// Poll: nobody waits in the queue, everybody asks again and again.
 	Poll bool `json:"poll,omitempty"`
 	// Eager: now and then a worker wants the first lock again as soon as it has given
 	// it back, many times in a row.
@@ -64,13 +64,13 @@ const (
 	// Fade: the same, and afterwards, for as long again, nothing passes at all.
 	Fade Kind = "fade"
 	// Hold: nothing passes between client and node, in either direction; no
-	// connection breaks by it. What was under way is delivered when it ends,
-	// or never (connection by connection).
+	// connection breaks by it. Messages under way are delivered when it
+	// ends, or never (connection by connection).
 	Hold Kind = "hold"
 	// Deaf: requests pass, replies are held as by Hold.
 	Deaf Kind = "deaf"
-	// Cut: the connection breaks now. What the client had sent may still
-	// arrive, up to Size milliseconds later: after what it sends on its next
+	// Cut: the connection breaks now. Earlier requests of the client
+	// may still arrive, up to Size milliseconds later: after requests on its next
 	// connection.
 	Cut Kind = "cut"
 	// Full: there is no room in the socket; who writes to it waits.
@@ -110,8 +110,8 @@ const (
 	StepBack Kind = "stepback"
 	// WallClock: the client's idea of the time of day is wrong by Size seconds.
 	WallClock Kind = "wallclock"
-	// Pause: the client's process is stopped. What arrives meanwhile is seen
-	// before its timers when it goes on, or after them with Size 1.
+	// Pause: the client's process is stopped. When it goes on, it sees
+	// messages that arrived meanwhile before its timers, or after them with Size 1.
 	Pause Kind = "pause"
 	// Move: the client's machine is moved to another host just after it has next
 	// asked for a lock (Size 0) or renewed one (1), if it does so within For. It
@@ -153,8 +153,8 @@ func (s *Script) nodeTimeout(ttl time.Duration) time.Duration {
 	return min(max(ttl/100, 20*time.Millisecond), 500*time.Millisecond)
 }
 
-// onlyKills says whether nothing goes wrong but that processes die. Only then had everybody
-// who waits a subscription on each node: a node hands the lock to others unseen.
+// onlyKills says whether processes that die are the only faults. Only then had every waiter
+// a subscription on each node: a node hands the lock to others unseen.
 func (s *Script) onlyKills() bool {
 	return !slices.ContainsFunc(s.Faults, func(f Fault) bool { return f.Kind != Kill })
 }

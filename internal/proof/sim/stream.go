@@ -10,7 +10,7 @@ import (
 )
 
 // stream is what a connection has under way, and its server's end. Events say when
-// something arrives; what it is, is always the first in line, so order holds whatever
+// something arrives, and that is always the first segment that waits, so order holds whatever
 // the delays.
 type stream struct {
 	l       *link
@@ -128,7 +128,7 @@ func (s *stream) breaks(err error) {
 	}
 }
 
-// says adds to what the server answers, or says unasked.
+// says adds an answer or a push message of the server.
 func (s *stream) says(b []byte) {
 	if len(s.answers) == 0 {
 		s.l.n.spoken = append(s.l.n.spoken, s)
@@ -171,8 +171,8 @@ func (s *stream) returns() {
 	})
 }
 
-// heal lets go what a fault held. What a closed connection had under way is
-// delivered all the same, or lost: both happen.
+// heal delivers the messages that a fault held. Messages under way on a closed connection
+// are delivered all the same, or lost: both happen.
 func (s *stream) heal() {
 	w := s.l.w
 	if s.shut && s.stuckOut > 0 && w.rng.IntN(2) == 0 {

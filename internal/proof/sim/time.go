@@ -10,7 +10,7 @@ import (
 // their timers stand still, which are the bubble's, and the rest of the world
 // goes on.
 
-// What the run does happens at instants that nothing else in the run shares:
+// The actions of the run happen at instants that nothing else in the run shares:
 // goroutines woken at the same nanosecond would run in an order that nobody can
 // repeat. All that production code does with durations keeps whole
 // milliseconds (TTLs are chosen so), so instants are told apart by what they
@@ -77,9 +77,9 @@ func (w *world) after(d time.Duration, k eventKind, do func()) time.Duration {
 	return w.at(w.now()+d, k, do)
 }
 
-// doze suspends all client machines for d. What happens outside meanwhile
-// happens now, in its order; what reaches clients waits for their waking up,
-// and so do their timers, with as much left as they had.
+// doze suspends all client machines for d. Events outside happen now, in their order.
+// Messages to clients wait until they wake up, and so do their timers, with as much left as
+// they had.
 func (w *world) doze(d time.Duration) {
 	end := w.now() + d.Truncate(grain)
 	var timers, arrivals []event

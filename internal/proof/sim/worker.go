@@ -116,7 +116,7 @@ func (k *worker) lock() (lock int, l *leasehold.Lock, o leasehold.LockOptions) {
 	if k.w.script.Poll {
 		o.Tries = 1_000_000
 	}
-	if k.w.script.Pass { // only who wants the same can pass it on
+	if k.w.script.Pass { // only goroutines that want the same can pass it on
 		o.Purpose = "w1"
 	}
 	most := o.TTL / time.Duration(2+k.rng.IntN(10))
@@ -326,7 +326,7 @@ func (k *worker) lastRound() {
 }
 
 // begins notes that the worker asks for a lock from now on. Unless it tries now and
-// then, it stands in line for it.
+// then, it waits in the queue for it.
 func (k *worker) begins(lock int, o leasehold.LockOptions) {
 	if o.Tries > 0 {
 		lock = -1

@@ -113,7 +113,7 @@ func newWorld(s Script, sw Switches, log *slog.Logger) *world {
 	return w
 }
 
-// everybody is all who have connections.
+// everybody has all processes with connections.
 func (w *world) everybody(yield func(*client) bool) {
 	for _, some := range [][]*client{w.clients, w.operators} {
 		for _, c := range some {

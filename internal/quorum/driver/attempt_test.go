@@ -10,7 +10,7 @@ import (
 	"github.com/leasehold-dev/leasehold/store"
 )
 
-// cleanedUp says what a node that granted the lock is told by an attempt that failed.
+// cleanedUp returns the release that a failed attempt sends to a node that granted the lock.
 func cleanedUp(t *testing.T, r store.Lease) (told Question) {
 	released := make(chan Question, 1)
 	k := &Driver{
@@ -28,7 +28,7 @@ func cleanedUp(t *testing.T, r store.Lease) (told Question) {
 	return <-released
 }
 
-// splitting is a node that grants if it is the first, and is somebody else's otherwise.
+// splitting is a node that grants the lock if it is the first. Otherwise another owner has it.
 type splitting struct {
 	index    int
 	released chan<- Question
@@ -51,8 +51,8 @@ func (s *splitting) Put(c Call) error {
 
 func (s *splitting) Flush() {}
 
-// An attempt that fails ends its own grants: where its owner is not new there may be
-// others'.
+// An attempt that fails undoes its own grants only: if its owner is not new, there may be
+// others.
 func TestFailedAttemptUndoesItsOwn(t *testing.T) {
 	for attempt, undo := range map[string]bool{"": false, "second": true} {
 		r := store.Lease{Name: "a", Owner: "deploy", Attempt: attempt, TTL: time.Minute}

@@ -164,7 +164,7 @@ func (b *ballot) applyLocked(i int, e quorum.Event, now clock.Instant) {
 			b.over <- struct{}{}
 		}
 	}
-	for _, send := range sends { // the outcome of these is of no interest
+	for _, send := range sends { // whose outcome does not matter
 		c := Call{Payload: b.k.Encode(Question{Op: send.Op, Lease: b.leases[i]}, nil), Timeout: b.votes[i].NodeTimeout, To: ignored{}}
 		if err := b.k.Nodes[send.Node].Put(c); err == nil {
 			b.k.Logger.Debug("healing a node that lost a lease", "lock", b.leases[i].Name, "node", b.k.Nodes[send.Node].Addr())

@@ -15,7 +15,7 @@ import (
 	"github.com/leasehold-dev/leasehold/store"
 )
 
-// oracle is a node that knows what to answer about each lease.
+// oracle is a node with a given answer for each lease.
 type oracle struct {
 	index int
 	says  map[string]Reply // by the name of the lock
@@ -35,7 +35,7 @@ func (o *oracle) Put(c Call) error {
 	defer o.mu.Unlock()
 	if q := c.Payload.([]Question); q[0].Op == quorum.Heal {
 		o.healed = append(o.healed, q[0].Lease.Name)
-		return nil // its answer is nobody's
+		return nil // nobody waits for the answer
 	}
 	if o.full {
 		return errors.New("too many requests wait for it")
@@ -59,7 +59,7 @@ func (o *oracle) Flush() {
 	}
 }
 
-// settled waits until all has been answered, and returns what was healed.
+// settled waits until all calls are answered, and returns the healed leases.
 func (o *oracle) settled() string {
 	o.open.Wait()
 	o.mu.Lock()
@@ -77,7 +77,7 @@ func (o *oracle) answer(c Call) {
 		c.To.(BatchReceiver).ReceiveBatch(o.index, c.Tag, c.Leases, Reply{Kind: quorum.Unsent, RetrySingly: true}, nil)
 		return
 	}
-	// What is usual is what it says of one of them; of some it says the same again.
+	// The usual reply is that about one of the leases. Some exceptions repeat it.
 	usual := o.says[asked[len(asked)/2].Lease.Name]
 	var others []Exception
 	for i, q := range asked {
@@ -88,8 +88,7 @@ func (o *oracle) answer(c Call) {
 	c.To.(BatchReceiver).ReceiveBatch(o.index, c.Tag, c.Leases, usual, others)
 }
 
-// What becomes of each of many leases does not depend on how many a node is asked
-// about at once.
+// The outcome of each of many leases does not depend on how many leases one call is about.
 func TestLeasesAreApart(t *testing.T) {
 	outcomes := map[string]int{}
 	for seed := range uint64(500) {
@@ -140,7 +139,7 @@ func TestLeasesAreApart(t *testing.T) {
 			}
 			for _, err := range k.Renew(t.Context(), leases) {
 				text := fmt.Sprint(err)
-				if apart < nodes { // who answers later may come too late for the error to say more
+				if apart < nodes { // later answers may come too late for the error
 					text = fmt.Sprint(err == nil)
 				}
 				results[way] = append(results[way], text)

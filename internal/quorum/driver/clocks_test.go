@@ -8,9 +8,9 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/clock"
 )
 
-// A jump ahead discounts a node for as long as a lease may last, also where all jump
-// by as much; a jump back does not. Where our own clock can stand still, a jump of
-// which that is the cause discounts nobody.
+// A jump ahead discounts a node for as long as a lease may last, also if all nodes jump by
+// as much. A jump back does not. If our own clock can stand still and has caused the jump,
+// no node is discounted.
 func TestClocks(t *testing.T) {
 	const hold = 10 * time.Second
 	now := clock.Instant(time.Hour)
@@ -30,7 +30,7 @@ func TestClocks(t *testing.T) {
 		return out
 	}
 	if out := all(); out != 0 {
-		t.Errorf("%d nodes are out at first", out)
+		t.Errorf("%d nodes are discounted at first", out)
 	}
 	ahead[1] += time.Second
 	if err := look(1); err == nil || err.left > hold || err.left < hold-time.Second || (err.by-time.Second).Abs() > 50*time.Millisecond {
@@ -38,11 +38,11 @@ func TestClocks(t *testing.T) {
 	}
 	ahead[2] -= time.Second
 	if out := all(); out != 1 {
-		t.Errorf("%d nodes are out after one jumped ahead and one back", out)
+		t.Errorf("%d nodes are discounted after one jumped ahead and one back", out)
 	}
 	now = now.Add(hold)
 	if out := all(); out != 0 {
-		t.Errorf("%d nodes are out when every lease that was dropped is over", out)
+		t.Errorf("%d nodes are discounted when every dropped lease is over", out)
 	}
 	sleep := func(d time.Duration) {
 		slept += d
@@ -52,16 +52,16 @@ func TestClocks(t *testing.T) {
 	}
 	sleep(time.Hour)
 	if out := all(); out != 0 {
-		t.Errorf("%d nodes are out after our own clock stood still for an hour", out)
+		t.Errorf("%d nodes are discounted after our own clock stood still for an hour", out)
 	}
 	sleep(time.Hour)
 	ahead[1] += time.Minute
 	if out := all(); out != 1 {
-		t.Errorf("%d nodes are out after our own clock stood still and one node jumped meanwhile", out)
+		t.Errorf("%d nodes are discounted after our own clock stood still and one node jumped meanwhile", out)
 	}
 	now = now.Add(hold)
 	if set += time.Hour; all() != 0 {
-		t.Errorf("nodes are out after our wall clock was set")
+		t.Errorf("nodes are discounted after our wall clock was set")
 	}
 	for n := range ahead {
 		ahead[n] += time.Second
@@ -69,19 +69,19 @@ func TestClocks(t *testing.T) {
 		now = now.Add(time.Second)
 	}
 	if out := all(); out != 3 {
-		t.Errorf("%d nodes are out after each of them jumped by a second, one after the other", out)
+		t.Errorf("%d nodes are discounted after each of them jumped by a second, one after the other", out)
 	}
 	now = now.Add(hold)
 	if out := all(); out != 0 {
-		t.Errorf("%d nodes are out when every lease that was dropped is over", out)
+		t.Errorf("%d nodes are discounted when every dropped lease is over", out)
 	}
 }
 
-// A time server that sets several nodes sets one soon after the other: that most of them
-// jumped is no sign that our own clock stood still.
+// A time server sets several nodes one soon after the other. So a jump of most nodes does
+// not show that our own clock stood still.
 func TestClocksDiscountMostNodes(t *testing.T) {
 	if out := oneJumpsAfterTheOther(); out != 3 {
-		t.Errorf("%d of 3 nodes are out after each of them jumped", out)
+		t.Errorf("%d of 3 nodes are discounted after each of them jumped", out)
 	}
 }
 
@@ -111,7 +111,7 @@ func oneJumpsAfterTheOther() (out int) {
 	return out
 }
 
-// Without a clock of our own that can stand still every jump is the node's.
+// If our own clock cannot stand still, every jump is the node's.
 func TestClocksNeverBlameABootClock(t *testing.T) {
 	now := clock.Instant(time.Hour)
 	c := NewClocks(3, time.Minute, nil, slog.New(slog.DiscardHandler))

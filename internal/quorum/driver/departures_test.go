@@ -13,8 +13,8 @@ import (
 	"github.com/leasehold-dev/leasehold/store"
 )
 
-// granting is a node that grants every acquire at once, and keeps what it is asked; or
-// it answers nothing if it is mute.
+// granting is a node that records its calls and grants every acquire at once. If it is
+// mute, it answers nothing.
 type granting struct {
 	index int
 	mute  bool
@@ -34,8 +34,8 @@ func (g *granting) Put(c Call) error {
 
 func (g *granting) Flush() {}
 
-// lateHand plays what is handed late to five owners, and says which the last node was
-// told to release.
+// lateHand hands the lock late to five owners, and returns the releases that the last node
+// was sent.
 func lateHand(t *testing.T) []string {
 	nodes := []*granting{{index: 0}, {index: 1}, {index: 2, mute: true}}
 	k := &Driver{
@@ -76,8 +76,8 @@ func lateHand(t *testing.T) []string {
 	return nodes[2].asked
 }
 
-// What is handed to an owner that has left is given back. A lease that is held, or a
-// place that is kept, may be handed late by the last of its nodes.
+// A lock that is handed to an owner that has left is released. The last node of a lease
+// that is held, or of a place that is kept, may hand the lock over late.
 func TestUnwantedIsDeclined(t *testing.T) {
 	if got, want := lateHand(t), []string{"release released", "release returned", "release left"}; !slices.Equal(got, want) {
 		t.Errorf("the node is told %q, want %q", got, want)

@@ -164,7 +164,7 @@ type Reply struct {
 // are set before the first use.
 type Driver struct {
 	Nodes []Node
-	// Sets are the sets of nodes of which a majority each is needed; see quorum.Config.
+	// Sets are sets of nodes: a majority of each is needed. See quorum.Config.
 	Sets [2]quorum.Set
 	// Encode makes a payload of a question. It may reuse the memory of old, a payload
 	// that is no longer needed, or nil.

@@ -9,7 +9,7 @@ import (
 	"github.com/leasehold-dev/leasehold/store"
 )
 
-// Without the mechanisms the tests above see nodes told what they should not be.
+// Without the mechanisms, the tests above see wrong messages to nodes.
 func TestMechanismsAreNeeded(t *testing.T) {
 	defer func() { declineUnwanted, undoOwn, discountEach = true, true, true }()
 	declineUnwanted, undoOwn, discountEach = false, false, false
@@ -21,6 +21,6 @@ func TestMechanismsAreNeeded(t *testing.T) {
 		t.Errorf("the node is told %+v", told)
 	}
 	if out := oneJumpsAfterTheOther(); out != 0 {
-		t.Errorf("%d nodes are out though most of them jumped", out)
+		t.Errorf("%d nodes are discounted although most of them jumped", out)
 	}
 }

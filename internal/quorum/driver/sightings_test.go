@@ -15,13 +15,13 @@ func TestSeen(t *testing.T) {
 	start := clock.Instant(time.Hour)
 	now := start
 	if got := s.since("stuck", now); got != start {
-		t.Errorf("first seen %v before it was", start.Sub(got))
+		t.Errorf("reported as seen %v too early", start.Sub(got))
 	}
-	// Many come and go, and the one that stays is known all the time.
+	// Many owners come and go. The owner that stays is remembered all the time.
 	for i := range 20 * mostSightings {
 		now = now.Add(time.Millisecond)
 		if got := s.since(fmt.Sprint("other", i), now); got != now {
-			t.Fatalf("somebody new is known since %v ago", now.Sub(got))
+			t.Fatalf("a new owner is reported as seen %v ago", now.Sub(got))
 		}
 		if got := s.since("stuck", now); got != start {
 			t.Fatalf("after %v: known since %v later", now.Sub(start), got.Sub(start))
@@ -30,7 +30,7 @@ func TestSeen(t *testing.T) {
 			t.Fatalf("%d are remembered", len(s.owners))
 		}
 	}
-	// All at the same moment are too many, and no harm.
+	// Too many at the same moment do no harm.
 	for i := range 4 * mostSightings {
 		s.since(fmt.Sprint("crowd", i), now)
 	}
@@ -39,8 +39,8 @@ func TestSeen(t *testing.T) {
 	}
 }
 
-// A later attempt knows of somebody senior since when an earlier one has seen him,
-// and of others nothing; on a single node nobody has a part.
+// A later attempt knows since when an earlier one has seen a senior owner, but not a junior
+// one. On a single node no owner has a part.
 func TestSeenByAnEarlierAttempt(t *testing.T) {
 	k := &Driver{Nodes: []Node{&oracle{}, &oracle{index: 1}, &oracle{index: 2}}, Clock: clock.System()}
 	senior, junior := store.NewOwnerAt(time.Unix(1000, 0)), store.NewOwnerAt(time.Unix(3000, 0))
@@ -58,7 +58,7 @@ func TestSeenByAnEarlierAttempt(t *testing.T) {
 			t.Errorf("the senior is known since %v after the first time", e.HolderSince.Sub(first))
 		}
 		if e := hears(junior, at); e.Senior || e.HolderSince != 0 {
-			t.Errorf("of a junior it is said that he is known since %v", e.HolderSince)
+			t.Errorf("a junior is reported as known since %v", e.HolderSince)
 		}
 	}
 	k.Nodes = k.Nodes[:1]

@@ -7,9 +7,9 @@ import (
 	"github.com/leasehold-dev/leasehold/internal/quorum"
 )
 
-// suspendCheck is how often a process with waiters looks whether its machine was suspended.
-// Timers stand still meanwhile on Linux, and places do not: a waiter whose place has ended
-// would refresh it as late as if no time had passed, and is told nothing before.
+// suspendCheck is how often a process with waiters checks whether its machine was suspended.
+// On Linux timers stand still meanwhile, but places end: without the check, a waiter would
+// refresh a place that has ended as late as if no time had passed.
 const suspendCheck = 250 * time.Millisecond
 
 // suspendWatch compares the clock, which counts suspend, with a timer, which does not. It

@@ -13,7 +13,7 @@ import (
 	"github.com/leasehold-dev/leasehold/store"
 )
 
-// recorder is a node that notes what it is asked, and answers as it is told to.
+// recorder is a node that records its calls and answers as the test says.
 type recorder struct {
 	index int
 	asked chan Question
@@ -35,7 +35,7 @@ func (r *recorder) Put(c Call) error {
 
 func (r *recorder) Flush() {}
 
-// recorders returns a driver over three nodes, and what they are asked.
+// recorders returns a driver over three nodes, and the nodes.
 func recorders(now clock.Clock, says func(node int, q Question) (Reply, bool)) (*Driver, []*recorder) {
 	k := &Driver{
 		Encode:      func(q Question, _ any) any { return q },
@@ -91,7 +91,7 @@ func TestWaiterRefreshesAfterASuspend(t *testing.T) {
 	})
 }
 
-// A waiter that hands over what it has comes back as the last: the one that follows it may
+// A waiter that hands over its part rejoins at the end of the queue: the next waiter may
 // reach a majority.
 func TestWaiterThatHandsOverComesLast(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

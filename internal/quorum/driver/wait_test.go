@@ -19,8 +19,8 @@ type silent struct{ oracle }
 
 func (*silent) Put(Call) error { return nil }
 
-// Nodes answer at the same time, and whoever brings news may be held up before it is
-// told. What is told last is the latest all the same.
+// Nodes answer at the same time, and a goroutine with news may be held up before it reports
+// them. The last report is the latest news all the same.
 func TestLatestNewsIsToldLast(t *testing.T) {
 	k := &Driver{
 		Nodes:       []Node{&silent{}, &silent{}, &silent{}},
@@ -59,7 +59,7 @@ func TestLatestNewsIsToldLast(t *testing.T) {
 
 	answer(0, 1)
 	answer(1, 1)
-	a.reporting.Lock() // as who was held up while telling something
+	a.reporting.Lock() // as a goroutine that is held up in a report
 	var held sync.WaitGroup
 	for _, position := range []int{3, 2, 1} {
 		held.Go(func() { answer(2, position) })
@@ -70,7 +70,7 @@ func TestLatestNewsIsToldLast(t *testing.T) {
 	a.reporting.Unlock()
 	held.Wait()
 	if !slices.Equal(positions, []int{1}) {
-		t.Errorf("told of the positions %v, where 3 and 2 had become old before anything could be told", positions)
+		t.Errorf("told of the positions %v, but 3 and 2 were outdated before the first report", positions)
 	}
 }
 
@@ -85,8 +85,8 @@ func heldFor(d time.Duration, position int) Reply {
 	return Reply{Kind: quorum.No, Position: position, Report: store.NodeOutcome{Outcome: store.Taken, Holder: holder, ExpiresIn: d}}
 }
 
-// A waiter comes soon after the end of a lease that is not renewed, wherever it stands,
-// and those before it have come by then if they live.
+// A waiter asks soon after the end of a lease that is not renewed, wherever it is in the
+// queue. The live waiters before it have asked by then.
 func TestAllComeWhenALeaseEnds(t *testing.T) {
 	const left, ttl = 5 * time.Second, time.Hour
 	a := waitsOf(3, ttl)
@@ -94,19 +94,19 @@ func TestAllComeWhenALeaseEnds(t *testing.T) {
 	for position := 1; position <= 1000; position++ {
 		d := a.retryAfterLocked(heldFor(left, position))
 		if d <= last {
-			t.Fatalf("position %d comes after %v, where the one before it does after %v", position, d, last)
+			t.Fatalf("position %d asks after %v, and the one before it after %v", position, d, last)
 		}
 		if position <= 50 && d > left+time.Second {
-			t.Fatalf("position %d comes %v after the end", position, d-left)
+			t.Fatalf("position %d asks %v after the end", position, d-left)
 		}
 		last = d
 	}
 	if d := a.retryAfterLocked(heldFor(ttl*2/3, 1)); d <= ttl/3 {
-		t.Errorf("comes after %v, before the place has to be refreshed, for a lease that is renewed in time", d)
+		t.Errorf("asks after %v, before the place has to be refreshed, for a lease that is renewed in time", d)
 	}
 }
 
-// Many who wait for a lock that is held with a far shorter TTL than theirs do not ask for it
+// Many waiters for a lock that is held with a far shorter TTL than theirs do not ask for it
 // all the time.
 func TestManyComeForAShortLease(t *testing.T) {
 	const most = 400 // per second
@@ -116,13 +116,13 @@ func TestManyComeForAShortLease(t *testing.T) {
 		asked += 1 / a.retryAfterLocked(heldFor(50*time.Millisecond, position)).Seconds()
 	}
 	if asked > most {
-		t.Errorf("5000 who wait ask %.0f times per second, want %d at most", asked, most)
+		t.Errorf("5000 waiters ask %.0f times per second, want %d at most", asked, most)
 	}
 }
 
-// However many wait for locks whose release nobody would tell of, they do not look more
-// often in all than polledAtOnce do, and a few look at full pace. Behind another kind of
-// client that pace is higher, for the first in line alone.
+// However many waiters there are for locks whose release is not pushed, together they poll
+// no more often than polledAtOnce of them, and a few poll at full pace. Behind another kind
+// of client that pace is higher, for the first in the queue alone.
 func TestPollingIsBounded(t *testing.T) {
 	a := waitsOf(1, time.Hour)
 	first, second, deaf := heldFor(time.Hour, 1), heldFor(time.Hour, 2), heldFor(time.Hour, 1)
@@ -131,16 +131,16 @@ func TestPollingIsBounded(t *testing.T) {
 	for n := 1; n <= 10*polledAtOnce; n++ {
 		a.k.register(&attempt{r: store.WaitRequest{Lease: store.Lease{Owner: store.NewOwner()}}})
 		for _, c := range []struct {
-			who   string
+			what  string
 			ans   Reply
 			every time.Duration
 		}{{"first behind a stranger", first, pollForeignEvery}, {"second behind a stranger", second, pollEvery}, {"not told", deaf, pollEvery}} {
 			d := a.retryAfterLocked(c.ans)
 			if n < polledAtOnce && d != c.every {
-				t.Fatalf("%s: %d look every %v, want every %v", c.who, n, d, c.every)
+				t.Fatalf("%s: %d poll every %v, want every %v", c.what, n, d, c.every)
 			}
 			if all := c.every / polledAtOnce * time.Duration(n); d < all {
-				t.Fatalf("%s: %d look every %v, want every %v at most", c.who, n, d, all)
+				t.Fatalf("%s: %d poll every %v, want every %v at most", c.what, n, d, all)
 			}
 		}
 	}

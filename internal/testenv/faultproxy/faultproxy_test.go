@@ -126,7 +126,7 @@ func TestDelayKeepsOrder(t *testing.T) {
 	}
 	a.expect("re:two")
 
-	// What is under way does not wait out the old delay.
+	// Traffic under way does not wait for the old delay.
 	p.Delay(time.Hour)
 	a.send("three")
 	p.Await(t, "the request to be delayed", func(s Stats) bool { return s.Requests.Held() == 6 })

@@ -43,7 +43,7 @@ func Join(servers []*Server, masters int) error {
 		return err
 	}
 	for i, s := range servers[masters:] {
-		err := until(ctx, func() error { // others have yet to hear of who it is
+		err := until(ctx, func() error { // the others may not know its role yet
 			_, err := s.Do(ctx, "CLUSTER", "REPLICATE", ids[i%masters])
 			return err
 		})

@@ -203,7 +203,7 @@ func (s *Server) Thaw() error {
 	return s.failed("thaw", s.proc.Thaw())
 }
 
-// Close kills the server for good and frees its resources. Calling it twice is
+// Close kills the server and frees its resources. The server cannot be started again. Calling it twice is
 // harmless.
 func (s *Server) Close() {
 	s.mu.Lock()

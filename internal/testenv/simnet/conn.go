@@ -10,8 +10,7 @@ import (
 )
 
 // Conn is the client's end of a connection, which the code under test reads and writes.
-// What it writes lies there until it is taken with Take; what it can read is what
-// Deliver brings.
+// Its writes lie there until Take takes them, and it reads what Deliver brings.
 type Conn struct {
 	hooks Hooks
 
@@ -227,7 +226,7 @@ func (d *deadline) set(t time.Time) {
 	}
 }
 
-// What clients see of a server that is away.
+// The errors that clients see of a server that is away.
 var (
 	ErrRefused = errors.New("connection refused")
 	ErrReset   = errors.New("connection reset by peer")

@@ -66,7 +66,7 @@ func (l *link) serveLocked() {
 	}
 }
 
-// says sends what the server answers, or says unasked, to the client.
+// says sends an answer or a push message of the server to the client.
 func (l *link) says(b []byte) {
 	n := l.h.n
 	if n.Delay == 0 {

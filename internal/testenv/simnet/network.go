@@ -139,8 +139,8 @@ func (h *Host) Refuse(yes bool) {
 	h.refuses = yes
 }
 
-// Silence has the host answer nothing, not even a dial, until Speak. What it is sent
-// meanwhile it does then.
+// Silence has the host answer nothing, not even a dial, until Speak. Then it executes the
+// requests that arrived meanwhile.
 func (h *Host) Silence() {
 	h.n.mu.Lock()
 	defer h.n.mu.Unlock()

@@ -17,7 +17,7 @@ type Conn struct {
 	read     map[string]bool
 }
 
-// Connect opens a connection. What the server says unasked is given to push.
+// Connect opens a connection. push gets the server's push messages.
 func (s *Server) Connect(push func([]byte)) *Conn {
 	c := &Conn{s: s, push: push, version: 2, read: map[string]bool{}}
 	s.conns = append(s.conns, c)
@@ -151,7 +151,7 @@ func (c *Conn) subscribe(name string, channels []string) reply {
 	return last
 }
 
-// publish sends a message to those who listen, oldest connection first.
+// publish sends a message to the subscribers, oldest connection first.
 func (s *Server) publish(a []string) reply {
 	n := int64(0)
 	for _, c := range s.conns {

@@ -3,9 +3,9 @@
 // socket and draws nothing from chance.
 //
 // It runs the Lua scripts that it is sent, so that a simulation checks the scripts as
-// they are and keeps no model of them. What it knows of Redis is what the scripts and
-// the connections of store/redis need; any other command is an error. Its own test
-// holds it against a real server, command by command.
+// they are and keeps no model of them. It knows the commands that the scripts and
+// the connections of store/redisstore need; any other is an error. Its own test compares it
+// with a real server, command by command.
 //
 // A simulation can do to it what happens to real servers: it can be restarted with all
 // its data, with a part or with none; be replaced by a copy; become a replica and a

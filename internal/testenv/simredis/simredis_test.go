@@ -45,7 +45,7 @@ func encode(words []string) []byte {
 	return b
 }
 
-// do returns the reply as it came, without what the server says unasked.
+// do returns the reply as it came, without push messages of the server.
 func (r *real) do(words []string) []byte {
 	r.t.Helper()
 	if _, err := r.conn.Write(encode(words)); err != nil {
@@ -108,7 +108,7 @@ func open(t *testing.T) *both {
 	return &both{t: t, real: dial(t, redistest.Start(t).Addr()), sim: simredis.New("run", time.Now).Connect(func([]byte) {})}
 }
 
-// speak has both speak a version of the protocol. What they say of themselves differs.
+// speak has both speak a version of the protocol. Their descriptions of themselves differ.
 func (b *both) speak(version string) {
 	b.real.do([]string{"HELLO", version})
 	b.sim.Do([]string{"HELLO", version})
@@ -313,7 +313,7 @@ func TestStore(t *testing.T) {
 		}
 		return &tee{Conn: conn, b: b, in: bufio.NewReader(conn)}, nil
 	}
-	s, err := redisstore.Open(t.Context(), []string{"redis://" + server.Addr()}, &redisstore.Options{Dial: dial, NodeTimeout: 5 * time.Second})
+	s, err := redisstore.Open(t.Context(), "redis://"+server.Addr(), &redisstore.Options{Dial: dial, NodeTimeout: 5 * time.Second})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -123,9 +123,8 @@ func (e engine) start(s *Server) error {
 	return fmt.Errorf("found no port that stayed free")
 }
 
-// await waits until the server says that it listens. What it says is read from
-// a file that nobody else writes: somebody else's server on the port cannot
-// pass for it.
+// await waits until the server says that it listens. It reads that from a file that only
+// this server writes, so that another server on the port is not mistaken for it.
 func (e engine) await(p process) error {
 	poll := time.NewTicker(5 * time.Millisecond)
 	defer poll.Stop()

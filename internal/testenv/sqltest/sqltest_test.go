@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// Both say something to whoever connects (PostgreSQL when asked), and are
-// gone, with all their files, after Close.
+// Both servers answer a client that connects (PostgreSQL when asked), and are gone, with all
+// their files, after Close.
 func TestServersComeAndGo(t *testing.T) {
 	for name, launch := range map[string]func() (*Server, error){
 		"PostgreSQL": func() (*Server, error) { return LaunchPostgreSQL() },

@@ -23,16 +23,16 @@ type Declared struct {
 // The declaration covers only the servers that answer now, and only their current run. If
 // it is wrong, a lock can have two holders.
 //
-// Bootstrap changes nothing and fails unless every node of urls answers and reports its
+// Bootstrap changes nothing and fails unless every node of url answers and reports its
 // identity. It also fails with store.ErrBusy if locks are held there, unless force is
 // set. It blocks for about Options.ConnectTimeout at most. It is safe for concurrent use,
 // and calling it twice is harmless.
-func Bootstrap(ctx context.Context, urls []string, o *redisstore.Options, force bool) ([]Declared, error) {
-	if err := config.MustBeIndependent("bootstrap", urls); err != nil {
+func Bootstrap(ctx context.Context, url string, o *redisstore.Options, force bool) ([]Declared, error) {
+	if err := config.MustBeIndependent("bootstrap", url); err != nil {
 		return nil, err
 	}
 	settings := settingsOf(o)
-	s, err := operator.Open(urls, settings, true)
+	s, err := operator.Open(url, settings, true)
 	if err != nil {
 		return nil, err
 	}

@@ -51,7 +51,7 @@ const (
 	tripsTimed      = 9
 )
 
-// Examine reports on the servers that urls name. It connects as Open does, with the same
+// Examine reports on the servers that url names. It connects as Open does, with the same
 // user, TLS and settings, and also works where Open fails: a server that is down is part
 // of the report.
 //
@@ -59,12 +59,12 @@ const (
 // It is safe for concurrent use and can be called again. It changes no lock: its trials
 // use a lock name that no other client uses, and it removes their traces. It fails only
 // if the URLs or the options are wrong, or if ctx ends.
-func Examine(ctx context.Context, urls []string, o *redisstore.Options, scope Scope) (Examination, error) {
-	return examine(ctx, urls, o, scope, time.Now)
+func Examine(ctx context.Context, url string, o *redisstore.Options, scope Scope) (Examination, error) {
+	return examine(ctx, url, o, scope, time.Now)
 }
 
-func examine(ctx context.Context, urls []string, o *redisstore.Options, scope Scope, wall func() time.Time) (Examination, error) {
-	addrs, opts, err := config.Parse(urls, settingsOf(o))
+func examine(ctx context.Context, url string, o *redisstore.Options, scope Scope, wall func() time.Time) (Examination, error) {
+	addrs, opts, err := config.Parse(url, settingsOf(o))
 	if err != nil {
 		return Examination{}, err
 	}

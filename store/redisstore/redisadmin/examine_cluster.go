@@ -32,11 +32,11 @@ type ClusterExamination struct {
 // SlotsOfCluster is the number of slots of every cluster.
 const SlotsOfCluster = resp.Slots
 
-// ExamineCluster is like Examine, for the masters of a cluster. The urls name some of its
+// ExamineCluster is like Examine, for the masters of a cluster. The url names some of its
 // servers, as for OpenCluster. It fails only if the URLs or the options are wrong, or if
 // ctx ends.
-func ExamineCluster(ctx context.Context, urls []string, o *redisstore.Options, scope Scope) (ClusterExamination, error) {
-	seeds, opts, err := config.ParseCluster(urls, settingsOf(o))
+func ExamineCluster(ctx context.Context, url string, o *redisstore.Options, scope Scope) (ClusterExamination, error) {
+	seeds, opts, err := config.ParseCluster(url, settingsOf(o))
 	if err != nil {
 		return ClusterExamination{}, err
 	}

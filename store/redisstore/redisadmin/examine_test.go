@@ -15,15 +15,15 @@ import (
 	"github.com/leasehold-dev/leasehold/store/redisstore/internal/resp"
 )
 
-// What an examination leads to is tested, on many kinds of servers, in
-// internal/doctor.
+// The conclusions from an examination are tested, on many kinds of servers, in
+// cmd/leasehold/internal/doctor.
 
 // The clock of a server is compared with the time of day here.
 func TestExamineComparesClocks(t *testing.T) {
 	server := redistest.Start(t)
 	for _, off := range []time.Duration{-3 * time.Hour, 0, 3 * time.Hour} {
 		wall := func() time.Time { return time.Now().Add(off) }
-		e, err := examine(t.Context(), []string{server.URL()}, nil, Scope{TTL: time.Second}, wall)
+		e, err := examine(t.Context(), server.URL(), nil, Scope{TTL: time.Second}, wall)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -39,18 +39,18 @@ func TestExamineComparesClocks(t *testing.T) {
 
 func TestExamineRefusesWhatIsWrong(t *testing.T) {
 	server := redistest.Start(t)
-	if _, err := Examine(t.Context(), []string{"nope"}, nil, Scope{TTL: time.Second}); err == nil {
+	if _, err := Examine(t.Context(), "nope", nil, Scope{TTL: time.Second}); err == nil {
 		t.Error("an address that is none is taken")
 	}
-	if _, err := Examine(t.Context(), []string{server.URL()}, nil, Scope{}); !errors.Is(err, store.ErrInvalid) {
+	if _, err := Examine(t.Context(), server.URL(), nil, Scope{}); !errors.Is(err, store.ErrInvalid) {
 		t.Errorf("no TTL: %v", err)
 	}
-	if _, err := Examine(t.Context(), []string{server.URL()}, &redisstore.Options{MaxTTL: -1}, Scope{TTL: time.Second}); err == nil {
+	if _, err := Examine(t.Context(), server.URL(), &redisstore.Options{MaxTTL: -1}, Scope{TTL: time.Second}); err == nil {
 		t.Error("bad options are taken")
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := Examine(ctx, []string{server.URL()}, nil, Scope{TTL: time.Second}); !errors.Is(err, context.Canceled) {
+	if _, err := Examine(ctx, server.URL(), nil, Scope{TTL: time.Second}); !errors.Is(err, context.Canceled) {
 		t.Errorf("cancelled: %v", err)
 	}
 }
@@ -64,7 +64,7 @@ func TestExamineEndsWithItsContext(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error)
 	go func() {
-		_, err := Examine(ctx, []string{server.URL() + "?connect_timeout=10m"}, nil, Scope{TTL: time.Second})
+		_, err := Examine(ctx, server.URL()+"?connect_timeout=10m", nil, Scope{TTL: time.Second})
 		done <- err
 	}()
 	time.AfterFunc(50*time.Millisecond, cancel)
@@ -150,7 +150,7 @@ func TestLikeness(t *testing.T) {
 	}
 }
 
-// What is printed in a rule is what is tried, so that nothing is forgotten.
+// The doctor tries every right that a rule contains.
 func TestEveryRightOfLocksIsTried(t *testing.T) {
 	for _, r := range rights {
 		if slices.Contains([]string{"publish", "subscribe", "client|tracking", "hscan"}, r.command) {
@@ -170,7 +170,7 @@ func TestSurveyOfManyKeys(t *testing.T) {
 			redis.call('SET', 'jobs/' .. i, 'x')
 			redis.call('SET', '{jobs/' .. i .. '}:gone:o', '')
 		end`, "0", fmt.Sprint(n))
-	e, err := Examine(t.Context(), []string{server.URL()}, nil, Scope{TTL: time.Second, Prefix: "jobs/"})
+	e, err := Examine(t.Context(), server.URL(), nil, Scope{TTL: time.Second, Prefix: "jobs/"})
 	if err != nil {
 		t.Fatal(err)
 	}

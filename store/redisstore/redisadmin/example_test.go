@@ -12,7 +12,7 @@ import (
 // New servers look like servers that have forgotten their leases. An operator who knows
 // that they are new says so once.
 func ExampleBootstrap() {
-	declared, err := redisadmin.Bootstrap(context.Background(), []string{"redis://10.0.0.1,10.0.0.2,10.0.0.3"}, nil, false)
+	declared, err := redisadmin.Bootstrap(context.Background(), "redis://10.0.0.1,10.0.0.2,10.0.0.3", nil, false)
 	if err != nil {
 		log.Print(err)
 		return
@@ -24,7 +24,7 @@ func ExampleBootstrap() {
 
 // An examination collects facts about every server; the program decides what they mean.
 func ExampleExamine() {
-	e, err := redisadmin.Examine(context.Background(), []string{"redis://10.0.0.1,10.0.0.2,10.0.0.3"}, nil, redisadmin.Scope{TTL: 30 * time.Second})
+	e, err := redisadmin.Examine(context.Background(), "redis://10.0.0.1,10.0.0.2,10.0.0.3", nil, redisadmin.Scope{TTL: 30 * time.Second})
 	if err != nil {
 		log.Print(err)
 		return

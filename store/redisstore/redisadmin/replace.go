@@ -18,7 +18,7 @@ import (
 )
 
 // Replace finishes the replacement of one membership by another. Call it when every
-// client is configured with both: urls and o name them as for Open, with Options.Next or
+// client is configured with both: url and o name them as for Open, with Options.Next or
 // next= in the URL. First the nodes begin to refuse clients that know the old membership
 // only; a holder that such a client has loses its lease and is notified. After the
 // longest TTL the nodes accept clients that know the new membership only, which can then
@@ -34,11 +34,11 @@ import (
 // the new nodes record that. Calling it after it has succeeded changes nothing. If
 // progress is not nil, Replace calls it before each step with a description of the step;
 // it must not block.
-func Replace(ctx context.Context, urls []string, o *redisstore.Options, progress func(string)) error {
-	if err := config.MustBeIndependent("replace", urls); err != nil {
+func Replace(ctx context.Context, url string, o *redisstore.Options, progress func(string)) error {
+	if err := config.MustBeIndependent("replace", url); err != nil {
 		return err
 	}
-	s, err := operator.Open(urls, settingsOf(o), false)
+	s, err := operator.Open(url, settingsOf(o), false)
 	if err != nil {
 		return err
 	}
@@ -48,7 +48,7 @@ func Replace(ctx context.Context, urls []string, o *redisstore.Options, progress
 	}
 	list := s.Membership()
 	if len(list.Next) == 0 {
-		return errors.New("redis: name the new nodes with next=: redis://a,b,c?next=a,b,d")
+		return config.Invalid(errors.New("redis: name the new nodes with next=: redis://a,b,c?next=a,b,d"))
 	}
 	r := replacement{Servers: s, list: list}
 	r.oldText, r.newText, _ = strings.Cut(list.Text, ">")

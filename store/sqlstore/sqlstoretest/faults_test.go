@@ -65,10 +65,10 @@ func TestLostAnswersOfAWaiter(t *testing.T) {
 			proxy.CutReplyTo(step, 0)
 			w := wait(t, far, l)
 			eventually(t, "the waiter is told of the trouble", w.troubled)
-			eventually(t, "the waiter has its place", func() bool { return len(inspect(t, s, "x").Line) == 1 })
+			eventually(t, "the waiter has its place", func() bool { return len(inspect(t, s, "x").Queue) == 1 })
 			mustRelease(t, s, holder)
 			g := w.granted(t)
-			if st := inspect(t, s, "x"); st.Holder.Owner != l.Owner || st.Token != g.Token || len(st.Line) != 0 {
+			if st := inspect(t, s, "x"); st.Holder.Owner != l.Owner || st.Token != g.Token || len(st.Queue) != 0 {
 				t.Errorf("granted %+v, while there is %+v", g, st)
 			}
 			mustRelease(t, far, l)
@@ -122,10 +122,10 @@ func TestDeadWaiterIsPassedOver(t *testing.T) {
 	holder := lease("x")
 	mustAcquire(t, s, holder)
 	dead := wait(t, far, lease("x"))
-	eventually(t, "the waiter has its place", func() bool { return len(inspect(t, s, "x").Line) == 1 })
+	eventually(t, "the waiter has its place", func() bool { return len(inspect(t, s, "x").Queue) == 1 })
 	next := lease("x")
 	w := wait(t, s, next)
-	eventually(t, "the next one has its place", func() bool { return len(inspect(t, s, "x").Line) == 2 })
+	eventually(t, "the next one has its place", func() bool { return len(inspect(t, s, "x").Queue) == 2 })
 	proxy.RefuseNew()
 	proxy.Cut()
 	terminateOthers(t, schema, dead.r.Owner)

@@ -4,8 +4,6 @@ module github.com/leasehold-dev/leasehold/store/sqlstore/sqlstoretest
 
 go 1.26.0
 
-replace github.com/leasehold-dev/leasehold => ../../..
-
 require (
 	github.com/jackc/pgx/v5 v5.12.0
 	github.com/leasehold-dev/leasehold v0.0.0

@@ -132,7 +132,7 @@ func TestLeastRights(t *testing.T) {
 	l := lease("x")
 	mustAcquire(t, s, l)
 	w := wait(t, s, lease("x"))
-	eventually(t, "the waiter has its place", func() bool { return len(inspect(t, s, "x").Line) == 1 })
+	eventually(t, "the waiter has its place", func() bool { return len(inspect(t, s, "x").Queue) == 1 })
 	if err := s.Renew(t.Context(), []store.Lease{l})[0]; err != nil {
 		t.Error(err)
 	}

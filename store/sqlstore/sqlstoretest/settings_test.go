@@ -47,7 +47,7 @@ func TestStatementTimeout(t *testing.T) {
 	l := lease("x")
 	mustAcquire(t, s, l)
 	first := wait(t, s, lease("x"))
-	eventually(t, "the first waiter has its place", func() bool { return len(inspect(t, s, "x").Line) == 1 })
+	eventually(t, "the first waiter has its place", func() bool { return len(inspect(t, s, "x").Queue) == 1 })
 	second := lease("x")
 	second.TTL = 12 * time.Second // long enough to block for two seconds, and refreshed after 1.5 s
 	w := wait(t, s, second)

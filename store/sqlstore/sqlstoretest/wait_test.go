@@ -136,11 +136,11 @@ func TestWaitersAreWoken(t *testing.T) {
 	holder := wait(t, s, lease("x"))
 	holder.granted(t)
 	second := wait(t, s, first)
-	eventually(t, "the second has its place", func() bool { return len(inspect(t, s, "x").Line) == 1 })
+	eventually(t, "the second has its place", func() bool { return len(inspect(t, s, "x").Queue) == 1 })
 	third := wait(t, s, lease("x"))
 	// The first lease was granted while the lock was free, so it has no signal until
 	// the holder learns, when it renews, that somebody waits.
-	eventually(t, "two waiters", func() bool { return len(inspect(t, s, "x").Line) == 2 })
+	eventually(t, "two waiters", func() bool { return len(inspect(t, s, "x").Queue) == 2 })
 	if err := s.Renew(t.Context(), []store.Lease{holder.r.Lease})[0]; err != nil {
 		t.Fatal(err)
 	}
@@ -184,7 +184,7 @@ func TestWaiterFindsAConnectionLater(t *testing.T) {
 		mustAcquire(t, s, lease(name))
 	}
 	first := wait(t, s, lease("a")) // it has the only connection
-	eventually(t, "the first waiter has its place", func() bool { return len(inspect(t, s, "a").Line) == 1 })
+	eventually(t, "the first waiter has its place", func() bool { return len(inspect(t, s, "a").Queue) == 1 })
 	l := lease("b")
 	second := wait(t, s, l)
 	signal := func() (n int64) {
@@ -193,7 +193,7 @@ func TestWaiterFindsAConnectionLater(t *testing.T) {
 		}
 		return n
 	}
-	eventually(t, "the second waiter has its place", func() bool { return len(inspect(t, s, "b").Line) == 1 })
+	eventually(t, "the second waiter has its place", func() bool { return len(inspect(t, s, "b").Queue) == 1 })
 	if signal() != 0 {
 		t.Error("the second waiter has a connection, while one is allowed")
 	}

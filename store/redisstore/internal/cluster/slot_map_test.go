@@ -13,7 +13,7 @@ import (
 	"github.com/leasehold-dev/leasehold/store/redisstore/internal/script"
 )
 
-// What members say of who has which slot is read as it is, or not at all.
+// A member's report of the slots is read in full, or refused.
 func TestChart(t *testing.T) {
 	const (
 		plain    = "*3\r\n:0\r\n:5\r\n*3\r\n$9\r\n127.0.0.1\r\n:7000\r\n$2\r\nid\r\n"
@@ -62,7 +62,7 @@ func TestScatteredChart(t *testing.T) {
 	}
 }
 
-// What a member says instead of doing what it was asked.
+// A member that does not serve a request replies with one of these redirections.
 func TestRedirections(t *testing.T) {
 	for reply, want := range map[string]struct {
 		kind resp.RedirectionKind

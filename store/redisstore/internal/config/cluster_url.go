@@ -3,6 +3,7 @@ package config
 import (
 	"errors"
 	"fmt"
+	"strings"
 )
 
 // clustered is the topology of one Redis Cluster. The URLs name some of its members,
@@ -12,8 +13,14 @@ var clustered = topology{scheme: "redis-cluster", port: "6379"}
 // ClusterSchemes returns the schemes of the URLs that ParseCluster knows.
 func ClusterSchemes() []string { return clustered.schemes() }
 
-// ParseCluster parses the URLs of a cluster.
-func ParseCluster(urls []string, o Config) ([]Address, Config, error) {
+// ParseCluster parses the URL of a cluster, or several separated by white space. It fills
+// in the defaults. Its errors match store.ErrInvalid.
+func ParseCluster(url string, o Config) ([]Address, Config, error) {
+	seeds, o, err := parseCluster(strings.Fields(url), o)
+	return seeds, o, Invalid(err)
+}
+
+func parseCluster(urls []string, o Config) ([]Address, Config, error) {
 	seeds, opts, err := clustered.parse(urls, o)
 	if err != nil {
 		return nil, opts, err

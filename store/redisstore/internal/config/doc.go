@@ -1,5 +1,5 @@
-// Package config reads the URLs and the options of a store and checks them. What it returns
-// says which servers there are, how they belong together, and how to log in.
+// Package config reads the URLs and the options of a store and checks them. The result
+// names the servers, their topology and the login.
 //
 // It connects to nothing.
 package config

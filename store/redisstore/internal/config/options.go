@@ -36,14 +36,15 @@ type Config struct {
 	Clock                              clock.Clock
 }
 
-// WithDefaults fills in the defaults and validates the options.
+// WithDefaults fills in the defaults and validates the options. Its errors match
+// store.ErrInvalid.
 func (o Config) WithDefaults() (Config, error) {
 	for _, d := range []struct {
 		name string
 		v    time.Duration
 	}{{"MaxTTL", o.MaxTTL}, {"NodeTimeout", o.NodeTimeout}, {"ConnectTimeout", o.ConnectTimeout}} {
 		if d.v < 0 {
-			return o, fmt.Errorf("redis: %s is %v: it must not be negative", d.name, d.v)
+			return o, Invalid(fmt.Errorf("redis: %s is %v: it must not be negative", d.name, d.v))
 		}
 	}
 	if o.MaxTTL == 0 {
@@ -53,7 +54,7 @@ func (o Config) WithDefaults() (Config, error) {
 		o.ConnectTimeout = DefaultConnectTimeout
 	}
 	if o.NodeTimeout >= o.MaxTTL {
-		return o, fmt.Errorf("redis: the node timeout of %v is not below the maximum TTL of %v: waiting for one dead node would outlast a lease", o.NodeTimeout, o.MaxTTL)
+		return o, Invalid(fmt.Errorf("redis: the node timeout of %v is not below the maximum TTL of %v: waiting for one dead node would outlast a lease", o.NodeTimeout, o.MaxTTL))
 	}
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)

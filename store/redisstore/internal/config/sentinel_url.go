@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 )
 
 // watched is the topology of servers that sentinels watch:
@@ -46,9 +47,9 @@ func (t topology) check(addrs []Address, o Config) error {
 }
 
 // MustBeIndependent refuses servers that are not independent, before anything is sent.
-func MustBeIndependent(what string, urls []string) error {
-	if t := topologyOf(urls); t.scheme != independent.scheme {
-		return fmt.Errorf("redis: %s is not for %s://: %s", what, t.scheme, onlyIndependent)
+func MustBeIndependent(what, url string) error {
+	if t := topologyOf(strings.Fields(url)); t.scheme != independent.scheme {
+		return Invalid(fmt.Errorf("redis: %s is not for %s://: %s", what, t.scheme, onlyIndependent))
 	}
 	return nil
 }

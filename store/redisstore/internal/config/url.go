@@ -82,9 +82,12 @@ func (t topology) schemes() []string {
 // Schemes returns the schemes of the URLs that Parse knows.
 func Schemes() []string { return append(independent.schemes(), watched.schemes()...) }
 
-// Parse parses the URLs of independent servers, or those of sentinels.
-func Parse(urls []string, o Config) ([]Address, Config, error) {
-	return topologyOf(urls).parse(urls, o)
+// Parse parses the URL of independent servers or of sentinels, or several such URLs
+// separated by white space. Its errors match store.ErrInvalid.
+func Parse(url string, o Config) ([]Address, Config, error) {
+	urls := strings.Fields(url)
+	addrs, o, err := topologyOf(urls).parse(urls, o)
+	return addrs, o, Invalid(err)
 }
 
 // parse parses

@@ -49,6 +49,11 @@ const fingerprintSize = 12
 
 // New adds the nodes of next to addrs.
 func New(addrs []config.Address, next []string) ([]config.Address, List, error) {
+	addrs, l, err := parse(addrs, next)
+	return addrs, l, config.Invalid(err)
+}
+
+func parse(addrs []config.Address, next []string) ([]config.Address, List, error) {
 	var l List
 	var now []string
 	for i, a := range addrs {

@@ -36,6 +36,6 @@ type Servers interface {
 	Close() error
 }
 
-// Open returns the servers that urls name, before anything is sent to them. The argument
+// Open returns the servers that url names, before anything is sent to them. The argument
 // declares is set if quarantines are no news, because they are about to be ended.
-var Open func(urls []string, c config.Config, declares bool) (Servers, error)
+var Open func(url string, c config.Config, declares bool) (Servers, error)

@@ -109,8 +109,8 @@ func TestClonedReplyStays(t *testing.T) {
 	}
 }
 
-// What is announced takes no memory before it has come, and what is longer than
-// any lock's value is not kept at all.
+// A reply takes no memory for bytes that are announced and have not arrived. Values longer
+// than any lock's are not kept.
 func TestRepliesTakeLittleMemory(t *testing.T) {
 	taken := func(read func()) uint64 {
 		var before, after runtime.MemStats
@@ -184,8 +184,8 @@ func (e *endless) Read(b []byte) (n int, err error) {
 	return n, nil
 }
 
-// FuzzReplies reads whatever bytes, whole and byte by byte. What is read is the
-// same, written again it reads the same, and it never takes much memory.
+// FuzzReplies reads any bytes, whole and byte by byte. The result is the same, also after it
+// was written and read again, and it never takes much memory.
 func FuzzReplies(f *testing.F) {
 	for _, c := range sound {
 		f.Add([]byte(c.wire + "+next\r\n"))

@@ -179,7 +179,7 @@ func (e *Encoder) Inspect(name string, guarded bool) *Command {
 	} else {
 		c.Bytes = resp.AppendWord(AppendCounterKey(resp.AppendWord(c.Begin(InspectGuarded), name), name), MarkKey)
 	}
-	c.Bytes = resp.AppendNumber(c.Bytes, store.MaxLine)
+	c.Bytes = resp.AppendNumber(c.Bytes, store.MaxQueue)
 	return c
 }
 

@@ -7,7 +7,7 @@ import (
 	"github.com/leasehold-dev/leasehold/store"
 )
 
-// What is not said as the hand script says it is not believed.
+// A push that the hand script cannot have sent is refused.
 func TestTold(t *testing.T) {
 	for _, m := range []string{
 		"", " ", "free", "free ", "free a b", "handed a", "handed a 1 2 3", "handed a 1 2 3 4 5 6", "handed a 1 2 3 4 -5", "handed a 1 2 3 4 ", "handed a 0 2 3 4", "handed a -1 2 3 4", "handed a 1 -2 3 4",

@@ -49,7 +49,7 @@ func TestNewest(t *testing.T) {
 	}
 }
 
-// What is no answer of a sentinel is not taken for one.
+// Other replies are not mistaken for a sentinel's answer.
 func TestSentinelAnswers(t *testing.T) {
 	text := func(s string) resp.Value { return resp.Value{Kind: '$', Text: []byte(s)} }
 	list := func(words ...string) (v resp.Value) {

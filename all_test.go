@@ -1,0 +1,253 @@
+package leasehold_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/store"
+)
+
+// Locks of several kinds are acquired together, in the order of their names, each with
+// a token. Their context carries all of them, and ends with the first.
+func TestAll(t *testing.T) {
+	inLine(t, leasehold.Options{}, func(t *testing.T, b *lineBench) {
+		var order []string
+		b.store.onAcquire(func(ctx context.Context, r store.AcquireRequest) (store.Grant, error) {
+			order = append(order, r.Name)
+			return b.store.Store.Acquire(ctx, r)
+		})
+		all := b.c.All(b.c.Semaphore("b", 2), b.c.Mutex("c"), b.c.RW("a").Read())
+		err := all.Do(t.Context(), func(ctx context.Context, ls *leasehold.Leases) error {
+			if fmt.Sprint(order) != "[a b c]" {
+				t.Errorf("acquired in the order %v", order)
+			}
+			earliest := ls.Of("a").Deadline()
+			for i, l := range ls.Each() {
+				if l.Name() != order[i] || l.Token() == 0 || ls.Of(l.Name()) != l {
+					t.Errorf("lease %d is of %q, with token %v", i, l.Name(), l.Token())
+				}
+				if l.Deadline().Before(earliest) {
+					earliest = l.Deadline()
+				}
+			}
+			if !ls.Deadline().Equal(earliest) || ls.Of("d") != nil || ls.Err() != nil {
+				t.Errorf("deadline %v, want %v; a lease of %v; %v", ls.Deadline(), earliest, ls.Of("d"), ls.Err())
+			}
+			again, err := b.c.Mutex("c").Try(ctx)
+			if err != nil {
+				t.Errorf("re-entry: %v", err)
+			} else {
+				b.release(again)
+			}
+			b.release(ls.Of("b"))
+			<-ctx.Done()
+			if cause := context.Cause(ctx); !errors.Is(cause, leasehold.ErrReleased) || !errors.Is(ls.Err(), leasehold.ErrReleased) {
+				t.Errorf("one of three leases was released: %v, %v", cause, ls.Err())
+			}
+			return nil
+		})
+		if err != nil || b.held("a") || b.held("b") || b.held("c") {
+			t.Errorf("afterwards: %v; held: %v, %v, %v", err, b.held("a"), b.held("b"), b.held("c"))
+		}
+	})
+}
+
+// If one of the locks cannot be had, none is held.
+func TestAllOrNothing(t *testing.T) {
+	inLine(t, leasehold.Options{}, func(t *testing.T, b *lineBench) {
+		first := b.acquire(b.strangers().Mutex("b"))
+		all := b.c.All(b.c.Mutex("a"), b.c.Mutex("b"), b.c.Mutex("c"))
+		var busy *leasehold.BusyError
+		if _, err := all.Try(t.Context()); !errors.As(err, &busy) || busy.Name != "b" || b.held("a") || b.held("c") {
+			t.Errorf("one of three is busy: %v; held: %v, %v", err, b.held("a"), b.held("c"))
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+		defer cancel()
+		if _, err := all.Acquire(ctx); !errors.Is(err, context.DeadlineExceeded) || !errors.Is(err, leasehold.ErrBusy) || b.held("a") {
+			t.Errorf("a wait that ended: %v; held: %v", err, b.held("a"))
+		}
+
+		// While it waits for the second, the first is renewed.
+		got := make(chan error, 1)
+		go func() {
+			ls, err := all.Acquire(t.Context())
+			if err == nil {
+				err = ls.Release(t.Context())
+			}
+			got <- err
+		}()
+		time.Sleep(time.Hour)
+		if !b.held("a") || b.held("c") {
+			t.Errorf("while it waits: held %v, %v", b.held("a"), b.held("c"))
+		}
+		b.release(first)
+		if err := <-got; err != nil {
+			t.Error(err)
+		}
+
+		// A panic of the caller's leaves nothing.
+		failing := b.c.All(b.c.Mutex("a"), b.c.Mutex("b").With(leasehold.LockOptions{OnWait: func(error) { panic("failed") }}))
+		first = b.acquire(b.strangers().Mutex("b"))
+		func() {
+			defer func() {
+				if recover() == nil {
+					t.Error("no panic")
+				}
+			}()
+			failing.Acquire(t.Context())
+		}()
+		b.release(first)
+		if b.held("a") || b.held("b") {
+			t.Error("held after a panic")
+		}
+	})
+}
+
+// A lock that is lost while another is waited for is acquired anew. One that is lost
+// later ends the context.
+func TestAllAfterALoss(t *testing.T) {
+	inLine(t, leasehold.Options{}, func(t *testing.T, b *lineBench) {
+		first := b.acquire(b.strangers().Mutex("b"))
+		both := b.c.All(b.c.Mutex("a"), b.c.Mutex("b"))
+		got := make(chan *leasehold.Leases)
+		go func() {
+			ls, err := both.Acquire(t.Context())
+			if err != nil {
+				t.Error(err)
+			}
+			got <- ls
+		}()
+		synctest.Wait()
+		st, err := b.store.Inspect(t.Context(), "a")
+		if err != nil {
+			t.Fatal(err)
+		}
+		b.store.onRenew(all(store.ErrNotHeld))
+		time.Sleep(time.Minute)
+		b.store.onRenew(nil)
+		b.release(first)
+		ls := <-got
+		if ls.Of("a").Token() <= st.Token || ls.Err() != nil {
+			t.Errorf("token %v after the lost %v; %v", ls.Of("a").Token(), st.Token, ls.Err())
+		}
+		b.store.onRenew(all(store.ErrNotHeld))
+		<-ls.Context().Done()
+		if !errors.Is(context.Cause(ls.Context()), leasehold.ErrLost) {
+			t.Errorf("the context ended with %v", context.Cause(ls.Context()))
+		}
+		if err := ls.Release(t.Context()); !errors.Is(err, leasehold.ErrLost) {
+			t.Errorf("release after a loss: %v", err)
+		}
+	})
+}
+
+// Locks that do not go together are refused before anything is sent.
+func TestAllIsChecked(t *testing.T) {
+	inLine(t, leasehold.Options{}, func(t *testing.T, b *lineBench) {
+		for what, all := range map[string]*leasehold.All{
+			"none":                       b.c.All(),
+			"one name twice":             b.c.All(b.c.Mutex("a"), b.c.Mutex("b"), b.c.Mutex("a")),
+			"readers and writers of one": b.c.All(b.c.RW("a").Read(), b.c.RW("a").Write()),
+			"another client's":           b.c.All(b.c.Mutex("a"), b.strangers().Mutex("b")),
+			"options that do not fit":    b.c.All(b.c.Mutex("a")).With(leasehold.LockOptions{TTL: -1}),
+		} {
+			if _, err := all.Acquire(t.Context()); !errors.Is(err, leasehold.ErrInvalid) {
+				t.Errorf("%s: %v", what, err)
+			}
+		}
+		if n := b.store.called("acquire"); n != 0 {
+			t.Errorf("%d requests were sent", n)
+		}
+	})
+}
+
+// Clients acquire random sets of locks of all kinds that overlap, some with a bounded
+// wait. All of them go on for minutes, and no lock has more holders than it may.
+func TestOverlappingSets(t *testing.T) {
+	inLine(t, leasehold.Options{}, func(t *testing.T, b *lineBench) {
+		const permits = 3
+		names := []string{"m1", "m2", "s1", "s2", "w1", "w2"}
+		var mu sync.Mutex
+		used := make(map[string]int) // weight in use
+		enter := func(by map[string]int, sign int) {
+			mu.Lock()
+			defer mu.Unlock()
+			for name, w := range by {
+				if used[name] += sign * w; used[name] > permits {
+					t.Errorf("%q is used with weight %d of %d", name, used[name], permits)
+				}
+			}
+		}
+		var got, gaveUp int
+		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
+		defer cancel()
+		var wg sync.WaitGroup
+		for n, c := range []*leasehold.Client{b.c, b.c, b.strangers(), b.strangers()} {
+			for m := range 4 {
+				rng := rand.New(rand.NewPCG(uint64(n), uint64(m)))
+				wg.Go(func() {
+					for ctx.Err() == nil {
+						var locks []*leasehold.Lock
+						by := make(map[string]int)
+						for _, i := range rng.Perm(len(names))[:1+rng.IntN(4)] {
+							name := names[i]
+							lock, w := c.Mutex(name), permits
+							switch name[0] {
+							case 's':
+								w = 1 + rng.IntN(permits)
+								lock = c.Semaphore(name, permits).With(leasehold.LockOptions{Weight: w})
+							case 'w':
+								if lock = c.RW(name).Write(); rng.IntN(2) == 0 {
+									lock, w = c.RW(name).Read(), 0
+								}
+							}
+							locks, by[name] = append(locks, lock), w
+						}
+						wait, stop := context.WithTimeout(ctx, forever)
+						if rng.IntN(4) == 0 {
+							wait, stop = context.WithTimeout(ctx, time.Duration(1+rng.IntN(5000))*time.Millisecond)
+						}
+						ls, err := c.All(locks...).Acquire(wait)
+						stop()
+						mu.Lock()
+						if err != nil {
+							gaveUp++
+						} else {
+							got++
+						}
+						mu.Unlock()
+						if err != nil {
+							if !errors.Is(err, context.DeadlineExceeded) {
+								t.Error(err)
+							}
+							continue
+						}
+						enter(by, 1)
+						time.Sleep(time.Duration(rng.IntN(200)) * time.Millisecond)
+						enter(by, -1)
+						if err := ls.Release(t.Context()); err != nil {
+							t.Error(err)
+						}
+					}
+				})
+			}
+		}
+		wg.Wait()
+		synctest.Wait()
+		if got < 1500 || gaveUp == 0 {
+			t.Errorf("%d sets were acquired, and %d given up", got, gaveUp)
+		}
+		for _, name := range names {
+			if b.held(name) {
+				t.Errorf("%q is held at the end", name)
+			}
+		}
+	})
+}

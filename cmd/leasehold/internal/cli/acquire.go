@@ -1,0 +1,181 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/cmd/leasehold/internal/runner"
+	"github.com/leasehold-dev/leasehold/store"
+)
+
+// acquire opens the store and waits for the lock, as flags and signals require.
+// On every error it closes the store.
+func (p *program) acquire(c *cobra.Command, o runFlags, sigs *signals, name string, options leasehold.LockOptions) (store.Store, *leasehold.Lease, error) {
+	ctx, stop := sigs.during(context.Background())
+	st, err := p.openStore(ctx, c)
+	if err != nil {
+		if sig := stop(); sig != 0 {
+			err = &exitError{code: runner.SignalCode + int(sig)}
+		}
+		return nil, nil, err
+	}
+	lease, err := p.wait(ctx, o, st, name, options)
+	sig := stop()
+	if err == nil && sig != 0 { // granted in the very moment we were asked to go
+		lease.WaiveMinHold()
+		if released := lease.Release(context.Background()); released != nil {
+			p.voice.note("warning: lock %q may stay taken for its TTL: %v", name, released)
+		}
+	}
+	if err == nil && sig == 0 {
+		return st, lease, nil
+	}
+	if closed := st.Close(); closed != nil {
+		p.voice.note("warning: closing the store: %v", closed)
+	}
+	var busy *leasehold.BusyError
+	switch {
+	case sig != 0:
+		err = &exitError{code: runner.SignalCode + int(sig)}
+	case errors.As(err, &busy):
+		after := ""
+		if o.wait > 0 {
+			after = fmt.Sprintf(": gave up after %v", o.wait)
+		}
+		if nested(err) {
+			after = ": held by a \"leasehold run\" that we run under" + after
+		}
+		p.voice.note("%v", busyError(busy, after))
+		err = &exitError{code: o.busyCode}
+	}
+	return nil, nil, err
+}
+
+// wait waits for the lock and reports the wait.
+func (p *program) wait(ctx context.Context, o runFlags, st store.Store, name string, options leasehold.LockOptions) (*leasehold.Lease, error) {
+	var until time.Time
+	if o.wait > 0 {
+		until = time.Now().Add(o.wait)
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithDeadline(ctx, until)
+		defer cancel()
+	}
+	w := newWaiting(p.voice, name, max(o.wait, 0))
+	defer w.end()
+	var itself atomic.Bool
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	options.OnWait = func(reason error) {
+		if !o.try && nested(reason) {
+			itself.Store(true)
+			cancel()
+			return
+		}
+		w.because(reason)
+	}
+	// One goroutine wants the lock: tokens to pass it on with would only be skipped.
+	lock := leasehold.New(st, &leasehold.Options{Logger: p.voice.logger(), Cohort: &leasehold.Cohort{}}).Mutex(name).With(options)
+	if o.try {
+		return lock.Try(ctx)
+	}
+	lease, err := lock.Acquire(ctx)
+	switch {
+	case err == nil:
+	case itself.Load():
+		err = nestedError(name)
+	case !until.IsZero() && !time.Now().Before(until):
+		err = gaveUp(err, o.wait)
+	}
+	return lease, err
+}
+
+// gaveUp describes err to a user who chose how long to wait. A busy lock is
+// described elsewhere.
+func gaveUp(err error, wait time.Duration) error {
+	var quorum *leasehold.QuorumError
+	switch {
+	case errors.Is(err, leasehold.ErrBusy):
+		return err
+	case errors.As(err, &quorum):
+		err = quorum // without the end of our own wait
+	}
+	return fmt.Errorf("gave up after %v: %w", wait, err)
+}
+
+// giveBack releases the lock, once --min-hold is over, closes the store and
+// returns the code to exit with, given that of the command.
+func (p *program) giveBack(sigs *signals, st store.Store, lease *leasehold.Lease, until time.Time, code int) int {
+	if lease.Err() != nil {
+		giveBackLost(sigs, st, lease, until)
+		return code
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	if !p.waitMinHold(sigs, lease, until, st.Caps().MaxTTL) {
+		cancel() // the store keeps the lock for the rest
+	}
+	err := lease.Release(ctx)
+	switch {
+	case reachedMaxHold(err): // --min-hold is as long, and the command had ended before
+	case errors.Is(err, leasehold.ErrLost):
+		p.voice.error("%v", err)
+		code = runner.CodeLost
+	case errors.Is(err, context.Canceled): // left to the store
+		p.voice.note("%s", strings.ReplaceAll(strings.TrimSuffix(err.Error(), "\n"+context.Canceled.Error()), "MinHold", "--min-hold"))
+	case err != nil:
+		p.voice.note("warning: lock %q may stay taken for its TTL: %v", lease.Name(), err)
+	}
+	if err := st.Close(); err != nil {
+		p.voice.note("warning: closing the store: %v", err)
+	}
+	return code
+}
+
+// reachedMaxHold reports whether err is the loss of a lease to its --max-hold.
+func reachedMaxHold(err error) bool {
+	var lost *leasehold.LostError
+	return errors.As(err, &lost) && lost.Cause == leasehold.LostMaxHold
+}
+
+// giveBackLost releases a lost lease, once --min-hold is over, and closes the store. The
+// lease ends by itself. Giving it back may make that sooner, but waiting for servers that
+// are out of reach must not outlast the lease.
+func giveBackLost(sigs *signals, st store.Store, lease *leasehold.Lease, until time.Time) {
+	patience := min(time.Until(lease.Deadline())/2, time.Second)
+	switch least := time.Until(until); {
+	case least <= 0: // also if the command never ran
+		lease.WaiveMinHold()
+	case reachedMaxHold(lease.Err()):
+		patience = least + time.Second
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		lease.Release(ctx)
+		st.Close()
+	}()
+	over := time.NewTimer(patience)
+	defer over.Stop()
+	for {
+		select {
+		case <-done:
+			return
+		case <-over.C:
+			return
+		case s := <-sigs.ch:
+			if sig, ok := s.(syscall.Signal); ok && runner.Ends(sig) {
+				cancel() // the store keeps the lock for the rest
+			}
+		}
+	}
+}

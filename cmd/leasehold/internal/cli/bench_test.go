@@ -1,0 +1,135 @@
+//go:build unix
+
+package cli
+
+import (
+	"encoding/json"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/leasehold-dev/leasehold/internal/testenv/redistest"
+)
+
+// readBench reads what "bench --json" has printed.
+func readBench(t *testing.T, p *proc) benchJSON {
+	t.Helper()
+	var b benchJSON
+	d := json.NewDecoder(strings.NewReader(p.out.String()))
+	d.DisallowUnknownFields()
+	if err := d.Decode(&b); err != nil {
+		t.Fatalf("%v: %s", err, p.out.String())
+	}
+	return b
+}
+
+func TestBench(t *testing.T) {
+	servers := redistest.StartN(t, 3)
+	// Servers of a busy machine may take longer than a hundredth of the TTL.
+	s := newSite(t, storeVar+"=redis://"+addresses(servers)+"?node_timeout=4s")
+	p := s.run(0, "bench", "--for", "500ms", "--goroutines", "16,1,16")
+	lines := strings.Split(strings.TrimSpace(p.out.String()), "\n")
+	if len(lines) != 3 || !strings.Contains(lines[0], "LOCK+UNLOCK/S") || strings.Fields(lines[1])[0] != "1" || strings.Fields(lines[2])[0] != "16" {
+		t.Errorf("stdout: %s", p.out.String())
+	}
+	if !strings.Contains(p.err.String(), "leasehold: round 5 of 5: 1 goroutine ") {
+		t.Errorf("no progress: %s", p.err.String())
+	}
+	if p := s.run(0, "ls", benchPrefix, "--json"); strings.TrimSpace(p.out.String()) != "[]" {
+		t.Errorf("locks are left: %s", p.out.String())
+	}
+
+	p = s.run(0, "bench", "--for", "500ms", "--goroutines", "4", "--ttl", "5s", "--json", "--quiet")
+	b := readBench(t, p)
+	if b.Engine != "redis" || b.Nodes != 3 || b.Quorum != 2 || b.TTL != 5000 || b.For != 500 || len(b.Results) != 1 {
+		t.Fatalf("%+v", b)
+	}
+	r := b.Results[0]
+	if r.Goroutines != 4 || r.Rounds != 5 || r.Errors != 0 || r.Operations == 0 || r.PerSecond <= 0 || r.LockP50 <= 0 || r.LockP99 < r.LockP50 ||
+		r.UnlockP50 <= 0 || r.UnlockP99 < r.UnlockP50 || r.ClientCPU <= 0 || r.Allocs <= 0 {
+		t.Errorf("%+v", r)
+	}
+	if p.err.String() != "" {
+		t.Errorf("quiet, and said: %s", p.err.String())
+	}
+	// Its count is that of the servers: a token for every operation.
+	if seen := servers[0].Text(t, "INFO", "commandstats"); !strings.Contains(seen, "cmdstat_evalsha:calls=") {
+		t.Errorf("the server has seen no locks: %s", seen)
+	}
+}
+
+func TestBenchOfTheDefaultStore(t *testing.T) {
+	s := newSite(t)
+	if b := readBench(t, s.run(0, "bench", "--for", "1s", "--goroutines", "2", "--json")); b.Engine != "sqlite" || b.Results[0].Operations == 0 {
+		t.Errorf("%+v", b)
+	}
+}
+
+// A store that stops to answer: what was measured before is told.
+func TestBenchFails(t *testing.T) {
+	t.Parallel() // it mostly waits
+	servers := redistest.StartN(t, 3)
+	s := newSite(t, storeVar+"=redis://"+addresses(servers))
+	p := s.run(125, "bench", "--ttl", "2m", "--for", "200ms", "--json")
+	if b := readBench(t, p); !strings.Contains(b.Results[0].Error, "1m0s") || b.Results[0].Operations != 0 || b.Results[0].Errors == 0 {
+		t.Errorf("%+v", b)
+	}
+	if !strings.Contains(p.err.String(), "1m0s") {
+		t.Errorf("the store's maximum is not named: %s", p.err.String())
+	}
+	p = s.start("bench", "--for", "2s", "--goroutines", "2")
+	p.says(&p.err, "round 1 of 5")
+	servers[0].Kill()
+	servers[1].Kill()
+	p.wants(0)
+	if !strings.Contains(p.out.String(), "ERRORS") || !strings.Contains(p.err.String(), "operations failed; the first: ") {
+		t.Errorf("stdout: %s\nstderr: %s", p.out.String(), p.err.String())
+	}
+	servers[2].Kill()
+	s.run(125, "bench", "--for", "200ms")
+}
+
+func TestBenchCutShort(t *testing.T) {
+	s := newSite(t)
+	p := s.start("bench", "--for", "3s", "--goroutines", "1,2")
+	p.says(&p.err, "round 1 of 5")
+	p.signal(syscall.SIGINT)
+	p.wants(128 + int(syscall.SIGINT))
+	if !strings.Contains(p.out.String(), "LOCK+UNLOCK/S") {
+		t.Errorf("stdout: %s", p.out.String())
+	}
+}
+
+func TestBenchOnATerminal(t *testing.T) {
+	s := newSite(t)
+	m := s.onTerminal("bench", "--for", "1s", "--goroutines", "1,2")
+	m.wants(0)
+	<-m.ended
+	shown := m.shown.String()
+	first, _, _ := strings.Cut(shown, "\n")
+	if !strings.Contains(first, "round 5 of 5: ") || !strings.Contains(shown, "\r\x1b[K") {
+		t.Errorf("the progress is not one line that is taken away: %q", shown)
+	}
+}
+
+func TestBenchRefusesNonsense(t *testing.T) {
+	s := newSite(t)
+	for _, c := range []struct{ args, want string }{
+		{"bench x", "it takes no arguments"},
+		{"bench --for 1ms", "--for 1ms"},
+		{"bench --for 25h", "--for 25h"},
+		{"bench --goroutines 0", "1 to 10000"},
+		{"bench --goroutines 1,20000", "1 to 10000"},
+		{"bench --goroutines many", "many"},
+		{"bench --store redis://127.0.0.1:1", "127.0.0.1:1"},
+	} {
+		p := s.run(125, strings.Fields(c.args)...)
+		if !strings.Contains(p.err.String(), c.want) || p.out.String() != "" {
+			t.Errorf("%s: stdout %q, stderr %q, want %q", c.args, p.out.String(), p.err.String(), c.want)
+		}
+	}
+	p := s.run(0, "bench", "--help")
+	if !strings.Contains(p.out.String(), "Examples:\n  leasehold bench") {
+		t.Errorf("no example: %s", p.out.String())
+	}
+}

@@ -1,0 +1,140 @@
+// Package cli is the leasehold command: its flags, what it prints, and its exit
+// codes. Messages of the command itself go to standard error; standard
+// output is for what was asked for, and under "run" it is the child's alone.
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/leasehold-dev/leasehold/cmd/leasehold/internal/runner"
+)
+
+// Exit codes besides those of package runner.
+const (
+	codeBusy    = 124 // somebody else has the lock
+	codeTrouble = runner.CodeTrouble
+)
+
+// exitError ends the program with a code. If err is nil, the cause was already
+// reported.
+type exitError struct {
+	code int
+	err  error
+}
+
+func (e *exitError) Error() string {
+	if e.err == nil {
+		return fmt.Sprintf("exit code %d", e.code)
+	}
+	return e.err.Error()
+}
+
+func (e *exitError) Unwrap() error { return e.err }
+
+// program is one run of the command.
+type program struct {
+	stdin, stdout, stderr *os.File
+
+	voice *voice
+	where storeFlags
+}
+
+// Main runs the command with args, less the program's own name, and returns the
+// code to exit with. It is to be called once in a process.
+func Main(args []string, stdin, stdout, stderr *os.File) int {
+	p := &program{stdin: stdin, stdout: stdout, stderr: stderr}
+	p.voice = newVoice(stderr)
+	defer p.voice.flush(time.Second)
+	root := p.root()
+	root.SetArgs(args)
+	err := root.Execute()
+	var exit *exitError
+	switch {
+	case err == nil:
+		return 0
+	case errors.As(err, &exit):
+		if exit.err != nil {
+			p.voice.error("%v", exit.err)
+		}
+		return exit.code
+	}
+	p.voice.error("%v", err)
+	return codeTrouble
+}
+
+func (p *program) root() *cobra.Command {
+	root := &cobra.Command{
+		Use:   "leasehold",
+		Short: "Run commands under distributed locks",
+		Long: `Leasehold runs a command while it holds a lock: of all processes that use the same
+name, on one machine or many, only one runs at a time.
+
+--store, or the variable LEASEHOLD_STORE, says where the locks are kept:
+
+` + schemeHelp() + `
+All subcommands exit with 0 on success and with 125 if leasehold itself fails, for
+example on wrong usage or if the store cannot be reached. "leasehold run --help"
+lists the exit codes of run.`,
+		Example: `  leasehold run nightly-backup -- ./backup.sh /srv
+  leasehold run deploy --try --store redis://a,b,c -- make deploy
+  leasehold ls`,
+		SilenceErrors: true,
+		SilenceUsage:  true,
+	}
+	root.SetOut(p.stdout)
+	root.SetErr(p.stderr)
+	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error { return usage(c, "%w", err) })
+	f := root.PersistentFlags()
+	p.where.add(f)
+	f.BoolVarP(&p.voice.quiet, "quiet", "q", false, "print only errors")
+	f.BoolVarP(&p.voice.verbose, "verbose", "v", false, "print debug messages as well")
+	root.AddCommand(p.runCommand(), p.lsCommand(), p.showCommand(), p.bootstrapCommand(), p.replaceCommand(), p.doctorCommand(), p.aclCommand(), p.schemaCommand(), p.labCommand(), p.benchCommand(), p.versionCommand())
+	strict(root)
+	return root
+}
+
+// strict turns calls of cobra's own commands with wrong arguments into errors.
+// Otherwise they would print help.
+func strict(root *cobra.Command) {
+	root.SetHelpCommand(&cobra.Command{
+		Use:   "help [command]",
+		Short: "Help about a command",
+		RunE: func(c *cobra.Command, args []string) error {
+			about, rest, err := root.Find(args)
+			if err != nil || len(rest) > 0 {
+				return usage(root, "there is no command %q", strings.Join(args, " "))
+			}
+			return about.Help()
+		},
+	})
+	root.InitDefaultCompletionCmd()
+	for _, c := range root.Commands() {
+		if c.Name() == "completion" {
+			c.Use = "completion bash|zsh|fish|powershell"
+			c.Short = "Print a completion script for a shell"
+			c.Args = cobra.ArbitraryArgs // the error below says more than cobra's
+			c.RunE = func(c *cobra.Command, _ []string) error {
+				return usage(c, "name the shell: leasehold completion bash|zsh|fish|powershell")
+			}
+		}
+	}
+}
+
+// usage returns an error in how c was called.
+func usage(c *cobra.Command, format string, args ...any) error {
+	return fmt.Errorf(format+" (see %q)", append(args, c.CommandPath()+" --help")...)
+}
+
+// oneName checks the arguments of commands that take the name of one lock.
+func oneName(c *cobra.Command, args []string) error {
+	if len(args) != 1 {
+		return usage(c, "give the name of one lock, not %d", len(args))
+	}
+	return nil
+}

@@ -1,0 +1,230 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/leasehold-dev/leasehold/cmd/leasehold/internal/lab/stories"
+	"github.com/leasehold-dev/leasehold/cmd/leasehold/internal/runner"
+)
+
+const (
+	allStories = "all"
+	// atOnce is how many stories are played at the same time. They wait for
+	// TTLs most of the time.
+	atOnce = 4
+)
+
+// storyRunCommand is "lab run".
+func (p *program) storyRunCommand() *cobra.Command {
+	asJSON := false
+	c := &cobra.Command{
+		Use:   "run STORY|all",
+		Short: "Replay a failure on a weak design and on Leasehold",
+		Long: `Replays a well-known failure of distributed locks: first on the design that is known
+for it, which has to fail, then on Leasehold's. "leasehold lab list" lists the
+stories; "all" replays them all.
+
+Servers are redis-server processes that it starts and ends on the loopback interface.
+Clients are processes that it kills (SIGKILL) and stops (SIGSTOP). A proxy between
+them delays traffic. The output says if something is modelled. It touches no other
+servers and processes.
+
+Each line has the time in seconds, the actor, and what it did; a line that begins
+with "!" is a fault. A part ends with one of
+  FAILED   the weak design did what a lock must not do
+  HELD     the lock did its job
+  GUARDED  the lock could not prevent it; the resource, which checks the fencing
+           token, refused the late write
+  BROKEN   neither: a bug
+
+With --json it prints one object with verdict ("pass", "fail", "trouble") and
+stories, an array of objects with name, title, verdict, error if any, and
+events, an array of objects with story, part ("weak", "ours"), at_ms (since the part
+began), actor, kind ("begin", "step", "fault", "note", "end"), what, and at the end
+of a part outcome. Fields may be added; none is renamed or removed.
+
+Exit codes: 0 the stories went as expected; 1 one did not; 125 one could not be
+replayed (for example without redis-server); 128+N ended by signal N.`,
+		Example: `  leasehold lab run crash
+  leasehold lab run all`,
+		Args: func(c *cobra.Command, args []string) error {
+			if len(args) != 1 {
+				return usage(c, "name one story, or %s", allStories)
+			}
+			if _, err := storiesOf(args[0]); err != nil {
+				return usage(c, "%w", err)
+			}
+			return nil
+		},
+		ValidArgsFunction: func(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+			if len(args) > 0 {
+				return nil, cobra.ShellCompDirectiveNoFileComp
+			}
+			return append(storyNames(), allStories), cobra.ShellCompDirectiveNoFileComp
+		},
+		RunE: func(_ *cobra.Command, args []string) error {
+			chosen, err := storiesOf(args[0])
+			if err != nil {
+				return err
+			}
+			return p.tellStories(chosen, asJSON)
+		},
+	}
+	c.Flags().BoolVar(&asJSON, "json", false, "print what happened as JSON")
+	return c
+}
+
+// storyClientCommand is the command that "lab run" starts as a client.
+func (p *program) storyClientCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:    "story-client",
+		Hidden: true,
+		Args:   cobra.NoArgs,
+		RunE:   func(*cobra.Command, []string) error { return stories.Act(p.stdin, p.stdout) },
+	}
+}
+
+func storyNames() (names []string) {
+	for _, s := range stories.All() {
+		names = append(names, s.Name)
+	}
+	return names
+}
+
+func storiesOf(name string) ([]stories.Story, error) {
+	if name == allStories {
+		return stories.All(), nil
+	}
+	if s, ok := stories.Find(name); ok {
+		return []stories.Story{s}, nil
+	}
+	return nil, fmt.Errorf("there is no story %s: there are %s", shown(name), strings.Join(storyNames(), ", "))
+}
+
+// telling is one story in progress.
+type telling struct {
+	stories.Story
+	events chan stories.Event // closed when it is over
+	err    error              // set before
+}
+
+// tellStories runs "lab run".
+func (p *program) tellStories(chosen []stories.Story, asJSON bool) error {
+	exe, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	ctx, stop := listen().during(ctx)
+	all := play(ctx, chosen, func() *exec.Cmd { return exec.Command(exe, "lab", "story-client") })
+	verdict := "pass"
+	var told []storyJSON
+	var unprinted error
+	for _, t := range all {
+		one, err := p.tell(t, asJSON)
+		if unprinted == nil && err != nil {
+			unprinted = err // the stories go on to their ends, and clean up
+			cancel()
+		}
+		if one.Verdict != "pass" && verdict != "fail" {
+			verdict = one.Verdict
+		}
+		told = append(told, one)
+	}
+	sig := stop()
+	switch {
+	case sig != 0:
+		return &exitError{code: runner.SignalCode + int(sig)}
+	case unprinted != nil:
+		return unprinted
+	}
+	if err := p.sumUp(verdict, told, asJSON); err != nil {
+		return err
+	}
+	switch verdict {
+	case "fail":
+		return &exitError{code: codeViolation}
+	case "trouble":
+		return &exitError{code: codeTrouble}
+	}
+	return nil
+}
+
+// play plays stories, a few at a time.
+func play(ctx context.Context, chosen []stories.Story, command func() *exec.Cmd) []*telling {
+	all := make([]*telling, len(chosen))
+	for i, s := range chosen {
+		all[i] = &telling{Story: s, events: make(chan stories.Event, 1024)}
+	}
+	places := make(chan struct{}, atOnce)
+	go func() {
+		for _, t := range all {
+			places <- struct{}{}
+			go func() {
+				t.err = t.Run(ctx, stories.Config{Command: command, Tell: func(e stories.Event) { t.events <- e }})
+				close(t.events)
+				<-places
+			}()
+		}
+	}()
+	return all
+}
+
+// tell prints one story while it is played, and returns its result. The error is
+// that of printing.
+func (p *program) tell(t *telling, asJSON bool) (one storyJSON, err error) {
+	one = storyJSON{Name: t.Name, Title: t.Title, Verdict: "pass"}
+	if !asJSON {
+		err = t.Print(p.stdout)
+	}
+	for e := range t.events {
+		one.Events = append(one.Events, e)
+		if !asJSON && err == nil {
+			err = e.Print(p.stdout)
+		}
+	}
+	if t.err != nil {
+		one.Verdict, one.Error = "trouble", safe(t.err.Error())
+		if errors.Is(t.err, stories.ErrNotAsTold) {
+			one.Verdict = "fail"
+		}
+	}
+	if !asJSON && err == nil {
+		_, err = fmt.Fprintln(p.stdout)
+	}
+	return one, err
+}
+
+// sumUp prints the verdict.
+func (p *program) sumUp(verdict string, told []storyJSON, asJSON bool) error {
+	if asJSON {
+		return writeJSON(p.stdout, struct {
+			Verdict string      `json:"verdict"`
+			Stories []storyJSON `json:"stories"`
+		}{verdict, told})
+	}
+	seen := map[string]bool{} // what is missing is missing for all
+	for _, s := range told {
+		if reason := strings.TrimPrefix(s.Error, s.Name+": "); s.Error != "" && !seen[reason] {
+			seen[reason] = true
+			p.voice.error("%s", s.Error)
+		}
+	}
+	var names []string // of those the verdict speaks of
+	for _, s := range told {
+		if s.Verdict == verdict {
+			names = append(names, s.Name)
+		}
+	}
+	line := map[string]string{"pass": "PASS: as expected", "fail": "FAIL: not as expected", "trouble": "NONE: could not be replayed"}[verdict]
+	_, err := fmt.Fprintf(p.stdout, "%s: %d of %d (%s)\n", line, len(names), len(told), strings.Join(names, ", "))
+	return err
+}

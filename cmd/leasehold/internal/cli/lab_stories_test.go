@@ -1,0 +1,139 @@
+//go:build unix
+
+package cli
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/leasehold-dev/leasehold/cmd/leasehold/internal/lab/stories"
+)
+
+func TestLabList(t *testing.T) {
+	s := newSite(t)
+	var listed []struct{ Name, Title, Summary string }
+	p := s.run(0, "lab", "list", "--json")
+	if err := json.Unmarshal([]byte(p.out.String()), &listed); err != nil {
+		t.Fatal(err)
+	}
+	text := s.run(0, "lab", "list").out.String()
+	all := stories.All()
+	if len(listed) != len(all) || strings.Count(text, "\n") != len(all) {
+		t.Errorf("%d stories; listed as JSON are %d, as text:\n%s", len(all), len(listed), text)
+	}
+	for i, story := range all {
+		if listed[i].Name != story.Name || listed[i].Title != story.Title || listed[i].Summary != story.Summary || !strings.Contains(text, story.Name+" ") {
+			t.Errorf("%s is listed as %+v", story.Name, listed[i])
+		}
+	}
+	narrow(t, text)
+}
+
+// narrow fails the test for lines that do not fit into 80 columns.
+func narrow(t *testing.T, text string) {
+	t.Helper()
+	for line := range strings.Lines(text) {
+		if n := len([]rune(strings.TrimRight(line, "\n"))); n > 80 {
+			t.Errorf("%d columns: %s", n, line)
+		}
+	}
+}
+
+// The commands of docs/stories.md work as they stand there.
+func TestStoryCommands(t *testing.T) {
+	text, err := os.ReadFile("../../../../docs/stories.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	blocks := regexp.MustCompile("(?s)<!-- run -->\n```sh\n(.*?)```").FindAllSubmatch(text, -1)
+	if len(blocks) != 1 {
+		t.Fatalf("%d blocks to run in docs/stories.md, want 1", len(blocks))
+	}
+	s := newSite(t)
+	s.env = append(s.env, "PATH="+filepath.Dir(binary)+string(filepath.ListSeparator)+os.Getenv("PATH"))
+	for line := range strings.Lines(string(blocks[0][1])) {
+		p := s.exec("/bin/sh", "-eu", "-c", line)
+		p.in.Close()
+		p.wants(0)
+		if !strings.Contains(line, "--json") {
+			narrow(t, p.out.String())
+			continue
+		}
+		var v struct {
+			Verdict string
+			Stories []struct {
+				Name, Verdict string
+				Events        []stories.Event
+			}
+		}
+		if err := json.Unmarshal([]byte(p.out.String()), &v); err != nil || v.Verdict != "pass" || len(v.Stories) != 1 || len(v.Stories[0].Events) < 4 {
+			t.Errorf("%s%v, %+v", line, err, v)
+		}
+	}
+	if left := processesLeft("story-client"); len(left) > 0 {
+		t.Errorf("processes are left: %q", left)
+	}
+}
+
+func TestLabRunTellsTheStory(t *testing.T) {
+	p := newSite(t).run(0, "lab", "run", "delete")
+	out := p.out.String()
+	for _, want := range []string{"  WEAK  ", "DEL lock -> 1", "\n  FAILED: ", "  OURS  ", "\n  HELD: "} {
+		before, rest, ok := strings.Cut(out, want)
+		if !ok {
+			t.Fatalf("%q is missing after\n%s\nin\n%s", want, before, p.out.String())
+		}
+		out = rest
+	}
+	if last := lastLineOf(out); last != "PASS: as expected: 1 of 1 (delete)" {
+		t.Errorf("last line: %s", last)
+	}
+}
+
+func TestLabRunRefusesNonsense(t *testing.T) {
+	s := newSite(t)
+	for _, c := range []struct{ args, want string }{
+		{"lab run", "name one story, or all"},
+		{"lab run setnx crash", "name one story, or all"},
+		{"lab run fairy-tale", "there is no story fairy-tale: there are setnx, "},
+		{"lab list x", "it takes no arguments"},
+		{"lab story-client", `"lab run"`},
+	} {
+		p := s.start(strings.Fields(c.args)...)
+		p.in.Write([]byte("nonsense\n"))
+		p.in.Close()
+		p.wants(125)
+		if !strings.Contains(p.err.String(), c.want) || p.out.String() != "" {
+			t.Errorf("%s: stdout %q, stderr %q, want %q", c.args, p.out.String(), p.err.String(), c.want)
+		}
+	}
+}
+
+// Where there is no Redis server it says what to install, once.
+func TestLabRunWithoutRedis(t *testing.T) {
+	s := newSite(t)
+	s.env = append(s.env, "PATH="+t.TempDir())
+	p := s.run(125, "lab", "run", "all")
+	if says := p.err.String(); strings.Count(says, "apt-get install -y redis-server") != 1 {
+		t.Errorf("stderr: %s", says)
+	}
+	if last := lastLineOf(p.out.String()); !strings.HasPrefix(last, "NONE: could not be replayed: ") || strings.Contains(last, "clock-jump") {
+		t.Errorf("last line: %s", last)
+	}
+}
+
+// One that is cut short ends at once, and leaves no process.
+func TestLabRunCutShort(t *testing.T) {
+	p := newSite(t).start("lab", "run", "all")
+	p.says(&p.out, "SETNX lock A")
+	p.signal(syscall.SIGINT)
+	p.wants(128 + int(syscall.SIGINT))
+	if left := processesLeft("story-client"); len(left) > 0 {
+		t.Errorf("processes are left: %q", left)
+	}
+}

@@ -1,0 +1,260 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/leasehold-dev/leasehold/cmd/leasehold/internal/lab/torture"
+	"github.com/leasehold-dev/leasehold/cmd/leasehold/internal/runner"
+	"github.com/leasehold-dev/leasehold/store"
+)
+
+// codeViolation is the exit code if a guarantee was violated.
+const codeViolation = 1
+
+// tortureFlags are the flags of "lab torture".
+type tortureFlags struct {
+	dur    time.Duration
+	ttl    time.Duration
+	procs  int
+	locks  int
+	seed   uint64
+	out    string
+	asJSON bool
+}
+
+func (p *program) tortureCommand() *cobra.Command {
+	o := tortureFlags{}
+	c := &cobra.Command{
+		Use:   "torture",
+		Short: "Try to break the locks of your own servers",
+		Long: `Starts several processes that compete for a few locks of the store, stops and kills
+some of them meanwhile, and records everything they do. Then it checks the record:
+
+  - no two holders had a valid lease at the same time;
+  - every later grant has a larger fencing token;
+  - what holders wrote while their leases were valid arrived in the order of their
+    tokens;
+  - all operations can be ordered such that a plain lock and a plain counter would
+    have answered the same (porcupine, a linearizability checker);
+  - every lock is granted again soon after the last disturbance.
+
+It stops and kills only its own processes. The servers are yours: disturb them
+while it runs, to see how they and their settings cope. If a Redis server restarts
+without its data, a violation is to be expected.
+
+The locks have unique names that begin with "leasehold-torture/". They are
+released, or end by their TTL; a Redis server keeps their token counters for a day.
+Expect a few hundred requests a second.
+
+Progress goes to standard error, the verdict to standard output; its last line
+begins with PASS, FAIL or NONE (interrupted before anything was granted). The
+directory of the history has a plot of it, history.svg, and after a violation a
+page that shows where no order can be found.
+
+The seed decides which process is stopped or killed in which order and what is
+tried, but not the exact times: runs with the same seed are similar, not equal.
+
+With --json the verdict is one object: verdict ("pass", "fail", "none"), seed,
+took_ms, grants, lost, unknown, late_writes, stopped, killed, undecided,
+violations (each with check, lock and what), history, plot, pictures. Fields may
+be added; none is renamed or removed.
+
+Exit codes: 0 no violation; 1 a violation; 125 if leasehold itself failed (wrong
+usage, the store cannot be reached); 128+N ended by signal N without a violation.`,
+		Example: `  leasehold lab torture                                # of the default store, a file
+  leasehold lab torture --store redis://a,b,c --for 1m --procs 8 --out ./history`,
+		Args: func(c *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				return usage(c, "it takes no arguments")
+			}
+			return nil
+		},
+		ValidArgsFunction: cobra.NoFileCompletions,
+		RunE:              func(c *cobra.Command, _ []string) error { return p.torture(c, o) },
+	}
+	f := c.Flags()
+	f.DurationVar(&o.dur, "for", 30*time.Second, "how long to disturb the processes")
+	f.DurationVar(&o.ttl, "ttl", 2*time.Second, "TTL of the locks")
+	f.IntVar(&o.procs, "procs", 4, "how many processes compete")
+	f.IntVar(&o.locks, "locks", 3, "for how many locks")
+	f.Uint64Var(&o.seed, "seed", 0, "repeat the pattern of the run that had this `number` (default: a new one)")
+	f.StringVar(&o.out, "out", "", "`directory` for the history and its plot, new or empty\n(default: a new one for temporary files)")
+	f.BoolVar(&o.asJSON, "json", false, "print the verdict as JSON")
+	return c
+}
+
+// tortureWorkerCommand is the command that "lab torture" starts as a worker.
+func (p *program) tortureWorkerCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:    "torture-worker",
+		Hidden: true,
+		Args:   cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error {
+			return torture.Work(p.stdin, openURLs)
+		},
+	}
+}
+
+// openURLs opens a store for a worker, which prints nothing.
+func openURLs(ctx context.Context, urls []string) (store.Store, error) {
+	s, err := schemeOf(urls)
+	if err != nil {
+		return nil, err
+	}
+	return s.open(ctx, strings.Join(urls, "\n"), slog.New(slog.DiscardHandler))
+}
+
+// torture runs "leasehold lab torture".
+func (p *program) torture(c *cobra.Command, o tortureFlags) error {
+	switch {
+	case o.seed == 0 && c.Flags().Changed("seed"):
+		return usage(c, "--seed 0: seeds begin with 1")
+	case o.seed == 0:
+		o.seed = rand.Uint64N(1e9) + 1
+	}
+	urls, err := p.where.urls(c)
+	if err != nil {
+		return err
+	}
+	exe, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	config := torture.Config{
+		Procs: o.procs, Locks: torture.Names(max(o.locks, 0)), TTL: o.ttl, For: o.dur, Seed: o.seed, Store: urls, Dir: o.out,
+		Command:  func() *exec.Cmd { return exec.Command(exe, "lab", "torture-worker") },
+		Progress: p.tortureProgress(o.dur),
+	}
+	sigs := listen()
+	ctx, stop := sigs.during(context.Background())
+	report, err := p.runTorture(ctx, c, config)
+	sig := stop()
+	if sig != 0 && report == nil {
+		return &exitError{code: runner.SignalCode + int(sig)}
+	}
+	if err != nil {
+		return err
+	}
+	if o.asJSON {
+		err = writeJSON(p.stdout, verdictOf(report))
+	} else {
+		p.voice.flush(time.Second) // the verdict comes after the progress
+		report.Print(p.stdout)
+	}
+	switch {
+	case !report.OK():
+		return &exitError{code: codeViolation}
+	case sig != 0:
+		return &exitError{code: runner.SignalCode + int(sig)}
+	}
+	return err
+}
+
+// runTorture checks that the run is possible, and performs it.
+func (p *program) runTorture(ctx context.Context, c *cobra.Command, config torture.Config) (*torture.Report, error) {
+	st, err := p.openStore(ctx, c)
+	if err != nil {
+		return nil, err
+	}
+	caps := st.Caps()
+	if err := st.Close(); err != nil {
+		return nil, err
+	}
+	if err := config.Check(caps); err != nil {
+		return nil, usage(c, "%w", err)
+	}
+	temporary := config.Dir == ""
+	if temporary {
+		if config.Dir, err = os.MkdirTemp("", "leasehold-torture-"); err != nil {
+			return nil, err
+		}
+	}
+	report, err := torture.Run(ctx, config)
+	p.voice.status("")
+	if err != nil && temporary {
+		os.RemoveAll(config.Dir)
+	}
+	return report, err
+}
+
+// tortureProgress shows the progress: in one status line on a terminal, and
+// otherwise in a line from time to time.
+func (p *program) tortureProgress(whole time.Duration) func(torture.Progress) {
+	var mu sync.Mutex
+	var last time.Time
+	phase := ""
+	return func(g torture.Progress) {
+		mu.Lock()
+		defer mu.Unlock()
+		every := 5 * time.Second
+		if p.voice.screen {
+			every = 250 * time.Millisecond
+		}
+		if g.Phase == phase && time.Since(last) < every {
+			return
+		}
+		phase, last = g.Phase, time.Now()
+		line := map[string]string{
+			"starting": "starting the processes",
+			"faults":   fmt.Sprintf("%s of %s", brief(g.Elapsed.Truncate(time.Second)), brief(whole)),
+			"calm":     "all is calm: waiting until every lock is granted again",
+			"stopping": "stopping the processes",
+			"checking": "checking the history",
+		}[phase]
+		line += fmt.Sprintf("; %d grants, %d leases lost; processes stopped %d times, killed %d times", g.Granted, g.Lost, g.Stops, g.Kills)
+		if p.voice.screen {
+			p.voice.status(line)
+		} else {
+			p.voice.note("%s", line)
+		}
+	}
+}
+
+// verdictJSON is the verdict for programs.
+type verdictJSON struct {
+	Verdict    string          `json:"verdict"`
+	Seed       uint64          `json:"seed"`
+	TookMS     int64           `json:"took_ms"`
+	Grants     int             `json:"grants"`
+	Lost       int             `json:"lost"`
+	Unknown    int             `json:"unknown"`
+	LateWrites int             `json:"late_writes"`
+	Stopped    int             `json:"stopped"`
+	Killed     int             `json:"killed"`
+	Undecided  []string        `json:"undecided"`
+	Violations []violationJSON `json:"violations"`
+	History    string          `json:"history"`
+	Plot       string          `json:"plot"`
+	Pictures   []string        `json:"pictures"`
+}
+
+type violationJSON struct {
+	Check string `json:"check"`
+	Lock  string `json:"lock"`
+	What  string `json:"what"`
+}
+
+func verdictOf(r *torture.Report) verdictJSON {
+	v := verdictJSON{
+		Verdict: r.Word(), Seed: r.Seed, TookMS: r.Took.Milliseconds(), Grants: r.Granted, Lost: r.Lost, Unknown: r.Unknown,
+		LateWrites: r.LateWrites, Stopped: r.Stops, Killed: r.Kills, Undecided: append([]string{}, r.Undecided...),
+		Violations: []violationJSON{}, History: r.Dir, Plot: r.Plot, Pictures: append([]string{}, r.Pictures...),
+	}
+	for _, f := range r.Violations {
+		v.Violations = append(v.Violations, violationJSON{f.Check, r.Locks[f.Lock], f.What})
+	}
+	for _, h := range r.Hung {
+		v.Violations = append(v.Violations, violationJSON{Check: "liveness", What: h})
+	}
+	return v
+}

@@ -1,0 +1,167 @@
+//go:build unix
+
+package cli
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+
+	"github.com/leasehold-dev/leasehold/internal/testenv/redistest"
+)
+
+// shortTorture is a run that takes little time.
+var shortTorture = []string{"lab", "torture", "--for", "1s", "--ttl", "300ms", "--procs", "2"}
+
+func lastLineOf(s string) string {
+	lines := strings.Split(strings.TrimSpace(s), "\n")
+	return lines[len(lines)-1]
+}
+
+func workersLeft() []string { return processesLeft("torture-worker") }
+
+// processesLeft are the processes of "lab" that run, as far as the system says.
+func processesLeft(command string) (left []string) {
+	all, _ := filepath.Glob("/proc/[0-9]*/cmdline")
+	for _, path := range all {
+		line, _ := os.ReadFile(path)
+		if strings.HasPrefix(string(line), binary+"\x00lab\x00"+command) {
+			left = append(left, path)
+		}
+	}
+	return left
+}
+
+func TestTorture(t *testing.T) {
+	s := newSite(t)
+	out := filepath.Join(t.TempDir(), "a", "history")
+	p := s.run(0, append(shortTorture, "--out", out, "--seed", "7")...)
+	if last := lastLineOf(p.out.String()); !strings.HasPrefix(last, "PASS: 0 violations") || !strings.Contains(p.out.String(), "seed     7\n") {
+		t.Errorf("stdout: %s", p.out.String())
+	}
+	if !strings.Contains(p.err.String(), "leasehold: checking the history; ") {
+		t.Errorf("no progress: %s", p.err.String())
+	}
+	if svg, err := os.ReadFile(filepath.Join(out, "history.svg")); err != nil || !strings.Contains(string(svg), "worker 2/0") {
+		t.Errorf("no plot: %v", err)
+	}
+	if p := s.run(0, "ls", "leasehold-torture/", "--json"); strings.TrimSpace(p.out.String()) != "[]" {
+		t.Errorf("locks are left: %s", p.out.String())
+	}
+	if left := workersLeft(); len(left) > 0 {
+		t.Errorf("processes are left: %q", left)
+	}
+
+	p = s.run(125, append(shortTorture, "--out", out)...)
+	if !strings.Contains(p.err.String(), "not empty") {
+		t.Errorf("the same directory again: %s", p.err.String())
+	}
+
+	var v map[string]any
+	p = s.run(0, append(shortTorture, "--json", "--quiet", "--out", filepath.Join(t.TempDir(), "b"))...)
+	if err := json.Unmarshal([]byte(p.out.String()), &v); err != nil || v["verdict"] != "pass" || v["grants"].(float64) < 1 || len(v["violations"].([]any)) != 0 {
+		t.Errorf("%v, %s", err, p.out.String())
+	}
+	if p.err.String() != "" {
+		t.Errorf("quiet, and said: %s", p.err.String())
+	}
+}
+
+func TestTortureRefusesNonsense(t *testing.T) {
+	s := newSite(t)
+	for _, c := range []struct{ args, want string }{
+		{"lab", "name a subcommand: list, run or torture"},
+		{"lab nonsense", "name a subcommand: list, run or torture"},
+		{"lab torture x", "it takes no arguments"},
+		{"lab torture --procs 1", "the number of processes is 1: it has to be 2 to"},
+		{"lab torture --procs 1000", "the number of processes is 1000"},
+		{"lab torture --locks 0", "the number of locks is 0"},
+		{"lab torture --locks -1", "the number of locks is 0"},
+		{"lab torture --for 0s", "the duration is 0s"},
+		{"lab torture --for 1000h", "the duration is 1000h"},
+		{"lab torture --for soon", "invalid argument \"soon\""},
+		{"lab torture --ttl 1ms", "the TTL is 1ms"},
+		{"lab torture --seed 0", "--seed 0"},
+		{"lab torture --store memory:", "one process"},
+		{"lab torture --store redis://127.0.0.1:1", "127.0.0.1:1"},
+		{"lab torture --store redis://127.0.0.1:1?max_ttl=1s --ttl 2s", "127.0.0.1:1"},
+		{"lab torture-worker", "\"lab torture\""},
+	} {
+		p := s.run(125, strings.Fields(c.args)...)
+		if !strings.Contains(p.err.String(), c.want) || p.out.String() != "" {
+			t.Errorf("%s: stdout %q, stderr %q, want %q", c.args, p.out.String(), p.err.String(), c.want)
+		}
+	}
+}
+
+// Another program deletes the locks all the time, so a lock can have two holders.
+func TestTortureFindsAViolation(t *testing.T) {
+	server := redistest.Start(t)
+	s := newSite(t, "LEASEHOLD_STORE="+server.URL())
+	out := filepath.Join(t.TempDir(), "history")
+	p := s.start(append(shortTorture, "--locks", "1", "--out", out)...)
+	p.in.Close()
+	quit, ended := make(chan struct{}), sync.WaitGroup{}
+	ended.Go(func() {
+		const script = `for _, k in ipairs(redis.call('KEYS', 'leasehold-torture/*')) do redis.call('DEL', k) end`
+		for {
+			select {
+			case <-quit:
+				return
+			default:
+				server.Do(t.Context(), "EVAL", script, "0")
+			}
+		}
+	})
+	p.wants(1)
+	close(quit)
+	ended.Wait()
+	if last := lastLineOf(p.out.String()); !strings.HasPrefix(last, "FAIL: ") || !strings.Contains(p.out.String(), "VIOLATION of mutual exclusion") {
+		t.Errorf("stdout: %s", p.out.String())
+	}
+	if page, err := os.ReadFile(filepath.Join(out, "lock-model-1.html")); err != nil || len(page) == 0 {
+		t.Errorf("no picture: %v", err)
+	}
+}
+
+// A run that is cut short says what it has seen, and leaves nothing.
+func TestTortureCutShort(t *testing.T) {
+	s := newSite(t)
+	p := s.start("lab", "torture", "--for", "1h", "--ttl", "300ms", "--out", filepath.Join(t.TempDir(), "history"))
+	p.says(&p.err, "0s of 1h")
+	p.signal(syscall.SIGINT)
+	p.wants(128 + int(syscall.SIGINT))
+	if last := lastLineOf(p.out.String()); !strings.HasSuffix(last, "; cut short") {
+		t.Errorf("stdout: %s", p.out.String())
+	}
+	if left := workersLeft(); len(left) > 0 {
+		t.Errorf("processes are left: %q", left)
+	}
+}
+
+// Even a command that is killed leaves no process behind, stopped ones included.
+func TestTortureKilled(t *testing.T) {
+	s := newSite(t)
+	p := s.start("lab", "torture", "--for", "1h", "--ttl", "300ms", "--out", filepath.Join(t.TempDir(), "history"))
+	p.says(&p.err, "0s of 1h")
+	p.signal(syscall.SIGKILL)
+	p.end()
+	poll(t, func() string { return strings.Join(workersLeft(), ", ") })
+}
+
+func TestTerminalTorture(t *testing.T) {
+	s := newSite(t)
+	m := s.onTerminal(append(shortTorture, "--out", filepath.Join(t.TempDir(), "history"))...)
+	m.shows("s of 1s; ")
+	m.wants(0)
+	<-m.ended
+	shown := m.shown.String()
+	first, _, _ := strings.Cut(shown, "\n")
+	if !strings.Contains(first, "checking the history") || !strings.Contains(shown, "\r\x1b[Khistory  ") {
+		t.Errorf("the progress is not one line that is taken away: %q", shown)
+	}
+}

@@ -1,0 +1,301 @@
+//go:build unix
+
+package cli
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestShowTheQueue(t *testing.T) {
+	s := newSite(t)
+	h := s.hold("x")
+	queue := func() (places []map[string]any) {
+		var one struct{ Queue []map[string]any }
+		if err := json.Unmarshal([]byte(s.run(0, "show", "x", "--json").out.String()), &one); err != nil {
+			t.Fatal(err)
+		}
+		return one.Queue
+	}
+	wants := func(n int) {
+		t.Helper()
+		poll(t, func() string {
+			if got := queue(); len(got) != n {
+				return fmt.Sprintf("%d places in the queue: %v", n, got)
+			}
+			return ""
+		})
+	}
+	wants(0)
+	first := s.start("run", "x", "--purpose", "first", "--", "true")
+	wants(1)
+	second := s.start("run", "x", "--purpose", "second", "--barge", "--", "true")
+	wants(2)
+	for i, p := range queue() {
+		of := []*proc{first, second}[i]
+		if p["position"] != float64(i+1) || p["pid"] != float64(of.cmd.Process.Pid) || p["purpose"] != []string{"first", "second"}[i] ||
+			p["expires_in_ms"].(float64) <= 0 || p["since"] == nil || p["host"] == "" || p["owner"] == "" {
+			t.Errorf("place %d: %v", i+1, p)
+		}
+	}
+	out := s.run(0, "show", "x").out.String()
+	for _, part := range []string{"waiting  1. ", "(first), since ", "2. ", "(second), since ", "unless refreshed"} {
+		if !strings.Contains(out, part) {
+			t.Errorf("%q is missing:\n%s", part, out)
+		}
+	}
+	h.let()
+	first.wants(0)
+	second.wants(0)
+	wants(0)
+}
+
+func TestListAndShow(t *testing.T) {
+	s := newSite(t)
+	if p := s.run(0, "ls"); p.out.String() != "" || !strings.Contains(p.err.String(), "no lock is held") {
+		t.Errorf("stdout %q, stderr %q", p.out.String(), p.err.String())
+	}
+	if p := s.run(0, "ls", "--quiet"); p.err.String() != "" {
+		t.Errorf("stderr %q", p.err.String())
+	}
+	b, a := s.hold("b/x", "--purpose", "some \x1b[31m reason"), s.hold("a x")
+
+	p := s.run(0, "ls")
+	if out := p.out.String(); !strings.Contains(out, `"a x"`) || strings.Index(out, `"a x"`) > strings.Index(out, "b/x") || strings.Contains(out, "\x1b") {
+		t.Errorf("%q", out)
+	}
+	var list []map[string]any
+	if err := json.Unmarshal([]byte(s.run(0, "ls", "--json", "b/").out.String()), &list); err != nil || len(list) != 1 || list[0]["name"] != "b/x" {
+		t.Errorf("%v, %v", list, err)
+	}
+
+	host, err := os.Hostname()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := s.run(0, "show", "b/x").out.String()
+	for _, part := range []string{"b/x", host + " pid " + strconv.Itoa(b.cmd.Process.Pid), "since", " ago)", "s unless renewed", "token"} {
+		if !strings.Contains(out, part) {
+			t.Errorf("%q is missing:\n%s", part, out)
+		}
+	}
+	var one map[string]any
+	if err := json.Unmarshal([]byte(s.run(0, "show", "b/x", "--json").out.String()), &one); err != nil {
+		t.Fatal(err)
+	}
+	if one["held"] != true || one["host"] != host || one["pid"] != float64(b.cmd.Process.Pid) || one["purpose"] != "some \x1b[31m reason" ||
+		one["token"].(float64) < 1 || one["expires_in_ms"].(float64) <= 0 || one["expires_in_ms"].(float64) > 30000 {
+		t.Errorf("%v", one)
+	}
+	if since, err := time.Parse(time.RFC3339, one["since"].(string)); err != nil || time.Since(since) > time.Hour || time.Since(since) < 0 {
+		t.Errorf("since %v (%v)", one["since"], err)
+	}
+	if p := s.run(124, "show", "b/x", "--exit-code", "--quiet"); p.out.String()+p.err.String() != "" {
+		t.Errorf("stdout %q, stderr %q", p.out.String(), p.err.String())
+	}
+	a.let()
+	b.let()
+	s.run(0, "show", "b/x", "--exit-code")
+	if out := s.run(0, "show", "b/x", "--json").out.String(); strings.Join(strings.Fields(out), "") != `{"name":"b/x","held":false}` {
+		t.Error(out)
+	}
+	if out := s.run(0, "show", "b/x").out.String(); !strings.Contains(out, "nobody") {
+		t.Error(out)
+	}
+}
+
+func TestVersion(t *testing.T) {
+	s := newSite(t)
+	if out := s.run(0, "version").out.String(); !strings.HasPrefix(out, "leasehold ") || !strings.Contains(out, " go1.") {
+		t.Error(out)
+	}
+	var b build
+	if err := json.Unmarshal([]byte(s.run(0, "version", "--json").out.String()), &b); err != nil || b.Version == "" || !strings.HasPrefix(b.Go, "go1.") || b.OS == "" || b.Arch == "" {
+		t.Errorf("%+v, %v", b, err)
+	}
+}
+
+func TestCompletion(t *testing.T) {
+	s := newSite(t)
+	// Shells call this. The last line is a directive, which does not matter here.
+	complete := func(args ...string) []string {
+		out := s.run(0, append([]string{"__complete"}, args...)...).out.String()
+		return strings.Fields(out[:strings.LastIndex(out, ":")])
+	}
+	if got := complete("show", ""); len(got) != 0 {
+		t.Errorf("%q", got)
+	}
+	if _, err := os.Stat(filepath.Join(s.home, ".local")); err == nil {
+		t.Error("completion has made a lock file")
+	}
+	x, y, odd := s.hold("deploy/x"), s.hold("other"), s.hold("deploy/ odd")
+	// A shell would run a part of these, expand it, or take it for a flag.
+	for _, name := range []string{"deploy/`id`", "deploy/$(id)", "deploy/$HOME", "deploy/a;id", "deploy/a|id", "deploy/a&id", "deploy/<x", "deploy/*", "deploy/?", "deploy/[a]", "deploy/{a,b}", "deploy/!id", "deploy/#", `deploy/"a"`, "deploy/'a'", `deploy/a\b`, "deploy/(a)", "deploy/^a", "deploy/a~b", "deploy/a,b", "deploy/grün", "~root", "=id", "@x", "%1"} {
+		h := s.hold(name)
+		defer h.let()
+	}
+	h := s.hold("--", "-rf") // the name is -rf
+	defer h.let()
+	if got := complete("show", ""); !slices.Equal(got, []string{"deploy/x", "other"}) {
+		t.Errorf("%q", got)
+	}
+	for _, args := range [][]string{{"show", "dep"}, {"ls", "dep"}, {"run", "dep"}, {"run", "--store=file:" + filepath.Join(s.home, ".local/state/leasehold/locks.db"), "dep"}} {
+		if got := complete(args...); len(got) != 1 || got[0] != "deploy/x" {
+			t.Errorf("%q: %q", args, got)
+		}
+	}
+	for _, args := range [][]string{{"show", "other", "dep"}, {"run", "other", "--", "dep"}, {"show", "--store=redis://127.0.0.1:1", ""}, {"show", "--store=nope://", ""}} {
+		if got := complete(args...); len(got) != 0 {
+			t.Errorf("%q: %q", args, got)
+		}
+	}
+	for _, p := range []*proc{x, y, odd} {
+		p.let()
+	}
+	for _, shell := range []string{"bash", "zsh", "fish", "powershell"} {
+		if out := s.run(0, "completion", shell).out.String(); !strings.Contains(out, "leasehold") {
+			t.Errorf("%s: %s", shell, out)
+		}
+	}
+}
+
+func TestHelpHasAnExampleEach(t *testing.T) {
+	s := newSite(t)
+	for _, c := range []string{"", "run", "ls", "show", "version"} {
+		args := []string{"--help"}
+		if c != "" {
+			args = []string{c, "--help"}
+		}
+		out := s.run(0, args...).out.String()
+		if _, example, ok := strings.Cut(out, "Examples:\n  leasehold "+c); !ok || example == "" {
+			t.Errorf("%q has no example:\n%s", c, out)
+		}
+	}
+}
+
+func TestWrongUsage(t *testing.T) {
+	s := newSite(t)
+	for _, c := range []struct {
+		says string
+		args string
+	}{
+		{`unknown command "foo"`, "foo"},
+		{"no command", "help foo"},
+		{"completion bash|zsh|fish|powershell", "completion"},
+		{"completion bash|zsh|fish|powershell", "completion nosuchshell"},
+		{"no command", "run -- -x --"},
+		{"--store is empty", "--store= ls"},
+		{"--store-file is empty", "--store-file= ls"},
+		{`put "--"`, "run"},
+		{`put "--"`, "run x echo hi"},
+		{"not 0", "run -- true"},
+		{"not 0", "run -- true -- x"},
+		{"not 2", "run x y -- true"},
+		{"no command", "run x --"},
+		{"unknown flag: --bogus", "run x --bogus -- true"},
+		{"exclude each other", "run x --try --wait 1s -- true"},
+		{"exclude each other", "run x --try --barge -- true"},
+		{"the maximum is 1024", "run " + strings.Repeat("x", 1025) + " -- true"},
+		{"is reserved", "run {x}:token -- true"},
+		{"is reserved", "show leasehold:node"},
+		{"--ttl 1ms", "run x --ttl 1ms -- true"},
+		{"--ttl", "run x --ttl soon -- true"},
+		{"half of --ttl", "run x --grace 16s -- true"},
+		{"half of --max-hold", "run x --grace 6s --max-hold 10s -- true"},
+		{"--min-hold", "run x --min-hold 6s --max-hold 5s -- true"},
+		{"--max-hold", "run x --max-hold 1ms -- true"},
+		{"negative", "run x --wait -1s -- true"},
+		{"negative", "run x --grace -1s -- true"},
+		{"0 to 255", "run x -E 256 -- true"},
+		{"one lock", "show"},
+		{"one lock", "show x y"},
+		{"one prefix", "ls x y"},
+		{"no arguments", "version x"},
+		{"exclude each other", "ls --store file --store-file x"},
+		{"begins with", "--store nope://secret@x ls"},
+		{"begins with", "--store u:secret@x ls"},
+		{"exclude nobody", "--store memory: run x -- true"},
+		{"store file", "--store-file /does/not/exist ls"},
+	} {
+		p := s.run(125, strings.Fields(c.args)...)
+		if msg := p.err.String(); !strings.Contains(msg, c.says) || !strings.HasPrefix(msg, "leasehold: ") || p.out.String() != "" || strings.Contains(msg, "secret") {
+			t.Errorf("%s: stdout %q, stderr %q, want words with %q", c.args, p.out.String(), msg, c.says)
+		}
+	}
+	s.env = append(s.env, storeVar+"=file", storeFileVar+"=/x")
+	s.run(125, "ls")
+	for _, kv := range []string{storeVar + "=", storeVar + "= \n", storeFileVar + "="} {
+		at := newSite(t, kv)
+		name, _, _ := strings.Cut(kv, "=")
+		if said := at.run(125, "run", "x", "--", "true").err.String(); !strings.Contains(said, name+" is set and empty") {
+			t.Errorf("%q: %q", kv, said)
+		}
+	}
+	if p := s.run(125, "run", "", "--", "true"); !strings.Contains(p.err.String(), "empty") {
+		t.Errorf("%q", p.err.String())
+	}
+	if entries, err := os.ReadDir(s.home); err != nil || len(entries) > 0 {
+		t.Errorf("left behind: %v, %v", entries, err)
+	}
+}
+
+func TestWhereTheLocksAre(t *testing.T) {
+	s := newSite(t)
+	dir := t.TempDir()
+	state := filepath.Join(dir, "state")
+	list := filepath.Join(dir, "store")
+	if err := os.WriteFile(list, []byte("# ours\nfile:"+filepath.Join(dir, "listed.db")+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		env, args []string
+		want      string
+	}{
+		{nil, nil, filepath.Join(s.home, ".local", "state", "leasehold", "locks.db")},
+		{[]string{"XDG_STATE_HOME=" + state}, nil, filepath.Join(state, "leasehold", "locks.db")},
+		{[]string{storeVar + "=file://" + filepath.Join(dir, "var.db")}, nil, filepath.Join(dir, "var.db")},
+		{[]string{storeVar + "= file://" + filepath.Join(dir, "trimmed.db") + "\n"}, nil, filepath.Join(dir, "trimmed.db")},
+		{[]string{storeVar + "="}, []string{"--store", "file:" + filepath.Join(dir, "over.db") + "\r\n"}, filepath.Join(dir, "over.db")},
+		{[]string{storeFileVar + "=" + list, storeVar + "="}, nil, filepath.Join(dir, "listed.db")},
+		{[]string{storeFileVar + "=", storeVar + "=file:" + filepath.Join(dir, "alone.db")}, nil, filepath.Join(dir, "alone.db")},
+		{[]string{storeFileVar + "=" + list}, nil, filepath.Join(dir, "listed.db")},
+		{[]string{storeVar + "=nope:"}, []string{"--store-file", list}, filepath.Join(dir, "listed.db")},
+		{[]string{storeVar + "=nope:"}, []string{"--store", "file:" + filepath.Join(dir, "arg.db")}, filepath.Join(dir, "arg.db")},
+	} {
+		os.Remove(c.want)
+		at := &site{t: t, env: append(s.env[:len(s.env):len(s.env)], c.env...)}
+		at.run(0, append(c.args, "run", "x", "--", "true")...)
+		info, err := os.Stat(c.want)
+		if err != nil {
+			t.Errorf("%v %v: %v", c.env, c.args, err)
+		} else if info.Mode().Perm() != 0o600 {
+			t.Errorf("%s has mode %v", c.want, info.Mode())
+		}
+	}
+}
+
+// A name that was mistyped would be a lock that excludes nobody.
+func TestOnlyTheDefaultDirectoryIsMade(t *testing.T) {
+	s := newSite(t)
+	dir := filepath.Join(s.home, "typo")
+	for _, args := range [][]string{{"run", "x", "--", "true"}, {"ls"}} {
+		p := s.run(125, append([]string{"--store", "file:" + filepath.Join(dir, "x.db")}, args...)...)
+		if said := p.err.String(); !strings.Contains(said, "there is no directory "+dir) || !strings.Contains(said, "create it") {
+			t.Errorf("%q: %s", args, said)
+		}
+	}
+	if codes, said := s.doctor(2, "--store", "file:"+filepath.Join(dir, "x.db")); codes["file-unusable"] != "error" {
+		t.Errorf("%s", said)
+	}
+	if left, err := os.ReadDir(s.home); err != nil || len(left) > 0 {
+		t.Errorf("made: %v, %v", left, err)
+	}
+	s.run(0, "run", "x", "--", "true")
+}

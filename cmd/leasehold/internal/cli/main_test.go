@@ -1,0 +1,217 @@
+//go:build unix
+
+package cli
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/leasehold-dev/leasehold/internal/testenv/child"
+)
+
+const patience = 60 * time.Second // for things that take milliseconds
+
+// binary is the command, built from these sources.
+var binary string
+
+// roleVar makes the test binary play one of roles, as a command to be run.
+const roleVar = "LEASEHOLD_CLI_TEST_ROLE"
+
+func TestMain(m *testing.M) {
+	if role := os.Getenv(roleVar); role != "" {
+		if err := roles[role](os.Args[1:]); err != nil {
+			fmt.Fprintln(os.Stderr, role+":", err)
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
+	child.DefaultSignals()
+	os.Exit(withBinary(m.Run))
+}
+
+func withBinary(run func() int) int {
+	dir, err := os.MkdirTemp("", "leasehold-cli-test")
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	defer os.RemoveAll(dir)
+	binary = filepath.Join(dir, "leasehold")
+	args := []string{"build", "-o", binary}
+	if raceDetector {
+		args = append(args, "-race")
+	}
+	build := exec.Command("go", append(args, "github.com/leasehold-dev/leasehold/cmd/leasehold")...)
+	if out, err := build.CombinedOutput(); err != nil {
+		fmt.Fprintf(os.Stderr, "building the command: %v\n%s", err, out)
+		return 1
+	}
+	return run()
+}
+
+// site is a user's home with a lock file of its own.
+type site struct {
+	t    *testing.T
+	home string
+	env  []string
+}
+
+func newSite(t *testing.T, env ...string) *site {
+	t.Helper()
+	s := &site{t: t, home: t.TempDir()}
+	for _, kv := range os.Environ() {
+		if !strings.HasPrefix(kv, "LEASEHOLD_") && !strings.HasPrefix(kv, "XDG_") {
+			s.env = append(s.env, kv)
+		}
+	}
+	// A program with the race detector sleeps for a second when it ends.
+	s.env = append(s.env, "HOME="+s.home, "GORACE=atexit_sleep_ms=0")
+	s.env = append(s.env, env...)
+	return s
+}
+
+// proc is a process under test and what it has written.
+type proc struct {
+	t        *testing.T
+	cmd      *exec.Cmd
+	in       io.WriteCloser
+	out, err output
+	waited   bool
+}
+
+// output collects what a process writes.
+type output struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (o *output) Write(p []byte) (int, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.b.Write(p)
+}
+
+func (o *output) String() string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.b.String()
+}
+
+// start starts the command.
+func (s *site) start(args ...string) *proc { return s.exec(binary, args...) }
+
+func (s *site) exec(path string, args ...string) *proc {
+	s.t.Helper()
+	p := &proc{t: s.t, cmd: exec.Command(path, args...)}
+	p.cmd.Env, p.cmd.Stdout, p.cmd.Stderr = s.env, &p.out, &p.err
+	in, err := p.cmd.StdinPipe()
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	p.in = in
+	// Processes that a command leaves in the background keep its output open.
+	p.cmd.WaitDelay = time.Second
+	if err := p.cmd.Start(); err != nil {
+		s.t.Fatal(err)
+	}
+	s.t.Cleanup(func() {
+		if !p.waited {
+			p.cmd.Process.Kill()
+			p.cmd.Wait()
+		}
+	})
+	return p
+}
+
+// end waits for the process and returns its exit code.
+func (p *proc) end() int {
+	p.t.Helper()
+	timer := time.AfterFunc(patience, func() {
+		p.cmd.Process.Signal(syscall.SIGABRT) // and show where it hangs
+		time.AfterFunc(time.Second, func() { p.cmd.Process.Kill() })
+	})
+	defer timer.Stop()
+	err := p.cmd.Wait()
+	p.waited = true
+	var exit *exec.ExitError
+	if err != nil && !errors.As(err, &exit) && !errors.Is(err, exec.ErrWaitDelay) {
+		p.t.Fatalf("%v: %v", p.cmd.Args, err)
+	}
+	return p.cmd.ProcessState.ExitCode()
+}
+
+// wants fails the test unless the process ends with that code.
+func (p *proc) wants(code int) {
+	p.t.Helper()
+	if got := p.end(); got != code {
+		p.t.Errorf("%q: exit code %d, want %d\nstdout: %s\nstderr: %s", p.cmd.Args[1:], got, code, p.out.String(), p.err.String())
+	}
+}
+
+// says waits until the process has written text to o.
+func (p *proc) says(o *output, text string) {
+	p.t.Helper()
+	poll(p.t, func() string {
+		if strings.Contains(o.String(), text) {
+			return ""
+		}
+		return fmt.Sprintf("%q to say %q; stdout: %s; stderr: %s", p.cmd.Args[1:], text, p.out.String(), p.err.String())
+	})
+}
+
+// signal sends sig to the process.
+func (p *proc) signal(sig syscall.Signal) {
+	p.t.Helper()
+	if err := p.cmd.Process.Signal(sig); err != nil {
+		p.t.Fatal(err)
+	}
+}
+
+// poll waits until missing returns that nothing is.
+func poll(t *testing.T, missing func() string) {
+	t.Helper()
+	for end := time.Now().Add(patience); ; time.Sleep(5 * time.Millisecond) {
+		what := missing()
+		if what == "" {
+			return
+		}
+		if time.Now().After(end) {
+			t.Fatalf("waited in vain for %s", what)
+		}
+	}
+}
+
+// run runs the command to its end.
+func (s *site) run(code int, args ...string) *proc {
+	s.t.Helper()
+	p := s.start(args...)
+	p.in.Close()
+	p.wants(code)
+	return p
+}
+
+// hold starts a command under the lock and returns when it runs. It ends when
+// its input does.
+func (s *site) hold(name string, flags ...string) *proc {
+	s.t.Helper()
+	p := s.start(append(append([]string{"run", name}, flags...), "--", "/bin/sh", "-c", "echo held; read x; exit 0")...)
+	p.says(&p.out, "held\n")
+	return p
+}
+
+// let ends the command of hold.
+func (p *proc) let() {
+	p.t.Helper()
+	p.in.Close()
+	p.wants(0)
+}

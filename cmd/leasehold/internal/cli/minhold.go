@@ -1,0 +1,58 @@
+package cli
+
+import (
+	"fmt"
+	"syscall"
+	"time"
+
+	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/cmd/leasehold/internal/runner"
+)
+
+// waitMinHold waits until the lock may be released or is lost, and renews it meanwhile. It
+// returns false if a signal asks the program to end: the store then keeps the
+// lock for the rest of the time. If the store cannot keep it for that long (most;
+// 0 means no limit), the first signal only prints a message, and the second ends
+// the wait.
+func (p *program) waitMinHold(sigs *signals, lease *leasehold.Lease, until time.Time, most time.Duration) bool {
+	rest := time.Until(until)
+	if rest <= 0 { // also if the command never ran
+		lease.WaiveMinHold()
+		return true
+	}
+	p.sayHeld(lease.Name(), rest)
+	defer p.voice.status("")
+	over := time.NewTimer(rest)
+	defer over.Stop()
+	for asked := false; ; {
+		select {
+		case <-over.C:
+			lease.WaiveMinHold()
+			return true
+		case <-lease.Done():
+			return true
+		case s := <-sigs.ch:
+			sig, ok := s.(syscall.Signal)
+			if !ok || !runner.Ends(sig) {
+				continue
+			}
+		}
+		rest = time.Until(until)
+		if asked || most == 0 || rest <= most {
+			return false
+		}
+		asked = true
+		p.voice.error("lock %q stays held for %s more (--min-hold), longer than the store keeps a lock without us (max_ttl, %v): send the signal once more to leave it now",
+			lease.Name(), brief(rest), most)
+	}
+}
+
+// sayHeld reports that the lock stays held although the command has ended.
+func (p *program) sayHeld(name string, rest time.Duration) {
+	text := fmt.Sprintf("the command has ended; lock %q is held for %s more (--min-hold)", name, brief(rest))
+	if p.voice.screen {
+		p.voice.status(text)
+	} else {
+		p.voice.note("%s", text)
+	}
+}

@@ -1,0 +1,88 @@
+//go:build unix
+
+package cli
+
+import (
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/leasehold-dev/leasehold/internal/testenv/redistest"
+)
+
+// A command that asks for the lock that it runs under would wait for its own end.
+func TestRunUnderItself(t *testing.T) {
+	for what, url := range map[string]string{"file": "file", "one server": redistest.Start(t).URL(), "several": "redis://" + addresses(redistest.StartN(t, 3))} {
+		t.Run(what, func(t *testing.T) {
+			s := newSite(t, storeVar+"="+url)
+			for _, flags := range [][]string{nil, {"--wait", "1h"}, {"--barge"}} {
+				inner := append(append([]string{binary, "run", "x"}, flags...), "--", "echo", "ran")
+				p := s.run(125, append([]string{"run", "x", "--"}, inner...)...)
+				if said := p.err.String(); p.out.String() != "" || strings.Count(said, "\n") != 1 || !strings.Contains(said, "that we run under") || !strings.Contains(said, ownerVar) {
+					t.Errorf("%q: stdout %q, stderr %q", flags, p.out.String(), said)
+				}
+			}
+			if said := s.run(124, "run", "x", "--", binary, "run", "x", "--try", "--", "true").err.String(); !strings.Contains(said, "that we run under") {
+				t.Errorf("not waiting: %q", said)
+			}
+			s.run(0, "run", "x", "--", binary, "run", "y", "--", "true")
+			// The same two and three levels down, whatever the name.
+			odd := "x \xff\n$'"
+			for _, between := range [][]string{{"y"}, {"y", odd}, {odd, "y", "z"}} {
+				args := []string{"run", odd + "1", "--"}
+				for _, name := range between {
+					args = append(args, binary, "run", name, "--")
+				}
+				args = append(args, binary, "run", odd+"1", "--wait", "1h", "--", "echo", "ran")
+				p := s.run(125, args...)
+				if said := p.err.String(); p.out.String() != "" || strings.Count(said, "\n") != 1 || !strings.Contains(said, "that we run under") {
+					t.Errorf("%q: stdout %q, stderr %q", between, p.out.String(), said)
+				}
+			}
+			s.run(0, "show", "x", "--exit-code") // nothing is left
+		})
+	}
+}
+
+// Only the owner proves it: a lock of that name may be another's, here or in
+// another store.
+func TestRunBesideAnotherOfThatName(t *testing.T) {
+	s := newSite(t)
+	other := "file:" + filepath.Join(s.home, "other.db")
+	s.run(0, "run", "x", "--", binary, "run", "x", "--store", other, "--", "true")
+	h := s.hold("x", "--store", other)
+	p := s.start("run", "x", "--", binary, "run", "x", "--store", other, "--", "echo", "mine now")
+	p.says(&p.err, "waiting for \"x\"")
+	h.let()
+	p.wants(0)
+	if p.out.String() != "mine now\n" {
+		t.Errorf("stdout %q", p.out.String())
+	}
+}
+
+// A version between the two that knows only its own owner does not hide those
+// above it, and two leases are not mistaken for each other by their names.
+func TestRunUnderItselfWithOthersBetween(t *testing.T) {
+	s := newSite(t)
+	for _, between := range [][]string{
+		{"/bin/sh", "-c", `LEASEHOLD_OWNER=of-another LEASEHOLD_NAME=y exec "$@"`, "sh"},
+		{"/bin/sh", "-c", `LEASEHOLD_NAME=z exec "$@"`, "sh"},
+	} {
+		args := append([]string{"run", "x", "--"}, between...)
+		args = append(args, binary, "run", "x", "--wait", "1h", "--", "true")
+		if said := s.run(125, args...).err.String(); !strings.Contains(said, "that we run under") {
+			t.Errorf("%q: %q", between, said)
+		}
+	}
+}
+
+// A process in the background can take the lock when the command around it has ended. It
+// asks for that by leaving out the owner.
+func TestRunInTheBackgroundOfItself(t *testing.T) {
+	s := newSite(t)
+	p := s.start("run", "x", "--", "/bin/sh", "-c", `env -u LEASEHOLD_OWNER "$0" run x -- echo after & read x; exit 3`, binary)
+	p.says(&p.err, "waiting for \"x\"")
+	p.in.Write([]byte("\n"))
+	p.says(&p.out, "after\n")
+	p.wants(3)
+}

@@ -1,0 +1,193 @@
+//go:build unix
+
+package cli
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/leasehold-dev/leasehold/internal/testenv/redistest"
+)
+
+func addresses(servers []*redistest.Server) string {
+	var addrs []string
+	for _, s := range servers {
+		addrs = append(addrs, s.Addr())
+	}
+	return strings.Join(addrs, ",")
+}
+
+func TestRedisOneNode(t *testing.T) {
+	servers := redistest.StartN(t, 1)
+	s := newSite(t, storeVar+"=redis://"+addresses(servers))
+	h := s.hold("x")
+	s.run(124, "run", "x", "--try", "--", "true")
+	if out := s.run(0, "ls", "--json").out.String(); !strings.Contains(out, `"name": "x"`) || strings.Contains(out, "nodes") {
+		t.Error(out)
+	}
+	h.let()
+	s.run(0, "run", "x", "--try", "--", "true")
+	if p := s.run(125, "run", "x", "--ttl", "2m", "--", "true"); !strings.Contains(p.err.String(), "1m0s") {
+		t.Errorf("the store's maximum is not named: %s", p.err.String())
+	}
+}
+
+func TestRedisThreeNodes(t *testing.T) {
+	servers := redistest.StartN(t, 3)
+	s := newSite(t, storeVar+"=redis://"+addresses(servers))
+	h := s.hold("x")
+	s.run(124, "run", "x", "--try", "--", "true")
+	one := stateJSON{heldJSON: &heldJSON{}}
+	if err := json.Unmarshal([]byte(s.run(0, "show", "x", "--json").out.String()), &one); err != nil || !one.Held || len(one.Nodes) != 3 || one.Nodes[2].Outcome != "taken" || one.Nodes[2].Owner != one.Owner {
+		t.Errorf("%+v, %v", one, err)
+	}
+	servers[0].Kill()
+	out := s.run(0, "show", "x").out.String()
+	if !strings.Contains(out, servers[0].Addr()+": unreachable") || !strings.Contains(out, servers[1].Addr()+": taken") {
+		t.Error(out)
+	}
+	h.let()
+	s.run(0, "run", "x", "--try", "--", "true")
+	servers[1].Kill()
+	if p := s.run(125, "run", "x", "--", "true"); !strings.Contains(p.err.String(), "2 of 3 nodes") {
+		t.Errorf("%s", p.err.String())
+	}
+}
+
+func TestRedisWarnings(t *testing.T) {
+	servers := redistest.StartN(t, 2)
+	s := newSite(t, storeVar+"=redis://"+addresses(servers))
+	if p := s.run(0, "run", "x", "--", "echo", "out"); !strings.Contains(p.err.String(), "leasehold: warning: an even number") || p.out.String() != "out\n" {
+		t.Errorf("stdout %q, stderr %q", p.out.String(), p.err.String())
+	}
+	if p := s.run(0, "run", "x", "--quiet", "--", "true"); p.err.String() != "" {
+		t.Errorf("stderr %q", p.err.String())
+	}
+}
+
+func TestNoMessageShowsAPassword(t *testing.T) {
+	server := redistest.Start(t, "--requirepass", "right-secret").Addr()
+	s := newSite(t)
+	for _, c := range []struct{ url, says string }{
+		{"redis://:wrong-secret@" + server, server},
+		{"redis://" + server, server},
+		{"redis://:wrong-secret@127.0.0.1:1", "127.0.0.1:1"},
+		{"redis://:wrong-secret@" + server + "?bogus=1", "bogus"},
+		{"redis://:wrong-secret@" + server + "/nodb", "nodb"},
+		{"redis://:wrong-secret@a:b:c", "host:port"},
+		{"redis://:wrong/secret@" + server, "%2F"},
+		{"nope://:wrong-secret@" + server, "nope"},
+		{"redis//:wrong-secret@" + server, "begins with"},
+	} {
+		for _, how := range [][]string{{"run", "x", "--", "true"}, {"run", "x", "--verbose", "--", "true"}, {"ls"}, {"show", "x"}} {
+			for _, inArgs := range []bool{false, true} {
+				at, args := s, how
+				if inArgs {
+					args = append([]string{"--store", c.url}, how...)
+				} else {
+					at = &site{t: t, env: append(s.env[:len(s.env):len(s.env)], storeVar+"="+c.url)}
+				}
+				p := at.run(125, args...)
+				if said := p.out.String() + p.err.String(); strings.Contains(said, "secret") || !strings.Contains(said, c.says) {
+					t.Errorf("%s %q: %s", c.url, how, said)
+				}
+			}
+		}
+	}
+	at := &site{t: t, env: append(s.env, storeVar+"=redis://:right-secret@"+server)}
+	if p := at.run(0, "run", "x", "--verbose", "--", "true"); strings.Contains(p.err.String(), "secret") {
+		t.Error(p.err.String())
+	}
+	if p := s.run(0, "--store", "redis://:right-secret@"+server, "run", "x", "--", "true"); !strings.Contains(p.err.String(), "all users of this machine") || strings.Contains(p.err.String(), "right") {
+		t.Errorf("a password among the arguments is not warned of: %s", p.err.String())
+	}
+}
+
+// New servers keep quarantine until an operator declares them new, or the longest TTL is
+// over. Meanwhile waiters are told how long it lasts.
+func TestRedisBootstrap(t *testing.T) {
+	servers := redistest.StartN(t, 3)
+	for _, s := range servers {
+		s.Text(t, "DEL", redistest.Mark)
+	}
+	s := newSite(t, storeVar+"=redis://"+addresses(servers))
+	p := s.run(125, "run", "x", "--try", "--", "true")
+	if !strings.Contains(p.err.String(), "quarantined") || !strings.Contains(p.err.String(), "takes part again in") {
+		t.Errorf("not waiting: %s", p.err.String())
+	}
+	p = s.run(125, "run", "x", "--wait", "100ms", "--", "true")
+	if !strings.Contains(p.err.String(), "nodes are in quarantine for") || !strings.Contains(p.err.String(), "leasehold bootstrap") {
+		t.Errorf("waiting: %s", p.err.String())
+	}
+	lines := strings.Split(strings.TrimSpace(p.err.String()), "\n")
+	if last := lines[len(lines)-1]; !strings.HasPrefix(last, `leasehold: gave up after 100ms: acquire "x"`) || strings.Contains(p.err.String(), "deadline exceeded") {
+		t.Errorf("the end of a wait in trouble is no line by itself: %q", lines)
+	}
+	if out := s.run(0, "show", "x").out.String(); strings.Count(out, ": quarantined") != 3 {
+		t.Errorf("show: %s", out)
+	}
+	var declared []declaredJSON
+	p = s.run(0, "bootstrap", "--json")
+	if p.err.String() != "" {
+		t.Errorf("a warning of what it ends: %s", p.err.String())
+	}
+	if err := json.Unmarshal([]byte(p.out.String()), &declared); err != nil || len(declared) != 3 || declared[0].RunID == "" {
+		t.Errorf("%v, %v", declared, err)
+	}
+	s.run(0, "run", "x", "--try", "--", "true")
+	h := s.hold("x")
+	if p := s.run(125, "bootstrap"); !strings.Contains(p.err.String(), "--force") || !strings.Contains(p.err.String(), `"x"`) {
+		t.Errorf("while a lock is held: %s", p.err.String())
+	}
+	if out := s.run(0, "bootstrap", "--force").out.String(); strings.Count(out, "\n") != 3 {
+		t.Errorf("by force: %s", out)
+	}
+	h.let()
+	s = newSite(t)
+	s.run(125, "bootstrap")
+}
+
+// A list of servers is replaced by another, step by step as the help says.
+func TestRedisReplace(t *testing.T) {
+	t.Parallel() // it mostly waits
+	servers := redistest.StartN(t, 4)
+	before, after := addresses(servers[:3]), addresses([]*redistest.Server{servers[0], servers[1], servers[3]})
+	const settings = "?max_ttl=2s&node_timeout=1500ms"
+	site := func(url string) *site { return newSite(t, storeVar+"=redis://"+url) }
+	old, both, next := site(before+settings), site(before+settings+"&next="+after), site(after+settings)
+	run := []string{"run", "x", "--ttl", "2s", "--try", "--", "true"}
+	old.run(0, run...)
+	both.run(0, run...)
+	if p := next.run(125, run...); !strings.Contains(p.err.String(), "configured with other servers") {
+		t.Errorf("before: %s", p.err.String())
+	}
+	if p := both.run(0, "replace"); strings.Count(p.err.String(), "\n") != 3 || !strings.Contains(p.err.String(), "waiting 5s") {
+		t.Errorf("%s", p.err.String())
+	}
+	next.run(0, run...)
+	both.run(0, run...)
+	if p := old.run(125, run...); !strings.Contains(p.err.String(), "configured with other servers") {
+		t.Errorf("after: %s", p.err.String())
+	}
+	if p := next.run(125, "replace"); !strings.Contains(p.err.String(), "next=") {
+		t.Errorf("with one list: %s", p.err.String())
+	}
+}
+
+// "redis-server --daemonize yes" returns before the server accepts connections.
+func TestBootstrapWaitsForServersToStart(t *testing.T) {
+	servers := redistest.StartN(t, 3)
+	servers[1].Kill()
+	s := newSite(t, storeVar+"=redis://"+addresses(servers))
+	p := s.run(125, "bootstrap", "--wait", "0s")
+	if strings.Contains(p.err.String(), "waiting") || !strings.Contains(p.err.String(), "refused") {
+		t.Errorf("without a wait: %s", p.err.String())
+	}
+	p = s.start("bootstrap", "--wait", "1h")
+	p.says(&p.err, "waiting up to 1h for servers to start: bootstrap: no quorum: 3 of 3 nodes needed")
+	if err := servers[1].Restart(); err != nil {
+		t.Fatal(err)
+	}
+	p.wants(0)
+}

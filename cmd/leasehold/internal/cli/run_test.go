@@ -1,0 +1,369 @@
+//go:build unix
+
+package cli
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/leasehold-dev/leasehold/internal/testenv/redistest"
+)
+
+func TestRunExitCodes(t *testing.T) {
+	s := newSite(t)
+	plain := filepath.Join(s.home, "plain")
+	if err := os.WriteFile(plain, nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	noformat := filepath.Join(s.home, "noformat")
+	if err := os.WriteFile(noformat, []byte("echo\n"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		code int
+		args []string
+	}{
+		{127, []string{"does-not-exist"}},
+		{126, []string{plain}},
+		{126, []string{s.home}},
+	} {
+		s.run(c.code, append([]string{"run", "x", "--"}, c.args...)...)
+	}
+	if _, err := os.Stat(filepath.Join(s.home, ".local")); err == nil {
+		t.Error("a command that cannot be run took a lock")
+	}
+	for _, c := range []struct {
+		code int
+		args []string
+	}{
+		{0, []string{"true"}},
+		{1, []string{"false"}},
+		{42, []string{"/bin/sh", "-c", "exit 42"}},
+		{128 + 15, []string{"/bin/sh", "-c", "kill -TERM $$"}},
+		{126, []string{noformat}},
+	} {
+		s.run(c.code, append([]string{"run", "x", "--"}, c.args...)...)
+		s.run(0, "show", "x", "--exit-code") // it is free again
+	}
+}
+
+func TestRunPassesInputAndOutput(t *testing.T) {
+	s := newSite(t)
+	p := s.start("run", "x", "--", "/bin/sh", "-c", "cat; echo err >&2")
+	p.in.Write([]byte("in\x00\xff\n"))
+	p.in.Close()
+	p.wants(0)
+	if p.out.String() != "in\x00\xff\n" || p.err.String() != "err\n" {
+		t.Errorf("stdout %q, stderr %q", p.out.String(), p.err.String())
+	}
+}
+
+func TestRunEnvironment(t *testing.T) {
+	s := newSite(t, "LEASEHOLD_NAME=of somebody else", "KEEP=me")
+	before := time.Now()
+	vars := func() map[string]string {
+		m := map[string]string{}
+		for line := range strings.Lines(s.run(0, "run", "x y", "--ttl", "20s", "--", "env").out.String()) {
+			key, value, _ := strings.Cut(strings.TrimSuffix(line, "\n"), "=")
+			m[key] = value
+		}
+		return m
+	}
+	first, second := vars(), vars()
+	if first["LEASEHOLD_NAME"] != "x y" || first["KEEP"] != "me" {
+		t.Errorf("%v", first)
+	}
+	if len(first["LEASEHOLD_OWNER"]) != 27 || first["LEASEHOLD_OWNER"] == second["LEASEHOLD_OWNER"] {
+		t.Errorf("owners %q, %q", first["LEASEHOLD_OWNER"], second["LEASEHOLD_OWNER"])
+	}
+	a, err1 := strconv.ParseUint(first["LEASEHOLD_TOKEN"], 10, 64)
+	b, err2 := strconv.ParseUint(second["LEASEHOLD_TOKEN"], 10, 64)
+	if err1 != nil || err2 != nil || a >= b {
+		t.Errorf("tokens %d, %d (%v, %v)", a, b, err1, err2)
+	}
+	deadline, err := time.Parse(time.RFC3339Nano, first["LEASEHOLD_DEADLINE"])
+	if err != nil || deadline.Before(before) || deadline.After(time.Now().Add(20*time.Second)) {
+		t.Errorf("deadline %q (%v)", first["LEASEHOLD_DEADLINE"], err)
+	}
+}
+
+func TestRunBusy(t *testing.T) {
+	s := newSite(t)
+	h := s.hold("x", "--purpose", "testing")
+	p := s.run(124, "run", "x", "--try", "--", "echo", "overlap")
+	for _, part := range []string{"leasehold: ", `"x"`, strconv.Itoa(h.cmd.Process.Pid), "(testing)", "expires in"} {
+		if !strings.Contains(p.err.String(), part) {
+			t.Errorf("%q is not said: %s", part, p.err.String())
+		}
+	}
+	if p.out.String() != "" {
+		t.Errorf("stdout: %s", p.out.String())
+	}
+	if p := s.run(124, "run", "x", "--try", "--quiet", "--", "true"); p.err.String() != "" {
+		t.Errorf("quiet, it says %s", p.err.String())
+	}
+	s.run(0, "run", "x", "--try", "-E", "0", "--", "false")
+	s.run(9, "run", "x", "--try", "--conflict-exit-code=9", "--", "true")
+	p = s.run(124, "run", "x", "--wait", "300ms", "--", "true")
+	for _, part := range []string{"waiting up to 300ms for \"x\", next in the queue; held by", "gave up after 300ms"} {
+		if !strings.Contains(p.err.String(), part) {
+			t.Errorf("%q is not said: %s", part, p.err.String())
+		}
+	}
+	p = s.run(124, "run", "x", "--wait", "0s", "--barge", "--", "true") // as --try
+	if said := p.err.String(); strings.Contains(said, "waiting") || strings.Contains(said, "gave up") {
+		t.Errorf("without a wait it says %s", said)
+	}
+	s.run(0, "run", "y", "--wait", "0", "--", "true")
+	s.run(0, "run", "y", "--try", "--", "true") // another lock
+	h.let()
+	s.run(0, "run", "x", "--try", "--", "true")
+}
+
+func TestRunWaitsUntilItIsFree(t *testing.T) {
+	s := newSite(t)
+	h := s.hold("x", "--purpose", "first")
+	p := s.start("run", "x", "--", "echo", "mine now")
+	p.says(&p.err, "waiting for \"x\"")
+	if !strings.Contains(p.err.String(), "(first)") || p.out.String() != "" {
+		t.Errorf("stdout %q, stderr %q", p.out.String(), p.err.String())
+	}
+	h.let()
+	p.wants(0)
+	if p.out.String() != "mine now\n" {
+		t.Errorf("stdout %q", p.out.String())
+	}
+	if n := strings.Count(p.err.String(), "\n"); n != 1 {
+		t.Errorf("one line would have been enough:\n%s", p.err.String())
+	}
+}
+
+func TestRunSaysWhenTheHolderChanges(t *testing.T) {
+	t.Parallel() // it mostly waits
+	s := newSite(t)
+	h := s.hold("x", "--purpose", "first")
+	// The lock goes to the waiter first, which stands still, so its lease must expire.
+	waiter := s.start("run", "x", "--ttl", "3s", "--", "true")
+	waiter.says(&waiter.err, "(first)")
+	waiter.signal(syscall.SIGSTOP) // so that the other is quicker
+	h.let()
+	h = s.hold("x", "--purpose", "second")
+	waiter.signal(syscall.SIGCONT)
+	waiter.says(&waiter.err, "(second)")
+	h.let()
+	waiter.wants(0)
+}
+
+func TestRunSignalsWhileWaiting(t *testing.T) {
+	s := newSite(t)
+	h := s.hold("x")
+	for _, sig := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT} {
+		p := s.start("run", "x", "--", "echo", "ran")
+		p.says(&p.err, "waiting for \"x\"")
+		p.signal(syscall.SIGUSR1) // says nothing about ending
+		p.signal(sig)
+		p.wants(128 + int(sig))
+		if p.out.String() != "" {
+			t.Errorf("%v: stdout %s", sig, p.out.String())
+		}
+	}
+	h.let()
+	if out := s.run(0, "ls", "--json").out.String(); strings.TrimSpace(out) != "[]" {
+		t.Errorf("left behind: %s", out)
+	}
+}
+
+func TestRunSignalsWhileRunning(t *testing.T) {
+	s := newSite(t)
+	for _, sig := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGUSR1} {
+		p := s.hold("x")
+		p.signal(sig)
+		p.wants(128 + int(sig))
+		s.run(0, "show", "x", "--exit-code") // it is free again
+	}
+	p := s.start("run", "x", "--", "/bin/sh", "-c", "trap 'echo bye; exit 3' TERM; echo held; read x")
+	p.says(&p.out, "held")
+	p.signal(syscall.SIGTERM)
+	p.wants(3)
+	if !strings.Contains(p.out.String(), "bye") {
+		t.Errorf("stdout %s", p.out.String())
+	}
+}
+
+func TestRunKeepsAnIgnoredHangup(t *testing.T) {
+	s := newSite(t)
+	p := s.exec("/bin/sh", "-c", `trap "" HUP; exec "$0" run x -- /bin/sh -c 'echo held; read x; exit 6'`, binary)
+	p.says(&p.out, "held")
+	p.signal(syscall.SIGHUP)
+	p.in.Write([]byte("\n"))
+	p.wants(6)
+}
+
+func TestRunMinHold(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	began := time.Now()
+	p := s.start("run", "x", "--min-hold", "4s", "--", "/bin/sh", "-c", "echo done; exit 4")
+	p.says(&p.out, "done")
+	s.run(124, "run", "x", "--try", "--", "true")
+	p.wants(4)
+	if took := time.Since(began); took < 4*time.Second {
+		t.Errorf("released after %v", took)
+	}
+	s.run(0, "run", "x", "--try", "--", "true")
+}
+
+func TestRunMinHoldIsCutShortByASignal(t *testing.T) {
+	s := newSite(t)
+	p := s.start("run", "x", "--min-hold", "1h", "--", "/bin/sh", "-c", "echo done; exit 4")
+	p.says(&p.out, "done")
+	// Until the command has ended the signal is for the command.
+	poll(t, func() string {
+		p.signal(syscall.SIGTERM)
+		if p.err.String() == "" {
+			return "a word about the lock that stays taken"
+		}
+		return ""
+	})
+	if code := p.end(); code != 4 && code != 128+15 {
+		t.Errorf("exit code %d", code)
+	}
+	s.run(124, "run", "x", "--try", "--", "true")
+	if left := s.expiresIn("x"); left < 30*time.Minute {
+		t.Errorf("the lock ends in %v", left)
+	}
+}
+
+// expiresIn is when a lock that is held ends unless it is renewed.
+func (s *site) expiresIn(name string) time.Duration {
+	s.t.Helper()
+	var state struct {
+		Expires int64 `json:"expires_in_ms"`
+	}
+	if err := json.Unmarshal([]byte(s.run(0, "show", name, "--json").out.String()), &state); err != nil {
+		s.t.Fatal(err)
+	}
+	return time.Duration(state.Expires) * time.Millisecond
+}
+
+// A store that keeps no lock for that long without renewals needs us to stay. A
+// second signal ends that.
+func TestRunMinHoldLongerThanTheStoreKeepsALock(t *testing.T) {
+	s := newSite(t, storeVar+"="+redistest.Start(t).URL())
+	p := s.start("run", "x", "--ttl", "3s", "--min-hold", "1h", "--", "/bin/sh", "-c", "echo done; exit 4")
+	p.says(&p.out, "done")
+	p.says(&p.err, "held for")
+	p.signal(syscall.SIGTERM)
+	p.says(&p.err, "once more")
+	if left := s.expiresIn("x"); left > 3*time.Second {
+		t.Errorf("it is left to end in %v", left)
+	}
+	p.signal(syscall.SIGTERM)
+	p.wants(4)
+	if left := s.expiresIn("x"); left < 30*time.Second {
+		t.Errorf("the lock ends in %v", left)
+	}
+}
+
+// A command that is stopped for --max-hold keeps the lock until --min-hold is over.
+func TestRunMinHoldOutlastsMaxHold(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	began := time.Now()
+	p := s.start("run", "x", "--min-hold", "6s", "--max-hold", "6s", "--grace", "3s", "--", "/bin/sh", "-c", "trap 'echo told; exit 0' TERM; echo held; read x")
+	p.says(&p.out, "told")
+	s.run(0, "run", "x", "--", "true")
+	if took := time.Since(began); took < 6*time.Second {
+		t.Errorf("free after %v", took)
+	}
+	p.wants(123)
+	// A command that ended before --max-hold was not stopped for it.
+	began = time.Now()
+	s.run(0, "run", "y", "--min-hold", "3s", "--max-hold", "3s", "--", "true")
+	if took := time.Since(began); took < 3*time.Second {
+		t.Errorf("released after %v", took)
+	}
+}
+
+// A machine on which the command cannot run does not keep the others from it.
+func TestRunMinHoldIsForCommandsThatRan(t *testing.T) {
+	s := newSite(t)
+	noformat := filepath.Join(s.home, "noformat")
+	if err := os.WriteFile(noformat, []byte("echo\n"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	nointerpreter := filepath.Join(s.home, "nointerpreter")
+	if err := os.WriteFile(nointerpreter, []byte("#!/no/such/interpreter\n"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	s.run(126, "run", "x", "--min-hold", "1h", "--", noformat)
+	s.run(127, "run", "x", "--min-hold", "1h", "--", nointerpreter)
+	s.run(0, "run", "x", "--try", "--", "true")
+}
+
+func TestRunMaxHold(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	p := s.start("run", "x", "--max-hold", "3s", "--", "/bin/sh", "-c", "trap 'echo told; exit 0' TERM; echo held; read x")
+	p.wants(123)
+	if !strings.Contains(p.out.String(), "told") || !strings.Contains(p.err.String(), "longest hold") {
+		t.Errorf("stdout %q, stderr %q", p.out.String(), p.err.String())
+	}
+	p = s.start("run", "x", "--max-hold", "3s", "--quiet", "--", "/bin/sh", "-c", "trap '' TERM; echo held; while :; do sleep 1; done")
+	p.wants(123)
+	if !strings.Contains(p.err.String(), "killed") {
+		t.Errorf("a lost lock is an error, and said in any case: %q", p.err.String())
+	}
+}
+
+// The lock goes to somebody else while the command runs, because a person has
+// deleted the lock file: that is a loss, and told from a release.
+func TestRunNoticesThatTheFileIsGone(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	p := s.start("run", "x", "--ttl", "4s", "--", "/bin/sh", "-c", "trap 'exit 0' TERM; echo held; read x")
+	p.says(&p.out, "held")
+	dir := filepath.Join(s.home, ".local", "state", "leasehold")
+	if err := os.Rename(dir, dir+".gone"); err != nil {
+		t.Fatal(err)
+	}
+	p.wants(123)
+	if !strings.Contains(p.err.String(), "lost") {
+		t.Errorf("stderr %q", p.err.String())
+	}
+}
+
+// A killed leasehold does not leave its command behind, even one for which the
+// kernel drops the death signal, as it does when a command becomes another user.
+func TestRunKilled(t *testing.T) {
+	t.Parallel() // it mostly waits
+	s := newSite(t)
+	command := []string{"/bin/sh", "-c", "echo held by $$.; read x"}
+	if setpriv, err := exec.LookPath("setpriv"); err == nil {
+		command = append([]string{setpriv, "--pdeathsig", "clear"}, command...)
+	}
+	p := s.start(append([]string{"run", "x", "--ttl", "5s", "--"}, command...)...)
+	p.says(&p.out, ".\n")
+	var pid int
+	if _, err := fmt.Sscanf(p.out.String(), "held by %d.", &pid); err != nil {
+		t.Fatal(err)
+	}
+	p.cmd.Process.Kill()
+	poll(t, func() string {
+		stat, _ := exec.Command("ps", "-o", "stat=", "-p", strconv.Itoa(pid)).Output()
+		if len(stat) == 0 || stat[0] == 'Z' { // gone, or waits to be reaped
+			return ""
+		}
+		return "the end of the command"
+	})
+	p.end()
+	s.run(0, "run", "x", "--", "true")
+}

@@ -1,0 +1,132 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/leasehold-dev/leasehold/store/sqlstore"
+)
+
+func (p *program) schemaCommand() *cobra.Command {
+	show := false
+	var roles []string // lists of them
+	c := &cobra.Command{
+		Use:   "schema --store postgres://...",
+		Short: "Install the tables and procedures of a database",
+		Long: `Installs in a database what locks there need: a schema (leasehold, or the one in the
+URL) with tables and procedures. Running it again changes nothing, and upgrades an
+older version. Locks that are held stay held. A newer version is not replaced.
+
+The user in the URL must be allowed to create a schema. Programs that lock should
+connect as another user, with no right but to call the procedures: --grant gives it
+to a role.
+
+With --print it prints the SQL and connects to nothing. Run the SQL in one transaction,
+for example with a migration tool.`,
+		Example: `  leasehold schema --store postgres://owner@db/app --grant app
+  leasehold schema --store postgres:///?schema=locks --print > 0042_locks.sql`,
+		Args: func(c *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				return usage(c, "it takes no arguments")
+			}
+			return nil
+		},
+		ValidArgsFunction: cobra.NoFileCompletions,
+		RunE:              func(c *cobra.Command, _ []string) error { return p.schema(c, show, roles) },
+	}
+	c.Flags().BoolVar(&show, "print", false, "print the SQL instead")
+	c.Flags().StringArrayVar(&roles, "grant", nil, "let a `ROLE` use locks; several are separated by commas, and a name with a comma is put in double quotes")
+	return c
+}
+
+// schema runs "leasehold schema".
+func (p *program) schema(c *cobra.Command, show bool, lists []string) error {
+	var roles []string
+	for _, list := range lists {
+		some, ok := identifiers(list)
+		if !ok {
+			return usage(c, fmt.Sprintf("--grant %s: it is a list of names such as app,\"Night shift\"", list))
+		}
+		roles = append(roles, some...)
+	}
+	url, s, err := p.storeAsked(c)
+	if err != nil {
+		return err
+	}
+	if !slices.Contains(s.names, postgresqlScheme.names[0]) {
+		return usage(c, "only a database has a schema: give --store postgres://...")
+	}
+	d, err := sqlstore.ParseURL(url)
+	if err != nil {
+		return err
+	}
+	if show {
+		script, err := sqlstore.Script(d.Dialect, d.Options.Schema)
+		if err != nil {
+			return err
+		}
+		for _, role := range roles {
+			grants, err := sqlstore.GrantScript(d.Dialect, d.Options.Schema, role)
+			if err != nil {
+				return err
+			}
+			script += "\n" + grants
+		}
+		_, err = fmt.Fprint(p.stdout, script)
+		return err
+	}
+	db, err := d.OpenDB()
+	if err != nil {
+		return err
+	}
+	defer db.Close()
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	if err := sqlstore.Install(ctx, db, d.Dialect, d.Options.Schema, roles...); err != nil {
+		return err
+	}
+	p.voice.note("the tables and procedures are installed, in version %d", sqlstore.SchemaVersion)
+	return nil
+}
+
+// identifiers splits a list of names at its commas. A name may be in double quotes, as in
+// SQL, and is taken as it is otherwise.
+func identifiers(list string) (names []string, ok bool) {
+	for {
+		list = strings.TrimLeft(list, " ")
+		var name string
+		if rest, quoted := strings.CutPrefix(list, `"`); quoted {
+			for {
+				part, after, closed := strings.Cut(rest, `"`)
+				if !closed {
+					return nil, false
+				}
+				name += part
+				if rest, quoted = strings.CutPrefix(after, `"`); !quoted {
+					break
+				}
+				name += `"`
+			}
+			if list = strings.TrimLeft(rest, " "); list != "" && list[0] != ',' {
+				return nil, false
+			}
+		} else {
+			name, _, _ = strings.Cut(list, ",")
+			list = list[len(name):]
+			name = strings.TrimRight(name, " ")
+		}
+		if name == "" {
+			return nil, false
+		}
+		names = append(names, name)
+		if list == "" {
+			return names, true
+		}
+		list = list[1:]
+	}
+}

@@ -1,0 +1,110 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/leasehold-dev/leasehold/store"
+)
+
+func (p *program) showCommand() *cobra.Command {
+	asJSON, exitCode := false, false
+	c := &cobra.Command{
+		Use:   "show NAME",
+		Short: "Show who holds a lock and who waits for it",
+		Long: `Shows who holds the lock NAME, for what purpose and since when, when the lease ends
+unless it is renewed, and the fencing token; then who waits for it, in the order in
+which they will get it. For a store of several nodes it also shows what each node
+answers. The goroutines of one client that wait with the same purpose and TTL share
+one place in the queue.
+
+A free lock is not an error: the exit code is 0. With --exit-code it is 124 if the
+lock is held. Both may have changed by the time you act on it: to do something only
+if nobody else does, use "leasehold run --try".
+
+With --json it prints one object.
+` + jsonHelp,
+		Example: `  leasehold show deploy
+  leasehold show deploy --exit-code --quiet || echo "a deployment is running"`,
+		Args:              oneName,
+		ValidArgsFunction: p.completeOneName,
+		RunE: func(c *cobra.Command, args []string) error {
+			if err := store.CheckName(args[0]); err != nil {
+				return err
+			}
+			held := false
+			err := p.ask(c, func(ctx context.Context, st store.Store) error {
+				s, err := st.Inspect(ctx, args[0])
+				if err != nil {
+					return err
+				}
+				held = s.Held
+				switch {
+				case asJSON:
+					return writeJSON(p.stdout, toJSON(s))
+				case p.voice.quiet:
+					return nil
+				}
+				return writeState(p.stdout, s, time.Now())
+			})
+			if err == nil && exitCode && held {
+				err = &exitError{code: codeBusy}
+			}
+			return err
+		},
+	}
+	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	c.Flags().BoolVar(&exitCode, "exit-code", false, "exit with 124 if the lock is held")
+	return c
+}
+
+func writeState(w io.Writer, s store.State, now time.Time) error {
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	row := func(key, value string) { fmt.Fprintf(t, "%s\t%s\n", key, value) }
+	row("lock", shown(s.Name))
+	if s.Held {
+		row("held by", s.Holder.String())
+		row("owner", shown(s.Holder.Owner))
+		if since := heldSince(s, now); !since.IsZero() {
+			row("since", fmt.Sprintf("%s (%s ago)", since.Local().Format(time.RFC3339), heldFor(s, now)))
+		}
+		if s.ExpiresIn < 0 {
+			row("expires", "never: the key has no TTL, so it was not set by a lock client with leases")
+		} else {
+			row("expires", "in "+brief(s.ExpiresIn)+" unless renewed")
+		}
+		row("token", tokenOf(s))
+	} else {
+		row("held by", "nobody")
+	}
+	for i, p := range s.Queue {
+		key := ""
+		if i == 0 {
+			key = "waiting"
+		}
+		row(key, fmt.Sprintf("%d. %s", i+1, placeText(p, now)))
+	}
+	for i, n := range s.Nodes {
+		key := ""
+		if i == 0 {
+			key = "nodes"
+		}
+		row(key, strings.ReplaceAll(safe(n.String()), "\n", " "))
+	}
+	return t.Flush()
+}
+
+// placeText describes one waiter.
+func placeText(p store.Place, now time.Time) string {
+	s := p.Holder.String()
+	if !p.Holder.Since.IsZero() {
+		s += fmt.Sprintf(", since %s (%s ago)", p.Holder.Since.Local().Format(time.RFC3339), ago(p.Holder.Since, now))
+	}
+	return s + ", place expires in " + brief(max(0, p.ExpiresIn)) + " unless refreshed"
+}

@@ -1,0 +1,157 @@
+//go:build unix
+
+package cli
+
+import (
+	"os"
+	"os/exec"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/creack/pty"
+)
+
+// terminal is a terminal with the command on it.
+type terminal struct {
+	t     *testing.T
+	pty   *os.File
+	cmd   *exec.Cmd
+	shown output
+	ended chan struct{}
+}
+
+func (s *site) onTerminal(args ...string) *terminal {
+	s.t.Helper()
+	m := &terminal{t: s.t, cmd: exec.Command(binary, args...), ended: make(chan struct{})}
+	m.cmd.Env = append(s.env, "TERM=xterm")
+	var err error
+	if m.pty, err = pty.StartWithSize(m.cmd, &pty.Winsize{Rows: 24, Cols: 200}); err != nil {
+		s.t.Fatal(err)
+	}
+	go func() {
+		defer close(m.ended)
+		buf := make([]byte, 4096)
+		for {
+			n, err := m.pty.Read(buf)
+			m.shown.Write(buf[:n])
+			if err != nil {
+				return
+			}
+		}
+	}()
+	s.t.Cleanup(func() {
+		m.cmd.Process.Kill()
+		m.pty.Close()
+		<-m.ended
+	})
+	return m
+}
+
+func (m *terminal) shows(text string) {
+	m.t.Helper()
+	poll(m.t, func() string {
+		if strings.Contains(m.shown.String(), text) {
+			return ""
+		}
+		return "the terminal to show " + text + ": " + m.shown.String()
+	})
+}
+
+func (m *terminal) types(keys string) {
+	m.t.Helper()
+	if _, err := m.pty.WriteString(keys); err != nil {
+		m.t.Fatal(err)
+	}
+}
+
+func (m *terminal) wants(code int) {
+	m.t.Helper()
+	m.cmd.Wait()
+	if got := m.cmd.ProcessState.ExitCode(); got != code {
+		m.t.Errorf("exit code %d, want %d: %s", got, code, m.shown.String())
+	}
+}
+
+func TestTerminalWaitingLine(t *testing.T) {
+	t.Parallel() // it mostly waits
+	s := newSite(t)
+	h := s.hold("x", "--purpose", "first")
+	m := s.onTerminal("run", "x", "--", "echo", "mine now")
+	m.shows("waiting for \"x\", next in the queue; held by ")
+	m.shows("(first)")
+	m.shows("waiting 1s for ") // it is kept up to date
+	behind := s.onTerminal("run", "x", "--", "true")
+	behind.shows("for \"x\", 1 ahead in the queue; held by ")
+	if strings.Contains(m.shown.String(), "\n") {
+		t.Errorf("the line is not overwritten: %q", m.shown.String())
+	}
+	h.let()
+	m.shows("mine now")
+	m.wants(0)
+	behind.wants(0)
+	after := m.shown.String()
+	if i := strings.LastIndex(after, "\r\x1b[K"); i < 0 || strings.TrimSpace(after[i+4:]) != "mine now" {
+		t.Errorf("the line is not taken away: %q", after)
+	}
+}
+
+// A line that is cut off shows the time, the place in the queue and who holds the
+// lock, whatever the name is.
+func TestTerminalWaitingLineThatIsNarrow(t *testing.T) {
+	t.Parallel() // it mostly waits
+	s := newSite(t)
+	name := "backups/" + strings.Repeat("very-long-", 20) + "name/of-tonight"
+	h := s.hold(name, "--purpose", strings.Repeat("p", 200))
+	m := s.onTerminal("run", name, "--wait", "1h", "--", "true")
+	if err := pty.Setsize(m.pty, &pty.Winsize{Rows: 24, Cols: 80}); err != nil {
+		t.Fatal(err)
+	}
+	line := regexp.MustCompile(`\r\x1b\[K(waiting [0-9]+s of 1h for "backups/.*of-tonight", next in the queue; held by [^\r]*)\r`)
+	poll(t, func() string {
+		if found := line.FindStringSubmatch(m.shown.String()); found != nil && len(found[1]) == 79 {
+			return ""
+		}
+		return "a line that fits: " + m.shown.String()
+	})
+	m.types("\x03")
+	m.wants(130)
+	h.let()
+}
+
+func TestTerminalCtrlCWhileWaiting(t *testing.T) {
+	s := newSite(t)
+	h := s.hold("x")
+	m := s.onTerminal("run", "x", "--", "echo", "ran")
+	m.shows("waiting for \"x\"")
+	m.types("\x03")
+	m.wants(130)
+	if strings.Contains(m.shown.String(), "ran\r") {
+		t.Errorf("the command ran: %q", m.shown.String())
+	}
+	h.let()
+}
+
+func TestTerminalBelongsToTheCommand(t *testing.T) {
+	s := newSite(t)
+	m := s.onTerminal("run", "x", "--", "/bin/sh", "-c", `trap 'echo interrupted; exit 3' INT; read x; echo "read $x"; read y`)
+	m.types("hello\n")
+	m.shows("read hello")
+	m.types("\x03")
+	m.shows("interrupted")
+	m.wants(3)
+	s.run(0, "show", "x", "--exit-code")
+}
+
+func TestTerminalQuiet(t *testing.T) {
+	t.Parallel() // it mostly waits
+	s := newSite(t)
+	h := s.hold("x")
+	m := s.onTerminal("run", "x", "--wait", "1s", "--quiet", "--", "true")
+	m.wants(124)
+	<-m.ended
+	if m.shown.String() != "" {
+		t.Errorf("%q", m.shown.String())
+	}
+	h.let()
+}

@@ -1,0 +1,190 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/store"
+)
+
+// waiting reports why the command waits for a lock. On a terminal it keeps one
+// status line up to date. Otherwise it prints a line when the wait begins and
+// whenever the reason changes.
+type waiting struct {
+	voice *voice
+	name  string
+	began time.Time
+	limit time.Duration // zero: without a bound
+
+	mu     sync.Mutex
+	reason reason
+	quit   chan struct{} // not nil while a status is kept up to date
+	ended  chan struct{}
+}
+
+func newWaiting(v *voice, name string, limit time.Duration) *waiting {
+	return &waiting{voice: v, name: name, began: time.Now(), limit: limit}
+}
+
+// because records why an attempt did not get the lock.
+func (w *waiting) because(err error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	old := w.reason
+	w.reason = reasonOf(err, time.Now())
+	if !w.voice.screen {
+		if w.reason.key != old.key {
+			w.voice.note("%s", w.line(w.name, time.Now()))
+		}
+		return
+	}
+	if w.quit == nil {
+		w.quit, w.ended = make(chan struct{}), make(chan struct{})
+		go w.refresh()
+	}
+}
+
+func (w *waiting) refresh() {
+	defer close(w.ended)
+	tick := time.NewTicker(500 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		w.mu.Lock()
+		line := w.line(elided(w.name), time.Now())
+		w.mu.Unlock()
+		w.voice.status(line)
+		select {
+		case <-tick.C:
+		case <-w.quit:
+			w.voice.status("")
+			return
+		}
+	}
+}
+
+// end removes the status line.
+func (w *waiting) end() {
+	w.mu.Lock()
+	quit := w.quit
+	w.mu.Unlock()
+	if quit != nil {
+		close(quit)
+		<-w.ended
+	}
+}
+
+// line describes the wait at now. Important and changing parts come first, because a
+// terminal cuts off the end. name is the name of the lock. The mutex
+// must be held.
+func (w *waiting) line(name string, now time.Time) string {
+	s := "waiting"
+	waited := now.Sub(w.began)
+	if waited >= time.Second {
+		s += " " + brief(waited)
+	}
+	if w.limit > 0 {
+		if waited >= time.Second {
+			s += " of " + short(w.limit)
+		} else {
+			s += " up to " + short(w.limit)
+		}
+	}
+	s += fmt.Sprintf(" for %q", name)
+	switch {
+	case w.reason.ahead == 0:
+		s += ", next in the queue"
+	case w.reason.ahead > 0:
+		s += fmt.Sprintf(", %d ahead in the queue", w.reason.ahead)
+	}
+	return s + "; " + w.reason.words(now)
+}
+
+// short formats d as people write it: 1h, not 1h0m0s.
+func short(d time.Duration) string {
+	s := brief(d)
+	if strings.HasSuffix(s, "m0s") {
+		s = strings.TrimSuffix(s, "0s")
+	}
+	if strings.HasSuffix(s, "h0m") {
+		s = strings.TrimSuffix(s, "0m")
+	}
+	return s
+}
+
+// elided returns name without its middle if it is long.
+func elided(name string) string {
+	const most, end = 24, 12
+	runes := []rune(name)
+	if len(runes) <= most {
+		return name
+	}
+	return string(runes[:most-end-3]) + "..." + string(runes[len(runes)-end:])
+}
+
+// reason is why a lock is not available.
+type reason struct {
+	key    string // the same for the same reason
+	text   string
+	since  time.Time // of the holder; zero when unknown
+	ends   time.Time // when its lease does; zero when unknown
+	always bool      // it never does
+	opens  time.Time // when enough nodes are out of quarantine
+	ahead  int       // waiters ahead of us in the queue; -1 when unknown
+}
+
+func reasonOf(err error, now time.Time) reason {
+	var busy *leasehold.BusyError
+	if !errors.As(err, &busy) {
+		return troubleOf(err, now)
+	}
+	r := reason{key: "held by " + busy.Holder.Owner, text: "held by " + busy.Holder.String(), since: busy.Holder.Since, ahead: busy.Position - 1}
+	switch {
+	case busy.ExpiresIn < 0:
+		r.always = true
+	case busy.ExpiresIn > 0:
+		r.ends = now.Add(busy.ExpiresIn)
+	}
+	return r
+}
+
+// troubleOf returns the reason if no quorum of nodes could answer.
+func troubleOf(err error, now time.Time) reason {
+	var quorum *leasehold.QuorumError
+	if errors.As(err, &quorum) {
+		if d, ok := quorum.OpensIn(); ok {
+			n := quorum.Count(store.Quarantined)
+			text := fmt.Sprintf("%d of %d nodes are in quarantine", n, len(quorum.Nodes))
+			return reason{key: "quarantine", text: text, opens: now.Add(d), ahead: -1}
+		}
+	}
+	return reason{key: "trouble", text: err.Error(), ahead: -1}
+}
+
+// words describes the reason as of now.
+func (r reason) words(now time.Time) string {
+	s := r.text
+	if !r.since.IsZero() && now.After(r.since) { // the holder's clock may be another
+		s += " for " + brief(now.Sub(r.since).Truncate(time.Second))
+	}
+	switch {
+	case !r.opens.IsZero():
+		s += " for " + brief(max(0, r.opens.Sub(now))) + ", since they may have forgotten leases (if nobody can hold a lock, \"leasehold bootstrap\" ends it)"
+	case r.always:
+		s += ", without an expiry"
+	case !r.ends.IsZero():
+		s += ", expires in " + brief(max(0, r.ends.Sub(now))) + " unless renewed"
+	}
+	return s
+}
+
+// brief rounds d to the second, or as store.Round does if it is shorter.
+func brief(d time.Duration) string {
+	if d >= time.Second {
+		return d.Round(time.Second).String()
+	}
+	return store.Round(d).String()
+}

@@ -1,0 +1,83 @@
+package doctor
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/leasehold-dev/leasehold/internal/testenv/redistest"
+	"github.com/leasehold-dev/leasehold/store/redisstore/redisadmin"
+)
+
+// Dangers to locks on a real cluster are found at the master that has them. Sound settings
+// are not reported, and no key changes.
+func TestRealCluster(t *testing.T) {
+	c := redistest.StartCluster(t, 3, 0, "--cluster-require-full-coverage", "no")
+	look := func(userinfo string) (codes []string, said string) {
+		t.Helper()
+		url := "redis-cluster://" + userinfo + c.Masters[0].Addr() + "?" + patient
+		e, err := redisadmin.ExamineCluster(t.Context(), url, nil, redisadmin.Scope{TTL: 30 * time.Second})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, f := range RedisCluster(e) {
+			codes = append(codes, f.Severity.String()+":"+string(f.Code)+" "+f.Node)
+			said += f.Message + "\n"
+		}
+		return codes, said
+	}
+	has := func(codes []string, code Code, node string) bool {
+		return slices.ContainsFunc(codes, func(s string) bool { return strings.HasSuffix(s, ":"+string(code)+" "+node) })
+	}
+	codes, said := look("")
+	for _, s := range c.Masters {
+		if !has(codes, PersistenceNone, s.Addr()) {
+			t.Errorf("nothing is found at %s: %q", s.Addr(), codes)
+		}
+		if keys := s.Keys(t); len(keys) != 0 {
+			t.Errorf("%q are left", keys)
+		}
+	}
+	if slices.ContainsFunc(codes, func(s string) bool { return strings.HasPrefix(s, "error:") }) || strings.Contains(strings.Join(codes, " "), string(Cluster)+" ") {
+		t.Errorf("a sound cluster: %q\n%s", codes, said)
+	}
+	if has(codes, WaitersPoll, c.Masters[0].Addr()) {
+		t.Errorf("unexpected finding waiters-poll: %s", said)
+	}
+
+	for i, s := range c.Masters {
+		s.Text(t, "ACL", "SETUSER", "u", "reset", "on", ">pw", "~*", "&*", "+@all", "-spublish")
+		if i == 1 {
+			s.Text(t, "CONFIG", "SET", "maxmemory", "100mb")
+			s.Text(t, "CONFIG", "SET", "maxmemory-policy", "allkeys-lru")
+			s.Text(t, "ACL", "SETUSER", "u", "-linsert")
+		}
+	}
+	codes, said = look("u:pw@")
+	if !has(codes, Eviction, c.Masters[1].Addr()) || has(codes, Eviction, c.Masters[0].Addr()) {
+		t.Errorf("a server that evicts: %q", codes)
+	}
+	if !has(codes, RightMissing, c.Masters[1].Addr()) || !strings.Contains(said, "linsert") || !has(codes, WaitersPoll, c.Masters[0].Addr()) {
+		t.Errorf("missing rights: %q\n%s", codes, said)
+	}
+	c.Masters[2].Text(t, "CLUSTER", "DELSLOTS", "16383")
+	c.Masters[0].Text(t, "CLUSTER", "DELSLOTS", "16383")
+	if codes, said = look(""); !has(codes, SlotsUnserved, "") || !strings.Contains(said, "1 of 16384") {
+		t.Errorf("a slot is nobody's: %q\n%s", codes, said)
+	}
+	alone := redistest.Start(t)
+	e, err := redisadmin.ExamineCluster(t.Context(), "redis-cluster://"+alone.Addr(), nil, redisadmin.Scope{TTL: 30 * time.Second})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if fs := RedisCluster(e); len(fs) != 1 || fs[0].Code != NoCluster || fs[0].Severity != Error || fs[0].Node != alone.Addr() || !strings.Contains(fs[0].Advice, "redis://") {
+		t.Errorf("a server in no cluster: %+v", fs)
+	}
+	for _, s := range c.Masters {
+		s.Kill()
+	}
+	if codes, _ = look(""); !has(codes, NodeUnreachable, c.Masters[0].Addr()) {
+		t.Errorf("nobody is there: %q", codes)
+	}
+}

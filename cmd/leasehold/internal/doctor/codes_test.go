@@ -1,0 +1,106 @@
+package doctor
+
+import (
+	"errors"
+	"os"
+	"regexp"
+	"slices"
+	"testing"
+
+	"github.com/leasehold-dev/leasehold/store"
+	"github.com/leasehold-dev/leasehold/store/redisstore/redisadmin"
+)
+
+// Every code has a case that leads to it: a rule that nothing triggers is none.
+func TestEveryCodeIsReached(t *testing.T) {
+	reached := map[Code]bool{}
+	for _, c := range redisCases {
+		e := sound(c.nodes)
+		c.make(&e, &e.Nodes[0])
+		for _, f := range Redis(e) {
+			reached[f.Code] = true
+		}
+	}
+	for _, c := range fileCases {
+		for _, f := range File(c.e) {
+			reached[f.Code] = true
+		}
+	}
+	for _, c := range databaseCases {
+		for _, f := range Database(c.e) {
+			reached[f.Code] = true
+		}
+	}
+	for _, f := range RedisCluster(redisadmin.ClusterExamination{Masters: []redisadmin.Examination{sound(1)}, Unserved: 1}) {
+		reached[f.Code] = true
+	}
+	for _, f := range RedisCluster(redisadmin.ClusterExamination{Seeds: []store.NodeOutcome{{Node: "a:1", Outcome: store.Refused, Err: errors.New("ERR This instance has cluster support disabled")}}}) {
+		reached[f.Code] = true
+	}
+	for _, f := range Memory() {
+		reached[f.Code] = true
+	}
+	for _, c := range Codes() {
+		if !reached[c] {
+			t.Errorf("nothing leads to %s", c)
+		}
+		delete(reached, c)
+	}
+	for c := range reached {
+		t.Errorf("%s is in no order", c)
+	}
+}
+
+// Several independent servers are what is advised where there is one. It is no
+// advice about them.
+func TestAdviceIsNotWhatIsThereAlready(t *testing.T) {
+	for _, c := range redisCases {
+		e := sound(c.nodes)
+		c.make(&e, &e.Nodes[0])
+		for _, f := range Redis(e) {
+			if several(e) && regexp.MustCompile("three|[Ii]ndependent servers|independent server ").MatchString(f.Advice) {
+				t.Errorf("%s, of %d servers: %s", f.Code, len(e.Nodes), f.Advice)
+			}
+		}
+	}
+}
+
+func TestCodesAreWellFormed(t *testing.T) {
+	all := Codes()
+	slices.Sort(all)
+	if len(slices.Compact(all)) != len(Codes()) || len(advice) != len(Codes()) {
+		t.Errorf("%d codes, %d pieces of advice: one is there twice or missing", len(Codes()), len(advice))
+	}
+	for _, c := range Codes() {
+		if !regexp.MustCompile(`^[a-z]+(-[a-z]+)*$`).MatchString(string(c)) {
+			t.Errorf("%q is not written like a code", c)
+		}
+		if advice[c] == "" {
+			t.Errorf("%s has no advice", c)
+		}
+	}
+}
+
+// The document explains exactly the codes that there are.
+func TestCodesAreDocumented(t *testing.T) {
+	text, err := os.ReadFile("../../../../docs/doctor.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	documented := map[Code]bool{}
+	for _, m := range regexp.MustCompile("(?m)^### `([a-z-]+)`$").FindAllSubmatch(text, -1) {
+		if documented[Code(m[1])] {
+			t.Errorf("docs/doctor.md has %s twice", m[1])
+		}
+		documented[Code(m[1])] = true
+	}
+	for _, c := range Codes() {
+		if !documented[c] {
+			t.Errorf("docs/doctor.md does not explain %s", c)
+		}
+		delete(documented, c)
+	}
+	for c := range documented {
+		t.Errorf("docs/doctor.md explains %s, which is no code", c)
+	}
+}

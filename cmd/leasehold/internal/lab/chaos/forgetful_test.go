@@ -1,0 +1,52 @@
+package chaos
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/leasehold-dev/leasehold/cmd/leasehold/internal/lab/torture"
+)
+
+// Every server in turn is killed and comes back without its data, and then all
+// are emptied at once, while processes hammer the locks: nobody has a lock
+// beside anybody else, and tokens do not go back.
+func TestServersThatForget(t *testing.T) {
+	t.Parallel()
+	c := Start(t, nodes)
+	const ttl = time.Second
+	where := settings(ttl)
+	where.Set("max_ttl", ttl.String())
+	const spread = 2700 * time.Millisecond // two of five at most are in quarantine, which lasts 5 s
+	wiped := false
+	report, printed := run(t, torture.Config{
+		Procs: 3, Locks: torture.Names(2), TTL: ttl, For: (nodes + 3) * spread,
+		Store: []string{c.URL(where)}, Command: workers(t, "shipped"),
+		Disturb: func(ctx context.Context, note func(on, what string) func()) {
+			for _, n := range c.Nodes {
+				over := note("node "+n.Server.Addr(), "killed, and started again without its data")
+				n.Server.Kill()
+				n.Server.Restart() // what goes wrong here fails the test by itself
+				over()
+				if !pause(ctx, spread) {
+					return
+				}
+			}
+			over := note("all nodes", "emptied")
+			for _, n := range c.Nodes {
+				if _, err := n.Server.Do(ctx, "FLUSHALL"); err != nil {
+					t.Error(err)
+				}
+			}
+			wiped = true
+			over()
+		},
+	})
+	t.Log(printed)
+	if !report.OK() {
+		t.Error("a promise was broken: see above")
+	}
+	if !wiped || report.Granted < 20 || report.Lost == 0 {
+		t.Errorf("emptied: %v, %d grants, %d lost: too little happened", wiped, report.Granted, report.Lost)
+	}
+}

@@ -1,0 +1,104 @@
+package chaos
+
+import (
+	"context"
+	"math/rand/v2"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/leasehold-dev/leasehold/cmd/leasehold/internal/lab/torture"
+)
+
+const nodes = 5
+
+// settings of the stores under test: a node that does not answer is given up
+// early, and is connected to again soon.
+func settings(ttl time.Duration) url.Values {
+	return url.Values{"node_timeout": {(ttl / 15).String()}, "connect_timeout": {(ttl / 2).String()}}
+}
+
+// workers are processes of this test program, with that kind of store.
+func workers(t *testing.T, kind string) func() *exec.Cmd {
+	exe, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return func() *exec.Cmd {
+		c := exec.Command(exe)
+		c.Env = append(os.Environ(), asWorker+"="+kind)
+		return c
+	}
+}
+
+// run runs c, and returns the report and what is printed of it. The history is
+// kept if the test fails.
+func run(t *testing.T, c torture.Config) (*torture.Report, string) {
+	t.Helper()
+	if c.Dir == "" {
+		dir, err := os.MkdirTemp("", "leasehold-chaos-")
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.Dir = filepath.Join(dir, "history")
+		t.Cleanup(func() {
+			if !t.Failed() {
+				os.RemoveAll(dir)
+			}
+		})
+	}
+	began := time.Now()
+	c.Progress = func(p torture.Progress) {
+		if testing.Verbose() && time.Since(began) > 5*time.Second {
+			began = time.Now()
+			t.Logf("%s: %v: %d grants, %d lost, %d unknown; stopped %d, killed %d", p.Phase, p.Elapsed.Round(time.Second), p.Granted, p.Lost, p.Unknown, p.Stops, p.Kills)
+		}
+	}
+	report, err := torture.Run(t.Context(), c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var printed strings.Builder
+	report.Print(&printed)
+	return report, printed.String()
+}
+
+// The stores and the client as they are shipped, five servers, and everything
+// that may go wrong with servers that keep their data.
+func TestTorture(t *testing.T) {
+	verdict = "FAIL: it came to no verdict"
+	c := Start(t, nodes, Durable...)
+	ttl := *ttl
+	if *seed == 0 {
+		*seed = rand.Uint64N(1e9) + 1
+	}
+	report, printed := run(t, torture.Config{
+		Procs: *procs, Locks: torture.Names(3), TTL: ttl, For: *faultsFor, Seed: *seed, Dir: *out,
+		Nodes: nodes, Idle: *idle,
+		Store:   []string{c.URL(settings(ttl))},
+		Command: workers(t, "shipped"),
+		Disturb: func(ctx context.Context, note func(on, what string) func()) {
+			if *blinks {
+				c.Blink(ctx, note)
+				return
+			}
+			c.Disturb(ctx, *seed, ttl, note)
+		},
+	})
+	t.Log(printed)
+	if !report.OK() {
+		t.Error("a promise was broken: see above")
+	}
+	// So that nothing having happened does not pass for nothing being wrong.
+	if report.Granted < len(report.Locks) || report.Stops+report.Kills == 0 || report.Faults == 0 {
+		t.Errorf("%d grants, %d stops, %d kills, %d faults: too little happened", report.Granted, report.Stops, report.Kills, report.Faults)
+	}
+	verdict = report.Verdict()
+	if t.Failed() {
+		verdict = strings.Replace(verdict, "PASS", "FAIL", 1)
+	}
+}

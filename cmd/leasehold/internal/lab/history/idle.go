@@ -1,0 +1,168 @@
+package history
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/leasehold-dev/leasehold/internal/clock"
+)
+
+// Idleness is what the judgement of idle time goes by.
+type Idleness struct {
+	// Bound is how long somebody may wait for a lock that can be had. Zero: it is
+	// only measured.
+	Bound time.Duration
+	// TTL is how long a lease may outlast a holder that is gone.
+	TTL time.Duration
+	// Nodes is how many servers decide, by their majority. Zero: one does.
+	Nodes int
+	// Grace is how long a server, or a process that was stopped, may need at most after
+	// a fault until it is as it was.
+	Grace time.Duration
+}
+
+// span is a time in which something was so.
+type span struct{ from, to clock.Instant }
+
+func (s span) length() time.Duration { return s.to.Sub(s.from) }
+
+// idle finds the longest time in which somebody waited for a lock that could be had:
+// nobody held it, no lease of a dead client was left, and a majority of servers was
+// reachable.
+func (h *History) idle(lock int, l Idleness) (longest time.Duration, waiter *Attempt) {
+	taken := merge(append(h.taken(lock, l), h.unreachable(l)...))
+	for _, a := range h.Attempts {
+		if a.Lock != lock || !a.Waits || a.Answered == 0 {
+			continue
+		}
+		own := merge(append(slices.Clone(taken), h.stopped(a.Proc, l)...))
+		for _, free := range without(span{a.Asked, a.Answered}, own) {
+			if d := free.length(); d > longest {
+				longest, waiter = d, a
+			}
+		}
+	}
+	return longest, waiter
+}
+
+// taken is when nobody else could have had a lock: somebody had it, or what somebody had
+// asked for could not be taken back.
+func (h *History) taken(lock int, l Idleness) (all []span) {
+	for _, a := range h.Attempts {
+		if a.Lock != lock {
+			continue
+		}
+		switch {
+		case a.Killed != 0: // also while it only waited: it may have been handed the lock
+			all = append(all, span{a.Asked, a.Killed.Add(l.TTL + l.Grace)})
+		case a.Outcome == Granted && a.Released != 0:
+			all = append(all, span{a.Answered, a.Released})
+		case a.Outcome == Granted && a.Release != 0: // it failed
+			all = append(all, span{a.Answered, a.Release.Add(l.TTL + l.Grace)})
+		case a.Outcome == Granted:
+			all = append(all, span{a.Answered, h.End})
+		}
+		if a.Answered == 0 && a.Killed == 0 { // nobody knows what became of it
+			all = append(all, span{a.Asked, h.End})
+			continue
+		}
+		// While its process is stopped it may be handed the lock, and cannot answer.
+		for _, s := range h.stopped(a.Proc, l) {
+			if a.Asked < s.to && s.from < max(a.Answered, a.Released) {
+				all = append(all, s)
+			}
+		}
+	}
+	return all
+}
+
+// stopped is when a process did not run.
+func (h *History) stopped(proc int, l Idleness) (all []span) {
+	for _, f := range h.Faults {
+		if f.On == Worker(proc) {
+			all = append(all, h.lasts(f, l))
+		}
+	}
+	return all
+}
+
+func (h *History) lasts(f *Fault, l Idleness) span {
+	if f.End == 0 {
+		return span{f.At, h.End}
+	}
+	// Clients try again after pauses that double: none is longer than the fault was.
+	return span{f.At, f.End.Add(min(l.Grace, f.End.Sub(f.At)+100*time.Millisecond))}
+}
+
+// unreachable is when so many servers had a fault that the others were no majority.
+func (h *History) unreachable(l Idleness) (all []span) {
+	type edge struct {
+		at clock.Instant
+		on string
+		up int
+	}
+	var edges []edge
+	for _, f := range h.Faults {
+		if strings.HasPrefix(f.On, "node ") {
+			s := h.lasts(f, l)
+			edges = append(edges, edge{s.from, f.On, 1}, edge{s.to, f.On, -1})
+		}
+	}
+	slices.SortStableFunc(edges, func(a, b edge) int { return cmp.Compare(a.at, b.at) })
+	faults, most := map[string]int{}, (max(l.Nodes, 1)-1)/2
+	for i, e := range edges {
+		if faults[e.on] += e.up; faults[e.on] == 0 {
+			delete(faults, e.on)
+		}
+		if len(faults) > most && i+1 < len(edges) {
+			all = append(all, span{e.at, edges[i+1].at})
+		}
+	}
+	return all
+}
+
+// merge sorts spans and joins those that overlap.
+func merge(all []span) (merged []span) {
+	slices.SortFunc(all, func(a, b span) int { return cmp.Compare(a.from, b.from) })
+	for _, s := range all {
+		if n := len(merged); n > 0 && s.from <= merged[n-1].to {
+			merged[n-1].to = max(merged[n-1].to, s.to)
+			continue
+		}
+		merged = append(merged, s)
+	}
+	return merged
+}
+
+// without is what is left of s; taken is sorted and does not overlap.
+func without(s span, taken []span) (left []span) {
+	for _, t := range taken {
+		if t.to <= s.from || t.from >= s.to {
+			continue
+		}
+		if t.from > s.from {
+			left = append(left, span{s.from, t.from})
+		}
+		s.from = min(t.to, s.to)
+	}
+	if s.from < s.to {
+		left = append(left, s)
+	}
+	return left
+}
+
+// idleness finds locks that somebody waited for too long although they could be had.
+func (h *History) idleness(l Idleness) (found []Violation, longest time.Duration) {
+	for lock := range h.Locks {
+		d, a := h.idle(lock, l)
+		longest = max(longest, d)
+		if l.Bound > 0 && d > l.Bound {
+			found = append(found, Violation{Check: "idle", Lock: lock, Attempts: []*Attempt{a},
+				What: fmt.Sprintf("a client waited for %v although nobody had the lock and a majority of servers was reachable; the bound is %v", d, l.Bound)})
+		}
+	}
+	return found, longest
+}

@@ -1,0 +1,253 @@
+package torture
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/leasehold-dev/leasehold/cmd/leasehold/internal/lab/history"
+	"github.com/leasehold-dev/leasehold/fence"
+	"github.com/leasehold-dev/leasehold/store"
+	"github.com/leasehold-dev/leasehold/store/filestore"
+)
+
+// asWorker makes this test program a worker process, with that kind of store.
+const asWorker = "LEASEHOLD_TORTURE_WORKER"
+
+func TestMain(m *testing.M) {
+	kind := os.Getenv(asWorker)
+	if kind == "" {
+		os.Exit(m.Run())
+	}
+	if err := Work(os.Stdin, opens[kind]); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
+var opens = map[string]Open{
+	"sound": openFile,
+	"liar": func(ctx context.Context, urls []string) (store.Store, error) {
+		st, err := openFile(ctx, urls)
+		return &liar{Store: st}, err
+	},
+	"stuck": func(ctx context.Context, urls []string) (store.Store, error) {
+		st, err := openFile(ctx, urls)
+		return &stuck{Store: st}, err
+	},
+	"broken": func(context.Context, []string) (store.Store, error) { return nil, errors.New("no such store") },
+	"crash": func(context.Context, []string) (store.Store, error) {
+		fmt.Fprintln(os.Stderr, "cannot go on like this")
+		os.Exit(3)
+		return nil, nil
+	},
+}
+
+func openFile(ctx context.Context, urls []string) (store.Store, error) {
+	return filestore.OpenFile(ctx, urls[0], nil)
+}
+
+// liar says now and then that it has granted a lock that somebody else holds.
+type liar struct {
+	store.Store
+	busy atomic.Int64
+}
+
+func (l *liar) Acquire(ctx context.Context, r store.AcquireRequest) (store.Grant, error) {
+	g, err := l.Store.Acquire(ctx, r)
+	if errors.Is(err, store.ErrBusy) {
+		if n := l.busy.Add(1); n%5 == 0 {
+			return store.Grant{Token: fence.Token(n)}, nil
+		}
+	}
+	return g, err
+}
+
+// stuck never comes back from its first release.
+type stuck struct {
+	store.Store
+	releases atomic.Int64
+}
+
+func (s *stuck) Release(ctx context.Context, r store.ReleaseRequest) error {
+	if s.releases.Add(1) == 1 {
+		select {}
+	}
+	return s.Store.Release(ctx, r)
+}
+
+func config(t *testing.T, kind string) Config {
+	exe, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return Config{
+		Procs: 3, Locks: Names(2), TTL: 500 * time.Millisecond, For: 2 * time.Second, Seed: 1,
+		Store: []string{filepath.Join(t.TempDir(), "locks.db")}, Dir: filepath.Join(t.TempDir(), "out"),
+		Command: func() *exec.Cmd {
+			c := exec.Command(exe)
+			c.Env = append(os.Environ(), asWorker+"="+kind)
+			return c
+		},
+	}
+}
+
+func run1(t *testing.T, ctx context.Context, c Config) (*Report, string) {
+	t.Helper()
+	rep, err := Run(ctx, c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var printed bytes.Buffer
+	rep.Print(&printed)
+	t.Log(printed.String())
+	return rep, printed.String()
+}
+
+// Several processes share a file, some are stopped and killed, and all is well.
+func TestSoundStorePasses(t *testing.T) {
+	c := config(t, "sound")
+	disturbed := false
+	c.Disturb = func(ctx context.Context, note func(on, what string) func()) {
+		over := note("nothing", "looked at")
+		<-ctx.Done()
+		over()
+		disturbed = true
+	}
+	var phases []string
+	c.Progress = func(p Progress) {
+		if len(phases) == 0 || phases[len(phases)-1] != p.Phase {
+			phases = append(phases, p.Phase)
+		}
+	}
+	rep, printed := run1(t, t.Context(), c)
+	if !rep.OK() || rep.Granted < len(c.Locks) || !disturbed || rep.Faults != 1 {
+		t.Errorf("%d violations, %d grants, disturbed: %v, faults: %d", len(rep.Violations), rep.Granted, disturbed, rep.Faults)
+	}
+	if rep.Kills+rep.Stops == 0 {
+		t.Error("no process was stopped or killed")
+	}
+	if last := lastLine(printed); !strings.HasPrefix(last, "PASS: 0 violations") {
+		t.Errorf("the last line is %q", last)
+	}
+	if want := []string{"faults", "calm", "stopping", "checking"}; !slices.Equal(phases[max(0, len(phases)-4):], want) {
+		t.Errorf("phases %q, want %q at the end", phases, want)
+	}
+	if svg, err := os.ReadFile(rep.Plot); err != nil || !bytes.Contains(svg, []byte("worker 3/2")) {
+		t.Errorf("the plot: %v, or it lacks a lane", err)
+	}
+}
+
+// A store that grants what it has not got is found out, by the intervals and by
+// the model, with a picture.
+func TestLyingStoreFails(t *testing.T) {
+	rep, printed := run1(t, t.Context(), config(t, "liar"))
+	for _, check := range []string{"mutual exclusion", "lock model", "tokens", "token model"} {
+		if !slices.ContainsFunc(rep.Violations, func(v history.Violation) bool { return v.Check == check }) {
+			t.Errorf("the check of %s found nothing", check)
+		}
+	}
+	if len(rep.Pictures) == 0 {
+		t.Error("there is no picture")
+	}
+	if last := lastLine(printed); !strings.HasPrefix(last, "FAIL: ") || rep.OK() {
+		t.Errorf("the last line is %q", last)
+	}
+}
+
+func lastLine(s string) string {
+	lines := strings.Split(strings.TrimSpace(s), "\n")
+	return lines[len(lines)-1]
+}
+
+// A worker that crashes makes no verdict: what it did is not known.
+func TestTroubleIsNoVerdict(t *testing.T) {
+	_, err := Run(t.Context(), config(t, "crash"))
+	if err == nil || !strings.Contains(err.Error(), "cannot go on like this") {
+		t.Errorf("a worker that ends by itself: %v, want an error with its words", err)
+	}
+	c := config(t, "sound")
+	if err := os.MkdirAll(filepath.Join(c.Dir, "x"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Run(t.Context(), c); err == nil || !strings.Contains(err.Error(), "not empty") {
+		t.Errorf("a directory with something in it: %v", err)
+	}
+	c = config(t, "sound")
+	c.Command = func() *exec.Cmd { return exec.Command(filepath.Join(t.TempDir(), "nothing")) }
+	if _, err := Run(t.Context(), c); err == nil {
+		t.Error("a program that is not there: no error")
+	}
+}
+
+// A worker that does not come to an end is a violation, and says where it is.
+func TestHungWorkerFails(t *testing.T) {
+	c := config(t, "stuck")
+	c.TTL, c.patience = 2*time.Second, time.Second
+	rep, printed := run1(t, t.Context(), c)
+	if rep.OK() || len(rep.Hung) == 0 || !strings.Contains(printed, "VIOLATION: worker ") || !strings.HasPrefix(lastLine(printed), "FAIL: ") {
+		t.Errorf("hung: %q", rep.Hung)
+	}
+	logs, _ := filepath.Glob(filepath.Join(c.Dir, "*.log"))
+	dumped := slices.ContainsFunc(logs, func(path string) bool {
+		said, _ := os.ReadFile(path)
+		return bytes.Contains(said, []byte("(*stuck).Release"))
+	})
+	if canStop && !dumped { // elsewhere they cannot be made to
+		t.Error("no worker says where it hangs")
+	}
+}
+
+// A run that is cut short has a verdict of what there was, and leaves nothing.
+func TestCutShort(t *testing.T) {
+	for _, kind := range []string{"sound", "broken"} {
+		t.Run(kind, func(t *testing.T) {
+			c := config(t, kind)
+			c.For = time.Hour
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			c.Progress = func(p Progress) {
+				if p.Granted > 3 || kind == "broken" && p.Elapsed > 500*time.Millisecond {
+					cancel()
+				}
+			}
+			rep, printed := run1(t, ctx, c)
+			word := map[string]string{"sound": "PASS: ", "broken": "NONE: "}[kind]
+			if last := lastLine(printed); !rep.CutShort || !strings.HasPrefix(last, word) || !strings.HasSuffix(last, "cut short") {
+				t.Errorf("the last line is %q", last)
+			}
+		})
+	}
+}
+
+func TestConfigIsChecked(t *testing.T) {
+	good := Config{Procs: 2, Locks: Names(1), TTL: time.Second, For: time.Second}
+	caps := store.Caps{Engine: "x", Reach: "machine", MaxTTL: 10 * time.Second}
+	if err := good.Check(caps); err != nil {
+		t.Error(err)
+	}
+	for want, change := range map[string]func(*Config, *store.Caps){
+		"processes is 1":   func(c *Config, _ *store.Caps) { c.Procs = 1 },
+		"processes is 65":  func(c *Config, _ *store.Caps) { c.Procs = 65 },
+		"locks is 0":       func(c *Config, _ *store.Caps) { c.Locks = nil },
+		"duration is 0s":   func(c *Config, _ *store.Caps) { c.For = 0 },
+		"TTL is 1ms":       func(c *Config, _ *store.Caps) { c.TTL = time.Millisecond },
+		"maximum is 10s":   func(c *Config, _ *store.Caps) { c.TTL = 11 * time.Second },
+		"one process only": func(_ *Config, c *store.Caps) { c.Reach = "process" },
+	} {
+		c, caps := good, caps
+		change(&c, &caps)
+		if err := c.Check(caps); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v, want an error with %q", err, want)
+		}
+	}
+}

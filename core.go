@@ -1,0 +1,113 @@
+package leasehold
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/leasehold-dev/leasehold/internal/callback"
+	"github.com/leasehold-dev/leasehold/internal/clock"
+	"github.com/leasehold-dev/leasehold/store"
+)
+
+// core is what all parts of a client share: the store, the clock, the mutex and the
+// functions that the user supplied. It knows no lease and no queue.
+type core struct {
+	store    store.Store
+	waiter   store.Waiter   // store, when it keeps a queue; otherwise nil
+	rejoiner store.Rejoiner // store, when releasing and rejoining in one step pays
+
+	clock   clock.Clock
+	delay   func(try int) time.Duration
+	observe func(context.Context, Event)
+	log     *slog.Logger
+	logs    bool // to a Logger of the user's
+
+	guard     callback.Guard // for the goroutines of the package
+	notify    callback.Notifier
+	describer describer
+
+	mu                sync.Mutex // guards everything about holds and queues
+	clockFailedLocked func()     // ends every lease
+}
+
+// init uses s and what o supplies.
+func (c *core) init(s store.Store, o *Options) {
+	c.store, c.clock, c.delay, c.observe = s, clock.System(), defaultRetryDelay, o.Observer
+	c.waiter, _ = s.(store.Waiter)
+	if r, ok := s.(store.Rejoiner); ok && s.Caps().Rejoins {
+		c.rejoiner = r
+	}
+	if o.Clock != nil {
+		c.clock = o.Clock
+	}
+	if o.RetryDelay != nil {
+		c.delay = o.RetryDelay
+	}
+	c.log, c.logs = o.Logger, o.Logger != nil
+	if !c.logs {
+		c.log = slog.New(slog.DiscardHandler)
+	}
+	c.guard.Log = o.Logger
+	c.notify.Guard = c.guard
+	c.describer.init()
+}
+
+// lock locks the mutex and reads the clock. A section that needs the time gets it
+// here and reads the clock no more, since the Clock is the user's: if it does not
+// return, nothing is half done. Nobody can judge any lease then, so all are lost.
+func (c *core) lock() (now clock.Instant) {
+	c.mu.Lock()
+	read := false
+	defer func() {
+		if !read {
+			c.clockFailedLocked()
+			c.mu.Unlock()
+		}
+	}()
+	now = c.clock.Now()
+	read = true
+	return now
+}
+
+// drop releases in the store what r was granted, when nothing else can be done
+// about it.
+func (c *core) drop(ctx context.Context, r store.ReleaseRequest) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), min(max(r.TTL, time.Second), 5*time.Second))
+	defer cancel()
+	if err := c.store.Release(ctx, r); err != nil && !errors.Is(err, store.ErrNotHeld) {
+		c.logUnknown(r.Name, err)
+	}
+}
+
+// logUnknown logs that it is not known whether the lock was released.
+func (c *core) logUnknown(name string, err error) {
+	c.log.Warn("release: outcome unknown, the lock ends by its TTL", "lock", name, "err", err)
+}
+
+// logLater logs from a goroutine of the package, for callers that hold the mutex.
+func (c *core) logLater(level slog.Level, msg string, args ...any) {
+	if c.logs {
+		c.notify.Add(func() { c.log.Log(context.Background(), level, msg, args...) })
+	}
+}
+
+// mustHave panics if ctx is nil, as the functions of package context do: a
+// program that passes none has to be changed, and finds out at the first call.
+func mustHave(ctx context.Context) {
+	if ctx == nil {
+		panic("leasehold: nil Context")
+	}
+}
+
+// pause waits for that long, or until ctx ends.
+func pause(ctx context.Context, d time.Duration) {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+	case <-t.C:
+	}
+}

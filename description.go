@@ -1,0 +1,42 @@
+package leasehold
+
+import (
+	"os"
+	"sync/atomic"
+	"time"
+
+	"github.com/leasehold-dev/leasehold/store"
+)
+
+// describer describes a client in its requests, for people who ask who holds a lock.
+type describer struct {
+	host string
+	pid  int
+	last atomic.Pointer[description]
+}
+
+// description is what a client last said of itself. It is the same for all attempts
+// within a second.
+type description struct {
+	purpose string
+	spare   int
+	since   int64
+	text    string
+}
+
+func (d *describer) init() {
+	d.host, _ = os.Hostname() // empty where unknown
+	d.pid = os.Getpid()
+}
+
+// describe returns the description of an attempt: this process, the purpose, and the
+// number of tokens to reserve.
+func (d *describer) describe(purpose string, spare int) string {
+	now := time.Now()
+	if l := d.last.Load(); l != nil && l.since == now.Unix() && l.purpose == purpose && l.spare == spare {
+		return l.text
+	}
+	text := store.Holder{Host: d.host, PID: d.pid, Purpose: purpose, Since: now, Spare: spare}.Encode()
+	d.last.Store(&description{purpose: purpose, spare: spare, since: now.Unix(), text: text})
+	return text
+}

@@ -1,0 +1,105 @@
+package leasehold
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/leasehold-dev/leasehold/internal/clock"
+	"github.com/leasehold-dev/leasehold/internal/leasefsm"
+	"github.com/leasehold-dev/leasehold/internal/validity"
+	"github.com/leasehold-dev/leasehold/store"
+)
+
+// Downgrade makes the writer of a read-write lock a reader, without a moment in which
+// another can write: what was written is what is read. It blocks for the store's answer.
+// Stop writing before you call it.
+//
+// It returns the reader's lease, which has a larger token, a context of its own, and the
+// options of l; MaxHold counts anew. l ends with ErrReleased, and releasing it does
+// nothing. Readers that wait get the lock as well, up to the first writer in the queue.
+//
+// The error matches ErrLost or ErrReleased if l is over, ErrInvalid if it is no writer's
+// or if other leases that re-entered it are held, and ErrUnsupported if the store cannot
+// do it. After any other error others may read already: call Downgrade again, or release
+// l.
+func (l *Lease) Downgrade(ctx context.Context) (*Lease, error) {
+	mustHave(ctx)
+	h, c := l.h, l.h.c
+	changer, ok := c.store.(store.Changer)
+	caps := c.store.Caps()
+	if !ok {
+		return nil, fmt.Errorf("%w: lock %q: %s cannot make a writer a reader", ErrUnsupported, h.req.Name, caps.Engine)
+	}
+	if err := h.req.CheckDowngrade(caps); err != nil {
+		return nil, err
+	}
+	l.releasing.Lock() // nobody releases it meanwhile
+	defer l.releasing.Unlock()
+	if err := l.soleOfItsHold(); err != nil {
+		return nil, err
+	}
+	bounded, cancel := context.WithTimeout(ctx, validity.RenewAfter(h.req.TTL))
+	defer cancel()
+	start := c.clock.Now()
+	grant, err := changer.Downgrade(bounded, h.req)
+	next, lost := l.replace(grant, err, start)
+	switch {
+	case err != nil:
+		return nil, cmp.Or(lost, err)
+	case next == nil:
+		c.drop(ctx, store.ReleaseRequest{Lease: h.req})
+		return nil, lost
+	}
+	return next, nil
+}
+
+// soleOfItsHold returns nil if l is held, and no other lease has re-entered its grant.
+func (l *Lease) soleOfItsHold() error {
+	if err := l.Err(); err != nil {
+		return err
+	}
+	l.h.c.mu.Lock()
+	defer l.h.c.mu.Unlock()
+	if len(l.h.shares) > 1 {
+		return invalid("lock %q: other leases that re-entered the writer's are held: release them first", l.h.req.Name)
+	}
+	return nil
+}
+
+// replace ends l, whose downgrade began at start and ended with err, and returns the
+// lease that takes its place; or why l is lost.
+func (l *Lease) replace(grant store.Grant, err error, start clock.Instant) (*Lease, error) {
+	h, c := l.h, l.h.c
+	now := c.lock()
+	defer c.mu.Unlock()
+	if errors.Is(err, store.ErrNotHeld) {
+		h.stepLocked(leasefsm.RenewalDenied, 0, now)
+	}
+	h.stepLocked(leasefsm.Tick, 0, now)
+	if l.err != nil || err != nil {
+		return nil, l.err
+	}
+	req := h.req
+	req.Weight = 1
+	next := newLease(c, req, grant, leasefsm.New(h.fsm.Config).Step(leasefsm.Granted, start, now))
+	r := next.h
+	if !r.fsm.Live() {
+		return nil, &LostError{Name: req.Name, Cause: LostLateGrant, Reason: "the downgrade took so long that its validity was over"}
+	}
+	l.endLocked(ErrReleased)
+	l.until, l.held = h.fsm.Until(), now.Sub(h.fsm.Since())
+	l.detached, l.released = true, true
+	h.shares = slices.DeleteFunc(h.shares, func(o *share) bool { return o == &l.share })
+	if len(h.shares) == 0 {
+		h.stepLocked(leasefsm.Release, 0, now)
+	} else { // they re-entered meanwhile
+		h.stepLocked(leasefsm.RenewalDenied, 0, now)
+	}
+	r.delay, r.least, r.shares = h.delay, h.least, r.only[:0]
+	r.addLocked(&next.share, l.base, l.bound)
+	c.renewer.Add(&r.fsm, now)
+	return next, nil
+}

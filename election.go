@@ -1,0 +1,117 @@
+package leasehold
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/leasehold-dev/leasehold/store"
+)
+
+// Election chooses at most one leader among all that Run it, in this process and in
+// others. It is a mutex: every store has it, and the leader is the holder of the
+// lock of that name. An Election is immutable, cheap to make and safe for concurrent
+// use.
+type Election struct{ l *Lock }
+
+// Election returns the election of that name. It sends nothing; an invalid name is
+// reported by Run.
+func (c *Client) Election(name string) *Election {
+	// A lease that is passed on has a token that the store has not seen.
+	return &Election{newLock(&c.queues, name, claim{kept: true})}
+}
+
+// Name returns the name of the election.
+func (e *Election) Name() string { return e.l.r.name }
+
+// With returns a copy of e in which the options set in o replace those of e. TTL is
+// how long nobody leads after a leader has died; Notice is how long a leader has to
+// stop after it was told that it lost. RetryDelay also gives the pauses between the
+// terms of a candidate, by default Backoff(100*time.Millisecond, 15*time.Second). Run
+// refuses Owner, and pays no attention to Tries.
+func (e *Election) With(o LockOptions) *Election { return &Election{e.l.With(o)} }
+
+// termDelay is the pause after the try-th term in a row that failed.
+var termDelay = Backoff(100*time.Millisecond, 15*time.Second)
+
+// Run makes the caller a candidate, and calls fn each time it is elected. It blocks
+// until ctx ends, fn returns nil while it leads, or an error shows that trying again
+// cannot help. It may be called several times at once, for several candidates.
+//
+// The context of fn ends when ctx does, and, with cause ErrLost, when leadership is
+// lost: LockOptions.Notice before another candidate can lead. fn has to stop then and
+// return: until it has, this candidate neither resigns nor contends again. Election.Token
+// returns the fencing token of the term.
+//
+// If leadership is lost, if fn returns an error, or if the store cannot be reached, Run
+// logs that and contends again after a pause, which grows while that goes on and is
+// short again after a term of at least one TTL. Between those pauses it is always
+// either leading or in the queue.
+//
+// When ctx ends, Run resigns, so that the next candidate leads at once, and returns an
+// error that matches ctx.Err(). When fn returns nil while it leads, Run resigns and
+// returns nil. Errors that match ErrInvalid, ErrUnsupported, ErrKindMismatch or
+// store.ErrClosed are returned at once. If fn panics or calls runtime.Goexit, Run
+// resigns on the way out.
+func (e *Election) Run(ctx context.Context, fn func(ctx context.Context) error) error {
+	mustHave(ctx)
+	delay, c := termDelay, e.l.c
+	if e.l.r.o.RetryDelay != nil {
+		delay = e.l.r.o.RetryDelay
+	}
+	for try := 1; ; try++ {
+		t := e.term(ctx, fn)
+		switch {
+		case ctx.Err() != nil && errors.Is(t.err, ctx.Err()):
+			return t.err
+		case ctx.Err() != nil:
+			return gaveUp(ctx, t.err)
+		case t.finished || !t.led && hopeless(t.err) || !candidacyRepeated:
+			return t.err
+		case t.long:
+			try = 1
+		}
+		c.log.Warn("contending again", "election", e.l.r.name, "led", t.led, "err", t.err)
+		pause(ctx, max(delay(try), time.Millisecond))
+	}
+}
+
+// term is what came of one candidacy.
+type term struct {
+	led      bool
+	long     bool // it led for a TTL or longer
+	finished bool // the leader is done, and did not fail
+	err      error
+}
+
+// term waits until e is won, and leads.
+func (e *Election) term(ctx context.Context, fn func(context.Context) error) (t term) {
+	lease, err := e.l.c.wait(ctx, &e.l.r, 0, true)
+	if err != nil {
+		return term{err: err}
+	}
+	t.led = true
+	began, failed := e.l.c.clock.Now(), true
+	t.err = e.l.during(ctx, lease, func(ctx context.Context, _ *Lease) error {
+		err := fn(ctx)
+		failed = err != nil
+		return err
+	})
+	t.long = e.l.c.clock.Now().Sub(began) >= lease.h.req.TTL
+	t.finished = !failed && !errors.Is(t.err, ErrLost)
+	return t
+}
+
+// hopeless reports whether asking again cannot help.
+func hopeless(err error) bool {
+	return errors.Is(err, ErrInvalid) || errors.Is(err, ErrUnsupported) || errors.Is(err, ErrKindMismatch) || errors.Is(err, store.ErrClosed)
+}
+
+// Token returns the fencing token of the term whose context ctx is, or comes from.
+// Every later term has a larger one. It is 0 if ctx is from no term of e.
+func (e *Election) Token(ctx context.Context) Token {
+	if lease, ok := ctx.Value(leaseKey{&e.l.c.core, e.l.r.name}).(*Lease); ok {
+		return lease.Token()
+	}
+	return 0
+}

@@ -1,0 +1,355 @@
+package leasehold_test
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/store"
+	"github.com/leasehold-dev/leasehold/store/memstore"
+)
+
+// candidate is one Run of an election.
+type candidate struct {
+	term   chan context.Context // each time it is elected
+	leave  chan error           // what its function returns
+	cancel context.CancelFunc
+	done   chan error
+}
+
+// runs starts a candidate.
+func (b *bench) runs(e *leasehold.Election) *candidate {
+	ctx, cancel := context.WithCancel(b.t.Context())
+	c := &candidate{make(chan context.Context, 1), make(chan error), cancel, make(chan error, 1)}
+	go func() {
+		c.done <- e.Run(ctx, func(ctx context.Context) error {
+			c.term <- ctx
+			return <-c.leave
+		})
+	}()
+	synctest.Wait()
+	return c
+}
+
+// leads reports whether the candidate was elected just now.
+func (c *candidate) leads() bool {
+	synctest.Wait()
+	return len(c.term) == 1
+}
+
+// A candidate leads as long as its function runs. It resigns when its context ends,
+// and the next one leads at once.
+func TestElection(t *testing.T) {
+	inLine(t, leasehold.Options{}, func(t *testing.T, b *lineBench) {
+		mine, other := b.c.Election("a"), b.strangers().Election("a")
+		first, second, third := b.runs(mine), b.runs(other), b.runs(mine)
+		term := <-first.term
+		if second.leads() || third.leads() || mine.Token(term) == 0 || other.Token(term) != 0 || mine.Token(t.Context()) != 0 {
+			t.Fatal("others lead as well, or a token is wrong")
+		}
+		first.cancel()
+		if <-term.Done(); second.leads() {
+			t.Fatal("the next leads before the function of the first has returned")
+		}
+		first.leave <- nil
+		if err := <-first.done; !errors.Is(err, context.Canceled) {
+			t.Errorf("the context ended: %v", err)
+		}
+		next := <-second.term
+		if other.Token(next) <= mine.Token(term) {
+			t.Errorf("token %v after %v", other.Token(next), mine.Token(term))
+		}
+		second.leave <- nil // it is done
+		if err := <-second.done; err != nil {
+			t.Errorf("the function returned nil: %v", err)
+		}
+		<-third.term
+		third.leave <- nil
+		if err := <-third.done; err != nil || b.held("a") {
+			t.Errorf("after the last: %v, held: %v", err, b.held("a"))
+		}
+	})
+}
+
+// A candidate contends again, after a growing pause, if its function fails.
+func TestElectionAfterAnError(t *testing.T) {
+	inLine(t, leasehold.Options{}, func(t *testing.T, b *lineBench) {
+		c := b.runs(b.c.Election("a"))
+		var pauses []time.Duration
+		for range 12 {
+			<-c.term
+			at := time.Now()
+			c.leave <- errors.New("failed")
+			term := <-c.term
+			pauses = append(pauses, time.Since(at))
+			c.term <- term
+		}
+		<-c.term
+		if first, last := pauses[0], pauses[len(pauses)-1]; first > 100*time.Millisecond || last < 7*time.Second || last > 15*time.Second {
+			t.Errorf("pauses of %v", pauses)
+		}
+		time.Sleep(time.Minute) // a long term
+		at := time.Now()
+		c.leave <- errors.New("failed")
+		if <-c.term; time.Since(at) > 100*time.Millisecond {
+			t.Errorf("a pause of %v after a long term", time.Since(at))
+		}
+		c.leave <- nil
+		<-c.done
+	})
+}
+
+// A leader that loses is told, and contends again even if its function returned nil.
+// It does not lead again before its function has returned.
+func TestElectionAfterALoss(t *testing.T) {
+	inLine(t, leasehold.Options{}, func(t *testing.T, b *lineBench) {
+		e := b.c.Election("a")
+		c := b.runs(e)
+		term := <-c.term
+		b.store.onRenew(all(store.ErrNotHeld))
+		if <-term.Done(); !errors.Is(context.Cause(term), leasehold.ErrLost) {
+			t.Errorf("the term ended with %v", context.Cause(term))
+		}
+		b.store.onRenew(nil)
+		time.Sleep(time.Minute)
+		if c.leads() {
+			t.Error("a second term before the function of the first has returned")
+		}
+		c.leave <- nil
+		next := <-c.term
+		if e.Token(next) <= e.Token(term) {
+			t.Errorf("token %v after %v", e.Token(next), e.Token(term))
+		}
+		c.leave <- nil
+		<-c.done
+	})
+}
+
+// While the store cannot be asked, a candidate goes on trying, for longer than Acquire
+// would. What asking again cannot mend is returned.
+func TestElectionWithAStoreInTrouble(t *testing.T) {
+	inLine(t, leasehold.Options{}, func(t *testing.T, b *lineBench) {
+		b.store.onAcquire(func(context.Context, store.AcquireRequest) (store.Grant, error) { return store.Grant{}, errNodesAway })
+		b.line.onWait(func(ctx context.Context, _ store.WaitRequest, reason func(error)) (store.Grant, error) {
+			return store.Grant{}, errNodesAway
+		})
+		c := b.runs(b.c.Election("a"))
+		time.Sleep(time.Hour)
+		if c.leads() || len(c.done) > 0 {
+			t.Fatal("elected, or given up, without a store")
+		}
+		b.store.onAcquire(nil)
+		b.line.onWait(nil)
+		<-c.term
+		c.leave <- nil
+		<-c.done
+
+		never := func(context.Context) error { t.Error("elected"); return nil }
+		held := b.acquire(b.c.Semaphore("s", 2))
+		for _, x := range []struct {
+			e  *leasehold.Election
+			is error
+		}{
+			{b.c.Election(""), leasehold.ErrInvalid},
+			{b.c.Election("a").With(leasehold.LockOptions{Owner: "me"}), leasehold.ErrInvalid},
+			{b.c.Election("a").With(leasehold.LockOptions{Require: store.Consensus}), leasehold.ErrUnsupported},
+			{b.c.Election("s"), leasehold.ErrKindMismatch},
+		} {
+			if err := x.e.Run(t.Context(), never); !errors.Is(err, x.is) {
+				t.Errorf("%v, want %v", err, x.is)
+			}
+		}
+		if _, err := b.c.Election("s").Leader(t.Context()); !errors.Is(err, leasehold.ErrKindMismatch) || !strings.Contains(err.Error(), "semaphore of 2") {
+			t.Errorf("who leads a semaphore: %v", err)
+		}
+		b.release(held)
+	})
+}
+
+// Candidates that fail, panic, lose and come and go for hours: never do two lead, and
+// somebody leads again soon.
+func TestElectionsGoOn(t *testing.T) {
+	inLine(t, leasehold.Options{}, func(t *testing.T, b *lineBench) {
+		var mu sync.Mutex
+		var last leasehold.Token
+		leading, terms, vacant := 0, make(map[int]int), time.Now()
+		rng := rand.New(rand.NewPCG(1, 2))
+		denied := errors.New("no")
+		b.store.onRenew(func(ctx context.Context, rs []store.Lease) []error {
+			mu.Lock()
+			lose := rng.IntN(40) == 0
+			mu.Unlock()
+			if lose {
+				return all(store.ErrNotHeld)(ctx, rs)
+			}
+			return b.store.Store.Renew(ctx, rs)
+		})
+		ctx, cancel := context.WithTimeout(t.Context(), 6*time.Hour)
+		defer cancel()
+		var wg sync.WaitGroup
+		for n, c := range []*leasehold.Client{b.c, b.c, b.strangers()} {
+			e := c.Election("a")
+			lead := func(ctx context.Context) error {
+				mu.Lock()
+				leading++
+				terms[n]++
+				gap := time.Since(vacant)
+				if leading > 1 || gap > 2*time.Minute || e.Token(ctx) <= last {
+					t.Errorf("%d lead, %v after the last did; token %v after %v", leading, gap, e.Token(ctx), last)
+				}
+				last = e.Token(ctx)
+				for_, how := time.Duration(rng.IntN(120))*time.Second, rng.IntN(4)
+				mu.Unlock()
+				select {
+				case <-ctx.Done():
+				case <-time.After(for_):
+				}
+				mu.Lock()
+				leading--
+				vacant = time.Now()
+				mu.Unlock()
+				switch how {
+				case 0:
+					return denied
+				case 1:
+					panic(denied)
+				case 2:
+					runtime.Goexit()
+				}
+				return ctx.Err()
+			}
+			wg.Go(func() {
+				for ctx.Err() == nil {
+					ended := make(chan struct{}) // a panic and Goexit end a candidate; another takes its place
+					go func() {
+						defer close(ended)
+						defer func() { recover() }()
+						e.Run(ctx, lead)
+					}()
+					<-ended
+				}
+			})
+		}
+		wg.Wait()
+		synctest.Wait()
+		if len(terms) != 3 || terms[0] < 20 || terms[2] < 20 || b.held("a") {
+			t.Errorf("terms of each candidate: %v; held at the end: %v", terms, b.held("a"))
+		}
+	})
+}
+
+// Leader says who leads since when, also after a wait. Observe yields each change, and
+// an error once.
+func TestLeader(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t)
+		e := b.c.Election("a")
+		look := &looks{Store: b.store}
+		watch := leasehold.New(look, &leasehold.Options{Clock: b.clock}).Election("a")
+		if l, err := watch.Leader(t.Context()); err != nil || !l.Vacant() {
+			t.Errorf("before the first: %+v, %v", l, err)
+		}
+		seen := make(chan leasehold.Leader)
+		failed := make(chan error)
+		ctx, cancel := context.WithCancel(t.Context())
+		var over sync.WaitGroup
+		over.Go(func() {
+			for l, err := range watch.Observe(ctx) {
+				if err != nil {
+					failed <- err
+				} else {
+					seen <- l
+				}
+			}
+		})
+		if l := <-seen; !l.Vacant() {
+			t.Errorf("observed %+v before the first", l)
+		}
+		first := b.runs(e)
+		term := <-first.term
+		if l := <-seen; l.Token != e.Token(term) {
+			t.Errorf("observed %+v, the first leader has %v", l, e.Token(term))
+		}
+		second := b.runs(b.other().Election("a").With(leasehold.LockOptions{Purpose: "second"}))
+		time.Sleep(time.Hour)
+		first.leave <- nil
+		elected := time.Now()
+		<-second.term
+		l := <-seen
+		if l.Holder.Purpose != "second" || l.Token <= e.Token(term) || l.Since.Sub(elected).Abs() > time.Second || !l.Holder.Since.Before(elected.Add(-50*time.Minute)) {
+			t.Errorf("observed %+v, elected at %v after an hour", l, elected)
+		}
+		look.fail(errNodesAway)
+		if err := <-failed; !errors.Is(err, leasehold.ErrQuorum) {
+			t.Errorf("observed %v", err)
+		}
+		time.Sleep(time.Minute) // and no second error
+		look.fail(nil)
+		if again := <-seen; again.Token != l.Token {
+			t.Errorf("observed %+v after the trouble", again)
+		}
+		second.leave <- nil
+		if l := <-seen; !l.Vacant() {
+			t.Errorf("observed %+v after the last", l)
+		}
+		look.fail(store.ErrClosed)
+		if err := <-failed; !errors.Is(err, store.ErrClosed) {
+			t.Errorf("observed %v", err)
+		}
+		over.Wait() // since the store is closed
+		cancel()
+		for l, err := range watch.Observe(ctx) {
+			t.Errorf("observed %v, %v with a context that has ended", l, err)
+		}
+		<-first.done
+		<-second.done
+	})
+}
+
+// looks is a store whose Inspect can fail.
+type looks struct {
+	store.Store
+	mu  sync.Mutex
+	err error
+}
+
+func (s *looks) fail(err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.err = err
+}
+
+func (s *looks) Inspect(ctx context.Context, name string) (store.State, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.err != nil {
+		return store.State{}, s.err
+	}
+	return s.Store.Inspect(ctx, name)
+}
+
+// An election needs no queue in the store.
+func TestElectionWithoutAQueue(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := memstore.New(nil)
+		defer m.Close()
+		plain := mutexesOnly{scripted(m)}
+		first, second := leasehold.New(plain, nil).Election("a"), leasehold.New(plain, nil).Election("a")
+		b := &bench{t: t}
+		one, two := b.runs(first), b.runs(second)
+		<-one.term
+		one.leave <- nil
+		<-two.term
+		two.leave <- nil
+		if err := errors.Join(<-one.done, <-two.done); err != nil {
+			t.Error(err)
+		}
+	})
+}

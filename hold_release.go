@@ -1,0 +1,137 @@
+package leasehold
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/leasehold-dev/leasehold/internal/leasefsm"
+	"github.com/leasehold-dev/leasehold/internal/validity"
+	"github.com/leasehold-dev/leasehold/store"
+)
+
+// release releases h in the store, on a context of its own, and tries again
+// while the outcome is unknown. With undo it leaves the lease to other attempts of
+// the same owner, if they know of it.
+func (h *hold) release(ctx context.Context, undo bool) error {
+	// After a TTL the store has dropped the lease by itself, and nobody wants
+	// to wait longer than some seconds to be told so.
+	bound := min(max(h.req.TTL, time.Second), 5*time.Second)
+	if releaseDetached {
+		ctx = context.WithoutCancel(ctx)
+	}
+	ctx, cancel := context.WithTimeout(ctx, bound)
+	defer cancel()
+	r := store.ReleaseRequest{Lease: h.req, Renewed: h.renewed.Load(), Undo: undo}
+	err := h.releaseIn(ctx, r)
+	h.detachReleased()
+	for try := 1; retries(err); try++ {
+		if pause(ctx, min(max(h.pauseAfter(ctx, try), time.Millisecond), bound/10)); ctx.Err() != nil {
+			return err
+		}
+		r.Renewed = h.renewed.Load()
+		if err = h.c.store.Release(ctx, r); errors.Is(err, store.ErrNotHeld) {
+			return nil // an earlier try of ours may have done it
+		}
+	}
+	return err
+}
+
+// retries says whether a release that ended with err is to be tried again.
+func retries(err error) bool {
+	return err != nil && !errors.Is(err, store.ErrNotHeld) && !errors.Is(err, store.ErrClosed) && !errors.Is(err, ErrInvalid)
+}
+
+// pauseAfter is the user's RetryDelay. If that does not return, the release is
+// tried once more at once.
+func (h *hold) pauseAfter(ctx context.Context, try int) time.Duration {
+	returned := false
+	defer func() {
+		if !returned {
+			h.c.drop(ctx, store.ReleaseRequest{Lease: h.req})
+		}
+	}()
+	d := h.delay(try)
+	returned = true
+	return d
+}
+
+// late releases what was granted too late to be of use.
+func (h *hold) late(ctx context.Context, took time.Duration) error {
+	err := h.release(ctx, true)
+	return &LostError{Name: h.req.Name, Cause: LostLateGrant, Reason: "the grant took " + store.Round(took).String() + " to arrive, and its validity was over", Err: err}
+}
+
+// releaseIn makes the request r of h, by way of the queue that waited for it.
+func (h *hold) releaseIn(ctx context.Context, r store.ReleaseRequest) error {
+	if !h.waited {
+		return h.c.store.Release(ctx, r)
+	}
+	return h.q.releaseOrRejoin(ctx, h, r)
+}
+
+// detachReleased lets the waiters of h ask the store, now that h was released.
+func (h *hold) detachReleased() {
+	if !h.attached { // and only the goroutine that releases h could set it now
+		return
+	}
+	now := h.c.lock()
+	defer h.c.mu.Unlock()
+	h.detachLocked(now)
+}
+
+// askAround asks the store for more tokens, and passes h on unless a bound is
+// reached and it says that somebody waits elsewhere, or it has no tokens to give. It is
+// on a context of its own, as a release is.
+func (h *hold) askAround(ctx context.Context, t turn) (passed bool) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), validity.RenewAfter(h.req.TTL))
+	defer cancel()
+	r := store.ReserveRequest{Lease: h.req, Above: t.above, Count: t.count}
+	reserved, err := h.c.waiter.ReserveTokens(ctx, r)
+
+	now := h.c.lock()
+	defer h.c.mu.Unlock()
+	h.stepLocked(leasefsm.Tick, 0, now)
+	if h.attached && h.q.passReservedLocked(reserved, err, now) { // or else it is lost
+		return true
+	}
+	h.stepLocked(leasefsm.Release, 0, now)
+	return false
+}
+
+// keep makes the store keep the lock for that long at least without further renewals,
+// or for its longest TTL.
+func (h *hold) keep(ctx context.Context, d time.Duration) error {
+	r := h.req
+	caps := h.c.store.Caps()
+	if r.TTL = d; caps.MaxTTL > 0 {
+		r.TTL = min(d, caps.MaxTTL)
+	}
+	r.TTL = max(r.TTL, caps.MinTTL, store.MinTTL)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
+	defer cancel()
+	h.renewed.Store(true)
+	return h.c.store.Renew(ctx, []store.Lease{r})[0]
+}
+
+// stay makes the store keep the lock for the rest of MinHold without further
+// renewals, or for as long as it can. It returns what there is to say about a lock
+// that was not released.
+func (h *hold) stay(ctx context.Context) error {
+	rest := -h.c.lock().Sub(h.least)
+	h.c.mu.Unlock()
+	most := h.c.store.Caps().MaxTTL
+	ends := store.Round(rest).String()
+	if rest < h.req.TTL { // which a renewal does not shorten
+		ends += " to " + store.Round(h.req.TTL).String()
+	}
+	err := h.keep(ctx, rest)
+	switch {
+	case err != nil:
+		return fmt.Errorf("not released before MinHold is over; the lock may end by its TTL, up to %v too early: %w", store.Round(rest), err)
+	case most > 0 && most < rest:
+		return fmt.Errorf("not released before MinHold is over: the lock ends by itself in %v, the longest TTL of the store and %v too early", store.Round(most), store.Round(rest-most))
+	}
+	return fmt.Errorf("not released before MinHold is over: the lock ends by itself in %s", ends)
+}

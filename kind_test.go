@@ -1,0 +1,416 @@
+package leasehold_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/store"
+	"github.com/leasehold-dev/leasehold/store/memstore"
+)
+
+// Readers hold the lock together, a writer alone. A waiting writer stops readers that
+// come later, and those get the lock together after it, with a token after its own.
+func TestReadWrite(t *testing.T) {
+	inLine(t, leasehold.Options{}, func(t *testing.T, b *lineBench) {
+		mine, other := b.c.RW("a"), b.strangers().RW("a")
+		first := b.acquire(mine.Write())
+		readers := []*turn{b.queue(mine.Read()), b.queue(mine.Read()), b.queue(other.Read())}
+		for _, r := range readers {
+			if !r.waits() {
+				t.Fatal("a reader beside a writer:", r.err)
+			}
+		}
+		b.release(first)
+		token := readers[0].got().Token()
+		for _, r := range readers {
+			if got := r.got().Token(); got != token || got <= first.Token() {
+				t.Errorf("a reader has token %v, another %v, the writer before them %v", got, token, first.Token())
+			}
+		}
+		writer := b.queue(other.Write())
+		late := []*turn{b.queue(mine.Read()), b.queue(mine.Read())}
+		if _, err := mine.Read().Try(t.Context()); !errors.Is(err, leasehold.ErrBusy) {
+			t.Errorf("a reader that came after a writer: %v", err)
+		}
+		for i, r := range readers {
+			if !writer.waits() {
+				t.Fatalf("a writer beside %d readers", len(readers)-i)
+			}
+			b.release(r.got())
+		}
+		if next := writer.got(); next.Token() <= token || !late[0].waits() || !late[1].waits() {
+			t.Errorf("the writer has token %v, the readers before it %v; those after it wait: %v, %v", next.Token(), token, late[0].waits(), late[1].waits())
+		}
+		b.release(writer.got())
+		for _, r := range late {
+			if r.got().Token() <= writer.got().Token() {
+				t.Errorf("a reader has token %v after %v", r.got().Token(), writer.got().Token())
+			}
+			b.release(r.got())
+		}
+		if b.held("a") {
+			t.Error("held after the last release")
+		}
+	})
+}
+
+// Every goroutine that waits for a lock that several can hold has a place of its own in
+// the store's queue: readers of one process get the lock together, before a writer that
+// came after them.
+func TestReadersOfOneProcessWaitTogether(t *testing.T) {
+	inLine(t, leasehold.Options{}, func(t *testing.T, b *lineBench) {
+		mine, other := b.c.RW("a"), b.strangers().RW("a")
+		first := b.acquire(other.Write())
+		readers := []*turn{b.queue(mine.Read()), b.queue(mine.Read()), b.queue(mine.Read())}
+		writer := b.queue(other.Write())
+		late := b.queue(mine.Read())
+		b.release(first)
+		for n, r := range readers {
+			if r.waits() {
+				t.Fatalf("reader %d waits behind a writer that came later", n)
+			}
+		}
+		for _, r := range readers {
+			b.release(r.got())
+		}
+		b.release(writer.got())
+		b.release(late.got())
+	})
+}
+
+// Readers, writers and holders of some permits come in a stream. None of them, and none
+// that wants all permits, waits for longer than those before it hold the lock.
+func TestNobodyStarves(t *testing.T) {
+	inLine(t, leasehold.Options{}, func(t *testing.T, b *lineBench) {
+		const hold = 10 * time.Millisecond
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		var mu sync.Mutex
+		turns, longest := make(map[string]int), make(map[string]time.Duration)
+		var wg sync.WaitGroup
+		stream := func(what string, n int, lock func(*leasehold.Client) *leasehold.Lock) {
+			for i := range n {
+				l := lock(b.c)
+				if i%2 == 1 {
+					l = lock(b.strangers())
+				}
+				wg.Go(func() {
+					time.Sleep(time.Duration(i) * hold / 7) // so that they do not come together
+					for ctx.Err() == nil {
+						asked := time.Now()
+						lease, err := l.Acquire(t.Context())
+						if err != nil {
+							t.Error(err)
+							return
+						}
+						mu.Lock()
+						turns[what]++
+						longest[what] = max(longest[what], time.Since(asked))
+						mu.Unlock()
+						time.Sleep(hold)
+						if err := lease.Release(t.Context()); err != nil {
+							t.Error(err)
+						}
+					}
+				})
+			}
+		}
+		stream("reader", 6, func(c *leasehold.Client) *leasehold.Lock { return c.RW("rw").Read() })
+		stream("writer", 4, func(c *leasehold.Client) *leasehold.Lock { return c.RW("rw").Write() })
+		stream("light", 8, func(c *leasehold.Client) *leasehold.Lock { return c.Semaphore("s", 4) })
+		stream("heavy", 2, func(c *leasehold.Client) *leasehold.Lock {
+			return c.Semaphore("s", 4).With(leasehold.LockOptions{Weight: 4})
+		})
+		wg.Wait()
+		// At most all others hold the lock before one's turn, each for itself.
+		if len(turns) != 4 || longest["reader"] > 10*hold || longest["writer"] > 10*hold || longest["light"] > 10*hold || longest["heavy"] > 10*hold {
+			t.Errorf("turns: %v, longest waits: %v", turns, longest)
+		}
+	})
+}
+
+// A reader that dies frees only itself, and a writer gets the lock when the last
+// reader is gone.
+func TestDeadReader(t *testing.T) {
+	inLine(t, leasehold.Options{}, func(t *testing.T, b *lineBench) {
+		rw := b.c.RW("a")
+		dead := b.acquire(rw.Read().With(leasehold.LockOptions{NoRenew: true, TTL: time.Second}))
+		living := b.acquire(rw.Read())
+		writer := b.queue(rw.Write())
+		<-dead.Done()
+		time.Sleep(time.Minute)
+		if !writer.waits() || living.Err() != nil {
+			t.Fatalf("after one of two readers has died: the writer waits: %v, the other reader: %v", writer.waits(), living.Err())
+		}
+		b.release(living)
+		b.release(writer.got())
+		dead.Release(t.Context())
+	})
+}
+
+// A semaphore has as many holders as permits, each with a slot and a token of its own.
+func TestSemaphore(t *testing.T) {
+	inLine(t, leasehold.Options{}, func(t *testing.T, b *lineBench) {
+		s, other := b.c.Semaphore("a", 3), b.strangers().Semaphore("a", 3)
+		held := []*leasehold.Lease{b.acquire(s), b.acquire(other), b.acquire(s)}
+		var last leasehold.Token
+		for i, l := range held {
+			if l.Slot() != i || l.Token() <= last {
+				t.Errorf("lease %d has slot %d and token %v after %v", i, l.Slot(), l.Token(), last)
+			}
+			last = l.Token()
+		}
+		waiting := []*turn{b.queue(s), b.queue(other), b.queue(s)}
+		for _, w := range waiting {
+			if !w.waits() {
+				t.Fatal("four permits of three:", w.err)
+			}
+		}
+		b.release(held[1])
+		if l := waiting[0].got(); l.Slot() != 1 || !waiting[1].waits() {
+			t.Errorf("one permit was released: slot %d, and the next waits: %v", l.Slot(), waiting[1].waits())
+		}
+		b.release(held[0])
+		b.release(held[2])
+		for _, w := range waiting {
+			b.release(w.got())
+		}
+	})
+}
+
+// Weights add up, and a heavy waiter is not starved by light ones that come later.
+func TestWeights(t *testing.T) {
+	inLine(t, leasehold.Options{}, func(t *testing.T, b *lineBench) {
+		light := b.c.Semaphore("a", 4)
+		heavy := light.With(leasehold.LockOptions{Weight: 3})
+		first, second := b.acquire(heavy), b.acquire(light)
+		w := b.queue(heavy)
+		after := b.queue(light)
+		b.release(second)
+		if !w.waits() || !after.waits() {
+			t.Fatal("a waiter with weight 3 of 4, beside a holder with weight 3:", w.err, after.err)
+		}
+		if _, err := light.Try(t.Context()); !errors.Is(err, leasehold.ErrBusy) {
+			t.Errorf("a light one out of turn: %v", err)
+		}
+		b.release(first)
+		b.release(w.got())
+		b.release(after.got())
+	})
+}
+
+// Goroutines of one process ask for a place side by side: a request that takes long
+// holds up nobody else. A lease is not passed on, since nobody has to wait for it.
+func TestSharedLocksAreAskedForSideBySide(t *testing.T) {
+	inLine(t, leasehold.Options{}, func(t *testing.T, b *lineBench) {
+		slow, asked := make(chan struct{}), 0
+		b.store.onAcquire(func(ctx context.Context, r store.AcquireRequest) (store.Grant, error) {
+			b.store.mu.Lock()
+			asked++
+			first := asked == 1
+			b.store.mu.Unlock()
+			if first {
+				<-slow
+			}
+			return b.store.Store.Acquire(ctx, r)
+		})
+		for _, lock := range []*leasehold.Lock{b.c.RW("rw").Read(), b.c.Semaphore("s", 3)} {
+			asked = 0
+			first := b.queue(lock)
+			second := b.queue(lock)
+			if !first.waits() || second.waits() {
+				t.Fatalf("the first waits: %v, the second waits behind it: %v", first.waits(), second.waits())
+			}
+			slow <- struct{}{}
+			b.release(first.got())
+			b.release(second.got())
+		}
+		if b.store.called("reserve") != 0 {
+			t.Error("tokens were reserved for passes")
+		}
+	})
+}
+
+// mutexesOnly is a store that keeps mutexes and nothing else.
+type mutexesOnly struct{ *script }
+
+func (s mutexesOnly) Caps() store.Caps {
+	c := s.script.Caps()
+	c.Kinds, c.Engine = false, "plain"
+	return c
+}
+
+// A kind that the store does not keep, and numbers that make no sense, are refused
+// before anything is sent.
+func TestKindsAreRefusedBeforeAnythingIsSent(t *testing.T) {
+	m := memstore.New(nil)
+	defer m.Close()
+	s := scripted(m)
+	plain, full := leasehold.New(mutexesOnly{s}, nil), leasehold.New(s, nil)
+	weight := func(n int) leasehold.LockOptions { return leasehold.LockOptions{Weight: n} }
+	for _, c := range []struct {
+		name string
+		lock *leasehold.Lock
+		is   error
+		says []string
+	}{
+		{"readers of a store of mutexes", plain.RW("a").Read(), leasehold.ErrUnsupported, []string{"plain", "read-write lock"}},
+		{"a writer of a store of mutexes", plain.RW("a").Write(), leasehold.ErrUnsupported, []string{"plain", "read-write lock"}},
+		{"a semaphore of a store of mutexes", plain.Semaphore("a", 3), leasehold.ErrUnsupported, []string{"plain", "semaphore of 3"}},
+		{"no permits", full.Semaphore("a", 0), leasehold.ErrInvalid, []string{"at least one permit"}},
+		{"fewer permits", full.Semaphore("a", -2), leasehold.ErrInvalid, []string{"at least one permit"}},
+		{"too heavy", full.Semaphore("a", 3).With(weight(4)), leasehold.ErrInvalid, []string{"weight 4", "semaphore of 3"}},
+		{"a negative weight", full.Semaphore("a", 3).With(weight(-1)), leasehold.ErrInvalid, []string{"Weight is -1"}},
+		{"a heavy mutex", full.Mutex("a").With(weight(1)), leasehold.ErrInvalid, []string{"Weight 1", "mutex"}},
+		{"a heavy reader", full.RW("a").Read().With(weight(2)), leasehold.ErrInvalid, []string{"Weight 2", "read-write lock"}},
+	} {
+		_, err := c.lock.Try(t.Context())
+		if !errors.Is(err, c.is) {
+			t.Errorf("%s: %v", c.name, err)
+			continue
+		}
+		for _, text := range c.says {
+			if !strings.Contains(err.Error(), text) {
+				t.Errorf("%s: %q does not say %q", c.name, err, text)
+			}
+		}
+	}
+	if n := s.called("acquire"); n != 0 {
+		t.Errorf("%d requests were sent", n)
+	}
+	if l, err := full.Semaphore("a", 1).Try(t.Context()); err != nil || errors.Is(l.Release(t.Context()), leasehold.ErrLost) {
+		t.Errorf("a semaphore with one permit: %v", err)
+	}
+	if l, err := plain.Semaphore("a", 1).Try(t.Context()); err != nil || l.Release(t.Context()) != nil {
+		t.Errorf("a semaphore with one permit, in a store of mutexes: %v", err)
+	}
+}
+
+// While a name is in use it has one kind, and the error for another names both.
+func TestNameInUseAsAnotherKind(t *testing.T) {
+	inLine(t, leasehold.Options{}, func(t *testing.T, b *lineBench) {
+		locks := map[string]*leasehold.Lock{
+			"mutex":           b.c.Mutex("a"),
+			"semaphore of 2":  b.c.Semaphore("a", 2),
+			"semaphore of 3":  b.c.Semaphore("a", 3),
+			"read-write lock": b.c.RW("a").Read(),
+		}
+		for inUse, holder := range locks {
+			held := b.acquire(holder)
+			for asked, lock := range locks {
+				if asked == inUse {
+					continue
+				}
+				for how, ask := range map[string]func(context.Context) (*leasehold.Lease, error){"try": lock.Try, "acquire": lock.Acquire} {
+					_, err := ask(t.Context())
+					if !errors.Is(err, leasehold.ErrKindMismatch) || !strings.Contains(fmt.Sprint(err), "a "+inUse) || !strings.Contains(fmt.Sprint(err), "a "+asked) {
+						t.Errorf("%s of a %s while it is a %s: %v", how, asked, inUse, err)
+					}
+				}
+				if _, err := lock.Try(held.Context()); !errors.Is(err, leasehold.ErrKindMismatch) {
+					t.Errorf("a %s, with the context of a %s: %v", asked, inUse, err)
+				}
+			}
+			b.release(held)
+		}
+	})
+}
+
+// A context re-enters a lease that has what is asked for. No lease grows.
+func TestReentryOfKinds(t *testing.T) {
+	inLine(t, leasehold.Options{}, func(t *testing.T, b *lineBench) {
+		rw, s := b.c.RW("rw"), b.c.Semaphore("s", 5)
+		weighs := func(n int) *leasehold.Lock { return s.With(leasehold.LockOptions{Weight: n}) }
+		for _, c := range []struct {
+			name         string
+			outer, inner *leasehold.Lock
+			says         string // why it is refused
+		}{
+			{"a reader in a writer", rw.Write(), rw.Read(), ""},
+			{"a reader in a reader", rw.Read(), rw.Read(), ""},
+			{"a writer in a reader", rw.Read(), rw.Write(), "cannot become a writer's"},
+			{"a lighter lease", weighs(3), weighs(2), ""},
+			{"a heavier lease", weighs(3), weighs(4), "weight 3, which cannot grow to 4"},
+		} {
+			outer := b.acquire(c.outer)
+			inner, err := c.inner.Try(outer.Context())
+			if c.says == "" && (err != nil || inner.Token() != outer.Token()) {
+				t.Errorf("%s: %v", c.name, err)
+			}
+			if c.says != "" && (!errors.Is(err, leasehold.ErrInvalid) || !strings.Contains(fmt.Sprint(err), c.says)) {
+				t.Errorf("%s: %v, want %q", c.name, err, c.says)
+			}
+			if err == nil {
+				b.release(inner)
+			}
+			b.release(outer)
+		}
+		if b.held("rw") || b.held("s") {
+			t.Error("held after the last release")
+		}
+	})
+}
+
+// Many goroutines of several clients contend for a semaphore and for a read-write
+// lock. The limit holds, everybody gets a turn, and nothing is left.
+func TestContentionForKinds(t *testing.T) {
+	inLine(t, leasehold.Options{}, func(t *testing.T, b *lineBench) {
+		const permits, turns = 4, 40
+		var mu sync.Mutex
+		var weight, readers, writers, most int
+		step := func(f func()) {
+			mu.Lock()
+			defer mu.Unlock()
+			f()
+			most = max(most, weight)
+			if weight > permits || writers > 1 || writers > 0 && readers > 0 {
+				t.Errorf("weight %d of %d, %d writers beside %d readers", weight, permits, writers, readers)
+			}
+		}
+		hold := func(l *leasehold.Lock, rng *rand.Rand, enter, leave func()) {
+			lease, err := l.Acquire(t.Context())
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			step(enter)
+			time.Sleep(time.Duration(rng.IntN(20)) * time.Millisecond)
+			step(leave)
+			if err := lease.Release(t.Context()); err != nil {
+				t.Error(err)
+			}
+		}
+		var wg sync.WaitGroup
+		for n, c := range []*leasehold.Client{b.c, b.c, b.c, b.strangers(), b.strangers()} {
+			for m := range 4 {
+				rng := rand.New(rand.NewPCG(uint64(n), uint64(m)))
+				wg.Go(func() {
+					for range turns {
+						switch w := 1 + rng.IntN(permits); rng.IntN(3) {
+						case 0:
+							s := c.Semaphore("s", permits).With(leasehold.LockOptions{Weight: w})
+							hold(s, rng, func() { weight += w }, func() { weight -= w })
+						case 1:
+							hold(c.RW("rw").Read(), rng, func() { readers++ }, func() { readers-- })
+						case 2:
+							hold(c.RW("rw").Write(), rng, func() { writers++ }, func() { writers-- })
+						}
+					}
+				})
+			}
+		}
+		wg.Wait()
+		synctest.Wait()
+		if most < 2 || b.held("s") || b.held("rw") {
+			t.Errorf("at most %d permits were held at once; held at the end: %v, %v", most, b.held("s"), b.held("rw"))
+		}
+	})
+}

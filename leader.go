@@ -1,0 +1,91 @@
+package leasehold
+
+import (
+	"context"
+	"iter"
+	"time"
+
+	"github.com/leasehold-dev/leasehold/store"
+)
+
+// Leader describes the leader of an election. The zero Leader means that nobody leads.
+type Leader struct {
+	// Holder is the leader. Its Since is when it became a candidate for this term, by
+	// its own clock.
+	Holder Holder
+	// Token is the fencing token of the term.
+	Token Token
+	// Since is when the leader was elected, by the store's clock. If the store cannot
+	// tell, it is Holder.Since. It is zero if that is unknown, too.
+	Since time.Time
+	// ExpiresIn is the longest that the leader can go on without a renewal.
+	ExpiresIn time.Duration
+}
+
+// Vacant reports that nobody leads.
+func (l Leader) Vacant() bool { return l.Holder.Owner == "" }
+
+// is reports whether o is the same term.
+func (l Leader) is(o Leader) bool { return l.Holder.Owner == o.Holder.Owner && l.Token == o.Token }
+
+// Leader asks the store who leads. It blocks for the answer. The answer may be out of
+// date when it arrives: to do something only while leading, use Run.
+//
+// The error matches ErrKindMismatch if the name is in use as another kind of lock.
+// Otherwise it is one of the store's Inspect.
+func (e *Election) Leader(ctx context.Context) (Leader, error) {
+	mustHave(ctx)
+	now := time.Now()
+	st, err := e.l.c.store.Inspect(ctx, e.l.r.name)
+	switch {
+	case err != nil:
+		return Leader{}, err
+	case !st.Held:
+		return Leader{}, nil
+	case !st.Kind.IsMutex():
+		return Leader{}, &store.KindError{Name: e.l.r.name, InUse: st.Kind, Holder: st.Holder}
+	}
+	l := Leader{Holder: st.Holder, Token: st.Token, Since: st.Holder.Since, ExpiresIn: st.ExpiresIn}
+	if st.HeldFor > 0 {
+		l.Since = now.Add(-st.HeldFor)
+	}
+	return l, nil
+}
+
+// Observe returns an iterator of leaders: the present one, which may be vacant, and
+// then each change. It ends when ctx does, and blocks in between.
+//
+// Observe asks the store about 30 times per TTL, at most ten times a second, so it does
+// not see a term that began and ended in between. An error is yielded once, with a
+// zero Leader, while the store cannot be asked; the iterator goes on, and yields the
+// leader again when there is an answer. An error that asking again cannot mend ends the
+// iteration.
+func (e *Election) Observe(ctx context.Context) iter.Seq2[Leader, error] {
+	mustHave(ctx)
+	return func(yield func(Leader, error) bool) {
+		life, err := e.l.r.o.life()
+		if err != nil {
+			yield(Leader{}, err)
+			return
+		}
+		var told Leader
+		known, failed := false, false
+		for ctx.Err() == nil {
+			switch l, err := e.Leader(ctx); {
+			case ctx.Err() != nil:
+				return
+			case err != nil:
+				if !failed && !yield(Leader{}, err) || hopeless(err) {
+					return
+				}
+				known, failed = false, true
+			case !known || !l.is(told):
+				told, known, failed = l, true, false
+				if !yield(l, nil) {
+					return
+				}
+			}
+			pause(ctx, max(life.TTL/30, 100*time.Millisecond))
+		}
+	}
+}

@@ -1,0 +1,47 @@
+package leasehold
+
+import (
+	"context"
+	"time"
+
+	"github.com/leasehold-dev/leasehold/internal/clock"
+)
+
+// recipe is what a Lock says of the leases that it makes.
+type recipe struct {
+	c    *core
+	name string
+	take claim // what a lease takes of it, unless the options say otherwise
+	o    LockOptions
+}
+
+// with returns a copy of r in which the fields set in o replace those of r.
+func (r *recipe) with(o LockOptions) *recipe {
+	return &recipe{c: r.c, name: r.name, take: r.take, o: r.o.merge(o)}
+}
+
+// delay is the pause after the try-th attempt.
+func (r *recipe) delay() func(try int) time.Duration {
+	if r.o.RetryDelay != nil {
+		return r.o.RetryDelay
+	}
+	return r.c.delay
+}
+
+// listens says whether a function of the user's wants to know why the lock is waited
+// for.
+func (r *recipe) listens() bool { return r.o.OnWait != nil || r.c.observe != nil }
+
+// seeWaiting tells the lock's own listener why it is waited for, and the observer
+// if that is for another cause than told, which it updates.
+func (r *recipe) seeWaiting(ctx context.Context, began clock.Instant, reason error, told *cause) {
+	if r.o.OnWait != nil {
+		r.o.OnWait(reason)
+	}
+	c := causeOf(reason)
+	if r.c.observe == nil || c == *told {
+		return
+	}
+	*told = c
+	r.c.observe(ctx, Event{Kind: Waiting, Name: r.name, Position: c.position, Waited: r.c.clock.Now().Sub(began), Err: reason})
+}

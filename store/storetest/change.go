@@ -1,0 +1,110 @@
+package storetest
+
+import (
+	"errors"
+	"strings"
+
+	"github.com/leasehold-dev/leasehold/store"
+)
+
+// checkDowngrade: the writer becomes a reader without a moment in which others can write,
+// with a token between that of the writer and those of later writers.
+func checkDowngrade(t *trial) {
+	c, name := t.first.(store.Changer), t.name()
+	writer := t.writer(name)
+	g := t.acquire(t.first, writer)
+	readers := t.queue(store.WaitRequest{Lease: t.reader(name)}, store.WaitRequest{Lease: t.reader(name)})
+	next := t.queue(store.WaitRequest{Lease: t.writer(name)})[0]
+	late := t.queue(store.WaitRequest{Lease: t.reader(name)})[0]
+	start := t.now()
+	down, err := c.Downgrade(t.Context(), writer)
+	if err != nil || down.Token <= g.Token {
+		t.Fatalf("downgrade: token %v, error %v, the writer has %v", down.Token, err, g.Token)
+	}
+	reader := writer
+	reader.Weight = 1
+	t.lasts("a downgrade renews", reader, reader.TTL, start)
+	for _, r := range readers {
+		t.gets("readers get the lock with the writer that became one", r)
+		if r.grant.Token != down.Token {
+			t.Fatalf("downgrade: a reader has token %v beside %v", r.grant.Token, down.Token)
+		}
+	}
+	t.waits(next, late)
+	t.holders("a downgrade", reader, readers[0].Lease, readers[1].Lease)
+	again, err := c.Downgrade(t.Context(), writer)
+	if err != nil || again.Token != down.Token {
+		t.Fatalf("downgrade again: token %v, error %v, the first gave %v", again.Token, err, down.Token)
+	}
+	if err := t.renew(t.first, reader); err != nil {
+		t.Fatalf("downgrade: renew afterwards: %v", err)
+	}
+	for _, r := range []store.Lease{reader, readers[0].Lease, readers[1].Lease} {
+		t.release(t.other(), r)
+	}
+	t.gets("the next writer gets the lock after the readers", next)
+	if next.grant.Token <= down.Token {
+		t.Fatalf("downgrade: the next writer has token %v after %v", next.grant.Token, down.Token)
+	}
+	t.release(t.first, next.Lease)
+	t.gets("the last reader gets the lock", late)
+
+	_, err = c.Downgrade(t.Context(), writer)
+	t.notHeld("downgrade of a lease that is over", err)
+	for _, r := range []store.Lease{late.Lease, t.request(t.name(), t.long), t.of(store.Semaphore(2), 2, t.name(), t.long)} {
+		_, err = c.Downgrade(t.Context(), r)
+		t.invalid("downgrade: not a writer", err)
+	}
+}
+
+// checkResize: the number of permits changes while some are held. Nobody is granted one
+// that does not exist, and waits for the earlier number end.
+func checkResize(t *trial) {
+	c, name := t.first.(store.Changer), t.name()
+	three, one, two := store.Semaphore(3), store.Semaphore(1), store.Semaphore(2)
+	resize := func(from, to store.Kind) {
+		t.Helper()
+		if err := c.Resize(t.Context(), name, from, to); err != nil {
+			t.Fatalf("resize from a %v to a %v: %v", from, to, err)
+		}
+	}
+	resize(three, two) // of a lock that nobody uses
+	var held []store.Lease
+	for range 3 {
+		r := t.of(three, 1, name, t.long)
+		t.acquire(t.other(), r)
+		held = append(held, r)
+	}
+	w := t.queue(store.WaitRequest{Lease: t.of(three, 1, name, t.long)})[0]
+	resize(three, one)
+	resize(three, one)
+	t.eventually("resize: a wait for the earlier number ends", w.over)
+	var kind *store.KindError
+	if !errors.As(w.err, &kind) || kind.InUse != one.Normal() || kind.Asked != three || !strings.Contains(w.err.Error(), three.String()) {
+		t.Fatalf("resize: the wait for the earlier number ended with %v", w.err)
+	}
+	if err := c.Resize(t.Context(), name, three, two); !errors.As(err, &kind) || kind.InUse.Normal() != one.Normal() {
+		t.Fatalf("resize from another number than the one in use: got error %v, want a *store.KindError", err)
+	}
+	for i, r := range held {
+		if err := t.renew(t.other(), r); err != nil {
+			t.Fatalf("resize: renew of a lease: %v", err)
+		}
+		t.refuse(t.first, t.of(one, 1, name, t.long))
+		if i == 1 {
+			resize(one, two) // one permit more than there are leases
+			break
+		}
+		t.release(t.first, r)
+	}
+	t.refuse(t.first, t.of(two, 1, name, t.long)) // two leases hold both
+	t.release(t.first, held[2])
+	g := t.acquire(t.first, t.of(two, 1, name, t.long))
+	if g.Slot < 0 || g.Slot >= 2 {
+		t.Fatalf("resize: granted slot %d of 2", g.Slot)
+	}
+	t.refuse(t.other(), t.of(two, 1, name, t.long))
+	for _, k := range []store.Kind{store.ReadWrite, store.Semaphore(-1)} {
+		t.invalid("resize: to a "+k.String(), c.Resize(t.Context(), name, two, k))
+	}
+}
