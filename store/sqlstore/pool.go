@@ -100,8 +100,8 @@ func (p *pool) prepare() error {
 	return nil
 }
 
-// revert goes back to the plain handle for good: a pooler gives statements to sessions
-// that have not prepared them.
+// revert makes the plain handle current again, for ever. A pooler sends statements to
+// sessions that have not prepared them.
 func (p *pool) revert() {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -137,36 +137,25 @@ func (s *Store) rejoin(ctx context.Context, r store.ReleaseRequest, next store.W
 	}
 	switch {
 	case err != nil:
-		s.dropSeat(p)
+		p.drop(s.seats)
 	case !standing && p.seat != nil:
 		s.seats.back(p.seat)
-	case standing && !s.rejoined.put(p, func() { s.dropSeat(p) }):
+	case standing && !s.rejoined.put(p, func() { p.drop(s.seats) }):
 		s.abandon(ctx, p)
 		standing = false
 	}
 	return done, standing, maybe, err
 }
 
-// dropSeat drops the seat of a place.
-func (s *Store) dropSeat(p *reservedPlace) {
+// drop drops the seat of a place.
+func (p *reservedPlace) drop(t *seats) {
 	if p.seat != nil {
-		s.seats.drop(p.seat)
+		t.drop(p.seat)
 	}
 }
 
 // abandon gives up a place, or the lease that it has become.
 func (s *Store) abandon(ctx context.Context, p *reservedPlace) {
 	s.undo(context.WithoutCancel(ctx), p.lease, false)
-	s.dropSeat(p)
-}
-
-// claim continues to wait in a place that was taken with a release.
-func (w *waiting) claim(p *reservedPlace) {
-	w.seat, w.start, w.since = p.seat, p.sent, p.sent
-	w.placed, w.signalled = true, p.seat != nil
-	// Nothing is known of the lock but that another owner has it.
-	w.last = answer{verdict: busy, position: 1, refreshed: true}
-	if w.seat != nil {
-		w.last.ahead = w.seat.signal
-	}
+	p.drop(s.seats)
 }

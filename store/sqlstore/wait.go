@@ -141,6 +141,17 @@ func (w *waiting) ask(ctx context.Context) error {
 	return w.last.refusal("wait for", w.r.Name)
 }
 
+// claim continues to wait in a place that was taken with a release.
+func (w *waiting) claim(p *reservedPlace) {
+	w.seat, w.start, w.since = p.seat, p.sent, p.sent
+	w.placed, w.signalled = true, p.seat != nil
+	// Nothing is known of the lock but that another owner has it.
+	w.last = answer{verdict: busy, position: 1, refreshed: true}
+	if w.seat != nil {
+		w.last.ahead = w.seat.signal
+	}
+}
+
 // stand gives up the seat.
 func (w *waiting) stand() {
 	if w.seat != nil {

@@ -113,7 +113,7 @@ func TestStatementTimeoutKeepsTheOrder(t *testing.T) {
 	holder.granted(t)
 	queue := func(s *sqlstore.Store, n int) *waiter {
 		w := wait(t, s, lease("x"))
-		eventually(t, "the waiter has its place", func() bool { return len(inspect(t, s, "x").Line) == n })
+		eventually(t, "the waiter has its place", func() bool { return len(inspect(t, s, "x").Queue) == n })
 		return w
 	}
 	first := queue(short, 1)
