@@ -10,7 +10,7 @@ TIMEOUT   = 20m
 # How many tests of a package run beside each other. Those that are marked so mostly wait.
 PARALLEL  = 6
 # Tests of changed scripts.
-ALONE     = ^Test(Scripts|Lines|MarkScripts)Changed$$
+ALONE     = ^Test(Scripts|Queues|MarkScripts)Changed$$
 COUNT     = 10
 BENCH     = .
 BENCHTIME = 1s
@@ -30,7 +30,7 @@ PLATFORMS = darwin/arm64 windows/amd64 linux/386
 # Redis the contract of a store, the wire format, and the scripts against the rule.
 QUICK      = . ./fence ./guard/... ./store ./store/memstore ./internal/clock ./cmd/leasehold/internal/doctor ./internal/layering \
 	./internal/leasefsm ./internal/nodeclock ./internal/nodemark ./internal/quorum ./internal/quorum/driver \
-	./internal/retain ./internal/rule ./internal/renewer ./internal/validity ./internal/waitq ./internal/excerpt ./store/redisstore/internal/...
+	./internal/retain ./internal/callback ./internal/rule ./internal/renewer ./internal/validity ./internal/waitq ./internal/excerpt ./store/redisstore/internal/...
 QUICKREDIS = TestConformance|TestWireFormat|TestInteroperatesWithPlainClients|TestHandOff|TestOwnHolder|TestScriptsOnSimulatedRedis
 
 GO = go

@@ -28,8 +28,9 @@
 // write by the lease's fencing token: see [Lease.Token] and package fence.
 //
 // A store keeps the locks: in the memory of one process (store/memstore), in a file
-// of one machine (store/filestore), or on one Redis server or a majority of
-// independent ones (store/redisstore). [store.Open] opens any of them by URL. Inspect
+// of one machine (store/filestore), on one Redis server or a majority of independent
+// ones (store/redisstore), or in a PostgreSQL database (store/sqlstore).
+// [store.Open] opens any of them by URL. Inspect
 // and List of [store.Store] show locks without taking them.
 //
 // # Functions that you supply

@@ -47,7 +47,7 @@ func (e *Election) Leader(ctx context.Context) (Leader, error) {
 	}
 	l := Leader{Holder: st.Holder, Token: st.Token, Since: st.Holder.Since, ExpiresIn: st.ExpiresIn}
 	if st.HeldFor > 0 {
-		l.Since = now.Add(-st.HeldFor)
+		l.Since = now.Add(-st.HeldFor).Round(0) // a time of day
 	}
 	return l, nil
 }

@@ -369,7 +369,7 @@ func TestOtherTermsAreNotShared(t *testing.T) {
 }
 
 // Each waiter is told its own position, among the waiters of this process and of others.
-func TestOnWaitTellsThePosition(t *testing.T) {
+func TestOnWaitReportsThePosition(t *testing.T) {
 	inLine(t, leasehold.Options{}, func(t *testing.T, b *lineBench) {
 		positions := make([]int, 3)
 		lock := func(i int) *leasehold.Lock {

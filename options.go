@@ -223,7 +223,7 @@ func (o LockOptions) life() (leasefsm.Config, error) {
 	case c.Notice >= valid:
 		return c, invalid("Notice %v does not fit into the validity of %v that a TTL of %v gives", c.Notice, valid, c.TTL)
 	case c.Renew >= valid-c.Notice:
-		return c, invalid("RenewEvery %v is too long: the holder of a lease of TTL %v is told after %v that it is lost", c.Renew, c.TTL, valid-c.Notice)
+		return c, invalid("RenewEvery %v is too long: the holder of a lease of TTL %v is notified of its loss after %v", c.Renew, c.TTL, valid-c.Notice)
 	case c.MaxHold > 0 && c.MaxHold <= c.Notice:
 		return c, invalid("MaxHold %v is not longer than Notice %v", c.MaxHold, c.Notice)
 	case c.MaxHold > 0 && o.MinHold > c.MaxHold:

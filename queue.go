@@ -146,7 +146,7 @@ func (q *queue) markEndedLocked() {
 // store goes on waiting.
 func (q *queue) setReasonLocked(err error, pushed bool, now clock.Instant) {
 	q.reason, q.reasonAt = err, now
-	q.stepLocked(waitq.Event[*waiter]{Kind: waitq.Told, Why: classOf(err), Pushed: pushed}, now)
+	q.stepLocked(waitq.Event[*waiter]{Kind: waitq.NewReason, Why: classOf(err), Pushed: pushed}, now)
 	if q.place != nil {
 		q.place.watchPatienceLocked(now)
 	}

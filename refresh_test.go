@@ -45,7 +45,7 @@ func busyOf(t *testing.T, err error) *leasehold.BusyError {
 
 // The error of a waiter that gives up names the present holder and the waiters before it,
 // even if the store has not reported them for long.
-func TestWaitEndsWithTheLatest(t *testing.T) {
+func TestWaitEndsWithTheLatestHolder(t *testing.T) {
 	inLine(t, leasehold.Options{}, func(t *testing.T, b *lineBench) {
 		b.taciturn()
 		first := b.acquire(b.strangers().Mutex("a"))
@@ -151,7 +151,7 @@ func TestRefreshFindsAFreeLock(t *testing.T) {
 }
 
 // The error of a goroutine that polls seldom names the present holder, too.
-func TestPollingEndsWithTheLatest(t *testing.T) {
+func TestPollingEndsWithTheLatestHolder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t)
 		seldom := leasehold.LockOptions{RetryDelay: func(int) time.Duration { return time.Hour }, Tries: 5}
@@ -176,7 +176,7 @@ func TestPollingEndsWithTheLatest(t *testing.T) {
 
 // The same holds over several servers, where a waiter gets no report between two
 // refreshes of its place.
-func TestWaitOverServersEndsWithTheLatest(t *testing.T) {
+func TestWaitOverServersEndsWithTheLatestHolder(t *testing.T) {
 	for _, nodes := range []int{1, 3} {
 		t.Run(fmt.Sprint(nodes), func(t *testing.T) {
 			servers := redistest.StartN(t, nodes)

@@ -38,7 +38,7 @@ func (c *Client) Semaphore(name string, n int) *Lock {
 // Leases stay as they are. If they no longer fit, nobody is granted a permit until they
 // do. Goroutines and processes that wait end with ErrKindMismatch, since they asked for
 // the earlier number, as do all that ask for it from now on. A semaphore that nobody
-// uses has no number of permits, and gets that of whoever asks for it first; Resize then
+// uses has no number of permits: the first that asks for it says how many. Resize then
 // does nothing.
 //
 // The error matches ErrKindMismatch, and names both numbers, if another number than from

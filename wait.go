@@ -86,7 +86,7 @@ func (c *queues) get(ctx context.Context, r *recipe, tries int, bound bool, bega
 		return lease, 0, nil
 	}
 	if r.o.Owner != "" && tries != 1 {
-		return nil, 0, invalid("a fixed Owner goes with one attempt: use Try, or set Tries to 1")
+		return nil, 0, invalid("a fixed Owner needs a single attempt: use Try, or set Tries to 1")
 	}
 	if !ownerPerAttempt && r.o.Owner == "" {
 		r = r.with(LockOptions{Owner: store.NewOwner()})

@@ -169,7 +169,7 @@ func TestNumbers(t *testing.T) {
 	}
 }
 
-func TestKindsAreTold(t *testing.T) {
+func TestKindsAreDistinct(t *testing.T) {
 	names, labels := map[string]bool{}, map[string]bool{}
 	for _, k := range locks.Contended {
 		if _, ok := locks.ContendedNamed(k.Name); !ok || !k.Barges && k.Role != locks.Floor && !slices.ContainsFunc(locks.All, func(a locks.Kind) bool { return a.Name == k.Name && a.Label == k.Label }) {

@@ -46,7 +46,7 @@ func TestAdmitRefusesSmallerAcceptsEqualRemembersLarger(t *testing.T) {
 	})
 }
 
-func TestAdmitRefusesWhatIsNoToken(t *testing.T) {
+func TestAdmitRefusesInvalidTokens(t *testing.T) {
 	for _, offered := range []fence.Token{0, fence.Max + 1, 1<<64 - 1} {
 		got, err := fence.Admit("ledger", 7, offered)
 		if got != 7 || !errors.Is(err, fence.ErrInvalid) || errors.Is(err, fence.ErrStale) || !strings.Contains(err.Error(), "ledger") {

@@ -10,7 +10,7 @@ patterns="\b[Cc]an not\b
 ${start}Who(ever)? [a-z]
 \b([Oo]ne|[Tt]hose|[Tt]hey|[Ss]omebody|[Ee]verybody|[Aa]ll) who\b
 \b(the same|and|but|that|of|if), who [a-z]
-[;\"] ?who (waits|asks|comes|gives|gave|releases|left|was|is) 
+[;:\"] ?who (waits|asks|comes|tries|gives|gave|releases|left|was|is) 
 \b[Ww]hoever\b
 \bfor good\b
 \b(first|next|last|ahead|stands?|stood|places?|back) in line\b

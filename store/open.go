@@ -24,8 +24,8 @@ type OpenOptions struct {
 //	file:/var/lib/app/locks.db
 //	memory:
 //
-// The scheme selects the kind of store. The packages memstore, filestore and
-// redisstore describe their URLs, and register the schemes when a program imports
+// The scheme selects the kind of store. The packages memstore, filestore,
+// redisstore and sqlstore describe their URLs, and register the schemes when a program imports
 // them, if only for that:
 //
 //	import _ "github.com/leasehold-dev/leasehold/store/redisstore"
@@ -108,8 +108,8 @@ var packages = map[string]string{
 	"redis-cluster": "redisstore", "rediss-cluster": "redisstore",
 }
 
-// unknownScheme names the scheme only if it is certainly one: what is not a URL
-// may be a mistyped secret.
+// unknownScheme names the scheme only if it is certainly one: any other text may be a
+// mistyped secret.
 func unknownScheme(url string) error {
 	scheme := Scheme(url)
 	if p := packages[scheme]; p != "" {

@@ -187,7 +187,7 @@ type Caps struct {
 	// Clock names the clock that counts TTLs, for people to read.
 	Clock string
 	// Class is the strongest guarantee that a lock can require; see Lease.Require.
-	// It is what holds now.
+	// It may change with the settings of the servers.
 	Class Class
 }
 

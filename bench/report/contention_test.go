@@ -227,7 +227,7 @@ func TestNobodyHandsOff(t *testing.T) {
 }
 
 // Two holders at once are reported in the table and as an error.
-func TestOverlapsAreShouted(t *testing.T) {
+func TestOverlapsAreReported(t *testing.T) {
 	r := contentious()
 	if err := Overlapped(r); err != nil {
 		t.Error(err)

@@ -179,7 +179,7 @@ func httpGoodsWith(t *testing.T, guarded bool, o *httpguard.Options) goods {
 // value based on what it read. Meanwhile another holder has written. With the
 // guard, the late write is refused and nothing is lost. Without it, the same
 // sequence loses the other holder's write.
-func TestFrozenHolderCanNotWrite(t *testing.T) {
+func TestFrozenHolderCannotWrite(t *testing.T) {
 	t.Parallel()
 	for name, make := range kinds() {
 		for _, guarded := range []bool{true, false} {

@@ -323,7 +323,7 @@ func TestSQLMemory(t *testing.T) {
 }
 
 // A commit of unknown outcome gives ErrAmbiguous.
-func TestCommitOfUnknownOutcomeIsSaidToBe(t *testing.T) {
+func TestCommitOfUnknownOutcomeIsReported(t *testing.T) {
 	db, err := sql.Open("sqlite", "file:"+filepath.Join(t.TempDir(), "data.db"))
 	if err != nil {
 		t.Fatal(err)

@@ -267,7 +267,7 @@ func TestMemoryIsSharedAndOutlivesTheServer(t *testing.T) {
 	}
 }
 
-func TestNothingIsDoneThatCouldNotBeJudged(t *testing.T) {
+func TestUncheckedRequestsAreNotExecuted(t *testing.T) {
 	var log bytes.Buffer
 	never := http.HandlerFunc(func(http.ResponseWriter, *http.Request) { t.Error("the handler ran") })
 	url := serve(t, never, &httpguard.Options{Memory: &memory{err: errors.New("db.internal is down")}, Logger: slog.New(slog.NewTextHandler(&log, nil))})

@@ -44,9 +44,9 @@ type Mark struct {
 	// membership.
 	Print, List string
 	// Before is the fingerprint of the membership that this one replaced or is replacing.
-	// Told is when a majority of that one had been updated; zero if it has not.
-	Before string
-	Told   int64
+	// ReplacedAt is when a majority of that one had been updated; zero if it has not.
+	Before     string
+	ReplacedAt int64
 
 	// Run is the server's run ID and Replication its replication ID.
 	Run, Replication string
@@ -89,7 +89,7 @@ func (m Mark) String() string {
 	return strings.Join([]string{
 		strconv.Itoa(Version), state, m.Print, m.Run, m.Replication,
 		number(m.Opens), number(m.ClientOpens), m.Why, number(m.Longest), number(m.Durable), number(m.ClientDurable),
-		lengthened, m.Before, number(m.Told), m.List,
+		lengthened, m.Before, number(m.ReplacedAt), m.List,
 	}, " ")
 }
 
@@ -110,7 +110,7 @@ func Parse(text string) (Mark, error) {
 		Open: w[1] == "open", Print: w[2], Run: w[3], Replication: w[4], Why: w[7],
 		Lengthened: w[11] == "1", Before: w[12], List: w[14],
 	}
-	for i, to := range map[int]*int64{5: &m.Opens, 6: &m.ClientOpens, 8: &m.Longest, 9: &m.Durable, 10: &m.ClientDurable, 13: &m.Told} {
+	for i, to := range map[int]*int64{5: &m.Opens, 6: &m.ClientOpens, 8: &m.Longest, 9: &m.Durable, 10: &m.ClientDurable, 13: &m.ReplacedAt} {
 		n, err := strconv.ParseUint(w[i], 10, 53)
 		if err != nil {
 			return Mark{}, broken

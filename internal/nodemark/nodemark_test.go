@@ -8,7 +8,7 @@ import (
 func TestTextAndBack(t *testing.T) {
 	full := Mark{
 		Open: true, Opens: 1, ClientOpens: 2, Why: "restarted", Longest: 3, Lengthened: true,
-		Print: "0123456789ab", List: "a:1,b:1", Before: "ba9876543210", Told: 4,
+		Print: "0123456789ab", List: "a:1,b:1", Before: "ba9876543210", ReplacedAt: 4,
 		Run: "r", Replication: "i", Durable: 5, ClientDurable: 6,
 	}
 	if text := full.String(); text != "2 open 0123456789ab r i 1 2 restarted 3 5 6 1 ba9876543210 4 a:1,b:1" {

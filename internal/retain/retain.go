@@ -58,7 +58,7 @@ const (
 // request for the lease was ever sent to the server.
 func (l *List[K, T]) Keep(k K, what T, ttl time.Duration, now time.Time) bool {
 	if l.isUnknown(k) {
-		l.Told(k)
+		l.Sending(k)
 		return false
 	}
 	l.Forget(k)
@@ -201,8 +201,8 @@ func (l *List[K, T]) Untold(k K) {
 	l.unknown[k] = struct{}{}
 }
 
-// Told records that a request that may create lease k is about to be sent.
-func (l *List[K, T]) Told(k K) {
+// Sending records that a request that may create lease k is about to be sent.
+func (l *List[K, T]) Sending(k K) {
 	delete(l.unknown, k)
 	delete(l.older, k)
 }

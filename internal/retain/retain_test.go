@@ -104,15 +104,15 @@ func TestUntil(t *testing.T) {
 	}
 }
 
-// A lease that the server was never told of needs no release there.
-func TestUntold(t *testing.T) {
+// A lease of which the server never got a request needs no release there.
+func TestUnsentLeaseNeedsNoRelease(t *testing.T) {
 	l := &List[string, string]{Most: 3}
 	l.Connected("run", at(0))
 	l.Disconnected()
 	for _, k := range []string{"a", "b", "c", "d"} {
 		l.Untold(k)
 	}
-	l.Told("b")
+	l.Sending("b")
 	for _, k := range []string{"a", "b", "c", "d", "e"} {
 		if got, want := l.Keep(k, k, ttl, at(0)), k == "b" || k == "e"; got != want {
 			t.Errorf("%s is retained: %v, want %v", k, got, want)

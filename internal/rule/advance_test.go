@@ -134,7 +134,7 @@ func TestAdvanceSeveral(t *testing.T) {
 
 // A barging waiter is notified and has to ask for the lock; the room is left free
 // until the next step.
-func TestAdvanceTellsWhoBarges(t *testing.T) {
+func TestAdvanceNotifiesBargingWaiters(t *testing.T) {
 	queue := func(owner string) action {
 		return ask(Ask{Spec: Mutex, Owner: owner, TTL: 500 * ms, Wait: 100 * ms, Fair: true})
 	}

@@ -19,8 +19,8 @@ const (
 	TryFailed
 	// Enter: the goroutine that asks for the queue takes its next place [Rank].
 	Enter
-	// Told: there is a reason why the lock is not granted yet [Why, Pushed].
-	Told
+	// NewReason: there is a reason why the lock is not granted yet [Why, Pushed].
+	NewReason
 	// Granted: the lock was granted at the place [Token, Spare].
 	Granted
 	// Refused: the store gave an answer that waiting cannot change. It ends all waits.

@@ -146,7 +146,7 @@ func (w *world) possible() []func() {
 	if p := w.place; p != nil {
 		if !p.done {
 			events = append(events,
-				func() { w.step(Event[int]{Kind: Told, Why: Reason(w.pick(3)), Pushed: w.pick(2) == 0}) },
+				func() { w.step(Event[int]{Kind: NewReason, Why: Reason(w.pick(3)), Pushed: w.pick(2) == 0}) },
 				func() { w.grant(Granted, nil) },
 				func() { w.step(Event[int]{Kind: Refused}) })
 		}

@@ -26,7 +26,7 @@ func (q *Queue[T]) Step(e Event[T], now clock.Instant, out []Action[T]) []Action
 		q.phase = Idle
 	case Enter:
 		return q.enter(e.Rank, out)
-	case Told:
+	case NewReason:
 		q.contended = q.contended || e.Pushed
 		return q.setReason(e.Why, now, out)
 	case Granted:

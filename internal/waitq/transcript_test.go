@@ -109,7 +109,7 @@ var phrases = []struct {
 	{regexp.MustCompile(`^(\w+)'s attempt fails$`), func([]string) Event[string] { return Event[string]{Kind: TryFailed} }},
 	{regexp.MustCompile(`^(\w+|a goroutine) enters the store's queue$`), func([]string) Event[string] { return Event[string]{Kind: Enter} }},
 	{regexp.MustCompile(`^the store (is busy|is closed for a while|gives no answer)$`), func(m []string) Event[string] {
-		return Event[string]{Kind: Told, Why: reasons[m[1]], Pushed: true}
+		return Event[string]{Kind: NewReason, Why: reasons[m[1]], Pushed: true}
 	}},
 	{regexp.MustCompile(`^the store grants token (\d+), and (\d+) more$`), func(m []string) Event[string] {
 		return Event[string]{Kind: Granted, Token: fence.Token(number(m[1])), Spare: number(m[2])}

@@ -74,10 +74,10 @@ func parseURL(raw string) (path string, shared bool, err error) {
 	}
 	for k, v := range settings {
 		if k != "shared" {
-			return "", false, fmt.Errorf("unknown setting %q of a file: there is shared", k)
+			return "", false, fmt.Errorf("unknown setting %q of a file: the only one is shared", k)
 		}
 		if shared, err = strconv.ParseBool(v[len(v)-1]); err != nil {
-			return "", false, fmt.Errorf("setting shared=%q of a file: it is true or false", v[len(v)-1])
+			return "", false, fmt.Errorf("setting shared=%q of a file: it must be true or false", v[len(v)-1])
 		}
 	}
 	return path, shared, nil

@@ -202,7 +202,7 @@ func TestGivingUpWhatWasHandedOn(t *testing.T) {
 
 // If a barging waiter is notified that the lock is free but gives up, the lock
 // goes to the next waiter.
-func TestBargeAndDoNotCome(t *testing.T) {
+func TestBargingWaiterThatDoesNotAsk(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := bubbled()
 		holder, _ := s.take(t, "lock", time.Hour)
@@ -247,7 +247,7 @@ func TestBargeTakesNobodysPlace(t *testing.T) {
 
 // An expired lease whose lock goes to nobody, since only a barging waiter is told, is
 // forgotten by the very call that acquires the lock next. Its token stays used.
-func TestTokenRisesWhenABargerIsTold(t *testing.T) {
+func TestTokenRisesWhenABargingWaiterIsNotified(t *testing.T) {
 	s, now := stepped()
 	first, err := s.Acquire(t.Context(), store.AcquireRequest{Lease: request(time.Minute).Lease, Spare: 5})
 	if err != nil {
@@ -339,7 +339,7 @@ func TestStandingClockIsNotWatched(t *testing.T) {
 }
 
 // A Wait fails if its owner waits already, is released, or the store is closed.
-func TestWaitOfNoUse(t *testing.T) {
+func TestWaitThatCannotSucceed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := bubbled()
 		s.take(t, "lock", time.Hour)

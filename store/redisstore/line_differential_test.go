@@ -29,7 +29,7 @@ func TestQueuesOnSimulatedRedis(t *testing.T) { checkLines(t, onSimulated(t)) }
 func TestQueuesOnRedis(t *testing.T) { checkLines(t, onRedis(t)) }
 
 // Every script with a change in what it does with queues is found to differ.
-func TestChangedQueueScripts(t *testing.T) {
+func TestQueuesChanged(t *testing.T) {
 	n := listening(t, onSimulated(t))
 	for _, c := range lineChanges {
 		t.Run(c.name, func(t *testing.T) {
@@ -326,7 +326,7 @@ func (r *lineRun) step(s lineStep) error {
 	}
 	want, stood := r.byModel(s, q)
 	var told []string
-	for _, m := range want.Told {
+	for _, m := range want.Pushes {
 		if text := "free " + m.Owner; r.heard[m.Owner] && !m.Granted {
 			told = append(told, text)
 		} else if r.heard[m.Owner] {

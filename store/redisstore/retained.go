@@ -48,7 +48,7 @@ func toRetain(q driver.Question) driver.Question {
 // sendingLocked records that c is about to be sent.
 func (n *node) sendingLocked(c *script.Command) {
 	if c.Script.Takes() {
-		n.retained.Told(idOf(c.Question.Lease))
+		n.retained.Sending(idOf(c.Question.Lease))
 	}
 }
 

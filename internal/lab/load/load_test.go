@@ -123,7 +123,7 @@ func TestRunItselfAllocatesNothing(t *testing.T) {
 	}
 }
 
-func TestRunTellsErrors(t *testing.T) {
+func TestRunReportsErrors(t *testing.T) {
 	no, nope := errors.New("no"), errors.New("nope")
 	c := &counted{t: t, failLock: no}
 	r := Run(t.Context(), []Pair{c}, 2*short)

@@ -214,7 +214,7 @@ func (t *trace) asked(s *slot, a ask) (line string) {
 
 // handed describes which attempt was handed the lock.
 func (t *trace) handed() (line string) {
-	for _, to := range t.answer.Told {
+	for _, to := range t.answer.Pushes {
 		line += fmt.Sprintf(", and the lock is handed to %s with token %s, which is notified", t.names[to.Owner-1], t.token(t.m.packed(to.Token)))
 	}
 	return line

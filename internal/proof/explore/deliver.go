@@ -55,7 +55,7 @@ func (w *walker) deliver(st *state, mv move) {
 		w.checkLine(st, mv.node, &before, &after)
 	}
 	w.keep(st, mv.node, after)
-	w.push(st, mv.node, a.Told)
+	w.push(st, mv.node, a.Pushes)
 	stays := c.release && w.reducesInQueue() && c.acquiring()
 	if mv.kind == deliverRelease || mv.kind == deliverBury {
 		st.skips -= min(st.skips, mv.arg&0xf, 1)

@@ -123,7 +123,7 @@ func (t *trace) goOn(steps int) {
 	t.m.fairStart(&t.after)
 	t.walker = newWalker(fairWorld(t.m), t.machines)
 	for range steps {
-		t.before, t.granted, t.answer.Told = t.after, 0, nil
+		t.before, t.granted, t.answer.Pushes = t.after, 0, nil
 		mv := t.fairStep(&t.after)
 		t.note(mv)
 	}

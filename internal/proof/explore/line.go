@@ -106,8 +106,8 @@ func (q *queue) strayed(a ask) {
 	}
 }
 
-// told puts one more push on the wire. If there is no room, the oldest never arrives.
-func (q *queue) told(p push) {
+// pushed puts one more push on the wire. If there is no room, the oldest never arrives.
+func (q *queue) pushed(p push) {
 	if q.pushes[0].stamp != 0 {
 		q.pushes[0] = q.pushes[1]
 	}
@@ -178,10 +178,10 @@ func (w *walker) keepPlaces(st *state, n uint8, l *modelnode.Lock[uint8]) {
 }
 
 // push puts the pushes of node n on the wire.
-func (w *walker) push(st *state, n uint8, told []modelnode.Told[uint8]) {
-	for _, t := range told {
+func (w *walker) push(st *state, n uint8, pushes []modelnode.Push[uint8]) {
+	for _, t := range pushes {
 		if s := &st.slots[t.Owner-1]; t.Granted && s.life == asking {
-			s.cells[n].line.told(push{w.m.packed(t.Token), uint8(t.Stamp) + 1})
+			s.cells[n].line.pushed(push{w.m.packed(t.Token), uint8(t.Stamp) + 1})
 		}
 	}
 }

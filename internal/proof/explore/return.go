@@ -85,7 +85,7 @@ func (w *walker) deliverReturn(st *state, mv move) {
 	w.checkFreed(&after, owner)
 	w.checkLine(st, mv.node, &before, &after)
 	w.keep(st, mv.node, after)
-	w.push(st, mv.node, ended.Told)
+	w.push(st, mv.node, ended.Pushes)
 	st.skips -= min(st.skips, mv.arg&0xf, 1)
 	if a.Position > 0 {
 		w.actions[Placed]++
@@ -94,7 +94,7 @@ func (w *walker) deliverReturn(st *state, mv move) {
 	}
 	c.deliveredInLine(mv, saying(a), &a, 0, a.Holder != 0 && st.before(a.Holder-1, mv.slot))
 	w.answer = a
-	w.answer.Told = ended.Told
+	w.answer.Pushes = ended.Pushes
 }
 
 // returned completes the first answer to an attempt that was begun with a release, as

@@ -22,8 +22,8 @@ type Place[O comparable] struct {
 	Barge bool
 }
 
-// Told is a push of the node to a waiter.
-type Told[O comparable] struct {
+// Push is a push of the node to a waiter.
+type Push[O comparable] struct {
 	Owner O
 	// Granted: the waiter has the lock, with that token, since its request of that
 	// stamp. Otherwise the lock is free at this moment, and the place is gone.
@@ -104,7 +104,7 @@ func (l Lock[O]) prefer(o O, now clock.Instant) (Lock[O], bool) {
 
 // hand gives a free lock to the first waiter that can be reached. Like every grant it
 // waits for the end of a quarantine.
-func (l Lock[O]) hand(r Rules, propose uint64, reach Reach[O], now clock.Instant) (Lock[O], []Told[O]) {
+func (l Lock[O]) hand(r Rules, propose uint64, reach Reach[O], now clock.Instant) (Lock[O], []Push[O]) {
 	if l.holder(now) != *new(O) || now < l.ShutUntil && !r.HandsShut {
 		return l, nil
 	}
@@ -115,7 +115,7 @@ func (l Lock[O]) hand(r Rules, propose uint64, reach Reach[O], now clock.Instant
 			continue
 		}
 		if p.Barge {
-			return l, []Told[O]{{Owner: p.Owner, Stamp: p.Stamp}}
+			return l, []Push[O]{{Owner: p.Owner, Stamp: p.Stamp}}
 		}
 		token, reserved := l.draw(r, propose, p.Spare, now)
 		if r.HandsSame {
@@ -123,7 +123,7 @@ func (l Lock[O]) hand(r Rules, propose uint64, reach Reach[O], now clock.Instant
 		}
 		l = l.count(r, token, now)
 		l.Owner, l.Expiry = p.Owner, p.Expiry
-		return l, []Told[O]{{Owner: p.Owner, Granted: true, Token: token, Reserved: reserved, Stamp: p.Stamp}}
+		return l, []Push[O]{{Owner: p.Owner, Granted: true, Token: token, Reserved: reserved, Stamp: p.Stamp}}
 	}
 	l.Line = nil
 	return l, nil

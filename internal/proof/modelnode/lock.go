@@ -70,8 +70,8 @@ type Answer[O comparable] struct {
 	ExpiresIn time.Duration
 	// Position in the queue of an Acquire that waits; 1 is the next.
 	Position int
-	// Told has the pushes that the step led to.
-	Told []Told[O]
+	// Pushes has the pushes that the step led to.
+	Pushes []Push[O]
 }
 
 // Ask has the arguments of an Acquire.

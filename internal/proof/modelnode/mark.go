@@ -174,9 +174,9 @@ func Relist(m nodemark.Mark, r Relisting, now int64) nodemark.Mark {
 	}
 	switch {
 	case r.Before == "" && m.Print != r.Print:
-		m.Before, m.Told = nodemark.Unknown, 0
+		m.Before, m.ReplacedAt = nodemark.Unknown, 0
 	case r.Before != "" && r.Before != m.Before:
-		m.Before, m.Told = r.Before, now
+		m.Before, m.ReplacedAt = r.Before, now
 	}
 	m.Print, m.List = r.Print, r.List
 	return m

@@ -145,7 +145,7 @@ func (l Lock[O]) Release(r Rules, e Ending[O], now clock.Instant) (Lock[O], Answ
 		l, hands = l.prefer(e.To, now)
 	}
 	if hands {
-		l, a.Told = l.hand(r, e.Propose, e.Reach, now)
+		l, a.Pushes = l.hand(r, e.Propose, e.Reach, now)
 	}
 	return l, a
 }

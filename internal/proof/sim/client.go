@@ -144,7 +144,7 @@ func (c *client) Now() clock.Instant {
 	return c.reads()
 }
 
-// reads is what the clock reads, whether or not anybody can look.
+// reads is the reading of the clock, also while the process is paused.
 func (c *client) reads() clock.Instant {
 	if c.w.switches.NoBootClock {
 		return c.epoch.Add(c.w.timerNow())
@@ -152,14 +152,14 @@ func (c *client) reads() clock.Instant {
 	return c.epoch.Add(c.w.now())
 }
 
-// Wall is the time of day that the client believes in.
+// Wall is the time of day by the client's wall clock.
 func (c *client) Wall() time.Time {
 	passed := c.Now().Sub(c.epoch)
 	return time.Unix(0, int64(midnight.Add(passed+time.Duration(c.wrong.Load()))))
 }
 
-// Jitter is the same at all times: what two clients do at the same time differs by
-// when they began.
+// Jitter is the same at all times: the moments at which two clients began keep their
+// actions apart.
 func (c *client) Jitter(d time.Duration) time.Duration {
 	return (d*3/4 + time.Duration(c.index)*7*grain).Truncate(grain)
 }
@@ -178,7 +178,7 @@ func (c *client) sees(do func()) {
 
 func (c *client) paused() bool { return c.woken.Load() != 0 }
 
-// running says whether its code runs now.
+// running says whether the client's code runs now.
 func (c *client) running() bool { return !c.dead && !c.paused() }
 
 // pause stops the process for d.
@@ -250,14 +250,14 @@ func (c *client) kill() {
 	c.end()
 }
 
-// sent looks whether a move is to begin with what the client has just sent.
+// sent begins a move if it is due with the client's latest request.
 func (c *client) sent(o op) {
 	if f := c.moving; f != nil && o.name == [...]string{"acquire", "extend"}[f.Size%2] {
 		c.moves = true
 	}
 }
 
-// replace is what the operator does when every client is to know both lists.
+// replace acts as the operator does when every client should know both lists.
 func (c *client) replace() {
 	url, o := c.options()
 	for c.ctx.Err() == nil && redisadmin.Replace(c.ctx, url, o, nil) != nil {

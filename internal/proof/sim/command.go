@@ -47,7 +47,7 @@ type names struct {
 	hashes map[string]string
 }
 
-// read says what a command is about.
+// read finds out which lock and owners a command is about.
 func (n *names) read(s *simredis.Server, words []string) op {
 	o := op{name: strings.ToLower(words[0]), lock: -1}
 	if o.name != "evalsha" && o.name != "eval" || len(words) < 3 {
@@ -128,7 +128,7 @@ var scriptFiles = sync.OnceValue(func() (all []scriptFile) {
 	return all
 })
 
-// ownerOf is whose value a lock's key holds.
+// ownerOf returns the owner whose value a lock's key holds.
 func ownerOf(value string) string {
 	owner, _, _ := strings.Cut(value, " ")
 	return owner

@@ -7,8 +7,7 @@ import (
 	"time"
 )
 
-// A change is one mistake in the scripts: what stands there, and what would be there
-// instead.
+// A change is one mistake in the scripts: a text and its replacement.
 type change struct{ old, new string }
 
 // changes are mistakes that take a mechanism out of the scripts.

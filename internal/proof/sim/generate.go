@@ -26,7 +26,7 @@ type seeded struct{ *rand.Rand }
 
 func (s seeded) draw(_ string, low, high int) int { return low + s.IntN(high-low+1) }
 
-// pick draws one of the choices; what stands there twice comes twice as often.
+// pick draws one of the choices. A choice that is listed twice comes twice as often.
 func pick[T any](src source, what string, of ...T) T { return of[src.draw(what, 0, len(of)-1)] }
 
 // setting draws a script without faults.
@@ -47,9 +47,8 @@ func setting(src source) Script {
 	return s
 }
 
-// drawFault draws one fault that the protocol has to stand. Half of them come
-// soon after the one before, and hit the same client: it takes several in a row
-// to get anywhere.
+// drawFault draws one fault that the protocol has to survive. Half of them come soon after
+// the one before and hit the same client: only several in a row have an effect.
 func (s *Script) drawFault(src source, before []Fault) Fault {
 	ttl := int(s.longest().Milliseconds())
 	kinds := []Kind{

@@ -73,7 +73,7 @@ const (
 	factSay
 )
 
-// sends is that a client writes something.
+// sends: a client writes.
 func (h *history) sends(s *stream, g segment) {
 	h.mix(factSends, uint64(s.l.c.index), uint64(s.l.n.index), uint64(len(g.commands)))
 	if !h.keep {
@@ -88,7 +88,7 @@ func (h *history) sends(s *stream, g segment) {
 	}
 }
 
-// receives is that it can read something.
+// receives: the client can read.
 func (h *history) receives(s *stream, n int) {
 	h.mix(factReceives, uint64(s.l.c.index), uint64(s.l.n.index))
 	if h.keep {
@@ -96,7 +96,7 @@ func (h *history) receives(s *stream, n int) {
 	}
 }
 
-// applies is that a node does a command.
+// applies: a node executes a command.
 func (h *history) applies(n *node, o op, said []byte, replayed bool) {
 	h.mix(factApplies, uint64(n.index), uint64(o.lock+1), uint64(len(said)))
 	h.mixText(o.name)
@@ -115,7 +115,7 @@ func (h *history) applies(n *node, o op, said []byte, replayed bool) {
 // channelName is the name of a store's channel, which is random.
 var channelName = regexp.MustCompile("(leasehold:to:)[A-Z2-7]{26}")
 
-// shows is what a server says, with owners by their numbers.
+// shows returns a server's reply, with owners by their numbers.
 func (h *history) shows(said []byte) string {
 	const most = 300
 	text := channelName.ReplaceAllString(strings.ReplaceAll(string(said), "\r\n", " "), "$1*")
@@ -188,7 +188,7 @@ func (h *history) say(format string, args ...any) {
 	}
 }
 
-// class is what an error means, without what differs between two runs.
+// class is the meaning of an error, without the parts that differ between two runs.
 func class(err error) string {
 	if err == nil {
 		return "fine"

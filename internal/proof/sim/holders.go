@@ -9,8 +9,8 @@ import (
 	"github.com/leasehold-dev/leasehold"
 )
 
-// grants judges a new lease. Of two that overlap the later one begins while
-// the earlier one is still believed in, so this is when to look.
+// grants judges a new lease. If two leases overlap, the later one begins while the holder
+// of the earlier one still trusts it. So this is the moment to compare them.
 func (j *judge) grants(c *claim) {
 	c.at = j.w.now()
 	c.owner = j.w.hist.number(c.lease.Owner())
@@ -41,7 +41,7 @@ func (j *judge) grants(c *claim) {
 	j.compare(c)
 }
 
-// compare looks for another holder beside c, which is valid now.
+// compare looks for another valid holder beside c, which is valid now.
 func (j *judge) compare(c *claim) {
 	for _, o := range j.claims {
 		if o == c || o.lock != c.lock || o.over || !o.k.c.running() || o.ended() {
@@ -55,13 +55,13 @@ func (j *judge) compare(c *claim) {
 	}
 }
 
-// drowsy says whether a lease's holder may not have been told yet, because its
-// machine has only just woken up: timers stood still, and the clock is looked
-// at four times a second. Err is right at once, the context a little later.
+// drowsy says whether a lease's holder may not have been notified yet, because its machine
+// has just woken up: timers stood still, and the client reads its clock four times a second.
+// Err is right at once, the context a little later.
 func (j *judge) drowsy(c *claim) bool { return j.w.now() < c.k.c.wokeAt+260*time.Millisecond }
 
-// goesOn judges the leases of a client that was paused: what it believes now,
-// where somebody else believes the same.
+// goesOn judges the leases of a client that was paused: none of them is valid if another
+// client's lease of the same lock is.
 func (j *judge) goesOn(cl *client) {
 	for _, c := range j.claims {
 		if c.k.c == cl {
@@ -86,15 +86,15 @@ func (j *judge) pauses(cl *client) {
 	}
 }
 
-// died forgets what a dead process had.
+// died forgets the leases of a dead process.
 func (j *judge) died(cl *client) {
 	for _, c := range j.claims {
 		c.over = c.over || c.k.c == cl
 	}
 }
 
-// ends judges the end of a lease: nobody else can have the lock yet, and not
-// for as long as the holder was promised to be told before.
+// ends judges the end of a lease: nobody else can have the lock yet, nor during the notice
+// that the holder was promised.
 func (j *judge) ends(c *claim) {
 	c.over = true
 	err := c.lease.Err()
@@ -120,7 +120,7 @@ func (j *judge) ends(c *claim) {
 	if on := j.on(c); lost.Cause == leasehold.LostDenied && on >= moreThanHalf(len(j.w.nodes)) {
 		j.wrong(Answers, "%s was said to be gone, and is on %d nodes", j.name(c), on)
 	}
-	j.tally.Told++
+	j.tally.Notified++
 	if j.jumped(c) {
 		return
 	}
@@ -173,7 +173,7 @@ func (j *judge) writes(c *claim) {
 	}
 }
 
-// releases judges what a holder was told of its release.
+// releases judges the outcome of a release that its holder was given.
 func (j *judge) releases(c *claim, err error) {
 	still := j.on(c)
 	passed := j.w.owner(c.owner).holder != c

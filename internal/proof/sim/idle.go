@@ -13,7 +13,7 @@ import (
 // majority of nodes, no holder lives, and no dead holder's lease is left, the lock is
 // granted within four node timeouts and a quarter of a second.
 //
-// It is called before every event, since what it looks at changes only by events.
+// It is called before every event, since only events change its input.
 func (j *judge) idle() {
 	if j.w.switches.Patient || j.w.script.Roll { // a majority of what, depends on whom you ask
 		return
@@ -40,14 +40,14 @@ func (j *judge) idle() {
 	}
 }
 
-// slept begins the judgement anew: nobody could do anything while all machines slept.
+// slept begins the judgement anew: no client could act while all machines slept.
 func (j *judge) slept() {
 	for lock := range j.locks {
 		j.locks[lock].waited = ""
 	}
 }
 
-// bound is how long a lock that can be had may stay free.
+// bound is how long a lock may stay free while a waiter could be granted it.
 func (j *judge) bound() time.Duration {
 	return 4*j.w.script.nodeTimeout(j.w.script.longest()) + 250*time.Millisecond
 }
@@ -77,8 +77,8 @@ func (j *judge) waitsInVain(lock int) string {
 	return ""
 }
 
-// settled says whether a client runs, and has for long enough to have seen to what was
-// left to do when it could not.
+// settled says whether a client has run for long enough to do what was due while it could
+// not.
 func (j *judge) settled(c *client) bool {
 	return c.running() && j.w.now() > c.goneOn && j.w.now() > c.wokeAt+250*time.Millisecond
 }
@@ -97,15 +97,15 @@ func (j *judge) available(c *client, lock int) (nodes int) {
 // has given up an attempt that nothing answered.
 const mostPause = time.Second + 2*time.Millisecond
 
-// reachable says whether a client can talk to a node: nothing keeps it from doing so,
-// and it is connected, or had the time to be.
+// reachable says whether a client can talk to a node: no fault prevents it, and the client
+// is connected, or has had the time to connect.
 func (j *judge) reachable(c *client, n *node) bool {
 	l := c.links[n.index]
 	return l.usable() && (l.connected() || j.w.now() > l.clearSince+redisstore.DefaultConnectTimeout+mostPause+2*j.w.script.nodeTimeout(j.w.script.longest()))
 }
 
-// releasable says whether what a node has of a lock is nobody's, or somebody's who can
-// release it.
+// releasable says whether a node's record of a lock has no owner, or one that can release
+// it.
 func (j *judge) releasable(n *node, lock int) bool {
 	number, _, held := n.holder(lock)
 	if !held {
@@ -119,7 +119,7 @@ func (j *judge) releasable(n *node, lock int) bool {
 	return j.settled(by) && j.reachable(by, n)
 }
 
-// describe lists what each owner has of a lock.
+// describe lists the nodes that each owner of a lock has.
 func (j *judge) describe(lock int) string {
 	var all []string
 	for _, n := range j.w.nodes {

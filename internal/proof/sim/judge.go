@@ -10,9 +10,9 @@ import (
 	"github.com/leasehold-dev/leasehold"
 )
 
-// judge watches a run for broken promises. It looks after every event, when
-// nothing runs, and disturbs nothing: it asks a lease whether it is valid only
-// where its holder was to be told already.
+// judge watches a run for broken promises. It checks after every event, when nothing runs,
+// and disturbs nothing: it asks a lease whether it is valid only if its holder should have
+// been notified already.
 type judge struct {
 	w      *world
 	claims []*claim // not known to be over
@@ -38,15 +38,15 @@ type claim struct {
 	giving, over bool // the holder has begun to release; it has ended
 }
 
-// lockRecord is what has been seen of one lock.
+// lockRecord is the judge's record of one lock.
 type lockRecord struct {
 	token   uint64 // of the last grant
 	written uint64 // largest token the resource has seen
 
 	grants     int           // of it
 	leastUntil time.Duration // a least hold keeps it until then
-	// Of the judgement of idle time: which waiter could be granted it, since when, and how
-	// many grants had been seen then.
+	// For the judgement of idle time: the waiter that could be granted the lock, since when,
+	// and the number of grants until then.
 	waited     string
 	freeSince  time.Duration
 	grantsSeen int
@@ -86,7 +86,7 @@ const (
 	wrong
 )
 
-// note is what a worker has to say.
+// note is a report of a worker.
 type note struct {
 	kind  noteKind
 	claim *claim
@@ -113,7 +113,7 @@ func (j *judge) wrong(rule, format string, args ...any) {
 	j.w.hist.say("VIOLATION: %s: %s", rule, v.Text)
 }
 
-// look takes in what workers have noted, and sees which leases have ended.
+// look takes in the notes of workers, and finds leases that have ended.
 // Actions of a paused process are seen when it goes on.
 func (j *judge) look() {
 	for _, c := range j.w.clients {
@@ -121,7 +121,7 @@ func (j *judge) look() {
 			continue
 		}
 		for _, n := range j.collect(c) {
-			if n.kind == released { // who got it by that has to be heard first
+			if n.kind == released { // the grant that it led to comes first
 				j.given = append(j.given, n)
 			}
 			j.hear(n.by, n)
@@ -149,8 +149,7 @@ func (j *judge) look() {
 	j.claims = slices.DeleteFunc(j.claims, func(c *claim) bool { return c.over })
 }
 
-// collect takes what the workers of a client have noted, in the order in which
-// it happened.
+// collect takes the notes of a client's workers, in order of time.
 func (j *judge) collect(c *client) (notes []note) {
 	j.w.mu.Lock()
 	defer j.w.mu.Unlock()
@@ -162,7 +161,7 @@ func (j *judge) collect(c *client) (notes []note) {
 	return notes
 }
 
-// ended says whether the holder has been told that the lease is over.
+// ended says whether the holder has been notified that the lease is over.
 func (c *claim) ended() bool {
 	select {
 	case <-c.lease.Done():
@@ -210,7 +209,7 @@ func (j *judge) refuses(k *worker, n note) {
 	}
 }
 
-// placeOf is whose place in the queue of which lock a key is.
+// placeOf returns the owner and the lock of the place that a key holds.
 func placeOf(key string) (lock int, owner string, ok bool) {
 	name, owner, ok := strings.Cut(key, "}:place:")
 	return lockIndex(strings.TrimPrefix(name, "{")), owner, ok

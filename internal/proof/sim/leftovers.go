@@ -34,7 +34,7 @@ func (j *judge) applied(n *node, o op, said []byte, replayed bool) {
 func yes(said []byte) bool    { return firstNumber(said) == '1' }
 func buried(said []byte) bool { return firstNumber(said) == '2' }
 
-// firstNumber is that of an array, which may be in an array.
+// firstNumber returns the first number of an array, which may be nested.
 func firstNumber(said []byte) byte {
 	i := slices.Index(said, ':')
 	if len(said) == 0 || said[0] != '*' || i < 0 || i+1 >= len(said) {
@@ -43,7 +43,7 @@ func firstNumber(said []byte) byte {
 	return said[i+1]
 }
 
-// released judges that a node ends a lease because it is told to.
+// released judges that a node ends a lease only on request.
 func (j *judge) released(n *node, number int) {
 	n.releasedAt[number] = n.clock()
 	o := j.w.owner(number)
@@ -53,7 +53,7 @@ func (j *judge) released(n *node, number int) {
 	}
 }
 
-// compareHolders sees to whom the command has given a lock, if it has to anybody.
+// compareHolders finds the owner to which the command has given a lock, if there is one.
 func (j *judge) compareHolders(n *node, by op) {
 	for lock, was := range n.holders {
 		number, _, held := n.holder(lock)
@@ -77,7 +77,7 @@ func (j *judge) compareHolders(n *node, by op) {
 	}
 }
 
-// starved says who did not get on.
+// starved names the workers that made no progress.
 func (j *judge) starved() {
 	for _, c := range j.w.clients {
 		for _, k := range c.workers {
@@ -89,8 +89,8 @@ func (j *judge) starved() {
 	}
 }
 
-// atTheEnd looks for what was left behind: locks and places of attempts that are over,
-// of which a node was never told, whatever happened before.
+// atTheEnd looks for leftovers: locks and places of attempts that are over, if a node never
+// received their release, whatever happened before.
 func (j *judge) atTheEnd() {
 	for _, n := range j.w.nodes {
 		for i := range n.holders {
@@ -113,8 +113,8 @@ func (j *judge) atTheEnd() {
 	}
 }
 
-// leftBehind says whether nobody is excused for what a node has of an owner, when all
-// workers are done.
+// leftBehind says whether a lock or place of an owner at a node is a leftover, when all
+// workers are done: whether no fault excuses it.
 func (j *judge) leftBehind(number int) bool {
 	o := j.w.owner(number)
 	return !o.revived && !o.left && o.client >= 0 && !j.w.clients[o.client].dead

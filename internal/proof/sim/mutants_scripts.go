@@ -2,10 +2,10 @@
 
 package sim
 
-// Scripts in which mutants are noticed that the seeds notice only now and then. All of
-// them are in order as long as nothing is off.
+// These scripts find mutants that the seeds find only now and then. They find nothing as
+// long as no mechanism is off.
 
-// inTurn begins a fault at each of several in turn, all through a busy run.
+// inTurn begins a fault at one node or client after the other, all through a busy run.
 func inTurn(step int, f Fault, who func(*Fault) *int, several int) (all []Fault) {
 	for i, f := range every(step, f) {
 		*who(&f) = i%several + 1
@@ -56,7 +56,7 @@ func ailing(seed uint64) Script {
 	return busy(seed, every(2100, Fault{Kind: Ail, For: 900, Size: int(seed % 3)})...)
 }
 
-// crowding has many in the queue, of whom one after the other does not hear one node.
+// crowding has many waiters. One after the other receives nothing from one node.
 func crowding(seed uint64) Script {
 	s := busy(seed)
 	s.Clients, s.Workers, s.TTL, s.Eager = 6, 2, 2, true
@@ -110,7 +110,8 @@ func copied(seed uint64) Script {
 	return s
 }
 
-// halfDeaf has two nodes, of which one after the other is not heard: a majority is both.
+// halfDeaf has two nodes, and the replies of one after the other are held: a majority is
+// both.
 func halfDeaf(seed uint64) Script {
 	s := Script{Seed: seed, Nodes: 2, Clients: 2, Workers: 2, Locks: 1, TTL: 2, Span: 40}
 	for i := range 6 {
@@ -122,7 +123,7 @@ func halfDeaf(seed uint64) Script {
 	return s
 }
 
-// killing has many in the queue, of whom a process dies now and then.
+// killing has many waiters. Now and then the process of one of them dies.
 func killing(seed uint64) Script {
 	s := busy(seed)
 	s.Clients, s.Workers, s.TTL = 6, 2, 5
@@ -132,9 +133,9 @@ func killing(seed uint64) Script {
 	return s
 }
 
-// missing has one client after the other hear nothing from the only node, until its
-// connection breaks: what it is told meanwhile is lost. Leases last so long that nobody
-// refreshes a place for many times as long as a lock may stay free.
+// missing has one client after the other receive nothing from the only node, until its
+// connection breaks: pushes in the meantime are lost. Leases last so long that no waiter
+// refreshes its place for many times as long as a lock may stay free.
 func missing(seed uint64) Script {
 	s := Script{Seed: seed, Nodes: 1, Clients: 3, Workers: 1, Locks: 1, TTL: 15, Span: 20, Eager: true}
 	for i, f := range every(2500, Fault{Kind: Deaf, For: 1000}) {

@@ -5,9 +5,9 @@ import (
 	"time"
 )
 
-// offer is a lock that a node told a waiter about that barges: nobody has it, and no other
-// waiter is told. While that waiter cannot be reached, it keeps the lock from others for
-// as long as one does that was handed the lock.
+// offer is a free lock of which a node notified one barging waiter. No other waiter is
+// notified. If that waiter cannot be reached, it keeps the lock from others for as long as a
+// waiter that was handed the lock.
 type offer struct {
 	owner int
 	until time.Duration

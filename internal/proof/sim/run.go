@@ -16,33 +16,33 @@ type Switches struct {
 	Edit func(text string) string
 	// NoBootClock: the clients' clock stands still while they are suspended.
 	NoBootClock bool
-	// Patient: the judge does not look for how long a lock that can be had is nobody's.
+	// Patient: the judge does not limit how long a lock may stay free while it is wanted.
 	Patient bool
 }
 
 // Shipped has every mechanism in place.
 func Shipped() Switches { return Switches{} }
 
-// Result is what came of a run.
+// Result is the outcome of a run.
 type Result struct {
 	// Violations, at most one unless several show at the same instant.
 	Violations []Violation
 	// Digest of the whole history.
 	Digest uint64
-	// History in lines for people, if it was asked for.
+	// History in lines for people, if the caller asked for it.
 	History []string
 	// Simulated is how long the run lasted, in simulated time.
 	Simulated time.Duration
 	Tally     Tally
 }
 
-// Tally counts what happened, to see that a run reaches what it should.
+// Tally counts events, to check that a run reaches what it should.
 type Tally struct {
 	Events     int // outside of the clients' code
 	Grants     int // leases that workers got
 	Refusals   int // attempts, or waits, that ended without one
 	Losses     int // leases that ended before they were released
-	Told       int // of these, by a holder that ran all the time
+	Notified   int // of these, by a holder that ran all the time
 	Writes     int // to the resource, under a lease believed in
 	Releases   int // that were said to have worked
 	Extensions int // asked for by holders
@@ -64,7 +64,7 @@ func (t *Tally) Add(u Tally) {
 
 func (t *Tally) fields() [15]*int {
 	return [...]*int{
-		&t.Events, &t.Grants, &t.Refusals, &t.Losses, &t.Told, &t.Writes, &t.Releases, &t.Extensions,
+		&t.Events, &t.Grants, &t.Refusals, &t.Losses, &t.Notified, &t.Writes, &t.Releases, &t.Extensions,
 		&t.Renewals, &t.Confirms, &t.Buried, &t.Heals, &t.Handed, &t.Passed, &t.Returned,
 	}
 }
@@ -76,8 +76,8 @@ func Run(t *testing.T, s Script, sw Switches, keepHistory bool) (r Result) {
 	return run(t, s, sw, keepHistory, nil)
 }
 
-// run plays a script in a world that was tampered with: a judge that nothing
-// can be hidden from has to be shown something hidden.
+// run plays a script in a world that tamper may change, for tests of the judge: it must find
+// a fault that is hidden there.
 func run(t *testing.T, s Script, sw Switches, keepHistory bool, tamper func(*world)) (r Result) {
 	t.Helper()
 	if err := s.check(); err != nil {
@@ -109,8 +109,8 @@ func run(t *testing.T, s Script, sw Switches, keepHistory bool, tamper func(*wor
 	return r
 }
 
-// leave lets everything end that ends by itself. Goroutines that do not are
-// found by the bubble.
+// leave waits for everything that ends by itself. The bubble finds the goroutines that do
+// not.
 func (w *world) leave() {
 	for c := range w.everybody {
 		c.end()

@@ -12,8 +12,8 @@ import (
 )
 
 // worker is a goroutine of a client that wants locks, in one way after the
-// other. It draws from a source of its own: what it does depends on nothing but
-// the script and what it is answered.
+// other. It draws from a source of its own: its actions depend only on the script and on
+// the answers that it gets.
 type worker struct {
 	w     *world
 	c     *client
@@ -124,7 +124,7 @@ func (k *worker) lock() (lock int, l *leasehold.Lock, o leasehold.LockOptions) {
 	return i, k.c.c.Mutex(lockName(i)), o
 }
 
-// requires is what locks require of a store. Without that nobody looks whether the only
+// requires is the class that locks require. Without it, no client checks whether the only
 // server has forgotten leases.
 func (k *worker) requires() store.Class {
 	if k.w.script.Nodes == 1 {
@@ -172,8 +172,8 @@ func (k *worker) round() {
 	}
 }
 
-// again locks many times in a row, and for a moment only, so that it is expected back.
-// Now and then its patience has an end, maybe while it is.
+// again locks many times in a row, for a moment each, so that the client expects another
+// request. Now and then its context ends, maybe while it does.
 func (k *worker) again() {
 	o := leasehold.LockOptions{Require: k.requires(), TTL: k.w.script.longest(), Purpose: fmt.Sprintf("w%d", k.index)}
 	l := k.c.c.Mutex(lockName(0)).With(o)
@@ -259,8 +259,8 @@ func (k *worker) do(ctx context.Context, l *leasehold.Lock, o leasehold.LockOpti
 	k.note(note{kind: released, claim: c, err: err})
 }
 
-// hold works under a lease for d, or until ctx ends. Some workers are deaf to
-// that; none writes to the resource without looking whether it still may.
+// hold works under a lease for d, or until ctx ends. Some workers ignore ctx. All of them
+// check their lease before they write to the resource.
 func (k *worker) hold(c *claim, ctx context.Context, d time.Duration) {
 	ended := ctx
 	if k.rng.IntN(4) == 0 {
@@ -299,8 +299,8 @@ func (k *worker) steady() {
 	k.note(note{kind: released, claim: c, err: err})
 }
 
-// lastRound is after all faults: everybody gets the lock, keeps it as long as
-// wanted and gives it back.
+// lastRound follows all faults: every worker gets the lock, keeps it as long as it wants,
+// and releases it.
 func (k *worker) lastRound() {
 	i, l, o := k.lock()
 	o.TTL = k.w.script.longest()

@@ -72,7 +72,7 @@ type owner struct {
 
 func (w *world) timerNow() time.Duration { return time.Since(w.began) }
 
-// wake has the driver look, at this very instant.
+// wake has the driver check at this instant.
 func (w *world) wake() {
 	select {
 	case w.poke <- struct{}{}:
@@ -124,9 +124,9 @@ func (w *world) everybody(yield func(*client) bool) {
 	}
 }
 
-// enough is time for every worker to get and keep a lock once more: all they
-// may hold, one after the other, the leases that nobody is left to release, and
-// a good deal for polls that come at the wrong moment.
+// enough is time for every worker to get and keep a lock once more: all leases that they may
+// hold, one after the other, the leases of dead clients, and a good deal for polls that come
+// at the wrong moment.
 func (w *world) enough() time.Duration {
 	return time.Duration(w.script.Clients*w.script.Workers)*(2*time.Second+4*w.script.longest()) + time.Minute
 }
@@ -140,8 +140,7 @@ func (w *world) becalm() {
 	close(w.calm)
 }
 
-// drive runs the world until all workers are done and what they left under way
-// has arrived.
+// drive runs the world until all workers are done and their last messages have arrived.
 func (w *world) drive() {
 	alarm := time.NewTimer(time.Hour)
 	defer alarm.Stop()
@@ -208,7 +207,7 @@ func (w *world) begin() {
 	}
 }
 
-// collect takes what the clients' goroutines have sent and noted since.
+// collect takes the messages and notes of the clients' goroutines.
 func (w *world) collect() {
 	for c := range w.everybody {
 		if !c.running() {
@@ -247,11 +246,11 @@ func (w *world) appears(o op, c *client) {
 	}
 }
 
-// settle is how long what is under way may take when nothing is wrong: far
-// less than a lease lasts, so that a lock left behind is still there.
+// settle is how long messages under way may take without faults: far less than a lease
+// lasts, so that a lock left behind is still there.
 const settle = 500 * time.Millisecond
 
-// giveUp ends a run that has failed: everybody is told to stop.
+// giveUp ends a run that has failed: all workers stop.
 func (w *world) giveUp() {
 	if !w.judge.failed() {
 		w.judge.starved()

@@ -72,7 +72,7 @@ func (c *Clocks) Observe(node int, addr string, sent, received, at clock.Instant
 		c.log.Warn("this machine's clock has stood still, as it does on this system while the machine sleeps", "for", store.Round(gained))
 	case jump.Least > tolerable:
 		n.jumped, n.until = jump.Least, received.Add(c.hold)
-		c.log.Warn("a node's clock has jumped ahead: it may have dropped leases too early, and what it grants does not count for a while", "node", addr, "by", store.Round(jump.Least), "for", c.hold)
+		c.log.Warn("a node's clock has jumped ahead: it may have dropped leases too early, so its grants do not count for a while", "node", addr, "by", store.Round(jump.Least), "for", c.hold)
 	case jump.Least < -tolerable:
 		c.log.Warn("a node's clock has jumped back", "node", addr, "by", store.Round(-jump.Least))
 	}

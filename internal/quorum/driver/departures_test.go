@@ -78,7 +78,7 @@ func lateHand(t *testing.T) []string {
 
 // A lock that is handed to an owner that has left is released. The last node of a lease
 // that is held, or of a place that is kept, may hand the lock over late.
-func TestUnwantedIsDeclined(t *testing.T) {
+func TestUnwantedGrantIsDeclined(t *testing.T) {
 	if got, want := lateHand(t), []string{"release released", "release returned", "release left"}; !slices.Equal(got, want) {
 		t.Errorf("the node is told %q, want %q", got, want)
 	}

@@ -21,7 +21,7 @@ func (*silent) Put(Call) error { return nil }
 
 // Nodes answer at the same time, and a goroutine with news may be held up before it reports
 // them. The last report is the latest news all the same.
-func TestLatestNewsIsToldLast(t *testing.T) {
+func TestLatestNewsIsReportedLast(t *testing.T) {
 	k := &Driver{
 		Nodes:       []Node{&silent{}, &silent{}, &silent{}},
 		Encode:      func(q Question, _ any) any { return []Question{q} },
@@ -87,7 +87,7 @@ func heldFor(d time.Duration, position int) Reply {
 
 // A waiter asks soon after the end of a lease that is not renewed, wherever it is in the
 // queue. The live waiters before it have asked by then.
-func TestAllComeWhenALeaseEnds(t *testing.T) {
+func TestAllWaitersAskWhenALeaseEnds(t *testing.T) {
 	const left, ttl = 5 * time.Second, time.Hour
 	a := waitsOf(3, ttl)
 	last := left
@@ -108,7 +108,7 @@ func TestAllComeWhenALeaseEnds(t *testing.T) {
 
 // Many waiters for a lock that is held with a far shorter TTL than theirs do not ask for it
 // all the time.
-func TestManyComeForAShortLease(t *testing.T) {
+func TestManyWaitersForAShortLease(t *testing.T) {
 	const most = 400 // per second
 	a := waitsOf(3, time.Hour)
 	asked := 0.0

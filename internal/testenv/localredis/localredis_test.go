@@ -73,7 +73,7 @@ func TestCloseLeavesNothing(t *testing.T) {
 	}
 }
 
-func TestTroubleIsTold(t *testing.T) {
+func TestTroubleIsReported(t *testing.T) {
 	var told []error
 	s := launch(t, Options{Trouble: func(err error) { told = append(told, err) }})
 	s.Kill()

@@ -37,7 +37,7 @@ func TestExamineComparesClocks(t *testing.T) {
 	}
 }
 
-func TestExamineRefusesWhatIsWrong(t *testing.T) {
+func TestExamineRefusesInvalidRequests(t *testing.T) {
 	server := redistest.Start(t)
 	if _, err := Examine(t.Context(), "nope", nil, Scope{TTL: time.Second}); err == nil {
 		t.Error("an address that is none is taken")

@@ -137,7 +137,7 @@ func (p *program) bench(c *cobra.Command, o benchFlags) error {
 	}
 	for _, r := range results {
 		if r.Operations == 0 {
-			return fmt.Errorf("with %s no lock was taken and given back within %s: %w", goroutines(r.Goroutines), brief(o.dur), orSlow(r.Err))
+			return fmt.Errorf("with %s no lock was acquired and released within %s: %w", goroutines(r.Goroutines), brief(o.dur), orSlow(r.Err))
 		}
 	}
 	return nil

@@ -42,7 +42,7 @@ func (p *program) waitMinHold(sigs *signals, lease *leasehold.Lease, until time.
 			return false
 		}
 		asked = true
-		p.voice.error("lock %q stays held for %s more (--min-hold), longer than the store keeps a lock without us (max_ttl, %v): send the signal once more to leave it now",
+		p.voice.error("lock %q stays held for %s more (--min-hold), longer than the store keeps a lock by itself (max_ttl, %v): send the signal again to exit now",
 			lease.Name(), brief(rest), most)
 	}
 }

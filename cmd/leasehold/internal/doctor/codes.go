@@ -101,7 +101,7 @@ var advice = map[Code]string{
 	ServerTooOld:        "Use Redis 5 or newer, or Valkey.",
 	Replica:             "List the master instead, or see what the sentinels that name it are doing; better, an independent server without replicas.",
 	Replicated:          "For more safety use three or five independent servers without replicas. With one, never promote a replica within the maximum TTL of the last grant; if sentinels may, check the tokens where the data lives.",
-	Sentinel:            "List the servers that keep data, independent ones, which no sentinel fails over. Or, with its weaker guarantee, name the sentinels as redis-sentinel://HOST,HOST...?master=NAME.",
+	Sentinel:            "List the servers that keep the data: independent ones, without a failover. Or, with a weaker guarantee, name the sentinels as redis-sentinel://HOST,HOST...?master=NAME.",
 	SentinelSilent:      "Fix what is reported, or remove the sentinel from the URL if it no longer exists.",
 	SentinelsDisagree:   "Try again in a few seconds. If it persists, fix the network between the sentinels, or the configuration of those that are behind.",
 	Cluster:             "Give the store as redis-cluster://, or use independent servers that are not part of a cluster.",

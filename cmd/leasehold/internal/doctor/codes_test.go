@@ -51,9 +51,8 @@ func TestEveryCodeIsReached(t *testing.T) {
 	}
 }
 
-// Several independent servers are what is advised where there is one. It is no
-// advice about them.
-func TestAdviceIsNotWhatIsThereAlready(t *testing.T) {
+// Several independent servers are the advice for a single server, but not for several.
+func TestAdviceIsNotThePresentSetting(t *testing.T) {
 	for _, c := range redisCases {
 		e := sound(c.nodes)
 		c.make(&e, &e.Nodes[0])

@@ -24,7 +24,7 @@ func File(e filestore.FileExamination) []Finding {
 		r.add(Warning, FileDiskLow, e.Path, "Only %s are left on its disk.", size(e.Free))
 	}
 	if e.Journal != "" && e.Journal != "wal" {
-		r.add(Info, FileNotLogged, e.Path, "The file was last used with another journal than ours (journal mode %s).", e.Journal)
+		r.add(Info, FileNotLogged, e.Path, "Another program has used the file with a journal mode of its own (%s).", e.Journal)
 	}
 	if e.Missing && e.Unusable == nil {
 		r.add(Info, FileMissing, e.Path, "There is no such file yet: the first use makes it.")

@@ -15,7 +15,7 @@ func RedisCluster(e redisadmin.ClusterExamination) []Finding {
 		seed(r, n)
 	}
 	if len(e.Masters) > 0 && e.Unserved > 0 {
-		r.add(Error, SlotsUnserved, "", "%d of %d slots are no server's: locks whose names fall there cannot be taken.", e.Unserved, redisadmin.SlotsOfCluster)
+		r.add(Error, SlotsUnserved, "", "%d of %d slots have no server: locks whose names fall there cannot be taken.", e.Unserved, redisadmin.SlotsOfCluster)
 	}
 	for _, master := range e.Masters {
 		if master.Nodes[0].Server.Mode == "cluster" {

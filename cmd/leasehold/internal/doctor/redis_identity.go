@@ -33,7 +33,7 @@ func identity(r *report, e redisadmin.Examination) {
 			if several(e) && !e.FsyncAlways {
 				bad, but = Error, " Without knowing whether it was restarted, it is not used."
 			}
-			r.add(bad, InfoForbidden, n.Node, "INFO cannot be read (%v): whether it is a server of its own, a master, of what version, with what memory, persistence and eviction is not known.%s", n.ServerErr, but)
+			r.add(bad, InfoForbidden, n.Node, "INFO cannot be read (%v), so the server's identity, role, version, memory, persistence and eviction policy are not known.%s", n.ServerErr, but)
 			return
 		}
 		if tooOld(n.Server) {

@@ -13,11 +13,11 @@ var oddities = map[redisadmin.Oddity]struct {
 	says     string
 }{
 	redisadmin.Endless:          {Error, LockWithoutTTL, "%s never expires: it was not made by a client that bounds its leases, and the lock of that name stays taken until somebody deletes it."},
-	redisadmin.WrongType:        {Error, LockOfWrongType, "%s holds something that is not a lock: who tries to take the lock of that name gets an error."},
+	redisadmin.WrongType:        {Error, LockOfWrongType, "%s holds something that is not a lock: the lock of that name cannot be taken."},
 	redisadmin.Redisson:         {Error, RedissonLock, "%s is a lock of Redisson, which keeps locks in another form: Leasehold waits for it, but Redisson fails with WRONGTYPE while Leasehold has a lock of that name."},
 	redisadmin.Foreign:          {Info, ForeignLock, "%s is held by another kind of client."},
-	redisadmin.ForeignCounter:   {Warning, ForeignCounter, "%s is no number where the tokens of a lock are counted: a lock of the name in braces cannot be taken."},
-	redisadmin.EndlessCounter:   {Warning, CounterWithoutTTL, "%s, where the tokens of a lock are counted, never expires; ours do after a day."},
+	redisadmin.ForeignCounter:   {Warning, ForeignCounter, "%s should count the tokens of a lock, and is not a number: the lock whose name is in braces cannot be taken."},
+	redisadmin.EndlessCounter:   {Warning, CounterWithoutTTL, "%s, which counts the tokens of a lock, never expires; Leasehold's counters expire after a day."},
 	redisadmin.EndlessTombstone: {Warning, TombstoneWithoutTTL, "%s, left behind by a released lease, never expires; it should expire after the lease's TTL."},
 }
 

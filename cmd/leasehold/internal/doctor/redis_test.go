@@ -208,7 +208,7 @@ var redisCases = []redisCase{
 	{"list", 3, odd(redisadmin.WrongType, 2), Error, LockOfWrongType, first, `each of 2 keys, such as key "k" (thing),`},
 	{"Redisson", 3, odd(redisadmin.Redisson, 1), Error, RedissonLock, first, "Redisson"},
 	{"redsync", 3, odd(redisadmin.Foreign, 1), Info, ForeignLock, first, "another kind"},
-	{"no counter", 3, odd(redisadmin.ForeignCounter, 1), Warning, ForeignCounter, first, "no number"},
+	{"no counter", 3, odd(redisadmin.ForeignCounter, 1), Warning, ForeignCounter, first, "not a number"},
 	{"endless counter", 3, odd(redisadmin.EndlessCounter, 1), Warning, CounterWithoutTTL, first, "a day"},
 	{"endless tombstone", 3, odd(redisadmin.EndlessTombstone, 1), Warning, TombstoneWithoutTTL, first, "left behind"},
 	{"keys not seen", 3, func(e *redisadmin.Examination, n *redisadmin.Examined) { n.Keys.Err = errDenied }, Info, KeysNotSeen, first, "NOPERM"},

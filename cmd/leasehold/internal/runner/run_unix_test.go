@@ -462,7 +462,7 @@ func TestNothingStartsWithoutALease(t *testing.T) {
 	}
 }
 
-func TestLossTellsTheCommand(t *testing.T) {
+func TestLossSignalsTheCommand(t *testing.T) {
 	j := sh(t, ample, "trap 'echo told; exit 0' TERM; echo ready; while :; do sleep 1; done")
 	j.expect("ready")
 	j.lease.lose(errLost, time.Hour)
@@ -523,7 +523,7 @@ func TestLossEndsAStoppedCommand(t *testing.T) {
 	}
 }
 
-func TestACommandThatWasToldDoesNotStayStopped(t *testing.T) {
+func TestASignalledCommandDoesNotStayStopped(t *testing.T) {
 	j := sh(t, ample, "trap 'kill -STOP $$; echo told; exit 0' TERM; echo ready; read forever")
 	j.expect("ready")
 	j.lease.lose(errLost, time.Hour)
@@ -545,7 +545,7 @@ func TestLossKillsAStoppedCommand(t *testing.T) {
 	}
 }
 
-func TestLossEndsWhatTheCommandLeftBehind(t *testing.T) {
+func TestLossEndsBackgroundProcesses(t *testing.T) {
 	j := sh(t, Budget{Grace: 200 * time.Millisecond, Slack: time.Second},
 		"trap 'exit 0' TERM; (trap '' TERM; echo ready; while :; do sleep 1; done) & wait")
 	j.expect("ready")

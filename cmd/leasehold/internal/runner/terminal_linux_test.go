@@ -231,7 +231,7 @@ func TestABackgroundJobIsStoppedWhenItReads(t *testing.T) {
 	s.expect("code 6")
 }
 
-func TestTheTerminalIsTidiedUpAfterAKill(t *testing.T) {
+func TestTerminalIsRestoredAfterAKill(t *testing.T) {
 	s := onTerminal(t, `"$RUN" /bin/sh -c 'trap "" TERM; stty -echo -icanon; echo ready; while :; do sleep 1; done'; echo "code $?"; read x`)
 	s.expect("ready")
 	s.lose()
@@ -240,7 +240,7 @@ func TestTheTerminalIsTidiedUpAfterAKill(t *testing.T) {
 }
 
 // A command that is told to stop, by us or through us, often just ends.
-func TestTheTerminalIsTidiedUpAfterATerm(t *testing.T) {
+func TestTerminalIsRestoredAfterATerm(t *testing.T) {
 	s := onTerminal(t, leftVar+`=1h "$RUN" /bin/sh -c 'stty -echo -icanon; echo ready; read x'; echo "code $?"; read x`)
 	s.expect("ready")
 	s.lose()

@@ -14,7 +14,7 @@ import (
 )
 
 // A member's report of the slots is read in full, or refused.
-func TestChart(t *testing.T) {
+func TestSlotMap(t *testing.T) {
 	const (
 		plain    = "*3\r\n:0\r\n:5\r\n*3\r\n$9\r\n127.0.0.1\r\n:7000\r\n$2\r\nid\r\n"
 		named    = "*4\r\n:6\r\n:6\r\n*4\r\n$1\r\nh\r\n:7001\r\n$2\r\nid\r\n%1\r\n$2\r\nip\r\n$8\r\n10.0.0.1\r\n*3\r\n$1\r\nr\r\n:7002\r\n$2\r\nid\r\n"
@@ -45,7 +45,7 @@ func TestChart(t *testing.T) {
 }
 
 // The most scattered cluster there is can be read.
-func TestScatteredChart(t *testing.T) {
+func TestScatteredSlotMap(t *testing.T) {
 	var b strings.Builder
 	fmt.Fprintf(&b, "*%d\r\n", resp.Slots)
 	for i := range resp.Slots {

@@ -77,7 +77,7 @@ func (l *Line) Exchange(commands ...[]byte) ([]resp.Value, error) {
 }
 
 var (
-	ErrUnasked = errors.New("the server answers what it was not asked")
+	ErrUnasked = errors.New("the server sent a reply without a request")
 	ErrSilent  = errors.New("no answer in time")
 )
 

@@ -101,7 +101,7 @@ func page(t *testing.T) map[string]string {
 }
 
 // Without the guard, the late write that it catches succeeds.
-func TestTheGuardIsWhatCatchesIt(t *testing.T) {
+func TestGuardRefusesLateWrites(t *testing.T) {
 	all := []Story{failover, clockJump, pauseAfter, delayedPacket}
 	for i, s := range all {
 		all[i].Ours = s.Ours[len(s.Ours)-1:]
@@ -150,7 +150,7 @@ func TestAStoryThatGoesAnotherWayIsAnError(t *testing.T) {
 	}
 }
 
-func TestWhatCannotBePlayedIsNoVerdict(t *testing.T) {
+func TestFailedReplayIsNoVerdict(t *testing.T) {
 	closed := 0
 	sorry := func(s *stage) ending {
 		s.atEnd(func() { closed++ })

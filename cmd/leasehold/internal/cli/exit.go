@@ -1,0 +1,44 @@
+package cli
+
+import (
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/leasehold-dev/leasehold/cmd/leasehold/internal/runner"
+)
+
+// Exit codes besides those of package runner.
+const (
+	codeBusy    = 124 // somebody else has the lock
+	codeTrouble = runner.CodeTrouble
+)
+
+// exitError ends the program with a code. If err is nil, the cause was already
+// reported.
+type exitError struct {
+	code int
+	err  error
+}
+
+func (e *exitError) Error() string {
+	if e.err == nil {
+		return fmt.Sprintf("exit code %d", e.code)
+	}
+	return e.err.Error()
+}
+
+func (e *exitError) Unwrap() error { return e.err }
+
+// usage returns an error in how c was called.
+func usage(c *cobra.Command, format string, args ...any) error {
+	return fmt.Errorf(format+" (see %q)", append(args, c.CommandPath()+" --help")...)
+}
+
+// oneName checks the arguments of commands that take the name of one lock.
+func oneName(c *cobra.Command, args []string) error {
+	if len(args) != 1 {
+		return usage(c, "give the name of one lock, not %d", len(args))
+	}
+	return nil
+}

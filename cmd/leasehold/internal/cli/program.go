@@ -1,0 +1,11 @@
+package cli
+
+import "os"
+
+// program is one run of the command.
+type program struct {
+	stdin, stdout, stderr *os.File
+
+	voice *voice
+	where storeFlags
+}
