@@ -152,6 +152,13 @@ func (w *waiting) claim(p *reservedPlace) {
 	}
 }
 
+// sit takes a seat if there is one. It finds out first whether sessions last, unless that
+// is known.
+func (w *waiting) sit(ctx context.Context) {
+	w.s.seats.probe(ctx)
+	w.seat = w.s.seats.take(ctx)
+}
+
 // stand gives up the seat.
 func (w *waiting) stand() {
 	if w.seat != nil {
@@ -164,15 +171,14 @@ func (w *waiting) stand() {
 // place is gone.
 func (w *waiting) watch(ctx context.Context) error {
 	if w.seat == nil && !w.s.seats.probed.Load() {
-		w.s.seats.probe(ctx)
-		w.seat = w.s.seats.take(ctx)
+		w.sit(ctx)
 	}
 	for {
 		if d := w.pace.pause(&w.last, w.seat != nil); d > 0 && !sleep(ctx, d*3/4+rand.N(d/2+1)) {
 			return w.s.failed(ctx, "wait for", w.r.Name, false, ctx.Err())
 		}
 		if w.seat == nil && w.pace.looks%16 == 15 {
-			w.seat = w.s.seats.take(ctx) // there was none before
+			w.sit(ctx) // there was no seat before, or no time to probe
 		}
 		block, signal := time.Duration(0), int64(0)
 		if w.seat != nil {
