@@ -74,7 +74,7 @@ func TestFaults(t *testing.T) {
 		{PostgreSQL, serverError("25006"), true, true, true, store.Unsettled},
 		{PostgreSQL, serverError("57P01"), false, false, true, store.Unreachable},
 		{PostgreSQL, serverError("57P03"), false, false, true, store.Loading},
-		{PostgreSQL, serverError("57014"), false, false, false, store.Refused},
+		{PostgreSQL, serverError("57014"), true, false, false, store.Unsettled},
 		{PostgreSQL, serverError("08006"), false, false, true, store.Unreachable},
 		{PostgreSQL, serverError("53300"), true, false, false, store.Unsettled},
 		{PostgreSQL, serverError("53100"), true, false, false, store.Refused},
