@@ -235,6 +235,7 @@ func (t *seats) offer(ctx context.Context, l store.Lease) {
 	t.s.gate.Stay()
 	go func() {
 		defer t.s.gate.Leave()
+		t.probe(ctx) // a process that has not waited does not know yet
 		one := t.take(ctx)
 		if one == nil {
 			return
