@@ -65,12 +65,13 @@ func TestMakefileNamesTestsThatExist(t *testing.T) {
 	var named []string
 	for _, m := range regexp.MustCompile(`(?m)^(?:ALONE|QUICKREDIS) += (.*)$`).FindAllSubmatch(text, -1) {
 		pattern := strings.NewReplacer("^", "", "$", "").Replace(string(m[1]))
-		prefix, alternatives, ok := strings.Cut(strings.TrimSuffix(pattern, ")"), "(")
+		before, alternatives, ok := strings.Cut(pattern, "(")
 		if !ok {
-			prefix, alternatives = "", pattern
+			before, alternatives = "", pattern
 		}
+		alternatives, after, _ := strings.Cut(alternatives, ")")
 		for a := range strings.SplitSeq(alternatives, "|") {
-			named = append(named, prefix+a)
+			named = append(named, before+a+after)
 		}
 	}
 	if len(named) < 5 {

@@ -1,7 +1,7 @@
 // Package nodemark encodes and decodes the mark that clients write on a node. The mark says
 // whether the node may grant locks, which membership it belongs to, and which run of the
 // server that is about. The scripts of store/redisstore read and
-// write the same text; see store/redisstore/internal/script/lua/mark.lua.
+// write the same text; see store/redisstore/internal/script/lua/readMark.lua.
 package nodemark
 
 import (

@@ -99,7 +99,7 @@ func TestDeadWaiterIsSkippedWhenTheLeaseEnds(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "locks.db")
 	s := mustOpen(t, path, nil)
 	holder := request("the lock")
-	holder.TTL = 2 * time.Second
+	holder.TTL = 10 * time.Second // a process starts, waits and is killed in that time
 	mustAcquire(t, s, holder)
 	c := start(t, "wait", path, "1h")
 	c.line(t)

@@ -187,3 +187,13 @@ func (n *node) learn(w *wire) error {
 	_, err := w.Exchange(lessons...)
 	return err
 }
+
+// runOf returns the beginning of the server's run ID; empty if it is not known.
+func (n *node) runOf() string {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if len(n.server.RunID) < script.RunPrint {
+		return ""
+	}
+	return n.server.RunID[:script.RunPrint]
+}

@@ -28,6 +28,19 @@ func TestQueuesOnSimulatedRedis(t *testing.T) { checkLines(t, onSimulated(t)) }
 
 func TestQueuesOnRedis(t *testing.T) { checkLines(t, onRedis(t)) }
 
+// The same where several steps, all for one lock, are sent as a list.
+func TestQueuesInListsOnSimulatedRedis(t *testing.T) {
+	n := onSimulated(t)
+	n.lists = true
+	checkLines(t, n)
+}
+
+func TestQueuesInListsOnRedis(t *testing.T) {
+	n := onRedis(t)
+	n.lists = true
+	checkLines(t, n)
+}
+
 // Every script with a change in what it does with queues is found to differ.
 func TestQueuesChanged(t *testing.T) {
 	n := listening(t, onSimulated(t))
@@ -248,6 +261,7 @@ type lineRun struct {
 	model  modelnode.Lock[string]
 	now    clock.Instant   // of the model
 	deaf   map[string]bool // owners without a subscriber when they last asked
+	asked  []lineAsk       // what the server is yet to be asked
 	trace  strings.Builder
 }
 
@@ -287,7 +301,11 @@ func (e *ears) run(steps []lineStep) error {
 	}
 	for i, s := range steps {
 		fmt.Fprintf(&r.trace, "%3d. %v\n", i+1, s)
-		if err := r.step(s); errors.Is(err, errSlow) {
+		err := r.step(s)
+		if i+1 == len(steps) || !r.lists || i%5 == 4 {
+			err = errors.Join(err, r.finish())
+		}
+		if errors.Is(err, errSlow) {
 			return nil
 		} else if err != nil {
 			return fmt.Errorf("owners %q, after\n%s%w", r.owners, r.trace.String(), err)
@@ -296,12 +314,28 @@ func (e *ears) run(steps []lineStep) error {
 	return nil
 }
 
+// lineAsk is a question that the model has answered.
+type lineAsk struct {
+	question    driver.Question
+	command     *script.Command
+	want, stood modelnode.Answer[string]
+	told        []string // messages to waiters
+	waiting     bool     // there are waiters after it
+	propose     time.Time
+}
+
 // handed is a message in short.
 func handed(owner string, token, stamp uint64) string {
 	return fmt.Sprintf("handed %s %d %d", owner, token, stamp)
 }
 
+// step has the model do it. What is no question is done at once, after those before.
 func (r *lineRun) step(s lineStep) error {
+	if s.Op >= passes {
+		if err := r.finish(); err != nil {
+			return err
+		}
+	}
 	switch s.Op {
 	case passes:
 		r.now = r.now.Add(s.TTL)
@@ -337,19 +371,38 @@ func (r *lineRun) step(s lineStep) error {
 			told = append(told, t)
 		}
 	}
-	got, next, heard, err := r.byScript(q)
+	r.asked = append(r.asked, lineAsk{q, r.command(q), want, stood, told, r.model.Waiting(r.now) > 0, r.s.wall().Add(script.ProposalLead)})
+	return nil
+}
+
+// finish has the scripts do what the model has done, and compares.
+func (r *lineRun) finish() error {
+	if len(r.asked) == 0 {
+		return nil
+	}
+	asked := r.asked
+	r.asked = nil
+	replies, heard, err := r.byScript(asked)
 	if err != nil {
 		return err
+	}
+	var told []string
+	for _, a := range asked {
+		told = append(told, a.told...)
 	}
 	if !slices.Equal(heard, told) {
 		return fmt.Errorf("pushed %q, want %q", heard, told)
 	}
-	if err := r.same(q, got, want); err != nil {
-		return err
-	}
-	if q.Next != nil {
-		if err := r.same(*q.Next, next, stood); err != nil {
-			return fmt.Errorf("of the rejoin: %w", err)
+	for i, a := range asked {
+		s := a.command.Script
+		got, next := script.ReplyTo(replies[i]).Parts(s)
+		if err := r.same(a.question, got.Answer(s), a.want, a.waiting); err != nil {
+			return fmt.Errorf("%d of %d: %w", i+1, len(asked), err)
+		}
+		if a.question.Next != nil {
+			if err := r.same(*a.question.Next, next.Answer(script.Acquire), a.stood, a.waiting); err != nil {
+				return fmt.Errorf("of the rejoin: %w", err)
+			}
 		}
 	}
 	return r.look()
@@ -446,53 +499,77 @@ func (r *lineRun) placed(q driver.Question, ans modelnode.Answer[string]) {
 	}
 }
 
-// byScript has the script do it, and returns what it says to us, of what came next, and
-// to others.
-func (r *lineRun) byScript(q driver.Question) (a, next driver.Reply, heard []string, err error) {
+// command encodes the question for a connection that receives pushes if the waiter does.
+func (r *lineRun) command(q driver.Question) *script.Command {
 	waits := q.Lease.Owner // the owner to notify
 	if q.Next != nil {
 		waits = q.Next.Lease.Owner
 	}
 	r.s.channel = script.ChannelBegin + waits
-	propose := r.s.wall().Add(script.ProposalLead)
 	c := r.s.encode(q, nil).(*script.Command)
-	open := script.NewCommand("SET", script.MarkKey, openMark)
-	asks := r.byText(c)
-	asks.Bytes = (&wire{n: r.wire.n, canPush: r.heard[waits]}).setPushFlagLocked(c, asks.Bytes)
-	replies, err := r.scripted.run(open, asks, timeCommand, script.NewCommand("DEL", script.MarkKey))
-	if err != nil {
-		return a, next, nil, err
+	c.Bytes = (&wire{n: r.wire.n, canPush: r.heard[waits]}).setPushFlagLocked(c, c.Bytes)
+	return c
+}
+
+// byScript has the scripts do it, and returns what they say to us, and to others.
+func (r *lineRun) byScript(asked []lineAsk) (replies []resp.Value, heard []string, err error) {
+	var steps []*script.Command
+	first := asked[0].propose
+	for _, a := range asked {
+		steps = append(steps, a.command)
+		if a.propose.Before(first) {
+			first = a.propose
+		}
 	}
-	now, err := timeOf(replies[2])
-	if err != nil {
-		return a, next, nil, err
+	if _, err := r.scripted.run(script.NewCommand("SET", script.MarkKey, openMark)); err != nil {
+		return nil, nil, err
 	}
-	if r.sim == nil && (int64(now) > propose.UnixNano() || time.Since(r.begun) > time.Second) {
-		return a, next, nil, errSlow
+	if len(steps) > 1 {
+		replies, err = r.asList(steps)
+	} else {
+		replies, err = r.one(steps)
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	for _, v := range replies {
+		if v.Kind == '-' {
+			return nil, nil, fmt.Errorf("%s", v.Text)
+		}
+	}
+	after, err := r.scripted.run(timeCommand, script.NewCommand("DEL", script.MarkKey))
+	if err != nil {
+		return nil, nil, err
+	}
+	now, err := timeOf(after[0])
+	if err != nil {
+		return nil, nil, err
+	}
+	if r.sim == nil && (int64(now) > first.UnixNano() || time.Since(r.begun) > time.Second) {
+		return nil, nil, errSlow
 	}
 	all, err := r.messages()
 	for _, m := range all {
 		t, ok := script.ParsePush(m)
 		switch {
 		case !ok:
-			return a, next, nil, fmt.Errorf("a message that is none: %q", m)
+			return nil, nil, fmt.Errorf("a message that is none: %q", m)
 		case t.Granted:
 			m = handed(t.Owner, t.Token, uint64(t.Stamp))
 			if t.Counted {
 				m += fmt.Sprint(" reserved ", t.Reserved)
 			}
 			if off := t.Clock.Sub(now); off > 0 || off < -time.Second {
-				return a, next, nil, fmt.Errorf("the clock in the message is off by %v", off)
+				return nil, nil, fmt.Errorf("the clock in the message is off by %v", off)
 			}
 		}
 		heard = append(heard, m)
 	}
-	said, more := script.ReplyTo(replies[1]).Parts(c.Script)
-	return said.Answer(c.Script), more.Answer(script.Acquire), heard, err
+	return replies, heard, err
 }
 
-// same compares the answers.
-func (r *lineRun) same(q driver.Question, got driver.Reply, want modelnode.Answer[string]) error {
+// same compares the answers; waiting says whether there were waiters then.
+func (r *lineRun) same(q driver.Question, got driver.Reply, want modelnode.Answer[string], waiting bool) error {
 	kind, outcome := quorum.No, store.Taken
 	switch {
 	case want.Verdict == modelnode.Done:
@@ -511,7 +588,7 @@ func (r *lineRun) same(q driver.Question, got driver.Reply, want modelnode.Answe
 		return fmt.Errorf("the script reserves %d tokens (%v)\nthe model %d", got.Reserved, got.Counted, want.Reserved)
 	}
 	deaf := want.Position > 0 && !r.heard[q.Lease.Owner]
-	waiting := q.Op == quorum.Confirm && want.Verdict == modelnode.Done && r.model.Waiting(r.now) > 0
+	waiting = waiting && q.Op == quorum.Confirm && want.Verdict == modelnode.Done
 	if got.Kind != kind || got.Report.Outcome != outcome || got.Token != token || got.Report.Holder.Owner != want.Holder ||
 		got.Position != want.Position || got.NoPush != deaf || waiting && !got.Waiting {
 		return fmt.Errorf("the script answers %+v\nthe model %+v", got, want)

@@ -83,7 +83,8 @@ type call struct {
 	next    driver.Receiver // receives the answer to the second question; see driver.Question
 	look    poll
 	sent    time.Time
-	again   bool // sent as text, since the server did not know the script
+	steps   int  // if more than 1: how many calls, from this one on, were sent as one list of steps
+	again   bool // sent as text, since the server did not know the script or refused a list
 	trail   *trail
 	// owed is set for a retained release.
 	owed *owed
@@ -137,6 +138,7 @@ func (n *node) put(c call, more bool) error {
 		n.reopenLocked(c.command)
 		n.s.inFlight.Add(1)
 		n.sendingLocked(c.command)
+		c.steps = 0 // it may have been redirected
 		n.waiting.push(c)
 	} else {
 		n.unsentLocked(c, time.Now())

@@ -82,14 +82,14 @@ func TestSharedOwnerChanged(t *testing.T) {
 		script   *script.Script
 		old, new string
 	}{
-		{"who joins leaves it to the first", script.Acquire, "call('DEL', '{' .. KEYS[1] .. '}:made')", ""},
+		{"who joins leaves it to the first", script.Acquire, "call('DEL', '{' .. key .. '}:made')", ""},
 		{"a repeated request has joined", script.Acquire, "'}:made')[1] ~= attempt then", "'}:made') then"},
-		{"it is not noted who made it", script.Acquire, "call('SET', '{' .. KEYS[1] .. '}:made', attempt, 'PX', LIFE)", ""},
-		{"who joins has made it", script.Acquire, "if held and attempt and call('MGET', '{' .. KEYS[1] .. '}:made')[1] ~= attempt then\n  call('DEL', '{' .. KEYS[1] .. '}:made')", "if held and attempt then\n  call('SET', '{' .. KEYS[1] .. '}:made', attempt)"},
-		{"what is healed is not noted", script.Heal, "redis.call('SET', '{' .. KEYS[1] .. '}:made', attempt, 'PX', LIFE)", ""},
-		{"a release ends what another made", script.Release, "elseif made or string", "elseif string"},
-		{"an attempt undoes what others know of", script.Release, "made or string.find(ARGV[3], 'u', 1, true) then", "made then"},
-		{"a release ends nothing that others joined", script.Release, "elseif made or string.find(ARGV[3], 'u', 1, true) then", "else"},
+		{"it is not noted who made it", script.Acquire, "call('SET', '{' .. key .. '}:made', attempt, 'PX', LIFE)", ""},
+		{"who joins has made it", script.Acquire, "if held and attempt and call('MGET', '{' .. key .. '}:made')[1] ~= attempt then\n      call('DEL', '{' .. key .. '}:made')", "if held and attempt then\n      call('SET', '{' .. key .. '}:made', attempt)"},
+		{"what is healed is not noted", script.Heal, "call('SET', '{' .. key .. '}:made', attempt, 'PX', LIFE)", ""},
+		{"a release ends what another made", script.Release, "elseif made or undo", "elseif undo"},
+		{"an attempt undoes what others know of", script.Release, "made or undo == '1' then", "made then"},
+		{"a release ends nothing that others joined", script.Release, "elseif made or undo == '1' then", "else"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			if strings.Count(c.script.Text, c.old) != 1 {

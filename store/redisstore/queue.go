@@ -30,6 +30,9 @@ func (q *queue[T]) front() *T {
 	return &q.ring[q.first]
 }
 
+// at returns the i-th item; the oldest is the first.
+func (q *queue[T]) at(i int) *T { return &q.ring[(q.first+i)&(len(q.ring)-1)] }
+
 func (q *queue[T]) pop() (v T, ok bool) {
 	if q.n == 0 {
 		return v, false
@@ -44,7 +47,7 @@ func (q *queue[T]) pop() (v T, ok bool) {
 // all iterates over the items, oldest first.
 func (q *queue[T]) all(yield func(*T) bool) {
 	for i := range q.n {
-		if !yield(&q.ring[(q.first+i)&(len(q.ring)-1)]) {
+		if !yield(q.at(i)) {
 			return
 		}
 	}

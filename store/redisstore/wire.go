@@ -40,6 +40,7 @@ type wire struct {
 	broken   error         // why the connection cannot be used any more; nil: it can
 	doubted  bool          // later answers are ignored, see close.go
 	inline   inlineReader
+	lists    lists
 
 	watch  *time.Timer
 	forget func() bool // detaches the connection from the node's context
@@ -89,39 +90,19 @@ func (w *wire) take(out []byte) (_ []byte, more bool) {
 		return out, false // the next connection sends what is enqueued
 	}
 	for n.waiting.n > 0 && w.flight.n < maxFlight && len(out) < maxWrite {
-		c, _ := n.waiting.pop()
-		out = w.appendAskingLocked(c, out, now)
 		// Copy while the mutex is held: once in flight, the call may be answered, and the
 		// memory of its command reused.
+		if w.lists.gather(&n.waiting, maxFlight-w.flight.n) {
+			out = w.lists.sendLocked(w, out, now)
+			continue
+		}
+		c, _ := n.waiting.pop()
+		out = w.appendAskingLocked(c, out, now)
 		out = w.setPushFlagLocked(c.command, append(out, c.command.Bytes...))
 		w.launchLocked(c, now)
 	}
 	w.full = n.waiting.n > 0 && w.flight.n >= maxFlight
 	return out, n.waiting.n > 0 && !w.full
-}
-
-// setPushFlagLocked patches the command c at the end of out: it sets the no-push flag if this
-// connection cannot receive pushes. In a cluster it also fills in the channel of the
-// connection, which a place ends with.
-func (w *wire) setPushFlagLocked(c *script.Command, out []byte) []byte {
-	w.fillGateLocked(c, out)
-	if c.NoPushAt > 0 && !w.canPush {
-		out[len(out)-c.NoPushAt] = '1'
-	} else if c.NoPushAt > 0 && w.channel != "" {
-		copy(out[len(out)-len("\r\n")-len(w.channel):], w.channel)
-	}
-	return out
-}
-
-// appendAskingLocked appends an ASKING command if c was redirected here by a member that
-// is giving its slot away.
-func (w *wire) appendAskingLocked(c call, out []byte, now time.Time) []byte {
-	if c.trail == nil || !c.trail.asking {
-		return out
-	}
-	w.n.s.inFlight.Add(1)
-	w.launchLocked(call{command: askingCommand, timeout: c.timeout, to: nobody{}}, now)
-	return append(out, askingCommand.Bytes...)
 }
 
 // launchLocked counts a call as sent.
@@ -301,7 +282,7 @@ func (w *wire) next() error {
 		w.invalidated(v)
 	case v.Kind == '>' && w.canPush:
 		w.handlePush(v)
-	case v.Kind == '-' && w.n.s.topology.demoted(v):
+	case demotes(w.n.s.topology, v):
 		return w.demoted()
 	case v.Kind == '>' || !w.handleReply(v):
 		return conn.ErrUnasked
@@ -318,11 +299,32 @@ func (w *wire) handleReply(v resp.Value) bool {
 		return true // what is in flight has been answered otherwise
 	}
 	c, asked := w.flight.pop()
+	if c.steps > 1 {
+		w.lists.answer(w, c, v)
+		return true
+	}
 	forgot := asked && c.command.Script != nil && !c.again && v.Code() == resp.NoScript
 	if forgot { // the server's scripts were flushed
 		c.again = true
 		w.again.push(c)
 	}
+	drained := w.answeredLocked()
+	n.mu.Unlock()
+	if asked && !forgot {
+		r := script.ReplyTo(v)
+		r.At = w.at
+		n.finish(c, r)
+	}
+	if drained {
+		w.abandon(w.outdated)
+	}
+	return asked
+}
+
+// answeredLocked records that calls were answered. It reports whether the connection is to
+// be replaced now.
+func (w *wire) answeredLocked() (drained bool) {
+	n := w.n
 	if w.full && w.flight.n <= maxFlight/2 || w.again.n > 0 && w.flight.n == 0 {
 		w.full = false
 		n.wake()
@@ -334,17 +336,7 @@ func (w *wire) handleReply(v resp.Value) bool {
 			w.lookAgainLocked(w.used, w.testPushLocked(w.used))
 		}
 	}
-	drained := w.drainedLocked()
-	n.mu.Unlock()
-	if asked && !forgot {
-		r := script.ReplyTo(v)
-		r.At = w.at
-		n.finish(c, r)
-	}
-	if drained {
-		w.abandon(w.outdated)
-	}
-	return asked
+	return w.drainedLocked()
 }
 
 // end answers all that was in flight: it may have been executed.

@@ -1,7 +1,6 @@
 package sim
 
 import (
-	"bytes"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -54,8 +53,13 @@ func (n *names) read(s *simredis.Server, words []string) op {
 		return o
 	}
 	o.name = n.script(s, words[1])
-	if keys, _ := strconv.Atoi(words[2]); o.name == "acquire" && len(words) > 4+keys {
-		ms, _ := strconv.Atoi(words[4+keys])
+	keys, _ := strconv.Atoi(words[2])
+	args := words[3+keys:]
+	if o.name == listScript && len(args) > 1 {
+		o.name, args = stepNames[strings.ToLower(args[1])], args[2:]
+	}
+	if o.name == "acquire" && len(args) > 1 {
+		ms, _ := strconv.Atoi(args[1])
 		o.ttl = time.Duration(ms) * time.Millisecond
 	}
 	for i, w := range words[3:] {
@@ -80,6 +84,11 @@ func (n *names) read(s *simredis.Server, words []string) op {
 	return o
 }
 
+// isList says whether a command is a list of steps.
+func (n *names) isList(s *simredis.Server, words []string) bool {
+	return len(words) > 4 && strings.EqualFold(words[0], "evalsha") && n.script(s, words[1]) == listScript
+}
+
 func (n *names) script(s *simredis.Server, word string) string {
 	if name, ok := n.hashes[word]; ok {
 		return name
@@ -95,7 +104,7 @@ func (n *names) script(s *simredis.Server, word string) string {
 	return name
 }
 
-// scriptName is the file in which the script begins.
+// scriptName is the file in lua/calls that the script is made of.
 func scriptName(text string) string {
 	for _, f := range scriptFiles() {
 		if strings.Contains(text, f.begins) {
@@ -107,10 +116,10 @@ func scriptName(text string) string {
 
 type scriptFile struct{ name, begins string }
 
-// scriptFiles are the files of the Redis store that scripts are made of, with the text
-// before the first inclusion of another. Tests run in their package's directory.
+// scriptFiles are the calls of the Redis store's scripts, with the text before the first
+// function that they use. Tests run in their package's directory.
 var scriptFiles = sync.OnceValue(func() (all []scriptFile) {
-	files, err := filepath.Glob("../../../store/redisstore/internal/script/lua/*.lua")
+	files, err := filepath.Glob("../../../store/redisstore/internal/script/lua/calls/*.lua")
 	if err != nil || len(files) == 0 {
 		panic("sim: the scripts of the Redis store are not where they were")
 	}
@@ -119,11 +128,8 @@ var scriptFiles = sync.OnceValue(func() (all []scriptFile) {
 		if err != nil {
 			panic(err)
 		}
-		if !bytes.Contains(text, []byte("if #KEYS == 0")) {
-			continue // included in others
-		}
-		begins, _, _ := strings.Cut(string(text), "-- include ")
-		all = append(all, scriptFile{strings.TrimSuffix(filepath.Base(f), ".lua"), strings.TrimRight(begins, " ")})
+		begins, _, _ := strings.Cut(string(text), "-- uses ")
+		all = append(all, scriptFile{strings.TrimSuffix(filepath.Base(f), ".lua"), begins})
 	}
 	return all
 })

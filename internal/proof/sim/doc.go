@@ -15,7 +15,8 @@
 // nanosecond. Where several goroutines of a client act at one instant:
 //
 //   - What they write to one server is one segment. The server does its commands in the
-//     order of their owners, and answers in the order in which they were written.
+//     order of their owners, and answers in the order in which they were written. A list
+//     of steps, which goes out as one command, is taken apart for that.
 //   - The store's own goroutines go on in turn, with what others do at that instant
 //     done before (clock.Simulated).
 //

@@ -188,9 +188,7 @@ func (n *node) finish() {
 	if k.g.done++; k.g.done < len(k.g.commands) {
 		return
 	}
-	for _, b := range k.g.answers {
-		k.s.says(b)
-	}
+	reply(k.g.parts, k.g.answers, k.s.says)
 	spoken := n.spoken
 	n.spoken = nil
 	for _, s := range spoken {
@@ -213,7 +211,7 @@ func (n *node) replays(words []string) {
 func (n *node) apply(session *simredis.Conn, words []string, replayed bool) []byte {
 	o := n.w.names.read(n.server, words)
 	before := n.lengthened()
-	said := session.Do(words)
+	said := onlyReply(session.Do(words), n.w.names.isList(n.server, words))
 	if !before && n.lengthened() {
 		n.doubt(n.w.quarantine() + 2*time.Second)
 	}

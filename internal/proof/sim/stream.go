@@ -34,6 +34,7 @@ type stream struct {
 // does them in another, which depends on their owners only, and answers in theirs.
 type segment struct {
 	commands [][]string
+	parts    []int // of each command that was written, how many of these it is
 	order    []int // in which they are done
 	fin      bool  // the client has closed its end
 
@@ -65,11 +66,19 @@ func (s *stream) transmit() {
 		if err != nil || words == nil {
 			panic("sim: a client wrote a part of a command, or none at all")
 		}
-		g.commands, out = append(g.commands, words), rest
-		o := s.l.w.names.read(s.l.n.server, words)
-		s.l.w.appears(o, s.l.c)
-		s.l.c.sent(o)
-		ops = append(ops, o)
+		out = rest
+		parts := [][]string{words}
+		if s.l.w.names.isList(s.l.n.server, words) {
+			parts = takeApart(words)
+		}
+		g.parts = append(g.parts, len(parts))
+		for _, words := range parts {
+			g.commands = append(g.commands, words)
+			o := s.l.w.names.read(s.l.n.server, words)
+			s.l.w.appears(o, s.l.c)
+			s.l.c.sent(o)
+			ops = append(ops, o)
+		}
 	}
 	g.fin = closed
 	if s.shut = closed; !closed && g.commands == nil {
@@ -198,7 +207,7 @@ func (s *stream) abort(commands [][]string) {
 	s.turn++
 	s.sent, s.said, s.stuckOut, s.stuckIn = nil, nil, 0, 0
 	for _, words := range commands {
-		s.sent = append(s.sent, segment{commands: [][]string{words}, order: []int{0}})
+		s.sent = append(s.sent, segment{commands: [][]string{words}, parts: []int{1}, order: []int{0}})
 	}
 	s.sent = append(s.sent, segment{fin: true})
 }

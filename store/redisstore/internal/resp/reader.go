@@ -17,6 +17,7 @@ const (
 	mostMemory   = 16 << 20  // of all strings of a reply
 	mostElements = 1 << 18
 	mostDepth    = 4
+	mostShort    = 8        // elements of a nested array whose memory is reused
 	lineBuffer   = 16 << 10 // also the longest line
 )
 
@@ -26,6 +27,7 @@ type Reader struct {
 	In       *bufio.Reader
 	text     []byte  // of the value read last
 	elements []Value // of the outermost array
+	nested   []Value // of short arrays in it
 	count    int     // number of all elements, including nested ones
 }
 
@@ -55,7 +57,7 @@ func (r *Reader) Next() (Value, error) {
 	if cap(r.text) > mostKept {
 		r.text = nil
 	}
-	r.text, r.count = r.text[:0], 0
+	r.text, r.nested, r.count = r.text[:0], r.nested[:0], 0
 	return r.value(0)
 }
 
@@ -170,7 +172,8 @@ func (r *Reader) string(n int) ([]byte, error) {
 	return r.text[begin:len(r.text):len(r.text)], nil
 }
 
-// array reads n values. The outermost array of every reply reuses the same memory.
+// array reads n values. The outermost array of every reply reuses the same memory, and so do
+// short arrays in it.
 func (r *Reader) array(n, depth int) ([]Value, error) {
 	if r.count += n; r.count > mostElements {
 		return nil, fmt.Errorf("the answer has more than %d elements", mostElements)
@@ -178,6 +181,13 @@ func (r *Reader) array(n, depth int) ([]Value, error) {
 	var list []Value
 	if depth == 0 {
 		list = r.elements[:0]
+	} else if n <= mostShort {
+		if cap(r.nested)-len(r.nested) < n { // the old memory stays with those that were read
+			r.nested = make([]Value, 0, min(2*cap(r.nested)+4*mostShort, 64*mostShort))
+		}
+		at := len(r.nested)
+		r.nested = r.nested[:at+n]
+		list = r.nested[at : at : at+n]
 	}
 	for range n {
 		v, err := r.value(depth + 1)

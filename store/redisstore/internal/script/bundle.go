@@ -51,14 +51,12 @@ func (e *Encoder) Extend(c *Command, leases []store.Lease) {
 	for i := range leases {
 		b = AppendCounterKey(b, leases[i].Name)
 	}
-	if guarded {
-		b = resp.AppendWord(b, MarkKey)
-	}
+	b = e.appendMark(c, b, guarded)
 	for i := range leases {
 		b = appendValue(b, leases[i])
 	}
-	b = resp.AppendMillis(resp.AppendMillis(b, leases[0].TTL), CounterLife)
-	if guarded {
+	b = resp.AppendMillis(b, leases[0].TTL)
+	if c.gateAt = len(b); guarded {
 		b = resp.AppendWord(b, e.Fingerprint)
 	}
 	c.Bytes = b

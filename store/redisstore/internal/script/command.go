@@ -16,6 +16,11 @@ type Command struct {
 	// NoPushAt is the distance from the end of bytes to the no-push flag; 0 if there is
 	// none.
 	NoPushAt int
+	// Where its keys, the mark's key, its arguments and those of gate begin in Bytes; see
+	// StepList. What it has not got begins where the next begins.
+	keysAt, markAt, argsAt, gateAt int
+	// print is the fingerprint of the membership, for a command with the mark.
+	print string
 	// Slot of its lock, plus 1; 0 if it has none, or there is no cluster.
 	Slot int
 	// Repeats is set if the command may be lost, because it will be sent again anyway.
@@ -32,8 +37,9 @@ func NewCommand(words ...string) *Command {
 // Begin starts a call of s in c and reuses c's memory. The caller appends all keys and
 // arguments of the script.
 func (c *Command) Begin(s *Script) []byte {
-	c.Script, c.More, c.NoPushAt, c.Repeats = s, 0, 0, false
-	return append(c.Bytes[:0], s.byHash...)
+	b := append(c.Bytes[:0], s.byHash...)
+	c.Script, c.More, c.NoPushAt, c.Repeats, c.keysAt = s, 0, 0, false, len(b)
+	return b
 }
 
 // beginMany is Begin for a command about several leases. Each one beyond the first adds
@@ -42,14 +48,18 @@ func (c *Command) beginMany(s *Script, more int) []byte {
 	if more == 0 {
 		return c.Begin(s)
 	}
-	c.Script, c.More, c.NoPushAt, c.Repeats = s, more, 0, false
-	return appendBegin(c.Bytes[:0], "EVALSHA", s.Hash, s.Keys+2*more, s.Args+s.each*more)
+	b := appendBegin(c.Bytes[:0], "EVALSHA", s.Hash, s.Keys+2*more, s.Args+s.each*more)
+	c.Script, c.More, c.NoPushAt, c.Repeats, c.keysAt = s, more, 0, false, len(b)
+	return b
 }
 
 // ByText appends the same call with the script's text, from which the node learns the
-// script.
+// script. A command that calls none is appended as it is.
 func (c *Command) ByText(b []byte) []byte {
 	s := c.Script
+	if s == nil {
+		return append(b, c.Bytes...)
+	}
 	if c.More == 0 {
 		b = append(b, s.byText...)
 		return append(b, c.Bytes[len(s.byHash):]...)
@@ -57,6 +67,26 @@ func (c *Command) ByText(b []byte) []byte {
 	keys, args := s.Keys+2*c.More, s.Args+s.each*c.More
 	b = appendBegin(b, "EVAL", s.Text, keys, args)
 	return append(b, c.Bytes[len(appendBegin(nil, "EVALSHA", s.Hash, keys, args)):]...)
+}
+
+// FillPlace patches the command at the end of b: it sets the no-push flag, if the
+// connection cannot receive pushes, or fills in the channel of the connection, unless that
+// is empty. In a cluster the last field of a place, its channel, depends on the connection.
+func (c *Command) FillPlace(b []byte, noPush bool, channel string) {
+	if c.NoPushAt > 0 {
+		c.fillPlace(b[:len(b)-(len(c.Bytes)-c.gateAt)], noPush, channel)
+	}
+}
+
+// fillPlace is FillPlace for a command without the arguments of gate.
+func (c *Command) fillPlace(b []byte, noPush bool, channel string) {
+	switch {
+	case c.NoPushAt == 0:
+	case noPush:
+		b[len(b)-(c.NoPushAt-(len(c.Bytes)-c.gateAt))] = '1'
+	case channel != "":
+		copy(b[len(b)-len("\r\n")-len(channel):], channel)
+	}
 }
 
 // FirstKey returns the first key of a script's command.

@@ -1,8 +1,6 @@
 package script
 
 import (
-	"cmp"
-	"strconv"
 	"time"
 
 	"github.com/leasehold-dev/leasehold/internal/quorum"
@@ -49,13 +47,10 @@ func (e *Encoder) Encode(q driver.Question, c *Command) *Command {
 		return resp.AppendWord(c.Begin(plain), r.Name)
 	}
 	mark := func(b []byte) []byte {
-		if guarded {
-			b = resp.AppendWord(b, MarkKey)
-		}
-		return b
+		return e.appendMark(c, b, guarded)
 	}
 	gate := func(b []byte) []byte {
-		if guarded {
+		if c.gateAt = len(b); guarded {
 			b = appendGate(b, e.Fingerprint)
 		}
 		return b
@@ -66,6 +61,11 @@ func (e *Encoder) Encode(q driver.Question, c *Command) *Command {
 		b = mark(appendTombKey(b, r))
 		b = e.appendProposal(resp.AppendMillis(appendValue(b, r), r.TTL))
 		b = resp.AppendNumber(b, uint64(q.Spare))
+		again := "0"
+		if q.Again {
+			again = "1"
+		}
+		b = resp.AppendWord(resp.AppendWord(b, modeOf(q)), again)
 		b, tells := e.appendPlace(b, q, guarded)
 		if c.Bytes = gate(b); tells > 0 {
 			c.NoPushAt = len(c.Bytes) - tells
@@ -73,20 +73,22 @@ func (e *Encoder) Encode(q driver.Question, c *Command) *Command {
 		c.Repeats = q.Again
 	case quorum.Confirm:
 		b := AppendCounterKey(resp.AppendWord(c.Begin(Confirm), r.Name), r.Name)
-		b = resp.AppendNumber(appendValue(b, r), q.Token)
+		b = resp.AppendNumber(appendValue(e.appendMark(c, b, false), r), q.Token)
 		if q.Least > 0 {
 			c.Bytes = resp.AppendNumber(b, q.Least)
 		} else {
 			c.Bytes = resp.AppendWord(b, "")
 		}
+		c.gateAt = len(c.Bytes)
 	case quorum.Extend:
 		e.Extend(c, []store.Lease{r})
 	case quorum.Heal:
 		b := appendTombKey(resp.AppendWord(c.Begin(Heal), r.Name), r)
-		b = resp.AppendMillis(appendValue(resp.AppendWord(b, MarkKey), r), r.TTL)
+		b = resp.AppendMillis(appendValue(e.appendMark(c, b, true), r), r.TTL)
+		c.gateAt = len(b)
 		c.Bytes = appendGate(b, e.Fingerprint)
 	default: // quorum.Release
-		life, always := time.Duration(0), "0"
+		life, always, undo := time.Duration(0), "0", "0"
 		if q.Tomb {
 			life = r.TTL
 		}
@@ -94,29 +96,40 @@ func (e *Encoder) Encode(q driver.Question, c *Command) *Command {
 			always = "1"
 		}
 		if q.Undo && r.Attempt != "" {
-			always += "u"
+			undo = "1"
 		}
 		plain, marked := Release, ReleaseGuarded
 		if q.Next != nil {
 			plain, marked = Return, ReturnGuarded
 		}
-		b := mark(appendTombKey(begin(plain, marked), r))
+		b := mark(resp.AppendWord(appendTombKey(begin(plain, marked), r), KeyBegin, r.Name, WaitsEnd))
 		to := q.To
 		if q.GivesWay && to == "" {
 			to = " "
 		}
-		b = resp.AppendWord(resp.AppendMillis(appendValue(b, r), life), always)
+		b = resp.AppendWord(resp.AppendWord(resp.AppendMillis(appendValue(b, r), life), always), undo)
 		b = resp.AppendWord(e.appendProposal(b), to)
 		tells := 0
 		if q.Next != nil {
 			next := q.Next.Lease
-			b, tells = e.appendPlace(resp.AppendMillis(appendValue(b, next), next.TTL), *q.Next, e.guards(next))
+			b = resp.AppendWord(resp.AppendMillis(appendValue(b, next), next.TTL), modeOf(*q.Next))
+			b, tells = e.appendPlace(b, *q.Next, e.guards(next))
 		}
 		if c.Bytes = gate(b); tells > 0 {
 			c.NoPushAt = len(c.Bytes) - tells
 		}
 	}
 	return c
+}
+
+// appendMark ends the keys of c, with the mark's key if the command looks at the mark.
+func (e *Encoder) appendMark(c *Command, b []byte, guarded bool) []byte {
+	c.markAt, c.print = len(b), ""
+	if guarded {
+		b, c.print = resp.AppendWord(b, MarkKey), e.Fingerprint
+	}
+	c.argsAt = len(b)
+	return b
 }
 
 // appendProposal appends a proposed token for this grant, or for the next waiter's. Only
@@ -126,44 +139,34 @@ func (e *Encoder) appendProposal(b []byte) []byte {
 	return resp.AppendNumber(b, uint64(max(0, e.Wall().Add(ProposalLead).UnixMicro())))
 }
 
-// appendPlace appends what the acquire script needs to enqueue the request. It also
-// returns the offset of the no-push flag; see Command.NoPushAt.
+// modeOf returns which requests for a place this is; see acquire.lua.
+func modeOf(q driver.Question) string {
+	switch {
+	case !q.Waits:
+		return ""
+	case q.IfHeld:
+		return "2"
+	case q.QueueOnly:
+		return "1"
+	}
+	return "0"
+}
+
+// appendPlace appends the place that the acquire script gives the request. It also returns
+// the offset of the no-push flag; see Command.NoPushAt.
 func (e *Encoder) appendPlace(b []byte, q driver.Question, guarded bool) (_ []byte, tells int) {
 	if !q.Waits {
 		return resp.AppendWord(b, ""), 0
 	}
-	again, stand, flags := byte('0'), byte('0'), ""
-	if q.Again {
-		again = '1'
-	}
-	if q.IfHeld {
-		stand = '2'
-	} else if q.QueueOnly {
-		stand = '1'
-	}
-	if q.Barge {
-		flags += "b"
-	}
+	p := place{rank: store.Rank(q.Lease.Owner), stamp: uint64(q.Stamp), spare: q.Spare, barge: q.Barge, channel: e.Channel}
 	if guarded {
-		flags += "g" + e.Fingerprint
+		p.guarded, p.fingerprint = true, e.Fingerprint
 	}
-	var room [128]byte
-	rank := strconv.AppendUint(room[:0], store.Rank(q.Lease.Owner), 10)
-	place := append(rank[len(rank):], again, stand, '0')
-	for range ranks - len(rank) {
-		place = append(place, '0')
-	}
-	place = append(append(place, rank...), ' ')
-	place = append(strconv.AppendUint(place, uint64(q.Stamp), 10), ' ')
-	place = append(strconv.AppendInt(place, int64(q.Spare), 10), ' ')
-	place = append(append(place, cmp.Or(flags, "-")...), ' ')
-	place = append(place, e.Channel...)
-	b = resp.AppendWord(b, string(place))
-	return b, len(b) - len(place)
+	var room [192]byte
+	text := p.append(room[:0])
+	b = resp.AppendWord(b, string(text))
+	return b, len(b) - len("\r\n") - len(text)
 }
-
-// ranks is the least number of digits of a rank.
-const ranks = 16
 
 // Inspect returns the command that inspects a lock. The argument guarded is set if the
 // mark is to be read as well.

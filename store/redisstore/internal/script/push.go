@@ -10,7 +10,7 @@ import (
 	"github.com/leasehold-dev/leasehold/store/redisstore/internal/resp"
 )
 
-// push is a push that a script published; see hand.lua.
+// push is a push that a script published; see offer.lua.
 type push struct {
 	Owner string
 	// Granted is set if owner now has the lock, with the token, by the request of that

@@ -2,10 +2,7 @@ package script
 
 import (
 	"crypto/sha1"
-	"embed"
 	"encoding/hex"
-	"fmt"
-	"strings"
 	"time"
 
 	"github.com/leasehold-dev/leasehold/store/redisstore/internal/resp"
@@ -19,6 +16,9 @@ type Script struct {
 	Keys int    // number of keys
 	Args int    // number of arguments
 	each int    // arguments per lease; see beginMany
+
+	letter string // in a list of steps; empty: it is no step
+	gate   int    // how many of its arguments are about the mark
 
 	byHash []byte // beginning of a command that calls it
 	byText []byte // the same, for a node that does not know the script yet
@@ -40,49 +40,19 @@ func appendBegin(b []byte, verb, script string, keys, args int) []byte {
 	return resp.AppendNumber(resp.AppendWord(resp.AppendWord(b, verb), script), uint64(keys))
 }
 
-//go:embed lua
-var luaFiles embed.FS
-
-// include begins a line of a script that stands for another file: what several
-// scripts do is written once, and read by the server only where it is come to.
-const include = "-- include "
-
-func luaFile(name string) string {
-	text, err := luaFiles.ReadFile("lua/" + name + ".lua")
-	if err != nil {
-		panic(err) // the files are embedded, so this is a mistake in a script
-	}
-	// Without a regular expression: this is done whenever a program starts, whether
-	// it uses Redis or not, and took a tenth of "leasehold run x -- true".
-	var b strings.Builder
-	for line := range strings.Lines(string(text)) {
-		if file, ok := strings.CutPrefix(strings.TrimLeft(line, " "), include); ok {
-			line = luaFile(strings.TrimSuffix(file, "\n"))
-		}
-		b.WriteString(line)
-	}
-	return b.String()
-}
-
-// load makes a script from a file.
-func load(name string, keys, args int) *Script {
-	constants := fmt.Sprintf("local LEAD, LIFE = %d, '%d' -- us, ms\n", maxLead.Microseconds(), CounterLife.Milliseconds())
-	return New(name, constants+luaFile(name), keys, args)
-}
-
 // The scripts. Those with a second line have a variant that also gets the mark, for
 // servers that must not have forgotten anything.
 var (
-	Acquire        = load("acquire", 3, 5)
-	AcquireGuarded = load("acquire", 4, 8)
-	Confirm        = load("confirm", 2, 3)
-	Extend         = load("extend", 2, 3)
-	ExtendGuarded  = load("extend", 3, 4)
-	Release        = load("release", 2, 5)
-	ReleaseGuarded = load("release", 3, 8)
-	Return         = load("return", 2, 8)
-	ReturnGuarded  = load("return", 3, 11)
-	Heal           = load("heal", 3, 5)
+	Acquire        = step("a", 0, "acquire", 3, 7)
+	AcquireGuarded = step("A", 3, "acquire", 4, 10)
+	Confirm        = step("c", 0, "confirm", 2, 3)
+	Extend         = step("x", 0, "extend", 2, 2)
+	ExtendGuarded  = step("X", 1, "extend", 3, 3)
+	Release        = step("r", 0, "release", 3, 6)
+	ReleaseGuarded = step("R", 3, "release", 4, 9)
+	Return         = step("b", 0, "return", 3, 10)
+	ReturnGuarded  = step("B", 3, "return", 4, 13)
+	Heal           = step("h", 3, "heal", 3, 5)
 	Inspect        = load("inspect", 2, 1)
 	InspectGuarded = load("inspect", 3, 1)
 	List           = loadLister(2)
@@ -90,8 +60,18 @@ var (
 	Arrive         = load("arrive", 2, 9)
 	Relist         = load("relist", 1, 5)
 
-	All = []*Script{Acquire, Confirm, Extend, Release, Return, Heal, Inspect, Arrive, Relist}
+	All = []*Script{Acquire, Confirm, Extend, Release, Return, Heal, Steps, Inspect, Arrive, Relist}
 )
+
+// Steps does a list of steps; see StepList.
+var Steps = load("steps", 0, 0)
+
+// step makes a script that can also be a step in a list, where it has that letter.
+func step(letter string, gate int, name string, keys, args int) *Script {
+	s := load(name, keys, args)
+	s.letter, s.gate = letter, gate
+	return s
+}
 
 // loadLister makes the script that inspects many locks, which gets all its input as keys.
 func loadLister(keys int) *Script {
@@ -110,8 +90,11 @@ func (s *Script) Frees() bool { return s == Release || s == ReleaseGuarded || s.
 
 // Keeps reports whether the script acquires a lock or extends a lease.
 func (s *Script) Keeps() bool {
-	return s == Acquire || s == AcquireGuarded || s == Extend || s == ExtendGuarded || s.returns()
+	return s == Acquire || s == AcquireGuarded || s.renews() || s.returns()
 }
+
+// renews reports whether the script renews leases.
+func (s *Script) renews() bool { return s == Extend || s == ExtendGuarded }
 
 // returns reports whether the script enqueues a place after the release.
 func (s *Script) returns() bool { return s == Return || s == ReturnGuarded }

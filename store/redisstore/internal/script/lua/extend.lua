@@ -1,67 +1,43 @@
--- Extend each of our leases to at least the TTL from now. Never shorten or create one.
--- Several leases cost little more than one: the mark and the clock are read once.
+-- extend renews several leases. They cost little more than one: the mark and the clock are
+-- read once. The locks are n of the keys, from first on, and their token counters are the
+-- next n. Their values should be those of the arguments from the one after before on. The
+-- values that they have are got, likewise from the one after read on.
+-- ttl: how long the leases last from now at least (ms)
+-- refusal: why the mark does not let the client renew its leases (see belongs), an error
+--     reply if it cannot be read, and nil if it does
+-- time: the clock, nil if it was not read
 --
--- KEYS: the locks, their token counters, and the mark (see arrive) of one of several
---       servers
--- ARGV: the value of each lock, TTL (ms), how long the counters are kept (ms),
---       fingerprint of the membership
--- Returns {1, the clock (s, us)}, {0, value of the holder, its PTTL}, {4, the server's
--- membership}, or {5, the version of a mark that this client cannot read}. For several
--- locks that is the common result, or {the common result, and the number and the result
--- of each lock with another one}.
-if #KEYS == 0 then return 0 end -- called only to load the script
-local call, n = redis.call, math.floor(#KEYS / 2)
-local held, other, strangers, all
-if n == 1 then
-  held = {call('GET', KEYS[1])}
-else
-  held = call('MGET', unpack(KEYS, 1, n))
-end
-for i = 1, n do
-  if held[i] ~= ARGV[i] then
-    -- MGET returns no value for a key that is not a string, and other leases must not
-    -- fail.
-    local said = n > 1 and not held[i] and redis.pcall('GET', KEYS[i])
-    if type(said) ~= 'table' then
-      said = {0, held[i] or '', call('PTTL', KEYS[i])}
-    end
-    if n == 1 then
-      return said
-    end
-    other = other or {0}
-    other[#other + 1] = i
-    other[#other + 1] = said
-  end
-end
-local mark = KEYS[2 * n + 1]
-if mark and not (other and #other > 2 * n) then
-  local print = ARGV[n + 3]
-  local text = call('GET', mark)
-  local got, list = string.match(text or '', '^2 %S+ (%S+) .* (%S+)$')
-  if text and not got then
-    -- include mark
-    local _, version = readMark(text)
-    all = {5, version}
-  end
-  if got and got ~= print and got ~= '-' and got ~= string.sub(print, 1, 12) and got ~= string.sub(print, 14) then
-    all = {4, list}
-  end
-end
-if not all then
-  local ttl, life = ARGV[n + 1], ARGV[n + 2]
-  local least = tonumber(ttl)
+-- Returns {1, the clock (s, us)}, what foreign says, or the refusal. For several locks that
+-- is the common result, or {the common result, and the number and the result of each lock
+-- with another one}.
+-- uses renew
+local function extend(n, keys, first, args, before, got, read, ttl, refusal, time)
+  local others
   for i = 1, n do
-    if held[i] == ARGV[i] then
-      if call('PTTL', KEYS[i]) < least then
-        call('PEXPIRE', KEYS[i], ttl)
+    if got[read + i] ~= args[before + i] then
+      -- uses foreign
+      local said = foreign(keys[first + i - 1], got[read + i])
+      if n == 1 then
+        return said
       end
-      call('PEXPIRE', KEYS[n + i], life)
+      others = others or {0}
+      others[#others + 1] = i
+      others[#others + 1] = said
     end
   end
-  local time = call('TIME')
-  all = {1, time[1], time[2]}
+  if refusal and refusal.err then
+    return refusal
+  elseif not refusal then
+    for i = 1, n do
+      if got[read + i] == args[before + i] then
+        renew(keys[first + i - 1], keys[first + n + i - 1], ttl)
+      end
+    end
+    time = time or call('TIME')
+  end
+  local all = refusal or {1, time[1], time[2]}
+  if others then
+    others[1] = all
+  end
+  return others or all
 end
-if other then
-  other[1] = all
-end
-return other or all

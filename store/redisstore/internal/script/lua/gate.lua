@@ -1,12 +1,13 @@
--- include mark
--- gate returns why the mark at key forbids grants to a client with the membership print (or
--- with both, in a joint configuration). The client knows that run of the server (dashes:
--- none), and counts a quarantine of its own if counting is '1'. The result is
--- {3, how long the quarantine lasts (us), why}, {4, the server's membership},
--- {5, the version of a mark that this client cannot read}, or nil.
--- It changes nothing: the client updates the mark when it connects; see arrive.
-local function gate(key, print, run, counting, now)
-  local mark, version = readMark(redis.call('GET', key))
+-- gate returns why the mark at key forbids grants to a client. These are its arguments:
+--   print: fingerprint of the client's membership, or of both in a joint configuration
+--   run: the run of the server as the client knows it (dashes: unknown)
+--   counting: 1 for a client that counts a quarantine of its own, or 0
+-- The result is {3, how long the quarantine lasts (us), why}, {4, the server's membership},
+-- {5, the version of a mark that this client cannot read}, or nil. It changes nothing: the
+-- client updates the mark when it connects; see arrive.
+-- uses readMark
+local function gate(key, print, run, counting)
+  local mark, version = readMark(call('GET', key))
   if version then
     return {5, version}
   elseif not mark then -- the server was emptied while the client was connected
@@ -19,6 +20,8 @@ local function gate(key, print, run, counting, now)
     return {3, '1', 'replaced'} -- the mark is part of another server's data
   end
   if mark.state ~= 'open' then
+    local time = call('TIME')
+    local now = time[1] * 1000000 + time[2]
     return {3, string.format('%.0f', math.max(1, mark.opens - now)), mark.why}
   elseif counting == '1' and mark.why ~= 'declared' then
     return {3, '1', mark.why}

@@ -1,21 +1,71 @@
--- Delete the lock if it is ours. If it is not, and its acquire may still arrive, leave a
--- tombstone that prevents it from taking the lock after all. A lease that was renewed
--- always leaves a tombstone: a heal may still arrive. The owner's place is removed, and
--- the lock goes to the first waiter; a failure of this does not make the release fail. If
--- the release gives way to another owner, that one is put first; if that owner does not
--- wait here, the lock goes to nobody.
+-- release deletes the lock if it is ours, or hands it to the first waiter. If it is not
+-- ours, and its acquire may still arrive, it leaves a tombstone that prevents it from taking
+-- the lock after all. A lease that was renewed always leaves a tombstone: a heal may still
+-- arrive. The owner's place is removed. A failure to hand the lock over does not make the
+-- release fail. In quarantine the lock goes to nobody.
 --
--- KEYS: the lock, the owner's tombstone (with the attempt, see acquire), and the mark where
---       the server must not have forgotten anything (see arrive)
--- ARGV: value, how long the tombstone is kept (ms, 0 for none), 1 to leave it in any case
---       or 0, followed by u to end only a grant that no other attempt knows about, a
---       token proposed for the next holder, the owner to give way to (a space: nobody;
---       empty: the first waiter), and with the mark the arguments of gate, as in acquire
--- Returns {1} or {0, value of the holder, its PTTL}.
-if #KEYS == 0 then return 0 end -- called only to load the script
-local call, name = redis.call, '{' .. KEYS[1] .. '}:'
-local got = KEYS[3] and call('MGET', KEYS[1], name .. 'waits', KEYS[3]) or call('MGET', KEYS[1], name .. 'waits')
-local counter, mine -- read where they are needed
-local from = got[2] and string.sub(KEYS[2], #KEYS[1] + 9)
--- include ending
-return said
+-- key, tomb: the lock and the owner's tombstone (with the attempt, see acquire)
+-- got: the values of the lock and of {L}:waits, and, if they were read, of the token counter
+--     and of the owner's place
+-- value: of the lock
+-- life: how long the tombstone is kept (ms), 0 for none
+-- always: 1 to leave the tombstone in any case, or 0
+-- undo: 1 to end only a grant that no other attempt knows about, or 0
+-- proposed, to, time, mark, print: see hand; a space for to stands for nobody
+-- refusal: why the mark forbids grants, if it does
+--
+-- Returns {1} or {0, value of the holder, its PTTL}, or an error reply; and then, for an
+-- owner that rejoins, the lock's value, its PTTL, and whether there may be waiters.
+local function release(key, tomb, got, value, life, always, undo, proposed, to, time, mark, print, refusal)
+  local name, held, left = '{' .. key .. '}:', got[1], -2
+  local ours, said, waits = held == value, {1}, got[2]
+  -- Another attempt of an owner that is not new may have been granted the lock again.
+  local attempt = string.match(tomb, ' (.+)', #key + 9)
+  if ours and attempt then
+    local made = call('MGET', name .. 'made')[1]
+    if made == attempt then
+      call('DEL', name .. 'made')
+    elseif made or undo == '1' then
+      ours = false
+    end
+  end
+  if not ours then
+    left = call('PTTL', key)
+    said = {0, held or '', left}
+    if not held and left ~= -2 then
+      return call('GET', key) -- MGET returns no value for a key that is not a string
+    end
+  elseif not waits then
+    call('DEL', key)
+    held = nil
+  end
+  if waits then
+    -- uses leave
+    local from = string.sub(tomb, #key + 9)
+    if held and not ours then
+      leave(name, from, got[4]) -- if that cannot be written, the release has to be sent again
+    else
+      local well, done
+      if refusal then
+        well, done = pcall(leave, name, from, got[4]), false
+      else
+        -- uses hand
+        well, done, held, left = pcall(hand, key, from, to, proposed, got[3], got[4], time, mark, print)
+        waits = not well or done ~= nil
+      end
+      if not (well and done) then
+        call('DEL', key)
+        held, left = nil, -2
+      end
+    end
+  end
+  -- Write the tombstone last. A server that is out of memory refuses a script whose first
+  -- write needs memory, and all writes so far free some.
+  if life ~= '0' and (not ours or always == '1') then
+    local buried = redis.pcall('SET', tomb, '', 'PX', life)
+    if buried.err and not ours then
+      return buried
+    end
+  end
+  return said, held, left, waits
+end

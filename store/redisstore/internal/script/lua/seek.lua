@@ -1,28 +1,32 @@
--- Find the position of the entry by its ticket: no entry before it has a larger one.
-local low, high = -1, 0 -- tickets up to low are smaller, and those from high on are not
-while true do
-  local e = call('LINDEX', line, high)
-  if not e or sub(e, 1, 16) >= ticket then
-    break
+-- seek returns the position of an entry in the queue by its ticket: no entry before it has
+-- a larger one. It returns nothing if the entry is not there.
+local function seek(line, ticket, entry)
+  local sub = string.sub
+  local low, high = -1, 0 -- tickets up to low are smaller, and those from high on are not
+  while true do
+    local e = call('LINDEX', line, high)
+    if not e or sub(e, 1, 16) >= ticket then
+      break
+    end
+    low, high = high, 2 * high + 1
   end
-  low, high = high, 2 * high + 1
-end
-while high - low > 1 do
-  local middle = math.floor((low + high) / 2)
-  local e = call('LINDEX', line, middle)
-  if e and sub(e, 1, 16) < ticket then
-    low = middle
-  else
-    high = middle
+  while high - low > 1 do
+    local middle = math.floor((low + high) / 2)
+    local e = call('LINDEX', line, middle)
+    if e and sub(e, 1, 16) < ticket then
+      low = middle
+    else
+      high = middle
+    end
   end
-end
-while not position do
-  local e = call('LINDEX', line, high)
-  if not e or sub(e, 1, 16) ~= ticket then
-    break
-  end
-  high = high + 1
-  if e == entry then
-    position = high
+  while true do
+    local e = call('LINDEX', line, high)
+    if not e or sub(e, 1, 16) ~= ticket then
+      return
+    end
+    high = high + 1
+    if e == entry then
+      return high
+    end
   end
 end

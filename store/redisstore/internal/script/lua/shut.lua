@@ -1,12 +1,12 @@
--- include mark
 -- shut returns how long the mark at key keeps the server in quarantine (us), and why. The
 -- key may be nil. A server without a mark is not in quarantine.
+-- uses readMark
 local function shut(key)
   if not key then
     return '0', ''
   end
-  local time = redis.call('TIME')
-  local mark = readMark(redis.call('GET', key))
+  local time = call('TIME')
+  local mark = readMark(call('GET', key))
   if not mark or mark.state ~= 'shut' then
     return '0', ''
   end

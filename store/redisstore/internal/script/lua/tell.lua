@@ -1,2 +1,4 @@
--- Notify stores with one server, which check the mark only when they connect.
-redis.pcall('PUBLISH', 'leasehold:to:all', '')
+-- tell notifies stores with one server, which check the mark only when they connect.
+local function tell()
+  redis.pcall('PUBLISH', 'leasehold:to:all', '')
+end

@@ -5,18 +5,16 @@
 -- Returns how long the quarantine still lasts (us), why, and then four values for each
 -- held lock: its number among KEYS, the value of the holder, its PTTL, and the counter.
 -- Keys that are not strings are left out. A value longer than any of ours is cut.
-if #KEYS == 0 then return 0 end -- called only to load the script
+-- uses shut
 local n = math.floor(#KEYS / 2)
-local said = {}
--- include shut
-said[1], said[2] = shut(KEYS[2 * n + 1])
+local said = {shut(KEYS[2 * n + 1])}
 for i = 1, n do
   local value = redis.pcall('GET', KEYS[i])
   if type(value) == 'string' then
     local counter = redis.pcall('GET', KEYS[n + i])
     said[#said + 1] = i
     said[#said + 1] = string.sub(value, 1, 5000)
-    said[#said + 1] = redis.call('PTTL', KEYS[i])
+    said[#said + 1] = call('PTTL', KEYS[i])
     said[#said + 1] = type(counter) == 'string' and counter or '0'
   end
 end

@@ -1,0 +1,74 @@
+package script
+
+import (
+	"embed"
+	"fmt"
+	"maps"
+	"strings"
+)
+
+// Each file in lua is one function with parameters, and is named as the function. Each file
+// in lua/calls is what one script does with KEYS and ARGV. A line "-- uses NAME, ..." in
+// either stands for the definitions of functions that are used after it.
+//
+// A server runs a script from its beginning each time, and takes 35 ns for each definition
+// that it comes to. So the functions for what is rare are defined only where they are
+// needed: with all of them at the beginning, a lock and an unlock would take 0.5 us longer
+// than their 12 us. No function uses local variables of another one; a test checks that.
+
+//go:embed lua
+var luaFiles embed.FS
+
+// uses begins a line that stands for the definitions of functions.
+const uses = "-- uses "
+
+// load makes a script from a file in lua/calls.
+func load(name string, keys, args int) *Script {
+	var b strings.Builder
+	b.WriteString("if #KEYS == 0 then return 0 end -- called only to load the script\n")
+	fmt.Fprintf(&b, "local call, LEAD, LIFE = redis.call, %d, '%d' -- us, ms\n", maxLead.Microseconds(), CounterLife.Milliseconds())
+	compose(&b, "calls/"+name, map[string]bool{})
+	return New(name, b.String(), keys, args)
+}
+
+// compose appends a file and what it uses, unless that is defined around it. It returns
+// what is defined after the file.
+func compose(b *strings.Builder, name string, around map[string]bool) map[string]bool {
+	text, err := luaFiles.ReadFile("lua/" + name + ".lua")
+	if err != nil {
+		panic(err) // the files are embedded, so this is a mistake in a script
+	}
+	blocks := []block{{0, around}}
+	// Without a regular expression: this is done whenever a program starts, whether it uses
+	// Redis or not, and took a tenth of "leasehold run x -- true".
+	for line := range strings.Lines(string(text)) {
+		b.WriteString(line)
+		code := strings.TrimLeft(line, " ")
+		depth := len(line) - len(code)
+		for depth < blocks[len(blocks)-1].depth && code != "\n" {
+			blocks = blocks[:len(blocks)-1]
+		}
+		names, ok := strings.CutPrefix(code, uses)
+		if !ok {
+			continue
+		}
+		defined := maps.Clone(blocks[len(blocks)-1].defined)
+		for used := range strings.SplitSeq(strings.TrimSuffix(names, "\n"), ", ") {
+			if !defined[used] {
+				defined = compose(b, used, defined)
+				defined[used] = true
+			}
+		}
+		blocks = append(blocks, block{depth, defined})
+	}
+	for blocks[len(blocks)-1].depth > 0 {
+		blocks = blocks[:len(blocks)-1]
+	}
+	return blocks[len(blocks)-1].defined
+}
+
+// block is what is defined at one depth of indentation.
+type block struct {
+	depth   int
+	defined map[string]bool
+}

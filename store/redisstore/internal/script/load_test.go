@@ -1,0 +1,110 @@
+package script
+
+import (
+	"io/fs"
+	"path"
+	"slices"
+	"strings"
+	"testing"
+
+	lua "github.com/yuin/gopher-lua"
+	"github.com/yuin/gopher-lua/parse"
+)
+
+// globals are what any file may name: the beginning of every script, and what Redis has.
+var globals = []string{"call", "LEAD", "LIFE", "redis", "string", "math", "table", "tonumber", "type", "ipairs", "pcall", "unpack", "select"}
+
+// A file is one function, and needs nothing that its caller has in local variables: all
+// that it names is its own, or one of the functions that it says it uses.
+func TestFunctionsStandAlone(t *testing.T) {
+	used := map[string]bool{}
+	files := map[string]bool{}
+	err := fs.WalkDir(luaFiles, "lua", func(file string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		text, err := luaFiles.ReadFile(file)
+		if err != nil {
+			return err
+		}
+		name := strings.TrimSuffix(path.Base(file), ".lua")
+		known := slices.Clone(globals)
+		var code []string
+		for line := range strings.Lines(string(text)) {
+			if names, ok := strings.CutPrefix(strings.TrimLeft(line, " "), uses); ok {
+				for _, f := range strings.Split(strings.TrimSpace(names), ", ") {
+					known, used[f] = append(known, f), true
+				}
+			}
+			if !strings.HasPrefix(line, "--") {
+				code = append(code, line)
+			}
+		}
+		if strings.Contains(file, "/calls/") {
+			known = append(known, "KEYS", "ARGV")
+		} else {
+			files[name] = true
+			if !strings.HasPrefix(code[0], "local function "+name+"(") || strings.Index(strings.Join(code, ""), "\nend\n") != len(strings.Join(code, ""))-len("\nend\n") {
+				t.Errorf("%s is not the function %s and nothing else", file, name)
+			}
+		}
+		for _, g := range globalsOf(t, file, string(text)) {
+			if !slices.Contains(known, g) {
+				t.Errorf("%s names %s, which is not its own", file, g)
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for f := range files {
+		if !used[f] {
+			t.Errorf("no file uses %s", f)
+		}
+	}
+}
+
+// globalsOf returns the global variables that a text reads or writes.
+func globalsOf(t *testing.T, file, text string) (names []string) {
+	t.Helper()
+	chunk, err := parse.Parse(strings.NewReader(text), file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	proto, err := lua.Compile(chunk, file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var visit func(p *lua.FunctionProto)
+	visit = func(p *lua.FunctionProto) {
+		for _, code := range p.Code {
+			if op := int(code >> 26); op == lua.OP_GETGLOBAL || op == lua.OP_SETGLOBAL {
+				names = append(names, lua.LVAsString(p.Constants[code&0x3ffff]))
+			}
+		}
+		for _, inner := range p.FunctionPrototypes {
+			visit(inner)
+		}
+	}
+	visit(proto)
+	return names
+}
+
+// Wherever a script calls a function, that is defined.
+func TestWhatIsCalledIsDefined(t *testing.T) {
+	for _, s := range All {
+		chunk, err := parse.Parse(strings.NewReader(s.Text), s.Name)
+		if err == nil {
+			_, err = lua.Compile(chunk, s.Name)
+		}
+		if err != nil {
+			t.Errorf("%s: %v", s.Name, err)
+		}
+		for _, g := range globalsOf(t, s.Name, s.Text) {
+			if !slices.Contains(globals, g) && g != "KEYS" && g != "ARGV" {
+				t.Errorf("%s names %s where it is not defined", s.Name, g)
+			}
+		}
+	}
+}

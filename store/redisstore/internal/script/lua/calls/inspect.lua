@@ -1,0 +1,25 @@
+-- Read a lock and the queue of its waiters.
+--
+-- KEYS: the lock, its token counter, the mark (see arrive) if there is one
+-- ARGV: how many places to return at most
+-- Returns {1, token, quarantine, why, queue} for a free lock, or {0, value of the holder,
+-- PTTL, token, quarantine, why, queue}. The quarantine is how long it still lasts (us).
+-- The queue has two values per waiter: the value that its lock will have, and its place's
+-- PTTL.
+-- uses places, shut
+local held = redis.pcall('GET', KEYS[1])
+if type(held) == 'table' then -- the key is not a string
+  -- uses redisson
+  local holder = redisson(KEYS[1])
+  if not holder then
+    return held
+  end
+  held = holder
+end
+local last = call('GET', KEYS[2]) or '0'
+local left, why = shut(KEYS[3])
+local queue = places('{' .. KEYS[1] .. '}:', ARGV[1])
+if not held then
+  return {1, last, left, why, queue}
+end
+return {0, held, call('PTTL', KEYS[1]), last, left, why, queue}

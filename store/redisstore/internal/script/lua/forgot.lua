@@ -1,0 +1,18 @@
+-- forgot returns why the server may have forgotten leases since the last quarantine began;
+-- nil if it has not. A grant's token is no smaller than the server's clock was. One from
+-- before that quarantine may be missing: its lease ended in the quarantine, and every
+-- client that had such a grant would begin another one.
+-- uses remembers
+local function forgot(mark, client, now)
+  if client.run == '-' then
+    return nil
+  elseif mark.run ~= client.run then
+    if not remembers(mark, client, now) then
+      return client.promoted and 'replaced' or 'restarted'
+    end
+  elseif mark.replication ~= '-' and client.replication ~= '-' and mark.replication ~= client.replication and client.promoted then
+    return 'replaced'
+  elseif mark.why ~= 'declared' and client.counter < client.seen and client.seen >= mark.opens - mark.longest then
+    return 'behind'
+  end
+end

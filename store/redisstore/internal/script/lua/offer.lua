@@ -1,0 +1,57 @@
+-- offer gives the lock to the first waiter, whose place is a text that was removed from the
+-- queue, and reports whether that waiter is there to take it. A waiter that only wants to
+-- know that the lock is free is told so. The arguments are those of hand; mark is the mark's
+-- text, with which only the client that releases was compared.
+--
+-- The waiter gets a push on its channel: "handed", owner, token, stamp, the clock (s,
+-- us), and, if fewer tokens are reserved than it asked for, how many below that one; or
+-- "free", owner. The grant is written before the push; if nobody receives that, the grant
+-- is undone and the counter restored. A subscriber to all channels by a pattern seems to
+-- receive every push: then the place of a dead process ends by its TTL.
+--
+-- Also returns the lock's value and its PTTL, if it was handed over.
+-- uses draw, readPlace
+local function offer(key, owner, place, proposed, last, time, mark, print)
+  local sub, tokens = string.sub, '{' .. key .. '}:token'
+  local deaf, ends, _, stamp, spare, flags, channel, value = readPlace(place, true)
+  if not spare then
+    return false
+  end
+  local list = mark and string.match(flags, '^b?g(.+)')
+  if list and list ~= print then
+    local marked = string.match(mark, '^2 %S+ (%S+)')
+    if marked ~= '-' and marked ~= list and marked ~= sub(list, 1, 12) and marked ~= sub(list, 14) then
+      return false
+    end
+  end
+  local flag, message, handed, left = string.byte(flags), nil, nil, -2
+  if flag == 98 or flag == 103 and not mark then
+    call('DEL', key)
+    message = 'free ' .. owner
+  else
+    local now = time[1] * 1000000 + time[2]
+    local text, reserved = draw(proposed, spare, last, now)
+    -- MGET returns no value for a key that is not a string, so the key must not exist.
+    if last then
+      call('SET', tokens, text, 'PX', LIFE)
+    elseif not call('SET', tokens, text, 'PX', LIFE, 'NX') then
+      call('GET', tokens)
+    end
+    handed, left = value, math.max(1, ends - (now - now % 1000) / 1000)
+    call('SET', key, value, 'PX', left)
+    message = 'handed ' .. owner .. ' ' .. text .. ' ' .. stamp .. ' ' .. time[1] .. ' ' .. time[2]
+    if reserved < spare then
+      message = message .. ' ' .. string.format('%.0f', reserved)
+    end
+  end
+  local sharded = string.byte(channel, 14) == 123 -- see tuning.go
+  if redis.pcall(sharded and 'SPUBLISH' or 'PUBLISH', channel, message) ~= 0 or deaf ~= '0' then
+    return true, handed, left
+  end
+  if handed and last then
+    call('SET', tokens, last, 'PX', LIFE)
+  elseif handed then
+    call('DEL', tokens)
+  end
+  return false
+end

@@ -1,0 +1,30 @@
+-- readMark reads the mark of this server from its text, into a table of its fields. For a
+-- mark of another version it returns nil and that version; without a mark it returns nil
+-- alone.
+-- uses markFields
+local function readMark(text)
+  if not text then
+    return nil
+  end
+  local words = {}
+  for word in string.gmatch(text .. ' ', '([^ ]*) ') do
+    words[#words + 1] = word
+  end
+  if words[1] ~= '2' then
+    return nil, #words[1] == 16 and not string.find(words[1], '%D') and '1' or string.sub(words[1], 1, 20)
+  end
+  if #words ~= 15 or words[2] ~= 'open' and words[2] ~= 'shut' then
+    return nil, '2?'
+  end
+  local mark, names, numbers = {}, markFields()
+  for i, name in ipairs(names) do
+    mark[name] = words[i + 1]
+  end
+  for _, name in ipairs(numbers) do
+    if not string.find(mark[name], '^%d+$') then
+      return nil, '2?'
+    end
+    mark[name] = tonumber(mark[name])
+  end
+  return mark
+end

@@ -1,0 +1,31 @@
+-- refuse answers a request that is not granted the lock. A request that waits gets a place
+-- in the queue. The arguments are those of acquire; guarded is set on one of several
+-- servers, which also tells the clients that it refuses what its clock reads, so that they
+-- notice if it jumps.
+-- uses enqueue
+local function refuse(key, tomb, got, value, ttl, mode, again, place, time, guarded)
+  local held, left = got[1], call('PTTL', key)
+  if not held and left ~= -2 then -- MGET returns no value for a key that is not a string
+    -- uses redisson
+    held = redisson(key)
+    if not held then
+      return call('GET', key)
+    end
+  end
+  if mode == '' and not guarded then
+    return {0, held, left}
+  end
+  time = time or call('TIME')
+  if mode == '' then
+    return {0, held, left, 0, 0, time[1], time[2]}
+  end
+  if got[3] then
+    return {2}
+  end
+  local owner, waits, was = string.sub(tomb, #key + 9), got[4], got[5]
+  if waits == nil then
+    local more = call('MGET', '{' .. key .. '}:waits', '{' .. key .. '}:place:' .. owner)
+    waits, was = more[1], more[2]
+  end
+  return enqueue(key, owner, value, ttl, mode, again, place, held, left, waits, was, time)
+end

@@ -1,0 +1,102 @@
+package script
+
+import "github.com/leasehold-dev/leasehold/store/redisstore/internal/resp"
+
+// StepList composes commands into one call, which does their steps in this order. Much of the
+// cost of a step is the call and its reply, on both sides, and reading the clock, the mark
+// and the keys.
+//
+// A StepList can be used again after Reset. It keeps no memory of the commands.
+type StepList struct {
+	commands []*Command
+	marked   *Command // the first one that looks at the mark
+	leases   int
+	bytes    int
+	keys     int // without the mark
+	args     int // without those about the mark
+}
+
+const (
+	// MaxSteps bounds the steps of a list, where a renewal counts as a step for each lease.
+	// A list blocks the server: 16 acquires take 110 us, 16 that get a place in a queue 230
+	// us, and 16 releases that hand the lock over 180 us. Twice as many would save 3 percent.
+	MaxSteps = 16
+	// maxListBytes is the approximate limit on the size of a list.
+	maxListBytes = 32 << 10
+)
+
+// Reset empties the list.
+func (l *StepList) Reset() {
+	clear(l.commands)
+	*l = StepList{commands: l.commands[:0]}
+}
+
+// Add adds a command, unless the list is full or the command cannot be in one with the
+// others: it is no step, its lock is in another slot, or it is from before the client's
+// membership changed.
+func (l *StepList) Add(c *Command) bool {
+	if c.Script == nil || c.Script.letter == "" {
+		return false
+	}
+	marked, leases := c.argsAt > c.markAt, c.More+1
+	switch {
+	case len(l.commands) == 0:
+	case l.leases+leases > MaxSteps || l.bytes+len(c.Bytes) > maxListBytes:
+		return false
+	case c.Slot != l.commands[0].Slot || marked && l.marked != nil && c.print != l.marked.print:
+		return false
+	}
+	s := c.Script
+	l.keys += s.Keys + 2*c.More
+	l.args += 1 + s.Args - s.gate + s.each*c.More
+	if marked {
+		l.keys--
+		if l.marked == nil {
+			l.marked = c
+		}
+	}
+	if s.renews() {
+		l.args++
+	}
+	l.commands = append(l.commands, c)
+	l.leases += leases
+	l.bytes += len(c.Bytes)
+	return true
+}
+
+// Append appends the call; see steps.lua. The places in it are filled in as by
+// Command.FillPlace. The arguments about the mark are those of a node whose run is not
+// known.
+func (l *StepList) Append(b []byte, noPush bool, channel string) []byte {
+	keys, args := l.keys, 1+l.args
+	if l.marked != nil {
+		keys, args = keys+1, args+3
+	}
+	b = appendBegin(b, "EVALSHA", Steps.Hash, keys, args)
+	for _, c := range l.commands {
+		b = append(b, c.Bytes[c.keysAt:c.markAt]...)
+	}
+	if l.marked != nil {
+		b = resp.AppendWord(resp.AppendWord(b, MarkKey), "1")
+	} else {
+		b = resp.AppendWord(b, "0")
+	}
+	for _, c := range l.commands {
+		b = resp.AppendWord(b, c.Script.letter)
+		if c.Script.renews() {
+			b = resp.AppendNumber(b, uint64(c.More+1))
+		}
+		b = append(b, c.Bytes[c.argsAt:c.gateAt]...)
+		c.fillPlace(b, noPush, channel)
+	}
+	if l.marked != nil {
+		b = appendGate(b, l.marked.print)
+	}
+	return b
+}
+
+// Len returns the number of commands.
+func (l *StepList) Len() int { return len(l.commands) }
+
+// Gated reports whether the call ends with the arguments about the mark.
+func (l *StepList) Gated() bool { return l.marked != nil }

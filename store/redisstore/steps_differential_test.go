@@ -1,0 +1,351 @@
+package redisstore
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/leasehold-dev/leasehold/internal/clock"
+	"github.com/leasehold-dev/leasehold/internal/quorum"
+	"github.com/leasehold-dev/leasehold/internal/quorum/driver"
+	"github.com/leasehold-dev/leasehold/store"
+	"github.com/leasehold-dev/leasehold/store/redisstore/internal/resp"
+	"github.com/leasehold-dev/leasehold/store/redisstore/internal/script"
+)
+
+// A list of steps does what its steps do one after the other: the answers, the pushes and
+// the keys are the same, whatever the locks' keys hold, and also if several steps are for
+// the same lock.
+
+func TestListEqualsStepsOnSimulatedRedis(t *testing.T) { checkLists(t, onSimulated(t)) }
+
+func TestListEqualsStepsOnRedis(t *testing.T) { checkLists(t, onRedis(t)) }
+
+// listSeeds is enough for each of listChanges to be noticed several times over.
+const listSeeds = 1200
+
+func checkLists(t *testing.T, n *scripted) {
+	e, seen := listening(t, n), map[string]int{}
+	for seed := range uint64(listSeeds) {
+		if off, err := e.bothWays(seed, seen); off != "" || err != nil {
+			t.Fatalf("seed %d: %s%v", seed, off, err)
+		}
+	}
+	if t.Log(seen); len(seen) < 12 {
+		t.Error("too few kinds of answers came up")
+	}
+}
+
+// Every mistake in how a list does its steps is noticed.
+func TestListsChanged(t *testing.T) {
+	e := listening(t, onSimulated(t))
+	for _, c := range listChanges {
+		t.Run(c.name, func(t *testing.T) {
+			if strings.Count(script.Steps.Text, c.old) != 1 {
+				t.Fatalf("%q is not once in the script", c.old)
+			}
+			e.change = func(text string) string {
+				if text == script.Steps.Text {
+					return strings.Replace(text, c.old, c.new, 1)
+				}
+				return text
+			}
+			for seed := range uint64(listSeeds) {
+				if off, err := e.bothWays(seed, map[string]int{}); err != nil {
+					t.Fatal(err)
+				} else if off != "" {
+					t.Logf("seed %d: %s", seed, off)
+					return
+				}
+			}
+			t.Error("not noticed")
+		})
+	}
+}
+
+var listChanges = []struct{ name, old, new string }{
+	{"what an earlier step changed is not read again", "local fresh = not seen[key]", "local fresh = true"},
+	{"only renewals of several leases are not read again", "fresh = fresh and not seen[KEYS[k + i]]", ""},
+	{"a lock is deleted after later steps for it", "if gone[1] then\n      -- uses delete", "if false then\n      -- uses delete"},
+	{"a lock is deleted twice", "gone, steps = {}, {}\n    end", "end"},
+	{"a lock is not deleted", "delete(gone, steps, said)\nend\nreturn said", "end\nreturn said"},
+	{"a lock is deleted although others wait", "held == value and not waits and", "held == value and"},
+	{"another owner's lock is deleted", "if held == value and not waits", "if held and not waits"},
+	{"a lock is deleted without a tombstone", "(life == '0' or always == '0')", "true"},
+	{"an attempt ends another one's grant", "and not string.find(tomb, ' ', #key + 9, true) then", "then"},
+	{"an error in an acquire fails all", "try(acquire, key,", "acquire(key,"},
+	{"an error in a release fails all", "try(release, key,", "release(key,"},
+	{"an error in a confirm fails all", "try(confirm, key,", "confirm(key,"},
+	{"an error in a heal fails all", "try(heal, key,", "heal(key,"},
+	{"an error in a return fails all", "try(rejoin, key,", "rejoin(key,"},
+	{"an acquire does not look at the mark", "why = refusal or false", "why = false"},
+	{"an acquire without the mark looks at it", "if guarded then\n      why = refusal or false\n    end", "why = refusal or false"},
+	{"a release does not look at the mark", "time, guarded and text or nil, print, guarded and refusal)\n    end", "time, guarded and text or nil, print, false)\n    end"},
+	{"a release without the mark looks at it", "time, guarded and text or nil, print, guarded and refusal)\n    end", "time, text, print, refusal)\n    end"},
+	{"a release does not know the mark", "time, guarded and text or nil, print, guarded and refusal)\n    end", "time, nil, print, guarded and refusal)\n    end"},
+	{"a return does not look at the mark", "time, guarded and text or nil, print, guarded and refusal, back", "time, guarded and text or nil, print, false, back"},
+	{"a return does not know its place", "more[3], more[4]}", "nil, more[4]}"},
+	{"a return does not know its tombstone", "more[3], more[4]}", "more[3], nil}"},
+	{"a return does not know the counter", "{held, values[first + 2], more[1]", "{held, values[first + 2], nil"},
+	{"a renewal does not look at the mark", "why = type(text) == 'table' and text or try(belongs, text, print)", ""},
+	{"a renewal with a damaged mark", "why = type(text) == 'table' and text or try(belongs, text, print)", "why = type(text) ~= 'table' and try(belongs, text, print)"},
+	{"an acquire does not see its tombstone", "{held, values[first + 1], values[first + 2]}", "{held, values[first + 1]}"},
+	{"an acquire does not see the counter", "{held, values[first + 1], values[first + 2]}", "{held, nil, values[first + 2]}"},
+	{"a heal does not see its tombstone", "try(heal, key, KEYS[k + 1], held, values[first + 1],", "try(heal, key, KEYS[k + 1], held, nil,"},
+	{"undo is the same as a release", "always, ARGV[a + 4], ARGV[a + 5]", "always, '0', ARGV[a + 5]"},
+}
+
+// listLocks and listOwners are those of a run. The second owner is of attempts.
+var listLocks, listOwners = []string{"lock0", "lock1", "lock {2}"}, []string{"ann", "bob", "zoe"}
+
+// listQuestion draws one step.
+func (e *ears) listQuestion(r *rand.Rand, owners []string) driver.Question {
+	lease := func() store.Lease {
+		l := store.Lease{Name: pick(r, listLocks), Owner: pick(r, owners), Meta: `{"pid":1}`, TTL: pick(r, []time.Duration{time.Minute, time.Hour}), Require: store.Class(r.IntN(2)) * store.CrashSafe}
+		if l.Owner == owners[1] {
+			l.Attempt = pick(r, []string{"one", "two"})
+		}
+		return l
+	}
+	flag := func() bool { return r.IntN(3) == 0 }
+	q := driver.Question{Lease: lease(), Spare: pick(r, []int{0, 0, 3}), Stamp: clock.Instant(1 + r.IntN(1000))}
+	acquires := func(q *driver.Question) {
+		q.Op, q.Waits, q.Again, q.QueueOnly, q.IfHeld, q.Barge = quorum.Acquire, flag() || flag(), flag(), flag(), flag(), flag()
+	}
+	switch pick(r, []int{0, 0, 0, 1, 1, 1, 2, 3, 4, 5}) {
+	case 0:
+		acquires(&q)
+	case 1:
+		q.Op, q.Tomb, q.Renewed, q.Undo = quorum.Release, flag(), flag(), flag()
+		if q.GivesWay = flag(); q.GivesWay && flag() {
+			q.To = pick(r, owners)
+		}
+	case 2:
+		q.Op, q.Token = quorum.Confirm, uint64(e.s.wall().UnixMicro())+uint64(r.IntN(3))*1000
+	case 3:
+		q.Op = quorum.Extend
+	case 4:
+		q.Op, q.Lease.Require = quorum.Heal, store.CrashSafe
+	case 5:
+		q.Op, q.Tomb = quorum.Release, flag()
+		next := driver.Question{Lease: q.Lease, Spare: q.Spare, Stamp: q.Stamp}
+		acquires(&next)
+		next.Waits, next.Again, next.Lease.Owner, next.Lease.Attempt = true, false, owners[2], ""
+		q.Next = &next
+	}
+	return q
+}
+
+// bothWays does some steps one by one, and then the same from the same state as a list. It
+// returns what differs.
+func (e *ears) bothWays(seed uint64, seen map[string]int) (string, error) {
+	r := rand.New(rand.NewPCG(seed, 2))
+	begin := clock.Instant(1_790_000_000_123_456_000)
+	if err := e.Begin(begin); err != nil {
+		return "", err
+	}
+	now, err := e.Clock()
+	if err != nil {
+		return "", err
+	}
+	propose := time.Unix(0, int64(now)).Add(500 * time.Millisecond)
+	e.s.wall = func() time.Time { return propose }
+	e.s.membership.Fingerprint, e.s.channel = "0123456789ab", script.ChannelBegin+"x"
+	e.wire.canPush, e.wire.run = r.IntN(4) > 0, ""
+	if err := e.listen("x", r.IntN(3) > 0); err != nil {
+		return "", err
+	}
+	var owners []string
+	for i, o := range listOwners {
+		owners = append(owners, o+"."+strconv.FormatInt(int64(now)/1000+int64(i)*200_000, 36))
+	}
+	state := []*script.Command{script.NewCommand("FLUSHALL"), command(marks[r.IntN(2)*r.IntN(len(marks))], script.MarkKey)}
+	for _, lock := range listLocks {
+		if r.IntN(3) == 0 {
+			state = append(state, command(fates[r.IntN(len(fates))], pick(r, owners)+`|{"pid":1}`, strings.ReplaceAll(lock, " ", "|")))
+		}
+		if r.IntN(4) == 0 {
+			state = append(state, script.NewCommand("RPUSH", keysOf(lock)[1], "x"))
+		}
+	}
+	draw := func(n int) (all []*script.Command) {
+		for range n {
+			var c *script.Command
+			q := e.listQuestion(r, owners)
+			if q.Op == quorum.Extend && r.IntN(2) == 0 {
+				leases := []store.Lease{q.Lease}
+				for range 1 + r.IntN(3) {
+					l := q.Lease
+					l.Name = pick(r, listLocks)
+					leases = append(leases, l)
+				}
+				payload, _ := e.s.bundle(leases, nil)
+				c = payload.(*script.Command)
+			} else {
+				c = e.s.encode(q, nil).(*script.Command)
+			}
+			c.Bytes = e.wire.setPushFlagLocked(c, c.Bytes)
+			all = append(all, c)
+		}
+		return all
+	}
+	first, steps := draw(r.IntN(8)), draw(2+r.IntN(7))
+	var said [2][]string
+	for way, do := range []func([]*script.Command) ([]resp.Value, error){e.one, e.asList} {
+		if _, err := e.wire.Exchange(script.Bytes(state...)...); err != nil {
+			return "", err
+		}
+		if _, err := e.one(first); err != nil {
+			return "", err
+		}
+		if _, err := e.messages(); err != nil {
+			return "", err
+		}
+		answers, err := do(steps)
+		if err != nil {
+			return "", err
+		}
+		for i, v := range answers {
+			text := describe(v, steps[i])
+			said[way] = append(said[way], fmt.Sprintf("%d. %s: %s", i+1, steps[i].Script.Name, text))
+			seen[steps[i].Script.Name+" "+strings.SplitN(text, " ", 3)[0]+strings.SplitN(text+" ", " ", 3)[1]]++
+		}
+		pushes, err := e.messages()
+		if err != nil {
+			return "", err
+		}
+		for _, m := range pushes {
+			words := strings.Fields(m)
+			said[way] = append(said[way], "push "+strings.Join(words[:min(4, len(words))], " "))
+		}
+		keys, err := e.keys()
+		if err != nil {
+			return "", err
+		}
+		said[way] = append(said[way], keys...)
+	}
+	// A clock that cannot be set may have gone on until the proposal was behind it.
+	if after, err := e.Clock(); err != nil || int64(after) > propose.UnixNano() {
+		return "", err
+	}
+	if !slices.Equal(said[0], said[1]) {
+		var what []string
+		for _, c := range steps {
+			what = append(what, fmt.Sprintf("%s %+v", c.Script.Name, c.Question))
+		}
+		return fmt.Sprintf("steps:\n%s\none by one:\n%s\nas a list:\n%s", strings.Join(what, "\n"), strings.Join(said[0], "\n"), strings.Join(said[1], "\n")), nil
+	}
+	return "", nil
+}
+
+// command makes a command of a text, in which a | stands for a space.
+func command(format string, args ...any) *script.Command {
+	words := strings.Split(fmt.Sprintf(format, args...), " ")
+	for i := range words {
+		words[i] = strings.ReplaceAll(words[i], "|", " ")
+	}
+	return script.NewCommand(words...)
+}
+
+// one sends one command after the other.
+func (n *scripted) one(steps []*script.Command) (all []resp.Value, err error) {
+	for _, c := range steps {
+		v, err := n.wire.Exchange(n.byText(c).Bytes)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, v[0].Clone())
+	}
+	return all, nil
+}
+
+// asList sends one call for all.
+func (n *scripted) asList(steps []*script.Command) ([]resp.Value, error) {
+	var list script.StepList
+	for _, c := range steps {
+		if !list.Add(c) {
+			return nil, fmt.Errorf("%s: not in a list", c.Script.Name)
+		}
+	}
+	text := script.Steps.Text
+	if n.change != nil {
+		text = n.change(text)
+	}
+	b := list.Append(nil, false, "")
+	// The same call by the script's text.
+	hash := fmt.Sprintf("$7\r\nEVALSHA\r\n$40\r\n%s\r\n", script.Steps.Hash)
+	v, err := n.wire.Exchange([]byte(strings.Replace(string(b), hash, fmt.Sprintf("$4\r\nEVAL\r\n$%d\r\n%s\r\n", len(text), text), 1)))
+	if err != nil {
+		return nil, err
+	}
+	var all []resp.Value
+	for i := range steps {
+		all = append(all, stepReply(v[0], i, len(steps)).Clone())
+	}
+	return all, nil
+}
+
+// describe says what a step answered, but for what runs on between two ways.
+func describe(v resp.Value, c *script.Command) string {
+	one := func(v resp.Value, s *script.Script) string {
+		a := script.ReplyTo(v).Answer(s)
+		text := fmt.Sprint(a.Report.Err)
+		if a.Report.Outcome == store.WrongType { // and where in the script that showed
+			text = "that it is"
+		}
+		return fmt.Sprintf("%v %v %v %v, %v, token %d %v %d, position %d %v, waiting %v, clock %v", a.Kind, a.Report.Outcome, a.Report.Holder, a.Report.ExpiresIn.Round(10*time.Second), text, a.Token, a.Counted, a.Reserved, a.Position, a.NoPush, a.Waiting, a.Clock > 0)
+	}
+	if c.More > 0 {
+		r := script.ReplyTo(v)
+		r.At = 1
+		usual, others := r.Answers(c.Script, c.More+1)
+		text := fmt.Sprint(usual.Kind, " ", usual.Report.Outcome, " ", usual.RetrySingly)
+		for _, x := range others {
+			text += fmt.Sprint("; ", x.Lease, " ", x.Kind, " ", x.Report.Outcome, " ", x.Report.Holder, x.Report.ExpiresIn.Round(10*time.Second))
+		}
+		return text
+	}
+	first, next := script.ReplyTo(v).Parts(c.Script)
+	text := one(first.Value, c.Script)
+	if first.Outcome != store.Granted {
+		return one(v, c.Script)
+	}
+	if c.Question.Next != nil && len(v.List) == 2 {
+		text += "; " + one(next.Value, script.Acquire)
+	}
+	return text
+}
+
+// keys describes all keys.
+func (n *scripted) keys() (all []string, err error) {
+	v, err := n.run(script.NewCommand("KEYS", "*"))
+	if err != nil {
+		return nil, err
+	}
+	for _, k := range v[0].Clone().List {
+		key := string(k.Text)
+		v, err := n.wire.Exchange(resp.Command("TYPE", key), resp.Command("PTTL", key), resp.Command("GET", key), resp.Command("LRANGE", key, "0", "-1"))
+		if err != nil {
+			return nil, err
+		}
+		text := string(v[2].Text)
+		switch kind := string(v[0].Text); {
+		case kind != "string":
+			text = kind
+		case strings.Contains(key, "}:place:") && len(text) > 14: // and when it ends
+			text = text[:1] + text[14:]
+		case strings.Contains(key, "}:waits") && len(text) > 28:
+			text = text[28:]
+		}
+		if v[3].Kind == '*' {
+			text += fmt.Sprint(v[3].List)
+		}
+		all = append(all, fmt.Sprintf("%s = %s, left %v", key, text, (time.Duration(v[1].Num)*time.Millisecond).Round(10*time.Second)))
+	}
+	slices.Sort(all)
+	return all, nil
+}

@@ -1,0 +1,269 @@
+package redisstore
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/leasehold-dev/leasehold/internal/quorum"
+	"github.com/leasehold-dev/leasehold/internal/testenv/redistest"
+	"github.com/leasehold-dev/leasehold/store"
+	"github.com/leasehold-dev/leasehold/store/redisstore/internal/cluster"
+	"github.com/leasehold-dev/leasehold/store/redisstore/internal/resp"
+	"github.com/leasehold-dev/leasehold/store/redisstore/internal/script"
+)
+
+// together does several things whose calls to a node are sent at one time.
+func together(t *testing.T, n *node, do ...func()) {
+	t.Helper()
+	n.mu.Lock()
+	for n.sending { // somebody is about to finish
+		n.mu.Unlock()
+		time.Sleep(time.Millisecond)
+		n.mu.Lock()
+	}
+	n.sending = true // so that nobody else sends
+	before := n.waiting.n
+	n.mu.Unlock()
+	var all sync.WaitGroup
+	for i, f := range do {
+		all.Go(f)
+		for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(time.Millisecond) {
+			n.mu.Lock()
+			enqueued := n.waiting.n
+			n.mu.Unlock()
+			if enqueued > before+i {
+				break
+			}
+			if time.Now().After(deadline) {
+				t.Fatal("a call was never enqueued")
+			}
+		}
+	}
+	n.mu.Lock()
+	n.sending = false
+	n.wake()
+	n.mu.Unlock()
+	all.Wait()
+}
+
+// calls returns how often scripts were called by hash.
+func calls(t *testing.T, s *redistest.Server) string {
+	t.Helper()
+	_, after, _ := strings.Cut(s.Text(t, "INFO", "commandstats"), "cmdstat_evalsha:calls=")
+	count, _, _ := strings.Cut(after, ",")
+	return count
+}
+
+// stepsStore is a store on one server.
+func stepsStore(t *testing.T, url string) *Store {
+	t.Helper()
+	s, err := Open(t.Context(), url, &Options{NodeTimeout: 20 * time.Second})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s.Close() })
+	return s
+}
+
+func stepsLease(name string) store.Lease {
+	return store.Lease{Name: name, Owner: store.NewOwner(), TTL: 30 * time.Second}
+}
+
+// Calls that wait for a node together are sent in one command, and each has its own answer:
+// one that fails does not make others fail.
+func TestCallsThatWaitTogetherAreOneCommand(t *testing.T) {
+	server := redistest.Start(t)
+	s := stepsStore(t, "redis://"+server.Addr())
+	held, last := stepsLease("held"), stepsLease("last")
+	for _, l := range []store.Lease{held, last} {
+		if _, err := s.Acquire(t.Context(), store.AcquireRequest{Lease: l}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	server.Text(t, "RPUSH", "damaged", "x")
+	server.Text(t, "CONFIG", "RESETSTAT")
+	var errs [6]error
+	var grant store.Grant
+	take := func(i int, l store.Lease) func() {
+		return func() { _, errs[i] = s.Acquire(t.Context(), store.AcquireRequest{Lease: l}) }
+	}
+	together(t, s.nodes[0],
+		take(0, stepsLease("free")), take(1, stepsLease("damaged")), take(2, stepsLease("held")),
+		func() { errs[3] = s.Renew(t.Context(), []store.Lease{held})[0] },
+		func() { errs[4] = s.Release(t.Context(), store.ReleaseRequest{Lease: last}) },
+		func() { grant, errs[5] = s.Acquire(t.Context(), store.AcquireRequest{Lease: stepsLease("last")}) },
+	)
+	var busy *store.BusyError
+	for i, err := range errs {
+		switch {
+		case i == 1 && (err == nil || !strings.Contains(err.Error(), "WRONGTYPE")):
+			t.Errorf("the damaged lock: %v", err)
+		case i == 2 && !errors.As(err, &busy):
+			t.Errorf("the lock that is held: %v", err)
+		case i != 1 && i != 2 && err != nil:
+			t.Errorf("%d: %v", i, err)
+		}
+	}
+	if grant.Token == 0 {
+		t.Error("the lock that was released before in the same list was granted without a token")
+	}
+	if n := calls(t, server); n != "1" {
+		t.Errorf("%s calls of scripts, want one", n)
+	}
+}
+
+// No call holds a server for long.
+func TestListsAreBounded(t *testing.T) {
+	server := redistest.Start(t)
+	s := stepsStore(t, "redis://"+server.Addr())
+	if _, err := s.Acquire(t.Context(), store.AcquireRequest{Lease: stepsLease("first")}); err != nil {
+		t.Fatal(err)
+	}
+	server.Text(t, "CONFIG", "RESETSTAT")
+	var do []func()
+	for i := range 2*script.MaxSteps + 1 {
+		l := stepsLease(fmt.Sprint(i))
+		do = append(do, func() {
+			if _, err := s.Acquire(t.Context(), store.AcquireRequest{Lease: l}); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	together(t, s.nodes[0], do...)
+	if n := calls(t, server); n != "3" {
+		t.Errorf("%s calls of scripts, want three", n)
+	}
+}
+
+// A server that does not know the script of lists learns it, and nothing fails.
+func TestListOnAServerThatForgotTheScript(t *testing.T) {
+	server := redistest.Start(t)
+	s := stepsStore(t, "redis://"+server.Addr())
+	if _, err := s.Acquire(t.Context(), store.AcquireRequest{Lease: stepsLease("first")}); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		var do []func()
+		for range 4 {
+			l := stepsLease(store.NewOwner())
+			do = append(do, func() {
+				if _, err := s.Acquire(t.Context(), store.AcquireRequest{Lease: l}); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		server.Text(t, "SCRIPT", "FLUSH")
+		together(t, s.nodes[0], do...)
+		server.Text(t, "CONFIG", "RESETSTAT")
+		together(t, s.nodes[0], do...)
+		if n := calls(t, server); n != "1" {
+			t.Errorf("%s calls of scripts, want one: the script was not learned", n)
+		}
+	}
+}
+
+// A user that lacks the permission for one lock of a list gets all others.
+func TestListWithALockThatIsNotPermitted(t *testing.T) {
+	server := redistest.Start(t)
+	server.Text(t, "ACL", "SETUSER", "some", "on", ">secret", "+@all", "&*", "~ok*", "~{ok*", "~leasehold:*")
+	s := stepsStore(t, "redis://some:secret@"+server.Addr())
+	if _, err := s.Acquire(t.Context(), store.AcquireRequest{Lease: stepsLease("ok")}); err != nil {
+		t.Fatal(err)
+	}
+	var errs [5]error
+	var do []func()
+	for i, name := range []string{"ok1", "forbidden", "ok2", "ok3", "ok4"} {
+		l := stepsLease(name)
+		do = append(do, func() { _, errs[i] = s.Acquire(t.Context(), store.AcquireRequest{Lease: l}) })
+	}
+	together(t, s.nodes[0], do...)
+	if errs[0] != nil || errs[2] != nil || errs[3] != nil || errs[4] != nil || errs[1] == nil || !strings.Contains(errs[1].Error(), "NOPERM") {
+		t.Errorf("%q, want only the second one to lack a permission", errs)
+	}
+}
+
+// In a cluster only calls for one slot are sent together. When the slot has moved, all of
+// them are sent to where it is.
+func TestListsInACluster(t *testing.T) {
+	c := redistest.StartCluster(t, 3, 0)
+	s, err := OpenCluster(t.Context(), "redis-cluster://"+c.Masters[0].Addr(), &Options{NodeTimeout: 20 * time.Second})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s.Close() })
+	first := stepsLease("a")
+	if _, err := s.Acquire(t.Context(), store.AcquireRequest{Lease: first}); err != nil {
+		t.Fatal(err)
+	}
+	has := c.Has(t, "a")
+	_, slot := cluster.Place("a")
+	other := ""
+	for i := 0; other == ""; i++ { // another slot of the same member
+		name := fmt.Sprint("b", i)
+		if _, at := cluster.Place(name); at != slot && s.r.memberFor(at) == s.r.memberFor(slot) {
+			other = name
+		}
+	}
+	for round, want := range []string{"2", "0"} { // the second time it only says where the slot is
+		n := s.r.memberFor(slot)
+		has.Text(t, "CONFIG", "RESETSTAT")
+		var do []func()
+		var errs [8]error
+		for i, name := range []string{"a", "a", "a", "a", other, other, other, other} {
+			l := stepsLease(name)
+			if round == 1 {
+				l.Name = "a"
+			}
+			do = append(do, func() { _, errs[i] = s.Acquire(t.Context(), store.AcquireRequest{Lease: l}) })
+		}
+		if round == 1 {
+			to := c.Masters[0]
+			if to == has {
+				to = c.Masters[1]
+			}
+			c.Move(t, "a", to)
+		}
+		together(t, n, do...)
+		granted := 0
+		var busy *store.BusyError
+		for _, err := range errs {
+			if err == nil {
+				granted++
+			} else if !errors.As(err, &busy) {
+				t.Errorf("round %d: %v", round, err)
+			}
+		}
+		if granted != 1-round {
+			t.Errorf("round %d: %d acquires were granted", round, granted)
+		}
+		if n := calls(t, has); n != want {
+			t.Errorf("round %d: %s calls of scripts, want %s", round, n, want)
+		}
+	}
+}
+
+// An answer that is not one to the list is an answer to none of its steps, and an error is
+// that of all.
+func TestReplyToAStep(t *testing.T) {
+	one := resp.Value{Kind: '*', List: []resp.Value{{Kind: ':', Num: 1}}}
+	for name, c := range map[string]struct {
+		reply resp.Value
+		want  quorum.Kind
+	}{
+		"as many":  {resp.Value{Kind: '*', List: []resp.Value{one, one}}, quorum.Yes},
+		"too few":  {resp.Value{Kind: '*', List: []resp.Value{one}}, quorum.Unknown},
+		"too many": {resp.Value{Kind: '*', List: []resp.Value{one, one, one}}, quorum.Unknown},
+		"a number": {resp.Value{Kind: ':', Num: 1}, quorum.Unknown},
+		"an error": {resp.Value{Kind: '-', Text: []byte("OOM no memory")}, quorum.Unsent},
+	} {
+		for i := range 2 {
+			if a := script.ReplyTo(stepReply(c.reply, i, 2)).Answer(script.Release); a.Kind != c.want {
+				t.Errorf("%s: the answer to step %d is %v, want %v", name, i+1, a.Kind, c.want)
+			}
+		}
+	}
+}
