@@ -79,6 +79,9 @@ func TestFaults(t *testing.T) {
 		{PostgreSQL, serverError("53300"), true, false, false, store.Unsettled},
 		{PostgreSQL, serverError("53100"), true, false, false, store.Refused},
 		{PostgreSQL, serverError("42501"), true, false, false, store.Refused},
+		{PostgreSQL, serverError("42P05"), true, true, false, store.Refused},
+		{PostgreSQL, serverError("26000"), true, true, false, store.Refused},
+		{PostgreSQL, serverError("0A000"), true, true, false, store.Refused},
 
 		{MySQL, errors.New("invalid connection"), false, false, true, store.Unreachable},
 		{MySQL, driver.ErrBadConn, true, true, true, store.Unreachable},

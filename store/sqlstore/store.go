@@ -14,7 +14,7 @@ import (
 	"github.com/leasehold-dev/leasehold/store"
 )
 
-// Store is a store.Waiter in a database. Its methods are safe for concurrent use.
+// Store is a store.Rejoiner in a database. Its methods are safe for concurrent use.
 //
 // An error that concerns neither the lock nor the caller's context is a
 // *store.QuorumError with one node.
@@ -40,9 +40,9 @@ type Store struct {
 var _ store.Rejoiner = (*Store)(nil)
 
 // Open returns a store that connects with a driver, which the caller has imported:
-// "pgx" or "postgres" for PostgreSQL, "mysql" for MySQL and MariaDB. It blocks until the procedures have answered,
-// ctx ends or Options.Timeout passes. It does not install them: see Install. o may
-// be nil.
+// "pgx" or "postgres" for PostgreSQL, "mysql" for MySQL and MariaDB. It blocks until the
+// procedures have answered, ctx ends or Options.Timeout passes. It does not install them:
+// see Install. o may be nil.
 func Open(ctx context.Context, d Dialect, driverName, dsn string, o *Options) (*Store, error) {
 	if _, err := d.engine(); err != nil {
 		return nil, err
