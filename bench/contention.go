@@ -83,14 +83,14 @@ func (b *bench) contention(ctx context.Context) error {
 		}
 	}
 	if b.scenarios[report.First] {
-		return b.first(ctx, filter(kinds, oursAsItComes))
+		return b.first(ctx, filter(kinds, func(k locks.Kind) bool { return oursAsItComes(k) && k.Engine == locks.Redis }))
 	}
 	return nil
 }
 
 // serves reports whether servers of that engine are up.
 func (b *bench) serves(e locks.Engine) bool {
-	return e == locks.Redis || e == locks.Etcd && b.etcd != nil || e == locks.ZooKeeper && b.zoo != nil
+	return e == locks.Redis || e == locks.Etcd && b.etcd != nil || e == locks.ZooKeeper && b.zoo != nil || e == locks.PostgreSQL && b.postgres != nil
 }
 
 // service returns the servers of a kind, emptied; roundTrip makes them look distant.
@@ -104,12 +104,17 @@ func (b *bench) service(ctx context.Context, k locks.Kind, roundTrip time.Durati
 		s.Addrs, s.Other = []string{b.etcd.Addr}, b.etcd
 	case locks.ZooKeeper:
 		s.Addrs, s.Other = []string{b.zoo.Addr}, b.zoo
+	case locks.PostgreSQL:
+		s.Addrs, s.Other = []string{b.postgres.Addr}, b.postgres
 	}
 	if roundTrip > 0 {
 		if far, err = contend.MoveAway(s.Addrs, roundTrip); err != nil {
 			return s, nil, err
 		}
 		s.Addrs = far.Addrs()
+	}
+	if s.Other != nil {
+		s.Addrs[0] = s.Other.URL(s.Addrs[0])
 	}
 	if k.Engine != locks.Redis {
 		return s, far, nil

@@ -23,6 +23,7 @@ type bench struct {
 	redis     servers.Redis
 	etcd      *servers.Server
 	zoo       *servers.Server
+	postgres  *servers.Server
 	run       *report.Run
 	named     int // locks so far
 }
@@ -100,7 +101,7 @@ func (b *bench) start(ctx context.Context) (err error) {
 		engine locks.Engine
 		at     **servers.Server
 		start  func(context.Context) (*servers.Server, error)
-	}{{locks.Etcd, &b.etcd, servers.StartEtcd}, {locks.ZooKeeper, &b.zoo, servers.StartZooKeeper}} {
+	}{{locks.Etcd, &b.etcd, servers.StartEtcd}, {locks.ZooKeeper, &b.zoo, servers.StartZooKeeper}, {locks.PostgreSQL, &b.postgres, servers.StartPostgreSQL}} {
 		if len(filter(all, func(k locks.Kind) bool { return k.Engine == other.engine })) == 0 {
 			continue
 		}
@@ -122,7 +123,7 @@ func (b *bench) start(ctx context.Context) (err error) {
 
 func (b *bench) stop() {
 	b.redis.Close()
-	for _, s := range []*servers.Server{b.etcd, b.zoo} {
+	for _, s := range []*servers.Server{b.etcd, b.zoo, b.postgres} {
 		if s != nil {
 			s.Close()
 		}
@@ -140,6 +141,8 @@ func (b *bench) spec(do string, k locks.Kind) cell.Spec {
 		s.Addrs, s.PID = []string{b.etcd.Addr}, b.etcd.PID
 	case locks.ZooKeeper:
 		s.Addrs, s.PID = []string{b.zoo.Addr}, b.zoo.PID
+	case locks.PostgreSQL:
+		s.Addrs, s.PID = []string{b.postgres.URL(b.postgres.Addr)}, b.postgres.PID
 	}
 	return s
 }
@@ -266,7 +269,7 @@ func (b *bench) note(st step, round int, k locks.Kind, s cell.Spec, o cell.Outco
 // held measures the cost of leases that are only held. It takes at least one renewal of
 // each.
 func (b *bench) held(ctx context.Context) error {
-	for _, k := range filter(b.kinds, func(k locks.Kind) bool { return k.Role == locks.Ours }) {
+	for _, k := range filter(b.kinds, func(k locks.Kind) bool { return k.Role == locks.Ours && k.Engine == locks.Redis }) {
 		if err := b.serving(k).Empty(ctx); err != nil {
 			return err
 		}

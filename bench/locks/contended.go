@@ -10,6 +10,7 @@ import (
 
 	lh "github.com/leasehold-dev/leasehold"
 	"github.com/leasehold-dev/leasehold/internal/lab/load"
+	"github.com/leasehold-dev/leasehold/store"
 )
 
 // Contended has the implementations in the form in which they wait for a lock that is
@@ -21,6 +22,7 @@ func contended() []Kind {
 		waiting(5), lineOf(5), redsyncRueidis(5, false), redsyncGoredis(5, false),
 		waiting(1), barging(1), lineOf(1), redsyncRueidis(1, false), redsyncGoredis(1, false), redislockWaiting(),
 		rueidislockOf(1, false), rueidislockOf(2, false), etcdMutex, zookeeperLock,
+		postgresqlWaiting(store.CrashSafe), postgresqlFloor(true), postgresqlWaiting(store.Efficiency), postgresqlFloor(false), advisory,
 	}
 }
 
@@ -50,10 +52,14 @@ func waitingWith(k Kind, o lh.LockOptions) Kind {
 		if err != nil {
 			return nil, err
 		}
-		pair := func(name string) load.Pair { return &leaseholdWaiting{lock: locks.Mutex(name).With(o)} }
-		return client{pair, func() { st.Close() }}, nil
+		return waitingClient(st, locks, o), nil
 	}
 	return k
+}
+
+func waitingClient(st store.Store, locks *lh.Client, o lh.LockOptions) Client {
+	pair := func(name string) load.Pair { return &leaseholdWaiting{lock: locks.Mutex(name).With(o)} }
+	return client{pair, func() { st.Close() }}
 }
 
 type leaseholdWaiting struct {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/leasehold-dev/leasehold/internal/lab/load"
+	"github.com/leasehold-dev/leasehold/store"
 )
 
 // TTL is the TTL of all locks, so that costs which depend on it are the same for all.
@@ -17,9 +18,10 @@ type Engine string
 
 // The engines.
 const (
-	Redis     Engine = "redis"
-	Etcd      Engine = "etcd"
-	ZooKeeper Engine = "zookeeper"
+	Redis      Engine = "redis"
+	Etcd       Engine = "etcd"
+	ZooKeeper  Engine = "zookeeper"
+	PostgreSQL Engine = "postgresql"
 )
 
 // Role is how an implementation takes part in comparisons.
@@ -65,6 +67,7 @@ var All = []Kind{
 	redsyncRueidis(1, false), redsyncGoredis(1, false), redislock,
 	rueidislockOf(1, false), rueidislockOf(1, true), rueidislockOf(2, false), rueidislockOf(2, true),
 	etcdMutex, zookeeperLock,
+	postgresql(store.CrashSafe), postgresqlFloor(true), postgresql(store.Efficiency), postgresqlFloor(false), advisory,
 }
 
 // Named returns the kind of that name.

@@ -35,6 +35,7 @@ func aimsOf(r *Run) []aim {
 	a.crowded()
 	a.ownNodes()
 	a.byHand()
+	a.postgresql()
 	a.inside()
 	a.waiting()
 	a.firsts()
@@ -199,6 +200,22 @@ func (a *aims) byHand() {
 			beside("a queue by hand / best redsync", hand.handOffs, redsync.handOffs)
 			one, _ := a.at(Contended, "floor-line-1", n)
 			beside("a queue by hand / the same on 1 node", hand.handOffs, one.handOffs)
+		}
+	}
+}
+
+// postgresql adds the hand-offs of locks in PostgreSQL, compared with the same steps by
+// hand and with the server's advisory locks.
+func (a *aims) postgresql() {
+	for _, n := range []int{2, 16, 64, 128} {
+		for _, suffix := range []string{"", "-async"} {
+			us, ok := a.at(Contended, "leasehold-postgresql"+suffix, n)
+			for _, other := range []string{"floor-postgresql" + suffix, "advisory-postgresql"} {
+				than, too := a.at(Contended, other, n)
+				if ok && too && than.handOffs > 0 {
+					a.show(fmt.Sprintf("%d processes: hand-offs per second, %s / %s", n, us.label, than.label), fmt.Sprintf("%.2f", us.handOffs/than.handOffs))
+				}
+			}
 		}
 	}
 }

@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// Server is a running etcd or ZooKeeper.
+// Server is a running etcd, ZooKeeper or PostgreSQL.
 type Server struct {
 	Addr    string
 	Version string
@@ -23,6 +23,17 @@ type Server struct {
 	proc     *exec.Cmd
 	done     chan struct{}
 	requests func(context.Context) (uint64, error)
+	url      func(addr string) string
+	close    func() // if the server was not started by start
+}
+
+// URL returns what clients need to connect through an address: a URL if the server has
+// one, or else the address.
+func (s *Server) URL(addr string) string {
+	if s.url == nil {
+		return addr
+	}
+	return s.url(addr)
 }
 
 // patience bounds the start of a server.
@@ -76,6 +87,10 @@ func start(ctx context.Context, dir string, command []string, ready func(context
 
 // Close kills the server and removes its directory.
 func (s *Server) Close() {
+	if s.close != nil {
+		s.close()
+		return
+	}
 	s.proc.Process.Kill()
 	<-s.done
 	os.RemoveAll(s.dir)

@@ -14,8 +14,14 @@ import (
 )
 
 // Requests returns how many messages clients have sent to the server since it started,
-// including keep-alives. It corresponds to the commands of Redis.
-func (s *Server) Requests(ctx context.Context) (uint64, error) { return s.requests(ctx) }
+// including keep-alives. It corresponds to the commands of Redis. It is always zero for a
+// server that does not count them.
+func (s *Server) Requests(ctx context.Context) (uint64, error) {
+	if s.requests == nil {
+		return 0, nil
+	}
+	return s.requests(ctx)
+}
 
 // etcdRequests counts the messages of all streams; a call has one or more.
 func etcdRequests(ctx context.Context, url string) (uint64, error) {

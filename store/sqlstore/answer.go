@@ -18,7 +18,7 @@ type answer struct {
 	endsIn    time.Duration
 	holder    store.Holder // of the lease or place in the way
 	position  int
-	ahead     int64 // the signal to wait for; 0: none
+	ahead     int64 // the signal to wait for, or that the session took for a grant; 0: none
 	waited    bool
 	refreshed bool
 	at        int64

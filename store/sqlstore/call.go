@@ -24,12 +24,20 @@ type querier interface {
 // call calls a procedure and scans its rows with each. It repeats the call while
 // the server says that nothing was done and that trying again can help. maybe is set
 // if the call failed but may have had an effect.
+//
+// It waits first while too many other calls are under way.
 func (s *Store) call(ctx context.Context, query statement, each func(*sql.Rows) error, args ...any) (maybe bool, err error) {
+	defer s.pool.enter(ctx)()
+	return s.callNow(ctx, query, each, args...)
+}
+
+// callNow is call for what others must not delay.
+func (s *Store) callNow(ctx context.Context, query statement, each func(*sql.Rows) error, args ...any) (maybe bool, err error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, s.o.Timeout, errLimit)
 	defer cancel()
 	var last error // what the server said before
 	for try := 0; ; try++ {
-		conn, err := s.db.Conn(ctx)
+		conn, err := s.pool.conn(ctx)
 		if err != nil {
 			// Nothing was sent.
 			if s.engine.fault(err).again && pause(ctx, try) {
@@ -55,11 +63,18 @@ func (s *Store) call(ctx context.Context, query statement, each func(*sql.Rows) 
 			return maybe, ended(ctx, err)
 		}
 		last = err
+		if fault.unprepared {
+			s.seats.poll("prepared statements do not stay with a connection")
+			s.pool.revert()
+		}
 	}
 }
 
 // callOn calls a procedure once on one connection.
 func (s *Store) callOn(ctx context.Context, conn *sql.Conn, query statement, each func(*sql.Rows) error, args ...any) (maybe bool, err error) {
+	if s.pool.due() {
+		s.prepareSoon(ctx)
+	}
 	if !s.explicit.Load() {
 		err = rows(ctx, conn, query, each, args...)
 		if err == nil {
@@ -82,6 +97,24 @@ func (s *Store) callOn(ctx context.Context, conn *sql.Conn, query statement, eac
 	}
 	err = tx.Commit()
 	return err != nil && !s.engine.fault(err).certain, err
+}
+
+// prepareSoon makes the server prepare the calls, in the background, if sessions last. The
+// caller is counted at the gate.
+func (s *Store) prepareSoon(ctx context.Context) {
+	ctx = context.WithoutCancel(ctx)
+	s.gate.Stay()
+	go func() {
+		defer s.gate.Leave()
+		ctx, cancel := context.WithTimeout(ctx, s.o.Timeout)
+		defer cancel()
+		if s.seats.probe(ctx); !s.seats.last() {
+			return
+		}
+		if err := s.pool.prepare(); err != nil {
+			s.o.Logger.Warn("cannot prepare statements; calls take a little longer", "err", err)
+		}
+	}()
 }
 
 // rows runs a query and scans each of its rows.

@@ -2,7 +2,7 @@ package sqlstore
 
 // calls are all calls, made once.
 type calls struct {
-	ask, await, release, renew, takeSignal, reserve, breakLease, inspect, list, hold, sweep statement
+	ask, await, release, rejoin, renew, takeSignal, reserve, breakLease, inspect, list, hold, sweep statement
 }
 
 func callsIn(e engine, schema string) calls {
@@ -12,6 +12,7 @@ func callsIn(e engine, schema string) calls {
 		ask:        call("ask", answer, 10),
 		await:      call("await", answer, 5),
 		release:    call("release", "done, at, session", 7),
+		rejoin:     call("release_and_rejoin", "done, standing", 15),
 		renew:      call("renew", "held, at", 4),
 		takeSignal: call("take_signal", "taken, session", 3),
 		reserve:    call("reserve", "held, token, count, waiting, at", 5),

@@ -22,6 +22,11 @@ type fault struct {
 	certain bool
 	// again: nothing was done and trying again can help soon.
 	again bool
+	// aborted: the server has only ended the call, without an effect, because it waited
+	// too long or was in the way of others. The session is as it was.
+	aborted bool
+	// unprepared: prepared statements do not stay with a connection. Nothing was done.
+	unprepared bool
 	// unusable: the connection should not be used again. It is broken, or it leads to
 	// a server that can only be read.
 	unusable bool

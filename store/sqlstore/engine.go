@@ -24,20 +24,26 @@ type engine interface {
 	script() string
 	// statements splits a script of ours into the statements that a driver runs.
 	statements(script string) []string
-	// grants returns GrantScript for a schema whose name was checked.
-	grants(schema, role string) (string, error)
+	// grants returns the statements of GrantScript for a schema whose name was checked.
+	grants(schema, role string) ([]string, error)
 
 	// fault says what an error means.
 	fault(err error) fault
-	// readOnly says what to do about a server that can only be read.
-	readOnly() string
 	// examine asks the server about itself. The last query returns the server's
 	// clock, at.
 	examine(schema string, query func(s statement, row func(*sql.Rows) error) error) (is Server, at int64, err error)
 
-	// source returns the driver and the data source name for a URL, with the settings
-	// for the driver.
-	source(u *url.URL, settings url.Values) (driver, dsn string, err error)
+	// source returns how to connect to the database of a URL, with the settings for the
+	// driver.
+	source(u *url.URL, settings url.Values) (source, error)
+}
+
+// source is how to connect to a database.
+type source struct {
+	driver, dsn string
+	// prepared is the dsn of connections that prepare statements. It is empty if they are
+	// prepared as dsn says, or never.
+	prepared string
 }
 
 // statement returns the text of a statement for these arguments, and the arguments

@@ -109,14 +109,14 @@ func (mysql) statements(script string) []string {
 // grants implements engine. A role is USER or USER@HOST. Rights on single procedures
 // would be lost when a procedure is replaced. Those that only procedures may call have
 // the rights of their caller, so they are of no use to anybody else.
-func (mysql) grants(schema, role string) (string, error) {
+func (mysql) grants(schema, role string) ([]string, error) {
 	user, host := role, "%"
 	if i := strings.LastIndexByte(role, '@'); i > 0 {
 		user, host = role[:i], role[i+1:]
 	}
 	if strings.ContainsAny(role, "'\\\r\n") {
-		return "", fmt.Errorf("%w: %q: a user whose name contains a quotation mark, a backslash or a newline cannot be granted rights", store.ErrInvalid, role)
+		return nil, fmt.Errorf("%w: %q: a user whose name contains a quotation mark, a backslash or a newline cannot be granted rights", store.ErrInvalid, role)
 	}
 	// In the name of a database, _ would stand for any character.
-	return fmt.Sprintf("GRANT EXECUTE ON `%s`.* TO '%s'@'%s';\n", strings.ReplaceAll(schema, "_", `\_`), user, host), nil
+	return []string{fmt.Sprintf("GRANT EXECUTE ON `%s`.* TO '%s'@'%s';", strings.ReplaceAll(schema, "_", `\_`), user, host)}, nil
 }

@@ -27,24 +27,25 @@ func errorNumber(err error) string {
 	return ""
 }
 
-func (m mysql) fault(err error) fault {
-	f := m.faultOf(errorNumber(err))
+func (mysql) fault(err error) fault {
+	f := mysqlFault(errorNumber(err))
 	if errors.Is(err, driver.ErrBadConn) { // the driver has sent nothing
 		f.certain, f.again = true, true
 	}
 	return f
 }
 
-func (m mysql) faultOf(c string) fault {
+// mysqlFault says what the number of an error means.
+func mysqlFault(c string) fault {
 	f := fault{code: c, certain: true, outcome: store.Refused}
 	switch c {
 	case "", // no error of the server
 		"1053", "1080", "1152", "1153", "1158", "1159", "1160", "1161", "1927", "3169", "4031": // the connection or the server ends
 		return fault{code: c, unusable: true, outcome: store.Unreachable}
 	case "1213", "1205", "1020", "3572": // deadlock, lock wait timeout, record changed, no wait
-		f.again, f.outcome, f.advice = true, store.Unsettled, adviceConflicts
+		f.again, f.aborted, f.outcome, f.advice = true, true, store.Unsettled, adviceConflicts
 	case "1290", "1792", "1836": // another connection may reach the new primary
-		f.again, f.unusable, f.outcome, f.advice = true, true, store.Unsettled, m.readOnly()
+		f.again, f.unusable, f.outcome, f.advice = true, true, store.Unsettled, adviceReplica
 	case "1047": // Galera
 		f.again, f.unusable, f.outcome, f.advice = true, true, store.Unsettled, "this node is not part of its cluster at present"
 	case "1040", "1203", "1226":
@@ -64,6 +65,5 @@ func (m mysql) faultOf(c string) fault {
 	return f
 }
 
-func (mysql) readOnly() string {
-	return "the server can only be read: it is a replica, or was made one, or read_only is on; connect to the primary"
-}
+// adviceReplica is about a server that can only be read.
+const adviceReplica = "the server can only be read: it is a replica, or was made one, or read_only is on; connect to the primary"

@@ -74,7 +74,9 @@ func (m mysql) examine(schema string, query func(s statement, row func(*sql.Rows
 		has.Cluster = "Group Replication"
 	}
 	is.ServerVersion = says["version"]
-	is.ReadOnly = says["read_only"] != "OFF"
+	if says["read_only"] != "OFF" {
+		is.ReadOnly = adviceReplica
+	}
 	connected, _ := strconv.Atoi(says["slaves_connected"]) // MariaDB only
 	err = query(m.procedure(schema, "server", "", 0), func(r *sql.Rows) error {
 		return r.Scan(&is.Version, &is.Oldest, &has.Replicas, &at)

@@ -12,9 +12,10 @@ import (
 )
 
 // source implements engine: it writes the URL in the format of go-sql-driver/mysql.
-func (m mysql) source(u *url.URL, settings url.Values) (driver, dsn string, err error) {
-	if driver = imported("mysql"); driver == "" {
-		return "", "", missingDriver(m, "github.com/go-sql-driver/mysql")
+func (m mysql) source(u *url.URL, settings url.Values) (source, error) {
+	driver := imported("mysql")
+	if driver == "" {
+		return source{}, missingDriver(m, "github.com/go-sql-driver/mysql")
 	}
 	user := u.User.Username()
 	password, ok := u.User.Password()
@@ -28,14 +29,15 @@ func (m mysql) source(u *url.URL, settings url.Values) (driver, dsn string, err 
 	}
 	switch {
 	case strings.ContainsAny(u.Host, ","):
-		return "", "", fmt.Errorf("%w: give one host: a MySQL store has one server, or a name that leads to the primary", store.ErrInvalid)
+		return source{}, fmt.Errorf("%w: give one host: a MySQL store has one server, or a name that leads to the primary", store.ErrInvalid)
 	case strings.ContainsRune(user, ':'):
-		return "", "", fmt.Errorf("%w: the driver cannot log in a user whose name contains a colon", store.ErrInvalid)
+		return source{}, fmt.Errorf("%w: the driver cannot log in a user whose name contains a colon", store.ErrInvalid)
 	}
 	setDefault(settings, "timeout", "5s")
 	setDefault(settings, "tls", "preferred")
 	setDefault(settings, "connectionAttributes", "program_name:leasehold")
 	// A call whose client is gone should not wait for long.
 	setDefault(settings, "innodb_lock_wait_timeout", "2")
-	return driver, user + ":" + password + "@" + address + "/" + url.PathEscape(strings.TrimPrefix(u.Path, "/")) + "?" + settings.Encode(), nil
+	dsn := user + ":" + password + "@" + address + "/" + url.PathEscape(strings.TrimPrefix(u.Path, "/")) + "?" + settings.Encode()
+	return source{driver: driver, dsn: dsn}, nil
 }

@@ -60,16 +60,15 @@ func (postgresql) script() string {
 }
 
 // called are the procedures that a store calls.
-var called = []string{"ask", "await", "release", "renew", "take_signal", "give_signal", "reserve", "break_lease", "inspect", "list", "hold", "sweep", "server"}
+var called = []string{"ask", "await", "release", "release_and_rejoin", "renew", "take_signal", "give_signal", "reserve", "break_lease", "inspect", "list", "hold", "sweep", "server"}
 
-func (postgresql) grants(schema, role string) (string, error) {
+func (postgresql) grants(schema, role string) ([]string, error) {
 	role = `"` + strings.ReplaceAll(role, `"`, `""`) + `"`
-	var b strings.Builder
-	fmt.Fprintf(&b, "GRANT USAGE ON SCHEMA %s TO %s;\n", schema, role)
+	all := []string{fmt.Sprintf("GRANT USAGE ON SCHEMA %s TO %s;", schema, role)}
 	for _, p := range called {
-		fmt.Fprintf(&b, "GRANT EXECUTE ON FUNCTION %s.%s TO %s;\n", schema, p, role)
+		all = append(all, fmt.Sprintf("GRANT EXECUTE ON FUNCTION %s.%s TO %s;", schema, p, role))
 	}
-	return b.String(), nil
+	return all, nil
 }
 
 // statements implements engine: it splits at the semicolons that end statements, not

@@ -21,15 +21,16 @@ func sqlState(err error) string {
 	return ""
 }
 
-func (p postgresql) fault(err error) fault {
-	f := p.faultOf(sqlState(err))
+func (postgresql) fault(err error) fault {
+	f := sqlFault(sqlState(err))
 	if errors.Is(err, driver.ErrBadConn) { // the driver has sent nothing
 		f.certain, f.again = true, true
 	}
 	return f
 }
 
-func (p postgresql) faultOf(c string) fault {
+// sqlFault says what an SQLSTATE means.
+func sqlFault(c string) fault {
 	f := fault{code: c, certain: true, outcome: store.Refused}
 	switch {
 	case c == "", strings.HasPrefix(c, "08"):
@@ -38,12 +39,20 @@ func (p postgresql) faultOf(c string) fault {
 		return fault{code: c, unusable: true, outcome: store.Loading}
 	case strings.HasPrefix(c, "57P"): // the server was told to stop, perhaps while it was committing
 		return fault{code: c, unusable: true, outcome: store.Unreachable}
-	case c == "57014", c == "40003":
+	case c == "40003":
 		f.certain = false
+	case c == "57014":
+		// A statement was cancelled, such as by statement_timeout. Its transaction was not
+		// committed: a commit is not cancelled.
+		f.aborted, f.outcome, f.advice = true, store.Unsettled, "the server ended the call, and nothing was done (a transaction may rely on the lease in the way, for longer than statement_timeout)"
 	case c == "40001", c == "40P01", c == "55P03": // serialization failure, deadlock, lock_timeout
-		f.again, f.outcome, f.advice = true, store.Unsettled, adviceConflicts
+		f.again, f.aborted, f.outcome, f.advice = true, true, store.Unsettled, adviceConflicts
+	case c == "42P05", c == "26000": // another session of the pooler has prepared it; this one has not
+		f.again, f.unprepared = true, true
+	case c == "0A000": // the procedures were replaced after their calls were prepared
+		f.again = true
 	case c == "25006": // a standby; another connection may reach the new primary
-		f.again, f.unusable, f.outcome, f.advice = true, true, store.Unsettled, p.readOnly()
+		f.again, f.unusable, f.outcome, f.advice = true, true, store.Unsettled, adviceStandby
 	case c == "53300":
 		f.outcome, f.advice = store.Unsettled, adviceCrowded
 	case c == "3F000", c == "42883", c == "42P01":
@@ -56,6 +65,8 @@ func (p postgresql) faultOf(c string) fault {
 	return f
 }
 
-func (postgresql) readOnly() string {
-	return "the server can only be read: it is a standby, or was made one, or default_transaction_read_only is on; connect to the primary (with target_session_attrs=read-write and all hosts in the URL, the driver finds it)"
-}
+// Advice about servers and roles that can only read.
+const (
+	adviceStandby      = "the server can only be read: it is a standby, or was made one, or default_transaction_read_only is on; connect to the primary (with target_session_attrs=read-write and all hosts in the URL, the driver finds it)"
+	adviceReadOnlyRole = "transactions of this role can only read: default_transaction_read_only is on; turn it off for the role that uses locks (ALTER ROLE ... SET default_transaction_read_only = off)"
+)

@@ -33,11 +33,18 @@ func (PostgreSQLSettings) polled() string { return "" }
 
 func (p postgresql) examine(schema string, query func(s statement, row func(*sql.Rows) error) error) (is Server, at int64, err error) {
 	var has PostgreSQLSettings
-	const columns = "version, oldest, server_version, in_recovery, fsync, synchronous_commit, full_page_writes, synchronous_standby_names, standbys, at"
+	var standby, readOnly bool
+	const columns = "version, oldest, server_version, in_recovery, fsync, synchronous_commit, full_page_writes, synchronous_standby_names, standbys, pg_catalog.current_setting('transaction_read_only')::boolean, at"
 	err = query(p.procedure(schema, "server", columns, 0), func(r *sql.Rows) error {
-		return r.Scan(&is.Version, &is.Oldest, &is.ServerVersion, &is.ReadOnly, &has.Fsync, &has.SynchronousCommit,
-			&has.FullPageWrites, &has.SynchronousStandbyNames, &has.Standbys, &at)
+		return r.Scan(&is.Version, &is.Oldest, &is.ServerVersion, &standby, &has.Fsync, &has.SynchronousCommit,
+			&has.FullPageWrites, &has.SynchronousStandbyNames, &has.Standbys, &readOnly, &at)
 	})
 	is.Settings = has
+	switch {
+	case standby:
+		is.ReadOnly = adviceStandby
+	case readOnly:
+		is.ReadOnly = adviceReadOnlyRole
+	}
 	return is, at, err
 }

@@ -1,18 +1,40 @@
 package sqlstore
 
-import "net/url"
+import (
+	"fmt"
+	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/leasehold-dev/leasehold/store"
+)
+
+var sslModes = []string{"disable", "allow", "prefer", "require", "verify-ca", "verify-full"}
 
 // source implements engine: the URL is the driver's own.
-func (p postgresql) source(u *url.URL, settings url.Values) (driver, dsn string, err error) {
+func (p postgresql) source(u *url.URL, settings url.Values) (source, error) {
+	if v := settings.Get("sslmode"); v != "" && !slices.Contains(sslModes, v) {
+		return source{}, fmt.Errorf("%w: sslmode=%q: it is one of %s", store.ErrInvalid, v, strings.Join(sslModes, ", "))
+	}
 	setDefault(settings, "connect_timeout", "5")
 	setDefault(settings, "application_name", "leasehold")
-	switch driver = imported("pgx", "postgres"); driver {
-	case "":
-		return "", "", missingDriver(p, "github.com/jackc/pgx/v5/stdlib")
-	case "pgx":
-		setDefault(settings, "default_query_exec_mode", "exec")
+	with := func() string {
+		one := *u
+		one.RawQuery = settings.Encode()
+		return one.String()
 	}
-	with := *u
-	with.RawQuery = settings.Encode()
-	return driver, with.String(), nil
+	const execMode = "default_query_exec_mode"
+	switch driver := imported("pgx", "postgres"); {
+	case driver == "":
+		return source{}, missingDriver(p, "github.com/jackc/pgx/v5/stdlib")
+	case driver == "pgx" && !settings.Has(execMode):
+		from := source{driver: driver}
+		settings.Set(execMode, "exec")
+		from.dsn = with()
+		settings.Set(execMode, "cache_statement")
+		from.prepared = with()
+		return from, nil
+	default:
+		return source{driver: driver, dsn: with()}, nil
+	}
 }

@@ -19,6 +19,10 @@ func (s *Store) Release(ctx context.Context, r store.ReleaseRequest) error {
 		return err
 	}
 	defer s.gate.Leave()
+	if p := s.rejoined.take(r.Lease); p != nil {
+		s.abandon(ctx, p)
+		return store.ErrNotHeld
+	}
 	done, maybe, err := s.release(ctx, r)
 	switch {
 	case err != nil:
@@ -31,10 +35,7 @@ func (s *Store) Release(ctx context.Context, r store.ReleaseRequest) error {
 
 // release ends a lease, in the session that has its signal if there is one.
 func (s *Store) release(ctx context.Context, r store.ReleaseRequest) (done, maybe bool, err error) {
-	l, tomb := r.Lease, int64(0)
-	if r.Renewed { // also if its request was sent more than once
-		tomb = tombLife(l)
-	}
+	l, tomb := r.Lease, tombOf(r)
 	scan := func(r *sql.Rows) error {
 		var at, session int64
 		return r.Scan(&done, &at, &session)
@@ -55,6 +56,14 @@ func (s *Store) release(ctx context.Context, r store.ReleaseRequest) (done, mayb
 	was := maybe
 	maybe, err = s.call(ctx, s.calls.release, scan, []byte(l.Name), l.Owner, l.Attempt, r.Undo, tomb, r.Renewed, int64(0))
 	return done || was && err == nil, maybe, err
+}
+
+// tombOf returns how long the owner of a released lease is refused.
+func tombOf(r store.ReleaseRequest) int64 {
+	if r.Renewed { // also if its request was sent more than once
+		return tombLife(r.Lease)
+	}
+	return 0
 }
 
 // callOnce is call on one connection, without repetition.

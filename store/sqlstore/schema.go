@@ -39,8 +39,17 @@ func GrantScript(d Dialect, schema, role string) (string, error) {
 	if schema, err = schemaName(schema); err != nil {
 		return "", err
 	}
+	grants, err := grantStatements(e, schema, role)
+	if err != nil {
+		return "", err
+	}
+	return strings.Join(grants, "\n") + "\n", nil
+}
+
+// grantStatements returns the statements of GrantScript.
+func grantStatements(e engine, schema, role string) ([]string, error) {
 	if role == "" || strings.ContainsRune(role, 0) {
-		return "", fmt.Errorf("%w: the role to grant rights to has no name", store.ErrInvalid)
+		return nil, fmt.Errorf("%w: the role to grant rights to has no name", store.ErrInvalid)
 	}
 	return e.grants(schema, role)
 }
@@ -53,21 +62,25 @@ func Install(ctx context.Context, db *sql.DB, d Dialect, schema string, roles ..
 	if err != nil {
 		return err
 	}
+	if schema, err = schemaName(schema); err != nil {
+		return err
+	}
+	// Drivers refuse several statements in one call if there are arguments, and
+	// some always do.
+	e := engines[d]
+	all := e.statements(script)
 	for _, role := range roles {
-		grants, err := GrantScript(d, schema, role)
+		grants, err := grantStatements(e, schema, role)
 		if err != nil {
 			return err
 		}
-		script += "\n" + grants
+		all = append(all, grants...)
 	}
-	e := engines[d]
 	conn, err := db.Conn(ctx)
 	if err != nil {
 		return fmt.Errorf("install the lock tables: %w", err)
 	}
-	// Drivers refuse several statements in one call if there are arguments, and
-	// some always do.
-	if err := install(ctx, conn, e.statements(script)); err != nil {
+	if err := install(ctx, conn, all); err != nil {
 		discard(conn) // with what the session has locked and set
 		return fmt.Errorf("install the lock tables: %w", err)
 	}

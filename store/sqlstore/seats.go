@@ -17,8 +17,9 @@ import (
 type seats struct {
 	s *Store
 	// pooled is set if sessions do not last, since a pooler gives each transaction
-	// to any of them. No signal is taken then.
-	pooled atomic.Bool
+	// to any of them. No signal is taken then, nor before probed is set.
+	pooled, probed atomic.Bool
+	probing        sync.Mutex
 
 	mu     sync.Mutex
 	most   int
@@ -44,44 +45,61 @@ type seat struct {
 
 func newSeats(s *Store) *seats {
 	most := s.o.Connections
-	if limit := s.db.Stats().MaxOpenConnections; limit > 0 {
+	if limit := s.pool.plain.Stats().MaxOpenConnections; limit > 0 {
 		most = min(most, limit/2) // other calls need connections, too
 	}
 	return &seats{s: s, most: most, held: make(map[leaseKey]*seat)}
 }
 
-// probe finds out whether sessions last: no two open connections have the same one.
+// last reports whether sessions are known to last.
+func (t *seats) last() bool { return t.probed.Load() && !t.pooled.Load() }
+
+// probe finds out once whether sessions last: no two open connections have the same one.
+// It takes two connections, so it is called only when it matters. It returns without a
+// result if there are none soon, or if another goroutine is at it.
 func (t *seats) probe(ctx context.Context) {
-	if t.most == 0 || t.pooled.Load() {
+	if t.most == 0 || t.pooled.Load() || t.probed.Load() || !t.probing.TryLock() {
 		return
 	}
+	defer t.probing.Unlock()
+	ctx, cancel := context.WithTimeout(ctx, crowdedFor)
+	defer cancel()
 	session := func(conn querier) (n int64) {
 		if rows(ctx, conn, plain(t.s.engine.session()), func(r *sql.Rows) error { return r.Scan(&n) }) != nil {
 			return 0
 		}
 		return n
 	}
-	a, err := t.s.db.Conn(ctx)
+	a, err := t.s.pool.conn(ctx)
 	if err != nil {
 		return
 	}
 	defer a.Close()
-	b, err := t.s.db.Conn(ctx)
+	b, err := t.s.pool.conn(ctx)
 	if err != nil {
 		return
 	}
 	defer b.Close()
-	before := session(a)
-	tx, err := b.BeginTx(ctx, nil)
-	if err != nil {
-		t.poll("transactions cannot be begun")
-		return
+	// Others may use the pooler meanwhile, so that each connection gets the session that
+	// it had, by chance.
+	const rounds = 8
+	for range rounds {
+		before := session(a)
+		tx, err := b.BeginTx(ctx, nil)
+		if err != nil {
+			return
+		}
+		other, after := session(tx), session(a)
+		tx.Rollback()
+		if ctx.Err() != nil || before == 0 || other == 0 || after == 0 {
+			return
+		}
+		if before == other || before != after {
+			t.poll("a pooler gives transactions to any session")
+			break
+		}
 	}
-	defer tx.Rollback()
-	other, after := session(tx), session(a)
-	if before == 0 || other == 0 || before == other || before != after {
-		t.poll("a pooler gives transactions to any session")
-	}
+	t.probed.Store(true)
 }
 
 // poll makes all waiters ask now and then, from now on.
@@ -104,13 +122,13 @@ func (t *seats) why() string {
 // take returns a seat, or nil if there is none.
 func (t *seats) take(ctx context.Context) *seat {
 	t.mu.Lock()
-	if t.closed || t.taken >= t.most || t.pooled.Load() || time.Now().Before(t.until) {
+	if t.closed || t.taken >= t.most || !t.last() || time.Now().Before(t.until) {
 		t.mu.Unlock()
 		return nil
 	}
 	t.taken++
 	t.mu.Unlock()
-	conn, err := t.s.db.Conn(ctx)
+	conn, err := t.s.pool.conn(ctx)
 	if err != nil {
 		const rest = 10 * time.Second
 		t.mu.Lock()
@@ -121,8 +139,11 @@ func (t *seats) take(ctx context.Context) *seat {
 		t.mu.Unlock()
 		return nil
 	}
-	return &seat{conn: conn, signal: 1 + rand.Int64N(1<<62)}
+	return &seat{conn: conn, signal: newSignal()}
 }
+
+// newSignal returns a signal that no session has.
+func newSignal() int64 { return 1 + rand.Int64N(1<<62) }
 
 // back gives the connection back to the pool. Its session has not taken the signal,
 // or has given it.
@@ -214,6 +235,7 @@ func (t *seats) offer(ctx context.Context, l store.Lease) {
 	t.s.gate.Stay()
 	go func() {
 		defer t.s.gate.Leave()
+		t.probe(ctx) // a process that has not waited does not know yet
 		one := t.take(ctx)
 		if one == nil {
 			return

@@ -29,14 +29,16 @@ type Examination struct {
 // Acquire do. o may be nil.
 func Examine(ctx context.Context, db *sql.DB, d Dialect, o *Options) Examination {
 	var e Examination
-	s, err := newStore(db, d, o)
+	s, err := newStore(newPool(db, false), d, o)
 	if err != nil {
 		e.Unusable = err
 		return e
 	}
 	defer s.Close()
 	e.Node = s.node
-	e.Unusable = s.open(ctx)
+	if e.Unusable = s.open(ctx); e.Unusable == nil {
+		s.seats.probe(ctx)
+	}
 	if is := s.server.Load(); is != nil {
 		e.Server, e.Known, e.Why = *is, true, is.Settings.why()
 		e.Polled = s.seats.why()

@@ -9,8 +9,9 @@ type Server struct {
 	Version, Oldest int
 	// ServerVersion is the server's own, such as 150018 for PostgreSQL 15.18.
 	ServerVersion string
-	// ReadOnly is set if the server can only be read: it is a standby or a replica.
-	ReadOnly bool
+	// ReadOnly is why the server can only be read, or empty: it is a standby or a
+	// replica, or transactions of the role can only read.
+	ReadOnly string
 	// Polled is why waiters poll, or empty: the server wakes them.
 	Polled string
 	// Settings is a PostgreSQLSettings or a MySQLSettings.

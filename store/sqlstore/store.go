@@ -14,21 +14,21 @@ import (
 	"github.com/leasehold-dev/leasehold/store"
 )
 
-// Store is a store.Waiter in a database. Its methods are safe for concurrent use.
+// Store is a store.Rejoiner in a database. Its methods are safe for concurrent use.
 //
 // An error that concerns neither the lock nor the caller's context is a
 // *store.QuorumError with one node.
 type Store struct {
-	db     *sql.DB
-	own    bool // the store opened db and closes it
-	engine engine
-	node   string
-	o      Options
-	calls  calls
-	gate   *gate.Gate
-	seats  *seats
-	clock  clock.Clock
-	clocks *driver.Clocks
+	pool     *pool
+	engine   engine
+	node     string
+	o        Options
+	calls    calls
+	gate     *gate.Gate
+	seats    *seats
+	rejoined rejoined
+	clock    clock.Clock
+	clocks   *driver.Clocks
 
 	// explicit is set if transactions do not start at READ COMMITTED, so that every
 	// call has to be put into a transaction that does.
@@ -37,12 +37,12 @@ type Store struct {
 	asked    atomic.Int64 // when the server was last asked about itself
 }
 
-var _ store.Waiter = (*Store)(nil)
+var _ store.Rejoiner = (*Store)(nil)
 
 // Open returns a store that connects with a driver, which the caller has imported:
-// "pgx" or "postgres" for PostgreSQL, "mysql" for MySQL and MariaDB. It blocks until the procedures have answered,
-// ctx ends or Options.Timeout passes. It does not install them: see Install. o may
-// be nil.
+// "pgx" or "postgres" for PostgreSQL, "mysql" for MySQL and MariaDB. It blocks until the
+// procedures have answered, ctx ends or Options.Timeout passes. It does not install them:
+// see Install. o may be nil.
 func Open(ctx context.Context, d Dialect, driverName, dsn string, o *Options) (*Store, error) {
 	if _, err := d.engine(); err != nil {
 		return nil, err
@@ -51,24 +51,25 @@ func Open(ctx context.Context, d Dialect, driverName, dsn string, o *Options) (*
 	if err != nil {
 		return nil, fmt.Errorf("open lock tables in %v: %w", d, err)
 	}
-	// Closing and opening connections costs more than keeping a few.
-	const idle = 16
-	db.SetMaxIdleConns(idle)
-	db.SetConnMaxIdleTime(5 * time.Minute)
-	s, err := New(ctx, db, d, o)
+	s, err := openOn(ctx, newPool(db, true), d, o)
 	if err != nil {
 		db.Close()
-		return nil, err
 	}
-	s.own = true
-	return s, nil
+	return s, err
 }
 
 // New is Open for a database handle of the caller's, who closes it after the store.
 // The store works with any setting of the handle. It is slow if MaxIdleConns is
 // smaller than the number of goroutines that use locks.
 func New(ctx context.Context, db *sql.DB, d Dialect, o *Options) (*Store, error) {
-	s, err := newStore(db, d, o)
+	if db == nil {
+		return nil, fmt.Errorf("%w: New needs a database handle", store.ErrInvalid)
+	}
+	return openOn(ctx, newPool(db, false), d, o)
+}
+
+func openOn(ctx context.Context, p *pool, d Dialect, o *Options) (*Store, error) {
+	s, err := newStore(p, d, o)
 	if err != nil {
 		return nil, err
 	}
@@ -78,20 +79,17 @@ func New(ctx context.Context, db *sql.DB, d Dialect, o *Options) (*Store, error)
 	return s, nil
 }
 
-func newStore(db *sql.DB, d Dialect, o *Options) (*Store, error) {
+func newStore(p *pool, d Dialect, o *Options) (*Store, error) {
 	e, err := d.engine()
 	if err != nil {
 		return nil, err
-	}
-	if db == nil {
-		return nil, fmt.Errorf("%w: New needs a database handle", store.ErrInvalid)
 	}
 	checked, err := o.checked()
 	if err != nil {
 		return nil, err
 	}
 	s := &Store{
-		db:     db,
+		pool:   p,
 		engine: e,
 		node:   e.name(),
 		o:      checked,
@@ -114,13 +112,12 @@ func (s *Store) open(ctx context.Context) error {
 	if is.Oldest > SchemaVersion || is.Version < SchemaVersion {
 		return s.versionError(is)
 	}
-	if is.ReadOnly {
-		return errors.New(s.engine.readOnly())
+	if is.ReadOnly != "" {
+		return errors.New(is.ReadOnly)
 	}
 	if why := is.Settings.polled(); why != "" {
 		s.seats.poll(why)
 	}
-	s.seats.probe(ctx)
 	return nil
 }
 
@@ -142,6 +139,8 @@ func (s *Store) Caps() store.Caps {
 		Reach:  "network",
 		Clock:  "the database server's clock",
 		Class:  s.server.Load().Class(),
+
+		Rejoins: true,
 	}
 }
 
@@ -154,15 +153,16 @@ func (s *Store) Close() error {
 	}
 	timer := time.NewTimer(s.o.Timeout)
 	defer timer.Stop()
+	for _, p := range s.rejoined.close() {
+		s.abandon(context.Background(), p)
+	}
 	select {
 	case <-idle:
 	case <-timer.C:
 	}
 	s.seats.close()
-	if s.own {
-		if err := s.db.Close(); err != nil {
-			return fmt.Errorf("close %s: %w", s.node, err)
-		}
+	if err := s.pool.close(); err != nil {
+		return fmt.Errorf("close %s: %w", s.node, err)
 	}
 	return nil
 }
@@ -190,18 +190,3 @@ func (s *Store) require(c store.Class) error {
 // durable reports whether what a lease of the class needs has to be on disk before
 // the server answers.
 func durable(c store.Class) bool { return c > store.Efficiency }
-
-// micros returns d in microseconds, rounded up.
-func micros(d time.Duration) int64 {
-	n := int64(d / time.Microsecond)
-	if d%time.Microsecond > 0 {
-		n++
-	}
-	return n
-}
-
-// duration returns a number of microseconds as a duration.
-func duration(us int64) time.Duration {
-	const most = int64(1<<63-1) / int64(time.Microsecond)
-	return time.Duration(max(-most, min(us, most))) * time.Microsecond
-}

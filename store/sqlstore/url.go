@@ -31,6 +31,9 @@ func openURL(ctx context.Context, url string, o store.OpenOptions) (store.Store,
 	if err != nil {
 		return nil, err
 	}
+	if u.prepared != "" {
+		s.pool.openPrepared = func() (*sql.DB, error) { return sql.Open(u.Driver, u.prepared) }
+	}
 	return s, nil
 }
 
@@ -41,6 +44,8 @@ type URL struct {
 	// It contains the password.
 	Driver, DSN string
 	Options     Options
+	// prepared is the DSN for connections that prepare statements, or empty.
+	prepared string
 }
 
 // OpenDB opens the database. The caller closes it.
@@ -53,10 +58,10 @@ func (u URL) OpenDB() (*sql.DB, error) { return sql.Open(u.Driver, u.DSN) }
 //
 // schema and max_ttl are those of Options. All other settings are the driver's. The
 // driver is one that the program has imported: for PostgreSQL pgx, or else pq, and for
-// MySQL go-sql-driver/mysql. With pgx, poolers need no setting: statements are not
-// prepared unless the URL says so. For MySQL, socket=PATH connects to a socket, and the
-// database need not be named. A URL for MySQL without a password takes it from
-// MYSQL_PWD.
+// MySQL go-sql-driver/mysql. With pgx, poolers need no setting: unless the URL says how
+// to send statements, they are prepared only once sessions are known to last. For MySQL,
+// socket=PATH connects to a socket, and the database need not be named. A URL for MySQL
+// without a password takes it from MYSQL_PWD.
 //
 // ParseURL connects to nothing. Its errors match store.ErrInvalid or
 // store.ErrUnsupported and contain no password.
@@ -85,6 +90,7 @@ func ParseURL(raw string) (URL, error) {
 	}
 	q.Del("schema")
 	q.Del("max_ttl")
-	parsed.Driver, parsed.DSN, err = e.source(u, q)
+	from, err := e.source(u, q)
+	parsed.Driver, parsed.DSN, parsed.prepared = from.driver, from.dsn, from.prepared
 	return parsed, err
 }

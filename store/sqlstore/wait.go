@@ -27,7 +27,7 @@ type waiting struct {
 	// one took effect.
 	unsure, placed bool
 	// signalled is set if the session of the seat has taken its signal: the waiter
-	// was refused at first.
+	// was refused at first, or somebody waited for the lock lately.
 	signalled bool
 	pace      pace
 }
@@ -55,6 +55,9 @@ func (s *Store) Wait(ctx context.Context, r store.WaitRequest, reason func(error
 	ctx, cancel := s.gate.Until(ctx)
 	defer cancel()
 	w := &waiting{s: s, r: r, reason: reason, start: s.clock.Now(), pace: pace{ttl: r.TTL}}
+	if p := s.rejoined.take(r.Lease); p != nil {
+		w.claim(p)
+	}
 	returned := false
 	defer func() { // also if reason panics
 		if w.seat != nil {
@@ -75,8 +78,11 @@ func (s *Store) Wait(ctx context.Context, r store.WaitRequest, reason func(error
 // run asks and waits until the lock is granted or an error shows that waiting is of
 // no use.
 func (w *waiting) run(ctx context.Context) (store.Grant, error) {
-	for {
-		err := w.ask(ctx)
+	for claimed := w.placed; ; claimed = false {
+		var err error
+		if !claimed {
+			err = w.ask(ctx)
+		}
 		if err == nil && !w.last.held() {
 			err = w.watch(ctx)
 		}
@@ -122,7 +128,7 @@ func (w *waiting) ask(ctx context.Context) error {
 		return err
 	}
 	w.placed = true
-	w.signalled = w.last.verdict == busy
+	w.signalled = w.last.verdict == busy || w.last.ahead != 0
 	switch w.last.verdict {
 	case granted, regranted:
 		w.since = sent
@@ -133,6 +139,24 @@ func (w *waiting) ask(ctx context.Context) error {
 		return nil
 	}
 	return w.last.refusal("wait for", w.r.Name)
+}
+
+// claim continues to wait in a place that was taken with a release.
+func (w *waiting) claim(p *reservedPlace) {
+	w.seat, w.start, w.since = p.seat, p.sent, p.sent
+	w.placed, w.signalled = true, p.seat != nil
+	// Nothing is known of the lock but that another owner has it.
+	w.last = answer{verdict: busy, position: 1, refreshed: true}
+	if w.seat != nil {
+		w.last.ahead = w.seat.signal
+	}
+}
+
+// sit takes a seat if there is one. It finds out first whether sessions last, unless that
+// is known.
+func (w *waiting) sit(ctx context.Context) {
+	w.s.seats.probe(ctx)
+	w.seat = w.s.seats.take(ctx)
 }
 
 // stand gives up the seat.
@@ -146,12 +170,15 @@ func (w *waiting) stand() {
 // watch waits until the lock is handed to the waiter. It returns nil also if the
 // place is gone.
 func (w *waiting) watch(ctx context.Context) error {
+	if w.seat == nil && !w.s.seats.probed.Load() {
+		w.sit(ctx)
+	}
 	for {
 		if d := w.pace.pause(&w.last, w.seat != nil); d > 0 && !sleep(ctx, d*3/4+rand.N(d/2+1)) {
 			return w.s.failed(ctx, "wait for", w.r.Name, false, ctx.Err())
 		}
 		if w.seat == nil && w.pace.looks%16 == 15 {
-			w.seat = w.s.seats.take(ctx) // there was none before
+			w.sit(ctx) // there was no seat before, or no time to probe
 		}
 		block, signal := time.Duration(0), int64(0)
 		if w.seat != nil {
@@ -160,7 +187,15 @@ func (w *waiting) watch(ctx context.Context) error {
 		sent := w.s.clock.Now()
 		err := w.call(ctx, w.s.calls.await, []byte(w.r.Name), w.r.Owner, micros(w.r.TTL), micros(block), signal)
 		if err != nil {
-			return err
+			if w.seat == nil || ctx.Err() != nil {
+				return err
+			}
+			// The place and its signal are as they were.
+			w.reason(err)
+			if !sleep(ctx, w.pace.trouble()) {
+				return w.s.failed(ctx, "wait for", w.r.Name, false, ctx.Err())
+			}
+			continue
 		}
 		if w.last.refreshed {
 			w.since = sent
@@ -184,7 +219,8 @@ func (w *waiting) watch(ctx context.Context) error {
 	}
 }
 
-// call calls ask or await, on the waiter's own connection if it has one.
+// call calls ask or await, on the waiter's own connection if it has one. After an error
+// the waiter still has it only if the server has done nothing but end the call.
 func (w *waiting) call(ctx context.Context, query statement, args ...any) (err error) {
 	var a answer
 	var maybe bool
@@ -196,7 +232,9 @@ func (w *waiting) call(ctx context.Context, query statement, args ...any) (err e
 	}
 	if err != nil {
 		w.unsure = w.unsure || maybe
-		w.stand()
+		if !w.s.engine.fault(err).aborted {
+			w.stand()
+		}
 		return w.s.failed(ctx, "wait for", w.r.Name, maybe, err)
 	}
 	if w.seat != nil {

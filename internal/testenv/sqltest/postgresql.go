@@ -1,7 +1,8 @@
 package sqltest
 
 import (
-	"os"
+	"fmt"
+	"net"
 	"path/filepath"
 	"strconv"
 	"syscall"
@@ -10,6 +11,50 @@ import (
 // LaunchPostgreSQL starts a PostgreSQL server with further settings, such as
 // "fsync=on". The caller must call Close.
 func LaunchPostgreSQL(settings ...string) (*Server, error) {
+	e := postgresql(settings)
+	e.prepare = func(s *Server, run func(string, ...string) error) error {
+		initdb, err := e.postgresqlProgram("initdb")
+		if err != nil {
+			return err
+		}
+		s.Database = "postgres"
+		secret := filepath.Join(s.dir, "secret")
+		as, err := account(e.account)
+		if err != nil {
+			return err
+		}
+		if err := as.write(secret, s.Password+"\n"); err != nil {
+			return err
+		}
+		return run(initdb, "--pgdata="+s.data(), "--username="+s.User, "--pwfile="+secret, "--auth=scram-sha-256",
+			"--encoding=UTF8", "--locale=C", "--no-sync")
+	}
+	return e.launch()
+}
+
+// LaunchStandby starts a hot standby of a PostgreSQL server, with further settings. It has
+// the same user, password and database. The caller must call Close.
+func LaunchStandby(primary *Server, settings ...string) (*Server, error) {
+	e := postgresql(settings)
+	e.ready = "database system is ready to accept read-only connections"
+	e.prepare = func(s *Server, run func(string, ...string) error) error {
+		backup, err := e.postgresqlProgram("pg_basebackup")
+		if err != nil {
+			return err
+		}
+		s.User, s.Password, s.Database = primary.User, primary.Password, primary.Database
+		host, port, err := net.SplitHostPort(primary.Addr)
+		if err != nil {
+			return err
+		}
+		return run(backup, "--pgdata="+s.data(), "--checkpoint=fast", "--no-sync", "--write-recovery-conf",
+			fmt.Sprintf("--dbname=host=%s port=%s user=%s password=%s", host, port, s.User, s.Password))
+	}
+	return e.launch()
+}
+
+// postgresql returns an engine without prepare.
+func postgresql(settings []string) engine {
 	e := engine{
 		name: "PostgreSQL",
 		install: `	Debian, Ubuntu   sudo apt-get install -y postgresql
@@ -21,29 +66,8 @@ func LaunchPostgreSQL(settings ...string) (*Server, error) {
 		taken:   "Address already in use",
 		end:     syscall.SIGQUIT, // at once, and without leaving shared memory behind
 	}
-	elsewhere := []string{"/usr/lib/postgresql/*/bin", "/usr/libexec/postgresql*", "/opt/homebrew/opt/postgresql*/bin", "/usr/local/opt/postgresql*/bin"}
-	e.prepare = func(s *Server, run func(string, ...string) error) error {
-		initdb, err := e.find([]string{"initdb"}, elsewhere...)
-		if err != nil {
-			return err
-		}
-		s.Database = "postgres"
-		secret := filepath.Join(s.dir, "secret")
-		if err := os.WriteFile(secret, []byte(s.Password+"\n"), 0o600); err != nil {
-			return err
-		}
-		as, err := account(e.account)
-		if err != nil {
-			return err
-		}
-		if err := as.own(secret); err != nil {
-			return err
-		}
-		return run(initdb, "--pgdata="+s.data(), "--username="+s.User, "--pwfile="+secret, "--auth=scram-sha-256",
-			"--encoding=UTF8", "--locale=C", "--no-sync")
-	}
 	e.command = func(s *Server, port int) (string, []string, error) {
-		initdb, err := e.find([]string{"initdb"}, elsewhere...)
+		program, err := e.postgresqlProgram("postgres")
 		args := []string{
 			"-D", s.data(), "-p", strconv.Itoa(port), "-h", "127.0.0.1", "-k", "",
 			"-c", "fsync=off", // nothing in it has to survive the machine
@@ -53,9 +77,15 @@ func LaunchPostgreSQL(settings ...string) (*Server, error) {
 		for _, setting := range settings {
 			args = append(args, "-c", setting)
 		}
-		return filepath.Join(filepath.Dir(initdb), "postgres"), args, err // the same version's
+		return program, args, err
 	}
-	return e.launch()
+	return e
+}
+
+// postgresqlProgram finds a program of the version whose initdb is found.
+func (e engine) postgresqlProgram(name string) (string, error) {
+	initdb, err := e.find([]string{"initdb"}, "/usr/lib/postgresql/*/bin", "/usr/libexec/postgresql*", "/opt/homebrew/opt/postgresql*/bin", "/usr/local/opt/postgresql*/bin")
+	return filepath.Join(filepath.Dir(initdb), name), err
 }
 
 func (s *Server) data() string { return filepath.Join(s.dir, "data") }

@@ -160,6 +160,9 @@ func (s *Server) Restart() error {
 	return fmt.Errorf("sqltest: restart: %w", err)
 }
 
+// PID returns the number of the server's process.
+func (s *Server) PID() int { return s.proc.PID() }
+
 // Log returns what the server has logged.
 func (s *Server) Log() string {
 	if s.proc == nil {

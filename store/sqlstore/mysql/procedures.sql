@@ -132,41 +132,38 @@ BEGIN
     a_waited AS waited, a_refreshed AS refreshed, at, CONNECTION_ID() AS session;
 END $$
 
--- release ends the owner's lease, or its place, and hands the lock on. It leaves
--- alone a lease that another attempt of the owner made, or, with p_undo, one that
--- another attempt has joined. If p_tomb is positive, the attempt is then refused for
--- that long, if it had no lease or if p_always is set: a request of its own may yet
--- arrive. If p_signal is not 0, the session took it before and gives it now.
+-- release ends the owner's lease, or its place, and hands the lock on (see released).
+-- If p_signal is not 0, the session took it before and gives it after the commit.
 CREATE PROCEDURE @schema@.release(p_name VARBINARY(1024), p_owner VARBINARY(256), p_attempt VARBINARY(256), p_undo BOOLEAN, p_tomb BIGINT, p_always BOOLEAN, p_signal BIGINT)
 BEGIN
-  DECLARE strong, done, l_line BOOLEAN DEFAULT FALSE;
-  DECLARE at, l_token, l_granted, l_ends, l_signal, l_buried BIGINT; DECLARE l_spare INT;
-  DECLARE l_owner, l_made VARBINARY(256); DECLARE l_meta VARBINARY(4096);
+  DECLARE done BOOLEAN; DECLARE at, l_ends BIGINT; DECLARE l_owner VARBINARY(256);
   DECLARE EXIT HANDLER FOR SQLEXCEPTION BEGIN ROLLBACK; RESIGNAL; END;
   CALL begin_step();
-  SELECT owner, ends INTO l_owner, l_ends FROM locks WHERE name = p_name;
-  SET at = @clock@;
-  SET strong = l_owner IS NULL OR l_owner = p_owner OR l_ends <= at;
-  CALL locked(p_name, p_owner, p_tomb > 0, strong, at, l_token, l_owner, l_made, l_meta, l_granted, l_spare, l_ends, l_signal, l_line, l_buried);
-  IF l_token IS NOT NULL THEN
-    SET done = COALESCE(l_owner = p_owner AND l_ends > at, FALSE)
-      AND (p_attempt = '' OR l_made = p_attempt OR l_made = '' AND NOT p_undo);
-    IF done THEN SET l_ends = at; END IF;
-    IF l_line THEN DELETE FROM places WHERE name = p_name AND owner = p_owner; END IF;
-    IF p_tomb > 0 AND (p_always OR NOT done) THEN
-      INSERT INTO tombs (name, owner, ends) VALUES (p_name, IF(p_attempt = '', p_owner, CONCAT(p_owner, ' ', p_attempt)), at + p_tomb)
-        ON DUPLICATE KEY UPDATE ends = GREATEST(ends, at + p_tomb);
-      SET l_buried = GREATEST(l_buried, at + p_tomb);
-      UPDATE locks SET buried = l_buried WHERE name = p_name;
-    END IF;
-    IF strong THEN
-      CALL settled(p_name, at, p_owner, l_token, l_owner, l_made, l_meta, l_granted, l_spare, l_ends, l_signal, l_line);
-      CALL kept(p_name, l_token, l_owner, l_made, l_meta, l_granted, l_spare, l_ends, l_signal, l_line, l_buried);
-    END IF;
-  END IF;
+  CALL released(p_name, p_owner, p_attempt, p_undo, p_tomb, p_always, done, at, l_owner, l_ends);
   COMMIT;
   IF p_signal <> 0 THEN DO RELEASE_LOCK(CONCAT('leasehold ', p_signal)); END IF;
   SELECT done, at, CONNECTION_ID() AS session;
+END $$
+
+-- release_and_rejoin is release, followed by a place for the owner p_next if the lock has
+-- passed to another owner. The session takes p_next_signal for the place.
+CREATE PROCEDURE @schema@.release_and_rejoin(p_name VARBINARY(1024), p_owner VARBINARY(256), p_attempt VARBINARY(256), p_undo BOOLEAN, p_tomb BIGINT, p_always BOOLEAN, p_signal BIGINT,
+  p_next VARBINARY(256), p_next_attempt VARBINARY(256), p_meta VARBINARY(4096), p_ttl BIGINT, p_spare INT, p_barge BOOLEAN, p_durable BOOLEAN, p_next_signal BIGINT)
+BEGIN
+  DECLARE done, standing BOOLEAN; DECLARE at, l_ends BIGINT; DECLARE l_owner VARBINARY(256);
+  DECLARE EXIT HANDLER FOR SQLEXCEPTION BEGIN ROLLBACK; RESIGNAL; END;
+  CALL begin_step();
+  CALL released(p_name, p_owner, p_attempt, p_undo, p_tomb, p_always, done, at, l_owner, l_ends);
+  SET standing = COALESCE(done AND l_owner IS NOT NULL AND l_ends > at, FALSE);
+  IF standing THEN
+    IF p_next_signal <> 0 AND NOT COALESCE(GET_LOCK(CONCAT('leasehold ', p_next_signal), 0), FALSE) THEN SET p_next_signal = 0; END IF;
+    INSERT INTO places (name, owner, attempt, meta, spare, barge, ends, `signal`)
+    VALUES (p_name, p_next, p_next_attempt, p_meta, p_spare, p_barge, at + p_ttl, p_next_signal);
+    UPDATE locks SET line = TRUE WHERE name = p_name;
+  END IF;
+  COMMIT;
+  IF p_signal <> 0 THEN DO RELEASE_LOCK(CONCAT('leasehold ', p_signal)); END IF;
+  SELECT done, standing;
 END $$
 
 -- renew makes leases last at least their TTLs. The lists are separated by spaces;

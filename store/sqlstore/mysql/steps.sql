@@ -124,3 +124,37 @@ BEGIN
   SET is_buried = EXISTS (SELECT 1 FROM tombs t WHERE t.name = p_name
     AND t.owner = IF(p_attempt = '', p_owner, CONCAT(p_owner, ' ', p_attempt)) AND t.ends > at);
 END $$
+
+-- released ends the owner's lease, or its place, and hands the lock on to l_owner until
+-- l_ends. It leaves alone a lease that another attempt of the owner made, or, with
+-- p_undo, one that another attempt has joined. If p_tomb is positive, the attempt is then
+-- refused for that long, if it had no lease or if p_always is set: a request of its own
+-- may yet arrive.
+CREATE PROCEDURE @schema@.released(IN p_name VARBINARY(1024), IN p_owner VARBINARY(256), IN p_attempt VARBINARY(256), IN p_undo BOOLEAN, IN p_tomb BIGINT, IN p_always BOOLEAN,
+  OUT done BOOLEAN, OUT at BIGINT, OUT l_owner VARBINARY(256), OUT l_ends BIGINT) SQL SECURITY INVOKER
+BEGIN
+  DECLARE strong, l_line BOOLEAN DEFAULT FALSE;
+  DECLARE l_token, l_granted, l_signal, l_buried BIGINT; DECLARE l_spare INT;
+  DECLARE l_made VARBINARY(256); DECLARE l_meta VARBINARY(4096);
+  SET done = FALSE;
+  SELECT owner, ends INTO l_owner, l_ends FROM locks WHERE name = p_name;
+  SET at = @clock@;
+  SET strong = l_owner IS NULL OR l_owner = p_owner OR l_ends <= at;
+  CALL locked(p_name, p_owner, p_tomb > 0, strong, at, l_token, l_owner, l_made, l_meta, l_granted, l_spare, l_ends, l_signal, l_line, l_buried);
+  IF l_token IS NOT NULL THEN
+    SET done = COALESCE(l_owner = p_owner AND l_ends > at, FALSE)
+      AND (p_attempt = '' OR l_made = p_attempt OR l_made = '' AND NOT p_undo);
+    IF done THEN SET l_ends = at; END IF;
+    IF l_line THEN DELETE FROM places WHERE name = p_name AND owner = p_owner; END IF;
+    IF p_tomb > 0 AND (p_always OR NOT done) THEN
+      INSERT INTO tombs (name, owner, ends) VALUES (p_name, IF(p_attempt = '', p_owner, CONCAT(p_owner, ' ', p_attempt)), at + p_tomb)
+        ON DUPLICATE KEY UPDATE ends = GREATEST(ends, at + p_tomb);
+      SET l_buried = GREATEST(l_buried, at + p_tomb);
+      UPDATE locks SET buried = l_buried WHERE name = p_name;
+    END IF;
+    IF strong THEN
+      CALL settled(p_name, at, p_owner, l_token, l_owner, l_made, l_meta, l_granted, l_spare, l_ends, l_signal, l_line);
+      CALL kept(p_name, l_token, l_owner, l_made, l_meta, l_granted, l_spare, l_ends, l_signal, l_line, l_buried);
+    END IF;
+  END IF;
+END $$

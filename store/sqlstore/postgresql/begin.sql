@@ -7,8 +7,14 @@ SELECT pg_advisory_xact_lock(hashtextextended('leasehold schema', 0));
 CREATE SCHEMA IF NOT EXISTS @schema@;
 
 DO $$
-DECLARE is_there integer;
+DECLARE is_there integer; other text;
 BEGIN
+  SELECT r.rolname INTO other FROM pg_namespace n JOIN pg_roles r ON r.oid = n.nspowner
+    WHERE n.nspname = '@schema@' AND r.rolname <> current_user;
+  IF FOUND THEN
+    RAISE EXCEPTION 'role % owns schema @schema@, and could use the rights of role %, whose procedures these are to be', quote_ident(other), quote_ident(current_user)
+      USING ERRCODE = 'LH004', HINT = 'Install as the role that owns the schema, or into another schema.';
+  END IF;
   IF to_regclass('@schema@.meta') IS NULL THEN RETURN; END IF;
   EXECUTE 'SELECT version FROM @schema@.meta' INTO is_there;
   IF is_there > @version@ THEN

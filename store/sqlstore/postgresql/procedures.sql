@@ -1,6 +1,10 @@
 -- The procedures. Each call is one transaction. No row stays locked after it,
 -- except by hold. A procedure that decides reads the clock after it has locked the
 -- row: now() would be when the transaction began.
+--
+-- Plans use the indexes in order, whatever the statistics of tables are that are nearly
+-- empty most of the time: other scans read the rows that the locks of the last minutes
+-- left behind, again and again. Each plan is made once.
 
 -- An answer to a request for a lock.
 DO $$ BEGIN
@@ -11,7 +15,7 @@ DO $$ BEGIN
       ends_in bigint,     -- of the grant, or of the owner in the way
       owner text, meta bytea, -- who is in the way
       position integer,   -- of the place; 0: none
-      ahead bigint,       -- the signal of the one before the place; 0: none
+      ahead bigint,       -- the signal of the one before the place; of a grant, the signal that the session took; 0: none
       waited boolean,     -- the call has waited for that signal until it was given or the time was over
       refreshed boolean,  -- the place was made or refreshed
       at bigint,          -- the server's clock
@@ -20,53 +24,62 @@ DO $$ BEGIN
   END IF;
 END $$;
 
--- refused fills in who is in the way of the owner, and its position.
-CREATE OR REPLACE FUNCTION @schema@.refused(l @schema@.locks, p_owner text, at bigint, a @schema@.answer) RETURNS @schema@.answer LANGUAGE plpgsql
+-- refused fills in who is in the way of the owner, whose place is mine, and its position.
+-- mine is null if it has none.
+CREATE OR REPLACE FUNCTION @schema@.refused(l @schema@.locks, mine bigint, p_owner text, at bigint, a @schema@.answer) RETURNS @schema@.answer LANGUAGE plpgsql
 AS $$
-DECLARE mine bigint; before @schema@.places;
+DECLARE before @schema@.places;
 BEGIN
   a.verdict := 'busy'; a.ahead := 0; a.position := 0;
   a.owner := l.owner; a.meta := l.meta; a.ends_in := l.ends - at;
-  IF l.line THEN
-    SELECT seq INTO mine FROM places WHERE name = l.name AND owner = p_owner AND ends > at;
-    IF mine IS NOT NULL THEN
-      SELECT count(*) INTO a.position FROM places WHERE name = l.name AND seq <= mine AND ends > at;
-      IF a.position > 1 THEN
-        SELECT * INTO before FROM places WHERE name = l.name AND seq < mine AND ends > at ORDER BY seq DESC LIMIT 1;
-        a.ahead := before.signal;
-      ELSIF l.owner IS NOT NULL THEN
-        a.ahead := l.signal;
-      END IF;
+  IF mine IS NOT NULL THEN
+    SELECT count(*) INTO a.position FROM places WHERE name = l.name AND seq <= mine AND ends > at;
+    IF a.position > 1 THEN
+      a.ahead := signal_before(l, mine, at);
+    ELSIF l.owner IS NOT NULL THEN
+      a.ahead := l.signal;
     END IF;
-    IF l.owner IS NULL THEN -- the lock is free for a waiter that barges
-      SELECT * INTO before FROM places WHERE name = l.name AND owner <> p_owner AND ends > at ORDER BY seq LIMIT 1;
-      a.owner := before.owner; a.meta := before.meta; a.ends_in := before.ends - at;
-    END IF;
+  END IF;
+  IF l.owner IS NULL THEN -- the lock is free for a waiter that barges
+    SELECT * INTO before FROM places WHERE name = l.name AND owner <> p_owner AND ends > at ORDER BY seq LIMIT 1;
+    a.owner := before.owner; a.meta := before.meta; a.ends_in := before.ends - at;
   END IF;
   RETURN a;
 END $$;
 
 -- ask makes one request. With p_wait an owner that is refused gets a place, or has
--- it refreshed, and the session takes p_signal.
+-- it refreshed, and the session takes p_signal. It also takes p_signal for a grant if
+-- somebody waited for the lock lately.
 CREATE OR REPLACE FUNCTION @schema@.ask(p_name bytea, p_owner text, p_attempt text, p_meta bytea, p_ttl bigint, p_spare integer,
   p_wait boolean, p_barge boolean, p_durable boolean, p_signal bigint) RETURNS @schema@.answer
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = @schema@, pg_temp
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = @schema@, pg_temp SET enable_seqscan = off SET enable_bitmapscan = off SET plan_cache_mode = force_generic_plan
 AS $$
-DECLARE l locks; a answer; strong boolean; had_line boolean;
+DECLARE l locks; a answer; strong boolean; had_line boolean; mine bigint; alive boolean := false;
 BEGIN
   PERFORM begin_step(p_durable);
   a.session := pg_backend_pid(); a.spare := 0; a.refreshed := false; a.waited := false;
-  SELECT * INTO l FROM locks WHERE name = p_name AND owner IS NULL FOR UPDATE;
-  strong := FOUND;
-  IF NOT FOUND THEN
-    SELECT * INTO l FROM locks WHERE name = p_name;
-    a.at := clock();
-    strong := l.owner IS NULL OR l.owner = p_owner OR l.ends <= a.at;
-    IF NOT strong AND NOT p_wait AND NOT is_buried(l, attempt_of(p_owner, p_attempt), a.at) THEN
-      RETURN refused(l, p_owner, a.at, a);
-    END IF;
-    l := locked(p_name, strong);
+  a.at := clock();
+  -- One statement is enough for a free lock that nobody waits for. Nothing ends here, so
+  -- the clock may be read before the row is locked.
+  UPDATE locks SET owner = p_owner, made = p_attempt, meta = p_meta, ends = a.at + p_ttl, signal = 0,
+    granted = next_token(token, a.at),
+    spare = spare_tokens(next_token(token, a.at), p_spare, a.at),
+    token = next_token(token, a.at) + spare_tokens(next_token(token, a.at), p_spare, a.at)
+  WHERE name = p_name AND owner IS NULL AND NOT line AND buried <= a.at AND waited <= a.at - lately()
+  RETURNING granted, spare INTO a.token, a.spare;
+  IF FOUND THEN
+    a.verdict := 'granted'; a.ends_in := p_ttl;
+    RETURN a;
   END IF;
+  a.spare := 0;
+  SELECT * INTO l FROM locks WHERE name = p_name;
+  a.at := clock();
+  strong := l.owner IS NULL OR l.owner = p_owner OR l.ends <= a.at;
+  IF NOT strong AND NOT p_wait AND NOT is_buried(l, attempt_of(p_owner, p_attempt), a.at) THEN
+    IF l.line THEN SELECT seq INTO mine FROM places WHERE name = p_name AND owner = p_owner AND ends > a.at; END IF;
+    RETURN refused(l, mine, p_owner, a.at, a);
+  END IF;
+  l := locked(p_name, strong);
   LOOP
     IF l.name IS NULL THEN
       INSERT INTO locks (name, token) VALUES (p_name, 0) ON CONFLICT DO NOTHING;
@@ -100,28 +113,33 @@ BEGIN
     IF l.line THEN DELETE FROM places WHERE name = p_name AND owner = p_owner; END IF;
     l := drawn(l, p_spare, a.at);
     l.owner := p_owner; l.made := p_attempt; l.meta := p_meta; l.ends := a.at + p_ttl; l.signal := 0;
-    a.verdict := 'granted'; a.token := l.granted; a.spare := l.spare; a.ends_in := p_ttl;
+    IF p_signal <> 0 AND (l.line OR l.waited > a.at - lately()) AND pg_try_advisory_lock(p_signal) THEN l.signal := p_signal; END IF;
+    a.verdict := 'granted'; a.token := l.granted; a.spare := l.spare; a.ends_in := p_ttl; a.ahead := l.signal;
     PERFORM begin_step(p_durable);
     PERFORM kept(l);
     RETURN a;
   END IF;
 
+  IF l.line THEN SELECT seq, ends > a.at INTO mine, alive FROM places WHERE name = p_name AND owner = p_owner; END IF;
   IF p_wait THEN
     IF p_signal <> 0 AND NOT pg_try_advisory_lock(p_signal) THEN p_signal := 0; END IF;
-    UPDATE places SET ends = greatest(ends, a.at + p_ttl), attempt = p_attempt, meta = p_meta, spare = p_spare, barge = p_barge,
-      durable = p_durable, signal = p_signal WHERE name = p_name AND owner = p_owner AND ends > a.at;
-    IF NOT FOUND THEN
-      DELETE FROM places WHERE name = p_name AND owner = p_owner;
+    IF alive THEN
+      UPDATE places SET ends = greatest(ends, a.at + p_ttl), attempt = p_attempt, meta = p_meta, spare = p_spare, barge = p_barge,
+        durable = p_durable, signal = p_signal WHERE name = p_name AND seq = mine;
+    ELSE
+      IF mine IS NOT NULL THEN DELETE FROM places WHERE name = p_name AND owner = p_owner; END IF;
       INSERT INTO places (name, owner, attempt, meta, spare, barge, durable, ends, signal)
-      VALUES (p_name, p_owner, p_attempt, p_meta, p_spare, p_barge, p_durable, a.at + p_ttl, p_signal);
+      VALUES (p_name, p_owner, p_attempt, p_meta, p_spare, p_barge, p_durable, a.at + p_ttl, p_signal) RETURNING seq INTO mine;
     END IF;
     had_line := l.line;
     l.line := true;
     a.refreshed := true;
     IF NOT strong THEN PERFORM begin_step(false); END IF;
+  ELSIF NOT alive THEN
+    mine := NULL;
   END IF;
   IF strong OR NOT had_line THEN PERFORM kept(l); END IF;
-  RETURN refused(l, p_owner, a.at, a);
+  RETURN refused(l, mine, p_owner, a.at, a);
 END $$;
 
 -- await looks whether a waiter has been handed the lock. If not, and if p_block is
@@ -132,17 +150,20 @@ END $$;
 -- statement_timeout, which would end the session's signal with the call. p_signal replaces the signal of the
 -- place: the session takes it if that is a new one.
 CREATE OR REPLACE FUNCTION @schema@.await(p_name bytea, p_owner text, p_ttl bigint, p_block bigint, p_signal bigint) RETURNS @schema@.answer
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = @schema@, pg_temp
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = @schema@, pg_temp SET enable_seqscan = off SET enable_bitmapscan = off SET plan_cache_mode = force_generic_plan
 AS $$
-DECLARE l locks; p places; a answer; strong boolean := false; long text; bound bigint;
+DECLARE l locks; p places; a answer; strong boolean; woken boolean := false; long text; bound bigint;
 BEGIN
   PERFORM begin_step(false);
   a.session := pg_backend_pid(); a.spare := 0; a.refreshed := false; a.waited := false; a.at := clock();
   SELECT * INTO l FROM locks WHERE name = p_name;
   SELECT * INTO p FROM places WHERE name = p_name AND owner = p_owner;
   IF p.seq IS NOT NULL AND l.owner IS NOT NULL AND l.ends > a.at AND p_block > 0 THEN
-    a := refused(l, p_owner, a.at, a);
-    IF a.position = 1 THEN p_block := least(p_block, l.ends - a.at); END IF;
+    a.ahead := signal_before(l, p.seq, a.at);
+    IF a.ahead IS NULL THEN
+      a.ahead := l.signal;
+      p_block := least(p_block, l.ends - a.at);
+    END IF;
     IF a.ahead <> 0 THEN
       a.waited := true;
       bound := extract(epoch FROM current_setting('statement_timeout')::interval) * 1000000;
@@ -152,26 +173,23 @@ BEGIN
         PERFORM set_config('lock_timeout', greatest(1, (p_block + 999) / 1000)::text, true);
         PERFORM pg_advisory_xact_lock_shared(a.ahead);
         PERFORM set_config('lock_timeout', long, true);
-        strong := true;
+        woken := true;
       EXCEPTION WHEN lock_not_available THEN NULL; -- which restores lock_timeout, too
       END;
     END IF;
-    IF NOT strong THEN
-      SELECT * INTO l FROM locks WHERE name = p_name;
-      SELECT * INTO p FROM places WHERE name = p_name AND owner = p_owner;
-    END IF;
+    SELECT * INTO l FROM locks WHERE name = p_name;
     a.at := clock();
   END IF;
 
-  -- Without a signal, most looks need to write nothing.
-  IF NOT strong THEN
-    IF l.owner = p_owner AND l.ends > a.at THEN
-      a.verdict := 'again'; a.token := l.granted; a.spare := l.spare; a.ends_in := l.ends - a.at;
-      RETURN a;
-    END IF;
-    IF p.seq IS NOT NULL AND p.ends - a.at > p_ttl - p_ttl / 8 AND p.signal = p_signal AND l.owner IS NOT NULL AND l.ends > a.at THEN
-      RETURN refused(l, p_owner, a.at, a);
-    END IF;
+  -- A session gives its signal when its release has been committed, so most looks need
+  -- to write nothing.
+  IF l.owner = p_owner AND l.ends > a.at THEN
+    a.verdict := 'again'; a.token := l.granted; a.spare := l.spare; a.ends_in := l.ends - a.at; a.ahead := 0;
+    RETURN a;
+  END IF;
+  SELECT * INTO p FROM places WHERE name = p_name AND owner = p_owner;
+  IF NOT woken AND p.seq IS NOT NULL AND p.ends - a.at > p_ttl - p_ttl / 8 AND p.signal = p_signal AND l.owner IS NOT NULL AND l.ends > a.at THEN
+    RETURN refused(l, p.seq, p_owner, a.at, a);
   END IF;
 
   strong := l.owner IS NULL OR l.ends <= a.at;
@@ -193,17 +211,18 @@ BEGIN
   UPDATE places SET ends = greatest(ends, a.at + p_ttl), signal = p_signal WHERE name = p_name AND owner = p_owner AND ends > a.at;
   IF NOT FOUND THEN a.verdict := 'gone'; RETURN a; END IF;
   a.refreshed := true;
-  RETURN refused(l, p_owner, a.at, a);
+  RETURN refused(l, p.seq, p_owner, a.at, a);
 END $$;
 
 -- release ends the owner's lease, or its place, and hands the lock on. It leaves
 -- alone a lease that another attempt of the owner made, or, with p_undo, one that
 -- another attempt has joined. If p_tomb is positive, the attempt is then refused for
 -- that long, if it had no lease or if p_always is set: a request of its own may yet
--- arrive. If p_signal is not 0, the session took it before and gives it now.
+-- arrive. If p_signal is not 0, the session took it before, and gives it with the
+-- commit.
 CREATE OR REPLACE FUNCTION @schema@.release(p_name bytea, p_owner text, p_attempt text, p_undo boolean, p_tomb bigint, p_always boolean, p_signal bigint,
   OUT done boolean, OUT at bigint, OUT session integer)
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = @schema@, pg_temp
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = @schema@, pg_temp SET enable_seqscan = off SET enable_bitmapscan = off SET plan_cache_mode = force_generic_plan
 AS $$
 DECLARE l locks; strong boolean;
 BEGIN
@@ -211,6 +230,12 @@ BEGIN
   -- so nothing but a hand-over has to be on disk.
   PERFORM begin_step(false);
   session := pg_backend_pid();
+  IF p_signal <> 0 THEN
+    -- What the transaction locks, too, stays locked until it has been committed. So the
+    -- waiter that is woken finds the hand-over.
+    PERFORM pg_try_advisory_xact_lock(p_signal);
+    PERFORM pg_advisory_unlock(p_signal);
+  END IF;
   SELECT * INTO l FROM locks WHERE name = p_name AND owner = p_owner FOR UPDATE;
   strong := FOUND;
   IF NOT FOUND THEN
@@ -230,9 +255,11 @@ BEGIN
   END LOOP;
   done := coalesce(l.owner = p_owner AND l.ends > at, false)
     AND (p_attempt = '' OR l.made = p_attempt OR l.made = '' AND NOT p_undo);
-  IF l.name IS NOT NULL THEN
+  IF done AND NOT l.line AND p_tomb <= 0 THEN
+    UPDATE locks SET owner = NULL, ends = release.at, signal = 0 WHERE name = p_name;
+  ELSIF l.name IS NOT NULL THEN
     IF done THEN l.ends := at; END IF;
-    IF l.line THEN DELETE FROM places WHERE name = p_name AND owner = p_owner; END IF;
+    IF l.line AND NOT done THEN DELETE FROM places WHERE name = p_name AND owner = p_owner; END IF;
     IF p_tomb > 0 AND (p_always OR NOT done) THEN
       INSERT INTO tombs (name, owner, ends) VALUES (p_name, attempt_of(p_owner, p_attempt), at + p_tomb)
       ON CONFLICT (name, owner) DO UPDATE SET ends = greatest(tombs.ends, excluded.ends);
@@ -241,7 +268,25 @@ BEGIN
     IF strong THEN l := settled(l, at, p_owner); END IF;
     IF strong OR p_tomb > 0 THEN PERFORM kept(l); END IF;
   END IF;
-  IF p_signal <> 0 THEN PERFORM pg_advisory_unlock(p_signal); END IF;
+END $$;
+
+-- release_and_rejoin is release, followed by a place for the owner p_next if the lock has
+-- passed to another owner. The session takes p_next_signal for the place.
+CREATE OR REPLACE FUNCTION @schema@.release_and_rejoin(p_name bytea, p_owner text, p_attempt text, p_undo boolean, p_tomb bigint, p_always boolean, p_signal bigint,
+  p_next text, p_next_attempt text, p_meta bytea, p_ttl bigint, p_spare integer, p_barge boolean, p_durable boolean, p_next_signal bigint,
+  OUT done boolean, OUT standing boolean, OUT at bigint, OUT session integer)
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = @schema@, pg_temp SET enable_seqscan = off SET enable_bitmapscan = off SET plan_cache_mode = force_generic_plan
+AS $$
+DECLARE l locks;
+BEGIN
+  SELECT r.done, r.at, r.session INTO done, at, session FROM release(p_name, p_owner, p_attempt, p_undo, p_tomb, p_always, p_signal) r;
+  SELECT * INTO l FROM locks WHERE name = p_name;
+  standing := coalesce(done AND l.owner IS NOT NULL AND l.ends > release_and_rejoin.at, false);
+  IF NOT standing THEN RETURN; END IF;
+  IF p_next_signal <> 0 AND NOT pg_try_advisory_lock(p_next_signal) THEN p_next_signal := 0; END IF;
+  INSERT INTO places (name, owner, attempt, meta, spare, barge, durable, ends, signal)
+  VALUES (p_name, p_next, p_next_attempt, p_meta, p_spare, p_barge, p_durable, release_and_rejoin.at + p_ttl, p_next_signal);
+  IF NOT l.line THEN UPDATE locks SET line = true WHERE name = p_name; END IF;
 END $$;
 
 -- renew makes leases last at least their TTLs. The lists are separated by spaces;
@@ -249,7 +294,7 @@ END $$;
 -- held; t, renewed; w, renewed, and waiters wait for a signal that nobody took.
 CREATE OR REPLACE FUNCTION @schema@.renew(p_names text, p_owners text, p_ttls text, p_durable boolean,
   OUT held text, OUT at bigint)
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = @schema@, pg_temp
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = @schema@, pg_temp SET enable_seqscan = off SET enable_bitmapscan = off SET plan_cache_mode = force_generic_plan
 AS $$
 DECLARE
   names text[] := string_to_array(p_names, ' '); owners text[] := string_to_array(p_owners, ' ');
@@ -277,7 +322,7 @@ END $$;
 -- next waiter can wait for it.
 CREATE OR REPLACE FUNCTION @schema@.take_signal(p_name bytea, p_owner text, p_signal bigint,
   OUT taken boolean, OUT session integer)
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = @schema@, pg_temp
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = @schema@, pg_temp SET enable_seqscan = off SET enable_bitmapscan = off SET plan_cache_mode = force_generic_plan
 AS $$
 BEGIN
   PERFORM begin_step(false);
@@ -296,7 +341,7 @@ AS $$ SELECT pg_advisory_unlock(p_signal) $$;
 -- reserve reserves up to p_count tokens above p_above for the owner's lease.
 CREATE OR REPLACE FUNCTION @schema@.reserve(p_name bytea, p_owner text, p_above bigint, p_count integer, p_durable boolean,
   OUT held boolean, OUT token bigint, OUT count integer, OUT waiting boolean, OUT at bigint)
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = @schema@, pg_temp
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = @schema@, pg_temp SET enable_seqscan = off SET enable_bitmapscan = off SET plan_cache_mode = force_generic_plan
 AS $$
 DECLARE l locks;
 BEGIN

@@ -38,15 +38,34 @@ BEGIN
   RETURN l;
 END $$;
 
--- drawn gives l the next token, and as many of the spare tokens after it as leave
--- the tokens at most a second ahead of the clock.
+-- next_token is the token of a grant, given the largest one so far.
+CREATE OR REPLACE FUNCTION @schema@.next_token(token bigint, at bigint) RETURNS bigint LANGUAGE sql IMMUTABLE
+AS $$ SELECT greatest(token + 1, at) $$;
+
+-- spare_tokens is how many of the spare tokens after it are reserved with a grant: as
+-- many as leave the tokens at most a second ahead of the clock.
+CREATE OR REPLACE FUNCTION @schema@.spare_tokens(granted bigint, p_spare integer, at bigint) RETURNS integer LANGUAGE sql IMMUTABLE
+AS $$ SELECT least(p_spare::bigint, greatest(0, at + 1000000 - granted))::integer $$;
+
+-- drawn gives l the next token and spare tokens.
 CREATE OR REPLACE FUNCTION @schema@.drawn(l @schema@.locks, p_spare integer, at bigint) RETURNS @schema@.locks LANGUAGE plpgsql
 AS $$
 BEGIN
-  l.granted := greatest(l.token + 1, at);
-  l.spare := least(p_spare::bigint, greatest(0, at + 1000000 - l.granted))::integer;
+  l.granted := next_token(l.token, at);
+  l.spare := spare_tokens(l.granted, p_spare, at);
   l.token := l.granted + l.spare;
   RETURN l;
+END $$;
+
+-- lately is how long a lock that somebody waited for is expected to be waited for again.
+CREATE OR REPLACE FUNCTION @schema@.lately() RETURNS bigint LANGUAGE sql IMMUTABLE
+AS $$ SELECT 1000000::bigint $$;
+
+-- signal_before is the signal of the living place before a place; null: it is the first.
+CREATE OR REPLACE FUNCTION @schema@.signal_before(l @schema@.locks, mine bigint, at bigint) RETURNS bigint LANGUAGE plpgsql
+AS $$
+BEGIN
+  RETURN (SELECT signal FROM places WHERE name = l.name AND seq < mine AND ends > at ORDER BY seq DESC LIMIT 1);
 END $$;
 
 -- settled drops the lease of l if it has ended, and hands a free lock to the first
@@ -61,9 +80,8 @@ BEGIN
   l.owner := NULL; l.signal := 0;
   IF NOT l.line THEN RETURN l; END IF;
   LOOP
-    SELECT * INTO p FROM places WHERE name = l.name ORDER BY seq LIMIT 1;
-    IF NOT FOUND THEN l.line := false; RETURN l; END IF;
-    DELETE FROM places WHERE name = l.name AND seq = p.seq;
+    DELETE FROM places WHERE name = l.name AND seq = (SELECT seq FROM places WHERE name = l.name ORDER BY seq LIMIT 1) RETURNING * INTO p;
+    IF NOT FOUND THEN l.line := false; l.waited := at; RETURN l; END IF;
     CONTINUE WHEN p.ends <= at;
     CONTINUE WHEN p.signal <> 0 AND p.owner <> caller AND pg_try_advisory_xact_lock_shared(p.signal);
     IF p.barge THEN RETURN l; END IF;
@@ -79,7 +97,8 @@ CREATE OR REPLACE FUNCTION @schema@.kept(l @schema@.locks) RETURNS void LANGUAGE
 AS $$
 BEGIN
   UPDATE locks SET token = l.token, owner = l.owner, made = l.made, meta = l.meta, granted = l.granted, spare = l.spare,
-    ends = l.ends, signal = l.signal, line = l.line, buried = l.buried WHERE name = l.name;
+    ends = l.ends, signal = l.signal, line = l.line, buried = l.buried, waited = l.waited
+  WHERE name = l.name;
 END $$;
 
 -- attempt_of is what a tombstone refuses.

@@ -20,7 +20,8 @@ CREATE TABLE IF NOT EXISTS @schema@.locks (
   ends bigint NOT NULL DEFAULT 0,     -- when the lease ends, or has ended
   signal bigint NOT NULL DEFAULT 0,   -- the session lock that the next waiter waits for; 0: none
   line boolean NOT NULL DEFAULT false, -- the lock may have waiters
-  buried bigint NOT NULL DEFAULT 0    -- when the last of its tombstones ends
+  buried bigint NOT NULL DEFAULT 0,   -- when the last of its tombstones ends
+  waited bigint NOT NULL DEFAULT 0    -- when it last became known that nobody waits any more
 ) WITH (fillfactor = 60, autovacuum_vacuum_scale_factor = 0.01, autovacuum_vacuum_threshold = 1000);
 
 -- A row is the place of one waiter. The order is that of arrival.

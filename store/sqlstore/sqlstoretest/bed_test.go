@@ -38,7 +38,6 @@ type bed struct {
 	// are queries that choose one of them by the schema and kill it.
 	named                         func(schema string) string
 	kill                          func(db *sql.DB, schema string) error
-	readOnly                      string // a setting for transactions that cannot write
 	statementTimeout, lockTimeout string // settings: 1.5 s, and as short as can be
 	serializable                  string // a setting for transactions that start at that level
 	// withClock returns the script with another clock, for which more statements are

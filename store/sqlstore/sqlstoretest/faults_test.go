@@ -119,13 +119,14 @@ func TestDeadWaiterIsPassedOver(t *testing.T) {
 		s, schema := on.newStore(t)
 		proxy := faultproxy.New(t, on.server.Addr)
 		far := on.through(proxy).open(t, schema, sqlstore.Options{}, on.readable...)
+		db := on.handle(t)
 		holder := lease("x")
 		mustAcquire(t, s, holder)
 		dead := wait(t, far, lease("x"))
-		eventually(t, "the waiter has its place", func() bool { return len(inspect(t, s, "x").Queue) == 1 })
+		eventually(t, "the waiter has its signal", func() bool { return signals(t, on, db, schema) == 1 })
 		next := lease("x")
 		w := wait(t, s, next)
-		eventually(t, "the next one has its place", func() bool { return len(inspect(t, s, "x").Queue) == 2 })
+		eventually(t, "the next one has its signal", func() bool { return signals(t, on, db, schema) == 2 })
 		proxy.RefuseNew()
 		proxy.Cut()
 		signalGone(t, on, schema, dead.r.Owner)
@@ -299,9 +300,6 @@ func TestBehindAPooler(t *testing.T) {
 	behind := postgres.at(pooler)
 	s := behind.open(t, schema, sqlstore.Options{Logger: log.logger()}, "default_query_exec_mode=simple_protocol")
 	other := behind.open(t, schema, sqlstore.Options{}, "default_query_exec_mode=simple_protocol")
-	if !strings.Contains(log.String(), "waiters will poll") {
-		t.Errorf("the log says nothing of a pooler: %s", log.String())
-	}
 	ctx, stop := context.WithTimeout(t.Context(), 2*time.Second)
 	defer stop()
 	var c contest
@@ -312,19 +310,47 @@ func TestBehindAPooler(t *testing.T) {
 	all.Wait()
 	c.verdict(t, 10)
 	mustGet(t, s, "x")
+	if !strings.Contains(log.String(), "waiters will poll") {
+		t.Errorf("the log says nothing of a pooler: %s", log.String())
+	}
+	var signals int
+	if err := postgres.handle(t).QueryRowContext(t.Context(), `SELECT count(*) FROM pg_locks l JOIN pg_stat_activity a USING (pid)
+		WHERE l.locktype = 'advisory' AND a.query LIKE $1`, "%"+schema+".%").Scan(&signals); err != nil || signals != 0 {
+		t.Errorf("%d signals were taken by sessions of the pooler, %v", signals, err)
+	}
 }
 
 // A server that can only be read is named as one.
 func TestReadOnlyServer(t *testing.T) {
-	everywhere(t, func(t *testing.T, on *bed) {
+	t.Parallel()
+	t.Run(postgres.name, func(t *testing.T) {
 		t.Parallel()
-		_, schema := on.newStore(t)
-		s := on.open(t, schema, sqlstore.Options{Timeout: 2 * time.Second}, on.readOnly)
-		_, err := s.Acquire(t.Context(), store.AcquireRequest{Lease: lease("x")})
-		if err == nil || !strings.Contains(err.Error(), "read") || errors.Is(err, store.ErrBusy) {
-			t.Errorf("acquire on a server that can only be read: %v", err)
+		schema := postgres.newSchema(t)
+		asSuperuser(t, `CREATE ROLE `+schema+` LOGIN PASSWORD 'p' SUPERUSER`)
+		u := *postgres.server
+		u.User, u.Password = schema, "p"
+		s := postgres.at(&u).open(t, schema, sqlstore.Options{Timeout: 300 * time.Millisecond})
+		asSuperuser(t, `ALTER ROLE `+schema+` SET default_transaction_read_only = on`)
+		asSuperuser(t, `SELECT pg_terminate_backend(pid, 60000) FROM pg_stat_activity WHERE usename = $1`, schema)
+		eventually(t, "the store has a new connection", func() bool { return refused(t, s, "can only be read") })
+	})
+	t.Run(mariadb.name, func(t *testing.T) {
+		t.Parallel()
+		s := mariadb.open(t, mariadb.newSchema(t), sqlstore.Options{Timeout: 2 * time.Second}, "tx_read_only=1")
+		if !refused(t, s, "read") {
+			t.Error("the error does not say that the server can only be read")
 		}
 	})
+}
+
+// refused reports whether the error of an acquire, which must fail, contains the words.
+func refused(t *testing.T, s *sqlstore.Store, words string) bool {
+	t.Helper()
+	_, err := s.Acquire(t.Context(), store.AcquireRequest{Lease: lease("x")})
+	if err == nil || errors.Is(err, store.ErrBusy) {
+		t.Fatalf("acquire on a server that can only be read: %v", err)
+	}
+	return strings.Contains(err.Error(), words)
 }
 
 // No error and no log line contains the password.

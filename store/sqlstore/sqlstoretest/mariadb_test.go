@@ -52,7 +52,6 @@ var mariadb = &bed{
 		}
 		return err
 	},
-	readOnly:         "tx_read_only=1",
 	statementTimeout: "max_statement_time=1.5",
 	lockTimeout:      "innodb_lock_wait_timeout=1",
 	serializable:     "tx_isolation=%27SERIALIZABLE%27",

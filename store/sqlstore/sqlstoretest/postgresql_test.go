@@ -38,7 +38,6 @@ var postgres = &bed{
 		_, err := db.ExecContext(context.Background(), `SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = $1 ORDER BY random() LIMIT 1`, schema)
 		return err
 	},
-	readOnly:         "default_transaction_read_only=on",
 	statementTimeout: "statement_timeout=1500",
 	lockTimeout:      "lock_timeout=20",
 	serializable:     "default_transaction_isolation=serializable",

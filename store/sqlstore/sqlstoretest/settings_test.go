@@ -98,3 +98,43 @@ func TestLockTimeout(t *testing.T) {
 		w.granted(t)
 	})
 }
+
+// A waiter keeps its place if statement_timeout ends its calls while a transaction holds
+// the lease before it.
+func TestStatementTimeoutKeepsTheOrder(t *testing.T) {
+	t.Parallel()
+	schema := postgres.newSchema(t)
+	short := postgres.open(t, schema, sqlstore.Options{}, "statement_timeout=150")
+	s := postgres.open(t, schema, sqlstore.Options{})
+	db := postgres.handle(t)
+	l := lease("x")
+	holder := wait(t, s, l)
+	holder.granted(t)
+	queue := func(s *sqlstore.Store, n int) *waiter {
+		w := wait(t, s, lease("x"))
+		eventually(t, "the waiter has its place", func() bool { return len(inspect(t, s, "x").Queue) == n })
+		return w
+	}
+	first := queue(short, 1)
+	second := queue(s, 2)
+	tx := begin(t, db, 0)
+	if err := s.Hold(t.Context(), tx, aLease{Lease: l}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := db.ExecContext(t.Context(), `UPDATE `+schema+`.locks SET ends = 1`); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the server ends a call of the first waiter", first.troubled)
+	// Meanwhile the row cannot be changed, so the place is there as it was.
+	if err := tx.Commit(); err != nil {
+		t.Fatal(err)
+	}
+	first.granted(t)
+	select {
+	case <-second.done:
+		t.Error("the second waiter was granted the lock before the first")
+	default:
+	}
+	mustRelease(t, short, first.r.Lease)
+	second.granted(t)
+}

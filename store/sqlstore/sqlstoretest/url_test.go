@@ -24,7 +24,7 @@ func TestURL(t *testing.T) {
 	}
 	for _, wrong := range []string{
 		"postgres://u:secret%@a/b", "postgres://u:secret@a/b?max_ttl=x", "postgres://u:secret@a/b?schema=a.b",
-		"postgres://u:secret@a/b?max_ttl=-1s", "postgres://u:secret@a/b\npostgres://u:secret@c/d",
+		"postgres://u:secret@a/b?max_ttl=-1s", "postgres://u:secret@a/b?sslmode=off", "postgres://u:secret@a/b\npostgres://u:secret@c/d",
 	} {
 		if _, err := sqlstore.ParseURL(wrong); !errors.Is(err, store.ErrInvalid) || strings.Contains(err.Error(), "secret") {
 			t.Errorf("%q: %v", wrong, err)

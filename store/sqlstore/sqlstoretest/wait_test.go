@@ -3,6 +3,7 @@ package sqlstoretest
 import (
 	"bytes"
 	"context"
+	"database/sql"
 	"errors"
 	"log/slog"
 	"sync"
@@ -126,6 +127,12 @@ func (l *logged) String() string {
 	return l.b.String()
 }
 
+// signals is how many waiters have a signal. A waiter takes it soon after its place.
+func signals(t testing.TB, on *bed, db *sql.DB, schema string) int64 {
+	t.Helper()
+	return on.number(t, db, schema, "SELECT COUNT(*) FROM S.places WHERE `signal` <> 0")
+}
+
 // A waiter blocks in the server while another holds the lock, and is woken by the
 // release. It does not poll, however long that takes.
 func TestWaitersAreWoken(t *testing.T) {
@@ -134,15 +141,16 @@ func TestWaitersAreWoken(t *testing.T) {
 		s, schema := on.newStore(t)
 		db := on.handle(t)
 		first := lease("x")
-		holder := wait(t, s, lease("x"))
+		of := on.open(t, schema, sqlstore.Options{}) // the holder's, which has not waited
+		holder := wait(t, of, lease("x"))
 		holder.granted(t)
 		second := wait(t, s, first)
 		eventually(t, "the second has its place", func() bool { return len(inspect(t, s, "x").Queue) == 1 })
 		third := wait(t, s, lease("x"))
 		// The first lease was granted while the lock was free, so it has no signal until
 		// the holder learns, when it renews, that somebody waits.
-		eventually(t, "two waiters", func() bool { return len(inspect(t, s, "x").Queue) == 2 })
-		if err := s.Renew(t.Context(), []store.Lease{holder.r.Lease})[0]; err != nil {
+		eventually(t, "two waiters", func() bool { return signals(t, on, db, schema) == 2 })
+		if err := of.Renew(t.Context(), []store.Lease{holder.r.Lease})[0]; err != nil {
 			t.Fatal(err)
 		}
 		blocked := func(want int64) {
@@ -152,18 +160,18 @@ func TestWaitersAreWoken(t *testing.T) {
 			})
 		}
 		blocked(2)
-		signals := []int64{
+		taken := []int64{
 			on.number(t, db, schema, "SELECT `signal` FROM S.locks"),
 			on.number(t, db, schema, "SELECT MIN(`signal`) FROM S.places"), on.number(t, db, schema, "SELECT MAX(`signal`) FROM S.places"),
 		}
-		mustRelease(t, s, holder.r.Lease)
+		mustRelease(t, of, holder.r.Lease)
 		second.granted(t)
 		blocked(1)
 		mustRelease(t, s, second.r.Lease)
 		third.granted(t)
 		mustRelease(t, s, third.r.Lease)
 		// No session keeps a signal.
-		for _, signal := range signals {
+		for _, signal := range taken {
 			eventually(t, "no signal is left", func() bool { return on.number(t, db, schema, on.free, signal) == 1 })
 		}
 	})

@@ -4,6 +4,7 @@ package cli
 
 import (
 	"fmt"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -83,6 +84,23 @@ func onDatabase(t *testing.T, server *sqltest.Server, url, app string) {
 	}
 }
 
+// Processes that compete for locks in PostgreSQL, and are stopped and killed meanwhile,
+// never hold a lock at the same time.
+func TestTortureOfPostgreSQL(t *testing.T) {
+	t.Parallel()
+	server, err := sqltest.LaunchPostgreSQL("max_connections=300")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(server.Close)
+	s := newSite(t, fmt.Sprintf("LEASEHOLD_STORE=postgres://%s:%s@%s/%s?sslmode=disable", server.User, server.Password, server.Addr, server.Database))
+	s.run(0, "schema")
+	p := s.run(0, "lab", "torture", "--procs", "8", "--locks", "2", "--for", "6s", "--ttl", "1s", "--out", filepath.Join(t.TempDir(), "history"))
+	if last := lastLineOf(p.out.String()); !strings.HasPrefix(last, "PASS: 0 violations") {
+		t.Errorf("torture: %s%s", &p.out, &p.err)
+	}
+}
+
 // The SQL is printed without a connection, and only for a database.
 func TestSchemaIsPrinted(t *testing.T) {
 	t.Parallel()
@@ -94,6 +112,19 @@ func TestSchemaIsPrinted(t *testing.T) {
 	p = s.start("schema", "--store", "mysql://?schema=lock_s", "--print", "--grant", "app@10.0.0.1")
 	if code := p.end(); code != 0 || !strings.Contains(p.out.String(), "CREATE TABLE IF NOT EXISTS lock_s.locks") || !strings.Contains(p.out.String(), "GRANT EXECUTE ON `lock\\_s`.* TO 'app'@'10.0.0.1';") {
 		t.Errorf("schema --print: exit code %d: %s%s", code, &p.out, &p.err)
+	}
+	p = s.start("schema", "--store", "postgres:///", "--print", "--grant", `a"b, "night ""shift"", two",app`, "--grant", "$$;x")
+	code := p.end()
+	for _, role := range []string{`"a""b"`, `"night ""shift"", two"`, `"app"`, `"$$;x"`} {
+		if code != 0 || !strings.Contains(p.out.String(), "GRANT USAGE ON SCHEMA leasehold TO "+role+";") {
+			t.Errorf("schema --print: no rights for %s: exit code %d: %s", role, code, &p.err)
+		}
+	}
+	for _, list := range []string{"", "a,,b", "a,", `"a`, `"a"b`, `""`} {
+		p = s.start("schema", "--store", "postgres:///", "--print", "--grant", list)
+		if code := p.end(); code == 0 {
+			t.Errorf("--grant %s: exit code %d: %s%s", list, code, &p.out, &p.err)
+		}
 	}
 	p = s.start("schema", "--print")
 	if code := p.end(); code != codeTrouble || !strings.Contains(p.err.String(), "postgres://") {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -13,7 +14,7 @@ import (
 
 func (p *program) schemaCommand() *cobra.Command {
 	show := false
-	var roles []string
+	var roles []string // lists of them
 	c := &cobra.Command{
 		Use:   "schema --store postgres://...",
 		Short: "Install the tables and procedures of a database",
@@ -42,12 +43,20 @@ one that knows DELIMITER.`,
 		RunE:              func(c *cobra.Command, _ []string) error { return p.schema(c, show, roles) },
 	}
 	c.Flags().BoolVar(&show, "print", false, "print the SQL instead")
-	c.Flags().StringSliceVar(&roles, "grant", nil, "let a `ROLE` use locks; several are separated by commas")
+	c.Flags().StringArrayVar(&roles, "grant", nil, "let a `ROLE` use locks; several are separated by commas, and a name with a comma is put in double quotes")
 	return c
 }
 
 // schema runs "leasehold schema".
-func (p *program) schema(c *cobra.Command, show bool, roles []string) error {
+func (p *program) schema(c *cobra.Command, show bool, lists []string) error {
+	var roles []string
+	for _, list := range lists {
+		some, ok := identifiers(list)
+		if !ok {
+			return usage(c, fmt.Sprintf("--grant %s: it is a list of names such as app,\"Night shift\"", list))
+		}
+		roles = append(roles, some...)
+	}
 	url, s, err := p.storeAsked(c)
 	if err != nil {
 		return err
@@ -86,4 +95,41 @@ func (p *program) schema(c *cobra.Command, show bool, roles []string) error {
 	}
 	p.voice.note("the tables and procedures are installed, in version %d", sqlstore.SchemaVersion)
 	return nil
+}
+
+// identifiers splits a list of names at its commas. A name may be in double quotes, as in
+// SQL, and is taken as it is otherwise.
+func identifiers(list string) (names []string, ok bool) {
+	for {
+		list = strings.TrimLeft(list, " ")
+		var name string
+		if rest, quoted := strings.CutPrefix(list, `"`); quoted {
+			for {
+				part, after, closed := strings.Cut(rest, `"`)
+				if !closed {
+					return nil, false
+				}
+				name += part
+				if rest, quoted = strings.CutPrefix(after, `"`); !quoted {
+					break
+				}
+				name += `"`
+			}
+			if list = strings.TrimLeft(rest, " "); list != "" && list[0] != ',' {
+				return nil, false
+			}
+		} else {
+			name, _, _ = strings.Cut(list, ",")
+			list = list[len(name):]
+			name = strings.TrimRight(name, " ")
+		}
+		if name == "" {
+			return nil, false
+		}
+		names = append(names, name)
+		if list == "" {
+			return names, true
+		}
+		list = list[1:]
+	}
 }

@@ -1,0 +1,161 @@
+package sqlstore
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/leasehold-dev/leasehold/internal/clock"
+	"github.com/leasehold-dev/leasehold/store"
+)
+
+// rejoined are the places that were taken with a release and that no Wait has claimed.
+type rejoined struct {
+	mu     sync.Mutex
+	places map[leaseKey]*reservedPlace
+	closed bool
+}
+
+// reservedPlace is such a place.
+type reservedPlace struct {
+	lease store.Lease
+	seat  *seat // nil: it has none
+	sent  clock.Instant
+	timer *time.Timer // ends it
+}
+
+// put keeps a place until it is taken or has ended. It returns false if the store was
+// closed.
+func (j *rejoined) put(p *reservedPlace, ended func()) bool {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if j.closed {
+		return false
+	}
+	if j.places == nil {
+		j.places = make(map[leaseKey]*reservedPlace)
+	}
+	j.places[keyOf(p.lease)] = p
+	p.timer = time.AfterFunc(p.lease.TTL, func() {
+		if j.take(p.lease) != nil {
+			ended()
+		}
+	})
+	return true
+}
+
+// take returns the place of a lease, which is no longer kept, or nil.
+func (j *rejoined) take(l store.Lease) *reservedPlace {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	p := j.places[keyOf(l)]
+	if p != nil {
+		p.timer.Stop()
+		delete(j.places, keyOf(l))
+	}
+	return p
+}
+
+// close returns all places.
+func (j *rejoined) close() (all []*reservedPlace) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.closed = true
+	for _, p := range j.places {
+		p.timer.Stop()
+		all = append(all, p)
+	}
+	j.places = nil
+	return all
+}
+
+// ReleaseAndRejoin implements store.Rejoiner, in one transaction.
+func (s *Store) ReleaseAndRejoin(ctx context.Context, r store.ReleaseRequest, next store.WaitRequest) (standing bool, err error) {
+	caps := s.Caps()
+	if err := r.Check(caps); err != nil {
+		return false, err
+	}
+	if err := next.Check(caps); err != nil {
+		return false, err
+	}
+	if r.Name != next.Name || r.Owner == next.Owner {
+		return false, fmt.Errorf("%w: release and rejoin of lock %q: the place has to be for the same lock, and of another owner", store.ErrInvalid, r.Name)
+	}
+	if err := s.gate.Enter(); err != nil {
+		return false, err
+	}
+	defer s.gate.Leave()
+	if err := s.require(next.Require); err != nil {
+		return false, err
+	}
+	done, standing, maybe, err := s.rejoin(ctx, r, next)
+	if err != nil {
+		if maybe {
+			s.takeBack(ctx, next.Lease, true)
+		}
+		if ctx.Err() == nil {
+			// As in release: the session may have been lost long ago.
+			again, unknown, second := s.release(ctx, r)
+			if second == nil && (again || maybe) {
+				return false, nil
+			}
+			maybe, err = maybe || unknown, second
+		}
+		if err == nil {
+			return false, store.ErrNotHeld
+		}
+		return false, s.failed(ctx, "release", r.Name, maybe, err)
+	}
+	if !done {
+		return false, store.ErrNotHeld
+	}
+	return standing, nil
+}
+
+// rejoin makes the call, in the session that has the signal of the lease if there is one,
+// and keeps the place.
+func (s *Store) rejoin(ctx context.Context, r store.ReleaseRequest, next store.WaitRequest) (done, standing, maybe bool, err error) {
+	p := &reservedPlace{lease: next.Lease}
+	given, taken := int64(0), int64(0)
+	if p.seat = s.seats.leave(r.Lease); p.seat != nil {
+		given = p.seat.signal
+	} else {
+		p.seat = s.seats.take(ctx)
+	}
+	args := []any{[]byte(r.Name), r.Owner, r.Attempt, r.Undo, tombOf(r), r.Renewed, given,
+		next.Owner, next.Attempt, []byte(next.Meta), micros(next.TTL), int64(next.Spare), next.Barge, durable(next.Require)}
+	scan := func(rows *sql.Rows) error { return rows.Scan(&done, &standing) }
+	p.sent = s.clock.Now()
+	if p.seat == nil {
+		maybe, err = s.call(ctx, s.calls.rejoin, scan, append(args, taken)...)
+	} else {
+		taken = newSignal()
+		maybe, err = s.callOnce(ctx, p.seat.conn, s.calls.rejoin, scan, append(args, taken)...)
+		p.seat.signal = taken
+	}
+	switch {
+	case err != nil:
+		p.drop(s.seats)
+	case !standing && p.seat != nil:
+		s.seats.back(p.seat)
+	case standing && !s.rejoined.put(p, func() { p.drop(s.seats) }):
+		s.abandon(ctx, p)
+		standing = false
+	}
+	return done, standing, maybe, err
+}
+
+// drop drops the seat of a place.
+func (p *reservedPlace) drop(t *seats) {
+	if p.seat != nil {
+		t.drop(p.seat)
+	}
+}
+
+// abandon gives up a place, or the lease that it has become.
+func (s *Store) abandon(ctx context.Context, p *reservedPlace) {
+	s.undo(context.WithoutCancel(ctx), p.lease, false)
+	p.drop(s.seats)
+}

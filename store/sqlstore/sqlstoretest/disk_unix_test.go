@@ -1,0 +1,105 @@
+//go:build unix
+
+package sqlstoretest
+
+import (
+	"database/sql"
+	"errors"
+	"fmt"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/leasehold-dev/leasehold/internal/testenv/sqltest"
+	"github.com/leasehold-dev/leasehold/store"
+	"github.com/leasehold-dev/leasehold/store/sqlstore"
+)
+
+// launchLimited starts a server that can write files of at most size bytes. Other servers
+// must not be started meanwhile.
+func launchLimited(t *testing.T, size uint64) *bed {
+	t.Helper()
+	var before syscall.Rlimit
+	if err := syscall.Getrlimit(syscall.RLIMIT_FSIZE, &before); err != nil {
+		t.Fatal(err)
+	}
+	if err := syscall.Setrlimit(syscall.RLIMIT_FSIZE, &syscall.Rlimit{Cur: size, Max: before.Max}); err != nil {
+		t.Fatal(err)
+	}
+	server, err := sqltest.LaunchPostgreSQL()
+	if err := syscall.Setrlimit(syscall.RLIMIT_FSIZE, &before); err != nil {
+		t.Fatal(err)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(server.Close)
+	return postgres.at(server)
+}
+
+// A server whose disk is full grants nothing new and says why. Leases stay, and can be
+// renewed and released. It grants locks again when there is room.
+func TestDiskFull(t *testing.T) {
+	// A file of the log fits in exactly. A page of a table does not, so that the server is
+	// told what a full disk tells it: less was written.
+	on := launchLimited(t, 16<<20+4<<10)
+	t.Parallel() // from here on
+	schema := on.newSchema(t)
+	s := on.open(t, schema, sqlstore.Options{})
+	l := lease("held")
+	g := mustAcquire(t, s, l)
+	db := on.handle(t)
+	// What an insert that failed has left can be used by smaller ones.
+	for stage, rows := range []struct{ n, size int }{{1000, 60}, {1000, 1}, {100, 1}, {10, 1}, {1, 1}} {
+		fill(t, db, schema, stage, rows.n, rows.size)
+	}
+	refused := 0
+	for i := range 100 { // there may be room for some
+		_, err := s.Acquire(t.Context(), store.AcquireRequest{Lease: lease(fmt.Sprint("new ", i))})
+		if err == nil {
+			continue
+		}
+		if !strings.Contains(err.Error(), "disk is full") || errors.Is(err, store.ErrBusy) || errors.Is(err, store.ErrAmbiguous) {
+			t.Fatalf("acquire while the disk is full: %v", err)
+		}
+		if refused++; refused == 3 {
+			break
+		}
+	}
+	if refused == 0 {
+		t.Error("locks are granted while the disk is full")
+	}
+	if err := s.Renew(t.Context(), []store.Lease{l})[0]; err != nil {
+		t.Errorf("renew while the disk is full: %v", err)
+	}
+	if st := inspect(t, s, "held"); st.Holder.Owner != l.Owner || st.Token != g.Token {
+		t.Errorf("a lease while the disk is full: %+v", st)
+	}
+	mustRelease(t, s, l)
+	for _, query := range []string{`DELETE FROM ` + schema + `.locks WHERE starts_with(convert_from(name, 'UTF8'), 'filler')`, `VACUUM ` + schema + `.locks`} {
+		if _, err := db.ExecContext(t.Context(), query); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for i := range 3 {
+		mustGet(t, s, fmt.Sprint("there is room again ", i))
+	}
+}
+
+// fill inserts rows, n at once, until the server says that the disk is full.
+func fill(t *testing.T, db *sql.DB, schema string, stage, n, size int) {
+	t.Helper()
+	for i := range 100_000 {
+		_, err := db.ExecContext(t.Context(), `INSERT INTO `+schema+`.locks (name, token, meta)
+			SELECT convert_to($1 || n, 'UTF8'), 1, decode(repeat(md5(n::text), $2), 'hex') FROM generate_series(1, $3) n`,
+			fmt.Sprintf("filler %d %d ", stage, i), size, n)
+		switch {
+		case err == nil:
+		case strings.Contains(err.Error(), "53100"):
+			return
+		default:
+			t.Fatal(err)
+		}
+	}
+	t.Fatal("the disk does not fill")
+}

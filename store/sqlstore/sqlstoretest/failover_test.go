@@ -1,0 +1,87 @@
+package sqlstoretest
+
+import (
+	"context"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/leasehold-dev/leasehold/internal/testenv/sqltest"
+	"github.com/leasehold-dev/leasehold/store"
+	"github.com/leasehold-dev/leasehold/store/sqlstore"
+)
+
+// Stores that know both servers go on with a synchronous standby that is promoted when
+// the primary is killed. Leases stay, and meanwhile no lock has two holders and no token
+// goes back. Before, the standby is named as what it is.
+func TestStandbyIsPromoted(t *testing.T) {
+	t.Parallel()
+	primary, err := sqltest.LaunchPostgreSQL("fsync=on", "full_page_writes=on")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(primary.Close)
+	on := postgres.at(primary)
+	schema := on.newSchema(t)
+	standby, err := sqltest.LaunchStandby(primary, "fsync=on", "full_page_writes=on")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(standby.Close)
+	db := on.handle(t)
+	for _, query := range []string{`ALTER SYSTEM SET synchronous_standby_names = '*'`, `SELECT pg_reload_conf()`} {
+		if _, err := db.ExecContext(t.Context(), query); err != nil {
+			t.Fatal(err)
+		}
+	}
+	eventually(t, "the standby is synchronous", func() bool {
+		var n int
+		if err := db.QueryRowContext(t.Context(), `SELECT count(*) FROM pg_stat_replication WHERE sync_state = 'sync'`).Scan(&n); err != nil {
+			t.Fatal(err)
+		}
+		return n == 1
+	})
+
+	there := postgres.at(standby)
+	_, err = sqlstore.Open(t.Context(), sqlstore.PostgreSQL, "pgx", there.dsn(), &sqlstore.Options{Schema: schema})
+	if err == nil || !strings.Contains(err.Error(), "standby") {
+		t.Errorf("open on a standby: %v", err)
+	}
+
+	addresses := *primary
+	addresses.Addr += "," + standby.Addr
+	both := postgres.at(&addresses)
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	var c contest
+	var all sync.WaitGroup
+	for range 3 {
+		s := both.open(t, schema, sqlstore.Options{}, "connect_timeout=2", "target_session_attrs=read-write")
+		if got := s.Caps().Class; got != store.CrashSafe {
+			t.Errorf("class %v with a synchronous standby, want %v", got, store.CrashSafe)
+		}
+		all.Go(func() { c.run(ctx, s, "x", 3*time.Second) })
+	}
+	s := both.open(t, schema, sqlstore.Options{}, "connect_timeout=2", "target_session_attrs=read-write")
+	kept := store.Lease{Name: "kept", Owner: store.NewOwner(), TTL: time.Minute, Require: store.CrashSafe}
+	g := mustAcquire(t, s, kept)
+	eventually(t, "the lock goes round", func() bool { return c.count() > 10 })
+
+	primary.Kill()
+	if _, err := there.handle(t).ExecContext(t.Context(), `SELECT pg_promote()`); err != nil {
+		t.Fatal(err)
+	}
+	before := c.count()
+	eventually(t, "the lock goes round on the standby", func() bool { return c.count() > before+10 })
+	stop()
+	all.Wait()
+	c.verdict(t, 20)
+	if st := inspect(t, s, "kept"); st.Holder.Owner != kept.Owner || st.Token != g.Token {
+		t.Errorf("a lease from before the failover: %+v", st)
+	}
+	if err := s.Renew(t.Context(), []store.Lease{kept})[0]; err != nil {
+		t.Errorf("renew a lease from before the failover: %v", err)
+	}
+	mustRelease(t, s, kept)
+}

@@ -1,0 +1,57 @@
+package sqlstoretest
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/leasehold-dev/leasehold/internal/testenv/sqltest"
+	"github.com/leasehold-dev/leasehold/store"
+	"github.com/leasehold-dev/leasehold/store/sqlstore"
+)
+
+// openURL opens a store as a program does that has only a URL.
+func openURL(t *testing.T, url string) *sqlstore.Store {
+	t.Helper()
+	s, err := store.Open(t.Context(), url, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s.Close() })
+	return s.(*sqlstore.Store)
+}
+
+// A busy process has its calls prepared, and goes on if the procedures are installed
+// again.
+func TestCallsArePrepared(t *testing.T) {
+	t.Parallel()
+	schema := postgres.newSchema(t)
+	s := openURL(t, postgres.dsn("schema="+schema, "log_min_duration_statement=0"))
+	eventually(t, "calls are prepared", func() bool {
+		mustGet(t, s, "x")
+		for line := range strings.Lines(postgres.server.Log()) {
+			if strings.Contains(line, "execute stmtcache_") && strings.Contains(line, schema+".ask(") {
+				return true
+			}
+		}
+		return false
+	})
+	if err := sqlstore.Install(t.Context(), postgres.handle(t), sqlstore.PostgreSQL, schema); err != nil {
+		t.Fatal(err)
+	}
+	mustGet(t, s, "x")
+}
+
+// Behind a pooler calls are not prepared, since another session would get them.
+func TestCallsAreNotPreparedBehindAPooler(t *testing.T) {
+	t.Parallel()
+	pooler, err := sqltest.LaunchPgBouncer(postgres.server, 2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(pooler.Close)
+	schema := postgres.newSchema(t)
+	s := openURL(t, postgres.at(pooler).dsn("schema="+schema))
+	for range 100 {
+		mustGet(t, s, "x")
+	}
+}

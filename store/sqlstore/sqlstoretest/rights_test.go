@@ -1,0 +1,95 @@
+package sqlstoretest
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/leasehold-dev/leasehold/store"
+	"github.com/leasehold-dev/leasehold/store/sqlstore"
+)
+
+// asSuperuser runs a statement in the PostgreSQL of most tests.
+func asSuperuser(t testing.TB, query string, args ...any) {
+	t.Helper()
+	postgres.exec(t, postgres.handle(t), "", query, args...)
+}
+
+// Rights are granted to roles whatever their names are.
+func TestGrantToAnyName(t *testing.T) {
+	t.Parallel()
+	schema := postgres.newSchema(t)
+	for i, role := range []string{`a"b`, `semi;colon`, "line;\nbreak", `$$ body $$`, `odd $$ body`, `dash -- dash`, `comma, name`, `Ünïcode`} {
+		role = fmt.Sprintf("%s %s %d", role, schema, i)
+		quoted := `"` + strings.ReplaceAll(role, `"`, `""`) + `"`
+		asSuperuser(t, "CREATE ROLE "+quoted)
+		if err := sqlstore.Install(t.Context(), postgres.handle(t), sqlstore.PostgreSQL, schema, role); err != nil {
+			t.Errorf("grant to %q: %v", role, err)
+			continue
+		}
+		var may bool
+		err := postgres.handle(t).QueryRowContext(t.Context(), `SELECT has_function_privilege($1, oid, 'execute') FROM pg_proc WHERE proname = 'sweep' AND pronamespace = $2::regnamespace`, role, schema).Scan(&may)
+		if err != nil || !may {
+			t.Errorf("%q may not call the procedures: %v", role, err)
+		}
+	}
+}
+
+// The procedures run with the rights of the role that installs them, so nobody else may
+// own their schema.
+func TestInstallIntoTheSchemaOfAnother(t *testing.T) {
+	t.Parallel()
+	schema := newName()
+	asSuperuser(t, `CREATE ROLE "owner `+schema+`"`)
+	asSuperuser(t, `CREATE SCHEMA `+schema+` AUTHORIZATION "owner `+schema+`"`)
+	db := postgres.handle(t)
+	err := sqlstore.Install(t.Context(), db, sqlstore.PostgreSQL, schema)
+	if err == nil || !strings.Contains(err.Error(), `"owner `+schema+`"`) || !strings.Contains(err.Error(), "own") {
+		t.Fatalf("install into the schema of another role: %v", err)
+	}
+	var tables int
+	if err := db.QueryRowContext(t.Context(), `SELECT count(*) FROM pg_tables WHERE schemaname = $1`, schema).Scan(&tables); err != nil || tables != 0 {
+		t.Errorf("%d tables were installed, %v", tables, err)
+	}
+	asSuperuser(t, `ALTER SCHEMA `+schema+` OWNER TO CURRENT_USER`)
+	if err := sqlstore.Install(t.Context(), db, sqlstore.PostgreSQL, schema); err != nil {
+		t.Errorf("install into a schema of its own: %v", err)
+	}
+}
+
+// A role whose transactions can only read is refused when the store is opened, with the
+// setting that does it.
+func TestReadOnlyRole(t *testing.T) {
+	t.Parallel()
+	schema := postgres.newSchema(t)
+	_, err := sqlstore.Open(t.Context(), sqlstore.PostgreSQL, "pgx", postgres.dsn("default_transaction_read_only=on"), &sqlstore.Options{Schema: schema})
+	if err == nil || !strings.Contains(err.Error(), "default_transaction_read_only") || strings.Contains(err.Error(), "standby") {
+		t.Errorf("open by a role that can only read: %v", err)
+	}
+}
+
+// A process that nobody else competes with needs one connection.
+func TestOneConnection(t *testing.T) {
+	t.Parallel()
+	schema := postgres.newSchema(t)
+	app := "alone_" + schema
+	s, err := store.Open(t.Context(), postgres.dsn("schema="+schema, setting("application_name", app)), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s.Close() })
+	l := lease("x")
+	if _, err := s.(store.Waiter).Wait(t.Context(), store.WaitRequest{Lease: l}, nil); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Renew(t.Context(), []store.Lease{l})[0]; err != nil {
+		t.Error(err)
+	}
+	if err := s.Release(t.Context(), store.ReleaseRequest{Lease: l}); err != nil {
+		t.Error(err)
+	}
+	var n int
+	if err := postgres.handle(t).QueryRowContext(t.Context(), `SELECT count(*) FROM pg_stat_activity WHERE application_name = $1`, app).Scan(&n); err != nil || n != 1 {
+		t.Errorf("%d connections, %v; want 1", n, err)
+	}
+}
