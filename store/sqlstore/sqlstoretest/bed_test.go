@@ -6,6 +6,7 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -52,7 +53,7 @@ type bed struct {
 	// Queries. S. stands for the schema, and S alone for its name.
 	blocked     string   // the number of calls of await that wait for a signal
 	free        string   // whether a signal is free
-	holding     string   // the number of calls of hold that wait
+	holding     string   // the number of calls of hold that wait; see waitForRows
 	handOver    []string // statements that give the lock x of $OWNER to another owner
 	denied      []string
 	createRoles []string                   // roles named $ROLE and $STRANGER, with the password p
@@ -172,6 +173,18 @@ func (on *bed) number(t testing.TB, db *sql.DB, schema, query string, args ...an
 		t.Fatalf("%.200s: %v", query, err)
 	}
 	return n
+}
+
+var asking sync.Mutex
+
+// waitForRows returns how many sessions wait for a row. InnoDB renews its answer only
+// after a tenth of a second in which nobody has asked, so tests ask one after the other.
+func (on *bed) waitForRows(t testing.TB, db *sql.DB, schema string) int64 {
+	t.Helper()
+	asking.Lock()
+	defer asking.Unlock()
+	time.Sleep(150 * time.Millisecond)
+	return on.number(t, db, schema, on.holding)
 }
 
 func lease(name string) store.Lease {

@@ -119,7 +119,7 @@ func TestHoldSeesAHandOver(t *testing.T) {
 				result := make(chan error, 1)
 				go func() { result <- s.Hold(context.WithoutCancel(t.Context()), tx, aLease{Lease: l}) }()
 				eventually(t, "hold waits", func() bool {
-					return on.number(t, db, schema, on.holding) == 1 || len(result) == 1
+					return on.waitForRows(t, db, schema) == 1 || len(result) == 1
 				})
 				if err := handing.Commit(); err != nil {
 					t.Fatal(err)

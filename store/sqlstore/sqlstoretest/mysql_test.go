@@ -154,7 +154,7 @@ func TestClockAfterTheLock(t *testing.T) {
 		t.Fatal(err)
 	}
 	w := wait(t, s, lease("x"))
-	eventually(t, "the request waits", func() bool { return mariadb.number(t, db, schema, mariadb.holding) == 1 })
+	eventually(t, "the request waits", func() bool { return mariadb.waitForRows(t, db, schema) == 1 })
 	at := mariadb.number(t, db, schema, "SELECT "+mariadb.now)
 	if err := tx.Rollback(); err != nil {
 		t.Fatal(err)
