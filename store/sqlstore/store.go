@@ -110,7 +110,7 @@ func (s *Store) open(ctx context.Context) error {
 		return err
 	}
 	if is.Oldest > SchemaVersion || is.Version < SchemaVersion {
-		return s.versionError(is)
+		return versionError(is)
 	}
 	if is.ReadOnly != "" {
 		return errors.New(is.ReadOnly)
@@ -121,7 +121,7 @@ func (s *Store) open(ctx context.Context) error {
 	return nil
 }
 
-func (s *Store) versionError(is Server) error {
+func versionError(is Server) error {
 	if is.Version < SchemaVersion {
 		return fmt.Errorf("the lock tables have version %d, and this program needs version %d: run \"leasehold schema\" of the same version as this program", is.Version, SchemaVersion)
 	}
