@@ -138,6 +138,7 @@ func TestReadmeCommands(t *testing.T) {
 func TestWallClockIsNotRead(t *testing.T) {
 	allowed := map[string]string{
 		"describe":          "tells others since when the lock is held",
+		"nowForPeople":      "tells others when a lease was broken",
 		"name":              "names a tick, which is a time of day",
 		"Leader":            "tells since when somebody leads",
 		"Deadline":          "tells the holder the end of validity as a time",

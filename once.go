@@ -33,6 +33,8 @@ type Tick struct {
 	TTL     time.Duration
 	Purpose string
 	Require store.Class
+	// Notice is as in LockOptions.
+	Notice time.Duration
 
 	now func() time.Time // for tests; nil: time.Now
 }
@@ -60,7 +62,7 @@ func (c *Client) Once(ctx context.Context, job string, t Tick, fn func(ctx conte
 	if err != nil {
 		return false, err
 	}
-	run := newLock(&c.queues, job, claim{kept: true}).With(LockOptions{TTL: t.TTL, MaxHold: t.LockAtMostFor, Purpose: t.Purpose, Require: t.Require})
+	run := newLock(&c.queues, job, claim{kept: true}).With(LockOptions{TTL: t.TTL, MaxHold: t.LockAtMostFor, Notice: t.Notice, Purpose: t.Purpose, Require: t.Require})
 	lease, err := c.wait(ctx, &run.r, 1, true)
 	if errors.Is(err, ErrBusy) {
 		if st, e := c.store.Inspect(ctx, record.Name); e == nil && st.Held {

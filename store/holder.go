@@ -27,12 +27,15 @@ type Holder struct {
 	// Spare is the number of tokens that the holder reserved beyond the one of
 	// its grant; see AcquireRequest.Spare.
 	Spare int
+	// Broken reports that an operator broke the holder's lease; see Breaker.
+	Broken bool
 	// Since is when the holder's attempt to acquire began, by the holder's wall
 	// clock, to the second. It is zero if unknown.
 	Since time.Time
 }
 
 type holderJSON struct {
+	Broken  bool   `json:"broken,omitempty"` // first: stores put it in
 	Host    string `json:"host,omitempty"`
 	PID     int    `json:"pid,omitempty"`
 	Purpose string `json:"purpose,omitempty"`
@@ -43,7 +46,7 @@ type holderJSON struct {
 // Encode returns h as compact JSON for Lease.Meta. Owner and Foreign are left
 // out, and invalid UTF-8 is replaced.
 func (h Holder) Encode() string {
-	j := holderJSON{Host: h.Host, PID: h.PID, Purpose: strings.ToValidUTF8(h.Purpose, "?"), Spare: h.Spare}
+	j := holderJSON{Host: h.Host, PID: h.PID, Purpose: strings.ToValidUTF8(h.Purpose, "?"), Spare: h.Spare, Broken: h.Broken}
 	if !h.Since.IsZero() {
 		j.Since = h.Since.Unix()
 	}
@@ -67,7 +70,7 @@ func DecodeHolder(owner, meta string) Holder {
 	if json.Unmarshal([]byte(meta), &j) != nil {
 		return h
 	}
-	h.Host, h.PID, h.Purpose, h.Spare = j.Host, j.PID, j.Purpose, j.Spare
+	h.Host, h.PID, h.Purpose, h.Spare, h.Broken = j.Host, j.PID, j.Purpose, j.Spare, j.Broken
 	if 0 < j.Since && j.Since < lastSince {
 		h.Since = time.Unix(j.Since, 0)
 	}

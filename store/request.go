@@ -177,7 +177,8 @@ func (r ReserveRequest) Check(c Caps) error {
 //
 // Names of keys that Leasehold itself uses in Redis are reserved in every store.
 // They begin with "leasehold:", or have the form {x}:word, where x is any text
-// and word is token, line, waits, fence or made, or begins with gone: or place:.
+// and word is token, line, waits, fence, made or broken, or begins with gone: or
+// place:.
 func CheckName(name string) error {
 	if name == "" {
 		return fmt.Errorf("%w: the lock's name is empty: give it one", ErrInvalid)

@@ -7,10 +7,10 @@ const ownPrefix = "leasehold:"
 
 // The keys that belong to lock x are {x}: followed by one of ownWords (token
 // counter, queue of waiters, tokens that a guard has seen, the attempt that made
-// the grant), or by one of
+// the grant, the lease that was broken last), or by one of
 // ownPrefixes and an owner (tombstone, waiter's place).
 var (
-	ownWords    = []string{"token", "line", "waits", "fence", "made"}
+	ownWords    = []string{"token", "line", "waits", "fence", "made", "broken"}
 	ownPrefixes = []string{"gone:", "place:"}
 )
 

@@ -140,8 +140,20 @@ type State struct {
 	// Queue has the waiters in order, at most the first MaxQueue of them.
 	// Only Inspect sets it, and only in a store that keeps a queue.
 	Queue []Place
+	// Broken says who broke a lease of this lock last, for about a day; nil if nobody
+	// did. See Breaker. Only Inspect sets it.
+	Broken *Broken
 	// Nodes has one outcome for each node of a quorum store; nil in other stores.
 	Nodes []NodeOutcome
+}
+
+// Holdings returns all leases of the lock, whatever its kind: Holders, or the one
+// lease of a mutex that is held.
+func (s State) Holdings() []Holding {
+	if s.Held && len(s.Holders) == 0 {
+		return []Holding{{Holder: s.Holder, Token: s.Token, ExpiresIn: s.ExpiresIn, HeldFor: s.HeldFor, Weight: 1}}
+	}
+	return s.Holders
 }
 
 // Holding is one lease of a lock that several owners can hold together.
@@ -181,6 +193,9 @@ type Caps struct {
 	// request one after the other. The client uses it only then. It is false for a
 	// store that is not a Rejoiner, and for one whose hand-off is faster alone.
 	Rejoins bool
+
+	// Breaks reports that leases can be broken; see Breaker.
+	Breaks bool
 	// Reach is the range within which a lock excludes others: "process",
 	// "machine" or "network".
 	Reach string

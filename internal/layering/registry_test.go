@@ -93,7 +93,7 @@ var project = rules{
 	// larger than elsewhere. Lower these numbers; do not raise them.
 	circles: map[string]int{
 		"cmd/leasehold/internal/doctor": 13, "cmd/leasehold/internal/lab/stories": 20, "internal/proof/explore": 21,
-		"internal/proof/sim": 17, "internal/quorum/driver": 10, "store/redisstore": 25, "store/storetest": 19,
+		"internal/proof/sim": 17, "internal/quorum/driver": 10, "store/redisstore": 25,
 	},
 
 	// The methods of types that have more than elsewhere. Lower these numbers, too.

@@ -107,6 +107,9 @@ func (r Record) freeSlot() (free int64) {
 // and its expiry never moves back.
 func (r Record) again(i int, a Ask, now clock.Instant) (Record, Answer) {
 	h := r.Holds[i]
+	if h.Broken {
+		return r, Answer{Verdict: Buried}
+	}
 	if a.Weight > h.Weight {
 		return r, Answer{Verdict: Mismatch, Spec: r.Spec, Blocker: h.blocker(), ExpiresIn: h.Expiry.Sub(now)}
 	}

@@ -23,7 +23,8 @@ const (
 	// the owner's lease. (A lease does not grow: two readers that both wanted to
 	// become the writer would wait for each other for ever.)
 	Mismatch
-	// Buried means that this owner was released before it asked; see Release.
+	// Buried means that this owner was released before it asked, or that its lease
+	// was broken; see Release and BreakLease.
 	Buried
 	// Done means that the lease was renewed or released, the place given up, or
 	// tokens were reserved.

@@ -90,6 +90,9 @@ func TestRuleKeepsItsPromises(t *testing.T) {
 			"reserve": func(t *rapid.T) {
 				h.reserve(t, owner.Draw(t, "owner"), rapid.IntRange(0, 7).Draw(t, "spare"), fence.Token(rapid.IntRange(0, 40).Draw(t, "floor")))
 			},
+			"break": func(t *rapid.T) {
+				h.breaks(t, owner.Draw(t, "owner"), fence.Token(rapid.IntRange(0, 1).Draw(t, "wrong")), rapid.Bool().Draw(t, "now"))
+			},
 		})
 	})
 }
@@ -124,7 +127,7 @@ func (h *history) admit(t *rapid.T, a Ask) {
 	had := before.hold(a.Owner)
 	switch ans.Verdict {
 	case Granted:
-		if before.buried(a.Owner) {
+		if before.buried(a.Owner) || had >= 0 && before.Holds[had].Broken {
 			t.Fatalf("a buried owner was admitted")
 		}
 		now := h.held(t, a.Owner)
@@ -175,7 +178,7 @@ func (h *history) admit(t *rapid.T, a Ask) {
 		}
 		h.untouched(t, before)
 	case Buried:
-		if !before.buried(a.Owner) {
+		if !before.buried(a.Owner) && (had < 0 || !before.Holds[had].Broken) {
 			t.Fatalf("nobody buried %s", a.Owner)
 		}
 		h.untouched(t, before)
@@ -293,7 +296,7 @@ func (h *history) untouched(t *rapid.T, before Record) {
 func (h *history) renew(t *rapid.T, owner string, ttl time.Duration) {
 	before, ans := h.step(t, func(r Record) (Record, Answer) { return Renew(r, owner, ttl, h.now) })
 	i := before.hold(owner)
-	if i < 0 {
+	if i < 0 || before.Holds[i].Broken {
 		if ans != (Answer{Verdict: NotHeld}) || !reflect.DeepEqual(h.record, before) {
 			t.Fatalf("renewed what is not there: %+v, %+v", ans, h.record)
 		}
@@ -326,6 +329,12 @@ func (h *history) release(t *rapid.T, owner string, tomb time.Duration) {
 	}
 	if inside := h.record.hold(owner) >= 0; inside != (ans.Count > 0) {
 		t.Fatalf("released, count %d, inside %v", ans.Count, inside)
+	}
+	if was.Broken && ans.Count == 0 {
+		if !Expire(h.record, was.Expiry-1).buried(owner) {
+			t.Fatalf("late requests of %s are not refused: %+v", owner, h.record)
+		}
+		before.Tombs = h.record.Tombs
 	}
 	if len(h.record.Holds) < len(before.Holds)-1 || !reflect.DeepEqual(h.record.Line, before.Line) || !reflect.DeepEqual(h.record.Tombs, before.Tombs) {
 		t.Fatalf("release of %s made %+v of %+v", owner, h.record, before)
@@ -394,7 +403,7 @@ func (h *history) reserve(t *rapid.T, owner string, spare int, floor fence.Token
 	want := before
 	want.Token = h.record.Token
 	i := before.hold(owner)
-	if i < 0 {
+	if i < 0 || before.Holds[i].Broken {
 		want.Token = before.Token
 		if ans != (Answer{Verdict: NotHeld}) {
 			t.Fatalf("reserved for an owner without a lease: %+v", ans)
@@ -411,6 +420,46 @@ func (h *history) reserve(t *rapid.T, owner string, spare int, floor fence.Token
 }
 
 // check has the properties that hold at any time.
+// breaks: a lease that is broken ends, now or when its owner releases it or it expires.
+// No other lease changes, and no waiter.
+func (h *history) breaks(t *rapid.T, owner string, wrong fence.Token, now bool) {
+	b := Break{Owner: owner, Token: h.tokens[owner] + wrong, Now: now, Note: "note", Keep: 9}
+	before, ans := h.step(t, func(r Record) (Record, Answer) { return BreakLease(r, b, h.now) })
+	want := before
+	i := before.hold(owner)
+	switch is := before.Broken; {
+	case i >= 0 && wrong == 0:
+		held := before.Holds[i]
+		want.Broken = &Broken{Owner: owner, Token: b.Token, Note: "note", Expiry: held.Expiry.Add(b.Keep)}
+		if held.Broken {
+			want.Broken = is
+		}
+		wantAns := Answer{Verdict: Done, Token: b.Token}
+		if now {
+			want.Holds, want.Tombs = without(want.Holds, i), h.record.Tombs
+			if !Expire(h.record, held.Expiry-1).buried(owner) {
+				t.Fatalf("late requests of %s are not refused: %+v", owner, h.record)
+			}
+		} else {
+			held.Broken = true
+			want.Holds = replaced(want.Holds, i, held)
+			wantAns.Count, wantAns.ExpiresIn = held.Count, held.Expiry.Sub(h.now)
+		}
+		if ans != wantAns {
+			t.Fatalf("broke %+v: %+v", held, ans)
+		}
+	case is != nil && is.Owner == owner && is.Token == b.Token:
+		if ans != (Answer{Verdict: Done, Token: b.Token}) {
+			t.Fatalf("broke %s again: %+v", owner, ans)
+		}
+	case ans != Answer{Verdict: NotHeld}:
+		t.Fatalf("broke what is not there: %+v", ans)
+	}
+	if !reflect.DeepEqual(h.record, want) {
+		t.Fatalf("breaking the lease of %s made %+v of %+v", owner, h.record, before)
+	}
+}
+
 func (h *history) check(t *rapid.T) {
 	if err := h.record.Check(); err != nil {
 		t.Fatalf("%v: %+v", err, h.record)

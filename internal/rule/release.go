@@ -24,7 +24,8 @@ type End struct {
 // Release ends the owner's lease. If it was entered several times, Release counts
 // one down, and Answer.Count is what remains.
 //
-// An owner without a lease is NotHeld. It loses its place in the queue, as nobody
+// An owner whose lease was broken is refused from then on until the lease would have
+// expired. An owner without a lease is NotHeld. It loses its place in the queue, as nobody
 // waits there any more and the lock would be handed to it for nothing. An attempt
 // whose release leaves the owner's lease alone is NotHeld, too.
 func Release(r Record, e End, now clock.Instant) (Record, Answer) {
@@ -44,6 +45,9 @@ func Release(r Record, e End, now clock.Instant) (Record, Answer) {
 		return r, Answer{Verdict: Done, Token: h.Token, Count: h.Count, ExpiresIn: h.Expiry.Sub(now)}
 	}
 	r.Holds = without(r.Holds, i)
+	if h.Broken {
+		r = r.bury(attemptOf(h.Owner, h.Made), h.Expiry.Sub(now), now)
+	}
 	return r, Answer{Verdict: Done, Token: h.Token}
 }
 

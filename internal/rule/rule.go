@@ -58,6 +58,8 @@ type Record struct {
 	Tombs []Tomb `json:"tombs,omitempty"`
 	// Token is the largest token ever granted or reserved.
 	Token fence.Token `json:"token"`
+	// Broken is about the lease that was broken last, or nil.
+	Broken *Broken `json:"broken,omitempty"`
 }
 
 // MaxSpare is the largest number of tokens that can be reserved at once.
@@ -79,6 +81,8 @@ type Hold struct {
 	// Made is the attempt that made the grant, of an owner that makes several. It
 	// is empty once another attempt of that owner has been told of the lease.
 	Made string `json:"made,omitempty"`
+	// Broken means that the lease cannot be renewed any more; see BreakLease.
+	Broken bool `json:"broken,omitempty"`
 }
 
 // HeldFor returns how long ago the lease began, or 0 if that is not known.
@@ -107,5 +111,13 @@ type Place struct {
 // Tomb refuses an owner, or one attempt of an owner, until it expires.
 type Tomb struct {
 	Owner  string        `json:"owner"`
+	Expiry clock.Instant `json:"expiry"`
+}
+
+// Broken is the note about the lease that was broken last.
+type Broken struct {
+	Owner  string        `json:"owner"`
+	Token  fence.Token   `json:"token"`
+	Note   string        `json:"note,omitempty"`
 	Expiry clock.Instant `json:"expiry"`
 }

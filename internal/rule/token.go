@@ -9,14 +9,14 @@ import (
 // Answer.Token and the spare tokens after it. They are larger than all earlier
 // ones, so that a process can pass its lease from one goroutine to the next and a
 // resource refuses the earlier one. The lease keeps its own token and its expiry.
-// An owner without a lease is NotHeld.
+// An owner without a lease, or whose lease was broken, is NotHeld.
 //
 // floor is like Ask.Floor. A lease with a shared token reserves none; it gets
 // the token that it has.
 func ReserveTokens(r Record, owner string, spare int, floor fence.Token, now clock.Instant) (Record, Answer) {
 	r = Expire(r, now)
 	i := r.hold(owner)
-	if i < 0 {
+	if i < 0 || r.Holds[i].Broken {
 		return r, Answer{Verdict: NotHeld}
 	}
 	h := r.Holds[i]

@@ -18,7 +18,7 @@ func State(name string, r rule.Record, now clock.Instant) store.State {
 	st := store.State{
 		Name:      name,
 		Held:      true,
-		Holder:    store.DecodeHolder(h.Owner, h.Meta),
+		Holder:    holder(h),
 		Token:     h.Token,
 		ExpiresIn: h.Expiry.Sub(now),
 		HeldFor:   h.HeldFor(now),
@@ -29,10 +29,26 @@ func State(name string, r rule.Record, now clock.Instant) store.State {
 	st.Kind = store.Kind(r.Spec)
 	for _, h := range r.Holds {
 		st.Holders = append(st.Holders, store.Holding{
-			Holder: store.DecodeHolder(h.Owner, h.Meta), Token: h.Token, ExpiresIn: h.Expiry.Sub(now), HeldFor: h.HeldFor(now), Weight: h.Weight, Slot: h.Slot,
+			Holder: holder(h), Token: h.Token, ExpiresIn: h.Expiry.Sub(now), HeldFor: h.HeldFor(now), Weight: h.Weight, Slot: h.Slot,
 		})
 	}
 	return st
+}
+
+// holder describes the holder of a lease.
+func holder(h rule.Hold) store.Holder {
+	d := store.DecodeHolder(h.Owner, h.Meta)
+	d.Broken = h.Broken
+	return d
+}
+
+// Broken returns the note about the lease that was broken last, or nil.
+func Broken(r rule.Record, now clock.Instant) *store.Broken {
+	r = rule.Expire(r, now)
+	if r.Broken == nil {
+		return nil
+	}
+	return store.DecodeBroken(r.Broken.Owner, r.Broken.Token, r.Broken.Note)
 }
 
 // Queue returns the waiters of record r, the first store.MaxQueue of them.

@@ -22,6 +22,7 @@ func (s *Store) Inspect(ctx context.Context, name string) (store.State, error) {
 		r, err := t.read(name)
 		st = shown.State(name, r.Record, t.now)
 		st.Queue = shown.Queue(r.Record, t.now)
+		st.Broken = shown.Broken(r.Record, t.now)
 		return err
 	})
 	if err != nil {

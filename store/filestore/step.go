@@ -131,6 +131,9 @@ func ends(r rule.Record) (end clock.Instant) {
 	for _, b := range r.Tombs {
 		end = max(end, b.Expiry)
 	}
+	if r.Broken != nil {
+		end = max(end, r.Broken.Expiry)
+	}
 	return end
 }
 

@@ -124,6 +124,7 @@ func newStore(db *sql.DB, d Dialect, o *Options) (*Store, error) {
 // Caps implements store.Store.
 func (s *Store) Caps() store.Caps {
 	return store.Caps{
+		Breaks: true,
 		Engine: s.d.engine,
 		Nodes:  1,
 		Quorum: 1,

@@ -119,7 +119,10 @@ func refusal(op string, r store.Lease, ans rule.Answer) error {
 	case ans.Verdict == rule.Mismatch:
 		return fmt.Errorf("%w: %s %q with weight %d: the lease that the owner has is smaller, and a lease does not grow", store.ErrInvalid, op, r.Name, r.Weight)
 	}
-	return fmt.Errorf("%s %q: unexpected verdict: %v", op, r.Name, ans.Verdict) // this store makes no tombstones
+	if ans.Verdict == rule.Buried {
+		return fmt.Errorf("%s %q: %w: the lease of this owner was broken; a new attempt needs a new owner", op, r.Name, store.ErrNotHeld)
+	}
+	return fmt.Errorf("%s %q: unexpected verdict: %v", op, r.Name, ans.Verdict)
 }
 
 // Renew implements store.Store.
@@ -182,6 +185,7 @@ func (s *Store) Inspect(ctx context.Context, name string) (store.State, error) {
 	rec := s.settled(name, now)
 	st := shown.State(name, rec, now)
 	st.Queue = shown.Queue(rec, now)
+	st.Broken = shown.Broken(rec, now)
 	return st, nil
 }
 
@@ -207,6 +211,7 @@ func (s *Store) List(ctx context.Context, prefix string) ([]store.State, error) 
 // Caps implements store.Store.
 func (s *Store) Caps() store.Caps {
 	return store.Caps{
+		Breaks: true,
 		Engine: "memory",
 		Nodes:  1,
 		Quorum: 1,

@@ -150,7 +150,7 @@ func (c *Cluster) Inspect(ctx context.Context, name string) (store.State, error)
 		return state, err
 	}
 	c.r.prepare(ctx, name)
-	r := c.r.askFor(ctx, c.s.inspectCommand(name))
+	r := c.r.askFor(ctx, inspectCommand(c.s, name))
 	if ctx.Err() != nil && r.Outcome == store.Pending {
 		return state, ctx.Err()
 	}

@@ -484,7 +484,7 @@ func (n *scripted) Look(lock string) (differential.State, error) {
 		commands = append(commands, script.NewCommand("GET", key), script.NewCommand("PTTL", key))
 	}
 	if n.sim == nil {
-		commands = append(commands, n.byText(n.s.inspectCommand(lock)))
+		commands = append(commands, n.byText(inspectCommand(n.s, lock)))
 	}
 	replies, err := n.run(commands...)
 	if err != nil {

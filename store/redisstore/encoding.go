@@ -29,7 +29,7 @@ func (s *Store) bundle(leases []store.Lease, old any) (payload any, n int) {
 }
 
 // inspectCommand returns the command that inspects a lock.
-func (s *Store) inspectCommand(name string) *script.Command {
+func inspectCommand(s *Store, name string) *script.Command {
 	e := s.encoder()
 	return e.Inspect(name, s.guarded.Load())
 }

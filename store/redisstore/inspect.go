@@ -90,13 +90,14 @@ func (s *Store) Inspect(ctx context.Context, name string) (store.State, error) {
 	nodes := make([]store.NodeOutcome, len(s.nodes))
 	tokens := make([]fence.Token, len(s.nodes))
 	lines := make([][]store.Place, len(s.nodes))
+	notes := make([]*store.Broken, len(s.nodes))
 	for i, n := range s.nodes {
 		nodes[i].Node = n.Addr()
 	}
-	err := s.ask(ctx, s.inspectCommand(name), s.o.TimeoutFor(s.o.MaxTTL), func(a looked) {
+	err := s.ask(ctx, inspectCommand(s, name), s.o.TimeoutFor(s.o.MaxTTL), func(a looked) {
 		said, token, line := a.Look()
 		said.Node = nodes[a.node].Node
-		nodes[a.node], tokens[a.node], lines[a.node] = said, token, line
+		nodes[a.node], tokens[a.node], lines[a.node], notes[a.node] = said, token, line, a.Note()
 	})
 	if err != nil {
 		return state, err
@@ -105,7 +106,9 @@ func (s *Store) Inspect(ctx context.Context, name string) (store.State, error) {
 	if !enoughAnswered(cfg, nodes) {
 		return state, &store.QuorumError{Op: "inspect", Name: name, Need: quorum.Majority(len(nodes)), Nodes: nodes}
 	}
-	return stateOf(name, cfg, nodes, tokens, lines), nil
+	state = stateOf(name, cfg, nodes, tokens, lines)
+	state.Broken = noted(notes)
+	return state, nil
 }
 
 // enoughAnswered reports whether a quorum of nodes said who holds the lock.
@@ -197,4 +200,22 @@ func askBy(ctx context.Context, put func(call, bool) error, c call) script.Reply
 	case <-ctx.Done():
 		return script.Reply{Outcome: store.Pending, Err: ctx.Err()}
 	}
+}
+
+// noted returns the note about the lease that was broken last: of the latest lease, what
+// most nodes have.
+func noted(notes []*store.Broken) (found *store.Broken) {
+	most := 0
+	for _, b := range notes {
+		n := 0
+		for _, o := range notes {
+			if b != nil && o != nil && *o == *b {
+				n++
+			}
+		}
+		if b != nil && (found == nil || b.Token > found.Token || b.Token == found.Token && n > most) {
+			found, most = b, n
+		}
+	}
+	return found
 }

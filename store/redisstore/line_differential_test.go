@@ -624,7 +624,7 @@ func (r *lineRun) meddle(s lineStep) error {
 // look compares what there is.
 func (r *lineRun) look() error {
 	commands := []*script.Command{script.NewCommand("KEYS", "*"), script.NewCommand("GET", lineLock), script.NewCommand("PTTL", lineLock), script.NewCommand("GET", script.KeyBegin+lineLock+script.CounterEnd)}
-	replies, err := r.scripted.run(append(commands, r.byText(r.s.inspectCommand(lineLock)))...)
+	replies, err := r.scripted.run(append(commands, r.byText(inspectCommand(r.s, lineLock)))...)
 	if err != nil {
 		return err
 	}

@@ -163,6 +163,7 @@ func (s *Store) Caps() store.Caps {
 		Class: s.topology.class(),
 		// A single server hands on the sooner, the less it has to do besides.
 		Rejoins: len(s.nodes) > 1,
+		Breaks:  true,
 	}
 }
 

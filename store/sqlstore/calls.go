@@ -2,7 +2,7 @@ package sqlstore
 
 // calls are all calls, made once.
 type calls struct {
-	ask, await, release, renew, takeSignal, reserve, inspect, list, hold, sweep statement
+	ask, await, release, renew, takeSignal, reserve, breakLease, inspect, list, hold, sweep statement
 }
 
 func callsIn(e engine, schema string) calls {
@@ -15,6 +15,7 @@ func callsIn(e engine, schema string) calls {
 		renew:      call("renew", "held, at", 4),
 		takeSignal: call("take_signal", "taken, session", 3),
 		reserve:    call("reserve", "held, token, count, waiting, at", 5),
+		breakLease: call("break_lease", "broke, left_in", 6),
 		inspect:    call("inspect", "position, owner, meta, token, ends_in", 2),
 		list:       call("list", "name, owner, meta, token, ends_in", 3),
 		hold:       call("hold", "hold", 2),

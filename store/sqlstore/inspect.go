@@ -26,7 +26,12 @@ func (s *Store) Inspect(ctx context.Context, name string) (store.State, error) {
 		if err := r.Scan(&position, &owner, &meta, &token, &endsIn); err != nil {
 			return err
 		}
-		if position == 0 {
+		switch position {
+		case -1:
+			st.Broken = store.DecodeBroken(owner, fence.Token(token), string(meta))
+			st.Holder.Broken = st.Held && st.Holder.Owner == owner && st.Token == fence.Token(token)
+			return nil
+		case 0:
 			st = held(name, store.DecodeHolder(owner, string(meta)), fence.Token(token), endsIn)
 			return nil
 		}

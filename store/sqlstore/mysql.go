@@ -33,6 +33,9 @@ func (mysql) name() string { return "MySQL" }
 
 func (mysql) id() string { return "mysql" }
 
+// breaksLeases implements engine.
+func (mysql) breaksLeases() bool { return false }
+
 func (mysql) session() string { return "SELECT CONNECTION_ID()" }
 
 // procedure implements engine: a CALL with the arguments in its text. Arguments beside

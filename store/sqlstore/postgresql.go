@@ -29,6 +29,9 @@ func (postgresql) name() string { return "PostgreSQL" }
 
 func (postgresql) id() string { return "postgresql" }
 
+// breaksLeases implements engine.
+func (postgresql) breaksLeases() bool { return true }
+
 func (postgresql) session() string { return "SELECT pg_backend_pid()" }
 
 // procedure implements engine: a SELECT with marks for the arguments.
@@ -57,7 +60,7 @@ func (postgresql) script() string {
 }
 
 // called are the procedures that a store calls.
-var called = []string{"ask", "await", "release", "renew", "take_signal", "give_signal", "reserve", "inspect", "list", "hold", "sweep", "server"}
+var called = []string{"ask", "await", "release", "renew", "take_signal", "give_signal", "reserve", "break_lease", "inspect", "list", "hold", "sweep", "server"}
 
 func (postgresql) grants(schema, role string) (string, error) {
 	role = `"` + strings.ReplaceAll(role, `"`, `""`) + `"`

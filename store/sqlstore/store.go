@@ -134,6 +134,7 @@ func (s *Store) versionError(is Server) error {
 // Caps implements store.Store.
 func (s *Store) Caps() store.Caps {
 	return store.Caps{
+		Breaks: s.engine.breaksLeases(),
 		Engine: s.engine.id(),
 		Nodes:  1,
 		Quorum: 1,

@@ -87,6 +87,8 @@ func (s *manifold) admit(l store.Lease, spare int, wait time.Duration) (store.Gr
 			g.Token += fence.Token(g.Slot)
 		}
 		return g, nil
+	case rule.Buried:
+		return store.Grant{}, store.ErrNotHeld
 	case rule.Mismatch:
 		if s.is("kinds are not named") {
 			return store.Grant{}, store.ErrKindMismatch
@@ -147,6 +149,39 @@ func (s *manifold) Release(_ context.Context, l store.ReleaseRequest) error {
 		return store.ErrNotHeld
 	}
 	return nil
+}
+
+func (s *manifold) BreakLease(_ context.Context, b store.BreakRequest) (time.Duration, error) {
+	if err := b.Check(); err != nil && !s.is("breaks are not checked") {
+		return 0, err
+	}
+	ans := s.step(b.Name, func(r rule.Record, now clock.Instant) (rule.Record, rule.Answer) {
+		before := r
+		if s.is("any token will do") && len(r.Holds) > 0 {
+			b.Owner, b.Token = r.Holds[0].Owner, r.Holds[0].Token
+		}
+		r, ans := rule.BreakLease(r, rule.Break{Owner: b.Owner, Token: b.Token, Now: b.Now || s.is("every break is at once"), Note: b.Note(), Keep: time.Hour}, now)
+		switch {
+		case s.is("broken leases are renewed"):
+			r.Holds = before.Holds
+		case s.is("broken leases come back"):
+			r.Tombs = nil
+		case s.is("breaks are not noted"):
+			r.Broken.Note = ""
+		case s.is("the last note is shown") && ans.Verdict == rule.Done:
+			r.Broken.Note = b.Note()
+		case s.is("broken leases last") && len(r.Holds) > 0:
+			r.Holds = slices.Clone(r.Holds)
+			r.Holds[0].Expiry = now.Add(time.Hour)
+		case s.is("breaks of nothing succeed"):
+			ans.Verdict = rule.Done
+		}
+		return r, ans
+	})
+	if ans.Verdict != rule.Done {
+		return 0, store.ErrNotHeld
+	}
+	return ans.ExpiresIn, nil
 }
 
 func (s *manifold) ReserveTokens(_ context.Context, r store.ReserveRequest) (store.Reserved, error) {
@@ -216,6 +251,11 @@ func (s *manifold) Inspect(_ context.Context, name string) (st store.State, err 
 		}
 		return r, rule.Answer{}
 	})
+	s.mu.Lock()
+	if b := s.records[name].Broken; b != nil {
+		st.Broken = store.DecodeBroken(b.Owner, b.Token, b.Note)
+	}
+	s.mu.Unlock()
 	if st.Held {
 		h := st.Holders[0]
 		st.Holder, st.Token, st.ExpiresIn = h.Holder, h.Token, h.ExpiresIn

@@ -20,23 +20,6 @@ import (
 	"github.com/leasehold-dev/leasehold/store"
 )
 
-// Options adapt the suite to a store. The zero value is right for a store that
-// only one handle can reach.
-type Options struct {
-	// ShortTTL is a TTL long enough for a few requests to the store, and short
-	// enough for a test to wait for its end. Zero means 150 ms. If Caps.MinTTL is
-	// longer, that is used.
-	ShortTTL time.Duration
-	// Second opens another, independent handle (connection, client) to the locks
-	// of the store that open returned last. If it is set, every contest is
-	// between two handles. Leave it nil if a store cannot have two handles.
-	Second func(t *testing.T) store.Store
-	// Virtual has every check run in a testing/synctest bubble, with stores of its own,
-	// so that waiting takes no time. Then open and Second are called in bubbles as well:
-	// what they open measures time with package time, and does no real I/O.
-	Virtual bool
-}
-
 // Run runs the suite as subtests of t. It calls open a few times. open returns a
 // store in which no lock has a name that starts with "storetest/"; the t it is
 // given ends when the store is no longer used. Run closes every store it opened.
@@ -102,6 +85,9 @@ func checksOf(s store.Store) []check {
 		all = slices.Concat(all, noKindChecks)
 	case waits:
 		all = slices.Concat(all, kindChecks)
+	}
+	if _, ok := s.(store.Breaker); ok && s.Caps().Breaks {
+		all = slices.Concat(all, breakChecks)
 	}
 	if _, ok := s.(store.Changer); ok && s.Caps().Kinds {
 		all = slices.Concat(all, changeChecks)
@@ -191,6 +177,16 @@ var kindChecks = []check{
 	{"KindWriterWaits", checkKindWriterWaits},
 	{"KindDeadReader", checkKindDeadReader},
 	{"KindMismatch", checkKindMismatch},
+}
+
+// breakChecks are the further checks for a store.Breaker.
+var breakChecks = []check{
+	{"BreakTold", checkBreakTold},
+	{"BreakExpiry", checkBreakExpiry},
+	{"BreakNow", checkBreakNow},
+	{"BreakToken", checkBreakToken},
+	{"BreakNote", checkBreakNote},
+	{"BreakInvalid", checkBreakInvalid},
 }
 
 // changeChecks are the further checks for a store.Changer that keeps every kind.

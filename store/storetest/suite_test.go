@@ -201,13 +201,25 @@ var caught = []struct {
 	{"a resize does nothing", "Resize", "in vain: resize: a wait for the earlier number ends"},
 	{"a resize ends leases", "Resize", "renew of a lease"},
 	{"a resize from any number", "Resize", "want a *store.KindError"},
+
+	{"broken leases are renewed", "BreakTold", "renew of a lease that was broken"},
+	{"every break is at once", "BreakTold", "a lease that was broken: expires in 0s"},
+	{"broken leases are renewed", "BreakExpiry", "renew of a lease that was broken"},
+	{"broken leases last", "BreakExpiry", "in vain: a lease that was broken ends"},
+	{"broken leases come back", "BreakNow", "late request to acquire"},
+	{"broken leases are renewed", "BreakNow", "in vain: a waiter gets a lock whose lease was broken"},
+	{"any token will do", "BreakToken", "got error <nil>"},
+	{"breaks of nothing succeed", "BreakToken", "got error <nil>"},
+	{"breaks are not noted", "BreakNote", "inspect of a lease that was broken"},
+	{"the last note is shown", "BreakNote", "inspect after a second request"},
+	{"breaks are not checked", "BreakInvalid", "want one that matches store.ErrInvalid"},
 }
 
 // ordinary are the checks of a store that waits and keeps mutexes, and all are those of
 // the other kinds as well.
 var (
 	ordinary = slices.Concat(checks, waitChecks, noKindChecks)
-	ofKinds  = slices.Concat(kindChecks, changeChecks)
+	ofKinds  = slices.Concat(kindChecks, changeChecks, breakChecks)
 	all      = slices.Concat(ordinary, ofKinds)
 )
 

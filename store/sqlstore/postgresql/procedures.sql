@@ -260,7 +260,9 @@ BEGIN
   FOR i IN SELECT n FROM generate_subscripts(names, 1) n ORDER BY decode(names[n], 'hex') LOOP
     l := locked(decode(names[i], 'hex'), false);
     at := clock();
-    IF l.owner = owners[i] AND l.ends > at THEN
+    IF l.buried > at AND is_buried(l, attempt_of(l.owner, l.made), at) THEN
+      result[i] := 'f'; -- it was broken
+    ELSIF l.owner = owners[i] AND l.ends > at THEN
       UPDATE locks SET ends = greatest(ends, at + ttls[i]::bigint) WHERE name = l.name;
       result[i] := CASE WHEN l.line AND l.signal = 0 THEN 'w' ELSE 't' END;
     ELSE
@@ -301,7 +303,7 @@ BEGIN
   PERFORM begin_step(p_durable);
   l := locked(p_name, false);
   at := clock();
-  held := coalesce(l.owner = p_owner AND l.ends > at, false);
+  held := coalesce(l.owner = p_owner AND l.ends > at AND (l.buried <= at OR NOT is_buried(l, attempt_of(l.owner, l.made), at)), false);
   waiting := coalesce(l.line, false);
   IF NOT held THEN RETURN; END IF;
   l.token := greatest(l.token, p_above);
@@ -313,8 +315,45 @@ BEGIN
   END IF;
 END $$;
 
+-- break_lease takes the lease away from its owner: a tombstone refuses to renew it, and
+-- requests of the owner, for as long as it can last. With p_now it ends, and the lock is
+-- handed on. The first note about a lease is kept. left_in is how long the lease can
+-- last. broke is false if the owner has no lease with that token, and had none that was
+-- broken last.
+CREATE OR REPLACE FUNCTION @schema@.break_lease(p_name bytea, p_owner text, p_token bigint, p_now boolean, p_note bytea, p_keep bigint,
+  OUT broke boolean, OUT left_in bigint)
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = @schema@, pg_temp
+AS $$
+DECLARE l locks; at bigint;
+BEGIN
+  PERFORM begin_step(true);
+  l := locked(p_name, true);
+  at := clock();
+  left_in := 0;
+  broke := coalesce(l.owner = p_owner AND l.ends > at AND l.granted = p_token, false);
+  IF NOT broke THEN
+    broke := EXISTS (SELECT FROM breaks b WHERE b.name = p_name AND b.owner = p_owner AND b.token = p_token AND b.ends > at);
+    RETURN;
+  END IF;
+  INSERT INTO breaks (name, owner, token, note, ends) VALUES (p_name, p_owner, p_token, p_note, l.ends + p_keep)
+  ON CONFLICT (name) DO UPDATE SET owner = excluded.owner, token = excluded.token, note = excluded.note, ends = excluded.ends
+    WHERE breaks.owner <> excluded.owner OR breaks.token <> excluded.token;
+  INSERT INTO tombs (name, owner, ends) VALUES (p_name, attempt_of(p_owner, l.made), l.ends)
+  ON CONFLICT (name, owner) DO UPDATE SET ends = greatest(tombs.ends, l.ends);
+  l.buried := greatest(l.buried, l.ends);
+  IF p_now THEN
+    l.ends := at;
+    l := settled(l, at, '');
+    PERFORM begin_step(true);
+  ELSE
+    left_in := l.ends - at;
+  END IF;
+  PERFORM kept(l);
+END $$;
+
 -- inspect returns the lease of a lock, with position 0, and the places of its
--- waiters. A free lock without waiters has no row.
+-- waiters. A free lock without waiters has no row. The lease that was broken last has
+-- position -1, and the note about it instead of a description.
 CREATE OR REPLACE FUNCTION @schema@.inspect(p_name bytea, p_most integer)
 RETURNS TABLE ("position" bigint, owner text, meta bytea, token bigint, ends_in bigint)
 LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = @schema@, pg_temp
@@ -324,6 +363,7 @@ BEGIN
   RETURN QUERY SELECT 0::bigint, l.owner, l.meta, l.granted, l.ends - t FROM locks l WHERE l.name = p_name AND l.owner IS NOT NULL AND l.ends > t;
   RETURN QUERY SELECT row_number() OVER (ORDER BY p.seq), p.owner, p.meta, 0::bigint, p.ends - t FROM places p
     WHERE p.name = p_name AND p.ends > t ORDER BY p.seq LIMIT p_most;
+  RETURN QUERY SELECT -1::bigint, b.owner, b.note, b.token, 0::bigint FROM breaks b WHERE b.name = p_name AND b.ends > t;
 END $$;
 
 -- list returns the locks that are held, whose names start with p_prefix and follow
@@ -378,6 +418,9 @@ BEGIN
       AND NOT EXISTS (SELECT FROM places p WHERE p.name = l.name) LIMIT p_most FOR UPDATE SKIP LOCKED);
   GET DIAGNOSTICS n = ROW_COUNT;
   DELETE FROM tombs WHERE (name, owner) IN (SELECT t.name, t.owner FROM tombs t WHERE t.ends < past LIMIT p_most FOR UPDATE SKIP LOCKED);
+  GET DIAGNOSTICS m = ROW_COUNT;
+  n := n + m;
+  DELETE FROM breaks WHERE name IN (SELECT b.name FROM breaks b WHERE b.ends < clock() LIMIT p_most FOR UPDATE SKIP LOCKED);
   GET DIAGNOSTICS m = ROW_COUNT;
   RETURN n + m;
 END $$;

@@ -50,3 +50,13 @@ CREATE TABLE IF NOT EXISTS @schema@.tombs (
 );
 
 CREATE INDEX IF NOT EXISTS tombs_ends ON @schema@.tombs (ends);
+
+-- A row says who broke a lease of a lock last. A lease that is broken has a tombstone
+-- while it is held.
+CREATE TABLE IF NOT EXISTS @schema@.breaks (
+  name bytea PRIMARY KEY,
+  owner text NOT NULL,                -- of the lease
+  token bigint NOT NULL,              -- of the lease
+  note bytea NOT NULL,
+  ends bigint NOT NULL                -- when the row has no meaning any more
+);

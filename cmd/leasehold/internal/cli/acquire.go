@@ -18,7 +18,7 @@ import (
 
 // acquire opens the store and waits for the lock, as flags and signals require.
 // On every error it closes the store.
-func (p *program) acquire(c *cobra.Command, o runFlags, sigs *signals, name string, options leasehold.LockOptions) (store.Store, *leasehold.Lease, error) {
+func (p *program) acquire(c *cobra.Command, o runFlags, sigs *signals, name string, options leasehold.LockOptions) (store.Store, lease, error) {
 	ctx, stop := sigs.during(context.Background())
 	st, err := p.openStore(ctx, c)
 	if err != nil {
@@ -27,16 +27,16 @@ func (p *program) acquire(c *cobra.Command, o runFlags, sigs *signals, name stri
 		}
 		return nil, nil, err
 	}
-	lease, err := p.wait(ctx, o, st, name, options)
+	l, err := p.wait(ctx, o, st, name, options)
 	sig := stop()
 	if err == nil && sig != 0 { // granted in the very moment we were asked to go
-		lease.WaiveMinHold()
-		if released := lease.Release(context.Background()); released != nil {
-			p.voice.note("warning: lock %q may stay taken for its TTL: %v", name, released)
+		l.WaiveMinHold()
+		if released := l.Release(context.Background()); released != nil {
+			p.voice.note("warning: %s may stay taken for the TTL: %v", namesOf(l), released)
 		}
 	}
 	if err == nil && sig == 0 {
-		return st, lease, nil
+		return st, l, nil
 	}
 	if closed := st.Close(); closed != nil {
 		p.voice.note("warning: closing the store: %v", closed)
@@ -60,7 +60,7 @@ func (p *program) acquire(c *cobra.Command, o runFlags, sigs *signals, name stri
 }
 
 // wait waits for the lock and reports the wait.
-func (p *program) wait(ctx context.Context, o runFlags, st store.Store, name string, options leasehold.LockOptions) (*leasehold.Lease, error) {
+func (p *program) wait(ctx context.Context, o runFlags, st store.Store, name string, options leasehold.LockOptions) (lease, error) {
 	var until time.Time
 	if o.wait > 0 {
 		until = time.Now().Add(o.wait)
@@ -81,12 +81,11 @@ func (p *program) wait(ctx context.Context, o runFlags, st store.Store, name str
 		}
 		w.because(reason)
 	}
-	// One goroutine wants the lock: tokens to pass it on with would only be skipped.
-	lock := leasehold.New(st, &leasehold.Options{Logger: p.voice.logger(), Cohort: &leasehold.Cohort{}}).Mutex(name).With(options)
+	lock := o.lock(client(p, st), name, options)
 	if o.try {
-		return lock.Try(ctx)
+		return lock.try(ctx)
 	}
-	lease, err := lock.Acquire(ctx)
+	l, err := lock.acquire(ctx)
 	switch {
 	case err == nil:
 	case itself.Load():
@@ -94,7 +93,13 @@ func (p *program) wait(ctx context.Context, o runFlags, st store.Store, name str
 	case !until.IsZero() && !time.Now().Before(until):
 		err = gaveUp(err, o.wait)
 	}
-	return lease, err
+	return l, err
+}
+
+// client returns a client for commands, which want a lock once: tokens to pass it on
+// with would only be skipped.
+func client(p *program, st store.Store) *leasehold.Client {
+	return leasehold.New(st, &leasehold.Options{Logger: p.voice.logger(), Cohort: &leasehold.Cohort{}})
 }
 
 // gaveUp describes err to a user who chose how long to wait. A busy lock is
@@ -110,19 +115,19 @@ func gaveUp(err error, wait time.Duration) error {
 	return fmt.Errorf("gave up after %v: %w", wait, err)
 }
 
-// giveBack releases the lock, once --min-hold is over, closes the store and
+// giveBack releases the locks, once --min-hold is over, closes the store and
 // returns the code to exit with, given that of the command.
-func (p *program) giveBack(sigs *signals, st store.Store, lease *leasehold.Lease, until time.Time, code int) int {
-	if lease.Err() != nil {
-		giveBackLost(sigs, st, lease, until)
+func (p *program) giveBack(sigs *signals, st store.Store, l lease, until time.Time, code int) int {
+	if l.Err() != nil {
+		giveBackLost(sigs, st, l, until)
 		return code
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
-	if !p.waitMinHold(sigs, lease, until, st.Caps().MaxTTL) {
+	if !p.waitMinHold(sigs, l, until, st.Caps().MaxTTL) {
 		cancel() // the store keeps the lock for the rest
 	}
-	err := lease.Release(ctx)
+	err := l.Release(ctx)
 	switch {
 	case reachedMaxHold(err): // --min-hold is as long, and the command had ended before
 	case errors.Is(err, leasehold.ErrLost):
@@ -131,7 +136,7 @@ func (p *program) giveBack(sigs *signals, st store.Store, lease *leasehold.Lease
 	case errors.Is(err, context.Canceled): // left to the store
 		p.voice.note("%s", strings.ReplaceAll(strings.TrimSuffix(err.Error(), "\n"+context.Canceled.Error()), "MinHold", "--min-hold"))
 	case err != nil:
-		p.voice.note("warning: lock %q may stay taken for its TTL: %v", lease.Name(), err)
+		p.voice.note("warning: %s may stay taken for the TTL: %v", namesOf(l), err)
 	}
 	if err := st.Close(); err != nil {
 		p.voice.note("warning: closing the store: %v", err)
@@ -148,12 +153,12 @@ func reachedMaxHold(err error) bool {
 // giveBackLost releases a lost lease, once --min-hold is over, and closes the store. The
 // lease ends by itself. Giving it back may make that sooner, but waiting for servers that
 // are out of reach must not outlast the lease.
-func giveBackLost(sigs *signals, st store.Store, lease *leasehold.Lease, until time.Time) {
-	patience := min(time.Until(lease.Deadline())/2, time.Second)
+func giveBackLost(sigs *signals, st store.Store, l lease, until time.Time) {
+	patience := min(time.Until(l.Deadline())/2, time.Second)
 	switch least := time.Until(until); {
 	case least <= 0: // also if the command never ran
-		lease.WaiveMinHold()
-	case reachedMaxHold(lease.Err()):
+		l.WaiveMinHold()
+	case reachedMaxHold(l.Err()):
 		patience = least + time.Second
 	}
 	ctx, cancel := context.WithCancel(context.Background())
@@ -161,7 +166,7 @@ func giveBackLost(sigs *signals, st store.Store, lease *leasehold.Lease, until t
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		lease.Release(ctx)
+		l.Release(ctx)
 		st.Close()
 	}()
 	over := time.NewTimer(patience)

@@ -46,8 +46,8 @@ name, on one machine or many, only one runs at a time.
 
 ` + schemeHelp() + `
 All subcommands exit with 0 on success and with 125 if leasehold itself fails, for
-example on wrong usage or if the store cannot be reached. "leasehold run --help"
-lists the exit codes of run.`,
+example on wrong usage or if the store cannot be reached. "leasehold COMMAND --help"
+lists its other exit codes.`,
 		Example: `  leasehold run nightly-backup -- ./backup.sh /srv
   leasehold run deploy --try --store redis://a,b,c -- make deploy
   leasehold ls`,
@@ -61,7 +61,7 @@ lists the exit codes of run.`,
 	p.where.add(f)
 	f.BoolVarP(&p.voice.quiet, "quiet", "q", false, "print only errors")
 	f.BoolVarP(&p.voice.verbose, "verbose", "v", false, "print debug messages as well")
-	root.AddCommand(p.runCommand(), p.lsCommand(), p.showCommand(), p.bootstrapCommand(), p.replaceCommand(), p.doctorCommand(), p.aclCommand(), p.schemaCommand(), p.labCommand(), p.benchCommand(), p.versionCommand())
+	root.AddCommand(p.runCommand(), acquireCommand(p), releaseCommand(p), waitCommand(p), breakCommand(p), electCommand(p), watchCommand(p), p.lsCommand(), p.showCommand(), p.bootstrapCommand(), p.replaceCommand(), p.doctorCommand(), p.aclCommand(), p.schemaCommand(), p.labCommand(), p.benchCommand(), p.versionCommand())
 	strict(root)
 	return root
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/leasehold-dev/leasehold/store"
 	"github.com/leasehold-dev/leasehold/store/filestore"
 )
 
@@ -22,32 +23,71 @@ func (p *program) completeOneName(c *cobra.Command, args []string, toComplete st
 	return p.completeName(c, toComplete)
 }
 
+// completeNameThenCommand completes the name of a lock before a command.
+func completeNameThenCommand(p *program) cobra.CompletionFunc {
+	return func(c *cobra.Command, args []string, toComplete string) ([]string, cobra.ShellCompDirective) {
+		if len(args) > 0 {
+			return nil, cobra.ShellCompDirectiveDefault // the command's business
+		}
+		return p.completeName(c, toComplete)
+	}
+}
+
 // completeName offers the names of locks that are held, if the store answers at
 // once. It reports no errors: the user is typing.
 func (p *program) completeName(c *cobra.Command, toComplete string) ([]string, cobra.ShellCompDirective) {
-	const nothing = cobra.ShellCompDirectiveNoFileComp
+	var names []string
+	askBriefly(p, c, func(ctx context.Context, st store.Store) {
+		states, err := st.List(ctx, toComplete)
+		if err != nil {
+			return
+		}
+		for _, s := range states {
+			if harmless(s.Name) {
+				names = append(names, s.Name)
+			}
+		}
+	})
+	return names, cobra.ShellCompDirectiveNoFileComp
+}
+
+// askBriefly calls fn with the store if that can be opened at once, and creates
+// nothing.
+func askBriefly(p *program, c *cobra.Command, fn func(context.Context, store.Store)) {
 	p.voice.quiet = true
 	if p.wouldCreate(c) {
-		return nil, nothing
+		return
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
 	st, err := p.openStore(ctx, c)
 	if err != nil {
-		return nil, nothing
+		return
 	}
 	defer st.Close()
-	states, err := st.List(ctx, toComplete)
-	if err != nil {
-		return nil, nothing
-	}
-	var names []string
-	for _, s := range states {
-		if harmless(s.Name) {
-			names = append(names, s.Name)
+	fn(ctx, st)
+}
+
+// completeHolders completes a flag of c with what of returns for each holder of the
+// lock that is named.
+func completeHolders(p *program, c *cobra.Command, flag string, of func(store.Holding) string) {
+	complete := func(c *cobra.Command, args []string, toComplete string) ([]string, cobra.ShellCompDirective) {
+		var words []string
+		if len(args) == 1 {
+			askBriefly(p, c, func(ctx context.Context, st store.Store) {
+				s, _ := st.Inspect(ctx, args[0])
+				for _, h := range s.Holdings() {
+					if word := of(h); harmless(word) && strings.HasPrefix(word, toComplete) {
+						words = append(words, word)
+					}
+				}
+			})
 		}
+		return words, cobra.ShellCompDirectiveNoFileComp
 	}
-	return names, nothing
+	if err := c.RegisterFlagCompletionFunc(flag, complete); err != nil {
+		panic(err) // there is no such flag, or it has one already
+	}
 }
 
 // harmless reports whether a name can be put on a command line unquoted: no shell

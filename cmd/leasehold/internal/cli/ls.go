@@ -19,8 +19,10 @@ func (p *program) lsCommand() *cobra.Command {
 		Use:   "ls [PREFIX]",
 		Short: "List the locks that are held",
 		Long: `Lists the locks that are held and whose names begin with PREFIX, sorted by name:
-the name, the holder, how long it has held the lock, when the lease ends unless it
-is renewed, and the fencing token. Names with unusual characters are quoted.
+the name, what kind of lock it is, the holder, how long it has held the lock, when the
+lease ends unless it is renewed, and the fencing token. Of a semaphore and of a
+read-write lock, each holder has a line of its own. Names with unusual characters are
+quoted.
 
 On Redis, locks that other programs made by themselves (SET NX) are not listed:
 "leasehold show NAME" shows them. If a server has too many keys, or never says that
@@ -77,7 +79,11 @@ func (p *program) writeList(states []store.State, asJSON, whole bool) error {
 
 // ask opens the store, calls fn and closes the store.
 func (p *program) ask(c *cobra.Command, fn func(context.Context, store.Store) error) error {
-	ctx := context.Background() // a signal just ends us: nothing is left behind
+	return askWith(p, context.Background(), c, fn) // a signal just ends us: nothing is left behind
+}
+
+// askWith is ask with a context for both.
+func askWith(p *program, ctx context.Context, c *cobra.Command, fn func(context.Context, store.Store) error) error {
 	st, err := p.openStore(ctx, c)
 	if err != nil {
 		return err
@@ -91,16 +97,18 @@ func (p *program) ask(c *cobra.Command, fn func(context.Context, store.Store) er
 
 func writeTable(w io.Writer, states []store.State, now time.Time) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(t, "NAME\tHOLDER\tHELD FOR\tEXPIRES IN\tTOKEN")
+	fmt.Fprintln(t, "NAME\tKIND\tHOLDER\tHELD FOR\tEXPIRES IN\tTOKEN")
 	for _, s := range states {
-		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\n", shown(s.Name), s.Holder, heldFor(s, now), expiresIn(s.ExpiresIn), tokenOf(s))
+		for _, h := range s.Holdings() {
+			fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\n", shown(s.Name), partOf(s.Kind, h), h.Holder, heldFor(h, now), expiresIn(h.ExpiresIn), tokenOf(h))
+		}
 	}
 	return t.Flush()
 }
 
 // heldSince returns since when the lock is held, or the zero time if that is unknown.
 // If the store cannot tell, it is when the holder asked for the lock, by its own clock.
-func heldSince(s store.State, now time.Time) time.Time {
+func heldSince(s store.Holding, now time.Time) time.Time {
 	if s.HeldFor > 0 {
 		return now.Add(-s.HeldFor)
 	}
@@ -109,7 +117,7 @@ func heldSince(s store.State, now time.Time) time.Time {
 
 // heldFor compares two clocks if the store cannot tell: the holder's and ours, which
 // may differ.
-func heldFor(s store.State, now time.Time) string {
+func heldFor(s store.Holding, now time.Time) string {
 	since := heldSince(s, now)
 	if since.IsZero() {
 		return "-"
@@ -129,7 +137,7 @@ func expiresIn(d time.Duration) string {
 	return brief(d)
 }
 
-func tokenOf(s store.State) string {
+func tokenOf(s store.Holding) string {
 	if s.Token == 0 {
 		return "-"
 	}

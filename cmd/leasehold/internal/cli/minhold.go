@@ -5,7 +5,6 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/leasehold-dev/leasehold"
 	"github.com/leasehold-dev/leasehold/cmd/leasehold/internal/runner"
 )
 
@@ -14,22 +13,22 @@ import (
 // lock for the rest of the time. If the store cannot keep it for that long (most;
 // 0 means no limit), the first signal only prints a message, and the second ends
 // the wait.
-func (p *program) waitMinHold(sigs *signals, lease *leasehold.Lease, until time.Time, most time.Duration) bool {
+func (p *program) waitMinHold(sigs *signals, l lease, until time.Time, most time.Duration) bool {
 	rest := time.Until(until)
 	if rest <= 0 { // also if the command never ran
-		lease.WaiveMinHold()
+		l.WaiveMinHold()
 		return true
 	}
-	p.sayHeld(lease.Name(), rest)
+	p.sayHeld(l, rest)
 	defer p.voice.status("")
 	over := time.NewTimer(rest)
 	defer over.Stop()
 	for asked := false; ; {
 		select {
 		case <-over.C:
-			lease.WaiveMinHold()
+			l.WaiveMinHold()
 			return true
-		case <-lease.Done():
+		case <-l.Done():
 			return true
 		case s := <-sigs.ch:
 			sig, ok := s.(syscall.Signal)
@@ -42,14 +41,14 @@ func (p *program) waitMinHold(sigs *signals, lease *leasehold.Lease, until time.
 			return false
 		}
 		asked = true
-		p.voice.error("lock %q stays held for %s more (--min-hold), longer than the store keeps a lock by itself (max_ttl, %v): send the signal again to exit now",
-			lease.Name(), brief(rest), most)
+		p.voice.error("%s: held for %s more (--min-hold), longer than the store keeps a lock by itself (max_ttl, %v): send the signal again to exit now",
+			namesOf(l), brief(rest), most)
 	}
 }
 
 // sayHeld reports that the lock stays held although the command has ended.
-func (p *program) sayHeld(name string, rest time.Duration) {
-	text := fmt.Sprintf("the command has ended; lock %q is held for %s more (--min-hold)", name, brief(rest))
+func (p *program) sayHeld(l lease, rest time.Duration) {
+	text := fmt.Sprintf("the command has ended; %s: held for %s more (--min-hold)", namesOf(l), brief(rest))
 	if p.voice.screen {
 		p.voice.status(text)
 	} else {

@@ -15,6 +15,8 @@ import (
 const (
 	nameVar     = "LEASEHOLD_NAME"
 	tokenVar    = "LEASEHOLD_TOKEN"
+	tokensVar   = "LEASEHOLD_TOKENS"
+	slotVar     = "LEASEHOLD_SLOT"
 	ownerVar    = "LEASEHOLD_OWNER"
 	ownersVar   = "LEASEHOLD_OWNERS"
 	deadlineVar = "LEASEHOLD_DEADLINE"

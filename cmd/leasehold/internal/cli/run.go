@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -48,6 +49,27 @@ All signals that can be caught are passed on, except SIGCHLD, SIGPIPE, SIGURG an
 SIGPROF. While run waits for the lock, SIGHUP, SIGINT, SIGQUIT, SIGABRT, SIGALRM,
 SIGTERM and SIGXCPU end the wait.
 
+A lock has one holder unless you say otherwise: with --shared it has many readers, or
+one writer (--exclusive); with --permits N it has up to N holders, or fewer if they take
+several permits each (--weight). Every command has to use NAME as the same kind, with
+the same N: anything else is an error that names both. Only stores that keep such locks
+can be used. Permits have fencing tokens that can be compared within one slot only.
+
+--once-per PERIOD is for jobs that the schedulers of several machines start at "the
+same" time by their own clocks: it runs the command if nobody has run it in this tick,
+the multiple of PERIOD that is nearest to now, and exits with 124 otherwise (see -E). It
+waits for nobody. A tick is run at most once, however short or late: a run that crashed
+is not made good. Two bounds go with it, which ShedLock calls lockAtMostFor and
+lockAtLeastFor: --max-hold ends a run that takes too long, and --min-hold says for how
+long the store remembers that the tick was run (default: twice PERIOD). Clocks may
+differ by as much as that is longer than PERIOD, and the store has to keep a lock for
+as long (max_ttl).
+
+--also NAME takes several locks, all or none. They are waited for one after the other in
+the byte order of their names, so that commands whose sets of locks overlap cannot wait
+for each other for ever. The command is stopped when the first of them is lost.
+--shared, --exclusive and --permits are about the first NAME; the others are mutexes.
+
 --min-hold keeps the lock after a command that ran. A signal to leasehold then
 leaves the lock to the store, which keeps it for the rest of the time, or of the
 TTL if that is longer. If the store keeps no lock for that long by itself (max_ttl),
@@ -59,6 +81,10 @@ The command finds in its environment:
                       resource that refuses smaller tokens refuses late writes
   LEASEHOLD_OWNER     the owner value of this lease
   LEASEHOLD_OWNERS    the owner values of all leases it runs under, this one last
+  LEASEHOLD_TOKENS    with --also, the tokens of all locks: that of NAME, and then
+                      those of the others in the byte order of their names
+  LEASEHOLD_SLOT      with --permits, the number of this holder: no other holder of
+                      NAME has the same one meanwhile, and it is less than N
   LEASEHOLD_DEADLINE  the end of the lease as known at the start (RFC 3339); each
                       renewal extends it
 
@@ -67,7 +93,8 @@ exits with 125 instead.
 
 Exit codes: that of the command, or
   123    the lock was lost; the command was stopped, or had just ended
-  124    the lock is held by someone else (with --try, or after --wait); see -E
+  124    the lock is held by someone else (with --try, or after --wait), or the tick
+         was run before (--once-per); see -E
   125    leasehold itself failed: wrong usage, the store cannot be reached, or the
          command already runs under the lock
   126    the command cannot be executed
@@ -75,16 +102,17 @@ Exit codes: that of the command, or
   128+N  the command, or the wait for the lock, was ended by signal N`,
 		Example: `  leasehold run backup -- tar czf /srv/backup.tgz /home
   leasehold run report --try -E 0 -- ./report.sh     # do nothing if it runs
+  leasehold run invoices --once-per 1h --max-hold 30m -E 0 -- ./send-invoices.sh
+  leasehold run index --shared -- ./search.sh        # beside others, not beside the next
+  leasehold run index --exclusive -- ./rebuild.sh
+  leasehold run worker --permits 3 -- sh -c './work --shard "$LEASEHOLD_SLOT"'
+  leasehold run accounts --also ledger -- ./close-the-month.sh
   leasehold run deploy --wait 10m --ttl 1m --grace 5s --store redis://a,b,c -- make deploy`,
-		ValidArgsFunction: func(c *cobra.Command, args []string, toComplete string) ([]string, cobra.ShellCompDirective) {
-			if len(args) > 0 {
-				return nil, cobra.ShellCompDirectiveDefault // the command's business
-			}
-			return p.completeName(c, toComplete)
-		},
-		RunE: func(c *cobra.Command, args []string) error { return p.run(c, o, args) },
+		ValidArgsFunction: completeNameThenCommand(p),
+		RunE:              func(c *cobra.Command, args []string) error { return p.run(c, o, args) },
 	}
 	o.add(c.Flags())
+	o.addAlso(p, c)
 	return c
 }
 
@@ -103,20 +131,21 @@ func (p *program) run(c *cobra.Command, o runFlags, args []string) error {
 	if err != nil {
 		return startFailed(err)
 	}
+	cmd := runner.Command{Path: path, Args: command, Stdin: p.stdin, Stdout: p.stdout, Stderr: p.stderr}
+	if o.oncePer > 0 {
+		return runOnce(p, c, o, name, lock, budget, cmd)
+	}
 	sigs := listen()
-	st, lease, err := p.acquire(c, o, sigs, name, lock)
+	st, l, err := p.acquire(c, o, sigs, name, lock)
 	if err != nil {
 		return err
 	}
 	until := time.Now().Add(o.minHold)
-	p.voice.flush(200 * time.Millisecond) // what was said about waiting comes before what the command says
-	outcome := runner.Run(
-		runner.Command{Path: path, Args: command, Env: environ(lease), Stdin: p.stdin, Stdout: p.stdout, Stderr: p.stderr},
-		runner.Config{Lease: lease, Budget: budget, Signals: sigs.ch, Report: func(msg string) { p.voice.error("%s", msg) }})
+	outcome := runUnder(p, sigs, l, budget, cmd, o.permits > 0)
 	if !outcome.Started {
 		until = time.Time{} // nothing ran that others must not repeat
 	}
-	code := p.giveBack(sigs, st, lease, until, outcome.Code)
+	code := p.giveBack(sigs, st, l, until, outcome.Code)
 	outcome.Reap()
 	if _, ok := outcome.Err.(*runner.StartError); ok {
 		return startFailed(outcome.Err)
@@ -136,7 +165,7 @@ func splitArgs(c *cobra.Command, args []string) (name string, command []string, 
 	}
 	switch {
 	case dash < 0:
-		err = usage(c, `put "--" before the command, as in: leasehold run NAME -- command args`)
+		err = usage(c, `put "--" before the command, as in: %s NAME -- command args`, c.CommandPath())
 	case dash != 1:
 		err = usage(c, `give the name of one lock before the "--", not %d`, dash)
 	case len(args) == 1:
@@ -152,14 +181,30 @@ func startFailed(err error) error {
 	return &exitError{code: err.(*runner.StartError).Code, err: err}
 }
 
-// environ returns the variables that are added to the command's environment.
-func environ(l *leasehold.Lease) []string {
-	return runner.Environ(os.Environ(),
-		nameVar+"="+l.Name(),
-		tokenVar+"="+l.Token().String(),
-		ownerVar+"="+l.Owner(),
-		ownersVar+"="+strings.Join(append(ownersAbove(os.Getenv), l.Owner()), " "),
-		deadlineVar+"="+l.Deadline().UTC().Format(time.RFC3339Nano))
+// environ returns the command's environment. numbered says that l has a slot.
+func environ(l lease, numbered bool) []string {
+	all := l.each()
+	owners := ownersAbove(os.Getenv)
+	var tokens []string
+	for _, one := range slices.Backward(all) { // NAME's last
+		owners = append(owners, one.Owner())
+	}
+	for _, one := range all {
+		tokens = append(tokens, one.Token().String())
+	}
+	add := []string{
+		nameVar + "=" + all[0].Name(),
+		tokenVar + "=" + tokens[0],
+		tokensVar + "=" + strings.Join(tokens, " "),
+		ownerVar + "=" + all[0].Owner(),
+		ownersVar + "=" + strings.Join(owners, " "),
+		deadlineVar + "=" + l.Deadline().UTC().Format(time.RFC3339Nano),
+	}
+	if numbered {
+		return runner.Environ(os.Environ(), append(add, slotVar+"="+strconv.Itoa(all[0].Slot()))...)
+	}
+	// One in our own environment is of another lock.
+	return slices.DeleteFunc(runner.Environ(os.Environ(), add...), func(kv string) bool { return strings.HasPrefix(kv, slotVar+"=") })
 }
 
 // purposeOf is the purpose that others see who want the lock, unless the user

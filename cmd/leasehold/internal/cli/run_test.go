@@ -262,7 +262,7 @@ func TestRunMinHoldLongerThanTheStoreKeepsALock(t *testing.T) {
 	p.says(&p.out, "done")
 	p.says(&p.err, "held for")
 	p.signal(syscall.SIGTERM)
-	p.says(&p.err, "once more")
+	p.says(&p.err, "again to exit now")
 	if left := s.expiresIn("x"); left > 3*time.Second {
 		t.Errorf("it is left to end in %v", left)
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/leasehold-dev/leasehold/internal/excerpt"
 	"github.com/leasehold-dev/leasehold/store"
 )
 
@@ -68,20 +69,20 @@ func writeState(w io.Writer, s store.State, now time.Time) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	row := func(key, value string) { fmt.Fprintf(t, "%s\t%s\n", key, value) }
 	row("lock", shown(s.Name))
-	if s.Held {
-		row("held by", s.Holder.String())
-		row("owner", shown(s.Holder.Owner))
-		if since := heldSince(s, now); !since.IsZero() {
-			row("since", fmt.Sprintf("%s (%s ago)", since.Local().Format(time.RFC3339), heldFor(s, now)))
-		}
-		if s.ExpiresIn < 0 {
-			row("expires", "never: the key has no TTL, so it was not set by a lock client with leases")
-		} else {
-			row("expires", "in "+brief(s.ExpiresIn)+" unless renewed")
-		}
-		row("token", tokenOf(s))
-	} else {
+	switch held := s.Holdings(); {
+	case len(held) == 0:
 		row("held by", "nobody")
+	case s.Kind.IsMutex():
+		writeHolding(row, held[0], now)
+	default:
+		row("kind", kindText(s.Kind, held))
+		for i, h := range held {
+			row(fmt.Sprintf("%d.", i+1), partOf(s.Kind, h))
+			writeHolding(row, h, now)
+		}
+	}
+	if s.Broken != nil {
+		row("broken", brokenText(s))
 	}
 	for i, p := range s.Queue {
 		key := ""
@@ -98,6 +99,54 @@ func writeState(w io.Writer, s store.State, now time.Time) error {
 		row(key, strings.ReplaceAll(safe(n.String()), "\n", " "))
 	}
 	return t.Flush()
+}
+
+// writeHolding describes one lease, in rows of a key and a value.
+func writeHolding(row func(key, value string), h store.Holding, now time.Time) {
+	row("held by", h.Holder.String())
+	row("owner", shown(h.Holder.Owner))
+	if since := heldSince(h, now); !since.IsZero() {
+		row("since", fmt.Sprintf("%s (%s ago)", since.Local().Format(time.RFC3339), heldFor(h, now)))
+	}
+	switch {
+	case h.ExpiresIn < 0:
+		row("expires", "never: the key has no TTL, so it was not set by a lock client with leases")
+	case h.Holder.Broken:
+		row("expires", "in "+brief(h.ExpiresIn)+", or when its holder releases it: it was broken and cannot be renewed")
+	default:
+		row("expires", "in "+brief(h.ExpiresIn)+" unless renewed")
+	}
+	row("token", tokenOf(h))
+}
+
+// brokenText says who broke which lease of a lock.
+func brokenText(s store.State) string {
+	b := s.Broken
+	which := "an earlier lease"
+	for i, h := range s.Holdings() {
+		switch {
+		case h.Holder.Owner != b.Owner || h.Token != b.Token:
+		case s.Kind.IsMutex():
+			which = "this lease"
+		default:
+			which = fmt.Sprintf("the lease of holder %d", i+1)
+		}
+	}
+	by := "somebody"
+	if b.By != "" {
+		by = excerpt.Of(b.By)
+	}
+	text := fmt.Sprintf("%s (token %v), by %s", which, b.Token, by)
+	if !b.At.IsZero() {
+		text += " at " + b.At.Local().Format(time.RFC3339)
+	}
+	if b.Now {
+		text += ", without waiting for the holder"
+	}
+	if b.Reason != "" {
+		text += ": " + excerpt.Of(b.Reason)
+	}
+	return text
 }
 
 // placeText describes one waiter.

@@ -15,8 +15,10 @@ import (
 // waits for.
 type signals struct{ ch chan os.Signal }
 
+func newSignals() *signals { return &signals{ch: make(chan os.Signal, 16)} }
+
 func listen() *signals {
-	s := &signals{ch: make(chan os.Signal, 16)}
+	s := newSignals()
 	signal.Notify(s.ch, runner.Signals()...)
 	quit.Handled()
 	// Caught, and no more: a message that nobody reads must not end us while a

@@ -24,6 +24,15 @@ const jsonHelp = `The JSON is a stable interface. A lock is an object with
   expires_in_ms  milliseconds until the lease ends unless it is renewed;
                  null if it never ends by itself
   token          the fencing token; absent if the store has none
+  kind           "mutex", "semaphore" or "read-write"; the fields above are those
+                 of the first holder, and these are about all of them:
+  permits        how many permits a semaphore has
+  holders        unless it is a mutex: an array of objects with the fields from owner
+                 to token, slot (a number that no other holder has, from 0), weight
+                 (how many permits it has) of a semaphore, and mode ("reader" or
+                 "writer") of a read-write lock
+  broken         with show, if a lease was broken in the last day ("leasehold break"),
+                 held or not: an object with owner, token, by, reason, at and now
   queue          with show, if anyone waits: an array of objects with position
                  (1 is next), owner, host, pid, purpose and since (when it began
                  to wait) as above, and expires_in_ms (when its place ends unless
@@ -35,12 +44,51 @@ Fields may be added; none is renamed or removed.`
 
 // stateJSON is a lock, as jsonHelp describes it.
 type stateJSON struct {
+	lockName
+	Held bool `json:"held"`
+	*heldJSON
+	kindJSON
+	Broken *brokenJSON `json:"broken,omitempty"`
+	Queue  []placeJSON `json:"queue,omitempty"`
+	Nodes  []nodeJSON  `json:"nodes,omitempty"`
+}
+
+// kindJSON says what kind of lock is held.
+type kindJSON struct {
+	Kind    string        `json:"kind,omitempty"`
+	Permits int64         `json:"permits,omitempty"`
+	Holders []holdingJSON `json:"holders,omitempty"`
+}
+
+// holdingJSON is one of several holders.
+type holdingJSON struct {
+	heldJSON
+	Slot   int64  `json:"slot"`
+	Weight int64  `json:"weight,omitempty"`
+	Mode   string `json:"mode,omitempty"`
+}
+
+type brokenJSON struct {
+	Owner  string      `json:"owner"`
+	Token  fence.Token `json:"token"`
+	By     string      `json:"by,omitempty"`
+	Reason string      `json:"reason,omitempty"`
+	At     *time.Time  `json:"at,omitempty"`
+	Now    bool        `json:"now"`
+}
+
+// lockName is the name of a lock. JSON cannot hold one that is not UTF-8.
+type lockName struct {
 	Name       string `json:"name"`
 	NameBase64 string `json:"name_base64,omitempty"`
-	Held       bool   `json:"held"`
-	*heldJSON
-	Queue []placeJSON `json:"queue,omitempty"`
-	Nodes []nodeJSON  `json:"nodes,omitempty"`
+}
+
+func lockNameOf(name string) lockName {
+	n := lockName{Name: name}
+	if !utf8.ValidString(name) {
+		n.NameBase64 = base64.StdEncoding.EncodeToString([]byte(name))
+	}
+	return n
 }
 
 type heldJSON struct {
@@ -66,10 +114,44 @@ type holderJSON struct {
 }
 
 func holderToJSON(h store.Holder) holderJSON {
-	j := holderJSON{Owner: h.Owner, Host: h.Host, PID: h.PID, Purpose: h.Purpose}
-	if !h.Since.IsZero() {
-		since := h.Since.UTC()
-		j.Since = &since
+	return holderJSON{Owner: h.Owner, Host: h.Host, PID: h.PID, Purpose: h.Purpose, Since: utc(h.Since)}
+}
+
+// utc returns nil for the zero time.
+func utc(t time.Time) *time.Time {
+	if t.IsZero() {
+		return nil
+	}
+	t = t.UTC()
+	return &t
+}
+
+func heldToJSON(h store.Holding) heldJSON {
+	j := heldJSON{holderToJSON(h.Holder), nil, milliseconds(h.ExpiresIn), h.Token}
+	if held := milliseconds(h.HeldFor); held > 0 {
+		j.HeldFor = &held
+	}
+	return j
+}
+
+func kindToJSON(k store.Kind, held []store.Holding) kindJSON {
+	j := kindJSON{Kind: "mutex"}
+	switch {
+	case k.IsMutex():
+		return j
+	case k.Shared:
+		j.Kind = "read-write"
+	default:
+		j.Kind, j.Permits = "semaphore", k.Limit
+	}
+	for _, h := range held {
+		one := holdingJSON{heldJSON: heldToJSON(h), Slot: h.Slot}
+		if k.Shared {
+			one.Mode = modeOf(k, h)
+		} else {
+			one.Weight = h.Weight
+		}
+		j.Holders = append(j.Holders, one)
 	}
 	return j
 }
@@ -93,15 +175,14 @@ func (m milliseconds) MarshalJSON() ([]byte, error) {
 }
 
 func toJSON(st store.State) stateJSON {
-	j := stateJSON{Name: st.Name, Held: st.Held}
-	if !utf8.ValidString(st.Name) {
-		j.NameBase64 = base64.StdEncoding.EncodeToString([]byte(st.Name))
-	}
+	j := stateJSON{lockName: lockNameOf(st.Name), Held: st.Held}
 	if st.Held {
-		j.heldJSON = &heldJSON{holderToJSON(st.Holder), nil, milliseconds(st.ExpiresIn), st.Token}
-		if held := milliseconds(st.HeldFor); held > 0 {
-			j.HeldFor = &held
-		}
+		held := st.Holdings()
+		first := heldToJSON(held[0])
+		j.heldJSON, j.kindJSON = &first, kindToJSON(st.Kind, held)
+	}
+	if b := st.Broken; b != nil {
+		j.Broken = &brokenJSON{Owner: b.Owner, Token: b.Token, By: b.By, Reason: b.Reason, At: utc(b.At), Now: b.Now}
 	}
 	for i, p := range st.Queue {
 		j.Queue = append(j.Queue, placeJSON{i + 1, holderToJSON(p.Holder), milliseconds(max(0, p.ExpiresIn))})
@@ -118,6 +199,13 @@ func toJSON(st store.State) stateJSON {
 		j.Nodes = append(j.Nodes, node)
 	}
 	return j
+}
+
+// writeJSONLine writes v on one line.
+func writeJSONLine(w io.Writer, v any) error {
+	e := json.NewEncoder(w)
+	e.SetEscapeHTML(false)
+	return e.Encode(v)
 }
 
 func writeJSON(w io.Writer, v any) error {

@@ -148,14 +148,14 @@ func TestJSONContract(t *testing.T) {
 	}{
 		{store.State{Name: "free"}, `{"name":"free","held":false}`},
 		{store.State{Name: "a<b", Held: true, Holder: store.Holder{Owner: "o", Host: "h", PID: 7, Purpose: "p", Since: since}, ExpiresIn: 1500 * time.Millisecond, HeldFor: 2 * time.Second, Token: 9},
-			`{"name":"a<b","held":true,"owner":"o","host":"h","pid":7,"purpose":"p","since":"2026-05-06T06:08:09Z","held_for_ms":2000,"expires_in_ms":1500,"token":9}`},
+			`{"name":"a<b","held":true,"owner":"o","host":"h","pid":7,"purpose":"p","since":"2026-05-06T06:08:09Z","held_for_ms":2000,"expires_in_ms":1500,"token":9,"kind":"mutex"}`},
 		{store.State{Name: "f", Held: true, Holder: store.Holder{Owner: "foreign"}, ExpiresIn: -1},
-			`{"name":"f","held":true,"owner":"foreign","expires_in_ms":null}`},
+			`{"name":"f","held":true,"owner":"foreign","expires_in_ms":null,"kind":"mutex"}`},
 		{store.State{Name: "l", Held: true, Holder: store.Holder{Owner: "o"}, ExpiresIn: time.Second, Queue: []store.Place{
 			{Holder: store.Holder{Owner: "p", Host: "h", PID: 7, Purpose: "q", Since: since}, ExpiresIn: 2 * time.Second},
 			{Holder: store.Holder{Owner: "r"}, ExpiresIn: -time.Millisecond},
 		}},
-			`{"name":"l","held":true,"owner":"o","expires_in_ms":1000,"queue":[` +
+			`{"name":"l","held":true,"owner":"o","expires_in_ms":1000,"kind":"mutex","queue":[` +
 				`{"position":1,"owner":"p","host":"h","pid":7,"purpose":"q","since":"2026-05-06T06:08:09Z","expires_in_ms":2000},` +
 				`{"position":2,"owner":"r","expires_in_ms":0}]}`},
 		{store.State{Name: "\xff", Held: true, Holder: store.Holder{Owner: "o"}, ExpiresIn: 0, Nodes: []store.NodeOutcome{
@@ -163,7 +163,7 @@ func TestJSONContract(t *testing.T) {
 			{Node: "b:1", Outcome: store.Absent},
 			{Node: "c:1", Outcome: store.Refused, Err: errors.New("no: redis://u:secret@c")},
 		}},
-			`{"name":"\ufffd","name_base64":"/w==","held":true,"owner":"o","expires_in_ms":0,"nodes":[` +
+			`{"name":"\ufffd","name_base64":"/w==","held":true,"owner":"o","expires_in_ms":0,"kind":"mutex","nodes":[` +
 				`{"node":"a:1","outcome":"taken","owner":"o","expires_in_ms":1000},{"node":"b:1","outcome":"absent"},` +
 				`{"node":"c:1","outcome":"refused","error":"no: redis://***@c"}]}`},
 	} {
@@ -194,10 +194,10 @@ func TestTextOutput(t *testing.T) {
 	if err := writeTable(&b, states, now); err != nil {
 		t.Fatal(err)
 	}
-	want := "NAME     HOLDER      HELD FOR  EXPIRES IN  TOKEN\n" +
-		"\"a b\"    h pid 7     1m0s      20s         12\n" +
-		"waited   h pid 8     9s        20s         13\n" +
-		"foreign  \"x\\x1b[2J\"  -         never       -\n"
+	want := "NAME     KIND   HOLDER      HELD FOR  EXPIRES IN  TOKEN\n" +
+		"\"a b\"    mutex  h pid 7     1m0s      20s         12\n" +
+		"waited   mutex  h pid 8     9s        20s         13\n" +
+		"foreign  mutex  \"x\\x1b[2J\"  -         never       -\n"
 	if b.String() != want {
 		t.Errorf("%s\nwant\n%s", b.String(), want)
 	}

@@ -35,6 +35,9 @@ func (w *waiting) because(err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	old := w.reason
+	if busy := (*leasehold.BusyError)(nil); errors.As(err, &busy) && busy.Name != "" {
+		w.name = busy.Name // one of several
+	}
 	w.reason = reasonOf(err, time.Now())
 	if !w.voice.screen {
 		if w.reason.key != old.key {

@@ -71,7 +71,7 @@ type Outcome struct {
 }
 
 // Run starts cmd and returns when it has ended and, if the lease was lost, when
-// every process of its group has. It may be called once in a process: signal
+// every process of its group has. One call at a time may run in a process: signal
 // handling and the terminal belong to the whole process.
 //
 // While the lease holds, Run waits only for the command itself. Processes that it

@@ -9,15 +9,18 @@ import (
 	"github.com/leasehold-dev/leasehold/store/redisstore/internal/resp"
 )
 
+// How many words the inspect script says about a free lock, and about one that is held.
+const freeWords, heldWords = 6, 8
+
 // Look reads the reply of the inspect script.
 func (a Reply) Look() (said store.NodeOutcome, token fence.Token, line []store.Place) {
 	if a.Outcome != store.Granted {
 		return store.NodeOutcome{Outcome: a.Outcome, Err: a.Err}, 0, nil
 	}
 	switch v := a.Value.List; {
-	case len(v) == 5:
+	case len(v) == freeWords:
 		return QuarantinedOr(v[2], v[3], store.NodeOutcome{Outcome: store.Absent}), 0, placesOf(v[4].List)
-	case len(v) == 7 && v[1].Kind == '$' && v[2].Kind == ':':
+	case len(v) == heldWords && v[1].Kind == '$' && v[2].Kind == ':':
 		if token, ok := v[3].Number(); ok {
 			said := takenBy(v[1], v[2])
 			return said, ownToken(said.Holder, token), placesOf(v[6].List)

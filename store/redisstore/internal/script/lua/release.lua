@@ -19,6 +19,10 @@
 local function release(key, tomb, got, value, life, always, undo, proposed, to, time, mark, print, refusal)
   local name, held, left = '{' .. key .. '}:', got[1], -2
   local ours, said, waits = held == value, {1}, got[2]
+  if held and not ours and string.find(held, '^[^ ]+ {"broken":true[,}]') then -- see calls/break
+    -- uses broken
+    ours = held == broken(value)
+  end
   -- Another attempt of an owner that is not new may have been granted the lock again.
   local attempt = string.match(tomb, ' (.+)', #key + 9)
   if ours and attempt then

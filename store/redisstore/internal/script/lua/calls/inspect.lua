@@ -2,8 +2,9 @@
 --
 -- KEYS: the lock, its token counter, the mark (see arrive) if there is one
 -- ARGV: how many places to return at most
--- Returns {1, token, quarantine, why, queue} for a free lock, or {0, value of the holder,
--- PTTL, token, quarantine, why, queue}. The quarantine is how long it still lasts (us).
+-- Returns {1, token, quarantine, why, queue, note} for a free lock, or {0, value of the
+-- holder, PTTL, token, quarantine, why, queue, note}. The note is about the lease that was
+-- broken last (see break), or empty. The quarantine is how long it still lasts (us).
 -- The queue has two values per waiter: the value that its lock will have, and its place's
 -- PTTL.
 -- uses places, shut
@@ -19,7 +20,9 @@ end
 local last = call('GET', KEYS[2]) or '0'
 local left, why = shut(KEYS[3])
 local queue = places('{' .. KEYS[1] .. '}:', ARGV[1])
+local note = redis.pcall('GET', '{' .. KEYS[1] .. '}:broken')
+note = type(note) == 'string' and note or ''
 if not held then
-  return {1, last, left, why, queue}
+  return {1, last, left, why, queue, note}
 end
-return {0, held, call('PTTL', KEYS[1]), last, left, why, queue}
+return {0, held, call('PTTL', KEYS[1]), last, left, why, queue, note}

@@ -1,0 +1,137 @@
+package leasehold
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/leasehold-dev/leasehold/store"
+)
+
+// BreakRequest says which lease to break, and why: see Client.Break.
+type BreakRequest struct {
+	// Name is the name of the lock.
+	Name string
+	// Token is the fencing token of the lease, as the operator was shown it.
+	Token Token
+	// Owner says which of several leases is meant if they have the same token, as
+	// those of readers do. Default: the only one that has it.
+	Owner string
+	// By says who breaks the lease, and Reason why. They are shown to people for a day
+	// (store.State.Broken). At most store.MaxNote bytes each.
+	By, Reason string
+	// Now frees the lock without waiting for its holder. The holder is not told before
+	// its next renewal, so two may work at once: only a resource that checks fencing
+	// tokens is safe then.
+	Now bool
+	// OnWait is called when the lease is broken and not over yet, and before each pause,
+	// with a *BusyError that says for how long it can last. It runs on the goroutine
+	// that breaks, and must not block. Default: none.
+	OnWait func(reason error)
+}
+
+// Break takes a lock away from a holder that hangs, and returns when the holder's lease
+// is over. The token tells the lease that the operator saw from that of the next
+// holder, which is left alone.
+//
+// From the moment that the store has the request, the lease cannot be renewed. The
+// holder learns of that by its next renewal, LockOptions.RenewEvery (a third of the
+// TTL) after the last one: its context ends, with a *LostError whose Cause is
+// LostDenied. While some of several servers are down, the answer to a renewal may leave
+// that open, and the holder is told Notice before the end of its validity instead, as
+// when it cannot reach the store. The lock passes to the next owner when the holder has
+// released it, as Do does, or when its validity is over. So the holder knows of the loss
+// before anybody else can hold the lock, as with every loss. A holder whose process is
+// dead or stopped keeps the lock until then, for one TTL at most. Now skips all of this.
+//
+// Break blocks until the lease is over. It is safe for concurrent use, and breaking a
+// lease twice is like breaking it once. It returns nil if the lease is over, even if
+// it was before. The error matches ErrBusy if the lock is held with another token. If
+// ctx ends first it matches ctx.Err(), and also ErrBusy if the lease was broken and is
+// not over yet: it then ends in the same way, and nobody waits for that.
+// ErrUnsupported means that the store cannot break this lease, and ErrInvalid that the
+// request is wrong; other errors are the store's, and trying again is safe.
+func (c *Client) Break(ctx context.Context, r BreakRequest) error {
+	mustHave(ctx)
+	req := store.BreakRequest{Name: r.Name, Owner: cmp.Or(r.Owner, "-"), Token: r.Token, Now: r.Now, By: r.By, Reason: r.Reason, At: nowForPeople()}
+	if err := req.Check(); err != nil {
+		return err
+	}
+	breaker, ok := c.store.(store.Breaker)
+	if !ok {
+		return fmt.Errorf("%w: %s cannot break a lease: it ends when its holder is gone, after its TTL", ErrUnsupported, c.store.Caps().Engine)
+	}
+	h, err := leaseToBreak(ctx, c.store, r)
+	if err != nil || h == nil {
+		return err
+	}
+	req.Owner = h.Holder.Owner
+	for try := 1; ; try++ {
+		left, err := breaker.BreakLease(ctx, req)
+		switch {
+		case err == nil && left == 0:
+			return nil
+		case errors.Is(err, store.ErrNotHeld) && try == 1:
+			return overtaken(ctx, c.store, r) // since we looked
+		case errors.Is(err, store.ErrNotHeld):
+			return nil
+		case err != nil:
+			return err
+		}
+		busy := &BusyError{Name: r.Name, Holder: h.Holder, ExpiresIn: left}
+		if r.OnWait != nil {
+			r.OnWait(busy)
+		}
+		if pause(ctx, untilFree(c.delay(try), busy)); ctx.Err() != nil {
+			return gaveUp(ctx, busy)
+		}
+	}
+}
+
+// leaseToBreak returns the lease that r is about, or nil if it is over.
+func leaseToBreak(ctx context.Context, st store.Store, r BreakRequest) (*store.Holding, error) {
+	state, err := st.Inspect(ctx, r.Name)
+	if err != nil {
+		return nil, err
+	}
+	if state.Holder.Foreign {
+		return nil, fmt.Errorf("%w: another kind of client made lock %q, and only that can end it", ErrUnsupported, r.Name)
+	}
+	var found *store.Holding
+	for _, h := range state.Holdings() {
+		switch {
+		case h.Token != r.Token || r.Owner != "" && h.Holder.Owner != r.Owner:
+		case found != nil:
+			return nil, invalid("lock %q has several holders with token %v: name the owner of the lease to break", r.Name, r.Token)
+		default:
+			found = &h
+		}
+	}
+	if found == nil && state.Held {
+		return nil, otherToken(r, state)
+	}
+	return found, nil
+}
+
+// overtaken returns the error for a lease that ended while it was to be broken.
+func overtaken(ctx context.Context, st store.Store, r BreakRequest) error {
+	state, err := st.Inspect(ctx, r.Name)
+	if err == nil && state.Held {
+		err = otherToken(r, state)
+	}
+	return err
+}
+
+// otherToken is the error if the lock is held, and not with the token that was shown.
+func otherToken(r BreakRequest, state store.State) error {
+	busy := updated(&BusyError{Name: r.Name}, state)
+	if r.Owner != "" {
+		return fmt.Errorf("owner %s has no lease with token %v: %w, with token %v", r.Owner, r.Token, busy, state.Token)
+	}
+	return fmt.Errorf("no lease has token %v: %w, with token %v", r.Token, busy, state.Token)
+}
+
+// nowForPeople is the time of day as it is shown to others.
+func nowForPeople() time.Time { return time.Now() }

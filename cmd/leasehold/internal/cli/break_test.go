@@ -1,0 +1,125 @@
+//go:build unix
+
+package cli
+
+import (
+	"encoding/json"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// tokenHeld returns the token of the lock's holder.
+func (s *site) tokenHeld(name string) string {
+	s.t.Helper()
+	var one stateJSON
+	one.heldJSON = &heldJSON{}
+	if err := json.Unmarshal([]byte(s.run(0, "show", name, "--json").out.String()), &one); err != nil || !one.Held {
+		s.t.Fatalf("%s is not held: %v", name, err)
+	}
+	return one.Token.String()
+}
+
+// holdDeaf holds a lock with a command that reports SIGTERM and takes a while to end.
+func (s *site) holdDeaf(name string, flags ...string) *proc {
+	s.t.Helper()
+	p := s.start(append(append([]string{"run", name}, flags...), "--", "/bin/sh", "-c",
+		`trap 'echo told; sleep 0.2; echo stopped; exit 0' TERM; echo held; while :; do sleep 0.05; done`)...)
+	p.says(&p.out, "held\n")
+	return p
+}
+
+// A holder is told and stops before the next one has the lock, on every store. Only the
+// lease that was shown is broken.
+func TestBreakOnEveryStore(t *testing.T) {
+	everyStore(t, func(t *testing.T, s *site) {
+		h := s.holdDeaf("x", "--ttl", "6s", "--grace", "3s")
+		token := s.tokenHeld("x")
+		wrong, err := strconv.ParseUint(token, 10, 64)
+		if err != nil {
+			t.Fatal(err)
+		}
+		p := s.run(124, "break", "x", "--token", strconv.FormatUint(wrong+1, 10), "--reason", "a mistake", "--now")
+		if !strings.Contains(p.err.String(), "with token "+token) {
+			t.Errorf("%s", p.err.String())
+		}
+		if show := s.run(0, "show", "x").out.String(); strings.Contains(show, "broken") {
+			t.Errorf("broken with a wrong token:\n%s", show)
+		}
+		next := s.start("run", "x", "--", "echo", "next")
+		next.says(&next.err, "waiting")
+		one := s.start("break", "x", "--token", token, "--reason", "it hangs", "--by", "the operator")
+		two := s.start("break", "x", "--token", token, "--reason", "yes, it does")
+		one.wants(0)
+		two.wants(0)
+		if out := h.out.String(); !strings.Contains(out, "told\n") || !strings.Contains(out, "stopped\n") {
+			t.Errorf("Break returned before the command had stopped: %q", out)
+		}
+		h.wants(123)
+		next.wants(0)
+		show := s.run(0, "show", "x").out.String()
+		if !strings.Contains(show, "an earlier lease (token "+token+")") || !strings.Contains(show, "it hangs") && !strings.Contains(show, "yes, it does") {
+			t.Errorf("by whom the lease was broken is not shown:\n%s", show)
+		}
+		s.run(0, "break", "x", "--token", token, "--reason", "again")
+	})
+}
+
+// A holder that is stopped, or dead, keeps the lock until its lease expires and no
+// longer, or not even that long.
+func TestBreakOfASilentHolder(t *testing.T) {
+	everyStore(t, func(t *testing.T, s *site) {
+		lease := strings.Fields(s.run(0, "acquire", "x", "--ttl", "50s").out.String())
+		p := s.start("break", "x", "--token", lease[1], "--reason", "a mistake")
+		p.says(&p.err, "cannot be renewed any more")
+		p.signal(syscall.SIGINT)
+		p.wants(130)
+		if show := s.run(0, "show", "x").out.String(); !strings.Contains(show, "this lease (token "+lease[1]+")") || !strings.Contains(show, "it was broken") {
+			t.Errorf("%s", show)
+		}
+		s.run(124, "run", "x", "--try", "--", "true")
+		next := s.start("acquire", "x", "--ttl", "50s")
+		next.says(&next.err, "waiting")
+		s.run(0, "break", "x", "--token", lease[1], "--reason", "its host is gone", "--now")
+		next.wants(0)
+		if token := strings.Fields(next.out.String())[1]; s.tokenHeld("x") != token {
+			t.Errorf("granted %s, shown %s", token, s.tokenHeld("x"))
+		}
+		s.run(123, "release", "x", "--owner", lease[0])
+		s.run(124, "break", "x", "--token", lease[1], "--reason", "once more", "--now")
+
+		start := time.Now()
+		dead := strings.Fields(s.run(0, "acquire", "y", "--ttl", "2s").out.String())
+		s.run(0, "break", "y", "--token", dead[1], "--reason", "its host is gone")
+		if lasted := time.Since(start); lasted < 1900*time.Millisecond {
+			t.Errorf("the lease of a silent holder was over after %v of 2s", lasted)
+		}
+		s.run(0, "run", "y", "--try", "--", "true")
+	})
+}
+
+func TestBreakUsage(t *testing.T) {
+	s := newSite(t)
+	for _, c := range []struct{ args, says string }{
+		{"break", "give the name of one lock, not 0"},
+		{"break x y", "give the name of one lock, not 2"},
+		{"break x --reason r", "give --token"},
+		{"break x --token 0 --reason r", "give --token"},
+		{"break x --token 7", "give --reason"},
+		{"break x --token seven --reason r", "invalid argument"},
+		{"break x --token -1 --reason r", "invalid argument"},
+		{"break {x}:token --token 1 --reason r", "reserved"},
+		{"break x --token 7 --reason " + strings.Repeat("x", 1025), "1024 bytes"},
+	} {
+		if p := s.run(125, strings.Fields(c.args)...); !strings.Contains(p.err.String(), c.says) || p.out.String() != "" {
+			t.Errorf("%.40s: stdout %q, stderr %q", c.args, p.out.String(), p.err.String())
+		}
+	}
+	s.run(0, "break", "x", "--token", "7", "--reason", "nobody holds it")
+	s.run(0, "acquire", "x", "--ttl", "1m")
+	if out := s.run(0, "__complete", "break", "x", "--token", "").out.String(); !strings.HasPrefix(out, s.tokenHeld("x")+"\n") {
+		t.Errorf("%q", out)
+	}
+}

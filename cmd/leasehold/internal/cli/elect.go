@@ -1,0 +1,239 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"sync"
+	"syscall"
+
+	"github.com/spf13/cobra"
+
+	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/cmd/leasehold/internal/runner"
+)
+
+func electCommand(p *program) *cobra.Command {
+	o := runFlags{ttl: leasehold.DefaultTTL}
+	c := &cobra.Command{
+		Use:   "elect NAME [flags] -- command [args...]",
+		Short: "Keep a command running while this machine leads",
+		Long: `Makes this process a candidate in the election NAME. When it is elected, it starts the
+command; when it loses, it stops the command before another candidate can lead, and
+contends again. So of all machines that run the same "leasehold elect", one has the
+command running. The lock NAME is a mutex that the leader holds, as "leasehold run"
+does: "show" says who leads, and "watch" prints the changes.
+
+If the command ends by itself, with whatever code, this candidate gives up its lead,
+contends again after a pause, and starts the command again when it is elected. The
+pause grows from 0.1 to 15 seconds while that goes on, and is short again after a term
+of one --ttl. If the store cannot be reached, the candidate goes on trying.
+
+The command gets SIGTERM when the lead is lost, and SIGKILL after --grace, together with
+its process group; a guard process kills it if leasehold is killed. Input, output, the
+terminal and its environment are as under "leasehold run"; the fencing token in
+LEASEHOLD_TOKEN is larger in each later term.
+
+Signals are passed on to the command while it runs. One that asks to end, such as
+SIGTERM, ends the candidacy too: it resigns when the command has ended, so that the next
+candidate leads at once. On a terminal Ctrl-C goes to the command, and ends the
+candidacy if the command dies of it or exits with 130.
+
+Exit codes: that of the command if a signal ended the candidacy while it ran, otherwise
+128+N; 125 if leasehold itself failed at the start; 126 and 127 if the command cannot be
+executed, or was not found.`,
+		Example: `  leasehold elect scheduler -- ./scheduler --config prod.yaml
+  leasehold elect cron --ttl 10s --store redis://a,b,c -- crond -n`,
+		ValidArgsFunction: completeNameThenCommand(p),
+		RunE:              func(c *cobra.Command, args []string) error { return elect(p, c, o, args) },
+	}
+	f := c.Flags()
+	f.DurationVar(&o.ttl, "ttl", o.ttl, "how long nobody leads after the leader has died: a `TIME` such as 10s")
+	o.addStopping(f)
+	o.addDescription(f)
+	return c
+}
+
+// elect runs "leasehold elect".
+func elect(p *program, c *cobra.Command, o runFlags, args []string) error {
+	name, command, err := splitArgs(c, args)
+	if err != nil {
+		return err
+	}
+	options, budget, err := o.settle(c, command[0])
+	if err != nil {
+		return err
+	}
+	path, err := runner.Resolve(command[0])
+	if err != nil {
+		return startFailed(err)
+	}
+	d := &candidate{
+		p: p, name: name, options: options, budget: budget,
+		cmd: runner.Command{Path: path, Args: command, Stdin: p.stdin, Stdout: p.stdout, Stderr: p.stderr},
+	}
+	ctx, cancel := context.WithCancelCause(context.Background())
+	defer cancel(nil)
+	d.signals.cancel = func() { cancel(nil) }
+	go d.signals.relay(listen())
+	st, err := p.openStore(ctx, c)
+	if err == nil {
+		d.client = leasehold.New(st, &leasehold.Options{Logger: p.voice.warnings(), Cohort: &leasehold.Cohort{}})
+		options.OnWait = func(reason error) {
+			if nested(reason) {
+				cancel(nestedError(name))
+				return
+			}
+			d.because(reason)
+		}
+		err = d.client.Election(name).With(options).Run(ctx, d.lead)
+		d.elected() // or given up
+		if closed := st.Close(); closed != nil {
+			p.voice.note("warning: closing the store: %v", closed)
+		}
+	}
+	sig := d.signals.ending()
+	switch {
+	case d.failed != nil:
+		return d.failed
+	case d.over:
+		err = nil
+		if d.code != 0 {
+			err = &exitError{code: d.code}
+		}
+	case sig != 0:
+		err = &exitError{code: runner.SignalCode + int(sig)}
+	case err != nil && context.Cause(ctx) != nil && context.Cause(ctx) != ctx.Err():
+		err = context.Cause(ctx)
+	}
+	return err
+}
+
+// candidate is one candidate of an election that runs a command.
+type candidate struct {
+	p       *program
+	client  *leasehold.Client
+	name    string
+	options leasehold.LockOptions
+	budget  runner.Budget
+	cmd     runner.Command
+	signals relay
+	waiting *waiting // while it contends and was told why
+
+	// How the last command ended.
+	failed error // it cannot be started
+	over   bool  // and with it the candidacy
+	code   int
+}
+
+// because reports why the candidate does not lead.
+func (d *candidate) because(reason error) {
+	if d.waiting == nil {
+		d.waiting = newWaiting(d.p.voice, d.name, 0)
+	}
+	d.waiting.because(reason)
+}
+
+// elected ends what because has begun.
+func (d *candidate) elected() {
+	if d.waiting != nil {
+		d.waiting.end()
+		d.waiting = nil
+	}
+}
+
+// lead runs the command in a term. If it returns nil, the candidacy is over.
+func (d *candidate) lead(ctx context.Context) error {
+	d.elected()
+	signals, ok := d.signals.begin()
+	if !ok {
+		return nil // asked to end just before
+	}
+	defer d.signals.end()
+	l, err := single(d.client.Mutex(d.name).With(d.options).Try(ctx)) // the lease that ctx carries
+	if err != nil {
+		return err
+	}
+	defer l.Release(ctx)
+	d.p.voice.note("leading %q with token %v", d.name, l.each()[0].Token())
+	o := runUnder(d.p, signals, l, d.budget, d.cmd, false)
+	o.Reap()
+	if _, ok := o.Err.(*runner.StartError); ok {
+		d.failed = startFailed(o.Err)
+		return nil
+	}
+	if d.signals.ending() != 0 || o.Err == nil && o.Code == runner.SignalCode+int(syscall.SIGINT) {
+		d.over, d.code = true, o.Code
+		return nil
+	}
+	if o.Err != nil {
+		return o.Err
+	}
+	return fmt.Errorf("the command ended by itself, with exit code %d", o.Code)
+}
+
+// relay passes signals on to the command while one runs. Otherwise those that ask to
+// end cancel the candidacy. It is safe for concurrent use.
+type relay struct {
+	cancel func()
+
+	mu   sync.Mutex
+	term *signals       // of the command that runs; nil: none does
+	sig  syscall.Signal // the first that asked to end
+}
+
+// relay relays what arrives.
+func (r *relay) relay(from *signals) {
+	for s := range from.ch {
+		r.mu.Lock()
+		if sig, ok := s.(syscall.Signal); ok && runner.Ends(sig) && r.sig == 0 {
+			r.sig = sig
+		}
+		switch {
+		case r.term != nil:
+			select {
+			case r.term.ch <- s:
+			default: // as many were not read yet
+			}
+		case r.sig != 0:
+			r.cancel()
+		}
+		r.mu.Unlock()
+	}
+}
+
+// begin returns the signals for a command, or false if none is to be started.
+func (r *relay) begin() (_ *signals, ok bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.sig != 0 {
+		return nil, false
+	}
+	r.term = newSignals()
+	return r.term, true
+}
+
+// end notes that the command has ended.
+func (r *relay) end() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.term = nil
+	if r.sig != 0 {
+		r.cancel()
+	}
+}
+
+// ending returns the signal that asked to end, or zero.
+func (r *relay) ending() syscall.Signal {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.sig
+}
+
+// warnings is for code that goes on after what it logs: it prints warnings and errors.
+func (v *voice) warnings() *slog.Logger {
+	if v.verbose {
+		return v.logger()
+	}
+	return slog.New(&logHandler{least: slog.LevelWarn, say: func(s string) { v.note("%s", s) }})
+}

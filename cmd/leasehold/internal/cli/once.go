@@ -1,0 +1,101 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/cmd/leasehold/internal/runner"
+)
+
+// checkOnce returns which flags do not go with --once-per.
+func (o *runFlags) checkOnce(c *cobra.Command) error {
+	if !c.Flags().Changed("once-per") {
+		return nil
+	}
+	if o.oncePer <= 0 {
+		return fmt.Errorf("--once-per %v: give the period of the job, such as 5m", o.oncePer)
+	}
+	for _, flag := range []string{"shared", "exclusive", "permits", "also", "wait", "barge"} {
+		if c.Flags().Changed(flag) {
+			return fmt.Errorf("--once-per and --%s exclude each other", flag)
+		}
+	}
+	if o.minHold != 0 && o.minHold < o.oncePer {
+		return fmt.Errorf("--min-hold %v is shorter than --once-per %v: a machine whose clock is behind could run the job again", o.minHold, o.oncePer)
+	}
+	return nil
+}
+
+// runOnce runs "leasehold run --once-per".
+func runOnce(p *program, c *cobra.Command, o runFlags, name string, lock leasehold.LockOptions, budget runner.Budget, cmd runner.Command) error {
+	sigs := listen()
+	ctx, stop := sigs.during(context.Background())
+	tick := leasehold.Tick{
+		Every: o.oncePer, LockAtMostFor: o.maxHold, LockAtLeastFor: o.minHold, Notice: lock.Notice,
+		TTL: o.ttl, Purpose: lock.Purpose, Require: lock.Require,
+	}
+	var outcome runner.Outcome
+	ran := false
+	st, err := p.openStore(ctx, c)
+	if err == nil {
+		ran, err = client(p, st).Once(ctx, name, tick, func(_ context.Context, l *leasehold.Lease) error {
+			if sig := stop(); sig != 0 {
+				outcome = runner.Outcome{Code: runner.SignalCode + int(sig)}
+				return nil
+			}
+			outcome = runUnder(p, sigs, singleLease{l}, budget, cmd, false)
+			return nil
+		})
+		if closed := st.Close(); closed != nil {
+			p.voice.note("warning: closing the store: %v", closed)
+		}
+	}
+	var busy *leasehold.BusyError
+	switch {
+	case ran:
+		return ended(p, outcome, err)
+	case errors.As(err, &busy):
+		stop()
+		p.voice.note("%v", busyError(busy, ": another run of the job goes on"))
+		return &exitError{code: o.busyCode}
+	}
+	if sig := stop(); sig != 0 {
+		return &exitError{code: runner.SignalCode + int(sig)}
+	}
+	if err == nil {
+		p.voice.note("job %q has been run in this tick, the %v nearest to now", name, o.oncePer)
+		err = &exitError{code: o.busyCode}
+	}
+	return err
+}
+
+// ended returns the error to exit with, after a command that ran under a lease. released
+// is the error of the release.
+func ended(p *program, o runner.Outcome, released error) error {
+	o.Reap()
+	if _, ok := o.Err.(*runner.StartError); ok {
+		return startFailed(o.Err)
+	}
+	switch {
+	case o.Err == nil && errors.Is(released, leasehold.ErrLost):
+		return &exitError{code: runner.CodeLost, err: released}
+	case o.Err == nil && released != nil:
+		p.voice.note("warning: the lock may stay taken for its TTL: %v", released)
+	}
+	if o.Code != 0 {
+		return &exitError{code: o.Code}
+	}
+	return nil
+}
+
+// runUnder runs cmd under a lease.
+func runUnder(p *program, sigs *signals, l lease, budget runner.Budget, cmd runner.Command, numbered bool) runner.Outcome {
+	p.voice.flush(200 * time.Millisecond) // what was said about waiting comes before what the command says
+	cmd.Env = environ(l, numbered)
+	return runner.Run(cmd, runner.Config{Lease: l, Budget: budget, Signals: sigs.ch, Report: func(msg string) { p.voice.error("%s", msg) }})
+}

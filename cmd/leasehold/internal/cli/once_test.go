@@ -1,0 +1,79 @@
+//go:build unix
+
+package cli
+
+import (
+	"strings"
+	"testing"
+)
+
+// year is a period whose ticks do not change while a test runs, but once in ten years.
+const year = "87600h"
+
+// Of many machines that start a job, one runs it, and nobody does again in this tick.
+func TestRunOncePer(t *testing.T) {
+	s := newSite(t)
+	var all []*proc
+	for range 6 {
+		all = append(all, s.start("run", "job", "--once-per", year, "--", "/bin/sh", "-c", "echo ran $LEASEHOLD_NAME; exit 3"))
+	}
+	ran := 0
+	for _, p := range all {
+		switch code := p.end(); {
+		case code == 3 && p.out.String() == "ran job\n":
+			ran++
+		case code != 124 || p.out.String() != "":
+			t.Errorf("exit code %d, stdout %q, stderr %q", code, p.out.String(), p.err.String())
+		}
+	}
+	if ran != 1 {
+		t.Errorf("the job ran %d times", ran)
+	}
+	if p := s.run(124, "run", "job", "--once-per", year, "--", "true"); !strings.Contains(p.err.String(), "has been run in this tick") {
+		t.Errorf("%s", p.err.String())
+	}
+	if p := s.run(0, "run", "job", "--once-per", year, "-E", "0", "-q", "--", "false"); p.err.String() != "" {
+		t.Errorf("%s", p.err.String())
+	}
+}
+
+// What runs now is named, and a run that takes too long is ended.
+func TestRunOncePerBounds(t *testing.T) {
+	s := newSite(t)
+	h := s.hold("job", "--once-per", year)
+	h.let()
+	other := s.hold("two")
+	if p := s.run(124, "run", "two", "--once-per", year, "--", "true"); !strings.Contains(p.err.String(), "another run of the job goes on") {
+		t.Errorf("%s", p.err.String())
+	}
+	other.let()
+	p := s.start("run", "two", "--once-per", year, "--max-hold", "1s", "--", "/bin/sh", "-c", "trap 'echo told; exit 0' TERM; while :; do sleep 0.05; done")
+	p.wants(123)
+	if p.out.String() != "told\n" {
+		t.Errorf("stdout %q, stderr %q", p.out.String(), p.err.String())
+	}
+	s.run(126, "run", "three", "--once-per", year, "--", s.home)
+	s.run(0, "run", "three", "--once-per", year, "--", "true")
+	if p := s.run(125, "run", "x", "--once-per", "5m", "--store", "memory:", "--", "true"); p.out.String() != "" {
+		t.Error(p.out.String())
+	}
+}
+
+func TestRunOncePerUsage(t *testing.T) {
+	s := newSite(t)
+	for _, c := range []struct{ flags, says string }{
+		{"--once-per 0s", "give the period"},
+		{"--once-per -5m", "give the period"},
+		{"--once-per 5m --wait 1s", "exclude each other"},
+		{"--once-per 5m --shared", "exclude each other"},
+		{"--once-per 5m --permits 2", "exclude each other"},
+		{"--once-per 5m --also y", "exclude each other"},
+		{"--once-per 5m --min-hold 1m", "shorter than --once-per"},
+		{"--once-per never", "invalid argument"},
+	} {
+		p := s.run(125, append(append([]string{"run", "x"}, strings.Fields(c.flags)...), "--", "true")...)
+		if !strings.Contains(p.err.String(), c.says) {
+			t.Errorf("%s: %s", c.flags, p.err.String())
+		}
+	}
+}

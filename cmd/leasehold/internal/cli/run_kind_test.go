@@ -1,0 +1,147 @@
+//go:build unix
+
+package cli
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+)
+
+// Readers share a lock, and a writer has it alone.
+func TestRunShared(t *testing.T) {
+	s := newSite(t)
+	one, two := s.hold("x", "--shared"), s.hold("x", "--shared")
+	if p := s.run(125, "run", "x", "--try", "--", "true"); !strings.Contains(p.err.String(), "read-write lock") || !strings.Contains(p.err.String(), "as a mutex") {
+		t.Errorf("another kind: %s", p.err.String())
+	}
+	if p := s.run(125, "run", "x", "--permits", "2", "--", "true"); !strings.Contains(p.err.String(), "semaphore of 2") {
+		t.Errorf("another kind: %s", p.err.String())
+	}
+	s.run(124, "run", "x", "--exclusive", "--try", "--", "true")
+	writer := s.start("run", "x", "--exclusive", "--", "/bin/sh", "-c", "echo held; read x")
+	writer.says(&writer.err, "waiting")
+	late := s.start("run", "x", "--shared", "--", "echo", "late")
+	late.says(&late.err, "waiting")
+	one.let()
+	two.let()
+	writer.says(&writer.out, "held\n")
+	if out := s.run(0, "ls").out.String(); !strings.Contains(out, "writer") {
+		t.Errorf("%s", out)
+	}
+	if late.out.String() != "" {
+		t.Error("a reader beside the writer")
+	}
+	writer.in.Close()
+	writer.end()
+	late.wants(0)
+}
+
+// A semaphore numbers its holders, and a heavy one takes several permits.
+func TestRunPermits(t *testing.T) {
+	s := newSite(t, slotVar+"=7")
+	print := []string{"--", "/bin/sh", "-c", "echo slot $LEASEHOLD_SLOT; read x; exit 0"}
+	var held []*proc
+	for _, slot := range []string{"0", "1"} {
+		p := s.start(append([]string{"run", "x", "--permits", "3"}, print...)...)
+		p.says(&p.out, "slot "+slot+"\n")
+		held = append(held, p)
+	}
+	s.run(124, "run", "x", "--permits", "3", "--weight", "2", "--try", "--", "true")
+	if p := s.run(125, "run", "x", "--permits", "4", "--", "true"); !strings.Contains(p.err.String(), "semaphore of 3") || !strings.Contains(p.err.String(), "semaphore of 4") {
+		t.Errorf("another number of permits: %s", p.err.String())
+	}
+	held[0].let()
+	p := s.start(append([]string{"run", "x", "--permits", "3", "--weight", "2"}, print...)...)
+	p.says(&p.out, "slot 0\n")
+	var one stateJSON
+	one.heldJSON = new(heldJSON)
+	if err := json.Unmarshal([]byte(s.run(0, "show", "x", "--json").out.String()), &one); err != nil || one.Kind != "semaphore" || one.Permits != 3 || len(one.Holders) != 2 {
+		t.Errorf("%+v, %v", one, err)
+	}
+	p.let()
+	held[1].let()
+	if p := s.run(0, "run", "x", "--", "/bin/sh", "-c", "echo slot $LEASEHOLD_SLOT."); p.out.String() != "slot .\n" {
+		t.Errorf("a mutex has %s", p.out.String())
+	}
+	words := strings.Fields(s.run(0, "acquire", "x", "--permits", "2", "--ttl", "1m").out.String())
+	s.run(0, "acquire", "x", "--permits", "2", "--ttl", "1m")
+	s.run(124, "acquire", "x", "--permits", "2", "--ttl", "1m", "--try")
+	s.run(0, "release", "x", "--owner", words[0])
+	s.run(0, "acquire", "x", "--permits", "2", "--ttl", "1m", "--try")
+}
+
+// Several locks are acquired together, all or none, and the command has the tokens of
+// all.
+func TestRunAlso(t *testing.T) {
+	everyStore(t, func(t *testing.T, s *site) {
+		h := s.hold("b")
+		if p := s.run(124, "run", "c", "--also", "b", "--also", "a", "--try", "--", "true"); !strings.Contains(p.err.String(), `"b"`) {
+			t.Errorf("%s", p.err.String())
+		}
+		for _, name := range []string{"a", "c"} {
+			s.run(0, "show", name, "--exit-code")
+		}
+		p := s.start("run", "c", "--also", "b", "--also", "a", "--", "/bin/sh", "-c", "echo $LEASEHOLD_NAME $LEASEHOLD_TOKEN $LEASEHOLD_TOKENS; exec "+binary+" ls --json")
+		p.says(&p.err, `waiting for "b"`)
+		h.let()
+		p.wants(0)
+		first, list, _ := strings.Cut(p.out.String(), "\n")
+		var locks []struct {
+			Name  string
+			Token json.Number
+		}
+		words := strings.Fields(first)
+		if err := json.Unmarshal([]byte(list), &locks); err != nil || len(locks) != 3 || len(words) != 5 {
+			t.Fatalf("%v: %q, %v", err, words, locks)
+		}
+		want := []string{"c", string(locks[2].Token), string(locks[2].Token), string(locks[0].Token), string(locks[1].Token)}
+		if got := strings.Join(words, " "); got != strings.Join(want, " ") {
+			t.Errorf("the command has %s, want %s", got, want)
+		}
+		if out := s.run(0, "ls").out.String(); out != "" {
+			t.Errorf("left: %s", out)
+		}
+	})
+}
+
+// The command stops when one of its locks is lost, and the others are free then.
+func TestRunAlsoLost(t *testing.T) {
+	s := newSite(t)
+	p := s.holdDeaf("x", "--also", "y", "--ttl", "3s", "--grace", "1s")
+	s.run(0, "break", "y", "--token", s.tokenHeld("y"), "--reason", "test")
+	p.wants(123)
+	if !strings.Contains(p.out.String(), "stopped\n") || !strings.Contains(p.err.String(), `"y" lost`) {
+		t.Errorf("stdout %q, stderr %q", p.out.String(), p.err.String())
+	}
+	s.run(0, "run", "x", "--also", "y", "--try", "--", "true")
+	// What runs under one of the locks would wait for itself.
+	if p := s.run(125, "run", "x", "--also", "y", "--", binary, "run", "y", "--", "true"); !strings.Contains(p.err.String(), "we run under") {
+		t.Errorf("%s", p.err.String())
+	}
+	if p := s.run(125, "run", "y", "--", binary, "run", "x", "--also", "y", "--", "true"); !strings.Contains(p.err.String(), "we run under") {
+		t.Errorf("%s", p.err.String())
+	}
+}
+
+func TestRunKindUsage(t *testing.T) {
+	s := newSite(t)
+	for _, c := range []struct{ flags, says string }{
+		{"--shared --exclusive", "exclude each other"},
+		{"--shared --permits 2", "one kind of lock"},
+		{"--permits 0", "at least one permit"},
+		{"--permits -1", "at least one permit"},
+		{"--weight 2", "goes with --permits"},
+		{"--permits 2 --weight 3", "1 to 2 permits"},
+		{"--permits 2 --weight 0", "1 to 2 permits"},
+		{"--also x", "twice"},
+		{"--also y --also y", "twice"},
+		{"--also {x}:token", "reserved"},
+		{"--also=", "empty"},
+	} {
+		p := s.run(125, append(append([]string{"run", "x"}, strings.Fields(c.flags)...), "--", "true")...)
+		if !strings.Contains(p.err.String(), c.says) {
+			t.Errorf("%s: %s", c.flags, p.err.String())
+		}
+	}
+}

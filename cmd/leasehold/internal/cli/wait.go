@@ -1,0 +1,92 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/cmd/leasehold/internal/runner"
+	"github.com/leasehold-dev/leasehold/store"
+)
+
+func waitCommand(p *program) *cobra.Command {
+	var most time.Duration
+	c := &cobra.Command{
+		Use:   "wait NAME",
+		Short: "Wait until nobody holds a lock, without taking it",
+		Long: `Waits until nobody holds the lock NAME, and exits. It takes nothing, and is not in the
+queue: if others wait for the lock, they are granted it first, and the lock may be held
+again by the time you act. To do something only while nobody else does, use "leasehold
+run". A lock of any kind will do; it is free when it has no holder at all.
+
+The store is asked up to four times a second, and when the holder's lease is about to
+end.
+
+Exit codes: 0 if nobody holds the lock, 124 if it is still held after --for, 125 if
+leasehold itself failed, and 128+N if signal N ended the wait.`,
+		Example:           `  leasehold wait migrations --for 5m && ./start-server`,
+		Args:              oneName,
+		ValidArgsFunction: p.completeOneName,
+		RunE: func(c *cobra.Command, args []string) error {
+			if err := store.CheckName(args[0]); err != nil {
+				return err
+			}
+			if most < 0 {
+				return usage(c, "%w", errNegative)
+			}
+			return waitFree(p, c, args[0], most, c.Flags().Changed("for"))
+		},
+	}
+	c.Flags().DurationVar(&most, "for", 0, "give up after that `TIME`; 0 looks once (default: wait forever)")
+	return c
+}
+
+// waitFree runs "leasehold wait", for the time most at the longest if it is bounded.
+func waitFree(p *program, c *cobra.Command, name string, most time.Duration, bounded bool) error {
+	ctx, stop := listen().during(context.Background())
+	err := askWith(p, ctx, c, func(ctx context.Context, st store.Store) error {
+		if bounded && most == 0 {
+			return isFree(p, ctx, st, name)
+		}
+		var until time.Time
+		if bounded {
+			until = time.Now().Add(most)
+			var cancel context.CancelFunc
+			ctx, cancel = context.WithDeadline(ctx, until)
+			defer cancel()
+		}
+		w := newWaiting(p.voice, name, most)
+		defer w.end()
+		err := client(p, st).Mutex(name).With(leasehold.LockOptions{OnWait: w.because}).WaitFree(ctx)
+		if err != nil && bounded && !time.Now().Before(until) {
+			err = gaveUp(err, most)
+		}
+		return err
+	})
+	if sig := stop(); sig != 0 {
+		return &exitError{code: runner.SignalCode + int(sig)}
+	}
+	var busy *leasehold.BusyError
+	if errors.As(err, &busy) {
+		after := ""
+		if most > 0 {
+			after = fmt.Sprintf(": gave up after %v", most)
+		}
+		p.voice.note("%v", busyError(busy, after))
+		return &exitError{code: codeBusy}
+	}
+	return err
+}
+
+// isFree returns a *BusyError if the lock is held.
+func isFree(p *program, ctx context.Context, st store.Store, name string) error {
+	s, err := st.Inspect(ctx, name)
+	if err == nil && s.Held {
+		err = &leasehold.BusyError{Name: name, Holder: s.Holder, ExpiresIn: s.ExpiresIn}
+	}
+	return err
+}

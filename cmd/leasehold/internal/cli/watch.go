@@ -1,0 +1,152 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/leasehold-dev/leasehold/fence"
+	"github.com/leasehold-dev/leasehold/store"
+)
+
+func watchCommand(p *program) *cobra.Command {
+	asJSON, every := false, time.Second
+	c := &cobra.Command{
+		Use:   "watch NAME",
+		Short: "Print who acquires and gives up a lock, as it happens",
+		Long: `Prints a line for each holder that the lock NAME has now, and then one for each that it
+gets and loses, until a signal ends it. For an election (see "leasehold elect") these
+are the leaders. The store is asked --every so often, so a lease that began and ended in
+between is not seen.
+
+While the store cannot be asked, watch says so once on standard error, and goes on.
+
+With --json each line is one object with
+  time   when the change was seen, RFC 3339
+  event  "held" for a holder that the lock has at first, "acquired" for a new one,
+         "over" for one whose lease has ended, and "free" if the lock then has none,
+         or had none at first
+and, except for "free", owner, host, pid, purpose, since, token and slot as in
+"leasehold show --json". Fields may be added; none is renamed or removed.`,
+		Example: `  leasehold watch scheduler
+  leasehold watch scheduler --json | jq -r 'select(.event == "acquired").host'`,
+		Args:              oneName,
+		ValidArgsFunction: p.completeOneName,
+		RunE: func(c *cobra.Command, args []string) error {
+			if err := store.CheckName(args[0]); err != nil {
+				return err
+			}
+			if every < leastEvery {
+				return usage(c, "--every %v is too often: the least is %v", every, leastEvery)
+			}
+			return p.ask(c, func(ctx context.Context, st store.Store) error { return watch(p, ctx, st, args[0], every, asJSON) })
+		},
+	}
+	c.Flags().DurationVar(&every, "every", every, "how often to ask the store: a `TIME` such as 200ms")
+	c.Flags().BoolVar(&asJSON, "json", false, "print JSON, one object a line")
+	return c
+}
+
+// leastEvery is the least time between two questions of watch to the store.
+const leastEvery = 10 * time.Millisecond
+
+// watch runs "leasehold watch" until the store is of no use any more.
+func watch(p *program, ctx context.Context, st store.Store, name string, every time.Duration, asJSON bool) error {
+	var known []store.Holding
+	first, trouble := true, false
+	for ; ; time.Sleep(every) {
+		s, err := st.Inspect(ctx, name)
+		switch {
+		case errors.Is(err, store.ErrInvalid), errors.Is(err, store.ErrKindMismatch), errors.Is(err, store.ErrUnsupported):
+			return err
+		case err != nil && first:
+			return err
+		case err != nil:
+			if !trouble {
+				p.voice.note("%v", err)
+			}
+			trouble = true
+			continue
+		}
+		held := s.Holdings()
+		for _, change := range changesOf(known, held, first) {
+			if err := printChange(p, change, time.Now(), asJSON); err != nil {
+				return err
+			}
+		}
+		known, first, trouble = held, false, false
+	}
+}
+
+// heldChange is a change of the holders of a lock.
+type heldChange struct {
+	event string // as in the help of watch
+	of    store.Holding
+}
+
+// changesOf returns what has changed from one look to the next.
+func changesOf(before, after []store.Holding, first bool) (changes []heldChange) {
+	missing := func(from, in []store.Holding, event string) {
+		for _, h := range from {
+			if !hasLease(in, h) {
+				changes = append(changes, heldChange{event, h})
+			}
+		}
+	}
+	missing(before, after, "over")
+	if first {
+		missing(after, nil, "held")
+	} else {
+		missing(after, before, "acquired")
+	}
+	if len(after) == 0 && (first || len(before) > 0) {
+		changes = append(changes, heldChange{event: "free"})
+	}
+	return changes
+}
+
+// hasLease reports whether the lease h is among those of some holders. A holder may
+// draw further tokens, so its owner alone tells.
+func hasLease(in []store.Holding, h store.Holding) bool {
+	for _, o := range in {
+		if o.Holder.Owner == h.Holder.Owner {
+			return true
+		}
+	}
+	return false
+}
+
+// changeJSON is a change, as the help of watch describes it.
+type changeJSON struct {
+	Time  time.Time `json:"time"`
+	Event string    `json:"event"`
+	*changedJSON
+}
+
+type changedJSON struct {
+	holderJSON
+	Token fence.Token `json:"token,omitempty"`
+	Slot  int64       `json:"slot"`
+}
+
+func printChange(p *program, c heldChange, now time.Time, asJSON bool) error {
+	if asJSON {
+		j := changeJSON{Time: now.UTC(), Event: c.event}
+		if c.event != "free" {
+			j.changedJSON = &changedJSON{holderToJSON(c.of.Holder), c.of.Token, c.of.Slot}
+		}
+		return writeJSONLine(p.stdout, j)
+	}
+	line := now.Local().Format(time.RFC3339) + "  " + c.event
+	if c.event != "free" {
+		line = fmt.Sprintf("%-35s %s, token %s", line, c.of.Holder, tokenOf(c.of))
+		if c.of.Slot > 0 {
+			line += fmt.Sprintf(", slot %d", c.of.Slot)
+		}
+	}
+	_, err := fmt.Fprintln(p.stdout, line)
+	return err
+}

@@ -1,0 +1,50 @@
+package rule
+
+import (
+	"time"
+
+	"github.com/leasehold-dev/leasehold/fence"
+	"github.com/leasehold-dev/leasehold/internal/clock"
+)
+
+// Break is a request of an operator to end the lease that Owner has with Token.
+type Break struct {
+	Owner string
+	Token fence.Token
+	// Now ends the lease in this step, and refuses requests of its owner until it would
+	// have expired. Otherwise it cannot be renewed any more, and ends with its release
+	// or its expiry, so that its owner learns of the loss before another owner can hold
+	// the lock.
+	Now bool
+	// Note says who broke the lease and why. The record keeps it for the time Keep.
+	Note string
+	Keep time.Duration
+}
+
+// BreakLease breaks the lease of b.Owner with b.Token. Answer.Count is 0 if the lease
+// is over, and ExpiresIn says for how long it can still last otherwise. A repeated
+// request is answered in the same way, and keeps the first note; with Now it ends a
+// lease that was broken without. An owner that has no lease with that token is
+// NotHeld.
+func BreakLease(r Record, b Break, now clock.Instant) (Record, Answer) {
+	r = Expire(r, now)
+	i := r.hold(b.Owner)
+	if i < 0 || r.Holds[i].Token != b.Token {
+		if r.Broken != nil && r.Broken.Owner == b.Owner && r.Broken.Token == b.Token {
+			return r, Answer{Verdict: Done, Token: b.Token}
+		}
+		return r, Answer{Verdict: NotHeld}
+	}
+	h := r.Holds[i]
+	if !h.Broken {
+		r.Broken = &Broken{Owner: b.Owner, Token: b.Token, Note: b.Note, Expiry: after(max(now, h.Expiry), b.Keep)}
+	}
+	if b.Now {
+		r.Holds = without(r.Holds, i)
+		r = r.bury(attemptOf(h.Owner, h.Made), h.Expiry.Sub(now), now)
+		return r, Answer{Verdict: Done, Token: h.Token}
+	}
+	h.Broken = true
+	r.Holds = replaced(r.Holds, i, h)
+	return r, Answer{Verdict: Done, Token: h.Token, Count: h.Count, ExpiresIn: h.Expiry.Sub(now)}
+}

@@ -1,0 +1,107 @@
+package rule
+
+import (
+	"testing"
+	"time"
+
+	"github.com/leasehold-dev/leasehold/fence"
+	"github.com/leasehold-dev/leasehold/internal/clock"
+)
+
+func breaks(owner string, token fence.Token, now bool) action {
+	return action{"break " + owner, func(r Record, at clock.Instant) (Record, Answer) {
+		return BreakLease(r, Break{Owner: owner, Token: token, Now: now, Note: "by " + owner, Keep: time.Second}, at)
+	}}
+}
+
+// A lease that is broken cannot be renewed, and the lock is free when its owner has
+// released it or when it ends.
+func TestBreak(t *testing.T) {
+	granted := Answer{Verdict: Granted, Token: 1, Count: 1, ExpiresIn: 100 * ms}
+	broken := func(left time.Duration) Answer {
+		return Answer{Verdict: Done, Token: 1, Count: 1, ExpiresIn: left}
+	}
+	a := Ask{Spec: Mutex, Owner: "a", TTL: 100 * ms}
+	b := Ask{Spec: Mutex, Owner: "b", TTL: 100 * ms}
+	busy := func(left time.Duration) Answer {
+		return Answer{Verdict: Busy, Blocker: Blocker{Owner: "a"}, ExpiresIn: left}
+	}
+	for name, steps := range map[string][]step{
+		"until the release": {
+			{0, ask(a), granted},
+			{10 * ms, breaks("a", 2, false), Answer{Verdict: NotHeld}},
+			{10 * ms, breaks("b", 1, false), Answer{Verdict: NotHeld}},
+			{10 * ms, breaks("a", 1, false), broken(90 * ms)},
+			{20 * ms, breaks("a", 1, false), broken(80 * ms)},
+			{30 * ms, renew("a", 100*ms), Answer{Verdict: NotHeld}},
+			{30 * ms, ask(a), Answer{Verdict: Buried}},
+			{30 * ms, ask(b), busy(70 * ms)},
+			{40 * ms, release("a"), Answer{Verdict: Done, Token: 1}},
+			{40 * ms, breaks("a", 1, false), Answer{Verdict: Done, Token: 1}},
+			{40 * ms, ask(a), Answer{Verdict: Buried}},
+			{40 * ms, ask(b), Answer{Verdict: Granted, Token: 2, Count: 1, ExpiresIn: 100 * ms}},
+			{50 * ms, breaks("a", 1, true), Answer{Verdict: Done, Token: 1}},
+			{50 * ms, renew("b", 100*ms), Answer{Verdict: Done, Token: 2, Count: 1, ExpiresIn: 100 * ms}},
+		},
+		"until the expiry": {
+			{0, ask(a), granted},
+			{10 * ms, breaks("a", 1, false), broken(90 * ms)},
+			{99 * ms, ask(b), busy(1 * ms)},
+			{100 * ms, ask(b), Answer{Verdict: Granted, Token: 2, Count: 1, ExpiresIn: 100 * ms}},
+			{100 * ms, breaks("a", 1, false), Answer{Verdict: Done, Token: 1}},
+		},
+		"now": {
+			{0, ask(a), granted},
+			{10 * ms, breaks("a", 1, true), Answer{Verdict: Done, Token: 1}},
+			{10 * ms, ask(b), Answer{Verdict: Granted, Token: 2, Count: 1, ExpiresIn: 100 * ms}},
+			{20 * ms, renew("a", 100*ms), Answer{Verdict: NotHeld}},
+			{20 * ms, release("a"), Answer{Verdict: NotHeld}},
+			{20 * ms, release("b"), Answer{Verdict: Done, Token: 2}},
+			{30 * ms, ask(a), Answer{Verdict: Buried}},
+			{100 * ms, ask(a), Answer{Verdict: Granted, Token: 3, Count: 1, ExpiresIn: 100 * ms}},
+		},
+		"first told, then now": {
+			{0, ask(a), granted},
+			{10 * ms, breaks("a", 1, false), broken(90 * ms)},
+			{20 * ms, breaks("a", 1, true), Answer{Verdict: Done, Token: 1}},
+			{20 * ms, ask(b), Answer{Verdict: Granted, Token: 2, Count: 1, ExpiresIn: 100 * ms}},
+		},
+		"another attempt of the owner": {
+			{0, ask(Ask{Spec: Mutex, Owner: "a", Attempt: "1", TTL: 100 * ms}), granted},
+			{10 * ms, breaks("a", 1, true), Answer{Verdict: Done, Token: 1}},
+			{20 * ms, ask(Ask{Spec: Mutex, Owner: "a", Attempt: "1", TTL: 100 * ms}), Answer{Verdict: Buried}},
+			{20 * ms, ask(Ask{Spec: Mutex, Owner: "a", Attempt: "2", TTL: 100 * ms}), Answer{Verdict: Granted, Token: 2, Count: 1, ExpiresIn: 100 * ms}},
+			{30 * ms, breaks("a", 1, true), Answer{Verdict: Done, Token: 1}},
+			{30 * ms, renew("a", 100*ms), Answer{Verdict: Done, Token: 2, Count: 1, ExpiresIn: 100 * ms}},
+		},
+		"one of several": {
+			{0, ask(Ask{Spec: Semaphore(2), Owner: "a", TTL: 100 * ms}), granted},
+			{0, ask(Ask{Spec: Semaphore(2), Owner: "b", TTL: 100 * ms}), Answer{Verdict: Granted, Token: 2, Count: 1, ExpiresIn: 100 * ms}},
+			{10 * ms, breaks("a", 1, false), broken(90 * ms)},
+			{10 * ms, renew("b", 100*ms), Answer{Verdict: Done, Token: 2, Count: 1, ExpiresIn: 100 * ms}},
+			{10 * ms, renew("a", 100*ms), Answer{Verdict: NotHeld}},
+		},
+	} {
+		t.Run(name, func(t *testing.T) { play(t, steps) })
+	}
+}
+
+// The note is kept, and the record goes when that is over.
+func TestBreakIsNoted(t *testing.T) {
+	r := play(t, []step{
+		{0, ask(Ask{Spec: Mutex, Owner: "a", TTL: 100 * ms}), Answer{Verdict: Granted, Token: 1, Count: 1, ExpiresIn: 100 * ms}},
+		{10 * ms, breaks("a", 1, false), Answer{Verdict: Done, Token: 1, Count: 1, ExpiresIn: 90 * ms}},
+		{20 * ms, release("a"), Answer{Verdict: Done, Token: 1}},
+	})
+	const start = clock.Instant(time.Hour)
+	end := start.Add(100*ms + time.Second)
+	if r.Broken == nil || *r.Broken != (Broken{Owner: "a", Token: 1, Note: "by a", Expiry: end}) {
+		t.Errorf("%+v", r.Broken)
+	}
+	if r = Expire(r, end-1); r.Broken == nil || r.Idle() {
+		t.Error("the note is gone too early")
+	}
+	if r = Expire(r, end); r.Broken != nil || !r.Idle() {
+		t.Errorf("the note remains: %+v", r)
+	}
+}

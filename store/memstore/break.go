@@ -1,0 +1,29 @@
+package memstore
+
+import (
+	"context"
+	"time"
+
+	"github.com/leasehold-dev/leasehold/internal/rule"
+	"github.com/leasehold-dev/leasehold/store"
+)
+
+var _ store.Breaker = (*Store)(nil)
+
+// BreakLease implements store.Breaker.
+func (s *Store) BreakLease(ctx context.Context, r store.BreakRequest) (left time.Duration, err error) {
+	if err := r.Check(); err != nil {
+		return 0, err
+	}
+	if err := s.enter(ctx); err != nil {
+		return 0, err
+	}
+	defer s.mu.Unlock()
+	now := s.clock.Now()
+	rec, ans := rule.BreakLease(s.alive(r.Name, now), rule.Break{Owner: r.Owner, Token: r.Token, Now: r.Now, Note: r.Note(), Keep: store.KeepBroken}, now)
+	s.keep(r.Name, rec, now)
+	if ans.Verdict != rule.Done {
+		return 0, store.ErrNotHeld
+	}
+	return ans.ExpiresIn, nil
+}

@@ -1,0 +1,83 @@
+package redisstore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/leasehold-dev/leasehold/internal/quorum"
+	"github.com/leasehold-dev/leasehold/store"
+	"github.com/leasehold-dev/leasehold/store/redisstore/internal/script"
+)
+
+var _ store.Breaker = (*Store)(nil)
+
+// BreakLease implements store.Breaker. The lease is broken once a majority of the nodes
+// refuses to extend or heal it, and each of them frees the lock when its owner releases
+// it. Locks of other kinds of clients are refused with store.ErrUnsupported.
+func (s *Store) BreakLease(ctx context.Context, r store.BreakRequest) (left time.Duration, err error) {
+	if err := r.Check(); err != nil {
+		return 0, err
+	}
+	state, err := s.Inspect(ctx, r.Name)
+	switch h := state.Holder; {
+	case err != nil:
+		return 0, err
+	case h.Foreign:
+		return 0, fmt.Errorf("%w: another kind of client made lock %q, and only that can end it", store.ErrUnsupported, r.Name)
+	case state.Held && h.Owner == r.Owner && state.Token == r.Token:
+		return breakHeld(ctx, s, r, state)
+	case state.Broken != nil && state.Broken.Owner == r.Owner && state.Broken.Token == r.Token:
+		return 0, nil
+	}
+	return 0, fmt.Errorf("break the lease of %q: %w", r.Name, store.ErrNotHeld)
+}
+
+// breakHeld breaks the lease that state shows.
+func breakHeld(ctx context.Context, s *Store, r store.BreakRequest, state store.State) (time.Duration, error) {
+	ttl := max(state.ExpiresIn, time.Second) // late requests are refused for so long at least
+	if s.o.MaxTTL > 0 {
+		ttl = s.o.MaxTTL // a heal asks for as much at most
+	}
+	e := s.encoder()
+	nodes := make([]store.NodeOutcome, len(s.nodes))
+	var answered, later quorum.Set
+	err := s.ask(ctx, e.Break(r, state.Holder, ttl), s.o.TimeoutFor(s.o.MaxTTL), func(a looked) {
+		nodes[a.node].Outcome, nodes[a.node].Err = a.Outcome, a.Err
+		switch a.Broke() {
+		case script.LeaseBroken, script.NothingHeld:
+			answered |= quorum.SetOf(a.node)
+		case script.LaterToken:
+			later |= quorum.SetOf(a.node)
+		}
+	})
+	if err != nil {
+		return 0, err
+	}
+	cfg := quorum.Config{Nodes: len(nodes), Sets: s.membership.Sets}
+	switch {
+	case cfg.HasQuorum(answered):
+	case later != 0:
+		return 0, fmt.Errorf("break the lease of %q: %w with token %v", r.Name, store.ErrNotHeld, r.Token)
+	default:
+		for i, n := range s.nodes {
+			nodes[i].Node = n.Addr()
+		}
+		return 0, &store.QuorumError{Op: "break the lease of", Name: r.Name, Need: quorum.Majority(len(nodes)), Nodes: nodes}
+	}
+	if !r.Now {
+		return max(state.ExpiresIn, time.Millisecond), nil
+	}
+	held := state.Holder
+	held.Owner = ""
+	l := store.Lease{Name: r.Name, Owner: r.Owner, TTL: ttl}
+	if held.Broken = false; held != (store.Holder{}) {
+		l.Meta = held.Encode()
+	}
+	err = s.driver.Release(ctx, store.ReleaseRequest{Lease: l, Renewed: true})
+	if errors.Is(err, store.ErrNotHeld) { // its owner was faster
+		err = nil
+	}
+	return 0, err
+}

@@ -1,0 +1,110 @@
+package redisstore_test
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/leasehold-dev/leasehold/internal/testenv/redistest"
+	"github.com/leasehold-dev/leasehold/store"
+	"github.com/leasehold-dev/leasehold/store/redisstore"
+)
+
+// breakOf returns the request to break the lease of r, as an operator sees it.
+func breakOf(t *testing.T, s store.Store, r store.Lease) store.BreakRequest {
+	t.Helper()
+	st, err := s.Inspect(t.Context(), r.Name)
+	if err != nil || !st.Held || st.Holder.Owner != r.Owner {
+		t.Fatalf("%+v, %v", st, err)
+	}
+	return store.BreakRequest{Name: r.Name, Owner: r.Owner, Token: st.Token, Reason: "test"}
+}
+
+// A majority is enough to break a lease, and less is not. The owner can name its lease as
+// it did before, with or without a description, and with an attempt.
+func TestBreakWithServersDown(t *testing.T) {
+	t.Parallel()
+	for what, r := range map[string]store.Lease{
+		"described":     {Name: "described", Owner: store.NewOwner(), Meta: store.Holder{Host: "h", PID: 7}.Encode(), TTL: time.Minute},
+		"not described": {Name: "not described", Owner: store.NewOwner(), TTL: time.Minute},
+		"fixed":         {Name: "fixed", Owner: "me", Attempt: store.NewOwner(), TTL: time.Minute},
+	} {
+		t.Run(what, func(t *testing.T) {
+			t.Parallel()
+			servers := redistest.StartN(t, 3)
+			s := open(t, addrs(servers), &redisstore.Options{NodeTimeout: long})
+			if _, err := s.Acquire(t.Context(), store.AcquireRequest{Lease: r}); err != nil {
+				t.Fatal(err)
+			}
+			b := breakOf(t, s, r)
+			servers[0].Kill()
+			if left, err := s.BreakLease(t.Context(), b); err != nil || left <= 0 || left > time.Minute {
+				t.Fatalf("with one of three servers down: %v, %v", left, err)
+			}
+			if st, err := s.Inspect(t.Context(), r.Name); err != nil || !st.Holder.Broken || st.Broken == nil || st.Broken.Reason != "test" {
+				t.Errorf("%+v, %v", st, err)
+			}
+			if s.Renew(t.Context(), []store.Lease{r})[0] == nil {
+				t.Error("renewed")
+			}
+			if err := s.Release(t.Context(), store.ReleaseRequest{Lease: r, Undo: true}); err != nil {
+				t.Errorf("released by its owner: %v", err)
+			}
+			if left, err := s.BreakLease(t.Context(), b); err != nil || left != 0 {
+				t.Errorf("after the release: %v, %v", left, err)
+			}
+			if _, err := s.Acquire(t.Context(), store.AcquireRequest{Lease: r}); err == nil {
+				t.Error("a late request brings the lease back")
+			}
+			next := store.Lease{Name: r.Name, Owner: store.NewOwner(), TTL: time.Minute}
+			if _, err := s.Acquire(t.Context(), store.AcquireRequest{Lease: next}); err != nil {
+				t.Fatal(err)
+			}
+			b = breakOf(t, s, next)
+			servers[1].Kill()
+			for _, b.Now = range []bool{false, true} {
+				if _, err := s.BreakLease(t.Context(), b); !errors.Is(err, store.ErrQuorum) {
+					t.Errorf("with two of three servers down: %v", err)
+				}
+			}
+		})
+	}
+}
+
+// A server that comes back empty is not given a lease that was broken.
+func TestBrokenLeaseIsNotHealed(t *testing.T) {
+	t.Parallel()
+	servers := redistest.StartN(t, 3)
+	s := open(t, addrs(servers), &redisstore.Options{NodeTimeout: long})
+	r := store.Lease{Name: "a", Owner: store.NewOwner(), TTL: time.Minute}
+	if _, err := s.Acquire(t.Context(), store.AcquireRequest{Lease: r}); err != nil {
+		t.Fatal(err)
+	}
+	b := breakOf(t, s, r)
+	servers[0].Text(t, "DEL", "a")
+	if _, err := s.BreakLease(t.Context(), b); err != nil {
+		t.Fatal(err)
+	}
+	for range 3 {
+		if err := s.Renew(t.Context(), []store.Lease{r})[0]; !errors.Is(err, store.ErrNotHeld) {
+			t.Errorf("renewed: %v", err)
+		}
+	}
+	if servers[0].Text(t, "EXISTS", "a") != "0" || servers[0].Text(t, "EXISTS", "{a}:gone:"+r.Owner) != "1" {
+		t.Error("healed, or without a tombstone")
+	}
+}
+
+// The lease of another kind of client is left alone.
+func TestBreakOfAnotherClientsLock(t *testing.T) {
+	t.Parallel()
+	servers := redistest.StartN(t, 1)
+	s := open(t, addrs(servers), nil)
+	servers[0].Text(t, "SET", "a", "theirs", "PX", "60000")
+	if _, err := s.BreakLease(t.Context(), store.BreakRequest{Name: "a", Owner: "theirs", Token: 1, Now: true}); !errors.Is(err, store.ErrUnsupported) {
+		t.Error(err)
+	}
+	if servers[0].Text(t, "GET", "a") != "theirs" {
+		t.Error("the key was changed")
+	}
+}

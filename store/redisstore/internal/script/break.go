@@ -1,0 +1,77 @@
+package script
+
+import (
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/leasehold-dev/leasehold/fence"
+	"github.com/leasehold-dev/leasehold/store"
+	"github.com/leasehold-dev/leasehold/store/redisstore/internal/resp"
+)
+
+// Break breaks a lease. It is rare, and so not among those that every connection loads.
+var Break = load("break", 4, 6)
+
+// BrokenEnd is the end of the key with the note about the lease that was broken last. Its
+// value is the token, the owner and the note, with spaces between them.
+const BrokenEnd = "}:broken"
+
+// Break returns the command that breaks the lease of r. h is its holder, and tomb is how
+// long late requests of it are refused.
+func (e *Encoder) Break(r store.BreakRequest, h store.Holder, tomb time.Duration) *Command {
+	c := new(Command)
+	name := r.Name
+	b := AppendCounterKey(resp.AppendWord(c.Begin(Break), name), name)
+	b = appendTombKey(b, store.Lease{Name: name, Owner: r.Owner})
+	b = resp.AppendWord(b, KeyBegin, name, BrokenEnd)
+	b = resp.AppendNumber(resp.AppendWord(b, r.Owner), uint64(r.Token)+uint64(h.Spare))
+	b = resp.AppendMillis(b, tomb)
+	b = resp.AppendWord(b, r.Token.String(), " ", r.Owner, " ")
+	c.Bytes = resp.AppendMillis(resp.AppendWord(b, r.Note()), tomb+store.KeepBroken)
+	return c
+}
+
+// Breakage is what the break script did on one node.
+type Breakage uint8
+
+// What the break script can answer.
+const (
+	NotBroken   Breakage = iota // it gave no answer
+	NothingHeld                 // the owner does not have the lock here
+	LeaseBroken
+	LaterToken // the owner has the lock with a larger token
+)
+
+// Broke reads the reply of the break script.
+func (a Reply) Broke() Breakage {
+	if said := a.Value.List; a.Outcome == store.Granted && len(said) > 0 && said[0].Kind == ':' {
+		switch said[0].Num {
+		case 0:
+			return NothingHeld
+		case 1:
+			return LeaseBroken
+		case 2:
+			return LaterToken
+		}
+	}
+	return NotBroken
+}
+
+// Note returns what the reply of the inspect script says about the lease that was broken
+// last, or nil.
+func (a Reply) Note() *store.Broken {
+	v := a.Value.List
+	if a.Outcome != store.Granted || len(v) != freeWords && len(v) != heldWords || v[len(v)-1].Kind != '$' {
+		return nil
+	}
+	words := strings.SplitN(string(v[len(v)-1].Text), " ", 3)
+	if len(words) != 3 {
+		return nil
+	}
+	token, err := strconv.ParseUint(words[0], 10, 64)
+	if err != nil {
+		return nil
+	}
+	return store.DecodeBroken(words[1], fence.Token(token), words[2])
+}

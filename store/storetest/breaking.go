@@ -1,0 +1,213 @@
+package storetest
+
+import (
+	"errors"
+	"strings"
+	"time"
+
+	"github.com/leasehold-dev/leasehold/store"
+)
+
+// breakRequest is the request to break the lease r, which was granted g.
+func breakRequest(t *trial, r store.Lease) store.BreakRequest {
+	t.Helper()
+	return store.BreakRequest{Name: r.Name, Owner: r.Owner, Token: t.heldBy(r).Token, By: "root on host", Reason: "it hangs", At: time.Unix(1_700_000_000, 0)}
+}
+
+// breaks breaks a lease and returns for how long it can still last.
+func breaks(t *trial, s store.Store, r store.BreakRequest) time.Duration {
+	t.Helper()
+	left, err := s.(store.Breaker).BreakLease(t.Context(), r)
+	if err != nil {
+		t.Fatalf("break the lease of %q: %v", r.Name, err)
+	}
+	return left
+}
+
+// endsBroken repeats the request until the lease is over.
+func endsBroken(t *trial, s store.Store, r store.BreakRequest) {
+	t.Helper()
+	t.eventually("a lease that was broken and released is over", func() bool { return breaks(t, s, r) == 0 })
+}
+
+// checkBreakTold: a lease that is broken cannot be renewed, and the lock stays taken
+// until the owner releases it. Nothing brings it back.
+func checkBreakTold(t *trial) {
+	r := t.request(t.name(), t.long)
+	t.acquire(t.first, r)
+	b := breakRequest(t, r)
+	for range 2 {
+		for _, s := range t.handles() {
+			t.within("a lease that was broken", breaks(t, s, b), t.long)
+		}
+	}
+	t.heldBy(r)
+	for _, s := range t.handles() {
+		t.notHeld("renew of a lease that was broken", t.renew(s, r))
+	}
+	next := t.request(r.Name, t.long)
+	t.refuse(t.other(), next)
+	_ = t.first.Release(t.Context(), store.ReleaseRequest{Lease: r, Renewed: true}) // whether it ended the lease is the store's business
+	endsBroken(t, t.other(), b)
+	t.free(r.Name)
+	if _, err := t.first.Acquire(t.Context(), store.AcquireRequest{Lease: r}); err == nil {
+		t.track(r)
+		t.notHeld("late request to acquire of an owner whose lease was broken and released", errors.New("granted"))
+	}
+	t.acquire(t.other(), next)
+	endsBroken(t, t.first, b)
+	t.heldBy(next)
+	t.release(t.first, next)
+}
+
+// checkBreakExpiry: a lease that was broken ends with its validity, whatever its owner
+// does.
+func checkBreakExpiry(t *trial) {
+	l := t.acquireShort(t.first)
+	b := store.BreakRequest{Name: l.Name, Owner: l.Lease.Owner, Token: l.Token, Reason: "it hangs"}
+	if left, err := t.other().(store.Breaker).BreakLease(t.Context(), b); err != nil && !t.overdue(l) {
+		t.Fatalf("break the lease of %q: left %v, error %v", l.Name, left, err)
+	}
+	next := t.request(l.Name, t.long)
+	t.eventually("a lease that was broken ends", func() bool {
+		if err := t.renew(t.first, l.Lease); err == nil && !t.overdue(l) {
+			t.notHeld("renew of a lease that was broken", err)
+		}
+		_, err := t.other().Acquire(t.Context(), store.AcquireRequest{Lease: next})
+		if err == nil {
+			t.track(next)
+			if !t.overdue(l) {
+				t.Fatalf("a lease that was broken ended before the end of the validity that its owner was told of")
+			}
+		}
+		return err == nil
+	})
+	t.release(t.other(), next)
+}
+
+// checkBreakNow: with Now the lock is free at once, for the first waiter, and the
+// owner can neither renew nor release what the next one holds.
+func checkBreakNow(t *trial) {
+	r := t.request(t.name(), t.long)
+	last := t.acquire(t.first, r).Token
+	b := breakRequest(t, r)
+	b.Now = true
+	next := t.request(r.Name, t.long)
+	if w, waits := t.first.(store.Waiter); waits {
+		line := t.queue(store.WaitRequest{Lease: next})
+		if left := breaks(t, w, b); left != 0 {
+			t.Fatalf("break now: the lease lasts for %v", left)
+		}
+		t.gets("a waiter gets a lock whose lease was broken", line[0])
+		next = line[0].Lease
+	} else {
+		breaks(t, t.first, b)
+		t.acquire(t.other(), next)
+	}
+	if st := t.heldBy(next); st.Token <= last {
+		t.Fatalf("granted token %v after %v, whose lease was broken", st.Token, last)
+	}
+	for _, s := range t.handles() {
+		t.notHeld("renew of a lease that was broken", t.renew(s, r))
+		t.notHeld("release of a lease that was broken", s.Release(t.Context(), store.ReleaseRequest{Lease: r, Renewed: true}))
+		breaks(t, s, b)
+	}
+	t.heldBy(next)
+	t.release(t.other(), next)
+	if _, err := t.first.Acquire(t.Context(), store.AcquireRequest{Lease: r}); err == nil {
+		t.track(r)
+		t.notHeld("late request to acquire of an owner whose lease was broken", errors.New("granted"))
+	}
+	t.free(r.Name)
+}
+
+// checkBreakToken: only the lease that was shown is broken.
+func checkBreakToken(t *trial) {
+	r := t.request(t.name(), t.long)
+	t.acquire(t.first, r)
+	b := breakRequest(t, r)
+	other, later, never := b, b, b
+	other.Owner = store.NewOwner()
+	later.Token++
+	never.Name = t.name()
+	for _, now := range []bool{false, true} {
+		for what, b := range map[string]store.BreakRequest{"of another owner": other, "with another token": later, "of a lock nobody ever had": never} {
+			b.Now = now
+			_, err := t.other().(store.Breaker).BreakLease(t.Context(), b)
+			t.notHeld("break a lease "+what, err)
+		}
+	}
+	if err := t.renew(t.first, r); err != nil {
+		t.Fatalf("renew after others were broken: %v", err)
+	}
+	t.release(t.first, r)
+	next := t.request(r.Name, t.long)
+	t.acquire(t.other(), next)
+	b.Now = true
+	_, err := t.first.(store.Breaker).BreakLease(t.Context(), b)
+	t.notHeld("break a lease that was released", err)
+	t.heldBy(next)
+	if err := t.renew(t.first, next); err != nil {
+		t.Fatalf("renew after the lease before was broken: %v", err)
+	}
+	t.release(t.other(), next)
+}
+
+// checkBreakNote: by whom, why and when a lease was broken is shown, during the break
+// and afterwards.
+func checkBreakNote(t *trial) {
+	r := t.request(t.name(), t.long)
+	t.acquire(t.first, r)
+	if st := t.inspect(t.first, r.Name); st.Broken != nil {
+		t.Fatalf("inspect: %+v of a lease that nobody broke", st.Broken)
+	}
+	b := breakRequest(t, r)
+	want := store.Broken{Owner: b.Owner, Token: b.Token, By: b.By, Reason: b.Reason, At: b.At}
+	is := func(when string) {
+		t.Helper()
+		for _, s := range t.handles() {
+			if st := t.inspect(s, r.Name); st.Broken == nil || *st.Broken != want {
+				t.Fatalf("inspect %s: %+v, want %+v", when, st.Broken, want)
+			}
+		}
+	}
+	breaks(t, t.first, b)
+	is("of a lease that was broken")
+	second := b
+	second.By, second.Reason = "somebody else", "so does it"
+	breaks(t, t.other(), second)
+	is("after a second request")
+	_ = t.first.Release(t.Context(), store.ReleaseRequest{Lease: r, Renewed: true})
+	endsBroken(t, t.first, b)
+	is("after the lease was released")
+	next := t.request(r.Name, t.long)
+	t.acquire(t.other(), next)
+	is("after the next grant")
+	t.release(t.other(), next)
+}
+
+// checkBreakInvalid: nothing is done for an invalid request.
+func checkBreakInvalid(t *trial) {
+	r := t.request(t.name(), t.long)
+	t.acquire(t.first, r)
+	good := breakRequest(t, r)
+	for what, change := range map[string]func(*store.BreakRequest){
+		"no name":         func(b *store.BreakRequest) { b.Name = "" },
+		"no owner":        func(b *store.BreakRequest) { b.Owner = "" },
+		"no token":        func(b *store.BreakRequest) { b.Token = 0 },
+		"reason too long": func(b *store.BreakRequest) { b.Reason = strings.Repeat("x", store.MaxNote+1) },
+	} {
+		b := good
+		change(&b)
+		if _, err := t.first.(store.Breaker).BreakLease(t.Context(), b); !errors.Is(err, store.ErrInvalid) {
+			t.Fatalf("break a lease with %s: got error %v, want one that matches store.ErrInvalid", what, err)
+		}
+	}
+	if err := t.renew(t.first, r); err != nil {
+		t.Fatalf("renew after invalid requests: %v", err)
+	}
+	good.Reason = strings.Repeat("x", store.MaxNote)
+	breaks(t, t.first, good)
+	_ = t.first.Release(t.Context(), store.ReleaseRequest{Lease: r, Renewed: true})
+	endsBroken(t, t.first, good)
+}

@@ -1,0 +1,124 @@
+package leasehold_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/leasehold-dev/leasehold"
+	"github.com/leasehold-dev/leasehold/store"
+)
+
+func TestWaitFree(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t)
+		if err := b.other().Mutex("a").WaitFree(t.Context()); err != nil {
+			t.Fatalf("a free lock: %v", err)
+		}
+		held := b.acquire(b.c.Mutex("a"))
+		start := time.Now()
+		time.AfterFunc(time.Minute, func() { b.release(held) })
+		reasons := 0
+		err := b.other().Mutex("a").With(leasehold.LockOptions{OnWait: func(reason error) {
+			reasons++
+			var busy *leasehold.BusyError
+			if !errors.As(reason, &busy) || busy.Holder.Owner != held.Owner() || busy.Name != "a" {
+				t.Errorf("waiting because %v", reason)
+			}
+		}}).WaitFree(t.Context())
+		if waited := time.Since(start); err != nil || waited < time.Minute || waited > time.Minute+250*time.Millisecond {
+			t.Errorf("%v after %v", err, waited)
+		}
+		if reasons == 0 || b.store.called("acquire") != 1 || b.held("a") {
+			t.Errorf("%d reasons, %d requests to acquire, held: %v", reasons, b.store.called("acquire"), b.held("a"))
+		}
+	})
+}
+
+// The end of a dead holder's lease is not waited for longer than it takes.
+func TestWaitFreeAfterADeadHolder(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t)
+		for i, kind := range []store.Kind{{}, store.Semaphore(2), store.ReadWrite} {
+			name := string(rune('a' + i))
+			if _, err := b.store.Store.Acquire(t.Context(), store.AcquireRequest{Lease: store.Lease{Name: name, Owner: "dead", Kind: kind, TTL: 10 * time.Second}}); err != nil {
+				t.Fatal(err)
+			}
+			start := time.Now()
+			err := b.c.Mutex(name).WaitFree(t.Context())
+			if waited := time.Since(start); err != nil || waited < 10*time.Second || waited > 10*time.Second+10*time.Millisecond {
+				t.Errorf("%v: %v after %v", kind, err, waited)
+			}
+		}
+	})
+}
+
+func TestWaitFreeGivesUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t)
+		held := b.acquire(b.c.Mutex("a"))
+		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+		defer cancel()
+		err := b.other().Mutex("a").WaitFree(ctx)
+		if !errors.Is(err, leasehold.ErrBusy) || !errors.Is(err, context.DeadlineExceeded) {
+			t.Error(err)
+		}
+		if err := b.c.Mutex("").WaitFree(t.Context()); !errors.Is(err, leasehold.ErrInvalid) {
+			t.Error(err)
+		}
+		b.release(held)
+		b.store.Store.Close()
+		if err := b.c.Mutex("a").WaitFree(t.Context()); !errors.Is(err, store.ErrClosed) {
+			t.Error(err)
+		}
+	})
+}
+
+func TestReleaseOwner(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t)
+		for _, o := range []leasehold.LockOptions{
+			{TTL: time.Minute, NoRenew: true, Purpose: "by hand"},
+			{TTL: time.Minute, NoRenew: true, Owner: "me", Tries: 1},
+		} {
+			lease := b.acquire(b.c.Mutex("a").With(o))
+			for _, owner := range []string{"other", lease.Owner() + "x"} {
+				if err := b.other().ReleaseOwner(t.Context(), "a", owner); !errors.Is(err, leasehold.ErrLost) || !b.held("a") {
+					t.Errorf("release of %s: %v", owner, err)
+				}
+			}
+			if err := b.other().ReleaseOwner(t.Context(), "a", lease.Owner()); err != nil || b.held("a") {
+				t.Errorf("%v, held: %v", err, b.held("a"))
+			}
+			if err := b.other().ReleaseOwner(t.Context(), "a", lease.Owner()); !errors.Is(err, leasehold.ErrLost) {
+				t.Error(err)
+			}
+			lease.Release(t.Context())
+		}
+		for _, bad := range [][2]string{{"a", ""}, {"a", "two words"}, {"", "me"}} {
+			if err := b.c.ReleaseOwner(t.Context(), bad[0], bad[1]); !errors.Is(err, leasehold.ErrInvalid) {
+				t.Errorf("%q: %v", bad, err)
+			}
+		}
+	})
+}
+
+// Of several holders, only the one that is named loses its lease.
+func TestReleaseOwnerAmongSeveral(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t)
+		for _, owner := range []string{"one", "two"} {
+			if _, err := b.store.Acquire(t.Context(), store.AcquireRequest{Lease: store.Lease{Name: "a", Owner: owner, Kind: store.Semaphore(2), TTL: time.Minute}}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := b.c.ReleaseOwner(t.Context(), "a", "one"); err != nil {
+			t.Fatal(err)
+		}
+		if st, err := b.store.Inspect(t.Context(), "a"); err != nil || len(st.Holders) != 1 || st.Holders[0].Holder.Owner != "two" {
+			t.Errorf("%+v, %v", st, err)
+		}
+	})
+}
