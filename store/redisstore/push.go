@@ -82,7 +82,7 @@ func (w *wire) handlePush(v resp.Value) {
 		w.abandon(errMembershipChanged)
 		return
 	case w.comparison.due:
-		w.withhold(call{}, script.Reply{Value: v, At: w.at})
+		w.comparison.withhold(n, call{}, script.Reply{Value: v, At: w.at})
 		return
 	case string(v.List[0].Text) == "sunsubscribe":
 		w.replace(errChannelMoved)

@@ -51,28 +51,28 @@ func (w *wire) invalidated(v resp.Value) {
 	n.mu.Unlock()
 }
 
-// finish delivers a reply of the server, or withholds it.
-func (w *wire) finish(c call, r script.Reply) {
+// finish delivers a reply of the server over w, or withholds it.
+func (x *comparison) finish(w *wire, c call, r script.Reply) {
 	switch {
 	case c.command == infoCommand:
-		w.compare(r.Value)
-	case w.comparison.due && c.command.Script != nil:
-		w.withhold(c, r)
+		x.compare(w, r.Value)
+	case x.due && c.command.Script != nil:
+		x.withhold(w.n, c, r)
 		return
 	}
 	w.n.finish(c, r)
 }
 
-func (w *wire) withhold(c call, r script.Reply) {
+func (x *comparison) withhold(n *node, c call, r script.Reply) {
 	r.Value = r.Value.Clone()
-	w.n.mu.Lock()
-	w.comparison.withheld = append(w.comparison.withheld, withheld{c, r})
-	w.n.mu.Unlock()
+	n.mu.Lock()
+	x.withheld = append(x.withheld, withheld{c, r})
+	n.mu.Unlock()
 }
 
-// compare ends the connection if the server's role or data has been replaced since it was
-// made. Otherwise it delivers what was withheld.
-func (w *wire) compare(info resp.Value) {
+// compare ends the connection w if the server's role or data has been replaced since it
+// was made. Otherwise it delivers what was withheld.
+func (x *comparison) compare(w *wire, info resp.Value) {
 	is := membership.ParseIdentity(info, resp.Value{})
 	w.n.mu.Lock()
 	was := w.n.server
@@ -81,9 +81,9 @@ func (w *wire) compare(info resp.Value) {
 		w.abandon(errReplaced)
 		return
 	}
-	w.comparison.due = false
+	x.due = false
 	at := w.at
-	for _, h := range w.takeWithheld() {
+	for _, h := range x.take(w.n) {
 		if h.call.command == nil {
 			w.at = h.reply.At
 			w.handlePush(h.reply.Value)
@@ -94,19 +94,19 @@ func (w *wire) compare(info resp.Value) {
 	w.at = at
 }
 
-// loseWithheld answers the calls whose replies are withheld: they may have been executed.
-func (w *wire) loseWithheld(outcome store.Outcome, err error) {
-	for _, h := range w.takeWithheld() {
+// lose answers the calls whose replies are withheld: they may have been executed.
+func (x *comparison) lose(n *node, outcome store.Outcome, err error) {
+	for _, h := range x.take(n) {
 		if h.call.command != nil {
-			w.n.finish(h.call, script.Reply{Outcome: outcome, Err: err, Sent: true})
+			n.finish(h.call, script.Reply{Outcome: outcome, Err: err, Sent: true})
 		}
 	}
 }
 
-func (w *wire) takeWithheld() []withheld {
-	w.n.mu.Lock()
-	defer w.n.mu.Unlock()
-	all := w.comparison.withheld
-	w.comparison.withheld = nil
+func (x *comparison) take(n *node) []withheld {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	all := x.withheld
+	x.withheld = nil
 	return all
 }

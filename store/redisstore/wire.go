@@ -314,7 +314,7 @@ func (w *wire) handleReply(v resp.Value) bool {
 	if asked && !forgot {
 		r := script.ReplyTo(v)
 		r.At = w.at
-		w.finish(c, r)
+		w.comparison.finish(w, c, r)
 	}
 	if drained {
 		w.abandon(w.outdated)
@@ -351,7 +351,7 @@ func (w *wire) end() {
 	for c, ok := w.again.pop(); ok; c, ok = w.again.pop() {
 		w.n.finish(c, script.Reply{Outcome: outcome, Err: err})
 	}
-	w.loseWithheld(outcome, err)
+	w.comparison.lose(w.n, outcome, err)
 	for c, ok := w.flight.pop(); ok; c, ok = w.flight.pop() {
 		w.n.finish(c, script.Reply{Outcome: outcome, Err: err, Sent: true})
 	}
