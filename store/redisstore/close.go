@@ -121,6 +121,7 @@ func (n *node) doubt(now time.Time) (grace time.Duration) {
 	w.resumeLocked()
 	n.wake()
 	n.mu.Unlock()
+	w.comparison.lose(n, store.TimedOut, conn.ErrSilent)
 	for c, ok := late.pop(); ok; c, ok = late.pop() {
 		n.finish(c, script.Reply{Outcome: store.TimedOut, Err: conn.ErrSilent, Sent: true})
 	}

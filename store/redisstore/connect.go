@@ -121,7 +121,12 @@ func (n *node) greet(ctx context.Context, w *wire) error {
 		return err
 	}
 	must := len(hello)
-	hello = append(hello, resp.Command("HELLO", "3"), resp.Command("CLIENT", "SETNAME", "leasehold"), identityCommand.Bytes, settingsCommand.Bytes, timeCommand.Bytes)
+	hello = append(hello, resp.Command("HELLO", "3"), resp.Command("CLIENT", "SETNAME", "leasehold"))
+	tracks := n.s.guarded.Load() && marksLooked
+	if tracks { // before the identity is read, so that no replacement goes unnoticed
+		hello = append(hello, membership.TrackCommand)
+	}
+	hello = append(hello, identityCommand.Bytes, settingsCommand.Bytes, timeCommand.Bytes)
 	sent := n.s.o.Clock.Now()
 	said, err := w.Exchange(hello...)
 	received := n.s.o.Clock.Now()
@@ -134,10 +139,14 @@ func (n *node) greet(ctx context.Context, w *wire) error {
 		}
 	}
 	// An error from CLIENT SETNAME does no harm.
-	if err := n.identify(said[must+2], said[must+3]); err != nil {
+	if tracks && said[must].Kind != '-' && said[must+2].Kind == '-' {
+		n.log.Warn("cannot subscribe to changes of the server's data; a replacement is noticed only when the client reconnects", "err", said[must+2].String())
+	}
+	is := said[len(said)-3:]
+	if err := n.identify(is[0], is[1]); err != nil {
 		return err
 	}
-	n.clockSaid(said[must+4], sent, received)
+	n.clockSaid(is[2], sent, received)
 	w.run = n.runOf()
 	if err := n.s.topology.settled(n, w); err != nil {
 		return err
@@ -146,7 +155,7 @@ func (n *node) greet(ctx context.Context, w *wire) error {
 		return err
 	}
 	if n.s.guarded.Load() && marksLooked {
-		if err := n.arrive(w, said[must].Kind != '-'); err != nil {
+		if err := n.arrive(w); err != nil {
 			return err
 		}
 	}

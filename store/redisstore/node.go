@@ -340,9 +340,6 @@ func (n *node) deliver(c call, r script.Reply) {
 		usual, others := r.Answers(c.command.Script, c.leases)
 		c.to.(driver.BatchReceiver).ReceiveBatch(n.index, c.tag, c.leases, usual, others)
 	} else {
-		if c.command == infoCommand && r.Outcome == store.Granted {
-			n.compare(r.Value)
-		}
 		if c.command.Script == script.Arrive && r.Outcome == store.Granted {
 			n.arrived(r.Value, false) // before the next caller asks
 		}

@@ -81,6 +81,9 @@ func (w *wire) handlePush(v resp.Value) {
 	case string(v.List[1].Text) == membership.Channel:
 		w.abandon(errMembershipChanged)
 		return
+	case w.comparison.due:
+		w.comparison.withhold(n, call{}, script.Reply{Value: v, At: w.at})
+		return
 	case string(v.List[0].Text) == "sunsubscribe":
 		w.replace(errChannelMoved)
 		return

@@ -64,24 +64,19 @@ const maxClockError = time.Hour
 // durable says whether the server appends every write before it answers.
 func (n *node) durable() string { return n.server.Durable(n.s.o.FsyncAlways) }
 
-// arrive checks the mark on a new connection. A server that can push is told to notify
-// the client if its data is replaced.
-func (n *node) arrive(w *wire, tells bool) error {
+// arrive checks the mark on a new connection.
+func (n *node) arrive(w *wire) error {
 	n.mu.Lock()
 	c := n.arrivalLocked(true)
 	n.mu.Unlock()
 	if c == nil {
 		return membership.ErrUnidentified
 	}
-	commands := [][]byte{c.Bytes}
-	if tells { // before the mark is read, so that no replacement goes unnoticed
-		commands = [][]byte{membership.TrackCommand, c.Bytes}
-	}
-	all, err := w.Exchange(commands...)
+	all, err := w.Exchange(c.Bytes)
 	if err != nil {
 		return err
 	}
-	said := all[len(all)-1]
+	said := all[0]
 	if said.Kind == '-' {
 		outcome, err := script.Classify(resp.ErrorOf(said))
 		if !script.IsDenied(err) {
@@ -89,9 +84,6 @@ func (n *node) arrive(w *wire, tells bool) error {
 		}
 		n.setUnmarked(&driver.Refusal{Outcome: outcome, Err: err})
 		return nil
-	}
-	if all[0].Kind == '-' && tells {
-		n.log.Warn("cannot subscribe to changes of the server's data; a replacement is noticed only when the client reconnects", "err", all[0].String())
 	}
 	return n.arrived(said, true)
 }

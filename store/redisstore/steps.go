@@ -86,7 +86,7 @@ func (s *lists) answer(w *wire, c call, v resp.Value) {
 		for i, c := range s.batch {
 			r := script.ReplyTo(stepReply(v, i, len(s.batch)))
 			r.At = w.at
-			n.finish(c, r)
+			w.comparison.finish(w, c, r)
 		}
 	}
 	clear(s.batch)

@@ -29,18 +29,19 @@ type wire struct {
 	at        clock.Instant // when the data that is being read arrived; of the reader
 
 	// Guarded by the node's mutex. Once the connection is broken, the reader owns them.
-	flight   queue[call]   // sent and not answered
-	again    queue[call]   // to be sent again as text
-	full     bool          // the sender waits for room in flight
-	patience time.Duration // how long the oldest call in flight may take
-	lookAt   time.Time     // when the watch timer calls look; zero: it is stopped
-	used     time.Time     // when the server last answered
-	calm     bool          // nothing was sent for long before what is in flight
-	outdated error         // why the connection is replaced once all answers are in; nil: it is not
-	broken   error         // why the connection cannot be used any more; nil: it can
-	doubted  bool          // later answers are ignored, see close.go
-	inline   inlineReader
-	lists    lists
+	flight     queue[call]   // sent and not answered
+	again      queue[call]   // to be sent again as text
+	full       bool          // the sender waits for room in flight
+	patience   time.Duration // how long the oldest call in flight may take
+	lookAt     time.Time     // when the watch timer calls look; zero: it is stopped
+	used       time.Time     // when the server last answered
+	calm       bool          // nothing was sent for long before what is in flight
+	outdated   error         // why the connection is replaced once all answers are in; nil: it is not
+	broken     error         // why the connection cannot be used any more; nil: it can
+	doubted    bool          // later answers are ignored, see close.go
+	inline     inlineReader
+	lists      lists
+	comparison comparison
 
 	watch  *time.Timer
 	forget func() bool // detaches the connection from the node's context
@@ -313,7 +314,7 @@ func (w *wire) handleReply(v resp.Value) bool {
 	if asked && !forgot {
 		r := script.ReplyTo(v)
 		r.At = w.at
-		n.finish(c, r)
+		w.comparison.finish(w, c, r)
 	}
 	if drained {
 		w.abandon(w.outdated)
@@ -350,6 +351,7 @@ func (w *wire) end() {
 	for c, ok := w.again.pop(); ok; c, ok = w.again.pop() {
 		w.n.finish(c, script.Reply{Outcome: outcome, Err: err})
 	}
+	w.comparison.lose(w.n, outcome, err)
 	for c, ok := w.flight.pop(); ok; c, ok = w.flight.pop() {
 		w.n.finish(c, script.Reply{Outcome: outcome, Err: err, Sent: true})
 	}

@@ -95,7 +95,14 @@ func (w *world) fault(f Fault) {
 	case Replace:
 		w.forNodes(f, func(n *node) { n.replaced(size) }, nil)
 	case Replicate:
-		w.forNodes(f, func(n *node) { n.becomesReplica(w.nodes[(n.index+1)%len(w.nodes)], f.last()) }, nil)
+		w.forNodes(f, func(n *node) {
+			if of := w.nodes[(n.index+1)%len(w.nodes)]; f.Size == 0 {
+				n.becomesReplica(of, f.last())
+			} else {
+				n.server.Rewind(size)
+				n.becomesReplica(n, f.last())
+			}
+		}, nil)
 	case Switch:
 		go w.operators[1].replace()
 		w.stirred = true

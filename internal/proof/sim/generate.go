@@ -93,6 +93,7 @@ func (s *Script) drawFault(src source, before []Fault) Fault {
 		f.Size = src.draw("size", 0, 1000)
 	case Replicate:
 		f.Client, f.Node = 0, max(f.Node, 1)
+		f.Size = pick(src, "whose", 0, src.draw("size", 1, 1000))
 	case Slow:
 		f.Client = 0
 		f.Size = src.draw("size", 1, 50)

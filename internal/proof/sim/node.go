@@ -344,7 +344,8 @@ func (n *node) replaced(age time.Duration) {
 }
 
 // becomesReplica has the node follow another one for a while, and be a master again
-// then: it has the other's data, and no connection broke.
+// then: it has the other's data, and no connection broke. A node that follows itself
+// has a replica that has its data.
 func (n *node) becomesReplica(of *node, d time.Duration) {
 	n.server.Follow(of.server)
 	n.mayHaveForgotten()

@@ -98,7 +98,8 @@ const (
 	// milliseconds ago (up to 1000), that has been running for long.
 	Replace Kind = "replace"
 	// Replicate: the node becomes a replica of the next one, which gives it that one's
-	// data, and is a master again when the fault ends.
+	// data (Size 0), or of its own replica, which gives it the data that it had Size
+	// milliseconds ago (up to 1000), and is a master again when the fault ends.
 	Replicate Kind = "replicate"
 	// Wipe: the node loses everything, and goes on; as with FLUSHALL.
 	Wipe Kind = "wipe"
