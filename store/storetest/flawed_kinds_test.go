@@ -272,7 +272,7 @@ func (s *manifold) Inspect(_ context.Context, name string) (st store.State, err 
 func (s *manifold) List(context.Context, string) ([]store.State, error) { return nil, nil }
 
 func (s *manifold) Caps() store.Caps {
-	return store.Caps{Engine: "manifold", Nodes: 1, Quorum: 1, Reach: "process", Clock: "this process's own clock", Kinds: true}
+	return store.Caps{Engine: "manifold", Nodes: 1, Quorum: 1, Reach: "process", Clock: "this process's own clock", Kinds: true, Breaks: true}
 }
 
 func (s *manifold) Close() error { return nil }
