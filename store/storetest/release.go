@@ -104,7 +104,7 @@ func checkLateReleaseSparesOthers(t *trial) {
 // lease that another attempt of the same owner has.
 func checkCancelledAttemptSparesOthers(t *trial) {
 	held := t.attempt(t.request(t.name(), t.long))
-	t.acquire(t.first, held)
+	g := t.acquire(t.first, held)
 	var wg sync.WaitGroup
 	for range 2 {
 		wg.Go(func() {
@@ -126,6 +126,10 @@ func checkCancelledAttemptSparesOthers(t *trial) {
 	for range 10 {
 		t.heldBy(held)
 		t.pause()
+	}
+	// A lease that was ended may have been acquired again by a later attempt.
+	if st, err := t.first.Inspect(t.Context(), held.Name); err != nil || st.Token != g.Token {
+		t.Errorf("free, want it held with token %v all the time: token %v, %v", g.Token, st.Token, err)
 	}
 	t.release(t.first, held)
 }
