@@ -69,8 +69,9 @@ func serviceOf(t *testing.T, name string) Service {
 	return Service{Kind: k, Addrs: addrs, Redis: addrs}
 }
 
+// contestOf lasts long enough for a turn: on a loaded machine some wait for 400 ms.
 func contestOf(t *testing.T, name string, processes int) Contest {
-	return Contest{Service: serviceOf(t, name), Lock: "a", Processes: processes, Goroutines: 1, Warm: 100 * time.Millisecond, For: 300 * time.Millisecond}
+	return Contest{Service: serviceOf(t, name), Lock: "a", Processes: processes, Goroutines: 1, Warm: 100 * time.Millisecond, For: 1500 * time.Millisecond}
 }
 
 // Every implementation on Redis excludes, and the commands counted for its clients are

@@ -112,9 +112,10 @@ func (e *ears) listQuestion(r *rand.Rand, owners []string) driver.Question {
 		return l
 	}
 	flag := func() bool { return r.IntN(3) == 0 }
+	often := func() bool { first := flag(); return first || flag() }
 	q := driver.Question{Lease: lease(), Spare: pick(r, []int{0, 0, 3}), Stamp: clock.Instant(1 + r.IntN(1000))}
 	acquires := func(q *driver.Question) {
-		q.Op, q.Waits, q.Again, q.QueueOnly, q.IfHeld, q.Barge = quorum.Acquire, flag() || flag(), flag(), flag(), flag(), flag()
+		q.Op, q.Waits, q.Again, q.QueueOnly, q.IfHeld, q.Barge = quorum.Acquire, often(), flag(), flag(), flag(), flag()
 	}
 	switch pick(r, []int{0, 0, 0, 1, 1, 1, 2, 3, 4, 5}) {
 	case 0:
