@@ -77,6 +77,10 @@ func TestStandbyIsPromoted(t *testing.T) {
 	stop()
 	all.Wait()
 	c.verdict(t, 20)
+	eventually(t, "the store has no connection to the primary left", func() bool {
+		_, err := s.Inspect(t.Context(), "kept")
+		return err == nil
+	})
 	if st := inspect(t, s, "kept"); st.Holder.Owner != kept.Owner || st.Token != g.Token {
 		t.Errorf("a lease from before the failover: %+v", st)
 	}

@@ -89,13 +89,16 @@ func (p *procedures) line(steps []lineStep) error {
 		case "look":
 			// It does nothing for an owner without a place.
 			if slices.ContainsFunc(rule.Expire(r, now).Line, func(p rule.Place) bool { return p.Owner == owner }) {
-				if r = rule.Expire(r, now); len(r.Holds) == 0 {
+				r = rule.Expire(r, now)
+				free := len(r.Holds) == 0
+				if free {
 					r, _ = rule.Advance(r, floor(), now)
 				}
 				if slices.ContainsFunc(r.Line, func(p rule.Place) bool { return p.Owner == owner }) {
 					i := slices.IndexFunc(r.Line, func(p rule.Place) bool { return p.Owner == owner })
-					// A look refreshes the place only if an eighth of the TTL is over.
-					if left := r.Line[i].Expiry.Sub(now); left <= s.d-s.d/8 || len(r.Holds) == 0 {
+					// A look refreshes the place only if it writes anyway, or an eighth of
+					// the TTL is over.
+					if left := r.Line[i].Expiry.Sub(now); left <= s.d-s.d/8 || free {
 						r.Line = slices.Clone(r.Line)
 						r.Line[i].Expiry = max(r.Line[i].Expiry, now.Add(s.d))
 					}
