@@ -17,7 +17,7 @@ import (
 // Lease.Slot numbers the holders.
 //
 // Every lease has a fencing token of its own. Holders work at the same time, so
-// tokens say nothing about who is the newest among them, only which of two leases of
+// tokens do not say which of them is the newest, only which of two leases of
 // the same slot is: a resource compares tokens for each name and slot.
 //
 // Acquiring the lock fails at once, and nothing is sent, with an error that matches

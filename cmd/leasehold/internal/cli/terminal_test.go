@@ -96,7 +96,7 @@ func TestTerminalWaitingLine(t *testing.T) {
 	}
 }
 
-// A line that is cut off shows the time, the place in the queue and who holds the
+// A line that is cut off shows the time, the place in the queue and the holder of the
 // lock, whatever the name is.
 func TestTerminalWaitingLineThatIsNarrow(t *testing.T) {
 	t.Parallel() // it mostly waits
