@@ -156,7 +156,7 @@ func (e *member) connect(o Options) (*clientv3.Client, error) {
 	}
 	c, err := clientv3.New(clientv3.Config{
 		Endpoints:            []string{e.endpoint},
-		DialTimeout:          tryTime,
+		DialTimeout:          max(tryTime, o.Timeout/2), // for the login, which takes servers long
 		DialKeepAliveTime:    10 * time.Second,
 		DialKeepAliveTimeout: 3 * time.Second,
 		// The store asks another member instead. The second try is for a login that has

@@ -24,10 +24,10 @@ import (
 	"github.com/leasehold-dev/leasehold/store/etcdstore"
 )
 
-// A user with the right to read and write below the prefix can use locks there, one who
+// A user with the right to read and write below the prefix can use locks there, one that
 // may read can look at them, and nobody else can do either. Wrong passwords and missing rights are named.
 func TestRightsInEtcd(t *testing.T) {
-	c := launch(t, etcdtest.Options{})
+	c := launch(t, etcdtest.Options{Args: []string{"--bcrypt-cost=4"}})
 	client := native(t, c.Endpoints())
 	ctx := t.Context()
 	must := func(_ any, err error) {
@@ -48,7 +48,7 @@ func TestRightsInEtcd(t *testing.T) {
 	must(client.UserGrantRole(ctx, "viewer", "viewer"))
 	must(client.AuthEnable(ctx))
 	at := "etcd://me:secretword@" + c.Endpoints()[0]
-	s, err := store.Open(ctx, at+"/jobs", nil)
+	s, err := store.Open(ctx, at+"/jobs?timeout=60s", nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -68,7 +68,7 @@ func TestRightsInEtcd(t *testing.T) {
 	if list, err := s.List(ctx, ""); err != nil || len(list) != 1 {
 		t.Errorf("list: %+v, %v", list, err)
 	}
-	viewer, err := store.Open(ctx, "etcd://viewer:secretword@"+c.Endpoints()[0]+"/jobs", nil)
+	viewer, err := store.Open(ctx, "etcd://viewer:secretword@"+c.Endpoints()[0]+"/jobs?timeout=60s", nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -80,9 +80,9 @@ func TestRightsInEtcd(t *testing.T) {
 		t.Errorf("acquire by a user who may read: %v", err)
 	}
 	for url, says := range map[string]string{
-		at + "/others": "role grant-permission",
-		"etcd://me:wrongword@" + c.Endpoints()[0] + "/jobs": "wrong user or password",
-		"etcd://" + c.Endpoints()[0] + "/jobs":              "asks for a user",
+		at + "/others?timeout=60s":                                      "role grant-permission",
+		"etcd://me:wrongword@" + c.Endpoints()[0] + "/jobs?timeout=60s": "wrong user or password",
+		"etcd://" + c.Endpoints()[0] + "/jobs?timeout=60s":              "asks for a user",
 	} {
 		_, err := store.Open(ctx, url, &store.OpenOptions{})
 		if err == nil || !strings.Contains(err.Error(), says) || strings.Contains(err.Error(), "word@") {
