@@ -38,7 +38,7 @@ QUICKREDIS = TestConformance|TestWireFormat|TestInteroperatesWithPlainClients|Te
 GO = go
 
 .DEFAULT_GOAL = help
-.PHONY: help quick test race lint fmt tidy vuln bench figures peers fuzz cross explore sim mutants torture redis databases
+.PHONY: help quick test race lint fmt tidy vuln bench figures peers fuzz cross explore sim mutants torture redis databases languages
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -49,7 +49,7 @@ quick: redis ## run the tests of the inner loop in under a minute
 	$(GO) test $(QUICK)
 	$(GO) test -run '^($(QUICKREDIS))$$' ./store/redisstore
 
-test: redis databases ## run all tests with the race detector, against real servers
+test: redis databases languages ## run all tests with the race detector, against real servers
 	@scripts/need-race.sh
 ifeq ($(PKG),work)
 	@# The explorer, the simulator and the tests of changed scripts, which compute in one
@@ -63,7 +63,7 @@ else
 	$(GO) test -race -timeout $(TIMEOUT) -parallel $(PARALLEL) $(PKG)
 endif
 
-race: redis databases ## run the tests COUNT times, to find rare failures
+race: redis databases languages ## run the tests COUNT times, to find rare failures
 	@scripts/need-race.sh
 	$(GO) test -race -timeout 60m -count $(COUNT) $(PKG)
 ifeq ($(PKG),work)
@@ -130,6 +130,9 @@ databases:
 	@scripts/ensure-postgres.sh
 	@scripts/ensure-mariadb.sh
 	@scripts/ensure-pgbouncer.sh
+
+languages:
+	@scripts/ensure-languages.sh
 
 peers:
 	@scripts/ensure-etcd.sh
