@@ -1,6 +1,8 @@
 # Versions of the tools that "make lint" runs; the Go command fetches them.
 STATICCHECK = v0.8.2
 GOVULNCHECK = v1.8.0
+# Builds the packages. Newer versions need a newer Go.
+GORELEASER  = v2.12.7
 
 # Settings for the command line, as in: make fuzz FUZZTIME=1m
 # "work" means all packages of the modules that go.work lists. Folder bench, with what
@@ -38,7 +40,7 @@ QUICKREDIS = TestConformance|TestWireFormat|TestInteroperatesWithPlainClients|Te
 GO = go
 
 .DEFAULT_GOAL = help
-.PHONY: help quick test race lint fmt tidy vuln bench figures peers fuzz cross explore sim mutants torture redis databases languages
+.PHONY: help quick test race lint fmt tidy vuln bench figures peers fuzz cross explore sim mutants torture package release redis databases languages
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -122,6 +124,12 @@ mutants: ## remove one mechanism after the other: the checker that is named for 
 torture: redis ## stress locks on real servers with real faults for TORTURE (faults by SEED)
 	@dir=$$(mktemp -d); trap 'rm -rf "$$dir"' EXIT; $(GO) test -race -c -o "$$dir/chaos" ./cmd/leasehold/internal/lab/chaos && \
 		cd cmd/leasehold/internal/lab/chaos && "$$dir/chaos" -test.run '^TestTorture$$' -test.v -test.timeout 3h -for $(TORTURE) -seed $(SEED)
+
+package: ## make the packages of Linux as for a release, and try the .deb (SYSTEMS=all: of all systems)
+	@GO=$(GO) scripts/package.sh $(GORELEASER) $(SYSTEMS)
+
+release: ## publish the packages of the tag that is checked out (the workflow "release" does)
+	$(GO) run github.com/goreleaser/goreleaser/v2@$(GORELEASER) release --clean
 
 redis:
 	@scripts/ensure-redis.sh

@@ -22,3 +22,6 @@ goreleaser release --snapshot --clean --skip="$skip"
 if command -v dpkg >/dev/null 2>&1; then
 	scripts/try-package.sh "$(ls dist/*_"$(dpkg --print-architecture)".deb)"
 fi
+if [ "$(uname -s)" = Linux ]; then
+	scripts/try-image.sh "$(ls dist/linux_linux_"$("$go" env GOARCH)"*/leasehold)"
+fi

@@ -6,7 +6,7 @@ import (
 	"github.com/leasehold-dev/leasehold/cmd/leasehold/internal/manual"
 )
 
-// manCommand writes the manual pages, for those who make packages.
+// manCommand writes the manual pages that packages have.
 func manCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:    "man DIRECTORY",
