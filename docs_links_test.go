@@ -2,6 +2,7 @@ package leasehold_test
 
 import (
 	"os"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -56,5 +57,36 @@ func TestComparisonCellsHaveSources(t *testing.T) {
 		if !used[label] {
 			t.Errorf("no cell uses the source %s", label)
 		}
+	}
+}
+
+// Every file that a page links to is there.
+func TestLinksBetweenPages(t *testing.T) {
+	pages := []string{}
+	for _, pattern := range []string{"*.md", "docs/*.md", "docs/*/*.md"} {
+		found, err := filepath.Glob(pattern)
+		if err != nil {
+			t.Fatal(err)
+		}
+		pages = append(pages, found...)
+	}
+	links := 0
+	for _, page := range pages {
+		text, err := os.ReadFile(page)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range regexp.MustCompile(`\]\(([^)\s#]+)(?:#[\w-]+)?\)`).FindAllStringSubmatch(string(text), -1) {
+			if strings.Contains(m[1], "://") {
+				continue
+			}
+			links++
+			if _, err := os.Stat(filepath.Join(filepath.Dir(page), filepath.FromSlash(m[1]))); err != nil {
+				t.Errorf("%s links to %s, which is not there", page, m[1])
+			}
+		}
+	}
+	if len(pages) < 15 || links < 30 {
+		t.Errorf("only %d pages with %d links", len(pages), links)
 	}
 }
