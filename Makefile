@@ -138,6 +138,7 @@ databases:
 	@scripts/ensure-postgres.sh
 	@scripts/ensure-mariadb.sh
 	@scripts/ensure-pgbouncer.sh
+	@scripts/ensure-etcd.sh
 
 languages:
 	@scripts/ensure-languages.sh

@@ -19,7 +19,7 @@ var project = rules{
 		{"internal/renewer"},
 		{"internal/leasefsm", "internal/waitq"},
 		{"store/redisstore/redisadmin"},
-		{"store/memstore", "store/redisstore", "store/filestore", "store/sqlstore"},
+		{"store/memstore", "store/redisstore", "store/filestore", "store/sqlstore", "store/etcdstore"},
 		{"store/redisstore/internal/operator"},
 		{"store/redisstore/internal/membership", "store/redisstore/internal/sentinel", "store/redisstore/internal/cluster"},
 		{"store/redisstore/internal/conn", "store/redisstore/internal/script"},
@@ -34,6 +34,7 @@ var project = rules{
 		{"internal/validity", "internal/nodeclock", "internal/retain"},
 		{"internal/clock"},
 		{"fence"},
+		{"internal/testenv/etcdtest"},
 		{"internal/testenv/faultproxy", "internal/testenv/redistest", "internal/testenv/simnet", "internal/testenv/sqltest", "internal/layering", "cmd/leasehold/internal/endtoend", "guard/guardtest", "store/sqlstore/sqlstoretest"},
 		{"internal/testenv/localredis", "internal/testenv/simredis"},
 		{"internal/testenv/child", "internal/callback", "internal/testenv/port", "internal/testenv/transcript", "internal/nodemark", "store/redisstore/internal/resp"},
@@ -44,7 +45,7 @@ var project = rules{
 	equipment: []string{
 		"internal/proof/sim", "cmd/leasehold/internal/lab/chaos", "internal/proof/explore", "internal/proof/explore/cmd/explore", "internal/proof/mutants",
 		"internal/proof/differential",
-		"store/storetest", "internal/testenv/redistest", "internal/testenv/simnet", "internal/testenv/simredis", "internal/testenv/sqltest", "internal/layering", "cmd/leasehold/internal/endtoend", "guard/guardtest", "store/sqlstore/sqlstoretest",
+		"store/storetest", "internal/testenv/etcdtest", "internal/testenv/redistest", "internal/testenv/simnet", "internal/testenv/simredis", "internal/testenv/sqltest", "internal/layering", "cmd/leasehold/internal/endtoend", "guard/guardtest", "store/sqlstore/sqlstoretest",
 	},
 
 	// The packages of ours that a package may import, if not all packages below it.
@@ -55,7 +56,7 @@ var project = rules{
 		".":                                  {"store", "internal/leasefsm", "internal/waitq", "internal/renewer", "internal/callback", "internal/validity", "internal/clock", "fence"},
 		"cmd/leasehold/internal/lab/torture": {".", "store", "cmd/leasehold/internal/lab/history", "internal/clock"},
 		"internal/lab/load":                  {"."},
-		"cmd/leasehold/internal/doctor":      {"store", "store/redisstore/redisadmin", "store/redisstore", "store/filestore", "store/sqlstore", "internal/validity"},
+		"cmd/leasehold/internal/doctor":      {"store", "store/redisstore/redisadmin", "store/redisstore", "store/filestore", "store/sqlstore", "store/etcdstore", "internal/validity"},
 		"cmd/leasehold/internal/lab/history": {"internal/clock", "fence"},
 		"internal/leasefsm":                  {"internal/validity", "internal/clock"},
 		"internal/renewer":                   {"internal/leasefsm", "internal/clock"},
@@ -84,6 +85,7 @@ var project = rules{
 		"cmd/leasehold/internal/manual":        {"github.com/spf13/cobra", "github.com/spf13/pflag"},
 		"cmd/leasehold/internal/runner":        {"golang.org/x/sys", "golang.org/x/term"},
 		"cmd/leasehold/internal/runner/warden": {"golang.org/x/sys"},
+		"store/etcdstore":                      {"go.etcd.io/etcd/api/v3", "go.etcd.io/etcd/client/v3", "go.uber.org/zap", "google.golang.org/grpc"},
 		"store/filestore":                      {"modernc.org/sqlite", "golang.org/x/sys"},
 	},
 
