@@ -71,7 +71,8 @@ func (j *rejoined) close() (all []*reservedPlace) {
 	return all
 }
 
-// ReleaseAndRejoin implements store.Rejoiner, in one transaction.
+// ReleaseAndRejoin implements store.Rejoiner, in one transaction. It takes a place only for
+// a mutex.
 func (s *Store) ReleaseAndRejoin(ctx context.Context, r store.ReleaseRequest, next store.WaitRequest) (standing bool, err error) {
 	caps := s.Caps()
 	if err := r.Check(caps); err != nil {
@@ -90,10 +91,20 @@ func (s *Store) ReleaseAndRejoin(ctx context.Context, r store.ReleaseRequest, ne
 	if err := s.require(next.Require); err != nil {
 		return false, err
 	}
+	if !r.Kind.IsMutex() || !next.Kind.IsMutex() {
+		done, maybe, err := s.release(ctx, r)
+		switch {
+		case err != nil:
+			return false, s.failed(ctx, "release", r.Name, maybe, err)
+		case !done:
+			return false, store.ErrNotHeld
+		}
+		return false, nil
+	}
 	done, standing, maybe, err := s.rejoin(ctx, r, next)
 	if err != nil {
 		if maybe {
-			s.takeBack(ctx, next.Lease, true)
+			s.takeBack(ctx, next.Lease, false, true)
 		}
 		if ctx.Err() == nil {
 			// As in release: the session may have been lost long ago.
@@ -107,6 +118,12 @@ func (s *Store) ReleaseAndRejoin(ctx context.Context, r store.ReleaseRequest, ne
 			return false, store.ErrNotHeld
 		}
 		return false, s.failed(ctx, "release", r.Name, maybe, err)
+	}
+	if !done {
+		// It may be the lease of a semaphore of one permit that was resized.
+		if done, maybe, err = s.release(ctx, r); err != nil {
+			return false, s.failed(ctx, "release", r.Name, maybe, err)
+		}
 	}
 	if !done {
 		return false, store.ErrNotHeld
@@ -156,6 +173,6 @@ func (p *reservedPlace) drop(t *seats) {
 
 // abandon gives up a place, or the lease that it has become.
 func (s *Store) abandon(ctx context.Context, p *reservedPlace) {
-	s.undo(context.WithoutCancel(ctx), p.lease, false)
+	s.undo(context.WithoutCancel(ctx), p.lease, false, false)
 	p.drop(s.seats)
 }

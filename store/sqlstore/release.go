@@ -33,8 +33,22 @@ func (s *Store) Release(ctx context.Context, r store.ReleaseRequest) error {
 	return nil
 }
 
-// release ends a lease, in the session that has its signal if there is one.
+// release ends a lease.
 func (s *Store) release(ctx context.Context, r store.ReleaseRequest) (done, maybe bool, err error) {
+	if r.Kind.IsMutex() {
+		if done, maybe, err = s.releaseMutex(ctx, r); done || err != nil {
+			return done, maybe, err
+		}
+	}
+	var at int64
+	maybe, err = s.call(ctx, s.calls.releaseKind, func(r *sql.Rows) error { return r.Scan(&done, &at) },
+		[]byte(r.Name), r.Owner, r.Attempt, r.Undo, tombOf(r), r.Renewed)
+	return done, maybe, err
+}
+
+// releaseMutex ends the lease of a mutex, in the session that has its signal if there is
+// one.
+func (s *Store) releaseMutex(ctx context.Context, r store.ReleaseRequest) (done, maybe bool, err error) {
 	l, tomb := r.Lease, tombOf(r)
 	scan := func(r *sql.Rows) error {
 		var at, session int64

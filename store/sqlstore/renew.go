@@ -11,7 +11,8 @@ import (
 	"github.com/leasehold-dev/leasehold/store"
 )
 
-// Renew implements store.Store. All leases are renewed in one transaction.
+// Renew implements store.Store. All leases of mutexes are renewed in one transaction, and
+// all others in another.
 func (s *Store) Renew(ctx context.Context, leases []store.Lease) []error {
 	errs := make([]error, len(leases))
 	all := func(err error) []error {
@@ -38,40 +39,68 @@ func (s *Store) Renew(ctx context.Context, leases []store.Lease) []error {
 	}
 	// All sessions lock rows in the same order, so they do not wait for each other.
 	slices.SortFunc(good, func(a, b int) int { return strings.Compare(leases[a].Name, leases[b].Name) })
-	var names, owners, ttls []string
-	onDisk := false
+	var mutexes, others []int
 	for _, i := range good {
-		l := leases[i]
-		names = append(names, hex.EncodeToString([]byte(l.Name)))
-		owners = append(owners, l.Owner)
-		ttls = append(ttls, strconv.FormatInt(micros(l.TTL), 10))
-		onDisk = onDisk || durable(l.Require)
-	}
-	var held string
-	var at int64
-	sent := s.clock.Now()
-	maybe, err := s.callNow(ctx, s.calls.renew, func(r *sql.Rows) error { return r.Scan(&held, &at) },
-		strings.Join(names, " "), strings.Join(owners, " "), strings.Join(ttls, " "), onDisk)
-	if err != nil {
-		name := ""
-		if len(leases) == 1 {
-			name = leases[0].Name
+		if leases[i].Kind.IsMutex() {
+			mutexes = append(mutexes, i)
+		} else {
+			others = append(others, i)
 		}
-		return all(s.failed(ctx, "renew", name, maybe, err))
 	}
-	_ = s.reading(sent, at) // a lease that is still there counts
-	for n, i := range good {
+	held, err := s.renew(ctx, s.calls.renew, leases, mutexes)
+	if err != nil {
+		return all(err)
+	}
+	for n, i := range mutexes {
 		switch held[n] {
 		case 'f':
-			errs[i] = store.ErrNotHeld
-			if seat := s.seats.leave(leases[i]); seat != nil {
-				s.seats.drop(seat)
-			}
+			others = append(others, i) // it may be that of a semaphore that was resized
 		case 'w':
 			s.seats.offer(ctx, leases[i])
 		default:
 			s.seats.renewed(leases[i])
 		}
 	}
+	held, err = s.renew(ctx, s.calls.renewKind, leases, others)
+	for n, i := range others {
+		switch {
+		case err != nil:
+			errs[i] = err
+		case held[n] == 'f':
+			errs[i] = store.ErrNotHeld
+			if seat := s.seats.leave(leases[i]); seat != nil {
+				s.seats.drop(seat)
+			}
+		}
+	}
 	return errs
+}
+
+// renew calls a procedure that renews some of the leases, and returns a letter for each.
+func (s *Store) renew(ctx context.Context, query statement, leases []store.Lease, some []int) (held string, err error) {
+	if len(some) == 0 {
+		return "", nil
+	}
+	var names, owners, ttls []string
+	onDisk := false
+	for _, i := range some {
+		l := leases[i]
+		names = append(names, hex.EncodeToString([]byte(l.Name)))
+		owners = append(owners, l.Owner)
+		ttls = append(ttls, strconv.FormatInt(micros(l.TTL), 10))
+		onDisk = onDisk || durable(l.Require)
+	}
+	var at int64
+	sent := s.clock.Now()
+	maybe, err := s.callNow(ctx, query, func(r *sql.Rows) error { return r.Scan(&held, &at) },
+		strings.Join(names, " "), strings.Join(owners, " "), strings.Join(ttls, " "), onDisk)
+	if err != nil {
+		name := ""
+		if len(leases) == 1 {
+			name = leases[0].Name
+		}
+		return "", s.failed(ctx, "renew", name, maybe, err)
+	}
+	_ = s.reading(sent, at) // a lease that is still there counts
+	return held, nil
 }
